@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0
+# Xenuma: elastic NUMA for Xen. 'make help' lists the targets; 'make demo' and 'make test' do all set-up themselves.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+ENTER := lab/enter
+
+.PHONY: help setup build demo test unit e2e e2e-debug bench report check series shell clean distclean
+
+help: ## this list
+	@echo "make TARGET, on Debian 12 or 13, as root or as a user with sudo:"
+	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/  \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
+	@echo "Variables: XENUMA_CACHE (default ~/.cache/xenuma), XENUMA_MIRROR (a Debian mirror), TESTS (for make test)."
+
+setup: ## check the host, make the sandbox, fetch the sources
+	@lab/bootstrap
+	@$(ENTER) --root python3 -m lab.pipeline.sources
+
+build: setup ## build Xen, its tools, Linux, libgomp, the meter, the images
+	@$(ENTER) python3 -m lab.pipeline.build $(STEPS)
+
+demo: build ## a guest gets a NUMA node and loses it again, while an OpenMP program runs
+	@$(ENTER) python3 -m benchmarks.demo
+
+TESTS ?= tests/unit tests/guest tests/e2e
+test: build ## all tests; the last line counts them
+	@$(ENTER) python3 -m lab.pipeline.test $(TESTS)
+
+unit: setup ## the tests that need no machine
+	@$(ENTER) python3 -m lab.pipeline.build libgomp libgomp-stock
+	@$(ENTER) python3 -m lab.pipeline.test tests/unit
+
+e2e: build ## the tests in the lab
+	@$(ENTER) python3 -m lab.pipeline.test tests/e2e
+
+# Assertions, lockdep and heap checks make all of it several times slower.
+DEBUG_TESTS ?= tests/e2e
+e2e-debug: setup ## the tests in the lab, with the checking variants of Xen and Linux (DEBUG_TESTS chooses)
+	@$(ENTER) python3 -m lab.pipeline.build xen-debug images-lockdep meter libgomp libgomp-stock
+	@XENUMA_XEN=$(CURDIR)/build/artifacts/xen-debug/xen.elf \
+	 XENUMA_KERNEL=$(CURDIR)/build/artifacts/linux-lockdep/vmlinuz \
+	 XENUMA_DOM0_IMAGE=$(CURDIR)/build/artifacts/images-lockdep/dom0.img \
+	 XENUMA_SSH_KEY=$(CURDIR)/build/artifacts/images-lockdep/ssh/id_ed25519 \
+	 XENUMA_METER=$(CURDIR)/build/artifacts/meter/meter.so \
+	 XENUMA_RESULTS=$(CURDIR)/build/results-debug \
+	 $(ENTER) python3 -m lab.pipeline.test $(DEBUG_TESTS)
+
+bench: build ## the measurements; results in build/results
+	@$(ENTER) python3 -m benchmarks
+
+report: setup ## one HTML page of all results: build/results/report.html
+	@$(ENTER) python3 -m benchmarks.report
+
+check: setup ## style, types, static analysis
+	@$(ENTER) python3 -m lab.pipeline.check
+
+series: setup ## overlay and hooks as patch series for upstream: build/series
+	@$(ENTER) python3 -m lab.pipeline.series
+
+shell: setup ## a shell in the sandbox
+	@$(ENTER) bash
+
+clean: ## forget this tree's build folder
+	rm -rf build
+
+distclean: clean ## forget the cache, too (asks for sudo)
+	@lab/bootstrap --purge

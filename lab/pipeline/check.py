@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: GPL-2.0
+"""``make check``: style, types and static analysis, each with the tool its language or its tree uses.
+
+Every check runs, also after one has failed; the last line counts them. ``python3 -m lab.pipeline.check NAME...`` runs some.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from . import sources, trees
+from .build import JOBS, OBJECTS, UAPI
+from .console import Console
+from .paths import REPO
+
+HOOK_LINES = 15  # architecture.md: a longer hook is a sign that logic leaked out of the overlay
+PYTHON = ("lab", "benchmarks", "tests", "toolstack")
+# BIT_MACRO: uapi headers have no BIT(). CAMELCASE: names that upstream gave. MACRO_ARG_REUSE: every iterator does.
+CHECKPATCH_IGNORED = "FILE_PATH_CHANGES,SPDX_LICENSE_TAG,BIT_MACRO,CAMELCASE,MACRO_ARG_REUSE"
+NO_COMMENTS = {"series", "passwd", "group", "shadow"}  # formats in which a licence line would be an entry
+C_LINE = 80  # Xen's CODING_STYLE and the GNU coding standards
+
+
+def tracked(*patterns: str) -> list[Path]:
+    listed = subprocess.run(
+        ["git", "-c", f"safe.directory={REPO}", "ls-files", "-co", "--exclude-standard", "-z", *patterns],
+        cwd=REPO,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [REPO / name for name in listed.stdout.split("\0") if name and (REPO / name).is_file()]
+
+
+def command(words: Sequence[str | Path]) -> list[str]:
+    """Run; the lines of what it found, or nothing if it was satisfied."""
+    done = subprocess.run([str(w) for w in words], cwd=REPO, capture_output=True, text=True, check=False)
+    return (done.stdout + done.stderr).splitlines() or [f"exit code {done.returncode}"] if done.returncode else []
+
+
+def check_ruff() -> list[str]:
+    return command(["ruff", "check", "--quiet", *existing(PYTHON)])
+
+
+def check_mypy() -> list[str]:
+    return command(["mypy", "--strict", "--no-error-summary", *existing(PYTHON)])
+
+
+def existing(names: Sequence[str]) -> list[str]:
+    return [name for name in names if any(tracked(f"{name}/*.py", f"{name}/**/*.py"))]
+
+
+def check_shellcheck() -> list[str]:
+    scripts = [p for p in tracked() if is_shell(p) and "overlay" not in p.parts]
+    return command(["shellcheck", "-x", *scripts])
+
+
+def is_shell(path: Path) -> bool:
+    if path.suffix == ".sh":
+        return True
+    with open(path, "rb") as file:
+        return bool(re.match(rb"#! ?/(usr/)?bin/(env )?(ba|da)?sh\b", file.readline(80)))
+
+
+def check_spdx() -> list[str]:
+    """Each file says its licence in its first three lines (Markdown, data and empty files are documents, not code)."""
+    wrong = []
+    for path in tracked():
+        if path.suffix in {".md", ".json", ".png", ".svg"} or path.name in NO_COMMENTS or not path.stat().st_size:
+            continue
+        head = b"".join(path.read_bytes().splitlines(keepends=True)[:4])
+        if b"SPDX-License-Identifier:" not in head and path.suffix != ".patch":
+            wrong.append(f"{path.relative_to(REPO)}: no SPDX line")
+    return wrong
+
+
+def check_hooks() -> list[str]:
+    """Each hook is listed, says its subject and its licence, and is small."""
+    wrong = []
+    for folder in {p.parent for p in tracked("*/hooks/*.patch")}:
+        listed = {hook.name for hook in trees.Part(folder.parent).hooks}
+        for patch in sorted(folder.glob("*.patch")):
+            text, name = patch.read_text(encoding="utf-8"), patch.relative_to(REPO)
+            added = len(re.findall(r"^\+(?!\+\+ )", text, re.M))
+            if patch.name not in listed:
+                wrong.append(f"{name}: not in hooks/series")
+            if not re.search(r"^Subject: .+: .+", text, re.M):
+                wrong.append(f"{name}: no 'Subject: area: what' line")
+            if "SPDX-License-Identifier:" not in text:
+                wrong.append(f"{name}: no SPDX line")
+            if added > HOOK_LINES and "Long-hook:" not in text:
+                wrong.append(
+                    f"{name}: adds {added} lines, {HOOK_LINES} at most (a header line 'Long-hook: why' allows more)"
+                )
+    return wrong
+
+
+def linux_files() -> list[Path]:
+    return [p for p in tracked("linux-guest/overlay/*") if p.suffix in {".c", ".h"}]
+
+
+def check_checkpatch() -> list[str]:
+    """Linux's own style checker over the files of the overlay."""
+    archive = sources.local("linux")
+    if archive is None:
+        return ["the source of Linux is not in the cache; run 'make setup'"]
+    with trees.prepared("linux", archive, Console(0)) as tree:
+        return command(
+            [
+                "perl",
+                tree / "scripts/checkpatch.pl",
+                "--no-tree",
+                "--strict",
+                "--terse",
+                "--no-summary",
+                "--quiet",
+                "--ignore",
+                CHECKPATCH_IGNORED,
+                "-f",
+                *linux_files(),
+            ]
+        )
+
+
+def check_sparse() -> list[str]:
+    """sparse over the C files of the Linux overlay, with the flags of the kernel build."""
+    archive = sources.local("linux")
+    objects = OBJECTS / "linux"
+    if archive is None or not (objects / ".config").is_file():
+        return ["Linux has not been built; run 'make build STEPS=linux'"]
+    overlay = REPO / "linux-guest/overlay"
+    targets = [str(p.relative_to(overlay).with_suffix(".o")) for p in linux_files() if p.suffix == ".c"]
+    with trees.prepared("linux", archive, Console(0)) as tree:
+        for target in targets:
+            (objects / target).unlink(missing_ok=True)
+        done = subprocess.run(
+            [
+                "make",
+                "-C",
+                str(tree),
+                f"O={objects}",
+                f"-j{JOBS}",
+                "C=1",
+                "CF=-Wsparse-error",
+                "CC=ccache gcc",
+                "HOSTCC=ccache gcc",
+                "KBUILD_BUILD_USER=xenuma",
+                "KBUILD_BUILD_HOST=lab",
+                *targets,
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    names = tuple(t[:-2] for t in targets)
+    found = [
+        line
+        for line in done.stderr.splitlines()
+        if re.search(r": (warning|error):", line) and any(n in line for n in names)
+    ]
+    return found or (done.stderr.splitlines()[-10:] if done.returncode else [])
+
+
+def check_c_style() -> list[str]:
+    """What Xen's CODING_STYLE and the GNU coding standards ask for and no upstream tool of theirs checks here."""
+    wrong = []
+    for path in tracked("xen/overlay/*", "toolstack/overlay/*", "libgomp-patch/overlay/*"):
+        if path.suffix not in {".c", ".h"}:
+            continue
+        gnu = "libgomp-patch" in path.parts
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            where = f"{path.relative_to(REPO)}:{number}"
+            if line.rstrip() != line:
+                wrong.append(f"{where}: white space at the end of the line")
+            if "\t" in line and not gnu:
+                wrong.append(f"{where}: a tab; Xen indents with spaces")
+            if len(line.expandtabs(8)) > C_LINE:
+                wrong.append(f"{where}: {len(line.expandtabs(8))} columns, {C_LINE} at most")
+    return wrong
+
+
+def check_headers() -> list[str]:
+    """The public headers compile alone, in C and in C++."""
+    found = []
+    for header in sorted(UAPI.rglob("*.h")):
+        for compiler, language in (("gcc", "c"), ("g++", "c++")):
+            found += command(
+                [compiler, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{UAPI}", "-x", language, header]
+            )
+    return found
+
+
+CHECKS: dict[str, Callable[[], list[str]]] = {
+    "ruff": check_ruff,
+    "mypy": check_mypy,
+    "shellcheck": check_shellcheck,
+    "spdx": check_spdx,
+    "hooks": check_hooks,
+    "c-style": check_c_style,
+    "headers": check_headers,
+    "checkpatch": check_checkpatch,
+    "sparse": check_sparse,
+}
+
+
+def main() -> int:
+    names = sys.argv[1:] or list(CHECKS)
+    unknown = [name for name in names if name not in CHECKS]
+    if unknown:
+        print(f"unknown check {', '.join(unknown)}; checks: {', '.join(CHECKS)}", file=sys.stderr)
+        return 2
+    failed = 0
+    for name in names:
+        found = CHECKS[name]()
+        failed += bool(found)
+        print(f"{name}: " + (f"{len(found)} lines" if found else "clean"), flush=True)
+        for line in found[:60]:
+            print(f"    {line}")
+        if len(found) > 60:
+            print(f"    ... {len(found) - 60} more")
+    print(f"{len(names) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0
+"""lab/bootstrap says what is wrong with a host before hours are lost. Commands on PATH play the hosts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lab.pipeline.paths import REPO
+
+UNREACHABLE = """echo "E: Failed to fetch http://mirror.test/debian/dists/trixie/InRelease  \\
+Temporary failure resolving 'mirror.test'" >&2; exit 100"""
+FULL = 'echo "tar: ./usr/lib/x: Cannot write: No space left on device" >&2; exit 2'
+BROKEN = 'echo "E: Sub-process /usr/bin/dpkg returned an error code (1)" >&2; exit 100'
+PLENTY = {
+    "stat": 'case "$*" in *-f*) echo "100000 * 1048576 / 1048576" ;; *) exec /usr/bin/stat "$@" ;; esac',
+    "awk": 'case "$*" in *MemAvailable*) echo 100000 ;; *) exec /usr/bin/awk "$@" ;; esac',
+    "sudo": '[ "$1" = -v ] && exit 0; [ "$1" = -- ] && shift; exec "$@"',
+    "dpkg-query": 'echo "install ok installed"',
+    "apt-get": "exit 0",
+    "mmdebstrap": "exit 0",
+}
+
+
+def bootstrap(tmp_path: Path, stand_ins: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run it with these commands before all others, and an empty cache."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name, script in {**PLENTY, **stand_ins}.items():
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        (folder / name).chmod(0o755)
+    environment = {
+        "PATH": f"{folder}:{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+        "XENUMA_CACHE": str(tmp_path / "cache"),
+        "XENUMA_MIRROR": "http://mirror.test/debian",
+    }
+    return subprocess.run(
+        [REPO / "lab" / "bootstrap", *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+MISSING = {"dpkg-query": "exit 1"}
+HOSTS = {
+    "a good host": ({}, ("--check",), 0, ""),
+    "little disk": (
+        {"stat": 'echo "500 * 1048576 / 1048576"'},
+        ("--check",),
+        1,
+        "xenuma: 500 MiB free below {cache}, 16000 MiB needed; free some, or set XENUMA_CACHE to another disk",
+    ),
+    "little memory": ({"awk": "echo 1953"}, ("--check",), 1, "xenuma: 1953 MiB of memory available, 7000 MiB needed"),
+    "another machine": ({"uname": "echo aarch64"}, ("--check",), 1, "this machine is aarch64; the lab needs an x86-64"),
+    "no network, mmdebstrap missing": (
+        {**MISSING, "apt-get": UNREACHABLE},
+        (),
+        1,
+        "apt-get install mmdebstrap debian-archive-keyring mount failed: no network",
+    ),
+    "no network, mmdebstrap there": ({"mmdebstrap": UNREACHABLE}, (), 1, "making the sandbox failed: no network"),
+    "disk full half-way": ({"mmdebstrap": FULL}, (), 1, "making the sandbox failed: no space left below {cache}"),
+    "another failure": ({"mmdebstrap": BROKEN}, (), 1, "dpkg returned an error code (1)"),
+    "a word it does not know": ({}, ("--chek",), 2, "lab/bootstrap --check"),
+}
+
+
+@pytest.mark.parametrize(("stand_ins", "arguments", "status", "said"), HOSTS.values(), ids=HOSTS)
+def test_what_it_says(
+    tmp_path: Path, stand_ins: dict[str, str], arguments: tuple[str, ...], status: int, said: str
+) -> None:
+    """Exit status and message."""
+    done = bootstrap(tmp_path, stand_ins, *arguments)
+    assert done.returncode == status, done.stderr
+    assert said.format(cache=tmp_path / "cache") in done.stderr
+
+
+def test_an_unreachable_server_is_named(tmp_path: Path) -> None:
+    """Who has a proxy or a mirror to mend wants its name; and no half-made sandbox stands for a whole one."""
+    done = bootstrap(tmp_path, {"mmdebstrap": UNREACHABLE})
+    assert "mirror.test" in done.stderr
+    assert not (tmp_path / "cache" / "sandbox").exists()

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Results named by content: what changes a key, and that a result appears whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lab.pipeline import cache
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "CACHE", tmp_path / "cache")
+
+
+def test_key_follows_content_names_modes_and_words(tmp_path: Path) -> None:
+    file = tmp_path / "in" / "a"
+    file.parent.mkdir()
+    keys = set()
+    for content, name, mode, word in (
+        ("1", "a", 0o644, ""),
+        ("2", "a", 0o644, ""),
+        ("1", "b", 0o644, ""),
+        ("1", "a", 0o755, ""),
+        ("1", "a", 0o644, "gcc-14"),
+    ):
+        for old in file.parent.iterdir():
+            old.unlink()
+        path = file.with_name(name)
+        path.write_text(content)
+        path.chmod(mode)
+        keys.add(cache.content_key([file.parent], word, base=tmp_path))
+    assert len(keys) == 5
+
+
+def test_key_does_not_depend_on_where_the_tree_is(tmp_path: Path) -> None:
+    keys = set()
+    for clone in ("one", "two"):
+        (tmp_path / clone).mkdir()
+        (tmp_path / clone / "f").write_text("same")
+        keys.add(cache.content_key([tmp_path / clone], base=tmp_path / clone))
+    assert len(keys) == 1
+
+
+def test_failed_step_leaves_no_result() -> None:
+    result = cache.Result("step", "0" * 16)
+    with pytest.raises(ValueError, match="broken"), result.writing() as part:
+        (part / "half").write_text("half")
+        raise ValueError("broken")
+    assert not result.complete
+    with result.writing() as part:
+        assert not list(part.iterdir())
+        (part / "whole").write_text("whole")
+    assert result.complete and (result.path / "whole").read_text() == "whole"
+
+
+def test_two_newest_results_are_kept() -> None:
+    for number in range(4):
+        with cache.Result("step", f"{number:016}").writing():
+            pass
+    kept = sorted(p.name for p in cache.Result("step", "").path.parent.iterdir())
+    assert len(kept) == cache.KEPT_RESULTS and kept[-1].endswith("3")
