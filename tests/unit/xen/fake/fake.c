@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The small hypervisor of fake.h. */
+#include "fake.h"
+
+struct fake fake;
+
+static void lock(struct p2m_domain *p2m)
+{
+    if ( !p2m->locked && fake.while_locking )
+        fake.while_locking();
+    p2m->locked++;
+}
+
+static void flush(struct p2m_domain *p2m)
+{
+    p2m->need_flush = 0;
+    fake.flushes++;
+}
+
+static void unlock(struct p2m_domain *p2m)
+{
+    if ( !p2m->locked )
+        die("unlock of an unlocked p2m");
+    if ( --p2m->locked )
+        return;
+    if ( p2m->need_flush )
+        flush(p2m);
+    if ( fake.after_unlock )
+        fake.after_unlock();
+}
+
+static mfn_t lookup(unsigned long gfn, p2m_type_t *t, unsigned int *order)
+{
+    const struct slot *s = gfn < NR_GFNS ? &fake.p2m[gfn] : NULL;
+
+    *t = s ? s->type : p2m_mmio_dm;
+    if ( order )
+        *order = s ? s->order : 27;
+
+    return s && s->mfn ? _mfn(s->mfn) : INVALID_MFN;
+}
+
+mfn_t get_gfn_type_access(struct p2m_domain *p2m, unsigned long gfn,
+                          p2m_type_t *t, p2m_access_t *a, int q,
+                          unsigned int *order)
+{
+    if ( q )
+        die("a query must not populate or unshare");
+    lock(p2m);
+    *a = p2m_access_rwx;
+
+    return lookup(gfn, t, order);
+}
+
+mfn_t get_gfn_query_unlocked(struct domain *d, unsigned long gfn, p2m_type_t *t)
+{
+    return lookup(gfn, t, NULL);
+}
+
+void put_gfn(struct domain *d, unsigned long gfn)
+{
+    unlock(&d->p2m);
+}
+
+int p2m_set_entry(struct p2m_domain *p2m, gfn_t gfn, mfn_t mfn,
+                  unsigned int order, p2m_type_t t, p2m_access_t a)
+{
+    unsigned long i;
+
+    if ( !p2m->locked )
+        die("p2m changed without its lock");
+    if ( gfn_x(gfn) < GFN0 || gfn_x(gfn) + (1UL << order) > GFN0 + fake.used )
+        die("p2m entry of GFN %#lx order %u changed", gfn_x(gfn), order);
+    fake.set_entries++;
+    if ( fake.while_unmapping )
+        fake.while_unmapping();
+    if ( fake.set_entry == SET_FAILS_UNCHANGED )
+        return -ENOMEM;
+    for ( i = 0; i < (1UL << order); i++ )
+    {
+        unsigned long old = fake.p2m[gfn_x(gfn) + i].mfn;
+
+        if ( old < NR_MFNS )
+            fake.mapped[old] = false;
+        fake.p2m[gfn_x(gfn) + i] = (struct slot){ mfn_x(mfn), t, order };
+    }
+    p2m->need_flush = 1;
+    if ( !fake.defer_flush )
+        flush(p2m);
+
+    return fake.set_entry == SET_FAILS_CHANGED ? -EIO : 0;
+}
+
+void p2m_tlb_flush_sync(struct p2m_domain *p2m)
+{
+    if ( !p2m->locked )
+        die("p2m_tlb_flush_sync() needs the p2m lock");
+    if ( p2m->need_flush )
+        flush(p2m);
+}
+
+void set_gpfn_from_mfn(unsigned long mfn, unsigned long pfn)
+{
+    if ( mfn < MFN0 || mfn >= MFN0 + fake.used )
+        die("M2P of MFN %#lx changed", mfn);
+    fake.m2p[mfn] = pfn + 1;
+}
+
+void ioreq_request_mapcache_invalidate(const struct domain *d)
+{
+    fake.mapcache_invalidations++;
+}
+
+static void free_frame(struct page_info *pg)
+{
+    unsigned long mfn = pg - fake.frames;
+    struct domain *d = pg->owner;
+
+    if ( pg->free || !d )
+        die("MFN %#lx freed twice", mfn);
+    if ( pg->count_info )
+        die("MFN %#lx freed with count %#lx", mfn, pg->count_info);
+    if ( pg->u.inuse.type_info & PGT_count_mask )
+        die("MFN %#lx freed with type %#lx", mfn, pg->u.inuse.type_info);
+    if ( d->p2m.locked != fake.callers_lock )
+        die("MFN %#lx freed with the p2m lock held", mfn);
+    if ( d->p2m.need_flush )
+        die("MFN %#lx freed before the flush", mfn);
+    if ( fake.m2p[mfn] != INVALID_M2P_ENTRY + 1 )
+        die("MFN %#lx freed with M2P %#lx", mfn, fake.m2p[mfn] - 1);
+    if ( fake.mapped[mfn] )
+        die("MFN %#lx freed while the p2m maps it", mfn);
+    pg->free = true;
+    pg->owner = NULL;
+    d->tot_pages--;
+}
+
+void free_domheap_pages(struct page_info *pg, unsigned int order)
+{
+    unsigned long i, mfn = pg - fake.frames;
+
+    if ( mfn & ((1UL << order) - 1) )
+        die("MFN %#lx is not aligned to order %u", mfn, order);
+    fake.heap_frees++;
+    for ( i = 0; i < (1UL << order); i++ )
+        free_frame(pg + i);
+}
+
+void put_page(struct page_info *pg)
+{
+    if ( !(pg->count_info & PGC_count_mask) )
+        die("put of MFN %#lx without a reference", (unsigned long)(pg - fake.frames));
+    if ( !(--pg->count_info & PGC_count_mask) )
+        free_domheap_page(pg);
+}
+
+void put_page_alloc_ref(struct page_info *pg)
+{
+    if ( !(pg->count_info & PGC_allocated) )
+        return;
+    pg->count_info &= ~PGC_allocated;
+    if ( (pg->count_info & PGC_count_mask) <= 1 )
+        die("allocation reference of MFN %#lx is the last one",
+            (unsigned long)(pg - fake.frames));
+    put_page(pg);
+}
