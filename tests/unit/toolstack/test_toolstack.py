@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The toolstack's pure files, compiled in user space with sanitizers; one pytest case for each TAP line."""
+
+from __future__ import annotations
+
+import functools
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+TOOLS = HERE.parents[2] / "toolstack" / "overlay" / "tools"
+
+PROGRAMS = {
+    "test_keys.c": TOOLS / "libs/light/libxl_vnode_keys.c",
+    "test_layout.c": TOOLS / "libs/light/libxl_vnode_layout.c",
+    "test_topology.c": TOOLS / "libs/guest/xg_vnuma_topology.c",
+    "test_vnuma_spec.c": TOOLS / "xl/xl_vnuma_spec.c",
+}
+
+CFLAGS = [
+    *["-std=gnu99", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"],
+    *["-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
+]
+
+
+@functools.cache
+def run(program: str) -> tuple[int, dict[str, bool], str]:
+    """Compile and run a test program: exit code, result of each named case, output."""
+    source = PROGRAMS[program]
+    with tempfile.TemporaryDirectory() as tmp:
+        binary = Path(tmp) / "test"
+        subprocess.run(
+            ["gcc", *CFLAGS, f"-I{source.parent}", f"-I{HERE}", str(HERE / program), str(source), "-o", str(binary)],
+            check=True,
+            timeout=300,
+        )
+        done = subprocess.run([binary], capture_output=True, text=True, errors="replace", timeout=300, check=False)
+    output = done.stdout + done.stderr
+    cases = {name: not bad for bad, name in re.findall(r"^(not )?ok \d+ - (.*)$", done.stdout, re.M)}
+    return done.returncode, cases, output
+
+
+def names(program: str) -> list[str]:
+    """The cases that a program announces; found by running it."""
+    return list(run(program)[1])
+
+
+@pytest.mark.parametrize(("program", "case"), [(p, c) for p in PROGRAMS for c in names(p)])
+def test_case(program: str, case: str) -> None:
+    """One line of TAP."""
+    _, cases, output = run(program)
+    assert cases[case], output
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_program_ends_well(program: str) -> None:
+    """All announced cases were run, no sanitizer complained, and the exit code agrees."""
+    code, cases, output = run(program)
+    plan = re.search(r"^1\.\.(\d+)$", output, re.M)
+    assert plan, output
+    assert int(plan[1]) == len(re.findall(r"^(?:not )?ok ", output, re.M)) > 5
+    assert (code == 0) == all(cases.values()), output
+    assert "Sanitizer" not in output
+    assert "runtime error" not in output

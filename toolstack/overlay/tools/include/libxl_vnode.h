@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * libxl: NUMA nodes of a guest that come and go while it runs.
+ *
+ * Included by libxl.h; not to be included alone.
+ *
+ * An elastic vnode is declared when a guest is built (libxl_vnode_info's
+ * elastic) and is absent at first: no memory, CPUs not online.  It is attached
+ * and detached in any order.  One operation at a time runs on a domain; it is
+ * recorded, so that a caller that dies half-way leaves no riddle: the next one
+ * can repeat the operation or do the opposite.
+ *
+ * The guest's part of the protocol is untrusted.  A vnode whose report cannot
+ * be true is shown as faulty, and nothing is done on the strength of it.
+ */
+#ifndef LIBXL_VNODE_H
+#define LIBXL_VNODE_H
+
+/*
+ * LIBXL_HAVE_VNODE_ELASTIC
+ *
+ * libxl_vnode_info has the field elastic, and the functions below exist.
+ */
+#define LIBXL_HAVE_VNODE_ELASTIC 1
+
+/*
+ * libxl_vnode_info.pnode of an elastic vnode without a preference: each
+ * attach takes the pnode with the most free memory.
+ */
+#define LIBXL_VNODE_PNODE_ANY (~0U)
+
+/* Default of libxl_vnode_request.timeout_ms. */
+#define LIBXL_VNODE_TIMEOUT_MS 120000
+
+/*
+ * The vnodes of a domain, home nodes included, in order of their number.
+ *
+ * @nr: out: how many, 0 if the domain has no vNUMA, -1 on an error
+ *
+ * Returns an array for libxl_vnodeinfo_list_free(), or NULL on an error (no
+ * such domain, xenstore not readable; logged).
+ * Changes nothing.
+ */
+libxl_vnodeinfo *libxl_vnode_list(libxl_ctx *ctx, uint32_t domid, int *nr);
+void libxl_vnodeinfo_list_free(libxl_vnodeinfo *list, int nr);
+
+/*
+ * Close the books on an operation that nobody waits for any more (started
+ * without waiting, or its caller died) and that the guest has finished:
+ * memory limit, CPU availability, undo of what failed.  Does nothing if there
+ * is none, or if it is still going on.
+ *
+ * Returns 0, ERROR_DOMAIN_NOTFOUND, ERROR_FAIL.
+ */
+int libxl_vnode_settle(libxl_ctx *ctx, uint32_t domid)
+                       LIBXL_EXTERNAL_CALLERS_ONLY;
+
+/*
+ * Attach an absent vnode, detach one, or resize an attached one.
+ *
+ * @req->vnode: which; -1: the lowest absent one (attach), the highest that is
+ *   attached (detach); required for set
+ * @req->pnode: attach only: physical node to back it; -1: the configured one,
+ *   else the one with the most free memory
+ * @req->memkb: size in KiB, a multiple of 2048; 0: the declared size (attach);
+ *   required for set; ignored by detach
+ * @req->grace_ms: how long the guest waits for its programs before memory is
+ *   taken away; -1: the guest's own default
+ * @req->timeout_ms: how long to wait for the guest before the operation is
+ *   undone; 0: for ever
+ * @req->wait: false: complete as soon as the guest has been told; then
+ *   libxl_vnode_settle() closes the books later
+ * @progress: events of type LIBXL_EVENT_TYPE_VNODE_PROGRESS; may be NULL
+ *
+ * Complete with:
+ *  0                           done
+ *  ERROR_INVAL                 the request makes no sense; nothing was done
+ *  ERROR_VNODE_REFUSED         not possible now; nothing has changed
+ *  ERROR_VNODE_UNDONE          the guest failed or did not answer in time;
+ *                              everything is as before
+ *  ERROR_VNODE_RESIDUAL        detach: some memory could not leave
+ *  ERROR_VNODE_UNSETTLED       to be undone, and the guest has not answered to
+ *                              that either: the record of it remains
+ *  ERROR_ABORTED               libxl_ao_abort(): the guest has been told to
+ *                              undo it; libxl_vnode_settle() later
+ *  ERROR_DOMAIN_NOTFOUND, ERROR_DOMAIN_DESTROYED  there is no such domain,
+ *                              or it stopped half-way; nothing is left over
+ *  ERROR_FAIL, ERROR_LOCK_FAIL, ERROR_NOMEM       internal; see the log
+ *
+ * Each failure logs one message that says what, with which numbers, and why.
+ */
+int libxl_vnode_attach(libxl_ctx *ctx, uint32_t domid,
+                       const libxl_vnode_request *req,
+                       const libxl_asyncop_how *ao_how,
+                       const libxl_asyncprogress_how *progress)
+                       LIBXL_EXTERNAL_CALLERS_ONLY;
+int libxl_vnode_detach(libxl_ctx *ctx, uint32_t domid,
+                       const libxl_vnode_request *req,
+                       const libxl_asyncop_how *ao_how,
+                       const libxl_asyncprogress_how *progress)
+                       LIBXL_EXTERNAL_CALLERS_ONLY;
+int libxl_vnode_set(libxl_ctx *ctx, uint32_t domid,
+                    const libxl_vnode_request *req,
+                    const libxl_asyncop_how *ao_how,
+                    const libxl_asyncprogress_how *progress)
+                    LIBXL_EXTERNAL_CALLERS_ONLY;
+
+#endif /* LIBXL_VNODE_H */
+
+/*
+ * Local variables:
+ * mode: C
+ * c-basic-offset: 4
+ * indent-tabs-mode: nil
+ * End:
+ */

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * libxl's elastic vnodes: what the parts of libxl share.
+ * Included at the end of libxl_internal.h.
+ *
+ * Locking: everything that writes the toolstack's keys of a domain holds its
+ * userdata lock, and never waits for the guest while holding it.
+ */
+#ifndef LIBXL_VNODE_INTERNAL_H
+#define LIBXL_VNODE_INTERNAL_H
+
+#include "libxl_vnode_keys.h"
+
+/* One vnode of a running domain. */
+typedef struct {
+    bool elastic;
+    uint64_t max_kb;        /* size of its range */
+    uint64_t target_kb;     /* what the toolstack wants */
+    uint64_t allowed_kb;    /* its share of the domain's memory limit */
+    int pnode;              /* backing physical node, -1: none */
+    uint8_t *cpus;          /* bitmap of nr_vcpus bits */
+    struct vnode_report report;     /* the guest's word, checked */
+} libxl__vnode;
+
+/* What xenstore and Xen say about the vnodes of a running domain. */
+typedef struct {
+    uint32_t domid;
+    uint32_t nr_vnodes, nr_vmemranges, nr_vcpus;
+    libxl__vnode *node;
+    uint64_t generation;    /* newest operation announced, 0: none yet */
+    uint64_t done;          /* newest one the guest has finished, 0: none */
+    bool driver;            /* the guest has a driver */
+    uint64_t total_kb;      /* memory of the domain, by Xen's count */
+    struct vnode_op_record op;      /* kind NONE: no operation under way */
+    xen_vmemrange_t *vmemrange;
+    unsigned int *vdistance, *vcpu_to_vnode;
+} libxl__vnode_domain;
+
+/*---------- when a domain is built ----------*/
+
+/* Elastic vnodes of a configuration: number, and sum of their sizes. */
+_hidden unsigned int libxl__vnode_nr_elastic(const libxl_domain_build_info *);
+_hidden uint64_t libxl__vnode_elastic_memkb(const libxl_domain_build_info *);
+
+/*
+ * Check the elastic vnodes of a configuration and take their vCPUs out of
+ * avail_vcpus.  Idempotent.  0 or ERROR_VNUMA_CONFIG_INVALID, logged.
+ */
+_hidden int libxl__vnode_setdefault(libxl__gc *gc,
+                                    libxl_domain_config *d_config,
+                                    uint32_t domid);
+
+/* Is the pnode of elastic vnode @nr possible?  0 or an error, logged. */
+_hidden int libxl__vnode_check_pnode(libxl__gc *gc,
+                                     const libxl_domain_build_info *info,
+                                     unsigned int nr, unsigned int nr_pnodes);
+
+/* Physical node that Xen is told for a vnode when the domain is built. */
+_hidden unsigned int
+libxl__vnode_boot_pnode(const libxl_domain_build_info *info, unsigned int nr);
+
+/* Append the ranges of the elastic vnodes, behind all others. */
+_hidden int libxl__vnode_place(libxl__gc *gc, uint32_t domid,
+                               const libxl_domain_build_info *info,
+                               xen_vmemrange_t **ranges, int *nr_ranges);
+
+/* Set LIBACPI_VMEMRANGE_HOTPLUG on the ranges of elastic vnodes. */
+_hidden void libxl__vnode_mark_hotplug(const libxl_domain_build_info *info,
+                                       xen_vmemrange_t *ranges,
+                                       unsigned int nr_ranges);
+
+/* Make CPUID agree with the vNUMA layout. */
+_hidden int libxl__vnode_cpuid(libxl__gc *gc, uint32_t domid,
+                               const libxl_domain_build_info *info);
+
+/* Create the xenstore keys of a new domain's vnodes. */
+_hidden int libxl__vnode_xenstore_setup(libxl__gc *gc, uint32_t domid,
+                                        const libxl_domain_build_info *info);
+
+/*---------- when it runs ----------*/
+
+/* What elastic vnodes add to the domain's memory limit; 0 if there are none. */
+_hidden uint64_t libxl__vnode_allowed_memkb(libxl__gc *gc, uint32_t domid);
+
+_hidden char *libxl__vnode_path(libxl__gc *gc, uint32_t domid, unsigned int nr,
+                                const char *key);
+_hidden char *libxl__vnode_libxl_path(libxl__gc *gc, uint32_t domid,
+                                      unsigned int nr, const char *key);
+_hidden char *libxl__vnode_op_path(libxl__gc *gc, uint32_t domid);
+
+/*
+ * Read everything.  *out->nr_vnodes is 0 for a domain without vNUMA.
+ * 0, ERROR_DOMAIN_NOTFOUND, ERROR_FAIL.
+ */
+_hidden int libxl__vnode_load(libxl__gc *gc, uint32_t domid,
+                              libxl__vnode_domain *out);
+
+/*
+ * Newest generation that the guest says it has finished; 0 if it says none, or
+ * one beyond @announced, which cannot be.
+ */
+_hidden uint64_t libxl__vnode_done_generation(libxl__gc *gc, uint32_t domid,
+                                              uint64_t announced);
+
+/*
+ * How far a vnode has come; a few reads only, for whenever the guest writes
+ * something.  false: its report is faulty.
+ */
+_hidden bool libxl__vnode_progress(libxl__gc *gc, uint32_t domid,
+                                   unsigned int nr, uint64_t max_kb,
+                                   libxl_vnode_state *state,
+                                   uint64_t *progress_kb);
+
+/* The state that callers of libxl see. */
+_hidden libxl_vnode_state libxl__vnode_public_state(const libxl__vnode *v);
+
+/*---------- the host's side of a vnode (libxl_vnode_host.c) ----------*/
+
+/* Physical node with the most free memory. */
+_hidden int libxl__vnode_roomiest_pnode(libxl__gc *gc, unsigned int *pnode);
+
+/* Has @pnode at least @need_kb free?  0, ERROR_VNODE_REFUSED (logged), ... */
+_hidden int libxl__vnode_check_free(libxl__gc *gc, uint32_t domid,
+                                    unsigned int nr, unsigned int pnode,
+                                    uint64_t need_kb);
+
+/* Physical node that the configuration names, or LIBXL_VNODE_PNODE_ANY. */
+_hidden int libxl__vnode_configured_pnode(libxl__gc *gc, uint32_t domid,
+                                          unsigned int nr,
+                                          unsigned int *pnode);
+
+/* Let the domain have @allowed_kb of vnode @nr. */
+_hidden int libxl__vnode_set_allowance(libxl__gc *gc, libxl__vnode_domain *vd,
+                                       unsigned int nr, uint64_t allowed_kb);
+
+/* Back vnode @nr by @pnode: Xen's table, record, affinity of its vCPUs. */
+_hidden int libxl__vnode_set_pnode(libxl__gc *gc, libxl__vnode_domain *vd,
+                                   unsigned int nr, unsigned int pnode);
+
+/*
+ * Bring limit, CPU availability, pnode and affinity of a vnode that no
+ * operation works on in line with its target and the guest's report.
+ * ERROR_FAIL (logged) if Xen counts more memory than the guest admits.
+ */
+_hidden int libxl__vnode_settle_host(libxl__gc *gc, libxl__vnode_domain *vd,
+                                     unsigned int nr);
+
+/*---------- the books of operations (libxl_vnode_books.c) ----------*/
+
+static inline const char *
+libxl__vnode_op_name(const struct vnode_op_record *rec)
+{
+    return vnode_op_kind_name(rec->kind);
+}
+
+/* Is there a process that waits for the operation? */
+_hidden bool libxl__vnode_op_attended(const struct vnode_op_record *rec);
+
+/* Write or remove the record of the operation under way. */
+_hidden int libxl__vnode_write_record(libxl__gc *gc, xs_transaction_t t,
+                                      uint32_t domid,
+                                      const struct vnode_op_record *rec);
+_hidden int libxl__vnode_drop_record(libxl__gc *gc, uint32_t domid);
+
+/*
+ * Tell the guest: record, target, grace and, last, the generation, in one
+ * transaction.  @grace_ms < 0: the guest's default.
+ */
+_hidden int libxl__vnode_announce(libxl__gc *gc, libxl__vnode_domain *vd,
+                                  const struct vnode_op_record *rec,
+                                  int grace_ms);
+
+/* The operation that takes @rec back. */
+_hidden struct vnode_op_record
+libxl__vnode_inverse(const libxl__vnode_domain *vd,
+                     const struct vnode_op_record *rec, unsigned int pid);
+
+/* End the operation under way: settle the host's side, forget the record. */
+_hidden int libxl__vnode_close_op(libxl__gc *gc, libxl__vnode_domain *vd);
+
+/*
+ * Settle an operation that nobody waits for, if the guest has finished it.
+ * Not asked for by the caller: a failure is logged, no more.
+ */
+_hidden void libxl__vnode_settle_quietly(libxl__gc *gc,
+                                         libxl__vnode_domain *vd);
+
+/*
+ * Complete @rec (its kind is set) from the request and the domain's state.
+ * 0, ERROR_VNODE_REFUSED or ERROR_INVAL, logged.
+ */
+_hidden int libxl__vnode_check_request(libxl__gc *gc,
+                                       const libxl__vnode_domain *vd,
+                                       const libxl_vnode_request *req,
+                                       struct vnode_op_record *rec);
+
+/* Which pnode a vnode that grows is on, or is to be put on. */
+_hidden int libxl__vnode_choose_pnode(libxl__gc *gc,
+                                      const libxl__vnode_domain *vd,
+                                      const libxl_vnode_request *req,
+                                      unsigned int nr, unsigned int *pnode);
+
+#endif /* LIBXL_VNODE_INTERNAL_H */
+
+/*
+ * Local variables:
+ * mode: C
+ * c-basic-offset: 4
+ * indent-tabs-mode: nil
+ * End:
+ */

@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Attach, detach and resize elastic vnodes of a running domain.
+ *
+ *             refused                        guest failed, time-out, abort
+ *   request ----------> end       announced ------------------------> undoing
+ *      |                            ^   |                                |
+ *      | recorded, host prepared    |   | guest finished                 |
+ *      +----------------------------+   v                                v
+ *                                    settled <------------ guest finished, or
+ *                                                          it has no driver
+ *
+ * An operation is recorded before anything changes and forgotten after
+ * everything has been settled, so that whoever comes next can tell what is
+ * left to do.  Undoing is an operation like any other: announced, recorded.
+ *
+ * Waiting is by watches: vnuma/guest, written by the guest, and @releaseDomain,
+ * for a guest that dies.  No polling.
+ *
+ * Locking: the domain's userdata lock is held while the books are written,
+ * never while waiting for the guest.
+ */
+#include "libxl_osdeps.h" /* must come before any other headers */
+
+#include "libxl_internal.h"
+
+/*
+ * A write of the guest is looked at after this time, together with those that
+ * came with it: a transaction gives an event for each key.  And a guest that
+ * writes without end cannot keep this process from its time-out and signals,
+ * because each event costs next to nothing.
+ */
+#define CHECK_DELAY_MS 10
+
+/*
+ * How long a guest may take to undo: it has shown that it is slow, and the
+ * caller has waited once already.
+ */
+#define UNDO_TIMEOUT_MS 30000
+
+typedef struct {
+    libxl__ao *ao;
+    libxl_domid domid;
+    struct vnode_op_record rec;     /* what is announced now */
+    libxl_vnode_request req;
+    libxl_asyncprogress_how progress;
+    libxl__ev_xswatch guest_watch, release_watch;
+    libxl__ev_time timer;           /* time-out */
+    libxl__ev_time check;           /* a look is due */
+    bool undoing;
+    int undone_rc;                  /* result once it is undone */
+    uint64_t max_kb;                /* declared size of the vnode */
+    uint64_t seen_progress;
+    libxl_vnode_state seen_state;
+} vnode_op;
+
+/*---------- the operation ----------*/
+
+/* Memory limit and pnode of a vnode that is to grow. */
+static int prepare_growth(libxl__gc *gc, libxl__vnode_domain *vd,
+                          const struct vnode_op_record *rec,
+                          unsigned int pnode)
+{
+    libxl__vnode *v = &vd->node[rec->vnode];
+    int rc;
+
+    if (rec->new_kb > v->allowed_kb) {
+        rc = libxl__vnode_set_allowance(gc, vd, rec->vnode, rec->new_kb);
+        if (rc)
+            return rc;
+    }
+
+    return libxl__vnode_set_pnode(gc, vd, rec->vnode, pnode);
+}
+
+/* Everything up to the announcement.  With the lock held. */
+static int begin_locked(libxl__gc *gc, vnode_op *op)
+{
+    struct vnode_op_record *rec = &op->rec;
+    libxl__vnode_domain vd;
+    const struct vnode_report *r;
+    unsigned int pnode = 0;
+    uint64_t has_kb;
+    bool grows;
+    int rc;
+
+    rc = libxl__vnode_load(gc, op->domid, &vd);
+    if (rc)
+        return rc;
+    libxl__vnode_settle_quietly(gc, &vd);
+
+    rc = libxl__vnode_check_request(gc, &vd, &op->req, rec);
+    if (rc)
+        return rc;
+
+    op->max_kb = vd.node[rec->vnode].max_kb;
+    r = &vd.node[rec->vnode].report;
+    has_kb = r->fault[0] ? 0 : r->current_kb;
+    grows = rec->new_kb > has_kb;
+    if (grows) {
+        rc = libxl__vnode_choose_pnode(gc, &vd, &op->req, rec->vnode, &pnode);
+        if (rc)
+            return rc;
+        rc = libxl__vnode_check_free(gc, op->domid, rec->vnode, pnode,
+                                     rec->new_kb - has_kb);
+        if (rc)
+            return rc;
+    }
+
+    rc = libxl__vnode_write_record(gc, XBT_NULL, op->domid, rec);
+    if (rc)
+        return rc;
+    vd.op = *rec;
+    if (grows)
+        rc = prepare_growth(gc, &vd, rec, pnode);
+    if (!rc)
+        rc = libxl__vnode_announce(gc, &vd, rec, op->req.grace_ms);
+    if (rc)
+        libxl__vnode_close_op(gc, &vd);
+
+    return rc;
+}
+
+static int begin(libxl__gc *gc, vnode_op *op)
+{
+    xc_domaininfo_t info;
+    libxl__flock *lock;
+    int rc;
+
+    if (xc_domain_getinfo_single(CTX->xch, op->domid, &info) < 0) {
+        LOGD(ERROR, op->domid, "there is no such domain");
+        return ERROR_DOMAIN_NOTFOUND;
+    }
+    if (info.flags & (XEN_DOMINF_dying | XEN_DOMINF_shutdown)) {
+        LOGD(ERROR, op->domid, "the domain has stopped");
+        return ERROR_VNODE_REFUSED;
+    }
+
+    lock = libxl__lock_domain_userdata(gc, op->domid);
+    if (!lock)
+        return ERROR_LOCK_FAIL;
+    rc = begin_locked(gc, op);
+    libxl__unlock_file(lock);
+
+    return rc;
+}
+
+static void end(libxl__egc *egc, vnode_op *op, int rc)
+{
+    STATE_AO_GC(op->ao);
+
+    libxl__ev_xswatch_deregister(gc, &op->guest_watch);
+    libxl__ev_xswatch_deregister(gc, &op->release_watch);
+    libxl__ev_time_deregister(gc, &op->timer);
+    libxl__ev_time_deregister(gc, &op->check);
+    libxl_vnode_request_dispose(&op->req);
+    libxl__ao_complete(egc, ao, rc);
+}
+
+/* With or without success, write the books and end. */
+static void settle_and_end(libxl__egc *egc, vnode_op *op,
+                           libxl__vnode_domain *vd, int rc)
+{
+    STATE_AO_GC(op->ao);
+    libxl__flock *lock = libxl__lock_domain_userdata(gc, op->domid);
+    int settled = ERROR_LOCK_FAIL;
+
+    if (lock) {
+        settled = libxl__vnode_close_op(gc, vd);
+        libxl__unlock_file(lock);
+    }
+    end(egc, op, settled && !rc ? settled : rc);
+}
+
+static libxl__ev_time_callback op_timeout;
+
+/*
+ * Announce the opposite.  A guest without a driver has done nothing that
+ * could be undone and is not waited for.
+ */
+static int announce_undo(libxl__gc *gc, vnode_op *op, libxl__vnode_domain *vd,
+                         bool wait)
+{
+    struct vnode_op_record undo =
+        libxl__vnode_inverse(vd, &op->rec, wait ? getpid() : 0);
+    libxl__flock *lock = libxl__lock_domain_userdata(gc, op->domid);
+    int rc;
+
+    if (!lock)
+        return ERROR_LOCK_FAIL;
+    rc = libxl__vnode_announce(gc, vd, &undo, -1);
+    libxl__unlock_file(lock);
+    if (!rc) {
+        op->rec = undo;
+        op->undoing = true;
+    }
+
+    return rc;
+}
+
+/* Undo, then end with @rc. */
+static void undo(libxl__egc *egc, vnode_op *op, libxl__vnode_domain *vd, int rc)
+{
+    STATE_AO_GC(op->ao);
+    bool wait = vd->driver && rc != ERROR_ABORTED;
+    int rc2;
+
+    if (op->undoing) {
+        LOGD(ERROR, op->domid, "vnode %u: the guest has not undone it either; "
+             "repeat the command to finish it, or do the opposite",
+             op->rec.vnode);
+        end(egc, op, ERROR_VNODE_UNSETTLED);
+        return;
+    }
+
+    op->undone_rc = rc;
+    rc2 = announce_undo(gc, op, vd, wait);
+    if (rc2) {
+        end(egc, op, rc2);
+        return;
+    }
+    if (!vd->driver) {
+        settle_and_end(egc, op, vd, rc);
+        return;
+    }
+    if (!wait) {
+        end(egc, op, rc);
+        return;
+    }
+
+    libxl__ev_time_deregister(gc, &op->timer);
+    rc2 = libxl__ev_time_register_rel(ao, &op->timer, op_timeout,
+                                      UNDO_TIMEOUT_MS);
+    if (rc2)
+        end(egc, op, rc2);
+}
+
+/* The domain is gone or stopped: nothing to undo in it. */
+static bool domain_stopped(libxl__gc *gc, uint32_t domid)
+{
+    xc_domaininfo_t info;
+
+    return xc_domain_getinfo_single(CTX->xch, domid, &info) < 0 ||
+           (info.flags & (XEN_DOMINF_dying | XEN_DOMINF_shutdown));
+}
+
+static void end_stopped(libxl__egc *egc, vnode_op *op)
+{
+    STATE_AO_GC(op->ao);
+
+    LOGD(ERROR, op->domid, "vnode %u: the domain stopped during the %s; "
+         "nothing is left over", op->rec.vnode, libxl__vnode_op_name(&op->rec));
+    libxl__vnode_drop_record(gc, op->domid);
+    end(egc, op, ERROR_DOMAIN_DESTROYED);
+}
+
+static void report_progress(libxl__egc *egc, libxl__gc *nested_gc,
+                            vnode_op *op)
+{
+    STATE_AO_GC(op->ao);
+    libxl_vnode_state state;
+    uint64_t progress;
+    libxl_event *ev;
+
+    if (!libxl__vnode_progress(nested_gc, op->domid, op->rec.vnode,
+                               op->max_kb, &state, &progress) ||
+        (progress == op->seen_progress && state == op->seen_state))
+        return;
+    op->seen_progress = progress;
+    op->seen_state = state;
+
+    ev = NEW_EVENT(egc, VNODE_PROGRESS, op->domid, op->progress.for_event);
+    ev->u.vnode_progress.vnode = op->rec.vnode;
+    ev->u.vnode_progress.undoing = op->undoing;
+    ev->u.vnode_progress.state = state;
+    ev->u.vnode_progress.progress_memkb = progress;
+    ev->u.vnode_progress.target_memkb = op->rec.new_kb;
+    libxl__ao_progress_report(egc, ao, &op->progress, ev);
+}
+
+/* The guest has finished what was asked of it. */
+static void guest_finished(libxl__egc *egc, vnode_op *op,
+                           libxl__vnode_domain *vd)
+{
+    STATE_AO_GC(op->ao);
+    const struct vnode_report *r = &vd->node[op->rec.vnode].report;
+    enum vnode_outcome outcome = vnode_op_outcome(op->rec.kind, r);
+
+    if (op->undoing) {
+        settle_and_end(egc, op, vd, op->undone_rc);
+        return;
+    }
+
+    switch (outcome) {
+    case VNODE_OUTCOME_DONE:
+        settle_and_end(egc, op, vd, 0);
+        break;
+    case VNODE_OUTCOME_RESIDUAL:
+        LOGD(ERROR, op->domid, "vnode %u: %"PRIu64" KiB could not leave: %s",
+             op->rec.vnode, r->residual_kb,
+             r->reason[0] ? r->reason : "the guest gives no reason");
+        settle_and_end(egc, op, vd, ERROR_VNODE_RESIDUAL);
+        break;
+    case VNODE_OUTCOME_FAILED:
+        LOGD(ERROR, op->domid, "vnode %u: the guest could not %s it: %s",
+             op->rec.vnode, libxl__vnode_op_name(&op->rec),
+             r->error[0] ? r->error : "it gives no reason");
+        /* Refused up front by the guest: nothing has changed in it. */
+        undo(egc, op, vd, op->rec.kind == VNODE_OP_DETACH &&
+                          r->error_nr == ENOMEM &&
+                          r->state == VNODE_KEY_ONLINE
+                          ? ERROR_VNODE_REFUSED : ERROR_VNODE_UNDONE);
+        break;
+    case VNODE_OUTCOME_FAULTY:
+        LOGD(ERROR, op->domid, "vnode %u: the guest's report is faulty: %s",
+             op->rec.vnode, r->fault);
+        undo(egc, op, vd, ERROR_VNODE_UNDONE);
+        break;
+    }
+}
+
+/* Something has changed: look. */
+static void op_check(libxl__egc *egc, vnode_op *op)
+{
+    STATE_AO_GC(op->ao);
+    libxl__vnode_domain vd;
+    libxl__ao *nested;
+    bool done;
+    int rc;
+
+    if (domain_stopped(gc, op->domid)) {
+        end_stopped(egc, op);
+        return;
+    }
+
+    /* A chatty guest must not make this operation's memory grow. */
+    nested = libxl__nested_ao_create(ao);
+    {
+        libxl__gc *nested_gc = libxl__ao_inprogress_gc(nested);
+
+        done = libxl__vnode_done_generation(nested_gc, op->domid,
+                                            op->rec.generation)
+               == op->rec.generation;
+        if (!done)
+            report_progress(egc, nested_gc, op);
+    }
+    libxl__nested_ao_free(nested);
+    if (!done)
+        return;
+
+    rc = libxl__vnode_load(gc, op->domid, &vd);
+    if (rc) {
+        end(egc, op, rc);
+        return;
+    }
+    guest_finished(egc, op, &vd);
+}
+
+static void check_due(libxl__egc *egc, libxl__ev_time *ev,
+                      const struct timeval *requested_abs, int rc)
+{
+    vnode_op *op = CONTAINER_OF(ev, vnode_op, check);
+
+    libxl__ev_time_init(&op->check);    /* whichever rc, it is over */
+    if (rc != ERROR_ABORTED)    /* that is for the time-out's callback */
+        op_check(egc, op);
+}
+
+static void guest_watch_callback(libxl__egc *egc, libxl__ev_xswatch *w,
+                                 const char *watch_path,
+                                 const char *event_path)
+{
+    vnode_op *op = CONTAINER_OF(w, vnode_op, guest_watch);
+    STATE_AO_GC(op->ao);
+    int rc;
+
+    if (libxl__ev_time_isregistered(&op->check))
+        return;
+    rc = libxl__ev_time_register_rel(ao, &op->check, check_due,
+                                     CHECK_DELAY_MS);
+    if (rc && rc != ERROR_ABORTED)
+        end(egc, op, rc);
+}
+
+static void release_watch_callback(libxl__egc *egc, libxl__ev_xswatch *w,
+                                   const char *watch_path,
+                                   const char *event_path)
+{
+    vnode_op *op = CONTAINER_OF(w, vnode_op, release_watch);
+    STATE_AO_GC(op->ao);
+
+    if (domain_stopped(gc, op->domid))
+        end_stopped(egc, op);
+}
+
+static void op_timeout(libxl__egc *egc, libxl__ev_time *ev,
+                       const struct timeval *requested_abs, int rc)
+{
+    vnode_op *op = CONTAINER_OF(ev, vnode_op, timer);
+    STATE_AO_GC(op->ao);
+    libxl__vnode_domain vd;
+    const libxl__vnode *v;
+    int rc2;
+
+    libxl__ev_time_init(&op->timer);    /* whichever rc, it is over */
+    rc2 = libxl__vnode_load(gc, op->domid, &vd);
+    if (rc2) {
+        end(egc, op, rc2);
+        return;
+    }
+    v = &vd.node[op->rec.vnode];
+
+    if (rc == ERROR_ABORTED)
+        LOGD(ERROR, op->domid, "vnode %u: %s interrupted", op->rec.vnode,
+             libxl__vnode_op_name(&op->rec));
+    else if (!vd.driver)
+        LOGD(ERROR, op->domid, "vnode %u: no driver in the guest answered the "
+             "%s within %d ms; taken back", op->rec.vnode,
+             libxl__vnode_op_name(&op->rec), op->req.timeout_ms);
+    else if (!op->undoing)
+        LOGD(ERROR, op->domid, "vnode %u: the guest did not finish the %s "
+             "within %d ms (%s, %"PRIu64" of %"PRIu64" KiB%s%s); taking it "
+             "back", op->rec.vnode, libxl__vnode_op_name(&op->rec),
+             op->req.timeout_ms,
+             vnode_key_state_name(v->report.state), v->report.progress_kb,
+             v->target_kb, v->report.fault[0] ? ", faulty: " : "",
+             v->report.fault);
+
+    undo(egc, op, &vd, rc == ERROR_ABORTED ? rc : ERROR_VNODE_UNDONE);
+}
+
+static int wait_for_guest(libxl__gc *gc, vnode_op *op)
+{
+    int rc;
+
+    rc = libxl__ev_time_register_rel(op->ao, &op->timer, op_timeout,
+                                     op->req.timeout_ms ? : -1);
+    if (rc)
+        return rc;
+    rc = libxl__ev_xswatch_register(gc, &op->release_watch,
+                                    release_watch_callback, "@releaseDomain");
+    if (rc)
+        return rc;
+
+    return libxl__ev_xswatch_register(gc, &op->guest_watch,
+                                      guest_watch_callback,
+                                      GCSPRINTF("/local/domain/%"PRIu32
+                                                "/vnuma/guest", op->domid));
+}
+
+static int vnode_op_start(libxl_ctx *ctx, uint32_t domid,
+                          enum vnode_op_kind kind,
+                          const libxl_vnode_request *req,
+                          const libxl_asyncop_how *ao_how,
+                          const libxl_asyncprogress_how *progress)
+{
+    AO_CREATE(ctx, domid, ao_how);
+    vnode_op *op;
+    int rc;
+
+    GCNEW(op);
+    op->ao = ao;
+    op->domid = domid;
+    op->rec.kind = kind;
+    libxl__ev_xswatch_init(&op->guest_watch);
+    libxl__ev_xswatch_init(&op->release_watch);
+    libxl__ev_time_init(&op->timer);
+    libxl__ev_time_init(&op->check);
+    libxl__ao_progress_gethow(&op->progress, progress);
+    libxl_vnode_request_init(&op->req);
+    libxl_vnode_request_copy(ctx, &op->req, req);
+    libxl_defbool_setdefault(&op->req.wait, true);
+
+    rc = begin(gc, op);
+    if (rc) goto out;
+
+    if (!libxl_defbool_val(op->req.wait)) {
+        end(egc, op, 0);
+        return AO_INPROGRESS;
+    }
+    rc = wait_for_guest(gc, op);
+    if (rc) {
+        /* Announced all the same: end it here, the record tells the rest. */
+        end(egc, op, rc);
+    }
+
+    return AO_INPROGRESS;
+
+ out:
+    libxl_vnode_request_dispose(&op->req);
+    return AO_CREATE_FAIL(rc);
+}
+
+int libxl_vnode_attach(libxl_ctx *ctx, uint32_t domid,
+                       const libxl_vnode_request *req,
+                       const libxl_asyncop_how *ao_how,
+                       const libxl_asyncprogress_how *progress)
+{
+    return vnode_op_start(ctx, domid, VNODE_OP_ATTACH, req, ao_how, progress);
+}
+
+int libxl_vnode_detach(libxl_ctx *ctx, uint32_t domid,
+                       const libxl_vnode_request *req,
+                       const libxl_asyncop_how *ao_how,
+                       const libxl_asyncprogress_how *progress)
+{
+    return vnode_op_start(ctx, domid, VNODE_OP_DETACH, req, ao_how, progress);
+}
+
+int libxl_vnode_set(libxl_ctx *ctx, uint32_t domid,
+                    const libxl_vnode_request *req,
+                    const libxl_asyncop_how *ao_how,
+                    const libxl_asyncprogress_how *progress)
+{
+    return vnode_op_start(ctx, domid, VNODE_OP_SET, req, ao_how, progress);
+}
+
+/*
+ * Local variables:
+ * mode: C
+ * c-basic-offset: 4
+ * indent-tabs-mode: nil
+ * End:
+ */

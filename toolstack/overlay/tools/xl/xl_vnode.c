@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * xl vnode-attach, vnode-detach, vnode-set: NUMA nodes of a guest that come
+ * and go.  (vnode-list is in xl_vnode_list.c.)
+ *
+ * The commands run libxl's asynchronous operation in a loop of their own, so
+ * that progress can be shown and SIGINT or SIGTERM cancel it: the guest is told
+ * to undo it, and what is the case is said before xl ends.
+ *
+ * Single-threaded; no locking.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <libxl.h>
+#include <libxl_utils.h>
+#include <libxlutil.h>
+
+#include "xl.h"
+#include "xl_utils.h"
+#include "xl_parse.h"
+#include "xl_vnode.h"
+
+/* Marks of our events. */
+#define FOR_OPERATION 1
+#define FOR_PROGRESS 2
+
+#define MAX_TIMEOUT_S (24 * 3600)
+
+typedef int start_fn(libxl_ctx *ctx, uint32_t domid,
+                     const libxl_vnode_request *req,
+                     const libxl_asyncop_how *ao_how,
+                     const libxl_asyncprogress_how *progress);
+
+struct run {
+    uint32_t domid;
+    libxl_asyncop_how how;
+    int sigfd;
+    bool tty, line_open;    /* progress on stderr; an unfinished line there */
+    bool aborted;
+    bool ended;
+    int rc;
+};
+
+int vnode_exit_code(int rc)
+{
+    switch (rc) {
+    case 0:                       return VNODE_EXIT_DONE;
+    case ERROR_INVAL:             return VNODE_EXIT_USAGE;
+    case ERROR_VNODE_REFUSED:     return VNODE_EXIT_REFUSED;
+    case ERROR_VNODE_UNDONE:      return VNODE_EXIT_UNDONE;
+    case ERROR_VNODE_RESIDUAL:    return VNODE_EXIT_RESIDUAL;
+    case ERROR_ABORTED:
+    case ERROR_VNODE_UNSETTLED:   return VNODE_EXIT_UNSETTLED;
+    default:                      return VNODE_EXIT_FAILED;
+    }
+}
+
+/*---------- the loop ----------*/
+
+static void close_line(struct run *run)
+{
+    if (run->line_open)
+        fprintf(stderr, "\n");
+    run->line_open = false;
+}
+
+static void show_progress(struct run *run, const libxl_event *ev)
+{
+    if (!run->tty)
+        return;
+    fprintf(stderr, "\rvnode %"PRIu32": %s%s, %"PRIu64" of %"PRIu64" MiB\033[K",
+            ev->u.vnode_progress.vnode,
+            ev->u.vnode_progress.undoing ? "undoing: " : "",
+            libxl_vnode_state_to_string(ev->u.vnode_progress.state),
+            ev->u.vnode_progress.progress_memkb >> 10,
+            ev->u.vnode_progress.target_memkb >> 10);
+    fflush(stderr);
+    run->line_open = true;
+}
+
+static void take_events(struct run *run)
+{
+    libxl_event *ev;
+
+    while (!libxl_event_check(ctx, &ev, LIBXL_EVENTMASK_ALL, 0, 0)) {
+        if (ev->type == LIBXL_EVENT_TYPE_VNODE_PROGRESS &&
+            ev->for_user == FOR_PROGRESS)
+            show_progress(run, ev);
+        if (ev->type == LIBXL_EVENT_TYPE_OPERATION_COMPLETE &&
+            ev->for_user == FOR_OPERATION) {
+            run->rc = ev->u.operation_complete.rc;
+            run->ended = true;
+        }
+        libxl_event_free(ctx, ev);
+    }
+}
+
+/* First signal: cancel.  Second: leave at once. */
+static void take_signal(struct run *run)
+{
+    struct signalfd_siginfo info;
+    int rc;
+
+    if (read(run->sigfd, &info, sizeof(info)) != sizeof(info))
+        return;
+    close_line(run);
+    if (run->aborted) {
+        fprintf(stderr, "interrupted again: the guest may still be at work, "
+                "see xl vnode-list\n");
+        exit(VNODE_EXIT_UNSETTLED);
+    }
+    run->aborted = true;
+    rc = libxl_ao_abort(ctx, &run->how);
+    if (rc && rc != ERROR_NOTFOUND)
+        fprintf(stderr, "cannot cancel the operation (%d)\n", rc);
+}
+
+/* libxl's descriptors and, in front of them, ours. */
+static int wait_once(struct run *run, struct pollfd **fds, int *room)
+{
+    struct timeval now;
+    int nfds, timeout, rc;
+
+    for (;;) {
+        nfds = *room - 1;
+        timeout = -1;
+        gettimeofday(&now, NULL);
+        rc = libxl_osevent_beforepoll(ctx, &nfds, *fds + 1, &timeout, now);
+        if (!rc)
+            break;
+        if (rc != ERROR_BUFFERFULL)
+            return rc;
+        *room = nfds + 1;
+        *fds = xrealloc(*fds, *room * sizeof(**fds));
+    }
+
+    (*fds)[0] = (struct pollfd) { .fd = run->sigfd, .events = POLLIN };
+    if (poll(*fds, nfds + 1, timeout) < 0 && errno != EINTR)
+        return ERROR_FAIL;
+
+    gettimeofday(&now, NULL);
+    libxl_osevent_afterpoll(ctx, nfds, *fds + 1, now);
+    if ((*fds)[0].revents & POLLIN)
+        take_signal(run);
+
+    return 0;
+}
+
+static int open_signals(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    if (sigprocmask(SIG_BLOCK, &set, NULL))
+        return -1;
+
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int run_operation(uint32_t domid, start_fn *start,
+                         const libxl_vnode_request *req)
+{
+    libxl_asyncprogress_how progress = {
+        .callback = NULL,
+        .for_event = FOR_PROGRESS,
+    };
+    struct run run = {
+        .domid = domid,
+        .how = { .callback = NULL, .u.for_event = FOR_OPERATION },
+        .sigfd = open_signals(),
+        .tty = isatty(STDERR_FILENO),
+    };
+    int room = 8;
+    struct pollfd *fds;
+
+    if (run.sigfd < 0) {
+        fprintf(stderr, "cannot take signals: %s\n", strerror(errno));
+        return ERROR_FAIL;
+    }
+
+    run.rc = start(ctx, domid, req, &run.how, &progress);
+    if (run.rc) {
+        close(run.sigfd);
+        return run.rc;
+    }
+
+    fds = xmalloc(room * sizeof(*fds));
+    while (take_events(&run), !run.ended) {
+        int rc = wait_once(&run, &fds, &room);
+
+        if (rc) {
+            run.rc = rc;
+            break;
+        }
+    }
+    close_line(&run);
+    free(fds);
+    close(run.sigfd);
+
+    return run.rc;
+}
+
+/*---------- what has come of it ----------*/
+
+static void print_state(const libxl_vnodeinfo *info)
+{
+    char *cpus = vnode_cpus_string(&info->cpus);
+
+    printf("vnode %"PRIu32": %s, %"PRIu64" of %"PRIu64" MiB", info->vnode,
+           libxl_vnode_state_to_string(info->state),
+           info->actual_memkb >> 10, info->max_memkb >> 10);
+    if (info->pnode >= 0)
+        printf(" on pnode %d", info->pnode);
+    printf(", CPUs %s", cpus[0] ? cpus : "-");
+    if (info->residual_memkb)
+        printf(", residual %"PRIu64" KiB", info->residual_memkb);
+    if (info->op)
+        printf(", %s not ended", libxl_vnode_op_to_string(info->op));
+    printf("\n");
+    free(cpus);
+}
+
+/* The vnodes' state after the operation, if the domain still exists. */
+static void print_result(uint32_t domid, int vnode)
+{
+    libxl_vnodeinfo *list;
+    int i, nr;
+
+    list = libxl_vnode_list(ctx, domid, &nr);
+    for (i = 0; list && i < nr; i++)
+        if (list[i].elastic && (vnode < 0 || list[i].vnode == vnode))
+            print_state(&list[i]);
+    libxl_vnodeinfo_list_free(list, nr > 0 ? nr : 0);
+}
+
+static int operate(uint32_t domid, start_fn *start, libxl_vnode_request *req)
+{
+    int rc = run_operation(domid, start, req);
+
+    if (rc != ERROR_INVAL && rc != ERROR_DOMAIN_DESTROYED &&
+        rc != ERROR_DOMAIN_NOTFOUND)
+        print_result(domid, req->vnode);
+    if (rc == ERROR_ABORTED)
+        fprintf(stderr, "cancelled: the guest has been told to undo it; "
+                "xl vnode-list shows when it has\n");
+
+    return vnode_exit_code(rc);
+}
+
+/*---------- command lines ----------*/
+
+static void __attribute__((noreturn)) usage(const char *command,
+                                            const char *what,
+                                            const char *arg)
+{
+    fprintf(stderr, "%s: %s\n\n", what, arg);
+    help(command);
+    exit(VNODE_EXIT_USAGE);
+}
+
+static int number_arg(const char *command, const char *what, const char *arg,
+                      long max)
+{
+    char *end;
+    long n;
+
+    errno = 0;
+    n = strtol(arg, &end, 10);
+    if (errno || end == arg || *end || n < 0 || n > max)
+        usage(command, what, arg);
+
+    return n;
+}
+
+static uint64_t size_arg(const char *command, const char *arg)
+{
+    int64_t kb = -1;
+
+    if (arg[0] >= '0' && arg[0] <= '9' && strlen(arg) <= 12)
+        kb = parse_mem_size_kb(arg);
+    if (kb <= 0)
+        usage(command, "not a size (number, then k, m or g; default m)", arg);
+
+    return kb;
+}
+
+enum {
+    OPT_NO_WAIT = 256,
+    OPT_TIMEOUT,
+    OPT_GRACE,
+};
+
+static const struct option attach_options[] = {
+    { "no-wait", no_argument, NULL, OPT_NO_WAIT },
+    { "timeout", required_argument, NULL, OPT_TIMEOUT },
+    COMMON_LONG_OPTS
+};
+
+static const struct option detach_options[] = {
+    { "no-wait", no_argument, NULL, OPT_NO_WAIT },
+    { "timeout", required_argument, NULL, OPT_TIMEOUT },
+    { "grace", required_argument, NULL, OPT_GRACE },
+    COMMON_LONG_OPTS
+};
+
+static void parse_options(int argc, char **argv, const char *command,
+                          const struct option *options, int required,
+                          libxl_vnode_request *req)
+{
+    int opt;
+
+    /* Start getopt() anew: main() made it stop at the first argument. */
+    optind = 0;
+
+    SWITCH_FOREACH_OPT(opt, "", options, command, required) {
+    case OPT_NO_WAIT:
+        libxl_defbool_set(&req->wait, false);
+        break;
+    case OPT_TIMEOUT:
+        req->timeout_ms = number_arg(command, "not a number of seconds",
+                                     optarg, MAX_TIMEOUT_S) * 1000;
+        break;
+    case OPT_GRACE:
+        req->grace_ms = number_arg(command, "not a number of milliseconds",
+                                   optarg, INT_MAX);
+        break;
+    }
+}
+
+static void vnode_arg(const char *command, const char *arg,
+                      libxl_vnode_request *req)
+{
+    req->vnode = number_arg(command, "not the number of a vnode", arg,
+                            INT_MAX);
+}
+
+int main_vnodeattach(int argc, char **argv)
+{
+    static const char command[] = "vnode-attach";
+    libxl_vnode_request req;
+    uint32_t domid;
+    int i;
+
+    libxl_vnode_request_init(&req);
+    parse_options(argc, argv, command, attach_options, 1, &req);
+    domid = find_domain(argv[optind]);
+    for (i = optind + 1; i < argc; i++) {
+        if (!strncmp(argv[i], "pnode=", 6))
+            req.pnode = number_arg(command, "not the number of a pnode",
+                                   argv[i] + 6, INT_MAX);
+        else if (!strncmp(argv[i], "size=", 5))
+            req.memkb = size_arg(command, argv[i] + 5);
+        else if (req.vnode < 0)
+            vnode_arg(command, argv[i], &req);
+        else
+            usage(command, "unexpected argument", argv[i]);
+    }
+
+    return operate(domid, libxl_vnode_attach, &req);
+}
+
+int main_vnodedetach(int argc, char **argv)
+{
+    static const char command[] = "vnode-detach";
+    libxl_vnode_request req;
+    uint32_t domid;
+
+    libxl_vnode_request_init(&req);
+    parse_options(argc, argv, command, detach_options, 1, &req);
+    domid = find_domain(argv[optind]);
+    if (argc > optind + 1)
+        vnode_arg(command, argv[optind + 1], &req);
+    if (argc > optind + 2)
+        usage(command, "unexpected argument", argv[optind + 2]);
+
+    return operate(domid, libxl_vnode_detach, &req);
+}
+
+int main_vnodeset(int argc, char **argv)
+{
+    static const char command[] = "vnode-set";
+    libxl_vnode_request req;
+    uint32_t domid;
+
+    libxl_vnode_request_init(&req);
+    parse_options(argc, argv, command, detach_options, 3, &req);
+    domid = find_domain(argv[optind]);
+    vnode_arg(command, argv[optind + 1], &req);
+    if (!strcmp(argv[optind + 2], "0"))
+        usage(command, "a node leaves with 'xl vnode-detach', not with size",
+              argv[optind + 2]);
+    req.memkb = size_arg(command, argv[optind + 2]);
+    if (argc > optind + 3)
+        usage(command, "unexpected argument", argv[optind + 3]);
+
+    return operate(domid, libxl_vnode_set, &req);
+}
+
+/*
+ * Local variables:
+ * mode: C
+ * c-basic-offset: 4
+ * indent-tabs-mode: nil
+ * End:
+ */

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* xl: what the commands for elastic vnodes share. */
+#ifndef XL_VNODE_H
+#define XL_VNODE_H
+
+#include <libxl.h>
+
+/* Exit codes, as in xl-vnode(1). */
+enum {
+    VNODE_EXIT_DONE,
+    VNODE_EXIT_FAILED,      /* no such domain, it stopped, internal error */
+    VNODE_EXIT_USAGE,       /* arguments that make no sense */
+    VNODE_EXIT_REFUSED,     /* not possible now; nothing has changed */
+    VNODE_EXIT_UNDONE,      /* failed or too slow; all is as before */
+    VNODE_EXIT_RESIDUAL,    /* some memory could not leave */
+    VNODE_EXIT_UNSETTLED,   /* cancelled or undone, without an answer yet */
+};
+
+/* Exit code for a libxl error. */
+int vnode_exit_code(int rc);
+
+/* "2-3,6"; "" for none.  To be freed. */
+char *vnode_cpus_string(const libxl_bitmap *cpus);
+
+int main_vnodelist(int argc, char **argv);
+int main_vnodeattach(int argc, char **argv);
+int main_vnodedetach(int argc, char **argv);
+int main_vnodeset(int argc, char **argv);
+
+#endif /* XL_VNODE_H */
