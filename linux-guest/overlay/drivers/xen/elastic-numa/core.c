@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The engine: one kernel thread that works towards the toolstack's targets.
+ *
+ * The watch on vnuma/generation only counts and wakes.  The engine reads the
+ * targets, acknowledges the generation, carries out one node at a time and
+ * reports; then it looks again, so a missed or merged watch does no harm.
+ *
+ * While an operation runs, the ticker writes its progress twice a second and
+ * interrupts an offlining that takes too long or that is not wanted any more.
+ *
+ * Locking: op_lock guards the operation under way (@op) between the engine,
+ * the ticker and the readers of elastic_busy(); it is innermost and taken
+ * with interrupts on.  The ticker never holds it while it talks to xenstore.
+ * The engine is the only thread that changes a node (see elastic.h).
+ */
+#define pr_fmt(fmt) "xen-elastic-numa: " fmt
+
+#include <linux/freezer.h>
+#include <linux/init.h>
+#include <linux/kthread.h>
+#include <linux/ktime.h>
+#include <linux/reboot.h>
+#include <linux/sched/signal.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include <xen/xenbus.h>
+
+#include "elastic.h"
+
+#define TICK	(HZ / 2)	/* contract: progress at least once a second */
+
+static DEFINE_SPINLOCK(op_lock);
+static struct {
+	struct elastic_node *node;	/* NULL: no operation */
+	u32 target;			/* extents it works towards */
+	bool cancel;
+	bool interruptible;		/* a signal may be sent to the engine */
+	bool timed_out;
+	unsigned long deadline;		/* jiffies, while interruptible */
+	enum elastic_phase phase;
+	ktime_t since;			/* when @phase began */
+	unsigned int seen;		/* watch_count at the last look */
+} op;
+
+static struct task_struct *engine;
+DECLARE_WAIT_QUEUE_HEAD(elastic_wq);
+/* Counts watch events; never read for more than "has it moved". */
+static atomic_t watch_count = ATOMIC_INIT(0);
+
+static void tick(struct work_struct *work);
+static DECLARE_DELAYED_WORK(ticker, tick);
+
+static void generation_changed(struct xenbus_watch *watch, const char *path,
+			       const char *token)
+{
+	atomic_inc(&watch_count);
+	wake_up_all(&elastic_wq);
+}
+
+static struct xenbus_watch generation_watch = {
+	.node = "vnuma/generation",
+	.callback = generation_changed,
+};
+
+bool elastic_busy(void)
+{
+	return READ_ONCE(op.node);
+}
+
+void elastic_op_begin(struct elastic_node *node, bool detach)
+{
+	memset(node->phase_us, 0, sizeof(node->phase_us));
+	node->detach = detach;
+
+	spin_lock(&op_lock);
+	op.target = node->target;
+	op.cancel = false;
+	op.interruptible = false;
+	op.phase = ELASTIC_NR_PHASES;
+	op.since = ktime_get();
+	WRITE_ONCE(op.node, node);
+	spin_unlock(&op_lock);
+
+	queue_delayed_work(system_unbound_wq, &ticker, TICK);
+}
+
+void elastic_op_end(void)
+{
+	elastic_phase(ELASTIC_NR_PHASES);
+	spin_lock(&op_lock);
+	WRITE_ONCE(op.node, NULL);
+	spin_unlock(&op_lock);
+	cancel_delayed_work_sync(&ticker);
+}
+
+/* The time since the last call belongs to the phase that it began. */
+void elastic_phase(enum elastic_phase phase)
+{
+	ktime_t now = ktime_get();
+
+	if (op.phase < ELASTIC_NR_PHASES)
+		op.node->phase_us[op.phase] += ktime_us_delta(now, op.since);
+	op.phase = phase;
+	op.since = now;
+}
+
+/* Has the toolstack changed its mind about the node at work? */
+static bool look_for_new_target(struct elastic_node *node)
+{
+	u32 extents;
+	u64 kib;
+
+	if (elastic_store_target(node, &kib) ||
+	    elastic_target_extents(&node->range, kib, &extents))
+		return false;
+
+	spin_lock(&op_lock);
+	if (op.node == node && extents != op.target)
+		op.cancel = true;
+	spin_unlock(&op_lock);
+	return READ_ONCE(op.cancel);
+}
+
+bool elastic_watch_fired(void)
+{
+	return atomic_read(&watch_count) != READ_ONCE(op.seen);
+}
+
+/*
+ * Called by the engine between the steps of an operation.  True means: stop
+ * where you are, the node has another target now.
+ */
+bool elastic_cancelled(void)
+{
+	try_to_freeze();
+	if (!READ_ONCE(op.cancel) && elastic_watch_fired()) {
+		WRITE_ONCE(op.seen, atomic_read(&watch_count));
+		look_for_new_target(op.node);
+	}
+	return READ_ONCE(op.cancel);
+}
+
+/* The same for where nobody may sleep for long: what the ticker has seen. */
+bool elastic_cancel_pending(void)
+{
+	return READ_ONCE(op.cancel);
+}
+
+/*
+ * After a cancellation: take the new target as the one to work towards.
+ * Always true, for use in conditions.
+ */
+bool elastic_op_rearm(void)
+{
+	struct elastic_node *node = op.node;
+
+	elastic_store_request(node);
+	spin_lock(&op_lock);
+	op.target = node->target;
+	op.cancel = false;
+	spin_unlock(&op_lock);
+	return true;
+}
+
+/* From here on the engine may be in offline_pages(), which heeds signals. */
+void elastic_interruptible(unsigned int timeout_ms)
+{
+	spin_lock(&op_lock);
+	op.timed_out = false;
+	op.deadline = jiffies + msecs_to_jiffies(timeout_ms);
+	op.interruptible = true;
+	spin_unlock(&op_lock);
+}
+
+/* Returns 0, -ECANCELED or -ETIMEDOUT: why a signal was sent, if one was. */
+int elastic_uninterruptible(void)
+{
+	int rc = 0;
+
+	spin_lock(&op_lock);
+	op.interruptible = false;
+	if (op.timed_out)
+		rc = op.cancel ? -ECANCELED : -ETIMEDOUT;
+	spin_unlock(&op_lock);
+	flush_signals(current);
+	return rc;
+}
+
+static void tick(struct work_struct *work)
+{
+	struct elastic_node *node = READ_ONCE(op.node);
+
+	if (!node)
+		return;
+
+	elastic_store_progress(node);
+	if (elastic_watch_fired())
+		look_for_new_target(node);
+
+	spin_lock(&op_lock);
+	if (op.interruptible &&
+	    (op.cancel || time_after(jiffies, op.deadline))) {
+		op.timed_out = true;
+		send_sig(SIGINT, engine, 1);
+	}
+	spin_unlock(&op_lock);
+
+	queue_delayed_work(system_unbound_wq, &ticker, TICK);
+}
+
+/*
+ * The targets and the generation that they belong to.  The toolstack writes
+ * them in one transaction; a generation that has not moved while we read says
+ * that we have one operation's targets and no mixture.
+ */
+static int read_targets(u64 *generation)
+{
+	struct elastic_node *node;
+	u64 before;
+	int rc;
+
+	do {
+		WRITE_ONCE(op.seen, atomic_read(&watch_count));
+		rc = elastic_store_generation(&before);
+		if (rc)
+			return rc;
+		for_each_elastic_node(node) {
+			if (node->usable)
+				elastic_store_request(node);
+		}
+		rc = elastic_store_generation(generation);
+		if (rc)
+			return rc;
+	} while (*generation != before);
+	return 0;
+}
+
+/* Growth first: what a shrinking node loses may need the room. */
+static struct elastic_node *next_operand(u64 generation)
+{
+	struct elastic_node *node, *other = NULL;
+
+	for_each_elastic_node(node) {
+		if (!node->usable || node->settled == generation)
+			continue;
+		if (elastic_node_settled(node)) {
+			node->settled = generation;
+			continue;
+		}
+		if (node->target > elastic_populated(node))
+			return node;
+		other = node;
+	}
+	return other;
+}
+
+static void carry_out(void)
+{
+	static u64 done;
+	struct elastic_node *node;
+	u64 generation;
+	int rc;
+
+	for (;;) {
+		if (read_targets(&generation) || generation == done)
+			return;
+		elastic_store_ack(generation);
+
+		node = next_operand(generation);
+		if (!node)
+			break;
+		rc = elastic_node_operate(node);
+		if (rc == -ECANCELED)
+			continue;
+		/* What failed is not tried again before somebody asks again. */
+		node->settled = generation;
+		if (!rc && !elastic_node_settled(node))
+			elastic_node_error(node, -EIO, "has %llu KiB, not %llu KiB",
+					   elastic_kib(elastic_populated(node)),
+					   elastic_kib(node->target));
+	}
+
+	done = generation;
+	elastic_store_done(generation);
+}
+
+static int elastic_engine(void *unused)
+{
+	set_freezable();
+	allow_signal(SIGINT);
+
+	while (!kthread_should_stop()) {
+		/* Not elastic_watch_fired(): nobody else resets op.seen. */
+		wait_event_freezable(elastic_wq, elastic_watch_fired() ||
+				     kthread_should_stop());
+		flush_signals(current);
+		carry_out();
+	}
+	return 0;
+}
+
+static int elastic_reboot(struct notifier_block *nb, unsigned long action,
+			  void *data)
+{
+	elastic_store_goodbye();
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block reboot_nb = {
+	.notifier_call = elastic_reboot,
+	.priority = INT_MAX,	/* while xenstore still answers */
+};
+
+/* Which of SRAT's ranges does the toolstack know, and as the same? */
+static unsigned int discover(void)
+{
+	struct elastic_node *node;
+	unsigned int n = 0;
+	int rc;
+
+	for_each_elastic_node(node) {
+		rc = elastic_store_node(node);
+		if (!rc)
+			rc = elastic_mem_init(node);
+		if (rc) {
+			pr_err("vnode %u: not usable (%d)\n", node->vnode, rc);
+			continue;
+		}
+		node->usable = true;
+		n++;
+		pr_info("vnode %u is node %d: %llu MiB at %#llx, blocks of %llu MiB, %u MiB of memmap in each\n",
+			node->vnode, node->nid,
+			elastic_kib(node->range.nr_extents) >> 10,
+			node->range.start,
+			elastic_block_bytes(&node->range) >> 20,
+			node->range.memmap_extents * 2);
+	}
+	return n;
+}
+
+static int elastic_start(void)
+{
+	int rc;
+
+	if (!discover())
+		return -ENODEV;
+
+	rc = elastic_balloon_init();
+	if (rc)
+		return rc;
+	rc = elastic_evac_init();
+	if (rc)
+		return rc;
+	rc = elastic_topo_init();
+	if (rc)
+		return rc;
+	elastic_cpu_init();
+	elastic_stats_init();
+
+	engine = kthread_create(elastic_engine, NULL, "elastic-numa");
+	if (IS_ERR(engine)) {
+		rc = PTR_ERR(engine);
+		goto out;
+	}
+	elastic_store_hello();
+	register_reboot_notifier(&reboot_nb);
+	wake_up_process(engine);
+
+	/* Registration fires the watch once: that is the first look. */
+	rc = register_xenbus_watch(&generation_watch);
+	if (!rc)
+		return 0;
+
+	unregister_reboot_notifier(&reboot_nb);
+	kthread_stop(engine);
+	elastic_store_goodbye();
+out:
+	elastic_topo_stop();
+	return rc;
+}
+
+static int elastic_xenstore_up(struct notifier_block *nb, unsigned long event,
+			       void *data)
+{
+	int rc = elastic_start();
+
+	if (rc == -ENODEV)
+		pr_info("SRAT declares elastic nodes, xenstore offers none: idle\n");
+	else if (rc)
+		pr_err("cannot start: %d\n", rc);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block xenstore_nb = {
+	.notifier_call = elastic_xenstore_up,
+};
+
+static int __init elastic_init(void)
+{
+	if (elastic_nr_nodes)
+		register_xenstore_notifier(&xenstore_nb);
+	return 0;
+}
+late_initcall(elastic_init);

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The elastic NUMA driver: what its files share.
+ *
+ * Elastic nodes are declared by SRAT as hot-pluggable ranges without memory.
+ * One kernel thread, the engine (core.c), works towards the targets that the
+ * toolstack writes to xenstore; all that changes a node runs on it.
+ *
+ * Locking, outermost first:
+ *
+ *   device_hotplug_lock   around each step that onlines, offlines or balloons
+ *   cpu and mem hotplug locks   taken by the kernel inside those steps
+ *   elastic_draining_lock (node.c)   which nodes are being drained
+ *   topo_mutex (topodev.c)   the topology page and the registered files
+ *   op_lock (core.c)   the operation under way; innermost
+ *
+ * What a struct elastic_node holds is changed by the engine only, and so is
+ * read by the engine without a lock.  Two members are read by others:
+ * @populated, by the memory notifier and the online callback, which run under
+ * device_hotplug_lock: the engine changes the bits of a plugged block under
+ * that lock only; and the counters, read with READ_ONCE() or atomically by
+ * the ticker and debugfs, for which a value that is a moment old will do.
+ *
+ * xenstore is only talked to with none of these locks held.
+ */
+#ifndef _XEN_ELASTIC_H
+#define _XEN_ELASTIC_H
+
+#include <linux/atomic.h>
+#include <linux/cpumask.h>
+#include <linux/ioport.h>
+#include <linux/nodemask.h>
+#include <linux/types.h>
+#include <linux/wait.h>
+
+#include <xen/topology.h>
+
+#include "extent.h"
+#include "state.h"
+
+#define ELASTIC_REASON_LEN	201	/* contract: at most 200 characters */
+#define ELASTIC_GRACE_MS	2000	/* contract: default of grace-ms */
+#define ELASTIC_GRACE_MAX_MS	600000
+
+/* Phases of an operation, in the order in which a detach reports them. */
+enum elastic_phase {
+	ELASTIC_PH_POPULATE,	/* memory from Xen */
+	ELASTIC_PH_ADD,		/* memory blocks, memmap */
+	ELASTIC_PH_ONLINE,	/* pages to the allocator */
+	ELASTIC_PH_NOTIFY,	/* topology page, mempolicies */
+	ELASTIC_PH_ACKS,	/* registered programs */
+	ELASTIC_PH_CPUS,	/* vCPUs up or down */
+	ELASTIC_PH_EVACUATE,	/* pages to other nodes */
+	ELASTIC_PH_OFFLINE,	/* pages from the allocator */
+	ELASTIC_PH_RELEASE,	/* memory blocks gone, memory to Xen */
+	ELASTIC_PH_NODE,	/* vCPUs and node out of sysfs */
+	ELASTIC_NR_PHASES
+};
+
+/**
+ * struct elastic_node - one elastic node
+ * @vnode: number in xenstore and for Xen; proximity domain in SRAT
+ * @nid: Linux node id
+ * @range: its guest physical addresses
+ * @res: their reservation in iomem_resource
+ * @mgid: memory group of its blocks
+ * @usable: the toolstack's keys agree with SRAT
+ * @cpus: its vCPUs, by Linux number
+ * @state: an &enum elastic_state
+ * @target: extents that it should have
+ * @bad_target: the toolstack's target was nonsense; leave the node alone
+ * @populated: bit per extent: has memory.  Covers whole blocks.
+ * @present: bit per block: plugged into Linux
+ * @nr_populated: number of bits in @populated
+ * @nr_split: extents that Xen could only give as single pages, so far
+ * @grace_ms: how long a removal waits for programs
+ * @settled: newest generation whose outcome for this node is final
+ * @draining: in the cpuset and topology masks
+ * @reason: why there is a residue
+ * @error: why the last operation failed, "" if it did not
+ * @phase_us: time of each phase of the last operation
+ * @detach: the last operation took memory away
+ * @nr_attached: attaches that ended well
+ * @nr_detached: detaches that ended well
+ * @nr_failed: operations that ended with an error
+ */
+struct elastic_node {
+	u32 vnode;
+	int nid;
+	struct elastic_range range;
+	struct resource *res;
+	int mgid;
+	bool usable;
+	struct cpumask cpus;
+
+	int state;
+	u32 target;
+	bool bad_target;
+	unsigned long *populated;
+	unsigned long *present;
+	atomic_t nr_populated;
+	u64 nr_split;
+
+	u32 grace_ms;
+	u64 settled;
+	bool draining;
+	char reason[ELASTIC_REASON_LEN];
+	char error[ELASTIC_REASON_LEN];
+	u64 phase_us[ELASTIC_NR_PHASES];
+	bool detach;
+	u64 nr_attached;
+	u64 nr_detached;
+	u64 nr_failed;
+};
+
+/* range.c: what SRAT declares */
+extern struct elastic_node *elastic_nodes;
+extern unsigned int elastic_nr_nodes;
+struct elastic_node *elastic_node_of_pfn(unsigned long pfn, u32 *extent);
+
+#define for_each_elastic_node(node)					\
+	for ((node) = elastic_nodes;					\
+	     (node) < elastic_nodes + elastic_nr_nodes; (node)++)
+
+static inline u32 elastic_populated(const struct elastic_node *node)
+{
+	return atomic_read(&node->nr_populated);
+}
+
+/* core.c: the engine and the operation under way */
+void elastic_op_begin(struct elastic_node *node, bool detach);
+void elastic_op_end(void);
+void elastic_phase(enum elastic_phase phase);
+bool elastic_cancelled(void);
+bool elastic_cancel_pending(void);
+bool elastic_op_rearm(void);
+bool elastic_watch_fired(void);
+extern struct wait_queue_head elastic_wq;	/* woken by watches and acks */
+void elastic_interruptible(unsigned int timeout_ms);
+int elastic_uninterruptible(void);
+bool elastic_busy(void);
+
+/* store.c: xenstore */
+int elastic_store_generation(u64 *generation);
+int elastic_store_node(struct elastic_node *node);
+int elastic_store_target(const struct elastic_node *node, u64 *kib);
+void elastic_store_request(struct elastic_node *node);
+void elastic_store_hello(void);
+void elastic_store_goodbye(void);
+void elastic_store_ack(u64 generation);
+void elastic_store_progress(const struct elastic_node *node);
+void elastic_store_state(const struct elastic_node *node);
+void elastic_store_done(u64 generation);
+
+/* node.c: attach, detach, resize */
+bool elastic_node_settled(const struct elastic_node *node);
+int elastic_node_operate(struct elastic_node *node);
+void elastic_draining_nodes(nodemask_t *nodes);
+__printf(3, 4)
+int elastic_node_error(struct elastic_node *node, int err, const char *fmt,
+		       ...);
+
+/* mem.c: memory of a node, by extent and by block */
+int elastic_mem_init(struct elastic_node *node);
+int elastic_populate(struct elastic_node *node, u32 first, u32 count);
+u32 elastic_release(struct elastic_node *node, u32 first, u32 count);
+int elastic_block_add(struct elastic_node *node, u32 block, u32 count);
+int elastic_block_offline(struct elastic_node *node, u32 block,
+			  unsigned int timeout_ms);
+int elastic_block_remove(struct elastic_node *node, u32 block);
+u32 elastic_block_populated(const struct elastic_node *node, u32 block);
+
+/* balloon.c: extents of online blocks */
+int elastic_balloon_init(void);
+int elastic_balloon_fill(struct elastic_node *node, u32 count);
+u32 elastic_balloon_take(struct elastic_node *node, u32 block, u32 count,
+			 bool persistent);
+
+/* evac.c: pages off a node */
+int elastic_evac_init(void);
+int elastic_evacuate(struct elastic_node *node);
+void elastic_residue_reason(struct elastic_node *node);
+
+/* cpu.c: vCPUs of a node */
+void elastic_cpu_init(void);
+int elastic_cpus_up(struct elastic_node *node);
+int elastic_cpus_down(struct elastic_node *node);
+int elastic_node_unplug(struct elastic_node *node);
+
+/* topodev.c: /dev/xen/topology */
+int elastic_topo_init(void);
+void elastic_topo_stop(void);
+u64 elastic_topo_publish(enum xtopo_phase phase, bool bump);
+void elastic_topo_refresh(void);
+int elastic_topo_wait_acks(u64 version, unsigned int timeout_ms);
+
+/* stats.c: debugfs */
+void elastic_stats_init(void);
+extern const char * const elastic_phase_names[ELASTIC_NR_PHASES];
+
+#endif /* _XEN_ELASTIC_H */

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Evacuation: move what is on a node to nodes that stay, by several workers,
+ * before its blocks go offline one after the other.  offline_pages() could do
+ * it all, but with one thread, and to the nearest node even if that is about
+ * to leave, too.
+ *
+ * Nothing is isolated before: offline_pages() would find it busy.  What the
+ * cpuset mask and the CPUs' absence let through meanwhile, it moves itself.
+ *
+ * Locking: the engine starts the workers and waits for them.  They share
+ * struct evacuation, of which only the atomic members change meanwhile.
+ */
+#define pr_fmt(fmt) "xen-elastic-numa: " fmt
+
+#include <linux/hugetlb.h>
+#include <linux/memory_hotplug.h>
+#include <linux/migrate.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/rmap.h>
+#include <linux/sched/signal.h>
+#include <linux/swap.h>
+#include <linux/vmstat.h>
+#include <linux/workqueue.h>
+
+#include "elastic.h"
+
+#define MAX_WORKERS	8
+#define BATCH_PAGES	512	/* migrate_pages() takes no more at once */
+#define CHUNK_EXTENTS	8	/* 16 MiB: what a worker takes at a time */
+#define PASSES		3
+
+struct evacuation {
+	struct elastic_node *node;
+	nodemask_t targets;
+	atomic_t next_chunk;
+	atomic_long_t moved;
+	atomic_long_t failed;
+};
+
+struct evac_worker {
+	struct work_struct work;
+	struct evacuation *evac;
+};
+
+struct destination {
+	int nid;
+	nodemask_t *nodes;
+};
+
+static struct workqueue_struct *evac_wq;
+
+/* The node with the most free memory for its distance. */
+static int best_target(const struct evacuation *evac)
+{
+	unsigned long weight, best_weight = 0;
+	int nid, best = first_node(evac->targets);
+
+	for_each_node_mask(nid, evac->targets) {
+		weight = sum_zone_node_page_state(nid, NR_FREE_PAGES) /
+			 node_distance(evac->node->nid, nid);
+		if (weight > best_weight) {
+			best_weight = weight;
+			best = nid;
+		}
+	}
+	return best;
+}
+
+static struct folio *alloc_target(struct folio *src, unsigned long private)
+{
+	struct destination *to = (struct destination *)private;
+	gfp_t gfp = GFP_HIGHUSER_MOVABLE | __GFP_RETRY_MAYFAIL | __GFP_NOWARN;
+	unsigned int order = 0;
+
+	if (folio_test_hugetlb(src)) {
+		struct hstate *h = folio_hstate(src);
+
+		return alloc_hugetlb_folio_nodemask(h, to->nid, to->nodes,
+						    htlb_modify_alloc_mask(h, gfp),
+						    true);
+	}
+	/* A huge page that finds no room is split by migrate_pages(). */
+	if (folio_test_large(src)) {
+		order = folio_order(src);
+		gfp = (gfp & ~__GFP_RECLAIM) | GFP_TRANSHUGE_LIGHT;
+	}
+	return __folio_alloc(gfp, order, to->nid, to->nodes);
+}
+
+static void move_list(struct evacuation *evac, struct list_head *list)
+{
+	struct destination to = {
+		.nid = best_target(evac),
+		.nodes = &evac->targets,
+	};
+	unsigned int moved = 0;
+	int rc;
+
+	if (list_empty(list))
+		return;
+	rc = migrate_pages(list, alloc_target, NULL, (unsigned long)&to,
+			   MIGRATE_SYNC, MR_MEMORY_HOTPLUG, &moved);
+	atomic_long_add(moved, &evac->moved);
+	if (rc) {
+		atomic_long_add(rc > 0 ? rc : 1, &evac->failed);
+		putback_movable_pages(list);
+	}
+}
+
+/* Take the folio of a page from its LRU list, if it is one that can move. */
+static unsigned long isolate(unsigned long pfn, struct list_head *list,
+			     unsigned int *pages)
+{
+	struct page *page = pfn_to_online_page(pfn);
+	struct folio *folio;
+	unsigned long next = pfn + 1;
+
+	if (!page || PageOffline(page))
+		return next;
+	folio = page_folio(page);
+	if (!folio_try_get(folio))
+		return next;
+	if (page_folio(page) == folio && !folio_test_hwpoison(folio)) {
+		next = folio_pfn(folio) + folio_nr_pages(folio);
+		if (isolate_folio_to_list(folio, list))
+			*pages += folio_nr_pages(folio);
+	}
+	folio_put(folio);
+	return max(next, pfn + 1);
+}
+
+static void evacuate_range(struct evacuation *evac, unsigned long pfn,
+			   unsigned long end)
+{
+	LIST_HEAD(list);
+	unsigned int pages = 0;
+
+	while (pfn < end && !elastic_cancel_pending()) {
+		pfn = isolate(pfn, &list, &pages);
+		if (pages >= BATCH_PAGES) {
+			move_list(evac, &list);
+			pages = 0;
+		}
+		cond_resched();
+	}
+	move_list(evac, &list);
+}
+
+static void evac_work(struct work_struct *work)
+{
+	struct evacuation *evac = container_of(work, struct evac_worker,
+					       work)->evac;
+	const struct elastic_range *r = &evac->node->range;
+	u32 chunks = DIV_ROUND_UP(r->nr_extents, CHUNK_EXTENTS);
+	u32 first, end;
+	int chunk;
+
+	for (;;) {
+		chunk = atomic_inc_return(&evac->next_chunk) - 1;
+		if (chunk >= chunks || elastic_cancel_pending())
+			return;
+		first = chunk * CHUNK_EXTENTS;
+		end = min(first + CHUNK_EXTENTS, r->nr_extents);
+		evacuate_range(evac, elastic_extent_pfn(r, first),
+			       elastic_extent_pfn(r, end));
+	}
+}
+
+static void run_workers(struct evacuation *evac)
+{
+	struct evac_worker workers[MAX_WORKERS];
+	unsigned int i, n = min(num_online_cpus(), MAX_WORKERS);
+
+	for (i = 0; i < n; i++) {
+		workers[i].evac = evac;
+		INIT_WORK_ONSTACK(&workers[i].work, evac_work);
+		queue_work(evac_wq, &workers[i].work);
+	}
+	for (i = 0; i < n; i++) {
+		flush_work(&workers[i].work);
+		destroy_work_on_stack(&workers[i].work);
+	}
+}
+
+/**
+ * elastic_evacuate() - move pages off a node
+ * @node: the node; in the draining mask, so that it is no destination
+ *
+ * Pages that do not move now are left to offline_pages().
+ *
+ * Return: 0, or -ECANCELED: there is a new target.
+ */
+int elastic_evacuate(struct elastic_node *node)
+{
+	struct evacuation evac = { .node = node };
+	nodemask_t draining;
+	long failed = 0;
+	int pass;
+
+	elastic_draining_nodes(&draining);
+	nodes_andnot(evac.targets, node_states[N_MEMORY], draining);
+	node_clear(node->nid, evac.targets);
+
+	for (pass = 0; pass < PASSES; pass++) {
+		if (elastic_cancelled())
+			return -ECANCELED;
+		atomic_set(&evac.next_chunk, 0);
+		atomic_long_set(&evac.failed, 0);
+		lru_add_drain_all();
+		run_workers(&evac);
+
+		/* More passes only as long as they get somewhere. */
+		failed = atomic_long_read(&evac.failed);
+		if (!failed)
+			break;
+	}
+	pr_info("vnode %u: %ld pages moved, %ld did not\n", node->vnode,
+		atomic_long_read(&evac.moved), failed);
+	return elastic_cancelled() ? -ECANCELED : 0;
+}
+
+/* What keeps the pages of a residue here. */
+struct residue {
+	unsigned long pinned;	/* references that no mapping explains */
+	unsigned long busy;	/* could move, did not */
+	unsigned long unmovable;
+	unsigned long poisoned;
+	pid_t pid;		/* of one that maps a pinned page, or 0 */
+	char comm[TASK_COMM_LEN];
+};
+
+static bool find_owner(struct folio *folio, struct vm_area_struct *vma,
+		       unsigned long addr, void *arg)
+{
+	struct residue *residue = arg;
+	struct task_struct *p;
+
+	rcu_read_lock();
+	for_each_process(p) {
+		if (READ_ONCE(p->mm) != vma->vm_mm)
+			continue;
+		residue->pid = task_pid_nr(p);
+		get_task_comm(residue->comm, p);
+		break;
+	}
+	rcu_read_unlock();
+	return !residue->pid;	/* one is enough */
+}
+
+static void note_pinned(struct folio *folio, struct residue *residue)
+{
+	struct rmap_walk_control rwc = {
+		.rmap_one = find_owner,
+		.arg = residue,
+		.anon_lock = folio_lock_anon_vma_read,
+		.try_lock = true,
+	};
+
+	residue->pinned += folio_nr_pages(folio);
+	if (residue->pid || !folio_mapped(folio) || !folio->mapping ||
+	    !folio_trylock(folio))
+		return;
+	if (folio_mapped(folio))
+		rmap_walk(folio, &rwc);
+	folio_unlock(folio);
+}
+
+/* References that the page tables, the page cache and we account for. */
+static int explained_references(struct folio *folio)
+{
+	int refs = 1 + folio_mapcount(folio);
+
+	if (folio_test_swapcache(folio) ||
+	    (!folio_test_anon(folio) && folio_mapping(folio)))
+		refs += folio_nr_pages(folio);
+	if (folio_test_private(folio))
+		refs++;
+	return refs;
+}
+
+static unsigned long note_page(unsigned long pfn, struct residue *residue)
+{
+	struct page *page = pfn_to_online_page(pfn);
+	unsigned long nr = 1;
+	struct folio *folio;
+
+	if (!page || PageOffline(page) || PageBuddy(page))
+		return 1;
+	folio = page_folio(page);
+	if (!folio_try_get(folio))
+		return 1;
+	if (page_folio(page) == folio) {
+		nr = folio_pfn(folio) + folio_nr_pages(folio) - pfn;
+		if (folio_contain_hwpoisoned_page(folio))
+			residue->poisoned += nr;
+		else if (!folio_test_lru(folio) && !folio_test_hugetlb(folio) &&
+			 !__folio_test_movable(folio))
+			residue->unmovable += nr;
+		else if (folio_ref_count(folio) > explained_references(folio))
+			note_pinned(folio, residue);
+		else
+			residue->busy += nr;
+	}
+	folio_put(folio);
+	return max(nr, 1UL);
+}
+
+/**
+ * elastic_residue_reason() - find out why memory of a node does not leave
+ * @node: the node; its reason is set
+ *
+ * A look without locks: what it counts may change while it counts.
+ */
+void elastic_residue_reason(struct elastic_node *node)
+{
+	struct residue residue = {};
+	unsigned long pfn, end;
+	u32 extent;
+	int len = 0;
+
+	lru_add_drain_all();
+	for_each_set_bit(extent, node->populated, node->range.nr_extents) {
+		if (elastic_extent_is_memmap(&node->range, extent))
+			continue;
+		pfn = elastic_extent_pfn(&node->range, extent);
+		end = pfn + ELASTIC_EXTENT_PAGES;
+		while (pfn < end)
+			pfn += note_page(pfn, &residue);
+		cond_resched();
+	}
+
+#define ADD(...)							\
+	(len += scnprintf(node->reason + len, sizeof(node->reason) - len, \
+			  __VA_ARGS__))
+	node->reason[0] = '\0';
+	if (residue.pinned)
+		ADD("pinned: %lu pages", residue.pinned);
+	if (residue.pid)
+		ADD(", pid %d (%s)", residue.pid, residue.comm);
+	if (residue.unmovable)
+		ADD("%sunmovable: %lu pages", len ? "; " : "",
+		    residue.unmovable);
+	if (residue.poisoned)
+		ADD("%spoisoned: %lu pages", len ? "; " : "", residue.poisoned);
+	if (residue.busy)
+		ADD("%sbusy: %lu pages", len ? "; " : "", residue.busy);
+	if (!len)
+		ADD("nothing in use was found; try again");
+#undef ADD
+}
+
+/**
+ * elastic_evac_init() - make the workqueue
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int elastic_evac_init(void)
+{
+	evac_wq = alloc_workqueue("elastic-evac", WQ_UNBOUND, MAX_WORKERS);
+	return evac_wq ? 0 : -ENOMEM;
+}

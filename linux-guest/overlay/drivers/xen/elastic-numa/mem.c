@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory of a node, by extent (Xen) and by memory block (Linux).
+ *
+ * Xen gives and takes extents of 2 MiB from the physical node that backs the
+ * vnode.  The first extents of a block hold the block's struct pages, so that
+ * nothing of a node is kept on another one.
+ *
+ * Every step that fails undoes what it did: after an error the node has what
+ * it had before.
+ *
+ * Locking: the engine only, and so is the frame list.  Blocks are onlined and
+ * offlined under device_hotplug_lock.
+ */
+#define pr_fmt(fmt) "xen-elastic-numa: " fmt
+
+#include <linux/bitmap.h>
+#include <linux/memory.h>
+#include <linux/memory_hotplug.h>
+#include <linux/mm.h>
+#include <linux/sizes.h>
+
+#include <asm/xen/hypercall.h>
+#include <xen/interface/memory.h>
+
+#include "elastic.h"
+
+/* Xen's public memory.h: what the address_bits field has held since 3.2. */
+#define XENMEMF_NODE(n)		(((n) + 1) << 8)
+#define XENMEMF_EXACT_NODE	BIT(17)
+#define XENMEMF_VNODE		BIT(18)
+
+/* Extents a hypercall: so much is done before anybody can call it off. */
+#define BATCH			16
+
+static xen_pfn_t frames[ELASTIC_EXTENT_PAGES];
+
+/*
+ * Frames of 2^order pages from @first on, @count of them.  Returns how many
+ * were done, from the first on, or an error of Xen's when it did none.
+ */
+static long reservation(const struct elastic_node *node, unsigned int cmd,
+			u64 first, unsigned int count, unsigned int order)
+{
+	struct xen_memory_reservation r = {
+		.nr_extents = count,
+		.extent_order = order,
+		.domid = DOMID_SELF,
+	};
+	unsigned int i;
+
+	if (cmd == XENMEM_populate_physmap)
+		r.address_bits = XENMEMF_NODE(node->vnode) |
+				 XENMEMF_EXACT_NODE | XENMEMF_VNODE;
+	for (i = 0; i < count; i++)
+		frames[i] = first + ((u64)i << order);
+	set_xen_guest_handle(r.extent_start, frames);
+	return HYPERVISOR_memory_op(cmd, &r);
+}
+
+static void mark(struct elastic_node *node, u32 first, u32 count)
+{
+	bitmap_set(node->populated, first, count);
+	atomic_add(count, &node->nr_populated);
+}
+
+static void unmark(struct elastic_node *node, u32 first, u32 count)
+{
+	bitmap_clear(node->populated, first, count);
+	atomic_sub(count, &node->nr_populated);
+}
+
+/* One extent as single pages: the physical node has memory but in pieces. */
+static int populate_split(struct elastic_node *node, u32 extent)
+{
+	u64 pfn = elastic_extent_pfn(&node->range, extent);
+	long done, undone;
+
+	done = reservation(node, XENMEM_populate_physmap, pfn,
+			   ELASTIC_EXTENT_PAGES, 0);
+	if (done == ELASTIC_EXTENT_PAGES) {
+		node->nr_split++;
+		return 0;
+	}
+	if (done <= 0)
+		return done ?: -ENOMEM;
+	undone = reservation(node, XENMEM_decrease_reservation, pfn, done, 0);
+	if (undone != done)
+		pr_err("vnode %u: %ld pages at pfn %#llx are lost: Xen took back %ld\n",
+		       node->vnode, done, pfn, undone);
+	return -ENOMEM;
+}
+
+/**
+ * elastic_populate() - get memory for extents
+ * @node: the node
+ * @first: first extent; none of them is populated
+ * @count: how many
+ *
+ * Return: 0, or an error with none of them populated: -ECANCELED: there is a
+ *	new target; -ENOMEM: the physical node has no more, or the toolstack
+ *	allows no more; other errors are Xen's.
+ */
+int elastic_populate(struct elastic_node *node, u32 first, u32 count)
+{
+	u32 done = 0, n;
+	long rc;
+
+	while (done < count) {
+		if (elastic_cancel_pending()) {
+			rc = -ECANCELED;
+			goto undo;
+		}
+		n = min(count - done, (u32)BATCH);
+		rc = reservation(node, XENMEM_populate_physmap,
+				 elastic_extent_pfn(&node->range, first + done),
+				 n, ELASTIC_EXTENT_ORDER);
+		if (rc > 0) {
+			mark(node, first + done, rc);
+			done += rc;
+		}
+		if (rc == n)
+			continue;
+		rc = populate_split(node, first + done);
+		if (rc)
+			goto undo;
+		mark(node, first + done, 1);
+		done++;
+	}
+	return 0;
+undo:
+	if (rc != -ECANCELED)
+		elastic_node_error(node, rc,
+				   "Xen gave %u of %u extents of 2048 KiB: its node is short of memory, or maxmem too low",
+				   done, count);
+	elastic_release(node, first, done);
+	return rc;
+}
+
+/**
+ * elastic_release() - give the memory of extents back to Xen
+ * @node: the node
+ * @first: first extent; those that are not populated are skipped
+ * @count: how many
+ *
+ * Xen scrubs what a live domain gives back.
+ *
+ * Return: how many extents Xen would not take; they stay populated.
+ */
+u32 elastic_release(struct elastic_node *node, u32 first, u32 count)
+{
+	u32 end = first + count, run, kept = 0;
+	long rc;
+
+	for (; first < end; first += run) {
+		run = 1;
+		if (!test_bit(first, node->populated))
+			continue;
+		while (first + run < end && run < BATCH &&
+		       test_bit(first + run, node->populated))
+			run++;
+		rc = reservation(node, XENMEM_decrease_reservation,
+				 elastic_extent_pfn(&node->range, first), run,
+				 ELASTIC_EXTENT_ORDER);
+		if (rc > 0)
+			unmark(node, first, rc);
+		if (rc == run)
+			continue;
+		/* The one after those that Xen took is the one it refused. */
+		run = max(rc, 0L) + 1;
+		kept++;
+		pr_err("vnode %u: Xen keeps the extent at pfn %#llx (%ld)\n",
+		       node->vnode,
+		       elastic_extent_pfn(&node->range, first + run - 1), rc);
+	}
+	return kept;
+}
+
+u32 elastic_block_populated(const struct elastic_node *node, u32 block)
+{
+	u32 extent = elastic_block_first(&node->range, block), n = 0;
+	u32 end = elastic_block_end(&node->range, block);
+
+	for_each_set_bit_from(extent, node->populated, end)
+		n++;
+	return n;
+}
+
+static struct memory_block *find_block(const struct elastic_node *node,
+				       u32 block)
+{
+	u64 start = elastic_block_start(&node->range, block);
+
+	return find_memory_block(pfn_to_section_nr(PHYS_PFN(start)));
+}
+
+/* The memory notifier sees to it that it can be ZONE_MOVABLE only. */
+static int block_online(struct elastic_node *node, u32 block)
+{
+	struct memory_block *mem;
+	int rc;
+
+	lock_device_hotplug();
+	mem = find_block(node, block);
+	if (!mem) {
+		rc = -ENODEV;
+	} else {
+		mem->online_type = MMOP_ONLINE_MOVABLE;
+		rc = device_online(&mem->dev);
+		put_device(&mem->dev);
+	}
+	unlock_device_hotplug();
+	/* 1: udev was faster. */
+	return min(rc, 0);
+}
+
+static int block_plug(struct elastic_node *node, u32 block)
+{
+	int online_type = mhp_default_online_type;
+	int rc;
+
+	/* Whatever the policy for other memory is, this is onlined by us. */
+	mhp_default_online_type = MMOP_OFFLINE;
+	rc = add_memory_driver_managed(node->mgid,
+				       elastic_block_start(&node->range, block),
+				       elastic_block_bytes(&node->range),
+				       "System RAM (xen-elastic-numa)",
+				       MHP_MERGE_RESOURCE | MHP_NID_IS_MGID |
+				       MHP_MEMMAP_ON_MEMORY);
+	mhp_default_online_type = online_type;
+	return rc;
+}
+
+/**
+ * elastic_block_add() - plug a block and bring it online
+ * @node: the node
+ * @block: a block that is not present
+ * @count: extents to populate, from the block's first on; at least its memmap
+ *
+ * Return: 0, or an error with the block absent and unpopulated, as before.
+ */
+int elastic_block_add(struct elastic_node *node, u32 block, u32 count)
+{
+	u32 first = elastic_block_first(&node->range, block);
+	u64 start = elastic_block_start(&node->range, block);
+	int rc;
+
+	elastic_phase(ELASTIC_PH_POPULATE);
+	rc = elastic_populate(node, first, count);
+	if (rc)
+		return rc;
+
+	elastic_phase(ELASTIC_PH_ADD);
+	rc = block_plug(node, block);
+	if (rc) {
+		elastic_node_error(node, rc, "block %u at %#llx cannot be added",
+				   block, start);
+		goto release;
+	}
+
+	elastic_phase(ELASTIC_PH_ONLINE);
+	rc = block_online(node, block);
+	if (rc) {
+		elastic_node_error(node, rc, "block %u at %#llx cannot be onlined",
+				   block, start);
+		goto remove;
+	}
+	set_bit(block, node->present);
+	return 0;
+
+remove:
+	if (remove_memory(start, elastic_block_bytes(&node->range))) {
+		/* Somebody has onlined it all the same: then it is in use. */
+		set_bit(block, node->present);
+		return rc;
+	}
+release:
+	elastic_release(node, first, count);
+	return rc;
+}
+
+/**
+ * elastic_block_offline() - take a block from the page allocator
+ * @node: the node
+ * @block: a block that is present
+ * @timeout_ms: how long pages may be in the way
+ *
+ * Return: 0: offline; -ETIMEDOUT, -ECANCELED: it took too long or is not
+ *	wanted any more, the block is online; else what offline_pages() says.
+ */
+int elastic_block_offline(struct elastic_node *node, u32 block,
+			  unsigned int timeout_ms)
+{
+	struct memory_block *mem;
+	int rc, signalled;
+
+	lock_device_hotplug();
+	mem = find_block(node, block);
+	if (!mem) {
+		unlock_device_hotplug();
+		return -ENODEV;
+	}
+	elastic_interruptible(timeout_ms);
+	rc = device_offline(&mem->dev);
+	signalled = elastic_uninterruptible();
+	put_device(&mem->dev);
+	unlock_device_hotplug();
+
+	if (rc >= 0)
+		return 0;	/* 1: it was offline already */
+	return signalled ?: rc;
+}
+
+/**
+ * elastic_block_remove() - remove an offline block and give its memory back
+ * @node: the node
+ * @block: a block that is present and offline
+ *
+ * Return: 0, also when Xen kept something: the counters know; or what
+ *	remove_memory() says when somebody has onlined the block again.
+ */
+int elastic_block_remove(struct elastic_node *node, u32 block)
+{
+	int rc;
+
+	elastic_phase(ELASTIC_PH_RELEASE);
+	rc = remove_memory(elastic_block_start(&node->range, block),
+			   elastic_block_bytes(&node->range));
+	if (rc)
+		return rc;
+	clear_bit(block, node->present);
+	elastic_release(node, elastic_block_first(&node->range, block),
+			node->range.block_extents);
+	return 0;
+}
+
+/**
+ * elastic_mem_init() - what a node needs before its first block
+ * @node: a node whose range is known
+ *
+ * Return: 0, -ENOMEM, or why its memory group cannot be.
+ */
+int elastic_mem_init(struct elastic_node *node)
+{
+	struct elastic_range *r = &node->range;
+
+	node->populated = bitmap_zalloc(r->nr_blocks * r->block_extents,
+					GFP_KERNEL);
+	node->present = bitmap_zalloc(r->nr_blocks, GFP_KERNEL);
+	node->mgid = -ENOMEM;
+	if (node->populated && node->present)
+		node->mgid = memory_group_register_dynamic(node->nid,
+							   PHYS_PFN(elastic_block_bytes(r)));
+	if (node->mgid >= 0)
+		return 0;
+
+	bitmap_free(node->populated);
+	bitmap_free(node->present);
+	node->populated = NULL;
+	node->present = NULL;
+	return node->mgid;
+}

@@ -1,0 +1,520 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The operations on a node: attach, detach, resize; their order of steps, and
+ * what undoes each.
+ *
+ * Attach: memory block by block, then CPUs, then programs are told.  Memory
+ * comes before the CPUs, or what they touch first would land elsewhere.
+ *
+ * Detach: programs are told and may acknowledge, then the CPUs go, then pages
+ * are moved away, then the blocks leave one by one, then the node.  Until the
+ * first block has gone, a new target calls it all off.
+ *
+ * Locking: the engine only.  elastic_draining_lock guards the mask that other
+ * threads read; nothing is taken inside it.
+ */
+#define pr_fmt(fmt) "xen-elastic-numa: " fmt
+
+#include <linux/cpuset.h>
+#include <linux/ctype.h>
+#include <linux/gfp.h>
+#include <linux/mm.h>
+#include <linux/mmzone.h>
+#include <linux/spinlock.h>
+#include <linux/swap.h>
+#include <linux/vmstat.h>
+
+#include "elastic.h"
+
+#define OFFLINE_TIMEOUT_MS	10000U	/* a block that moves nothing by then */
+#define RETRY_TIMEOUT_MS	3000U	/* the same block, once more */
+
+static DEFINE_SPINLOCK(elastic_draining_lock);
+static nodemask_t draining_nodes;
+
+/* Nodes that programs and the allocator are to leave. */
+void elastic_draining_nodes(nodemask_t *nodes)
+{
+	spin_lock(&elastic_draining_lock);
+	*nodes = draining_nodes;
+	spin_unlock(&elastic_draining_lock);
+}
+
+static void set_draining(struct elastic_node *node, bool draining)
+{
+	nodemask_t nodes;
+
+	if (node->draining == draining)
+		return;
+	node->draining = draining;
+
+	spin_lock(&elastic_draining_lock);
+	if (draining)
+		node_set(node->nid, draining_nodes);
+	else
+		node_clear(node->nid, draining_nodes);
+	nodes = draining_nodes;
+	spin_unlock(&elastic_draining_lock);
+
+	cpuset_set_draining(&nodes);
+}
+
+/**
+ * elastic_node_error() - remember and print why an operation failed
+ * @node: the node
+ * @err: a negative errno
+ * @fmt: what failed, with which numbers
+ *
+ * The first error of an operation stays: what follows it is clean-up.
+ *
+ * Return: @err
+ */
+int elastic_node_error(struct elastic_node *node, int err, const char *fmt,
+		       ...)
+{
+	char text[ELASTIC_REASON_LEN];
+	va_list args;
+	char *c;
+
+	va_start(args, fmt);
+	vscnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	/* Some of it may have come out of xenstore or from a program. */
+	for (c = text; *c; c++) {
+		if (!isascii(*c) || !isprint(*c))
+			*c = '?';
+	}
+
+	pr_err("vnode %u: %d %s\n", node->vnode, err, text);
+	if (!node->error[0])
+		snprintf(node->error, sizeof(node->error), "%d %.180s", err,
+			 text);
+	return err;
+}
+
+static void transition(struct elastic_node *node, enum elastic_event event)
+{
+	const char *mistake;
+	int next = elastic_state_next(node->state, event, &mistake);
+
+	if (WARN(next < 0, "xen-elastic-numa: vnode %u: %s in state %s: %s\n",
+		 node->vnode, elastic_event_name(event),
+		 elastic_state_name(node->state), mistake))
+		return;
+	if (next == node->state)
+		return;
+	node->state = next;
+	elastic_store_state(node);
+}
+
+bool elastic_node_settled(const struct elastic_node *node)
+{
+	if (node->bad_target)
+		return true;
+	if (node->target != elastic_populated(node))
+		return false;
+	return node->state == (node->target ? ELASTIC_ONLINE : ELASTIC_OFFLINE);
+}
+
+/* Pages of the page cache that need not be moved: they can be read again. */
+static unsigned long cache_pages(int nid)
+{
+	return node_page_state(NODE_DATA(nid), NR_ACTIVE_FILE) +
+	       node_page_state(NODE_DATA(nid), NR_INACTIVE_FILE);
+}
+
+static unsigned long pages_to_move(int nid)
+{
+	unsigned long used = 0, cache = cache_pages(nid);
+	struct zone *zone;
+	int i;
+
+	for (i = 0; i < MAX_NR_ZONES; i++) {
+		zone = &NODE_DATA(nid)->node_zones[i];
+		if (populated_zone(zone))
+			used += zone_managed_pages(zone) -
+				min(zone_managed_pages(zone),
+				    zone_page_state(zone, NR_FREE_PAGES));
+	}
+	return used - min(used, cache);
+}
+
+/* What other nodes can take without coming near their watermarks. */
+static unsigned long pages_elsewhere(int nid)
+{
+	unsigned long room = 0, free;
+	nodemask_t draining;
+	struct zone *zone;
+	int other, i;
+
+	elastic_draining_nodes(&draining);
+	for_each_node_state(other, N_MEMORY) {
+		if (other == nid || node_isset(other, draining))
+			continue;
+		for (i = 0; i < MAX_NR_ZONES; i++) {
+			zone = &NODE_DATA(other)->node_zones[i];
+			if (!populated_zone(zone))
+				continue;
+			free = zone_page_state(zone, NR_FREE_PAGES);
+			room += free - min(free, high_wmark_pages(zone) +
+					   zone->lowmem_reserve[ZONE_MOVABLE]);
+		}
+		/* Half of the cache must be left to work with. */
+		room += cache_pages(other) / 2;
+	}
+	return room;
+}
+
+static int check_room(struct elastic_node *node, unsigned long need,
+		      unsigned long room)
+{
+	if (need <= room)
+		return 0;
+	return elastic_node_error(node, -ENOMEM,
+				  "need %lu KiB, free elsewhere %lu KiB",
+				  need << (PAGE_SHIFT - 10),
+				  room << (PAGE_SHIFT - 10));
+}
+
+/* Before anything is changed: can the rest of the guest hold the node? */
+static int check_detach(struct elastic_node *node)
+{
+	lru_add_drain_all();
+	drain_all_pages(NULL);
+	return check_room(node, pages_to_move(node->nid),
+			  pages_elsewhere(node->nid));
+}
+
+/* New blocks, lowest address first, after what the balloon had taken. */
+static int add_memory_to_target(struct elastic_node *node, u32 target)
+{
+	u32 block, want;
+	int rc;
+
+	elastic_phase(ELASTIC_PH_POPULATE);
+	rc = elastic_balloon_fill(node, target - elastic_populated(node));
+
+	for (block = 0; !rc && block < node->range.nr_blocks; block++) {
+		if (elastic_populated(node) >= target)
+			break;
+		if (test_bit(block, node->present))
+			continue;
+		if (elastic_cancelled())
+			return -ECANCELED;
+		want = min(target - elastic_populated(node),
+			   elastic_block_end(&node->range, block) -
+			   elastic_block_first(&node->range, block));
+		if (want < node->range.memmap_extents)
+			return elastic_node_error(node, -ERANGE,
+						  "the last %llu KiB do not hold the struct pages of a block",
+						  elastic_kib(want));
+		rc = elastic_block_add(node, block, want);
+	}
+	if (!rc && elastic_populated(node) < target)
+		rc = elastic_node_error(node, -EBUSY,
+					"%u extents are in blocks that somebody took offline",
+					target - elastic_populated(node));
+	return rc;
+}
+
+/* Blocks that hold nothing but their own struct pages serve nobody. */
+static void drop_hollow_blocks(struct elastic_node *node)
+{
+	u32 block;
+
+	for (block = node->range.nr_blocks; block-- > 0; ) {
+		if (!test_bit(block, node->present) ||
+		    elastic_block_populated(node, block) >
+		    node->range.memmap_extents)
+			continue;
+		elastic_phase(ELASTIC_PH_OFFLINE);
+		if (!elastic_block_offline(node, block, RETRY_TIMEOUT_MS))
+			elastic_block_remove(node, block);
+	}
+}
+
+/*
+ * Less memory within the node: the balloon takes extents, highest block first,
+ * so that whole blocks become hollow and can leave.
+ */
+static int take_memory_to_target(struct elastic_node *node, u32 target)
+{
+	u32 block, excess, usable;
+
+	for (block = node->range.nr_blocks; block-- > 0; ) {
+		if (elastic_populated(node) <= target || elastic_cancelled())
+			break;
+		if (!test_bit(block, node->present))
+			continue;
+		excess = elastic_populated(node) - target;
+		usable = elastic_block_populated(node, block) -
+			 node->range.memmap_extents;
+		elastic_phase(ELASTIC_PH_EVACUATE);
+		elastic_balloon_take(node, block, min(excess, usable), true);
+		/* Its struct pages count, too. */
+		if (excess > usable)
+			drop_hollow_blocks(node);
+	}
+	elastic_phase(ELASTIC_PH_EVACUATE);
+	if (elastic_populated(node) < target)
+		elastic_balloon_fill(node, target - elastic_populated(node));
+	if (elastic_populated(node) == target)
+		return 0;
+	return elastic_cancelled() ? -ECANCELED : -EBUSY;
+}
+
+static void publish_stable(void)
+{
+	elastic_phase(ELASTIC_PH_NOTIFY);
+	elastic_topo_publish(XTOPO_STABLE, true);
+}
+
+static int drain_node(struct elastic_node *node, bool tell);
+
+static int grow_to_target(struct elastic_node *node)
+{
+	int rc;
+
+	if (node->target < elastic_populated(node))
+		rc = take_memory_to_target(node, node->target);
+	else
+		rc = add_memory_to_target(node, node->target);
+	if (rc)
+		return rc;
+	elastic_phase(ELASTIC_PH_CPUS);
+	return elastic_cpus_up(node);
+}
+
+static int grow(struct elastic_node *node)
+{
+	bool known = node->state == ELASTIC_ONLINE;
+	u32 before = elastic_populated(node);
+	int rc;
+
+	transition(node, ELASTIC_EV_GROW);
+	elastic_topo_publish(XTOPO_GROWING, false);
+	set_draining(node, false);
+
+	do {
+		rc = grow_to_target(node);
+		/* Another size is as good; no size at all is a drain. */
+	} while (rc == -ECANCELED && elastic_op_rearm() && node->target);
+
+	if (!rc) {
+		transition(node, ELASTIC_EV_DONE);
+		node->reason[0] = '\0';
+		node->nr_attached += !known;
+		publish_stable();
+		return 0;
+	}
+	if (!known || !node->target) {
+		/* Programs that never heard of the node need not be told. */
+		drain_node(node, known);
+		return rc;
+	}
+
+	/* Undone exactly: what was there before stays, the rest goes. */
+	take_memory_to_target(node, before);
+	transition(node, ELASTIC_EV_UNDONE);
+	publish_stable();
+	return rc;
+}
+
+static int shrink(struct elastic_node *node)
+{
+	u32 target = node->target;
+	u32 excess = elastic_populated(node) - target;
+	int rc;
+
+	rc = check_room(node, excess * ELASTIC_EXTENT_PAGES,
+			si_mem_available());
+	if (rc)
+		return rc;
+
+	transition(node, ELASTIC_EV_SHRINK);
+	rc = take_memory_to_target(node, target);
+	if (rc && rc != -ECANCELED) {
+		elastic_residue_reason(node);
+		elastic_node_error(node, rc, "%llu KiB of %llu KiB could not be taken: %s",
+				   elastic_kib(elastic_populated(node) - target),
+				   elastic_kib(excess), node->reason);
+		node->reason[0] = '\0';
+	}
+	publish_stable();
+	return rc;
+}
+
+/* Highest block first.  Returns the number of blocks that are still there. */
+static u32 remove_blocks(struct elastic_node *node, unsigned int timeout_ms)
+{
+	u32 block, left = 0;
+	int rc;
+
+	for (block = node->range.nr_blocks; block-- > 0; ) {
+		if (!test_bit(block, node->present))
+			continue;
+		if (elastic_cancelled())
+			return left + 1;
+		elastic_phase(ELASTIC_PH_OFFLINE);
+		rc = elastic_block_offline(node, block, timeout_ms);
+		if (!rc)
+			rc = elastic_block_remove(node, block);
+		if (!rc)
+			continue;
+		left++;
+		/* One was given its time; many that are stuck must not add up. */
+		if (rc == -ETIMEDOUT)
+			timeout_ms = min(timeout_ms, RETRY_TIMEOUT_MS);
+	}
+	return left;
+}
+
+/* What is left in blocks that cannot leave: give back all that is not stuck. */
+static void squeeze_residue(struct elastic_node *node)
+{
+	u32 block;
+
+	elastic_phase(ELASTIC_PH_RELEASE);
+	for (block = node->range.nr_blocks; block-- > 0; ) {
+		if (test_bit(block, node->present))
+			elastic_balloon_take(node, block,
+					     node->range.block_extents, false);
+	}
+}
+
+/*
+ * Everything off the node, but for the node itself.  @tell: programs have been
+ * told of the node, so they are told that it leaves.
+ *
+ * Returns 0 also when blocks are stuck; -ECANCELED when a new target came; or
+ * what made the CPUs stay.
+ */
+static int empty_node(struct elastic_node *node, bool tell)
+{
+	unsigned int timeout = OFFLINE_TIMEOUT_MS;
+	u64 version;
+	int rc, try;
+
+	elastic_phase(ELASTIC_PH_NOTIFY);
+	set_draining(node, true);
+	if (tell) {
+		version = elastic_topo_publish(XTOPO_DRAINING, true);
+		elastic_phase(ELASTIC_PH_ACKS);
+		rc = elastic_topo_wait_acks(version, node->grace_ms);
+		if (rc)
+			return rc;
+	}
+
+	elastic_phase(ELASTIC_PH_CPUS);
+	rc = elastic_cpus_down(node);
+	if (rc)
+		return rc;
+
+	for (try = 0; try < 2; try++) {
+		elastic_phase(ELASTIC_PH_EVACUATE);
+		rc = elastic_evacuate(node);
+		if (rc)
+			return rc;
+		if (!remove_blocks(node, timeout))
+			return 0;
+		if (elastic_cancelled())
+			return -ECANCELED;
+		timeout = RETRY_TIMEOUT_MS;
+	}
+	return 0;
+}
+
+/* A drain that is called off, or that its CPUs do not follow. */
+static void stay(struct elastic_node *node)
+{
+	set_draining(node, false);
+	transition(node, ELASTIC_EV_GROW);
+	elastic_phase(ELASTIC_PH_CPUS);
+	elastic_cpus_up(node);
+	transition(node, ELASTIC_EV_DONE);
+	publish_stable();
+}
+
+static int leave_residue(struct elastic_node *node, int rc)
+{
+	squeeze_residue(node);
+	elastic_residue_reason(node);
+	elastic_node_error(node, rc, "%llu KiB cannot leave: %s",
+			   elastic_kib(elastic_populated(node)), node->reason);
+	transition(node, ELASTIC_EV_STUCK);
+	publish_stable();
+	return rc;
+}
+
+/* From GROWING (an attach failed), ONLINE or RESIDUAL to OFFLINE or RESIDUAL. */
+static int drain_node(struct elastic_node *node, bool tell)
+{
+	int rc;
+
+	transition(node, ELASTIC_EV_DRAIN);
+	rc = empty_node(node, tell);
+	if (rc) {
+		stay(node);
+		return rc;
+	}
+	if (!bitmap_empty(node->present, node->range.nr_blocks))
+		return leave_residue(node, -EBUSY);
+
+	elastic_phase(ELASTIC_PH_NODE);
+	rc = elastic_node_unplug(node);
+	/* Blocks have gone, but Xen or a CPU may still hold on. */
+	if (rc || elastic_populated(node))
+		return leave_residue(node, rc ?: -EBUSY);
+
+	set_draining(node, false);
+	node->reason[0] = '\0';
+	node->nr_detached += tell;
+	transition(node, ELASTIC_EV_EMPTY);
+	publish_stable();
+	return 0;
+}
+
+static int detach(struct elastic_node *node)
+{
+	int rc = check_detach(node);
+
+	return rc ?: drain_node(node, true);
+}
+
+/**
+ * elastic_node_operate() - one operation towards the node's target
+ * @node: a usable node that is not settled
+ *
+ * Context: the engine.  Sleeps, for as long as it takes; what elastic_cancelled
+ *	reports ends it early.
+ * Return: 0: done, though another operation may be needed to reach the target;
+ *	-ECANCELED: there is a new target; else why it failed, which is in
+ *	node->error, too.
+ */
+int elastic_node_operate(struct elastic_node *node)
+{
+	bool smaller = node->target < elastic_populated(node);
+	int rc;
+
+	node->error[0] = '\0';
+	pr_info("vnode %u: %s, %llu KiB, target %llu KiB\n", node->vnode,
+		elastic_state_name(node->state),
+		elastic_kib(elastic_populated(node)),
+		elastic_kib(node->target));
+
+	elastic_op_begin(node, smaller);
+	if (!node->target)
+		rc = detach(node);
+	else if (smaller && node->state == ELASTIC_ONLINE)
+		rc = shrink(node);
+	else
+		rc = grow(node);
+	elastic_op_end();
+
+	if (rc && rc != -ECANCELED)
+		node->nr_failed++;
+	pr_info("vnode %u: now %s, %llu KiB (%d)\n", node->vnode,
+		elastic_state_name(node->state),
+		elastic_kib(elastic_populated(node)), rc);
+	return rc;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the rest of the kernel may ask of the elastic NUMA driver.
+ *
+ * Safe to call at any time, also where there is no such driver, on bare
+ * metal, in dom0 and in a guest without elastic nodes.
+ */
+#ifndef _XEN_ELASTIC_NUMA_H
+#define _XEN_ELASTIC_NUMA_H
+
+#include <linux/types.h>
+
+struct page;
+
+#ifdef CONFIG_XEN_ELASTIC_NUMA
+
+/**
+ * xen_elastic_online_page() - online pages of an elastic node
+ * @page: first page, as an online_page_callback gets it
+ * @order: log2 of the number of pages
+ *
+ * Extents that Xen has populated go to the page allocator, the others stay
+ * PageOffline.
+ *
+ * Context: within online_pages(), device_hotplug_lock and mem_hotplug_lock
+ *	held.
+ * Return: false when the page is of no elastic node: nothing was done.
+ */
+bool xen_elastic_online_page(struct page *page, unsigned int order);
+
+#else /* !CONFIG_XEN_ELASTIC_NUMA */
+
+static inline bool xen_elastic_online_page(struct page *page,
+					   unsigned int order)
+{
+	return false;
+}
+
+#endif /* CONFIG_XEN_ELASTIC_NUMA */
+
+#endif /* _XEN_ELASTIC_NUMA_H */

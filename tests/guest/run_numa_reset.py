@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Boots a kernel in QEMU with a few NUMA nodes, runs the self tests of numa_reset(2) in it, and reads their TAP.
+
+No Xen: plain emulation (TCG), an initramfs with static programs, the serial console. By hand, for one machine:
+
+    python3 -m tests.guest.run_numa_reset BZIMAGE [two|four] [PROGRAM ...]
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import selectors
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lab.process import start_tied, stop
+
+HERE = Path(__file__).resolve().parent
+SOURCES = HERE / "numa_reset"
+
+# Boot and all programs take about 2 minutes on one idle core; many share the machine.
+TIMEOUT_S = 1500.0
+
+
+@dataclass(frozen=True)
+class Node:
+    """A NUMA node of the machine."""
+
+    cpus: str  # QEMU's list, or empty
+    memory_mib: int  # 0: none
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine to test on; distances of QEMU's `src,dst,val` beyond the default of 10 and 20."""
+
+    name: str
+    nodes: Sequence[Node]
+    distances: Sequence[tuple[int, int, int]] = ()
+
+    def arguments(self) -> Iterator[str]:
+        """QEMU's arguments for memory, CPUs and nodes."""
+        yield from ("-m", f"{sum(node.memory_mib for node in self.nodes)}M")
+        # A socket a node: the kernel complains about cores of one that are on different nodes.
+        cpus = sum(bool(node.cpus) for node in self.nodes)
+        yield from ("-smp", f"{cpus},sockets={cpus},cores=1,threads=1")
+        for number, node in enumerate(self.nodes):
+            options = f"node,nodeid={number}"
+            if node.cpus:
+                options += f",cpus={node.cpus}"
+            if node.memory_mib:
+                yield from ("-object", f"memory-backend-ram,id=m{number},size={node.memory_mib}M")
+                options += f",memdev=m{number}"
+            yield from ("-numa", options)
+        for source, target, distance in self.distances:
+            yield from ("-numa", f"dist,src={source},dst={target},val={distance}")
+
+
+MACHINES = (
+    Machine("two", (Node("0", 384), Node("1", 256))),
+    # The last node has a CPU and no memory, and is next to node 2.
+    Machine(
+        "four",
+        (Node("0", 320), Node("1", 192), Node("2", 192), Node("3", 0)),
+        tuple((a, b, 12 if {a, b} == {2, 3} else 20) for a in range(4) for b in range(4) if a != b),
+    ),
+)
+
+# What a kernel says when something is wrong with it.
+COMPLAINT = re.compile(
+    r"WARNING: |BUG: |kernel BUG at |Oops: |INFO: (?:task|possible|rcu)|Kernel panic|"
+    r"general protection fault|UBSAN: |KASAN: |Out of memory: |oom-kill:"
+)
+
+
+# --- Programs and the initramfs --------------------------------------------------------------------------------------
+
+
+def program_names() -> list[str]:
+    """The test programs, as the Makefile lists them."""
+    tests = re.search(r"^TESTS = (.*)$", (SOURCES / "Makefile").read_text().replace("\\\n", ""), re.MULTILINE)
+    assert tests, "no TESTS in the Makefile"
+    return tests[1].split()
+
+
+def build_programs(output: Path) -> None:
+    """Compile init and the test programs, static, into `output`."""
+    made = subprocess.run(
+        ["make", "-s", "-C", str(SOURCES), f"O={output}"], capture_output=True, text=True, check=False
+    )
+    if made.returncode:
+        raise RuntimeError(f"the self tests do not compile:\n{made.stdout}{made.stderr}")
+
+
+def _cpio_entry(number: int, name: str, mode: int, content: bytes = b"", device: tuple[int, int] = (0, 0)) -> bytes:
+    """One entry of a "newc" archive (Documentation/driver-api/early-userspace/buffer-format.rst)."""
+    encoded = name.encode() + b"\0"
+    fields = (number, mode, 0, 0, 1, 0, len(content), 0, 0, *device, len(encoded), 0)
+    head = b"070701" + b"".join(b"%08x" % field for field in fields) + encoded
+    return head + bytes(-len(head) % 4) + content + bytes(-len(content) % 4)
+
+
+def initramfs(programs: Path, path: Path, names: Sequence[str] = ()) -> None:
+    """Pack /init, the named programs (or all) as /tests/*, and the places to mount on."""
+    directories = ("dev", "proc", "sys", "tmp", "tests")
+    entries = [(name, 0o040755, b"", (0, 0)) for name in directories]
+    entries.append(("dev/console", 0o020600, b"", (5, 1)))
+    entries.append(("init", 0o100755, (programs / "init").read_bytes(), (0, 0)))
+    for name in names or program_names():
+        entries.append((f"tests/{name}", 0o100755, (programs / "tests" / name).read_bytes(), (0, 0)))
+    archive = b"".join(_cpio_entry(number, *entry) for number, entry in enumerate(entries, 1))
+    path.write_bytes(gzip.compress(archive + _cpio_entry(0, "TRAILER!!!", 0), 1))
+
+
+# --- The console -------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Program:
+    """What one test program has said."""
+
+    results: list[tuple[str, bool]] = field(default_factory=list)  # name with what was seen, good?
+    planned: int | None = None
+    status: int | None = None  # None: did not end
+
+    def problem(self) -> str:
+        """Why the program as a whole has failed, beyond its single results; empty if it has not."""
+        if self.status is None:
+            return "did not end"
+        if self.planned is None:
+            return f"ended without a plan, status {self.status}"
+        if self.planned != len(self.results):
+            return f"planned {self.planned} results, gave {len(self.results)}"
+        if self.status != any(not good for _, good in self.results):
+            return f"status {self.status} does not fit its results"
+        return ""
+
+
+@dataclass
+class Run:
+    """One boot."""
+
+    programs: dict[str, Program] = field(default_factory=dict)
+    complaints: list[str] = field(default_factory=list)
+    done: bool = False
+    log: list[str] = field(default_factory=list)
+
+
+RESULT = re.compile(r"(not ok|ok) \d+ - (.*)")
+
+
+def parse(lines: Sequence[str]) -> Run:
+    """The console, understood."""
+    run = Run(log=list(lines))
+    current: Program | None = None
+    for line in lines:
+        if COMPLAINT.search(line):
+            run.complaints.append(line)
+        if match := re.match(r"@begin (\S+)$", line):
+            current = run.programs.setdefault(match[1], Program())
+        elif (match := re.match(r"@end (\S+) (\d+)$", line)) and current:
+            current.status = int(match[2])
+            current = None
+        elif line == "@done":
+            run.done = True
+        elif current and (match := RESULT.match(line)):
+            current.results.append((match[2], match[1] == "ok"))
+        elif current and (match := re.match(r"1\.\.(\d+)$", line)):
+            current.planned = int(match[1])
+    return run
+
+
+# --- The machine -------------------------------------------------------------------------------------------------------
+
+
+def command_line(machine: Machine, kernel: Path, initrd: Path) -> list[str]:
+    """QEMU, and the kernel's own arguments: few messages, no restart, no complaint about slow emulation."""
+    arguments = "console=ttyS0 loglevel=5 panic=-1 nowatchdog rcupdate.rcu_cpu_stall_suppress=1 random.trust_cpu=on"
+    return [
+        "qemu-system-x86_64",
+        "-accel",
+        "tcg,thread=multi",
+        "-cpu",
+        "max,la57=off",
+        "-nodefaults",
+        "-display",
+        "none",
+        "-no-reboot",
+        "-serial",
+        "stdio",
+        *machine.arguments(),
+        "-kernel",
+        str(kernel),
+        "-initrd",
+        str(initrd),
+        "-append",
+        arguments,
+    ]
+
+
+def _read_console(process: subprocess.Popen[bytes], deadline: float) -> Iterator[str]:
+    """Lines of the console until it ends or the time is over."""
+    assert process.stdout
+    pending = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while (left := deadline - time.monotonic()) > 0:
+            if not selector.select(left):
+                continue
+            chunk = os.read(process.stdout.fileno(), 65536)
+            if not chunk:
+                break
+            *lines, pending = (pending + chunk).split(b"\n")
+            yield from (line.decode(errors="replace").strip("\r") for line in lines)
+    yield pending.decode(errors="replace").strip("\r")
+
+
+def boot(machine: Machine, kernel: Path, initrd: Path, timeout_s: float = TIMEOUT_S, echo: bool = False) -> Run:
+    """Run the machine until it powers off; it is gone when this returns, in whatever way."""
+    lines: list[str] = []
+    deadline = time.monotonic() + timeout_s
+    process = start_tied(command_line(machine, kernel, initrd), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        for line in _read_console(process, deadline):
+            lines.append(line)
+            if echo:
+                print(line, flush=True)
+    finally:
+        stop(process)
+        if process.stdout:
+            process.stdout.close()
+    return parse(lines)
+
+
+def main() -> int:
+    """Boot one machine and print what it says."""
+    kernel = Path(sys.argv[1])
+    name = sys.argv[2] if len(sys.argv) > 2 else "two"
+    machine = next(machine for machine in MACHINES if machine.name == name)
+    with tempfile.TemporaryDirectory() as folder:
+        build_programs(Path(folder))
+        initramfs(Path(folder), Path(folder) / "initramfs", sys.argv[3:])
+        run = boot(machine, kernel, Path(folder) / "initramfs", echo=True)
+    problems = [f"{name}: {program.problem()}" for name, program in run.programs.items() if program.problem()]
+    problems += [
+        f"{name}: {what}" for name, program in run.programs.items() for what, good in program.results if not good
+    ]
+    problems += run.complaints
+    print("\n".join(problems))
+    return 1 if problems or not run.done else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
