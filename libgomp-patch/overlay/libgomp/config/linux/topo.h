@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later WITH GCC-exception-3.1 */
+
+/* Elastic NUMA topology: the interface between topo.c and the rest of libgomp.
+
+   The machine may gain and lose CPUs while a program runs.  The kernel says
+   so by counting up one word of a shared page (<xen/topology.h>); each
+   thread that can start a team, a "root thread", compares that word with the
+   one that it has followed last, whenever it starts a parallel region.
+
+   Locking: see topo.c.  Everything in struct gomp_topo_thread belongs to its
+   thread, except that threads of a root's team may read the root's NCPUS.  */
+
+#ifndef GOMP_TOPO_H
+#define GOMP_TOPO_H 1
+
+#include <stdbool.h>
+
+#ifdef HAVE_ATTRIBUTE_VISIBILITY
+# pragma GCC visibility push(hidden)
+#endif
+
+struct gomp_thread;
+struct topo_places;
+
+/* The part of struct gomp_thread that belongs to topo.c.  */
+
+struct gomp_topo_thread
+{
+  /* Version of the topology that this root thread has followed; 0: none.  */
+  unsigned long long version;
+
+  /* The list of places that the other threads of this root's pool are bound
+     to, or NULL while they are not bound.  */
+  const struct topo_places *places;
+
+  /* Usable CPUs, as seen by this root thread; 0: not known yet.  */
+  unsigned int ncpus;
+
+  /* The next team of this root has to bind the threads of the pool anew.  */
+  bool rebind;
+};
+
+/* Points to the version word of the shared page, or, without a page, to a
+   word that is always 0.  */
+extern const volatile unsigned long long *gomp_topo_version;
+
+/* A topology page is in use.  Constant after the constructors have run,
+   except in a forked child.  */
+extern bool gomp_topo_enabled;
+
+/* Called by initialize_env, once before and once after the environment and
+   the places in it have been parsed.  */
+extern void gomp_topo_init (void);
+extern void gomp_topo_init_places (void);
+
+/* gomp_affinity_init_level for OMP_PLACES=<abstract name>: also remembers
+   LEVEL and COUNT for later.  Returns what gomp_affinity_init_level does.  */
+extern bool gomp_topo_init_level (int level, unsigned long count);
+
+/* Follow the topology.  THR is the calling thread, at level 0.  */
+extern void gomp_topo_follow (struct gomp_thread *thr);
+
+/* Bind NTHR, a docked thread of the calling root's pool, to a place.
+   PLACE is an index into gomp_places_list.  */
+extern void gomp_topo_bind (struct gomp_thread *nthr, unsigned int place);
+
+/* Number of threads, at least 1, that a team started by the calling thread
+   should have if dyn-var is true.  Makes no system call.  */
+extern unsigned int gomp_topo_max_threads (void);
+
+/* omp_get_num_procs: the CPUs, at least 1, that the caller may use now.  */
+extern int gomp_topo_num_procs (void);
+
+/* True if the topology is not the one that the thread has followed.  This
+   is all that a parallel region costs while nothing changes.  */
+
+static inline bool
+gomp_topo_changed (const struct gomp_topo_thread *topo)
+{
+  return __atomic_load_n (gomp_topo_version, __ATOMIC_ACQUIRE)
+	 != topo->version;
+}
+
+#ifdef HAVE_ATTRIBUTE_VISIBILITY
+# pragma GCC visibility pop
+#endif
+
+#endif /* GOMP_TOPO_H */

@@ -1,0 +1,615 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later WITH GCC-exception-3.1 */
+
+/* An ordinary OpenMP program that does what its standard input says, one
+   command a line, and says what it saw, one JSON object a line:
+
+     set MASK PHASE     publish a version of the topology page (hex mask)
+     raw OFFSET HEX     overwrite bytes of the page, no protocol
+     run KIND [N]       one parallel region of that kind; N: num_threads (N)
+     tasks              what each thread of the process may run on
+     icv                the ICVs, the number of CPUs, and the places
+     threads N          omp_set_num_threads (N)
+     dynamic N          omp_set_dynamic (N)
+     repeat N           N empty parallel regions
+     target             a parallel region in a target region
+     taskset all|self MASK   as taskset(1) does, from outside
+     nested             a team in which each thread starts a team
+     roots N MASK1 MASK2   N threads that start teams of their own, twice;
+                        the page changes from MASK1 to MASK2 in between
+     fork               fork; the child does "run parallel"
+     storm MS           regions while another thread changes the page
+     closeall           close all file descriptors above 2, as daemons do
+
+   The page is the file in GOMP_TOPO_DEV.  */
+
+#define _GNU_SOURCE 1
+#include <dirent.h>
+#include <omp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include "fakepage.h"
+
+#define MAX_TEAM 64
+#define ITERATIONS 1000
+
+extern void GOMP_parallel_start (void (*) (void *), void *, unsigned);
+extern void GOMP_parallel_end (void);
+
+struct seen
+{
+  int tid;
+  unsigned long cpus;		/* first 64 */
+  int kept;			/* threadprivate value on entry */
+  int place;
+};
+
+struct region
+{
+  int team;
+  struct seen thread[MAX_TEAM];
+  long sum;			/* of the numbers below ITERATIONS, if shared */
+};
+
+static struct xtopo_page *page;
+static int mark;
+#pragma omp threadprivate (mark)
+
+static unsigned long
+affinity (int tid)
+{
+  unsigned long set[XTOPO_MAX_CPUS / 64] = { 0 };
+  sched_getaffinity (tid, sizeof set, (cpu_set_t *) set);
+  return set[0];
+}
+
+/* What each thread of a team does first.  */
+
+static void
+look (struct region *region)
+{
+  int n = omp_get_thread_num ();
+  struct seen *seen = &region->thread[n % MAX_TEAM];
+
+  seen->tid = syscall (SYS_gettid);
+  seen->cpus = affinity (0);
+  seen->kept = mark;
+  seen->place = omp_get_place_num ();
+  if (mark == 0)
+    mark = 100 + n;
+  __atomic_store_n (&region->team, omp_get_num_threads (), __ATOMIC_RELAXED);
+}
+
+/* The same for a loop or sections: once, whoever comes.  */
+
+static void
+pass (struct region *region)
+{
+  if (region->thread[omp_get_thread_num () % MAX_TEAM].tid == 0)
+    look (region);
+}
+
+#define LOOP(name, type, first, clauses)				\
+static void								\
+run_##name (struct region *r)						\
+{									\
+  long sum = 0;								\
+  _Pragma (clauses)							\
+  for (type i = first; i < (type) (first + ITERATIONS); i++)		\
+    {									\
+      pass (r);								\
+      _Pragma ("omp atomic")						\
+      sum += i - first;							\
+    }									\
+  r->sum = sum;								\
+}
+
+typedef unsigned long long ull;
+
+/* Iterations that do not fit into a long.  */
+#define ULL_FIRST (1ULL << 63)
+
+LOOP (for_static, int, 0, "omp parallel for schedule(static)")
+LOOP (for_static_chunk, int, 0,
+      "omp parallel for schedule(static, 3)")
+LOOP (for_dynamic, int, 0, "omp parallel for schedule(dynamic)")
+LOOP (for_monotonic_dynamic, int, 0,
+      "omp parallel for schedule(monotonic: dynamic, 2)")
+LOOP (for_guided, int, 0, "omp parallel for schedule(guided)")
+LOOP (for_monotonic_guided, int, 0,
+      "omp parallel for schedule(monotonic: guided)")
+LOOP (for_runtime, int, 0, "omp parallel for schedule(runtime)")
+LOOP (for_monotonic_runtime, int, 0,
+      "omp parallel for schedule(monotonic: runtime)")
+LOOP (for_auto, int, 0, "omp parallel for schedule(auto)")
+LOOP (for_ull_static, ull, ULL_FIRST,
+      "omp parallel for schedule(static, 1)")
+LOOP (for_ull_dynamic, ull, ULL_FIRST,
+      "omp parallel for schedule(dynamic)")
+LOOP (for_ull_guided, ull, ULL_FIRST,
+      "omp parallel for schedule(guided)")
+LOOP (for_ull_runtime, ull, ULL_FIRST,
+      "omp parallel for schedule(runtime)")
+LOOP (for_reduction, int, 0, "omp parallel for reduction(+: sum)")
+LOOP (for_task_reduction, int, 0,
+      "omp parallel for reduction(task, +: sum)")
+LOOP (teams, int, 0,
+      "omp teams distribute parallel for num_teams(1)")
+
+static void
+run_parallel (struct region *r)
+{
+  #pragma omp parallel
+  look (r);
+  r->sum = -1;
+}
+
+static void
+run_for_ordered (struct region *r)
+{
+  long sum = 0;
+  #pragma omp parallel for ordered schedule(dynamic)
+  for (int i = 0; i < ITERATIONS; i++)
+    {
+      pass (r);
+      #pragma omp ordered
+      sum += i;
+    }
+  r->sum = sum;
+}
+
+static void
+run_sections (struct region *r)
+{
+  long a = 0, b = 0;
+  #pragma omp parallel sections
+  {
+    #pragma omp section
+    {
+      pass (r);
+      for (int i = 0; i < ITERATIONS / 2; i++)
+	a += i;
+    }
+    #pragma omp section
+    {
+      pass (r);
+      for (int i = ITERATIONS / 2; i < ITERATIONS; i++)
+	b += i;
+    }
+  }
+  r->sum = a + b;
+}
+
+static void
+run_taskloop (struct region *r)
+{
+  long sum = 0;
+  #pragma omp parallel
+  {
+    look (r);
+    #pragma omp single
+    #pragma omp taskloop reduction(+: sum)
+    for (int i = 0; i < ITERATIONS; i++)
+      sum += i;
+  }
+  r->sum = sum;
+}
+
+/* What compilers before gcc 4.9 emit.  */
+
+static void
+old_body (void *data)
+{
+  look (data);
+}
+
+static void
+run_old_abi (struct region *r)
+{
+  GOMP_parallel_start (old_body, r, 0);
+  old_body (r);
+  GOMP_parallel_end ();
+  r->sum = -1;
+}
+
+static void
+run_num_threads (struct region *r, int n)
+{
+  #pragma omp parallel num_threads(n)
+  look (r);
+  r->sum = -1;
+}
+
+static const struct kind
+{
+  const char *name;
+  void (*run) (struct region *);
+} kinds[] =
+{
+#define KIND(name) { #name, run_##name }
+  KIND (parallel), KIND (for_static), KIND (for_static_chunk),
+  KIND (for_dynamic), KIND (for_monotonic_dynamic), KIND (for_guided),
+  KIND (for_monotonic_guided), KIND (for_runtime),
+  KIND (for_monotonic_runtime), KIND (for_auto), KIND (for_ull_static),
+  KIND (for_ull_dynamic), KIND (for_ull_guided), KIND (for_ull_runtime),
+  KIND (for_reduction), KIND (for_task_reduction), KIND (for_ordered),
+  KIND (teams), KIND (sections), KIND (taskloop), KIND (old_abi),
+};
+
+static int
+count_threads (void)
+{
+  DIR *dir = opendir ("/proc/self/task");
+  int n = 0;
+
+  for (struct dirent *e; dir != NULL && (e = readdir (dir)) != NULL;)
+    n += e->d_name[0] != '.';
+  if (dir != NULL)
+    closedir (dir);
+  return n;
+}
+
+static void
+print_region (const struct region *r)
+{
+  const char *comma = "";
+
+  printf ("{\"team\": %d, \"sum\": %ld, \"ok\": %s, \"tasks\": %d, "
+	  "\"threads\": [", r->team, r->sum,
+	  r->sum == -1 || r->sum == ITERATIONS * (ITERATIONS - 1) / 2
+	  ? "true" : "false", count_threads ());
+  for (int i = 0; i < r->team && i < MAX_TEAM; i++)
+    if (r->thread[i].tid != 0)
+      {
+	printf ("%s{\"n\": %d, \"tid\": %d, \"cpus\": %lu, \"kept\": %d, "
+		"\"place\": %d}", comma, i, r->thread[i].tid,
+		r->thread[i].cpus, r->thread[i].kept, r->thread[i].place);
+	comma = ", ";
+      }
+  printf ("]}\n");
+}
+
+/* A target region without a device: runs here, with a pool of its own.  */
+
+static void
+run_target (void)
+{
+  struct region r = { .sum = -1 };
+
+  #pragma omp target map(tofrom: r)
+  {
+    #pragma omp parallel
+    {
+      struct seen *seen = &r.thread[omp_get_thread_num () % MAX_TEAM];
+      seen->tid = 1;
+      seen->cpus = affinity (0);
+      __atomic_store_n (&r.team, omp_get_num_threads (), __ATOMIC_RELAXED);
+    }
+  }
+  print_region (&r);
+}
+
+static void
+run (const char *name, int n)
+{
+  struct region r = { 0 };
+
+  if (n > 0)
+    {
+      run_num_threads (&r, n);
+      print_region (&r);
+      return;
+    }
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    if (strcmp (kinds[i].name, name) == 0)
+      {
+	kinds[i].run (&r);
+	print_region (&r);
+	return;
+      }
+  fprintf (stderr, "player: no kind %s\n", name);
+  exit (2);
+}
+
+static void
+print_icv (void)
+{
+  printf ("{\"max_threads\": %d, \"num_procs\": %d, \"dynamic\": %d, "
+	  "\"limit\": %d, \"bind\": %d, \"cpus\": %lu, \"places\": [",
+	  omp_get_max_threads (), omp_get_num_procs (), omp_get_dynamic (),
+	  omp_get_thread_limit (), omp_get_proc_bind (), affinity (0));
+  for (int p = 0; p < omp_get_num_places (); p++)
+    {
+      int n = omp_get_place_num_procs (p), ids[n > 0 ? n : 1];
+      unsigned long mask = 0;
+      omp_get_place_proc_ids (p, ids);
+      for (int i = 0; i < n; i++)
+	mask |= 1UL << ids[i];
+      printf ("%s%lu", p ? ", " : "", mask);
+    }
+  printf ("]}\n");
+}
+
+/* Change the mask of all threads, or of this one, as another program does.  */
+
+static void
+taskset (bool all, unsigned long mask)
+{
+  DIR *dir = opendir ("/proc/self/task");
+  int failed = 0;
+
+  for (struct dirent *e; dir != NULL && (e = readdir (dir)) != NULL;)
+    {
+      int tid = atoi (e->d_name);
+      if (tid > 0 && (all || tid == getpid ()))
+	failed += sched_setaffinity (tid, sizeof mask,
+				     (cpu_set_t *) &mask) != 0;
+    }
+  if (dir != NULL)
+    closedir (dir);
+  printf ("{\"failed\": %d}\n", failed);
+}
+
+static void
+print_tasks (void)
+{
+  DIR *dir = opendir ("/proc/self/task");
+  const char *comma = "";
+
+  printf ("{\"cpus\": [");
+  for (struct dirent *e; dir != NULL && (e = readdir (dir)) != NULL;)
+    if (atoi (e->d_name) > 0)
+      {
+	printf ("%s%lu", comma, affinity (atoi (e->d_name)));
+	comma = ", ";
+      }
+  if (dir != NULL)
+    closedir (dir);
+  printf ("]}\n");
+}
+
+static void
+nested (void)
+{
+  int outer = 0, inner[MAX_TEAM] = { 0 };
+  unsigned long cpus = 0;
+
+  omp_set_max_active_levels (2);
+  #pragma omp parallel reduction(|: cpus)
+  {
+    int n = omp_get_thread_num ();
+    if (n == 0)
+      outer = omp_get_num_threads ();
+    #pragma omp parallel reduction(|: cpus)
+    {
+      cpus |= affinity (0);
+      if (omp_get_thread_num () == 0)
+	inner[n % MAX_TEAM] = omp_get_num_threads ();
+    }
+  }
+  omp_set_max_active_levels (1);
+  printf ("{\"outer\": %d, \"cpus\": %lu, \"inner\": [", outer, cpus);
+  for (int i = 0; i < outer; i++)
+    printf ("%s%d", i ? ", " : "", inner[i]);
+  printf ("]}\n");
+}
+
+/* Several root threads.  */
+
+struct root
+{
+  pthread_t thread;
+  struct region before, after;
+};
+
+static pthread_barrier_t root_barrier;
+
+static void *
+root_main (void *arg)
+{
+  struct root *root = arg;
+
+  run_parallel (&root->before);
+  pthread_barrier_wait (&root_barrier);
+  pthread_barrier_wait (&root_barrier);
+  run_parallel (&root->after);
+  pthread_barrier_wait (&root_barrier);
+  return NULL;
+}
+
+static void
+roots (int n, unsigned long mask1, unsigned long mask2)
+{
+  struct root *root = calloc (n, sizeof *root);
+
+  fakepage_set (page, mask1, XTOPO_STABLE);
+  pthread_barrier_init (&root_barrier, NULL, n + 1);
+  for (int i = 0; i < n; i++)
+    pthread_create (&root[i].thread, NULL, root_main, &root[i]);
+  pthread_barrier_wait (&root_barrier);
+  fakepage_set (page, mask2, XTOPO_STABLE);
+  pthread_barrier_wait (&root_barrier);
+  pthread_barrier_wait (&root_barrier);
+  for (int i = 0; i < n; i++)
+    {
+      pthread_join (root[i].thread, NULL);
+      print_region (&root[i].before);
+      print_region (&root[i].after);
+    }
+  free (root);
+}
+
+/* Two root threads run regions while a third changes the page, in the right
+   way and now and then in the wrong one.  */
+
+static volatile bool storm_over;
+static volatile unsigned long storm_changes;
+
+static void *
+storm_writer (void *arg)
+{
+  unsigned state = 12345;
+
+  (void) arg;
+  while (!storm_over)
+    {
+      state = state * 1103515245 + 12345;
+      if ((state >> 16) % 64 == 0)
+	{
+	  page->seq |= 1;	/* a writer that stops half-way */
+	  page->version++;
+	}
+      else
+	{
+	  page->seq &= ~1u;
+	  fakepage_set (page, (state >> 20) & 7, (state >> 24) % 3);
+	}
+      storm_changes++;
+      if (storm_changes % 16 == 0)
+	sched_yield ();
+    }
+  return NULL;
+}
+
+static void *
+storm_root (void *arg)
+{
+  long *regions = arg;
+
+  while (!storm_over)
+    {
+      struct region r = { 0 };
+      kinds[*regions % (sizeof kinds / sizeof *kinds)].run (&r);
+      if (r.team < 1 || r.team > omp_get_max_threads ()
+	  || (r.sum != -1 && r.sum != ITERATIONS * (ITERATIONS - 1) / 2))
+	{
+	  fprintf (stderr, "player: team %d, sum %ld\n", r.team, r.sum);
+	  exit (3);
+	}
+      (*regions)++;
+    }
+  return NULL;
+}
+
+static void
+storm (int ms)
+{
+  pthread_t writer, root;
+  long regions[2] = { 0, 7 };
+  double end = omp_get_wtime () + ms / 1e3;
+
+  pthread_create (&writer, NULL, storm_writer, NULL);
+  pthread_create (&root, NULL, storm_root, &regions[1]);
+  while (omp_get_wtime () < end)
+    {
+      struct region r = { 0 };
+      kinds[regions[0]++ % (sizeof kinds / sizeof *kinds)].run (&r);
+      omp_get_num_procs ();
+    }
+  storm_over = true;
+  pthread_join (root, NULL);
+  pthread_join (writer, NULL);
+  page->seq &= ~1u;
+  printf ("{\"regions\": [%ld, %ld], \"changes\": %lu}\n", regions[0],
+	  regions[1] - 7, storm_changes);
+}
+
+static void
+fork_and_run (void)
+{
+  int status;
+
+  fflush (stdout);
+  pid_t child = fork ();
+  if (child == 0)
+    {
+      alarm (20);
+      run ("parallel", 0);
+      fflush (stdout);
+      _exit (0);
+    }
+  waitpid (child, &status, 0);
+  printf ("{\"status\": %d}\n", status);
+}
+
+static void
+raw (size_t offset, const char *hex)
+{
+  unsigned byte;
+
+  for (; sscanf (hex, "%2x", &byte) == 1 && offset < XTOPO_PAGE_SIZE; hex += 2)
+    ((volatile unsigned char *) page)[offset++] = byte;
+  puts ("{}");
+}
+
+static void
+repeat (int n)
+{
+  while (n-- > 0)
+    {
+      #pragma omp parallel
+      __asm__ volatile ("" : : : "memory");
+    }
+  puts ("{}");
+}
+
+static void
+obey (const char *line)
+{
+  char word[64], text[2048] = "";
+  unsigned long a = 0, b = 0;
+  int n = 0;
+
+  if (sscanf (line, "set %lx %d", &a, &n) >= 1)
+    printf ("{\"version\": %llu}\n", fakepage_set (page, a, n));
+  else if (sscanf (line, "raw %lu %2047s", &a, text) == 2)
+    raw (a, text);
+  else if (sscanf (line, "run %63s %d", word, &n) >= 1)
+    run (word, n);
+  else if (sscanf (line, "threads %d", &n) == 1)
+    omp_set_num_threads (n), puts ("{}");
+  else if (sscanf (line, "dynamic %d", &n) == 1)
+    omp_set_dynamic (n), puts ("{}");
+  else if (sscanf (line, "taskset %63s %lx", word, &a) == 2)
+    taskset (strcmp (word, "all") == 0, a);
+  else if (sscanf (line, "roots %d %lx %lx", &n, &a, &b) == 3)
+    roots (n, a, b);
+  else if (sscanf (line, "repeat %d", &n) == 1)
+    repeat (n);
+  else if (sscanf (line, "storm %d", &n) == 1)
+    storm (n);
+  else if (strcmp (line, "icv\n") == 0)
+    print_icv ();
+  else if (strcmp (line, "target\n") == 0)
+    run_target ();
+  else if (strcmp (line, "tasks\n") == 0)
+    print_tasks ();
+  else if (strcmp (line, "nested\n") == 0)
+    nested ();
+  else if (strcmp (line, "fork\n") == 0)
+    fork_and_run ();
+  else if (strcmp (line, "closeall\n") == 0)
+    close_range (3, ~0U, 0), puts ("{}");
+  else
+    {
+      fprintf (stderr, "player: what is %s", line);
+      exit (2);
+    }
+}
+
+int
+main (void)
+{
+  char line[4096];
+
+  if (getenv ("GOMP_TOPO_DEV") != NULL && getenv ("PLAYER_NO_PAGE") == NULL)
+    page = fakepage_open (getenv ("GOMP_TOPO_DEV"));
+  while (fgets (line, sizeof line, stdin) != NULL)
+    {
+      obey (line);
+      fflush (stdout);
+    }
+  return 0;
+}

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-3.0-or-later WITH GCC-exception-3.1
+"""Nobody is bound outside what the user's taskset allows, and changes of it are followed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.libgomp.gomp_player import AB, CPUS, A, B, Player, Reply
+
+BINDINGS = {
+    "unbound": {},
+    "bound": {"OMP_PLACES": f"{{{CPUS[0]}}},{{{CPUS[-1]}}}"},
+    "bound to threads": {"OMP_PLACES": "threads"},
+}
+
+
+@pytest.fixture(params=BINDINGS)
+def binding(request: pytest.FixtureRequest) -> dict[str, str]:
+    return BINDINGS[request.param]
+
+
+def inside(reply: Reply, mask: int) -> bool:
+    return all(cpus & ~mask == 0 for cpus in reply["cpus"])
+
+
+@pytest.mark.parametrize("mask", [A, B])
+def test_taskset_at_the_start(mask: int, binding: dict[str, str]) -> None:
+    with Player(A, confine=mask, env=binding) as p:
+        assert p.icv()["max_threads"] == 1
+        for usable in (AB, A, B, AB):
+            p.set(usable)
+            assert p.team() == 1
+            assert p.icv()["num_procs"] == 1
+            assert inside(p.do("tasks"), mask), f"usable {usable:b}"
+
+
+def test_taskset_with_a_cpu_that_comes_later(binding: dict[str, str]) -> None:
+    with Player(A, confine=AB, env=binding) as p:
+        assert p.team() == 1
+        p.set(AB)
+        assert p.team() == 2
+
+
+def test_taskset_of_all_threads_while_running(binding: dict[str, str]) -> None:
+    with Player(AB, env=binding) as p:
+        assert p.team() == 2
+        assert p.do(f"taskset all {B:x}") == {"failed": 0}
+        for usable in (AB, A, AB, B, AB):
+            p.set(usable)
+            assert p.team() == 1
+            assert inside(p.do("tasks"), B), f"usable {usable:b}"
+
+
+def test_taskset_is_lifted(binding: dict[str, str]) -> None:
+    with Player(AB, env=binding) as p:
+        assert p.team() == 2
+        p.do(f"taskset all {B:x}")
+        p.set(AB)
+        assert p.team() == 1
+        p.do(f"taskset all {AB:x}")
+        p.set(AB)
+        assert p.team() == 2
+
+
+def test_a_program_that_binds_its_first_thread_itself() -> None:
+    """One thread alone says nothing about what the program may use: the team does not collapse."""
+    with Player(AB) as p:
+        assert p.team() == 2
+        p.do(f"taskset self {B:x}")
+        for usable in (AB, A, AB):
+            p.set(usable)
+            p.run()
+        assert p.team() == 2
+
+
+def test_changes_of_the_page_do_not_pass_for_a_taskset(binding: dict[str, str]) -> None:
+    with Player(AB, env=binding) as p:
+        for usable in (AB, A, B, A, AB, B, AB) * 3:
+            p.set(usable)
+            assert p.team() == usable.bit_count()
