@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: GPL-2.0
+"""lab/rack for people: boot, shell, run, console, logs, status, meter, poweroff."""
+
+from __future__ import annotations
+
+import os
+import select
+import shlex
+import socket
+import subprocess
+import sys
+import termios
+import time
+import tty
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console as Terminal
+from rich.table import Table
+
+from lab.description import RACKS, RackDescription
+from lab.errors import LabError
+from lab.guest import Guest
+from lab.host import Host
+from lab.rack import Rack
+from lab.state import StateDirectory, running_racks
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False)
+terminal = Terminal()
+
+Where = Annotated[str, typer.Argument(metavar="HOST[:GUEST]", help="a host (its dom0), or a guest on it")]
+RackOption = Annotated[str, typer.Option("--rack", "-r", help="name of the rack; needed only when several run")]
+
+# Ctrl-], as in telnet and xl console.
+ESCAPE = b"\x1d"
+
+
+def find(where: str, rack: str = "") -> tuple[Rack, Host, Guest | None]:
+    """The host and guest that HOST[:GUEST] names, in the rack that runs. Raises LabError."""
+    running = running_racks()
+    if not rack:
+        if not running:
+            raise LabError("no rack runs; 'lab/rack boot' starts one")
+        if len(running) > 1:
+            raise LabError(f"several racks run ({', '.join(running)}): say which with --rack")
+        rack = running[0]
+    attached = Rack.attach(rack)
+    host_name, _, guest = where.partition(":")
+    host = attached.host(host_name or None)
+    return attached, host, host.guest(guest) if guest else None
+
+
+@app.command()
+def boot(
+    rack: Annotated[str, typer.Argument(help="a name from lab/racks, or a TOML file")] = "one-host",
+) -> None:
+    """Boot a rack in the background and return when it is up."""
+    # lab/rack itself does this, outside of the sandbox; here only when somebody runs the module by hand.
+    raise LabError(f"use the command lab/rack: 'lab/rack boot {rack}'")
+
+
+@app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+def run(
+    where: Where,
+    command: Annotated[list[str], typer.Argument(help="the command and its arguments; one word is a line for sh")],
+    rack: RackOption = "",
+    timeout: Annotated[float, typer.Option(help="seconds until the command is killed")] = 600,
+) -> None:
+    """Run a command in dom0 or in a guest; its output and exit code become ours."""
+    _, host, guest = find(where, rack)
+    machine = guest or host
+    result = machine.run(
+        command[0] if len(command) == 1 else command, timeout, on_line=lambda line: print(line, flush=True)
+    )
+    sys.stderr.write(result.err)
+    raise typer.Exit(result.rc)
+
+
+@app.command()
+def create(
+    host: Annotated[str, typer.Argument(help="the host")],
+    config: Annotated[Path, typer.Argument(help="an xl.cfg here")],
+    rack: RackOption = "",
+    timeout: Annotated[float, typer.Option(help="seconds until it must be up")] = 180,
+) -> None:
+    """Start a guest from a configuration of this machine and wait until it is up."""
+    _, machine, _ = find(host, rack)
+    guest = machine.start_guest(config, timeout=timeout)
+    created, ready = guest.timings["create_s"], guest.timings["ready_s"]
+    print(f"{guest}: created in {created:.1f} s, up after {ready:.1f} s, address {guest.address()}")
+
+
+@app.command()
+def shell(where: Where, rack: RackOption = "") -> None:
+    """Open a shell in dom0 or in a guest."""
+    _, host, guest = find(where, rack)
+    client = guest.ssh().client("-tt") if guest else host.client("-tt")
+    raise typer.Exit(subprocess.run([*client, "exec bash -l"], check=False).returncode)
+
+
+@app.command()
+def console(where: Where, rack: RackOption = "") -> None:
+    """Connect to a console: Xen and dom0's, or a guest's. Ctrl-] leaves."""
+    _, host, guest = find(where, rack)
+    if guest:
+        client = host.client("-tt")
+        raise typer.Exit(
+            subprocess.run([*client, f"exec xl console {shlex.quote(guest.name)}"], check=False).returncode
+        )
+    print("Console of Xen and dom0; Ctrl-] leaves.", file=sys.stderr)
+    with socket.socket(socket.AF_UNIX) as stream:
+        stream.connect(str(host.paths.socket("console")))
+        _relay(stream)
+
+
+def _relay(stream: socket.socket) -> None:
+    """Copy between the terminal and a console until Ctrl-], or the end of either."""
+    keyboard = sys.stdin.fileno()
+    saved = termios.tcgetattr(keyboard) if os.isatty(keyboard) else None
+    if saved:
+        tty.setraw(keyboard)
+    try:
+        while True:
+            ready, _, _ = select.select([keyboard, stream], [], [])
+            if stream in ready:
+                data = stream.recv(65536)
+                if not data:
+                    return
+                os.write(sys.stdout.fileno(), data)
+            if keyboard in ready:
+                typed = os.read(keyboard, 1024)
+                if not typed or ESCAPE in typed:
+                    return
+                stream.sendall(typed)
+    finally:
+        if saved:
+            termios.tcsetattr(keyboard, termios.TCSADRAIN, saved)
+
+
+@app.command()
+def logs(
+    where: Annotated[str, typer.Argument(metavar="[HOST[:GUEST]]", help="whose console; none: list the files")] = "",
+    rack: RackOption = "",
+    lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="how many of the last lines")] = 40,
+) -> None:
+    """Show the last lines of a console, or where all logs are."""
+    attached, host, guest = find(where, rack)
+    if guest:
+        print(guest.console_tail(lines), end="")
+    elif where:
+        print("\n".join(host.paths.console_log.read_text(errors="replace").splitlines()[-lines:]))
+    else:
+        for path in sorted(attached.logs.iterdir()):
+            print(f"{path.stat().st_size:>10}  {path}")
+
+
+@app.command()
+def status(rack: RackOption = "") -> None:
+    """Show the racks that run, their hosts and guests; and which racks can be booted."""
+    running = [rack] if rack else running_racks()
+    for name in running:
+        try:
+            _print_status(Rack.attach(name))
+        except LabError as error:
+            print(f"rack {name}: {error}")
+    known = sorted(path.stem for path in RACKS.glob("*.toml"))
+    print(f"{'no rack runs; ' if not running else ''}racks to boot: {', '.join(known)}")
+
+
+def _print_status(rack: Rack) -> None:
+    state = StateDirectory(rack.description.name).read()
+    table = Table(
+        title=f"rack {rack.description.name}, since {state.started}, logs in {_relative(rack.logs)}",
+        title_justify="left",
+    )
+    for column in ("host", "nodes (CPUs, MiB)", "dom0 up after", "domains"):
+        table.add_column(column)
+    for host in rack.hosts:
+        nodes = " ".join(
+            f"{index}:({node.cpus}, {node.memory_mib})" for index, node in enumerate(host.description.nodes)
+        )
+        try:
+            domains = host.run("xl list | tail -n +2", timeout=20).out.strip()
+        except LabError as error:
+            domains = f"does not answer: {error}"
+        table.add_row(host.description.name, nodes, f"{host.timings.get('dom0_ready_s', 0):.1f} s", domains)
+    terminal.print(table)
+
+
+def _relative(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+@app.command()
+def meter(
+    host: Annotated[str, typer.Argument(help="the host")] = "",
+    seconds: Annotated[float, typer.Option(min=0.1, help="how long to count")] = 5,
+    every: Annotated[int, typer.Option(min=1, max=1 << 20, help="count every N-th access")] = 16,
+    all_code: Annotated[bool, typer.Option("--all", help="kernels and Xen too, not only user programs")] = False,
+    rack: RackOption = "",
+) -> None:
+    """Count for a while which CPU touches which node's memory."""
+    _, machine, _ = find(host, rack)
+    with machine.meter.running(every, user_only=not all_code):
+        counts = machine.meter.during(lambda: time.sleep(seconds))
+    nodes = len(machine.description.nodes)
+    table = Table(title=f"sampled accesses, 1 of {every}, {seconds:g} s", title_justify="left")
+    for column in ("CPU", "its node", *(f"to node {node}" for node in range(nodes)), "remote"):
+        table.add_column(column, justify="right")
+    for cpu, row in enumerate(counts.matrix()):
+        share = counts.remote_pct([cpu])
+        table.add_row(str(cpu), str(counts.cpu_node[cpu]), *map(str, row), "-" if share is None else f"{share:.1f} %")
+    terminal.print(table)
+    share = counts.remote_pct()
+    print("no access was sampled" if share is None else f"remote: {share:.1f} %")
+
+
+@app.command()
+def poweroff(
+    rack: Annotated[str, typer.Argument(help="the rack; needed only when several run")] = "",
+    kill: Annotated[bool, typer.Option("--kill", help="pull the plug instead of shutting down")] = False,
+) -> None:
+    """Power a rack off; returns when nothing of it is left."""
+    running = running_racks()
+    names = [rack] if rack else running
+    if not names:
+        print("no rack runs")
+        return
+    if len(names) > 1:
+        raise LabError(f"several racks run ({', '.join(running)}): say which")
+    directory = StateDirectory(names[0])
+    if not directory.alive():
+        raise LabError(f"rack {names[0]!r} does not run")
+    with socket.socket(socket.AF_UNIX) as stream:
+        try:
+            stream.connect(str(directory.control))
+        except OSError as error:
+            raise LabError(
+                f"rack {names[0]!r} takes no commands ({error}): it boots, ends, or belongs to a test"
+            ) from error
+        stream.sendall(b"kill\n" if kill else b"poweroff\n")
+        answer = stream.recv(1000).decode().strip()
+    if answer != "ok":
+        raise LabError(f"rack {names[0]!r}: {answer or 'its supervisor has ended'}")
+    directory.wait_released()
+    print(f"rack {names[0]} is off")
+
+
+@app.command()
+def show(rack: Annotated[str, typer.Argument(help="a name from lab/racks, or a TOML file")]) -> None:
+    """Check a rack's description and show it."""
+    description = RackDescription.load(rack)
+    for host in description.hosts:
+        print(
+            f"{host.name}: {host.cpus} CPUs, {host.memory_mib} MiB, dom0 {host.dom0.memory_mib} MiB on node {host.dom0.node}"
+        )
+        for index, node in enumerate(host.nodes):
+            cpus, distances = list(host.cpus_of(index)), list(host.distances[index])
+            print(f"  node {index}: CPUs {cpus}, {node.memory_mib} MiB, distances {distances}")
+
+
+def main() -> int:
+    """Entry point; errors of the lab become one line and exit code 1."""
+    try:
+        app(prog_name="lab/rack")
+    except LabError as error:
+        print(f"rack: {error}", file=sys.stderr)
+        return 1
+    return 0

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0
+"""QEMU's command line, what is parsed of its answers, and configurations of guests."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from lab.artifacts import Files
+from lab.description import Dom0, HostDescription, Node
+from lab.errors import LabError, MachineLostError
+from lab.host import BROKEN, READY, config_name
+from lab.qemu import MachinePaths, command_line, parse_usernet, xen_arguments
+
+HOST = HostDescription(
+    "alpha", (Node(2, 2048), Node(1, 1024)), ((10, 16), (22, 10)), Dom0(512, 1, 0), "sched=null", "nosmp"
+)
+FILES = Files(Path("/b/xen.elf"), Path("/b/vmlinuz"), Path("/b/a,b/dom0.img"), Path("/b/meter.so"), Path("/b/id"))
+PATHS = MachinePaths(Path("/run/x"), Path("/logs"), "alpha")
+
+
+def values(command: list[str], option: str) -> list[str]:
+    return [value for name, value in pairwise(command) if name == option]
+
+
+def test_numa_topology() -> None:
+    command = command_line(HOST, FILES, PATHS, qmp=5, serial=6)
+    assert values(command, "-m") == ["3072M"]
+    assert values(command, "-smp") == ["3"]
+    assert values(command, "-object") == [
+        "memory-backend-ram,id=node0,size=2048M",
+        "memory-backend-ram,id=node1,size=1024M",
+    ]
+    assert values(command, "-numa") == [
+        "node,nodeid=0,cpus=0-1,memdev=node0",
+        "node,nodeid=1,cpus=2-2,memdev=node1",
+        "dist,src=0,dst=1,val=16",
+        "dist,src=1,dst=0,val=22",
+    ]
+
+
+def test_survives_tcg() -> None:
+    """Traps of the emulator: MONITOR/MWAIT kill Xen's idle loop, SVM and nested paging must be there."""
+    command = command_line(HOST, FILES, PATHS, qmp=5, serial=6)
+    cpu = values(command, "-cpu")[0].split(",")
+    assert {"-monitor", "+svm", "+npt"} <= set(cpu)
+    assert {"cpuidle=off", "spec-ctrl=eager-fpu"} <= set(xen_arguments(HOST).split())
+
+
+def test_kernels_and_their_arguments() -> None:
+    command = command_line(HOST, FILES, PATHS, qmp=5, serial=6)
+    assert values(command, "-kernel") == ["/b/xen.elf"]
+    assert "dom0_mem=512M,max:512M dom0_max_vcpus=1 dom0_nodes=0" in values(command, "-append")[0]
+    assert values(command, "-append")[0].endswith("sched=null")
+    (initrd,) = values(command, "-initrd")
+    assert initrd.startswith("/b/vmlinuz console=hvc0 ")
+    assert initrd.endswith("xenuma.host=alpha nosmp")
+
+
+def test_commas_in_paths_are_doubled() -> None:
+    assert "file=/b/a,,b/dom0.img," in values(command_line(HOST, FILES, PATHS, qmp=5, serial=6), "-drive")[0]
+
+
+def test_disk_is_never_written() -> None:
+    assert "snapshot=on" in values(command_line(HOST, FILES, PATHS, qmp=5, serial=6), "-drive")[0]
+
+
+@pytest.mark.parametrize("meter", [True, False])
+def test_meter_is_optional(meter: bool) -> None:
+    plugins = values(command_line(HOST, FILES, PATHS, qmp=5, serial=6, meter=meter), "-plugin")
+    assert plugins == ["/b/meter.so,control=/run/x/alpha.meter,counters=/run/x/alpha.counters"] * meter
+
+
+def test_long_socket_path_is_refused_with_its_length() -> None:
+    with pytest.raises(LabError, match=r"\d+ bytes; Unix sockets allow 107"):
+        MachinePaths(Path("/" + "x" * 90), Path("/logs"), "alpha")
+
+
+USERNET = """Hub -1 (net0):
+  Protocol[State]    FD  Source Address  Port   Dest. Address  Port RecvQ SendQ
+  TCP[HOST_FORWARD]  14       127.0.0.1 40123       10.0.2.15    22     0     0
+"""
+
+
+def test_forwarded_port() -> None:
+    assert parse_usernet(USERNET) == 40123
+    with pytest.raises(MachineLostError, match="forwards no port"):
+        parse_usernet(USERNET.replace("   22 ", "   80 "))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "(XEN) Panic on CPU 0:",
+        "[    1.0] Kernel panic - not syncing: VFS: Unable to mount root fs",
+        "xenuma: dom0 failed: xenstored: exit code 1",
+        "(XEN) Hardware Dom0 crashed: rebooting machine",
+    ],
+)
+def test_broken_host_is_noticed(line: str) -> None:
+    assert BROKEN.search(line)
+    assert not READY.search(line)
+
+
+CONFIG_NAMES = {
+    'name = "g1"\nmemory=1\n': "g1",
+    "name='a.b-c_1'\n": "a.b-c_1",
+    'name="first"\nname="second"\n': "second",
+    '  name="indented"\n': "indented",
+}
+
+
+@pytest.mark.parametrize("text", CONFIG_NAMES)
+def test_name_of_a_guest(text: str) -> None:
+    assert config_name(text) == CONFIG_NAMES[text]
+
+
+@pytest.mark.parametrize(
+    "text", ["memory=1\n", 'name="../x"\n', 'name=""\n', '#name="x"\n', 'name="' + "x" * 62 + '"\n']
+)
+def test_name_that_cannot_be(text: str) -> None:
+    with pytest.raises(LabError, match="want letters"):
+        config_name(text)
