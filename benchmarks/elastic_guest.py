@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A guest with elastic vnodes, seen from the operator's side: what is typed in dom0, and what comes back.
+
+It needs two functions that run a shell command in dom0 and in the guest; the lab provides them, and a unit test can
+play them. No state is kept here: each question is asked anew, so what is answered is what is so.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import shlex
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol
+
+from benchmarks import guestview, xenview
+from benchmarks.guestview import Malformed
+
+LIBGOMP = "/opt/xenuma/lib"
+PROGRAMS = "/opt/xenuma/bin"
+SHOWN_COMMAND = 200  # characters of a command in a message
+PIECE = 3000  # dropbear takes commands of some 9000 characters
+SETTLED = 3  # equal answers in a row
+STATES = ("offline", "growing", "online", "draining", "residual")
+
+
+@dataclasses.dataclass(frozen=True)
+class Done:
+    """A command that has ended: exit status (-1: it was cut off by its timeout), output, messages, seconds."""
+
+    status: int
+    out: str
+    err: str = ""
+    seconds: float = 0.0
+
+    @property
+    def text(self) -> str:
+        """Output and messages together, for a person or a search."""
+        return self.out + self.err
+
+
+class Run(Protocol):
+    """Runs a shell command somewhere; `timeout` in seconds. It raises only when that place cannot be reached."""
+
+    def __call__(self, command: str, timeout: float = 60.0) -> Done: ...
+
+
+class CommandFailed(RuntimeError):
+    """A command that had to succeed did not; the text has its exit status and output."""
+
+
+def checked(run: Run, command: str, timeout: float = 60.0) -> str:
+    """The output of a command. Raises CommandFailed unless its exit status is 0."""
+    done = run(command, timeout)
+    if done.status != 0:
+        shown = command if len(command) <= SHOWN_COMMAND else f"{command[:SHOWN_COMMAND]}..."
+        raise CommandFailed(f"{shown}: exit status {done.status}\n{done.out}{done.err}".rstrip())
+    return done.out
+
+
+def write_file(run: Run, path: str, text: str) -> None:
+    """Write a text file over there, in pieces that fit into a command. Raises CommandFailed."""
+    into = ">"
+    for begin in range(0, max(len(text), 1), PIECE):
+        checked(run, f"printf %s {shlex.quote(text[begin : begin + PIECE])} {into}{shlex.quote(path)}")
+        into = ">>"
+
+
+def wait_for(what: str, seconds: float, probe: Callable[[], bool], interval: float = 0.25) -> float:
+    """Ask `probe` until it says yes; returns how long that took. Raises TimeoutError, with `what`, after `seconds`."""
+    began = time.monotonic()
+    while not probe():
+        if time.monotonic() - began > seconds:
+            raise TimeoutError(f"{what}: not so after {seconds:.0f} s")
+        time.sleep(interval)
+    return time.monotonic() - began
+
+
+_KEY = re.compile(r"/local/domain/\d+/vnuma/(\S+) = \"(.*?)\"(?:\s+\(.*\))?")
+
+
+def parse_keys(text: str) -> dict[str, str]:
+    """The keys below `vnuma/`, from `xenstore-ls -f`."""
+    keys = {}
+    for line in text.splitlines():
+        match = _KEY.match(line)
+        if match:
+            keys[match[1]] = match[2]
+    return keys
+
+
+@dataclasses.dataclass(frozen=True)
+class VnodeKeys:
+    """What xenstore holds of one elastic vnode: the toolstack's keys, and the guest's word."""
+
+    number: int
+    keys: Mapping[str, str]
+
+    def _number(self, key: str) -> int:
+        text = self.keys.get(key, "0")
+        if not re.fullmatch(r"\d{1,19}", text):
+            raise Malformed(f"{key} = {text[:60]!r}")
+        return int(text)
+
+    @property
+    def state(self) -> str:
+        """The state that the guest reports; `offline` as long as it says nothing."""
+        return self.keys.get(f"guest/node/{self.number}/state", "offline")
+
+    @property
+    def target_kib(self) -> int:
+        """What the node should have."""
+        return self._number(f"node/{self.number}/target-kb")
+
+    @property
+    def current_kib(self) -> int:
+        """What the guest says is populated."""
+        return self._number(f"guest/node/{self.number}/current-kb")
+
+    @property
+    def residual_kib(self) -> int:
+        """What should have left and could not."""
+        return self._number(f"guest/node/{self.number}/residual-kb")
+
+    @property
+    def reason(self) -> str:
+        """Why there is a residual."""
+        return self.keys.get(f"guest/node/{self.number}/reason", "")
+
+    @property
+    def error(self) -> str:
+        """Why the last operation failed."""
+        return self.keys.get(f"guest/node/{self.number}/error", "")
+
+    @property
+    def phases(self) -> dict[str, float]:
+        """Seconds of each phase of the last operation."""
+        return guestview.parse_phases(self.keys.get(f"guest/node/{self.number}/phases", ""))
+
+
+def parse_vnode_list(text: str) -> dict[int, dict[str, Any]]:
+    """The vnodes of one domain, by number, from the JSON of `xl vnode-list`. Raises Malformed."""
+    try:
+        (domain,) = json.loads(text)
+        return {int(vnode["vnode"]): dict(vnode) for vnode in domain["vnodes"]}
+    except (ValueError, TypeError, KeyError) as error:
+        raise Malformed(f"xl vnode-list: {text[:300]!r}") from error
+
+
+class ElasticGuest:
+    """A running guest: `dom0` and `guest` run commands, `name` is its name for xl."""
+
+    def __init__(self, name: str, dom0: Run, guest: Run) -> None:
+        self.name, self.dom0, self.guest = name, dom0, guest
+
+    # What the operator types. The exit status is the caller's business.
+
+    def attach(self, vnode: int, *options: str, timeout: float = 120.0) -> Done:
+        """`xl vnode-attach`."""
+        return self.dom0(self.command("vnode-attach", str(vnode), *options), timeout)
+
+    def detach(self, vnode: int, *options: str, timeout: float = 120.0) -> Done:
+        """`xl vnode-detach`."""
+        return self.dom0(self.command("vnode-detach", str(vnode), *options), timeout)
+
+    def resize(self, vnode: int, size: str, *options: str, timeout: float = 120.0) -> Done:
+        """`xl vnode-set`; `size` as the operator writes it, `256M`."""
+        return self.dom0(self.command("vnode-set", str(vnode), size, *options), timeout)
+
+    def command(self, operation: str, *words: str) -> str:
+        """The text of `xl OPERATION NAME WORDS...`."""
+        return shlex.join(["xl", operation, self.name, *words])
+
+    # What can be asked.
+
+    def domid(self) -> int:
+        """The guest's domain number. Raises CommandFailed if it does not run."""
+        return int(checked(self.dom0, f"xl domid {shlex.quote(self.name)}"))
+
+    def vnode(self, number: int) -> VnodeKeys:
+        """What xenstore holds of a vnode now."""
+        listing = checked(self.dom0, f"xenstore-ls -f /local/domain/{self.domid()}/vnuma")
+        return VnodeKeys(number, parse_keys(listing))
+
+    def listed(self) -> dict[int, dict[str, Any]]:
+        """What `xl vnode-list --json` says of each vnode, by number. Raises CommandFailed, Malformed."""
+        return parse_vnode_list(checked(self.dom0, f"xl vnode-list --json {shlex.quote(self.name)}"))
+
+    def nodes(self) -> dict[int, guestview.Node]:
+        """What `numactl -H` lists in the guest."""
+        return guestview.parse_numactl(checked(self.guest, "numactl -H"))
+
+    def online_cpus(self) -> tuple[int, ...]:
+        """The CPUs online in the guest."""
+        return guestview.parse_list(checked(self.guest, "cat /sys/devices/system/cpu/online"))
+
+    def resident(self, pid: int) -> dict[int, int]:
+        """KiB of a process in the guest on each node."""
+        return guestview.parse_numa_maps(checked(self.guest, f"cat /proc/{pid}/numa_maps"))
+
+    def vcpu_affinity(self) -> str:
+        """`xl vcpu-list`, as it is."""
+        return checked(self.dom0, f"xl vcpu-list {shlex.quote(self.name)}")
+
+
+def host_free_pages(dom0: Run) -> dict[int, int]:
+    """Free pages of each physical node, exactly: the hypervisor's heap, by way of its debug key."""
+    checked(dom0, "xl dmesg -c >/dev/null")
+    checked(dom0, "xl debug-keys u")
+    return xenview.parse_heap(checked(dom0, "xl dmesg"))
+
+
+def settled_free_pages(dom0: Run, seconds: float = 30.0) -> dict[int, int]:
+    """The same, once nothing changes it any more: what remains of a destroyed domain is freed a little later.
+
+    dom0's back ends let go of its pages when they hear of its end, and Xen frees the domain's own structures after an
+    RCU grace period, of which dom0 is told nothing. So this asks until no domain is dying and three answers in a row
+    agree. Raises TimeoutError, with what it saw last, after `seconds`.
+    """
+    began = time.monotonic()
+    last: dict[int, int] = {}
+    alike = 0
+    while alike < SETTLED:
+        dying = xenview.parse_dying(checked(dom0, "xl list"))
+        now = host_free_pages(dom0)
+        alike = 0 if dying else alike + 1 if now == last else 1
+        if alike < SETTLED and time.monotonic() - began > seconds:
+            raise TimeoutError(
+                f"the host is not at rest after {seconds:.0f} s: {last}, then {now} pages free, dying domains: {dying}"
+            )
+        last = now
+    return last
+
+
+def counters(dom0: Run) -> dict[str, int]:
+    """The hypervisor's performance counters."""
+    return xenview.parse_xenperf(checked(dom0, "xenperf"))
+
+
+def follow(guest: Run, path: str) -> Iterator[guestview.StreamRun]:
+    """What stream_check has written to a file of the guest, again each time it is asked for."""
+    while True:
+        yield guestview.parse_stream(checked(guest, f"cat {shlex.quote(path)}"))

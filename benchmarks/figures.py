@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Published figures, for orientation: what others measured, on real machines, and where they said so.
+
+None of these was measured here. They stand next to our own figures so that a reader can tell a ratio that is good from
+one that is not; times from an emulator cannot be compared with them at all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    """A published figure: what it is about, its value in words, its source, and which of our metrics it goes with."""
+
+    topic: str
+    value: str
+    source: str
+    metric: str = ""
+    floor: float | None = None  # the value to reach or to stay below, where there is one number
+
+
+HYPERALLOC = "HyperAlloc, EuroSys 2025, data set (Xeon Gold 6252, VM 20 -> 2 GiB)"
+VIRTFLEX = "Virtflex (thesis and abstract)"
+GIANTVM = "ETRI on GiantVM (abstract)"
+
+FIGURES = (
+    Figure(
+        "Take memory, 2 MiB against 4 KiB balloon (KVM)",
+        "136 against 0.95 GiB/s: 143 x",
+        HYPERALLOC,
+        "balloon.take.ratio",
+        143,
+    ),
+    Figure(
+        "Give memory, 2 MiB against 4 KiB balloon (KVM)",
+        "326 against 2.34 GiB/s: 139 x",
+        HYPERALLOC,
+        "balloon.give.ratio",
+        139,
+    ),
+    Figure("Take memory, virtio-mem", "34.5 GiB/s", HYPERALLOC),
+    Figure("Take memory, HyperAlloc", "345 GiB/s", HYPERALLOC),
+    Figure("Take memory, superpage balloon in Xen against stock", "30 x", VIRTFLEX, "balloon.take.ratio", 30),
+    Figure(
+        "p2m writes for each 2 MiB that stock Xen takes",
+        "512",
+        "Xen 4.20 source: one a 4 KiB page",
+        "balloon.take.p2m_writes_per_2mib",
+        512,
+    ),
+    Figure(
+        "Flushes for each 2 MiB that stock Xen takes",
+        "512",
+        "Xen 4.20 source: one a 4 KiB page",
+        "balloon.take.flushes_per_2mib",
+        512,
+    ),
+    Figure("Two nodes more: end-to-end overhead seen by a program", "7.27 %", VIRTFLEX),
+    Figure("Two nodes fewer: end-to-end overhead seen by a program", "19.39 %", VIRTFLEX),
+    Figure(
+        "Check for a change at a parallel region",
+        "goal: at most 1 % of an empty region",
+        "this project's goal",
+        "parallel_region.overhead_pct",
+        1,
+    ),
+    Figure(
+        "Stock Xen and Linux take 384 MiB from a guest",
+        "30 s, and give it back in 12 s",
+        "this project's lab, before any change (an emulator's times)",
+    ),
+    Figure(
+        "Move pages between nodes, move_pages, 1 GB",
+        "3.55 GB/s in 4 KiB pages, 10.9 GB/s in 2 MiB pages",
+        "published for AMD Zen 3",
+    ),
+)
+
+
+def floor(metric: str) -> list[Figure]:
+    """The published figures that go with one of our metrics."""
+    return [figure for figure in FIGURES if figure.metric == metric]

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Plots as inline SVG, drawn with matplotlib. Each function returns markup for `Page.figure()`."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping, Sequence
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from benchmarks.page import Markup, number
+from benchmarks.timeline import WINDOWS, Timeline
+
+NODE_COLOURS = ("#2a6f97", "#e07a1f", "#6a9f58", "#a15c9e", "#967662", "#d1a92e")
+REMOTE, INK, GRID = "#b3261e", "#1c2430", "#dde3ea"
+SHADES = {"attach": "#e07a1f", "detach": "#5b6675"}
+WIDTH = 10.4
+
+matplotlib.rcParams.update(
+    {
+        "svg.fonttype": "none",
+        "font.family": ["DejaVu Sans", "sans-serif"],
+        "font.size": 10,
+        "axes.edgecolor": "#9aa5b1",
+        "axes.labelcolor": INK,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.grid": True,
+        "axes.axisbelow": True,
+        "grid.color": GRID,
+        "grid.linewidth": 0.8,
+        "text.color": INK,
+        "svg.hashsalt": "xenuma",
+    }
+)
+
+
+def _svg(figure: Figure, name: str) -> Markup:
+    """The figure as an <svg> element whose ids begin with `name`, so that several fit on one page."""
+    out = io.StringIO()
+    figure.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None, "Creator": None})
+    text = out.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r'\bid="', f'id="{name}-', text)
+    text = re.sub(r'(xlink:href="#|url\(#)', rf"\g<1>{name}-", text)
+    return Markup(text)
+
+
+def _node_colour(node: int) -> str:
+    return NODE_COLOURS[node % len(NODE_COLOURS)]
+
+
+def _operations(timeline: Timeline) -> list[tuple[str, float, float]]:
+    """(operation, begin, end) of what the operator did, from the windows around it."""
+    found = []
+    for operation, earlier, later in (("attach", "before", "attached"), ("detach", "settled", "detached")):
+        if earlier in timeline.windows and later in timeline.windows:
+            found.append((operation, timeline.windows[earlier][1], timeline.windows[later][0]))
+    return found
+
+
+def _mark(axes: Sequence[Axes], timeline: Timeline, origin: float) -> None:
+    for operation, begin, end in _operations(timeline):
+        for axis in axes:
+            axis.axvspan(begin - origin, end - origin, color=SHADES[operation], alpha=0.16, linewidth=0)
+        axes[0].annotate(
+            f"vnode-{operation}",
+            ((begin + end) / 2 - origin, 1.02),
+            xycoords=("data", "axes fraction"),
+            ha="center",
+            va="bottom",
+            fontsize=10,
+            fontweight="bold",
+        )
+
+
+def _memory(axis: Axes, timeline: Timeline, origin: float, nodes: Sequence[int]) -> None:
+    times = [s.t - origin for s in timeline.samples]
+    stacks = [[s.on("kib", node) / 1024 for s in timeline.samples] for node in nodes]
+    if times:
+        axis.stackplot(
+            times,
+            stacks,
+            labels=[f"on node {n}" for n in nodes],
+            colors=[_node_colour(n) for n in nodes],
+            alpha=0.85,
+            linewidth=0,
+        )
+        axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+    axis.set_ylabel("resident MiB")
+
+
+def _threads(axis: Axes, timeline: Timeline, origin: float, nodes: Sequence[int]) -> None:
+    times = [s.t - origin for s in timeline.samples]
+    for node in nodes:
+        axis.step(
+            times,
+            [s.on("threads", node) for s in timeline.samples],
+            where="post",
+            color=_node_colour(node),
+            linewidth=1.8,
+            label=f"on node {node}",
+        )
+    axis.step(
+        [i.t - origin for i in timeline.iterations],
+        [i.threads for i in timeline.iterations],
+        where="post",
+        color=INK,
+        linewidth=1.4,
+        linestyle=(0, (4, 2)),
+        label="team size",
+    )
+    axis.set_ylim(bottom=0, top=max([i.threads for i in timeline.iterations], default=1) + 0.8)
+    axis.yaxis.set_major_locator(MaxNLocator(integer=True))
+    axis.set_ylabel("threads")
+    axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+
+
+def _remote(axis: Axes, timeline: Timeline, origin: float) -> None:
+    for window in WINDOWS:
+        reading = timeline.readings.get(window)
+        share = reading.remote_pct if reading else None
+        if reading is None or share is None:
+            continue
+        axis.fill_between([reading.t0 - origin, reading.t1 - origin], share, color=REMOTE, alpha=0.25, linewidth=0)
+        axis.plot([reading.t0 - origin, reading.t1 - origin], [share, share], color=REMOTE, linewidth=2)
+        axis.annotate(
+            f"{number(share)} %",
+            ((reading.t0 + reading.t1) / 2 - origin, share),
+            xytext=(0, 4),
+            textcoords="offset points",
+            ha="center",
+            va="bottom",
+            fontsize=9,
+            color=REMOTE,
+        )
+    axis.set_ylim(0, 108)
+    axis.set_yticks([0, 50, 100])
+    axis.set_ylabel("remote %")
+
+
+def _iteration_time(axis: Axes, timeline: Timeline, origin: float) -> None:
+    axis.plot(
+        [i.t - origin for i in timeline.iterations],
+        [i.ms for i in timeline.iterations],
+        color=INK,
+        marker="o",
+        markersize=3,
+        linewidth=0.9,
+    )
+    axis.set_ylim(bottom=0)
+    axis.set_ylabel("iteration, ms")
+
+
+def timeline_plot(timeline: Timeline, name: str = "timeline") -> Markup:
+    """Memory and threads a node, remote share and iteration time over time, with the operations shaded."""
+    times = [s.t for s in timeline.samples] + [i.t - i.ms / 1e3 for i in timeline.iterations]
+    origin = min(times, default=0.0)
+    nodes = range(max((len(s.kib) for s in timeline.samples), default=1))
+    figure = Figure(figsize=(WIDTH, 7.6))
+    axes: Sequence[Axes] = figure.subplots(
+        4, 1, sharex=True, gridspec_kw={"height_ratios": [1.5, 1.2, 1, 1.2], "hspace": 0.16}
+    )
+    _memory(axes[0], timeline, origin, nodes)
+    _threads(axes[1], timeline, origin, nodes)
+    _remote(axes[2], timeline, origin)
+    _iteration_time(axes[3], timeline, origin)
+    _mark(axes, timeline, origin)
+    axes[3].set_xlabel("seconds since the program started, guest's clock")
+    axes[3].set_xlim(left=0)
+    figure.align_ylabels(axes)
+    return _svg(figure, name)
+
+
+def phases_plot(operations: Mapping[str, Mapping[str, float]], name: str) -> Markup:
+    """One bar an operation, split by phase in seconds, in the order in which the phases ran."""
+    figure = Figure(figsize=(WIDTH, 0.9 + 0.95 * len(operations)))
+    axis = figure.subplots()
+    axis.grid(axis="y", visible=False)
+    longest = max((sum(phases.values()) for phases in operations.values()), default=0.0)
+    for row, (_operation, phases) in enumerate(operations.items()):
+        left = 0.0
+        for index, (phase, seconds) in enumerate(phases.items()):
+            axis.barh(
+                row,
+                seconds,
+                left=left,
+                height=0.5,
+                color=NODE_COLOURS[index % len(NODE_COLOURS)],
+                edgecolor="white",
+                linewidth=1,
+            )
+            if seconds > 0.07 * longest:
+                axis.text(
+                    left + seconds / 2,
+                    row,
+                    f"{phase}\n{number(seconds)} s",
+                    ha="center",
+                    va="center",
+                    color="white",
+                    fontsize=8.5,
+                )
+            left += seconds
+    axis.set_yticks(range(len(operations)), list(operations))
+    axis.invert_yaxis()
+    axis.set_xlabel("seconds (emulator's time)")
+    return _svg(figure, name)
+
+
+def pairs_plot(pairs: Mapping[str, tuple[float, float]], names: tuple[str, str], unit: str, name: str) -> Markup:
+    """For each key two bars on a logarithmic axis: the baseline and ours. Zeros are drawn as an empty row."""
+    figure = Figure(figsize=(WIDTH, 0.9 + 0.62 * max(len(pairs), 1)))
+    axis = figure.subplots()
+    axis.grid(axis="y", visible=False)
+    for row, (_key, values) in enumerate(pairs.items()):
+        for offset, value, colour in ((-0.19, values[0], "#9aa5b1"), (0.19, values[1], NODE_COLOURS[0])):
+            if value > 0:
+                axis.barh(row + offset, value, height=0.34, color=colour)
+            axis.annotate(
+                number(value),
+                (max(value, 1e-9), row + offset),
+                xytext=(4, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=9,
+            )
+    positive = [value for values in pairs.values() for value in values if value > 0]
+    axis.set_xscale("log")
+    axis.set_xlim(min(positive, default=1) / 4, max(positive, default=1) * 4)
+    axis.set_yticks(range(len(pairs)), list(pairs))
+    axis.invert_yaxis()
+    axis.set_xlabel(unit)
+    handles = [Patch(color=c, label=n) for c, n in zip(("#9aa5b1", NODE_COLOURS[0]), names, strict=False)]
+    axis.legend(handles=handles, loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False)
+    return _svg(figure, name)
+
+
+def windows_plot(
+    series: Mapping[str, Sequence[float | None]], unit: Mapping[str, str], windows: Sequence[str], name: str
+) -> Markup:
+    """Small bar charts side by side, one a key, with one bar a window; what was not measured says so."""
+    figure = Figure(figsize=(WIDTH, 2.6))
+    axes = figure.subplots(1, max(len(series), 1), squeeze=False)[0]
+    for axis, (key, values) in zip(axes, series.items(), strict=False):
+        axis.grid(axis="x", visible=False)
+        top = max((value for value in values if value is not None), default=1.0) or 1.0
+        for column, value in enumerate(values):
+            if value is not None:
+                axis.bar(column, value, width=0.62, color=NODE_COLOURS[0])
+            axis.annotate(
+                "not\nmeasured" if value is None else number(value),
+                (column, value or 0),
+                xytext=(0, 3),
+                textcoords="offset points",
+                ha="center",
+                fontsize=8.5,
+            )
+        axis.set_ylim(0, top * 1.2)
+        axis.set_xlim(-0.6, len(windows) - 0.4)
+        axis.set_xticks(range(len(windows)), list(windows), fontsize=8.5)
+        axis.set_title(f"{key}, {unit[key]}", fontsize=10, loc="left")
+    figure.subplots_adjust(wspace=0.22)
+    return _svg(figure, name)
+
+
+def spark(runs: Sequence[float]) -> Markup:
+    """A small line of single runs; empty for fewer than three."""
+    if len(runs) < 3:
+        return Markup("")
+    low, high = min(runs), max(runs)
+    span = (high - low) or 1.0
+    step = 116 / (len(runs) - 1)
+    points = " ".join(f"{2 + i * step:.1f},{20 - (run - low) / span * 16:.1f}" for i, run in enumerate(runs))
+    return Markup(
+        f'<svg width="120" height="24" role="img" aria-label="{len(runs)} runs">'
+        f'<polyline points="{points}" fill="none" stroke="{NODE_COLOURS[0]}" stroke-width="1.5"/></svg>'
+    )

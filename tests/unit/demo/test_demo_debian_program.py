@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The demo's second program, played by a shell script: each run is noted, and the loop ends when it is told to."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from benchmarks import debian_program
+from benchmarks.debian_program import Companion, alignment, parse_runs
+from benchmarks.elastic_guest import Done
+from benchmarks.guestview import Malformed
+
+
+def test_the_alignment_is_the_same_on_any_machine() -> None:
+    assert hashlib.sha256(alignment().encode()).hexdigest() == hashlib.sha256(alignment().encode()).hexdigest()
+    lines = alignment(5, 40).splitlines()
+    assert lines[0::2] == [">s0", ">s1", ">s2", ">s3", ">s4"]
+    assert all(len(line) == 40 and set(line) <= set("ACGT") for line in lines[1::2])
+    assert len(set(lines[1::2])) > 1
+
+
+def test_runs_are_parsed_and_garbage_is_refused() -> None:
+    digest = "a" * 64
+    assert parse_runs(f"0 {digest}  -\n1 {digest}  -\n") == [(0, digest), (1, digest)]
+    for bad in ("0\n", f"x {digest}\n", "0 short\n"):
+        with pytest.raises(Malformed):
+            parse_runs(bad)
+
+
+def test_the_loop_runs_the_program_until_it_is_told_to_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real shell text, with a fasttreeMP that prints a checksum of its input."""
+    directory = tmp_path / "work"
+    program = tmp_path / "fasttreeMP"
+    program.write_text('#!/bin/sh\nfor last; do :; done\nsleep 0.05\nsha256sum <"$last"\n', encoding="utf-8")
+    program.chmod(0o755)
+    if not shutil.which("setsid"):
+        pytest.skip("needs setsid")
+    command = debian_program.COMMAND.replace(debian_program.DIRECTORY, str(directory))
+    monkeypatch.setattr(debian_program, "COMMAND", command)
+    monkeypatch.setattr(debian_program, "DIRECTORY", str(directory))
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+
+    def run(command: str, timeout: float = 60.0) -> Done:
+        done = subprocess.run(
+            ["sh", "-c", command], env=environment, capture_output=True, text=True, timeout=timeout, check=False
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    companion = Companion(run)
+    assert companion.programs() == []
+    companion.reference()
+    assert companion.programs()[0].status == -1
+    companion.start()
+    companion.finish()
+    runs = companion.programs()
+    assert runs and all(r.status == 0 and r.answer == r.reference for r in runs)

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Result files and the report: a valid file makes it to the page, a bad one is named, nothing is left out quietly."""
+
+from __future__ import annotations
+
+import copy
+import html
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+
+from benchmarks import figures, results
+from benchmarks.page import number
+from benchmarks.report import main, report_page
+from benchmarks.results import InvalidResult, Metric, from_runs
+
+SCHEMA = json.loads((results.ROOT / "docs" / "formats" / "results.schema.json").read_text(encoding="utf-8"))
+
+GOOD: dict[str, Any] = {
+    "name": "balloon",
+    "when": "2026-01-31T12:00:00Z",
+    "host": {"cpus": 2, "memory_mib": 24000, "cpu_model": "x", "kernel": "6.1", "commit": "abc", "emulated": True},
+    "metrics": [
+        {
+            "metric": "balloon.take.ratio",
+            "value": 97.5,
+            "unit": "x",
+            "better": "higher",
+            "baseline": {"stock_s": 30.0, "how": "xl mem-set"},
+            "runs": [95, 97.5, 99],
+            "note": "three runs",
+        },
+        {"metric": "balloon.give.ratio", "value": None, "unit": "x", "better": "higher", "baseline": {}, "runs": []},
+    ],
+}
+
+
+def test_the_example_is_valid_for_both() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.validate(GOOD, SCHEMA)
+    assert results.problems(GOOD) == []
+
+
+def _metric(**change: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda data: data["metrics"][0].update(change)
+
+
+def _drop(*path: Any) -> Callable[[dict[str, Any]], None]:
+    def change(data: Any) -> None:
+        for key in path[:-1]:
+            data = data[key]
+        del data[path[-1]]
+
+    return change
+
+
+def _set(*path: Any) -> Callable[[dict[str, Any]], None]:
+    def change(data: Any) -> None:
+        for key in path[:-2]:
+            data = data[key]
+        data[path[-2]] = path[-1]
+
+    return change
+
+
+BROKEN = {
+    "no name": _drop("name"),
+    "no metrics": _drop("metrics"),
+    "unknown key": _set("author", "me"),
+    "name that leaves the folder": _set("name", "../etc"),
+    "empty name": _set("name", ""),
+    "when without zone": _set("when", "2026-01-31T12:00:00"),
+    "when is no text": _set("when", 5),
+    "host is a list": _set("host", []),
+    "host without cpus": _drop("host", "cpus"),
+    "host with no cpu": _set("host", "cpus", 0),
+    "host cpus is a boolean": _set("host", "cpus", True),
+    "host emulated is text": _set("host", "emulated", "yes"),
+    "host with a list inside": _set("host", "extra", [1]),
+    "metrics is an object": _set("metrics", {}),
+    "a metric is text": _set("metrics", 0, "fast"),
+    "metric name without dot": _metric(metric="ratio"),
+    "metric name in capitals": _metric(metric="Balloon.ratio"),
+    "value is text": _metric(value="97"),
+    "value is a boolean": _metric(value=True),
+    "unit is empty": _metric(unit=""),
+    "better is unknown": _metric(better="bigger"),
+    "baseline is a list": _metric(baseline=[]),
+    "baseline holds a list": _metric(baseline={"x": []}),
+    "baseline holds a boolean": _metric(baseline={"x": True}),
+    "runs holds text": _metric(runs=["1"]),
+    "runs is a number": _metric(runs=1),
+    "note is a number": _metric(note=1),
+    "unknown key of a metric": _metric(colour="red"),
+    "metric without runs": _drop("metrics", 0, "runs"),
+}
+
+
+@pytest.mark.parametrize("change", BROKEN.values(), ids=BROKEN.keys())
+def test_the_schema_and_the_library_refuse_the_same_files(change: Callable[[dict[str, Any]], None]) -> None:
+    data = copy.deepcopy(GOOD)
+    change(data)
+    assert results.problems(data)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(data, SCHEMA)
+
+
+def test_a_metric_must_not_be_there_twice_nor_be_infinite() -> None:
+    data = copy.deepcopy(GOOD)
+    data["metrics"].append(dict(data["metrics"][0]))
+    assert any("twice" in problem for problem in results.problems(data))
+    data = copy.deepcopy(GOOD)
+    data["metrics"][0]["value"] = float("inf")
+    assert any("finite" in problem for problem in results.problems(data))
+
+
+def test_written_and_read_again(tmp_path: Path) -> None:
+    metrics = [Metric("a.b", 1.5, "s", "lower", {"stock": 3.0}, [1.0, 1.5, 2.0], "why"), Metric("a.c", None, "1")]
+    path = results.write("one", metrics, tmp_path, host={"kernel": "6.12-test"})
+    jsonschema.validate(json.loads(path.read_text(encoding="utf-8")), SCHEMA)
+    result = results.read(path)
+    assert result.host["kernel"] == "6.12-test" and result.host["emulated"] is True
+    assert [m.metric for m in result.metrics] == ["a.b", "a.c"]
+    assert result.find("a.b") == metrics[0]
+    assert list(tmp_path.iterdir()) == [path], "a temporary file was left"
+
+
+def test_a_file_that_nobody_could_read_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(InvalidResult, match="dotted"):
+        results.write("one", [Metric("nodot", 1.0, "s")], tmp_path)
+    with pytest.raises(InvalidResult, match="file name"):
+        results.write("../one", [], tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_renamed_file_is_noticed(tmp_path: Path) -> None:
+    path = results.write("one", [], tmp_path)
+    other = path.rename(tmp_path / "two.json")
+    with pytest.raises(InvalidResult, match="'one', not the file's"):
+        results.read(other)
+
+
+def test_the_value_of_runs_is_their_median() -> None:
+    assert from_runs("a.b", [9, 1, 2], "s", "lower").value == 2
+    assert from_runs("a.b", [], "s", "lower").value is None
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "–"),
+        (0, "0"),
+        (512.0, "512"),
+        (1234567.0, "1 234 567"),
+        (0.000412, "0.000412"),
+        (97.34, "97.3"),
+        (143.26, "143.3"),
+        (12345.6, "12 346"),
+        (-3.14159, "-3.14"),
+    ],
+)
+def test_numbers_for_people(value: float | None, text: str) -> None:
+    assert number(value) == text
+
+
+def test_the_report_shows_good_bad_and_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results.write(
+        "balloon",
+        [
+            Metric("balloon.take.ratio", 12.0, "x", "higher"),
+            Metric("balloon.give.ratio", None, "x", "higher", note="the guest <crashed>"),
+        ],
+        tmp_path,
+    )
+    (tmp_path / "torn.json").write_text("{", encoding="utf-8")
+    assert main(["--results", str(tmp_path)]) == 1
+    assert "torn.json" in capsys.readouterr().err
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "12×" in page and "missed" in page
+    assert "not measured" in page and "the guest &lt;crashed&gt;" in page
+    assert "torn.json: not JSON" in page
+    assert "parallel_region.overhead_pct" in page and "not run" in page
+    assert all(html.escape(figure.source) in page for figure in figures.FIGURES)
+    assert "http" not in page.replace("http://www.w3.org/", ""), "a request to somewhere else"
+
+
+def test_without_results_there_is_no_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--results", str(tmp_path)]) == 2
+    assert "make demo" in capsys.readouterr().err
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_a_report_of_valid_results_says_so(tmp_path: Path) -> None:
+    results.write("one", [from_runs("a.b", [1, 2, 3, 4], "s", "lower")], tmp_path)
+    assert main(["--results", str(tmp_path)]) == 0
+    good, bad = results.read_all(tmp_path)
+    assert "<polyline" in report_page(good, bad, results.now(), demo=True)
