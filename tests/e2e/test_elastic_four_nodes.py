@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Four nodes, of which three come and go in any order: numbers have holes, nothing gets mixed up."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.elastic_guest import ElasticGuest, Run, host_free_pages, settled_free_pages
+
+# Each step attaches (+) or detaches (-) a node; between them every hole there can be.
+ORDERS = (
+    ("as a stack", (+1, +2, +3, -3, -2, -1)),
+    ("as a queue", (+1, +2, +3, -1, -2, -3)),
+    ("with holes", (+3, +1, -3, +2, -1, +3, +1, -2, -3, -1)),
+)
+
+
+@pytest.mark.parametrize("order", [order for _, order in ORDERS], ids=[name for name, _ in ORDERS])
+def test_nodes_in_any_order(four: ElasticGuest, dom0: Run, order: tuple[int, ...]) -> None:
+    """After each step exactly the nodes are there that should be, each with its own CPU; at the end no page is missing."""
+    before = settled_free_pages(dom0)
+    own_cpu = {node: int(four.vnode(node).keys[f"node/{node}/cpus"]) for node in (1, 2, 3)}
+    there = {0}
+    for step in order:
+        node = abs(step)
+        done = four.attach(node) if step > 0 else four.detach(node)
+        assert done.status == 0, f"step {step:+d}: {done.text}"
+        there = there | {node} if step > 0 else there - {node}
+        nodes = four.nodes()
+        assert set(nodes) == there
+        for other in there - {0}:
+            assert nodes[other].cpus == (own_cpu[other],)
+    assert there == {0}
+    assert host_free_pages(dom0) == before
+
+
+def test_without_a_number_the_lowest_comes_and_the_highest_goes(four: ElasticGuest, dom0: Run) -> None:
+    """`vnode-attach DOM` and `vnode-detach DOM` treat the nodes as a stack."""
+    for expected in ({0, 1}, {0, 1, 2}):
+        done = dom0(f"xl vnode-attach {four.name}", 120.0)
+        assert done.status == 0, done.text
+        assert set(four.nodes()) == expected
+    done = dom0(f"xl vnode-detach {four.name}", 120.0)
+    assert done.status == 0, done.text
+    assert set(four.nodes()) == {0, 1}

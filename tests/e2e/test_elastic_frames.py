@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the hypervisor does with the frames of a node: whole superpages leave at once, and none keeps its content."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.balloon import Step, measure, metrics, superpage_path
+from benchmarks.elastic_guest import ElasticGuest, Run, counters, settled_free_pages
+from benchmarks.results import write
+from benchmarks.xenview import counted
+from tests.e2e.conftest import Stable
+
+NODE_MIB = 512
+EXTENTS = NODE_MIB // 2
+FRAMES = NODE_MIB * 256
+REMOVED = "guest_remove_range: extents removed"
+FREED, DIRTIED = "domheap: frames freed", "heap: frames freed to be scrubbed"
+TEST_PROGRAM = "/usr/lib/xen/bin/test-mem-range"
+
+
+def test_a_detach_removes_each_superpage_at_once(pair: ElasticGuest, dom0: Run) -> None:
+    """As many extents as the node has; nothing was refused, and no frame went the slow way."""
+    assert pair.attach(1).status == 0
+    before = counters(dom0)
+    assert pair.detach(1).status == 0
+    after = counters(dom0)
+    assert counted(before, after, REMOVED) == EXTENTS
+    refused = {name: counted(before, after, name) for name in after if name.startswith("guest_remove_range: refused")}
+    assert not any(refused.values()), refused
+
+
+def test_frames_that_leave_a_live_guest_are_marked_to_be_scrubbed(pair: ElasticGuest, dom0: Run) -> None:
+    """Each frame that the detach freed is dirty for the heap: nobody gets it before it was scrubbed."""
+    assert pair.attach(1).status == 0
+    before = counters(dom0)
+    assert pair.detach(1).status == 0
+    after = counters(dom0)
+    assert counted(before, after, FREED) >= FRAMES
+    assert counted(before, after, DIRTIED) >= counted(before, after, FREED)
+
+
+def test_without_the_superpage_path_the_node_still_leaves(pair: ElasticGuest, dom0: Run) -> None:
+    """The fall-back, page by page, is the same for the guest and for the host's books."""
+    assert pair.attach(1).status == 0
+    superpage_path(dom0, False)
+    try:
+        before = counters(dom0)
+        assert pair.detach(1).status == 0
+        after = counters(dom0)
+    finally:
+        superpage_path(dom0, True)
+    assert counted(before, after, REMOVED) == 0
+    assert counted(before, after, FREED) >= FRAMES
+    assert sorted(pair.nodes()) == [0]
+
+
+def test_superpages_against_stock(pair: ElasticGuest) -> None:
+    """The measurement itself; the counts have to be exact, the time is what it is."""
+    steps: list[Step] = []
+    try:
+        measure(pair, 1, NODE_MIB, steps)
+    finally:
+        found = metrics(steps)
+        write("balloon", found)
+    figures = {metric.metric: metric for metric in found}
+    for count in ("p2m_writes", "flushes", "frees"):
+        metric = figures[f"balloon.take.{count}_per_2mib"]
+        assert metric.value is not None and metric.value == pytest.approx(1, abs=0.05), metric
+        assert float(metric.baseline["stock_4k"]) >= 500, metric
+    ratio = figures["balloon.take.ratio"].value
+    assert ratio is not None and ratio > 1
+
+
+def test_the_hypervisors_own_test(stable: Stable, dom0: Run) -> None:
+    """test-mem-range tries each way in which an extent can be refused, on a domain without a guest in it.
+
+    It reads the host's counters, which a guest of ours would move, and so would the end of one.
+    """
+    stable.leave_all()
+    settled_free_pages(dom0)
+    if dom0(f"test -x {TEST_PROGRAM}").status != 0:
+        pytest.fail(f"{TEST_PROGRAM} is not in dom0's image")
+    done = dom0(TEST_PROGRAM, 240.0)
+    failed = [line for line in done.out.splitlines() if line.startswith("not ok")]
+    assert done.status == 0 and not failed, done.text
+    assert any(line.startswith("ok ") for line in done.out.splitlines()), "it tested nothing"

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Upstream bugs that the project met; each test fails without the hook that mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from benchmarks.elastic_guest import ElasticGuest, Run, checked, write_file
+from benchmarks.guestview import parse_list
+from benchmarks.in_lab import elastic
+from lab.host import Host
+from tests.e2e.conftest import Stable
+
+DISTANCES = ((10, 21, 31, 41), (21, 10, 21, 31), (31, 21, 10, 21), (41, 31, 21, 10))
+NODE_MIB = 96
+
+
+def config() -> str:
+    """A guest of four ordinary vnodes, populated at boot."""
+    vnodes = ",\n  ".join(
+        f'["pnode={node % 2}", "size={NODE_MIB}", "vcpus={node}", "vdistances={",".join(map(str, row))}"]'
+        for node, row in enumerate(DISTANCES)
+    )
+    return f"""name = "static4"
+type = "pvh"
+kernel = "/boot/vmlinuz"
+ramdisk = "/boot/guest.cpio.gz"
+extra = "console=hvc0"
+memory = {4 * NODE_MIB}
+vcpus = 4
+tsc_mode = "native"
+vif = ['mac=00:16:3e:4d:00:63,bridge=xenbr0']
+vnuma = [
+  {vnodes}
+]
+"""
+
+
+@pytest.fixture(scope="module")
+def static4(stable: Stable, host: Host) -> Iterator[ElasticGuest]:
+    """The guest of four ordinary vnodes."""
+    stable.leave("guest4.cfg")
+    stable.leave("guest2.cfg")
+    guest = host.start_guest(config())
+    yield elastic(guest)
+    guest.destroy()
+
+
+def test_vnuma_on_pvh_reaches_the_guest(static4: ElasticGuest) -> None:
+    """init_acpi_config() took ENOBUFS of the first xc_domain_getvnuma() for a failure: no PVH guest with vNUMA started."""
+    nodes = static4.nodes()
+    assert sorted(nodes) == [0, 1, 2, 3]
+    assert [nodes[n].cpus for n in range(4)] == [(0,), (1,), (2,), (3,)]
+    assert all(NODE_MIB * 0.5 < nodes[n].size_mib <= NODE_MIB for n in (1, 2, 3))
+
+
+def test_xl_does_not_write_past_its_buffers(static4: ElasticGuest, dom0: Run) -> None:
+    """vdistance was allocated with 4 entries where 16 are written. glibc's checking malloc ends xl when that happens."""
+    name = "overflow4"
+    write_file(dom0, f"/tmp/{name}.cfg", config().replace("static4", name))
+    checking = "LD_PRELOAD=libc_malloc_debug.so.0 MALLOC_CHECK_=3"
+    assert "cannot be preloaded" not in dom0(f"{checking} true").text, "dom0 has no checking malloc"
+    done = dom0(f"{checking} xl create -p /tmp/{name}.cfg")
+    dom0(f"xl destroy {name}")
+    assert done.status == 0, done.text
+
+
+def test_all_distances_reach_the_guest(static4: ElasticGuest) -> None:
+    """What overflowed was the matrix of distances: each must be what the configuration says."""
+    for node, row in enumerate(DISTANCES):
+        text = checked(static4.guest, f"cat /sys/devices/system/node/node{node}/distance")
+        assert tuple(map(int, text.split())) == row
+
+
+def test_cpuid_topology_follows_vnuma(static4: ElasticGuest) -> None:
+    """Linux said "llc-sibling ... is not on the same node": each vnode has a last-level cache and a package of its own."""
+    log = checked(static4.guest, "dmesg")
+    assert "llc-sibling" not in log
+    for cpu in range(4):
+        caches = checked(
+            static4.guest,
+            f"for i in /sys/devices/system/cpu/cpu{cpu}/cache/index*; do cat $i/shared_cpu_list 2>/dev/null; done",
+        )
+        assert all(parse_list(line) == (cpu,) for line in caches.split()), f"CPU {cpu} shares a cache: {caches}"
+    packages = {
+        checked(static4.guest, f"cat /sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id").strip()
+        for cpu in range(4)
+    }
+    assert len(packages) == 4
+
+
+def test_a_vcpu_can_be_hot_added_to_a_pvh_guest(pair: ElasticGuest) -> None:
+    """Linux refused with "CPU 2 has invalid APIC ID ffff": a vCPU that the MADT does not enable got no APIC id."""
+    assert pair.attach(1).status == 0
+    assert pair.online_cpus() == (0, 1, 2, 3)
+    log = checked(pair.guest, "dmesg")
+    assert "invalid APIC ID" not in log
+    assert "llc-sibling" not in log
+    for cpu in (2, 3):
+        assert pair.guest(f"taskset -c {cpu} true").status == 0
+        assert pair.guest(f"test -e /sys/devices/system/node/node1/cpu{cpu}").status == 0
