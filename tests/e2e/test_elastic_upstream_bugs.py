@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.elastic_guest import ElasticGuest, Run, checked, write_file
+from benchmarks.elastic_guest import ElasticGuest, Run, checked, settled_free_pages, write_file
 from benchmarks.guestview import parse_list
 from benchmarks.in_lab import elastic
 from lab.host import Host
@@ -15,6 +15,10 @@ from tests.e2e.conftest import Stable
 
 DISTANCES = ((10, 21, 31, 41), (21, 10, 21, 31), (31, 21, 10, 21), (41, 31, 21, 10))
 NODE_MIB = 96
+
+# Domains that die, and their vCPUs: what Xen kept of each, 136 bytes for two vCPUs, was 1088 bytes of a page of 4096.
+DEAD_DOMAINS, DEAD_VCPUS = 24, 16
+POOL_PAGES = 2  # by which the pool that small structures come from may differ, as the gaps between them do
 
 
 def config() -> str:
@@ -101,3 +105,21 @@ def test_a_vcpu_can_be_hot_added_to_a_pvh_guest(pair: ElasticGuest) -> None:
     for cpu in (2, 3):
         assert pair.guest(f"taskset -c {cpu} true").status == 0
         assert pair.guest(f"test -e /sys/devices/system/node/node1/cpu{cpu}").status == 0
+
+
+def test_a_dead_domain_leaves_nothing_in_the_hypervisor(stable: Stable, dom0: Run) -> None:
+    """Every second scheduling unit of a domain stayed allocated after its end: some 6 pages of Xen's memory in this test."""
+    stable.leave_all()
+    name = "short-lived"
+    text = f'''name = "{name}"\ntype = "pvh"\nkernel = "/boot/vmlinuz"\nmemory = 32\nvcpus = {DEAD_VCPUS}\n'''
+    write_file(dom0, f"/tmp/{name}.cfg", text)
+
+    def live_and_die(domains: int) -> int:
+        """Pages free after the end of so many domains, which never ran."""
+        for _ in range(domains):
+            checked(dom0, f"xl create -q -p /tmp/{name}.cfg && xl destroy {name}")
+        return sum(settled_free_pages(dom0).values())
+
+    before = live_and_die(2)
+    lost = before - live_and_die(DEAD_DOMAINS)
+    assert lost <= POOL_PAGES, f"{lost} pages"
