@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the lab boots. The build pipeline makes it; environment variables can name other files.
 
-XENUMA_XEN, XENUMA_KERNEL, XENUMA_DOM0_IMAGE, XENUMA_METER, XENUMA_SSH_KEY replace single artifacts (absolute paths).
+XENUMA_QEMU, XENUMA_XEN, XENUMA_KERNEL, XENUMA_DOM0_IMAGE, XENUMA_METER, XENUMA_SSH_KEY replace single artifacts (absolute paths).
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 class Artifacts(Protocol):
     """What a rack needs of a build; lab.pipeline.artifacts.load() makes it."""
+
+    @property
+    def qemu(self) -> Path:
+        """The emulator."""
 
     @property
     def xen(self) -> Path:
@@ -45,6 +49,7 @@ class Artifacts(Protocol):
 class Files:
     """Artifacts as plain paths."""
 
+    qemu: Path
     xen: Path
     kernel: Path
     dom0_image: Path
@@ -55,6 +60,7 @@ class Files:
 def load() -> Files:
     """The pipeline's artifacts with the environment's replacements; LabError names what is missing."""
     variables = {
+        "qemu": "XENUMA_QEMU",
         "xen": "XENUMA_XEN",
         "kernel": "XENUMA_KERNEL",
         "dom0_image": "XENUMA_DOM0_IMAGE",
@@ -80,6 +86,7 @@ def _built() -> dict[str, Path]:
     except artifacts.ArtifactsMissing as error:
         raise LabError(str(error)) from error
     return {
+        "qemu": built.qemu,
         "xen": built.xen,
         "kernel": built.kernel,
         "dom0_image": built.dom0_image,

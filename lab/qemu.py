@@ -21,7 +21,8 @@ from lab.memory_map import BACKEND, Extent, parse_mtree
 from lab.process import start_tied, stop
 from lab.qmp import Qmp
 
-QEMU = "qemu-system-x86_64"
+# Debian's firmware; QEMU would look for it beside itself.
+FIRMWARE = ("-L", "/usr/share/qemu", "-L", "/usr/share/seabios")
 
 # TCG has no MONITOR/MWAIT that Xen's idle loop survives; SVM and nested paging are what PVH guests run on. The last six are
 # what the model has and TCG lacks: named here, QEMU need not warn of them for each CPU.
@@ -106,7 +107,7 @@ def command_line(
     (switched off until asked).
     """
     command = [
-        QEMU, "-name", f"{host.name},debug-threads=on", "-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", CPU,
+        str(artifacts.qemu), *FIRMWARE, "-name", f"{host.name},debug-threads=on", "-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", CPU,
         "-smp", str(host.cpus), "-m", f"{host.memory_mib}M", "-display", "none", "-nodefaults", "-no-user-config",
         "-no-reboot", "-S",
     ]  # fmt: skip

@@ -25,6 +25,7 @@ class Artifacts:
     tools: Path  # what the Xen tools installed, as dom0 has it
     libgomp: Path  # folder of the elastic libgomp.so.1
     libgomp_stock: Path  # folder of the same libgomp.so.1 without overlay and hooks
+    qemu: Path  # the emulator
     meter_plugin: Path  # the NUMA meter, a QEMU plugin
     results: Path  # where results go, as JSON
 
@@ -40,6 +41,7 @@ def load(root: Path = ARTIFACTS) -> Artifacts:
         tools=root / "tools",
         libgomp=root / "libgomp" / "lib",
         libgomp_stock=root / "libgomp-stock" / "lib",
+        qemu=root / "qemu" / "qemu-system-x86_64",
         meter_plugin=root / "meter" / "meter.so",
         results=RESULTS,
     )

@@ -28,6 +28,7 @@ OBJECTS = CACHE / "objects"
 UAPI = REPO / "linux-guest" / "overlay" / "include" / "uapi"
 # What a step's key also covers: the compiler and libraries (the sandbox), and this file's recipes.
 RECIPES = Path(__file__)
+QEMU = "qemu-system-x86_64"
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ TOOLS_CONFIGURE = (
     "--disable-seabios",
     "--disable-ovmf",
     "--disable-ipxe",
-    "--with-system-qemu=/usr/bin/qemu-system-x86_64",
+    f"--with-system-qemu=/usr/bin/{QEMU}",
     "--disable-pygrub",
     "--disable-golang",
     "--disable-ocamltools",
@@ -260,6 +261,41 @@ def build_libgomp(out: Path, console: Console, name: str, parts: Sequence[trees.
         (out / "lib" / link).symlink_to("libgomp.so.1.0.0")
 
 
+QEMU_CONFIGURE = (
+    "--target-list=x86_64-softmmu",
+    "--prefix=/usr",
+    "--without-default-features",
+    "--without-default-devices",
+    "--with-devices-x86_64=xenuma",
+    "--enable-tcg",
+    "--enable-plugins",
+    "--enable-slirp",
+    "--disable-install-blobs",
+    "--disable-debug-info",
+    "--disable-werror",
+    "--disable-download",
+    "--cc=ccache gcc",
+)
+
+
+def make_qemu(step: Step, out: Path, console: Console) -> None:
+    """The emulator, with its emulation of SVM mended (docs/decisions/0005) and the devices that the lab uses."""
+    objects = OBJECTS / "qemu"
+    objects.mkdir(parents=True, exist_ok=True)
+    with trees.prepared("qemu", archive("qemu"), console) as tree:
+        command = [str(tree / "configure"), *QEMU_CONFIGURE]
+        devices = (tree / "configs/devices/x86_64-softmmu/xenuma.mak").read_text(encoding="utf-8")
+        asked = " ".join(command) + "\n" + devices
+        stamp = objects / "configured-with"
+        if not stamp.is_file() or stamp.read_text(encoding="utf-8") != asked:
+            shutil.rmtree(objects)
+            objects.mkdir()
+            console.run("qemu", command, cwd=objects)
+            stamp.write_text(asked, encoding="utf-8")
+        console.run("qemu", ["ninja", "-j", JOBS, QEMU], cwd=objects)
+        console.run("qemu", ["strip", "--strip-debug", "-o", out / QEMU, objects / QEMU])
+
+
 def make_meter(step: Step, out: Path, console: Console) -> None:
     """The NUMA meter. Of QEMU's source only the plugin header is needed."""
     include = OBJECTS / "meter"
@@ -345,6 +381,7 @@ INSTALLED = ("tools", "programs", "libgomp")
 STEPS = {
     step.name: step
     for step in (
+        Step("qemu", "the emulator", [REPO / "lab/emulator"], make_qemu, source="qemu"),
         Step("meter", "the NUMA meter, a QEMU plugin", [REPO / "lab/meter"], make_meter, source="qemu"),
         Step("libgomp-stock", "libgomp 14.2 as upstream has it", [], make_libgomp_stock, source="gcc"),
         Step("libgomp", "libgomp 14.2, elastic", [REPO / "libgomp-patch", UAPI], make_libgomp, source="gcc"),

@@ -24,7 +24,7 @@ from .console import Console, StepFailed
 from .paths import BUILD
 
 AUTHOR = ("-c", "user.name=Xenuma", "-c", "user.email=xenuma@invalid", "-c", "core.autocrlf=false")
-UPSTREAM = {"xen": "xen", "linux": "linux", "libgomp": "gcc"}
+UPSTREAM = {"xen": "xen", "linux": "linux", "libgomp": "gcc", "qemu": "qemu"}
 
 
 def git(folder: Path, *words: str | Path, text: str | None = None) -> str:

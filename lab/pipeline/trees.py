@@ -46,6 +46,7 @@ PARTS = {
     "xen": (Part(REPO / "xen"), Part(REPO / "toolstack")),
     "linux": (Part(REPO / "linux-guest"),),
     "libgomp": (Part(REPO / "libgomp-patch"),),
+    "qemu": (Part(REPO / "lab" / "emulator"),),
 }
 
 

@@ -286,7 +286,7 @@ def machines_of(directory: Path) -> list[int]:
             words = (entry / "cmdline").read_bytes()
         except OSError:
             continue
-        if words.startswith(b"qemu-system") and str(directory).encode() in words:
+        if b"/qemu-system" in words.split(b"\0")[0] and str(directory).encode() in words:
             found.append(int(entry.name))
     return found
 

@@ -20,10 +20,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lab.pipeline.paths import ARTIFACTS
 from lab.process import start_tied, stop
+from lab.qemu import FIRMWARE
 
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE / "numa_reset"
+EMULATOR = ARTIFACTS / "qemu" / "qemu-system-x86_64"  # or what XENUMA_QEMU names
 
 # Boot and all programs take about 2 minutes on one idle core; many share the machine.
 TIMEOUT_S = 1500.0
@@ -184,7 +187,10 @@ def command_line(machine: Machine, kernel: Path, initrd: Path) -> list[str]:
     """QEMU, and the kernel's own arguments: few messages, no restart, no complaint about slow emulation."""
     arguments = "console=ttyS0 loglevel=5 panic=-1 nowatchdog rcupdate.rcu_cpu_stall_suppress=1 random.trust_cpu=on"
     return [
-        "qemu-system-x86_64",
+        os.environ.get("XENUMA_QEMU", str(EMULATOR)),
+        *FIRMWARE,
+        "-machine",
+        "q35",
         "-accel",
         "tcg,thread=multi",
         "-cpu",

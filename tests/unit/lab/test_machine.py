@@ -17,7 +17,9 @@ from lab.qemu import MachinePaths, command_line, parse_usernet, xen_arguments
 HOST = HostDescription(
     "alpha", (Node(2, 2048), Node(1, 1024)), ((10, 16), (22, 10)), Dom0(512, 1, 0), "sched=null", "nosmp"
 )
-FILES = Files(Path("/b/xen.elf"), Path("/b/vmlinuz"), Path("/b/a,b/dom0.img"), Path("/b/meter.so"), Path("/b/id"))
+FILES = Files(
+    Path("/b/qemu"), Path("/b/xen.elf"), Path("/b/vmlinuz"), Path("/b/a,b/dom0.img"), Path("/b/meter.so"), Path("/b/id")
+)
 PATHS = MachinePaths(Path("/run/x"), Path("/logs"), "alpha")
 
 
