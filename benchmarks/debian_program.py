@@ -9,6 +9,8 @@ tree must each time be the one that it finds with Debian's own libgomp on a gues
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from benchmarks.elastic_guest import LIBGOMP, Run, checked, wait_for, write_file
 from benchmarks.guestview import Malformed
@@ -57,7 +59,17 @@ class Companion:
             f"while nice -n {NICE} env {COMMAND} >out 2>err; status=$?; "
             'echo "$status $(sha256sum <out)" >>runs; ! [ -e stop ]; do :; done; : >ended'
         )
-        checked(self._guest, f"setsid sh -c '{loop}' >/dev/null 2>&1 </dev/null &")
+        checked(self._guest, f"setsid sh -c '{loop}' >/dev/null 2>&1 </dev/null & echo $! >{DIRECTORY}/group")
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Stop loop and program while the body runs, wherever they are; they go on afterwards."""
+        signal = f"kill -s {{}} -- -$(cat {DIRECTORY}/group)"
+        checked(self._guest, signal.format("STOP"))
+        try:
+            yield
+        finally:
+            checked(self._guest, signal.format("CONT"))
 
     def finish(self) -> None:
         """Let the run under way end, and read what all gave. Raises TimeoutError, Malformed."""

@@ -86,8 +86,11 @@ class Demo:
 
     @contextmanager
     def metered(self, window: str) -> Iterator[None]:
-        """Count the memory accesses of user programs while the body runs."""
-        with self.host.meter.running() as meter:
+        """Count the memory accesses of user programs while the body runs.
+
+        The companion pauses: its threads are bound to no place, so that its accesses say nothing of where memory should be.
+        """
+        with self.companion.paused(), self.host.meter.running() as meter:
             begin, before = self.story.now(), meter.read()
             try:
                 yield

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks import debian_program
 from benchmarks.debian_program import Companion, alignment, parse_runs
-from benchmarks.elastic_guest import Done
+from benchmarks.elastic_guest import Done, wait_for
 from benchmarks.guestview import Malformed
 
 
@@ -57,6 +57,13 @@ def test_the_loop_runs_the_program_until_it_is_told_to_stop(tmp_path: Path, monk
     companion.reference()
     assert companion.programs()[0].status == -1
     companion.start()
+    noted = directory / "runs"
+    with companion.paused():
+        group = (directory / "group").read_text(encoding="utf-8").strip()
+        states = subprocess.run(["ps", "-o", "stat=", "--sid", group], capture_output=True, text=True, check=True).stdout
+        assert states.split() and all(state.startswith("T") for state in states.split()), states
+    so_far = noted.read_text(encoding="utf-8") if noted.exists() else ""
+    wait_for("it goes on", 20, lambda: noted.exists() and noted.read_text(encoding="utf-8") != so_far, 0.01)
     companion.finish()
     runs = companion.programs()
     assert runs and all(r.status == 0 and r.answer == r.reference for r in runs)
