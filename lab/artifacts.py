@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the lab boots. The build pipeline makes it; environment variables can name other files.
 
-XENUMA_QEMU, XENUMA_XEN, XENUMA_KERNEL, XENUMA_DOM0_IMAGE, XENUMA_METER, XENUMA_SSH_KEY replace single artifacts (absolute paths).
+XENUMA_QEMU, XENUMA_XEN, XENUMA_KERNEL, XENUMA_DOM0_IMAGE, XENUMA_METER, XENUMA_SSH_KEY replace single artifacts (absolute
+paths).
 """
 
 from __future__ import annotations

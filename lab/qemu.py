@@ -107,9 +107,9 @@ def command_line(
     (switched off until asked).
     """
     command = [
-        str(artifacts.qemu), *FIRMWARE, "-name", f"{host.name},debug-threads=on", "-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", CPU,
-        "-smp", str(host.cpus), "-m", f"{host.memory_mib}M", "-display", "none", "-nodefaults", "-no-user-config",
-        "-no-reboot", "-S",
+        str(artifacts.qemu), *FIRMWARE, "-name", f"{host.name},debug-threads=on", "-machine", "q35",
+        "-accel", "tcg,thread=multi", "-cpu", CPU, "-smp", str(host.cpus), "-m", f"{host.memory_mib}M",
+        "-display", "none", "-nodefaults", "-no-user-config", "-no-reboot", "-S",
     ]  # fmt: skip
     for index, node in enumerate(host.nodes):
         cpus = host.cpus_of(index)
