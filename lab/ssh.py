@@ -22,6 +22,10 @@ from lab.process import start_tied, stop
 KILL_AFTER = 5
 TRANSPORT_SLACK = 30
 
+# Seconds between two tries to connect, and what no second try mends.
+BETWEEN_TRIES = 0.5
+PERMANENT = re.compile(r"Permission denied|verification failed|Bad configuration|no address|not resolve")
+
 _LOST = re.compile(
     rb"^(Shared connection to|mux_client|Control socket connect|ssh: |Connection |kex_exchange|client_loop)",
     re.MULTILINE,
@@ -125,7 +129,19 @@ class Ssh:
         return f"root@{self._address[0]}"
 
     def connect(self, timeout: float) -> None:
-        """Open the master connection. Raises LabError with ssh's words when that fails or takes longer than `timeout` s."""
+        """Open the master connection. Raises LabError with ssh's words when there is none within `timeout` s.
+
+        A guest's network may begin to answer a little after its init is done, and nothing tells when: what is refused is
+        tried again.
+        """
+        deadline = time.monotonic() + timeout
+        while (words := self._try_to_connect(deadline - time.monotonic())) is not None:
+            if PERMANENT.search(words) or time.monotonic() + BETWEEN_TRIES > deadline:
+                raise LabError(f"{self.name}: no ssh connection within {timeout:g} s: {words}")
+            time.sleep(BETWEEN_TRIES)
+
+    def _try_to_connect(self, timeout: float) -> str | None:
+        """Open the master connection; returns ssh's words if it does not."""
         ready = [
             "-o",
             f"ConnectTimeout={max(1, int(timeout))}",
@@ -142,10 +158,11 @@ class Ssh:
         )
         assert self._master.stdout is not None and self._master.stderr is not None
         # ssh itself ends after ConnectTimeout, so this read does.
-        if self._master.stdout.readline().strip() != b"connected":
-            words = self._master.stderr.read().decode(errors="replace").strip()
-            self.disconnect()
-            raise LabError(f"{self.name}: no ssh connection within {timeout:g} s: {words}")
+        if self._master.stdout.readline().strip() == b"connected":
+            return None
+        words = self._master.stderr.read().decode(errors="replace").strip()
+        self.disconnect()
+        return words or "ssh said nothing"
 
     def disconnect(self) -> None:
         """Close the master connection; commands under way end."""

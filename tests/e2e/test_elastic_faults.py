@@ -8,7 +8,17 @@ from collections.abc import Callable
 
 import pytest
 
-from benchmarks.elastic_guest import PROGRAMS, Done, ElasticGuest, Run, checked, settled_free_pages, wait_for
+from benchmarks.elastic_guest import (
+    POOL_PAGES,
+    PROGRAMS,
+    Done,
+    ElasticGuest,
+    Run,
+    checked,
+    page_difference,
+    settled_free_pages,
+    wait_for,
+)
 from benchmarks.in_lab import elastic
 from lab.host import Host
 from tests.e2e.conftest import CONFIGS, Stable
@@ -51,7 +61,7 @@ def test_guest_without_the_driver(stable: Stable, host: Host, dom0: Run) -> None
         assert re.search(r"no driver in the guest answered", done.text), done.text
         assert done.seconds < 30
         assert found.vnode(1).target_kib == 0
-        assert settled_free_pages(dom0) == before
+        assert page_difference(dom0, before) <= POOL_PAGES
         assert sorted(found.nodes()) == [0]
         assert found.listed()[1]["fault"] is None
     finally:
@@ -149,7 +159,7 @@ def test_xl_killed_half_way(
     if 1 in nodes:
         assert pair.listed()[1]["state"] == "online"
         assert pair.detach(1).status == 0
-    assert settled_free_pages(dom0) == before
+    assert page_difference(dom0, before) <= POOL_PAGES
 
 
 # What a guest may write under vnuma/guest/, against the protocol: key, value.
@@ -180,7 +190,7 @@ def test_garbage_from_the_guest_is_shown_and_not_believed(pair: ElasticGuest, do
             assert pair.listed()[1]["state"] == "faulty"
             assert pair.listed()[1]["fault"]
         assert "\x1b" not in listing.text
-        assert settled_free_pages(dom0) == before
+        assert page_difference(dom0, before) <= POOL_PAGES
     finally:
         if old.status == 0:
             checked(pair.guest, f"xenstore-write -- vnuma/guest/{key} '{old.out.rstrip()}'")
@@ -224,4 +234,4 @@ def test_a_program_that_pins_memory(pair: ElasticGuest, dom0: Run, background: C
     done = pair.detach(1)
     assert done.status == 0, done.text
     assert sorted(pair.nodes()) == [0]
-    assert settled_free_pages(dom0) == before
+    assert page_difference(dom0, before) <= POOL_PAGES

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks import elastic_guest
 from benchmarks.elastic_guest import (
     CommandFailed,
     Done,
@@ -12,6 +13,7 @@ from benchmarks.elastic_guest import (
     Run,
     VnodeKeys,
     host_free_pages,
+    page_difference,
     parse_keys,
     parse_vnode_list,
     settled_free_pages,
@@ -120,6 +122,28 @@ def test_a_host_that_never_rests_is_told_with_numbers() -> None:
 
     with pytest.raises(TimeoutError, match=r"\{0: 17\} pages free, dying domains: \[7\]"):
         settled_free_pages(dom0, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("heaps", "difference"),
+    [
+        ([17], 0),
+        ([9, 12, 17], 0),  # back a little later
+        ([9, 16, 16, 16], 1),  # Xen's pool has grown
+        ([18, 18, 18], 1),
+        ([15] * 50, 2),  # a leak
+    ],
+)
+def test_pages_are_waited_for_and_one_may_stay_in_the_pool(
+    monkeypatch: pytest.MonkeyPatch, heaps: list[int], difference: int
+) -> None:
+    monkeypatch.setattr(elastic_guest, "REST", 0.001)
+    answers = iter(heaps)
+
+    def dom0(command: str, timeout: float = 60.0) -> Done:
+        return Done(0, f"(XEN) NODE0 start->0 size->524288 free->{next(answers)}\n" if command == "xl dmesg" else "")
+
+    assert page_difference(dom0, {0: 17}, 0.02) == difference
 
 
 def test_waiting_ends_or_says_what_it_waited_for() -> None:
