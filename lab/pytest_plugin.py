@@ -5,8 +5,8 @@ A conftest.py takes what it wants:
     from lab.pytest_plugin import host, pytest_runtest_makereport, pytest_runtest_protocol, pytest_terminal_summary, rack
 The rack is the one that XENUMA_RACK names (a name from lab/racks or a file), by default one-host.
 
-QEMU's emulation of SVM loses a guest now and then: Xen logs a triple fault (docs/decisions/0005). A test that fails after
-that is run once more on a rack booted anew, MOST_REPEATED times in a session; the summary names it.
+An emulator can lose a guest, as QEMU did (docs/decisions/0005): Xen logs a triple fault. A test that fails after that is
+run once more on a rack booted anew, unless it is marked `once`, MOST_REPEATED times in a session; the summary names it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lab.rack import Rack
 CONSOLE_LINES = 25
 
 # Tests that may be repeated: more losses than these are no accident.
-MOST_REPEATED = 8
+MOST_REPEATED = 2
 LOST = "Triple fault"
 SAID_LINES = 8  # of a first failure, in the summary
 
@@ -90,7 +90,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     reports = runtestprotocol(item, log=False, nextitem=nextitem)
     failed = [report for report in reports if report.failed]
-    if failed and len(_repeated) < MOST_REPEATED and newly_lost():
+    again = len(_repeated) < MOST_REPEATED and not item.get_closest_marker("once")
+    if failed and again and newly_lost():
         _repeated.append((item.nodeid, failed[0].longreprtext))
         item.session._setupstate.teardown_exact(None)
         if isinstance(item, pytest.Function):

@@ -128,6 +128,7 @@ def test_a_dead_domain_leaves_nothing_in_the_hypervisor(stable: Stable, dom0: Ru
     assert lost <= MAY_DIFFER, f"{lost} pages"
 
 
+@pytest.mark.once
 def test_the_emulator_keeps_guests_of_its_first_cpu(stable: Stable, host: Host) -> None:
     """QEMU: an FXRSTOR on any CPU could undo the first CPU's switch into a guest, or out of it (decision 0005)."""
     stable.leave_all()

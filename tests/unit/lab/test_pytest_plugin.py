@@ -35,9 +35,12 @@ def guest(rack):
 """
 
 LOSES = """
+import pytest
+
 def test_before(guest):
     guest.write_text("booted\\n")
 
+{mark}
 def test_it(guest, request):
     if len(request.session.config.rootpath.joinpath("tries").read_text()) < {fails}:
         with request.session.config.rootpath.joinpath("tries").open("a") as tries:
@@ -51,18 +54,21 @@ def test_after(guest):
 """
 
 CASES = {
-    "a guest is lost once": (1, "(XEN) d1v0 Triple fault", (3, 0), 1),
-    "lost again; the next test is spared": (9, "(XEN) d1v0 Triple fault", (2, 1), 2),
-    "it fails and no guest is lost": (1, "(XEN) all is well", (2, 1), 0),
-    "nothing fails": (0, "", (3, 0), 0),
+    "a guest is lost once": ("", 1, "(XEN) d1v0 Triple fault", (3, 0), 1),
+    "lost again; the next test is spared": ("", 9, "(XEN) d1v0 Triple fault", (2, 1), 2),
+    "never that test, but the next one": ("@pytest.mark.once", 1, "(XEN) d1v0 Triple fault", (2, 1), 1),
+    "it fails and no guest is lost": ("", 1, "(XEN) all is well", (2, 1), 0),
+    "nothing fails": ("", 0, "", (3, 0), 0),
 }
 
 
-@pytest.mark.parametrize(("fails", "console", "counts", "repeated"), CASES.values(), ids=CASES)
-def test_repetition(tmp_path: Path, fails: int, console: str, counts: tuple[int, int], repeated: int) -> None:
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_repetition(tmp_path: Path, case: tuple[str, int, str, tuple[int, int], int]) -> None:
     """Passed and failed tests, and how many were run twice; never more than MOST_REPEATED."""
+    mark, fails, console, counts, repeated = case
     (tmp_path / "conftest.py").write_text(CONFTEST, encoding="utf-8")
-    (tmp_path / "test_it.py").write_text(LOSES.format(fails=fails, console=console), encoding="utf-8")
+    text = LOSES.format(mark=mark, fails=fails, console=console)
+    (tmp_path / "test_it.py").write_text(text, encoding="utf-8")
     (tmp_path / "tries").write_text("", encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={tmp_path}", str(tmp_path)],
@@ -76,4 +82,4 @@ def test_repetition(tmp_path: Path, fails: int, console: str, counts: tuple[int,
     found = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed)", done.stdout)}
     assert (found.get("passed", 0), found.get("failed", 0)) == counts, done.stdout
     assert done.stdout.count("run twice, a guest was lost") == repeated, done.stdout
-    assert not repeated or "    test_it.py:11: AssertionError" in done.stdout, "the first failure is not shown"
+    assert not repeated or "AssertionError" in done.stdout, "the first failure is not shown"
