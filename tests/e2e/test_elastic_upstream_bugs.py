@@ -16,7 +16,7 @@ from tests.e2e.conftest import CONFIGS, Stable
 DISTANCES = ((10, 21, 31, 41), (21, 10, 21, 31), (31, 21, 10, 21), (41, 31, 21, 10))
 NODE_MIB = 96
 
-# Domains that die, and their vCPUs: Xen kept 136 bytes of each for every second vCPU, 8 pages in all.
+# Domains that die, and their vCPUs: Xen kept 136 bytes of each for every second vCPU, strewn over some 50 pages.
 DEAD_DOMAINS, DEAD_VCPUS = 8, 64
 MAY_DIFFER = 2  # by which the pool that small structures come from may differ, as the gaps between them do
 
@@ -111,7 +111,7 @@ def test_a_vcpu_can_be_hot_added_to_a_pvh_guest(pair: ElasticGuest) -> None:
 
 
 def test_a_dead_domain_leaves_nothing_in_the_hypervisor(stable: Stable, dom0: Run) -> None:
-    """Every second scheduling unit of a domain stayed allocated after its end: 8 pages of Xen's memory in this test."""
+    """Every second scheduling unit of a domain stayed allocated after its end: some 50 pages in this test."""
     stable.leave_all()
     name = "short-lived"
     text = f'''name = "{name}"\ntype = "pvh"\nkernel = "/boot/vmlinuz"\nmemory = 32\nvcpus = {DEAD_VCPUS}\n'''
