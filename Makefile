@@ -17,7 +17,7 @@ setup: ## check the host, make the sandbox, fetch the sources
 	@lab/bootstrap
 	@$(ENTER) --root python3 -m lab.pipeline.sources
 
-build: setup ## build Xen, its tools, Linux, libgomp, the meter, the images
+build: setup ## build the emulator, Xen, its tools, Linux, libgomp, the meter, the images
 	@$(ENTER) python3 -m lab.pipeline.build $(STEPS)
 
 demo: build ## a guest gets a NUMA node and loses it again, while an OpenMP program runs
@@ -37,8 +37,9 @@ e2e: build ## the tests in the lab
 # Assertions, lockdep and heap checks make all of it several times slower.
 DEBUG_TESTS ?= tests/e2e
 e2e-debug: setup ## the tests in the lab, with the checking variants of Xen and Linux (DEBUG_TESTS chooses)
-	@$(ENTER) python3 -m lab.pipeline.build xen-debug images-lockdep meter libgomp libgomp-stock
-	@XENUMA_XEN=$(CURDIR)/build/artifacts/xen-debug/xen.elf \
+	@$(ENTER) python3 -m lab.pipeline.build xen-debug images-lockdep qemu meter libgomp libgomp-stock
+	@XENUMA_QEMU=$(CURDIR)/build/artifacts/qemu/qemu-system-x86_64 \
+	 XENUMA_XEN=$(CURDIR)/build/artifacts/xen-debug/xen.elf \
 	 XENUMA_KERNEL=$(CURDIR)/build/artifacts/linux-lockdep/vmlinuz \
 	 XENUMA_DOM0_IMAGE=$(CURDIR)/build/artifacts/images-lockdep/dom0.img \
 	 XENUMA_SSH_KEY=$(CURDIR)/build/artifacts/images-lockdep/ssh/id_ed25519 \
