@@ -37,9 +37,10 @@ TURNS = (9, 60)
 """Turns of each process: at least, and at most if there is time."""
 SECONDS = 30.0
 """Time for all turns of one team size."""
-BATCHES = 10
-COUNT = 20
-"""Regions of a batch: few, so that some batches are not disturbed."""
+BATCHES = 50
+COUNT = {1: 500, 2: 20}
+"""Regions of a batch, by team size: few, so that some batches are not disturbed; enough for the clock, and for a process
+that has slept to find its caches warm again."""
 COUNTED = (100, 600)
 """Regions of the two counted runs."""
 
@@ -92,7 +93,7 @@ class Runner:
     def turn(self) -> float:
         """Nanoseconds per region of the fastest batch."""
         assert self.process.stdin and self.process.stdout
-        self.process.stdin.write(f"{BATCHES} {COUNT}\n")
+        self.process.stdin.write(f"{BATCHES} {COUNT[self.threads]}\n")
         self.process.stdin.flush()
         words = self.process.stdout.readline().split()
         if not words or int(words[0]) != self.threads:

@@ -72,7 +72,7 @@ def make_part(repo: Path, part: trees.Part) -> None:
     first = [name for name in overlay if owner[name] is None]
     if first:
         place(repo, part, first)
-        commit(repo, f"{part.folder.name}: add the files of elastic NUMA\n\nThe hooks that follow call them.\n")
+        commit(repo, f"{part.folder.name}: add new files\n\nThe patches that follow use them.\n")
     for hook, (message, _) in messages.items():
         place(repo, part, [name for name in overlay if owner[name] == hook])
         trees.apply_hooks([hook], repo)
