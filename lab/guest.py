@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 # The lab's bridge, and how a guest's address follows from its MAC: lab/images/guest/usr/sbin/init.
 NETWORK = "10.77.0."
 
+# Seconds for the connection to a guest that runs.
+CONNECT_S = 60.0
+
 
 class Guest:
     """Handle of a guest by name; making one does not start anything (Host.start_guest does)."""
@@ -59,7 +62,7 @@ class Guest:
             )
         return f"{NETWORK}{int(result.out.strip().rsplit(':', 1)[1], 16)}"
 
-    def ssh(self, timeout: float = 60) -> Ssh:
+    def ssh(self, timeout: float = CONNECT_S) -> Ssh:
         """The guest's ssh connection, opened at first use."""
         if self._ssh is None:
             ssh = self.host.connection(self.name, self.address())
@@ -76,7 +79,7 @@ class Guest:
         on_line: Callable[[str], None] | None = None,
     ) -> Result:
         """Run a command in the guest: see Ssh.run."""
-        return self.ssh().run(command, timeout, check, stdin, on_line)
+        return self.ssh(min(timeout, CONNECT_S)).run(command, timeout, check, stdin, on_line)
 
     def start(self, command: Sequence[str] | str, sink: Path | None = None) -> Background:
         """Start a command in the guest: see Ssh.start."""
