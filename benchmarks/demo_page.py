@@ -66,7 +66,7 @@ def demo_page(evidence: Evidence, checks: Sequence[Check], when: str, host: str)
         timeline_plot(evidence.timeline),
         "Shaded: an operation under way, from the operator's command to its exit. Memory: pages of the program on each "
         "node, from /proc/PID/numa_maps. Threads: the processor each last ran on. Remote: share of the program's "
-        "accesses to the other node's memory, counted in the marked spans.",
+        "accesses to the other node's memory, counted in the marked spans, while fasttreeMP pauses.",
     )
     rows = _window_rows(evidence)
     page.table(

@@ -216,25 +216,26 @@ def phases_plot(operations: Mapping[str, Mapping[str, float]], name: str) -> Mar
 
 
 def pairs_plot(pairs: Mapping[str, tuple[float, float]], names: tuple[str, str], unit: str, name: str) -> Markup:
-    """For each key two bars on a logarithmic axis: the baseline and ours. Zeros are drawn as an empty row."""
+    """For each key two bars on a logarithmic axis: the baseline and ours. A zero has no bar, only its number."""
     figure = Figure(figsize=(WIDTH, 0.9 + 0.62 * max(len(pairs), 1)))
     axis = figure.subplots()
     axis.grid(axis="y", visible=False)
+    positive = [value for values in pairs.values() for value in values if value > 0]
+    left = min(positive, default=1) / 4
     for row, (_key, values) in enumerate(pairs.items()):
         for offset, value, colour in ((-0.19, values[0], "#9aa5b1"), (0.19, values[1], NODE_COLOURS[0])):
             if value > 0:
                 axis.barh(row + offset, value, height=0.34, color=colour)
             axis.annotate(
                 number(value),
-                (max(value, 1e-9), row + offset),
+                (max(value, left), row + offset),
                 xytext=(4, 0),
                 textcoords="offset points",
                 va="center",
                 fontsize=9,
             )
-    positive = [value for values in pairs.values() for value in values if value > 0]
     axis.set_xscale("log")
-    axis.set_xlim(min(positive, default=1) / 4, max(positive, default=1) * 4)
+    axis.set_xlim(left, max(positive, default=1) * 4)
     axis.set_yticks(range(len(pairs)), list(pairs))
     axis.invert_yaxis()
     axis.set_xlabel(unit)
