@@ -237,7 +237,7 @@ def pairs_plot(pairs: Mapping[str, tuple[float, float]], names: tuple[str, str],
     axis.set_xscale("log")
     axis.set_xlim(left, max(positive, default=1) * 4)
     axis.set_yticks(range(len(pairs)), list(pairs))
-    axis.invert_yaxis()
+    axis.set_ylim(max(len(pairs), 1) - 0.5, -0.5)
     axis.set_xlabel(unit)
     handles = [Patch(color=c, label=n) for c, n in zip(("#9aa5b1", NODE_COLOURS[0]), names, strict=False)]
     axis.legend(handles=handles, loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False)
