@@ -24,6 +24,8 @@ from .console import Console, StepFailed
 from .paths import BUILD
 
 AUTHOR = ("-c", "user.name=Xenuma", "-c", "user.email=xenuma@invalid", "-c", "core.autocrlf=false")
+# EMBEDDED_FILENAME: mm/Kconfig has to name mm/Kconfig.numa_reset.
+IGNORED = "FILE_PATH_CHANGES,MISSING_SIGN_OFF,COMMIT_LOG_LONG_LINE,NO_AUTHOR_SIGN_OFF,EMBEDDED_FILENAME"
 UPSTREAM = {"xen": "xen", "linux": "linux", "libgomp": "gcc", "qemu": "qemu"}
 
 
@@ -111,7 +113,7 @@ def checkpatch(out: Path) -> list[str]:
                 "--no-summary",
                 "--quiet",
                 "--ignore",
-                "FILE_PATH_CHANGES,MISSING_SIGN_OFF,COMMIT_LOG_LONG_LINE,NO_AUTHOR_SIGN_OFF",
+                IGNORED,
                 *map(str, sorted(out.glob("*.patch"))),
             ],
             capture_output=True,
