@@ -24,7 +24,6 @@ SHOWN_COMMAND = 200  # characters of a command in a message
 PIECE = 3000  # dropbear takes commands of some 9000 characters
 SETTLED = 3  # equal answers in a row
 REST = 0.25  # seconds between two questions to the hypervisor
-POOL_PAGES = 1  # by which Xen's pool of small structures may have grown, for one that outlives what it was needed for
 STATES = ("offline", "growing", "online", "draining", "residual")
 
 
@@ -236,23 +235,18 @@ def settled_free_pages(dom0: Run, seconds: float = 30.0) -> dict[int, int]:
     return last
 
 
-def page_difference(dom0: Run, wanted: dict[int, int], seconds: float = 15.0) -> int:
-    """By how many pages a physical node's free memory differs from `wanted`, at most; it may take `seconds` to become so.
+def pages_off(dom0: Run, wanted: Mapping[int, int], seconds: float = 15.0) -> dict[int, int]:
+    """By how many pages the free memory of each physical node is off `wanted`, of those where it is: {} if of none.
 
     What an operation needs for itself, an event channel of the tool or a page on its way through a back end, is freed a
-    little after it. POOL_PAGES may remain; only a number of operations tells a leak from that.
+    little after it: this asks again, for up to `seconds`, until not one page is off.
     """
     began = time.monotonic()
-    last: dict[int, int] = {}
-    alike = 0
     while True:
         now = host_free_pages(dom0)
-        difference = max(abs(now[node] - wanted[node]) for node in wanted)
-        alike = alike + 1 if now == last else 1
-        at_rest = difference <= POOL_PAGES and alike >= SETTLED
-        if not difference or at_rest or time.monotonic() - began > seconds:
-            return difference
-        last = now
+        off = {node: now[node] - pages for node, pages in wanted.items() if now[node] != pages}
+        if not off or time.monotonic() - began > seconds:
+            return off
         time.sleep(REST)
 
 
