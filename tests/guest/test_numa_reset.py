@@ -56,6 +56,7 @@ def _report(request: pytest.FixtureRequest, name: str, good: bool) -> None:
         outcome="passed" if good else "failed",
         longrepr=None if good else f"not ok: {name}",
     )
+    request.session.testscollected += 1  # for the percentage
     request.config.hook.pytest_runtest_logreport(report=report)
 
 
