@@ -8,10 +8,14 @@
  *	for each line "BATCHES COUNT" of the standard input run BATCHES times
  *	COUNT regions, after one batch that is not timed, and print the team
  *	size and the nanoseconds per region of each batch on one line
+ *
+ * XENUMA_PADDING, if set, moves stack and heap by its length: the heap before
+ * libgomp allocates its first team.
  */
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 static void regions(long count)
@@ -44,8 +48,11 @@ static double batch(long count)
 
 int main(int argc, char **argv)
 {
+	const char *padding = getenv("XENUMA_PADDING");
+	void *volatile moved = padding ? strdup(padding) : NULL;
 	long batches, count;
 
+	(void)moved;
 	if (argc > 1) {
 		regions(atol(argv[1]));
 		return 0;
