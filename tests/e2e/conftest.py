@@ -48,7 +48,7 @@ KNOWN_LINES = 6  # where it has to be, from the line that complains
 
 def complaints(log: str) -> list[str]:
     """The lines of a log that complain, but for what is known of upstream."""
-    lines = log.splitlines()
+    lines = [line for line in log.splitlines() if line.strip()]  # a serial console has two ends for each line
     return [
         line.strip()
         for number, line in enumerate(lines)
