@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: LGPL-2.1-only */
 /*
  * xl vnode-attach, vnode-detach, vnode-set: NUMA nodes of a guest that come
  * and go.  (vnode-list is in xl_vnode_list.c.)

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: LGPL-2.1-only */
 /* xl: what the commands for elastic vnodes share. */
 #ifndef XL_VNODE_H
 #define XL_VNODE_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: LGPL-2.1-only */
 /*
  * xl vnode-list: the vnodes of one or all domains, as a table or as JSON.
  *

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: LGPL-2.1-only */
 /* xl: the vnuma= option of a domain's configuration. */
 #ifndef XL_VNUMA_H
 #define XL_VNUMA_H

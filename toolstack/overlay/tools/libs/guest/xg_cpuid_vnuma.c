@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: LGPL-2.1-only */
 /*
  * Give a new domain a CPUID policy that agrees with its vNUMA layout.
  *

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: LGPL-2.1-only */
 /*
  * CPUID topology of a guest with virtual NUMA: the arithmetic.
  *

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: LGPL-2.1-only */
 /*
  * Elastic vnodes when a domain is built: configuration, address space layout,
  * first xenstore keys.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: LGPL-2.1-only */
 /*
  * libxl's elastic vnodes: what the parts of libxl share.
  * Included at the end of libxl_internal.h.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: LGPL-2.1-only */
 /*
  * What the xenstore keys of elastic vnodes may contain.
  * See libxl_vnode_keys.h.

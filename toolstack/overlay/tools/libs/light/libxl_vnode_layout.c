@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: LGPL-2.1-only */
 /*
  * Where elastic vnodes lie in the guest's physical address space.
  * See libxl_vnode_layout.h.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: LGPL-2.1-only */
 /*
  * Virtual NUMA when an x86 domain is built: ACPI and CPUID.
  *
