@@ -24,6 +24,24 @@ CHECKPATCH_IGNORED = "FILE_PATH_CHANGES,SPDX_LICENSE_TAG,BIT_MACRO,CAMELCASE,MAC
 NO_COMMENTS = {"series", "passwd", "group", "shadow"}  # formats in which a licence line would be an entry
 C_LINE = 80  # Xen's CODING_STYLE and the GNU coding standards
 
+GCC = "GPL-3.0-or-later WITH GCC-exception-3.1"
+# Which licence a file has to say, by the longest of these folders that it is in. A file that goes into an upstream tree has
+# the licence of its neighbours there. A hook has that of the files that it changes.
+LICENCES = {
+    "": ("GPL-2.0", "GPL-2.0-only"),
+    "lab/emulator": ("GPL-2.0-or-later",),
+    "libgomp-patch": (GCC,),
+    "linux-guest/overlay/include/uapi": ("GPL-2.0 WITH Linux-syscall-note",),
+    "tests/unit/libgomp": (GCC,),
+    "toolstack/overlay": ("GPL-2.0-only",),
+    "toolstack/overlay/tools": ("LGPL-2.1-only",),
+    "toolstack/overlay/tools/tests": ("GPL-2.0-only",),
+    "xen/overlay": ("GPL-2.0-only",),
+    "xen/overlay/tools": ("LGPL-2.1-only",),
+    "xen/overlay/tools/tests": ("GPL-2.0-only",),
+    "xen/overlay/xen/include/public": ("MIT",),
+}
+
 
 def tracked(*patterns: str) -> list[Path]:
     listed = subprocess.run(
@@ -67,15 +85,35 @@ def is_shell(path: Path) -> bool:
 
 
 def check_spdx() -> list[str]:
-    """Each file says its licence in its first three lines (Markdown, data and empty files are documents, not code)."""
+    """Each file says the licence of its folder in its first lines (Markdown, data, empty files are documents, not code)."""
     wrong = []
     for path in tracked():
         if path.suffix in {".md", ".json", ".png", ".svg"} or path.name in NO_COMMENTS or not path.stat().st_size:
             continue
-        head = b"".join(path.read_bytes().splitlines(keepends=True)[:4])
-        if b"SPDX-License-Identifier:" not in head and path.suffix != ".patch":
-            wrong.append(f"{path.relative_to(REPO)}: no SPDX line")
+        text = path.read_bytes().decode("utf-8", "replace")
+        if path.suffix != ".patch":
+            text = "\n".join(text.splitlines()[:4])
+        wrong += wrong_licence(path.relative_to(REPO), text)
     return wrong
+
+
+def wrong_licence(name: Path, head: str) -> list[str]:
+    """What is wrong with the licence that file ``name`` says in ``head`` (of a hook: in its whole text)."""
+    found = re.search(r"SPDX-License-Identifier: *(.*?) *(?:\*/|-->|$)", head, re.M)
+    if not found:
+        return [f"{name}: no SPDX line"]
+    places = [name]
+    if name.suffix == ".patch" and name.parent.name == "hooks":
+        places = [name.parents[1] / "overlay" / changed for changed in trees.changed_files(head)]
+    for place in places:
+        allowed = folder_licences(place)
+        if found[1] not in allowed:
+            return [f"{name}: the licence is {found[1]}, and in {place.parent} it is {' or '.join(allowed)}"]
+    return []
+
+
+def folder_licences(name: Path) -> tuple[str, ...]:
+    return LICENCES[next(str(f) for f in (*name.parents[:-1], "") if str(f) in LICENCES)]
 
 
 def check_hooks() -> list[str]:

@@ -52,8 +52,11 @@ PARTS = {
 
 def touched(patch: Path) -> list[str]:
     """The upstream files that a -p1 patch changes."""
-    names = re.findall(r"^(?:---|\+\+\+) [^/\s]+/(\S+)", patch.read_text(encoding="utf-8"), re.M)
-    return sorted(set(names))
+    return changed_files(patch.read_text(encoding="utf-8"))
+
+
+def changed_files(text: str) -> list[str]:
+    return sorted(set(re.findall(r"^(?:---|\+\+\+) [^/\s]+/(\S+)", text, re.M)))
 
 
 def unpack(archive: Path, tree: Path, console: Console, name: str, extra: Sequence[str] = ()) -> None:
