@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from . import sources, trees
+from . import bindings, sources, trees
 from .build import JOBS, OBJECTS, UAPI
 from .console import Console
 from .paths import REPO
@@ -137,6 +137,18 @@ def check_hooks() -> list[str]:
     return wrong
 
 
+def check_golang() -> list[str]:
+    """libxl's golang bindings are what its IDL generates."""
+    archive = sources.local("xen")
+    if archive is None:
+        return ["the source of Xen is not in the cache; run 'make setup'"]
+    with trees.prepared("xen", archive, Console(0)) as tree:
+        return [
+            f"{name} is not what libxl_types.idl generates; 'python3 -m lab.pipeline.bindings' renews the hook"
+            for name in bindings.stale(tree)
+        ]
+
+
 def linux_files() -> list[Path]:
     return [p for p in tracked("linux-guest/overlay/*") if p.suffix in {".c", ".h"}]
 
@@ -240,6 +252,7 @@ CHECKS: dict[str, Callable[[], list[str]]] = {
     "hooks": check_hooks,
     "c-style": check_c_style,
     "headers": check_headers,
+    "golang": check_golang,
     "checkpatch": check_checkpatch,
     "sparse": check_sparse,
 }

@@ -17,13 +17,6 @@
 #define LIBXL_VNODE_H
 
 /*
- * LIBXL_HAVE_VNODE_ELASTIC
- *
- * libxl_vnode_info has the field elastic, and the functions below exist.
- */
-#define LIBXL_HAVE_VNODE_ELASTIC 1
-
-/*
  * libxl_vnode_info.pnode of an elastic vnode without a preference: each
  * attach takes the pnode with the most free memory.
  */
