@@ -356,35 +356,6 @@ int libxl__vnode_check_request(libxl__gc *gc, const libxl__vnode_domain *vd,
     return 0;
 }
 
-/* Which pnode a vnode that grows is on, or is to be put on. */
-int libxl__vnode_choose_pnode(libxl__gc *gc, const libxl__vnode_domain *vd,
-                        const libxl_vnode_request *req, unsigned int nr,
-                        unsigned int *pnode)
-{
-    const libxl__vnode *v = &vd->node[nr];
-    int rc;
-
-    /* Its frames are where they are. */
-    if (v->pnode >= 0 && v->allowed_kb) {
-        *pnode = v->pnode;
-        if (req->pnode < 0 || req->pnode == v->pnode)
-            return 0;
-        LOGD(ERROR, vd->domid, "vnode %u still has memory on pnode %d: detach "
-             "it first to move it to pnode %d", nr, v->pnode, req->pnode);
-        return ERROR_VNODE_REFUSED;
-    }
-
-    if (req->pnode >= 0) {
-        *pnode = req->pnode;
-        return 0;
-    }
-    rc = libxl__vnode_configured_pnode(gc, vd->domid, nr, pnode);
-    if (rc || *pnode != LIBXL_VNODE_PNODE_ANY)
-        return rc;
-
-    return libxl__vnode_roomiest_pnode(gc, pnode);
-}
-
 /*
  * Local variables:
  * mode: C

@@ -17,69 +17,6 @@
 #include "libxl_internal.h"
 #include "libxl_arch.h"
 
-int libxl__vnode_roomiest_pnode(libxl__gc *gc, unsigned int *pnode)
-{
-    int i, nr;
-    libxl_numainfo *info = libxl_get_numainfo(CTX, &nr);
-    uint64_t most = 0;
-
-    if (!info)
-        return ERROR_FAIL;
-
-    *pnode = 0;
-    for (i = 0; i < nr; i++)
-        if (info[i].free != LIBXL_NUMAINFO_INVALID_ENTRY &&
-            info[i].free > most) {
-            most = info[i].free;
-            *pnode = i;
-        }
-    libxl_numainfo_list_free(info, nr);
-
-    return 0;
-}
-
-int libxl__vnode_check_free(libxl__gc *gc, uint32_t domid, unsigned int nr,
-                            unsigned int pnode, uint64_t need_kb)
-{
-    int nr_pnodes;
-    libxl_numainfo *info = libxl_get_numainfo(CTX, &nr_pnodes);
-    int rc = ERROR_VNODE_REFUSED;
-
-    if (!info)
-        return ERROR_FAIL;
-
-    if (pnode >= nr_pnodes || info[pnode].size == LIBXL_NUMAINFO_INVALID_ENTRY)
-        LOGD(ERROR, domid, "vnode %u: pnode %u does not exist, the host has "
-             "pnodes 0-%d", nr, pnode, nr_pnodes - 1);
-    else if (info[pnode].free >> 10 < need_kb)
-        LOGD(ERROR, domid, "vnode %u: pnode %u has %"PRIu64" KiB free, "
-             "%"PRIu64" KiB are needed, %"PRIu64" KiB short", nr, pnode,
-             info[pnode].free >> 10, need_kb,
-             need_kb - (info[pnode].free >> 10));
-    else
-        rc = 0;
-    libxl_numainfo_list_free(info, nr_pnodes);
-
-    return rc;
-}
-
-int libxl__vnode_configured_pnode(libxl__gc *gc, uint32_t domid,
-                                  unsigned int nr, unsigned int *pnode)
-{
-    libxl_domain_config d_config;
-    int rc;
-
-    libxl_domain_config_init(&d_config);
-    rc = libxl__get_domain_configuration(gc, domid, &d_config);
-    if (!rc)
-        *pnode = nr < d_config.b_info.num_vnuma_nodes
-                 ? d_config.b_info.vnuma_nodes[nr].pnode
-                 : LIBXL_VNODE_PNODE_ANY;
-    libxl_domain_config_dispose(&d_config);
-
-    return rc;
-}
-
 /* The domain's memory limit without its elastic vnodes. */
 static int home_limit(libxl__gc *gc, uint32_t domid, uint64_t *limit_kb)
 {

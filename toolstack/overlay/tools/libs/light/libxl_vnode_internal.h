@@ -116,19 +116,6 @@ _hidden libxl_vnode_state libxl__vnode_public_state(const libxl__vnode *v);
 
 /*---------- the host's side of a vnode (libxl_vnode_host.c) ----------*/
 
-/* Physical node with the most free memory. */
-_hidden int libxl__vnode_roomiest_pnode(libxl__gc *gc, unsigned int *pnode);
-
-/* Has @pnode at least @need_kb free?  0, ERROR_VNODE_REFUSED (logged), ... */
-_hidden int libxl__vnode_check_free(libxl__gc *gc, uint32_t domid,
-                                    unsigned int nr, unsigned int pnode,
-                                    uint64_t need_kb);
-
-/* Physical node that the configuration names, or LIBXL_VNODE_PNODE_ANY. */
-_hidden int libxl__vnode_configured_pnode(libxl__gc *gc, uint32_t domid,
-                                          unsigned int nr,
-                                          unsigned int *pnode);
-
 /* Let the domain have @allowed_kb of vnode @nr. */
 _hidden int libxl__vnode_set_allowance(libxl__gc *gc, libxl__vnode_domain *vd,
                                        unsigned int nr, uint64_t allowed_kb);
@@ -194,11 +181,19 @@ _hidden int libxl__vnode_check_request(libxl__gc *gc,
                                        const libxl_vnode_request *req,
                                        struct vnode_op_record *rec);
 
-/* Which pnode a vnode that grows is on, or is to be put on. */
+/*---------- which pnode backs a vnode (libxl_vnode_pnode.c) ----------*/
+
+/*
+ * The pnode for a vnode that is to get @need_kb KiB more: the one that it is
+ * on, that the request or the configuration names, or the one with the most
+ * free memory.  Not one outside the domain's cpupool, if the vnode's CPUs are
+ * to run there.  0, ERROR_VNODE_REFUSED (logged), ERROR_FAIL.
+ */
 _hidden int libxl__vnode_choose_pnode(libxl__gc *gc,
                                       const libxl__vnode_domain *vd,
                                       const libxl_vnode_request *req,
-                                      unsigned int nr, unsigned int *pnode);
+                                      unsigned int nr, uint64_t need_kb,
+                                      unsigned int *pnode);
 
 #endif /* LIBXL_VNODE_INTERNAL_H */
 

@@ -98,11 +98,8 @@ static int begin_locked(libxl__gc *gc, vnode_op *op)
     has_kb = r->fault[0] ? 0 : r->current_kb;
     grows = rec->new_kb > has_kb;
     if (grows) {
-        rc = libxl__vnode_choose_pnode(gc, &vd, &op->req, rec->vnode, &pnode);
-        if (rc)
-            return rc;
-        rc = libxl__vnode_check_free(gc, op->domid, rec->vnode, pnode,
-                                     rec->new_kb - has_kb);
+        rc = libxl__vnode_choose_pnode(gc, &vd, &op->req, rec->vnode,
+                                       rec->new_kb - has_kb, &pnode);
         if (rc)
             return rc;
     }
