@@ -82,6 +82,8 @@ def test_the_hypervisors_own_test(stable: Stable, dom0: Run) -> None:
     if dom0(f"test -x {TEST_PROGRAM}").status != 0:
         pytest.fail(f"{TEST_PROGRAM} is not in dom0's image")
     done = dom0(TEST_PROGRAM, 240.0)
-    failed = [line for line in done.out.splitlines() if line.startswith("not ok")]
-    assert done.status == 0 and not failed, done.text
-    assert any(line.startswith("ok ") for line in done.out.splitlines()), "it tested nothing"
+    lines = done.out.splitlines()
+    plan = [line for line in lines if line.startswith("1..")]
+    passed = [line for line in lines if line.startswith("ok ") and "# SKIP" not in line]
+    # A case that was skipped has shown nothing: here everything that the cases need is there.
+    assert done.status == 0 and plan and int(plan[0][3:]) == len(passed) > 0, done.text
