@@ -17,6 +17,7 @@ TOOLS = HERE.parents[2] / "toolstack" / "overlay" / "tools"
 PROGRAMS = {
     "test_keys.c": TOOLS / "libs/light/libxl_vnode_keys.c",
     "test_layout.c": TOOLS / "libs/light/libxl_vnode_layout.c",
+    "test_phases.c": TOOLS / "libs/light/libxl_vnode_phases.c",
     "test_placement.c": TOOLS / "libs/light/libxl_vnode_placement.c",
     "test_topology.c": TOOLS / "libs/guest/xg_vnuma_topology.c",
     "test_vnuma_spec.c": TOOLS / "xl/xl_vnuma_spec.c",

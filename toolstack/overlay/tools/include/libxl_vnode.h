@@ -63,7 +63,13 @@ int libxl_vnode_settle(libxl_ctx *ctx, uint32_t domid)
  *   undone; 0: for ever
  * @req->wait: false: complete as soon as the guest has been told; then
  *   libxl_vnode_settle() closes the books later
- * @progress: events of type LIBXL_EVENT_TYPE_VNODE_PROGRESS; may be NULL
+ * @progress: events of type LIBXL_EVENT_TYPE_VNODE_PROGRESS: at each phase
+ *   (prepare, guest, settle), and when the guest gets on; may be NULL.  With
+ *   the phase prepare, vnode is that of the request, or ~0, and the other
+ *   fields say nothing.
+ *
+ * Nothing is done before the event loop of the caller runs: what the request
+ * comes to is said when the operation completes.
  *
  * Complete with:
  *  0                           done

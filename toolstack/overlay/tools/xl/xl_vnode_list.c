@@ -158,11 +158,11 @@ static void gen_cpus(yajl_gen hand, const libxl_bitmap *cpus)
 }
 
 /* "populate=120,add=30" as an object; what is not name=number is left out */
-static void gen_phases(yajl_gen hand, const char *phases)
+static void gen_phases(yajl_gen hand, const char *key, const char *phases)
 {
     char *copy = xstrdup(phases ? phases : ""), *item, *save = NULL;
 
-    gen_string(hand, "phases_us");
+    gen_string(hand, key);
     yajl_gen_map_open(hand);
     for (item = strtok_r(copy, ",", &save); item;
          item = strtok_r(NULL, ",", &save)) {
@@ -215,7 +215,8 @@ static void gen_vnode(yajl_gen hand, const libxl_vnodeinfo *v)
     gen_text(hand, "reason", v->reason);
     gen_text(hand, "error", v->error);
     gen_text(hand, "fault", v->fault);
-    gen_phases(hand, v->phases);
+    gen_phases(hand, "phases_us", v->phases);
+    gen_phases(hand, "toolstack_us", v->toolstack_phases);
     gen_op(hand, v);
     yajl_gen_map_close(hand);
 }

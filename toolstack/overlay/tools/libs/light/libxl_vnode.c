@@ -302,6 +302,27 @@ uint64_t libxl__vnode_allowed_memkb(libxl__gc *gc, uint32_t domid)
     return sum;
 }
 
+/*---------- phases ----------*/
+
+uint64_t libxl__vnode_now_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+
+    return now.tv_sec * 1000000ULL + now.tv_nsec / 1000;
+}
+
+void libxl__vnode_write_phases(libxl__gc *gc, uint32_t domid, unsigned int nr,
+                               const struct vnode_phases *phases)
+{
+    if (libxl__xs_printf(gc, XBT_NULL,
+                         libxl__vnode_libxl_path(gc, domid, nr, "phases"),
+                         "%s", phases->text))
+        LOGD(WARN, domid, "vnode %u: cannot note the phases of the operation",
+             nr);
+}
+
 /*---------- libxl_vnode_list() ----------*/
 
 libxl_vnode_state libxl__vnode_public_state(const libxl__vnode *v)
@@ -358,6 +379,10 @@ static int fill_info(libxl__gc *gc, const libxl__vnode_domain *vd,
     info->error = public_text(gc, r->error);
     info->fault = public_text(gc, r->fault);
     info->phases = public_text(gc, r->phases);
+    info->toolstack_phases =
+        libxl__strdup(NOGC, libxl__xs_read(gc, XBT_NULL,
+                                           libxl__vnode_libxl_path(gc,
+                                               vd->domid, nr, "phases")));
     if (vd->op.kind != VNODE_OP_NONE && vd->op.vnode == nr) {
         info->op = (libxl_vnode_op)vd->op.kind;
         info->op_pid = libxl__vnode_op_attended(&vd->op) ? vd->op.pid : 0;

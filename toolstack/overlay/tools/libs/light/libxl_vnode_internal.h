@@ -10,6 +10,7 @@
 #define LIBXL_VNODE_INTERNAL_H
 
 #include "libxl_vnode_keys.h"
+#include "libxl_vnode_phases.h"
 
 /* One vnode of a running domain. */
 typedef struct {
@@ -110,6 +111,17 @@ _hidden bool libxl__vnode_progress(libxl__gc *gc, uint32_t domid,
                                    unsigned int nr, uint64_t max_kb,
                                    libxl_vnode_state *state,
                                    uint64_t *progress_kb);
+
+/* Microseconds since some moment; never goes back. */
+_hidden uint64_t libxl__vnode_now_us(void);
+
+/*
+ * Note how long the phases of the last operation took.  A failure is logged
+ * and does no harm.
+ */
+_hidden void libxl__vnode_write_phases(libxl__gc *gc, uint32_t domid,
+                                       unsigned int nr,
+                                       const struct vnode_phases *phases);
 
 /* The state that callers of libxl see. */
 _hidden libxl_vnode_state libxl__vnode_public_state(const libxl__vnode *v);

@@ -46,7 +46,8 @@ typedef struct {
     libxl_asyncprogress_how progress;
     libxl__ev_xswatch guest_watch, release_watch;
     libxl__ev_time timer;           /* time-out */
-    libxl__ev_time check;           /* a look is due */
+    libxl__ev_time check;           /* a look is due; at first: to begin */
+    struct vnode_phases phases;
     bool undoing;
     int undone_rc;                  /* result once it is undone */
     uint64_t max_kb;                /* declared size of the vnode */
@@ -154,6 +155,29 @@ static void end(libxl__egc *egc, vnode_op *op, int rc)
     libxl__ao_complete(egc, ao, rc);
 }
 
+static void phase_ends(libxl__gc *gc, vnode_op *op, const char *name)
+{
+    vnode_phases_end(&op->phases, name, libxl__vnode_now_us());
+}
+
+/* Tell who asked for progress. */
+static void report(libxl__egc *egc, vnode_op *op, libxl_vnode_phase phase)
+{
+    STATE_AO_GC(op->ao);
+    libxl_event *ev = NEW_EVENT(egc, VNODE_PROGRESS, op->domid,
+                                op->progress.for_event);
+
+    /* Before it is prepared: what the request leaves open is not known yet. */
+    ev->u.vnode_progress.vnode = phase == LIBXL_VNODE_PHASE_PREPARE
+                                 ? op->req.vnode : op->rec.vnode;
+    ev->u.vnode_progress.phase = phase;
+    ev->u.vnode_progress.undoing = op->undoing;
+    ev->u.vnode_progress.state = op->seen_state;
+    ev->u.vnode_progress.progress_memkb = op->seen_progress;
+    ev->u.vnode_progress.target_memkb = op->rec.new_kb;
+    libxl__ao_progress_report(egc, ao, &op->progress, ev);
+}
+
 /* With or without success, write the books and end. */
 static void settle_and_end(libxl__egc *egc, vnode_op *op,
                            libxl__vnode_domain *vd, int rc)
@@ -162,10 +186,14 @@ static void settle_and_end(libxl__egc *egc, vnode_op *op,
     libxl__flock *lock = libxl__lock_domain_userdata(gc, op->domid);
     int settled = ERROR_LOCK_FAIL;
 
+    phase_ends(gc, op, op->undoing ? "undo" : "guest");
+    report(egc, op, LIBXL_VNODE_PHASE_SETTLE);
     if (lock) {
         settled = libxl__vnode_close_op(gc, vd);
         libxl__unlock_file(lock);
     }
+    phase_ends(gc, op, "settle");
+    libxl__vnode_write_phases(gc, op->domid, op->rec.vnode, &op->phases);
     end(egc, op, settled && !rc ? settled : rc);
 }
 
@@ -210,6 +238,7 @@ static void undo(libxl__egc *egc, vnode_op *op, libxl__vnode_domain *vd, int rc)
         return;
     }
 
+    phase_ends(gc, op, "guest");
     op->undone_rc = rc;
     rc2 = announce_undo(gc, op, vd, wait);
     if (rc2) {
@@ -254,10 +283,8 @@ static void end_stopped(libxl__egc *egc, vnode_op *op)
 static void report_progress(libxl__egc *egc, libxl__gc *nested_gc,
                             vnode_op *op)
 {
-    STATE_AO_GC(op->ao);
     libxl_vnode_state state;
     uint64_t progress;
-    libxl_event *ev;
 
     if (!libxl__vnode_progress(nested_gc, op->domid, op->rec.vnode,
                                op->max_kb, &state, &progress) ||
@@ -265,14 +292,7 @@ static void report_progress(libxl__egc *egc, libxl__gc *nested_gc,
         return;
     op->seen_progress = progress;
     op->seen_state = state;
-
-    ev = NEW_EVENT(egc, VNODE_PROGRESS, op->domid, op->progress.for_event);
-    ev->u.vnode_progress.vnode = op->rec.vnode;
-    ev->u.vnode_progress.undoing = op->undoing;
-    ev->u.vnode_progress.state = state;
-    ev->u.vnode_progress.progress_memkb = progress;
-    ev->u.vnode_progress.target_memkb = op->rec.new_kb;
-    libxl__ao_progress_report(egc, ao, &op->progress, ev);
+    report(egc, op, LIBXL_VNODE_PHASE_GUEST);
 }
 
 /* The guest has finished what was asked of it. */
@@ -445,6 +465,42 @@ static int wait_for_guest(libxl__gc *gc, vnode_op *op)
                                                 "/vnuma/guest", op->domid));
 }
 
+/* In the event loop, so that the caller hears of it before it takes time. */
+static void begin_due(libxl__egc *egc, libxl__ev_time *ev,
+                      const struct timeval *requested_abs, int rc)
+{
+    vnode_op *op = CONTAINER_OF(ev, vnode_op, check);
+    STATE_AO_GC(op->ao);
+
+    libxl__ev_time_init(&op->check);    /* whichever rc, it is over */
+    if (rc == ERROR_ABORTED) {
+        LOGD(ERROR, op->domid, "cancelled before it began");
+        rc = ERROR_VNODE_REFUSED;
+    }
+    if (rc != ERROR_TIMEDOUT) {
+        end(egc, op, rc);
+        return;
+    }
+
+    rc = begin(gc, op);
+    if (rc) {
+        end(egc, op, rc);
+        return;
+    }
+    phase_ends(gc, op, "prepare");
+    report(egc, op, LIBXL_VNODE_PHASE_GUEST);
+    if (!libxl_defbool_val(op->req.wait)) {
+        libxl__vnode_write_phases(gc, op->domid, op->rec.vnode, &op->phases);
+        end(egc, op, 0);
+        return;
+    }
+    rc = wait_for_guest(gc, op);
+    if (rc) {
+        /* Announced all the same: end it here, the record tells the rest. */
+        end(egc, op, rc);
+    }
+}
+
 static int vnode_op_start(libxl_ctx *ctx, uint32_t domid,
                           enum vnode_op_kind kind,
                           const libxl_vnode_request *req,
@@ -459,6 +515,7 @@ static int vnode_op_start(libxl_ctx *ctx, uint32_t domid,
     op->ao = ao;
     op->domid = domid;
     op->rec.kind = kind;
+    vnode_phases_begin(&op->phases, libxl__vnode_now_us());
     libxl__ev_xswatch_init(&op->guest_watch);
     libxl__ev_xswatch_init(&op->release_watch);
     libxl__ev_time_init(&op->timer);
@@ -468,18 +525,9 @@ static int vnode_op_start(libxl_ctx *ctx, uint32_t domid,
     libxl_vnode_request_copy(ctx, &op->req, req);
     libxl_defbool_setdefault(&op->req.wait, true);
 
-    rc = begin(gc, op);
+    rc = libxl__ev_time_register_rel(ao, &op->check, begin_due, 0);
     if (rc) goto out;
-
-    if (!libxl_defbool_val(op->req.wait)) {
-        end(egc, op, 0);
-        return AO_INPROGRESS;
-    }
-    rc = wait_for_guest(gc, op);
-    if (rc) {
-        /* Announced all the same: end it here, the record tells the rest. */
-        end(egc, op, rc);
-    }
+    report(egc, op, LIBXL_VNODE_PHASE_PREPARE);
 
     return AO_INPROGRESS;
 

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What else an operator of a host does, next to elastic nodes: CPU pools, save and migrate, the scheduler's weights."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from benchmarks.elastic_guest import ElasticGuest, Run, checked, pages_off, settled_free_pages
+
+REFUSED = 3  # exit code of xl vnode-*, as in xl-vnode(1)
+PHASES = ["prepare", "guest", "settle"]
+
+
+@pytest.fixture
+def narrow_pool(dom0: Run) -> Iterator[None]:
+    """Pool-0, in which all domains are, has no CPU of pnode 1 while the test runs."""
+    try:
+        checked(dom0, "xl cpupool-cpu-remove Pool-0 node:1", 60.0)
+        yield
+    finally:
+        checked(dom0, "xl cpupool-cpu-add Pool-0 node:1", 60.0)
+
+
+def test_attach_from_outside_the_cpupool_is_refused(pair: ElasticGuest, dom0: Run, narrow_pool: None) -> None:
+    """Up front, with the pool and its pnodes; afterwards nothing has changed, and no operation is on the books."""
+    before = settled_free_pages(dom0)
+    listed = pair.listed()
+    for pnode in ("", "pnode=1"):  # the configuration names pnode 1, too
+        done = pair.attach(1, *pnode.split())
+        assert done.status == REFUSED, done.text
+        assert re.search(r"vnode 1: pnode 1 has no CPU in Pool-0,.* CPUs on pnodes 0:", done.text), done.text
+        assert pair.listed() == listed
+        assert pages_off(dom0, before) == {}
+    assert sorted(pair.nodes()) == [0]
+
+
+def test_attach_from_inside_the_cpupool(pair: ElasticGuest, dom0: Run, narrow_pool: None) -> None:
+    """Only the pnodes outside are refused."""
+    done = pair.attach(1, "pnode=0", "size=64M")
+    assert done.status == 0, done.text
+    assert pair.listed()[1]["pnode"] == 0
+    assert pair.detach(1).status == 0
+
+
+def test_a_pnode_is_chosen_within_the_cpupool(four: ElasticGuest, dom0: Run, narrow_pool: None) -> None:
+    """Node 3 names no pnode: pnode 1 has more free memory, and its CPUs are outside the pool."""
+    free = settled_free_pages(dom0)
+    assert free[1] > free[0]
+    done = four.attach(3)
+    assert done.status == 0, done.text
+    assert four.listed()[3]["pnode"] == 0
+    assert four.detach(3).status == 0
+
+
+# Migration is tried to the host itself; remus without a partner, to /dev/null.
+SAVED = (
+    ("save", "xl save {guest} /tmp/refused.save"),
+    ("migrate", "xl migrate -s '' {guest} 'xl migrate-receive'"),
+    ("remus", "xl remus -F -b -n -d {guest} nobody"),
+)
+
+
+@pytest.mark.parametrize("command", [case[1] for case in SAVED], ids=[case[0] for case in SAVED])
+def test_save_and_migrate_are_refused(pair: ElasticGuest, dom0: Run, command: str) -> None:
+    """As xl-vnode(1) says, with its message; the guest runs on and its node comes and goes as before."""
+    before = settled_free_pages(dom0)
+    try:
+        done = dom0(command.format(guest=pair.name), 120.0)
+    finally:
+        dom0("rm -f /tmp/refused.save")
+    assert done.status != 0
+    assert "Cannot save a guest with vNUMA configured" in done.text, done.text
+    assert sorted(pair.nodes()) == [0]
+    assert "--incoming" not in checked(dom0, "xl list")
+    assert pages_off(dom0, before) == {}
+    assert pair.attach(1).status == 0
+    assert sorted(pair.nodes()) == [0, 1]
+
+
+def test_the_toolstacks_phases_are_reported(pair: ElasticGuest) -> None:
+    """In the line that says how it ended and in JSON; together they are no longer than the command took."""
+    for operation in (pair.attach, pair.detach):
+        done = operation(1)
+        assert done.status == 0, done.text
+        assert re.search(r"\(prepare \d+\.\d\d s, guest \d+\.\d\d s, settle \d+\.\d\d s\)$", done.out.rstrip()), (
+            done.out
+        )
+        times = pair.listed()[1]["toolstack_us"]
+        assert sorted(times) == sorted(PHASES)
+        assert 0 < sum(times.values()) <= done.seconds * 1e6
+
+
+def test_progress_begins_before_the_guest(pair: ElasticGuest, dom0: Run) -> None:
+    """On a terminal the operator sees something as soon as the command runs."""
+    done = dom0(f"script -qec 'xl vnode-attach {pair.name} 1' /dev/null </dev/null", 120.0)
+    assert done.status == 0, done.text
+    begin, grown, end = (done.out.find(text) for text in ("preparing", "vnode 1: growing", "vnode 1: online, 512 of"))
+    assert 0 <= begin < grown < end, repr(done.out)
+
+
+def test_dom0_has_more_weight_than_a_guest(pair: ElasticGuest, dom0: Run) -> None:
+    """Guests that are all busy must not hold up the toolstack."""
+    weights = {
+        line.split()[0]: int(line.split()[2])
+        for line in checked(dom0, "xl sched-credit2").splitlines()
+        if len(line.split()) == 4 and line.split()[2].isdigit()
+    }
+    assert weights["Domain-0"] == 2 * weights[pair.name]
