@@ -38,12 +38,14 @@ libxl_vnodeinfo *libxl_vnode_list(libxl_ctx *ctx, uint32_t domid, int *nr);
 void libxl_vnodeinfo_list_free(libxl_vnodeinfo *list, int nr);
 
 /*
- * Close the books on an operation that nobody waits for any more (started
- * without waiting, or its caller died) and that the guest has finished:
- * memory limit, CPU availability, undo of what failed.  Does nothing if there
- * is none, or if it is still going on.
+ * Make the host what it must be for the domain's vnodes, whatever has been left
+ * half done: memory limit, backing pnodes, CPU affinity and availability.  Close
+ * the books on an operation that nobody waits for any more (started without
+ * waiting, or its caller died) and that the guest has finished; what the guest
+ * has failed is taken back.  Does nothing while somebody is at work.
  *
- * Returns 0, ERROR_DOMAIN_NOTFOUND, ERROR_FAIL.
+ * Returns 0, ERROR_DOMAIN_NOTFOUND, ERROR_LOCK_FAIL, ERROR_FAIL (logged; what is
+ * missing stays to be done by the next one).
  */
 int libxl_vnode_settle(libxl_ctx *ctx, uint32_t domid)
                        LIBXL_EXTERNAL_CALLERS_ONLY;
@@ -78,8 +80,12 @@ int libxl_vnode_settle(libxl_ctx *ctx, uint32_t domid)
  *  ERROR_VNODE_UNDONE          the guest failed or did not answer in time;
  *                              everything is as before
  *  ERROR_VNODE_RESIDUAL        detach: some memory could not leave
- *  ERROR_VNODE_UNSETTLED       to be undone, and the guest has not answered to
- *                              that either: the record of it remains
+ *  ERROR_VNODE_NOT_UNDONE      the guest failed, and undoing it failed too: not
+ *                              as before
+ *  ERROR_VNODE_UNSETTLED       not ended: to be undone, and the guest has not
+ *                              answered to that either, or Xen counts memory
+ *                              that the guest says has left; the record of it
+ *                              remains for libxl_vnode_settle()
  *  ERROR_ABORTED               libxl_ao_abort(): the guest has been told to
  *                              undo it; libxl_vnode_settle() later
  *  ERROR_DOMAIN_NOTFOUND, ERROR_DOMAIN_DESTROYED  there is no such domain,

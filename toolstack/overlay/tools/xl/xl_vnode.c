@@ -62,6 +62,7 @@ int vnode_exit_code(int rc)
     case ERROR_VNODE_RESIDUAL:    return VNODE_EXIT_RESIDUAL;
     case ERROR_ABORTED:
     case ERROR_VNODE_UNSETTLED:   return VNODE_EXIT_UNSETTLED;
+    case ERROR_VNODE_NOT_UNDONE:  return VNODE_EXIT_NOT_UNDONE;
     default:                      return VNODE_EXIT_FAILED;
     }
 }
@@ -293,7 +294,8 @@ static int operate(uint32_t domid, start_fn *start, libxl_vnode_request *req)
     if (rc != ERROR_INVAL && rc != ERROR_DOMAIN_DESTROYED &&
         rc != ERROR_DOMAIN_NOTFOUND)
         print_result(domid, req->vnode, !rc || rc == ERROR_VNODE_UNDONE ||
-                                        rc == ERROR_VNODE_RESIDUAL);
+                                        rc == ERROR_VNODE_RESIDUAL ||
+                                        rc == ERROR_VNODE_NOT_UNDONE);
     if (rc == ERROR_ABORTED)
         fprintf(stderr, "cancelled: the guest has been told to undo it; "
                 "xl vnode-list shows when it has\n");

@@ -13,7 +13,8 @@ enum {
     VNODE_EXIT_REFUSED,     /* not possible now; nothing has changed */
     VNODE_EXIT_UNDONE,      /* failed or too slow; all is as before */
     VNODE_EXIT_RESIDUAL,    /* some memory could not leave */
-    VNODE_EXIT_UNSETTLED,   /* cancelled or undone, without an answer yet */
+    VNODE_EXIT_UNSETTLED,   /* has not ended; the record of it remains */
+    VNODE_EXIT_NOT_UNDONE,  /* failed, and undoing it too: not as before */
 };
 
 /* Exit code for a libxl error. */

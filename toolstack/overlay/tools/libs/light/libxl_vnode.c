@@ -2,7 +2,8 @@
 /*
  * Elastic vnodes of a running domain: what they are and how they do.
  *
- * Reading only.  The toolstack's own keys are parsed as strictly as the
+ * Reading, and the two hooks of libxl into what they are.  The toolstack's own
+ * keys are parsed as strictly as the
  * guest's, but a wrong one is an error and not a faulty guest.
  *
  * Locking: none needed for reading.  Who acts on what libxl__vnode_load()
@@ -12,6 +13,12 @@
 
 #include "libxl_internal.h"
 #include "libxl_vnode_layout.h"
+
+/*
+ * How often the keys are read until they fit together.  Several processes at
+ * work cost a few; only a guest that writes on purpose costs them all.
+ */
+#define LOAD_TRIES 20
 
 char *libxl__vnode_path(libxl__gc *gc, uint32_t domid, unsigned int nr,
                         const char *key)
@@ -31,117 +38,175 @@ char *libxl__vnode_op_path(libxl__gc *gc, uint32_t domid)
     return GCSPRINTF("/libxl/%"PRIu32"/vnuma/op", domid);
 }
 
-static const char *guest_key(libxl__gc *gc, uint32_t domid, const char *key)
+char *libxl__vnode_home_limit_path(libxl__gc *gc, uint32_t domid)
 {
-    return libxl__xs_read(gc, XBT_NULL,
+    return GCSPRINTF("/libxl/%"PRIu32"/vnuma/home-limit-kb", domid);
+}
+
+static const char *guest_key(libxl__gc *gc, xs_transaction_t t, uint32_t domid,
+                             const char *key)
+{
+    return libxl__xs_read(gc, t,
                           GCSPRINTF("/local/domain/%"PRIu32"/vnuma/guest/%s",
                                     domid, key));
 }
 
-static const char *guest_node_key(libxl__gc *gc, uint32_t domid,
-                                  unsigned int nr, const char *key)
+static const char *guest_node_key(libxl__gc *gc, xs_transaction_t t,
+                                  uint32_t domid, unsigned int nr,
+                                  const char *key)
 {
-    return guest_key(gc, domid, GCSPRINTF("node/%u/%s", nr, key));
+    return guest_key(gc, t, domid, GCSPRINTF("node/%u/%s", nr, key));
 }
 
 /* One of the toolstack's numbers; @dflt if the key is absent. */
-static int own_number(libxl__gc *gc, uint32_t domid, const char *path,
-                      uint64_t max, uint64_t dflt, uint64_t *out)
+static int own_number(libxl__gc *gc, xs_transaction_t t, uint32_t domid,
+                      const char *path, uint64_t max, uint64_t dflt,
+                      uint64_t *out)
 {
     const char *s;
     int rc;
 
-    rc = libxl__xs_read_checked(gc, XBT_NULL, path, &s);
-    if (rc)
-        return rc;
+    rc = libxl__xs_read_checked(gc, t, path, &s);
+    if (rc) goto out;
 
     *out = dflt;
     if (s && !vnode_parse_number(s, max, out)) {
         LOGD(ERROR, domid, "%s is \"%s\", which is not a number up to %"PRIu64,
              path, s, max);
-        return ERROR_FAIL;
+        rc = ERROR_FAIL;
     }
 
-    return 0;
+ out:
+    return rc;
 }
 
-static void load_report(libxl__gc *gc, uint32_t domid, unsigned int nr,
-                        libxl__vnode *v)
+/* A bitmap of the vCPUs that belong to a vnode. */
+static int own_cpus(libxl__gc *gc, xs_transaction_t t, uint32_t domid,
+                    unsigned int nr, unsigned int nr_vcpus, uint8_t *map)
+{
+    const char *cpus;
+    int rc;
+
+    rc = libxl__xs_read_checked(gc, t,
+                                libxl__vnode_path(gc, domid, nr, "cpus"),
+                                &cpus);
+    if (rc) goto out;
+    if (cpus && !vnode_parse_cpus(cpus, nr_vcpus, map)) {
+        LOGD(ERROR, domid, "vnode %u: \"%s\" is not a list of vCPUs", nr, cpus);
+        rc = ERROR_FAIL;
+    }
+
+ out:
+    return rc;
+}
+
+static void load_report(libxl__gc *gc, xs_transaction_t t, uint32_t domid,
+                        unsigned int nr, libxl__vnode *v)
 {
     struct vnode_raw raw = {
-        .state       = guest_node_key(gc, domid, nr, "state"),
-        .current_kb  = guest_node_key(gc, domid, nr, "current-kb"),
-        .residual_kb = guest_node_key(gc, domid, nr, "residual-kb"),
-        .progress_kb = guest_node_key(gc, domid, nr, "progress-kb"),
-        .reason      = guest_node_key(gc, domid, nr, "reason"),
-        .error       = guest_node_key(gc, domid, nr, "error"),
-        .phases      = guest_node_key(gc, domid, nr, "phases"),
+        .state       = guest_node_key(gc, t, domid, nr, "state"),
+        .current_kb  = guest_node_key(gc, t, domid, nr, "current-kb"),
+        .residual_kb = guest_node_key(gc, t, domid, nr, "residual-kb"),
+        .progress_kb = guest_node_key(gc, t, domid, nr, "progress-kb"),
+        .reason      = guest_node_key(gc, t, domid, nr, "reason"),
+        .error       = guest_node_key(gc, t, domid, nr, "error"),
+        .phases      = guest_node_key(gc, t, domid, nr, "phases"),
     };
 
     vnode_parse_report(&raw, v->max_kb, &v->report);
 }
 
-static int load_vnode(libxl__gc *gc, libxl__vnode_domain *vd, unsigned int nr)
+/* What is not "online" is offline: so the guest takes it. */
+static enum vnode_cpus load_availability(libxl__gc *gc, xs_transaction_t t,
+                                         const libxl__vnode_domain *vd,
+                                         const uint8_t *cpus)
+{
+    enum vnode_cpus result = VNODE_CPUS_NONE;
+    unsigned int v;
+
+    for (v = 0; v < vd->nr_vcpus; v++) {
+        enum vnode_cpus one = VNODE_CPUS_OFFLINE;
+        const char *s;
+
+        if (!libxl__vnode_has_vcpu(cpus, v))
+            continue;
+        s = libxl__xs_read(gc, t,
+                           GCSPRINTF("/local/domain/%"PRIu32
+                                     "/cpu/%u/availability", vd->domid, v));
+        if (s && !strcmp(s, "online"))
+            one = VNODE_CPUS_ONLINE;
+        result = result == VNODE_CPUS_NONE || result == one
+                 ? one : VNODE_CPUS_MIXED;
+    }
+
+    return result;
+}
+
+static int load_vnode(libxl__gc *gc, xs_transaction_t t,
+                      libxl__vnode_domain *vd, unsigned int nr)
 {
     libxl__vnode *v = &vd->node[nr];
-    const uint64_t max = UINT64_MAX >> 10;
+    const uint64_t max = UINT64_MAX >> 20;
     uint64_t n, pnode;
-    const char *cpus;
     int rc;
 
 #define OWN(key, max, dflt, out)                                        \
-    own_number(gc, vd->domid, libxl__vnode_path(gc, vd->domid, nr, key), \
-               max, dflt, out)
+    own_number(gc, t, vd->domid,                                        \
+               libxl__vnode_path(gc, vd->domid, nr, key), max, dflt, out)
 #define PRIVATE(key, max, dflt, out)                                    \
-    own_number(gc, vd->domid,                                           \
+    own_number(gc, t, vd->domid,                                        \
                libxl__vnode_libxl_path(gc, vd->domid, nr, key),         \
                max, dflt, out)
 
     rc = OWN("elastic", 1, 0, &n);
-    if (rc) return rc;
+    if (rc) goto out;
     v->elastic = n;
     rc = OWN("max-kb", max, 0, &v->max_kb);
-    if (rc) return rc;
+    if (rc) goto out;
     rc = OWN("target-kb", v->max_kb, 0, &v->target_kb);
-    if (rc) return rc;
+    if (rc) goto out;
     rc = PRIVATE("allowed-kb", v->max_kb, 0, &v->allowed_kb);
-    if (rc) return rc;
+    if (rc) goto out;
     rc = PRIVATE("pnode", INT_MAX - 1, INT_MAX, &pnode);
-    if (rc) return rc;
+    if (rc) goto out;
     v->pnode = pnode == INT_MAX ? -1 : pnode;
+    v->table_pnode = v->pnode;
 #undef OWN
 #undef PRIVATE
 
-    rc = libxl__xs_read_checked(gc, XBT_NULL,
-                                libxl__vnode_path(gc, vd->domid, nr, "cpus"),
-                                &cpus);
-    if (rc) return rc;
     v->cpus = libxl__zalloc(gc, (vd->nr_vcpus + 7) / 8);
-    if (cpus && !vnode_parse_cpus(cpus, vd->nr_vcpus, v->cpus)) {
-        LOGD(ERROR, vd->domid, "vnode %u: \"%s\" is not a list of vCPUs", nr,
-             cpus);
-        return ERROR_FAIL;
+    rc = own_cpus(gc, t, vd->domid, nr, vd->nr_vcpus, v->cpus);
+    if (rc) goto out;
+
+    if (v->elastic) {
+        v->availability = load_availability(gc, t, vd, v->cpus);
+        load_report(gc, t, vd->domid, nr, v);
     }
 
-    if (v->elastic)
-        load_report(gc, vd->domid, nr, v);
-
-    return 0;
+ out:
+    return rc;
 }
 
 /* Xen's table; nr_vnodes stays 0 if there is none. */
 static int load_vnuma(libxl__gc *gc, libxl__vnode_domain *vd)
 {
-    if (!xc_domain_getvnuma(CTX->xch, vd->domid, &vd->nr_vnodes,
-                            &vd->nr_vmemranges, &vd->nr_vcpus,
-                            NULL, NULL, NULL))
-        return 0;
-    if (errno == EOPNOTSUPP) {
+    int r, rc;
+
+    r = xc_domain_getvnuma(CTX->xch, vd->domid, &vd->nr_vnodes,
+                           &vd->nr_vmemranges, &vd->nr_vcpus,
+                           NULL, NULL, NULL);
+    if (r && errno == EOPNOTSUPP)
         vd->nr_vnodes = 0;
-        return 0;
+    if (!r || errno == EOPNOTSUPP) {
+        rc = 0;
+        goto out;
     }
-    if (errno != ENOBUFS || vd->nr_vnodes > VNODE_MAX)
-        goto fail;
+    rc = ERROR_FAIL;
+    if (errno != ENOBUFS || vd->nr_vnodes > VNODE_MAX) {
+        LOGED(ERROR, vd->domid, "cannot read the size of the domain's vNUMA "
+              "table");
+        goto out;
+    }
 
     vd->vmemrange = libxl__calloc(gc, vd->nr_vmemranges,
                                   sizeof(*vd->vmemrange));
@@ -149,18 +214,34 @@ static int load_vnuma(libxl__gc *gc, libxl__vnode_domain *vd)
                                   sizeof(*vd->vdistance));
     vd->vcpu_to_vnode = libxl__calloc(gc, vd->nr_vcpus,
                                       sizeof(*vd->vcpu_to_vnode));
-    if (!xc_domain_getvnuma(CTX->xch, vd->domid, &vd->nr_vnodes,
-                            &vd->nr_vmemranges, &vd->nr_vcpus, vd->vmemrange,
-                            vd->vdistance, vd->vcpu_to_vnode))
-        return 0;
+    r = xc_domain_getvnuma(CTX->xch, vd->domid, &vd->nr_vnodes,
+                           &vd->nr_vmemranges, &vd->nr_vcpus, vd->vmemrange,
+                           vd->vdistance, vd->vcpu_to_vnode);
+    if (r) {
+        LOGED(ERROR, vd->domid, "cannot read the domain's vNUMA table");
+        goto out;
+    }
+    rc = 0;
 
- fail:
-    LOGED(ERROR, vd->domid, "cannot read the domain's vNUMA table");
-    return ERROR_FAIL;
+ out:
+    return rc;
+}
+
+/* Make elastic vnodes faulty: all, or those that are said to have memory. */
+static void blame_guest(libxl__vnode_domain *vd, bool all, const char *why)
+{
+    unsigned int i;
+
+    for (i = 0; i < vd->nr_vnodes; i++) {
+        struct vnode_report *r = &vd->node[i].report;
+
+        if (vd->node[i].elastic && (all || r->current_kb) && !r->fault[0])
+            snprintf(r->fault, sizeof(r->fault), "%s", why);
+    }
 }
 
 /* Claims that no guest can honestly make make all its vnodes faulty. */
-static void check_totals(libxl__vnode_domain *vd)
+static void check_totals(libxl__gc *gc, libxl__vnode_domain *vd)
 {
     uint64_t sum = 0;
     unsigned int i;
@@ -168,29 +249,28 @@ static void check_totals(libxl__vnode_domain *vd)
     for (i = 0; i < vd->nr_vnodes; i++)
         sum += vd->node[i].report.current_kb;
 
-    if (vnode_total_plausible(sum, vd->total_kb))
-        return;
+    if (!vnode_total_plausible(sum, vd->total_kb))
+        blame_guest(vd, false,
+                    GCSPRINTF("current-kb adds up to %"PRIu64" KiB, Xen counts "
+                              "%"PRIu64, sum, vd->total_kb));
+}
 
-    for (i = 0; i < vd->nr_vnodes; i++) {
-        struct vnode_report *r = &vd->node[i].report;
+static uint64_t read_done(libxl__gc *gc, xs_transaction_t t, uint32_t domid,
+                          uint64_t announced)
+{
+    uint64_t done;
 
-        if (r->current_kb && !r->fault[0])
-            snprintf(r->fault, sizeof(r->fault),
-                     "current-kb adds up to %"PRIu64" KiB, Xen counts %"PRIu64,
-                     sum, vd->total_kb);
-    }
+    if (!vnode_parse_number(guest_key(gc, t, domid, "done-generation"),
+                            announced, &done))
+        return 0;
+
+    return done;
 }
 
 uint64_t libxl__vnode_done_generation(libxl__gc *gc, uint32_t domid,
                                       uint64_t announced)
 {
-    uint64_t done;
-
-    if (!vnode_parse_number(guest_key(gc, domid, "done-generation"),
-                            announced, &done))
-        return 0;
-
-    return done;
+    return read_done(gc, XBT_NULL, domid, announced);
 }
 
 bool libxl__vnode_progress(libxl__gc *gc, uint32_t domid, unsigned int nr,
@@ -198,9 +278,9 @@ bool libxl__vnode_progress(libxl__gc *gc, uint32_t domid, unsigned int nr,
                            uint64_t *progress_kb)
 {
     struct vnode_raw raw = {
-        .state       = guest_node_key(gc, domid, nr, "state"),
-        .current_kb  = guest_node_key(gc, domid, nr, "current-kb"),
-        .progress_kb = guest_node_key(gc, domid, nr, "progress-kb"),
+        .state       = guest_node_key(gc, XBT_NULL, domid, nr, "state"),
+        .current_kb  = guest_node_key(gc, XBT_NULL, domid, nr, "current-kb"),
+        .progress_kb = guest_node_key(gc, XBT_NULL, domid, nr, "progress-kb"),
     };
     libxl__vnode v = { .elastic = true };
 
@@ -212,71 +292,127 @@ bool libxl__vnode_progress(libxl__gc *gc, uint32_t domid, unsigned int nr,
     return true;
 }
 
-static int load_op(libxl__gc *gc, libxl__vnode_domain *vd)
+static int load_op(libxl__gc *gc, xs_transaction_t t, libxl__vnode_domain *vd)
 {
     const char *s;
     int rc;
 
     vd->op.kind = VNODE_OP_NONE;
-    rc = libxl__xs_read_checked(gc, XBT_NULL,
-                                libxl__vnode_op_path(gc, vd->domid), &s);
-    if (rc || !s)
-        return rc;
+    rc = libxl__xs_read_checked(gc, t, libxl__vnode_op_path(gc, vd->domid), &s);
+    if (rc || !s) goto out;
 
     if (!vnode_parse_op(s, vd->nr_vnodes, &vd->op)) {
         LOGD(ERROR, vd->domid, "\"%s\" is not the record of an operation", s);
-        return ERROR_FAIL;
+        rc = ERROR_FAIL;
     }
 
-    return 0;
+ out:
+    return rc;
+}
+
+static uint64_t sum_allowances(const libxl__vnode_domain *vd)
+{
+    unsigned int i;
+    uint64_t sum = 0;
+
+    for (i = 0; i < vd->nr_vnodes; i++)
+        sum += vd->node[i].allowed_kb;
+
+    return sum;
+}
+
+static int load_keys(libxl__gc *gc, xs_transaction_t t,
+                     libxl__vnode_domain *vd)
+{
+    const char *version;
+    uint64_t sum;
+    unsigned int i;
+    int rc;
+
+    rc = own_number(gc, t, vd->domid,
+                    GCSPRINTF("/local/domain/%"PRIu32"/vnuma/generation",
+                              vd->domid),
+                    UINT64_MAX - 1, 0, &vd->generation);
+    if (rc) goto out;
+    vd->done = read_done(gc, t, vd->domid, vd->generation);
+    version = guest_key(gc, t, vd->domid, "version");
+    vd->driver = version && !strcmp(version, "1");
+
+    rc = load_op(gc, t, vd);
+    if (rc) goto out;
+
+    memset(vd->node, 0, vd->nr_vnodes * sizeof(*vd->node));
+    for (i = 0; i < vd->nr_vnodes; i++) {
+        rc = load_vnode(gc, t, vd, i);
+        if (rc) goto out;
+    }
+
+    /* Nobody has set it: the limit is as it should be. */
+    sum = sum_allowances(vd);
+    rc = own_number(gc, t, vd->domid,
+                    libxl__vnode_home_limit_path(gc, vd->domid),
+                    UINT64_MAX >> 20,
+                    vd->limit_kb > sum ? vd->limit_kb - sum : 0, &vd->home_kb);
+
+ out:
+    return rc;
+}
+
+static int load_counts(libxl__gc *gc, libxl__vnode_domain *vd)
+{
+    xc_domaininfo_t info;
+    uint64_t total_kb;
+    int rc = 0;
+
+    if (xc_domain_getinfo_single(CTX->xch, vd->domid, &info) < 0) {
+        rc = errno == ESRCH ? ERROR_DOMAIN_NOTFOUND : ERROR_FAIL;
+        goto out;
+    }
+    total_kb = info.tot_pages << (XC_PAGE_SHIFT - 10);
+    if (total_kb > vd->total_kb)
+        vd->total_kb = total_kb;
+    vd->limit_kb = info.max_pages << (XC_PAGE_SHIFT - 10);
+
+ out:
+    return rc;
 }
 
 int libxl__vnode_load(libxl__gc *gc, uint32_t domid, libxl__vnode_domain *out)
 {
-    xc_domaininfo_t info;
-    const char *version;
-    unsigned int i;
+    xs_transaction_t t = 0;
+    unsigned int tries;
     int rc;
 
     memset(out, 0, sizeof(*out));
     out->domid = domid;
 
-    if (xc_domain_getinfo_single(CTX->xch, domid, &info) < 0)
-        return errno == ESRCH ? ERROR_DOMAIN_NOTFOUND : ERROR_FAIL;
-    out->total_kb = info.tot_pages << (XC_PAGE_SHIFT - 10);
-
+    rc = load_counts(gc, out);
+    if (rc) goto out;
     rc = load_vnuma(gc, out);
-    if (rc || !out->nr_vnodes)
-        return rc;
-
-    rc = own_number(gc, domid,
-                    GCSPRINTF("/local/domain/%"PRIu32"/vnuma/generation",
-                              domid),
-                    UINT64_MAX - 1, 0, &out->generation);
-    if (rc)
-        return rc;
-
-    /*
-     * Before the vnodes' keys: those belong at least to the generation that
-     * is read here.
-     */
-    out->done = libxl__vnode_done_generation(gc, domid, out->generation);
-    version = guest_key(gc, domid, "version");
-    out->driver = version && !strcmp(version, "1");
-
-    rc = load_op(gc, out);
-    if (rc)
-        return rc;
+    if (rc || !out->nr_vnodes) goto out;
 
     out->node = libxl__calloc(gc, out->nr_vnodes, sizeof(*out->node));
-    for (i = 0; i < out->nr_vnodes; i++) {
-        rc = load_vnode(gc, out, i);
-        if (rc)
-            return rc;
+    for (tries = 1;; tries++) {
+        rc = libxl__xs_transaction_start(gc, &t);
+        if (rc) goto out;
+        rc = load_keys(gc, t, out);
+        if (rc) goto out;
+        /* Not aborted: only a commit says whether the reads fit together. */
+        rc = libxl__xs_transaction_commit(gc, &t);
+        if (rc < 0) goto out;
+        if (!rc || tries == LOAD_TRIES) break;
     }
-    check_totals(out);
+    if (rc)
+        blame_guest(out, true, "its keys change faster than they can be read");
 
-    return 0;
+    /* Counted before and after: the guest gives, takes and says in between. */
+    rc = load_counts(gc, out);
+    if (rc) goto out;
+    check_totals(gc, out);
+
+ out:
+    libxl__xs_transaction_abort(gc, &t);
+    return rc;
 }
 
 uint64_t libxl__vnode_allowed_memkb(libxl__gc *gc, uint32_t domid)
@@ -300,6 +436,87 @@ uint64_t libxl__vnode_allowed_memkb(libxl__gc *gc, uint32_t domid)
     }
 
     return sum;
+}
+
+int libxl__vnode_note_limit(libxl__gc *gc, xs_transaction_t t, uint32_t domid,
+                            uint64_t limit_kb)
+{
+    const char *path = libxl__vnode_home_limit_path(gc, domid), *s;
+    uint64_t allowed_kb = libxl__vnode_allowed_memkb(gc, domid);
+    int rc;
+
+    rc = libxl__xs_read_checked(gc, t, path, &s);
+    if (rc || !s) goto out;
+    rc = libxl__xs_printf(gc, t, path, "%"PRIu64, limit_kb - allowed_kb);
+
+ out:
+    return rc;
+}
+
+/* Say which vCPUs stay as they are although the operator asks for others. */
+static void explain_vcpus(libxl__gc *gc, uint32_t domid,
+                          unsigned int nr_vcpus, const libxl_bitmap *wanted,
+                          const uint8_t *elastic)
+{
+    uint8_t *differ = libxl__zalloc(gc, (nr_vcpus + 7) / 8);
+    size_t len = nr_vcpus * 6 + 1;
+    char *list = libxl__zalloc(gc, len);
+    unsigned int v;
+
+    for (v = 0; v < nr_vcpus; v++) {
+        const char *s;
+
+        if (!libxl__vnode_has_vcpu(elastic, v))
+            continue;
+        s = libxl__xs_read(gc, XBT_NULL,
+                           GCSPRINTF("/local/domain/%"PRIu32
+                                     "/cpu/%u/availability", domid, v));
+        if ((s && !strcmp(s, "online")) != !!libxl_bitmap_test(wanted, v))
+            differ[v / 8] |= 1 << (v % 8);
+    }
+    if (vnode_format_cpus(differ, nr_vcpus, list, len) && list[0])
+        LOGD(WARN, domid, "vCPUs %s stay as they are: they belong to elastic "
+             "vnodes, and come and go with vnode-attach and vnode-detach",
+             list);
+}
+
+int libxl__vnode_elastic_vcpus(libxl__gc *gc, uint32_t domid,
+                               unsigned int nr_vcpus,
+                               const libxl_bitmap *wanted, uint8_t **out)
+{
+    uint8_t *all = libxl__zalloc(gc, (nr_vcpus + 7) / 8);
+    uint8_t *map = libxl__zalloc(gc, (nr_vcpus + 7) / 8);
+    uint64_t nr_vnodes, elastic;
+    unsigned int i, b;
+    bool any = false;
+    int rc;
+
+    *out = NULL;
+    rc = own_number(gc, XBT_NULL, domid,
+                    GCSPRINTF("/local/domain/%"PRIu32"/vnuma/nodes", domid),
+                    VNODE_MAX, 0, &nr_vnodes);
+    if (rc) goto out;
+
+    for (i = 0; i < nr_vnodes; i++) {
+        rc = own_number(gc, XBT_NULL, domid,
+                        libxl__vnode_path(gc, domid, i, "elastic"), 1, 0,
+                        &elastic);
+        if (rc) goto out;
+        if (!elastic)
+            continue;
+        rc = own_cpus(gc, XBT_NULL, domid, i, nr_vcpus, map);
+        if (rc) goto out;
+        for (b = 0; b < (nr_vcpus + 7) / 8; b++)
+            all[b] |= map[b];
+        any = true;
+    }
+    if (!any) goto out;
+
+    explain_vcpus(gc, domid, nr_vcpus, wanted, all);
+    *out = all;
+
+ out:
+    return rc;
 }
 
 /*---------- phases ----------*/
@@ -350,7 +567,7 @@ static char *public_text(libxl__gc *gc, const char *s)
 }
 
 static int fill_info(libxl__gc *gc, const libxl__vnode_domain *vd,
-                     unsigned int nr, libxl_vnodeinfo *info)
+                     bool attended, unsigned int nr, libxl_vnodeinfo *info)
 {
     const libxl__vnode *v = &vd->node[nr];
     const struct vnode_report *r = &v->report;
@@ -358,10 +575,9 @@ static int fill_info(libxl__gc *gc, const libxl__vnode_domain *vd,
     int rc;
 
     rc = libxl_bitmap_alloc(CTX, &info->cpus, vd->nr_vcpus);
-    if (rc)
-        return rc;
+    if (rc) goto out;
     for (c = 0; c < vd->nr_vcpus; c++)
-        if (v->cpus[c / 8] & (1 << (c % 8)))
+        if (libxl__vnode_has_vcpu(v->cpus, c))
             libxl_bitmap_set(&info->cpus, c);
 
     info->vnode = nr;
@@ -385,11 +601,40 @@ static int fill_info(libxl__gc *gc, const libxl__vnode_domain *vd,
                                                vd->domid, nr, "phases")));
     if (vd->op.kind != VNODE_OP_NONE && vd->op.vnode == nr) {
         info->op = (libxl_vnode_op)vd->op.kind;
-        info->op_pid = libxl__vnode_op_attended(&vd->op) ? vd->op.pid : 0;
+        info->op_pid = attended ? vd->op.pid : 0;
         info->op_done = vd->done >= vd->op.generation;
     }
 
-    return 0;
+ out:
+    return rc;
+}
+
+/* Does somebody attend the operation on record? */
+static int is_attended(libxl__gc *gc, const libxl__vnode_domain *vd,
+                       bool *attended)
+{
+    libxl__flock *lock = NULL;
+    libxl__carefd *op_lock = NULL;
+    int rc = 0;
+
+    *attended = false;
+    if (vd->op.kind == VNODE_OP_NONE) goto out;
+
+    lock = libxl__lock_domain_userdata(gc, vd->domid);
+    if (!lock) {
+        rc = ERROR_LOCK_FAIL;
+        goto out;
+    }
+    rc = libxl__vnode_lock(gc, vd->domid, &op_lock);
+    if (rc == ERROR_LOCK_FAIL) {
+        *attended = true;
+        rc = 0;
+    }
+
+ out:
+    libxl__vnode_unlock(&op_lock);
+    if (lock) libxl__unlock_file(lock);
+    return rc;
 }
 
 libxl_vnodeinfo *libxl_vnode_list(libxl_ctx *ctx, uint32_t domid, int *nr)
@@ -397,6 +642,7 @@ libxl_vnodeinfo *libxl_vnode_list(libxl_ctx *ctx, uint32_t domid, int *nr)
     GC_INIT(ctx);
     libxl__vnode_domain vd;
     libxl_vnodeinfo *list = NULL;
+    bool attended;
     unsigned int i;
     int rc;
 
@@ -404,26 +650,25 @@ libxl_vnodeinfo *libxl_vnode_list(libxl_ctx *ctx, uint32_t domid, int *nr)
     rc = libxl__vnode_load(gc, domid, &vd);
     if (rc == ERROR_DOMAIN_NOTFOUND)
         LOGD(ERROR, domid, "there is no such domain");
-    if (rc) {
-        *nr = -1;
-        goto out;
-    }
-    if (!vd.nr_vnodes)
-        goto out;
+    if (rc || !vd.nr_vnodes) goto out;
+    rc = is_attended(gc, &vd, &attended);
+    if (rc) goto out;
 
     list = libxl__calloc(NOGC, vd.nr_vnodes, sizeof(*list));
     for (i = 0; i < vd.nr_vnodes; i++)
         libxl_vnodeinfo_init(&list[i]);
-    for (i = 0; i < vd.nr_vnodes; i++)
-        if (fill_info(gc, &vd, i, &list[i])) {
-            libxl_vnodeinfo_list_free(list, vd.nr_vnodes);
-            list = NULL;
-            *nr = -1;
-            goto out;
-        }
     *nr = vd.nr_vnodes;
+    for (i = 0; i < vd.nr_vnodes; i++) {
+        rc = fill_info(gc, &vd, attended, i, &list[i]);
+        if (rc) goto out;
+    }
 
  out:
+    if (rc) {
+        if (list) libxl_vnodeinfo_list_free(list, *nr);
+        list = NULL;
+        *nr = -1;
+    }
     GC_FREE;
     return list;
 }

@@ -6,25 +6,65 @@
  * closed: by who waits for it, or by whoever comes after a caller that died.
  * Nothing here waits.
  *
- * Locking: callers hold the domain's userdata lock, libxl_vnode_settle()
- * takes it.
+ * Locking: callers hold the domain's userdata lock and its operation lock,
+ * libxl_vnode_settle() takes them.
  */
 #include "libxl_osdeps.h" /* must come before any other headers */
 
-#include <signal.h>
+#include <sys/file.h>
 
 #include "libxl_internal.h"
 #include "libxl_vnode_layout.h"
 
-bool libxl__vnode_op_attended(const struct vnode_op_record *rec)
+/*---------- who works on the domain's vnodes ----------*/
+
+int libxl__vnode_lock(libxl__gc *gc, uint32_t domid, libxl__carefd **lock)
 {
-    return rec->pid && (!kill(rec->pid, 0) || errno == EPERM);
+    const char *path;
+    int fd, r, rc;
+
+    *lock = NULL;
+    path = libxl__userdata_path(gc, domid, "vnode-op", "l");
+    if (!path) {
+        rc = ERROR_FAIL;
+        goto out;
+    }
+
+    libxl__carefd_begin();
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    *lock = libxl__carefd_opened(CTX, fd);
+    if (fd < 0) {
+        LOGED(ERROR, domid, "cannot open %s", path);
+        rc = ERROR_FAIL;
+        goto out;
+    }
+
+    do {
+        r = flock(fd, LOCK_EX | LOCK_NB);
+    } while (r && errno == EINTR);
+    rc = 0;
+    if (r && errno == EWOULDBLOCK) {
+        rc = ERROR_LOCK_FAIL;
+    } else if (r) {
+        LOGED(ERROR, domid, "cannot lock %s", path);
+        rc = ERROR_FAIL;
+    }
+
+ out:
+    if (rc) libxl__vnode_unlock(lock);
+    return rc;
+}
+
+void libxl__vnode_unlock(libxl__carefd **lock)
+{
+    if (*lock) libxl__carefd_close(*lock);
+    *lock = NULL;
 }
 
 /*---------- records and announcements ----------*/
 
 int libxl__vnode_write_record(libxl__gc *gc, xs_transaction_t t, uint32_t domid,
-                        const struct vnode_op_record *rec)
+                              const struct vnode_op_record *rec)
 {
     char buf[96];
 
@@ -37,12 +77,8 @@ int libxl__vnode_drop_record(libxl__gc *gc, uint32_t domid)
     return libxl__xs_rm_checked(gc, XBT_NULL, libxl__vnode_op_path(gc, domid));
 }
 
-/*
- * Tell the guest: record, target, grace and, last, the generation, in one
- * transaction.  @grace_ms < 0: the guest's default.
- */
 int libxl__vnode_announce(libxl__gc *gc, libxl__vnode_domain *vd,
-                    const struct vnode_op_record *rec, int grace_ms)
+                          const struct vnode_op_record *rec, int grace_ms)
 {
     const char *grace = libxl__vnode_path(gc, vd->domid, rec->vnode,
                                           "grace-ms");
@@ -78,26 +114,25 @@ int libxl__vnode_announce(libxl__gc *gc, libxl__vnode_domain *vd,
     vd->node[rec->vnode].target_kb = rec->new_kb;
     vd->op = *rec;
 
-    return 0;
-
  out:
+    if (rc)
+        LOGD(ERROR, vd->domid, "vnode %u: cannot announce the %s", rec->vnode,
+             libxl__vnode_op_name(rec));
     libxl__xs_transaction_abort(gc, &t);
-    LOGD(ERROR, vd->domid, "vnode %u: cannot announce the %s", rec->vnode,
-         libxl__vnode_op_name(rec));
     return rc;
 }
 
-/* The operation that takes @rec back. */
+/* Old and new size are the same: a way back has none of its own. */
 struct vnode_op_record libxl__vnode_inverse(const libxl__vnode_domain *vd,
-                                      const struct vnode_op_record *rec,
-                                      unsigned int pid)
+                                            const struct vnode_op_record *rec,
+                                            unsigned int pid)
 {
     return (struct vnode_op_record) {
         .generation = vd->generation + 1,
         .kind = !rec->old_kb ? VNODE_OP_DETACH
                 : !rec->new_kb ? VNODE_OP_ATTACH : VNODE_OP_SET,
         .vnode = rec->vnode,
-        .old_kb = rec->new_kb,
+        .old_kb = rec->old_kb,
         .new_kb = rec->old_kb,
         .pid = pid,
     };
@@ -105,66 +140,151 @@ struct vnode_op_record libxl__vnode_inverse(const libxl__vnode_domain *vd,
 
 /*---------- settling ----------*/
 
-static int settle_all(libxl__gc *gc, libxl__vnode_domain *vd)
+static void gather_facts(libxl__gc *gc, const libxl__vnode_domain *vd,
+                         bool attended, struct vnode_facts *f)
 {
+    struct vnode_node_facts *node = libxl__calloc(gc, vd->nr_vnodes,
+                                                  sizeof(*node));
     unsigned int i;
-    int rc, result = 0;
 
     for (i = 0; i < vd->nr_vnodes; i++) {
-        rc = libxl__vnode_settle_host(gc, vd, i);
-        if (rc)
-            result = rc;
+        const libxl__vnode *v = &vd->node[i];
+
+        node[i] = (struct vnode_node_facts) {
+            .elastic = v->elastic,
+            .target_kb = v->target_kb,
+            .allowed_kb = v->allowed_kb,
+            .pnode = v->pnode,
+            .cpus = v->availability,
+            .report = &v->report,
+        };
     }
-
-    return result;
+    *f = (struct vnode_facts) {
+        .nr_vnodes = vd->nr_vnodes,
+        .node = node,
+        .generation = vd->generation,
+        .done = vd->done,
+        .driver = vd->driver,
+        .home_kb = vd->home_kb,
+        .limit_kb = vd->limit_kb,
+        .op = vd->op,
+        .attended = attended,
+    };
 }
 
-/* End the operation on the books. */
-int libxl__vnode_close_op(libxl__gc *gc, libxl__vnode_domain *vd)
+static int write_allowance(libxl__gc *gc, libxl__vnode_domain *vd,
+                           unsigned int nr, uint64_t kb)
 {
-    int rc = settle_all(gc, vd), rc2;
+    int rc;
 
-    rc2 = libxl__vnode_drop_record(gc, vd->domid);
-    vd->op.kind = VNODE_OP_NONE;
+    rc = libxl__xs_printf(gc, XBT_NULL,
+                          libxl__vnode_libxl_path(gc, vd->domid, nr,
+                                                  "allowed-kb"),
+                          "%"PRIu64, kb);
+    if (rc) goto out;
+    vd->node[nr].allowed_kb = kb;
 
-    return rc ? rc : rc2;
+ out:
+    return rc;
 }
 
-/*
- * An operation that nobody waits for: close it if the guest has finished it,
- * or if the guest has never been told.  What failed is taken back.
- */
-static int settle_orphan(libxl__gc *gc, libxl__vnode_domain *vd)
+static int write_pnode(libxl__gc *gc, libxl__vnode_domain *vd,
+                       unsigned int nr, int pnode)
+{
+    const char *path = libxl__vnode_libxl_path(gc, vd->domid, nr, "pnode");
+    int rc;
+
+    rc = pnode < 0 ? libxl__xs_rm_checked(gc, XBT_NULL, path)
+                   : libxl__xs_printf(gc, XBT_NULL, path, "%d", pnode);
+    if (rc) goto out;
+    vd->node[nr].pnode = pnode;
+
+ out:
+    return rc;
+}
+
+static int take_back(libxl__gc *gc, libxl__vnode_domain *vd)
 {
     const struct vnode_op_record rec = vd->op;
-    struct vnode_op_record undo;
-    enum vnode_outcome outcome;
-
-    if (rec.kind == VNODE_OP_NONE || libxl__vnode_op_attended(&rec))
-        return 0;
-    if (rec.generation > vd->generation)
-        return libxl__vnode_close_op(gc, vd);
-    if (vd->done < rec.generation)
-        return 0;
-
-    outcome = vnode_op_outcome(rec.kind, &vd->node[rec.vnode].report);
-    if (outcome != VNODE_OUTCOME_FAILED || rec.old_kb == rec.new_kb)
-        return libxl__vnode_close_op(gc, vd);
+    struct vnode_op_record undo = libxl__vnode_inverse(vd, &rec, 0);
 
     LOGD(WARN, vd->domid, "vnode %u: the guest could not %s it: %s; taken back",
          rec.vnode, libxl__vnode_op_name(&rec),
          vd->node[rec.vnode].report.error);
-    undo = libxl__vnode_inverse(vd, &rec, 0);
 
     return libxl__vnode_announce(gc, vd, &undo, -1);
 }
 
-/* Not waited for and not asked for: a failure is logged, no more. */
-void libxl__vnode_settle_quietly(libxl__gc *gc, libxl__vnode_domain *vd)
+static int forget(libxl__gc *gc, libxl__vnode_domain *vd)
 {
-    if (settle_orphan(gc, vd))
-        LOGD(WARN, vd->domid, "the last operation on vnode %u could not be "
-             "settled", vd->op.vnode);
+    int rc;
+
+    rc = libxl__vnode_drop_record(gc, vd->domid);
+    if (rc) goto out;
+    vd->op.kind = VNODE_OP_NONE;
+
+ out:
+    return rc;
+}
+
+static int do_step(libxl__gc *gc, libxl__vnode_domain *vd,
+                   const struct vnode_step *s)
+{
+    switch (s->kind) {
+    case VNODE_STEP_PNODE:
+        return write_pnode(gc, vd, s->vnode, s->pnode);
+    case VNODE_STEP_TABLE:
+        return libxl__vnode_set_table(gc, vd, s->vnode, s->pnode);
+    case VNODE_STEP_AFFINITY:
+        return libxl__vnode_set_affinity(gc, vd, s->vnode, s->pnode);
+    case VNODE_STEP_ALLOWED:
+        return write_allowance(gc, vd, s->vnode, s->kb);
+    case VNODE_STEP_LIMIT:
+        return libxl__vnode_set_limit(gc, vd, s->kb, s->count);
+    case VNODE_STEP_CPUS:
+        return libxl__vnode_set_cpus(gc, vd, s->vnode, s->online);
+    case VNODE_STEP_TAKE_BACK:
+        return take_back(gc, vd);
+    case VNODE_STEP_FORGET:
+        return forget(gc, vd);
+    }
+
+    return ERROR_FAIL;
+}
+
+int libxl__vnode_bring(libxl__gc *gc, libxl__vnode_domain *vd,
+                       const struct vnode_wish *wish, bool attended)
+{
+    struct vnode_step step[VNODE_STEPS_MAX];
+    struct vnode_facts facts;
+    unsigned int i, nr;
+    int rc = 0;
+
+    gather_facts(gc, vd, attended, &facts);
+    nr = vnode_missing_steps(&facts, wish, step);
+    for (i = 0; i < nr; i++) {
+        rc = do_step(gc, vd, &step[i]);
+        if (rc) {
+            LOGD(WARN, vd->domid, "vnode %u: the host's side is not in order "
+                 "yet, step \"%s\" failed; the next vnode command goes on from "
+                 "there", step[i].vnode, vnode_step_name(step[i].kind));
+            goto out;
+        }
+    }
+
+ out:
+    return rc;
+}
+
+/* Is there anything to do? */
+static bool is_settled(libxl__gc *gc, const libxl__vnode_domain *vd)
+{
+    struct vnode_step step[VNODE_STEPS_MAX];
+    struct vnode_facts facts;
+
+    gather_facts(gc, vd, false, &facts);
+
+    return !vnode_missing_steps(&facts, NULL, step);
 }
 
 int libxl_vnode_settle(libxl_ctx *ctx, uint32_t domid)
@@ -172,24 +292,31 @@ int libxl_vnode_settle(libxl_ctx *ctx, uint32_t domid)
     GC_INIT(ctx);
     libxl__vnode_domain vd;
     libxl__flock *lock = NULL;
+    libxl__carefd *op_lock = NULL;
     int rc;
 
     CTX_LOCK;
 
     rc = libxl__vnode_load(gc, domid, &vd);
-    if (rc || vd.op.kind == VNODE_OP_NONE)
-        goto out;
+    if (rc || !vd.nr_vnodes || is_settled(gc, &vd)) goto out;
 
     lock = libxl__lock_domain_userdata(gc, domid);
     if (!lock) {
         rc = ERROR_LOCK_FAIL;
         goto out;
     }
+    rc = libxl__vnode_lock(gc, domid, &op_lock);
+    if (rc == ERROR_LOCK_FAIL) {
+        rc = 0;         /* somebody is at it */
+        goto out;
+    }
+    if (rc) goto out;
     rc = libxl__vnode_load(gc, domid, &vd);
     if (rc) goto out;
-    rc = settle_orphan(gc, &vd);
+    rc = libxl__vnode_bring(gc, &vd, NULL, false);
 
  out:
+    libxl__vnode_unlock(&op_lock);
     if (lock) libxl__unlock_file(lock);
     CTX_UNLOCK;
     GC_FREE;
@@ -254,36 +381,52 @@ static int check_op_free(libxl__gc *gc, const libxl__vnode_domain *vd,
                          unsigned int nr)
 {
     const struct vnode_op_record *rec = &vd->op;
+    int rc = 0;
 
-    if (rec->kind == VNODE_OP_NONE)
-        return 0;
-    if (libxl__vnode_op_attended(rec)) {
-        LOGD(ERROR, vd->domid, "vnode %u: process %u is busy with the %s of "
-             "vnode %u", nr, rec->pid, libxl__vnode_op_name(rec), rec->vnode);
-        return ERROR_VNODE_REFUSED;
-    }
-    if (rec->vnode != nr) {
+    if (rec->kind != VNODE_OP_NONE && rec->vnode != nr) {
         LOGD(ERROR, vd->domid, "vnode %u: the %s of vnode %u has not ended; "
              "repeat it to finish it, or do the opposite to undo it", nr,
              libxl__vnode_op_name(rec), rec->vnode);
-        return ERROR_VNODE_REFUSED;
+        rc = ERROR_VNODE_REFUSED;
     }
 
-    return 0;
+    return rc;
+}
+
+/*
+ * The size that an attach without one means.  To repeat an attach is to go on
+ * with it, and the opposite of a detach gives back what that took.
+ */
+static uint64_t attach_kb(const libxl__vnode *v,
+                          const struct vnode_op_record *found,
+                          unsigned int vnode)
+{
+    if (found->kind == VNODE_OP_ATTACH && found->vnode == vnode)
+        return found->new_kb;
+    if (found->kind == VNODE_OP_DETACH && found->vnode == vnode &&
+        found->old_kb)
+        return found->old_kb;
+
+    return v->max_kb;
 }
 
 static int check_attach(libxl__gc *gc, const libxl__vnode_domain *vd,
+                        const struct vnode_op_record *found,
                         const libxl__vnode *v, struct vnode_op_record *rec)
 {
-    if (v->target_kb && vd->op.kind == VNODE_OP_NONE) {
+    int rc = 0;
+
+    if (v->target_kb && vd->op.kind != VNODE_OP_ATTACH) {
         LOGD(ERROR, vd->domid, "vnode %u is attached already, with %"PRIu64
              " KiB (vnode-set resizes it)", rec->vnode, v->target_kb);
-        return ERROR_VNODE_REFUSED;
+        rc = ERROR_VNODE_REFUSED;
+        goto out;
     }
     if (!rec->new_kb)
-        rec->new_kb = v->max_kb;
+        rec->new_kb = attach_kb(v, found, rec->vnode);
 
-    return 0;
+ out:
+    return rc;
 }
 
 static int check_detach(libxl__gc *gc, const libxl__vnode_domain *vd,
@@ -320,18 +463,17 @@ static int check_set(libxl__gc *gc, const libxl__vnode_domain *vd,
 
 /* Fill in @rec from the request and the domain's state, or refuse. */
 int libxl__vnode_check_request(libxl__gc *gc, const libxl__vnode_domain *vd,
-                         const libxl_vnode_request *req,
-                         struct vnode_op_record *rec)
+                               const libxl_vnode_request *req,
+                               const struct vnode_op_record *found,
+                               struct vnode_op_record *rec)
 {
     const libxl__vnode *v;
     int rc;
 
     rc = find_vnode(gc, vd, req, rec->kind, &rec->vnode);
-    if (rc)
-        return rc;
+    if (rc) goto out;
     rc = check_op_free(gc, vd, rec->vnode);
-    if (rc)
-        return rc;
+    if (rc) goto out;
 
     v = &vd->node[rec->vnode];
     rec->generation = vd->generation + 1;
@@ -340,20 +482,20 @@ int libxl__vnode_check_request(libxl__gc *gc, const libxl__vnode_domain *vd,
     rec->new_kb = req->memkb;
     rec->pid = libxl_defbool_val(req->wait) ? getpid() : 0;
 
-    rc = rec->kind == VNODE_OP_ATTACH ? check_attach(gc, vd, v, rec)
+    rc = rec->kind == VNODE_OP_ATTACH ? check_attach(gc, vd, found, v, rec)
          : rec->kind == VNODE_OP_DETACH ? check_detach(gc, vd, v, rec)
          : check_set(gc, vd, v, rec);
-    if (rc)
-        return rc;
+    if (rc) goto out;
 
     if (!vnode_target_valid(rec->new_kb, v->max_kb)) {
         LOGD(ERROR, vd->domid, "vnode %u cannot have %"PRIu64" KiB: it must be "
              "a multiple of %llu KiB and at most %"PRIu64" KiB", rec->vnode,
              rec->new_kb, VNODE_TARGET_KB, v->max_kb);
-        return ERROR_INVAL;
+        rc = ERROR_INVAL;
     }
 
-    return 0;
+ out:
+    return rc;
 }
 
 /*

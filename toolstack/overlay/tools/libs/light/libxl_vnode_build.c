@@ -8,6 +8,7 @@
 #include "libxl_osdeps.h" /* must come before any other headers */
 
 #include "libxl_internal.h"
+#include "libxl_arch.h"
 #include "libxl_vnode_layout.h"
 
 unsigned int libxl__vnode_nr_elastic(const libxl_domain_build_info *info)
@@ -275,7 +276,7 @@ int libxl__vnode_xenstore_setup(libxl__gc *gc, uint32_t domid,
                                 const libxl_domain_build_info *info)
 {
     xs_transaction_t t = 0;
-    uint64_t *starts;
+    uint64_t *starts, extra_kb;
     unsigned int i;
     int rc;
 
@@ -283,8 +284,10 @@ int libxl__vnode_xenstore_setup(libxl__gc *gc, uint32_t domid,
         return 0;
 
     rc = vnode_starts(gc, domid, info->num_vnuma_nodes, &starts);
-    if (rc)
-        return rc;
+    if (rc) goto out;
+    /* The limit that libxl__build_pre() has set. */
+    rc = libxl__arch_extra_memory(gc, info, &extra_kb);
+    if (rc) goto out;
 
     for (;;) {
         rc = libxl__xs_transaction_start(gc, &t);
@@ -303,17 +306,19 @@ int libxl__vnode_xenstore_setup(libxl__gc *gc, uint32_t domid,
                                         libxl__xs_get_dompath(gc, domid)),
                               "%d", info->num_vnuma_nodes);
         if (rc) goto out;
+        rc = libxl__xs_printf(gc, t, libxl__vnode_home_limit_path(gc, domid),
+                              "%"PRIu64, info->target_memkb + extra_kb);
+        if (rc) goto out;
 
         rc = libxl__xs_transaction_commit(gc, &t);
         if (!rc) break;
         if (rc < 0) goto out;
     }
 
-    return 0;
-
  out:
+    if (rc)
+        LOGD(ERROR, domid, "cannot write the keys of the domain's vnodes");
     libxl__xs_transaction_abort(gc, &t);
-    LOGD(ERROR, domid, "cannot write the keys of the domain's vnodes");
     return rc;
 }
 

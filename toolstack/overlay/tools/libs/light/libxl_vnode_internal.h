@@ -3,14 +3,18 @@
  * libxl's elastic vnodes: what the parts of libxl share.
  * Included at the end of libxl_internal.h.
  *
- * Locking: everything that writes the toolstack's keys of a domain holds its
- * userdata lock, and never waits for the guest while holding it.
+ * Locking, in this order: the domain's userdata lock is held by everything that
+ * writes the toolstack's keys of its vnodes, and never while waiting for the
+ * guest.  The operation lock is held by who attends an operation, from before
+ * its record is written until it is left; it is never waited for, and only
+ * tried with the userdata lock held.  Both die with their holder.
  */
 #ifndef LIBXL_VNODE_INTERNAL_H
 #define LIBXL_VNODE_INTERNAL_H
 
 #include "libxl_vnode_keys.h"
 #include "libxl_vnode_phases.h"
+#include "libxl_vnode_settle.h"
 
 /* One vnode of a running domain. */
 typedef struct {
@@ -19,7 +23,9 @@ typedef struct {
     uint64_t target_kb;     /* what the toolstack wants */
     uint64_t allowed_kb;    /* its share of the domain's memory limit */
     int pnode;              /* backing physical node, -1: none */
+    int table_pnode;        /* what Xen is told: as pnode, if not on the way */
     uint8_t *cpus;          /* bitmap of nr_vcpus bits */
+    enum vnode_cpus availability;   /* of those vCPUs; elastic vnodes only */
     struct vnode_report report;     /* the guest's word, checked */
 } libxl__vnode;
 
@@ -32,6 +38,8 @@ typedef struct {
     uint64_t done;          /* newest one the guest has finished, 0: none */
     bool driver;            /* the guest has a driver */
     uint64_t total_kb;      /* memory of the domain, by Xen's count */
+    uint64_t limit_kb;      /* its memory limit, by Xen */
+    uint64_t home_kb;       /* what the limit is without elastic vnodes */
     struct vnode_op_record op;      /* kind NONE: no operation under way */
     xen_vmemrange_t *vmemrange;
     unsigned int *vdistance, *vcpu_to_vnode;
@@ -83,15 +91,40 @@ _hidden int libxl__vnode_xenstore_setup(libxl__gc *gc, uint32_t domid,
 /* What elastic vnodes add to the domain's memory limit; 0 if there are none. */
 _hidden uint64_t libxl__vnode_allowed_memkb(libxl__gc *gc, uint32_t domid);
 
+/*
+ * The operator has set the domain's limit to @limit_kb, what its elastic vnodes
+ * add included: keep it.  Does nothing for a domain without vNUMA.
+ * The caller holds the userdata lock.
+ */
+_hidden int libxl__vnode_note_limit(libxl__gc *gc, xs_transaction_t t,
+                                    uint32_t domid, uint64_t limit_kb);
+
+/*
+ * The vCPUs that belong to elastic vnodes, as a bitmap of @nr_vcpus bits: they
+ * come and go with their vnode and with nothing else.  *out is NULL if there
+ * are none.  Says so (a message) if @wanted would change any of them.
+ */
+_hidden int libxl__vnode_elastic_vcpus(libxl__gc *gc, uint32_t domid,
+                                       unsigned int nr_vcpus,
+                                       const libxl_bitmap *wanted,
+                                       uint8_t **out);
+
+static inline bool libxl__vnode_has_vcpu(const uint8_t *cpus, unsigned int v)
+{
+    return cpus && (cpus[v / 8] & (1 << (v % 8)));
+}
+
 _hidden char *libxl__vnode_path(libxl__gc *gc, uint32_t domid, unsigned int nr,
                                 const char *key);
 _hidden char *libxl__vnode_libxl_path(libxl__gc *gc, uint32_t domid,
                                       unsigned int nr, const char *key);
 _hidden char *libxl__vnode_op_path(libxl__gc *gc, uint32_t domid);
+_hidden char *libxl__vnode_home_limit_path(libxl__gc *gc, uint32_t domid);
 
 /*
- * Read everything.  *out->nr_vnodes is 0 for a domain without vNUMA.
- * 0, ERROR_DOMAIN_NOTFOUND, ERROR_FAIL.
+ * Read everything, all of xenstore at one moment.  *out->nr_vnodes is 0 for a
+ * domain without vNUMA.  A guest that writes its keys faster than they can be
+ * read is faulty.  0, ERROR_DOMAIN_NOTFOUND, ERROR_FAIL.
  */
 _hidden int libxl__vnode_load(libxl__gc *gc, uint32_t domid,
                               libxl__vnode_domain *out);
@@ -128,21 +161,25 @@ _hidden libxl_vnode_state libxl__vnode_public_state(const libxl__vnode *v);
 
 /*---------- the host's side of a vnode (libxl_vnode_host.c) ----------*/
 
-/* Let the domain have @allowed_kb of vnode @nr. */
-_hidden int libxl__vnode_set_allowance(libxl__gc *gc, libxl__vnode_domain *vd,
-                                       unsigned int nr, uint64_t allowed_kb);
-
-/* Back vnode @nr by @pnode: Xen's table, record, affinity of its vCPUs. */
-_hidden int libxl__vnode_set_pnode(libxl__gc *gc, libxl__vnode_domain *vd,
-                                   unsigned int nr, unsigned int pnode);
 
 /*
- * Bring limit, CPU availability, pnode and affinity of a vnode that no
- * operation works on in line with its target and the guest's report.
- * ERROR_FAIL (logged) if Xen counts more memory than the guest admits.
+ * Set the domain's memory limit.  @count: see vnode_step; fails with ERROR_FAIL
+ * (logged) and the limit that the records ask for if Xen counts more memory.
  */
-_hidden int libxl__vnode_settle_host(libxl__gc *gc, libxl__vnode_domain *vd,
-                                     unsigned int nr);
+_hidden int libxl__vnode_set_limit(libxl__gc *gc, libxl__vnode_domain *vd,
+                                   uint64_t limit_kb, bool count);
+
+/* Back vnode @nr by @pnode in Xen's table; -1: by the pnode of vnode 0. */
+_hidden int libxl__vnode_set_table(libxl__gc *gc, libxl__vnode_domain *vd,
+                                   unsigned int nr, int pnode);
+
+/* Let the vCPUs of vnode @nr run on @pnode; -1: anywhere. */
+_hidden int libxl__vnode_set_affinity(libxl__gc *gc, libxl__vnode_domain *vd,
+                                      unsigned int nr, int pnode);
+
+/* Write the availability of the vCPUs of vnode @nr. */
+_hidden int libxl__vnode_set_cpus(libxl__gc *gc, libxl__vnode_domain *vd,
+                                  unsigned int nr, bool online);
 
 /*---------- the books of operations (libxl_vnode_books.c) ----------*/
 
@@ -152,8 +189,13 @@ libxl__vnode_op_name(const struct vnode_op_record *rec)
     return vnode_op_kind_name(rec->kind);
 }
 
-/* Is there a process that waits for the operation? */
-_hidden bool libxl__vnode_op_attended(const struct vnode_op_record *rec);
+/*
+ * Take the domain's operation lock.  The userdata lock is held.
+ * 0, ERROR_LOCK_FAIL: somebody has it (not logged), ERROR_FAIL.
+ */
+_hidden int libxl__vnode_lock(libxl__gc *gc, uint32_t domid,
+                              libxl__carefd **lock);
+_hidden void libxl__vnode_unlock(libxl__carefd **lock);
 
 /* Write or remove the record of the operation under way. */
 _hidden int libxl__vnode_write_record(libxl__gc *gc, xs_transaction_t t,
@@ -169,28 +211,32 @@ _hidden int libxl__vnode_announce(libxl__gc *gc, libxl__vnode_domain *vd,
                                   const struct vnode_op_record *rec,
                                   int grace_ms);
 
-/* The operation that takes @rec back. */
+/* The operation that takes @rec back.  It has no way back of its own. */
 _hidden struct vnode_op_record
 libxl__vnode_inverse(const libxl__vnode_domain *vd,
                      const struct vnode_op_record *rec, unsigned int pid);
 
-/* End the operation under way: settle the host's side, forget the record. */
-_hidden int libxl__vnode_close_op(libxl__gc *gc, libxl__vnode_domain *vd);
-
 /*
- * Settle an operation that nobody waits for, if the guest has finished it.
- * Not asked for by the caller: a failure is logged, no more.
+ * Make the host what it must be (libxl_vnode_settle.h), @vd with it.  Stops at
+ * the first step that fails; whoever comes next goes on from there.
+ *
+ * @wish: of an operation that is about to be announced; NULL: none
+ * @attended: the caller decides on an operation that the guest has failed
+ *
+ * Both locks are held.
  */
-_hidden void libxl__vnode_settle_quietly(libxl__gc *gc,
-                                         libxl__vnode_domain *vd);
+_hidden int libxl__vnode_bring(libxl__gc *gc, libxl__vnode_domain *vd,
+                               const struct vnode_wish *wish, bool attended);
 
 /*
  * Complete @rec (its kind is set) from the request and the domain's state.
+ * @found: the record as the caller found it, before settling.
  * 0, ERROR_VNODE_REFUSED or ERROR_INVAL, logged.
  */
 _hidden int libxl__vnode_check_request(libxl__gc *gc,
                                        const libxl__vnode_domain *vd,
                                        const libxl_vnode_request *req,
+                                       const struct vnode_op_record *found,
                                        struct vnode_op_record *rec);
 
 /*---------- which pnode backs a vnode (libxl_vnode_pnode.c) ----------*/

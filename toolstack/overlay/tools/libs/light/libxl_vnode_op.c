@@ -13,12 +13,15 @@
  * An operation is recorded before anything changes and forgotten after
  * everything has been settled, so that whoever comes next can tell what is
  * left to do.  Undoing is an operation like any other: announced, recorded.
+ * What is to be done on the host, before and after, libxl_vnode_settle.h says.
  *
  * Waiting is by watches: vnuma/guest, written by the guest, and @releaseDomain,
  * for a guest that dies.  No polling.
  *
  * Locking: the domain's userdata lock is held while the books are written,
- * never while waiting for the guest.
+ * never while waiting for the guest; its operation lock from before the record
+ * is written until this process leaves the operation, whatever has become of
+ * it.
  */
 #include "libxl_osdeps.h" /* must come before any other headers */
 
@@ -41,6 +44,7 @@
 typedef struct {
     libxl__ao *ao;
     libxl_domid domid;
+    libxl__carefd *lock;            /* operation lock */
     struct vnode_op_record rec;     /* what is announced now */
     libxl_vnode_request req;
     libxl_asyncprogress_how progress;
@@ -50,6 +54,8 @@ typedef struct {
     struct vnode_phases phases;
     bool undoing;
     int undone_rc;                  /* result once it is undone */
+    enum vnode_key_state before_state;  /* of the vnode, by the guest */
+    uint64_t before_kb;
     uint64_t max_kb;                /* declared size of the vnode */
     uint64_t seen_progress;
     libxl_vnode_state seen_state;
@@ -57,89 +63,159 @@ typedef struct {
 
 /*---------- the operation ----------*/
 
-/* Memory limit and pnode of a vnode that is to grow. */
-static int prepare_growth(libxl__gc *gc, libxl__vnode_domain *vd,
-                          const struct vnode_op_record *rec,
-                          unsigned int pnode)
+/* A vnode that has never been there is as absent as one that has left. */
+static enum vnode_key_state comparable(enum vnode_key_state state)
 {
-    libxl__vnode *v = &vd->node[rec->vnode];
-    int rc;
-
-    if (rec->new_kb > v->allowed_kb) {
-        rc = libxl__vnode_set_allowance(gc, vd, rec->vnode, rec->new_kb);
-        if (rc)
-            return rc;
-    }
-
-    return libxl__vnode_set_pnode(gc, vd, rec->vnode, pnode);
+    return state == VNODE_KEY_ABSENT ? VNODE_KEY_OFFLINE : state;
 }
 
-/* Everything up to the announcement.  With the lock held. */
+static void note_before(vnode_op *op, const libxl__vnode *v)
+{
+    op->before_state = comparable(v->report.state);
+    op->before_kb = v->report.current_kb;
+    op->max_kb = v->max_kb;
+}
+
+static bool is_as_before(const vnode_op *op, const struct vnode_report *r)
+{
+    return !r->fault[0] && comparable(r->state) == op->before_state &&
+           r->current_kb == op->before_kb;
+}
+
+/* Alone on this domain, or the reason why not. */
+static int take_lock(libxl__gc *gc, vnode_op *op, const libxl__vnode_domain *vd)
+{
+    int rc;
+
+    rc = libxl__vnode_lock(gc, op->domid, &op->lock);
+    if (rc != ERROR_LOCK_FAIL) goto out;
+
+    rc = ERROR_VNODE_REFUSED;
+    if (vd->op.kind != VNODE_OP_NONE)
+        LOGD(ERROR, op->domid, "process %u is busy with the %s of vnode %u; "
+             "wait for it, or end it", vd->op.pid,
+             libxl__vnode_op_name(&vd->op), vd->op.vnode);
+    else
+        LOGD(ERROR, op->domid, "another process is busy with the domain's "
+             "vnodes; wait for it, or end it");
+
+ out:
+    return rc;
+}
+
+/* What the host needs for an operation that makes its vnode larger. */
+static int find_room(libxl__gc *gc, vnode_op *op, libxl__vnode_domain *vd,
+                     uint64_t has_kb, struct vnode_wish *wish)
+{
+    const struct vnode_op_record *rec = &op->rec;
+    unsigned int pnode;
+    int rc;
+
+    rc = libxl__vnode_choose_pnode(gc, vd, &op->req, rec->vnode,
+                                   rec->new_kb - has_kb, &pnode);
+    if (rc) goto out;
+
+    *wish = (struct vnode_wish) {
+        .vnode = rec->vnode,
+        .kb = rec->new_kb,
+        .pnode = pnode,
+    };
+
+ out:
+    return rc;
+}
+
+/*
+ * Record, prepare, announce.  A record that is there already stays until the
+ * announcement: what the guest does now is by that one.
+ */
+static int announce_prepared(libxl__gc *gc, vnode_op *op,
+                             libxl__vnode_domain *vd,
+                             const struct vnode_wish *wish)
+{
+    int rc;
+
+    if (vd->op.kind == VNODE_OP_NONE) {
+        rc = libxl__vnode_write_record(gc, XBT_NULL, op->domid, &op->rec);
+        if (rc) goto out;
+        vd->op = op->rec;
+    }
+    if (wish) {
+        rc = libxl__vnode_bring(gc, vd, wish, true);
+        if (rc) goto out;
+    }
+    rc = libxl__vnode_announce(gc, vd, &op->rec, op->req.grace_ms);
+
+ out:
+    if (rc && libxl__vnode_bring(gc, vd, NULL, true))
+        rc = ERROR_VNODE_UNSETTLED;
+    return rc;
+}
+
+/* Everything up to the announcement.  With the userdata lock held. */
 static int begin_locked(libxl__gc *gc, vnode_op *op)
 {
-    struct vnode_op_record *rec = &op->rec;
+    struct vnode_op_record *rec = &op->rec, found;
+    struct vnode_wish wish;
     libxl__vnode_domain vd;
     const struct vnode_report *r;
-    unsigned int pnode = 0;
     uint64_t has_kb;
     bool grows;
     int rc;
 
     rc = libxl__vnode_load(gc, op->domid, &vd);
-    if (rc)
-        return rc;
-    libxl__vnode_settle_quietly(gc, &vd);
+    if (rc) goto out;
+    rc = take_lock(gc, op, &vd);
+    if (rc) goto out;
 
-    rc = libxl__vnode_check_request(gc, &vd, &op->req, rec);
-    if (rc)
-        return rc;
+    /* Not what was asked for: a failure is logged, no more. */
+    found = vd.op;
+    libxl__vnode_bring(gc, &vd, NULL, false);
 
-    op->max_kb = vd.node[rec->vnode].max_kb;
+    rc = libxl__vnode_check_request(gc, &vd, &op->req, &found, rec);
+    if (rc) goto out;
+
+    note_before(op, &vd.node[rec->vnode]);
     r = &vd.node[rec->vnode].report;
     has_kb = r->fault[0] ? 0 : r->current_kb;
     grows = rec->new_kb > has_kb;
     if (grows) {
-        rc = libxl__vnode_choose_pnode(gc, &vd, &op->req, rec->vnode,
-                                       rec->new_kb - has_kb, &pnode);
-        if (rc)
-            return rc;
+        rc = find_room(gc, op, &vd, has_kb, &wish);
+        if (rc) goto out;
     }
+    rc = announce_prepared(gc, op, &vd, grows ? &wish : NULL);
 
-    rc = libxl__vnode_write_record(gc, XBT_NULL, op->domid, rec);
-    if (rc)
-        return rc;
-    vd.op = *rec;
-    if (grows)
-        rc = prepare_growth(gc, &vd, rec, pnode);
-    if (!rc)
-        rc = libxl__vnode_announce(gc, &vd, rec, op->req.grace_ms);
-    if (rc)
-        libxl__vnode_close_op(gc, &vd);
-
+ out:
     return rc;
 }
 
 static int begin(libxl__gc *gc, vnode_op *op)
 {
     xc_domaininfo_t info;
-    libxl__flock *lock;
+    libxl__flock *lock = NULL;
     int rc;
 
     if (xc_domain_getinfo_single(CTX->xch, op->domid, &info) < 0) {
         LOGD(ERROR, op->domid, "there is no such domain");
-        return ERROR_DOMAIN_NOTFOUND;
+        rc = ERROR_DOMAIN_NOTFOUND;
+        goto out;
     }
     if (info.flags & (XEN_DOMINF_dying | XEN_DOMINF_shutdown)) {
         LOGD(ERROR, op->domid, "the domain has stopped");
-        return ERROR_VNODE_REFUSED;
+        rc = ERROR_VNODE_REFUSED;
+        goto out;
     }
 
     lock = libxl__lock_domain_userdata(gc, op->domid);
-    if (!lock)
-        return ERROR_LOCK_FAIL;
+    if (!lock) {
+        rc = ERROR_LOCK_FAIL;
+        goto out;
+    }
     rc = begin_locked(gc, op);
-    libxl__unlock_file(lock);
 
+ out:
+    if (rc) libxl__vnode_unlock(&op->lock);
+    if (lock) libxl__unlock_file(lock);
     return rc;
 }
 
@@ -147,6 +223,7 @@ static void end(libxl__egc *egc, vnode_op *op, int rc)
 {
     STATE_AO_GC(op->ao);
 
+    libxl__vnode_unlock(&op->lock);
     libxl__ev_xswatch_deregister(gc, &op->guest_watch);
     libxl__ev_xswatch_deregister(gc, &op->release_watch);
     libxl__ev_time_deregister(gc, &op->timer);
@@ -178,52 +255,96 @@ static void report(libxl__egc *egc, vnode_op *op, libxl_vnode_phase phase)
     libxl__ao_progress_report(egc, ao, &op->progress, ev);
 }
 
-/* With or without success, write the books and end. */
-static void settle_and_end(libxl__egc *egc, vnode_op *op,
-                           libxl__vnode_domain *vd, int rc)
+/* What an undo that has ended has left behind; @rc if all is as before. */
+static int look_after_undo(libxl__gc *gc, vnode_op *op,
+                           const libxl__vnode_domain *vd, int rc)
+{
+    const struct vnode_report *r = &vd->node[op->rec.vnode].report;
+
+    if (is_as_before(op, r)) goto out;
+
+    rc = ERROR_VNODE_NOT_UNDONE;
+    LOGD(ERROR, op->domid, "vnode %u: undoing it has not worked either: it was "
+         "%s with %"PRIu64" KiB and is %s with %"PRIu64" KiB%s%s",
+         op->rec.vnode, vnode_key_state_name(op->before_state), op->before_kb,
+         r->fault[0] ? "faulty" : vnode_key_state_name(comparable(r->state)),
+         r->current_kb, r->fault[0] || r->reason[0] ? ": " : "",
+         r->fault[0] ? r->fault : r->reason);
+
+ out:
+    return rc;
+}
+
+/*
+ * The guest has done what it could: make the host agree, and end with @rc if
+ * that is so.
+ */
+static void settle_and_end(libxl__egc *egc, vnode_op *op, int rc)
 {
     STATE_AO_GC(op->ao);
-    libxl__flock *lock = libxl__lock_domain_userdata(gc, op->domid);
-    int settled = ERROR_LOCK_FAIL;
+    libxl__vnode_domain vd;
+    libxl__flock *lock;
+    int settled;
 
     phase_ends(gc, op, op->undoing ? "undo" : "guest");
     report(egc, op, LIBXL_VNODE_PHASE_SETTLE);
-    if (lock) {
-        settled = libxl__vnode_close_op(gc, vd);
-        libxl__unlock_file(lock);
+
+    lock = libxl__lock_domain_userdata(gc, op->domid);
+    if (!lock) {
+        settled = ERROR_LOCK_FAIL;
+        goto out;
+    }
+    settled = libxl__vnode_load(gc, op->domid, &vd);
+    if (settled) goto out;
+    if (op->undoing)
+        rc = look_after_undo(gc, op, &vd, rc);
+    settled = libxl__vnode_bring(gc, &vd, NULL, true);
+    if (!settled && vd.op.kind != VNODE_OP_NONE) {
+        LOGD(ERROR, op->domid, "vnode %u: the guest has not finished it; "
+             "repeat the command to finish it, or do the opposite",
+             op->rec.vnode);
+        settled = ERROR_VNODE_UNSETTLED;
     }
     phase_ends(gc, op, "settle");
     libxl__vnode_write_phases(gc, op->domid, op->rec.vnode, &op->phases);
-    end(egc, op, settled && !rc ? settled : rc);
+
+ out:
+    /* Before the other lock: nobody finds it held and no record. */
+    libxl__vnode_unlock(&op->lock);
+    if (lock) libxl__unlock_file(lock);
+    end(egc, op, settled && rc != ERROR_ABORTED ? ERROR_VNODE_UNSETTLED : rc);
 }
 
 static libxl__ev_time_callback op_timeout;
 
-/*
- * Announce the opposite.  A guest without a driver has done nothing that
- * could be undone and is not waited for.
- */
+/* Announce the opposite.  Without @wait nobody attends it. */
 static int announce_undo(libxl__gc *gc, vnode_op *op, libxl__vnode_domain *vd,
                          bool wait)
 {
     struct vnode_op_record undo =
         libxl__vnode_inverse(vd, &op->rec, wait ? getpid() : 0);
-    libxl__flock *lock = libxl__lock_domain_userdata(gc, op->domid);
+    libxl__flock *lock;
     int rc;
 
-    if (!lock)
-        return ERROR_LOCK_FAIL;
-    rc = libxl__vnode_announce(gc, vd, &undo, -1);
-    libxl__unlock_file(lock);
-    if (!rc) {
-        op->rec = undo;
-        op->undoing = true;
+    lock = libxl__lock_domain_userdata(gc, op->domid);
+    if (!lock) {
+        rc = ERROR_LOCK_FAIL;
+        goto out;
     }
+    rc = libxl__vnode_announce(gc, vd, &undo, -1);
+    if (rc) goto out;
+    op->rec = undo;
+    op->undoing = true;
 
+ out:
+    if (lock) libxl__unlock_file(lock);
     return rc;
 }
 
-/* Undo, then end with @rc. */
+/*
+ * Undo, then end with @rc.  A guest without a driver has done nothing that
+ * could be undone and is not waited for.
+ */
 static void undo(libxl__egc *egc, vnode_op *op, libxl__vnode_domain *vd, int rc)
 {
     STATE_AO_GC(op->ao);
@@ -242,11 +363,12 @@ static void undo(libxl__egc *egc, vnode_op *op, libxl__vnode_domain *vd, int rc)
     op->undone_rc = rc;
     rc2 = announce_undo(gc, op, vd, wait);
     if (rc2) {
-        end(egc, op, rc2);
+        /* The record is there, and tells the next one what to do. */
+        end(egc, op, ERROR_VNODE_UNSETTLED);
         return;
     }
     if (!vd->driver) {
-        settle_and_end(egc, op, vd, rc);
+        settle_and_end(egc, op, rc);
         return;
     }
     if (!wait) {
@@ -258,7 +380,7 @@ static void undo(libxl__egc *egc, vnode_op *op, libxl__vnode_domain *vd, int rc)
     rc2 = libxl__ev_time_register_rel(ao, &op->timer, op_timeout,
                                       UNDO_TIMEOUT_MS);
     if (rc2)
-        end(egc, op, rc2);
+        end(egc, op, ERROR_VNODE_UNSETTLED);
 }
 
 /* The domain is gone or stopped: nothing to undo in it. */
@@ -304,19 +426,19 @@ static void guest_finished(libxl__egc *egc, vnode_op *op,
     enum vnode_outcome outcome = vnode_op_outcome(op->rec.kind, r);
 
     if (op->undoing) {
-        settle_and_end(egc, op, vd, op->undone_rc);
+        settle_and_end(egc, op, op->undone_rc);
         return;
     }
 
     switch (outcome) {
     case VNODE_OUTCOME_DONE:
-        settle_and_end(egc, op, vd, 0);
+        settle_and_end(egc, op, 0);
         break;
     case VNODE_OUTCOME_RESIDUAL:
         LOGD(ERROR, op->domid, "vnode %u: %"PRIu64" KiB could not leave: %s",
              op->rec.vnode, r->residual_kb,
              r->reason[0] ? r->reason : "the guest gives no reason");
-        settle_and_end(egc, op, vd, ERROR_VNODE_RESIDUAL);
+        settle_and_end(egc, op, ERROR_VNODE_RESIDUAL);
         break;
     case VNODE_OUTCOME_FAILED:
         LOGD(ERROR, op->domid, "vnode %u: the guest could not %s it: %s",
@@ -452,17 +574,16 @@ static int wait_for_guest(libxl__gc *gc, vnode_op *op)
 
     rc = libxl__ev_time_register_rel(op->ao, &op->timer, op_timeout,
                                      op->req.timeout_ms ? : -1);
-    if (rc)
-        return rc;
+    if (rc) goto out;
     rc = libxl__ev_xswatch_register(gc, &op->release_watch,
                                     release_watch_callback, "@releaseDomain");
-    if (rc)
-        return rc;
+    if (rc) goto out;
+    rc = libxl__ev_xswatch_register(gc, &op->guest_watch, guest_watch_callback,
+                                    GCSPRINTF("/local/domain/%"PRIu32
+                                              "/vnuma/guest", op->domid));
 
-    return libxl__ev_xswatch_register(gc, &op->guest_watch,
-                                      guest_watch_callback,
-                                      GCSPRINTF("/local/domain/%"PRIu32
-                                                "/vnuma/guest", op->domid));
+ out:
+    return rc;
 }
 
 /* In the event loop, so that the caller hears of it before it takes time. */
@@ -497,7 +618,7 @@ static void begin_due(libxl__egc *egc, libxl__ev_time *ev,
     rc = wait_for_guest(gc, op);
     if (rc) {
         /* Announced all the same: end it here, the record tells the rest. */
-        end(egc, op, rc);
+        end(egc, op, ERROR_VNODE_UNSETTLED);
     }
 }
 

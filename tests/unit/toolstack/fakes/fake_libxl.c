@@ -1,0 +1,905 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* See fake_libxl.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/file.h>
+
+#include "fake_libxl.h"
+
+struct world world;
+libxl_ctx fake_ctx;
+libxl__gc fake_gc = { &fake_ctx };
+
+#define MAX_KEYS 128
+#define KEY_MAX 128
+#define VALUE_MAX 256
+
+struct store {
+    unsigned int nr;
+    struct { char path[KEY_MAX], value[VALUE_MAX]; } key[MAX_KEYS];
+};
+
+static struct store store, snapshot;
+static uint64_t version, version_at_start;
+static bool in_transaction, wrote;
+
+static void *allocated[65536];
+static unsigned int nr_allocated;
+
+static char lock_path[64];
+static int lock_fds[8];
+static bool userdata_locked;
+static jmp_buf killed;
+
+static libxl__ev_time *timers[8];
+static libxl__ev_xswatch *watches[8];
+static bool guest_wrote, aborting;
+static uint64_t now_ms;
+
+/*---------- memory, messages ----------*/
+
+void *libxl__zalloc(libxl__gc *gc, size_t size)
+{
+    void *p = calloc(1, size ? size : 1);
+
+    if (gc) {
+        assert(nr_allocated < ARRAY_SIZE(allocated));
+        allocated[nr_allocated++] = p;
+    }
+
+    return p;
+}
+
+void *libxl__calloc(libxl__gc *gc, size_t nr, size_t size)
+{
+    return libxl__zalloc(gc, nr * size);
+}
+
+char *libxl__strdup(libxl__gc *gc, const char *s)
+{
+    return !s ? NULL : strcpy(libxl__zalloc(gc, strlen(s) + 1), s);
+}
+
+static char *format(const char *fmt, va_list ap)
+{
+    char buf[512];
+
+    vsnprintf(buf, sizeof(buf), fmt, ap);
+
+    return libxl__strdup(&fake_gc, buf);
+}
+
+char *libxl__sprintf(libxl__gc *gc, const char *fmt, ...)
+{
+    va_list ap;
+    char *s;
+
+    (void)gc;
+    va_start(ap, fmt);
+    s = format(fmt, ap);
+    va_end(ap);
+
+    return s;
+}
+
+void fake_log(const char *fmt, ...)
+{
+    size_t len = strlen(world.log);
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(world.log + len, sizeof(world.log) - len, fmt, ap);
+    va_end(ap);
+    len = strlen(world.log);
+    snprintf(world.log + len, sizeof(world.log) - len, "\n");
+}
+
+/* Something outside the process changes, unless it dies before. */
+static void effect(void)
+{
+    if (++world.effects == world.kill_at)
+        longjmp(killed, 1);
+}
+
+/*---------- xenstore ----------*/
+
+static int find(const struct store *s, const char *path)
+{
+    unsigned int i;
+
+    for (i = 0; i < s->nr; i++)
+        if (!strcmp(s->key[i].path, path))
+            return i;
+
+    return -1;
+}
+
+static void put(struct store *s, const char *path, const char *value)
+{
+    int i = find(s, path);
+
+    if (i < 0) {
+        assert(s->nr < MAX_KEYS);
+        i = s->nr++;
+    }
+    assert(strlen(path) < KEY_MAX && strlen(value) < VALUE_MAX);
+    strcpy(s->key[i].path, path);
+    strcpy(s->key[i].value, value);
+}
+
+static void take(struct store *s, const char *path)
+{
+    int i = find(s, path);
+
+    if (i >= 0)
+        s->key[i] = s->key[--s->nr];
+}
+
+const char *fake_get(const char *path)
+{
+    int i = find(&store, path);
+
+    return i < 0 ? NULL : store.key[i].value;
+}
+
+void fake_set(const char *path, const char *fmt, ...)
+{
+    char value[VALUE_MAX];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(value, sizeof(value), fmt, ap);
+    va_end(ap);
+    put(&store, path, value);
+    version++;
+}
+
+void fake_remove(const char *path)
+{
+    take(&store, path);
+    version++;
+}
+
+/* As in C xenstored: what a transaction reads is what is there just then. */
+char *libxl__xs_read(libxl__gc *gc, xs_transaction_t t, const char *path)
+{
+    const struct store *s = t && wrote ? &snapshot : &store;
+    int i;
+
+    if (world.on_read)
+        world.on_read(path);
+    i = find(s, path);
+
+    return i < 0 ? NULL : libxl__strdup(gc, s->key[i].value);
+}
+
+int libxl__xs_read_checked(libxl__gc *gc, xs_transaction_t t, const char *path,
+                           const char **out)
+{
+    *out = libxl__xs_read(gc, t, path);
+
+    return 0;
+}
+
+char **libxl__xs_directory(libxl__gc *gc, xs_transaction_t t, const char *path,
+                           unsigned int *nr)
+{
+    char **names = libxl__calloc(gc, MAX_KEYS, sizeof(*names));
+    size_t len = strlen(path);
+    unsigned int i, j;
+
+    (void)t;
+    *nr = 0;
+    for (i = 0; i < store.nr; i++) {
+        char name[KEY_MAX], *slash;
+
+        if (strncmp(store.key[i].path, path, len) ||
+            store.key[i].path[len] != '/')
+            continue;
+        strcpy(name, store.key[i].path + len + 1);
+        slash = strchr(name, '/');
+        if (slash)
+            *slash = '\0';
+        for (j = 0; j < *nr && strcmp(names[j], name); j++)
+            ;
+        if (j == *nr)
+            names[(*nr)++] = libxl__strdup(gc, name);
+    }
+
+    return names;
+}
+
+/* Where a write goes: a transaction's own copy, or the store. */
+static struct store *target(xs_transaction_t t)
+{
+    if (!t) {
+        effect();
+        version++;
+        return &store;
+    }
+    if (!wrote)
+        snapshot = store;
+    wrote = true;
+
+    return &snapshot;
+}
+
+int libxl__xs_write_checked(libxl__gc *gc, xs_transaction_t t,
+                            const char *path, const char *value)
+{
+    (void)gc;
+    put(target(t), path, value);
+
+    return 0;
+}
+
+int libxl__xs_printf(libxl__gc *gc, xs_transaction_t t, const char *path,
+                     const char *fmt, ...)
+{
+    va_list ap;
+    int rc;
+
+    va_start(ap, fmt);
+    rc = libxl__xs_write_checked(gc, t, path, format(fmt, ap));
+    va_end(ap);
+
+    return rc;
+}
+
+int libxl__xs_rm_checked(libxl__gc *gc, xs_transaction_t t, const char *path)
+{
+    (void)gc;
+    take(target(t), path);
+
+    return 0;
+}
+
+int libxl__xs_transaction_start(libxl__gc *gc, xs_transaction_t *t)
+{
+    (void)gc;
+    assert(!in_transaction);
+    in_transaction = true;
+    wrote = false;
+    version_at_start = version;
+    *t = 1;
+
+    return 0;
+}
+
+int libxl__xs_transaction_commit(libxl__gc *gc, xs_transaction_t *t)
+{
+    (void)gc;
+    assert(in_transaction && *t);
+    *t = 0;
+    in_transaction = false;
+    if (version != version_at_start)
+        return +1;
+    if (wrote) {
+        effect();
+        store = snapshot;
+        version++;
+    }
+
+    return 0;
+}
+
+void libxl__xs_transaction_abort(libxl__gc *gc, xs_transaction_t *t)
+{
+    (void)gc;
+    if (*t)
+        in_transaction = false;
+    *t = 0;
+}
+
+/*---------- Xen ----------*/
+
+int xc_domain_getinfo_single(void *xch, uint32_t domid, xc_domaininfo_t *info)
+{
+    (void)xch;
+    if (domid != DOMID || world.destroyed) {
+        errno = ESRCH;
+        return -1;
+    }
+    if (world.on_count)
+        world.on_count();
+    *info = (xc_domaininfo_t) {
+        .tot_pages = world.total_kb / 4,
+        .max_pages = world.limit_kb / 4,
+    };
+
+    return 0;
+}
+
+int xc_domain_setmaxmem(void *xch, uint32_t domid, uint64_t kb)
+{
+    (void)xch, (void)domid;
+    effect();
+    world.limit_kb = kb;
+    if (kb < world.lowest_limit_kb)
+        world.lowest_limit_kb = kb;
+
+    return 0;
+}
+
+int xc_domain_getvnuma(void *xch, uint32_t domid, uint32_t *nr_vnodes,
+                       uint32_t *nr_vmemranges, uint32_t *nr_vcpus,
+                       xen_vmemrange_t *vmemrange, unsigned int *vdistance,
+                       unsigned int *vcpu_to_vnode)
+{
+    (void)xch, (void)domid, (void)vdistance, (void)vcpu_to_vnode;
+    *nr_vnodes = *nr_vmemranges = NR_VNODES;
+    *nr_vcpus = NR_VCPUS;
+    errno = ENOBUFS;
+
+    return vmemrange ? 0 : -1;
+}
+
+int xc_domain_setvnuma(void *xch, uint32_t domid, uint32_t nr_vnodes,
+                       uint32_t nr_vmemranges, uint32_t nr_vcpus,
+                       xen_vmemrange_t *vmemrange, unsigned int *vdistance,
+                       unsigned int *vcpu_to_vnode,
+                       unsigned int *vnode_to_pnode)
+{
+    (void)xch, (void)domid, (void)nr_vmemranges, (void)nr_vcpus;
+    (void)vmemrange, (void)vdistance, (void)vcpu_to_vnode;
+    effect();
+    memcpy(world.to_pnode, vnode_to_pnode, nr_vnodes * sizeof(unsigned int));
+
+    return 0;
+}
+
+/*---------- locks ----------*/
+
+libxl__flock *libxl__lock_domain_userdata(libxl__gc *gc, uint32_t domid)
+{
+    static libxl__flock lock;
+
+    (void)gc, (void)domid;
+    assert(!userdata_locked);
+    userdata_locked = true;
+
+    return &lock;
+}
+
+void libxl__unlock_file(libxl__flock *lock)
+{
+    (void)lock;
+    assert(userdata_locked);
+    userdata_locked = false;
+}
+
+const char *libxl__userdata_path(libxl__gc *gc, uint32_t domid,
+                                 const char *id, const char *wh)
+{
+    (void)gc, (void)domid, (void)id, (void)wh;
+
+    return lock_path;
+}
+
+void libxl__carefd_begin(void)
+{
+}
+
+libxl__carefd *libxl__carefd_opened(libxl_ctx *ctx, int fd)
+{
+    unsigned int i;
+
+    (void)ctx;
+    assert(fd >= 0);
+    for (i = 0; lock_fds[i]; i++)
+        assert(i + 1 < ARRAY_SIZE(lock_fds));
+    lock_fds[i] = fd;
+
+    return (libxl__carefd *)&lock_fds[i];
+}
+
+int libxl__carefd_close(libxl__carefd *carefd)
+{
+    int *fd = (int *)carefd, r;
+
+    r = close(*fd);
+    *fd = 0;
+
+    return r;
+}
+
+/*---------- bitmaps, structs ----------*/
+
+void libxl_bitmap_init(libxl_bitmap *map)
+{
+    *map = (libxl_bitmap) { 0 };
+}
+
+void libxl_bitmap_dispose(libxl_bitmap *map)
+{
+    free(map->map);
+    libxl_bitmap_init(map);
+}
+
+int libxl_bitmap_alloc(libxl_ctx *ctx, libxl_bitmap *map, int bits)
+{
+    (void)ctx;
+    map->size = (bits + 7) / 8;
+    map->map = calloc(1, map->size);
+
+    return 0;
+}
+
+void libxl_bitmap_set(libxl_bitmap *map, int bit)
+{
+    map->map[bit / 8] |= 1 << (bit % 8);
+}
+
+void libxl_bitmap_set_any(libxl_bitmap *map)
+{
+    memset(map->map, 0xff, map->size);
+}
+
+int libxl_bitmap_test(const libxl_bitmap *map, int bit)
+{
+    return bit < (int)map->size * 8 && map->map[bit / 8] & (1 << (bit % 8));
+}
+
+bool libxl_bitmap_is_empty(const libxl_bitmap *map)
+{
+    unsigned int i;
+
+    for (i = 0; i < map->size; i++)
+        if (map->map[i])
+            return false;
+
+    return true;
+}
+
+/* Two CPUs a pnode, four pnodes; from libxl's memory, as a process dies. */
+int libxl_cpu_bitmap_alloc(libxl_ctx *ctx, libxl_bitmap *map, int max)
+{
+    (void)max;
+
+    return libxl_bitmap_alloc(ctx, map, 8);
+}
+
+int libxl_node_to_cpumap(libxl_ctx *ctx, int node, libxl_bitmap *map)
+{
+    (void)ctx;
+    map->map[0] = 3 << (2 * node);
+
+    return 0;
+}
+
+int libxl_set_vcpuaffinity(libxl_ctx *ctx, uint32_t domid, uint32_t vcpu,
+                           const libxl_bitmap *hard, const libxl_bitmap *soft)
+{
+    uint8_t cpus = hard->map[0];
+    int node = -1;
+
+    (void)ctx, (void)domid, (void)soft;
+    while (cpus && cpus != 0xff && node < 4 && !(cpus & (3 << (2 * ++node))))
+        ;
+    if (world.effects + 1 == world.kill_at)
+        free(hard->map);        /* its owner will not come back */
+    effect();
+    world.affinity[vcpu] = node;
+
+    return 0;
+}
+
+void libxl_domain_config_init(libxl_domain_config *config)
+{
+    *config = (libxl_domain_config) { .b_info = { 0 } };
+}
+
+void libxl_domain_config_dispose(libxl_domain_config *config)
+{
+    (void)config;
+}
+
+int libxl__get_domain_configuration(libxl__gc *gc, uint32_t domid,
+                                    libxl_domain_config *config)
+{
+    (void)gc, (void)domid, (void)config;
+
+    return 0;
+}
+
+void libxl_defbool_setdefault(libxl_defbool *b, bool value)
+{
+    if (!b->val)
+        b->val = value ? 1 : -1;
+}
+
+bool libxl_defbool_val(libxl_defbool b)
+{
+    return b.val > 0;
+}
+
+void libxl_vnode_request_init(libxl_vnode_request *req)
+{
+    *req = (libxl_vnode_request) {
+        .vnode = -1, .pnode = -1, .grace_ms = -1,
+        .timeout_ms = LIBXL_VNODE_TIMEOUT_MS,
+    };
+}
+
+void libxl_vnode_request_copy(libxl_ctx *ctx, libxl_vnode_request *to,
+                              const libxl_vnode_request *from)
+{
+    (void)ctx;
+    *to = *from;
+}
+
+void libxl_vnode_request_dispose(libxl_vnode_request *req)
+{
+    (void)req;
+}
+
+void libxl_vnodeinfo_init(libxl_vnodeinfo *info)
+{
+    memset(info, 0, sizeof(*info));
+}
+
+void libxl_vnodeinfo_dispose(libxl_vnodeinfo *info)
+{
+    libxl_bitmap_dispose(&info->cpus);
+    free(info->reason);
+    free(info->error);
+    free(info->fault);
+    free(info->phases);
+    free(info->toolstack_phases);
+}
+
+/* The choice has tests of its own: here it is the pnode of the same number. */
+int libxl__vnode_choose_pnode(libxl__gc *gc, const libxl__vnode_domain *vd,
+                              const libxl_vnode_request *req, unsigned int nr,
+                              uint64_t need_kb, unsigned int *pnode)
+{
+    const libxl__vnode *v = &vd->node[nr];
+
+    (void)gc, (void)req, (void)need_kb;
+    *pnode = v->pnode >= 0 && v->allowed_kb ? (unsigned int)v->pnode : nr;
+
+    return 0;
+}
+
+/*---------- events ----------*/
+
+libxl__ao *fake_ao(void)
+{
+    world.completed = false;
+
+    return (libxl__ao *)&world;
+}
+
+void libxl__ao_complete(libxl__egc *egc, libxl__ao *ao, int rc)
+{
+    (void)egc, (void)ao;
+    assert(!world.completed);
+    world.completed = true;
+    world.rc = rc;
+}
+
+libxl_event *fake_event(void)
+{
+    static libxl_event event;
+
+    return &event;
+}
+
+/* Put @p into the first free place of @list, or take it out. */
+static void enlist(void **list, void *p)
+{
+    while (*list)
+        list++;
+    *list = p;
+}
+
+static void delist(void **list, void *p)
+{
+    unsigned int i;
+
+    for (i = 0; i < 8; i++)
+        if (list[i] == p)
+            list[i] = NULL;
+}
+
+void libxl__ev_time_init(libxl__ev_time *ev)
+{
+    *ev = (libxl__ev_time) { 0 };
+}
+
+int libxl__ev_time_register_rel(libxl__ao *ao, libxl__ev_time *ev,
+                                libxl__ev_time_callback *callback, int ms)
+{
+    (void)ao;
+    if (aborting)
+        return ERROR_ABORTED;
+    ev->callback = callback;
+    ev->at_ms = ms < 0 ? UINT64_MAX : now_ms + ms;
+    enlist((void **)timers, ev);
+
+    return 0;
+}
+
+void libxl__ev_time_deregister(libxl__gc *gc, libxl__ev_time *ev)
+{
+    (void)gc;
+    delist((void **)timers, ev);
+    libxl__ev_time_init(ev);
+}
+
+bool libxl__ev_time_isregistered(const libxl__ev_time *ev)
+{
+    return ev->callback;
+}
+
+void libxl__ev_xswatch_init(libxl__ev_xswatch *w)
+{
+    *w = (libxl__ev_xswatch) { 0 };
+}
+
+int libxl__ev_xswatch_register(libxl__gc *gc, libxl__ev_xswatch *w,
+                               libxl__ev_xswatch_callback *callback,
+                               const char *path)
+{
+    (void)gc;
+    w->callback = callback;
+    snprintf(w->path, sizeof(w->path), "%s", path);
+    enlist((void **)watches, w);
+    guest_wrote = true;         /* a watch fires once for nothing */
+
+    return 0;
+}
+
+void libxl__ev_xswatch_deregister(libxl__gc *gc, libxl__ev_xswatch *w)
+{
+    (void)gc;
+    delist((void **)watches, w);
+    libxl__ev_xswatch_init(w);
+}
+
+static void fire_watches(void)
+{
+    unsigned int i;
+
+    for (i = 0; i < ARRAY_SIZE(watches) && !world.completed; i++)
+        if (watches[i])
+            watches[i]->callback(NULL, watches[i], watches[i]->path,
+                                 watches[i]->path);
+}
+
+static void fire_timer(int rc)
+{
+    libxl__ev_time *next = NULL;
+    unsigned int i;
+
+    for (i = 0; i < ARRAY_SIZE(timers); i++)
+        if (timers[i] && (!next || (rc == ERROR_ABORTED
+                                       ? timers[i]->at_ms > next->at_ms
+                                       : timers[i]->at_ms < next->at_ms)))
+            next = timers[i];
+    assert(next);
+    delist((void **)timers, next);
+    if (rc != ERROR_ABORTED)
+        now_ms = next->at_ms;
+    next->callback(NULL, next, NULL, rc);
+}
+
+void fake_abort(void)
+{
+    aborting = true;
+}
+
+void fake_begin(void)
+{
+    fire_timer(ERROR_TIMEDOUT);
+}
+
+void fake_loop(void)
+{
+    while (!world.completed) {
+        fake_guest_runs();
+        if (guest_wrote) {
+            guest_wrote = false;
+            fire_watches();
+        }
+        if (!world.completed)
+            fire_timer(aborting ? ERROR_ABORTED : ERROR_TIMEDOUT);
+    }
+    aborting = false;
+}
+
+/*---------- the guest ----------*/
+
+#define NODE "/local/domain/7/vnuma/node/%u/"
+#define SAYS "/local/domain/7/vnuma/guest/node/%u/"
+
+static char *key(const char *fmt, unsigned int nr, const char *name)
+{
+    static char path[4][KEY_MAX];
+    static unsigned int turn;
+    char *p = path[turn++ % 4];
+
+    snprintf(p, KEY_MAX, fmt, nr);
+    strcat(p, name);
+
+    return p;
+}
+
+static void say(unsigned int nr, const char *state, uint64_t residual_kb)
+{
+    fake_set(key(SAYS, nr, "state"), "%s", state);
+    fake_set(key(SAYS, nr, "current-kb"), "%"PRIu64,
+             world.mood == GUEST_LIES_ABOUT_LEAVING && !strcmp(state, "offline")
+             ? 0 : world.has_kb[nr]);
+    fake_set(key(SAYS, nr, "residual-kb"), "%"PRIu64, residual_kb);
+}
+
+/* Have @kb of a node: as far as Xen lets it, from where Xen's table says. */
+static bool have(unsigned int nr, uint64_t kb)
+{
+    uint64_t rest = world.total_kb - world.has_kb[nr];
+
+    if (kb > world.has_kb[nr] && rest + kb > world.limit_kb)
+        return false;
+    if (kb > world.has_kb[nr])
+        world.on_pnode[nr] = world.to_pnode[nr];
+    world.total_kb = rest + kb;
+    world.has_kb[nr] = kb;
+
+    return true;
+}
+
+static void fail(unsigned int nr)
+{
+    fake_set(key(SAYS, nr, "error"), "-12 no memory");
+    say(nr, world.has_kb[nr] ? "online" : "offline", 0);
+}
+
+/* Work towards one target.  false: for ever. */
+static bool work(unsigned int nr)
+{
+    uint64_t target_kb = atoll(fake_get(key(NODE, nr, "target-kb")));
+    bool grows = target_kb > world.has_kb[nr];
+
+    if (target_kb == world.has_kb[nr] && !target_kb) {
+        fake_remove(key(SAYS, nr, "error"));
+        say(nr, "offline", 0);
+        return true;
+    }
+    fake_remove(key(SAYS, nr, "error"));
+
+    switch (world.mood) {
+    case GUEST_FAILS_TO_GROW:
+        if (grows) {
+            fail(nr);
+            return true;
+        }
+        break;
+    case GUEST_REFUSES_TO_SHRINK:
+        if (target_kb < world.has_kb[nr]) {
+            fail(nr);
+            return true;
+        }
+        break;
+    case GUEST_GROWS_SLOWLY_AND_KEEPS_SOME:
+        if (grows) {
+            have(nr, world.has_kb[nr] + RESIDUAL_KB);
+            say(nr, "growing", 0);
+            return false;
+        }
+        /* fall through */
+    case GUEST_KEEPS_SOME:
+        if (!target_kb) {
+            have(nr, RESIDUAL_KB);
+            say(nr, "residual", RESIDUAL_KB);
+            return true;
+        }
+        break;
+    case GUEST_LIES_ABOUT_LEAVING:
+        if (!target_kb) {
+            say(nr, "offline", 0);
+            return true;
+        }
+        break;
+    case GUEST_GARBLES:
+        have(nr, target_kb);
+        say(nr, "sideways", 0);
+        return true;
+    default:
+        break;
+    }
+
+    if (!have(nr, target_kb))
+        fail(nr);
+    else
+        say(nr, target_kb ? "online" : "offline", 0);
+
+    return true;
+}
+
+void fake_guest_runs(void)
+{
+    const char *s = fake_get("/local/domain/7/vnuma/generation");
+    uint64_t generation = s ? atoll(s) : 0;
+    bool done = true;
+    unsigned int i;
+
+    if (world.mood == GUEST_SILENT || generation == world.seen ||
+        !fake_get("/local/domain/7/vnuma/guest/version"))
+        return;
+    world.seen = generation;
+    for (i = 1; i < NR_VNODES; i++)
+        if (atoll(fake_get(key(NODE, i, "target-kb"))) !=
+            (long long)world.has_kb[i] || fake_get(key(SAYS, i, "error")))
+            done &= work(i);
+    if (done)
+        fake_set("/local/domain/7/vnuma/guest/done-generation", "%"PRIu64,
+                 generation);
+    guest_wrote = true;
+}
+
+/*---------- the whole ----------*/
+
+void fake_kill(void)
+{
+    unsigned int i;
+
+    for (i = 0; i < ARRAY_SIZE(lock_fds); i++)
+        if (lock_fds[i])
+            libxl__carefd_close((libxl__carefd *)&lock_fds[i]);
+    userdata_locked = in_transaction = aborting = false;
+    memset(timers, 0, sizeof(timers));
+    memset(watches, 0, sizeof(watches));
+}
+
+void fake_end(void)
+{
+    fake_kill();
+    while (nr_allocated)
+        free(allocated[--nr_allocated]);
+    if (lock_path[0])
+        unlink(lock_path);
+}
+
+void fake_boot(void)
+{
+    static const char *const cpus[] = { "0-1", "2-3", "4" };
+    unsigned int i;
+
+    fake_end();
+    if (!lock_path[0])
+        snprintf(lock_path, sizeof(lock_path), "/tmp/test-operations.%d",
+                 getpid());
+    store.nr = 0;
+    version = 0;
+    world = (struct world) {
+        .total_kb = HOME_KB, .limit_kb = HOME_KB, .lowest_limit_kb = HOME_KB,
+    };
+    for (i = 0; i < NR_VNODES; i++) {
+        fake_set(key(NODE, i, "elastic"), "%d", i > 0);
+        fake_set(key(NODE, i, "max-kb"), "%llu", i ? NODE_KB : HOME_KB);
+        fake_set(key(NODE, i, "target-kb"), "%llu", i ? 0 : HOME_KB);
+        fake_set(key(NODE, i, "cpus"), "%s", cpus[i]);
+    }
+    for (i = 0; i < NR_VCPUS; i++) {
+        fake_set(key("/local/domain/7/cpu/%u/", i, "availability"), "%s",
+                 i < 2 ? "online" : "offline");
+        world.affinity[i] = i < 2 ? 0 : -1;
+    }
+    fake_set("/local/domain/7/vnuma/nodes", "%d", NR_VNODES);
+    fake_set("/libxl/7/vnuma/node/0/pnode", "0");
+    fake_set("/libxl/7/vnuma/home-limit-kb", "%llu", HOME_KB);
+    fake_set("/local/domain/7/vnuma/guest/version", "1");
+}
+
+bool fake_process(void (*f)(void *arg), void *arg)
+{
+    bool lived = !setjmp(killed);
+
+    if (lived)
+        f(arg);
+    else
+        fake_kill();
+
+    return lived;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A host with one domain, made of arrays, for the toolstack's unit tests.
+ *
+ * The domain has vnode 0 at home (pnode 0, vCPUs 0-1) and two elastic ones: 1
+ * (vCPUs 2-3) and 2 (vCPU 4).  The process under test dies where a test says:
+ * just before its nth effect on xenstore or Xen.  What it had written stays,
+ * its locks are gone.
+ */
+#ifndef FAKE_LIBXL_H
+#define FAKE_LIBXL_H
+
+#include "libxl_internal.h"
+
+#define DOMID 7
+#define NR_VNODES 3
+#define NR_VCPUS 5
+#define HOME_KB (512ULL << 10)
+#define NODE_KB (256ULL << 10)
+
+/* How the guest answers. */
+enum guest_mood {
+    GUEST_WORKS,
+    GUEST_SILENT,               /* does nothing */
+    GUEST_FAILS_TO_GROW,        /* -12, everything as it was */
+    GUEST_REFUSES_TO_SHRINK,    /* -12, everything as it was */
+    GUEST_KEEPS_SOME,           /* a removal leaves a residual */
+    GUEST_GROWS_SLOWLY_AND_KEEPS_SOME,  /* never ends growing; as above */
+    GUEST_LIES_ABOUT_LEAVING,   /* says offline, keeps everything */
+    GUEST_GARBLES,              /* does it, and its report is garbage */
+};
+
+#define RESIDUAL_KB 2048ULL
+
+struct world {
+    /* the process under test */
+    unsigned int effects;       /* on xenstore or Xen, so far */
+    unsigned int kill_at;       /* die before this one; 0: live */
+    bool completed;
+    int rc;
+    char log[4096];             /* what it has said */
+    /* Xen */
+    bool destroyed;
+    uint64_t total_kb, limit_kb;
+    uint64_t lowest_limit_kb;   /* since the test has last set it */
+    unsigned int to_pnode[NR_VNODES];
+    int affinity[NR_VCPUS];     /* pnode, -1: anywhere */
+    /* the guest */
+    enum guest_mood mood;
+    uint64_t seen;              /* generation */
+    uint64_t has_kb[NR_VNODES];
+    unsigned int on_pnode[NR_VNODES];
+    void (*on_read)(const char *path);  /* called before each read */
+    void (*on_count)(void);     /* called when the domain's memory is counted */
+};
+
+extern struct world world;
+
+/* A domain that has just booted, its elastic vnodes absent. */
+void fake_boot(void);
+/* Forget everything that was allocated. */
+void fake_end(void);
+
+const char *fake_get(const char *path);     /* NULL: no such key */
+void fake_set(const char *path, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+void fake_remove(const char *path);
+
+/* The guest looks at what it has been told, and does it. */
+void fake_guest_runs(void);
+
+/*
+ * Run @f; false: it has died at world.kill_at.  Then its locks and events are
+ * gone too.
+ */
+bool fake_process(void (*f)(void *arg), void *arg);
+
+/* The process that runs dies, between two effects. */
+void fake_kill(void);
+
+/* Deliver the event in which an operation begins. */
+void fake_begin(void);
+/* Deliver events until the operation ends. */
+void fake_loop(void);
+/* As libxl_ao_abort(): the next event is that. */
+void fake_abort(void);
+
+#endif /* FAKE_LIBXL_H */

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * For the unit tests: as much of libxl's internals as the elastic vnodes use,
+ * on a xenstore, a hypervisor and a guest made of arrays (fake_libxl.c).
+ *
+ * Names and meanings are libxl's; the types have only the fields in use.
+ */
+#ifndef LIBXL_INTERNAL_H
+#define LIBXL_INTERNAL_H
+
+#include "libxl_osdeps.h"
+
+#define _hidden
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define CONTAINER_OF(ptr, outer, member) \
+    ((outer *)((char *)(ptr) - offsetof(outer, member)))
+
+/*---------- libxl's types ----------*/
+
+enum {
+    ERROR_FAIL = -3,
+    ERROR_NOMEM = -5,
+    ERROR_INVAL = -6,
+    ERROR_LOCK_FAIL = -17,
+    ERROR_ABORTED = -29,
+    ERROR_TIMEDOUT = -4,
+    ERROR_DOMAIN_NOTFOUND = -21,
+    ERROR_DOMAIN_DESTROYED = -27,
+    ERROR_VNODE_REFUSED = -33,
+    ERROR_VNODE_UNDONE = -34,
+    ERROR_VNODE_RESIDUAL = -35,
+    ERROR_VNODE_UNSETTLED = -36,
+    ERROR_VNODE_NOT_UNDONE = -37,
+};
+
+typedef struct libxl_ctx libxl_ctx;
+typedef struct libxl__gc libxl__gc;
+typedef struct libxl__egc libxl__egc;
+typedef struct libxl__ao libxl__ao;
+typedef struct libxl__carefd libxl__carefd;
+typedef struct { int unused; } libxl__flock;
+typedef struct { int unused; } libxl_asyncop_how;
+typedef struct { int for_event; } libxl_asyncprogress_how;
+typedef uint32_t libxl_domid;
+typedef uint32_t xs_transaction_t;
+
+struct libxl_ctx { void *xch; };
+struct libxl__gc { libxl_ctx *ctx; };
+extern libxl_ctx fake_ctx;
+extern libxl__gc fake_gc;
+
+#define XBT_NULL 0
+#define CTX (gc->ctx)
+#define NOGC NULL
+
+typedef struct { uint32_t size; uint8_t *map; } libxl_bitmap;
+typedef struct { int val; } libxl_defbool;
+
+typedef struct {
+    int vnode, pnode;
+    uint64_t memkb;
+    int grace_ms, timeout_ms;
+    libxl_defbool wait;
+} libxl_vnode_request;
+
+typedef enum {
+    LIBXL_VNODE_STATE_UNKNOWN, LIBXL_VNODE_STATE_HOME,
+    LIBXL_VNODE_STATE_OFFLINE, LIBXL_VNODE_STATE_GROWING,
+    LIBXL_VNODE_STATE_ONLINE, LIBXL_VNODE_STATE_DRAINING,
+    LIBXL_VNODE_STATE_RESIDUAL, LIBXL_VNODE_STATE_FAULTY,
+} libxl_vnode_state;
+typedef enum { LIBXL_VNODE_OP_NONE } libxl_vnode_op;
+typedef enum {
+    LIBXL_VNODE_PHASE_PREPARE, LIBXL_VNODE_PHASE_GUEST,
+    LIBXL_VNODE_PHASE_SETTLE,
+} libxl_vnode_phase;
+
+typedef struct {
+    uint32_t vnode;
+    libxl_vnode_state state;
+    bool elastic, driver;
+    int pnode;
+    uint64_t target_memkb, actual_memkb, max_memkb, residual_memkb;
+    uint64_t progress_memkb;
+    libxl_bitmap cpus;
+    char *reason, *error, *fault, *phases, *toolstack_phases;
+    libxl_vnode_op op;
+    uint32_t op_pid;
+    bool op_done;
+} libxl_vnodeinfo;
+
+typedef struct {
+    unsigned int num_vcpu_hard_affinity, num_vcpu_soft_affinity;
+} libxl_domain_build_info;
+typedef struct { libxl_domain_build_info b_info; } libxl_domain_config;
+
+typedef struct {
+    struct {
+        struct {
+            uint32_t vnode;
+            libxl_vnode_phase phase;
+            libxl_vnode_state state;
+            bool undoing;
+            uint64_t progress_memkb, target_memkb;
+        } vnode_progress;
+    } u;
+} libxl_event;
+
+/*---------- Xen ----------*/
+
+#define XC_PAGE_SHIFT 12
+#define XEN_DOMINF_dying 1
+#define XEN_DOMINF_shutdown 2
+
+typedef struct {
+    uint32_t flags;
+    uint64_t tot_pages, max_pages;
+} xc_domaininfo_t;
+typedef struct {
+    uint64_t start, end;
+    uint32_t flags, nid;
+} xen_vmemrange_t;
+
+int xc_domain_getinfo_single(void *xch, uint32_t domid, xc_domaininfo_t *info);
+int xc_domain_setmaxmem(void *xch, uint32_t domid, uint64_t kb);
+int xc_domain_getvnuma(void *xch, uint32_t domid, uint32_t *nr_vnodes,
+                       uint32_t *nr_vmemranges, uint32_t *nr_vcpus,
+                       xen_vmemrange_t *vmemrange, unsigned int *vdistance,
+                       unsigned int *vcpu_to_vnode);
+int xc_domain_setvnuma(void *xch, uint32_t domid, uint32_t nr_vnodes,
+                       uint32_t nr_vmemranges, uint32_t nr_vcpus,
+                       xen_vmemrange_t *vmemrange, unsigned int *vdistance,
+                       unsigned int *vcpu_to_vnode,
+                       unsigned int *vnode_to_pnode);
+
+/*---------- memory, messages ----------*/
+
+void *libxl__zalloc(libxl__gc *gc, size_t size);
+void *libxl__calloc(libxl__gc *gc, size_t nr, size_t size);
+char *libxl__strdup(libxl__gc *gc, const char *s);
+char *libxl__sprintf(libxl__gc *gc, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+#define GCSPRINTF(...) libxl__sprintf(gc, __VA_ARGS__)
+#define GCNEW(p) ((p) = libxl__zalloc(gc, sizeof(*(p))))
+#define GC_INIT(c) libxl__gc *gc = &fake_gc; (void)(c)
+#define GC_FREE ((void)gc)
+#define CTX_LOCK ((void)gc)
+#define CTX_UNLOCK ((void)gc)
+
+void fake_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+#define LOGD(level, domid, ...) ((void)gc, (void)(domid), fake_log(__VA_ARGS__))
+#define LOGED LOGD
+
+/*---------- xenstore ----------*/
+
+char *libxl__xs_read(libxl__gc *gc, xs_transaction_t t, const char *path);
+char **libxl__xs_directory(libxl__gc *gc, xs_transaction_t t, const char *path,
+                           unsigned int *nr);
+int libxl__xs_read_checked(libxl__gc *gc, xs_transaction_t t, const char *path,
+                           const char **out);
+int libxl__xs_write_checked(libxl__gc *gc, xs_transaction_t t,
+                            const char *path, const char *value);
+int libxl__xs_printf(libxl__gc *gc, xs_transaction_t t, const char *path,
+                     const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+int libxl__xs_rm_checked(libxl__gc *gc, xs_transaction_t t, const char *path);
+int libxl__xs_transaction_start(libxl__gc *gc, xs_transaction_t *t);
+int libxl__xs_transaction_commit(libxl__gc *gc, xs_transaction_t *t);
+void libxl__xs_transaction_abort(libxl__gc *gc, xs_transaction_t *t);
+
+/*---------- locks ----------*/
+
+libxl__flock *libxl__lock_domain_userdata(libxl__gc *gc, uint32_t domid);
+void libxl__unlock_file(libxl__flock *lock);
+const char *libxl__userdata_path(libxl__gc *gc, uint32_t domid,
+                                 const char *id, const char *wh);
+void libxl__carefd_begin(void);
+libxl__carefd *libxl__carefd_opened(libxl_ctx *ctx, int fd);
+int libxl__carefd_close(libxl__carefd *carefd);
+
+/*---------- the rest of libxl ----------*/
+
+void libxl_bitmap_init(libxl_bitmap *map);
+void libxl_bitmap_dispose(libxl_bitmap *map);
+int libxl_bitmap_alloc(libxl_ctx *ctx, libxl_bitmap *map, int bits);
+void libxl_bitmap_set(libxl_bitmap *map, int bit);
+void libxl_bitmap_set_any(libxl_bitmap *map);
+int libxl_bitmap_test(const libxl_bitmap *map, int bit);
+bool libxl_bitmap_is_empty(const libxl_bitmap *map);
+int libxl_cpu_bitmap_alloc(libxl_ctx *ctx, libxl_bitmap *map, int max);
+int libxl_node_to_cpumap(libxl_ctx *ctx, int node, libxl_bitmap *map);
+int libxl_set_vcpuaffinity(libxl_ctx *ctx, uint32_t domid, uint32_t vcpu,
+                           const libxl_bitmap *hard, const libxl_bitmap *soft);
+void libxl_domain_config_init(libxl_domain_config *config);
+void libxl_domain_config_dispose(libxl_domain_config *config);
+int libxl__get_domain_configuration(libxl__gc *gc, uint32_t domid,
+                                    libxl_domain_config *config);
+void libxl_defbool_setdefault(libxl_defbool *b, bool value);
+bool libxl_defbool_val(libxl_defbool b);
+void libxl_vnode_request_init(libxl_vnode_request *req);
+void libxl_vnode_request_copy(libxl_ctx *ctx, libxl_vnode_request *to,
+                              const libxl_vnode_request *from);
+void libxl_vnode_request_dispose(libxl_vnode_request *req);
+void libxl_vnodeinfo_init(libxl_vnodeinfo *info);
+void libxl_vnodeinfo_dispose(libxl_vnodeinfo *info);
+
+/*---------- events ----------*/
+
+typedef struct libxl__ev_time libxl__ev_time;
+typedef void libxl__ev_time_callback(libxl__egc *egc, libxl__ev_time *ev,
+                                     const struct timeval *requested_abs,
+                                     int rc);
+struct libxl__ev_time { libxl__ev_time_callback *callback; uint64_t at_ms; };
+
+typedef struct libxl__ev_xswatch libxl__ev_xswatch;
+typedef void libxl__ev_xswatch_callback(libxl__egc *egc, libxl__ev_xswatch *w,
+                                        const char *watch_path,
+                                        const char *event_path);
+struct libxl__ev_xswatch {
+    libxl__ev_xswatch_callback *callback;
+    char path[96];
+};
+
+void libxl__ev_time_init(libxl__ev_time *ev);
+int libxl__ev_time_register_rel(libxl__ao *ao, libxl__ev_time *ev,
+                                libxl__ev_time_callback *callback, int ms);
+void libxl__ev_time_deregister(libxl__gc *gc, libxl__ev_time *ev);
+bool libxl__ev_time_isregistered(const libxl__ev_time *ev);
+void libxl__ev_xswatch_init(libxl__ev_xswatch *w);
+int libxl__ev_xswatch_register(libxl__gc *gc, libxl__ev_xswatch *w,
+                               libxl__ev_xswatch_callback *callback,
+                               const char *path);
+void libxl__ev_xswatch_deregister(libxl__gc *gc, libxl__ev_xswatch *w);
+
+libxl__ao *fake_ao(void);
+void libxl__ao_complete(libxl__egc *egc, libxl__ao *ao, int rc);
+libxl_event *fake_event(void);
+#define AO_CREATE(ctx, domid, how)                                      \
+    libxl__ao *ao = fake_ao();                                          \
+    libxl__egc *egc = NULL;                                             \
+    libxl__gc *gc = &fake_gc;                                           \
+    (void)(ctx), (void)(domid), (void)(how), (void)egc, (void)gc
+#define AO_INPROGRESS 0
+#define AO_CREATE_FAIL(rc) (rc)
+#define STATE_AO_GC(op_ao)                                              \
+    libxl__ao *ao __attribute__((unused)) = (op_ao);                    \
+    libxl__gc *gc __attribute__((unused)) = &fake_gc
+#define libxl__nested_ao_create(ao) (ao)
+#define libxl__nested_ao_free(ao) ((void)(ao))
+#define libxl__ao_inprogress_gc(ao) ((void)(ao), &fake_gc)
+#define NEW_EVENT(egc, type, domid, user) ((void)(egc), fake_event())
+#define libxl__ao_progress_gethow(to, how) ((void)(to), (void)(how))
+#define libxl__ao_progress_report(egc, ao, how, ev) \
+    ((void)(egc), (void)(ao), (void)(how), (void)(ev))
+
+/*---------- the API of elastic vnodes ----------*/
+
+#define LIBXL_EXTERNAL_CALLERS_ONLY
+#include "libxl_vnode.h"
+
+#include "libxl_vnode_internal.h"
+
+#endif /* LIBXL_INTERNAL_H */

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the host must be for a domain's elastic vnodes: libxl_vnode_settle.c.
+ *
+ * A table of what can be found, by how it came about, and the steps that are
+ * missing then, as one line: "limit 768 count, allowed 1=0".  Then all that can
+ * be found, by the thousand, and what must hold whatever it is.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "tap.h"
+#include "libxl_vnode_settle.h"
+
+#define HOME 512
+#define MAX 1024
+
+/* Two elastic vnodes behind a home one; of the second only what is said. */
+struct state {
+    const char *name;
+    /* vnode 1 */
+    uint64_t target, allowed;
+    int pnode;
+    enum vnode_cpus cpus;
+    struct vnode_raw raw;
+    /* the domain */
+    uint64_t limit;
+    struct vnode_op_record op;
+    uint64_t generation, done;
+    bool no_driver, attended;
+    struct vnode_wish wish;     /* of vnode 1; kb 0: none */
+    uint64_t allowed2;
+    const char *steps;
+};
+
+#define OFF VNODE_CPUS_OFFLINE
+#define ON VNODE_CPUS_ONLINE
+#define OFFLINE { .state = "offline", .current_kb = "0" }
+#define ONLINE(kb) { .state = "online", .current_kb = kb }
+#define OP(kind, gen, old, new) { gen, VNODE_OP_##kind, 1, old, new, 99 }
+#define PUT_BACK "table 1=-1, affinity 1=-1, pnode 1=-1"
+
+static const struct state states[] = {
+    /* nothing to do */
+    { "absent", 0, 0, -1, OFF, { 0 }, 512, .steps = "" },
+    { "there", 256, 256, 1, ON, ONLINE("256"), 768, .steps = "" },
+    { "on its way there", 256, 256, 1, OFF,
+      { .state = "growing", .current_kb = "64" }, 768, OP(ATTACH, 3, 0, 256),
+      3, 2, .steps = "" },
+    { "on its way out", 0, 256, 1, ON,
+      { .state = "draining", .current_kb = "64" }, 768, OP(DETACH, 3, 256, 0),
+      3, 2, .steps = "" },
+    { "told, and no driver yet", 256, 256, 1, OFF, { 0 }, 768,
+      OP(ATTACH, 3, 0, 256), 3, 2, .no_driver = true, .steps = "" },
+
+    /* before an announcement */
+    { "to be attached", 0, 0, -1, OFF, { 0 }, 512, OP(ATTACH, 1, 0, 256),
+      .wish = { 1, 256, 2 },
+      .steps = "pnode 1=2, table 1=2, affinity 1=2, allowed 1=256, limit 768" },
+    { "to be attached, died after the pnode", 0, 0, 2, OFF, { 0 }, 512,
+      OP(ATTACH, 1, 0, 256), .wish = { 1, 256, 2 },
+      .steps = "table 1=2, affinity 1=2, allowed 1=256, limit 768" },
+    { "to be attached, died after the allowance", 0, 256, 2, OFF, { 0 }, 512,
+      OP(ATTACH, 1, 0, 256), .wish = { 1, 256, 2 },
+      .steps = "table 1=2, affinity 1=2, limit 768" },
+    { "to grow", 128, 128, 1, ON, ONLINE("128"), 640, OP(SET, 4, 128, 256), 3,
+      3, .wish = { 1, 256, 1 }, .steps = "allowed 1=256, limit 768" },
+    { "to grow into what it is allowed", 0, 256, 1, ON,
+      { .state = "draining", .current_kb = "128" }, 768,
+      OP(DETACH, 3, 256, 0), 3, 2, .wish = { 1, 256, 1 }, .steps = "" },
+
+    /* never announced */
+    { "died after the record", 0, 0, -1, OFF, { 0 }, 512,
+      OP(ATTACH, 1, 0, 256), .steps = "forget 1" },
+    { "died after the pnode", 0, 0, 1, OFF, { 0 }, 512, OP(ATTACH, 1, 0, 256),
+      .steps = PUT_BACK ", forget 1" },
+    { "died after the allowance", 0, 256, 1, OFF, { 0 }, 512,
+      OP(ATTACH, 1, 0, 256),
+      .steps = "limit 512 count, allowed 1=0, " PUT_BACK ", forget 1" },
+    { "died after the limit", 0, 256, 1, OFF, { 0 }, 768,
+      OP(ATTACH, 1, 0, 256),
+      .steps = "limit 512 count, allowed 1=0, " PUT_BACK ", forget 1" },
+    { "died before a larger size was announced", 128, 256, 1, ON,
+      ONLINE("128"), 768, OP(SET, 4, 128, 256), 3, 3,
+      .steps = "limit 640 count, allowed 1=128, forget 1" },
+
+    /* finished */
+    { "attached", 256, 256, 1, OFF, ONLINE("256"), 768, OP(ATTACH, 1, 0, 256),
+      1, 1, .steps = "cpus 1=online, forget 1" },
+    { "attached, some CPUs available", 256, 256, 1, VNODE_CPUS_MIXED,
+      ONLINE("256"), 768, OP(ATTACH, 1, 0, 256), 1, 1,
+      .steps = "cpus 1=online, forget 1" },
+    { "attached, it has no CPUs", 256, 256, 1, VNODE_CPUS_NONE, ONLINE("256"),
+      768, OP(ATTACH, 1, 0, 256), 1, 1, .steps = "forget 1" },
+    { "detached", 0, 256, 1, ON, OFFLINE, 768, OP(DETACH, 2, 256, 0), 2, 2,
+      .steps = "limit 512 count, allowed 1=0, cpus 1=offline, " PUT_BACK
+               ", forget 1" },
+    { "detached, died after the limit", 0, 256, 1, ON, OFFLINE, 512,
+      OP(DETACH, 2, 256, 0), 2, 2,
+      .steps = "limit 512 count, allowed 1=0, cpus 1=offline, " PUT_BACK
+               ", forget 1" },
+    { "detached, died after the allowance", 0, 0, 1, ON, OFFLINE, 512,
+      OP(DETACH, 2, 256, 0), 2, 2,
+      .steps = "cpus 1=offline, " PUT_BACK ", forget 1" },
+    { "detached, died after the table", 0, 0, 1, OFF, OFFLINE, 512,
+      OP(DETACH, 2, 256, 0), 2, 2, .steps = PUT_BACK ", forget 1" },
+    { "detached beside another", 0, 256, 1, OFF, OFFLINE, 896,
+      OP(DETACH, 2, 256, 0), 2, 2, .allowed2 = 128,
+      .steps = "limit 640 count, allowed 1=0, " PUT_BACK ", forget 1" },
+    { "residual", 0, 256, 1, ON,
+      { .state = "residual", .current_kb = "8", .residual_kb = "8" }, 768,
+      OP(DETACH, 2, 256, 0), 2, 2,
+      .steps = "limit 520 count, allowed 1=8, forget 1" },
+    { "smaller", 128, 256, 1, ON, ONLINE("128"), 768, OP(SET, 2, 256, 128), 2,
+      2, .steps = "limit 640 count, allowed 1=128, forget 1" },
+    { "garbage lowers nothing", 0, 256, 1, ON, { .state = "sideways" }, 768,
+      OP(DETACH, 2, 256, 0), 2, 2, .steps = "forget 1" },
+    { "undone without a driver", 0, 256, 1, OFF, { 0 }, 768,
+      OP(DETACH, 2, 0, 0), 2, 0, .no_driver = true,
+      .steps = "limit 512 count, allowed 1=0, " PUT_BACK ", forget 1" },
+    { "a driver that has gone leaves a node that is there", 0, 256, 1, ON,
+      ONLINE("256"), 768, OP(DETACH, 2, 256, 0), 2, 1, .no_driver = true,
+      .steps = "" },
+
+    /* failed */
+    { "attach failed", 256, 256, 1, OFF,
+      { .state = "offline", .error = "-12 x" }, 768, OP(ATTACH, 1, 0, 256), 1,
+      1, .steps = "take back 1" },
+    { "attach failed, who asks decides", 256, 256, 1, OFF,
+      { .state = "offline", .error = "-12 x" }, 768, OP(ATTACH, 1, 0, 256), 1,
+      1, .attended = true, .steps = "forget 1" },
+    { "detach refused", 0, 256, 1, ON,
+      { .state = "online", .current_kb = "256", .error = "-12 x" }, 768,
+      OP(DETACH, 2, 256, 0), 2, 2, .steps = "take back 1" },
+    { "a way back that failed has none of its own", 0, 256, 1, OFF,
+      { .state = "online", .current_kb = "64", .error = "-5 x" }, 768,
+      OP(DETACH, 2, 0, 0), 2, 2,
+      .steps = "limit 576 count, allowed 1=64, forget 1" },
+
+    /* without a record */
+    { "the residual has left by itself", 0, 8, 1, ON, OFFLINE, 520,
+      .steps = "limit 512 count, allowed 1=0, cpus 1=offline, " PUT_BACK },
+    { "limit below what is allowed", 256, 256, 1, ON, ONLINE("256"), 512,
+      .steps = "limit 768" },
+    { "limit above what is allowed", 0, 0, -1, OFF, OFFLINE, 768,
+      .steps = "limit 512" },
+    { "a limit within the same page", 0, 0, -1, OFF, OFFLINE, 515,
+      .steps = "" },
+    { "available although absent", 0, 0, -1, ON, OFFLINE, 512,
+      .steps = "cpus 1=offline" },
+    { "allowed less than its target", 256, 128, 1, ON, ONLINE("128"), 640,
+      .steps = "allowed 1=256, limit 768" },
+};
+
+static struct vnode_report reports[3];
+
+static struct vnode_facts facts_of(const struct state *s,
+                                   struct vnode_node_facts node[3])
+{
+    struct vnode_raw raw2 = ONLINE("128"), none = { 0 };
+
+    vnode_parse_report(&none, MAX, &reports[0]);
+    vnode_parse_report(&s->raw, MAX, &reports[1]);
+    vnode_parse_report(s->allowed2 ? &raw2 : &none, MAX, &reports[2]);
+    node[0] = (struct vnode_node_facts) {
+        .target_kb = HOME, .report = &reports[0],
+    };
+    node[1] = (struct vnode_node_facts) {
+        true, s->target, s->allowed, s->pnode, s->cpus, &reports[1],
+    };
+    node[2] = (struct vnode_node_facts) {
+        true, s->allowed2, s->allowed2, s->allowed2 ? 3 : -1,
+        VNODE_CPUS_NONE, &reports[2],
+    };
+
+    return (struct vnode_facts) {
+        .nr_vnodes = 3,
+        .node = node,
+        .generation = s->generation,
+        .done = s->done,
+        .driver = !s->no_driver,
+        .home_kb = HOME,
+        .limit_kb = s->limit,
+        .op = s->op,
+        .attended = s->attended,
+    };
+}
+
+static size_t print_step(const struct vnode_step *s, char *buf, size_t len)
+{
+    const char *name = vnode_step_name(s->kind);
+
+    switch (s->kind) {
+    case VNODE_STEP_PNODE:
+    case VNODE_STEP_TABLE:
+    case VNODE_STEP_AFFINITY:
+        return snprintf(buf, len, "%s %u=%d", name, s->vnode, s->pnode);
+    case VNODE_STEP_ALLOWED:
+        return snprintf(buf, len, "%s %u=%"PRIu64, name, s->vnode, s->kb);
+    case VNODE_STEP_LIMIT:
+        return snprintf(buf, len, "%s %"PRIu64"%s", name, s->kb,
+                        s->count ? " count" : "");
+    case VNODE_STEP_CPUS:
+        return snprintf(buf, len, "%s %u=%s", name, s->vnode,
+                        s->online ? "online" : "offline");
+    case VNODE_STEP_TAKE_BACK:
+    case VNODE_STEP_FORGET:
+        break;
+    }
+
+    return snprintf(buf, len, "%s %u", name, s->vnode);
+}
+
+static void test_table(void)
+{
+    size_t i, used;
+
+    for (i = 0; i < NR(states); i++) {
+        const struct state *s = &states[i];
+        struct vnode_node_facts node[3];
+        struct vnode_facts f = facts_of(s, node);
+        struct vnode_step step[VNODE_STEPS_MAX];
+        char line[400] = "";
+        unsigned int j, nr;
+
+        nr = vnode_missing_steps(&f, s->wish.kb ? &s->wish : NULL, step);
+        for (j = 0, used = 0; j < nr; j++) {
+            used += snprintf(line + used, sizeof(line) - used, "%s",
+                             j ? ", " : "");
+            used += print_step(&step[j], line + used, sizeof(line) - used);
+        }
+        ok_("%s", !strcmp(line, s->steps), s->name);
+        if (strcmp(line, s->steps))
+            note("\"%s\" instead of \"%s\"", line, s->steps);
+    }
+}
+
+/*---------- whatever is found ----------*/
+
+static int pick(int nr)
+{
+    return rand() % nr;
+}
+
+static void random_state(struct state *s)
+{
+    static const char *const names[] = {
+        NULL, "offline", "growing", "online", "draining", "residual", "x",
+    };
+    static const char *const sizes[] = { "0", "64", "128", "256" };
+
+    *s = (struct state) {
+        .target = 128 * pick(3), .allowed = 128 * pick(3),
+        .pnode = pick(3) - 1, .cpus = (enum vnode_cpus)pick(4),
+        .raw = { .state = names[pick(7)], .current_kb = sizes[pick(4)],
+                 .error = pick(2) ? "-12 x" : NULL },
+        .limit = HOME + 64 * pick(6),
+        .generation = 1 + pick(3), .done = pick(4),
+        .no_driver = !pick(4), .attended = pick(2),
+        .allowed2 = 128 * pick(2),
+    };
+    if (pick(2))
+        s->op = (struct vnode_op_record) {
+            1 + pick(4), (enum vnode_op_kind)(1 + pick(3)), 1, 128 * pick(3),
+            128 * pick(3), 99,
+        };
+}
+
+/* As if the step had been done, but for what the guest does. */
+static void do_step(const struct vnode_step *s, struct vnode_facts *f,
+                    struct vnode_node_facts *node)
+{
+    switch (s->kind) {
+    case VNODE_STEP_PNODE:
+        node[s->vnode].pnode = s->pnode;
+        break;
+    case VNODE_STEP_ALLOWED:
+        node[s->vnode].allowed_kb = s->kb;
+        break;
+    case VNODE_STEP_LIMIT:
+        f->limit_kb = s->kb;
+        break;
+    case VNODE_STEP_CPUS:
+        node[s->vnode].cpus = s->online ? ON : OFF;
+        break;
+    case VNODE_STEP_TAKE_BACK:
+        node[s->vnode].target_kb = f->op.old_kb;
+        f->op.generation = ++f->generation;
+        f->op.new_kb = f->op.old_kb;
+        break;
+    case VNODE_STEP_FORGET:
+        f->op.kind = VNODE_OP_NONE;
+        break;
+    case VNODE_STEP_TABLE:
+    case VNODE_STEP_AFFINITY:
+        break;
+    }
+}
+
+static uint64_t all_allowed(const struct vnode_facts *f)
+{
+    return f->home_kb + f->node[1].allowed_kb + f->node[2].allowed_kb;
+}
+
+static void test_random(void)
+{
+    bool ends = true, covered = true, counted = true, last = true;
+    int i;
+
+    srand(4712);
+    for (i = 0; i < 200000; i++) {
+        struct state s;
+        struct vnode_node_facts node[3];
+        struct vnode_facts f;
+        struct vnode_step step[VNODE_STEPS_MAX];
+        unsigned int j, nr, stop;
+
+        /* A process that dies before any step, and its successor. */
+        random_state(&s);
+        f = facts_of(&s, node);
+        nr = vnode_missing_steps(&f, NULL, step);
+        stop = pick(nr + 1);
+        for (j = 0; j < stop; j++) {
+            uint64_t before = f.limit_kb;
+            bool lowers = step[j].kind == VNODE_STEP_ALLOWED &&
+                          step[j].kb < node[step[j].vnode].allowed_kb;
+
+            last &= step[j].kind != VNODE_STEP_FORGET || j == nr - 1;
+            do_step(&step[j], &f, node);
+            /* Xen is never told of more than the records say. */
+            covered &= f.limit_kb <= before || f.limit_kb <= all_allowed(&f);
+            /* A record never falls but after a count under that limit. */
+            counted &= !lowers || f.limit_kb / 4 <= all_allowed(&f) / 4;
+        }
+        nr = vnode_missing_steps(&f, NULL, step);
+        for (j = 0; j < nr; j++) {
+            if (step[j].kind == VNODE_STEP_ALLOWED &&
+                step[j].kb < node[step[j].vnode].allowed_kb)
+                counted &= j > 0 && (step[j - 1].kind == VNODE_STEP_ALLOWED ||
+                                     step[j - 1].count);
+            do_step(&step[j], &f, node);
+        }
+        /* Taken back, and nobody there to do it: the next one closes it. */
+        if (nr && step[nr - 1].kind == VNODE_STEP_TAKE_BACK)
+            for (j = 0, nr = vnode_missing_steps(&f, NULL, step); j < nr; j++)
+                do_step(&step[j], &f, node);
+        ends &= !vnode_missing_steps(&f, NULL, step);
+    }
+    ok_("whatever is found: after the steps there are none", ends);
+    ok_("whatever is found: the limit never exceeds the records", covered);
+    ok_("whatever is found: a record falls after limit and count", counted);
+    ok_("whatever is found: the record of the operation goes last", last);
+}
+
+int main(void)
+{
+    test_table();
+    test_random();
+
+    return done_testing();
+}

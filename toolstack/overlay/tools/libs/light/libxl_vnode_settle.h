@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: LGPL-2.1-only */
+/*
+ * What the host must be for a domain's elastic vnodes, and which steps are
+ * missing until it is.
+ *
+ * There is one answer for everybody: who begins an operation, who has waited
+ * for its end, who comes after one that was killed at any point, and who only
+ * looks.  It depends on what is, not on what has been tried before:
+ *
+ * - what xenstore says: targets, allowances, pnodes, CPU availability, the
+ *   record of the operation under way;
+ * - what Xen says: the memory limit;
+ * - what the guest says, as far as it can be true.
+ *
+ * Steps that give the guest something write xenstore first and Xen then; steps
+ * that take something away do it the other way round.  So, wherever a process
+ * dies, xenstore names at least all that the guest may have, and the difference
+ * between the two is found by the next one.  What cannot be read back, Xen's
+ * vNUMA table and the affinity of vCPUs, is set while the key pnode differs
+ * from what it must be, and that key is changed before (attach) or after
+ * (detach).
+ *
+ * Pure: no I/O, no allocation, no locks.
+ */
+#ifndef LIBXL_VNODE_SETTLE_H
+#define LIBXL_VNODE_SETTLE_H
+
+#include "libxl_vnode_keys.h"
+#include "libxl_vnode_layout.h"
+
+/* What cpu/<v>/availability says of the vCPUs of a vnode. */
+enum vnode_cpus {
+    VNODE_CPUS_NONE,            /* it has no vCPUs */
+    VNODE_CPUS_OFFLINE,
+    VNODE_CPUS_ONLINE,
+    VNODE_CPUS_MIXED,
+};
+
+struct vnode_node_facts {
+    bool elastic;
+    uint64_t target_kb;         /* what the guest has been told */
+    uint64_t allowed_kb;        /* its recorded share of the limit */
+    int pnode;                  /* recorded physical node, -1: none */
+    enum vnode_cpus cpus;
+    const struct vnode_report *report;  /* the guest's word, checked */
+};
+
+struct vnode_facts {
+    unsigned int nr_vnodes;
+    const struct vnode_node_facts *node;
+    uint64_t generation;        /* newest announced, 0: none */
+    uint64_t done;              /* newest that the guest has finished */
+    bool driver;                /* the guest has a driver */
+    uint64_t home_kb;           /* limit without elastic vnodes */
+    uint64_t limit_kb;          /* limit, by Xen */
+    struct vnode_op_record op;  /* kind NONE: no record */
+    bool attended;              /* who asks decides himself on a failed op */
+};
+
+/* An operation that is about to be announced: what it needs on the host. */
+struct vnode_wish {
+    unsigned int vnode;
+    uint64_t kb;
+    int pnode;                  /* backs it from now on */
+};
+
+enum vnode_step_kind {
+    VNODE_STEP_PNODE,           /* record the vnode's pnode, -1: remove it */
+    VNODE_STEP_TABLE,           /* back it by pnode in Xen's table, -1: home */
+    VNODE_STEP_AFFINITY,        /* let its vCPUs run on pnode, -1: anywhere */
+    VNODE_STEP_ALLOWED,         /* record kb as its share of the limit */
+    VNODE_STEP_LIMIT,           /* set the domain's limit to kb */
+    VNODE_STEP_CPUS,            /* make its vCPUs available, or not */
+    VNODE_STEP_TAKE_BACK,       /* announce the opposite of the record */
+    VNODE_STEP_FORGET,          /* remove the record */
+};
+
+struct vnode_step {
+    enum vnode_step_kind kind;
+    unsigned int vnode;         /* of LIMIT, FORGET: 0 */
+    int pnode;
+    uint64_t kb;
+    bool online;
+    /*
+     * LIMIT: a recorded share is to fall.  After lowering the limit, count,
+     * and if the domain has more than the limit, restore it and fail.
+     */
+    bool count;
+};
+
+/* Two keys, table, affinity, CPUs of each vnode; limit; the record. */
+#define VNODE_STEPS_MAX (VNODE_MAX * 6 + 2)
+
+/* Is the operation on record one that the guest has still to finish? */
+bool vnode_in_flight(const struct vnode_facts *f);
+
+/*
+ * The steps that are missing, in the order in which they must be done.
+ *
+ * @wish: of an operation that is about to be announced; NULL: none
+ * @steps: room for VNODE_STEPS_MAX
+ *
+ * Returns their number; 0: the host is as it must be.  After all of them have
+ * been done, the answer for the new facts is 0, unless TAKE_BACK was the last:
+ * then there is an operation in flight, or without a driver one to be closed.
+ */
+unsigned int vnode_missing_steps(const struct vnode_facts *f,
+                                 const struct vnode_wish *wish,
+                                 struct vnode_step *steps);
+
+/* "limit", "allowed" ...; for messages. */
+const char *vnode_step_name(enum vnode_step_kind kind);
+
+#endif /* LIBXL_VNODE_SETTLE_H */
+
+/*
+ * Local variables:
+ * mode: C
+ * c-basic-offset: 4
+ * indent-tabs-mode: nil
+ * End:
+ */
