@@ -19,35 +19,38 @@ from benchmarks.elastic_guest import (
 )
 from benchmarks.xenview import parse_xl_info
 
-# What is asked of a guest whose node 1 is absent, and what the answer must mention.
+# Exit codes of xl vnode-*, as in xl-vnode(1).
+FAILED, USAGE, REFUSED_NOW = 1, 2, 3
+
+# What is asked of a guest whose node 1 is absent, what the answer must mention, and xl's exit code.
 REFUSED = (
-    ("attach, no such vnode", "vnode-attach {guest} 7", r"vnode 7 does not exist.*0-1"),
-    ("detach, no such vnode", "vnode-detach {guest} 7", r"vnode 7 does not exist.*0-1"),
-    ("set, no such vnode", "vnode-set {guest} 7 128M", r"vnode 7 does not exist.*0-1"),
-    ("attach of node 0", "vnode-attach {guest} 0", r"vnode 0 is a home node"),
-    ("detach of node 0", "vnode-detach {guest} 0", r"vnode 0 is a home node"),
-    ("detach of an absent node", "vnode-detach {guest} 1", r"vnode 1 is absent already"),
-    ("set of an absent node", "vnode-set {guest} 1 128M", r"vnode 1 is absent"),
-    ("detach without a number, none attached", "vnode-detach {guest}", r"no elastic vnode is attached"),
-    ("attach, larger than declared", "vnode-attach {guest} 1 size=64G", r"at most \d+ KiB"),
-    ("attach, not whole extents", "vnode-attach {guest} 1 size=129M", r"multiple of 2048 KiB"),
-    ("attach, no such pnode", "vnode-attach {guest} 1 pnode=9", r"pnode 9 does not exist"),
-    ("attach, vnode is no number", "vnode-attach {guest} one", r"one"),
-    ("attach, size is no number", "vnode-attach {guest} 1 size=much", r"much"),
-    ("attach, unknown option", "vnode-attach {guest} 1 colour=red", r"colour"),
-    ("attach, timeout is no number", "vnode-attach {guest} 1 --timeout=soon", r"soon"),
-    ("set without a size", "vnode-set {guest} 1", r"."),
-    ("no such domain", "vnode-attach nobody 1", r"nobody"),
+    ("attach, no such vnode", "vnode-attach {guest} 7", r"vnode 7 does not exist.*0-1", REFUSED_NOW),
+    ("detach, no such vnode", "vnode-detach {guest} 7", r"vnode 7 does not exist.*0-1", REFUSED_NOW),
+    ("set, no such vnode", "vnode-set {guest} 7 128M", r"vnode 7 does not exist.*0-1", REFUSED_NOW),
+    ("attach of node 0", "vnode-attach {guest} 0", r"vnode 0 is a home node", REFUSED_NOW),
+    ("detach of node 0", "vnode-detach {guest} 0", r"vnode 0 is a home node", REFUSED_NOW),
+    ("detach of an absent node", "vnode-detach {guest} 1", r"vnode 1 is absent already", REFUSED_NOW),
+    ("set of an absent node", "vnode-set {guest} 1 128M", r"vnode 1 is absent", REFUSED_NOW),
+    ("detach without a number, none attached", "vnode-detach {guest}", r"no elastic vnode is attached", REFUSED_NOW),
+    ("attach, larger than declared", "vnode-attach {guest} 1 size=64G", r"at most \d+ KiB", USAGE),
+    ("attach, not whole extents", "vnode-attach {guest} 1 size=129M", r"multiple of 2048 KiB", USAGE),
+    ("attach, no such pnode", "vnode-attach {guest} 1 pnode=9", r"pnode 9 does not exist", REFUSED_NOW),
+    ("attach, vnode is no number", "vnode-attach {guest} one", r"one", USAGE),
+    ("attach, size is no number", "vnode-attach {guest} 1 size=much", r"much", USAGE),
+    ("attach, unknown option", "vnode-attach {guest} 1 colour=red", r"colour", USAGE),
+    ("attach, timeout is no number", "vnode-attach {guest} 1 --timeout=soon", r"soon", USAGE),
+    ("set without a size", "vnode-set {guest} 1", r".", USAGE),
+    ("no such domain", "vnode-attach nobody 1", r"nobody", FAILED),
 )
 
 
-@pytest.mark.parametrize(("command", "words"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
-def test_refused_with_a_reason(pair: ElasticGuest, dom0: Run, command: str, words: str) -> None:
+@pytest.mark.parametrize(("command", "words", "code"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
+def test_refused_with_a_reason(pair: ElasticGuest, dom0: Run, command: str, words: str, code: int) -> None:
     """The operator is told why, and the guest and the host are as before."""
     before = settled_free_pages(dom0)
     target = pair.vnode(1).target_kib
     done = dom0("xl " + command.format(guest=pair.name), 60.0)
-    assert done.status != 0
+    assert done.status == code
     assert re.search(words, done.text, re.DOTALL), done.text
     assert sorted(pair.nodes()) == [0]
     assert pair.vnode(1).target_kib == target
@@ -59,7 +62,7 @@ def test_attach_twice(pair: ElasticGuest, dom0: Run) -> None:
     assert pair.attach(1).status == 0
     before = settled_free_pages(dom0)
     done = pair.attach(1)
-    assert done.status != 0
+    assert done.status == REFUSED_NOW
     assert re.search(r"vnode 1 is attached already, with \d+ KiB", done.text), done.text
     assert pages_off(dom0, before) == {}
     assert sorted(pair.nodes()) == [0, 1]
@@ -69,7 +72,7 @@ def test_set_to_nothing_is_a_detach_and_is_refused(pair: ElasticGuest) -> None:
     """`vnode-set 0` does not take the node away by accident."""
     assert pair.attach(1).status == 0
     done = pair.resize(1, "0")
-    assert done.status != 0 and "detach" in done.text
+    assert done.status == USAGE and "detach" in done.text
     assert sorted(pair.nodes()) == [0, 1]
 
 
@@ -81,7 +84,7 @@ def test_pnode_without_enough_free_memory(pair: ElasticGuest, dom0: Run) -> None
         pytest.skip(f"pnode 0 has {free} MiB free, the node needs {need}: this host is too large for the test")
     before = settled_free_pages(dom0)
     done = pair.attach(1, "pnode=0")
-    assert done.status != 0
+    assert done.status == REFUSED_NOW
     match = re.search(r"pnode 0 has (\d+) KiB free, (\d+) KiB are needed, (\d+) KiB short", done.text)
     assert match, done.text
     assert int(match[1]) + int(match[3]) == int(match[2])
@@ -97,7 +100,7 @@ def test_detach_when_the_rest_cannot_hold_the_memory(pair: ElasticGuest, backgro
     pid = background(f"{PROGRAMS}/memcheck {mib} 2", "/tmp/memcheck.out")
     wait_for("memcheck fills the node", 120, lambda: "ready" in pair.guest("cat /tmp/memcheck.out").out)
     done = pair.detach(1)
-    assert done.status != 0
+    assert done.status == REFUSED_NOW
     match = re.search(r"need (\d+) KiB, free elsewhere (\d+) KiB", done.text)
     assert match, done.text
     assert int(match[1]) > int(match[2])

@@ -25,11 +25,23 @@ from tests.e2e.conftest import CONFIGS, Stable
 # The driver's initcalls: a kernel that skips them is a kernel without the driver.
 NO_DRIVER = "initcall_blacklist=elastic_init"
 
+# Exit codes of xl vnode-*, as in xl-vnode(1).
+FAILED, UNDONE, RESIDUAL, UNSETTLED, NOT_UNDONE = 1, 4, 5, 6, 7
+
 
 def start_operation(guest: ElasticGuest, operation: str) -> int:
-    """Begin an operation in the background of dom0; returns xl's pid there."""
+    """Begin an operation in the background of dom0; returns xl's pid there. `ended()` has its exit status."""
     command = guest.command(operation, "1")
-    return int(checked(guest.dom0, f"setsid {command} >/tmp/xl.out 2>&1 </dev/null & echo $!"))
+    script = f"rm -f /tmp/xl.status; {command} >/tmp/xl.out 2>&1 </dev/null & echo $! >/tmp/xl.pid; wait $!; "
+    checked(guest.dom0, f"rm -f /tmp/xl.pid; setsid sh -c '{script} echo $? >/tmp/xl.status' >/dev/null 2>&1 </dev/null &")
+    wait_for("xl runs", 30, lambda: guest.dom0("cat /tmp/xl.pid").out.strip() != "", 0.05)
+    return int(guest.dom0("cat /tmp/xl.pid").out)
+
+
+def ended(dom0: Run) -> int:
+    """Wait until the operation in the background has ended; its exit status."""
+    wait_for("xl ends", 90, lambda: dom0("cat /tmp/xl.status").out.strip() != "")
+    return int(dom0("cat /tmp/xl.status").out)
 
 
 def await_announced(guest: ElasticGuest, domid: int, old: str) -> None:
@@ -43,8 +55,17 @@ def generation(guest: ElasticGuest, domid: int) -> str:
     return guest.dom0(f"xenstore-read /local/domain/{domid}/vnuma/generation").out
 
 
+# Stands in for a driver that lets the first operation time out and cannot undo it all.
+BAD_DRIVER = """
+cd /; xenstore-write vnuma/guest/version 1
+until [ "$(xenstore-read vnuma/generation)" = {last} ]; do sleep 0.1; done
+xenstore-write vnuma/guest/node/1/state residual vnuma/guest/node/1/current-kb 2048 \\
+    vnuma/guest/node/1/residual-kb 2048 vnuma/guest/done-generation {last}
+"""
+
+
 def test_guest_without_the_driver(stable: Stable, host: Host, dom0: Run) -> None:
-    """The attach times out and is taken back; nothing of it remains."""
+    """The attach times out and is taken back; nothing of it remains. With a driver that cannot undo it, xl says so."""
     stable.leave("guest4.cfg")
     stable.leave("guest2.cfg")
     text = (CONFIGS / "guest2.cfg").read_text(encoding="utf-8")
@@ -56,13 +77,22 @@ def test_guest_without_the_driver(stable: Stable, host: Host, dom0: Run) -> None
         found = elastic(guest)
         before = settled_free_pages(dom0)
         done = found.attach(1, "--timeout=5")
-        assert done.status != 0
+        assert done.status == UNDONE, done.text
         assert re.search(r"no driver in the guest answered", done.text), done.text
         assert done.seconds < 30
         assert found.vnode(1).target_kib == 0
         assert pages_off(dom0, before) == {}
         assert sorted(found.nodes()) == [0]
         assert found.listed()[1]["fault"] is None
+        assert found.listed()[1]["operation"] is None
+
+        last = int(generation(found, found.domid())) + 2
+        checked(found.guest, f"(setsid sh -c '{BAD_DRIVER.format(last=last)}' >/dev/null 2>&1 </dev/null &)")
+        wait_for("the driver is there", 30, lambda: found.guest("xenstore-read vnuma/guest/version").status == 0)
+        done = found.attach(1, "--timeout=5")
+        assert done.status == NOT_UNDONE, done.text
+        assert re.search(r"it was offline with 0 KiB and is residual with 2048 KiB", done.text), done.text
+        assert found.listed()[1]["state"] == "residual"
     finally:
         guest.destroy()
 
@@ -90,7 +120,7 @@ def test_guest_ends_half_way(stable: Stable, dom0: Run, end: str, operation: str
         assert guest.attach(1).status == 0
     domid = guest.domid()
     old = generation(guest, domid)
-    pid = start_operation(guest, operation)
+    start_operation(guest, operation)
     await_announced(guest, domid, old)
     actions: dict[str, Callable[[], object]] = {
         "crash": lambda: guest.guest(
@@ -102,7 +132,7 @@ def test_guest_ends_half_way(stable: Stable, dom0: Run, end: str, operation: str
         "destroy": lambda: dom0(f"xl destroy {guest.name}", 60.0),
     }
     actions[end]()
-    wait_for("xl ends", 90, lambda: dom0(f"kill -0 {pid} 2>/dev/null").status != 0)
+    assert ended(dom0) == FAILED
     dom0(f"xl vnode-list {guest.name}")
     handle.disconnect()
     if end == "reboot":
@@ -147,6 +177,122 @@ def test_xl_killed_half_way(
         assert pair.listed()[1]["state"] == "online"
         assert pair.detach(1).status == 0
     assert pages_off(dom0, before) == {}
+
+
+def test_xl_interrupted(pair: ElasticGuest, dom0: Run) -> None:
+    """Ctrl-C: the guest is told to undo it and is not waited for, xl says so, and a later `vnode-list` settles it."""
+    before = settled_free_pages(dom0)
+    domid = pair.domid()
+    old = generation(pair, domid)
+    pid = start_operation(pair, "vnode-attach")
+    await_announced(pair, domid, old)
+    checked(dom0, f"kill -INT {pid}")
+    assert ended(dom0) == UNSETTLED
+    assert "cancelled: the guest has been told to undo it" in dom0("cat /tmp/xl.out").out
+    wait_for("the guest has undone it", 60, lambda: pair.listed()[1]["operation"] is None)
+    assert pair.listed()[1]["state"] == "offline"
+    assert sorted(pair.nodes()) == [0]
+    assert pages_off(dom0, before) == {}
+
+
+def limit_kib(dom0: Run, domid: int) -> int:
+    """Xen's limit of a domain's memory, by its debug key."""
+    checked(dom0, "xl dmesg -c >/dev/null; xl debug-keys q")
+    text = checked(dom0, "xl dmesg")
+    match = re.search(rf"General information for domain {domid}:.*?max_pages=(\d+)", text, re.DOTALL)
+    assert match, text
+    return 4 * int(match[1])
+
+
+def key_kib(dom0: Run, path: str) -> int:
+    """A number in xenstore; 0 if the key is absent."""
+    done = dom0(f"xenstore-read {path}")
+    return int(done.out) if done.status == 0 else 0
+
+
+def assert_in_order(guest: ElasticGuest, dom0: Run) -> None:
+    """Keys, Xen's limit and the availability of CPUs agree with whether vnode 1 is there."""
+    domid = guest.domid()
+    vnode = guest.listed()[1]
+    allowed = key_kib(dom0, f"/libxl/{domid}/vnuma/node/1/allowed-kb")
+    assert vnode["operation"] is None
+    assert vnode["state"] == ("online" if vnode["target_kib"] else "offline")
+    assert allowed == vnode["target_kib"] == vnode["actual_kib"]
+    assert limit_kib(dom0, domid) == key_kib(dom0, f"/libxl/{domid}/vnuma/home-limit-kb") + allowed
+    assert (vnode["pnode"] is not None) == bool(allowed)
+    for cpu in vnode["cpus"]:
+        wanted = "online" if allowed else "offline"
+        assert dom0(f"xenstore-read /local/domain/{domid}/cpu/{cpu}/availability").out.strip() == wanted
+
+
+POINTS = 8  # the unit tests kill before each effect; here it is every so manyth hypercall of a real xl
+
+
+@pytest.mark.parametrize("operation", ["vnode-attach", "vnode-detach"])
+def test_xl_killed_at_any_hypercall(pair: ElasticGuest, dom0: Run, operation: str) -> None:
+    """Whatever it had done, `vnode-list` puts it in order: all or nothing of the operation."""
+    other = pair.attach if operation == "vnode-detach" else pair.detach
+    command = pair.command(operation, "1")
+    if operation == "vnode-detach":
+        assert pair.attach(1).status == 0
+    strace = "strace -f -qq -o /tmp/calls -e trace=ioctl"
+    checked(dom0, f"{strace} {command}", 120.0)
+    calls = int(checked(dom0, "grep -c ioctl /tmp/calls"))
+    assert calls > POINTS
+    for point in range(POINTS):
+        before = settled_free_pages(dom0)
+        absent = 1 not in pair.nodes()
+        if absent == (operation == "vnode-detach"):
+            assert other(1).status == 0
+            before = settled_free_pages(dom0)
+            absent = not absent
+        number = 1 + point * calls // POINTS
+        done = dom0(f"{strace} -e inject=ioctl:signal=KILL:when={number} {command}", 120.0)
+        assert done.status == 137, f"not killed at hypercall {number}: {done}"
+        wait_for("the operation is over", 60, lambda: pair.listed()[1]["operation"] is None)
+        assert_in_order(pair, dom0)
+        if (1 not in pair.nodes()) == absent:
+            assert pages_off(dom0, before) == {}, f"killed at hypercall {number}"
+
+
+def test_memory_limit_of_the_operator(pair: ElasticGuest, dom0: Run) -> None:
+    """What `xl mem-max` has set survives an attach and a detach."""
+    domid = pair.domid()
+    old = limit_kib(dom0, domid)
+    more = key_kib(dom0, f"/local/domain/{domid}/memory/static-max") + (64 << 10)
+    try:
+        checked(dom0, f"xl mem-max {pair.name} {more}k")
+        limit = limit_kib(dom0, domid)
+        assert limit > old
+        assert pair.attach(1).status == 0
+        assert limit_kib(dom0, domid) == limit + pair.vnode(1).target_kib
+        assert pair.detach(1).status == 0
+        assert limit_kib(dom0, domid) == limit
+    finally:
+        checked(dom0, f"xl mem-max {pair.name} {more - (64 << 10)}k")
+
+
+def test_vcpu_set_and_elastic_nodes(pair: ElasticGuest, dom0: Run) -> None:
+    """`vcpu-set` neither brings up CPUs of an absent node nor takes those of a present one; attach leaves the others."""
+    home, all_cpus = pair.online_cpus(), 4
+    assert len(home) == 2
+    done = dom0(f"xl vcpu-set {pair.name} {all_cpus}")
+    assert done.status == 0
+    assert "vCPUs 2-3 stay as they are" in done.text, done.text
+    assert_in_order(pair, dom0)
+    try:
+        checked(dom0, f"xl vcpu-set {pair.name} 1")
+        wait_for("CPU 1 is off", 30, lambda: pair.online_cpus() == (0,))
+        assert pair.attach(1).status == 0
+        wait_for("the node's CPUs are on", 30, lambda: pair.online_cpus() == (0, 2, 3))
+        done = dom0(f"xl vcpu-set {pair.name} 1")
+        assert done.status == 0 and "vCPUs 2-3 stay as they are" in done.text, done.text
+        assert pair.online_cpus() == (0, 2, 3)
+        assert pair.detach(1).status == 0
+        assert pair.online_cpus() == (0,)
+    finally:
+        checked(dom0, f"xl vcpu-set {pair.name} 2")
+        wait_for("CPU 1 is on", 30, lambda: pair.online_cpus() == (0, 1))
 
 
 # What a guest may write under vnuma/guest/, against the protocol: key, value.
@@ -209,7 +355,7 @@ def test_a_program_that_pins_memory(pair: ElasticGuest, dom0: Run, background: C
     pid = background(f"{PROGRAMS}/pinner 1 24", "/tmp/pinner.out")
     wait_for("the pages are pinned", 30, lambda: "pinned" in pair.guest("cat /tmp/pinner.out").out)
     done = pair.detach(1, timeout=180.0)
-    assert done.status != 0 and done.seconds < 120
+    assert done.status == RESIDUAL and done.seconds < 120
     assert re.search(r"\d+ KiB could not leave: .*pinned", done.text), done.text
     vnode = pair.vnode(1)
     assert vnode.state == "residual"
