@@ -16,7 +16,7 @@ from pathlib import Path
 
 from lab.artifacts import Artifacts
 from lab.description import HostDescription
-from lab.errors import LabError, MachineLostError
+from lab.errors import CommandFailedError, LabError, MachineLostError
 from lab.guest import Guest
 from lab.memory_map import Extent
 from lab.meter import Meter
@@ -170,19 +170,30 @@ class Host:
         return config if "\n" in config else self.run(["cat", config], check=True).out
 
     def _follow(self, name: str) -> None:
-        """Copy a guest's console into our log directory while it grows, so that it survives dom0."""
-        if (old := self._followers.pop(name, None)) and old.running():
-            old.stop()
-        log = f"/var/log/xen/guest-{name}.log"
-        self._followers[name] = self.start(
-            ["tail", "-n", "+1", "-F", log], sink=self.paths.logs / f"{self.description.name}-{name}.log"
-        )
+        """Copy a guest's console into our log directory while it grows, so that it survives dom0.
+
+        dom0 appends the next life of a guest of that name to the same log; what was copied already is not copied again.
+        """
+        self._unfollow(name)
+        sink = self.guest_log(name)
+        copied = sink.stat().st_size if sink.exists() else 0
+        self._followers[name] = self.start(["tail", "-c", f"+{copied + 1}", "-F", _console_log(name)], sink=sink)
+
+    def _unfollow(self, name: str) -> None:
+        """End that, and copy what it had not yet copied."""
+        if follower := self._followers.pop(name, None):
+            follower.stop()
+            with contextlib.suppress(CommandFailedError):  # the guest ended before it had a console
+                self.get(_console_log(name), self.guest_log(name))
+
+    def guest_log(self, name: str) -> Path:
+        """Where a guest's console is copied to."""
+        return self.paths.logs / f"{self.description.name}-{name}.log"
 
     def forget(self, guest: Guest) -> None:
         """Drop a guest that is gone from the books."""
         self.guests.pop(guest.name, None)
-        if follower := self._followers.pop(guest.name, None):
-            follower.stop()
+        self._unfollow(guest.name)
 
     # --- end ----------------------------------------------------------------------------------------------------------
 
@@ -218,6 +229,11 @@ class Host:
     def ended(self) -> bool:
         """Whether the machine that this process owns has ended."""
         return self.machine is not None and self.machine.process.poll() is not None
+
+
+def _console_log(guest: str) -> str:
+    """Where xenconsoled keeps a guest's console in dom0."""
+    return f"/var/log/xen/guest-{guest}.log"
 
 
 def config_name(text: str) -> str:

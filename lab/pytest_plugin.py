@@ -1,24 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0
-"""pytest and the lab: a rack that is booted once, and consoles in the report of a failed test.
+"""pytest and the lab: a rack that is booted once, and consoles that are read with each test.
 
-A conftest.py takes what it wants:
-    from lab.pytest_plugin import host, pytest_runtest_makereport, pytest_runtest_protocol, pytest_terminal_summary, rack
+A conftest.py takes all of it: from lab.pytest_plugin import *, by name.
 The rack is the one that XENUMA_RACK names (a name from lab/racks or a file), by default one-host.
 
-An emulator can lose a guest, as QEMU did (docs/decisions/0005): Xen logs a triple fault. A test that fails after that is
-run once more on a rack booted anew, unless it is marked `once`, MOST_REPEATED times in a session; the summary names it.
+No test is run a second time. Whatever a kernel or the hypervisor complains of on a console, a guest lost to a triple fault
+among it, fails the test during which it was logged, even if all else went well: a machine that came back would hide it. A
+test that provokes a complaint announces it:
+
+    def test_crash(expects, ...):
+        expects(r"Kernel panic - not syncing: sysrq triggered crash")
+
+and fails, too, when what it has announced is not logged. A guest's console comes by way of dom0, so a line of it can be
+counted for the next test; none is lost.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator
+import re
+import time
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
-from _pytest.runner import runtestprotocol
-from _pytest.terminal import TerminalReporter
 
+from lab.complaints import Complaint, Consoles
 from lab.description import RackDescription
 from lab.host import Host
 from lab.rack import Rack
@@ -26,19 +33,50 @@ from lab.rack import Rack
 # Lines of each console in the report of a failed test.
 CONSOLE_LINES = 25
 
-# Tests that may be repeated: more losses than these are no accident.
-MOST_REPEATED = 2
-LOST = "Triple fault"
-SAID_LINES = 8  # of a first failure, in the summary
+# Seconds until what a test has announced must have been logged, and between two looks.
+ANNOUNCED_S = 30.0
+LOOK_S = 0.1
 
 _log_directories: list[Path] = []
-_lost_before: dict[Path, int] = {}
-_repeated: list[tuple[str, str]] = []  # test, and how it failed the first time
+
+
+class Watch:
+    """The consoles of all racks of the session, and what the test that runs has announced."""
+
+    def __init__(self) -> None:
+        self.consoles = Consoles()
+        self._announced: dict[re.Pattern[str], bool] = {}  # and whether it was seen
+
+    def announce(self, pattern: str) -> None:
+        """Complaints that match are this test's doing, until forget()."""
+        self._announced[re.compile(pattern)] = False
+
+    def forget(self) -> None:
+        """The test is over: nothing is announced any more."""
+        self._announced.clear()
+
+    def unannounced(self, final: bool = False) -> list[Complaint]:
+        """New complaints that nobody announced."""
+        found = []
+        for complaint in self.consoles.new(final):
+            matching = [pattern for pattern in self._announced if pattern.search(complaint.line)]
+            self._announced.update(dict.fromkeys(matching, True))
+            if not matching:
+                found.append(complaint)
+        return found
+
+    def missing(self) -> list[str]:
+        """What was announced and has not been seen."""
+        return [pattern.pattern for pattern, seen in self._announced.items() if not seen]
+
+
+_watch = Watch()
 
 
 def show_consoles_of(rack: Rack) -> Rack:
-    """From now on, failed tests show the last lines of this rack's consoles. Returns the rack."""
+    """From now on, failed tests show the last lines of this rack's consoles, and complaints there fail tests. Returns it."""
     _log_directories.append(rack.logs)
+    _watch.consoles.add(rack.logs)
     return rack
 
 
@@ -47,12 +85,20 @@ def rack() -> Iterator[Rack]:
     """A rack for all tests of the session."""
     with Rack.boot(RackDescription.load(os.environ.get("XENUMA_RACK", "one-host"))) as booted:
         yield show_consoles_of(booted)
+    if left := _watch.unannounced(final=True):
+        pytest.fail(_said(left), pytrace=False)
 
 
 @pytest.fixture(scope="session")
 def host(rack: Rack) -> Host:
     """The rack's first host."""
     return rack.host()
+
+
+@pytest.fixture
+def expects() -> Callable[[str], None]:
+    """Announce what this test provokes: a regular expression, which a complaint on a console has to match by its end."""
+    return _watch.announce
 
 
 def tails(directory: Path, lines: int = CONSOLE_LINES) -> list[tuple[str, str]]:
@@ -74,38 +120,54 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     return report
 
 
-def newly_lost() -> int:
-    """How many guests have been lost to a triple fault since this was last asked, by the newest rack's consoles."""
-    if not _log_directories:
-        return 0
-    directory = _log_directories[-1]
-    now = sum(log.read_text(encoding="utf-8", errors="replace").count(LOST) for log in directory.glob("*-console.log"))
-    before, _lost_before[directory] = _lost_before.get(directory, 0), now
-    return now - before
+def _said(found: list[Complaint]) -> str:
+    return "on the consoles during this test, announced by none:\n" + "\n".join(f"    {each}" for each in found)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
-    """Run a test, and once more, with all fixtures made anew, if it failed and a guest was lost."""
-    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    reports = runtestprotocol(item, log=False, nextitem=nextitem)
-    failed = [report for report in reports if report.failed]
-    again = len(_repeated) < MOST_REPEATED and not item.get_closest_marker("once")
-    if failed and again and newly_lost():
-        _repeated.append((item.nodeid, failed[0].longreprtext))
-        item.session._setupstate.teardown_exact(None)
-        if isinstance(item, pytest.Function):
-            item._initrequest()
-        reports = runtestprotocol(item, log=False, nextitem=nextitem)
-    for report in reports:
-        item.ihook.pytest_runtest_logreport(report=report)
-    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
-    return True
+def _attributed(item: pytest.Item, phase: str) -> Generator[None, object, object]:
+    """Run a phase of a test and fail it if something was logged meanwhile that the test did not announce.
+
+    A phase that failed by itself shows what was logged beside its own reason; one that is skipped fails all the same.
+    """
+    try:
+        result = yield
+    except pytest.skip.Exception:
+        if found := _watch.unannounced():
+            pytest.fail(_said(found), pytrace=False)
+        raise
+    except BaseException:
+        if found := _watch.unannounced():
+            item.add_report_section(phase, "complaints", _said(found))
+        raise
+    found = _watch.unannounced()
+    if phase == "call":
+        deadline = time.monotonic() + ANNOUNCED_S
+        while not found and _watch.missing() and time.monotonic() < deadline:
+            time.sleep(LOOK_S)
+            found = _watch.unannounced()
+    if found:
+        pytest.fail(_said(found), pytrace=False)
+    if phase == "call" and (missing := _watch.missing()):
+        pytest.fail(f"announced, and on no console within {ANNOUNCED_S:g} s: {', '.join(missing)}", pytrace=False)
+    return result
 
 
-def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
-    """Name the tests that were repeated, with the end of what they said the first time."""
-    for nodeid, said in _repeated:
-        terminalreporter.write_line(f"run twice, a guest was lost to a triple fault (docs/decisions/0005): {nodeid}")
-        for line in said.splitlines()[-SAID_LINES:]:
-            terminalreporter.write_line(f"    {line}")
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
+    """What is logged while fixtures are made, or was after the test before, is this test's."""
+    return (yield from _attributed(item, "setup"))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """What is logged while the test runs; what it has announced must be."""
+    return (yield from _attributed(item, "call"))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """What is logged while its fixtures are undone."""
+    try:
+        return (yield from _attributed(item, "teardown"))
+    finally:
+        _watch.forget()

@@ -28,6 +28,9 @@ FIRMWARE = ("-L", "/usr/share/qemu", "-L", "/usr/share/seabios")
 # what the model has and TCG lacks: named here, QEMU need not warn of them for each CPU.
 CPU = "EPYC,+svm,+npt,-monitor,-fxsr-opt,-misalignsse,-osvw,-topoext,-nrip-save,-xsavec"
 
+# Warnings of a kernel are seen on its console, where lab/pytest_plugin.py looks for them; `quiet` would hide them.
+CONSOLE_LEVEL = "loglevel=5"
+
 # Without its control queue: Linux spins on that with a whole CPU until QEMU's main thread, which competes for it, answers.
 NETWORK_CARD = (
     "virtio-net-pci,netdev=net0,romfile=,ctrl_vq=off,ctrl_rx=off,ctrl_vlan=off,ctrl_rx_extra=off,ctrl_mac_addr=off,"
@@ -95,7 +98,7 @@ def xen_arguments(host: HostDescription) -> str:
 
 def dom0_arguments(host: HostDescription) -> str:
     """The command line of dom0's kernel."""
-    return f"console=hvc0 root=/dev/vda rw tsc=unstable quiet xenuma.host={host.name} {host.dom0_arguments}".strip()
+    return f"console=hvc0 root=/dev/vda rw tsc=unstable {CONSOLE_LEVEL} xenuma.host={host.name} {host.dom0_arguments}".strip()
 
 
 def command_line(

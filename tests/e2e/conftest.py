@@ -7,53 +7,38 @@ absent and that runs no load; a guest that a test has lost or spoilt is started 
 
 from __future__ import annotations
 
-import contextlib
-import re
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from benchmarks.elastic_guest import ElasticGuest, Run
+from benchmarks.elastic_guest import ElasticGuest, Run, checked
 from benchmarks.in_lab import elastic, run_in
 from benchmarks.results import ROOT
+from lab.complaints import complaints
 from lab.errors import LabError
 from lab.guest import Guest
 from lab.host import Host
 from lab.pytest_plugin import (
+    expects,
     host,
+    pytest_runtest_call,
     pytest_runtest_makereport,
-    pytest_runtest_protocol,
-    pytest_terminal_summary,
+    pytest_runtest_setup,
+    pytest_runtest_teardown,
     rack,
 )
 
-__all__ = ["host", "pytest_runtest_makereport", "pytest_runtest_protocol", "pytest_terminal_summary", "rack"]
+__all__ = [
+    "expects",
+    "host",
+    "pytest_runtest_call",
+    "pytest_runtest_makereport",
+    "pytest_runtest_setup",
+    "pytest_runtest_teardown",
+    "rack",
+]
 
 CONFIGS = ROOT / "configs"
-
-# What kernels and the hypervisor write when something is wrong with themselves; a crash that a test asked for, by sysrq or
-# by leaving out the root file system, is none.
-COMPLAINT = re.compile(
-    r"WARNING: |BUG: |Oops|INFO: task .* blocked|invalid APIC ID|llc-sibling"
-    r"|Kernel panic(?!.*(?:sysrq triggered crash|Unable to mount root fs))"
-    r"|possible recursive locking|\(XEN\) (Assertion |Xen BUG|Xen WARN|FATAL)"
-)
-
-
-# Upstream's own, seen with `make e2e-debug`: gntdev copies to user space under its lock, which its mmap() takes inside the
-# mmap lock; Xen does not like the size of the XSAVE area that QEMU's CPU announces.
-KNOWN = re.compile(r"lock: *\n.*gntdev_mmap|Xen WARN at arch/x86/xstate\.c")
-KNOWN_LINES = 6  # where it has to be, from the line that complains
-
-
-def complaints(log: str) -> list[str]:
-    """The lines of a log that complain, but for what is known of upstream."""
-    lines = [line for line in log.splitlines() if line.strip()]  # a serial console has two ends for each line
-    return [
-        line.strip()
-        for number, line in enumerate(lines)
-        if COMPLAINT.search(line) and not KNOWN.search("\n".join(lines[number : number + KNOWN_LINES]))
-    ]
 
 
 @pytest.fixture(scope="session")
@@ -63,11 +48,16 @@ def dom0(host: Host) -> Run:
 
 
 class Stable:
-    """Guests by configuration, started when first asked for, and anew when they do not answer; one at a time."""
+    """Guests by configuration, started when first asked for; one at a time.
+
+    A guest lives until somebody leaves it: a test that ends or spoils one says so with leave(). One that is found dead, or
+    started anew, without that has failed the test after which it was found.
+    """
 
     def __init__(self, host: Host) -> None:
         self.host = host
         self.guests: dict[str, Guest] = {}
+        self.lives: dict[str, str] = {}  # of each guest, what its kernel calls this boot
         self.asked = 0  # guests whose kernel log was read before they went
         self.complaints: list[str] = []  # of their kernels
 
@@ -76,28 +66,43 @@ class Stable:
         for other in list(self.guests):
             if other != config:
                 self.leave(other)
-        guest = self.guests.get(config)
-        if guest is not None and not answers(guest):
-            guest.destroy()
-            guest = None
-        if guest is None:
+        if config not in self.guests:
             guest = self.guests[config] = self.host.start_guest(CONFIGS / config)
-        found = elastic(guest)
-        absent(found)
+            self.lives[config] = life(guest)
+        found = elastic(self.guests[config])
+        try:
+            absent(found)
+        except BaseException:
+            self.leave(config, ask=False)  # the next test gets another one
+            raise
         return found
 
     def handle(self, config: str) -> Guest:
         """The lab's own handle of it."""
         return self.guests[config]
 
+    def lost(self) -> list[str]:
+        """Which guests do not run any more as they were started, and why. They are destroyed, and forgotten."""
+        found = []
+        for config, guest in list(self.guests.items()):
+            try:
+                now = life(guest)
+                why = "" if now == self.lives[config] else "it has started anew"
+            except LabError as error:
+                why = f"it does not answer: {error}"
+            if why:
+                found.append(f"guest {guest.name}: {why}")
+                self.leave(config, ask=False)
+        return found
+
     def leave(self, config: str, ask: bool = True) -> None:
         """Destroy a guest, if it runs: its memory is needed, or it is spoilt; do not `ask` one that cannot answer."""
         guest = self.guests.pop(config, None)
         if guest is not None:
-            if ask and answers(guest):
-                log = guest.run("dmesg", timeout=20)
-                self.asked += log.rc == 0
-                self.complaints += [f"{guest.name}: {line}" for line in complaints(log.out)]
+            if ask:
+                log = guest.run("dmesg", timeout=20, check=True)
+                self.asked += 1
+                self.complaints += complaints(log.out)
             guest.destroy()
 
     def leave_all(self) -> None:
@@ -106,12 +111,9 @@ class Stable:
             self.leave(config)
 
 
-def answers(guest: Guest) -> bool:
-    """Whether a guest still runs commands."""
-    try:
-        return guest.run("true", timeout=20).rc == 0
-    except LabError:
-        return False
+def life(guest: Guest) -> str:
+    """What a guest's kernel calls the time since it was booted: another text after each boot. Raises LabError."""
+    return guest.run("cat /proc/sys/kernel/random/boot_id", timeout=20, check=True).out.strip()
 
 
 def absent(guest: ElasticGuest) -> None:
@@ -128,6 +130,15 @@ def stable(host: Host) -> Iterator[Stable]:
     guests = Stable(host)
     yield guests
     guests.leave_all()
+
+
+@pytest.fixture(autouse=True)
+def none_is_lost(request: pytest.FixtureRequest) -> Iterator[None]:
+    """After each test that has to do with guests: those that nobody left still run."""
+    guests: Stable | None = request.getfixturevalue("stable") if "stable" in request.fixturenames else None
+    yield
+    if guests is not None and (lost := guests.lost()):
+        pytest.fail("lost during this test, which did not leave it: " + "; ".join(lost), pytrace=False)
 
 
 @pytest.fixture
@@ -154,9 +165,9 @@ def background(pair: ElasticGuest) -> Iterator[Callable[[str, str], int]]:
 
     yield start
     for pid in pids:
-        with contextlib.suppress(LabError):
-            pair.guest(
-                f"kill -TERM {pid}; for i in 1 2 3 4 5 6 7 8 9 10; do [ -e /proc/{pid} ] || exit 0; sleep 0.5; done; "
-                f"kill -KILL {pid}",
-                30.0,
-            )
+        checked(
+            pair.guest,
+            f"gone() {{ for i in 1 2 3 4 5 6 7 8 9 10; do [ -e /proc/{pid} ] || exit 0; sleep 0.5; done; }}; "
+            f"kill -TERM {pid}; gone; kill -KILL {pid}; gone; echo 'pid {pid} cannot be killed'; exit 1",
+            30.0,
+        )

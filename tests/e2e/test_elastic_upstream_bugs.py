@@ -34,7 +34,7 @@ def config() -> str:
 type = "pvh"
 kernel = "/boot/vmlinuz"
 ramdisk = "/boot/guest.cpio.gz"
-extra = "console=hvc0"
+extra = "console=hvc0 loglevel=5"
 memory = {4 * NODE_MIB}
 vcpus = 4
 tsc_mode = "native"
@@ -128,7 +128,6 @@ def test_a_dead_domain_leaves_nothing_in_the_hypervisor(stable: Stable, dom0: Ru
     assert lost <= MAY_DIFFER, f"{lost} pages"
 
 
-@pytest.mark.once
 def test_the_emulator_keeps_guests_of_its_first_cpu(stable: Stable, host: Host) -> None:
     """QEMU: an FXRSTOR on any CPU could undo the first CPU's switch into a guest, or out of it (decision 0005)."""
     stable.leave_all()
