@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """``make test``: run the tests with pytest; the last line is ``N passed, N failed``.
 
+It counts pytest's items: a test function counts once for each case that it is parametrised with. The line before says how
+many functions these are, and how many checks programs made that a test started, in a guest for instance, and counted with
+``record_property("checks", N)``; they decide about their test and are no tests of their own.
+
 A test that ends in an error, in set-up or tear-down too, counts as failed. Nothing to run is a failure.
 """
 
@@ -8,6 +12,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 
 import pytest
 
@@ -15,11 +20,16 @@ from .paths import BUILD, REPO
 
 
 class Counter:
-    """Counts tests, each once: failed if any of its phases failed."""
+    """Counts tests, each once: failed if any of its phases failed, skipped if one was skipped and none failed."""
 
     def __init__(self) -> None:
         self.outcome: dict[str, str] = {}
+        self.checks: dict[str, int] = {}
         self.collection_errors = 0
+        self.collected: set[str] = set()
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self.collected = {item.nodeid for item in session.items}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
@@ -28,6 +38,8 @@ class Counter:
             self.outcome.setdefault(report.nodeid, "skipped")
         elif report.when == "call":
             self.outcome.setdefault(report.nodeid, "passed")
+        # Each phase's report has all properties so far.
+        self.checks[report.nodeid] = sum(int(str(value)) for name, value in report.user_properties if name == "checks")
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         self.collection_errors += report.failed
@@ -35,8 +47,27 @@ class Counter:
     def count(self, outcome: str) -> int:
         return sum(1 for each in self.outcome.values() if each == outcome)
 
+    def functions(self) -> int:
+        """Of how many functions the tests are cases. A name in brackets is a case's, and may have brackets itself."""
+        return len({nodeid.partition("[")[0] for nodeid in self.outcome})
 
-def main() -> int:
+    def closing(self, code: int, seconds: float) -> tuple[list[str], int]:
+        """The closing lines, and the exit code: 0 only if all went well, pytest agrees, and something ran."""
+        failed = self.count("failed") + self.collection_errors
+        passed, skipped = self.count("passed"), self.count("skipped")
+        if not failed and (code != pytest.ExitCode.OK or not passed or self.collected - self.outcome.keys()):
+            failed += 1  # interrupted, misused, broken off, or nothing ran: never a success
+        lines = [
+            f"tests in {REPO.name}: {seconds:.0f} s, logs below build/logs",
+            f"{self.functions()} test functions with {len(self.outcome)} cases; "
+            f"programs that they ran made {sum(self.checks.values())} checks",
+            f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""),
+        ]
+        return lines, 1 if failed else 0
+
+
+def main(arguments: Sequence[str] = ()) -> int:
+    """Run what the arguments name, by default all tests."""
     counter = Counter()
     begun = time.monotonic()
     (BUILD / "logs").mkdir(parents=True, exist_ok=True)
@@ -47,18 +78,14 @@ def main() -> int:
             "--durations=10",
             "--color=auto",
             f"--junitxml={BUILD / 'logs' / 'tests.xml'}",
-            *(sys.argv[1:] or ["tests"]),
+            *(arguments or ["tests"]),
         ],
         plugins=[counter],
     )
-    failed = counter.count("failed") + counter.collection_errors
-    passed, skipped = counter.count("passed"), counter.count("skipped")
-    if not failed and (code != pytest.ExitCode.OK or not passed):
-        failed += 1  # interrupted, misused, or nothing ran: never a success
-    print(f"tests in {REPO.name}: {time.monotonic() - begun:.0f} s, logs below build/logs")
-    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""), flush=True)
-    return 1 if failed else 0
+    lines, status = counter.closing(code, time.monotonic() - begun)
+    print("\n".join(lines), flush=True)
+    return status
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(sys.argv[1:]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -53,8 +54,9 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         pytest.param(r"inject|timer", 3, id="an injected interrupt is delivered once"),
     ],
 )
-def test_the_cpu(lines: list[str], about: str, number: int) -> None:
+def test_the_cpu(lines: list[str], about: str, number: int, record_property: Callable[[str, object], None]) -> None:
     """Each line of the program is ok."""
     asked = [line for line in lines if re.search(about, line)]
+    record_property("checks", len(asked))
     assert len(asked) == number, lines
     assert [line for line in asked if not line.startswith("ok ")] == []
