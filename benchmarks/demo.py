@@ -159,6 +159,7 @@ class Demo:
         self.await_iterations(1, begin, "before the attach")
         with self.metered("before"):
             self.await_iterations(ITERATIONS_IN_WINDOW, self.story.now(), "before the attach")
+        self.companion.await_run(begin, "before the attach")
         self.look("before")
 
         attach = tell(self.guest.command("vnode-attach", str(VNODE)), "operator")
@@ -173,6 +174,7 @@ class Demo:
         self.windows["detached"] = (detached, detached)
         with self.metered("detached"):
             self.await_iterations(ITERATIONS_IN_WINDOW, detached, "after the detach")
+        self.companion.await_run(detached, "after the detach")
         self.look("detached")
         self.windows["detached"] = (detached, self.story.now())
         self.show_vnodes()
@@ -191,6 +193,7 @@ class Demo:
         self.show_vnodes()
         with self.metered("settled"):
             self.await_iterations(ITERATIONS_IN_WINDOW, self.story.now(), "settled")
+        self.companion.await_run(attached, "after the attach")
         self.look("settled")
 
     def finish(self) -> None:
@@ -261,7 +264,8 @@ def report(demo: Demo, failure: str | None, console: Console, results: Path = RE
 def rack_of(options: argparse.Namespace) -> Iterator[Rack]:
     """The rack to play on: booted for the demo, or one that runs already."""
     if options.use:
-        yield Rack.attach(options.use)
+        with Rack.attach(options.use) as rack:
+            yield rack
         return
     with Rack.boot(RackDescription.load(options.rack)) as rack:
         yield rack
@@ -273,18 +277,20 @@ def run(options: argparse.Namespace, console: Console) -> str | None:
     with rack_of(options) as rack:
         host = rack.host()
         guest = host.start_guest(options.config, PLACED)
-        demo = Demo(host, guest, options.mib, console)
-        demo.story.tell(f"rack {rack.description.name} and guest booted in {time.monotonic() - began:.1f} s")
-        failure = None
         try:
-            demo.play()
-        except FAILURES as error:
-            failure = str(error)
-            console.print("[dim]guest's console, last lines:[/dim]", highlight=False)
-            demo.story.output(guest.console_tail(30))
-        reason = report(demo, failure, console)
-        keep_raw(demo, rack.logs)
-        guest.destroy()
+            demo = Demo(host, guest, options.mib, console)
+            demo.story.tell(f"rack {rack.description.name} and guest booted in {time.monotonic() - began:.1f} s")
+            failure = None
+            try:
+                demo.play()
+            except FAILURES as error:
+                failure = str(error)
+                console.print("[dim]guest's console, last lines:[/dim]", highlight=False)
+                demo.story.output(guest.console_tail(30))
+            reason = report(demo, failure, console)
+            keep_raw(demo, rack.logs)
+        finally:
+            guest.destroy()
     console.print(f"  [dim]demo took {time.monotonic() - began:.0f} s[/dim]", highlight=False)
     return reason
 

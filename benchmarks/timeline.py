@@ -12,6 +12,7 @@ All times are seconds of the guest's CLOCK_REALTIME. Four windows are looked at:
 from __future__ import annotations
 
 import dataclasses
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 
@@ -19,7 +20,7 @@ from benchmarks.guestview import Iteration, Node, Sample, StreamRun
 from benchmarks.results import Metric
 
 WINDOWS = ("before", "attached", "settled", "detached")
-SETTLED_REMOTE_PCT = 20.0  # share of remote accesses that counts as "memory moved to the threads"
+SETTLED_REMOTE_PCT = 3.0  # share of remote accesses that counts as "memory moved to the threads"; 0.5 is usual
 MOVED_SHARE = 0.25  # share of the program's memory that must be on the new node
 STRAY_KIB = 64  # the program's memory on a node that is gone: none, but for a sample under way
 
@@ -81,12 +82,18 @@ class Check:
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """A run of the second program, from Debian: its exit status, and its answer next to the reference's."""
+    """A run of the second program, from Debian: its exit status, and its answer next to the reference's.
+
+    `begun` and `ended` are times of the guest, `threads` is the size of its largest team; 0 if it said none.
+    """
 
     name: str
     status: int
     answer: str
     reference: str
+    begun: float = 0.0
+    ended: float = 0.0
+    threads: int = 0
 
 
 @dataclasses.dataclass
@@ -116,6 +123,22 @@ def _threads(evidence: Evidence, window: str, want: int) -> Check:
     if not sizes:
         return Check(what, False, "no iteration ended in this window")
     return Check(what, all(size == want for size in sizes), f"{len(sizes)} iterations with {_span(sizes)} threads")
+
+
+def _program_threads(evidence: Evidence, phase: str, want: int) -> Check:
+    """The second program's teams, of the runs from begin to end within a phase: each asks the library anew."""
+    windows = evidence.timeline.windows
+    nowhere = (math.inf, math.inf)
+    begin, end = {
+        "before": windows.get("before", nowhere),
+        "settled": (windows.get("attached", nowhere)[0], windows.get("settled", nowhere)[1]),
+        "detached": (windows.get("detached", nowhere)[0], math.inf),
+    }[phase]
+    sizes = [run.threads for run in evidence.programs if begin <= run.begun and run.ended <= end]
+    what = f"{phase}: the second program's team has {want} threads"
+    if not sizes:
+        return Check(what, False, "no run began and ended then")
+    return Check(what, all(size == want for size in sizes), f"{len(sizes)} runs with {_span(sizes)} threads")
 
 
 def _span(values: Sequence[int]) -> str:
@@ -208,6 +231,9 @@ def verdict(evidence: Evidence) -> list[Check]:
         _threads(evidence, "before", evidence.home_cpus),
         _threads(evidence, "settled", evidence.all_cpus),
         _threads(evidence, "detached", evidence.home_cpus),
+        _program_threads(evidence, "before", evidence.home_cpus),
+        _program_threads(evidence, "settled", evidence.all_cpus),
+        _program_threads(evidence, "detached", evidence.home_cpus),
         *_listed(evidence),
         _moved_there(evidence),
         _remote(evidence),
