@@ -15,6 +15,7 @@ from lab.pipeline.paths import REPO
 
 # A rack that is a folder of logs. `says` writes a line to one of them.
 CONFTEST = """
+import os, time
 from types import SimpleNamespace
 import pytest
 from lab import pytest_plugin
@@ -24,6 +25,13 @@ from lab.pytest_plugin import (
 
 pytest_plugin.ANNOUNCED_S = 1.0
 booted = []
+slept = set()
+
+def sleep(seconds):
+    slept.add(os.environ["PYTEST_CURRENT_TEST"].split("::")[1].split()[0])
+    time.sleep(seconds)
+
+pytest_plugin.time = SimpleNamespace(monotonic=time.monotonic, sleep=sleep)
 
 class Booted:
     def __init__(self, logs):
@@ -112,6 +120,10 @@ def test_announced_and_late(says, expects):
     expects("Triple fault")
     threading.Timer(0.3, says, [LOST]).start()
 
+def test_other_while_it_waits(says, expects):
+    expects("Triple fault")
+    threading.Timer(0.2, says, ["BUG: meanwhile"]).start()
+
 def test_announced_in_vain(says, expects):
     expects("Triple fault")
 
@@ -144,7 +156,10 @@ def test_announced_until_the_end(noisy_end):
     pass
 
 def test_after_all(says):
-    pass
+    from conftest import slept
+    assert slept == {
+        "test_announced_and_late", "test_other_while_it_waits", "test_announced_in_vain", "test_two_announced_one_seen"
+    }
 """
 
 ANNOUNCED_BY_NONE = "announced by none"
@@ -162,6 +177,7 @@ WANTED = {
     "test_fixture": ("ERROR", ["BUG: in setup"]),
     "test_announced": ("PASSED", []),
     "test_announced_and_late": ("PASSED", []),
+    "test_other_while_it_waits": ("FAILED", ["BUG: meanwhile"]),
     "test_announced_in_vain": ("FAILED", ["announced, and on no console within 1 s: Triple fault"]),
     "test_announced_before_only": ("FAILED", [ANNOUNCED_BY_NONE]),
     "test_announced_is_not_all": ("FAILED", ["BUG: other"]),
@@ -236,6 +252,8 @@ def test_consoles_are_in_the_report_of_a_failed_test(session: tuple[Path, str]) 
     said = report(session[1], "test_fails_and_nothing_is_logged")
     assert "last lines of alpha-console.log" in said
     assert "xenuma: dom0 ready" in said
+    passes = session[1].partition("= PASSES =")[2]
+    assert passes and "last lines of" not in passes
 
 
 def test_none_is_run_twice(session: tuple[Path, str]) -> None:
