@@ -6,7 +6,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 ENTER := lab/enter
 
-.PHONY: help setup build demo test unit e2e e2e-debug bench report check series shell clean distclean
+.PHONY: help setup build demo test unit e2e e2e-debug guest-debug bench report check series shell clean distclean
 
 help: ## this list
 	@echo "make TARGET, on Debian 12 or 13, as root or as a user with sudo:"
@@ -46,6 +46,11 @@ e2e-debug: setup ## the tests in the lab, with the checking variants of Xen and 
 	 XENUMA_METER=$(CURDIR)/build/artifacts/meter/meter.so \
 	 XENUMA_RESULTS=$(CURDIR)/build/results-debug \
 	 $(ENTER) python3 -m lab.pipeline.test $(DEBUG_TESTS)
+
+guest-debug: setup ## the guest tests without Xen, with lockdep, the address sanitizer and preemption
+	@$(ENTER) python3 -m lab.pipeline.build linux-kasan qemu
+	@XENUMA_KERNEL=$(CURDIR)/build/artifacts/linux-kasan/vmlinuz \
+	 $(ENTER) python3 -m lab.pipeline.test tests/guest
 
 bench: build ## the measurements; results in build/results
 	@$(ENTER) python3 -m benchmarks

@@ -186,6 +186,13 @@ def make_linux_lockdep(step: Step, out: Path, console: Console) -> None:
     build_linux(out, console, "linux-lockdep", [folder / "xenuma.config", folder / "lockdep.config"])
 
 
+def make_linux_kasan(step: Step, out: Path, console: Console) -> None:
+    """That one with the address sanitizer and full preemption on top, for the guest tests without Xen."""
+    folder = REPO / "linux-guest" / "config"
+    fragments = [folder / "xenuma.config", folder / "lockdep.config", folder / "kasan.config"]
+    build_linux(out, console, "linux-kasan", fragments)
+
+
 def build_linux(out: Path, console: Console, name: str, fragments: Sequence[Path]) -> None:
     objects = OBJECTS / name
     objects.mkdir(parents=True, exist_ok=True)
@@ -405,8 +412,15 @@ STEPS = {
         Step(
             "linux-lockdep",
             "the kernel with lockdep",
-            [*LINUX, REPO / "linux-guest/config"],
+            [*LINUX, *(REPO / "linux-guest/config" / f"{part}.config" for part in ("xenuma", "lockdep"))],
             make_linux_lockdep,
+            source="linux",
+        ),
+        Step(
+            "linux-kasan",
+            "the kernel with lockdep and the address sanitizer",
+            [*LINUX, REPO / "linux-guest/config"],
+            make_linux_kasan,
             source="linux",
         ),
         Step(
@@ -418,7 +432,7 @@ STEPS = {
         ),
     )
 }
-OPTIONAL = ("xen-debug", "linux-lockdep", "images-lockdep")
+OPTIONAL = ("xen-debug", "linux-lockdep", "linux-kasan", "images-lockdep")
 
 
 def wanted(names: Sequence[str]) -> list[str]:
