@@ -14,7 +14,8 @@ import shutil
 import sys
 import tarfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +25,8 @@ from .console import Console, StepFailed
 from .paths import ARTIFACTS, CACHE, REPO
 
 JOBS = str(max(2, os.cpu_count() or 2))
+# Steps at a time. Each has stretches that use one CPU (configure, link, an image): the other step fills the rest then.
+SIDE_BY_SIDE = min(2, os.cpu_count() or 1)
 OBJECTS = CACHE / "objects"
 UAPI = REPO / "linux-guest" / "overlay" / "include" / "uapi"
 # What a step's key also covers: the compiler and libraries (the sandbox), and this file's recipes.
@@ -39,6 +42,12 @@ class Step:
     make: Callable[[Step, Path, Console], None]  # fills the result folder
     needs: Sequence[str] = ()  # steps whose results go in
     source: str = ""  # upstream source, by its name in pins.toml
+    own_tree: bool = False  # it works in no tree of that source, or in one of its own
+
+    @property
+    def tree(self) -> str:
+        """The source whose unpacked tree it works in, one step at a time; empty if nobody else does."""
+        return "" if self.own_tree else self.source
 
     def key(self) -> str:
         words = [os.readlink(CACHE / "sandbox")]
@@ -385,15 +394,10 @@ LINUX = [REPO / "linux-guest" / name for name in ("overlay", "hooks")]
 IMAGES = [REPO / "lab/images", REPO / "configs", REPO / "lab/target.packages"]
 INSTALLED = ("tools", "programs", "libgomp")
 
+# In the order in which they begin: first what others need, and last what keeps all CPUs busy to its end.
 STEPS = {
     step.name: step
     for step in (
-        Step("qemu", "the emulator", [REPO / "lab/emulator"], make_qemu, source="qemu"),
-        Step("meter", "the NUMA meter, a QEMU plugin", [REPO / "lab/meter"], make_meter, source="qemu"),
-        Step("libgomp-stock", "libgomp 14.2 as upstream has it", [], make_libgomp_stock, source="gcc"),
-        Step("libgomp", "libgomp 14.2, elastic", [REPO / "libgomp-patch", UAPI], make_libgomp, source="gcc"),
-        Step("xen", "the hypervisor", [*XEN, REPO / "xen/config/xenuma.config"], make_xen, source="xen"),
-        Step("tools", "Xen's tools", [*XEN, REPO / "toolstack"], make_tools, source="xen"),
         Step(
             "linux",
             "one kernel for dom0 and guests",
@@ -402,13 +406,37 @@ STEPS = {
             source="linux",
         ),
         Step(
+            "libgomp-stock",
+            "libgomp 14.2 as upstream has it",
+            [],
+            make_libgomp_stock,
+            source="gcc",
+            own_tree=True,
+        ),
+        Step(
+            "libgomp",
+            "libgomp 14.2, elastic",
+            [REPO / "libgomp-patch", UAPI],
+            make_libgomp,
+            source="gcc",
+        ),
+        Step(
             "programs",
             "programs that run in a guest",
             [UAPI, *(p for name in PROGRAM_FOLDERS for p in files_below([REPO / name]) if p.suffix != ".py")],
             make_programs,
         ),
+        Step("tools", "Xen's tools", [*XEN, REPO / "toolstack"], make_tools, source="xen"),
         Step("images", "dom0's disk and the guests' initramfs", IMAGES, make_images, needs=(*INSTALLED, "linux")),
-        Step("xen-debug", "the hypervisor with assertions", [*XEN, REPO / "xen/config"], make_xen_debug, source="xen"),
+        Step(
+            "xen",
+            "the hypervisor",
+            [*XEN, REPO / "xen/config/xenuma.config"],
+            make_xen,
+            source="xen",
+        ),
+        Step("meter", "the NUMA meter, a QEMU plugin", [REPO / "lab/meter"], make_meter, source="qemu", own_tree=True),
+        Step("qemu", "the emulator", [REPO / "lab/emulator"], make_qemu, source="qemu"),
         Step(
             "linux-lockdep",
             "the kernel with lockdep",
@@ -430,6 +458,14 @@ STEPS = {
             make_images_lockdep,
             needs=(*INSTALLED, "linux-lockdep"),
         ),
+        Step(
+            "xen-debug",
+            "the hypervisor with assertions",
+            [*XEN, REPO / "xen/config"],
+            make_xen_debug,
+            source="xen",
+            own_tree=True,
+        ),
     )
 }
 OPTIONAL = ("xen-debug", "linux-lockdep", "linux-kasan", "images-lockdep")
@@ -444,25 +480,55 @@ def wanted(names: Sequence[str]) -> list[str]:
     return [name for name in STEPS if name in chosen]
 
 
-def build(names: Sequence[str]) -> None:
-    """Build the steps ``names`` (all but the optional ones if empty). Raises StepFailed."""
-    order = wanted(names)
-    console = Console(len(order))
-    ARTIFACTS.mkdir(parents=True, exist_ok=True)
-    for name in order:
+def startable(waiting: Sequence[str], running: Collection[str]) -> str | None:
+    """The first of the waiting steps that may start now: what it needs is done, and nobody works in its tree."""
+    unfinished = {*waiting, *running}
+    trees_in_use = {STEPS[name].tree for name in running} - {""}
+    for name in waiting:
         step = STEPS[name]
-        with locked(f"step-{name}"):
-            target = result(name)
-            if target.complete:
-                console.cached(name)
-                os.utime(target.path)
-            else:
-                begun = time.monotonic()
-                console.begin(name, step.title)
-                with target.writing() as part:
-                    step.make(step, part, console)
-                console.done(name, time.monotonic() - begun)
-        point(ARTIFACTS / name, target.path)
+        if unfinished.isdisjoint(step.needs) and step.tree not in trees_in_use:
+            return name
+    return None
+
+
+def build_step(name: str, console: Console) -> None:
+    """Find the result of one step, or make it; ``build/artifacts`` then has it."""
+    step = STEPS[name]
+    with locked(f"step-{name}"):
+        target = result(name)
+        if target.complete:
+            console.cached(name)
+            os.utime(target.path)
+        else:
+            begun = time.monotonic()
+            console.begin(name, step.title)
+            with target.writing() as part:
+                step.make(step, part, console)
+            console.done(name, time.monotonic() - begun)
+    point(ARTIFACTS / name, target.path)
+
+
+def build(names: Sequence[str]) -> None:
+    """Build the steps ``names`` (all but the optional ones if empty), SIDE_BY_SIDE at a time.
+
+    When one fails, the others are stopped; the first failure is raised as StepFailed.
+    """
+    waiting = wanted(names)
+    console = Console(len(waiting))
+    ARTIFACTS.mkdir(parents=True, exist_ok=True)
+    running: dict[Future[None], str] = {}
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        try:
+            while waiting or running:
+                while len(running) < SIDE_BY_SIDE and (name := startable(waiting, running.values())):
+                    waiting.remove(name)
+                    running[pool.submit(build_step, name, console)] = name
+                for ended in wait(running, return_when=FIRST_COMPLETED).done:
+                    del running[ended]
+                    ended.result()
+        except BaseException:
+            console.stop()
+            raise
     (CACHE / ".warm").touch()
 
 
