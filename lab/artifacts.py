@@ -35,7 +35,7 @@ class Artifacts(Protocol):
 
     @property
     def dom0_image(self) -> Path:
-        """dom0's root file system, raw ext4; never written to."""
+        """dom0's root file system, raw ext2; never written to."""
 
     @property
     def meter_plugin(self) -> Path:

@@ -141,12 +141,12 @@ def guest_tree(base: Tree, tools: Path, extra: Sequence[tuple[Path, str]]) -> Tr
 
 
 def write_disk(tree: Tree, image: Path) -> None:
-    """Write `tree` as an ext4 file system, replacing `image` only when it is complete."""
+    """Write `tree` as an ext2 file system, replacing `image` only when it is complete."""
     with tempfile.TemporaryDirectory(dir=image.parent) as scratch:
         tar, disk = Path(scratch) / "root.tar", Path(scratch) / "disk"
         tree.write_tar(tar)
         subprocess.run(
-            ["mke2fs", "-q", "-F", "-t", "ext4", "-O", "^has_journal", "-m", "0", "-L", "dom0", "-U", DISK_UUID,
+            ["mke2fs", "-q", "-F", "-t", "ext2", "-m", "0", "-L", "dom0", "-U", DISK_UUID,
              "-E", f"hash_seed={DISK_UUID},root_owner=0:0", "-d", str(tar), str(disk), f"{DOM0_DISK_MIB}M"],
             check=True,
             env=os.environ | {"SOURCE_DATE_EPOCH": str(IMAGE_TIME), "E2FSPROGS_FAKE_TIME": str(IMAGE_TIME)},

@@ -19,7 +19,7 @@ class Artifacts:
 
     xen: Path  # multiboot ELF32 image of the hypervisor
     kernel: Path  # bzImage for dom0 and guests
-    dom0_image: Path  # raw ext4 root of dom0; boot it with snapshot=on
+    dom0_image: Path  # raw ext2 root of dom0; boot it with snapshot=on
     guest_initrd: Path  # initramfs of the guests (dom0 has it as /boot/guest.cpio.gz)
     ssh: Path  # folder with the lab's key pair and known_hosts
     tools: Path  # what the Xen tools installed, as dom0 has it
