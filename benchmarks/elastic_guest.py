@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from benchmarks import guestview, xenview
 from benchmarks.guestview import Malformed
+from lab.patience import scaled
 
 LIBGOMP = "/opt/xenuma/lib"
 PROGRAMS = "/opt/xenuma/bin"
@@ -71,6 +72,7 @@ def write_file(run: Run, path: str, text: str) -> None:
 
 def wait_for(what: str, seconds: float, probe: Callable[[], bool], interval: float = 0.25) -> float:
     """Ask `probe` until it says yes; returns how long that took. Raises TimeoutError, with `what`, after `seconds`."""
+    seconds = scaled(seconds)
     began = time.monotonic()
     while not probe():
         if time.monotonic() - began > seconds:
@@ -220,6 +222,7 @@ def settled_free_pages(dom0: Run, seconds: float = 30.0) -> dict[int, int]:
     RCU grace period, of which dom0 is told nothing. So this asks until no domain is dying and three answers in a row
     agree. Raises TimeoutError, with what it saw last, after `seconds`.
     """
+    seconds = scaled(seconds)
     began = time.monotonic()
     last: dict[int, int] = {}
     alike = 0
@@ -241,6 +244,7 @@ def pages_off(dom0: Run, wanted: Mapping[int, int], seconds: float = 15.0) -> di
     What an operation needs for itself, an event channel of the tool or a page on its way through a back end, is freed a
     little after it: this asks again, for up to `seconds`, until not one page is off.
     """
+    seconds = scaled(seconds)
     began = time.monotonic()
     while True:
         now = host_free_pages(dom0)

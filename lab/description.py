@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -160,7 +160,14 @@ class RackDescription:
 
     @staticmethod
     def load(source: str | Path) -> RackDescription:
-        """Read a rack from a file, or by its name from lab/racks/. Raises DescriptionError."""
+        """Read a rack from a file, or by its name from lab/racks/. Raises DescriptionError.
+
+        "one-host@2" is one-host by another name, "one-host-2": racks of one description can run side by side.
+        """
+        if isinstance(source, str) and "@" in source:
+            original, _, tag = source.rpartition("@")
+            described = RackDescription.load(original)
+            return replace(described, name=f"{described.name}-{tag}")
         path = source if isinstance(source, Path) else RACKS / f"{source}.toml"
         if isinstance(source, str) and (source.endswith(".toml") or "/" in source):
             path = Path(source)

@@ -20,6 +20,7 @@ from lab.errors import CommandFailedError, LabError, MachineLostError
 from lab.guest import Guest
 from lab.memory_map import Extent
 from lab.meter import Meter
+from lab.patience import scaled
 from lab.qemu import Machine, MachinePaths
 from lab.ssh import Background, Result, Ssh
 
@@ -76,7 +77,7 @@ class Host:
         assert self.machine is not None
         console = self.machine.console
         try:
-            console.wait_for(READY, timeout, bad=BROKEN)
+            console.wait_for(READY, scaled(timeout), bad=BROKEN)
         except MachineLostError:
             raise
         except LabError:

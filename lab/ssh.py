@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab.errors import CommandFailedError, CommandTimeoutError, LabError, MachineLostError
+from lab.patience import scaled
 from lab.process import start_tied, stop
 
 # Seconds between a command's TERM and its KILL, and what the way there and back may take on a busy machine.
@@ -134,6 +135,7 @@ class Ssh:
         A guest's network may begin to answer a little after its init is done, and nothing tells when: what is refused is
         tried again.
         """
+        timeout = scaled(timeout)
         deadline = time.monotonic() + timeout
         while (words := self._try_to_connect(deadline - time.monotonic())) is not None:
             if PERMANENT.search(words) or time.monotonic() + BETWEEN_TRIES > deadline:
@@ -185,10 +187,11 @@ class Ssh:
     ) -> Result:
         """Run a command (a list, or a line for sh) to its end.
 
-        `timeout` is in seconds of this machine; `stdin` is fed to the command; `on_line` gets each line of output as it
-        comes. Raises CommandTimeoutError (the command has been killed), MachineLostError, and with `check` CommandFailedError
-        for another exit code than 0.
+        `timeout` is in seconds of this machine, for one rack (lab/patience.py); `stdin` is fed to the command; `on_line`
+        gets each line of output as it comes. Raises CommandTimeoutError (the command has been killed), MachineLostError, and
+        with `check` CommandFailedError for another exit code than 0.
         """
+        timeout = scaled(timeout)
         line = as_line(command)
         remote = f"{PROLOGUE} exec timeout -k {KILL_AFTER} {timeout:g} {line}"
         started = time.monotonic()

@@ -6,13 +6,16 @@ many functions these are, and how many checks programs made that a test started,
 ``record_property("checks", N)``; they decide about their test and are no tests of their own.
 
 A test that ends in an error, in set-up or tear-down too, counts as failed. Nothing to run is a failure.
+
+Tests that need machines run in lanes side by side where the host has room for more than one (lanes.py).
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -47,6 +50,25 @@ class Counter:
     def count(self, outcome: str) -> int:
         return sum(1 for each in self.outcome.values() if each == outcome)
 
+    def as_json(self) -> dict[str, Any]:
+        """All that add() needs."""
+        return {
+            "outcome": self.outcome,
+            "checks": self.checks,
+            "collected": sorted(self.collected),
+            "collection_errors": self.collection_errors,
+        }
+
+    def add(self, other: Mapping[str, Any]) -> None:
+        """Count what another process ran of the same collection, as_json(). A test that both ran counts once, as the worse."""
+        for nodeid, outcome in other["outcome"].items():
+            either = {outcome, self.outcome.get(nodeid, outcome)}
+            self.outcome[nodeid] = next(word for word in ("failed", "skipped", "passed") if word in either)
+        for nodeid, checks in other["checks"].items():
+            self.checks[nodeid] = self.checks.get(nodeid, 0) + checks
+        self.collected.update(other["collected"])
+        self.collection_errors = max(self.collection_errors, other["collection_errors"])
+
     def functions(self) -> int:
         """Of how many functions the tests are cases. A name in brackets is a case's, and may have brackets itself."""
         return len({nodeid.partition("[")[0] for nodeid in self.outcome})
@@ -68,20 +90,18 @@ class Counter:
 
 def main(arguments: Sequence[str] = ()) -> int:
     """Run what the arguments name, by default all tests."""
-    counter = Counter()
+    from . import lanes
+
     begun = time.monotonic()
     (BUILD / "logs").mkdir(parents=True, exist_ok=True)
-    code = pytest.main(
-        [
-            "-q",
-            "-ra",
-            "--durations=10",
-            "--color=auto",
-            f"--junitxml={BUILD / 'logs' / 'tests.xml'}",
-            *(arguments or ["tests"]),
-        ],
-        plugins=[counter],
-    )
+    junit = BUILD / "logs" / "tests.xml"
+    words = ["-q", "-ra", "--durations=10", "--color=auto", *(arguments or ["tests"])]
+    count = lanes.number(arguments or ["tests"])
+    if count > 1:
+        counter, code = lanes.run(count, words, junit)
+    else:
+        counter = Counter()
+        code = pytest.main([*words, f"--junitxml={junit}"], plugins=[counter])
     lines, status = counter.closing(code, time.monotonic() - begun)
     print("\n".join(lines), flush=True)
     return status

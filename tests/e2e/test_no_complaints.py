@@ -9,10 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from benchmarks.elastic_guest import Run, checked
 from lab.complaints import complaints, consoles
 from lab.rack import Rack
 from tests.e2e.conftest import Stable
+
+# Of the lanes that run tests side by side, each has a rack to look at.
+pytestmark = pytest.mark.each_rack
 
 
 def unseen(rack: Rack, said: list[str]) -> list[str]:

@@ -82,6 +82,18 @@ def test_racks_of_the_project_load(name: str) -> None:
     assert RackDescription.load(name).name == name
 
 
+def test_a_copy_of_a_rack_has_a_name_of_its_own(tmp_path: Path) -> None:
+    """And nothing else is different: racks of one description can run side by side."""
+    one, two = RackDescription.load("one-host"), RackDescription.load("one-host@2")
+    assert (two.name, two.hosts) == ("one-host-2", one.hosts)
+    path = tmp_path / "mine.toml"
+    path.write_text((RACKS / "one-host.toml").read_text())
+    assert RackDescription.load(f"{path}@b").name == "one-host-b"
+    for wrong in ("one-host@A b", "one-host@A", "nonesuch@2"):
+        with pytest.raises(DescriptionError):
+            RackDescription.load(wrong)
+
+
 def test_missing_rack_names_those_there_are() -> None:
     with pytest.raises(DescriptionError, match=r"no such rack; lab/racks has: four-nodes, one-host"):
         RackDescription.load("nonesuch")
