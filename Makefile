@@ -6,12 +6,13 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 ENTER := lab/enter
 
-.PHONY: help setup build demo test unit e2e e2e-debug guest-debug bench report check series shell clean distclean
+.PHONY: help setup build demo test unit e2e e2e-debug guest-debug soak bench report check series shell clean distclean
 
 help: ## this list
 	@echo "make TARGET, on Debian 12 or 13, as root or as a user with sudo:"
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/  \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
-	@echo "Variables: XENUMA_CACHE (default ~/.cache/xenuma), XENUMA_MIRROR (a Debian mirror), TESTS (for make test)."
+	@echo "Variables: XENUMA_CACHE (default ~/.cache/xenuma), XENUMA_MIRROR (a Debian mirror), TESTS (for make test),"
+	@echo "XENUMA_LANES (racks side by side in make test; default: 2 where there are 2 CPUs and 14 GB of free memory)."
 
 setup: ## check the host, make the sandbox, fetch the sources
 	@lab/bootstrap
@@ -51,6 +52,11 @@ guest-debug: setup ## the guest tests without Xen, with lockdep, the address san
 	@$(ENTER) python3 -m lab.pipeline.build linux-kasan qemu
 	@XENUMA_KERNEL=$(CURDIR)/build/artifacts/linux-kasan/vmlinuz \
 	 $(ENTER) python3 -m lab.pipeline.test tests/guest
+
+# What 'make test' does a few times, many times: an hour and more.
+SOAK_TESTS ?= tests/e2e/test_elastic_load.py tests/e2e/test_elastic_frames.py
+soak: build ## the tests that repeat something, with many more rounds (SOAK_TESTS chooses)
+	@XENUMA_SOAK=1 $(ENTER) python3 -m lab.pipeline.test $(SOAK_TESTS)
 
 bench: build ## the measurements; results in build/results
 	@$(ENTER) python3 -m benchmarks

@@ -2,8 +2,9 @@
 """Tests side by side: pytest in a few processes, the lanes, each with a rack of its own.
 
 A rack leaves a good part of two CPUs idle while it waits; a second one uses that. A lane collects all tests and takes files
-of them until none is left, those first that took longest the last time; what is marked `each_rack` is about a lane's own rack
-and run by each lane at its end. The first lane has the usual rack, lane 2 its copy "one-host@2" (lab/description.py).
+of them until none is left, those first that took longest the last time. Two marks change that: `each_rack` is about a lane's
+own rack and run by each lane, after its files; `alone` measures how long something takes, and is run at the very end, when the
+other lanes have nothing to do. The first lane has the usual rack, lane 2 its copy "one-host@2" (lab/description.py).
 
 As each lane then has only a part of the CPUs, the lab's patience grows with their number (lab/patience.py).
 """
@@ -19,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 from xml.etree import ElementTree
@@ -82,6 +84,22 @@ class Queue:
                     return name
         return None
 
+    @contextlib.contextmanager
+    def machine(self, alone: bool) -> Iterator[None]:
+        """Be one of those who use the machine, or wait until nobody does and be `alone`."""
+        with open(self.path.with_name("machine"), "a", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+            yield
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Tests that a lane runs in a row: those of a file that have a mark in common, or none."""
+
+    name: str
+    items: list[pytest.Item] = field(default_factory=list)
+    alone: bool = False
+
 
 class Lane:
     """A plugin that runs what this lane takes, and says on `screen` how that went."""
@@ -90,54 +108,73 @@ class Lane:
         self.label, self.queue, self.screen, self.counter, self.usual = label, queue, screen, counter, times
         self.times: dict[str, float] = {}
         self.begun = time.monotonic()
-        self.files: dict[str, list[pytest.Item]] = {}
-        self.own: list[pytest.Item] = []
+        self.shared: dict[str, Batch] = {}
+        self.own: dict[str, Batch] = {}
+        self.alone: dict[str, Batch] = {}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Instead of pytest's own loop: the same for one file after the other."""
+        """Instead of pytest's own loop: the same for one batch after the other."""
         if session.testsfailed and not session.config.option.continue_on_collection_errors:
             raise session.Interrupted(f"{session.testsfailed} errors during collection")
         for item in session.items:
-            if item.get_closest_marker("each_rack"):
-                self.own.append(item)
-            else:
-                self.files.setdefault(item.nodeid.partition("::")[0], []).append(item)
-        name, items = self._next()
-        while items:
-            begun = time.monotonic()
-            following: tuple[str, list[pytest.Item]] = "", []
-            for index, item in enumerate(items):
-                if index + 1 < len(items):
-                    after: pytest.Item | None = items[index + 1]
-                else:
-                    # Known before the last one ends: else its end would be that of the rack, too.
-                    following = self._next()
-                    after = following[1][0] if following[1] else None
-                item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
-                if session.shouldfail:
-                    raise session.Failed(session.shouldfail)
-                if session.shouldstop:
-                    raise session.Interrupted(session.shouldstop)
-            self._say(name, items, time.monotonic() - begun)
-            name, items = following
+            self._sort(item)
+        with contextlib.ExitStack() as machine:
+            machine.enter_context(self.queue.machine(alone=False))
+            batch = self._next()
+            while batch:
+                if batch.alone:
+                    machine.close()
+                    machine.enter_context(self.queue.machine(alone=True))
+                batch = self._run(session, batch)
         return True
 
-    def _next(self) -> tuple[str, list[pytest.Item]]:
-        """The next file and its tests; once no file is left, this lane's own; then nothing."""
-        order = sorted(self.files, key=lambda file: -self.usual.get(file, UNKNOWN_S))
-        if (name := self.queue.take(order)) is not None:
-            return name, self.files[name]
-        own, self.own = self.own, []
-        return (own[0].nodeid.partition("::")[0] if own else ""), own
+    def _sort(self, item: pytest.Item) -> None:
+        file = item.nodeid.partition("::")[0]
+        if item.get_closest_marker("alone"):
+            batch = self.alone.setdefault(file, Batch(f"{file}, alone", alone=True))
+        elif item.get_closest_marker("each_rack"):
+            batch = self.own.setdefault(file, Batch(file))
+        else:
+            batch = self.shared.setdefault(file, Batch(file))
+        batch.items.append(item)
 
-    def _say(self, name: str, items: Sequence[pytest.Item], seconds: float) -> None:
-        self.times[name] = round(seconds, 1)
-        ended = [self.counter.outcome.get(item.nodeid, "not run") for item in items]
+    def _next(self) -> Batch | None:
+        """A batch that no lane has taken; then one about this lane's rack; then one that has to be alone."""
+        order = sorted(self.shared, key=lambda file: -self.usual.get(file, UNKNOWN_S))
+        if (file := self.queue.take(order)) is not None:
+            return self.shared[file]
+        if self.own:
+            return self.own.pop(next(iter(self.own)))
+        names = {batch.name: batch for batch in self.alone.values()}
+        name = self.queue.take(list(names))
+        return names[name] if name is not None else None
+
+    def _run(self, session: pytest.Session, batch: Batch) -> Batch | None:
+        """Run a batch; returns the next one."""
+        begun = time.monotonic()
+        following: Batch | None = None
+        for index, item in enumerate(batch.items):
+            if index + 1 < len(batch.items):
+                after: pytest.Item | None = batch.items[index + 1]
+            else:
+                # Known before this last one ends: its end would be that of the rack, too, if nothing came after.
+                following = self._next()
+                after = following.items[0] if following else None
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+            if session.shouldfail:
+                raise session.Failed(session.shouldfail)
+            if session.shouldstop:
+                raise session.Interrupted(session.shouldstop)
+        self._say(batch, time.monotonic() - begun)
+        return following
+
+    def _say(self, batch: Batch, seconds: float) -> None:
+        self.times[batch.name] = round(seconds, 1)
+        ended = [self.counter.outcome.get(item.nodeid, "not run") for item in batch.items]
         counts = ", ".join(f"{ended.count(word)} {word}" for word in ("passed", "failed", "skipped") if word in ended)
-        self.screen.write(
-            f"[{time.monotonic() - self.begun:5.0f}s] {self.label}: {name}: {counts} in {seconds:.0f} s\n"
-        )
+        when = time.monotonic() - self.begun
+        self.screen.write(f"[{when:5.0f}s] {self.label}: {batch.name}: {counts} in {seconds:.0f} s\n")
         self.screen.flush()
 
 

@@ -7,6 +7,7 @@ absent and that runs no load; a guest that a test has lost or spoilt is started 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -39,6 +40,11 @@ __all__ = [
 ]
 
 CONFIGS = ROOT / "configs"
+
+
+def rounds(usual: int, soak: int) -> int:
+    """How often a test does the same again: `usual` times, or `soak` times for `make soak`, which sets XENUMA_SOAK."""
+    return soak if os.environ.get("XENUMA_SOAK") else usual
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from benchmarks.balloon import Step, measure, metrics, superpage_path
 from benchmarks.elastic_guest import ElasticGuest, Run, counters, settled_free_pages
 from benchmarks.results import write
 from benchmarks.xenview import counted
-from tests.e2e.conftest import Stable
+from tests.e2e.conftest import Stable, rounds
 
 NODE_MIB = 512
 EXTENTS = NODE_MIB // 2
@@ -59,7 +59,7 @@ def test_superpages_against_stock(pair: ElasticGuest) -> None:
     """The measurement itself; the counts have to be exact, the time is what it is."""
     steps: list[Step] = []
     try:
-        measure(pair, 1, NODE_MIB, steps)
+        measure(pair, 1, NODE_MIB, steps, runs=rounds(1, soak=10))
     finally:
         found = metrics(steps)
         write("balloon", found)

@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks import elastic_guest
 from benchmarks.elastic_guest import (
+    HEAP,
     CommandFailed,
     Done,
     ElasticGuest,
@@ -56,7 +57,7 @@ def test_what_the_operator_types() -> None:
 
 
 def test_the_keys_of_a_vnode() -> None:
-    dom0 = play({"xl domid g": Done(0, "3\n"), "xenstore-ls -f /local/domain/3/vnuma": Done(0, LISTING)})
+    dom0 = play({"domid=$(xl domid g) && xenstore-ls -f /local/domain/$domid/vnuma": Done(0, LISTING)})
     vnode = ElasticGuest("g", dom0, play({})).vnode(1)
     assert (vnode.state, vnode.target_kib, vnode.current_kib, vnode.residual_kib) == ("online", 524288, 524288, 0)
     assert vnode.phases == {"populate": 1.0, "add": 0.5}
@@ -93,7 +94,7 @@ def test_a_guest_that_does_not_run() -> None:
 
 def test_free_pages_of_the_host() -> None:
     log = "(XEN) NODE0 start->0 size->524288 free->17\n"
-    dom0 = play({"xl dmesg -c >/dev/null": Done(0, ""), "xl debug-keys u": Done(0, ""), "xl dmesg": Done(0, log)})
+    dom0 = play({"xl dmesg -c >/dev/null && xl debug-keys u && xl dmesg": Done(0, log)})
     assert host_free_pages(dom0) == {0: 17}
 
 
@@ -106,9 +107,8 @@ def test_a_host_at_rest_has_no_dying_domain_and_answers_thrice_the_same() -> Non
     heaps = iter([1, 1, 2, 17, 17, 17])
 
     def dom0(command: str, timeout: float = 60.0) -> Done:
-        if command == "xl list":
-            return Done(0, next(lists))
-        return Done(0, f"(XEN) NODE0 start->0 size->524288 free->{next(heaps)}\n" if command == "xl dmesg" else "")
+        assert command == f"xl list && echo --- && {HEAP}"
+        return Done(0, f"{next(lists)}---\n(XEN) NODE0 start->0 size->524288 free->{next(heaps)}\n")
 
     assert settled_free_pages(dom0) == {0: 17}
     with pytest.raises(StopIteration):
@@ -117,8 +117,7 @@ def test_a_host_at_rest_has_no_dying_domain_and_answers_thrice_the_same() -> Non
 
 def test_a_host_that_never_rests_is_told_with_numbers() -> None:
     def dom0(command: str, timeout: float = 60.0) -> Done:
-        log = "(XEN) NODE0 start->0 size->524288 free->17\n"
-        return Done(0, DYING if command == "xl list" else log)
+        return Done(0, f"{DYING}---\n(XEN) NODE0 start->0 size->524288 free->17\n")
 
     with pytest.raises(TimeoutError, match=r"\{0: 17\} pages free, dying domains: \[7\]"):
         settled_free_pages(dom0, 0.01)
@@ -140,7 +139,8 @@ def test_pages_are_waited_for_to_the_last(
     answers = iter(heaps)
 
     def dom0(command: str, timeout: float = 60.0) -> Done:
-        return Done(0, f"(XEN) NODE0 start->0 size->524288 free->{next(answers)}\n" if command == "xl dmesg" else "")
+        assert command == HEAP
+        return Done(0, f"(XEN) NODE0 start->0 size->524288 free->{next(answers)}\n")
 
     assert pages_off(dom0, {0: 17}, 0.02) == off
 

@@ -101,6 +101,29 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+ALONE = """
+import pytest, time
+from conftest import HERE, note
+@pytest.mark.alone
+def test_alone(rack):
+    assert (HERE / "slow-ended").exists()
+    note("alone")
+def test_slow(rack):
+    time.sleep(2)
+    (HERE / "slow-ended").touch()
+"""
+
+
+def test_what_measures_time_waits_for_all_others(folder: Path) -> None:
+    """It stands before them in its file, and the other lane would have time for it."""
+    (folder / "e2e" / "test_alone.py").write_text(ALONE, encoding="utf-8")
+    code, lines = run(folder)
+    assert (code, lines[-1]) == (0, "7 passed, 0 failed"), lines
+    words = [note[0] for note in notes(folder)]
+    assert words.count("alone") == 1 and words.index("alone") > max(words.index("a"), words.index("b"))
+    assert words.count("own") == 2 and words.count("boot") == 2
+
+
 def notes(folder: Path) -> list[list[str]]:
     return [line.split() for line in (folder / "e2e" / "notes").read_text(encoding="utf-8").splitlines()]
 
