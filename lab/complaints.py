@@ -63,8 +63,7 @@ class Consoles:
 
     def add(self, directory: Path) -> None:
         """From now on, read the logs of this directory, too, those that there will be as well."""
-        if directory not in self._directories:
-            self._directories.append(directory)
+        self._directories.append(directory)
 
     def new(self, final: bool = False) -> list[Complaint]:
         """What has been complained of since this was last asked, in whole lines.

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lab.complaints import Complaint, Consoles, complaints
+from lab.complaints import KNOWN_LINES, Complaint, Consoles, complaints
 
 
 def test_the_search_finds_what_it_should() -> None:
@@ -114,6 +114,20 @@ def test_a_report_that_may_be_known_waits_for_its_end(tmp_path: Path) -> None:
                 found += consoles.new()
         assert [each.line for each in found].count("BUG: before") == 1
         assert len(found) == 1 + wanted, found
+
+
+def test_a_report_is_judged_when_it_is_long_enough(tmp_path: Path) -> None:
+    """Neither a line earlier nor one later, empty ones not counted."""
+    consoles = Consoles()
+    consoles.add(tmp_path)
+    report = lockdep("elastic_topo_publish").splitlines()
+    assert len(report) == KNOWN_LINES - 1
+    log = tmp_path / "alpha-console.log"
+    log.write_text("\r\r\n".join([*report, ""]), encoding="utf-8")
+    assert consoles.new() == []
+    with log.open("a", encoding="utf-8") as more:
+        more.write("one more\n")
+    assert len(consoles.new()) == 1
 
 
 def test_a_report_that_never_gets_long_enough_counts_at_the_end(tmp_path: Path) -> None:

@@ -65,6 +65,17 @@ def test_skipped():
 def test_skipped_and_error_after(skip_then_bad_end):
     pytest.skip("no reason")
 
+@pytest.fixture
+def end_is_skipped():
+    yield
+    pytest.skip("too late")
+
+def test_fails_and_end_is_skipped(end_is_skipped):
+    assert False
+
+def test_passes_and_end_is_skipped(end_is_skipped):
+    pass
+
 @pytest.mark.xfail(reason="known")
 def test_passes_against_expectation():
     pass
@@ -102,8 +113,8 @@ def test_functions_cases_and_checks_are_three_numbers(tmp_path: Path) -> None:
     """The last line counts pytest's items, alone and in its form; the line before says the rest."""
     (tmp_path / "test_it.py").write_text(TESTS, encoding="utf-8")
     code, lines = close(tmp_path, str(tmp_path))
-    assert lines[-1] == "6 passed, 7 failed, 1 skipped"
-    assert lines[-2] == "11 test functions with 14 cases; programs that they ran made 37 checks"
+    assert lines[-1] == "7 passed, 8 failed, 1 skipped"
+    assert lines[-2] == "13 test functions with 16 cases; programs that they ran made 37 checks"
     assert code == 1
 
 
