@@ -207,17 +207,24 @@ class Host:
         except LabError as error:
             (self.paths.logs / f"{self.description.name}-xen-logs.error").write_text(f"{error}\n")
 
-    def power_off(self, timeout: float = 60) -> None:
-        """Power off properly, or pull the plug when that takes longer than `timeout` seconds. Never raises LabError."""
+    def power_off(self, timeout: float = 60) -> str:
+        """Power off properly, or pull the plug when that takes longer than `timeout` seconds. Never raises LabError.
+
+        Returns what was wrong: the machine had ended before, or had to be ended, or its emulator failed. Empty if nothing was.
+        """
         assert self.machine is not None
-        try:
-            if self.machine.process.poll() is None:
+        name = self.description.name
+        if self.ended():
+            wrong = f"host {name} had ended before it was powered off"
+        else:
+            try:
                 self.start("poweroff")
-                self.machine.wait(timeout)
-        except (LabError, OSError):
-            pass
-        finally:
-            self.pull_the_plug()
+                code = self.machine.wait(timeout)
+                wrong = f"QEMU of {name} ended with {code}" if code else ""
+            except (LabError, OSError) as error:
+                wrong = f"host {name} did not power off: {error}"
+        self.pull_the_plug()
+        return wrong
 
     def pull_the_plug(self) -> None:
         """End the machine and all connections to it, at once."""

@@ -85,8 +85,11 @@ def rack() -> Iterator[Rack]:
     """A rack for all tests of the session."""
     with Rack.boot(RackDescription.load(os.environ.get("XENUMA_RACK", "one-host"))) as booted:
         yield show_consoles_of(booted)
+    wrong = list(booted.wrong_ends)
     if left := _watch.unannounced(final=True):
-        pytest.fail(_said(left), pytrace=False)
+        wrong.append(_said(left))
+    if wrong:
+        pytest.fail("\n".join(wrong), pytrace=False)
 
 
 @pytest.fixture(scope="session")

@@ -28,6 +28,7 @@ class Rack:
         self.hosts = hosts
         self.logs = logs
         self.timings: dict[str, float] = {}
+        self.wrong_ends: list[str] = []  # hosts that did not power off as they should
         self._owned = owned
 
     @staticmethod
@@ -89,8 +90,7 @@ class Rack:
         for host in self.hosts:
             if not host.ended():
                 host.collect_logs()
-        for host in self.hosts:
-            host.power_off()
+        self.wrong_ends = [wrong for host in self.hosts if (wrong := host.power_off())]
         self._release()
 
     def pull_the_plug(self) -> None:

@@ -36,6 +36,7 @@ pytest_plugin.time = SimpleNamespace(monotonic=time.monotonic, sleep=sleep)
 class Booted:
     def __init__(self, logs):
         self.logs = logs
+        self.wrong_ends = []
         self.says("xenuma: dom0 ready")
     def says(self, line, log="alpha-console"):
         with (self.logs / f"{log}.log").open("a") as file:
@@ -46,8 +47,10 @@ class Booted:
         booted.append("off")
         with (self.logs / "alpha-console.log").open("a") as file:
             file.write(LAST_WORDS)
+        self.wrong_ends = WRONG_ENDS
 
 LAST_WORDS = "(XEN) Hardware Dom0 halted: halting machine"
+WRONG_ENDS = []
 
 class Boots:
     @staticmethod
@@ -270,6 +273,13 @@ def test_the_last_words_of_a_rack(tmp_path: Path, words: str, outcome: set[str])
     conftest = re.sub(r"^LAST_WORDS = .*$", f'LAST_WORDS = "{words}"', CONFTEST, flags=re.MULTILINE)
     output = run(tmp_path, conftest, "def test_last(says):\n    pass\n")
     assert outcomes(output)["test_last"] == outcome, output
+
+
+def test_a_rack_that_does_not_power_off(tmp_path: Path) -> None:
+    conftest = CONFTEST.replace("WRONG_ENDS = []", "WRONG_ENDS = ['host alpha did not power off']")
+    output = run(tmp_path, conftest, "def test_last(says):\n    pass\n")
+    assert outcomes(output)["test_last"] == {"PASSED", "ERROR"}, output
+    assert "host alpha did not power off" in report(output, "test_last")
 
 
 def test_an_end_that_is_logged_fails_a_test_that_passed(tmp_path: Path) -> None:
