@@ -24,6 +24,8 @@ DIRECTORY = "/tmp/fasttree"
 # Threads that wait sleep instead of spinning: there are more emulated processors than real ones.
 # What it says of each team that is larger or smaller than the one before, on its error output.
 DISPLAY = "OMP_DISPLAY_AFFINITY=TRUE OMP_AFFINITY_FORMAT=team=%N"
+# It prints how many threads it may have, and is then entitled to that number: OMP_DYNAMIC says that it need not get it.
+SETTINGS = "OMP_DYNAMIC=true"
 COMMAND = f"OMP_WAIT_POLICY=passive fasttreeMP -nt -gtr -quiet {DIRECTORY}/alignment"
 SEQUENCES, BASES, SEED = 32, 100, 1
 NICE = 10
@@ -73,7 +75,7 @@ class Companion:
         checked(self._guest, f"cd {DIRECTORY} && rm -f stop ended runs")
         loop = (
             f"cd {DIRECTORY}; export LD_LIBRARY_PATH={LIBGOMP}; "
-            f"while begun=$(date +%s.%N); nice -n {NICE} env {DISPLAY} {COMMAND} >out 2>err; status=$?; "
+            f"while begun=$(date +%s.%N); nice -n {NICE} env {SETTINGS} {DISPLAY} {COMMAND} >out 2>err; status=$?; "
             "team=$(sed -n s/^team=//p err | sort -n | tail -n 1); "
             'echo "$status $(sha256sum <out | cut -c -64) $begun $(date +%s.%N) ${team:-0}" >>runs; '
             "! [ -e stop ]; do :; done; : >ended"

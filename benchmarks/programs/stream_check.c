@@ -12,7 +12,7 @@
  * that was lost, moved to the wrong place or changed on the way shows.
  *
  * Output, one JSON object a line, each flushed:
- *   {"event":"start","pid":..,"mib":..,"words":..,"max_threads":..}
+ *   {"event":"start","pid":..,"mib":..,"words":..}
  *   {"event":"iteration","n":..,"t":..,"ms":..,"threads":..,"sum":".."}
  *   {"event":"wrong","array":"a","index":..,"word":"..","wanted":".."}
  *   {"event":"result","iterations":..,"checksum":"..","wrong_words":..}
@@ -247,9 +247,8 @@ int main(int argc, char **argv)
 	words = mib * MIB / 2 / sizeof(uint64_t);
 	a = array(words);
 	b = array(words);
-	printf("{\"event\":\"start\",\"pid\":%d,\"mib\":%lu,\"words\":%zu,"
-	       "\"max_threads\":%d}\n",
-	       (int)getpid(), mib, words, omp_get_max_threads());
+	printf("{\"event\":\"start\",\"pid\":%d,\"mib\":%lu,\"words\":%zu}\n",
+	       (int)getpid(), mib, words);
 	fflush(stdout);
 
 	fill(a, b, words);

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import guestview as gv
 
-STREAM = """{"event":"start","pid":7,"mib":64,"words":4194304,"max_threads":4}
+STREAM = """{"event":"start","pid":7,"mib":64,"words":4194304}
 {"event":"iteration","n":1,"t":100.5,"ms":14.2,"threads":2,"sum":"8e666055bd2512f1"}
 {"event":"iteration","n":2,"t":100.9,"ms":15.8,"threads":4,"sum":"1cccb8ab7a6a25e2"}
 """
