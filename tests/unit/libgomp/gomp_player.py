@@ -78,8 +78,8 @@ STOCK = library("XENUMA_LIBGOMP_STOCK", "libgomp-stock")
 
 
 @cache
-def build(source: str, *flags: str) -> Path:
-    program = SCRATCH / (source.removesuffix(".c") + (".so" if "-shared" in flags else ""))
+def build(source: str, *flags: str, name: str = "") -> Path:
+    program = SCRATCH / (name or source.removesuffix(".c") + (".so" if "-shared" in flags else ""))
     subprocess.run(
         [
             "gcc",
@@ -132,11 +132,12 @@ class Player:
         record: bool = False,
         confine: int = 0,
         prefix: tuple[str, ...] = (),
+        program: Path | None = None,
     ) -> None:
         """Start with a page in which USABLE is usable, with these bytes as the page, or, if None, without one.
 
         CONFINE: the mask that the program inherits, if not ours.  RECORD: play the kernel behind the page.  PREFIX: a command
-        that runs the program, such as strace.
+        that runs the program, such as strace.  PROGRAM: another player than the one that build() makes.
         """
         self.folder = Path(tempfile.mkdtemp(dir=SCRATCH))
         self.page = self.folder / "page"
@@ -155,7 +156,7 @@ class Player:
         taskset = ["taskset", "-c", ",".join(cpus)] if cpus else []
         self.errors = (self.folder / "stderr").open("w+")
         self.process = subprocess.Popen(
-            [*taskset, *prefix, player()], env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
+            [*taskset, *prefix, program or player()], env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
             text=True,
         )  # fmt: skip
 
@@ -218,7 +219,12 @@ class Player:
         return int(self.run(kind, threads)["team"])
 
     def icv(self) -> Reply:
+        """ICVs and places; tells the program no number that it could count on."""
         return self.do("icv")
+
+    def told(self) -> Reply:
+        """The program asks for max_threads and num_procs, always with the same statement, and then counts on them."""
+        return self.do("told")
 
     def recorded(self) -> list[str]:
         """What libgomp has asked of the kernel since the last call."""

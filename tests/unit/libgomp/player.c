@@ -7,7 +7,10 @@
      raw OFFSET HEX     overwrite bytes of the page, no protocol
      run KIND [N]       one parallel region of that kind; N: num_threads (N)
      tasks              what each thread of the process may run on
-     icv                the ICVs, the number of CPUs, and the places
+     icv                the ICVs that ask for no number, and the places
+     told               what omp_get_max_threads and _num_procs say
+     elsewhere          what another statement is told
+     in_team            what a team is told
      threads N          omp_set_num_threads (N)
      dynamic N          omp_set_dynamic (N)
      repeat N           N empty parallel regions
@@ -16,8 +19,10 @@
      nested             a team in which each thread starts a team
      roots N MASK1 MASK2   N threads that start teams of their own, twice;
                         the page changes from MASK1 to MASK2 in between
-     fork               fork; the child does "run parallel"
+     fork [roots]       fork; the child does "run parallel", in a new thread
+     waste N            N regions in which one thread is late
      storm MS           regions while another thread changes the page
+     secure             does the program run with raised privileges?
      closeall           close all file descriptors above 2, as daemons do
 
    The page is the file in GOMP_TOPO_DEV.  */
@@ -28,6 +33,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include "fakepage.h"
@@ -313,13 +319,44 @@ run (const char *name, int n)
   exit (2);
 }
 
+/* What a program asks and then counts on.  One statement asks for both
+   numbers, and may thus be told others the next time.  */
+
+static void
+print_told (void)
+{
+  int (*const ask[]) (void) = { omp_get_max_threads, omp_get_num_procs };
+  int told[2];
+
+  for (volatile int i = 0; i < 2; i++)
+    told[i] = ask[i] ();
+  printf ("{\"max_threads\": %d, \"num_procs\": %d}\n", told[0], told[1]);
+}
+
+/* Another statement that asks, and one in a team.  */
+
+static void
+print_told_elsewhere (bool in_team)
+{
+  int told = 0;
+
+  if (in_team)
+    {
+      #pragma omp parallel reduction(max: told)
+      told = omp_get_max_threads ();
+    }
+  else
+    told = omp_get_max_threads ();
+  printf ("{\"max_threads\": %d}\n", told);
+}
+
 static void
 print_icv (void)
 {
-  printf ("{\"max_threads\": %d, \"num_procs\": %d, \"dynamic\": %d, "
+  printf ("{\"dynamic\": %d, "
 	  "\"limit\": %d, \"bind\": %d, \"cpus\": %lu, \"places\": [",
-	  omp_get_max_threads (), omp_get_num_procs (), omp_get_dynamic (),
-	  omp_get_thread_limit (), omp_get_proc_bind (), affinity (0));
+	  omp_get_dynamic (), omp_get_thread_limit (), omp_get_proc_bind (),
+	  affinity (0));
   for (int p = 0; p < omp_get_num_places (); p++)
     {
       int n = omp_get_place_num_procs (p), ids[n > 0 ? n : 1];
@@ -445,6 +482,7 @@ roots (int n, unsigned long mask1, unsigned long mask2)
    way and now and then in the wrong one.  */
 
 static volatile bool storm_over;
+static int storm_limit;		/* CPUs that there can be */
 static volatile unsigned long storm_changes;
 
 static void *
@@ -482,7 +520,7 @@ storm_root (void *arg)
     {
       struct region r = { 0 };
       kinds[*regions % (sizeof kinds / sizeof *kinds)].run (&r);
-      if (r.team < 1 || r.team > omp_get_max_threads ()
+      if (r.team < 1 || r.team > storm_limit
 	  || (r.sum != -1 && r.sum != ITERATIONS * (ITERATIONS - 1) / 2))
 	{
 	  fprintf (stderr, "player: team %d, sum %ld\n", r.team, r.sum);
@@ -500,6 +538,8 @@ storm (int ms)
   long regions[2] = { 0, 7 };
   double end = omp_get_wtime () + ms / 1e3;
 
+  storm_limit = page->nr_cpus_possible;
+
   pthread_create (&writer, NULL, storm_writer, NULL);
   pthread_create (&root, NULL, storm_root, &regions[1]);
   while (omp_get_wtime () < end)
@@ -516,9 +556,19 @@ storm (int ms)
 	  regions[1] - 7, storm_changes);
 }
 
-static void
-fork_and_run (void)
+static void *
+fork_root (void *arg)
 {
+  (void) arg;
+  run ("parallel", 0);
+  return NULL;
+}
+
+static void
+fork_and_run (bool in_root)
+{
+  pthread_t root;
+
   int status;
 
   fflush (stdout);
@@ -526,7 +576,10 @@ fork_and_run (void)
   if (child == 0)
     {
       alarm (20);
-      run ("parallel", 0);
+      if (!in_root)
+	run ("parallel", 0);
+      else if (pthread_create (&root, NULL, fork_root, NULL) == 0)
+	pthread_join (root, NULL);
       fflush (stdout);
       _exit (0);
     }
@@ -556,6 +609,19 @@ repeat (int n)
 }
 
 static void
+waste (int n)
+{
+  while (n-- > 0)
+    {
+      #pragma omp parallel num_threads(3)
+      if (omp_get_thread_num () == 2)
+	for (volatile int i = 0; i < 1000000; i++)
+	  ;
+    }
+  puts ("{}");
+}
+
+static void
 obey (const char *line)
 {
   char word[64], text[2048] = "";
@@ -578,10 +644,18 @@ obey (const char *line)
     roots (n, a, b);
   else if (sscanf (line, "repeat %d", &n) == 1)
     repeat (n);
+  else if (sscanf (line, "waste %d", &n) == 1)
+    waste (n);
   else if (sscanf (line, "storm %d", &n) == 1)
     storm (n);
   else if (strcmp (line, "icv\n") == 0)
     print_icv ();
+  else if (strcmp (line, "told\n") == 0)
+    print_told ();
+  else if (strcmp (line, "elsewhere\n") == 0)
+    print_told_elsewhere (false);
+  else if (strcmp (line, "in_team\n") == 0)
+    print_told_elsewhere (true);
   else if (strcmp (line, "target\n") == 0)
     run_target ();
   else if (strcmp (line, "tasks\n") == 0)
@@ -589,7 +663,11 @@ obey (const char *line)
   else if (strcmp (line, "nested\n") == 0)
     nested ();
   else if (strcmp (line, "fork\n") == 0)
-    fork_and_run ();
+    fork_and_run (false);
+  else if (strcmp (line, "fork roots\n") == 0)
+    fork_and_run (true);
+  else if (strcmp (line, "secure\n") == 0)
+    printf ("{\"secure\": %lu}\n", getauxval (AT_SECURE));
   else if (strcmp (line, "closeall\n") == 0)
     close_range (3, ~0U, 0), puts ("{}");
   else

@@ -26,11 +26,11 @@ def inside(reply: Reply, mask: int) -> bool:
 @pytest.mark.parametrize("mask", [A, B])
 def test_taskset_at_the_start(mask: int, binding: dict[str, str]) -> None:
     with Player(A, confine=mask, env=binding) as p:
-        assert p.icv()["max_threads"] == 1
+        assert p.told()["max_threads"] == 1
         for usable in (AB, A, B, AB):
             p.set(usable)
             assert p.team() == 1
-            assert p.icv()["num_procs"] == 1
+            assert p.told()["num_procs"] == 1
             assert inside(p.do("tasks"), mask), f"usable {usable:b}"
 
 
@@ -78,3 +78,60 @@ def test_changes_of_the_page_do_not_pass_for_a_taskset(binding: dict[str, str]) 
         for usable in (AB, A, B, A, AB, B, AB) * 3:
             p.set(usable)
             assert p.team() == usable.bit_count()
+
+
+EVERYWHERE = (1 << 64) - 1
+"""The mask that the kernel gives a thread whose CPUs have all gone: all that the container permits."""
+
+
+@pytest.mark.parametrize("steps", [(A,), (), (A, A), (0, A)], ids=["followed", "between two regions", "twice", "none"])
+def test_cpus_that_leave_and_come_back_do_not_lift_a_taskset(steps: tuple[int, ...], binding: dict[str, str]) -> None:
+    """The kernel opens the masks of the threads when their CPU goes, and leaves them so when it comes back."""
+    with Player(AB, confine=B, env=binding) as p:
+        assert p.team() == 1
+        p.set(A)
+        p.do(f"taskset all {EVERYWHERE:x}")  # as the kernel does
+        for usable in steps:
+            p.run()
+            p.set(usable)
+        for _ in range(3):
+            p.set(AB)
+            assert p.team() == 1
+            assert inside(p.do("tasks"), B)
+        assert p.told() == {"max_threads": 1, "num_procs": 1}
+
+
+def test_a_taskset_while_running_survives_the_same(binding: dict[str, str]) -> None:
+    with Player(AB, env=binding) as p:
+        assert p.team() == 2
+        p.do(f"taskset all {B:x}")
+        p.set(AB)
+        assert p.team() == 1
+        p.set(A)
+        p.do(f"taskset all {EVERYWHERE:x}")
+        p.set(AB)
+        assert p.team() == 1
+        assert inside(p.do("tasks"), B)
+
+
+def test_a_taskset_is_narrowed_after_the_kernel_has_opened_it(binding: dict[str, str]) -> None:
+    """A mask that is not all there is comes from the user, whatever has happened."""
+    with Player(AB, confine=B, env=binding) as p:
+        assert p.team() == 1
+        p.set(A)
+        p.set(AB)
+        p.do(f"taskset all {A:x}")
+        p.set(AB)
+        assert p.team() == 1
+        assert inside(p.do("tasks"), A)
+
+
+def test_asking_does_not_take_the_kernels_mask_for_the_users(binding: dict[str, str]) -> None:
+    with Player(AB, confine=B, env=binding) as p:
+        assert p.team() == 1
+        p.set(A)
+        p.do(f"taskset all {EVERYWHERE:x}")
+        p.set(AB)
+        assert p.told() == {"max_threads": 1, "num_procs": 1}
+        assert p.team() == 1
+        assert inside(p.do("tasks"), B)

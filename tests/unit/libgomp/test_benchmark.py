@@ -52,6 +52,7 @@ def test_a_region_follows_nothing_while_the_page_of_the_benchmark_does_not_chang
     subprocess.run(["gcc", "-O2", "-fopenmp", "-o", program, parallel_region.HERE / "region.c"], check=True)
     page = tmp_path / "page"
     parallel_region.write_page(page, {0})
-    runner = parallel_region.Runner(program, parallel_region.environment(ELASTIC, 2, page, "passive"), 1)
+    env = parallel_region.environment(ELASTIC, 2, page, "passive") | {"OMP_DYNAMIC": "true"}
+    runner = parallel_region.Runner(program, env, 1)
     with runner:
         assert runner.turn() > 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later WITH GCC-exception-3.1
-"""The size of a team follows the usable CPUs, whatever starts it; ICVs stay as they are."""
+"""The size of a team follows the usable CPUs, whatever starts it, unless the program was told a number or has set one."""
 
 from __future__ import annotations
 
@@ -64,25 +64,31 @@ def test_surplus_threads_end_and_none_leaks(binding: dict[str, str]) -> None:
             assert p.team() == 1
 
 
-# Environment: ICVs at the start with one of two CPUs usable, then the teams with A, with A and B, with B.
+# Environment: ICVs, what the program is told with one of two CPUs usable if it asks, then the teams with A, with A and B,
+# with B if it does not ask.
 ICVS = {
-    "default": ({}, {"max_threads": MAX_THREADS, "dynamic": 1}, (1, 2, 1)),
-    "OMP_NUM_THREADS is an upper bound": ({"OMP_NUM_THREADS": "2"}, {"max_threads": 2, "dynamic": 1}, (1, 2, 1)),
-    "OMP_NUM_THREADS=1": ({"OMP_NUM_THREADS": "1"}, {"max_threads": 1}, (1, 1, 1)),
-    "more than there ever are": ({"OMP_NUM_THREADS": "40"}, {"max_threads": 40}, (1, 2, 1)),
-    "OMP_DYNAMIC=false fixes the team": ({"OMP_DYNAMIC": "false"}, {"max_threads": 1, "dynamic": 0}, (1, 1, 1)),
+    "default": ({}, {"dynamic": 0}, 1, (1, 2, 1)),
+    "OMP_NUM_THREADS is met exactly": ({"OMP_NUM_THREADS": "2"}, {"dynamic": 0}, 2, (2, 2, 2)),
+    "OMP_NUM_THREADS=1": ({"OMP_NUM_THREADS": "1"}, {}, 1, (1, 1, 1)),
+    "more than there ever are": ({"OMP_NUM_THREADS": "40"}, {}, 40, (40, 40, 40)),
+    "OMP_DYNAMIC=false": ({"OMP_DYNAMIC": "false"}, {"dynamic": 0}, 1, (1, 2, 1)),
     "OMP_DYNAMIC=false with a number": (
-        {"OMP_DYNAMIC": "false", "OMP_NUM_THREADS": "3"}, {"max_threads": 3, "dynamic": 0}, (3, 3, 3)),
-    "OMP_DYNAMIC=true": ({"OMP_DYNAMIC": "true"}, {"max_threads": MAX_THREADS, "dynamic": 1}, (1, 2, 1)),
-    "OMP_THREAD_LIMIT": ({"OMP_THREAD_LIMIT": "1"}, {"limit": 1}, (1, 1, 1)),
-    "invalid OMP_NUM_THREADS": ({"OMP_NUM_THREADS": "x"}, {"max_threads": MAX_THREADS}, (1, 2, 1)),
-    "bound": (BOUND, {"max_threads": MAX_THREADS, "bind": 1}, (1, 2, 1)),
+        {"OMP_DYNAMIC": "false", "OMP_NUM_THREADS": "3"}, {"dynamic": 0}, 3, (3, 3, 3)),
+    "OMP_DYNAMIC=true": ({"OMP_DYNAMIC": "true"}, {"dynamic": 1}, MAX_THREADS, (1, 2, 1)),
+    "OMP_DYNAMIC=true: a number is an upper bound": (
+        {"OMP_DYNAMIC": "true", "OMP_NUM_THREADS": "2"}, {"dynamic": 1}, 2, (1, 2, 1)),
+    "OMP_DYNAMIC=true: more than there ever are": (
+        {"OMP_DYNAMIC": "true", "OMP_NUM_THREADS": "40"}, {"dynamic": 1}, 40, (1, 2, 1)),
+    "OMP_THREAD_LIMIT": ({"OMP_THREAD_LIMIT": "1"}, {"limit": 1}, 1, (1, 1, 1)),
+    "invalid OMP_NUM_THREADS": ({"OMP_NUM_THREADS": "x"}, {}, 1, (1, 2, 1)),
+    "bound": (BOUND, {"bind": 1}, 1, (1, 2, 1)),
+    "bound, OMP_DYNAMIC=true": (BOUND | {"OMP_DYNAMIC": "true"}, {"bind": 1, "dynamic": 1}, MAX_THREADS, (1, 2, 1)),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ICVS)
 def test_icvs_are_honoured_and_never_drift(name: str) -> None:
-    env, expected, teams = ICVS[name]
+    env, expected, told, teams = ICVS[name]
     with Player(A, env=env) as p:
         start = p.icv()
         assert {key: start[key] for key in expected} == expected
@@ -90,55 +96,167 @@ def test_icvs_are_honoured_and_never_drift(name: str) -> None:
             p.set(usable)
             assert p.team() == team
             now = p.icv()
-            assert now["num_procs"] == usable.bit_count()
-            for key in ("max_threads", "dynamic", "limit", "bind"):
+            for key in ("dynamic", "limit", "bind"):
                 assert now[key] == start[key], key
+    with Player(A, env=env) as p:
+        assert p.told()["max_threads"] == told
 
 
-def test_num_threads_clause_is_an_upper_bound() -> None:
-    with Player(A) as p:
-        assert p.team(threads=2) == 1
-        p.set(AB)
-        assert p.team(threads=2) == 2
-        assert p.team(threads=1) == 1
-        assert p.team(threads=9) == 2
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_of_region_keeps_to_what_the_program_was_told(kind: str, binding: dict[str, str]) -> None:
+    with Player(AB, env=binding) as p:
+        assert p.told() == {"max_threads": 2, "num_procs": 2}
+        for usable in (A, AB, B, A):
+            p.set(usable)
+            reply = p.run(kind)
+            assert reply["team"] == 2, f"usable {usable:b}"
+            if binding:
+                assert all(t["cpus"] & ~usable == 0 for t in reply["threads"])
 
 
-def test_without_dynamic_adjustment_the_program_gets_what_it_asks_for() -> None:
-    with Player(A) as p:
-        p.do("dynamic 0")
-        assert p.team(threads=2) == 2
-        p.do("threads 3")
-        p.set(AB)
-        assert p.team() == 3
+def test_the_statement_that_asked_is_told_the_new_number(binding: dict[str, str]) -> None:
+    with Player(A, env=binding) as p:
+        for usable in (A, AB, B, AB):
+            p.set(usable)
+            n = usable.bit_count()
+            assert p.told() == {"max_threads": n, "num_procs": n}
+            assert p.team() == n
+            p.set(A)
+            assert p.team() == n
 
 
-def test_omp_set_num_threads_bounds_the_team() -> None:
+def test_once_a_second_statement_has_asked_the_number_stays() -> None:
+    """The first may still count on it: another library must not change the teams of the program."""
     with Player(AB) as p:
-        p.do("threads 1")
+        assert p.told()["max_threads"] == 2
+        p.set(A)
+        assert p.do("elsewhere") == {"max_threads": 2}
+        for usable in (A, AB, B):
+            p.set(usable)
+            assert p.told() == {"max_threads": 2, "num_procs": 2}
+            assert p.team() == 2
+    with Player(AB, env={"GOMP_TOPO_PROCS": "latest"}) as p:
+        assert p.told()["max_threads"] == 2
+        p.set(A)
+        assert p.do("elsewhere") == {"max_threads": 1}
         assert p.team() == 1
+
+
+def test_a_number_told_in_a_team_is_that_of_the_team_and_stays() -> None:
+    with Player(A) as p:
+        p.set(AB)
+        assert p.do("in_team") == {"max_threads": 2}
+        for usable in (A, AB, B):
+            p.set(usable)
+            assert p.team() == 2
+            assert p.do("in_team") == {"max_threads": 2}
+            assert p.told() == {"max_threads": 2, "num_procs": 2}
+
+
+@pytest.mark.parametrize("roots", [1, 3])
+def test_threads_that_have_not_asked_keep_to_what_another_was_told(roots: int, binding: dict[str, str]) -> None:
+    """The number may have been handed to them."""
+    with Player(AB, env=binding) as p:
+        assert p.told()["max_threads"] == 2
+        replies = [p.do(f"roots {roots} {A:x} {B:x}"), *(p.hear() for _ in range(2 * roots - 1))]
+        assert [region["team"] for region in replies] == [2] * (2 * roots)
+
+
+def test_a_number_that_was_set_is_not_what_other_teams_are_told() -> None:
+    """num_procs is then the truth of the moment, and nobody is promised anything."""
+    with Player(A, env={"OMP_NUM_THREADS": "2"}) as p:
+        assert p.told() == {"max_threads": 2, "num_procs": 1}
+        p.set(AB)
+        assert p.told() == {"max_threads": 2, "num_procs": 2}
+        p.set(B)
+        assert p.do("elsewhere") == {"max_threads": 2}
+        assert p.told() == {"max_threads": 2, "num_procs": 1}
+
+
+def test_a_number_of_threads_is_met_exactly(binding: dict[str, str]) -> None:
+    with Player(A, env=binding) as p:
+        for usable in (A, AB, B):
+            p.set(usable)
+            for threads in (1, 2, 3, 9, 2):
+                reply = p.run(threads=threads)
+                assert reply["team"] == threads
+                if binding:
+                    assert all(t["cpus"] & ~usable == 0 for t in reply["threads"])
+        p.do("threads 3")
+        for usable in (A, AB, B):
+            p.set(usable)
+            assert p.team() == 3
+
+
+def test_with_dynamic_adjustment_a_number_is_an_upper_bound() -> None:
+    with Player(A) as p:
+        p.do("dynamic 1")
+        for usable in (A, AB, B):
+            p.set(usable)
+            assert p.team(threads=3) == usable.bit_count()
+            assert p.team() == usable.bit_count()
         p.do("threads 2")
+        p.set(AB)
         assert p.team() == 2
+        p.do("dynamic 0")
+        p.set(B)
+        assert p.team() == 2
+
+
+def test_dynamic_adjustment_never_exceeds_what_was_told_before_it() -> None:
+    with Player(A) as p:
+        assert p.told()["max_threads"] == 1
+        p.do("dynamic 1")
+        p.set(AB)
+        assert p.team() == 1
+    with Player(AB) as p:
+        assert p.told()["max_threads"] == 2
+        p.do("dynamic 1")
         p.set(A)
         assert p.team() == 1
-
-
-def test_a_program_that_asks_for_all_processors_at_its_start_can_be_made_to_grow() -> None:
-    with Player(A, env={"GOMP_TOPO_PROCS": "possible"}) as p:
-        procs = p.icv()["num_procs"]
-        assert procs == p.icv()["max_threads"]
-        p.do(f"threads {procs}")
-        assert p.team() == 1
-        p.set(AB)
+        assert p.told() == {"max_threads": 2, "num_procs": 1}
+        p.do("dynamic 0")
         assert p.team() == 2
 
 
-def test_num_procs_is_up_to_date_before_the_next_region(binding: dict[str, str]) -> None:
+def test_sections_keep_the_pool_unless_the_user_wants_adjustment() -> None:
+    """Two sections and more threads: the surplus ones stay, with their data; with OMP_DYNAMIC=true they end, as in stock."""
+    with Player(AB, env={"OMP_NUM_THREADS": "3"}) as p:
+        tids = [t["tid"] for t in p.run()["threads"]]
+        for _ in range(3):
+            assert p.run("sections")["tasks"] == 3
+            again = p.run()["threads"]
+            assert [t["tid"] for t in again] == tids
+            assert [t["kept"] for t in again] == [100, 101, 102]
+
+
+def test_threads_without_a_cpu_do_not_spin(binding: dict[str, str]) -> None:
+    """A team of three on one CPU: who waits gives up the CPU at once, though OMP_WAIT_POLICY=active."""
+    with Player(AB, env=binding | {"OMP_WAIT_POLICY": "active"}) as p:
+        assert p.team(threads=3) == 3
+        p.set(A)
+        assert p.team(threads=3) == 3
+        began = time.monotonic()
+        p.do("waste 20")
+        assert time.monotonic() - began < 20
+
+
+def test_a_program_that_asks_for_all_processors_at_its_start_can_be_made_to_use_those_that_come() -> None:
+    with Player(A, env={"GOMP_TOPO_PROCS": "possible"}) as p:
+        told = p.told()
+        assert told == {"max_threads": MAX_THREADS, "num_procs": MAX_THREADS}
+        for usable in (A, AB, B):
+            p.set(usable)
+            assert p.team() == MAX_THREADS
+            assert p.told() == told
+
+
+def test_asking_is_up_to_date_before_the_next_region_and_does_not_bind(binding: dict[str, str]) -> None:
     with Player(A, env=binding) as p:
         assert p.team() == 1
         p.set(AB)
         cpus = p.icv()["cpus"]
-        assert p.icv()["num_procs"] == 2
+        assert p.told()["num_procs"] == 2
         assert p.icv()["cpus"] == cpus, "asking must not change the binding"
         assert p.team() == 2
 
@@ -201,21 +319,49 @@ def test_fork_before_the_first_region(binding: dict[str, str]) -> None:
         assert p.team() == 2
 
 
-def test_forked_child_leaves_the_threads_of_its_parent_alone() -> None:
-    """A child of a program that has run a team cannot run another (with any libgomp), but it can run one thread."""
-    with Player(AB, env=BOUND | {"OMP_NUM_THREADS": "2"}) as p:
-        assert p.team() == 2
-        p.do("threads 1")
+def test_forked_child_has_teams_of_its_own(binding: dict[str, str]) -> None:
+    """Its threads are new, and it never touches those of its parent."""
+    with Player(AB, env=binding) as p:
+        parent = p.run()["threads"]
         p.set(B)
         child = p.do("fork")
         assert child["team"] == 1
         assert p.hear() == {"status": 0}
-        assert sorted(p.do("tasks")["cpus"]) == sorted((A, B)), "the child has bound its parent's threads"
+        if binding:
+            assert sorted(p.do("tasks")["cpus"]) == sorted((A, B)), "the child has bound its parent's threads"
+        p.set(AB)
+        child = p.do("fork")
+        assert child["team"] == 2
+        assert not {t["tid"] for t in child["threads"]} & {t["tid"] for t in parent}
+        assert p.hear() == {"status": 0}
+        assert [t["tid"] for t in p.run()["threads"]] == [t["tid"] for t in parent]
+
+
+@pytest.mark.parametrize("env", [{}, {"OMP_DYNAMIC": "true"}], ids=["default", "dynamic"])
+def test_root_threads_of_a_forked_child_follow(env: dict[str, str]) -> None:
+    """Whatever the load average is."""
+    with Player(AB, env=env) as p:
+        assert p.team() == 2
+        p.say("fork roots")
+        assert p.hear()["team"] == 2
+        assert p.hear() == {"status": 0}
+        p.set(A)
+        p.say("fork roots")
+        assert p.hear()["team"] == 1
+        assert p.hear() == {"status": 0}
+
+
+def test_forked_child_keeps_to_what_its_parent_was_told() -> None:
+    with Player(AB) as p:
+        assert p.told()["max_threads"] == 2
+        p.set(A)
+        assert p.do("fork")["team"] == 2
+        assert p.hear() == {"status": 0}
 
 
 def test_storm_of_changes() -> None:
     """Two root threads, all kinds of regions, a writer that does not always behave; then all is well again."""
-    with Player(A, env=BOUND) as p:
+    with Player(A, env=BOUND | {"GOMP_TOPO_PROCS": "latest"}) as p:
         began = time.monotonic()
         reply = p.do("storm 3000")
         assert time.monotonic() - began < 60
@@ -223,6 +369,7 @@ def test_storm_of_changes() -> None:
         assert min(reply["regions"]) > 50
         for usable in (A, AB, B):
             p.set(usable)
+            assert p.told()["max_threads"] == usable.bit_count()
             region = p.run()
             assert region["team"] == usable.bit_count()
             assert all(t["cpus"] & ~usable == 0 for t in region["threads"])

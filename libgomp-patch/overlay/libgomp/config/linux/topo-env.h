@@ -17,7 +17,14 @@
 
 static unsigned topo_reset_flags;	/* NRST_*, 0: no reset */
 static unsigned topo_granule_shift;	/* 0: the kernel's default */
-static bool topo_procs_possible;	/* GOMP_TOPO_PROCS=possible */
+
+/* GOMP_TOPO_PROCS.  */
+static enum topo_procs
+{
+  TOPO_USABLE = 0,
+  TOPO_POSSIBLE = 1,
+  TOPO_LATEST = 2
+} topo_procs;
 
 static const char *
 topo_skip_space (const char *p)
@@ -40,7 +47,7 @@ static int
 topo_env_word (const char *name, const char *const *words, int n,
 	       int default_index)
 {
-  const char *value = getenv (name), *p;
+  const char *value = secure_getenv (name), *p;
 
   if (value == NULL)
     return default_index;
@@ -63,7 +70,7 @@ static unsigned
 topo_env_granule (void)
 {
   static const char name[] = "GOMP_TOPO_GRANULE";
-  const char *value = getenv (name);
+  const char *value = secure_getenv (name);
   unsigned long bytes;
   char *end;
 
@@ -93,13 +100,13 @@ topo_read_env (const char **path)
 {
   static const char *const on_off[] = { "off", "on" };
   static const char *const resets[] = { "none", "touch", "policy" };
-  static const char *const procs[] = { "usable", "possible" };
+  static const char *const procs[] = { "usable", "possible", "latest" };
   static const unsigned flags[]
     = { 0, NRST_TOUCH | NRST_FOLLOW, NRST_TOUCH | NRST_POLICY | NRST_FOLLOW };
 
   bool on = topo_env_word ("GOMP_TOPO", on_off, 2, 1);
   topo_reset_flags = flags[topo_env_word ("GOMP_TOPO_RESET", resets, 3, 1)];
-  topo_procs_possible = topo_env_word ("GOMP_TOPO_PROCS", procs, 2, 0);
+  topo_procs = topo_env_word ("GOMP_TOPO_PROCS", procs, 3, TOPO_USABLE);
   topo_granule_shift = topo_env_granule ();
   *path = secure_getenv ("GOMP_TOPO_DEV");
   return on;

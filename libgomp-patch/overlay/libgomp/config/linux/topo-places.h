@@ -52,6 +52,9 @@ static unsigned long topo_capacity;	/* entries in every list */
 /* All published lists.  Protected by topo_lock.  */
 static struct topo_places *topo_lists;
 
+/* The list that was published last, or NULL.  */
+static const struct topo_places *topo_current;
+
 /* The caller makes sure that there is room.  */
 
 static void
@@ -263,12 +266,13 @@ topo_get_places (const struct topo_set *cpus, const struct xtopo_page *page)
   return places;
 }
 
-/* Make PLACES the current list.  The order of the two stores does not
-   matter, see above.  */
+/* Make PLACES the current list.  The order of the stores does not matter,
+   see above.  */
 
 static void
 topo_publish (struct topo_places *places)
 {
+  __atomic_store_n (&topo_current, places, __ATOMIC_RELEASE);
   __atomic_store_n (&gomp_places_list, places->list, __ATOMIC_RELEASE);
   __atomic_store_n (&gomp_places_list_len, places->len, __ATOMIC_RELEASE);
 }

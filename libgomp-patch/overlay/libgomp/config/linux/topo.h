@@ -8,7 +8,7 @@
    one that it has followed last, whenever it starts a parallel region.
 
    Locking: see topo.c.  Everything in struct gomp_topo_thread belongs to its
-   thread, except that threads of a root's team may read the root's NCPUS.  */
+   thread.  */
 
 #ifndef GOMP_TOPO_H
 #define GOMP_TOPO_H 1
@@ -20,9 +20,16 @@
 #endif
 
 struct gomp_thread;
+struct gomp_topo_root;
 struct topo_places;
 
-/* The part of struct gomp_thread that belongs to topo.c.  */
+/* Value of nthreads-var while nobody has set it: the topology, and what the
+   program was told of it, decide.  No environment variable and no call can
+   set this value.  */
+#define GOMP_TOPO_NTHREADS (~0UL)
+
+/* The part of struct gomp_thread that belongs to topo.c.  A target region on
+   the host starts with all of it zero, and then has it restored.  */
 
 struct gomp_topo_thread
 {
@@ -33,9 +40,6 @@ struct gomp_topo_thread
      to, or NULL while they are not bound.  */
   const struct topo_places *places;
 
-  /* Usable CPUs, as seen by this root thread; 0: not known yet.  */
-  unsigned int ncpus;
-
   /* The next team of this root has to bind the threads of the pool anew.  */
   bool rebind;
 };
@@ -44,8 +48,7 @@ struct gomp_topo_thread
    word that is always 0.  */
 extern const volatile unsigned long long *gomp_topo_version;
 
-/* A topology page is in use.  Constant after the constructors have run,
-   except in a forked child.  */
+/* A topology page is in use.  Constant after the constructors have run.  */
 extern bool gomp_topo_enabled;
 
 /* Called by initialize_env, once before and once after the environment and
@@ -64,12 +67,33 @@ extern void gomp_topo_follow (struct gomp_thread *thr);
    PLACE is an index into gomp_places_list.  */
 extern void gomp_topo_bind (struct gomp_thread *nthr, unsigned int place);
 
+/* What a root thread shares with all threads of its teams; the calling
+   thread's own.  */
+extern struct gomp_topo_root *gomp_topo_self (void);
+
+/* Number of threads, at least 1, of a team that THR, the calling thread,
+   starts while nobody has set a number.  Makes no system call.  */
+extern unsigned int gomp_topo_num_threads (struct gomp_thread *thr);
+
 /* Number of threads, at least 1, that a team started by the calling thread
-   should have if dyn-var is true.  Makes no system call.  */
+   should not exceed if dyn-var is true.  Makes no system call.  */
 extern unsigned int gomp_topo_max_threads (void);
 
-/* omp_get_num_procs: the CPUs, at least 1, that the caller may use now.  */
-extern int gomp_topo_num_procs (void);
+/* omp_get_max_threads while nobody has set a number, and omp_get_num_procs.
+   SITE is where the program will go on: it tells the one who asks from
+   others.  */
+extern int gomp_topo_ask (const void *site);
+extern int gomp_topo_num_procs (const void *site);
+
+/* gomp_init_affinity: bind the calling thread to its first place.  False if
+   there are no places of ours.  */
+extern bool gomp_topo_init_affinity (void);
+
+/* The number of places, and the one of that number, or NULL, as the calling
+   thread sees them: they change when its root thread follows, and only
+   then.  */
+extern int gomp_topo_num_places (void);
+extern void *gomp_topo_place (int place);
 
 /* True if the topology is not the one that the thread has followed.  This
    is all that a parallel region costs while nothing changes.  */
