@@ -15,7 +15,8 @@
      dynamic N          omp_set_dynamic (N)
      repeat N           N empty parallel regions
      target             a parallel region in a target region
-     taskset all|self MASK   as taskset(1) does, from outside
+     taskset all|self|N MASK   as taskset(1) does, from outside; N: the first
+                        N threads
      nested             a team in which each thread starts a team
      roots N MASK1 MASK2   N threads that start teams of their own, twice;
                         the page changes from MASK1 to MASK2 in between
@@ -29,6 +30,7 @@
 
 #define _GNU_SOURCE 1
 #include <dirent.h>
+#include <limits.h>
 #include <omp.h>
 #include <pthread.h>
 #include <sched.h>
@@ -369,10 +371,10 @@ print_icv (void)
   printf ("]}\n");
 }
 
-/* Change the mask of all threads, or of this one, as another program does.  */
+/* Change the mask of the first N threads, as another program does.  */
 
 static void
-taskset (bool all, unsigned long mask)
+taskset (int n, unsigned long mask)
 {
   DIR *dir = opendir ("/proc/self/task");
   int failed = 0;
@@ -380,7 +382,7 @@ taskset (bool all, unsigned long mask)
   for (struct dirent *e; dir != NULL && (e = readdir (dir)) != NULL;)
     {
       int tid = atoi (e->d_name);
-      if (tid > 0 && (all || tid == getpid ()))
+      if (tid > 0 && n-- > 0)
 	failed += sched_setaffinity (tid, sizeof mask,
 				     (cpu_set_t *) &mask) != 0;
     }
@@ -639,7 +641,7 @@ obey (const char *line)
   else if (sscanf (line, "dynamic %d", &n) == 1)
     omp_set_dynamic (n), puts ("{}");
   else if (sscanf (line, "taskset %63s %lx", word, &a) == 2)
-    taskset (strcmp (word, "all") == 0, a);
+    taskset (strcmp (word, "all") == 0 ? INT_MAX : atoi (word) ?: 1, a);
   else if (sscanf (line, "roots %d %lx %lx", &n, &a, &b) == 3)
     roots (n, a, b);
   else if (sscanf (line, "repeat %d", &n) == 1)
