@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-3.0-or-later WITH GCC-exception-3.1
+"""Who has made the promise to acknowledge, with which open file, and when it ends."""
+
+from __future__ import annotations
+
+from tests.unit.libgomp import program
+
+FLAGS = ("-rdynamic",)  # the library is loaded while the program runs
+
+
+def test_a_child_makes_its_own_promise_and_drops_that_of_its_parent() -> None:
+    """As long as the child had the open file, the parent's end would not end the parent's promise."""
+    reply = program.run("descriptors.c", "fork", flags=FLAGS)
+    assert reply == {"parent": 1, "inherited": 0, "own": 1, "registered": 1, "foreign": 0, "kept": 1}
+
+
+def test_a_descriptor_that_is_another_file_now_is_left_alone() -> None:
+    """Nothing is asked of that file, and neither a child nor the end of the library closes it."""
+    reply = program.run("descriptors.c", "stolen", flags=FLAGS)
+    assert reply == {"registered": 1, "foreign": 0, "own": 1, "kept": True, "child": True, "end": True}
+
+
+def test_unloading_the_library_ends_the_promise() -> None:
+    """The library can be unloaded, the program can fork then, and can load the library again."""
+    reply = program.run("descriptors.c", "dlclose", flags=FLAGS)
+    assert reply == {"before": 1, "after": 0, "loaded": False, "fork": 0, "again": 1, "open": 1}
