@@ -6,6 +6,11 @@
      fork     after a region, fork; the child runs a region, too
      stolen   the program closes libgomp's descriptor, and opens another file
 	      under that number; then a change, a fork, and the end
+     replaced the same, and the name of the page is another file's now
+     busy     the kernel says that the process has promised already
+     plain    the file has no device behind it
+     forgotten
+	      the kernel does not know of the promise any more
      dlclose  the library is unloaded, and loaded again
 
    Regions have one thread: what becomes of others that sleep in a library
@@ -19,7 +24,8 @@
 
 static struct xtopo_page *page;
 static struct stat page_file;
-static int registered, foreign;
+static int registered, acked, foreign;
+static int error_of[3];		/* what the kernel answers, by request */
 
 /* Is FD open, as the page?  */
 
@@ -31,13 +37,15 @@ is_page (int fd)
 	  && st.st_ino == page_file.st_ino);
 }
 
-static void
+static int
 asked (enum request request, int fd, unsigned long long version)
 {
   (void) version;
   registered += request == REGISTER;
+  acked += request == ACK && error_of[ACK] == 0;
   if (request != RESET && !is_page (fd))
     foreign++;
+  return error_of[request];
 }
 
 /* How many descriptors are open as the page; LAST receives one of them.  */
@@ -120,38 +128,105 @@ try_fork (void *library)
   printf (", \"kept\": %d}\n", count (&fd));
 }
 
-static bool
-is_null (int fd)
+/* A file beside the page.  */
+
+static const char *
+other_name (void)
 {
-  struct stat st;
-  return fstat (fd, &st) == 0 && S_ISCHR (st.st_mode);
+  static char name[4096];
+  snprintf (name, sizeof name, "%s.other", getenv ("GOMP_TOPO_DEV"));
+  return name;
+}
+
+static int
+open_other (void)
+{
+  return open (other_name (), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+}
+
+static bool
+is_other (int fd)
+{
+  struct stat st, other;
+  return (fstat (fd, &st) == 0 && stat (other_name (), &other) == 0
+	  && st.st_dev == other.st_dev && st.st_ino == other.st_ino);
+}
+
+/* Put another file where libgomp has the page.  Returns the descriptor.  */
+
+static int
+steal (void)
+{
+  int other = open_other (), fd = -1;
+
+  if (count (&fd) != 1 || dup2 (other, fd) != fd)
+    abort ();
+  close (other);
+  return fd;
+}
+
+/* A change, and a region that follows.  */
+
+static void
+change (void *library)
+{
+  fakepage_set (page, page->cpus_usable[0], XTOPO_STABLE);
+  region (library);
 }
 
 static void
 try_stolen (void *library)
 {
-  int null = open ("/dev/null", O_RDONLY | O_CLOEXEC), fd = -1, other = -1;
+  int fd = steal (), own;
   bool child_keeps;
   pid_t child;
 
-  if (count (&fd) != 1 || dup2 (null, fd) != fd)
-    abort ();
   registered = 0;
-  fakepage_set (page, page->cpus_usable[0], XTOPO_STABLE);
-  region (library);
-  count (&other);
+  change (library);
   printf ("{\"registered\": %d, \"foreign\": %d, \"own\": %d, \"kept\": %s",
-	  registered, foreign, count (&other), is_null (fd) ? "true" : "false");
+	  registered, foreign, count (&own), is_other (fd) ? "true" : "false");
   fflush (stdout);
-  if (dup2 (null, other) != other)
-    abort ();
+  fd = steal ();
   child = fork ();
   if (child == 0)
-    _exit (is_null (other));
+    _exit (is_other (fd));
   child_keeps = wait_for (child) == 1;
   dlclose (library);
   printf (", \"child\": %s, \"end\": %s}\n", child_keeps ? "true" : "false",
-	  is_null (other) ? "true" : "false");
+	  is_other (fd) ? "true" : "false");
+}
+
+static void
+try_replaced (void *library)
+{
+  int fd;
+
+  steal ();
+  if (rename (other_name (), getenv ("GOMP_TOPO_DEV")) != 0)
+    abort ();
+  registered = 0;
+  change (library);
+  change (library);
+  printf ("{\"registered\": %d, \"foreign\": %d, \"own\": %d}\n",
+	  registered, foreign, count (&fd));
+}
+
+/* What comes of an ERROR as the answer to REQUEST.  */
+
+static void
+try_error (void *library, enum request request, int error)
+{
+  int fd, now = registered;
+
+  error_of[request] = error;
+  acked = 0;
+  change (library);
+  change (library);
+  now = registered - now;
+  error_of[request] = 0;
+  change (library);
+  printf ("{\"registered\": %d, \"acked\": %d, \"open\": %d}\n", now, acked,
+	  count (&fd));
 }
 
 static bool
@@ -198,12 +273,21 @@ main (int argc, char **argv)
   if (stat (getenv ("GOMP_TOPO_DEV"), &page_file) != 0)
     return 2;
   library = load ();
-  region (library);
+  if (strcmp (argv[1], "busy") == 0)
+    try_error (library, REGISTER, EBUSY);
+  else if (strcmp (argv[1], "plain") == 0)
+    try_error (library, REGISTER, ENOTTY);
+  else
+    region (library);
   if (strcmp (argv[1], "fork") == 0)
     try_fork (library);
   else if (strcmp (argv[1], "stolen") == 0)
     try_stolen (library);
-  else
+  else if (strcmp (argv[1], "replaced") == 0)
+    try_replaced (library);
+  else if (strcmp (argv[1], "forgotten") == 0)
+    try_error (library, ACK, ENOTCONN);
+  else if (strcmp (argv[1], "dlclose") == 0)
     try_dlclose (library);
   return 0;
 }

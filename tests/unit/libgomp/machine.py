@@ -35,14 +35,14 @@ class MachinePlayer(Player):
 
     def __init__(
         self,
-        usable: int | None,
+        usable: int | bytes | None,
         *,
         lib: Path | None = ELASTIC,
         env: Mapping[str, str] | None = None,
         taskset: int = 0,
         container: int = NO_CONTAINER,
     ) -> None:
-        """USABLE: the page's CPUs, None: no page.  TASKSET: the mask that the program inherits."""
+        """USABLE: the page's CPUs, None: no page; or the page itself.  TASKSET: the mask that the program inherits."""
         self.state = Path(tempfile.mkstemp(dir=SCRATCH)[1])
         self.write_state(EVERY, container)
         variables = {
@@ -53,7 +53,7 @@ class MachinePlayer(Player):
         if taskset:
             variables["MACHINE_TASKSET"] = f"{taskset:x}"
         super().__init__(
-            None if usable is None else machine_page(usable), lib=lib, env=variables | dict(env or {}), record=True
+            machine_page(usable) if isinstance(usable, int) else usable, lib=lib, env=variables | dict(env or {}), record=True
         )
 
     def write_state(self, online: int, container: int) -> None:

@@ -28,13 +28,14 @@ static volatile unsigned long long acked;
 static int mark;
 #pragma omp threadprivate (mark)
 
-static void
+static int
 asked (enum request request, int fd, unsigned long long version)
 {
   (void) fd;
   requests++;
   if (request == ACK)
     acked = version;
+  return 0;
 }
 
 static int

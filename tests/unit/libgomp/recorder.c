@@ -9,7 +9,8 @@
      reset syscall|ioctl VERSION FLAGS GRANULE
 
    RECORDER_ESTALE=N: the first N resets fail with ESTALE.
-   RECORDER_NOSYS: the system call fails with ENOSYS, only the ioctl works.
+   RECORDER_NOSYS: the system call fails with ENOSYS, or, if the value is
+     EPERM, with that; only the ioctl works.
    RECORDER_NODEV: the ioctls fail with ENOTTY.  */
 
 #define _GNU_SOURCE 1
@@ -19,6 +20,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include <linux/numa_reset.h>
 #include <xen/topology.h>
@@ -104,9 +106,10 @@ syscall (long nr, ...)
   va_end (args);
   if (nr == RESET_NR)
     {
-      if (getenv ("RECORDER_NOSYS"))
+      const char *nosys = getenv ("RECORDER_NOSYS");
+      if (nosys != NULL)
 	{
-	  errno = ENOSYS;
+	  errno = strcmp (nosys, "EPERM") == 0 ? EPERM : ENOSYS;
 	  return -1;
 	}
       if (a[0] != -1 || (unsigned long) a[2] != sizeof (struct numa_reset_args))

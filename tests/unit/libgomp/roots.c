@@ -8,6 +8,10 @@
      fork   the other thread forks: the child, in which the first thread does
 	    not exist, runs a region
 
+   Or, with nobody kept:
+
+     late   a thread begins after another one has followed
+
    Whether a thread waits is asked of the kernel: nothing here takes time.  */
 
 #define _GNU_SOURCE 1
@@ -23,13 +27,14 @@ static sem_t inside, go_on;
 static bool hold;		/* the next request waits for go_on */
 static volatile int requests;	/* of these, how many are being served */
 static volatile bool overlap;
-static volatile int other_tid;
+static volatile int other_tid, resets;
 
-static void
+static int
 asked (enum request request, int fd, unsigned long long version)
 {
   (void) fd;
   (void) version;
+  resets += request == RESET;
   if (__atomic_add_fetch (&requests, 1, __ATOMIC_SEQ_CST) > 1)
     overlap = true;
   if (request == RESET && __atomic_exchange_n (&hold, false, __ATOMIC_SEQ_CST))
@@ -39,6 +44,7 @@ asked (enum request request, int fd, unsigned long long version)
 	continue;
     }
   __atomic_sub_fetch (&requests, 1, __ATOMIC_SEQ_CST);
+  return 0;
 }
 
 static int
@@ -124,6 +130,20 @@ try_fork (pthread_t first, int *teams)
 	  WIFEXITED (status) ? WEXITSTATUS (status) : -1, teams[0], team ());
 }
 
+static void
+start_late (int *teams)
+{
+  pthread_t other;
+  int before;
+
+  teams[0] = team ();
+  before = resets;
+  pthread_create (&other, NULL, run_other, &teams[1]);
+  pthread_join (other, NULL);
+  printf ("{\"resets\": [%d, %d], \"teams\": [%d, %d]}\n", before,
+	  resets - before, teams[0], teams[1]);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -135,8 +155,13 @@ main (int argc, char **argv)
   page = fakepage_open (getenv ("GOMP_TOPO_DEV"));
   sem_init (&inside, 0, 0);
   sem_init (&go_on, 0, 0);
-  hold = true;
   fakepage_set (page, strtoul (argv[3], NULL, 16), XTOPO_STABLE);
+  if (strcmp (argv[1], "late") == 0)
+    {
+      start_late (teams);
+      return 0;
+    }
+  hold = true;
   pthread_create (&first, NULL, run_first, &teams[0]);
   while (sem_wait (&inside) != 0)
     continue;

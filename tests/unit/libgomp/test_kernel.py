@@ -106,6 +106,7 @@ def test_variables_of_the_reset(env: dict[str, str], expected: list[str]) -> Non
         ("GOMP_TOPO_PROCS", "8"),
         ("GOMP_TOPO_GRANULE", "4095"),
         ("GOMP_TOPO_GRANULE", "2k"),
+        ("GOMP_TOPO_GRANULE", "12k"),
         ("GOMP_TOPO_GRANULE", "4m"),
         ("GOMP_TOPO_GRANULE", "0"),
         ("GOMP_TOPO_GRANULE", "-4096"),
@@ -124,7 +125,12 @@ def test_an_invalid_value_is_named_and_the_default_used(name: str, value: str) -
 
 
 def test_without_the_system_call_the_device_resets() -> None:
-    for usable, env in ((A, {"RECORDER_NOSYS": "1"}), (bytes(page(A, reset_nr=0)), {})):
+    """It is not there, a filter forbids it, or the page does not know its number."""
+    for usable, env in (
+        (A, {"RECORDER_NOSYS": "1"}),
+        (A, {"RECORDER_NOSYS": "EPERM"}),
+        (bytes(page(A, reset_nr=0)), {}),
+    ):
         with Player(usable, record=True, env=env) as p:
             p.run()
             p.recorded()
@@ -162,6 +168,16 @@ def test_a_reset_that_comes_too_late_is_repeated_and_given_up_in_the_end() -> No
         p.set(AB)
         assert p.team() == 2
         assert len([line for line in p.recorded() if line.startswith("reset")]) < 10
+
+
+def test_a_page_that_cannot_be_read_is_not_acknowledged() -> None:
+    with Player(A, record=True) as p:
+        p.run()
+        p.recorded()
+        p.poke("seq", (1001).to_bytes(4, "little"))
+        p.poke("version", (50).to_bytes(8, "little"))
+        p.run()
+        assert p.recorded() == []
 
 
 def test_a_program_that_closes_descriptors_that_are_not_its_own() -> None:

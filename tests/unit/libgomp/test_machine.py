@@ -20,6 +20,7 @@ from tests.unit.libgomp.machine import (
     SECOND_THREADS,
     MachinePlayer,
     cpus,
+    machine_page,
 )
 
 FOLLOW = {"OMP_DYNAMIC": "true"}
@@ -191,6 +192,14 @@ def test_a_container_is_not_taken_for_a_taskset() -> None:
             assert p.team() == min(team, 4)
             p.contain(EVERY)
             p.set(EVERY)
+            assert p.team() == team
+
+
+@pytest.mark.parametrize("env", [FOLLOW, BOUND], ids=["unbound", "bound"])
+def test_cpus_that_the_page_calls_impossible_are_not_used(env: dict[str, str]) -> None:
+    with MachinePlayer(machine_page(EVERY, possible=8), env=env) as p:
+        for usable, team in ((EVERY, 8), (cpus(0, 7, 8), 2), (EVERY, 8)):
+            p.set(usable)
             assert p.team() == team
 
 

@@ -111,4 +111,5 @@ def test_display_affinity_shows_each_change() -> None:
         assert sorted(p.stderr().split()) == [f"T0:{C}", f"T1:{D}"]
         p.set(AB)
         p.run()
+        p.run()
         assert sorted(p.stderr().split()) == [f"T0:{C}", f"T0:{C}", f"T1:{D}", f"T1:{D}"]

@@ -20,6 +20,25 @@ def test_a_descriptor_that_is_another_file_now_is_left_alone() -> None:
     assert reply == {"registered": 1, "foreign": 0, "own": 1, "kept": True, "child": True, "end": True}
 
 
+def test_a_file_that_has_taken_the_place_of_the_page_is_not_opened() -> None:
+    reply = program.run("descriptors.c", "replaced", flags=FLAGS)
+    assert reply == {"registered": 0, "foreign": 0, "own": 0}
+
+
+def test_a_process_that_has_promised_already_acknowledges() -> None:
+    """Some other library may have; the kernel then says EBUSY."""
+    assert program.run("descriptors.c", "busy", flags=FLAGS) == {"registered": 1, "acked": 3, "open": 1}
+
+
+def test_a_page_without_a_device_is_asked_once() -> None:
+    assert program.run("descriptors.c", "plain", flags=FLAGS) == {"registered": 1, "acked": 0, "open": 0}
+
+
+def test_a_promise_that_the_kernel_has_forgotten_is_made_again() -> None:
+    """Twice the acknowledgement is refused; the third one, after the second new promise, is not."""
+    assert program.run("descriptors.c", "forgotten", flags=FLAGS) == {"registered": 1, "acked": 1, "open": 1}
+
+
 def test_unloading_the_library_ends_the_promise() -> None:
     """The library can be unloaded, the program can fork then, and can load the library again."""
     reply = program.run("descriptors.c", "dlclose", flags=FLAGS)

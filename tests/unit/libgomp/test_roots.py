@@ -21,3 +21,9 @@ def test_a_root_waits_while_another_one_follows(binding: str) -> None:
 def test_a_child_of_a_process_in_which_another_thread_follows(binding: str) -> None:
     reply = program.run("roots.c", "fork", env=BINDINGS[binding])
     assert reply == {"child": 2, "teams": [2, 2]}
+
+
+@pytest.mark.parametrize("binding", BINDINGS)
+def test_a_root_that_begins_after_the_memory_has_followed_does_not_reset_it_again(binding: str) -> None:
+    reply = program.run("roots.c", "late", env=BINDINGS[binding])
+    assert reply == {"resets": [1, 0], "teams": [2, 2]}

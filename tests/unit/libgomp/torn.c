@@ -135,7 +135,7 @@ find_shown (void)
 
 /* The kernel.  */
 
-static void
+static int
 asked (enum request request, int fd, unsigned long long version)
 {
   (void) fd;
@@ -146,6 +146,7 @@ asked (enum request request, int fd, unsigned long long version)
       acked = version;
       armed = false;	/* what changes now comes too late */
     }
+  return 0;
 }
 
 int
