@@ -6,7 +6,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 ENTER := lab/enter
 
-.PHONY: help setup build demo test unit e2e e2e-debug guest-debug soak bench report check series shell clean distclean
+.PHONY: help setup build demo test unit e2e e2e-debug guest-debug soak bench report check mutants series shell clean distclean
 
 help: ## this list
 	@echo "make TARGET, on Debian 12 or 13, as root or as a user with sudo:"
@@ -66,6 +66,9 @@ report: setup ## one HTML page of all results: build/results/report.html
 
 check: setup ## style, types, static analysis
 	@$(ENTER) python3 -m lab.pipeline.check
+
+mutants: setup ## libgomp with one wrong line at a time: its unit tests notice each
+	@$(ENTER) python3 -m lab.pipeline.mutants
 
 series: setup ## overlay and hooks as patch series for upstream: build/series
 	@$(ENTER) python3 -m lab.pipeline.series

@@ -21,11 +21,11 @@ from benchmarks.timeline import Program
 
 NAME = "fasttreeMP"
 DIRECTORY = "/tmp/fasttree"
-# Threads that wait sleep instead of spinning: there are more emulated processors than real ones.
 # What it says of each team that is larger or smaller than the one before, on its error output.
 DISPLAY = "OMP_DISPLAY_AFFINITY=TRUE OMP_AFFINITY_FORMAT=team=%N"
 # It prints how many threads it may have, and is then entitled to that number: OMP_DYNAMIC says that it need not get it.
 SETTINGS = "OMP_DYNAMIC=true"
+# Threads that wait sleep instead of spinning: there are more emulated processors than real ones.
 COMMAND = f"OMP_WAIT_POLICY=passive fasttreeMP -nt -gtr -quiet {DIRECTORY}/alignment"
 SEQUENCES, BASES, SEED = 32, 100, 1
 NICE = 10

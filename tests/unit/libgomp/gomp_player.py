@@ -12,6 +12,7 @@ import struct
 import subprocess
 import tempfile
 import threading
+import zlib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -79,7 +80,13 @@ STOCK = library("XENUMA_LIBGOMP_STOCK", "libgomp-stock")
 
 @cache
 def build(source: str, *flags: str, name: str = "") -> Path:
-    program = SCRATCH / (name or source.removesuffix(".c") + (".so" if "-shared" in flags else ""))
+    """Compile a program, or take it from the folder in which others have left theirs."""
+    programs = Path(os.environ.get("XENUMA_LIBGOMP_PROGRAMS", SCRATCH))
+    name = f"{name or source.removesuffix('.c')}.{zlib.crc32(' '.join(flags).encode()):08x}"
+    program = programs / (name + (".so" if "-shared" in flags else ""))
+    if program.exists():
+        return program
+    fresh = Path(tempfile.mkdtemp(dir=programs)) / program.name
     subprocess.run(
         [
             "gcc",
@@ -93,11 +100,12 @@ def build(source: str, *flags: str, name: str = "") -> Path:
             UAPI,
             *flags,
             "-o",
-            program,
+            fresh,
             HERE / source,
         ],
         check=True,
     )
+    fresh.replace(program)
     return program
 
 

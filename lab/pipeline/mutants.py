@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: GPL-2.0
+"""``make mutants``: libgomp with one wrong line at a time. Its unit tests have to notice every one.
+
+The table is tests/unit/libgomp/mutants.toml; its head says what the fields mean. Each mutant is built in a tree and an object
+folder of its own, and the tests that it names run against it. The last line counts; a mutant that no test notices, a line that
+is not there any more, and tests that fail without a mutant are failures. ``python3 -m lab.pipeline.mutants WORD...`` takes
+only the mutants with one of the words in their names, and ``--all-tests`` runs all of libgomp's tests for each.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import trees
+from .build import JOBS, OBJECTS, UAPI, archive
+from .cache import files_below
+from .console import Console, StepFailed
+from .paths import REPO
+
+TESTS = REPO / "tests" / "unit" / "libgomp"
+TABLE = TESTS / "mutants.toml"
+TESTERS = 2
+SECONDS = 90
+"""For the tests of one mutant: they take two or three. Whoever needs more hangs."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One wrong line, and the tests that have to notice."""
+
+    breaks: str  # what no longer holds: the name of the mutant
+    file: str  # below libgomp/
+    line: str  # without white space around it
+    becomes: str
+    tests: tuple[str, ...]  # below tests/unit/libgomp
+    within: str = ""  # the function, if the line is in several
+
+    def apply(self, text: str) -> str:
+        """The text of the file with this mistake. Raises StepFailed unless the line is there exactly once."""
+        lines = text.splitlines(keepends=True)
+        start, end = self.function(lines)
+        found = [n for n in range(start, end) if lines[n].strip() == self.line]
+        if len(found) != 1:
+            place = f"{self.within} of {self.file}" if self.within else self.file
+            raise StepFailed(f"mutant '{self.breaks}': {len(found)} lines '{self.line}' in {place}; adapt {TABLE.name}")
+        old = lines[found[0]]
+        lines[found[0]] = old.replace(self.line, self.becomes)
+        return "".join(lines)
+
+    def function(self, lines: Sequence[str]) -> tuple[int, int]:
+        """First line of the function, and the one after its last; the whole file if no function is given."""
+        if not self.within:
+            return 0, len(lines)
+        heads = [n for n, line in enumerate(lines) if line.startswith(f"{self.within} (")]
+        if len(heads) != 1:
+            raise StepFailed(f"mutant '{self.breaks}': {len(heads)} functions {self.within} in {self.file}")
+        end = next((n for n in range(heads[0], len(lines)) if lines[n].startswith("}")), len(lines))
+        return heads[0], end
+
+
+def load(table: Path = TABLE) -> list[Mutant]:
+    """The mutants of a table. Raises StepFailed if two have the same name, or one changes nothing or names no test."""
+    with table.open("rb") as file:
+        rows = tomllib.load(file)["mutant"]
+    mutants = [Mutant(**{**row, "tests": tuple(row["tests"])}) for row in rows]
+    names = [mutant.breaks for mutant in mutants]
+    for mutant in mutants:
+        if names.count(mutant.breaks) > 1 or not mutant.tests or mutant.line in ("", mutant.becomes):
+            raise StepFailed(f"{table.name}: '{mutant.breaks}' is there twice, changes nothing or names no test")
+        for test in mutant.tests:
+            if not (TESTS / test.split("::")[0]).is_file():
+                raise StepFailed(f"{table.name}: '{mutant.breaks}' names {test}, which is not there")
+    return mutants
+
+
+class Library:
+    """A tree and an object folder in which libgomp is built with mistakes."""
+
+    def __init__(self, tree: Path, console: Console) -> None:
+        self.tree = tree
+        self.objects = OBJECTS / "libgomp-mutants"
+        self.console = console
+
+    def configure(self) -> None:
+        """As the build does it, without debugging information."""
+        headers = OBJECTS / "uapi-mutants"  # a place that is the same for each clone
+        for file in files_below([UAPI]):
+            trees.put(headers / file.relative_to(UAPI), file)
+        triple = "x86_64-linux-gnu"
+        command = [
+            str(self.tree / "libgomp" / "configure"),
+            *(f"--{kind}={triple}" for kind in ("build", "host", "target")),
+            "--disable-multilib",
+            "--disable-werror",
+            "--enable-shared",
+            "--disable-static",
+            "CC=ccache gcc",
+            "CXX=ccache g++",
+            "GFORTRAN=/usr/bin/gfortran-14",
+            "CFLAGS=-O2",
+            f"CPPFLAGS=-I{headers}",
+        ]
+        stamp = self.objects / "configured-with"
+        if not stamp.is_file() or stamp.read_text(encoding="utf-8") != "\n".join(command):
+            shutil.rmtree(self.objects, ignore_errors=True)
+            self.objects.mkdir(parents=True)
+            self.console.run("mutants", command, cwd=self.objects)
+            stamp.write_text("\n".join(command), encoding="utf-8")
+
+    def build(self, folder: Path) -> Path:
+        """Build what the tree holds; the library is then in the new ``folder``. Returns it."""
+        self.console.run("mutants", ["make", f"-j{JOBS}", "all-am"], cwd=self.objects)
+        folder.mkdir()
+        shutil.copy2(self.objects / ".libs" / "libgomp.so.1.0.0", folder / "libgomp.so.1")
+        return folder
+
+    def source(self, mutant: Mutant) -> Path:
+        return self.tree / "libgomp" / mutant.file
+
+    @contextlib.contextmanager
+    def mistaken(self, mutant: Mutant) -> Iterator[None]:
+        """The tree holds the mutant while the block runs."""
+        path = self.source(mutant)
+        right = path.read_text(encoding="utf-8")
+        path.write_text(mutant.apply(right), encoding="utf-8")
+        try:
+            yield
+        finally:
+            path.write_text(right, encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    noticed: bool
+    by: str  # the test that failed
+
+
+def run_tests(tests: Sequence[str], library: Path, programs: Path) -> Verdict:
+    """Run tests until one fails. Raises StepFailed if they could not be run."""
+    variables = {"XENUMA_LIBGOMP": str(library), "XENUMA_LIBGOMP_PROGRAMS": str(programs)}
+    with subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-x", "-q", "-rfE", "--tb=line", "-p", "no:cacheprovider", "--color=no",
+         *(str(TESTS / test) for test in tests)],
+        cwd=REPO, env={**os.environ, **variables}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        start_new_session=True,
+    ) as process:  # fmt: skip
+        try:
+            said, _ = process.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            return Verdict(True, f"{SECONDS} s were not enough")
+    if process.returncode not in (0, 1):
+        raise StepFailed(f"pytest ended with status {process.returncode}:\n{said}")
+    failed = re.findall(r"^(?:FAILED|ERROR) (?:\S*/)?(.+?)(?: - .*)?$", said, re.M)
+    return Verdict(process.returncode == 1, failed[0] if failed else "")
+
+
+def report(mutant: Mutant, future: Future[Verdict]) -> bool:
+    """Wait for the verdict, and say it.  Was the mutant noticed?"""
+    verdict = future.result()
+    by = verdict.by or ", ".join(mutant.tests)
+    print(f"{'killed  ' if verdict.noticed else 'SURVIVED'}  {mutant.breaks}: {by}", flush=True)
+    return verdict.noticed
+
+
+def examine(mutants: Sequence[Mutant], all_tests: bool) -> int:
+    """Build and test every mutant; the number of those that no test noticed."""
+    console = Console(0)
+    survivors = 0
+    with (
+        trees.prepared("libgomp", archive("gcc"), console, variant="-mutants") as tree,
+        tempfile.TemporaryDirectory(prefix="xenuma-mutants.") as scratch,
+        ThreadPoolExecutor(TESTERS) as testers,
+    ):
+        folder = Path(scratch)
+        programs = folder / "programs"
+        programs.mkdir()
+        library = Library(tree, console)
+        for mutant in mutants:
+            mutant.apply(library.source(mutant).read_text(encoding="utf-8"))
+        library.configure()
+        named = [""] if all_tests else sorted({test for mutant in mutants for test in mutant.tests})
+        verdict = run_tests(named, library.build(folder / "right"), programs)
+        if verdict.noticed:
+            raise StepFailed(f"{verdict.by} fails without any mutant")
+        pending: deque[tuple[Mutant, Future[Verdict]]] = deque()
+        for number, mutant in enumerate(mutants):
+            with library.mistaken(mutant):
+                built = library.build(folder / str(number))
+            tests = [""] if all_tests else mutant.tests
+            pending.append((mutant, testers.submit(run_tests, tests, built, programs)))
+            while pending and (pending[0][1].done() or number == len(mutants) - 1):
+                survivors += not report(*pending.popleft())
+    return survivors
+
+
+def main() -> int:
+    words = [word for word in sys.argv[1:] if word != "--all-tests"]
+    begun = time.monotonic()
+    try:
+        chosen = [m for m in load() if not words or any(word in m.breaks for word in words)]
+        if not chosen:
+            raise StepFailed(f"no mutant has any of these words in its name: {' '.join(words)}")
+        survivors = examine(chosen, "--all-tests" in sys.argv[1:])
+    except StepFailed as error:
+        print(f"\nxenuma: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    print(f"{len(chosen)} mutants: {len(chosen) - survivors} killed, {survivors} survived; "
+          f"{time.monotonic() - begun:.0f} s")  # fmt: skip
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

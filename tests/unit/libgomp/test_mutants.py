@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-3.0-or-later WITH GCC-exception-3.1
+"""The table of mutants fits the library; the mutants themselves are run by ``make mutants``."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lab.pipeline import mutants, trees
+from lab.pipeline.console import StepFailed
+
+(PART,) = trees.PARTS["libgomp"]
+
+
+def lost(mutant: mutants.Mutant) -> str:
+    """Why the mutant does not fit, or nothing."""
+    ours = PART.overlay / "libgomp" / mutant.file
+    if ours.is_file():
+        try:
+            mutant.apply(ours.read_text())
+        except StepFailed as error:
+            return str(error)
+        return ""
+    added = [
+        line[1:].strip()
+        for hook in PART.hooks
+        if f"libgomp/{mutant.file}" in trees.touched(hook)
+        for line in hook.read_text().splitlines()
+        if re.match(r"\+(?!\+\+ )", line)
+    ]
+    return "" if mutant.line in added else f"mutant '{mutant.breaks}': no hook adds '{mutant.line}' to {mutant.file}"
+
+
+def test_every_line_is_there() -> None:
+    """Once, in our own files; among the lines that the hooks add, in those of upstream."""
+    assert list(filter(None, map(lost, mutants.load()))) == []
+
+
+def example(**changes: str) -> mutants.Mutant:
+    fields = {"breaks": "x", "file": "x.c", "line": "two ();", "becomes": ";"} | changes
+    return mutants.Mutant(tests=("test_page.py",), **fields)
+
+
+TEXT = "int\nf (void)\n{\n  one ();\n\ttwo ();\n}\n\nint\ng (void)\n{\n  one ();\n}\n"
+
+
+def test_only_the_line_changes() -> None:
+    assert example().apply(TEXT) == TEXT.replace("\ttwo ();", "\t;")
+    assert example(line="one ();", within="g").apply(TEXT) == TEXT[::-1].replace(";)( eno", ";", 1)[::-1]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"line": "three ();"}, {"line": "one ();"}, {"within": "g"}, {"within": "h"}, {"line": "tw"}],
+    ids=["gone", "twice", "elsewhere", "no such function", "part of a line"],
+)
+def test_a_line_that_cannot_be_found_is_an_error(changes: dict[str, str]) -> None:
+    with pytest.raises(StepFailed):
+        example(**changes).apply(TEXT)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "breaks='a'\nfile='f'\nline='x'\nbecomes='x'\ntests=['test_page.py']",
+        "breaks='a'\nfile='f'\nline='x'\nbecomes=''\ntests=[]",
+        "breaks='a'\nfile='f'\nline='x'\nbecomes=''\ntests=['test_that_is_not_there.py']",
+    ],
+    ids=["changes nothing", "no test", "no such test"],
+)
+def test_a_row_that_makes_no_sense_is_an_error(row: str, tmp_path: Path) -> None:
+    table = tmp_path / "table.toml"
+    table.write_text(f"[[mutant]]\n{row}\n")
+    with pytest.raises(StepFailed):
+        mutants.load(table)
+    table.write_text((f"[[mutant]]\n{row}\n".replace("line='x'", "line='y'").replace("[]", "['test_page.py']")) * 2)
+    with pytest.raises(StepFailed):
+        mutants.load(table)
