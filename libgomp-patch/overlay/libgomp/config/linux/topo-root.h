@@ -52,6 +52,7 @@ struct gomp_topo_root
 };
 
 static __thread struct gomp_topo_root topo_self;
+__thread unsigned int gomp_topo_nthreads;
 
 struct gomp_topo_root *
 gomp_topo_self (void)

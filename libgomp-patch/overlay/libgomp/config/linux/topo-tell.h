@@ -99,6 +99,8 @@ gomp_topo_ask (const void *site)
   __atomic_store_n (&root->told, n, __ATOMIC_RELAXED);
   if (!dynamic)
     __atomic_store_n (&topo_told, n, __ATOMIC_RELAXED);
+  if (thr->ts.level == 0)
+    gomp_topo_nthreads = n;
   return n;
 }
 
@@ -129,10 +131,21 @@ gomp_topo_num_procs (const void *site)
   return topo_set_count (&usable) != 0 ? topo_set_count (&usable) : 1;
 }
 
-unsigned int
-gomp_topo_num_threads (struct gomp_thread *thr)
+/* After the calling root has followed.  */
+
+static void
+topo_set_nthreads (void)
 {
-  const struct gomp_topo_root *root = topo_root (thr);
+  if (topo_self.told == 0)
+    topo_self.told = __atomic_load_n (&topo_told, __ATOMIC_RELAXED);
+  gomp_topo_nthreads
+    = topo_self.told != 0 ? topo_self.told : topo_root_cpus (&topo_self);
+}
+
+unsigned int
+gomp_topo_team_threads (void)
+{
+  const struct gomp_topo_root *root = topo_root (gomp_thread ());
   unsigned told = __atomic_load_n (&root->told, __ATOMIC_RELAXED);
 
   return told != 0 ? told : topo_root_cpus (root);

@@ -154,8 +154,7 @@ gomp_topo_follow (struct gomp_thread *thr)
 	}
     }
   gomp_mutex_unlock (&topo_lock);
-  if (topo_self.told == 0)
-    topo_self.told = __atomic_load_n (&topo_told, __ATOMIC_RELAXED);
+  topo_set_nthreads ();
 }
 
 void

@@ -71,9 +71,14 @@ extern void gomp_topo_bind (struct gomp_thread *nthr, unsigned int place);
    thread's own.  */
 extern struct gomp_topo_root *gomp_topo_self (void);
 
-/* Number of threads, at least 1, of a team that THR, the calling thread,
-   starts while nobody has set a number.  Makes no system call.  */
-extern unsigned int gomp_topo_num_threads (struct gomp_thread *thr);
+/* Threads of the next team that the calling thread, a root thread, starts
+   while nobody has set a number; 0: not known yet.  Not a part of struct
+   gomp_thread: what is told inside of a target region on the host counts
+   after it.  */
+extern __thread unsigned int gomp_topo_nthreads;
+
+/* The same in any team.  */
+extern unsigned int gomp_topo_team_threads (void);
 
 /* Number of threads, at least 1, that a team started by the calling thread
    should not exceed if dyn-var is true.  Makes no system call.  */
@@ -103,6 +108,16 @@ gomp_topo_changed (const struct gomp_topo_thread *topo)
 {
   return __atomic_load_n (gomp_topo_version, __ATOMIC_ACQUIRE)
 	 != topo->version;
+}
+
+/* Number of threads, at least 1, of a team that the calling thread starts at
+   LEVEL while nobody has set a number.  Makes no system call.  */
+
+static inline unsigned int
+gomp_topo_num_threads (unsigned int level)
+{
+  return (level == 0 && gomp_topo_nthreads != 0
+	  ? gomp_topo_nthreads : gomp_topo_team_threads ());
 }
 
 #ifdef HAVE_ATTRIBUTE_VISIBILITY
