@@ -216,19 +216,14 @@ static int block_online(struct elastic_node *node, u32 block)
 
 static int block_plug(struct elastic_node *node, u32 block)
 {
-	int online_type = mhp_default_online_type;
-	int rc;
-
 	/* Whatever the policy for other memory is, this is onlined by us. */
-	mhp_default_online_type = MMOP_OFFLINE;
-	rc = add_memory_driver_managed(node->mgid,
-				       elastic_block_start(&node->range, block),
-				       elastic_block_bytes(&node->range),
-				       "System RAM (xen-elastic-numa)",
-				       MHP_MERGE_RESOURCE | MHP_NID_IS_MGID |
-				       MHP_MEMMAP_ON_MEMORY);
-	mhp_default_online_type = online_type;
-	return rc;
+	return add_memory_driver_managed(node->mgid,
+					 elastic_block_start(&node->range, block),
+					 elastic_block_bytes(&node->range),
+					 "System RAM (xen-elastic-numa)",
+					 MHP_MERGE_RESOURCE | MHP_NID_IS_MGID |
+					 MHP_MEMMAP_ON_MEMORY |
+					 MHP_STAY_OFFLINE);
 }
 
 /**
