@@ -36,11 +36,13 @@
  * @list: in registered, or empty
  * @registered: a removal waits for it
  * @acked: version that it has followed; first, the one at open()
+ * @told: version that poll() has told a file of that is not registered
  */
 struct topo_file {
 	struct list_head list;
 	bool registered;
 	u64 acked;
+	u64 told;
 };
 
 static DEFINE_MUTEX(topo_mutex);
@@ -268,6 +270,7 @@ static int topo_open(struct inode *inode, struct file *file)
 		return -ENOMEM;
 	INIT_LIST_HEAD(&tf->list);
 	tf->acked = current_version();
+	tf->told = tf->acked;
 	file->private_data = tf;
 	return nonseekable_open(inode, file);
 }
@@ -297,9 +300,15 @@ static int topo_mmap(struct file *file, struct vm_area_struct *vma)
 static __poll_t topo_poll(struct file *file, poll_table *wait)
 {
 	struct topo_file *tf = file->private_data;
+	u64 version;
 
 	poll_wait(file, &poll_wq, wait);
-	return READ_ONCE(tf->acked) != current_version() ? EPOLLPRI : 0;
+	version = current_version();
+	if (READ_ONCE(tf->registered))
+		return READ_ONCE(tf->acked) != version ? EPOLLPRI : 0;
+
+	/* It cannot acknowledge: once for each version, as /proc/mounts. */
+	return xchg(&tf->told, version) != version ? EPOLLPRI : 0;
 }
 
 static int topo_register(struct topo_file *tf)

@@ -81,6 +81,10 @@ struct xtopo_page {
  *	NRST_TOUCH | NRST_POLICY | NRST_FOLLOW; the argument points to a struct
  *	numa_reset_args of <linux/numa_reset.h>, or is NULL.  Returns what
  *	numa_reset(2) returns.
+ *
+ * poll() raises POLLPRI when there is a version that the file does not know: a
+ * registered one has not acknowledged it, another has not been told of it by
+ * poll() before.
  */
 struct numa_reset_args;
 #define XTOPO_IOC_TYPE		0xe4
