@@ -28,10 +28,25 @@ struct page;
  */
 bool xen_elastic_online_page(struct page *page, unsigned int order);
 
+/**
+ * xen_elastic_never_waits() - whether the current task must not wait for pages
+ *
+ * The lock of a folio or its writeback may last for ever, as when a file
+ * system's server has stopped.  The driver's thread tries again instead.
+ *
+ * Context: any.
+ */
+bool xen_elastic_never_waits(void);
+
 #else /* !CONFIG_XEN_ELASTIC_NUMA */
 
 static inline bool xen_elastic_online_page(struct page *page,
 					   unsigned int order)
+{
+	return false;
+}
+
+static inline bool xen_elastic_never_waits(void)
 {
 	return false;
 }

@@ -9,10 +9,14 @@
  * While an operation runs, the ticker writes its progress twice a second and
  * interrupts an offlining that takes too long or that is not wanted any more.
  *
+ * A drain keeps the allocator off free memory.  So before the OOM killer acts,
+ * the drain is called off and that memory is there again.
+ *
  * Locking: op_lock guards the operation under way (@op) between the engine,
- * the ticker and the readers of elastic_busy(); it is innermost and taken
- * with interrupts on.  The ticker never holds it while it talks to xenstore.
- * The engine is the only thread that changes a node (see elastic.h).
+ * the ticker, the OOM notifier and the readers of elastic_busy(); it is
+ * innermost and taken with interrupts on.  The ticker never holds it while it
+ * talks to xenstore.  The engine is the only thread that changes a node (see
+ * elastic.h).
  */
 #define pr_fmt(fmt) "xen-elastic-numa: " fmt
 
@@ -20,12 +24,14 @@
 #include <linux/init.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
+#include <linux/oom.h>
 #include <linux/reboot.h>
 #include <linux/sched/signal.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
+#include <xen/elastic-numa.h>
 #include <xen/xenbus.h>
 
 #include "elastic.h"
@@ -37,8 +43,9 @@ static struct {
 	struct elastic_node *node;	/* NULL: no operation */
 	u32 target;			/* extents it works towards */
 	bool cancel;
+	bool out_of_memory;		/* why it was cancelled */
 	bool interruptible;		/* a signal may be sent to the engine */
-	bool timed_out;
+	bool interrupted;		/* it was sent */
 	unsigned long deadline;		/* jiffies, while interruptible */
 	enum elastic_phase phase;
 	ktime_t since;			/* when @phase began */
@@ -78,6 +85,7 @@ void elastic_op_begin(struct elastic_node *node, bool detach)
 	spin_lock(&op_lock);
 	op.target = node->target;
 	op.cancel = false;
+	op.out_of_memory = false;
 	op.interruptible = false;
 	op.phase = ELASTIC_NR_PHASES;
 	op.since = ktime_get();
@@ -149,6 +157,12 @@ bool elastic_cancel_pending(void)
 	return READ_ONCE(op.cancel);
 }
 
+/* Whether the operation was called off because the guest needs the memory. */
+bool elastic_out_of_memory(void)
+{
+	return READ_ONCE(op.out_of_memory);
+}
+
 /*
  * After a cancellation: take the new target as the one to work towards.
  * Always true, for use in conditions.
@@ -169,7 +183,7 @@ bool elastic_op_rearm(void)
 void elastic_interruptible(unsigned int timeout_ms)
 {
 	spin_lock(&op_lock);
-	op.timed_out = false;
+	op.interrupted = false;
 	op.deadline = jiffies + msecs_to_jiffies(timeout_ms);
 	op.interruptible = true;
 	spin_unlock(&op_lock);
@@ -182,11 +196,20 @@ int elastic_uninterruptible(void)
 
 	spin_lock(&op_lock);
 	op.interruptible = false;
-	if (op.timed_out)
+	if (op.interrupted)
 		rc = op.cancel ? -ECANCELED : -ETIMEDOUT;
 	spin_unlock(&op_lock);
 	flush_signals(current);
 	return rc;
+}
+
+/* Under op_lock. */
+static void interrupt_engine(void)
+{
+	if (!op.interruptible)
+		return;
+	op.interrupted = true;
+	send_sig(SIGINT, engine, 1);
 }
 
 static void tick(struct work_struct *work)
@@ -201,14 +224,52 @@ static void tick(struct work_struct *work)
 		look_for_new_target(node);
 
 	spin_lock(&op_lock);
-	if (op.interruptible &&
-	    (op.cancel || time_after(jiffies, op.deadline))) {
-		op.timed_out = true;
-		send_sig(SIGINT, engine, 1);
-	}
+	if (op.cancel || time_after(jiffies, op.deadline))
+		interrupt_engine();
 	spin_unlock(&op_lock);
 
 	queue_delayed_work(system_unbound_wq, &ticker, TICK);
+}
+
+/*
+ * The allocator has found nothing and is about to kill.  Its caller may hold
+ * any lock that sleeps, so nothing is waited for: the node is usable again at
+ * once, and the engine brings the rest back when it gets to it.
+ */
+static int elastic_oom(struct notifier_block *nb, unsigned long unused,
+		       void *freed)
+{
+	struct elastic_node *node;
+	unsigned long pages = 0;
+	bool first = false;
+
+	spin_lock(&op_lock);
+	node = op.node;
+	if (node && (node->detach || READ_ONCE(node->draining))) {
+		pages = elastic_stop_draining(node);
+		first = !op.out_of_memory;
+		op.out_of_memory = true;
+		op.cancel = true;
+		interrupt_engine();
+	}
+	spin_unlock(&op_lock);
+
+	if (first) {
+		wake_up_all(&elastic_wq);
+		pr_warn("vnode %u: out of memory: the operation is called off, %lu KiB are free on the node\n",
+			node->vnode, pages << (PAGE_SHIFT - 10));
+	}
+	*(unsigned long *)freed += pages;
+	return NOTIFY_OK;
+}
+
+static struct notifier_block oom_nb = {
+	.notifier_call = elastic_oom,
+};
+
+bool xen_elastic_never_waits(void)
+{
+	return current == READ_ONCE(engine);
 }
 
 /*
@@ -302,6 +363,7 @@ static int elastic_engine(void *unused)
 	return 0;
 }
 
+/* Also before a kexec: the next kernel finds in xenstore what it takes over. */
 static int elastic_reboot(struct notifier_block *nb, unsigned long action,
 			  void *data)
 {
@@ -313,6 +375,22 @@ static struct notifier_block reboot_nb = {
 	.notifier_call = elastic_reboot,
 	.priority = INT_MAX,	/* while xenstore still answers */
 };
+
+/*
+ * A kernel that was here before and left by kexec could not give back memory
+ * that it ran on.  What it had of a node goes to Xen first, since we know of
+ * no memory there; the target then brings it again.
+ */
+static void elastic_take_over(struct elastic_node *node)
+{
+	u64 kib = elastic_store_left_behind(node);
+
+	if (!kib)
+		return;
+	pr_info("vnode %u: the kernel before left %llu KiB, %llu KiB went back to Xen\n",
+		node->vnode, kib, elastic_kib(elastic_reclaim(node)));
+	elastic_store_state(node);
+}
 
 /* Which of SRAT's ranges does the toolstack know, and as the same? */
 static unsigned int discover(void)
@@ -330,6 +408,7 @@ static unsigned int discover(void)
 			continue;
 		}
 		node->usable = true;
+		elastic_take_over(node);
 		n++;
 		pr_info("vnode %u is node %d: %llu MiB at %#llx, blocks of %llu MiB, %u MiB of memmap in each\n",
 			node->vnode, node->nid,
@@ -357,16 +436,21 @@ static int elastic_start(void)
 	rc = elastic_topo_init();
 	if (rc)
 		return rc;
+	rc = elastic_pm_init();
+	if (rc)
+		pr_warn("a suspend will not be refused: %d\n", rc);
 	elastic_cpu_init();
 	elastic_stats_init();
 
 	engine = kthread_create(elastic_engine, NULL, "elastic-numa");
 	if (IS_ERR(engine)) {
 		rc = PTR_ERR(engine);
+		engine = NULL;
 		goto out;
 	}
 	elastic_store_hello();
 	register_reboot_notifier(&reboot_nb);
+	register_oom_notifier(&oom_nb);
 	wake_up_process(engine);
 
 	/* Registration fires the watch once: that is the first look. */
@@ -374,6 +458,7 @@ static int elastic_start(void)
 	if (!rc)
 		return 0;
 
+	unregister_oom_notifier(&oom_nb);
 	unregister_reboot_notifier(&reboot_nb);
 	kthread_stop(engine);
 	elastic_store_goodbye();

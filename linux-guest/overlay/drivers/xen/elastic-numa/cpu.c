@@ -133,16 +133,22 @@ int elastic_cpus_down(struct elastic_node *node)
 
 /**
  * elastic_node_unplug() - take vCPUs and the node itself out of the system
- * @node: a node without blocks, its vCPUs down
+ * @node: a node without blocks
  *
- * Return: 0: the node is gone from sysfs; -EBUSY: something still holds it.
+ * Its vCPUs are down as a rule; one that somebody has brought back since is
+ * taken down once more.
+ *
+ * Return: 0: the node is gone from sysfs; -EBUSY: something still holds it,
+ *	which is in the node's reason.
  */
 int elastic_node_unplug(struct elastic_node *node)
 {
 	unsigned int cpu;
 
-	for_each_cpu(cpu, &node->cpus)
+	for_each_cpu(cpu, &node->cpus) {
+		cpu_down_one(cpu);
 		cpu_unplug_one(cpu);
+	}
 
 	lock_device_hotplug();
 	if (node_online(node->nid))
@@ -151,7 +157,13 @@ int elastic_node_unplug(struct elastic_node *node)
 
 	if (!node_online(node->nid))
 		return 0;
-	return elastic_node_error(node, -EBUSY,
-				  "node %d stays: another vCPU or memory block is on it",
-				  node->nid);
+	cpu = cpumask_first_and(&node->cpus, cpu_online_mask);
+	if (cpu < nr_cpu_ids)
+		snprintf(node->reason, sizeof(node->reason),
+			 "vCPU %u is online again", cpu);
+	else
+		snprintf(node->reason, sizeof(node->reason),
+			 "another vCPU or memory block is on node %d",
+			 node->nid);
+	return -EBUSY;
 }

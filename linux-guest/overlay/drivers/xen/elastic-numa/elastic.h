@@ -10,7 +10,6 @@
  *
  *   device_hotplug_lock   around each step that onlines, offlines or balloons
  *   cpu and mem hotplug locks   taken by the kernel inside those steps
- *   elastic_draining_lock (node.c)   which nodes are being drained
  *   topo_mutex (topodev.c)   the topology page and the registered files
  *   op_lock (core.c)   the operation under way; innermost
  *
@@ -20,6 +19,9 @@
  * device_hotplug_lock: the engine changes the bits of a plugged block under
  * that lock only; and the counters, read with READ_ONCE() or atomically by
  * the ticker and debugfs, for which a value that is a moment old will do.
+ *
+ * The mask of nodes that are being drained, cpuset_draining_nodes, has no lock:
+ * its bits change one by one, and who reads it takes it as it is.
  *
  * xenstore is only talked to with none of these locks held.
  */
@@ -37,8 +39,8 @@
 
 #include "extent.h"
 #include "state.h"
+#include "text.h"
 
-#define ELASTIC_REASON_LEN	201	/* contract: at most 200 characters */
 #define ELASTIC_GRACE_MS	2000	/* contract: default of grace-ms */
 #define ELASTIC_GRACE_MAX_MS	600000
 
@@ -104,8 +106,8 @@ struct elastic_node {
 	u32 grace_ms;
 	u64 settled;
 	bool draining;
-	char reason[ELASTIC_REASON_LEN];
-	char error[ELASTIC_REASON_LEN];
+	char reason[ELASTIC_TEXT_LEN];
+	char error[ELASTIC_TEXT_LEN];
 	u64 phase_us[ELASTIC_NR_PHASES];
 	bool detach;
 	u64 nr_attached;
@@ -133,6 +135,7 @@ void elastic_op_end(void);
 void elastic_phase(enum elastic_phase phase);
 bool elastic_cancelled(void);
 bool elastic_cancel_pending(void);
+bool elastic_out_of_memory(void);
 bool elastic_op_rearm(void);
 bool elastic_watch_fired(void);
 extern struct wait_queue_head elastic_wq;	/* woken by watches and acks */
@@ -144,6 +147,7 @@ bool elastic_busy(void);
 int elastic_store_generation(u64 *generation);
 int elastic_store_node(struct elastic_node *node);
 int elastic_store_target(const struct elastic_node *node, u64 *kib);
+u64 elastic_store_left_behind(const struct elastic_node *node);
 void elastic_store_request(struct elastic_node *node);
 void elastic_store_hello(void);
 void elastic_store_goodbye(void);
@@ -156,6 +160,7 @@ void elastic_store_done(u64 generation);
 bool elastic_node_settled(const struct elastic_node *node);
 int elastic_node_operate(struct elastic_node *node);
 void elastic_draining_nodes(nodemask_t *nodes);
+unsigned long elastic_stop_draining(const struct elastic_node *node);
 __printf(3, 4)
 int elastic_node_error(struct elastic_node *node, int err, const char *fmt,
 		       ...);
@@ -164,6 +169,8 @@ int elastic_node_error(struct elastic_node *node, int err, const char *fmt,
 int elastic_mem_init(struct elastic_node *node);
 int elastic_populate(struct elastic_node *node, u32 first, u32 count);
 u32 elastic_release(struct elastic_node *node, u32 first, u32 count);
+u32 elastic_release_strays(struct elastic_node *node);
+u32 elastic_reclaim(struct elastic_node *node);
 int elastic_block_add(struct elastic_node *node, u32 block, u32 count);
 int elastic_block_offline(struct elastic_node *node, u32 block,
 			  unsigned int timeout_ms);
@@ -180,6 +187,7 @@ u32 elastic_balloon_take(struct elastic_node *node, u32 block, u32 count,
 int elastic_evac_init(void);
 int elastic_evacuate(struct elastic_node *node);
 void elastic_residue_reason(struct elastic_node *node);
+bool elastic_block_in_use(const struct elastic_node *node, u32 block);
 
 /* cpu.c: vCPUs of a node */
 void elastic_cpu_init(void);
@@ -193,6 +201,9 @@ void elastic_topo_stop(void);
 u64 elastic_topo_publish(enum xtopo_phase phase, bool bump);
 void elastic_topo_refresh(void);
 int elastic_topo_wait_acks(u64 version, unsigned int timeout_ms);
+
+/* pm.c: no suspend with elastic memory */
+int elastic_pm_init(void);
 
 /* stats.c: debugfs */
 void elastic_stats_init(void);

@@ -8,11 +8,18 @@
  * Nothing is isolated before: offline_pages() would find it busy.  What the
  * cpuset mask and the CPUs' absence let through meanwhile, it moves itself.
  *
+ * Nobody here waits for a folio's lock or for writeback: either may last for
+ * as long as a file system's server likes.  A folio that is in use is passed
+ * by; what is left after a pass is tried again, after pauses that grow, for
+ * some seconds in all.
+ *
  * Locking: the engine starts the workers and waits for them.  They share
  * struct evacuation, of which only the atomic members change meanwhile.
  */
 #define pr_fmt(fmt) "xen-elastic-numa: " fmt
 
+#include <linux/backing-dev.h>
+#include <linux/freezer.h>
 #include <linux/hugetlb.h>
 #include <linux/memory_hotplug.h>
 #include <linux/migrate.h>
@@ -23,13 +30,16 @@
 #include <linux/swap.h>
 #include <linux/vmstat.h>
 #include <linux/workqueue.h>
+#include <linux/writeback.h>
 
 #include "elastic.h"
 
 #define MAX_WORKERS	8
 #define BATCH_PAGES	512	/* migrate_pages() takes no more at once */
 #define CHUNK_EXTENTS	8	/* 16 MiB: what a worker takes at a time */
-#define PASSES		3
+#define PASSES		3	/* without a pause */
+#define PAUSE_MS	50U	/* the first one; each is twice as long */
+#define PAUSES		6	/* 3150 ms together */
 
 struct evacuation {
 	struct elastic_node *node;
@@ -101,7 +111,7 @@ static void move_list(struct evacuation *evac, struct list_head *list)
 	if (list_empty(list))
 		return;
 	rc = migrate_pages(list, alloc_target, NULL, (unsigned long)&to,
-			   MIGRATE_SYNC, MR_MEMORY_HOTPLUG, &moved);
+			   MIGRATE_ASYNC, MR_MEMORY_HOTPLUG, &moved);
 	atomic_long_add(moved, &evac->moved);
 	if (rc) {
 		atomic_long_add(rc > 0 ? rc : 1, &evac->failed);
@@ -184,12 +194,22 @@ static void run_workers(struct evacuation *evac)
 	}
 }
 
+/* Let those who hold pages get on.  Dirty ones may have to be written first. */
+static void pause_for(unsigned int ms)
+{
+	wakeup_flusher_threads(WB_REASON_VMSCAN);
+	wait_event_freezable_timeout(elastic_wq, elastic_watch_fired() ||
+				     elastic_cancel_pending(),
+				     msecs_to_jiffies(ms));
+}
+
 /**
  * elastic_evacuate() - move pages off a node
  * @node: the node; in the draining mask, so that it is no destination
  *
- * Pages that do not move now are left to offline_pages().
+ * Pages that do not move within some seconds are left to offline_pages().
  *
+ * Context: the engine, without locks.
  * Return: 0, or -ECANCELED: there is a new target.
  */
 int elastic_evacuate(struct elastic_node *node)
@@ -203,15 +223,16 @@ int elastic_evacuate(struct elastic_node *node)
 	nodes_andnot(evac.targets, node_states[N_MEMORY], draining);
 	node_clear(node->nid, evac.targets);
 
-	for (pass = 0; pass < PASSES; pass++) {
+	for (pass = 0; pass < PASSES + PAUSES; pass++) {
 		if (elastic_cancelled())
 			return -ECANCELED;
+		if (pass >= PASSES)
+			pause_for(PAUSE_MS << (pass - PASSES));
 		atomic_set(&evac.next_chunk, 0);
 		atomic_long_set(&evac.failed, 0);
 		lru_add_drain_all();
 		run_workers(&evac);
 
-		/* More passes only as long as they get somewhere. */
 		failed = atomic_long_read(&evac.failed);
 		if (!failed)
 			break;
@@ -221,20 +242,11 @@ int elastic_evacuate(struct elastic_node *node)
 	return elastic_cancelled() ? -ECANCELED : 0;
 }
 
-/* What keeps the pages of a residue here. */
-struct residue {
-	unsigned long pinned;	/* references that no mapping explains */
-	unsigned long busy;	/* could move, did not */
-	unsigned long unmovable;
-	unsigned long poisoned;
-	pid_t pid;		/* of one that maps a pinned page, or 0 */
-	char comm[TASK_COMM_LEN];
-};
-
+/* rmap_walk() calls it for each mapping of a pinned folio. */
 static bool find_owner(struct folio *folio, struct vm_area_struct *vma,
 		       unsigned long addr, void *arg)
 {
-	struct residue *residue = arg;
+	struct elastic_residue *residue = arg;
 	struct task_struct *p;
 
 	rcu_read_lock();
@@ -249,7 +261,7 @@ static bool find_owner(struct folio *folio, struct vm_area_struct *vma,
 	return !residue->pid;	/* one is enough */
 }
 
-static void note_pinned(struct folio *folio, struct residue *residue)
+static void note_owner(struct folio *folio, struct elastic_residue *residue)
 {
 	struct rmap_walk_control rwc = {
 		.rmap_one = find_owner,
@@ -258,7 +270,6 @@ static void note_pinned(struct folio *folio, struct residue *residue)
 		.try_lock = true,
 	};
 
-	residue->pinned += folio_nr_pages(folio);
 	if (residue->pid || !folio_mapped(folio) || !folio->mapping ||
 	    !folio_trylock(folio))
 		return;
@@ -280,10 +291,30 @@ static int explained_references(struct folio *folio)
 	return refs;
 }
 
-static unsigned long note_page(unsigned long pfn, struct residue *residue)
+/* Where the pages of a folio belong in the account. */
+static unsigned long *kind_of(struct folio *folio,
+			      struct elastic_residue *residue)
+{
+	if (folio_contain_hwpoisoned_page(folio))
+		return &residue->poisoned;
+	if (!folio_test_lru(folio) && !folio_test_hugetlb(folio) &&
+	    !__folio_test_movable(folio))
+		return &residue->unmovable;
+	/* Before the references: who waits for the lock holds one, too. */
+	if (folio_test_locked(folio))
+		return &residue->locked;
+	if (folio_test_writeback(folio))
+		return &residue->writeback;
+	if (folio_ref_count(folio) > explained_references(folio))
+		return &residue->pinned;
+	return &residue->busy;
+}
+
+static unsigned long note_page(unsigned long pfn,
+			       struct elastic_residue *residue)
 {
 	struct page *page = pfn_to_online_page(pfn);
-	unsigned long nr = 1;
+	unsigned long nr = 1, *kind;
 	struct folio *folio;
 
 	if (!page || PageOffline(page) || PageBuddy(page))
@@ -293,18 +324,30 @@ static unsigned long note_page(unsigned long pfn, struct residue *residue)
 		return 1;
 	if (page_folio(page) == folio) {
 		nr = folio_pfn(folio) + folio_nr_pages(folio) - pfn;
-		if (folio_contain_hwpoisoned_page(folio))
-			residue->poisoned += nr;
-		else if (!folio_test_lru(folio) && !folio_test_hugetlb(folio) &&
-			 !__folio_test_movable(folio))
-			residue->unmovable += nr;
-		else if (folio_ref_count(folio) > explained_references(folio))
-			note_pinned(folio, residue);
-		else
-			residue->busy += nr;
+		kind = kind_of(folio, residue);
+		*kind += nr;
+		if (kind == &residue->pinned)
+			note_owner(folio, residue);
 	}
 	folio_put(folio);
 	return max(nr, 1UL);
+}
+
+/* Extents @first to @end, but for those that hold struct pages. */
+static void note_extents(const struct elastic_node *node, u32 first, u32 end,
+			 struct elastic_residue *residue)
+{
+	unsigned long pfn, stop;
+
+	for_each_set_bit_from(first, node->populated, end) {
+		if (elastic_extent_is_memmap(&node->range, first))
+			continue;
+		pfn = elastic_extent_pfn(&node->range, first);
+		stop = pfn + ELASTIC_EXTENT_PAGES;
+		while (pfn < stop)
+			pfn += note_page(pfn, residue);
+		cond_resched();
+	}
 }
 
 /**
@@ -315,40 +358,29 @@ static unsigned long note_page(unsigned long pfn, struct residue *residue)
  */
 void elastic_residue_reason(struct elastic_node *node)
 {
-	struct residue residue = {};
-	unsigned long pfn, end;
-	u32 extent;
-	int len = 0;
+	struct elastic_residue residue = {};
 
 	lru_add_drain_all();
-	for_each_set_bit(extent, node->populated, node->range.nr_extents) {
-		if (elastic_extent_is_memmap(&node->range, extent))
-			continue;
-		pfn = elastic_extent_pfn(&node->range, extent);
-		end = pfn + ELASTIC_EXTENT_PAGES;
-		while (pfn < end)
-			pfn += note_page(pfn, &residue);
-		cond_resched();
-	}
+	note_extents(node, 0, node->range.nr_extents, &residue);
+	elastic_residue_text(&residue, node->reason);
+}
 
-#define ADD(...)							\
-	(len += scnprintf(node->reason + len, sizeof(node->reason) - len, \
-			  __VA_ARGS__))
-	node->reason[0] = '\0';
-	if (residue.pinned)
-		ADD("pinned: %lu pages", residue.pinned);
-	if (residue.pid)
-		ADD(", pid %d (%s)", residue.pid, residue.comm);
-	if (residue.unmovable)
-		ADD("%sunmovable: %lu pages", len ? "; " : "",
-		    residue.unmovable);
-	if (residue.poisoned)
-		ADD("%spoisoned: %lu pages", len ? "; " : "", residue.poisoned);
-	if (residue.busy)
-		ADD("%sbusy: %lu pages", len ? "; " : "", residue.busy);
-	if (!len)
-		ADD("nothing in use was found; try again");
-#undef ADD
+/**
+ * elastic_block_in_use() - whether something is in the way of a block's end
+ * @node: the node
+ * @block: a block that is present
+ *
+ * A look without locks.
+ *
+ * Return: true when a page of it was in use just now.
+ */
+bool elastic_block_in_use(const struct elastic_node *node, u32 block)
+{
+	struct elastic_residue residue = {};
+
+	note_extents(node, elastic_block_first(&node->range, block),
+		     elastic_block_end(&node->range, block), &residue);
+	return elastic_residue_pages(&residue);
 }
 
 /**

@@ -91,15 +91,24 @@ static int populate_split(struct elastic_node *node, u32 extent)
 	return -ENOMEM;
 }
 
+/* How many extents from @first on, and below @end, have no memory. */
+static u32 run_of_holes(const struct elastic_node *node, u32 first, u32 end)
+{
+	u32 next = find_next_bit(node->populated, end, first);
+
+	return min(next - first, (u32)BATCH);
+}
+
 /**
  * elastic_populate() - get memory for extents
  * @node: the node
- * @first: first extent; none of them is populated
- * @count: how many
+ * @first: first extent
+ * @count: how many; those that Xen would not take back have theirs already
  *
- * Return: 0, or an error with none of them populated: -ECANCELED: there is a
- *	new target; -ENOMEM: the physical node has no more, or the toolstack
- *	allows no more; other errors are Xen's.
+ * Return: 0, or an error with none of them populated, but for those that Xen
+ *	does not take back: -ECANCELED: there is a new target; -ENOMEM: the
+ *	physical node has no more, or the toolstack allows no more; other
+ *	errors are Xen's.
  */
 int elastic_populate(struct elastic_node *node, u32 first, u32 count)
 {
@@ -111,7 +120,11 @@ int elastic_populate(struct elastic_node *node, u32 first, u32 count)
 			rc = -ECANCELED;
 			goto undo;
 		}
-		n = min(count - done, (u32)BATCH);
+		n = run_of_holes(node, first + done, first + count);
+		if (!n) {
+			done++;
+			continue;
+		}
 		rc = reservation(node, XENMEM_populate_physmap,
 				 elastic_extent_pfn(&node->range, first + done),
 				 n, ELASTIC_EXTENT_ORDER);
@@ -174,6 +187,45 @@ u32 elastic_release(struct elastic_node *node, u32 first, u32 count)
 		       elastic_extent_pfn(&node->range, first + run - 1), rc);
 	}
 	return kept;
+}
+
+/**
+ * elastic_release_strays() - give back what Xen once refused to take
+ * @node: the node
+ *
+ * An extent that Xen refused outlives its block; nobody uses it.
+ *
+ * Return: how many extents Xen still does not take.
+ */
+u32 elastic_release_strays(struct elastic_node *node)
+{
+	u32 block, kept = 0;
+
+	for_each_clear_bit(block, node->present, node->range.nr_blocks)
+		kept += elastic_release(node,
+					elastic_block_first(&node->range, block),
+					node->range.block_extents);
+	return kept;
+}
+
+/**
+ * elastic_reclaim() - give back memory that another kernel had of a node
+ * @node: a node without blocks, of whose memory nothing is known
+ *
+ * Return: how many extents Xen took; the others had no memory.
+ */
+u32 elastic_reclaim(struct elastic_node *node)
+{
+	u32 extent, taken = 0;
+
+	for (extent = 0; extent < node->range.nr_extents; extent++) {
+		if (reservation(node, XENMEM_decrease_reservation,
+				elastic_extent_pfn(&node->range, extent), 1,
+				ELASTIC_EXTENT_ORDER) == 1)
+			taken++;
+		cond_resched();
+	}
+	return taken;
 }
 
 u32 elastic_block_populated(const struct elastic_node *node, u32 block)

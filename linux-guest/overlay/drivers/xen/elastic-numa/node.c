@@ -8,55 +8,70 @@
  *
  * Detach: programs are told and may acknowledge, then the CPUs go, then pages
  * are moved away, then the blocks leave one by one, then the node.  Until the
- * first block has gone, a new target calls it all off.
+ * last block has gone, a new target calls it all off, and so does a guest that
+ * runs out of memory.
  *
- * Locking: the engine only.  elastic_draining_lock guards the mask that other
- * threads read; nothing is taken inside it.
+ * Locking: the engine only, but for elastic_stop_draining().
  */
 #define pr_fmt(fmt) "xen-elastic-numa: " fmt
 
+#include <linux/cpu.h>
 #include <linux/cpuset.h>
-#include <linux/ctype.h>
 #include <linux/gfp.h>
+#include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
-#include <linux/spinlock.h>
 #include <linux/swap.h>
 #include <linux/vmstat.h>
 
 #include "elastic.h"
 
-#define OFFLINE_TIMEOUT_MS	10000U	/* a block that moves nothing by then */
-#define RETRY_TIMEOUT_MS	3000U	/* the same block, once more */
-
-static DEFINE_SPINLOCK(elastic_draining_lock);
-static nodemask_t draining_nodes;
+/* One attempt on a block: so long is the memory hotplug lock held. */
+#define BLOCK_MS	2000U
+/* All attempts of a drain that fail, together. */
+#define DRAIN_MS	6000U
 
 /* Nodes that programs and the allocator are to leave. */
 void elastic_draining_nodes(nodemask_t *nodes)
 {
-	spin_lock(&elastic_draining_lock);
-	*nodes = draining_nodes;
-	spin_unlock(&elastic_draining_lock);
+	*nodes = cpuset_draining_nodes;
 }
 
+/*
+ * The allocator looks at the mask only while the cpusets key is on.  Policies
+ * and mems_allowed of tasks are not touched: a drain that is called off has
+ * nothing to restore.
+ */
 static void set_draining(struct elastic_node *node, bool draining)
 {
-	nodemask_t nodes;
-
 	if (node->draining == draining)
 		return;
-	node->draining = draining;
+	WRITE_ONCE(node->draining, draining);
 
-	spin_lock(&elastic_draining_lock);
-	if (draining)
-		node_set(node->nid, draining_nodes);
-	else
-		node_clear(node->nid, draining_nodes);
-	nodes = draining_nodes;
-	spin_unlock(&elastic_draining_lock);
+	cpus_read_lock();
+	if (draining) {
+		cpuset_inc();
+		node_set(node->nid, cpuset_draining_nodes);
+	} else {
+		node_clear(node->nid, cpuset_draining_nodes);
+		cpuset_dec();
+	}
+	cpus_read_unlock();
+}
 
-	cpuset_set_draining(&nodes);
+/**
+ * elastic_stop_draining() - let the allocator have a node's memory again
+ * @node: a node; the drain itself is for the engine to call off
+ *
+ * Context: any; the allocator, as it runs out of memory.
+ * Return: pages that are free on the node, 0 if none was kept from anybody.
+ */
+unsigned long elastic_stop_draining(const struct elastic_node *node)
+{
+	if (!node_isset(node->nid, cpuset_draining_nodes))
+		return 0;
+	node_clear(node->nid, cpuset_draining_nodes);
+	return sum_zone_node_page_state(node->nid, NR_FREE_PAGES);
 }
 
 /**
@@ -72,18 +87,14 @@ static void set_draining(struct elastic_node *node, bool draining)
 int elastic_node_error(struct elastic_node *node, int err, const char *fmt,
 		       ...)
 {
-	char text[ELASTIC_REASON_LEN];
+	char text[ELASTIC_TEXT_LEN];
 	va_list args;
-	char *c;
 
 	va_start(args, fmt);
 	vscnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
 	/* Some of it may have come out of xenstore or from a program. */
-	for (c = text; *c; c++) {
-		if (!isascii(*c) || !isprint(*c))
-			*c = '?';
-	}
+	elastic_text_clean(text);
 
 	pr_err("vnode %u: %d %s\n", node->vnode, err, text);
 	if (!node->error[0])
@@ -185,13 +196,17 @@ static int check_detach(struct elastic_node *node)
 			  pages_elsewhere(node->nid));
 }
 
-/* New blocks, lowest address first, after what the balloon had taken. */
+/*
+ * New blocks, lowest address first, after what the balloon had taken.  Extents
+ * that Xen does not take back count where they are.
+ */
 static int add_memory_to_target(struct elastic_node *node, u32 target)
 {
 	u32 block, want;
 	int rc;
 
 	elastic_phase(ELASTIC_PH_POPULATE);
+	elastic_release_strays(node);
 	rc = elastic_balloon_fill(node, target - elastic_populated(node));
 
 	for (block = 0; !rc && block < node->range.nr_blocks; block++) {
@@ -201,7 +216,8 @@ static int add_memory_to_target(struct elastic_node *node, u32 target)
 			continue;
 		if (elastic_cancelled())
 			return -ECANCELED;
-		want = min(target - elastic_populated(node),
+		want = min(target - elastic_populated(node) +
+			   elastic_block_populated(node, block),
 			   elastic_block_end(&node->range, block) -
 			   elastic_block_first(&node->range, block));
 		if (want < node->range.memmap_extents)
@@ -228,7 +244,7 @@ static void drop_hollow_blocks(struct elastic_node *node)
 		    node->range.memmap_extents)
 			continue;
 		elastic_phase(ELASTIC_PH_OFFLINE);
-		if (!elastic_block_offline(node, block, RETRY_TIMEOUT_MS))
+		if (!elastic_block_offline(node, block, BLOCK_MS))
 			elastic_block_remove(node, block);
 	}
 }
@@ -261,6 +277,15 @@ static int take_memory_to_target(struct elastic_node *node, u32 target)
 	if (elastic_populated(node) == target)
 		return 0;
 	return elastic_cancelled() ? -ECANCELED : -EBUSY;
+}
+
+/* Why an operation ended before its end. */
+static int called_off(struct elastic_node *node)
+{
+	if (!elastic_out_of_memory())
+		return -ECANCELED;
+	return elastic_node_error(node, -ENOMEM,
+				  "called off: the guest ran out of memory");
 }
 
 static void publish_stable(void)
@@ -333,7 +358,9 @@ static int shrink(struct elastic_node *node)
 
 	transition(node, ELASTIC_EV_SHRINK);
 	rc = take_memory_to_target(node, target);
-	if (rc && rc != -ECANCELED) {
+	if (rc == -ECANCELED) {
+		rc = called_off(node);
+	} else if (rc) {
 		elastic_residue_reason(node);
 		elastic_node_error(node, rc, "%llu KiB of %llu KiB could not be taken: %s",
 				   elastic_kib(elastic_populated(node) - target),
@@ -344,10 +371,18 @@ static int shrink(struct elastic_node *node)
 	return rc;
 }
 
-/* Highest block first.  Returns the number of blocks that are still there. */
-static u32 remove_blocks(struct elastic_node *node, unsigned int timeout_ms)
+/*
+ * Highest block first.  @budget_ms: how long attempts may last that fail, all
+ * together; what they took is subtracted.  Once it is spent, blocks with pages
+ * in use are not tried any more: many that are stuck must not add up.
+ *
+ * Returns the number of blocks that are still there.
+ */
+static u32 remove_blocks(struct elastic_node *node, unsigned int *budget_ms)
 {
+	unsigned int spent;
 	u32 block, left = 0;
+	ktime_t began;
 	int rc;
 
 	for (block = node->range.nr_blocks; block-- > 0; ) {
@@ -355,16 +390,21 @@ static u32 remove_blocks(struct elastic_node *node, unsigned int timeout_ms)
 			continue;
 		if (elastic_cancelled())
 			return left + 1;
+		if (!*budget_ms && elastic_block_in_use(node, block)) {
+			left++;
+			continue;
+		}
 		elastic_phase(ELASTIC_PH_OFFLINE);
-		rc = elastic_block_offline(node, block, timeout_ms);
+		began = ktime_get();
+		rc = elastic_block_offline(node, block,
+					   min(*budget_ms, BLOCK_MS));
 		if (!rc)
 			rc = elastic_block_remove(node, block);
 		if (!rc)
 			continue;
 		left++;
-		/* One was given its time; many that are stuck must not add up. */
-		if (rc == -ETIMEDOUT)
-			timeout_ms = min(timeout_ms, RETRY_TIMEOUT_MS);
+		spent = ktime_ms_delta(ktime_get(), began);
+		*budget_ms -= min(*budget_ms, spent);
 	}
 	return left;
 }
@@ -391,7 +431,7 @@ static void squeeze_residue(struct elastic_node *node)
  */
 static int empty_node(struct elastic_node *node, bool tell)
 {
-	unsigned int timeout = OFFLINE_TIMEOUT_MS;
+	unsigned int budget = DRAIN_MS;
 	u64 version;
 	int rc, try;
 
@@ -415,11 +455,10 @@ static int empty_node(struct elastic_node *node, bool tell)
 		rc = elastic_evacuate(node);
 		if (rc)
 			return rc;
-		if (!remove_blocks(node, timeout))
+		if (!remove_blocks(node, &budget))
 			return 0;
 		if (elastic_cancelled())
 			return -ECANCELED;
-		timeout = RETRY_TIMEOUT_MS;
 	}
 	return 0;
 }
@@ -435,10 +474,13 @@ static void stay(struct elastic_node *node)
 	publish_stable();
 }
 
+/* Memory that is stuck, or without any a node whose reason is known. */
 static int leave_residue(struct elastic_node *node, int rc)
 {
-	squeeze_residue(node);
-	elastic_residue_reason(node);
+	if (!bitmap_empty(node->present, node->range.nr_blocks)) {
+		squeeze_residue(node);
+		elastic_residue_reason(node);
+	}
 	elastic_node_error(node, rc, "%llu KiB cannot leave: %s",
 			   elastic_kib(elastic_populated(node)), node->reason);
 	transition(node, ELASTIC_EV_STUCK);
@@ -449,11 +491,14 @@ static int leave_residue(struct elastic_node *node, int rc)
 /* From GROWING (an attach failed), ONLINE or RESIDUAL to OFFLINE or RESIDUAL. */
 static int drain_node(struct elastic_node *node, bool tell)
 {
+	u32 strays;
 	int rc;
 
 	transition(node, ELASTIC_EV_DRAIN);
 	rc = empty_node(node, tell);
 	if (rc) {
+		if (rc == -ECANCELED)
+			rc = called_off(node);
 		stay(node);
 		return rc;
 	}
@@ -463,7 +508,11 @@ static int drain_node(struct elastic_node *node, bool tell)
 	elastic_phase(ELASTIC_PH_NODE);
 	rc = elastic_node_unplug(node);
 	/* Blocks have gone, but Xen or a CPU may still hold on. */
-	if (rc || elastic_populated(node))
+	strays = elastic_release_strays(node);
+	if (strays)
+		snprintf(node->reason, sizeof(node->reason),
+			 "Xen does not take back %u extents", strays);
+	if (rc || strays)
 		return leave_residue(node, rc ?: -EBUSY);
 
 	set_draining(node, false);

@@ -10,6 +10,7 @@
 #define pr_fmt(fmt) "xen-elastic-numa: " fmt
 
 #include <linux/acpi.h>
+#include <linux/crash_dump.h>
 #include <linux/init.h>
 #include <linux/memory.h>
 #include <linux/memory_hotplug.h>
@@ -122,6 +123,9 @@ static void __init parse_srat_memory(acpi_tbl_entry_handler handler)
 static int __init elastic_range_reserve(void)
 {
 	if (!xen_pvh_domain() || xen_initial_domain() || acpi_disabled)
+		return 0;
+	/* The memory of a node is part of the dump, and not ours to change. */
+	if (is_kdump_kernel())
 		return 0;
 
 	/* A guest without elastic nodes keeps every default. */

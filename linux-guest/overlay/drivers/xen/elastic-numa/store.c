@@ -65,6 +65,16 @@ int elastic_store_target(const struct elastic_node *node, u64 *kib)
 	return read_u64(dir, "target-kb", 10, kib);
 }
 
+/* Memory of the node that a kernel before this one has reported, KiB. */
+u64 elastic_store_left_behind(const struct elastic_node *node)
+{
+	char dir[PATH_LEN];
+	u64 kib;
+
+	guest_path(dir, node);
+	return read_u64(dir, "current-kb", 10, &kib) ? 0 : kib;
+}
+
 /*
  * What the toolstack says once, at creation, must be what SRAT says: memory
  * that Xen would put somewhere else than Linux expects it is worse than none.
