@@ -79,6 +79,10 @@ static void test_reports(void)
         { "reason of 200 characters", { .state = "offline",
                                         .reason = LONG_200 }, NULL },
 
+        { "residual without memory, of a vCPU that came back",
+          { .state = "residual", .current_kb = "0", .residual_kb = "0",
+            .reason = "vCPU 2 is online again" }, NULL },
+
         { "unknown state", { .state = "sideways" }, "state" },
         { "state in capitals", { .state = "ONLINE", .current_kb = "1" },
           "state" },
@@ -97,21 +101,11 @@ static void test_reports(void)
         { "no state but memory", { .current_kb = "4" }, "current-kb" },
         { "online without memory", { .state = "online", .current_kb = "0" },
           "current-kb" },
-        { "residual without memory", { .state = "residual",
-                                       .current_kb = "0" }, "current-kb" },
         { "residual above current", { .state = "residual", .current_kb = "4",
                                       .residual_kb = "8" }, "residual-kb" },
         { "progress above the range", { .state = "growing",
                                         .progress_kb = "1048577" },
           "progress-kb" },
-        { "reason of 201 characters", { .state = "offline",
-                                        .reason = LONG_200 "p" }, "reason" },
-        { "reason of two lines", { .state = "offline", .reason = "a\nb" },
-          "reason" },
-        { "reason with an escape", { .state = "offline",
-                                     .reason = "\033[2Jgotcha" }, "reason" },
-        { "reason in UTF-8", { .state = "offline", .reason = "gr\xc3\xb6\xc3\x9f" },
-          "reason" },
         { "error without sign", { .state = "offline", .error = "12 x" },
           "error" },
         { "error 0", { .state = "offline", .error = "-0 x" }, "error" },
@@ -120,14 +114,6 @@ static void test_reports(void)
         { "error without blank", { .state = "offline", .error = "-12need" },
           "error" },
         { "empty error", { .state = "offline", .error = "" }, "error" },
-        { "phases without names", { .state = "offline", .phases = "a=b,,=1" },
-          "phases" },
-        { "phases without a number", { .state = "offline", .phases = "acks=" },
-          "phases" },
-        { "phases that end in a comma", { .state = "offline",
-                                          .phases = "acks=1," }, "phases" },
-        { "phases with a tab", { .state = "offline", .phases = "a=1\tb=2" },
-          "phases" },
     };
 
     for (size_t i = 0; i < NR(t); i++) {
@@ -143,6 +129,50 @@ static void test_reports(void)
     }
 }
 
+/* Texts are for people: they are made fit to be shown, and decide nothing. */
+static void test_texts(void)
+{
+    static const struct {
+        const char *name, *given, *shown;
+    } t[] = {
+        { "in UTF-8", "pid 7 (gr\xc3\xb6\xc3\x9f)", "pid 7 (gr??" "?" "?)" },
+        { "of two lines", "a\nb", "a?b" },
+        { "with an escape", "\033[2Jgotcha", "?[2Jgotcha" },
+        { "of 200 characters", LONG_200, LONG_200 },
+        { "of 201 characters", LONG_200 "p", LONG_200 },
+        { "empty", "", "" },
+    }, phases[] = {
+        { "in order", "notify=1,acks=2", "notify=1,acks=2" },
+        { "without names", "a=b,,=1", "" },
+        { "without a number", "acks=", "" },
+        { "that end in a comma", "acks=1,", "" },
+        { "with a tab", "a=1\tb=2", "" },
+        { "of 405 characters", "a=1," LONG_200 LONG_200 "=1", "" },
+    };
+    struct vnode_report r;
+
+    for (size_t i = 0; i < NR(t); i++) {
+        struct vnode_raw raw = { .state = "residual", .current_kb = "4",
+                                 .residual_kb = "4", .reason = t[i].given };
+
+        ok_("reason %s",
+            vnode_parse_report(&raw, 1024, &r) &&
+            !strcmp(r.reason, t[i].shown) &&
+            vnode_op_outcome(VNODE_OP_DETACH, &r) == VNODE_OUTCOME_RESIDUAL,
+            t[i].name);
+    }
+    for (size_t i = 0; i < NR(phases); i++) {
+        struct vnode_raw raw = { .state = "offline",
+                                 .phases = phases[i].given };
+
+        ok_("phases %s",
+            vnode_parse_report(&raw, 1024, &r) &&
+            !strcmp(r.phases, phases[i].shown) &&
+            vnode_op_outcome(VNODE_OP_DETACH, &r) == VNODE_OUTCOME_DONE,
+            phases[i].name);
+    }
+}
+
 static void test_error_number(void)
 {
     struct vnode_raw raw = { .state = "online", .current_kb = "4",
@@ -152,6 +182,10 @@ static void test_error_number(void)
     ok_("error: number and text",
         vnode_parse_report(&raw, 1024, &r) && r.error_nr == 12 &&
         !strcmp(r.error, raw.error));
+    raw.error = "-16 pid 7 (\xe9t\xe9)";
+    ok_("error: text in Latin-1",
+        vnode_parse_report(&raw, 1024, &r) && r.error_nr == 16 &&
+        !strcmp(r.error, "-16 pid 7 (?t" "?)"));
 }
 
 static void test_ops(void)
@@ -403,6 +437,7 @@ int main(void)
     test_numbers();
     test_reports();
     test_error_number();
+    test_texts();
     test_ops();
     test_cpus();
     test_outcomes();
