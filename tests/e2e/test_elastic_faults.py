@@ -336,13 +336,12 @@ def garbage(guest: ElasticGuest, key: str, value: str) -> Iterator[None]:
             checked(guest.guest, f"xenstore-rm vnuma/guest/{key}")
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "field", "shown"), [case[1:] for case in TEXTS], ids=[case[0] for case in TEXTS]
-)
+@pytest.mark.parametrize("text", [case[1:] for case in TEXTS], ids=[case[0] for case in TEXTS])
 def test_texts_from_the_guest_decide_nothing(
-    pair: ElasticGuest, dom0: Run, key: str, value: str, field: str, shown: str | None
+    pair: ElasticGuest, dom0: Run, text: tuple[str, str, str, str | None]
 ) -> None:
     """Names of programs are in them: they are shown as printable ASCII, and the vnode's report counts all the same."""
+    key, value, field, shown = text
     with garbage(pair, key, value):
         vnode = pair.listed()[1]
         assert (vnode["state"], vnode["fault"]) == ("offline", None)

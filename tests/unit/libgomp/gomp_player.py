@@ -164,9 +164,13 @@ class Player:
         taskset = ["taskset", "-c", ",".join(cpus)] if cpus else []
         self.errors = (self.folder / "stderr").open("w+")
         self.process = subprocess.Popen(
-            [*taskset, *prefix, program or player()], env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
+            [*taskset, *prefix, program or player()],
+            env=variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
             text=True,
-        )  # fmt: skip
+        )
 
     def __enter__(self) -> Self:
         return self

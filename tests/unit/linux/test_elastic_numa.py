@@ -203,7 +203,12 @@ MUTANTS = {
     ),
     "a name as it is": ("text", "\telastic_text_clean(text);", "", "text: a name in UTF-8"),
     "signed bytes taken for printable": ("text", "*text < ' ' || *text > '~'", "*text == '\\n'", "text: every byte"),
-    "the end of a name is trusted": ("text", "(%.*s)\", residue->pid, ELASTIC_COMM_LEN - 1,", "(%.*s)\", residue->pid, 99,", "text: a name that no byte ends"),
+    "the end of a name is trusted": (
+        "text",
+        "(%.*s)\", residue->pid, ELASTIC_COMM_LEN - 1,",
+        "(%.*s)\", residue->pid, 99,",
+        "text: a name that no byte ends",
+    ),
 }
 
 
