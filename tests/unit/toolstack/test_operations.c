@@ -213,6 +213,12 @@ static void test_undo_that_does_not_work(void)
         said("it was offline with 0 KiB and is residual with 2048 KiB") &&
         world.limit_kb == HOME_KB + RESIDUAL_KB && !fake_get(RECORD));
 
+    boot_with(HALF_KB);
+    world.mood = GUEST_GROWS_SLOWLY_AND_KEEPS_SOME;
+    ok_("an undone set that ends larger is not called undone",
+        set(NODE_KB) == ERROR_VNODE_NOT_UNDONE &&
+        said("it was online with 131072 KiB and is online with 133120 KiB"));
+
     boot_with(0);
     world.mood = GUEST_GARBLES;
     ok_("an undone attach that ends faulty is not called undone",
@@ -337,11 +343,34 @@ static void test_one_moment(void)
 
 /*---------- who is at work ----------*/
 
+/* The process that vnode-list shows to wait for the operation. */
+static uint32_t listed_pid(void)
+{
+    libxl_vnodeinfo *info;
+    uint32_t pid;
+    int nr;
+
+    info = libxl_vnode_list(&fake_ctx, DOMID, &nr);
+    pid = info ? info[1].op_pid : 0;
+    if (info)
+        libxl_vnodeinfo_list_free(info, nr);
+
+    return pid;
+}
+
 static void test_lock(void)
 {
     struct command waiting = {
         .start = libxl_vnode_attach, .only_start = true,
     };
+
+    boot_with(0);
+    run(&waiting);
+    fake_guest_runs();
+    ok_("vnode-list does not close what somebody waits for",
+        list() == 0 && world.effects == 0 && fake_get(RECORD) &&
+        listed_pid() == (uint32_t)getpid());
+    fake_end();
 
     boot_with(0);
     world.mood = GUEST_SILENT;
@@ -355,7 +384,7 @@ static void test_lock(void)
     boot_with(0);
     world.mood = GUEST_SILENT;
     ok_("not busy after it has given up, although the process lives",
-        attach(0) == ERROR_VNODE_UNSETTLED &&
+        attach(0) == ERROR_VNODE_UNSETTLED && listed_pid() == 0 &&
         (world.mood = GUEST_WORKS, detach() == 0) && right(0));
     fake_end();
 
@@ -607,6 +636,66 @@ static const char *kill_twice(const struct scenario *s, unsigned int n,
     return try_next(s, next);
 }
 
+/* The command dies before its effect @n, and the next one before its @m. */
+static const char *kill_next(const struct scenario *s, unsigned int n,
+                             unsigned int m, bool guest_runs, bool opposite,
+                             bool died[2])
+{
+    struct command next = s->command;
+    uint64_t kb;
+
+    boot_with(s->before_kb);
+    world.mood = GUEST_WORKS;
+    world.kill_at = n;
+    died[0] = run(&s->command) == 1;
+    if (guest_runs)
+        fake_guest_runs();
+    if (opposite)
+        next.start = s->command.start == libxl_vnode_attach
+                     ? libxl_vnode_detach : libxl_vnode_attach;
+    world.kill_at = m;
+    died[1] = run(&next) == 1;
+    world.kill_at = 0;
+    come_to_rest();
+
+    kb = number(NODE "target-kb");
+    if (kb && kb != s->before_kb && kb != s->after_kb && kb != NODE_KB)
+        return "a target that nobody asked for";
+
+    return wrong(kb);
+}
+
+/* Both the command and the one that comes after it die, at all their points. */
+static void kill_both(const struct scenario *s, bool opposite)
+{
+    unsigned int n, m, tries = 0, bad = 0;
+    bool died[2] = { true, true };
+    int guest_runs;
+
+    for (n = 1; died[0]; n++) {
+        died[1] = true;
+        for (m = 1; died[1]; m++) {
+            died[1] = false;
+            for (guest_runs = 0; guest_runs < 2; guest_runs++) {
+                bool d[2];
+                const char *what = kill_next(s, n, m, guest_runs, opposite, d);
+
+                tries++;
+                if (what && !bad++)
+                    note("%s, killed before effect %u, the next before %u, "
+                         "%s: %s; log: %s", s->name, n, m,
+                         guest_runs ? "guest done" : "guest not done", what,
+                         world.log);
+                died[0] = d[0];
+                died[1] |= d[1];
+            }
+        }
+    }
+    ok_("%s, then %s, both killed at all points: vnode-list repairs",
+        !bad && tries > 8, s->name, opposite ? "the opposite" : "the same");
+    fake_end();
+}
+
 static void kill_everywhere(const struct scenario *s, enum next next)
 {
     static const char *const nexts[] = {
@@ -650,6 +739,10 @@ static void test_kills(void)
         kill_everywhere(&scenarios[i], NEXT_SAME);
         if (!set)
             kill_everywhere(&scenarios[i], NEXT_OPPOSITE);
+        if (scenarios[i].mood == GUEST_WORKS)
+            kill_both(&scenarios[i], false);
+        if (scenarios[i].mood == GUEST_WORKS && !set)
+            kill_both(&scenarios[i], true);
     }
 }
 

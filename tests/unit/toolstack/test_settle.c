@@ -69,6 +69,10 @@ static const struct state states[] = {
       { .state = "draining", .current_kb = "128" }, 768,
       OP(DETACH, 3, 256, 0), 3, 2, .wish = { 1, 256, 1 }, .steps = "" },
 
+    { "to be attached with less than it is allowed", 0, 256, 1, ON,
+      { .state = "draining", .current_kb = "64" }, 768,
+      OP(DETACH, 3, 256, 0), 3, 2, .wish = { 1, 128, 1 }, .steps = "" },
+
     /* never announced */
     { "died after the record", 0, 0, -1, OFF, { 0 }, 512,
       OP(ATTACH, 1, 0, 256), .steps = "forget 1" },

@@ -787,6 +787,10 @@ static bool work(unsigned int nr)
             say(nr, "growing", 0);
             return false;
         }
+        if (target_kb) {
+            say(nr, "online", 0);
+            return true;
+        }
         /* fall through */
     case GUEST_KEEPS_SOME:
         if (!target_kb) {
