@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Exit codes, errors and options: what the manual page, the help texts and libxl's header say is what the code has."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+TOOLSTACK = Path(__file__).resolve().parents[3] / "toolstack"
+TOOLS = TOOLSTACK / "overlay" / "tools"
+MANUAL = (TOOLSTACK / "overlay/docs/man/xl-vnode.1.pod").read_text(encoding="utf-8")
+XL = (TOOLS / "xl/xl_vnode.c").read_text(encoding="utf-8")
+COMMANDS = (TOOLSTACK / "hooks/0009-xl-vnode-commands.patch").read_text(encoding="utf-8")
+IDL = (TOOLSTACK / "hooks/0003-libxl-vnode-api.patch").read_text(encoding="utf-8")
+HEADER = (TOOLS / "include/libxl_vnode.h").read_text(encoding="utf-8")
+
+
+def section(title: str) -> str:
+    """One section of the manual page."""
+    found = re.search(rf"^=head1 {title}\n(.*?)^=head1 ", MANUAL, re.M | re.S)
+    assert found, title
+    return found[1]
+
+
+def options(table: str) -> set[str]:
+    """The long options that the code takes, from one of its tables."""
+    found = re.search(rf"struct option {table}\[\] = \{{(.*?)\n\}};", XL, re.S)
+    assert found, table
+    return set(re.findall(r'\{ "([a-z-]+)",', found[1]))
+
+
+def test_each_exit_code_is_in_the_manual() -> None:
+    header = (TOOLS / "xl/xl_vnode.h").read_text(encoding="utf-8")
+    codes = re.findall(r"^    (VNODE_EXIT_\w+),", header, re.M)
+    assert re.findall(r"^=item B<(\d+)>", section("EXIT STATUS"), re.M) == [str(n) for n in range(len(codes))]
+
+
+def test_each_error_has_a_code_and_is_documented() -> None:
+    errors = set(re.findall(r'^\+ +\(-\d+, "(VNODE_\w+)"\)', IDL, re.M))
+    assert len(errors) >= 4
+    assert set(re.findall(r"case ERROR_(VNODE_\w+):", XL)) == errors
+    assert set(re.findall(r"ERROR_(VNODE_\w+)", HEADER)) == errors
+
+
+@pytest.mark.parametrize(
+    ("command", "table"),
+    [("vnode-attach", "attach_options"), ("vnode-detach", "detach_options"), ("vnode-set", "detach_options")],
+)
+def test_the_help_text_names_each_option(command: str, table: str) -> None:
+    found = re.search(rf'^\+    \{{ "{command}",\n(.*?)^\+    \}},', COMMANDS, re.M | re.S)
+    assert found
+    assert set(re.findall(r'"--([a-z-]+)', found[1])) == options(table)
+
+
+def test_the_manual_names_each_option() -> None:
+    named = set(re.findall(r"^=item B<--([a-z-]+)=?>", section("OPTIONS"), re.M))
+    assert named == options("attach_options") | options("detach_options")
+
+
+def test_the_manual_names_each_command() -> None:
+    commands = set(re.findall(r'^\+    \{ "(vnode-\w+)",', COMMANDS, re.M))
+    assert set(re.findall(r"^=item B<(vnode-\w+)>", section("COMMANDS"), re.M)) == commands
+    assert set(re.findall(r"^B<xl (vnode-\w+)>", section("SYNOPSIS"), re.M)) == commands
+
+
+def test_the_default_of_the_time_limit_is_the_same_everywhere() -> None:
+    (ms,) = re.findall(r"#define LIBXL_VNODE_TIMEOUT_MS (\d+)", HEADER)
+    seconds = int(ms) // 1000
+    assert f"The default is {seconds}." in section("OPTIONS")
+    assert set(re.findall(r"after S seconds \((\d+); 0: never\)", COMMANDS)) == {str(seconds)}
+
+
+def test_the_phases_are_in_the_manual() -> None:
+    code = (TOOLS / "libs/light/libxl_vnode_op.c").read_text(encoding="utf-8")
+    names = {name for call in re.findall(r"phase_ends\(([^;]*)\);", code) for name in re.findall(r'"(\w+)"', call)}
+    assert set(re.findall(r"^=item B<(\w+)>", section("PHASES"), re.M)) == names == {"prepare", "guest", "undo", "settle"}
