@@ -22,6 +22,8 @@
                         the page changes from MASK1 to MASK2 in between
      fork [roots]       fork; the child does "run parallel", in a new thread
      waste N            N regions in which one thread is late
+     places N MASK1 MASK2   questions about places, while another root thread
+                        runs N regions and the page changes
      storm MS           regions while another thread changes the page
      secure             does the program run with raised privileges?
      closeall           close all file descriptors above 2, as daemons do
@@ -558,6 +560,77 @@ storm (int ms)
 	  regions[1] - 7, storm_changes);
 }
 
+/* The list of places as a program asks for it: for a size, then into an array
+   of that size.  Adds to WRONG what was written beyond it, or not written.  */
+
+#define UNTOUCHED (-7)
+
+static void
+check_ids (int n, void (*ask) (int, int *), int place, long *wrong)
+{
+  int ids[XTOPO_MAX_CPUS];
+
+  for (int i = 0; i < XTOPO_MAX_CPUS; i++)
+    ids[i] = UNTOUCHED;
+  ask (place, ids);
+  for (int i = 0; i < XTOPO_MAX_CPUS; i++)
+    *wrong += (ids[i] == UNTOUCHED) != (i >= n);
+}
+
+static void
+ask_partition (int place, int *ids)
+{
+  (void) place;
+  omp_get_partition_place_nums (ids);
+}
+
+static unsigned long place_masks[2];
+static int place_regions;
+static volatile bool places_over;
+
+static void *
+places_root (void *arg)
+{
+  for (int i = 0; i < place_regions; i++)
+    {
+      struct region r = { 0 };
+      fakepage_set (page, place_masks[i % 2], XTOPO_STABLE);
+      run_parallel (&r);
+    }
+  places_over = true;
+  return arg;
+}
+
+static void
+places (int n, unsigned long mask1, unsigned long mask2)
+{
+  long wrong = 0, questions = 0;
+  struct region r = { 0 };
+  pthread_t root;
+
+  place_masks[0] = mask1;
+  place_masks[1] = mask2;
+  place_regions = n;
+  places_over = false;
+  pthread_create (&root, NULL, places_root, NULL);
+  for (; !places_over; questions++)
+    {
+      int count = omp_get_num_places ();
+      check_ids (omp_get_partition_num_places (), ask_partition, 0, &wrong);
+      wrong += omp_get_partition_num_places () != count;
+      for (int p = 0; p < count; p++)
+	{
+	  int procs = omp_get_place_num_procs (p);
+	  wrong += procs == 0;
+	  check_ids (procs, omp_get_place_proc_ids, p, &wrong);
+	}
+      if (questions % 16 == 0)
+	run_parallel (&r);
+    }
+  pthread_join (root, NULL);
+  printf ("{\"questions\": %ld, \"wrong\": %ld}\n", questions, wrong);
+}
+
 static void *
 fork_root (void *arg)
 {
@@ -644,6 +717,8 @@ obey (const char *line)
     taskset (strcmp (word, "all") == 0 ? INT_MAX : atoi (word) ?: 1, a);
   else if (sscanf (line, "roots %d %lx %lx", &n, &a, &b) == 3)
     roots (n, a, b);
+  else if (sscanf (line, "places %d %lx %lx", &n, &a, &b) == 3)
+    places (n, a, b);
   else if (sscanf (line, "repeat %d", &n) == 1)
     repeat (n);
   else if (sscanf (line, "waste %d", &n) == 1)

@@ -113,3 +113,12 @@ def test_display_affinity_shows_each_change() -> None:
         p.run()
         p.run()
         assert sorted(p.stderr().split()) == [f"T0:{C}", f"T0:{C}", f"T1:{D}", f"T1:{D}"]
+
+
+@pytest.mark.parametrize("places", [f"{{{C},{D}}}", f"{{{C}}},{{{D}}}", "threads"])
+def test_an_array_of_the_size_that_was_told_is_large_enough(places: str) -> None:
+    """Another root thread follows between two questions; this one has not, and sees the list that it is bound by."""
+    with Player(AB, env={"OMP_PLACES": places}) as p:
+        reply = p.do(f"places 300 {A:x} {AB:x}")
+        assert reply["questions"] > 10
+        assert reply["wrong"] == 0
