@@ -120,6 +120,8 @@ static void promises(void)
 	expect("registering again", call(XTOPO_REGISTER, 0), -EBUSY);
 	expect("acknowledging what is", call(XTOPO_ACK, version), 0);
 	expect("acknowledging it again", call(XTOPO_ACK, version), 0);
+	expect("registering in the other way", call(XTOPO_REGISTER_RUNNING, 0),
+	       -EBUSY);
 	expect("acknowledging the future", call(XTOPO_ACK, version + 1), -EINVAL);
 	expect("acknowledging nonsense", call(XTOPO_ACK, ~0UL), -EINVAL);
 	expect("an unknown ioctl", call(_IO(XTOPO_IOC_TYPE, 99), 0), -ENOTTY);

@@ -20,7 +20,9 @@
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/numa_reset.h>
+#include <linux/pid.h>
 #include <linux/poll.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/topology.h>
 #include <linux/uaccess.h>
@@ -30,17 +32,20 @@
 #include "page.h"
 
 #define REFRESH_DELAY	(HZ / 20)	/* lets a row of changes be one */
+#define LOOK_DELAY	(HZ / 50)	/* nobody says when a process sleeps */
 
 /**
  * struct topo_file - one open file
  * @list: in registered, or empty
  * @registered: a removal waits for it
+ * @running: the process to wait for only while it runs, or NULL: always
  * @acked: version that it has followed; first, the one at open()
  * @told: version that poll() has told a file of that is not registered
  */
 struct topo_file {
 	struct list_head list;
 	bool registered;
+	struct pid *running;
 	u64 acked;
 	u64 told;
 };
@@ -215,6 +220,30 @@ static int cpu_changed(unsigned int cpu)
 	return 0;
 }
 
+/* No thread of the process runs or waits for a CPU, or there is none left. */
+static bool sleeps(struct pid *pid)
+{
+	struct task_struct *process, *thread;
+	bool runs = false;
+
+	rcu_read_lock();
+	process = pid_task(pid, PIDTYPE_TGID);
+	if (process) {
+		for_each_thread(process, thread)
+			runs |= task_is_running(thread);
+	}
+	rcu_read_unlock();
+	return !runs;
+}
+
+static void unregister(struct topo_file *tf)
+{
+	list_del_init(&tf->list);
+	tf->registered = false;
+	put_pid(tf->running);
+	tf->running = NULL;
+}
+
 static unsigned int missing_acks(u64 version)
 {
 	struct topo_file *tf;
@@ -222,9 +251,23 @@ static unsigned int missing_acks(u64 version)
 
 	mutex_lock(&topo_mutex);
 	list_for_each_entry(tf, &registered, list)
-		missing += tf->acked < version;
+		missing += tf->acked < version &&
+			   !(tf->running && sleeps(tf->running));
 	mutex_unlock(&topo_mutex);
 	return missing;
+}
+
+/* Who follows only when it starts work has not started any: do not wait for it again. */
+static void forget_silent(u64 version)
+{
+	struct topo_file *tf, *next;
+
+	mutex_lock(&topo_mutex);
+	list_for_each_entry_safe(tf, next, &registered, list) {
+		if (tf->running && tf->acked < version)
+			unregister(tf);
+	}
+	mutex_unlock(&topo_mutex);
 }
 
 /**
@@ -254,9 +297,11 @@ int elastic_topo_wait_acks(u64 version, unsigned int timeout_ms)
 		if (time_after_eq(jiffies, end)) {
 			pr_info("version %llu: %u programs did not acknowledge within %u ms\n",
 				version, missing, timeout_ms);
+			forget_silent(version);
 			break;
 		}
-		wait_woken(&wait, TASK_IDLE, end - jiffies);
+		wait_woken(&wait, TASK_IDLE,
+			   min_t(long, end - jiffies, LOOK_DELAY));
 	}
 	remove_wait_queue(&elastic_wq, &wait);
 	return rc;
@@ -280,7 +325,7 @@ static int topo_release(struct inode *inode, struct file *file)
 	struct topo_file *tf = file->private_data;
 
 	mutex_lock(&topo_mutex);
-	list_del(&tf->list);
+	unregister(tf);
 	mutex_unlock(&topo_mutex);
 	wake_up_all(&elastic_wq);
 	kfree(tf);
@@ -311,13 +356,15 @@ static __poll_t topo_poll(struct file *file, poll_table *wait)
 	return xchg(&tf->told, version) != version ? EPOLLPRI : 0;
 }
 
-static int topo_register(struct topo_file *tf)
+static int topo_register(struct topo_file *tf, bool running)
 {
 	int rc = -EBUSY;
 
 	mutex_lock(&topo_mutex);
 	if (!tf->registered) {
 		tf->registered = true;
+		if (running)
+			tf->running = get_pid(task_tgid(current));
 		list_add_tail(&tf->list, &registered);
 		rc = 0;
 	}
@@ -348,7 +395,9 @@ static long topo_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 
 	switch (cmd) {
 	case XTOPO_REGISTER:
-		return topo_register(tf);
+		return topo_register(tf, false);
+	case XTOPO_REGISTER_RUNNING:
+		return topo_register(tf, true);
 	case XTOPO_ACK:
 		return topo_ack(tf, arg);
 	case XTOPO_RESET:

@@ -73,6 +73,10 @@ struct xtopo_page {
  *	it, up to the grace period, before memory of the node is taken away.
  *	The promise belongs to the open file and ends when it is closed.
  *	Returns 0.  -EBUSY: registered through this file already.
+ * XTOPO_REGISTER_RUNNING: the same promise from a runtime that follows when it
+ *	starts work, not when it is told.  A removal does not wait for it while
+ *	all threads of the process that registered sleep or are stopped, and
+ *	when a removal has waited for it in vain, the promise has ended.
  * XTOPO_ACK: the version, by value, up to which this process has followed.
  *	Returns 0.  -EINVAL: a version that does not exist yet; -ENOTCONN: not
  *	registered.
@@ -91,6 +95,7 @@ struct numa_reset_args;
 #define XTOPO_REGISTER		_IO(XTOPO_IOC_TYPE, 1)
 #define XTOPO_ACK		_IO(XTOPO_IOC_TYPE, 2)
 #define XTOPO_RESET		_IO(XTOPO_IOC_TYPE, 3)
+#define XTOPO_REGISTER_RUNNING	_IO(XTOPO_IOC_TYPE, 4)
 
 #ifdef __KERNEL__
 #define XTOPO_ASSERT(e)		_Static_assert(e, #e)
