@@ -4,14 +4,17 @@
    only a file.  The requests of libgomp are answered, and appended to the
    file RECORDER_LOG, one line each:
 
-     register           XTOPO_REGISTER
+     register           XTOPO_REGISTER_RUNNING
+     register always    XTOPO_REGISTER
      ack VERSION        XTOPO_ACK
      reset syscall|ioctl VERSION FLAGS GRANULE
 
    RECORDER_ESTALE=N: the first N resets fail with ESTALE.
    RECORDER_NOSYS: the system call fails with ENOSYS, or, if the value is
      EPERM, with that; only the ioctl works.
-   RECORDER_NODEV: the ioctls fail with ENOTTY.  */
+   RECORDER_NODEV: the ioctls fail with ENOTTY.
+   RECORDER_OLD: a kernel that does not know XTOPO_REGISTER_RUNNING.
+   RECORDER_FORGET=N: the promise has ended before the Nth acknowledgement.  */
 
 #define _GNU_SOURCE 1
 #include <dlfcn.h>
@@ -63,6 +66,22 @@ reset (const char *how, const struct numa_reset_args *args, unsigned flags)
   return 0;
 }
 
+static int
+acknowledge (unsigned long version)
+{
+  static int acks;
+  const char *forget = getenv ("RECORDER_FORGET");
+
+  if (forget != NULL && ++acks == atoi (forget))
+    {
+      record ("ack %lu fails\n", version);
+      errno = ENOTCONN;
+      return -1;
+    }
+  record ("ack %lu\n", version);
+  return 0;
+}
+
 int
 ioctl (int fd, unsigned long request, ...)
 {
@@ -73,7 +92,7 @@ ioctl (int fd, unsigned long request, ...)
   void *arg = va_arg (args, void *);
   va_end (args);
   if (request == XTOPO_REGISTER || request == XTOPO_ACK
-      || request == XTOPO_RESET)
+      || request == XTOPO_RESET || request == XTOPO_REGISTER_RUNNING)
     {
       if (getenv ("RECORDER_NODEV"))
 	{
@@ -82,10 +101,14 @@ ioctl (int fd, unsigned long request, ...)
 	}
       if (request == XTOPO_RESET)
 	return reset ("ioctl", arg, 0);
-      if (request == XTOPO_REGISTER)
-	record ("register\n");
-      else
-	record ("ack %lu\n", (unsigned long) arg);
+      if (request == XTOPO_REGISTER_RUNNING && getenv ("RECORDER_OLD"))
+	{
+	  errno = ENOTTY;
+	  return -1;
+	}
+      if (request == XTOPO_ACK)
+	return acknowledge ((unsigned long) arg);
+      record (request == XTOPO_REGISTER ? "register always\n" : "register\n");
       return 0;
     }
   if (next == NULL)

@@ -211,3 +211,24 @@ def test_forked_child_makes_its_own_promise() -> None:
         assert p.recorded() == ["register", "ack 1"]
         p.run()
         assert p.recorded() == ["register", "ack 1"]
+
+
+def test_a_promise_that_has_ended_is_made_again() -> None:
+    """A removal has waited for this process in vain; now it follows again."""
+    with Player(A, record=True, env={"RECORDER_FORGET": "2"}) as p:
+        p.run()
+        assert p.recorded() == ["register", "ack 1"]
+        p.set(AB)
+        p.run()
+        assert p.recorded() == [f"reset syscall 2 {TOUCH | FOLLOW} 0", "ack 2 fails", "register", "ack 2"]
+        p.set(A)
+        p.run()
+        assert p.recorded() == [f"reset syscall 3 {TOUCH | FOLLOW} 0", "ack 3"]
+
+
+def test_a_kernel_that_always_waits() -> None:
+    with Player(A, record=True, env={"RECORDER_OLD": "1"}) as p:
+        p.run()
+        p.set(AB)
+        p.run()
+        assert p.recorded() == ["register always", "ack 1", f"reset syscall 2 {TOUCH | FOLLOW} 0", "ack 2"]

@@ -197,8 +197,11 @@ topo_register (void)
 	  return false;
 	}
     }
-  if (topo_registered || ioctl (topo_fd, XTOPO_REGISTER) == 0
-      || errno == EBUSY)
+  /* We acknowledge when a region starts, and know nothing of a process that
+     sleeps; a kernel that is older than the second way does not either.  */
+  if (topo_registered || ioctl (topo_fd, XTOPO_REGISTER_RUNNING) == 0
+      || errno == EBUSY
+      || (errno == ENOTTY && ioctl (topo_fd, XTOPO_REGISTER) == 0))
     topo_registered = true;
   else
     {
@@ -217,13 +220,16 @@ topo_register (void)
 static void
 topo_acknowledge (unsigned long long version)
 {
-  if (topo_register ()
-      && ioctl (topo_fd, XTOPO_ACK, (unsigned long) version) != 0)
+  for (int try = 0; try < 2 && topo_register (); try++)
     {
+      if (ioctl (topo_fd, XTOPO_ACK, (unsigned long) version) == 0)
+	return;
       gomp_debug (0, "topology: XTOPO_ACK %llu: %s\n", version,
 		  strerror (errno));
-      if (errno == ENOTCONN)
-	topo_registered = false;
+      if (errno != ENOTCONN)
+	return;
+      /* A removal has waited for us in vain, which ended the promise.  */
+      topo_registered = false;
     }
 }
 
