@@ -34,8 +34,9 @@ from .paths import REPO
 TESTS = REPO / "tests" / "unit" / "libgomp"
 TABLE = TESTS / "mutants.toml"
 TESTERS = 2
-SECONDS = 90
-"""For the tests of one mutant: they take two or three. Whoever needs more hangs."""
+SECONDS = 900
+"""For all the tests without a mutant; those of one mutant hang if they need longer than that took, or LEAST_SECONDS."""
+LEAST_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ class Verdict:
     by: str  # the test that failed
 
 
-def run_tests(tests: Sequence[str], library: Path, programs: Path) -> Verdict:
+def run_tests(tests: Sequence[str], library: Path, programs: Path, seconds: float) -> Verdict:
     """Run tests until one fails. Raises StepFailed if they could not be run."""
     variables = {"XENUMA_LIBGOMP": str(library), "XENUMA_LIBGOMP_PROGRAMS": str(programs)}
     with subprocess.Popen(
@@ -159,11 +160,11 @@ def run_tests(tests: Sequence[str], library: Path, programs: Path) -> Verdict:
         start_new_session=True,
     ) as process:  # fmt: skip
         try:
-            said, _ = process.communicate(timeout=SECONDS)
+            said, _ = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
-            return Verdict(True, f"{SECONDS} s were not enough")
+            return Verdict(True, f"{seconds:.0f} s were not enough")
     if process.returncode not in (0, 1):
         raise StepFailed(f"pytest ended with status {process.returncode}:\n{said}")
     failed = re.findall(r"^(?:FAILED|ERROR) (?:\S*/)?(.+?)(?: - .*)?$", said, re.M)
@@ -195,7 +196,10 @@ def examine(mutants: Sequence[Mutant], all_tests: bool) -> int:
             mutant.apply(library.source(mutant).read_text(encoding="utf-8"))
         library.configure()
         named = [""] if all_tests else sorted({test for mutant in mutants for test in mutant.tests})
-        verdict = run_tests(named, library.build(folder / "right"), programs)
+        right = library.build(folder / "right")
+        begun = time.monotonic()
+        verdict = run_tests(named, right, programs, SECONDS)
+        seconds = max(LEAST_SECONDS, time.monotonic() - begun)
         if verdict.noticed:
             raise StepFailed(f"{verdict.by} fails without any mutant")
         pending: deque[tuple[Mutant, Future[Verdict]]] = deque()
@@ -203,7 +207,7 @@ def examine(mutants: Sequence[Mutant], all_tests: bool) -> int:
             with library.mistaken(mutant):
                 built = library.build(folder / str(number))
             tests = [""] if all_tests else mutant.tests
-            pending.append((mutant, testers.submit(run_tests, tests, built, programs)))
+            pending.append((mutant, testers.submit(run_tests, tests, built, programs, seconds)))
             while pending and (pending[0][1].done() or number == len(mutants) - 1):
                 survivors += not report(*pending.popleft())
     return survivors

@@ -26,7 +26,7 @@
 #include "fakekernel.h"
 
 #define TRAP_FLAG 0x100
-#define TOO_LATE 64	/* steps to go on after the page was read */
+#define TOO_LATE 40	/* steps to go on after the page was read */
 
 static struct xtopo_page *page;
 static unsigned long before, after;	/* usable CPUs */
