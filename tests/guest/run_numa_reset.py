@@ -30,6 +30,7 @@ EMULATOR = ARTIFACTS / "qemu" / "qemu-system-x86_64"  # or what XENUMA_QEMU name
 
 # Boot and all programs take about 2 minutes on one idle core; many share the machine.
 TIMEOUT_S = 1500.0
+DISK_MIB = 16  # what the test program `stays` swaps to, and maps
 
 
 @dataclass(frozen=True)
@@ -183,8 +184,18 @@ def parse(lines: Sequence[str]) -> Run:
 # --- The machine -------------------------------------------------------------------------------------------------------
 
 
-def command_line(machine: Machine, kernel: Path, initrd: Path) -> list[str]:
+def make_disks(folder: Path) -> list[Path]:
+    """Empty disks, sparse: /dev/vda to swap to, /dev/vdb whose page cache is a file's."""
+    disks = [folder / "swap", folder / "file"]
+    for disk in disks:
+        with disk.open("wb") as stream:
+            stream.truncate(DISK_MIB << 20)
+    return disks
+
+
+def command_line(machine: Machine, kernel: Path, initrd: Path, disks: Sequence[Path]) -> list[str]:
     """QEMU, and the kernel's own arguments: few messages, no restart, no complaint about slow emulation."""
+    drives = [word for disk in disks for word in ("-drive", f"file={disk},if=virtio,format=raw,cache=unsafe")]
     arguments = "console=ttyS0 loglevel=5 panic=-1 nowatchdog rcupdate.rcu_cpu_stall_suppress=1 random.trust_cpu=on"
     return [
         os.environ.get("XENUMA_QEMU", str(EMULATOR)),
@@ -202,6 +213,7 @@ def command_line(machine: Machine, kernel: Path, initrd: Path) -> list[str]:
         "-serial",
         "stdio",
         *machine.arguments(),
+        *drives,
         "-kernel",
         str(kernel),
         "-initrd",
@@ -232,16 +244,18 @@ def boot(machine: Machine, kernel: Path, initrd: Path, timeout_s: float = TIMEOU
     """Run the machine until it powers off; it is gone when this returns, in whatever way."""
     lines: list[str] = []
     deadline = time.monotonic() + timeout_s
-    process = start_tied(command_line(machine, kernel, initrd), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    try:
-        for line in _read_console(process, deadline):
-            lines.append(line)
-            if echo:
-                print(line, flush=True)
-    finally:
-        stop(process)
-        if process.stdout:
-            process.stdout.close()
+    with tempfile.TemporaryDirectory() as folder:
+        command = command_line(machine, kernel, initrd, make_disks(Path(folder)))
+        process = start_tied(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
+            for line in _read_console(process, deadline):
+                lines.append(line)
+                if echo:
+                    print(line, flush=True)
+        finally:
+            stop(process)
+            if process.stdout:
+                process.stdout.close()
     return parse(lines)
 
 

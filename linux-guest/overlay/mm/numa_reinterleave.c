@@ -137,12 +137,11 @@ static void nrst_collect_folio(struct nrst_batch *batch,
 	/* Another process has a say in it, too. */
 	if (folio_likely_mapped_shared(folio))
 		return;
-	if (!node_isset(nid, batch->usable) || !folio_isolate_lru(folio)) {
+	if (!node_isset(nid, batch->usable) ||
+	    !isolate_folio_to_list(folio, &batch->lists[nid])) {
 		batch->failed += nr_pages;
 		return;
 	}
-	node_stat_mod_folio(folio, NR_ISOLATED_ANON, nr_pages);
-	list_add_tail(&folio->lru, &batch->lists[nid]);
 	node_set(nid, batch->targets);
 	batch->pages += nr_pages;
 }
