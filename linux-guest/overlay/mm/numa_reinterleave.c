@@ -267,24 +267,81 @@ void nrst_migrate(struct nrst_request *req, struct nrst_batch *batch)
 
 /* --- Following the set of nodes ------------------------------------------- */
 
+/**
+ * numa_reset_note_policy - remember what the user means by a new policy
+ * @pol: the policy
+ * @named: the nodes that the user names
+ * @all: the nodes that there are at this time, and that the cpuset allows
+ *
+ * A plain policy is rebound by remapping its nodes when the cpuset changes,
+ * after which nobody can tell a shrunk "all nodes" from a small set that
+ * somebody has chosen.
+ *
+ * Context: @pol is not in use yet.
+ */
+void numa_reset_note_policy(struct mempolicy *pol, const nodemask_t *named,
+			    const nodemask_t *all)
+{
+	pol->named = *named;
+	pol->named_all = nodes_equal(*named, *all);
+}
+
+/**
+ * numa_reset_same_policy - would two policies follow the set of nodes alike?
+ * @a: a policy
+ * @b: one of the same mode, with the same flags
+ *
+ * Context: as for __mpol_equal(); mappings with equal policies are merged.
+ */
+bool numa_reset_same_policy(const struct mempolicy *a,
+			    const struct mempolicy *b)
+{
+	if (!nrst_interleaves(a))
+		return true;
+	return a->named_all == b->named_all &&
+	       (a->named_all || nodes_equal(a->named, b->named));
+}
+
 /*
- * Give @pol the nodes @nodes of those that the cpuset allows, @allowed.  The
- * user's own set of a static or relative policy is replaced as well, or the
- * next change of the cpuset would bring it back.
+ * The nodes of @usable that @pol stands for.  May be empty: then the policy
+ * stays as it is.
+ */
+static void nrst_meant_nodes(const struct mempolicy *pol,
+			     const nodemask_t *usable, nodemask_t *set)
+{
+	nodemask_t folded;
+
+	if (pol->flags & MPOL_F_RELATIVE_NODES) {
+		nodes_fold(folded, pol->w.user_nodemask,
+			   nodes_weight(*usable));
+		nodes_onto(*set, folded, *usable);
+	} else if (pol->flags & MPOL_F_STATIC_NODES) {
+		nodes_and(*set, pol->w.user_nodemask, *usable);
+	} else if (pol->named_all) {
+		*set = *usable;
+	} else {
+		nodes_and(*set, pol->named, *usable);
+	}
+}
+
+/*
+ * Give @pol what it stands for of @nodes and of those that the cpuset allows,
+ * @allowed.  What the user has named is kept for the next time.
  */
 static void nrst_follow_policy(struct mempolicy *pol, const nodemask_t *nodes,
 			       const nodemask_t *allowed)
 {
-	nodemask_t set;
+	nodemask_t usable, set;
 
-	nodes_and(set, *nodes, *allowed);
+	nodes_and(usable, *nodes, *allowed);
+	if (nodes_empty(usable))
+		return;
+	nrst_meant_nodes(pol, &usable, &set);
 	if (nodes_empty(set))
 		return;
 
 	pol->nodes = set;
-	if (pol->flags & MPOL_MODE_FLAGS)
-		pol->w.user_nodemask = set;
-	else
+	if (!(pol->flags & MPOL_MODE_FLAGS))
 		pol->w.cpuset_mems_allowed = *allowed;
 }
 
@@ -327,8 +384,8 @@ static void nrst_follow_thread(struct nrst_request *req,
 }
 
 /**
- * nrst_follow - the interleave policies of a process take a new set of nodes
- * @req: the request; its nodes are the set
+ * nrst_follow - the interleave policies of a process follow the set of nodes
+ * @req: the request; its nodes are those that the policies may use
  *
  * The policies of mappings that overlap the range, and when the range is
  * everything, those of all threads.  A thread that is just being created may

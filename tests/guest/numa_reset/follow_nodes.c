@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * NRST_FOLLOW: interleave policies of all mappings and all threads take the
- * nodes in use, and so grow back after the cpuset has made them shrink.
+ * NRST_FOLLOW: interleave policies of all mappings and all threads that stand
+ * for all nodes take the nodes in use, and so grow back after the cpuset has
+ * made them shrink; those of which the user has named some nodes never get
+ * others.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -47,7 +49,9 @@ static void *other_thread(void *arg)
 {
 	struct other *other = arg;
 
-	set_policy(MPOL_INTERLEAVE, 1UL << mem_node[0]);
+	set_policy(MPOL_INTERLEAVE, all_nodes());
+	pthread_barrier_wait(&other->turn);
+	pthread_barrier_wait(&other->turn);
 	other->before = policy_nodes(NULL, NULL);
 	pthread_barrier_wait(&other->turn);
 	pthread_barrier_wait(&other->turn);
@@ -65,11 +69,19 @@ static void mappings_and_threads(void)
 	size_t n;
 	int err;
 
-	bind_range(spread, LEN, MPOL_INTERLEAVE, first);
+	bind_range(spread, LEN, MPOL_INTERLEAVE, all_nodes());
 	bind_range(bound, LEN, MPOL_BIND, first);
-	set_policy(MPOL_INTERLEAVE, first);
+	set_policy(MPOL_INTERLEAVE, all_nodes());
 	pthread_barrier_init(&other.turn, NULL, 2);
 	pthread_create(&thread, NULL, other_thread, &other);
+	pthread_barrier_wait(&other.turn);
+
+	err = follow(first);
+	ok(!err && policy_nodes(spread, NULL) == first &&
+	   policy_nodes(NULL, NULL) == first &&
+	   pages_on(spread, LEN, mem_node[0]) == LEN / PAGE,
+	   "all nodes become one, by the caller's set", "error %d", err);
+	pthread_barrier_wait(&other.turn);
 	pthread_barrier_wait(&other.turn);
 
 	err = follow(0);
@@ -91,11 +103,6 @@ static void mappings_and_threads(void)
 	   n <= LEN / PAGE / nr_mem_nodes + 1,
 	   "and the pages follow the policy", "%zu of %lu", n, LEN / PAGE);
 
-	err = follow(first);
-	ok(!err && policy_nodes(spread, NULL) == first &&
-	   policy_nodes(NULL, NULL) == first &&
-	   pages_on(spread, LEN, mem_node[0]) == LEN / PAGE,
-	   "back to one node, by the caller's set", "error %d", err);
 	set_policy(MPOL_DEFAULT, 0);
 	munmap(spread, LEN);
 	munmap(bound, LEN);
@@ -109,11 +116,12 @@ static void range_only(void)
 	char *outside = memory_on(mem_node[0], LEN, SMALL_PAGES);
 	int err;
 
-	bind_range(inside, LEN, MPOL_INTERLEAVE, first);
-	bind_range(outside, LEN, MPOL_INTERLEAVE, first);
-	set_policy(MPOL_INTERLEAVE, first);
+	bind_range(inside, LEN, MPOL_INTERLEAVE, all_nodes());
+	bind_range(outside, LEN, MPOL_INTERLEAVE, all_nodes());
+	set_policy(MPOL_INTERLEAVE, all_nodes());
 	/* Else the two may be one mapping. */
 	mprotect(outside, LEN, PROT_READ);
+	follow(first);
 	err = reset_range(inside, LEN, 0, NRST_POLICY | NRST_FOLLOW, NULL);
 	ok(!err && policy_nodes(inside, NULL) == all_nodes() &&
 	   policy_nodes(outside, NULL) == first &&
@@ -124,20 +132,152 @@ static void range_only(void)
 	munmap(outside, LEN);
 }
 
+/* --- What the user means -------------------------------------------------------- */
+
+#define KNOB	"/sys/kernel/debug/numa_reset/topology"
+
+/* Node sets; of a relative policy, the named ones are positions. */
+struct meaning {
+	const char *name;
+	unsigned int flags;
+	unsigned long named;
+	unsigned long without;		/* expected while the last node leaves */
+	unsigned long outside;		/* ... is not in the cpuset */
+	unsigned long with;		/* ... is back */
+};
+
+static void node_list(unsigned long nodes, char *text, size_t size)
+{
+	int i, len = 0;
+
+	*text = '\0';
+	for (i = 0; i < nr_mem_nodes; i++)
+		if (nodes & 1UL << mem_node[i])
+			len += snprintf(text + len, size - len, "%s%d",
+					len ? "," : "", mem_node[i]);
+}
+
+static void announce(unsigned long nodes)
+{
+	char list[64], text[80];
+
+	node_list(nodes, list, sizeof(list));
+	snprintf(text, sizeof(text), "1 %s", list);
+	write_file(KNOB, text);
+}
+
+static unsigned long spread_over(char *mem)
+{
+	unsigned long nodes = 0;
+	int i;
+
+	for (i = 0; i < nr_mem_nodes; i++)
+		if (pages_on(mem, LEN, mem_node[i]))
+			nodes |= 1UL << mem_node[i];
+	return nodes;
+}
+
+static void run_meaning(const struct meaning *m, bool of_thread,
+			void (*use)(unsigned long), unsigned long without)
+{
+	unsigned long all = all_nodes(), last = 1UL << mem_node[nr_mem_nodes - 1];
+	char *mem = memory_on(mem_node[0], LEN, SMALL_PAGES);
+	unsigned long seen[3];
+	char name[120];
+	int err;
+
+	if (of_thread)
+		err = set_policy(MPOL_INTERLEAVE | m->flags, m->named);
+	else
+		err = bind_range(mem, LEN, MPOL_INTERLEAVE | m->flags,
+				 m->named);
+	if (err)
+		die("%s: policy refused: %s", m->name, strerror(-err));
+
+	err = follow(0);
+	seen[0] = spread_over(mem);
+	use(all & ~last);
+	err |= follow(0);
+	seen[1] = spread_over(mem);
+	use(all);
+	err |= follow(0);
+	seen[2] = spread_over(mem);
+
+	set_policy(MPOL_DEFAULT, 0);
+	snprintf(name, sizeof(name), "%s, %s, %s", m->name,
+		 of_thread ? "of the thread" : "of a mapping",
+		 use == announce ? "a node leaves and comes back" :
+				   "the cpuset shrinks and grows");
+	ok(!err && seen[0] == m->with && seen[1] == without &&
+	   seen[2] == m->with && !count_damaged(mem, LEN), name,
+	   "error %d, 0x%lx, 0x%lx of 0x%lx, 0x%lx of 0x%lx", err, seen[0],
+	   seen[1], without, seen[2], m->with);
+	munmap(mem, LEN);
+}
+
+static void run_meanings(void (*use)(unsigned long))
+{
+	const int n = nr_mem_nodes;
+	const unsigned long all = all_nodes(), first = 1UL << mem_node[0];
+	const unsigned long last = 1UL << mem_node[n - 1], rest = all & ~last;
+	const unsigned int stat = MPOL_F_STATIC_NODES;
+	const unsigned int rel = MPOL_F_RELATIVE_NODES;
+	const struct meaning meanings[] = {
+		{ "all nodes", 0, all, rest, rest, all },
+		{ "the first node by name", 0, first, first, first, first },
+		{ "first and last by name", 0, first | last, first, first,
+		  first | last },
+		/* The cpuset itself takes the nearest thing. */
+		{ "the last node by name", 0, last, last, first, last },
+		{ "static, all", stat, all, rest, rest, all },
+		{ "static, first", stat, first, first, first, first },
+		{ "static, first and last", stat, first | last, first, first,
+		  first | last },
+		{ "static, last", stat, last, last, rest, last },
+		{ "relative, first place", rel, 1, first, first, first },
+		{ "relative, last place", rel, 1UL << (n - 1), first, first,
+		  last },
+		{ "relative, every place", rel, 0xff, rest, rest, all },
+	};
+	size_t i;
+
+	for (i = 0; i < COUNT(meanings); i++) {
+		unsigned long without = use == announce ? meanings[i].without :
+							  meanings[i].outside;
+
+		run_meaning(&meanings[i], false, use, without);
+		run_meaning(&meanings[i], true, use, without);
+	}
+}
+
+/* Merged with its neighbour, a mapping would mean what that one means. */
+static void same_nodes_for_another_reason(void)
+{
+	unsigned long all = all_nodes(), first = 1UL << mem_node[0];
+	char *mem = memory_on(mem_node[0], 2 * LEN, SMALL_PAGES);
+	int err;
+
+	bind_range(mem, LEN, MPOL_INTERLEAVE, all);
+	err = follow(first);
+	bind_range(mem + LEN, LEN, MPOL_INTERLEAVE, first);
+	err |= follow(0);
+	ok(!err && policy_nodes(mem, NULL) == all &&
+	   policy_nodes(mem + LEN, NULL) == first,
+	   "two mappings of the same nodes, one of which stands for all",
+	   "error %d, 0x%lx and 0x%lx", err, policy_nodes(mem, NULL),
+	   policy_nodes(mem + LEN, NULL));
+	munmap(mem, 2 * LEN);
+}
+
 /* --- The cpuset shrinks and grows ---------------------------------------------- */
 
 #define CGROUP	"/sys/fs/cgroup/numa_reset"
 
 static void set_mems(unsigned long nodes)
 {
-	char text[64] = "";
-	int i;
+	char text[64];
 
-	for (i = 0; i < nr_mem_nodes; i++)
-		if (nodes & 1UL << mem_node[i])
-			snprintf(text + strlen(text),
-				 sizeof(text) - strlen(text), "%s%d",
-				 *text ? "," : "", mem_node[i]);
+	node_list(nodes, text, sizeof(text));
 	write_file(CGROUP "/cpuset.mems", text);
 }
 
@@ -170,9 +310,11 @@ static void cpuset_comes_and_goes(void)
 	   "shrunk 0x%lx, grown cpuset 0x%lx, followed 0x%lx", shrunk, stock,
 	   policy_nodes(mem, NULL));
 
+	munmap(mem, LEN);
+	run_meanings(set_mems);
+
 	write_file("/sys/fs/cgroup/cgroup.procs", pid);
 	rmdir(CGROUP);
-	munmap(mem, LEN);
 }
 
 int main(void)
@@ -182,6 +324,9 @@ int main(void)
 
 	mappings_and_threads();
 	range_only();
+	run_meanings(announce);
+	write_file(KNOB, "0 0-7");
+	same_nodes_for_another_reason();
 	cpuset_comes_and_goes();
 	return tap_end();
 }

@@ -95,6 +95,36 @@ static void thread_policy(void)
 	munmap(mem, LEN);
 }
 
+/* The flags of a policy change nothing for a reset without NRST_FOLLOW. */
+static void flags_of_policies(void)
+{
+	static const struct {
+		const char *name;
+		unsigned int flag;
+	} flags[] = {
+		{ "static interleave: exact distribution",
+		  MPOL_F_STATIC_NODES },
+		{ "relative interleave: exact distribution",
+		  MPOL_F_RELATIVE_NODES },
+	};
+	struct numa_reset_args res;
+	size_t i, wrong;
+
+	for (i = 0; i < COUNT(flags); i++) {
+		char *mem = memory_on(mem_node[0], LEN, SMALL_PAGES);
+
+		/* The first two nodes with memory are 0 and 1: also places. */
+		bind_range(mem, LEN, MPOL_INTERLEAVE | flags[i].flag,
+			   first_nodes(2));
+		reset_range(mem, LEN, 0, NRST_POLICY, &res);
+		wrong = misplaced(mem, PAGE, 2);
+		ok(!wrong && res.moved == PAGES / 2 && !res.failed,
+		   flags[i].name, "%zu wrong, %llu moved", wrong,
+		   (unsigned long long)res.moved);
+		munmap(mem, LEN);
+	}
+}
+
 static void weighted(void)
 {
 	const char *name = "weighted interleave: 3 to 1";
@@ -169,6 +199,7 @@ int main(void)
 	mapping(SMALL_PAGES, "small pages");
 	mapping(HUGE_PAGES, "huge pages");
 	thread_policy();
+	flags_of_policies();
 	weighted();
 	other_policies_untouched();
 	with_touch();

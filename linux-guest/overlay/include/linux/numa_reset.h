@@ -37,6 +37,7 @@ nodemask_t *policy_nodemask(gfp_t gfp, struct mempolicy *pol, pgoff_t ilx,
  * @lock: serialises the resets of the mm; outside mmap_lock
  * @armed: a NUMA hinting fault means "move to the toucher"; automatic
  *	balancing keeps away from the mm.  Written under @lock, read anywhere.
+ * @since: when the last NRST_TOUCH began, in jiffies.  Under @lock.
  * @granule_shift: log2 of the aligned window that one touch moves, in bytes
  * @nodes: where a touch may move pages to.  Written under @lock, read
  *	bit by bit without.
@@ -45,6 +46,7 @@ struct numa_nt {
 	struct mutex lock;	/* one reset at a time */
 	bool armed;
 	u8 granule_shift;
+	unsigned long since;
 	nodemask_t nodes;
 };
 
@@ -67,10 +69,17 @@ static inline void numa_nt_init(struct mm_struct *mm)
 }
 
 void numa_nt_free(struct mm_struct *mm);
+bool numa_nt_expire(struct mm_struct *mm, unsigned int ms);
+bool numa_nt_displaced(struct vm_area_struct *vma, struct folio *from);
 int numa_nt_target(struct folio *folio, struct vm_fault *vmf,
 		   unsigned long addr);
 void numa_nt_gather(struct vm_area_struct *vma, struct folio *folio, int nid,
 		    struct list_head *list);
+
+void numa_reset_note_policy(struct mempolicy *pol, const nodemask_t *named,
+			    const nodemask_t *all);
+bool numa_reset_same_policy(const struct mempolicy *a,
+			    const struct mempolicy *b);
 
 long numa_reset_ioctl(void __user *uargs);
 void numa_reset_set_topology(u64 version, const nodemask_t *usable);
@@ -87,6 +96,17 @@ static inline bool numa_nt_active(const struct mm_struct *mm)
 static inline void numa_nt_init(struct mm_struct *mm) { }
 static inline void numa_nt_free(struct mm_struct *mm) { }
 
+static inline bool numa_nt_expire(struct mm_struct *mm, unsigned int ms)
+{
+	return true;
+}
+
+static inline bool numa_nt_displaced(struct vm_area_struct *vma,
+				     struct folio *from)
+{
+	return false;
+}
+
 static inline int numa_nt_target(struct folio *folio, struct vm_fault *vmf,
 				 unsigned long addr)
 {
@@ -96,6 +116,16 @@ static inline int numa_nt_target(struct folio *folio, struct vm_fault *vmf,
 static inline void numa_nt_gather(struct vm_area_struct *vma,
 				  struct folio *folio, int nid,
 				  struct list_head *list) { }
+
+static inline void numa_reset_note_policy(struct mempolicy *pol,
+					  const nodemask_t *named,
+					  const nodemask_t *all) { }
+
+static inline bool numa_reset_same_policy(const struct mempolicy *a,
+					  const struct mempolicy *b)
+{
+	return true;
+}
 
 static inline long numa_reset_ioctl(void __user *uargs)
 {
