@@ -18,6 +18,7 @@
  * for reading in any case; they read mm->nt without a lock.
  */
 #include <linux/cpuset.h>
+#include <linux/jiffies.h>
 #include <linux/migrate.h>
 #include <linux/pagewalk.h>
 #include <linux/rmap.h>
@@ -69,15 +70,30 @@ void numa_nt_free(struct mm_struct *mm)
 	mm->nt = NULL;
 }
 
-/* From here on hinting faults obey the request.  Before the first mark. */
-void nrst_arm(struct nrst_request *req)
+/*
+ * From here on hinting faults obey the request.  Before the first mark.
+ *
+ * All marks of an mm share one granule and one set of nodes.  A reset of
+ * everything may change them; one of a range must not, as it would change what
+ * earlier marks elsewhere mean.
+ *
+ * Return: 0 or -EBUSY.
+ */
+int nrst_arm(struct nrst_request *req)
 {
 	struct numa_nt *nt = req->mm->nt;
 
 	lockdep_assert_held(&nt->lock);
+	if (nt->armed && !req->whole &&
+	    (nt->granule_shift != req->granule_shift ||
+	     !nodes_equal(nt->nodes, req->asked)))
+		return -EBUSY;
+
+	nt->since = jiffies;
 	nt->nodes = req->asked;
 	WRITE_ONCE(nt->granule_shift, req->granule_shift);
 	WRITE_ONCE(nt->armed, true);
+	return 0;
 }
 
 /* Hinting faults belong to automatic balancing again.  After the last mark. */
@@ -87,6 +103,33 @@ void nrst_disarm(struct nrst_request *req)
 
 	lockdep_assert_held(&nt->lock);
 	WRITE_ONCE(nt->armed, false);
+}
+
+/**
+ * numa_nt_expire - does automatic balancing get an mm back by now?
+ * @mm: the mm of the current process; under next touch a moment ago
+ * @ms: how long next touch may keep the balancer out, in milliseconds
+ *
+ * Marks that nobody has used up in that time are the balancer's hints from
+ * then on.
+ *
+ * Context: the scanner of automatic balancing; may sleep, but does not wait:
+ *	a reset that is under way starts the time anew.
+ * Return: true if next touch is over.
+ */
+bool numa_nt_expire(struct mm_struct *mm, unsigned int ms)
+{
+	struct numa_nt *nt = mm->nt;
+	bool over;
+
+	if (!mutex_trylock(&nt->lock))
+		return false;
+	over = !nt->armed ||
+	       time_after(jiffies, nt->since + msecs_to_jiffies(ms));
+	if (over)
+		WRITE_ONCE(nt->armed, false);
+	mutex_unlock(&nt->lock);
+	return over;
 }
 
 /* --- Which node ---------------------------------------------------------- */
@@ -359,6 +402,29 @@ bool nrst_may_mark(struct vm_area_struct *vma)
 
 	/* PROT_NONE by the user's wish: a hinting fault would not be one. */
 	return vma_is_accessible(vma);
+}
+
+/**
+ * numa_nt_displaced - has a page been put anywhere, for the next touch to mend?
+ * @vma: a mapping of the page
+ * @from: the page before its migration
+ *
+ * A migration replaces the page's entries, marks and all.  Whoever empties a
+ * node that is about to leave doesn't know which thread will use the page, so
+ * that its mark must come back, also where a touch had used it up.  A touch
+ * itself runs in the process, and what it has moved is not marked again.
+ *
+ * Context: under the page table lock and the locks of a walk of the reverse
+ *	mappings; the mm is under next touch.
+ */
+bool numa_nt_displaced(struct vm_area_struct *vma, struct folio *from)
+{
+	nodemask_t usable;
+
+	if (current->mm == vma->vm_mm || !nrst_may_mark(vma))
+		return false;
+	nrst_usable_nodes(&usable);
+	return !node_isset(folio_nid(from), usable);
 }
 
 /* Context: mmap_lock is held for reading, the mm is armed. */

@@ -322,13 +322,16 @@ static int nrst_run_locked(struct nrst_request *req)
 {
 	int err;
 
+	if (req->flags & NRST_TOUCH) {
+		err = nrst_arm(req);
+		if (err)
+			return err;
+	}
 	if (req->flags & NRST_FOLLOW) {
 		err = nrst_follow(req);
 		if (err)
 			return err;
 	}
-	if (req->flags & NRST_TOUCH)
-		nrst_arm(req);
 
 	err = nrst_walk_drained(req);
 

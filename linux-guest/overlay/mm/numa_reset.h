@@ -63,7 +63,7 @@ static inline bool nrst_interleaves(const struct mempolicy *pol)
 
 /* mm/numa_nexttouch.c */
 struct numa_nt *nrst_nt_get(struct mm_struct *mm);
-void nrst_arm(struct nrst_request *req);
+int nrst_arm(struct nrst_request *req);
 void nrst_disarm(struct nrst_request *req);
 bool nrst_may_mark(struct vm_area_struct *vma);
 void nrst_mark(struct nrst_request *req, struct vm_area_struct *vma,

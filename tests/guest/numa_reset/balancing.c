@@ -2,7 +2,7 @@
 /*
  * With kernel.numa_balancing on: next touch still decides alone, its faults do
  * not count for the placement of tasks, the scanner keeps away from the process
- * meanwhile, and comes back after a cancel.
+ * meanwhile, and comes back after its longest period, or a cancel.
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +18,9 @@
  * emulated machine may get a small share of a busy host.
  */
 #define LONG_ENOUGH	120.0
+
+/* How long next touch keeps the scanner away, in milliseconds. */
+#define LIMIT		"/sys/kernel/debug/sched/numa_balancing/scan_period_max_ms"
 
 static double seconds(void)
 {
@@ -68,6 +71,7 @@ int main(void)
 
 	machine_init();
 	write_file("/proc/sys/kernel/numa_balancing", "1");
+	write_file(LIMIT, "600000");
 	other = memory_on(mem_node[0], LEN, SMALL_PAGES);
 	mem = memory_on(mem_node[0], LEN, SMALL_PAGES);
 
@@ -103,10 +107,19 @@ int main(void)
 	ok(!marked, "the scanner leaves a process under next touch alone",
 	   "%lu marked in %.1f s", marked, quiet);
 
+	/* It began before the quiet time, which was longer than this. */
+	write_file(LIMIT, "2000");
+	marked = scanned_within(mem, LONG_ENOUGH);
+	ok(marked > 0, "after its longest period the scanner is back", "%lu",
+	   marked);
+
+	write_file(LIMIT, "600000");
+	reset_range(mem, LEN, 0, NRST_TOUCH, NULL);
 	numa_reset(-1, NULL, 0, NRST_CANCEL);
 	marked = scanned_within(mem, LONG_ENOUGH);
 	ok(marked > 0, "after a cancel the scanner is back", "%lu", marked);
 
+	write_file(LIMIT, "60000");
 	write_file("/proc/sys/kernel/numa_balancing", "0");
 	munmap(mem, LEN);
 	munmap(other, LEN);

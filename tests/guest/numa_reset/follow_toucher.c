@@ -134,6 +134,26 @@ static void huge_pages_follow(void)
 	munmap(mem, LEN);
 }
 
+static void half_a_huge_page(void)
+{
+	char *mem = memory_on(mem_node[0], HUGE, HUGE_PAGES);
+	unsigned long before = huge_kb(mem), after;
+	struct numa_reset_args res;
+	size_t n;
+
+	reset_range(mem, HUGE / 2, 0, NRST_TOUCH, &res);
+	after = huge_kb(mem);
+	run_on_node(mem_node[1]);
+	touch(mem, HUGE);
+	n = pages_on(mem, HUGE, mem_node[1]);
+	ok(before * 1024 == HUGE && !after && res.marked == HUGE / 2 / PAGE &&
+	   !count_damaged(mem, HUGE),
+	   "a range that ends within a huge page splits its mapping",
+	   "%lu KiB of it left, %llu marked, %zu followed", after,
+	   (unsigned long long)res.marked, n);
+	munmap(mem, HUGE);
+}
+
 /* --- Writers that never stop ------------------------------------------------ */
 
 struct writer {
@@ -207,6 +227,7 @@ int main(void)
 	writes_follow();
 	half_and_half();
 	huge_pages_follow();
+	half_a_huge_page();
 	concurrent_writers(SMALL_PAGES, "no write is lost in small pages");
 	concurrent_writers(HUGE_PAGES, "no write is lost in huge pages");
 	return tap_end();

@@ -107,6 +107,7 @@ static bool documented(int err)
 	case 0:
 	case -E2BIG:
 	case -EBADF:
+	case -EBUSY:
 	case -EFAULT:
 	case -EINVAL:
 	case -ESTALE:

@@ -3,6 +3,7 @@
  * The granule: one touch moves the aligned window of marked pages around it.
  * The faults are counted exactly, for every size of window.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <sys/mman.h>
 
@@ -26,6 +27,12 @@ static struct seen touch_from(int nid, char *mem, size_t len)
 	seen.faults = vmstat("numa_hint_faults") - seen.faults;
 	seen.migrated = vmstat("numa_pages_migrated") - seen.migrated;
 	return seen;
+}
+
+/* The granule is one for the whole process until next touch ends. */
+static void cancel(void)
+{
+	numa_reset(-1, NULL, 0, NRST_CANCEL);
 }
 
 static void each_size(void)
@@ -57,6 +64,7 @@ static void each_size(void)
 		   "%lu faults for %lu windows, %lu pages", seen.faults,
 		   windows, seen.migrated);
 		munmap(mem, LEN);
+		cancel();
 	}
 }
 
@@ -70,6 +78,7 @@ static void default_size(void)
 	ok(seen.faults == LEN >> 16, "the default granule is 64 KiB", "%lu",
 	   seen.faults);
 	munmap(mem, LEN);
+	cancel();
 }
 
 /* A window ends where its mapping, or the marked range, does. */
@@ -88,12 +97,14 @@ static void edges(void)
 	/* The window reaches across the end of the mapping. */
 	run_on_node(mem_node[0]);
 	munmap(mem + 2 * HUGE - 9 * PAGE, 9 * PAGE);
+	cancel();
 	reset_range(mem + HUGE, HUGE - 9 * PAGE, 21, NRST_TOUCH, NULL);
 	touch_from(mem_node[1], mem + HUGE + PAGE, PAGE);
 	moved = pages_on(mem + HUGE, HUGE - 9 * PAGE, mem_node[1]);
 	ok(moved == 512 - 9, "a window ends with its mapping", "%zu", moved);
 
 	munmap(mem, LEN);
+	cancel();
 }
 
 /* Pages of one window that belong on different nodes part company. */
@@ -117,6 +128,52 @@ static void interleaved_window(void)
 	   "at most two faults a window for two nodes", "%lu faults, %lu moved",
 	   seen.faults, seen.migrated);
 	munmap(mem, LEN);
+	cancel();
+}
+
+/* A range may not change what marks elsewhere mean; everything may. */
+static void one_granule_for_all(void)
+{
+	unsigned long nodes = 1UL << mem_node[0];
+	char *mem = memory_on(mem_node[0], LEN, SMALL_PAGES);
+	struct numa_reset_args args = {
+		.start = (uintptr_t)mem + LEN / 2,
+		.len = LEN / 2,
+		.granule_shift = 16,
+	};
+	struct seen seen;
+	int other, same, set, whole;
+
+	reset_range(mem, LEN / 2, 16, NRST_TOUCH, NULL);
+	other = reset_range(mem + LEN / 2, LEN / 2, 12, NRST_TOUCH, &args);
+	ok(other == -EBUSY && !args.marked,
+	   "a range with another granule is refused", "%d, %llu marked", other,
+	   (unsigned long long)args.marked);
+	args.granule_shift = 16;
+	args.nodes_ptr = (uintptr_t)&nodes;
+	args.maxnode = 64;
+	set = numa_reset(-1, &args, sizeof(args), NRST_TOUCH);
+	ok(set == -EBUSY, "a range with another node set is refused", "%d",
+	   set);
+	seen = touch_from(mem_node[1], mem, LEN);
+	ok(seen.faults == LEN / 2 >> 16,
+	   "what had been marked keeps its granule", "%lu faults",
+	   seen.faults);
+	same = reset_range(mem + LEN / 2, LEN / 2, 16, NRST_TOUCH, NULL);
+	ok(!same, "a range with the same granule is marked", "%d", same);
+
+	args = (struct numa_reset_args) { .granule_shift = 12 };
+	whole = numa_reset(-1, &args, sizeof(args), NRST_TOUCH);
+	seen = touch_from(mem_node[0], mem + LEN / 2, LEN / 2);
+	/* Pages of the program itself are among them. */
+	ok(!whole && seen.faults >= LEN / 2 / PAGE &&
+	   seen.faults < LEN / 2 / PAGE + 64,
+	   "a reset of everything changes the granule of all marks",
+	   "error %d, %lu faults", whole, seen.faults);
+	cancel();
+	ok(!reset_range(mem, LEN, 21, NRST_TOUCH, NULL),
+	   "after a cancel any granule will do");
+	munmap(mem, LEN);
 }
 
 int main(void)
@@ -128,5 +185,6 @@ int main(void)
 	default_size();
 	edges();
 	interleaved_window();
+	one_granule_for_all();
 	return tap_end();
 }

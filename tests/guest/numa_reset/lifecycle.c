@@ -106,6 +106,7 @@ static void fork_does_not_inherit(void)
 	int status;
 	pid_t pid;
 
+	numa_reset(-1, NULL, 0, NRST_CANCEL);	/* of another granule */
 	reset_range(mem, LEN, 21, NRST_TOUCH, NULL);
 	pid = fork();
 	if (!pid) {

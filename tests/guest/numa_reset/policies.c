@@ -42,6 +42,14 @@ static const struct policy_case cases[] = {
 	  MAPPING, MPOL_PREFERRED_MANY, 1 << 0 | 1 << 1, 1, 1 },
 	{ "interleave over one node: goes there",
 	  MAPPING, MPOL_INTERLEAVE, 1 << 1, 0, 1 },
+	{ "static bind to the other node: goes there",
+	  MAPPING, MPOL_BIND | MPOL_F_STATIC_NODES, 1 << 1, 0, 1 },
+	{ "static interleave over one node: goes there",
+	  MAPPING, MPOL_INTERLEAVE | MPOL_F_STATIC_NODES, 1 << 1, 0, 1 },
+	{ "relative interleave over the second node: goes there",
+	  MAPPING, MPOL_INTERLEAVE | MPOL_F_RELATIVE_NODES, 1 << 1, 0, 1 },
+	{ "static preferred of the thread: goes to its node",
+	  THREAD, MPOL_PREFERRED | MPOL_F_STATIC_NODES, 1 << 1, 0, 1 },
 	{ "bind of the thread: goes to its node",
 	  THREAD, MPOL_BIND, 1 << 1, 0, 1 },
 	{ "preferred of the thread: goes to its node",
@@ -98,6 +106,7 @@ static void node_set(void)
 	};
 	size_t n;
 
+	numa_reset(-1, NULL, 0, NRST_CANCEL);	/* of another set */
 	numa_reset(-1, &args, sizeof(args), NRST_TOUCH);
 	run_on_node(mem_node[1]);
 	touch(mem, LEN);
@@ -105,6 +114,7 @@ static void node_set(void)
 	ok(n == LEN / PAGE, "a touch from outside the set moves nothing out",
 	   "%zu", n);
 	munmap(mem, LEN);
+	numa_reset(-1, NULL, 0, NRST_CANCEL);
 }
 
 /*

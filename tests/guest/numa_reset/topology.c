@@ -123,6 +123,28 @@ static void draining_node_leaves_interleave(void)
 	munmap(mem, LEN);
 }
 
+/* Unlike under other policies, no other node takes the place of that one. */
+static void interleave_has_no_nearest(void)
+{
+	unsigned long last = 1UL << mem_node[nr_mem_nodes - 1];
+	char *mem = memory_on(mem_node[0], LEN, SMALL_PAGES);
+	unsigned long faults;
+	size_t n;
+
+	announce(6, nr_mem_nodes - 1);
+	bind_range(mem, LEN, MPOL_INTERLEAVE, last);
+	reset_range(mem, LEN, 0, NRST_TOUCH, NULL);
+	touch(mem, LEN);
+	faults = vmstat("numa_hint_faults");
+	touch(mem, LEN);
+	faults = vmstat("numa_hint_faults") - faults;
+	n = pages_on(mem, LEN, mem_node[0]);
+	ok(n == LEN / PAGE && !faults && !count_damaged(mem, LEN),
+	   "touched interleaved pages stay if their node is not usable",
+	   "%zu stay, %lu more faults", n, faults);
+	munmap(mem, LEN);
+}
+
 int main(void)
 {
 	machine_init();
@@ -131,6 +153,7 @@ int main(void)
 	versions();
 	draining_node_is_no_target();
 	draining_node_leaves_interleave();
+	interleave_has_no_nearest();
 	/* As at boot, for whoever comes next. */
 	announce(0, nr_mem_nodes);
 	return tap_end();

@@ -10,13 +10,14 @@
  *	PTRACE_MODE_READ_REALCREDS and CAP_SYS_NICE.
  * @args: may be NULL, with @size 0: the whole address space, every default.
  * @size: sizeof(struct numa_reset_args); extended as clone3(2) is.
- * @flags: NRST_*; exactly one of NRST_TOUCH, NRST_POLICY and NRST_CANCEL,
- *	of which NRST_TOUCH and NRST_POLICY may be given together; NRST_FOLLOW
- *	may go with either or both.
+ * @flags: NRST_*; either NRST_CANCEL alone, or NRST_TOUCH, NRST_POLICY or
+ *	both, with NRST_FOLLOW at will.
  *
  * Returns 0, or -1 with errno:
  *	E2BIG	args has set bytes that this kernel does not know
  *	EBADF	pidfd is no pidfd
+ *	EBUSY	NRST_TOUCH of a range while marks with another granule or
+ *		node set are in force
  *	EFAULT	args or *nodes_ptr cannot be read, or args not written
  *	EINTR	a fatal signal; what was marked stays marked
  *	EINVAL	unknown flag, unaligned range, bad node set, bad granule
@@ -37,7 +38,10 @@
 #define NRST_TOUCH	(1U << 0)
 /* Re-interleave: pages under an interleave policy move now, without faults. */
 #define NRST_POLICY	(1U << 1)
-/* Interleave policies take the nodes in use now (or @nodes_ptr) as their set. */
+/*
+ * Interleave policies follow the nodes in use now (or @nodes_ptr): those set to
+ * all nodes that there were take all, others only nodes that the user named.
+ */
 #define NRST_FOLLOW	(1U << 2)
 /* Forget marks that no touch has consumed. */
 #define NRST_CANCEL	(1U << 3)
