@@ -44,12 +44,29 @@ def test_runs_are_parsed_and_garbage_is_refused() -> None:
             parse_runs(bad)
 
 
+@pytest.mark.parametrize(("begun", "ended", "enough"), [(99, 101, False), (100, 101, True), (99, 99.5, False)])
+def test_a_run_of_a_phase_begins_in_it(
+    monkeypatch: pytest.MonkeyPatch, begun: float, ended: float, enough: bool
+) -> None:
+    """A run that was under way does not count, nor does a line that is half written."""
+    monkeypatch.setattr(debian_program, "END_TIMEOUT", 0.1)
+    monkeypatch.setattr(debian_program, "ASK_S", 0.05)
+    text = f"0 {'a' * 64} {begun}.0 {ended}.0 2\n".replace(".5.0", ".5") + "0 aaa"
+    companion = Companion(lambda command, timeout=60.0: Done(0, text))
+    if enough:
+        companion.await_run(100, "now")
+    else:
+        with pytest.raises(TimeoutError, match="a run of fasttreeMP now"):
+            companion.await_run(100, "now")
+
+
 def test_the_loop_runs_the_program_until_it_is_told_to_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The real shell text, with a fasttreeMP that prints a checksum of its input."""
     directory = tmp_path / "work"
     program = tmp_path / "fasttreeMP"
     program.write_text(
         "#!/bin/sh\nfor last; do :; done\n"
+        f"[ -e {tmp_path}/fails ] && exit 3\n"
         '[ "$OMP_DISPLAY_AFFINITY" ] && for n in 2 10 1; do echo "$OMP_AFFINITY_FORMAT" | sed "s/%N/$n/" >&2; done\n'
         'sleep 0.05\nsha256sum <"$last"\n',
         encoding="utf-8",
@@ -76,16 +93,26 @@ def test_the_loop_runs_the_program_until_it_is_told_to_stop(tmp_path: Path, monk
     noted = directory / "runs"
     with companion.paused():
         group = (directory / "group").read_text(encoding="utf-8").strip()
-        states = subprocess.run(
-            ["ps", "-o", "stat=", "--sid", group], capture_output=True, text=True, check=True
-        ).stdout
-        assert states.split() and all(state.startswith("T") for state in states.split()), states
+
+        def stopped() -> bool:
+            """Each of them has got the signal, which takes a busy machine a moment."""
+            listed = subprocess.run(["ps", "-o", "stat=", "--sid", group], capture_output=True, text=True, check=True)
+            return bool(listed.stdout) and all(state.startswith("T") for state in listed.stdout.split())
+
+        wait_for("all of it stops", 20, stopped, 0.01)
+        before = noted.read_text(encoding="utf-8") if noted.exists() else ""
+        time.sleep(0.3)  # of six runs or so, if it did not stop
+        assert before == (noted.read_text(encoding="utf-8") if noted.exists() else "")
     so_far = noted.read_text(encoding="utf-8") if noted.exists() else ""
     now = time.time()
     companion.await_run(now, "that began now")
     assert parse_runs(noted.read_text(encoding="utf-8"))[-1].begun >= now
     wait_for("it goes on", 20, lambda: noted.exists() and noted.read_text(encoding="utf-8") != so_far, 0.01)
+    (tmp_path / "fails").touch()
+    companion.await_run(time.time(), "that fails")
     companion.finish()
-    runs = companion.programs()
+    *runs, last = companion.programs()
+    assert last.status == 3 and last.answer != last.reference and last.threads == 0
+    runs = [run for run in runs if run.status != 3]
     assert runs and all(r.status == 0 and r.answer == r.reference for r in runs)
     assert all(r.threads == 10 and now - 60 < r.begun < r.ended <= time.time() for r in runs), runs
