@@ -9,9 +9,8 @@ tells the sizes of its teams (OMP_DISPLAY_AFFINITY).
 
 from __future__ import annotations
 
-import dataclasses
+import itertools
 import random
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -45,24 +44,13 @@ def alignment(sequences: int = SEQUENCES, bases: int = BASES, seed: int = SEED) 
     return "".join(f">s{number}\n{''.join(sequence)}\n" for number, sequence in enumerate(found))
 
 
-@dataclasses.dataclass(frozen=True)
-class CompletedRun:
-    """A run: exit status, checksum of its output, begin and end by the guest's clock, size of its largest team (0: unknown)."""
-
-    status: int
-    answer: str
-    begun: float
-    ended: float
-    threads: int
-
-
 class Companion:
     """The program in one guest: reference(), start(), finish() when enough was seen, programs() for the verdict."""
 
     def __init__(self, guest: Run) -> None:
         self._guest = guest
         self._reference = ""
-        self._runs: list[CompletedRun] = []
+        self._runs: list[tuple[int, str]] = []
 
     def reference(self) -> None:
         """One run with Debian's own libgomp."""
@@ -72,13 +60,11 @@ class Companion:
 
     def start(self) -> None:
         """Run it again and again, in the background, until finish()."""
-        checked(self._guest, f"cd {DIRECTORY} && rm -f stop ended runs")
+        checked(self._guest, f"cd {DIRECTORY} && rm -f stop ended runs && : >said")
         loop = (
             f"cd {DIRECTORY}; export LD_LIBRARY_PATH={LIBGOMP}; "
-            f"while begun=$(date +%s.%N); nice -n {NICE} env {SETTINGS} {DISPLAY} {COMMAND} >out 2>err; status=$?; "
-            "team=$(sed -n s/^team=//p err | sort -n | tail -n 1); "
-            'echo "$status $(sha256sum <out | cut -c -64) $begun $(date +%s.%N) ${team:-0}" >>runs; '
-            "! [ -e stop ]; do :; done; : >ended"
+            f"while nice -n {NICE} env {SETTINGS} {DISPLAY} {COMMAND} >out 2>>said; status=$?; "
+            'echo "$status $(sha256sum <out)" >>runs; ! [ -e stop ]; do :; done; : >ended'
         )
         checked(self._guest, f"setsid sh -c '{loop}' >/dev/null 2>&1 </dev/null & echo $! >{DIRECTORY}/group")
 
@@ -92,14 +78,23 @@ class Companion:
         finally:
             checked(self._guest, signal.format("CONT"))
 
-    def await_run(self, since: float, what: str) -> None:
-        """Wait for the end of a run that began after `since`, by the guest's clock. Raises TimeoutError, Malformed."""
+    def teams(self) -> list[int]:
+        """The sizes of its teams, each that differs from the one before, of all runs so far."""
+        return parse_teams(checked(self._guest, f"cat {DIRECTORY}/said"))
 
-        def ended() -> bool:
-            text = self._guest(f"cat {DIRECTORY}/runs", 30.0).out
-            return any(run.begun >= since for run in parse_runs(text[: text.rfind("\n") + 1]))
+    def await_team(self, size: int, what: str) -> int:
+        """Wait until its team has that size; returns that team's place in teams(). Raises TimeoutError."""
+        seen: list[int] = []
 
-        wait_for(f"a run of {NAME} {what}", END_TIMEOUT, ended, ASK_S)
+        def so() -> bool:
+            seen[:] = self.teams()
+            return seen[-1:] == [size]
+
+        try:
+            wait_for(f"{NAME} with {size} threads {what}", END_TIMEOUT, so, ASK_S)
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}; its teams had {seen or 'no'} threads") from None
+        return len(seen) - 1
 
     def finish(self) -> None:
         """Let the run under way end, and read what all gave. Raises TimeoutError, Malformed."""
@@ -114,20 +109,26 @@ class Companion:
         if not self._runs:
             return [Program(f"{NAME} (no run ended)", -1, "", self._reference)]
         return [
-            Program(f"{NAME}, run {number}", run.status, run.answer, self._reference, run.begun, run.ended, run.threads)
-            for number, run in enumerate(self._runs, 1)
+            Program(f"{NAME}, run {number}", status, answer, self._reference)
+            for number, (status, answer) in enumerate(self._runs, 1)
         ]
 
 
-_RUN = re.compile(r"(\d{1,3}) ([0-9a-f]{64}) (\d{1,12}\.\d+) (\d{1,12}\.\d+) (\d{1,4})")
+def parse_teams(text: str) -> list[int]:
+    """Sizes from the lines that the library prints; the last may be half written.
+
+    Its main thread prints for all, and a thread that has left its team by then has one of 1 thread: those are left out.
+    """
+    lines = [line.removeprefix("team=") for line in text.split("\n")[:-1] if line.startswith("team=")]
+    return [size for size, _ in itertools.groupby(int(line) for line in lines if line.isdigit() and line != "1")]
 
 
-def parse_runs(text: str) -> list[CompletedRun]:
-    """The runs, from the lines of the loop. Raises Malformed."""
+def parse_runs(text: str) -> list[tuple[int, str]]:
+    """(exit status, checksum) of each run, from the lines of the loop. Raises Malformed."""
     runs = []
     for line in text.splitlines():
-        match = _RUN.fullmatch(line)
-        if not match:
+        words = line.split()
+        if len(words) < 2 or not words[0].isdigit() or len(words[1]) != 64:
             raise Malformed(f"{DIRECTORY}/runs: {line[:100]!r}")
-        runs.append(CompletedRun(int(match[1]), match[2], float(match[3]), float(match[4]), int(match[5])))
+        runs.append((int(words[0]), words[1]))
     return runs

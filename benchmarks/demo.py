@@ -65,6 +65,7 @@ class Demo:
         self.numactl: dict[str, dict[int, Node]] = {}
         self.phases: dict[str, dict[str, float]] = {}
         self.seconds: dict[str, float] = {}
+        self.teams: dict[str, Sequence[int]] = {}  # of the companion
         self.residual_kib = 0
         self.run: StreamRun | None = None
         self.wanted: StreamRun | None = None
@@ -157,10 +158,11 @@ class Demo:
         self.companion.start()
         begin = self.story.now()
         self.await_iterations(1, begin, "before the attach")
+        team = self.companion.await_team(HOME_CPUS, "before the attach")
         with self.metered("before"):
             self.await_iterations(ITERATIONS_IN_WINDOW, self.story.now(), "before the attach")
-        self.companion.await_run(begin, "before the attach")
         self.look("before")
+        self.teams["before"] = self.companion.teams()[team:]
 
         attach = tell(self.guest.command("vnode-attach", str(VNODE)), "operator")
         self.windows["before"] = (begin, attach)
@@ -172,10 +174,11 @@ class Demo:
         self.operate("detach")
         detached = self.story.now()
         self.windows["detached"] = (detached, detached)
+        team = self.companion.await_team(HOME_CPUS, "after the detach")
         with self.metered("detached"):
             self.await_iterations(ITERATIONS_IN_WINDOW, detached, "after the detach")
-        self.companion.await_run(detached, "after the detach")
         self.look("detached")
+        self.teams["detached"] = self.companion.teams()[team:]
         self.windows["detached"] = (detached, self.story.now())
         self.show_vnodes()
         self.finish()
@@ -191,10 +194,11 @@ class Demo:
         settled = self.story.tell(f"the program's memory is on both nodes ({seconds:.1f} s later)", "guest")
         self.windows["attached"] = (attached, settled)
         self.show_vnodes()
+        team = self.companion.await_team(ALL_CPUS, "after the attach")
         with self.metered("settled"):
             self.await_iterations(ITERATIONS_IN_WINDOW, self.story.now(), "settled")
-        self.companion.await_run(attached, "after the attach")
         self.look("settled")
+        self.teams["settled"] = self.companion.teams()[team:]
 
     def finish(self) -> None:
         """Stop the programs, and run the same without changes."""
@@ -233,6 +237,7 @@ class Demo:
             self.companion.programs(),
             self.phases,
             self.seconds,
+            self.teams,
         )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import debian_program
-from benchmarks.debian_program import Companion, CompletedRun, alignment, parse_runs
+from benchmarks.debian_program import Companion, alignment, parse_runs, parse_teams
 from benchmarks.elastic_guest import Done, wait_for
 from benchmarks.guestview import Malformed
 
@@ -28,36 +28,36 @@ def test_the_alignment_is_the_same_on_any_machine() -> None:
 
 def test_runs_are_parsed_and_garbage_is_refused() -> None:
     digest = "a" * 64
-    good = f"0 {digest} 100.5 107.25 4\n"
-    assert parse_runs(good + good.replace("0 ", "1 ", 1)) == [
-        CompletedRun(0, digest, 100.5, 107.25, 4),
-        CompletedRun(1, digest, 100.5, 107.25, 4),
-    ]
-    words = good.split()
-    for bad in (
-        *(" ".join([*words[:n], *words[n + 1 :]]) for n in range(5)),
-        f"x{good}",
-        good.replace("a", "", 1),
-        f"{good[:-1]} 1",
-    ):
+    assert parse_runs(f"0 {digest}  -\n1 {digest}  -\n") == [(0, digest), (1, digest)]
+    for bad in ("0\n", f"x {digest}\n", "0 short\n"):
         with pytest.raises(Malformed):
             parse_runs(bad)
 
 
-@pytest.mark.parametrize(("begun", "ended", "enough"), [(99, 101, False), (100, 101, True), (99, 99.5, False)])
-def test_a_run_of_a_phase_begins_in_it(
-    monkeypatch: pytest.MonkeyPatch, begun: float, ended: float, enough: bool
-) -> None:
-    """A run that was under way does not count, nor does a line that is half written."""
+@pytest.mark.parametrize(
+    ("said", "sizes"),
+    [
+        ("", []),
+        ("team=2\nteam=2\n", [2]),
+        ("team=2\nteam=2\nteam=4\nteam=1\nteam=4\nteam=4\nteam=2\n", [2, 4, 2]),
+        ("team=1\nsome words\nteam=16\nteam=team=3\nteam=1", [16]),
+        ("team=2\nteam=4", [2]),
+    ],
+)
+def test_teams_are_what_the_library_says(said: str, sizes: list[int]) -> None:
+    """Each change once; neither threads that have left their team nor half a line is one."""
+    assert parse_teams(said) == sizes
+
+
+def test_a_team_is_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until it is the newest; its place is told, and who waits in vain learns what there was."""
     monkeypatch.setattr(debian_program, "END_TIMEOUT", 0.1)
     monkeypatch.setattr(debian_program, "ASK_S", 0.05)
-    text = f"0 {'a' * 64} {begun}.0 {ended}.0 2\n".replace(".5.0", ".5") + "0 aaa"
-    companion = Companion(lambda command, timeout=60.0: Done(0, text))
-    if enough:
-        companion.await_run(100, "now")
-    else:
-        with pytest.raises(TimeoutError, match="a run of fasttreeMP now"):
-            companion.await_run(100, "now")
+    said = ["team=4\nteam=2\n", "team=4\nteam=2\nteam=4\n"]
+    companion = Companion(lambda command, timeout=60.0: Done(0, said.pop(0) if len(said) > 1 else said[0]))
+    assert companion.await_team(4, "now") == 2
+    with pytest.raises(TimeoutError, match=r"fasttreeMP with 2 threads now: .*\[4, 2, 4\]"):
+        companion.await_team(2, "now")
 
 
 def test_the_loop_runs_the_program_until_it_is_told_to_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +67,7 @@ def test_the_loop_runs_the_program_until_it_is_told_to_stop(tmp_path: Path, monk
     program.write_text(
         "#!/bin/sh\nfor last; do :; done\n"
         f"[ -e {tmp_path}/fails ] && exit 3\n"
-        '[ "$OMP_DISPLAY_AFFINITY" ] && for n in 2 10 1; do echo "$OMP_AFFINITY_FORMAT" | sed "s/%N/$n/" >&2; done\n'
+        '[ "$OMP_DISPLAY_AFFINITY" ] && for n in 2 10 1 3; do echo "$OMP_AFFINITY_FORMAT" | sed "s/%N/$n/" >&2; done\n'
         'sleep 0.05\nsha256sum <"$last"\n',
         encoding="utf-8",
     )
@@ -104,15 +104,13 @@ def test_the_loop_runs_the_program_until_it_is_told_to_stop(tmp_path: Path, monk
         time.sleep(0.3)  # of six runs or so, if it did not stop
         assert before == (noted.read_text(encoding="utf-8") if noted.exists() else "")
     so_far = noted.read_text(encoding="utf-8") if noted.exists() else ""
-    now = time.time()
-    companion.await_run(now, "that began now")
-    assert parse_runs(noted.read_text(encoding="utf-8"))[-1].begun >= now
+    assert companion.await_team(3, "at the end") >= 2
     wait_for("it goes on", 20, lambda: noted.exists() and noted.read_text(encoding="utf-8") != so_far, 0.01)
     (tmp_path / "fails").touch()
-    companion.await_run(time.time(), "that fails")
+    wait_for("it fails", 20, lambda: "\n3 " in noted.read_text(encoding="utf-8"), 0.01)
     companion.finish()
-    *runs, last = companion.programs()
-    assert last.status == 3 and last.answer != last.reference and last.threads == 0
+    runs = companion.programs()
+    assert runs[-1].status == 3 and runs[-1].answer != runs[-1].reference
     runs = [run for run in runs if run.status != 3]
-    assert runs and all(r.status == 0 and r.answer == r.reference for r in runs)
-    assert all(r.threads == 10 and now - 60 < r.begun < r.ended <= time.time() for r in runs), runs
+    assert runs and all(run.status == 0 and run.answer == run.reference for run in runs)
+    assert companion.teams() == [2, 10, 3] * len(runs)

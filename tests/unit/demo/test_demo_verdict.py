@@ -6,13 +6,12 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from benchmarks import results
 from benchmarks.demo_page import demo_page
-from benchmarks.timeline import Evidence, Reading, Timeline, metrics, verdict
+from benchmarks.timeline import Evidence, Program, Reading, Timeline, metrics, verdict
 from tests.unit.demo import fakes
 
 
@@ -97,59 +96,40 @@ def shorter_reference(e: Evidence) -> None:
     e.wanted = dataclasses.replace(e.wanted, iterations=e.wanted.iterations[:-1])
 
 
-def with_run(e: Evidence, number: int, **changes: Any) -> None:
-    """Change one run of the second program."""
-    runs = list(e.programs)
-    runs[number] = dataclasses.replace(runs[number], **changes)
-    e.programs = runs
-
-
 def program_failed(e: Evidence) -> None:
-    with_run(e, 3, status=1)
+    e.programs = [Program("example", 1, "42", "42")]
 
 
 def program_said_nothing(e: Evidence) -> None:
-    with_run(e, 3, answer="", reference="")
+    e.programs = [Program("example", 0, "", "")]
 
 
 def program_answered_otherwise(e: Evidence) -> None:
-    with_run(e, 3, reference="43")
+    e.programs = [Program("example", 0, "42", "43")]
 
 
 def programs_team_is_too_large_at_first(e: Evidence) -> None:
-    with_run(e, 0, threads=4)
+    e.teams = {**e.teams, "before": [4]}
 
 
 def programs_team_does_not_grow(e: Evidence) -> None:
-    e.programs = [dataclasses.replace(run, threads=2) for run in e.programs]
+    e.teams = {**e.teams, "settled": [2]}
 
 
 def one_team_of_the_program_is_short(e: Evidence) -> None:
-    with_run(e, 3, threads=3)
+    e.teams = {**e.teams, "settled": [4, 3, 4]}
 
 
-def programs_team_is_unknown(e: Evidence) -> None:
-    e.programs = [dataclasses.replace(run, threads=0) for run in e.programs]
+def programs_team_grows_again(e: Evidence) -> None:
+    e.teams = {**e.teams, "detached": [2, 4]}
 
 
-def programs_team_stays(e: Evidence) -> None:
-    with_run(e, 5, threads=4)
+def no_team_before(e: Evidence) -> None:
+    e.teams = {**e.teams, "before": []}
 
 
-def no_run_before(e: Evidence) -> None:
-    with_run(e, 0, begun=99.0)
-
-
-def no_whole_run_before(e: Evidence) -> None:
-    with_run(e, 0, ended=111.0)
-
-
-def no_run_while_attached(e: Evidence) -> None:
-    e.programs = [run for run in e.programs if not (run.begun >= 114 and run.ended <= 128)]
-
-
-def no_run_after(e: Evidence) -> None:
-    e.programs = e.programs[:5]
+def nothing_is_known_of_teams(e: Evidence) -> None:
+    e.teams = {}
 
 
 FAULTS = (
@@ -171,19 +151,16 @@ FAULTS = (
     (other_checksum, "its checksum is that of a run without changes"),
     (one_other_sum, "so is the sum after each iteration"),
     (shorter_reference, "its checksum is that of a run without changes"),
-    (program_failed, "example, run 4 ended well"),
-    (program_said_nothing, "example, run 4 ended well"),
-    (program_answered_otherwise, "example, run 4 ended well"),
+    (program_failed, "example ended well"),
+    (program_said_nothing, "example ended well"),
+    (program_answered_otherwise, "example ended well"),
     (programs_team_is_too_large_at_first, "before: the second program's team has 2 threads"),
     (programs_team_does_not_grow, "settled: the second program's team has 4 threads"),
     (one_team_of_the_program_is_short, "settled: the second program's team has 4 threads"),
-    (programs_team_is_unknown, "before: the second program's team has 2 threads"),
-    (programs_team_is_unknown, "detached: the second program's team has 2 threads"),
-    (programs_team_stays, "detached: the second program's team has 2 threads"),
-    (no_run_before, "before: the second program's team has 2 threads"),
-    (no_whole_run_before, "before: the second program's team has 2 threads"),
-    (no_run_while_attached, "settled: the second program's team has 4 threads"),
-    (no_run_after, "detached: the second program's team has 2 threads"),
+    (programs_team_grows_again, "detached: the second program's team has 2 threads"),
+    (no_team_before, "before: the second program's team has 2 threads"),
+    (nothing_is_known_of_teams, "settled: the second program's team has 4 threads"),
+    (nothing_is_known_of_teams, "detached: the second program's team has 2 threads"),
 )
 
 
