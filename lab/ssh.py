@@ -7,9 +7,11 @@ command that exceeds its time is killed in the machine itself, by timeout(1), no
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -203,13 +205,7 @@ class Ssh:
         )
         try:
             if on_line:
-                assert process.stdout is not None
-                lines = []
-                for raw in process.stdout:
-                    lines.append(raw)
-                    on_line(raw.decode(errors="replace").rstrip("\n"))
-                _, err = process.communicate(timeout=TRANSPORT_SLACK)
-                out = b"".join(lines)
+                out, err = _by_lines(process, stdin, timeout + KILL_AFTER + TRANSPORT_SLACK, on_line)
             else:
                 out, err = process.communicate(stdin, timeout=timeout + KILL_AFTER + TRANSPORT_SLACK)
         except subprocess.TimeoutExpired:
@@ -264,6 +260,53 @@ class Ssh:
             )
         if done.returncode:
             raise CommandFailedError(f"{self.name}:{source}: {done.stderr.decode(errors='replace').strip()}")
+
+
+def _by_lines(
+    process: subprocess.Popen[bytes], stdin: bytes | None, timeout: float, on_line: Callable[[str], None]
+) -> tuple[bytes, bytes]:
+    """Popen.communicate() that hands each line of output over as it comes.
+
+    Another thread feeds the process and reads its messages: who waits for one of two pipes waits for ever when the other is
+    full.
+    """
+    assert process.stdout is not None and process.stderr is not None
+    lines, messages = [], bytearray()
+    late = threading.Event()
+
+    def feed() -> None:
+        with contextlib.suppress(BrokenPipeError):  # it has ended, and wanted none
+            if process.stdin:
+                with process.stdin:
+                    process.stdin.write(stdin or b"")
+
+    def read() -> None:
+        assert process.stderr is not None
+        messages.extend(process.stderr.read())
+
+    def end() -> None:
+        late.set()
+        process.kill()
+
+    assistants = [threading.Thread(target=work, daemon=True) for work in (feed, read)]
+    limit = threading.Timer(timeout, end)
+    for thread in (*assistants, limit):
+        thread.start()
+    try:
+        for raw in process.stdout:
+            lines.append(raw)
+            on_line(raw.decode(errors="replace").rstrip("\n"))
+        for thread in assistants:
+            thread.join()
+        process.wait()
+    except BaseException:
+        process.kill()
+        raise
+    finally:
+        limit.cancel()
+    if late.is_set():
+        raise subprocess.TimeoutExpired(process.args, timeout)
+    return b"".join(lines), bytes(messages)
 
 
 def as_line(command: Sequence[str] | str) -> str:
