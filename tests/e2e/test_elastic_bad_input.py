@@ -44,7 +44,9 @@ REFUSED = (
 )
 
 
-@pytest.mark.parametrize(("command", "words", "code"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
+@pytest.mark.parametrize(
+    ("command", "words", "code"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED]
+)
 def test_refused_with_a_reason(pair: ElasticGuest, dom0: Run, command: str, words: str, code: int) -> None:
     """The operator is told why, and the guest and the host are as before."""
     before = settled_free_pages(dom0)

@@ -34,7 +34,9 @@ def start_operation(guest: ElasticGuest, operation: str) -> int:
     """Begin an operation in the background of dom0; returns xl's pid there. `ended()` has its exit status."""
     command = guest.command(operation, "1")
     script = f"rm -f /tmp/xl.status; {command} >/tmp/xl.out 2>&1 </dev/null & echo $! >/tmp/xl.pid; wait $!; "
-    checked(guest.dom0, f"rm -f /tmp/xl.pid; setsid sh -c '{script} echo $? >/tmp/xl.status' >/dev/null 2>&1 </dev/null &")
+    checked(
+        guest.dom0, f"rm -f /tmp/xl.pid; setsid sh -c '{script} echo $? >/tmp/xl.status' >/dev/null 2>&1 </dev/null &"
+    )
     wait_for("xl runs", 30, lambda: guest.dom0("cat /tmp/xl.pid").out.strip() != "", 0.05)
     return int(guest.dom0("cat /tmp/xl.pid").out)
 

@@ -28,7 +28,10 @@ PROGRAMS = {
     "test_vnuma_spec.c": [TOOLS / "xl/xl_vnuma_spec.c"],
     "test_operations.c": [
         FAKES / "fake_libxl.c",
-        *[LIGHT / f"libxl_vnode{part}.c" for part in ("", "_books", "_host", "_keys", "_layout", "_op", "_phases", "_settle")],
+        *[
+            LIGHT / f"libxl_vnode{part}.c"
+            for part in ("", "_books", "_host", "_keys", "_layout", "_op", "_phases", "_settle")
+        ],
     ],
 }
 
