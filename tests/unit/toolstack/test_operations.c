@@ -747,8 +747,82 @@ static void test_kills(void)
     }
 }
 
+/*
+ * On a busy host each request to xenstored waits twice for a CPU: their number
+ * is what prepare and settle cost.  One reading of everything for each.
+ */
+static void do_attach(void *arg)
+{
+    unsigned int *requests = arg;
+    libxl_vnode_request req;
+
+    libxl_vnode_request_init(&req);
+    req.vnode = 1;
+    world.requests = 0;
+    libxl_vnode_attach(&fake_ctx, DOMID, &req, NULL, NULL);
+    fake_begin();
+    requests[0] = world.requests;
+    fake_loop();
+    requests[1] = world.requests - requests[0];
+}
+
+static void test_requests(void)
+{
+    unsigned int look, of[2];
+
+    fake_boot();
+    world.requests = 0;
+    list();
+    look = world.requests;
+    fake_process(do_attach, of);
+    note("requests to xenstored: %u to look, %u to prepare, %u afterwards",
+         look, of[0], of[1]);
+    ok_("prepare reads everything once", of[0] < look + 12);
+    ok_("settle reads everything once", of[1] < look + 12);
+    fake_end();
+}
+
+static void test_phases(void)
+{
+    static const struct {
+        const char *name;
+        enum guest_mood mood;
+        const char *phases;
+    } t[] = {
+        { "done", GUEST_WORKS, "prepare guest settle" },
+        { "undone", GUEST_FAILS_TO_GROW, "prepare guest undo settle" },
+        { "no answer, undone", GUEST_SILENT, NULL },
+    };
+    size_t i;
+
+    for (i = 0; i < NR(t); i++) {
+        char *saved = NULL, *item, names[200] = "";
+        const char *found;
+        char copy[200];
+
+        fake_boot();
+        world.mood = t[i].mood;
+        attach(0);
+        found = fake_get(OURS "phases");
+        snprintf(copy, sizeof(copy), "%s", found ? found : "");
+        for (item = strtok_r(copy, ",", &saved); item;
+             item = strtok_r(NULL, ",", &saved)) {
+            item[strcspn(item, "=")] = '\0';
+            snprintf(names + strlen(names), sizeof(names) - strlen(names),
+                     "%s%s", names[0] ? " " : "", item);
+        }
+        ok_("phases of an attach: %s", t[i].phases ? !strcmp(names, t[i].phases)
+                                                   : !found, t[i].name);
+        if (t[i].phases && strcmp(names, t[i].phases))
+            note("they are: %s", names);
+        fake_end();
+    }
+}
+
 int main(void)
 {
+    test_requests();
+    test_phases();
     test_success();
     test_failures();
     test_undo_that_does_not_work();

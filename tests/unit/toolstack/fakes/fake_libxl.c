@@ -188,6 +188,7 @@ char *libxl__xs_read(libxl__gc *gc, xs_transaction_t t, const char *path)
     const struct store *s = t && wrote ? &snapshot : &store;
     int i;
 
+    world.requests++;
     if (world.on_read)
         world.on_read(path);
     i = find(s, path);
@@ -211,6 +212,7 @@ char **libxl__xs_directory(libxl__gc *gc, xs_transaction_t t, const char *path,
     unsigned int i, j;
 
     (void)t;
+    world.requests++;
     *nr = 0;
     for (i = 0; i < store.nr; i++) {
         char name[KEY_MAX], *slash;
@@ -250,6 +252,7 @@ int libxl__xs_write_checked(libxl__gc *gc, xs_transaction_t t,
                             const char *path, const char *value)
 {
     (void)gc;
+    world.requests++;
     put(target(t), path, value);
 
     return 0;
@@ -271,6 +274,7 @@ int libxl__xs_printf(libxl__gc *gc, xs_transaction_t t, const char *path,
 int libxl__xs_rm_checked(libxl__gc *gc, xs_transaction_t t, const char *path)
 {
     (void)gc;
+    world.requests++;
     take(target(t), path);
 
     return 0;
@@ -280,6 +284,7 @@ int libxl__xs_transaction_start(libxl__gc *gc, xs_transaction_t *t)
 {
     (void)gc;
     assert(!in_transaction);
+    world.requests++;
     in_transaction = true;
     wrote = false;
     version_at_start = version;
@@ -292,6 +297,7 @@ int libxl__xs_transaction_commit(libxl__gc *gc, xs_transaction_t *t)
 {
     (void)gc;
     assert(in_transaction && *t);
+    world.requests++;
     *t = 0;
     in_transaction = false;
     if (version != version_at_start)
@@ -308,8 +314,10 @@ int libxl__xs_transaction_commit(libxl__gc *gc, xs_transaction_t *t)
 void libxl__xs_transaction_abort(libxl__gc *gc, xs_transaction_t *t)
 {
     (void)gc;
-    if (*t)
+    if (*t) {
+        world.requests++;
         in_transaction = false;
+    }
     *t = 0;
 }
 

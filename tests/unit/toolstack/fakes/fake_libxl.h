@@ -36,6 +36,7 @@ struct world {
     /* the process under test */
     unsigned int effects;       /* on xenstore or Xen, so far */
     unsigned int kill_at;       /* die before this one; 0: live */
+    unsigned int requests;      /* to xenstored, so far */
     bool completed;
     int rc;
     char log[4096];             /* what it has said */

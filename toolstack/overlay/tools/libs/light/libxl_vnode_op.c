@@ -276,30 +276,34 @@ static int look_after_undo(libxl__gc *gc, vnode_op *op,
 }
 
 /*
- * The guest has done what it could: make the host agree, and end with @rc if
- * that is so.
+ * Lock the books and read everything, once for all that follows.  *lock is to
+ * be given back, also after a failure; NULL: not taken.
  */
-static void settle_and_end(libxl__egc *egc, vnode_op *op, int rc)
+static int lock_and_load(libxl__gc *gc, vnode_op *op, libxl__flock **lock,
+                         libxl__vnode_domain *vd)
+{
+    *lock = libxl__lock_domain_userdata(gc, op->domid);
+    if (!*lock)
+        return ERROR_LOCK_FAIL;
+
+    return libxl__vnode_load(gc, op->domid, vd);
+}
+
+/*
+ * The guest has done what it could: make the host agree, and end with @rc if
+ * that is so.  @lock, @vd, @settled: from lock_and_load() and its result.
+ */
+static void settle_loaded(libxl__egc *egc, vnode_op *op, libxl__flock *lock,
+                          libxl__vnode_domain *vd, int settled, int rc)
 {
     STATE_AO_GC(op->ao);
-    libxl__vnode_domain vd;
-    libxl__flock *lock;
-    int settled;
 
-    phase_ends(gc, op, op->undoing ? "undo" : "guest");
     report(egc, op, LIBXL_VNODE_PHASE_SETTLE);
-
-    lock = libxl__lock_domain_userdata(gc, op->domid);
-    if (!lock) {
-        settled = ERROR_LOCK_FAIL;
-        goto out;
-    }
-    settled = libxl__vnode_load(gc, op->domid, &vd);
     if (settled) goto out;
     if (op->undoing)
-        rc = look_after_undo(gc, op, &vd, rc);
-    settled = libxl__vnode_bring(gc, &vd, NULL, true);
-    if (!settled && vd.op.kind != VNODE_OP_NONE) {
+        rc = look_after_undo(gc, op, vd, rc);
+    settled = libxl__vnode_bring(gc, vd, NULL, true);
+    if (!settled && vd->op.kind != VNODE_OP_NONE) {
         LOGD(ERROR, op->domid, "vnode %u: the guest has not finished it; "
              "repeat the command to finish it, or do the opposite",
              op->rec.vnode);
@@ -313,6 +317,19 @@ static void settle_and_end(libxl__egc *egc, vnode_op *op, int rc)
     libxl__vnode_unlock(&op->lock);
     if (lock) libxl__unlock_file(lock);
     end(egc, op, settled && rc != ERROR_ABORTED ? ERROR_VNODE_UNSETTLED : rc);
+}
+
+/* After an undo that nobody has to answer. */
+static void settle_and_end(libxl__egc *egc, vnode_op *op, int rc)
+{
+    STATE_AO_GC(op->ao);
+    libxl__vnode_domain vd;
+    libxl__flock *lock;
+    int settled;
+
+    phase_ends(gc, op, "undo");
+    settled = lock_and_load(gc, op, &lock, &vd);
+    settle_loaded(egc, op, lock, &vd, settled, rc);
 }
 
 static libxl__ev_time_callback op_timeout;
@@ -359,7 +376,6 @@ static void undo(libxl__egc *egc, vnode_op *op, libxl__vnode_domain *vd, int rc)
         return;
     }
 
-    phase_ends(gc, op, "guest");
     op->undone_rc = rc;
     rc2 = announce_undo(gc, op, vd, wait);
     if (rc2) {
@@ -418,54 +434,57 @@ static void report_progress(libxl__egc *egc, libxl__gc *nested_gc,
 }
 
 /* The guest has finished what was asked of it. */
-static void guest_finished(libxl__egc *egc, vnode_op *op,
-                           libxl__vnode_domain *vd)
+static void guest_finished(libxl__egc *egc, vnode_op *op)
 {
     STATE_AO_GC(op->ao);
-    const struct vnode_report *r = &vd->node[op->rec.vnode].report;
-    enum vnode_outcome outcome = vnode_op_outcome(op->rec.kind, r);
+    libxl__vnode_domain vd;
+    libxl__flock *lock;
+    const struct vnode_report *r;
+    int rc;
 
-    if (op->undoing) {
-        settle_and_end(egc, op, op->undone_rc);
+    phase_ends(gc, op, op->undoing ? "undo" : "guest");
+    rc = lock_and_load(gc, op, &lock, &vd);
+    if (rc || op->undoing) {
+        settle_loaded(egc, op, lock, &vd, rc, op->undone_rc);
         return;
     }
 
-    switch (outcome) {
+    r = &vd.node[op->rec.vnode].report;
+    switch (vnode_op_outcome(op->rec.kind, r)) {
     case VNODE_OUTCOME_DONE:
-        settle_and_end(egc, op, 0);
-        break;
+        settle_loaded(egc, op, lock, &vd, 0, 0);
+        return;
     case VNODE_OUTCOME_RESIDUAL:
         LOGD(ERROR, op->domid, "vnode %u: %"PRIu64" KiB could not leave: %s",
              op->rec.vnode, r->residual_kb,
              r->reason[0] ? r->reason : "the guest gives no reason");
-        settle_and_end(egc, op, ERROR_VNODE_RESIDUAL);
-        break;
+        settle_loaded(egc, op, lock, &vd, 0, ERROR_VNODE_RESIDUAL);
+        return;
     case VNODE_OUTCOME_FAILED:
         LOGD(ERROR, op->domid, "vnode %u: the guest could not %s it: %s",
              op->rec.vnode, libxl__vnode_op_name(&op->rec),
              r->error[0] ? r->error : "it gives no reason");
         /* Refused up front by the guest: nothing has changed in it. */
-        undo(egc, op, vd, op->rec.kind == VNODE_OP_DETACH &&
-                          r->error_nr == ENOMEM &&
-                          r->state == VNODE_KEY_ONLINE
-                          ? ERROR_VNODE_REFUSED : ERROR_VNODE_UNDONE);
+        rc = op->rec.kind == VNODE_OP_DETACH && r->error_nr == ENOMEM &&
+             r->state == VNODE_KEY_ONLINE
+             ? ERROR_VNODE_REFUSED : ERROR_VNODE_UNDONE;
         break;
     case VNODE_OUTCOME_FAULTY:
         LOGD(ERROR, op->domid, "vnode %u: the guest's report is faulty: %s",
              op->rec.vnode, r->fault);
-        undo(egc, op, vd, ERROR_VNODE_UNDONE);
+        rc = ERROR_VNODE_UNDONE;
         break;
     }
+    libxl__unlock_file(lock);
+    undo(egc, op, &vd, rc);
 }
 
 /* Something has changed: look. */
 static void op_check(libxl__egc *egc, vnode_op *op)
 {
     STATE_AO_GC(op->ao);
-    libxl__vnode_domain vd;
     libxl__ao *nested;
     bool done;
-    int rc;
 
     if (domain_stopped(gc, op->domid)) {
         end_stopped(egc, op);
@@ -484,15 +503,8 @@ static void op_check(libxl__egc *egc, vnode_op *op)
             report_progress(egc, nested_gc, op);
     }
     libxl__nested_ao_free(nested);
-    if (!done)
-        return;
-
-    rc = libxl__vnode_load(gc, op->domid, &vd);
-    if (rc) {
-        end(egc, op, rc);
-        return;
-    }
-    guest_finished(egc, op, &vd);
+    if (done)
+        guest_finished(egc, op);
 }
 
 static void check_due(libxl__egc *egc, libxl__ev_time *ev,
@@ -542,6 +554,7 @@ static void op_timeout(libxl__egc *egc, libxl__ev_time *ev,
     int rc2;
 
     libxl__ev_time_init(&op->timer);    /* whichever rc, it is over */
+    phase_ends(gc, op, op->undoing ? "undo" : "guest");
     rc2 = libxl__vnode_load(gc, op->domid, &vd);
     if (rc2) {
         end(egc, op, rc2);
