@@ -75,4 +75,6 @@ def test_the_default_of_the_time_limit_is_the_same_everywhere() -> None:
 def test_the_phases_are_in_the_manual() -> None:
     code = (TOOLS / "libs/light/libxl_vnode_op.c").read_text(encoding="utf-8")
     names = {name for call in re.findall(r"phase_ends\(([^;]*)\);", code) for name in re.findall(r'"(\w+)"', call)}
-    assert set(re.findall(r"^=item B<(\w+)>", section("PHASES"), re.M)) == names == {"prepare", "guest", "undo", "settle"}
+    assert (
+        set(re.findall(r"^=item B<(\w+)>", section("PHASES"), re.M)) == names == {"prepare", "guest", "undo", "settle"}
+    )

@@ -39,13 +39,13 @@ void libxl_vnodeinfo_list_free(libxl_vnodeinfo *list, int nr);
 
 /*
  * Make the host what it must be for the domain's vnodes, whatever has been left
- * half done: memory limit, backing pnodes, CPU affinity and availability.  Close
- * the books on an operation that nobody waits for any more (started without
- * waiting, or its caller died) and that the guest has finished; what the guest
- * has failed is taken back.  Does nothing while somebody is at work.
+ * half done: memory limit, backing pnodes, CPU affinity and availability.
+ * Close the books on an operation that nobody waits for any more (started
+ * without waiting, or its caller died) and that the guest has finished; what
+ * the guest has failed is taken back.  Does nothing while somebody is at work.
  *
- * Returns 0, ERROR_DOMAIN_NOTFOUND, ERROR_LOCK_FAIL, ERROR_FAIL (logged; what is
- * missing stays to be done by the next one).
+ * Returns 0, ERROR_DOMAIN_NOTFOUND, ERROR_LOCK_FAIL, ERROR_FAIL (logged; what
+ * is missing stays to be done by the next one).
  */
 int libxl_vnode_settle(libxl_ctx *ctx, uint32_t domid)
                        LIBXL_EXTERNAL_CALLERS_ONLY;
