@@ -219,7 +219,7 @@ class Host:
         else:
             try:
                 self.start("poweroff")
-                code = self.machine.wait(timeout)
+                code = self.machine.wait(scaled(timeout))
                 wrong = f"QEMU of {name} ended with {code}" if code else ""
             except (LabError, OSError) as error:
                 wrong = f"host {name} did not power off: {error}"

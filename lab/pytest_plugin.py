@@ -28,6 +28,7 @@ import pytest
 from lab.complaints import Complaint, Consoles
 from lab.description import RackDescription
 from lab.host import Host
+from lab.patience import scaled
 from lab.rack import Rack
 
 # Lines of each console in the report of a failed test.
@@ -144,14 +145,16 @@ def _attributed(item: pytest.Item, phase: str) -> Generator[None, object, object
         raise
     found = _watch.unannounced()
     if phase == "call":
-        deadline = time.monotonic() + ANNOUNCED_S
+        deadline = time.monotonic() + scaled(ANNOUNCED_S)
         while not found and _watch.missing() and time.monotonic() < deadline:
             time.sleep(LOOK_S)
             found = _watch.unannounced()
     if found:
         pytest.fail(_said(found), pytrace=False)
     if phase == "call" and (missing := _watch.missing()):
-        pytest.fail(f"announced, and on no console within {ANNOUNCED_S:g} s: {', '.join(missing)}", pytrace=False)
+        pytest.fail(
+            f"announced, and on no console within {scaled(ANNOUNCED_S):g} s: {', '.join(missing)}", pytrace=False
+        )
     return result
 
 
