@@ -55,13 +55,13 @@ SHAPES = {
     "dynamic_inside": Shape("OMP_DYNAMIC=true", FOLLOWS),
 }
 
-PLACES = {"unbound": {}, "places": {"OMP_PLACES": "threads"}}
+PLACES: dict[str, dict[str, str]] = {"unbound": {}, "places": {"OMP_PLACES": "threads"}}
 
 
 def run(lib: Path, tmp_path: Path, env: Mapping[str, str], *words: object) -> list[int]:
     """The numbers that shapes.c prints; LIB decides whether there is a page."""
     variables = {k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "GOMP_"))}
-    variables |= {"LD_LIBRARY_PATH": str(lib), "OMP_WAIT_POLICY": "passive"} | env
+    variables |= {"LD_LIBRARY_PATH": str(lib), "OMP_WAIT_POLICY": "passive", **env}
     if lib == ELASTIC:
         (tmp_path / "page").write_bytes(page(STEPS[0]))
         variables["GOMP_TOPO_DEV"] = str(tmp_path / "page")

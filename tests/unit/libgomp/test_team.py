@@ -66,7 +66,7 @@ def test_surplus_threads_end_and_none_leaks(binding: dict[str, str]) -> None:
 
 # Environment: ICVs, what the program is told with one of two CPUs usable if it asks, then the teams with A, with A and B,
 # with B if it does not ask.
-ICVS = {
+ICVS: dict[str, tuple[dict[str, str], dict[str, int], int, tuple[int, ...]]] = {
     "default": ({}, {"dynamic": 0}, 1, (1, 2, 1)),
     "OMP_NUM_THREADS is met exactly": ({"OMP_NUM_THREADS": "2"}, {"dynamic": 0}, 2, (2, 2, 2)),
     "OMP_NUM_THREADS=1": ({"OMP_NUM_THREADS": "1"}, {}, 1, (1, 1, 1)),
