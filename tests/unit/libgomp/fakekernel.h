@@ -41,7 +41,7 @@ ioctl (int fd, unsigned long request, ...)
   va_start (args, request);
   void *arg = va_arg (args, void *);
   va_end (args);
-  if (request == XTOPO_REGISTER)
+  if (request == XTOPO_REGISTER_RUNNING || request == XTOPO_REGISTER)
     return answer (asked (REGISTER, fd, 0));
   if (request == XTOPO_ACK)
     return answer (asked (ACK, fd, (unsigned long) arg));
