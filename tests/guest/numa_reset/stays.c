@@ -600,11 +600,11 @@ int main(void)
 	forked();
 	pinned();
 	zero_page();
-	ksm();
 	shared_memory();
 	files();
 	uffd_missing();
 	uffd_write_protected();
 	swapped();
+	ksm();
 	return tap_end();
 }
