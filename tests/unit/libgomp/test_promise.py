@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from tests.unit.libgomp import program
-from tests.unit.libgomp.gomp_player import AB, Player
 
 FLAGS = ("-rdynamic",)  # the library is loaded while the program runs
 
@@ -45,11 +44,3 @@ def test_unloading_the_library_ends_the_promise() -> None:
     """The library can be unloaded, the program can fork then, and can load the library again."""
     reply = program.run("descriptors.c", "dlclose", flags=FLAGS)
     assert reply == {"before": 1, "after": 0, "loaded": False, "fork": 0, "again": 1, "open": 1}
-
-
-def test_a_child_has_the_whole_limit_of_threads() -> None:
-    """The threads of the parent are not there: they count towards nobody's OMP_THREAD_LIMIT in the child."""
-    with Player(AB, env={"OMP_THREAD_LIMIT": "2"}) as p:
-        assert p.team() == 2
-        assert p.do("fork")["team"] == 2
-        assert p.hear() == {"status": 0}
