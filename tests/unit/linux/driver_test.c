@@ -480,7 +480,7 @@ static void stuck_blocks_do_not_add_up(const void *argument)
 	rc = ask(0);
 	CHECK(rc == -EBUSY, "%d", rc);
 	CHECK(node.state == ELASTIC_RESIDUAL, "%s", elastic_state_name(node.state));
-	CHECK(machine.clock - began < 15000, "%lld ms for %u blocks",
+	CHECK(machine.clock - began < 45000, "%lld ms for %u blocks",
 	      machine.clock - began, MAX_BLOCKS);
 	check_books();
 
@@ -503,7 +503,7 @@ static void one_stuck_block_is_waited_for(const void *argument)
 	CHECK(ask(0) == -EBUSY, "%s", machine.log);
 	CHECK(elastic_populated(&node) == BLOCK_EXTENTS, "%u extents are left",
 	      elastic_populated(&node));
-	CHECK(machine.clock >= 2000, "given up after %lld ms", machine.clock);
+	CHECK(machine.clock >= 10000, "given up after %lld ms", machine.clock);
 	CHECK(strstr(node.error, "pages of the test"), "'%s'", node.error);
 	CHECK(node.draining, "new pages may land beside the stuck ones");
 	check_books();

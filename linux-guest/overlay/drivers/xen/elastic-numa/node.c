@@ -27,9 +27,9 @@
 #include "elastic.h"
 
 /* One attempt on a block: so long is the memory hotplug lock held. */
-#define BLOCK_MS	2000U
+#define BLOCK_MS	10000U
 /* All attempts of a drain that fail, together. */
-#define DRAIN_MS	6000U
+#define DRAIN_MS	30000U
 
 /* Nodes that programs and the allocator are to leave. */
 void elastic_draining_nodes(nodemask_t *nodes)
