@@ -37,9 +37,9 @@ UNKNOWN_S = 120.0  # for a file that has never been run: early, so that it is no
 
 
 def number(arguments: Sequence[str]) -> int:
-    """How many lanes to use for these arguments of pytest: XENUMA_LANES, or what CPUs and memory allow.
+    """How many lanes to use for these arguments of pytest: XENUMA_LANES, "auto" for what CPUs and memory allow; else one.
 
-    One if there are not two files of tests that need machines.
+    One, too, if there are not two files of tests that need machines.
     """
     machines = [
         file
@@ -50,7 +50,8 @@ def number(arguments: Sequence[str]) -> int:
     ]
     if len(machines) < 2:
         return 1
-    if asked := os.environ.get("XENUMA_LANES"):
+    asked = os.environ.get("XENUMA_LANES") or "1"
+    if asked != "auto":
         return max(1, int(asked))
     return max(1, min(MOST, os.cpu_count() or 1, available_mib() // MIB_EACH))
 

@@ -42,9 +42,20 @@ __all__ = [
 CONFIGS = ROOT / "configs"
 
 
+SOAK = bool(os.environ.get("XENUMA_SOAK"))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave tests marked `fresh` to `make soak`: one that fails now and then would cost everybody a whole run."""
+    fresh = [] if SOAK else [item for item in items if item.get_closest_marker("fresh")]
+    if fresh:
+        config.hook.pytest_deselected(items=fresh)
+        items[:] = [item for item in items if item not in fresh]
+
+
 def rounds(usual: int, soak: int) -> int:
     """How often a test does the same again: `usual` times, or `soak` times for `make soak`, which sets XENUMA_SOAK."""
-    return soak if os.environ.get("XENUMA_SOAK") else usual
+    return soak if SOAK else usual
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ from lab.rack import Rack
 from tests.e2e.conftest import Stable
 
 
+@pytest.mark.fresh
 @pytest.mark.alone
 def test_demo(stable: Stable, rack: Rack, capsys: pytest.CaptureFixture[str]) -> None:
     """Its whole story, its verdict and its results."""

@@ -6,7 +6,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import pytest
+
 from benchmarks.elastic_guest import PROGRAMS, Done, ElasticGuest, checked, wait_for
+
+pytestmark = pytest.mark.fresh
 
 NODE_MIB = 512
 LONG_MS = 60000  # a grace period that no test waits for

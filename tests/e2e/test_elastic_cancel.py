@@ -15,6 +15,8 @@ from benchmarks.elastic_guest import PROGRAMS, ElasticGuest, Run, checked, pages
 from tests.e2e.test_elastic_ack import FULL_KIB, LONG_MS, Background, Detach, Follower
 from tests.e2e.test_elastic_faults import await_announced, generation, start_operation
 
+pytestmark = pytest.mark.fresh
+
 
 def policy(guest: ElasticGuest, pid: int) -> set[str]:
     """The policies that a process's memory is under."""

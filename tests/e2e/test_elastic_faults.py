@@ -186,6 +186,7 @@ def test_xl_killed_half_way(
     assert pages_off(dom0, before) == {}
 
 
+@pytest.mark.fresh
 def test_xl_interrupted(pair: ElasticGuest, dom0: Run) -> None:
     """Ctrl-C: the guest is told to undo it and is not waited for, xl says so, and a later `vnode-list` settles it."""
     before = settled_free_pages(dom0)
@@ -235,6 +236,7 @@ def assert_in_order(guest: ElasticGuest, dom0: Run) -> None:
 POINTS = 8  # the unit tests kill before each effect; here it is every so manyth hypercall of a real xl
 
 
+@pytest.mark.fresh
 @pytest.mark.parametrize("operation", ["vnode-attach", "vnode-detach"])
 def test_xl_killed_at_any_hypercall(pair: ElasticGuest, dom0: Run, operation: str) -> None:
     """Whatever it had done, `vnode-list` puts it in order: all or nothing of the operation."""
@@ -262,6 +264,7 @@ def test_xl_killed_at_any_hypercall(pair: ElasticGuest, dom0: Run, operation: st
             assert pages_off(dom0, before) == {}, f"killed at hypercall {number}"
 
 
+@pytest.mark.fresh
 def test_memory_limit_of_the_operator(pair: ElasticGuest, dom0: Run) -> None:
     """What `xl mem-max` has set survives an attach and a detach."""
     domid = pair.domid()
@@ -279,6 +282,7 @@ def test_memory_limit_of_the_operator(pair: ElasticGuest, dom0: Run) -> None:
         checked(dom0, f"xl mem-max {pair.name} {more - (64 << 10)}k")
 
 
+@pytest.mark.fresh
 def test_vcpu_set_and_elastic_nodes(pair: ElasticGuest, dom0: Run) -> None:
     """`vcpu-set` neither brings up CPUs of an absent node nor takes those of a present one; attach leaves the others."""
     home, all_cpus = pair.online_cpus(), 4
@@ -338,6 +342,7 @@ def garbage(guest: ElasticGuest, key: str, value: str) -> Iterator[None]:
             checked(guest.guest, f"xenstore-rm vnuma/guest/{key}")
 
 
+@pytest.mark.fresh
 @pytest.mark.parametrize("text", [case[1:] for case in TEXTS], ids=[case[0] for case in TEXTS])
 def test_texts_from_the_guest_decide_nothing(
     pair: ElasticGuest, dom0: Run, text: tuple[str, str, str, str | None]

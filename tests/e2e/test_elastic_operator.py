@@ -10,6 +10,8 @@ import pytest
 
 from benchmarks.elastic_guest import ElasticGuest, Run, checked, pages_off, settled_free_pages
 
+pytestmark = pytest.mark.fresh
+
 REFUSED = 3  # exit code of xl vnode-*, as in xl-vnode(1)
 PHASES = ["prepare", "guest", "settle"]
 

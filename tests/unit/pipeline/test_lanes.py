@@ -190,7 +190,7 @@ def test_a_test_that_both_lanes_run_counts_as_the_worse_of_the_two() -> None:
 
 def test_how_many_lanes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By CPUs and memory, and one where that is all that there is to do."""
-    monkeypatch.delenv("XENUMA_LANES", raising=False)
+    monkeypatch.setenv("XENUMA_LANES", "auto")
     for name in ("e2e/test_a.py", "e2e/test_b.py", "unit/test_c.py", "unit/test_d.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
@@ -210,3 +210,5 @@ def test_how_many_lanes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         assert lanes.number(arguments) == wanted, (cpus, mib, arguments)
     monkeypatch.setenv("XENUMA_LANES", "3")
     assert [lanes.number(arguments) for arguments in (all_, one)] == [3, 1]
+    monkeypatch.delenv("XENUMA_LANES")
+    assert lanes.number(all_) == 1
