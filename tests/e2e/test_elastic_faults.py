@@ -108,6 +108,17 @@ def driver_of_another(dom0: Run, name: str, domid: int) -> bool:
     return dom0(f"xenstore-read /local/domain/{int(done.out)}/vnuma/guest/version").status == 0
 
 
+def when_announced(run: Run, domid: int, action: str) -> None:
+    """Have `action` done by that machine as soon as the toolstack announces the next operation.
+
+    It waits for that itself: a command that is sent once it was announced can come when the guest has finished.
+    """
+    watch = f"xenstore-watch -n 2 /local/domain/{domid}/vnuma/generation"  # the first event is the watch's own
+    checked(run, "rm -f /tmp/watch.out")
+    checked(run, f"setsid sh -c '{watch} >/tmp/watch.out && {action}' >/dev/null 2>&1 </dev/null &")
+    wait_for("the watch is set", 30, lambda: run("test -s /tmp/watch.out").status == 0, 0.05)
+
+
 ENDS = ("crash", "reboot", "destroy")
 
 
@@ -126,19 +137,15 @@ def test_guest_ends_half_way(
     if operation == "vnode-detach":
         assert guest.attach(1).status == 0
     domid = guest.domid()
-    old = generation(guest, domid)
-    start_operation(guest, operation)
-    await_announced(guest, domid, old)
-    actions: dict[str, Callable[[], object]] = {
-        "crash": lambda: guest.guest(
-            "echo 1 >/proc/sys/kernel/sysrq; (sleep 0.1; echo c >/proc/sysrq-trigger) &", 20.0
-        ),
-        "reboot": lambda: guest.guest(
-            "echo 1 >/proc/sys/kernel/sysrq; (sleep 0.1; echo b >/proc/sysrq-trigger) &", 20.0
-        ),
-        "destroy": lambda: dom0(f"xl destroy {guest.name}", 60.0),
+    checked(guest.guest, "echo 1 >/proc/sys/kernel/sysrq")
+    actions: dict[str, tuple[Run, str]] = {
+        "crash": (guest.guest, "echo c >/proc/sysrq-trigger"),
+        "reboot": (guest.guest, "echo b >/proc/sysrq-trigger"),
+        "destroy": (dom0, f"xl destroy {guest.name}"),
     }
-    actions[end]()
+    run, action = actions[end]
+    when_announced(run, domid, action)
+    start_operation(guest, operation)
     assert ended(dom0) == FAILED
     dom0(f"xl vnode-list {guest.name}")
     handle.disconnect()
