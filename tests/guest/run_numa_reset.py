@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lab.complaints import COMPLAINT
 from lab.pipeline.paths import ARTIFACTS
 from lab.process import start_tied, stop
 from lab.qemu import FIRMWARE
@@ -75,12 +76,6 @@ MACHINES = (
         (Node("0", 320), Node("1", 192), Node("2", 192), Node("3", 0)),
         tuple((a, b, 12 if {a, b} == {2, 3} else 20) for a in range(4) for b in range(4) if a != b),
     ),
-)
-
-# What a kernel says when something is wrong with it.
-COMPLAINT = re.compile(
-    r"WARNING: |BUG: |kernel BUG at |Oops: |INFO: (?:task|possible|rcu)|Kernel panic|"
-    r"general protection fault|UBSAN: |KASAN: |Out of memory: |oom-kill:"
 )
 
 

@@ -3,9 +3,13 @@
  * topology_follower: a program that sleeps until the topology changes, says
  * what it sees, and acknowledges when it is told to.
  *
- * Usage: topology_follower register|watch
+ * Usage: topology_follower register|watch|epoll|running
  *	register: it promises to acknowledge, and does so on SIGUSR1
  *	watch: it only wants to know
+ *	epoll: it only wants to know, and asks epoll_wait() instead of poll()
+ *	running: it promises to follow while it runs; SIGUSR2 makes it run all the
+ *		time, which it says, or sleep again.  It looks at the page only
+ *		while it runs
  * Prints "version N phase P" at once and each time that poll() raises POLLPRI
  * (P: stable, growing, draining), "acknowledged N", and "told N times" when
  * SIGTERM ends it.
@@ -22,6 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -56,23 +61,40 @@ static unsigned long long show(void)
 	return version;
 }
 
+/* A descriptor that can be read when epoll has something of @device. */
+static int by_epoll(int device)
+{
+	struct epoll_event event = { .events = EPOLLPRI };
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+
+	if (epoll < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, device, &event))
+		die("epoll");
+	return epoll;
+}
+
 int main(int argc, char **argv)
 {
-	bool registered = argc == 2 && !strcmp(argv[1], "register");
+	const char *mode = argc == 2 ? argv[1] : "";
+	bool registered = !strcmp(mode, "register");
+	bool epoll = !strcmp(mode, "epoll");
+	bool running = !strcmp(mode, "running"), spins = false;
 	struct signalfd_siginfo info;
+	struct epoll_event event;
 	unsigned long long version;
 	struct pollfd pfd[2];
 	unsigned int told = 0;
 	sigset_t set;
 	int device;
 
-	if (!registered && (argc != 2 || strcmp(argv[1], "watch"))) {
-		fputs("usage: topology_follower register|watch\n", stderr);
+	if (!registered && !epoll && !running && strcmp(mode, "watch")) {
+		fputs("usage: topology_follower register|watch|epoll|running\n",
+		      stderr);
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGUSR2);
 	sigaddset(&set, SIGTERM);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 
@@ -84,24 +106,42 @@ int main(int argc, char **argv)
 		die("mmap");
 	if (registered && ioctl(device, XTOPO_REGISTER))
 		die("XTOPO_REGISTER");
+	if (running && ioctl(device, XTOPO_REGISTER_RUNNING))
+		die("XTOPO_REGISTER_RUNNING");
 	version = show();
 
 	pfd[0] = (struct pollfd){ .fd = signalfd(-1, &set, 0), .events = POLLIN };
 	pfd[1] = (struct pollfd){ .fd = device, .events = POLLPRI };
+	if (epoll)
+		pfd[1] = (struct pollfd){ by_epoll(device), .events = POLLIN };
+	if (running)
+		pfd[1].fd = -1;
 	for (;;) {
-		if (poll(pfd, 2, -1) < 0)
+		if (poll(pfd, 2, spins ? 0 : -1) < 0)
 			die("poll");
+		if (spins && version != __atomic_load_n(&page->version,
+							__ATOMIC_RELAXED))
+			version = show();
 		if (pfd[0].revents) {
 			if (read(pfd[0].fd, &info, sizeof(info)) != sizeof(info))
 				die("signalfd");
 			if (info.ssi_signo == SIGTERM)
 				break;
+			if (info.ssi_signo == SIGUSR2) {
+				spins = !spins;
+				puts(spins ? "runs" : "sleeps");
+				continue;
+			}
 			version = show();
 			if (ioctl(device, XTOPO_ACK, (unsigned long)version))
 				die("XTOPO_ACK");
 			printf("acknowledged %llu\n", version);
-			pfd[1].fd = device;
+			if (!running)
+				pfd[1].fd = device;
 		} else if (pfd[1].revents) {
+			/* poll() of an epoll does not look itself. */
+			if (epoll && epoll_wait(pfd[1].fd, &event, 1, 0) != 1)
+				continue;
 			told++;
 			version = show();
 			/* Until it is acknowledged, poll() will say the same. */

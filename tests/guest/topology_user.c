@@ -127,6 +127,28 @@ static void promises(void)
 	expect("an unknown ioctl", call(_IO(XTOPO_IOC_TYPE, 99), 0), -ENOTTY);
 }
 
+/* One promise to follow while it runs is enough for a process. */
+static void promises_while_running(void)
+{
+	int first = open(XTOPO_DEVICE, O_RDONLY | O_CLOEXEC);
+	int second = open(XTOPO_DEVICE, O_RDONLY | O_CLOEXEC);
+
+	if (first < 0 || second < 0)
+		die(XTOPO_DEVICE);
+	expect("following while it runs",
+	       result(ioctl(first, XTOPO_REGISTER_RUNNING)), 0);
+	expect("following so twice",
+	       result(ioctl(second, XTOPO_REGISTER_RUNNING)), -EBUSY);
+	expect("promising through another file",
+	       result(ioctl(second, XTOPO_REGISTER)), 0);
+	close(first);
+	close(second);
+	first = open(XTOPO_DEVICE, O_RDONLY | O_CLOEXEC);
+	expect("following so again, when the first has been closed",
+	       result(ioctl(first, XTOPO_REGISTER_RUNNING)), 0);
+	close(first);
+}
+
 static void resets(void)
 {
 	struct numa_reset_args whole = {
@@ -205,6 +227,7 @@ int main(int argc, char **argv)
 	printf("# seed %u\n", seed);
 	mappings();
 	promises();
+	promises_while_running();
 	resets();
 	at_random(seed);
 	printf("1..%u\n", cases);

@@ -172,7 +172,10 @@ static int nrst_check_target(const struct numa_reset_args *args,
 	nrst_usable_nodes(&req->nodes);
 	nodes_and(req->nodes, req->nodes, req->asked);
 	nodes_and(req->nodes, req->nodes, allowed);
-	return nodes_empty(req->nodes) ? -EINVAL : 0;
+	/* A mark is taken away wherever its page is. */
+	if (nodes_empty(req->nodes) && !(req->flags & NRST_CANCEL))
+		return -EINVAL;
+	return 0;
 }
 
 /* --- The process ------------------------------------------------------------ */

@@ -281,6 +281,55 @@ static void set_mems(unsigned long nodes)
 	write_file(CGROUP "/cpuset.mems", text);
 }
 
+/* All that there is, by name, looks like all that there ever is. */
+static void all_of_a_small_cpuset(void)
+{
+	unsigned long two = 1UL << mem_node[0] | 1UL << mem_node[1];
+	char *mem = memory_on(mem_node[0], LEN, SMALL_PAGES);
+	int err;
+
+	set_mems(two);
+	bind_range(mem, LEN, MPOL_INTERLEAVE, two);
+	set_mems(all_nodes());
+	err = follow(0);
+	ok(!err && policy_nodes(mem, NULL) == all_nodes(),
+	   "all nodes of a small cpuset, by name, grow with it",
+	   "error %d, 0x%lx", err, policy_nodes(mem, NULL));
+	munmap(mem, LEN);
+
+	mem = memory_on(mem_node[0], LEN, SMALL_PAGES);
+	set_mems(two);
+	bind_range(mem, LEN, MPOL_INTERLEAVE | MPOL_F_STATIC_NODES, two);
+	set_mems(all_nodes());
+	err = follow(0);
+	ok(!err && policy_nodes(mem, NULL) == two,
+	   "static, they do not", "error %d, 0x%lx", err,
+	   policy_nodes(mem, NULL));
+	munmap(mem, LEN);
+}
+
+/* Marks can be taken away also where nothing could move. */
+static void cancel_without_a_usable_node(void)
+{
+	char *mem = memory_on(mem_node[0], LEN, SMALL_PAGES);
+	struct numa_reset_args args;
+	int touch_err, err;
+
+	reset_range(mem, LEN, 0, NRST_TOUCH, &args);
+	set_mems(1UL << mem_node[0]);
+	announce(1UL << mem_node[1]);
+	touch_err = reset_range(mem, LEN, 0, NRST_TOUCH, NULL);
+	err = reset_range(mem, LEN, 0, NRST_CANCEL, &args);
+	ok(touch_err == -EINVAL && !err && args.marked == LEN / PAGE,
+	   "marks are taken away without a usable node",
+	   "touch %d, cancel %d, %llu unmarked", touch_err, err,
+	   (unsigned long long)args.marked);
+	numa_reset(-1, NULL, 0, NRST_CANCEL);
+	write_file(KNOB, "0 0-7");
+	set_mems(all_nodes());
+	munmap(mem, LEN);
+}
+
 static void cpuset_comes_and_goes(void)
 {
 	char *mem = memory_on(mem_node[0], LEN, SMALL_PAGES);
@@ -312,6 +361,8 @@ static void cpuset_comes_and_goes(void)
 
 	munmap(mem, LEN);
 	run_meanings(set_mems);
+	all_of_a_small_cpuset();
+	cancel_without_a_usable_node();
 
 	write_file("/sys/fs/cgroup/cgroup.procs", pid);
 	rmdir(CGROUP);

@@ -176,6 +176,32 @@ static void one_granule_for_all(void)
 	munmap(mem, LEN);
 }
 
+/* A range within a huge page: what is marked, and what unmarked, differs. */
+static void part_of_a_huge_page(void)
+{
+	char *mem = memory_on(mem_node[0], HUGE, HUGE_PAGES);
+	struct numa_reset_args args;
+	struct seen seen;
+	int err;
+
+	cancel();	/* the granule of the case before */
+	reset_range(mem, HUGE, 0, NRST_TOUCH, &args);
+	ok(args.marked == HUGE / PAGE, "a huge page is marked", "%llu",
+	   (unsigned long long)args.marked);
+	err = reset_range(mem + PAGE, PAGE, 0, NRST_CANCEL, &args);
+	seen = touch_from(mem_node[1], mem, HUGE);
+	ok(!err && args.marked == HUGE / PAGE && !seen.faults,
+	   "a cancel of one of its pages unmarks all of it",
+	   "error %d, %llu unmarked, %lu faults", err,
+	   (unsigned long long)args.marked, seen.faults);
+
+	reset_range(mem + PAGE, PAGE, 0, NRST_TOUCH, &args);
+	ok(args.marked == 1, "a mark of one of its pages splits it", "%llu",
+	   (unsigned long long)args.marked);
+	munmap(mem, HUGE);
+	cancel();
+}
+
 int main(void)
 {
 	machine_init();
@@ -186,5 +212,6 @@ int main(void)
 	edges();
 	interleaved_window();
 	one_granule_for_all();
+	part_of_a_huge_page();
 	return tap_end();
 }

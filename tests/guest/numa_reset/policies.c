@@ -93,6 +93,33 @@ static void run_case(const struct policy_case *c)
 	munmap(mem, LEN);
 }
 
+/* Bound to a node that touches may not use: there is no other for it. */
+static void bound_to_an_unusable_node(void)
+{
+	unsigned long first = 1UL << mem_node[0], other = 1UL << mem_node[1];
+	char *mem = memory_on(mem_node[1], LEN, SMALL_PAGES);
+	struct numa_reset_args args = {
+		.start = (uintptr_t)mem,
+		.len = LEN,
+		.nodes_ptr = (uintptr_t)&first,
+		.maxnode = 64,
+	};
+	int err;
+	size_t n;
+
+	numa_reset(-1, NULL, 0, NRST_CANCEL);	/* of another set */
+	bind_range(mem, LEN, MPOL_BIND, other);
+	err = numa_reset(-1, &args, sizeof(args), NRST_TOUCH);
+	run_on_node(mem_node[0]);
+	touch(mem, LEN);
+	n = pages_on(mem, LEN, mem_node[1]);
+	ok(!err && args.marked == LEN / PAGE && n == LEN / PAGE,
+	   "bind without a usable node: stays", "error %d, %llu marked, %zu",
+	   err, (unsigned long long)args.marked, n);
+	munmap(mem, LEN);
+	numa_reset(-1, NULL, 0, NRST_CANCEL);
+}
+
 /* The node set of the reset itself narrows down where touches may go. */
 static void node_set(void)
 {
@@ -148,6 +175,7 @@ int main(void)
 
 	for (i = 0; i < COUNT(cases); i++)
 		run_case(&cases[i]);
+	bound_to_an_unusable_node();
 	node_set();
 	memoryless_toucher();
 	return tap_end();

@@ -207,6 +207,39 @@ static void pinned(void)
 	munmap(mem, LEN);
 }
 
+/* A huge page is no different. */
+static void huge_page_left_alone(void)
+{
+	char *mem = memory_on(mem_node[0], HUGE, HUGE_PAGES);
+	struct outcome seen;
+	pid_t pid = fork();
+	int fd;
+
+	if (!pid) {
+		pause();
+		_exit(0);
+	}
+	seen = touched(mem, HUGE);
+	ok(left_alone(&seen), "fork: a shared huge page is not marked", SEEN,
+	   SHOW(seen));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	seen = touched(mem, HUGE);
+	ok(!seen.err && seen.marked == HUGE / PAGE &&
+	   seen.there == HUGE / PAGE && !count_damaged(mem, HUGE),
+	   "fork: a huge page that is the parent's alone again moves", SEEN,
+	   SHOW(seen));
+	munmap(mem, HUGE);
+
+	mem = memory_on(mem_node[0], HUGE, HUGE_PAGES);
+	fd = pin(mem, HUGE);
+	seen = touched(mem, HUGE);
+	ok(left_alone(&seen) && !count_damaged(mem, HUGE),
+	   "pinned: a huge page is not marked", SEEN, SHOW(seen));
+	close(fd);
+	munmap(mem, HUGE);
+}
+
 static void zero_page(void)
 {
 	char *mem = mmap(NULL, LEN, PROT_READ | PROT_WRITE,
@@ -599,6 +632,7 @@ int main(void)
 	locked();
 	forked();
 	pinned();
+	huge_page_left_alone();
 	zero_page();
 	shared_memory();
 	files();

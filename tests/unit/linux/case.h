@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * A table of named cases and a main() for it: "--list" prints the names, a
- * name runs one.  Exit code 0: the case holds.  pytest names each of them.
+ * name runs one, nothing runs all.  Exit code 0: the case holds.  pytest names each of them.
  */
 #ifndef CASE_H
 #define CASE_H
@@ -35,13 +35,18 @@ static inline int run_cases(int argc, char **argv,
 			puts(cases[i].name);
 		return 0;
 	}
+	if (argc == 1) {
+		for (i = 0; i < count; i++)
+			cases[i].run(cases[i].argument);
+		return 0;
+	}
 	for (i = 0; argc == 2 && i < count; i++) {
 		if (!strcmp(argv[1], cases[i].name)) {
 			cases[i].run(cases[i].argument);
 			return 0;
 		}
 	}
-	fprintf(stderr, "usage: %s --list | CASE\n", argv[0]);
+	fprintf(stderr, "usage: %s [--list | CASE]\n", argv[0]);
 	return 2;
 }
 

@@ -1,349 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The driver's operations on a simulated machine: node.c and mem.c as they are,
- * and below them a hypervisor that counts extents, memory blocks that may be
- * stuck, vCPUs, and a clock that moves only when something takes time.
- *
- * The machine checks what must hold at any moment: no extent is populated that
- * has memory, no block leaves Linux while pages are stuck in it.  The cases ask
- * how an operation ends when something goes wrong at each of its steps.
+ * The driver's operations on a simulated machine (machine.h): core.c, node.c,
+ * mem.c and balloon.c as they are.  The cases ask how an operation ends when
+ * something goes wrong at each of its steps.
  */
-#include "case.h"
-#include "elastic.h"
-
-
-#define BLOCK_EXTENTS	64U
-#define BLOCK_BYTES	(BLOCK_EXTENTS * ELASTIC_EXTENT_BYTES)
-#define START		(4ULL << 30)
-#define MAX_BLOCKS	512U
-#define TICK_MS		500	/* how often the ticker looks */
-#define OFFLINE_MS	5	/* for a block that nothing keeps */
-
-static struct {
-	/* Xen */
-	unsigned char has_memory[MAX_BLOCKS * BLOCK_EXTENTS];
-	bool refuses[MAX_BLOCKS * BLOCK_EXTENTS];
-	unsigned int memory;		/* extents */
-	int room;			/* extents that it can still give */
-	/* Linux */
-	bool plugged[MAX_BLOCKS], online[MAX_BLOCKS], stuck[MAX_BLOCKS];
-	struct memory_block blocks[MAX_BLOCKS];
-	int hotplug_locked, cpusets;
-	bool cpus_up, cpu_comes_back;
-	/* What the engine's other files would know */
-	long long clock;
-	unsigned int timeout_ms;
-	bool timed_out;
-	int steps, cancel_at;		/* steps until there is a new target */
-	u32 new_target;
-	bool cancelled, oom_then, out_of_memory;
-	int phase, published;
-	char log[4096];
-} machine;
-
-static struct elastic_node node;
-struct elastic_node *elastic_nodes = &node;
-unsigned int elastic_nr_nodes = 1;
-pg_data_t nodes[2] = { { { { .nid = 0 } } }, { { { .nid = 1 } } } };
-nodemask_t cpuset_draining_nodes;
-int mhp_default_online_type = MMOP_ONLINE_KERNEL;
-
-void say(const char *format, ...)
-{
-	size_t used = strlen(machine.log);
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(machine.log + used, sizeof(machine.log) - used, format, args);
-	va_end(args);
-}
-
-void fail(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vprintf(format, args);
-	va_end(args);
-	exit(1);
-}
-
-/* ---- Xen ---- */
-
-long HYPERVISOR_memory_op(unsigned int command, void *argument)
-{
-	struct xen_memory_reservation *r = argument;
-	unsigned long done, extent;
-
-	for (done = 0; done < r->nr_extents; done++) {
-		if (r->extent_order != ELASTIC_EXTENT_ORDER)
-			return 0;	/* no single pages in this machine */
-		extent = (r->extent_start[done] - (START >> 12)) >>
-			 ELASTIC_EXTENT_ORDER;
-		CHECK(extent < MAX_BLOCKS * BLOCK_EXTENTS, "extent %lu", extent);
-		if (command == XENMEM_populate_physmap) {
-			CHECK(!machine.has_memory[extent],
-			      "extent %lu is populated twice", extent);
-			if (!machine.room)
-				break;
-			machine.room--;
-			machine.memory++;
-			machine.has_memory[extent] = 1;
-		} else {
-			CHECK(!machine.online[extent / BLOCK_EXTENTS],
-			      "extent %lu is given back while it is online",
-			      extent);
-			if (!machine.has_memory[extent] || machine.refuses[extent])
-				break;
-			machine.room++;
-			machine.memory--;
-			machine.has_memory[extent] = 0;
-		}
-	}
-	return done;
-}
-
-/* ---- Linux ---- */
-
-ktime_t ktime_get(void)
-{
-	return machine.clock;
-}
-
-void cpus_read_lock(void) { }
-void cpus_read_unlock(void) { }
-void cpuset_inc(void) { machine.cpusets++; }
-void cpuset_dec(void) { machine.cpusets--; }
-
-unsigned long zone_managed_pages(struct zone *zone)
-{
-	return zone->nid ? elastic_populated(&node) * ELASTIC_EXTENT_PAGES : 1UL << 30;
-}
-
-unsigned long zone_page_state(struct zone *zone, int item)
-{
-	return zone_managed_pages(zone) / 2;
-}
-
-unsigned long sum_zone_node_page_state(int nid, int item)
-{
-	return zone_page_state(&nodes[nid].node_zones[0], item);
-}
-
-unsigned long si_mem_available(void)
-{
-	return 1UL << 30;
-}
-
-void lock_device_hotplug(void)
-{
-	CHECK(!machine.hotplug_locked++, "device_hotplug_lock is taken twice");
-}
-
-void unlock_device_hotplug(void)
-{
-	CHECK(machine.hotplug_locked-- == 1, "device_hotplug_lock is not held");
-}
-
-static unsigned int block_at(u64 address)
-{
-	CHECK(address >= START && (address - START) % BLOCK_BYTES == 0,
-	      "no block begins at %#llx", (unsigned long long)address);
-	return (address - START) / BLOCK_BYTES;
-}
-
-struct memory_block *find_memory_block(unsigned long section)
-{
-	unsigned int block = block_at((u64)section << 12);
-
-	return machine.plugged[block] ? &machine.blocks[block] : NULL;
-}
-
-int device_online(struct device *dev)
-{
-	unsigned int block = (struct memory_block *)dev - machine.blocks;
-
-	CHECK(machine.hotplug_locked, "onlined without the lock");
-	CHECK(machine.blocks[block].online_type == MMOP_ONLINE_MOVABLE,
-	      "onlined as %d", machine.blocks[block].online_type);
-	machine.online[block] = true;
-	return 0;
-}
-
-/* offline_pages(): until a signal comes, which the ticker sends. */
-int device_offline(struct device *dev)
-{
-	unsigned int block = (struct memory_block *)dev - machine.blocks;
-
-	CHECK(machine.hotplug_locked, "offlined without the lock");
-	machine.clock += OFFLINE_MS;
-	if (machine.stuck[block]) {
-		machine.clock += DIV_ROUND_UP(machine.timeout_ms + 1, TICK_MS) *
-				 TICK_MS;
-		machine.timed_out = true;
-		return -EINTR;
-	}
-	machine.online[block] = false;
-	return 0;
-}
-
-int add_memory_driver_managed(int group, u64 start, u64 size, const char *name,
-			      int flags)
-{
-	unsigned int block = block_at(start);
-
-	CHECK(machine.has_memory[block * BLOCK_EXTENTS],
-	      "block %u: its struct pages have no memory", block);
-	CHECK(flags & MHP_STAY_OFFLINE, "somebody else would online it");
-	CHECK(mhp_default_online_type == MMOP_ONLINE_KERNEL,
-	      "what is for all memory was changed");
-	machine.plugged[block] = true;
-	return 0;
-}
-
-int remove_memory(u64 start, u64 size)
-{
-	unsigned int block = block_at(start);
-
-	if (machine.online[block])
-		return -EBUSY;
-	machine.plugged[block] = false;
-	return 0;
-}
-
-int memory_group_register_dynamic(int nid, unsigned long pages)
-{
-	return 1;
-}
-
-/* ---- The driver's other files ---- */
-
-/* A step: something that may take long has come to a point where it can end. */
-static bool step(void)
-{
-	machine.steps++;
-	if (machine.steps == machine.cancel_at && !machine.cancelled) {
-		machine.cancelled = true;
-		if (machine.oom_then) {
-			machine.out_of_memory = true;
-			elastic_stop_draining(&node);
-			CHECK(!node_isset(node.nid, cpuset_draining_nodes),
-			      "its memory is hidden still");
-		}
-	}
-	return machine.cancelled;
-}
-
-bool elastic_cancelled(void) { return step(); }
-bool elastic_cancel_pending(void) { return step(); }
-bool elastic_out_of_memory(void) { return machine.out_of_memory; }
-
-bool elastic_op_rearm(void)
-{
-	node.target = machine.new_target;
-	machine.cancelled = false;
-	return true;
-}
-
-void elastic_op_begin(struct elastic_node *unused, bool detach)
-{
-	node.detach = detach;
-}
-
-void elastic_op_end(void) { }
-void elastic_phase(enum elastic_phase phase) { machine.phase = phase; }
-
-void elastic_interruptible(unsigned int timeout_ms)
-{
-	machine.timeout_ms = timeout_ms;
-	machine.timed_out = false;
-}
-
-int elastic_uninterruptible(void)
-{
-	return machine.timed_out ? -ETIMEDOUT : 0;
-}
-
-void elastic_store_state(const struct elastic_node *unused) { }
-
-u64 elastic_topo_publish(enum xtopo_phase phase, bool bump)
-{
-	machine.published = phase;
-	return 1;
-}
-
-int elastic_topo_wait_acks(u64 version, unsigned int timeout_ms)
-{
-	return step() ? -ECANCELED : 0;
-}
-
-int elastic_evacuate(struct elastic_node *unused)
-{
-	return step() ? -ECANCELED : 0;
-}
-
-void elastic_residue_reason(struct elastic_node *unused)
-{
-	snprintf(node.reason, sizeof(node.reason), "pages of the test");
-}
-
-bool elastic_block_in_use(const struct elastic_node *unused, u32 block)
-{
-	return machine.stuck[block];
-}
-
-int elastic_balloon_fill(struct elastic_node *unused, u32 count)
-{
-	return 0;
-}
-
-u32 elastic_balloon_take(struct elastic_node *unused, u32 block, u32 count,
-			 bool persistent)
-{
-	return 0;
-}
-
-int elastic_cpus_up(struct elastic_node *unused)
-{
-	machine.cpus_up = true;
-	return 0;
-}
-
-int elastic_cpus_down(struct elastic_node *unused)
-{
-	if (step())
-		return -ECANCELED;
-	machine.cpus_up = false;
-	return 0;
-}
-
-int elastic_node_unplug(struct elastic_node *unused)
-{
-	if (!machine.cpu_comes_back)
-		return 0;
-	snprintf(node.reason, sizeof(node.reason), "vCPU 2 is online again");
-	return -EBUSY;
-}
-
-/* ---- Cases ---- */
-
-static void boot(unsigned int blocks)
-{
-	node.vnode = 1;
-	node.nid = 1;
-	node.usable = true;
-	CHECK(!elastic_range_init(&node.range, START, blocks * BLOCK_BYTES,
-				  BLOCK_BYTES, ELASTIC_EXTENT_BYTES), "range");
-	CHECK(!elastic_mem_init(&node), "no memory for the test");
-	machine.room = blocks * BLOCK_EXTENTS;
-}
+#include "machine.h"
 
 /* One request, as the engine carries it out. */
 static int ask(u32 target)
 {
-	machine.cancelled = false;
-	machine.out_of_memory = false;
 	machine.steps = 0;
+	machine.happened = false;
+	machine.guest_is_full = false;
+	machine.target = target;
 	node.target = target;
 	return elastic_node_operate(&node);
 }
@@ -364,9 +33,11 @@ static void check_books(void)
 	CHECK(n == machine.memory && n == elastic_populated(&node),
 	      "Xen has given %u extents, the driver knows of %u", n,
 	      elastic_populated(&node));
-	CHECK(machine.cpusets == node.draining, "cpusets key: %d", machine.cpusets);
-	CHECK(node_isset(node.nid, cpuset_draining_nodes) == node.draining,
+	CHECK(draining_key == node.draining, "the allocator's key: %d",
+	      draining_key);
+	CHECK(node_isset(node.nid, draining_nodes) == node.draining,
 	      "the allocator's mask");
+	CHECK(!machine.split_pages, "%u pages are lost", machine.split_pages);
 	CHECK(machine.hotplug_locked == 0, "a lock is held");
 }
 
@@ -410,16 +81,21 @@ static int count_steps(u32 target)
 	return machine.steps;
 }
 
+enum reason { NEW_TARGET, GUEST_GROWS, OOM };
+
 static void detach_called_off(const void *argument)
 {
-	bool oom = argument;
-	int steps, at, rc;
+	const enum reason *reason = argument;
+	int steps, at, rc, expected = *reason ? -ENOMEM : -ECANCELED;
+	int called_off = 0;
 	u32 left;
 
 	attach_all(4);
 	steps = count_steps(0);
 	CHECK(steps > 6, "%d steps", steps);
-	machine.oom_then = oom;
+	machine.grows_then = *reason == GUEST_GROWS;
+	machine.oom_then = *reason == OOM;
+	machine.new_target = 4 * BLOCK_EXTENTS;
 	for (at = 1; at <= steps; at++) {
 		machine.cancel_at = 0;
 		CHECK(!ask(4 * BLOCK_EXTENTS), "%s", machine.log);
@@ -431,11 +107,64 @@ static void detach_called_off(const void *argument)
 			check_gone();
 			continue;
 		}
-		CHECK(rc == (oom ? -ENOMEM : -ECANCELED), "step %d: %d", at, rc);
+		CHECK(rc == expected, "step %d: %d", at, rc);
+		called_off++;
 		check_online(left);
-		CHECK(!oom || !strncmp(node.error, "-12 ", 4), "'%s'",
-		      node.error);
+		CHECK(!*reason || !strcmp(node.error, "-12 called off: the guest ran out of memory"),
+		      "'%s'", node.error);
 	}
+	CHECK(called_off > steps / 2, "%d of %d", called_off, steps);
+}
+
+/* Whatever block is being taken offline comes back, so nobody is killed yet. */
+static void isolated_block_comes_back(const void *argument)
+{
+	int steps, at;
+	unsigned long most = 0;
+
+	attach_all(4);
+	steps = count_steps(0);
+	machine.oom_then = true;
+	for (at = 1; at <= steps; at++) {
+		machine.cancel_at = 0;
+		CHECK(!ask(4 * BLOCK_EXTENTS), "%s", machine.log);
+		machine.freed = 0;
+		machine.cancel_at = at;
+		ask(0);
+		most = max(most, machine.freed);
+	}
+	CHECK(most == BLOCK_EXTENTS * ELASTIC_EXTENT_PAGES, "%lu pages", most);
+	CHECK(!out_of_memory(), "pages that nobody keeps");
+}
+
+/* The guest has room, but not for who asks: as under MPOL_BIND. */
+static void oom_of_somebody_else(const void *argument)
+{
+	int steps, at;
+
+	attach_all(4);
+	steps = count_steps(0);
+	machine.oom_then = machine.oom_is_not_ours = true;
+	for (at = 1; at <= steps; at++) {
+		machine.cancel_at = 0;
+		CHECK(!ask(4 * BLOCK_EXTENTS), "%s", machine.log);
+		machine.cancel_at = at;
+		CHECK(!ask(0), "step %d: %s", at, machine.log);
+		check_gone();
+		CHECK(!machine.freed, "step %d: %lu pages", at, machine.freed);
+	}
+}
+
+static void thread_is_not_stopped_by_its_own_oom(const void *argument)
+{
+	attach_all(4);
+	nodes[1].node_zones[0].nr_isolate_pageblock = 64;
+	elastic_op_begin(&node, true);
+	node.draining = true;
+	machine.guest_is_full = true;
+	CHECK(!out_of_memory(), "it would wait for itself");
+	CHECK(elastic_out_of_memory(), "the drain goes on");
+	elastic_op_end();
 }
 
 static void growth_called_off(const void *argument)
@@ -489,19 +218,112 @@ static void stuck_blocks_do_not_add_up(const void *argument)
 		machine.stuck[i] = false;
 	rc = ask(0);
 	CHECK(rc == -EBUSY, "%d", rc);
-	CHECK(elastic_populated(&node) == MAX_BLOCKS / 2 * BLOCK_EXTENTS,
+	/* Of the others, their struct pages. */
+	CHECK(elastic_populated(&node) == MAX_BLOCKS / 2,
 	      "%u extents are left", elastic_populated(&node));
 	memset(machine.stuck, false, sizeof(machine.stuck));
 	CHECK(!ask(0), "%s", machine.log);
 	check_gone();
 }
 
+/* A block that does not leave though nobody sees why costs a tick each. */
+static void unseen_stuck_blocks_do_not_add_up(const void *argument)
+{
+	long long began;
+
+	attach_all(MAX_BLOCKS);
+	memset(machine.stuck, true, sizeof(machine.stuck));
+	machine.unseen = true;
+	began = machine.clock;
+	CHECK(ask(0) == -EBUSY, "%s", machine.log);
+	CHECK(machine.clock - began < 45000, "%lld ms for %u blocks",
+	      machine.clock - began, MAX_BLOCKS);
+	check_books();
+	memset(machine.stuck, false, sizeof(machine.stuck));
+	CHECK(!ask(0), "%s", machine.log);
+	check_gone();
+}
+
+/* With no time left a block still gets a moment, in which it leaves. */
+static void late_blocks_leave(const void *argument)
+{
+	unsigned int block;
+
+	attach_all(16);
+	for (block = 10; block < 14; block++)
+		machine.stuck[block] = true;
+	CHECK(ask(0) == -EBUSY, "%s", machine.log);
+	CHECK(elastic_populated(&node) == 4, "%u extents are left",
+	      elastic_populated(&node));
+}
+
+/* xenstored does not answer: the ticker hangs, the limit holds. */
+static void xenstore_stalls(const void *argument)
+{
+	attach_all(4);
+	machine.stuck[3] = true;
+	machine.xenstore_stalls = true;
+	CHECK(ask(0) == -EBUSY, "%s", machine.log);
+	CHECK(machine.clock < 60000, "%lld ms", machine.clock);
+	CHECK(elastic_populated(&node) == 1, "%u extents are left",
+	      elastic_populated(&node));
+	check_books();
+}
+
+/* Each extent keeps the balloon busy for a while; all of them are many. */
+static void balloon_has_a_limit(const void *argument)
+{
+	long long began;
+	int rc;
+
+	attach_all(MAX_BLOCKS);
+	memset(machine.busy, true, sizeof(machine.busy));
+	began = machine.clock;
+	rc = ask(BLOCK_EXTENTS);
+	CHECK(rc == -EBUSY, "%d", rc);
+	CHECK(machine.clock - began < 35000, "a shrink: %lld ms",
+	      machine.clock - began);
+	check_online(MAX_BLOCKS * BLOCK_EXTENTS);
+
+	memset(machine.stuck, true, sizeof(machine.stuck));
+	began = machine.clock;
+	CHECK(ask(0) == -EBUSY, "%s", machine.log);
+	CHECK(machine.clock - began < 60000, "what is left: %lld ms",
+	      machine.clock - began);
+	check_books();
+}
+
+/* What is left of a node is squeezed; a new target ends that at once. */
+static void squeeze_is_called_off(const void *argument)
+{
+	int steps, at;
+
+	attach_all(8);
+	memset(machine.stuck, true, sizeof(machine.stuck));
+	CHECK(ask(0) == -EBUSY, "%s", machine.log);
+	steps = machine.steps;
+	CHECK(elastic_populated(&node) == 8, "%u extents are left",
+	      elastic_populated(&node));
+	machine.new_target = 8 * BLOCK_EXTENTS;
+	/* The last steps are the squeezing: a look and four calls a block. */
+	for (at = steps - 30; at <= steps; at++) {
+		machine.cancel_at = 0;
+		CHECK(!ask(8 * BLOCK_EXTENTS), "%s", machine.log);
+		machine.cancel_at = at;
+		CHECK(ask(0) == -EBUSY, "%s", machine.log);
+		CHECK(machine.steps <= at + 2, "%d steps after the new target",
+		      machine.steps - at);
+		check_books();
+	}
+}
+
 static void one_stuck_block_is_waited_for(const void *argument)
 {
 	attach_all(4);
-	machine.stuck[2] = true;
+	machine.stuck[2] = machine.busy[2 * BLOCK_EXTENTS + 5] = true;
 	CHECK(ask(0) == -EBUSY, "%s", machine.log);
-	CHECK(elastic_populated(&node) == BLOCK_EXTENTS, "%u extents are left",
+	/* Its struct pages, and the extent that the pages are in. */
+	CHECK(elastic_populated(&node) == 2, "%u extents are left",
 	      elastic_populated(&node));
 	CHECK(machine.clock >= 10000, "given up after %lld ms", machine.clock);
 	CHECK(strstr(node.error, "pages of the test"), "'%s'", node.error);
@@ -579,20 +401,290 @@ static void memory_of_a_kernel_before(const void *argument)
 	check_online(4 * BLOCK_EXTENTS);
 }
 
+/* ---- Is there room? ---- */
+
+struct room_case {
+	const char *name;
+	unsigned long used, cache;		/* pages of the node */
+	unsigned long free, cache_elsewhere;	/* pages of the other node */
+	bool other_drains;
+	int rc;
+};
+
+#define BLOCK_PAGES	(BLOCK_EXTENTS * ELASTIC_EXTENT_PAGES)
+
+static const struct room_case rooms[] = {
+	{ "room: just enough", BLOCK_PAGES, 0, BLOCK_PAGES },
+	{ "room: a page too little", BLOCK_PAGES, 0, BLOCK_PAGES - 1,
+	  .rc = -ENOMEM },
+	{ "room: cache need not be moved", BLOCK_PAGES, BLOCK_PAGES - 5, 5 },
+	{ "room: half of the cache elsewhere", BLOCK_PAGES, 0, 7,
+	  2 * (BLOCK_PAGES - 7) },
+	{ "room: less than half of it", BLOCK_PAGES, 0, 7,
+	  2 * (BLOCK_PAGES - 8), .rc = -ENOMEM },
+	{ "room: the other node leaves, too", 5, 0, BLOCK_PAGES,
+	  .other_drains = true, .rc = -ENOMEM },
+};
+
+static void one_room(const void *argument)
+{
+	const struct room_case *c = argument;
+	int versions, rc;
+
+	attach_all(4);
+	versions = machine.versions;
+	machine.used = c->used;
+	machine.cache = c->cache;
+	machine.home_free = c->free;
+	machine.cache_elsewhere = c->cache_elsewhere;
+	if (c->other_drains)
+		node_set(0, draining_nodes);
+	rc = ask(0);
+	if (c->other_drains)
+		node_clear(0, draining_nodes);
+	if (!c->rc) {
+		/* As its blocks leave, the machine has less in use on it. */
+		CHECK(rc == 0 || rc == -ENOMEM, "%d", rc);
+		CHECK(machine.versions > versions, "'%s'", node.error);
+		return;
+	}
+	CHECK(rc == c->rc, "%d", rc);
+	CHECK(!strncmp(node.error, "-12 need ", 9), "'%s'", node.error);
+	CHECK(machine.versions == versions, "programs were told of it");
+	check_online(4 * BLOCK_EXTENTS);
+}
+
+/* ---- What programs and Xen are told ---- */
+
+static void contract(const void *argument)
+{
+	attach_all(4);
+	CHECK(machine.saw_growing, "nobody was told that it grows");
+	CHECK(machine.address_bits == (2 << 8 | 1 << 17 | 1 << 18),
+	      "memory of any node: %#x", machine.address_bits);
+	CHECK(machine.add_flags == (MHP_MERGE_RESOURCE | MHP_NID_IS_MGID |
+				    MHP_MEMMAP_ON_MEMORY | MHP_STAY_OFFLINE),
+	      "%#x", machine.add_flags);
+	CHECK(!ask(0), "%s", machine.log);
+	CHECK(machine.told_of_drain, "nobody was told that it leaves");
+	CHECK(machine.wait_for && machine.wait_for < machine.versions,
+	      "waited for version %llu of %d",
+	      (unsigned long long)machine.wait_for, machine.versions);
+	CHECK(machine.grace_ms == 1234, "a grace of %u ms", machine.grace_ms);
+	CHECK(!machine.lowest_first, "the highest block is not the first");
+}
+
+static void errors(const void *argument)
+{
+	attach_all(2);
+	elastic_node_error(&node, -EIO, "%s", "\xe4\n");
+	CHECK(!strcmp(node.error, "-5 ??"), "'%s'", node.error);
+	elastic_node_error(&node, -EBUSY, "later");
+	CHECK(!strcmp(node.error, "-5 ??"), "'%s'", node.error);
+	CHECK(!ask(0), "%s", machine.log);
+	CHECK(!node.error[0], "'%s'", node.error);
+	node.target = 5;
+	CHECK(!elastic_node_settled(&node), "it has no memory");
+	node.bad_target = true;
+	CHECK(elastic_node_settled(&node), "the target was nonsense");
+}
+
+static void time_limits(const void *argument)
+{
+	long long began;
+
+	attach_all(4);
+	machine.stuck[2] = true;
+	began = machine.clock;
+	CHECK(ask(0) == -EBUSY, "%s", machine.log);
+	began = machine.clock - began;
+	CHECK(began > 20000 && began < 21000, "%lld ms for two attempts", began);
+	elastic_op_begin(&node, true);
+	elastic_interruptible(100);
+	pass(200);
+	CHECK(elastic_uninterruptible() == -ETIMEDOUT, "no reason for a signal");
+	elastic_op_end();
+}
+
+/* ---- Something fails ---- */
+
+struct failure {
+	const char *name;
+	enum part part;
+	int at;
+	const char *error;
+};
+
+static const struct failure failures[] = {
+	{ "failure: Xen has no memory", PART_POPULATE, 170, "-12 Xen gave" },
+	{ "failure: a block cannot be added", PART_ADD, 2, "-12 block 2" },
+	{ "failure: a block cannot be onlined", PART_ONLINE, 2, "-12 block 2" },
+	{ "failure: a vCPU stays down", PART_CPUS_UP, 1, "-5 vCPU 2" },
+};
+
+/* An absent node stays absent, one of two blocks stays one of two blocks. */
+static void one_failure(const void *argument)
+{
+	const struct failure *f = argument;
+	int versions;
+
+	boot(4);
+	machine.fails[f->part] = f->part == PART_CPUS_UP ? 1 : f->at + 1;
+	CHECK(ask(4 * BLOCK_EXTENTS) < 0, "%s", machine.log);
+	CHECK(strncmp(node.error, f->error, 4) == 0, "'%s'", node.error);
+	check_books();
+	CHECK(node.state == ELASTIC_OFFLINE && !machine.memory,
+	      "%s, %u extents", elastic_state_name(node.state), machine.memory);
+	memset(machine.fails, 0, sizeof(machine.fails));
+
+	CHECK(!ask(2 * BLOCK_EXTENTS), "%s", machine.log);
+	versions = machine.versions;
+	machine.fails[f->part] = f->part == PART_POPULATE ? 70 :
+				 f->part == PART_CPUS_UP ? 1 : 2;
+	CHECK(ask(4 * BLOCK_EXTENTS) < 0, "%s", machine.log);
+	check_online(2 * BLOCK_EXTENTS);
+	CHECK(!machine.plugged[2] && !machine.plugged[3], "a block is left");
+	CHECK(elastic_block_populated(&node, 0) == BLOCK_EXTENTS &&
+	      elastic_block_populated(&node, 1) == BLOCK_EXTENTS,
+	      "the wrong memory was given back");
+	CHECK(machine.versions > versions, "programs were not told");
+	memset(machine.fails, 0, sizeof(machine.fails));
+	CHECK(!ask(0), "%s", machine.log);
+	check_gone();
+}
+
+/* Somebody else onlines what could not be: it is in use, and the node's. */
+static void onlined_by_others(const void *argument)
+{
+	boot(2);
+	machine.fails[PART_ONLINE] = 1;
+	machine.udev = true;
+	ask(BLOCK_EXTENTS);
+	check_books();
+}
+
+static void memory_in_pieces(const void *argument)
+{
+	boot(2);
+	machine.in_pieces = true;
+	CHECK(!ask(BLOCK_EXTENTS), "%s", machine.log);
+	check_online(BLOCK_EXTENTS);
+	CHECK(node.nr_split == BLOCK_EXTENTS, "%llu extents are split",
+	      (unsigned long long)node.nr_split);
+	machine.pages_left = ELASTIC_EXTENT_PAGES + 100;
+	CHECK(ask(2 * BLOCK_EXTENTS) == -ENOMEM, "%s", machine.log);
+	check_online(BLOCK_EXTENTS);
+}
+
+/* ---- Another size ---- */
+
+static void resize(const void *argument)
+{
+	static const u32 sizes[] = { 200, 67, 130, 64, 256, 3, 256, 131 };
+	unsigned int i, block, plugged;
+	int versions;
+
+	attach_all(4);
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		versions = machine.versions;
+		machine.published = -1;
+		CHECK(!ask(sizes[i]), "%u extents: %s", sizes[i], machine.log);
+		check_online(sizes[i]);
+		CHECK(machine.versions > versions, "programs were not told");
+		plugged = 0;
+		for (block = 0; block < 4; block++) {
+			plugged += machine.plugged[block];
+			CHECK(!machine.plugged[block] ||
+			      elastic_block_populated(&node, block) > 1,
+			      "%u extents: block %u is hollow", sizes[i], block);
+		}
+		CHECK(plugged * BLOCK_EXTENTS >= sizes[i], "%u blocks", plugged);
+	}
+	CHECK(!ask(0), "%s", machine.log);
+	check_gone();
+}
+
+static void cannot_shrink(const void *argument)
+{
+	attach_all(2);
+	memset(machine.busy, true, 64);
+	machine.busy[100] = true;
+	machine.home_free = 1;
+	CHECK(ask(70) == -ENOMEM, "%s", machine.log);
+	CHECK(!strncmp(node.error, "-12 need ", 9), "'%s'", node.error);
+	machine.home_free = 0;
+	CHECK(ask(64) == -EBUSY, "%s", machine.log);
+	/* Extent 100 holds its block, whose struct pages stay with it. */
+	check_online(66);
+	CHECK(strstr(node.error, "pages of the test"), "'%s'", node.error);
+	CHECK(!node.reason[0], "a reason for no residue");
+}
+
+/* ---- The engine ---- */
+
+static void one_round(const void *argument)
+{
+	boot(4);
+	machine.generation = 1;
+	machine.target = 4 * BLOCK_EXTENTS;
+	run_engine();
+	CHECK(machine.acked, "the target was not acknowledged");
+	check_online(4 * BLOCK_EXTENTS);
+	/* A new target in the midst of a detach: the engine follows it. */
+	machine.target = 0;
+	machine.generation++;
+	machine.steps = 0;
+	machine.cancel_at = 9;
+	machine.new_target = 2 * BLOCK_EXTENTS;
+	run_engine();
+	CHECK(machine.happened, "nothing has happened");
+	check_online(2 * BLOCK_EXTENTS);
+	machine.target = 0;
+	machine.generation++;
+	run_engine();
+	check_gone();
+}
+
+/* The driver is not there then, but nothing that it has begun is used. */
+static void start_fails(const void *argument)
+{
+	machine.no_watch = true;
+	boot(1);
+	CHECK(!machine.oom_notifier, "it would be asked for memory");
+	CHECK(!xen_elastic_never_waits(), "a thread that is no more");
+}
+
 int main(int argc, char **argv)
 {
 	static const u32 nothing, half = 2 * BLOCK_EXTENTS;
+	static const enum reason new_target = NEW_TARGET, grows = GUEST_GROWS,
+				 oom = OOM;
 	static const bool no, yes = true;
 	static const struct test_case cases[] = {
 		{ "driver: attach and detach", there_and_back },
-		{ "driver: a detach is called off at each step", detach_called_off },
+		{ "driver: a detach is called off at each step",
+		  detach_called_off, &new_target },
+		{ "driver: the guest grows at each step of a detach",
+		  detach_called_off, &grows },
 		{ "driver: out of memory at each step of a detach",
-		  detach_called_off, &yes },
+		  detach_called_off, &oom },
+		{ "driver: an isolated block comes back",
+		  isolated_block_comes_back },
+		{ "driver: out of memory for another reason",
+		  oom_of_somebody_else },
+		{ "driver: the engine itself is out of memory",
+		  thread_is_not_stopped_by_its_own_oom },
 		{ "driver: an attach is called off at each step",
 		  growth_called_off, &nothing },
 		{ "driver: another size at each step of an attach",
 		  growth_called_off, &half },
 		{ "driver: stuck blocks do not add up", stuck_blocks_do_not_add_up },
+		{ "driver: stuck blocks that nobody sees do not add up",
+		  unseen_stuck_blocks_do_not_add_up },
+		{ "driver: late blocks leave", late_blocks_leave },
+		{ "driver: a xenstore that stalls", xenstore_stalls },
+		{ "driver: the balloon has a limit", balloon_has_a_limit },
+		{ "driver: squeezing is called off", squeeze_is_called_off },
 		{ "driver: one stuck block is waited for",
 		  one_stuck_block_is_waited_for },
 		{ "driver: a vCPU comes back as the node leaves", cpu_comes_back },
@@ -603,7 +695,26 @@ int main(int argc, char **argv)
 		  refused_and_no_room },
 		{ "driver: memory of the kernel before a kexec",
 		  memory_of_a_kernel_before },
+		{ "driver: what programs and Xen are told", contract },
+		{ "driver: errors", errors },
+		{ "driver: time limits", time_limits },
+		{ "driver: somebody else onlines a block", onlined_by_others },
+		{ "driver: memory in pieces", memory_in_pieces },
+		{ "driver: other sizes", resize },
+		{ "driver: a shrink that cannot be", cannot_shrink },
+		{ "driver: rounds of the engine", one_round },
+		{ "driver: a start that fails", start_fails },
 	};
 
-	return run_cases(argc, argv, cases, ARRAY_SIZE(cases));
+	static struct test_case all[ARRAY_SIZE(cases) + ARRAY_SIZE(rooms) +
+				    ARRAY_SIZE(failures)];
+	unsigned int i, n = ARRAY_SIZE(cases);
+
+	memcpy(all, cases, sizeof(cases));
+	for (i = 0; i < ARRAY_SIZE(rooms); i++)
+		all[n++] = (struct test_case){ rooms[i].name, one_room, &rooms[i] };
+	for (i = 0; i < ARRAY_SIZE(failures); i++)
+		all[n++] = (struct test_case){ failures[i].name, one_failure,
+					       &failures[i] };
+	return run_cases(argc, argv, all, n);
 }

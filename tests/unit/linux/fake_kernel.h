@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * As much of the kernel as node.c and mem.c ask for, for one thread in user
- * space.  test_elastic_numa.py makes each header that they include out of this
- * file.  What is only declared here is driver_test.c's: the simulated machine.
+ * As much of the kernel as core.c, node.c, mem.c and balloon.c ask for, for one
+ * thread in user space.  test_elastic_numa.py makes each header that they
+ * include out of this file.  What is only declared here is in machine.c.
  */
 #ifndef FAKE_KERNEL_H
 #define FAKE_KERNEL_H
@@ -34,11 +34,18 @@ typedef __u64 u64;
 #define min(a, b)	({ __typeof__(a) _a = (a); __typeof__(b) _b = (b); _a < _b ? _a : _b; })
 #define max(a, b)	({ __typeof__(a) _c = (a); __typeof__(b) _d = (b); _c > _d ? _c : _d; })
 #define cond_resched()	do { } while (0)
+#define fallthrough	__attribute__((fallthrough))
+#define min_t(type, a, b)	min((type)(a), (type)(b))
+#define container_of(pointer, type, member)				\
+	((type *)((char *)(pointer) - offsetof(type, member)))
+#define __init
+#define IS_ENABLED(option)	0
 void say(const char *format, ...) __printf(1, 2);
 void fail(const char *format, ...) __printf(1, 2);
 #define pr_info		say
 #define pr_warn		say
 #define pr_err		say
+#define pr_warn_ratelimited	say
 #define WARN(condition, ...) \
 	({ bool _bad = (condition); if (_bad) fail(__VA_ARGS__); _bad; })
 #include "fake/linux/sprintf.h"
@@ -101,6 +108,7 @@ static inline bool bitmap_empty(const unsigned long *map, unsigned int size)
 }
 
 #define GFP_KERNEL	0
+#define __GFP_NOWARN	0
 #define bitmap_zalloc(bits, gfp)	calloc((bits) / WORD_BITS + 1, sizeof(long))
 #define bitmap_free(map)		free(map)
 
@@ -108,6 +116,8 @@ typedef struct { int counter; } atomic_t;
 #define atomic_read(v)		((v)->counter)
 #define atomic_add(n, v)	((v)->counter += (n))
 #define atomic_sub(n, v)	((v)->counter -= (n))
+#define atomic_inc(v)		((v)->counter++)
+#define ATOMIC_INIT(n)		{ (n) }
 
 /* CPUs and nodes: nothing here looks into a cpumask */
 struct cpumask { unsigned long bits[1]; };
@@ -115,18 +125,80 @@ typedef struct { unsigned long bits[1]; } nodemask_t;
 #define node_isset(node, mask)	test_bit(node, (mask).bits)
 #define node_set(node, mask)	set_bit(node, (mask).bits)
 #define node_clear(node, mask)	clear_bit(node, (mask).bits)
-struct wait_queue_head;
-struct resource;
-void cpus_read_lock(void);
-void cpus_read_unlock(void);
-void cpuset_inc(void);
-void cpuset_dec(void);
-extern nodemask_t cpuset_draining_nodes;
+struct resource { unsigned long flags; };
+extern int draining_key;
+extern nodemask_t draining_nodes;
+#define DEFINE_STATIC_KEY_FALSE(key)	int key
+#define static_branch_inc(key)	(++*(key))
+#define static_branch_dec(key)	(--*(key))
 
 /* Time: the machine's, which stands still unless something waits */
+#define HZ		1000
 typedef long long ktime_t;	/* ms */
 ktime_t ktime_get(void);
+unsigned long now(void);
+#define jiffies			now()
+#define msecs_to_jiffies(ms)	(ms)
+#define time_after_eq(a, b)	((long)((a) - (b)) >= 0)
 #define ktime_ms_delta(later, earlier)	((later) - (earlier))
+#define ktime_us_delta(later, earlier)	(((later) - (earlier)) * 1000)
+
+/* One thread; timers and work run when the machine's time passes */
+#define DEFINE_SPINLOCK(lock)		int lock __attribute__((unused))
+#define spin_lock(lock)			do { } while (0)
+#define spin_unlock(lock)		do { } while (0)
+#define spin_lock_bh(lock)		do { } while (0)
+#define spin_unlock_bh(lock)		do { } while (0)
+struct wait_queue_head { int unused; };
+#define DECLARE_WAIT_QUEUE_HEAD(name)	struct wait_queue_head name
+#define wake_up_all(queue)		do { } while (0)
+#define wait_event_freezable(queue, condition)	((void)(condition))
+struct timer_list { void (*function)(struct timer_list *timer); };
+#define DEFINE_TIMER(name, run)		struct timer_list name = { run }
+void mod_timer(struct timer_list *timer, unsigned long at);
+struct work_struct { void (*function)(struct work_struct *work); };
+struct delayed_work { struct work_struct work; };
+#define DECLARE_DELAYED_WORK(name, run)	struct delayed_work name = { { run } }
+extern void *system_unbound_wq;
+void queue_delayed_work(void *queue, struct delayed_work *work,
+			unsigned long delay);
+void cancel_delayed_work_sync(struct delayed_work *work);
+
+/* Tasks and signals */
+struct task_struct { int unused; };
+extern struct task_struct *running;
+#define current		running
+#define SIGINT		2
+#define allow_signal(signal)	do { } while (0)
+void send_sig(int signal, struct task_struct *task, int private);
+void flush_signals(struct task_struct *task);
+struct task_struct *kthread_create(int (*thread)(void *), void *data,
+				   const char *name);
+void kthread_stop(struct task_struct *task);
+bool kthread_should_stop(void);
+#define wake_up_process(task)	do { } while (0)
+#define IS_ERR(pointer)		((unsigned long)(pointer) > -4096UL)
+#define PTR_ERR(pointer)	((long)(pointer))
+#define set_freezable()		do { } while (0)
+void try_to_freeze(void);
+static inline unsigned int memalloc_nofs_save(void) { return 0; }
+
+/* Notifiers */
+struct notifier_block {
+	int (*notifier_call)(struct notifier_block *nb, unsigned long action,
+			     void *data);
+	int priority;
+};
+enum { NOTIFY_DONE, NOTIFY_OK, NOTIFY_BAD };
+#define notifier_from_errno(rc)	(NOTIFY_BAD - (rc))
+#define register_reboot_notifier(nb)	((void)(nb))
+#define unregister_reboot_notifier(nb)	((void)(nb))
+void register_oom_notifier(struct notifier_block *nb);
+void unregister_oom_notifier(struct notifier_block *nb);
+void register_xenstore_notifier(struct notifier_block *nb);
+int elastic_initcall(void);
+#define early_initcall(run)	late_initcall(run)
+#define late_initcall(run)	int elastic_initcall(void) { return run(); }
 
 /* Zones: node 0 has room, node 1 little in use */
 #define PAGE_SHIFT	12
@@ -134,16 +206,23 @@ ktime_t ktime_get(void);
 #define ZONE_MOVABLE	0
 #define MAX_NR_ZONES	1
 enum { NR_FREE_PAGES, NR_ACTIVE_FILE, NR_INACTIVE_FILE };
-struct zone { int nid; unsigned long lowmem_reserve[1]; };
+struct zone {
+	int nid;
+	unsigned long lowmem_reserve[1];
+	unsigned long nr_isolate_pageblock;
+};
+#define pageblock_order		9
 typedef struct { struct zone node_zones[MAX_NR_ZONES]; } pg_data_t;
 extern pg_data_t nodes[2];
 #define NODE_DATA(nid)		(&nodes[nid])
 #define populated_zone(zone)	true
 #define high_wmark_pages(zone)	0UL
-#define node_page_state(pgdat, item)	0UL
+#define node_page_state(pgdat, item)					\
+	((item) == NR_INACTIVE_FILE ?					\
+	 cached_pages((pgdat)->node_zones[0].nid) : 0UL)
+unsigned long cached_pages(int nid);
 unsigned long zone_managed_pages(struct zone *zone);
 unsigned long zone_page_state(struct zone *zone, int item);
-unsigned long sum_zone_node_page_state(int nid, int item);
 unsigned long si_mem_available(void);
 #define N_MEMORY	0
 #define for_each_node_state(nid, state)	for ((nid) = 0; (nid) < 2; (nid)++)
@@ -170,6 +249,67 @@ int add_memory_driver_managed(int group, u64 start, u64 size, const char *name,
 			      int flags);
 int remove_memory(u64 start, u64 size);
 int memory_group_register_dynamic(int nid, unsigned long pages);
+struct memory_notify { unsigned long start_pfn, nr_pages; };
+enum {
+	MEM_GOING_ONLINE, MEM_ONLINE, MEM_GOING_OFFLINE, MEM_OFFLINE,
+	MEM_CANCEL_OFFLINE
+};
+#define register_memory_notifier(nb)	((void)(nb), 0)
+#define set_online_page_callback(run)	((void)(run), 0)
+
+/* Pages: a pointer is a number, nobody looks behind it */
+struct page { char unused[64]; };
+#define pfn_to_page(pfn)	((struct page *)0 + (pfn))
+#define page_to_pfn(page)	((unsigned long)((page) - (struct page *)0))
+#define page_zone(page)		((void)(page), &nodes[1].node_zones[0])
+#define zone_idx(zone)		((void)(zone), ZONE_MOVABLE)
+#define page_ref_add(page, n)	((void)(page))
+#define page_offline_begin()	do { } while (0)
+#define page_offline_end()	do { } while (0)
+#define __SetPageOffline(page)	((void)(page))
+#define adjust_managed_page_count(page, n)	((void)(page))
+#define MIGRATE_MOVABLE	1
+struct page *pfn_to_online_page(unsigned long pfn);
+int alloc_contig_range(unsigned long pfn, unsigned long end, int type, int gfp);
+void generic_online_page(struct page *page, unsigned int order);
+bool xen_elastic_online_page(struct page *page, unsigned int order);
+bool xen_elastic_never_waits(void);
+
+/* Boot: what SRAT and the kernel's parameters say */
+#define MAX_NUMNODES	8
+#define NUMA_NO_NODE	(-1)
+#define __initdata
+#define node_possible(nid)	((nid) < MAX_NUMNODES)
+#define pxm_to_node(pxm)	((int)(pxm))
+#define acpi_disabled		false
+#define xen_pvh_domain()	true
+#define xen_initial_domain()	false
+#define is_kdump_kernel()	false
+unsigned long memory_block_size_bytes(void);
+bool mhp_supports_memmap_on_memory(void);
+#define mhp_enable_memmap_on_memory()	do { } while (0)
+#define kcalloc(n, size, gfp)	calloc(n, size)
+#define kfree(pointer)		free(pointer)
+#define IORESOURCE_SYSTEM_RAM	1
+#define IORESOURCE_EXCLUSIVE	2
+#define IORESOURCE_BUSY		4
+struct resource *__request_mem_region(u64 start, u64 size, const char *name,
+				      int flags);
+union acpi_subtable_headers { int unused; };
+struct acpi_srat_mem_affinity {
+	u32 proximity_domain, flags;
+	u64 base_address, length;
+};
+struct acpi_table_srat { int unused; };
+#define ACPI_SRAT_MEM_ENABLED		1
+#define ACPI_SRAT_MEM_HOT_PLUGGABLE	2
+#define ACPI_SIG_SRAT			"SRAT"
+#define ACPI_SRAT_TYPE_MEMORY_AFFINITY	1
+#define BAD_MADT_ENTRY(entry, end)	(!(end))
+typedef int (*acpi_tbl_entry_handler)(union acpi_subtable_headers *header,
+				      const unsigned long end);
+int acpi_table_parse_entries(const char *table, unsigned long size, int type,
+			     acpi_tbl_entry_handler handler, unsigned int max);
 
 /* Xen */
 typedef unsigned long xen_pfn_t;
@@ -182,5 +322,11 @@ struct xen_memory_reservation {
 };
 #define set_xen_guest_handle(handle, value)	((handle) = (value))
 long HYPERVISOR_memory_op(unsigned int command, void *argument);
+struct xenbus_watch {
+	const char *node;
+	void (*callback)(struct xenbus_watch *watch, const char *path,
+			 const char *token);
+};
+int register_xenbus_watch(struct xenbus_watch *watch);
 
 #endif

@@ -24,8 +24,12 @@ PROGRAMS = {
     "extent": ("extent",),
     "page": ("page",),
     "text": ("text",),
-    "driver": ("node", "mem", "state", "extent", "text"),
+    "range": ("range", "extent"),
+    "driver": ("core", "node", "mem", "balloon", "state", "extent", "text"),
 }
+
+# What runs on fake_kernel.h.
+IN_KERNEL = ("range", "driver")
 
 _scratch = tempfile.TemporaryDirectory(prefix="elastic_numa_test.")
 
@@ -41,22 +45,52 @@ def fake_headers(folder: Path, sources: list[Path]) -> Path:
     return folder
 
 
-def build(name: str, folder: Path, instead: dict[str, Path] | None = None) -> Path:
-    """Compile a test with its files of the driver, or with other versions of them."""
-    sources = [(instead or {}).get(noun, DRIVER / f"{noun}.c") for noun in PROGRAMS[name]]
-    include = [HERE / "fake", DRIVER, OVERLAY / "include" / "uapi"]
+# fmt: off
+COMPILE = ["gcc", "-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Wno-sign-compare", "-Werror",
+           "-Wno-missing-field-initializers", "-pthread"]
+# fmt: on
+
+
+def sources(name: str) -> dict[str, Path]:
+    """What a test is compiled of: its files of the driver, itself, and where it needs one a machine."""
+    files = {noun: DRIVER / f"{noun}.c" for noun in PROGRAMS[name]}
     if name == "driver":
-        include = [HERE, fake_headers(folder / "headers", [DRIVER / "elastic.h", *sources]), *include]
-    program = folder / f"{name}_test"
-    # fmt: off
-    subprocess.run(
-        ["gcc", "-std=gnu11", "-g", "-O2", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Wno-sign-compare", "-Werror",
-         "-Wno-missing-field-initializers", "-pthread", *(f"-I{path}" for path in include),
-         "-o", program, *sources, HERE / f"{name}_test.c"],
-        check=True,
-    )
-    # fmt: on
-    return program
+        files["machine"] = HERE / "machine.c"
+    return {**files, f"{name}_test": HERE / f"{name}_test.c"}
+
+
+@cache
+def include(name: str) -> list[str]:
+    """Where a test finds its headers."""
+    folders = [HERE / "fake", DRIVER, OVERLAY / "include" / "uapi"]
+    if name in IN_KERNEL:
+        headers = fake_headers(Path(_scratch.name) / f"{name}-headers", [DRIVER / "elastic.h", *sources(name).values()])
+        folders = [HERE, headers, *folders]
+    return [f"-I{folder}" for folder in folders]
+
+
+def compiled(name: str, source: Path, target: Path) -> Path:
+    """One object file of a test."""
+    subprocess.run([*COMPILE, *include(name), "-c", "-o", target, source], check=True)
+    return target
+
+
+@cache
+def objects(name: str) -> dict[str, Path]:
+    """The object files of a test."""
+    folder = Path(_scratch.name) / name
+    folder.mkdir()
+    return {noun: compiled(name, source, folder / f"{noun}.o") for noun, source in sources(name).items()}
+
+
+def build(name: str, folder: Path, instead: dict[str, Path] | None = None) -> Path:
+    """Link a test with its files of the driver, or with other versions of them."""
+    files = dict(objects(name))
+    for noun, source in (instead or {}).items():
+        files[noun] = compiled(name, source, folder / f"{noun}.o")
+    test = folder / f"{name}_test"
+    subprocess.run(["gcc", "-pthread", "-o", test, *files.values()], check=True)
+    return test
 
 
 @cache
@@ -65,7 +99,7 @@ def program(name: str) -> Path:
 
 
 def run(test: Path, name: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([test, name], capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run([test, name], capture_output=True, text=True, errors="replace", timeout=120, check=False)
 
 
 def names() -> list[tuple[str, str]]:
@@ -142,9 +176,15 @@ MUTANTS = {
     ),
     "stuck blocks add up": (
         "node",
-        "!*budget_ms && elastic_block_in_use(node, block)",
+        "last && elastic_block_in_use(node, block)",
         "0",
-        "driver: stuck blocks do not add up",
+        "driver: late blocks leave",
+    ),
+    "stuck blocks that nobody sees add up": (
+        "node",
+        "\t\tif (last)\n\t\t\treturn false;\n",
+        "",
+        "driver: stuck blocks that nobody sees do not add up",
     ),
     "what failed costs nothing": (
         "node",
@@ -153,17 +193,53 @@ MUTANTS = {
         "driver: stuck blocks do not add up",
     ),
     "nobody is waited for": ("node", "min(*budget_ms, BLOCK_MS)", "0", "driver: one stuck block is waited for"),
-    "memory stays hidden when it runs out": (
-        "node",
-        "\tnode_clear(node->nid, cpuset_draining_nodes);\n\treturn",
-        "\treturn",
-        "driver: out of memory at each step of a detach",
+    "nobody looks for room": (
+        "core",
+        "!READ_ONCE(op.cancel) && elastic_no_room(op.node)",
+        "0",
+        "driver: the guest grows at each step of a detach",
     ),
     "out of memory is nobody's mistake": (
         "node",
         "if (!elastic_out_of_memory())",
         "if (1)",
-        "driver: out of memory at each step of a detach",
+        "driver: the guest grows at each step of a detach",
+    ),
+    "the killer is not held": (
+        "core",
+        "*(unsigned long *)freed += pages;",
+        "(void)pages;",
+        "driver: an isolated block comes back",
+    ),
+    "whoever is out of memory calls a drain off": (
+        "core",
+        "node && elastic_short_of_room(node, 1)",
+        "node",
+        "driver: out of memory for another reason",
+    ),
+    "the engine waits for itself": (
+        "core",
+        " && current != engine",
+        "",
+        "driver: the engine itself is out of memory",
+    ),
+    "no time limit without xenstore": (
+        "core",
+        "mod_timer(&watchdog, op.deadline);",
+        "(void)watchdog;",
+        "driver: a xenstore that stalls",
+    ),
+    "the balloon tries for ever": (
+        "balloon",
+        "*budget_ms -= min(*budget_ms, spent);",
+        "(void)spent;",
+        "driver: the balloon has a limit",
+    ),
+    "the allocator's key stays on": (
+        "node",
+        "\t\tstatic_branch_dec(&draining_key);\n",
+        "",
+        "driver: attach and detach",
     ),
     "called off, and kept from programs": (
         "node",
@@ -201,12 +277,139 @@ MUTANTS = {
         "0) == 1)",
         "driver: memory of the kernel before a kexec",
     ),
+    "nobody asks whether there is room": (
+        "node",
+        "int rc = check_detach(node);",
+        "int rc = 0 & check_detach(node);",
+        "room: a page too little",
+    ),
+    "there is always room": ("node", "if (need <= room)", "if (need <= room || 1)", "room: a page too little"),
+    "a node that leaves has room": (
+        "node",
+        "if (other == nid || node_isset(other, draining))",
+        "if (other == nid)",
+        "room: the other node leaves, too",
+    ),
+    "cache must be moved": (
+        "node",
+        "return used - min(used, cache_pages(nid));",
+        "return used;",
+        "room: cache need not be moved",
+    ),
+    "cache elsewhere stays": ("node", "room += cache_pages(other) / 2;", "", "room: half of the cache elsewhere"),
+    "a drain is given up early": (
+        "node",
+        "#define DRAIN_MS\t30000U",
+        "#define DRAIN_MS\t10000U",
+        "driver: time limits",
+    ),
+    "a block holds the lock for long": (
+        "node",
+        "#define BLOCK_MS\t10000U",
+        "#define BLOCK_MS\t30000U",
+        "driver: time limits",
+    ),
+    "a drain has one try": ("node", "try < 2", "try < 1", "driver: time limits"),
+    "draining is no news": (
+        "node",
+        "elastic_topo_publish(XTOPO_DRAINING, true)",
+        "elastic_topo_publish(XTOPO_DRAINING, false)",
+        "driver: what programs and Xen are told",
+    ),
+    "no grace": (
+        "node",
+        "elastic_topo_wait_acks(version, node->grace_ms)",
+        "elastic_topo_wait_acks(version, 0)",
+        "driver: what programs and Xen are told",
+    ),
+    "growth is not told": (
+        "node",
+        "\telastic_topo_publish(XTOPO_GROWING, false);\n",
+        "",
+        "driver: what programs and Xen are told",
+    ),
+    "an error stays": ("node", "\tnode->error[0] = '\\0';\n\tpr_info", "\tpr_info", "driver: errors"),
+    "the last error counts": ("node", "\tif (!node->error[0])\n", "", "driver: errors"),
+    "bytes of others": ("node", "\telastic_text_clean(text);\n", "", "driver: errors"),
+    "nonsense is a target": ("node", "\tif (node->bad_target)\n\t\treturn true;\n", "", "driver: errors"),
+    "a failed growth keeps what it got": (
+        "node",
+        "\ttake_memory_to_target(node, before);\n",
+        "\t(void)before;\n",
+        "failure: a block cannot be added",
+    ),
+    "an undone growth is not told": (
+        "node",
+        "\ttransition(node, ELASTIC_EV_UNDONE);\n\tpublish_stable();\n",
+        "\ttransition(node, ELASTIC_EV_UNDONE);\n",
+        "failure: a block cannot be added",
+    ),
+    "hollow blocks stay": ("node", "if (excess > usable)", "if (excess > usable && 0)", "driver: other sizes"),
+    "the lowest block first": (
+        "node",
+        "\tfor (block = node->range.nr_blocks; block-- > 0; ) {\n\t\tif (!test_bit(block, node->present))\n"
+        "\t\t\tcontinue;\n\t\tif (elastic_cancelled())",
+        "\tfor (block = 0; block < node->range.nr_blocks; block++) {\n\t\tif (!test_bit(block, node->present))\n"
+        "\t\t\tcontinue;\n\t\tif (elastic_cancelled())",
+        "driver: what programs and Xen are told",
+    ),
+    "some memory of a failed populate stays": (
+        "mem",
+        "\telastic_release(node, first, done);\n\treturn rc;",
+        "\treturn rc;",
+        "failure: Xen has no memory",
+    ),
+    "memory of a failed block stays": (
+        "mem",
+        "release:\n\telastic_release(node, first, count);\n",
+        "release:\n",
+        "failure: a block cannot be added",
+    ),
+    "a block that is not online stays": (
+        "mem",
+        "\tif (remove_memory(start, elastic_block_bytes(&node->range))) {",
+        "\tif (0) {",
+        "failure: a block cannot be onlined",
+    ),
+    "one page of an extent": (
+        "mem",
+        "decrease_reservation, pfn, done, 0)",
+        "decrease_reservation, pfn, 1, 0)",
+        "driver: memory in pieces",
+    ),
+    "memory of any node": (
+        "mem",
+        "XENMEMF_EXACT_NODE | XENMEMF_VNODE",
+        "XENMEMF_VNODE",
+        "driver: what programs and Xen are told",
+    ),
+    "memory of the next node": (
+        "mem",
+        "(((n) + 1) << 8)",
+        "(((n) + 2) << 8)",
+        "driver: what programs and Xen are told",
+    ),
+    "struct pages elsewhere": (
+        "mem",
+        "\t\t\t\t\t MHP_MEMMAP_ON_MEMORY |\n",
+        "",
+        "driver: what programs and Xen are told",
+    ),
+    "a signal says nothing": ("core", "rc = op.cancel ? -ECANCELED : -ETIMEDOUT;", "rc = 0;", "driver: time limits"),
+    "the end of the engine is forgotten": ("core", "\tWRITE_ONCE(engine, NULL);\n", "", "driver: a start that fails"),
+    "the notifier stays": ("core", "\tunregister_oom_notifier(&oom_nb);\n", "", "driver: a start that fails"),
+    "a node within another": (
+        "range",
+        "elastic_overlap(&elastic_nodes[i].range, &node->range)",
+        "0",
+        "srat: a node within another",
+    ),
     "a name as it is": ("text", "\telastic_text_clean(text);", "", "text: a name in UTF-8"),
     "signed bytes taken for printable": ("text", "*text < ' ' || *text > '~'", "*text == '\\n'", "text: every byte"),
     "the end of a name is trusted": (
         "text",
-        "(%.*s)\", residue->pid, ELASTIC_COMM_LEN - 1,",
-        "(%.*s)\", residue->pid, 99,",
+        '(%.*s)", residue->pid, ELASTIC_COMM_LEN - 1,',
+        '(%.*s)", residue->pid, 99,',
         "text: a name that no byte ends",
     ),
 }

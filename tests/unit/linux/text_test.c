@@ -40,8 +40,10 @@ static const struct text_case texts[] = {
 	{ "text: locked and under writeback", { .locked = 1, .writeback = 16 },
 	  "locked: 1 pages; under writeback: 16 pages" },
 	{ "text: everything",
-	  { 1, 2, 3, 4, 5, 6, 9, "all" },
-	  "pinned: 1 pages, pid 9 (all); locked: 2 pages; under writeback: 3 pages; unmovable: 5 pages; poisoned: 6 pages; busy: 4 pages" },
+	  { 1, 2, 3, 4, 5, 6, 7, 9, "all" },
+	  "pinned: 1 pages, pid 9 (all); locked: 2 pages; under writeback: 3 pages; unmovable: 5 pages; reserved huge: 6 pages; poisoned: 7 pages; busy: 4 pages" },
+	{ "text: huge pages that are promised", { .reserved = 512 },
+	  "reserved huge: 512 pages" },
 };
 
 static void one_text(const void *argument)
@@ -57,7 +59,7 @@ static void one_text(const void *argument)
 static void never_too_long(const void *argument)
 {
 	struct elastic_residue most = {
-		MANY, MANY, MANY, MANY, MANY, MANY, 4194304, "abcdefghijklmno",
+		MANY, MANY, MANY, MANY, MANY, MANY, MANY, 4194304, "abcdefghijklmno",
 	};
 	char text[ELASTIC_TEXT_LEN + 8];
 

@@ -17,6 +17,7 @@
 #define pr_fmt(fmt) "xen-elastic-numa: " fmt
 
 #include <linux/gfp.h>
+#include <linux/ktime.h>
 #include <linux/memory.h>
 #include <linux/memory_hotplug.h>
 #include <linux/mm.h>
@@ -170,20 +171,23 @@ static u32 deflate(struct elastic_node *node, u32 first, u32 count)
 
 /* What is free or can be compacted, wherever it is in the block. */
 static u32 take_run(struct elastic_node *node, u32 first, u32 count,
-		    unsigned int tries)
+		    unsigned int tries, unsigned int *budget_ms)
 {
 	unsigned long pfn = elastic_extent_pfn(&node->range, first);
-	u32 taken = 0;
+	ktime_t began = ktime_get();
+	unsigned int spent;
 	int rc;
 
 	do {
 		rc = alloc_contig_range(pfn, pfn + count * ELASTIC_EXTENT_PAGES,
 					MIGRATE_MOVABLE,
 					GFP_KERNEL | __GFP_NOWARN);
-	} while (rc == -EBUSY && --tries);
-	if (!rc)
-		taken = deflate(node, first, count);
-	return taken;
+		if (!rc)
+			return deflate(node, first, count);
+		spent = ktime_ms_delta(ktime_get(), began);
+	} while (rc == -EBUSY && --tries && spent < *budget_ms);
+	*budget_ms -= min(*budget_ms, spent);
+	return 0;
 }
 
 /*
@@ -211,11 +215,13 @@ static u32 run_below(const struct elastic_node *node, u32 first, u32 *end,
  * @block: a block that is present
  * @count: how many at most
  * @persistent: try again when pages are in use for the moment
+ * @budget_ms: how long attempts may last that fail; what they took is
+ *	subtracted, and at 0 nothing is tried any more
  *
  * Return: how many were taken.
  */
 u32 elastic_balloon_take(struct elastic_node *node, u32 block, u32 count,
-			 bool persistent)
+			 bool persistent, unsigned int *budget_ms)
 {
 	u32 first = elastic_block_usable(&node->range, block);
 	u32 end = elastic_block_end(&node->range, block);
@@ -223,20 +229,20 @@ u32 elastic_balloon_take(struct elastic_node *node, u32 block, u32 count,
 	u32 run, got, i, taken = 0;
 
 	lock_device_hotplug();
-	while (taken < count && extent_is_online(node, first)) {
+	while (taken < count && *budget_ms && !elastic_cancel_pending() &&
+	       extent_is_online(node, first)) {
 		run = run_below(node, first, &end,
 				min(count - taken, (u32)RUN));
 		if (!run)
 			break;
-		got = take_run(node, end, run, 1);
+		got = take_run(node, end, run, 1, budget_ms);
 		/* Something in the run is in the way: one by one then. */
-		for (i = run; !got && i-- > 0; ) {
-			if (taken < count)
-				taken += take_run(node, end + i, 1, tries);
+		for (i = run; !got && taken < count && *budget_ms && i-- > 0; ) {
+			if (elastic_cancel_pending())
+				break;
+			taken += take_run(node, end + i, 1, tries, budget_ms);
 		}
 		taken += got;
-		if (elastic_cancel_pending())
-			break;
 	}
 	unlock_device_hotplug();
 	return taken;

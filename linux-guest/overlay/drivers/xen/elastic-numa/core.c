@@ -7,16 +7,18 @@
  * reports; then it looks again, so a missed or merged watch does no harm.
  *
  * While an operation runs, the ticker writes its progress twice a second and
- * interrupts an offlining that takes too long or that is not wanted any more.
+ * interrupts an offlining that is not wanted any more.  One that takes too long
+ * is interrupted by a timer of its own: the ticker waits for xenstore.
  *
- * A drain keeps the allocator off free memory.  So before the OOM killer acts,
- * the drain is called off and that memory is there again.
+ * A guest may grow during a drain until what is left on the node has no room
+ * elsewhere.  Then the drain is called off: the engine looks between its steps,
+ * the ticker during them, and the OOM notifier when it is urgent.
  *
  * Locking: op_lock guards the operation under way (@op) between the engine,
- * the ticker, the OOM notifier and the readers of elastic_busy(); it is
- * innermost and taken with interrupts on.  The ticker never holds it while it
- * talks to xenstore.  The engine is the only thread that changes a node (see
- * elastic.h).
+ * the ticker, the timer, the OOM notifier and the readers of elastic_busy(); it
+ * is innermost and taken with softirqs off, for the timer.  The ticker never
+ * holds it while it talks to xenstore.  The engine is the only thread that
+ * changes a node (see elastic.h).
  */
 #define pr_fmt(fmt) "xen-elastic-numa: " fmt
 
@@ -26,8 +28,10 @@
 #include <linux/ktime.h>
 #include <linux/oom.h>
 #include <linux/reboot.h>
+#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/spinlock.h>
+#include <linux/timer.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
@@ -43,7 +47,7 @@ static struct {
 	struct elastic_node *node;	/* NULL: no operation */
 	u32 target;			/* extents it works towards */
 	bool cancel;
-	bool out_of_memory;		/* why it was cancelled */
+	bool out_of_memory;		/* why it was cancelled: no room */
 	bool interruptible;		/* a signal may be sent to the engine */
 	bool interrupted;		/* it was sent */
 	unsigned long deadline;		/* jiffies, while interruptible */
@@ -59,6 +63,8 @@ static atomic_t watch_count = ATOMIC_INIT(0);
 
 static void tick(struct work_struct *work);
 static DECLARE_DELAYED_WORK(ticker, tick);
+static void time_is_up(struct timer_list *unused);
+static DEFINE_TIMER(watchdog, time_is_up);
 
 static void generation_changed(struct xenbus_watch *watch, const char *path,
 			       const char *token)
@@ -82,7 +88,7 @@ void elastic_op_begin(struct elastic_node *node, bool detach)
 	memset(node->phase_us, 0, sizeof(node->phase_us));
 	node->detach = detach;
 
-	spin_lock(&op_lock);
+	spin_lock_bh(&op_lock);
 	op.target = node->target;
 	op.cancel = false;
 	op.out_of_memory = false;
@@ -90,7 +96,7 @@ void elastic_op_begin(struct elastic_node *node, bool detach)
 	op.phase = ELASTIC_NR_PHASES;
 	op.since = ktime_get();
 	WRITE_ONCE(op.node, node);
-	spin_unlock(&op_lock);
+	spin_unlock_bh(&op_lock);
 
 	queue_delayed_work(system_unbound_wq, &ticker, TICK);
 }
@@ -98,10 +104,12 @@ void elastic_op_begin(struct elastic_node *node, bool detach)
 void elastic_op_end(void)
 {
 	elastic_phase(ELASTIC_NR_PHASES);
-	spin_lock(&op_lock);
+	spin_lock_bh(&op_lock);
 	WRITE_ONCE(op.node, NULL);
-	spin_unlock(&op_lock);
+	spin_unlock_bh(&op_lock);
 	cancel_delayed_work_sync(&ticker);
+	/* What others changed meanwhile may not be on the page. */
+	elastic_topo_refresh();
 }
 
 /* The time since the last call belongs to the phase that it began. */
@@ -125,10 +133,10 @@ static bool look_for_new_target(struct elastic_node *node)
 	    elastic_target_extents(&node->range, kib, &extents))
 		return false;
 
-	spin_lock(&op_lock);
+	spin_lock_bh(&op_lock);
 	if (op.node == node && extents != op.target)
 		op.cancel = true;
-	spin_unlock(&op_lock);
+	spin_unlock_bh(&op_lock);
 	return READ_ONCE(op.cancel);
 }
 
@@ -137,9 +145,29 @@ bool elastic_watch_fired(void)
 	return atomic_read(&watch_count) != READ_ONCE(op.seen);
 }
 
+/* Under op_lock. */
+static void interrupt_engine(void)
+{
+	if (!op.interruptible)
+		return;
+	op.interrupted = true;
+	send_sig(SIGINT, engine, 1);
+}
+
+/* Under op_lock.  Returns false if it had been called off before. */
+static bool call_off_for_memory(void)
+{
+	if (op.cancel)
+		return false;
+	op.out_of_memory = true;
+	op.cancel = true;
+	interrupt_engine();
+	return true;
+}
+
 /*
  * Called by the engine between the steps of an operation.  True means: stop
- * where you are, the node has another target now.
+ * where you are, the node has another target now, or the guest needs it.
  */
 bool elastic_cancelled(void)
 {
@@ -147,6 +175,11 @@ bool elastic_cancelled(void)
 	if (!READ_ONCE(op.cancel) && elastic_watch_fired()) {
 		WRITE_ONCE(op.seen, atomic_read(&watch_count));
 		look_for_new_target(op.node);
+	}
+	if (!READ_ONCE(op.cancel) && elastic_no_room(op.node)) {
+		spin_lock_bh(&op_lock);
+		call_off_for_memory();
+		spin_unlock_bh(&op_lock);
 	}
 	return READ_ONCE(op.cancel);
 }
@@ -172,21 +205,23 @@ bool elastic_op_rearm(void)
 	struct elastic_node *node = op.node;
 
 	elastic_store_request(node);
-	spin_lock(&op_lock);
+	spin_lock_bh(&op_lock);
 	op.target = node->target;
 	op.cancel = false;
-	spin_unlock(&op_lock);
+	op.out_of_memory = false;
+	spin_unlock_bh(&op_lock);
 	return true;
 }
 
 /* From here on the engine may be in offline_pages(), which heeds signals. */
 void elastic_interruptible(unsigned int timeout_ms)
 {
-	spin_lock(&op_lock);
+	spin_lock_bh(&op_lock);
 	op.interrupted = false;
 	op.deadline = jiffies + msecs_to_jiffies(timeout_ms);
 	op.interruptible = true;
-	spin_unlock(&op_lock);
+	mod_timer(&watchdog, op.deadline);
+	spin_unlock_bh(&op_lock);
 }
 
 /* Returns 0, -ECANCELED or -ETIMEDOUT: why a signal was sent, if one was. */
@@ -194,22 +229,22 @@ int elastic_uninterruptible(void)
 {
 	int rc = 0;
 
-	spin_lock(&op_lock);
+	spin_lock_bh(&op_lock);
 	op.interruptible = false;
 	if (op.interrupted)
 		rc = op.cancel ? -ECANCELED : -ETIMEDOUT;
-	spin_unlock(&op_lock);
+	spin_unlock_bh(&op_lock);
 	flush_signals(current);
 	return rc;
 }
 
-/* Under op_lock. */
-static void interrupt_engine(void)
+/* It may have been set for an attempt that has ended, and another begun. */
+static void time_is_up(struct timer_list *unused)
 {
-	if (!op.interruptible)
-		return;
-	op.interrupted = true;
-	send_sig(SIGINT, engine, 1);
+	spin_lock(&op_lock);
+	if (time_after_eq(jiffies, op.deadline))
+		interrupt_engine();
+	spin_unlock(&op_lock);
 }
 
 static void tick(struct work_struct *work)
@@ -223,18 +258,21 @@ static void tick(struct work_struct *work)
 	if (elastic_watch_fired())
 		look_for_new_target(node);
 
-	spin_lock(&op_lock);
-	if (op.cancel || time_after(jiffies, op.deadline))
+	spin_lock_bh(&op_lock);
+	if (op.cancel)
 		interrupt_engine();
-	spin_unlock(&op_lock);
+	else if (op.interruptible && elastic_short_of_room(node, 0))
+		call_off_for_memory();
+	spin_unlock_bh(&op_lock);
 
 	queue_delayed_work(system_unbound_wq, &ticker, TICK);
 }
 
 /*
- * The allocator has found nothing and is about to kill.  Its caller may hold
- * any lock that sleeps, so nothing is waited for: the node is usable again at
- * once, and the engine brings the rest back when it gets to it.
+ * The allocator has found nothing and is about to kill.  If the operation is to
+ * blame, it is called off, and nobody is killed until the block that it keeps
+ * from the allocator is back.  Our caller may hold any lock that sleeps, so that
+ * nothing is waited for.  The engine itself must not wait for what it keeps.
  */
 static int elastic_oom(struct notifier_block *nb, unsigned long unused,
 		       void *freed)
@@ -243,21 +281,18 @@ static int elastic_oom(struct notifier_block *nb, unsigned long unused,
 	unsigned long pages = 0;
 	bool first = false;
 
-	spin_lock(&op_lock);
+	spin_lock_bh(&op_lock);
 	node = op.node;
-	if (node && (node->detach || READ_ONCE(node->draining))) {
-		pages = elastic_stop_draining(node);
-		first = !op.out_of_memory;
-		op.out_of_memory = true;
-		op.cancel = true;
-		interrupt_engine();
-	}
-	spin_unlock(&op_lock);
+	if (node && elastic_short_of_room(node, 1))
+		first = call_off_for_memory();
+	if (node && op.out_of_memory && current != engine)
+		pages = elastic_isolated_pages(node);
+	spin_unlock_bh(&op_lock);
 
 	if (first) {
 		wake_up_all(&elastic_wq);
-		pr_warn("vnode %u: out of memory: the operation is called off, %lu KiB are free on the node\n",
-			node->vnode, pages << (PAGE_SHIFT - 10));
+		pr_warn("vnode %u: out of memory: the operation is called off\n",
+			node->vnode);
 	}
 	*(unsigned long *)freed += pages;
 	return NOTIFY_OK;
@@ -350,6 +385,8 @@ static void carry_out(void)
 
 static int elastic_engine(void *unused)
 {
+	/* Reclaim for what we move must not wait for a file system. */
+	memalloc_nofs_save();
 	set_freezable();
 	allow_signal(SIGINT);
 
@@ -446,7 +483,7 @@ static int elastic_start(void)
 	if (IS_ERR(engine)) {
 		rc = PTR_ERR(engine);
 		engine = NULL;
-		goto out;
+		return rc;
 	}
 	elastic_store_hello();
 	register_reboot_notifier(&reboot_nb);
@@ -461,9 +498,8 @@ static int elastic_start(void)
 	unregister_oom_notifier(&oom_nb);
 	unregister_reboot_notifier(&reboot_nb);
 	kthread_stop(engine);
+	WRITE_ONCE(engine, NULL);
 	elastic_store_goodbye();
-out:
-	elastic_topo_stop();
 	return rc;
 }
 

@@ -20,8 +20,8 @@
  * that lock only; and the counters, read with READ_ONCE() or atomically by
  * the ticker and debugfs, for which a value that is a moment old will do.
  *
- * The mask of nodes that are being drained, cpuset_draining_nodes, has no lock:
- * its bits change one by one, and who reads it takes it as it is.
+ * The mask of nodes that are being drained, draining_nodes, has no lock: its
+ * bits change one by one, and who reads it takes it as it is.
  *
  * xenstore is only talked to with none of these locks held.
  */
@@ -77,7 +77,7 @@ enum elastic_phase {
  * @nr_split: extents that Xen could only give as single pages, so far
  * @grace_ms: how long a removal waits for programs
  * @settled: newest generation whose outcome for this node is final
- * @draining: in the cpuset and topology masks
+ * @draining: in the mask of the allocator and of the topology page
  * @reason: why there is a residue
  * @error: why the last operation failed, "" if it did not
  * @phase_us: time of each phase of the last operation
@@ -160,7 +160,11 @@ void elastic_store_done(u64 generation);
 bool elastic_node_settled(const struct elastic_node *node);
 int elastic_node_operate(struct elastic_node *node);
 void elastic_draining_nodes(nodemask_t *nodes);
-unsigned long elastic_stop_draining(const struct elastic_node *node);
+unsigned long elastic_room_elsewhere(int nid);
+unsigned long elastic_isolated_pages(const struct elastic_node *node);
+bool elastic_short_of_room(const struct elastic_node *node,
+			   unsigned long spare);
+bool elastic_no_room(const struct elastic_node *node);
 __printf(3, 4)
 int elastic_node_error(struct elastic_node *node, int err, const char *fmt,
 		       ...);
@@ -181,7 +185,7 @@ u32 elastic_block_populated(const struct elastic_node *node, u32 block);
 int elastic_balloon_init(void);
 int elastic_balloon_fill(struct elastic_node *node, u32 count);
 u32 elastic_balloon_take(struct elastic_node *node, u32 block, u32 count,
-			 bool persistent);
+			 bool persistent, unsigned int *budget_ms);
 
 /* evac.c: pages off a node */
 int elastic_evac_init(void);
@@ -197,7 +201,6 @@ int elastic_node_unplug(struct elastic_node *node);
 
 /* topodev.c: /dev/xen/topology */
 int elastic_topo_init(void);
-void elastic_topo_stop(void);
 u64 elastic_topo_publish(enum xtopo_phase phase, bool bump);
 void elastic_topo_refresh(void);
 int elastic_topo_wait_acks(u64 version, unsigned int timeout_ms);

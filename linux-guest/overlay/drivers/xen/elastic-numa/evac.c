@@ -5,13 +5,17 @@
  * it all, but with one thread, and to the nearest node even if that is about
  * to leave, too.
  *
- * Nothing is isolated before: offline_pages() would find it busy.  What the
- * cpuset mask and the CPUs' absence let through meanwhile, it moves itself.
+ * Nothing is isolated before: offline_pages() would find it busy.  What lands
+ * on the node meanwhile, since the guest has no room elsewhere or asks for this
+ * node, it moves itself.
  *
  * Nobody here waits for a folio's lock or for writeback: either may last for
  * as long as a file system's server likes.  A folio that is in use is passed
  * by; what is left after a pass is tried again, after pauses that grow, for
  * some seconds in all.
+ *
+ * The other nodes are not run down: what the guest allocates next that cannot
+ * be on this node, as page tables, must find something there.
  *
  * Locking: the engine starts the workers and waits for them.  They share
  * struct evacuation, of which only the atomic members change meanwhile.
@@ -26,6 +30,7 @@
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/rmap.h>
+#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/swap.h>
 #include <linux/vmstat.h>
@@ -40,6 +45,7 @@
 #define PASSES		3	/* without a pause */
 #define PAUSE_MS	50U	/* the first one; each is twice as long */
 #define PAUSES		6	/* 3150 ms together */
+#define OWNER_TRIES	8	/* pinned pages whose owner is looked for */
 
 struct evacuation {
 	struct elastic_node *node;
@@ -47,6 +53,7 @@ struct evacuation {
 	atomic_t next_chunk;
 	atomic_long_t moved;
 	atomic_long_t failed;
+	bool full;		/* a worker found no room elsewhere */
 };
 
 struct evac_worker {
@@ -99,7 +106,8 @@ static struct folio *alloc_target(struct folio *src, unsigned long private)
 	return __folio_alloc(gfp, order, to->nid, to->nodes);
 }
 
-static void move_list(struct evacuation *evac, struct list_head *list)
+static void move_list(struct evacuation *evac, struct list_head *list,
+		      unsigned int pages)
 {
 	struct destination to = {
 		.nid = best_target(evac),
@@ -110,6 +118,13 @@ static void move_list(struct evacuation *evac, struct list_head *list)
 
 	if (list_empty(list))
 		return;
+	/* The other workers have as much on their way. */
+	if (elastic_room_elsewhere(evac->node->nid) < pages * MAX_WORKERS) {
+		WRITE_ONCE(evac->full, true);
+		atomic_long_add(pages, &evac->failed);
+		putback_movable_pages(list);
+		return;
+	}
 	rc = migrate_pages(list, alloc_target, NULL, (unsigned long)&to,
 			   MIGRATE_ASYNC, MR_MEMORY_HOTPLUG, &moved);
 	atomic_long_add(moved, &evac->moved);
@@ -147,15 +162,16 @@ static void evacuate_range(struct evacuation *evac, unsigned long pfn,
 	LIST_HEAD(list);
 	unsigned int pages = 0;
 
-	while (pfn < end && !elastic_cancel_pending()) {
+	while (pfn < end && !elastic_cancel_pending() &&
+	       !READ_ONCE(evac->full)) {
 		pfn = isolate(pfn, &list, &pages);
 		if (pages >= BATCH_PAGES) {
-			move_list(evac, &list);
+			move_list(evac, &list, pages);
 			pages = 0;
 		}
 		cond_resched();
 	}
-	move_list(evac, &list);
+	move_list(evac, &list, pages);
 }
 
 static void evac_work(struct work_struct *work)
@@ -164,18 +180,21 @@ static void evac_work(struct work_struct *work)
 					       work)->evac;
 	const struct elastic_range *r = &evac->node->range;
 	u32 chunks = DIV_ROUND_UP(r->nr_extents, CHUNK_EXTENTS);
+	unsigned int nofs = memalloc_nofs_save();
 	u32 first, end;
 	int chunk;
 
 	for (;;) {
 		chunk = atomic_inc_return(&evac->next_chunk) - 1;
-		if (chunk >= chunks || elastic_cancel_pending())
-			return;
+		if (chunk >= chunks || elastic_cancel_pending() ||
+		    READ_ONCE(evac->full))
+			break;
 		first = chunk * CHUNK_EXTENTS;
 		end = min(first + CHUNK_EXTENTS, r->nr_extents);
 		evacuate_range(evac, elastic_extent_pfn(r, first),
 			       elastic_extent_pfn(r, end));
 	}
+	memalloc_nofs_restore(nofs);
 }
 
 static void run_workers(struct evacuation *evac)
@@ -207,7 +226,8 @@ static void pause_for(unsigned int ms)
  * elastic_evacuate() - move pages off a node
  * @node: the node; in the draining mask, so that it is no destination
  *
- * Pages that do not move within some seconds are left to offline_pages().
+ * Pages that do not move within some seconds are left to offline_pages().  When
+ * there is no room for the rest, elastic_cancelled() knows.
  *
  * Context: the engine, without locks.
  * Return: 0, or -ECANCELED: there is a new target.
@@ -230,6 +250,7 @@ int elastic_evacuate(struct elastic_node *node)
 			pause_for(PAUSE_MS << (pass - PASSES));
 		atomic_set(&evac.next_chunk, 0);
 		atomic_long_set(&evac.failed, 0);
+		WRITE_ONCE(evac.full, false);
 		lru_add_drain_all();
 		run_workers(&evac);
 
@@ -250,18 +271,19 @@ static bool find_owner(struct folio *folio, struct vm_area_struct *vma,
 	struct task_struct *p;
 
 	rcu_read_lock();
-	for_each_process(p) {
-		if (READ_ONCE(p->mm) != vma->vm_mm)
-			continue;
-		residue->pid = task_pid_nr(p);
-		get_task_comm(residue->comm, p);
-		break;
+	/* A thread that has not exited, which the first one may have. */
+	p = rcu_dereference(vma->vm_mm->owner);
+	if (p) {
+		residue->pid = task_tgid_nr(p);
+		get_task_comm(residue->comm, p->group_leader);
 	}
 	rcu_read_unlock();
 	return !residue->pid;	/* one is enough */
 }
 
-static void note_owner(struct folio *folio, struct elastic_residue *residue)
+/* @tries: walks of the reverse mappings that may still be made. */
+static void note_owner(struct folio *folio, struct elastic_residue *residue,
+		       unsigned int *tries)
 {
 	struct rmap_walk_control rwc = {
 		.rmap_one = find_owner,
@@ -270,9 +292,10 @@ static void note_owner(struct folio *folio, struct elastic_residue *residue)
 		.try_lock = true,
 	};
 
-	if (residue->pid || !folio_mapped(folio) || !folio->mapping ||
-	    !folio_trylock(folio))
+	if (residue->pid || !*tries || !folio_mapped(folio) ||
+	    !folio->mapping || !folio_trylock(folio))
 		return;
+	--*tries;
 	if (folio_mapped(folio))
 		rmap_walk(folio, &rwc);
 	folio_unlock(folio);
@@ -310,8 +333,25 @@ static unsigned long *kind_of(struct folio *folio,
 	return &residue->busy;
 }
 
+/*
+ * A free huge page belongs to a pool that offline_pages() makes smaller, but
+ * not below what is reserved.
+ */
+static bool is_reserved_huge_page(struct folio *folio)
+{
+	struct hstate *h;
+
+	if (folio_ref_count(folio) || !folio_test_hugetlb(folio))
+		return false;
+	/* Not folio_hstate(): it may be freed at any moment. */
+	h = size_to_hstate(folio_size(folio));
+	return h && READ_ONCE(h->free_huge_pages) <=
+		    READ_ONCE(h->resv_huge_pages);
+}
+
 static unsigned long note_page(unsigned long pfn,
-			       struct elastic_residue *residue)
+			       struct elastic_residue *residue,
+			       unsigned int *tries)
 {
 	struct page *page = pfn_to_online_page(pfn);
 	unsigned long nr = 1, *kind;
@@ -320,22 +360,27 @@ static unsigned long note_page(unsigned long pfn,
 	if (!page || PageOffline(page) || PageBuddy(page))
 		return 1;
 	folio = page_folio(page);
-	if (!folio_try_get(folio))
+	if (!folio_try_get(folio)) {
+		residue->reserved += is_reserved_huge_page(folio);
 		return 1;
+	}
 	if (page_folio(page) == folio) {
 		nr = folio_pfn(folio) + folio_nr_pages(folio) - pfn;
 		kind = kind_of(folio, residue);
 		*kind += nr;
 		if (kind == &residue->pinned)
-			note_owner(folio, residue);
+			note_owner(folio, residue, tries);
 	}
 	folio_put(folio);
 	return max(nr, 1UL);
 }
 
-/* Extents @first to @end, but for those that hold struct pages. */
+/*
+ * Extents @first to @end, but for those that hold struct pages.  @tries: for
+ * how many pinned pages the owner may be looked for.
+ */
 static void note_extents(const struct elastic_node *node, u32 first, u32 end,
-			 struct elastic_residue *residue)
+			 struct elastic_residue *residue, unsigned int tries)
 {
 	unsigned long pfn, stop;
 
@@ -345,7 +390,7 @@ static void note_extents(const struct elastic_node *node, u32 first, u32 end,
 		pfn = elastic_extent_pfn(&node->range, first);
 		stop = pfn + ELASTIC_EXTENT_PAGES;
 		while (pfn < stop)
-			pfn += note_page(pfn, residue);
+			pfn += note_page(pfn, residue, &tries);
 		cond_resched();
 	}
 }
@@ -361,7 +406,7 @@ void elastic_residue_reason(struct elastic_node *node)
 	struct elastic_residue residue = {};
 
 	lru_add_drain_all();
-	note_extents(node, 0, node->range.nr_extents, &residue);
+	note_extents(node, 0, node->range.nr_extents, &residue, OWNER_TRIES);
 	elastic_residue_text(&residue, node->reason);
 }
 
@@ -379,7 +424,7 @@ bool elastic_block_in_use(const struct elastic_node *node, u32 block)
 	struct elastic_residue residue = {};
 
 	note_extents(node, elastic_block_first(&node->range, block),
-		     elastic_block_end(&node->range, block), &residue);
+		     elastic_block_end(&node->range, block), &residue, 0);
 	return elastic_residue_pages(&residue);
 }
 

@@ -9,15 +9,15 @@
  * Detach: programs are told and may acknowledge, then the CPUs go, then pages
  * are moved away, then the blocks leave one by one, then the node.  Until the
  * last block has gone, a new target calls it all off, and so does a guest that
- * runs out of memory.
+ * has grown until what is left on the node has no room elsewhere.
  *
- * Locking: the engine only, but for elastic_stop_draining().
+ * Locking: the engine only, but for elastic_short_of_room().
  */
 #define pr_fmt(fmt) "xen-elastic-numa: " fmt
 
-#include <linux/cpu.h>
-#include <linux/cpuset.h>
+#include <linux/draining_nodes.h>
 #include <linux/gfp.h>
+#include <linux/jump_label.h>
 #include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
@@ -28,19 +28,25 @@
 
 /* One attempt on a block: so long is the memory hotplug lock held. */
 #define BLOCK_MS	10000U
-/* All attempts of a drain that fail, together. */
+/* The last attempt, when no time is left. */
+#define GLANCE_MS	250U
+/* All attempts of a drain that fail, together; as many of a shrink. */
 #define DRAIN_MS	30000U
+/* The same for what is left of a node. */
+#define SQUEEZE_MS	10000U
+
+DEFINE_STATIC_KEY_FALSE(draining_key);
+nodemask_t draining_nodes;
 
 /* Nodes that programs and the allocator are to leave. */
 void elastic_draining_nodes(nodemask_t *nodes)
 {
-	*nodes = cpuset_draining_nodes;
+	*nodes = draining_nodes;
 }
 
 /*
- * The allocator looks at the mask only while the cpusets key is on.  Policies
- * and mems_allowed of tasks are not touched: a drain that is called off has
- * nothing to restore.
+ * Policies and mems_allowed of tasks are not touched: a drain that is called
+ * off has nothing to restore.
  */
 static void set_draining(struct elastic_node *node, bool draining)
 {
@@ -48,30 +54,13 @@ static void set_draining(struct elastic_node *node, bool draining)
 		return;
 	WRITE_ONCE(node->draining, draining);
 
-	cpus_read_lock();
 	if (draining) {
-		cpuset_inc();
-		node_set(node->nid, cpuset_draining_nodes);
+		node_set(node->nid, draining_nodes);
+		static_branch_inc(&draining_key);
 	} else {
-		node_clear(node->nid, cpuset_draining_nodes);
-		cpuset_dec();
+		node_clear(node->nid, draining_nodes);
+		static_branch_dec(&draining_key);
 	}
-	cpus_read_unlock();
-}
-
-/**
- * elastic_stop_draining() - let the allocator have a node's memory again
- * @node: a node; the drain itself is for the engine to call off
- *
- * Context: any; the allocator, as it runs out of memory.
- * Return: pages that are free on the node, 0 if none was kept from anybody.
- */
-unsigned long elastic_stop_draining(const struct elastic_node *node)
-{
-	if (!node_isset(node->nid, cpuset_draining_nodes))
-		return 0;
-	node_clear(node->nid, cpuset_draining_nodes);
-	return sum_zone_node_page_state(node->nid, NR_FREE_PAGES);
 }
 
 /**
@@ -127,6 +116,32 @@ bool elastic_node_settled(const struct elastic_node *node)
 	return node->state == (node->target ? ELASTIC_ONLINE : ELASTIC_OFFLINE);
 }
 
+/*
+ * Pages of blocks that are being taken offline.  Those that are free count as
+ * free nowhere, so that all of them do here.
+ */
+static unsigned long isolated_pages(const struct zone *zone)
+{
+	return zone->nr_isolate_pageblock << pageblock_order;
+}
+
+/**
+ * elastic_isolated_pages() - what comes back if an offlining is given up
+ * @node: a node
+ *
+ * Context: any.
+ * Return: pages of its isolated blocks, free or not.
+ */
+unsigned long elastic_isolated_pages(const struct elastic_node *node)
+{
+	unsigned long pages = 0;
+	int i;
+
+	for (i = 0; i < MAX_NR_ZONES; i++)
+		pages += isolated_pages(&NODE_DATA(node->nid)->node_zones[i]);
+	return pages;
+}
+
 /* Pages of the page cache that need not be moved: they can be read again. */
 static unsigned long cache_pages(int nid)
 {
@@ -136,22 +151,32 @@ static unsigned long cache_pages(int nid)
 
 static unsigned long pages_to_move(int nid)
 {
-	unsigned long used = 0, cache = cache_pages(nid);
+	unsigned long used = 0, free, managed;
 	struct zone *zone;
 	int i;
 
 	for (i = 0; i < MAX_NR_ZONES; i++) {
 		zone = &NODE_DATA(nid)->node_zones[i];
-		if (populated_zone(zone))
-			used += zone_managed_pages(zone) -
-				min(zone_managed_pages(zone),
-				    zone_page_state(zone, NR_FREE_PAGES));
+		if (!populated_zone(zone))
+			continue;
+		managed = zone_managed_pages(zone);
+		free = zone_page_state(zone, NR_FREE_PAGES) +
+		       isolated_pages(zone);
+		used += managed - min(managed, free);
 	}
-	return used - min(used, cache);
+	return used - min(used, cache_pages(nid));
 }
 
-/* What other nodes can take without coming near their watermarks. */
-static unsigned long pages_elsewhere(int nid)
+/**
+ * elastic_room_elsewhere() - what other nodes can take
+ * @nid: the node that is not meant
+ *
+ * Without coming near their watermarks, and none that is being drained.
+ *
+ * Context: any.
+ * Return: pages.
+ */
+unsigned long elastic_room_elsewhere(int nid)
 {
 	unsigned long room = 0, free;
 	nodemask_t draining;
@@ -193,7 +218,41 @@ static int check_detach(struct elastic_node *node)
 	lru_add_drain_all();
 	drain_all_pages(NULL);
 	return check_room(node, pages_to_move(node->nid),
-			  pages_elsewhere(node->nid));
+			  elastic_room_elsewhere(node->nid));
+}
+
+/**
+ * elastic_short_of_room() - has the guest grown until a node is needed?
+ * @node: a node that is drained or made smaller
+ * @spare: pages that must be left over
+ *
+ * What had room when the operation began may have none now.
+ *
+ * Context: any; a look without locks.
+ * Return: true when what is still to leave does not fit elsewhere.
+ */
+bool elastic_short_of_room(const struct elastic_node *node,
+			   unsigned long spare)
+{
+	u32 populated = elastic_populated(node), target = node->target;
+
+	if (READ_ONCE(node->draining))
+		return pages_to_move(node->nid) + spare >
+		       elastic_room_elsewhere(node->nid);
+	if (!READ_ONCE(node->detach) || !target || populated <= target)
+		return false;
+	return (populated - target) * ELASTIC_EXTENT_PAGES + spare >
+	       si_mem_available();
+}
+
+/* The lists per CPU hold pages that look as if they were in use. */
+bool elastic_no_room(const struct elastic_node *node)
+{
+	if (!elastic_short_of_room(node, 0))
+		return false;
+	lru_add_drain_all();
+	drain_all_pages(NULL);
+	return elastic_short_of_room(node, 0);
 }
 
 /*
@@ -255,6 +314,7 @@ static void drop_hollow_blocks(struct elastic_node *node)
  */
 static int take_memory_to_target(struct elastic_node *node, u32 target)
 {
+	unsigned int budget = DRAIN_MS;
 	u32 block, excess, usable;
 
 	for (block = node->range.nr_blocks; block-- > 0; ) {
@@ -266,7 +326,8 @@ static int take_memory_to_target(struct elastic_node *node, u32 target)
 		usable = elastic_block_populated(node, block) -
 			 node->range.memmap_extents;
 		elastic_phase(ELASTIC_PH_EVACUATE);
-		elastic_balloon_take(node, block, min(excess, usable), true);
+		elastic_balloon_take(node, block, min(excess, usable), true,
+				     &budget);
 		/* Its struct pages count, too. */
 		if (excess > usable)
 			drop_hollow_blocks(node);
@@ -323,7 +384,10 @@ static int grow(struct elastic_node *node)
 	do {
 		rc = grow_to_target(node);
 		/* Another size is as good; no size at all is a drain. */
-	} while (rc == -ECANCELED && elastic_op_rearm() && node->target);
+	} while (rc == -ECANCELED && !elastic_out_of_memory() &&
+		 elastic_op_rearm() && node->target);
+	if (rc == -ECANCELED)
+		rc = called_off(node);
 
 	if (!rc) {
 		transition(node, ELASTIC_EV_DONE);
@@ -374,51 +438,61 @@ static int shrink(struct elastic_node *node)
 /*
  * Highest block first.  @budget_ms: how long attempts may last that fail, all
  * together; what they took is subtracted.  Once it is spent, blocks with pages
- * in use are not tried any more: many that are stuck must not add up.
+ * in use are not tried any more, and the first that fails all the same, for
+ * what nobody sees, is the last: many that are stuck must not add up.
  *
- * Returns the number of blocks that are still there.
+ * Returns whether all blocks have gone.
  */
-static u32 remove_blocks(struct elastic_node *node, unsigned int *budget_ms)
+static bool remove_blocks(struct elastic_node *node, unsigned int *budget_ms)
 {
+	bool last, all = true;
 	unsigned int spent;
-	u32 block, left = 0;
 	ktime_t began;
+	u32 block;
 	int rc;
 
 	for (block = node->range.nr_blocks; block-- > 0; ) {
 		if (!test_bit(block, node->present))
 			continue;
 		if (elastic_cancelled())
-			return left + 1;
-		if (!*budget_ms && elastic_block_in_use(node, block)) {
-			left++;
+			return false;
+		last = !*budget_ms;
+		if (last && elastic_block_in_use(node, block)) {
+			all = false;
 			continue;
 		}
 		elastic_phase(ELASTIC_PH_OFFLINE);
 		began = ktime_get();
 		rc = elastic_block_offline(node, block,
-					   min(*budget_ms, BLOCK_MS));
+					   last ? GLANCE_MS :
+						  min(*budget_ms, BLOCK_MS));
 		if (!rc)
 			rc = elastic_block_remove(node, block);
 		if (!rc)
 			continue;
-		left++;
+		if (last)
+			return false;
+		all = false;
 		spent = ktime_ms_delta(ktime_get(), began);
 		*budget_ms -= min(*budget_ms, spent);
 	}
-	return left;
+	return all;
 }
 
 /* What is left in blocks that cannot leave: give back all that is not stuck. */
 static void squeeze_residue(struct elastic_node *node)
 {
+	unsigned int budget = SQUEEZE_MS;
 	u32 block;
 
 	elastic_phase(ELASTIC_PH_RELEASE);
 	for (block = node->range.nr_blocks; block-- > 0; ) {
+		if (elastic_cancelled())
+			break;
 		if (test_bit(block, node->present))
 			elastic_balloon_take(node, block,
-					     node->range.block_extents, false);
+					     node->range.block_extents, false,
+					     &budget);
 	}
 }
 
@@ -455,7 +529,7 @@ static int empty_node(struct elastic_node *node, bool tell)
 		rc = elastic_evacuate(node);
 		if (rc)
 			return rc;
-		if (!remove_blocks(node, &budget))
+		if (remove_blocks(node, &budget))
 			return 0;
 		if (elastic_cancelled())
 			return -ECANCELED;

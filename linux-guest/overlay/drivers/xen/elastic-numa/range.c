@@ -68,6 +68,11 @@ static int __init add_node(u32 pxm, u64 start, u64 size)
 			return -EEXIST;
 	}
 	rc = elastic_range_init(&node->range, start, size, block, memmap);
+	/* A range of ours is not busy: another would find room within it. */
+	for (i = 0; !rc && i < elastic_nr_nodes; i++) {
+		if (elastic_overlap(&elastic_nodes[i].range, &node->range))
+			rc = -EBUSY;
+	}
 	if (!rc)
 		rc = reserve(node);
 	if (rc)

@@ -28,6 +28,7 @@ void elastic_residue_text(const struct elastic_residue *residue,
 		{ "locked", residue->locked },
 		{ "under writeback", residue->writeback },
 		{ "unmovable", residue->unmovable },
+		{ "reserved huge", residue->reserved },
 		{ "poisoned", residue->poisoned },
 		{ "busy", residue->busy },
 	};

@@ -20,6 +20,8 @@
  * @writeback: pages on their way to a device
  * @busy: pages that could move, and did not
  * @unmovable: pages that belong to nobody who could move them
+ * @reserved: free huge pages that a pool has promised to somebody, in pages of
+ *	4 KiB
  * @poisoned: pages with memory errors
  * @pid: a process that maps a pinned page, or 0
  * @comm: its name, which may hold any byte
@@ -30,6 +32,7 @@ struct elastic_residue {
 	unsigned long writeback;
 	unsigned long busy;
 	unsigned long unmovable;
+	unsigned long reserved;
 	unsigned long poisoned;
 	int pid;
 	char comm[ELASTIC_COMM_LEN];
@@ -57,7 +60,8 @@ static inline unsigned long
 elastic_residue_pages(const struct elastic_residue *residue)
 {
 	return residue->pinned + residue->locked + residue->writeback +
-	       residue->busy + residue->unmovable + residue->poisoned;
+	       residue->busy + residue->unmovable + residue->reserved +
+	       residue->poisoned;
 }
 
 #endif /* _XEN_ELASTIC_TEXT_H */

@@ -150,6 +150,24 @@ static void tell_programs(void)
 	wake_up_interruptible_all(&poll_wq);
 }
 
+/* Under topo_mutex. */
+static void publish(enum xtopo_phase phase, bool bump)
+{
+	nodemask_t usable, draining;
+
+	fill(&image, phase);
+	image.version += bump;
+
+	/* numa_reset(2) must not be behind what the page promises. */
+	elastic_draining_nodes(&draining);
+	nodes_andnot(usable, node_states[N_MEMORY], draining);
+	numa_reset_set_topology(image.version, &usable);
+
+	xtopo_page_publish(topo_page, &image);
+	if (bump)
+		tell_programs();
+}
+
 /**
  * elastic_topo_publish() - write what is true now into the page
  * @phase: the phase to show
@@ -160,46 +178,36 @@ static void tell_programs(void)
  */
 u64 elastic_topo_publish(enum xtopo_phase phase, bool bump)
 {
-	nodemask_t usable, draining;
 	u64 version;
 
 	mutex_lock(&topo_mutex);
-	fill(&image, phase);
-	image.version += bump;
+	publish(phase, bump);
 	version = image.version;
-
-	/* numa_reset(2) must not be behind what the page promises. */
-	elastic_draining_nodes(&draining);
-	nodes_andnot(usable, node_states[N_MEMORY], draining);
-	numa_reset_set_topology(version, &usable);
-
-	xtopo_page_publish(topo_page, &image);
-	if (bump)
-		tell_programs();
 	mutex_unlock(&topo_mutex);
 	return version;
 }
 
-/* Somebody else has changed CPUs or memory: is there any news in it? */
+/*
+ * Somebody else has changed CPUs or memory: is there any news in it?  Not while
+ * the engine works, which publishes what it does, and looks here when it has
+ * ended.  Asked under the mutex: it publishes nothing before it is busy, so that
+ * a phase of its own is never overwritten.
+ */
 static void refresh(struct work_struct *work)
 {
-	struct xtopo_page *new;
-	bool news;
+	struct xtopo_page *new = kmalloc(sizeof(*new), GFP_KERNEL);
 
-	/* The engine publishes at the end of what it does. */
-	if (elastic_busy())
+	if (!new)
 		return;
-
 	mutex_lock(&topo_mutex);
-	new = kmemdup(&image, sizeof(image), GFP_KERNEL);
-	if (new)
+	if (!elastic_busy()) {
+		*new = image;
 		fill(new, XTOPO_STABLE);
-	news = new && memcmp(new, &image, sizeof(image));
+		if (memcmp(new, &image, sizeof(image)))
+			publish(XTOPO_STABLE, true);
+	}
 	mutex_unlock(&topo_mutex);
 	kfree(new);
-
-	if (news && !elastic_busy())
-		elastic_topo_publish(XTOPO_STABLE, true);
 }
 
 /**
@@ -229,8 +237,11 @@ static bool sleeps(struct pid *pid)
 	rcu_read_lock();
 	process = pid_task(pid, PIDTYPE_TGID);
 	if (process) {
-		for_each_thread(process, thread)
-			runs |= task_is_running(thread);
+		for_each_thread(process, thread) {
+			runs = task_is_running(thread);
+			if (runs)
+				break;
+		}
 	}
 	rcu_read_unlock();
 	return !runs;
@@ -244,15 +255,20 @@ static void unregister(struct topo_file *tf)
 	tf->running = NULL;
 }
 
-static unsigned int missing_acks(u64 version)
+/* How many programs are waited for; it counts no further than @enough. */
+static unsigned int missing_acks(u64 version, unsigned int enough)
 {
 	struct topo_file *tf;
 	unsigned int missing = 0;
 
 	mutex_lock(&topo_mutex);
-	list_for_each_entry(tf, &registered, list)
+	list_for_each_entry(tf, &registered, list) {
 		missing += tf->acked < version &&
 			   !(tf->running && sleeps(tf->running));
+		if (missing == enough)
+			break;
+		cond_resched();
+	}
 	mutex_unlock(&topo_mutex);
 	return missing;
 }
@@ -282,13 +298,11 @@ int elastic_topo_wait_acks(u64 version, unsigned int timeout_ms)
 {
 	unsigned long end = jiffies + msecs_to_jiffies(timeout_ms);
 	DEFINE_WAIT_FUNC(wait, woken_wake_function);
-	unsigned int missing;
 	int rc = 0;
 
 	add_wait_queue(&elastic_wq, &wait);
 	for (;;) {
-		missing = missing_acks(version);
-		if (!missing)
+		if (!missing_acks(version, 1))
 			break;
 		if (elastic_cancelled()) {
 			rc = -ECANCELED;
@@ -296,7 +310,8 @@ int elastic_topo_wait_acks(u64 version, unsigned int timeout_ms)
 		}
 		if (time_after_eq(jiffies, end)) {
 			pr_info("version %llu: %u programs did not acknowledge within %u ms\n",
-				version, missing, timeout_ms);
+				version, missing_acks(version, UINT_MAX),
+				timeout_ms);
 			forget_silent(version);
 			break;
 		}
@@ -356,12 +371,25 @@ static __poll_t topo_poll(struct file *file, poll_table *wait)
 	return xchg(&tf->told, version) != version ? EPOLLPRI : 0;
 }
 
+/* One such promise a process: each is a look at all of its threads. */
+static bool runs_already(struct pid *pid)
+{
+	struct topo_file *tf;
+
+	list_for_each_entry(tf, &registered, list) {
+		if (tf->running == pid)
+			return true;
+	}
+	return false;
+}
+
 static int topo_register(struct topo_file *tf, bool running)
 {
 	int rc = -EBUSY;
 
 	mutex_lock(&topo_mutex);
-	if (!tf->registered) {
+	if (!tf->registered &&
+	    !(running && runs_already(task_tgid(current)))) {
 		tf->registered = true;
 		if (running)
 			tf->running = get_pid(task_tgid(current));
@@ -427,6 +455,9 @@ static struct miscdevice topo_device = {
 /**
  * elastic_topo_init() - make the page and the device
  *
+ * They stay, also where the driver does not start after all: programs may have
+ * mapped the page, and what it says stays true.
+ *
  * Return: 0, -ENOMEM, or why the device cannot be.
  */
 int elastic_topo_init(void)
@@ -458,10 +489,4 @@ int elastic_topo_init(void)
 	if (rc < 0)
 		pr_warn("CPU changes by others will be missed: %d\n", rc);
 	return 0;
-}
-
-/* Only before any program can have mapped the page for long: at a failed start. */
-void elastic_topo_stop(void)
-{
-	misc_deregister(&topo_device);
 }

@@ -77,6 +77,7 @@ struct xtopo_page {
  *	starts work, not when it is told.  A removal does not wait for it while
  *	all threads of the process that registered sleep or are stopped, and
  *	when a removal has waited for it in vain, the promise has ended.
+ *	-EBUSY also where the process has made it through another file.
  * XTOPO_ACK: the version, by value, up to which this process has followed.
  *	Returns 0.  -EINVAL: a version that does not exist yet; -ENOTCONN: not
  *	registered.
@@ -88,7 +89,8 @@ struct xtopo_page {
  *
  * poll() raises POLLPRI when there is a version that the file does not know: a
  * registered one has not acknowledged it, another has not been told of it by
- * poll() before.
+ * poll() before.  epoll_ctl(2) polls, too: who is not registered reads the
+ * version after EPOLL_CTL_ADD and is told of what comes then.
  */
 struct numa_reset_args;
 #define XTOPO_IOC_TYPE		0xe4

@@ -1,0 +1,543 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The simulated machine, see machine.h. */
+#include <setjmp.h>
+
+#include "machine.h"
+
+struct machine machine;
+struct elastic_node node;
+struct elastic_node *elastic_nodes = &node;
+unsigned int elastic_nr_nodes = 1;
+pg_data_t nodes[2] = { { { { .nid = 0 } } }, { { { .nid = 1 } } } };
+int mhp_default_online_type = MMOP_ONLINE_KERNEL;
+struct task_struct the_engine, *running = &the_engine;
+void *system_unbound_wq;
+
+void say(const char *format, ...)
+{
+	size_t used = strlen(machine.log);
+	va_list args;
+
+	/* The end is what a case that fails wants to show. */
+	if (used > sizeof(machine.log) / 2) {
+		used = 0;
+		machine.log[0] = '\0';
+	}
+	va_start(args, format);
+	vsnprintf(machine.log + used, sizeof(machine.log) - used, format, args);
+	va_end(args);
+}
+
+void fail(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	exit(1);
+}
+
+static bool fails(enum part part)
+{
+	return machine.fails[part] && !--machine.fails[part];
+}
+
+/* ---- Time, and who runs when it is over ---- */
+
+static struct timer_list *the_timer;
+static struct delayed_work *the_ticker;
+static jmp_buf stalled;
+static struct xenbus_watch *the_watch;
+static int (*engine_thread)(void *data);
+static int rounds;
+
+ktime_t ktime_get(void)
+{
+	return machine.clock;
+}
+
+unsigned long now(void)
+{
+	return machine.clock;
+}
+
+void mod_timer(struct timer_list *timer, unsigned long at)
+{
+	the_timer = timer;
+	machine.timer_at = at;
+}
+
+void queue_delayed_work(void *queue, struct delayed_work *work,
+			unsigned long delay)
+{
+	the_ticker = work;
+	machine.tick_at = machine.clock + delay;
+}
+
+void cancel_delayed_work_sync(struct delayed_work *work)
+{
+	machine.tick_at = 0;
+}
+
+static void run_ticker(void)
+{
+	if (!machine.tick_at)
+		return;
+	machine.tick_at = 0;
+	/* It never comes back from a xenstore that does not answer. */
+	if (!setjmp(stalled))
+		the_ticker->work.function(&the_ticker->work);
+}
+
+static void run_timer(void)
+{
+	machine.timer_at = 0;
+	the_timer->function(the_timer);
+}
+
+void pass(unsigned int ms)
+{
+	long long end = machine.clock + ms;
+
+	while (machine.clock < end) {
+		machine.clock++;
+		if (machine.timer_at && machine.clock >= machine.timer_at)
+			run_timer();
+		if (machine.tick_at && machine.clock >= machine.tick_at)
+			run_ticker();
+	}
+}
+
+void send_sig(int signal, struct task_struct *task, int private)
+{
+	CHECK(task == &the_engine, "a signal for somebody else");
+	machine.signal = true;
+}
+
+void flush_signals(struct task_struct *task)
+{
+	machine.signal = false;
+}
+
+struct task_struct *kthread_create(int (*thread)(void *), void *data,
+				   const char *name)
+{
+	engine_thread = thread;
+	return &the_engine;
+}
+
+void kthread_stop(struct task_struct *task) { }
+bool kthread_should_stop(void) { return rounds-- <= 0; }
+
+void run_engine(void)
+{
+	rounds = 2;	/* it asks twice a round */
+	engine_thread(NULL);
+}
+
+int register_xenbus_watch(struct xenbus_watch *watch)
+{
+	the_watch = watch;
+	return machine.no_watch ? -EIO : 0;
+}
+
+void register_xenstore_notifier(struct notifier_block *nb)
+{
+	nb->notifier_call(nb, 0, NULL);
+}
+
+void register_oom_notifier(struct notifier_block *nb)
+{
+	machine.oom_notifier = nb;
+}
+
+void unregister_oom_notifier(struct notifier_block *nb)
+{
+	machine.oom_notifier = NULL;
+}
+
+unsigned long out_of_memory(void)
+{
+	unsigned long freed = 0;
+
+	machine.oom_notifier->notifier_call(machine.oom_notifier, 0, &freed);
+	return freed;
+}
+
+/*
+ * A step: something that may take long has come to a point where it can end.
+ * What the case wants to happen happens now.
+ */
+static void step(void)
+{
+	machine.steps++;
+	if (machine.steps != machine.cancel_at || machine.happened)
+		return;
+	machine.happened = true;
+	if (machine.grows_then) {
+		machine.guest_is_full = true;
+	} else if (machine.oom_then) {
+		struct task_struct *before = running, other;
+
+		machine.guest_is_full = !machine.oom_is_not_ours;
+		running = &other;
+		machine.freed = out_of_memory();
+		running = before;
+	} else {
+		machine.target = machine.new_target;
+		machine.generation++;
+		the_watch->callback(the_watch, NULL, NULL);
+		run_ticker();
+	}
+}
+
+void try_to_freeze(void)
+{
+	step();
+}
+
+/* ---- Xen ---- */
+
+static bool one_page(unsigned int command)
+{
+	if (command != XENMEM_populate_physmap) {
+		CHECK(machine.split_pages-- > 0, "a page that it never gave");
+		return true;
+	}
+	if (!machine.in_pieces || !machine.pages_left)
+		return false;
+	machine.pages_left -= machine.pages_left > 0;
+	machine.split_pages++;
+	return true;
+}
+
+long HYPERVISOR_memory_op(unsigned int command, void *argument)
+{
+	struct xen_memory_reservation *r = argument;
+	unsigned long done, extent;
+
+	step();
+	if (command == XENMEM_populate_physmap)
+		machine.address_bits = r->address_bits;
+	for (done = 0; done < r->nr_extents; done++) {
+		extent = (r->extent_start[done] - (START >> 12)) >>
+			 ELASTIC_EXTENT_ORDER;
+		CHECK(extent < MAX_EXTENTS, "extent %lu", extent);
+		if (r->extent_order != ELASTIC_EXTENT_ORDER) {
+			if (!one_page(command))
+				break;
+			if (machine.split_pages == ELASTIC_EXTENT_PAGES) {
+				machine.split_pages = 0;
+				machine.memory++;
+				machine.has_memory[extent] = 1;
+			}
+		} else if (command == XENMEM_populate_physmap) {
+			CHECK(!machine.has_memory[extent],
+			      "extent %lu is populated twice", extent);
+			if (!machine.room || machine.in_pieces ||
+			    fails(PART_POPULATE))
+				break;
+			machine.room--;
+			machine.memory++;
+			machine.has_memory[extent] = 1;
+		} else {
+			CHECK(!machine.online[extent / BLOCK_EXTENTS] ||
+			      machine.in_balloon[extent],
+			      "extent %lu is given back while it is online",
+			      extent);
+			if (!machine.has_memory[extent] || machine.refuses[extent])
+				break;
+			machine.room++;
+			machine.memory--;
+			machine.has_memory[extent] = 0;
+		}
+	}
+	return done;
+}
+
+/* ---- Linux ---- */
+
+unsigned long zone_managed_pages(struct zone *zone)
+{
+	return zone->nid ? elastic_populated(&node) * ELASTIC_EXTENT_PAGES : 1UL << 30;
+}
+
+unsigned long zone_page_state(struct zone *zone, int item)
+{
+	unsigned long managed = zone_managed_pages(zone);
+
+	if (zone->nid)
+		return managed - (machine.used ?: managed / 2);
+	if (machine.guest_is_full)
+		return 0;
+	return machine.home_free ?: managed / 2;
+}
+
+unsigned long cached_pages(int nid)
+{
+	return nid ? machine.cache : machine.cache_elsewhere;
+}
+
+unsigned long si_mem_available(void)
+{
+	if (machine.guest_is_full)
+		return 0;
+	return machine.home_free ?: 1UL << 30;
+}
+
+void lock_device_hotplug(void)
+{
+	CHECK(!machine.hotplug_locked++, "device_hotplug_lock is taken twice");
+}
+
+void unlock_device_hotplug(void)
+{
+	CHECK(machine.hotplug_locked-- == 1, "device_hotplug_lock is not held");
+}
+
+static unsigned int block_at(u64 address)
+{
+	CHECK(address >= START && (address - START) % BLOCK_BYTES == 0,
+	      "no block begins at %#llx", (unsigned long long)address);
+	return (address - START) / BLOCK_BYTES;
+}
+
+static unsigned int extent_at(unsigned long pfn)
+{
+	return (pfn - (START >> 12)) >> ELASTIC_EXTENT_ORDER;
+}
+
+struct memory_block *find_memory_block(unsigned long section)
+{
+	unsigned int block = block_at((u64)section << 12);
+
+	return machine.plugged[block] ? &machine.blocks[block] : NULL;
+}
+
+int device_online(struct device *dev)
+{
+	unsigned int block = (struct memory_block *)dev - machine.blocks;
+
+	CHECK(machine.hotplug_locked, "onlined without the lock");
+	step();
+	CHECK(machine.blocks[block].online_type == MMOP_ONLINE_MOVABLE,
+	      "onlined as %d", machine.blocks[block].online_type);
+	if (fails(PART_ONLINE)) {
+		machine.online[block] = machine.udev;
+		return -ENOMEM;
+	}
+	machine.online[block] = true;
+	return 0;
+}
+
+/* offline_pages(): until it is done, or a signal comes. */
+int device_offline(struct device *dev)
+{
+	unsigned int block = (struct memory_block *)dev - machine.blocks;
+	struct zone *zone = &nodes[1].node_zones[0];
+	long long end = machine.clock + 3600000;
+
+	CHECK(machine.hotplug_locked, "offlined without the lock");
+	zone->nr_isolate_pageblock = BLOCK_EXTENTS;
+	step();
+	pass(OFFLINE_MS);
+	while (machine.stuck[block] && !machine.signal) {
+		CHECK(machine.clock < end, "block %u is tried for ever", block);
+		pass(1);
+	}
+	zone->nr_isolate_pageblock = 0;
+	if (machine.signal)
+		return -EINTR;
+	machine.online[block] = false;
+	return 0;
+}
+
+int add_memory_driver_managed(int group, u64 start, u64 size, const char *name,
+			      int flags)
+{
+	unsigned int block = block_at(start);
+
+	CHECK(machine.has_memory[block * BLOCK_EXTENTS],
+	      "block %u: its struct pages have no memory", block);
+	CHECK(flags & MHP_STAY_OFFLINE, "somebody else would online it");
+	CHECK(mhp_default_online_type == MMOP_ONLINE_KERNEL,
+	      "what is for all memory was changed");
+	machine.add_flags = flags;
+	if (fails(PART_ADD))
+		return -ENOMEM;
+	machine.plugged[block] = true;
+	return 0;
+}
+
+int remove_memory(u64 start, u64 size)
+{
+	unsigned int block = block_at(start);
+
+	if (machine.online[block] || fails(PART_REMOVE))
+		return -EBUSY;
+	machine.lowest_first |= (int)block > machine.last_removed;
+	machine.last_removed = block;
+	machine.plugged[block] = false;
+	return 0;
+}
+
+int memory_group_register_dynamic(int nid, unsigned long pages)
+{
+	return 1;
+}
+
+struct page *pfn_to_online_page(unsigned long pfn)
+{
+	return machine.online[extent_at(pfn) / BLOCK_EXTENTS] ?
+	       pfn_to_page(pfn) : NULL;
+}
+
+int alloc_contig_range(unsigned long pfn, unsigned long end, int type, int gfp)
+{
+	unsigned int extent, first = extent_at(pfn), last = extent_at(end - 1);
+
+	CHECK(machine.hotplug_locked, "taken without the lock");
+	for (extent = first; extent <= last; extent++) {
+		CHECK(machine.has_memory[extent], "extent %u is empty", extent);
+		if (machine.busy[extent]) {
+			pass(machine.busy_ms);
+			return -EBUSY;
+		}
+	}
+	pass(CONTIG_MS);
+	for (extent = first; extent <= last; extent++)
+		machine.in_balloon[extent] = true;
+	return 0;
+}
+
+void generic_online_page(struct page *page, unsigned int order)
+{
+	unsigned int extent = extent_at(page_to_pfn(page));
+
+	CHECK(machine.has_memory[extent], "extent %u is empty", extent);
+	machine.in_balloon[extent] = false;
+}
+
+struct elastic_node *elastic_node_of_pfn(unsigned long pfn, u32 *extent)
+{
+	return elastic_find_extent(&node.range, pfn, extent) ? &node : NULL;
+}
+
+/* ---- xenstore ---- */
+
+int elastic_store_generation(u64 *generation)
+{
+	*generation = machine.generation;
+	return 0;
+}
+
+int elastic_store_target(const struct elastic_node *unused, u64 *kib)
+{
+	*kib = elastic_kib(machine.target);
+	return 0;
+}
+
+void elastic_store_request(struct elastic_node *unused)
+{
+	node.target = machine.target;
+}
+
+void elastic_store_progress(const struct elastic_node *unused)
+{
+	if (machine.xenstore_stalls)
+		longjmp(stalled, 1);
+}
+
+int elastic_store_node(struct elastic_node *unused) { return 0; }
+u64 elastic_store_left_behind(const struct elastic_node *unused) { return 0; }
+void elastic_store_hello(void) { }
+void elastic_store_goodbye(void) { }
+void elastic_store_ack(u64 generation) { machine.acked++; }
+void elastic_store_state(const struct elastic_node *unused) { }
+void elastic_store_done(u64 generation) { }
+
+/* ---- The driver's other files ---- */
+
+u64 elastic_topo_publish(enum xtopo_phase phase, bool bump)
+{
+	machine.published = phase;
+	machine.saw_growing |= phase == XTOPO_GROWING;
+	machine.told_of_drain |= phase == XTOPO_DRAINING && bump;
+	machine.versions += bump;
+	return machine.versions;
+}
+
+int elastic_topo_wait_acks(u64 version, unsigned int timeout_ms)
+{
+	machine.wait_for = version;
+	machine.grace_ms = timeout_ms;
+	return elastic_cancelled() ? -ECANCELED : 0;
+}
+
+int elastic_evacuate(struct elastic_node *unused)
+{
+	CHECK(node_isset(node.nid, draining_nodes) && draining_key == 1,
+	      "the allocator puts new pages there");
+	return elastic_cancelled() ? -ECANCELED : 0;
+}
+
+void elastic_residue_reason(struct elastic_node *unused)
+{
+	snprintf(node.reason, sizeof(node.reason), "pages of the test");
+}
+
+bool elastic_block_in_use(const struct elastic_node *unused, u32 block)
+{
+	return machine.stuck[block] && !machine.unseen;
+}
+
+int elastic_cpus_up(struct elastic_node *unused)
+{
+	if (fails(PART_CPUS_UP))
+		return elastic_node_error(&node, -EIO, "vCPU 2 stays down");
+	machine.cpus_up = true;
+	return 0;
+}
+
+int elastic_cpus_down(struct elastic_node *unused)
+{
+	if (elastic_cancelled())
+		return -ECANCELED;
+	if (fails(PART_CPUS_DOWN))
+		return elastic_node_error(&node, -EBUSY, "vCPU 2 stays up");
+	machine.cpus_up = false;
+	return 0;
+}
+
+int elastic_node_unplug(struct elastic_node *unused)
+{
+	if (!machine.cpu_comes_back)
+		return 0;
+	snprintf(node.reason, sizeof(node.reason), "vCPU 2 is online again");
+	return -EBUSY;
+}
+
+void elastic_topo_refresh(void) { }
+int elastic_topo_init(void) { return 0; }
+int elastic_evac_init(void) { return 0; }
+int elastic_pm_init(void) { return 0; }
+void elastic_cpu_init(void) { }
+void elastic_stats_init(void) { }
+
+/* ---- Boot ---- */
+
+void boot(unsigned int blocks)
+{
+	node.vnode = 1;
+	node.nid = 1;
+	node.mgid = 1;
+	node.grace_ms = 1234;
+	CHECK(!elastic_range_init(&node.range, START, blocks * BLOCK_BYTES,
+				  BLOCK_BYTES, ELASTIC_EXTENT_BYTES), "range");
+	machine.room = blocks * BLOCK_EXTENTS;
+	machine.pages_left = -1;
+	machine.last_removed = MAX_BLOCKS;
+	machine.busy_ms = 20;
+	elastic_initcall();
+}

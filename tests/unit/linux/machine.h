@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A simulated machine for the driver's operations: a hypervisor that counts
+ * extents, memory blocks and extents that may be stuck, vCPUs, xenstore, and a
+ * clock that moves only when something takes time.  The ticker and the timer of
+ * core.c run when their time has come.
+ *
+ * The machine checks what must hold at any moment: no extent is populated that
+ * has memory, none is given back while Linux uses it, no block leaves Linux
+ * while pages are stuck in it.
+ */
+#ifndef MACHINE_H
+#define MACHINE_H
+
+#include "case.h"
+#include "elastic.h"
+
+#define BLOCK_EXTENTS	64U
+#define BLOCK_BYTES	(BLOCK_EXTENTS * ELASTIC_EXTENT_BYTES)
+#define START		(4ULL << 30)
+#define MAX_BLOCKS	512U
+#define MAX_EXTENTS	(MAX_BLOCKS * BLOCK_EXTENTS)
+#define OFFLINE_MS	5	/* for a block that nothing keeps */
+#define CONTIG_MS	1	/* for extents that nothing keeps */
+
+/* What can fail, in the order in which an attach needs it. */
+enum part {
+	PART_POPULATE, PART_ADD, PART_ONLINE, PART_CPUS_UP, PART_CPUS_DOWN,
+	PART_REMOVE, NR_PARTS
+};
+
+struct machine {
+	/* Xen */
+	unsigned char has_memory[MAX_EXTENTS];
+	bool refuses[MAX_EXTENTS];
+	unsigned int memory;		/* extents */
+	int room;			/* extents that it can still give */
+	bool in_pieces;			/* it has single pages only */
+	int pages_left;			/* ... so many, -1: no limit */
+	unsigned int split_pages;	/* pages of an extent that it gave so */
+	unsigned int address_bits;	/* of the last populate */
+	/* Linux */
+	bool plugged[MAX_BLOCKS], online[MAX_BLOCKS], stuck[MAX_BLOCKS];
+	bool unseen;			/* nobody sees what keeps a block */
+	bool udev;			/* somebody onlines what fails to */
+	bool in_balloon[MAX_EXTENTS];
+	bool busy[MAX_EXTENTS];		/* cannot be taken by the balloon */
+	unsigned int busy_ms;		/* how long an attempt on one takes */
+	struct memory_block blocks[MAX_BLOCKS];
+	int add_flags;
+	int last_removed;		/* block */
+	bool lowest_first;
+	int hotplug_locked;
+	bool cpus_up, cpu_comes_back;
+	bool guest_is_full;		/* nothing is free but on the node */
+	unsigned long used, cache;	/* pages of the node; 0: half of it */
+	unsigned long cache_elsewhere;	/* pages */
+	unsigned long home_free;	/* pages; 0: plenty */
+	int fails[NR_PARTS];		/* the next but N - 1 fails; 0: none */
+	/* The kernel around the driver */
+	long long clock;		/* ms */
+	long long timer_at, tick_at;	/* 0: not set */
+	bool signal;
+	bool xenstore_stalls;
+	bool no_watch;			/* it cannot be registered */
+	struct notifier_block *oom_notifier;
+	/* xenstore */
+	u32 target;
+	u64 generation;
+	int acked;
+	int versions;			/* that programs are told of */
+	int published;			/* the phase last published */
+	bool saw_growing;
+	bool told_of_drain;		/* by a new version */
+	u64 wait_for;			/* version that was waited for */
+	unsigned int grace_ms;
+	/* When something happens to an operation */
+	int steps, cancel_at;
+	u32 new_target;
+	bool grows_then, oom_then, oom_is_not_ours, happened;
+	unsigned long freed;		/* what the OOM notifier has said */
+	char log[8192];
+};
+
+extern struct machine machine;
+extern struct elastic_node node;
+
+/* Start with a node of so many blocks, absent. */
+void boot(unsigned int blocks);
+
+/* The kernel runs out of memory: what it is told was freed. */
+unsigned long out_of_memory(void);
+
+/* Something takes time: the ticker and the timer run. */
+void pass(unsigned int ms);
+
+/* One round of the engine's thread, after a change in xenstore. */
+void run_engine(void);
+
+#endif
