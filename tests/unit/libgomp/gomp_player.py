@@ -234,9 +234,13 @@ class Player:
         """ICVs and places; tells the program no number that it could count on."""
         return self.do("icv")
 
-    def told(self) -> Reply:
-        """The program asks for max_threads and num_procs, always with the same statement, and then counts on them."""
-        return self.do("told")
+    def told(self) -> int:
+        """The program asks for max_threads, always with the same statement, and then counts on it."""
+        return int(self.do("told")["max_threads"])
+
+    def procs(self) -> int:
+        """The same for num_procs, with another statement."""
+        return int(self.do("procs")["num_procs"])
 
     def recorded(self) -> list[str]:
         """What libgomp has asked of the kernel since the last call."""

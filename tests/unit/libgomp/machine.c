@@ -286,7 +286,7 @@ int
 pthread_attr_setaffinity_np (pthread_attr_t *attr, size_t size,
 			     const cpu_set_t *cpus)
 {
-  attr_bound = attr;
+  attr_bound = size != 0 ? attr : NULL;
   attr_mask = 0;
   memcpy (&attr_mask, cpus, size < sizeof attr_mask ? size : sizeof attr_mask);
   return 0;

@@ -41,10 +41,11 @@ class MachinePlayer(Player):
         env: Mapping[str, str] | None = None,
         taskset: int = 0,
         container: int = NO_CONTAINER,
+        online: int = EVERY,
     ) -> None:
         """USABLE: the page's CPUs, None: no page; or the page itself.  TASKSET: the mask that the program inherits."""
         self.state = Path(tempfile.mkstemp(dir=SCRATCH)[1])
-        self.write_state(EVERY, container)
+        self.write_state(online, container)
         variables = {
             "LD_PRELOAD": f"{recorder()} {build('machine.c', '-shared', '-fPIC')}",
             "MACHINE_STATE": str(self.state),
@@ -53,7 +54,10 @@ class MachinePlayer(Player):
         if taskset:
             variables["MACHINE_TASKSET"] = f"{taskset:x}"
         super().__init__(
-            machine_page(usable) if isinstance(usable, int) else usable, lib=lib, env=variables | dict(env or {}), record=True
+            machine_page(usable) if isinstance(usable, int) else usable,
+            lib=lib,
+            env=variables | dict(env or {}),
+            record=True,
         )
 
     def write_state(self, online: int, container: int) -> None:

@@ -16,6 +16,8 @@
 
 #define _GNU_SOURCE 1
 #include <omp.h>
+#include <pthread.h>
+#include <stdint.h>
 #include "fakekernel.h"
 
 #define DEPTH 4
@@ -25,8 +27,7 @@ static struct xtopo_page *page;
 static unsigned long one, both;	/* usable CPUs */
 static volatile int requests;
 static volatile unsigned long long acked;
-static int mark;
-#pragma omp threadprivate (mark)
+static pthread_key_t mark;	/* what a thread keeps */
 
 static int
 asked (enum request request, int fd, unsigned long long version)
@@ -189,8 +190,9 @@ main (int argc, char **argv)
   page = fakepage_open (getenv ("GOMP_TOPO_DEV"));
   fakepage_set (page, both, XTOPO_STABLE);
   first = team ();
+  pthread_key_create (&mark, NULL);
   #pragma omp parallel
-  mark = 100 + omp_get_thread_num ();
+  pthread_setspecific (mark, (void *) (intptr_t) (100 + omp_get_thread_num ()));
   requests = 0;
   result = (strcmp (what, "levels") == 0 ? try_levels (atoi (argv[2]))
 	    : strcmp (what, "serial") == 0 ? try_serial ()
@@ -205,7 +207,7 @@ main (int argc, char **argv)
   fakepage_set (page, both, XTOPO_STABLE);
   again = team ();
   #pragma omp parallel reduction(+: kept)
-  kept += mark == 100 + omp_get_thread_num ();
+  kept += (intptr_t) pthread_getspecific (mark) == 100 + omp_get_thread_num ();
   printf (", \"again\": %d, \"kept\": %d}\n", again, kept);
   return 0;
 }

@@ -8,22 +8,41 @@
      run KIND [N]       one parallel region of that kind; N: num_threads (N)
      tasks              what each thread of the process may run on
      icv                the ICVs that ask for no number, and the places
-     told               what omp_get_max_threads and _num_procs say
+     told               what omp_get_max_threads says
+     procs              what omp_get_num_procs says
      elsewhere          what another statement is told
      in_team            what a team is told
+     in_first           what the first thread of a team is told
+     nested_root MASK   a root follows MASK while another one is in a team, in
+                        which each thread then starts a team
+     deep N             what one statement is told, further down the stack
+     procs_elsewhere    num_procs, by another statement
      threads N          omp_set_num_threads (N)
      dynamic N          omp_set_dynamic (N)
      repeat N           N empty parallel regions
+     task               a parallel region in a task outside of all regions
      target             a parallel region in a target region
+     target_team N      masks of a team of two before, after and in the team that
+                        follows one in which thread N runs a target region;
+                        how many threads that has
+     target_view MASK   what thread 1 of a team sees of the first place, before
+                        and after thread 0 runs a target region with MASK usable
+     target_told [N [MASK]]   what is told in a target region, by thread N of a
+                        team, with MASK usable from then on
      taskset all|self|N MASK   as taskset(1) does, from outside; N: the first
                         N threads
      nested             a team in which each thread starts a team
+     nested_wait        the same; waits for a line before the inner ones
+     capture MASK       %A before and after another root has followed MASK
      roots N MASK1 MASK2   N threads that start teams of their own, twice;
                         the page changes from MASK1 to MASK2 in between
-     fork [roots]       fork; the child does "run parallel", in a new thread
-     waste N            N regions in which one thread is late
-     places N MASK1 MASK2   questions about places, while another root thread
-                        runs N regions and the page changes
+     fork [roots|waste] fork; the child does "run parallel", in a new thread, or
+                        "waste 20 2"
+     waste N THREADS    N regions in which one thread is late: what CPU time
+                        one needs that waits for it
+     places N MASK1 MASK2 [idle]   questions about places, while another root
+                        thread runs N regions and the page changes; idle: the
+                        one who asks has no regions
      storm MS           regions while another thread changes the page
      secure             does the program run with raised privileges?
      closeall           close all file descriptors above 2, as daemons do
@@ -37,6 +56,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -52,7 +72,7 @@ struct seen
 {
   int tid;
   unsigned long cpus;		/* first 64 */
-  int kept;			/* threadprivate value on entry */
+  int kept;			/* from its first region */
   int place;
 };
 
@@ -64,8 +84,10 @@ struct region
 };
 
 static struct xtopo_page *page;
-static int mark;
-#pragma omp threadprivate (mark)
+
+/* What the calling thread has kept from its first region.  Not a variable of
+   threads: those are a promise of their own.  */
+static pthread_key_t mark;
 
 static unsigned long
 affinity (int tid)
@@ -85,10 +107,10 @@ look (struct region *region)
 
   seen->tid = syscall (SYS_gettid);
   seen->cpus = affinity (0);
-  seen->kept = mark;
+  seen->kept = (intptr_t) pthread_getspecific (mark);
   seen->place = omp_get_place_num ();
-  if (mark == 0)
-    mark = 100 + n;
+  if (seen->kept == 0)
+    pthread_setspecific (mark, (void *) (intptr_t) (100 + n));
   __atomic_store_n (&region->team, omp_get_num_threads (), __ATOMIC_RELAXED);
 }
 
@@ -281,6 +303,18 @@ print_region (const struct region *r)
   printf ("]}\n");
 }
 
+/* A region in a task that is not in a region.  */
+
+static void
+run_in_task (void)
+{
+  struct region r = { 0 };
+
+  #pragma omp task shared(r)
+  run_parallel (&r);
+  print_region (&r);
+}
+
 /* A target region without a device: runs here, with a pool of its own.  */
 
 static void
@@ -299,6 +333,102 @@ run_target (void)
     }
   }
   print_region (&r);
+}
+
+/* A target region with two regions in it, of one thread and of as many as
+   come; CPUS, if not 0, are usable from then on.  How many came.  */
+
+static int
+target_region (unsigned long cpus)
+{
+  int level = 0, n = 0;
+
+  #pragma omp target map(tofrom: level, n)
+  {
+    #pragma omp parallel num_threads(1)
+    level = omp_get_level ();
+    if (cpus != 0)
+      fakepage_set (page, cpus, XTOPO_STABLE);
+    #pragma omp parallel
+    #pragma omp single
+    n = omp_get_num_threads ();
+  }
+  if (level != 1)
+    abort ();
+  return n;
+}
+
+static void
+print_target_team (int in)
+{
+  unsigned long mask[3][2] = { { 0 } };
+  int n = 0;
+
+  #pragma omp parallel num_threads(2)
+  {
+    int t = omp_get_thread_num ();
+
+    mask[0][t] = affinity (0);
+    if (t == in)
+      n = target_region (0);
+    mask[1][t] = affinity (0);
+  }
+  #pragma omp parallel num_threads(2)
+  mask[2][omp_get_thread_num ()] = affinity (0);
+  for (int i = 0; i < 3; i++)
+    printf ("%s[%lu, %lu]", i ? ", " : "{\"masks\": [", mask[i][0], mask[i][1]);
+  printf ("], \"target\": %d}\n", n);
+}
+
+static void
+print_target_view (unsigned long cpus)
+{
+  int seen[2] = { 0 };
+
+  #pragma omp parallel num_threads(2)
+  {
+    int t = omp_get_thread_num ();
+
+    if (t == 1)
+      seen[0] = omp_get_place_num_procs (0);
+    #pragma omp barrier
+    if (t == 0)
+      target_region (cpus);
+    #pragma omp barrier
+    if (t == 1)
+      seen[1] = omp_get_place_num_procs (0);
+  }
+  printf ("{\"before\": %d, \"after\": %d}\n", seen[0], seen[1]);
+}
+
+static int
+told_in_target (void)
+{
+  int told = 0;
+
+  #pragma omp target map(tofrom: told)
+  told = omp_get_max_threads ();
+  return told;
+}
+
+static void
+print_target_told (int in, unsigned long cpus)
+{
+  int told = 0;
+
+  if (in >= 0)
+    {
+      #pragma omp parallel num_threads(in + 1) reduction(max: told)
+      if (omp_get_thread_num () == in)
+	{
+	  if (cpus != 0)
+	    fakepage_set (page, cpus, XTOPO_STABLE);
+	  told = told_in_target ();
+	}
+    }
+  else
+    told = told_in_target ();
+  printf ("{\"max_threads\": %d}\n", told);
 }
 
 static void
@@ -323,18 +453,18 @@ run (const char *name, int n)
   exit (2);
 }
 
-/* What a program asks and then counts on.  One statement asks for both
-   numbers, and may thus be told others the next time.  */
+/* What a program asks and then counts on; each by a statement of its own.  */
 
 static void
 print_told (void)
 {
-  int (*const ask[]) (void) = { omp_get_max_threads, omp_get_num_procs };
-  int told[2];
+  printf ("{\"max_threads\": %d}\n", omp_get_max_threads ());
+}
 
-  for (volatile int i = 0; i < 2; i++)
-    told[i] = ask[i] ();
-  printf ("{\"max_threads\": %d, \"num_procs\": %d}\n", told[0], told[1]);
+static void
+print_procs (void)
+{
+  printf ("{\"num_procs\": %d}\n", omp_get_num_procs ());
 }
 
 /* Another statement that asks, and one in a team.  */
@@ -352,6 +482,34 @@ print_told_elsewhere (bool in_team)
   else
     told = omp_get_max_threads ();
   printf ("{\"max_threads\": %d}\n", told);
+}
+
+static void
+print_procs_elsewhere (void)
+{
+  printf ("{\"num_procs\": %d}\n", omp_get_num_procs ());
+}
+
+static void
+print_told_in_first (void)
+{
+  int told = 0;
+
+  #pragma omp parallel
+  #pragma omp master
+  told = omp_get_max_threads ();
+  printf ("{\"max_threads\": %d}\n", told);
+}
+
+/* One statement, N frames further down the stack.  */
+
+static int __attribute__ ((noipa))
+ask_deep (int n)
+{
+  int told = n == 0 ? omp_get_max_threads () : ask_deep (n - 1);
+
+  __asm__ volatile ("" : : "r" (told));	/* not the last thing it does */
+  return told;
 }
 
 static void
@@ -435,6 +593,29 @@ nested (void)
   for (int i = 0; i < outer; i++)
     printf ("%s%d", i ? ", " : "", inner[i]);
   printf ("]}\n");
+}
+
+static void
+nested_wait (void)
+{
+  char line[64];
+  int n = 0;
+
+  omp_set_max_active_levels (2);
+  #pragma omp parallel num_threads(2) reduction(+: n)
+  {
+    #pragma omp single
+    {
+      puts ("{}");
+      fflush (stdout);
+      if (fgets (line, sizeof line, stdin) == NULL)
+	exit (2);
+    }
+    #pragma omp parallel num_threads(2) reduction(+: n)
+    n++;
+  }
+  omp_set_max_active_levels (1);
+  printf ("{\"inner\": %d}\n", n);
 }
 
 /* Several root threads.  */
@@ -601,34 +782,144 @@ places_root (void *arg)
   return arg;
 }
 
-static void
-places (int n, unsigned long mask1, unsigned long mask2)
+struct questions
 {
-  long wrong = 0, questions = 0;
+  bool idle;			/* no regions of the one who asks */
+  long wrong, number;
+};
+
+static void *
+ask_for_places (void *arg)
+{
+  struct questions *asked = arg;
   struct region r = { 0 };
-  pthread_t root;
+
+  for (; !places_over; asked->number++)
+    {
+      int count = omp_get_num_places ();
+      check_ids (omp_get_partition_num_places (), ask_partition, 0,
+		 &asked->wrong);
+      if (!asked->idle)
+	asked->wrong += omp_get_partition_num_places () != count;
+      for (int p = 0; p < count; p++)
+	{
+	  int procs = omp_get_place_num_procs (p);
+	  asked->wrong += procs == 0;
+	  check_ids (procs, omp_get_place_proc_ids, p, &asked->wrong);
+	}
+      if (asked->number % 16 == 0 && !asked->idle)
+	run_parallel (&r);
+    }
+  return NULL;
+}
+
+static void
+places (int n, unsigned long mask1, unsigned long mask2, bool idle)
+{
+  struct questions asked = { .idle = idle };
+  pthread_t root, other;
 
   place_masks[0] = mask1;
   place_masks[1] = mask2;
   place_regions = n;
   places_over = false;
   pthread_create (&root, NULL, places_root, NULL);
-  for (; !places_over; questions++)
-    {
-      int count = omp_get_num_places ();
-      check_ids (omp_get_partition_num_places (), ask_partition, 0, &wrong);
-      wrong += omp_get_partition_num_places () != count;
-      for (int p = 0; p < count; p++)
-	{
-	  int procs = omp_get_place_num_procs (p);
-	  wrong += procs == 0;
-	  check_ids (procs, omp_get_place_proc_ids, p, &wrong);
-	}
-      if (questions % 16 == 0)
-	run_parallel (&r);
-    }
+  if (!idle)
+    ask_for_places (&asked);
+  else if (pthread_create (&other, NULL, ask_for_places, &asked) == 0)
+    pthread_join (other, NULL);
   pthread_join (root, NULL);
-  printf ("{\"questions\": %ld, \"wrong\": %ld}\n", questions, wrong);
+  printf ("{\"questions\": %ld, \"wrong\": %ld}\n", asked.number, asked.wrong);
+}
+
+static void *
+capture_root (void *arg)
+{
+  struct region r = { 0 };
+
+  run_parallel (&r);
+  return arg;
+}
+
+static void
+follow_elsewhere (unsigned long mask)
+{
+  pthread_t root;
+
+  fakepage_set (page, mask, XTOPO_STABLE);
+  pthread_create (&root, NULL, capture_root, NULL);
+  pthread_join (root, NULL);
+}
+
+static void
+capture (unsigned long mask)
+{
+  char text[2][256];
+  int places[2];
+
+  omp_capture_affinity (text[0], sizeof text[0], "%A");
+  places[0] = omp_get_num_places ();
+  follow_elsewhere (mask);
+  omp_capture_affinity (text[1], sizeof text[1], "%A");
+  places[1] = omp_get_num_places ();
+  printf ("{\"before\": \"%s\", \"after\": \"%s\", \"places\": [%d, %d]}\n",
+	  text[0], text[1], places[0], places[1]);
+}
+
+static void
+nested_root (unsigned long mask)
+{
+  unsigned long cpus = 0;
+  int n = 0;
+
+  omp_set_max_active_levels (2);
+  #pragma omp parallel num_threads(2) reduction(+: n) reduction(|: cpus)
+  {
+    #pragma omp single
+    follow_elsewhere (mask);
+    #pragma omp parallel num_threads(2) reduction(+: n) reduction(|: cpus)
+    {
+      n++;
+      if (omp_get_thread_num () != 0)
+	cpus |= affinity (0);
+    }
+  }
+  omp_set_max_active_levels (1);
+  printf ("{\"inner\": %d, \"cpus\": %lu}\n", n, cpus);
+}
+
+static double
+own_cpu_time (void)
+{
+  struct timespec now;
+
+  clock_gettime (CLOCK_THREAD_CPUTIME_ID, &now);
+  return now.tv_sec + now.tv_nsec / 1e9;
+}
+
+/* The CPU time of the first thread, which waits, as a part of that of the
+   last one, which works.  */
+
+static void
+waste (int n, int threads)
+{
+  double time[MAX_TEAM] = { 0 };
+
+  while (n-- > 0)
+    {
+      #pragma omp parallel num_threads(threads)
+      {
+	int t = omp_get_thread_num ();
+	double begin = own_cpu_time ();
+
+	if (t == threads - 1)
+	  for (volatile int i = 0; i < 1000000; i++)
+	    ;
+	#pragma omp barrier
+	time[t] += own_cpu_time () - begin;
+      }
+    }
+  printf ("{\"waits\": %.3f}\n", time[0] / time[threads - 1]);
 }
 
 static void *
@@ -640,7 +931,7 @@ fork_root (void *arg)
 }
 
 static void
-fork_and_run (bool in_root)
+fork_and_run (bool in_root, bool wasteful)
 {
   pthread_t root;
 
@@ -651,7 +942,9 @@ fork_and_run (bool in_root)
   if (child == 0)
     {
       alarm (20);
-      if (!in_root)
+      if (wasteful)
+	waste (20, 2);
+      else if (!in_root)
 	run ("parallel", 0);
       else if (pthread_create (&root, NULL, fork_root, NULL) == 0)
 	pthread_join (root, NULL);
@@ -684,19 +977,6 @@ repeat (int n)
 }
 
 static void
-waste (int n)
-{
-  while (n-- > 0)
-    {
-      #pragma omp parallel num_threads(3)
-      if (omp_get_thread_num () == 2)
-	for (volatile int i = 0; i < 1000000; i++)
-	  ;
-    }
-  puts ("{}");
-}
-
-static void
 obey (const char *line)
 {
   char word[64], text[2048] = "";
@@ -718,21 +998,45 @@ obey (const char *line)
   else if (sscanf (line, "roots %d %lx %lx", &n, &a, &b) == 3)
     roots (n, a, b);
   else if (sscanf (line, "places %d %lx %lx", &n, &a, &b) == 3)
-    places (n, a, b);
+    places (n, a, b, strstr (line, "idle") != NULL);
   else if (sscanf (line, "repeat %d", &n) == 1)
     repeat (n);
-  else if (sscanf (line, "waste %d", &n) == 1)
-    waste (n);
+  else if (sscanf (line, "waste %d %lu", &n, &a) == 2)
+    waste (n, a);
+  else if (strcmp (line, "in_first\n") == 0)
+    print_told_in_first ();
+  else if (sscanf (line, "nested_root %lx", &a) == 1)
+    nested_root (a);
+  else if (sscanf (line, "deep %d", &n) == 1)
+    printf ("{\"max_threads\": %d}\n", ask_deep (n));
+  else if (strcmp (line, "procs_elsewhere\n") == 0)
+    print_procs_elsewhere ();
   else if (sscanf (line, "storm %d", &n) == 1)
     storm (n);
   else if (strcmp (line, "icv\n") == 0)
     print_icv ();
   else if (strcmp (line, "told\n") == 0)
     print_told ();
+  else if (strcmp (line, "procs\n") == 0)
+    print_procs ();
   else if (strcmp (line, "elsewhere\n") == 0)
     print_told_elsewhere (false);
   else if (strcmp (line, "in_team\n") == 0)
     print_told_elsewhere (true);
+  else if (sscanf (line, "target_team %d", &n) == 1)
+    print_target_team (n);
+  else if (sscanf (line, "target_view %lx", &a) == 1)
+    print_target_view (a);
+  else if (sscanf (line, "target_told %d %lx", &n, &a) >= 1)
+    print_target_told (n, a);
+  else if (strcmp (line, "target_told\n") == 0)
+    print_target_told (-1, 0);
+  else if (sscanf (line, "capture %lx", &a) == 1)
+    capture (a);
+  else if (strcmp (line, "nested_wait\n") == 0)
+    nested_wait ();
+  else if (strcmp (line, "task\n") == 0)
+    run_in_task ();
   else if (strcmp (line, "target\n") == 0)
     run_target ();
   else if (strcmp (line, "tasks\n") == 0)
@@ -740,9 +1044,11 @@ obey (const char *line)
   else if (strcmp (line, "nested\n") == 0)
     nested ();
   else if (strcmp (line, "fork\n") == 0)
-    fork_and_run (false);
+    fork_and_run (false, false);
+  else if (strcmp (line, "fork waste\n") == 0)
+    fork_and_run (false, true);
   else if (strcmp (line, "fork roots\n") == 0)
-    fork_and_run (true);
+    fork_and_run (true, false);
   else if (strcmp (line, "secure\n") == 0)
     printf ("{\"secure\": %lu}\n", getauxval (AT_SECURE));
   else if (strcmp (line, "closeall\n") == 0)
@@ -761,6 +1067,7 @@ main (void)
 
   if (getenv ("GOMP_TOPO_DEV") != NULL && getenv ("PLAYER_NO_PAGE") == NULL)
     page = fakepage_open (getenv ("GOMP_TOPO_DEV"));
+  pthread_key_create (&mark, NULL);
   while (fgets (line, sizeof line, stdin) != NULL)
     {
       obey (line);

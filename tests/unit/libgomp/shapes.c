@@ -10,6 +10,9 @@
      shapes NAME MASK...     one round with each of these CPUs usable; prints
                              the sizes of the teams
 
+   With WITH_PRIVATE_DATA some of them keep data in their threads; data of
+   threads anywhere in a program are a promise of all of it.
+
    GOMP_TOPO_DEV is the page; without it nothing changes: stock libgomp.  The
    first mask is that of the page at the start.  */
 
@@ -26,7 +29,9 @@
 /* The right result: each item once.  */
 #define WANTED (ITEMS * (ITEMS + 1L) / 2)
 
-extern int omp_get_max_threads_ (void) __attribute__ ((weak));
+/* As gfortran calls them.  */
+extern int omp_get_max_threads_ (void);
+extern int omp_get_num_procs_ (void);
 
 static struct xtopo_page *page;
 static int first;		/* what was asked or set at the start */
@@ -87,8 +92,15 @@ procs_start (void)
 static void
 fortran_start (void)
 {
-  first = omp_get_max_threads_ ? omp_get_max_threads_ ()
-	  : omp_get_max_threads ();
+  first = omp_get_max_threads_ ();
+  region (first);
+}
+
+static void
+fortran_procs_start (void)
+{
+  first = omp_get_num_procs_ ();
+  region (first);
 }
 
 static void
@@ -227,6 +239,26 @@ slots_by_first (void)
   return sum;
 }
 
+/* Two statements of Fortran.  */
+
+static long
+fortran_slots (void)
+{
+  int n = omp_get_max_threads_ ();
+  long sum = region (first);
+
+  return region (n) == WANTED ? sum : -1;
+}
+
+static long
+fortran_procs (void)
+{
+  int n = omp_get_num_procs_ ();
+  long sum = region (first);
+
+  return region (n) == WANTED ? sum : -1;
+}
+
 /* A library that asks for itself, in between.  */
 
 static long
@@ -237,6 +269,8 @@ with_library (void)
 
   return region (n) == WANTED ? sum : -1;
 }
+
+#ifdef WITH_PRIVATE_DATA
 
 /* Each thread counts what it has done in all regions.  */
 
@@ -266,6 +300,57 @@ private_sums (void)
   sum += counted;
   return sum;
 }
+
+/* The same for who has never asked.  */
+
+static long
+private_loop (void)
+{
+  long sum = 0;
+
+  #pragma omp parallel
+  counted = 0;
+  #pragma omp parallel for schedule(static)
+  for (int i = 0; i < ITEMS; i++)
+    {
+      saw_team ();
+      counted += i + 1;
+    }
+  #pragma omp parallel reduction(+: sum)
+  sum += counted;
+  return sum;
+}
+
+/* Each thread makes room in one region, and uses it in another.  */
+
+static long *own;
+#pragma omp threadprivate (own)
+
+static long
+private_pointer (void)
+{
+  long sum = 0;
+
+  #pragma omp parallel
+  own = calloc (1, sizeof *own);
+  #pragma omp parallel for schedule(static)
+  for (int i = 0; i < ITEMS; i++)
+    {
+      saw_team ();
+      if (own != NULL)
+	*own += i + 1;
+    }
+  #pragma omp parallel reduction(+: sum)
+  if (own != NULL)
+    {
+      sum += *own;
+      free (own);
+      own = NULL;
+    }
+  return sum;
+}
+
+#endif /* WITH_PRIVATE_DATA */
 
 static long
 nested (void)
@@ -352,6 +437,205 @@ workers (void)
   return sum[0] == sum[1] ? sum[0] : -1;
 }
 
+/* The same, but the threads ask themselves, and use room of the main thread,
+   which it has made by what it was told.  */
+
+static void *
+asking_worker (void *sum)
+{
+  int n = omp_get_max_threads ();
+  long *room = sum, mine = 0;
+
+  #pragma omp parallel
+  {
+    int t = omp_get_thread_num ();
+
+    if (t == 0)
+      size = omp_get_num_threads ();
+    if (t < first)
+      room[t] = part (t, n);
+  }
+  for (int i = 0; i < first; i++)
+    mine += room[i];
+  room[0] = mine;
+  return NULL;
+}
+
+static long
+asking_workers (void)
+{
+  pthread_t thread[2];
+  long sum[2], *room[2];
+
+  for (int i = 0; i < 2; i++)
+    {
+      room[i] = calloc (first, sizeof *room[i]);
+      if (pthread_create (&thread[i], NULL, asking_worker, room[i]) != 0)
+	abort ();
+    }
+  for (int i = 0; i < 2; i++)
+    {
+      pthread_join (thread[i], NULL);
+      sum[i] = room[i][0];
+      free (room[i]);
+    }
+  return sum[0] == sum[1] ? sum[0] : -1;
+}
+
+/* Room for the threads, made by the first answer, and one question before
+   each region.  */
+
+static long
+lazy (void)
+{
+  static long *room;
+  static int nroom;
+  int n = omp_get_max_threads ();
+  long sum = 0;
+
+  if (room == NULL)
+    {
+      room = calloc (n, sizeof *room);
+      nroom = n;
+    }
+  memset (room, 0, nroom * sizeof *room);
+  #pragma omp parallel
+  {
+    saw_team ();
+    if (omp_get_thread_num () < nroom)
+      room[omp_get_thread_num ()] = part (omp_get_thread_num (), n);
+  }
+  for (int i = 0; i < nroom; i++)
+    sum += room[i];
+  return sum;
+}
+
+/* One function that asks, for callers that know nothing of each other.  */
+
+static int __attribute__ ((noipa))
+helper (void)
+{
+  int n = omp_get_max_threads ();
+
+  __asm__ volatile ("" : : "r" (n));	/* not the last thing it does */
+  return n;
+}
+
+static void __attribute__ ((noipa))
+helper_start (void)
+{
+  char deep[256];
+
+  __asm__ volatile ("" : : "r" (deep) : "memory");
+  first = helper ();
+  __asm__ volatile ("" : : "r" (deep) : "memory");
+}
+
+static long
+helper_round (void)
+{
+  int n = helper ();
+  long sum = region (first);
+
+  return region (n) == WANTED ? sum : -1;
+}
+
+/* Objects, each of which asks when it is made.  */
+
+static int object[3];
+
+static void __attribute__ ((noipa))
+make_object (int *n)
+{
+  *n = omp_get_max_threads ();
+  __asm__ volatile ("" : : "r" (*n));
+}
+
+static long
+objects (void)
+{
+  long sum = 0;
+
+  if (object[0] == 0)
+    for (int i = 0; i < 3; i++)
+      {
+	make_object (&object[i]);
+	usleep (1000);
+      }
+  for (int i = 0; i < 3; i++)
+    sum += region (object[i]);
+  return sum / 3;
+}
+
+/* Habits that cannot be seen.  Counting the threads of one region, and
+   sharing out another by it.  */
+
+static long
+count_single (void)
+{
+  int n = 0;
+
+  #pragma omp parallel
+  #pragma omp single
+  n = omp_get_num_threads ();
+  return region (n);
+}
+
+static long
+count_each (void)
+{
+  int n = 0;
+
+  #pragma omp parallel
+  {
+    #pragma omp atomic
+    n++;
+  }
+  return region (n);
+}
+
+/* What a thread leaves in one region under its number, it looks for in
+   another.  */
+
+static long
+by_number (void)
+{
+  static long *room[MAX_TEAM];
+  long sum = 0;
+
+  #pragma omp parallel
+  room[omp_get_thread_num ()] = calloc (1, sizeof *room[0]);
+  #pragma omp parallel for schedule(static)
+  for (int i = 0; i < ITEMS; i++)
+    {
+      saw_team ();
+      if (room[omp_get_thread_num ()] != NULL)
+	*room[omp_get_thread_num ()] += i + 1;
+    }
+  for (int i = 0; i < MAX_TEAM && room[i] != NULL; i++)
+    {
+      sum += *room[i];
+      free (room[i]);
+      room[i] = NULL;
+    }
+  return sum;
+}
+
+/* Objects that ask by one statement at one depth, each after the last one has
+   had its region: what an interpreter's calls look like.  */
+
+static long
+interpreter (void)
+{
+  static int told[3], calls;
+  int i = calls++ % 3;
+
+  make_object (&told[i]);
+  if (region (told[i]) != WANTED)
+    return -1;
+  return region (told[told[(i + 1) % 3] != 0 ? (i + 1) % 3 : i]);
+}
+
 static const struct shape
 {
   const char *name;
@@ -362,6 +646,8 @@ static const struct shape
   { "max_threads", ask_start, by_first },
   { "num_procs", procs_start, by_first },
   { "fortran", fortran_start, by_first },
+  { "fortran_slots", fortran_start, fortran_slots },
+  { "fortran_procs", fortran_procs_start, fortran_procs },
   { "clause", no_start, by_clause },
   { "environment", env_start, by_first },
   { "set", set_start, by_first },
@@ -373,12 +659,24 @@ static const struct shape
   { "max_inside", no_start, max_threads_inside },
   { "slots", ask_start, slots_by_first },
   { "library", ask_start, with_library },
+#ifdef WITH_PRIVATE_DATA
   { "private", ask_start, private_sums },
+  { "private_loop", no_start, private_loop },
+  { "private_pointer", no_start, private_pointer },
+#endif
   { "nested", nested_start, nested },
   { "target", no_start, told_in_target },
   { "tasks", ask_start, tasks },
   { "workers", ask_start, workers },
+  { "asking_workers", ask_start, asking_workers },
+  { "lazy", no_start, lazy },
+  { "helper", helper_start, helper_round },
+  { "objects", no_start, objects },
   { "dynamic_inside", dynamic_start, num_threads_inside },
+  { "count_single", no_start, count_single },
+  { "count_each", no_start, count_each },
+  { "by_number", no_start, by_number },
+  { "interpreter", no_start, interpreter },
 };
 
 static volatile bool over;

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.libgomp.gomp_player import AB, CPUS, A, B, Player, Reply
+from tests.unit.libgomp.gomp_player import AB, ALL, CPUS, A, B, Player, Reply
 
 BINDINGS = {
     "unbound": {},
@@ -26,11 +26,11 @@ def inside(reply: Reply, mask: int) -> bool:
 @pytest.mark.parametrize("mask", [A, B])
 def test_taskset_at_the_start(mask: int, binding: dict[str, str]) -> None:
     with Player(A, confine=mask, env=binding) as p:
-        assert p.told()["max_threads"] == 1
+        assert p.told() == 1
         for usable in (AB, A, B, AB):
             p.set(usable)
             assert p.team() == 1
-            assert p.told()["num_procs"] == 1
+            assert p.told() == 1
             assert inside(p.do("tasks"), mask), f"usable {usable:b}"
 
 
@@ -98,7 +98,7 @@ def test_cpus_that_leave_and_come_back_do_not_lift_a_taskset(steps: tuple[int, .
             p.set(AB)
             assert p.team() == 1
             assert inside(p.do("tasks"), B)
-        assert p.told() == {"max_threads": 1, "num_procs": 1}
+        assert p.told() == p.procs() == 1
 
 
 def test_a_taskset_while_running_survives_the_same(binding: dict[str, str]) -> None:
@@ -132,6 +132,29 @@ def test_asking_does_not_take_the_kernels_mask_for_the_users(binding: dict[str, 
         p.set(A)
         p.do(f"taskset all {EVERYWHERE:x}")
         p.set(AB)
-        assert p.told() == {"max_threads": 1, "num_procs": 1}
+        masks = p.do("tasks")
+        assert p.told() == p.procs() == 1
+        assert p.do("tasks") == masks, "asking must not change masks"
         assert p.team() == 1
         assert inside(p.do("tasks"), B)
+
+
+def test_asking_does_not_take_a_mask_of_the_moment_for_the_users() -> None:
+    """A taskset that is lifted again before the next region was never there."""
+    with Player(AB) as p:
+        assert p.team() == 2
+        p.do(f"taskset all {B:x}")
+        p.set(AB)
+        assert p.told() == 1
+        p.do(f"taskset all {EVERYWHERE:x}")
+        p.set(AB)
+        assert p.team() == 1
+        assert set(p.do("tasks")["cpus"]) == {ALL}
+    with Player(AB, env={"OMP_PLACES": "threads", "OMP_NUM_THREADS": "2"}) as p:
+        assert p.team() == 2
+        p.do(f"taskset all {B:x}")
+        p.set(AB)
+        assert p.procs() == 1
+        p.do(f"taskset all {EVERYWHERE:x}")
+        p.set(AB)
+        assert {thread["cpus"] for thread in p.run()["threads"]} == {A, B}

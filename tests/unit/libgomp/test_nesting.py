@@ -7,7 +7,15 @@ import pytest
 
 from tests.unit.libgomp import program
 from tests.unit.libgomp.gomp_player import CPUS, STOCK
-from tests.unit.libgomp.machine import EVERY, FIRST_SOCKET, FIRST_THREADS, SECOND_SOCKET, MachinePlayer, cpus
+from tests.unit.libgomp.machine import (
+    EVERY,
+    FIRST_SOCKET,
+    FIRST_THREADS,
+    NO_CONTAINER,
+    SECOND_SOCKET,
+    MachinePlayer,
+    cpus,
+)
 
 BINDINGS = {"unbound": {}, "bound": {"OMP_PLACES": f"{{{CPUS[0]}}},{{{CPUS[-1]}}}"}}
 SUM = 999 * 1000 // 2
@@ -64,3 +72,16 @@ def test_nested_places_are_those_of_stock_under_taskset(name: str) -> None:
         for usable in sets:
             p.set(usable)
             assert p.do("nested") == of_stock[usable], f"usable {usable:x}"
+
+
+@pytest.mark.parametrize("places", ["threads", "sockets"])
+def test_places_whose_cpus_have_gone_are_no_reason_to_end(places: str) -> None:
+    """The node goes while the outer team is at work, after the grace; inner teams still have its places."""
+    with MachinePlayer(EVERY, env={"OMP_PLACES": places, "OMP_PROC_BIND": "spread,close"}) as p:
+        p.do("nested_wait")
+        p.write_state(FIRST_SOCKET, NO_CONTAINER)
+        assert p.do("go on") == {"inner": 4}
+        assert p.do("tasks")["cpus"]
+        p.set(FIRST_SOCKET)
+        assert p.team() == 8
+        assert all(mask & SECOND_SOCKET == 0 for mask in p.masks())

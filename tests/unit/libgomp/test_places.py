@@ -119,6 +119,32 @@ def test_display_affinity_shows_each_change() -> None:
 def test_an_array_of_the_size_that_was_told_is_large_enough(places: str) -> None:
     """Another root thread follows between two questions; this one has not, and sees the list that it is bound by."""
     with Player(AB, env={"OMP_PLACES": places}) as p:
-        reply = p.do(f"places 300 {A:x} {AB:x}")
-        assert reply["questions"] > 10
-        assert reply["wrong"] == 0
+        for idle in ("idle", ""):
+            reply = p.do(f"places 300 {A:x} {AB:x} {idle}")
+            assert reply["questions"] > 10
+            assert reply["wrong"] == 0
+
+
+def test_what_affinity_is_shown_is_that_of_the_root_that_asks() -> None:
+    """Another root thread has followed; this one is still bound as before."""
+    with Player(A, env={"OMP_PLACES": f"{{{C},{D}}}"}) as p:
+        assert p.team() == 1
+        assert p.do(f"capture {B:x}") == {"before": str(C), "after": str(C), "places": [1, 1]}
+        assert p.team() == 1
+        assert p.do(f"capture {A:x}") == {"before": str(D), "after": str(D), "places": [1, 1]}
+
+
+def test_a_shorter_list_of_another_root_does_not_change_the_number_of_places() -> None:
+    with Player(AB, env=PLACES["explicit"]) as p:
+        assert p.team() == 2
+        assert p.do(f"capture {A:x}")["places"] == [2, 2]
+        assert p.team() == 1
+        assert p.do(f"capture {AB:x}")["places"] == [1, 1]
+
+
+def test_a_shorter_list_of_another_root_can_be_used_with_old_numbers() -> None:
+    """A team of this root is at work, and has places that the newest list does not have."""
+    with Player(AB, env=PLACES["explicit"] | {"OMP_PROC_BIND": "spread,close"}) as p:
+        assert p.team() == 2
+        assert p.do(f"nested_root {A:x}") == {"inner": 4, "cpus": A}
+        assert p.team() == 1

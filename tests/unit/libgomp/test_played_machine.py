@@ -129,6 +129,8 @@ def test_every_docked_thread_leaves_the_cpus_that_leave() -> None:
         p.set(FIRST_SOCKET)
         assert p.team(threads=1) == 1
         assert all(mask & SECOND_SOCKET == 0 for mask in p.masks())
+        p.set(EVERY)
+        assert p.team() == 16, "where they wait is not somebody's taskset"
 
 
 def test_the_masks_of_a_few_threads_do_not_confine_the_program() -> None:
@@ -217,3 +219,133 @@ def test_cpus_that_go_and_come_back() -> None:
             assert p.team() == usable.bit_count()
             cores = [cpus(core, core + 8) & usable for core in range(8) if cpus(core, core + 8) & usable]
             assert p.icv()["places"] == cores
+
+
+FOUR, EIGHT, TWELVE = cpus(*range(4)), cpus(*range(8)), cpus(*range(12))
+
+
+@pytest.mark.parametrize(
+    "env", [{}, {"OMP_NUM_THREADS": "4"}, {"OMP_PLACES": "threads"}], ids=["never asks", "number", "bound"]
+)
+def test_nodes_that_come_between_two_regions_are_used(env: dict[str, str]) -> None:
+    """Nobody confines the program: a mask that was all there was, and is all there is, has only grown."""
+    with MachinePlayer(FOUR, env=env, online=FOUR) as p:
+        assert p.team() == 4
+        for online in (EIGHT, TWELVE):
+            p.plug(online)
+            p.set(online)
+        assert p.team() == (4 if "OMP_NUM_THREADS" in env else 12)
+        if "OMP_PLACES" not in env:
+            assert set(p.masks()) == {TWELVE}
+        p.plug(EVERY)
+        p.set(EVERY)
+        assert p.team() == (4 if "OMP_NUM_THREADS" in env else 16)
+
+
+def test_a_node_that_goes_and_comes_back_between_two_regions_is_used() -> None:
+    with MachinePlayer(FIRST_SOCKET, online=FIRST_SOCKET) as p:
+        assert p.team() == 8
+        p.plug(EVERY)
+        p.set(EVERY)
+        assert p.team() == 16
+        p.set(FIRST_SOCKET)
+        p.plug(FIRST_SOCKET)
+        p.set(FIRST_SOCKET)
+        assert p.team() == 8
+        for usable in (FIRST_SOCKET, EVERY, EVERY):
+            p.plug(EVERY)
+            p.set(usable)
+        for _ in range(2):
+            assert p.team() == 16
+            p.set(EVERY)
+
+
+@pytest.mark.parametrize("versions", [1, 2])
+def test_cpus_of_a_taskset_that_come_are_used_and_others_are_not(versions: int) -> None:
+    """What the user allowed includes CPUs that were not there, which the kernel does not show at once."""
+    with MachinePlayer(cpus(0), online=cpus(0), taskset=TWELVE) as p:
+        assert p.team() == 1
+        for online in (cpus(0, 1), FOUR, EIGHT, EVERY):
+            p.plug(online)
+            for _ in range(versions):
+                p.set(online)
+            assert p.team() == (online & TWELVE).bit_count()
+            assert set(p.masks()) == {online & TWELVE}
+
+
+def test_a_first_thread_that_the_program_binds_itself_stays_bound() -> None:
+    """Though the masks of all threads together are all there is."""
+    with MachinePlayer(FOUR, online=FOUR) as p:
+        assert p.team() == 4
+        p.do(f"taskset 1 {cpus(1):x}")
+        for online in (EIGHT, TWELVE):
+            p.plug(online)
+            p.set(online)
+            p.set(online)
+            assert p.team() == online.bit_count()
+            assert p.masks()[0] == cpus(1)
+
+
+@pytest.mark.parametrize("container", [NO_CONTAINER, cpus(0, 8)], ids=["no container", "container"])
+def test_asking_does_not_narrow_a_place(container: int) -> None:
+    """One CPU of it is away while the program asks: it still belongs to the place, and is used when it comes back."""
+    both = cpus(0, 8)
+    with MachinePlayer(both, env={"OMP_PLACES": "cores"}, online=both, container=container) as p:
+        assert p.procs() == 2
+        assert p.team(threads=1) == 1
+        p.plug(cpus(0))
+        p.set(cpus(0))
+        assert p.procs() == 1
+        p.plug(both)
+        p.set(both)
+        assert p.team(threads=1) == 1
+        assert p.masks() == [both]
+        assert p.procs() == 2
+        p.set(both)
+        assert p.team() == 2
+        assert p.masks() == [both, both]
+
+
+def test_asking_keeps_a_taskset_of_a_bound_thread() -> None:
+    with MachinePlayer(EVERY, env={"OMP_PLACES": "cores"}) as p:
+        assert p.team(threads=1) == 1
+        p.do(f"taskset all {cpus(8):x}")
+        p.set(EVERY)
+        assert p.procs() == 1
+        assert p.masks() == [cpus(8)]
+
+
+def test_cpus_of_a_taskset_that_go_and_come_back_before_the_first_region() -> None:
+    with MachinePlayer(EVERY, taskset=SECOND_SOCKET) as p:
+        assert p.masks() == [SECOND_SOCKET], "the program has begun"
+        for online in (FIRST_SOCKET, EVERY):
+            p.plug(online)
+            p.set(online)
+        assert p.team() == 8
+        assert set(p.masks()) == {SECOND_SOCKET}
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_a_taskset_counts_again_when_its_cpus_are_back(asks: bool) -> None:
+    """The program runs somewhere else meanwhile, and knows that it was the kernel that let it."""
+    with MachinePlayer(EVERY, taskset=SECOND_SOCKET) as p:
+        assert p.team() == 8
+        p.plug(FIRST_SOCKET)
+        p.set(FIRST_SOCKET)
+        assert p.team() == 8
+        assert set(p.masks()) == {EVERY & p.online}
+        p.plug(FIRST_SOCKET | cpus(4))
+        p.set(FIRST_SOCKET | cpus(4))
+        if asks:
+            assert p.told() == 1
+        assert p.team() == 1
+        assert set(p.masks()) == {cpus(4)}
+
+
+def test_a_taskset_that_was_lifted_does_not_confine_threads_that_begin_later() -> None:
+    with MachinePlayer(EVERY, taskset=FIRST_THREADS) as p:
+        assert p.team() == 8
+        p.do(f"taskset all {NO_CONTAINER:x}")
+        p.set(EVERY)
+        assert p.team() == 16
+        assert [p.do(f"roots 1 {EVERY:x} {EVERY:x}")["team"], p.hear()["team"]] == [16, 16]

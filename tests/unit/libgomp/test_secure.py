@@ -20,7 +20,13 @@ NONSENSE = {
     "GOMP_TOPO_DEV": "/nonexistent/page",
     "PLAYER_NO_PAGE": "1",
 }
-COMPLAINTS = ("GOMP_TOPO: maybe", "GOMP_TOPO_RESET: all", "GOMP_TOPO_PROCS: 8", "GOMP_TOPO_GRANULE: 1", "/nonexistent/page")
+COMPLAINTS = (
+    "GOMP_TOPO: maybe",
+    "GOMP_TOPO_RESET: all",
+    "GOMP_TOPO_PROCS: 8",
+    "GOMP_TOPO_GRANULE: 1",
+    "/nonexistent/page",
+)
 
 
 def program() -> Path:

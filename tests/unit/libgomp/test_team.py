@@ -99,13 +99,13 @@ def test_icvs_are_honoured_and_never_drift(name: str) -> None:
             for key in ("dynamic", "limit", "bind"):
                 assert now[key] == start[key], key
     with Player(A, env=env) as p:
-        assert p.told()["max_threads"] == told
+        assert p.told() == told
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_of_region_keeps_to_what_the_program_was_told(kind: str, binding: dict[str, str]) -> None:
     with Player(AB, env=binding) as p:
-        assert p.told() == {"max_threads": 2, "num_procs": 2}
+        assert p.told() == 2
         for usable in (A, AB, B, A):
             p.set(usable)
             reply = p.run(kind)
@@ -114,29 +114,79 @@ def test_each_kind_of_region_keeps_to_what_the_program_was_told(kind: str, bindi
                 assert all(t["cpus"] & ~usable == 0 for t in reply["threads"])
 
 
-def test_the_statement_that_asked_is_told_the_new_number(binding: dict[str, str]) -> None:
-    with Player(A, env=binding) as p:
-        for usable in (A, AB, B, AB):
+@pytest.mark.parametrize("command", ["told", "procs"])
+def test_the_statement_that_asked_is_told_the_new_number(command: str, binding: dict[str, str]) -> None:
+    with Player(AB, env=binding) as p:
+        ask = getattr(p, command)
+        for usable in (AB, A, AB, B, AB):
             p.set(usable)
             n = usable.bit_count()
-            assert p.told() == {"max_threads": n, "num_procs": n}
+            assert ask() == n
             assert p.team() == n
             p.set(A)
             assert p.team() == n
 
 
+def test_it_is_told_no_more_than_at_first(binding: dict[str, str]) -> None:
+    """There may be an array of that size."""
+    with Player(A, env=binding) as p:
+        assert p.team() == 1
+        assert p.told() == 1
+        for usable in (AB, B, AB):
+            p.set(usable)
+            assert p.told() == p.team() == 1
+    with Player(A, env=binding | {"GOMP_TOPO_PROCS": "latest"}) as p:
+        for usable in (A, AB, B, AB):
+            p.set(usable)
+            assert p.told() == p.team() == usable.bit_count()
+
+
+def test_a_program_that_grows_before_it_asks_is_told_what_there_is() -> None:
+    with Player(A) as p:
+        assert p.team() == 1
+        p.set(AB)
+        assert p.team() == 2
+        for usable in (AB, A, AB):
+            p.set(usable)
+            assert p.told() == p.team() == usable.bit_count()
+
+
+def test_two_questions_without_a_region_in_between_keep_the_number() -> None:
+    """There may be two who were told: objects, each of which asks when it is made."""
+    for command in ("told", "procs"):
+        with Player(AB) as p:
+            ask = getattr(p, command)
+            assert ask() == 2
+            p.set(A)
+            assert ask() == 2
+            assert p.team() == 2
+            assert ask() == 2
+
+
+@pytest.mark.parametrize("region", ["run parallel 2", "run sections 0", "target"])
+def test_any_region_lets_the_same_question_be_asked_anew(region: str) -> None:
+    with Player(AB) as p:
+        assert p.team() == 2
+        assert p.told() == 2
+        p.do(region)
+        assert p.told() == 2
+        p.do(region)
+        p.set(A)
+        assert p.told() == 1
+
+
 def test_once_a_second_statement_has_asked_the_number_stays() -> None:
     """The first may still count on it: another library must not change the teams of the program."""
     with Player(AB) as p:
-        assert p.told()["max_threads"] == 2
+        assert p.told() == 2
         p.set(A)
         assert p.do("elsewhere") == {"max_threads": 2}
         for usable in (A, AB, B):
             p.set(usable)
-            assert p.told() == {"max_threads": 2, "num_procs": 2}
+            assert p.told() == p.procs() == 2
             assert p.team() == 2
     with Player(AB, env={"GOMP_TOPO_PROCS": "latest"}) as p:
-        assert p.told()["max_threads"] == 2
+        assert p.told() == 2
         p.set(A)
         assert p.do("elsewhere") == {"max_threads": 1}
         assert p.team() == 1
@@ -150,27 +200,73 @@ def test_a_number_told_in_a_team_is_that_of_the_team_and_stays() -> None:
             p.set(usable)
             assert p.team() == 2
             assert p.do("in_team") == {"max_threads": 2}
-            assert p.told() == {"max_threads": 2, "num_procs": 2}
+            assert p.told() == p.procs() == 2
+
+
+def test_the_same_statement_elsewhere_on_the_stack_is_another_one() -> None:
+    """A function that asks, for several callers."""
+    with Player(AB) as p:
+        assert p.do("deep 1")["max_threads"] == 2
+        assert p.team() == 2
+        p.set(A)
+        assert p.do("deep 1")["max_threads"] == 1
+        assert p.team() == 1
+        p.set(AB)
+        assert p.do("deep 2")["max_threads"] == 1
+        assert p.team() == 1
+        assert p.do("deep 1")["max_threads"] == 1
+
+
+def test_a_number_told_to_the_first_thread_of_a_team_stays() -> None:
+    with Player(AB) as p:
+        for usable in (AB, A, AB, A):
+            p.set(usable)
+            assert p.do("in_first") == {"max_threads": 2}
+            assert p.team() == 2
 
 
 @pytest.mark.parametrize("roots", [1, 3])
 def test_threads_that_have_not_asked_keep_to_what_another_was_told(roots: int, binding: dict[str, str]) -> None:
     """The number may have been handed to them."""
     with Player(AB, env=binding) as p:
-        assert p.told()["max_threads"] == 2
+        assert p.told() == 2
         replies = [p.do(f"roots {roots} {A:x} {B:x}"), *(p.hear() for _ in range(2 * roots - 1))]
         assert [region["team"] for region in replies] == [2] * (2 * roots)
+        assert p.team() == 2
+        p.set(A)
+        assert p.told() == 2, "others count on it now"
 
 
-def test_a_number_that_was_set_is_not_what_other_teams_are_told() -> None:
-    """num_procs is then the truth of the moment, and nobody is promised anything."""
-    with Player(A, env={"OMP_NUM_THREADS": "2"}) as p:
-        assert p.told() == {"max_threads": 2, "num_procs": 1}
+def test_what_is_told_under_dynamic_adjustment_is_no_promise_to_other_threads() -> None:
+    with Player(AB) as p:
+        p.do("dynamic 1")
+        assert p.told() == MAX_THREADS
+        assert p.do(f"roots 1 {A:x} {AB:x}")["team"] == 1
+        assert p.hear()["team"] == 2
+
+
+def test_the_number_of_processors_is_a_promise_though_a_number_was_set(binding: dict[str, str]) -> None:
+    """It is kept by the question alone: there may be an array of that size, and each step sets what is told."""
+    with Player(AB, env=binding | {"OMP_NUM_THREADS": "2"}) as p:
+        for usable in (AB, A, AB, B):
+            p.set(usable)
+            assert p.told() == 2
+            assert p.procs() == usable.bit_count()
+            assert p.team() == 2
+    with Player(A, env=binding | {"OMP_NUM_THREADS": "2"}) as p:
+        for usable in (A, AB, B):
+            p.set(usable)
+            assert p.procs() == 1
+            assert p.team() == 2
         p.set(AB)
-        assert p.told() == {"max_threads": 2, "num_procs": 2}
-        p.set(B)
-        assert p.do("elsewhere") == {"max_threads": 2}
-        assert p.told() == {"max_threads": 2, "num_procs": 1}
+        assert p.do("procs_elsewhere") == {"num_procs": 1}
+    with Player(AB, env=binding) as p:
+        assert p.procs() == 2
+        p.do("threads 2")
+        p.set(A)
+        assert p.do("procs_elsewhere") == {"num_procs": 2}
+        assert p.team() == 2
+        assert p.procs() == 2
 
 
 def test_a_number_of_threads_is_met_exactly(binding: dict[str, str]) -> None:
@@ -205,18 +301,24 @@ def test_with_dynamic_adjustment_a_number_is_an_upper_bound() -> None:
 
 def test_dynamic_adjustment_never_exceeds_what_was_told_before_it() -> None:
     with Player(A) as p:
-        assert p.told()["max_threads"] == 1
+        assert p.told() == 1
         p.do("dynamic 1")
         p.set(AB)
         assert p.team() == 1
     with Player(AB) as p:
-        assert p.told()["max_threads"] == 2
+        assert p.told() == 2
         p.do("dynamic 1")
         p.set(A)
         assert p.team() == 1
-        assert p.told() == {"max_threads": 2, "num_procs": 1}
+        assert p.told() == 2
+        assert p.procs() == 1
         p.do("dynamic 0")
         assert p.team() == 2
+    with Player(AB, env={"OMP_DYNAMIC": "true"}) as p:
+        assert p.team() == 2
+        assert p.told() == MAX_THREADS
+        p.do("dynamic 0")
+        assert p.team() == MAX_THREADS
 
 
 def test_sections_keep_the_pool_unless_the_user_wants_adjustment() -> None:
@@ -230,25 +332,31 @@ def test_sections_keep_the_pool_unless_the_user_wants_adjustment() -> None:
             assert [t["kept"] for t in again] == [100, 101, 102]
 
 
-def test_threads_without_a_cpu_do_not_spin(binding: dict[str, str]) -> None:
-    """A team of three on one CPU: who waits gives up the CPU at once, though OMP_WAIT_POLICY=active."""
+@pytest.mark.parametrize("threads", [2, 3])
+def test_threads_without_a_cpu_do_not_spin(threads: int, binding: dict[str, str]) -> None:
+    """A team of more threads than CPUs: who waits gives up the CPU at once, though OMP_WAIT_POLICY=active."""
     with Player(AB, env=binding | {"OMP_WAIT_POLICY": "active"}) as p:
-        assert p.team(threads=3) == 3
+        assert p.team(threads=threads) == threads
         p.set(A)
-        assert p.team(threads=3) == 3
-        began = time.monotonic()
-        p.do("waste 20")
-        assert time.monotonic() - began < 20
+        assert p.team(threads=threads) == threads
+        assert p.do(f"waste 20 {threads}")["waits"] < 0.5
+
+
+def test_threads_of_a_child_spin_as_the_user_wants() -> None:
+    """Those of its parent are not there, and do not need CPUs."""
+    with Player(AB, env={"OMP_WAIT_POLICY": "active"}) as p:
+        assert p.team() == 2
+        assert p.do("fork waste")["waits"] > 0.2
+        assert p.hear() == {"status": 0}
 
 
 def test_a_program_that_asks_for_all_processors_at_its_start_can_be_made_to_use_those_that_come() -> None:
     with Player(A, env={"GOMP_TOPO_PROCS": "possible"}) as p:
-        told = p.told()
-        assert told == {"max_threads": MAX_THREADS, "num_procs": MAX_THREADS}
+        assert p.told() == p.procs() == MAX_THREADS
         for usable in (A, AB, B):
             p.set(usable)
             assert p.team() == MAX_THREADS
-            assert p.told() == told
+            assert p.told() == p.procs() == MAX_THREADS
 
 
 def test_asking_is_up_to_date_before_the_next_region_and_does_not_bind(binding: dict[str, str]) -> None:
@@ -256,7 +364,7 @@ def test_asking_is_up_to_date_before_the_next_region_and_does_not_bind(binding: 
         assert p.team() == 1
         p.set(AB)
         cpus = p.icv()["cpus"]
-        assert p.told()["num_procs"] == 2
+        assert p.procs() == 2
         assert p.icv()["cpus"] == cpus, "asking must not change the binding"
         assert p.team() == 2
 
@@ -282,6 +390,20 @@ def test_regions_of_a_target_region_that_runs_on_the_host(binding: dict[str, str
             if binding:
                 assert all(t["cpus"] & ~usable == 0 for t in region["threads"])
             assert p.team() == usable.bit_count()
+
+
+@pytest.mark.parametrize("first", ["task", "run parallel", "threads 3"])
+def test_a_region_in_a_task_outside_of_all_regions(first: str) -> None:
+    """Such a task has ICVs of its own; what it follows with must not be lost at its end, or remain unknown outside."""
+    with Player(A) as p:
+        p.do(first)
+        for usable in (AB, A, B, AB):
+            p.set(usable)
+            n = 3 if first == "threads 3" else usable.bit_count()
+            assert [p.do("task")["team"], p.team(), p.do("task")["team"], p.team()] == [n] * 4
+            p.set(A)
+            n = 3 if first == "threads 3" else 1
+            assert [p.team(), p.do("task")["team"]] == [n] * 2
 
 
 def test_a_target_region_that_follows_first(binding: dict[str, str]) -> None:
@@ -353,7 +475,7 @@ def test_root_threads_of_a_forked_child_follow(env: dict[str, str]) -> None:
 
 def test_forked_child_keeps_to_what_its_parent_was_told() -> None:
     with Player(AB) as p:
-        assert p.told()["max_threads"] == 2
+        assert p.told() == 2
         p.set(A)
         assert p.do("fork")["team"] == 2
         assert p.hear() == {"status": 0}
@@ -369,7 +491,7 @@ def test_storm_of_changes() -> None:
         assert min(reply["regions"]) > 50
         for usable in (A, AB, B):
             p.set(usable)
-            assert p.told()["max_threads"] == usable.bit_count()
+            assert p.told() == usable.bit_count()
             region = p.run()
             assert region["team"] == usable.bit_count()
             assert all(t["cpus"] & ~usable == 0 for t in region["threads"])

@@ -40,7 +40,7 @@
 #define TOPO_YIELDS 256
 
 static const unsigned long long topo_no_version;
-const volatile unsigned long long *gomp_topo_version = &topo_no_version;
+const unsigned long long *gomp_topo_version = &topo_no_version;
 
 /* Constant after initialization.  */
 static const struct xtopo_page *topo_page;
@@ -60,7 +60,7 @@ static unsigned long long topo_reset_version;	/* memory follows up to this */
 static bool
 topo_read (struct xtopo_page *copy, unsigned long long *version)
 {
-  *version = __atomic_load_n (gomp_topo_version, __ATOMIC_ACQUIRE);
+  *version = gomp_topo_now ();
   for (unsigned i = 0; i < TOPO_SPINS + TOPO_YIELDS; i++)
     {
       unsigned seq = __atomic_load_n (&topo_page->seq, __ATOMIC_ACQUIRE);
@@ -135,7 +135,7 @@ topo_check_page (struct xtopo_page *copy)
 {
   unsigned long long version;
 
-  gomp_topo_version = (const volatile unsigned long long *) &topo_page->version;
+  gomp_topo_version = (const unsigned long long *) &topo_page->version;
   if (topo_page->magic != XTOPO_MAGIC || topo_page->abi != XTOPO_ABI)
     {
       gomp_error ("Topology page %s not used: magic %llx, layout %u; this "

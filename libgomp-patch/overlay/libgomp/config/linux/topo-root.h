@@ -34,9 +34,8 @@ struct gomp_topo_root
      0: none.  Any thread of a team may write it, relaxed.  */
   unsigned int told;
 
-  /* The statement that was told, TOPO_SEVERAL, or NULL if this root has not
-     asked.  Any thread of a team may write it, relaxed.  */
-  const void *site;
+  /* The same for the number of processors.  */
+  unsigned int procs;
 
   /* The places that API calls describe, or NULL: not known yet.  */
   const struct topo_places *view;
@@ -47,17 +46,22 @@ struct gomp_topo_root
   /* What the pool was allowed, as seen last, if we do not bind it.  */
   const struct topo_mask *seen;
 
+  /* SEEN was all that the container permitted of the CPUs there were.  */
+  bool seen_full;
+
   /* The kernel has let go of SEEN because none of its CPUs were there.  */
   bool fallen;
 };
 
 static __thread struct gomp_topo_root topo_self;
-__thread unsigned int gomp_topo_nthreads;
 
-struct gomp_topo_root *
-gomp_topo_self (void)
+/* Is THR a thread of a team, perhaps in a target region on the host, and not
+   a root thread that may follow?  */
+
+static bool
+topo_in_team (const struct gomp_thread *thr)
 {
-  return &topo_self;
+  return thr->ts.level != 0 || thr->topo.root != NULL;
 }
 
 /* That of the root thread of THR, the calling thread.  */
@@ -65,15 +69,24 @@ gomp_topo_self (void)
 static struct gomp_topo_root *
 topo_root (struct gomp_thread *thr)
 {
+  if (thr->topo.root != NULL)
+    return thr->topo.root;
   if (thr->ts.level != 0 && thr->thread_pool != NULL)
     return thr->thread_pool->topo;
   return &topo_self;
 }
 
+struct gomp_topo_root *
+gomp_topo_root (struct gomp_thread *thr)
+{
+  return topo_root (thr);
+}
+
 static unsigned
 topo_root_cpus (const struct gomp_topo_root *root)
 {
-  return root->ncpus != 0 ? root->ncpus : gomp_available_cpus;
+  return (root->ncpus != 0 ? root->ncpus
+	  : __atomic_load_n (&gomp_available_cpus, __ATOMIC_RELAXED));
 }
 
 /* The list of places that the calling thread sees, or NULL.  */

@@ -6,27 +6,55 @@
    A program that asks how many threads there will be counts on the answer.
    So the teams of a root that has asked, and for which nobody has set a
    number, get exactly as many threads as it was told, whatever becomes of
-   the topology.  The number changes only when the one statement of this root
-   that has ever asked asks again: then it has given up the old answer.  Once
-   a second statement has asked, of the program or of another library, one of
-   them may still count on the old answer while the other asks, and the number
-   stays.  A root that has not asked may have been handed what another thread
-   was told: it keeps to the number that was told last when it first notices
-   that there is one.
+   the topology.  The number changes only when it is certain, as far as can
+   be seen, that the old answer was given up: when the one statement of the
+   process that has ever asked asks again, on the same thread, at the same
+   depth of the stack, and has used the answer, for a region, in between.
+   And it never becomes more than what was told first: there may be room for
+   so many, made once.  In all other cases somebody may still count on the old
+   answer, and the number stays: when a second statement asks, or a second
+   thread, or a thread of a team, or when one statement asks for several
+   objects.  A root that has not asked may have been handed what another
+   thread was told: it keeps to the number that was told last when it first
+   notices that there is one, and that number stays, too.  A program whose
+   threads keep data from one region to the next counts on the number of its
+   first region.
+
+   The number of CPUs is such an answer as well: while nobody has set a number
+   of threads it is the same one; else it is kept apart, by the same rules.
 
    Locking: none, except topo_lock for looking at the masks.  */
 
 #ifndef GOMP_TOPO_TELL_H
 #define GOMP_TOPO_TELL_H 1
 
+#include "topo-private.h"
 #include "topo-user.h"
 
-/* What any thread was told last, 0: nothing.  */
-static unsigned topo_told;
+/* What the process asks.  Accessed with relaxed atomics: who hands a number
+   to another thread synchronizes with it.  */
 
-/* In place of a statement: more than one has asked, or a thread of a team.  */
+struct topo_question
+{
+  /* The one statement that has asked, and how deep in the stack, which tells
+     its thread as well; NULL: none yet; TOPO_SEVERAL.  */
+  const void *site;
+  const void *frame;
+
+  /* The answers: the first and the last one; 0: none yet.  */
+  unsigned first;
+  unsigned last;
+
+  /* There was no region of the one who asks since its last question.  */
+  bool unused;
+};
+
+static struct topo_question topo_threads, topo_processors;
+
+/* In place of a statement: the number stays.  */
 static const char topo_several;
 #define TOPO_SEVERAL ((const void *) &topo_several)
+
 
 /* The version that the process began with.  */
 static unsigned long long topo_start_version;
@@ -38,9 +66,28 @@ static bool
 topo_may_have_left (struct gomp_thread *thr, unsigned long long version)
 {
   unsigned long long from
-    = thr->topo.version != 0 ? thr->topo.version : topo_start_version;
+    = thr->topo.followed != 0 ? thr->topo.followed : topo_start_version;
 
   return version - from >= 2;
+}
+
+/* Bind the calling root thread as it was, when its mask was MASK.  If that
+   comes of our place, to the place, CPUs that the container does not have now
+   included; else somebody has changed it.  */
+
+static void
+topo_bind_again (const struct topo_set *mask)
+{
+  struct topo_set place, now;
+
+  if (topo_self.bound != NULL)
+    {
+      topo_set_of_place (&place, topo_self.bound->list[0]);
+      if (topo_set_affinity (pthread_self (), &place)
+	  && topo_own_mask (&now) && topo_set_equal (&now, mask))
+	return;
+    }
+  topo_set_affinity (pthread_self (), mask);
 }
 
 /* The number of our CPUs for a root thread THR that may have yet to follow:
@@ -50,79 +97,125 @@ static unsigned
 topo_count_cpus (struct gomp_thread *thr)
 {
   struct xtopo_page page;
-  struct topo_set usable, allowed, ours, bound;
+  struct topo_set usable, allowed, ours, mask;
   unsigned long long version;
   struct topo_change change = { .usable = &usable, .commit = false };
   unsigned n;
 
-  if ((topo_self.ncpus != 0 && thr->topo.version == *gomp_topo_version)
+  if ((topo_self.ncpus != 0 && thr->topo.followed == gomp_topo_now ())
       || !topo_read (&page, &version))
     return topo_root_cpus (&topo_self);
   topo_usable (&page, &usable);
   gomp_mutex_lock (&topo_lock);
   change.may_have_left = topo_may_have_left (thr, version);
-  bool restore = topo_bound && topo_get_affinity (pthread_self (), &bound);
+  bool restore = topo_bound && topo_own_mask (&mask);
   topo_allowed (thr, &change, &allowed);
   if (restore)
-    topo_set_affinity (pthread_self (), &bound);
+    topo_bind_again (&mask);
   gomp_mutex_unlock (&topo_lock);
   topo_ours (&ours, &usable, &allowed);
   n = topo_set_count (&ours);
   return n > 0 ? n : 1;
 }
 
-int
-gomp_topo_ask (const void *site)
+/* Has nobody but the one who asks asked before, and does it ask anew, having
+   used the last answer?  */
+
+static bool
+topo_asks_again (struct topo_question *question, struct gomp_topo_site site)
 {
-  struct gomp_thread *thr = gomp_thread ();
-  struct gomp_topo_root *root = topo_root (thr);
-  unsigned told = __atomic_load_n (&root->told, __ATOMIC_RELAXED), n;
-  const void *before = __atomic_load_n (&root->site, __ATOMIC_RELAXED);
-  bool dynamic = gomp_icv (false)->dyn_var;
+  const void *asked = NULL;
 
-  if (thr->ts.level != 0)
-    site = TOPO_SEVERAL;
-  else if (before != NULL && before != site)
-    site = TOPO_SEVERAL;
+  if (__atomic_compare_exchange_n (&question->site, &asked, site.address,
+				   false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    {
+      __atomic_store_n (&question->frame, site.frame, __ATOMIC_RELAXED);
+      return true;
+    }
+  return (asked == site.address
+	  && __atomic_load_n (&question->frame, __ATOMIC_RELAXED) == site.frame
+	  && !__atomic_load_n (&question->unused, __ATOMIC_RELAXED));
+}
 
-  if (dynamic || topo_procs == TOPO_POSSIBLE)
-    /* An upper bound, or a number for ever.  */
-    n = told != 0 ? told : topo_max_threads;
-  else if (thr->ts.level != 0)
-    n = told != 0 ? told : topo_root_cpus (root);
-  else if (told != 0 && site == TOPO_SEVERAL && topo_procs != TOPO_LATEST)
-    n = told;
-  else
-    n = topo_count_cpus (thr);
+static void
+topo_keep (struct topo_question *question)
+{
+  __atomic_store_n (&question->site, TOPO_SEVERAL, __ATOMIC_RELAXED);
+}
 
-  __atomic_store_n (&root->site, site, __ATOMIC_RELAXED);
-  __atomic_store_n (&root->told, n, __ATOMIC_RELAXED);
-  if (!dynamic)
-    __atomic_store_n (&topo_told, n, __ATOMIC_RELAXED);
-  if (thr->ts.level == 0)
-    gomp_topo_nthreads = n;
+/* The number that must not change, or 0.  TOLD is what the root of THR, the
+   calling thread, was told last.  */
+
+static unsigned
+topo_kept (struct topo_question *question, struct gomp_thread *thr,
+	   struct gomp_topo_site site, unsigned told)
+{
+  if (!topo_in_team (thr) && topo_asks_again (question, site))
+    return 0;
+  topo_keep (question);
+  if (topo_procs == TOPO_LATEST && !topo_in_team (thr))
+    return 0;
+  return told != 0 ? told : __atomic_load_n (&question->last, __ATOMIC_RELAXED);
+}
+
+/* Answer a QUESTION of THR, the calling thread, with N, or less if less was
+   told first.  TOLD remembers it for the root.  */
+
+static unsigned
+topo_answer (struct topo_question *question, struct gomp_thread *thr,
+	     unsigned *told, unsigned n)
+{
+  unsigned first = 0;
+
+  if (!__atomic_compare_exchange_n (&question->first, &first, n, false,
+				    __ATOMIC_RELAXED, __ATOMIC_RELAXED)
+      && n > first && topo_procs != TOPO_LATEST)
+    n = first;
+  __atomic_store_n (told, n, __ATOMIC_RELAXED);
+  __atomic_store_n (&question->last, n, __ATOMIC_RELAXED);
+  __atomic_store_n (&question->unused, true, __ATOMIC_RELAXED);
+  /* The next region tells us that it begins.  */
+  thr->topo.version = 0;
   return n;
 }
 
 int
-gomp_topo_num_procs (const void *site)
+gomp_topo_ask (struct gomp_topo_site site)
 {
   struct gomp_thread *thr = gomp_thread ();
-  struct gomp_task_icv *icv = gomp_icv (false);
+  struct gomp_topo_root *root = topo_root (thr);
+  unsigned told = __atomic_load_n (&root->told, __ATOMIC_RELAXED), n;
+
+  if (gomp_icv (false)->dyn_var)
+    {
+      /* An upper bound.  */
+      n = told != 0 ? told : topo_max_threads;
+      __atomic_store_n (&root->told, n, __ATOMIC_RELAXED);
+      thr->topo.version = 0;
+    }
+  else
+    {
+      n = topo_kept (&topo_threads, thr, site, told);
+      if (n == 0)
+	n = topo_in_team (thr) ? topo_root_cpus (root) : topo_count_cpus (thr);
+      n = topo_answer (&topo_threads, thr, &root->told, n);
+    }
+  return n;
+}
+
+/* The CPUs that the calling root thread THR may use now.  */
+
+static unsigned
+topo_count_procs (struct gomp_thread *thr)
+{
   struct topo_set usable, ours;
   struct xtopo_page page;
   unsigned long long version;
 
-  if (icv->nthreads_var == GOMP_TOPO_NTHREADS && !icv->dyn_var)
-    return gomp_topo_ask (site);
-  if (topo_procs == TOPO_POSSIBLE)
-    return topo_max_threads;
-  if (thr->ts.level != 0)
-    return topo_root_cpus (topo_root (thr));
   if (topo_bound)
     return topo_count_cpus (thr);
 
-  /* As libgomp does: what this thread may use now.  */
+  /* As libgomp does: what this thread alone may use.  */
   if (!topo_read (&page, &version)
       || !topo_get_affinity (pthread_self (), &ours))
     return topo_root_cpus (&topo_self);
@@ -131,24 +224,75 @@ gomp_topo_num_procs (const void *site)
   return topo_set_count (&usable) != 0 ? topo_set_count (&usable) : 1;
 }
 
-/* After the calling root has followed.  */
-
-static void
-topo_set_nthreads (void)
+int
+gomp_topo_num_procs (struct gomp_topo_site site)
 {
-  if (topo_self.told == 0)
-    topo_self.told = __atomic_load_n (&topo_told, __ATOMIC_RELAXED);
-  gomp_topo_nthreads
-    = topo_self.told != 0 ? topo_self.told : topo_root_cpus (&topo_self);
+  struct gomp_thread *thr = gomp_thread ();
+  struct gomp_topo_root *root = topo_root (thr);
+  struct gomp_task_icv *icv = gomp_icv (false);
+  unsigned told = __atomic_load_n (&root->procs, __ATOMIC_RELAXED), n;
+
+  if (topo_procs == TOPO_POSSIBLE)
+    return topo_max_threads;
+  n = topo_kept (&topo_processors, thr, site, told);
+  if (icv->nthreads_topo && !icv->dyn_var)
+    n = gomp_topo_ask (site);
+  else if (n == 0)
+    n = topo_in_team (thr) ? topo_root_cpus (root) : topo_count_procs (thr);
+  return topo_answer (&topo_processors, thr, &root->procs, n);
 }
 
-unsigned int
-gomp_topo_team_threads (void)
-{
-  const struct gomp_topo_root *root = topo_root (gomp_thread ());
-  unsigned told = __atomic_load_n (&root->told, __ATOMIC_RELAXED);
+/* The calling root starts a region: it uses what it was told.  */
 
-  return told != 0 ? told : topo_root_cpus (root);
+static void
+topo_use_answers (void)
+{
+  __atomic_store_n (&topo_threads.unused, false, __ATOMIC_RELAXED);
+  __atomic_store_n (&topo_processors.unused, false, __ATOMIC_RELAXED);
+}
+
+/* The calling root has followed.  Until now it had BEFORE CPUs; 0: it had not
+   followed.  What number of threads may it not change any more?  */
+
+static void
+topo_promise (unsigned before)
+{
+  if (topo_self.told == 0)
+    {
+      topo_self.told = __atomic_load_n (&topo_threads.last, __ATOMIC_RELAXED);
+      if (topo_self.told != 0)
+	topo_keep (&topo_threads);
+    }
+  if (!gomp_icv (false)->dyn_var && topo_has_private ())
+    {
+      topo_keep (&topo_threads);
+      if (topo_self.told == 0)
+	topo_self.told = before != 0 ? before : topo_root_cpus (&topo_self);
+    }
+}
+
+/* Let nthreads-var of THR, the calling thread, be what its root was told, or
+   the number of CPUs, in all its tasks in which nobody has set it.  */
+
+static void
+topo_set_nthreads (struct gomp_thread *thr)
+{
+  const struct gomp_topo_root *root = topo_root (thr);
+  unsigned told = __atomic_load_n (&root->told, __ATOMIC_RELAXED);
+  struct gomp_task *task;
+
+  gomp_icv (true);
+  for (task = thr->task;; task = task->parent)
+    {
+      if (task->icv.nthreads_topo)
+	task->icv.nthreads_var = told != 0 ? told : topo_root_cpus (root);
+      if (task->parent == NULL)
+	break;
+    }
+  /* A task outside of all regions that is the first to have an ICV takes it
+     away when it ends.  */
+  if (task->kind != GOMP_TASK_IMPLICIT)
+    thr->topo.version = 0;
 }
 
 unsigned int

@@ -9,7 +9,8 @@
    goes away, and does not close it when they come back.  So a mask that is
    suddenly as wide as it can be, after a time in which the CPUs of the old
    one may all have been away, is the kernel's doing, and what the user said
-   before still counts.
+   before still counts.  Unless the old mask was as wide as it could be, too:
+   then it has only grown with the machine.
 
    Locking: topo_lock.  */
 
@@ -43,6 +44,14 @@ topo_read_status (struct topo_set *set)
   return found;
 }
 
+/* The same, or without /proc those that are there.  */
+
+static bool
+topo_own_mask (struct topo_set *set)
+{
+  return topo_read_status (set) || topo_get_affinity (pthread_self (), set);
+}
+
 /* At the start, find out whether the user has confined the process to some
    CPUs.  The kernel intersects every mask with the container's set, and
    keeps doing so when the set changes; so asking for all CPUs shows the
@@ -52,19 +61,14 @@ topo_read_status (struct topo_set *set)
 static bool
 topo_init_user (void)
 {
-  struct topo_set before, after, online, all;
+  struct topo_set before, after, all;
 
   memset (&all, 0xff, sizeof all);
-  if (!topo_get_affinity (pthread_self (), &online))
+  if (!topo_own_mask (&before))
     return false;
-  if (!topo_read_status (&before))
-    before = online;
   if (topo_set_affinity (pthread_self (), &all))
     {
-      if (!topo_read_status (&after)
-	  && !topo_get_affinity (pthread_self (), &after))
-	after = before;
-      if (topo_set_equal (&before, &after))
+      if (!topo_own_mask (&after) || topo_set_equal (&before, &after))
 	{
 	  topo_user = all;
 	  return true;
@@ -75,21 +79,24 @@ topo_init_user (void)
   return true;
 }
 
-/* Is SET all that the container permits, of the CPUs that are there?  BEFORE
-   is the mask of the calling thread, which it has again afterwards.  */
+/* Is SET all that the container permits, of the CPUs that are there?  The
+   calling thread has its mask again afterwards, with the CPUs in it that are
+   not there.  A mask that is all there can be is left so: the container cuts
+   it, and written anew it would not grow with the container.  */
 
 static bool
-topo_is_full (const struct topo_set *set, const struct topo_set *before)
+topo_is_full (const struct topo_set *set)
 {
-  struct topo_set all;
+  struct topo_set before, after, all;
   bool full;
 
   memset (&all, 0xff, sizeof all);
-  if (!topo_set_affinity (pthread_self (), &all))
+  if (!topo_own_mask (&before) || !topo_set_affinity (pthread_self (), &all))
     return false;
   full = (topo_get_affinity (pthread_self (), &all)
 	  && topo_set_equal (set, &all));
-  topo_set_affinity (pthread_self (), before);
+  if (!topo_own_mask (&after) || !topo_set_equal (&before, &after))
+    topo_set_affinity (pthread_self (), &before);
   return full;
 }
 
@@ -173,21 +180,20 @@ topo_allowed_unbound (struct gomp_thread *root,
   if (topo_set_count (&cur) != 0
       && (topo_self.fallen || change->may_have_left
 	  || topo_set_count (&there) == 0)
-      && topo_is_full (allowed, &before))
+      && !topo_self.seen_full && topo_is_full (allowed))
     {
       fallen = topo_set_count (&there) == 0;
+      if (change->commit && !fallen)
+	topo_restore (root, allowed, seen);
       if (!fallen)
-	{
-	  if (change->commit)
-	    topo_restore (root, allowed, seen);
-	  *allowed = *seen;
-	}
+	*allowed = *seen;
     }
   else if (change->commit)
     {
       if (topo_set_count (&cur) != 0)
 	topo_set_or (&topo_user, allowed);
       topo_self.seen = topo_get_mask (allowed);
+      topo_self.seen_full = topo_is_full (allowed);
     }
   if (change->commit)
     topo_self.fallen = fallen;
@@ -270,7 +276,7 @@ topo_allowed_bound (struct gomp_thread *root,
   topo_set_andnot (&unchanged, &changed);
   if (topo_set_count (&changed) != 0 && topo_set_count (&unchanged) == 0
       && !topo_set_equal (&changed, allowed)
-      && !(left && topo_is_full (&changed, allowed)))
+      && !(left && topo_is_full (&changed)))
     {
       *allowed = changed;
       topo_set_affinity (pthread_self (), allowed);

@@ -14,9 +14,9 @@
      allowed  what the user (taskset) and the container (cpuset) permit
      ours     usable and allowed; if that is empty, allowed
 
-   ICVs are not changed while the program runs.  nthreads-var starts with a
-   value of its own, GOMP_TOPO_NTHREADS, for "nobody has set a number"; how
-   many threads that means is in topo-tell.h.
+   Of the ICVs only nthreads-var is changed while the program runs, as long as
+   nobody has set it, in the tasks of a root thread that follows; what it
+   becomes is in topo-tell.h.
 
    Locking: topo_lock protects all static variables, here and in the headers
    of this file, that are not constant after initialization, except where they
@@ -34,6 +34,10 @@
 #define TOPO_FOLLOW_ROUNDS 4
 
 bool gomp_topo_enabled;
+
+/* Value of nthreads-var until the environment has been parsed.  No variable
+   can set it.  */
+#define TOPO_NOT_SET (~0UL)
 
 /* Constant after initialization.  */
 static struct topo_set topo_possible;	/* CPUs that there may ever be */
@@ -110,8 +114,7 @@ topo_apply (struct gomp_thread *thr, const struct xtopo_page *page,
   topo_self.ncpus = topo_set_count (&ours);
   if (topo_self.ncpus == 0)
     topo_self.ncpus = 1;
-  gomp_available_cpus = topo_self.ncpus;
-  memcpy (gomp_cpusetp, &ours, topo_set_size ());
+  __atomic_store_n (&gomp_available_cpus, topo_self.ncpus, __ATOMIC_RELAXED);
   if (!topo_bound)
     return;
   places = topo_get_places (&ours, page);
@@ -127,8 +130,22 @@ gomp_topo_follow (struct gomp_thread *thr)
 {
   struct xtopo_page *page = topo_copy;
   unsigned long long version;
-  bool first = thr->topo.version == 0, again;
+  bool first = thr->topo.followed == 0, again;
+  unsigned before = first ? 0 : topo_self.ncpus;
 
+  if (topo_in_team (thr))
+    {
+      thr->topo.version = gomp_topo_now ();
+      topo_set_nthreads (thr);
+      return;
+    }
+  topo_use_answers ();
+  if (!first && thr->topo.followed == gomp_topo_now ())
+    {
+      thr->topo.version = thr->topo.followed;
+      topo_set_nthreads (thr);
+      return;
+    }
   gomp_mutex_lock (&topo_lock);
   topo_register ();
   for (int round = 0; round < TOPO_FOLLOW_ROUNDS; round++)
@@ -136,7 +153,7 @@ gomp_topo_follow (struct gomp_thread *thr)
       bool readable = topo_read (page, &version);
       bool may_have_left = topo_may_have_left (thr, version);
 
-      thr->topo.version = version;
+      thr->topo.version = thr->topo.followed = version;
       if (!readable)
 	break;
       topo_apply (thr, page, may_have_left);
@@ -154,7 +171,8 @@ gomp_topo_follow (struct gomp_thread *thr)
 	}
     }
   gomp_mutex_unlock (&topo_lock);
-  topo_set_nthreads ();
+  topo_promise (before);
+  topo_set_nthreads (thr);
 }
 
 void
@@ -164,6 +182,28 @@ gomp_topo_bind (struct gomp_thread *nthr, unsigned int place)
 
   pthread_setaffinity_np (gomp_thread_to_pthread_t (nthr), gomp_cpuset_size,
 			  (const cpu_set_t *) places->list[place]);
+}
+
+bool
+gomp_topo_unbind (pthread_attr_t *attr, int err)
+{
+  return (err == EINVAL && topo_bound
+	  && pthread_attr_setaffinity_np (attr, 0, NULL) == 0);
+}
+
+void
+gomp_topo_enter_target (struct gomp_thread *thr, struct gomp_thread *outer)
+{
+  thr->topo = outer->topo;
+  thr->topo.version = 0;
+  if (topo_in_team (outer))
+    thr->topo.root = topo_root (outer);
+}
+
+void
+gomp_topo_leave_target (struct gomp_thread *thr)
+{
+  thr->topo.version = 0;
 }
 
 /* Start.  */
@@ -207,10 +247,9 @@ topo_forked (void)
       pool->threads_size = 0;
       pool->threads_used = 0;
       pool->last_team = NULL;
-      pool->threads_busy = 1;
     }
   gomp_managed_threads = 1;
-  thr->topo.version = 0;
+  thr->topo.version = thr->topo.followed = 0;
   thr->topo.rebind = false;
 }
 
@@ -232,7 +271,8 @@ gomp_topo_init (void)
   struct xtopo_page page;
   struct topo_set usable, allowed, ours;
 
-  if (!topo_read_env (&path) || gomp_cpusetp == NULL || !topo_map (path))
+  if (!GOMP_TOPO_POSSIBLE || !topo_read_env (&path) || gomp_cpusetp == NULL
+      || !topo_map (path))
     return;
   if (!topo_check_page (&page) || !topo_init_user ()
       || !topo_get_affinity (pthread_self (), &allowed)
@@ -250,9 +290,8 @@ gomp_topo_init (void)
   gomp_available_cpus = topo_set_count (&ours);
   topo_init_cpuset (page.nr_cpus_possible);
 
-  /* Unless the environment sets a number.  */
-  gomp_global_icv.nthreads_var = GOMP_TOPO_NTHREADS;
-  topo_start_version = *gomp_topo_version;
+  gomp_global_icv.nthreads_var = TOPO_NOT_SET;
+  topo_start_version = gomp_topo_now ();
   gomp_topo_enabled = true;
 }
 
@@ -285,6 +324,13 @@ gomp_topo_init_places (void)
   topo_max_threads = topo_set_count (&set);
   if (topo_max_threads < gomp_available_cpus)
     topo_max_threads = gomp_available_cpus;
+  if (gomp_global_icv.nthreads_var == TOPO_NOT_SET)
+    {
+      gomp_global_icv.nthreads_topo = topo_procs != TOPO_POSSIBLE;
+      gomp_global_icv.nthreads_var = topo_max_threads;
+      if (gomp_global_icv.nthreads_topo)
+	gomp_global_icv.nthreads_var = gomp_available_cpus;
+    }
 
   if (gomp_places_list == NULL
       && gomp_global_icv.bind_var == omp_proc_bind_false)

@@ -13,6 +13,7 @@
 #ifndef GOMP_TOPO_H
 #define GOMP_TOPO_H 1
 
+#include <pthread.h>
 #include <stdbool.h>
 
 #ifdef HAVE_ATTRIBUTE_VISIBILITY
@@ -23,30 +24,38 @@ struct gomp_thread;
 struct gomp_topo_root;
 struct topo_places;
 
-/* Value of nthreads-var while nobody has set it: the topology, and what the
-   program was told of it, decide.  No environment variable and no call can
-   set this value.  */
-#define GOMP_TOPO_NTHREADS (~0UL)
-
 /* The part of struct gomp_thread that belongs to topo.c.  A target region on
-   the host starts with all of it zero, and then has it restored.  */
+   the host starts with a copy of it, and then has it restored.  */
 
 struct gomp_topo_thread
 {
-  /* Version of the topology that this root thread has followed; 0: none.  */
+  /* The version of the topology with which this root thread can start a
+     region without more ado: the one that it has followed.  0: the next
+     region has to look.  */
   unsigned long long version;
+
+  /* Version of the topology that this root thread has followed; 0: none.  */
+  unsigned long long followed;
 
   /* The list of places that the other threads of this root's pool are bound
      to, or NULL while they are not bound.  */
   const struct topo_places *places;
 
+  /* In a target region on the host, in which the thread is at level 0 again,
+     the root of the team that it really is in; else NULL.  */
+  struct gomp_topo_root *root;
+
   /* The next team of this root has to bind the threads of the pool anew.  */
   bool rebind;
 };
 
+/* Can there be a page?  Its words of 64 bits are read with one load, and its
+   sets of CPUs have the layout of cpu_set_t.  */
+#define GOMP_TOPO_POSSIBLE (sizeof (long) >= sizeof (long long))
+
 /* Points to the version word of the shared page, or, without a page, to a
    word that is always 0.  */
-extern const volatile unsigned long long *gomp_topo_version;
+extern const unsigned long long *gomp_topo_version;
 
 /* A topology page is in use.  Constant after the constructors have run.  */
 extern bool gomp_topo_enabled;
@@ -60,35 +69,49 @@ extern void gomp_topo_init_places (void);
    LEVEL and COUNT for later.  Returns what gomp_affinity_init_level does.  */
 extern bool gomp_topo_init_level (int level, unsigned long count);
 
-/* Follow the topology.  THR is the calling thread, at level 0.  */
+/* A region begins of THR, the calling thread, at level 0: follow the topology
+   if it has changed, and THR is a root thread.  */
 extern void gomp_topo_follow (struct gomp_thread *thr);
 
 /* Bind NTHR, a docked thread of the calling root's pool, to a place.
    PLACE is an index into gomp_places_list.  */
 extern void gomp_topo_bind (struct gomp_thread *nthr, unsigned int place);
 
-/* What a root thread shares with all threads of its teams; the calling
-   thread's own.  */
-extern struct gomp_topo_root *gomp_topo_self (void);
+/* A thread could not be started with ATTR, because of ERR.  If its CPUs are
+   not there any more, ask for none and return true.  */
+extern bool gomp_topo_unbind (pthread_attr_t *attr, int err);
 
-/* Threads of the next team that the calling thread, a root thread, starts
-   while nobody has set a number; 0: not known yet.  Not a part of struct
-   gomp_thread: what is told inside of a target region on the host counts
-   after it.  */
-extern __thread unsigned int gomp_topo_nthreads;
+/* A target region begins on the host: THR, the calling thread, which was as
+   OUTER is, starts anew; and ends, when THR is as it was.  */
+extern void gomp_topo_enter_target (struct gomp_thread *thr,
+				    struct gomp_thread *outer);
+extern void gomp_topo_leave_target (struct gomp_thread *thr);
 
-/* The same in any team.  */
-extern unsigned int gomp_topo_team_threads (void);
+/* What a root thread shares with all threads of its teams; that of the root
+   of THR, the calling thread.  */
+extern struct gomp_topo_root *gomp_topo_root (struct gomp_thread *thr);
 
 /* Number of threads, at least 1, that a team started by the calling thread
    should not exceed if dyn-var is true.  Makes no system call.  */
 extern unsigned int gomp_topo_max_threads (void);
 
-/* omp_get_max_threads while nobody has set a number, and omp_get_num_procs.
-   SITE is where the program will go on: it tells the one who asks from
-   others.  */
-extern int gomp_topo_ask (const void *site);
-extern int gomp_topo_num_procs (const void *site);
+/* Who asks: where the program will go on, and how deep in the stack.  For
+   use in a function that the program calls.  */
+
+struct gomp_topo_site
+{
+  const void *address;
+  const void *frame;
+};
+
+#define GOMP_TOPO_SITE							\
+  ((struct gomp_topo_site) { __builtin_return_address (0),		\
+			     __builtin_frame_address (0) })
+
+/* omp_get_max_threads while nobody has set a number, and omp_get_num_procs,
+   for the one who asks at SITE.  */
+extern int gomp_topo_ask (struct gomp_topo_site site);
+extern int gomp_topo_num_procs (struct gomp_topo_site site);
 
 /* gomp_init_affinity: bind the calling thread to its first place.  False if
    there are no places of ours.  */
@@ -100,24 +123,23 @@ extern bool gomp_topo_init_affinity (void);
 extern int gomp_topo_num_places (void);
 extern void *gomp_topo_place (int place);
 
-/* True if the topology is not the one that the thread has followed.  This
-   is all that a parallel region costs while nothing changes.  */
+/* The version of the topology now, 0 if there is no page.  */
+
+static inline unsigned long long
+gomp_topo_now (void)
+{
+  return (GOMP_TOPO_POSSIBLE
+	  ? __atomic_load_n (gomp_topo_version, __ATOMIC_ACQUIRE) : 0);
+}
+
+/* True if the topology is not the one that the thread has followed, or if it
+   has to look for another reason.  This is all that a parallel region costs
+   while nothing changes.  */
 
 static inline bool
 gomp_topo_changed (const struct gomp_topo_thread *topo)
 {
-  return __atomic_load_n (gomp_topo_version, __ATOMIC_ACQUIRE)
-	 != topo->version;
-}
-
-/* Number of threads, at least 1, of a team that the calling thread starts at
-   LEVEL while nobody has set a number.  Makes no system call.  */
-
-static inline unsigned int
-gomp_topo_num_threads (unsigned int level)
-{
-  return (level == 0 && gomp_topo_nthreads != 0
-	  ? gomp_topo_nthreads : gomp_topo_team_threads ());
+  return gomp_topo_now () != topo->version;
 }
 
 #ifdef HAVE_ATTRIBUTE_VISIBILITY
