@@ -194,27 +194,29 @@ static void test_ops(void)
         const char *s;
         bool ok;
     } t[] = {
-        { "1 attach 1 0 524288 417", true },
-        { "18446744073709551614 set 3 2048 4096 0", true },
-        { "7 detach 2 524288 0 1", true },
+        { "1 attach 1 0 524288 417 1048576 0", true },
+        { "18446744073709551614 set 3 2048 4096 0 0 4096", true },
+        { "7 detach 2 524288 0 1 99 0", true },
         { NULL, false },
         { "", false },
         { "1", false },
         { "1 attach", false },
         { "1 attach 1 0 524288", false },
-        { "1 attach 1 0 524288 417 ", false },
-        { "1 attach 1 0 524288 417 9", false },
-        { "1 attach 4 0 524288 417", false },
-        { "1 none 1 0 524288 417", false },
-        { "1 attachment 1 0 524288 417", false },
-        { "1  attach 1 0 524288 417", false },
-        { "-1 attach 1 0 524288 417", false },
-        { "1 attach 1 0 524288 4294967296", false },
+        { "1 attach 1 0 524288 417", false },
+        { "1 attach 1 0 524288 417 1048576", false },
+        { "1 attach 1 0 524288 417 1048576 0 ", false },
+        { "1 attach 1 0 524288 417 1048576 0 9", false },
+        { "1 attach 4 0 524288 417 1048576 0", false },
+        { "1 none 1 0 524288 417 1048576 0", false },
+        { "1 attachment 1 0 524288 417 1048576 0", false },
+        { "1  attach 1 0 524288 417 1048576 0", false },
+        { "-1 attach 1 0 524288 417 1048576 0", false },
+        { "1 attach 1 0 524288 4294967296 0 0", false },
     };
 
     for (size_t i = 0; i < NR(t); i++) {
         struct vnode_op_record op;
-        char buf[96];
+        char buf[VNODE_OP_TEXT];
         bool ok = vnode_parse_op(t[i].s, 4, &op);
 
         ok_("record \"%s\"", ok == t[i].ok &&

@@ -4,6 +4,8 @@
  * case afterwards, what libxl says, and that a process that dies at any point
  * leaves nothing that the next command does not put in order.
  */
+#include <sys/wait.h>
+
 #include "fake_libxl.h"
 #include "tap.h"
 
@@ -26,6 +28,9 @@ struct command {
     bool abort;                 /* the operator interrupts it */
     bool leave;                 /* --no-wait */
     bool only_start;            /* do not wait for its end */
+    bool any;                   /* no number of a vnode */
+    int vnode;                  /* 0: vnode 1 */
+    int pnode;                  /* 0: none in particular */
 };
 
 static void do_command(void *arg)
@@ -38,8 +43,9 @@ static void do_command(void *arg)
         return;
     }
     libxl_vnode_request_init(&req);
-    req.vnode = 1;
+    req.vnode = c->any ? -1 : c->vnode ? c->vnode : 1;
     req.memkb = c->kb;
+    req.pnode = c->pnode ? c->pnode : -1;
     req.wait.val = c->leave ? -1 : 0;
     world.rc = c->start(&fake_ctx, DOMID, &req, NULL, NULL);
     if (world.rc)
@@ -49,6 +55,18 @@ static void do_command(void *arg)
         fake_abort();
     if (!c->only_start)
         fake_loop();
+}
+
+/* A command that is cancelled before the event loop has run. */
+static void do_abort_first(void)
+{
+    libxl_vnode_request req;
+
+    libxl_vnode_request_init(&req);
+    world.effects = 0;
+    libxl_vnode_attach(&fake_ctx, DOMID, &req, NULL, NULL);
+    fake_abort();
+    fake_loop();
 }
 
 /* The command's result; 1 if it died. */
@@ -114,10 +132,14 @@ static const char *wrong(uint64_t kb)
         return "the pnode";
     if (world.to_pnode[1] != (kb ? 1 : 0))
         return "Xen's table";
+    if (world.has_kb[2] || number("/local/domain/7/vnuma/node/2/target-kb"))
+        return "vnode 2";
     if (kb && world.on_pnode[1] != 1)
         return "where its memory is";
     if (world.affinity[2] != (kb ? 1 : -1) || world.affinity[3] != (kb ? 1 : -1))
         return "the affinity";
+    if (world.soft[2] != (kb ? 1 : -1) || world.soft[3] != (kb ? 1 : -1))
+        return "the soft affinity";
     if (!is("/local/domain/7/cpu/2/availability", cpus) ||
         !is("/local/domain/7/cpu/3/availability", cpus))
         return "the availability of its CPUs";
@@ -139,6 +161,8 @@ static bool right(uint64_t kb)
     return !what;
 }
 
+static void begin_and_die(start_fn *start, uint64_t kb);
+
 static bool said(const char *words)
 {
     if (strstr(world.log, words))
@@ -146,6 +170,12 @@ static bool said(const char *words)
     note("not said: %s; log: %s", words, world.log);
 
     return false;
+}
+
+/* Has it said anything? */
+static bool said_any(void)
+{
+    return world.log[0];
 }
 
 /* A domain whose vnode 1 has @kb, and nothing else has ever happened. */
@@ -225,12 +255,67 @@ static void test_undo_that_does_not_work(void)
         attach(0) == ERROR_VNODE_NOT_UNDONE && said("is faulty"));
 
     boot_with(0);
+    world.mood = GUEST_GROWS_SLOWLY_AND_KEEPS_SOME;
+    begin_and_die(libxl_vnode_attach, 0);
+    fake_guest_runs();
+    world.mood = GUEST_FAILS_TO_GROW;
+    ok_("repeated while the guest is growing, and undone: it is gone again",
+        world.has_kb[1] && attach(0) == ERROR_VNODE_UNDONE && right(0));
+
+    boot_with(NODE_KB);
+    world.mood = GUEST_KEEPS_SOME;
+    detach();
+    world.mood = GUEST_FAILS_TO_GROW;
+    ok_("an undone attach over a residual that leaves meanwhile",
+        attach(0) == ERROR_VNODE_UNDONE && right(0));
+
+    boot_with(NODE_KB);
+    world.mood = GUEST_KEEPS_SOME;
+    detach();
+    world.mood = GUEST_GROWS_SLOWLY_AND_KEEPS_SOME;
+    fake_set(SAYS "residual-kb", "0");
+    ok_("an undone attach over a residual that is as it was",
+        world.has_kb[1] == RESIDUAL_KB && (attach(0), true) &&
+        world.has_kb[1] == RESIDUAL_KB && world.rc == ERROR_VNODE_UNDONE);
+
+    boot_with(0);
+    world.mood = GUEST_GROWS_SLOWLY_AND_KEEPS_SOME;
+    begin_and_die(libxl_vnode_attach, 0);
+    fake_guest_runs();
+    ok_("repeated while the guest is growing, and a residual remains",
+        attach(0) == ERROR_VNODE_NOT_UNDONE &&
+        said("it was growing with 2048 KiB and is residual with 2048 KiB"));
+
+    boot_with(HALF_KB);
+    world.mood = GUEST_GROWS_SLOWLY_AND_KEEPS_SOME;
+    run(&(struct command) {
+        .start = libxl_vnode_set, .kb = NODE_KB, .only_start = true,
+    });
+    fake_kill();
+    fake_guest_runs();
+    world.mood = GUEST_FAILS_TO_GROW;
+    ok_("a set repeated while the guest is growing: undone to what it had",
+        set(NODE_KB) == ERROR_VNODE_UNDONE && right(HALF_KB));
+
+    boot_with(0);
     world.mood = GUEST_SILENT;
     ok_("a guest that does not undo either: the record remains",
         attach(0) == ERROR_VNODE_UNSETTLED && fake_get(RECORD));
     world.mood = GUEST_WORKS;
     fake_guest_runs();
     ok_("... and vnode-list settles when it has", list() == 0 && right(0));
+    fake_end();
+}
+
+static void test_no_answer_ever(void)
+{
+    boot_with(0);
+    run(&(struct command) { .start = libxl_vnode_attach, .kb = HALF_KB });
+    world.mood = GUEST_SILENT;
+    ok_("a guest that never answers", detach() == ERROR_VNODE_UNSETTLED);
+    ok_("... keeps other vnodes from beginning, and it is said what helps",
+        run(&(struct command) { .start = libxl_vnode_attach, .vnode = 2 })
+        == ERROR_VNODE_REFUSED && said("only the domain's end ends it"));
     fake_end();
 }
 
@@ -246,6 +331,12 @@ static void test_interrupted(void)
     fake_guest_runs();
     ok_("... and vnode-list settles when the guest has undone it",
         list() == 0 && right(0));
+
+    boot_with(0);
+    fake_remove("/local/domain/7/vnuma/guest/version");
+    ok_("interrupted, and no driver is there: undone at once",
+        run(&(struct command) { .start = libxl_vnode_attach, .abort = true })
+        == ERROR_VNODE_UNDONE && right(0));
 
     boot_with(0);
     ok_("--no-wait: vnode-list closes the books",
@@ -268,16 +359,23 @@ static void retake(void)
     retaken_kb = 0;
 }
 
+/* xl mem-set: the limit falls at once, the guest has not followed. */
+static void balloon_lags(uint64_t kb)
+{
+    fake_set("/libxl/7/vnuma/home-limit-kb", "%llu", HOME_KB - kb);
+    world.limit_kb -= kb;
+}
+
 static void test_count(void)
 {
     boot_with(NODE_KB);
     world.mood = GUEST_LIES_ABOUT_LEAVING;
-    ok_("a guest that keeps what it says has left: unsettled, limit restored",
+    ok_("a guest that keeps what it says has left: unsettled, and no more",
         detach() == ERROR_VNODE_UNSETTLED && fake_get(RECORD) &&
-        world.limit_kb == HOME_KB + NODE_KB &&
+        world.limit_kb == HOME_KB &&
         number(OURS "allowed-kb") == NODE_KB && said("Xen counts"));
     ok_("... and so for vnode-list",
-        list() && fake_get(RECORD) && world.limit_kb == HOME_KB + NODE_KB);
+        list() && fake_get(RECORD) && world.limit_kb == HOME_KB);
     world.total_kb -= NODE_KB;
     world.has_kb[1] = 0;
     ok_("... until it has left", list() == 0 && right(0));
@@ -289,9 +387,53 @@ static void test_count(void)
     boot_with(NODE_KB);
     retaken_kb = NODE_KB;
     world.on_count = retake;
-    ok_("a guest that gives and retakes keeps its limit, and it is said",
-        detach() == ERROR_VNODE_UNSETTLED &&
-        world.limit_kb == HOME_KB + NODE_KB && world.total_kb > HOME_KB);
+    ok_("a guest that gives and retakes is found out, and it is said",
+        detach() == ERROR_VNODE_UNSETTLED && fake_get(RECORD) &&
+        world.total_kb > HOME_KB);
+    world.on_count = NULL;
+
+    boot_with(NODE_KB);
+    balloon_lags(HOME_KB / 8);
+    ok_("mem-set before a detach: home memory that lags is not the node's",
+        detach() == 0 && right(0) &&
+        world.limit_kb == HOME_KB - HOME_KB / 8);
+
+    boot_with(NODE_KB);
+    balloon_lags(HOME_KB / 8);
+    world.mood = GUEST_KEEPS_SOME;
+    ok_("... and a residual is",
+        detach() == ERROR_VNODE_RESIDUAL && !fake_get(RECORD) &&
+        world.limit_kb == HOME_KB - HOME_KB / 8 + RESIDUAL_KB);
+
+    boot_with(NODE_KB);
+    balloon_lags(HOME_KB / 8);
+    begin_and_die(libxl_vnode_detach, 0);
+    world.has_kb[1] -= HALF_KB;
+    world.total_kb -= HALF_KB;
+    fake_set(SAYS "state", "draining");
+    fake_set(SAYS "current-kb", "%llu", HALF_KB);
+    ok_("... nor is it when the detach is repeated half-way",
+        detach() == 0 && right(0));
+
+    boot_with(NODE_KB);
+    balloon_lags(HOME_KB / 8);
+    world.mood = GUEST_LIES_ABOUT_LEAVING;
+    ok_("... and a guest that keeps the node has no room to take more",
+        detach() == ERROR_VNODE_UNSETTLED && fake_get(RECORD) &&
+        world.limit_kb < world.total_kb);
+
+    boot_with(NODE_KB);
+    balloon_lags(HOME_KB / 8);
+    world.mood = GUEST_KEEPS_A_PAGE;
+    ok_("... not even a page of it",
+        detach() == ERROR_VNODE_UNSETTLED && fake_get(RECORD) &&
+        said("KiB for the domain, 4 KiB more"));
+
+    boot_with(0);
+    balloon_lags(HOME_KB / 8);
+    world.mood = GUEST_FAILS_TO_GROW;
+    ok_("... and an attach that fails leaves it where it was",
+        attach(0) == ERROR_VNODE_UNDONE && right(0));
     fake_end();
 }
 
@@ -316,8 +458,8 @@ static const char *listed_fault(void)
     int nr;
 
     info = libxl_vnode_list(&fake_ctx, DOMID, &nr);
-    snprintf(fault, sizeof(fault), "%s", !info ? "(none listed)" :
-             info[1].fault ? info[1].fault : "");
+    snprintf(fault, sizeof(fault), "%s", nr < 0 ? "(failed)" :
+             !nr ? "(none listed)" : info[1].fault ? info[1].fault : "");
     if (info)
         libxl_vnodeinfo_list_free(info, nr);
 
@@ -390,9 +532,37 @@ static void test_lock(void)
 
     /* Process 1 lives for ever: its number says nothing. */
     boot_with(0);
-    fake_set(RECORD, "1 attach 1 0 %llu 1", NODE_KB);
+    fake_set(RECORD, "1 attach 1 0 %llu 1 0 0", NODE_KB);
     ok_("a process number that somebody else has now does not matter",
         list() == 0 && right(0));
+    fake_end();
+}
+
+/* A child for something else, forked by who holds the lock, outlives that. */
+static void test_lock_and_fork(void)
+{
+    libxl__carefd *lock, *again;
+    int end[2];
+    char c;
+    pid_t child;
+
+    boot_with(0);
+    if (pipe(end) || libxl__vnode_lock(&fake_gc, DOMID, &lock))
+        abort();
+    child = fork();
+    if (!child) {
+        close(end[1]);
+        _exit(read(end[0], &c, 1) < 0);     /* until its parent lets it go */
+    }
+    ok_("the lock is held",
+        libxl__vnode_lock(&fake_gc, DOMID, &again) == ERROR_LOCK_FAIL);
+    libxl__vnode_unlock(&lock);
+    ok_("a lock is given back although a child of its holder lives",
+        libxl__vnode_lock(&fake_gc, DOMID, &again) == 0 && again);
+    libxl__vnode_unlock(&again);
+    close(end[0]);
+    close(end[1]);
+    waitpid(child, NULL, 0);
     fake_end();
 }
 
@@ -411,6 +581,19 @@ static void test_limit_of_the_operator(void)
     libxl__vnode_note_limit(&fake_gc, XBT_NULL, DOMID, world.limit_kb);
     ok_("mem-max of a domain with a node survives its detach",
         detach() == 0 && world.limit_kb == 3 * HOME_KB && right(0));
+
+    fake_boot();
+    fake_set(NODE "elastic", "0");
+    fake_set("/local/domain/7/vnuma/node/2/elastic", "0");
+    fake_remove("/libxl/7/vnuma/home-limit-kb");
+    world.limit_kb += 4096;
+    libxl__vnode_note_limit(&fake_gc, XBT_NULL, DOMID, world.limit_kb);
+    ok_("vnode-list leaves domains without elastic vnodes alone",
+        list() == 0 && !world.effects && world.limit_kb == HOME_KB + 4096 &&
+        !fake_get("/libxl/7/vnuma/home-limit-kb"));
+    fake_set("/libxl/7/vnuma/home-limit-kb", "%llu", HOME_KB);
+    ok_("... whatever the key says",
+        list() == 0 && !world.effects && world.limit_kb == HOME_KB + 4096);
     fake_end();
 }
 
@@ -434,6 +617,364 @@ static void test_vcpus(void)
     ok_("attach and detach leave the operator's vcpu-set alone",
         attach(0) == 0 && right(NODE_KB) && detach() == 0 && right(0) &&
         is("/local/domain/7/cpu/1/availability", "offline"));
+    fake_end();
+}
+
+static void test_affinity(void)
+{
+    boot_with(NODE_KB);
+    world.affinity[2] = world.affinity[3] = -1;     /* cpupool-migrate */
+    ok_("moved to another cpupool: bound again", list() == 0 && right(NODE_KB));
+
+    world.affinity[3] = 2;                          /* vcpu-pin */
+    ok_("what the operator pins by hand stays",
+        list() == 0 && !world.effects && world.affinity[3] == 2);
+
+    boot_with(NODE_KB);
+    world.affinity[2] = world.affinity[3] = -1;
+    world.pool = 3;
+    ok_("moved to where the pnode has no CPU: left alone",
+        list() == 0 && !world.effects);
+    ok_("... and it can be detached", detach() == 0 && right(0));
+
+    fake_boot();
+    world.cpuless = 2;
+    world.affinity[2] = world.soft[2] = 3;
+    ok_("on a pnode without CPUs they run anywhere",
+        attach(0) == 0 && world.affinity[2] == -1 && world.soft[2] == -1);
+
+    fake_boot();
+    world.affinity[2] = 2;
+    world.soft[2] = 3;
+    world.pinned_hard = world.pinned_soft = 3;
+    ok_("vCPUs that the configuration pins stay there",
+        attach(0) == 0 && world.affinity[2] == 2 && world.soft[2] == 3 &&
+        world.affinity[3] == 1 && world.soft[3] == 1);
+    world.affinity[2] = -1;
+    ok_("... and are nobody's business later", list() == 0 && !world.effects);
+
+    fake_boot();
+    world.affinity[2] = 2;
+    world.pinned_hard = 3;
+    ok_("pinned hard only: the soft affinity follows",
+        attach(0) == 0 && world.affinity[2] == 2 && world.soft[2] == 1);
+    fake_end();
+}
+
+/* Between the two counts, the second of which finds less. */
+static void give_a_page(void)
+{
+    static unsigned int counts;
+
+    if (counts++)
+        world.total_kb = NODE_KB - 4;
+}
+
+static void test_refusals(void)
+{
+    static const struct {
+        const char *name;
+        start_fn *start;
+        int vnode;
+        uint64_t kb, had_kb;
+        int rc;
+        const char *words;
+    } t[] = {
+        { "a home vnode", libxl_vnode_detach, 0, 0, 0, ERROR_VNODE_REFUSED,
+          "vnode 0 is a home node" },
+        { "a vnode that there is not", libxl_vnode_attach, NR_VNODES, 0, 0,
+          ERROR_VNODE_REFUSED, "vnode 3 does not exist" },
+        { "a set without a number", libxl_vnode_set, -1, NODE_KB, 0,
+          ERROR_VNODE_REFUSED, "vnode -1 does not exist" },
+        { "a set of an absent vnode", libxl_vnode_set, 1, NODE_KB, 0,
+          ERROR_VNODE_REFUSED, "vnode 1 is absent" },
+        { "a set to nothing", libxl_vnode_set, 1, 0, NODE_KB, ERROR_INVAL,
+          "is a detach" },
+        { "more than is declared", libxl_vnode_attach, 1, NODE_KB + 2048, 0,
+          ERROR_INVAL, "at most 262144 KiB" },
+        { "no multiple of a superpage", libxl_vnode_attach, 1, 4096 + 4, 0,
+          ERROR_INVAL, "a multiple of 2048 KiB" },
+        { "a detach of an absent vnode", libxl_vnode_detach, 1, 0, 0,
+          ERROR_VNODE_REFUSED, "absent already" },
+    };
+    size_t i;
+
+    for (i = 0; i < NR(t); i++) {
+        libxl_vnode_request req;
+
+        boot_with(t[i].had_kb);
+        world.effects = 0;
+        world.log[0] = '\0';
+        libxl_vnode_request_init(&req);
+        req.vnode = t[i].vnode;
+        req.memkb = t[i].kb;
+        t[i].start(&fake_ctx, DOMID, &req, NULL, NULL);
+        fake_begin();
+        ok_("refused: %s", world.completed && world.rc == t[i].rc &&
+            said(t[i].words) && !world.effects, t[i].name);
+        fake_end();
+    }
+
+    boot_with(0);
+    fake_set(OURS "allowed-kb", "2048");
+    world.limit_kb += 2048;
+    world.total_kb = world.limit_kb;        /* cannot be settled */
+    ok_("a vnode that may still have memory is not absent already",
+        detach() != ERROR_VNODE_REFUSED);
+
+    boot_with(0);
+    fake_set(OURS "pnode", "one");
+    ok_("garbage in our own keys is an error",
+        attach(0) == ERROR_FAIL && said("\"one\", which is not a number"));
+
+    boot_with(0);
+    fake_set(SAYS "state", "online");
+    fake_set(SAYS "current-kb", "%llu", NODE_KB);
+    world.total_kb = NODE_KB - 4;
+    ok_("more than Xen counts is faulty",
+        strstr(listed_fault(), "Xen counts"));
+    world.total_kb = NODE_KB;
+    ok_("... and as much is not", !listed_fault()[0]);
+    world.on_count = give_a_page;
+    ok_("... nor what it gives while it is asked", !listed_fault()[0]);
+    world.on_count = NULL;
+
+    boot_with(0);
+    world.mood = GUEST_SILENT;
+    begin_and_die(libxl_vnode_attach, 0);
+    fake_set("/local/domain/7/vnuma/guest/done-generation", "99");
+    ok_("who has finished what was never announced has finished nothing",
+        list() == 0 && !world.effects && fake_get(RECORD));
+
+    boot_with(NODE_KB);
+    {
+        libxl_vnode_request req;
+
+        libxl_vnode_request_init(&req);
+        req.grace_ms = 250;
+        libxl_vnode_detach(&fake_ctx, DOMID, &req, NULL, NULL);
+        fake_begin();
+        ok_("grace-ms is told", is(NODE "grace-ms", "250"));
+        fake_loop();
+        ok_("... and done", world.rc == 0);
+    }
+    attach(0);
+    ok_("... and for one operation only", is(NODE "grace-ms", NULL));
+
+    boot_with(0);
+    world.mood = GUEST_SILENT;
+    {
+        libxl_vnode_request req;
+
+        libxl_vnode_request_init(&req);
+        req.timeout_ms = 0;
+        libxl_vnode_attach(&fake_ctx, DOMID, &req, NULL, NULL);
+        fake_begin();
+        fake_set("/local/domain/7/vnuma/guest/done-generation", "99");
+        world.mood = GUEST_SILENT;
+        fake_fire_once();
+        ok_("a generation from the future is none, and 0 is no time-out",
+            !world.completed && number(NODE "target-kb") == NODE_KB);
+    }
+    fake_end();
+
+    boot_with(0);
+    do_abort_first();
+    ok_("cancelled before it began: refused, and nothing has changed",
+        world.rc == ERROR_VNODE_REFUSED && !world.effects);
+    fake_end();
+
+    boot_with(0);
+    fake_set("/local/domain/7/vnuma/guest/version", "2");
+    world.mood = GUEST_SILENT;
+    ok_("a driver of another version is none",
+        attach(0) == ERROR_VNODE_UNDONE && said("no driver in the guest"));
+
+    boot_with(NODE_KB);
+    fake_remove("/libxl/7/vnuma/home-limit-kb");
+    ok_("without its key the home limit is what is not allowed to vnodes",
+        detach() == 0 && world.limit_kb == HOME_KB);
+    fake_end();
+}
+
+/* Each choice of a pnode, by what is asked, configured, free, in the pool. */
+static void test_pnodes(void)
+{
+    static const struct {
+        const char *name;
+        int vnode, asked;
+        uint64_t kb;
+        uint64_t free3_kb;      /* on pnode 3 */
+        uint8_t pool;           /* CPUs; 0: all */
+        unsigned int hole;
+        int rc, pnode;
+        const char *words;
+    } t[] = {
+        { "the configured one", 1, -1, .pnode = 1 },
+        { "the one that is asked for", 1, 3, .pnode = 3 },
+        { "the roomiest", 2, -1, .pnode = 2 },
+        { "the roomiest, now another", 2, -1, .free3_kb = 8 * NODE_KB,
+          .pnode = 3 },
+        { "the roomiest in the pool", 2, -1, .pool = 0xcf, .pnode = 3,
+          .free3_kb = 3 * NODE_KB },
+        { "just enough", 1, 3, .free3_kb = NODE_KB, .pnode = 3 },
+        { "a part finds room", 1, 3, HALF_KB, .free3_kb = HALF_KB, .pnode = 3 },
+        { "too full", 1, 3, .free3_kb = NODE_KB - 4,
+          .rc = ERROR_VNODE_REFUSED, .words = "4 KiB short" },
+        { "none of that number", 1, 4, .rc = ERROR_VNODE_REFUSED,
+          .words = "pnode 4 does not exist, the host has pnodes 0-3" },
+        { "a hole in the numbers", 1, 3, .hole = 4, .rc = ERROR_VNODE_REFUSED,
+          .words = "pnode 3 does not exist" },
+        { "outside the pool", 1, -1, .pool = 0x31, .rc = ERROR_VNODE_REFUSED,
+          .words = "that pool has CPUs on pnodes 0,2:" },
+    };
+    size_t i;
+
+    for (i = 0; i < NR(t); i++) {
+        libxl_vnode_request req;
+        char key[40];
+
+        fake_boot();
+        if (t[i].free3_kb)
+            world.free_kb[3] = t[i].free3_kb;
+        if (t[i].pool)
+            world.pool = t[i].pool;
+        world.hole = t[i].hole;
+        world.log[0] = '\0';
+        libxl_vnode_request_init(&req);
+        req.vnode = t[i].vnode;
+        req.pnode = t[i].asked;
+        req.memkb = t[i].kb;
+        libxl_vnode_attach(&fake_ctx, DOMID, &req, NULL, NULL);
+        fake_begin();
+        if (!world.completed)
+            fake_loop();
+        snprintf(key, sizeof(key), "/libxl/7/vnuma/node/%d/pnode", t[i].vnode);
+        ok_("pnode: %s", world.rc == t[i].rc && (world.rc
+            ? !world.effects && said(t[i].words)
+            : number(key) == (unsigned int)t[i].pnode &&
+              world.on_pnode[t[i].vnode] == (unsigned int)t[i].pnode),
+            t[i].name);
+        fake_end();
+    }
+
+    boot_with(HALF_KB);
+    world.free_kb[1] = HALF_KB - 4;
+    ok_("pnode: a larger size needs room for the difference",
+        set(NODE_KB) == ERROR_VNODE_REFUSED && right(HALF_KB));
+    world.free_kb[1] = HALF_KB;
+    ok_("... and no more", set(NODE_KB) == 0 && right(NODE_KB));
+
+    boot_with(NODE_KB);
+    world.mood = GUEST_KEEPS_SOME;
+    detach();
+    world.mood = GUEST_WORKS;
+    ok_("pnode: a residual holds the vnode where it is",
+        run(&(struct command) { .start = libxl_vnode_attach, .pnode = 2 }) ==
+        ERROR_VNODE_REFUSED && said("still has memory on pnode 1"));
+    ok_("... also against the configuration",
+        (world.config[1].pnode = 2, attach(0)) == 0 && right(NODE_KB));
+
+    fake_boot();
+    world.config[0].pnode = 3;
+    fake_set("/libxl/7/vnuma/node/0/pnode", "3");
+    attach(0);
+    ok_("pnode: an absent vnode leads to the one of vnode 0",
+        world.to_pnode[0] == 3 && world.to_pnode[1] == 1 &&
+        world.to_pnode[2] == 3 && detach() == 0 && world.to_pnode[1] == 3);
+    fake_end();
+}
+
+/*---------- domains that stop ----------*/
+
+/* What a command comes to if the domain becomes that while it waits. */
+static int overtaken(uint32_t flags, bool destroyed, bool no_release)
+{
+    boot_with(0);
+    run(&(struct command) {
+        .start = libxl_vnode_attach, .only_start = true,
+    });
+    world.flags = flags;
+    world.destroyed = destroyed;
+    world.no_release = no_release;
+    fake_loop();
+
+    return world.rc;
+}
+
+static void test_domains_that_stop(void)
+{
+    static const struct {
+        const char *name;
+        uint32_t flags;
+        bool destroyed;
+        int rc;
+        const char *words;
+    } t[] = {
+        { "dying", XEN_DOMINF_dying, false, ERROR_VNODE_REFUSED, "stopped" },
+        { "shut down", XEN_DOMINF_shutdown, false, ERROR_VNODE_REFUSED,
+          "stopped" },
+        { "paused", XEN_DOMINF_paused, false, ERROR_VNODE_REFUSED,
+          "is paused" },
+        { "not there", 0, true, ERROR_DOMAIN_NOTFOUND, "cannot look" },
+    };
+    size_t i;
+
+    for (i = 0; i < NR(t); i++) {
+        boot_with(0);
+        world.flags = t[i].flags;
+        world.destroyed = t[i].destroyed;
+        ok_("a domain that is %s: refused before anything has changed",
+            attach(0) == t[i].rc && said(t[i].words) && !world.effects,
+            t[i].name);
+    }
+
+    ok_("it is destroyed meanwhile",
+        overtaken(XEN_DOMINF_dying, false, false) == ERROR_DOMAIN_DESTROYED &&
+        said("stopped during the attach"));
+    ok_("... and its keys are none of our business", fake_get(RECORD));
+    ok_("it shuts down meanwhile: what it has is kept on record",
+        overtaken(XEN_DOMINF_shutdown, false, false) ==
+        ERROR_DOMAIN_DESTROYED && fake_get(RECORD) &&
+        world.limit_kb == HOME_KB + NODE_KB && is(OURS "pnode", "1"));
+    ok_("it is gone meanwhile",
+        overtaken(0, true, false) == ERROR_DOMAIN_DESTROYED);
+    ok_("it is gone, and the guest had finished",
+        overtaken(0, true, true) == ERROR_DOMAIN_DESTROYED);
+    ok_("it shuts down, and the guest had finished: nothing is settled",
+        overtaken(XEN_DOMINF_shutdown, false, true) ==
+        ERROR_DOMAIN_DESTROYED && fake_get(RECORD));
+    boot_with(0);
+    world.mood = GUEST_SILENT;
+    run(&(struct command) { .start = libxl_vnode_attach, .only_start = true });
+    fake_fire_once();
+    world.no_guest = true;
+    world.flags = XEN_DOMINF_dying;
+    fake_fire_once();
+    ok_("it is destroyed, and only Xen says so",
+        world.completed && world.rc == ERROR_DOMAIN_DESTROYED);
+    ok_("it is paused meanwhile, and finishes later",
+        overtaken(XEN_DOMINF_paused, false, false) == 0);
+
+    boot_with(NODE_KB);
+    run(&(struct command) { .start = libxl_vnode_detach, .only_start = true });
+    fake_guest_runs();
+    fake_remove_below("/local/domain/7/");
+    ok_("its keys have gone before it: nothing to be listed",
+        !strcmp(listed_fault(), "(none listed)") && !said_any());
+    ok_("... nor to be done", list() == 0 && !world.effects);
+    ok_("... nor to be begun",
+        attach(0) == ERROR_VNODE_REFUSED && !world.effects);
+    fake_end();
+
+    boot_with(0);
+    world.mood = GUEST_SILENT;
+    run(&(struct command) { .start = libxl_vnode_attach, .only_start = true });
+    fake_remove_below("/local/domain/7/");
+    world.effects = 0;
+    fake_loop();
+    ok_("its keys go while somebody waits",
+        world.rc == ERROR_DOMAIN_DESTROYED && !world.effects);
     fake_end();
 }
 
@@ -472,8 +1013,39 @@ static void test_opposites(void)
         attach(0) == 0 && right(HALF_KB));
 
     boot_with(0);
+    world.mood = GUEST_SILENT;
+    ok_("an attach that times out, and its undo too, is repeated with its size",
+        attach(HALF_KB) == ERROR_VNODE_UNSETTLED &&
+        (world.mood = GUEST_WORKS, attach(0) == 0) && right(HALF_KB));
+
+    boot_with(0);
     begin_and_die(libxl_vnode_attach, 0);
     ok_("the opposite of a killed attach", detach() == 0 && right(0));
+
+    boot_with(0);
+    run(&(struct command) { .start = libxl_vnode_attach, .leave = true });
+    fake_guest_runs();
+    ok_("what nobody waited for, and has ended, is not meant any more",
+        run(&(struct command) { .start = libxl_vnode_attach, .any = true })
+        == 0 && world.has_kb[1] == NODE_KB && world.has_kb[2] == NODE_KB);
+
+    boot_with(NODE_KB);
+    world.mood = GUEST_KEEPS_SOME;
+    detach();
+    world.mood = GUEST_WORKS;
+    ok_("a residual can be detached without its number",
+        run(&(struct command) { .start = libxl_vnode_detach, .any = true })
+        == 0 && right(0));
+    ok_("... and then there is none",
+        run(&(struct command) { .start = libxl_vnode_detach, .any = true })
+        == ERROR_VNODE_REFUSED && said("no elastic vnode is attached"));
+
+    boot_with(HALF_KB);
+    begin_and_die(libxl_vnode_set, NODE_KB);
+    world.mood = GUEST_SILENT;
+    ok_("a killed set is not what a detach without a number means",
+        run(&(struct command) { .start = libxl_vnode_attach, .any = true })
+        == ERROR_VNODE_REFUSED && said("the set of vnode 1 has not ended"));
 
     boot_with(0);
     begin_and_die(libxl_vnode_attach, 0);
@@ -530,6 +1102,7 @@ struct scenario {
     uint64_t before_kb;
     uint64_t after_kb;          /* if it succeeds */
     enum guest_mood mood;
+    uint64_t over_kb;           /* home memory beyond its limit */
 };
 
 static const struct scenario scenarios[] = {
@@ -555,7 +1128,23 @@ static const struct scenario scenarios[] = {
       GUEST_SILENT },
     { "attach that nobody waits for",
       { .start = libxl_vnode_attach, .leave = true }, 0, NODE_KB },
+    { "attach of any", { .start = libxl_vnode_attach, .any = true }, 0,
+      NODE_KB },
+    { "attach of any, of a part",
+      { .start = libxl_vnode_attach, .any = true, .kb = HALF_KB }, 0, HALF_KB },
+    { "detach of any", { .start = libxl_vnode_detach, .any = true }, HALF_KB,
+      0 },
+    { "detach after mem-set", { .start = libxl_vnode_detach }, HALF_KB, 0,
+      .over_kb = HOME_KB / 8 },
 };
+
+static void boot_scenario(const struct scenario *s)
+{
+    boot_with(s->before_kb);
+    if (s->over_kb)
+        balloon_lags(s->over_kb);
+    world.mood = s->mood;
+}
 
 /* Let the guest finish, and vnode-list look, until nothing happens. */
 static void come_to_rest(void)
@@ -581,7 +1170,10 @@ static const char *wrong_after_list(const struct scenario *s)
 
 static const char *try_next(const struct scenario *s, enum next next)
 {
-    struct command again = { .start = s->command.start, .kb = s->command.kb };
+    struct command again = {
+        .start = s->command.start, .kb = s->command.kb,
+        .any = s->command.any && fake_get(RECORD),  /* else it is a new one */
+    };
     bool recorded = fake_get(RECORD), attaches;
     uint64_t was_kb = number(NODE "target-kb");
     int rc;
@@ -601,7 +1193,9 @@ static const char *try_next(const struct scenario *s, enum next next)
     }
 
     attaches = again.start == libxl_vnode_attach;
-    rc = attaches ? detach() : attach(0);
+    again.start = attaches ? libxl_vnode_detach : libxl_vnode_attach;
+    again.kb = 0;
+    rc = run(&again);
     if (rc && rc != ERROR_VNODE_REFUSED)
         return "the opposite command fails";
     /* A detach that had ended and been closed has no opposite. */
@@ -616,8 +1210,7 @@ static const char *kill_twice(const struct scenario *s, unsigned int n,
                               unsigned int m, bool guest_runs, enum next next,
                               bool died[2])
 {
-    boot_with(s->before_kb);
-    world.mood = s->mood;
+    boot_scenario(s);
     world.kill_at = n;
     died[0] = run(&s->command) == 1;
     if (s->mood == GUEST_SILENT ||
@@ -644,8 +1237,7 @@ static const char *kill_next(const struct scenario *s, unsigned int n,
     struct command next = s->command;
     uint64_t kb;
 
-    boot_with(s->before_kb);
-    world.mood = GUEST_WORKS;
+    boot_scenario(s);
     world.kill_at = n;
     died[0] = run(&s->command) == 1;
     if (guest_runs)
@@ -653,6 +1245,7 @@ static const char *kill_next(const struct scenario *s, unsigned int n,
     if (opposite)
         next.start = s->command.start == libxl_vnode_attach
                      ? libxl_vnode_detach : libxl_vnode_attach;
+    next.any = next.any && fake_get(RECORD);
     world.kill_at = m;
     died[1] = run(&next) == 1;
     world.kill_at = 0;
@@ -738,13 +1331,107 @@ static void test_kills(void)
 
         kill_everywhere(&scenarios[i], NEXT_LIST);
         kill_everywhere(&scenarios[i], NEXT_SAME);
-        if (!set)
+        /* Beyond its limit nothing can be attached. */
+        if (!set && !scenarios[i].over_kb)
             kill_everywhere(&scenarios[i], NEXT_OPPOSITE);
         if (scenarios[i].mood == GUEST_WORKS)
             kill_both(&scenarios[i], false);
-        if (scenarios[i].mood == GUEST_WORKS && !set)
+        if (scenarios[i].mood == GUEST_WORKS && !set && !scenarios[i].over_kb)
             kill_both(&scenarios[i], true);
     }
+}
+
+/*---------- a failure at every point ----------*/
+
+/* What an exit code promises, at once. */
+static const char *broken_promise(const struct scenario *s, int rc)
+{
+    uint64_t kb = number(NODE "target-kb");
+    bool recorded = fake_get(RECORD);
+
+    switch (rc) {
+    case 0:
+        return recorded && !s->command.leave ? "done, and there is a record"
+               : kb != s->after_kb ? "done, and another target" : NULL;
+    case ERROR_VNODE_UNDONE:
+        return world.has_kb[1] != s->before_kb || kb != s->before_kb
+               ? "undone, and not as before" : NULL;
+    case ERROR_VNODE_REFUSED:
+        return kb != s->before_kb || recorded ? "refused, and begun" : NULL;
+    case ERROR_VNODE_UNSETTLED:
+    case ERROR_VNODE_NOT_UNDONE:
+    case ERROR_ABORTED:
+        return NULL;
+    case ERROR_FAIL:
+    case ERROR_LOCK_FAIL:
+        return kb != s->before_kb || recorded ? "an internal error, and begun"
+                                              : NULL;
+    }
+
+    return "another result";
+}
+
+/* The call @n of the command fails, then vnode-list's call @m (0: none). */
+static const char *fail_twice(const struct scenario *s, unsigned int n,
+                              unsigned int m, bool failed[2])
+{
+    const char *what;
+    int rc;
+
+    boot_scenario(s);
+    world.calls = 0;
+    world.fail_at = n;
+    rc = run(&s->command);
+    failed[0] = world.calls >= n;
+    what = broken_promise(s, rc);
+    if (what)
+        return what;
+    if (s->mood == GUEST_SILENT ||
+        s->mood == GUEST_GROWS_SLOWLY_AND_KEEPS_SOME) {
+        world.mood = GUEST_WORKS;
+        world.seen = 0;
+    }
+    if (m) {
+        fake_guest_runs();
+        world.calls = 0;
+        world.fail_at = m;
+        list();
+        failed[1] = world.calls >= m;
+    }
+    world.fail_at = 0;
+    come_to_rest();
+
+    return wrong_after_list(s);
+}
+
+static void fail_everywhere(const struct scenario *s)
+{
+    unsigned int n, m = 1, tries = 0, bad = 0, i;
+    bool failed[2] = { true, true };
+
+    for (n = 1; failed[0]; n++) {
+        /* Alone, and with one of vnode-list's after it, in turn. */
+        for (i = 0; i < 2; i++) {
+            const char *what = fail_twice(s, n, i ? m : 0, failed);
+
+            tries++;
+            if (what && !bad++)
+                note("%s, call %u fails, vnode-list's call %u: %s; log: %s",
+                     s->name, n, i ? m : 0, what, world.log);
+        }
+        m = failed[1] ? m + 1 : 1;
+    }
+    ok_("%s, each of its calls fails once: true codes, vnode-list repairs",
+        !bad && tries > 20, s->name);
+    fake_end();
+}
+
+static void test_calls_that_fail(void)
+{
+    size_t i;
+
+    for (i = 0; i < NR(scenarios); i++)
+        fail_everywhere(&scenarios[i]);
 }
 
 /*
@@ -827,14 +1514,21 @@ int main(void)
     test_failures();
     test_undo_that_does_not_work();
     test_interrupted();
+    test_no_answer_ever();
     test_count();
     test_one_moment();
     test_lock();
+    test_lock_and_fork();
     test_limit_of_the_operator();
     test_vcpus();
+    test_affinity();
+    test_refusals();
+    test_pnodes();
+    test_domains_that_stop();
     test_opposites();
     test_take_back();
     test_kills();
+    test_calls_that_fail();
 
     return done_testing();
 }

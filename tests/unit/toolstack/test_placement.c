@@ -58,8 +58,32 @@ static void test_roomiest(void)
     ok_("roomiest: full ones, too: the error names one", vnode_roomiest_pnode(same, 3, true) == 1);
 }
 
+static void test_unbound(void)
+{
+    static const struct {
+        const char *name;
+        uint8_t hard[2], cpus[2], pool[2];
+        bool unbound;
+    } t[] = {
+        { "bound to its pnode", { 0x0c }, { 0x0c }, { 0x0f }, false },
+        { "anywhere", { 0xff, 0xff }, { 0x0c }, { 0x0f }, true },
+        { "on all of its pool", { 0x0f }, { 0x0c }, { 0x0f }, true },
+        { "on all of its pool, beyond eight CPUs", { 0xff, 0x01 }, { 0, 0x01 }, { 0xff, 0x01 }, true },
+        { "bound, beyond eight CPUs", { 0, 0x01 }, { 0, 0x01 }, { 0xff, 0x01 }, false },
+        { "by hand, on some others", { 0x07 }, { 0x0c }, { 0x0f }, false },
+        { "the pool has no CPU of the pnode", { 0xff, 0xff }, { 0x0c }, { 0x03 }, false },
+        { "the pool is the pnode", { 0xff, 0xff }, { 0x0c }, { 0x0c }, false },
+        { "the pnode is all of a larger one", { 0xff, 0xff }, { 0x1c }, { 0x0c }, false },
+        { "a pnode without CPUs", { 0xff, 0xff }, { 0 }, { 0x0f }, false },
+    };
+
+    for (size_t i = 0; i < NR(t); i++)
+        ok_("affinity: %s", vnode_is_unbound(t[i].hard, t[i].cpus, t[i].pool, 2) == t[i].unbound, t[i].name);
+}
+
 int main(void)
 {
+    test_unbound();
     test_judge();
     test_roomiest();
 

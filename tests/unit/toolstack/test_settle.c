@@ -29,7 +29,9 @@ struct state {
     uint64_t generation, done;
     bool no_driver, attended;
     struct vnode_wish wish;     /* of vnode 1; kb 0: none */
-    uint64_t allowed2;
+    bool stock;                 /* no vnode is elastic */
+    bool unbound;
+    uint64_t allowed2, target2; /* of vnode 2; target2 0: the same */
     const char *steps;
 };
 
@@ -38,6 +40,8 @@ struct state {
 #define OFFLINE { .state = "offline", .current_kb = "0" }
 #define ONLINE(kb) { .state = "online", .current_kb = kb }
 #define OP(kind, gen, old, new) { gen, VNODE_OP_##kind, 1, old, new, 99 }
+#define OP_REST(kind, gen, old, new, rest) \
+    { gen, VNODE_OP_##kind, 1, old, new, 99, rest }
 #define PUT_BACK "table 1=-1, affinity 1=-1, pnode 1=-1"
 
 static const struct state states[] = {
@@ -52,6 +56,9 @@ static const struct state states[] = {
       3, 2, .steps = "" },
     { "told, and no driver yet", 256, 256, 1, OFF, { 0 }, 768,
       OP(ATTACH, 3, 0, 256), 3, 2, .no_driver = true, .steps = "" },
+
+    { "without elastic vnodes, a limit that somebody else has set", 0, 0, 1,
+      OFF, { 0 }, 768, .stock = true, .steps = "" },
 
     /* before an announcement */
     { "to be attached", 0, 0, -1, OFF, { 0 }, 512, OP(ATTACH, 1, 0, 256),
@@ -126,6 +133,26 @@ static const struct state states[] = {
       ONLINE("256"), 768, OP(DETACH, 2, 256, 0), 2, 1, .no_driver = true,
       .steps = "" },
 
+    /* home nodes that had more than they may, as it began */
+    { "detached, the rest as it was", 0, 256, 1, OFF, OFFLINE, 768,
+      OP_REST(DETACH, 2, 256, 0, 600), 2, 2,
+      .steps = "limit 512 count 600, allowed 1=0, " PUT_BACK ", forget 1" },
+    { "detached, the rest had less than it may", 0, 256, 1, OFF, OFFLINE, 768,
+      OP_REST(DETACH, 2, 256, 0, 400), 2, 2,
+      .steps = "limit 512 count, allowed 1=0, " PUT_BACK ", forget 1" },
+    { "residual, beside the rest as it was", 0, 256, 1, OFF,
+      { .state = "residual", .current_kb = "8", .residual_kb = "8" }, 768,
+      OP_REST(DETACH, 2, 256, 0, 600), 2, 2,
+      .steps = "limit 520 count 608, allowed 1=8, forget 1" },
+    { "detached, and the rest has another that shrank", 0, 256, 1, OFF,
+      OFFLINE, 960, OP_REST(DETACH, 2, 256, 0, 800), 2, 2, .allowed2 = 192,
+      .target2 = 128,
+      .steps = "limit 640 count 736, allowed 1=0, allowed 2=128, " PUT_BACK
+               ", forget 1" },
+    { "what the rest was says nothing later", 0, 8, 1, OFF, OFFLINE, 520,
+      .op = { .rest_kb = 600 },
+      .steps = "limit 512 count, allowed 1=0, " PUT_BACK },
+
     /* failed */
     { "attach failed", 256, 256, 1, OFF,
       { .state = "offline", .error = "-12 x" }, 768, OP(ATTACH, 1, 0, 256), 1,
@@ -152,6 +179,20 @@ static const struct state states[] = {
       .steps = "" },
     { "available although absent", 0, 0, -1, ON, OFFLINE, 512,
       .steps = "cpus 1=offline" },
+    { "moved to another cpupool", 256, 256, 1, ON, ONLINE("256"), 768,
+      .unbound = true, .steps = "affinity 1=1" },
+    { "moved while it is on its way there", 256, 256, 1, OFF,
+      { .state = "growing", .current_kb = "64" }, 768, OP(ATTACH, 3, 0, 256),
+      3, 2, .unbound = true, .steps = "affinity 1=1" },
+    { "moved, and absent", 0, 0, -1, OFF, OFFLINE, 512, .unbound = true,
+      .steps = "" },
+    { "moved before an attach", 0, 0, -1, OFF, { 0 }, 512,
+      OP(ATTACH, 1, 0, 256), .wish = { 1, 256, 2 }, .unbound = true,
+      .steps = "pnode 1=2, table 1=2, affinity 1=2, allowed 1=256, limit 768" },
+    { "moved before it leaves", 0, 256, 1, ON, OFFLINE, 768,
+      OP(DETACH, 2, 256, 0), 2, 2, .unbound = true,
+      .steps = "limit 512 count, allowed 1=0, cpus 1=offline, " PUT_BACK
+               ", forget 1" },
     { "allowed less than its target", 256, 128, 1, ON, ONLINE("128"), 640,
       .steps = "allowed 1=256, limit 768" },
 };
@@ -170,11 +211,13 @@ static struct vnode_facts facts_of(const struct state *s,
         .target_kb = HOME, .report = &reports[0],
     };
     node[1] = (struct vnode_node_facts) {
-        true, s->target, s->allowed, s->pnode, s->cpus, &reports[1],
+        !s->stock, s->target, s->allowed, s->pnode, s->cpus,
+        s->unbound, &reports[1],
     };
     node[2] = (struct vnode_node_facts) {
-        true, s->allowed2, s->allowed2, s->allowed2 ? 3 : -1,
-        VNODE_CPUS_NONE, &reports[2],
+        !s->stock, s->target2 ? s->target2 : s->allowed2, s->allowed2,
+        s->allowed2 ? 3 : -1,
+        VNODE_CPUS_NONE, false, &reports[2],
     };
 
     return (struct vnode_facts) {
@@ -202,6 +245,9 @@ static size_t print_step(const struct vnode_step *s, char *buf, size_t len)
     case VNODE_STEP_ALLOWED:
         return snprintf(buf, len, "%s %u=%"PRIu64, name, s->vnode, s->kb);
     case VNODE_STEP_LIMIT:
+        if (s->count && s->most_kb != s->kb)
+            return snprintf(buf, len, "%s %"PRIu64" count %"PRIu64, name,
+                            s->kb, s->most_kb);
         return snprintf(buf, len, "%s %"PRIu64"%s", name, s->kb,
                         s->count ? " count" : "");
     case VNODE_STEP_CPUS:
@@ -261,7 +307,7 @@ static void random_state(struct state *s)
         .limit = HOME + 64 * pick(6),
         .generation = 1 + pick(3), .done = pick(4),
         .no_driver = !pick(4), .attended = pick(2),
-        .allowed2 = 128 * pick(2),
+        .allowed2 = 128 * pick(2), .unbound = !pick(4),
     };
     if (pick(2))
         s->op = (struct vnode_op_record) {
@@ -295,8 +341,10 @@ static void do_step(const struct vnode_step *s, struct vnode_facts *f,
     case VNODE_STEP_FORGET:
         f->op.kind = VNODE_OP_NONE;
         break;
-    case VNODE_STEP_TABLE:
     case VNODE_STEP_AFFINITY:
+        node[s->vnode].unbound = false;
+        break;
+    case VNODE_STEP_TABLE:
         break;
     }
 }

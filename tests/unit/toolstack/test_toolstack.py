@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 import subprocess
 import tempfile
@@ -12,12 +13,15 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
-TOOLS = HERE.parents[2] / "toolstack" / "overlay" / "tools"
+# Another place, and only these programs, neither with the slow sanitizers nor strictly: for make mutants.
+TOOLS = Path(os.environ.get("XENUMA_TOOLSTACK", HERE.parents[2] / "toolstack" / "overlay" / "tools"))
+ONLY = os.environ.get("XENUMA_TOOLSTACK_PROGRAMS", "").split()
 
 LIGHT = TOOLS / "libs/light"
 FAKES = HERE / "fakes"
+OF_VNODES = "affinity books host keys layout op phases placement pnode settle"
 
-# The files that each program tests; the last one needs a libxl, which fakes/ pretends to be.
+# The files that each program tests; the last two need a libxl or an xl, which fakes/ pretends to be.
 PROGRAMS = {
     "test_keys.c": [LIGHT / "libxl_vnode_keys.c"],
     "test_layout.c": [LIGHT / "libxl_vnode_layout.c"],
@@ -26,21 +30,26 @@ PROGRAMS = {
     "test_settle.c": [LIGHT / "libxl_vnode_settle.c", LIGHT / "libxl_vnode_keys.c"],
     "test_topology.c": [TOOLS / "libs/guest/xg_vnuma_topology.c"],
     "test_vnuma_spec.c": [TOOLS / "xl/xl_vnuma_spec.c"],
+    "test_commands.c": [],  # includes xl_vnode.c
     "test_operations.c": [
         FAKES / "fake_libxl.c",
-        *[
-            LIGHT / f"libxl_vnode{part}.c"
-            for part in ("", "_books", "_host", "_keys", "_layout", "_op", "_phases", "_settle")
-        ],
+        *[LIGHT / f"libxl_vnode{part}.c" for part in ("", *(f"_{name}" for name in OF_VNODES.split()))],
     ],
 }
 
+if ONLY:
+    PROGRAMS = {name: sources for name, sources in PROGRAMS.items() if name in ONLY}
+
 CFLAGS = [
-    *["-std=gnu99", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"],
-    *["-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
+    *["-std=gnu99", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-Wno-missing-field-initializers"],
+    *([] if ONLY else ["-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]),
 ]
-# libxl compiles without these two.
+# libxl and xl compile without these two.
 FAKES_CFLAGS = [f"-I{FAKES}", f"-I{TOOLS / 'include'}", "-Wno-sign-compare", "-Wno-unused-parameter"]
+MORE_CFLAGS = {
+    "test_operations.c": FAKES_CFLAGS,
+    "test_commands.c": [f"-I{FAKES / 'xl'}", f"-I{TOOLS / 'xl'}", f"-I{LIGHT}", *FAKES_CFLAGS],
+}
 
 
 @functools.cache
@@ -48,8 +57,7 @@ def run(program: str) -> tuple[int, dict[str, bool], str]:
     """Compile and run a test program: exit code, result of each named case, output."""
     sources = PROGRAMS[program]
     flags = [*CFLAGS, *[f"-I{folder}" for folder in sorted({source.parent for source in sources})], f"-I{HERE}"]
-    if sources[0].parent == FAKES:
-        flags += FAKES_CFLAGS
+    flags += MORE_CFLAGS.get(program, [])
     with tempfile.TemporaryDirectory() as tmp:
         binary = Path(tmp) / "test"
         subprocess.run(

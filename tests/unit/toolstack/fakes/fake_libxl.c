@@ -104,6 +104,20 @@ static void effect(void)
         longjmp(killed, 1);
 }
 
+/* Is this the call that fails? */
+static bool fails(void)
+{
+    return ++world.calls == world.fail_at;
+}
+
+/* As a hypercall fails. */
+static int hypercall_fails(void)
+{
+    errno = EIO;
+
+    return -1;
+}
+
 /*---------- xenstore ----------*/
 
 /* FNV-1a: the tests spend their time looking for keys. */
@@ -182,6 +196,17 @@ void fake_remove(const char *path)
     version++;
 }
 
+void fake_remove_below(const char *path)
+{
+    unsigned int i = 0;
+
+    while (i < store.nr)
+        if (!strncmp(store.key[i].path, path, strlen(path)))
+            fake_remove(store.key[i].path);
+        else
+            i++;
+}
+
 /* As in C xenstored: what a transaction reads is what is there just then. */
 char *libxl__xs_read(libxl__gc *gc, xs_transaction_t t, const char *path)
 {
@@ -199,6 +224,9 @@ char *libxl__xs_read(libxl__gc *gc, xs_transaction_t t, const char *path)
 int libxl__xs_read_checked(libxl__gc *gc, xs_transaction_t t, const char *path,
                            const char **out)
 {
+    *out = NULL;
+    if (fails())
+        return ERROR_FAIL;
     *out = libxl__xs_read(gc, t, path);
 
     return 0;
@@ -253,6 +281,8 @@ int libxl__xs_write_checked(libxl__gc *gc, xs_transaction_t t,
 {
     (void)gc;
     world.requests++;
+    if (fails())
+        return ERROR_FAIL;
     put(target(t), path, value);
 
     return 0;
@@ -275,6 +305,8 @@ int libxl__xs_rm_checked(libxl__gc *gc, xs_transaction_t t, const char *path)
 {
     (void)gc;
     world.requests++;
+    if (fails())
+        return ERROR_FAIL;
     take(target(t), path);
 
     return 0;
@@ -285,6 +317,8 @@ int libxl__xs_transaction_start(libxl__gc *gc, xs_transaction_t *t)
     (void)gc;
     assert(!in_transaction);
     world.requests++;
+    if (fails())
+        return ERROR_FAIL;
     in_transaction = true;
     wrote = false;
     version_at_start = version;
@@ -300,6 +334,8 @@ int libxl__xs_transaction_commit(libxl__gc *gc, xs_transaction_t *t)
     world.requests++;
     *t = 0;
     in_transaction = false;
+    if (fails())
+        return ERROR_FAIL;
     if (version != version_at_start)
         return +1;
     if (wrote) {
@@ -330,9 +366,12 @@ int xc_domain_getinfo_single(void *xch, uint32_t domid, xc_domaininfo_t *info)
         errno = ESRCH;
         return -1;
     }
+    if (fails())
+        return hypercall_fails();
     if (world.on_count)
         world.on_count();
     *info = (xc_domaininfo_t) {
+        .flags = world.flags,
         .tot_pages = world.total_kb / 4,
         .max_pages = world.limit_kb / 4,
     };
@@ -343,6 +382,8 @@ int xc_domain_getinfo_single(void *xch, uint32_t domid, xc_domaininfo_t *info)
 int xc_domain_setmaxmem(void *xch, uint32_t domid, uint64_t kb)
 {
     (void)xch, (void)domid;
+    if (fails())
+        return hypercall_fails();
     effect();
     world.limit_kb = kb;
     if (kb < world.lowest_limit_kb)
@@ -357,6 +398,8 @@ int xc_domain_getvnuma(void *xch, uint32_t domid, uint32_t *nr_vnodes,
                        unsigned int *vcpu_to_vnode)
 {
     (void)xch, (void)domid, (void)vdistance, (void)vcpu_to_vnode;
+    if (fails())
+        return hypercall_fails();
     *nr_vnodes = *nr_vmemranges = NR_VNODES;
     *nr_vcpus = NR_VCPUS;
     errno = ENOBUFS;
@@ -372,6 +415,8 @@ int xc_domain_setvnuma(void *xch, uint32_t domid, uint32_t nr_vnodes,
 {
     (void)xch, (void)domid, (void)nr_vmemranges, (void)nr_vcpus;
     (void)vmemrange, (void)vdistance, (void)vcpu_to_vnode;
+    if (fails())
+        return hypercall_fails();
     effect();
     memcpy(world.to_pnode, vnode_to_pnode, nr_vnodes * sizeof(unsigned int));
 
@@ -385,6 +430,8 @@ libxl__flock *libxl__lock_domain_userdata(libxl__gc *gc, uint32_t domid)
     static libxl__flock lock;
 
     (void)gc, (void)domid;
+    if (fails())
+        return NULL;
     assert(!userdata_locked);
     userdata_locked = true;
 
@@ -403,7 +450,7 @@ const char *libxl__userdata_path(libxl__gc *gc, uint32_t domid,
 {
     (void)gc, (void)domid, (void)id, (void)wh;
 
-    return lock_path;
+    return fails() ? NULL : lock_path;
 }
 
 void libxl__carefd_begin(void)
@@ -431,6 +478,11 @@ int libxl__carefd_close(libxl__carefd *carefd)
     *fd = 0;
 
     return r;
+}
+
+int libxl__carefd_fd(const libxl__carefd *carefd)
+{
+    return *(const int *)carefd;
 }
 
 /*---------- bitmaps, structs ----------*/
@@ -470,6 +522,13 @@ int libxl_bitmap_test(const libxl_bitmap *map, int bit)
     return bit < (int)map->size * 8 && map->map[bit / 8] & (1 << (bit % 8));
 }
 
+void libxl_bitmap_copy_alloc(libxl_ctx *ctx, libxl_bitmap *to,
+                             const libxl_bitmap *from)
+{
+    libxl_bitmap_alloc(ctx, to, from->size * 8);
+    memcpy(to->map, from->map, from->size);
+}
+
 bool libxl_bitmap_is_empty(const libxl_bitmap *map)
 {
     unsigned int i;
@@ -492,24 +551,75 @@ int libxl_cpu_bitmap_alloc(libxl_ctx *ctx, libxl_bitmap *map, int max)
 int libxl_node_to_cpumap(libxl_ctx *ctx, int node, libxl_bitmap *map)
 {
     (void)ctx;
-    map->map[0] = 3 << (2 * node);
+    if (fails())
+        return ERROR_FAIL;
+    map->map[0] = world.cpuless == (unsigned int)node + 1 ? 0
+                                                          : 3 << (2 * node);
 
     return 0;
+}
+
+/* The pnode that has these CPUs; -1: all have. */
+static int node_of(uint8_t cpus)
+{
+    int node = -1;
+
+    while (cpus && cpus != 0xff && node < 4 && !(cpus & (3 << (2 * ++node))))
+        ;
+
+    return node;
 }
 
 int libxl_set_vcpuaffinity(libxl_ctx *ctx, uint32_t domid, uint32_t vcpu,
                            const libxl_bitmap *hard, const libxl_bitmap *soft)
 {
-    uint8_t cpus = hard->map[0];
-    int node = -1;
-
-    (void)ctx, (void)domid, (void)soft;
-    while (cpus && cpus != 0xff && node < 4 && !(cpus & (3 << (2 * ++node))))
-        ;
+    (void)ctx, (void)domid;
+    if (fails() || (hard && !hard->map[0]))     /* nowhere: Xen refuses */
+        return ERROR_FAIL;
     if (world.effects + 1 == world.kill_at)
-        free(hard->map);        /* its owner will not come back */
+        free((hard ? hard : soft)->map);    /* its owner will not come back */
     effect();
-    world.affinity[vcpu] = node;
+    if (hard)
+        world.affinity[vcpu] = node_of(hard->map[0]);
+    if (soft)
+        world.soft[vcpu] = node_of(soft->map[0]);
+
+    return 0;
+}
+
+int xc_vcpu_getaffinity(void *xch, uint32_t domid, int vcpu, uint8_t *hard,
+                        uint8_t *soft, uint32_t flags)
+{
+    int node = world.affinity[vcpu];
+
+    (void)xch, (void)domid, (void)soft;
+    assert(flags == XEN_VCPUAFFINITY_HARD);
+    if (fails())
+        return hypercall_fails();
+    *hard = node < 0 ? 0xff : 3 << (2 * node);
+
+    return 0;
+}
+
+void libxl_cpupoolinfo_init(libxl_cpupoolinfo *info)
+{
+    *info = (libxl_cpupoolinfo) { 0 };
+}
+
+void libxl_cpupoolinfo_dispose(libxl_cpupoolinfo *info)
+{
+    libxl_bitmap_dispose(&info->cpumap);
+    free(info->pool_name);
+}
+
+int libxl_cpupool_info(libxl_ctx *ctx, libxl_cpupoolinfo *info, uint32_t pool)
+{
+    (void)pool;
+    if (fails())
+        return ERROR_FAIL;
+    libxl_bitmap_alloc(ctx, &info->cpumap, 8);
+    info->cpumap.map[0] = world.pool;
+    info->pool_name = strdup("Pool-0");
 
     return 0;
 }
@@ -527,7 +637,13 @@ void libxl_domain_config_dispose(libxl_domain_config *config)
 int libxl__get_domain_configuration(libxl__gc *gc, uint32_t domid,
                                     libxl_domain_config *config)
 {
-    (void)gc, (void)domid, (void)config;
+    (void)gc, (void)domid;
+    if (fails())
+        return ERROR_FAIL;
+    config->b_info.num_vnuma_nodes = NR_VNODES;
+    config->b_info.vnuma_nodes = world.config;
+    config->b_info.num_vcpu_hard_affinity = world.pinned_hard;
+    config->b_info.num_vcpu_soft_affinity = world.pinned_soft;
 
     return 0;
 }
@@ -578,17 +694,56 @@ void libxl_vnodeinfo_dispose(libxl_vnodeinfo *info)
     free(info->toolstack_phases);
 }
 
-/* The choice has tests of its own: here it is the pnode of the same number. */
-int libxl__vnode_choose_pnode(libxl__gc *gc, const libxl__vnode_domain *vd,
-                              const libxl_vnode_request *req, unsigned int nr,
-                              uint64_t need_kb, unsigned int *pnode)
+/*---------- the host's pnodes ----------*/
+
+libxl_numainfo *libxl_get_numainfo(libxl_ctx *ctx, int *nr)
 {
-    const libxl__vnode *v = &vd->node[nr];
+    libxl_numainfo *info;
+    unsigned int i;
 
-    (void)gc, (void)req, (void)need_kb;
-    *pnode = v->pnode >= 0 && v->allowed_kb ? (unsigned int)v->pnode : nr;
+    (void)ctx;
+    if (fails())
+        return NULL;
+    *nr = NR_PNODES;
+    info = calloc(NR_PNODES, sizeof(*info));
+    for (i = 0; i < NR_PNODES; i++) {
+        bool hole = world.hole == i + 1;
 
-    return 0;
+        info[i].size = hole ? LIBXL_NUMAINFO_INVALID_ENTRY : 1ULL << 30;
+        info[i].free = hole ? LIBXL_NUMAINFO_INVALID_ENTRY
+                            : world.free_kb[i] << 10;
+    }
+
+    return info;
+}
+
+void libxl_numainfo_list_free(libxl_numainfo *info, int nr)
+{
+    (void)nr;
+    free(info);
+}
+
+libxl_cputopology *libxl_get_cpu_topology(libxl_ctx *ctx, int *nr)
+{
+    libxl_cputopology *cpus;
+    int i;
+
+    (void)ctx;
+    if (fails())
+        return NULL;
+    *nr = 2 * NR_PNODES + 1;
+    cpus = calloc(*nr, sizeof(*cpus));
+    for (i = 0; i < *nr; i++)
+        cpus[i].node = i < 2 * NR_PNODES ? (uint32_t)i / 2
+                                         : LIBXL_CPUTOPOLOGY_INVALID_ENTRY;
+
+    return cpus;
+}
+
+void libxl_cputopology_list_free(libxl_cputopology *cpus, int nr)
+{
+    (void)nr;
+    free(cpus);
 }
 
 /*---------- events ----------*/
@@ -643,6 +798,9 @@ int libxl__ev_time_register_rel(libxl__ao *ao, libxl__ev_time *ev,
     (void)ao;
     if (aborting)
         return ERROR_ABORTED;
+    if (fails())
+        return ERROR_FAIL;
+    assert(!ev->callback);          /* as libxl does */
     ev->callback = callback;
     ev->at_ms = ms < 0 ? UINT64_MAX : now_ms + ms;
     enlist((void **)timers, ev);
@@ -672,6 +830,8 @@ int libxl__ev_xswatch_register(libxl__gc *gc, libxl__ev_xswatch *w,
                                const char *path)
 {
     (void)gc;
+    if (fails())
+        return ERROR_FAIL;
     w->callback = callback;
     snprintf(w->path, sizeof(w->path), "%s", path);
     enlist((void **)watches, w);
@@ -687,14 +847,18 @@ void libxl__ev_xswatch_deregister(libxl__gc *gc, libxl__ev_xswatch *w)
     libxl__ev_xswatch_init(w);
 }
 
+/* Each twice: a transaction is an event for each key. */
 static void fire_watches(void)
 {
-    unsigned int i;
+    unsigned int n, i;
 
-    for (i = 0; i < ARRAY_SIZE(watches) && !world.completed; i++)
-        if (watches[i])
+    for (n = 0; n < 2 * ARRAY_SIZE(watches) && !world.completed; n++) {
+        i = n / 2;
+        if (watches[i] && !(watches[i]->path[0] == '@' ? world.no_release
+                                                       : world.no_guest))
             watches[i]->callback(NULL, watches[i], watches[i]->path,
                                  watches[i]->path);
+    }
 }
 
 static void fire_timer(int rc)
@@ -722,6 +886,14 @@ void fake_abort(void)
 void fake_begin(void)
 {
     fire_timer(ERROR_TIMEDOUT);
+}
+
+void fake_fire_once(void)
+{
+    guest_wrote = false;
+    fire_watches();
+    if (!world.completed)
+        fire_timer(ERROR_TIMEDOUT);
 }
 
 void fake_loop(void)
@@ -759,8 +931,7 @@ static void say(unsigned int nr, const char *state, uint64_t residual_kb)
 {
     fake_set(key(SAYS, nr, "state"), "%s", state);
     fake_set(key(SAYS, nr, "current-kb"), "%"PRIu64,
-             world.mood == GUEST_LIES_ABOUT_LEAVING && !strcmp(state, "offline")
-             ? 0 : world.has_kb[nr]);
+             !strcmp(state, "offline") ? 0 : world.has_kb[nr]);
     fake_set(key(SAYS, nr, "residual-kb"), "%"PRIu64, residual_kb);
 }
 
@@ -835,6 +1006,10 @@ static bool work(unsigned int nr)
             return true;
         }
         break;
+    case GUEST_KEEPS_A_PAGE:
+        have(nr, target_kb ? target_kb : 4);
+        say(nr, target_kb ? "online" : "offline", 0);
+        return true;
     case GUEST_GARBLES:
         have(nr, target_kb);
         say(nr, "sideways", 0);
@@ -908,6 +1083,9 @@ void fake_boot(void)
     version = 0;
     world = (struct world) {
         .total_kb = HOME_KB, .limit_kb = HOME_KB, .lowest_limit_kb = HOME_KB,
+        .pool = 0xff,
+        .config = { { 0 }, { 1 }, { LIBXL_VNODE_PNODE_ANY } },
+        .free_kb = { 2 * NODE_KB, 2 * NODE_KB, 4 * NODE_KB, 2 * NODE_KB },
     };
     for (i = 0; i < NR_VNODES; i++) {
         fake_set(key(NODE, i, "elastic"), "%d", i > 0);
@@ -918,7 +1096,7 @@ void fake_boot(void)
     for (i = 0; i < NR_VCPUS; i++) {
         fake_set(key("/local/domain/7/cpu/%u/", i, "availability"), "%s",
                  i < 2 ? "online" : "offline");
-        world.affinity[i] = i < 2 ? 0 : -1;
+        world.affinity[i] = world.soft[i] = i < 2 ? 0 : -1;
     }
     fake_set("/local/domain/7/vnuma/nodes", "%d", NR_VNODES);
     fake_set("/libxl/7/vnuma/node/0/pnode", "0");

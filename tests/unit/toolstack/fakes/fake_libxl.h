@@ -15,6 +15,7 @@
 #define DOMID 7
 #define NR_VNODES 3
 #define NR_VCPUS 5
+#define NR_PNODES 4             /* two CPUs each */
 #define HOME_KB (512ULL << 10)
 #define NODE_KB (256ULL << 10)
 
@@ -27,6 +28,7 @@ enum guest_mood {
     GUEST_KEEPS_SOME,           /* a removal leaves a residual */
     GUEST_GROWS_SLOWLY_AND_KEEPS_SOME,  /* never ends growing; as above */
     GUEST_LIES_ABOUT_LEAVING,   /* says offline, keeps everything */
+    GUEST_KEEPS_A_PAGE,         /* says offline, keeps 4 KiB */
     GUEST_GARBLES,              /* does it, and its report is garbage */
 };
 
@@ -36,22 +38,34 @@ struct world {
     /* the process under test */
     unsigned int effects;       /* on xenstore or Xen, so far */
     unsigned int kill_at;       /* die before this one; 0: live */
+    unsigned int calls;         /* of what can fail, so far */
+    unsigned int fail_at;       /* the one that fails; 0: none */
     unsigned int requests;      /* to xenstored, so far */
     bool completed;
     int rc;
     char log[4096];             /* what it has said */
     /* Xen */
     bool destroyed;
+    uint32_t flags;             /* XEN_DOMINF_* */
     uint64_t total_kb, limit_kb;
     uint64_t lowest_limit_kb;   /* since the test has last set it */
     unsigned int to_pnode[NR_VNODES];
-    int affinity[NR_VCPUS];     /* pnode, -1: anywhere */
+    int affinity[NR_VCPUS];     /* hard; pnode, -1: anywhere */
+    int soft[NR_VCPUS];         /* the same, soft */
+    uint64_t free_kb[NR_PNODES];
+    unsigned int cpuless;       /* pnode without CPUs, plus 1 */
+    unsigned int hole;          /* pnode that there is not, plus 1 */
+    libxl_vnode_info config[NR_VNODES];
+    uint8_t pool;               /* CPUs of the domain's cpupool */
+    unsigned int pinned_hard, pinned_soft;  /* vCPUs that the config pins */
     /* the guest */
     enum guest_mood mood;
     uint64_t seen;              /* generation */
     uint64_t has_kb[NR_VNODES];
     unsigned int on_pnode[NR_VNODES];
     void (*on_read)(const char *path);  /* called before each read */
+    bool no_release;            /* @releaseDomain does not fire */
+    bool no_guest;              /* nor does the guest's folder */
     void (*on_count)(void);     /* called when the domain's memory is counted */
 };
 
@@ -66,6 +80,8 @@ const char *fake_get(const char *path);     /* NULL: no such key */
 void fake_set(const char *path, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void fake_remove(const char *path);
+/* All below a path that ends in a slash. */
+void fake_remove_below(const char *path);
 
 /* The guest looks at what it has been told, and does it. */
 void fake_guest_runs(void);
@@ -83,6 +99,8 @@ void fake_kill(void);
 void fake_begin(void);
 /* Deliver events until the operation ends. */
 void fake_loop(void);
+/* Deliver the watches' events, and what is due at once. */
+void fake_fire_once(void);
 /* As libxl_ao_abort(): the next event is that. */
 void fake_abort(void);
 

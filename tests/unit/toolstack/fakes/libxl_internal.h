@@ -22,6 +22,9 @@ enum {
     ERROR_NOMEM = -5,
     ERROR_INVAL = -6,
     ERROR_LOCK_FAIL = -17,
+    ERROR_BUFFERFULL = -13,
+    ERROR_NOT_READY = -11,
+    ERROR_NOTFOUND = -25,
     ERROR_ABORTED = -29,
     ERROR_TIMEDOUT = -4,
     ERROR_DOMAIN_NOTFOUND = -21,
@@ -39,8 +42,12 @@ typedef struct libxl__egc libxl__egc;
 typedef struct libxl__ao libxl__ao;
 typedef struct libxl__carefd libxl__carefd;
 typedef struct { int unused; } libxl__flock;
-typedef struct { int unused; } libxl_asyncop_how;
-typedef struct { int for_event; } libxl_asyncprogress_how;
+typedef struct {
+    void (*callback)(void);
+    union { uint64_t for_event; } u;
+} libxl_asyncop_how;
+typedef struct { void (*callback)(void); uint64_t for_event; }
+    libxl_asyncprogress_how;
 typedef uint32_t libxl_domid;
 typedef uint32_t xs_transaction_t;
 
@@ -71,7 +78,7 @@ typedef enum {
 } libxl_vnode_state;
 typedef enum { LIBXL_VNODE_OP_NONE } libxl_vnode_op;
 typedef enum {
-    LIBXL_VNODE_PHASE_PREPARE, LIBXL_VNODE_PHASE_GUEST,
+    LIBXL_VNODE_PHASE_PREPARE = 1, LIBXL_VNODE_PHASE_GUEST,
     LIBXL_VNODE_PHASE_SETTLE,
 } libxl_vnode_phase;
 
@@ -89,13 +96,28 @@ typedef struct {
     bool op_done;
 } libxl_vnodeinfo;
 
+typedef struct { uint32_t pnode; } libxl_vnode_info;
+typedef struct { uint64_t size, free; } libxl_numainfo;
+typedef struct { uint32_t core, socket, node; } libxl_cputopology;
+#define LIBXL_NUMAINFO_INVALID_ENTRY (~(uint64_t)0)
+#define LIBXL_CPUTOPOLOGY_INVALID_ENTRY (~(uint32_t)0)
+
 typedef struct {
+    unsigned int num_vnuma_nodes;
+    libxl_vnode_info *vnuma_nodes;
     unsigned int num_vcpu_hard_affinity, num_vcpu_soft_affinity;
 } libxl_domain_build_info;
 typedef struct { libxl_domain_build_info b_info; } libxl_domain_config;
 
+typedef enum {
+    LIBXL_EVENT_TYPE_OPERATION_COMPLETE = 4, LIBXL_EVENT_TYPE_VNODE_PROGRESS = 6,
+} libxl_event_type;
+
 typedef struct {
+    libxl_event_type type;
+    uint64_t for_user;
     struct {
+        struct { int rc; } operation_complete;
         struct {
             uint32_t vnode;
             libxl_vnode_phase phase;
@@ -106,14 +128,17 @@ typedef struct {
     } u;
 } libxl_event;
 
+typedef struct { char *pool_name; libxl_bitmap cpumap; } libxl_cpupoolinfo;
+
 /*---------- Xen ----------*/
 
 #define XC_PAGE_SHIFT 12
 #define XEN_DOMINF_dying 1
 #define XEN_DOMINF_shutdown 2
+#define XEN_DOMINF_paused 4
 
 typedef struct {
-    uint32_t flags;
+    uint32_t flags, cpupool;
     uint64_t tot_pages, max_pages;
 } xc_domaininfo_t;
 typedef struct {
@@ -122,6 +147,9 @@ typedef struct {
 } xen_vmemrange_t;
 
 int xc_domain_getinfo_single(void *xch, uint32_t domid, xc_domaininfo_t *info);
+#define XEN_VCPUAFFINITY_HARD 1
+int xc_vcpu_getaffinity(void *xch, uint32_t domid, int vcpu, uint8_t *hard,
+                        uint8_t *soft, uint32_t flags);
 int xc_domain_setmaxmem(void *xch, uint32_t domid, uint64_t kb);
 int xc_domain_getvnuma(void *xch, uint32_t domid, uint32_t *nr_vnodes,
                        uint32_t *nr_vmemranges, uint32_t *nr_vcpus,
@@ -177,6 +205,7 @@ const char *libxl__userdata_path(libxl__gc *gc, uint32_t domid,
 void libxl__carefd_begin(void);
 libxl__carefd *libxl__carefd_opened(libxl_ctx *ctx, int fd);
 int libxl__carefd_close(libxl__carefd *carefd);
+int libxl__carefd_fd(const libxl__carefd *carefd);
 
 /*---------- the rest of libxl ----------*/
 
@@ -186,6 +215,15 @@ int libxl_bitmap_alloc(libxl_ctx *ctx, libxl_bitmap *map, int bits);
 void libxl_bitmap_set(libxl_bitmap *map, int bit);
 void libxl_bitmap_set_any(libxl_bitmap *map);
 int libxl_bitmap_test(const libxl_bitmap *map, int bit);
+void libxl_bitmap_copy_alloc(libxl_ctx *ctx, libxl_bitmap *to,
+                             const libxl_bitmap *from);
+void libxl_cpupoolinfo_init(libxl_cpupoolinfo *info);
+void libxl_cpupoolinfo_dispose(libxl_cpupoolinfo *info);
+int libxl_cpupool_info(libxl_ctx *ctx, libxl_cpupoolinfo *info, uint32_t pool);
+libxl_numainfo *libxl_get_numainfo(libxl_ctx *ctx, int *nr);
+void libxl_numainfo_list_free(libxl_numainfo *info, int nr);
+libxl_cputopology *libxl_get_cpu_topology(libxl_ctx *ctx, int *nr);
+void libxl_cputopology_list_free(libxl_cputopology *cpus, int nr);
 bool libxl_bitmap_is_empty(const libxl_bitmap *map);
 int libxl_cpu_bitmap_alloc(libxl_ctx *ctx, libxl_bitmap *map, int max);
 int libxl_node_to_cpumap(libxl_ctx *ctx, int node, libxl_bitmap *map);

@@ -53,8 +53,9 @@ int libxl_vnode_settle(libxl_ctx *ctx, uint32_t domid)
 /*
  * Attach an absent vnode, detach one, or resize an attached one.
  *
- * @req->vnode: which; -1: the lowest absent one (attach), the highest that is
- *   attached (detach); required for set
+ * @req->vnode: which; -1: the one whose attach or detach has not ended, else
+ *   the lowest absent one (attach), the highest that is attached or residual
+ *   (detach); required for set
  * @req->pnode: attach only: physical node to back it; -1: the configured one,
  *   else the one with the most free memory
  * @req->memkb: size in KiB, a multiple of 2048; 0: the declared size (attach);
@@ -84,12 +85,15 @@ int libxl_vnode_settle(libxl_ctx *ctx, uint32_t domid)
  *                              as before
  *  ERROR_VNODE_UNSETTLED       not ended: to be undone, and the guest has not
  *                              answered to that either, or Xen counts memory
- *                              that the guest says has left; the record of it
- *                              remains for libxl_vnode_settle()
+ *                              that the guest says has left, or what has become
+ *                              of it cannot be told; the record of it remains
+ *                              for libxl_vnode_settle()
  *  ERROR_ABORTED               libxl_ao_abort(): the guest has been told to
- *                              undo it; libxl_vnode_settle() later
+ *                              undo it; libxl_vnode_settle() later.  Without a
+ *                              driver in the guest ERROR_VNODE_UNDONE instead
  *  ERROR_DOMAIN_NOTFOUND, ERROR_DOMAIN_DESTROYED  there is no such domain,
- *                              or it stopped half-way; nothing is left over
+ *                              or it stopped half-way; what it has of the vnode
+ *                              ends with it
  *  ERROR_FAIL, ERROR_LOCK_FAIL, ERROR_NOMEM       internal; see the log
  *
  * Each failure logs one message that says what, with which numbers, and why.

@@ -49,6 +49,7 @@ struct run {
     bool tty, line_open;    /* progress on stderr; an unfinished line there */
     bool aborted;
     bool ended;
+    int vnode;              /* that it is about; -1: not known yet */
     int rc;
 };
 
@@ -112,8 +113,11 @@ static void take_events(struct run *run)
 
     while (!libxl_event_check(ctx, &ev, LIBXL_EVENTMASK_ALL, 0, 0)) {
         if (ev->type == LIBXL_EVENT_TYPE_VNODE_PROGRESS &&
-            ev->for_user == FOR_PROGRESS)
+            ev->for_user == FOR_PROGRESS) {
+            if (ev->u.vnode_progress.vnode != ~0U)
+                run->vnode = ev->u.vnode_progress.vnode;
             show_progress(run, ev);
+        }
         if (ev->type == LIBXL_EVENT_TYPE_OPERATION_COMPLETE &&
             ev->for_user == FOR_OPERATION) {
             run->rc = ev->u.operation_complete.rc;
@@ -187,8 +191,9 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/* *vnode: in what the request says, out which one it was about. */
 static int run_operation(uint32_t domid, start_fn *start,
-                         const libxl_vnode_request *req)
+                         const libxl_vnode_request *req, int *vnode)
 {
     libxl_asyncprogress_how progress = {
         .callback = NULL,
@@ -199,6 +204,7 @@ static int run_operation(uint32_t domid, start_fn *start,
         .how = { .callback = NULL, .u.for_event = FOR_OPERATION },
         .sigfd = open_signals(),
         .tty = isatty(STDERR_FILENO),
+        .vnode = *vnode,
     };
     int room = 8;
     struct pollfd *fds;
@@ -223,6 +229,7 @@ static int run_operation(uint32_t domid, start_fn *start,
             break;
         }
     }
+    *vnode = run.vnode;
     close_line(&run);
     free(fds);
     close(run.sigfd);
@@ -289,13 +296,14 @@ static void print_result(uint32_t domid, int vnode, bool ran)
 
 static int operate(uint32_t domid, start_fn *start, libxl_vnode_request *req)
 {
-    int rc = run_operation(domid, start, req);
+    int vnode = req->vnode;
+    int rc = run_operation(domid, start, req, &vnode);
 
     if (rc != ERROR_INVAL && rc != ERROR_DOMAIN_DESTROYED &&
         rc != ERROR_DOMAIN_NOTFOUND)
-        print_result(domid, req->vnode, !rc || rc == ERROR_VNODE_UNDONE ||
-                                        rc == ERROR_VNODE_RESIDUAL ||
-                                        rc == ERROR_VNODE_NOT_UNDONE);
+        print_result(domid, vnode, !rc || rc == ERROR_VNODE_UNDONE ||
+                                   rc == ERROR_VNODE_RESIDUAL ||
+                                   rc == ERROR_VNODE_NOT_UNDONE);
     if (rc == ERROR_ABORTED)
         fprintf(stderr, "cancelled: the guest has been told to undo it; "
                 "xl vnode-list shows when it has\n");
@@ -312,6 +320,36 @@ static void __attribute__((noreturn)) usage(const char *command,
     fprintf(stderr, "%s: %s\n\n", what, arg);
     help(command);
     exit(VNODE_EXIT_USAGE);
+}
+
+int vnode_getopt(int argc, char **argv, const char *letters,
+                 const struct option *options, const char *command,
+                 int required)
+{
+    int opt;
+
+    opterr = 0;
+    opt = getopt_long(argc, argv, letters, options, NULL);
+    if (opt == 'h' || (opt == '?' && optopt == 'h')) {
+        help(command);
+        exit(VNODE_EXIT_DONE);
+    }
+    if (opt == '?') {
+        /* A letter may be one of several in a word; a long option is a word. */
+        char letter[] = { '-', optopt, '\0' };
+        const char *word = argv[optind > 1 ? optind - 1 : 1];
+
+        usage(command, "no such option, or one used in another way",
+              optopt > 0 && optopt <= CHAR_MAX ? letter : word);
+    }
+    if (opt == -1 && argc - optind < required) {
+        char number[16];
+
+        snprintf(number, sizeof(number), "%d", required);
+        usage(command, "not enough arguments, it needs at least", number);
+    }
+
+    return opt;
 }
 
 static int number_arg(const char *command, const char *what, const char *arg,
@@ -341,7 +379,7 @@ static uint64_t size_arg(const char *command, const char *arg)
 }
 
 enum {
-    OPT_NO_WAIT = 256,
+    OPT_NO_WAIT = CHAR_MAX + 1,
     OPT_TIMEOUT,
     OPT_GRACE,
 };
@@ -368,18 +406,21 @@ static void parse_options(int argc, char **argv, const char *command,
     /* Start getopt() anew: main() made it stop at the first argument. */
     optind = 0;
 
-    SWITCH_FOREACH_OPT(opt, "", options, command, required) {
-    case OPT_NO_WAIT:
-        libxl_defbool_set(&req->wait, false);
-        break;
-    case OPT_TIMEOUT:
-        req->timeout_ms = number_arg(command, "not a number of seconds",
-                                     optarg, MAX_TIMEOUT_S) * 1000;
-        break;
-    case OPT_GRACE:
-        req->grace_ms = number_arg(command, "not a number of milliseconds",
-                                   optarg, INT_MAX);
-        break;
+    while ((opt = vnode_getopt(argc, argv, "", options, command,
+                               required)) != -1) {
+        switch (opt) {
+        case OPT_NO_WAIT:
+            libxl_defbool_set(&req->wait, false);
+            break;
+        case OPT_TIMEOUT:
+            req->timeout_ms = number_arg(command, "not a number of seconds",
+                                         optarg, MAX_TIMEOUT_S) * 1000;
+            break;
+        case OPT_GRACE:
+            req->grace_ms = number_arg(command, "not a number of milliseconds",
+                                       optarg, INT_MAX);
+            break;
+        }
     }
 }
 

@@ -3,6 +3,8 @@
 #ifndef XL_VNODE_H
 #define XL_VNODE_H
 
+#include <getopt.h>
+
 #include <libxl.h>
 
 /* Exit codes, as in xl-vnode(1). */
@@ -19,6 +21,14 @@ enum {
 
 /* Exit code for a libxl error. */
 int vnode_exit_code(int rc);
+
+/*
+ * As def_getopt(), whose place it takes in SWITCH_FOREACH_OPT: but says which
+ * long option it is that there is not.  @options have no short form of 'h'.
+ */
+int vnode_getopt(int argc, char **argv, const char *letters,
+                 const struct option *options, const char *command,
+                 int required);
 
 /* "2-3,6"; "" for none.  To be freed. */
 char *vnode_cpus_string(const libxl_bitmap *cpus);

@@ -305,11 +305,9 @@ int main_vnodelist(int argc, char **argv)
     bool json = false;
     int opt, code = VNODE_EXIT_DONE;
 
-    SWITCH_FOREACH_OPT(opt, "j", options, "vnode-list", 0) {
-    case 'j':
-        json = true;
-        break;
-    }
+    while ((opt = vnode_getopt(argc, argv, "j", options, "vnode-list",
+                               0)) != -1)
+        json = opt == 'j';
 
     if (json) {
         hand = libxl_yajl_gen_alloc(NULL);

@@ -43,19 +43,14 @@ char *libxl__vnode_home_limit_path(libxl__gc *gc, uint32_t domid)
     return GCSPRINTF("/libxl/%"PRIu32"/vnuma/home-limit-kb", domid);
 }
 
-static const char *guest_key(libxl__gc *gc, xs_transaction_t t, uint32_t domid,
-                             const char *key)
+/* NULL if the key is absent: that is an answer, a failure to read is none. */
+static int guest_key(libxl__gc *gc, xs_transaction_t t, uint32_t domid,
+                     const char *key, const char **out)
 {
-    return libxl__xs_read(gc, t,
-                          GCSPRINTF("/local/domain/%"PRIu32"/vnuma/guest/%s",
-                                    domid, key));
-}
-
-static const char *guest_node_key(libxl__gc *gc, xs_transaction_t t,
-                                  uint32_t domid, unsigned int nr,
-                                  const char *key)
-{
-    return guest_key(gc, t, domid, GCSPRINTF("node/%u/%s", nr, key));
+    return libxl__xs_read_checked(gc, t,
+                                  GCSPRINTF("/local/domain/%"PRIu32
+                                            "/vnuma/guest/%s", domid, key),
+                                  out);
 }
 
 /* One of the toolstack's numbers; @dflt if the key is absent. */
@@ -100,29 +95,44 @@ static int own_cpus(libxl__gc *gc, xs_transaction_t t, uint32_t domid,
     return rc;
 }
 
-static void load_report(libxl__gc *gc, xs_transaction_t t, uint32_t domid,
-                        unsigned int nr, libxl__vnode *v)
+static int load_report(libxl__gc *gc, xs_transaction_t t, uint32_t domid,
+                       unsigned int nr, libxl__vnode *v)
 {
-    struct vnode_raw raw = {
-        .state       = guest_node_key(gc, t, domid, nr, "state"),
-        .current_kb  = guest_node_key(gc, t, domid, nr, "current-kb"),
-        .residual_kb = guest_node_key(gc, t, domid, nr, "residual-kb"),
-        .progress_kb = guest_node_key(gc, t, domid, nr, "progress-kb"),
-        .reason      = guest_node_key(gc, t, domid, nr, "reason"),
-        .error       = guest_node_key(gc, t, domid, nr, "error"),
-        .phases      = guest_node_key(gc, t, domid, nr, "phases"),
+    struct vnode_raw raw = { 0 };
+    const struct {
+        const char *key, **value;
+    } keys[] = {
+        { "state",       &raw.state },
+        { "current-kb",  &raw.current_kb },
+        { "residual-kb", &raw.residual_kb },
+        { "progress-kb", &raw.progress_kb },
+        { "reason",      &raw.reason },
+        { "error",       &raw.error },
+        { "phases",      &raw.phases },
     };
+    unsigned int i;
+    int rc;
 
+    for (i = 0; i < ARRAY_SIZE(keys); i++) {
+        rc = guest_key(gc, t, domid, GCSPRINTF("node/%u/%s", nr, keys[i].key),
+                       keys[i].value);
+        if (rc) goto out;
+    }
     vnode_parse_report(&raw, v->max_kb, &v->report);
+    rc = 0;
+
+ out:
+    return rc;
 }
 
 /* What is not "online" is offline: so the guest takes it. */
-static enum vnode_cpus load_availability(libxl__gc *gc, xs_transaction_t t,
-                                         const libxl__vnode_domain *vd,
-                                         const uint8_t *cpus)
+static int load_availability(libxl__gc *gc, xs_transaction_t t,
+                             const libxl__vnode_domain *vd,
+                             const uint8_t *cpus, enum vnode_cpus *out)
 {
     enum vnode_cpus result = VNODE_CPUS_NONE;
     unsigned int v;
+    int rc;
 
     for (v = 0; v < vd->nr_vcpus; v++) {
         enum vnode_cpus one = VNODE_CPUS_OFFLINE;
@@ -130,16 +140,21 @@ static enum vnode_cpus load_availability(libxl__gc *gc, xs_transaction_t t,
 
         if (!libxl__vnode_has_vcpu(cpus, v))
             continue;
-        s = libxl__xs_read(gc, t,
-                           GCSPRINTF("/local/domain/%"PRIu32
-                                     "/cpu/%u/availability", vd->domid, v));
+        rc = libxl__xs_read_checked(gc, t,
+                                    GCSPRINTF("/local/domain/%"PRIu32
+                                              "/cpu/%u/availability",
+                                              vd->domid, v), &s);
+        if (rc) goto out;
         if (s && !strcmp(s, "online"))
             one = VNODE_CPUS_ONLINE;
         result = result == VNODE_CPUS_NONE || result == one
                  ? one : VNODE_CPUS_MIXED;
     }
+    *out = result;
+    rc = 0;
 
-    return result;
+ out:
+    return rc;
 }
 
 static int load_vnode(libxl__gc *gc, xs_transaction_t t,
@@ -179,8 +194,9 @@ static int load_vnode(libxl__gc *gc, xs_transaction_t t,
     if (rc) goto out;
 
     if (v->elastic) {
-        v->availability = load_availability(gc, t, vd, v->cpus);
-        load_report(gc, t, vd->domid, nr, v);
+        rc = load_availability(gc, t, vd, v->cpus, &v->availability);
+        if (rc) goto out;
+        rc = load_report(gc, t, vd->domid, nr, v);
     }
 
  out:
@@ -255,36 +271,34 @@ static void check_totals(libxl__gc *gc, libxl__vnode_domain *vd)
                               "%"PRIu64, sum, vd->total_kb));
 }
 
-static uint64_t read_done(libxl__gc *gc, xs_transaction_t t, uint32_t domid,
-                          uint64_t announced)
+static int read_done(libxl__gc *gc, xs_transaction_t t, uint32_t domid,
+                     uint64_t announced, uint64_t *done)
 {
-    uint64_t done;
+    const char *s;
+    int rc;
 
-    if (!vnode_parse_number(guest_key(gc, t, domid, "done-generation"),
-                            announced, &done))
-        return 0;
+    *done = 0;
+    rc = guest_key(gc, t, domid, "done-generation", &s);
+    if (rc) goto out;
+    vnode_parse_number(s, announced, done);
 
-    return done;
+ out:
+    return rc;
 }
 
-uint64_t libxl__vnode_done_generation(libxl__gc *gc, uint32_t domid,
-                                      uint64_t announced)
+int libxl__vnode_done_generation(libxl__gc *gc, uint32_t domid,
+                                 uint64_t announced, uint64_t *done)
 {
-    return read_done(gc, XBT_NULL, domid, announced);
+    return read_done(gc, XBT_NULL, domid, announced, done);
 }
 
 bool libxl__vnode_progress(libxl__gc *gc, uint32_t domid, unsigned int nr,
                            uint64_t max_kb, libxl_vnode_state *state,
                            uint64_t *progress_kb)
 {
-    struct vnode_raw raw = {
-        .state       = guest_node_key(gc, XBT_NULL, domid, nr, "state"),
-        .current_kb  = guest_node_key(gc, XBT_NULL, domid, nr, "current-kb"),
-        .progress_kb = guest_node_key(gc, XBT_NULL, domid, nr, "progress-kb"),
-    };
-    libxl__vnode v = { .elastic = true };
+    libxl__vnode v = { .elastic = true, .max_kb = max_kb };
 
-    if (!vnode_parse_report(&raw, max_kb, &v.report))
+    if (load_report(gc, XBT_NULL, domid, nr, &v) || v.report.fault[0])
         return false;
     *state = libxl__vnode_public_state(&v);
     *progress_kb = v.report.progress_kb;
@@ -325,17 +339,33 @@ static int load_keys(libxl__gc *gc, xs_transaction_t t,
                      libxl__vnode_domain *vd)
 {
     const char *version;
-    uint64_t sum;
+    uint64_t sum, nr_vnodes;
     unsigned int i;
     int rc;
+
+    /*
+     * A domain that is being destroyed loses its keys first, and those of the
+     * guest before ours: what is left of them makes no sense.
+     */
+    rc = own_number(gc, t, vd->domid,
+                    GCSPRINTF("/local/domain/%"PRIu32"/vnuma/nodes", vd->domid),
+                    VNODE_MAX, 0, &nr_vnodes);
+    if (rc) goto out;
+    if (!nr_vnodes) {
+        vd->nr_vnodes = 0;
+        vd->op.kind = VNODE_OP_NONE;
+        goto out;
+    }
 
     rc = own_number(gc, t, vd->domid,
                     GCSPRINTF("/local/domain/%"PRIu32"/vnuma/generation",
                               vd->domid),
                     UINT64_MAX - 1, 0, &vd->generation);
     if (rc) goto out;
-    vd->done = read_done(gc, t, vd->domid, vd->generation);
-    version = guest_key(gc, t, vd->domid, "version");
+    rc = read_done(gc, t, vd->domid, vd->generation, &vd->done);
+    if (rc) goto out;
+    rc = guest_key(gc, t, vd->domid, "version", &version);
+    if (rc) goto out;
     vd->driver = version && !strcmp(version, "1");
 
     rc = load_op(gc, t, vd);
@@ -641,36 +671,38 @@ libxl_vnodeinfo *libxl_vnode_list(libxl_ctx *ctx, uint32_t domid, int *nr)
 {
     GC_INIT(ctx);
     libxl__vnode_domain vd;
-    libxl_vnodeinfo *list = NULL;
+    libxl_vnodeinfo *list = NULL, *result = NULL;
     bool attended;
     unsigned int i;
     int rc;
 
-    *nr = 0;
+    *nr = -1;
     rc = libxl__vnode_load(gc, domid, &vd);
     if (rc == ERROR_DOMAIN_NOTFOUND)
         LOGD(ERROR, domid, "there is no such domain");
-    if (rc || !vd.nr_vnodes) goto out;
+    if (rc) goto out;
+    if (!vd.nr_vnodes) {
+        *nr = 0;
+        goto out;
+    }
     rc = is_attended(gc, &vd, &attended);
     if (rc) goto out;
 
     list = libxl__calloc(NOGC, vd.nr_vnodes, sizeof(*list));
     for (i = 0; i < vd.nr_vnodes; i++)
         libxl_vnodeinfo_init(&list[i]);
-    *nr = vd.nr_vnodes;
     for (i = 0; i < vd.nr_vnodes; i++) {
         rc = fill_info(gc, &vd, attended, i, &list[i]);
         if (rc) goto out;
     }
+    *nr = vd.nr_vnodes;
+    result = list;
+    list = NULL;
 
  out:
-    if (rc) {
-        if (list) libxl_vnodeinfo_list_free(list, *nr);
-        list = NULL;
-        *nr = -1;
-    }
+    if (list) libxl_vnodeinfo_list_free(list, vd.nr_vnodes);
     GC_FREE;
-    return list;
+    return result;
 }
 
 void libxl_vnodeinfo_list_free(libxl_vnodeinfo *list, int nr)

@@ -20,10 +20,16 @@
 
 int libxl__vnode_lock(libxl__gc *gc, uint32_t domid, libxl__carefd **lock)
 {
+    libxl__carefd *opened = NULL;
     const char *path;
     int fd, r, rc;
 
     *lock = NULL;
+    /*
+     * No look whether the file is still the one of that name, as
+     * libxl__lock_file() does it: only a domain's end removes it, with the
+     * userdata lock held, and so do we hold that.
+     */
     path = libxl__userdata_path(gc, domid, "vnode-op", "l");
     if (!path) {
         rc = ERROR_FAIL;
@@ -32,7 +38,7 @@ int libxl__vnode_lock(libxl__gc *gc, uint32_t domid, libxl__carefd **lock)
 
     libxl__carefd_begin();
     fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    *lock = libxl__carefd_opened(CTX, fd);
+    opened = libxl__carefd_opened(CTX, fd);
     if (fd < 0) {
         LOGED(ERROR, domid, "cannot open %s", path);
         rc = ERROR_FAIL;
@@ -42,22 +48,34 @@ int libxl__vnode_lock(libxl__gc *gc, uint32_t domid, libxl__carefd **lock)
     do {
         r = flock(fd, LOCK_EX | LOCK_NB);
     } while (r && errno == EINTR);
-    rc = 0;
     if (r && errno == EWOULDBLOCK) {
         rc = ERROR_LOCK_FAIL;
-    } else if (r) {
+        goto out;
+    }
+    if (r) {
         LOGED(ERROR, domid, "cannot lock %s", path);
         rc = ERROR_FAIL;
+        goto out;
     }
+    *lock = opened;
+    opened = NULL;
+    rc = 0;
 
  out:
-    if (rc) libxl__vnode_unlock(lock);
+    libxl__vnode_unlock(&opened);
     return rc;
 }
 
+/*
+ * Unlocked before it is closed: a child that libxl has forked for something
+ * else has the same open file, and would hold the lock on.
+ */
 void libxl__vnode_unlock(libxl__carefd **lock)
 {
-    if (*lock) libxl__carefd_close(*lock);
+    if (*lock) {
+        flock(libxl__carefd_fd(*lock), LOCK_UN);
+        libxl__carefd_close(*lock);
+    }
     *lock = NULL;
 }
 
@@ -66,7 +84,7 @@ void libxl__vnode_unlock(libxl__carefd **lock)
 int libxl__vnode_write_record(libxl__gc *gc, xs_transaction_t t, uint32_t domid,
                               const struct vnode_op_record *rec)
 {
-    char buf[96];
+    char buf[VNODE_OP_TEXT];
 
     return libxl__xs_write_checked(gc, t, libxl__vnode_op_path(gc, domid),
                                    vnode_format_op(rec, buf, sizeof(buf)));
@@ -135,6 +153,8 @@ struct vnode_op_record libxl__vnode_inverse(const libxl__vnode_domain *vd,
         .old_kb = rec->old_kb,
         .new_kb = rec->old_kb,
         .pid = pid,
+        .rest_kb = rec->rest_kb,
+        .wanted_kb = rec->new_kb,
     };
 }
 
@@ -156,6 +176,7 @@ static void gather_facts(libxl__gc *gc, const libxl__vnode_domain *vd,
             .allowed_kb = v->allowed_kb,
             .pnode = v->pnode,
             .cpus = v->availability,
+            .unbound = v->unbound,
             .report = &v->report,
         };
     }
@@ -240,7 +261,7 @@ static int do_step(libxl__gc *gc, libxl__vnode_domain *vd,
     case VNODE_STEP_ALLOWED:
         return write_allowance(gc, vd, s->vnode, s->kb);
     case VNODE_STEP_LIMIT:
-        return libxl__vnode_set_limit(gc, vd, s->kb, s->count);
+        return libxl__vnode_set_limit(gc, vd, s->kb, s->count, s->most_kb);
     case VNODE_STEP_CPUS:
         return libxl__vnode_set_cpus(gc, vd, s->vnode, s->online);
     case VNODE_STEP_TAKE_BACK:
@@ -260,6 +281,8 @@ int libxl__vnode_bring(libxl__gc *gc, libxl__vnode_domain *vd,
     unsigned int i, nr;
     int rc = 0;
 
+    if (!wish)
+        libxl__vnode_find_unbound(gc, vd);
     gather_facts(gc, vd, attended, &facts);
     nr = vnode_missing_steps(&facts, wish, step);
     for (i = 0; i < nr; i++) {
@@ -277,11 +300,12 @@ int libxl__vnode_bring(libxl__gc *gc, libxl__vnode_domain *vd,
 }
 
 /* Is there anything to do? */
-static bool is_settled(libxl__gc *gc, const libxl__vnode_domain *vd)
+static bool is_settled(libxl__gc *gc, libxl__vnode_domain *vd)
 {
     struct vnode_step step[VNODE_STEPS_MAX];
     struct vnode_facts facts;
 
+    libxl__vnode_find_unbound(gc, vd);
     gather_facts(gc, vd, false, &facts);
 
     return !vnode_missing_steps(&facts, NULL, step);
@@ -325,55 +349,89 @@ int libxl_vnode_settle(libxl_ctx *ctx, uint32_t domid)
 
 /*---------- requests: what is refused ----------*/
 
+/* Nothing of it is there, and nothing is to be. */
+static bool is_absent(const libxl__vnode *v)
+{
+    return !v->target_kb && !v->allowed_kb && !v->report.fault[0] &&
+           (v->report.state == VNODE_KEY_ABSENT ||
+            v->report.state == VNODE_KEY_OFFLINE);
+}
+
+/*
+ * Does a request without a number mean the vnode of a record?  It repeats the
+ * operation that has not ended, or reverses it; also if the guest has finished
+ * in the meantime what a caller that died had waited for.
+ */
+static bool means_record(const libxl__vnode_domain *vd,
+                         const struct vnode_op_record *found)
+{
+    return found->kind != VNODE_OP_NONE && found->kind != VNODE_OP_SET &&
+           (found->pid || vd->op.kind != VNODE_OP_NONE);
+}
+
 /* Which vnode, if the request leaves it open. */
 static int choose_vnode(libxl__gc *gc, const libxl__vnode_domain *vd,
-                        enum vnode_op_kind kind, unsigned int *nr)
+                        enum vnode_op_kind kind,
+                        const struct vnode_op_record *found, unsigned int *nr)
 {
-    int i, best = -1;
+    int i, best = -1, rc;
 
     for (i = 0; i < vd->nr_vnodes; i++) {
-        if (!vd->node[i].elastic)
+        const libxl__vnode *v = &vd->node[i];
+
+        if (!v->elastic)
             continue;
-        if (kind == VNODE_OP_ATTACH && !vd->node[i].target_kb && best < 0)
+        if (kind == VNODE_OP_ATTACH && !v->target_kb && best < 0)
             best = i;
-        if (kind == VNODE_OP_DETACH && vd->node[i].target_kb)
+        if (kind == VNODE_OP_DETACH && !is_absent(v))
             best = i;
     }
+    if (means_record(vd, found))
+        best = found->vnode;
     if (best < 0) {
         LOGD(ERROR, vd->domid, "there is no vnode to %s: %s",
              vnode_op_kind_name(kind),
              kind == VNODE_OP_ATTACH ? "all elastic vnodes are attached"
                                      : "no elastic vnode is attached");
-        return ERROR_VNODE_REFUSED;
+        rc = ERROR_VNODE_REFUSED;
+        goto out;
     }
     *nr = best;
+    rc = 0;
 
-    return 0;
+ out:
+    return rc;
 }
 
 static int find_vnode(libxl__gc *gc, const libxl__vnode_domain *vd,
                       const libxl_vnode_request *req, enum vnode_op_kind kind,
-                      unsigned int *nr)
+                      const struct vnode_op_record *found, unsigned int *nr)
 {
+    int rc = ERROR_VNODE_REFUSED;
+
     if (!vd->nr_vnodes) {
         LOGD(ERROR, vd->domid, "the domain has no virtual NUMA (vnuma=)");
-        return ERROR_VNODE_REFUSED;
+        goto out;
     }
-    if (req->vnode < 0 && kind != VNODE_OP_SET)
-        return choose_vnode(gc, vd, kind, nr);
+    if (req->vnode < 0 && kind != VNODE_OP_SET) {
+        rc = choose_vnode(gc, vd, kind, found, nr);
+        goto out;
+    }
     if (req->vnode < 0 || req->vnode >= vd->nr_vnodes) {
         LOGD(ERROR, vd->domid, "vnode %d does not exist: the domain has vnodes "
              "0-%"PRIu32, req->vnode, vd->nr_vnodes - 1);
-        return ERROR_VNODE_REFUSED;
+        goto out;
     }
     if (!vd->node[req->vnode].elastic) {
         LOGD(ERROR, vd->domid, "vnode %d is a home node: it is always there "
              "(only elastic vnodes come and go)", req->vnode);
-        return ERROR_VNODE_REFUSED;
+        goto out;
     }
     *nr = req->vnode;
+    rc = 0;
 
-    return 0;
+ out:
+    return rc;
 }
 
 /* May a new operation on vnode @nr begin, given the one on the books? */
@@ -385,7 +443,8 @@ static int check_op_free(libxl__gc *gc, const libxl__vnode_domain *vd,
 
     if (rec->kind != VNODE_OP_NONE && rec->vnode != nr) {
         LOGD(ERROR, vd->domid, "vnode %u: the %s of vnode %u has not ended; "
-             "repeat it to finish it, or do the opposite to undo it", nr,
+             "repeat it to finish it, or do the opposite to undo it; if the "
+             "guest never answers, only the domain's end ends it", nr,
              libxl__vnode_op_name(rec), rec->vnode);
         rc = ERROR_VNODE_REFUSED;
     }
@@ -395,19 +454,21 @@ static int check_op_free(libxl__gc *gc, const libxl__vnode_domain *vd,
 
 /*
  * The size that an attach without one means.  To repeat an attach is to go on
- * with it, and the opposite of a detach gives back what that took.
+ * with it, also while it is taken back, and the opposite of a detach gives back
+ * what that took.
  */
 static uint64_t attach_kb(const libxl__vnode *v,
                           const struct vnode_op_record *found,
                           unsigned int vnode)
 {
-    if (found->kind == VNODE_OP_ATTACH && found->vnode == vnode)
-        return found->new_kb;
-    if (found->kind == VNODE_OP_DETACH && found->vnode == vnode &&
-        found->old_kb)
-        return found->old_kb;
+    uint64_t kb = 0;
 
-    return v->max_kb;
+    if (found->kind == VNODE_OP_ATTACH && found->vnode == vnode)
+        kb = found->new_kb;
+    else if (found->kind == VNODE_OP_DETACH && found->vnode == vnode)
+        kb = found->old_kb ? found->old_kb : found->wanted_kb;
+
+    return kb ? kb : v->max_kb;
 }
 
 static int check_attach(libxl__gc *gc, const libxl__vnode_domain *vd,
@@ -432,33 +493,40 @@ static int check_attach(libxl__gc *gc, const libxl__vnode_domain *vd,
 static int check_detach(libxl__gc *gc, const libxl__vnode_domain *vd,
                         const libxl__vnode *v, struct vnode_op_record *rec)
 {
-    bool gone = v->report.state == VNODE_KEY_ABSENT ||
-                v->report.state == VNODE_KEY_OFFLINE;
+    int rc;
 
-    if (!v->target_kb && gone && !v->report.fault[0] && !v->allowed_kb &&
-        vd->op.kind == VNODE_OP_NONE) {
+    if (is_absent(v) && vd->op.kind == VNODE_OP_NONE) {
         LOGD(ERROR, vd->domid, "vnode %u is absent already", rec->vnode);
-        return ERROR_VNODE_REFUSED;
+        rc = ERROR_VNODE_REFUSED;
+        goto out;
     }
     rec->new_kb = 0;
+    rc = 0;
 
-    return 0;
+ out:
+    return rc;
 }
 
 static int check_set(libxl__gc *gc, const libxl__vnode_domain *vd,
                      const libxl__vnode *v, struct vnode_op_record *rec)
 {
+    int rc;
+
     if (!v->target_kb) {
         LOGD(ERROR, vd->domid, "vnode %u is absent: attach it, with the size "
              "that it shall have", rec->vnode);
-        return ERROR_VNODE_REFUSED;
+        rc = ERROR_VNODE_REFUSED;
+        goto out;
     }
     if (!rec->new_kb) {
         LOGD(ERROR, vd->domid, "vnode %u: a size of 0 is a detach", rec->vnode);
-        return ERROR_INVAL;
+        rc = ERROR_INVAL;
+        goto out;
     }
+    rc = 0;
 
-    return 0;
+ out:
+    return rc;
 }
 
 /* Fill in @rec from the request and the domain's state, or refuse. */
@@ -470,7 +538,7 @@ int libxl__vnode_check_request(libxl__gc *gc, const libxl__vnode_domain *vd,
     const libxl__vnode *v;
     int rc;
 
-    rc = find_vnode(gc, vd, req, rec->kind, &rec->vnode);
+    rc = find_vnode(gc, vd, req, rec->kind, found, &rec->vnode);
     if (rc) goto out;
     rc = check_op_free(gc, vd, rec->vnode);
     if (rc) goto out;
@@ -481,6 +549,9 @@ int libxl__vnode_check_request(libxl__gc *gc, const libxl__vnode_domain *vd,
     rec->old_kb = vd->op.kind == rec->kind ? vd->op.old_kb : v->target_kb;
     rec->new_kb = req->memkb;
     rec->pid = libxl_defbool_val(req->wait) ? getpid() : 0;
+    rec->rest_kb = vd->op.kind != VNODE_OP_NONE ? vd->op.rest_kb
+                   : vd->total_kb > v->allowed_kb
+                   ? vd->total_kb - v->allowed_kb : 0;
 
     rc = rec->kind == VNODE_OP_ATTACH ? check_attach(gc, vd, found, v, rec)
          : rec->kind == VNODE_OP_DETACH ? check_detach(gc, vd, v, rec)

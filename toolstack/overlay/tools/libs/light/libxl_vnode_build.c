@@ -56,22 +56,22 @@ static void vcpu_borders(const libxl_domain_build_info *info,
 static int check_elastic(libxl__gc *gc, uint32_t domid,
                          const libxl_domain_build_info *info)
 {
-    int first_elastic, last_home;
+    int first_elastic, last_home, rc = ERROR_VNUMA_CONFIG_INVALID;
     unsigned int i;
 
-#if !defined(__i386__) && !defined(__x86_64__)
-    LOGD(ERROR, domid, "elastic vnodes exist on x86 only");
-    return ERROR_VNUMA_CONFIG_INVALID;
-#endif
+    if (!libxl__vnode_supported()) {
+        LOGD(ERROR, domid, "elastic vnodes exist on x86 only");
+        goto out;
+    }
     if (info->type != LIBXL_DOMAIN_TYPE_PVH) {
         LOGD(ERROR, domid, "elastic vnodes need a PVH guest (type=\"pvh\"), "
              "this one is %s", libxl_domain_type_to_string(info->type));
-        return ERROR_VNUMA_CONFIG_INVALID;
+        goto out;
     }
     if (info->vnuma_nodes[0].elastic) {
         LOGD(ERROR, domid, "vnode 0 must not be elastic: the guest boots "
              "on it");
-        return ERROR_VNUMA_CONFIG_INVALID;
+        goto out;
     }
     for (i = 1; i < info->num_vnuma_nodes; i++) {
         const libxl_vnode_info *v = &info->vnuma_nodes[i];
@@ -80,7 +80,7 @@ static int check_elastic(libxl__gc *gc, uint32_t domid,
             LOGD(ERROR, domid, "vnode %u is elastic: its size, %"PRIu64" KiB, "
                  "must be a multiple of %llu MiB", i, v->memkb,
                  VNODE_BLOCK_KB >> 10);
-            return ERROR_VNUMA_CONFIG_INVALID;
+            goto out;
         }
     }
 
@@ -93,10 +93,12 @@ static int check_elastic(libxl__gc *gc, uint32_t domid,
         LOGD(ERROR, domid, "vCPU %d of an elastic vnode comes before vCPU %d "
              "of a home vnode; elastic vnodes must have the highest vCPUs",
              first_elastic, last_home);
-        return ERROR_VNUMA_CONFIG_INVALID;
+        goto out;
     }
+    rc = 0;
 
-    return 0;
+ out:
+    return rc;
 }
 
 int libxl__vnode_setdefault(libxl__gc *gc, libxl_domain_config *d_config,
@@ -104,14 +106,12 @@ int libxl__vnode_setdefault(libxl__gc *gc, libxl_domain_config *d_config,
 {
     libxl_domain_build_info *info = &d_config->b_info;
     unsigned int i;
-    int j, rc;
+    int j, rc = 0;
 
-    if (!libxl__vnode_nr_elastic(info))
-        return 0;
+    if (!libxl__vnode_nr_elastic(info)) goto out;
 
     rc = check_elastic(gc, domid, info);
-    if (rc)
-        return rc;
+    if (rc) goto out;
 
     for (i = 0; i < info->num_vnuma_nodes; i++)
         if (info->vnuma_nodes[i].elastic)
@@ -120,10 +120,11 @@ int libxl__vnode_setdefault(libxl__gc *gc, libxl_domain_config *d_config,
 
     if (libxl_bitmap_is_empty(&info->avail_vcpus)) {
         LOGD(ERROR, domid, "no vCPU of a home vnode is online at boot");
-        return ERROR_VNUMA_CONFIG_INVALID;
+        rc = ERROR_VNUMA_CONFIG_INVALID;
     }
 
-    return 0;
+ out:
+    return rc;
 }
 
 int libxl__vnode_check_pnode(libxl__gc *gc,
@@ -131,20 +132,21 @@ int libxl__vnode_check_pnode(libxl__gc *gc,
                              unsigned int nr, unsigned int nr_pnodes)
 {
     uint32_t pnode = info->vnuma_nodes[nr].pnode;
+    int rc = 0;
 
     if (pnode != LIBXL_VNODE_PNODE_ANY && pnode >= nr_pnodes) {
         LOG(ERROR, "vnode %u: pnode %"PRIu32" does not exist, the host has "
             "%u", nr, pnode, nr_pnodes);
-        return ERROR_VNUMA_CONFIG_INVALID;
+        rc = ERROR_VNUMA_CONFIG_INVALID;
     }
 
-    return 0;
+    return rc;
 }
 
 unsigned int libxl__vnode_boot_pnode(const libxl_domain_build_info *info,
                                      unsigned int nr)
 {
-    /* Until it is attached: see tell_xen(). */
+    /* Until it is attached: see libxl__vnode_set_table(). */
     return info->vnuma_nodes[info->vnuma_nodes[nr].elastic ? 0 : nr].pnode;
 }
 
@@ -154,7 +156,7 @@ int libxl__vnode_place(libxl__gc *gc, uint32_t domid,
 {
     uint64_t end = 0;
     unsigned int i;
-    int j;
+    int j, rc = 0;
 
     for (j = 0; j < *nr_ranges; j++)
         if ((*ranges)[j].end > end)
@@ -173,12 +175,14 @@ int libxl__vnode_place(libxl__gc *gc, uint32_t domid,
                                 &r->start, &r->end)) {
             LOGD(ERROR, domid, "no room for vnode %u, %"PRIu64" KiB, above "
                  "0x%"PRIx64, i, info->vnuma_nodes[i].memkb, end);
-            return ERROR_VNUMA_CONFIG_INVALID;
+            rc = ERROR_VNUMA_CONFIG_INVALID;
+            goto out;
         }
         end = r->end;
     }
 
-    return 0;
+ out:
+    return rc;
 }
 
 /* The keys of one vnode that never change, and its first target. */
@@ -190,34 +194,44 @@ static int setup_vnode(libxl__gc *gc, xs_transaction_t t, uint32_t domid,
     uint8_t *cpus = libxl__zalloc(gc, (info->max_vcpus + 7) / 8);
     size_t len = info->max_vcpus * 6 + 1;
     char *list = libxl__zalloc(gc, len);
+    struct {
+        const char *key, *value;
+    } keys[] = {
+        { "elastic", v->elastic ? "1" : "0" },
+        { "max-kb", GCSPRINTF("%"PRIu64, v->memkb) },
+        { "target-kb", GCSPRINTF("%"PRIu64, v->elastic ? 0 : v->memkb) },
+        { "cpus", list },
+        { "start", v->elastic ? GCSPRINTF("0x%"PRIx64, start) : NULL },
+    };
+    unsigned int i;
     int j, rc;
 
     libxl_for_each_set_bit(j, v->vcpus)
         if (j < info->max_vcpus)
             cpus[j / 8] |= 1 << (j % 8);
-    if (!vnode_format_cpus(cpus, info->max_vcpus, list, len))
-        return ERROR_FAIL;
+    if (!vnode_format_cpus(cpus, info->max_vcpus, list, len)) {
+        rc = ERROR_FAIL;
+        goto out;
+    }
 
-#define SET(key, fmt, ...) do {                                         \
-        rc = libxl__xs_printf(gc, t, libxl__vnode_path(gc, domid, nr, key), \
-                              fmt, __VA_ARGS__);                        \
-        if (rc) return rc;                                              \
-    } while (0)
+    for (i = 0; i < ARRAY_SIZE(keys); i++) {
+        if (!keys[i].value)
+            continue;
+        rc = libxl__xs_write_checked(gc, t,
+                                     libxl__vnode_path(gc, domid, nr,
+                                                       keys[i].key),
+                                     keys[i].value);
+        if (rc) goto out;
+    }
+    rc = 0;
+    if (v->elastic) goto out;
 
-    SET("elastic", "%d", v->elastic);
-    SET("max-kb", "%"PRIu64, v->memkb);
-    SET("target-kb", "%"PRIu64, v->elastic ? 0 : v->memkb);
-    SET("cpus", "%s", list);
-    if (v->elastic)
-        SET("start", "0x%"PRIx64, start);
-#undef SET
+    rc = libxl__xs_printf(gc, t,
+                          libxl__vnode_libxl_path(gc, domid, nr, "pnode"),
+                          "%u", v->pnode);
 
-    if (v->elastic)
-        return 0;
-
-    return libxl__xs_printf(gc, t,
-                            libxl__vnode_libxl_path(gc, domid, nr, "pnode"),
-                            "%u", v->pnode);
+ out:
+    return rc;
 }
 
 static int make_dirs(libxl__gc *gc, xs_transaction_t t, uint32_t domid)
@@ -232,16 +246,19 @@ static int make_dirs(libxl__gc *gc, xs_transaction_t t, uint32_t domid)
     };
     int rc;
 
-    if (!dom_path)
-        return ERROR_FAIL;
+    if (!dom_path) {
+        rc = ERROR_FAIL;
+        goto out;
+    }
 
     rc = libxl__xs_mknod(gc, t, GCSPRINTF("%s/vnuma", dom_path),
                          roperm, ARRAY_SIZE(roperm));
-    if (rc)
-        return rc;
+    if (rc) goto out;
+    rc = libxl__xs_mknod(gc, t, GCSPRINTF("%s/vnuma/guest", dom_path),
+                         rwperm, ARRAY_SIZE(rwperm));
 
-    return libxl__xs_mknod(gc, t, GCSPRINTF("%s/vnuma/guest", dom_path),
-                           rwperm, ARRAY_SIZE(rwperm));
+ out:
+    return rc;
 }
 
 /* Start of each vnode's highest range, from Xen's own table. */
@@ -251,6 +268,7 @@ static int vnode_starts(libxl__gc *gc, uint32_t domid, unsigned int nr_vnodes,
     uint32_t nodes = 0, ranges = 0, vcpus = 0;
     xen_vmemrange_t *range;
     unsigned int i, *distance, *to_vnode;
+    int rc;
 
     /* Fails with ENOBUFS, and says how much is needed. */
     xc_domain_getvnuma(CTX->xch, domid, &nodes, &ranges, &vcpus,
@@ -261,15 +279,18 @@ static int vnode_starts(libxl__gc *gc, uint32_t domid, unsigned int nr_vnodes,
     if (!nodes || xc_domain_getvnuma(CTX->xch, domid, &nodes, &ranges, &vcpus,
                                      range, distance, to_vnode)) {
         LOGED(ERROR, domid, "cannot read the domain's vNUMA table");
-        return ERROR_FAIL;
+        rc = ERROR_FAIL;
+        goto out;
     }
 
     *starts = libxl__calloc(gc, nr_vnodes, sizeof(**starts));
     for (i = 0; i < ranges; i++)
         if (range[i].nid < nr_vnodes)
             (*starts)[range[i].nid] = range[i].start;
+    rc = 0;
 
-    return 0;
+ out:
+    return rc;
 }
 
 int libxl__vnode_xenstore_setup(libxl__gc *gc, uint32_t domid,
@@ -280,8 +301,10 @@ int libxl__vnode_xenstore_setup(libxl__gc *gc, uint32_t domid,
     unsigned int i;
     int rc;
 
-    if (!info->num_vnuma_nodes)
-        return 0;
+    if (!info->num_vnuma_nodes) {
+        rc = 0;
+        goto out;
+    }
 
     rc = vnode_starts(gc, domid, info->num_vnuma_nodes, &starts);
     if (rc) goto out;
@@ -306,9 +329,12 @@ int libxl__vnode_xenstore_setup(libxl__gc *gc, uint32_t domid,
                                         libxl__xs_get_dompath(gc, domid)),
                               "%d", info->num_vnuma_nodes);
         if (rc) goto out;
-        rc = libxl__xs_printf(gc, t, libxl__vnode_home_limit_path(gc, domid),
-                              "%"PRIu64, info->target_memkb + extra_kb);
-        if (rc) goto out;
+        if (libxl__vnode_nr_elastic(info)) {
+            rc = libxl__xs_printf(gc, t,
+                                  libxl__vnode_home_limit_path(gc, domid),
+                                  "%"PRIu64, info->target_memkb + extra_kb);
+            if (rc) goto out;
+        }
 
         rc = libxl__xs_transaction_commit(gc, &t);
         if (!rc) break;

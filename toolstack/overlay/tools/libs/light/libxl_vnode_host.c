@@ -2,7 +2,7 @@
 /*
  * Elastic vnodes of a running domain: the host's side of an operation.
  *
- * Memory limit, vNUMA table, affinity, CPU availability.  Each function can
+ * Memory limit, vNUMA table, CPU availability.  Each function can
  * be repeated: after a crash in between, the next caller does it again.  Which
  * are to be called, and in which order, libxl_vnode_settle.h tells.
  *
@@ -15,21 +15,15 @@
 
 #include "libxl_internal.h"
 
-/* What the domain's limit is by the records. */
-static uint64_t recorded_limit(const libxl__vnode_domain *vd)
+/*
+ * The count comes after the limit: what has left by then cannot come back, and
+ * what has not left is still counted.
+ */
+int libxl__vnode_set_limit(libxl__gc *gc, libxl__vnode_domain *vd,
+                           uint64_t limit_kb, bool count, uint64_t most_kb)
 {
-    uint64_t sum = vd->home_kb;
-    unsigned int i;
-
-    for (i = 0; i < vd->nr_vnodes; i++)
-        sum += vd->node[i].allowed_kb;
-
-    return sum;
-}
-
-static int set_maxmem(libxl__gc *gc, libxl__vnode_domain *vd, uint64_t limit_kb)
-{
-    int rc = 0;
+    xc_domaininfo_t info;
+    int rc;
 
     if (xc_domain_setmaxmem(CTX->xch, vd->domid, limit_kb) < 0) {
         LOGED(ERROR, vd->domid, "cannot set the memory limit to %"PRIu64" KiB",
@@ -38,23 +32,8 @@ static int set_maxmem(libxl__gc *gc, libxl__vnode_domain *vd, uint64_t limit_kb)
         goto out;
     }
     vd->limit_kb = limit_kb;
-
- out:
-    return rc;
-}
-
-/*
- * The count comes after the limit: what has left by then cannot come back, and
- * what has not left is still counted.
- */
-int libxl__vnode_set_limit(libxl__gc *gc, libxl__vnode_domain *vd,
-                           uint64_t limit_kb, bool count)
-{
-    xc_domaininfo_t info;
-    int rc;
-
-    rc = set_maxmem(gc, vd, limit_kb);
-    if (rc || !count) goto out;
+    rc = 0;
+    if (!count) goto out;
 
     if (xc_domain_getinfo_single(CTX->xch, vd->domid, &info) < 0) {
         LOGED(ERROR, vd->domid, "cannot count the domain's memory");
@@ -62,81 +41,15 @@ int libxl__vnode_set_limit(libxl__gc *gc, libxl__vnode_domain *vd,
         goto out;
     }
     vd->total_kb = info.tot_pages << (XC_PAGE_SHIFT - 10);
-    if (vd->total_kb <= limit_kb) goto out;
+    if (vd->total_kb <= most_kb) goto out;
 
     rc = ERROR_FAIL;
     LOGD(ERROR, vd->domid, "the guest says that memory of its vnodes has left, "
          "but Xen counts %"PRIu64" KiB for the domain, %"PRIu64" KiB more than "
-         "it may have then; its limit stays", vd->total_kb,
-         vd->total_kb - limit_kb);
-    set_maxmem(gc, vd, recorded_limit(vd));
+         "it may have then; until it has left, the domain gets no more",
+         vd->total_kb, vd->total_kb - most_kb);
 
  out:
-    return rc;
-}
-
-/*
- * Hard affinity too, because an elastic vnode is about where its CPUs run: a
- * CPU that strays makes all of the vnode's memory remote.  But a vCPU that
- * the configuration pins stays where its owner wanted it.
- */
-static int set_affinity(libxl__gc *gc, libxl__vnode_domain *vd,
-                        unsigned int nr, const libxl_bitmap *cpumap)
-{
-    libxl_domain_config d_config;
-    unsigned int v;
-    int rc;
-
-    libxl_domain_config_init(&d_config);
-    rc = libxl__get_domain_configuration(gc, vd->domid, &d_config);
-    if (rc) goto out;
-
-    for (v = 0; v < vd->nr_vcpus; v++) {
-        const libxl_domain_build_info *info = &d_config.b_info;
-        const libxl_bitmap *hard, *soft;
-
-        if (!libxl__vnode_has_vcpu(vd->node[nr].cpus, v))
-            continue;
-        hard = v < info->num_vcpu_hard_affinity ? NULL : cpumap;
-        soft = v < info->num_vcpu_soft_affinity ? NULL : cpumap;
-        if (!hard && !soft)
-            continue;
-        rc = libxl_set_vcpuaffinity(CTX, vd->domid, v, hard, soft);
-        if (rc) {
-            LOGD(ERROR, vd->domid, "vnode %u: cannot set the affinity of vCPU "
-                 "%u", nr, v);
-            goto out;
-        }
-    }
-
- out:
-    libxl_domain_config_dispose(&d_config);
-    return rc;
-}
-
-int libxl__vnode_set_affinity(libxl__gc *gc, libxl__vnode_domain *vd,
-                              unsigned int nr, int pnode)
-{
-    libxl_bitmap cpumap;
-    int rc;
-
-    libxl_bitmap_init(&cpumap);
-    rc = libxl_cpu_bitmap_alloc(CTX, &cpumap, 0);
-    if (rc) goto out;
-
-    if (pnode < 0) {
-        libxl_bitmap_set_any(&cpumap);
-    } else {
-        rc = libxl_node_to_cpumap(CTX, pnode, &cpumap);
-        if (rc) goto out;
-        /* A node without CPUs holds memory only: its CPUs run anywhere. */
-        if (libxl_bitmap_is_empty(&cpumap))
-            libxl_bitmap_set_any(&cpumap);
-    }
-    rc = set_affinity(gc, vd, nr, &cpumap);
-
- out:
-    libxl_bitmap_dispose(&cpumap);
     return rc;
 }
 

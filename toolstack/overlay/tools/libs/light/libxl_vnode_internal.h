@@ -26,6 +26,7 @@ typedef struct {
     int table_pnode;        /* what Xen is told: as pnode, if not on the way */
     uint8_t *cpus;          /* bitmap of nr_vcpus bits */
     enum vnode_cpus availability;   /* of those vCPUs; elastic vnodes only */
+    bool unbound;           /* they run anywhere, though it has a pnode */
     struct vnode_report report;     /* the guest's word, checked */
 } libxl__vnode;
 
@@ -46,6 +47,9 @@ typedef struct {
 } libxl__vnode_domain;
 
 /*---------- when a domain is built ----------*/
+
+/* Does the architecture have elastic vnodes? */
+_hidden bool libxl__vnode_supported(void);
 
 /* Elastic vnodes of a configuration: number, and sum of their sizes. */
 _hidden unsigned int libxl__vnode_nr_elastic(const libxl_domain_build_info *);
@@ -93,7 +97,7 @@ _hidden uint64_t libxl__vnode_allowed_memkb(libxl__gc *gc, uint32_t domid);
 
 /*
  * The operator has set the domain's limit to @limit_kb, what its elastic vnodes
- * add included: keep it.  Does nothing for a domain without vNUMA.
+ * add included: keep it.  Does nothing for a domain without elastic vnodes.
  * The caller holds the userdata lock.
  */
 _hidden int libxl__vnode_note_limit(libxl__gc *gc, xs_transaction_t t,
@@ -123,22 +127,23 @@ _hidden char *libxl__vnode_home_limit_path(libxl__gc *gc, uint32_t domid);
 
 /*
  * Read everything, all of xenstore at one moment.  *out->nr_vnodes is 0 for a
- * domain without vNUMA.  A guest that writes its keys faster than they can be
+ * domain without vNUMA, or whose keys are gone already because it is being
+ * destroyed.  A guest that writes its keys faster than they can be
  * read is faulty.  0, ERROR_DOMAIN_NOTFOUND, ERROR_FAIL.
  */
 _hidden int libxl__vnode_load(libxl__gc *gc, uint32_t domid,
                               libxl__vnode_domain *out);
 
 /*
- * Newest generation that the guest says it has finished; 0 if it says none, or
- * one beyond @announced, which cannot be.
+ * Newest generation that the guest says it has finished; *done is 0 if it says
+ * none, or one beyond @announced, which cannot be.
  */
-_hidden uint64_t libxl__vnode_done_generation(libxl__gc *gc, uint32_t domid,
-                                              uint64_t announced);
+_hidden int libxl__vnode_done_generation(libxl__gc *gc, uint32_t domid,
+                                         uint64_t announced, uint64_t *done);
 
 /*
  * How far a vnode has come; a few reads only, for whenever the guest writes
- * something.  false: its report is faulty.
+ * something.  false: its report is faulty, or cannot be read.
  */
 _hidden bool libxl__vnode_progress(libxl__gc *gc, uint32_t domid,
                                    unsigned int nr, uint64_t max_kb,
@@ -163,23 +168,32 @@ _hidden libxl_vnode_state libxl__vnode_public_state(const libxl__vnode *v);
 
 
 /*
- * Set the domain's memory limit.  @count: see vnode_step; fails with ERROR_FAIL
- * (logged) and the limit that the records ask for if Xen counts more memory.
+ * Set the domain's memory limit.  @count, @most_kb: see vnode_step; fails with
+ * ERROR_FAIL (logged), the limit set, if Xen counts more than @most_kb.
  */
 _hidden int libxl__vnode_set_limit(libxl__gc *gc, libxl__vnode_domain *vd,
-                                   uint64_t limit_kb, bool count);
+                                   uint64_t limit_kb, bool count,
+                                   uint64_t most_kb);
 
 /* Back vnode @nr by @pnode in Xen's table; -1: by the pnode of vnode 0. */
 _hidden int libxl__vnode_set_table(libxl__gc *gc, libxl__vnode_domain *vd,
                                    unsigned int nr, int pnode);
 
+/* Write the availability of the vCPUs of vnode @nr. */
+_hidden int libxl__vnode_set_cpus(libxl__gc *gc, libxl__vnode_domain *vd,
+                                  unsigned int nr, bool online);
+
+/*---------- where its vCPUs run (libxl_vnode_affinity.c) ----------*/
+
 /* Let the vCPUs of vnode @nr run on @pnode; -1: anywhere. */
 _hidden int libxl__vnode_set_affinity(libxl__gc *gc, libxl__vnode_domain *vd,
                                       unsigned int nr, int pnode);
 
-/* Write the availability of the vCPUs of vnode @nr. */
-_hidden int libxl__vnode_set_cpus(libxl__gc *gc, libxl__vnode_domain *vd,
-                                  unsigned int nr, bool online);
+/*
+ * Ask Xen which vnodes are unbound.  Where it cannot be told (logged), none
+ * is.
+ */
+_hidden void libxl__vnode_find_unbound(libxl__gc *gc, libxl__vnode_domain *vd);
 
 /*---------- the books of operations (libxl_vnode_books.c) ----------*/
 

@@ -245,7 +245,9 @@ bool vnode_parse_op(const char *s, unsigned int nr_vnodes,
     s = op_number(s, true, nr_vnodes - 1, &vnode);
     s = op_number(s, true, UINT64_MAX >> 10, &out->old_kb);
     s = op_number(s, true, UINT64_MAX >> 10, &out->new_kb);
-    s = op_number(s, false, INT32_MAX, &pid);
+    s = op_number(s, true, INT32_MAX, &pid);
+    s = op_number(s, true, UINT64_MAX >> 10, &out->rest_kb);
+    s = op_number(s, false, UINT64_MAX >> 10, &out->wanted_kb);
     if (!s)
         return false;
     out->vnode = vnode;
@@ -256,9 +258,10 @@ bool vnode_parse_op(const char *s, unsigned int nr_vnodes,
 
 char *vnode_format_op(const struct vnode_op_record *op, char *buf, size_t len)
 {
-    snprintf(buf, len, "%"PRIu64" %s %u %"PRIu64" %"PRIu64" %u",
+    snprintf(buf, len, "%"PRIu64" %s %u %"PRIu64" %"PRIu64" %u %"PRIu64
+             " %"PRIu64,
              op->generation, op_names[op->kind], op->vnode,
-             op->old_kb, op->new_kb, op->pid);
+             op->old_kb, op->new_kb, op->pid, op->rest_kb, op->wanted_kb);
 
     return buf;
 }

@@ -63,6 +63,13 @@ struct vnode_op_record {
     unsigned int vnode;
     uint64_t old_kb, new_kb;
     unsigned int pid;           /* who waits; 0: nobody (--no-wait) */
+    /*
+     * Xen's count of the domain as it began, less what the vnode was allowed.
+     * That can be above the limit of the home nodes: the balloon comes after
+     * the limit that mem-set lowers.
+     */
+    uint64_t rest_kb;
+    uint64_t wanted_kb;         /* way back: the size that was asked for */
 };
 
 /*
@@ -98,7 +105,10 @@ const char *vnode_op_kind_name(enum vnode_op_kind kind);
 bool vnode_parse_op(const char *s, unsigned int nr_vnodes,
                     struct vnode_op_record *out);
 
-/* The inverse; @buf of at least 96 bytes.  Returns @buf. */
+/* Room for a record: seven numbers, a kind, blanks and the end. */
+#define VNODE_OP_TEXT 160
+
+/* The inverse; @buf of at least VNODE_OP_TEXT bytes.  Returns @buf. */
 char *vnode_format_op(const struct vnode_op_record *op, char *buf, size_t len);
 
 /*

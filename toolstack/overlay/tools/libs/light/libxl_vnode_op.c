@@ -54,6 +54,7 @@ typedef struct {
     struct vnode_phases phases;
     bool undoing;
     int undone_rc;                  /* result once it is undone */
+    uint64_t old_kb;                /* target to which an undo goes back */
     enum vnode_key_state before_state;  /* of the vnode, by the guest */
     uint64_t before_kb;
     uint64_t max_kb;                /* declared size of the vnode */
@@ -61,7 +62,7 @@ typedef struct {
     libxl_vnode_state seen_state;
 } vnode_op;
 
-/*---------- the operation ----------*/
+/*---------- steps that do not wait ----------*/
 
 /* A vnode that has never been there is as absent as one that has left. */
 static enum vnode_key_state comparable(enum vnode_key_state state)
@@ -71,15 +72,26 @@ static enum vnode_key_state comparable(enum vnode_key_state state)
 
 static void note_before(vnode_op *op, const libxl__vnode *v)
 {
+    op->old_kb = op->rec.old_kb;
     op->before_state = comparable(v->report.state);
     op->before_kb = v->report.current_kb;
     op->max_kb = v->max_kb;
 }
 
+/*
+ * By what the vnode was to have.  What the guest had just then says less: it
+ * may have been on its way, after a caller that died.  Of a residual, more may
+ * have left.
+ */
 static bool is_as_before(const vnode_op *op, const struct vnode_report *r)
 {
-    return !r->fault[0] && comparable(r->state) == op->before_state &&
-           r->current_kb == op->before_kb;
+    if (r->fault[0])
+        return false;
+    if (op->old_kb)
+        return r->state == VNODE_KEY_ONLINE && r->current_kb == op->old_kb;
+
+    return comparable(r->state) == VNODE_KEY_OFFLINE ||
+           (r->state == op->before_state && r->current_kb <= op->before_kb);
 }
 
 /* Alone on this domain, or the reason why not. */
@@ -196,12 +208,18 @@ static int begin(libxl__gc *gc, vnode_op *op)
     int rc;
 
     if (xc_domain_getinfo_single(CTX->xch, op->domid, &info) < 0) {
-        LOGD(ERROR, op->domid, "there is no such domain");
-        rc = ERROR_DOMAIN_NOTFOUND;
+        rc = errno == ESRCH ? ERROR_DOMAIN_NOTFOUND : ERROR_FAIL;
+        LOGED(ERROR, op->domid, "cannot look at the domain");
         goto out;
     }
     if (info.flags & (XEN_DOMINF_dying | XEN_DOMINF_shutdown)) {
         LOGD(ERROR, op->domid, "the domain has stopped");
+        rc = ERROR_VNODE_REFUSED;
+        goto out;
+    }
+    if (info.flags & XEN_DOMINF_paused) {
+        LOGD(ERROR, op->domid, "the domain is paused, its guest could not "
+             "answer; unpause it first");
         rc = ERROR_VNODE_REFUSED;
         goto out;
     }
@@ -214,45 +232,67 @@ static int begin(libxl__gc *gc, vnode_op *op)
     rc = begin_locked(gc, op);
 
  out:
-    if (rc) libxl__vnode_unlock(&op->lock);
     if (lock) libxl__unlock_file(lock);
     return rc;
 }
 
-static void end(libxl__egc *egc, vnode_op *op, int rc)
+/*
+ * The flags that Xen has of a domain; those of a dying one if there is none,
+ * and of one that runs if Xen cannot be asked.
+ */
+static uint32_t domain_flags(libxl__gc *gc, uint32_t domid)
 {
-    STATE_AO_GC(op->ao);
+    xc_domaininfo_t info;
 
-    libxl__vnode_unlock(&op->lock);
-    libxl__ev_xswatch_deregister(gc, &op->guest_watch);
-    libxl__ev_xswatch_deregister(gc, &op->release_watch);
-    libxl__ev_time_deregister(gc, &op->timer);
-    libxl__ev_time_deregister(gc, &op->check);
-    libxl_vnode_request_dispose(&op->req);
-    libxl__ao_complete(egc, ao, rc);
+    if (xc_domain_getinfo_single(CTX->xch, domid, &info) < 0)
+        return errno == ESRCH ? XEN_DOMINF_dying : 0;
+
+    return info.flags;
 }
 
-static void phase_ends(libxl__gc *gc, vnode_op *op, const char *name)
+static bool domain_gone(libxl__gc *gc, uint32_t domid)
 {
-    vnode_phases_end(&op->phases, name, libxl__vnode_now_us());
+    return domain_flags(gc, domid) & XEN_DOMINF_dying;
 }
 
-/* Tell who asked for progress. */
-static void report(libxl__egc *egc, vnode_op *op, libxl_vnode_phase phase)
+/* Gone or stopped: nothing to undo in it. */
+static bool domain_stopped(libxl__gc *gc, uint32_t domid)
 {
-    STATE_AO_GC(op->ao);
-    libxl_event *ev = NEW_EVENT(egc, VNODE_PROGRESS, op->domid,
-                                op->progress.for_event);
+    return domain_flags(gc, domid) & (XEN_DOMINF_dying | XEN_DOMINF_shutdown);
+}
 
-    /* Before it is prepared: what the request leaves open is not known yet. */
-    ev->u.vnode_progress.vnode = phase == LIBXL_VNODE_PHASE_PREPARE
-                                 ? op->req.vnode : op->rec.vnode;
-    ev->u.vnode_progress.phase = phase;
-    ev->u.vnode_progress.undoing = op->undoing;
-    ev->u.vnode_progress.state = op->seen_state;
-    ev->u.vnode_progress.progress_memkb = op->seen_progress;
-    ev->u.vnode_progress.target_memkb = op->rec.new_kb;
-    libxl__ao_progress_report(egc, ao, &op->progress, ev);
+/* Read everything; a domain without vnodes is one whose keys are gone. */
+static int load(libxl__gc *gc, vnode_op *op, libxl__vnode_domain *vd)
+{
+    int rc;
+
+    rc = libxl__vnode_load(gc, op->domid, vd);
+    if (rc) goto out;
+    if (!vd->nr_vnodes)
+        rc = ERROR_DOMAIN_DESTROYED;
+
+ out:
+    return rc;
+}
+
+/*
+ * Lock the books and read everything, once for all that follows.  *lock is to
+ * be given back, also after a failure; NULL: not taken.
+ */
+static int lock_and_load(libxl__gc *gc, vnode_op *op, libxl__flock **lock,
+                         libxl__vnode_domain *vd)
+{
+    int rc;
+
+    *lock = libxl__lock_domain_userdata(gc, op->domid);
+    if (!*lock) {
+        rc = ERROR_LOCK_FAIL;
+        goto out;
+    }
+    rc = load(gc, op, vd);
+
+ out:
+    return rc;
 }
 
 /* What an undo that has ended has left behind; @rc if all is as before. */
@@ -274,65 +314,6 @@ static int look_after_undo(libxl__gc *gc, vnode_op *op,
  out:
     return rc;
 }
-
-/*
- * Lock the books and read everything, once for all that follows.  *lock is to
- * be given back, also after a failure; NULL: not taken.
- */
-static int lock_and_load(libxl__gc *gc, vnode_op *op, libxl__flock **lock,
-                         libxl__vnode_domain *vd)
-{
-    *lock = libxl__lock_domain_userdata(gc, op->domid);
-    if (!*lock)
-        return ERROR_LOCK_FAIL;
-
-    return libxl__vnode_load(gc, op->domid, vd);
-}
-
-/*
- * The guest has done what it could: make the host agree, and end with @rc if
- * that is so.  @lock, @vd, @settled: from lock_and_load() and its result.
- */
-static void settle_loaded(libxl__egc *egc, vnode_op *op, libxl__flock *lock,
-                          libxl__vnode_domain *vd, int settled, int rc)
-{
-    STATE_AO_GC(op->ao);
-
-    report(egc, op, LIBXL_VNODE_PHASE_SETTLE);
-    if (settled) goto out;
-    if (op->undoing)
-        rc = look_after_undo(gc, op, vd, rc);
-    settled = libxl__vnode_bring(gc, vd, NULL, true);
-    if (!settled && vd->op.kind != VNODE_OP_NONE) {
-        LOGD(ERROR, op->domid, "vnode %u: the guest has not finished it; "
-             "repeat the command to finish it, or do the opposite",
-             op->rec.vnode);
-        settled = ERROR_VNODE_UNSETTLED;
-    }
-    phase_ends(gc, op, "settle");
-    libxl__vnode_write_phases(gc, op->domid, op->rec.vnode, &op->phases);
-
- out:
-    /* Before the other lock: nobody finds it held and no record. */
-    libxl__vnode_unlock(&op->lock);
-    if (lock) libxl__unlock_file(lock);
-    end(egc, op, settled && rc != ERROR_ABORTED ? ERROR_VNODE_UNSETTLED : rc);
-}
-
-/* After an undo that nobody has to answer. */
-static void settle_and_end(libxl__egc *egc, vnode_op *op, int rc)
-{
-    STATE_AO_GC(op->ao);
-    libxl__vnode_domain vd;
-    libxl__flock *lock;
-    int settled;
-
-    phase_ends(gc, op, "undo");
-    settled = lock_and_load(gc, op, &lock, &vd);
-    settle_loaded(egc, op, lock, &vd, settled, rc);
-}
-
-static libxl__ev_time_callback op_timeout;
 
 /* Announce the opposite.  Without @wait nobody attends it. */
 static int announce_undo(libxl__gc *gc, vnode_op *op, libxl__vnode_domain *vd,
@@ -358,64 +339,27 @@ static int announce_undo(libxl__gc *gc, vnode_op *op, libxl__vnode_domain *vd,
     return rc;
 }
 
-/*
- * Undo, then end with @rc.  A guest without a driver has done nothing that
- * could be undone and is not waited for.
- */
-static void undo(libxl__egc *egc, vnode_op *op, libxl__vnode_domain *vd, int rc)
+static void phase_ends(libxl__gc *gc, vnode_op *op, const char *name)
 {
-    STATE_AO_GC(op->ao);
-    bool wait = vd->driver && rc != ERROR_ABORTED;
-    int rc2;
-
-    if (op->undoing) {
-        LOGD(ERROR, op->domid, "vnode %u: the guest has not undone it either; "
-             "repeat the command to finish it, or do the opposite",
-             op->rec.vnode);
-        end(egc, op, ERROR_VNODE_UNSETTLED);
-        return;
-    }
-
-    op->undone_rc = rc;
-    rc2 = announce_undo(gc, op, vd, wait);
-    if (rc2) {
-        /* The record is there, and tells the next one what to do. */
-        end(egc, op, ERROR_VNODE_UNSETTLED);
-        return;
-    }
-    if (!vd->driver) {
-        settle_and_end(egc, op, rc);
-        return;
-    }
-    if (!wait) {
-        end(egc, op, rc);
-        return;
-    }
-
-    libxl__ev_time_deregister(gc, &op->timer);
-    rc2 = libxl__ev_time_register_rel(ao, &op->timer, op_timeout,
-                                      UNDO_TIMEOUT_MS);
-    if (rc2)
-        end(egc, op, ERROR_VNODE_UNSETTLED);
+    vnode_phases_end(&op->phases, name, libxl__vnode_now_us());
 }
 
-/* The domain is gone or stopped: nothing to undo in it. */
-static bool domain_stopped(libxl__gc *gc, uint32_t domid)
-{
-    xc_domaininfo_t info;
-
-    return xc_domain_getinfo_single(CTX->xch, domid, &info) < 0 ||
-           (info.flags & (XEN_DOMINF_dying | XEN_DOMINF_shutdown));
-}
-
-static void end_stopped(libxl__egc *egc, vnode_op *op)
+/* Tell who asked for progress. */
+static void report(libxl__egc *egc, vnode_op *op, libxl_vnode_phase phase)
 {
     STATE_AO_GC(op->ao);
+    libxl_event *ev = NEW_EVENT(egc, VNODE_PROGRESS, op->domid,
+                                op->progress.for_event);
 
-    LOGD(ERROR, op->domid, "vnode %u: the domain stopped during the %s; "
-         "nothing is left over", op->rec.vnode, libxl__vnode_op_name(&op->rec));
-    libxl__vnode_drop_record(gc, op->domid);
-    end(egc, op, ERROR_DOMAIN_DESTROYED);
+    /* Before it is prepared: what the request leaves open is not known yet. */
+    ev->u.vnode_progress.vnode = phase == LIBXL_VNODE_PHASE_PREPARE
+                                 ? op->req.vnode : op->rec.vnode;
+    ev->u.vnode_progress.phase = phase;
+    ev->u.vnode_progress.undoing = op->undoing;
+    ev->u.vnode_progress.state = op->seen_state;
+    ev->u.vnode_progress.progress_memkb = op->seen_progress;
+    ev->u.vnode_progress.target_memkb = op->rec.new_kb;
+    libxl__ao_progress_report(egc, ao, &op->progress, ev);
 }
 
 static void report_progress(libxl__egc *egc, libxl__gc *nested_gc,
@@ -431,6 +375,206 @@ static void report_progress(libxl__egc *egc, libxl__gc *nested_gc,
     op->seen_progress = progress;
     op->seen_state = state;
     report(egc, op, LIBXL_VNODE_PHASE_GUEST);
+}
+
+/*---------- the callback chain, in order of time ----------*/
+
+static int vnode_op_start(libxl_ctx *ctx, uint32_t domid,
+                          enum vnode_op_kind kind,
+                          const libxl_vnode_request *req,
+                          const libxl_asyncop_how *ao_how,
+                          const libxl_asyncprogress_how *progress);
+static void begin_due(libxl__egc *egc, libxl__ev_time *ev,
+                      const struct timeval *requested_abs, int rc);
+static int wait_for_guest(libxl__gc *gc, vnode_op *op);
+static void guest_watch_callback(libxl__egc *egc, libxl__ev_xswatch *w,
+                                 const char *watch_path,
+                                 const char *event_path);
+static void check_due(libxl__egc *egc, libxl__ev_time *ev,
+                      const struct timeval *requested_abs, int rc);
+static void op_check(libxl__egc *egc, vnode_op *op);
+static void guest_finished(libxl__egc *egc, vnode_op *op);
+static void op_timeout(libxl__egc *egc, libxl__ev_time *ev,
+                       const struct timeval *requested_abs, int rc);
+static void undo(libxl__egc *egc, vnode_op *op, libxl__vnode_domain *vd,
+                 int rc);
+static void settle_and_end(libxl__egc *egc, vnode_op *op, int rc);
+static void settle_loaded(libxl__egc *egc, vnode_op *op, libxl__flock *lock,
+                          libxl__vnode_domain *vd, int settled, int rc);
+static void release_watch_callback(libxl__egc *egc, libxl__ev_xswatch *w,
+                                   const char *watch_path,
+                                   const char *event_path);
+static void end_stopped(libxl__egc *egc, vnode_op *op);
+static void end_in_the_dark(libxl__egc *egc, vnode_op *op, int rc);
+static void end(libxl__egc *egc, vnode_op *op, int rc);
+
+int libxl_vnode_attach(libxl_ctx *ctx, uint32_t domid,
+                       const libxl_vnode_request *req,
+                       const libxl_asyncop_how *ao_how,
+                       const libxl_asyncprogress_how *progress)
+{
+    return vnode_op_start(ctx, domid, VNODE_OP_ATTACH, req, ao_how, progress);
+}
+
+int libxl_vnode_detach(libxl_ctx *ctx, uint32_t domid,
+                       const libxl_vnode_request *req,
+                       const libxl_asyncop_how *ao_how,
+                       const libxl_asyncprogress_how *progress)
+{
+    return vnode_op_start(ctx, domid, VNODE_OP_DETACH, req, ao_how, progress);
+}
+
+int libxl_vnode_set(libxl_ctx *ctx, uint32_t domid,
+                    const libxl_vnode_request *req,
+                    const libxl_asyncop_how *ao_how,
+                    const libxl_asyncprogress_how *progress)
+{
+    return vnode_op_start(ctx, domid, VNODE_OP_SET, req, ao_how, progress);
+}
+
+static int vnode_op_start(libxl_ctx *ctx, uint32_t domid,
+                          enum vnode_op_kind kind,
+                          const libxl_vnode_request *req,
+                          const libxl_asyncop_how *ao_how,
+                          const libxl_asyncprogress_how *progress)
+{
+    AO_CREATE(ctx, domid, ao_how);
+    vnode_op *op;
+    int rc;
+
+    GCNEW(op);
+    op->ao = ao;
+    op->domid = domid;
+    op->rec.kind = kind;
+    vnode_phases_begin(&op->phases, libxl__vnode_now_us());
+    libxl__ev_xswatch_init(&op->guest_watch);
+    libxl__ev_xswatch_init(&op->release_watch);
+    libxl__ev_time_init(&op->timer);
+    libxl__ev_time_init(&op->check);
+    libxl__ao_progress_gethow(&op->progress, progress);
+    libxl_vnode_request_init(&op->req);
+    libxl_vnode_request_copy(ctx, &op->req, req);
+    libxl_defbool_setdefault(&op->req.wait, true);
+
+    rc = libxl__ev_time_register_rel(ao, &op->check, begin_due, 0);
+    if (rc) goto out;
+    report(egc, op, LIBXL_VNODE_PHASE_PREPARE);
+
+    return AO_INPROGRESS;
+
+ out:
+    libxl_vnode_request_dispose(&op->req);
+    return AO_CREATE_FAIL(rc);
+}
+
+/* In the event loop, so that the caller hears of it before it takes time. */
+static void begin_due(libxl__egc *egc, libxl__ev_time *ev,
+                      const struct timeval *requested_abs, int rc)
+{
+    vnode_op *op = CONTAINER_OF(ev, vnode_op, check);
+    STATE_AO_GC(op->ao);
+
+    libxl__ev_time_init(&op->check);    /* whichever rc, it is over */
+    if (rc == ERROR_ABORTED) {
+        LOGD(ERROR, op->domid, "cancelled before it began");
+        rc = ERROR_VNODE_REFUSED;
+    }
+    if (rc != ERROR_TIMEDOUT) {
+        end(egc, op, rc);
+        return;
+    }
+
+    rc = begin(gc, op);
+    if (rc) {
+        end(egc, op, rc);
+        return;
+    }
+    phase_ends(gc, op, "prepare");
+    report(egc, op, LIBXL_VNODE_PHASE_GUEST);
+    if (!libxl_defbool_val(op->req.wait)) {
+        libxl__vnode_write_phases(gc, op->domid, op->rec.vnode, &op->phases);
+        end(egc, op, 0);
+        return;
+    }
+    rc = wait_for_guest(gc, op);
+    if (rc) {
+        /* Announced all the same: end it here, the record tells the rest. */
+        end(egc, op, ERROR_VNODE_UNSETTLED);
+    }
+}
+
+static int wait_for_guest(libxl__gc *gc, vnode_op *op)
+{
+    int rc;
+
+    rc = libxl__ev_time_register_rel(op->ao, &op->timer, op_timeout,
+                                     op->req.timeout_ms ? : -1);
+    if (rc) goto out;
+    rc = libxl__ev_xswatch_register(gc, &op->release_watch,
+                                    release_watch_callback, "@releaseDomain");
+    if (rc) goto out;
+    rc = libxl__ev_xswatch_register(gc, &op->guest_watch, guest_watch_callback,
+                                    GCSPRINTF("/local/domain/%"PRIu32
+                                              "/vnuma/guest", op->domid));
+
+ out:
+    return rc;
+}
+
+static void guest_watch_callback(libxl__egc *egc, libxl__ev_xswatch *w,
+                                 const char *watch_path,
+                                 const char *event_path)
+{
+    vnode_op *op = CONTAINER_OF(w, vnode_op, guest_watch);
+    STATE_AO_GC(op->ao);
+    int rc;
+
+    if (libxl__ev_time_isregistered(&op->check))
+        return;
+    rc = libxl__ev_time_register_rel(ao, &op->check, check_due,
+                                     CHECK_DELAY_MS);
+    if (rc && rc != ERROR_ABORTED)
+        end_in_the_dark(egc, op, rc);
+}
+
+static void check_due(libxl__egc *egc, libxl__ev_time *ev,
+                      const struct timeval *requested_abs, int rc)
+{
+    vnode_op *op = CONTAINER_OF(ev, vnode_op, check);
+
+    libxl__ev_time_init(&op->check);    /* whichever rc, it is over */
+    if (rc != ERROR_ABORTED)    /* that is for the time-out's callback */
+        op_check(egc, op);
+}
+
+/* Something has changed: look. */
+static void op_check(libxl__egc *egc, vnode_op *op)
+{
+    STATE_AO_GC(op->ao);
+    libxl__ao *nested;
+    uint64_t generation;
+    int rc;
+
+    if (domain_stopped(gc, op->domid)) {
+        end_stopped(egc, op);
+        return;
+    }
+
+    /* A chatty guest must not make this operation's memory grow. */
+    nested = libxl__nested_ao_create(ao);
+    {
+        libxl__gc *nested_gc = libxl__ao_inprogress_gc(nested);
+
+        rc = libxl__vnode_done_generation(nested_gc, op->domid,
+                                          op->rec.generation, &generation);
+        if (!rc && generation != op->rec.generation)
+            report_progress(egc, nested_gc, op);
+    }
+    libxl__nested_ao_free(nested);
+    if (rc)
+        end_in_the_dark(egc, op, rc);
+    else if (generation == op->rec.generation)
+        guest_finished(egc, op);
 }
 
 /* The guest has finished what was asked of it. */
@@ -479,71 +623,6 @@ static void guest_finished(libxl__egc *egc, vnode_op *op)
     undo(egc, op, &vd, rc);
 }
 
-/* Something has changed: look. */
-static void op_check(libxl__egc *egc, vnode_op *op)
-{
-    STATE_AO_GC(op->ao);
-    libxl__ao *nested;
-    bool done;
-
-    if (domain_stopped(gc, op->domid)) {
-        end_stopped(egc, op);
-        return;
-    }
-
-    /* A chatty guest must not make this operation's memory grow. */
-    nested = libxl__nested_ao_create(ao);
-    {
-        libxl__gc *nested_gc = libxl__ao_inprogress_gc(nested);
-
-        done = libxl__vnode_done_generation(nested_gc, op->domid,
-                                            op->rec.generation)
-               == op->rec.generation;
-        if (!done)
-            report_progress(egc, nested_gc, op);
-    }
-    libxl__nested_ao_free(nested);
-    if (done)
-        guest_finished(egc, op);
-}
-
-static void check_due(libxl__egc *egc, libxl__ev_time *ev,
-                      const struct timeval *requested_abs, int rc)
-{
-    vnode_op *op = CONTAINER_OF(ev, vnode_op, check);
-
-    libxl__ev_time_init(&op->check);    /* whichever rc, it is over */
-    if (rc != ERROR_ABORTED)    /* that is for the time-out's callback */
-        op_check(egc, op);
-}
-
-static void guest_watch_callback(libxl__egc *egc, libxl__ev_xswatch *w,
-                                 const char *watch_path,
-                                 const char *event_path)
-{
-    vnode_op *op = CONTAINER_OF(w, vnode_op, guest_watch);
-    STATE_AO_GC(op->ao);
-    int rc;
-
-    if (libxl__ev_time_isregistered(&op->check))
-        return;
-    rc = libxl__ev_time_register_rel(ao, &op->check, check_due,
-                                     CHECK_DELAY_MS);
-    if (rc && rc != ERROR_ABORTED)
-        end(egc, op, rc);
-}
-
-static void release_watch_callback(libxl__egc *egc, libxl__ev_xswatch *w,
-                                   const char *watch_path,
-                                   const char *event_path)
-{
-    vnode_op *op = CONTAINER_OF(w, vnode_op, release_watch);
-    STATE_AO_GC(op->ao);
-
-    if (domain_stopped(gc, op->domid))
-        end_stopped(egc, op);
-}
-
 static void op_timeout(libxl__egc *egc, libxl__ev_time *ev,
                        const struct timeval *requested_abs, int rc)
 {
@@ -555,9 +634,9 @@ static void op_timeout(libxl__egc *egc, libxl__ev_time *ev,
 
     libxl__ev_time_init(&op->timer);    /* whichever rc, it is over */
     phase_ends(gc, op, op->undoing ? "undo" : "guest");
-    rc2 = libxl__vnode_load(gc, op->domid, &vd);
+    rc2 = load(gc, op, &vd);
     if (rc2) {
-        end(egc, op, rc2);
+        end_in_the_dark(egc, op, rc2);
         return;
     }
     v = &vd.node[op->rec.vnode];
@@ -581,117 +660,145 @@ static void op_timeout(libxl__egc *egc, libxl__ev_time *ev,
     undo(egc, op, &vd, rc == ERROR_ABORTED ? rc : ERROR_VNODE_UNDONE);
 }
 
-static int wait_for_guest(libxl__gc *gc, vnode_op *op)
+/*
+ * Undo, then end with @rc.  A guest without a driver has done nothing that
+ * could be undone and is not waited for.
+ */
+static void undo(libxl__egc *egc, vnode_op *op, libxl__vnode_domain *vd, int rc)
 {
-    int rc;
+    STATE_AO_GC(op->ao);
+    bool wait = vd->driver && rc != ERROR_ABORTED;
+    int rc2;
 
-    rc = libxl__ev_time_register_rel(op->ao, &op->timer, op_timeout,
-                                     op->req.timeout_ms ? : -1);
-    if (rc) goto out;
-    rc = libxl__ev_xswatch_register(gc, &op->release_watch,
-                                    release_watch_callback, "@releaseDomain");
-    if (rc) goto out;
-    rc = libxl__ev_xswatch_register(gc, &op->guest_watch, guest_watch_callback,
-                                    GCSPRINTF("/local/domain/%"PRIu32
-                                              "/vnuma/guest", op->domid));
+    if (op->undoing) {
+        LOGD(ERROR, op->domid, "vnode %u: the guest has not undone it either; "
+             "repeat the command to finish it, or do the opposite",
+             op->rec.vnode);
+        end(egc, op, ERROR_VNODE_UNSETTLED);
+        return;
+    }
 
- out:
-    return rc;
+    op->undone_rc = rc;
+    rc2 = announce_undo(gc, op, vd, wait);
+    if (rc2) {
+        /* The record is there, and tells the next one what to do. */
+        end(egc, op, ERROR_VNODE_UNSETTLED);
+        return;
+    }
+    if (!vd->driver) {
+        settle_and_end(egc, op, ERROR_VNODE_UNDONE);
+        return;
+    }
+    if (!wait) {
+        end(egc, op, rc);
+        return;
+    }
+
+    libxl__ev_time_deregister(gc, &op->timer);
+    rc2 = libxl__ev_time_register_rel(ao, &op->timer, op_timeout,
+                                      UNDO_TIMEOUT_MS);
+    if (rc2)
+        end(egc, op, ERROR_VNODE_UNSETTLED);
 }
 
-/* In the event loop, so that the caller hears of it before it takes time. */
-static void begin_due(libxl__egc *egc, libxl__ev_time *ev,
-                      const struct timeval *requested_abs, int rc)
+/* After an undo that nobody has to answer. */
+static void settle_and_end(libxl__egc *egc, vnode_op *op, int rc)
 {
-    vnode_op *op = CONTAINER_OF(ev, vnode_op, check);
+    STATE_AO_GC(op->ao);
+    libxl__vnode_domain vd;
+    libxl__flock *lock;
+    int settled;
+
+    phase_ends(gc, op, "undo");
+    settled = lock_and_load(gc, op, &lock, &vd);
+    settle_loaded(egc, op, lock, &vd, settled, rc);
+}
+
+/*
+ * The guest has done what it could: make the host agree, and end with @rc if
+ * that is so.  @lock, @vd, @settled: from lock_and_load() and its result.
+ */
+static void settle_loaded(libxl__egc *egc, vnode_op *op, libxl__flock *lock,
+                          libxl__vnode_domain *vd, int settled, int rc)
+{
     STATE_AO_GC(op->ao);
 
-    libxl__ev_time_init(&op->check);    /* whichever rc, it is over */
-    if (rc == ERROR_ABORTED) {
-        LOGD(ERROR, op->domid, "cancelled before it began");
-        rc = ERROR_VNODE_REFUSED;
+    report(egc, op, LIBXL_VNODE_PHASE_SETTLE);
+    if (settled) goto out;
+    if (op->undoing)
+        rc = look_after_undo(gc, op, vd, rc);
+    settled = libxl__vnode_bring(gc, vd, NULL, true);
+    if (!settled && vd->op.kind != VNODE_OP_NONE) {
+        LOGD(ERROR, op->domid, "vnode %u: the guest has not finished it; "
+             "repeat the command to finish it, or do the opposite",
+             op->rec.vnode);
+        settled = ERROR_VNODE_UNSETTLED;
     }
-    if (rc != ERROR_TIMEDOUT) {
-        end(egc, op, rc);
-        return;
-    }
-
-    rc = begin(gc, op);
-    if (rc) {
-        end(egc, op, rc);
-        return;
-    }
-    phase_ends(gc, op, "prepare");
-    report(egc, op, LIBXL_VNODE_PHASE_GUEST);
-    if (!libxl_defbool_val(op->req.wait)) {
-        libxl__vnode_write_phases(gc, op->domid, op->rec.vnode, &op->phases);
-        end(egc, op, 0);
-        return;
-    }
-    rc = wait_for_guest(gc, op);
-    if (rc) {
-        /* Announced all the same: end it here, the record tells the rest. */
-        end(egc, op, ERROR_VNODE_UNSETTLED);
-    }
-}
-
-static int vnode_op_start(libxl_ctx *ctx, uint32_t domid,
-                          enum vnode_op_kind kind,
-                          const libxl_vnode_request *req,
-                          const libxl_asyncop_how *ao_how,
-                          const libxl_asyncprogress_how *progress)
-{
-    AO_CREATE(ctx, domid, ao_how);
-    vnode_op *op;
-    int rc;
-
-    GCNEW(op);
-    op->ao = ao;
-    op->domid = domid;
-    op->rec.kind = kind;
-    vnode_phases_begin(&op->phases, libxl__vnode_now_us());
-    libxl__ev_xswatch_init(&op->guest_watch);
-    libxl__ev_xswatch_init(&op->release_watch);
-    libxl__ev_time_init(&op->timer);
-    libxl__ev_time_init(&op->check);
-    libxl__ao_progress_gethow(&op->progress, progress);
-    libxl_vnode_request_init(&op->req);
-    libxl_vnode_request_copy(ctx, &op->req, req);
-    libxl_defbool_setdefault(&op->req.wait, true);
-
-    rc = libxl__ev_time_register_rel(ao, &op->check, begin_due, 0);
-    if (rc) goto out;
-    report(egc, op, LIBXL_VNODE_PHASE_PREPARE);
-
-    return AO_INPROGRESS;
+    phase_ends(gc, op, "settle");
+    libxl__vnode_write_phases(gc, op->domid, op->rec.vnode, &op->phases);
 
  out:
+    /* Before the other lock: nobody finds it held and no record. */
+    libxl__vnode_unlock(&op->lock);
+    if (lock) libxl__unlock_file(lock);
+    if (settled)
+        end_in_the_dark(egc, op, settled);
+    else
+        end(egc, op, rc);
+}
+
+static void release_watch_callback(libxl__egc *egc, libxl__ev_xswatch *w,
+                                   const char *watch_path,
+                                   const char *event_path)
+{
+    vnode_op *op = CONTAINER_OF(w, vnode_op, release_watch);
+    STATE_AO_GC(op->ao);
+
+    if (domain_stopped(gc, op->domid))
+        end_stopped(egc, op);
+}
+
+/*
+ * The record stays: it goes with the domain.  One that has only shut down may
+ * be preserved, with its memory and limit as they are.
+ */
+static void end_stopped(libxl__egc *egc, vnode_op *op)
+{
+    STATE_AO_GC(op->ao);
+
+    LOGD(ERROR, op->domid, "vnode %u: the domain stopped during the %s; what "
+         "it has of the vnode ends with it", op->rec.vnode,
+         libxl__vnode_op_name(&op->rec));
+    end(egc, op, ERROR_DOMAIN_DESTROYED);
+}
+
+/* What has become of it cannot be told, or not waited for: the record can. */
+static void end_in_the_dark(libxl__egc *egc, vnode_op *op, int rc)
+{
+    STATE_AO_GC(op->ao);
+
+    if (rc == ERROR_DOMAIN_DESTROYED || domain_gone(gc, op->domid)) {
+        rc = ERROR_DOMAIN_DESTROYED;
+    } else {
+        LOGD(ERROR, op->domid, "vnode %u: the %s has not ended; the next vnode "
+             "command goes on from there", op->rec.vnode,
+             libxl__vnode_op_name(&op->rec));
+        rc = ERROR_VNODE_UNSETTLED;
+    }
+    end(egc, op, rc);
+}
+
+static void end(libxl__egc *egc, vnode_op *op, int rc)
+{
+    STATE_AO_GC(op->ao);
+
+    libxl__vnode_unlock(&op->lock);
+    libxl__ev_xswatch_deregister(gc, &op->guest_watch);
+    libxl__ev_xswatch_deregister(gc, &op->release_watch);
+    libxl__ev_time_deregister(gc, &op->timer);
+    libxl__ev_time_deregister(gc, &op->check);
     libxl_vnode_request_dispose(&op->req);
-    return AO_CREATE_FAIL(rc);
-}
-
-int libxl_vnode_attach(libxl_ctx *ctx, uint32_t domid,
-                       const libxl_vnode_request *req,
-                       const libxl_asyncop_how *ao_how,
-                       const libxl_asyncprogress_how *progress)
-{
-    return vnode_op_start(ctx, domid, VNODE_OP_ATTACH, req, ao_how, progress);
-}
-
-int libxl_vnode_detach(libxl_ctx *ctx, uint32_t domid,
-                       const libxl_vnode_request *req,
-                       const libxl_asyncop_how *ao_how,
-                       const libxl_asyncprogress_how *progress)
-{
-    return vnode_op_start(ctx, domid, VNODE_OP_DETACH, req, ao_how, progress);
-}
-
-int libxl_vnode_set(libxl_ctx *ctx, uint32_t domid,
-                    const libxl_vnode_request *req,
-                    const libxl_asyncop_how *ao_how,
-                    const libxl_asyncprogress_how *progress)
-{
-    return vnode_op_start(ctx, domid, VNODE_OP_SET, req, ao_how, progress);
+    libxl__ao_complete(egc, ao, rc);
 }
 
 /*

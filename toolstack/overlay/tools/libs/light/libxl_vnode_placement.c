@@ -18,6 +18,21 @@ enum vnode_verdict vnode_judge_pnode(const struct vnode_pnode *pnodes,
     return VNODE_PNODE_GOOD;
 }
 
+bool vnode_is_unbound(const uint8_t *hard, const uint8_t *cpus,
+                      const uint8_t *pool, unsigned int size)
+{
+    bool everywhere = true, some = false, all = true;
+    unsigned int i;
+
+    for (i = 0; i < size; i++) {
+        everywhere &= !(pool[i] & ~hard[i]);
+        some |= pool[i] & cpus[i];
+        all &= !(pool[i] & ~cpus[i]);
+    }
+
+    return everywhere && some && !all;
+}
+
 int vnode_roomiest_pnode(const struct vnode_pnode *pnodes,
                          unsigned int nr_pnodes, bool binds_cpus)
 {

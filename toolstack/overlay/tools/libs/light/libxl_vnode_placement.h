@@ -40,6 +40,14 @@ enum vnode_verdict vnode_judge_pnode(const struct vnode_pnode *pnodes,
                                      uint64_t need_kb, bool binds_cpus);
 
 /*
+ * May a vCPU run on every CPU of its pool although it belongs to a vnode whose
+ * pnode has the CPUs @cpus, some in the pool and not all of it?  What an
+ * operator has set by hand names fewer.  Bitmaps of @size bytes.
+ */
+bool vnode_is_unbound(const uint8_t *hard, const uint8_t *cpus,
+                      const uint8_t *pool, unsigned int size);
+
+/*
  * The pnode with the most free memory of those that are not outside the pool,
  * the lowest of several; it may be too full all the same.  -1: there is none.
  */

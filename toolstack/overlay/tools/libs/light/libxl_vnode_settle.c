@@ -159,6 +159,8 @@ static void add_pnode(struct list *l, unsigned int nr,
         add(l, VNODE_STEP_PNODE, nr)->pnode = w->pnode;
     if (w->pnode != v->pnode || w->back)
         add_backing(l, nr, w->pnode);
+    else if (v->unbound)
+        add(l, VNODE_STEP_AFFINITY, nr)->pnode = w->pnode;
 }
 
 static void add_absence(struct list *l, unsigned int nr,
@@ -183,6 +185,30 @@ static bool same_limit(uint64_t a_kb, uint64_t b_kb)
     return a_kb / 4 == b_kb / 4;
 }
 
+/*
+ * What the domain may have once recorded shares have fallen: the limit, or
+ * more if the home nodes had more than they may before the operation began.
+ */
+static uint64_t most_after(const struct vnode_facts *f,
+                           const struct want *want, uint64_t limit_kb)
+{
+    uint64_t most_kb = f->op.rest_kb;
+    unsigned int i;
+
+    if (f->op.kind == VNODE_OP_NONE)
+        return limit_kb;
+    for (i = 0; i < f->nr_vnodes; i++) {
+        uint64_t fallen_kb = f->node[i].allowed_kb - want[i].allowed_kb;
+
+        if (i == f->op.vnode)
+            most_kb += want[i].allowed_kb;
+        else if (want[i].allowed_kb < f->node[i].allowed_kb)
+            most_kb -= fallen_kb < most_kb ? fallen_kb : most_kb;
+    }
+
+    return larger(most_kb, limit_kb);
+}
+
 static void add_memory(struct list *l, const struct vnode_facts *f,
                        const struct want *want)
 {
@@ -201,6 +227,7 @@ static void add_memory(struct list *l, const struct vnode_facts *f,
 
         s->kb = limit_kb;
         s->count = falls;
+        s->most_kb = most_after(f, want, limit_kb);
     }
     for (i = 0; i < f->nr_vnodes; i++)
         if (want[i].allowed_kb < f->node[i].allowed_kb)
@@ -213,10 +240,15 @@ unsigned int vnode_missing_steps(const struct vnode_facts *f,
 {
     struct want want[VNODE_MAX];
     struct list l = { .step = steps };
+    bool elastic = false;
     unsigned int i;
 
-    for (i = 0; i < f->nr_vnodes; i++)
+    for (i = 0; i < f->nr_vnodes; i++) {
         want[i] = want_of(f, wish, i);
+        elastic |= f->node[i].elastic;
+    }
+    if (!elastic)
+        return 0;       /* what such a domain has is none of our business */
 
     for (i = 0; i < f->nr_vnodes; i++)
         add_pnode(&l, i, &f->node[i], &want[i]);

@@ -15,10 +15,11 @@
  * Steps that give the guest something write xenstore first and Xen then; steps
  * that take something away do it the other way round.  So, wherever a process
  * dies, xenstore names at least all that the guest may have, and the difference
- * between the two is found by the next one.  What cannot be read back, Xen's
- * vNUMA table and the affinity of vCPUs, is set while the key pnode differs
- * from what it must be, and that key is changed before (attach) or after
- * (detach).
+ * between the two is found by the next one.  What cannot be read back, which
+ * pnodes Xen's vNUMA table has, is set while the key pnode differs from what it
+ * must be, and that key is changed before (attach) or after (detach); and so is
+ * affinity.  vCPUs of a vnode that is there which may run anywhere have lost
+ * theirs, by a move to another cpupool.
  *
  * Pure: no I/O, no allocation, no locks.
  */
@@ -42,6 +43,7 @@ struct vnode_node_facts {
     uint64_t allowed_kb;        /* its recorded share of the limit */
     int pnode;                  /* recorded physical node, -1: none */
     enum vnode_cpus cpus;
+    bool unbound;               /* they may run anywhere, by Xen */
     const struct vnode_report *report;  /* the guest's word, checked */
 };
 
@@ -83,9 +85,11 @@ struct vnode_step {
     bool online;
     /*
      * LIMIT: a recorded share is to fall.  After lowering the limit, count,
-     * and if the domain has more than the limit, restore it and fail.
+     * and fail if the domain has more than most_kb.  The limit stays low: what
+     * has left cannot come back, and what has not does no harm.
      */
     bool count;
+    uint64_t most_kb;
 };
 
 /* Two keys, table, affinity, CPUs of each vnode; limit; the record. */

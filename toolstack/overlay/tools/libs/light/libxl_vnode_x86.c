@@ -9,6 +9,11 @@
 #include "libxl_internal.h"
 #include "libacpi.h"
 
+bool libxl__vnode_supported(void)
+{
+    return true;
+}
+
 void libxl__vnode_mark_hotplug(const libxl_domain_build_info *info,
                                xen_vmemrange_t *ranges,
                                unsigned int nr_ranges)

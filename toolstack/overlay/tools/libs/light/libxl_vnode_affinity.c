@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: LGPL-2.1-only */
+/*
+ * Elastic vnodes of a running domain: where their vCPUs run.
+ *
+ * What Xen has need not be what was set: moving a domain to another cpupool
+ * lets all its vCPUs run anywhere.
+ *
+ * Locking: callers hold the domain's userdata lock, or only look.
+ */
+#include "libxl_osdeps.h" /* must come before any other headers */
+
+#include "libxl_internal.h"
+#include "libxl_vnode_placement.h"
+
+/*
+ * Hard affinity too, because an elastic vnode is about where its CPUs run: a
+ * CPU that strays makes all of the vnode's memory remote.  But a vCPU that
+ * the configuration pins stays where its owner wanted it.
+ */
+static int set_affinity(libxl__gc *gc, libxl__vnode_domain *vd,
+                        unsigned int nr, const libxl_bitmap *cpumap)
+{
+    libxl_domain_config d_config;
+    unsigned int v;
+    int rc;
+
+    libxl_domain_config_init(&d_config);
+    rc = libxl__get_domain_configuration(gc, vd->domid, &d_config);
+    if (rc) goto out;
+
+    for (v = 0; v < vd->nr_vcpus; v++) {
+        const libxl_domain_build_info *info = &d_config.b_info;
+        const libxl_bitmap *hard, *soft;
+
+        if (!libxl__vnode_has_vcpu(vd->node[nr].cpus, v))
+            continue;
+        hard = v < info->num_vcpu_hard_affinity ? NULL : cpumap;
+        soft = v < info->num_vcpu_soft_affinity ? NULL : cpumap;
+        if (!hard && !soft)
+            continue;
+        rc = libxl_set_vcpuaffinity(CTX, vd->domid, v, hard, soft);
+        if (rc) {
+            LOGD(ERROR, vd->domid, "vnode %u: cannot set the affinity of vCPU "
+                 "%u", nr, v);
+            goto out;
+        }
+    }
+
+ out:
+    libxl_domain_config_dispose(&d_config);
+    return rc;
+}
+
+int libxl__vnode_set_affinity(libxl__gc *gc, libxl__vnode_domain *vd,
+                              unsigned int nr, int pnode)
+{
+    libxl_bitmap cpumap;
+    int rc;
+
+    libxl_bitmap_init(&cpumap);
+    rc = libxl_cpu_bitmap_alloc(CTX, &cpumap, 0);
+    if (rc) goto out;
+
+    if (pnode < 0) {
+        libxl_bitmap_set_any(&cpumap);
+    } else {
+        rc = libxl_node_to_cpumap(CTX, pnode, &cpumap);
+        if (rc) goto out;
+        /* A node without CPUs holds memory only: its CPUs run anywhere. */
+        if (libxl_bitmap_is_empty(&cpumap))
+            libxl_bitmap_set_any(&cpumap);
+    }
+    rc = set_affinity(gc, vd, nr, &cpumap);
+    if (rc) goto out;
+    vd->node[nr].unbound = false;
+
+ out:
+    libxl_bitmap_dispose(&cpumap);
+    return rc;
+}
+
+/* The CPUs of a domain's cpupool. */
+static int pool_cpus(libxl__gc *gc, uint32_t domid, libxl_bitmap *cpumap)
+{
+    libxl_cpupoolinfo pool;
+    xc_domaininfo_t info;
+    int rc;
+
+    libxl_cpupoolinfo_init(&pool);
+    if (xc_domain_getinfo_single(CTX->xch, domid, &info) < 0) {
+        rc = ERROR_FAIL;
+        goto out;
+    }
+    rc = libxl_cpupool_info(CTX, &pool, info.cpupool);
+    if (rc) goto out;
+    libxl_bitmap_copy_alloc(CTX, cpumap, &pool.cpumap);
+
+ out:
+    libxl_cpupoolinfo_dispose(&pool);
+    return rc;
+}
+
+/* Is there a vCPU of vnode @nr, from @first on, that runs anywhere? */
+static int find_unbound(libxl__gc *gc, libxl__vnode_domain *vd,
+                        unsigned int nr, unsigned int first,
+                        const libxl_bitmap *pool)
+{
+    libxl__vnode *v = &vd->node[nr];
+    libxl_bitmap cpus, hard, soft;
+    unsigned int c;
+    int rc;
+
+    libxl_bitmap_init(&cpus);
+    libxl_bitmap_init(&hard);
+    libxl_bitmap_init(&soft);
+    rc = libxl_cpu_bitmap_alloc(CTX, &cpus, 0);
+    if (rc) goto out;
+    rc = libxl_cpu_bitmap_alloc(CTX, &hard, 0);
+    if (rc) goto out;
+    rc = libxl_cpu_bitmap_alloc(CTX, &soft, 0);
+    if (rc) goto out;
+    rc = libxl_node_to_cpumap(CTX, v->pnode, &cpus);
+    if (rc) goto out;
+
+    for (c = first; c < vd->nr_vcpus && !v->unbound; c++) {
+        if (!libxl__vnode_has_vcpu(v->cpus, c))
+            continue;
+        if (xc_vcpu_getaffinity(CTX->xch, vd->domid, c, hard.map, soft.map,
+                                XEN_VCPUAFFINITY_HARD) < 0) {
+            rc = ERROR_FAIL;
+            goto out;
+        }
+        v->unbound = vnode_is_unbound(hard.map, cpus.map, pool->map,
+                                      pool->size);
+    }
+
+ out:
+    libxl_bitmap_dispose(&cpus);
+    libxl_bitmap_dispose(&hard);
+    libxl_bitmap_dispose(&soft);
+    return rc;
+}
+
+static bool is_placed(const libxl__vnode *v)
+{
+    return v->elastic && v->pnode >= 0 && v->availability != VNODE_CPUS_NONE;
+}
+
+void libxl__vnode_find_unbound(libxl__gc *gc, libxl__vnode_domain *vd)
+{
+    libxl_domain_config d_config;
+    libxl_bitmap pool;
+    bool any = false;
+    unsigned int i;
+    int rc = 0;
+
+    libxl_domain_config_init(&d_config);
+    libxl_bitmap_init(&pool);
+    for (i = 0; i < vd->nr_vnodes; i++) {
+        vd->node[i].unbound = false;
+        any |= is_placed(&vd->node[i]);
+    }
+    if (!any) goto out;
+
+    rc = pool_cpus(gc, vd->domid, &pool);
+    if (rc) goto out;
+    rc = libxl__get_domain_configuration(gc, vd->domid, &d_config);
+    if (rc) goto out;
+    for (i = 0; i < vd->nr_vnodes; i++) {
+        if (!is_placed(&vd->node[i]))
+            continue;
+        rc = find_unbound(gc, vd, i, d_config.b_info.num_vcpu_hard_affinity,
+                          &pool);
+        if (rc) goto out;
+    }
+
+ out:
+    if (rc)
+        LOGD(WARN, vd->domid, "cannot tell where the vCPUs of its vnodes run");
+    libxl_bitmap_dispose(&pool);
+    libxl_domain_config_dispose(&d_config);
+}
+
+/*
+ * Local variables:
+ * mode: C
+ * c-basic-offset: 4
+ * indent-tabs-mode: nil
+ * End:
+ */
