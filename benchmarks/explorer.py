@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0
+"""``make explore``: all worlds of dsm/explorer, walks through larger ones, and all mutants of dsm/core.
+
+Result: build/results/explorer.json. ``python3 -m benchmarks.explorer WORD...`` takes only the worlds and mutants with one of
+the words in their names, and writes no result. ``--seed N`` begins the walks with another seed, ``--walks N`` makes more.
+Any violation, a world that is too large, and a mutant that nobody notices are failures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.results import Metric, write
+from lab.pipeline import explorer
+from lab.pipeline.console import StepFailed
+
+WALKS = 24
+STEPS = 200_000
+LIES = ("2x1-small", "2x1-core", "3x1-alone")  # worlds in which every message is tried in every state
+REFUTED = "wrong-transport"  # a world in which the explorer has to find a violation
+TOO_LARGE = 2  # explore's exit code
+
+
+class Findings:
+    """What the runs found, for the closing lines and the result."""
+
+    def __init__(self) -> None:
+        self.worlds: list[explorer.Explored] = []
+        self.violations = 0
+        self.incomplete: list[str] = []
+        self.survivors: list[str] = []
+        self.mutants = 0
+
+    def fine(self) -> bool:
+        return not (self.violations or self.incomplete or self.survivors)
+
+    def metrics(self, seed: int) -> list[Metric]:
+        states = [float(each.states) for each in self.worlds]
+        seconds = sum(each.seconds for each in self.worlds)
+        note = ", ".join(f"{each.world} {each.states}" for each in self.worlds)
+        return [
+            Metric("explorer.states", sum(states), "1", runs=states, note=note),
+            Metric(
+                "explorer.seconds", seconds, "s", "lower", runs=[each.seconds for each in self.worlds], note="CPU time"
+            ),
+            Metric("explorer.violations", self.violations, "1", "lower", note=f"walks from seed {seed}"),
+            Metric("explorer.incomplete", len(self.incomplete), "1", "lower", note=", ".join(self.incomplete)),
+            Metric("explorer.mutants", self.mutants, "1", "higher"),
+            Metric("explorer.mutants_survived", len(self.survivors), "1", "lower", note=", ".join(self.survivors)),
+        ]
+
+
+def run(program: Path, words: list[str], findings: Findings) -> None:
+    """One run of the explorer; its output is shown."""
+    done = subprocess.run([program, *words], capture_output=True, text=True, check=False)
+    print(done.stdout + done.stderr, end="", flush=True)
+    findings.worlds += explorer.explored(done.stdout)
+    refuted = done.returncode == 1
+    if done.returncode == TOO_LARGE:
+        findings.incomplete.append(words[-1])
+    elif refuted != (REFUTED in words):
+        findings.violations += 1
+
+
+def examine(build: explorer.Build, folder: Path, words: list[str], findings: Findings) -> None:
+    """All mutants, or those with one of the words in their names."""
+    for number, mutant in enumerate(explorer.mutants()):
+        if words and not any(word in mutant.breaks for word in words):
+            continue
+        by = explorer.noticed(build, mutant, folder / str(number))
+        findings.mutants += 1
+        if not by:
+            findings.survivors.append(mutant.breaks)
+        print(f"{'killed  ' if by else 'SURVIVED'}  {mutant.breaks}: {by or ', '.join(mutant.tests)}", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make explore")
+    parser.add_argument("--seed", type=lambda text: int(text, 0), default=None)
+    parser.add_argument("--walks", type=int, default=WALKS)
+    parser.add_argument("words", nargs="*")
+    arguments = parser.parse_args()
+    seed = random.SystemRandom().randrange(1 << 32) if arguments.seed is None else arguments.seed
+    chance = random.Random(seed)
+    findings = Findings()
+    begun = time.monotonic()
+    try:
+        with tempfile.TemporaryDirectory(prefix="xenuma-explorer.") as scratch:
+            folder = Path(scratch)
+            build = explorer.Build(folder / "right").core()
+            program = build.explorer()
+            for world in explorer.worlds(program):
+                if not arguments.words or any(word in world for word in arguments.words):
+                    run(program, [*(["--lies"] if world in LIES else []), world], findings)
+            if not arguments.words:
+                print(f"walks from seed {seed}", flush=True)
+                for number in range(arguments.walks):
+                    hosts, pages = chance.randint(2, 16), chance.randint(1, 4)
+                    run(program, ["--walk", str(hosts), str(pages), str(seed + number), str(STEPS)], findings)
+            examine(build, folder, arguments.words, findings)
+    except StepFailed as error:
+        print(f"\nxenuma: {error}")
+        return 1
+    if not arguments.words:
+        print(write("explorer", findings.metrics(seed), emulated=False))
+    print(
+        f"{len(findings.worlds)} worlds with {sum(each.states for each in findings.worlds)} states, "
+        f"{findings.violations} violations, {len(findings.incomplete)} too large; {findings.mutants} mutants, "
+        f"{len(findings.survivors)} survived; {time.monotonic() - begun:.0f} s"
+    )
+    return 0 if findings.fine() else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

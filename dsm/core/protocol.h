@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The words of the DSM protocol: hosts, messages, reasons and errors.
+ *
+ * A spanning VM runs in a slice (a domain) on each of some hosts.  Each guest
+ * page, named by its gfn, has one home: the host whose directory knows who
+ * holds the page, and through which all its bytes go.  A host has a page in
+ * state I (nothing here), S (a copy that nobody may write) or M (the only
+ * copy).  At the home, S at anybody means a copy at the home, too.
+ *
+ * Between two hosts there is one connection that loses nothing and keeps the
+ * order of what is sent.  Everything rests on that order: a transport that
+ * lets one message overtake another is wrong.
+ *
+ * Nothing in dsm/core does I/O, allocates, locks or asks for the time.
+ */
+#ifndef DSM_PROTOCOL_H
+#define DSM_PROTOCOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DSM_MAX_HOSTS	16	/* numbers 0 .. 15; a set of hosts is a uint16_t */
+#define DSM_MAX_RANGES	64	/* of gfns with one home */
+#define DSM_NOBODY	0xff	/* in place of a host's number */
+#define DSM_PAGE_BYTES	4096
+
+/*
+ * Messages.  "Page": 4096 bytes follow.  txn is the number of the home's
+ * transaction on that gfn; what a holder answers has the number of the
+ * question, PUTM and PUT_ACK that of the transaction that made the sender
+ * owner.  Requests, PUTS and what is about the token have txn 0.
+ */
+enum dsm_type {
+	/* to the home */
+	DSM_GETS = 1,		/* wants to read */
+	DSM_GETM,		/* wants to write */
+	DSM_DROP,		/* the guest gives the page back: leave a hole */
+	DSM_POPULATE,		/* the guest wants memory in a hole */
+	DSM_PUTM,		/* page: the owner gives it up */
+	DSM_PUTS,		/* a sharer gave its copy up */
+	/* the home to those who hold the page */
+	DSM_RECALL_S,		/* to the owner: keep a copy, send the bytes */
+	DSM_RECALL_I,		/* to the owner: keep nothing, send the bytes */
+	DSM_INV,		/* to a sharer: keep nothing */
+	/* their answers */
+	DSM_RDATA,		/* page */
+	DSM_INV_ACK,
+	DSM_BUSY_PIN,		/* the page has been in use there for too long */
+	/* the home to who asked */
+	DSM_DATA_S,		/* page */
+	DSM_DATA_M,		/* page */
+	DSM_GRANT,		/* write; the copy there is good, or not wanted */
+	DSM_NACK,		/* no, because of reason; ask again if need be */
+	DSM_RESULT,		/* of DROP and POPULATE, in reason */
+	DSM_PUT_ACK,		/* to PUTM: forget the bytes */
+	/* the progress token; gfn 0 */
+	DSM_TOKEN_REQ,
+	DSM_TOKEN_GRANT,
+	DSM_TOKEN_FREE,
+	DSM_NR_TYPES
+};
+
+/* Flags of a message. */
+#define DSM_F_PREFETCH	0x01	/* GETS: nobody waits; refuse if it is not the time */
+#define DSM_F_NODATA	0x02	/* GETM: the page will be zeroed, its bytes are not wanted */
+#define DSM_F_TOKEN	0x04	/* GETS, GETM, recalls: for the vCPU that has the token */
+#define DSM_F_KEPT	0x08	/* RDATA: the sender keeps a copy in state S */
+
+/* Why not (NACK), or how it ended (RESULT). */
+enum dsm_reason {
+	DSM_R_NONE,		/* RESULT: it is done */
+	DSM_R_BUSY,		/* NACK of a prefetch: a transaction is going on */
+	DSM_R_PIN,		/* the page was in use somewhere for too long */
+	DSM_R_HOLE,		/* there is no memory */
+	DSM_R_PRIVATE,		/* the page can't leave its home */
+	DSM_R_LOST,		/* its bytes went with a host */
+	DSM_R_EXISTS,		/* POPULATE: there is memory already */
+	DSM_R_NOMEM,		/* POPULATE: the home has no frame */
+	DSM_R_BROKEN,		/* a page operation failed that must not */
+	DSM_NR_REASONS
+};
+
+struct dsm_msg {
+	uint8_t type;		/* enum dsm_type */
+	uint8_t flags;		/* DSM_F_* */
+	uint8_t reason;		/* enum dsm_reason */
+	uint32_t epoch;		/* of the connection; 0: none */
+	uint32_t txn;
+	uint64_t gfn;
+};
+
+/*
+ * Errors: what was wrong with an event.  Nothing has changed when one of them
+ * is returned.  Up to DSM_E_LAST_OF_PEER a peer broke the protocol: the VM
+ * can't go on with it.  After that our own caller asked for something that is
+ * not possible, or not now.
+ */
+enum dsm_error {
+	DSM_OK,
+	DSM_E_VERSION,		/* wire: a version that we do not speak */
+	DSM_E_LENGTH,		/* wire: not the length of this type */
+	DSM_E_RESERVED,		/* wire: a byte that must be 0 is not */
+	DSM_E_TYPE,		/* no such message */
+	DSM_E_PEER,		/* from a host that is not there, or from ourselves */
+	DSM_E_EPOCH,		/* of another connection */
+	DSM_E_GFN,		/* outside of all ranges, or not this page's */
+	DSM_E_HOME,		/* its home is not the host that the type needs */
+	DSM_E_FLAGS,		/* flags that the type does not have */
+	DSM_E_REASON,		/* a reason that the type, or what was asked, does not have */
+	DSM_E_TXN,		/* not the number of this transaction, or of this grant */
+	DSM_E_SECOND,		/* a request while one of the same host is open */
+	DSM_E_HAS_IT,		/* a request for what the sender has */
+	DSM_E_NOT_OWNER,	/* PUTM by another than the owner */
+	DSM_E_NOT_SHARER,	/* PUTS by another than a sharer */
+	DSM_E_NOT_ASKED,	/* an answer that nobody waits for */
+	DSM_E_ANSWER,		/* an answer to another question */
+	DSM_E_NOT_HELD,		/* a recall of what is not here */
+	DSM_E_AGAIN,		/* a recall while one is open */
+	DSM_E_NO_REQUEST,	/* a grant, a refusal or a result without a request */
+	DSM_E_GRANT,		/* a grant that does not fit the request */
+	DSM_E_NO_WRITEBACK,	/* PUT_ACK without PUTM */
+	DSM_E_TOKEN,		/* out of turn */
+	DSM_E_LAST_OF_PEER = DSM_E_TOKEN,
+	DSM_E_EVENT,		/* no such event, or with values that make no sense */
+	DSM_E_OPERATION,	/* an event while the result of a page operation is due */
+	DSM_E_NO_OPERATION,	/* a result that is not due, or can't be one */
+	DSM_E_NOT_NOW,		/* evict, drop, pin ...: not in this state */
+	DSM_E_BROKEN,		/* a page operation has failed: the VM is stopped */
+	DSM_E_FULL,		/* more hosts or ranges than there is room for */
+	DSM_NR_ERRORS
+};
+
+/**
+ * Names for logs: "GETS", "pin", "a recall of what is not here".
+ * Return: static text; "?" for a number that has no name.
+ */
+const char *dsm_type_name(unsigned int type);
+const char *dsm_reason_name(unsigned int reason);
+const char *dsm_error_name(unsigned int error);
+
+/** Does DSM_PAGE_BYTES of page follow a message of this type? */
+bool dsm_type_has_page(unsigned int type);
+
+/*
+ * What a host knows of the VM and its peers.  Filled by the functions below,
+ * read by everything else.
+ */
+struct dsm_vm {
+	uint8_t self;		/* this host's number */
+	uint8_t nr_hosts;	/* 1 .. DSM_MAX_HOSTS */
+	uint8_t token_home;	/* the host that hands out the token */
+	uint8_t nr_ranges;
+	bool leases;		/* an installed page may stay for an instruction */
+	uint8_t max_losses;	/* so many pages lost before a vCPU wants the token */
+	uint16_t up;		/* set of peers with a connection */
+	uint32_t epoch[DSM_MAX_HOSTS];	/* of the connection with each peer */
+	struct dsm_range {
+		uint64_t start, end;	/* gfns, end not included */
+		uint8_t home;
+	} range[DSM_MAX_RANGES];
+};
+
+/**
+ * Begin: no peers, no ranges.
+ * @self: 0 .. @nr_hosts - 1.  @nr_hosts: 1 .. DSM_MAX_HOSTS.
+ * Return: 0, or -DSM_E_PEER for numbers out of these bounds.
+ */
+int dsm_vm_init(struct dsm_vm *vm, unsigned int self, unsigned int nr_hosts);
+
+/**
+ * The pages @start .. @end - 1 have their home at host @home.
+ * Return: 0; -DSM_E_PEER for no such host; -DSM_E_GFN for a range that is
+ * empty or overlaps another; -DSM_E_FULL.
+ */
+int dsm_vm_add_range(struct dsm_vm *vm, uint64_t start, uint64_t end,
+		     unsigned int home);
+
+/** Return: the home of @gfn, or DSM_NOBODY. */
+unsigned int dsm_vm_home(const struct dsm_vm *vm, uint64_t gfn);
+
+/**
+ * A connection with @host is there.  Its @epoch (not 0) is in each message;
+ * connections with others keep theirs.
+ * Return: 0; -DSM_E_PEER for no such host or ourselves; -DSM_E_EPOCH for 0 or
+ * the number of this peer's connection before.
+ */
+int dsm_vm_peer_up(struct dsm_vm *vm, unsigned int host, uint32_t epoch);
+
+/** The connection is gone.  Then tell each page: DSM_EV_HOST_LOST. */
+void dsm_vm_peer_down(struct dsm_vm *vm, unsigned int host);
+
+/**
+ * What can be said of a message without its page: sender, epoch, type, gfn,
+ * home, flags, reason and txn.  For the caller that wants to know before it
+ * looks a page up; dsm_step() asks it again.
+ * @from: the peer at the other end of the connection that it came from.
+ * Return: 0 or -(enum dsm_error).
+ */
+int dsm_check(const struct dsm_vm *vm, unsigned int from,
+	      const struct dsm_msg *msg);
+
+static inline uint16_t dsm_bit(unsigned int host)
+{
+	return (uint16_t)(1u << host);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

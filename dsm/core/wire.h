@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Messages as bytes (contract 5 of architecture.md).
+ *
+ * Every message starts with 32 bytes, all numbers little-endian; after a type
+ * that has a page (dsm_type_has_page()) come its DSM_PAGE_BYTES:
+ *
+ *	 0	1	version, DSM_WIRE_VERSION
+ *	 1	1	type, enum dsm_type
+ *	 2	1	flags, DSM_F_*
+ *	 3	1	reason, enum dsm_reason
+ *	 4	4	epoch of the connection
+ *	 8	4	transaction
+ *	12	4	bytes after these 32: 0 or 4096
+ *	16	8	gfn
+ *	24	8	0
+ *
+ * The first on a connection, in both ways, is HELLO, of the same length:
+ *
+ *	 0	1	0: no version has this number
+ *	 1	1	0
+ *	 2	1	lowest version that the sender speaks
+ *	 3	1	highest
+ *	 4	4	"XDSM"
+ *	 8	1	the sender's number
+ *	 9	1	number of hosts
+ *	10	2	0
+ *	12	4	epoch that the sender wants: the higher of both counts
+ *	16	16	UUID of the VM
+ *
+ * A byte that has to be 0 and is not, a version or a type that we do not know
+ * and a wrong length are errors, never skipped.
+ */
+#ifndef DSM_WIRE_H
+#define DSM_WIRE_H
+
+#include <stddef.h>
+
+#include "protocol.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DSM_WIRE_VERSION	1
+#define DSM_WIRE_BYTES		32
+#define DSM_WIRE_MAGIC		0x4d534458	/* "XDSM" */
+
+struct dsm_hello {
+	uint8_t lowest, highest;	/* versions */
+	uint8_t host, nr_hosts;
+	uint32_t epoch;			/* not 0 */
+	uint8_t vm[16];
+};
+
+/** Write the 32 bytes of @msg.  Any value can be written. */
+void dsm_wire_put(const struct dsm_msg *msg, uint8_t bytes[DSM_WIRE_BYTES]);
+
+/**
+ * Read the first 32 bytes of a message.
+ * @msg: unchanged after an error.
+ * Return: how many bytes of page follow, 0 or DSM_PAGE_BYTES;
+ * -DSM_E_VERSION, -DSM_E_TYPE, -DSM_E_REASON, -DSM_E_LENGTH, -DSM_E_RESERVED.
+ * What the fields mean here and now is dsm_check()'s question.
+ */
+int dsm_wire_get(const uint8_t bytes[DSM_WIRE_BYTES], struct dsm_msg *msg);
+
+void dsm_wire_put_hello(const struct dsm_hello *hello,
+			uint8_t bytes[DSM_WIRE_BYTES]);
+
+/**
+ * Read a HELLO.
+ * @hello: unchanged after an error.
+ * Return: the version to speak: the highest that both know;
+ * -DSM_E_TYPE if it is none; -DSM_E_VERSION if there is no common version;
+ * -DSM_E_PEER for impossible numbers of hosts; -DSM_E_EPOCH for epoch 0;
+ * -DSM_E_RESERVED.
+ */
+int dsm_wire_get_hello(const uint8_t bytes[DSM_WIRE_BYTES],
+		       struct dsm_hello *hello);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

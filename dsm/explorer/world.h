@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A small world: some hosts with the product's own dsm/core, a stub of each
+ * host's Xen, and the channels between them.
+ *
+ * Whatever may happen next is a Move.  Some moves are the world's own will (a
+ * vCPU touches a page, a frame is wanted back, a host dies); the others are
+ * owed: sooner or later they happen.  If the world's will rests, what is owed
+ * has to lead to quiet on every path: each wait ends.
+ *
+ * The stub of Xen, for each host and page: the entry (nothing, read-only,
+ * writable, a hole), the bytes, a pin (a hypercall or a grant copy uses the
+ * page, -EBUSY for who takes it away), and who waits: readers, writers and
+ * those that zero the page, each kind as one bit.  vCPUs of one kind have the
+ * same future, so a bit stands for any number of them.  The ring holds misses
+ * that the core has not seen.  A waiter is woken by the core only; what was in
+ * the ring stays there, so late misses of vCPUs that run again happen, too.
+ *
+ * Bytes are a number: how many writes old, 0 for the newest, not more than
+ * OLD.  A buffer that nobody needs any more is OLD, so that its use is seen.
+ */
+#ifndef DSM_WORLD_H
+#define DSM_WORLD_H
+
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "../core/token.h"
+
+constexpr unsigned CHANNEL = 8;	/* messages under way from one host to another */
+constexpr uint8_t OLD = 1;
+constexpr uint8_t NO_PAGE = 0xff;
+
+/* What may happen in a world; see Move. */
+struct Features {
+	bool evict, pins, prefetch, zero, drop, remote_drop, leases;
+	bool split;		/* page operations take time */
+	unsigned deaths;	/* so many hosts may die */
+	bool home_dies;
+	bool loose;		/* a miss is recorded though the page has come meanwhile */
+	bool merge;		/* readers and writers can wait together at one host */
+	unsigned program;	/* not 0: vCPUs run so many instructions that write all pages */
+	bool reads_first;	/* and read them before */
+	bool reorder;		/* a message may overtake the one before: a wrong transport */
+	unsigned max_losses;
+};
+
+enum class Will : uint8_t {	/* and what is owed, from RING on */
+	READ, WRITE_MISS, ZERO, PREFETCH, STORE, EVICT, PIN, PIN_TIMEOUT, XEN_DROP,
+	XEN_POPULATE, DROP, POPULATE, RETIRED, DIE,
+	RING, OPERATION, DELIVER, OVERTAKE, UNPIN, RETRY, NOTICE, LEASE_OVER, ENTER,
+};
+
+struct Move {
+	Will will;
+	uint8_t host, page, other;	/* other: sender, miss kind, dead host */
+
+	bool owed() const { return will >= Will::RING; }
+};
+
+enum Waiter : uint8_t { READER = 1, WRITER = 2, ZEROER = 4 };
+enum XenState : uint8_t { NONE, READ_ONLY, WRITABLE, HOLE };
+
+struct Message {
+	uint8_t type, flags, reason, page, age;
+	uint32_t txn;
+};
+
+struct XenPage {
+	uint8_t state, age, waiters, ring;
+	bool pin, retry;		/* retry: the core wants DSM_EV_RETRY */
+	uint8_t buffer;			/* age of the bytes in the core's buffer */
+	uint8_t bytes, wake;		/* of the operation that is due */
+};
+
+struct Vcpu {
+	uint8_t left, waits_for;	/* instructions; page or NO_PAGE */
+	dsm_losses losses;
+};
+
+/* Bits, written or read by the same description of the state. */
+class Packer {
+public:
+	void bits(uint32_t value, unsigned count)
+	{
+		overflow |= value >> count;
+		word |= uint64_t(value) << fill;
+		fill += count;
+		if (fill >= 32)
+			flush();
+	}
+	void finish()
+	{
+		for (; fill; fill -= fill < 8 ? fill : 8, word >>= 8)
+			bytes[size++] = uint8_t(word);
+		overflow |= size > ROOM;
+	}
+	bool less_than(const Packer &other) const
+	{
+		if (size != other.size)
+			return size < other.size;
+		return memcmp(bytes, other.bytes, size) < 0;
+	}
+	void take(const Packer &other)
+	{
+		size = other.size;
+		overflow |= other.overflow;
+		memcpy(bytes, other.bytes, size);
+	}
+	static constexpr unsigned ROOM = 255;
+	uint8_t bytes[ROOM + 16];
+	unsigned size = 0;
+	uint32_t overflow = 0;	/* not 0: a value or the whole did not fit */
+
+private:
+	void flush()
+	{
+		uint32_t low = uint32_t(word);
+
+		if (size > ROOM) {
+			overflow = 1;
+			size = ROOM;
+		}
+		memcpy(bytes + size, &low, 4);
+		size += 4;
+		word >>= 32;
+		fill -= 32;
+	}
+
+	uint64_t word = 0;
+	unsigned fill = 0;
+};
+
+class Unpacker {
+public:
+	explicit Unpacker(const uint8_t *bytes) : next(bytes) {}
+	uint32_t bits(unsigned count)
+	{
+		while (fill < count) {
+			word |= uint64_t(*next++) << fill;
+			fill += 8;
+		}
+		uint32_t value = uint32_t(word & ((uint64_t(1) << count) - 1));
+		word >>= count;
+		fill -= count;
+		return value;
+	}
+
+private:
+	const uint8_t *next;
+	uint64_t word = 0;
+	unsigned fill = 0;
+};
+
+/* Which host is in which place, and which page. */
+template<unsigned H, unsigned P> struct Order {
+	uint8_t host_at[H], place_of[H], page_at[P], page_place[P];
+};
+
+template<unsigned H, unsigned P> struct Rules {
+	Features may;
+	uint8_t home[P];
+	dsm_vm vm[H];
+
+	Rules(const Features &features, const uint8_t (&homes)[P]) : may(features)
+	{
+		for (unsigned h = 0; h < H; h++) {
+			dsm_vm_init(&vm[h], h, H);
+			vm[h].leases = may.leases;
+			if (may.max_losses)
+				vm[h].max_losses = uint8_t(may.max_losses);
+			for (unsigned p = 0; p < P; p++)
+				dsm_vm_add_range(&vm[h], p, p + 1, homes[p]);
+			for (unsigned g = 0; g < H; g++)
+				if (g != h)
+					dsm_vm_peer_up(&vm[h], g, 1);
+		}
+		memcpy(home, homes, sizeof(home));
+	}
+};
+
+/* What is wrong, in words; empty: nothing. */
+using Violation = std::string;
+
+template<unsigned H, unsigned P> class World {
+public:
+	dsm_page page[H][P];
+	XenPage xen[H][P];
+	dsm_token token[H];
+	Vcpu vcpu[H];
+	uint8_t under_way[H][H];
+	Message channel[H][H][CHANNEL];
+	uint16_t dead;
+	uint16_t up[H];
+	bool failed;		/* the VM has been stopped */
+
+	explicit World(const Rules<H, P> &rules)
+	{
+		memset(static_cast<void *>(this), 0, sizeof(*this));
+		for (unsigned h = 0; h < H; h++) {
+			up[h] = rules.vm[h].up;
+			dsm_token_init(&token[h]);
+			vcpu[h] = { uint8_t(rules.may.program), NO_PAGE, { 0 } };
+			for (unsigned p = 0; p < P; p++) {
+				dsm_page_init(&page[h][p], &rules.vm[h], p);
+				bool home = rules.home[p] == h;
+				xen[h][p].state = home ? WRITABLE : NONE;
+				xen[h][p].age = home ? 0 : OLD;
+				xen[h][p].buffer = OLD;
+			}
+		}
+	}
+
+	bool is_dead(unsigned h) const { return dead >> h & 1; }
+	void moves(const Rules<H, P> &rules, std::vector<Move> &found) const;
+	bool make(Rules<H, P> &rules, const Move &move, Violation &wrong);
+	bool quiet(const Rules<H, P> &rules) const;
+	void check(const Rules<H, P> &rules, Violation &wrong) const;
+	void tidy(const Rules<H, P> &rules);
+	void pack(const Rules<H, P> &rules, const Order<H, P> &order,
+		  Packer &out) const;
+	void unpack(const Rules<H, P> &rules, Unpacker &in);
+	std::string say(const Move &move) const;
+	std::string picture() const;
+
+private:
+	bool step(Rules<H, P> &rules, unsigned h, unsigned p, dsm_event event,
+		  uint8_t age, Violation &wrong);
+	void act(Rules<H, P> &rules, unsigned h, unsigned p,
+		 const dsm_actions &actions, uint8_t age, Violation &wrong);
+	bool operate(Rules<H, P> &rules, unsigned h, unsigned p,
+		     Violation &wrong);
+	unsigned result_of(unsigned h, unsigned p, Violation &wrong);
+	void send(unsigned h, unsigned p, const dsm_action &action,
+		  Violation &wrong);
+	void wake(unsigned h, unsigned p, unsigned whom);
+	void miss(unsigned h, unsigned p, uint8_t kind);
+	void new_bytes(unsigned h, unsigned p);
+	bool consume(Rules<H, P> &rules, const Move &move, Violation &wrong);
+	bool deliver(Rules<H, P> &rules, const Move &move, unsigned place,
+		     Violation &wrong);
+	void die(const Rules<H, P> &rules, unsigned h);
+	bool notice(Rules<H, P> &rules, const Move &move, Violation &wrong);
+	bool enter(Rules<H, P> &rules, unsigned h, Violation &wrong);
+	bool enter_miss(unsigned h, bool write);
+	void program_moves(std::vector<Move> &found) const;
+	bool has_good_copy(unsigned p) const;
+	void check_page(const Rules<H, P> &rules, unsigned p,
+			Violation &wrong) const;
+	void check_transaction(const Rules<H, P> &rules, unsigned p,
+			       Violation &wrong) const;
+	void number_transactions(const Rules<H, P> &rules, unsigned p);
+};
+
+#endif

@@ -1,0 +1,678 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The core by hand: what an honest exchange costs, and what each message that
+ * a peer must not send is called.  All interleavings are the explorer's task.
+ */
+#include "case.h"
+#include "page.h"
+
+#define GFN	0x1234
+
+/* Host 0 is at home; self is 0 for the directory, 1 for a holder. */
+struct host {
+	struct dsm_vm vm;
+	struct dsm_page page;
+	struct dsm_actions out;
+};
+
+static struct host host(unsigned int self, unsigned int nr_hosts)
+{
+	struct host h;
+	unsigned int i;
+
+	CHECK(!dsm_vm_init(&h.vm, self, nr_hosts), "a VM");
+	CHECK(!dsm_vm_add_range(&h.vm, 0x1000, 0x2000, 0), "a range");
+	CHECK(!dsm_vm_add_range(&h.vm, 0x2000, 0x3000, 1), "another");
+	for (i = 0; i < nr_hosts; i++)
+		if (i != self)
+			CHECK(!dsm_vm_peer_up(&h.vm, i, 100 + i), "a peer");
+	CHECK(!dsm_page_init(&h.page, &h.vm, GFN), "a page");
+	h.out.nr = 0;
+	return h;
+}
+
+static void check_rules(const struct host *h)
+{
+	const char *rule = dsm_page_broken_rule(&h->page, &h->vm);
+
+	CHECK(!rule, "%s", rule);
+}
+
+static int give(struct host *h, struct dsm_event event)
+{
+	struct dsm_page before = h->page;
+	int rc = dsm_step(&h->vm, &h->page, &event, &h->out);
+
+	if (rc) {
+		CHECK(!memcmp(&before, &h->page, sizeof(before)),
+		      "an error changed the page");
+		CHECK(!h->out.nr, "an error with actions");
+	}
+	CHECK(h->out.nr <= DSM_MAX_ACTIONS, "%u actions", h->out.nr);
+	check_rules(h);
+	return rc;
+}
+
+static struct dsm_event event(unsigned int type)
+{
+	return (struct dsm_event){ .type = (uint8_t)type };
+}
+
+static struct dsm_event message(unsigned int from, unsigned int type,
+				unsigned int flags, uint32_t txn)
+{
+	return (struct dsm_event){
+		.type = DSM_EV_MESSAGE,
+		.from = (uint8_t)from,
+		.msg = { .type = (uint8_t)type, .flags = (uint8_t)flags,
+			 .epoch = 100 + from, .txn = txn, .gfn = GFN },
+	};
+}
+
+static void fine(struct host *h, struct dsm_event e)
+{
+	int rc = give(h, e);
+
+	CHECK(!rc, "%s: %s", dsm_event_name(e.type), dsm_error_name((unsigned int)-rc));
+}
+
+static void tell(struct host *h, unsigned int from, unsigned int type,
+		 unsigned int flags, uint32_t txn)
+{
+	fine(h, message(from, type, flags, txn));
+}
+
+static void refuse(struct host *h, unsigned int from, unsigned int type,
+		   unsigned int flags, uint32_t txn, int error)
+{
+	int rc = give(h, message(from, type, flags, txn));
+
+	CHECK(rc == -error, "%s is '%s', not '%s'", dsm_type_name(type),
+	      dsm_error_name((unsigned int)-rc), dsm_error_name((unsigned int)error));
+}
+
+/* The operation that is due has this result. */
+static void result(struct host *h, unsigned int operation, unsigned int with)
+{
+	struct dsm_event e = event(DSM_EV_RESULT);
+
+	CHECK(h->page.operation == operation, "%s is due, not %s",
+	      dsm_operation_name(h->page.operation), dsm_operation_name(operation));
+	CHECK(!h->out.nr ||
+	      h->out.action[h->out.nr - 1].type == DSM_ACT_OPERATION,
+	      "the operation is not the last action");
+	e.result = (uint8_t)with;
+	fine(h, e);
+}
+
+static void done(struct host *h, unsigned int operation)
+{
+	result(h, operation, DSM_OP_DONE);
+}
+
+static void miss(struct host *h, bool write, unsigned int flags)
+{
+	struct dsm_event e = event(DSM_EV_MISS);
+
+	e.write = write;
+	e.flags = (uint8_t)flags;
+	fine(h, e);
+}
+
+static unsigned int count(const struct host *h, unsigned int action)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < h->out.nr; i++)
+		n += h->out.action[i].type == action;
+	return n;
+}
+
+/* The message of this type that was sent to host @to; fails if there is none. */
+static const struct dsm_msg *sent(const struct host *h, unsigned int to,
+				  unsigned int type)
+{
+	unsigned int i;
+
+	for (i = 0; i < h->out.nr; i++)
+		if (h->out.action[i].type == DSM_ACT_SEND &&
+		    h->out.action[i].host == to &&
+		    h->out.action[i].msg.type == type)
+			return &h->out.action[i].msg;
+	CHECK(false, "no %s to host %u", dsm_type_name(type), to);
+	return NULL;
+}
+
+static void lose(struct host *h, unsigned int peer)
+{
+	struct dsm_event e = event(DSM_EV_HOST_LOST);
+
+	dsm_vm_peer_down(&h->vm, peer);
+	e.from = (uint8_t)peer;
+	fine(h, e);
+}
+
+/* A home whose page host @owner has. */
+static struct host owned_by(unsigned int owner, unsigned int nr_hosts)
+{
+	struct host h = host(0, nr_hosts);
+
+	tell(&h, owner, DSM_GETM, 0, 0);
+	done(&h, DSM_OP_INVALIDATE);
+	CHECK(sent(&h, owner, DSM_DATA_M)->txn == 1, "the first transaction");
+	return h;
+}
+
+/* A home whose page all other hosts have, too. */
+static struct host shared_by_all(unsigned int nr_hosts)
+{
+	struct host h = host(0, nr_hosts);
+	unsigned int i;
+
+	for (i = 1; i < nr_hosts; i++) {
+		tell(&h, i, DSM_GETS, 0, 0);
+		done(&h, i == 1 ? DSM_OP_DOWNGRADE : DSM_OP_READ);
+		sent(&h, i, DSM_DATA_S);
+	}
+	return h;
+}
+
+/* A holder with the page in this state, of transaction 5. */
+static struct host holder(enum dsm_state state)
+{
+	struct host h = host(1, 3);
+
+	if (state == DSM_INVALID)
+		return h;
+	miss(&h, state == DSM_MODIFIED, 0);
+	tell(&h, 0, state == DSM_MODIFIED ? DSM_DATA_M : DSM_DATA_S, 0, 5);
+	done(&h, state == DSM_MODIFIED ? DSM_OP_INSTALL_M : DSM_OP_INSTALL_S);
+	return h;
+}
+
+static void costs(const void *argument)
+{
+	struct host h = shared_by_all(DSM_MAX_HOSTS);
+	unsigned int i, n = 0;
+
+	(void)argument;
+	/* GETM, INV and INV_ACK of each other sharer, GRANT. */
+	tell(&h, 1, DSM_GETM, 0, 0);
+	CHECK(count(&h, DSM_ACT_SEND) == DSM_MAX_HOSTS - 2, "INVs");
+	for (i = 2; i < DSM_MAX_HOSTS; i++, n++)
+		tell(&h, i, DSM_INV_ACK, 0, h.page.dir.txn);
+	done(&h, DSM_OP_INVALIDATE);
+	sent(&h, 1, DSM_GRANT);
+	CHECK(count(&h, DSM_ACT_SEND) == 1, "nothing but GRANT");
+	/* GETS, RECALL_S, RDATA, DATA_S. */
+	tell(&h, 2, DSM_GETS, 0, 0);
+	sent(&h, 1, DSM_RECALL_S);
+	tell(&h, 1, DSM_RDATA, DSM_F_KEPT, h.page.dir.txn);
+	done(&h, DSM_OP_INSTALL_S);
+	sent(&h, 2, DSM_DATA_S);
+	CHECK(h.page.dir.copyset == 7, "home, owner and reader share");
+}
+
+static void most_actions(const void *argument)
+{
+	struct host h = owned_by(1, DSM_MAX_HOSTS);
+	unsigned int i;
+
+	(void)argument;
+	/* All wait for host 1; who comes first gets the page, the rest is told. */
+	tell(&h, 2, DSM_GETM, 0, 0);
+	fine(&h, event(DSM_EV_DROP));
+	for (i = 3; i < DSM_MAX_HOSTS; i++)
+		tell(&h, i, DSM_POPULATE, 0, 0);
+	tell(&h, 1, DSM_RDATA, 0, 2);
+	CHECK(count(&h, DSM_ACT_SEND) == 2, "DATA_M, RECALL_I");
+	tell(&h, 2, DSM_BUSY_PIN, 0, 3);
+	CHECK(count(&h, DSM_ACT_SEND) == DSM_MAX_HOSTS - 3, "a RESULT each");
+
+	h = owned_by(1, DSM_MAX_HOSTS);
+	tell(&h, 2, DSM_GETM, 0, 0);
+	miss(&h, true, 0);
+	for (i = 3; i < DSM_MAX_HOSTS; i++)
+		tell(&h, i, DSM_GETS, 0, 0);
+	lose(&h, 1);
+	CHECK(count(&h, DSM_ACT_SEND) == DSM_MAX_HOSTS - 2, "a NACK each");
+	CHECK(count(&h, DSM_ACT_FAIL) == 1, "and the page is lost");
+}
+
+static void eviction_crosses_recall(const void *argument)
+{
+	struct host home = owned_by(1, 3), h = holder(DSM_MODIFIED);
+
+	(void)argument;
+	fine(&h, event(DSM_EV_EVICT));
+	done(&h, DSM_OP_INVALIDATE);
+	CHECK(sent(&h, 0, DSM_PUTM)->txn == 5, "the grant's number");
+	tell(&h, 0, DSM_RECALL_S, 0, 6);
+	CHECK(!sent(&h, 0, DSM_RDATA)->flags, "nothing is kept");
+	CHECK(dsm_page_needs_buffer(&h.page), "until PUT_ACK");
+	refuse(&h, 0, DSM_INV, 0, 6, DSM_E_NOT_HELD);
+	refuse(&h, 0, DSM_PUT_ACK, 0, 6, DSM_E_TXN);
+	miss(&h, true, 0);
+	CHECK(!h.out.nr, "waits for PUT_ACK");
+	tell(&h, 0, DSM_PUT_ACK, 0, 5);
+	sent(&h, 0, DSM_GETM);
+
+	tell(&home, 2, DSM_GETS, 0, 0);
+	refuse(&home, 2, DSM_PUTM, 0, 1, DSM_E_NOT_OWNER);
+	refuse(&home, 1, DSM_PUTM, 0, 2, DSM_E_TXN);
+	tell(&home, 1, DSM_PUTM, 0, 1);
+	sent(&home, 1, DSM_PUT_ACK);
+	CHECK(!count(&home, DSM_ACT_TAKE), "the bytes come with RDATA");
+	tell(&home, 1, DSM_RDATA, 0, 2);
+	done(&home, DSM_OP_INSTALL_S);
+	CHECK(home.page.dir.copyset == 5, "not host 1");
+}
+
+static void home_refuses(const void *argument)
+{
+	struct host h = owned_by(1, 4);
+
+	(void)argument;
+	refuse(&h, 1, DSM_GETS, 0, 0, DSM_E_HAS_IT);
+	refuse(&h, 1, DSM_GETM, 0, 0, DSM_E_HAS_IT);
+	refuse(&h, 2, DSM_PUTM, 0, 1, DSM_E_NOT_OWNER);
+	refuse(&h, 1, DSM_PUTM, 0, 7, DSM_E_TXN);
+	refuse(&h, 1, DSM_PUTS, 0, 0, DSM_E_NOT_SHARER);
+	refuse(&h, 1, DSM_RDATA, 0, 1, DSM_E_NOT_ASKED);
+	refuse(&h, 2, DSM_INV_ACK, 0, 1, DSM_E_NOT_ASKED);
+	refuse(&h, 2, DSM_INV, 0, 1, DSM_E_HOME);
+	refuse(&h, 2, DSM_DATA_S, 0, 1, DSM_E_HOME);
+
+	tell(&h, 2, DSM_GETM, 0, 0);
+	refuse(&h, 2, DSM_GETS, 0, 0, DSM_E_SECOND);
+	tell(&h, 3, DSM_GETS, 0, 0);
+	refuse(&h, 3, DSM_DROP, 0, 0, DSM_E_SECOND);
+	refuse(&h, 1, DSM_RDATA, 0, 1, DSM_E_TXN);
+	refuse(&h, 1, DSM_INV_ACK, 0, 2, DSM_E_ANSWER);
+	refuse(&h, 1, DSM_RDATA, DSM_F_KEPT, 2, DSM_E_FLAGS);
+	refuse(&h, 3, DSM_RDATA, 0, 2, DSM_E_NOT_ASKED);
+
+	h = shared_by_all(4);
+	refuse(&h, 1, DSM_GETS, 0, 0, DSM_E_HAS_IT);
+	refuse(&h, 1, DSM_PUTM, 0, 1, DSM_E_NOT_OWNER);
+	tell(&h, 1, DSM_GETM, 0, 0);
+	refuse(&h, 1, DSM_PUTS, 0, 0, DSM_E_SECOND);
+	refuse(&h, 2, DSM_RDATA, 0, h.page.dir.txn, DSM_E_ANSWER);
+	tell(&h, 2, DSM_PUTS, 0, 0);
+	refuse(&h, 2, DSM_PUTS, 0, 0, DSM_E_NOT_SHARER);
+	tell(&h, 2, DSM_INV_ACK, 0, h.page.dir.txn);
+	refuse(&h, 2, DSM_INV_ACK, 0, h.page.dir.txn, DSM_E_NOT_ASKED);
+}
+
+static void holder_refuses(const void *argument)
+{
+	struct dsm_event e;
+	struct host h = holder(DSM_INVALID);
+
+	(void)argument;
+	refuse(&h, 0, DSM_DATA_S, 0, 1, DSM_E_NO_REQUEST);
+	refuse(&h, 0, DSM_GRANT, 0, 1, DSM_E_NO_REQUEST);
+	refuse(&h, 0, DSM_PUT_ACK, 0, 1, DSM_E_NO_WRITEBACK);
+	refuse(&h, 0, DSM_RECALL_S, 0, 1, DSM_E_NOT_HELD);
+	refuse(&h, 0, DSM_RECALL_I, 0, 1, DSM_E_NOT_HELD);
+	refuse(&h, 0, DSM_GETS, 0, 0, DSM_E_HOME);
+	refuse(&h, 2, DSM_INV, 0, 1, DSM_E_HOME);
+	refuse(&h, 2, DSM_DATA_S, 0, 1, DSM_E_HOME);
+	e = message(0, DSM_NACK, 0, 1);
+	e.msg.reason = DSM_R_PIN;
+	CHECK(give(&h, e) == -DSM_E_NO_REQUEST, "NACK without a request");
+	e.msg.type = DSM_RESULT;
+	CHECK(give(&h, e) == -DSM_E_NO_REQUEST, "RESULT without a request");
+
+	miss(&h, false, 0);
+	refuse(&h, 0, DSM_DATA_M, 0, 1, DSM_E_GRANT);
+	refuse(&h, 0, DSM_GRANT, 0, 1, DSM_E_GRANT);
+	e.msg.type = DSM_NACK;
+	e.msg.reason = DSM_R_BUSY;
+	CHECK(give(&h, e) == -DSM_E_REASON, "only a prefetch is refused so");
+	e.msg.reason = DSM_R_EXISTS;
+	CHECK(give(&h, e) == -DSM_E_REASON, "no reason for a NACK");
+
+	h = holder(DSM_INVALID);
+	miss(&h, true, 0);
+	refuse(&h, 0, DSM_DATA_S, 0, 1, DSM_E_GRANT);
+	refuse(&h, 0, DSM_GRANT, 0, 1, DSM_E_GRANT);
+
+	h = holder(DSM_SHARED);
+	refuse(&h, 0, DSM_RECALL_I, 0, 6, DSM_E_NOT_HELD);
+	tell(&h, 0, DSM_INV, 0, 6);
+	result(&h, DSM_OP_INVALIDATE, DSM_OP_BUSY);
+	refuse(&h, 0, DSM_INV, 0, 7, DSM_E_AGAIN);
+
+	h = holder(DSM_MODIFIED);
+	refuse(&h, 0, DSM_INV, 0, 6, DSM_E_NOT_HELD);
+}
+
+static void anybody_refuses(const void *argument)
+{
+	struct host h = host(0, 3);
+	struct dsm_event e = message(1, DSM_GETS, 0, 0);
+
+	(void)argument;
+	e.msg.epoch = 100;
+	CHECK(give(&h, e) == -DSM_E_EPOCH, "of another connection");
+	e = message(1, DSM_GETS, 0, 0);
+	e.msg.gfn = 0x1235;
+	CHECK(give(&h, e) == -DSM_E_GFN, "of another page");
+	e.msg.gfn = 0x999999;
+	CHECK(give(&h, e) == -DSM_E_GFN, "of no page");
+	CHECK(dsm_check(&h.vm, 1, &e.msg) == -DSM_E_GFN, "of no page");
+	e = message(1, DSM_GETS, 0, 0);
+	e.msg.reason = DSM_R_PIN;
+	CHECK(give(&h, e) == -DSM_E_REASON, "a request has no reason");
+	e.msg.reason = 200;
+	CHECK(give(&h, e) == -DSM_E_REASON, "no such reason");
+	refuse(&h, 0, DSM_GETS, 0, 0, DSM_E_PEER);
+	refuse(&h, 3, DSM_GETS, 0, 0, DSM_E_PEER);
+	refuse(&h, 200, DSM_GETS, 0, 0, DSM_E_PEER);
+	refuse(&h, 1, 0, 0, 0, DSM_E_TYPE);
+	refuse(&h, 1, DSM_NR_TYPES, 0, 0, DSM_E_TYPE);
+	refuse(&h, 1, 255, 0, 0, DSM_E_TYPE);
+	refuse(&h, 1, DSM_GETS, DSM_F_NODATA, 0, DSM_E_FLAGS);
+	refuse(&h, 1, DSM_GETM, DSM_F_PREFETCH, 0, DSM_E_FLAGS);
+	refuse(&h, 1, DSM_GETM, 0x80, 0, DSM_E_FLAGS);
+	refuse(&h, 1, DSM_GETS, 0, 1, DSM_E_TXN);
+	refuse(&h, 1, DSM_PUTM, 0, 0, DSM_E_TXN);
+	dsm_vm_peer_down(&h.vm, 1);
+	refuse(&h, 1, DSM_GETS, 0, 0, DSM_E_PEER);
+	CHECK(dsm_vm_peer_up(&h.vm, 1, 101) == -DSM_E_EPOCH, "the epoch before");
+	CHECK(!dsm_vm_peer_up(&h.vm, 1, 7), "a new connection");
+	CHECK(h.vm.epoch[2] == 102, "and the other peer's stays");
+	refuse(&h, 1, DSM_GETS, 0, 0, DSM_E_EPOCH);
+}
+
+static void caller_errs(const void *argument)
+{
+	struct host h = host(0, 2);
+	struct dsm_event e = event(DSM_EV_RESULT);
+
+	(void)argument;
+	CHECK(give(&h, e) == -DSM_E_NO_OPERATION, "nothing is due");
+	CHECK(give(&h, event(DSM_EV_EVICT)) == -DSM_E_NOT_NOW, "not at home");
+	CHECK(give(&h, event(0)) == -DSM_E_EVENT, "no event");
+	CHECK(give(&h, event(DSM_NR_EVENTS)) == -DSM_E_EVENT, "no event");
+	e = event(DSM_EV_MISS);
+	e.flags = DSM_F_NODATA;
+	CHECK(give(&h, e) == -DSM_E_EVENT, "a read needs the bytes");
+	e.flags = DSM_F_KEPT;
+	CHECK(give(&h, e) == -DSM_E_EVENT, "no flag of a miss");
+	e = event(DSM_EV_HOST_LOST);
+	e.from = 1;
+	CHECK(give(&h, e) == -DSM_E_PEER, "its connection is there");
+	tell(&h, 1, DSM_GETS, 0, 0);
+	CHECK(give(&h, event(DSM_EV_RETRY)) == -DSM_E_OPERATION, "a result is due");
+	e = event(DSM_EV_RESULT);
+	e.result = DSM_OP_NOMEM;
+	CHECK(give(&h, e) == -DSM_E_NO_OPERATION, "not of a downgrade");
+	e.result = DSM_NR_RESULTS;
+	CHECK(give(&h, e) == -DSM_E_NO_OPERATION, "no result");
+	result(&h, DSM_OP_DOWNGRADE, DSM_OP_BROKEN);
+	CHECK(count(&h, DSM_ACT_FAIL) == 1, "the VM fails");
+
+	h = holder(DSM_INVALID);
+	CHECK(give(&h, event(DSM_EV_PRIVATE)) == -DSM_E_EVENT, "not at home");
+	CHECK(give(&h, event(DSM_EV_EVICT)) == -DSM_E_NOT_NOW, "nothing here");
+}
+
+/* The home reads; another write is called off; the home's writer is not lost. */
+static void merged_at_home(const void *argument)
+{
+	struct host h = owned_by(1, 4);
+
+	(void)argument;
+	tell(&h, 2, DSM_GETS, 0, 0);
+	tell(&h, 3, DSM_GETM, 0, 0);
+	miss(&h, false, 0);
+	tell(&h, 1, DSM_RDATA, DSM_F_KEPT, 2);
+	done(&h, DSM_OP_INSTALL_S);
+	sent(&h, 2, DSM_INV);
+	miss(&h, true, 0);
+	CHECK(!h.out.nr, "waits with the reader");
+	tell(&h, 2, DSM_INV_ACK, 0, 3);
+	tell(&h, 1, DSM_BUSY_PIN, 0, 3);
+	CHECK(sent(&h, 3, DSM_NACK)->reason == DSM_R_PIN, "called off");
+	CHECK(count(&h, DSM_ACT_WAKE) == 1, "and the home's vCPUs go on");
+}
+
+static void pins(const void *argument)
+{
+	struct host h = host(0, 3);
+
+	(void)argument;
+	tell(&h, 1, DSM_GETM, 0, 0);
+	result(&h, DSM_OP_INVALIDATE, DSM_OP_BUSY);
+	CHECK(count(&h, DSM_ACT_RETRY) == 1, "again, later");
+	fine(&h, event(DSM_EV_RETRY));
+	result(&h, DSM_OP_INVALIDATE, DSM_OP_BUSY);
+	fine(&h, event(DSM_EV_PIN_TIMEOUT));
+	CHECK(sent(&h, 1, DSM_NACK)->reason == DSM_R_PIN, "because of the pin");
+	fine(&h, event(DSM_EV_PIN_TIMEOUT));
+	fine(&h, event(DSM_EV_RETRY));
+	CHECK(!h.out.nr, "too late, no harm");
+
+	fine(&h, event(DSM_EV_PRIVATE));
+	tell(&h, 1, DSM_GETS, 0, 0);
+	CHECK(sent(&h, 1, DSM_NACK)->reason == DSM_R_PRIVATE, "never leaves");
+	tell(&h, 1, DSM_DROP, 0, 0);
+	CHECK(sent(&h, 1, DSM_RESULT)->reason == DSM_R_PRIVATE, "never freed");
+	miss(&h, true, 0);
+	CHECK(count(&h, DSM_ACT_WAKE) == 1, "the home may use it");
+	h = shared_by_all(2);
+	CHECK(give(&h, event(DSM_EV_PRIVATE)) == -DSM_E_NOT_NOW, "shared");
+}
+
+static void holes(const void *argument)
+{
+	struct host h = host(0, 2);
+
+	(void)argument;
+	tell(&h, 1, DSM_GETS, 0, 0);
+	result(&h, DSM_OP_DOWNGRADE, DSM_OP_ABSENT);
+	CHECK(sent(&h, 1, DSM_NACK)->reason == DSM_R_HOLE, "a hole");
+	tell(&h, 1, DSM_POPULATE, 0, 0);
+	result(&h, DSM_OP_POPULATE, DSM_OP_NOMEM);
+	CHECK(sent(&h, 1, DSM_RESULT)->reason == DSM_R_NOMEM, "no frame");
+	tell(&h, 1, DSM_POPULATE, 0, 0);
+	result(&h, DSM_OP_POPULATE, DSM_OP_EXISTS);
+	CHECK(sent(&h, 1, DSM_RESULT)->reason == DSM_R_EXISTS, "not a hole");
+	tell(&h, 1, DSM_GETS, 0, 0);
+	done(&h, DSM_OP_DOWNGRADE);
+	fine(&h, event(DSM_EV_DROP));
+	sent(&h, 1, DSM_INV);
+	tell(&h, 1, DSM_INV_ACK, 0, h.page.dir.txn);
+	done(&h, DSM_OP_DROP);
+	CHECK(count(&h, DSM_ACT_FINISHED) == 1, "dropped");
+	CHECK(dsm_page_is_idle(&h.page, &h.vm), "the first state");
+
+	h = holder(DSM_INVALID);
+	fine(&h, event(DSM_EV_POPULATE));
+	CHECK(give(&h, event(DSM_EV_DROP)) == -DSM_E_NOT_NOW, "one request");
+	tell(&h, 0, DSM_RESULT, 0, 1);
+	CHECK(count(&h, DSM_ACT_FINISHED) == 1, "populated");
+	miss(&h, false, 0);
+	{
+		struct dsm_event e = message(0, DSM_NACK, 0, 2);
+
+		e.msg.reason = DSM_R_HOLE;
+		fine(&h, e);
+	}
+	CHECK(h.out.action[0].wake & DSM_WAKE_HOLE, "finds no memory");
+}
+
+static void leases(const void *argument)
+{
+	struct host h = host(1, 3);
+
+	(void)argument;
+	h.vm.leases = true;
+	miss(&h, true, 0);
+	tell(&h, 0, DSM_DATA_M, 0, 5);
+	done(&h, DSM_OP_INSTALL_M);
+	CHECK(give(&h, event(DSM_EV_EVICT)) == -DSM_E_NOT_NOW, "a lease");
+	tell(&h, 0, DSM_RECALL_I, 0, 6);
+	CHECK(!h.out.nr, "waits for the lease");
+	fine(&h, event(DSM_EV_LEASE_OVER));
+	done(&h, DSM_OP_INVALIDATE);
+	CHECK(h.page.lost, "and counts as lost");
+
+	miss(&h, true, 0);
+	tell(&h, 0, DSM_DATA_M, 0, 7);
+	done(&h, DSM_OP_INSTALL_M);
+	tell(&h, 0, DSM_RECALL_I, DSM_F_TOKEN, 8);
+	done(&h, DSM_OP_INVALIDATE);	/* gives way */
+
+	miss(&h, true, DSM_F_TOKEN);
+	CHECK(sent(&h, 0, DSM_GETM)->flags == DSM_F_TOKEN, "says so");
+	tell(&h, 0, DSM_DATA_M, 0, 9);
+	done(&h, DSM_OP_INSTALL_M);
+	CHECK(give(&h, event(DSM_EV_EVICT)) == -DSM_E_NOT_NOW, "the token");
+	tell(&h, 0, DSM_RECALL_S, 0, 10);
+	CHECK(give(&h, event(DSM_EV_LEASE_OVER)) == -DSM_E_NOT_NOW, "never");
+	fine(&h, event(DSM_EV_RETIRED));
+	done(&h, DSM_OP_DOWNGRADE);
+	CHECK(!h.page.lost, "it has retired");
+
+	/* A request for the same page is out: the lease does not count. */
+	h.page.lease = DSM_LEASE_TOKEN;
+	tell(&h, 0, DSM_INV, 0, 11);
+	CHECK(!h.out.nr, "waits");
+	miss(&h, true, DSM_F_TOKEN);
+	done(&h, DSM_OP_INVALIDATE);
+	sent(&h, 0, DSM_INV_ACK);
+
+	h = host(1, 3);
+	h.vm.leases = true;
+	miss(&h, false, DSM_F_PREFETCH);
+	tell(&h, 0, DSM_DATA_S, 0, 5);
+	done(&h, DSM_OP_INSTALL_S);
+	CHECK(h.page.lease == DSM_LEASE_NONE, "a prefetch has none");
+}
+
+static void hosts_lost(const void *argument)
+{
+	struct host h = owned_by(1, 3);
+
+	(void)argument;
+	CHECK(dsm_page_only_at(&h.page, 1), "only there");
+	lose(&h, 1);
+	CHECK(count(&h, DSM_ACT_FAIL) == 1 && h.out.action[0].host == 1 &&
+	      h.out.action[0].reason == DSM_R_LOST, "names the host");
+	tell(&h, 2, DSM_GETS, 0, 0);
+	CHECK(sent(&h, 2, DSM_NACK)->reason == DSM_R_LOST, "lost");
+
+	h = owned_by(1, 3);	/* who asked for a hole is gone */
+	tell(&h, 2, DSM_DROP, 0, 0);
+	lose(&h, 2);
+	tell(&h, 1, DSM_RDATA, 0, 2);
+	done(&h, DSM_OP_INSTALL_M);
+	CHECK(dsm_page_is_idle(&h.page, &h.vm), "the bytes came home");
+
+	h = owned_by(1, 3);	/* who wanted to zero it is gone */
+	tell(&h, 2, DSM_GETM, DSM_F_NODATA, 0);
+	lose(&h, 2);
+	tell(&h, 1, DSM_RDATA, 0, 2);
+	done(&h, DSM_OP_INSTALL_M);
+
+	h = host(0, 3);		/* the home keeps what it was about to give */
+	tell(&h, 1, DSM_GETM, 0, 0);
+	result(&h, DSM_OP_INVALIDATE, DSM_OP_BUSY);
+	tell(&h, 2, DSM_GETS, 0, 0);
+	lose(&h, 1);
+	done(&h, DSM_OP_DOWNGRADE);
+	sent(&h, 2, DSM_DATA_S);
+
+	h = holder(DSM_INVALID);
+	lose(&h, 0);
+	CHECK(!h.out.nr, "nothing was here");
+	miss(&h, true, 0);
+	CHECK(count(&h, DSM_ACT_FAIL) == 1, "but now it is missed");
+	h = holder(DSM_MODIFIED);
+	lose(&h, 2);
+	CHECK(!h.out.nr, "not our home");
+	lose(&h, 0);
+	CHECK(count(&h, DSM_ACT_FAIL) == 1, "our home");
+}
+
+static void ranges(const void *argument)
+{
+	struct dsm_vm vm;
+	struct dsm_page page;
+	unsigned int i;
+
+	(void)argument;
+	CHECK(dsm_vm_init(&vm, 0, 0) == -DSM_E_PEER, "no hosts");
+	CHECK(dsm_vm_init(&vm, 2, 2) == -DSM_E_PEER, "not one of them");
+	CHECK(dsm_vm_init(&vm, 0, DSM_MAX_HOSTS + 1) == -DSM_E_PEER, "too many");
+	CHECK(!dsm_vm_init(&vm, 0, 2), "a VM");
+	CHECK(dsm_vm_add_range(&vm, 0, 1, 2) == -DSM_E_PEER, "no such home");
+	CHECK(dsm_vm_add_range(&vm, 1, 1, 0) == -DSM_E_GFN, "empty");
+	CHECK(!dsm_vm_add_range(&vm, 10, 20, 0), "a range");
+	CHECK(dsm_vm_add_range(&vm, 19, 30, 1) == -DSM_E_GFN, "overlaps");
+	CHECK(dsm_vm_home(&vm, 9) == DSM_NOBODY && dsm_vm_home(&vm, 10) == 0 &&
+	      dsm_vm_home(&vm, 20) == DSM_NOBODY, "its bounds");
+	CHECK(dsm_page_init(&page, &vm, 20) == -DSM_E_GFN, "no home");
+	for (i = 1; i < DSM_MAX_RANGES; i++)
+		CHECK(!dsm_vm_add_range(&vm, 20 * i, 20 * i + 9, 1), "%u", i);
+	CHECK(dsm_vm_add_range(&vm, 0, 5, 1) == -DSM_E_FULL, "full");
+	CHECK(dsm_vm_peer_up(&vm, 0, 1) == -DSM_E_PEER, "ourselves");
+	CHECK(dsm_vm_peer_up(&vm, 2, 1) == -DSM_E_PEER, "not there");
+	CHECK(dsm_vm_peer_up(&vm, 1, 0) == -DSM_E_EPOCH, "epoch 0");
+	dsm_vm_peer_down(&vm, 200);
+}
+
+static void names(const void *argument)
+{
+	unsigned int i;
+
+	(void)argument;
+	for (i = 0; i < DSM_NR_ERRORS; i++)
+		CHECK(strcmp(dsm_error_name(i), "?"), "error %u", i);
+	for (i = 0; i < DSM_NR_REASONS; i++)
+		CHECK(strcmp(dsm_reason_name(i), "?"), "reason %u", i);
+	for (i = 1; i < DSM_NR_TYPES; i++)
+		CHECK(strcmp(dsm_type_name(i), "?"), "type %u", i);
+	for (i = 1; i < DSM_NR_EVENTS; i++)
+		CHECK(strcmp(dsm_event_name(i), "?"), "event %u", i);
+	for (i = 1; i < DSM_NR_OPERATIONS; i++)
+		CHECK(strcmp(dsm_operation_name(i), "?"), "operation %u", i);
+	CHECK(!strcmp(dsm_type_name(1000), "?"), "no type");
+}
+
+static void numbers_wrap(const void *argument)
+{
+	struct host h = host(0, 2);
+
+	(void)argument;
+	h.page.dir.txn = UINT32_MAX;
+	tell(&h, 1, DSM_GETM, 0, 0);
+	done(&h, DSM_OP_INVALIDATE);
+	CHECK(sent(&h, 1, DSM_DATA_M)->txn == 1, "0 is no transaction");
+}
+
+static const struct test_case cases[] = {
+	{ "what a read and a write cost", costs, NULL },
+	{ "the most actions of one event", most_actions, NULL },
+	{ "an eviction crosses a recall", eviction_crosses_recall, NULL },
+	{ "what a home refuses", home_refuses, NULL },
+	{ "what a holder refuses", holder_refuses, NULL },
+	{ "what anybody refuses", anybody_refuses, NULL },
+	{ "what a caller must not do", caller_errs, NULL },
+	{ "misses that merge at home", merged_at_home, NULL },
+	{ "pins and private pages", pins, NULL },
+	{ "holes", holes, NULL },
+	{ "leases", leases, NULL },
+	{ "lost hosts", hosts_lost, NULL },
+	{ "hosts and ranges", ranges, NULL },
+	{ "everything has a name", names, NULL },
+	{ "transaction numbers wrap", numbers_wrap, NULL },
+};
+
+int main(int argc, char **argv)
+{
+	return run_cases(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
+}

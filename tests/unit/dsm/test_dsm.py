@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The core of the DSM: its unit tests, and a small part of what ``make explore`` does.
+
+The programs are built twice, once with the address and undefined behaviour sanitizers. Each case of a *_test.c is a test.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from lab.pipeline import explorer
+from lab.pipeline.console import StepFailed
+from lab.pipeline.mutants import Mutant
+
+_scratch = tempfile.TemporaryDirectory(prefix="dsm_test.")
+# Of the worlds, those of a second or two; of the mutants, one of each kind.
+WORLDS = ("2x1-core", "2x1-leases", "3x1-alone", "2x2-upgrades")
+MUTANTS = (
+    "0b.1: who wrote back is a sharer all the same",
+    "0b.2: INV_ACK does not remove the sharer",
+    "0b.3: NACK wakes nobody",
+    "0b.4: a page is evicted while a request for it is out",
+    "0b.7: a recall that found a pin is not tried again",
+)
+
+
+@cache
+def checked() -> explorer.Build:
+    return explorer.Build(Path(_scratch.name) / "checked", explorer.CHECKED).core()
+
+
+@cache
+def optimized() -> explorer.Build:
+    return explorer.Build(Path(_scratch.name) / "optimized").core()
+
+
+def run(program: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([program, *words], capture_output=True, text=True, timeout=300, check=False)
+
+
+def cases() -> list[tuple[str, str]]:
+    """The cases; for a file that does not compile, one that says so."""
+    found: list[tuple[str, str]] = []
+    for name in explorer.TEST_PROGRAMS:
+        try:
+            found += [(name, case) for case in run(checked().test(name), "--list").stdout.splitlines()]
+        except StepFailed:
+            found.append((name, f"{name}.c compiles"))
+    return found
+
+
+@pytest.mark.parametrize(("name", "case"), cases(), ids=str)
+def test_case(name: str, case: str) -> None:
+    done = run(checked().test(name), case)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_world(world: str) -> None:
+    done = run(optimized().explorer(), world)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (found,) = explorer.explored(done.stdout)
+    assert found.world == world and found.states > 1000
+
+
+def test_lies_in_every_state() -> None:
+    """Whatever a peer sends in any state that honest hosts reach is refused without effect, or could be honest."""
+    done = run(optimized().explorer(), "--lies", "2x1-small")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "lies refused" in done.stdout
+
+
+def test_a_transport_that_reorders_is_refuted() -> None:
+    done = run(optimized().explorer(), "wrong-transport")
+    assert done.returncode == 1
+    assert "VIOLATION in wrong-transport" in done.stdout and "OVERTAKES" in done.stdout
+
+
+@pytest.mark.parametrize(("hosts", "pages", "seed"), [(3, 2, 1), (5, 4, 2), (16, 3, 3)])
+def test_walk(hosts: int, pages: int, seed: int) -> None:
+    words = ["--walk", str(hosts), str(pages), str(seed), "10000"]
+    done = run(optimized().explorer(), *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"seed {seed}" in done.stdout
+    assert run(optimized().explorer(), *words).stdout == done.stdout, "another walk from the same seed"
+
+
+def test_a_walk_notices_a_mistake(tmp_path: Path) -> None:
+    (mutant,) = [each for each in explorer.mutants() if each.breaks == "a new sharer is not noted"]
+    core = optimized().with_mistake(mutant, tmp_path / "wrong")
+    done = run(optimized().explorer(core), "--walk", "7", "2", "1", "10000")
+    assert done.returncode == 1
+    assert "seed 1" in done.stdout and "VIOLATION: I5" in done.stdout
+
+
+def test_words_that_make_no_sense() -> None:
+    assert run(optimized().explorer(), "no-such-world").returncode == 2
+    assert run(optimized().explorer(), "--states", "100", "2x1-core").returncode == 2
+    assert run(optimized().explorer(), "--walk", "17", "1", "1", "1").returncode == 1
+
+
+def test_every_mutant_fits() -> None:
+    """Each line is there once, each test exists, and the wrong readings of the design have theirs."""
+    known = explorer.worlds(optimized().explorer())
+    for mutant in explorer.mutants():
+        mutant.apply((explorer.CORE / mutant.file).read_text())
+        for test in mutant.tests:
+            assert test in explorer.TEST_PROGRAMS or test.split()[0] in known, f"{mutant.breaks}: no {test}"
+    names = [mutant.breaks for mutant in explorer.mutants()]
+    assert len(names) >= 25
+    assert {name.split(":")[0] for name in names if name.startswith("0b.")} >= {
+        f"0b.{n}" for n in (1, 2, 3, 4, 6, 7, 8, 9, 11)
+    }
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutant_is_noticed(name: str, tmp_path: Path) -> None:
+    (mutant,) = [each for each in explorer.mutants() if each.breaks == name]
+    assert explorer.noticed(optimized(), mutant, tmp_path / "wrong")
+
+
+def test_the_right_core_survives(tmp_path: Path) -> None:
+    """A mutant that changes nothing is not noticed: so what is noticed is the mistake."""
+    line = "wake(s, whom);"
+    harmless = Mutant("nothing", "holder.c", line, f"{line} ;", ("2x1-core", "core_test"), "refused")
+    assert explorer.noticed(optimized(), harmless, tmp_path / "harmless") == ""
+
+
+def test_a_row_that_makes_no_sense_is_an_error(tmp_path: Path) -> None:
+    table = tmp_path / "table.toml"
+    row = "[[mutant]]\nbreaks='a'\nfile='step.c'\nline='x'\nbecomes='y'\ntests=['2x1']\n"
+    for text in (row * 2, row.replace("'y'", "'x'"), row.replace("['2x1']", "[]")):
+        table.write_text(text)
+        with pytest.raises(StepFailed):
+            explorer.mutants(table)
