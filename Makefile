@@ -6,7 +6,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 ENTER := lab/enter
 
-.PHONY: help setup build demo test unit e2e e2e-debug guest-debug soak bench report check mutants series shell clean distclean
+.PHONY: help setup build demo test unit e2e e2e-debug guest-debug soak bench report check mutants explore series shell clean distclean
 
 help: ## this list
 	@echo "make TARGET, on Debian 12 or 13, as root or as a user with sudo:"
@@ -14,8 +14,11 @@ help: ## this list
 	@echo "Variables: XENUMA_CACHE (default ~/.cache/xenuma), XENUMA_MIRROR (a Debian mirror), TESTS (for make test),"
 	@echo "XENUMA_LANES (racks side by side in make test: a number, by default 1; auto: 2 where there are 2 CPUs and 14 GB of free memory)."
 
+# Only these need the memory of a rack; the others only warn of too little.
+demo test e2e e2e-debug guest-debug soak bench: BOOTS := --boots
+
 setup: ## check the host, make the sandbox, fetch the sources
-	@lab/bootstrap
+	@lab/bootstrap $(BOOTS)
 	@$(ENTER) --root python3 -m lab.pipeline.sources
 
 build: setup ## build the emulator, Xen, its tools, Linux, libgomp, the meter, the images
@@ -24,16 +27,19 @@ build: setup ## build the emulator, Xen, its tools, Linux, libgomp, the meter, t
 demo: build ## a guest gets a NUMA node and loses it again, while an OpenMP program runs
 	@$(ENTER) python3 -m benchmarks.demo
 
+# What tests measure, in few rounds and beside other work, is kept apart from what bench and demo have measured.
+IN_TESTS := XENUMA_RESULTS=$(CURDIR)/build/results-test
+
 TESTS ?= tests/unit tests/guest tests/e2e
-test: build ## all tests; the last line counts them
-	@$(ENTER) python3 -m lab.pipeline.test $(TESTS)
+test: build ## all tests but new ones, which soak runs; the last line counts them
+	@$(IN_TESTS) $(ENTER) python3 -m lab.pipeline.test $(TESTS)
 
 unit: setup ## the tests that need no machine
 	@$(ENTER) python3 -m lab.pipeline.build libgomp libgomp-stock
 	@$(ENTER) python3 -m lab.pipeline.test tests/unit
 
 e2e: build ## the tests in the lab
-	@$(ENTER) python3 -m lab.pipeline.test tests/e2e
+	@$(IN_TESTS) $(ENTER) python3 -m lab.pipeline.test tests/e2e
 
 # Assertions, lockdep and heap checks make all of it several times slower.
 DEBUG_TESTS ?= tests/e2e
@@ -56,7 +62,7 @@ guest-debug: setup ## the guest tests without Xen, with lockdep, the address san
 # What 'make test' does a few times, many times, and what is too new for it: an hour and more.
 SOAK_TESTS ?= tests/e2e
 soak: build ## all end-to-end tests, the newest too, with many more rounds (SOAK_TESTS chooses)
-	@XENUMA_SOAK=1 $(ENTER) python3 -m lab.pipeline.test $(SOAK_TESTS)
+	@XENUMA_SOAK=1 $(IN_TESTS) $(ENTER) python3 -m lab.pipeline.test $(SOAK_TESTS)
 
 bench: build ## the measurements; results in build/results
 	@$(ENTER) python3 -m benchmarks
@@ -67,8 +73,12 @@ report: setup ## one HTML page of all results: build/results/report.html
 check: setup ## style, types, static analysis
 	@$(ENTER) python3 -m lab.pipeline.check
 
-mutants: setup ## libgomp with one wrong line at a time: its unit tests notice each
-	@$(ENTER) python3 -m lab.pipeline.mutants
+mutants: setup ## one wrong line at a time, in libgomp or MUTANTS=toolstack: its unit tests notice each
+	@$(ENTER) python3 -m lab.pipeline.mutants $(MUTANTS)
+
+# EXPLORE: words in the names of worlds and mutants, --seed N, --walks N.
+explore: setup ## the DSM protocol: all states of small worlds, walks through larger ones, mutants (EXPLORE chooses)
+	@$(ENTER) python3 -m benchmarks.explorer $(EXPLORE)
 
 series: setup ## overlay and hooks as patch series for upstream: build/series
 	@$(ENTER) python3 -m lab.pipeline.series

@@ -10,6 +10,6 @@
         guest = host.start_guest(Path("configs/guest2.cfg"))
         print(guest.run(["numactl", "-H"]).out)
 
-Modules: description (what a rack is), rack, host, guest (what runs), qemu, qmp, console, ssh (how), meter (NUMA counters),
-images (what is booted), pipeline (how it is built), supervisor and cli (lab/rack).
+Modules: description (what a rack is), rack, host, guest (what runs), qemu, qmp, console, ssh, event_loop (how), meter (NUMA
+counters), images (what is booted), pipeline (how it is built), supervisor and cli (lab/rack).
 """

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import shlex
@@ -19,12 +20,13 @@ import typer
 from rich.console import Console as Terminal
 from rich.table import Table
 
-from lab.description import RACKS, RackDescription
+from lab.complaints import consoles
+from lab.description import RackDescription, known_racks
 from lab.errors import LabError
 from lab.guest import Guest
 from lab.host import Host
 from lab.rack import Rack
-from lab.state import StateDirectory, running_racks
+from lab.state import StateDirectory, newest_logs, running_racks
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False)
 terminal = Terminal()
@@ -36,16 +38,20 @@ RackOption = Annotated[str, typer.Option("--rack", "-r", help="name of the rack;
 ESCAPE = b"\x1d"
 
 
+def chosen(rack: str) -> str:
+    """The rack of that name, or the only one that runs; "" if none does. Raises LabError when several do."""
+    running = running_racks()
+    if not rack and len(running) > 1:
+        raise LabError(f"several racks run ({', '.join(running)}): say which with --rack")
+    return rack or "".join(running)
+
+
 def find(where: str, rack: str = "") -> tuple[Rack, Host, Guest | None]:
     """The host and guest that HOST[:GUEST] names, in the rack that runs. Raises LabError."""
-    running = running_racks()
-    if not rack:
-        if not running:
-            raise LabError("no rack runs; 'lab/rack boot' starts one")
-        if len(running) > 1:
-            raise LabError(f"several racks run ({', '.join(running)}): say which with --rack")
-        rack = running[0]
-    attached = Rack.attach(rack)
+    name = chosen(rack)
+    if not name:
+        raise LabError("no rack runs; 'lab/rack boot' starts one")
+    attached = Rack.attach(name)
     host_name, _, guest = where.partition(":")
     host = attached.host(host_name or None)
     return attached, host, host.guest(guest) if guest else None
@@ -80,7 +86,7 @@ def run(
 @app.command()
 def create(
     host: Annotated[str, typer.Argument(help="the host")],
-    config: Annotated[Path, typer.Argument(help="an xl.cfg here")],
+    config: Annotated[Path, typer.Argument(help="an xl.cfg here", exists=True, dir_okay=False)],
     rack: RackOption = "",
     timeout: Annotated[float, typer.Option(help="seconds until it must be up")] = 180,
 ) -> None:
@@ -144,15 +150,23 @@ def logs(
     rack: RackOption = "",
     lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="how many of the last lines")] = 40,
 ) -> None:
-    """Show the last lines of a console, or where all logs are."""
-    attached, host, guest = find(where, rack)
+    """Show the last lines of a console, or where all logs are; also of a rack that boots, or does not run any more."""
+    host, _, guest = where.partition(":")
     if guest:
-        print(guest.console_tail(lines), end="")
-    elif where:
-        print("\n".join(host.paths.console_log.read_text(errors="replace").splitlines()[-lines:]))
-    else:
-        for path in sorted(attached.logs.iterdir()):
+        with contextlib.suppress(LabError):
+            machine = find(where, rack)[2]
+            assert machine is not None
+            print(machine.console_tail(lines), end="")
+            return
+    folder = newest_logs(chosen(rack))
+    if not where:
+        for path in sorted(folder.iterdir()):
             print(f"{path.stat().st_size:>10}  {path}")
+        return
+    log = folder / f"{host}-{guest or 'console'}.log"
+    if not log.is_file():
+        raise LabError(f"no console of {where} in {folder}: it has {', '.join(path.name for path in consoles(folder))}")
+    print("\n".join(log.read_text(errors="replace").splitlines()[-lines:]))
 
 
 @app.command()
@@ -163,9 +177,10 @@ def status(rack: RackOption = "") -> None:
         try:
             _print_status(Rack.attach(name))
         except LabError as error:
+            if rack:
+                raise
             print(f"rack {name}: {error}")
-    known = sorted(path.stem for path in RACKS.glob("*.toml"))
-    print(f"{'no rack runs; ' if not running else ''}racks to boot: {', '.join(known)}")
+    print(f"{'no rack runs; ' if not running else ''}racks to boot: {', '.join(known_racks())}")
 
 
 def _print_status(rack: Rack) -> None:

@@ -130,6 +130,8 @@ class Console:
             self._drop(client)
 
     def _drop(self, client: socket.socket) -> None:
+        if client not in self._clients:
+            return  # one look has found two reasons
         self._selector.unregister(client)
         self._clients.discard(client)
         client.close()

@@ -174,8 +174,7 @@ class RackDescription:
         try:
             table = tomllib.loads(path.read_text())
         except FileNotFoundError:
-            known = ", ".join(sorted(rack.stem for rack in RACKS.glob("*.toml")))
-            raise DescriptionError(f"{path}: no such rack; lab/racks has: {known}") from None
+            raise DescriptionError(f"{path}: no such rack; lab/racks has: {', '.join(known_racks())}") from None
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise DescriptionError(f"{path}: {error}") from error
         try:
@@ -191,6 +190,11 @@ class RackDescription:
         hosts = tuple(_parse_host(host, f"host[{index}]") for index, host in enumerate(keys.take_tables("host")))
         keys.finish()
         return RackDescription(name, hosts)
+
+
+def known_racks() -> list[str]:
+    """The racks of lab/racks, by name."""
+    return sorted(path.stem for path in RACKS.glob("*.toml"))
 
 
 def _parse_host(table: Mapping[str, Any], where: str) -> HostDescription:

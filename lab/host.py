@@ -56,7 +56,7 @@ class Host:
         self.timings: dict[str, float] = {}
         self._key = key
         self._followers: dict[str, Background] = {}
-        self._ssh = Ssh(f"host {description.name}", key, paths.socket("ssh"), ("127.0.0.1", ssh_port))
+        self._ssh = Ssh(f"host {description.name}", key, ("127.0.0.1", ssh_port))
         self.meter = Meter(description.node_of_cpu(), memory, paths.socket("meter"), paths.meter_counters)
 
     @staticmethod
@@ -120,15 +120,8 @@ class Host:
         return self._ssh.client(*options)
 
     def connection(self, guest: str, address: str) -> Ssh:
-        """A connection to a guest through dom0, not yet opened. Each caller process has a control socket of its own."""
-        tag = f"{time.monotonic_ns() & 0xFFFFFF:06x}"
-        return Ssh(
-            f"guest {self.description.name}:{guest}",
-            self._key,
-            self.paths.socket(f"ssh-{tag}"),
-            (address, 22),
-            through=self._ssh,
-        )
+        """A connection to a guest through dom0, not yet opened."""
+        return Ssh(f"guest {self.description.name}:{guest}", self._key, (address, 22), through=self._ssh)
 
     # --- guests -------------------------------------------------------------------------------------------------------
 

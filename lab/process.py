@@ -19,11 +19,7 @@ def start_tied(
     stderr: int | IO[bytes] | None = None,
     pass_fds: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start a child in a session of its own, killed when we end in whatever way.
-
-    Ctrl-C reaches us, not it; and an ssh master may read the terminal that a client hands to it, which the kernel would
-    stop it for (SIGTTIN) in a background process group of this session.
-    """
+    """Start a child in a session of its own, killed when we end in whatever way. Ctrl-C reaches us, not it."""
     tied = ["setpriv", "--pdeathsig", "KILL", "--", *command]
     return subprocess.Popen(tied, stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=pass_fds, start_new_session=True)
 

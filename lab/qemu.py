@@ -50,7 +50,7 @@ class MachinePaths:
     name: str
 
     def __post_init__(self) -> None:
-        longest = self.sockets / f"{self.name}.ssh-control.0123456789abcdef"
+        longest = self.socket("console")
         if len(str(longest)) > MAX_SOCKET_PATH:
             raise LabError(
                 f"{longest}: {len(str(longest))} bytes; Unix sockets allow {MAX_SOCKET_PATH}. "
@@ -58,7 +58,7 @@ class MachinePaths:
             )
 
     def socket(self, kind: str) -> Path:
-        """Path of a Unix socket: console, meter, ssh."""
+        """Path of a Unix socket: console, meter."""
         return self.sockets / f"{self.name}.{kind}"
 
     @property

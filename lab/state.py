@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.artifacts import socket_directory, state_directory
-from lab.description import Dom0, HostDescription, Node, RackDescription
+from lab.description import Dom0, HostDescription, Node, RackDescription, known_racks
 from lab.errors import LabError
 from lab.memory_map import Extent
 
@@ -154,12 +154,24 @@ class StateDirectory:
     def read(self) -> RackState:
         """The state of a rack that runs and is ready. Raises LabError if there is none, or if it is left from a killed one."""
         if not self.alive():
-            raise LabError(f"rack {self.name!r} does not run; 'lab/rack boot {self.name}' starts it")
+            known = known_racks()
+            advice = (
+                f"'lab/rack boot {self.name}' starts it" if self.name in known else f"lab/racks has: {', '.join(known)}"
+            )
+            raise LabError(f"rack {self.name!r} does not run; {advice}")
         try:
             text = (self.path / "state.json").read_text()
         except FileNotFoundError:
-            raise LabError(f"rack {self.name!r} is still booting; 'lab/rack logs' shows its consoles") from None
+            raise LabError(f"rack {self.name!r} is still booting; 'lab/rack logs HOST' shows a console") from None
         return RackState.from_json(text)
+
+
+def newest_logs(rack: str = "") -> Path:
+    """The newest folder of logs of a rack, or of any; that of one that boots, or could not, too. Raises LabError."""
+    folders = [path for path in (state_directory() / "logs").glob(f"{rack or '*'}/[0-9]*-[0-9]*") if path.is_dir()]
+    if not folders:
+        raise LabError(f"no logs of {f'rack {rack!r}' if rack else 'any rack'}: it was never booted from here")
+    return max(folders, key=lambda path: path.name)
 
 
 def running_racks() -> list[str]:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""``make mutants``: libgomp with one wrong line at a time. Its unit tests have to notice every one.
+"""``make mutants``: a part with one wrong line at a time. Its unit tests have to notice every one.
 
-The table is tests/unit/libgomp/mutants.toml; its head says what the fields mean. Each mutant is built in a tree and an object
-folder of its own, and the tests that it names run against it. The last line counts; a mutant that no test notices, a line that
-is not there any more, and tests that fail without a mutant are failures. ``python3 -m lab.pipeline.mutants WORD...`` takes
-only the mutants with one of the words in their names, and ``--all-tests`` runs all of libgomp's tests for each.
+The parts are libgomp, which is meant if none is named (``make mutants MUTANTS=toolstack``), and the toolstack. The table of a
+part is tests/unit/PART/mutants.toml; its head says what the fields mean. Each mutant is made in a place of its own, and the
+tests that it names run against it. The last line counts; a mutant that no test notices, a line that is not there any more, and
+tests that fail without a mutant are failures. ``python3 -m lab.pipeline.mutants [PART] WORD...`` takes only the mutants with
+one of the words in their names, and ``--all-tests`` runs all of the part's tests for each.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from . import trees
 from .build import JOBS, OBJECTS, UAPI, archive
@@ -31,8 +33,7 @@ from .cache import files_below
 from .console import Console, StepFailed
 from .paths import REPO
 
-TESTS = REPO / "tests" / "unit" / "libgomp"
-TABLE = TESTS / "mutants.toml"
+UNIT_TESTS = REPO / "tests" / "unit"
 TESTERS = 2
 SECONDS = 900
 """For all the tests without a mutant; those of one mutant hang if they need longer than that took, or LEAST_SECONDS."""
@@ -44,10 +45,10 @@ class Mutant:
     """One wrong line, and the tests that have to notice."""
 
     breaks: str  # what no longer holds: the name of the mutant
-    file: str  # below libgomp/
+    file: str  # below the part's folder of sources
     line: str  # without white space around it
     becomes: str
-    tests: tuple[str, ...]  # below tests/unit/libgomp
+    tests: tuple[str, ...]  # below the folder of the table
     within: str = ""  # the function, if the line is in several
 
     def apply(self, text: str) -> str:
@@ -57,7 +58,7 @@ class Mutant:
         found = [n for n in range(start, end) if lines[n].strip() == self.line]
         if len(found) != 1:
             place = f"{self.within} of {self.file}" if self.within else self.file
-            raise StepFailed(f"mutant '{self.breaks}': {len(found)} lines '{self.line}' in {place}; adapt {TABLE.name}")
+            raise StepFailed(f"mutant '{self.breaks}': {len(found)} lines '{self.line}' in {place}; adapt the table")
         old = lines[found[0]]
         lines[found[0]] = old.replace(self.line, self.becomes)
         return "".join(lines)
@@ -66,14 +67,17 @@ class Mutant:
         """First line of the function, and the one after its last; the whole file if no function is given."""
         if not self.within:
             return 0, len(lines)
-        heads = [n for n, line in enumerate(lines) if line.startswith(f"{self.within} (")]
+        head = re.compile(
+            rf"(?:\w.*[ *])?{re.escape(self.within)} ?\([^;{{]*\{{"
+        )  # a declaration has a semicolon first
+        heads = [n for n, line in enumerate(lines) if self.within in line and head.match("".join(lines[n : n + 12]))]
         if len(heads) != 1:
             raise StepFailed(f"mutant '{self.breaks}': {len(heads)} functions {self.within} in {self.file}")
         end = next((n for n in range(heads[0], len(lines)) if lines[n].startswith("}")), len(lines))
         return heads[0], end
 
 
-def load(table: Path = TABLE) -> list[Mutant]:
+def load(table: Path) -> list[Mutant]:
     """The mutants of a table. Raises StepFailed if two have the same name, or one changes nothing or names no test."""
     with table.open("rb") as file:
         rows = tomllib.load(file)["mutant"]
@@ -83,16 +87,45 @@ def load(table: Path = TABLE) -> list[Mutant]:
         if names.count(mutant.breaks) > 1 or not mutant.tests or mutant.line in ("", mutant.becomes):
             raise StepFailed(f"{table.name}: '{mutant.breaks}' is there twice, changes nothing or names no test")
         for test in mutant.tests:
-            if not (TESTS / test.split("::")[0]).is_file():
+            if not (table.parent / test.split("::")[0]).is_file():
                 raise StepFailed(f"{table.name}: '{mutant.breaks}' names {test}, which is not there")
     return mutants
+
+
+class Part(Protocol):
+    """What is mistaken, and how it is tested."""
+
+    def configure(self) -> None:
+        """Before anything is built."""
+
+    def source(self, mutant: Mutant) -> Path:
+        """The file in which the mutant is."""
+
+    def build(self, folder: Path) -> Path:
+        """Build what there is now into the new ``folder``. Returns it."""
+
+    def command(self, tests: Sequence[str], built: Path) -> tuple[list[str], dict[str, str]]:
+        """pytest's arguments for these tests ([""]: all) of what was built there, and their environment."""
+
+
+@contextlib.contextmanager
+def mistaken(part: Part, mutant: Mutant) -> Iterator[None]:
+    """The sources hold the mutant while the block runs."""
+    path = part.source(mutant)
+    right = path.read_text(encoding="utf-8")
+    path.write_text(mutant.apply(right), encoding="utf-8")
+    try:
+        yield
+    finally:
+        path.write_text(right, encoding="utf-8")
 
 
 class Library:
     """A tree and an object folder in which libgomp is built with mistakes."""
 
-    def __init__(self, tree: Path, console: Console) -> None:
+    def __init__(self, tree: Path, programs: Path, console: Console) -> None:
         self.tree = tree
+        self.programs = programs
         self.objects = OBJECTS / "libgomp-mutants"
         self.console = console
 
@@ -132,16 +165,46 @@ class Library:
     def source(self, mutant: Mutant) -> Path:
         return self.tree / "libgomp" / mutant.file
 
-    @contextlib.contextmanager
-    def mistaken(self, mutant: Mutant) -> Iterator[None]:
-        """The tree holds the mutant while the block runs."""
-        path = self.source(mutant)
-        right = path.read_text(encoding="utf-8")
-        path.write_text(mutant.apply(right), encoding="utf-8")
-        try:
-            yield
-        finally:
-            path.write_text(right, encoding="utf-8")
+    def command(self, tests: Sequence[str], built: Path) -> tuple[list[str], dict[str, str]]:
+        variables = {"XENUMA_LIBGOMP": str(built), "XENUMA_LIBGOMP_PROGRAMS": str(self.programs)}
+        return [str(UNIT_TESTS / "libgomp" / test) for test in tests], variables
+
+
+class Toolstack:
+    """A copy of the overlay's tools; their tests compile what they test."""
+
+    def __init__(self, tools: Path) -> None:
+        self.tools = tools
+
+    def configure(self) -> None:
+        shutil.copytree(REPO / "toolstack" / "overlay" / "tools", self.tools)
+
+    def source(self, mutant: Mutant) -> Path:
+        return self.tools / mutant.file
+
+    def build(self, folder: Path) -> Path:
+        shutil.copytree(self.tools, folder)
+        return folder
+
+    def command(self, tests: Sequence[str], built: Path) -> tuple[list[str], dict[str, str]]:
+        variables = {"XENUMA_TOOLSTACK": str(built), "XENUMA_TOOLSTACK_PROGRAMS": " ".join(tests)}
+        return [str(UNIT_TESTS / "toolstack" / "test_toolstack.py")], variables
+
+
+PARTS = ("libgomp", "toolstack")
+
+
+@contextlib.contextmanager
+def prepared(name: str, scratch: Path) -> Iterator[Part]:
+    """The part of that name."""
+    if name == "toolstack":
+        yield Toolstack(scratch / "tools")
+        return
+    console = Console(0)
+    with trees.prepared("libgomp", archive("gcc"), console, variant="-mutants") as tree:
+        programs = scratch / "programs"
+        programs.mkdir()
+        yield Library(tree, programs, console)
 
 
 @dataclass(frozen=True)
@@ -150,12 +213,12 @@ class Verdict:
     by: str  # the test that failed
 
 
-def run_tests(tests: Sequence[str], library: Path, programs: Path, seconds: float) -> Verdict:
+def run_tests(tests: Sequence[str], part: Part, built: Path, seconds: float) -> Verdict:
     """Run tests until one fails. Raises StepFailed if they could not be run."""
-    variables = {"XENUMA_LIBGOMP": str(library), "XENUMA_LIBGOMP_PROGRAMS": str(programs)}
+    arguments, variables = part.command(tests, built)
     with subprocess.Popen(
         [sys.executable, "-m", "pytest", "-x", "-q", "-rfE", "--tb=line", "-p", "no:cacheprovider", "--color=no",
-         *(str(TESTS / test) for test in tests)],
+         *arguments],
         cwd=REPO, env={**os.environ, **variables}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         start_new_session=True,
     ) as process:  # fmt: skip
@@ -179,35 +242,31 @@ def report(mutant: Mutant, future: Future[Verdict]) -> bool:
     return verdict.noticed
 
 
-def examine(mutants: Sequence[Mutant], all_tests: bool) -> int:
-    """Build and test every mutant; the number of those that no test noticed."""
-    console = Console(0)
+def examine(name: str, mutants: Sequence[Mutant], all_tests: bool) -> int:
+    """Build and test every mutant of a part; the number of those that no test noticed."""
     survivors = 0
     with (
-        trees.prepared("libgomp", archive("gcc"), console, variant="-mutants") as tree,
         tempfile.TemporaryDirectory(prefix="xenuma-mutants.") as scratch,
+        prepared(name, Path(scratch)) as part,
         ThreadPoolExecutor(TESTERS) as testers,
     ):
         folder = Path(scratch)
-        programs = folder / "programs"
-        programs.mkdir()
-        library = Library(tree, console)
+        part.configure()
         for mutant in mutants:
-            mutant.apply(library.source(mutant).read_text(encoding="utf-8"))
-        library.configure()
+            mutant.apply(part.source(mutant).read_text(encoding="utf-8"))
         named = [""] if all_tests else sorted({test for mutant in mutants for test in mutant.tests})
-        right = library.build(folder / "right")
+        right = part.build(folder / "right")
         begun = time.monotonic()
-        verdict = run_tests(named, right, programs, SECONDS)
+        verdict = run_tests(named, part, right, SECONDS)
         seconds = max(LEAST_SECONDS, time.monotonic() - begun)
         if verdict.noticed:
             raise StepFailed(f"{verdict.by} fails without any mutant")
         pending: deque[tuple[Mutant, Future[Verdict]]] = deque()
         for number, mutant in enumerate(mutants):
-            with library.mistaken(mutant):
-                built = library.build(folder / str(number))
+            with mistaken(part, mutant):
+                built = part.build(folder / str(number))
             tests = [""] if all_tests else mutant.tests
-            pending.append((mutant, testers.submit(run_tests, tests, built, programs, seconds)))
+            pending.append((mutant, testers.submit(run_tests, tests, part, built, seconds)))
             while pending and (pending[0][1].done() or number == len(mutants) - 1):
                 survivors += not report(*pending.popleft())
     return survivors
@@ -215,12 +274,14 @@ def examine(mutants: Sequence[Mutant], all_tests: bool) -> int:
 
 def main() -> int:
     words = [word for word in sys.argv[1:] if word != "--all-tests"]
+    name = words.pop(0) if words and words[0] in PARTS else PARTS[0]
     begun = time.monotonic()
     try:
-        chosen = [m for m in load() if not words or any(word in m.breaks for word in words)]
+        mutants = load(UNIT_TESTS / name / "mutants.toml")
+        chosen = [m for m in mutants if not words or any(word in m.breaks for word in words)]
         if not chosen:
             raise StepFailed(f"no mutant has any of these words in its name: {' '.join(words)}")
-        survivors = examine(chosen, "--all-tests" in sys.argv[1:])
+        survivors = examine(name, chosen, "--all-tests" in sys.argv[1:])
     except StepFailed as error:
         print(f"\nxenuma: {error}", file=sys.stderr)
         return 1

@@ -5,7 +5,8 @@ It counts pytest's items: a test function counts once for each case that it is p
 many functions these are, and how many checks programs made that a test started, in a guest for instance, and counted with
 ``record_property("checks", N)``; they decide about their test and are no tests of their own.
 
-A test that ends in an error, in set-up or tear-down too, counts as failed. Nothing to run is a failure.
+A test that ends in an error, in set-up or tear-down too, counts as failed. Nothing to run is a failure. What was left out, as
+tests marked `fresh` are by `make test`, and what was not run though it should have been, is said there, too.
 
 Tests that need machines run in lanes side by side where the host has room for more than one (lanes.py).
 """
@@ -30,6 +31,10 @@ class Counter:
         self.checks: dict[str, int] = {}
         self.collection_errors = 0
         self.collected: set[str] = set()
+        self.deselected: set[str] = set()
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        self.deselected.update(item.nodeid for item in items)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self.collected = {item.nodeid for item in session.items}
@@ -56,6 +61,7 @@ class Counter:
             "outcome": self.outcome,
             "checks": self.checks,
             "collected": sorted(self.collected),
+            "deselected": sorted(self.deselected),
             "collection_errors": self.collection_errors,
         }
 
@@ -67,6 +73,7 @@ class Counter:
         for nodeid, checks in other["checks"].items():
             self.checks[nodeid] = self.checks.get(nodeid, 0) + checks
         self.collected.update(other["collected"])
+        self.deselected.update(other["deselected"])
         self.collection_errors = max(self.collection_errors, other["collection_errors"])
 
     def functions(self) -> int:
@@ -77,12 +84,15 @@ class Counter:
         """The closing lines, and the exit code: 0 only if all went well, pytest agrees, and something ran."""
         failed = self.count("failed") + self.collection_errors
         passed, skipped = self.count("passed"), self.count("skipped")
-        if not failed and (code != pytest.ExitCode.OK or not passed or self.collected - self.outcome.keys()):
+        missing = len(self.collected - self.outcome.keys())
+        if not failed and (code != pytest.ExitCode.OK or not passed or missing):
             failed += 1  # interrupted, misused, broken off, or nothing ran: never a success
         lines = [
             f"tests in {REPO.name}: {seconds:.0f} s, logs below build/logs",
-            f"{self.functions()} test functions with {len(self.outcome)} cases; "
-            f"programs that they ran made {sum(self.checks.values())} checks",
+            f"{self.functions()} test functions with {len(self.outcome)} cases"
+            + (f", {missing} more were not run" if missing else "")
+            + (f", {len(self.deselected)} were left out (marked fresh, or by -k or -m)" if self.deselected else "")
+            + f"; programs that they ran made {sum(self.checks.values())} checks",
             f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""),
         ]
         return lines, 1 if failed else 0
@@ -96,12 +106,13 @@ def main(arguments: Sequence[str] = ()) -> int:
     (BUILD / "logs").mkdir(parents=True, exist_ok=True)
     junit = BUILD / "logs" / "tests.xml"
     words = ["-q", "-ra", "--durations=10", "--color=auto", *(arguments or ["tests"])]
-    count = lanes.number(arguments or ["tests"])
-    if count > 1:
-        counter, code = lanes.run(count, words, junit)
+    try:
+        count = lanes.number(arguments or ["tests"])
+    except ValueError as error:
+        print(f"xenuma: {error}", file=sys.stderr, flush=True)
+        counter, code = Counter(), int(pytest.ExitCode.USAGE_ERROR)
     else:
-        counter = Counter()
-        code = pytest.main([*words, f"--junitxml={junit}"], plugins=[counter])
+        counter, code = lanes.run(count, words, junit) if count > 1 else lanes.run_one(words, junit)
     lines, status = counter.closing(code, time.monotonic() - begun)
     print("\n".join(lines), flush=True)
     return status

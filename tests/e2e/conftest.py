@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from benchmarks.elastic_guest import ElasticGuest, Run, checked
+from benchmarks.elastic_guest import ElasticGuest, Run, checked, settled_free_pages
 from benchmarks.in_lab import elastic, run_in
 from benchmarks.results import ROOT
 from lab.complaints import complaints
@@ -116,11 +116,13 @@ class Stable:
         """Destroy a guest, if it runs: its memory is needed, or it is spoilt; do not `ask` one that cannot answer."""
         guest = self.guests.pop(config, None)
         if guest is not None:
-            if ask:
-                log = guest.run("dmesg", timeout=20, check=True)
-                self.asked += 1
-                self.complaints += complaints(log.out)
-            guest.destroy()
+            try:
+                if ask:
+                    log = guest.run("dmesg", timeout=20, check=True)
+                    self.asked += 1
+                    self.complaints += complaints(log.out)
+            finally:
+                guest.destroy()
 
     def leave_all(self) -> None:
         """Destroy all of them."""
@@ -164,6 +166,47 @@ def pair(stable: Stable) -> ElasticGuest:
     return stable.get("guest2.cfg")
 
 
+class Baseline:
+    """How much memory of the host is free while nothing happens; found out once for each guest that runs.
+
+    For tests that change nothing: each compares with it, so that a page that one loses fails that one. A test that moved
+    memory legally asks settled_free_pages() itself.
+    """
+
+    def __init__(self, dom0: Run) -> None:
+        self._dom0 = dom0
+        self._of: list[str] | None = None
+        self._pages: dict[int, int] = {}
+
+    def pages(self, lives: list[str]) -> dict[int, int]:
+        """Free pages of each physical node, while the guests run that have these lives."""
+        if self._of != lives:
+            self._of, self._pages = lives, settled_free_pages(self._dom0)
+        return self._pages
+
+
+@pytest.fixture(scope="module")
+def baselines(dom0: Run) -> Baseline:
+    """Of the tests of a file."""
+    return Baseline(dom0)
+
+
+@pytest.fixture
+def baseline(baselines: Baseline, stable: Stable) -> dict[int, int]:
+    """Free pages of each physical node, as they have been since the guest that runs was started."""
+    return baselines.pages(sorted(stable.lives[config] for config in stable.guests))
+
+
+@pytest.fixture
+def narrow_pool(dom0: Run) -> Iterator[None]:
+    """Pool-0, in which all domains are, has no CPU of pnode 1 while the test runs."""
+    try:
+        checked(dom0, "xl cpupool-cpu-remove Pool-0 node:1", 60.0)
+        yield
+    finally:
+        checked(dom0, "xl cpupool-cpu-add Pool-0 node:1", 60.0)
+
+
 @pytest.fixture
 def four(stable: Stable) -> Iterator[ElasticGuest]:
     """A guest with node 0 and elastic nodes 1 to 3, all absent."""
@@ -176,7 +219,8 @@ def background(pair: ElasticGuest) -> Iterator[Callable[[str, str], int]]:
     pids: list[int] = []
 
     def start(command: str, output: str) -> int:
-        done = pair.guest(f"setsid {command} >{output} 2>&1 </dev/null & echo $!", 30.0)
+        # What an earlier test has left there must not be taken for this program's words.
+        done = pair.guest(f": >{output}; setsid {command} >{output} 2>&1 </dev/null & echo $!", 30.0)
         pids.append(int(done.out))
         return pids[-1]
 

@@ -38,25 +38,27 @@ REFUSED = (
     ("attach, vnode is no number", "vnode-attach {guest} one", r"one", USAGE),
     ("attach, size is no number", "vnode-attach {guest} 1 size=much", r"much", USAGE),
     ("attach, unknown option", "vnode-attach {guest} 1 colour=red", r"colour", USAGE),
+    ("attach, a mistyped option", "vnode-attach {guest} 1 --timout=5", r"--timout=5", USAGE),
+    ("attach, an option of detach", "vnode-attach {guest} 1 --grace=5", r"--grace=5", USAGE),
     ("attach, timeout is no number", "vnode-attach {guest} 1 --timeout=soon", r"soon", USAGE),
     ("set without a size", "vnode-set {guest} 1", r".", USAGE),
     ("no such domain", "vnode-attach nobody 1", r"nobody", FAILED),
 )
 
 
-@pytest.mark.parametrize(
-    ("command", "words", "code"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED]
-)
-def test_refused_with_a_reason(pair: ElasticGuest, dom0: Run, command: str, words: str, code: int) -> None:
+@pytest.mark.parametrize("case", [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
+def test_refused_with_a_reason(
+    pair: ElasticGuest, baseline: dict[int, int], dom0: Run, case: tuple[str, str, int]
+) -> None:
     """The operator is told why, and the guest and the host are as before."""
-    before = settled_free_pages(dom0)
+    command, words, code = case
     target = pair.vnode(1).target_kib
     done = dom0("xl " + command.format(guest=pair.name), 60.0)
     assert done.status == code
     assert re.search(words, done.text, re.DOTALL), done.text
     assert sorted(pair.nodes()) == [0]
     assert pair.vnode(1).target_kib == target
-    assert pages_off(dom0, before) == {}
+    assert pages_off(dom0, baseline) == {}
 
 
 def test_attach_twice(pair: ElasticGuest, dom0: Run) -> None:
@@ -140,12 +142,11 @@ vnuma = [ {home}, {elastic} ]
 """
 
 
-@pytest.mark.parametrize(
-    ("home", "elastic", "words"), [case[1:] for case in MALFORMED], ids=[case[0] for case in MALFORMED]
-)
-def test_malformed_vnuma_is_refused(dom0: Run, home: str, elastic: str, words: str) -> None:
+@pytest.mark.usefixtures("pair")
+@pytest.mark.parametrize("case", [case[1:] for case in MALFORMED], ids=[case[0] for case in MALFORMED])
+def test_malformed_vnuma_is_refused(baseline: dict[int, int], dom0: Run, case: tuple[str, str, str]) -> None:
     """`xl create` names the key and the reason, and leaves no domain behind."""
-    before = settled_free_pages(dom0)
+    home, elastic, words = case
     text = CONFIG.format(home=home, elastic=elastic)
     done = dom0(f"cat >/tmp/malformed.cfg <<'END'\n{text}END\nxl create /tmp/malformed.cfg", 90.0)
     left = dom0("xl domid malformed").status == 0
@@ -153,4 +154,4 @@ def test_malformed_vnuma_is_refused(dom0: Run, home: str, elastic: str, words: s
         dom0("xl destroy malformed")
     assert done.status != 0 and not left
     assert re.search(words, done.text), done.text
-    assert pages_off(dom0, before) == {}
+    assert pages_off(dom0, baseline) == {}

@@ -43,3 +43,14 @@ def test_without_a_number_the_lowest_comes_and_the_highest_goes(four: ElasticGue
     done = dom0(f"xl vnode-detach {four.name}", 120.0)
     assert done.status == 0, done.text
     assert set(four.nodes()) == {0, 1}
+
+
+@pytest.mark.fresh
+def test_a_pnode_is_chosen_within_the_cpupool(four: ElasticGuest, dom0: Run, narrow_pool: None) -> None:
+    """Node 3 names no pnode: pnode 1 has more free memory, and its CPUs are outside the pool."""
+    free = settled_free_pages(dom0)
+    assert free[1] > free[0]
+    done = four.attach(3)
+    assert done.status == 0, done.text
+    assert four.listed()[3]["pnode"] == 0
+    assert four.detach(3).status == 0

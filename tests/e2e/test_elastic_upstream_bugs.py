@@ -98,18 +98,6 @@ def test_cpuid_topology_follows_vnuma(static4: ElasticGuest) -> None:
     assert len(packages) == 4
 
 
-def test_a_vcpu_can_be_hot_added_to_a_pvh_guest(pair: ElasticGuest) -> None:
-    """Linux refused with "CPU 2 has invalid APIC ID ffff": a vCPU that the MADT does not enable got no APIC id."""
-    assert pair.attach(1).status == 0
-    assert pair.online_cpus() == (0, 1, 2, 3)
-    log = checked(pair.guest, "dmesg")
-    assert "invalid APIC ID" not in log
-    assert "llc-sibling" not in log
-    for cpu in (2, 3):
-        assert pair.guest(f"taskset -c {cpu} true").status == 0
-        assert pair.guest(f"test -e /sys/devices/system/node/node1/cpu{cpu}").status == 0
-
-
 def test_a_dead_domain_leaves_nothing_in_the_hypervisor(stable: Stable, dom0: Run) -> None:
     """Every second scheduling unit of a domain stayed allocated after its end: some 50 pages in this test."""
     stable.leave_all()

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from benchmarks.balloon import GIVE, TAKE, Step, metrics, parse_stock, stock_script
+from benchmarks.balloon import COUNTERS, GIVE, STOCK_MIB, TAKE, Step, measure, metrics, parse_stock, stock_script
+from benchmarks.elastic_guest import Done, ElasticGuest
 from benchmarks.results import Result, encode, host_info, now, problems
 
 STEPS = [
@@ -93,3 +95,58 @@ def test_the_script_gives_up_on_a_guest_that_does_not_follow(tmp_path: Path) -> 
         check=False,
     )
     assert done.returncode == 1 and done.stdout == ""
+
+
+class PlayedDom0:
+    """A hypervisor whose superpage path can be switched, and that counts one entry of the p2m for each extent or page."""
+
+    def __init__(self, fails: str = "") -> None:
+        self.superpages = True
+        self.written = 0
+        self.fails = fails
+        self.typed: list[str] = []
+
+    def __call__(self, command: str, timeout: float = 60.0) -> Done:
+        self.typed.append(command)
+        if self.fails and self.fails in command:
+            return Done(3, "", "refused")
+        if match := re.fullmatch(r"xl set-parameters guest-remove-range=(yes|no)", command):
+            self.superpages = match[1] == "yes"
+        elif command == "xenperf":
+            return Done(0, "".join(f"{name:<35}  T= {self.written}\n" for name in COUNTERS.values()))
+        elif "mem-set" in command:
+            self.written += STOCK_MIB * 256
+            return Done(0, f"10.0 16.0 1000 {1000 - STOCK_MIB}\n")
+        elif "vnode-set" in command:
+            self.written += 128 if self.superpages else 128 * 512
+            return Done(0, "20.0 20.5\n")
+        return Done(0, "")
+
+
+def test_the_whole_comparison() -> None:
+    """Ours with the superpage path, order9 without it; then it is on again, and the node is gone as it was."""
+    dom0, steps = PlayedDom0(), list[Step]()
+    measure(ElasticGuest("g", dom0, dom0), 1, 512, steps, runs=2)
+    assert [(step.way, step.operation, step.mib, step.counts["p2m_writes"]) for step in steps] == [
+        *[("stock_4k", TAKE, 48, 48 * 256), ("stock_4k", GIVE, 48, 48 * 256)] * 2,
+        *[("ours", TAKE, 256, 128), ("ours", GIVE, 256, 128)] * 2,
+        *[("order9", TAKE, 256, 128 * 512), ("order9", GIVE, 256, 128 * 512)],
+    ]
+    assert dom0.superpages
+    assert [command for command in dom0.typed if "tach" in command] == ["xl vnode-attach g 1", "xl vnode-detach g 1"]
+
+
+@pytest.mark.parametrize(
+    ("fails", "message"), [("vnode-set g 1 256M", "exit status 3: refused"), ("range=no", "exit status 3\nrefused")]
+)
+def test_what_goes_wrong_leaves_the_hypervisor_as_it_was(fails: str, message: str) -> None:
+    dom0, steps = PlayedDom0(fails), list[Step]()
+    with pytest.raises(RuntimeError, match=message):
+        measure(ElasticGuest("g", dom0, dom0), 1, 512, steps, runs=1)
+    assert dom0.superpages and dom0.typed[-1] == "xl vnode-detach g 1"
+    assert [step.way for step in steps][:2] == ["stock_4k"] * 2
+
+
+def test_a_node_that_does_not_come_is_not_measured() -> None:
+    with pytest.raises(RuntimeError, match="xl vnode-attach: exit status 3: refused"):
+        measure(ElasticGuest("g", (dom0 := PlayedDom0("vnode-attach")), dom0), 1, 512, [], runs=1)

@@ -97,7 +97,9 @@ def test_the_loop_runs_the_program_until_it_is_told_to_stop(tmp_path: Path, monk
 
             def stopped() -> bool:
                 """Each of them has got the signal, which takes a busy machine a moment, or had ended before."""
-                listed = subprocess.run(["ps", "-o", "stat=", "--sid", group], capture_output=True, text=True, check=True)
+                listed = subprocess.run(
+                    ["ps", "-o", "stat=", "--sid", group], capture_output=True, text=True, check=True
+                )
                 return bool(listed.stdout) and all(state.startswith(("T", "Z")) for state in listed.stdout.split())
 
             wait_for("all of it stops", 20, stopped, 0.01)

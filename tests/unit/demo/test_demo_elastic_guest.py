@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
-from benchmarks import elastic_guest
+from benchmarks import elastic_guest, in_lab
 from benchmarks.elastic_guest import (
     HEAP,
     CommandFailed,
@@ -150,3 +152,27 @@ def test_waiting_ends_or_says_what_it_waited_for() -> None:
     assert wait_for("it", 5, lambda: next(answers), interval=0.001) < 5
     with pytest.raises(TimeoutError, match="the moon: not so"):
         wait_for("the moon", 0.01, lambda: False, interval=0.001)
+
+
+def test_waits_are_longer_where_racks_run_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not given up before, and the message has the real limit."""
+    passed = [0.0]
+
+    def sleep(seconds: float) -> None:
+        passed[0] += seconds
+
+    monkeypatch.setattr(elastic_guest, "time", SimpleNamespace(monotonic=lambda: passed[0], sleep=sleep))
+    monkeypatch.setenv("XENUMA_TIME_SCALE", "3")
+    assert wait_for("it", 10, lambda: passed[0] >= 29) == 29
+    with pytest.raises(TimeoutError, match="it: not so after 30 s"):
+        wait_for("it", 10, lambda: False)
+
+
+def test_the_quickest_answer_sets_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The guest's time is that of the middle of the question; half of how long it took may be wrong."""
+    ours = iter([100.0, 104.0, 200.0, 202.0, 300.0, 308.0, 400.0])
+    theirs = iter(["153.5", "251.25", "351.0"])
+    monkeypatch.setattr(in_lab, "time", SimpleNamespace(time=lambda: next(ours)))
+    clock = in_lab.Clock.compare(lambda command, timeout=60.0: Done(0, next(theirs) + "\n"))
+    assert clock == in_lab.Clock(50.25, 1.0)
+    assert clock.now() == 450.25

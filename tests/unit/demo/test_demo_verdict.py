@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks import results
 from benchmarks.demo_page import demo_page
+from benchmarks.guestview import Iteration
 from benchmarks.timeline import Evidence, Program, Reading, Timeline, metrics, verdict
 from tests.unit.demo import fakes
 
@@ -45,6 +46,18 @@ def memory_does_not_move(e: Evidence) -> None:
 
 def memory_stays(e: Evidence) -> None:
     e.timeline.samples = [dataclasses.replace(s, kib=(49152, 49152)) for s in e.timeline.samples]
+
+
+def memory_comes_back_at_last(e: Evidence) -> None:
+    e.timeline.samples = [dataclasses.replace(s, kib=(49152, 49152)) if s.t > 141 else s for s in e.timeline.samples]
+
+
+def memory_leaves_at_last(e: Evidence) -> None:
+    e.timeline.samples = [dataclasses.replace(s, kib=(98304, 0)) if s.t > 127.5 else s for s in e.timeline.samples]
+
+
+def a_little_memory_stays(e: Evidence) -> None:
+    e.timeline.samples = [dataclasses.replace(s, kib=(98304, 68)) if s.t > 134 else s for s in e.timeline.samples]
 
 
 def program_lost_all_memory(e: Evidence) -> None:
@@ -120,6 +133,10 @@ def one_team_of_the_program_is_short(e: Evidence) -> None:
     e.teams = {**e.teams, "settled": [4, 3, 4]}
 
 
+def only_sections_are_seen(e: Evidence) -> None:
+    e.teams, e.sections = {**e.teams, "settled": [3]}, [3]
+
+
 def programs_team_grows_again(e: Evidence) -> None:
     e.teams = {**e.teams, "detached": [2, 4]}
 
@@ -139,6 +156,9 @@ FAULTS = (
     (no_iteration_after_the_detach, "detached: the team has 2 threads"),
     (memory_does_not_move, "settled: at least 25%"),
     (memory_stays, "detached: none of the program's memory"),
+    (memory_comes_back_at_last, "detached: none of the program's memory"),
+    (memory_leaves_at_last, "settled: at least 25%"),
+    (a_little_memory_stays, "detached: none of the program's memory"),
     (program_lost_all_memory, "detached: none of the program's memory"),
     (accesses_stay_remote, "settled: at most 3 %"),
     (meter_is_silent, "settled: at most 3 %"),
@@ -157,6 +177,7 @@ FAULTS = (
     (programs_team_is_too_large_at_first, "before: the second program's team has 2 threads"),
     (programs_team_does_not_grow, "settled: the second program's team has 4 threads"),
     (one_team_of_the_program_is_short, "settled: the second program's team has 4 threads"),
+    (only_sections_are_seen, "settled: the second program's team has 4 threads"),
     (programs_team_grows_again, "detached: the second program's team has 2 threads"),
     (no_team_before, "before: the second program's team has 2 threads"),
     (nothing_is_known_of_teams, "settled: the second program's team has 4 threads"),
@@ -171,11 +192,33 @@ def test_each_fault_is_noticed(fault: Callable[[Evidence], None], noticed: str) 
     assert any(what.startswith(noticed) for what in failed(evidence)), failed(evidence)
 
 
+def test_three_sections_have_three_threads() -> None:
+    """With OMP_DYNAMIC, as stock has it; where fewer may run, they have those."""
+    evidence = fakes.evidence()
+    evidence.teams, evidence.sections = {"before": [2], "settled": [4, 3, 4], "detached": [2]}, [3]
+    assert failed(evidence) == []
+
+
 def test_three_per_cent_are_still_right() -> None:
     """What is asked for is what is usual, with a little room."""
     evidence = fakes.evidence()
     evidence.timeline.readings = {**evidence.timeline.readings, "settled": Reading(121, 127, 9700, 300)}
     assert failed(evidence) == []
+
+
+def test_a_sample_under_way_is_no_memory_that_stays() -> None:
+    evidence = fakes.evidence()
+    evidence.timeline.samples = [dataclasses.replace(s, kib=(98304, 64)) if s.t > 134 else s for s in fakes.samples()]
+    assert failed(evidence) == []
+
+
+def test_an_iteration_is_of_a_window_if_all_of_it_is() -> None:
+    """One that began before it may have had the old team; what is exactly in it counts."""
+    times = {9.9: 500.0, 10.4: 500.0, 10.5: 500.0, 19.0: 10.0, 20.0: 500.0, 20.1: 500.0}
+    iterations = [Iteration(n, t, ms, 2, "") for n, (t, ms) in enumerate(times.items())]
+    timeline = Timeline(iterations, windows={"before": (10.0, 20.0)})
+    assert [i.t for i in timeline.iterations_in("before")] == [10.5, 19.0, 20.0]
+    assert timeline.iterations_in("settled") == []
 
 
 def test_the_metrics_have_the_names_that_the_project_fixed() -> None:

@@ -22,7 +22,18 @@ def test_the_search_finds_what_it_should() -> None:
         "kernel BUG at mm/slub.c:1!",
         "Oops: general protection fault, probably for non-canonical address 0x1: 0000 [#1] SMP",
         "UBSAN: shift-out-of-bounds in x.c:1",
+        "BUG: KASAN: use-after-free in f+0x1/0x2",
+        "[   9.1] KASAN: null-ptr-deref in range [0x0-0x7]",
         "Out of memory: Killed process 99 (stream_check) total-vm:1kB",
+        "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0-1",
+        "sched: CPU #2's llc-sibling CPU #0 is not on the same node! [node: 1 != 0]. Ignoring dependency.",
+        "INFO: possible recursive locking detected",
+        "INFO: trying to register non-static key.",
+        "kworker/0:1: page allocation failure: order:4, mode:0xcc0(GFP_KERNEL), nodemask=(null)",
+        "stream_check[99]: segfault at 0 ip 00005 sp 00007 error 4 in stream_check[55,1000]",
+        "xen_elastic_numa: vnode 1: 511 pages at pfn 0x40000 are lost: Xen took back 510",
+        "xen_elastic_numa: vnode 1: Xen keeps the extent at pfn 0x40000 (-22)",
+        "xen_elastic_numa: generation 7: outcome could not be reported: -28",
         "WARNING: possible recursive locking detected",
         "smpboot: CPU 2 has invalid APIC ID ffff. Aborting bringup",
         "(XEN) Assertion 'x' failed at y.c:1",
@@ -42,6 +53,7 @@ def test_the_search_finds_what_it_should() -> None:
         "(XEN) Hardware Dom0 halted: halting machine",
         "xenuma: guest ready",
         "rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:",
+        "xen_elastic_numa: vnode 1: -16 512 pages are pinned",
     ]
     assert complaints("\n".join([*good, *bad])) == bad
 
@@ -59,6 +71,12 @@ def test_known_of_upstream_is_not_reported_and_hides_nothing() -> None:
     assert complaints(lockdep("gntdev_mmap") + "(XEN) Xen WARN at arch/x86/xstate.c:769\n") == []
     assert complaints(lockdep("gntdev_mmap").replace("\n", "\r\r\n")) == []
     assert len(complaints(lockdep("elastic_topo_publish") + lockdep("gntdev_mmap"))) == 1
+    known = "(XEN) Xen WARN at arch/x86/xstate.c:769\n"
+    for real in ("BUG: Bad page state in process t", "Kernel panic - not syncing: Fatal exception"):
+        for report in (f"{real}\n{known}", f"{known}{real}\n", f"{real}\n{lockdep('gntdev_mmap')}"):
+            assert complaints(report) == [real], report
+        within = lockdep("gntdev_mmap").replace("------\n", f"------\n{real}\n")
+        assert complaints(within) == [real]
 
 
 def test_each_line_is_looked_at_once_and_only_when_it_is_whole(tmp_path: Path) -> None:

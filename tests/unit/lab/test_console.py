@@ -5,11 +5,16 @@ from __future__ import annotations
 
 import re
 import socket
+import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from lab import console as module
 from lab.console import Console
 from lab.errors import LabError, MachineLostError
 
@@ -76,3 +81,58 @@ def test_people_see_and_type(port: Port) -> None:
         assert person.recv(10) == b"file\n"
     port.prints("ready\n")
     assert port.console.wait_for(WANTED, 5, BAD)
+
+
+def test_a_person_who_leaves_while_something_is_printed(port: Port, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both are found at one look: the line cannot be passed on, and there is nobody to read from. The console goes on."""
+    look, both = port.console._selector.select, threading.Event()
+    monkeypatch.setattr(port.console._selector, "select", lambda: (both.wait(20), look())[1])
+    with socket.socket(socket.AF_UNIX) as person:
+        person.connect(str(port.relay))
+        deadline = time.monotonic() + 20
+        while not port.console._clients:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        port.prints("ready\n")
+    both.set()
+    assert port.console.wait_for(WANTED, 5, BAD)
+    port.prints("still there\n")
+    assert port.console.wait_for(re.compile("still"), 5, BAD)
+
+
+class Watched:
+    """A pattern that notes which lines were looked at."""
+
+    pattern = "ready"
+
+    def __init__(self) -> None:
+        self.looked: list[str] = []
+
+    def search(self, line: str) -> re.Match[str] | None:
+        self.looked.append(line)
+        return WANTED.search(line)
+
+    def wait(self, line: str) -> None:
+        """Return when that line was looked at."""
+        deadline = time.monotonic() + 20
+        while line not in self.looked:
+            assert time.monotonic() < deadline, self.looked
+            time.sleep(0.01)
+
+
+def test_each_line_is_looked_at_once_though_old_ones_are_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "KEPT_LINES", 3)
+    port = Port(tmp_path)
+    port.prints("1\n2\n")
+    watched: Any = Watched()
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(port.console.wait_for, watched, 20, BAD)
+        for seen, printed in (("2", "3\n"), ("3", "4\n5\n"), ("5", "ready\n")):
+            watched.wait(seen)
+            port.prints(printed)
+        assert found.result(30).string == "ready"
+    assert watched.looked == ["1", "2", "3", "4", "5", "ready"]
+    port.machine.close()
+    port.console.join(5)

@@ -106,7 +106,10 @@ def test_a_guests_console_is_copied_once(host: Host, monkeypatch: pytest.MonkeyP
     log.copied = 11
     host._follow("g")
     assert host.guest_log("g").read_bytes() == b"first life\n"
-    host.forget(host.guest("g"))
+    guest = host.guest("g")
+    assert host.guest("g") is guest
+    host.forget(guest)
+    assert host.guest("g") is not guest, "a handle with a connection to a guest that is gone"
     assert host.guest_log("g").read_bytes() == b"first life\nlast words\n"
     log.content += b"second life\n"
     log.copied = len(log.content)

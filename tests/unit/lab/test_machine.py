@@ -77,7 +77,7 @@ def test_meter_is_optional(meter: bool) -> None:
 
 def test_long_socket_path_is_refused_with_its_length() -> None:
     with pytest.raises(LabError, match=r"\d+ bytes; Unix sockets allow 107"):
-        MachinePaths(Path("/" + "x" * 90), Path("/logs"), "alpha")
+        MachinePaths(Path("/" + "x" * 100), Path("/logs"), "alpha")
 
 
 USERNET = """Hub -1 (net0):
@@ -99,6 +99,8 @@ def test_forwarded_port() -> None:
         "[    1.0] Kernel panic - not syncing: VFS: Unable to mount root fs",
         "xenuma: dom0 failed: xenstored: exit code 1",
         "(XEN) Hardware Dom0 crashed: rebooting machine",
+        "(XEN) Hardware Dom0 halted: halting machine",
+        "(XEN) Dom0 has crashed: rebooting machine",
     ],
 )
 def test_broken_host_is_noticed(line: str) -> None:

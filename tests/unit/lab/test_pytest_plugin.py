@@ -8,9 +8,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from lab import pytest_plugin
 from lab.pipeline.paths import REPO
 
 # A rack that is a folder of logs. `says` writes a line to one of them.
@@ -287,3 +290,39 @@ def test_an_end_that_is_logged_fails_a_test_that_passed(tmp_path: Path) -> None:
     tests += "def test_first(noisy):\n    pass\ndef test_second(says):\n    pass\n"
     output = run(tmp_path, CONFTEST, tests)
     assert outcomes(output) == {"test_first": {"PASSED", "ERROR"}, "test_second": {"PASSED"}}, output
+
+
+def test_a_failure_shows_the_last_lines_of_the_newest_rack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each of its logs, the last ones."""
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        lines = "".join(f"{name} {number}\n" for number in range(100))
+        (tmp_path / name / "alpha-console.log").write_text(lines, encoding="utf-8")
+        (tmp_path / name / "empty.log").touch()
+    monkeypatch.setattr(pytest_plugin, "_log_directories", [tmp_path / "first", tmp_path / "second"])
+    for failed in (True, False):
+        report = SimpleNamespace(failed=failed, sections=[("stdout", "said")])
+        hook = pytest_plugin.pytest_runtest_makereport()
+        next(hook)
+        with pytest.raises(StopIteration):
+            hook.send(cast(pytest.TestReport, report))
+        shown = "\n".join(f"second {number}" for number in range(100 - pytest_plugin.CONSOLE_LINES, 100))
+        assert report.sections == [("stdout", "said"), *[("last lines of alpha-console.log", shown)] * failed]
+
+
+def test_what_is_announced_may_take_longer_beside_another_rack(monkeypatch: pytest.MonkeyPatch) -> None:
+    passed = [0.0]
+
+    def sleep(seconds: float) -> None:
+        passed[0] += seconds
+
+    watch = pytest_plugin.Watch()
+    watch.announce("Kernel panic")
+    monkeypatch.setattr(pytest_plugin, "_watch", watch)
+    monkeypatch.setattr(pytest_plugin, "time", SimpleNamespace(monotonic=lambda: passed[0], sleep=sleep))
+    monkeypatch.setenv("XENUMA_TIME_SCALE", "2")
+    phase = pytest_plugin._attributed(cast(pytest.Item, None), "call")
+    next(phase)
+    with pytest.raises(pytest.fail.Exception, match="announced, and on no console within 60 s: Kernel panic"):
+        phase.send(None)
+    assert 60 <= passed[0] < 61

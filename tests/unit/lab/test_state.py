@@ -54,6 +54,14 @@ def test_foreign_state_is_refused(text: str) -> None:
         RackState.from_json(text)
 
 
+def test_a_state_of_another_format_is_refused_though_it_has_all_keys() -> None:
+    for number in (state_module.FORMAT - 1, state_module.FORMAT + 1):
+        other = STATE.to_json().replace(f'"format": {state_module.FORMAT}', f'"format": {number}')
+        assert other != STATE.to_json()
+        with pytest.raises(LabError, match="another version"):
+            RackState.from_json(other)
+
+
 def test_one_owner_at_a_time(directory: StateDirectory) -> None:
     directory.acquire()
     directory.write(STATE)

@@ -58,7 +58,19 @@ HOSTS = {
         1,
         "xenuma: 500 MiB free below {cache}, 16000 MiB needed; free some, or set XENUMA_CACHE to another disk",
     ),
-    "little memory": ({"awk": "echo 1953"}, ("--check",), 1, "xenuma: 1953 MiB of memory available, 7000 MiB needed"),
+    "little memory to boot": (
+        {"awk": "echo 1953"},
+        ("--boots", "--check"),
+        1,
+        "xenuma: 1953 MiB of memory available, 7000 MiB needed\n",
+    ),
+    "little memory": (
+        {"awk": "echo 1953"},
+        ("--check",),
+        0,
+        "xenuma: 1953 MiB of memory available; what boots machines needs 7000 MiB\n",
+    ),
+    "enough memory": ({"awk": "echo 7000"}, ("--boots", "--check"), 0, ""),
     "another machine": ({"uname": "echo aarch64"}, ("--check",), 1, "this machine is aarch64; the lab needs an x86-64"),
     "no network, mmdebstrap missing": (
         {**MISSING, "apt-get": UNREACHABLE},
@@ -81,6 +93,7 @@ def test_what_it_says(
     done = bootstrap(tmp_path, stand_ins, *arguments)
     assert done.returncode == status, done.stderr
     assert said.format(cache=tmp_path / "cache") in done.stderr
+    assert said or not done.stderr
 
 
 def test_an_unreachable_server_is_named(tmp_path: Path) -> None:

@@ -130,3 +130,42 @@ def test_the_real_steps_can_be_done_in_their_order() -> None:
         waiting.remove(name)
         finished.add(name)
     assert finished == {*build.STEPS} - {*build.OPTIONAL}
+
+
+def test_a_step_is_made_anew_when_anything_that_goes_in_changes(
+    played: Played, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its own files, the sandbox with its compiler, the upstream source, the recipes, and all that for the steps it needs."""
+    monkeypatch.setattr(build, "REPO", tmp_path)
+    monkeypatch.setattr(build, "RECIPES", tmp_path / "recipes")
+    for name in ("recipes", "input", "needed"):
+        (tmp_path / name).write_text("1", encoding="utf-8")
+    version = ["1"]
+    monkeypatch.setattr(build, "archive", lambda name: tmp_path / f"{name}-{version[0]}.tar")
+
+    def make(*_: object) -> None:
+        raise AssertionError
+
+    step = build.Step("a", "a", [tmp_path / "input"], make, ["b"], source="t")
+    other = build.Step("c", "c", [tmp_path / "input"], make, ["b"], source="t")
+    use(monkeypatch, step, build.Step("b", "b", [tmp_path / "needed"], make), other)
+    keys = [step.key()]
+    for name in ("recipes", "input", "needed"):
+        (tmp_path / name).write_text("2", encoding="utf-8")
+        keys.append(step.key())
+    (tmp_path / "sandbox").unlink()
+    (tmp_path / "sandbox").symlink_to("sandbox-1")
+    keys.append(step.key())
+    version[0] = "2"
+    keys.append(step.key())
+    assert len({*keys, other.key()}) == 7 and step.key() == keys[-1]
+
+
+def test_the_sandbox_is_in_the_key_of_a_step_that_needs_nothing(
+    played: Played, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    use(monkeypatch, step := played.step("a"))
+    key = step.key()
+    (tmp_path / "sandbox").unlink()
+    (tmp_path / "sandbox").symlink_to("sandbox-1")
+    assert step.key() != key

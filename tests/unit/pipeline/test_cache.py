@@ -35,6 +35,12 @@ def test_key_follows_content_names_modes_and_words(tmp_path: Path) -> None:
     assert len(keys) == 5
 
 
+def test_words_are_told_apart_from_one_another(tmp_path: Path) -> None:
+    """What one word says cannot be said by two, or the other way round."""
+    split = [("a", "b"), ("a\nword b",), ("a\nword 1 b",), ("ab",), ("ab", ""), ("b", "a")]
+    assert len({cache.content_key([], *words, base=tmp_path) for words in split}) == len(split)
+
+
 def test_key_does_not_depend_on_where_the_tree_is(tmp_path: Path) -> None:
     keys = set()
     for clone in ("one", "two"):

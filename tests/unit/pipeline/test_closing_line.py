@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -82,70 +83,126 @@ def test_passes_against_expectation():
 """
 
 
-def close(folder: Path, *arguments: str) -> tuple[int, list[str]]:
-    """Exit code and output of lab.pipeline.test in a repository that has no tests but ours."""
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "lab.pipeline.test",
-            "-c",
-            str(REPO / "pyproject.toml"),
-            f"--rootdir={folder}",
-            *arguments,
-        ],
+GOOD = "def test_one():\n    pass\n"
+SKIP = "import pytest\ndef test_{}():\n    pytest.skip()\n"
+FRESH = "import pytest\n@pytest.mark.fresh\ndef test_fresh():\n    assert False\n"
+STOP = "def test_zero(request):\n    request.session.shouldstop = 'enough'\n"
+# Text of the tests, arguments, XENUMA_LANES; the last line, and what the lines before have to say.
+CASES = {
+    "all outcomes": (TESTS, [], "", "7 passed, 8 failed, 1 skipped", "test_it.py: 7 passed, 8 failed, 1 skipped in "),
+    "good": (GOOD, [], "1", "1 passed, 0 failed", "; programs that they ran made 0 checks"),
+    "skip": (GOOD + SKIP.format("two"), [], "", "1 passed, 0 failed, 1 skipped", "SKIPPED"),
+    "only a skip": (SKIP.format("one"), [], "", "0 passed, 1 failed, 1 skipped", "1 cases;"),
+    "nothing": ("", [], "", "0 passed, 1 failed", "0 cases;"),
+    "no Python": ("nonsense", [], "", "0 passed, 1 failed", "NameError"),
+    "no file": (GOOD, ["nonesuch.py"], "", "0 passed, 1 failed", "nonesuch.py"),
+    "misused": (GOOD, ["--nonesuch"], "", "0 passed, 1 failed", "--nonesuch"),
+    "interrupted": (
+        GOOD + "def test_two():\n    raise KeyboardInterrupt\n",
+        [],
+        "",
+        "1 passed, 1 failed",
+        "1 more were not",
+    ),
+    "left": (
+        "import pytest\n" + GOOD + "def test_two():\n    pytest.exit('no', 0)\n",
+        [],
+        "",
+        "1 passed, 1 failed",
+        "no",
+    ),
+    "stopped": (STOP + GOOD, [], "", "1 passed, 1 failed", "1 cases, 1 more were not run;"),
+    "collected": (GOOD, ["--collect-only"], "", "0 passed, 1 failed", "0 cases, 1 more were not run;"),
+    "left out": (
+        FRESH + GOOD,
+        ["-m", "not fresh"],
+        "",
+        "1 passed, 0 failed",
+        "1 cases, 1 were left out (marked fresh, or",
+    ),
+    "all left out": (FRESH, ["-m", "not fresh"], "", "0 passed, 1 failed", "0 cases, 1 were left out"),
+    "no number of lanes": (
+        GOOD,
+        [],
+        "two",
+        "0 passed, 1 failed",
+        "xenuma: XENUMA_LANES=two: want a number of lanes, or auto",
+    ),
+    "no lane": (GOOD, [], "0", "0 passed, 1 failed", "xenuma: XENUMA_LANES=0: want"),
+}
+
+# Runs all of them, each in a process of its own that need not import anything any more.
+DRIVER = """
+import json, os, sys
+from pathlib import Path
+from lab.pipeline.test import main
+for name, (arguments, lanes) in json.load(sys.stdin).items():
+    if not (pid := os.fork()):
+        for fd in (1, 2):
+            os.dup2(os.open(f"{name}.out", os.O_WRONLY | os.O_CREAT | os.O_APPEND), fd)
+        os.environ["XENUMA_LANES"] = lanes
+        os._exit(main(arguments))
+    Path(f"{name}.code").write_text(str(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])))
+"""
+
+
+@pytest.fixture(scope="module")
+def closed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, list[str]]]:
+    """Exit code and output of lab.pipeline.test for each case, in a repository that has no tests but these."""
+    folder = tmp_path_factory.mktemp("closed")
+    asked = {}
+    for name, (text, arguments, count, _, _) in CASES.items():
+        place = folder / name
+        place.mkdir()
+        (place / "test_it.py").write_text(text, encoding="utf-8")
+        options = ["-c", str(REPO / "pyproject.toml"), f"--rootdir={place}", "-p", "no:cacheprovider"]
+        asked[name] = ([*options, str(place / "test_it.py"), *arguments], count)
+    environment = {
+        "PYTHONPATH": str(REPO),
+        "XENUMA_REPO": str(folder),
+        "XENUMA_CACHE": str(folder),
+        "PYTEST_ADDOPTS": "",
+    }
+    subprocess.run(
+        [sys.executable, "-c", DRIVER],
         cwd=folder,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(REPO),
-            "XENUMA_REPO": str(folder),
-            "PYTEST_ADDOPTS": "-p no:cacheprovider",
-        },
-        capture_output=True,
+        env=os.environ | environment,
+        input=json.dumps(asked),
         text=True,
-        check=False,
-        timeout=120,
+        check=True,
+        timeout=240,
     )
-    return done.returncode, done.stdout.splitlines()
+    return {
+        name: (int((folder / f"{name}.code").read_text()), (folder / f"{name}.out").read_text().splitlines())
+        for name in CASES
+    }
 
 
-def test_functions_cases_and_checks_are_three_numbers(tmp_path: Path) -> None:
-    """The last line counts pytest's items, alone and in its form; the line before says the rest."""
-    (tmp_path / "test_it.py").write_text(TESTS, encoding="utf-8")
-    code, lines = close(tmp_path, str(tmp_path))
-    assert lines[-1] == "7 passed, 8 failed, 1 skipped"
-    assert lines[-2] == "13 test functions with 16 cases; programs that they ran made 37 checks"
-    assert code == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "arguments", "last"),
-    [
-        ("def test_one():\n    pass\n", [], "1 passed, 0 failed"),
-        (
-            "import pytest\ndef test_one():\n    pass\ndef test_two():\n    pytest.skip()\n",
-            [],
-            "1 passed, 0 failed, 1 skipped",
-        ),
-        ("import pytest\ndef test_one():\n    pytest.skip()\n", [], "0 passed, 1 failed, 1 skipped"),
-        ("", [], "0 passed, 1 failed"),
-        ("nonsense", [], "0 passed, 1 failed"),
-        ("def test_one():\n    pass\n", ["nonesuch.py"], "0 passed, 1 failed"),
-        ("def test_one():\n    pass\n", ["--nonesuch"], "0 passed, 1 failed"),
-        ("def test_one():\n    pass\ndef test_two():\n    raise KeyboardInterrupt\n", [], "1 passed, 1 failed"),
-        (
-            "import pytest\ndef test_one():\n    pass\ndef test_two():\n    pytest.exit('no', 0)\n",
-            [],
-            "1 passed, 1 failed",
-        ),
-    ],
-    ids=["good", "skip", "only a skip", "nothing", "no Python", "no file", "misused", "interrupted", "left"],
-)
-def test_only_success_looks_like_it(tmp_path: Path, text: str, arguments: list[str], last: str) -> None:
-    (tmp_path / "test_it.py").write_text(text, encoding="utf-8")
-    code, lines = close(tmp_path, str(tmp_path / "test_it.py"), *arguments)
+@pytest.mark.parametrize("name", CASES)
+def test_only_success_looks_like_it(closed: dict[str, tuple[int, list[str]]], name: str) -> None:
+    """The closing line has its form whatever happens, and there are failures in it unless all that there was ran well."""
+    _, _, _, last, said = CASES[name]
+    code, lines = closed[name]
     assert lines[-1] == last, lines
     assert code == (", 0 failed" not in last)
+    assert any(said in line for line in lines[:-1]), lines
+
+
+def test_functions_cases_and_checks_are_three_numbers(closed: dict[str, tuple[int, list[str]]]) -> None:
+    """The last line counts pytest's items, alone and in its form; the line before says the rest."""
+    assert closed["all outcomes"][1][-2] == "13 test functions with 16 cases; programs that they ran made 37 checks"
+
+
+def test_failures_are_told_at_once_and_in_the_end(closed: dict[str, tuple[int, list[str]]]) -> None:
+    """As they happen, with their reason; then pytest's own words, with its names for what has happened. No dots."""
+    lines = closed["all outcomes"][1]
+    (file,) = (number for number, line in enumerate(lines) if "test_it.py: 7 passed" in line)
+    assert sum("FAILED test_it.py::test_cases[3] (call): assert 3 != 3" in line for line in lines[:file]) == 1, lines
+    assert sum("FAILED test_it.py::test_error_before (setup): assert False" in line for line in lines[:file]) == 1
+    assert all(line.startswith("[") for line in lines[:file]), lines
+    assert any(re.fullmatch(r"FAILED .*test_it\.py::test_cases\[3\] - assert 3 != 3", line) for line in lines[file:]), (
+        lines
+    )
 
 
 def test_the_exit_code_needs_pytests_consent() -> None:

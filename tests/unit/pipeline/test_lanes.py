@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
+import fcntl
+import io
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -16,7 +21,8 @@ from lab.pipeline import lanes
 from lab.pipeline.paths import REPO
 from lab.pipeline.test import Counter
 
-# Two files meet: each is under way only while the other is, in another process.
+# Two files meet: each is under way only while the other is, in another process. Later, one lane is kept busy by test_long until
+# the other has done all that is left, and what has to be alone waits for both.
 CONFTEST = """
 import os, pathlib, time, pytest
 HERE = pathlib.Path(__file__).parent
@@ -27,24 +33,58 @@ def note(word):
 
 @pytest.fixture(scope="session")
 def rack():
+    rack = os.environ.get("XENUMA_RACK", "one-host")
     note("boot")
+    note(f"boot-{rack}")
+    if "BROKEN" in os.environ:
+        await_notes("boot-one-host", "boot-one-host@2")
+    if rack in os.environ.get("BROKEN", "").split():
+        time.sleep(1)
+        raise OSError("no rack")
     yield
+    note("offs")
+    time.sleep(int(os.environ.get("OFF_TAKES", 0)))
     note("off")
+    assert "OFF_FAILS" not in os.environ, "off fails"
 
-def meet(me, other):
-    (HERE / me).touch()
+def await_notes(*words):
     deadline = time.monotonic() + 60
-    while not (HERE / other).exists():
-        assert time.monotonic() < deadline, f"{other} is not under way"
+    while not set(words) <= {line.split()[0] for line in (HERE / "notes").read_text().splitlines()}:
+        assert time.monotonic() < deadline, words
         time.sleep(0.01)
 """
 MEETS = """
-from conftest import meet, note
+from conftest import await_notes, note
 def test_meets(rack):
     note("{me}")
-    meet("{me}", "{other}")
+    await_notes("{other}")
 def test_more(rack):
     pass
+"""
+LONG = """
+import time
+from conftest import await_notes, note
+def test_long(rack):
+    await_notes("rest1", "rest2", "rest3")
+    time.sleep(0.5)
+    note("long")
+"""
+REST = """
+from conftest import note
+def test_one(rack):
+    note("{me}")
+"""
+SKIPS = """
+import pytest
+def test_skips():
+    pytest.skip("for no reason")
+"""
+ALONE = """
+import pytest
+from conftest import note
+@pytest.mark.alone
+def test_alone(rack):
+    note("alone")
 """
 OWN = """
 import pytest
@@ -53,126 +93,178 @@ pytestmark = pytest.mark.each_rack
 def test_own(rack):
     note("own")
 """
+GOOD = {
+    "alone": ALONE,
+    "b": MEETS.format(me="b", other="c"),
+    "c": MEETS.format(me="c", other="b"),
+    "long": LONG,
+    "own": OWN,
+    **{f"rest{number}": REST.format(me=f"rest{number}") for number in (1, 2, 3)},
+    "skips": SKIPS,
+}
+FAILS = "def test_fails():\n    assert 1 == 2\n"
 
 
-def run(folder: Path, *arguments: str, count: int = 2) -> tuple[int, list[str]]:
-    """Exit code and output of lab.pipeline.test in a repository that has no tests but those in `folder`/e2e."""
+def command(folder: Path, count: int) -> tuple[list[str], dict[str, str]]:
+    """What runs lab.pipeline.test in a repository that has no tests but those in `folder`/e2e, and its environment."""
+    words = [sys.executable, "-m", "lab.pipeline.test", "-c", str(REPO / "pyproject.toml"), f"--rootdir={folder}"]
+    environment = {
+        **{name: value for name, value in os.environ.items() if name not in ("XENUMA_RACK", "PYTEST_ADDOPTS")},
+        "PYTHONPATH": f"{REPO}:{folder / 'e2e'}",
+        "XENUMA_REPO": str(folder),
+        "XENUMA_CACHE": str(folder),
+        "XENUMA_LANES": str(count),
+        "XENUMA_TIME_SCALE": "1",
+    }
+    return [*words, "-p", "no:cacheprovider", str(folder / "e2e")], environment
+
+
+def run(folder: Path, tests: dict[str, str], count: int = 2, **variables: str) -> tuple[int, list[str]]:
+    """Exit code and output of these tests."""
+    lay(folder, tests)
+    words, environment = command(folder, count)
     done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "lab.pipeline.test",
-            "-c",
-            str(REPO / "pyproject.toml"),
-            f"--rootdir={folder}",
-            "-p",
-            "no:cacheprovider",
-            str(folder / "e2e"),
-            *arguments,
-        ],
-        cwd=folder,
-        env={
-            **{name: value for name, value in os.environ.items() if name != "XENUMA_RACK"},
-            "PYTHONPATH": f"{REPO}:{folder / 'e2e'}",
-            "XENUMA_REPO": str(folder),
-            "XENUMA_CACHE": str(folder),
-            "XENUMA_LANES": str(count),
-            "XENUMA_TIME_SCALE": "1",
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
+        words, cwd=folder, env=environment | variables, capture_output=True, text=True, check=False, timeout=120
     )
     return done.returncode, done.stdout.splitlines() + done.stderr.splitlines()
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Two files that meet, and one that each lane runs."""
-    (tmp_path / "e2e").mkdir()
-    for name, text in {
-        "conftest": CONFTEST,
-        "test_a": MEETS.format(me="a", other="b"),
-        "test_b": MEETS.format(me="b", other="a"),
-        "test_own": OWN,
-    }.items():
-        (tmp_path / "e2e" / f"{name}.py").write_text(text, encoding="utf-8")
-    return tmp_path
-
-
-ALONE = """
-import pytest, time
-from conftest import HERE, note
-@pytest.mark.alone
-def test_alone(rack):
-    assert (HERE / "slow-ended").exists()
-    note("alone")
-def test_slow(rack):
-    time.sleep(2)
-    (HERE / "slow-ended").touch()
-"""
-
-
-def test_what_measures_time_waits_for_all_others(folder: Path) -> None:
-    """It stands before them in its file, and the other lane would have time for it."""
-    (folder / "e2e" / "test_alone.py").write_text(ALONE, encoding="utf-8")
-    code, lines = run(folder)
-    assert (code, lines[-1]) == (0, "7 passed, 0 failed"), lines
-    words = [note[0] for note in notes(folder)]
-    assert words.count("alone") == 1 and words.index("alone") > max(words.index("a"), words.index("b"))
-    assert words.count("own") == 2 and words.count("boot") == 2
+def lay(folder: Path, tests: dict[str, str]) -> None:
+    (folder / "e2e").mkdir()
+    for name, text in {"conftest": CONFTEST, **{f"test_{name}": text for name, text in tests.items()}}.items():
+        (folder / "e2e" / f"{name}.py").write_text(text, encoding="utf-8")
 
 
 def notes(folder: Path) -> list[list[str]]:
     return [line.split() for line in (folder / "e2e" / "notes").read_text(encoding="utf-8").splitlines()]
 
 
-def test_two_files_at_one_time_each_with_a_rack_of_its_own(folder: Path) -> None:
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run in which all goes well. Each test is run once, but for those that each lane runs."""
+    folder = tmp_path_factory.mktemp("good")
+    code, lines = run(folder, GOOD)
+    assert (code, lines[-1]) == (0, "10 passed, 0 failed, 1 skipped"), lines
+    return folder
+
+
+def test_two_files_at_one_time_each_with_a_rack_of_its_own(good: Path) -> None:
     """Both racks are booted once and end; limits are twice as long; each lane looks at its own rack."""
-    code, lines = run(folder)
-    assert (code, lines[-1]) == (0, "5 passed, 0 failed"), lines
-    seen = notes(folder)
+    seen = notes(good)
     for word in ("boot", "own", "off"):
         assert sorted(note[1:] for note in seen if note[0] == word) == [["one-host", "2"], ["one-host@2", "2"]]
-    assert {note[1] for note in seen if note[0] in "ab"} == {"one-host", "one-host@2"}
-    assert json.loads((folder / "test-times.json").read_text()).keys() == {
-        f"e2e/test_{n}.py" for n in ("a", "b", "own")
-    }
-    cases = ElementTree.parse(folder / "build/logs/tests.xml").getroot().iter("testcase")
-    assert sorted(case.get("name", "") for case in cases) == ["test_meets"] * 2 + ["test_more"] * 2 + ["test_own"] * 2
+    assert {note[1] for note in seen if note[0] in "bc"} == {"one-host", "one-host@2"}
 
 
-def test_more_files_than_lanes(folder: Path) -> None:
-    """What one lane does not take, the other does; each test once."""
-    for number in range(5):
-        (folder / "e2e" / f"test_{number}.py").write_text("def test_one(rack):\n    pass\n", encoding="utf-8")
-    code, lines = run(folder)
-    assert (code, lines[-1]) == (0, "10 passed, 0 failed"), lines
-    assert [note[0] for note in notes(folder)].count("boot") == 2
+def test_nothing_is_reserved_by_a_lane_that_is_busy(good: Path) -> None:
+    """The other one has run all that was left before the long test was over."""
+    words = [note[0] for note in notes(good)]
+    assert sorted(words).count("rest1") == 1 and words.index("long") > max(words.index(f"rest{n}") for n in (1, 2, 3))
 
 
-@pytest.mark.parametrize(
-    ("text", "last", "said"),
-    [
-        ("def test_one():\n    assert 1 == 2\n", "5 passed, 1 failed", "assert 1 == 2"),
-        ("import pytest\ndef test_one():\n    pytest.skip()\n", "5 passed, 0 failed, 1 skipped", "SKIPPED"),
-        ("nonsense", "0 passed, 1 failed", "NameError"),
-        ("import os\ndef test_one():\n    os._exit(0)\n", None, "ended before its tests did"),
-        ("def test_one():\n    raise KeyboardInterrupt\n", None, "KeyboardInterrupt"),
-    ],
-    ids=["failure", "skip", "no Python", "death", "interrupt"],
-)
-def test_what_goes_wrong_in_one_lane_is_told_and_counted(folder: Path, text: str, last: str | None, said: str) -> None:
-    """Once, in the one closing line; a lane that does not come to its end is never a success."""
-    (folder / "e2e" / "test_c.py").write_text(text, encoding="utf-8")
-    code, lines = run(folder)
-    assert any(said in line for line in lines), lines
-    if last:
-        assert lines[-1] == last, lines
-    else:
-        assert ", 0 failed" not in lines[-1] and " failed" in lines[-1], lines
-    assert code == (0 if last and ", 0 failed" in last else 1)
+def test_what_measures_time_waits_for_all_others(good: Path) -> None:
+    """It stands before them, and the other lane would have time for it. Only its own rack is still on."""
+    words = [note[0] for note in notes(good)]
+    assert words.count("alone") == 1 and words[-3:] == ["alone", "offs", "off"]
+
+
+def test_times_and_results_are_written(good: Path) -> None:
+    names = {f"e2e/test_{name}.py" for name in GOOD} - {"e2e/test_alone.py", "e2e/test_own.py"}
+    names |= {"e2e/test_alone.py, alone", "e2e/test_own.py, each rack"}
+    assert json.loads((good / "test-times.json").read_text()).keys() == names
+    cases = ElementTree.parse(good / "build/logs/tests.xml").getroot().iter("testcase")
+    assert sorted(case.get("name", "") for case in cases) == sorted(
+        ["test_meets"] * 2 + ["test_more"] * 2 + ["test_own"] * 2 + ["test_one"] * 3
+        + ["test_alone", "test_long", "test_skips"]
+    )  # fmt: skip
+
+
+def test_a_file_that_is_no_python_is_one_failure(tmp_path: Path) -> None:
+    """Though both lanes stumble over it; and nothing is run."""
+    code, lines = run(tmp_path, {"a": REST.format(me="a"), "b": REST.format(me="b"), "d": "nonsense"})
+    assert (code, lines[-1]) == (1, "0 passed, 1 failed"), lines
+    assert any("NameError" in line for line in lines), lines
+
+
+def test_a_lane_that_dies_leaves_what_it_had(tmp_path: Path) -> None:
+    """What it had run counts, and where it died is told; the other lane runs what is left. It is never a success."""
+    text = "import os\ndef test_one():\n    pass\ndef test_two():\n    os._exit(0)\ndef test_three():\n    pass\n"
+    junit = tmp_path / "build" / "logs" / "tests-lane-1.xml"
+    junit.parent.mkdir(parents=True)
+    for number in (1, 2):
+        junit.with_name(f"tests-lane-{number}.xml").write_text('<testsuites><testsuite name="old"/></testsuites>')
+    code, lines = run(tmp_path, {"b": GOOD["b"], "c": GOOD["c"], "d": text, "e": REST.format(me="e")})
+    assert (code, lines[-1]) == (1, "6 passed, 1 failed"), lines
+    assert sum("ended before its tests did: the last was e2e/test_d.py::test_two" in line for line in lines) == 1, lines
+    suites = ElementTree.parse(junit.with_name("tests.xml")).getroot().iter("testsuite")
+    assert [suite.get("name") for suite in suites] == ["pytest"]
+
+
+@pytest.mark.parametrize("presses", [1, 2], ids=["once", "twice"])
+def test_ctrl_c_ends_both_lanes_and_is_a_failure(tmp_path: Path, presses: int) -> None:
+    """As a terminal does it, to all at once. Racks are powered off; a second time, while that takes long, ends it at once."""
+    slow = (
+        "import signal, time\nfrom conftest import note\ndef test_one(rack):\n    note('{me}')\n    time.sleep(100)\n"
+    )
+    lay(tmp_path, {"a": slow.format(me="a"), "b": slow.format(me="b")})
+    words, environment = command(tmp_path, 2)
+    process = subprocess.Popen(
+        words,
+        cwd=tmp_path,
+        env=environment | ({"OFF_TAKES": "100"} if presses == 2 else {}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        process_group=0,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
+    )
+    for wanted in ({"a", "b"}, {"offs"})[:presses]:
+        await_notes(tmp_path, wanted)
+        os.killpg(process.pid, signal.SIGINT)
+    lines = process.communicate(timeout=60)[0].splitlines()
+    assert (process.returncode, lines[-1]) == (1, "0 passed, 1 failed"), lines
+    assert [note[0] for note in notes(tmp_path)].count("off") == (2 if presses == 1 else 0)
+    assert "--- lane 2 ---" in lines and "Traceback (most recent call last):" not in lines, lines
+    assert "interrupted: the lanes power off their racks" in lines, lines
+
+
+def await_notes(folder: Path, words: set[str]) -> None:
+    deadline = time.monotonic() + 60
+    while not words <= {note[0] for note in (notes(folder) if (folder / "e2e" / "notes").exists() else [])}:
+        assert time.monotonic() < deadline, words
+        time.sleep(0.01)
+
+
+def test_a_failure_is_told_when_it_happens(tmp_path: Path) -> None:
+    """With its reason, before the lane has ended: a whole run takes long, and what fails can be looked at meanwhile.
+
+    What goes wrong when a rack goes off is an error of the last test that was run with it.
+    """
+    code, lines = run(tmp_path, {"b": GOOD["b"], "c": GOOD["c"], "d": FAILS}, OFF_FAILS="1")
+    assert (code, lines[-1]) == (1, "3 passed, 2 failed"), lines
+    told = lines[: lines.index("--- lane 1 ---")]
+    assert sum("FAILED e2e/test_d.py::test_fails (call): assert 1 == 2" in line for line in told) == 1, lines
+    off = [line for line in told if "(teardown): AssertionError: off fails" in line]
+    assert {line.partition(": FAILED ")[2].partition(" (")[0] for line in off} in (
+        {"e2e/test_d.py::test_fails", "e2e/test_b.py::test_more"},
+        {"e2e/test_d.py::test_fails", "e2e/test_c.py::test_more"},
+    ), lines
+
+
+def test_a_rack_that_cannot_be_booted_fails_one_test(tmp_path: Path) -> None:
+    """The lane that has one runs all others, late as they come back, and what is about each rack, for itself."""
+    more = "def test_two(rack):\n    pass\n"
+    tests = {"a": REST.format(me="a") + more, "b": REST.format(me="b") + more, "own": OWN, "skips": SKIPS}
+    code, lines = run(tmp_path, tests, BROKEN="one-host@2")
+    assert (code, lines[-1]) == (1, "4 passed, 1 failed, 1 skipped"), lines
+    assert [note[0] for note in notes(tmp_path)].count("own") == 1
+    assert sum(" FAILED " in line and "no rack" in line for line in lines) == 1, lines
+
+
+def test_without_any_rack_the_others_are_still_run(tmp_path: Path) -> None:
+    tests = {"a": GOOD["rest1"] + GOOD["rest2"] + "def test_two(rack):\n    pass\n", "b": GOOD["rest3"]}
+    code, lines = run(tmp_path, {**tests, "free": "def test_free():\n    pass\n"}, BROKEN="one-host one-host@2")
+    assert (code, lines[-1]) == (1, "1 passed, 2 failed"), lines
 
 
 def test_a_test_that_both_lanes_run_counts_as_the_worse_of_the_two() -> None:
@@ -186,6 +278,56 @@ def test_a_test_that_both_lanes_run_counts_as_the_worse_of_the_two() -> None:
             total.add(json.loads(json.dumps(one.as_json())))
         assert total.outcome == {"t.py::test": "failed"}
         assert total.checks == {"t.py::test": 6}
+
+
+def test_a_file_that_cannot_be_collected_counts_once() -> None:
+    """Though each lane has tried, and even if one has not."""
+    for errors in ((2, 2), (2, 0), (0, 2)):
+        total = Counter()
+        for number in errors:
+            one = Counter()
+            one.collection_errors = number
+            total.add(one.as_json())
+        assert total.closing(pytest.ExitCode.INTERRUPTED, 1.0)[0][-1] == "0 passed, 2 failed"
+
+
+def test_the_sum_has_the_worst_exit_code_whichever_lane_it_is_of(tmp_path: Path) -> None:
+    """And a lane that has left nothing is the worst of all."""
+    for codes, wanted in (((0, 2), 2), ((2, 0), 2), ((0, 0), 0), ((1, None), 3), ((None, 0), 3)):
+        paths = [tmp_path / f"lane {number}.json" for number in range(len(codes))]
+        for path, code in zip(paths, codes, strict=True):
+            path.unlink(missing_ok=True)
+            if code is not None:
+                path.write_text(json.dumps({"code": code, "times": {path.stem: 1.0}, **Counter().as_json()}))
+        _, worst, times = lanes.add_up(paths)
+        assert worst == wanted and len(times) == sum(code is not None for code in codes)
+
+
+def test_one_at_a_time_takes_from_the_queue(tmp_path: Path) -> None:
+    """Two that look at one moment would both take the same."""
+    queue = lanes.Queue(tmp_path / "taken")
+    taken: list[str | None] = []
+    with open(queue.path, "a", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        other = threading.Thread(target=lambda: taken.append(queue.take(["a", "b"])))
+        other.start()
+        other.join(0.3)
+        assert not taken
+        file.write("a\n")
+    other.join(60)
+    assert taken == ["b"]
+    queue.give_back("a")
+    assert [queue.take(["b", "a"]) for _ in range(2)] == ["a", None]
+
+
+def test_what_took_longest_comes_first(tmp_path: Path) -> None:
+    """And before it what has never been run; a lane that knows nothing takes all as they come."""
+    for times, wanted in (({"b": 1.0, "c": 5.0, "d": 900.0}, ["d", "a", "c", "b"]), ({}, ["a", "b", "c", "d"])):
+        queue = lanes.Queue(tmp_path / f"taken{len(times)}")
+        lane = lanes.Lane("", queue, io.StringIO(), Counter(), times)
+        lane.shared = {name: lanes.Batch(name) for name in "abcd"}
+        taken = [batch.name for batch in iter(lane._take, None)]
+        assert taken == wanted
 
 
 def test_how_many_lanes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

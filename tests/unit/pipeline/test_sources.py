@@ -3,9 +3,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import subprocess
 import tomllib
+from pathlib import Path
+
+import pytest
 
 from lab.pipeline import sources
+from lab.pipeline.console import Console, StepFailed
 
 DIGEST = "a" * 64
 
@@ -57,3 +63,36 @@ def test_newest_of_the_series_stands_in_and_other_series_do_not() -> None:
 
 def test_empty_index_leaves_the_pins_as_not_available() -> None:
     assert all(c.folder is None and c.pinned for c in sources.candidates("linux", []))
+
+
+@pytest.mark.parametrize(("content", "good"), [(b"the archive", True), (b"something else", False), (b"", False)])
+def test_what_was_fetched_is_checked_against_the_pin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, good: bool
+) -> None:
+    """Even if the downloader is content: each mirror is tried, and nothing wrong is left in the cache."""
+    pin = tmp_path / "pins.toml"
+    digest = hashlib.sha256(b"the archive").hexdigest()
+    pin.write_text(f'[xen]\npackage="xen"\nseries="4"\ncandidates=[{{file="x.orig.tar.xz",sha256="{digest}"}}]\n')
+    tried: list[str] = []
+
+    def run(words: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        if words[0] == "apt-cache":
+            return subprocess.CompletedProcess(words, 0, entry("4.1-1", "x.orig.tar.xz", digest), "")
+        assert words[-1] == f"SHA256:{digest}"
+        tried.append(words[-3])
+        Path(words[-2]).write_bytes(content)
+        return subprocess.CompletedProcess(words, 0, "", "")
+
+    (tmp_path / "sources").mkdir()
+    monkeypatch.setattr(sources, "PINS", pin)
+    monkeypatch.setattr(sources, "SOURCES", tmp_path / "sources")
+    monkeypatch.setattr(sources, "CACHE", tmp_path)
+    monkeypatch.setattr(sources, "mirrors", lambda: ["http://a", "http://b"])
+    monkeypatch.setattr(subprocess, "run", run)
+    if good:
+        assert sources.fetch("xen", Console(1)).read_bytes() == content
+        assert tried == ["http://a/pool/main/x/xen/x.orig.tar.xz"]
+    else:
+        with pytest.raises(StepFailed, match=r"x\.orig\.tar\.xz from http://b: checksum differs"):
+            sources.fetch("xen", Console(1))
+        assert len(tried) == 2 and not list((tmp_path / "sources").iterdir())

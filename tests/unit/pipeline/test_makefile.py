@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the targets of the Makefile hand on: where results go, and whether machines will be booted."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+
+from lab.pipeline.paths import REPO
+
+
+def commands(target: str) -> list[str]:
+    """What `make` would run for a target, in whole lines."""
+    named = {name: value for name, value in os.environ.items() if not name.startswith(("XENUMA_", "MAKE"))}
+    done = subprocess.run(
+        ["make", "--dry-run", target], cwd=REPO, env=named, capture_output=True, text=True, check=True, timeout=60
+    )
+    return done.stdout.replace("\\\n", "").splitlines()
+
+
+@pytest.mark.parametrize("target", ["test", "e2e", "e2e-debug", "soak"])
+def test_tests_do_not_overwrite_what_was_measured(target: str) -> None:
+    """They measure few times and beside other work; what `make bench` and `make demo` write is for `make report`."""
+    (tests,) = (line for line in commands(target) if "lab.pipeline.test" in line)
+    written = "results-debug" if target == "e2e-debug" else "results-test"
+    assert f" XENUMA_RESULTS={REPO}/build/{written} " in f" {tests.split(' lab/enter ')[0]} "
+
+
+@pytest.mark.parametrize("target", ["bench", "demo", "report"])
+def test_measurements_are_where_the_report_finds_them(target: str) -> None:
+    assert not any("XENUMA_RESULTS" in line for line in commands(target))
+
+
+@pytest.mark.parametrize(
+    ("boots", "targets"),
+    [
+        (True, "demo test e2e e2e-debug guest-debug soak bench"),
+        (False, "setup build unit report check mutants series shell"),
+    ],
+)
+def test_only_what_boots_machines_needs_memory_for_them(boots: bool, targets: str) -> None:
+    """Who only compiles or looks at a report is warned, and not kept from it."""
+    for target in targets.split():
+        first = commands(target)[0].split()
+        assert first[0] == "lab/bootstrap" and ("--boots" in first) == boots, target
