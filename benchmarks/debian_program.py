@@ -24,6 +24,8 @@ DIRECTORY = "/tmp/fasttree"
 DISPLAY = "OMP_DISPLAY_AFFINITY=TRUE OMP_AFFINITY_FORMAT=team=%N"
 # It prints how many threads it may have, and is then entitled to that number: OMP_DYNAMIC says that it need not get it.
 SETTINGS = "OMP_DYNAMIC=true"
+# It has `parallel sections` with so many; OMP_DYNAMIC gives those no more threads, as stock does.
+SECTIONS = (3,)
 # Threads that wait sleep instead of spinning: there are more emulated processors than real ones.
 COMMAND = f"OMP_WAIT_POLICY=passive fasttreeMP -nt -gtr -quiet {DIRECTORY}/alignment"
 SEQUENCES, BASES, SEED = 32, 100, 1

@@ -238,12 +238,13 @@ class Demo:
             self.phases,
             self.seconds,
             self.teams,
+            debian_program.SECTIONS,
         )
 
 
 def keep_raw(demo: Demo, directory: Path) -> None:
     """Copy what the programs printed into the log directory, as far as the guest still answers."""
-    for path in (STREAM, WATCH, "/tmp/stream_check.err"):
+    for path in (STREAM, WATCH, "/tmp/stream_check.err", f"{debian_program.DIRECTORY}/said"):
         with contextlib.suppress(*FAILURES):
             text = checked(demo.guest.guest, f"cat {path}")
             (directory / Path(path).name).write_text(text, encoding="utf-8")

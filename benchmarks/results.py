@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-# Where files go; XENUMA_RESULTS: elsewhere, so that a run with checking variants does not pass for a measurement.
+# Where files go; XENUMA_RESULTS: elsewhere, so that what a test measures does not pass for a measurement (Makefile).
 RESULTS = Path(os.environ.get("XENUMA_RESULTS") or ROOT / "build" / "results")
 
 BETTER = ("higher", "lower", "none")
