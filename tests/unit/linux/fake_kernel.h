@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * As much of the kernel as core.c, node.c, mem.c and balloon.c ask for, for one
- * thread in user space.  test_elastic_numa.py makes each header that they
- * include out of this file.  What is only declared here is in machine.c.
+ * As much of the kernel as the driver's files ask for, for one thread in user
+ * space.  test_elastic_numa.py makes each header that they include out of this
+ * file.  What is only declared here is in machine.c, or in a file's own test.
  */
 #ifndef FAKE_KERNEL_H
 #define FAKE_KERNEL_H
@@ -33,6 +33,7 @@ typedef __u64 u64;
 #define DIV_ROUND_UP(n, d)	(((n) + (d) - 1) / (d))
 #define min(a, b)	({ __typeof__(a) _a = (a); __typeof__(b) _b = (b); _a < _b ? _a : _b; })
 #define max(a, b)	({ __typeof__(a) _c = (a); __typeof__(b) _d = (b); _c > _d ? _c : _d; })
+#define clamp(value, low, high)	min(max(value, low), high)
 #define cond_resched()	do { } while (0)
 #define fallthrough	__attribute__((fallthrough))
 #define min_t(type, a, b)	min((type)(a), (type)(b))
@@ -119,9 +120,30 @@ typedef struct { int counter; } atomic_t;
 #define atomic_inc(v)		((v)->counter++)
 #define ATOMIC_INIT(n)		{ (n) }
 
-/* CPUs and nodes: nothing here looks into a cpumask */
+/* CPUs and nodes: a word is enough for each */
+#define nr_cpu_ids		8U
+#define nr_node_ids		8U
 struct cpumask { unsigned long bits[1]; };
+extern struct cpumask cpus_possible, cpus_present, cpus_online;
+#define cpu_possible_mask	(&cpus_possible)
+#define cpu_online_mask		(&cpus_online)
+#define cpu_present(cpu)	test_bit(cpu, cpus_present.bits)
+#define cpu_online(cpu)		test_bit(cpu, cpus_online.bits)
+#define for_each_cpu(cpu, mask)	for_each_set_bit(cpu, (mask)->bits, nr_cpu_ids)
+#define for_each_present_cpu(cpu)	for_each_cpu(cpu, &cpus_present)
+#define cpumask_set_cpu(cpu, mask)	set_bit(cpu, (mask)->bits)
+#define cpumask_test_cpu(cpu, mask)	test_bit(cpu, (mask)->bits)
+#define cpumask_clear(mask)	((mask)->bits[0] = 0)
+#define cpumask_copy(to, from)	((to)->bits[0] = (from)->bits[0])
+#define cpumask_subset(a, b)	(!((a)->bits[0] & ~(b)->bits[0]))
+#define cpumask_intersects(a, b)	(!!((a)->bits[0] & (b)->bits[0]))
+int cpu_to_node(unsigned int cpu);
 typedef struct { unsigned long bits[1]; } nodemask_t;
+#define nodes_or(to, a, b)	((to).bits[0] = (a).bits[0] | (b).bits[0])
+#define nodes_and(to, a, b)	((to).bits[0] = (a).bits[0] & (b).bits[0])
+#define nodes_andnot(to, a, b)	((to).bits[0] = (a).bits[0] & ~(b).bits[0])
+#define for_each_node_mask(nid, mask)	for_each_set_bit(nid, (mask).bits, nr_node_ids)
+extern nodemask_t node_states[2];
 #define node_isset(node, mask)	test_bit(node, (mask).bits)
 #define node_set(node, mask)	set_bit(node, (mask).bits)
 #define node_clear(node, mask)	clear_bit(node, (mask).bits)
@@ -150,7 +172,17 @@ unsigned long now(void);
 #define spin_lock_bh(lock)		do { } while (0)
 #define spin_unlock_bh(lock)		do { } while (0)
 struct wait_queue_head { int unused; };
-#define DECLARE_WAIT_QUEUE_HEAD(name)	struct wait_queue_head name
+#define DECLARE_WAIT_QUEUE_HEAD(name)	struct wait_queue_head name __attribute__((unused))
+#define DEFINE_WAIT_FUNC(name, run)	int name
+#define add_wait_queue(queue, wait)	((void)(wait))
+#define remove_wait_queue(queue, wait)	((void)(wait))
+#define TASK_IDLE		0
+void wait_woken(int *wait, unsigned int state, long timeout);
+#define wake_up_interruptible_all(queue)	do { } while (0)
+struct mutex { int held; };
+#define DEFINE_MUTEX(name)	struct mutex name
+void mutex_lock(struct mutex *mutex);
+void mutex_unlock(struct mutex *mutex);
 #define wake_up_all(queue)		do { } while (0)
 #define wait_event_freezable(queue, condition)	((void)(condition))
 struct timer_list { void (*function)(struct timer_list *timer); };
@@ -165,9 +197,9 @@ void queue_delayed_work(void *queue, struct delayed_work *work,
 void cancel_delayed_work_sync(struct delayed_work *work);
 
 /* Tasks and signals */
-struct task_struct { int unused; };
-extern struct task_struct *running;
-#define current		running
+struct task_struct;
+extern struct task_struct the_engine, *at_work;
+#define current		at_work
 #define SIGINT		2
 #define allow_signal(signal)	do { } while (0)
 void send_sig(int signal, struct task_struct *task, int private);
@@ -182,6 +214,129 @@ bool kthread_should_stop(void);
 #define set_freezable()		do { } while (0)
 void try_to_freeze(void);
 static inline unsigned int memalloc_nofs_save(void) { return 0; }
+
+/* Lists */
+struct list_head { struct list_head *next, *prev; };
+#define LIST_HEAD(name)	struct list_head name = { &(name), &(name) }
+#define INIT_LIST_HEAD(list)	((list)->next = (list)->prev = (list))
+
+static inline void list_add_tail(struct list_head *entry, struct list_head *list)
+{
+	entry->prev = list->prev;
+	entry->next = list;
+	list->prev->next = entry;
+	list->prev = entry;
+}
+
+static inline void list_del_init(struct list_head *entry)
+{
+	entry->prev->next = entry->next;
+	entry->next->prev = entry->prev;
+	INIT_LIST_HEAD(entry);
+}
+
+#define list_entry_of(link, entry, member)				\
+	container_of(link, __typeof__(*(entry)), member)
+#define list_for_each_entry(entry, list, member)			\
+	for ((entry) = list_entry_of((list)->next, entry, member);	\
+	     &(entry)->member != (list);				\
+	     (entry) = list_entry_of((entry)->member.next, entry, member))
+#define list_for_each_entry_safe(entry, after, list, member)		\
+	for ((entry) = list_entry_of((list)->next, entry, member),	\
+	     (after) = list_entry_of((entry)->member.next, entry, member); \
+	     &(entry)->member != (list); (entry) = (after),		\
+	     (after) = list_entry_of((after)->member.next, entry, member))
+
+/* Processes: one of a few threads, of which some run */
+#define PIDTYPE_TGID		0
+#define MAX_THREADS		4
+struct pid {
+	int references;
+	bool gone;
+	struct task_struct *threads[MAX_THREADS];
+};
+struct task_struct { struct pid *tgid; bool runs; };
+#define rcu_read_lock()		do { } while (0)
+#define rcu_read_unlock()	do { } while (0)
+#define pid_task(pid, type)	((pid)->gone ? NULL : (pid)->threads[0])
+#define for_each_thread(process, thread)				\
+	for (struct task_struct **_at = (process)->tgid->threads;	\
+	     _at < (process)->tgid->threads + MAX_THREADS &&		\
+	     ((thread) = *_at); _at++)
+#define task_is_running(task)	((task)->runs)
+#define task_tgid(task)		((task)->tgid)
+
+static inline struct pid *get_pid(struct pid *pid)
+{
+	pid->references++;
+	return pid;
+}
+
+static inline void put_pid(struct pid *pid)
+{
+	if (pid)
+		pid->references--;
+}
+
+/* Devices */
+#define __user
+#define PAGE_SIZE	4096UL
+#define THIS_MODULE	NULL
+#define GFP_KERNEL_ACCOUNT	0
+#define kmalloc(size, gfp)	malloc(size)
+#define kzalloc(size, gfp)	calloc(1, size)
+#define get_zeroed_page(gfp)	((unsigned long)aligned_alloc(PAGE_SIZE, PAGE_SIZE))
+#define free_page(page)		free((void *)(page))
+#define BUILD_BUG_ON(condition)	_Static_assert(!(condition), #condition)
+#define strscpy(to, from)	snprintf(to, sizeof(to), "%s", from)
+#define xchg(at, value)							\
+	({ __typeof__(*(at)) _was = *(at); *(at) = (value); _was; })
+struct inode { int unused; };
+struct file { void *private_data; };
+#define nonseekable_open(inode, file)	0
+struct vm_area_struct { unsigned long vm_pgoff, vm_flags, vm_start, vm_end; };
+#define VM_WRITE	2UL
+#define VM_MAYWRITE	0x20UL
+#define VM_DONTEXPAND	0x40000UL
+#define VM_DONTDUMP	0x4000000UL
+#define vma_pages(vma)	(((vma)->vm_end - (vma)->vm_start) / PAGE_SIZE)
+#define vm_flags_mod(vma, set, clear)					\
+	((vma)->vm_flags = ((vma)->vm_flags | (set)) & ~(clear))
+#define virt_to_page(address)	((void *)(address))
+int vm_insert_page(struct vm_area_struct *vma, unsigned long address, void *page);
+typedef unsigned int __poll_t;
+typedef int poll_table;
+#define EPOLLPRI	2U
+#define poll_wait(file, queue, wait)	do { } while (0)
+struct file_operations {
+	void *owner;
+	int (*open)(struct inode *inode, struct file *file);
+	int (*release)(struct inode *inode, struct file *file);
+	int (*mmap)(struct file *file, struct vm_area_struct *vma);
+	__poll_t (*poll)(struct file *file, poll_table *wait);
+	long (*unlocked_ioctl)(struct file *file, unsigned int command,
+			       unsigned long argument);
+};
+struct kobject { int unused; };
+struct device { struct kobject kobj; };
+#define MISC_DYNAMIC_MINOR	255
+struct miscdevice {
+	int minor;
+	const char *name;
+	const struct file_operations *fops;
+	unsigned int mode;
+	struct device *this_device;
+};
+int misc_register(struct miscdevice *device);
+#define KOBJ_CHANGE	0
+void kobject_uevent_env(struct kobject *kobj, int action, char **env);
+#define CPUHP_AP_ONLINE_DYN	0
+int cpuhp_setup_state_nocalls(int state, const char *name,
+			      int (*up)(unsigned int cpu),
+			      int (*down)(unsigned int cpu));
+#define NUMA_RESET_NR	600
+void numa_reset_set_topology(u64 version, const nodemask_t *usable);
+long numa_reset_ioctl(void *args);
 
 /* Notifiers */
 struct notifier_block {
@@ -200,6 +355,7 @@ int elastic_initcall(void);
 #define early_initcall(run)	late_initcall(run)
 #define late_initcall(run)	int elastic_initcall(void) { return run(); }
 
+#define NUMA_NO_NODE	(-1)
 /* Zones: node 0 has room, node 1 little in use */
 #define PAGE_SHIFT	12
 #define PHYS_PFN(address)	((address) >> PAGE_SHIFT)
@@ -224,13 +380,13 @@ unsigned long cached_pages(int nid);
 unsigned long zone_managed_pages(struct zone *zone);
 unsigned long zone_page_state(struct zone *zone, int item);
 unsigned long si_mem_available(void);
-#define N_MEMORY	0
+enum { N_MEMORY, N_CPU };
+unsigned long node_present_pages(int nid);
 #define for_each_node_state(nid, state)	for ((nid) = 0; (nid) < 2; (nid)++)
 #define lru_add_drain_all()	do { } while (0)
 #define drain_all_pages(zone)	do { } while (0)
 
 /* Memory hotplug */
-struct device { int unused; };
 struct memory_block { struct device dev; int online_type; };
 enum { MMOP_OFFLINE, MMOP_ONLINE, MMOP_ONLINE_KERNEL, MMOP_ONLINE_MOVABLE };
 #define MHP_MERGE_RESOURCE	1
@@ -277,7 +433,6 @@ bool xen_elastic_never_waits(void);
 
 /* Boot: what SRAT and the kernel's parameters say */
 #define MAX_NUMNODES	8
-#define NUMA_NO_NODE	(-1)
 #define __initdata
 #define node_possible(nid)	((nid) < MAX_NUMNODES)
 #define pxm_to_node(pxm)	((int)(pxm))

@@ -10,7 +10,7 @@ struct elastic_node *elastic_nodes = &node;
 unsigned int elastic_nr_nodes = 1;
 pg_data_t nodes[2] = { { { { .nid = 0 } } }, { { { .nid = 1 } } } };
 int mhp_default_online_type = MMOP_ONLINE_KERNEL;
-struct task_struct the_engine, *running = &the_engine;
+struct task_struct the_engine, *at_work = &the_engine;
 void *system_unbound_wq;
 
 void say(const char *format, ...)
@@ -178,12 +178,12 @@ static void step(void)
 	if (machine.grows_then) {
 		machine.guest_is_full = true;
 	} else if (machine.oom_then) {
-		struct task_struct *before = running, other;
+		struct task_struct *before = at_work, other;
 
 		machine.guest_is_full = !machine.oom_is_not_ours;
-		running = &other;
+		at_work = &other;
 		machine.freed = out_of_memory();
-		running = before;
+		at_work = before;
 	} else {
 		machine.target = machine.new_target;
 		machine.generation++;

@@ -25,11 +25,12 @@ PROGRAMS = {
     "page": ("page",),
     "text": ("text",),
     "range": ("range", "extent"),
+    "topodev": ("topodev", "extent"),
     "driver": ("core", "node", "mem", "balloon", "state", "extent", "text"),
 }
 
 # What runs on fake_kernel.h.
-IN_KERNEL = ("range", "driver")
+IN_KERNEL = ("range", "topodev", "driver")
 
 _scratch = tempfile.TemporaryDirectory(prefix="elastic_numa_test.")
 
@@ -403,6 +404,75 @@ MUTANTS = {
         "elastic_overlap(&elastic_nodes[i].range, &node->range)",
         "0",
         "srat: a node within another",
+    ),
+    "a drain is overwritten by a refresh": (
+        "topodev",
+        "if (!elastic_busy()) {",
+        "if (1) {",
+        "topo: what others change",
+    ),
+    "a refresh without news": (
+        "topodev",
+        "if (memcmp(new, &image, sizeof(image)))",
+        "if (1)",
+        "topo: what others change",
+    ),
+    "a look at a clock that runs on": (
+        "topodev",
+        "min_t(long, left, LOOK_DELAY)",
+        "min_t(long, end - jiffies, LOOK_DELAY)",
+        "topo: the clock jumps",
+    ),
+    "only the first thread runs": (
+        "topodev",
+        "runs = task_is_running(thread);",
+        "runs = task_is_running(process);",
+        "topo: who runs goes on",
+    ),
+    "silence is forgotten": ("topodev", "forget_silent(version);", "(void)forget_silent;", "topo: silence"),
+    "silence ends every promise": (
+        "topodev",
+        "if (tf->running && tf->acked < version)",
+        "if (tf->acked < version)",
+        "topo: silence",
+    ),
+    "a process is looked at for each of its files": (
+        "topodev",
+        "if (tf->running == pid)",
+        "if (0)",
+        "topo: once a process",
+    ),
+    "a reference is kept": ("topodev", "\tput_pid(tf->running);\n", "", "topo: once a process"),
+    "a mapping that can be made writable": (
+        "topodev",
+        "VM_DONTEXPAND | VM_DONTDUMP, VM_MAYWRITE",
+        "VM_DONTEXPAND | VM_DONTDUMP, 0",
+        "topo: how it is mapped",
+    ),
+    "an old acknowledgement counts": ("topodev", "else if (version > tf->acked)", "else", "topo: acknowledgements"),
+    "told again and again": (
+        "topodev",
+        "xchg(&tf->told, version) != version",
+        "tf->told != version",
+        "topo: poll",
+    ),
+    "CPUs of a node that leaves are usable": (
+        "topodev",
+        "(nid < 0 || !node_isset(nid, *draining))",
+        "nid < 8",
+        "topo: what the page says",
+    ),
+    "memory may move to a node that leaves": (
+        "topodev",
+        "nodes_andnot(usable, node_states[N_MEMORY], draining);",
+        "usable = node_states[N_MEMORY];",
+        "topo: what the page says",
+    ),
+    "one acknowledgement is enough": (
+        "topodev",
+        "if (missing == enough)",
+        "if (!missing || missing == enough)",
+        "topo: one of two acknowledges",
     ),
     "a name as it is": ("text", "\telastic_text_clean(text);", "", "text: a name in UTF-8"),
     "signed bytes taken for printable": ("text", "*text < ' ' || *text > '~'", "*text == '\\n'", "text: every byte"),

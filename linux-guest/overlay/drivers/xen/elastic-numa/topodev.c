@@ -298,6 +298,7 @@ int elastic_topo_wait_acks(u64 version, unsigned int timeout_ms)
 {
 	unsigned long end = jiffies + msecs_to_jiffies(timeout_ms);
 	DEFINE_WAIT_FUNC(wait, woken_wake_function);
+	long left;
 	int rc = 0;
 
 	add_wait_queue(&elastic_wq, &wait);
@@ -308,7 +309,9 @@ int elastic_topo_wait_acks(u64 version, unsigned int timeout_ms)
 			rc = -ECANCELED;
 			break;
 		}
-		if (time_after_eq(jiffies, end)) {
+		/* Once: a vCPU may be away for longer than that. */
+		left = end - jiffies;
+		if (left <= 0) {
 			pr_info("version %llu: %u programs did not acknowledge within %u ms\n",
 				version, missing_acks(version, UINT_MAX),
 				timeout_ms);
@@ -316,7 +319,7 @@ int elastic_topo_wait_acks(u64 version, unsigned int timeout_ms)
 			break;
 		}
 		wait_woken(&wait, TASK_IDLE,
-			   min_t(long, end - jiffies, LOOK_DELAY));
+			   min_t(long, left, LOOK_DELAY));
 	}
 	remove_wait_queue(&elastic_wq, &wait);
 	return rc;
