@@ -257,6 +257,36 @@ static void late_blocks_leave(const void *argument)
 	      elastic_populated(&node));
 }
 
+/*
+ * Others have used up the time, and a machine that is slow offlines nothing in a
+ * moment: blocks in which nothing is in use leave once they have been squeezed.
+ */
+static void hollow_blocks_leave(const void *argument)
+{
+	unsigned int block;
+
+	attach_all(8);
+	machine.offline_ms = 600;
+	for (block = 5; block < 8; block++)
+		machine.stuck[block] = machine.busy[block * BLOCK_EXTENTS + 9] = true;
+	CHECK(ask(0) == -EBUSY, "%s", machine.log);
+	/* Of the others, their struct pages and what is stuck. */
+	CHECK(elastic_populated(&node) == 6, "%u extents are left: %s",
+	      elastic_populated(&node), machine.log);
+	check_books();
+}
+
+/* What kept them is gone when all is squeezed: then the node leaves, too. */
+static void hollow_node_leaves(const void *argument)
+{
+	attach_all(4);
+	machine.stuck[1] = machine.stuck[2] = machine.stuck[3] = true;
+	machine.stuck_until = machine.clock + 32000;
+	CHECK(!ask(0), "%s", machine.log);
+	check_gone();
+	CHECK(!node.error[0] && !node.reason[0], "'%s'", node.error);
+}
+
 /* xenstored does not answer: the ticker hangs, the limit holds. */
 static void xenstore_stalls(const void *argument)
 {
@@ -494,7 +524,7 @@ static void time_limits(const void *argument)
 	long long began;
 
 	attach_all(4);
-	machine.stuck[2] = true;
+	machine.stuck[2] = machine.busy[2 * BLOCK_EXTENTS + 5] = true;
 	began = machine.clock;
 	CHECK(ask(0) == -EBUSY, "%s", machine.log);
 	began = machine.clock - began;
@@ -682,6 +712,8 @@ int main(int argc, char **argv)
 		{ "driver: stuck blocks that nobody sees do not add up",
 		  unseen_stuck_blocks_do_not_add_up },
 		{ "driver: late blocks leave", late_blocks_leave },
+		{ "driver: hollow blocks leave", hollow_blocks_leave },
+		{ "driver: a hollow node leaves", hollow_node_leaves },
 		{ "driver: a xenstore that stalls", xenstore_stalls },
 		{ "driver: the balloon has a limit", balloon_has_a_limit },
 		{ "driver: squeezing is called off", squeeze_is_called_off },

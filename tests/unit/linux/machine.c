@@ -331,6 +331,12 @@ int device_online(struct device *dev)
 	return 0;
 }
 
+static bool is_stuck(unsigned int block)
+{
+	return machine.stuck[block] &&
+	       (!machine.stuck_until || machine.clock < machine.stuck_until);
+}
+
 /* offline_pages(): until it is done, or a signal comes. */
 int device_offline(struct device *dev)
 {
@@ -341,8 +347,8 @@ int device_offline(struct device *dev)
 	CHECK(machine.hotplug_locked, "offlined without the lock");
 	zone->nr_isolate_pageblock = BLOCK_EXTENTS;
 	step();
-	pass(OFFLINE_MS);
-	while (machine.stuck[block] && !machine.signal) {
+	pass(machine.offline_ms);
+	while (is_stuck(block) && !machine.signal) {
 		CHECK(machine.clock < end, "block %u is tried for ever", block);
 		pass(1);
 	}
@@ -489,7 +495,7 @@ void elastic_residue_reason(struct elastic_node *unused)
 
 bool elastic_block_in_use(const struct elastic_node *unused, u32 block)
 {
-	return machine.stuck[block] && !machine.unseen;
+	return is_stuck(block) && !machine.unseen;
 }
 
 int elastic_cpus_up(struct elastic_node *unused)
@@ -539,5 +545,6 @@ void boot(unsigned int blocks)
 	machine.pages_left = -1;
 	machine.last_removed = MAX_BLOCKS;
 	machine.busy_ms = 20;
+	machine.offline_ms = 5;
 	elastic_initcall();
 }

@@ -20,7 +20,6 @@
 #define START		(4ULL << 30)
 #define MAX_BLOCKS	512U
 #define MAX_EXTENTS	(MAX_BLOCKS * BLOCK_EXTENTS)
-#define OFFLINE_MS	5	/* for a block that nothing keeps */
 #define CONTIG_MS	1	/* for extents that nothing keeps */
 
 /* What can fail, in the order in which an attach needs it. */
@@ -42,6 +41,8 @@ struct machine {
 	/* Linux */
 	bool plugged[MAX_BLOCKS], online[MAX_BLOCKS], stuck[MAX_BLOCKS];
 	bool unseen;			/* nobody sees what keeps a block */
+	long long stuck_until;		/* ms; 0: for ever */
+	unsigned int offline_ms;	/* for a block that nothing keeps */
 	bool udev;			/* somebody onlines what fails to */
 	bool in_balloon[MAX_EXTENTS];
 	bool busy[MAX_EXTENTS];		/* cannot be taken by the balloon */

@@ -193,7 +193,12 @@ MUTANTS = {
         "(void)spent;",
         "driver: stuck blocks do not add up",
     ),
-    "nobody is waited for": ("node", "min(*budget_ms, BLOCK_MS)", "0", "driver: one stuck block is waited for"),
+    "nobody is waited for": (
+        "node",
+        "clamp(*budget_ms, GLANCE_MS, BLOCK_MS)",
+        "0",
+        "driver: one stuck block is waited for",
+    ),
     "nobody looks for room": (
         "core",
         "!READ_ONCE(op.cancel) && elastic_no_room(op.node)",

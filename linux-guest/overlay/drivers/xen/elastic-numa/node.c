@@ -292,19 +292,43 @@ static int add_memory_to_target(struct elastic_node *node, u32 target)
 	return rc;
 }
 
+/*
+ * One attempt to take a block out and give it back to Xen.  What it took, if it
+ * fails, is subtracted from @budget_ms; with none left it still has a moment.
+ */
+static int drop_block(struct elastic_node *node, u32 block,
+		      unsigned int *budget_ms)
+{
+	unsigned int spent;
+	ktime_t began;
+	int rc;
+
+	elastic_phase(ELASTIC_PH_OFFLINE);
+	began = ktime_get();
+	rc = elastic_block_offline(node, block,
+				   clamp(*budget_ms, GLANCE_MS, BLOCK_MS));
+	if (!rc)
+		rc = elastic_block_remove(node, block);
+	if (!rc)
+		return 0;
+	spent = ktime_ms_delta(ktime_get(), began);
+	*budget_ms -= min(*budget_ms, spent);
+	return rc;
+}
+
 /* Blocks that hold nothing but their own struct pages serve nobody. */
-static void drop_hollow_blocks(struct elastic_node *node)
+static void drop_hollow_blocks(struct elastic_node *node,
+			       unsigned int *budget_ms)
 {
 	u32 block;
 
-	for (block = node->range.nr_blocks; block-- > 0; ) {
-		if (!test_bit(block, node->present) ||
-		    elastic_block_populated(node, block) >
+	for (block = node->range.nr_blocks; *budget_ms && block-- > 0; ) {
+		if (elastic_cancel_pending())
+			break;
+		if (test_bit(block, node->present) &&
+		    elastic_block_populated(node, block) <=
 		    node->range.memmap_extents)
-			continue;
-		elastic_phase(ELASTIC_PH_OFFLINE);
-		if (!elastic_block_offline(node, block, BLOCK_MS))
-			elastic_block_remove(node, block);
+			drop_block(node, block, budget_ms);
 	}
 }
 
@@ -330,7 +354,7 @@ static int take_memory_to_target(struct elastic_node *node, u32 target)
 				     &budget);
 		/* Its struct pages count, too. */
 		if (excess > usable)
-			drop_hollow_blocks(node);
+			drop_hollow_blocks(node, &budget);
 	}
 	elastic_phase(ELASTIC_PH_EVACUATE);
 	if (elastic_populated(node) < target)
@@ -446,10 +470,7 @@ static int shrink(struct elastic_node *node)
 static bool remove_blocks(struct elastic_node *node, unsigned int *budget_ms)
 {
 	bool last, all = true;
-	unsigned int spent;
-	ktime_t began;
 	u32 block;
-	int rc;
 
 	for (block = node->range.nr_blocks; block-- > 0; ) {
 		if (!test_bit(block, node->present))
@@ -461,25 +482,20 @@ static bool remove_blocks(struct elastic_node *node, unsigned int *budget_ms)
 			all = false;
 			continue;
 		}
-		elastic_phase(ELASTIC_PH_OFFLINE);
-		began = ktime_get();
-		rc = elastic_block_offline(node, block,
-					   last ? GLANCE_MS :
-						  min(*budget_ms, BLOCK_MS));
-		if (!rc)
-			rc = elastic_block_remove(node, block);
-		if (!rc)
+		if (!drop_block(node, block, budget_ms))
 			continue;
 		if (last)
 			return false;
 		all = false;
-		spent = ktime_ms_delta(ktime_get(), began);
-		*budget_ms -= min(*budget_ms, spent);
 	}
 	return all;
 }
 
-/* What is left in blocks that cannot leave: give back all that is not stuck. */
+/*
+ * What is left in blocks that cannot leave: give back all that is not stuck, and
+ * then the blocks in which nothing was.  They had little time for that before,
+ * if others had used it up.
+ */
 static void squeeze_residue(struct elastic_node *node)
 {
 	unsigned int budget = SQUEEZE_MS;
@@ -494,6 +510,7 @@ static void squeeze_residue(struct elastic_node *node)
 					     node->range.block_extents, false,
 					     &budget);
 	}
+	drop_hollow_blocks(node, &budget);
 }
 
 /*
@@ -537,6 +554,11 @@ static int empty_node(struct elastic_node *node, bool tell)
 	return 0;
 }
 
+static bool has_blocks(const struct elastic_node *node)
+{
+	return !bitmap_empty(node->present, node->range.nr_blocks);
+}
+
 /* A drain that is called off, or that its CPUs do not follow. */
 static void stay(struct elastic_node *node)
 {
@@ -551,10 +573,8 @@ static void stay(struct elastic_node *node)
 /* Memory that is stuck, or without any a node whose reason is known. */
 static int leave_residue(struct elastic_node *node, int rc)
 {
-	if (!bitmap_empty(node->present, node->range.nr_blocks)) {
-		squeeze_residue(node);
+	if (has_blocks(node))
 		elastic_residue_reason(node);
-	}
 	elastic_node_error(node, rc, "%llu KiB cannot leave: %s",
 			   elastic_kib(elastic_populated(node)), node->reason);
 	transition(node, ELASTIC_EV_STUCK);
@@ -576,7 +596,9 @@ static int drain_node(struct elastic_node *node, bool tell)
 		stay(node);
 		return rc;
 	}
-	if (!bitmap_empty(node->present, node->range.nr_blocks))
+	if (has_blocks(node))
+		squeeze_residue(node);
+	if (has_blocks(node))
 		return leave_residue(node, -EBUSY);
 
 	elastic_phase(ELASTIC_PH_NODE);
