@@ -81,7 +81,7 @@ static int count_steps(u32 target)
 	return machine.steps;
 }
 
-enum reason { NEW_TARGET, GUEST_GROWS, OOM };
+enum reason { NEW_TARGET, GUEST_GROWS, OOM, OOM_BESIDE_CACHE };
 
 static void detach_called_off(const void *argument)
 {
@@ -94,7 +94,10 @@ static void detach_called_off(const void *argument)
 	steps = count_steps(0);
 	CHECK(steps > 6, "%d steps", steps);
 	machine.grows_then = *reason == GUEST_GROWS;
-	machine.oom_then = *reason == OOM;
+	machine.oom_then = *reason == OOM || *reason == OOM_BESIDE_CACHE;
+	/* What programs run from is cache, too; nobody drops the last of it. */
+	if (*reason == OOM_BESIDE_CACHE)
+		machine.cache_elsewhere = 1UL << 30;
 	machine.new_target = 4 * BLOCK_EXTENTS;
 	for (at = 1; at <= steps; at++) {
 		machine.cancel_at = 0;
@@ -114,6 +117,48 @@ static void detach_called_off(const void *argument)
 		      "'%s'", node.error);
 	}
 	CHECK(called_off > steps / 2, "%d of %d", called_off, steps);
+}
+
+/* The allocator has found nothing, whatever cache counts as available. */
+static void shrink_called_off(const void *argument)
+{
+	int steps, at, rc, called_off = 0;
+
+	attach_all(4);
+	steps = count_steps(BLOCK_EXTENTS);
+	machine.oom_then = true;
+	machine.cache_elsewhere = 1UL << 30;
+	for (at = 1; at <= steps; at++) {
+		machine.cancel_at = 0;
+		CHECK(!ask(4 * BLOCK_EXTENTS), "%s", machine.log);
+		machine.cancel_at = at;
+		rc = ask(BLOCK_EXTENTS);
+		check_online(elastic_populated(&node));
+		if (!rc)
+			continue;
+		CHECK(rc == -ENOMEM, "step %d: %d", at, rc);
+		called_off++;
+		CHECK(!strcmp(node.error, "-12 called off: the guest ran out of memory"),
+		      "'%s'", node.error);
+	}
+	CHECK(called_off > steps / 2, "%d of %d", called_off, steps);
+}
+
+/* Called off a moment before a block is tried: nobody waits for the ticker. */
+static void called_off_before_an_attempt(const void *argument)
+{
+	attach_all(4);
+	elastic_op_begin(&node, true);
+	node.draining = machine.guest_is_full = true;
+	at_work = NULL;
+	out_of_memory();
+	at_work = &the_engine;
+	CHECK(!machine.signal, "a signal at the wrong moment");
+	elastic_interruptible(10000);
+	CHECK(machine.signal, "it goes on for 10 s");
+	CHECK(elastic_uninterruptible() == -ECANCELED, "no reason for it");
+	node.draining = false;
+	elastic_op_end();
 }
 
 /* Whatever block is being taken offline comes back, so nobody is killed yet. */
@@ -688,7 +733,7 @@ int main(int argc, char **argv)
 {
 	static const u32 nothing, half = 2 * BLOCK_EXTENTS;
 	static const enum reason new_target = NEW_TARGET, grows = GUEST_GROWS,
-				 oom = OOM;
+				 oom = OOM, beside_cache = OOM_BESIDE_CACHE;
 	static const bool no, yes = true;
 	static const struct test_case cases[] = {
 		{ "driver: attach and detach", there_and_back },
@@ -698,6 +743,12 @@ int main(int argc, char **argv)
 		  detach_called_off, &grows },
 		{ "driver: out of memory at each step of a detach",
 		  detach_called_off, &oom },
+		{ "driver: out of memory beside cache",
+		  detach_called_off, &beside_cache },
+		{ "driver: out of memory at each step of a shrink",
+		  shrink_called_off },
+		{ "driver: called off before an attempt",
+		  called_off_before_an_attempt },
 		{ "driver: an isolated block comes back",
 		  isolated_block_comes_back },
 		{ "driver: out of memory for another reason",

@@ -267,6 +267,8 @@ unsigned long zone_page_state(struct zone *zone, int item)
 {
 	unsigned long managed = zone_managed_pages(zone);
 
+	if (zone->nid && machine.guest_is_full && !node.draining)
+		return 0;
 	if (zone->nid)
 		return managed - (machine.used ?: managed / 2);
 	if (machine.guest_is_full)
@@ -282,7 +284,7 @@ unsigned long cached_pages(int nid)
 unsigned long si_mem_available(void)
 {
 	if (machine.guest_is_full)
-		return 0;
+		return machine.cache_elsewhere;
 	return machine.home_free ?: 1UL << 30;
 }
 

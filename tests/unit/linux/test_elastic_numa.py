@@ -219,9 +219,39 @@ MUTANTS = {
     ),
     "whoever is out of memory calls a drain off": (
         "core",
-        "node && elastic_short_of_room(node, 1)",
+        "node && elastic_is_to_blame(node)",
         "node",
         "driver: out of memory for another reason",
+    ),
+    "cache is room for who is out of memory": (
+        "node",
+        "pages_elsewhere(node->nid, false)",
+        "pages_elsewhere(node->nid, true)",
+        "driver: out of memory beside cache",
+    ),
+    "a shrink is to blame for nothing": (
+        "node",
+        "return take && take >= pages_elsewhere(NUMA_NO_NODE, false);",
+        "return take && 0;",
+        "driver: out of memory at each step of a shrink",
+    ),
+    "the ticker is waited for": (
+        "core",
+        "\tif (op.cancel)\n\t\tinterrupt_engine();\n\tspin_unlock_bh",
+        "\tspin_unlock_bh",
+        "driver: called off before an attempt",
+    ),
+    "hollow blocks stay in a residue": (
+        "node",
+        "\tdrop_hollow_blocks(node, &budget);\n}",
+        "}",
+        "driver: hollow blocks leave",
+    ),
+    "a node of hollow blocks stays": (
+        "node",
+        "\tif (has_blocks(node))\n\t\treturn leave_residue(node, -EBUSY);",
+        "\tif (has_blocks(node) || node->range.nr_blocks)\n\t\treturn leave_residue(node, -EBUSY);",
+        "driver: a hollow node leaves",
     ),
     "the engine waits for itself": (
         "core",
@@ -302,7 +332,12 @@ MUTANTS = {
         "return used;",
         "room: cache need not be moved",
     ),
-    "cache elsewhere stays": ("node", "room += cache_pages(other) / 2;", "", "room: half of the cache elsewhere"),
+    "cache elsewhere stays": (
+        "node",
+        "pages += cache_pages(other) / 2;",
+        "pages += 0;",
+        "room: half of the cache elsewhere",
+    ),
     "a drain is given up early": (
         "node",
         "#define DRAIN_MS\t30000U",

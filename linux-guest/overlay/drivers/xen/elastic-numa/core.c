@@ -221,6 +221,9 @@ void elastic_interruptible(unsigned int timeout_ms)
 	op.deadline = jiffies + msecs_to_jiffies(timeout_ms);
 	op.interruptible = true;
 	mod_timer(&watchdog, op.deadline);
+	/* Called off since the engine looked: the ticker may hang in xenstore. */
+	if (op.cancel)
+		interrupt_engine();
 	spin_unlock_bh(&op_lock);
 }
 
@@ -261,7 +264,7 @@ static void tick(struct work_struct *work)
 	spin_lock_bh(&op_lock);
 	if (op.cancel)
 		interrupt_engine();
-	else if (op.interruptible && elastic_short_of_room(node, 0))
+	else if (op.interruptible && elastic_short_of_room(node))
 		call_off_for_memory();
 	spin_unlock_bh(&op_lock);
 
@@ -283,7 +286,7 @@ static int elastic_oom(struct notifier_block *nb, unsigned long unused,
 
 	spin_lock_bh(&op_lock);
 	node = op.node;
-	if (node && elastic_short_of_room(node, 1))
+	if (node && elastic_is_to_blame(node))
 		first = call_off_for_memory();
 	if (node && op.out_of_memory && current != engine)
 		pages = elastic_isolated_pages(node);

@@ -162,8 +162,8 @@ int elastic_node_operate(struct elastic_node *node);
 void elastic_draining_nodes(nodemask_t *nodes);
 unsigned long elastic_room_elsewhere(int nid);
 unsigned long elastic_isolated_pages(const struct elastic_node *node);
-bool elastic_short_of_room(const struct elastic_node *node,
-			   unsigned long spare);
+bool elastic_short_of_room(const struct elastic_node *node);
+bool elastic_is_to_blame(const struct elastic_node *node);
 bool elastic_no_room(const struct elastic_node *node);
 __printf(3, 4)
 int elastic_node_error(struct elastic_node *node, int err, const char *fmt,

@@ -11,7 +11,8 @@
  * last block has gone, a new target calls it all off, and so does a guest that
  * has grown until what is left on the node has no room elsewhere.
  *
- * Locking: the engine only, but for elastic_short_of_room().
+ * Locking: the engine only, but for elastic_short_of_room() and
+ * elastic_is_to_blame().
  */
 #define pr_fmt(fmt) "xen-elastic-numa: " fmt
 
@@ -167,6 +168,43 @@ static unsigned long pages_to_move(int nid)
 	return used - min(used, cache_pages(nid));
 }
 
+/* What a node has above its watermarks. */
+static unsigned long free_pages_of(int nid)
+{
+	unsigned long pages = 0, free;
+	struct zone *zone;
+	int i;
+
+	for (i = 0; i < MAX_NR_ZONES; i++) {
+		zone = &NODE_DATA(nid)->node_zones[i];
+		if (!populated_zone(zone))
+			continue;
+		free = zone_page_state(zone, NR_FREE_PAGES);
+		pages += free - min(free, high_wmark_pages(zone) +
+				    zone->lowmem_reserve[ZONE_MOVABLE]);
+	}
+	return pages;
+}
+
+/* What other nodes than @nid have, those left out that are being drained. */
+static unsigned long pages_elsewhere(int nid, bool cache)
+{
+	unsigned long pages = 0;
+	nodemask_t draining;
+	int other;
+
+	elastic_draining_nodes(&draining);
+	for_each_node_state(other, N_MEMORY) {
+		if (other == nid || node_isset(other, draining))
+			continue;
+		pages += free_pages_of(other);
+		/* Half of the cache must be left to work with. */
+		if (cache)
+			pages += cache_pages(other) / 2;
+	}
+	return pages;
+}
+
 /**
  * elastic_room_elsewhere() - what other nodes can take
  * @nid: the node that is not meant
@@ -178,27 +216,7 @@ static unsigned long pages_to_move(int nid)
  */
 unsigned long elastic_room_elsewhere(int nid)
 {
-	unsigned long room = 0, free;
-	nodemask_t draining;
-	struct zone *zone;
-	int other, i;
-
-	elastic_draining_nodes(&draining);
-	for_each_node_state(other, N_MEMORY) {
-		if (other == nid || node_isset(other, draining))
-			continue;
-		for (i = 0; i < MAX_NR_ZONES; i++) {
-			zone = &NODE_DATA(other)->node_zones[i];
-			if (!populated_zone(zone))
-				continue;
-			free = zone_page_state(zone, NR_FREE_PAGES);
-			room += free - min(free, high_wmark_pages(zone) +
-					   zone->lowmem_reserve[ZONE_MOVABLE]);
-		}
-		/* Half of the cache must be left to work with. */
-		room += cache_pages(other) / 2;
-	}
-	return room;
+	return pages_elsewhere(nid, true);
 }
 
 static int check_room(struct elastic_node *node, unsigned long need,
@@ -221,38 +239,62 @@ static int check_detach(struct elastic_node *node)
 			  elastic_room_elsewhere(node->nid));
 }
 
+/* What a node that is made smaller has still to lose. */
+static unsigned long pages_to_take(const struct elastic_node *node)
+{
+	u32 populated = elastic_populated(node), target = node->target;
+
+	if (!READ_ONCE(node->detach) || !target || populated <= target)
+		return 0;
+	return (populated - target) * ELASTIC_EXTENT_PAGES;
+}
+
 /**
  * elastic_short_of_room() - has the guest grown until a node is needed?
  * @node: a node that is drained or made smaller
- * @spare: pages that must be left over
  *
  * What had room when the operation began may have none now.
  *
  * Context: any; a look without locks.
  * Return: true when what is still to leave does not fit elsewhere.
  */
-bool elastic_short_of_room(const struct elastic_node *node,
-			   unsigned long spare)
+bool elastic_short_of_room(const struct elastic_node *node)
 {
-	u32 populated = elastic_populated(node), target = node->target;
+	if (READ_ONCE(node->draining))
+		return pages_to_move(node->nid) >
+		       elastic_room_elsewhere(node->nid);
+	return pages_to_take(node) > si_mem_available();
+}
+
+/**
+ * elastic_is_to_blame() - has an operation what the allocator cannot find?
+ * @node: the node at work
+ *
+ * The allocator has found nothing and dropped what it could, so that cache, of
+ * which there always is some, is no room.
+ *
+ * Context: any; a look without locks.
+ * Return: true when there would be memory without the operation.
+ */
+bool elastic_is_to_blame(const struct elastic_node *node)
+{
+	unsigned long take;
 
 	if (READ_ONCE(node->draining))
-		return pages_to_move(node->nid) + spare >
-		       elastic_room_elsewhere(node->nid);
-	if (!READ_ONCE(node->detach) || !target || populated <= target)
-		return false;
-	return (populated - target) * ELASTIC_EXTENT_PAGES + spare >
-	       si_mem_available();
+		return pages_to_move(node->nid) >=
+		       pages_elsewhere(node->nid, false);
+	take = pages_to_take(node);
+	return take && take >= pages_elsewhere(NUMA_NO_NODE, false);
 }
 
 /* The lists per CPU hold pages that look as if they were in use. */
 bool elastic_no_room(const struct elastic_node *node)
 {
-	if (!elastic_short_of_room(node, 0))
+	if (!elastic_short_of_room(node))
 		return false;
 	lru_add_drain_all();
 	drain_all_pages(NULL);
-	return elastic_short_of_room(node, 0);
+	return elastic_short_of_room(node);
 }
 
 /*
