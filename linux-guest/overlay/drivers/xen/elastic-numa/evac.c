@@ -305,7 +305,6 @@ static void note_owner(struct folio *folio, struct elastic_residue *residue,
 static int explained_references(struct folio *folio)
 {
 	int refs = 1 + folio_mapcount(folio);
-
 	if (folio_test_swapcache(folio) ||
 	    (!folio_test_anon(folio) && folio_mapping(folio)))
 		refs += folio_nr_pages(folio);
@@ -349,7 +348,8 @@ static bool is_reserved_huge_page(struct folio *folio)
 		    READ_ONCE(h->resv_huge_pages);
 }
 
-static unsigned long note_page(unsigned long pfn,
+/* A folio, from @pfn on and below @stop: one of 1 GiB is in many extents. */
+static unsigned long note_page(unsigned long pfn, unsigned long stop,
 			       struct elastic_residue *residue,
 			       unsigned int *tries)
 {
@@ -365,7 +365,7 @@ static unsigned long note_page(unsigned long pfn,
 		return 1;
 	}
 	if (page_folio(page) == folio) {
-		nr = folio_pfn(folio) + folio_nr_pages(folio) - pfn;
+		nr = min(folio_pfn(folio) + folio_nr_pages(folio), stop) - pfn;
 		kind = kind_of(folio, residue);
 		*kind += nr;
 		if (kind == &residue->pinned)
@@ -390,7 +390,7 @@ static void note_extents(const struct elastic_node *node, u32 first, u32 end,
 		pfn = elastic_extent_pfn(&node->range, first);
 		stop = pfn + ELASTIC_EXTENT_PAGES;
 		while (pfn < stop)
-			pfn += note_page(pfn, residue, &tries);
+			pfn += note_page(pfn, stop, residue, &tries);
 		cond_resched();
 	}
 }
