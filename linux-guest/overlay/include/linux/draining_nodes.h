@@ -23,6 +23,10 @@
  * - alloc_pages_bulk() takes from the first node only and is not hooked: all
  *   its callers want kernel memory, and what leaves is ZONE_MOVABLE.
  * - ALLOC_NOFRAGMENT has its retry first, without such nodes.
+ * - Page cache that will be dirty: nodes at their dirty limit are passed by as
+ *   such nodes are; the second scan takes the first of both in its zonelist.
+ *   Otherwise a writer, whom the limit of the guest lets go on, would fill the
+ *   node that leaves with pages that are written back, and do not move then.
  * - The lists per CPU belong to a zone, and so are avoided with it.
  * - kswapd, reclaim and compaction work on a node that leaves as on any other:
  *   what can be dropped there need not be moved.
