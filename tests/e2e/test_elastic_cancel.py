@@ -72,7 +72,7 @@ def test_a_guest_that_needs_the_memory_calls_the_drain_off(pair: ElasticGuest, b
     follower.await_draining()
     mib = nodes[0].free_mib + nodes[1].free_mib // 2
     eater = background(f"{PROGRAMS}/memcheck {mib} 2", "/tmp/eater.out")
-    done = detach.result()
+    done = detach.result(120)
     wait_for("all memory was written", 120, lambda: "ready" in pair.guest("cat /tmp/eater.out").out)
     assert done.status not in (0, 5), done.text
     assert "ran out of memory" in done.text, done.text
