@@ -85,6 +85,18 @@ def test_a_guest_that_needs_the_memory_calls_the_drain_off(pair: ElasticGuest, b
     assert pair.detach(1).status == 0
 
 
+def test_who_is_bound_to_the_node_is_not_killed(pair: ElasticGuest, background: Background) -> None:
+    """Nothing is free on its node while the last block is isolated: the OOM killer ended it beside a free node."""
+    assert pair.attach(1).status == 0
+    bound = background(f"numactl --membind=1 {PROGRAMS}/memcheck 64 2", "/tmp/bound.out")
+    wait_for("all memory was written", 60, lambda: "ready" in pair.guest("cat /tmp/bound.out").out)
+    assert pair.detach(1).status == 0
+    assert "Killed process" not in checked(pair.guest, "dmesg")
+    checked(pair.guest, f"kill -TERM {bound}")
+    wait_for("memcheck ends", 60, lambda: "bad_pages" in pair.guest("cat /tmp/bound.out").out)
+    assert '"bad_pages":0' in pair.guest("cat /tmp/bound.out").out
+
+
 def test_a_drain_is_called_off_after_blocks_have_left(pair: ElasticGuest, background: Background) -> None:
     """The lowest block holds it up; the others have left, and come back."""
     assert pair.attach(1, "size=128M").status == 0

@@ -182,9 +182,13 @@ static void isolated_block_comes_back(const void *argument)
 	CHECK(!out_of_memory(), "pages that nobody keeps");
 }
 
-/* The guest has room, but not for who asks: as under MPOL_BIND. */
+/*
+ * The guest has room, but not for who asks: as under MPOL_BIND.  The drain goes
+ * on, and nobody is killed because the last block is isolated just then.
+ */
 static void oom_of_somebody_else(const void *argument)
 {
+	unsigned long most = 0;
 	int steps, at;
 
 	attach_all(4);
@@ -194,10 +198,41 @@ static void oom_of_somebody_else(const void *argument)
 		machine.cancel_at = 0;
 		CHECK(!ask(4 * BLOCK_EXTENTS), "%s", machine.log);
 		machine.cancel_at = at;
+		machine.freed = 0;
 		CHECK(!ask(0), "step %d: %s", at, machine.log);
 		check_gone();
-		CHECK(!machine.freed, "step %d: %lu pages", at, machine.freed);
+		CHECK(!machine.freed || machine.freed == BLOCK_EXTENTS * ELASTIC_EXTENT_PAGES,
+		      "step %d: %lu pages", at, machine.freed);
+		most = max(most, machine.freed);
 	}
+	CHECK(most, "who is bound to the node is killed");
+	CHECK(!out_of_memory(), "pages that nobody keeps");
+}
+
+/* The engine does not come back: somebody has to be killed in the end. */
+static void killer_is_held_for_a_while(const void *argument)
+{
+	attach_all(4);
+	nodes[1].node_zones[0].nr_isolate_pageblock = 64;
+	elastic_op_begin(&node, true);
+	node.draining = machine.guest_is_full = true;
+	elastic_interruptible(10000);
+	at_work = NULL;
+	CHECK(out_of_memory(), "it is not held at all");
+	pass(15000);
+	CHECK(out_of_memory(), "it is not held long enough");
+	pass(6000);
+	CHECK(!out_of_memory(), "it is held for ever");
+	/* The next attempt is another one. */
+	at_work = &the_engine;
+	elastic_uninterruptible();
+	elastic_interruptible(10000);
+	at_work = NULL;
+	CHECK(out_of_memory(), "it is not held again");
+	at_work = &the_engine;
+	elastic_uninterruptible();
+	node.draining = false;
+	elastic_op_end();
 }
 
 static void thread_is_not_stopped_by_its_own_oom(const void *argument)
@@ -753,6 +788,8 @@ int main(int argc, char **argv)
 		  isolated_block_comes_back },
 		{ "driver: out of memory for another reason",
 		  oom_of_somebody_else },
+		{ "driver: the killer is held for a while",
+		  killer_is_held_for_a_while },
 		{ "driver: the engine itself is out of memory",
 		  thread_is_not_stopped_by_its_own_oom },
 		{ "driver: an attach is called off at each step",

@@ -161,6 +161,7 @@ ktime_t ktime_get(void);
 unsigned long now(void);
 #define jiffies			now()
 #define msecs_to_jiffies(ms)	(ms)
+#define time_before(a, b)	((long)((a) - (b)) < 0)
 #define time_after_eq(a, b)	((long)((a) - (b)) >= 0)
 #define ktime_ms_delta(later, earlier)	((later) - (earlier))
 #define ktime_us_delta(later, earlier)	(((later) - (earlier)) * 1000)

@@ -253,6 +253,24 @@ MUTANTS = {
         "\tif (has_blocks(node) || node->range.nr_blocks)\n\t\treturn leave_residue(node, -EBUSY);",
         "driver: a hollow node leaves",
     ),
+    "who is bound to the node is killed": (
+        "core",
+        "if (node && current != engine)",
+        "if (node && current != engine && op.out_of_memory)",
+        "driver: out of memory for another reason",
+    ),
+    "the killer is held for ever": (
+        "core",
+        "time_before(jiffies, op.held_since + OOM_HOLD) ? pages : 0",
+        "pages",
+        "driver: the killer is held for a while",
+    ),
+    "the killer is held once": (
+        "core",
+        "\top.held = false;\n\top.deadline",
+        "\top.deadline",
+        "driver: the killer is held for a while",
+    ),
     "the engine waits for itself": (
         "core",
         " && current != engine",

@@ -41,6 +41,7 @@
 #include "elastic.h"
 
 #define TICK	(HZ / 2)	/* contract: progress at least once a second */
+#define OOM_HOLD	(20 * HZ)	/* longer than any attempt on a block */
 
 static DEFINE_SPINLOCK(op_lock);
 static struct {
@@ -51,6 +52,8 @@ static struct {
 	bool interruptible;		/* a signal may be sent to the engine */
 	bool interrupted;		/* it was sent */
 	unsigned long deadline;		/* jiffies, while interruptible */
+	bool held;			/* the OOM killer, since @held_since */
+	unsigned long held_since;	/* jiffies */
 	enum elastic_phase phase;
 	ktime_t since;			/* when @phase began */
 	unsigned int seen;		/* watch_count at the last look */
@@ -93,6 +96,7 @@ void elastic_op_begin(struct elastic_node *node, bool detach)
 	op.cancel = false;
 	op.out_of_memory = false;
 	op.interruptible = false;
+	op.held = false;
 	op.phase = ELASTIC_NR_PHASES;
 	op.since = ktime_get();
 	WRITE_ONCE(op.node, node);
@@ -218,6 +222,7 @@ void elastic_interruptible(unsigned int timeout_ms)
 {
 	spin_lock_bh(&op_lock);
 	op.interrupted = false;
+	op.held = false;
 	op.deadline = jiffies + msecs_to_jiffies(timeout_ms);
 	op.interruptible = true;
 	mod_timer(&watchdog, op.deadline);
@@ -272,10 +277,30 @@ static void tick(struct work_struct *work)
 }
 
 /*
+ * Under op_lock.  Pages of a block that is isolated: it comes back, or it leaves
+ * with the node, and who may use no other is then let to those that stay.  Either
+ * is near, unless the engine itself waits for memory: its allocations are NOFS,
+ * and kill nobody.
+ */
+static unsigned long pages_to_wait_for(const struct elastic_node *node)
+{
+	unsigned long pages = elastic_isolated_pages(node);
+
+	if (!pages) {
+		op.held = false;
+	} else if (!op.held) {
+		op.held = true;
+		op.held_since = jiffies;
+	}
+	return time_before(jiffies, op.held_since + OOM_HOLD) ? pages : 0;
+}
+
+/*
  * The allocator has found nothing and is about to kill.  If the operation is to
- * blame, it is called off, and nobody is killed until the block that it keeps
- * from the allocator is back.  Our caller may hold any lock that sleeps, so that
- * nothing is waited for.  The engine itself must not wait for what it keeps.
+ * blame, it is called off.  Nobody is killed while a block is kept from the
+ * allocator, for whatever reason: a program that is bound to the node finds
+ * nothing there for that time only.  Our caller may hold any lock that sleeps,
+ * so that nothing is waited for here.
  */
 static int elastic_oom(struct notifier_block *nb, unsigned long unused,
 		       void *freed)
@@ -288,8 +313,8 @@ static int elastic_oom(struct notifier_block *nb, unsigned long unused,
 	node = op.node;
 	if (node && elastic_is_to_blame(node))
 		first = call_off_for_memory();
-	if (node && op.out_of_memory && current != engine)
-		pages = elastic_isolated_pages(node);
+	if (node && current != engine)
+		pages = pages_to_wait_for(node);
 	spin_unlock_bh(&op_lock);
 
 	if (first) {
