@@ -47,6 +47,8 @@ void fail(const char *format, ...) __printf(1, 2);
 #define pr_warn		say
 #define pr_err		say
 #define pr_warn_ratelimited	say
+#define pr_err_ratelimited	say
+#define pr_err_once		say
 #define WARN(condition, ...) \
 	({ bool _bad = (condition); if (_bad) fail(__VA_ARGS__); _bad; })
 #include "fake/linux/sprintf.h"
@@ -212,6 +214,7 @@ bool kthread_should_stop(void);
 #define wake_up_process(task)	do { } while (0)
 #define IS_ERR(pointer)		((unsigned long)(pointer) > -4096UL)
 #define PTR_ERR(pointer)	((long)(pointer))
+#define ERR_PTR(error)		((void *)(long)(error))
 #define set_freezable()		do { } while (0)
 void try_to_freeze(void);
 static inline unsigned int memalloc_nofs_save(void) { return 0; }
@@ -478,6 +481,18 @@ struct xen_memory_reservation {
 };
 #define set_xen_guest_handle(handle, value)	((handle) = (value))
 long HYPERVISOR_memory_op(unsigned int command, void *argument);
+struct xenbus_transaction { unsigned int id; };
+#define XBT_NIL		((struct xenbus_transaction){ 0 })
+char *xenbus_read(struct xenbus_transaction t, const char *dir,
+		  const char *key, unsigned int *length);
+int xenbus_write(struct xenbus_transaction t, const char *dir, const char *key,
+		 const char *text);
+int xenbus_exists(struct xenbus_transaction t, const char *dir, const char *key);
+int xenbus_rm(struct xenbus_transaction t, const char *dir, const char *key);
+int xenbus_transaction_start(struct xenbus_transaction *t);
+int xenbus_transaction_end(struct xenbus_transaction t, int abort);
+int kstrtoull(const char *text, unsigned int base, u64 *value);
+int cpulist_parse(const char *text, struct cpumask *cpus);
 struct xenbus_watch {
 	const char *node;
 	void (*callback)(struct xenbus_watch *watch, const char *path,

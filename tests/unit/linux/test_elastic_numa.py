@@ -26,11 +26,12 @@ PROGRAMS = {
     "text": ("text",),
     "range": ("range", "extent"),
     "topodev": ("topodev", "extent"),
+    "store": ("store", "extent", "state"),
     "driver": ("core", "node", "mem", "balloon", "state", "extent", "text"),
 }
 
 # What runs on fake_kernel.h.
-IN_KERNEL = ("range", "topodev", "driver")
+IN_KERNEL = ("range", "topodev", "store", "driver")
 
 _scratch = tempfile.TemporaryDirectory(prefix="elastic_numa_test.")
 
@@ -531,6 +532,36 @@ MUTANTS = {
         "if (missing == enough)",
         "if (!missing || missing == enough)",
         "topo: one of two acknowledges",
+    ),
+    "every node has a residue": (
+        "store",
+        "node->state == ELASTIC_RESIDUAL ?\n\t\t      elastic_populated(node) : 0",
+        "elastic_populated(node)",
+        "store: the outcome",
+    ),
+    "grace without limit": ("store", "min_t(u64, ms, ELASTIC_GRACE_MAX_MS)", "ms", "store: the grace period"),
+    "the boot CPU may leave": ("store", "cpumask_test_cpu(0, &cpus)", "0", "ask: the boot CPU"),
+    "a CPU of two nodes": ("store", "rc = -EEXIST;", "(void)rc;", "ask: a CPU of another node"),
+    "CPUs change under way": (
+        "store",
+        "node->state == ELASTIC_OFFLINE && target &&",
+        "target &&",
+        "store: CPUs of a node that is there",
+    ),
+    "start in decimal": ("store", '"start", 16,', '"start", 10,', "store: as SRAT says"),
+    "a transaction is left open": (
+        "store",
+        "xenbus_transaction_end(xbt, 1);",
+        "(void)xbt;",
+        "store: an outcome that cannot be written",
+    ),
+    "a report for ever": ("store", "++tries < 100", "++tries", "store: an outcome that cannot be written"),
+    "old texts stay": ("store", "return xenbus_rm(xbt, dir, key);", "return 0;", "store: the outcome"),
+    "garbage is a target": (
+        "store",
+        "\tnode->bad_target = true;",
+        "\tnode->bad_target = false;",
+        "ask: half an extent",
     ),
     "a name as it is": ("text", "\telastic_text_clean(text);", "", "text: a name in UTF-8"),
     "signed bytes taken for printable": ("text", "*text < ' ' || *text > '~'", "*text == '\\n'", "text: every byte"),

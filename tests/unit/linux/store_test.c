@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * xenstore as the driver reads and writes it: store.c as it is, over a table of
+ * keys, in which anybody may have written anything.
+ */
+#include "case.h"
+#include "elastic.h"
+
+#define KEYS	64
+
+static struct elastic_node both[2] = {
+	{ .vnode = 1, .nid = 1, .usable = true },
+	{ .vnode = 2, .nid = 2 },
+};
+static struct elastic_node *const node = &both[0];
+struct elastic_node *elastic_nodes = both;
+unsigned int elastic_nr_nodes = 2;
+struct cpumask cpus_possible = { { 0x3f } };
+const char * const elastic_phase_names[ELASTIC_NR_PHASES] = {
+	"populate", "add", "online", "notify", "acks", "cpus", "evacuate",
+	"offline", "release", "node",
+};
+
+static struct { char path[80], text[400]; } keys[KEYS];
+static bool in_transaction, read_only;
+static unsigned int starts, again, aborted;
+static char said[400];
+
+void say(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(said, sizeof(said), format, args);
+	va_end(args);
+}
+
+void fail(const char *format, ...) { exit(1); }
+
+int elastic_node_error(struct elastic_node *unused, int err, const char *format,
+		       ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(said, sizeof(said), format, args);
+	va_end(args);
+	return err;
+}
+
+/* ---- xenstore ---- */
+
+static int find(const char *path)
+{
+	int i;
+
+	for (i = 0; i < KEYS; i++) {
+		if (!strcmp(keys[i].path, path))
+			return i;
+	}
+	return -1;
+}
+
+static void set(const char *path, const char *text)
+{
+	int i = find(path);
+
+	if (i < 0)
+		i = find("");
+	snprintf(keys[i].path, sizeof(keys[i].path), "%s", text ? path : "");
+	snprintf(keys[i].text, sizeof(keys[i].text), "%s", text ?: "");
+}
+
+static const char *get(const char *path)
+{
+	int i = find(path);
+
+	return i < 0 ? "(none)" : keys[i].text;
+}
+
+static const char *path_of(const char *dir, const char *key)
+{
+	static char path[80];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, key);
+	return path;
+}
+
+char *xenbus_read(struct xenbus_transaction t, const char *dir,
+		  const char *key, unsigned int *length)
+{
+	int i = find(path_of(dir, key));
+
+	return i < 0 ? ERR_PTR(-ENOENT) : strdup(keys[i].text);
+}
+
+int xenbus_write(struct xenbus_transaction t, const char *dir, const char *key,
+		 const char *text)
+{
+	CHECK(!strncmp(dir, "vnuma/guest", 11), "%s/%s is not ours", dir, key);
+	CHECK(!t.id == !in_transaction, "%s/%s by the way", dir, key);
+	if (read_only)
+		return -EACCES;
+	set(path_of(dir, key), text);
+	return 0;
+}
+
+int xenbus_exists(struct xenbus_transaction t, const char *dir, const char *key)
+{
+	return find(path_of(dir, key)) >= 0;
+}
+
+int xenbus_rm(struct xenbus_transaction t, const char *dir, const char *key)
+{
+	set(path_of(dir, key), NULL);
+	return 0;
+}
+
+int xenbus_transaction_start(struct xenbus_transaction *t)
+{
+	CHECK(!in_transaction, "a transaction in another");
+	in_transaction = true;
+	t->id = ++starts;
+	return 0;
+}
+
+int xenbus_transaction_end(struct xenbus_transaction t, int abort)
+{
+	in_transaction = false;
+	aborted += abort;
+	if (abort || !again)
+		return 0;
+	again--;
+	return -EAGAIN;
+}
+
+int kstrtoull(const char *text, unsigned int base, u64 *value)
+{
+	unsigned long long n;
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return -EINVAL;
+	errno = 0;
+	n = strtoull(text, &end, base);
+	if (errno)
+		return -ERANGE;
+	if (*end)
+		return -EINVAL;
+	*value = n;
+	return 0;
+}
+
+int cpulist_parse(const char *text, struct cpumask *cpus)
+{
+	unsigned int from, to;
+	int length;
+
+	cpus->bits[0] = 0;
+	for (; *text; text += length + (text[length] == ',')) {
+		if (sscanf(text, "%u-%u%n", &from, &to, &length) != 2) {
+			if (sscanf(text, "%u%n", &from, &length) != 1)
+				return -EINVAL;
+			to = from;
+		}
+		if (to >= nr_cpu_ids)
+			return -ERANGE;
+		for (; from <= to; from++)
+			set_bit(from, cpus->bits);
+	}
+	return 0;
+}
+
+static void boot(void)
+{
+	CHECK(!elastic_range_init(&node->range, 4ULL << 30, 1ULL << 30,
+				  128ULL << 20, ELASTIC_EXTENT_BYTES), "range");
+	both[1].cpus.bits[0] = 0x30;
+	set("vnuma/node/1/elastic", "1");
+	set("vnuma/node/1/start", "100000000");
+	set("vnuma/node/1/max-kb", "1048576");
+	set("vnuma/node/1/target-kb", "4096");
+	set("vnuma/node/1/cpus", "2-3");
+}
+
+/* ---- What the toolstack says at creation ---- */
+
+struct key_case {
+	const char *name, *key, *text;
+	int rc;
+};
+
+static const struct key_case at_creation[] = {
+	{ "store: as SRAT says", "elastic", "1", 0 },
+	{ "store: not elastic", "elastic", "0", -ENODEV },
+	{ "store: unknown", "elastic", NULL, -ENOENT },
+	{ "store: elastic?", "elastic", "yes", -EINVAL },
+	{ "store: start is hexadecimal", "start", "4294967296", -EINVAL },
+	{ "store: another start", "start", "108000000", -EINVAL },
+	{ "store: no start", "start", NULL, -ENOENT },
+	{ "store: another size", "max-kb", "1048574", -EINVAL },
+	{ "store: no number", "max-kb", "-1", -EINVAL },
+	{ "store: too large a number", "max-kb", "99999999999999999999", -ERANGE },
+};
+
+static void one_creation(const void *argument)
+{
+	const struct key_case *c = argument;
+	int rc;
+
+	boot();
+	set(path_of("vnuma/node/1", c->key), c->text);
+	rc = elastic_store_node(node);
+	CHECK(rc == c->rc, "%d: %s", rc, said);
+}
+
+/* ---- What it asks ---- */
+
+static const struct key_case requests[] = {
+	{ "ask: as it is", "grace-ms", NULL, 0 },
+	{ "ask: nothing", "target-kb", "0", 0 },
+	{ "ask: all", "target-kb", "1048576", 0 },
+	{ "ask: more than all", "target-kb", "1050624", -1 },
+	{ "ask: half an extent", "target-kb", "1024", -1 },
+	{ "ask: no number", "target-kb", "4096 ", -1 },
+	{ "ask: no target", "target-kb", NULL, -1 },
+	{ "ask: no CPUs", "cpus", NULL, 0 },
+	{ "ask: the boot CPU", "cpus", "0,2", -1 },
+	{ "ask: a CPU of another node", "cpus", "3-4", -1 },
+	{ "ask: a CPU that cannot be", "cpus", "6", -1 },
+	{ "ask: a CPU beyond all", "cpus", "4096", -1 },
+	{ "ask: CPUs in words", "cpus", "all", -1 },
+};
+
+static void one_request(const void *argument)
+{
+	const struct key_case *c = argument;
+	bool cpus = !strcmp(c->key, "cpus");
+
+	boot();
+	node->target = 77;
+	node->cpus.bits[0] = 0x2;
+	set(path_of("vnuma/node/1", c->key), c->text);
+	elastic_store_request(node);
+	CHECK(node->bad_target == (c->rc < 0), "%s", said);
+	if (c->rc) {
+		CHECK(node->target == 77 && node->cpus.bits[0] == 0x2,
+		      "%u extents, CPUs %#lx", node->target, node->cpus.bits[0]);
+		return;
+	}
+	CHECK(node->target == atoi(get("vnuma/node/1/target-kb")) / 2048,
+	      "%u extents", node->target);
+	CHECK(node->cpus.bits[0] == (cpus ? 0 : node->target ? 0xc : 0x2),
+	      "CPUs %#lx", node->cpus.bits[0]);
+}
+
+static void cpus_of_a_node_that_is_there(const void *argument)
+{
+	boot();
+	elastic_store_request(node);
+	node->state = ELASTIC_ONLINE;
+	set("vnuma/node/1/cpus", "1");
+	elastic_store_request(node);
+	CHECK(!node->bad_target && node->cpus.bits[0] == 0xc, "CPUs %#lx",
+	      node->cpus.bits[0]);
+}
+
+static void grace(const void *argument)
+{
+	static const struct { const char *text; unsigned int ms; } cases[] = {
+		{ NULL, ELASTIC_GRACE_MS }, { "0", 0 }, { "123", 123 },
+		{ "600001", 600000 }, { "4294967297", 600000 },
+		{ "soon", ELASTIC_GRACE_MS },
+	};
+	unsigned int i;
+
+	boot();
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		set("vnuma/node/1/grace-ms", cases[i].text);
+		elastic_store_request(node);
+		CHECK(node->grace_ms == cases[i].ms && !node->bad_target,
+		      "'%s': %u ms", cases[i].text, node->grace_ms);
+	}
+}
+
+/* ---- What the guest answers ---- */
+
+#define GUEST	"vnuma/guest/node/1/"
+
+static void outcome(const void *argument)
+{
+	boot();
+	node->state = ELASTIC_RESIDUAL;
+	node->detach = true;
+	node->nr_populated.counter = 3;
+	strcpy(node->reason, "pinned");
+	strcpy(node->error, "-16 cannot leave");
+	node->phase_us[ELASTIC_PH_NODE] = 5;
+	again = 2;
+	elastic_store_done(9);
+	CHECK(starts == 3 && !aborted, "%u transactions", starts);
+	CHECK(!strcmp(get("vnuma/guest/done-generation"), "9"), "%s",
+	      get("vnuma/guest/done-generation"));
+	CHECK(!strcmp(get(GUEST "state"), "residual") &&
+	      !strcmp(get(GUEST "current-kb"), "6144") &&
+	      !strcmp(get(GUEST "progress-kb"), "6144") &&
+	      !strcmp(get(GUEST "residual-kb"), "6144"), "the numbers");
+	CHECK(!strcmp(get(GUEST "reason"), "pinned") &&
+	      !strcmp(get(GUEST "error"), "-16 cannot leave"), "the texts");
+	CHECK(!strcmp(get(GUEST "phases"),
+		      "notify=0,acks=0,cpus=0,evacuate=0,offline=0,release=0,node=5"),
+	      "%s", get(GUEST "phases"));
+	CHECK(!strcmp(get("vnuma/guest/node/2/state"), "(none)"),
+	      "a node that is not ours");
+
+	node->state = ELASTIC_ONLINE;
+	node->detach = false;
+	node->reason[0] = node->error[0] = '\0';
+	elastic_store_done(10);
+	CHECK(!strcmp(get(GUEST "residual-kb"), "0"), "an online node is a residue");
+	CHECK(!strcmp(get(GUEST "reason"), "(none)") &&
+	      !strcmp(get(GUEST "error"), "(none)"), "old texts stay");
+	CHECK(!strncmp(get(GUEST "phases"), "populate=0,add=0,", 17), "%s",
+	      get(GUEST "phases"));
+	CHECK(elastic_store_left_behind(node) == 6144, "the next kernel");
+}
+
+static void cannot_answer(const void *argument)
+{
+	boot();
+	read_only = true;
+	elastic_store_done(9);
+	CHECK(aborted == 1 && !in_transaction, "a transaction is left open");
+	CHECK(strstr(said, "generation 9"), "'%s'", said);
+	read_only = false;
+	again = 1000;
+	starts = 0;
+	elastic_store_done(10);
+	CHECK(starts == 100, "%u transactions", starts);
+	CHECK(strstr(said, "generation 10"), "'%s'", said);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct test_case cases[] = {
+		{ "store: CPUs of a node that is there",
+		  cpus_of_a_node_that_is_there },
+		{ "store: the grace period", grace },
+		{ "store: the outcome", outcome },
+		{ "store: an outcome that cannot be written", cannot_answer },
+	};
+	static struct test_case all[ARRAY_SIZE(cases) + ARRAY_SIZE(at_creation) +
+				    ARRAY_SIZE(requests)];
+	unsigned int i, n = ARRAY_SIZE(cases);
+
+	memcpy(all, cases, sizeof(cases));
+	for (i = 0; i < ARRAY_SIZE(at_creation); i++)
+		all[n++] = (struct test_case){ at_creation[i].name, one_creation,
+					       &at_creation[i] };
+	for (i = 0; i < ARRAY_SIZE(requests); i++)
+		all[n++] = (struct test_case){ requests[i].name, one_request,
+					       &requests[i] };
+	return run_cases(argc, argv, all, n);
+}
