@@ -139,7 +139,17 @@ extern struct cpumask cpus_possible, cpus_present, cpus_online;
 #define cpumask_copy(to, from)	((to)->bits[0] = (from)->bits[0])
 #define cpumask_subset(a, b)	(!((a)->bits[0] & ~(b)->bits[0]))
 #define cpumask_intersects(a, b)	(!!((a)->bits[0] & (b)->bits[0]))
+#define cpumask_first_and(a, b)						\
+	((a)->bits[0] & (b)->bits[0] ?					\
+	 (unsigned int)__builtin_ctzl((a)->bits[0] & (b)->bits[0]) : nr_cpu_ids)
 int cpu_to_node(unsigned int cpu);
+void set_cpu_present(unsigned int cpu, bool present);
+struct device *get_cpu_device(unsigned int cpu);
+void xen_arch_register_cpu(unsigned int cpu);
+void xen_arch_unregister_cpu(unsigned int cpu);
+extern unsigned long preset_lpj, loops_per_jiffy;
+bool node_online(int nid);
+void try_offline_node(int nid);
 typedef struct { unsigned long bits[1]; } nodemask_t;
 #define nodes_or(to, a, b)	((to).bits[0] = (a).bits[0] | (b).bits[0])
 #define nodes_and(to, a, b)	((to).bits[0] = (a).bits[0] & (b).bits[0])
@@ -217,7 +227,11 @@ bool kthread_should_stop(void);
 #define ERR_PTR(error)		((void *)(long)(error))
 #define set_freezable()		do { } while (0)
 void try_to_freeze(void);
+#ifdef FAKE_FOLIOS
+unsigned int memalloc_nofs_save(void);
+#else
 static inline unsigned int memalloc_nofs_save(void) { return 0; }
+#endif
 
 /* Lists */
 struct list_head { struct list_head *next, *prev; };
@@ -259,7 +273,13 @@ struct pid {
 	bool gone;
 	struct task_struct *threads[MAX_THREADS];
 };
-struct task_struct { struct pid *tgid; bool runs; };
+struct task_struct {
+	struct pid *tgid;
+	bool runs;
+	int number;
+	const char *name;
+	struct task_struct *group_leader;
+};
 #define rcu_read_lock()		do { } while (0)
 #define rcu_read_unlock()	do { } while (0)
 #define pid_task(pid, type)	((pid)->gone ? NULL : (pid)->threads[0])
@@ -332,6 +352,22 @@ struct miscdevice {
 	struct device *this_device;
 };
 int misc_register(struct miscdevice *device);
+/* Suspend */
+struct dev_pm_ops { int (*freeze)(struct device *device); };
+struct device_driver {
+	const char *name;
+	const struct dev_pm_ops *pm;
+	bool suppress_bind_attrs;
+};
+struct platform_driver { struct device_driver driver; };
+struct platform_device;
+#define PLATFORM_DEVID_NONE	(-1)
+int platform_driver_register(struct platform_driver *driver);
+void platform_driver_unregister(struct platform_driver *driver);
+struct platform_device *
+platform_device_register_simple(const char *name, int id, void *resources,
+				unsigned int count);
+
 #define KOBJ_CHANGE	0
 void kobject_uevent_env(struct kobject *kobj, int action, char **env);
 #define CPUHP_AP_ONLINE_DYN	0
@@ -430,6 +466,9 @@ struct page { char unused[64]; };
 #define adjust_managed_page_count(page, n)	((void)(page))
 #define MIGRATE_MOVABLE	1
 struct page *pfn_to_online_page(unsigned long pfn);
+#ifdef FAKE_FOLIOS
+#include "fake_folio.h"
+#endif
 int alloc_contig_range(unsigned long pfn, unsigned long end, int type, int gfp);
 void generic_online_page(struct page *page, unsigned int order);
 bool xen_elastic_online_page(struct page *page, unsigned int order);

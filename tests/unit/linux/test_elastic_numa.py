@@ -27,11 +27,13 @@ PROGRAMS = {
     "range": ("range", "extent"),
     "topodev": ("topodev", "extent"),
     "store": ("store", "extent", "state"),
+    "cpu": ("cpu", "pm"),
+    "evac": ("evac", "extent", "text"),
     "driver": ("core", "node", "mem", "balloon", "state", "extent", "text"),
 }
 
 # What runs on fake_kernel.h.
-IN_KERNEL = ("range", "topodev", "store", "driver")
+IN_KERNEL = ("range", "topodev", "store", "cpu", "evac", "driver")
 
 _scratch = tempfile.TemporaryDirectory(prefix="elastic_numa_test.")
 
@@ -68,7 +70,7 @@ def include(name: str) -> list[str]:
     if name in IN_KERNEL:
         headers = fake_headers(Path(_scratch.name) / f"{name}-headers", [DRIVER / "elastic.h", *sources(name).values()])
         folders = [HERE, headers, *folders]
-    return [f"-I{folder}" for folder in folders]
+    return [f"-I{folder}" for folder in folders] + ["-DFAKE_FOLIOS"] * (name == "evac")
 
 
 def compiled(name: str, source: Path, target: Path) -> Path:
@@ -563,6 +565,106 @@ MUTANTS = {
         "\tnode->bad_target = false;",
         "ask: half an extent",
     ),
+    "one vCPU of a failed attach stays": (
+        "cpu",
+        "\t\tif (!cpu_down_one(cpu))\n\t\t\tcpu_unplug_one(cpu);",
+        "\t\t(void)cpu;",
+        "cpu: one stays down",
+    ),
+    "what was up goes with what failed": (
+        "cpu",
+        "\t\tif (cpu_online(cpu))\n\t\t\tcontinue;\n",
+        "",
+        "cpu: one stays down",
+    ),
+    "the boot measures each vCPU": ("cpu", "preset_lpj = loops_per_jiffy;", "(void)preset_lpj;", "cpu: up and down"),
+    "vCPUs stay in sysfs": (
+        "cpu",
+        "\t\tcpu_down_one(cpu);\n\t\tcpu_unplug_one(cpu);",
+        "\t\tcpu_down_one(cpu);",
+        "cpu: up and down",
+    ),
+    "a vCPU that came back is left": (
+        "cpu",
+        "\t\tcpu_down_one(cpu);\n\t\tcpu_unplug_one(cpu);",
+        "\t\tcpu_unplug_one(cpu);",
+        "cpu: the node is held",
+    ),
+    "vCPUs go though called off": (
+        "cpu",
+        "\t\tif (elastic_cancelled())\n\t\t\treturn -ECANCELED;\n",
+        "",
+        "cpu: called off",
+    ),
+    "a suspend loses memory": ("pm", "return -EBUSY;", "return 0;", "pm: who asks before a suspend"),
+    "no suspend without the driver's nodes": ("pm", "!node->usable || ", "", "pm: who asks before a suspend"),
+    "a driver without a device": (
+        "pm",
+        "\tplatform_driver_unregister(&elastic_driver);\n",
+        "",
+        "pm: who asks before a suspend",
+    ),
+    "a large folio counts in each extent": (
+        "evac",
+        "min(folio_pfn(folio) + folio_nr_pages(folio), stop) - pfn",
+        "folio_pfn(folio) + folio_nr_pages(folio) - pfn",
+        "residue: a large one counts once",
+    ),
+    "every pinned page is walked": ("evac", "\t--*tries;\n", "", "residue: whose it is"),
+    "a lock is kept": ("evac", "\tfolio_unlock(folio);\n", "", "residue: whose it is"),
+    "a mapping that nobody owns": ("evac", "\tif (p) {", "\tif (1) {", "residue: whose it is"),
+    "a worker waits for folios": ("evac", "MIGRATE_ASYNC, MR", "1, MR", "evac: all that can move"),
+    "a worker waits for a file system": (
+        "evac",
+        "unsigned int nofs = memalloc_nofs_save();",
+        "unsigned int nofs = 0;",
+        "evac: all that can move",
+    ),
+    "other workers take no room": ("evac", "pages * MAX_WORKERS", "pages", "evac: no room"),
+    "what finds no room is lost": (
+        "evac",
+        "\t\tatomic_long_add(pages, &evac->failed);\n\t\tputback_movable_pages(list);\n",
+        "\t\tatomic_long_add(pages, &evac->failed);\n",
+        "evac: no room",
+    ),
+    "what does not move is lost": (
+        "evac",
+        "\t\tatomic_long_add(rc > 0 ? rc : 1, &evac->failed);\n\t\tputback_movable_pages(list);\n",
+        "\t\tatomic_long_add(rc > 0 ? rc : 1, &evac->failed);\n",
+        "evac: what never moves",
+    ),
+    "struct pages are a residue": (
+        "evac",
+        "\t\tif (elastic_extent_is_memmap(&node->range, first))\n\t\t\tcontinue;\n",
+        "",
+        "residue: of each kind",
+    ),
+    "a pool keeps what it could give": (
+        "evac",
+        "READ_ONCE(h->free_huge_pages) <=",
+        "READ_ONCE(h->free_huge_pages) <= 1 +",
+        "residue: reserved huge pages",
+    ),
+    "no flusher is woken": ("evac", "\twakeup_flusher_threads(WB_REASON_VMSCAN);\n", "", "evac: what moves later"),
+    "pauses do not grow": ("evac", "PAUSE_MS << (pass - PASSES)", "PAUSE_MS", "evac: what never moves"),
+    "the node with the most memory, however far": (
+        "evac",
+        "sum_zone_node_page_state(nid, NR_FREE_PAGES) /\n\t\t\t node_distance(evac->node->nid, nid)",
+        "sum_zone_node_page_state(nid, NR_FREE_PAGES)",
+        "evac: all that can move",
+    ),
+    "to nodes that leave": (
+        "evac",
+        "nodes_andnot(evac.targets, node_states[N_MEMORY], draining);",
+        "evac.targets = node_states[N_MEMORY];",
+        "evac: to nodes that stay",
+    ),
+    "a huge page is worth reclaim": (
+        "evac",
+        "(gfp & ~__GFP_RECLAIM) | GFP_TRANSHUGE_LIGHT",
+        "gfp",
+        "evac: how they are asked for",
+    ),
     "a name as it is": ("text", "\telastic_text_clean(text);", "", "text: a name in UTF-8"),
     "signed bytes taken for printable": ("text", "*text < ' ' || *text > '~'", "*text == '\\n'", "text: every byte"),
     "the end of a name is trusted": (
@@ -581,6 +683,6 @@ def test_mutant_is_noticed(mutant: str, tmp_path: Path) -> None:
     assert text.count(old) == 1, f"{noun}.c has changed: {old!r}"
     source = tmp_path / f"{noun}.c"
     source.write_text(text.replace(old, new))
-    test = noun if noun in PROGRAMS else "driver"
+    test = noun if noun in PROGRAMS else "cpu" if noun == "pm" else "driver"
     done = run(build(test, tmp_path, {noun: source}), case)
     assert done.returncode == 1, f"{case!r} holds for a {noun}.c with this mistake"
