@@ -739,6 +739,7 @@ static void one_round(const void *argument)
 	machine.target = 4 * BLOCK_EXTENTS;
 	run_engine();
 	CHECK(machine.acked, "the target was not acknowledged");
+	CHECK(machine.nofs, "reclaim may wait for a file system");
 	check_online(4 * BLOCK_EXTENTS);
 	/* A new target in the midst of a detach: the engine follows it. */
 	machine.target = 0;

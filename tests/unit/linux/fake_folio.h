@@ -58,7 +58,6 @@ extern struct hstate the_pool;
 #define __GFP_RETRY_MAYFAIL	2U
 #define __GFP_RECLAIM		4U
 #define GFP_TRANSHUGE_LIGHT	8U
-typedef unsigned int gfp_t;
 #define htlb_modify_alloc_mask(h, gfp)	(gfp)
 struct folio *alloc_hugetlb_folio_nodemask(struct hstate *h, int nid,
 					   nodemask_t *nodes, gfp_t gfp,

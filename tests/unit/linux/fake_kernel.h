@@ -111,6 +111,10 @@ static inline bool bitmap_empty(const unsigned long *map, unsigned int size)
 }
 
 #define GFP_KERNEL	0
+typedef unsigned int gfp_t;
+#define __GFP_THISNODE		0x100U
+#define __GFP_NORETRY		0x200U
+#define __GFP_DIRECT_RECLAIM	0x400U
 #define __GFP_NOWARN	0
 #define bitmap_zalloc(bits, gfp)	calloc((bits) / WORD_BITS + 1, sizeof(long))
 #define bitmap_free(map)		free(map)
@@ -163,6 +167,8 @@ struct resource { unsigned long flags; };
 extern int draining_key;
 extern nodemask_t draining_nodes;
 #define DEFINE_STATIC_KEY_FALSE(key)	int key
+#define DECLARE_STATIC_KEY_FALSE(key)	extern int key
+#define static_branch_unlikely(key)	(*(key) > 0)
 #define static_branch_inc(key)	(++*(key))
 #define static_branch_dec(key)	(--*(key))
 
@@ -227,11 +233,7 @@ bool kthread_should_stop(void);
 #define ERR_PTR(error)		((void *)(long)(error))
 #define set_freezable()		do { } while (0)
 void try_to_freeze(void);
-#ifdef FAKE_FOLIOS
 unsigned int memalloc_nofs_save(void);
-#else
-static inline unsigned int memalloc_nofs_save(void) { return 0; }
-#endif
 
 /* Lists */
 struct list_head { struct list_head *next, *prev; };
@@ -406,6 +408,7 @@ struct zone {
 	int nid;
 	unsigned long lowmem_reserve[1];
 	unsigned long nr_isolate_pageblock;
+	int node;
 };
 #define pageblock_order		9
 typedef struct { struct zone node_zones[MAX_NR_ZONES]; } pg_data_t;

@@ -130,6 +130,12 @@ struct task_struct *kthread_create(int (*thread)(void *), void *data,
 void kthread_stop(struct task_struct *task) { }
 bool kthread_should_stop(void) { return rounds-- <= 0; }
 
+unsigned int memalloc_nofs_save(void)
+{
+	machine.nofs = true;
+	return 0;
+}
+
 void run_engine(void)
 {
 	rounds = 2;	/* it asks twice a round */

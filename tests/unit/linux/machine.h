@@ -64,6 +64,7 @@ struct machine {
 	bool signal;
 	bool xenstore_stalls;
 	bool no_watch;			/* it cannot be registered */
+	bool nofs;			/* reclaim waits for no file system */
 	struct notifier_block *oom_notifier;
 	/* xenstore */
 	u32 target;
