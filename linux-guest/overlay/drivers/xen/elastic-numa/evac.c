@@ -305,6 +305,7 @@ static void note_owner(struct folio *folio, struct elastic_residue *residue,
 static int explained_references(struct folio *folio)
 {
 	int refs = 1 + folio_mapcount(folio);
+
 	if (folio_test_swapcache(folio) ||
 	    (!folio_test_anon(folio) && folio_mapping(folio)))
 		refs += folio_nr_pages(folio);
