@@ -12,10 +12,17 @@
      procs              what omp_get_num_procs says
      elsewhere          what another statement is told
      in_team            what a team is told
+     dynamic_in_team    what a team is told that has omp_set_dynamic (1)
      in_first           what the first thread of a team is told
      nested_root MASK   a root follows MASK while another one is in a team, in
                         which each thread then starts a team
      deep N             what one statement is told, further down the stack
+     ask_thread         what a thread is told that then ends: each has the stack
+                        of the one before
+     team_told MASK     what each thread of a team is told, and how large the
+                        team is that it then starts, after another root has
+                        asked with MASK usable
+     second LINE        this line, by a second root thread, always the same one
      procs_elsewhere    num_procs, by another statement
      threads N          omp_set_num_threads (N)
      dynamic N          omp_set_dynamic (N)
@@ -55,6 +62,7 @@
 #include <omp.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/auxv.h>
@@ -88,6 +96,11 @@ static struct xtopo_page *page;
 /* What the calling thread has kept from its first region.  Not a variable of
    threads: those are a promise of their own.  */
 static pthread_key_t mark;
+
+#ifdef WITH_PRIVATE_DATA
+/* Except where a test wants them.  */
+__thread int private_data;
+#endif
 
 static unsigned long
 affinity (int tid)
@@ -491,6 +504,19 @@ print_procs_elsewhere (void)
 }
 
 static void
+print_dynamic_in_team (void)
+{
+  int told = 0;
+
+  #pragma omp parallel reduction(max: told)
+  {
+    omp_set_dynamic (1);
+    told = omp_get_max_threads ();
+  }
+  printf ("{\"max_threads\": %d}\n", told);
+}
+
+static void
 print_told_in_first (void)
 {
   int told = 0;
@@ -510,6 +536,63 @@ ask_deep (int n)
 
   __asm__ volatile ("" : : "r" (told));	/* not the last thing it does */
   return told;
+}
+
+static void *
+ask_and_end (void *arg)
+{
+  int told = omp_get_max_threads (), team = 0;
+
+  #pragma omp parallel
+  #pragma omp single
+  team = omp_get_num_threads ();
+  if (arg != NULL)
+    printf ("{\"max_threads\": %d, \"team\": %d, \"frame\": %lu}\n", told,
+	    team, (unsigned long) __builtin_frame_address (0));
+  return NULL;
+}
+
+static void
+ask_in_thread (void *arg)
+{
+  static char stack[1 << 20] __attribute__ ((aligned (4096)));
+  pthread_attr_t attr;
+  pthread_t thread;
+
+  if (pthread_attr_init (&attr) != 0
+      || pthread_attr_setstack (&attr, stack, sizeof stack) != 0
+      || pthread_create (&thread, &attr, ask_and_end, arg) != 0)
+    abort ();
+  pthread_attr_destroy (&attr);
+  pthread_join (thread, NULL);
+}
+
+static void
+print_team_told (unsigned long cpus)
+{
+  int told[MAX_TEAM] = { 0 }, inner[MAX_TEAM] = { 0 }, n = 0;
+
+  omp_set_max_active_levels (2);
+  #pragma omp parallel
+  {
+    int t = omp_get_thread_num () % MAX_TEAM;
+
+    #pragma omp single
+    {
+      n = omp_get_num_threads ();
+      fakepage_set (page, cpus, XTOPO_STABLE);
+      ask_in_thread (NULL);
+    }
+    told[t] = omp_get_max_threads ();
+    #pragma omp parallel
+    if (omp_get_thread_num () == 0)
+      inner[t] = omp_get_num_threads ();
+  }
+  omp_set_max_active_levels (1);
+  printf ("{\"threads\": [");
+  for (int t = 0; t < n; t++)
+    printf ("%s[%d, %d]", t ? ", " : "", told[t], inner[t]);
+  printf ("]}\n");
 }
 
 static void
@@ -976,6 +1059,43 @@ repeat (int n)
   puts ("{}");
 }
 
+static void obey (const char *line);
+
+static struct
+{
+  sem_t go, done;
+  const char *line;		/* NULL: there is no second thread yet */
+} second;
+
+static void *
+second_main (void *arg)
+{
+  for (;;)
+    {
+      sem_wait (&second.go);
+      obey (second.line);
+      sem_post (&second.done);
+    }
+  return arg;
+}
+
+static void
+let_second (const char *line)
+{
+  pthread_t thread;
+
+  if (second.line == NULL)
+    {
+      sem_init (&second.go, 0, 0);
+      sem_init (&second.done, 0, 0);
+      if (pthread_create (&thread, NULL, second_main, NULL) != 0)
+	abort ();
+    }
+  second.line = line;
+  sem_post (&second.go);
+  sem_wait (&second.done);
+}
+
 static void
 obey (const char *line)
 {
@@ -983,7 +1103,9 @@ obey (const char *line)
   unsigned long a = 0, b = 0;
   int n = 0;
 
-  if (sscanf (line, "set %lx %d", &a, &n) >= 1)
+  if (strncmp (line, "second ", 7) == 0)
+    let_second (line + 7);
+  else if (sscanf (line, "set %lx %d", &a, &n) >= 1)
     printf ("{\"version\": %llu}\n", fakepage_set (page, a, n));
   else if (sscanf (line, "raw %lu %2047s", &a, text) == 2)
     raw (a, text);
@@ -1003,10 +1125,16 @@ obey (const char *line)
     repeat (n);
   else if (sscanf (line, "waste %d %lu", &n, &a) == 2)
     waste (n, a);
+  else if (strcmp (line, "dynamic_in_team\n") == 0)
+    print_dynamic_in_team ();
   else if (strcmp (line, "in_first\n") == 0)
     print_told_in_first ();
   else if (sscanf (line, "nested_root %lx", &a) == 1)
     nested_root (a);
+  else if (strcmp (line, "ask_thread\n") == 0)
+    ask_in_thread (&n);
+  else if (sscanf (line, "team_told %lx", &a) == 1)
+    print_team_told (a);
   else if (sscanf (line, "deep %d", &n) == 1)
     printf ("{\"max_threads\": %d}\n", ask_deep (n));
   else if (strcmp (line, "procs_elsewhere\n") == 0)

@@ -217,6 +217,67 @@ def test_the_same_statement_elsewhere_on_the_stack_is_another_one() -> None:
         assert p.do("deep 1")["max_threads"] == 1
 
 
+def test_a_thread_that_has_the_stack_of_one_that_has_ended_is_another_one() -> None:
+    """What the first was told may be kept by somebody: the second statement at the same depth is not the same one."""
+    with Player(AB) as p:
+        first = p.do("ask_thread")
+        assert (first["max_threads"], first["team"]) == (2, 2)
+        p.set(A)
+        assert p.do("ask_thread") == first, "the frame included"
+        assert p.team() == 2
+        assert p.told() == 2
+
+
+def test_a_region_of_another_thread_does_not_use_the_answer() -> None:
+    """A region in a task looks at the topology each time, and has an answer of nobody."""
+    with Player(AB) as p:
+        assert p.do("second task")["team"] == 2
+        for ask in (p.told, p.procs):
+            assert ask() == 2
+            assert p.do("second task")["team"] == 2
+            p.set(A)
+            assert ask() == 2
+            assert p.team() == 2
+            p.set(AB)
+
+
+@pytest.mark.parametrize(("before", "after"), [(A, AB), (AB, A)])
+def test_a_team_is_told_what_it_has_whatever_others_are_told(before: int, after: int, binding: dict[str, str]) -> None:
+    """Another root asks meanwhile, and is told another number, the first of all."""
+    n = before.bit_count()
+    with Player(before, env=binding) as p:
+        assert p.do(f"team_told {after:x}") == {"threads": [[n, n]] * n}
+        for usable in (after, before):
+            p.set(usable)
+            assert p.team() == n
+            assert p.told() == n
+
+
+def test_the_number_of_processors_is_that_of_the_team_though_another_has_set_a_number() -> None:
+    """The one who has set a number was told less, and first."""
+    with Player(A) as p:
+        p.do("threads 2")
+        assert p.procs() == 1
+        p.set(AB)
+        assert p.do("second procs") == {"num_procs": 1}
+        assert p.do("second run parallel 0")["team"] == 1
+    with Player(A) as p:
+        p.do("threads 2")
+        assert p.procs() == 1
+        p.set(AB)
+        assert p.do("second told") == {"max_threads": 2}
+        assert p.do("second procs") == {"num_procs": 2}
+        assert p.do("second run parallel 0")["team"] == 2
+
+
+def test_dynamic_adjustment_in_a_team_is_no_promise_of_its_root() -> None:
+    with Player(A) as p:
+        assert p.do("dynamic_in_team") == {"max_threads": MAX_THREADS}
+        for usable in (AB, A):
+            p.set(usable)
+            assert p.team() == usable.bit_count()
+
+
 def test_a_number_told_to_the_first_thread_of_a_team_stays() -> None:
     with Player(AB) as p:
         for usable in (AB, A, AB, A):

@@ -28,6 +28,7 @@
 #ifndef GOMP_TOPO_TELL_H
 #define GOMP_TOPO_TELL_H 1
 
+#include <limits.h>
 #include "topo-private.h"
 #include "topo-user.h"
 
@@ -36,10 +37,14 @@
 
 struct topo_question
 {
-  /* The one statement that has asked, and how deep in the stack, which tells
-     its thread as well; NULL: none yet; TOPO_SEVERAL.  */
+  /* The one statement that has asked, and how deep in the stack; NULL: none
+     yet; TOPO_SEVERAL.  */
   const void *site;
   const void *frame;
+
+  /* The root thread that asked there.  One that begins when it has ended may
+     have its stack, and this address, but has been told nothing.  */
+  const struct gomp_topo_root *asker;
 
   /* The answers: the first and the last one; 0: none yet.  */
   unsigned first;
@@ -119,10 +124,11 @@ topo_count_cpus (struct gomp_thread *thr)
 }
 
 /* Has nobody but the one who asks asked before, and does it ask anew, having
-   used the last answer?  */
+   used the last answer, TOLD?  */
 
 static bool
-topo_asks_again (struct topo_question *question, struct gomp_topo_site site)
+topo_asks_again (struct topo_question *question, struct gomp_topo_site site,
+		 unsigned told)
 {
   const void *asked = NULL;
 
@@ -130,9 +136,10 @@ topo_asks_again (struct topo_question *question, struct gomp_topo_site site)
 				   false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
     {
       __atomic_store_n (&question->frame, site.frame, __ATOMIC_RELAXED);
+      __atomic_store_n (&question->asker, &topo_self, __ATOMIC_RELAXED);
       return true;
     }
-  return (asked == site.address
+  return (asked == site.address && told != 0
 	  && __atomic_load_n (&question->frame, __ATOMIC_RELAXED) == site.frame
 	  && !__atomic_load_n (&question->unused, __ATOMIC_RELAXED));
 }
@@ -150,7 +157,7 @@ static unsigned
 topo_kept (struct topo_question *question, struct gomp_thread *thr,
 	   struct gomp_topo_site site, unsigned told)
 {
-  if (!topo_in_team (thr) && topo_asks_again (question, site))
+  if (!topo_in_team (thr) && topo_asks_again (question, site, told))
     return 0;
   topo_keep (question);
   if (topo_procs == TOPO_LATEST && !topo_in_team (thr))
@@ -158,18 +165,19 @@ topo_kept (struct topo_question *question, struct gomp_thread *thr,
   return told != 0 ? told : __atomic_load_n (&question->last, __ATOMIC_RELAXED);
 }
 
-/* Answer a QUESTION of THR, the calling thread, with N, or less if less was
-   told first.  TOLD remembers it for the root.  */
+/* Answer a QUESTION of THR, the calling thread, with N.  If it is NEW, it is
+   less if less was told first; else it is what the teams of the root already
+   have.  TOLD remembers it for the root.  */
 
 static unsigned
 topo_answer (struct topo_question *question, struct gomp_thread *thr,
-	     unsigned *told, unsigned n)
+	     unsigned *told, unsigned n, bool new)
 {
   unsigned first = 0;
 
   if (!__atomic_compare_exchange_n (&question->first, &first, n, false,
 				    __ATOMIC_RELAXED, __ATOMIC_RELAXED)
-      && n > first && topo_procs != TOPO_LATEST)
+      && new && n > first && topo_procs != TOPO_LATEST)
     n = first;
   __atomic_store_n (told, n, __ATOMIC_RELAXED);
   __atomic_store_n (&question->last, n, __ATOMIC_RELAXED);
@@ -179,8 +187,11 @@ topo_answer (struct topo_question *question, struct gomp_thread *thr,
   return n;
 }
 
-int
-gomp_topo_ask (struct gomp_topo_site site)
+/* The number of threads for the one who asks at SITE.  A new one is not more
+   than MOST.  */
+
+static unsigned
+topo_ask (struct gomp_topo_site site, unsigned most)
 {
   struct gomp_thread *thr = gomp_thread ();
   struct gomp_topo_root *root = topo_root (thr);
@@ -190,17 +201,31 @@ gomp_topo_ask (struct gomp_topo_site site)
     {
       /* An upper bound.  */
       n = told != 0 ? told : topo_max_threads;
-      __atomic_store_n (&root->told, n, __ATOMIC_RELAXED);
+      if (!topo_in_team (thr))
+	__atomic_store_n (&root->told, n, __ATOMIC_RELAXED);
       thr->topo.version = 0;
+      return n;
+    }
+  if (topo_in_team (thr))
+    {
+      /* What the team has inherited, whatever others are told.  */
+      topo_keep (&topo_threads);
+      n = told != 0 ? told : topo_root_cpus (root);
     }
   else
-    {
-      n = topo_kept (&topo_threads, thr, site, told);
-      if (n == 0)
-	n = topo_in_team (thr) ? topo_root_cpus (root) : topo_count_cpus (thr);
-      n = topo_answer (&topo_threads, thr, &root->told, n);
-    }
-  return n;
+    n = topo_kept (&topo_threads, thr, site, told);
+  if (n != 0)
+    return topo_answer (&topo_threads, thr, &root->told, n, false);
+  n = topo_count_cpus (thr);
+  if (n > most)
+    n = most;
+  return topo_answer (&topo_threads, thr, &root->told, n, true);
+}
+
+int
+gomp_topo_ask (struct gomp_topo_site site)
+{
+  return topo_ask (site, UINT_MAX);
 }
 
 /* The CPUs that the calling root thread THR may use now.  */
@@ -231,24 +256,42 @@ gomp_topo_num_procs (struct gomp_topo_site site)
   struct gomp_topo_root *root = topo_root (thr);
   struct gomp_task_icv *icv = gomp_icv (false);
   unsigned told = __atomic_load_n (&root->procs, __ATOMIC_RELAXED), n;
+  bool new = false;
 
   if (topo_procs == TOPO_POSSIBLE)
     return topo_max_threads;
   n = topo_kept (&topo_processors, thr, site, told);
   if (icv->nthreads_topo && !icv->dyn_var)
-    n = gomp_topo_ask (site);
+    {
+      unsigned most
+	= __atomic_load_n (&topo_processors.first, __ATOMIC_RELAXED);
+
+      if (most == 0 || topo_procs == TOPO_LATEST)
+	most = UINT_MAX;
+      n = topo_ask (site, most);
+    }
   else if (n == 0)
-    n = topo_in_team (thr) ? topo_root_cpus (root) : topo_count_procs (thr);
-  return topo_answer (&topo_processors, thr, &root->procs, n);
+    {
+      n = topo_in_team (thr) ? topo_root_cpus (root) : topo_count_procs (thr);
+      new = true;
+    }
+  return topo_answer (&topo_processors, thr, &root->procs, n, new);
 }
 
 /* The calling root starts a region: it uses what it was told.  */
 
 static void
+topo_use_answer (struct topo_question *question)
+{
+  if (__atomic_load_n (&question->asker, __ATOMIC_RELAXED) == &topo_self)
+    __atomic_store_n (&question->unused, false, __ATOMIC_RELAXED);
+}
+
+static void
 topo_use_answers (void)
 {
-  __atomic_store_n (&topo_threads.unused, false, __ATOMIC_RELAXED);
-  __atomic_store_n (&topo_processors.unused, false, __ATOMIC_RELAXED);
+  topo_use_answer (&topo_threads);
+  topo_use_answer (&topo_processors);
 }
 
 /* The calling root has followed.  Until now it had BEFORE CPUs; 0: it had not
@@ -257,17 +300,21 @@ topo_use_answers (void)
 static void
 topo_promise (unsigned before)
 {
+  bool private = !gomp_icv (false)->dyn_var && topo_has_private ();
+
+  if (private && topo_self.told == 0)
+    topo_self.told = before;
   if (topo_self.told == 0)
     {
       topo_self.told = __atomic_load_n (&topo_threads.last, __ATOMIC_RELAXED);
       if (topo_self.told != 0)
 	topo_keep (&topo_threads);
     }
-  if (!gomp_icv (false)->dyn_var && topo_has_private ())
+  if (private)
     {
       topo_keep (&topo_threads);
       if (topo_self.told == 0)
-	topo_self.told = before != 0 ? before : topo_root_cpus (&topo_self);
+	topo_self.told = topo_root_cpus (&topo_self);
     }
 }
 
