@@ -19,6 +19,7 @@
 #define _GNU_SOURCE 1
 #include <omp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <sys/wait.h>
 #include "fakepage.h"
@@ -636,6 +637,35 @@ interpreter (void)
   return region (told[told[(i + 1) % 3] != 0 ? (i + 1) % 3 : i]);
 }
 
+/* Room for as many threads as somebody else says that there are CPUs.  */
+
+static void
+elsewhere_start (void)
+{
+  cpu_set_t set;
+
+  if (sched_getaffinity (0, sizeof set, &set) != 0)
+    abort ();
+  first = CPU_COUNT (&set);
+}
+
+static long
+elsewhere (void)
+{
+  long sum = 0;
+
+  memset (slots, 0, sizeof slots);
+  #pragma omp parallel
+  {
+    saw_team ();
+    slots[omp_get_thread_num ()]
+      = part (omp_get_thread_num (), omp_get_num_threads ());
+  }
+  for (int i = 0; i < first; i++)
+    sum += slots[i];
+  return sum;
+}
+
 static const struct shape
 {
   const char *name;
@@ -677,6 +707,7 @@ static const struct shape
   { "count_each", no_start, count_each },
   { "by_number", no_start, by_number },
   { "interpreter", no_start, interpreter },
+  { "elsewhere", elsewhere_start, elsewhere },
 };
 
 static volatile bool over;

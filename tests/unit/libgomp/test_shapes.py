@@ -66,6 +66,9 @@ SHAPES = {
 HABITS = ("count_single", "count_each", "by_number", "interpreter")
 """Shapes that the library cannot see; the man page names them."""
 
+ELSEWHERE = "elsewhere"
+"""One that does not ask OpenMP: only a number that fits is safe with it."""
+
 PLACES: dict[str, dict[str, str]] = {"unbound": {}, "places": {"OMP_PLACES": "threads"}}
 
 
@@ -125,6 +128,13 @@ def test_habits_that_cannot_be_seen_are_safe_with_a_setting(name: str, env: dict
     assert wrong == 0, f"{wrong} of {rounds} rounds"
 
 
+def test_a_number_that_fits_is_safe_with_room_that_was_made_by_what_others_say(tmp_path: Path) -> None:
+    assert ELASTIC
+    masks = [f"{mask:x}" for mask in (A, AB, B)]
+    wrong, rounds = run(ELASTIC, tmp_path, {"OMP_NUM_THREADS": "2"}, ELSEWHERE, "random", MILLISECONDS, *masks)
+    assert wrong == 0, f"{wrong} of {rounds} rounds"
+
+
 @pytest.mark.parametrize("name", [name for name, shape in SHAPES.items() if "before each region" in shape.row])
 def test_who_asks_before_each_region_is_never_told_more_than_at_first(name: str, tmp_path: Path) -> None:
     """It may have made room for so many. GOMP_TOPO_PROCS=latest allows more."""
@@ -155,4 +165,6 @@ def test_each_row_of_the_man_page_is_tested() -> None:
     table = text[text.index(".TS") : text.index(".TE")]
     rows = {row for row in re.findall(r"^([^;.\t\n][^\t\n]*)\t", table, re.M)} - {"Program"}
     assert rows == {shape.row for shape in SHAPES.values()}
-    assert set(re.findall(r'\{ "(\w+)", \w+, \w+ \}', (HERE / "shapes.c").read_text(encoding="utf-8"))) == {*SHAPES, *HABITS}
+    assert set(re.findall(r'\{ "(\w+)", \w+, \w+ \}', (HERE / "shapes.c").read_text(encoding="utf-8"))) == {
+        *SHAPES, *HABITS, ELSEWHERE
+    }  # fmt: skip
