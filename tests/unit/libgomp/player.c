@@ -24,6 +24,8 @@
                         asked with MASK usable
      second LINE        this line, by a second root thread, always the same one
      procs_elsewhere    num_procs, by another statement
+     procs_in_team [MASK]   num_procs, by the first thread of a team, with MASK
+                        usable from then on
      threads N          omp_set_num_threads (N)
      dynamic N          omp_set_dynamic (N)
      repeat N           N empty parallel regions
@@ -514,6 +516,21 @@ print_dynamic_in_team (void)
     told = omp_get_max_threads ();
   }
   printf ("{\"max_threads\": %d}\n", told);
+}
+
+static void
+print_procs_in_team (unsigned long cpus)
+{
+  int told = 0;
+
+  #pragma omp parallel
+  #pragma omp master
+  {
+    if (cpus != 0)
+      fakepage_set (page, cpus, XTOPO_STABLE);
+    told = omp_get_num_procs ();
+  }
+  printf ("{\"num_procs\": %d}\n", told);
 }
 
 static void
@@ -1125,6 +1142,9 @@ obey (const char *line)
     repeat (n);
   else if (sscanf (line, "waste %d %lu", &n, &a) == 2)
     waste (n, a);
+  else if (strcmp (line, "procs_in_team\n") == 0
+	   || sscanf (line, "procs_in_team %lx", &a) == 1)
+    print_procs_in_team (a);
   else if (strcmp (line, "dynamic_in_team\n") == 0)
     print_dynamic_in_team ();
   else if (strcmp (line, "in_first\n") == 0)

@@ -330,6 +330,16 @@ def test_the_number_of_processors_is_a_promise_though_a_number_was_set(binding: 
         assert p.procs() == 2
 
 
+def test_the_number_of_processors_told_in_a_team_is_that_of_the_root_and_stays(binding: dict[str, str]) -> None:
+    with Player(AB, env=binding | {"OMP_NUM_THREADS": "2"}) as p:
+        assert p.do(f"procs_in_team {A:x}") == {"num_procs": 2}
+        for usable in (A, AB, B):
+            p.set(usable)
+            assert p.team() == 2
+            assert p.do("procs_in_team") == {"num_procs": 2}
+        assert p.procs() == 2
+
+
 def test_a_number_of_threads_is_met_exactly(binding: dict[str, str]) -> None:
     with Player(A, env=binding) as p:
         for usable in (A, AB, B):
