@@ -56,10 +56,19 @@ struct topo_question
 
 static struct topo_question topo_threads, topo_processors;
 
+/* Let *WHERE be N.  Threads of a team may ask again and again, all of them:
+   nothing that they share is written unless it changes.  */
+
+static void
+topo_note (unsigned *where, unsigned n)
+{
+  if (__atomic_load_n (where, __ATOMIC_RELAXED) != n)
+    __atomic_store_n (where, n, __ATOMIC_RELAXED);
+}
+
 /* In place of a statement: the number stays.  */
 static const char topo_several;
 #define TOPO_SEVERAL ((const void *) &topo_several)
-
 
 /* The version that the process began with.  */
 static unsigned long long topo_start_version;
@@ -130,10 +139,12 @@ static bool
 topo_asks_again (struct topo_question *question, struct gomp_topo_site site,
 		 unsigned told)
 {
-  const void *asked = NULL;
+  const void *asked = __atomic_load_n (&question->site, __ATOMIC_RELAXED);
 
-  if (__atomic_compare_exchange_n (&question->site, &asked, site.address,
-				   false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+  if (asked == NULL
+      && __atomic_compare_exchange_n (&question->site, &asked, site.address,
+				      false, __ATOMIC_RELAXED,
+				      __ATOMIC_RELAXED))
     {
       __atomic_store_n (&question->frame, site.frame, __ATOMIC_RELAXED);
       __atomic_store_n (&question->asker, &topo_self, __ATOMIC_RELAXED);
@@ -147,7 +158,8 @@ topo_asks_again (struct topo_question *question, struct gomp_topo_site site,
 static void
 topo_keep (struct topo_question *question)
 {
-  __atomic_store_n (&question->site, TOPO_SEVERAL, __ATOMIC_RELAXED);
+  if (__atomic_load_n (&question->site, __ATOMIC_RELAXED) != TOPO_SEVERAL)
+    __atomic_store_n (&question->site, TOPO_SEVERAL, __ATOMIC_RELAXED);
 }
 
 /* The number that must not change, or 0.  TOLD is what the root of THR, the
@@ -173,15 +185,17 @@ static unsigned
 topo_answer (struct topo_question *question, struct gomp_thread *thr,
 	     unsigned *told, unsigned n, bool new)
 {
-  unsigned first = 0;
+  unsigned first = __atomic_load_n (&question->first, __ATOMIC_RELAXED);
 
-  if (!__atomic_compare_exchange_n (&question->first, &first, n, false,
-				    __ATOMIC_RELAXED, __ATOMIC_RELAXED)
-      && new && n > first && topo_procs != TOPO_LATEST)
+  if (first == 0)
+    __atomic_compare_exchange_n (&question->first, &first, n, false,
+				 __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  if (new && first != 0 && n > first && topo_procs != TOPO_LATEST)
     n = first;
-  __atomic_store_n (told, n, __ATOMIC_RELAXED);
-  __atomic_store_n (&question->last, n, __ATOMIC_RELAXED);
-  __atomic_store_n (&question->unused, true, __ATOMIC_RELAXED);
+  topo_note (told, n);
+  topo_note (&question->last, n);
+  if (!__atomic_load_n (&question->unused, __ATOMIC_RELAXED))
+    __atomic_store_n (&question->unused, true, __ATOMIC_RELAXED);
   /* The next region tells us that it begins.  */
   thr->topo.version = 0;
   return n;
