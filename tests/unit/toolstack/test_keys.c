@@ -158,7 +158,7 @@ static void test_texts(void)
         ok_("reason %s",
             vnode_parse_report(&raw, 1024, &r) &&
             !strcmp(r.reason, t[i].shown) &&
-            vnode_op_outcome(VNODE_OP_DETACH, &r) == VNODE_OUTCOME_RESIDUAL,
+            vnode_op_outcome(VNODE_OP_DETACH, 0, &r) == VNODE_OUTCOME_RESIDUAL,
             t[i].name);
     }
     for (size_t i = 0; i < NR(phases); i++) {
@@ -168,7 +168,7 @@ static void test_texts(void)
         ok_("phases %s",
             vnode_parse_report(&raw, 1024, &r) &&
             !strcmp(r.phases, phases[i].shown) &&
-            vnode_op_outcome(VNODE_OP_DETACH, &r) == VNODE_OUTCOME_DONE,
+            vnode_op_outcome(VNODE_OP_DETACH, 0, &r) == VNODE_OUTCOME_DONE,
             phases[i].name);
     }
 }
@@ -274,9 +274,15 @@ static void test_outcomes(void)
         enum vnode_op_kind kind;
         struct vnode_raw raw;
         enum vnode_outcome outcome;
+        uint64_t kb;            /* that was asked for */
     } t[] = {
         { "attached", VNODE_OP_ATTACH,
-          { .state = "online", .current_kb = "4" }, VNODE_OUTCOME_DONE },
+          { .state = "online", .current_kb = "4" }, VNODE_OUTCOME_DONE, 4 },
+        { "attached, an error of before", VNODE_OP_ATTACH,
+          { .state = "online", .current_kb = "4", .error = "-12 x" },
+          VNODE_OUTCOME_DONE, 4 },
+        { "attached, with less than was asked for", VNODE_OP_ATTACH,
+          { .state = "online", .current_kb = "4" }, VNODE_OUTCOME_FAILED, 8 },
         { "attach failed", VNODE_OP_ATTACH,
           { .state = "offline", .error = "-12 no memory" },
           VNODE_OUTCOME_FAILED },
@@ -299,18 +305,20 @@ static void test_outcomes(void)
         { "detach without effect", VNODE_OP_DETACH,
           { .state = "online", .current_kb = "4" }, VNODE_OUTCOME_FAILED },
         { "resized", VNODE_OP_SET, { .state = "online", .current_kb = "4" },
-          VNODE_OUTCOME_DONE },
+          VNODE_OUTCOME_DONE, 4 },
         { "resize failed", VNODE_OP_SET,
           { .state = "online", .current_kb = "4", .error = "-12 x" },
-          VNODE_OUTCOME_FAILED },
+          VNODE_OUTCOME_FAILED, 8 },
+        { "still larger than it was to be", VNODE_OP_SET,
+          { .state = "online", .current_kb = "8" }, VNODE_OUTCOME_FAILED, 4 },
     };
 
     for (size_t i = 0; i < NR(t); i++) {
         struct vnode_report r;
 
         vnode_parse_report(&t[i].raw, 1024, &r);
-        ok_("outcome: %s", vnode_op_outcome(t[i].kind, &r) == t[i].outcome,
-            t[i].name);
+        ok_("outcome: %s", vnode_op_outcome(t[i].kind, t[i].kb, &r) ==
+            t[i].outcome, t[i].name);
     }
 }
 

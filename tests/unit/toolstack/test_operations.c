@@ -1007,6 +1007,23 @@ static void test_opposites(void)
     ok_("... and a detach that has ended is no killed one",
         attach(0) == 0 && right(NODE_KB));
 
+    /* The guest has nothing to do then, and leaves its error as it is. */
+    boot_with(HALF_KB);
+    world.mood = GUEST_REFUSES_TO_SHRINK;
+    begin_and_die(libxl_vnode_detach, 0);
+    fake_guest_runs();
+    ok_("the opposite of a killed detach that the guest has refused",
+        attach(0) == 0 && right(HALF_KB));
+    ok_("... and a set to what it has, the old error there",
+        fake_get(SAYS "error") && set(HALF_KB) == 0 && right(HALF_KB));
+
+    boot_with(HALF_KB);
+    world.mood = GUEST_FAILS_TO_GROW;
+    begin_and_die(libxl_vnode_set, NODE_KB);
+    fake_guest_runs();
+    ok_("the opposite of a killed set that has failed",
+        set(HALF_KB) == 0 && right(HALF_KB));
+
     boot_with(0);
     begin_and_die(libxl_vnode_attach, HALF_KB);
     ok_("a killed attach is repeated with its size",

@@ -1026,6 +1026,16 @@ static bool work(unsigned int nr)
     return true;
 }
 
+/* As the driver: what is as it was told to be is not touched, nor its error. */
+static bool is_settled(unsigned int nr)
+{
+    uint64_t target_kb = atoll(fake_get(key(NODE, nr, "target-kb")));
+    const char *state = fake_get(key(SAYS, nr, "state"));
+
+    return target_kb == world.has_kb[nr] &&
+           !strcmp(state ? state : "offline", target_kb ? "online" : "offline");
+}
+
 void fake_guest_runs(void)
 {
     const char *s = fake_get("/local/domain/7/vnuma/generation");
@@ -1038,8 +1048,7 @@ void fake_guest_runs(void)
         return;
     world.seen = generation;
     for (i = 1; i < NR_VNODES; i++)
-        if (atoll(fake_get(key(NODE, i, "target-kb"))) !=
-            (long long)world.has_kb[i] || fake_get(key(SAYS, i, "error")))
+        if (!is_settled(i))
             done &= work(i);
     if (done)
         fake_set("/local/domain/7/vnuma/guest/done-generation", "%"PRIu64,

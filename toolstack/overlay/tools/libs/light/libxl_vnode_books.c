@@ -228,10 +228,11 @@ static int take_back(libxl__gc *gc, libxl__vnode_domain *vd)
 {
     const struct vnode_op_record rec = vd->op;
     struct vnode_op_record undo = libxl__vnode_inverse(vd, &rec, 0);
+    const char *error = vd->node[rec.vnode].report.error;
 
     LOGD(WARN, vd->domid, "vnode %u: the guest could not %s it: %s; taken back",
          rec.vnode, libxl__vnode_op_name(&rec),
-         vd->node[rec.vnode].report.error);
+         error[0] ? error : "it gives no reason");
 
     return libxl__vnode_announce(gc, vd, &undo, -1);
 }

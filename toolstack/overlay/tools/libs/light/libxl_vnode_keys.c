@@ -326,7 +326,7 @@ bool vnode_parse_cpus(const char *s, unsigned int nr_vcpus, uint8_t *map)
     }
 }
 
-enum vnode_outcome vnode_op_outcome(enum vnode_op_kind kind,
+enum vnode_outcome vnode_op_outcome(enum vnode_op_kind kind, uint64_t target_kb,
                                     const struct vnode_report *r)
 {
     bool gone = r->state == VNODE_KEY_OFFLINE || r->state == VNODE_KEY_ABSENT;
@@ -339,7 +339,7 @@ enum vnode_outcome vnode_op_outcome(enum vnode_op_kind kind,
                : r->state == VNODE_KEY_RESIDUAL ? VNODE_OUTCOME_RESIDUAL
                : VNODE_OUTCOME_FAILED;
 
-    return r->state == VNODE_KEY_ONLINE && !r->error_nr
+    return r->state == VNODE_KEY_ONLINE && r->current_kb == target_kb
            ? VNODE_OUTCOME_DONE : VNODE_OUTCOME_FAILED;
 }
 

@@ -129,8 +129,15 @@ enum vnode_outcome {
     VNODE_OUTCOME_FAULTY,       /* the report cannot be true */
 };
 
-/* @kind: not VNODE_OP_NONE; @r: the vnode's checked report. */
-enum vnode_outcome vnode_op_outcome(enum vnode_op_kind kind,
+/*
+ * @kind: not VNODE_OP_NONE; @target_kb: what was asked for; @r: the vnode's
+ * checked report.
+ *
+ * A vnode that is online with what was asked for is done, whatever its error:
+ * that stays until the guest has something to do, and this may have been
+ * nothing.
+ */
+enum vnode_outcome vnode_op_outcome(enum vnode_op_kind kind, uint64_t target_kb,
                                     const struct vnode_report *r);
 
 /*

@@ -594,7 +594,7 @@ static void guest_finished(libxl__egc *egc, vnode_op *op)
     }
 
     r = &vd.node[op->rec.vnode].report;
-    switch (vnode_op_outcome(op->rec.kind, r)) {
+    switch (vnode_op_outcome(op->rec.kind, op->rec.new_kb, r)) {
     case VNODE_OUTCOME_DONE:
         settle_loaded(egc, op, lock, &vd, 0, 0);
         return;
@@ -605,9 +605,11 @@ static void guest_finished(libxl__egc *egc, vnode_op *op)
         settle_loaded(egc, op, lock, &vd, 0, ERROR_VNODE_RESIDUAL);
         return;
     case VNODE_OUTCOME_FAILED:
-        LOGD(ERROR, op->domid, "vnode %u: the guest could not %s it: %s",
-             op->rec.vnode, libxl__vnode_op_name(&op->rec),
-             r->error[0] ? r->error : "it gives no reason");
+        LOGD(ERROR, op->domid, "vnode %u: the guest could not %s it: %s (%s, "
+             "%"PRIu64" of %"PRIu64" KiB)", op->rec.vnode,
+             libxl__vnode_op_name(&op->rec),
+             r->error[0] ? r->error : "it gives no reason",
+             vnode_key_state_name(r->state), r->current_kb, op->rec.new_kb);
         /* Refused up front by the guest: nothing has changed in it. */
         rc = op->rec.kind == VNODE_OP_DETACH && r->error_nr == ENOMEM &&
              r->state == VNODE_KEY_ONLINE

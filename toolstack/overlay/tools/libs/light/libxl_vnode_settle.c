@@ -62,7 +62,8 @@ static bool failed(const struct vnode_facts *f)
 {
     return announced(f) && !vnode_in_flight(f) && !f->attended &&
            f->op.old_kb != f->op.new_kb &&
-           vnode_op_outcome(f->op.kind, f->node[f->op.vnode].report) ==
+           vnode_op_outcome(f->op.kind, f->op.new_kb,
+                            f->node[f->op.vnode].report) ==
            VNODE_OUTCOME_FAILED;
 }
 
