@@ -307,6 +307,37 @@ static void test_undo_that_does_not_work(void)
     fake_end();
 }
 
+/* On a busy host the process comes to look only when the time is over. */
+static void test_late_look(void)
+{
+    boot_with(0);
+    run(&(struct command) { .start = libxl_vnode_attach, .only_start = true });
+    fake_guest_runs();
+    world.no_guest = world.no_release = true;
+    fake_loop();
+    ok_("time is over, and the guest has finished: done",
+        world.rc == 0 && right(NODE_KB));
+
+    boot_with(0);
+    run(&(struct command) { .start = libxl_vnode_attach, .only_start = true });
+    fake_guest_runs();
+    world.no_guest = world.no_release = true;
+    world.flags = XEN_DOMINF_shutdown;
+    fake_loop();
+    ok_("... not in a domain that has stopped",
+        world.rc == ERROR_DOMAIN_DESTROYED && fake_get(RECORD));
+
+    boot_with(0);
+    world.mood = GUEST_FAILS_TO_GROW;
+    run(&(struct command) { .start = libxl_vnode_attach, .only_start = true });
+    fake_guest_runs();
+    world.no_guest = world.no_release = true;
+    fake_loop();
+    ok_("... or failed, and has undone it by the end of that time",
+        world.rc == ERROR_VNODE_UNDONE && right(0));
+    fake_end();
+}
+
 static void test_no_answer_ever(void)
 {
     boot_with(0);
@@ -1531,6 +1562,7 @@ int main(void)
     test_failures();
     test_undo_that_does_not_work();
     test_interrupted();
+    test_late_look();
     test_no_answer_ever();
     test_count();
     test_one_moment();

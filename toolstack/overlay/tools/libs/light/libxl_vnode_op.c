@@ -635,12 +635,17 @@ static void op_timeout(libxl__egc *egc, libxl__ev_time *ev,
     int rc2;
 
     libxl__ev_time_init(&op->timer);    /* whichever rc, it is over */
-    phase_ends(gc, op, op->undoing ? "undo" : "guest");
     rc2 = load(gc, op, &vd);
     if (rc2) {
         end_in_the_dark(egc, op, rc2);
         return;
     }
+    /* This process had no CPU when the guest had finished. */
+    if (rc != ERROR_ABORTED && vd.done == op->rec.generation) {
+        op_check(egc, op);
+        return;
+    }
+    phase_ends(gc, op, op->undoing ? "undo" : "guest");
     v = &vd.node[op->rec.vnode];
 
     if (rc == ERROR_ABORTED)
