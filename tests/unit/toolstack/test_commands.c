@@ -16,6 +16,7 @@ static struct {
     int start_rc;
     uint32_t vnode;             /* that the operation turns out to be about */
     int rc;
+    int poll_rc;                /* not 0: there are no events either */
     libxl_vnodeinfo info[3];
 } answer;
 
@@ -69,7 +70,7 @@ int libxl_event_check(libxl_ctx *c, libxl_event **ev, uint64_t mask,
                       void *pred, void *pred_user)
 {
     (void)c, (void)mask, (void)pred, (void)pred_user;
-    if (next == NR(events))
+    if (next == NR(events) || answer.poll_rc)
         return ERROR_NOT_READY;
     *ev = &events[next++];
 
@@ -87,7 +88,7 @@ int libxl_osevent_beforepoll(libxl_ctx *c, int *nfds, struct pollfd *fds,
     (void)c, (void)fds, (void)now;
     *nfds = *timeout = 0;
 
-    return 0;
+    return answer.poll_rc;
 }
 
 void libxl_osevent_afterpoll(libxl_ctx *c, int nfds, const struct pollfd *fds,
@@ -300,6 +301,11 @@ static void test_results(void)
     answer.start_rc = ERROR_NOMEM;
     ok_("an operation that does not start", xl("vnode-attach g 1") == 1);
     answer.start_rc = 0;
+
+    answer.poll_rc = ERROR_NOMEM;
+    ok_("an operation that cannot be waited for has not failed",
+        xl("vnode-attach g 1") == 6 && strstr(said, "cannot wait any longer"));
+    answer.poll_rc = 0;
 }
 
 /* Of several, the one that it was about, with its own phases. */

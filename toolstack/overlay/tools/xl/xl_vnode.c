@@ -225,7 +225,10 @@ static int run_operation(uint32_t domid, start_fn *start,
         int rc = wait_once(&run, &fds, &room);
 
         if (rc) {
-            run.rc = rc;
+            close_line(&run);
+            fprintf(stderr, "cannot wait any longer (%d): the guest may still "
+                    "be at work, see xl vnode-list\n", rc);
+            run.rc = ERROR_VNODE_UNSETTLED;
             break;
         }
     }
