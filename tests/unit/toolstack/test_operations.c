@@ -661,6 +661,17 @@ static void test_affinity(void)
     ok_("what the operator pins by hand stays",
         list() == 0 && !world.effects && world.affinity[3] == 2);
 
+    world.affinity[2] = -1;
+    ok_("... also when others of the vnode are bound again",
+        list() == 0 && world.affinity[2] == 1 && world.affinity[3] == 2 &&
+        world.effects == 1);
+
+    boot_with(NODE_KB);
+    world.affinity[2] = 2;
+    world.affinity[3] = -1;
+    ok_("... whichever comes first",
+        list() == 0 && world.affinity[2] == 2 && world.affinity[3] == 1);
+
     boot_with(NODE_KB);
     world.affinity[2] = world.affinity[3] = -1;
     world.pool = 3;

@@ -180,10 +180,10 @@ static const struct state states[] = {
     { "available although absent", 0, 0, -1, ON, OFFLINE, 512,
       .steps = "cpus 1=offline" },
     { "moved to another cpupool", 256, 256, 1, ON, ONLINE("256"), 768,
-      .unbound = true, .steps = "affinity 1=1" },
+      .unbound = true, .steps = "affinity 1=1 loose" },
     { "moved while it is on its way there", 256, 256, 1, OFF,
       { .state = "growing", .current_kb = "64" }, 768, OP(ATTACH, 3, 0, 256),
-      3, 2, .unbound = true, .steps = "affinity 1=1" },
+      3, 2, .unbound = true, .steps = "affinity 1=1 loose" },
     { "moved, and absent", 0, 0, -1, OFF, OFFLINE, 512, .unbound = true,
       .steps = "" },
     { "moved before an attach", 0, 0, -1, OFF, { 0 }, 512,
@@ -241,7 +241,8 @@ static size_t print_step(const struct vnode_step *s, char *buf, size_t len)
     case VNODE_STEP_PNODE:
     case VNODE_STEP_TABLE:
     case VNODE_STEP_AFFINITY:
-        return snprintf(buf, len, "%s %u=%d", name, s->vnode, s->pnode);
+        return snprintf(buf, len, "%s %u=%d%s", name, s->vnode, s->pnode,
+                        s->loose ? " loose" : "");
     case VNODE_STEP_ALLOWED:
         return snprintf(buf, len, "%s %u=%"PRIu64, name, s->vnode, s->kb);
     case VNODE_STEP_LIMIT:

@@ -18,7 +18,8 @@
  * the configuration pins stays where its owner wanted it.
  */
 static int set_affinity(libxl__gc *gc, libxl__vnode_domain *vd,
-                        unsigned int nr, const libxl_bitmap *cpumap)
+                        const uint8_t *cpus, unsigned int nr,
+                        const libxl_bitmap *cpumap)
 {
     libxl_domain_config d_config;
     unsigned int v;
@@ -32,7 +33,7 @@ static int set_affinity(libxl__gc *gc, libxl__vnode_domain *vd,
         const libxl_domain_build_info *info = &d_config.b_info;
         const libxl_bitmap *hard, *soft;
 
-        if (!libxl__vnode_has_vcpu(vd->node[nr].cpus, v))
+        if (!libxl__vnode_has_vcpu(cpus, v))
             continue;
         hard = v < info->num_vcpu_hard_affinity ? NULL : cpumap;
         soft = v < info->num_vcpu_soft_affinity ? NULL : cpumap;
@@ -52,8 +53,9 @@ static int set_affinity(libxl__gc *gc, libxl__vnode_domain *vd,
 }
 
 int libxl__vnode_set_affinity(libxl__gc *gc, libxl__vnode_domain *vd,
-                              unsigned int nr, int pnode)
+                              unsigned int nr, int pnode, bool loose)
 {
+    libxl__vnode *v = &vd->node[nr];
     libxl_bitmap cpumap;
     int rc;
 
@@ -70,9 +72,9 @@ int libxl__vnode_set_affinity(libxl__gc *gc, libxl__vnode_domain *vd,
         if (libxl_bitmap_is_empty(&cpumap))
             libxl_bitmap_set_any(&cpumap);
     }
-    rc = set_affinity(gc, vd, nr, &cpumap);
+    rc = set_affinity(gc, vd, loose ? v->loose : v->cpus, nr, &cpumap);
     if (rc) goto out;
-    vd->node[nr].unbound = false;
+    v->unbound = false;
 
  out:
     libxl_bitmap_dispose(&cpumap);
@@ -100,7 +102,7 @@ static int pool_cpus(libxl__gc *gc, uint32_t domid, libxl_bitmap *cpumap)
     return rc;
 }
 
-/* Is there a vCPU of vnode @nr, from @first on, that runs anywhere? */
+/* Which vCPUs of vnode @nr, from @first on, run anywhere? */
 static int find_unbound(libxl__gc *gc, libxl__vnode_domain *vd,
                         unsigned int nr, unsigned int first,
                         const libxl_bitmap *pool)
@@ -122,7 +124,8 @@ static int find_unbound(libxl__gc *gc, libxl__vnode_domain *vd,
     rc = libxl_node_to_cpumap(CTX, v->pnode, &cpus);
     if (rc) goto out;
 
-    for (c = first; c < vd->nr_vcpus && !v->unbound; c++) {
+    v->loose = libxl__zalloc(gc, (vd->nr_vcpus + 7) / 8);
+    for (c = first; c < vd->nr_vcpus; c++) {
         if (!libxl__vnode_has_vcpu(v->cpus, c))
             continue;
         if (xc_vcpu_getaffinity(CTX->xch, vd->domid, c, hard.map, soft.map,
@@ -130,8 +133,10 @@ static int find_unbound(libxl__gc *gc, libxl__vnode_domain *vd,
             rc = ERROR_FAIL;
             goto out;
         }
-        v->unbound = vnode_is_unbound(hard.map, cpus.map, pool->map,
-                                      pool->size);
+        if (!vnode_is_unbound(hard.map, cpus.map, pool->map, pool->size))
+            continue;
+        v->loose[c / 8] |= 1 << (c % 8);
+        v->unbound = true;
     }
 
  out:

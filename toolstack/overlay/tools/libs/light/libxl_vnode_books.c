@@ -258,7 +258,7 @@ static int do_step(libxl__gc *gc, libxl__vnode_domain *vd,
     case VNODE_STEP_TABLE:
         return libxl__vnode_set_table(gc, vd, s->vnode, s->pnode);
     case VNODE_STEP_AFFINITY:
-        return libxl__vnode_set_affinity(gc, vd, s->vnode, s->pnode);
+        return libxl__vnode_set_affinity(gc, vd, s->vnode, s->pnode, s->loose);
     case VNODE_STEP_ALLOWED:
         return write_allowance(gc, vd, s->vnode, s->kb);
     case VNODE_STEP_LIMIT:

@@ -26,7 +26,8 @@ typedef struct {
     int table_pnode;        /* what Xen is told: as pnode, if not on the way */
     uint8_t *cpus;          /* bitmap of nr_vcpus bits */
     enum vnode_cpus availability;   /* of those vCPUs; elastic vnodes only */
-    bool unbound;           /* they run anywhere, though it has a pnode */
+    bool unbound;           /* some run anywhere, though it has a pnode */
+    uint8_t *loose;         /* bitmap of those; NULL: not asked for */
     struct vnode_report report;     /* the guest's word, checked */
 } libxl__vnode;
 
@@ -185,9 +186,12 @@ _hidden int libxl__vnode_set_cpus(libxl__gc *gc, libxl__vnode_domain *vd,
 
 /*---------- where its vCPUs run (libxl_vnode_affinity.c) ----------*/
 
-/* Let the vCPUs of vnode @nr run on @pnode; -1: anywhere. */
+/*
+ * Let the vCPUs of vnode @nr run on @pnode; -1: anywhere.  @loose: only those
+ * that libxl__vnode_find_unbound() has found.
+ */
 _hidden int libxl__vnode_set_affinity(libxl__gc *gc, libxl__vnode_domain *vd,
-                                      unsigned int nr, int pnode);
+                                      unsigned int nr, int pnode, bool loose);
 
 /*
  * Ask Xen which vnodes are unbound.  Where it cannot be told (logged), none

@@ -150,6 +150,15 @@ static void add_backing(struct list *l, unsigned int nr, int pnode)
     add(l, VNODE_STEP_AFFINITY, nr)->pnode = pnode;
 }
 
+/* What the operator has pinned by hand stays. */
+static void add_rebinding(struct list *l, unsigned int nr, int pnode)
+{
+    struct vnode_step *s = add(l, VNODE_STEP_AFFINITY, nr);
+
+    s->pnode = pnode;
+    s->loose = true;
+}
+
 /* Where it is, before it may have memory there. */
 static void add_pnode(struct list *l, unsigned int nr,
                       const struct vnode_node_facts *v, const struct want *w)
@@ -161,7 +170,7 @@ static void add_pnode(struct list *l, unsigned int nr,
     if (w->pnode != v->pnode || w->back)
         add_backing(l, nr, w->pnode);
     else if (v->unbound)
-        add(l, VNODE_STEP_AFFINITY, nr)->pnode = w->pnode;
+        add_rebinding(l, nr, w->pnode);
 }
 
 static void add_absence(struct list *l, unsigned int nr,

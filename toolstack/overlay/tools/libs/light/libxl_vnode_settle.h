@@ -83,6 +83,7 @@ struct vnode_step {
     int pnode;
     uint64_t kb;
     bool online;
+    bool loose;                 /* AFFINITY: only of those that run anywhere */
     /*
      * LIMIT: a recorded share is to fall.  After lowering the limit, count,
      * and fail if the domain has more than most_kb.  The limit stays low: what
