@@ -411,6 +411,24 @@ static void test_count(void)
     world.has_kb[1] = 0;
     ok_("... until it has left", list() == 0 && right(0));
 
+    boot_with(NODE_KB);
+    world.mood = GUEST_KEEPS_SOME;
+    detach();
+    world.mood = GUEST_WORKS;
+    fake_set(SAYS "state", "offline");
+    fake_set(SAYS "current-kb", "0");
+    fake_set(SAYS "residual-kb", "0");
+    ok_("a residual that is said to have left, and is counted",
+        !fake_get(RECORD) && list() && said("2048 KiB more") &&
+        number(OURS "allowed-kb") == RESIDUAL_KB);
+    ok_("... keeps other vnodes from growing",
+        run(&(struct command) { .start = libxl_vnode_attach, .vnode = 2 })
+        == ERROR_VNODE_REFUSED && said("until memory of vnode 1 has left") &&
+        !fake_get(RECORD) && world.limit_kb == HOME_KB);
+    ok_("... and is not forgotten", list() && said("2048 KiB more") &&
+        number(OURS "allowed-kb") == RESIDUAL_KB);
+    ok_("... until it is detached again", detach() == 0 && right(0));
+
     /*
      * The count before the limit falls shows nothing, the one after it does:
      * by then the guest has its memory back.

@@ -115,6 +115,37 @@ static int take_lock(libxl__gc *gc, vnode_op *op, const libxl__vnode_domain *vd)
     return rc;
 }
 
+/*
+ * Has another vnode's memory left, by Xen's count?  If not, the limit is lower
+ * than the records say, and one that rises would hide it.
+ */
+static int check_debts(libxl__gc *gc, const libxl__vnode_domain *vd,
+                       unsigned int nr)
+{
+    uint64_t sum_kb = vd->home_kb;
+    unsigned int i, debtor = nr;
+    int rc = 0;
+
+    for (i = 0; i < vd->nr_vnodes; i++) {
+        const libxl__vnode *v = &vd->node[i];
+
+        sum_kb += v->allowed_kb;
+        if (i != nr && v->allowed_kb > vnode_settled_allowance(v->target_kb,
+                                                               v->allowed_kb,
+                                                               &v->report))
+            debtor = i;
+    }
+    if (debtor == nr || vd->limit_kb >= sum_kb) goto out;
+
+    LOGD(ERROR, vd->domid, "vnode %u: the domain gets no more until memory of "
+         "vnode %u has left, by Xen's count of %"PRIu64" KiB; detach that "
+         "vnode again", nr, debtor, vd->total_kb);
+    rc = ERROR_VNODE_REFUSED;
+
+ out:
+    return rc;
+}
+
 /* What the host needs for an operation that makes its vnode larger. */
 static int find_room(libxl__gc *gc, vnode_op *op, libxl__vnode_domain *vd,
                      uint64_t has_kb, struct vnode_wish *wish)
@@ -123,6 +154,8 @@ static int find_room(libxl__gc *gc, vnode_op *op, libxl__vnode_domain *vd,
     unsigned int pnode;
     int rc;
 
+    rc = check_debts(gc, vd, rec->vnode);
+    if (rc) goto out;
     rc = libxl__vnode_choose_pnode(gc, vd, &op->req, rec->vnode,
                                    rec->new_kb - has_kb, &pnode);
     if (rc) goto out;
