@@ -21,7 +21,12 @@ LIGHT = TOOLS / "libs/light"
 FAKES = HERE / "fakes"
 OF_VNODES = "affinity books host keys layout op phases placement pnode settle"
 
-# The files that each program tests; the last two need a libxl or an xl, which fakes/ pretends to be.
+LIBXL = [
+    FAKES / "fake_libxl.c",
+    *[LIGHT / f"libxl_vnode{part}.c" for part in ("", *(f"_{name}" for name in OF_VNODES.split()))],
+]
+
+# The files that each program tests; the last three need a libxl or an xl, which fakes/ pretends to be.
 PROGRAMS = {
     "test_keys.c": [LIGHT / "libxl_vnode_keys.c"],
     "test_layout.c": [LIGHT / "libxl_vnode_layout.c"],
@@ -31,10 +36,8 @@ PROGRAMS = {
     "test_topology.c": [TOOLS / "libs/guest/xg_vnuma_topology.c"],
     "test_vnuma_spec.c": [TOOLS / "xl/xl_vnuma_spec.c"],
     "test_commands.c": [],  # includes xl_vnode.c
-    "test_operations.c": [
-        FAKES / "fake_libxl.c",
-        *[LIGHT / f"libxl_vnode{part}.c" for part in ("", *(f"_{name}" for name in OF_VNODES.split()))],
-    ],
+    "test_build.c": [*LIBXL, LIGHT / "libxl_vnode_build.c", LIGHT / "libxl_vnode_x86.c"],
+    "test_operations.c": LIBXL,
 }
 
 if ONLY:
@@ -47,6 +50,7 @@ CFLAGS = [
 # libxl and xl compile without these two.
 FAKES_CFLAGS = [f"-I{FAKES}", f"-I{TOOLS / 'include'}", "-Wno-sign-compare", "-Wno-unused-parameter"]
 MORE_CFLAGS = {
+    "test_build.c": FAKES_CFLAGS,
     "test_operations.c": FAKES_CFLAGS,
     "test_commands.c": [f"-I{FAKES / 'xl'}", f"-I{TOOLS / 'xl'}", f"-I{LIGHT}", *FAKES_CFLAGS],
 }

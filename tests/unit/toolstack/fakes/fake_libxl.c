@@ -58,6 +58,17 @@ void *libxl__calloc(libxl__gc *gc, size_t nr, size_t size)
     return libxl__zalloc(gc, nr * size);
 }
 
+/* The old one stays until the end: nothing says how large it was. */
+void *libxl__realloc_array(libxl__gc *gc, void *p, size_t nr, size_t size)
+{
+    void *larger = libxl__calloc(gc, nr, size);
+
+    if (nr > 1)
+        memcpy(larger, p, (nr - 1) * size);     /* it grows by one */
+
+    return larger;
+}
+
 char *libxl__strdup(libxl__gc *gc, const char *s)
 {
     return !s ? NULL : strcpy(libxl__zalloc(gc, strlen(s) + 1), s);
@@ -312,6 +323,26 @@ int libxl__xs_rm_checked(libxl__gc *gc, xs_transaction_t t, const char *path)
     return 0;
 }
 
+char *libxl__xs_get_dompath(libxl__gc *gc, uint32_t domid)
+{
+    return fails() ? NULL : GCSPRINTF("/local/domain/%"PRIu32, domid);
+}
+
+/* "n7" is owned by domain 7; "n0 r7": by domain 0, and domain 7 may read. */
+int libxl__xs_mknod(libxl__gc *gc, xs_transaction_t t, const char *path,
+                    struct xs_permissions *perms, unsigned int nr)
+{
+    char text[40] = "";
+    unsigned int i;
+
+    for (i = 0; i < nr; i++)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%c%u",
+                 i ? " " : "", perms[i].perms == XS_PERM_READ ? 'r' : 'n',
+                 perms[i].id);
+
+    return libxl__xs_write_checked(gc, t, path, text);
+}
+
 int libxl__xs_transaction_start(libxl__gc *gc, xs_transaction_t *t)
 {
     (void)gc;
@@ -400,9 +431,12 @@ int xc_domain_getvnuma(void *xch, uint32_t domid, uint32_t *nr_vnodes,
     (void)xch, (void)domid, (void)vdistance, (void)vcpu_to_vnode;
     if (fails())
         return hypercall_fails();
-    *nr_vnodes = *nr_vmemranges = NR_VNODES;
+    *nr_vnodes = NR_VNODES;
+    *nr_vmemranges = NR_RANGES;
     *nr_vcpus = NR_VCPUS;
     errno = ENOBUFS;
+    if (vmemrange)
+        memcpy(vmemrange, world.range, sizeof(world.range));
 
     return vmemrange ? 0 : -1;
 }
@@ -510,6 +544,11 @@ int libxl_bitmap_alloc(libxl_ctx *ctx, libxl_bitmap *map, int bits)
 void libxl_bitmap_set(libxl_bitmap *map, int bit)
 {
     map->map[bit / 8] |= 1 << (bit % 8);
+}
+
+void libxl_bitmap_reset(libxl_bitmap *map, int bit)
+{
+    map->map[bit / 8] &= ~(1 << (bit % 8));
 }
 
 void libxl_bitmap_set_any(libxl_bitmap *map)
@@ -1093,6 +1132,9 @@ void fake_boot(void)
     world = (struct world) {
         .total_kb = HOME_KB, .limit_kb = HOME_KB, .lowest_limit_kb = HOME_KB,
         .pool = 0xff,
+        .range = { { 0, 1ULL << 28, 0, 0 }, { 1ULL << 32, 5ULL << 30, 0, 0 },
+                   { 6ULL << 30, 7ULL << 30, 0, 1 },
+                   { 8ULL << 30, 9ULL << 30, 0, 2 } },
         .config = { { 0 }, { 1 }, { LIBXL_VNODE_PNODE_ANY } },
         .free_kb = { 2 * NODE_KB, 2 * NODE_KB, 4 * NODE_KB, 2 * NODE_KB },
     };

@@ -15,6 +15,7 @@
 #define DOMID 7
 #define NR_VNODES 3
 #define NR_VCPUS 5
+#define NR_RANGES 4             /* of memory: home has two */
 #define NR_PNODES 4             /* two CPUs each */
 #define HOME_KB (512ULL << 10)
 #define NODE_KB (256ULL << 10)
@@ -50,6 +51,7 @@ struct world {
     uint64_t total_kb, limit_kb;
     uint64_t lowest_limit_kb;   /* since the test has last set it */
     unsigned int to_pnode[NR_VNODES];
+    xen_vmemrange_t range[NR_RANGES];
     int affinity[NR_VCPUS];     /* hard; pnode, -1: anywhere */
     int soft[NR_VCPUS];         /* the same, soft */
     uint64_t free_kb[NR_PNODES];

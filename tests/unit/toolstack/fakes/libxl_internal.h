@@ -34,6 +34,7 @@ enum {
     ERROR_VNODE_RESIDUAL = -35,
     ERROR_VNODE_UNSETTLED = -36,
     ERROR_VNODE_NOT_UNDONE = -37,
+    ERROR_VNUMA_CONFIG_INVALID = -19,
 };
 
 typedef struct libxl_ctx libxl_ctx;
@@ -96,16 +97,33 @@ typedef struct {
     bool op_done;
 } libxl_vnodeinfo;
 
-typedef struct { uint32_t pnode; } libxl_vnode_info;
+typedef struct {
+    uint32_t pnode;
+    uint64_t memkb;
+    bool elastic;
+    libxl_bitmap vcpus;
+    uint32_t *distances;
+    int num_distances;
+} libxl_vnode_info;
 typedef struct { uint64_t size, free; } libxl_numainfo;
 typedef struct { uint32_t core, socket, node; } libxl_cputopology;
 #define LIBXL_NUMAINFO_INVALID_ENTRY (~(uint64_t)0)
 #define LIBXL_CPUTOPOLOGY_INVALID_ENTRY (~(uint32_t)0)
 
+typedef enum {
+    LIBXL_DOMAIN_TYPE_HVM = 1, LIBXL_DOMAIN_TYPE_PV, LIBXL_DOMAIN_TYPE_PVH,
+} libxl_domain_type;
+#define LIBXL_MEMKB_DEFAULT (~(uint64_t)0)
+
 typedef struct {
     unsigned int num_vnuma_nodes;
     libxl_vnode_info *vnuma_nodes;
     unsigned int num_vcpu_hard_affinity, num_vcpu_soft_affinity;
+    libxl_domain_type type;
+    int max_vcpus;
+    libxl_bitmap avail_vcpus;
+    uint64_t max_memkb, target_memkb;
+    libxl_defbool numa_placement;
 } libxl_domain_build_info;
 typedef struct { libxl_domain_build_info b_info; } libxl_domain_config;
 
@@ -146,6 +164,9 @@ typedef struct {
     uint32_t flags, nid;
 } xen_vmemrange_t;
 
+int xc_cpuid_apply_vnuma(void *xch, uint32_t domid,
+                         const unsigned int *vcpu_to_vnode,
+                         unsigned int nr_vcpus);
 int xc_domain_getinfo_single(void *xch, uint32_t domid, xc_domaininfo_t *info);
 #define XEN_VCPUAFFINITY_HARD 1
 int xc_vcpu_getaffinity(void *xch, uint32_t domid, int vcpu, uint8_t *hard,
@@ -165,10 +186,13 @@ int xc_domain_setvnuma(void *xch, uint32_t domid, uint32_t nr_vnodes,
 
 void *libxl__zalloc(libxl__gc *gc, size_t size);
 void *libxl__calloc(libxl__gc *gc, size_t nr, size_t size);
+void *libxl__realloc_array(libxl__gc *gc, void *p, size_t nr, size_t size);
 char *libxl__strdup(libxl__gc *gc, const char *s);
 char *libxl__sprintf(libxl__gc *gc, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 #define GCSPRINTF(...) libxl__sprintf(gc, __VA_ARGS__)
+#define GCREALLOC_ARRAY(p, nr) \
+    ((p) = libxl__realloc_array(gc, p, nr, sizeof(*(p))))
 #define GCNEW(p) ((p) = libxl__zalloc(gc, sizeof(*(p))))
 #define GC_INIT(c) libxl__gc *gc = &fake_gc; (void)(c)
 #define GC_FREE ((void)gc)
@@ -178,6 +202,8 @@ char *libxl__sprintf(libxl__gc *gc, const char *fmt, ...)
 void fake_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 #define LOGD(level, domid, ...) ((void)gc, (void)(domid), fake_log(__VA_ARGS__))
 #define LOGED LOGD
+#define LOGEVD(level, errnoval, domid, ...) LOGD(level, domid, __VA_ARGS__)
+#define LOG(level, ...) ((void)gc, fake_log(__VA_ARGS__))
 
 /*---------- xenstore ----------*/
 
@@ -196,6 +222,12 @@ int libxl__xs_transaction_start(libxl__gc *gc, xs_transaction_t *t);
 int libxl__xs_transaction_commit(libxl__gc *gc, xs_transaction_t *t);
 void libxl__xs_transaction_abort(libxl__gc *gc, xs_transaction_t *t);
 
+enum { XS_PERM_NONE, XS_PERM_READ };
+struct xs_permissions { unsigned int id, perms; };
+char *libxl__xs_get_dompath(libxl__gc *gc, uint32_t domid);
+int libxl__xs_mknod(libxl__gc *gc, xs_transaction_t t, const char *path,
+                    struct xs_permissions *perms, unsigned int nr);
+
 /*---------- locks ----------*/
 
 libxl__flock *libxl__lock_domain_userdata(libxl__gc *gc, uint32_t domid);
@@ -213,6 +245,11 @@ void libxl_bitmap_init(libxl_bitmap *map);
 void libxl_bitmap_dispose(libxl_bitmap *map);
 int libxl_bitmap_alloc(libxl_ctx *ctx, libxl_bitmap *map, int bits);
 void libxl_bitmap_set(libxl_bitmap *map, int bit);
+void libxl_bitmap_reset(libxl_bitmap *map, int bit);
+#define libxl_for_each_set_bit(v, m)            \
+    for ((v) = 0; (v) < (int)(m).size * 8; (v)++) \
+        if (libxl_bitmap_test(&(m), v))
+const char *libxl_domain_type_to_string(libxl_domain_type type);
 void libxl_bitmap_set_any(libxl_bitmap *map);
 int libxl_bitmap_test(const libxl_bitmap *map, int bit);
 void libxl_bitmap_copy_alloc(libxl_ctx *ctx, libxl_bitmap *to,

@@ -325,8 +325,8 @@ int libxl__vnode_xenstore_setup(libxl__gc *gc, uint32_t domid,
         }
 
         rc = libxl__xs_printf(gc, t,
-                              GCSPRINTF("%s/vnuma/nodes",
-                                        libxl__xs_get_dompath(gc, domid)),
+                              GCSPRINTF("/local/domain/%"PRIu32"/vnuma/nodes",
+                                        domid),
                               "%d", info->num_vnuma_nodes);
         if (rc) goto out;
         if (libxl__vnode_nr_elastic(info)) {

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Elastic vnodes when a domain is built: what a configuration may say, where
+ * the vnodes lie, the first keys, ACPI's flags and CPUID's vnodes.
+ */
+#include "fake_libxl.h"
+#include "libacpi.h"
+#include "libxl_arch.h"
+#include "tap.h"
+
+#define MIB (1ULL << 10)
+#define GIB (1ULL << 30)
+#define EXTRA_KB 1024
+#define KEY "/local/domain/7/vnuma/"
+
+static bool extra_fails;
+
+int libxl__arch_extra_memory(libxl__gc *gc, const libxl_domain_build_info *info,
+                             uint64_t *out_kb)
+{
+    (void)gc, (void)info;
+    *out_kb = EXTRA_KB;
+
+    return extra_fails ? ERROR_FAIL : 0;
+}
+
+const char *libxl_domain_type_to_string(libxl_domain_type type)
+{
+    return type == LIBXL_DOMAIN_TYPE_HVM ? "hvm" : "pv";
+}
+
+static unsigned int applied[8], nr_applied;
+static bool cpuid_fails;
+
+int xc_cpuid_apply_vnuma(void *xch, uint32_t domid,
+                         const unsigned int *vcpu_to_vnode,
+                         unsigned int nr_vcpus)
+{
+    (void)xch, (void)domid;
+    nr_applied = nr_vcpus;
+    memcpy(applied, vcpu_to_vnode, nr_vcpus * sizeof(*applied));
+
+    return cpuid_fails ? -EPERM : 0;
+}
+
+/*---------- configurations ----------*/
+
+static libxl_vnode_info nodes[NR_VNODES];
+static libxl_domain_config config;
+static libxl_domain_build_info *info = &config.b_info;
+
+static void set_bits(libxl_bitmap *map, uint8_t bits)
+{
+    libxl_bitmap_dispose(map);
+    libxl_bitmap_alloc(&fake_ctx, map, 8);
+    map->map[0] = bits;
+}
+
+static void drop_config(void)
+{
+    unsigned int i;
+
+    for (i = 0; i < NR_VNODES; i++)
+        libxl_bitmap_dispose(&nodes[i].vcpus);
+    libxl_bitmap_dispose(&info->avail_vcpus);
+}
+
+/* Vnode 0 at home (vCPUs 0-1), 1 (2-3) and 2 (4) elastic; all vCPUs online. */
+static void good_config(void)
+{
+    static const uint8_t vcpus[] = { 0x03, 0x0c, 0x10 };
+    unsigned int i;
+
+    drop_config();
+    *info = (libxl_domain_build_info) {
+        .num_vnuma_nodes = NR_VNODES, .vnuma_nodes = nodes,
+        .type = LIBXL_DOMAIN_TYPE_PVH, .max_vcpus = NR_VCPUS,
+        .target_memkb = 512 * MIB,
+    };
+    for (i = 0; i < NR_VNODES; i++) {
+        nodes[i] = (libxl_vnode_info) {
+            .pnode = i ? LIBXL_VNODE_PNODE_ANY : 3,
+            .memkb = i ? 128 * i * MIB : 512 * MIB, .elastic = i > 0,
+        };
+        set_bits(&nodes[i].vcpus, vcpus[i]);
+    }
+    set_bits(&info->avail_vcpus, 0x1f);
+    world.log[0] = '\0';
+}
+
+static int setdefault(void)
+{
+    return libxl__vnode_setdefault(&fake_gc, &config, DOMID);
+}
+
+static void test_sums(void)
+{
+    good_config();
+    ok_("elastic vnodes: their number and size",
+        libxl__vnode_nr_elastic(info) == 2 &&
+        libxl__vnode_elastic_memkb(info) == 384 * MIB);
+    nodes[1].elastic = false;
+    ok_("... and of one", libxl__vnode_nr_elastic(info) == 1 &&
+        libxl__vnode_elastic_memkb(info) == 256 * MIB);
+}
+
+static void refused(const char *name, const char *words)
+{
+    int rc = setdefault();
+
+    ok_("refused: %s", rc == ERROR_VNUMA_CONFIG_INVALID &&
+        strstr(world.log, words), name);
+    if (!strstr(world.log, words))
+        note("%d: %s", rc, world.log);
+}
+
+static void test_setdefault(void)
+{
+    good_config();
+    ok_("vCPUs of elastic vnodes are not online at boot",
+        setdefault() == 0 && info->avail_vcpus.map[0] == 0x03 &&
+        !world.log[0]);
+    ok_("... again", setdefault() == 0 && info->avail_vcpus.map[0] == 0x03);
+
+    good_config();
+    nodes[1].elastic = nodes[2].elastic = false;
+    info->type = LIBXL_DOMAIN_TYPE_HVM;
+    ok_("without elastic vnodes nothing is changed or refused",
+        setdefault() == 0 && info->avail_vcpus.map[0] == 0x1f);
+
+    good_config();
+    info->type = LIBXL_DOMAIN_TYPE_HVM;
+    refused("no PVH guest", "this one is hvm");
+    good_config();
+    nodes[0].elastic = true;
+    refused("vnode 0", "vnode 0 must not be elastic");
+    good_config();
+    nodes[2].memkb = 0;
+    refused("no size", "vnode 2 is elastic: its size, 0 KiB");
+    good_config();
+    nodes[2].memkb += 4;
+    refused("no multiple of a block", "a multiple of 128 MiB");
+    good_config();
+    nodes[1].memkb += 4;
+    refused("... of any of them", "vnode 1 is elastic: its size");
+    good_config();
+    nodes[1].elastic = false;
+    nodes[1].memkb += 4;
+    ok_("a home vnode may have any size", setdefault() == 0);
+    good_config();
+    set_bits(&nodes[0].vcpus, 0x0b);
+    set_bits(&nodes[1].vcpus, 0x04);
+    refused("an elastic vCPU before one of home",
+            "vCPU 2 of an elastic vnode comes before vCPU 3");
+    good_config();
+    set_bits(&nodes[0].vcpus, 0x07);
+    set_bits(&nodes[1].vcpus, 0x08);
+    ok_("... and behind it is right", setdefault() == 0 &&
+        info->avail_vcpus.map[0] == 0x07);
+    good_config();
+    set_bits(&nodes[1].vcpus, 0);
+    set_bits(&nodes[2].vcpus, 0);
+    ok_("elastic vnodes without vCPUs", setdefault() == 0 &&
+        info->avail_vcpus.map[0] == 0x1f);
+    good_config();
+    set_bits(&info->avail_vcpus, 0x1c);
+    refused("no vCPU left to boot with", "no vCPU of a home vnode is online");
+}
+
+static void test_pnodes(void)
+{
+    good_config();
+    ok_("no pnode in particular",
+        libxl__vnode_check_pnode(&fake_gc, info, 1, 4) == 0);
+    nodes[1].pnode = 3;
+    ok_("the last pnode",
+        libxl__vnode_check_pnode(&fake_gc, info, 1, 4) == 0);
+    nodes[1].pnode = 4;
+    ok_("one behind it",
+        libxl__vnode_check_pnode(&fake_gc, info, 1, 4) ==
+        ERROR_VNUMA_CONFIG_INVALID && strstr(world.log, "pnode 4"));
+
+    good_config();
+    nodes[2].elastic = false;
+    nodes[2].pnode = 2;
+    ok_("an absent vnode leads to home's pnode, another to its own",
+        libxl__vnode_boot_pnode(info, 0) == 3 &&
+        libxl__vnode_boot_pnode(info, 1) == 3 &&
+        libxl__vnode_boot_pnode(info, 2) == 2);
+}
+
+/*---------- addresses ----------*/
+
+static void test_place(void)
+{
+    xen_vmemrange_t *ranges;
+    int nr = 2;
+
+    good_config();
+    ranges = libxl__calloc(&fake_gc, 2, sizeof(*ranges));
+    ranges[0] = (xen_vmemrange_t) { 4 * GIB, 5 * GIB, 0, 0 };
+    ranges[1] = (xen_vmemrange_t) { 0, GIB, 0, 0 };
+    ok_("elastic ranges lie behind all others, 2 GiB apart",
+        libxl__vnode_place(&fake_gc, DOMID, info, &ranges, &nr) == 0 &&
+        nr == 4 && ranges[0].end == 5 * GIB && ranges[1].end == GIB &&
+        ranges[2].start == 6 * GIB && ranges[2].nid == 1 &&
+        ranges[2].end == 6 * GIB + (128 << 20) && ranges[2].flags == 0 &&
+        ranges[3].start == 8 * GIB && ranges[3].nid == 2 &&
+        ranges[3].end == 8 * GIB + (256 << 20));
+
+    libxl__vnode_mark_hotplug(info, ranges, nr);
+    ok_("... and only they are hot-pluggable",
+        !ranges[0].flags && !ranges[1].flags &&
+        ranges[2].flags == LIBACPI_VMEMRANGE_HOTPLUG &&
+        ranges[3].flags == LIBACPI_VMEMRANGE_HOTPLUG);
+    ranges[3].flags = 0;
+    ranges[3].nid = NR_VNODES;
+    libxl__vnode_mark_hotplug(info, ranges, nr);
+    ok_("... not a range of a vnode that there is not", !ranges[3].flags);
+
+    nr = 1;
+    ranges[0].end = (1ULL << 52) - GIB;
+    ok_("no room", libxl__vnode_place(&fake_gc, DOMID, info, &ranges, &nr) ==
+        ERROR_VNUMA_CONFIG_INVALID && strstr(world.log, "no room for vnode 1"));
+}
+
+/*---------- keys ----------*/
+
+static bool is(const char *path, const char *value)
+{
+    const char *s = fake_get(path);
+    bool same = s && value ? !strcmp(s, value) : !s && !value;
+
+    if (!same)
+        note("%s is %s, not %s", path, s ? s : "absent",
+             value ? value : "absent");
+
+    return same;
+}
+
+static void forget_keys(void)
+{
+    fake_remove_below("/local/domain/7/");
+    fake_remove_below("/libxl/7/");
+}
+
+static void test_keys(void)
+{
+    unsigned int n;
+    int rc = 1;
+
+    fake_boot();
+    forget_keys();
+    good_config();
+    nodes[1].pnode = 1;
+    world.log[0] = '\0';
+    ok_("keys of a new domain",
+        libxl__vnode_xenstore_setup(&fake_gc, DOMID, info) == 0 &&
+        is(KEY "nodes", "3") && is("/local/domain/7/vnuma", "n0 r7") &&
+        is(KEY "guest", "n7") && !world.log[0]);
+    ok_("... of a home vnode",
+        is(KEY "node/0/elastic", "0") && is(KEY "node/0/max-kb", "524288") &&
+        is(KEY "node/0/target-kb", "524288") && is(KEY "node/0/cpus", "0-1") &&
+        is(KEY "node/0/start", NULL) && is("/libxl/7/vnuma/node/0/pnode", "3"));
+    ok_("... of elastic ones: absent, at the start of their range",
+        is(KEY "node/1/elastic", "1") && is(KEY "node/1/max-kb", "131072") &&
+        is(KEY "node/1/target-kb", "0") && is(KEY "node/1/cpus", "2-3") &&
+        is(KEY "node/1/start", "0x180000000") &&
+        is(KEY "node/2/start", "0x200000000") && is(KEY "node/2/cpus", "4") &&
+        is("/libxl/7/vnuma/node/1/pnode", NULL));
+    ok_("... and what the limit is without them",
+        is("/libxl/7/vnuma/home-limit-kb", "525312"));
+
+    forget_keys();
+    nodes[1].elastic = nodes[2].elastic = false;
+    ok_("without elastic vnodes there is no such limit",
+        libxl__vnode_xenstore_setup(&fake_gc, DOMID, info) == 0 &&
+        is(KEY "nodes", "3") && is("/libxl/7/vnuma/home-limit-kb", NULL) &&
+        is(KEY "node/1/start", NULL) &&
+        is("/libxl/7/vnuma/node/1/pnode", "1"));
+
+    forget_keys();
+    info->num_vnuma_nodes = 0;
+    ok_("without vnodes there is nothing",
+        libxl__vnode_xenstore_setup(&fake_gc, DOMID, info) == 0 &&
+        is(KEY "nodes", NULL) && is("/local/domain/7/vnuma", NULL));
+
+    good_config();
+    extra_fails = true;
+    ok_("a failure is said",
+        libxl__vnode_xenstore_setup(&fake_gc, DOMID, info) &&
+        strstr(world.log, "cannot write the keys"));
+    extra_fails = false;
+
+    for (n = 1; rc; n++) {
+        fake_boot();
+        forget_keys();
+        good_config();
+        world.fail_at = n;
+        rc = libxl__vnode_xenstore_setup(&fake_gc, DOMID, info);
+        if (rc && fake_get(KEY "nodes"))
+            break;
+    }
+    ok_("all keys or none, whichever call fails",
+        !rc && n > 20 && fake_get(KEY "nodes"));
+    fake_end();
+}
+
+/*---------- CPUID ----------*/
+
+static void test_cpuid(void)
+{
+    static const unsigned int vnodes[] = { 0, 0, 1, 1, 2 };
+
+    good_config();
+    ok_("CPUID is told the vnode of each vCPU",
+        libxl__vnode_cpuid(&fake_gc, DOMID, info) == 0 &&
+        nr_applied == NR_VCPUS && !memcmp(applied, vnodes, sizeof(vnodes)));
+    set_bits(&nodes[2].vcpus, 0xf0);
+    ok_("... and of none that there is not",
+        libxl__vnode_cpuid(&fake_gc, DOMID, info) == 0 &&
+        nr_applied == NR_VCPUS);
+    cpuid_fails = true;
+    ok_("... or why not", libxl__vnode_cpuid(&fake_gc, DOMID, info) &&
+        strstr(world.log, "cannot make CPUID agree"));
+    cpuid_fails = false;
+
+    good_config();
+    nr_applied = 0;
+    info->type = LIBXL_DOMAIN_TYPE_PV;
+    ok_("a PV guest's is left alone",
+        libxl__vnode_cpuid(&fake_gc, DOMID, info) == 0 && !nr_applied);
+    good_config();
+    info->num_vnuma_nodes = 0;
+    ok_("... and that of one without vnodes",
+        libxl__vnode_cpuid(&fake_gc, DOMID, info) == 0 && !nr_applied);
+}
+
+int main(void)
+{
+    fake_boot();
+    test_sums();
+    test_setdefault();
+    test_pnodes();
+    test_place();
+    test_cpuid();
+    test_keys();
+    drop_config();
+    fake_end();
+
+    return done_testing();
+}
