@@ -370,6 +370,11 @@ static void test_interrupted(void)
         == ERROR_VNODE_UNDONE && right(0));
 
     boot_with(0);
+    ok_("interrupted when the guest has just finished: undone all the same",
+        run(&(struct command) { .start = libxl_vnode_attach, .abort = true })
+        == ERROR_ABORTED && (fake_guest_runs(), list() == 0) && right(0));
+
+    boot_with(0);
     ok_("--no-wait: vnode-list closes the books",
         run(&(struct command) { .start = libxl_vnode_attach, .leave = true })
         == 0 && fake_get(RECORD) && (fake_guest_runs(), list() == 0) &&
@@ -427,7 +432,9 @@ static void test_count(void)
         !fake_get(RECORD) && world.limit_kb == HOME_KB);
     ok_("... and is not forgotten", list() && said("2048 KiB more") &&
         number(OURS "allowed-kb") == RESIDUAL_KB);
-    ok_("... until it is detached again", detach() == 0 && right(0));
+    ok_("... but not from being attached again itself",
+        attach(0) == 0 && right(NODE_KB));
+    ok_("... or from being detached again", detach() == 0 && right(0));
 
     /*
      * The count before the limit falls shows nothing, the one after it does:

@@ -116,33 +116,28 @@ static int take_lock(libxl__gc *gc, vnode_op *op, const libxl__vnode_domain *vd)
 }
 
 /*
- * Has another vnode's memory left, by Xen's count?  If not, the limit is lower
- * than the records say, and one that rises would hide it.
+ * Settling has not struck out another vnode's share that is to fall: by Xen's
+ * count its memory has not left.  A limit that rises would hide that.
  */
 static int check_debts(libxl__gc *gc, const libxl__vnode_domain *vd,
                        unsigned int nr)
 {
-    uint64_t sum_kb = vd->home_kb;
-    unsigned int i, debtor = nr;
+    unsigned int i;
     int rc = 0;
 
-    for (i = 0; i < vd->nr_vnodes; i++) {
+    for (i = 0; i < vd->nr_vnodes && !rc; i++) {
         const libxl__vnode *v = &vd->node[i];
 
-        sum_kb += v->allowed_kb;
-        if (i != nr && v->allowed_kb > vnode_settled_allowance(v->target_kb,
-                                                               v->allowed_kb,
-                                                               &v->report))
-            debtor = i;
+        if (i == nr || v->allowed_kb <= vnode_settled_allowance(v->target_kb,
+                                                                v->allowed_kb,
+                                                                &v->report))
+            continue;
+        LOGD(ERROR, vd->domid, "vnode %u: the domain gets no more until memory "
+             "of vnode %u has left that is said to have (above); detach that "
+             "vnode again", nr, i);
+        rc = ERROR_VNODE_REFUSED;
     }
-    if (debtor == nr || vd->limit_kb >= sum_kb) goto out;
 
-    LOGD(ERROR, vd->domid, "vnode %u: the domain gets no more until memory of "
-         "vnode %u has left, by Xen's count of %"PRIu64" KiB; detach that "
-         "vnode again", nr, debtor, vd->total_kb);
-    rc = ERROR_VNODE_REFUSED;
-
- out:
     return rc;
 }
 
