@@ -36,6 +36,8 @@ PROGRAMS = {
     "test_topology.c": [TOOLS / "libs/guest/xg_vnuma_topology.c"],
     "test_vnuma_spec.c": [TOOLS / "xl/xl_vnuma_spec.c"],
     "test_commands.c": [],  # includes xl_vnode.c
+    "test_list.c": [],  # includes xl_vnode_list.c
+    "test_vnuma.c": [TOOLS / "xl/xl_vnuma.c", TOOLS / "xl/xl_vnuma_spec.c"],
     "test_build.c": [*LIBXL, LIGHT / "libxl_vnode_build.c", LIGHT / "libxl_vnode_x86.c"],
     "test_operations.c": LIBXL,
 }
@@ -47,12 +49,16 @@ CFLAGS = [
     *["-std=gnu99", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-Wno-missing-field-initializers"],
     *([] if ONLY else ["-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]),
 ]
+LIBRARIES = {"test_list.c": ["-lyajl"]}
 # libxl and xl compile without these two.
 FAKES_CFLAGS = [f"-I{FAKES}", f"-I{TOOLS / 'include'}", "-Wno-sign-compare", "-Wno-unused-parameter"]
+XL_CFLAGS = [f"-I{FAKES / 'xl'}", f"-I{TOOLS / 'xl'}", f"-I{LIGHT}", *FAKES_CFLAGS]
 MORE_CFLAGS = {
     "test_build.c": FAKES_CFLAGS,
     "test_operations.c": FAKES_CFLAGS,
-    "test_commands.c": [f"-I{FAKES / 'xl'}", f"-I{TOOLS / 'xl'}", f"-I{LIGHT}", *FAKES_CFLAGS],
+    "test_commands.c": XL_CFLAGS,
+    "test_list.c": XL_CFLAGS,
+    "test_vnuma.c": XL_CFLAGS,
 }
 
 
@@ -65,7 +71,7 @@ def run(program: str) -> tuple[int, dict[str, bool], str]:
     with tempfile.TemporaryDirectory() as tmp:
         binary = Path(tmp) / "test"
         subprocess.run(
-            ["gcc", *flags, str(HERE / program), *[str(source) for source in sources], "-o", str(binary)],
+            ["gcc", *flags, str(HERE / program), *map(str, sources), "-o", str(binary), *LIBRARIES.get(program, [])],
             check=True,
             timeout=300,
         )

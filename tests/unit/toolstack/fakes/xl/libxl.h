@@ -21,4 +21,17 @@ const char *libxl_vnode_state_to_string(libxl_vnode_state state);
 const char *libxl_vnode_op_to_string(libxl_vnode_op op);
 void libxl_defbool_set(libxl_defbool *b, bool value);
 
+typedef struct { uint32_t domid; bool dying; } libxl_dominfo;
+
+typedef struct { uint32_t nr_nodes; } libxl_physinfo;
+
+void libxl_physinfo_init(libxl_physinfo *info);
+void libxl_physinfo_dispose(libxl_physinfo *info);
+int libxl_get_physinfo(libxl_ctx *ctx, libxl_physinfo *info);
+int libxl_get_online_cpus(libxl_ctx *ctx);
+void libxl_vnode_info_init(libxl_vnode_info *info);
+libxl_dominfo *libxl_list_domain(libxl_ctx *ctx, int *nr);
+void libxl_dominfo_list_free(libxl_dominfo *list, int nr);
+char *libxl_domid_to_name(libxl_ctx *ctx, uint32_t domid);
+
 #endif /* LIBXL_H */

@@ -12,6 +12,7 @@ extern libxl_ctx *ctx;
 void help(const char *command);
 uint32_t find_domain(const char *name);
 void *xmalloc(size_t size);
+void *xcalloc(size_t nr, size_t size);
 void *xrealloc(void *p, size_t size);
 char *xstrdup(const char *s);
 int64_t parse_mem_size_kb(const char *s);
