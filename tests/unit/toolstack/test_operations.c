@@ -278,6 +278,17 @@ static void test_undo_that_does_not_work(void)
         world.has_kb[1] == RESIDUAL_KB && (attach(0), true) &&
         world.has_kb[1] == RESIDUAL_KB && world.rc == ERROR_VNODE_UNDONE);
 
+    boot_with(NODE_KB);
+    world.mood = GUEST_KEEPS_SOME;
+    detach();
+    world.mood = GUEST_GROWS_SLOWLY_AND_KEEPS_SOME;
+    world.has_kb[1] -= RESIDUAL_KB / 2;
+    world.total_kb -= RESIDUAL_KB / 2;
+    fake_set(SAYS "current-kb", "%llu", RESIDUAL_KB / 2);
+    fake_set(SAYS "residual-kb", "0");
+    ok_("... and over one that ends larger", attach(0) ==
+        ERROR_VNODE_NOT_UNDONE && world.has_kb[1] == RESIDUAL_KB);
+
     boot_with(0);
     world.mood = GUEST_GROWS_SLOWLY_AND_KEEPS_SOME;
     begin_and_die(libxl_vnode_attach, 0);
@@ -790,6 +801,11 @@ static void test_refusals(void)
         detach() != ERROR_VNODE_REFUSED);
 
     boot_with(0);
+    fake_set(SAYS "state", "sideways");
+    ok_("... nor is one of which the guest talks nonsense",
+        detach() == 0 && right(0));
+
+    boot_with(0);
     fake_set(OURS "pnode", "one");
     ok_("garbage in our own keys is an error",
         attach(0) == ERROR_FAIL && said("\"one\", which is not a number"));
@@ -1020,6 +1036,13 @@ static void test_domains_that_stop(void)
     fake_fire_once();
     ok_("it is destroyed, and only Xen says so",
         world.completed && world.rc == ERROR_DOMAIN_DESTROYED);
+    boot_with(0);
+    world.mood = GUEST_SILENT;
+    run(&(struct command) { .start = libxl_vnode_attach, .only_start = true });
+    world.no_guest = world.no_release = world.destroyed = true;
+    fake_loop();
+    ok_("it is gone when the time is over",
+        world.rc == ERROR_DOMAIN_DESTROYED);
     ok_("it is paused meanwhile, and finishes later",
         overtaken(XEN_DOMINF_paused, false, false) == 0);
 
