@@ -3,7 +3,8 @@
 
 Result: build/results/explorer.json. ``python3 -m benchmarks.explorer WORD...`` takes only the worlds and mutants with one of
 the words in their names, and writes no result. ``--seed N`` begins the walks with another seed, ``--walks N`` makes more.
-Any violation, a world that is too large, and a mutant that nobody notices are failures.
+Any violation, a world that is too large, and a mutant that nobody notices are failures; so are words that name nothing. An
+explorer that crashes ends it at once, without a result.
 """
 
 from __future__ import annotations
@@ -11,19 +12,21 @@ from __future__ import annotations
 import argparse
 import random
 import subprocess
+import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.results import Metric, write
 from lab.pipeline import explorer
 from lab.pipeline.console import StepFailed
+from lab.pipeline.mutants import Mutant
 
 WALKS = 24
 STEPS = 200_000
 LIES = ("2x1-small", "2x1-core", "3x1-alone")  # worlds in which every message is tried in every state
 REFUTED = "wrong-transport"  # a world in which the explorer has to find a violation
-TOO_LARGE = 2  # explore's exit code
 
 
 class Findings:
@@ -35,6 +38,7 @@ class Findings:
         self.incomplete: list[str] = []
         self.survivors: list[str] = []
         self.mutants = 0
+        self.walks = 0
 
     def fine(self) -> bool:
         return not (self.violations or self.incomplete or self.survivors)
@@ -48,30 +52,37 @@ class Findings:
             Metric(
                 "explorer.seconds", seconds, "s", "lower", runs=[each.seconds for each in self.worlds], note="CPU time"
             ),
-            Metric("explorer.violations", self.violations, "1", "lower", note=f"walks from seed {seed}"),
+            Metric("explorer.violations", self.violations, "1", "lower", note=f"{self.walks} walks from seed {seed}"),
             Metric("explorer.incomplete", len(self.incomplete), "1", "lower", note=", ".join(self.incomplete)),
             Metric("explorer.mutants", self.mutants, "1", "higher"),
             Metric("explorer.mutants_survived", len(self.survivors), "1", "lower", note=", ".join(self.survivors)),
         ]
 
 
-def run(program: Path, words: list[str], findings: Findings) -> None:
-    """One run of the explorer; its output is shown."""
+def run(program: Path, words: list[str], findings: Findings) -> tuple[str, str]:
+    """One run of the explorer, which is shown: what it found, and what it said. Raises StepFailed."""
     done = subprocess.run([program, *words], capture_output=True, text=True, check=False)
     print(done.stdout + done.stderr, end="", flush=True)
-    findings.worlds += explorer.explored(done.stdout)
-    refuted = done.returncode == 1
-    if done.returncode == TOO_LARGE:
+    found = explorer.verdict(done)
+    if found == explorer.TOO_LARGE:
         findings.incomplete.append(words[-1])
-    elif refuted != (REFUTED in words):
+    elif (found == explorer.VIOLATION) != (REFUTED in words):
         findings.violations += 1
+    return found, done.stdout
 
 
-def examine(build: explorer.Build, folder: Path, words: list[str], findings: Findings) -> None:
-    """All mutants, or those with one of the words in their names."""
-    for number, mutant in enumerate(explorer.mutants()):
-        if words and not any(word in mutant.breaks for word in words):
-            continue
+def explore(program: Path, world: str, findings: Findings) -> None:
+    """All states of a world. Raises StepFailed when it is fine and does not say how many there are."""
+    found, said = run(program, [*(["--lies"] if world in LIES else []), world], findings)
+    states = explorer.explored(said)
+    if found == explorer.FINE and [each.world for each in states] != [world]:
+        raise StepFailed(f"{world}: the explorer does not say how many states it has")
+    findings.worlds += states
+
+
+def examine(build: explorer.Build, folder: Path, mutants: Sequence[Mutant], findings: Findings) -> None:
+    """Run these mutants."""
+    for number, mutant in enumerate(mutants):
         by = explorer.noticed(build, mutant, folder / str(number))
         findings.mutants += 1
         if not by:
@@ -79,12 +90,12 @@ def examine(build: explorer.Build, folder: Path, words: list[str], findings: Fin
         print(f"{'killed  ' if by else 'SURVIVED'}  {mutant.breaks}: {by or ', '.join(mutant.tests)}", flush=True)
 
 
-def main() -> int:
+def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="make explore")
     parser.add_argument("--seed", type=lambda text: int(text, 0), default=None)
     parser.add_argument("--walks", type=int, default=WALKS)
     parser.add_argument("words", nargs="*")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     seed = random.SystemRandom().randrange(1 << 32) if arguments.seed is None else arguments.seed
     chance = random.Random(seed)
     findings = Findings()
@@ -94,18 +105,26 @@ def main() -> int:
             folder = Path(scratch)
             build = explorer.Build(folder / "right").core()
             program = build.explorer()
-            for world in explorer.worlds(program):
-                if not arguments.words or any(word in world for word in arguments.words):
-                    run(program, [*(["--lies"] if world in LIES else []), world], findings)
+            worlds, mutants = list(explorer.worlds(program)), explorer.mutants()
+            if arguments.words:
+                worlds = [world for world in worlds if any(word in world for word in arguments.words)]
+                mutants = [mutant for mutant in mutants if any(word in mutant.breaks for word in arguments.words)]
+            if not (worlds or mutants):
+                raise StepFailed(f"no world and no mutant has any of these words in its name: {arguments.words}")
+            for world in worlds:
+                explore(program, world, findings)
             if not arguments.words:
                 print(f"walks from seed {seed}", flush=True)
                 for number in range(arguments.walks):
                     hosts, pages = chance.randint(2, 16), chance.randint(1, 4)
                     run(program, ["--walk", str(hosts), str(pages), str(seed + number), str(STEPS)], findings)
-            examine(build, folder, arguments.words, findings)
+                    findings.walks += 1
+            examine(build, folder, mutants, findings)
     except StepFailed as error:
-        print(f"\nxenuma: {error}")
+        print(f"\nxenuma: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 130
     if not arguments.words:
         print(write("explorer", findings.metrics(seed), emulated=False))
     print(
@@ -117,4 +136,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(sys.argv[1:]))
