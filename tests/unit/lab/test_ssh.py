@@ -226,6 +226,19 @@ def test_so_is_one_that_does_not_mind(ssh: Ssh, monkeypatch: pytest.MonkeyPatch)
     until(lambda: not sleeping(7303))
 
 
+def test_so_is_one_in_a_machine_whose_clock_is_fast(
+    ssh: Ssh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is over its time by the machine's clock, a little before it is by ours: no answer of the command's own."""
+    fast = tmp_path / "timeout"
+    fast.write_text('#!/bin/sh\n[ "$1 $3" = "-k 3" ] && shift 3 && exec /usr/bin/timeout -k 5 2.9 "$@"\n')
+    fast.chmod(0o755)
+    monkeypatch.setattr(module, "PROLOGUE", f"PATH={tmp_path}:$PATH;")
+    with pytest.raises(CommandTimeoutError, match="killed after 3 s"):
+        ssh.run("sleep 7311", timeout=3)
+    assert ssh.run("exit 124", timeout=3).rc == 124
+
+
 @pytest.mark.parametrize("on_line", [None, print])
 @pytest.mark.usefixtures("impatient")
 def test_an_answer_that_does_not_come(ssh: Ssh, server: Server, on_line: Callable[[str], None] | None) -> None:
