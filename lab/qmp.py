@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""QEMU's machine protocol, synchronously, on top of qemu.qmp.
+"""QEMU's machine protocol, synchronously, on top of qemu.qmp in the process's event loop.
 
-Locking: one event loop thread per connection; every public method may be called from any thread.
+Locking: every public method may be called from any thread but the loop's.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import json
 import socket
-import threading
 from collections.abc import Coroutine
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any, TextIO
 from qemu.qmp import QMPClient, QMPError
 from qemu.qmp.message import Message
 
+from lab import event_loop
 from lab.errors import LabError, MachineLostError
 
 
@@ -28,9 +28,6 @@ class Qmp:
     def __init__(self, stream: socket.socket, name: str, log: Path, timeout: float = 30) -> None:
         """Greet QEMU over a connected stream; `name` is for messages. Raises LabError after `timeout` seconds."""
         self._name = name
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name=f"qmp {name}", daemon=True)
-        self._thread.start()
         self._log: TextIO = log.open("a", buffering=1)
         self._client = QMPClient(name)
         self._call(self._connect(stream), timeout)
@@ -45,11 +42,9 @@ class Qmp:
                 self._log.write(f"{datetime.now().isoformat(timespec='milliseconds')} {_line(event)}\n")
 
     def _call[T](self, coroutine: Coroutine[Any, Any, T], timeout: float) -> T:
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
-            return future.result(timeout)
+            return event_loop.call(coroutine, timeout)
         except TimeoutError:
-            future.cancel()
             raise LabError(f"{self._name}: QEMU did not answer within {timeout} s") from None
         except (QMPError, EOFError, OSError) as error:
             raise MachineLostError(f"{self._name}: {error}") from error
@@ -64,13 +59,10 @@ class Qmp:
 
     def close(self) -> None:
         """Disconnect; QEMU goes on. Safe to call twice."""
-        if self._loop.is_closed():
+        if self._log.closed:
             return
         with contextlib.suppress(LabError):
             self._call(self._disconnect(), 5)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
         self._log.close()
 
     async def _disconnect(self) -> None:
