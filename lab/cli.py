@@ -156,8 +156,9 @@ def logs(
         with contextlib.suppress(LabError):
             machine = find(where, rack)[2]
             assert machine is not None
-            print(machine.console_tail(lines), end="")
-            return
+            if tail := machine.console_tail(lines):
+                print(tail, end="")
+                return
     folder = newest_logs(chosen(rack))
     if not where:
         for path in sorted(folder.iterdir()):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -92,3 +93,14 @@ def test_several_racks(booting: None) -> None:
     for words in (("logs", "alpha"), ("run", "alpha", "true")):
         assert say(*words) == (1, "several racks run (four-nodes, one-host): say which with --rack")
     other.release()
+
+
+@pytest.mark.parametrize(("tail", "answer"), [("from dom0\n", (0, "from dom0\n")), ("", (1, "it has alpha-console.log"))])
+def test_a_guests_console_while_the_rack_runs(
+    booting: None, monkeypatch: pytest.MonkeyPatch, tail: str, answer: tuple[int, str]
+) -> None:
+    """It comes from dom0; a name that is mistyped has none there, and is told those that there are."""
+    played = SimpleNamespace(console_tail=lambda lines: tail)
+    monkeypatch.setattr("lab.cli.find", lambda where, rack: (None, None, played))
+    code, said = say("logs", "alpha:gesut2")
+    assert code == answer[0] and answer[1] in said, said
