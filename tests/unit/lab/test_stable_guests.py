@@ -8,8 +8,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
+
+from benchmarks.elastic_guest import Done
 from lab.pipeline.paths import REPO
+from tests.e2e import conftest
 
 # The fixtures of tests/e2e on a made-up host. `guests` holds the handles by configuration, in the order of their starts.
 CONFTEST = """
@@ -134,3 +140,39 @@ def test_a_guest_that_nobody_left_lives(tmp_path: Path) -> None:
     assert found == {name: WANTED.get(name, {"PASSED"}) for name in names}, output
     assert "guest guest2.cfg: it does not answer: connection lost" in output
     assert "guest guest2.cfg: it has started anew" in output
+
+
+def test_a_baseline_is_that_of_the_guests_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked for once, and again when other guests run or one has started anew; not when that could not be done."""
+    answers: list[dict[int, int] | None] = [{0: 1}, {0: 2}, None, {0: 3}]
+
+    def settled(run: object) -> dict[int, int]:
+        if (answer := answers.pop(0)) is None:
+            raise TimeoutError("not at rest")
+        return answer
+
+    monkeypatch.setattr(conftest, "settled_free_pages", settled)
+    baseline = conftest.Baseline(lambda command, timeout=60.0: Done(0, ""))
+    for lives, pages in ((["a"], 1), (["a"], 1), (["b"], 2), (["b"], 2)):
+        assert baseline.pages(lives) == {0: pages}
+    with pytest.raises(TimeoutError):
+        baseline.pages([])
+    assert baseline.pages([]) == baseline.pages([]) == {0: 3}
+
+
+@pytest.mark.parametrize(("soak", "left"), [(False, ["old"]), (True, ["fresh", "old"])])
+def test_fresh_tests_are_for_soak_and_are_counted_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, soak: bool, left: list[str]
+) -> None:
+    """pytest hears of those that are left out, so the closing line does."""
+    monkeypatch.setattr(conftest, "SOAK", soak)
+    items: Any = [
+        SimpleNamespace(name=name, get_closest_marker=lambda mark, name=name: name == mark or None)
+        for name in ("fresh", "old")
+    ]
+    deselected: list[str] = []
+    hook = SimpleNamespace(pytest_deselected=lambda items: deselected.extend(item.name for item in items))
+    config: Any = SimpleNamespace(hook=hook)
+    conftest.pytest_collection_modifyitems(config, items)
+    assert [item.name for item in items] == left
+    assert sorted(deselected + left) == ["fresh", "old"]
