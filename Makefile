@@ -10,7 +10,7 @@ ENTER := lab/enter
 
 help: ## this list
 	@echo "make TARGET, on Debian 12 or 13, as root or as a user with sudo:"
-	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/  \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-11s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "Variables: XENUMA_CACHE (default ~/.cache/xenuma), XENUMA_MIRROR (a Debian mirror), TESTS (for make test),"
 	@echo "XENUMA_LANES (racks side by side in make test: a number, by default 1; auto: 2 where there are 2 CPUs and 14 GB of free memory)."
 

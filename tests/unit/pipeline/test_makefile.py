@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -37,7 +39,7 @@ def test_measurements_are_where_the_report_finds_them(target: str) -> None:
     ("boots", "targets"),
     [
         (True, "demo test e2e e2e-debug guest-debug soak bench"),
-        (False, "setup build unit report check mutants series shell"),
+        (False, "setup build unit report check mutants explore series shell"),
     ],
 )
 def test_only_what_boots_machines_needs_memory_for_them(boots: bool, targets: str) -> None:
@@ -45,3 +47,15 @@ def test_only_what_boots_machines_needs_memory_for_them(boots: bool, targets: st
     for target in targets.split():
         first = commands(target)[0].split()
         assert first[0] == "lab/bootstrap" and ("--boots" in first) == boots, target
+
+
+def test_the_list_of_targets_needs_nothing_but_what_every_debian_has(tmp_path: Path) -> None:
+    """Each with its text, on a machine with no more than its essential packages: no column(1)."""
+    for name in ("bash", "awk", "make"):
+        (tmp_path / name).symlink_to(str(shutil.which(name)))
+    done = subprocess.run(
+        ["make", "help"], cwd=REPO, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=True, timeout=60
+    )
+    listed = dict(line.split(maxsplit=1) for line in done.stdout.splitlines() if line.startswith("  "))
+    assert listed["explore"].startswith("the DSM protocol: ") and listed["e2e-debug"].endswith("(DEBUG_TESTS chooses)")
+    assert listed.keys() >= {"help", "setup", "demo", "test", "soak", "distclean"} and done.stderr == ""
