@@ -157,10 +157,10 @@ def test_silence_ends_the_promise_of_who_runs(pair: ElasticGuest, background: Ba
     follower = Follower(pair, background, "running")
     follower.signal("USR2")
     wait_for("it runs", 30, lambda: "runs" in follower.text())
-    done = pair.detach(1, "--grace=1500")
+    done = pair.detach(1, "--grace=1700")  # another number than above: the kernel's log has that test's words, too
     assert done.status == 0, done.text
-    assert 1.5 <= pair.vnode(1).phases["acks"] < 15
-    assert "1 programs did not acknowledge within 1500 ms" in checked(pair.guest, "dmesg")
+    assert 1.7 <= pair.vnode(1).phases["acks"] < scaled(15)
+    assert "1 programs did not acknowledge within 1700 ms" in checked(pair.guest, "dmesg")
     assert pair.attach(1).status == 0
     done = pair.detach(1, f"--grace={LONG_MS}")
     assert done.status == 0, done.text

@@ -114,12 +114,16 @@ def when_announced(run: Run, domid: int, action: str) -> None:
     when_written(run, f"/local/domain/{domid}/vnuma/generation", action)
 
 
+WRITTEN_S = 60.0
+
+
 def when_written(run: Run, path: str, action: str) -> None:
     """Have `action` done by that machine as soon as somebody writes that key.
 
-    It waits for that itself: a command that is sent once it was written can come when all is over.
+    It waits for that itself: a command that is sent once it was written can come when all is over. It does not wait for
+    ever, or what a failed test has left would act in the middle of a later one.
     """
-    watch = f"xenstore-watch -n 2 {path}"  # the first event is the watch's own
+    watch = f"timeout {scaled(WRITTEN_S):g} xenstore-watch -n 2 {path}"  # the first event is the watch's own
     checked(run, "rm -f /tmp/watch.out")
     checked(run, f"setsid sh -c '{watch} >/tmp/watch.out && {action}' >/dev/null 2>&1 </dev/null &")
     wait_for("the watch is set", 30, lambda: run("test -s /tmp/watch.out").status == 0, 0.05)

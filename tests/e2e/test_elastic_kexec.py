@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.elastic_guest import PROGRAMS, Run, checked, pages_off, settled_free_pages, wait_for
 from tests.e2e.conftest import Stable
+from tests.e2e.test_elastic_faults import when_written
 
 pytestmark = pytest.mark.fresh
 
@@ -29,7 +30,9 @@ def test_kexec_ends_the_domain(stable: Stable, dom0: Run, attached: bool) -> Non
     if attached:
         assert guest.attach(1).status == 0
     written = int(checked(dom0, f"wc -c <{XL_LOG}"))
-    checked(guest.guest, f"(setsid sh -c 'sleep 1; {PROGRAMS}/kexec_away' >/dev/hvc0 2>&1 </dev/null &)")
+    go = f"/local/domain/{domid}/data/kexec"  # written by dom0: nobody waits for an answer of the guest then
+    when_written(guest.guest, go, f"{PROGRAMS}/kexec_away >/dev/hvc0 2>&1")
+    checked(dom0, f"xenstore-write {go} 1")
     wait_for("the domain is gone", 90, lambda: dom0(f"xl domid {guest.name}").status != 0)
     stable.leave(CONFIG, ask=False)
     log = checked(dom0, f"tail -c +{written + 1} {XL_LOG}")

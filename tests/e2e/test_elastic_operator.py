@@ -41,9 +41,11 @@ def test_attach_from_inside_the_cpupool(pair: ElasticGuest, dom0: Run, narrow_po
 def other_pool(dom0: Run) -> Iterator[str]:
     """The name of a second pool with one CPU of each pnode."""
     name = "Other"
-    for cpu in (1, 3):
-        checked(dom0, f"xl cpupool-cpu-remove Pool-0 {cpu}", 60.0)
+    removed: list[int] = []
     try:
+        for cpu in (1, 3):
+            checked(dom0, f"xl cpupool-cpu-remove Pool-0 {cpu}", 60.0)
+            removed.append(cpu)
         checked(dom0, f'printf \'name="{name}"\\nsched="credit2"\\ncpus=["1","3"]\\n\' >/tmp/pool.cfg')
         checked(dom0, "xl cpupool-create /tmp/pool.cfg", 60.0)
         try:
@@ -51,7 +53,7 @@ def other_pool(dom0: Run) -> Iterator[str]:
         finally:
             checked(dom0, f"xl cpupool-destroy {name}", 60.0)
     finally:
-        for cpu in (1, 3):
+        for cpu in removed:
             checked(dom0, f"xl cpupool-cpu-add Pool-0 {cpu}", 60.0)
 
 
