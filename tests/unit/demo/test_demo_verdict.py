@@ -137,6 +137,10 @@ def only_sections_are_seen(e: Evidence) -> None:
     e.teams, e.sections = {**e.teams, "settled": [3]}, [3]
 
 
+def sections_have_more_threads_than_may_run(e: Evidence) -> None:
+    e.teams, e.sections = {**e.teams, "before": [2, 3]}, [3]
+
+
 def programs_team_grows_again(e: Evidence) -> None:
     e.teams = {**e.teams, "detached": [2, 4]}
 
@@ -178,6 +182,7 @@ FAULTS = (
     (programs_team_does_not_grow, "settled: the second program's team has 4 threads"),
     (one_team_of_the_program_is_short, "settled: the second program's team has 4 threads"),
     (only_sections_are_seen, "settled: the second program's team has 4 threads"),
+    (sections_have_more_threads_than_may_run, "before: the second program's team has 2 threads"),
     (programs_team_grows_again, "detached: the second program's team has 2 threads"),
     (no_team_before, "before: the second program's team has 2 threads"),
     (nothing_is_known_of_teams, "settled: the second program's team has 4 threads"),

@@ -18,13 +18,15 @@ from lab.state import StateDirectory
 
 @pytest.fixture
 def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A build folder with the logs of two racks; none runs."""
+    """A build folder with the logs of racks; none runs."""
     monkeypatch.setattr(state_module, "state_directory", lambda: tmp_path)
     monkeypatch.setattr(state_module, "socket_directory", lambda name: tmp_path / "sockets" / name)
-    for folder, text in (("one-host/20260101-000000", "old"), ("one-host/20260102-000000", "new"), ("pipeline", "")):
+    folders = ("one-host/20260102-000000", "one-host/20260101-000000", "one-hundred/20260101-000000", "pipeline")
+    for folder, text in zip(folders, ("new", "old", "older", ""), strict=True):
         (tmp_path / "logs" / folder).mkdir(parents=True)
         (tmp_path / "logs" / folder / "alpha-console.log").write_text(f"a\n{text} words\nof alpha\n", encoding="utf-8")
     (tmp_path / "logs/one-host/20260102-000000/alpha-guest2.log").write_text("words of guest2\n", encoding="utf-8")
+    (tmp_path / "logs/one-host/20260103-000000.tar").touch()
     return tmp_path
 
 
@@ -54,7 +56,6 @@ def test_a_configuration_that_is_not_there(build: Path) -> None:
     [
         (("status",), "rack one-host: rack 'one-host' is still booting; 'lab/rack logs HOST' shows a console"),
         (("logs", "alpha"), "new words\nof alpha\n"),
-        (("logs", "alpha", "-n", "1"), "of alpha\n"),
         (("logs",), "20260102-000000/alpha-console.log"),
         (("logs", "alpha:guest2"), "words of guest2\n"),
     ],
@@ -67,6 +68,7 @@ def test_a_rack_that_boots(booting: None, words: tuple[str, ...], said: str) -> 
 
 def test_logs_of_a_rack_that_does_not_run_any_more(build: Path) -> None:
     assert say("logs", "alpha") == (0, "a\nnew words\nof alpha\n")
+    assert say("logs", "alpha", "-n", "1") == (0, "of alpha\n")
     assert say("logs", "alpha", "--rack", "one-host") == (0, "a\nnew words\nof alpha\n")
 
 

@@ -28,6 +28,7 @@ def test_the_search_finds_what_it_should() -> None:
         "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0-1",
         "sched: CPU #2's llc-sibling CPU #0 is not on the same node! [node: 1 != 0]. Ignoring dependency.",
         "INFO: possible recursive locking detected",
+        "INFO: possible irq lock inversion dependency detected",
         "INFO: trying to register non-static key.",
         "kworker/0:1: page allocation failure: order:4, mode:0xcc0(GFP_KERNEL), nodemask=(null)",
         "stream_check[99]: segfault at 0 ip 00005 sp 00007 error 4 in stream_check[55,1000]",

@@ -6,6 +6,9 @@ from __future__ import annotations
 import copy
 import html
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -199,3 +202,14 @@ def test_a_report_of_valid_results_says_so(tmp_path: Path) -> None:
     assert main(["--results", str(tmp_path)]) == 0
     good, bad = results.read_all(tmp_path)
     assert "<polyline" in report_page(good, bad, results.now(), demo=True)
+
+
+@pytest.mark.parametrize(("named", "wanted"), [("/elsewhere", "/elsewhere"), ("", str(results.ROOT / "build/results"))])
+def test_where_results_go(named: str, wanted: str) -> None:
+    """`make test` names another folder, or what a test measures would replace what `make bench` has measured."""
+    program = "import benchmarks.results as r; print(r.RESULTS, r.write.__defaults__[0])"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=results.ROOT, env={**os.environ, "XENUMA_RESULTS": named}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.split() == [wanted, wanted]
