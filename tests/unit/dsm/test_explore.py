@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import explorer as module
+from benchmarks import results
 from benchmarks.explorer import Findings, explore, main, run
 from benchmarks.results import Metric
 from lab.pipeline import explorer
@@ -96,9 +97,11 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Metric
     result: dict[str, Metric] = {}
 
     def write(name: str, metrics: Sequence[Metric], emulated: bool) -> Path:
-        assert name == "explorer" and not emulated
-        result.update({metric.metric: metric for metric in metrics})
-        return tmp_path
+        path = results.write(name, metrics, tmp_path, emulated)
+        left = results.read(path)
+        assert left.name == "explorer" and not left.host["emulated"]
+        result.update({metric.metric: metric for metric in left.metrics})
+        return path
 
     monkeypatch.setattr(explorer, "Build", lambda folder: Built(tmp_path / "right"))
     monkeypatch.setattr(explorer, "mutants", lambda: MUTANTS)
