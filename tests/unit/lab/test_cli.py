@@ -97,7 +97,9 @@ def test_several_racks(booting: None) -> None:
     other.release()
 
 
-@pytest.mark.parametrize(("tail", "answer"), [("from dom0\n", (0, "from dom0\n")), ("", (1, "it has alpha-console.log"))])
+@pytest.mark.parametrize(
+    ("tail", "answer"), [("from dom0\n", (0, "from dom0\n")), ("", (1, "it has alpha-console.log"))]
+)
 def test_a_guests_console_while_the_rack_runs(
     booting: None, monkeypatch: pytest.MonkeyPatch, tail: str, answer: tuple[int, str]
 ) -> None:

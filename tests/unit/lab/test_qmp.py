@@ -72,7 +72,7 @@ def qmp(emulator: Emulator, tmp_path: Path) -> Iterator[Qmp]:
 def test_what_is_asked_is_answered(qmp: Qmp, emulator: Emulator, tmp_path: Path) -> None:
     assert qmp.execute("cont") == {"asked": 2}
     assert qmp.monitor("info mtree") == "INFO MTREE"
-    with pytest.raises(MachineLostError, match="alpha: .*no such command"):
+    with pytest.raises(MachineLostError, match=r"alpha: .*no such command"):
         qmp.execute("nonesuch")
     assert qmp.execute("cont") == {"asked": 5}
     assert emulator.asked[0] == "qmp_capabilities"
@@ -86,7 +86,7 @@ def test_two_machines_at_once(qmp: Qmp, tmp_path: Path) -> None:
     """One that is silent holds up nobody else."""
     other = Emulator()
     second = Qmp(other.ours, "beta", tmp_path / "other")
-    with pytest.raises(LabError, match="beta: QEMU did not answer within 0.3 s"):
+    with pytest.raises(LabError, match=r"beta: QEMU did not answer within 0.3 s"):
         second.execute("silence", timeout=0.3)
     assert qmp.execute("cont") == {"asked": 2}
     assert second.execute("cont") == {"asked": 3}
@@ -94,7 +94,7 @@ def test_two_machines_at_once(qmp: Qmp, tmp_path: Path) -> None:
 
 
 def test_no_greeting(tmp_path: Path) -> None:
-    with pytest.raises(LabError, match="alpha: QEMU did not answer within 0.3 s"):
+    with pytest.raises(LabError, match=r"alpha: QEMU did not answer within 0.3 s"):
         Qmp(Emulator(greets=False).ours, "alpha", tmp_path / "log", timeout=0.3)
 
 

@@ -112,6 +112,7 @@ CASES = {
         "no",
     ),
     "stopped": (STOP + GOOD, [], "", "1 passed, 1 failed", "1 cases, 1 more were not run;"),
+    "the first failure": ("def test_zero():\n    assert 0\n" + GOOD, ["-x"], "", "0 passed, 1 failed", "1 cases, 1 more were"),
     "collected": (GOOD, ["--collect-only"], "", "0 passed, 1 failed", "0 cases, 1 more were not run;"),
     "left out": (
         FRESH + GOOD,
