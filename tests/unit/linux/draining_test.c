@@ -23,6 +23,18 @@ static void zones(const void *argument)
 	CHECK(!zone_is_draining(&first) && zone_is_draining(&second), "one leaves");
 }
 
+static void policies(const void *argument)
+{
+	nodemask_t first = { { 1 } }, both = { { 3 } }, second = { { 2 } };
+
+	node_set(1, draining_nodes);
+	CHECK(!nodes_are_draining(&second), "the key is off");
+	draining_key = 1;
+	CHECK(nodes_are_draining(&second), "it leaves");
+	CHECK(!nodes_are_draining(&first) && !nodes_are_draining(&both),
+	      "a node stays");
+}
+
 struct ask {
 	const char *name;
 	gfp_t gfp;
@@ -52,12 +64,13 @@ static void one(const void *argument)
 
 int main(int argc, char **argv)
 {
-	static struct test_case cases[ARRAY_SIZE(asks) + 1] = {
+	static struct test_case cases[ARRAY_SIZE(asks) + 2] = {
 		{ "draining: zones", zones },
+		{ "draining: policies", policies },
 	};
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(asks); i++)
-		cases[i + 1] = (struct test_case){ asks[i].name, one, &asks[i] };
+		cases[i + 2] = (struct test_case){ asks[i].name, one, &asks[i] };
 	return run_cases(argc, argv, cases, ARRAY_SIZE(cases));
 }

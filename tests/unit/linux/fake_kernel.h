@@ -155,6 +155,8 @@ extern unsigned long preset_lpj, loops_per_jiffy;
 bool node_online(int nid);
 void try_offline_node(int nid);
 typedef struct { unsigned long bits[1]; } nodemask_t;
+#define NODE_MASK_NONE		{ { 0 } }
+#define nodes_subset(a, b)	(!((a).bits[0] & ~(b).bits[0]))
 #define nodes_or(to, a, b)	((to).bits[0] = (a).bits[0] | (b).bits[0])
 #define nodes_and(to, a, b)	((to).bits[0] = (a).bits[0] & (b).bits[0])
 #define nodes_andnot(to, a, b)	((to).bits[0] = (a).bits[0] & ~(b).bits[0])
@@ -411,6 +413,10 @@ struct zone {
 	int node;
 };
 #define pageblock_order		9
+#define zone_to_nid(zone)	((zone)->node)
+extern struct zone no_zones[];
+#define for_each_populated_zone(zone)	\
+	for ((zone) = no_zones; (zone) < no_zones; (zone)++)
 typedef struct { struct zone node_zones[MAX_NR_ZONES]; } pg_data_t;
 extern pg_data_t nodes[2];
 #define NODE_DATA(nid)		(&nodes[nid])

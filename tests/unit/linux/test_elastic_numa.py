@@ -31,11 +31,12 @@ PROGRAMS = {
     "cpu": ("cpu", "pm"),
     "evac": ("evac", "extent", "text"),
     "draining": (),
+    "reserve": ("reserve",),
     "driver": ("core", "node", "mem", "balloon", "state", "extent", "text"),
 }
 
 # What runs on fake_kernel.h.
-IN_KERNEL = ("range", "topodev", "store", "cpu", "evac", "draining", "driver")
+IN_KERNEL = ("range", "topodev", "store", "cpu", "evac", "draining", "reserve", "driver")
 
 _scratch = tempfile.TemporaryDirectory(prefix="elastic_numa_test.")
 
@@ -382,6 +383,9 @@ MUTANTS = {
         "elastic_topo_publish(XTOPO_DRAINING, false)",
         "driver: what programs and Xen are told",
     ),
+    "nothing is kept for page tables": ("reserve", "/ RESERVE_RATIO", "/ RESERVE_RATIO * 0", "reserve: terabytes"),
+    "each zone keeps it all": ("reserve", "* zone / home", "", "reserve: by the size of the zones"),
+    "a small home is all reserve": ("reserve", "zone / ZONE_PART", "zone", "reserve: a large node, a small home"),
     "no grace": (
         "node",
         "elastic_topo_wait_acks(version, node->grace_ms)",

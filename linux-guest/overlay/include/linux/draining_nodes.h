@@ -12,8 +12,11 @@
  *
  * Who asks for what:
  *
- * - A nodemask of such nodes only (MPOL_BIND), and __GFP_THISNODE: the second
- *   scan meets the wish.
+ * - A policy that allows such nodes only (MPOL_BIND) is met elsewhere, as it
+ *   will be when they have gone: otherwise whoever is bound finds nothing
+ *   between the end of the last block and the kernel's rebinding.
+ * - A nodemask of such nodes only that is not a policy's, a cpuset's mems, and
+ *   __GFP_THISNODE: the second scan meets the wish.
  * - The opportunistic, who ask for one node only and have a plan without it (a
  *   huge page for a fault, the target of NUMA balancing): they get none.
  * - The driver's thread itself moves pages out, also within offline_pages() and
@@ -45,12 +48,12 @@
 
 #include <linux/gfp.h>
 #include <linux/mmzone.h>
+#include <linux/nodemask.h>
+#include <xen/elastic-numa.h>
 
 #ifdef CONFIG_XEN_ELASTIC_NUMA
 
 #include <linux/jump_label.h>
-#include <linux/nodemask.h>
-#include <xen/elastic-numa.h>
 
 /* Live in drivers/xen/elastic-numa/node.c; the key counts the bits. */
 DECLARE_STATIC_KEY_FALSE(draining_key);
@@ -66,6 +69,18 @@ static inline bool zone_is_draining(const struct zone *zone)
 {
 	return static_branch_unlikely(&draining_key) &&
 	       node_isset(zone->node, draining_nodes);
+}
+
+/**
+ * nodes_are_draining() - are all of these nodes being emptied?
+ * @nodes: at least one
+ *
+ * Context: any.
+ */
+static inline bool nodes_are_draining(const nodemask_t *nodes)
+{
+	return static_branch_unlikely(&draining_key) &&
+	       nodes_subset(*nodes, draining_nodes);
 }
 
 /**
@@ -85,6 +100,11 @@ static inline bool may_use_draining(gfp_t gfp)
 #else
 
 static inline bool zone_is_draining(const struct zone *zone)
+{
+	return false;
+}
+
+static inline bool nodes_are_draining(const nodemask_t *nodes)
 {
 	return false;
 }

@@ -38,6 +38,15 @@ bool xen_elastic_online_page(struct page *page, unsigned int order);
  */
 bool xen_elastic_never_waits(void);
 
+/**
+ * xen_elastic_reserve() - keep room on other nodes for page tables
+ *
+ * Adds to lowmem_reserve of the zones that elastic nodes need beside their own.
+ *
+ * Context: within setup_per_zone_lowmem_reserve().
+ */
+void xen_elastic_reserve(void);
+
 #else /* !CONFIG_XEN_ELASTIC_NUMA */
 
 static inline bool xen_elastic_online_page(struct page *page,
@@ -49,6 +58,10 @@ static inline bool xen_elastic_online_page(struct page *page,
 static inline bool xen_elastic_never_waits(void)
 {
 	return false;
+}
+
+static inline void xen_elastic_reserve(void)
+{
 }
 
 #endif /* CONFIG_XEN_ELASTIC_NUMA */

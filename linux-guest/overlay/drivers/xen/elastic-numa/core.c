@@ -278,7 +278,8 @@ static void tick(struct work_struct *work)
 
 /*
  * Under op_lock.  Pages of a block that is isolated: it comes back, or it leaves
- * with the node, and who may use no other is then let to those that stay.  Either
+ * with the node, and who may use no other is then let to those that stay.  That
+ * is so at the end of the attempt, when nothing is isolated any more.  Either
  * is near, unless the engine itself waits for memory: its allocations are NOFS,
  * and kill nobody.
  */
@@ -286,6 +287,8 @@ static unsigned long pages_to_wait_for(const struct elastic_node *node)
 {
 	unsigned long pages = elastic_isolated_pages(node);
 
+	if (op.interruptible)
+		pages = max(pages, 1UL);
 	if (!pages) {
 		op.held = false;
 	} else if (!op.held) {

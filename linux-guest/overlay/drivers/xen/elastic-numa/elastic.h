@@ -129,6 +129,10 @@ static inline u32 elastic_populated(const struct elastic_node *node)
 	return atomic_read(&node->nr_populated);
 }
 
+/* reserve.c: room elsewhere for what an elastic node cannot hold */
+unsigned long elastic_reserve(unsigned long elastic, unsigned long home,
+			      unsigned long zone);
+
 /* core.c: the engine and the operation under way */
 void elastic_op_begin(struct elastic_node *node, bool detach);
 void elastic_op_end(void);

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Room on the other nodes for what an elastic node cannot hold.
+ *
+ * Memory of an elastic node is ZONE_MOVABLE: what maps it, page tables above
+ * all, is on the nodes that stay.  Programs may fill those with movable memory
+ * down to the low watermark, and a page table then finds nothing: somebody is
+ * killed beside gigabytes of free memory.  Within a node lowmem_reserve keeps
+ * movable memory from using up the lower zones; it does not look at the
+ * zones of other nodes.  So each of their zones below ZONE_MOVABLE gets its
+ * part of a reserve for the elastic nodes, which they may use for all but
+ * movable memory.
+ *
+ * Locking: none.  A change of the memory that comes meanwhile has its own call,
+ * as for the watermarks, which are set with it.
+ */
+#include <linux/minmax.h>
+#include <linux/mmzone.h>
+#include <linux/nodemask.h>
+
+#include <xen/elastic-numa.h>
+
+#include "elastic.h"
+
+/*
+ * A page table maps 512 pages; as much again for what else grows with the
+ * memory in use.  As much as lowmem_reserve keeps in ZONE_DMA32.
+ */
+#define RESERVE_RATIO	256
+/* So much of a zone at most: a small home must be able to hold programs. */
+#define ZONE_PART	4
+
+/**
+ * elastic_reserve() - the part of a zone in the reserve for elastic nodes
+ * @elastic: pages that elastic nodes may hold
+ * @home: pages of all zones that are not movable, on all other nodes
+ * @zone: pages of this one of them
+ *
+ * Context: any.
+ * Return: pages.
+ */
+unsigned long elastic_reserve(unsigned long elastic, unsigned long home,
+			      unsigned long zone)
+{
+	if (!home)
+		return 0;
+	return min(elastic / RESERVE_RATIO * zone / home, zone / ZONE_PART);
+}
+
+void xen_elastic_reserve(void)
+{
+	unsigned long elastic = 0, home = 0;
+	const struct elastic_node *node;
+	nodemask_t nids = NODE_MASK_NONE;
+	struct zone *zone;
+
+	for_each_elastic_node(node) {
+		if (!node->usable || !node_online(node->nid))
+			continue;
+		node_set(node->nid, nids);
+		elastic += node_present_pages(node->nid);
+	}
+	if (!elastic)
+		return;
+
+	for_each_populated_zone(zone) {
+		if (zone_idx(zone) < ZONE_MOVABLE &&
+		    !node_isset(zone_to_nid(zone), nids))
+			home += zone_managed_pages(zone);
+	}
+	for_each_populated_zone(zone) {
+		if (zone_idx(zone) < ZONE_MOVABLE &&
+		    !node_isset(zone_to_nid(zone), nids))
+			zone->lowmem_reserve[ZONE_MOVABLE] +=
+				elastic_reserve(elastic, home,
+						zone_managed_pages(zone));
+	}
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What other nodes keep for an elastic one: the sum in reserve.c. */
+#include "case.h"
+#include "elastic.h"
+
+#define MIB	256UL		/* pages */
+#define GIB	(1024 * MIB)
+
+struct elastic_node *elastic_nodes;
+unsigned int elastic_nr_nodes;
+struct zone no_zones[1];
+
+bool node_online(int nid) { return false; }
+unsigned long node_present_pages(int nid) { return 0; }
+unsigned long zone_managed_pages(struct zone *zone) { return 0; }
+
+struct share {
+	const char *name;
+	unsigned long elastic, home, zone, expected;
+};
+
+static const struct share shares[] = {
+	{ "reserve: all of it in one zone", 512 * MIB, 512 * MIB, 512 * MIB, 2 * MIB },
+	{ "reserve: by the size of the zones", 512 * MIB, 512 * MIB, 128 * MIB, MIB / 2 },
+	{ "reserve: a large node, a small home", 512 * GIB, GIB, GIB, GIB / 4 },
+	{ "reserve: terabytes", 16384 * GIB, 512 * GIB, 256 * GIB, 32 * GIB },
+	{ "reserve: less than a page", 255, 512 * MIB, 512 * MIB, 0 },
+	{ "reserve: an empty zone", 512 * MIB, 512 * MIB, 0, 0 },
+	{ "reserve: no home", 512 * MIB, 0, 0, 0 },
+};
+
+static void one(const void *argument)
+{
+	const struct share *s = argument;
+	unsigned long share = elastic_reserve(s->elastic, s->home, s->zone);
+
+	CHECK(share == s->expected, "%lu pages, not %lu", share, s->expected);
+}
+
+int main(int argc, char **argv)
+{
+	static struct test_case cases[ARRAY_SIZE(shares)];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(shares); i++)
+		cases[i] = (struct test_case){ shares[i].name, one, &shares[i] };
+	return run_cases(argc, argv, cases, ARRAY_SIZE(cases));
+}
