@@ -6,7 +6,7 @@
  * Usage: topology_follower register|watch|epoll|running
  *	register: it promises to acknowledge, and does so on SIGUSR1
  *	watch: it only wants to know
- *	epoll: it only wants to know, and asks epoll_wait() instead of poll()
+ *	epoll: it only wants to know, and waits in epoll_wait() instead of poll()
  *	running: it promises to follow while it runs; SIGUSR2 makes it run all the
  *		time, which it says, or sleep again.  It looks at the page only
  *		while it runs
@@ -61,13 +61,33 @@ static unsigned long long show(void)
 	return version;
 }
 
-/* A descriptor that can be read when epoll has something of @device. */
-static int by_epoll(int device)
+/*
+ * As poll() of both, by epoll_wait().  poll() of an epoll instance would ask the
+ * device itself and be told; who asked epoll_wait() then would not be.
+ */
+static int poll_by_epoll(int epoll, struct pollfd *pfd)
 {
-	struct epoll_event event = { .events = EPOLLPRI };
+	struct epoll_event events[2];
+	int n = epoll_wait(epoll, events, 2, -1);
+
+	pfd[0].revents = pfd[1].revents = 0;
+	for (int i = 0; i < n; i++)
+		pfd[events[i].data.u32].revents = events[i].events;
+	return n;
+}
+
+static int make_epoll(const struct pollfd *pfd)
+{
 	int epoll = epoll_create1(EPOLL_CLOEXEC);
 
-	if (epoll < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, device, &event))
+	for (unsigned int i = 0; epoll >= 0 && i < 2; i++) {
+		struct epoll_event event = { .events = pfd[i].events };
+
+		event.data.u32 = i;
+		if (epoll_ctl(epoll, EPOLL_CTL_ADD, pfd[i].fd, &event))
+			die("epoll_ctl");
+	}
+	if (epoll < 0)
 		die("epoll");
 	return epoll;
 }
@@ -76,17 +96,16 @@ int main(int argc, char **argv)
 {
 	const char *mode = argc == 2 ? argv[1] : "";
 	bool registered = !strcmp(mode, "register");
-	bool epoll = !strcmp(mode, "epoll");
+	bool by_epoll = !strcmp(mode, "epoll");
 	bool running = !strcmp(mode, "running"), spins = false;
 	struct signalfd_siginfo info;
-	struct epoll_event event;
 	unsigned long long version;
 	struct pollfd pfd[2];
 	unsigned int told = 0;
 	sigset_t set;
-	int device;
+	int device, epoll = -1;
 
-	if (!registered && !epoll && !running && strcmp(mode, "watch")) {
+	if (!registered && !by_epoll && !running && strcmp(mode, "watch")) {
 		fputs("usage: topology_follower register|watch|epoll|running\n",
 		      stderr);
 		return 2;
@@ -112,12 +131,13 @@ int main(int argc, char **argv)
 
 	pfd[0] = (struct pollfd){ .fd = signalfd(-1, &set, 0), .events = POLLIN };
 	pfd[1] = (struct pollfd){ .fd = device, .events = POLLPRI };
-	if (epoll)
-		pfd[1] = (struct pollfd){ by_epoll(device), .events = POLLIN };
+	if (by_epoll)
+		epoll = make_epoll(pfd);
 	if (running)
 		pfd[1].fd = -1;
 	for (;;) {
-		if (poll(pfd, 2, spins ? 0 : -1) < 0)
+		if ((by_epoll ? poll_by_epoll(epoll, pfd) :
+				poll(pfd, 2, spins ? 0 : -1)) < 0)
 			die("poll");
 		if (spins && version != __atomic_load_n(&page->version,
 							__ATOMIC_RELAXED))
@@ -139,9 +159,6 @@ int main(int argc, char **argv)
 			if (!running)
 				pfd[1].fd = device;
 		} else if (pfd[1].revents) {
-			/* poll() of an epoll does not look itself. */
-			if (epoll && epoll_wait(pfd[1].fd, &event, 1, 0) != 1)
-				continue;
 			told++;
 			version = show();
 			/* Until it is acknowledged, poll() will say the same. */

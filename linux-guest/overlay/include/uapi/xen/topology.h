@@ -91,6 +91,8 @@ struct xtopo_page {
  * registered one has not acknowledged it, another has not been told of it by
  * poll() before.  epoll_ctl(2) polls, too: who is not registered reads the
  * version after EPOLL_CTL_ADD and is told of what comes then.
+ * poll(2) of an epoll instance polls as well, and leaves epoll_wait(2) nothing:
+ * wait in epoll_wait(2) itself.
  */
 struct numa_reset_args;
 #define XTOPO_IOC_TYPE		0xe4
