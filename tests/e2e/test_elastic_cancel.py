@@ -67,6 +67,7 @@ def test_a_guest_that_needs_the_memory_calls_the_drain_off(pair: ElasticGuest, b
     """It grew beyond the nodes that stay, and the OOM killer ended it beside a node full of free memory."""
     assert pair.attach(1).status == 0
     nodes = pair.nodes()
+    checked(pair.guest, "dmesg -c >/dev/null")
     follower = Follower(pair, background, "register")
     detach = Detach(pair, LONG_MS)
     follower.await_draining()
@@ -88,6 +89,7 @@ def test_a_guest_that_needs_the_memory_calls_the_drain_off(pair: ElasticGuest, b
 def test_who_is_bound_to_the_node_is_not_killed(pair: ElasticGuest, background: Background) -> None:
     """Nothing is free on its node while the last block is isolated: the OOM killer ended it beside a free node."""
     assert pair.attach(1).status == 0
+    checked(pair.guest, "dmesg -c >/dev/null")
     bound = background(f"numactl --membind=1 {PROGRAMS}/memcheck 64 2", "/tmp/bound.out")
     wait_for("all memory was written", 60, lambda: "ready" in pair.guest("cat /tmp/bound.out").out)
     assert pair.detach(1).status == 0

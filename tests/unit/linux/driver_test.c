@@ -247,6 +247,17 @@ static void thread_is_not_stopped_by_its_own_oom(const void *argument)
 	elastic_op_end();
 }
 
+/* Pages on the lists per CPU: nobody is killed for them, whatever is under way. */
+static void relief(const void *argument)
+{
+	attach_all(4);
+	CHECK(!out_of_memory(), "nothing can be had");
+	machine.relief = 77;
+	CHECK(out_of_memory() == 77, "they are not told of");
+	machine.relief = 0;
+	CHECK(!out_of_memory(), "nothing can be had any more");
+}
+
 static void growth_called_off(const void *argument)
 {
 	const u32 *new_target = argument;
@@ -785,6 +796,7 @@ int main(int argc, char **argv)
 		  shrink_called_off },
 		{ "driver: called off before an attempt",
 		  called_off_before_an_attempt },
+		{ "driver: out of memory, and some can be had", relief },
 		{ "driver: an isolated block comes back",
 		  isolated_block_comes_back },
 		{ "driver: out of memory for another reason",

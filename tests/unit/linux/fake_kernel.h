@@ -410,13 +410,17 @@ struct zone {
 	int nid;
 	unsigned long lowmem_reserve[1];
 	unsigned long nr_isolate_pageblock;
+	unsigned long watermark_boost;
 	int node;
 };
 #define pageblock_order		9
 #define zone_to_nid(zone)	((zone)->node)
-extern struct zone no_zones[];
+extern struct zone all_zones[];
+extern unsigned int nr_zones;
 #define for_each_populated_zone(zone)	\
-	for ((zone) = no_zones; (zone) < no_zones; (zone)++)
+	for ((zone) = all_zones; (zone) < all_zones + nr_zones; (zone)++)
+#define spin_lock_irq(lock)	do { } while (0)
+#define spin_unlock_irq(lock)	do { } while (0)
 typedef struct { struct zone node_zones[MAX_NR_ZONES]; } pg_data_t;
 extern pg_data_t nodes[2];
 #define NODE_DATA(nid)		(&nodes[nid])
@@ -433,7 +437,7 @@ enum { N_MEMORY, N_CPU };
 unsigned long node_present_pages(int nid);
 #define for_each_node_state(nid, state)	for ((nid) = 0; (nid) < 2; (nid)++)
 #define lru_add_drain_all()	do { } while (0)
-#define drain_all_pages(zone)	do { } while (0)
+void drain_all_pages(struct zone *zone);
 
 /* Memory hotplug */
 struct memory_block { struct device dev; int online_type; };

@@ -532,6 +532,8 @@ int elastic_node_unplug(struct elastic_node *unused)
 	return -EBUSY;
 }
 
+void drain_all_pages(struct zone *zone) { }
+unsigned long elastic_reserve_relief(void) { return machine.relief; }
 void elastic_topo_refresh(void) { }
 int elastic_topo_init(void) { return 0; }
 int elastic_evac_init(void) { return 0; }

@@ -80,6 +80,7 @@ struct machine {
 	int steps, cancel_at;
 	u32 new_target;
 	bool grows_then, oom_then, oom_is_not_ours, happened;
+	unsigned long relief;		/* pages that can be had otherwise */
 	unsigned long freed;		/* what the OOM notifier has said */
 	char log[8192];
 };

@@ -8,11 +8,15 @@
 
 struct elastic_node *elastic_nodes;
 unsigned int elastic_nr_nodes;
-struct zone no_zones[1];
+struct zone all_zones[] = { { .watermark_boost = 512 }, { .nid = 1 } };
+unsigned int nr_zones = ARRAY_SIZE(all_zones);
+static unsigned long on_lists;
 
 bool node_online(int nid) { return false; }
 unsigned long node_present_pages(int nid) { return 0; }
 unsigned long zone_managed_pages(struct zone *zone) { return 0; }
+unsigned long zone_page_state(struct zone *zone, int item) { return 1000 - on_lists; }
+void drain_all_pages(struct zone *zone) { on_lists = 0; }
 
 struct share {
 	const char *name;
@@ -37,12 +41,21 @@ static void one(const void *argument)
 	CHECK(share == s->expected, "%lu pages, not %lu", share, s->expected);
 }
 
+static void relief(const void *argument)
+{
+	on_lists = 30;
+	CHECK(elastic_reserve_relief() == 2 * 30 + 512, "of lists and boosts");
+	CHECK(!all_zones[0].watermark_boost, "it is still boosted");
+	CHECK(!elastic_reserve_relief(), "there is nothing more");
+}
+
 int main(int argc, char **argv)
 {
-	static struct test_case cases[ARRAY_SIZE(shares)];
+	static struct test_case cases[ARRAY_SIZE(shares) + 1];
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(shares); i++)
 		cases[i] = (struct test_case){ shares[i].name, one, &shares[i] };
+	cases[i] = (struct test_case){ "reserve: relief", relief };
 	return run_cases(argc, argv, cases, ARRAY_SIZE(cases));
 }

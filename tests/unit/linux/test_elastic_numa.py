@@ -384,6 +384,9 @@ MUTANTS = {
         "driver: what programs and Xen are told",
     ),
     "nothing is kept for page tables": ("reserve", "/ RESERVE_RATIO", "/ RESERVE_RATIO * 0", "reserve: terabytes"),
+    "a boost stays": ("reserve", "zone->watermark_boost = 0;", "", "reserve: relief"),
+    "lists are not drained": ("reserve", "	drain_all_pages(NULL);", "", "reserve: relief"),
+    "no relief": ("core", "pages = elastic_reserve_relief();", "pages = 0;", "driver: out of memory, and some can be had"),
     "each zone keeps it all": ("reserve", "* zone / home", "", "reserve: by the size of the zones"),
     "a small home is all reserve": ("reserve", "zone / ZONE_PART", "zone", "reserve: a large node, a small home"),
     "no grace": (

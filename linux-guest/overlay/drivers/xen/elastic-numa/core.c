@@ -303,7 +303,7 @@ static unsigned long pages_to_wait_for(const struct elastic_node *node)
  * blame, it is called off.  Nobody is killed while a block is kept from the
  * allocator, for whatever reason: a program that is bound to the node finds
  * nothing there for that time only.  Our caller may hold any lock that sleeps,
- * so that nothing is waited for here.
+ * so that the engine is not waited for here.
  */
 static int elastic_oom(struct notifier_block *nb, unsigned long unused,
 		       void *freed)
@@ -325,6 +325,8 @@ static int elastic_oom(struct notifier_block *nb, unsigned long unused,
 		pr_warn("vnode %u: out of memory: the operation is called off\n",
 			node->vnode);
 	}
+	if (!pages)
+		pages = elastic_reserve_relief();
 	*(unsigned long *)freed += pages;
 	return NOTIFY_OK;
 }

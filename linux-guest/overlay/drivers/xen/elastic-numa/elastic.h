@@ -132,6 +132,7 @@ static inline u32 elastic_populated(const struct elastic_node *node)
 /* reserve.c: room elsewhere for what an elastic node cannot hold */
 unsigned long elastic_reserve(unsigned long elastic, unsigned long home,
 			      unsigned long zone);
+unsigned long elastic_reserve_relief(void);
 
 /* core.c: the engine and the operation under way */
 void elastic_op_begin(struct elastic_node *node, bool detach);

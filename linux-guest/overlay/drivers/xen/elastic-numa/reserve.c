@@ -11,12 +11,22 @@
  * part of a reserve for the elastic nodes, which they may use for all but
  * movable memory.
  *
- * Locking: none.  A change of the memory that comes meanwhile has its own call,
- * as for the watermarks, which are set with it.
+ * What a guest without swap keeps from itself when it is out of memory it gets
+ * back at once: pages on the lists per CPU, which upstream gives back only after
+ * some page was reclaimed, and a boost of the watermarks, which waits for kswapd
+ * for ever when there is nothing to reclaim.
+ *
+ * Locking: none for the reserve.  A change of the memory that comes meanwhile has
+ * its own call, as for the watermarks, which are set with it.  A boost is changed
+ * under zone->lock.
  */
+#include <linux/gfp.h>
 #include <linux/minmax.h>
+#include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/nodemask.h>
+#include <linux/spinlock.h>
+#include <linux/vmstat.h>
 
 #include <xen/elastic-numa.h>
 
@@ -75,4 +85,29 @@ void xen_elastic_reserve(void)
 				elastic_reserve(elastic, home,
 						zone_managed_pages(zone));
 	}
+}
+
+/**
+ * elastic_reserve_relief() - what can be had before anybody is killed
+ *
+ * Context: the OOM notifier, with its lock held; may sleep.  Who holds the mutex
+ *	of drain_all_pages() waits for no memory.
+ * Return: pages that are free now and were not, or may be used now.
+ */
+unsigned long elastic_reserve_relief(void)
+{
+	unsigned long before = 0, after = 0, boost = 0;
+	struct zone *zone;
+
+	for_each_populated_zone(zone)
+		before += zone_page_state(zone, NR_FREE_PAGES);
+	drain_all_pages(NULL);
+	for_each_populated_zone(zone) {
+		after += zone_page_state(zone, NR_FREE_PAGES);
+		spin_lock_irq(&zone->lock);
+		boost += zone->watermark_boost;
+		zone->watermark_boost = 0;
+		spin_unlock_irq(&zone->lock);
+	}
+	return after - min(before, after) + boost;
 }
