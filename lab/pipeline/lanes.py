@@ -19,6 +19,7 @@ import fcntl
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -369,16 +370,26 @@ def run(count: int, arguments: Sequence[str], junit: Path) -> tuple[Counter, int
 
 
 def await_all(lanes: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Wait for the lanes. Ctrl-C reaches them as it does us: they power off their racks. A second one ends them at once."""
-    for again in (False, True):
-        try:
-            for process in lanes:
-                process.wait()
-            return
-        except KeyboardInterrupt:
-            print("interrupted: " + ("ending the lanes" if again else "the lanes power off their racks"), flush=True)
-    for process in lanes:
-        process.kill()
+    """Wait for the lanes. Ctrl-C reaches them as it does us: they power off their racks. A second one ends them at once.
+
+    Not by KeyboardInterrupt: Popen.wait() gives the child a moment before it raises that, and takes two within it for one.
+    """
+    presses = 0
+
+    def interrupted(number: int, frame: object) -> None:
+        nonlocal presses
+        presses += 1
+        what = "the lanes power off their racks" if presses == 1 else "ending the lanes"
+        os.write(sys.stdout.fileno(), f"interrupted: {what}\n".encode())  # print() may be at work
+        for process in lanes if presses > 1 else ():
+            process.kill()
+
+    before = signal.signal(signal.SIGINT, interrupted)
+    try:
+        for process in lanes:
+            process.wait()
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def add_up(results: Sequence[Path]) -> tuple[Counter, int, dict[str, float]]:

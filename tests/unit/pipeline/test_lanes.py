@@ -228,6 +228,35 @@ def test_ctrl_c_ends_both_lanes_and_is_a_failure(tmp_path: Path, presses: int) -
     assert "interrupted: the lanes power off their racks" in lines, lines
 
 
+TWO_LANES = """
+import subprocess, sys
+from lab.pipeline.lanes import await_all
+
+class Lane(subprocess.Popen):
+    def wait(self):
+        print("waits", flush=True)
+        return super().wait()
+
+lanes = [Lane(["sleep", "100"], process_group=0) for _ in range(2)]
+await_all(lanes)
+print([lane.returncode for lane in lanes])
+"""
+
+
+def test_ctrl_c_twice_within_a_moment() -> None:
+    """Popen.wait() would take them for one."""
+    process = subprocess.Popen([sys.executable, "-c", TWO_LANES], stdout=subprocess.PIPE, text=True, cwd=REPO)
+    assert process.stdout
+    try:
+        assert process.stdout.readline() == "waits\n"
+        for said in ("interrupted: the lanes power off their racks\n", "interrupted: ending the lanes\n"):
+            process.send_signal(signal.SIGINT)
+            assert process.stdout.readline() == said
+        assert process.communicate(timeout=60)[0] == "waits\n[-9, -9]\n"
+    finally:
+        process.kill()
+
+
 def await_notes(folder: Path, words: set[str]) -> None:
     deadline = time.monotonic() + 60
     while not words <= {note[0] for note in (notes(folder) if (folder / "e2e" / "notes").exists() else [])}:
