@@ -102,15 +102,15 @@ def test_the_loop_runs_the_program_until_it_is_told_to_stop(tmp_path: Path, monk
                 )
                 return bool(listed.stdout) and all(state.startswith(("T", "Z")) for state in listed.stdout.split())
 
-            wait_for("all of it stops", 20, stopped, 0.01)
+            wait_for("all of it stops", 120, stopped, 0.01)
             before = noted.read_text(encoding="utf-8") if noted.exists() else ""
             time.sleep(0.3)  # of six runs or so, if it did not stop
             assert before == (noted.read_text(encoding="utf-8") if noted.exists() else "")
         so_far = noted.read_text(encoding="utf-8") if noted.exists() else ""
         assert companion.await_team(3, "at the end") >= 2
-        wait_for("it goes on", 20, lambda: noted.exists() and noted.read_text(encoding="utf-8") != so_far, 0.01)
+        wait_for("it goes on", 120, lambda: noted.exists() and noted.read_text(encoding="utf-8") != so_far, 0.01)
         (tmp_path / "fails").touch()
-        wait_for("it fails", 20, lambda: "\n3 " in noted.read_text(encoding="utf-8"), 0.01)
+        wait_for("it fails", 120, lambda: "\n3 " in noted.read_text(encoding="utf-8"), 0.01)
         companion.finish()
         runs = companion.programs()
         assert runs[-1].status == 3 and runs[-1].answer != runs[-1].reference
