@@ -96,11 +96,17 @@ def test_the_loop_runs_the_program_until_it_is_told_to_stop(tmp_path: Path, monk
             group = (directory / "group").read_text(encoding="utf-8").strip()
 
             def stopped() -> bool:
-                """Each of them has got the signal, which takes a busy machine a moment, or had ended before."""
-                listed = subprocess.run(
-                    ["ps", "-o", "stat=", "--sid", group], capture_output=True, text=True, check=True
+                """Each of them has got the signal, which takes a busy machine a moment, or had ended before.
+
+                A shell in vfork(2) sleeps until its child has come to exec, which a child that is stopped does not.
+                """
+                words = ["ps", "-o", "pid=,ppid=,stat=", "--sid", group]
+                listed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+                states = [(pid, ppid, state[0]) for pid, ppid, state in map(str.split, listed.splitlines())]
+                parents = {ppid for _, ppid, state in states if state == "T"}
+                return bool(states) and all(
+                    state in "TZ" or (state == "D" and pid in parents) for pid, _, state in states
                 )
-                return bool(listed.stdout) and all(state.startswith(("T", "Z")) for state in listed.stdout.split())
 
             wait_for("all of it stops", 120, stopped, 0.01)
             before = noted.read_text(encoding="utf-8") if noted.exists() else ""
