@@ -252,7 +252,7 @@ def test_ctrl_c_twice_within_a_moment() -> None:
         for said in ("interrupted: the lanes power off their racks\n", "interrupted: ending the lanes\n"):
             process.send_signal(signal.SIGINT)
             assert process.stdout.readline() == said
-        assert process.communicate(timeout=60)[0] == "waits\n[-9, -9]\n"
+        assert process.stdout.read() == "waits\n[-9, -9]\n"
     finally:
         process.kill()
 
