@@ -247,6 +247,8 @@ def test_ctrl_c_twice_within_a_moment() -> None:
     """Popen.wait() would take them for one."""
     process = subprocess.Popen([sys.executable, "-c", TWO_LANES], stdout=subprocess.PIPE, text=True, cwd=REPO)
     assert process.stdout
+    end = threading.Timer(60, process.kill)
+    end.start()
     try:
         assert process.stdout.readline() == "waits\n"
         for said in ("interrupted: the lanes power off their racks\n", "interrupted: ending the lanes\n"):
@@ -254,6 +256,7 @@ def test_ctrl_c_twice_within_a_moment() -> None:
             assert process.stdout.readline() == said
         assert process.stdout.read() == "waits\n[-9, -9]\n"
     finally:
+        end.cancel()
         process.kill()
 
 
