@@ -441,10 +441,10 @@ def started(labels: Sequence[str], folder: Path, arguments: Sequence[str]) -> It
 
 
 def merge_junit(parts: Sequence[Path], whole: Path) -> None:
-    """One file of JUnit's XML from several; a lane that left none is left out."""
+    """One file of JUnit's XML from several; a lane that left none, or was killed as it wrote it, is left out."""
     suites = ElementTree.Element("testsuites")
     for part in parts:
-        if part.is_file():
+        with contextlib.suppress(FileNotFoundError, ElementTree.ParseError):
             suites.extend(ElementTree.parse(part).getroot())
     ElementTree.ElementTree(suites).write(whole, encoding="utf-8", xml_declaration=True)
 

@@ -228,6 +228,15 @@ def test_ctrl_c_ends_both_lanes_and_is_a_failure(tmp_path: Path, presses: int) -
     assert "interrupted: the lanes power off their racks" in lines, lines
 
 
+def test_a_lane_was_killed_as_it_wrote(tmp_path: Path) -> None:
+    """Its half of a file is left out, as is a file that is not there."""
+    parts = [tmp_path / name for name in ("good", "half", "none")]
+    parts[0].write_text('<testsuites><testsuite name="good"/></testsuites>', encoding="utf-8")
+    parts[1].write_text("<?xml version='1.0' encoding='utf-8'?>", encoding="utf-8")
+    lanes.merge_junit(parts, tmp_path / "whole")
+    assert [suite.get("name") for suite in ElementTree.parse(tmp_path / "whole").getroot()] == ["good"]
+
+
 TWO_LANES = """
 import subprocess, sys
 from lab.pipeline.lanes import await_all
