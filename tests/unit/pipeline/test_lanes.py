@@ -224,7 +224,8 @@ def test_ctrl_c_ends_both_lanes_and_is_a_failure(tmp_path: Path, presses: int) -
     lines = process.communicate(timeout=60)[0].splitlines()
     assert (process.returncode, lines[-1]) == (1, "0 passed, 1 failed"), lines
     assert [note[0] for note in notes(tmp_path)].count("off") == (2 if presses == 1 else 0)
-    assert "--- lane 2 ---" in lines and "Traceback (most recent call last):" not in lines, lines
+    # A lane that is ended at once may still have begun to say where it was.
+    assert "--- lane 2 ---" in lines and (presses == 2 or "Traceback (most recent call last):" not in lines), lines
     assert "interrupted: the lanes power off their racks" in lines, lines
 
 
