@@ -411,6 +411,7 @@ struct zone {
 	unsigned long lowmem_reserve[1];
 	unsigned long nr_isolate_pageblock;
 	unsigned long watermark_boost;
+	bool for_kernel;		/* not ZONE_MOVABLE */
 	int node;
 };
 #define pageblock_order		9
@@ -471,7 +472,7 @@ struct page { char unused[64]; };
 #define pfn_to_page(pfn)	((struct page *)0 + (pfn))
 #define page_to_pfn(page)	((unsigned long)((page) - (struct page *)0))
 #define page_zone(page)		((void)(page), &nodes[1].node_zones[0])
-#define zone_idx(zone)		((void)(zone), ZONE_MOVABLE)
+#define zone_idx(zone)		(ZONE_MOVABLE - (zone)->for_kernel)
 #define page_ref_add(page, n)	((void)(page))
 #define page_offline_begin()	do { } while (0)
 #define page_offline_end()	do { } while (0)

@@ -384,9 +384,21 @@ MUTANTS = {
         "driver: what programs and Xen are told",
     ),
     "nothing is kept for page tables": ("reserve", "/ RESERVE_RATIO", "/ RESERVE_RATIO * 0", "reserve: terabytes"),
+    "movable memory is relief": ("reserve", "if (!is_for_the_kernel(zone))", "if (0)", "reserve: relief"),
+    "what a zone keeps already is lost": (
+        "reserve",
+        "lowmem_reserve[ZONE_MOVABLE] +=",
+        "lowmem_reserve[ZONE_MOVABLE] =",
+        "reserve: zones",
+    ),
     "a boost stays": ("reserve", "zone->watermark_boost = 0;", "", "reserve: relief"),
     "lists are not drained": ("reserve", "	drain_all_pages(NULL);", "", "reserve: relief"),
-    "no relief": ("core", "pages = elastic_reserve_relief();", "pages = 0;", "driver: out of memory, and some can be had"),
+    "no relief": (
+        "core",
+        "pages = elastic_reserve_relief();",
+        "pages = 0;",
+        "driver: out of memory, and some can be had",
+    ),
     "each zone keeps it all": ("reserve", "* zone / home", "", "reserve: by the size of the zones"),
     "a small home is all reserve": ("reserve", "zone / ZONE_PART", "zone", "reserve: a large node, a small home"),
     "no grace": (

@@ -24,7 +24,6 @@
 #include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
-#include <linux/nodemask.h>
 #include <linux/spinlock.h>
 #include <linux/vmstat.h>
 
@@ -57,30 +56,31 @@ unsigned long elastic_reserve(unsigned long elastic, unsigned long home,
 	return min(elastic / RESERVE_RATIO * zone / home, zone / ZONE_PART);
 }
 
+/* Elastic nodes have none of those (balloon.c). */
+static bool is_for_the_kernel(struct zone *zone)
+{
+	return zone_idx(zone) < ZONE_MOVABLE;
+}
+
 void xen_elastic_reserve(void)
 {
 	unsigned long elastic = 0, home = 0;
 	const struct elastic_node *node;
-	nodemask_t nids = NODE_MASK_NONE;
 	struct zone *zone;
 
 	for_each_elastic_node(node) {
-		if (!node->usable || !node_online(node->nid))
-			continue;
-		node_set(node->nid, nids);
-		elastic += node_present_pages(node->nid);
+		if (node->usable && node_online(node->nid))
+			elastic += node_present_pages(node->nid);
 	}
 	if (!elastic)
 		return;
 
 	for_each_populated_zone(zone) {
-		if (zone_idx(zone) < ZONE_MOVABLE &&
-		    !node_isset(zone_to_nid(zone), nids))
+		if (is_for_the_kernel(zone))
 			home += zone_managed_pages(zone);
 	}
 	for_each_populated_zone(zone) {
-		if (zone_idx(zone) < ZONE_MOVABLE &&
-		    !node_isset(zone_to_nid(zone), nids))
+		if (is_for_the_kernel(zone))
 			zone->lowmem_reserve[ZONE_MOVABLE] +=
 				elastic_reserve(elastic, home,
 						zone_managed_pages(zone));
@@ -92,17 +92,23 @@ void xen_elastic_reserve(void)
  *
  * Context: the OOM notifier, with its lock held; may sleep.  Who holds the mutex
  *	of drain_all_pages() waits for no memory.
- * Return: pages that are free now and were not, or may be used now.
+ * Return: pages for the kernel that are free now and were not, or may be used
+ *	now.  What movable zones gain helps nobody who lacks those, and while
+ *	others work there it never ends: the killer would be held for ever.
  */
 unsigned long elastic_reserve_relief(void)
 {
 	unsigned long before = 0, after = 0, boost = 0;
 	struct zone *zone;
 
-	for_each_populated_zone(zone)
-		before += zone_page_state(zone, NR_FREE_PAGES);
+	for_each_populated_zone(zone) {
+		if (is_for_the_kernel(zone))
+			before += zone_page_state(zone, NR_FREE_PAGES);
+	}
 	drain_all_pages(NULL);
 	for_each_populated_zone(zone) {
+		if (!is_for_the_kernel(zone))
+			continue;
 		after += zone_page_state(zone, NR_FREE_PAGES);
 		spin_lock_irq(&zone->lock);
 		boost += zone->watermark_boost;
