@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests file by file, in one process of pytest or side by side in a few: the lanes, each with a rack of its own.
+"""Tests file by file, in one process of pytest or side by side in a few: the lanes.
 
-A rack leaves a good part of two CPUs idle while it waits; a second one uses that. A lane collects all tests and takes files
-of them until none is left, those first that took longest the last time. Two marks change that: `each_rack` is about a lane's
-own rack and run by each lane, after its files; `alone` measures how long something takes, and is run at the very end, when the
-other lanes have nothing to do. The first lane has the usual rack, lane 2 its copy "one-host@2" (lab/description.py).
+A rack leaves a good part of two CPUs idle while it waits. One lane without a rack uses that for the tests that need no machine,
+at a low priority; a second rack uses more of it. A lane collects all tests and takes files of them until none is left. Racks
+come first, so what needs no machine is left to the lane without one as long as there is something else to do. Among lanes with
+racks those files come first that took longest the last time; a single rack has them in the order in which they are collected.
+
+Two marks change that: `each_rack` is about a lane's own rack and run by each lane, after its files; `alone` measures how long
+something takes, and is run at the very end, when the other lanes have nothing to do. The first lane has the usual rack, lane 2
+its copy "one-host@2" (lab/description.py).
 
 As each lane then has only a part of the CPUs, the lab's patience grows with their number (lab/patience.py).
 
@@ -32,6 +36,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from lab import patience
+
 from .paths import BUILD, CACHE
 from .test import Counter
 
@@ -40,27 +46,45 @@ MIB_EACH = 7000  # what lab/bootstrap asks for one rack
 TIMES = CACHE / "test-times.json"
 UNKNOWN_S = 120.0  # for a file that has never been run: early, so that it is not what all wait for
 
+# What lanes are called: the only one; the only one with a rack; several with a rack; the one without.
+ONLY, RACK, LANE, NO_RACK = "", "rack", "lane {}", "no rack"
+LOW_PRIORITY = 10  # nice(2), of the lane without a rack
 
-def number(arguments: Sequence[str]) -> int:
-    """How many lanes to use for these arguments of pytest: XENUMA_LANES, "auto" for what CPUs and memory allow; else one.
 
-    One, too, if there are not two files of tests that need machines. Raises ValueError for what is neither.
+def needs_machine(file: str | Path) -> bool:
+    """Whether a file of tests is one of those that need a rack, or an emulator."""
+    return bool({"e2e", "guest"} & {*Path(file).parts})
+
+
+def labels(arguments: Sequence[str]) -> list[str]:
+    """The lanes to use for these arguments of pytest: [ONLY], or several.
+
+    As many with a rack as XENUMA_LANES says, "auto" for what CPUs and memory allow, else one; one, too, if there are not two
+    files of tests that need machines. One without, if there are tests of both kinds, and two CPUs. Raises ValueError for what
+    is no number.
     """
     asked = os.environ.get("XENUMA_LANES") or "1"
     if asked != "auto" and not re.fullmatch("[1-9][0-9]*", asked):
         raise ValueError(f"XENUMA_LANES={asked}: want a number of lanes, or auto")
-    machines = [
+    files = [
         file
         for argument in arguments
         if (path := Path(argument.partition("::")[0])).exists()
-        for file in ([path] if path.is_file() else path.rglob("test_*.py"))
-        if {"e2e", "guest"} & {*file.parts}
+        for file in ([path] if path.is_file() else path.rglob("*.py"))
+        if file.match("test_*.py")
     ]
-    if len(machines) < 2:
-        return 1
-    if asked != "auto":
-        return int(asked)
-    return max(1, min(MOST, os.cpu_count() or 1, available_mib() // MIB_EACH))
+    machines = sum(map(needs_machine, files))
+    cpus = os.cpu_count() or 1
+    if machines < 2:
+        racks = 1
+    elif asked != "auto":
+        racks = int(asked)
+    else:
+        racks = max(1, min(MOST, cpus, available_mib() // MIB_EACH))
+    beside = [NO_RACK] if 0 < machines < len(files) and cpus > 1 else []
+    if racks > 1:
+        return [LANE.format(index) for index in range(1, racks + 1)] + beside
+    return [RACK, *beside] if beside else [ONLY]
 
 
 def available_mib() -> int:
@@ -142,7 +166,7 @@ class Rest(pytest.Item):
 
 
 class Lane:
-    """A plugin that runs what this lane takes, and says on `screen` how that went. The only lane has no `label`."""
+    """A plugin that runs what this lane takes, and says on `screen` how that went; `label` is one of labels()."""
 
     def __init__(self, label: str, queue: Queue, screen: TextIO, counter: Counter, times: dict[str, float]) -> None:
         self.label, self.queue, self.screen, self.counter, self.usual = label, queue, screen, counter, times
@@ -166,7 +190,8 @@ class Lane:
         for item in session.items:
             self._sort(item)
         with self.undecided, contextlib.ExitStack() as machine:
-            self.undecided.enter_context(self.queue.without_rack())
+            if self.label != NO_RACK:
+                self.undecided.enter_context(self.queue.without_rack())
             machine.enter_context(self.queue.machine(alone=False))
             while batch := self._next():
                 if batch.alone:
@@ -202,7 +227,13 @@ class Lane:
 
     def _runs(self, item: pytest.Item) -> bool:
         """Whether this lane can run a test."""
+        if self.label == NO_RACK:
+            return not needs_machine(item.nodeid.partition("::")[0])
         return not self.broken or "rack" not in getattr(item, "fixturenames", ())
+
+    def _order(self, file: str) -> tuple[bool, float]:
+        """What comes first has the least: what the lane without a rack cannot run, then what took long."""
+        return self.label != ONLY and not needs_machine(file), -self.usual.get(file, UNKNOWN_S)
 
     def _next(self) -> Batch | None:
         """What this lane runs next. The end only when no other lane can give anything back any more."""
@@ -215,8 +246,7 @@ class Lane:
     def _take(self) -> Batch | None:
         """A batch that no lane has taken; then one about this lane's rack; then one that has to be alone."""
         shared = {name: batch for name, batch in self.shared.items() if all(map(self._runs, batch.items))}
-        order = sorted(shared, key=lambda file: -self.usual.get(file, UNKNOWN_S))
-        if (name := self.queue.take(order)) is not None:
+        if (name := self.queue.take(sorted(shared, key=self._order))) is not None:
             return shared[name]
         while self.own:
             batch = self.own.pop(next(iter(self.own)))
@@ -312,7 +342,7 @@ def junit_of(label: str) -> Path:
 def run_lane(label: str, folder: Path, screen: TextIO, arguments: Sequence[str]) -> None:
     """One lane, in its own process: leaves its counts in `folder`."""
     counter = Counter()
-    lane = Lane(label, Queue(folder / "taken"), screen, counter, usual_times())
+    lane = Lane(label, Queue(folder / "taken"), screen, counter, {} if label == RACK else usual_times())
     lane.write()
     lane.write(run_pytest(arguments, junit_of(label), counter, lane))
 
@@ -344,18 +374,17 @@ def run_one(arguments: Sequence[str], junit: Path) -> tuple[Counter, int]:
     """Run pytest with these arguments in this process, in the order in which tests are collected."""
     counter = Counter()
     with tempfile.TemporaryDirectory() as folder, os.fdopen(os.dup(sys.stdout.fileno()), "w") as screen:
-        lane = Lane("", Queue(Path(folder) / "taken"), screen, counter, {})
+        lane = Lane(ONLY, Queue(Path(folder) / "taken"), screen, counter, {})
         code = run_pytest(arguments, junit, counter, lane)
     remember(lane.times, arguments)
     return counter, code
 
 
-def run(count: int, arguments: Sequence[str], junit: Path) -> tuple[Counter, int]:
-    """Run pytest with these arguments in `count` lanes; returns the sum of their counts and the worst exit code."""
-    labels = [f"lane {index}" for index in range(1, count + 1)]
+def run(labels: Sequence[str], arguments: Sequence[str], junit: Path) -> tuple[Counter, int]:
+    """Run pytest with these arguments in these lanes; returns the sum of their counts and the worst exit code."""
     for label in labels:
         junit_of(label).unlink(missing_ok=True)
-    print(f"{count} lanes with a rack each; what pytest prints in them comes at the end", flush=True)
+    print(f"tests run side by side ({', '.join(labels)}); what pytest prints comes at the end", flush=True)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with started(labels, folder, arguments) as lanes:
@@ -425,7 +454,7 @@ def started(labels: Sequence[str], folder: Path, arguments: Sequence[str]) -> It
                         env={
                             **os.environ,
                             "XENUMA_RACK": rack if index == 1 else f"{rack}@{index}",
-                            "XENUMA_TIME_SCALE": str(len(labels)),
+                            patience.VARIABLE: f"{patience.scaled(len(labels)):g}",
                         },
                         stdin=subprocess.DEVNULL,
                         stdout=log,
@@ -452,6 +481,8 @@ def merge_junit(parts: Sequence[Path], whole: Path) -> None:
 def main() -> None:
     """A lane's process: label, folder, file descriptor of the screen, pytest's arguments."""
     label, folder, screen, *arguments = sys.argv[1:]
+    if label == NO_RACK:
+        os.nice(LOW_PRIORITY)
     with os.fdopen(int(screen), "w", encoding="utf-8") as file:
         run_lane(label, Path(folder), file, arguments)
 

@@ -6,9 +6,9 @@ many functions these are, and how many checks programs made that a test started,
 ``record_property("checks", N)``; they decide about their test and are no tests of their own.
 
 A test that ends in an error, in set-up or tear-down too, counts as failed. Nothing to run is a failure. What was left out, as
-tests marked `fresh` are by `make test`, and what was not run though it should have been, is said there, too.
+tests marked `fresh` or `soak` are by `make test`, and what was not run though it should have been, is said there, too.
 
-Tests that need machines run in lanes side by side where the host has room for more than one (lanes.py).
+Tests that need no machine run beside those that do, and these on several racks where that is wanted (lanes.py).
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Counter:
             f"tests in {REPO.name}: {seconds:.0f} s, logs below build/logs",
             f"{self.functions()} test functions with {len(self.outcome)} cases"
             + (f", {missing} more were not run" if missing else "")
-            + (f", {len(self.deselected)} were left out (marked fresh, or by -k or -m)" if self.deselected else "")
+            + (f", {len(self.deselected)} were left out (marked fresh or soak, or by -k or -m)" if self.deselected else "")
             + f"; programs that they ran made {sum(self.checks.values())} checks",
             f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""),
         ]
@@ -107,12 +107,12 @@ def main(arguments: Sequence[str] = ()) -> int:
     junit = BUILD / "logs" / "tests.xml"
     words = ["-q", "-ra", "--durations=10", "--color=auto", *(arguments or ["tests"])]
     try:
-        count = lanes.number(arguments or ["tests"])
+        labels = lanes.labels(arguments or ["tests"])
     except ValueError as error:
         print(f"xenuma: {error}", file=sys.stderr, flush=True)
         counter, code = Counter(), int(pytest.ExitCode.USAGE_ERROR)
     else:
-        counter, code = lanes.run(count, words, junit) if count > 1 else lanes.run_one(words, junit)
+        counter, code = lanes.run(labels, words, junit) if len(labels) > 1 else lanes.run_one(words, junit)
     lines, status = counter.closing(code, time.monotonic() - begun)
     print("\n".join(lines), flush=True)
     return status

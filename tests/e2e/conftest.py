@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -43,14 +44,24 @@ CONFIGS = ROOT / "configs"
 
 
 SOAK = bool(os.environ.get("XENUMA_SOAK"))
+LEFT_TO_SOAK = ("fresh", "soak")
+
+
+def soak(*values: object, name: str | None = None) -> Any:
+    """A case of a parametrised test that is left to `make soak`, as pytest.param()."""
+    return pytest.param(*values, id=name, marks=pytest.mark.soak)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave tests marked `fresh` to `make soak`: one that fails now and then would cost everybody a whole run."""
-    fresh = [] if SOAK else [item for item in items if item.get_closest_marker("fresh")]
-    if fresh:
-        config.hook.pytest_deselected(items=fresh)
-        items[:] = [item for item in items if item not in fresh]
+    """Leave some tests to `make soak`.
+
+    Those marked `fresh`: one that fails now and then would cost everybody a whole run. Those marked `soak`: further cases of
+    what others show already.
+    """
+    left = [] if SOAK else [item for item in items if any(map(item.get_closest_marker, LEFT_TO_SOAK))]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in left]
 
 
 def rounds(usual: int, soak: int) -> int:

@@ -22,7 +22,7 @@ from benchmarks.elastic_guest import (
 from benchmarks.in_lab import elastic
 from lab.host import Host
 from lab.patience import scaled
-from tests.e2e.conftest import CONFIGS, Stable
+from tests.e2e.conftest import CONFIGS, Stable, soak
 
 # The driver's initcalls: a kernel that skips them is a kernel without the driver.
 NO_DRIVER = "initcall_blacklist=elastic_init"
@@ -129,11 +129,15 @@ def when_written(run: Run, path: str, action: str) -> None:
     wait_for("the watch is set", 30, lambda: run("test -s /tmp/watch.out").status == 0, 0.05)
 
 
-ENDS = ("crash", "reboot", "destroy")
+ATTACH, DETACH = "vnode-attach", "vnode-detach"
+# Each life that begins anew takes its time: each end, each operation, and not each pair of them.
+ENDS = (
+    ("crash", DETACH), ("reboot", ATTACH), ("destroy", DETACH),
+    soak("crash", ATTACH), soak("reboot", DETACH), soak("destroy", ATTACH),
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("operation", ["vnode-attach", "vnode-detach"])
-@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize(("end", "operation"), ENDS)
 def test_guest_ends_half_way(
     stable: Stable, dom0: Run, expects: Callable[[str], None], end: str, operation: str
 ) -> None:
@@ -144,7 +148,7 @@ def test_guest_ends_half_way(
     before = settled_free_pages(dom0)
     guest = stable.get("guest2.cfg")
     handle = stable.handle("guest2.cfg")
-    if operation == "vnode-detach":
+    if operation == DETACH:
         assert guest.attach(1).status == 0
     domid = guest.domid()
     checked(guest.guest, "echo 1 >/proc/sys/kernel/sysrq")

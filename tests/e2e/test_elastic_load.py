@@ -20,7 +20,7 @@ from benchmarks.guestview import parse_stream
 from benchmarks.results import Metric, from_runs, write
 from tests.e2e.conftest import rounds
 
-ROUNDS = rounds(5, soak=100)
+ROUNDS = rounds(3, soak=100)
 MEMCHECK_MIB, STREAM_MIB = 48, 64
 
 

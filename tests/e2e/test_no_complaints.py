@@ -28,7 +28,8 @@ def unseen(rack: Rack, said: list[str]) -> list[str]:
 
 def test_guests(stable: Stable, rack: Rack) -> None:
     """The kernel logs of all guests, when they were left, had no complaint that is on no console."""
-    stable.get("guest2.cfg")
+    if not stable.asked:  # this test is run by itself
+        stable.get("guest2.cfg")
     stable.leave_all()
     assert stable.asked, "no guest was ever asked"
     assert unseen(rack, stable.complaints) == []

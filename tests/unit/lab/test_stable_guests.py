@@ -160,19 +160,19 @@ def test_a_baseline_is_that_of_the_guests_that_run(monkeypatch: pytest.MonkeyPat
     assert baseline.pages([]) == baseline.pages([]) == {0: 3}
 
 
-@pytest.mark.parametrize(("soak", "left"), [(False, ["old"]), (True, ["fresh", "old"])])
-def test_fresh_tests_are_for_soak_and_are_counted_elsewhere(
+@pytest.mark.parametrize(("soak", "left"), [(False, ["old"]), (True, ["fresh", "old", "soak"])])
+def test_some_tests_are_for_soak_and_are_counted_elsewhere(
     monkeypatch: pytest.MonkeyPatch, soak: bool, left: list[str]
 ) -> None:
     """pytest hears of those that are left out, so the closing line does."""
     monkeypatch.setattr(conftest, "SOAK", soak)
     items: Any = [
         SimpleNamespace(name=name, get_closest_marker=lambda mark, name=name: name == mark or None)
-        for name in ("fresh", "old")
+        for name in ("fresh", "old", "soak")
     ]
     deselected: list[str] = []
     hook = SimpleNamespace(pytest_deselected=lambda items: deselected.extend(item.name for item in items))
     config: Any = SimpleNamespace(hook=hook)
     conftest.pytest_collection_modifyitems(config, items)
     assert [item.name for item in items] == left
-    assert sorted(deselected + left) == ["fresh", "old"]
+    assert sorted(deselected + left) == ["fresh", "old", "soak"]

@@ -119,7 +119,7 @@ CASES = {
         ["-m", "not fresh"],
         "",
         "1 passed, 0 failed",
-        "1 cases, 1 were left out (marked fresh, or",
+        "1 cases, 1 were left out (marked fresh or soak, or",
     ),
     "all left out": (FRESH, ["-m", "not fresh"], "", "0 passed, 1 failed", "0 cases, 1 were left out"),
     "no number of lanes": (

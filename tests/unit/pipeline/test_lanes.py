@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests in two lanes: each test once, each lane with its own rack, and one honest count of both."""
+"""Tests in lanes: each test once, each lane with its own rack or none, and one honest count of all."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def rack():
     rack = os.environ.get("XENUMA_RACK", "one-host")
     note("boot")
     note(f"boot-{rack}")
-    if "BROKEN" in os.environ:
+    if "BROKEN" in os.environ and "ALONE" not in os.environ:
         await_notes("boot-one-host", "boot-one-host@2")
     if rack in os.environ.get("BROKEN", "").split():
         time.sleep(1)
@@ -106,7 +106,7 @@ FAILS = "def test_fails():\n    assert 1 == 2\n"
 
 
 def command(folder: Path, count: int) -> tuple[list[str], dict[str, str]]:
-    """What runs lab.pipeline.test in a repository that has no tests but those in `folder`/e2e, and its environment."""
+    """What runs lab.pipeline.test in a repository that has no tests but those in `folder`, and its environment."""
     words = [sys.executable, "-m", "lab.pipeline.test", "-c", str(REPO / "pyproject.toml"), f"--rootdir={folder}"]
     environment = {
         **{name: value for name, value in os.environ.items() if name not in ("XENUMA_RACK", "PYTEST_ADDOPTS")},
@@ -116,7 +116,8 @@ def command(folder: Path, count: int) -> tuple[list[str], dict[str, str]]:
         "XENUMA_LANES": str(count),
         "XENUMA_TIME_SCALE": "1",
     }
-    return [*words, "-p", "no:cacheprovider", str(folder / "e2e")], environment
+    kinds = [str(folder / kind) for kind in ("e2e", "unit") if (folder / kind).exists()]
+    return [*words, "-p", "no:cacheprovider", *kinds], environment
 
 
 def run(folder: Path, tests: dict[str, str], count: int = 2, **variables: str) -> tuple[int, list[str]]:
@@ -130,9 +131,13 @@ def run(folder: Path, tests: dict[str, str], count: int = 2, **variables: str) -
 
 
 def lay(folder: Path, tests: dict[str, str]) -> None:
+    """Write them, those that are called unit_ into unit/, all others into e2e/."""
     (folder / "e2e").mkdir()
-    for name, text in {"conftest": CONFTEST, **{f"test_{name}": text for name, text in tests.items()}}.items():
-        (folder / "e2e" / f"{name}.py").write_text(text, encoding="utf-8")
+    (folder / "e2e" / "conftest.py").write_text(CONFTEST, encoding="utf-8")
+    for name, text in tests.items():
+        place = folder / ("unit" if name.startswith("unit_") else "e2e")
+        place.mkdir(exist_ok=True)
+        (place / f"test_{name}.py").write_text(text, encoding="utf-8")
 
 
 def notes(folder: Path) -> list[list[str]]:
@@ -177,6 +182,46 @@ def test_times_and_results_are_written(good: Path) -> None:
         ["test_meets"] * 2 + ["test_more"] * 2 + ["test_own"] * 2 + ["test_one"] * 3
         + ["test_alone", "test_long", "test_skips"]
     )  # fmt: skip
+
+
+# Each of the first two is under way only while the other is. The lane without a rack is then kept busy until the other one has
+# run the rest.
+BESIDE = {
+    "b": MEETS.format(me="b", other="unit_c"),
+    "own": OWN,
+    "unit_c": """
+import os
+from conftest import await_notes, note
+def test_meets():
+    note("unit_c")
+    note(f"nice-{os.nice(0)}")
+    await_notes("b", "unit_d", "unit_e")
+""",
+    "unit_d": "from conftest import note\ndef test_d():\n    note('unit_d')\n",
+    "unit_e": "from conftest import note\ndef test_e():\n    note('unit_e')\n",
+    "z": ALONE,
+}
+
+
+def test_what_needs_no_machine_runs_beside_the_rack(tmp_path: Path) -> None:
+    """At a low priority, without a rack of its own. The other lane has its turn with it when its own tests are done."""
+    code, lines = run(tmp_path, BESIDE, count=1)
+    assert (code, lines[-1]) == (0, "7 passed, 0 failed"), lines
+    seen = notes(tmp_path)
+    words = [note[0] for note in seen]
+    assert words.count("boot") == words.count("own") == 1
+    assert f"nice-{os.nice(0) + lanes.LOW_PRIORITY}" in words
+    assert {note[2] for note in seen} == {"2"}
+    assert words[-3:] == ["alone", "offs", "off"]
+    assert sum("rack: unit/test_unit_e.py: 1 passed" in line for line in lines) == 1, lines
+
+
+def test_without_a_rack_what_needs_none_is_still_run_beside_it(tmp_path: Path) -> None:
+    """One failure says so, and what was not run makes no second one."""
+    tests = {"a": GOOD["rest1"], "b": GOOD["rest2"], "unit_a": "def test_free():\n    pass\n"}
+    code, lines = run(tmp_path, tests, count=1, BROKEN="one-host", ALONE="1")
+    assert (code, lines[-1]) == (1, "1 passed, 1 failed"), lines
+    assert any("1 more were not run" in line for line in lines), lines
 
 
 def test_a_file_that_is_no_python_is_one_failure(tmp_path: Path) -> None:
@@ -379,20 +424,25 @@ def test_how_many_lanes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     all_, one, unit = [str(tmp_path)], [f"{tmp_path}/e2e/test_a.py::test_x", "-k", "x"], [f"{tmp_path}/unit"]
+    racks, both = [f"{tmp_path}/e2e"], [*one, *unit]
+    two, rack, only = ["lane 1", "lane 2"], ["rack", "no rack"], [lanes.ONLY]
     for cpus, mib, arguments, wanted in (
-        (2, 14000, all_, 2),
-        (64, 99999, all_, 2),
-        (1, 14000, all_, 1),
-        (2, 13999, all_, 1),
-        (2, 1000, all_, 1),
-        (2, 14000, one, 1),
-        (2, 14000, unit, 1),
-        (None, 14000, all_, 1),
+        (2, 14000, all_, [*two, "no rack"]),
+        (2, 14000, racks, two),
+        (64, 99999, racks, two),
+        (1, 14000, all_, only),
+        (2, 13999, racks, only),
+        (2, 1000, all_, rack),
+        (2, 14000, one, only),
+        (2, 14000, both, rack),
+        (2, 14000, unit, only),
+        (None, 14000, all_, only),
     ):
         monkeypatch.setattr(os, "cpu_count", lambda cpus=cpus: cpus)
         monkeypatch.setattr(lanes, "available_mib", lambda mib=mib: mib)
-        assert lanes.number(arguments) == wanted, (cpus, mib, arguments)
+        assert lanes.labels(arguments) == wanted, (cpus, mib, arguments)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
     monkeypatch.setenv("XENUMA_LANES", "3")
-    assert [lanes.number(arguments) for arguments in (all_, one)] == [3, 1]
+    assert [lanes.labels(arguments) for arguments in (racks, one)] == [["lane 1", "lane 2", "lane 3"], only]
     monkeypatch.delenv("XENUMA_LANES")
-    assert lanes.number(all_) == 1
+    assert [lanes.labels(arguments) for arguments in (all_, racks)] == [rack, only]
