@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests file by file, in one process of pytest or side by side in a few: the lanes.
 
-A rack leaves a good part of two CPUs idle while it waits. One lane without a rack uses that for the tests that need no machine,
-at a low priority; a second rack uses more of it. A lane collects all tests and takes files of them until none is left. Racks
-come first, so what needs no machine is left to the lane without one as long as there is something else to do. Among lanes with
-racks those files come first that took longest the last time; a single rack has them in the order in which they are collected.
+A rack leaves a good part of two CPUs idle while it waits. One lane without a rack uses that for the tests that need none, at a
+low priority; a second rack uses more of it. A lane collects all tests and takes files of them until none is left. What needs no
+rack is left to the lane without one as long as there is something else to do. Among lanes with racks those files come first
+that took longest the last time; a single rack has them in the order in which they are collected.
 
 Two marks change that: `each_rack` is about a lane's own rack and run by each lane, after its files; `alone` measures how long
 something takes, and is run at the very end, when the other lanes have nothing to do. The first lane has the usual rack, lane 2
@@ -51,16 +51,16 @@ ONLY, RACK, LANE, NO_RACK = "", "rack", "lane {}", "no rack"
 LOW_PRIORITY = 10  # nice(2), of the lane without a rack
 
 
-def needs_machine(file: str | Path) -> bool:
-    """Whether a file of tests is one of those that need a rack, or an emulator."""
-    return bool({"e2e", "guest"} & {*Path(file).parts})
+def needs_rack(file: str | Path) -> bool:
+    """Whether a file of tests is one of those that need a rack; tests/guest boots machines of its own, which are small."""
+    return "e2e" in Path(file).parts
 
 
 def labels(arguments: Sequence[str]) -> list[str]:
     """The lanes to use for these arguments of pytest: [ONLY], or several.
 
     As many with a rack as XENUMA_LANES says, "auto" for what CPUs and memory allow, else one; one, too, if there are not two
-    files of tests that need machines. One without, if there are tests of both kinds, and two CPUs. Raises ValueError for what
+    files of tests that need one. One without, if there are tests of both kinds, and two CPUs. Raises ValueError for what
     is no number.
     """
     asked = os.environ.get("XENUMA_LANES") or "1"
@@ -73,15 +73,15 @@ def labels(arguments: Sequence[str]) -> list[str]:
         for file in ([path] if path.is_file() else path.rglob("*.py"))
         if file.match("test_*.py")
     ]
-    machines = sum(map(needs_machine, files))
+    with_rack = sum(map(needs_rack, files))
     cpus = os.cpu_count() or 1
-    if machines < 2:
+    if with_rack < 2:
         racks = 1
     elif asked != "auto":
         racks = int(asked)
     else:
         racks = max(1, min(MOST, cpus, available_mib() // MIB_EACH))
-    beside = [NO_RACK] if 0 < machines < len(files) and cpus > 1 else []
+    beside = [NO_RACK] if 0 < with_rack < len(files) and cpus > 1 else []
     if racks > 1:
         return [LANE.format(index) for index in range(1, racks + 1)] + beside
     return [RACK, *beside] if beside else [ONLY]
@@ -228,12 +228,12 @@ class Lane:
     def _runs(self, item: pytest.Item) -> bool:
         """Whether this lane can run a test."""
         if self.label == NO_RACK:
-            return not needs_machine(item.nodeid.partition("::")[0])
+            return not needs_rack(item.nodeid.partition("::")[0])
         return not self.broken or "rack" not in getattr(item, "fixturenames", ())
 
     def _order(self, file: str) -> tuple[bool, float]:
         """What comes first has the least: what the lane without a rack cannot run, then what took long."""
-        return self.label != ONLY and not needs_machine(file), -self.usual.get(file, UNKNOWN_S)
+        return self.label != ONLY and not needs_rack(file), -self.usual.get(file, UNKNOWN_S)
 
     def _next(self) -> Batch | None:
         """What this lane runs next. The end only when no other lane can give anything back any more."""

@@ -8,7 +8,7 @@ many functions these are, and how many checks programs made that a test started,
 A test that ends in an error, in set-up or tear-down too, counts as failed. Nothing to run is a failure. What was left out, as
 tests marked `fresh` or `soak` are by `make test`, and what was not run though it should have been, is said there, too.
 
-Tests that need no machine run beside those that do, and these on several racks where that is wanted (lanes.py).
+Tests that need no rack run beside those that do, and these on several racks where that is wanted (lanes.py).
 """
 
 from __future__ import annotations

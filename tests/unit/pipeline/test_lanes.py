@@ -203,7 +203,7 @@ def test_meets():
 }
 
 
-def test_what_needs_no_machine_runs_beside_the_rack(tmp_path: Path) -> None:
+def test_what_needs_no_rack_runs_beside_one(tmp_path: Path) -> None:
     """At a low priority, without a rack of its own. The other lane has its turn with it when its own tests are done."""
     code, lines = run(tmp_path, BESIDE, count=1)
     assert (code, lines[-1]) == (0, "7 passed, 0 failed"), lines
