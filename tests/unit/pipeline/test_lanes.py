@@ -105,6 +105,9 @@ GOOD = {
 FAILS = "def test_fails():\n    assert 1 == 2\n"
 
 
+LOWEST = 19  # priority there is, nice(2); this test may itself run in such a lane
+
+
 def command(folder: Path, count: int) -> tuple[list[str], dict[str, str]]:
     """What runs lab.pipeline.test in a repository that has no tests but those in `folder`, and its environment."""
     words = [sys.executable, "-m", "lab.pipeline.test", "-c", str(REPO / "pyproject.toml"), f"--rootdir={folder}"]
@@ -210,7 +213,7 @@ def test_what_needs_no_rack_runs_beside_one(tmp_path: Path) -> None:
     seen = notes(tmp_path)
     words = [note[0] for note in seen]
     assert words.count("boot") == words.count("own") == 1
-    assert f"nice-{os.nice(0) + lanes.LOW_PRIORITY}" in words
+    assert f"nice-{min(os.nice(0) + lanes.LOW_PRIORITY, LOWEST)}" in words
     assert {note[2] for note in seen} == {"2"}
     assert words[-3:] == ["alone", "offs", "off"]
     assert sum("rack: unit/test_unit_e.py: 1 passed" in line for line in lines) == 1, lines
