@@ -21,10 +21,11 @@ import statistics
 import sys
 from collections.abc import Mapping, Sequence
 
-from benchmarks.elastic_guest import CommandFailed, Done, ElasticGuest, Run, checked, counters
+from benchmarks.elastic_guest import ElasticGuest, counters
 from benchmarks.in_lab import elastic as operator_of
 from benchmarks.results import ROOT, Metric, write
 from benchmarks.xenview import counted
+from lab.command import Done, Run, checked
 from lab.description import RackDescription
 from lab.errors import LabError
 from lab.rack import Rack
@@ -167,7 +168,7 @@ def counts_since(dom0: Run, before: Mapping[str, int]) -> dict[str, int]:
 
 
 def stock_step(elastic: ElasticGuest, operation: str, mib: int, timeout: int = 120) -> Step:
-    """One `xl mem-set`. Raises CommandFailed if the guest did not follow."""
+    """One `xl mem-set`. Raises CommandFailedError if the guest did not follow."""
     before = counters(elastic.dom0)
     script = stock_script(elastic.name, mib, -1 if operation == TAKE else 1, timeout)
     seconds, changed = parse_stock(checked(elastic.dom0, script, timeout + 60.0))
@@ -226,7 +227,7 @@ def main() -> int:
             guest = operator_of(rack.host().start_guest(ROOT / "configs" / "guest2.cfg"))
             full_mib = guest.listed()[1]["max_kib"] // 1024
             measure(guest, 1, full_mib, steps)
-    except (LabError, CommandFailed, RuntimeError, ValueError) as error:
+    except (LabError, RuntimeError, ValueError) as error:
         failure = str(error)
     found = metrics(steps)
     path = write("balloon", found)

@@ -14,9 +14,10 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from benchmarks.elastic_guest import LIBGOMP, Run, checked, wait_for, write_file
+from benchmarks.elastic_guest import LIBGOMP, wait_for
 from benchmarks.guestview import Malformed
 from benchmarks.timeline import Program
+from lab.command import Run, checked, write_file
 
 NAME = "fasttreeMP"
 DIRECTORY = "/tmp/fasttree"

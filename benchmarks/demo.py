@@ -24,14 +24,15 @@ from rich.console import Console
 
 from benchmarks import debian_program
 from benchmarks.demo_page import demo_page
-from benchmarks.elastic_guest import LIBGOMP, PROGRAMS, CommandFailed, Done, ElasticGuest, checked, wait_for
+from benchmarks.elastic_guest import LIBGOMP, PROGRAMS, ElasticGuest, wait_for
 from benchmarks.guestview import Malformed, Node, StreamRun, parse_samples, parse_stream
 from benchmarks.in_lab import Clock, elastic, reference_run
 from benchmarks.results import RESULTS, ROOT, host_info, now, write
 from benchmarks.story import Story
 from benchmarks.timeline import WINDOWS, Check, Evidence, Reading, Timeline, metrics, verdict
+from lab.command import Done, checked
 from lab.description import RackDescription
-from lab.errors import LabError
+from lab.errors import CommandFailedError, LabError
 from lab.guest import Guest
 from lab.host import Host
 from lab.rack import Rack
@@ -48,7 +49,7 @@ PLACED = {"cpus": '["0-1", "0-1", "2-3", "2-3"]', "vif": '["mac=00:16:3e:4d:00:0
 ITERATIONS_IN_WINDOW = 4  # how many iterations each window is to have at least
 ASK_S = 1.0  # seconds between two questions to the guest: each costs it time
 STEP_TIMEOUT = 90.0  # seconds for each thing that has to happen in the guest
-FAILURES = (LabError, CommandFailed, Malformed, TimeoutError, OSError)
+FAILURES = (LabError, Malformed, TimeoutError, OSError)
 
 
 class Demo:
@@ -133,7 +134,7 @@ class Demo:
         """Attach or detach, as the operator does; the time from command to exit is a result."""
         done: Done = self.guest.attach(VNODE) if name == "attach" else self.guest.detach(VNODE)
         if done.status != 0:
-            raise CommandFailed(f"xl vnode-{name}: exit status {done.status}: {done.text.strip()}")
+            raise CommandFailedError(f"xl vnode-{name}: exit status {done.status}: {done.text.strip()}")
         self.story.output(done.text)
         self.seconds[name] = done.seconds
         keys = self.guest.vnode(VNODE)

@@ -13,61 +13,18 @@ import re
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from benchmarks import guestview, xenview
 from benchmarks.guestview import Malformed
+from lab.command import Done, Run, checked
 from lab.patience import scaled
 
 LIBGOMP = "/opt/xenuma/lib"
 PROGRAMS = "/opt/xenuma/bin"
-SHOWN_COMMAND = 200  # characters of a command in a message
-PIECE = 3000  # dropbear takes commands of some 9000 characters
 SETTLED = 3  # equal answers in a row
 REST = 0.25  # seconds between two questions to the hypervisor
 STATES = ("offline", "growing", "online", "draining", "residual")
-
-
-@dataclasses.dataclass(frozen=True)
-class Done:
-    """A command that has ended: exit status (-1: it was cut off by its timeout), output, messages, seconds."""
-
-    status: int
-    out: str
-    err: str = ""
-    seconds: float = 0.0
-
-    @property
-    def text(self) -> str:
-        """Output and messages together, for a person or a search."""
-        return self.out + self.err
-
-
-class Run(Protocol):
-    """Runs a shell command somewhere; `timeout` in seconds. It raises only when that place cannot be reached."""
-
-    def __call__(self, command: str, timeout: float = 60.0) -> Done: ...
-
-
-class CommandFailed(RuntimeError):
-    """A command that had to succeed did not; the text has its exit status and output."""
-
-
-def checked(run: Run, command: str, timeout: float = 60.0) -> str:
-    """The output of a command. Raises CommandFailed unless its exit status is 0."""
-    done = run(command, timeout)
-    if done.status != 0:
-        shown = command if len(command) <= SHOWN_COMMAND else f"{command[:SHOWN_COMMAND]}..."
-        raise CommandFailed(f"{shown}: exit status {done.status}\n{done.out}{done.err}".rstrip())
-    return done.out
-
-
-def write_file(run: Run, path: str, text: str) -> None:
-    """Write a text file over there, in pieces that fit into a command. Raises CommandFailed."""
-    into = ">"
-    for begin in range(0, max(len(text), 1), PIECE):
-        checked(run, f"printf %s {shlex.quote(text[begin : begin + PIECE])} {into}{shlex.quote(path)}")
-        into = ">>"
 
 
 def wait_for(what: str, seconds: float, probe: Callable[[], bool], interval: float = 0.25) -> float:
@@ -179,7 +136,7 @@ class ElasticGuest:
     # What can be asked.
 
     def domid(self) -> int:
-        """The guest's domain number. Raises CommandFailed if it does not run."""
+        """The guest's domain number. Raises CommandFailedError if it does not run."""
         return int(checked(self.dom0, f"xl domid {shlex.quote(self.name)}"))
 
     def vnode(self, number: int) -> VnodeKeys:
@@ -190,7 +147,7 @@ class ElasticGuest:
         return VnodeKeys(number, parse_keys(listing))
 
     def listed(self) -> dict[int, dict[str, Any]]:
-        """What `xl vnode-list --json` says of each vnode, by number. Raises CommandFailed, Malformed."""
+        """What `xl vnode-list --json` says of each vnode, by number. Raises CommandFailedError, Malformed."""
         return parse_vnode_list(checked(self.dom0, f"xl vnode-list --json {shlex.quote(self.name)}"))
 
     def nodes(self) -> dict[int, guestview.Node]:

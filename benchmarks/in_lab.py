@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The benchmarks' way into the lab: hosts and guests of a rack as functions that run commands, and one clock."""
+"""The benchmarks' way into the lab: guests of a rack, and one clock."""
 
 from __future__ import annotations
 
@@ -9,26 +9,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.elastic_guest import PROGRAMS, Done, ElasticGuest, Run, checked
+from benchmarks.elastic_guest import PROGRAMS, ElasticGuest
 from benchmarks.guestview import StreamRun, parse_stream
-from lab.errors import CommandTimeoutError
+from lab.command import Run, checked, run_in
 from lab.guest import Guest
-from lab.host import Host
-
-TIMED_OUT = -1
-
-
-def run_in(place: Host | Guest) -> Run:
-    """A machine of the lab as a `Run`. A command that exceeds its time has status TIMED_OUT; that is no error here."""
-
-    def run(command: str, timeout: float = 60.0) -> Done:
-        try:
-            result = place.run(command, timeout=timeout)
-        except CommandTimeoutError as error:
-            return Done(TIMED_OUT, "", str(error), timeout)
-        return Done(result.rc, result.out, result.err, result.seconds)
-
-    return run
 
 
 def elastic(guest: Guest) -> ElasticGuest:

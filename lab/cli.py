@@ -80,7 +80,7 @@ def run(
         command[0] if len(command) == 1 else command, timeout, on_line=lambda line: print(line, flush=True)
     )
     sys.stderr.write(result.err)
-    raise typer.Exit(result.rc)
+    raise typer.Exit(result.status)
 
 
 @app.command()

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lab.command import Done
 from lab.errors import CommandFailedError, LabError
-from lab.ssh import Background, Result, Ssh
+from lab.ssh import Background, Ssh
 
 if TYPE_CHECKING:
     from lab.host import Host
@@ -36,7 +37,7 @@ class Guest:
     def domid(self) -> int:
         """Domain number now; it changes at each reboot. Raises LabError if there is no such domain."""
         result = self.host.run(["xl", "domid", self.name])
-        if result.rc:
+        if result.status:
             raise LabError(f"guest {self}: no such domain: {result.err.strip()}")
         return int(result.out)
 
@@ -56,7 +57,7 @@ class Guest:
         Raises LabError if it has no network card.
         """
         result = self.host.run(["xenstore-read", f"/local/domain/{self.domid}/device/vif/0/mac"])
-        if result.rc:
+        if result.status:
             raise LabError(
                 f"guest {self} has no network card: put vif=['mac=00:16:3e:4d:00:NN,bridge=xenbr0'] into its configuration"
             )
@@ -77,7 +78,7 @@ class Guest:
         check: bool = False,
         stdin: bytes | None = None,
         on_line: Callable[[str], None] | None = None,
-    ) -> Result:
+    ) -> Done:
         """Run a command in the guest: see Ssh.run."""
         return self.ssh(min(timeout, CONNECT_S)).run(command, timeout, check, stdin, on_line)
 
@@ -108,7 +109,7 @@ class Guest:
         """Destroy the domain; no error if it is gone already."""
         self.disconnect()
         result = self.host.run(["xl", "destroy", self.name])
-        if result.rc and self.host.run(["xl", "domid", self.name]).rc == 0:
+        if result.status and self.host.run(["xl", "domid", self.name]).status == 0:
             raise LabError(f"guest {self} could not be destroyed: {result.err.strip()}")
         self.host.forget(self)
 

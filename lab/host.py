@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from lab.artifacts import Artifacts
+from lab.command import Done
 from lab.description import HostDescription
 from lab.errors import CommandFailedError, LabError, MachineLostError
 from lab.guest import Guest
@@ -22,7 +23,7 @@ from lab.memory_map import Extent
 from lab.meter import Meter
 from lab.patience import scaled
 from lab.qemu import Machine, MachinePaths
-from lab.ssh import Background, Result, Ssh
+from lab.ssh import Background, Ssh
 
 READY = re.compile(r"^xenuma: dom0 ready")
 BROKEN = re.compile(
@@ -99,7 +100,7 @@ class Host:
         check: bool = False,
         stdin: bytes | None = None,
         on_line: Callable[[str], None] | None = None,
-    ) -> Result:
+    ) -> Done:
         """Run a command in dom0: see Ssh.run."""
         return self._ssh.run(command, timeout, check, stdin, on_line)
 
@@ -145,9 +146,9 @@ class Host:
         self.run(f"mkdir -p {CONFIGURATIONS} && cat >{shlex.quote(path)}", stdin=text.encode(), check=True)
         started = time.monotonic()
         result = self.run(["xl", "create", path], timeout=timeout)
-        if result.rc:
+        if result.status:
             raise LabError(
-                f"host {self.description.name}: xl create {name} ended with {result.rc}: {result.err.strip()}"
+                f"host {self.description.name}: xl create {name} ended with {result.status}: {result.err.strip()}"
             )
         guest = Guest(self, name)
         self.guests[name] = guest

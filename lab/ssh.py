@@ -22,12 +22,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from pathlib import Path
 
 import asyncssh
 
 from lab import event_loop
+from lab.command import Done
 from lab.errors import CommandFailedError, CommandTimeoutError, LabError, MachineLostError
 from lab.patience import scaled
 
@@ -60,16 +60,6 @@ CIPHER = "chacha20-poly1305@openssh.com"
 
 # The login environment, which ssh commands do not get by themselves.
 PROLOGUE = ". /etc/profile;"
-
-
-@dataclass(frozen=True)
-class Result:
-    """How a command ended: exit code (128+n after signal n), its output and error output, seconds it took."""
-
-    rc: int
-    out: str
-    err: str
-    seconds: float = 0.0
 
 
 class _NoAnswerError(Exception):
@@ -228,16 +218,16 @@ class Background:
         """Send a signal to the command's process in the machine."""
         self._ssh.run(f"kill -{name} {self.pid}")
 
-    def wait(self, timeout: float = 60) -> Result:
+    def wait(self, timeout: float = 60) -> Done:
         """Wait for the end, return exit code and output (empty with a sink). Raises CommandTimeoutError; it then still runs."""
         started = time.monotonic()
         try:
             code = self._session.ended.result(timeout)
         except TimeoutError:
             raise CommandTimeoutError(f"{self._ssh.name}: {self._command!r} still runs after {timeout:g} s") from None
-        return _result(code, self._session, started)
+        return _done(code, self._session, started)
 
-    def stop(self) -> Result:
+    def stop(self) -> Done:
         """End the command (TERM, then KILL) and return what wait() returns."""
         if self.running():
             self.signal("TERM")
@@ -335,7 +325,7 @@ class Ssh:
         check: bool = False,
         stdin: bytes | None = None,
         on_line: Callable[[str], None] | None = None,
-    ) -> Result:
+    ) -> Done:
         """Run a command (a list, or a line for sh) to its end.
 
         `timeout` is in seconds of this machine, for one rack (lab/patience.py); `stdin` is fed to the command; `on_line`
@@ -353,15 +343,15 @@ class Ssh:
             raise CommandTimeoutError(
                 f"{self.name}: no answer to {line!r} for {time.monotonic() - started:.0f} s"
             ) from None
-        if result.rc in (124, 137) and result.seconds >= timeout * ITS_SECONDS:
+        if result.status in (124, 137) and result.seconds >= timeout * ITS_SECONDS:
             raise CommandTimeoutError(
                 f"{self.name}: {line!r} killed after {timeout:g} s; it printed:\n{result.out}{result.err}"
             )
-        if check and result.rc:
-            raise CommandFailedError(f"{self.name}: {line!r} ended with {result.rc}:\n{result.out}{result.err}")
+        if check and result.status:
+            raise CommandFailedError(f"{self.name}: {line!r} ended with {result.status}:\n{result.out}{result.err}")
         return result
 
-    def _to_the_end(self, session: _Session, remote: str, limit: float, stdin: bytes | None = None) -> Result:
+    def _to_the_end(self, session: _Session, remote: str, limit: float, stdin: bytes | None = None) -> Done:
         """Begin a session and wait until it has ended, at most `limit` seconds. Raises _NoAnswerError, MachineLostError."""
         started = time.monotonic()
         deadline = started + limit
@@ -374,7 +364,7 @@ class Ssh:
         finally:
             if not session.ended.done():
                 event_loop.soon(session.abandon)
-        return _result(code, session, started)
+        return _done(code, session, started)
 
     def start(self, command: Sequence[str] | str, sink: Path | None = None) -> Background:
         """Start a command and return at once; its output goes to the file `sink`, or to wait()'s result."""
@@ -407,7 +397,7 @@ class Ssh:
         """Copy one file of the machine to `destination` here."""
         with destination.open("wb") as file:
             done = self._to_the_end(_Session(self.name, file.write), f"cat {shlex.quote(source)}", NO_LIMIT)
-        if done.rc:
+        if done.status:
             raise CommandFailedError(f"{self.name}:{source}: {done.err.strip()}")
 
     # --- the OpenSSH client, for people -------------------------------------------------------------------------------
@@ -455,6 +445,6 @@ def _code_after(name: str) -> int:
     return 128 + signal.Signals[f"SIG{name}"] if f"SIG{name}" in signal.Signals.__members__ else 255
 
 
-def _result(code: int, session: _Session, started: float) -> Result:
+def _done(code: int, session: _Session, started: float) -> Done:
     out, err = (each.decode(errors="replace") for each in (session.out, session.err))
-    return Result(code, out, err, time.monotonic() - started)
+    return Done(code, out, err, time.monotonic() - started)

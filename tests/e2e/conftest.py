@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks.elastic_guest import ElasticGuest, Run, checked, settled_free_pages
-from benchmarks.in_lab import elastic, run_in
+from benchmarks.elastic_guest import ElasticGuest, settled_free_pages
+from benchmarks.in_lab import elastic
 from benchmarks.results import ROOT
+from lab.command import Run, checked, run_in
 from lab.complaints import complaints
 from lab.errors import LabError
 from lab.guest import Guest

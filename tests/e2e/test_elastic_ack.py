@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from benchmarks.elastic_guest import PROGRAMS, Done, ElasticGuest, checked, wait_for
+from benchmarks.elastic_guest import PROGRAMS, ElasticGuest, wait_for
+from lab.command import Done, checked
 from lab.patience import scaled
 
 pytestmark = pytest.mark.fresh

@@ -8,16 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from benchmarks.elastic_guest import (
-    PROGRAMS,
-    ElasticGuest,
-    Run,
-    checked,
-    pages_off,
-    settled_free_pages,
-    wait_for,
-)
+from benchmarks.elastic_guest import PROGRAMS, ElasticGuest, pages_off, settled_free_pages, wait_for
 from benchmarks.xenview import parse_xl_info
+from lab.command import Run, checked
 
 # Exit codes of xl vnode-*, as in xl-vnode(1).
 FAILED, USAGE, REFUSED_NOW = 1, 2, 3

@@ -9,17 +9,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from benchmarks.elastic_guest import (
-    PROGRAMS,
-    Done,
-    ElasticGuest,
-    Run,
-    checked,
-    pages_off,
-    settled_free_pages,
-    wait_for,
-)
+from benchmarks.elastic_guest import PROGRAMS, ElasticGuest, pages_off, settled_free_pages, wait_for
 from benchmarks.in_lab import elastic
+from lab.command import Done, Run, checked
 from lab.host import Host
 from lab.patience import scaled
 from tests.e2e.conftest import CONFIGS, Stable, soak

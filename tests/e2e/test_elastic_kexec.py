@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from benchmarks.elastic_guest import PROGRAMS, Run, checked, pages_off, settled_free_pages, wait_for
+from benchmarks.elastic_guest import PROGRAMS, pages_off, settled_free_pages, wait_for
+from lab.command import Run, checked
 from tests.e2e.conftest import Stable
 from tests.e2e.test_elastic_faults import when_written
 

@@ -12,8 +12,6 @@ from benchmarks.elastic_guest import (
     LIBGOMP,
     PROGRAMS,
     ElasticGuest,
-    Run,
-    checked,
     host_free_pages,
     pages_off,
     settled_free_pages,
@@ -21,6 +19,7 @@ from benchmarks.elastic_guest import (
 )
 from benchmarks.guestview import parse_stream
 from benchmarks.xenview import parse_xl_info
+from lab.command import Run, checked
 
 MIB_PAGES = 256
 HOME_MIB = NODE_MIB = 512

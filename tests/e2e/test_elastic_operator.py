@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.elastic_guest import ElasticGuest, Run, checked, pages_off, settled_free_pages, wait_for
+from benchmarks.elastic_guest import ElasticGuest, pages_off, settled_free_pages, wait_for
+from lab.command import Run, checked
 
 pytestmark = pytest.mark.fresh
 

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.elastic_guest import PROGRAMS, ElasticGuest, Run, checked, settled_free_pages, write_file
+from benchmarks.elastic_guest import PROGRAMS, ElasticGuest, settled_free_pages
 from benchmarks.guestview import parse_list
 from benchmarks.in_lab import elastic
+from lab.command import Run, checked, write_file
 from lab.host import Host
 from tests.e2e.conftest import CONFIGS, Stable
 
@@ -131,7 +132,7 @@ def test_the_emulator_keeps_guests_of_its_first_cpu(stable: Stable, host: Host) 
         work = f"end=$(($(date +%s) + {HAMMERED_S})); while [ $(date +%s) -lt $end ]; do :; done; cat /proc/uptime"
         uptime = float(guests[1].run(work, timeout=HAMMERED_S + 60, check=True).out.split()[0])
         assert uptime > HAMMERED_S, "it has started anew"
-        assert [hammer.wait(60).rc for hammer in hammers] == [0, 0]
+        assert [hammer.wait(60).status for hammer in hammers] == [0, 0]
     finally:
         for guest in guests:
             guest.destroy()

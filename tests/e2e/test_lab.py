@@ -85,7 +85,7 @@ def machine(request: pytest.FixtureRequest, host: Host) -> Host | Guest:
 
 def test_command_tells_exit_code_output_and_errors(machine: Host | Guest) -> None:
     result = machine.run("echo out; echo error >&2; exit 7")
-    assert (result.rc, result.out, result.err) == (7, "out\n", "error\n")
+    assert (result.status, result.out, result.err) == (7, "out\n", "error\n")
 
 
 def test_arguments_arrive_as_they_are(machine: Host | Guest) -> None:
@@ -108,7 +108,7 @@ def test_command_that_must_succeed(machine: Host | Guest) -> None:
 def test_command_over_its_time_is_killed_in_the_machine(machine: Host | Guest) -> None:
     with pytest.raises(CommandTimeoutError, match=f"killed after {scaled(1):g} s"):
         machine.run(["sleep", "7321"], timeout=1)
-    assert machine.run(["pgrep", "-f", "^sleep 7321"]).rc == 1
+    assert machine.run(["pgrep", "-f", "^sleep 7321"]).status == 1
 
 
 def test_background_command(machine: Host | Guest) -> None:
@@ -117,8 +117,8 @@ def test_background_command(machine: Host | Guest) -> None:
     assert machine.run(["cat", f"/proc/{sleeper.pid}/cmdline"]).out == "sleep\x007322\x00"
     sleeper.stop()
     assert not sleeper.running()
-    assert machine.run(["test", "-e", f"/proc/{sleeper.pid}"]).rc == 1
-    assert machine.start("echo done; exit 4").wait(60).rc == 4
+    assert machine.run(["test", "-e", f"/proc/{sleeper.pid}"]).status == 1
+    assert machine.start("echo done; exit 4").wait(60).status == 4
 
 
 def test_files_both_ways(machine: Host | Guest, tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_guest_that_dies_before_it_is_ready_is_noticed_at_once(host: Host, expec
     with pytest.raises(LabError, match=r"(?s)ended before it was ready.*Kernel panic"):
         host.start_guest(config, timeout=240)
     host.guest("lab-dying").destroy()
-    assert host.run(["xl", "domid", "lab-dying"]).rc != 0
+    assert host.run(["xl", "domid", "lab-dying"]).status != 0
 
 
 # --- the NUMA meter ---------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-from benchmarks.elastic_guest import Run, checked
+from lab.command import Run, checked
 from lab.complaints import complaints, consoles
 from lab.rack import Rack
 from tests.e2e.conftest import Stable

@@ -10,10 +10,7 @@ import pytest
 from benchmarks import elastic_guest, in_lab
 from benchmarks.elastic_guest import (
     HEAP,
-    CommandFailed,
-    Done,
     ElasticGuest,
-    Run,
     VnodeKeys,
     host_free_pages,
     pages_off,
@@ -23,6 +20,8 @@ from benchmarks.elastic_guest import (
     wait_for,
 )
 from benchmarks.guestview import Malformed
+from lab.command import Done, Run
+from lab.errors import CommandFailedError
 
 LISTING = """/local/domain/3/vnuma = ""   (n0,r3)
 /local/domain/3/vnuma/nodes = "2"   (n0,r3)
@@ -90,7 +89,7 @@ def test_a_number_that_is_none_is_refused(value: str) -> None:
 
 
 def test_a_guest_that_does_not_run() -> None:
-    with pytest.raises(CommandFailed, match="exit status 1\ng is an invalid domain"):
+    with pytest.raises(CommandFailedError, match="exit status 1\ng is an invalid domain"):
         ElasticGuest("g", play({"xl domid g": Done(1, "", "g is an invalid domain\n")}), play({})).domid()
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from lab.command import Done
 from lab.description import Dom0, HostDescription, Node
 from lab.errors import CommandFailedError, LabError, MachineLostError
 from lab.host import Host
 from lab.qemu import MachinePaths
-from lab.ssh import Result
 
 ALPHA = HostDescription("alpha", (Node(1, 1024),), ((10,),), Dom0(512, 1, 0), "", "")
 
@@ -89,8 +89,8 @@ class Dom0Log:
             file.write(self.content[begin : self.copied])
         return self
 
-    def stop(self) -> Result:
-        return Result(143, "", "")
+    def stop(self) -> Done:
+        return Done(143, "", "")
 
     def get(self, source: str, destination: Path) -> None:
         if not self.content:

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from lab import ssh as module
+from lab.command import Done
 from lab.errors import CommandFailedError, CommandTimeoutError, LabError, MachineLostError
 from lab.images.build import make_keys
 from lab.process import start_tied, stop
@@ -134,11 +135,11 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_exit_code_and_output(ssh: Ssh, command: str | list[str], code: int, out: str, err: str) -> None:
     result = ssh.run(command)
-    assert (result.rc, result.out, result.err) == (code, out, err)
+    assert (result.status, result.out, result.err) == (code, out, err)
 
 
 def test_a_command_that_must_succeed(ssh: Ssh) -> None:
-    assert ssh.run("true", check=True).rc == 0
+    assert ssh.run("true", check=True).status == 0
     with pytest.raises(CommandFailedError, match=r"(?s)here: .*ended with 3:.*out.*why"):
         ssh.run("echo out; echo why >&2; exit 3", check=True)
 
@@ -147,7 +148,7 @@ def test_input(ssh: Ssh) -> None:
     assert ssh.run("wc -c", stdin=b"").out == "0\n"
     result = ssh.run("tee /dev/stderr | wc -c", stdin=b"y" * 4 * MIB)
     assert (result.out, len(result.err)) == (f"{4 * MIB}\n", 4 * MIB)
-    assert ssh.run("exit 3", stdin=b"y" * 4 * MIB).rc == 3
+    assert ssh.run("exit 3", stdin=b"y" * 4 * MIB).status == 3
 
 
 # --- lines ------------------------------------------------------------------------------------------------------------
@@ -165,7 +166,7 @@ def test_a_flood_of_messages_before_a_line(ssh: Ssh) -> None:
     flood = "head -c 5242880 /dev/zero | tr '\\0' x"
     result = ssh.run(f"{flood} >&2; {flood}; echo; echo line", on_line=lines.append)
     assert [len(line) for line in lines] == [5 * MIB, 4]
-    assert (result.rc, len(result.out), len(result.err)) == (0, 5 * MIB + 6, 5 * MIB)
+    assert (result.status, len(result.out), len(result.err)) == (0, 5 * MIB + 6, 5 * MIB)
 
 
 def test_lines_come_while_the_command_runs(ssh: Ssh, tmp_path: Path) -> None:
@@ -177,7 +178,7 @@ def test_lines_come_while_the_command_runs(ssh: Ssh, tmp_path: Path) -> None:
 
     wait = f"until [ -e {tmp_path / 'seen'} ]; do sleep 0.05; done"
     result = ssh.run(f"echo first; {wait}; echo second; exit 4", timeout=20, on_line=take)
-    assert (seen, result.rc) == (["first", "second"], 4)
+    assert (seen, result.status) == (["first", "second"], 4)
 
 
 def test_who_takes_the_lines_may_use_the_connection(ssh: Ssh) -> None:
@@ -195,7 +196,7 @@ def test_input_and_lines(ssh: Ssh) -> None:
     lines: list[str] = []
     result = ssh.run("tee /dev/stderr | wc -c", timeout=20, stdin=b"y" * MIB, on_line=lines.append)
     assert lines == [str(MIB)] and len(result.err) == MIB
-    assert ssh.run("exit 3", stdin=b"y" * MIB, on_line=lines.append).rc == 3
+    assert ssh.run("exit 3", stdin=b"y" * MIB, on_line=lines.append).status == 3
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError, TimeoutError, KeyboardInterrupt])
@@ -231,7 +232,7 @@ def test_so_is_one_in_a_machine_whose_clock_is_fast(
     ssh: Ssh, monkeypatch: pytest.MonkeyPatch, code: int, seconds: float, late: bool
 ) -> None:
     """It is over its time by the machine's clock, a little before it is by ours."""
-    result = module.Result(code, "so far", "", seconds)
+    result = Done(code, "so far", "", seconds)
     monkeypatch.setattr(ssh, "_to_the_end", lambda *_: result)
     if late:
         with pytest.raises(CommandTimeoutError, match="killed after 60 s"):
@@ -379,23 +380,23 @@ def test_a_background_command(ssh: Ssh) -> None:
     assert sleeper.running()
     with pytest.raises(CommandTimeoutError, match=r"'sleep 7307' still runs after 0.1 s"):
         sleeper.wait(0.1)
-    assert sleeper.stop().rc == 143
+    assert sleeper.stop().status == 143
     until(lambda: not sleeping(7307))
     assert not sleeper.running()
-    assert sleeper.stop().rc == 143
+    assert sleeper.stop().status == 143
 
 
 def test_how_a_background_command_ended(ssh: Ssh) -> None:
     result = ssh.start("read word; echo out; echo error >&2; exit 4").wait()
-    assert (result.rc, result.out, result.err) == (4, "out\n", "error\n")
-    assert ssh.start("nonesuch").wait().rc == 127
+    assert (result.status, result.out, result.err) == (4, "out\n", "error\n")
+    assert ssh.start("nonesuch").wait().status == 127
 
 
 def test_a_background_command_that_does_not_mind(ssh: Ssh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "KILL_AFTER", 0.5)
     stubborn = ssh.start("trap '' TERM; echo set; while :; do sleep 0.1; done", tmp_path / "sink")
     until(lambda: (tmp_path / "sink").read_text() == "set\n")
-    assert stubborn.stop().rc == 137
+    assert stubborn.stop().status == 137
 
 
 def test_signals_for_a_background_command(ssh: Ssh, tmp_path: Path) -> None:
@@ -403,7 +404,7 @@ def test_signals_for_a_background_command(ssh: Ssh, tmp_path: Path) -> None:
     command = ssh.start("trap 'echo got it; exit 5' USR1; echo set; while :; do sleep 0.05; done", sink)
     until(lambda: sink.read_text() == "set\n")
     command.signal("USR1")
-    assert command.wait().rc == command.wait().rc == 5
+    assert command.wait().status == command.wait().status == 5
     assert sink.read_text() == "set\ngot it\n"
 
 
@@ -414,7 +415,7 @@ def test_a_sink_has_what_was_printed_so_far(ssh: Ssh, tmp_path: Path) -> None:
     until(lambda: sink.read_text() == "before\n1\n")
     (tmp_path / "go").touch()
     result = command.wait()
-    assert (result.rc, result.out, result.err) == (0, "", "error\n")
+    assert (result.status, result.out, result.err) == (0, "", "error\n")
     assert sink.read_text() == "before\n1\n2\n"
 
 
@@ -498,7 +499,7 @@ def test_through_a_jump_host(inner: tuple[Server, Ssh], server: Server, ssh: Ssh
     with pytest.raises(CommandTimeoutError):
         waiting.wait(3)
     server.send(signal.SIGCONT)
-    assert waiting.wait().rc == 0
+    assert waiting.wait().status == 0
 
 
 def test_a_jump_host_that_is_lost(inner: tuple[Server, Ssh], server: Server) -> None:
@@ -559,7 +560,7 @@ ssh.connect(20)
 if os.fork() == 0:
     thread = threading.Thread(target=ssh.run, args=["sleep 1"])
     thread.start()
-    os._exit(ssh.run("exit 8").rc)
+    os._exit(ssh.run("exit 8").status)
 assert os.waitstatus_to_exitcode(os.wait()[1]) == 8
 print("done")
 """,

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.elastic_guest import Done
+from lab.command import Done
 from lab.pipeline.paths import REPO
 from tests.e2e import conftest
 
@@ -22,9 +22,8 @@ CONFTEST = """
 import dataclasses
 import pytest
 from benchmarks import in_lab
-from benchmarks.elastic_guest import Done
+from lab.command import Done
 from lab.errors import CommandFailedError, MachineLostError
-from lab.ssh import Result
 from tests.e2e import conftest as real
 from tests.e2e.conftest import four, none_is_lost, pair, stable
 
@@ -44,7 +43,7 @@ class Guest:
         if not self.alive:
             raise MachineLostError("connection lost")
         words = {"dmesg": self.dmesg, "numactl -H": self.nodes}
-        return Result(0, self.boot + "\\n" if "boot_id" in command else words[command], "")
+        return Done(0, self.boot + "\\n" if "boot_id" in command else words[command], "")
 
     def destroy(self):
         self.destroyed += 1
@@ -54,7 +53,7 @@ class Host:
         started.append(Guest(config.name, self))
         return started[-1]
     def run(self, command, timeout=60.0):
-        return Result(1, "", "it will not go")
+        return Done(1, "", "it will not go")
 
 @pytest.fixture(scope="session")
 def host():
