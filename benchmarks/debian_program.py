@@ -14,10 +14,11 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from benchmarks.elastic_guest import LIBGOMP, wait_for
+from benchmarks.elastic_guest import LIBGOMP
 from benchmarks.guestview import Malformed
 from benchmarks.timeline import Program
 from lab.command import Run, checked, write_file
+from lab.patience import wait_for
 
 NAME = "fasttreeMP"
 DIRECTORY = "/tmp/fasttree"

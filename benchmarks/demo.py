@@ -24,7 +24,7 @@ from rich.console import Console
 
 from benchmarks import debian_program
 from benchmarks.demo_page import demo_page
-from benchmarks.elastic_guest import LIBGOMP, PROGRAMS, ElasticGuest, wait_for
+from benchmarks.elastic_guest import LIBGOMP, PROGRAMS, ElasticGuest
 from benchmarks.guestview import Malformed, Node, StreamRun, parse_samples, parse_stream
 from benchmarks.in_lab import Clock, elastic, reference_run
 from benchmarks.results import RESULTS, ROOT, host_info, now, write
@@ -35,6 +35,7 @@ from lab.description import RackDescription
 from lab.errors import CommandFailedError, LabError
 from lab.guest import Guest
 from lab.host import Host
+from lab.patience import wait_for
 from lab.rack import Rack
 
 VNODE = 1

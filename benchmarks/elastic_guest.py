@@ -12,7 +12,7 @@ import json
 import re
 import shlex
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchmarks import guestview, xenview
@@ -25,17 +25,6 @@ PROGRAMS = "/opt/xenuma/bin"
 SETTLED = 3  # equal answers in a row
 REST = 0.25  # seconds between two questions to the hypervisor
 STATES = ("offline", "growing", "online", "draining", "residual")
-
-
-def wait_for(what: str, seconds: float, probe: Callable[[], bool], interval: float = 0.25) -> float:
-    """Ask `probe` until it says yes; returns how long that took. Raises TimeoutError, with `what`, after `seconds`."""
-    seconds = scaled(seconds)
-    began = time.monotonic()
-    while not probe():
-        if time.monotonic() - began > seconds:
-            raise TimeoutError(f"{what}: not so after {seconds:.0f} s")
-        time.sleep(interval)
-    return time.monotonic() - began
 
 
 _KEY = re.compile(r"/local/domain/\d+/vnuma/(\S+) = \"(.*?)\"(?:\s+\(.*\))?")

@@ -9,6 +9,8 @@ long something is measured, and not what is asked of the product itself.
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable
 
 VARIABLE = "XENUMA_TIME_SCALE"
 
@@ -23,3 +25,14 @@ def scaled(seconds: float) -> float:
     if not 1 <= factor < float("inf"):
         raise ValueError(f"{VARIABLE}={text}: want a number of at least 1")
     return seconds * factor
+
+
+def wait_for(what: str, seconds: float, probe: Callable[[], bool], interval: float = 0.25) -> float:
+    """Ask `probe` until it says yes; returns how long that took. Raises TimeoutError, with `what`, after `seconds`."""
+    seconds = scaled(seconds)
+    began = time.monotonic()
+    while not probe():
+        if time.monotonic() - began > seconds:
+            raise TimeoutError(f"{what}: not so after {seconds:.0f} s")
+        time.sleep(interval)
+    return time.monotonic() - began

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from benchmarks.elastic_guest import PROGRAMS, ElasticGuest, wait_for
+from benchmarks.elastic_guest import PROGRAMS, ElasticGuest
 from lab.command import Done, checked
-from lab.patience import scaled
+from lab.patience import scaled, wait_for
 
 pytestmark = pytest.mark.fresh
 

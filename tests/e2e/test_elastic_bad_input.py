@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
-from benchmarks.elastic_guest import PROGRAMS, ElasticGuest, pages_off, settled_free_pages, wait_for
+from benchmarks.elastic_guest import PROGRAMS, ElasticGuest, pages_off, settled_free_pages
 from benchmarks.xenview import parse_xl_info
 from lab.command import Run, checked
+from lab.patience import wait_for
 
 # Exit codes of xl vnode-*, as in xl-vnode(1).
 FAILED, USAGE, REFUSED_NOW = 1, 2, 3

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from benchmarks.elastic_guest import PROGRAMS, ElasticGuest, pages_off, settled_free_pages, wait_for
+from benchmarks.elastic_guest import PROGRAMS, ElasticGuest, pages_off, settled_free_pages
 from benchmarks.in_lab import elastic
 from lab.command import Done, Run, checked
 from lab.host import Host
-from lab.patience import scaled
+from lab.patience import scaled, wait_for
 from tests.e2e.conftest import CONFIGS, Stable, soak
 
 # The driver's initcalls: a kernel that skips them is a kernel without the driver.

@@ -8,18 +8,11 @@ from collections.abc import Callable
 
 import pytest
 
-from benchmarks.elastic_guest import (
-    LIBGOMP,
-    PROGRAMS,
-    ElasticGuest,
-    host_free_pages,
-    pages_off,
-    settled_free_pages,
-    wait_for,
-)
+from benchmarks.elastic_guest import LIBGOMP, PROGRAMS, ElasticGuest, host_free_pages, pages_off, settled_free_pages
 from benchmarks.guestview import parse_stream
 from benchmarks.xenview import parse_xl_info
 from lab.command import Run, checked
+from lab.patience import wait_for
 
 MIB_PAGES = 256
 HOME_MIB = NODE_MIB = 512

@@ -14,9 +14,9 @@ import pytest
 
 from benchmarks import debian_program
 from benchmarks.debian_program import Companion, alignment, parse_runs, parse_teams
-from benchmarks.elastic_guest import wait_for
 from benchmarks.guestview import Malformed
 from lab.command import Done
+from lab.patience import wait_for
 
 
 def test_the_alignment_is_the_same_on_any_machine() -> None:

@@ -17,7 +17,6 @@ from benchmarks.elastic_guest import (
     parse_keys,
     parse_vnode_list,
     settled_free_pages,
-    wait_for,
 )
 from benchmarks.guestview import Malformed
 from lab.command import Done, Run
@@ -144,27 +143,6 @@ def test_pages_are_waited_for_to_the_last(
         return Done(0, f"(XEN) NODE0 start->0 size->524288 free->{next(answers)}\n")
 
     assert pages_off(dom0, {0: 17}, 0.02 if off else 60) == off
-
-
-def test_waiting_ends_or_says_what_it_waited_for() -> None:
-    answers = iter([False, False, True])
-    assert wait_for("it", 5, lambda: next(answers), interval=0.001) < 5
-    with pytest.raises(TimeoutError, match="the moon: not so"):
-        wait_for("the moon", 0.01, lambda: False, interval=0.001)
-
-
-def test_waits_are_longer_where_racks_run_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not given up before, and the message has the real limit."""
-    passed = [0.0]
-
-    def sleep(seconds: float) -> None:
-        passed[0] += seconds
-
-    monkeypatch.setattr(elastic_guest, "time", SimpleNamespace(monotonic=lambda: passed[0], sleep=sleep))
-    monkeypatch.setenv("XENUMA_TIME_SCALE", "3")
-    assert wait_for("it", 10, lambda: passed[0] >= 29) == 29
-    with pytest.raises(TimeoutError, match="it: not so after 30 s"):
-        wait_for("it", 10, lambda: False)
 
 
 def test_the_quickest_answer_sets_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
