@@ -21,13 +21,13 @@ import statistics
 import sys
 from collections.abc import Mapping, Sequence
 
-from benchmarks.elastic_guest import ElasticGuest, counters
+from benchmarks.elastic_guest import ElasticGuest
 from benchmarks.in_lab import elastic as operator_of
 from benchmarks.results import ROOT, Metric, write
-from benchmarks.xenview import counted
 from lab.command import Done, Run, checked
 from lab.description import RackDescription
 from lab.errors import LabError
+from lab.hypervisor import counted, counters
 from lab.rack import Rack
 
 COUNTERS = {"p2m_writes": "p2m: entries written", "flushes": "p2m: TLB flushes", "frees": "domheap: calls to free"}

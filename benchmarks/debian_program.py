@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from benchmarks.elastic_guest import LIBGOMP
-from benchmarks.guestview import Malformed
 from benchmarks.timeline import Program
 from lab.command import Run, checked, write_file
+from lab.errors import Malformed
 from lab.patience import wait_for
 
 NAME = "fasttreeMP"

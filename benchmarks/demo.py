@@ -25,15 +25,16 @@ from rich.console import Console
 from benchmarks import debian_program
 from benchmarks.demo_page import demo_page
 from benchmarks.elastic_guest import LIBGOMP, PROGRAMS, ElasticGuest
-from benchmarks.guestview import Malformed, Node, StreamRun, parse_samples, parse_stream
 from benchmarks.in_lab import Clock, elastic, reference_run
+from benchmarks.program_output import StreamRun, parse_samples, parse_stream
 from benchmarks.results import RESULTS, ROOT, host_info, now, write
 from benchmarks.story import Story
 from benchmarks.timeline import WINDOWS, Check, Evidence, Reading, Timeline, metrics, verdict
 from lab.command import Done, checked
 from lab.description import RackDescription
-from lab.errors import CommandFailedError, LabError
+from lab.errors import CommandFailedError, LabError, Malformed
 from lab.guest import Guest
+from lab.guestview import GuestNode
 from lab.host import Host
 from lab.patience import wait_for
 from lab.rack import Rack
@@ -64,7 +65,7 @@ class Demo:
         self.pid = 0
         self.windows: dict[str, tuple[float, float]] = {}
         self.readings: dict[str, Reading] = {}
-        self.numactl: dict[str, dict[int, Node]] = {}
+        self.numactl: dict[str, dict[int, GuestNode]] = {}
         self.phases: dict[str, dict[str, float]] = {}
         self.seconds: dict[str, float] = {}
         self.teams: dict[str, Sequence[int]] = {}  # of the companion

@@ -11,20 +11,15 @@ import dataclasses
 import json
 import re
 import shlex
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from benchmarks import guestview, xenview
-from benchmarks.guestview import Malformed
+from lab import guestview
 from lab.command import Done, Run, checked
-from lab.patience import scaled
+from lab.errors import Malformed
 
 LIBGOMP = "/opt/xenuma/lib"
 PROGRAMS = "/opt/xenuma/bin"
-SETTLED = 3  # equal answers in a row
-REST = 0.25  # seconds between two questions to the hypervisor
-STATES = ("offline", "growing", "online", "draining", "residual")
 
 
 _KEY = re.compile(r"/local/domain/\d+/vnuma/(\S+) = \"(.*?)\"(?:\s+\(.*\))?")
@@ -38,6 +33,20 @@ def parse_keys(text: str) -> dict[str, str]:
         if match:
             keys[match[1]] = match[2]
     return keys
+
+
+_PHASE = re.compile(r"([a-z][a-z0-9_-]{0,31})=(\d{1,12})")
+
+
+def parse_phases(text: str) -> dict[str, float]:
+    """Seconds of each phase, in order, from xenstore's `name=microseconds,...`. Raises Malformed."""
+    phases: dict[str, float] = {}
+    for item in text.strip().split(",") if text.strip() else ():
+        match = _PHASE.fullmatch(item)
+        if not match or match[1] in phases:
+            raise Malformed(f"phase {item[:60]!r} in {text[:200]!r}")
+        phases[match[1]] = int(match[2]) / 1e6
+    return phases
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +95,7 @@ class VnodeKeys:
     @property
     def phases(self) -> dict[str, float]:
         """Seconds of each phase of the last operation."""
-        return guestview.parse_phases(self.keys.get(f"guest/node/{self.number}/phases", ""))
+        return parse_phases(self.keys.get(f"guest/node/{self.number}/phases", ""))
 
 
 def parse_vnode_list(text: str) -> dict[int, dict[str, Any]]:
@@ -139,7 +148,7 @@ class ElasticGuest:
         """What `xl vnode-list --json` says of each vnode, by number. Raises CommandFailedError, Malformed."""
         return parse_vnode_list(checked(self.dom0, f"xl vnode-list --json {shlex.quote(self.name)}"))
 
-    def nodes(self) -> dict[int, guestview.Node]:
+    def nodes(self) -> dict[int, guestview.GuestNode]:
         """What `numactl -H` lists in the guest."""
         return guestview.parse_numactl(checked(self.guest, "numactl -H"))
 
@@ -154,63 +163,3 @@ class ElasticGuest:
     def vcpu_affinity(self) -> str:
         """`xl vcpu-list`, as it is."""
         return checked(self.dom0, f"xl vcpu-list {shlex.quote(self.name)}")
-
-
-# The hypervisor's heap, by way of its debug key. One command: an emulated dom0 spends more on a login than on these three.
-HEAP = "xl dmesg -c >/dev/null && xl debug-keys u && xl dmesg"
-DOMAINS_AND_HEAP = f"xl list && echo --- && {HEAP}"
-
-
-def host_free_pages(dom0: Run) -> dict[int, int]:
-    """Free pages of each physical node, exactly."""
-    return xenview.parse_heap(checked(dom0, HEAP))
-
-
-def settled_free_pages(dom0: Run, seconds: float = 30.0) -> dict[int, int]:
-    """The same, once nothing changes it any more: what remains of a destroyed domain is freed a little later.
-
-    dom0's back ends let go of its pages when they hear of its end, and Xen frees the domain's own structures after an
-    RCU grace period, of which dom0 is told nothing. So this asks until no domain is dying and three answers in a row
-    agree. Raises TimeoutError, with what it saw last, after `seconds`.
-    """
-    seconds = scaled(seconds)
-    began = time.monotonic()
-    last: dict[int, int] = {}
-    alike = 0
-    while alike < SETTLED:
-        domains, _, heap = checked(dom0, DOMAINS_AND_HEAP).partition("\n---\n")
-        dying, now = xenview.parse_dying(domains), xenview.parse_heap(heap)
-        alike = 0 if dying else alike + 1 if now == last else 1
-        if alike < SETTLED and time.monotonic() - began > seconds:
-            raise TimeoutError(
-                f"the host is not at rest after {seconds:.0f} s: {last}, then {now} pages free, dying domains: {dying}"
-            )
-        last = now
-    return last
-
-
-def pages_off(dom0: Run, wanted: Mapping[int, int], seconds: float = 15.0) -> dict[int, int]:
-    """By how many pages the free memory of each physical node is off `wanted`, of those where it is: {} if of none.
-
-    What an operation needs for itself, an event channel of the tool or a page on its way through a back end, is freed a
-    little after it: this asks again, for up to `seconds`, until not one page is off.
-    """
-    seconds = scaled(seconds)
-    began = time.monotonic()
-    while True:
-        now = host_free_pages(dom0)
-        off = {node: now[node] - pages for node, pages in wanted.items() if now[node] != pages}
-        if not off or time.monotonic() - began > seconds:
-            return off
-        time.sleep(REST)
-
-
-def counters(dom0: Run) -> dict[str, int]:
-    """The hypervisor's performance counters."""
-    return xenview.parse_xenperf(checked(dom0, "xenperf"))
-
-
-def follow(guest: Run, path: str) -> Iterator[guestview.StreamRun]:
-    """What stream_check has written to a file of the guest, again each time it is asked for."""
-    while True:
-        yield guestview.parse_stream(checked(guest, f"cat {shlex.quote(path)}"))

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from benchmarks.elastic_guest import PROGRAMS, ElasticGuest
-from benchmarks.guestview import StreamRun, parse_stream
+from benchmarks.program_output import StreamRun, parse_stream
 from lab.command import Run, checked, run_in
 from lab.guest import Guest
 

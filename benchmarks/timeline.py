@@ -15,8 +15,9 @@ import dataclasses
 import statistics
 from collections.abc import Mapping, Sequence
 
-from benchmarks.guestview import Iteration, Node, Sample, StreamRun
+from benchmarks.program_output import Iteration, Sample, StreamRun
 from benchmarks.results import Metric
+from lab.guestview import GuestNode
 
 WINDOWS = ("before", "attached", "settled", "detached")
 SETTLED_REMOTE_PCT = 3.0  # share of remote accesses that counts as "memory moved to the threads"; 0.5 is usual
@@ -103,7 +104,7 @@ class Evidence:
     timeline: Timeline
     run: StreamRun
     wanted: StreamRun
-    numactl: Mapping[str, Mapping[int, Node]]
+    numactl: Mapping[str, Mapping[int, GuestNode]]
     residual_kib: int
     programs: Sequence[Program] = ()
     phases: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)

@@ -16,3 +16,7 @@ class CommandTimeoutError(LabError):
 
 class CommandFailedError(LabError):
     """A command that had to succeed (check=True) ended with another exit code."""
+
+
+class Malformed(ValueError):
+    """Text of a machine that does not have the form it should have; the message has the text."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.elastic_guest import ElasticGuest, settled_free_pages
+from benchmarks.elastic_guest import ElasticGuest
 from benchmarks.in_lab import elastic
 from benchmarks.results import ROOT
 from lab.command import Run, checked, run_in
@@ -21,6 +21,7 @@ from lab.complaints import complaints
 from lab.errors import LabError
 from lab.guest import Guest
 from lab.host import Host
+from lab.hypervisor import settled_free_pages
 from lab.pytest_plugin import (
     expects,
     host,

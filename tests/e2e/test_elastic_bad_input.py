@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from benchmarks.elastic_guest import PROGRAMS, ElasticGuest, pages_off, settled_free_pages
-from benchmarks.xenview import parse_xl_info
+from benchmarks.elastic_guest import PROGRAMS, ElasticGuest
 from lab.command import Run, checked
+from lab.hypervisor import pages_off, parse_xl_info, settled_free_pages
 from lab.patience import wait_for
 
 # Exit codes of xl vnode-*, as in xl-vnode(1).

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.elastic_guest import ElasticGuest, pages_off, settled_free_pages
+from benchmarks.elastic_guest import ElasticGuest
 from benchmarks.in_lab import elastic
 from lab.command import Run, checked
+from lab.hypervisor import pages_off, settled_free_pages
 from tests.e2e.conftest import CONFIGS, Stable
 
 pytestmark = pytest.mark.fresh

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.elastic_guest import PROGRAMS, ElasticGuest, pages_off, settled_free_pages
+from benchmarks.elastic_guest import PROGRAMS, ElasticGuest
 from lab.command import Run, checked
+from lab.hypervisor import pages_off, settled_free_pages
 from lab.patience import wait_for
 from tests.e2e.test_elastic_ack import FULL_KIB, LONG_MS, Background, Detach, Follower
 from tests.e2e.test_elastic_faults import (

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from benchmarks.elastic_guest import PROGRAMS, ElasticGuest, pages_off, settled_free_pages
+from benchmarks.elastic_guest import PROGRAMS, ElasticGuest
 from benchmarks.in_lab import elastic
 from lab.command import Done, Run, checked
 from lab.host import Host
+from lab.hypervisor import pages_off, settled_free_pages
 from lab.patience import scaled, wait_for
 from tests.e2e.conftest import CONFIGS, Stable, soak
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.elastic_guest import ElasticGuest, pages_off, settled_free_pages
+from benchmarks.elastic_guest import ElasticGuest
 from lab.command import Run
+from lab.hypervisor import pages_off, settled_free_pages
 from tests.e2e.conftest import soak
 
 # Each step attaches (+) or detaches (-) a node; in the first order is every hole there can be.

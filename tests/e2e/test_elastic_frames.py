@@ -6,10 +6,10 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.balloon import Step, measure, metrics, superpage_path
-from benchmarks.elastic_guest import ElasticGuest, counters, settled_free_pages
+from benchmarks.elastic_guest import ElasticGuest
 from benchmarks.results import write
-from benchmarks.xenview import counted
 from lab.command import Run
+from lab.hypervisor import counted, counters, settled_free_pages
 from tests.e2e.conftest import Stable, rounds
 
 NODE_MIB = 512

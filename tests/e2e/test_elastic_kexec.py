@@ -7,8 +7,9 @@ import re
 
 import pytest
 
-from benchmarks.elastic_guest import PROGRAMS, pages_off, settled_free_pages
+from benchmarks.elastic_guest import PROGRAMS
 from lab.command import Run, checked
+from lab.hypervisor import pages_off, settled_free_pages
 from lab.patience import wait_for
 from tests.e2e.conftest import Stable
 from tests.e2e.test_elastic_faults import when_written

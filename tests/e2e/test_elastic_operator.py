@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.elastic_guest import ElasticGuest, pages_off, settled_free_pages
+from benchmarks.elastic_guest import ElasticGuest
 from lab.command import Run, checked
+from lab.hypervisor import pages_off, settled_free_pages
 from lab.patience import wait_for
 
 pytestmark = pytest.mark.fresh

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.elastic_guest import PROGRAMS, ElasticGuest, settled_free_pages
-from benchmarks.guestview import parse_list
+from benchmarks.elastic_guest import PROGRAMS, ElasticGuest
 from benchmarks.in_lab import elastic
 from lab.command import Run, checked, write_file
+from lab.guestview import parse_list
 from lab.host import Host
+from lab.hypervisor import settled_free_pages
 from tests.e2e.conftest import CONFIGS, Stable
 
 DISTANCES = ((10, 21, 31, 41), (21, 10, 21, 31), (31, 21, 10, 21), (41, 31, 21, 10))

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from benchmarks.guestview import Iteration, Node, Sample, StreamRun
+from benchmarks.program_output import Iteration, Sample, StreamRun
 from benchmarks.timeline import Evidence, Mark, Program, Reading, Timeline
+from lab.guestview import GuestNode
 
 MIB = 1024
 TOTAL_MIB = 96
@@ -44,11 +45,11 @@ def samples() -> list[Sample]:
     return found
 
 
-def numactl(both: bool) -> dict[int, Node]:
+def numactl(both: bool) -> dict[int, GuestNode]:
     """What numactl -H would list."""
-    nodes = {0: Node(0, (0, 1), 420, 300)}
+    nodes = {0: GuestNode(0, (0, 1), 420, 300)}
     if both:
-        nodes[1] = Node(1, (2, 3), 512, 460)
+        nodes[1] = GuestNode(1, (2, 3), 512, 460)
     return nodes
 
 

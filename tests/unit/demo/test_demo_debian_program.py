@@ -14,8 +14,8 @@ import pytest
 
 from benchmarks import debian_program
 from benchmarks.debian_program import Companion, alignment, parse_runs, parse_teams
-from benchmarks.guestview import Malformed
 from lab.command import Done
+from lab.errors import Malformed
 from lab.patience import wait_for
 
 

@@ -7,20 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchmarks import elastic_guest, in_lab
-from benchmarks.elastic_guest import (
-    HEAP,
-    ElasticGuest,
-    VnodeKeys,
-    host_free_pages,
-    pages_off,
-    parse_keys,
-    parse_vnode_list,
-    settled_free_pages,
-)
-from benchmarks.guestview import Malformed
+from benchmarks import in_lab
+from benchmarks.elastic_guest import ElasticGuest, VnodeKeys, parse_keys, parse_phases, parse_vnode_list
 from lab.command import Done, Run
-from lab.errors import CommandFailedError
+from lab.errors import CommandFailedError, Malformed
 
 LISTING = """/local/domain/3/vnuma = ""   (n0,r3)
 /local/domain/3/vnuma/nodes = "2"   (n0,r3)
@@ -92,57 +82,18 @@ def test_a_guest_that_does_not_run() -> None:
         ElasticGuest("g", play({"xl domid g": Done(1, "", "g is an invalid domain\n")}), play({})).domid()
 
 
-def test_free_pages_of_the_host() -> None:
-    log = "(XEN) NODE0 start->0 size->524288 free->17\n"
-    dom0 = play({"xl dmesg -c >/dev/null && xl debug-keys u && xl dmesg": Done(0, log)})
-    assert host_free_pages(dom0) == {0: 17}
-
-
-LIST = "Name          ID   Mem VCPUs\tState\tTime(s)\nDomain-0       0  1024     2     r-----      12.3\n"
-DYING = LIST + "(null)         7     0     4     --ps-d       1.5\n"
-
-
-def test_a_host_at_rest_has_no_dying_domain_and_answers_thrice_the_same() -> None:
-    lists = iter([DYING, DYING, LIST, LIST, LIST, LIST])
-    heaps = iter([1, 1, 2, 17, 17, 17])
-
-    def dom0(command: str, timeout: float = 60.0) -> Done:
-        assert command == f"xl list && echo --- && {HEAP}"
-        return Done(0, f"{next(lists)}---\n(XEN) NODE0 start->0 size->524288 free->{next(heaps)}\n")
-
-    assert settled_free_pages(dom0) == {0: 17}
-    with pytest.raises(StopIteration):
-        next(heaps)
-
-
-def test_a_host_that_never_rests_is_told_with_numbers() -> None:
-    def dom0(command: str, timeout: float = 60.0) -> Done:
-        return Done(0, f"{DYING}---\n(XEN) NODE0 start->0 size->524288 free->17\n")
-
-    with pytest.raises(TimeoutError, match=r"\{0: 17\} pages free, dying domains: \[7\]"):
-        settled_free_pages(dom0, 0.01)
+def test_phases_in_order_and_in_seconds() -> None:
+    phases = parse_phases("populate=412000,add=900,online=1\n")
+    assert list(phases.items()) == [("populate", 0.412), ("add", 0.0009), ("online", 1e-06)]
+    assert parse_phases("") == {}
 
 
 @pytest.mark.parametrize(
-    ("heaps", "off"),
-    [
-        ([17], {}),
-        ([9, 12, 17], {}),  # back a little later
-        ([16] * 50, {0: -1}),  # a leak
-        ([18] * 50, {0: 1}),  # given back twice
-    ],
+    "text", ["populate", "populate=", "populate=-1", "a=1,a=2", "a=1,,b=2", "A=1", "a=1;rm", "a=" + "9" * 13]
 )
-def test_pages_are_waited_for_to_the_last(
-    monkeypatch: pytest.MonkeyPatch, heaps: list[int], off: dict[int, int]
-) -> None:
-    monkeypatch.setattr(elastic_guest, "REST", 0.001)
-    answers = iter(heaps)
-
-    def dom0(command: str, timeout: float = 60.0) -> Done:
-        assert command == HEAP
-        return Done(0, f"(XEN) NODE0 start->0 size->524288 free->{next(answers)}\n")
-
-    assert pages_off(dom0, {0: 17}, 0.02 if off else 60) == off
+def test_malformed_phases_are_refused(text: str) -> None:
+    with pytest.raises(Malformed, match="phase"):
+        parse_phases(text)
 
 
 def test_the_quickest_answer_sets_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import results
 from benchmarks.demo_page import demo_page
-from benchmarks.guestview import Iteration
+from benchmarks.program_output import Iteration
 from benchmarks.timeline import Evidence, Program, Reading, Timeline, metrics, verdict
 from tests.unit.demo import fakes
 

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the hypervisor prints becomes values; what asks it waits until it is at rest."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab import hypervisor
+from lab.command import Done
+from lab.errors import Malformed
+
+XENPERF = """exceptions                          T=         0
+hypercalls                          T=      5120         12       4000
+p2m superpage removals              T=       184        184
+apic timer interrupts               T=4294967295
+"""
+XL_INFO = """host                   : dom0
+numa_info              :
+node:    memsize    memfree    distances
+   0:      2048        901      10,21
+   1:      2048       1990      21,10
+"""
+
+
+def test_counters() -> None:
+    counters = hypervisor.parse_xenperf(XENPERF)
+    assert counters["p2m superpage removals"] == 184
+    assert counters["hypercalls"] == 5120
+
+
+def test_a_hypervisor_without_counters_is_said_plainly() -> None:
+    with pytest.raises(Malformed, match="no performance counter"):
+        hypervisor.parse_xenperf("Error getting number of perf counters: 38 (Function not implemented)\n")
+
+
+def test_a_counter_that_wrapped_and_one_that_is_not_there() -> None:
+    before = {"apic timer interrupts": 2**32 - 1}
+    assert hypervisor.counted(before, {"apic timer interrupts": 4}, "apic timer interrupts") == 5
+    with pytest.raises(Malformed, match="no counter 'frees'"):
+        hypervisor.counted(before, before, "frees")
+
+
+def test_nodes_of_xl_info() -> None:
+    nodes = hypervisor.parse_xl_info(XL_INFO)
+    assert nodes[1] == hypervisor.HostNode(1, 2048, 1990, (21, 10))
+    with pytest.raises(Malformed):
+        hypervisor.parse_xl_info("host : dom0\n")
+
+
+def test_the_last_heap_report_counts() -> None:
+    text = "(XEN) NODE0 start->0 size->524288 free->7\n(XEN) NODE0 start->0 size->524288 free->201\n"
+    text += "(XEN) NODE1 start->1048576 size->524288 free->500000\n"
+    assert hypervisor.parse_heap(text) == {0: 201, 1: 500000}
+    with pytest.raises(Malformed):
+        hypervisor.parse_heap("(XEN) nothing\n")
+
+
+def test_free_pages_of_the_host() -> None:
+    log = "(XEN) NODE0 start->0 size->524288 free->17\n"
+
+    def dom0(command: str, timeout: float = 60.0) -> Done:
+        assert command == "xl dmesg -c >/dev/null && xl debug-keys u && xl dmesg"
+        return Done(0, log)
+
+    assert hypervisor.host_free_pages(dom0) == {0: 17}
+
+
+LIST = "Name          ID   Mem VCPUs\tState\tTime(s)\nDomain-0       0  1024     2     r-----      12.3\n"
+DYING = LIST + "(null)         7     0     4     --ps-d       1.5\n"
+
+
+def test_a_host_at_rest_has_no_dying_domain_and_answers_thrice_the_same() -> None:
+    lists = iter([DYING, DYING, LIST, LIST, LIST, LIST])
+    heaps = iter([1, 1, 2, 17, 17, 17])
+
+    def dom0(command: str, timeout: float = 60.0) -> Done:
+        assert command == f"xl list && echo --- && {hypervisor.HEAP}"
+        return Done(0, f"{next(lists)}---\n(XEN) NODE0 start->0 size->524288 free->{next(heaps)}\n")
+
+    assert hypervisor.settled_free_pages(dom0) == {0: 17}
+    with pytest.raises(StopIteration):
+        next(heaps)
+
+
+def test_a_host_that_never_rests_is_told_with_numbers() -> None:
+    def dom0(command: str, timeout: float = 60.0) -> Done:
+        return Done(0, f"{DYING}---\n(XEN) NODE0 start->0 size->524288 free->17\n")
+
+    with pytest.raises(TimeoutError, match=r"\{0: 17\} pages free, dying domains: \[7\]"):
+        hypervisor.settled_free_pages(dom0, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("heaps", "off"),
+    [
+        ([17], {}),
+        ([9, 12, 17], {}),  # back a little later
+        ([16] * 50, {0: -1}),  # a leak
+        ([18] * 50, {0: 1}),  # given back twice
+    ],
+)
+def test_pages_are_waited_for_to_the_last(
+    monkeypatch: pytest.MonkeyPatch, heaps: list[int], off: dict[int, int]
+) -> None:
+    monkeypatch.setattr(hypervisor, "REST", 0.001)
+    answers = iter(heaps)
+
+    def dom0(command: str, timeout: float = 60.0) -> Done:
+        assert command == hypervisor.HEAP
+        return Done(0, f"(XEN) NODE0 start->0 size->524288 free->{next(answers)}\n")
+
+    assert hypervisor.pages_off(dom0, {0: 17}, 0.02 if off else 60) == off
