@@ -21,11 +21,10 @@ import statistics
 import sys
 from collections.abc import Mapping, Sequence
 
-from benchmarks.elastic_guest import ElasticGuest
-from benchmarks.in_lab import elastic as operator_of
 from benchmarks.results import ROOT, Metric, write
 from lab.command import Done, Run, checked
 from lab.description import RackDescription
+from lab.elastic_guest import ElasticGuest
 from lab.errors import LabError
 from lab.hypervisor import counted, counters
 from lab.rack import Rack
@@ -224,7 +223,7 @@ def main() -> int:
     failure = None
     try:
         with Rack.boot(RackDescription.load("one-host"), meter=False) as rack:
-            guest = operator_of(rack.host().start_guest(ROOT / "configs" / "guest2.cfg"))
+            guest = rack.host().start_guest(ROOT / "configs" / "guest2.cfg")
             full_mib = guest.listed()[1]["max_kib"] // 1024
             measure(guest, 1, full_mib, steps)
     except (LabError, RuntimeError, ValueError) as error:

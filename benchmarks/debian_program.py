@@ -14,9 +14,9 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from benchmarks.elastic_guest import LIBGOMP
 from benchmarks.timeline import Program
 from lab.command import Run, checked, write_file
+from lab.elastic_guest import LIBGOMP
 from lab.errors import Malformed
 from lab.patience import wait_for
 

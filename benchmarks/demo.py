@@ -24,14 +24,15 @@ from rich.console import Console
 
 from benchmarks import debian_program
 from benchmarks.demo_page import demo_page
-from benchmarks.elastic_guest import LIBGOMP, PROGRAMS, ElasticGuest
-from benchmarks.in_lab import Clock, elastic, reference_run
 from benchmarks.program_output import StreamRun, parse_samples, parse_stream
+from benchmarks.reference import reference_run
 from benchmarks.results import RESULTS, ROOT, host_info, now, write
 from benchmarks.story import Story
 from benchmarks.timeline import WINDOWS, Check, Evidence, Reading, Timeline, metrics, verdict
+from lab.clock import Clock
 from lab.command import Done, checked
 from lab.description import RackDescription
+from lab.elastic_guest import LIBGOMP, PROGRAMS
 from lab.errors import CommandFailedError, LabError, Malformed
 from lab.guest import Guest
 from lab.guestview import GuestNode
@@ -58,8 +59,7 @@ class Demo:
     """One run of the demo on a guest that is up; `play()` does it all and fills `evidence` as far as it comes."""
 
     def __init__(self, host: Host, guest: Guest, mib: int, console: Console) -> None:
-        self.host, self.handle, self.mib = host, guest, mib
-        self.guest: ElasticGuest = elastic(guest)
+        self.host, self.guest, self.mib = host, guest, mib
         clock = Clock.compare(self.guest.guest)
         self.story = Story(console, clock.now)
         self.pid = 0
@@ -214,7 +214,7 @@ class Demo:
             "guest",
         )
         self.companion.finish()
-        self.wanted = reference_run(self.handle, self.mib, len(self.run.iterations))
+        self.wanted = reference_run(self.guest, self.mib, len(self.run.iterations))
         self.story.tell(f"the same without changes, stock libgomp: checksum {self.wanted.checksum}")
 
     # --- what it amounts to -------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A guest: a domain on a host, reached by ssh through dom0."""
+"""A guest of a rack: what its operator does and sees of it, its life, and commands in it, by ssh through dom0."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lab.command import Done
+from lab.command import Done, run_in
+from lab.elastic_guest import ElasticGuest
 from lab.errors import CommandFailedError, LabError
 from lab.ssh import Background, Ssh
 
@@ -21,19 +22,18 @@ NETWORK = "10.77.0."
 CONNECT_S = 60.0
 
 
-class Guest:
+class Guest(ElasticGuest):
     """Handle of a guest by name; making one does not start anything (Host.start_guest does)."""
 
     def __init__(self, host: Host, name: str) -> None:
+        super().__init__(name, run_in(host), run_in(self))
         self.host = host
-        self.name = name
         self.timings: dict[str, float] = {}
         self._ssh: Ssh | None = None
 
     def __str__(self) -> str:
         return f"{self.host.description.name}:{self.name}"
 
-    @property
     def domid(self) -> int:
         """Domain number now; it changes at each reboot. Raises LabError if there is no such domain."""
         result = self.host.run(["xl", "domid", self.name])
@@ -56,7 +56,7 @@ class Guest:
 
         Raises LabError if it has no network card.
         """
-        result = self.host.run(["xenstore-read", f"/local/domain/{self.domid}/device/vif/0/mac"])
+        result = self.host.run(["xenstore-read", f"/local/domain/{self.domid()}/device/vif/0/mac"])
         if result.status:
             raise LabError(
                 f"guest {self} has no network card: put vif=['mac=00:16:3e:4d:00:NN,bridge=xenbr0'] into its configuration"

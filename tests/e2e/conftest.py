@@ -13,11 +13,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks.elastic_guest import ElasticGuest
-from benchmarks.in_lab import elastic
 from benchmarks.results import ROOT
 from lab.command import Run, checked, run_in
 from lab.complaints import complaints
+from lab.elastic_guest import ElasticGuest
 from lab.errors import LabError
 from lab.guest import Guest
 from lab.host import Host
@@ -91,7 +90,7 @@ class Stable:
         self.asked = 0  # guests whose kernel log was read before they went
         self.complaints: list[str] = []  # of their kernels
 
-    def get(self, config: str) -> ElasticGuest:
+    def get(self, config: str) -> Guest:
         """A guest of that configuration, with all elastic nodes absent."""
         for other in list(self.guests):
             if other != config:
@@ -99,17 +98,13 @@ class Stable:
         if config not in self.guests:
             guest = self.guests[config] = self.host.start_guest(CONFIGS / config)
             self.lives[config] = life(guest)
-        found = elastic(self.guests[config])
+        found = self.guests[config]
         try:
             absent(found)
         except BaseException:
             self.leave(config, ask=False)  # the next test gets another one
             raise
         return found
-
-    def handle(self, config: str) -> Guest:
-        """The lab's own handle of it."""
-        return self.guests[config]
 
     def lost(self) -> list[str]:
         """Which guests do not run any more as they were started, and why. They are destroyed, and forgotten."""

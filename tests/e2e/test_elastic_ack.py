@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from benchmarks.elastic_guest import PROGRAMS, ElasticGuest
 from lab.command import Done, checked
+from lab.elastic_guest import PROGRAMS, ElasticGuest
 from lab.patience import scaled, wait_for
 
 pytestmark = pytest.mark.fresh

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from benchmarks.elastic_guest import PROGRAMS, ElasticGuest
 from lab.command import Run, checked
+from lab.elastic_guest import PROGRAMS, ElasticGuest
 from lab.hypervisor import pages_off, parse_xl_info, settled_free_pages
 from lab.patience import wait_for
 

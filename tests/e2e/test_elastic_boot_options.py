@@ -8,9 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.elastic_guest import ElasticGuest
-from benchmarks.in_lab import elastic
 from lab.command import Run, checked
+from lab.elastic_guest import ElasticGuest
 from lab.hypervisor import pages_off, settled_free_pages
 from tests.e2e.conftest import CONFIGS, Stable
 
@@ -26,7 +25,7 @@ def without_memmap_on_memory(stable: Stable) -> Iterator[ElasticGuest]:
     stable.leave_all()
     options = '"console=hvc0 loglevel=5 memory_hotplug.memmap_on_memory=0"'
     guest = stable.host.start_guest(CONFIGS / "guest2.cfg", {"extra": options})
-    yield elastic(guest)
+    yield guest
     guest.destroy()
 
 

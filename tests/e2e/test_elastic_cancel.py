@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.elastic_guest import PROGRAMS, ElasticGuest
 from lab.command import Run, checked
+from lab.elastic_guest import PROGRAMS, ElasticGuest
 from lab.hypervisor import pages_off, settled_free_pages
 from lab.patience import wait_for
 from tests.e2e.test_elastic_ack import FULL_KIB, LONG_MS, Background, Detach, Follower

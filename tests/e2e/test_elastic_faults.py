@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from benchmarks.elastic_guest import PROGRAMS, ElasticGuest
-from benchmarks.in_lab import elastic
 from lab.command import Done, Run, checked
+from lab.elastic_guest import PROGRAMS, ElasticGuest
 from lab.host import Host
 from lab.hypervisor import pages_off, settled_free_pages
 from lab.patience import scaled, wait_for
@@ -67,11 +66,10 @@ def test_guest_without_the_driver(stable: Stable, host: Host, dom0: Run) -> None
     stable.leave("guest2.cfg")
     text = (CONFIGS / "guest2.cfg").read_text(encoding="utf-8")
     extra = re.findall(r'^extra\s*=\s*"([^"]*)"', text, re.MULTILINE)
-    guest = host.start_guest(
+    found = host.start_guest(
         CONFIGS / "guest2.cfg", {"extra": f'"{" ".join([*extra[-1:], NO_DRIVER])}"', "name": '"driverless"'}
     )
     try:
-        found = elastic(guest)
         before = settled_free_pages(dom0)
         done = found.attach(1, "--timeout=5")
         assert done.status == UNDONE, done.text
@@ -91,7 +89,7 @@ def test_guest_without_the_driver(stable: Stable, host: Host, dom0: Run) -> None
         assert re.search(r"it was offline with 0 KiB and is residual with 2048 KiB", done.text), done.text
         assert found.listed()[1]["state"] == "residual"
     finally:
-        guest.destroy()
+        found.destroy()
 
 
 def driver_of_another(dom0: Run, name: str, domid: int) -> bool:
@@ -140,7 +138,6 @@ def test_guest_ends_half_way(
     stable.leave("guest2.cfg")
     before = settled_free_pages(dom0)
     guest = stable.get("guest2.cfg")
-    handle = stable.handle("guest2.cfg")
     if operation == DETACH:
         assert guest.attach(1).status == 0
     domid = guest.domid()
@@ -155,7 +152,7 @@ def test_guest_ends_half_way(
     start_operation(guest, operation)
     assert ended(dom0) == FAILED
     dom0(f"xl vnode-list {guest.name}")
-    handle.disconnect()
+    guest.disconnect()
     if end == "reboot":
         # Its next life, with the elastic node absent: what was under way does not outlive the domain.
         wait_for("the guest is back with its driver", 180, lambda: driver_of_another(dom0, guest.name, domid), 1.0)

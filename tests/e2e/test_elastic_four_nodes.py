@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.elastic_guest import ElasticGuest
 from lab.command import Run
+from lab.elastic_guest import ElasticGuest
 from lab.hypervisor import pages_off, settled_free_pages
 from tests.e2e.conftest import soak
 

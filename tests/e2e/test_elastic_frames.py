@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.balloon import Step, measure, metrics, superpage_path
-from benchmarks.elastic_guest import ElasticGuest
 from benchmarks.results import write
 from lab.command import Run
+from lab.elastic_guest import ElasticGuest
 from lab.hypervisor import counted, counters, settled_free_pages
 from tests.e2e.conftest import Stable, rounds
 

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from benchmarks.elastic_guest import PROGRAMS
 from lab.command import Run, checked
+from lab.elastic_guest import PROGRAMS
 from lab.hypervisor import pages_off, settled_free_pages
 from lab.patience import wait_for
 from tests.e2e.conftest import Stable

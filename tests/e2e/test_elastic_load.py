@@ -6,10 +6,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from benchmarks.elastic_guest import LIBGOMP, PROGRAMS, ElasticGuest
 from benchmarks.program_output import parse_stream
 from benchmarks.results import Metric, from_runs, write
 from lab.command import Run, checked
+from lab.elastic_guest import LIBGOMP, PROGRAMS, ElasticGuest
 from lab.hypervisor import pages_off, settled_free_pages
 from lab.patience import wait_for
 from tests.e2e.conftest import rounds

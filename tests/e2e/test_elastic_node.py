@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from benchmarks.elastic_guest import LIBGOMP, PROGRAMS, ElasticGuest
 from benchmarks.program_output import parse_stream
 from lab.command import Run, checked
+from lab.elastic_guest import LIBGOMP, PROGRAMS, ElasticGuest
 from lab.hypervisor import host_free_pages, pages_off, parse_xl_info, settled_free_pages
 from lab.patience import wait_for
 

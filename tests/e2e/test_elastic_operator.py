@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.elastic_guest import ElasticGuest
 from lab.command import Run, checked
+from lab.elastic_guest import ElasticGuest
 from lab.hypervisor import pages_off, settled_free_pages
 from lab.patience import wait_for
 

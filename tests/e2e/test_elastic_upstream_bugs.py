@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.elastic_guest import PROGRAMS, ElasticGuest
-from benchmarks.in_lab import elastic
 from lab.command import Run, checked, write_file
+from lab.elastic_guest import PROGRAMS, ElasticGuest
 from lab.guestview import parse_list
 from lab.host import Host
 from lab.hypervisor import settled_free_pages
@@ -53,7 +52,7 @@ def static4(stable: Stable, host: Host) -> Iterator[ElasticGuest]:
     stable.leave("guest4.cfg")
     stable.leave("guest2.cfg")
     guest = host.start_guest(config())
-    yield elastic(guest)
+    yield guest
     guest.destroy()
 
 

@@ -42,8 +42,7 @@ def test_dom0(dom0: Run, rack: Rack) -> None:
 
 def test_consoles(rack: Rack, stable: Stable) -> None:
     """The hypervisor's log is searched, and so are those of guests; warnings get there."""
-    stable.get("guest2.cfg")
-    guest = stable.handle("guest2.cfg")
+    guest = stable.get("guest2.cfg")
     logs = consoles(rack.logs)
     assert any("Xen version" in path.read_text("utf-8", "replace") for path in logs)
     assert rack.host().guest_log(guest.name) in logs
@@ -51,9 +50,9 @@ def test_consoles(rack: Rack, stable: Stable) -> None:
 
 def test_a_warning_of_a_guest_is_seen(stable: Stable, expects: Callable[[str], None]) -> None:
     """The whole way of a warning, from a guest's kernel to this test."""
-    stable.get("guest2.cfg")
+    guest = stable.get("guest2.cfg")
     expects("WARNING: said by the test")
-    stable.handle("guest2.cfg").run("echo '<4>WARNING: said by the test' >/dev/kmsg", check=True)
+    guest.run("echo '<4>WARNING: said by the test' >/dev/kmsg", check=True)
 
 
 def test_a_warning_of_dom0_is_seen(dom0: Run, expects: Callable[[str], None]) -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.balloon import COUNTERS, GIVE, STOCK_MIB, TAKE, Step, measure, metrics, parse_stock, stock_script
-from benchmarks.elastic_guest import ElasticGuest
 from benchmarks.results import Result, encode, host_info, now, problems
 from lab.command import Done
+from lab.elastic_guest import ElasticGuest
 from lab.errors import CommandFailedError
 
 STEPS = [

@@ -19,30 +19,27 @@ from tests.e2e import conftest
 
 # The fixtures of tests/e2e on a made-up host. `guests` holds the handles by configuration, in the order of their starts.
 CONFTEST = """
-import dataclasses
 import pytest
-from benchmarks import in_lab
-from lab.command import Done
-from lab.errors import CommandFailedError, MachineLostError
-from tests.e2e import conftest as real
+from lab.command import Done, run_in
+from lab.elastic_guest import ElasticGuest
+from lab.errors import MachineLostError
 from tests.e2e.conftest import four, none_is_lost, pair, stable
 
 started = []
 
-@dataclasses.dataclass
-class Guest:
-    name: str
-    host: object
-    boot: str = "first"
-    alive: bool = True
-    destroyed: int = 0
-    nodes: str = "node 0 cpus: 0\\nnode 0 size: 1 MB\\nnode 0 free: 1 MB\\n"
-    dmesg: str = ""
+class Guest(ElasticGuest):
+    def __init__(self, name, host):
+        super().__init__(name, run_in(host), run_in(self))
+        self.boot = "first"
+        self.alive = True
+        self.destroyed = 0
+        self.numactl = "node 0 cpus: 0\\nnode 0 size: 1 MB\\nnode 0 free: 1 MB\\n"
+        self.dmesg = ""
 
     def run(self, command, timeout=60.0, check=False):
         if not self.alive:
             raise MachineLostError("connection lost")
-        words = {"dmesg": self.dmesg, "numactl -H": self.nodes}
+        words = {"dmesg": self.dmesg, "numactl -H": self.numactl}
         return Done(0, self.boot + "\\n" if "boot_id" in command else words[command], "")
 
     def destroy(self):
@@ -96,7 +93,7 @@ def test_another_configuration(four):
 def test_only_one_at_a_time(pair, stable):
     assert started[3].destroyed == 1 and list(stable.guests) == ["guest2.cfg"]
     assert stable.asked == 1 and stable.complaints == ["BUG: of a guest"]
-    started[-1].nodes += started[-1].nodes.replace("node 0", "node 1")
+    started[-1].numactl += started[-1].numactl.replace("node 0", "node 1")
 
 def test_a_node_cannot_be_detached(pair):
     pass

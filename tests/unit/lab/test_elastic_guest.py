@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
-from benchmarks import in_lab
-from benchmarks.elastic_guest import ElasticGuest, VnodeKeys, parse_keys, parse_phases, parse_vnode_list
 from lab.command import Done, Run
+from lab.elastic_guest import ElasticGuest, VnodeKeys, parse_keys, parse_phases, parse_vnode_list
 from lab.errors import CommandFailedError, Malformed
 
 LISTING = """/local/domain/3/vnuma = ""   (n0,r3)
@@ -94,13 +91,3 @@ def test_phases_in_order_and_in_seconds() -> None:
 def test_malformed_phases_are_refused(text: str) -> None:
     with pytest.raises(Malformed, match="phase"):
         parse_phases(text)
-
-
-def test_the_quickest_answer_sets_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The guest's time is that of the middle of the question; half of how long it took may be wrong."""
-    ours = iter([100.0, 104.0, 200.0, 202.0, 300.0, 308.0, 400.0])
-    theirs = iter(["153.5", "251.25", "351.0"])
-    monkeypatch.setattr(in_lab, "time", SimpleNamespace(time=lambda: next(ours)))
-    clock = in_lab.Clock.compare(lambda command, timeout=60.0: Done(0, next(theirs) + "\n"))
-    assert clock == in_lab.Clock(50.25, 1.0)
-    assert clock.now() == 450.25

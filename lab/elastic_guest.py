@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """A guest with elastic vnodes, seen from the operator's side: what is typed in dom0, and what comes back.
 
-It needs two functions that run a shell command in dom0 and in the guest; the lab provides them, and a unit test can
-play them. No state is kept here: each question is asked anew, so what is answered is what is so.
+It needs two functions that run a shell command in dom0 and in the guest: a guest of a rack (lab/guest.py) brings its own, and
+a unit test plays them. No state is kept here: each question is asked anew, so what is answered is what is so.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from lab import guestview
 from lab.command import Done, Run, checked
 from lab.errors import Malformed
 
+# Where guests have what `make build` made for them: the elastic libgomp, and programs of benchmarks and tests.
 LIBGOMP = "/opt/xenuma/lib"
 PROGRAMS = "/opt/xenuma/bin"
-
 
 _KEY = re.compile(r"/local/domain/\d+/vnuma/(\S+) = \"(.*?)\"(?:\s+\(.*\))?")
 
