@@ -38,7 +38,10 @@ class DescriptionError(LabError):
 
 @dataclass(frozen=True)
 class Node:
-    """One NUMA node of a host: CPUs 1..64, memory in MiB (a multiple of 128, at least 256)."""
+    """One NUMA node of an emulated machine: how many CPUs, memory in MiB.
+
+    A host's nodes have 1 to 64 CPUs and a multiple of 128 MiB, at least 256; other machines may have nodes without either.
+    """
 
     cpus: int
     memory_mib: int

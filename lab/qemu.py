@@ -10,12 +10,13 @@ import re
 import shlex
 import socket
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lab.artifacts import Artifacts
 from lab.console import Console
-from lab.description import HostDescription
+from lab.description import HostDescription, Node
 from lab.errors import LabError, MachineLostError
 from lab.memory_map import BACKEND, Extent, parse_mtree
 from lab.process import start_tied, stop
@@ -101,6 +102,29 @@ def dom0_arguments(host: HostDescription) -> str:
     return f"console=hvc0 root=/dev/vda rw tsc=unstable {CONSOLE_LEVEL} xenuma.host={host.name} {host.dom0_arguments}".strip()
 
 
+def numa_arguments(nodes: Sequence[Node], distances: Sequence[Sequence[int]]) -> list[str]:
+    """QEMU's arguments for NUMA nodes, which own consecutive CPUs, in order.
+
+    `distances` is the SLIT, row by row; if it is empty, the machine has none.
+    """
+    arguments = []
+    first = 0
+    for index, node in enumerate(nodes):
+        options = f"node,nodeid={index}"
+        if node.cpus:
+            options += f",cpus={first}-{first + node.cpus - 1}"
+            first += node.cpus
+        if node.memory_mib:
+            arguments += ["-object", f"memory-backend-ram,id={BACKEND}{index},size={node.memory_mib}M"]
+            options += f",memdev={BACKEND}{index}"
+        arguments += ["-numa", options]
+    for source, row in enumerate(distances):
+        for target, distance in enumerate(row):
+            if source != target:
+                arguments += ["-numa", f"dist,src={source},dst={target},val={distance}"]
+    return arguments
+
+
 def command_line(
     host: HostDescription, artifacts: Artifacts, paths: MachinePaths, *, qmp: int, serial: int, meter: bool = True
 ) -> list[str]:
@@ -114,14 +138,7 @@ def command_line(
         "-accel", "tcg,thread=multi", "-cpu", CPU, "-smp", str(host.cpus), "-m", f"{host.memory_mib}M",
         "-display", "none", "-nodefaults", "-no-user-config", "-no-reboot", "-S",
     ]  # fmt: skip
-    for index, node in enumerate(host.nodes):
-        cpus = host.cpus_of(index)
-        command += ["-object", f"memory-backend-ram,id={BACKEND}{index},size={node.memory_mib}M"]
-        command += ["-numa", f"node,nodeid={index},cpus={cpus.start}-{cpus.stop - 1},memdev={BACKEND}{index}"]
-    for source, row in enumerate(host.distances):
-        for target, distance in enumerate(row):
-            if source != target:
-                command += ["-numa", f"dist,src={source},dst={target},val={distance}"]
+    command += numa_arguments(host.nodes, host.distances)
     command += ["-kernel", str(artifacts.xen), "-append", xen_arguments(host)]
     command += ["-initrd", f"{artifacts.kernel} {_escape(dom0_arguments(host))}"]
     command += ["-drive", f"file={_escape(str(artifacts.dom0_image))},if=virtio,format=raw,cache=unsafe,snapshot=on"]

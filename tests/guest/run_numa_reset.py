@@ -8,7 +8,6 @@ No Xen: plain emulation (TCG), an initramfs with static programs, the serial con
 
 from __future__ import annotations
 
-import gzip
 import os
 import re
 import selectors
@@ -20,10 +19,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lab.complaints import COMPLAINT
+from lab.complaints import complaints
+from lab.description import Node
+from lab.images.tree import Tree
 from lab.pipeline.paths import ARTIFACTS
 from lab.process import start_tied, stop
-from lab.qemu import FIRMWARE
+from lab.qemu import FIRMWARE, numa_arguments
 
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE / "numa_reset"
@@ -35,46 +36,29 @@ DISK_MIB = 16  # what the test program `stays` swaps to, and maps
 
 
 @dataclass(frozen=True)
-class Node:
-    """A NUMA node of the machine."""
-
-    cpus: str  # QEMU's list, or empty
-    memory_mib: int  # 0: none
-
-
-@dataclass(frozen=True)
-class Machine:
-    """A machine to test on; distances of QEMU's `src,dst,val` beyond the default of 10 and 20."""
+class MachineDescription:
+    """A machine to test on; `distances` is its SLIT, row by row. Without one, the kernel takes 10 and 20."""
 
     name: str
     nodes: Sequence[Node]
-    distances: Sequence[tuple[int, int, int]] = ()
+    distances: Sequence[Sequence[int]] = ()
 
     def arguments(self) -> Iterator[str]:
         """QEMU's arguments for memory, CPUs and nodes."""
         yield from ("-m", f"{sum(node.memory_mib for node in self.nodes)}M")
         # A socket a node: the kernel complains about cores of one that are on different nodes.
-        cpus = sum(bool(node.cpus) for node in self.nodes)
+        cpus = sum(node.cpus for node in self.nodes)
         yield from ("-smp", f"{cpus},sockets={cpus},cores=1,threads=1")
-        for number, node in enumerate(self.nodes):
-            options = f"node,nodeid={number}"
-            if node.cpus:
-                options += f",cpus={node.cpus}"
-            if node.memory_mib:
-                yield from ("-object", f"memory-backend-ram,id=m{number},size={node.memory_mib}M")
-                options += f",memdev=m{number}"
-            yield from ("-numa", options)
-        for source, target, distance in self.distances:
-            yield from ("-numa", f"dist,src={source},dst={target},val={distance}")
+        yield from numa_arguments(self.nodes, self.distances)
 
 
 MACHINES = (
-    Machine("two", (Node("0", 384), Node("1", 256))),
+    MachineDescription("two", (Node(1, 384), Node(1, 256))),
     # The last node has a CPU and no memory, and is next to node 2.
-    Machine(
+    MachineDescription(
         "four",
-        (Node("0", 320), Node("1", 192), Node("2", 192), Node("3", 0)),
-        tuple((a, b, 12 if {a, b} == {2, 3} else 20) for a in range(4) for b in range(4) if a != b),
+        (Node(1, 320), Node(1, 192), Node(1, 192), Node(1, 0)),
+        tuple(tuple(10 if a == b else 12 if {a, b} == {2, 3} else 20 for b in range(4)) for a in range(4)),
     ),
 )
 
@@ -98,24 +82,16 @@ def build_programs(output: Path) -> None:
         raise RuntimeError(f"the self tests do not compile:\n{made.stdout}{made.stderr}")
 
 
-def _cpio_entry(number: int, name: str, mode: int, content: bytes = b"", device: tuple[int, int] = (0, 0)) -> bytes:
-    """One entry of a "newc" archive (Documentation/driver-api/early-userspace/buffer-format.rst)."""
-    encoded = name.encode() + b"\0"
-    fields = (number, mode, 0, 0, 1, 0, len(content), 0, 0, *device, len(encoded), 0)
-    head = b"070701" + b"".join(b"%08x" % field for field in fields) + encoded
-    return head + bytes(-len(head) % 4) + content + bytes(-len(content) % 4)
-
-
 def initramfs(programs: Path, path: Path, names: Sequence[str] = ()) -> None:
     """Pack /init, the named programs (or all) as /tests/*, and the places to mount on."""
-    directories = ("dev", "proc", "sys", "tmp", "tests")
-    entries = [(name, 0o040755, b"", (0, 0)) for name in directories]
-    entries.append(("dev/console", 0o020600, b"", (5, 1)))
-    entries.append(("init", 0o100755, (programs / "init").read_bytes(), (0, 0)))
+    tree = Tree()
+    for directory in ("/dev", "/proc", "/sys", "/tmp", "/tests"):
+        tree.add_directory(directory)
+    tree.add_device("/dev/console", 5, 1)
+    tree.add_bytes("/init", (programs / "init").read_bytes(), 0o755)
     for name in names or program_names():
-        entries.append((f"tests/{name}", 0o100755, (programs / "tests" / name).read_bytes(), (0, 0)))
-    archive = b"".join(_cpio_entry(number, *entry) for number, entry in enumerate(entries, 1))
-    path.write_bytes(gzip.compress(archive + _cpio_entry(0, "TRAILER!!!", 0), 1))
+        tree.add_bytes(f"/tests/{name}", (programs / "tests" / name).read_bytes(), 0o755)
+    tree.write_cpio(path, level=1)
 
 
 # --- The console -------------------------------------------------------------------------------------------------------
@@ -143,7 +119,7 @@ class Program:
 
 
 @dataclass
-class Run:
+class Boot:
     """One boot."""
 
     programs: dict[str, Program] = field(default_factory=dict)
@@ -155,13 +131,11 @@ class Run:
 RESULT = re.compile(r"(not ok|ok) \d+ - (.*)")
 
 
-def parse(lines: Sequence[str]) -> Run:
+def parse(lines: Sequence[str]) -> Boot:
     """The console, understood."""
-    run = Run(log=list(lines))
+    run = Boot(complaints=complaints("\n".join(lines)), log=list(lines))
     current: Program | None = None
     for line in lines:
-        if COMPLAINT.search(line):
-            run.complaints.append(line)
         if match := re.match(r"@begin (\S+)$", line):
             current = run.programs.setdefault(match[1], Program())
         elif (match := re.match(r"@end (\S+) (\d+)$", line)) and current:
@@ -188,7 +162,7 @@ def make_disks(folder: Path) -> list[Path]:
     return disks
 
 
-def command_line(machine: Machine, kernel: Path, initrd: Path, disks: Sequence[Path]) -> list[str]:
+def command_line(machine: MachineDescription, kernel: Path, initrd: Path, disks: Sequence[Path]) -> list[str]:
     """QEMU, and the kernel's own arguments: few messages, no restart, no complaint about slow emulation."""
     drives = [word for disk in disks for word in ("-drive", f"file={disk},if=virtio,format=raw,cache=unsafe")]
     arguments = "console=ttyS0 loglevel=5 panic=-1 nowatchdog rcupdate.rcu_cpu_stall_suppress=1 random.trust_cpu=on"
@@ -235,7 +209,7 @@ def _read_console(process: subprocess.Popen[bytes], deadline: float) -> Iterator
     yield pending.decode(errors="replace").strip("\r")
 
 
-def boot(machine: Machine, kernel: Path, initrd: Path, timeout_s: float = TIMEOUT_S, echo: bool = False) -> Run:
+def boot(machine: MachineDescription, kernel: Path, initrd: Path, timeout_s: float = TIMEOUT_S, echo: bool = False) -> Boot:
     """Run the machine until it powers off; it is gone when this returns, in whatever way."""
     lines: list[str] = []
     deadline = time.monotonic() + timeout_s

@@ -36,9 +36,9 @@ def initrd(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module", params=guest.MACHINES, ids=lambda machine: machine.name)
-def run(request: pytest.FixtureRequest, initrd: Path) -> guest.Run:
+def run(request: pytest.FixtureRequest, initrd: Path) -> guest.Boot:
     """One boot of one machine, with all programs."""
-    machine: guest.Machine = request.param
+    machine: guest.MachineDescription = request.param
     result = guest.boot(machine, _kernel(), initrd)
     LOGS.mkdir(parents=True, exist_ok=True)
     (LOGS / f"numa_reset-{machine.name}.log").write_text("\n".join(result.log) + "\n")
@@ -46,7 +46,7 @@ def run(request: pytest.FixtureRequest, initrd: Path) -> guest.Run:
 
 
 @pytest.mark.parametrize("program", guest.program_names())
-def test_program(run: guest.Run, program: str, record_property: Callable[[str, object], None]) -> None:
+def test_program(run: guest.Boot, program: str, record_property: Callable[[str, object], None]) -> None:
     """The program runs to its end, and each of its lines is good."""
     assert program in run.programs, "never started:\n" + "\n".join(run.log[-30:])
     said = run.programs[program]
@@ -55,7 +55,7 @@ def test_program(run: guest.Run, program: str, record_property: Callable[[str, o
     assert all(good for _, good in said.results), [name for name, good in said.results if not good]
 
 
-def test_kernel_is_content(run: guest.Run) -> None:
+def test_kernel_is_content(run: guest.Boot) -> None:
     """All programs were run, and the kernel had nothing to complain about."""
     assert run.done, "the machine did not come to its end:\n" + "\n".join(run.log[-30:])
     assert not run.complaints

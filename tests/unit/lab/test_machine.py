@@ -12,7 +12,7 @@ from lab.artifacts import Files
 from lab.description import Dom0, HostDescription, Node
 from lab.errors import LabError, MachineLostError
 from lab.host import BROKEN, READY, config_name
-from lab.qemu import MachinePaths, command_line, parse_usernet, xen_arguments
+from lab.qemu import MachinePaths, command_line, numa_arguments, parse_usernet, xen_arguments
 
 HOST = HostDescription(
     "alpha", (Node(2, 2048), Node(1, 1024)), ((10, 16), (22, 10)), Dom0(512, 1, 0), "sched=null", "nosmp"
@@ -40,6 +40,22 @@ def test_numa_topology() -> None:
         "node,nodeid=1,cpus=2-2,memdev=node1",
         "dist,src=0,dst=1,val=16",
         "dist,src=1,dst=0,val=22",
+    ]
+
+
+def test_a_node_may_lack_memory_or_cpus() -> None:
+    """The one after it has the next CPUs all the same; without distances there are none."""
+    arguments = numa_arguments((Node(2, 256), Node(1, 0), Node(0, 128), Node(1, 192)), ())
+    assert values(arguments, "-object") == [
+        "memory-backend-ram,id=node0,size=256M",
+        "memory-backend-ram,id=node2,size=128M",
+        "memory-backend-ram,id=node3,size=192M",
+    ]
+    assert values(arguments, "-numa") == [
+        "node,nodeid=0,cpus=0-1,memdev=node0",
+        "node,nodeid=1,cpus=2-2",
+        "node,nodeid=2,memdev=node2",
+        "node,nodeid=3,cpus=3-3,memdev=node3",
     ]
 
 

@@ -140,26 +140,10 @@ def test_console_of_a_bad_run(why: str, old: str, new: str) -> None:
     assert said.programs["one"].problem(), why
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "[    1.0] WARNING: CPU: 0 PID: 1 at mm/x.c:1 f+0x1/0x2",
-        "BUG: kernel NULL pointer dereference",
-        "Oops: 0000 [#1]",
-        "WARNING: possible circular locking dependency detected",
-        "Kernel panic - not syncing",
-        "Out of memory: Killed process 3",
-        "INFO: task t:3 blocked for more than 120 seconds.",
-        "BUG: Bad page state in process t",
-        "BUG: Bad rss-counter state",
-    ],
-)
-def test_complaint_of_the_kernel_is_noticed(line: str) -> None:
-    assert guest.parse([*GOOD, line]).complaints == [line]
-
-
-def test_chatter_of_firmware_drivers_is_no_complaint() -> None:
-    assert not guest.parse([*GOOD, "Warning: Processor Platform Limit event detected, but not handled."]).complaints
+def test_complaints_of_the_kernel_are_noticed() -> None:
+    """Which there are: tests/unit/lab/test_complaints.py."""
+    lines = ["BUG: Bad rss-counter state", "[    1.0] WARNING: CPU: 0 PID: 1 at mm/x.c:1 f+0x1/0x2"]
+    assert guest.parse([lines[0], *GOOD, lines[1]]).complaints == lines
 
 
 def test_initramfs_is_an_archive_that_cpio_reads(tmp_path: Path) -> None:
