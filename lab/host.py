@@ -16,6 +16,7 @@ from pathlib import Path
 
 from lab.artifacts import Artifacts
 from lab.command import Done
+from lab.complaints import FATAL
 from lab.description import HostDescription
 from lab.errors import CommandFailedError, LabError, MachineLostError
 from lab.guest import Guest
@@ -26,9 +27,7 @@ from lab.qemu import Machine, MachinePaths
 from lab.ssh import Background, Ssh
 
 READY = re.compile(r"^xenuma: dom0 ready")
-BROKEN = re.compile(
-    r"Panic on CPU \d|Kernel panic - not syncing|^xenuma: dom0 failed|Dom0 has crashed|Hardware Dom0 (?:crashed|halted)"
-)
+BROKEN = re.compile(FATAL + r"|^xenuma: dom0 failed|Hardware Dom0 halted")
 
 # Three times Ctrl-A moves Xen's console from dom0 to Xen, docs/misc/xen-command-line of Xen (conswitch).
 SWITCH_TO_XEN = b"\x01\x01\x01"

@@ -52,6 +52,7 @@ def test_the_search_finds_what_it_should() -> None:
         "(XEN) Domain 3 (vcpu#1) crashed on cpu#0:",
         "(XEN) Domain 3 reported crashed by domain 0 on cpu#2:",
         "(XEN) Hardware Dom0 crashed: rebooting machine in 5 seconds.",
+        "(XEN) Dom0 has crashed: rebooting machine",
     ]
     good = [
         "(XEN) ACPI: SLEEP INFO: pm1x_cnt[1:604,1:0]",
