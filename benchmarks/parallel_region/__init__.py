@@ -24,7 +24,6 @@ import os
 import re
 import shutil
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
@@ -37,6 +36,7 @@ from typing import Self
 
 from benchmarks import results
 from benchmarks.results import Metric
+from lab.topology_page import topology_page
 
 HERE = Path(__file__).resolve().parent
 LIVES = (9, 100)
@@ -63,11 +63,8 @@ def library(variable: str, artifact: str) -> Path:
 
 
 def write_page(path: Path, cpus: set[int]) -> None:
-    """A topology page, version 1, on which CPUS are usable and possible (include/uapi/xen/topology.h)."""
-    page = bytearray(4096)
-    struct.pack_into("<QQIIIIiI", page, 0, 0x3130304F504F5458, 1, 0, 0, max(cpus) + 1, 1, 0, 1)
-    page[72:584] = sum(1 << cpu for cpu in cpus).to_bytes(512, "little")
-    path.write_bytes(page)
+    """A topology page on which CPUS are usable, all on one node."""
+    path.write_bytes(topology_page(sum(1 << cpu for cpu in cpus), [0] * (max(cpus) + 1)))
 
 
 def environment(lib: Path, threads: int, page: Path | None, policy: str | None = None) -> dict[str, str]:

@@ -1,14 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later WITH GCC-exception-3.1
-"""A topology page in a file, and an OpenMP program that is told what to do while the page changes.
-
-The page has the layout of linux-guest/overlay/include/uapi/xen/topology.h; the offsets are asserted there.
-"""
+"""A topology page in a file, and an OpenMP program that is told what to do while the page changes."""
 
 from __future__ import annotations
 
 import json
 import os
-import struct
 import subprocess
 import tempfile
 import threading
@@ -19,16 +15,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from lab.topology_page import OFFSET, STABLE, topology_page
+
 HERE = Path(__file__).resolve().parent
 REPO = HERE.parents[2]
 UAPI = REPO / "linux-guest" / "overlay" / "include" / "uapi"
 
-MAGIC = 0x3130304F504F5458
-ABI = 1
-PAGE_SIZE = 4096
-STABLE, GROWING, DRAINING = 0, 1, 2
-OFFSET = {"magic": 0, "version": 8, "seq": 16, "phase": 20, "nr_cpus_possible": 24, "reset_nr": 32, "abi": 36,
-          "cpus_usable": 72, "cpu_node": 968}  # fmt: skip
 RESET_NR = 600
 """What recorder.c plays."""
 
@@ -118,14 +110,8 @@ def recorder() -> Path:
 
 
 def page(usable: int, *, possible: int = POSSIBLE, reset_nr: int = RESET_NR) -> bytearray:
-    """A page of version 1: CPUS[0] on node 0, all others on node 1."""
-    data = bytearray(PAGE_SIZE)
-    struct.pack_into("<QQIIIIiI4Q", data, 0, MAGIC, 1, 0, STABLE, possible, 2, reset_nr, ABI, 3, 0, 0, 0)
-    data[72 : 72 + 512] = usable.to_bytes(512, "little")
-    data[968 : 968 + 2048] = b"\xff" * 2048
-    for cpu in range(min(possible, 2048)):
-        data[968 + cpu] = 0 if cpu <= CPUS[0] else 1
-    return data
+    """A page of version 1: CPUs up to CPUS[0] on node 0, all others on node 1."""
+    return topology_page(usable, [0 if cpu <= CPUS[0] else 1 for cpu in range(possible)], reset_nr=reset_nr)
 
 
 class Player:

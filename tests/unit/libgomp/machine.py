@@ -11,7 +11,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.unit.libgomp.gomp_player import ELASTIC, SCRATCH, Player, build, page, recorder
+from lab.topology_page import topology_page
+from tests.unit.libgomp.gomp_player import ELASTIC, RESET_NR, SCRATCH, Player, build, recorder
 
 SOCKETS, CORES, THREADS = 2, 4, 2
 CPUS = SOCKETS * CORES * THREADS
@@ -83,7 +84,5 @@ class MachinePlayer(Player):
 
 def machine_page(usable: int, possible: int = CPUS) -> bytes:
     """A page of version 1 in which the nodes are the sockets."""
-    data = page(usable, possible=possible)
-    for cpu in range(possible):
-        data[968 + cpu] = 0 if FIRST_SOCKET >> cpu & 1 else 1
-    return bytes(data)
+    nodes = [0 if FIRST_SOCKET >> cpu & 1 else 1 for cpu in range(possible)]
+    return bytes(topology_page(usable, nodes, reset_nr=RESET_NR))

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.libgomp.gomp_player import AB, CPUS, DRAINING, GROWING, STABLE, A, B, Player, page
+from lab.topology_page import DRAINING, GROWING, STABLE
+from tests.unit.libgomp.gomp_player import AB, CPUS, A, B, Player, page
 
 TOUCH, POLICY, FOLLOW = 1, 2, 4
 

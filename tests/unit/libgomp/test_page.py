@@ -8,7 +8,8 @@ import struct
 
 import pytest
 
-from tests.unit.libgomp.gomp_player import AB, CPUS, OFFSET, PAGE_SIZE, POSSIBLE, A, B, Player, page
+from lab.topology_page import OFFSET, PAGE_SIZE
+from tests.unit.libgomp.gomp_player import AB, CPUS, POSSIBLE, A, B, Player, page
 
 BOUND = {"OMP_PLACES": f"{{{CPUS[0]}}},{{{CPUS[-1]}}}"}
 
