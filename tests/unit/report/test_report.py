@@ -21,8 +21,6 @@ from benchmarks.page import number
 from benchmarks.report import main, report_page
 from benchmarks.results import InvalidResult, Metric, from_runs
 
-SCHEMA = json.loads((results.ROOT / "docs" / "formats" / "results.schema.json").read_text(encoding="utf-8"))
-
 GOOD: dict[str, Any] = {
     "name": "balloon",
     "when": "2026-01-31T12:00:00Z",
@@ -42,9 +40,8 @@ GOOD: dict[str, Any] = {
 }
 
 
-def test_the_example_is_valid_for_both() -> None:
-    jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    jsonschema.validate(GOOD, SCHEMA)
+def test_the_example_is_valid() -> None:
+    jsonschema.Draft202012Validator.check_schema(json.loads(results.SCHEMA.read_text(encoding="utf-8")))
     assert results.problems(GOOD) == []
 
 
@@ -104,27 +101,36 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("change", BROKEN.values(), ids=BROKEN.keys())
-def test_the_schema_and_the_library_refuse_the_same_files(change: Callable[[dict[str, Any]], None]) -> None:
+def test_a_file_that_does_not_follow_the_schema_is_refused(change: Callable[[dict[str, Any]], None]) -> None:
     data = copy.deepcopy(GOOD)
     change(data)
     assert results.problems(data)
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(data, SCHEMA)
+    with pytest.raises(InvalidResult, match=r"^x\.json: "):
+        results.decode(data, "x.json")
+
+
+def test_a_problem_says_where_it_is() -> None:
+    data = copy.deepcopy(GOOD)
+    data["metrics"][1]["unit"], data["host"]["cpus"] = "", 0
+    del data["when"]
+    where = [problem.partition(": ")[0] for problem in results.problems(data)]
+    assert where == ["file", "host.cpus", "metrics[1].unit"]
+    assert "'when'" in results.problems(data)[0]
 
 
 def test_a_metric_must_not_be_there_twice_nor_be_infinite() -> None:
     data = copy.deepcopy(GOOD)
     data["metrics"].append(dict(data["metrics"][0]))
-    assert any("twice" in problem for problem in results.problems(data))
+    assert results.problems(data) == ["metrics: balloon.take.ratio is there 2 times"]
     data = copy.deepcopy(GOOD)
-    data["metrics"][0]["value"] = float("inf")
+    data["metrics"][0]["runs"] = [1.0, float("nan")]
     assert any("finite" in problem for problem in results.problems(data))
 
 
 def test_written_and_read_again(tmp_path: Path) -> None:
     metrics = [Metric("a.b", 1.5, "s", "lower", {"stock": 3.0}, [1.0, 1.5, 2.0], "why"), Metric("a.c", None, "1")]
     path = results.write("one", metrics, tmp_path, host={"kernel": "6.12-test"})
-    jsonschema.validate(json.loads(path.read_text(encoding="utf-8")), SCHEMA)
+    assert results.problems(json.loads(path.read_text(encoding="utf-8"))) == []
     result = results.read(path)
     assert result.host["kernel"] == "6.12-test" and result.host["emulated"] is True
     assert [m.metric for m in result.metrics] == ["a.b", "a.c"]
@@ -133,9 +139,9 @@ def test_written_and_read_again(tmp_path: Path) -> None:
 
 
 def test_a_file_that_nobody_could_read_is_not_written(tmp_path: Path) -> None:
-    with pytest.raises(InvalidResult, match="dotted"):
+    with pytest.raises(InvalidResult, match=r"metrics\[0\].metric: 'nodot'"):
         results.write("one", [Metric("nodot", 1.0, "s")], tmp_path)
-    with pytest.raises(InvalidResult, match="file name"):
+    with pytest.raises(InvalidResult, match=r"name: '../one'"):
         results.write("../one", [], tmp_path)
     assert list(tmp_path.iterdir()) == []
 
