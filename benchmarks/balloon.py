@@ -21,12 +21,13 @@ import statistics
 import sys
 from collections.abc import Mapping, Sequence
 
-from benchmarks.results import ROOT, Metric, write
+from benchmarks.results import Metric, write
 from lab.command import Done, Run, checked
 from lab.description import RackDescription
 from lab.elastic_guest import ElasticGuest
 from lab.errors import LabError
 from lab.hypervisor import counted, counters
+from lab.pipeline.paths import REPO
 from lab.rack import Rack
 
 COUNTERS = {"p2m_writes": "p2m: entries written", "flushes": "p2m: TLB flushes", "frees": "domheap: calls to free"}
@@ -223,7 +224,7 @@ def main() -> int:
     failure = None
     try:
         with Rack.boot(RackDescription.load("one-host"), meter=False) as rack:
-            guest = rack.host().start_guest(ROOT / "configs" / "guest2.cfg")
+            guest = rack.host().start_guest(REPO / "configs" / "guest2.cfg")
             full_mib = guest.listed()[1]["max_kib"] // 1024
             measure(guest, 1, full_mib, steps)
     except (LabError, RuntimeError, ValueError) as error:

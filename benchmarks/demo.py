@@ -26,7 +26,7 @@ from benchmarks import debian_program
 from benchmarks.demo_page import demo_page
 from benchmarks.program_output import StreamRun, parse_samples, parse_stream
 from benchmarks.reference import reference_run
-from benchmarks.results import RESULTS, ROOT, host_info, now, write
+from benchmarks.results import RESULTS, host_info, now, write
 from benchmarks.story import Story
 from benchmarks.timeline import WINDOWS, Check, Evidence, Reading, Timeline, metrics, verdict
 from lab.clock import Clock
@@ -38,6 +38,7 @@ from lab.guest import Guest
 from lab.guestview import GuestNode
 from lab.host import Host
 from lab.patience import wait_for
+from lab.pipeline.paths import REPO
 from lab.rack import Rack
 
 VNODE = 1
@@ -311,7 +312,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rack", default="one-host", help="rack to boot (%(default)s)")
     parser.add_argument("--use", metavar="NAME", help="play on a rack that runs already instead")
     parser.add_argument(
-        "--config", type=Path, default=ROOT / "configs" / "guest2.cfg", help="guest to start (%(default)s)"
+        "--config", type=Path, default=REPO / "configs" / "guest2.cfg", help="guest to start (%(default)s)"
     )
     options = parser.parse_args(arguments)
     console = Console(soft_wrap=False)

@@ -24,11 +24,12 @@ from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 
-ROOT = Path(__file__).resolve().parent.parent
-# Where files go; XENUMA_RESULTS: elsewhere, so that what a test measures does not pass for a measurement (Makefile).
-RESULTS = Path(os.environ.get("XENUMA_RESULTS") or ROOT / "build" / "results")
+from lab.pipeline.paths import BUILD, REPO
 
-SCHEMA = ROOT / "docs" / "formats" / "results.schema.json"
+# Where files go; XENUMA_RESULTS: elsewhere, so that what a test measures does not pass for a measurement (Makefile).
+RESULTS = Path(os.environ.get("XENUMA_RESULTS") or BUILD / "results")
+
+SCHEMA = REPO / "docs" / "formats" / "results.schema.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,7 +91,7 @@ def _cpu_model() -> str:
 
 
 def _commit() -> str:
-    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"]
+    command = ["git", "-C", str(REPO), "describe", "--always", "--dirty", "--abbrev=12"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired):

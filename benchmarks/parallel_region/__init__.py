@@ -36,6 +36,7 @@ from typing import Self
 
 from benchmarks import results
 from benchmarks.results import Metric
+from lab.pipeline.paths import ARTIFACTS
 from lab.topology_page import topology_page
 
 HERE = Path(__file__).resolve().parent
@@ -56,7 +57,7 @@ Rounds = dict[str, list[float]]
 
 
 def library(variable: str, artifact: str) -> Path:
-    folder = Path(os.environ.get(variable) or results.ROOT / "build" / "artifacts" / artifact / "lib").resolve()
+    folder = Path(os.environ.get(variable) or ARTIFACTS / artifact / "lib").resolve()
     if not (folder / "libgomp.so.1").exists():
         raise FileNotFoundError(f"{folder}/libgomp.so.1: not there; build it (make libgomp) or set {variable}")
     return folder

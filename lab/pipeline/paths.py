@@ -10,5 +10,4 @@ REPO = Path(os.environ.get("XENUMA_REPO", Path(__file__).resolve().parents[2]))
 CACHE = Path(os.environ.get("XENUMA_CACHE", Path.home() / ".cache" / "xenuma"))
 BUILD = REPO / "build"
 ARTIFACTS = BUILD / "artifacts"
-RESULTS = BUILD / "results"
 LOGS = BUILD / "logs" / "pipeline"

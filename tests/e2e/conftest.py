@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.results import ROOT
 from lab.command import Run, checked, run_in
 from lab.complaints import complaints
 from lab.elastic_guest import ElasticGuest
@@ -21,6 +20,7 @@ from lab.errors import LabError
 from lab.guest import Guest
 from lab.host import Host
 from lab.hypervisor import settled_free_pages
+from lab.pipeline.paths import REPO
 from lab.pytest_plugin import (
     expects,
     host,
@@ -41,7 +41,7 @@ __all__ = [
     "rack",
 ]
 
-CONFIGS = ROOT / "configs"
+CONFIGS = REPO / "configs"
 
 
 SOAK = bool(os.environ.get("XENUMA_SOAK"))

@@ -16,11 +16,11 @@ from pathlib import Path
 import pexpect  # type: ignore[import-untyped]  # Debian has no stubs of it
 import pytest
 
-from lab.artifacts import REPOSITORY
 from lab.errors import CommandFailedError, CommandTimeoutError, LabError
 from lab.guest import Guest
 from lab.host import Host
 from lab.patience import scaled
+from lab.pipeline.paths import REPO
 from lab.rack import Rack
 from lab.state import StateDirectory
 from tests.e2e.conftest import Stable
@@ -227,7 +227,7 @@ def test_meter_refuses_a_bad_interval(host: Host, every: int) -> None:
 
 def command(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [REPOSITORY / "lab/rack", *words],
+        [REPO / "lab/rack", *words],
         capture_output=True,
         text=True,
         timeout=300,
@@ -263,7 +263,7 @@ def test_command_says_what_is_wrong(rack: Rack) -> None:
 def test_shell_for_a_person(rack: Rack, guest: Guest, where: str) -> None:
     target = guest.host.description.name if where == "dom0" else str(guest)
     words = ["shell", "--rack", rack.description.name, target]
-    shell = pexpect.spawn(str(REPOSITORY / "lab/rack"), words, timeout=120, encoding="utf-8")
+    shell = pexpect.spawn(str(REPO / "lab/rack"), words, timeout=120, encoding="utf-8")
     shell.expect("# ")
     shell.sendline("tty; echo $((6 * 7)); exit 3")
     shell.expect(r"/dev/pts/\d+\s+42\s")
@@ -274,7 +274,7 @@ def test_shell_for_a_person(rack: Rack, guest: Guest, where: str) -> None:
 
 def test_console_for_a_person(rack: Rack, host: Host) -> None:
     words = ["console", "--rack", rack.description.name, host.description.name]
-    console = pexpect.spawn(str(REPOSITORY / "lab/rack"), words, timeout=120, encoding="utf-8")
+    console = pexpect.spawn(str(REPO / "lab/rack"), words, timeout=120, encoding="utf-8")
     console.expect("leaves")
     console.sendline("tty; echo $((6 * 7))")
     console.expect(r"/dev/hvc0\s+42\s")
@@ -314,14 +314,14 @@ def test_nothing_outlives_a_killed_boot(tmp_path: Path, way: str, death: signal.
     description.write_text(SMALL)
     program = f"from lab.rack import *\nRack.boot(RackDescription.load({str(description)!r}))"
     words = (
-        [str(REPOSITORY / "lab/rack"), "boot", str(description)]
+        [str(REPO / "lab/rack"), "boot", str(description)]
         if way == "command"
         else [sys.executable, "-c", program]
     )
     directory = StateDirectory("lab-small")
     starter = subprocess.Popen(
         ["env", "--default-signal=INT", *words],  # a shell's background job, as we may be one, ignores Ctrl-C
-        cwd=REPOSITORY,
+        cwd=REPO,
         text=True,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

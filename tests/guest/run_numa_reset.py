@@ -19,16 +19,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lab.artifacts import path_of
 from lab.complaints import complaints
 from lab.description import Node
 from lab.images.tree import Tree
-from lab.pipeline.paths import ARTIFACTS
 from lab.process import start_tied, stop
 from lab.qemu import FIRMWARE, numa_arguments
 
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE / "numa_reset"
-EMULATOR = ARTIFACTS / "qemu" / "qemu-system-x86_64"  # or what XENUMA_QEMU names
 
 # Boot and all programs take about 2 minutes on one idle core; many share the machine.
 TIMEOUT_S = 1500.0
@@ -167,7 +166,7 @@ def command_line(machine: MachineDescription, kernel: Path, initrd: Path, disks:
     drives = [word for disk in disks for word in ("-drive", f"file={disk},if=virtio,format=raw,cache=unsafe")]
     arguments = "console=ttyS0 loglevel=5 panic=-1 nowatchdog rcupdate.rcu_cpu_stall_suppress=1 random.trust_cpu=on"
     return [
-        os.environ.get("XENUMA_QEMU", str(EMULATOR)),
+        str(path_of("qemu")),
         *FIRMWARE,
         "-machine",
         "q35",

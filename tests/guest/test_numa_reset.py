@@ -6,22 +6,20 @@ The kernel is the pipeline's, or the one that XENUMA_KERNEL names.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from lab.pipeline import paths
+from lab.artifacts import path_of
+from lab.pipeline.paths import BUILD
 from tests.guest import run_numa_reset as guest
 
-BUILT = paths.ARTIFACTS / "linux" / "vmlinuz"
-LOGS = paths.BUILD / "logs"
+LOGS = BUILD / "logs"
 
 
 def _kernel() -> Path:
-    named = os.environ.get("XENUMA_KERNEL")
-    kernel = Path(named) if named else BUILT
+    kernel = path_of("kernel")
     assert kernel.is_file(), f"no kernel: {kernel} is not there; run 'make build', or set XENUMA_KERNEL"
     return kernel
 

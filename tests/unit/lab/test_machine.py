@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.artifacts import Files
+from lab.artifacts import Artifacts
 from lab.description import Dom0, HostDescription, Node
 from lab.errors import LabError, MachineLostError
 from lab.host import BROKEN, READY, config_name
@@ -17,7 +17,7 @@ from lab.qemu import MachinePaths, command_line, numa_arguments, parse_usernet, 
 HOST = HostDescription(
     "alpha", (Node(2, 2048), Node(1, 1024)), ((10, 16), (22, 10)), Dom0(512, 1, 0), "sched=null", "nosmp"
 )
-FILES = Files(
+FILES = Artifacts(
     Path("/b/qemu"), Path("/b/xen.elf"), Path("/b/vmlinuz"), Path("/b/a,b/dom0.img"), Path("/b/meter.so"), Path("/b/id")
 )
 PATHS = MachinePaths(Path("/run/x"), Path("/logs"), "alpha")

@@ -20,6 +20,7 @@ from benchmarks import figures, results
 from benchmarks.page import number
 from benchmarks.report import main, report_page
 from benchmarks.results import InvalidResult, Metric, from_runs
+from lab.pipeline.paths import REPO
 
 GOOD: dict[str, Any] = {
     "name": "balloon",
@@ -210,12 +211,12 @@ def test_a_report_of_valid_results_says_so(tmp_path: Path) -> None:
     assert "<polyline" in report_page(good, bad, results.now(), demo=True)
 
 
-@pytest.mark.parametrize(("named", "wanted"), [("/elsewhere", "/elsewhere"), ("", str(results.ROOT / "build/results"))])
+@pytest.mark.parametrize(("named", "wanted"), [("/elsewhere", "/elsewhere"), ("", str(REPO / "build/results"))])
 def test_where_results_go(named: str, wanted: str) -> None:
     """`make test` names another folder, or what a test measures would replace what `make bench` has measured."""
     program = "import benchmarks.results as r; print(r.RESULTS, r.write.__defaults__[0])"
     done = subprocess.run(
         [sys.executable, "-c", program],
-        cwd=results.ROOT, env={**os.environ, "XENUMA_RESULTS": named}, capture_output=True, text=True, check=True,
+        cwd=REPO, env={**os.environ, "XENUMA_RESULTS": named}, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout.split() == [wanted, wanted]
