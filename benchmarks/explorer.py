@@ -20,8 +20,8 @@ from pathlib import Path
 
 from benchmarks.results import Metric, write
 from lab.pipeline import explorer
-from lab.pipeline.console import StepFailed
 from lab.pipeline.mutants import Mutant
+from lab.pipeline.progress import StepFailed
 
 WALKS = 24
 STEPS = 200_000

@@ -15,8 +15,8 @@ import tempfile
 from pathlib import Path
 
 from . import sources, trees
-from .console import Console, StepFailed
 from .paths import REPO
+from .progress import Progress, StepFailed
 
 FOLDER = "tools/golang/xenlight"
 FILES = ("types.gen.go", "helpers.gen.go")
@@ -82,7 +82,7 @@ def main() -> int:
     header = re.split(r"^--- a/", HOOK.read_text(encoding="utf-8"), maxsplit=1, flags=re.M)[0]
     parts = [WithoutHook(part.folder) for part in trees.PARTS["xen"]]
     try:
-        with trees.prepared("xen", archive, Console(0), parts=parts) as tree:
+        with trees.prepared("xen", archive, Progress(0), parts=parts) as tree:
             HOOK.write_text(hook_text(header, tree), encoding="utf-8")
     except StepFailed as error:
         print(f"xenuma: {error}", file=sys.stderr)

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import sources, trees
-from .cache import Result, content_key, files_below, locked
-from .console import Console, StepFailed
+from .cache import StepResult, content_key, files_below, locked
 from .paths import ARTIFACTS, CACHE, REPO
+from .progress import Progress, StepFailed
 
 JOBS = str(max(2, os.cpu_count() or 2))
 # Steps at a time. Each has stretches that use one CPU (configure, link, an image): the other step fills the rest then.
@@ -39,7 +39,7 @@ class Step:
     name: str
     title: str
     inputs: Sequence[Path]  # files and folders of this repository
-    make: Callable[[Step, Path, Console], None]  # fills the result folder
+    make: Callable[[Step, Path, Progress], None]  # fills the result folder
     needs: Sequence[str] = ()  # steps whose results go in
     source: str = ""  # upstream source, by its name in pins.toml
     own_tree: bool = False  # it works in no tree of that source, or in one of its own
@@ -64,8 +64,8 @@ def archive(name: str) -> Path:
     return found
 
 
-def result(name: str) -> Result:
-    return Result(name, STEPS[name].key())
+def result(name: str) -> StepResult:
+    return StepResult(name, STEPS[name].key())
 
 
 def result_path(name: str) -> Path:
@@ -75,19 +75,19 @@ def result_path(name: str) -> Path:
 # --- recipes ------------------------------------------------------------------
 
 
-def make_xen(step: Step, out: Path, console: Console) -> None:
+def make_xen(step: Step, out: Path, progress: Progress) -> None:
     """The hypervisor: defconfig plus xenuma.config; a multiboot ELF32 image and its symbols."""
-    build_xen(out, console, "xen", [REPO / "xen" / "config" / "xenuma.config"])
+    build_xen(out, progress, "xen", [REPO / "xen" / "config" / "xenuma.config"])
 
 
-def make_xen_debug(step: Step, out: Path, console: Console) -> None:
+def make_xen_debug(step: Step, out: Path, progress: Progress) -> None:
     """The same hypervisor with its assertions and its own checks of lock order."""
     folder = REPO / "xen" / "config"
-    build_xen(out, console, "xen-debug", [folder / "xenuma.config", folder / "debug.config"], "-debug")
+    build_xen(out, progress, "xen-debug", [folder / "xenuma.config", folder / "debug.config"], "-debug")
 
 
-def build_xen(out: Path, console: Console, name: str, fragments: Sequence[Path], variant: str = "") -> None:
-    with trees.prepared("xen", archive("xen"), console, variant=variant) as tree:
+def build_xen(out: Path, progress: Progress, name: str, fragments: Sequence[Path], variant: str = "") -> None:
+    with trees.prepared("xen", archive("xen"), progress, variant=variant) as tree:
         make = [
             "make",
             "-C",
@@ -101,13 +101,13 @@ def build_xen(out: Path, console: Console, name: str, fragments: Sequence[Path],
         asked = "".join(f.read_text(encoding="utf-8") for f in fragments)
         stamp = tree / ".xenuma" / "asked.config"
         if not config.is_file() or not stamp.is_file() or stamp.read_text(encoding="utf-8") != asked:
-            console.run(name, [*make, "defconfig"])
+            progress.run(name, [*make, "defconfig"])
             config.write_text(config.read_text(encoding="utf-8") + asked, encoding="utf-8")
             stamp.write_text(asked, encoding="utf-8")
         # Leaves the file alone when nothing changes: a new one would rebuild everything.
-        console.run(name, [*make, "olddefconfig"])
+        progress.run(name, [*make, "olddefconfig"])
         check_config(config, fragments)
-        console.run(name, make)
+        progress.run(name, make)
         (out / "xen.elf").write_bytes(gzip.decompress((tree / "xen" / "xen.gz").read_bytes()))
         shutil.copy2(tree / "xen" / "xen-syms", out)
         shutil.copy2(config, out / "config")
@@ -164,17 +164,17 @@ TOOLS_FOLDERS = ("libs", "xs-clients", "xenstored", "misc", "hotplug", "console"
 TOOLS_LIBRARIES = ("TARGETS=lib$(LIB_FILE_NAME).so $(PKG_CONFIG_FILE)",)
 
 
-def make_tools(step: Step, out: Path, console: Console) -> None:
+def make_tools(step: Step, out: Path, progress: Progress) -> None:
     """Xen's tools, as far as dom0 needs them, installed below ``out``."""
     make = ["make", f"-j{JOBS}", "CC=ccache gcc", "HOSTCC=ccache gcc"]
-    with trees.prepared("xen", archive("xen"), console) as tree:
+    with trees.prepared("xen", archive("xen"), progress) as tree:
         env = {"PKG_CONFIG_DIR": str(tree / "tools" / "pkg-config")}
         if not (tree / "config" / "Tools.mk").is_file():
-            console.run("tools", ["./configure", *TOOLS_CONFIGURE], cwd=tree, env=env)
+            progress.run("tools", ["./configure", *TOOLS_CONFIGURE], cwd=tree, env=env)
         for goal in (["all"], ["install", f"DESTDIR={out}"]):
             for folder in ("include", *TOOLS_FOLDERS):
                 chosen = TOOLS_LIBRARIES if folder == "libs" else ()
-                console.run("tools", [*make, "-C", tree / "tools" / folder, *goal, *chosen], env=env)
+                progress.run("tools", [*make, "-C", tree / "tools" / folder, *goal, *chosen], env=env)
             for library in (tree / "tools" / "libs").glob("*/lib*.so"):
                 library.with_suffix(".a").touch()  # installed too, and pruned below
     prune_tools(out)
@@ -188,28 +188,28 @@ def prune_tools(out: Path) -> None:
         library.unlink()
 
 
-def make_linux(step: Step, out: Path, console: Console) -> None:
+def make_linux(step: Step, out: Path, progress: Progress) -> None:
     """One kernel for dom0 and guests: allnoconfig plus linux-guest/config/xenuma.config."""
-    build_linux(out, console, "linux", [REPO / "linux-guest" / "config" / "xenuma.config"])
+    build_linux(out, progress, "linux", [REPO / "linux-guest" / "config" / "xenuma.config"])
 
 
-def make_linux_lockdep(step: Step, out: Path, console: Console) -> None:
+def make_linux_lockdep(step: Step, out: Path, progress: Progress) -> None:
     """The same kernel with lockdep and the debugging of locks and memory."""
     folder = REPO / "linux-guest" / "config"
-    build_linux(out, console, "linux-lockdep", [folder / "xenuma.config", folder / "lockdep.config"])
+    build_linux(out, progress, "linux-lockdep", [folder / "xenuma.config", folder / "lockdep.config"])
 
 
-def make_linux_kasan(step: Step, out: Path, console: Console) -> None:
+def make_linux_kasan(step: Step, out: Path, progress: Progress) -> None:
     """That one with the address sanitizer and full preemption on top, for the guest tests without Xen."""
     folder = REPO / "linux-guest" / "config"
     fragments = [folder / "xenuma.config", folder / "lockdep.config", folder / "kasan.config"]
-    build_linux(out, console, "linux-kasan", fragments)
+    build_linux(out, progress, "linux-kasan", fragments)
 
 
-def build_linux(out: Path, console: Console, name: str, fragments: Sequence[Path]) -> None:
+def build_linux(out: Path, progress: Progress, name: str, fragments: Sequence[Path]) -> None:
     objects = OBJECTS / name
     objects.mkdir(parents=True, exist_ok=True)
-    with trees.prepared("linux", archive("linux"), console) as tree:
+    with trees.prepared("linux", archive("linux"), progress) as tree:
         make = [
             "make",
             "-C",
@@ -223,32 +223,32 @@ def build_linux(out: Path, console: Console, name: str, fragments: Sequence[Path
         ]
         wanted = objects / "wanted.config"
         wanted.write_text("".join(f.read_text(encoding="utf-8") for f in fragments), encoding="utf-8")
-        console.run(name, [*make, "allnoconfig", f"KCONFIG_ALLCONFIG={wanted}"])
+        progress.run(name, [*make, "allnoconfig", f"KCONFIG_ALLCONFIG={wanted}"])
         check_config(objects / ".config", fragments)
-        console.run(name, [*make, "bzImage"])
+        progress.run(name, [*make, "bzImage"])
         shutil.copy2(objects / "arch" / "x86" / "boot" / "bzImage", out / "vmlinuz")
         shutil.copy2(objects / "System.map", out)
         shutil.copy2(objects / ".config", out / "config")
 
 
-def make_libgomp(step: Step, out: Path, console: Console) -> None:
+def make_libgomp(step: Step, out: Path, progress: Progress) -> None:
     headers = OBJECTS / "uapi"  # a place that is the same for each clone: configure's arguments decide whether it runs
     for file in files_below([UAPI]):
         trees.put(headers / file.relative_to(UAPI), file)
-    build_libgomp(out, console, "libgomp", trees.PARTS["libgomp"], [f"CPPFLAGS=-I{headers}"])
+    build_libgomp(out, progress, "libgomp", trees.PARTS["libgomp"], [f"CPPFLAGS=-I{headers}"])
 
 
-def make_libgomp_stock(step: Step, out: Path, console: Console) -> None:
+def make_libgomp_stock(step: Step, out: Path, progress: Progress) -> None:
     """libgomp as upstream has it, built the same way: what benchmarks compare with."""
-    build_libgomp(out, console, "libgomp-stock", [], [])
+    build_libgomp(out, progress, "libgomp-stock", [], [])
 
 
-def build_libgomp(out: Path, console: Console, name: str, parts: Sequence[trees.Part], flags: Sequence[str]) -> None:
+def build_libgomp(out: Path, progress: Progress, name: str, parts: Sequence[trees.Part], flags: Sequence[str]) -> None:
     objects = OBJECTS / name
     objects.mkdir(parents=True, exist_ok=True)
     triple = "x86_64-linux-gnu"
     variant = "" if parts else "-stock"
-    with trees.prepared("libgomp", archive("gcc"), console, parts=parts, variant=variant) as tree:
+    with trees.prepared("libgomp", archive("gcc"), progress, parts=parts, variant=variant) as tree:
         stamp = objects / "configured-with"
         command = [
             str(tree / "libgomp" / "configure"),
@@ -269,11 +269,11 @@ def build_libgomp(out: Path, console: Console, name: str, parts: Sequence[trees.
         if not stamp.is_file() or stamp.read_text(encoding="utf-8") != " ".join(command):
             shutil.rmtree(objects)
             objects.mkdir()
-            console.run(name, command, cwd=objects)
+            progress.run(name, command, cwd=objects)
             stamp.write_text(" ".join(command), encoding="utf-8")
-        console.run(name, ["make", f"-j{JOBS}"], cwd=objects)
+        progress.run(name, ["make", f"-j{JOBS}"], cwd=objects)
         (out / "lib").mkdir()
-        console.run(
+        progress.run(
             name,
             ["strip", "--strip-debug", "-o", out / "lib" / "libgomp.so.1.0.0", objects / ".libs" / "libgomp.so.1.0.0"],
         )
@@ -301,11 +301,11 @@ QEMU_CONFIGURE = (
 )
 
 
-def make_qemu(step: Step, out: Path, console: Console) -> None:
+def make_qemu(step: Step, out: Path, progress: Progress) -> None:
     """The emulator, with its emulation of SVM mended (docs/decisions/0005) and the devices that the lab uses."""
     objects = OBJECTS / "qemu"
     objects.mkdir(parents=True, exist_ok=True)
-    with trees.prepared("qemu", archive("qemu"), console) as tree:
+    with trees.prepared("qemu", archive("qemu"), progress) as tree:
         command = [str(tree / "configure"), *QEMU_CONFIGURE]
         devices = (tree / "configs/devices/x86_64-softmmu/xenuma.mak").read_text(encoding="utf-8")
         asked = " ".join(command) + "\n" + devices
@@ -313,13 +313,13 @@ def make_qemu(step: Step, out: Path, console: Console) -> None:
         if not stamp.is_file() or stamp.read_text(encoding="utf-8") != asked:
             shutil.rmtree(objects)
             objects.mkdir()
-            console.run("qemu", command, cwd=objects)
+            progress.run("qemu", command, cwd=objects)
             stamp.write_text(asked, encoding="utf-8")
-        console.run("qemu", ["ninja", "-j", JOBS, QEMU], cwd=objects)
-        console.run("qemu", ["strip", "--strip-debug", "-o", out / QEMU, objects / QEMU])
+        progress.run("qemu", ["ninja", "-j", JOBS, QEMU], cwd=objects)
+        progress.run("qemu", ["strip", "--strip-debug", "-o", out / QEMU, objects / QEMU])
 
 
-def make_meter(step: Step, out: Path, console: Console) -> None:
+def make_meter(step: Step, out: Path, progress: Progress) -> None:
     """The NUMA meter. Of QEMU's source only the plugin header is needed."""
     include = OBJECTS / "meter"
     include.mkdir(parents=True, exist_ok=True)
@@ -332,7 +332,7 @@ def make_meter(step: Step, out: Path, console: Console) -> None:
                 break
         else:
             raise StepFailed(f"{archive('qemu').name} has no qemu-plugin.h")
-    console.run(
+    progress.run(
         "meter",
         [
             "sh",
@@ -347,30 +347,30 @@ def make_meter(step: Step, out: Path, console: Console) -> None:
     )
 
 
-def make_programs(step: Step, out: Path, console: Console) -> None:
+def make_programs(step: Step, out: Path, progress: Progress) -> None:
     """Programs of benchmarks and tests that run in a guest, installed below ``out``."""
     for folder in PROGRAM_FOLDERS:
         objects = OBJECTS / "programs" / folder
         shutil.rmtree(objects, ignore_errors=True)
         shutil.copytree(REPO / folder, objects)
-        console.run(
+        progress.run(
             "programs",
             ["make", "-C", objects, f"-j{JOBS}", "install", f"DESTDIR={out}", f"UAPI={UAPI}", f"REPO={REPO}"],
         )
 
 
-def make_images(step: Step, out: Path, console: Console) -> None:
+def make_images(step: Step, out: Path, progress: Progress) -> None:
     """dom0's disk and the guests' initramfs."""
-    build_images(out, console, "linux")
+    build_images(out, progress, "linux")
 
 
-def make_images_lockdep(step: Step, out: Path, console: Console) -> None:
+def make_images_lockdep(step: Step, out: Path, progress: Progress) -> None:
     """The same for guests that run the kernel with lockdep."""
-    build_images(out, console, "linux-lockdep")
+    build_images(out, progress, "linux-lockdep")
 
 
-def build_images(out: Path, console: Console, kernel: str) -> None:
-    console.run(
+def build_images(out: Path, progress: Progress, kernel: str) -> None:
+    progress.run(
         "images",
         [
             sys.executable,
@@ -498,20 +498,20 @@ def startable(waiting: Sequence[str], running: Collection[str]) -> str | None:
     return None
 
 
-def build_step(name: str, console: Console) -> None:
+def build_step(name: str, progress: Progress) -> None:
     """Find the result of one step, or make it; ``build/artifacts`` then has it."""
     step = STEPS[name]
     with locked(f"step-{name}"):
         target = result(name)
         if target.complete:
-            console.cached(name)
+            progress.cached(name)
             os.utime(target.path)
         else:
             begun = time.monotonic()
-            console.begin(name, step.title)
+            progress.begin(name, step.title)
             with target.writing() as part:
-                step.make(step, part, console)
-            console.done(name, time.monotonic() - begun)
+                step.make(step, part, progress)
+            progress.done(name, time.monotonic() - begun)
     point(ARTIFACTS / name, target.path)
 
 
@@ -521,7 +521,7 @@ def build(names: Sequence[str]) -> None:
     When one fails, the others are stopped; the first failure is raised as StepFailed.
     """
     waiting = wanted(names)
-    console = Console(len(waiting))
+    progress = Progress(len(waiting))
     ARTIFACTS.mkdir(parents=True, exist_ok=True)
     running: dict[Future[None], str] = {}
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
@@ -529,12 +529,12 @@ def build(names: Sequence[str]) -> None:
             while waiting or running:
                 while len(running) < SIDE_BY_SIDE and (name := startable(waiting, running.values())):
                     waiting.remove(name)
-                    running[pool.submit(build_step, name, console)] = name
+                    running[pool.submit(build_step, name, progress)] = name
                 for ended in wait(running, return_when=FIRST_COMPLETED).done:
                     del running[ended]
                     ended.result()
         except BaseException:
-            console.stop()
+            progress.stop()
             raise
     (CACHE / ".warm").touch()
 

@@ -54,7 +54,7 @@ def locked(name: str) -> Iterator[None]:
         yield
 
 
-class Result:
+class StepResult:
     """The place of one step's result in the cache."""
 
     def __init__(self, step: str, key: str) -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from . import bindings, sources, trees
 from .build import JOBS, OBJECTS, UAPI
-from .console import Console
 from .paths import REPO
+from .progress import Progress
 
 HOOK_LINES = 15  # architecture.md: a longer hook is a sign that logic leaked out of the overlay
 PYTHON = ("lab", "benchmarks", "tests", "toolstack")
@@ -142,7 +142,7 @@ def check_golang() -> list[str]:
     archive = sources.local("xen")
     if archive is None:
         return ["the source of Xen is not in the cache; run 'make setup'"]
-    with trees.prepared("xen", archive, Console(0)) as tree:
+    with trees.prepared("xen", archive, Progress(0)) as tree:
         return [
             f"{name} is not what libxl_types.idl generates; 'python3 -m lab.pipeline.bindings' renews the hook"
             for name in bindings.stale(tree)
@@ -158,7 +158,7 @@ def check_checkpatch() -> list[str]:
     archive = sources.local("linux")
     if archive is None:
         return ["the source of Linux is not in the cache; run 'make setup'"]
-    with trees.prepared("linux", archive, Console(0)) as tree:
+    with trees.prepared("linux", archive, Progress(0)) as tree:
         return command(
             [
                 "perl",
@@ -184,7 +184,7 @@ def check_sparse() -> list[str]:
         return ["Linux has not been built; run 'make build STEPS=linux'"]
     overlay = REPO / "linux-guest/overlay"
     targets = [str(p.relative_to(overlay).with_suffix(".o")) for p in linux_files() if p.suffix == ".c"]
-    with trees.prepared("linux", archive, Console(0)) as tree:
+    with trees.prepared("linux", archive, Progress(0)) as tree:
         for target in targets:
             (objects / target).unlink(missing_ok=True)
         done = subprocess.run(

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .console import StepFailed
 from .mutants import Mutant
 from .paths import REPO
+from .progress import StepFailed
 
 CORE = REPO / "dsm" / "core"
 EXPLORER = REPO / "dsm" / "explorer"

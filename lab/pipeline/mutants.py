@@ -30,8 +30,8 @@ from typing import Protocol
 from . import trees
 from .build import JOBS, OBJECTS, UAPI, archive
 from .cache import files_below
-from .console import Console, StepFailed
 from .paths import REPO
+from .progress import Progress, StepFailed
 
 UNIT_TESTS = REPO / "tests" / "unit"
 TESTERS = 2
@@ -123,11 +123,11 @@ def mistaken(part: Part, mutant: Mutant) -> Iterator[None]:
 class Library:
     """A tree and an object folder in which libgomp is built with mistakes."""
 
-    def __init__(self, tree: Path, programs: Path, console: Console) -> None:
+    def __init__(self, tree: Path, programs: Path, progress: Progress) -> None:
         self.tree = tree
         self.programs = programs
         self.objects = OBJECTS / "libgomp-mutants"
-        self.console = console
+        self.progress = progress
 
     def configure(self) -> None:
         """As the build does it, without debugging information."""
@@ -152,12 +152,12 @@ class Library:
         if not stamp.is_file() or stamp.read_text(encoding="utf-8") != "\n".join(command):
             shutil.rmtree(self.objects, ignore_errors=True)
             self.objects.mkdir(parents=True)
-            self.console.run("mutants", command, cwd=self.objects)
+            self.progress.run("mutants", command, cwd=self.objects)
             stamp.write_text("\n".join(command), encoding="utf-8")
 
     def build(self, folder: Path) -> Path:
         """Build what the tree holds; the library is then in the new ``folder``. Returns it."""
-        self.console.run("mutants", ["make", f"-j{JOBS}", "all-am"], cwd=self.objects)
+        self.progress.run("mutants", ["make", f"-j{JOBS}", "all-am"], cwd=self.objects)
         folder.mkdir()
         shutil.copy2(self.objects / ".libs" / "libgomp.so.1.0.0", folder / "libgomp.so.1")
         return folder
@@ -200,11 +200,11 @@ def prepared(name: str, scratch: Path) -> Iterator[Part]:
     if name == "toolstack":
         yield Toolstack(scratch / "tools")
         return
-    console = Console(0)
-    with trees.prepared("libgomp", archive("gcc"), console, variant="-mutants") as tree:
+    progress = Progress(0)
+    with trees.prepared("libgomp", archive("gcc"), progress, variant="-mutants") as tree:
         programs = scratch / "programs"
         programs.mkdir()
-        yield Library(tree, programs, console)
+        yield Library(tree, programs, progress)
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from pathlib import Path
 from . import sources, trees
 from .build import archive
 from .cache import files_below
-from .console import Console, StepFailed
 from .paths import BUILD
+from .progress import Progress, StepFailed
 
 AUTHOR = ("-c", "user.name=Xenuma", "-c", "user.email=xenuma@invalid", "-c", "core.autocrlf=false")
 # EMBEDDED_FILENAME: mm/Kconfig has to name mm/Kconfig.numa_reset.
@@ -84,7 +84,7 @@ def make_part(repo: Path, part: trees.Part) -> None:
 def make_series(name: str, out: Path) -> int:
     """Write the series of one tree below ``out``; the number of patches."""
     parts = trees.PARTS[name]
-    with trees.prepared(name, archive(UPSTREAM[name]), Console(0)) as tree, tempfile.TemporaryDirectory() as folder:
+    with trees.prepared(name, archive(UPSTREAM[name]), Progress(0)) as tree, tempfile.TemporaryDirectory() as folder:
         repo = Path(folder)
         git(repo, "init", "-q")
         for path in sorted({path for part in parts for hook in part.hooks for path in trees.touched(hook)}):
@@ -103,7 +103,7 @@ def make_series(name: str, out: Path) -> int:
 
 
 def checkpatch(out: Path) -> list[str]:
-    with trees.prepared("linux", archive("linux"), Console(0)) as tree:
+    with trees.prepared("linux", archive("linux"), Progress(0)) as tree:
         done = subprocess.run(
             [
                 "perl",

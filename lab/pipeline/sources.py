@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from .console import Console, StepFailed
 from .paths import CACHE
+from .progress import Progress, StepFailed
 
 PINS = Path(__file__).with_name("pins.toml")
 SOURCES = CACHE / "sources"
@@ -102,7 +102,7 @@ def mirrors() -> list[str]:
     return found
 
 
-def fetch(name: str, console: Console) -> Path:
+def fetch(name: str, progress: Progress) -> Path:
     """Put the source archive ``name`` into the cache. Runs as root in the sandbox (apt's lists and downloader)."""
     present = local(name)
     if present:
@@ -136,7 +136,7 @@ def fetch(name: str, console: Console) -> Path:
                 final = SOURCES / candidate.file
                 path.rename(final)
                 if not candidate.pinned:
-                    console.say(f"{name}: no pinned version is left; {candidate.file} stands in")
+                    progress.say(f"{name}: no pinned version is left; {candidate.file} stands in")
                     (SOURCES / f"{name}.chosen").write_text(candidate.file + "\n", encoding="utf-8")
                 give_to_owner(final)
                 return final
@@ -163,17 +163,17 @@ def main() -> int:
     missing = [name for name in names if local(name) is None]
     if not missing:
         return 0
-    console = Console(len(missing))
+    progress = Progress(len(missing))
     if not list(Path("/var/lib/apt/lists").glob("*_Sources*")):
         subprocess.run(["apt-get", "-qq", "update"], check=False)
     for name in missing:
-        console.begin(name, "fetching the upstream source")
+        progress.begin(name, "fetching the upstream source")
         try:
-            path = fetch(name, console)
+            path = fetch(name, progress)
         except StepFailed as error:
-            console.say(str(error))
+            progress.say(str(error))
             return 1
-        console.say(f"{name}: {path.name}, {path.stat().st_size >> 20} MiB, verified")
+        progress.say(f"{name}: {path.name}, {path.stat().st_size >> 20} MiB, verified")
     return 0
 
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .cache import files_below, locked
-from .console import Console, StepFailed
 from .paths import CACHE, REPO
+from .progress import Progress, StepFailed
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,12 @@ def changed_files(text: str) -> list[str]:
     return sorted(set(re.findall(r"^(?:---|\+\+\+) [^/\s]+/(\S+)", text, re.M)))
 
 
-def unpack(archive: Path, tree: Path, console: Console, name: str, extra: Sequence[str] = ()) -> None:
+def unpack(archive: Path, tree: Path, progress: Progress, name: str, extra: Sequence[str] = ()) -> None:
     """Unpack ``archive`` into ``tree``, whole or not at all."""
     part = tree.with_name(tree.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
-    console.run(name, ["tar", "-xf", archive, "-C", part, "--strip-components=1", "--no-same-owner", *extra])
+    progress.run(name, ["tar", "-xf", archive, "-C", part, "--strip-components=1", "--no-same-owner", *extra])
     part.rename(tree)
 
 
@@ -154,17 +154,17 @@ GCC_MEMBERS = (
 )
 
 
-def unpack_gcc(archive: Path, tree: Path, console: Console) -> None:
+def unpack_gcc(archive: Path, tree: Path, progress: Progress) -> None:
     """libgomp and what configures it: Debian's archive holds gcc's own tarball, of which a few members are needed."""
     with tempfile.TemporaryDirectory(dir=tree.parent) as folder:
-        console.run(
+        progress.run(
             "libgomp", ["tar", "-xf", archive, "-C", folder, "--strip-components=1", "--wildcards", "*/gcc-*.tar.xz"]
         )
         (inner,) = Path(folder).glob("gcc-*.tar.xz")
         unpack(
             inner,
             tree,
-            console,
+            progress,
             "libgomp",
             ["--exclude=*/libgomp/testsuite/libgomp.*", "--wildcards", *(f"gcc-*/{member}" for member in GCC_MEMBERS)],
         )
@@ -172,7 +172,7 @@ def unpack_gcc(archive: Path, tree: Path, console: Console) -> None:
 
 @contextlib.contextmanager
 def prepared(
-    name: str, archive: Path, console: Console, *, parts: Sequence[Part] | None = None, variant: str = ""
+    name: str, archive: Path, progress: Progress, *, parts: Sequence[Part] | None = None, variant: str = ""
 ) -> Iterator[Path]:
     """The tree ``name`` with this project in it (or with ``parts``), unpacked if need be.
 
@@ -184,8 +184,8 @@ def prepared(
         if not tree.is_dir():
             tree.parent.mkdir(parents=True, exist_ok=True)
             if name == "libgomp":
-                unpack_gcc(archive, tree, console)
+                unpack_gcc(archive, tree, progress)
             else:
-                unpack(archive, tree, console, name)
+                unpack(archive, tree, progress, name)
         sync(tree, PARTS[name] if parts is None else parts)
         yield tree

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from lab.pipeline import explorer
-from lab.pipeline.console import StepFailed
 from lab.pipeline.mutants import Mutant
+from lab.pipeline.progress import StepFailed
 
 _scratch = tempfile.TemporaryDirectory(prefix="dsm_test.")
 # Of the worlds, those of a second or two; of the mutants, one of each kind.

@@ -13,8 +13,8 @@ from benchmarks import results
 from benchmarks.explorer import Findings, explore, main, run
 from benchmarks.results import Metric
 from lab.pipeline import explorer
-from lab.pipeline.console import StepFailed
 from lab.pipeline.mutants import Mutant
+from lab.pipeline.progress import StepFailed
 
 STATES = "echo '2x1                  71 states        200 transitions     0.5 s      142 states/s'"
 REFUTED = "echo 'VIOLATION in wrong-transport: two owners'; exit 1"

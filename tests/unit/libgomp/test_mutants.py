@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lab.pipeline import mutants, trees
-from lab.pipeline.console import StepFailed
+from lab.pipeline.progress import StepFailed
 
 (PART,) = trees.PARTS["libgomp"]
 TABLE = Path(__file__).with_name("mutants.toml")

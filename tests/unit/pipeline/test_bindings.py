@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lab.pipeline import bindings, trees
-from lab.pipeline.console import StepFailed
+from lab.pipeline.progress import StepFailed
 
 GENERATOR = """import os, sys
 idl, types, helpers = sys.argv[1:]

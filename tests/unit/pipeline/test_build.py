@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lab.pipeline import build, cache, console
-from lab.pipeline.console import Console, StepFailed
+from lab.pipeline import build, cache, progress
+from lab.pipeline.progress import Progress, StepFailed
 
 
 class Played:
@@ -22,10 +22,10 @@ class Played:
         self.together: set[frozenset[str]] = set()
         self.ended: list[str] = []
 
-    def step(self, name: str, *needs: str, tree: str = "", body: Callable[[Console], None] | None = None) -> build.Step:
+    def step(self, name: str, *needs: str, tree: str = "", body: Callable[[Progress], None] | None = None) -> build.Step:
         """A step that writes down when it runs."""
 
-        def make(step: build.Step, out: Path, progress: Console) -> None:
+        def make(step: build.Step, out: Path, progress: Progress) -> None:
             with self.lock:
                 self.under_way.add(name)
                 self.together.add(frozenset(self.under_way))
@@ -44,9 +44,9 @@ class Played:
 @pytest.fixture
 def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Played:
     """Nothing of the real cache is used."""
-    for module in (cache, console, build):
+    for module in (cache, progress, build):
         monkeypatch.setattr(module, "CACHE", tmp_path)
-    monkeypatch.setattr(console, "LOGS", tmp_path / "logs")
+    monkeypatch.setattr(progress, "LOGS", tmp_path / "logs")
     monkeypatch.setattr(build, "ARTIFACTS", tmp_path / "artifacts")
     monkeypatch.setattr(build, "archive", lambda name: tmp_path / f"{name}.tar")
     monkeypatch.setattr(build, "SIDE_BY_SIDE", 2)
@@ -59,11 +59,11 @@ def use(monkeypatch: pytest.MonkeyPatch, *steps: build.Step) -> None:
     monkeypatch.setattr(build, "STEPS", {step.name: step for step in steps})
 
 
-def meeting() -> Callable[[Console], None]:
+def meeting() -> Callable[[Progress], None]:
     """What two steps do that have to be under way at one time: each waits for the other, though not for ever."""
     barrier = threading.Barrier(2, timeout=30)
 
-    def meet(_: Console) -> None:
+    def meet(_: Progress) -> None:
         barrier.wait()
 
     return meet
@@ -106,11 +106,11 @@ def test_a_failure_stops_the_others_and_is_the_one_that_is_told(
     """A command that would run for an hour is ended, no further step begins."""
     sleeps = threading.Event()
 
-    def sleep(progress: Console) -> None:
+    def sleep(progress: Progress) -> None:
         sleeps.set()
         progress.run("long", ["sleep", "3600"])
 
-    def fail(progress: Console) -> None:
+    def fail(progress: Progress) -> None:
         assert sleeps.wait(30)
         progress.run("broken", ["sh", "-c", "echo why; exit 3"])
 
@@ -118,7 +118,7 @@ def test_a_failure_stops_the_others_and_is_the_one_that_is_told(
     with pytest.raises(StepFailed, match=r"(?s)broken: .*ended with 3.*why"):
         build.build([])
     assert sorted(played.ended) == ["broken", "long"]
-    assert not any(cache.Result(name, build.STEPS[name].key()).complete for name in build.STEPS)
+    assert not any(cache.StepResult(name, build.STEPS[name].key()).complete for name in build.STEPS)
 
 
 def test_the_real_steps_can_be_done_in_their_order() -> None:

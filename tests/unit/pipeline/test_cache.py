@@ -51,7 +51,7 @@ def test_key_does_not_depend_on_where_the_tree_is(tmp_path: Path) -> None:
 
 
 def test_failed_step_leaves_no_result() -> None:
-    result = cache.Result("step", "0" * 16)
+    result = cache.StepResult("step", "0" * 16)
     with pytest.raises(ValueError, match="broken"), result.writing() as part:
         (part / "half").write_text("half")
         raise ValueError("broken")
@@ -64,7 +64,7 @@ def test_failed_step_leaves_no_result() -> None:
 
 def test_two_newest_results_are_kept() -> None:
     for number in range(4):
-        with cache.Result("step", f"{number:016}").writing():
+        with cache.StepResult("step", f"{number:016}").writing():
             pass
-    kept = sorted(p.name for p in cache.Result("step", "").path.parent.iterdir())
+    kept = sorted(p.name for p in cache.StepResult("step", "").path.parent.iterdir())
     assert len(kept) == cache.KEPT_RESULTS and kept[-1].endswith("3")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lab.pipeline import sources
-from lab.pipeline.console import Console, StepFailed
+from lab.pipeline.progress import Progress, StepFailed
 
 DIGEST = "a" * 64
 
@@ -90,9 +90,9 @@ def test_what_was_fetched_is_checked_against_the_pin(
     monkeypatch.setattr(sources, "mirrors", lambda: ["http://a", "http://b"])
     monkeypatch.setattr(subprocess, "run", run)
     if good:
-        assert sources.fetch("xen", Console(1)).read_bytes() == content
+        assert sources.fetch("xen", Progress(1)).read_bytes() == content
         assert tried == ["http://a/pool/main/x/xen/x.orig.tar.xz"]
     else:
         with pytest.raises(StepFailed, match=r"x\.orig\.tar\.xz from http://b: checksum differs"):
-            sources.fetch("xen", Console(1))
+            sources.fetch("xen", Progress(1))
         assert len(tried) == 2 and not list((tmp_path / "sources").iterdir())

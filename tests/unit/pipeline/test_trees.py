@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lab.pipeline import trees
-from lab.pipeline.console import StepFailed
+from lab.pipeline.progress import StepFailed
 
 HOOK = """Subject: area: call the overlay
 

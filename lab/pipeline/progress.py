@@ -27,7 +27,7 @@ class StepFailed(Exception):
     """A command of a step failed; the message says which, how, and where its log is."""
 
 
-class Console:
+class Progress:
     """Numbered steps with progress. One instance serves one run; threads may share it."""
 
     def __init__(self, total: int) -> None:
