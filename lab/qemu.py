@@ -27,7 +27,7 @@ FIRMWARE = ("-L", "/usr/share/qemu", "-L", "/usr/share/seabios")
 
 # TCG has no MONITOR/MWAIT that Xen's idle loop survives; SVM and nested paging are what PVH guests run on. The last six are
 # what the model has and TCG lacks: named here, QEMU need not warn of them for each CPU.
-CPU = "EPYC,+svm,+npt,-monitor,-fxsr-opt,-misalignsse,-osvw,-topoext,-nrip-save,-xsavec"
+CPU = "EPYC,+svm,+npt,+rogpt,-monitor,-fxsr-opt,-misalignsse,-osvw,-topoext,-nrip-save,-xsavec"
 
 # Warnings of a kernel are seen on its console, where lab/pytest_plugin.py looks for them; `quiet` would hide them.
 CONSOLE_LEVEL = "loglevel=5"
