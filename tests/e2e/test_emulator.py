@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """QEMU's CPU keeps the promises of the architecture that its own emulation breaks; without lab/emulator/hooks each test fails.
 
-A program without a system (emulator/bare.c) asks for them. The first hook's race has a test with guests in
+Programs without a system (emulator/*.c) ask for them. The first hook's race has a test with guests in
 test_elastic_upstream_bugs.py.
 """
 
@@ -20,19 +20,31 @@ from lab.qemu import CPU, FIRMWARE
 SOURCES = Path(__file__).parent / "emulator"
 SECONDS = 60  # it takes one
 FLAGS = (
-    "-m32", "-march=i686", "-O1", "-Wall", "-Wextra", "-Werror", "-ffreestanding", "-fno-pic", "-fno-stack-protector",
-    "-mgeneral-regs-only", "-nostdlib", "-static", "-no-pie", "-Wl,--build-id=none,-z,noexecstack,--no-warn-rwx-segments",
+    "-O1", "-Wall", "-Wextra", "-Werror", "-ffreestanding", "-fno-pic", "-fno-stack-protector", "-mgeneral-regs-only",
+    "-nostdlib", "-static", "-no-pie", "-Wl,--build-id=none,-z,noexecstack,--no-warn-rwx-segments", "-T", SOURCES / "bare.lds",
 )  # fmt: skip
+FLAGS_32 = ("-m32", "-march=i686")
+FLAGS_64 = ("-m64", "-mno-red-zone")
 
 
-@pytest.fixture(scope="module")
-def lines(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def build(name: str, folder: Path) -> Path:
+    """A program that a multiboot loader takes: 32-bit, or 64-bit behind start64.S in a file that says it is not."""
+    program = folder / f"{name}.elf"
+    source = SOURCES / f"{name}.c"
+    if name == "bare":
+        subprocess.run(["gcc", *FLAGS_32, *FLAGS, "-o", program, source], check=True)
+    else:
+        whole = folder / f"{name}.elf64"
+        subprocess.run(["gcc", *FLAGS_64, *FLAGS, "-o", whole, SOURCES / "start64.S", source], check=True)
+        subprocess.run(["objcopy", "-O", "elf32-i386", whole, program], check=True)
+    return program
+
+
+def run(program: Path, cpu: str) -> list[str]:
     """What the program printed, to its end."""
-    program = tmp_path_factory.mktemp("emulator") / "bare.elf"
-    subprocess.run(["gcc", *FLAGS, "-T", SOURCES / "bare.lds", "-o", program, SOURCES / "bare.c"], check=True)
     done = subprocess.run(
         [
-            artifacts.load().qemu, *FIRMWARE, "-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", CPU, "-m", "64M",
+            artifacts.load().qemu, *FIRMWARE, "-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", cpu, "-m", "64M",
             "-display", "none", "-nodefaults", "-no-user-config", "-no-reboot", "-serial", "stdio", "-kernel", program,
         ],
         stdin=subprocess.DEVNULL,
@@ -42,8 +54,15 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         check=True,
     )  # fmt: skip
     found = done.stdout.splitlines()
-    assert found and found[-1] == f"1..{len(found) - 1}", done.stdout + done.stderr
+    checks = [line for line in found if not line.startswith("#")]
+    assert checks and checks[-1] == f"1..{len(checks) - 1}", done.stdout + done.stderr
     return found
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Of the program for what concerns no feature."""
+    return run(build("bare", tmp_path_factory.mktemp("bare")), CPU)
 
 
 @pytest.mark.parametrize(
@@ -60,3 +79,22 @@ def test_the_cpu(lines: list[str], about: str, number: int, record_property: Cal
     record_property("checks", len(asked))
     assert len(asked) == number, lines
     assert [line for line in asked if not line.startswith("ok ")] == []
+
+
+@pytest.mark.parametrize(
+    ("program", "cpu", "number"),
+    [
+        pytest.param("rogpt", CPU, 371, id="walks only read read-only guest page tables"),
+        pytest.param("rogpt", f"{CPU},-rogpt", 371, id="walks write without that feature"),
+    ],
+)
+def test_a_feature(
+    tmp_path: Path, program: str, cpu: str, number: int, record_property: Callable[[str, object], None]
+) -> None:
+    """The program finds the feature that it is named after, or finds it missing, and each of its lines is ok."""
+    found = run(build(program, tmp_path), cpu)
+    assert found[0] == (f"# {program}" if cpu == CPU else f"# no {program}")
+    checks = found[1:-1]
+    record_property("checks", len(checks))
+    assert [line for line in checks if not line.startswith("ok ")] == []
+    assert len(checks) == number
