@@ -25,9 +25,9 @@ from lab.qmp import Qmp
 # Debian's firmware; QEMU would look for it beside itself.
 FIRMWARE = ("-L", "/usr/share/qemu", "-L", "/usr/share/seabios")
 
-# TCG has no MONITOR/MWAIT that Xen's idle loop survives; SVM and nested paging are what PVH guests run on. The last six are
+# TCG has no MONITOR/MWAIT that Xen's idle loop survives; SVM and nested paging are what PVH guests run on. The last five are
 # what the model has and TCG lacks: named here, QEMU need not warn of them for each CPU.
-CPU = "EPYC,+svm,+npt,+rogpt,-monitor,-fxsr-opt,-misalignsse,-osvw,-topoext,-nrip-save,-xsavec"
+CPU = "EPYC,+svm,+npt,+nrip-save,+rogpt,-monitor,-fxsr-opt,-misalignsse,-osvw,-topoext,-xsavec"
 
 # Warnings of a kernel are seen on its console, where lab/pytest_plugin.py looks for them; `quiet` would hide them.
 CONSOLE_LEVEL = "loglevel=5"

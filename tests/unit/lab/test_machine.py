@@ -63,7 +63,7 @@ def test_survives_tcg() -> None:
     """Traps of the emulator: MONITOR/MWAIT kill Xen's idle loop, SVM, nested paging and what makes it cheap must be there."""
     command = command_line(HOST, FILES, PATHS, qmp=5, serial=6)
     cpu = values(command, "-cpu")[0].split(",")
-    assert {"-monitor", "+svm", "+npt", "+rogpt"} <= set(cpu)
+    assert {"-monitor", "+svm", "+npt", "+nrip-save", "+rogpt"} <= set(cpu)
     assert {"cpuidle=off", "spec-ctrl=eager-fpu"} <= set(xen_arguments(HOST).split())
 
 
