@@ -86,6 +86,8 @@ def test_the_cpu(lines: list[str], about: str, number: int, record_property: Cal
     [
         pytest.param("rogpt", CPU, 371, id="walks only read read-only guest page tables"),
         pytest.param("rogpt", f"{CPU},-rogpt", 371, id="walks write without that feature"),
+        pytest.param("nrips", CPU, 112, id="the next RIP is saved"),
+        pytest.param("nrips", f"{CPU},-nrip-save", 112, id="no next RIP without that feature"),
     ],
 )
 def test_a_feature(
