@@ -13,14 +13,15 @@ from pathlib import Path
 # What ends a machine: a panic of Linux or of Xen, a crash of dom0.
 FATAL = r"Kernel panic|Panic on CPU \d|Dom0 (?:has )?crashed"
 
-# Linux and Xen of themselves, Xen of a guest that it ends, and our driver of memory that went astray or an outcome that the
-# operator will not hear of. Not stalls of RCU: on a busy emulator they say nothing.
+# Linux and Xen of themselves, Xen of a guest that it ends or of an instruction whose length it doubts, and our driver of memory
+# that went astray or an outcome that the operator will not hear of. Not stalls of RCU: on a busy emulator they say nothing.
 COMPLAINT = re.compile(
     FATAL + r"|WARNING: |BUG: |kernel BUG at |Oops|INFO: task .* blocked|invalid APIC ID|llc-sibling"
     r"|general protection fault|UBSAN: |KASAN: |Out of memory: |oom-kill:|possible recursive locking"
     r"|INFO: possible |INFO: trying to register non-static key|page allocation failure|segfault at "
     r"|pages at pfn .* are lost: |Xen keeps the extent at pfn|outcome could not be reported"
     r"|\(XEN\) (Assertion |Xen BUG|Xen WARN|FATAL)"
+    r"|\(XEN\) .*(?:NRip reported|Insn mismatch)"
     r"|\(XEN\) .*(?:Triple fault|domain_crash called from)|\(XEN\) .*Domain \d+ .*crashed"
 )
 

@@ -48,6 +48,8 @@ def test_the_search_finds_what_it_should() -> None:
         "(XEN) Panic on CPU 1:",
         "(XEN) d1v0 Triple fault - invoking HVM shutdown action 1",
         "(XEN) [2026-11-22 03:00:01] d1v0 Triple fault - invoking HVM shutdown action 1",
+        "(XEN) d1v0 NRip reported inst_len 3, decoded 2",
+        "(XEN) Insn mismatch: Expected opcode 0xf0031, modrm 0, got nrip_len 3, emul_len 3",
         "(XEN) domain_crash called from arch/x86/hvm/svm/svm.c:123",
         "(XEN) Domain 3 (vcpu#1) crashed on cpu#0:",
         "(XEN) Domain 3 reported crashed by domain 0 on cpu#2:",
