@@ -56,7 +56,7 @@ e2e-debug: setup ## the tests in the lab, with the checking variants of Xen and 
 
 guest-debug: setup ## the guest tests without Xen, with lockdep, the address sanitizer and preemption
 	@$(ENTER) python3 -m lab.pipeline.build linux-kasan qemu
-	@XENUMA_KERNEL=$(CURDIR)/build/artifacts/linux-kasan/vmlinuz \
+	@XENUMA_KERNEL=$(CURDIR)/build/artifacts/linux-kasan/vmlinuz XENUMA_GUEST_MEMORY_SCALE=2 \
 	 $(ENTER) python3 -m lab.pipeline.test tests/guest
 
 # What 'make test' does a few times, many times, and what is too new for it: an hour and more.
