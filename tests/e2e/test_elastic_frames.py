@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.balloon import Step, measure, metrics, superpage_path
+from benchmarks.balloon import COUNTERS, Step, measure, metrics, superpage_path
 from benchmarks.results import write
 from lab.command import Run
 from lab.elastic_guest import ElasticGuest
@@ -21,12 +21,14 @@ TEST_PROGRAM = "/usr/lib/xen/bin/test-mem-range"
 
 
 def test_a_detach_removes_each_superpage_at_once(pair: ElasticGuest, dom0: Run) -> None:
-    """As many extents as the node has; nothing was refused, and no frame went the slow way."""
+    """As many extents as the node has; nothing was refused, and no frame went the slow way: each is one step of a kind."""
     assert pair.attach(1).status == 0
     before = counters(dom0)
     assert pair.detach(1).status == 0
     after = counters(dom0)
     assert counted(before, after, REMOVED) == EXTENTS
+    for steps in COUNTERS.values():
+        assert counted(before, after, steps) == pytest.approx(EXTENTS, rel=0.05), steps
     refused = {name: counted(before, after, name) for name in after if name.startswith("guest_remove_range: refused")}
     assert not any(refused.values()), refused
 
@@ -57,6 +59,7 @@ def test_without_the_superpage_path_the_node_still_leaves(pair: ElasticGuest, do
 
 
 @pytest.mark.alone
+@pytest.mark.soak  # which measures; what a detach does to frames is counted above
 def test_superpages_against_stock(pair: ElasticGuest) -> None:
     """The measurement itself; the counts have to be exact, the time is what it is."""
     steps: list[Step] = []
