@@ -146,6 +146,26 @@ def test_host_has_the_nodes_of_its_description(host: Host) -> None:
     ]
 
 
+@pytest.mark.fresh
+def test_hypervisor_uses_what_the_cpu_has(host: Host) -> None:
+    log = host.run(["xl", "dmesg"], check=True).out
+    found = log.partition("SVM: Supported advanced features:")[2]
+    for feature in ("Nested Page Tables (NPT)", "Next-RIP Saved on #VMEXIT", "NPT Read-Only Guest Page Tables"):
+        assert re.search(rf"^\(XEN\)(?: \[.*\])?  - {re.escape(feature)}$", found, re.MULTILINE), feature
+
+
+@pytest.mark.fresh
+def test_guest_whose_time_stamp_counter_is_emulated(host: Host) -> None:
+    """Linux reads it with RDTSCP, too, which has an intercept of its own; the hypervisor needs its length."""
+    guest = host.start_guest(
+        GUEST.replace("lab-guest", "lab-tsc").replace('"native"', '"always_emulate"').replace(":63", ":65")
+    )
+    try:
+        assert " rdtscp " in guest.run(["cat", "/proc/cpuinfo"], check=True).out
+    finally:
+        guest.destroy()
+
+
 def test_guest_console_is_logged_here_and_there(guest: Guest, host: Host) -> None:
     assert "xenuma: guest ready" in guest.console_tail()
     guest.run("echo said-by-the-test >/dev/console", check=True)
