@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Histograms, and the two texts.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "stats.h"
+
+#define FIRST_BIT	8	/* of DSM_HISTOGRAM_FIRST */
+#define STEPS		4	/* buckets to a power of two */
+#define LAST_BUCKET	(DSM_HISTOGRAM_BUCKETS - 1)
+
+_Static_assert(DSM_HISTOGRAM_FIRST == 1 << FIRST_BIT, "the first bucket");
+
+unsigned int dsm_histogram_bucket(uint64_t ns)
+{
+	unsigned int bit, bucket;
+
+	if (ns < DSM_HISTOGRAM_FIRST)
+		return 0;
+	bit = 63u - (unsigned int)__builtin_clzll(ns);
+	bucket = 1 + (bit - FIRST_BIT) * STEPS + (ns >> (bit - 2) & 3);
+	return bucket < LAST_BUCKET ? bucket : LAST_BUCKET;
+}
+
+uint64_t dsm_histogram_end(unsigned int bucket)
+{
+	unsigned int power = bucket / STEPS, step = bucket % STEPS;
+
+	if (bucket >= LAST_BUCKET)
+		return UINT64_MAX;
+	return (uint64_t)(STEPS + step) << (power + FIRST_BIT - 2);
+}
+
+void dsm_histogram_add(struct dsm_histogram *histogram, uint64_t ns)
+{
+	histogram->count++;
+	histogram->bucket[dsm_histogram_bucket(ns)]++;
+	if (ns > histogram->most)
+		histogram->most = ns;
+	histogram->sum = ns > UINT64_MAX - histogram->sum ?
+			 UINT64_MAX : histogram->sum + ns;
+}
+
+uint64_t dsm_histogram_quantile(const struct dsm_histogram *histogram,
+				unsigned int permille)
+{
+	/* The rank, rounded up, without an overflow. */
+	uint64_t rank = histogram->count / 1000 * permille +
+			(histogram->count % 1000 * permille + 999) / 1000;
+	uint64_t seen = 0, end;
+	unsigned int i;
+
+	if (!histogram->count)
+		return 0;
+	for (i = 0; i < LAST_BUCKET; i++) {
+		seen += histogram->bucket[i];
+		if (seen >= rank)
+			break;
+	}
+	end = dsm_histogram_end(i);
+	return end < histogram->most ? end : histogram->most;
+}
+
+/*
+ * JSON.  json-c returns NULL without memory, and takes NULL for null: failed
+ * says whether that has happened.
+ */
+struct json {
+	struct json_object *object;
+	bool *failed;
+};
+
+static bool add_object(struct json to, const char *key,
+		       struct json_object *value)
+{
+	if (!to.object || !value ||
+	    json_object_object_add(to.object, key, value)) {
+		*to.failed = true;
+		json_object_put(value);
+		return false;
+	}
+	return true;
+}
+
+static void add_number(struct json to, const char *key, uint64_t value)
+{
+	add_object(to, key, json_object_new_uint64(value));
+}
+
+static struct json add_table(struct json to, const char *key)
+{
+	struct json table = { json_object_new_object(), to.failed };
+
+	if (!add_object(to, key, table.object))
+		table.object = NULL;
+	return table;
+}
+
+/* [its end in ns, or null for the last; number] */
+static bool add_bucket(struct json_object *buckets, unsigned int bucket,
+		       uint64_t count)
+{
+	struct json_object *pair = json_object_new_array();
+	struct json_object *end = NULL, *number = json_object_new_uint64(count);
+
+	if (bucket < LAST_BUCKET)
+		end = json_object_new_uint64(dsm_histogram_end(bucket));
+	if (!pair || !number || (bucket < LAST_BUCKET && !end))
+		goto failed;
+	if (json_object_array_add(pair, end))
+		goto failed;
+	end = NULL;	/* the pair's */
+	if (json_object_array_add(pair, number))
+		goto failed;
+	number = NULL;
+	if (json_object_array_add(buckets, pair))
+		goto failed;
+	return true;
+failed:
+	json_object_put(end);
+	json_object_put(number);
+	json_object_put(pair);
+	return false;
+}
+
+static void add_histogram(struct json to, const char *key,
+			  const struct dsm_histogram *histogram)
+{
+	struct json table = add_table(to, key);
+	struct json_object *buckets = json_object_new_array();
+	unsigned int i;
+
+	add_number(table, "count", histogram->count);
+	add_number(table, "sum_ns", histogram->sum);
+	add_number(table, "median_ns", dsm_histogram_quantile(histogram, 500));
+	add_number(table, "p99_ns", dsm_histogram_quantile(histogram, 990));
+	add_number(table, "max_ns", histogram->most);
+	if (!add_object(table, "buckets", buckets))
+		return;
+	for (i = 0; i < DSM_HISTOGRAM_BUCKETS; i++)
+		if (histogram->bucket[i] &&
+		    !add_bucket(buckets, i, histogram->bucket[i]))
+			*to.failed = true;
+}
+
+static void add_ends(struct json to, const char *key,
+		     const uint64_t ends[DSM_NR_ENDS])
+{
+	struct json table = add_table(to, key);
+	unsigned int i;
+
+	for (i = 1; i < DSM_NR_ENDS; i++)
+		if (ends[i])
+			add_number(table, dsm_end_word(i), ends[i]);
+}
+
+/* The counters of a peer, in both texts: their names and places. */
+static const struct counter {
+	const char *name, *about;
+	size_t offset;
+} counters[] = {
+#define COUNTER(member, about) \
+	{ #member, about, offsetof(struct dsm_transport_counters, member) }
+	COUNTER(sent, "Messages sent."),
+	COUNTER(received, "Messages received."),
+	COUNTER(sent_pages, "Pages sent."),
+	COUNTER(received_pages, "Pages received."),
+	COUNTER(sent_bytes, "Bytes sent, before encryption."),
+	COUNTER(received_bytes, "Bytes received, after decryption."),
+	COUNTER(questions, "Questions asked for keepalive and credits."),
+	COUNTER(stalls, "Messages that had to wait for a credit."),
+	COUNTER(rekeys, "Keys changed."),
+	COUNTER(connections, "Connections that came up."),
+#undef COUNTER
+};
+
+#define NR_COUNTERS	(sizeof(counters) / sizeof(counters[0]))
+
+static uint64_t value_of(const struct counter *counter,
+			 const struct dsm_transport_counters *from)
+{
+	uint64_t value;
+
+	memcpy(&value, (const char *)from + counter->offset, sizeof(value));
+	return value;
+}
+
+static void add_peer(struct json to, const struct dsm_stats_peer *peer)
+{
+	struct json table = add_table(to, peer->name);
+	unsigned int i;
+
+	add_object(table, "up", json_object_new_boolean(peer->up));
+	for (i = 0; i < NR_COUNTERS; i++)
+		add_number(table, counters[i].name,
+			   value_of(&counters[i], &peer->transport));
+	add_number(table, "waiting", peer->transport.waiting);
+	add_number(table, "credits", peer->transport.credits);
+	add_ends(table, "ends", peer->transport.ends);
+	add_histogram(table, "round_trip", &peer->round_trip);
+}
+
+static void put_uuid(const uint8_t vm[16], char text[37])
+{
+	unsigned int i, at = 0;
+
+	for (i = 0; i < 16; i++) {
+		if (i == 4 || i == 6 || i == 8 || i == 10)
+			text[at++] = '-';
+		snprintf(text + at, 3, "%02x", vm[i]);
+		at += 2;
+	}
+}
+
+char *dsm_stats_json(const struct dsm_stats *stats)
+{
+	bool failed = false;
+	struct json all = { json_object_new_object(), &failed }, peers;
+	char uuid[37], *text = NULL;
+	unsigned int i;
+
+	if (!all.object)
+		return NULL;
+	put_uuid(stats->vm, uuid);
+	add_object(all, "host", json_object_new_string(stats->host));
+	add_object(all, "vm", json_object_new_string(uuid));
+	add_number(all, "read_faults", stats->read_faults);
+	add_number(all, "write_faults", stats->write_faults);
+	add_histogram(all, "read_fault", &stats->read_fault);
+	add_histogram(all, "write_fault", &stats->write_fault);
+	add_ends(all, "strangers", stats->strangers);
+	peers = add_table(all, "peers");
+	for (i = 0; i < DSM_MAX_HOSTS; i++)
+		if (stats->peer[i].used)
+			add_peer(peers, &stats->peer[i]);
+	if (!failed && asprintf(&text, "%s\n",
+				json_object_to_json_string_ext(all.object,
+					JSON_C_TO_STRING_PRETTY)) < 0)
+		text = NULL;
+	json_object_put(all.object);
+	return text;
+}
+
+/* node_exporter */
+
+static void put_quoted(FILE *out, const char *text)
+{
+	fputc('"', out);
+	for (; *text; text++) {
+		if (*text == '\n') {
+			fputs("\\n", out);
+			continue;
+		}
+		if (*text == '"' || *text == '\\')
+			fputc('\\', out);
+		fputc(*text, out);
+	}
+	fputc('"', out);
+}
+
+static void put_head(FILE *out, const char *name, const char *suffix,
+		     const char *type, const char *about)
+{
+	fprintf(out, "# HELP dsmd_%s%s %s\n# TYPE dsmd_%s%s %s\n", name, suffix,
+		about, name, suffix, type);
+}
+
+static void put_labels(FILE *out, const char *vm, const char *peer)
+{
+	fprintf(out, "{vm=\"%s\"", vm);
+	if (peer) {
+		fputs(",peer=", out);
+		put_quoted(out, peer);
+	}
+}
+
+static void put_seconds(FILE *out, uint64_t ns)
+{
+	fprintf(out, "%" PRIu64 ".%09" PRIu64, ns / 1000000000,
+		ns % 1000000000);
+}
+
+/* One bucket to a power of two: four are too many lines for each scrape. */
+static void put_histogram(FILE *out, const char *name, const char *vm,
+			  const char *peer, const struct dsm_histogram *h)
+{
+	uint64_t sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < LAST_BUCKET; i++) {
+		sum += h->bucket[i];
+		if (i % STEPS)
+			continue;
+		fprintf(out, "dsmd_%s_bucket", name);
+		put_labels(out, vm, peer);
+		fputs(",le=\"", out);
+		put_seconds(out, dsm_histogram_end(i));
+		fprintf(out, "\"} %" PRIu64 "\n", sum);
+	}
+	fprintf(out, "dsmd_%s_bucket", name);
+	put_labels(out, vm, peer);
+	fprintf(out, ",le=\"+Inf\"} %" PRIu64 "\ndsmd_%s_sum", h->count, name);
+	put_labels(out, vm, peer);
+	fputs("} ", out);
+	put_seconds(out, h->sum);
+	fprintf(out, "\ndsmd_%s_count", name);
+	put_labels(out, vm, peer);
+	fprintf(out, "} %" PRIu64 "\n", h->count);
+}
+
+static void put_value(FILE *out, const char *name, const char *vm,
+		      const char *peer, uint64_t value)
+{
+	fprintf(out, "dsmd_%s", name);
+	put_labels(out, vm, peer);
+	fprintf(out, "} %" PRIu64 "\n", value);
+}
+
+static void put_ends(FILE *out, const char *name, const char *vm,
+		     const char *peer, const uint64_t ends[DSM_NR_ENDS])
+{
+	unsigned int i;
+
+	for (i = 1; i < DSM_NR_ENDS; i++) {
+		if (!ends[i])
+			continue;
+		fprintf(out, "dsmd_%s", name);
+		put_labels(out, vm, peer);
+		fprintf(out, ",reason=\"%s\"} %" PRIu64 "\n", dsm_end_word(i),
+			ends[i]);
+	}
+}
+
+static void put_faults(FILE *out, const struct dsm_stats *stats, const char *vm)
+{
+	put_head(out, "read_faults_total", "", "counter", "Read misses of vCPUs.");
+	put_value(out, "read_faults_total", vm, NULL, stats->read_faults);
+	put_head(out, "write_faults_total", "", "counter", "Write misses of vCPUs.");
+	put_value(out, "write_faults_total", vm, NULL, stats->write_faults);
+	put_head(out, "read_fault_seconds", "", "histogram",
+		 "From a read miss to the wake-up.");
+	put_histogram(out, "read_fault_seconds", vm, NULL, &stats->read_fault);
+	put_head(out, "write_fault_seconds", "", "histogram",
+		 "From a write miss to the wake-up.");
+	put_histogram(out, "write_fault_seconds", vm, NULL, &stats->write_fault);
+	put_head(out, "stranger_ends_total", "", "counter",
+		 "Connections of who did not prove to be a peer, by reason.");
+	put_ends(out, "stranger_ends_total", vm, NULL, stats->strangers);
+}
+
+static void put_peers(FILE *out, const struct dsm_stats *stats, const char *vm)
+{
+	const struct dsm_stats_peer *peer, *end = stats->peer + DSM_MAX_HOSTS;
+	char name[64];
+	unsigned int i;
+
+	put_head(out, "peer_up", "", "gauge", "Is there a connection?");
+	for (peer = stats->peer; peer < end; peer++)
+		if (peer->used)
+			put_value(out, "peer_up", vm, peer->name, peer->up);
+	for (i = 0; i < NR_COUNTERS; i++) {
+		snprintf(name, sizeof(name), "peer_%s", counters[i].name);
+		put_head(out, name, "_total", "counter", counters[i].about);
+		snprintf(name, sizeof(name), "peer_%s_total", counters[i].name);
+		for (peer = stats->peer; peer < end; peer++)
+			if (peer->used)
+				put_value(out, name, vm, peer->name,
+					  value_of(&counters[i],
+						   &peer->transport));
+	}
+	put_head(out, "peer_waiting", "", "gauge", "Messages that wait to be sent.");
+	for (peer = stats->peer; peer < end; peer++)
+		if (peer->used)
+			put_value(out, "peer_waiting", vm, peer->name,
+				  peer->transport.waiting);
+	put_head(out, "peer_ends_total", "", "counter",
+		 "Connections that ended, by reason.");
+	for (peer = stats->peer; peer < end; peer++)
+		if (peer->used)
+			put_ends(out, "peer_ends_total", vm, peer->name,
+				 peer->transport.ends);
+	put_head(out, "round_trip_seconds", "", "histogram",
+		 "From a question to its answer.");
+	for (peer = stats->peer; peer < end; peer++)
+		if (peer->used)
+			put_histogram(out, "round_trip_seconds", vm, peer->name,
+				      &peer->round_trip);
+}
+
+char *dsm_stats_node_exporter(const struct dsm_stats *stats)
+{
+	char uuid[37], *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	bool failed;
+
+	if (!out)
+		return NULL;
+	put_uuid(stats->vm, uuid);
+	put_faults(out, stats, uuid);
+	put_peers(out, stats, uuid);
+	failed = ferror(out);
+	if (fclose(out) || failed) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Credits, questions and answers of a connection.
+ */
+#include <string.h>
+
+#include "link.h"
+
+static void put32(uint8_t *bytes, uint32_t value)
+{
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		bytes[i] = (uint8_t)(value >> 8 * i);
+}
+
+static uint32_t get32(const uint8_t *bytes)
+{
+	return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 |
+	       (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
+}
+
+void dsm_link_init(struct dsm_link *link, uint32_t epoch, uint32_t credits,
+		   uint64_t question_ns, uint64_t deadline_ns)
+{
+	*link = (struct dsm_link){
+		.epoch = epoch,
+		.credits = credits,
+		.question_ns = question_ns,
+		.deadline_ns = deadline_ns,
+	};
+}
+
+int dsm_link_agree(const struct dsm_hello *ours, const struct dsm_hello *theirs,
+		   unsigned int host, uint32_t *epoch)
+{
+	if (theirs->nr_hosts != ours->nr_hosts)
+		return DSM_END_NR_HOSTS;
+	if (theirs->host != host)
+		return DSM_END_HOST;
+	if (memcmp(theirs->vm, ours->vm, sizeof(ours->vm)))
+		return DSM_END_VM;
+	*epoch = theirs->epoch > ours->epoch ? theirs->epoch : ours->epoch;
+	return 0;
+}
+
+int dsm_link_hello_end(int error)
+{
+	switch (-error) {
+	case DSM_E_VERSION:
+		return DSM_END_VERSION;
+	case DSM_E_EPOCH:
+		return DSM_END_EPOCH;
+	default:
+		return DSM_END_HELLO;
+	}
+}
+
+int dsm_link_received(struct dsm_link *link)
+{
+	if (link->received == link->granted)
+		return DSM_END_CREDITS;
+	link->received++;
+	return 0;
+}
+
+static void put_frame(const struct dsm_link *link, uint8_t kind,
+		      uint8_t bytes[DSM_WIRE_BYTES])
+{
+	memset(bytes, 0, DSM_WIRE_BYTES);
+	bytes[0] = DSM_LINK_MARK;
+	bytes[1] = kind;
+	put32(bytes + 4, link->epoch);
+}
+
+/* With the newest grant. */
+static void put_grant(struct dsm_link *link, uint32_t number, uint8_t *bytes)
+{
+	link->granted = link->consumed + link->credits;
+	put32(bytes + 8, number);
+	put32(bytes + 16, link->granted);
+}
+
+/* Nothing was ever asked; half of the credits are to be told; or it is time. */
+static bool wants_to_ask(const struct dsm_link *link, uint64_t now)
+{
+	uint32_t untold = link->consumed + link->credits - link->granted;
+
+	if (link->open)
+		return false;
+	return !link->number || untold >= link->credits / 2 ||
+	       now - link->asked >= link->question_ns;
+}
+
+bool dsm_link_next(struct dsm_link *link, uint64_t now,
+		   uint8_t bytes[DSM_WIRE_BYTES])
+{
+	if (link->owed) {
+		link->owed = false;
+		put_frame(link, DSM_LINK_ANSWER, bytes);
+		put_grant(link, link->theirs, bytes);
+		return true;
+	}
+	if (wants_to_ask(link, now)) {
+		link->open = true;
+		link->asked = now;
+		if (!++link->number)
+			link->number = 1;	/* 0: none was asked */
+		put_frame(link, DSM_LINK_QUESTION, bytes);
+		put_grant(link, link->number, bytes);
+		return true;
+	}
+	return false;
+}
+
+void dsm_link_put_fail(const struct dsm_link *link, uint8_t reason,
+		       uint8_t bytes[DSM_WIRE_BYTES])
+{
+	put_frame(link, DSM_LINK_FAIL, bytes);
+	bytes[3] = reason;
+}
+
+/* All bytes that have to be 0. */
+static bool has_form(const uint8_t *bytes)
+{
+	bool fail = bytes[1] == DSM_LINK_FAIL;
+	unsigned int i;
+
+	if (bytes[0] != DSM_LINK_MARK || !bytes[1] || bytes[1] > DSM_LINK_FAIL ||
+	    bytes[2] || (bytes[3] && !fail) || get32(bytes + 12))
+		return false;
+	if (fail && (get32(bytes + 8) || get32(bytes + 16)))
+		return false;
+	for (i = 20; i < DSM_WIRE_BYTES; i++)
+		if (bytes[i])
+			return false;
+	return true;
+}
+
+int dsm_link_frame(struct dsm_link *link, const uint8_t bytes[DSM_WIRE_BYTES],
+		   uint64_t now, uint64_t *round_trip, uint8_t *reason)
+{
+	uint32_t number = get32(bytes + 8), grant = get32(bytes + 16);
+
+	*round_trip = 0;
+	if (!has_form(bytes))
+		return DSM_END_FRAME;
+	if (get32(bytes + 4) != link->epoch)
+		return DSM_END_EPOCH;
+	if (bytes[1] == DSM_LINK_FAIL) {
+		*reason = bytes[3];
+		return DSM_END_FAILED;
+	}
+
+	if (grant - link->limit > DSM_CREDITS_MOST ||
+	    grant - link->sent > DSM_CREDITS_MOST)
+		return DSM_END_TURN;
+	if (bytes[1] == DSM_LINK_QUESTION) {
+		if (link->owed)
+			return DSM_END_TURN;
+		link->owed = true;
+		link->theirs = number;
+	} else {
+		if (!link->open || number != link->number)
+			return DSM_END_TURN;
+		link->open = false;
+		*round_trip = now > link->asked ? now - link->asked : 1;
+	}
+	link->limit = grant;
+	return 0;
+}
+
+int dsm_link_tick(const struct dsm_link *link, uint64_t now)
+{
+	if (link->open && now - link->asked >= link->deadline_ns)
+		return DSM_END_SILENT;
+	return 0;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the two ends of a connection say besides messages: HELLO's agreement,
+ * credits, keepalive, FAIL.  Plain functions of a state and the time: no I/O.
+ *
+ * A frame of the connection itself has 32 bytes, little-endian:
+ *
+ *	 0	1	DSM_LINK_MARK: no version of a message has this number
+ *	 1	1	kind, enum dsm_link_kind
+ *	 2	1	0
+ *	 3	1	FAIL: reason; else 0
+ *	 4	4	epoch of the connection
+ *	 8	4	QUESTION: a number; ANSWER: that of the question; else 0
+ *	12	4	0
+ *	16	4	QUESTION, ANSWER: the sender's grant; else 0
+ *	20	12	0
+ *
+ * A grant says how many messages the other end may have sent since the
+ * beginning, modulo 2^32: those that were consumed, and one for each receive
+ * buffer.  So a frame that repeats a grant does no harm.  Messages have no room
+ * for one; it comes with questions and answers.
+ *
+ * Each end has one question open at most: the first at the beginning, then
+ * whenever half of the credits have been used up without being told, and at
+ * least every question_ns.  So three receive buffers more than the credits are
+ * enough for all frames of the connection: a question, an answer, a FAIL.
+ */
+#ifndef DSM_LINK_H
+#define DSM_LINK_H
+
+#include "transport.h"
+#include "wire.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DSM_LINK_MARK	0xff
+#define DSM_LINK_FRAMES	3	/* receive buffers besides the credits */
+
+enum dsm_link_kind {
+	DSM_LINK_QUESTION = 1,
+	DSM_LINK_ANSWER,
+	DSM_LINK_FAIL,
+};
+
+struct dsm_link {
+	uint32_t epoch;
+	uint32_t credits;	/* receive buffers here */
+	uint64_t question_ns, deadline_ns;
+	/* sending */
+	uint32_t sent;		/* messages */
+	uint32_t limit;		/* the peer's grant */
+	/* receiving */
+	uint32_t received;	/* messages */
+	uint32_t consumed;	/* messages whose buffer is free again */
+	uint32_t granted;	/* what the peer was told */
+	/* questions */
+	uint32_t number;	/* of the last one */
+	bool open;		/* it has not been answered */
+	bool owed;		/* an answer, to the question with the number theirs */
+	uint32_t theirs;
+	uint64_t asked;		/* when, ns */
+};
+
+/** Begin: nothing sent, no credit. */
+void dsm_link_init(struct dsm_link *link, uint32_t epoch, uint32_t credits,
+		   uint64_t question_ns, uint64_t deadline_ns);
+
+/**
+ * Is @theirs what the host @host may say to @ours?
+ * Return: 0, and the connection's *epoch; DSM_END_HOST, _NR_HOSTS, _VM.
+ */
+int dsm_link_agree(const struct dsm_hello *ours, const struct dsm_hello *theirs,
+		   unsigned int host, uint32_t *epoch);
+
+/** Return: DSM_END_HELLO, _VERSION or _EPOCH for what dsm_wire_get_hello() said. */
+int dsm_link_hello_end(int error);
+
+/** Return: how many messages may be sent now. */
+static inline uint32_t dsm_link_credits(const struct dsm_link *link)
+{
+	return link->limit - link->sent;
+}
+
+/** A message goes out.  There has to be a credit. */
+static inline void dsm_link_sent(struct dsm_link *link)
+{
+	link->sent++;
+}
+
+/** A message has come.  Return: 0; DSM_END_CREDITS if it had none. */
+int dsm_link_received(struct dsm_link *link);
+
+/** Its buffer is free. */
+static inline void dsm_link_consumed(struct dsm_link *link)
+{
+	link->consumed++;
+}
+
+/**
+ * Is there a frame to send?  Then it counts as sent.  An answer comes before a
+ * question.
+ * Return: true, and the frame.
+ */
+bool dsm_link_next(struct dsm_link *link, uint64_t now,
+		   uint8_t bytes[DSM_WIRE_BYTES]);
+
+/** A FAIL with @reason. */
+void dsm_link_put_fail(const struct dsm_link *link, uint8_t reason,
+		       uint8_t bytes[DSM_WIRE_BYTES]);
+
+/**
+ * A frame has come.
+ * @round_trip: of the question that it answers, in ns, at least 1; else 0.
+ * @reason: of a FAIL.
+ * Return: 0; DSM_END_FRAME for bytes that are no frame; DSM_END_EPOCH;
+ * DSM_END_TURN for a second question before the first was answered, an answer
+ * to none, a grant that goes back or that no peer can give; DSM_END_FAILED.
+ */
+int dsm_link_frame(struct dsm_link *link, const uint8_t bytes[DSM_WIRE_BYTES],
+		   uint64_t now, uint64_t *round_trip, uint8_t *reason);
+
+/** Return: 0; DSM_END_SILENT if the deadline of the question is over. */
+int dsm_link_tick(const struct dsm_link *link, uint64_t now);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,521 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Who is let in: the handshake with every kind of certificate at either end,
+ * strangers without one, HELLO, and our own papers.
+ */
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "rig.h"
+
+static void put_hello(uint8_t *bytes, unsigned int host, uint32_t epoch)
+{
+	struct dsm_hello hello = {
+		.lowest = 1, .highest = 1, .host = (uint8_t)host,
+		.nr_hosts = HOSTS, .epoch = epoch, .vm = "fifteen letters",
+	};
+
+	dsm_wire_put_hello(&hello, bytes);
+}
+
+enum signer { SITE, OTHER_CA, ITSELF, NOBODY };
+
+/* Host 1 is what the stranger says that it is. */
+static const struct paper_case {
+	const char *name;
+	struct wanted wanted;
+	enum signer by;
+	int tls_version;
+	enum dsm_end reason;	/* what we say; 0: it is let in */
+	enum dsm_end as_server;	/* if it is not the same */
+} paper_cases[] = {
+	{ "right", { "DNS:beta.example", BOTH_ROLES, "x", -1, 10, false }, SITE, 0, 0, 0 },
+	{ "right, with another name", { "DNS:other,DNS:beta.example", BOTH_ROLES, "x", -1, 10, false },
+	  SITE, 0, 0, 0 },
+	{ "right, in other letters", { "DNS:Beta.Example", BOTH_ROLES, "x", -1, 10, false },
+	  SITE, 0, 0, 0 },
+	{ "by another CA of the same name", { "DNS:beta.example", BOTH_ROLES, "x", -1, 10, false },
+	  OTHER_CA, 0, DSM_END_ISSUER, 0 },
+	{ "by itself", { "DNS:beta.example", BOTH_ROLES, "x", -1, 10, false },
+	  ITSELF, 0, DSM_END_ISSUER, 0 },
+	{ "expired", { "DNS:beta.example", BOTH_ROLES, "x", -10, -1, false }, SITE, 0,
+	  DSM_END_EXPIRED, 0 },
+	{ "not yet valid", { "DNS:beta.example", BOTH_ROLES, "x", 1, 10, false }, SITE, 0,
+	  DSM_END_NOT_YET, 0 },
+	{ "of no host", { "DNS:delta.example", BOTH_ROLES, "x", -1, 10, false }, SITE, 0,
+	  DSM_END_NAME, 0 },
+	{ "our own name", { "DNS:alpha.example", BOTH_ROLES, "x", -1, 10, false }, SITE, 0,
+	  DSM_END_NAME, 0 },
+	{ "a wildcard", { "DNS:*.example", BOTH_ROLES, "x", -1, 10, false }, SITE, 0,
+	  DSM_END_NAME, 0 },
+	{ "two hosts in one", { "DNS:beta.example,DNS:gamma.example", BOTH_ROLES, "x", -1, 10, false },
+	  SITE, 0, DSM_END_NAME, 0 },
+	{ "the name in the subject only", { NULL, BOTH_ROLES, "beta.example", -1, 10, false },
+	  SITE, 0, DSM_END_NAME, 0 },
+	{ "an address for a name", { "IP:127.0.0.1", BOTH_ROLES, "x", -1, 10, false }, SITE, 0,
+	  DSM_END_NAME, 0 },
+	{ "without roles", { "DNS:beta.example", NULL, "x", -1, 10, false }, SITE, 0,
+	  DSM_END_ROLE, 0 },
+	{ "for servers only", { "DNS:beta.example", "serverAuth", "x", -1, 10, false }, SITE, 0,
+	  DSM_END_ROLE, 0 },
+	{ "for clients only", { "DNS:beta.example", "clientAuth", "x", -1, 10, false }, SITE, 0,
+	  DSM_END_ROLE, 0 },
+	{ "for mail", { "DNS:beta.example", "emailProtection", "x", -1, 10, false }, SITE, 0,
+	  DSM_END_ROLE, 0 },
+	{ "TLS 1.2", { "DNS:beta.example", BOTH_ROLES, "x", -1, 10, false }, SITE,
+	  TLS1_2_VERSION, DSM_END_TLS_VERSION, 0 },
+	/* OpenSSL's server without a certificate does not know TLS 1.3. */
+	{ "none", { 0 }, NOBODY, 0, DSM_END_NO_CERTIFICATE, DSM_END_TLS_VERSION },
+};
+
+static struct papers papers_for(const struct paper_case *c)
+{
+	if (c->by == NOBODY)
+		return (struct papers){ 0 };
+	return papers_make(&c->wanted, c->by == SITE ? &ca :
+			   c->by == OTHER_CA ? &other_ca : NULL);
+}
+
+/* Our HELLO is the first that it may read. */
+static void greet(struct stranger *s)
+{
+	uint8_t hello[DSM_WIRE_BYTES];
+
+	if (s->proved && stranger_read(s, hello, sizeof(hello))) {
+		put_hello(hello, 1, 1);
+		stranger_write(s, hello, sizeof(hello));
+		stranger_read(s, hello, sizeof(hello));	/* a question */
+	}
+}
+
+static void as_client(const void *argument)
+{
+	const struct paper_case *c = argument;
+	struct stranger s = { .script = greet, .tls_version = c->tls_version };
+	struct host host;
+
+	rig_begin();
+	s.papers = papers_for(c);
+	host_prepare(&host, 0);
+	host_start(&host);
+	CHECK(!dsm_transport_expect(host.transport, 1, 1), "expect");
+	s.port = dsm_transport_port(host.transport);
+	stranger_start(&s);
+	stranger_join(&s);
+	UNTIL(host.nr_ends);
+	if (!c->reason) {
+		CHECK(host.ups == 1 && host.from == 1 && s.got == 2 * DSM_WIRE_BYTES,
+		      "not let in: %s %s", dsm_end_name(host.end[0].reason),
+		      host.end[0].text);
+	} else {
+		CHECK(host.end[0].host == DSM_NOBODY, "host %u", host.end[0].host);
+		CHECK(host.end[0].reason == c->reason, "'%s', %s",
+		      dsm_end_name(host.end[0].reason), host.end[0].text);
+		CHECK(!host.ups && !s.got, "%u bytes for a stranger", s.got);
+	}
+	host_stop(&host);
+	papers_free(&s.papers);
+	rig_end();
+}
+
+static void as_server(const void *argument)
+{
+	const struct paper_case *c = argument;
+	enum dsm_end reason = c->as_server ? c->as_server : c->reason;
+	struct stranger s = { .tls_version = c->tls_version };
+	struct host host;
+
+	rig_begin();
+	s.papers = papers_for(c);
+	host_prepare(&host, 0);
+	point_to(&host, 1, listen_at_any(&s.listen_fd));
+	host_start(&host);
+	stranger_start(&s);
+	CHECK(!dsm_transport_open(host.transport, 1, 1), "open");
+	if (!reason) {
+		/* It is let in, and that is all: it never says HELLO. */
+		UNTIL(s.proved);
+		clock_ns += OPENING;
+		dsm_transport_tick(host.transport);
+		reason = DSM_END_SLOW;
+	}
+	UNTIL(host.nr_ends);
+	stranger_join(&s);
+	CHECK(host.end[0].host == 1, "host %u", host.end[0].host);
+	CHECK(host.end[0].reason == reason, "'%s', %s",
+	      dsm_end_name(host.end[0].reason), host.end[0].text);
+	CHECK(!host.ups && !s.got, "%u bytes for a stranger", s.got);
+	host_stop(&host);
+	papers_free(&s.papers);
+	close(s.listen_fd);
+	rig_end();
+}
+
+/* The right certificate, of another host than the one we open to. */
+static void another_peer(const void *argument)
+{
+	struct stranger s = { 0 };
+	struct host host;
+
+	(void)argument;
+	rig_begin();
+	s.papers = host_papers(2);
+	host_prepare(&host, 0);
+	point_to(&host, 1, listen_at_any(&s.listen_fd));
+	host_start(&host);
+	stranger_start(&s);
+	CHECK(!dsm_transport_open(host.transport, 1, 1), "open");
+	UNTIL(host.nr_ends);
+	stranger_join(&s);
+	CHECK(host.end[0].reason == DSM_END_NAME, "'%s'",
+	      dsm_end_name(host.end[0].reason));
+	CHECK(strstr(host.end[0].text, host_names[2]), "%s", host.end[0].text);
+	host_stop(&host);
+	papers_free(&s.papers);
+	close(s.listen_fd);
+	rig_end();
+}
+
+/* What may be said first on a TCP connection, without TLS. */
+static const struct plain_case {
+	const char *name, *says;
+	size_t size;
+} plain_cases[] = {
+	{ "an HTTP request", "GET / HTTP/1.1\r\nHost: alpha\r\n\r\n", 32 },
+	{ "HELLO in the clear",
+	  "\0\0\1\1XDSM\1\3\0\0\1\0\0\0fifteen letters", 32 },
+	{ "a message in the clear",
+	  "\1\1\0\0\1\0\0\0\0\0\0\0\0\0\0\0\7\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 32 },
+	{ "a TLS record of 16 MiB", "\x16\x03\x01\xff\xff\x01\xff\xff\xff\x03\x03", 11 },
+	{ "a handshake of 16 MiB", "\x16\x03\x01\x40\x00\x01\xff\xff\xff\x03\x03", 11 },
+	{ "an alert", "\x15\x03\x03\x00\x02\x02\x28", 7 },
+};
+
+static void say_plain(struct stranger *s)
+{
+	const struct plain_case *c = s->argument;
+
+	stranger_write(s, c->says, c->size);
+	shutdown(s->fd, SHUT_WR);
+	stranger_read_to_end(s);
+}
+
+static void plain(const void *argument)
+{
+	struct stranger s = {
+		.script = say_plain, .argument = argument, .tls_version = -1,
+	};
+	struct host host;
+
+	rig_begin();
+	host_prepare(&host, 0);
+	host_start(&host);
+	CHECK(!dsm_transport_expect(host.transport, 1, 1), "expect");
+	s.port = dsm_transport_port(host.transport);
+	stranger_start(&s);
+	stranger_join(&s);
+	UNTIL(host.nr_ends);
+	CHECK(!host.ups && !host.messages, "a stranger is in");
+	CHECK(host.end[0].host == DSM_NOBODY &&
+	      (host.end[0].reason == DSM_END_NOT_TLS ||
+	       host.end[0].reason == DSM_END_CUT ||
+	       host.end[0].reason == DSM_END_REFUSED), "'%s'",
+	      dsm_end_name(host.end[0].reason));
+	CHECK(s.got <= 7, "it could read %u bytes, an alert has 7", s.got);
+	host_stop(&host);
+	rig_end();
+}
+
+/* HELLO of the right host, with something wrong. */
+static const struct hello_case {
+	const char *name;
+	unsigned int at;
+	uint8_t value;
+	enum dsm_end reason;
+} hello_cases[] = {
+	{ "right", 0, 0, 0 },
+	{ "not HELLO", 0, 1, DSM_END_HELLO },
+	{ "another magic", 4, 'Y', DSM_END_HELLO },
+	{ "a version that is too new", 2, 2, DSM_END_VERSION },
+	{ "a version that is too old", 3, 0, DSM_END_VERSION },
+	{ "another host", 8, 2, DSM_END_HOST },
+	{ "our own number", 8, 0, DSM_END_HOST },
+	{ "no such host", 8, 3, DSM_END_HELLO },
+	{ "another number of hosts", 9, 4, DSM_END_NR_HOSTS },
+	{ "features that nobody knows", 10, 1, DSM_END_HELLO },
+	{ "epoch 0", 12, 0, DSM_END_EPOCH },
+	{ "another VM", 31, 'x', DSM_END_VM },
+};
+
+static void say_hello(struct stranger *s)
+{
+	const struct hello_case *c = s->argument;
+	uint8_t hello[DSM_WIRE_BYTES];
+
+	CHECK(s->proved && stranger_read(s, hello, sizeof(hello)), "its HELLO");
+	put_hello(hello, 1, 1);
+	hello[c->at] = c->value;
+	CHECK(stranger_write(s, hello, sizeof(hello)), "our HELLO");
+	stranger_read(s, hello, sizeof(hello));
+}
+
+static void hello(const void *argument)
+{
+	const struct hello_case *c = argument;
+	struct stranger s = { .script = say_hello, .argument = argument };
+	struct host host;
+
+	rig_begin();
+	s.papers = host_papers(1);
+	host_prepare(&host, 0);
+	host_start(&host);
+	CHECK(!dsm_transport_expect(host.transport, 1, 1), "expect");
+	s.port = dsm_transport_port(host.transport);
+	stranger_start(&s);
+	stranger_join(&s);
+	UNTIL(host.nr_ends);
+	CHECK(host.ups == !c->reason, "up %u times", host.ups);
+	CHECK(host.end[0].host == 1, "host %u", host.end[0].host);
+	CHECK(host.end[0].reason == (c->reason ? c->reason : DSM_END_CUT),
+	      "'%s', %s", dsm_end_name(host.end[0].reason), host.end[0].text);
+	host_stop(&host);
+	papers_free(&s.papers);
+	rig_end();
+}
+
+/* Both find the mistake, whoever opens. */
+static void hello_both(const void *argument)
+{
+	struct host a, b;
+
+	(void)argument;
+	rig_begin();
+	host_prepare(&a, 1);
+	host_prepare(&b, 0);
+	a.params.vm[3] = 'x';
+	host_start(&b);
+	point_to(&a, 0, dsm_transport_port(b.transport));
+	host_start(&a);
+	CHECK(!dsm_transport_expect(b.transport, 1, 1) &&
+	      !dsm_transport_open(a.transport, 0, 1), "open");
+	UNTIL(a.nr_ends && b.nr_ends);
+	CHECK(a.end[0].reason == DSM_END_VM && b.end[0].reason == DSM_END_VM,
+	      "'%s' and '%s'", dsm_end_name(a.end[0].reason),
+	      dsm_end_name(b.end[0].reason));
+	CHECK(!a.ups && !b.ups, "up");
+	host_stop(&a);
+	host_stop(&b);
+	rig_end();
+}
+
+static void unexpected(const void *argument)
+{
+	struct stranger s = { .script = greet };
+	struct host a, b;
+
+	(void)argument;
+	rig_begin();
+	s.papers = host_papers(1);
+	host_prepare(&a, 1);
+	host_prepare(&b, 0);
+	host_start(&b);
+	s.port = dsm_transport_port(b.transport);
+	stranger_start(&s);
+	stranger_join(&s);
+	UNTIL(b.nr_ends == 1);
+	CHECK(b.end[0].reason == DSM_END_UNEXPECTED && b.end[0].host == DSM_NOBODY &&
+	      strstr(b.end[0].text, "not expected"), "%s", b.end[0].text);
+	CHECK(!s.got, "it could read %u bytes", s.got);
+
+	/* A second one of the same host changes nothing for the first. */
+	b.nr_ends = 0;
+	host_start(&a);
+	point_to(&a, 0, s.port);
+	connect_hosts(&a, &b);
+	s.done = false;
+	s.got = 0;
+	stranger_start(&s);
+	stranger_join(&s);
+	UNTIL(b.nr_ends == 1);
+	CHECK(b.end[0].reason == DSM_END_UNEXPECTED && b.end[0].host == DSM_NOBODY &&
+	      strstr(b.end[0].text, "is connected"), "%s", b.end[0].text);
+	CHECK(!s.got && b.ups == 1, "a second connection");
+	struct dsm_msg msg = message(7, DSM_GETS, 1);
+	UNTIL(dsm_transport_room(a.transport, 0));
+	CHECK(!dsm_transport_send(a.transport, 0, &msg, NULL), "send");
+	UNTIL(b.messages == 1);
+	host_stop(&a);
+	host_stop(&b);
+	papers_free(&s.papers);
+	rig_end();
+}
+
+static void addresses(const void *argument)
+{
+	struct stranger s = { .address = "127.0.0.2" };
+	struct host host;
+
+	(void)argument;
+	rig_begin();
+	s.papers = host_papers(1);
+	host_prepare(&host, 0);
+	host_start(&host);
+	CHECK(!dsm_transport_expect(host.transport, 1, 1), "expect");
+	s.port = dsm_transport_port(host.transport);
+	stranger_start(&s);
+	stranger_join(&s);
+	UNTIL(host.nr_ends);
+	CHECK(host.end[0].reason == DSM_END_STRANGER && host.end[0].host == DSM_NOBODY,
+	      "'%s'", dsm_end_name(host.end[0].reason));
+	CHECK(strstr(host.end[0].text, "127.0.0.2"), "%s", host.end[0].text);
+	CHECK(!s.proved, "a handshake with a stranger");
+	host_stop(&host);
+	papers_free(&s.papers);
+	rig_end();
+}
+
+/* Who says nothing has a place for a while, but not all places for ever. */
+static void crowd(const void *argument)
+{
+	struct stranger s[7];
+	struct dsm_transport_counters counters;
+	struct host a, b;
+	unsigned int i, crowds = 0;
+
+	(void)argument;
+	rig_begin();
+	host_prepare(&b, 0);
+	host_start(&b);
+	memset(s, 0, sizeof(s));
+	for (i = 0; i < 7; i++) {
+		s[i].tls_version = -1;
+		s[i].port = dsm_transport_port(b.transport);
+		stranger_start(&s[i]);
+	}
+	UNTIL(b.nr_ends == 3);	/* four may wait */
+	for (i = 0; i < 3; i++)
+		crowds += b.end[i].reason == DSM_END_CROWD;
+	CHECK(crowds == 3, "%u, '%s'", crowds, dsm_end_name(b.end[0].reason));
+	clock_ns += OPENING - 1;
+	dsm_transport_tick(b.transport);
+	CHECK(b.nr_ends == 3, "before the time");
+	clock_ns++;
+	dsm_transport_tick(b.transport);
+	CHECK(b.nr_ends == 7 && b.end[6].reason == DSM_END_SLOW, "%u ends",
+	      b.nr_ends);
+	for (i = 0; i < 7; i++)
+		stranger_join(&s[i]);
+	CHECK(!dsm_transport_counters(b.transport, DSM_NOBODY, &counters) &&
+	      counters.ends[DSM_END_CROWD] == 3 &&
+	      counters.ends[DSM_END_SLOW] == 4, "counters");
+	b.nr_ends = 0;
+	host_prepare(&a, 1);
+	point_to(&a, 0, dsm_transport_port(b.transport));
+	host_start(&a);
+	connect_hosts(&a, &b);
+	host_stop(&a);
+	host_stop(&b);
+	rig_end();
+}
+
+/* What is wrong with our own papers is said at once. */
+static const struct own_case {
+	const char *name;
+	struct wanted wanted;
+	enum signer by;
+	const char *says;
+} own_cases[] = {
+	{ "expired", { "DNS:alpha.example", BOTH_ROLES, "x", -10, -1, false }, SITE, "expired" },
+	{ "another CA's", { "DNS:alpha.example", BOTH_ROLES, "x", -1, 9, false }, OTHER_CA,
+	  "signature" },
+	{ "another name", { "DNS:beta.example", BOTH_ROLES, "x", -1, 9, false }, SITE,
+	  "subjectAltName" },
+	{ "for servers only", { "DNS:alpha.example", "serverAuth", "x", -1, 9, false }, SITE,
+	  "extendedKeyUsage" },
+};
+
+static void own(const void *argument)
+{
+	const struct own_case *c = argument;
+	struct papers papers;
+	struct host host;
+	int rc;
+
+	rig_begin();
+	host_prepare(&host, 0);
+	papers = papers_make(&c->wanted, c->by == SITE ? &ca : &other_ca);
+	papers_write(&papers, host.params.certificate_file, host.params.key_file,
+		     0600);
+	rc = dsm_transport_create(&host.params, &host.transport, host.text);
+	CHECK(rc == -EINVAL && strstr(host.text, c->says) &&
+	      strstr(host.text, host.params.certificate_file), "%d: %s", rc,
+	      host.text);
+	papers_free(&papers);
+	rig_end();
+}
+
+static void own_files(const void *argument)
+{
+	struct papers papers;
+	struct host host;
+	const char *right;
+	int rc;
+
+	(void)argument;
+	rig_begin();
+	host_prepare(&host, 0);
+	CHECK(!chmod(host.params.key_file, 0640), "chmod");
+	rc = dsm_transport_create(&host.params, &host.transport, host.text);
+	CHECK(rc == -EINVAL && strstr(host.text, "others can read"), "%d: %s", rc,
+	      host.text);
+
+	papers = host_papers(0);
+	papers_write(&papers, NULL, host.params.key_file, 0600);
+	rc = dsm_transport_create(&host.params, &host.transport, host.text);
+	CHECK(rc == -EINVAL && strstr(host.text, host.params.key_file), "%d: %s",
+	      rc, host.text);
+	papers_free(&papers);
+
+	right = host.params.ca_file;
+	host.params.ca_file = "/nonexistent/ca.pem";
+	host_prepare(&host, 0);
+	host.params.ca_file = "/nonexistent/ca.pem";
+	rc = dsm_transport_create(&host.params, &host.transport, host.text);
+	CHECK(rc == -EINVAL && strstr(host.text, "/nonexistent/ca.pem"), "%d: %s",
+	      rc, host.text);
+	host.params.ca_file = right;
+	rig_end();
+}
+
+#define NR(table)	(sizeof(table) / sizeof(table[0]))
+
+int main(int argc, char **argv)
+{
+	static struct test_case cases[2 * NR(paper_cases) + NR(plain_cases) +
+				      NR(hello_cases) + NR(own_cases) + 8];
+	static char names[NR(cases)][96];
+	size_t i, n = 0;
+
+#define ADD(kind, table, function) do {					\
+	for (i = 0; i < NR(table); i++, n++) {				\
+		snprintf(names[n], sizeof(names[n]), "%s: %s", kind,	\
+			 table[i].name);				\
+		cases[n] = (struct test_case){ names[n], function, &table[i] }; \
+	}								\
+} while (0)
+	ADD("a client's certificate", paper_cases, as_client);
+	ADD("a server's certificate", paper_cases, as_server);
+	ADD("without TLS", plain_cases, plain);
+	ADD("HELLO", hello_cases, hello);
+	ADD("our certificate", own_cases, own);
+#undef ADD
+	cases[n++] = (struct test_case){ "a server's certificate: another peer's",
+					 another_peer, NULL };
+	cases[n++] = (struct test_case){ "HELLO: both find it", hello_both, NULL };
+	cases[n++] = (struct test_case){ "nobody waits for it", unexpected, NULL };
+	cases[n++] = (struct test_case){ "another address", addresses, NULL };
+	cases[n++] = (struct test_case){ "a crowd", crowd, NULL };
+	cases[n++] = (struct test_case){ "our files", own_files, NULL };
+	return run_cases(argc, argv, cases, n);
+}

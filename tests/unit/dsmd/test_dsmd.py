@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The transport, the configuration and the statistics of dsmd: compiled with sanitizers; each case of a *_test.c is a test."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import subprocess
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+# Another place, and only these programs, without the slow sanitizers: for make mutants.
+DSM = Path(os.environ.get("XENUMA_DSMD", ROOT / "dsm"))
+ONLY = os.environ.get("XENUMA_DSMD_PROGRAMS", "").split()
+
+CORE = ["protocol.c", "wire.c"]
+RIG = [HERE / "rig.c", HERE / "papers.c"]
+PARTS = [
+    *(DSM / "core" / name for name in CORE),
+    *(DSM / "transport" / name for name in ("link.c", "tls.c", "tcp_tls.c", "transport.c")),
+]
+PROGRAMS = {
+    "link_test.c": PARTS,
+    "identity_test.c": [*PARTS, *RIG],
+    "transport_test.c": [*PARTS, *RIG],
+    "config_test.c": [*PARTS, DSM / "daemon" / "config.cc"],
+    "stats_test.c": [*PARTS, DSM / "daemon" / "stats.c"],
+}
+if ONLY:
+    PROGRAMS = {name: sources for name, sources in PROGRAMS.items() if name in ONLY}
+
+INCLUDED = [
+    *(DSM / folder for folder in ("core", "transport", "daemon")),
+    *(ROOT / "tests" / "unit" / folder for folder in ("dsm", "dsmd", "linux")),
+]
+FLAGS = [
+    *["-O1", "-g", "-D_GNU_SOURCE", "-pthread", "-Wall", "-Wextra", "-Wshadow"],
+    *([] if ONLY else ["-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]),
+    *(f"-I{folder}" for folder in INCLUDED),
+]
+C = ["ccache", "gcc", "-std=c11", *FLAGS]
+CXX = ["ccache", "g++", "-std=c++17", *FLAGS]
+LIBRARIES = ["-lev", "-lssl", "-lcrypto", "-ljson-c", "-ltomlplusplus"]
+SECONDS = 600
+
+_scratch = tempfile.TemporaryDirectory(prefix="dsmd_test.")
+
+
+@functools.cache
+def compiled(source: Path) -> Path:
+    """The object of a source. ev.h and the tests' macros convert freely; what is ours does not."""
+    target = Path(_scratch.name) / f"{source.stem}.o"
+    if source.suffix == ".cc":
+        words = [*CXX]
+    else:
+        strict = source.is_relative_to(DSM)
+        words = [*C, *(["-Wconversion"] if strict else [])]
+    done = subprocess.run([*words, "-c", source, "-o", target], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return target
+
+
+@functools.cache
+def program(name: str) -> Path:
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        objects = list(pool.map(compiled, [HERE / name, *PROGRAMS[name]]))
+    target = Path(_scratch.name) / name.removesuffix(".c")
+    subprocess.run([*CXX, *objects, "-o", target, *LIBRARIES], check=True, capture_output=True)
+    return target
+
+
+def run(name: str, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([program(name), *words], capture_output=True, text=True, timeout=SECONDS, check=False)
+
+
+def cases() -> list[tuple[str, str]]:
+    """The cases; for a program that does not compile, one that says so."""
+    found: list[tuple[str, str]] = []
+    for name in PROGRAMS:
+        try:
+            found += [(name, case) for case in run(name, "--list").stdout.splitlines()]
+        except (AssertionError, subprocess.CalledProcessError):
+            found.append((name, f"{name} compiles"))
+    return found
+
+
+@pytest.mark.parametrize(("name", "case"), cases(), ids=str)
+def test_case(name: str, case: str) -> None:
+    done = run(name, case)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,1132 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Messages over TCP with TLS: order, credits, time, the ends, a network that
+ * cuts, changes and repeats, and peers that lie.
+ */
+#include <errno.h>
+#include <unistd.h>
+
+#include "rig.h"
+
+#define MANY	100000
+
+static void two_hosts(struct host *a, struct host *b)
+{
+	rig_begin();
+	host_prepare(a, 1);
+	host_prepare(b, 0);
+}
+
+/* @a opens to @b. */
+static void two_up(struct host *a, struct host *b)
+{
+	host_start(b);
+	point_to(a, 0, dsm_transport_port(b->transport));
+	host_start(a);
+	connect_hosts(a, b);
+	UNTIL(dsm_transport_room(a->transport, 0) &&
+	      dsm_transport_room(b->transport, 1));
+	run_pending();
+}
+
+static void two_down(struct host *a, struct host *b)
+{
+	host_stop(a);
+	host_stop(b);
+	rig_end();
+}
+
+static void fill_page(uint8_t *page, uint64_t seed)
+{
+	unsigned int i;
+
+	for (i = 0; i < DSM_PAGE_BYTES; i++)
+		page[i] = (uint8_t)((seed * 0x9e3779b97f4a7c15u + i * 7919u) >> 24);
+}
+
+static unsigned int ends_of(const struct host *h, unsigned int host)
+{
+	struct dsm_transport_counters counters;
+	unsigned int i, n = 0;
+
+	CHECK(!dsm_transport_counters(h->transport, host, &counters), "counters");
+	for (i = 0; i < DSM_NR_ENDS; i++)
+		n += (unsigned int)counters.ends[i];
+	return n;
+}
+
+static void both_ways(const void *argument)
+{
+	uint8_t page[DSM_PAGE_BYTES];
+	struct dsm_transport_counters counters;
+	struct dsm_msg msg;
+	struct host a, b;
+
+	(void)argument;
+	two_hosts(&a, &b);
+	two_up(&a, &b);
+	CHECK(a.epoch == 7 && b.epoch == 7, "the higher epoch: %u %u", a.epoch,
+	      b.epoch);
+	CHECK(a.from == 0 && b.from == 1, "who is there");
+
+	msg = (struct dsm_msg){ .type = DSM_GETM, .flags = DSM_F_NODATA,
+				.epoch = 7, .gfn = 0x123456789a };
+	CHECK(!dsm_transport_send(a.transport, 0, &msg, NULL), "send");
+	UNTIL(b.messages == 1);
+	CHECK(b.last.type == DSM_GETM && b.last.flags == DSM_F_NODATA &&
+	      b.last.gfn == 0x123456789a && !b.pages, "the same");
+
+	fill_page(page, 99);
+	msg = (struct dsm_msg){ .type = DSM_DATA_M, .epoch = 7, .txn = 3, .gfn = 5 };
+	CHECK(!dsm_transport_send(b.transport, 1, &msg, page), "send");
+	memset(page, 0, sizeof(page));	/* it was copied */
+	UNTIL(a.messages == 1);
+	fill_page(page, 99);
+	CHECK(a.pages == 1 && a.last.txn == 3 &&
+	      !memcmp(a.page, page, sizeof(page)), "the page");
+
+	CHECK(!dsm_transport_counters(a.transport, 0, &counters), "counters");
+	CHECK(counters.sent == 1 && counters.received == 1 &&
+	      counters.received_pages == 1 && !counters.sent_pages &&
+	      counters.connections == 1 && counters.questions >= 1, "counted");
+	CHECK(counters.received_bytes >= 2 * 32 + 4096 + 32, "%llu bytes",
+	      (unsigned long long)counters.received_bytes);
+	CHECK(a.round_trips >= 1, "a round trip");
+	two_down(&a, &b);
+}
+
+static void calls_that_make_no_sense(const void *argument)
+{
+	static const uint8_t page[DSM_PAGE_BYTES];
+	struct dsm_msg msg = message(7, DSM_GETS, 1);
+	struct dsm_transport_counters counters;
+	struct host a, b;
+
+	(void)argument;
+	two_hosts(&a, &b);
+	host_start(&b);
+	CHECK(dsm_transport_send(b.transport, 1, &msg, NULL) == -ENOTCONN, "early");
+	CHECK(dsm_transport_close(b.transport, 1) == -ENOTCONN, "close");
+	CHECK(dsm_transport_fail(b.transport, 1, 1) == -ENOTCONN, "fail");
+	CHECK(dsm_transport_hold(b.transport, 1, true) == -ENOTCONN, "hold");
+	CHECK(!dsm_transport_room(b.transport, 1), "room");
+	CHECK(dsm_transport_open(b.transport, 0, 1) == -EINVAL, "to ourselves");
+	CHECK(dsm_transport_open(b.transport, 9, 1) == -EINVAL, "no host");
+	CHECK(dsm_transport_open(b.transport, 1, 0) == -EINVAL, "epoch 0");
+	CHECK(dsm_transport_expect(b.transport, 99, 1) == -EINVAL, "no host");
+	CHECK(dsm_transport_expect(b.transport, 1, 0) == -EINVAL, "epoch 0");
+	CHECK(!dsm_transport_expect(b.transport, 1, 1), "expect");
+	CHECK(dsm_transport_expect(b.transport, 1, 1) == -EISCONN, "twice");
+	CHECK(dsm_transport_open(b.transport, 1, 1) == -EISCONN, "both");
+	CHECK(!dsm_transport_close(b.transport, 1), "given up");
+	point_to(&a, 0, dsm_transport_port(b.transport));
+	host_start(&a);
+	connect_hosts(&a, &b);
+	CHECK(dsm_transport_open(a.transport, 0, 9) == -EISCONN, "twice");
+	CHECK(dsm_transport_send(a.transport, 0, &msg, page) == -EINVAL, "a page");
+	msg.type = DSM_PUTM;
+	CHECK(dsm_transport_send(a.transport, 0, &msg, NULL) == -EINVAL, "no page");
+	msg.type = 0;
+	CHECK(dsm_transport_send(a.transport, 0, &msg, NULL) == -EINVAL, "type");
+	msg.type = DSM_NR_TYPES;
+	CHECK(dsm_transport_send(a.transport, 0, &msg, NULL) == -EINVAL, "type");
+	msg = message(6, DSM_GETS, 1);
+	CHECK(dsm_transport_send(a.transport, 0, &msg, NULL) == -EINVAL, "epoch");
+	msg = message(7, DSM_GETS, 1);
+	msg.reason = DSM_NR_REASONS;
+	CHECK(dsm_transport_send(a.transport, 0, &msg, NULL) == -EINVAL, "reason");
+	CHECK(dsm_transport_send(a.transport, 2, &msg, NULL) == -EINVAL, "reason");
+	CHECK(dsm_transport_counters(a.transport, 1, &counters) == -EINVAL, "us");
+	CHECK(!b.messages && !a.nr_ends && !b.nr_ends, "nothing has happened");
+	two_down(&a, &b);
+}
+
+static void wrong_parameters(const void *argument)
+{
+	struct dsm_transport_params right;
+	struct host h, other;
+	unsigned int i;
+
+	(void)argument;
+	two_hosts(&h, &other);
+	right = h.params;
+	for (i = 0; i < 14; i++) {
+		h.params = right;
+		switch (i) {
+		case 0: h.params.nr_hosts = 1; break;
+		case 1: h.params.nr_hosts = DSM_MAX_HOSTS + 1; break;
+		case 2: h.params.self = HOSTS; break;
+		case 3: h.params.credits = DSM_CREDITS_LEAST - 1; break;
+		case 4: h.params.credits = DSM_CREDITS_MOST + 1; break;
+		case 5: h.params.queue = 0; break;
+		case 6: h.params.strangers = DSM_STRANGERS_MOST + 1; break;
+		case 7: h.params.deadline_ns = h.params.question_ns; break;
+		case 8: h.params.opening_ns = 0; break;
+		case 9: h.params.rekey_records = 0; break;
+		case 10: h.params.peer[2].names[0] = NULL; break;
+		case 11: h.params.peer[1] = h.params.peer[0]; break;
+		case 12: h.params.peer[2].address.ss_family = AF_UNIX; break;
+		default: h.params.names[0] = NULL;
+		}
+		CHECK(dsm_transport_create(&h.params, &h.transport, h.text) == -EINVAL &&
+		      strstr(h.text, "parameters"), "case %u: %s", i, h.text);
+	}
+	h.params = right;
+	h.params.kind = DSM_TRANSPORT_RDMA;
+	CHECK(dsm_transport_create(&h.params, &h.transport, h.text) == -EOPNOTSUPP,
+	      "%s", h.text);
+	rig_end();
+}
+
+/* Order and credits under back-pressure, both ways at once. */
+
+struct flow {
+	struct host *to;
+	unsigned int sent, got, most_waiting, holds;
+	bool held;
+};
+
+static void check_flow(struct host *h, const struct dsm_msg *msg,
+		       const uint8_t *page)
+{
+	struct flow *flow = h->more;
+	uint8_t right[DSM_PAGE_BYTES];
+
+	CHECK(msg->gfn == flow->got, "message %u after %u",
+	      (unsigned int)msg->gfn, flow->got);
+	CHECK(dsm_type_has_page(msg->type) == !(flow->got % 16), "the type");
+	if (page) {
+		fill_page(right, flow->got);
+		CHECK(!memcmp(page, right, sizeof(right)), "page %u", flow->got);
+	}
+	CHECK(!flow->held, "delivered while it is held");
+	flow->got++;
+}
+
+static void send_some(struct host *from, unsigned int peer, struct flow *flow)
+{
+	struct dsm_transport_counters counters;
+	uint8_t page[DSM_PAGE_BYTES];
+	struct dsm_msg msg;
+	unsigned int n;
+
+	for (n = dice_below(200); n && flow->sent < MANY; n--) {
+		dsm_transport_counters(from->transport, peer, &counters);
+		if (counters.waiting == from->params.queue)
+			return;
+		msg = message(7, flow->sent % 16 ? DSM_INV : DSM_RDATA,
+			      flow->sent);
+		if (!(flow->sent % 16))
+			fill_page(page, flow->sent);
+		CHECK(!dsm_transport_send(from->transport, peer, &msg,
+					  flow->sent % 16 ? NULL : page), "send");
+		flow->sent++;
+		dsm_transport_counters(from->transport, peer, &counters);
+		if (counters.waiting > flow->most_waiting)
+			flow->most_waiting = counters.waiting;
+	}
+}
+
+static void order(const void *argument)
+{
+	struct dsm_transport_counters counters;
+	struct flow there = { 0 }, back = { 0 };
+	struct host a, b;
+
+	(void)argument;
+	two_hosts(&a, &b);
+	a.params.credits = 8;
+	a.params.rekey_records = 500;
+	two_up(&a, &b);
+	a.on_message = b.on_message = check_flow;
+	a.more = &back;
+	b.more = &there;
+	patience_begin("all have come");
+	while (there.got < MANY || back.got < MANY) {
+		send_some(&a, 0, &there);
+		send_some(&b, 1, &back);
+		if (!dice_below(8)) {
+			there.held = !there.held;
+			there.holds++;
+			CHECK(!dsm_transport_hold(b.transport, 1, there.held), "hold");
+		}
+		if (!dice_below(8)) {
+			back.held = !back.held;
+			CHECK(!dsm_transport_hold(a.transport, 0, back.held), "hold");
+		}
+		ev_run(loop, EVRUN_NOWAIT);
+		CHECK(!a.nr_ends && !b.nr_ends, "%s %s / %s %s",
+		      dsm_end_name(a.end[0].reason), a.end[0].text,
+		      dsm_end_name(b.end[0].reason), b.end[0].text);
+	}
+	patience_end();
+	dsm_transport_counters(a.transport, 0, &counters);
+	printf("%u waited at most, %llu stalls, %llu questions, %llu keys\n",
+	       there.most_waiting, (unsigned long long)counters.stalls,
+	       (unsigned long long)counters.questions,
+	       (unsigned long long)counters.rekeys);
+	CHECK(there.most_waiting > 100 && counters.stalls > 1000 &&
+	      there.holds > 100, "there was no back-pressure");
+	CHECK(counters.rekeys > 3 && counters.sent == MANY &&
+	      counters.received == MANY, "counters");
+	two_down(&a, &b);
+}
+
+/* The last credit is not offered; who has none waits; credits come back. */
+static void credits(const void *argument)
+{
+	struct dsm_msg msg = message(7, DSM_GETS, 0);
+	struct dsm_transport_counters counters;
+	unsigned int i, rooms;
+	struct host a, b;
+
+	(void)argument;
+	two_hosts(&a, &b);
+	b.params.credits = 8;
+	two_up(&a, &b);
+	CHECK(a.rooms == 1, "%u rooms", a.rooms);
+	CHECK(dsm_transport_room(a.transport, 0) == 7, "%u",
+	      dsm_transport_room(a.transport, 0));
+	CHECK(dsm_transport_room(b.transport, 1) == 15, "%u",
+	      dsm_transport_room(b.transport, 1));
+	CHECK(!dsm_transport_hold(b.transport, 1, true), "hold");
+	for (i = 0; i < 12; i++) {
+		CHECK(dsm_transport_room(a.transport, 0) == (i < 7 ? 7 - i : 0),
+		      "%u after %u", dsm_transport_room(a.transport, 0), i);
+		CHECK(!dsm_transport_send(a.transport, 0, &msg, NULL), "send");
+	}
+	run_pending();
+	dsm_transport_counters(a.transport, 0, &counters);
+	CHECK(counters.waiting == 4 && !counters.credits && counters.stalls == 4,
+	      "%u wait, %u credits, %u stalls", counters.waiting,
+	      counters.credits, (unsigned int)counters.stalls);
+	CHECK(!b.messages && !b.nr_ends, "held");
+	rooms = a.rooms;
+
+	/* Questions are answered all the same, and time does no harm. */
+	for (i = 0; i < 20; i++) {
+		clock_ns += QUESTION;
+		dsm_transport_tick(a.transport);
+		dsm_transport_tick(b.transport);
+		UNTIL(a.round_trips > i && b.round_trips > i);
+	}
+	CHECK(!b.messages && !a.nr_ends && !b.nr_ends, "%s",
+	      dsm_end_name(a.end[0].reason));
+	CHECK(!dsm_transport_hold(b.transport, 1, false), "go on");
+	UNTIL(b.messages == 12 && a.rooms == rooms + 1);
+	/* Less than half may stay untold until the next question. */
+	UNTIL(dsm_transport_room(a.transport, 0) >= 4);
+	two_down(&a, &b);
+}
+
+static void full_queue(const void *argument)
+{
+	struct dsm_msg msg = message(7, DSM_GETS, 0);
+	struct host a, b;
+	unsigned int i;
+
+	(void)argument;
+	two_hosts(&a, &b);
+	a.params.queue = 5;
+	two_up(&a, &b);
+	CHECK(!dsm_transport_hold(b.transport, 1, true), "hold");
+	for (i = 0; i < 16 + 5; i++)
+		CHECK(!dsm_transport_send(a.transport, 0, &msg, NULL), "%u", i);
+	CHECK(dsm_transport_send(a.transport, 0, &msg, NULL) == -ENOBUFS, "more");
+	CHECK(!a.nr_ends, "from within the call");
+	CHECK(dsm_transport_send(a.transport, 0, &msg, NULL) == -ENOTCONN, "again");
+	UNTIL(a.nr_ends && b.nr_ends);
+	CHECK(a.end[0].reason == DSM_END_QUEUE && a.end[0].host == 0, "%s",
+	      dsm_end_name(a.end[0].reason));
+	CHECK(b.end[0].reason == DSM_END_CUT, "%s",
+	      dsm_end_name(b.end[0].reason));
+	two_down(&a, &b);
+}
+
+/* The ends. */
+
+static void good_end(const void *argument)
+{
+	uint8_t page[DSM_PAGE_BYTES];
+	struct dsm_msg msg = message(7, DSM_RDATA, 0);
+	struct host a, b;
+	unsigned int i;
+
+	(void)argument;
+	two_hosts(&a, &b);
+	two_up(&a, &b);
+	CHECK(!dsm_transport_hold(b.transport, 1, true), "hold");
+	memset(page, 1, sizeof(page));
+	for (i = 0; i < 100; i++)
+		CHECK(!dsm_transport_send(a.transport, 0, &msg, page), "send");
+	CHECK(!dsm_transport_close(a.transport, 0), "close");
+	CHECK(dsm_transport_close(a.transport, 0) == -ENOTCONN, "twice");
+	CHECK(dsm_transport_send(a.transport, 0, &msg, page) == -ENOTCONN, "late");
+	run_pending();
+	CHECK(!a.nr_ends && !b.nr_ends && !b.messages, "too early");
+	CHECK(!dsm_transport_hold(b.transport, 1, false), "go on");
+	UNTIL(a.nr_ends && b.nr_ends);
+	CHECK(b.messages == 100, "%u have come", b.messages);
+	CHECK(a.end[0].reason == DSM_END_CLOSED && b.end[0].reason == DSM_END_CLOSED,
+	      "%s %s / %s %s", dsm_end_name(a.end[0].reason), a.end[0].text,
+	      dsm_end_name(b.end[0].reason), b.end[0].text);
+	CHECK(a.nr_ends == 1 && b.nr_ends == 1 && ends_of(&a, 0) == 1, "once");
+
+	/* And again, with the next epoch. */
+	a.nr_ends = b.nr_ends = 0;
+	CHECK(!dsm_transport_expect(b.transport, 1, 9) &&
+	      !dsm_transport_open(a.transport, 0, 8), "open");
+	UNTIL(a.ups == 2 && b.ups == 2);
+	CHECK(a.epoch == 9 && b.epoch == 9, "%u", a.epoch);
+	/* The last few are held at the end. */
+	CHECK(!dsm_transport_hold(b.transport, 1, true), "hold");
+	UNTIL(dsm_transport_room(a.transport, 0));
+	msg.epoch = 9;
+	CHECK(!dsm_transport_send(a.transport, 0, &msg, page), "send");
+	CHECK(!dsm_transport_close(a.transport, 0), "close");
+	run_pending();
+	CHECK(b.messages == 100 && !b.nr_ends, "held");
+	CHECK(!dsm_transport_hold(b.transport, 1, false), "go on");
+	UNTIL(a.nr_ends && b.nr_ends);
+	CHECK(b.messages == 101 && b.end[0].reason == DSM_END_CLOSED &&
+	      a.end[0].reason == DSM_END_CLOSED, "%s",
+	      dsm_end_name(b.end[0].reason));
+	two_down(&a, &b);
+}
+
+static void close_in_vain(const void *argument)
+{
+	struct dsm_msg msg = message(7, DSM_GETS, 0);
+	struct host a, b;
+	unsigned int i;
+
+	(void)argument;
+	two_hosts(&a, &b);
+	two_up(&a, &b);
+	CHECK(!dsm_transport_hold(b.transport, 1, true), "hold");
+	for (i = 0; i < 20; i++)
+		CHECK(!dsm_transport_send(a.transport, 0, &msg, NULL), "send");
+	CHECK(!dsm_transport_close(a.transport, 0), "close");
+	run_pending();
+	for (i = 0; i < 40 && !a.nr_ends; i++) {
+		clock_ns += QUESTION / 2;
+		dsm_transport_tick(a.transport);
+		dsm_transport_tick(b.transport);
+		UNTIL(a.nr_ends || (a.round_trips > i / 2 && b.round_trips > i / 2));
+	}
+	CHECK(a.end[0].reason == DSM_END_SLOW && i == 20, "%s after %u",
+	      dsm_end_name(a.end[0].reason), i);
+	UNTIL(b.nr_ends);
+	CHECK(b.end[0].reason == DSM_END_CUT, "%s", dsm_end_name(b.end[0].reason));
+	two_down(&a, &b);
+}
+
+static void peer_fails(const void *argument)
+{
+	struct dsm_msg msg = message(7, DSM_GETS, 0);
+	struct host a, b;
+
+	(void)argument;
+	two_hosts(&a, &b);
+	two_up(&a, &b);
+	CHECK(!dsm_transport_send(a.transport, 0, &msg, NULL), "send");
+	CHECK(!dsm_transport_fail(a.transport, 0, 42), "fail");
+	CHECK(dsm_transport_fail(a.transport, 0, 42) == -ENOTCONN, "twice");
+	UNTIL(b.nr_ends);
+	CHECK(b.messages == 1 && b.end[0].reason == DSM_END_FAILED &&
+	      b.end[0].host == 1 && !strcmp(b.end[0].text, "reason 42"),
+	      "%u messages, %s, %s", b.messages,
+	      dsm_end_name(b.end[0].reason), b.end[0].text);
+	run_pending();
+	CHECK(!a.nr_ends && a.ups == 1, "an end() where it was asked for");
+	two_down(&a, &b);
+}
+
+static void nobody_listens(const void *argument)
+{
+	struct host a, b;
+
+	(void)argument;
+	two_hosts(&a, &b);
+	host_start(&a);
+	CHECK(!dsm_transport_open(a.transport, 0, 1), "port 1");
+	CHECK(!a.nr_ends, "from within the call");
+	UNTIL(a.nr_ends);
+	CHECK(a.end[0].reason == DSM_END_UNREACHABLE && a.end[0].host == 0 &&
+	      a.end[0].text[0], "%s", dsm_end_name(a.end[0].reason));
+	CHECK(!dsm_transport_open(a.transport, 0, 1), "again");
+	CHECK(!dsm_transport_close(a.transport, 0), "given up");
+	run_pending();
+	CHECK(a.nr_ends == 1, "an end that nobody waits for");
+	host_stop(&a);
+	rig_end();
+}
+
+static void open_again(struct host *h)
+{
+	if (h->nr_ends == 1)
+		CHECK(!dsm_transport_open(h->transport, 0, 20), "from end()");
+}
+
+static void fail_on_message(struct host *h, const struct dsm_msg *msg,
+			    const uint8_t *page)
+{
+	(void)page;
+	if (msg->gfn == 3)
+		CHECK(!dsm_transport_fail(h->transport, 1, 1), "from message()");
+	CHECK(msg->gfn <= 3, "a message after fail()");
+}
+
+static void calls_from_callbacks(const void *argument)
+{
+	struct dsm_msg msg = message(7, DSM_GETS, 0);
+	struct host a, b;
+
+	(void)argument;
+	two_hosts(&a, &b);
+	two_up(&a, &b);
+	a.on_end = open_again;
+	b.on_message = fail_on_message;
+	for (msg.gfn = 1; msg.gfn <= 6; msg.gfn++)
+		CHECK(!dsm_transport_send(a.transport, 0, &msg, NULL), "send");
+	UNTIL(a.nr_ends);
+	CHECK(b.messages == 3 && !b.nr_ends, "%u messages", b.messages);
+	CHECK(!dsm_transport_expect(b.transport, 1, 11), "expect");
+	UNTIL(a.ups == 2 || a.nr_ends == 2);
+	/* Who was not expected yet was closed at the gate; else it is up. */
+	CHECK(a.ups == 2 || a.end[1].reason == DSM_END_REFUSED, "%s",
+	      dsm_end_name(a.end[1].reason));
+	two_down(&a, &b);
+}
+
+/* Time. */
+
+static void go_silent(struct stranger *s);
+
+static void silence(const void *argument)
+{
+	struct stranger s = { .script = go_silent };
+	struct host b;
+	unsigned int i;
+
+	(void)argument;
+	rig_begin();
+	s.papers = host_papers(1);
+	host_prepare(&b, 0);
+	host_start(&b);
+	CHECK(!dsm_transport_expect(b.transport, 1, 1), "expect");
+	s.port = dsm_transport_port(b.transport);
+	stranger_start(&s);
+	UNTIL(b.ups && s.got >= 64);	/* HELLO and the first question */
+	run_pending();
+	for (i = 0; i < 10; i++) {
+		clock_ns += DEADLINE / 10 - (i == 9);
+		dsm_transport_tick(b.transport);
+		run_pending();
+		CHECK(!b.nr_ends, "after %u: %s", i, dsm_end_name(b.end[0].reason));
+	}
+	clock_ns++;
+	dsm_transport_tick(b.transport);
+	CHECK(b.nr_ends == 1 && b.end[0].reason == DSM_END_SILENT &&
+	      b.end[0].host == 1, "%u ends, %s", b.nr_ends,
+	      dsm_end_name(b.end[0].reason));
+	stranger_join(&s);
+	host_stop(&b);
+	papers_free(&s.papers);
+	rig_end();
+}
+
+static void long_peace(const void *argument)
+{
+	struct dsm_transport_counters counters;
+	struct host a, b;
+	unsigned int i;
+
+	(void)argument;
+	two_hosts(&a, &b);
+	two_up(&a, &b);
+	for (i = 0; i < 200; i++) {
+		clock_ns += QUESTION / 4;
+		dsm_transport_tick(a.transport);
+		clock_ns += 1000;
+		run_pending();
+		dsm_transport_tick(b.transport);
+		UNTIL(b.round_trips >= i / 4 && a.round_trips >= i / 4);
+	}
+	dsm_transport_counters(a.transport, 0, &counters);
+	CHECK(!a.nr_ends && !b.nr_ends, "an end");
+	CHECK(counters.questions >= 45 && counters.questions <= 55,
+	      "%llu questions", (unsigned long long)counters.questions);
+	CHECK(a.last_round_trip == 1000, "%llu ns",
+	      (unsigned long long)a.last_round_trip);
+	two_down(&a, &b);
+}
+
+/* The network. */
+
+struct three {
+	struct host a, b;
+	struct relay relay;
+};
+
+static void three_up(struct three *t)
+{
+	rig_begin();
+	host_prepare(&t->a, 1);
+	host_prepare(&t->b, 0);
+	host_start(&t->b);
+	host_start(&t->a);
+}
+
+static void through_relay(struct three *t)
+{
+	relay_start(&t->relay, dsm_transport_port(t->b.transport));
+	point_to(&t->a, 0, t->relay.port);
+	t->a.nr_ends = t->b.nr_ends = 0;
+	t->b.messages = t->a.ups = t->b.ups = 0;
+	connect_hosts(&t->a, &t->b);
+	UNTIL(dsm_transport_room(t->a.transport, 0) &&
+	      dsm_transport_room(t->b.transport, 1));
+	run_pending();
+}
+
+static void three_down(struct three *t)
+{
+	host_stop(&t->a);
+	host_stop(&t->b);
+	rig_end();
+}
+
+/* Bytes that a message has on this network. */
+static unsigned int wire_bytes(struct three *t, const struct dsm_msg *msg,
+			       const uint8_t *page)
+{
+	unsigned long long before;
+	unsigned int bytes;
+
+	through_relay(t);
+	before = t->relay.forward;
+	CHECK(!dsm_transport_send(t->a.transport, 0, msg, page), "send");
+	UNTIL(t->b.messages == 1);
+	bytes = (unsigned int)(t->relay.forward - before);
+	relay_stop(&t->relay);
+	UNTIL(t->a.nr_ends && t->b.nr_ends);
+	return bytes;
+}
+
+static void cut_at_each_byte(const void *argument)
+{
+	static const uint8_t page[DSM_PAGE_BYTES];
+	bool with_page = argument != NULL;
+	unsigned int bytes, at, step = with_page ? 97 : 1, cuts = 0;
+	struct dsm_msg msg = message(7, with_page ? DSM_RDATA : DSM_GETS, 1);
+	struct three t = { 0 };
+
+	three_up(&t);
+	bytes = wire_bytes(&t, &msg, with_page ? page : NULL);
+	CHECK(bytes > 32 + (with_page ? 4096 : 0) && bytes < 4200, "%u", bytes);
+	for (at = 0; at <= bytes; at = at < bytes && at + step > bytes ? bytes : at + step) {
+		through_relay(&t);
+		t.relay.cut_at = t.relay.forward + at;
+		CHECK(!dsm_transport_send(t.a.transport, 0, &msg,
+					  with_page ? page : NULL), "send");
+		UNTIL(t.b.nr_ends && t.a.nr_ends);
+		CHECK(t.b.end[0].reason == DSM_END_CUT, "%u of %u: %s %s", at, bytes,
+		      dsm_end_name(t.b.end[0].reason), t.b.end[0].text);
+		CHECK(t.b.messages == (at == bytes), "%u of %u: %u messages", at,
+		      bytes, t.b.messages);
+		relay_stop(&t.relay);
+		cuts++;
+	}
+	printf("%u bytes, %u cuts\n", bytes, cuts);
+	CHECK(cuts > 40, "%u cuts", cuts);
+	three_down(&t);
+}
+
+static void flipped_bits(const void *argument)
+{
+	static const uint8_t page[DSM_PAGE_BYTES];
+	struct dsm_msg msg = message(7, DSM_RDATA, 1);
+	struct three t = { 0 };
+	unsigned int bytes, at;
+
+	(void)argument;
+	three_up(&t);
+	bytes = wire_bytes(&t, &msg, page);
+	for (at = 0; at < bytes; at += at < 40 || at > bytes - 20 ? 1 : 131) {
+		through_relay(&t);
+		t.relay.flip_at = t.relay.forward + at;
+		CHECK(!dsm_transport_send(t.a.transport, 0, &msg, page), "send");
+		/* A longer length waits for bytes that the end cuts off. */
+		if (at >= 3 && at < 5) {
+			UNTIL(t.relay.forward > t.relay.flip_at + bytes - at - 1);
+			run_pending();
+			if (!t.b.nr_ends)
+				t.relay.cut_at = t.relay.forward;
+		}
+		UNTIL(t.b.nr_ends);
+		CHECK(!t.b.messages, "byte %u: a changed message", at);
+		CHECK(t.b.end[0].reason == DSM_END_NOT_TLS ||
+		      ((at >= 3 && at < 5) && t.b.end[0].reason == DSM_END_CUT),
+		      "byte %u: %s %s", at, dsm_end_name(t.b.end[0].reason),
+		      t.b.end[0].text);
+		UNTIL(t.a.nr_ends);
+		relay_stop(&t.relay);
+	}
+	three_down(&t);
+}
+
+struct tape {
+	const uint8_t *bytes;
+	size_t size;
+};
+
+static void replay_tape(struct stranger *s)
+{
+	const struct tape *tape = s->argument;
+
+	stranger_write(s, tape->bytes, tape->size);
+	shutdown(s->fd, SHUT_WR);
+	stranger_read_to_end(s);
+}
+
+static void replay(const void *argument)
+{
+	static uint8_t record[65536];
+	struct dsm_msg msg = message(7, DSM_GETM, 0x77);
+	struct three t = { 0 };
+	struct tape tape = { record, 0 };
+	struct stranger s = {
+		.script = replay_tape, .argument = &tape, .tls_version = -1,
+	};
+	unsigned int i;
+
+	(void)argument;
+	three_up(&t);
+	t.relay.record = record;
+	t.relay.record_size = sizeof(record);
+	through_relay(&t);
+	for (i = 0; i < 10; i++)
+		CHECK(!dsm_transport_send(t.a.transport, 0, &msg, NULL), "send");
+	UNTIL(t.b.messages == 10);
+	tape.size = t.relay.forward;
+	relay_stop(&t.relay);
+	UNTIL(t.a.nr_ends && t.b.nr_ends);
+	CHECK(tape.size > 1000 && tape.size < sizeof(record), "a tape");
+
+	t.b.nr_ends = 0;
+	t.b.ups = 0;
+	CHECK(!dsm_transport_expect(t.b.transport, 1, 8), "expect");
+	s.port = dsm_transport_port(t.b.transport);
+	stranger_start(&s);
+	stranger_join(&s);
+	UNTIL(t.b.nr_ends);
+	CHECK(t.b.messages == 10 && !t.b.ups, "what was recorded is taken again");
+	CHECK(t.b.end[0].host == DSM_NOBODY &&
+	      t.b.end[0].reason == DSM_END_NOT_TLS, "%s",
+	      dsm_end_name(t.b.end[0].reason));
+	/* Whom it is waiting for may still come. */
+	CHECK(!dsm_transport_close(t.b.transport, 1), "still expected");
+	three_down(&t);
+}
+
+/* Within a connection: a record that comes twice. */
+static void replay_record(const void *argument)
+{
+	static uint8_t record[65536];
+	struct dsm_msg msg = message(7, DSM_GETM, 0x77);
+	struct three t = { 0 };
+	unsigned long long before;
+
+	(void)argument;
+	three_up(&t);
+	t.relay.record = record;
+	t.relay.record_size = sizeof(record);
+	through_relay(&t);
+	before = t.relay.forward;
+	CHECK(!dsm_transport_send(t.a.transport, 0, &msg, NULL), "send");
+	UNTIL(t.b.messages == 1);
+	CHECK(before < t.relay.forward, "a record");
+	t.relay.repeat_to = t.relay.forward;
+	t.relay.repeat_from = before;
+	t.relay.repeat = true;
+	UNTIL(t.b.nr_ends);
+	CHECK(t.b.messages == 1 && t.b.end[0].reason == DSM_END_NOT_TLS, "%u, %s",
+	      t.b.messages, dsm_end_name(t.b.end[0].reason));
+	relay_stop(&t.relay);
+	three_down(&t);
+}
+
+/* A peer with the right papers that lies. */
+
+static void put32(uint8_t *bytes, uint32_t value)
+{
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		bytes[i] = (uint8_t)(value >> 8 * i);
+}
+
+/* HELLO both ways, and its question. */
+static bool get_up(struct stranger *s)
+{
+	struct dsm_hello hello = {
+		.lowest = 1, .highest = 1, .host = 1, .nr_hosts = HOSTS,
+		.epoch = 1, .vm = "fifteen letters",
+	};
+	uint8_t bytes[DSM_WIRE_BYTES];
+
+	if (!s->proved || !stranger_read(s, bytes, sizeof(bytes)))
+		return false;
+	dsm_wire_put_hello(&hello, bytes);
+	return stranger_write(s, bytes, sizeof(bytes)) &&
+	       stranger_read(s, bytes, sizeof(bytes)) &&
+	       bytes[0] == DSM_LINK_MARK && bytes[1] == DSM_LINK_QUESTION;
+}
+
+static void go_silent(struct stranger *s)
+{
+	CHECK(get_up(s), "up");
+	stranger_read_to_end(s);
+}
+
+static void put_message(uint8_t *bytes, unsigned int type, uint64_t gfn)
+{
+	struct dsm_msg msg = message(1, type, gfn);
+
+	dsm_wire_put(&msg, bytes);
+}
+
+static void put_link(uint8_t *bytes, unsigned int kind, uint32_t number,
+		     uint32_t grant)
+{
+	memset(bytes, 0, DSM_WIRE_BYTES);
+	bytes[0] = DSM_LINK_MARK;
+	bytes[1] = (uint8_t)kind;
+	put32(bytes + 4, 1);
+	put32(bytes + 8, number);
+	put32(bytes + 16, grant);
+}
+
+/* Some frames, then the end; what byte at of the last one is. */
+static const struct lie {
+	const char *name;
+	enum { MESSAGE, LINK } kind;
+	unsigned int type, frames, at;
+	uint8_t value;
+	uint32_t number, grant;
+	enum dsm_end reason;
+	unsigned int messages;	/* that are taken */
+} lies[] = {
+	{ "the truth", MESSAGE, DSM_GETS, 5, 2, 0, 0, 0, DSM_END_CUT, 5 },
+	{ "a huge length", MESSAGE, DSM_GETS, 2, 15, 0xff, 0, 0, DSM_END_FRAME, 1 },
+	{ "a page where none is", MESSAGE, DSM_GETS, 2, 13, 0x10, 0, 0, DSM_END_FRAME, 1 },
+	{ "no page where one is", MESSAGE, DSM_PUTM, 1, 13, 0, 0, 0, DSM_END_FRAME, 0 },
+	{ "a page of 8192 bytes", MESSAGE, DSM_PUTM, 1, 13, 0x20, 0, 0, DSM_END_FRAME, 0 },
+	{ "no such type", MESSAGE, DSM_GETS, 2, 1, 200, 0, 0, DSM_END_FRAME, 1 },
+	{ "type 0", MESSAGE, DSM_GETS, 2, 1, 0, 0, 0, DSM_END_FRAME, 1 },
+	{ "another version", MESSAGE, DSM_GETS, 2, 0, 2, 0, 0, DSM_END_FRAME, 1 },
+	{ "HELLO again", MESSAGE, DSM_GETS, 2, 0, 0, 0, 0, DSM_END_FRAME, 1 },
+	{ "a reserved byte", MESSAGE, DSM_GETS, 2, 31, 1, 0, 0, DSM_END_FRAME, 1 },
+	{ "another epoch", MESSAGE, DSM_GETS, 2, 4, 2, 0, 0, DSM_END_EPOCH, 1 },
+	{ "epoch 0", MESSAGE, DSM_GETS, 1, 4, 0, 0, 0, DSM_END_EPOCH, 0 },
+	{ "a message without a credit", MESSAGE, DSM_GETS, 17, 2, 0, 0, 0,
+	  DSM_END_CREDITS, 16 },
+	{ "no such kind", LINK, 4, 1, 2, 0, 0, 0, DSM_END_FRAME, 0 },
+	{ "kind 0", LINK, 0, 1, 2, 0, 0, 0, DSM_END_FRAME, 0 },
+	{ "an answer to another question", LINK, DSM_LINK_ANSWER, 1, 2, 0, 2, 8,
+	  DSM_END_TURN, 0 },
+	{ "an answer twice", LINK, DSM_LINK_ANSWER, 2, 2, 0, 1, 8, DSM_END_TURN, 0 },
+	{ "too much credit", LINK, DSM_LINK_ANSWER, 1, 2, 0, 1, DSM_CREDITS_MOST + 1,
+	  DSM_END_TURN, 0 },
+	{ "credit taken back", LINK, DSM_LINK_QUESTION, 1, 2, 0, 1, ~0u,
+	  DSM_END_TURN, 0 },
+	{ "a reserved byte of a question", LINK, DSM_LINK_QUESTION, 1, 31, 1, 1, 8,
+	  DSM_END_FRAME, 0 },
+	{ "a question of another epoch", LINK, DSM_LINK_QUESTION, 1, 4, 9, 1, 8,
+	  DSM_END_EPOCH, 0 },
+	{ "two questions", LINK, DSM_LINK_QUESTION, 2, 2, 0, 1, 8, DSM_END_TURN, 0 },
+	{ "FAIL", LINK, DSM_LINK_FAIL, 1, 3, 7, 0, 0, DSM_END_FAILED, 0 },
+	{ "FAIL with more", LINK, DSM_LINK_FAIL, 1, 3, 7, 1, 0, DSM_END_FRAME, 0 },
+};
+
+static void lie(struct stranger *s)
+{
+	const struct lie *l = s->argument;
+	uint8_t bytes[17 * DSM_WIRE_BYTES], *last = bytes;
+	unsigned int i;
+
+	CHECK(get_up(s) && l->frames && l->frames <= 17, "up");
+	for (i = 0; i < l->frames; i++) {
+		last = bytes + i * DSM_WIRE_BYTES;
+		if (l->kind == LINK)
+			put_link(last, l->type, l->number, l->grant);
+		else
+			put_message(last, l->type, i);
+	}
+	last[l->at] = l->value;
+	/* One record: nothing is answered in between. */
+	CHECK(stranger_write(s, bytes, l->frames * DSM_WIRE_BYTES), "write");
+	shutdown(s->fd, SHUT_WR);
+	stranger_read_to_end(s);
+}
+
+static void liar(const void *argument)
+{
+	const struct lie *l = argument;
+	struct stranger s = { .script = lie, .argument = l };
+	struct host b;
+
+	rig_begin();
+	s.papers = host_papers(1);
+	host_prepare(&b, 0);
+	host_start(&b);
+	CHECK(!dsm_transport_expect(b.transport, 1, 1), "expect");
+	s.port = dsm_transport_port(b.transport);
+	stranger_start(&s);
+	UNTIL(b.ups);
+	if (l->reason == DSM_END_CREDITS)
+		CHECK(!dsm_transport_hold(b.transport, 1, true), "hold");
+	UNTIL(b.nr_ends);
+	stranger_join(&s);
+	CHECK(b.end[0].reason == l->reason && b.end[0].host == 1, "'%s' %s",
+	      dsm_end_name(b.end[0].reason), b.end[0].text);
+	/* What was held went with its connection. */
+	CHECK(b.messages == (l->reason == DSM_END_CREDITS ? 0 : l->messages),
+	      "%u messages", b.messages);
+	host_stop(&b);
+	papers_free(&s.papers);
+	rig_end();
+}
+
+/* close_notify by somebody who is not done. */
+
+static void close_politely(struct stranger *s)
+{
+	const unsigned int *bytes = s->argument;
+	uint8_t message_bytes[DSM_WIRE_BYTES + DSM_PAGE_BYTES] = { 0 };
+
+	CHECK(get_up(s), "up");
+	put_message(message_bytes, DSM_RDATA, 1);
+	if (*bytes)
+		CHECK(stranger_write(s, message_bytes, *bytes), "write");
+	SSL_shutdown(s->ssl);
+	stranger_read_to_end(s);
+}
+
+static void notify_within_a_message(const void *argument)
+{
+	static const unsigned int sizes[] = { 0, 1, 31, 32, 33, 4127, 4128 };
+	struct stranger s = { 0 };
+	struct host b;
+	unsigned int i;
+	bool good;
+
+	(void)argument;
+	rig_begin();
+	s.papers = host_papers(1);
+	host_prepare(&b, 0);
+	host_start(&b);
+	s.port = dsm_transport_port(b.transport);
+	s.script = close_politely;
+	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		good = !sizes[i] || sizes[i] == 4128;
+		b.messages = b.nr_ends = 0;
+		s.done = false;
+		s.argument = &sizes[i];
+		CHECK(!dsm_transport_expect(b.transport, 1, 1), "expect");
+		stranger_start(&s);
+		stranger_join(&s);
+		UNTIL(b.nr_ends);
+		CHECK(b.end[0].reason == (good ? DSM_END_CLOSED : DSM_END_CUT),
+		      "%u bytes: %s", sizes[i], dsm_end_name(b.end[0].reason));
+		CHECK(b.messages == (sizes[i] == 4128), "%u bytes: %u messages",
+		      sizes[i], b.messages);
+	}
+	host_stop(&b);
+	papers_free(&s.papers);
+	rig_end();
+}
+
+/* New keys whenever the peer wants, as often as it wants. */
+static void change_keys(struct stranger *s)
+{
+	uint8_t bytes[DSM_WIRE_BYTES];
+	unsigned int i;
+
+	CHECK(get_up(s), "up");
+	put_link(bytes, DSM_LINK_ANSWER, 1, 8);
+	CHECK(stranger_write(s, bytes, sizeof(bytes)), "answer");
+	for (i = 0; i < 200; i++) {
+		CHECK(SSL_key_update(s->ssl, i % 2 ? SSL_KEY_UPDATE_REQUESTED :
+				     SSL_KEY_UPDATE_NOT_REQUESTED) == 1, "key");
+		if (i % 20)
+			continue;
+		put_message(bytes, DSM_GETS, i);
+		CHECK(stranger_write(s, bytes, sizeof(bytes)), "write");
+		put_link(bytes, DSM_LINK_QUESTION, i, 8);
+		CHECK(stranger_write(s, bytes, sizeof(bytes)), "question");
+		do
+			CHECK(stranger_read(s, bytes, sizeof(bytes)), "answer");
+		while (bytes[1] != DSM_LINK_ANSWER);
+	}
+	SSL_shutdown(s->ssl);
+	stranger_read_to_end(s);
+}
+
+static void new_keys(const void *argument)
+{
+	struct stranger s = { .script = change_keys };
+	struct host b;
+
+	(void)argument;
+	rig_begin();
+	s.papers = host_papers(1);
+	host_prepare(&b, 0);
+	host_start(&b);
+	CHECK(!dsm_transport_expect(b.transport, 1, 1), "expect");
+	s.port = dsm_transport_port(b.transport);
+	stranger_start(&s);
+	stranger_join(&s);
+	UNTIL(b.nr_ends);
+	CHECK(b.messages == 10 && b.end[0].reason == DSM_END_CLOSED, "%u, %s %s",
+	      b.messages, dsm_end_name(b.end[0].reason), b.end[0].text);
+	host_stop(&b);
+	papers_free(&s.papers);
+	rig_end();
+}
+
+/* Frames with wrong bits, in pieces of any size. */
+#define SESSIONS	150
+
+struct noise {
+	uint8_t bytes[24 * (DSM_WIRE_BYTES + DSM_PAGE_BYTES)];
+	size_t size;
+	uint64_t seed;
+	unsigned int good;	/* messages before the first wrong bit */
+};
+
+static void make_noise(struct noise *n)
+{
+	unsigned int i, frames = 1 + dice_below(12), size;
+	static const uint8_t types[] = { DSM_GETS, DSM_GETM, DSM_PUTM, DSM_RDATA };
+	bool wrong = false;
+
+	n->size = n->good = 0;
+	for (i = 0; i < frames; i++) {
+		uint8_t *frame = n->bytes + n->size;
+		unsigned int type = types[dice_below(4)];
+
+		put_message(frame, type, i);
+		size = DSM_WIRE_BYTES;
+		if (dsm_type_has_page(type)) {
+			memset(frame + size, (int)i, DSM_PAGE_BYTES);
+			size += DSM_PAGE_BYTES;
+		}
+		if (!dice_below(5)) {
+			/* version, type, epoch, length, reserved: never right */
+			static const uint8_t places[] = { 0, 5, 14, 15, 25, 31 };
+
+			frame[places[dice_below(6)]] ^= (uint8_t)(1u << dice_below(7));
+			wrong = true;
+		}
+		n->size += size;
+		n->good += !wrong;
+	}
+	n->seed = dice();
+}
+
+static void make_pieces(struct stranger *s)
+{
+	const struct noise *n = s->argument;
+	uint64_t state = n->seed;
+	size_t at = 0, piece;
+
+	CHECK(get_up(s), "up");
+	while (at < n->size) {
+		state = state * 6364136223846793005u + 1442695040888963407u;
+		piece = state >> 33 & 1 ? 1 + (state >> 40) % 40 :
+			1 + (state >> 40) % 6000;
+		piece = piece < n->size - at ? piece : n->size - at;
+		if (!stranger_write(s, n->bytes + at, piece))
+			return;	/* refused already */
+		at += piece;
+	}
+	shutdown(s->fd, SHUT_WR);
+	stranger_read_to_end(s);
+}
+
+static void fuzz(const void *argument)
+{
+	static struct noise n;
+	struct stranger s = { .script = make_pieces, .argument = &n };
+	unsigned int i, refused = 0;
+	struct host b;
+
+	(void)argument;
+	rig_begin();
+	s.papers = host_papers(1);
+	host_prepare(&b, 0);
+	host_start(&b);
+	s.port = dsm_transport_port(b.transport);
+	for (i = 0; i < SESSIONS; i++) {
+		make_noise(&n);
+		b.messages = b.nr_ends = 0;
+		s.done = false;
+		CHECK(!dsm_transport_expect(b.transport, 1, 1), "expect");
+		stranger_start(&s);
+		stranger_join(&s);
+		UNTIL(b.nr_ends);
+		CHECK(b.messages == n.good, "session %u: %u messages, %u were good",
+		      i, b.messages, n.good);
+		CHECK(b.end[0].reason == DSM_END_CUT ||
+		      b.end[0].reason == DSM_END_FRAME ||
+		      b.end[0].reason == DSM_END_EPOCH, "%s",
+		      dsm_end_name(b.end[0].reason));
+		refused += b.end[0].reason != DSM_END_CUT;
+	}
+	printf("%u of %u sessions refused\n", refused, SESSIONS);
+	CHECK(refused > SESSIONS / 4 && refused < SESSIONS, "the dice are wrong");
+	host_stop(&b);
+	papers_free(&s.papers);
+	rig_end();
+}
+
+#define NR(table)	(sizeof(table) / sizeof(table[0]))
+
+int main(int argc, char **argv)
+{
+	static const struct test_case others[] = {
+		{ "messages both ways", both_ways, NULL },
+		{ "calls that make no sense", calls_that_make_no_sense, NULL },
+		{ "wrong parameters", wrong_parameters, NULL },
+		{ "order under back-pressure", order, NULL },
+		{ "credits", credits, NULL },
+		{ "a full queue", full_queue, NULL },
+		{ "a good end", good_end, NULL },
+		{ "closing takes too long", close_in_vain, NULL },
+		{ "FAIL", peer_fails, NULL },
+		{ "nobody listens", nobody_listens, NULL },
+		{ "calls from callbacks", calls_from_callbacks, NULL },
+		{ "silence", silence, NULL },
+		{ "a long peace", long_peace, NULL },
+		{ "cut at each byte of a message", cut_at_each_byte, NULL },
+		{ "cut at many bytes of a page", cut_at_each_byte, "page" },
+		{ "bits flipped on the way", flipped_bits, NULL },
+		{ "a session played again", replay, NULL },
+		{ "a record played again", replay_record, NULL },
+		{ "close_notify within a message", notify_within_a_message, NULL },
+		{ "new keys", new_keys, NULL },
+		{ "fuzz", fuzz, NULL },
+	};
+	static struct test_case cases[NR(others) + NR(lies)];
+	static char names[NR(lies)][96];
+	size_t i;
+
+	memcpy(cases, others, sizeof(others));
+	for (i = 0; i < NR(lies); i++) {
+		snprintf(names[i], sizeof(names[i]), "a lie: %s", lies[i].name);
+		cases[NR(others) + i] = (struct test_case){ names[i], liar, &lies[i] };
+	}
+	return run_cases(argc, argv, cases, NR(cases));
+}
