@@ -137,6 +137,23 @@ static void ring_clear(struct ring *ring)
 	ring->nr = 0;
 }
 
+/* What was the connection's, before it began or after its end. */
+static void clear_peer(struct peer *peer)
+{
+	peer->conn = NULL;
+	peer->greeted = false;
+	peer->closing = false;
+	peer->over = false;
+	peer->held = false;
+	peer->have = 0;
+	peer->want = 0;
+	peer->record_start = 0;
+	peer->record_end = 0;
+	peer->records = 0;
+	ring_clear(&peer->inbox);
+	ring_clear(&peer->outbox);
+}
+
 /* The end of a connection. */
 
 static void forget(struct conn *conn)
@@ -149,13 +166,10 @@ static void forget(struct conn *conn)
 	if (conn->fd >= 0)
 		close(conn->fd);
 	conn->fd = -1;
-	if (conn->peer) {
-		conn->peer->conn = NULL;
-		ring_clear(&conn->peer->inbox);
-		ring_clear(&conn->peer->outbox);
-	} else {
+	if (conn->peer)
+		clear_peer(conn->peer);
+	else
 		tcp->nr_strangers--;
-	}
 	conn->peer = NULL;
 	conn->stage = FREE;
 	conn->doom = 0;
@@ -279,6 +293,8 @@ static void change_key(struct conn *conn)
 
 	if (peer->records < params_of(conn->tcp)->rekey_records)
 		return;
+	if (SSL_in_init(conn->ssl))
+		return;	/* a change that the peer asked for is under way */
 	if (SSL_key_update(conn->ssl, SSL_KEY_UPDATE_NOT_REQUESTED) != 1) {
 		doom(conn, DSM_END_LOCAL, "no new key");
 		return;
@@ -634,22 +650,6 @@ static bool connected(struct conn *conn)
 	return true;
 }
 
-static void begin_greeting(struct conn *conn, struct peer *peer)
-{
-	peer->greeted = false;
-	peer->closing = false;
-	peer->over = false;
-	peer->held = false;
-	peer->have = 0;
-	peer->want = 0;
-	peer->record_start = 0;
-	peer->record_end = 0;
-	peer->records = 0;
-	conn->stage = GREETING;
-	if (conn->accepted)
-		put_hello(conn);
-}
-
 /* The certificate was good: conn->who.host is at the other end. */
 static bool proved(struct conn *conn)
 {
@@ -670,7 +670,9 @@ static bool proved(struct conn *conn)
 		conn->peer = peer;
 		tcp->nr_strangers--;
 	}
-	begin_greeting(conn, peer);
+	conn->stage = GREETING;
+	if (conn->accepted)
+		put_hello(conn);
 	return true;
 }
 

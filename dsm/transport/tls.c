@@ -302,6 +302,11 @@ int dsm_tls_end(SSL *ssl, int result, char text[DSM_TRANSPORT_TEXT])
 			snprintf(text, DSM_TRANSPORT_TEXT, "%s", who->text);
 			return who->end;
 		}
+		if (!ERR_peek_last_error()) {
+			/* a write has failed before: the same again */
+			snprintf(text, DSM_TRANSPORT_TEXT, "nothing can be sent");
+			return DSM_END_CUT;
+		}
 		snprintf(text, DSM_TRANSPORT_TEXT, "%s", openssl_reason());
 		return end_of_protocol(ERR_peek_last_error());
 	default:

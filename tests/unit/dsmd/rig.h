@@ -19,7 +19,7 @@
 #include "link.h"
 #include "papers.h"
 
-#define PATIENCE	120.
+#define PATIENCE	40.
 #define HOSTS		3
 #define OPENING		(10 * 1000000000ull)	/* ns */
 #define QUESTION	(1 * 1000000000ull)
