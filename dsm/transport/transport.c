@@ -202,7 +202,7 @@ unsigned int dsm_transport_poll(struct dsm_transport *transport)
 	return transport->backend->poll(transport);
 }
 
-int dsm_transport_counters(const struct dsm_transport *transport,
+int dsm_transport_counts(const struct dsm_transport *transport,
 			   unsigned int host,
 			   struct dsm_transport_counters *counters)
 {

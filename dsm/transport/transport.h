@@ -269,7 +269,7 @@ unsigned int dsm_transport_poll(struct dsm_transport *transport);
  * one.
  * Return: 0; -EINVAL for no such peer.
  */
-int dsm_transport_counters(const struct dsm_transport *transport,
+int dsm_transport_counts(const struct dsm_transport *transport,
 			   unsigned int host,
 			   struct dsm_transport_counters *counters);
 

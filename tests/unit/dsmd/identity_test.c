@@ -406,7 +406,7 @@ static void crowd(const void *argument)
 	      b.nr_ends);
 	for (i = 0; i < 7; i++)
 		stranger_join(&s[i]);
-	CHECK(!dsm_transport_counters(b.transport, DSM_NOBODY, &counters) &&
+	CHECK(!dsm_transport_counts(b.transport, DSM_NOBODY, &counters) &&
 	      counters.ends[DSM_END_CROWD] == 3 &&
 	      counters.ends[DSM_END_SLOW] == 4, "counters");
 	b.nr_ends = 0;

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Credits, questions and answers without a network: two ends and the frames
+ * between them, in any order that a network with two directions has.
+ */
+#include "case.h"
+#include "dice.h"
+#include "link.h"
+
+#define ROUNDS	200000
+#define NS	1000000000ull
+
+static void known_bytes(const void *argument)
+{
+	static const uint8_t question[DSM_WIRE_BYTES] = {
+		0xff, 1, 0, 0, 0x04, 0x03, 0x02, 0x01, 1, 0, 0, 0, 0, 0, 0, 0, 8,
+	}, fail[DSM_WIRE_BYTES] = { 0xff, 3, 0, 42, 0x04, 0x03, 0x02, 0x01 };
+	uint8_t bytes[DSM_WIRE_BYTES];
+	struct dsm_link link;
+
+	(void)argument;
+	dsm_link_init(&link, 0x01020304, 8, NS, 3 * NS);
+	CHECK(!dsm_link_credits(&link), "credits of nobody");
+	CHECK(dsm_link_next(&link, 0, bytes), "the first question");
+	CHECK(!memcmp(bytes, question, sizeof(bytes)), "a question has changed");
+	dsm_link_put_fail(&link, 42, bytes);
+	CHECK(!memcmp(bytes, fail, sizeof(bytes)), "FAIL has changed");
+	CHECK(!dsm_link_next(&link, 100 * NS, bytes), "two questions");
+}
+
+static void agreement(const void *argument)
+{
+	struct dsm_hello ours = { 1, 1, 0, 3, 5, "fifteen letters" };
+	struct dsm_hello right = { 1, 1, 2, 3, 9, "fifteen letters" }, h;
+	uint32_t epoch = 0;
+
+	(void)argument;
+	CHECK(!dsm_link_agree(&ours, &right, 2, &epoch) && epoch == 9, "%u", epoch);
+	ours.epoch = 11;
+	CHECK(!dsm_link_agree(&ours, &right, 2, &epoch) && epoch == 11, "%u", epoch);
+	CHECK(dsm_link_agree(&ours, &right, 1, &epoch) == DSM_END_HOST, "host");
+	h = right;
+	h.nr_hosts = 4;
+	CHECK(dsm_link_agree(&ours, &h, 2, &epoch) == DSM_END_NR_HOSTS, "hosts");
+	h = right;
+	h.vm[15] = 1;
+	CHECK(dsm_link_agree(&ours, &h, 2, &epoch) == DSM_END_VM, "VM");
+	CHECK(dsm_link_hello_end(-DSM_E_VERSION) == DSM_END_VERSION &&
+	      dsm_link_hello_end(-DSM_E_EPOCH) == DSM_END_EPOCH &&
+	      dsm_link_hello_end(-DSM_E_TYPE) == DSM_END_HELLO &&
+	      dsm_link_hello_end(-DSM_E_PEER) == DSM_END_HELLO &&
+	      dsm_link_hello_end(-DSM_E_RESERVED) == DSM_END_HELLO, "errors");
+}
+
+/* Time: when is it asked, and when is it too late? */
+static void times(const void *argument)
+{
+	struct dsm_link a, b;
+	uint8_t bytes[DSM_WIRE_BYTES];
+	uint64_t trip;
+	uint8_t reason;
+
+	(void)argument;
+	dsm_link_init(&a, 1, 8, NS, 3 * NS);
+	dsm_link_init(&b, 1, 8, NS, 3 * NS);
+	CHECK(dsm_link_next(&a, 10 * NS, bytes), "a question");
+	CHECK(!dsm_link_tick(&a, 13 * NS - 1), "too early");
+	CHECK(dsm_link_tick(&a, 13 * NS) == DSM_END_SILENT, "too late");
+	CHECK(!dsm_link_frame(&b, bytes, 10 * NS, &trip, &reason) && !trip, "taken");
+	CHECK(dsm_link_next(&b, 10 * NS, bytes) && bytes[1] == DSM_LINK_ANSWER,
+	      "the answer comes first");
+	CHECK(!dsm_link_frame(&a, bytes, 10 * NS + 77, &trip, &reason) &&
+	      trip == 77, "%llu ns", (unsigned long long)trip);
+	CHECK(!dsm_link_tick(&a, 1000 * NS), "no question is open");
+	CHECK(!dsm_link_next(&a, 11 * NS - 1, bytes), "a question too early");
+	CHECK(dsm_link_next(&a, 11 * NS, bytes) && bytes[1] == DSM_LINK_QUESTION &&
+	      bytes[8] == 2, "the second question");
+}
+
+/* Half of the credits are told at once, less waits for a question. */
+static void grants(const void *argument)
+{
+	struct dsm_link a;
+	uint8_t bytes[DSM_WIRE_BYTES], answer[DSM_WIRE_BYTES];
+	uint64_t trip;
+	unsigned int i;
+	uint8_t reason;
+
+	(void)argument;
+	dsm_link_init(&a, 1, 8, NS, 3 * NS);
+	CHECK(dsm_link_received(&a) == DSM_END_CREDITS, "none was granted");
+	CHECK(dsm_link_next(&a, 0, bytes), "a question");
+	memcpy(answer, bytes, sizeof(bytes));
+	answer[1] = DSM_LINK_ANSWER;
+	CHECK(!dsm_link_frame(&a, answer, 1, &trip, &reason), "an answer");
+	CHECK(dsm_link_credits(&a) == 8, "%u", dsm_link_credits(&a));
+	for (i = 0; i < 8; i++)
+		CHECK(!dsm_link_received(&a), "message %u", i);
+	CHECK(dsm_link_received(&a) == DSM_END_CREDITS, "one more");
+	for (i = 0; i < 3; i++)
+		dsm_link_consumed(&a);
+	CHECK(!dsm_link_next(&a, 2, bytes), "three are not half");
+	dsm_link_consumed(&a);
+	CHECK(dsm_link_next(&a, 2, bytes) && bytes[16] == 12, "a grant of %u",
+	      bytes[16]);
+	for (i = 0; i < 4; i++)
+		CHECK(!dsm_link_received(&a), "message %u", i);
+	CHECK(dsm_link_received(&a) == DSM_END_CREDITS, "one more");
+}
+
+/*
+ * Two ends and two directions.  No order of events loses a credit, gives one
+ * twice or needs more than DSM_LINK_FRAMES buffers besides the credits.
+ */
+struct direction {
+	uint8_t frame[64][DSM_WIRE_BYTES];	/* frame 0: a message */
+	unsigned int nr, messages;
+};
+
+static void put(struct direction *d, const uint8_t *bytes)
+{
+	CHECK(d->nr < 64, "more than the buffers on the way");
+	if (bytes)
+		memcpy(d->frame[d->nr++], bytes, DSM_WIRE_BYTES);
+	else
+		d->frame[d->nr++][0] = 0;
+	d->messages += !bytes;
+	CHECK(d->nr - d->messages <= DSM_LINK_FRAMES - 1, "%u frames on the way",
+	      d->nr - d->messages);
+}
+
+static void take(struct direction *d, struct dsm_link *to, uint64_t now)
+{
+	uint64_t trip;
+	uint8_t reason;
+	int rc;
+
+	if (d->frame[0][0]) {
+		rc = dsm_link_frame(to, d->frame[0], now, &trip, &reason);
+	} else {
+		rc = dsm_link_received(to);
+		d->messages--;
+	}
+	CHECK(!rc, "%s", dsm_end_name((unsigned int)rc));
+	memmove(d->frame[0], d->frame[1], sizeof(d->frame) - DSM_WIRE_BYTES);
+	d->nr--;
+}
+
+static void any_order(const void *argument)
+{
+	uint8_t bytes[DSM_WIRE_BYTES];
+	struct direction way[2] = { 0 };
+	struct dsm_link end[2];
+	uint64_t now = 0;
+	unsigned int i, side, consumed[2] = { 0 };
+
+	(void)argument;
+	dice_begin();
+	dsm_link_init(&end[0], 1, 4, NS, ~0ull);
+	dsm_link_init(&end[1], 1, 9, NS, ~0ull);
+	/* Numbers of messages wrap. */
+	for (side = 0; side < 2; side++) {
+		end[side].sent = end[side].limit = 0xffffffff - 1000;
+		end[side].received = end[side].consumed = 0xffffffff - 1000;
+		end[side].granted = 0xffffffff - 1000;
+	}
+	for (i = 0; i < ROUNDS; i++) {
+		now += dice_below(2) ? 0 : dice_below((uint32_t)NS);
+		side = dice_below(2);
+		switch (dice_below(4)) {
+		case 0:
+			if (dsm_link_credits(&end[side])) {
+				dsm_link_sent(&end[side]);
+				put(&way[side], NULL);
+			}
+			break;
+		case 1:
+			if (way[side].nr)
+				take(&way[side], &end[!side], now);
+			break;
+		case 2:
+			if (end[side].received != end[side].consumed) {
+				dsm_link_consumed(&end[side]);
+				consumed[side]++;
+			}
+			break;
+		default:
+			if (dsm_link_next(&end[side], now, bytes))
+				put(&way[side], bytes);
+		}
+		CHECK(end[side].received - end[side].consumed <= end[side].credits,
+		      "more than the buffers");
+		CHECK(way[side].messages + (end[!side].received - end[!side].consumed) <=
+		      end[!side].credits, "more on the way than buffers");
+	}
+	printf("%u and %u messages\n", consumed[0], consumed[1]);
+	CHECK(consumed[0] > 5000 && consumed[1] > 5000, "it came to a halt");
+}
+
+/* What can be read is what can be written: no bit is ignored. */
+static void fuzz(const void *argument)
+{
+	struct dsm_link link, before;
+	uint8_t bytes[DSM_WIRE_BYTES], reason = 0;
+	unsigned int i, n, taken = 0;
+	uint64_t trip;
+	int rc;
+
+	(void)argument;
+	dice_begin();
+	dsm_link_init(&link, 1, 8, NS, 3 * NS);
+	for (i = 0; i < ROUNDS; i++) {
+		memset(bytes, 0, sizeof(bytes));
+		bytes[0] = DSM_LINK_MARK;
+		bytes[1] = (uint8_t)dice_below(5);
+		bytes[4] = 1;
+		bytes[8] = (uint8_t)link.number;
+		bytes[9] = (uint8_t)(link.number >> 8);
+		bytes[16] = (uint8_t)(link.limit + dice_below(3));
+		bytes[17] = (uint8_t)(link.limit >> 8);
+		bytes[18] = (uint8_t)(link.limit >> 16);
+		for (n = dice_below(3); n--;)
+			bytes[dice_below(DSM_WIRE_BYTES)] ^= (uint8_t)(1u << dice_below(8));
+		before = link;
+		rc = dsm_link_frame(&link, bytes, 5, &trip, &reason);
+		if (rc) {
+			CHECK(!memcmp(&before, &link, sizeof(link)),
+			      "'%s' had an effect", dsm_end_name((unsigned int)rc));
+			CHECK(rc == DSM_END_FRAME || rc == DSM_END_EPOCH ||
+			      rc == DSM_END_TURN || rc == DSM_END_FAILED, "%d", rc);
+		} else {
+			taken++;
+			CHECK(bytes[0] == DSM_LINK_MARK && bytes[4] == 1 &&
+			      !(bytes[2] | bytes[3] | bytes[12] | bytes[31]),
+			      "a wrong byte was taken");
+			CHECK(dsm_link_credits(&link) <= DSM_CREDITS_MOST, "credits");
+		}
+		if (!dice_below(4))
+			dsm_link_next(&link, 5 + i * NS, bytes);
+		while (dsm_link_credits(&link) && dice_below(2))
+			dsm_link_sent(&link);
+	}
+	CHECK(taken > ROUNDS / 50, "%u taken", taken);
+}
+
+static void names(const void *argument)
+{
+	unsigned int i, k;
+
+	(void)argument;
+	for (i = 1; i < DSM_NR_ENDS; i++) {
+		CHECK(strcmp(dsm_end_name(i), "?") && strcmp(dsm_end_word(i), "?"),
+		      "end %u has no name", i);
+		for (k = 1; k < i; k++)
+			CHECK(strcmp(dsm_end_word(i), dsm_end_word(k)), "%s twice",
+			      dsm_end_word(i));
+	}
+	CHECK(!strcmp(dsm_end_name(0), "?") && !strcmp(dsm_end_word(DSM_NR_ENDS), "?"),
+	      "no end");
+}
+
+static const struct test_case cases[] = {
+	{ "link: known bytes", known_bytes, NULL },
+	{ "link: HELLO", agreement, NULL },
+	{ "link: times", times, NULL },
+	{ "link: grants", grants, NULL },
+	{ "link: any order", any_order, NULL },
+	{ "link: fuzz", fuzz, NULL },
+	{ "link: names of ends", names, NULL },
+};
+
+int main(int argc, char **argv)
+{
+	return run_cases(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
+}

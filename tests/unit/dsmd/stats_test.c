@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Histograms, and what the two texts say.
+ */
+#include <json-c/json.h>
+
+#include "case.h"
+#include "dice.h"
+#include "stats.h"
+
+static void buckets(const void *argument)
+{
+	static const struct {
+		uint64_t ns;
+		unsigned int bucket;
+	} known[] = {
+		{ 0, 0 }, { 255, 0 }, { 256, 1 }, { 319, 1 }, { 320, 2 },
+		{ 383, 2 }, { 384, 3 }, { 448, 4 }, { 511, 4 }, { 512, 5 },
+		{ (1ull << 35) - 1, 108 }, { 1ull << 35, 109 }, { ~0ull, 109 },
+	};
+	unsigned int i;
+	uint64_t end;
+
+	(void)argument;
+	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		CHECK(dsm_histogram_bucket(known[i].ns) == known[i].bucket, "%llu: %u",
+		      (unsigned long long)known[i].ns,
+		      dsm_histogram_bucket(known[i].ns));
+	for (i = 0; i + 1 < DSM_HISTOGRAM_BUCKETS; i++) {
+		end = dsm_histogram_end(i);
+		CHECK(dsm_histogram_bucket(end - 1) == i &&
+		      dsm_histogram_bucket(end) == i + 1, "the end of %u", i);
+	}
+	CHECK(dsm_histogram_end(i) == UINT64_MAX, "the last one");
+}
+
+static int by_size(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Against the sorted values: never below, and within a quarter. */
+static void quantiles(const void *argument)
+{
+	static const unsigned int asked[] = { 1, 500, 900, 990, 999, 1000 };
+	static uint64_t values[5000];
+	static struct dsm_histogram h;
+	unsigned int round, i, k, nr;
+	uint64_t right, said, sum;
+
+	(void)argument;
+	dice_begin();
+	CHECK(!dsm_histogram_quantile(&h, 500), "of nothing");
+	for (round = 0; round < 200; round++) {
+		memset(&h, 0, sizeof(h));
+		nr = 1 + dice_below(round < 50 ? 5 : 5000);
+		sum = 0;
+		for (i = 0; i < nr; i++) {
+			values[i] = dice() >> (34 + dice_below(20));
+			dsm_histogram_add(&h, values[i]);
+			sum += values[i];
+		}
+		qsort(values, nr, sizeof(values[0]), by_size);
+		CHECK(h.count == nr && h.sum == sum && h.most == values[nr - 1], "sums");
+		for (k = 0; k < sizeof(asked) / sizeof(asked[0]); k++) {
+			right = values[(nr * asked[k] + 999) / 1000 - 1];
+			said = dsm_histogram_quantile(&h, asked[k]);
+			CHECK(said >= right && (said <= 256 || said <= right + right / 4 + 1),
+			      "%u of %u: %llu, not %llu", asked[k], nr,
+			      (unsigned long long)said, (unsigned long long)right);
+		}
+		CHECK(dsm_histogram_quantile(&h, 1000) == h.most, "the longest");
+	}
+	memset(&h, 0, sizeof(h));
+	dsm_histogram_add(&h, ~0ull);
+	dsm_histogram_add(&h, 5);
+	CHECK(h.sum == ~0ull, "a sum that does not wrap");
+}
+
+static void fill(struct dsm_stats *stats)
+{
+	static struct dsm_stats empty;
+
+	*stats = empty;
+	stats->host = "alpha";
+	memcpy(stats->vm, "0123456789abcdef", 16);
+	stats->read_faults = 12;
+	stats->strangers[DSM_END_ISSUER] = 3;
+	stats->peer[1].used = stats->peer[1].up = true;
+	stats->peer[1].name = "be\"ta\\";
+	stats->peer[1].transport.sent = 1ull << 53 | 1;
+	stats->peer[1].transport.received_bytes = 77;
+	stats->peer[1].transport.waiting = 4;
+	stats->peer[1].transport.ends[DSM_END_SILENT] = 2;
+	dsm_histogram_add(&stats->read_fault, 1000);
+	dsm_histogram_add(&stats->read_fault, 2000000);
+	dsm_histogram_add(&stats->peer[1].round_trip, 300);
+	dsm_histogram_add(&stats->peer[1].round_trip, 1ull << 40);
+}
+
+static struct json_object *at(struct json_object *object, const char *key)
+{
+	struct json_object *found = NULL;
+
+	CHECK(json_object_object_get_ex(object, key, &found), "no %s", key);
+	return found;
+}
+
+static uint64_t number(struct json_object *object, const char *key)
+{
+	return json_object_get_uint64(at(object, key));
+}
+
+static void json(const void *argument)
+{
+	struct json_object *all, *peer, *trip, *pair;
+	static struct dsm_stats stats;
+	char *text;
+
+	(void)argument;
+	fill(&stats);
+	text = dsm_stats_json(&stats);
+	CHECK(text && text[strlen(text) - 1] == '\n', "a text");
+	all = json_tokener_parse(text);
+	CHECK(all, "%s", text);
+	CHECK(!strcmp(json_object_get_string(at(all, "host")), "alpha"), "host");
+	CHECK(!strcmp(json_object_get_string(at(all, "vm")),
+		      "30313233-3435-3637-3839-616263646566"), "vm");
+	CHECK(number(all, "read_faults") == 12 && !number(all, "write_faults"),
+	      "faults");
+	CHECK(number(at(all, "strangers"), "issuer") == 3, "strangers");
+	CHECK(number(at(all, "read_fault"), "count") == 2 &&
+	      number(at(all, "read_fault"), "max_ns") == 2000000 &&
+	      number(at(all, "read_fault"), "median_ns") == 1024 &&
+	      number(at(all, "read_fault"), "p99_ns") == 2000000, "%s", text);
+	peer = at(at(all, "peers"), "be\"ta\\");
+	CHECK(json_object_get_boolean(at(peer, "up")), "up");
+	CHECK(number(peer, "sent") == (1ull << 53 | 1) &&
+	      number(peer, "received_bytes") == 77 && number(peer, "waiting") == 4,
+	      "numbers are exact");
+	CHECK(number(at(peer, "ends"), "silent") == 2, "ends");
+	trip = at(at(peer, "round_trip"), "buckets");
+	CHECK(json_object_array_length(trip) == 2, "only those with something");
+	pair = json_object_array_get_idx(trip, 0);
+	CHECK(json_object_get_uint64(json_object_array_get_idx(pair, 0)) == 320 &&
+	      json_object_get_uint64(json_object_array_get_idx(pair, 1)) == 1,
+	      "a bucket");
+	pair = json_object_array_get_idx(trip, 1);
+	CHECK(!json_object_array_get_idx(pair, 0), "the last has no end");
+	json_object_put(all);
+	free(text);
+}
+
+#define VM "{vm=\"30313233-3435-3637-3839-616263646566\""
+#define PEER VM ",peer=\"be\\\"ta\\\\\""
+
+static void node_exporter(const void *argument)
+{
+	static const char *const lines[] = {
+		"# TYPE dsmd_read_faults_total counter\n",
+		"dsmd_read_faults_total" VM "} 12\n",
+		"dsmd_stranger_ends_total" VM ",reason=\"issuer\"} 3\n",
+		"dsmd_peer_up" PEER "} 1\n",
+		"dsmd_peer_sent_total" PEER "} 9007199254740993\n",
+		"dsmd_peer_ends_total" PEER ",reason=\"silent\"} 2\n",
+		"dsmd_peer_waiting" PEER "} 4\n",
+		"dsmd_round_trip_seconds_bucket" PEER ",le=\"0.000000256\"} 0\n",
+		"dsmd_round_trip_seconds_bucket" PEER ",le=\"0.000000512\"} 1\n",
+		"dsmd_round_trip_seconds_bucket" PEER ",le=\"34.359738368\"} 1\n",
+		"dsmd_round_trip_seconds_bucket" PEER ",le=\"+Inf\"} 2\n",
+		"dsmd_round_trip_seconds_sum" PEER "} 1099.511628076\n",
+		"dsmd_round_trip_seconds_count" PEER "} 2\n",
+		"dsmd_read_fault_seconds_bucket" VM ",le=\"0.000001024\"} 1\n",
+	};
+	static struct dsm_stats stats;
+	char *text, *line, *end;
+	unsigned int i;
+
+	(void)argument;
+	fill(&stats);
+	text = dsm_stats_node_exporter(&stats);
+	CHECK(text, "a text");
+	for (i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		CHECK(strstr(text, lines[i]), "no line %s in\n%s", lines[i], text);
+	/* Each line is a comment, or a name, labels and a number. */
+	for (line = text; *line; line = end + 1) {
+		end = strchr(line, '\n');
+		CHECK(end, "the last line does not end");
+		CHECK(!strncmp(line, "# HELP dsmd_", 12) ||
+		      !strncmp(line, "# TYPE dsmd_", 12) ||
+		      (!strncmp(line, "dsmd_", 5) &&
+		       strspn(strrchr(line, ' ') ? line : "", "abcdefghijklmnopqrstuvwxyz_") > 5),
+		      "%.*s", (int)(end - line), line);
+		if (line[0] == '#')
+			continue;
+		for (i = 1; end[-(int)i] != ' '; i++)
+			CHECK(strchr("0123456789.", end[-(int)i]), "%.*s",
+			      (int)(end - line), line);
+	}
+	free(text);
+}
+
+static const struct test_case cases[] = {
+	{ "stats: buckets", buckets, NULL },
+	{ "stats: quantiles", quantiles, NULL },
+	{ "stats: JSON", json, NULL },
+	{ "stats: node_exporter", node_exporter, NULL },
+};
+
+int main(int argc, char **argv)
+{
+	return run_cases(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
+}
