@@ -73,7 +73,7 @@ report: setup ## one HTML page of all results: build/results/report.html
 check: setup ## style, types, static analysis
 	@$(ENTER) python3 -m lab.pipeline.check
 
-mutants: setup ## one wrong line at a time, in libgomp or MUTANTS=toolstack: its unit tests notice each
+mutants: setup ## one wrong line at a time, in libgomp, or MUTANTS=toolstack or dsmd: its unit tests notice each
 	@$(ENTER) python3 -m lab.pipeline.mutants $(MUTANTS)
 
 # EXPLORE: words in the names of worlds and mutants, --seed N, --walks N.

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """``make mutants``: a part with one wrong line at a time. Its unit tests have to notice every one.
 
-The parts are libgomp, which is meant if none is named (``make mutants MUTANTS=toolstack``), and the toolstack. The table of a
-part is tests/unit/PART/mutants.toml; its head says what the fields mean. Each mutant is made in a place of its own, and the
-tests that it names run against it. The last line counts; a mutant that no test notices, a line that is not there any more, and
-tests that fail without a mutant are failures. ``python3 -m lab.pipeline.mutants [PART] WORD...`` takes only the mutants with
-one of the words in their names, and ``--all-tests`` runs all of the part's tests for each.
+The parts are libgomp, which is meant if none is named, the toolstack and dsmd (``make mutants MUTANTS=dsmd``). The table
+of a part is tests/unit/PART/mutants.toml; its head says what the fields mean. Each mutant is made in a place of its own, and
+the tests that it names run against it. The last line counts; a mutant that no test notices, a line that is not there any
+more, and tests that fail without a mutant are failures. ``python3 -m lab.pipeline.mutants [PART] WORD...`` takes only the
+mutants with one of the words in their names, and ``--all-tests`` runs all of the part's tests for each.
 """
 
 from __future__ import annotations
@@ -191,7 +191,28 @@ class Toolstack:
         return [str(UNIT_TESTS / "toolstack" / "test_toolstack.py")], variables
 
 
-PARTS = ("libgomp", "toolstack")
+class Dsmd:
+    """A copy of dsm/; the tests compile what they test. (The mutants of dsm/core are the explorer's: ``make explore``.)"""
+
+    def __init__(self, sources: Path) -> None:
+        self.sources = sources
+
+    def configure(self) -> None:
+        shutil.copytree(REPO / "dsm", self.sources)
+
+    def source(self, mutant: Mutant) -> Path:
+        return self.sources / mutant.file
+
+    def build(self, folder: Path) -> Path:
+        shutil.copytree(self.sources, folder)
+        return folder
+
+    def command(self, tests: Sequence[str], built: Path) -> tuple[list[str], dict[str, str]]:
+        variables = {"XENUMA_DSMD": str(built), "XENUMA_DSMD_CASES": "\n".join(tests), "DSMD_PATIENCE": "20"}
+        return [str(UNIT_TESTS / "dsmd" / "test_dsmd.py")], variables
+
+
+PARTS = ("libgomp", "toolstack", "dsmd")
 
 
 @contextlib.contextmanager
@@ -199,6 +220,9 @@ def prepared(name: str, scratch: Path) -> Iterator[Part]:
     """The part of that name."""
     if name == "toolstack":
         yield Toolstack(scratch / "tools")
+        return
+    if name == "dsmd":
+        yield Dsmd(scratch / "dsm")
         return
     progress = Progress(0)
     with trees.prepared("libgomp", archive("gcc"), progress, variant="-mutants") as tree:

@@ -21,11 +21,18 @@ static char folder[] = "/tmp/dsmd_test.XXXXXX";
 static ev_timer patience;
 static ev_timer wake;		/* strangers are threads: look at them at times */
 
+static double patience_seconds(void)
+{
+	const char *seconds = getenv("DSMD_PATIENCE");
+
+	return seconds ? atof(seconds) : PATIENCE;
+}
+
 static void out_of_patience(struct ev_loop *l, ev_timer *timer, int events)
 {
 	(void)l;
 	(void)events;
-	CHECK(false, "after %.0f s: still not %s", PATIENCE,
+	CHECK(false, "after %.0f s: still not %s", patience_seconds(),
 	      (const char *)timer->data);
 }
 
@@ -41,7 +48,7 @@ void patience_begin(const char *what)
 	union { const char *in; void *out; } text = { what };
 
 	patience.data = text.out;
-	ev_timer_set(&patience, PATIENCE, 0.);
+	ev_timer_set(&patience, patience_seconds(), 0.);
 	ev_now_update(loop);
 	ev_timer_start(loop, &patience);
 	ev_timer_set(&wake, 0.002, 0.002);
@@ -402,16 +409,17 @@ static bool pass(struct relay *relay, int from, int to, bool forward)
 		bytes[relay->flip_at - before] ^= 1;
 	if (forward && relay->record && before + (size_t)n <= relay->record_size)
 		memcpy(relay->record + before, bytes, (size_t)n);
+	/* Counted before who gets them can act on them. */
+	if (forward)
+		relay->forward += (unsigned long long)n;
+	else
+		relay->back += (unsigned long long)n;
 	while (done < n) {
 		k = write(to, bytes + done, (size_t)(n - done));
 		if (k <= 0)
 			return false;
 		done += k;
 	}
-	if (forward)
-		relay->forward += (unsigned long long)n;
-	else
-		relay->back += (unsigned long long)n;
 	return !forward || before + (unsigned long long)n < relay->cut_at;
 }
 

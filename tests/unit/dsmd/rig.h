@@ -3,7 +3,8 @@
  * Hosts with a transport each, in one event loop, and others that play a
  * stranger or the network between them, each in a thread with sockets that
  * block.  The clock that the transports see stands still unless a case plays
- * it; a case that waits for what does not come ends after PATIENCE seconds.
+ * it; a case that waits for what does not come ends after PATIENCE
+ * seconds, or those of DSMD_PATIENCE.
  */
 #ifndef RIG_H
 #define RIG_H
@@ -19,7 +20,7 @@
 #include "link.h"
 #include "papers.h"
 
-#define PATIENCE	40.
+#define PATIENCE	60.
 #define HOSTS		3
 #define OPENING		(10 * 1000000000ull)	/* ns */
 #define QUESTION	(1 * 1000000000ull)

@@ -621,7 +621,7 @@ static void cut_at_each_byte(const void *argument)
 {
 	static const uint8_t page[DSM_PAGE_BYTES];
 	bool with_page = argument != NULL;
-	unsigned int bytes, at, step = with_page ? 5 : 1, cuts = 0;
+	unsigned int bytes, at, step = with_page ? 17 : 1, cuts = 0;
 	struct dsm_msg msg = message(7, with_page ? DSM_RDATA : DSM_GETS, 1);
 	struct three t = { 0 };
 
