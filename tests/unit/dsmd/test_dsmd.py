@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from lab.pipeline.mutants import load
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 # Another place, and only these cases, PROGRAM::CASE, without the slow sanitizers: for make mutants.
@@ -96,3 +98,14 @@ def cases() -> list[tuple[str, str]]:
 def test_case(name: str, case: str) -> None:
     done = run(name, case)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(bool(ONLY), reason="for make mutants")
+def test_every_mutant_fits() -> None:
+    """Each line is there once, and each case exists."""
+    known = {f"{name}::{case}" for name, case in cases()}
+    mutants = load(HERE / "mutants.toml")
+    assert len(mutants) >= 15
+    for mutant in mutants:
+        mutant.apply((DSM / mutant.file).read_text(encoding="utf-8"))
+        assert known.issuperset(mutant.tests), mutant.breaks
