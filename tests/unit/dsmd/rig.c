@@ -14,7 +14,7 @@ struct ev_loop *loop;
 uint64_t clock_ns;
 struct papers ca, other_ca;
 const char *const host_names[HOSTS] = {
-	"alpha.example", "beta.example", "gamma.example"
+	"alpha.a.example", "beta.b.example", "gamma.c.example"
 };
 
 static char folder[] = "/tmp/dsmd_test.XXXXXX";
