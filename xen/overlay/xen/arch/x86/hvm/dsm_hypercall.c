@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Hypercalls of a guest with DSM: the pages they use are brought first.
+ *
+ * A hypercall copies its arguments, and what they point to, when it needs
+ * them.  If such a page is not here the copy fails, and the guest sees
+ * -EFAULT, or finds that half of the work was done.  So before a hypercall
+ * runs, each page that it can reach through its arguments is looked up, with
+ * the rights that it needs.  When one is missing, the vCPU waits for it and
+ * executes the same instruction again.  When all are there, they stay: the
+ * gate (mm/dsm.c) keeps INVAL and DOWNGRADE out until the hypercall is over.
+ *
+ * A page that a hypercall uses and that was not found here crashes the domain
+ * with the number of the hypercall (dsm_populate()).  For that reason only
+ * what is listed below may be called at all, the rest is -ENOSYS: every call
+ * has been looked at.
+ *
+ * Sizes are upper bounds, cut at what is mapped: a page too many costs time
+ * and nothing else.  A bad pointer is not our business, the hypercall fails
+ * as it would without DSM.
+ *
+ * Some calls are answered here, because Xen would write to the area that they
+ * register whenever it likes, and from contexts that cannot wait:
+ *
+ *   runstate areas             0, and the area is never written: it says
+ *                              "running" and no time stolen.  Linux stops if
+ *                              this fails.
+ *   time areas, areas by       -ENOSYS, which guests have to handle: older
+ *   physical address           Xen says so, too.
+ *   FIFO event channels        -ENOSYS: the guest uses 2 levels, whose words
+ *                              are in shared_info.
+ *
+ * Context: the vCPU that calls, no locks held.
+ */
+
+#include <xen/event.h>
+#include <xen/guest_access.h>
+#include <xen/hypercall.h>
+#include <xen/init.h>
+#include <xen/sched.h>
+
+#include <asm/dsm.h>
+#include <asm/dsm_domain.h>
+#include <asm/hvm/emulate.h>
+#include <asm/hvm/hvm.h>
+#include <asm/hvm/support.h>
+#include <asm/p2m.h>
+#include <asm/paging.h>
+
+#include <public/event_channel.h>
+#include <public/grant_table.h>
+#include <public/hvm/hvm_op.h>
+#include <public/memory.h>
+#include <public/physdev.h>
+#include <public/sched.h>
+#include <public/vcpu.h>
+#include <public/version.h>
+
+/* Bytes that one argument of one call may have; more is -E2BIG. */
+#define MAX_BYTES (16UL << PAGE_SHIFT)
+
+/* What a resident_*() function says beside 0: the vCPU waits. */
+#define WAITING (-ERESTART)
+
+static int resident_gfn(struct vcpu *v, unsigned long gfn, bool write)
+{
+    struct page_info *page;
+    p2m_type_t t;
+
+    page = get_page_from_gfn(v->domain, gfn, &t,
+                             write ? P2M_UNSHARE : P2M_ALLOC);
+    if ( page )
+        put_page(page);
+
+    if ( !p2m_is_paging(t) )
+        return 0;
+
+    dsm_populate(v->domain, _gfn(gfn));
+
+    return WAITING;
+}
+
+/*
+ * One page at a linear address.  The walk finds its page tables here, sets
+ * accessed and dirty bits as the copy would, and has missing ones come.
+ */
+static int resident_page(struct vcpu *v, unsigned long addr, bool write)
+{
+    uint32_t pfec = PFEC_page_present | (write ? PFEC_write_access : 0);
+    unsigned long gfn = paging_gva_to_gfn(v, addr, &pfec);
+
+    if ( gfn != gfn_x(INVALID_GFN) )
+        return resident_gfn(v, gfn, write);
+
+    return pfec & PFEC_page_paged ? WAITING : 0;
+}
+
+static int resident(struct vcpu *v, unsigned long addr, unsigned long bytes,
+                    bool write)
+{
+    unsigned long last;
+
+    if ( !addr || !bytes )
+        return 0;
+    if ( bytes > MAX_BYTES )
+        return -E2BIG;
+
+    last = addr + bytes - 1;
+    if ( last < addr )
+        return 0;
+
+    for ( addr &= PAGE_MASK; ; addr += PAGE_SIZE )
+    {
+        /* What may be written can also be read-only, if it is only input. */
+        int rc = resident_page(v, addr, false);
+
+        if ( !rc && write )
+            rc = resident_page(v, addr, true);
+        if ( rc )
+            return rc;
+        if ( addr == (last & PAGE_MASK) )
+            return 0;
+    }
+}
+
+/* An array of nr entries.  Neither overflows: nr has 32 bits at most. */
+static int resident_array(struct vcpu *v, unsigned long addr, unsigned long nr,
+                          unsigned int size, bool write)
+{
+    if ( nr > UINT32_MAX )
+        return -E2BIG;
+
+    return resident(v, addr, nr * size, write);
+}
+
+/*
+ * Look at a structure that was found resident.  False if it cannot be read:
+ * then the hypercall will say so.
+ */
+static bool peek(void *to, unsigned long addr, unsigned int size)
+{
+    return hvm_copy_from_guest_linear(to, addr, size, 0, NULL) == HVMTRANS_okay;
+}
+
+#define peek_struct(v, to, addr, write) ({                              \
+    int rc_ = resident(v, addr, sizeof(*(to)), write);                  \
+    rc_ ?: peek(to, addr, sizeof(*(to))) ? 0 : -ENODATA;                \
+})
+
+/* ---- The calls: 0 to run, WAITING, or what to answer ---- */
+
+static int memory_op(struct vcpu *v, unsigned long cmd, unsigned long arg)
+{
+    unsigned long start = cmd >> MEMOP_EXTENT_SHIFT;
+    int rc;
+
+    switch ( cmd & MEMOP_CMD_MASK )
+    {
+    case XENMEM_increase_reservation:
+    case XENMEM_decrease_reservation:
+    case XENMEM_populate_physmap:
+    {
+        struct xen_memory_reservation r;
+
+        rc = peek_struct(v, &r, arg, true);
+        if ( rc || r.nr_extents <= start )
+            return rc;
+
+        return resident_array(v, (unsigned long)(r.extent_start.p + start),
+                              r.nr_extents - start, sizeof(*r.extent_start.p),
+                              true);
+    }
+
+    case XENMEM_add_to_physmap:
+        return resident(v, arg, sizeof(struct xen_add_to_physmap), true);
+
+    case XENMEM_add_to_physmap_batch:
+    {
+        struct xen_add_to_physmap_batch b;
+
+        rc = peek_struct(v, &b, arg, true);
+        rc = rc ?: resident_array(v, (unsigned long)b.idxs.p, b.size,
+                                  sizeof(*b.idxs.p), false);
+        rc = rc ?: resident_array(v, (unsigned long)b.gpfns.p, b.size,
+                                  sizeof(*b.gpfns.p), false);
+
+        return rc ?: resident_array(v, (unsigned long)b.errs.p, b.size,
+                                    sizeof(*b.errs.p), true);
+    }
+
+    case XENMEM_remove_from_physmap:
+        return resident(v, arg, sizeof(struct xen_remove_from_physmap), false);
+
+    case XENMEM_current_reservation:
+    case XENMEM_maximum_reservation:
+    case XENMEM_maximum_gpfn:
+        return resident(v, arg, sizeof(domid_t), false);
+
+    case XENMEM_maximum_ram_page:
+        return 0;
+
+    case XENMEM_memory_map:
+    {
+        struct xen_memory_map map;
+
+        rc = peek_struct(v, &map, arg, true);
+
+        return rc ?: resident_array(v, (unsigned long)map.buffer.p,
+                                    min(map.nr_entries, 256U),
+                                    sizeof(struct e820entry), true);
+    }
+
+    case XENMEM_get_vnumainfo:
+    {
+        struct xen_vnuma_topology_info t;
+
+        rc = peek_struct(v, &t, arg, true);
+        rc = rc ?: resident_array(v, (unsigned long)t.vdistance.h.p,
+                                  (unsigned long)min(t.nr_vnodes, 65535U) *
+                                  min(t.nr_vnodes, 65535U),
+                                  sizeof(*t.vdistance.h.p), true);
+        rc = rc ?: resident_array(v, (unsigned long)t.vcpu_to_vnode.h.p,
+                                  t.nr_vcpus, sizeof(*t.vcpu_to_vnode.h.p),
+                                  true);
+
+        return rc ?: resident_array(v, (unsigned long)t.vmemrange.h.p,
+                                    t.nr_vmemranges, sizeof(*t.vmemrange.h.p),
+                                    true);
+    }
+
+    default:
+        return -ENOSYS;
+    }
+}
+
+static int xen_version(struct vcpu *v, unsigned long cmd, unsigned long arg)
+{
+    switch ( (int)cmd )
+    {
+    case XENVER_version:
+    case XENVER_pagesize:
+        return 0;
+
+    case XENVER_build_id:
+    case XENVER_extraversion2:
+    case XENVER_capabilities2:
+    case XENVER_changeset2:
+    case XENVER_commandline2:
+    {
+        struct xen_varbuf buf;
+        int rc;
+
+        if ( !arg )
+            return 0;
+        rc = peek_struct(v, &buf, arg, false);
+
+        return rc ?: resident(v, arg, sizeof(buf) + min(buf.len, 65000U), true);
+    }
+
+    default:
+        return resident(v, arg, 1024, true);
+    }
+}
+
+static int sched_op(struct vcpu *v, unsigned long cmd, unsigned long arg)
+{
+    struct sched_poll poll;
+    int rc;
+
+    switch ( (int)cmd )
+    {
+    case SCHEDOP_yield:
+    case SCHEDOP_block:
+        return 0;
+
+    case SCHEDOP_poll:
+        rc = peek_struct(v, &poll, arg, false);
+
+        return rc ?: resident_array(v, (unsigned long)poll.ports.p,
+                                    min(poll.nr_ports, 128U),
+                                    sizeof(*poll.ports.p), false);
+
+    default:
+        return resident(v, arg, 16, false);
+    }
+}
+
+static int vcpu_op(struct vcpu *v, unsigned long cmd, unsigned long arg)
+{
+    struct vcpu_register_vcpu_info info;
+    int rc;
+
+    switch ( (int)cmd )
+    {
+    case VCPUOP_register_vcpu_info:
+        rc = peek_struct(v, &info, arg, false);
+
+        /* Mapped for good: it will be refused to the daemon. */
+        return rc ?: resident_gfn(v, info.mfn, true);
+
+    case VCPUOP_register_runstate_memory_area:
+        /* The answer is 0, but the call does not run. */
+        return 1;
+
+    case VCPUOP_register_vcpu_time_memory_area:
+    case VCPUOP_register_runstate_phys_area:
+    case VCPUOP_register_vcpu_time_phys_area:
+        return -ENOSYS;
+
+    case VCPUOP_initialise:
+        return resident(v, arg, sizeof(struct vcpu_guest_context), false);
+
+    default:
+        return resident(v, arg, 64, true);
+    }
+}
+
+static int event_channel_op(struct vcpu *v, unsigned long cmd,
+                            unsigned long arg)
+{
+    switch ( (int)cmd )
+    {
+    case EVTCHNOP_init_control:
+    case EVTCHNOP_expand_array:
+    case EVTCHNOP_set_priority:
+        return -ENOSYS;
+
+    default:
+        /* The longest of the structures. */
+        return resident(v, arg, 24, true);
+    }
+}
+
+static int grant_table_op(struct vcpu *v, unsigned long cmd,
+                          unsigned long arg, unsigned long count)
+{
+    struct gnttab_setup_table setup;
+    unsigned int size;
+    int rc;
+
+    count = (unsigned int)count;
+    switch ( (unsigned int)cmd )
+    {
+    case GNTTABOP_setup_table:
+        if ( count != 1 )
+            return -EINVAL;
+        rc = peek_struct(v, &setup, arg, true);
+
+        return rc ?: resident_array(v, (unsigned long)setup.frame_list.p,
+                                    setup.nr_frames,
+                                    sizeof(*setup.frame_list.p), true);
+
+    case GNTTABOP_map_grant_ref:
+        size = sizeof(struct gnttab_map_grant_ref);
+        break;
+    case GNTTABOP_unmap_grant_ref:
+        size = sizeof(struct gnttab_unmap_grant_ref);
+        break;
+    case GNTTABOP_copy:
+        size = sizeof(struct gnttab_copy);
+        break;
+    case GNTTABOP_query_size:
+        size = sizeof(struct gnttab_query_size);
+        break;
+    case GNTTABOP_set_version:
+        size = sizeof(struct gnttab_set_version);
+        break;
+    case GNTTABOP_get_version:
+        size = sizeof(struct gnttab_get_version);
+        break;
+    case GNTTABOP_swap_grant_ref:
+        size = sizeof(struct gnttab_swap_grant_ref);
+        break;
+    default:
+        return -ENOSYS;
+    }
+
+    return resident_array(v, arg, count, size, true);
+}
+
+static int hvm_op(struct vcpu *v, unsigned long cmd, unsigned long arg)
+{
+    switch ( cmd )
+    {
+    case HVMOP_set_param:
+    case HVMOP_get_param:
+    case HVMOP_get_time:
+    case HVMOP_get_mem_type:
+    case HVMOP_pagetable_dying:
+    case HVMOP_set_evtchn_upcall_vector:
+        return resident(v, arg, 32, true);
+
+    case HVMOP_flush_tlbs:
+        return 0;
+
+    default:
+        return -ENOSYS;
+    }
+}
+
+/* The bounds above that are written as numbers. */
+static void __init __maybe_unused build_assertions(void)
+{
+    BUILD_BUG_ON(sizeof(struct evtchn_status) > 24);
+    BUILD_BUG_ON(sizeof(struct evtchn_bind_virq) > 24);
+    BUILD_BUG_ON(sizeof(struct sched_watchdog) > 16);
+    BUILD_BUG_ON(sizeof(struct sched_remote_shutdown) > 16);
+    BUILD_BUG_ON(sizeof(struct vcpu_runstate_info) > 64);
+    BUILD_BUG_ON(sizeof(struct vcpu_set_singleshot_timer) > 64);
+    BUILD_BUG_ON(sizeof(struct physdev_map_pirq) > 64);
+    BUILD_BUG_ON(sizeof(struct xen_hvm_param) > 32);
+    BUILD_BUG_ON(sizeof(struct xen_hvm_get_mem_type) > 32);
+    BUILD_BUG_ON(sizeof(xen_capabilities_info_t) > 1024);
+    BUILD_BUG_ON(sizeof(xen_commandline_t) > 1024);
+}
+
+static int prepare(struct vcpu *v, const struct cpu_user_regs *regs)
+{
+    unsigned long a1 = regs->rdi, a2 = regs->rsi, a3 = regs->rdx;
+
+    switch ( regs->rax )
+    {
+    case __HYPERVISOR_memory_op:
+        return memory_op(v, a1, a2);
+
+    case __HYPERVISOR_xen_version:
+        return xen_version(v, a1, a2);
+
+    case __HYPERVISOR_console_io:
+        return resident(v, a3, (unsigned int)a2, true);
+
+    case __HYPERVISOR_grant_table_op:
+        return grant_table_op(v, a1, a2, a3);
+
+    case __HYPERVISOR_vcpu_op:
+        return vcpu_op(v, a1, a3);
+
+    case __HYPERVISOR_sched_op:
+        return sched_op(v, a1, a2);
+
+    case __HYPERVISOR_event_channel_op:
+        return event_channel_op(v, a1, a2);
+
+    case __HYPERVISOR_physdev_op:
+        return resident(v, a2, 64, true);
+
+    case __HYPERVISOR_hvm_op:
+        return hvm_op(v, a1, a2);
+
+    case __HYPERVISOR_set_timer_op:
+        return 0;
+
+    default:
+        return -ENOSYS;
+    }
+}
+
+enum dsm_hcall dsm_hcall_begin(struct cpu_user_regs *regs, unsigned int mode)
+{
+    struct vcpu *curr = current;
+    struct dsm_vcpu *w = &curr->domain->arch.dsm->vcpu[curr->vcpu_id];
+    unsigned int token;
+    int rc;
+
+    if ( mode != X86_MODE_64BIT )
+    {
+        regs->rax = -ENOSYS;
+        return DSM_HCALL_ANSWERED;
+    }
+
+    if ( !dsm_gate_enter(curr) )
+        return DSM_HCALL_RETRY;
+
+    /* We do miss here, and wait. */
+    w->hcall_retries = true;
+    token = hvmemul_cache_disable(curr);
+    rc = prepare(curr, regs);
+    hvmemul_cache_restore(curr, token);
+
+    /* A structure that cannot be read: the hypercall has its own answer. */
+    if ( !rc || rc == -ENODATA )
+    {
+        w->hcall = regs->rax;
+        /* Its copies of pages, and mappings, say "again" one by one. */
+        w->hcall_retries = w->hcall == __HYPERVISOR_grant_table_op;
+        return DSM_HCALL_RUN;
+    }
+
+    dsm_gate_leave(curr);
+
+    if ( rc == WAITING )
+        return DSM_HCALL_RETRY;
+
+    regs->rax = rc > 0 ? 0 : rc;
+
+    return DSM_HCALL_ANSWERED;
+}
+
+void dsm_hcall_end(void)
+{
+    dsm_gate_leave(current);
+}
+
+/*
+ * Local variables:
+ * mode: C
+ * c-file-style: "BSD"
+ * c-basic-offset: 4
+ * tab-width: 4
+ * indent-tabs-mode: nil
+ * End:
+ */

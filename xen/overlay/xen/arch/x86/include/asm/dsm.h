@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Distributed shared memory: pages of a guest that are on several hosts.
+ *
+ * See arch/x86/mm/dsm.c for states, locks and contexts, and public/dsm.h for
+ * what the control domain may ask for.
+ *
+ * Everything here costs a domain without DSM one test of a pointer, and
+ * nothing at all if Xen was built without CONFIG_DSM.
+ */
+#ifndef __ASM_X86_DSM_H__
+#define __ASM_X86_DSM_H__
+
+#include <xen/mm-frame.h>
+#include <xen/types.h>
+
+#include <asm/p2m.h>
+
+struct cpu_user_regs;
+struct domain;
+struct vcpu;
+
+/* What dsm_hcall_begin() says. */
+enum dsm_hcall {
+    DSM_HCALL_RUN,      /* go on; dsm_hcall_end() when it is done */
+    DSM_HCALL_ANSWERED, /* RAX has the answer */
+    DSM_HCALL_RETRY,    /* enter the guest at the same instruction */
+};
+
+#ifdef CONFIG_DSM
+
+#include <xen/guest_access.h>
+#include <public/dsm.h>
+
+#define dsm_enabled(d) unlikely((d)->arch.dsm)
+
+/* Who looks such a page up to write gets it by the slow path. */
+#define p2m_is_dsm_shared(t) ((t) == p2m_dsm_shared)
+
+/* The rights a walk of the guest's tables needs: it reads. */
+#define dsm_walk_query(d) \
+    (P2M_ALLOC | (dsm_enabled(d) ? 0 : P2M_UNSHARE))
+
+/* The same for a copy, which may be one that writes. */
+#define dsm_copy_query(d, reads) \
+    (dsm_enabled(d) && (reads) ? P2M_ALLOC : P2M_UNSHARE)
+
+/*
+ * What a look-up of the host's p2m found, as the rest of Xen should see it.
+ *
+ * State I is a page that was paged out, and so is state S if the caller means
+ * to write (P2M_UNSHARE).  Context: any that may look up.
+ */
+mfn_t dsm_p2m_fixup(struct p2m_domain *p2m, gfn_t gfn, mfn_t mfn,
+                    p2m_type_t *t, p2m_query_t q, unsigned int *page_order);
+
+/*
+ * Ask the daemon for a page that a look-up reported as paged out.
+ *
+ * If the current vCPU belongs to d it is paused, and has to do again what it
+ * did.  Context: the p2m lock may be held, dsm->lock must not be.
+ */
+void dsm_populate(struct domain *d, gfn_t gfn);
+
+/* May the accessed and dirty bits be set in a table which is mapped here? */
+bool dsm_ad_ok(struct domain *d, mfn_t mfn);
+/* Was that refused since the last call on this CPU? */
+bool dsm_ad_missed(void);
+
+/*
+ * May 2^order frames be mapped or unmapped, from the viewpoint of DSM?
+ *
+ * Returns 0, or -EBUSY if one of them is in state S or I.  The p2m lock is
+ * held, and the answer is true for as long as it is.
+ */
+int dsm_may_change(struct p2m_domain *p2m, gfn_t gfn, unsigned int order);
+
+/* The same, before memory is taken for them.  The p2m lock is free. */
+int dsm_may_populate(struct domain *d, gfn_t gfn, unsigned int order);
+
+/*
+ * The current guest wants to free 2^order frames: have them come home first.
+ *
+ * Returns 0 if all are in state M or holes, -ERESTART if the vCPU was paused
+ * and has to repeat the hypercall, -EBUSY if d is not the current domain.
+ */
+int dsm_recall(struct domain *d, gfn_t gfn, unsigned int order);
+
+/* Around each hypercall of a guest with DSM. */
+enum dsm_hcall dsm_hcall_begin(struct cpu_user_regs *regs, unsigned int mode);
+void dsm_hcall_end(void);
+
+/* The ring as a resource. */
+unsigned int dsm_ring_frames(const struct domain *d);
+int dsm_acquire_ring(struct domain *d, unsigned int frame,
+                     unsigned int nr_frames, xen_pfn_t mfn_list[]);
+
+int dsm_memop(XEN_GUEST_HANDLE_PARAM(xen_dsm_op_t) arg);
+
+/* The domain dies: no operation afterwards.  Idempotent. */
+void dsm_relinquish(struct domain *d);
+/* The last reference to the domain is gone. */
+void dsm_destroy(struct domain *d);
+
+/* ---- Between mm/dsm.c and hvm/dsm_hypercall.c ---- */
+
+/* Hold off INVAL and DOWNGRADE; false if one is going on. */
+bool dsm_gate_enter(struct vcpu *v);
+void dsm_gate_leave(struct vcpu *v);
+
+#else /* !CONFIG_DSM */
+
+#define dsm_enabled(d) ((void)(d), false)
+#define p2m_is_dsm_shared(t) ((void)(t), false)
+#define dsm_walk_query(d) ((void)(d), P2M_ALLOC | P2M_UNSHARE)
+#define dsm_copy_query(d, reads) ((void)(d), (void)(reads), P2M_UNSHARE)
+
+static inline mfn_t dsm_p2m_fixup(struct p2m_domain *p2m, gfn_t gfn, mfn_t mfn,
+                                  p2m_type_t *t, p2m_query_t q,
+                                  unsigned int *page_order)
+{
+    return mfn;
+}
+
+static inline void dsm_populate(struct domain *d, gfn_t gfn) {}
+
+static inline bool dsm_ad_ok(struct domain *d, mfn_t mfn)
+{
+    return true;
+}
+
+static inline bool dsm_ad_missed(void)
+{
+    return false;
+}
+
+static inline int dsm_may_change(struct p2m_domain *p2m, gfn_t gfn,
+                                 unsigned int order)
+{
+    return 0;
+}
+
+static inline enum dsm_hcall dsm_hcall_begin(struct cpu_user_regs *regs,
+                                             unsigned int mode)
+{
+    return DSM_HCALL_RUN;
+}
+
+static inline void dsm_hcall_end(void) {}
+
+static inline void dsm_relinquish(struct domain *d) {}
+static inline void dsm_destroy(struct domain *d) {}
+
+#endif /* CONFIG_DSM */
+
+#endif /* __ASM_X86_DSM_H__ */
+
+/*
+ * Local variables:
+ * mode: C
+ * c-file-style: "BSD"
+ * c-basic-offset: 4
+ * tab-width: 4
+ * indent-tabs-mode: nil
+ * End:
+ */

@@ -1,0 +1,1537 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Distributed shared memory: pages of a guest that are on several hosts.
+ *
+ * This file knows one slice: which pages it has, how one is taken away or
+ * given, and who waits for which.  What the other slices have, and in which
+ * order pages move, is the business of a daemon in the control domain.
+ *
+ *
+ * States of a guest frame, and where each is kept:
+ *
+ *   M     p2m_ram_rw, any order.  What every guest has.
+ *   S     p2m_dsm_shared, 4 KiB: present, read-only, executable.
+ *   I     no p2m entry, and its bit in dsm_range.away is set.
+ *   hole  no p2m entry, and that bit is clear.
+ *
+ * Only a page operation sets or clears a bit, so what the guest removes by
+ * itself becomes a hole without further ado.  A bit that is set beside an
+ * entry means nothing: writers set it before they remove the entry and clear
+ * it after they made one, so that a look-up without the lock sees either the
+ * old or the new state.
+ *
+ * Code that looks a frame up sees none of that.  dsm_p2m_fixup() reports I,
+ * and S to those who mean to write (P2M_UNSHARE), as p2m_ram_paged, and
+ * p2m_mem_paging_populate(), which all of them call then, comes here.  So a
+ * nested page fault, an emulated instruction, a walk of guest tables, a grant
+ * and a foreign mapping wait or try again where they would for a pager.
+ *
+ * What does not try again is a hypercall that copies its arguments.  There
+ * hvm/dsm_hypercall.c has the pages come before the hypercall begins, and the
+ * gate (below) has them stay until it is over.
+ *
+ *
+ * What is refused to a page operation that takes rights away: a frame that
+ * anybody but the domain holds a reference to (-EBUSY), which covers foreign
+ * mappings, grants, copies and walks that are going on; and a frame that is
+ * no plain memory (-EPERM).  A reference can only be taken through the p2m
+ * with its lock held, and rights are taken away with that lock held, so one
+ * of the two comes first.
+ *
+ *
+ * Frames.  Those of pages in state I stay with the domain, in a pool: a list
+ * through their own first bytes, since nobody needs what is in them.  So a
+ * page that was here can always come back.
+ *
+ *
+ * Locking, outermost first:
+ *
+ *   ops_lock      one page operation at a time; the pool; dead.  Held while a
+ *                 page is copied from or to the caller, which may fault, but
+ *                 does not sleep.  Never taken by a guest.
+ *   the gate      see below; waited for with ops_lock held.
+ *   p2m lock      the p2m and the away bits.  Taken by guests, who hold it in
+ *                 the emulator and recursively in dsm_populate().
+ *   dsm->lock     who waits, the ring.  A leaf but for the scheduler's locks,
+ *                 which vcpu_pause_nosync() and vcpu_unpause() take.  The p2m
+ *                 is not looked up with it held.
+ *
+ * A miss is recorded with the p2m lock and then dsm->lock held, after looking
+ * at the state again; an operation changes the state with the p2m lock and
+ * wakes with dsm->lock within it.  So nobody waits for a page that came.
+ *
+ * The gate holds hypercalls of the guest and operations that take rights away
+ * apart.  It is a counter of hypercalls and a flag: a hypercall increments
+ * the counter and then looks at the flag, an operation sets the flag and then
+ * waits for the counter.  Hypercalls end or are preempted in bounded time and
+ * never wait for an operation while they are counted.  One that meets the flag
+ * enters the guest again at the same instruction.
+ *
+ *
+ * Flush before copy.  On NPT p2m_set_entry() has flushed when it returns; on
+ * EPT p2m_tlb_flush_sync() does.  Flushing interrupts the CPUs that run the
+ * guest, and waits for them.  An interrupt, and the LOCKed operation with
+ * which its handler answers, drain the store buffer of the CPU that had the
+ * old entry, non-temporal stores as well: what is copied then is complete.
+ */
+
+#include <xen/event.h>
+#include <xen/guest_access.h>
+#include <xen/hypercall.h>
+#include <xen/mem_access.h>
+#include <xen/sched.h>
+#include <xen/timer.h>
+#include <xen/vm_event.h>
+#include <xen/vmap.h>
+
+#include <asm/altp2m.h>
+#include <asm/dsm.h>
+#include <asm/dsm_domain.h>
+#include <asm/hvm/hvm.h>
+#include <asm/hvm/nestedhvm.h>
+#include <asm/mem_sharing.h>
+#include <asm/p2m.h>
+#include <asm/paging.h>
+
+#include <xsm/xsm.h>
+
+#include "mm-locks.h"
+
+/* A frame that only its owner refers to, and then only the owner and us. */
+#define COUNT_OWNED (PGC_allocated | 1)
+#define COUNT_TAKEN (PGC_allocated | 2)
+
+#define TYPE_BUSY (PGT_count_mask | PGT_pinned | PGT_non_coherent)
+
+/* A foreign miss that nobody answered is reported again after this time. */
+#define FOREIGN_AGAIN MILLISECS(50)
+
+/*
+ * What the last look-up on this CPU that was fixed up wanted.  A hint, which
+ * is right as long as dsm_populate() follows for the same frame: without it a
+ * write to a page in state I would fault twice.
+ */
+struct dsm_want {
+    unsigned long gfn;
+    unsigned int want;          /* XEN_DSM_WANT_*, 0: none */
+};
+static DEFINE_PER_CPU(struct dsm_want, dsm_want);
+static DEFINE_PER_CPU(bool, dsm_ad_missed);
+
+/* ---- Frames and their states ---- */
+
+static struct dsm_range *find_range(struct dsm_domain *dsm, unsigned long gfn)
+{
+    unsigned int i;
+
+    for ( i = 0; i < dsm->nr_ranges; i++ )
+        if ( gfn >= dsm->ranges[i].first &&
+             gfn - dsm->ranges[i].first < dsm->ranges[i].nr )
+            return &dsm->ranges[i];
+
+    return NULL;
+}
+
+static bool is_away(struct dsm_domain *dsm, unsigned long gfn)
+{
+    const struct dsm_range *r = find_range(dsm, gfn);
+
+    return r && test_bit(gfn - r->first, r->away);
+}
+
+/* The caller holds the p2m lock, and gfn is in a range. */
+static void set_away(struct dsm_domain *dsm, unsigned long gfn, bool away)
+{
+    struct dsm_range *r = find_range(dsm, gfn);
+
+    if ( away )
+        set_bit(gfn - r->first, r->away);
+    else
+        clear_bit(gfn - r->first, r->away);
+}
+
+static unsigned int state_of(struct dsm_domain *dsm, unsigned long gfn,
+                             p2m_type_t t)
+{
+    switch ( t )
+    {
+    case p2m_ram_rw:
+        return XEN_DSM_STATE_M;
+
+    case p2m_dsm_shared:
+        return XEN_DSM_STATE_S;
+
+    case p2m_invalid:
+    case p2m_mmio_dm:
+        return is_away(dsm, gfn) ? XEN_DSM_STATE_I : XEN_DSM_STATE_HOLE;
+
+    default:
+        return XEN_DSM_STATE_OTHER;
+    }
+}
+
+/* The p2m lock is held. */
+static unsigned int get_state(struct dsm_domain *dsm, struct p2m_domain *p2m,
+                              unsigned long gfn, mfn_t *mfn)
+{
+    p2m_type_t t;
+    p2m_access_t a;
+
+    *mfn = p2m->get_entry(p2m, _gfn(gfn), &t, &a, 0, NULL, NULL);
+
+    return state_of(dsm, gfn, t);
+}
+
+mfn_t dsm_p2m_fixup(struct p2m_domain *p2m, gfn_t gfn, mfn_t mfn,
+                    p2m_type_t *t, p2m_query_t q, unsigned int *page_order)
+{
+    struct dsm_domain *dsm = p2m->domain->arch.dsm;
+
+    if ( !p2m_is_hostp2m(p2m) || dsm->dead )
+        return mfn;
+
+    switch ( state_of(dsm, gfn_x(gfn), *t) )
+    {
+    case XEN_DSM_STATE_I:
+        break;
+
+    case XEN_DSM_STATE_S:
+        if ( q & P2M_UNSHARE )
+            break;
+        return mfn;
+
+    default:
+        return mfn;
+    }
+
+    if ( q & P2M_ALLOC )
+        this_cpu(dsm_want) = (struct dsm_want){
+            .gfn = gfn_x(gfn),
+            .want = q & P2M_UNSHARE ? XEN_DSM_WANT_M : XEN_DSM_WANT_S,
+        };
+
+    *t = p2m_ram_paged;
+    if ( page_order )
+        *page_order = PAGE_ORDER_4K;
+
+    return INVALID_MFN;
+}
+
+/* The first frame in [gfn, end) whose page is elsewhere, or end. */
+static unsigned long next_away(const struct dsm_domain *dsm, unsigned long gfn,
+                               unsigned long end)
+{
+    unsigned int i;
+
+    for ( i = 0; i < dsm->nr_ranges; i++ )
+    {
+        const struct dsm_range *r = &dsm->ranges[i];
+        unsigned long from, to, found;
+
+        if ( r->first >= end || gfn >= r->first + r->nr )
+            continue;
+
+        from = max(gfn, r->first) - r->first;
+        to = min(end - r->first, r->nr);
+        found = find_next_bit(r->away, to, from);
+        if ( found < to )
+            return r->first + found;
+    }
+
+    return end;
+}
+
+int dsm_may_change(struct p2m_domain *p2m, gfn_t gfn, unsigned int order)
+{
+    struct dsm_domain *dsm = p2m->domain->arch.dsm;
+    unsigned long i, next, end = gfn_x(gfn) + (1UL << order);
+
+    if ( !p2m_is_hostp2m(p2m) || dsm->dead )
+        return 0;
+
+    ASSERT(p2m_locked_by_me(p2m));
+
+    /* Nonsense may wrap around: it ends here, or at the end of an entry. */
+    for ( i = gfn_x(gfn); i < end; i = next )
+    {
+        p2m_type_t t;
+        p2m_access_t a;
+        unsigned int cur_order;
+
+        p2m->get_entry(p2m, _gfn(i), &t, &a, 0, &cur_order, NULL);
+        next = (i | ((1UL << cur_order) - 1)) + 1;
+        if ( next <= i || next > end )
+            next = end;
+
+        switch ( state_of(dsm, i, t) )
+        {
+        case XEN_DSM_STATE_I:
+        case XEN_DSM_STATE_S:
+            return -EBUSY;
+
+        case XEN_DSM_STATE_HOLE:
+            /* One entry that is empty may cover frames of both kinds. */
+            if ( next_away(dsm, i, next) != next )
+                return -EBUSY;
+            break;
+
+        default:
+            break;
+        }
+    }
+
+    return 0;
+}
+
+int dsm_may_populate(struct domain *d, gfn_t gfn, unsigned int order)
+{
+    struct p2m_domain *p2m;
+    int rc;
+
+    if ( !dsm_enabled(d) )
+        return 0;
+
+    p2m = p2m_get_hostp2m(d);
+    gfn_lock(p2m, gfn, order);
+    rc = dsm_may_change(p2m, gfn, order);
+    gfn_unlock(p2m, gfn, order);
+
+    return rc;
+}
+
+/* ---- The pool; ops_lock is held ---- */
+
+static void pool_push(struct dsm_domain *dsm, struct page_info *pg)
+{
+    mfn_t *next = __map_domain_page(pg);
+
+    *next = dsm->pool;
+    unmap_domain_page(next);
+    dsm->pool = page_to_mfn(pg);
+    dsm->pooled++;
+}
+
+static struct page_info *pool_pop(struct dsm_domain *dsm)
+{
+    struct page_info *pg;
+    mfn_t *next;
+
+    if ( mfn_eq(dsm->pool, INVALID_MFN) )
+        return NULL;
+
+    pg = mfn_to_page(dsm->pool);
+    next = __map_domain_page(pg);
+    dsm->pool = *next;
+    unmap_domain_page(next);
+    dsm->pooled--;
+
+    return pg;
+}
+
+/* ---- Who waits; dsm->lock is held ---- */
+
+static bool ring_put(struct dsm_domain *dsm,
+                     const struct xen_dsm_ring_entry *entry)
+{
+    struct xen_dsm_ring *ring = dsm->ring;
+
+    if ( !ring )
+        return false;
+
+    /* Neither prod nor nr is read back: the daemon can write there. */
+    if ( dsm->prod - ACCESS_ONCE(ring->cons) >= dsm->ring_nr )
+    {
+        write_atomic(&ring->full, 1);
+        return false;
+    }
+
+    dsm->entries[dsm->prod & (dsm->ring_nr - 1)] = *entry;
+    smp_wmb(); /* The entry before the index that says it is there. */
+    write_atomic(&ring->prod, ++dsm->prod);
+
+    return true;
+}
+
+static void put_wait(struct dsm_domain *dsm, unsigned int vcpu)
+{
+    struct dsm_vcpu *w = &dsm->vcpu[vcpu];
+    const struct xen_dsm_ring_entry entry = {
+        .type = XEN_DSM_PAGE_MISS,
+        .want = w->want,
+        .flags = w->by_xen ? XEN_DSM_MISS_BY_XEN : 0,
+        .vcpu = vcpu,
+        .gfn = w->gfn,
+        .rip = w->rip,
+        .when_ns = NOW(),
+    };
+
+    w->unsent = !ring_put(dsm, &entry);
+    if ( w->unsent )
+        dsm->stats.ring_full++;
+}
+
+/* Stop the current vCPU until a page comes. */
+static void wait_for(struct dsm_domain *dsm, struct vcpu *v, unsigned long gfn,
+                     unsigned int want, bool by_xen)
+{
+    struct dsm_vcpu *w = &dsm->vcpu[v->vcpu_id];
+
+    /* One at a time; the other will be missed again when it goes on. */
+    if ( w->waiting )
+        return;
+
+    w->gfn = gfn;
+    w->want = want;
+    w->by_xen = by_xen;
+    w->rip = guest_cpu_user_regs()->rip;
+    w->since = NOW();
+    w->waiting = true;
+    dsm->nr_waiting++;
+    dsm->stats.waits++;
+    dsm->stats.waits_by_xen += by_xen;
+
+    vcpu_pause_nosync(v);
+    put_wait(dsm, v->vcpu_id);
+}
+
+static void foreign_miss(struct dsm_domain *dsm, unsigned long gfn,
+                         unsigned int want)
+{
+    const struct xen_dsm_ring_entry entry = {
+        .type = XEN_DSM_PAGE_MISS,
+        .want = want,
+        .flags = XEN_DSM_MISS_FOREIGN,
+        .gfn = gfn,
+        .when_ns = NOW(),
+    };
+    struct dsm_foreign *slot = NULL;
+    unsigned int i;
+
+    dsm->stats.foreign++;
+
+    for ( i = 0; i < ARRAY_SIZE(dsm->foreign); i++ )
+    {
+        struct dsm_foreign *f = &dsm->foreign[i];
+
+        if ( f->want && f->gfn == gfn )
+        {
+            if ( f->want >= want && NOW() - f->since < FOREIGN_AGAIN )
+                return;
+            slot = f;
+            break;
+        }
+        if ( !f->want || (!slot && NOW() - f->since >= FOREIGN_AGAIN) )
+            slot = f;
+    }
+
+    if ( !slot || !ring_put(dsm, &entry) )
+    {
+        dsm->stats.foreign_lost++;
+        return;
+    }
+
+    slot->gfn = gfn;
+    slot->want = want;
+    slot->since = NOW();
+}
+
+static void wake(struct domain *d, struct dsm_domain *dsm, unsigned long gfn)
+{
+    unsigned int i;
+
+    for ( i = 0; i < ARRAY_SIZE(dsm->foreign); i++ )
+        if ( dsm->foreign[i].gfn == gfn )
+            dsm->foreign[i].want = 0;
+
+    for ( i = 0; dsm->nr_waiting && i < d->max_vcpus; i++ )
+    {
+        struct dsm_vcpu *w = &dsm->vcpu[i];
+        uint64_t ns;
+
+        if ( !w->waiting || w->gfn != gfn )
+            continue;
+
+        ns = max_t(s_time_t, NOW() - w->since, 1);
+        dsm->stats.wait_ns += ns;
+        dsm->stats.wait_max_ns = max(dsm->stats.wait_max_ns, ns);
+        dsm->stats.wait_hist[min_t(unsigned int, flsl(ns) - 1,
+                                   XEN_DSM_STATS_BUCKETS - 1)]++;
+        w->waiting = false;
+        dsm->nr_waiting--;
+        vcpu_unpause(d->vcpu[i]);
+    }
+}
+
+static void notify(struct domain *d, const struct dsm_domain *dsm)
+{
+    notify_via_xen_event_channel(d, dsm->port);
+}
+
+/*
+ * Look at the state once more and ask for the page.  Returns false if that is
+ * not necessary any more.
+ */
+static bool miss(struct domain *d, unsigned long gfn, unsigned int want,
+                 bool by_xen)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+    struct p2m_domain *p2m = p2m_get_hostp2m(d);
+    unsigned int state;
+    bool missing;
+    mfn_t mfn;
+
+    gfn_lock(p2m, _gfn(gfn), 0);
+
+    state = get_state(dsm, p2m, gfn, &mfn);
+    /* Without a hint: I is in everybody's way, and S in a writer's only. */
+    if ( !want )
+        want = state == XEN_DSM_STATE_S ? XEN_DSM_WANT_M : XEN_DSM_WANT_S;
+    missing = state == XEN_DSM_STATE_I ||
+              (state == XEN_DSM_STATE_S && want != XEN_DSM_WANT_S);
+    if ( missing )
+    {
+        spin_lock(&dsm->lock);
+        if ( dsm->dead )
+            missing = false;
+        else if ( current->domain == d )
+            wait_for(dsm, current, gfn, want, by_xen);
+        else
+            foreign_miss(dsm, gfn, want);
+        spin_unlock(&dsm->lock);
+    }
+
+    gfn_unlock(p2m, _gfn(gfn), 0);
+
+    if ( missing )
+        notify(d, dsm);
+
+    return missing;
+}
+
+void dsm_populate(struct domain *d, gfn_t gfn)
+{
+    const struct dsm_domain *dsm = d->arch.dsm;
+    struct dsm_want *hint = &this_cpu(dsm_want);
+    unsigned int want = hint->gfn == gfn_x(gfn) ? hint->want : 0;
+    const struct vcpu *curr = current;
+
+    hint->want = 0;
+
+    if ( curr->domain == d && dsm->vcpu[curr->vcpu_id].in_hcall &&
+         !dsm->vcpu[curr->vcpu_id].hcall_retries )
+    {
+        /* The guest would see -EFAULT, or worse, something done by half. */
+        gprintk(XENLOG_ERR,
+                "DSM: hypercall %u uses GFN %#"PRI_gfn", which is not here\n",
+                dsm->vcpu[curr->vcpu_id].hcall, gfn_x(gfn));
+        domain_crash(d);
+        return;
+    }
+
+    miss(d, gfn_x(gfn), want, false);
+}
+
+int dsm_recall(struct domain *d, gfn_t gfn, unsigned int order)
+{
+    struct dsm_domain *dsm;
+    struct p2m_domain *p2m;
+    unsigned long i, end = gfn_x(gfn) + (1UL << order);
+
+    if ( !dsm_enabled(d) )
+        return 0;
+
+    dsm = d->arch.dsm;
+    p2m = p2m_get_hostp2m(d);
+
+    for ( i = gfn_x(gfn); i < end; i++ )
+    {
+        unsigned int state;
+        mfn_t mfn;
+
+        /* What is M stays so: the gate is held. */
+        gfn_lock(p2m, _gfn(i), 0);
+        state = get_state(dsm, p2m, i, &mfn);
+        gfn_unlock(p2m, _gfn(i), 0);
+
+        if ( state != XEN_DSM_STATE_I && state != XEN_DSM_STATE_S )
+            continue;
+        if ( current->domain != d )
+            return -EBUSY;
+        if ( !miss(d, i, XEN_DSM_WANT_M_NODATA, true) )
+            continue;
+
+        spin_lock(&dsm->lock);
+        dsm->stats.recalls++;
+        spin_unlock(&dsm->lock);
+
+        return -ERESTART;
+    }
+
+    return 0;
+}
+
+bool dsm_ad_ok(struct domain *d, mfn_t mfn)
+{
+    unsigned long gfn;
+    p2m_type_t t;
+
+    /* Our reference to the table keeps it from being downgraded now. */
+    if ( page_get_owner(mfn_to_page(mfn)) != d )
+        return true;
+
+    gfn = get_gpfn_from_mfn(mfn_x(mfn));
+    get_gfn_query_unlocked(d, gfn, &t);
+    if ( t != p2m_dsm_shared )
+        return true;
+
+    this_cpu(dsm_want) = (struct dsm_want){ gfn, XEN_DSM_WANT_M };
+    dsm_populate(d, _gfn(gfn));
+    this_cpu(dsm_ad_missed) = true;
+
+    return false;
+}
+
+bool dsm_ad_missed(void)
+{
+    bool missed = this_cpu(dsm_ad_missed);
+
+    this_cpu(dsm_ad_missed) = false;
+
+    return missed;
+}
+
+/* ---- The gate ---- */
+
+bool dsm_gate_enter(struct vcpu *v)
+{
+    struct dsm_domain *dsm = v->domain->arch.dsm;
+    unsigned int i;
+
+    for ( i = 0; i < 1000; i++ )
+    {
+        atomic_inc(&dsm->hcalls);
+        smp_mb(); /* The counter before the flag, see gate_close(). */
+        if ( likely(!ACCESS_ONCE(dsm->closed)) )
+        {
+            dsm->vcpu[v->vcpu_id].in_hcall = true;
+            return true;
+        }
+        atomic_dec(&dsm->hcalls);
+        cpu_relax();
+    }
+
+    return false;
+}
+
+void dsm_gate_leave(struct vcpu *v)
+{
+    struct dsm_domain *dsm = v->domain->arch.dsm;
+
+    if ( !dsm->vcpu[v->vcpu_id].in_hcall )
+        return;
+
+    dsm->vcpu[v->vcpu_id].in_hcall = false;
+    dsm->vcpu[v->vcpu_id].hcall_retries = false;
+    smp_mb(); /* What the hypercall did before the counter. */
+    atomic_dec(&dsm->hcalls);
+}
+
+static void gate_close(struct dsm_domain *dsm)
+{
+    dsm->closed = true;
+    smp_mb(); /* The flag before the counter. */
+    while ( atomic_read(&dsm->hcalls) )
+        cpu_relax();
+}
+
+static void gate_open(struct dsm_domain *dsm)
+{
+    smp_mb();
+    dsm->closed = false;
+}
+
+/* ---- Page operations; ops_lock is held ---- */
+
+/* Take a reference to a frame that nobody else uses. */
+static int take_frame(struct domain *d, mfn_t mfn)
+{
+    struct page_info *pg;
+
+    if ( !mfn_valid(mfn) )
+        return -EPERM;
+
+    pg = mfn_to_page(mfn);
+    if ( is_special_page(pg) || page_get_owner(pg) != d )
+        return -EPERM;
+
+    if ( cmpxchg(&pg->count_info, COUNT_OWNED, COUNT_TAKEN) != COUNT_OWNED )
+        return -EBUSY;
+
+    if ( page_get_owner(pg) == d && !(pg->u.inuse.type_info & TYPE_BUSY) )
+        return 0;
+
+    put_page(pg);
+
+    return -EBUSY;
+}
+
+/*
+ * The entry of a frame which is mapped there already: from type to type.
+ * Complete when it returns, on all CPUs.
+ */
+static int change_entry(struct p2m_domain *p2m, unsigned long gfn, mfn_t mfn,
+                        p2m_type_t t)
+{
+    int rc = p2m_set_entry(p2m, _gfn(gfn), mfn, PAGE_ORDER_4K, t,
+                           p2m->default_access);
+
+    p2m_tlb_flush_sync(p2m);
+
+    return rc;
+}
+
+/* Put back what an operation changed that has to be given up. */
+static void restore_entry(struct domain *d, struct p2m_domain *p2m,
+                          unsigned long gfn, mfn_t mfn, p2m_type_t t)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+
+    ASSERT(p2m_locked_by_me(p2m));
+
+    if ( change_entry(p2m, gfn, mfn, t) )
+    {
+        /* The page table is there, it was used just now. */
+        printk(XENLOG_G_ERR "%pd: DSM: GFN %#lx cannot be put back\n", d, gfn);
+        domain_crash(d);
+        return;
+    }
+    set_away(dsm, gfn, false);
+
+    /* Somebody may have missed it meanwhile. */
+    spin_lock(&dsm->lock);
+    wake(d, dsm, gfn);
+    spin_unlock(&dsm->lock);
+}
+
+static int copy_out(XEN_GUEST_HANDLE_64(uint8) buf, mfn_t mfn)
+{
+    const void *p = map_domain_page(mfn);
+    int rc = copy_to_guest(buf, p, PAGE_SIZE) ? -EFAULT : 0;
+
+    unmap_domain_page(p);
+
+    return rc;
+}
+
+static int copy_in(mfn_t mfn, XEN_GUEST_HANDLE_64(uint8) buf)
+{
+    void *p = map_domain_page(mfn);
+    int rc = copy_from_guest(p, buf, PAGE_SIZE) ? -EFAULT : 0;
+
+    unmap_domain_page(p);
+
+    return rc;
+}
+
+/* INVAL and DOWNGRADE. */
+static int take_rights(struct domain *d, struct xen_dsm_page_op *op)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+    struct p2m_domain *p2m = p2m_get_hostp2m(d);
+    bool inval = op->op == XEN_DSM_INVAL;
+    unsigned int state;
+    p2m_type_t was;
+    mfn_t mfn;
+    int rc;
+
+    gate_close(dsm);
+    gfn_lock(p2m, _gfn(op->gfn), 0);
+
+    state = get_state(dsm, p2m, op->gfn, &mfn);
+    was = state == XEN_DSM_STATE_S ? p2m_dsm_shared : p2m_ram_rw;
+
+    switch ( state )
+    {
+    case XEN_DSM_STATE_M:
+        rc = 0;
+        break;
+    case XEN_DSM_STATE_S:
+        rc = inval ? 0 : -EEXIST;
+        break;
+    case XEN_DSM_STATE_I:
+        rc = inval ? -EEXIST : -EINVAL;
+        break;
+    case XEN_DSM_STATE_HOLE:
+        rc = -ENOENT;
+        break;
+    default:
+        rc = -EPERM;
+        break;
+    }
+
+    if ( !rc )
+        rc = take_frame(d, mfn);
+    if ( rc )
+        goto unlock;
+
+    if ( inval )
+        set_away(dsm, op->gfn, true);
+    rc = change_entry(p2m, op->gfn, inval ? INVALID_MFN : mfn,
+                      inval ? p2m_invalid : p2m_dsm_shared);
+    if ( rc )
+    {
+        if ( inval )
+            set_away(dsm, op->gfn, false);
+        put_page(mfn_to_page(mfn));
+        goto unlock;
+    }
+
+    /* Somebody who knew the frame by its number. */
+    if ( mfn_to_page(mfn)->count_info != COUNT_TAKEN )
+    {
+        restore_entry(d, p2m, op->gfn, mfn, was);
+        put_page(mfn_to_page(mfn));
+        rc = -EBUSY;
+        goto unlock;
+    }
+
+    if ( inval )
+        set_gpfn_from_mfn(mfn_x(mfn), INVALID_M2P_ENTRY);
+
+ unlock:
+    gfn_unlock(p2m, _gfn(op->gfn), 0);
+    gate_open(dsm);
+
+    if ( rc )
+        return rc;
+
+    /* Nobody can write any more, and only page operations change the state. */
+    if ( !guest_handle_is_null(op->buf) )
+        rc = copy_out(op->buf, mfn);
+    if ( rc )
+    {
+        gfn_lock(p2m, _gfn(op->gfn), 0);
+        if ( inval )
+            set_gpfn_from_mfn(mfn_x(mfn), op->gfn);
+        restore_entry(d, p2m, op->gfn, mfn, was);
+        gfn_unlock(p2m, _gfn(op->gfn), 0);
+        put_page(mfn_to_page(mfn));
+        return rc;
+    }
+
+    put_page(mfn_to_page(mfn));
+    if ( inval )
+    {
+        pool_push(dsm, mfn_to_page(mfn));
+        dsm->stats.invals++;
+    }
+    else
+        dsm->stats.downgrades++;
+
+    return 0;
+}
+
+static int wanted_missing(unsigned int state)
+{
+    switch ( state )
+    {
+    case XEN_DSM_STATE_I:
+        return 0;
+    case XEN_DSM_STATE_HOLE:
+        return -ENOENT;
+    default:
+        return -EEXIST;
+    }
+}
+
+/* INSTALL_S, INSTALL_M and ZERO_M. */
+static int install(struct domain *d, struct xen_dsm_page_op *op)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+    struct p2m_domain *p2m = p2m_get_hostp2m(d);
+    p2m_type_t t = op->op == XEN_DSM_INSTALL_S ? p2m_dsm_shared : p2m_ram_rw;
+    struct page_info *pg;
+    mfn_t mfn;
+    int rc;
+
+    if ( op->op != XEN_DSM_ZERO_M && guest_handle_is_null(op->buf) )
+        return -EINVAL;
+
+    /* Nobody but a page operation ends state I: it lasts when it is found. */
+    gfn_lock(p2m, _gfn(op->gfn), 0);
+    rc = wanted_missing(get_state(dsm, p2m, op->gfn, &mfn));
+    gfn_unlock(p2m, _gfn(op->gfn), 0);
+    if ( rc )
+        return rc;
+
+    pg = pool_pop(dsm);
+    if ( !pg )
+        return -ENOSPC;
+    mfn = page_to_mfn(pg);
+
+    if ( op->op == XEN_DSM_ZERO_M )
+        clear_domain_page(mfn);
+    else
+        rc = copy_in(mfn, op->buf);
+    if ( rc )
+        goto fail;
+
+    gfn_lock(p2m, _gfn(op->gfn), 0);
+    /* Before anybody can find the frame, see dsm_ad_ok(). */
+    set_gpfn_from_mfn(mfn_x(mfn), op->gfn);
+    rc = change_entry(p2m, op->gfn, mfn, t);
+    if ( !rc )
+    {
+        set_away(dsm, op->gfn, false);
+        spin_lock(&dsm->lock);
+        wake(d, dsm, op->gfn);
+        spin_unlock(&dsm->lock);
+    }
+    else
+        set_gpfn_from_mfn(mfn_x(mfn), INVALID_M2P_ENTRY);
+    gfn_unlock(p2m, _gfn(op->gfn), 0);
+
+    if ( rc )
+        goto fail;
+
+    if ( t == p2m_dsm_shared )
+        dsm->stats.installs_s++;
+    else
+        dsm->stats.installs_m++;
+
+    return 0;
+
+ fail:
+    pool_push(dsm, pg);
+
+    return rc;
+}
+
+static int upgrade(struct domain *d, struct xen_dsm_page_op *op)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+    struct p2m_domain *p2m = p2m_get_hostp2m(d);
+    mfn_t mfn;
+    int rc;
+
+    gfn_lock(p2m, _gfn(op->gfn), 0);
+
+    switch ( get_state(dsm, p2m, op->gfn, &mfn) )
+    {
+    case XEN_DSM_STATE_S:
+        rc = change_entry(p2m, op->gfn, mfn, p2m_ram_rw);
+        break;
+    case XEN_DSM_STATE_M:
+        rc = -EEXIST;
+        break;
+    case XEN_DSM_STATE_HOLE:
+        rc = -ENOENT;
+        break;
+    default:
+        rc = -EINVAL;
+        break;
+    }
+    if ( !rc )
+    {
+        spin_lock(&dsm->lock);
+        wake(d, dsm, op->gfn);
+        spin_unlock(&dsm->lock);
+        dsm->stats.upgrades++;
+    }
+
+    gfn_unlock(p2m, _gfn(op->gfn), 0);
+
+    return rc;
+}
+
+static int drop(struct domain *d, struct xen_dsm_page_op *op)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+    struct p2m_domain *p2m = p2m_get_hostp2m(d);
+    struct page_info *pg = NULL;
+    mfn_t mfn;
+    int rc;
+
+    gfn_lock(p2m, _gfn(op->gfn), 0);
+
+    switch ( get_state(dsm, p2m, op->gfn, &mfn) )
+    {
+    case XEN_DSM_STATE_I:
+        rc = 0;
+        break;
+    case XEN_DSM_STATE_HOLE:
+        rc = -EEXIST;
+        break;
+    default:
+        rc = -EINVAL;
+        break;
+    }
+    if ( !rc )
+    {
+        set_away(dsm, op->gfn, false);
+        spin_lock(&dsm->lock);
+        wake(d, dsm, op->gfn);
+        spin_unlock(&dsm->lock);
+        dsm->stats.drops++;
+        pg = pool_pop(dsm);
+    }
+
+    gfn_unlock(p2m, _gfn(op->gfn), 0);
+
+    /* Its page will not come back: the frame is the host's. */
+    if ( pg && get_page(pg, d) )
+    {
+        put_page_alloc_ref(pg);
+        put_page(pg);
+    }
+
+    return rc;
+}
+
+/* READ, of what nobody writes. */
+static int read_page(struct domain *d, struct xen_dsm_page_op *op)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+    struct p2m_domain *p2m = p2m_get_hostp2m(d);
+    unsigned int state;
+    mfn_t mfn;
+
+    if ( guest_handle_is_null(op->buf) )
+        return -EINVAL;
+
+    gfn_lock(p2m, _gfn(op->gfn), 0);
+    state = get_state(dsm, p2m, op->gfn, &mfn);
+    gfn_unlock(p2m, _gfn(op->gfn), 0);
+
+    if ( state != XEN_DSM_STATE_S )
+        return state == XEN_DSM_STATE_HOLE ? -ENOENT : -EINVAL;
+
+    /* Only a page operation, or the end of the domain, ends state S. */
+    return copy_out(op->buf, mfn);
+}
+
+static int page_op(struct domain *d, struct xen_dsm_page_op *op)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+
+    if ( op->flags || op->pad )
+        return -EINVAL;
+
+    if ( !find_range(dsm, op->gfn) )
+        return -ERANGE;
+
+    switch ( op->op )
+    {
+    case XEN_DSM_INVAL:
+    case XEN_DSM_DOWNGRADE:
+        return take_rights(d, op);
+
+    case XEN_DSM_READ:
+        return read_page(d, op);
+
+    case XEN_DSM_INSTALL_S:
+    case XEN_DSM_INSTALL_M:
+    case XEN_DSM_ZERO_M:
+        return install(d, op);
+
+    case XEN_DSM_UPGRADE:
+        return upgrade(d, op);
+
+    case XEN_DSM_DROP:
+        return drop(d, op);
+
+    case XEN_DSM_WAKE:
+        spin_lock(&dsm->lock);
+        wake(d, dsm, op->gfn);
+        spin_unlock(&dsm->lock);
+        return 0;
+
+    case XEN_DSM_QUERY:
+        return 0;
+
+    default:
+        return -EINVAL;
+    }
+}
+
+static unsigned int query(struct domain *d, unsigned long gfn)
+{
+    struct p2m_domain *p2m = p2m_get_hostp2m(d);
+    unsigned int state;
+    mfn_t mfn;
+
+    gfn_lock(p2m, _gfn(gfn), 0);
+    state = get_state(d->arch.dsm, p2m, gfn, &mfn);
+    gfn_unlock(p2m, _gfn(gfn), 0);
+
+    return state;
+}
+
+/* One after the other; positive: more to do, but somebody else first. */
+static int page_ops(struct domain *d, struct xen_dsm_page *page)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+
+    if ( page->nr > XEN_DSM_MAX_PAGE_OPS || page->done > page->nr )
+        return -EINVAL;
+
+    while ( page->done < page->nr )
+    {
+        struct xen_dsm_page_op op;
+
+        if ( copy_from_guest_offset(&op, page->ops, page->done, 1) )
+            return -EFAULT;
+
+        spin_lock(&dsm->ops_lock);
+        if ( dsm->dead )
+        {
+            spin_unlock(&dsm->ops_lock);
+            return -ESRCH;
+        }
+        op.rc = page_op(d, &op);
+        if ( op.rc == -EBUSY )
+            dsm->stats.busy++;
+        op.state = query(d, op.gfn);
+        spin_unlock(&dsm->ops_lock);
+
+        if ( __copy_to_guest_offset(page->ops, page->done, &op, 1) )
+            return -EFAULT;
+
+        if ( ++page->done < page->nr && hypercall_preempt_check() )
+            return 1;
+    }
+
+    return 0;
+}
+
+/* ---- ENABLE, and the end ---- */
+
+static unsigned int refused(const struct domain *d,
+                            const struct xen_dsm_enable *enable)
+{
+    if ( is_hardware_domain(d) )
+        return XEN_DSM_REFUSED_HARDWARE_DOMAIN;
+    if ( !is_hvm_domain(d) || !hap_enabled(d) )
+        return XEN_DSM_REFUSED_NOT_HAP;
+    if ( d->creation_finished )
+        return XEN_DSM_REFUSED_RUNNING;
+    /* Without vCPU 0 the p2m code asks for no flush. */
+    if ( !d->vcpu || !d->vcpu[0] )
+        return XEN_DSM_REFUSED_NO_VCPU;
+    if ( p2m_pod_active(d) )
+        return XEN_DSM_REFUSED_POD;
+    if ( is_iommu_enabled(d) || has_arch_pdevs(d) )
+        return XEN_DSM_REFUSED_PASSTHROUGH;
+    if ( paging_mode_log_dirty(d) )
+        return XEN_DSM_REFUSED_LOG_DIRTY;
+    if ( altp2m_active(d) )
+        return XEN_DSM_REFUSED_ALTP2M;
+    if ( nestedhvm_enabled(d) )
+        return XEN_DSM_REFUSED_NESTED;
+    if ( mem_paging_enabled(d) )
+        return XEN_DSM_REFUSED_PAGING;
+    if ( mem_sharing_enabled(d) )
+        return XEN_DSM_REFUSED_SHARING;
+    if ( is_viridian_domain(d) )
+        return XEN_DSM_REFUSED_VIRIDIAN;
+    if ( d->arch.incarnation )
+        return XEN_DSM_REFUSED_RESTORED;
+    if ( enable->slice || enable->nr_slices != 1 )
+        return XEN_DSM_REFUSED_SLICES;
+
+    return 0;
+}
+
+static int add_ranges(struct domain *d, struct dsm_domain *dsm,
+                      const struct xen_dsm_enable *enable)
+{
+    unsigned long end = 0, total = 0;
+    unsigned int i;
+
+    if ( !enable->nr_ranges || enable->nr_ranges > XEN_DSM_MAX_RANGES )
+        return -EINVAL;
+
+    for ( i = 0; i < enable->nr_ranges; i++ )
+    {
+        struct dsm_range *r = &dsm->ranges[i];
+        xen_dsm_range_t range;
+
+        if ( copy_from_guest_offset(&range, enable->ranges, i, 1) )
+            return -EFAULT;
+
+        if ( !range.nr || range.nr > XEN_DSM_MAX_FRAMES - total ||
+             range.first < end || !gfn_valid(d, _gfn(range.first)) ||
+             !gfn_valid(d, _gfn(range.first + range.nr - 1)) )
+            return -EINVAL;
+
+        end = range.first + range.nr;
+        total += range.nr;
+
+        r->first = range.first;
+        r->nr = range.nr;
+        r->away = vzalloc(BITS_TO_LONGS(range.nr) * sizeof(*r->away));
+        if ( !r->away )
+            return -ENOMEM;
+        dsm->nr_ranges++;
+    }
+
+    return 0;
+}
+
+/* Each vCPU and each foreign miss has one entry, and some can be unread. */
+static int alloc_ring(struct domain *d, struct dsm_domain *dsm)
+{
+    unsigned int per_page = PAGE_SIZE / sizeof(*dsm->entries);
+    unsigned int i, pages = 1;
+    struct page_info *pg;
+
+    BUILD_BUG_ON(sizeof(*dsm->entries) != 64);
+    BUILD_BUG_ON(sizeof(struct xen_dsm_ring) > PAGE_SIZE);
+
+    while ( pages * per_page < 2 * (d->max_vcpus + DSM_FOREIGN) )
+        pages *= 2;
+
+    dsm->ring_frames = 1 + pages;
+    dsm->ring_nr = pages * per_page;
+
+    pg = alloc_domheap_pages(d, get_order_from_pages(dsm->ring_frames),
+                             MEMF_no_refcount);
+    if ( !pg )
+        return -ENOMEM;
+
+    for ( i = 0; i < 1U << get_order_from_pages(dsm->ring_frames); i++ )
+    {
+        clear_domain_page(page_to_mfn(pg + i));
+        if ( !get_page_and_type(pg + i, d, PGT_writable_page) )
+        {
+            /* Only with 2^43 references: leak what cannot be freed. */
+            while ( i-- )
+            {
+                put_page_alloc_ref(pg + i);
+                put_page_and_type(pg + i);
+            }
+            return -ENODATA;
+        }
+    }
+    dsm->ring_pg = pg;
+
+    dsm->ring = vmap_contig(page_to_mfn(pg), dsm->ring_frames);
+    if ( !dsm->ring )
+        return -ENOMEM;
+    dsm->entries = (void *)dsm->ring + PAGE_SIZE;
+    dsm->ring->nr = dsm->ring_nr;
+
+    return 0;
+}
+
+static void free_ring(struct dsm_domain *dsm)
+{
+    struct page_info *pg = dsm->ring_pg;
+    struct xen_dsm_ring *ring = dsm->ring;
+    unsigned int i;
+
+    spin_lock(&dsm->lock);
+    dsm->ring = NULL;
+    dsm->entries = NULL;
+    dsm->ring_pg = NULL;
+    spin_unlock(&dsm->lock);
+
+    if ( ring )
+        vunmap(ring);
+
+    for ( i = 0; pg && i < 1U << get_order_from_pages(dsm->ring_frames); i++ )
+    {
+        put_page_alloc_ref(pg + i);
+        put_page_and_type(pg + i);
+    }
+}
+
+static void free_dsm(struct dsm_domain *dsm)
+{
+    unsigned int i;
+
+    free_ring(dsm);
+    for ( i = 0; i < ARRAY_SIZE(dsm->ranges); i++ )
+        vfree(dsm->ranges[i].away);
+    xfree(dsm->vcpu);
+    xfree(dsm);
+}
+
+unsigned int dsm_ring_frames(const struct domain *d)
+{
+    return dsm_enabled(d) ? d->arch.dsm->ring_frames : 0;
+}
+
+int dsm_acquire_ring(struct domain *d, unsigned int frame,
+                     unsigned int nr_frames, xen_pfn_t mfn_list[])
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+    unsigned int i;
+    int rc = -EINVAL;
+
+    if ( !dsm_enabled(d) )
+        return -ENOENT;
+
+    spin_lock(&dsm->lock);
+    if ( dsm->ring_pg && frame + nr_frames <= dsm->ring_frames )
+    {
+        for ( i = 0; i < nr_frames; i++ )
+            mfn_list[i] = mfn_x(page_to_mfn(dsm->ring_pg)) + frame + i;
+        rc = nr_frames;
+    }
+    spin_unlock(&dsm->lock);
+
+    return rc;
+}
+
+/* The daemon did not say in time that it lives. */
+static void cf_check keepalive_expired(void *data)
+{
+    struct domain *d = data;
+    struct dsm_domain *dsm = d->arch.dsm;
+
+    spin_lock(&dsm->lock);
+    if ( !dsm->dead && !dsm->paused &&
+         !domain_pause_by_systemcontroller_nosync(d) )
+    {
+        printk(XENLOG_G_ERR "%pd: DSM: no daemon for %u ms, paused\n", d,
+               dsm->timeout_ms);
+        dsm->paused = true;
+    }
+    spin_unlock(&dsm->lock);
+}
+
+static int keepalive(struct domain *d, const struct xen_dsm_keepalive *ka)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+    bool unpause;
+
+    if ( ka->timeout_ms > 3600 * 1000 )
+        return -EINVAL;
+
+    spin_lock(&dsm->lock);
+    if ( dsm->dead )
+    {
+        spin_unlock(&dsm->lock);
+        return -ESRCH;
+    }
+    unpause = dsm->paused;
+    dsm->paused = false;
+    dsm->timeout_ms = ka->timeout_ms;
+    if ( ka->timeout_ms )
+        set_timer(&dsm->timer, NOW() + MILLISECS((s_time_t)ka->timeout_ms));
+    else
+        stop_timer(&dsm->timer);
+    spin_unlock(&dsm->lock);
+
+    /* Unless an operator has done so already. */
+    if ( unpause )
+        domain_unpause_by_systemcontroller(d);
+
+    return 0;
+}
+
+/* Somebody in the control domain sends to the port: nothing to do. */
+static void cf_check port_notified(struct vcpu *v, unsigned int port)
+{
+}
+
+static int enable(struct domain *d, struct xen_dsm_enable *enable)
+{
+    struct dsm_domain *dsm;
+    int rc;
+
+    if ( dsm_enabled(d) )
+        return -EEXIST;
+
+    enable->refused = refused(d, enable);
+    if ( enable->refused )
+        return -EOPNOTSUPP;
+
+    dsm = xzalloc(struct dsm_domain);
+    if ( !dsm )
+        return -ENOMEM;
+
+    spin_lock_init(&dsm->ops_lock);
+    spin_lock_init(&dsm->lock);
+    dsm->pool = INVALID_MFN;
+    init_timer(&dsm->timer, keepalive_expired, d, smp_processor_id());
+
+    rc = -ENOMEM;
+    dsm->vcpu = xzalloc_array(struct dsm_vcpu, d->max_vcpus);
+    if ( !dsm->vcpu )
+        goto fail;
+
+    rc = add_ranges(d, dsm, enable);
+    if ( !rc )
+        rc = alloc_ring(d, dsm);
+    if ( rc )
+        goto fail;
+
+    rc = alloc_unbound_xen_event_channel(d, 0, current->domain->domain_id,
+                                         port_notified);
+    if ( rc < 0 )
+        goto fail;
+    enable->port = dsm->port = rc;
+
+    if ( cmpxchgptr(&d->arch.dsm, NULL, dsm) )
+    {
+        free_xen_event_channel(d, dsm->port);
+        rc = -EEXIST;
+        goto fail;
+    }
+
+    return 0;
+
+ fail:
+    kill_timer(&dsm->timer);
+    free_dsm(dsm);
+
+    return rc;
+}
+
+void dsm_relinquish(struct domain *d)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+
+    if ( !dsm || dsm->dead )
+        return;
+
+    spin_lock(&dsm->ops_lock);
+    spin_lock(&dsm->lock);
+    dsm->dead = true;
+    spin_unlock(&dsm->lock);
+    spin_unlock(&dsm->ops_lock);
+
+    kill_timer(&dsm->timer);
+    free_ring(dsm);
+}
+
+void dsm_destroy(struct domain *d)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+
+    if ( !dsm )
+        return;
+
+    dsm_relinquish(d);
+    d->arch.dsm = NULL;
+    free_dsm(dsm);
+}
+
+/* ---- The hypercall ---- */
+
+static void flush_ring(struct domain *d)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+    bool put = false;
+    unsigned int i;
+
+    spin_lock(&dsm->lock);
+    for ( i = 0; i < d->max_vcpus; i++ )
+        if ( dsm->vcpu[i].waiting && dsm->vcpu[i].unsent )
+        {
+            put_wait(dsm, i);
+            put = true;
+        }
+    spin_unlock(&dsm->lock);
+
+    if ( put )
+        notify(d, dsm);
+}
+
+static int get_stats(struct domain *d, XEN_GUEST_HANDLE_64(xen_dsm_stats_t) to)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+    struct xen_dsm_stats *stats = xmalloc(struct xen_dsm_stats);
+    int rc;
+
+    if ( !stats )
+        return -ENOMEM;
+
+    spin_lock(&dsm->ops_lock);
+    spin_lock(&dsm->lock);
+    *stats = dsm->stats;
+    stats->pooled = dsm->pooled;
+    spin_unlock(&dsm->lock);
+    spin_unlock(&dsm->ops_lock);
+
+    rc = copy_to_guest(to, stats, 1) ? -EFAULT : 0;
+    xfree(stats);
+
+    return rc;
+}
+
+int dsm_memop(XEN_GUEST_HANDLE_PARAM(xen_dsm_op_t) arg)
+{
+    struct xen_dsm_op op;
+    struct domain *d;
+    int rc;
+
+    if ( copy_from_guest(&op, arg, 1) )
+        return -EFAULT;
+
+    if ( op.version != XEN_DSM_INTERFACE_VERSION )
+        return -EACCES;
+
+    rc = rcu_lock_live_remote_domain_by_id(op.domid, &d);
+    if ( rc )
+        return rc;
+
+    rc = xsm_mem_paging(XSM_DM_PRIV, d);
+    if ( rc )
+        goto out;
+
+    rc = -ENODEV;
+    if ( op.cmd != XEN_DSM_ENABLE && !dsm_enabled(d) )
+        goto out;
+
+    switch ( op.cmd )
+    {
+    case XEN_DSM_ENABLE:
+        rc = enable(d, &op.u.enable);
+        break;
+
+    case XEN_DSM_PAGE:
+        rc = page_ops(d, &op.u.page);
+        break;
+
+    case XEN_DSM_FLUSH:
+        flush_ring(d);
+        rc = 0;
+        break;
+
+    case XEN_DSM_KEEPALIVE:
+        rc = keepalive(d, &op.u.keepalive);
+        break;
+
+    case XEN_DSM_STATS:
+        rc = get_stats(d, op.u.stats);
+        break;
+
+    default:
+        rc = -EINVAL;
+        break;
+    }
+
+    if ( __copy_to_guest(arg, &op, 1) )
+        rc = -EFAULT;
+    else if ( rc > 0 )
+        rc = hypercall_create_continuation(__HYPERVISOR_memory_op, "lh",
+                                           XENMEM_dsm_op, arg);
+
+ out:
+    rcu_unlock_domain(d);
+
+    return rc;
+}
+
+/*
+ * Local variables:
+ * mode: C
+ * c-file-style: "BSD"
+ * c-basic-offset: 4
+ * tab-width: 4
+ * indent-tabs-mode: nil
+ * End:
+ */

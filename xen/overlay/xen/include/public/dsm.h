@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dsm.h
+ *
+ * Distributed shared memory: the pages of one guest, spread over several
+ * hosts.  Each host runs a slice of the guest (a domain), and a daemon in its
+ * control domain moves pages between the slices.  Xen does what only Xen can:
+ * it takes a page away from the vCPUs, gives one, makes one read-only, and
+ * tells the daemon which page a vCPU waits for.
+ *
+ * A guest frame in one of the ranges that were named at ENABLE has a state:
+ *
+ *   M     this slice may read and write it, no other has it
+ *   S     this slice may read it, and others may, too
+ *   I     this slice does not have it
+ *   hole  there is no memory
+ *
+ * This interface is for the control domain only, and not stable: the version
+ * is compared for equality.
+ */
+
+#ifndef __XEN_PUBLIC_DSM_H__
+#define __XEN_PUBLIC_DSM_H__
+
+#include "xen.h"
+#include "event_channel.h"
+
+#if defined(__XEN__) || defined(__XEN_TOOLS__)
+
+#define XEN_DSM_INTERFACE_VERSION 0x00000001
+
+/* XENMEM_dsm_op, a sub-operation of memory_op, takes a struct xen_dsm_op. */
+#define XENMEM_dsm_op 29
+
+/* XENMEM_acquire_resource: the ring, id 0.  See struct xen_dsm_ring. */
+#define XENMEM_resource_dsm_ring 3
+
+/* ---- The ring: what Xen tells the daemon ---- */
+
+/*
+ * PAGE_MISS: somebody needs a page, or a page in a more powerful state.
+ *
+ * Answered by a page operation on that frame which wakes (see below), or by
+ * WAKE if the frame is in that state already.
+ */
+#define XEN_DSM_PAGE_MISS       1
+
+/* What is needed. */
+#define XEN_DSM_WANT_S          1       /* to read: S or M */
+#define XEN_DSM_WANT_M          2       /* to write: M */
+#define XEN_DSM_WANT_M_NODATA   3       /* M; the bytes do not matter */
+
+/* No vCPU of the guest waits: a domain maps the page, and will try again. */
+#define XEN_DSM_MISS_FOREIGN    (1u << 0)
+/* Xen needed the page: hypercall argument, walk of page tables, emulation. */
+#define XEN_DSM_MISS_BY_XEN     (1u << 1)
+
+struct xen_dsm_ring_entry {
+    uint8_t type;               /* XEN_DSM_PAGE_MISS */
+    uint8_t want;               /* XEN_DSM_WANT_* */
+    uint16_t flags;             /* XEN_DSM_MISS_* */
+    uint32_t vcpu;              /* who waits; 0 if FOREIGN */
+    uint64_t gfn;
+    uint64_t rip;               /* of the vCPU; 0 if FOREIGN */
+    uint64_t when_ns;           /* Xen's system time when it was put here */
+    uint64_t pad[4];            /* zero */
+};
+
+/*
+ * The first page of the resource is this header, the others are entries.
+ *
+ * Xen writes entry prod % nr and then increments prod; the daemon increments
+ * cons behind what it has read.  Both count from 0 and wrap at 2^32; nr is a
+ * power of two.  Xen trusts nothing here: a cons that makes no sense is a full
+ * ring.  When there is no room Xen keeps the miss and sets full; the daemon
+ * clears full, drains the ring, and asks for the rest by XEN_DSM_FLUSH.
+ */
+struct xen_dsm_ring {
+    uint32_t prod;
+    uint32_t nr;
+    uint32_t full;
+    uint32_t pad[13];
+    uint32_t cons;              /* on a cache line of its own */
+};
+
+/* ---- Page operations ---- */
+
+/*
+ * op            from  to     data            frees or needs a pooled frame
+ * INVAL         M, S  I      out, optional   frees
+ * DOWNGRADE     M     S      out, optional
+ * READ          S     S      out
+ * INSTALL_S     I     S      in              needs
+ * INSTALL_M     I     M      in              needs
+ * ZERO_M        I     M                      needs
+ * UPGRADE       S     M
+ * DROP          I     hole                   gives one back to the host
+ * WAKE          any   same
+ * QUERY         any   same
+ *
+ * INSTALL_*, ZERO_M, UPGRADE, DROP and WAKE wake everybody who waits for that
+ * frame; who still lacks what it needs asks again.
+ *
+ * INVAL and DOWNGRADE copy the page after no CPU can write to it any more.
+ *
+ * rc of an operation:
+ *   0          done
+ *   -EEXIST    the frame is in that state already, or, INSTALL_* and ZERO_M,
+ *              not in state I: nothing was changed
+ *   -EINVAL    the operation is not possible from the state the frame is in,
+ *              an unknown op, unknown flags, or a buffer is missing
+ *   -ENOENT    the frame is a hole
+ *   -ERANGE    outside all ranges
+ *   -EBUSY     somebody else uses the page (a grant, a foreign mapping, a
+ *              copy that is going on): try again, or never
+ *   -EPERM     not plain memory of the guest: shared info, grant table, ...
+ *   -ENOSPC    no pooled frame is left
+ *   -EFAULT    the buffer cannot be read or written: nothing was changed
+ *   -ENOMEM    no memory for a page table: nothing was changed
+ */
+#define XEN_DSM_INVAL           1
+#define XEN_DSM_DOWNGRADE       2
+#define XEN_DSM_READ            3
+#define XEN_DSM_INSTALL_S       4
+#define XEN_DSM_INSTALL_M       5
+#define XEN_DSM_ZERO_M          6
+#define XEN_DSM_UPGRADE         7
+#define XEN_DSM_DROP            8
+#define XEN_DSM_WAKE            9
+#define XEN_DSM_QUERY           10
+
+#define XEN_DSM_STATE_HOLE      0
+#define XEN_DSM_STATE_I         1
+#define XEN_DSM_STATE_S         2
+#define XEN_DSM_STATE_M         3
+#define XEN_DSM_STATE_OTHER     4       /* mapped, and not by DSM */
+
+struct xen_dsm_page_op {
+    /* IN */
+    uint64_aligned_t gfn;
+    XEN_GUEST_HANDLE_64(uint8) buf;     /* 4096 bytes, or NULL */
+    uint16_t op;                        /* XEN_DSM_INVAL, ... */
+    uint16_t flags;                     /* zero */
+    /* OUT */
+    int32_t rc;
+    uint32_t state;                     /* XEN_DSM_STATE_*, afterwards */
+    uint32_t pad;
+};
+typedef struct xen_dsm_page_op xen_dsm_page_op_t;
+DEFINE_XEN_GUEST_HANDLE(xen_dsm_page_op_t);
+
+/* ---- Commands ---- */
+
+/*
+ * ENABLE: once, before the domain is unpaused for the first time.
+ *
+ * Everything that is mapped in the ranges is in state M, everything else is a
+ * hole.  Ranges are sorted and do not overlap.
+ *
+ * -EOPNOTSUPP with u.enable.refused says what is in the way.
+ */
+#define XEN_DSM_ENABLE          1
+
+#define XEN_DSM_MAX_RANGES      16
+#define XEN_DSM_MAX_FRAMES      (1u << 28)      /* 1 TiB in all ranges */
+
+#define XEN_DSM_REFUSED_NOT_HAP         1  /* no hardware assisted paging */
+#define XEN_DSM_REFUSED_RUNNING         2  /* was unpaused already */
+#define XEN_DSM_REFUSED_NO_VCPU         3  /* create the vCPUs first */
+#define XEN_DSM_REFUSED_POD             4  /* populate on demand */
+#define XEN_DSM_REFUSED_PASSTHROUGH     5  /* devices, or an IOMMU */
+#define XEN_DSM_REFUSED_LOG_DIRTY       6  /* log-dirty mode */
+#define XEN_DSM_REFUSED_ALTP2M          7
+#define XEN_DSM_REFUSED_NESTED          8  /* nested virtualisation */
+#define XEN_DSM_REFUSED_PAGING          9  /* a pager is connected */
+#define XEN_DSM_REFUSED_SHARING         10 /* memory sharing, or a fork */
+#define XEN_DSM_REFUSED_VIRIDIAN        11 /* enlightenments with own pages */
+#define XEN_DSM_REFUSED_HARDWARE_DOMAIN 12
+#define XEN_DSM_REFUSED_SLICES          13 /* more slices than are supported */
+#define XEN_DSM_REFUSED_RESTORED        14 /* was migrated or restored */
+
+struct xen_dsm_range {
+    uint64_aligned_t first;             /* frame number */
+    uint64_aligned_t nr;                /* frames, not 0 */
+};
+typedef struct xen_dsm_range xen_dsm_range_t;
+DEFINE_XEN_GUEST_HANDLE(xen_dsm_range_t);
+
+struct xen_dsm_enable {
+    /* IN */
+    uint32_t nr_ranges;
+    uint16_t slice;                     /* 0 */
+    uint16_t nr_slices;                 /* 1 */
+    XEN_GUEST_HANDLE_64(xen_dsm_range_t) ranges;
+    /* OUT */
+    evtchn_port_t port;                 /* unbound, for the caller's domain */
+    uint32_t refused;                   /* XEN_DSM_REFUSED_* */
+};
+
+/*
+ * PAGE: nr operations, in their order.
+ *
+ * Each one has its own result; the command fails only if it cannot go on.
+ * done is 0 on input; it is the number of operations that were tried.
+ */
+#define XEN_DSM_PAGE            2
+
+#define XEN_DSM_MAX_PAGE_OPS    1024
+
+struct xen_dsm_page {
+    uint32_t nr;
+    uint32_t done;
+    XEN_GUEST_HANDLE_64(xen_dsm_page_op_t) ops;
+};
+
+/* FLUSH: put into the ring what it had no room for. */
+#define XEN_DSM_FLUSH           3
+
+/*
+ * KEEPALIVE: the daemon lives, and will say so again within timeout_ms, 0 for
+ * never.  If it does not, the domain is paused until it does.
+ */
+#define XEN_DSM_KEEPALIVE       4
+
+struct xen_dsm_keepalive {
+    uint32_t timeout_ms;                /* at most 1 h */
+};
+
+/* STATS: counters since ENABLE. */
+#define XEN_DSM_STATS           5
+
+#define XEN_DSM_STATS_BUCKETS   40
+
+struct xen_dsm_stats {
+    /* OUT */
+    uint64_aligned_t waits;             /* a vCPU was stopped by a miss */
+    uint64_aligned_t waits_by_xen;      /* of these: on behalf of Xen */
+    uint64_aligned_t foreign;           /* misses of other domains */
+    uint64_aligned_t foreign_lost;      /* of these: no room, caller retries */
+    uint64_aligned_t ring_full;         /* misses that waited for FLUSH */
+    uint64_aligned_t busy;              /* -EBUSY of page operations */
+    uint64_aligned_t invals;
+    uint64_aligned_t downgrades;
+    uint64_aligned_t installs_s;
+    uint64_aligned_t installs_m;        /* with ZERO_M */
+    uint64_aligned_t upgrades;
+    uint64_aligned_t drops;
+    uint64_aligned_t recalls;           /* misses by a guest that frees */
+    uint64_aligned_t pooled;            /* frames in the pool now */
+    uint64_aligned_t wait_ns;           /* sum, from stop to wake */
+    uint64_aligned_t wait_max_ns;
+    /* Waits of [2^i, 2^(i+1)) ns. */
+    uint64_aligned_t wait_hist[XEN_DSM_STATS_BUCKETS];
+};
+typedef struct xen_dsm_stats xen_dsm_stats_t;
+DEFINE_XEN_GUEST_HANDLE(xen_dsm_stats_t);
+
+struct xen_dsm_op {
+    uint32_t version;                   /* XEN_DSM_INTERFACE_VERSION */
+    domid_t domid;
+    uint16_t cmd;                       /* XEN_DSM_ENABLE, ... */
+    union {
+        struct xen_dsm_enable enable;
+        struct xen_dsm_page page;
+        struct xen_dsm_keepalive keepalive;
+        XEN_GUEST_HANDLE_64(xen_dsm_stats_t) stats;
+        uint8_t pad[48];
+    } u;
+};
+typedef struct xen_dsm_op xen_dsm_op_t;
+DEFINE_XEN_GUEST_HANDLE(xen_dsm_op_t);
+
+#endif /* __XEN__ || __XEN_TOOLS__ */
+
+#endif /* __XEN_PUBLIC_DSM_H__ */
+
+/*
+ * Local variables:
+ * mode: C
+ * c-file-style: "BSD"
+ * c-basic-offset: 4
+ * tab-width: 4
+ * indent-tabs-mode: nil
+ * End:
+ */
