@@ -1,0 +1,633 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * DSM in the hypervisor: states, page operations, who waits and who is woken.
+ *
+ *   GFN 0 ── 31 memory ── 32 ── 63 holes;   the range is 0 to 47
+ *
+ * usage: dsm_test --list | CASE
+ */
+#include "fake_dsm.h"
+#include <asm/dsm.h>
+#include <asm/dsm_domain.h>
+#include "world.h"
+
+#define I    XEN_DSM_STATE_I
+#define S    XEN_DSM_STATE_S
+#define M    XEN_DSM_STATE_M
+#define HOLE XEN_DSM_STATE_HOLE
+#define IN_RANGE 48
+
+static uint8_t buffer[PAGE_SIZE];
+#define DSM (dom.arch.dsm)
+
+#define expect(what, got, want)                                         \
+    do {                                                                \
+        long got_ = (got), want_ = (want);                              \
+        if ( got_ != want_ )                                            \
+            die("%s: %ld, expected %ld", what, got_, want_);            \
+    } while ( 0 )
+
+static int memop(struct xen_dsm_op *op)
+{
+    op->version = XEN_DSM_INTERFACE_VERSION;
+    op->domid = dom.domain_id;
+
+    return dsm_memop((XEN_GUEST_HANDLE_PARAM(xen_dsm_op_t)){ op });
+}
+
+static int enable(unsigned int *refused)
+{
+    xen_dsm_range_t range = { 0, IN_RANGE };
+    struct xen_dsm_op op = {
+        .cmd = XEN_DSM_ENABLE,
+        .u.enable = { .nr_ranges = 1, .nr_slices = 1, .ranges.p = &range },
+    };
+    int rc = memop(&op);
+
+    *refused = op.u.enable.refused;
+
+    return rc;
+}
+
+static void begin(void)
+{
+    unsigned int refused;
+
+    make_world();
+    expect("ENABLE", enable(&refused), 0);
+}
+
+static int op_buf(unsigned int what, uint64_t gfn, void *buf,
+                  unsigned int *state)
+{
+    xen_dsm_page_op_t page_op = { .gfn = gfn, .op = what, .buf.p = buf };
+    struct xen_dsm_op op = {
+        .cmd = XEN_DSM_PAGE, .u.page = { .nr = 1, .ops.p = &page_op } };
+    struct vcpu *was = current;
+
+    /* The daemon runs in the control domain. */
+    current = &(struct vcpu){ .domain = &dom0 };
+    expect("PAGE", memop(&op), 0);
+    current = was;
+    expect("done", op.u.page.done, 1);
+    if ( state )
+        *state = page_op.state;
+
+    return page_op.rc;
+}
+
+static int op(unsigned int what, uint64_t gfn)
+{
+    return op_buf(what, gfn, buffer, NULL);
+}
+
+static unsigned int state_of(uint64_t gfn)
+{
+    unsigned int state;
+
+    expect("QUERY", op_buf(XEN_DSM_QUERY, gfn, NULL, &state), 0);
+
+    return state;
+}
+
+static bool holds(const uint8_t *page, uint8_t value)
+{
+    return page[0] == value && !memcmp(page, page + 1, PAGE_SIZE - 1);
+}
+
+/* A look-up, as p2m_get_gfn_type_access() does it. */
+static p2m_type_t look_up(uint64_t gfn, p2m_query_t q)
+{
+    unsigned int order = 9;
+    p2m_access_t a;
+    p2m_type_t t;
+    mfn_t mfn = dom.p2m.get_entry(&dom.p2m, _gfn(gfn), &t, &a, q, NULL, NULL);
+
+    mfn = dsm_p2m_fixup(&dom.p2m, _gfn(gfn), mfn, &t, q, &order);
+    if ( t == p2m_ram_paged && (!mfn_eq(mfn, INVALID_MFN) || order) )
+        die("paged, with MFN %#lx and order %u", mfn_x(mfn), order);
+
+    return t;
+}
+
+/* Guest's vCPU n uses a page, to read or to write; whether it had to wait. */
+static bool use(unsigned int n, uint64_t gfn, bool write)
+{
+    current = dom.vcpu[n];
+    if ( look_up(gfn, P2M_ALLOC | (write ? P2M_UNSHARE : 0)) != p2m_ram_paged )
+        return false;
+    dsm_populate(&dom, _gfn(gfn));
+
+    return dom.vcpu[n]->paused;
+}
+
+static struct xen_dsm_ring_entry next_entry(void)
+{
+    struct xen_dsm_ring_entry e = {};
+
+    if ( DSM->ring->prod != DSM->ring->cons )
+        e = DSM->entries[DSM->ring->cons++ & (DSM->ring->nr - 1)];
+
+    return e;
+}
+
+/* ---- Cases ---- */
+
+static void fixup(void)
+{
+    begin();
+    expect("M", look_up(1, P2M_ALLOC | P2M_UNSHARE), p2m_ram_rw);
+    expect("DOWNGRADE", op(XEN_DSM_DOWNGRADE, 1), 0);
+    expect("S, read", look_up(1, P2M_ALLOC), p2m_dsm_shared);
+    expect("S, query", look_up(1, 0), p2m_dsm_shared);
+    expect("S, write", look_up(1, P2M_ALLOC | P2M_UNSHARE), p2m_ram_paged);
+    expect("INVAL", op(XEN_DSM_INVAL, 1), 0);
+    expect("I, read", look_up(1, P2M_ALLOC), p2m_ram_paged);
+    expect("I, query", look_up(1, 0), p2m_ram_paged);
+    expect("hole", look_up(40, P2M_ALLOC), p2m_mmio_dm);
+    expect("outside", look_up(50, P2M_ALLOC), p2m_mmio_dm);
+    dsm_relinquish(&dom);
+    expect("I of a dead domain", look_up(1, P2M_ALLOC), p2m_invalid);
+}
+
+static void bytes_and_frames(void)
+{
+    unsigned long i;
+
+    begin();
+    for ( i = 0; i < MEMORY; i++ )
+    {
+        expect("INVAL", op(XEN_DSM_INVAL, i), 0);
+        if ( !holds(buffer, i) )
+            die("INVAL of %lu gave other bytes", i);
+    }
+    expect("pooled", DSM->pooled, MEMORY);
+    for ( i = 0; i < MEMORY; i++ )
+    {
+        memset(buffer, 100 + i, sizeof(buffer));
+        expect("INSTALL", op(i & 1 ? XEN_DSM_INSTALL_S : XEN_DSM_INSTALL_M, i),
+               0);
+        expect("M2P", frames[dom.p2m.e[i].mfn].m2p, i);
+        expect("references", frames[dom.p2m.e[i].mfn].count_info,
+               PGC_allocated | 1);
+    }
+    expect("pooled", DSM->pooled, 0);
+    for ( i = 0; i < MEMORY; i++ )
+        if ( !holds(frames[dom.p2m.e[i].mfn].bytes, 100 + i) )
+            die("frame %lu holds other bytes", i);
+}
+
+static void in_use(void)
+{
+    begin();
+    frames[65].count_info++;
+    expect("INVAL", op(XEN_DSM_INVAL, 1), -EBUSY);
+    expect("DOWNGRADE", op(XEN_DSM_DOWNGRADE, 1), -EBUSY);
+    expect("state", state_of(1), M);
+    frames[65].count_info--;
+    frames[65].u.inuse.type_info = PGT_writable_page | 1;
+    expect("INVAL", op(XEN_DSM_INVAL, 1), -EBUSY);
+    frames[65].u.inuse.type_info = 0;
+    frames[65].special = true;
+    expect("INVAL", op(XEN_DSM_INVAL, 1), -EPERM);
+    frames[65].special = false;
+    frames[65].owner = &dom0;
+    expect("INVAL", op(XEN_DSM_INVAL, 1), -EPERM);
+    frames[65].owner = &dom;
+    dom.p2m.e[2].t = p2m_map_foreign;
+    expect("INVAL", op(XEN_DSM_INVAL, 2), -EPERM);
+    expect("busy", DSM->stats.busy, 3);
+    expect("INVAL", op(XEN_DSM_INVAL, 1), 0);
+}
+
+static void faults(void)
+{
+    begin();
+    expect("INVAL", op_buf(XEN_DSM_INVAL, 1, FAULTY, NULL), -EFAULT);
+    expect("state", state_of(1), M);
+    expect("M2P", frames[65].m2p, 1);
+    expect("references", frames[65].count_info, PGC_allocated | 1);
+    expect("DOWNGRADE", op_buf(XEN_DSM_DOWNGRADE, 1, FAULTY, NULL), -EFAULT);
+    expect("state", state_of(1), M);
+    expect("INVAL", op(XEN_DSM_INVAL, 1), 0);
+    expect("INSTALL", op_buf(XEN_DSM_INSTALL_M, 1, FAULTY, NULL), -EFAULT);
+    expect("state", state_of(1), I);
+    expect("pooled", DSM->pooled, 1);
+    dom.p2m.fails = true;
+    expect("INSTALL", op(XEN_DSM_INSTALL_M, 1), -ENOMEM);
+    expect("INVAL", op(XEN_DSM_INVAL, 2), -ENOMEM);
+    dom.p2m.fails = false;
+    expect("state", state_of(1), I);
+    expect("state", state_of(2), M);
+    expect("pooled", DSM->pooled, 1);
+    expect("references", frames[66].count_info, PGC_allocated | 1);
+    expect("INSTALL", op(XEN_DSM_INSTALL_M, 1), 0);
+}
+
+static void a_miss(void)
+{
+    struct xen_dsm_ring_entry e;
+
+    begin();
+    op(XEN_DSM_INVAL, 1);
+    expect("waits", use(2, 1, false), true);
+    e = next_entry();
+    expect("type", e.type, XEN_DSM_PAGE_MISS);
+    expect("want", e.want, XEN_DSM_WANT_S);
+    expect("vCPU", e.vcpu, 2);
+    expect("gfn", e.gfn, 1);
+    expect("rip", e.rip, 0x1234);
+    expect("notified", notified, 1);
+    expect("a second vCPU waits", use(3, 1, true), true);
+    expect("want", next_entry().want, XEN_DSM_WANT_M);
+    expect("another page", use(0, 2, true), false);
+
+    fake_now += 5000;
+    expect("INSTALL_S", op(XEN_DSM_INSTALL_S, 1), 0);
+    expect("paused", dom.vcpu[2]->paused, 0);
+    expect("paused", dom.vcpu[3]->paused, 0);
+    expect("reads", use(2, 1, false), false);
+    expect("the writer asks again", use(3, 1, true), true);
+    e = next_entry();
+    expect("want", e.want, XEN_DSM_WANT_M);
+    expect("UPGRADE", op(XEN_DSM_UPGRADE, 1), 0);
+    expect("writes", use(3, 1, true), false);
+    expect("waits", DSM->stats.waits, 3);
+    expect("ns", DSM->stats.wait_max_ns, 5000);
+    expect("bucket of 4096 ns", DSM->stats.wait_hist[12], 2);
+}
+
+/* The page comes between look-up and populate: nobody may wait for ever. */
+static void it_came_meanwhile(void)
+{
+    begin();
+    op(XEN_DSM_INVAL, 1);
+    current = dom.vcpu[1];
+    expect("I", look_up(1, P2M_ALLOC | P2M_UNSHARE), p2m_ram_paged);
+    op(XEN_DSM_INSTALL_M, 1);
+    dsm_populate(&dom, _gfn(1));
+    expect("paused", dom.vcpu[1]->paused, 0);
+
+    /* Come, but not for one who writes. */
+    op(XEN_DSM_INVAL, 1);
+    expect("I", look_up(1, P2M_ALLOC | P2M_UNSHARE), p2m_ram_paged);
+    op(XEN_DSM_INSTALL_S, 1);
+    dsm_populate(&dom, _gfn(1));
+    expect("paused", dom.vcpu[1]->paused, 1);
+    expect("want", next_entry().want, XEN_DSM_WANT_M);
+    expect("WAKE", op(XEN_DSM_WAKE, 1), 0);
+    expect("paused", dom.vcpu[1]->paused, 0);
+}
+
+/* One who lost what told what it wanted still goes on. */
+static void without_a_hint(void)
+{
+    begin();
+    op(XEN_DSM_DOWNGRADE, 1);
+    op(XEN_DSM_INVAL, 2);
+    current = dom.vcpu[1];
+    look_up(1, P2M_ALLOC | P2M_UNSHARE);
+    look_up(2, P2M_ALLOC);
+    dsm_populate(&dom, _gfn(1));
+    expect("S is in a writer's way", next_entry().want, XEN_DSM_WANT_M);
+    op(XEN_DSM_UPGRADE, 1);
+    dsm_populate(&dom, _gfn(2));
+    expect("I is asked for to read", next_entry().want, XEN_DSM_WANT_S);
+}
+
+/* An operation that gives up wakes those who missed the page meanwhile. */
+static void give_up(void)
+{
+    begin();
+    expect("INVAL", op_buf(XEN_DSM_INVAL, 1, FAULTY, NULL), -EFAULT);
+    expect("reads", use(1, 1, true), false);
+    expect("paused", dom.vcpu[1]->paused, 0);
+}
+
+/* It asks for one page at a time; the other is missed again. */
+static void second_miss(void)
+{
+    begin();
+    op(XEN_DSM_INVAL, 1);
+    op(XEN_DSM_INVAL, 2);
+    expect("waits", use(1, 1, false), true);
+    expect("waits", use(1, 2, false), true);
+    expect("paused once", dom.vcpu[1]->paused, 1);
+    expect("gfn", next_entry().gfn, 1);
+    expect("nothing else", next_entry().type, 0);
+    expect("another waits for the other", use(2, 2, false), true);
+    expect("gfn", next_entry().gfn, 2);
+    op(XEN_DSM_INSTALL_M, 1);
+    expect("paused", dom.vcpu[1]->paused, 0);
+    expect("the other is not woken", dom.vcpu[2]->paused, 1);
+    expect("waits", use(1, 2, false), true);
+    expect("gfn", next_entry().gfn, 2);
+}
+
+static void full_ring(void)
+{
+    unsigned int i, asked = 0;
+
+    begin();
+    op(XEN_DSM_INVAL, 1);
+    for ( i = 0; i < DSM->ring_nr + 3; i++ )
+    {
+        expect("waits", use(i % NR_VCPUS, 1, false), true);
+        if ( i + 1 < DSM->ring_nr + 3 )
+            op(XEN_DSM_WAKE, 1);
+    }
+    expect("full", DSM->ring->full, 1);
+    while ( next_entry().type )
+        asked++;
+    expect("entries", asked, DSM->ring_nr);
+    expect("FLUSH", memop(&(struct xen_dsm_op){ .cmd = XEN_DSM_FLUSH }), 0);
+    expect("who still waits", next_entry().vcpu, (i - 1) % NR_VCPUS);
+    expect("nobody else", next_entry().type, 0);
+    expect("FLUSH", memop(&(struct xen_dsm_op){ .cmd = XEN_DSM_FLUSH }), 0);
+    expect("nobody twice", next_entry().type, 0);
+
+    /* A consumer that lies gets a full ring and nothing else. */
+    DSM->ring->cons = DSM->ring->prod + 5;
+    op(XEN_DSM_WAKE, 1);
+    expect("waits", use(0, 1, false), true);
+    DSM->ring->prod = 77;
+    DSM->ring->nr = 0;
+    op(XEN_DSM_WAKE, 1);
+    expect("waits", use(0, 1, false), true);
+}
+
+static void foreign(void)
+{
+    unsigned int i;
+
+    begin();
+    op(XEN_DSM_INVAL, 1);
+    current = &(struct vcpu){ .domain = &dom0 };
+    for ( i = 0; i < 5; i++ )
+    {
+        look_up(1, P2M_ALLOC);
+        dsm_populate(&dom, _gfn(1));
+    }
+    expect("flags", next_entry().flags, XEN_DSM_MISS_FOREIGN);
+    expect("once", next_entry().type, 0);
+    look_up(1, P2M_ALLOC | P2M_UNSHARE);
+    dsm_populate(&dom, _gfn(1));
+    expect("more is wanted", next_entry().want, XEN_DSM_WANT_M);
+    fake_now += MILLISECS(60);
+    look_up(1, P2M_ALLOC);
+    dsm_populate(&dom, _gfn(1));
+    expect("nobody answered", next_entry().type, XEN_DSM_PAGE_MISS);
+    expect("nobody waits", DSM->nr_waiting, 0);
+}
+
+/* Hypercalls and operations that take rights away do not meet. */
+static void a_hypercall_ends(void)
+{
+    dsm_gate_leave(dom.vcpu[1]);
+}
+
+static void the_gate(void)
+{
+    begin();
+    current = dom.vcpu[1];
+    expect("enters", dsm_gate_enter(dom.vcpu[1]), true);
+    when_waiting = a_hypercall_ends;
+    expect("INVAL waits, and is done", op(XEN_DSM_INVAL, 1), 0);
+    expect("hypercalls", DSM->hcalls.n, 0);
+    DSM->closed = true;
+    expect("closed", dsm_gate_enter(dom.vcpu[2]), false);
+    expect("hypercalls", DSM->hcalls.n, 0);
+    DSM->closed = false;
+    /* What adds rights does not wait. */
+    when_waiting = NULL;
+    expect("enters", dsm_gate_enter(dom.vcpu[1]), true);
+    expect("INSTALL_S", op(XEN_DSM_INSTALL_S, 1), 0);
+    expect("UPGRADE", op(XEN_DSM_UPGRADE, 1), 0);
+    dsm_gate_leave(dom.vcpu[1]);
+    dsm_gate_leave(dom.vcpu[1]);
+    expect("hypercalls", DSM->hcalls.n, 0);
+}
+
+/* A hypercall that uses a page which was not looked up for it. */
+static void uncovered(void)
+{
+    begin();
+    op(XEN_DSM_INVAL, 1);
+    current = dom.vcpu[1];
+    dsm_gate_enter(current);
+    look_up(1, P2M_ALLOC);
+    dsm_populate(&dom, _gfn(1));
+    expect("crashed", dom.crashed, true);
+}
+
+static void recall(void)
+{
+    begin();
+    current = dom.vcpu[0];
+    expect("all M", dsm_recall(&dom, _gfn(0), 3), 0);
+    op(XEN_DSM_INVAL, 5);
+    op(XEN_DSM_DOWNGRADE, 6);
+    expect("not M", dsm_recall(&dom, _gfn(0), 3), -ERESTART);
+    expect("want", next_entry().want, XEN_DSM_WANT_M_NODATA);
+    op(XEN_DSM_ZERO_M, 5);
+    expect("one is left", dsm_recall(&dom, _gfn(0), 3), -ERESTART);
+    op(XEN_DSM_UPGRADE, 6);
+    expect("all M", dsm_recall(&dom, _gfn(0), 3), 0);
+    expect("holes", dsm_recall(&dom, _gfn(40), 3), 0);
+    op(XEN_DSM_INVAL, 5);
+    current = &(struct vcpu){ .domain = &dom0 };
+    expect("by another domain", dsm_recall(&dom, _gfn(0), 3), -EBUSY);
+}
+
+static void may_change(void)
+{
+    begin();
+    dom.p2m.locked = 1;
+    expect("M", dsm_may_change(&dom.p2m, _gfn(0), 5), 0);
+    expect("holes", dsm_may_change(&dom.p2m, _gfn(32), 3), 0);
+    expect("outside", dsm_may_change(&dom.p2m, _gfn(1UL << 40), 0), 0);
+    dom.p2m.locked = 0;
+    op(XEN_DSM_INVAL, 31);
+    op(XEN_DSM_DOWNGRADE, 0);
+    dom.p2m.locked = 1;
+    expect("I", dsm_may_change(&dom.p2m, _gfn(31), 0), -EBUSY);
+    expect("S", dsm_may_change(&dom.p2m, _gfn(0), 0), -EBUSY);
+    expect("the last is I", dsm_may_change(&dom.p2m, _gfn(16), 4), -EBUSY);
+    expect("neither", dsm_may_change(&dom.p2m, _gfn(8), 3), 0);
+    /* An empty 2 MiB entry, and one page in it that is elsewhere. */
+    dom.p2m.locked = 0;
+    op(XEN_DSM_INVAL, 20);
+    for ( unsigned int i = 0; i < NR_GFNS; i++ )
+        if ( i != 0 )
+        {
+            dom.p2m.e[i].t = p2m_mmio_dm;
+            dom.p2m.e[i].order = 6;
+        }
+    expect("before it", dsm_may_populate(&dom, _gfn(16), 2), 0);
+    expect("it", dsm_may_populate(&dom, _gfn(20), 0), -EBUSY);
+    expect("with it", dsm_may_populate(&dom, _gfn(16), 3), -EBUSY);
+    expect("nonsense", dsm_may_populate(&dom, _gfn(~0UL - 10), 0), 0);
+    expect("nonsense", dsm_may_populate(&dom, _gfn(~0UL), 9), 0);
+}
+
+static void table_bits(void)
+{
+    begin();
+    current = dom.vcpu[1];
+    expect("M", dsm_ad_ok(&dom, _mfn(65)), true);
+    op(XEN_DSM_DOWNGRADE, 1);
+    expect("not missed", dsm_ad_missed(), false);
+    expect("S", dsm_ad_ok(&dom, _mfn(65)), false);
+    expect("missed", dsm_ad_missed(), true);
+    expect("once", dsm_ad_missed(), false);
+    expect("want", next_entry().want, XEN_DSM_WANT_M);
+    frames[65].owner = &dom0;
+    expect("a table of another domain", dsm_ad_ok(&dom, _mfn(65)), true);
+}
+
+static void dead(void)
+{
+    xen_dsm_page_op_t page_op = { .gfn = 1, .op = XEN_DSM_INVAL };
+    struct xen_dsm_op o = {
+        .cmd = XEN_DSM_PAGE, .u.page = { .nr = 1, .ops.p = &page_op } };
+
+    begin();
+    op(XEN_DSM_INVAL, 2);
+    dsm_relinquish(&dom);
+    dsm_relinquish(&dom);
+    expect("PAGE", memop(&o), -ESRCH);
+    o = (struct xen_dsm_op){ .cmd = XEN_DSM_KEEPALIVE };
+    expect("KEEPALIVE", memop(&o), -ESRCH);
+    current = dom.vcpu[0];
+    dsm_populate(&dom, _gfn(2));
+    expect("waits", dom.vcpu[0]->paused, 0);
+    dsm_destroy(&dom);
+    expect("gone", !dom.arch.dsm, 1);
+}
+
+static void keepalive(void)
+{
+    struct xen_dsm_op o = { .cmd = XEN_DSM_KEEPALIVE };
+
+    begin();
+    o.u.keepalive.timeout_ms = 100;
+    expect("KEEPALIVE", memop(&o), 0);
+    expect("timer", DSM->timer.expires, fake_now + MILLISECS(100));
+    DSM->timer.fn(DSM->timer.data);
+    DSM->timer.fn(DSM->timer.data);
+    expect("pauses", dom.pauses, 1);
+    expect("KEEPALIVE", memop(&o), 0);
+    expect("pauses", dom.pauses, 0);
+    o.u.keepalive.timeout_ms = 0;
+    expect("KEEPALIVE", memop(&o), 0);
+    expect("timer", DSM->timer.expires, 0);
+    o.u.keepalive.timeout_ms = 3600 * 1000 + 1;
+    expect("KEEPALIVE", memop(&o), -EINVAL);
+}
+
+static void continuation(void)
+{
+    xen_dsm_page_op_t ops[3] = {
+        { .gfn = 1, .op = XEN_DSM_INVAL },
+        { .gfn = 1, .op = XEN_DSM_INVAL },
+        { .gfn = 99, .op = XEN_DSM_INVAL },
+    };
+    struct xen_dsm_op o = {
+        .cmd = XEN_DSM_PAGE, .u.page = { .nr = 3, .ops.p = ops } };
+
+    begin();
+    fake_preempt = true;
+    expect("continues", memop(&o), 4242);
+    expect("done", o.u.page.done, 1);
+    expect("continues", memop(&o), 4242);
+    expect("done", o.u.page.done, 2);
+    expect("ends", memop(&o), 0);
+    expect("done", o.u.page.done, 3);
+    expect("first", ops[0].rc, 0);
+    expect("second", ops[1].rc, -EEXIST);
+    expect("third", ops[2].rc, -ERANGE);
+    o.u.page.done = 4;
+    expect("done is more than there are", memop(&o), -EINVAL);
+    o.u.page = (struct xen_dsm_page){ .nr = XEN_DSM_MAX_PAGE_OPS + 1 };
+    expect("too many", memop(&o), -EINVAL);
+    o.u.page = (struct xen_dsm_page){ .nr = 1, .ops.p = FAULTY };
+    expect("nowhere", memop(&o), -EFAULT);
+    o.cmd = 99;
+    expect("no such command", memop(&o), -EINVAL);
+    expect("version", dsm_memop((XEN_GUEST_HANDLE_PARAM(xen_dsm_op_t)){
+               &(struct xen_dsm_op){ .version = 99 } }), -EACCES);
+}
+
+static void refusals(void)
+{
+    static const struct { size_t flag; bool value; unsigned int why; } t[] = {
+#define WHY(field, value, why) \
+        { offsetof(struct domain, field), value, XEN_DSM_REFUSED_##why }
+        WHY(hardware, true, HARDWARE_DOMAIN), WHY(hvm, false, NOT_HAP),
+        WHY(hap, false, NOT_HAP), WHY(creation_finished, true, RUNNING),
+        WHY(pod, true, POD), WHY(iommu, true, PASSTHROUGH),
+        WHY(pdevs, true, PASSTHROUGH), WHY(log_dirty, true, LOG_DIRTY),
+        WHY(altp2m, true, ALTP2M), WHY(nested, true, NESTED),
+        WHY(paging, true, PAGING), WHY(sharing, true, SHARING),
+        WHY(viridian, true, VIRIDIAN),
+    };
+    unsigned int i, refused;
+
+    for ( i = 0; i < ARRAY_SIZE(t); i++ )
+    {
+        make_world();
+        *(bool *)((char *)&dom + t[i].flag) = t[i].value;
+        expect("ENABLE", enable(&refused), -EOPNOTSUPP);
+        expect("why", refused, t[i].why);
+        expect("nothing is there", !dom.arch.dsm, 1);
+    }
+    make_world();
+    dom.arch.incarnation = 1;
+    expect("ENABLE", enable(&refused), -EOPNOTSUPP);
+    expect("why", refused, XEN_DSM_REFUSED_RESTORED);
+    make_world();
+    dom.vcpu[0] = NULL;
+    expect("ENABLE", enable(&refused), -EOPNOTSUPP);
+    expect("why", refused, XEN_DSM_REFUSED_NO_VCPU);
+    begin();
+    expect("twice", enable(&refused), -EEXIST);
+}
+
+static const struct { const char *name; void (*run)(void); } cases[] = {
+    { "what a look-up reports", fixup },
+    { "bytes and frames", bytes_and_frames },
+    { "a page in use", in_use },
+    { "faults and no memory", faults },
+    { "a miss, and who is woken", a_miss },
+    { "the page came meanwhile", it_came_meanwhile },
+    { "a miss without a hint", without_a_hint },
+    { "an operation that gives up", give_up },
+    { "a second miss of one vCPU", second_miss },
+    { "a full ring, and one that lies", full_ring },
+    { "foreign misses", foreign },
+    { "the gate", the_gate },
+    { "a hypercall that is not covered", uncovered },
+    { "a guest that frees", recall },
+    { "what may be mapped and removed", may_change },
+    { "bits of guest tables", table_bits },
+    { "the end", dead },
+    { "keepalive", keepalive },
+    { "continuations and bad commands", continuation },
+    { "refusals", refusals },
+};
+
+int main(int argc, char **argv)
+{
+    unsigned int i;
+
+    for ( i = 0; argc == 2 && i < ARRAY_SIZE(cases); i++ )
+        if ( !strcmp(argv[1], "--list") )
+            puts(cases[i].name);
+        else if ( !strcmp(argv[1], cases[i].name) )
+        {
+            cases[i].run();
+            return 0;
+        }
+
+    return argc != 2 || strcmp(argv[1], "--list");
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The small hypervisor of fake_dsm.h. */
+#include "fake_dsm.h"
+#include <asm/dsm.h>
+#include <asm/dsm_domain.h>
+#include "world.h"
+
+struct page_info frames[NR_MFNS];
+struct vcpu *current;
+struct cpu_user_regs fake_regs = { 0x1234 };
+s_time_t fake_now;
+bool fake_preempt;
+struct domain dom, dom0;
+unsigned int notified, flushes;
+void (*when_waiting)(void);
+
+static struct vcpu vcpus[NR_VCPUS], *table[NR_VCPUS], vcpu0;
+
+/* ---- Locks ---- */
+
+static unsigned int rank(const spinlock_t *l)
+{
+    return l == &dom.arch.dsm->lock ? 3 : 1;
+}
+
+void spin_lock_init(spinlock_t *l)
+{
+    l->held = false;
+}
+
+void spin_lock(spinlock_t *l)
+{
+    if ( l->held )
+        die("a spinlock is taken twice");
+    if ( dom.arch.dsm && rank(l) == 1 &&
+         (dom.p2m.locked || dom.arch.dsm->lock.held) )
+        die("ops_lock is the outermost");
+    l->held = true;
+}
+
+void spin_unlock(spinlock_t *l)
+{
+    if ( !l->held )
+        die("unlock of an unlocked spinlock");
+    l->held = false;
+}
+
+void gfn_lock(struct p2m_domain *p2m, gfn_t gfn, unsigned int order)
+{
+    if ( dom.arch.dsm->lock.held )
+        die("the p2m is looked up with dsm->lock held");
+    p2m->locked++;
+}
+
+void gfn_unlock(struct p2m_domain *p2m, gfn_t gfn, unsigned int order)
+{
+    if ( !p2m->locked )
+        die("unlock of an unlocked p2m");
+    p2m->locked--; /* a flush that is still to come is too late */
+}
+
+/* Hypercalls end while somebody waits for them. */
+int atomic_read(atomic_t *a)
+{
+    if ( a->n && when_waiting )
+        when_waiting();
+    else if ( a->n )
+        die("waits for a hypercall that does not end");
+
+    return a->n;
+}
+
+/* A copy may fault: not with a lock that a fault needs. */
+void fake_may_copy(void)
+{
+    if ( dom.p2m.locked || (dom.arch.dsm && dom.arch.dsm->lock.held) )
+        die("a copy with a lock held");
+    if ( dom.p2m.need_flush )
+        die("a copy before the flush");
+}
+
+/* ---- Frames ---- */
+
+bool get_page(struct page_info *pg, struct domain *d)
+{
+    if ( pg->owner != d )
+        return false;
+    pg->count_info++;
+
+    return true;
+}
+
+void put_page(struct page_info *pg)
+{
+    if ( !(pg->count_info & ~PGC_allocated) )
+        die("put of a frame without a reference");
+    if ( --pg->count_info == 0 )
+        pg->owner = NULL;
+}
+
+void put_page_alloc_ref(struct page_info *pg)
+{
+    if ( !(pg->count_info & PGC_allocated) )
+        die("a frame is freed twice");
+    pg->count_info &= ~PGC_allocated;
+    put_page(pg);
+}
+
+struct page_info *alloc_domheap_pages(struct domain *d, unsigned int order,
+                                      unsigned int flags)
+{
+    unsigned long i, nr = 1UL << order, first = NR_MFNS - nr;
+
+    for ( i = 0; i < nr; i++ )
+    {
+        frames[first + i].owner = d;
+        frames[first + i].count_info = PGC_allocated | 1;
+    }
+
+    return &frames[first];
+}
+
+/* ---- The p2m ---- */
+
+static mfn_t get_entry(struct p2m_domain *p2m, gfn_t gfn, p2m_type_t *t,
+                       p2m_access_t *a, p2m_query_t q, unsigned int *order,
+                       bool *sve)
+{
+    bool inside = gfn_x(gfn) < NR_GFNS;
+
+    if ( dom.arch.dsm->lock.held )
+        die("the p2m is looked up with dsm->lock held");
+    *a = p2m_access_rwx;
+    *t = inside ? p2m->e[gfn_x(gfn)].t : p2m_mmio_dm;
+    if ( order )
+        *order = inside ? p2m->e[gfn_x(gfn)].order : 27;
+
+    return inside ? _mfn(p2m->e[gfn_x(gfn)].mfn) : INVALID_MFN;
+}
+
+int p2m_set_entry(struct p2m_domain *p2m, gfn_t gfn, mfn_t mfn,
+                  unsigned int order, p2m_type_t t, p2m_access_t a)
+{
+    unsigned long i, g = gfn_x(gfn);
+
+    if ( !p2m->locked )
+        die("the p2m is changed without its lock");
+    if ( order || g >= NR_GFNS )
+        die("GFN %#lx order %u is changed", g, order);
+    if ( p2m->fails )
+        return -ENOMEM;
+    for ( i = 0; i < NR_GFNS && !mfn_eq(mfn, INVALID_MFN); i++ )
+        if ( i != g && p2m->e[i].mfn == mfn_x(mfn) )
+            die("MFN %#lx is mapped twice", mfn_x(mfn));
+    p2m->e[g].t = t;
+    p2m->e[g].mfn = mfn_x(mfn);
+    p2m->e[g].order = 0;
+    p2m->need_flush = true;
+
+    return 0;
+}
+
+void p2m_tlb_flush_sync(struct p2m_domain *p2m)
+{
+    if ( !p2m->locked )
+        die("a synchronous flush needs the p2m lock");
+    flushes += p2m->need_flush;
+    p2m->need_flush = false;
+}
+
+mfn_t get_gfn_query_unlocked(struct domain *d, unsigned long gfn, p2m_type_t *t)
+{
+    p2m_access_t a;
+    mfn_t mfn = get_entry(&d->p2m, _gfn(gfn), t, &a, 0, NULL, NULL);
+
+    return dsm_p2m_fixup(&d->p2m, _gfn(gfn), mfn, t, 0, NULL);
+}
+
+/* ---- The rest ---- */
+
+void vcpu_pause_nosync(struct vcpu *v)
+{
+    v->paused++;
+}
+
+void vcpu_unpause(struct vcpu *v)
+{
+    if ( --v->paused < 0 )
+        die("vCPU %u is unpaused too often", v->vcpu_id);
+}
+
+int rcu_lock_live_remote_domain_by_id(domid_t id, struct domain **d)
+{
+    *d = &dom;
+
+    return id == dom.domain_id ? 0 : -ESRCH;
+}
+
+int alloc_unbound_xen_event_channel(struct domain *d, unsigned int vcpu,
+                                    domid_t remote,
+                                    void (*fn)(struct vcpu *, unsigned int))
+{
+    return 3;
+}
+
+void notify_via_xen_event_channel(struct domain *d, int port)
+{
+    if ( port != 3 || dom.arch.dsm->lock.held )
+        die("notified through port %d, or with dsm->lock held", port);
+    notified++;
+}
+
+/* Frames 0..31 of the guest are memory, in MFN 64 and up, and then holes. */
+void make_world(void)
+{
+    unsigned long i;
+
+    dom = (struct domain){
+        .hvm = true, .hap = true, .max_vcpus = NR_VCPUS, .domain_id = 7,
+        .vcpu = table,
+        .p2m = { .domain = &dom, .get_entry = get_entry },
+    };
+    for ( i = 0; i < NR_VCPUS; i++ )
+    {
+        vcpus[i] = (struct vcpu){ .domain = &dom, .vcpu_id = i };
+        dom.vcpu[i] = &vcpus[i];
+    }
+    vcpu0 = (struct vcpu){ .domain = &dom0 };
+    current = &vcpu0;
+    for ( i = 0; i < NR_GFNS; i++ )
+    {
+        dom.p2m.e[i].t = p2m_mmio_dm;
+        dom.p2m.e[i].mfn = ~0UL;
+    }
+    for ( i = 0; i < MEMORY; i++ )
+    {
+        dom.p2m.e[i].t = p2m_ram_rw;
+        dom.p2m.e[i].mfn = 64 + i;
+        frames[64 + i] = (struct page_info){
+            .count_info = PGC_allocated | 1, .owner = &dom, .m2p = i };
+        memset(frames[64 + i].bytes, i, PAGE_SIZE);
+    }
+}

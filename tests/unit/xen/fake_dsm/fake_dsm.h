@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What arch/x86/mm/dsm.c calls, for one guest of 64 frames: a p2m, frames with
+ * bytes, locks that know who holds them, vCPUs that are paused or run.
+ *
+ * What would be a disaster in the hypervisor (a lock out of order, a frame that
+ * two entries map or that is copied before the flush, an unpause too many) ends
+ * the test at once: die().
+ */
+#ifndef FAKE_DSM_H
+#define FAKE_DSM_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef ERESTART
+#define ERESTART 85
+#endif
+
+#define __XEN__ 1
+#define die(...) \
+    do { printf("# %s:%d: ", __FILE__, __LINE__); printf(__VA_ARGS__); \
+         printf("\n"); exit(1); } while ( 0 )
+
+#define likely(x)   __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define ACCESS_ONCE(x) (*(volatile typeof(x) *)&(x))
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define BUILD_BUG_ON(x) _Static_assert(!(x), #x)
+#define ASSERT(x) do { if ( !(x) ) die("ASSERT(" #x ")"); } while ( 0 )
+#define cf_check
+#define cmpxchg(p, o, n) __sync_val_compare_and_swap(p, (typeof(*(p)))(o), (typeof(*(p)))(n))
+#define cmpxchgptr(p, o, n) cmpxchg(p, o, n)
+#define smp_mb() __sync_synchronize()
+#define smp_wmb() __sync_synchronize()
+#define cpu_relax() ((void)0)
+#define write_atomic(p, v) ((void)(*(volatile typeof(*(p)) *)(p) = (v)))
+#define min(a, b) ((a) < (b) ? (a) : (b))
+#define max(a, b) ((a) > (b) ? (a) : (b))
+#define min_t(t, a, b) min((t)(a), (t)(b))
+#define max_t(t, a, b) max((t)(a), (t)(b))
+#define flsl(x) (64 - __builtin_clzl(x))
+
+typedef uint16_t domid_t;
+typedef uint32_t evtchn_port_t;
+typedef uint64_t xen_pfn_t;
+typedef int64_t s_time_t;
+#define uint64_aligned_t uint64_t
+typedef uint8_t uint8;
+
+/* Handles, of this process. */
+#define DEFINE_XEN_GUEST_HANDLE(type) typedef struct { type *p; } handle_##type
+typedef struct { uint8 *p; } handle_uint8;
+#define XEN_GUEST_HANDLE_64(type) handle_##type
+#define XEN_GUEST_HANDLE_PARAM(type) handle_##type
+#define guest_handle_is_null(h) (!(h).p)
+#define FAULTY ((void *)8192)
+#define fake_copy(to, from, n, guest) \
+    ((void *)(guest) == FAULTY ? 1 : (fake_may_copy(), memcpy(to, from, n), 0))
+#define copy_from_guest(to, h, n) \
+    fake_copy(to, (h).p, (n) * sizeof(*(h).p), (h).p)
+#define copy_from_guest_offset(to, h, i, n) \
+    fake_copy(to, (h).p + (i), (n) * sizeof(*(h).p), (h).p)
+#define copy_to_guest(h, from, n) \
+    fake_copy((h).p, from, (n) * sizeof(*(h).p), (h).p)
+#define __copy_to_guest(h, from, n) copy_to_guest(h, from, n)
+#define __copy_to_guest_offset(h, i, from, n) \
+    fake_copy((h).p + (i), from, (n) * sizeof(*(h).p), (h).p)
+void fake_may_copy(void);
+
+/* Memory. */
+#define PAGE_SIZE 4096UL
+#define xzalloc(type) ((type *)calloc(1, sizeof(type)))
+#define xzalloc_array(type, n) ((type *)calloc(n, sizeof(type)))
+#define xmalloc(type) ((type *)malloc(sizeof(type)))
+#define xfree free
+#define vzalloc(n) calloc(1, n)
+#define vfree free
+#define BITS_TO_LONGS(n) (((n) + 63) / 64)
+#define test_bit(n, p) ((p)[(n) / 64] >> ((n) % 64) & 1)
+#define set_bit(n, p) ((void)((p)[(n) / 64] |= 1UL << ((n) % 64)))
+#define clear_bit(n, p) ((void)((p)[(n) / 64] &= ~(1UL << ((n) % 64))))
+
+static inline unsigned long find_next_bit(const unsigned long *p,
+                                          unsigned long nr, unsigned long i)
+{
+    while ( i < nr && !test_bit(i, p) )
+        i++;
+
+    return i;
+}
+
+/* Frame numbers and frames. */
+typedef struct { unsigned long n; } gfn_t;
+typedef struct { unsigned long n; } mfn_t;
+#define _gfn(x) ((gfn_t){ (x) })
+#define _mfn(x) ((mfn_t){ (x) })
+#define gfn_x(g) ((g).n)
+#define mfn_x(m) ((m).n)
+#define mfn_eq(a, b) ((a).n == (b).n)
+#define INVALID_MFN _mfn(~0UL)
+#define INVALID_M2P_ENTRY (~0UL)
+#define PAGE_ORDER_4K 0
+#define PGC_allocated (1UL << 63)
+#define PGT_writable_page (1UL << 61)
+#define PGT_pinned (1UL << 60)
+#define PGT_non_coherent (1UL << 59)
+#define PGT_count_mask ((1UL << 55) - 1)
+#define MEMF_no_refcount 1
+
+#define NR_GFNS 64UL
+#define NR_MFNS 256UL
+struct domain;
+struct page_info {
+    unsigned long count_info;
+    union { struct { unsigned long type_info; } inuse; } u;
+    struct domain *owner;
+    bool special;
+    unsigned long m2p;
+    uint8_t bytes[PAGE_SIZE] __attribute__((aligned(4096)));
+};
+extern struct page_info frames[NR_MFNS];
+#define mfn_valid(m) (mfn_x(m) < NR_MFNS)
+#define mfn_to_page(m) (&frames[mfn_x(m)])
+#define page_to_mfn(pg) _mfn((pg) - frames)
+#define page_get_owner(pg) ((pg)->owner)
+#define is_special_page(pg) ((pg)->special)
+#define __map_domain_page(pg) ((void *)(pg)->bytes)
+#define map_domain_page(m) ((void *)mfn_to_page(m)->bytes)
+#define unmap_domain_page(p) ((void)(p))
+#define clear_domain_page(m) memset(mfn_to_page(m)->bytes, 0, PAGE_SIZE)
+#define set_gpfn_from_mfn(m, g) ((void)(frames[m].m2p = (g)))
+#define get_gpfn_from_mfn(m) (frames[m].m2p)
+bool get_page(struct page_info *pg, struct domain *d);
+void put_page(struct page_info *pg);
+void put_page_alloc_ref(struct page_info *pg);
+#define get_page_and_type(pg, d, t) get_page(pg, d)
+#define put_page_and_type(pg) put_page(pg)
+struct page_info *alloc_domheap_pages(struct domain *d, unsigned int order,
+                                      unsigned int flags);
+static inline unsigned int get_order_from_pages(unsigned long n)
+{
+    unsigned int order = 0;
+
+    while ( (1UL << order) < n )
+        order++;
+
+    return order;
+}
+/* Frames are not contiguous here: Xen's own view of the ring is elsewhere. */
+#define vmap_contig(m, n) calloc(n, PAGE_SIZE)
+#define vunmap free
+
+/* The p2m. */
+typedef enum {
+    p2m_ram_rw, p2m_invalid, p2m_mmio_dm, p2m_ram_paged, p2m_dsm_shared,
+    p2m_map_foreign,
+} p2m_type_t;
+typedef enum { p2m_access_rwx } p2m_access_t;
+typedef unsigned int p2m_query_t;
+#define P2M_ALLOC   (1u << 0)
+#define P2M_UNSHARE (1u << 1)
+struct p2m_domain {
+    struct domain *domain;
+    p2m_access_t default_access;
+    unsigned int locked;
+    bool need_flush, fails;
+    struct { p2m_type_t t; unsigned long mfn; unsigned int order; } e[NR_GFNS];
+    mfn_t (*get_entry)(struct p2m_domain *p2m, gfn_t gfn, p2m_type_t *t,
+                       p2m_access_t *a, p2m_query_t q, unsigned int *order,
+                       bool *sve);
+};
+#define p2m_is_hostp2m(p) true
+#define p2m_locked_by_me(p) ((p)->locked)
+void gfn_lock(struct p2m_domain *p2m, gfn_t gfn, unsigned int order);
+void gfn_unlock(struct p2m_domain *p2m, gfn_t gfn, unsigned int order);
+int p2m_set_entry(struct p2m_domain *p2m, gfn_t gfn, mfn_t mfn,
+                  unsigned int order, p2m_type_t t, p2m_access_t a);
+void p2m_tlb_flush_sync(struct p2m_domain *p2m);
+mfn_t get_gfn_query_unlocked(struct domain *d, unsigned long gfn,
+                             p2m_type_t *t);
+
+/* Locks: rank 1 is the outer one of dsm.c, 3 the inner one; the p2m is 2. */
+typedef struct { bool held; } spinlock_t;
+void spin_lock_init(spinlock_t *l);
+void spin_lock(spinlock_t *l);
+void spin_unlock(spinlock_t *l);
+typedef struct { int n; } atomic_t;
+#define atomic_inc(a) ((void)(a)->n++)
+#define atomic_dec(a) ((void)(a)->n--)
+int atomic_read(atomic_t *a);
+
+/* Domains. */
+struct dsm_domain;
+struct vcpu { struct domain *domain; unsigned int vcpu_id; int paused; };
+#define NR_VCPUS 4
+struct domain {
+    struct { struct dsm_domain *dsm; unsigned int incarnation; } arch;
+    unsigned int max_vcpus;
+    domid_t domain_id;
+    struct vcpu **vcpu;
+    bool creation_finished, hardware, hvm, hap, pod, iommu, pdevs, log_dirty;
+    bool altp2m, nested, paging, sharing, viridian, crashed, is_dying;
+    int pauses;
+    struct p2m_domain p2m;
+};
+#define p2m_get_hostp2m(d) (&(d)->p2m)
+#define is_hardware_domain(d) ((d)->hardware)
+#define is_hvm_domain(d) ((d)->hvm)
+#define hap_enabled(d) ((d)->hap)
+#define p2m_pod_active(d) ((d)->pod)
+#define is_iommu_enabled(d) ((d)->iommu)
+#define has_arch_pdevs(d) ((d)->pdevs)
+#define paging_mode_log_dirty(d) ((d)->log_dirty)
+#define altp2m_active(d) ((d)->altp2m)
+#define nestedhvm_enabled(d) ((d)->nested)
+#define mem_paging_enabled(d) ((d)->paging)
+#define mem_sharing_enabled(d) ((d)->sharing)
+#define is_viridian_domain(d) ((d)->viridian)
+#define gfn_valid(d, g) (gfn_x(g) < (1UL << 36))
+#define domain_crash(d) ((void)((d)->crashed = true))
+extern struct vcpu *current;
+#define smp_processor_id() 0
+#define this_cpu(v) per_cpu_##v
+#define DEFINE_PER_CPU(t, v) typeof(t) per_cpu_##v
+struct cpu_user_regs { unsigned long rip; };
+extern struct cpu_user_regs fake_regs;
+#define guest_cpu_user_regs() (&fake_regs)
+void vcpu_pause_nosync(struct vcpu *v);
+void vcpu_unpause(struct vcpu *v);
+static inline int domain_pause_by_systemcontroller_nosync(struct domain *d)
+{
+    d->pauses++;
+    return 0;
+}
+static inline int domain_unpause_by_systemcontroller(struct domain *d)
+{
+    return --d->pauses < 0 ? -EINVAL : 0;
+}
+int rcu_lock_live_remote_domain_by_id(domid_t id, struct domain **d);
+#define rcu_unlock_domain(d) ((void)(d))
+#define XSM_DM_PRIV 0
+#define xsm_mem_paging(how, d) 0
+#define XENLOG_G_ERR
+#define PRI_gfn "05lx"
+#define printk(...) printf("# " __VA_ARGS__)
+#define gprintk(level, ...) printf("# " __VA_ARGS__)
+
+/* Time, events, hypercalls. */
+extern s_time_t fake_now;
+#define NOW() (fake_now)
+#define MILLISECS(n) ((s_time_t)(n) * 1000000)
+struct timer { s_time_t expires; void (*fn)(void *); void *data; };
+#define init_timer(t, f, d, cpu) \
+    ((void)((t)->fn = (f), (t)->data = (d), (t)->expires = 0))
+#define set_timer(t, when) ((void)((t)->expires = (when)))
+#define stop_timer(t) ((void)((t)->expires = 0))
+#define kill_timer(t) ((void)((t)->expires = 0))
+int alloc_unbound_xen_event_channel(struct domain *d, unsigned int vcpu,
+                                    domid_t remote,
+                                    void (*fn)(struct vcpu *, unsigned int));
+#define free_xen_event_channel(d, port) ((void)0)
+void notify_via_xen_event_channel(struct domain *d, int port);
+extern bool fake_preempt;
+#define hypercall_preempt_check() (fake_preempt)
+#define __HYPERVISOR_memory_op 12
+#define hypercall_create_continuation(op, fmt, cmd, arg) 4242
+
+#endif /* FAKE_DSM_H */

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the cases of dsm_test.c set up and look at. */
+#ifndef WORLD_H
+#define WORLD_H
+
+#define MEMORY 32UL             /* frames of the guest that are not holes */
+
+extern struct domain dom, dom0;
+extern unsigned int notified, flushes;
+extern void (*when_waiting)(void); /* somebody waits for hypercalls to end */
+
+void make_world(void);
+
+#endif

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""DSM of the hypervisor, compiled in user space against a small fake of what it calls.
+
+Each case of dsm_test.c is a test here. The mutants at the end show that the cases notice when the code is wrong.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+OVERLAY = HERE.parents[2] / "xen" / "overlay" / "xen"
+SOURCE = OVERLAY / "arch" / "x86" / "mm" / "dsm.c"
+FAKE = HERE / "fake_dsm"
+
+_scratch = tempfile.TemporaryDirectory(prefix="dsm_test.")
+
+
+def gcc(*arguments: str | Path) -> None:
+    """Compile or link, with the fake's headers before the hypervisor's own."""
+    include: list[str | Path] = ["-I", FAKE, "-I", OVERLAY / "arch/x86/include", "-I", OVERLAY / "include"]
+    flags = [
+        "-Wall",
+        "-Werror",
+        "-Wno-unused-function",
+        "-DCONFIG_DSM",
+        "-fsanitize=address,undefined",
+        "-fno-sanitize-recover",
+    ]
+    subprocess.run(["gcc", "-std=gnu99", "-g", "-O1", *flags, *include, *arguments], check=True)
+
+
+@cache
+def surroundings() -> tuple[Path, ...]:
+    """The fake and the cases, compiled once."""
+    objects = []
+    for source in (FAKE / "fake_dsm.c", HERE / "dsm_test.c"):
+        objects.append(Path(_scratch.name) / f"{source.stem}.o")
+        gcc("-c", "-o", objects[-1], source)
+    return tuple(objects)
+
+
+def build(source: Path, program: Path) -> Path:
+    """One version of dsm.c with the cases and the fake."""
+    gcc("-o", program, source, *surroundings())
+    return program
+
+
+@cache
+def program() -> Path:
+    return build(SOURCE, Path(_scratch.name) / "dsm_test")
+
+
+def run(test: Path, name: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [test, name], capture_output=True, text=True, timeout=60, check=False, env={"ASAN_OPTIONS": "detect_leaks=0"}
+    )
+
+
+def names() -> list[str]:
+    """The cases; if they do not compile, one that says so instead of ending the whole test run."""
+    try:
+        return run(program(), "--list").stdout.splitlines()
+    except subprocess.CalledProcessError:
+        return ["compiles"]
+
+
+@pytest.mark.parametrize("name", names())
+def test_case(name: str) -> None:
+    done = run(program(), name)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# What is replaced, by what, and a case that has to fail then.
+MUTANTS = {
+    "S is writable": ("        if ( q & P2M_UNSHARE )\n            break;\n", "", "what a look-up reports"),
+    "I is a hole": (
+        "return is_away(dsm, gfn) ? XEN_DSM_STATE_I",
+        "return 0 ? XEN_DSM_STATE_I",
+        "what a look-up reports",
+    ),
+    "a paged superpage": ("        *page_order = PAGE_ORDER_4K;\n", "        ;\n", "what a look-up reports"),
+    "no fixing of order": (
+        "    if ( page_order )\n        *page_order",
+        "    if ( 0 )\n        *page_order",
+        "what a look-up reports",
+    ),
+    "references not looked at": ("(PGC_allocated | 1)\n#define", "(pg->count_info)\n#define", "a page in use"),
+    "type not looked at": ("!(pg->u.inuse.type_info & TYPE_BUSY)", "true", "a page in use"),
+    "special frames taken": ("is_special_page(pg) || ", "", "a page in use"),
+    "no flush before the copy": (
+        "    p2m_tlb_flush_sync(p2m);\n\n    return rc;",
+        "    return rc;",
+        "bytes and frames",
+    ),
+    "reference kept": (
+        "    put_page(mfn_to_page(mfn));\n    if ( inval )\n    {\n        pool_push",
+        "    if ( inval )\n    {\n        pool_push",
+        "bytes and frames",
+    ),
+    "M2P not set": (
+        "    set_gpfn_from_mfn(mfn_x(mfn), op->gfn);\n    rc = change_entry",
+        "    rc = change_entry",
+        "bytes and frames",
+    ),
+    "frame lost when a copy in fails": (" fail:\n    pool_push(dsm, pg);\n", " fail:\n", "faults and no memory"),
+    "page lost when a copy out fails": (
+        "        restore_entry(d, p2m, op->gfn, mfn, was);\n        gfn_unlock",
+        "        gfn_unlock",
+        "faults and no memory",
+    ),
+    "M2P lost when a copy out fails": (
+        "        if ( inval )\n            set_gpfn_from_mfn(mfn_x(mfn), op->gfn);\n",
+        "",
+        "faults and no memory",
+    ),
+    "INSTALL wakes nobody": (
+        "        wake(d, dsm, op->gfn);\n        spin_unlock(&dsm->lock);\n    }\n    else\n        set_gpfn",
+        "        spin_unlock(&dsm->lock);\n    }\n    else\n        set_gpfn",
+        "a miss, and who is woken",
+    ),
+    "wakes the first only": (
+        "        vcpu_unpause(d->vcpu[i]);\n",
+        "        vcpu_unpause(d->vcpu[i]);\n        break;\n",
+        "a miss, and who is woken",
+    ),
+    "wakes who waits for another": ("!w->waiting || w->gfn != gfn", "!w->waiting", "a second miss of one vCPU"),
+    "state not looked at again": (
+        "    missing = state == XEN_DSM_STATE_I ||",
+        "    missing = true || state == XEN_DSM_STATE_I ||",
+        "the page came meanwhile",
+    ),
+    "S is enough for a writer": (
+        "(state == XEN_DSM_STATE_S && want != XEN_DSM_WANT_S)",
+        "false",
+        "the page came meanwhile",
+    ),
+    "waits twice": ("    if ( w->waiting )\n        return;\n", "", "a second miss of one vCPU"),
+    "overwrites a full ring": (">= dsm->ring_nr )", "> 2 * dsm->ring_nr )", "a full ring, and one that lies"),
+    "misses lost in a full ring": (
+        "dsm->vcpu[i].waiting && dsm->vcpu[i].unsent",
+        "0",
+        "a full ring, and one that lies",
+    ),
+    "flush repeats itself": (".waiting && dsm->vcpu[i].unsent", ".waiting", "a full ring, and one that lies"),
+    "foreign misses not merged": (
+        "                return;\n            slot = f;",
+        "                ;\n            slot = f;",
+        "foreign misses",
+    ),
+    "foreign misses merged for ever": (" && NOW() - f->since < FOREIGN_AGAIN )", " )", "foreign misses"),
+    "no gate for INVAL": ("    gate_close(dsm);\n    gfn_lock", "    gfn_lock", "the gate"),
+    "gate never closed": ("if ( likely(!ACCESS_ONCE(dsm->closed)) )", "if ( 1 )", "the gate"),
+    "left twice": ("    if ( !dsm->vcpu[v->vcpu_id].in_hcall )\n        return;\n", "", "the gate"),
+    "uncovered hypercalls wait": (
+        "        domain_crash(d);\n        return;\n    }\n\n    miss",
+        "    }\n\n    miss",
+        "a hypercall that is not covered",
+    ),
+    "S can be freed": (
+        " && state != XEN_DSM_STATE_S )\n            continue;",
+        " )\n            continue;",
+        "a guest that frees",
+    ),
+    "mapped over I": (
+        "        case XEN_DSM_STATE_I:\n        case XEN_DSM_STATE_S:\n            return -EBUSY;",
+        "        case XEN_DSM_STATE_S:\n            return -EBUSY;",
+        "what may be mapped and removed",
+    ),
+    "bits set in S": (
+        "    if ( t != p2m_dsm_shared )\n        return true;\n",
+        "    return true;\n",
+        "bits of guest tables",
+    ),
+    "operations of the dead": ("        if ( dsm->dead )\n        {", "        if ( 0 )\n        {", "the end"),
+    "paused twice": ("!dsm->dead && !dsm->paused &&", "!dsm->dead &&", "keepalive"),
+    "done not checked": (" || page->done > page->nr", "", "continuations and bad commands"),
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_mutant_is_noticed(mutant: str, tmp_path: Path) -> None:
+    old, new, case = MUTANTS[mutant]
+    text = SOURCE.read_text()
+    assert text.count(old) == 1, f"{SOURCE.name} has changed: adapt the mutant"
+    source = tmp_path / "mutant.c"
+    source.write_text(text.replace(old, new))
+    done = run(build(source, tmp_path / "mutant"), case)
+    assert done.returncode != 0, f"{case} passed"
