@@ -159,7 +159,18 @@ TOOLS_CONFIGURE = (
     "--with-xenstored=xenstored",
     "--with-sysconfig-leaf-dir=default",
 )
-TOOLS_FOLDERS = ("libs", "xs-clients", "xenstored", "misc", "hotplug", "console", "xl", "helpers", "tests/mem-range")
+TOOLS_FOLDERS = (
+    "libs",
+    "xs-clients",
+    "xenstored",
+    "misc",
+    "hotplug",
+    "console",
+    "xl",
+    "helpers",
+    "tests/dsm",
+    "tests/mem-range",
+)
 # Only the shared libraries: the static ones would compile each file a second time, and nothing here links with them.
 TOOLS_LIBRARIES = ("TARGETS=lib$(LIB_FILE_NAME).so $(PKG_CONFIG_FILE)",)
 

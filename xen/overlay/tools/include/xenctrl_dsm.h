@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: LGPL-2.1-only */
+/*
+ * Distributed shared memory, for its daemon and for tests.
+ *
+ * What a command means, and each error of it, is in xen/dsm.h.  All functions
+ * here return 0, or -1 with errno.  None is cancelled, none blocks for longer
+ * than a hypercall takes, and one handle may be used by one thread at a time.
+ */
+#ifndef XENCTRL_DSM_H
+#define XENCTRL_DSM_H
+
+#include <xenctrl.h>
+#include <xen/dsm.h>
+
+/*
+ * Switch DSM on for a domain that has not run yet.
+ *
+ * nr_ranges: 1..XEN_DSM_MAX_RANGES, sorted, without overlap.
+ * *port:     an unbound event channel of the domain, for the caller's domain.
+ * *refused:  with EOPNOTSUPP, XEN_DSM_REFUSED_*; see xc_dsm_refusal().
+ */
+int xc_dsm_enable(xc_interface *xch, uint32_t domid, xen_dsm_range_t *ranges,
+                  unsigned int nr_ranges, unsigned int slice,
+                  unsigned int nr_slices, evtchn_port_t *port,
+                  unsigned int *refused);
+
+/* Why, in words. */
+const char *xc_dsm_refusal(unsigned int refused);
+
+/*
+ * Up to XEN_DSM_MAX_PAGE_OPS page operations, in order.
+ *
+ * Each has its own result in ops[i].rc.  Data is in pages of
+ * xc_dsm_alloc_pages(): other memory can be moved by the kernel meanwhile, and
+ * gives -EFAULT then.
+ */
+int xc_dsm_page(xc_interface *xch, uint32_t domid, xen_dsm_page_op_t *ops,
+                unsigned int nr);
+void xc_dsm_set_buffer(xen_dsm_page_op_t *op, void *page);
+void *xc_dsm_alloc_pages(xc_interface *xch, unsigned int nr);
+void xc_dsm_free_pages(xc_interface *xch, void *pages, unsigned int nr);
+
+/* After a full ring was drained. */
+int xc_dsm_flush(xc_interface *xch, uint32_t domid);
+
+/* Alive, and again within timeout_ms, 0: never again. */
+int xc_dsm_keepalive(xc_interface *xch, uint32_t domid,
+                     unsigned int timeout_ms);
+
+int xc_dsm_stats(xc_interface *xch, uint32_t domid, xen_dsm_stats_t *stats);
+
+#endif /* XENCTRL_DSM_H */
+
+/*
+ * Local variables:
+ * mode: C
+ * c-file-style: "BSD"
+ * c-basic-offset: 4
+ * tab-width: 4
+ * indent-tabs-mode: nil
+ * End:
+ */

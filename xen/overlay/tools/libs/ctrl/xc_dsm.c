@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: LGPL-2.1-only */
+/*
+ * xc_dsm.c
+ *
+ * Distributed shared memory: pages of a guest that are on several hosts.
+ * What each command does is in xen/dsm.h.
+ */
+
+#include "xc_private.h"
+#include <xenctrl_dsm.h>
+
+static int dsm_memop(xc_interface *xch, uint32_t domid, unsigned int cmd,
+                     struct xen_dsm_op *op)
+{
+    op->version = XEN_DSM_INTERFACE_VERSION;
+    op->domid = domid;
+    op->cmd = cmd;
+
+    return xc_memory_op(xch, XENMEM_dsm_op, op, sizeof(*op)) ? -1 : 0;
+}
+
+int xc_dsm_enable(xc_interface *xch, uint32_t domid, xen_dsm_range_t *ranges,
+                  unsigned int nr_ranges, unsigned int slice,
+                  unsigned int nr_slices, evtchn_port_t *port,
+                  unsigned int *refused)
+{
+    DECLARE_HYPERCALL_BOUNCE(ranges, nr_ranges * sizeof(*ranges),
+                             XC_HYPERCALL_BUFFER_BOUNCE_IN);
+    struct xen_dsm_op op = {
+        .u.enable = {
+            .nr_ranges = nr_ranges,
+            .slice = slice,
+            .nr_slices = nr_slices,
+        },
+    };
+    int rc;
+
+    *refused = 0;
+    if ( xc_hypercall_bounce_pre(xch, ranges) )
+    {
+        PERROR("Could not bounce memory for XEN_DSM_ENABLE");
+        return -1;
+    }
+    set_xen_guest_handle(op.u.enable.ranges, ranges);
+
+    rc = dsm_memop(xch, domid, XEN_DSM_ENABLE, &op);
+
+    xc_hypercall_bounce_post(xch, ranges);
+    *refused = op.u.enable.refused;
+    *port = op.u.enable.port;
+
+    return rc;
+}
+
+const char *xc_dsm_refusal(unsigned int refused)
+{
+    static const char *const why[] = {
+        [XEN_DSM_REFUSED_NOT_HAP] =
+            "the domain does not use hardware assisted paging",
+        [XEN_DSM_REFUSED_RUNNING] =
+            "the domain has run already: switch DSM on while it is created",
+        [XEN_DSM_REFUSED_NO_VCPU] = "the domain has no vCPU yet",
+        [XEN_DSM_REFUSED_POD] =
+            "the domain is populated on demand: maxmem must equal memory",
+        [XEN_DSM_REFUSED_PASSTHROUGH] =
+            "the domain uses an IOMMU: no passthrough with DSM",
+        [XEN_DSM_REFUSED_LOG_DIRTY] = "the domain is in log-dirty mode",
+        [XEN_DSM_REFUSED_ALTP2M] = "the domain uses altp2m",
+        [XEN_DSM_REFUSED_NESTED] =
+            "the domain may use nested virtualisation",
+        [XEN_DSM_REFUSED_PAGING] = "a pager is connected to the domain",
+        [XEN_DSM_REFUSED_SHARING] = "the domain uses memory sharing",
+        [XEN_DSM_REFUSED_VIRIDIAN] =
+            "the domain has viridian enlightenments",
+        [XEN_DSM_REFUSED_HARDWARE_DOMAIN] = "it is the hardware domain",
+        [XEN_DSM_REFUSED_SLICES] =
+            "this hypervisor supports one slice only",
+        [XEN_DSM_REFUSED_RESTORED] = "the domain was migrated or restored",
+    };
+
+    if ( refused >= sizeof(why) / sizeof(why[0]) || !why[refused] )
+        return "for a reason that this library does not know";
+
+    return why[refused];
+}
+
+int xc_dsm_page(xc_interface *xch, uint32_t domid, xen_dsm_page_op_t *ops,
+                unsigned int nr)
+{
+    DECLARE_HYPERCALL_BOUNCE(ops, nr * sizeof(*ops),
+                             XC_HYPERCALL_BUFFER_BOUNCE_BOTH);
+    struct xen_dsm_op op = { .u.page.nr = nr };
+    int rc;
+
+    if ( xc_hypercall_bounce_pre(xch, ops) )
+    {
+        PERROR("Could not bounce memory for XEN_DSM_PAGE");
+        return -1;
+    }
+    set_xen_guest_handle(op.u.page.ops, ops);
+
+    rc = dsm_memop(xch, domid, XEN_DSM_PAGE, &op);
+
+    xc_hypercall_bounce_post(xch, ops);
+
+    return rc;
+}
+
+void *xc_dsm_alloc_pages(xc_interface *xch, unsigned int nr)
+{
+    return xencall_alloc_buffer_pages(xch->xcall, nr);
+}
+
+void xc_dsm_free_pages(xc_interface *xch, void *pages, unsigned int nr)
+{
+    xencall_free_buffer_pages(xch->xcall, pages, nr);
+}
+
+void xc_dsm_set_buffer(xen_dsm_page_op_t *op, void *page)
+{
+    set_xen_guest_handle_raw(op->buf, page);
+}
+
+int xc_dsm_flush(xc_interface *xch, uint32_t domid)
+{
+    struct xen_dsm_op op = {};
+
+    return dsm_memop(xch, domid, XEN_DSM_FLUSH, &op);
+}
+
+int xc_dsm_keepalive(xc_interface *xch, uint32_t domid, unsigned int timeout_ms)
+{
+    struct xen_dsm_op op = { .u.keepalive.timeout_ms = timeout_ms };
+
+    return dsm_memop(xch, domid, XEN_DSM_KEEPALIVE, &op);
+}
+
+int xc_dsm_stats(xc_interface *xch, uint32_t domid, xen_dsm_stats_t *stats)
+{
+    DECLARE_HYPERCALL_BOUNCE(stats, sizeof(*stats),
+                             XC_HYPERCALL_BUFFER_BOUNCE_OUT);
+    struct xen_dsm_op op = {};
+    int rc;
+
+    if ( xc_hypercall_bounce_pre(xch, stats) )
+    {
+        PERROR("Could not bounce memory for XEN_DSM_STATS");
+        return -1;
+    }
+    set_xen_guest_handle(op.u.stats, stats);
+
+    rc = dsm_memop(xch, domid, XEN_DSM_STATS, &op);
+
+    xc_hypercall_bounce_post(xch, stats);
+
+    return rc;
+}
+
+/*
+ * Local variables:
+ * mode: C
+ * c-file-style: "BSD"
+ * c-basic-offset: 4
+ * tab-width: 4
+ * indent-tabs-mode: nil
+ * End:
+ */

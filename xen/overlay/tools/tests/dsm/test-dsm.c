@@ -1,0 +1,975 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Pages that come and go: each page operation, and each way to refuse one.
+ *
+ * Run as root in dom0.  Each case gets an HVM domain of its own that never
+ * runs.  What a running guest sees is the business of dsm-storm.
+ *
+ * usage: test-dsm [CASE]...
+ * Output is TAP, exit code 0 if nothing failed.
+ */
+#include <err.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include <xenctrl.h>
+#include <xenctrl_dsm.h>
+#include <xenevtchn.h>
+#include <xenforeignmemory.h>
+#include <xen/hvm/params.h>
+
+#define GFN    0x1000UL         /* the range begins here */
+#define FRAMES 2048UL
+#define NR     1024UL           /* frames that are populated, then holes */
+#define WORDS  (XC_PAGE_SIZE / sizeof(uint64_t))
+
+static xc_interface *xch;
+static xenforeignmemory_handle *fmem;
+static xenevtchn_handle *xce;
+static uint32_t domid;
+static evtchn_port_t port;      /* of the domain */
+static uint64_t *buffer;        /* one page */
+
+/* ---- Reporting ---- */
+
+static bool failed;
+#define fail(fmt, ...)                                                      \
+    do {                                                                    \
+        failed = true;                                                      \
+        printf("#   line %d: " fmt "\n", __LINE__, ##__VA_ARGS__);          \
+    } while ( 0 )
+#define expect(what, got, want)                                             \
+    do {                                                                    \
+        long got_ = (got), want_ = (want);                                  \
+        if ( got_ != want_ )                                                \
+            fail("%s: %ld, expected %ld", what, got_, want_);               \
+    } while ( 0 )
+
+/* ---- A domain ---- */
+
+static void create_as(uint32_t flags, unsigned int vcpus)
+{
+    struct xen_domctl_createdomain config = {
+        .flags = flags,
+        .max_vcpus = 1,
+        .max_grant_frames = 1,
+        .max_evtchn_port = 4095,
+        .grant_opts = XEN_DOMCTL_GRANT_version(1),
+        .arch.emulation_flags =
+            flags & XEN_DOMCTL_CDF_hvm ? XEN_X86_EMU_LAPIC : 0,
+    };
+
+    domid = 0;
+    if ( xc_domain_create(xch, &domid, &config) )
+        err(2, "xc_domain_create");
+    if ( vcpus && xc_domain_max_vcpus(xch, domid, vcpus) )
+        err(2, "xc_domain_max_vcpus");
+    if ( xc_domain_setmaxmem(xch, domid, -1) )
+        err(2, "xc_domain_setmaxmem");
+    if ( (flags & XEN_DOMCTL_CDF_hap) &&
+         xc_set_paging_mempool_size(xch, domid, 4 << 20) )
+        err(2, "xc_set_paging_mempool_size");
+}
+
+static void create(void)
+{
+    create_as(XEN_DOMCTL_CDF_hvm | XEN_DOMCTL_CDF_hap, 1);
+}
+
+static void destroy(void)
+{
+    if ( xc_domain_destroy(xch, domid) )
+        err(2, "xc_domain_destroy");
+}
+
+static int populate(unsigned long gfn, unsigned int order, unsigned int flags)
+{
+    xen_pfn_t first = gfn;
+
+    return xc_domain_populate_physmap(xch, domid, 1, order, flags, &first);
+}
+
+static int decrease(unsigned long gfn, unsigned int order)
+{
+    xen_pfn_t first = gfn;
+
+    return xc_domain_decrease_reservation(xch, domid, 1, order, &first);
+}
+
+static unsigned long tot_pages(void)
+{
+    xc_domaininfo_t info;
+
+    if ( xc_domain_getinfo_single(xch, domid, &info) )
+        err(2, "xc_domain_getinfo_single");
+
+    return info.tot_pages;
+}
+
+static bool is_paused(void)
+{
+    xc_domaininfo_t info;
+
+    if ( xc_domain_getinfo_single(xch, domid, &info) )
+        err(2, "xc_domain_getinfo_single");
+
+    return info.flags & XEN_DOMINF_paused;
+}
+
+/* 0, or errno with the reason in *refused. */
+static int enable_ranges(xen_dsm_range_t *ranges, unsigned int nr,
+                         unsigned int *refused)
+{
+    return xc_dsm_enable(xch, domid, ranges, nr, 0, 1, &port, refused) ? errno
+                                                                       : 0;
+}
+
+static int enable(unsigned int *refused)
+{
+    xen_dsm_range_t range = { .first = GFN, .nr = FRAMES };
+
+    return enable_ranges(&range, 1, refused);
+}
+
+/* What most cases begin with: two superpages, and as many holes. */
+static void prepare(void)
+{
+    unsigned int refused;
+    int rc;
+
+    expect("populated", populate(GFN, 9, 0), 0);
+    expect("populated", populate(GFN + 512, 9, 0), 0);
+    rc = enable(&refused);
+    if ( rc )
+        fail("ENABLE: %s (%s)", strerror(rc), xc_dsm_refusal(refused));
+}
+
+/* ---- Page operations ---- */
+
+static int op_with(unsigned int what, uint64_t gfn, void *buf,
+                   unsigned int *state)
+{
+    xen_dsm_page_op_t op = { .gfn = gfn, .op = what };
+
+    xc_dsm_set_buffer(&op, buf);
+    if ( xc_dsm_page(xch, domid, &op, 1) )
+    {
+        fail("xc_dsm_page: %s", strerror(errno));
+        return -EIO;
+    }
+    if ( state )
+        *state = op.state;
+
+    return op.rc;
+}
+
+static bool moves_data(unsigned int what)
+{
+    return what == XEN_DSM_INVAL || what == XEN_DSM_DOWNGRADE ||
+           what == XEN_DSM_READ || what == XEN_DSM_INSTALL_S ||
+           what == XEN_DSM_INSTALL_M;
+}
+
+static int op(unsigned int what, uint64_t gfn)
+{
+    return op_with(what, gfn, moves_data(what) ? buffer : NULL, NULL);
+}
+
+static unsigned int state_of(uint64_t gfn)
+{
+    unsigned int state = -1;
+
+    expect("QUERY", op_with(XEN_DSM_QUERY, gfn, NULL, &state), 0);
+
+    return state;
+}
+
+/* Bring a frame that is in state M, or a hole from NR on, into a state. */
+static uint64_t frame_in(unsigned int state, uint64_t gfn)
+{
+    switch ( state )
+    {
+    case XEN_DSM_STATE_HOLE:
+        return gfn + NR;
+    case XEN_DSM_STATE_I:
+        expect("INVAL", op(XEN_DSM_INVAL, gfn), 0);
+        break;
+    case XEN_DSM_STATE_S:
+        expect("DOWNGRADE", op(XEN_DSM_DOWNGRADE, gfn), 0);
+        break;
+    }
+    expect("state", state_of(gfn), state);
+
+    return gfn;
+}
+
+static void fill(uint64_t *page, uint64_t value)
+{
+    unsigned int i;
+
+    for ( i = 0; i < WORDS; i++ )
+        page[i] = value + i;
+}
+
+static bool is_filled(const uint64_t *page, uint64_t value)
+{
+    unsigned int i;
+
+    for ( i = 0; i < WORDS; i++ )
+        if ( page[i] != value + i )
+            return false;
+
+    return true;
+}
+
+static uint64_t *map(uint64_t gfn, int prot)
+{
+    xen_pfn_t pfn = gfn;
+    int error;
+    void *p = xenforeignmemory_map(fmem, domid, prot, 1, &pfn, &error);
+
+    return p && !error ? p : NULL;
+}
+
+static void unmap(void *p)
+{
+    if ( p && xenforeignmemory_unmap(fmem, p, 1) )
+        err(2, "xenforeignmemory_unmap");
+}
+
+static void write_frame(uint64_t gfn, uint64_t value)
+{
+    uint64_t *p = map(gfn, PROT_READ | PROT_WRITE);
+
+    if ( !p )
+    {
+        fail("GFN %#"PRIx64" cannot be mapped: %s", gfn, strerror(errno));
+        return;
+    }
+    fill(p, value);
+    unmap(p);
+}
+
+static bool frame_holds(uint64_t gfn, uint64_t value)
+{
+    uint64_t *p = map(gfn, PROT_READ);
+    bool holds;
+
+    if ( !p )
+    {
+        fail("GFN %#"PRIx64" cannot be mapped: %s", gfn, strerror(errno));
+        return false;
+    }
+    holds = is_filled(p, value);
+    unmap(p);
+
+    return holds;
+}
+
+/* ---- The ring ---- */
+
+static xenforeignmemory_resource_handle *ring_handle;
+static volatile struct xen_dsm_ring *ring;
+static const struct xen_dsm_ring_entry *entries;
+static evtchn_port_t local_port;
+
+static void open_ring(void)
+{
+    size_t size = 0;
+    void *p = NULL;
+
+    if ( xenforeignmemory_resource_size(fmem, domid, XENMEM_resource_dsm_ring,
+                                        0, &size) )
+        err(2, "size of the ring");
+    ring_handle = xenforeignmemory_map_resource(
+        fmem, domid, XENMEM_resource_dsm_ring, 0, 0, size / XC_PAGE_SIZE, &p,
+        PROT_READ | PROT_WRITE, 0);
+    if ( !ring_handle )
+        err(2, "map the ring");
+    ring = p;
+    entries = p + XC_PAGE_SIZE;
+    expect("entries", ring->nr * sizeof(*entries) + XC_PAGE_SIZE, size);
+
+    local_port = xenevtchn_bind_interdomain(xce, domid, port);
+    if ( (int)local_port < 0 )
+        err(2, "bind to the domain's port");
+}
+
+static void close_ring(void)
+{
+    xenevtchn_unbind(xce, local_port);
+    xenforeignmemory_unmap_resource(fmem, ring_handle);
+}
+
+/* The next entry, or none after a while.  It is consumed. */
+static bool next_entry(struct xen_dsm_ring_entry *entry, int timeout_ms)
+{
+    struct pollfd fd = { .fd = xenevtchn_fd(xce), .events = POLLIN };
+
+    while ( ring->prod == ring->cons )
+    {
+        int p;
+
+        if ( poll(&fd, 1, timeout_ms) <= 0 )
+            return false;
+        p = xenevtchn_pending(xce);
+        if ( p < 0 || xenevtchn_unmask(xce, p) )
+            err(2, "event channel");
+    }
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    *entry = entries[ring->cons & (ring->nr - 1)];
+    ring->cons++;
+
+    return true;
+}
+
+/* ---- Cases ---- */
+
+/* from, operation, result, state afterwards */
+static const struct {
+    unsigned int from, what;
+    int rc;
+    unsigned int to;
+} steps[] = {
+#define HOLE XEN_DSM_STATE_HOLE
+#define I XEN_DSM_STATE_I
+#define S XEN_DSM_STATE_S
+#define M XEN_DSM_STATE_M
+    { M,    XEN_DSM_INVAL,      0,        I },
+    { S,    XEN_DSM_INVAL,      0,        I },
+    { I,    XEN_DSM_INVAL,      -EEXIST,  I },
+    { HOLE, XEN_DSM_INVAL,      -ENOENT,  HOLE },
+    { M,    XEN_DSM_DOWNGRADE,  0,        S },
+    { S,    XEN_DSM_DOWNGRADE,  -EEXIST,  S },
+    { I,    XEN_DSM_DOWNGRADE,  -EINVAL,  I },
+    { HOLE, XEN_DSM_DOWNGRADE,  -ENOENT,  HOLE },
+    { M,    XEN_DSM_READ,       -EINVAL,  M },
+    { S,    XEN_DSM_READ,       0,        S },
+    { I,    XEN_DSM_READ,       -EINVAL,  I },
+    { HOLE, XEN_DSM_READ,       -ENOENT,  HOLE },
+    { M,    XEN_DSM_INSTALL_S,  -EEXIST,  M },
+    { S,    XEN_DSM_INSTALL_S,  -EEXIST,  S },
+    { I,    XEN_DSM_INSTALL_S,  0,        S },
+    { HOLE, XEN_DSM_INSTALL_S,  -ENOENT,  HOLE },
+    { M,    XEN_DSM_INSTALL_M,  -EEXIST,  M },
+    { S,    XEN_DSM_INSTALL_M,  -EEXIST,  S },
+    { I,    XEN_DSM_INSTALL_M,  0,        M },
+    { HOLE, XEN_DSM_INSTALL_M,  -ENOENT,  HOLE },
+    { M,    XEN_DSM_ZERO_M,     -EEXIST,  M },
+    { S,    XEN_DSM_ZERO_M,     -EEXIST,  S },
+    { I,    XEN_DSM_ZERO_M,     0,        M },
+    { HOLE, XEN_DSM_ZERO_M,     -ENOENT,  HOLE },
+    { M,    XEN_DSM_UPGRADE,    -EEXIST,  M },
+    { S,    XEN_DSM_UPGRADE,    0,        M },
+    { I,    XEN_DSM_UPGRADE,    -EINVAL,  I },
+    { HOLE, XEN_DSM_UPGRADE,    -ENOENT,  HOLE },
+    { M,    XEN_DSM_DROP,       -EINVAL,  M },
+    { S,    XEN_DSM_DROP,       -EINVAL,  S },
+    { I,    XEN_DSM_DROP,       0,        HOLE },
+    { HOLE, XEN_DSM_DROP,       -EEXIST,  HOLE },
+    { M,    XEN_DSM_WAKE,       0,        M },
+    { S,    XEN_DSM_WAKE,       0,        S },
+    { I,    XEN_DSM_WAKE,       0,        I },
+    { HOLE, XEN_DSM_WAKE,       0,        HOLE },
+};
+
+static void every_step(void)
+{
+    unsigned int i;
+
+    prepare();
+    for ( i = 0; i < sizeof(steps) / sizeof(steps[0]); i++ )
+    {
+        uint64_t gfn = frame_in(steps[i].from, GFN + 10 + i);
+        unsigned int state = -1;
+        int rc = op_with(steps[i].what, gfn,
+                         moves_data(steps[i].what) ? buffer : NULL, &state);
+
+        if ( rc != steps[i].rc || state != steps[i].to )
+            fail("op %u from state %u: %d, state %u; expected %d, state %u",
+                 steps[i].what, steps[i].from, rc, state, steps[i].rc,
+                 steps[i].to);
+        expect("QUERY says the same", state_of(gfn), state);
+    }
+}
+
+static void the_bytes(void)
+{
+    prepare();
+    write_frame(GFN + 3, 1000);
+
+    memset(buffer, 0, XC_PAGE_SIZE);
+    expect("INVAL", op(XEN_DSM_INVAL, GFN + 3), 0);
+    if ( !is_filled(buffer, 1000) )
+        fail("INVAL gave other bytes");
+
+    fill(buffer, 2000);
+    expect("INSTALL_S", op(XEN_DSM_INSTALL_S, GFN + 3), 0);
+    if ( !frame_holds(GFN + 3, 2000) )
+        fail("after INSTALL_S the frame holds other bytes");
+
+    memset(buffer, 0, XC_PAGE_SIZE);
+    expect("READ", op(XEN_DSM_READ, GFN + 3), 0);
+    if ( !is_filled(buffer, 2000) )
+        fail("READ gave other bytes");
+
+    expect("UPGRADE", op(XEN_DSM_UPGRADE, GFN + 3), 0);
+    write_frame(GFN + 3, 3000);
+    memset(buffer, 0, XC_PAGE_SIZE);
+    expect("DOWNGRADE", op(XEN_DSM_DOWNGRADE, GFN + 3), 0);
+    if ( !is_filled(buffer, 3000) )
+        fail("DOWNGRADE gave other bytes");
+
+    /* Without a buffer the bytes are lost, and nothing else. */
+    expect("INVAL", op_with(XEN_DSM_INVAL, GFN + 3, NULL, NULL), 0);
+    expect("ZERO_M", op(XEN_DSM_ZERO_M, GFN + 3), 0);
+    memset(buffer, 1, XC_PAGE_SIZE);
+    expect("DOWNGRADE", op(XEN_DSM_DOWNGRADE, GFN + 3), 0);
+    if ( buffer[0] || memcmp(buffer, buffer + 1, XC_PAGE_SIZE - 8) )
+        fail("ZERO_M left something");
+
+    if ( !frame_holds(GFN + 4, 0) && state_of(GFN + 4) != M )
+        fail("the neighbour changed");
+}
+
+/* Frames go round: whose is what? */
+static void many_frames(void)
+{
+    uint64_t i;
+
+    prepare();
+    for ( i = 0; i < NR; i++ )
+        write_frame(GFN + i, i * 10000);
+    for ( i = 0; i < NR; i++ )
+    {
+        expect("INVAL", op(XEN_DSM_INVAL, GFN + i), 0);
+        if ( !is_filled(buffer, i * 10000) )
+            fail("INVAL of frame %"PRIu64" gave other bytes", i);
+    }
+    expect("tot_pages", tot_pages(), NR);
+    for ( i = NR; i-- > 0; )
+    {
+        fill(buffer, i * 20000);
+        expect("INSTALL", op(i & 1 ? XEN_DSM_INSTALL_S : XEN_DSM_INSTALL_M,
+                             GFN + i), 0);
+    }
+    for ( i = 0; i < NR; i++ )
+        if ( !frame_holds(GFN + i, i * 20000) )
+            fail("frame %"PRIu64" holds other bytes", i);
+}
+
+static void refused_operations(void)
+{
+    void *const nowhere = (void *)8192;
+    xen_dsm_page_op_t bad = { .gfn = GFN, .op = XEN_DSM_QUERY, .flags = 1 };
+    static xen_dsm_page_op_t many[XEN_DSM_MAX_PAGE_OPS + 1];
+    unsigned int i;
+
+    prepare();
+    write_frame(GFN + 1, 500);
+
+    expect("below the range", op(XEN_DSM_QUERY, GFN - 1), -ERANGE);
+    expect("above the range", op(XEN_DSM_INVAL, GFN + FRAMES), -ERANGE);
+    expect("far away", op(XEN_DSM_WAKE, ~0ULL), -ERANGE);
+    expect("far away", op(XEN_DSM_INVAL, 1ULL << 52), -ERANGE);
+    expect("operation 0", op(0, GFN), -EINVAL);
+    expect("operation 11", op(11, GFN), -EINVAL);
+    expect("operation 65535", op(65535, GFN), -EINVAL);
+    expect("flags", xc_dsm_page(xch, domid, &bad, 1), 0);
+    expect("flags", bad.rc, -EINVAL);
+
+    expect("INVAL to nowhere",
+           op_with(XEN_DSM_INVAL, GFN + 1, nowhere, NULL), -EFAULT);
+    expect("state", state_of(GFN + 1), M);
+    expect("DOWNGRADE to nowhere",
+           op_with(XEN_DSM_DOWNGRADE, GFN + 1, nowhere, NULL), -EFAULT);
+    expect("state", state_of(GFN + 1), M);
+    if ( !frame_holds(GFN + 1, 500) )
+        fail("an operation that failed changed the page");
+    expect("INVAL", op(XEN_DSM_INVAL, GFN + 1), 0);
+    expect("INSTALL_M from nowhere",
+           op_with(XEN_DSM_INSTALL_M, GFN + 1, nowhere, NULL), -EFAULT);
+    expect("state", state_of(GFN + 1), I);
+    expect("INSTALL_S from NULL",
+           op_with(XEN_DSM_INSTALL_S, GFN + 1, NULL, NULL), -EINVAL);
+    expect("INSTALL_M", op(XEN_DSM_INSTALL_M, GFN + 1), 0);
+    if ( !frame_holds(GFN + 1, 500) )
+        fail("the page was lost");
+    expect("READ to NULL", op_with(XEN_DSM_READ, GFN + 1, NULL, NULL), -EINVAL);
+
+    for ( i = 0; i <= XEN_DSM_MAX_PAGE_OPS; i++ )
+        many[i] = (xen_dsm_page_op_t){ .gfn = GFN + i, .op = XEN_DSM_QUERY };
+    if ( !xc_dsm_page(xch, domid, many, XEN_DSM_MAX_PAGE_OPS + 1) ||
+         errno != EINVAL )
+        fail("too many operations were accepted");
+    expect("as many as may be",
+           xc_dsm_page(xch, domid, many, XEN_DSM_MAX_PAGE_OPS), 0);
+    for ( i = 0; i < XEN_DSM_MAX_PAGE_OPS; i++ )
+        if ( many[i].rc || many[i].state != (i < NR ? M : HOLE) )
+            fail("operation %u: %d, state %u", i, many[i].rc, many[i].state);
+}
+
+static void busy(void)
+{
+    uint64_t *p;
+
+    prepare();
+    p = map(GFN + 7, PROT_READ | PROT_WRITE);
+    if ( !p )
+    {
+        fail("cannot map: %s", strerror(errno));
+        return;
+    }
+    fill(p, 70);
+    expect("INVAL of a mapped page", op(XEN_DSM_INVAL, GFN + 7), -EBUSY);
+    expect("DOWNGRADE of one", op(XEN_DSM_DOWNGRADE, GFN + 7), -EBUSY);
+    expect("state", state_of(GFN + 7), M);
+    if ( !is_filled(p, 70) )
+        fail("the mapped page changed");
+    unmap(p);
+    expect("INVAL afterwards", op(XEN_DSM_INVAL, GFN + 7), 0);
+
+    /* Readers may map what is shared, and keep it from being taken. */
+    fill(buffer, 71);
+    expect("INSTALL_S", op(XEN_DSM_INSTALL_S, GFN + 7), 0);
+    p = map(GFN + 7, PROT_READ);
+    if ( !p || !is_filled(p, 71) )
+        fail("a shared page cannot be read");
+    expect("INVAL, shared and mapped", op(XEN_DSM_INVAL, GFN + 7), -EBUSY);
+    expect("UPGRADE of one", op(XEN_DSM_UPGRADE, GFN + 7), 0);
+    unmap(p);
+    expect("INVAL afterwards", op(XEN_DSM_INVAL, GFN + 7), 0);
+}
+
+/* Somebody maps what is not there: it is told, and succeeds when it comes. */
+struct mapper {
+    pthread_t thread;
+    uint64_t gfn;
+    int prot;
+    uint64_t found;
+    bool done;
+};
+
+static void *mapping(void *arg)
+{
+    struct mapper *m = arg;
+    uint64_t *p = map(m->gfn, m->prot);
+
+    if ( p )
+    {
+        m->found = p[0];
+        if ( m->prot & PROT_WRITE )
+            p[0]++;
+    }
+    unmap(p);
+    __atomic_store_n(&m->done, true, __ATOMIC_RELEASE);
+
+    return NULL;
+}
+
+static void foreign_miss(void)
+{
+    static const struct { unsigned int from; int prot; unsigned int want; }
+    cases[] = {
+        { I, PROT_READ, XEN_DSM_WANT_S },
+        { I, PROT_READ | PROT_WRITE, XEN_DSM_WANT_M },
+        { S, PROT_READ | PROT_WRITE, XEN_DSM_WANT_M },
+    };
+    unsigned int i;
+
+    prepare();
+    open_ring();
+    for ( i = 0; i < sizeof(cases) / sizeof(cases[0]); i++ )
+    {
+        struct mapper m = { .gfn = GFN + 20 + i, .prot = cases[i].prot };
+        struct xen_dsm_ring_entry entry = {};
+        unsigned int answer;
+
+        write_frame(m.gfn, 100 * i);
+        frame_in(cases[i].from, m.gfn);
+        if ( pthread_create(&m.thread, NULL, mapping, &m) )
+            err(2, "pthread_create");
+        if ( !next_entry(&entry, 10000) )
+            fail("case %u: no miss was reported", i);
+        expect("type", entry.type, XEN_DSM_PAGE_MISS);
+        expect("gfn", entry.gfn, m.gfn);
+        expect("flags", entry.flags, XEN_DSM_MISS_FOREIGN);
+        /* A writer from I may first be taken for a reader. */
+        if ( entry.want != cases[i].want && cases[i].from != I )
+            fail("case %u: wants %u", i, entry.want);
+        if ( __atomic_load_n(&m.done, __ATOMIC_ACQUIRE) )
+            fail("case %u: mapped before the page was there", i);
+        fill(buffer, 100 * i);
+        answer = cases[i].from == S ? XEN_DSM_UPGRADE
+                 : cases[i].prot & PROT_WRITE ? XEN_DSM_INSTALL_M
+                                              : XEN_DSM_INSTALL_S;
+        expect("answer", op(answer, m.gfn), 0);
+        pthread_join(m.thread, NULL);
+        expect("what the mapper found", m.found, 100 * i);
+        if ( cases[i].prot & PROT_WRITE )
+        {
+            expect("INVAL", op(XEN_DSM_INVAL, m.gfn), 0);
+            expect("what the mapper wrote", buffer[0], 100 * i + 1);
+        }
+    }
+    close_ring();
+}
+
+static void holes(void)
+{
+    prepare();
+
+    /* What goes by itself leaves a hole, and what comes is M. */
+    expect("removed", decrease(GFN + 5, 0), 1);
+    expect("state", state_of(GFN + 5), HOLE);
+    expect("populated", populate(GFN + 5, 0, 0), 0);
+    expect("state", state_of(GFN + 5), M);
+    expect("populated", populate(GFN + NR, 9, 0), 0);
+    expect("state", state_of(GFN + NR + 511), M);
+    expect("removed whole", decrease(GFN + NR, 9), 1);
+    expect("state", state_of(GFN + NR + 511), HOLE);
+
+    /* What somebody else may have does neither. */
+    frame_in(S, GFN + 6);
+    frame_in(I, GFN + 7);
+    expect("tot_pages", tot_pages(), NR);
+    expect("removed, shared", decrease(GFN + 6, 0), 0);
+    expect("removed, away", decrease(GFN + 7, 0), 0);
+    expect("removed, with such in it", decrease(GFN, 9), 0);
+    if ( !populate(GFN + 6, 0, 0) )
+        fail("populated over a shared page");
+    if ( !populate(GFN + 7, 0, 0) )
+        fail("populated over a page that is elsewhere");
+    expect("state", state_of(GFN + 6), S);
+    expect("state", state_of(GFN + 7), I);
+    expect("tot_pages", tot_pages(), NR);
+
+    /* A page that will not come back gives its frame away. */
+    expect("DROP", op(XEN_DSM_DROP, GFN + 7), 0);
+    expect("tot_pages", tot_pages(), NR - 1);
+    expect("populated", populate(GFN + 7, 0, 0), 0);
+    expect("state", state_of(GFN + 7), M);
+
+    /* Away within a superpage of holes. */
+    expect("populated", populate(GFN + NR, 0, 0), 0);
+    frame_in(I, GFN + NR);
+    if ( !populate(GFN + NR, 9, 0) )
+        fail("populated 2 MiB over a page that is elsewhere");
+    expect("state", state_of(GFN + NR), I);
+    expect("state", state_of(GFN + NR + 1), HOLE);
+}
+
+static void pool(void)
+{
+    xen_dsm_stats_t stats;
+
+    prepare();
+    frame_in(I, GFN + 1);
+    frame_in(I, GFN + 2);
+    expect("xc_dsm_stats", xc_dsm_stats(xch, domid, &stats), 0);
+    expect("pooled", stats.pooled, 2);
+    expect("invals", stats.invals, 2);
+    expect("INSTALL_S", op(XEN_DSM_INSTALL_S, GFN + 1), 0);
+    expect("DROP", op(XEN_DSM_DROP, GFN + 2), 0);
+    expect("xc_dsm_stats", xc_dsm_stats(xch, domid, &stats), 0);
+    expect("pooled", stats.pooled, 0);
+    expect("installs", stats.installs_s, 1);
+    expect("drops", stats.drops, 1);
+    /* The domain ends with pages in each state. */
+    frame_in(I, GFN + 3);
+    frame_in(S, GFN + 4);
+}
+
+static void refuse(const char *what, unsigned int want)
+{
+    unsigned int refused = 0;
+    int rc = enable(&refused);
+
+    if ( rc != EOPNOTSUPP || refused != want )
+        fail("%s: %s, refused %u (%s); expected %u (%s)", what,
+             rc ? strerror(rc) : "accepted", refused, xc_dsm_refusal(refused),
+             want, xc_dsm_refusal(want));
+}
+
+static void refused_domains(void)
+{
+    const uint32_t hvm = XEN_DOMCTL_CDF_hvm | XEN_DOMCTL_CDF_hap;
+    xen_dsm_range_t range = { .first = GFN, .nr = FRAMES };
+    unsigned int refused;
+    evtchn_port_t ring_port;
+
+    destroy();
+
+    create_as(0, 1);
+    refuse("a PV domain", XEN_DSM_REFUSED_NOT_HAP);
+    destroy();
+
+    create_as(hvm, 0);
+    refuse("no vCPU", XEN_DSM_REFUSED_NO_VCPU);
+    destroy();
+
+    create();
+    expect("unpause", xc_domain_unpause(xch, domid), 0);
+    refuse("it has run", XEN_DSM_REFUSED_RUNNING);
+    destroy();
+
+    create();
+    expect("populated on demand", populate(GFN, 9, XENMEMF_populate_on_demand),
+           0);
+    refuse("on demand", XEN_DSM_REFUSED_POD);
+    destroy();
+
+    create();
+    expect("log-dirty", xc_shadow_control(xch, domid,
+                                          XEN_DOMCTL_SHADOW_OP_ENABLE_LOGDIRTY,
+                                          NULL, 0) < 0, 0);
+    refuse("log-dirty", XEN_DSM_REFUSED_LOG_DIRTY);
+    destroy();
+
+    create();
+    expect("populated", populate(GFN, 0, 0), 0);
+    expect("ring", xc_hvm_param_set(xch, domid, HVM_PARAM_PAGING_RING_PFN, GFN),
+           0);
+    expect("pager", xc_mem_paging_enable(xch, domid, &ring_port), 0);
+    refuse("a pager", XEN_DSM_REFUSED_PAGING);
+    destroy();
+
+    create();
+    expect("viridian", xc_hvm_param_set(xch, domid, HVM_PARAM_VIRIDIAN,
+                                        HVMPV_base_freq), 0);
+    refuse("viridian", XEN_DSM_REFUSED_VIRIDIAN);
+    destroy();
+
+    create();
+    expect("restored", xc_domain_set_tsc_info(xch, domid, 2, 0, 0, 1), 0);
+    refuse("restored", XEN_DSM_REFUSED_RESTORED);
+    destroy();
+
+    create();
+    if ( !xc_dsm_enable(xch, domid, &range, 1, 1, 2, &port, &refused) ||
+         errno != EOPNOTSUPP || refused != XEN_DSM_REFUSED_SLICES )
+        fail("two slices: refused %u", refused);
+    if ( !xc_dsm_page(xch, domid, NULL, 0) || errno != ENODEV )
+        fail("a page operation without DSM was accepted");
+    if ( !xc_dsm_flush(xch, domid) || errno != ENODEV )
+        fail("FLUSH without DSM was accepted");
+    expect("at last", enable(&refused), 0);
+    expect("twice", enable(&refused), EEXIST);
+}
+
+/* What must not come later, either. */
+static void refused_afterwards(void)
+{
+    evtchn_port_t ring_port;
+
+    prepare();
+    if ( xc_shadow_control(xch, domid, XEN_DOMCTL_SHADOW_OP_ENABLE_LOGDIRTY,
+                           NULL, 0) >= 0 )
+        fail("log-dirty mode was accepted");
+    if ( !populate(GFN + NR, 9, XENMEMF_populate_on_demand) )
+        fail("populate on demand was accepted");
+    expect("ring", xc_hvm_param_set(xch, domid, HVM_PARAM_PAGING_RING_PFN, GFN),
+           0);
+    if ( !xc_mem_paging_enable(xch, domid, &ring_port) )
+        fail("a pager was accepted");
+}
+
+static void bad_ranges(void)
+{
+    static const struct {
+        const char *what;
+        unsigned int nr;
+        xen_dsm_range_t ranges[2];
+    } cases[] = {
+        { "none", 0, {} },
+        { "17", 17, {} },
+        { "2^32 - 1", ~0U, {} },
+        { "an empty one", 1, { { GFN, 0 } } },
+        { "overlap", 2, { { GFN, 10 }, { GFN + 9, 10 } } },
+        { "not sorted", 2, { { GFN + 100, 10 }, { GFN, 10 } } },
+        { "too large", 1, { { 0, XEN_DSM_MAX_FRAMES + 1UL } } },
+        { "too large together", 2,
+          { { 0, XEN_DSM_MAX_FRAMES - 1UL },
+            { XEN_DSM_MAX_FRAMES, 2 } } },
+        { "beyond what is addressable", 1, { { 1UL << 51, 10 } } },
+        { "wraps around", 1, { { ~0UL - 5, 10 } } },
+    };
+    xen_dsm_range_t good[2] = { { GFN, 10 }, { GFN + 20, 10 } };
+    unsigned int i, refused;
+
+    for ( i = 0; i < sizeof(cases) / sizeof(cases[0]); i++ )
+    {
+        static xen_dsm_range_t ranges[XEN_DSM_MAX_RANGES + 1];
+        unsigned int nr = cases[i].nr;
+        int rc;
+
+        memcpy(ranges, cases[i].ranges, sizeof(cases[i].ranges));
+        if ( nr > XEN_DSM_MAX_RANGES + 1 )
+            nr = XEN_DSM_MAX_RANGES + 1;
+        rc = enable_ranges(ranges, nr, &refused);
+        if ( rc != EINVAL )
+            fail("%s: %s", cases[i].what, rc ? strerror(rc) : "accepted");
+    }
+    expect("two good ones", enable_ranges(good, 2, &refused), 0);
+    expect("in the first", op(XEN_DSM_QUERY, GFN + 9), 0);
+    expect("between", op(XEN_DSM_QUERY, GFN + 10), -ERANGE);
+    expect("in the second", op(XEN_DSM_QUERY, GFN + 20), 0);
+    expect("behind", op(XEN_DSM_QUERY, GFN + 30), -ERANGE);
+}
+
+/* A daemon that dies stops its domain; one that comes back starts it again. */
+static void daemon_dies(void)
+{
+    static const struct timespec nap = { .tv_nsec = 10000000 };
+    unsigned int i;
+
+    prepare();
+    expect("unpause", xc_domain_unpause(xch, domid), 0);
+    if ( !xc_dsm_keepalive(xch, domid, 3600 * 1000 + 1) || errno != EINVAL )
+        fail("a time of more than an hour was accepted");
+    expect("keepalive", xc_dsm_keepalive(xch, domid, 50), 0);
+    for ( i = 0; i < 1000 && !is_paused(); i++ )
+        nanosleep(&nap, NULL);
+    expect("paused when the time was over", is_paused(), 1);
+    expect("keepalive", xc_dsm_keepalive(xch, domid, 0), 0);
+    expect("paused after it came back", is_paused(), 0);
+}
+
+static void no_such_domain(void)
+{
+    destroy();
+    if ( !xc_dsm_flush(xch, domid) || errno != ESRCH )
+        fail("a domain that does not exist: %s", strerror(errno));
+    if ( !xc_dsm_flush(xch, 0) || errno != EPERM )
+        fail("our own domain: %s", strerror(errno));
+    create();
+}
+
+#undef HOLE
+#undef I
+#undef S
+#undef M
+
+static const struct { const char *name; void (*run)(void); } cases[] = {
+    { "each operation from each state", every_step },
+    { "the bytes are the page's", the_bytes },
+    { "a thousand frames go round", many_frames },
+    { "operations that are refused", refused_operations },
+    { "a page that somebody uses", busy },
+    { "a page that somebody maps", foreign_miss },
+    { "holes, populate and decrease", holes },
+    { "the pool", pool },
+    { "domains that are refused", refused_domains },
+    { "what is refused afterwards", refused_afterwards },
+    { "ranges", bad_ranges },
+    { "the daemon dies", daemon_dies },
+    { "domains that are none", no_such_domain },
+};
+
+static uint64_t free_pages(void)
+{
+    xc_physinfo_t info;
+
+    if ( xc_physinfo(xch, &info) )
+        err(2, "xc_physinfo");
+
+    return info.free_pages;
+}
+
+/* A domain's last frames are freed after a grace period, without an event. */
+static void all_free_again(uint64_t want)
+{
+    static const struct timespec nap = { .tv_nsec = 10000000 };
+    uint64_t got = 0;
+    unsigned int i;
+
+    for ( i = 0; i < 500; i++ )
+    {
+        if ( (got = free_pages()) >= want )
+            return;
+        nanosleep(&nap, NULL);
+    }
+    fail("%"PRIu64" frames are free, %"PRIu64" were before", got, want);
+}
+
+/* Have Xen allocate what it allocates once. */
+static void warm_up(void)
+{
+    static const struct timespec nap = { .tv_nsec = 10000000 };
+    uint64_t last = 0;
+    unsigned int still;
+
+    create();
+    prepare();
+    destroy();
+    for ( still = 0; still < 100; nanosleep(&nap, NULL) )
+    {
+        still = free_pages() == last ? still + 1 : 0;
+        last = free_pages();
+    }
+}
+
+static bool wanted(const char *name, int argc, char **argv)
+{
+    int i;
+
+    for ( i = 1; i < argc; i++ )
+        if ( !strcmp(argv[i], name) )
+            return true;
+
+    return argc == 1;
+}
+
+int main(int argc, char **argv)
+{
+    unsigned int i, n = 0, nr_failed = 0;
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if ( !(xch = xc_interface_open(NULL, NULL, 0)) )
+        err(2, "xc_interface_open");
+    if ( !(fmem = xenforeignmemory_open(NULL, 0)) )
+        err(2, "xenforeignmemory_open");
+    if ( !(xce = xenevtchn_open(NULL, 0)) )
+        err(2, "xenevtchn_open");
+    if ( !(buffer = xc_dsm_alloc_pages(xch, 1)) )
+        err(2, "a page to copy to");
+
+    warm_up();
+
+    for ( i = 0; i < sizeof(cases) / sizeof(cases[0]); i++ )
+    {
+        uint64_t before;
+
+        if ( !wanted(cases[i].name, argc, argv) )
+            continue;
+        before = free_pages();
+        failed = false;
+        create();
+        cases[i].run();
+        destroy();
+        all_free_again(before);
+        printf("%sok %u - %s\n", failed ? "not " : "", ++n, cases[i].name);
+        nr_failed += failed;
+    }
+    printf("1..%u\n", n);
+
+    return nr_failed || !n;
+}
+
+/*
+ * Local variables:
+ * mode: C
+ * c-file-style: "BSD"
+ * c-basic-offset: 4
+ * tab-width: 4
+ * indent-tabs-mode: nil
+ * End:
+ */
