@@ -582,7 +582,7 @@ static void refusals(void)
         expect("nothing is there", !dom.arch.dsm, 1);
     }
     make_world();
-    dom.arch.incarnation = 1;
+    dom.arch.incarnation = 2;
     expect("ENABLE", enable(&refused), -EOPNOTSUPP);
     expect("why", refused, XEN_DSM_REFUSED_RESTORED);
     make_world();

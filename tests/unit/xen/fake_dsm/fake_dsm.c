@@ -217,7 +217,7 @@ void make_world(void)
 
     dom = (struct domain){
         .hvm = true, .hap = true, .max_vcpus = NR_VCPUS, .domain_id = 7,
-        .vcpu = table,
+        .vcpu = table, .arch.incarnation = 1,
         .p2m = { .domain = &dom, .get_entry = get_entry },
     };
     for ( i = 0; i < NR_VCPUS; i++ )

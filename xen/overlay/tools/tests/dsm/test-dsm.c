@@ -90,11 +90,13 @@ static void destroy(void)
         err(2, "xc_domain_destroy");
 }
 
+/* 0, or -1 if the extent could not be populated. */
 static int populate(unsigned long gfn, unsigned int order, unsigned int flags)
 {
     xen_pfn_t first = gfn;
 
-    return xc_domain_populate_physmap(xch, domid, 1, order, flags, &first);
+    return xc_domain_populate_physmap(xch, domid, 1, order, flags,
+                                      &first) == 1 ? 0 : -1;
 }
 
 static int decrease(unsigned long gfn, unsigned int order)

@@ -1134,7 +1134,8 @@ static unsigned int refused(const struct domain *d,
         return XEN_DSM_REFUSED_SHARING;
     if ( is_viridian_domain(d) )
         return XEN_DSM_REFUSED_VIRIDIAN;
-    if ( d->arch.incarnation )
+    /* 1 for a domain that was created here. */
+    if ( d->arch.incarnation > 1 )
         return XEN_DSM_REFUSED_RESTORED;
     if ( enable->slice || enable->nr_slices != 1 )
         return XEN_DSM_REFUSED_SLICES;
