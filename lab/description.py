@@ -25,8 +25,13 @@ LOCAL_DISTANCE = 10
 REMOTE_DISTANCE = 21
 MAX_DISTANCE = 254
 
+MAX_HOSTS = 16
 MAX_NODES = 8
 MAX_CPUS = 64
+
+# The network between hosts: its addresses, and what Linux takes as the MTU of a virtio card.
+NETWORK_PREFIX = "10.78.0."
+MIN_MTU, MAX_MTU = 1280, 65535
 
 # Xen's own heap, its frame table and dom0's kernel: what node memory must hold beside dom0_mem.
 XEN_RESERVE_MIB = 256
@@ -138,17 +143,47 @@ class HostDescription:
 
 
 @dataclass(frozen=True)
+class Network:
+    """The network between the hosts of a rack, to which a second card of each is connected (lab/network.py)."""
+
+    mtu: int = 9000
+
+    def __post_init__(self) -> None:
+        _require(MIN_MTU <= self.mtu <= MAX_MTU, f"network: mtu = {self.mtu}; want {MIN_MTU} to {MAX_MTU}")
+
+
+@dataclass(frozen=True)
+class Wire:
+    """What a host has of that network: the number of the host, counted from 1, and the names of all, in order."""
+
+    number: int
+    hosts: tuple[str, ...]
+    mtu: int
+
+    @property
+    def mac(self) -> str:
+        """Of the host's second card."""
+        return f"52:54:00:78:00:{self.number:02x}"
+
+    def address(self, number: int | None = None) -> str:
+        """IPv4 address there of this host, or of the one with that number."""
+        return f"{NETWORK_PREFIX}{number or self.number}"
+
+
+@dataclass(frozen=True)
 class RackDescription:
-    """Some hosts under one name, which also names the rack's state and log directories."""
+    """Some hosts under one name, which also names the rack's state and log directories; a network, if they have one."""
 
     name: str
     hosts: tuple[HostDescription, ...]
+    network: Network | None = None
 
     def __post_init__(self) -> None:
         _require(
             bool(NAME.fullmatch(self.name)), f"rack name {self.name!r}: want a-z, 0-9, '-', at most 31, a letter first"
         )
         _require(bool(self.hosts), f"rack {self.name!r} has no hosts")
+        _require(len(self.hosts) <= MAX_HOSTS, f"rack {self.name!r}: {len(self.hosts)} hosts; want at most {MAX_HOSTS}")
         names = [host.name for host in self.hosts]
         _require(len(set(names)) == len(names), f"rack {self.name!r}: host names are not unique: {', '.join(names)}")
 
@@ -160,6 +195,11 @@ class RackDescription:
         raise DescriptionError(
             f"rack {self.name!r} has no host {name!r}; it has: {', '.join(h.name for h in self.hosts)}"
         )
+
+    def wire(self, name: str) -> Wire | None:
+        """What the host of that name has of the network, if the rack has one."""
+        names = tuple(host.name for host in self.hosts)
+        return Wire(names.index(name) + 1, names, self.network.mtu) if self.network else None
 
     @staticmethod
     def load(source: str | Path) -> RackDescription:
@@ -191,13 +231,21 @@ class RackDescription:
         keys = _Keys(table, "rack")
         name = keys.take("name", str)
         hosts = tuple(_parse_host(host, f"host[{index}]") for index, host in enumerate(keys.take_tables("host")))
+        network = _parse_network(keys.take("network", dict)) if "network" in table else None
         keys.finish()
-        return RackDescription(name, hosts)
+        return RackDescription(name, hosts, network)
 
 
 def known_racks() -> list[str]:
     """The racks of lab/racks, by name."""
     return sorted(path.stem for path in RACKS.glob("*.toml"))
+
+
+def _parse_network(table: Mapping[str, Any]) -> Network:
+    keys = _Keys(table, "network")
+    network = Network(keys.take("mtu", int, Network().mtu))
+    keys.finish()
+    return network
 
 
 def _parse_host(table: Mapping[str, Any], where: str) -> HostDescription:

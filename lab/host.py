@@ -17,7 +17,7 @@ from pathlib import Path
 from lab.artifacts import Artifacts
 from lab.command import Done
 from lab.complaints import FATAL
-from lab.description import HostDescription
+from lab.description import HostDescription, Wire
 from lab.errors import CommandFailedError, LabError, MachineLostError
 from lab.guest import Guest
 from lab.memory_map import Extent
@@ -61,10 +61,15 @@ class Host:
 
     @staticmethod
     def power_on(
-        description: HostDescription, artifacts: Artifacts, paths: MachinePaths, key: Path, meter: bool = True
+        description: HostDescription,
+        artifacts: Artifacts,
+        paths: MachinePaths,
+        key: Path,
+        meter: bool = True,
+        wire: Wire | None = None,
     ) -> Host:
         """Start the machine; wait_ready() waits until it can be used. Call it from a thread that lives as long as the host."""
-        machine = Machine(description, artifacts, paths, meter)
+        machine = Machine(description, artifacts, paths, meter, wire)
         host = Host(description, paths, key, machine.ssh_port, machine.memory)
         host.machine = machine
         host._powered_on = time.monotonic()

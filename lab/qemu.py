@@ -16,9 +16,10 @@ from pathlib import Path
 
 from lab.artifacts import Artifacts
 from lab.console import Console
-from lab.description import HostDescription, Node
+from lab.description import HostDescription, Node, Wire
 from lab.errors import LabError, MachineLostError
 from lab.memory_map import BACKEND, Extent, parse_mtree
+from lab.network import card_socket, switch_socket
 from lab.process import start_tied, stop
 from lab.qmp import Qmp
 
@@ -34,7 +35,7 @@ CONSOLE_LEVEL = "loglevel=5"
 
 # Without its control queue: Linux spins on that with a whole CPU until QEMU's main thread, which competes for it, answers.
 NETWORK_CARD = (
-    "virtio-net-pci,netdev=net0,romfile=,ctrl_vq=off,ctrl_rx=off,ctrl_vlan=off,ctrl_rx_extra=off,ctrl_mac_addr=off,"
+    "virtio-net-pci,romfile=,ctrl_vq=off,ctrl_rx=off,ctrl_vlan=off,ctrl_rx_extra=off,ctrl_mac_addr=off,"
     "ctrl_guest_offloads=off,guest_announce=off"
 )
 
@@ -97,9 +98,15 @@ def xen_arguments(host: HostDescription) -> str:
     ).strip()
 
 
-def dom0_arguments(host: HostDescription) -> str:
-    """The command line of dom0's kernel."""
-    return f"console=hvc0 root=/dev/vda rw tsc=unstable {CONSOLE_LEVEL} xenuma.host={host.name} {host.dom0_arguments}".strip()
+def dom0_arguments(host: HostDescription, wire: Wire | None = None) -> str:
+    """The command line of dom0's kernel; what is for lab/images/dom0/usr/sbin/init begins with xenuma."""
+    network = ""
+    if wire:
+        names = ",".join(f"{name}:{wire.address(number)}" for number, name in enumerate(wire.hosts, 1))
+        network = f"xenuma.wire={wire.address()}/24,{wire.mtu} xenuma.hosts={names} "
+    return (
+        f"console=hvc0 root=/dev/vda rw tsc=unstable {CONSOLE_LEVEL} xenuma.host={host.name} {network}{host.dom0_arguments}"
+    ).strip()
 
 
 def numa_arguments(nodes: Sequence[Node], distances: Sequence[Sequence[int]]) -> list[str]:
@@ -126,12 +133,19 @@ def numa_arguments(nodes: Sequence[Node], distances: Sequence[Sequence[int]]) ->
 
 
 def command_line(
-    host: HostDescription, artifacts: Artifacts, paths: MachinePaths, *, qmp: int, serial: int, meter: bool = True
+    host: HostDescription,
+    artifacts: Artifacts,
+    paths: MachinePaths,
+    *,
+    qmp: int,
+    serial: int,
+    meter: bool = True,
+    wire: Wire | None = None,
 ) -> list[str]:
     """QEMU's command line for a host.
 
     `qmp` and `serial` are file descriptors of connected sockets that the process inherits; `meter` loads the NUMA meter
-    (switched off until asked).
+    (switched off until asked); `wire` is the host's end of the rack's network.
     """
     command = [
         str(artifacts.qemu), *FIRMWARE, "-name", f"{host.name},debug-threads=on", "-machine", "q35",
@@ -140,14 +154,22 @@ def command_line(
     ]  # fmt: skip
     command += numa_arguments(host.nodes, host.distances)
     command += ["-kernel", str(artifacts.xen), "-append", xen_arguments(host)]
-    command += ["-initrd", f"{artifacts.kernel} {_escape(dom0_arguments(host))}"]
+    command += ["-initrd", f"{artifacts.kernel} {_escape(dom0_arguments(host, wire))}"]
     command += ["-drive", f"file={_escape(str(artifacts.dom0_image))},if=virtio,format=raw,cache=unsafe,snapshot=on"]
     command += [
         "-netdev",
         "user,id=net0,hostfwd=tcp:127.0.0.1:0-:22",
         "-device",
-        NETWORK_CARD,
+        f"{NETWORK_CARD},netdev=net0",
     ]
+    if wire:
+        here, there = card_socket(paths.sockets, host.name), switch_socket(paths.sockets, host.name)
+        command += [
+            "-netdev",
+            f"dgram,id=net1,local.type=unix,local.path={_escape(str(here))},remote.type=unix,remote.path={_escape(str(there))}",
+            "-device",
+            f"{NETWORK_CARD},netdev=net1,mac={wire.mac},host_mtu={wire.mtu}",
+        ]
     command += ["-chardev", f"socket,id=qmp,fd={qmp}", "-mon", "chardev=qmp,mode=control"]
     command += [
         "-chardev",
@@ -171,7 +193,14 @@ def _escape(text: str) -> str:
 class Machine:
     """A QEMU process, its console and its QMP connection. Ends with us."""
 
-    def __init__(self, host: HostDescription, artifacts: Artifacts, paths: MachinePaths, meter: bool = True) -> None:
+    def __init__(
+        self,
+        host: HostDescription,
+        artifacts: Artifacts,
+        paths: MachinePaths,
+        meter: bool = True,
+        wire: Wire | None = None,
+    ) -> None:
         """Start QEMU and let the machine run. Raises LabError with QEMU's own words when it does not start."""
         self.paths = paths
         paths.sockets.mkdir(parents=True, exist_ok=True)
@@ -182,7 +211,9 @@ class Machine:
         serial, qemu_serial = socket.socketpair()
         inherited = (qemu_qmp.fileno(), qemu_serial.fileno())
         with paths.qemu_log.open("ab") as log, qemu_qmp, qemu_serial:
-            command = command_line(host, artifacts, paths, qmp=inherited[0], serial=inherited[1], meter=meter)
+            command = command_line(
+                host, artifacts, paths, qmp=inherited[0], serial=inherited[1], meter=meter, wire=wire
+            )
             log.write((shlex.join(command) + "\n").encode())
             log.flush()
             self.process = start_tied(command, stdout=log, stderr=log, pass_fds=inherited)

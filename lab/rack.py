@@ -13,6 +13,7 @@ from typing import Self
 from lab.artifacts import Artifacts, load, state_directory
 from lab.description import RackDescription
 from lab.host import Host
+from lab.network import Switch
 from lab.qemu import MachinePaths
 from lab.state import HostState, RackState, StateDirectory
 
@@ -29,6 +30,7 @@ class Rack:
         self.logs = logs
         self.timings: dict[str, float] = {}
         self.wrong_ends: list[str] = []  # hosts that did not power off as they should
+        self.network: Switch | None = None  # between the hosts, if there is one; only for who booted the rack
         self._owned = owned
 
     @staticmethod
@@ -53,9 +55,12 @@ class Rack:
         rack = Rack(description, [], logs, state)
         try:
             key = _private_key(artifacts.ssh_key, state.path)
+            if description.network:
+                rack.network = Switch(state.sockets, [host.name for host in description.hosts])
             for host in description.hosts:
                 paths = MachinePaths(state.sockets, logs, host.name)
-                rack.hosts.append(Host.power_on(host, artifacts, paths, key, meter))
+                wire = description.wire(host.name)
+                rack.hosts.append(Host.power_on(host, artifacts, paths, key, meter, wire))
             for running in rack.hosts:
                 running.wait_ready(timeout)
             rack.timings["boot_s"] = round(time.monotonic() - begin, 2)
@@ -100,6 +105,9 @@ class Rack:
         self._release()
 
     def _release(self) -> None:
+        if self.network:
+            self.network.close()
+            self.network = None
         if self._owned:
             self._owned.release()
 

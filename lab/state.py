@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from lab.artifacts import socket_directory, state_directory
-from lab.description import Dom0, HostDescription, Node, RackDescription, known_racks
+from lab.description import Dom0, HostDescription, Network, Node, RackDescription, known_racks
 from lab.errors import LabError
 from lab.memory_map import Extent
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass
@@ -79,7 +79,8 @@ def _description(raw: dict[str, Any]) -> RackDescription:
         )
         for host in raw["hosts"]
     ]
-    return RackDescription(raw["name"], tuple(hosts))
+    network = Network(**raw["network"]) if raw["network"] else None
+    return RackDescription(raw["name"], tuple(hosts), network)
 
 
 class StateDirectory:
