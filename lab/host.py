@@ -65,6 +65,7 @@ class Host:
         artifacts: Artifacts,
         paths: MachinePaths,
         key: Path,
+        *,
         meter: bool = True,
         wire: Wire | None = None,
     ) -> Host:

@@ -60,7 +60,7 @@ class Rack:
             for host in description.hosts:
                 paths = MachinePaths(state.sockets, logs, host.name)
                 wire = description.wire(host.name)
-                rack.hosts.append(Host.power_on(host, artifacts, paths, key, meter, wire))
+                rack.hosts.append(Host.power_on(host, artifacts, paths, key, meter=meter, wire=wire))
             for running in rack.hosts:
                 running.wait_ready(timeout)
             rack.timings["boot_s"] = round(time.monotonic() - begin, 2)

@@ -37,7 +37,7 @@ class Card:
 
     def gets(self, number: int = 1) -> list[bytes]:
         """The next frames' texts; fails if they do not come."""
-        found = []
+        found: list[bytes] = []
         while len(found) < number:
             assert select.select([self.socket], [], [], ANSWER_S)[0], found
             found.append(self.socket.recv(70000)[14:])
