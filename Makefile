@@ -31,7 +31,7 @@ demo: build ## a guest gets a NUMA node and loses it again, while an OpenMP prog
 IN_TESTS := XENUMA_RESULTS=$(CURDIR)/build/results-test
 
 TESTS ?= tests/unit tests/guest tests/e2e
-test: build ## all tests but new ones, which soak runs; the last line counts them
+test: build ## all tests but new and long ones, which soak runs; the last line counts them
 	@$(IN_TESTS) $(ENTER) python3 -m lab.pipeline.test $(TESTS)
 
 unit: setup ## the tests that need no machine
@@ -61,7 +61,7 @@ guest-debug: setup ## the guest tests without Xen, with lockdep, the address san
 
 # What 'make test' does a few times, many times, and what is too new for it: an hour and more.
 SOAK_TESTS ?= tests/e2e
-soak: build ## all end-to-end tests, the newest too, with many more rounds (SOAK_TESTS chooses)
+soak: build ## all end-to-end tests, the newest too, with many more rounds (SOAK_TESTS chooses, tests/unit/dsmd too)
 	@XENUMA_SOAK=1 $(IN_TESTS) $(ENTER) python3 -m lab.pipeline.test $(SOAK_TESTS)
 
 bench: build ## the measurements; results in build/results

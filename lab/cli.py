@@ -274,6 +274,8 @@ def show(rack: Annotated[str, typer.Argument(help="a name from lab/racks, or a T
         for index, node in enumerate(host.nodes):
             cpus, distances = list(host.cpus_of(index)), list(host.distances[index])
             print(f"  node {index}: CPUs {cpus}, {node.memory_mib} MiB, distances {distances}")
+        if wire := description.wire(host.name):
+            print(f"  network: {wire.address()}, {wire.mac}, MTU {wire.mtu}")
 
 
 def main() -> int:

@@ -110,3 +110,29 @@ def test_unreadable_file_is_named(tmp_path: Path, content: bytes) -> None:
 def test_unknown_host_names_those_there_are() -> None:
     with pytest.raises(DescriptionError, match=r"no host 'beta'; it has: alpha"):
         RackDescription("r", (HostDescription("alpha", TWO),)).host("beta")
+
+
+def test_the_network_of_a_rack() -> None:
+    """Each host has a number, an address and a card of its own; without [network] there is nothing of it."""
+    rack = RackDescription.load("three-hosts")
+    wires = [rack.wire(host.name) for host in rack.hosts]
+    assert [(wire.address(), wire.mac, wire.mtu, wire.hosts) for wire in wires if wire] == [
+        (f"10.78.0.{n}", f"52:54:00:78:00:0{n}", 9000, ("alpha", "beta", "gamma")) for n in (1, 2, 3)
+    ]
+    assert RackDescription.load("one-host").wire("alpha") is None
+
+
+@pytest.mark.parametrize(
+    ("network", "words"),
+    [
+        ({"mtu": 1279}, "mtu = 1279; want 1280 to 65535"),
+        ({"mtu": 65536}, "mtu = 65536; want 1280 to 65535"),
+        ({"mtu": "9000"}, "mtu = '9000'; want int"),
+        ({"speed": 1}, "network: unknown key: speed"),
+        (9000, "network = 9000; want dict"),
+    ],
+)
+def test_a_network_that_cannot_be(network: object, words: str) -> None:
+    host = {"name": "a", "node": [{"cpus": 2, "memory_mib": 2048}]}
+    with pytest.raises(DescriptionError, match=words):
+        RackDescription.parse({"name": "r", "host": [host], "network": network})

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lab.artifacts import Artifacts
-from lab.description import Dom0, HostDescription, Node
+from lab.description import Dom0, HostDescription, Node, Wire
 from lab.errors import LabError, MachineLostError
 from lab.host import BROKEN, READY, config_name
 from lab.qemu import MachinePaths, command_line, numa_arguments, parse_usernet, xen_arguments
@@ -143,3 +143,17 @@ def test_name_of_a_guest(text: str) -> None:
 def test_name_that_cannot_be(text: str) -> None:
     with pytest.raises(LabError, match="want letters"):
         config_name(text)
+
+
+def test_a_card_on_the_network_between_hosts() -> None:
+    """By QEMU's datagrams to the switch and back; dom0 is told its address and everybody's name. Else there is one card."""
+    wire = Wire(2, ("beta", "alpha"), 9000)
+    command = command_line(HOST, FILES, PATHS, qmp=5, serial=6, wire=wire)
+    assert values(command, "-netdev")[1] == (
+        "dgram,id=net1,local.type=unix,local.path=/run/x/card-alpha,remote.type=unix,remote.path=/run/x/wire-alpha"
+    )
+    assert values(command, "-device")[1].endswith(",netdev=net1,mac=52:54:00:78:00:02,host_mtu=9000")
+    (initrd,) = values(command, "-initrd")
+    assert " xenuma.wire=10.78.0.2/24,,9000 xenuma.hosts=beta:10.78.0.1,,alpha:10.78.0.2 nosmp" in initrd
+    alone = command_line(HOST, FILES, PATHS, qmp=5, serial=6)
+    assert len(values(alone, "-netdev")) == 1 and "xenuma.wire" not in values(alone, "-initrd")[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ STATE = RackState(
 
 HOLD = """
 import sys
+from dataclasses import replace
 from pathlib import Path
 from lab import state
 state.state_directory = lambda: Path(sys.argv[1])
@@ -46,6 +48,11 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StateDirectory
 
 def test_state_survives_json() -> None:
     assert RackState.from_json(STATE.to_json()) == STATE
+
+
+def test_the_network_survives_json() -> None:
+    state = replace(STATE, description=RackDescription.load("two-hosts"), hosts={})
+    assert RackState.from_json(state.to_json()) == state
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"format": 0}', '{"format": 1}', "[]"])
