@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the hypervisor shows by way of dom0: its nodes, free memory to the page, domains that die, performance counters.
 
-First the parsers of `xenperf`, `xl info -n`, `xl list` and the `u` debug key: plain functions from text to values, which raise
+First the parsers of `xenperf`, `xl info -n`, free-pages and the `u` debug key: plain functions from text to values, which raise
 `Malformed` for text without the expected form. Then what asks dom0. No state is kept: what is answered is what is so.
 """
 
@@ -13,10 +13,9 @@ import time
 from collections.abc import Mapping
 
 from lab.command import Run, checked
-from lab.errors import Malformed
+from lab.errors import LabError, Malformed
 from lab.patience import scaled
 
-SETTLED = 3  # equal answers in a row
 REST = 0.25  # seconds between two questions to the hypervisor
 
 
@@ -77,20 +76,6 @@ def parse_xl_info(text: str) -> dict[int, HostNode]:
 _HEAP = re.compile(r"NODE(\d+) start->\S+ size->\d+ free->(\d+)")
 
 
-_LISTED = re.compile(r"^.*\s(\d+)\s+\d+\s+\d+\s+[r-][b-][p-][s-][c-]([d-])\s+[\d.]+\s*$", re.MULTILINE)
-
-
-def parse_dying(text: str) -> list[int]:
-    """The domains that `xl list` shows as dying: destroyed, but dom0's back ends still hold pages of them.
-
-    Raises Malformed if there is no domain at all in the text.
-    """
-    listed = _LISTED.findall(text)
-    if not listed:
-        raise Malformed(f"xl list: {text[:300]!r}")
-    return [int(domid) for domid, dying in listed if dying == "d"]
-
-
 def parse_heap(text: str) -> dict[int, int]:
     """Free pages (4 KiB) a physical node, from what `xl debug-keys u` puts into `xl dmesg`: the exact count.
 
@@ -102,37 +87,50 @@ def parse_heap(text: str) -> dict[int, int]:
     return free
 
 
-# The hypervisor's heap, by way of its debug key. One command: an emulated dom0 spends more on a login than on these three.
-HEAP = "xl dmesg -c >/dev/null && xl debug-keys u && xl dmesg"
-DOMAINS_AND_HEAP = f"xl list && echo --- && {HEAP}"
+# In dom0's image: free pages of each node, and who is dying (xen/overlay/tools/tests/mem-range/free-pages.c).
+FREE_PAGES = "/usr/lib/xen/bin/free-pages"
+NOT_AT_REST = 3  # its exit code
+REST_MS = 1000  # for so long nothing may change before the host is at rest
+
+_FREE = re.compile(r"^node (\d+): (\d+) pages free$", re.MULTILINE)
+_DYING = re.compile(r"^dying: (\d+)$", re.MULTILINE)
+
+
+def parse_free(text: str) -> dict[int, int]:
+    """Free pages of each physical node, from what free-pages prints. Raises Malformed if there is none."""
+    free = {int(node): int(pages) for node, pages in _FREE.findall(text)}
+    if not free:
+        raise Malformed(f"free-pages: {text[:300]!r}")
+    return free
+
+
+def heap_report(dom0: Run) -> dict[int, int]:
+    """Free pages of each physical node as the hypervisor's debug key tells them."""
+    return parse_heap(checked(dom0, "xl dmesg -c >/dev/null && xl debug-keys u && xl dmesg"))
 
 
 def host_free_pages(dom0: Run) -> dict[int, int]:
     """Free pages of each physical node, exactly."""
-    return parse_heap(checked(dom0, HEAP))
+    return parse_free(checked(dom0, FREE_PAGES))
 
 
 def settled_free_pages(dom0: Run, seconds: float = 30.0) -> dict[int, int]:
     """The same, once nothing changes it any more: what remains of a destroyed domain is freed a little later.
 
     dom0's back ends let go of its pages when they hear of its end, and Xen frees the domain's own structures after an
-    RCU grace period, of which dom0 is told nothing. So this asks until no domain is dying and three answers in a row
-    agree. Raises TimeoutError, with what it saw last, after `seconds`.
+    RCU grace period, of which dom0 is told nothing. So this waits until for REST_MS no domain was dying and no number has
+    changed. Raises TimeoutError, with what was seen last, after `seconds`.
     """
     seconds = scaled(seconds)
-    began = time.monotonic()
-    last: dict[int, int] = {}
-    alike = 0
-    while alike < SETTLED:
-        domains, _, heap = checked(dom0, DOMAINS_AND_HEAP).partition("\n---\n")
-        dying, now = parse_dying(domains), parse_heap(heap)
-        alike = 0 if dying else alike + 1 if now == last else 1
-        if alike < SETTLED and time.monotonic() - began > seconds:
-            raise TimeoutError(
-                f"the host is not at rest after {seconds:.0f} s: {last}, then {now} pages free, dying domains: {dying}"
-            )
-        last = now
-    return last
+    done = dom0(f"{FREE_PAGES} {REST_MS} {seconds * 1000:.0f}", seconds + 60.0)
+    if done.status == NOT_AT_REST:
+        raise TimeoutError(
+            f"the host is not at rest after {seconds:.0f} s: {parse_free(done.out)} pages free, "
+            f"dying domains: {list(map(int, _DYING.findall(done.out)))}"
+        )
+    if done.status != 0:
+        raise LabError(f"free-pages: status {done.status}: {done.text}")
+    return parse_free(done.out)
 
 
 def pages_off(dom0: Run, wanted: Mapping[int, int], seconds: float = 15.0) -> dict[int, int]:

@@ -7,7 +7,8 @@ import pytest
 
 from lab import hypervisor
 from lab.command import Done
-from lab.errors import Malformed
+from lab.errors import LabError, Malformed
+from lab.patience import scaled
 
 XENPERF = """exceptions                          T=         0
 hypercalls                          T=      5120         12       4000
@@ -55,39 +56,47 @@ def test_the_last_heap_report_counts() -> None:
         hypervisor.parse_heap("(XEN) nothing\n")
 
 
-def test_free_pages_of_the_host() -> None:
-    log = "(XEN) NODE0 start->0 size->524288 free->17\n"
+FREE = "node 0: 17 pages free\nnode 1: 500000 pages free\n"
 
+
+def test_free_pages_of_the_host() -> None:
+    def dom0(command: str, timeout: float = 60.0) -> Done:
+        assert command == "/usr/lib/xen/bin/free-pages"
+        return Done(0, FREE)
+
+    assert hypervisor.host_free_pages(dom0) == {0: 17, 1: 500000}
+    with pytest.raises(Malformed, match="free-pages: ''"):
+        hypervisor.parse_free("")
+
+
+def test_the_heaps_own_report() -> None:
     def dom0(command: str, timeout: float = 60.0) -> Done:
         assert command == "xl dmesg -c >/dev/null && xl debug-keys u && xl dmesg"
-        return Done(0, log)
+        return Done(0, "(XEN) NODE0 start->0 size->524288 free->17\n")
 
-    assert hypervisor.host_free_pages(dom0) == {0: 17}
-
-
-LIST = "Name          ID   Mem VCPUs\tState\tTime(s)\nDomain-0       0  1024     2     r-----      12.3\n"
-DYING = LIST + "(null)         7     0     4     --ps-d       1.5\n"
+    assert hypervisor.heap_report(dom0) == {0: 17}
 
 
-def test_a_host_at_rest_has_no_dying_domain_and_answers_thrice_the_same() -> None:
-    lists = iter([DYING, DYING, LIST, LIST, LIST, LIST])
-    heaps = iter([1, 1, 2, 17, 17, 17])
-
+def test_a_host_at_rest() -> None:
     def dom0(command: str, timeout: float = 60.0) -> Done:
-        assert command == f"xl list && echo --- && {hypervisor.HEAP}"
-        return Done(0, f"{next(lists)}---\n(XEN) NODE0 start->0 size->524288 free->{next(heaps)}\n")
+        assert command == f"/usr/lib/xen/bin/free-pages 1000 {scaled(30.0) * 1000:.0f}"
+        assert timeout > scaled(30.0)
+        return Done(0, FREE)
 
-    assert hypervisor.settled_free_pages(dom0) == {0: 17}
-    with pytest.raises(StopIteration):
-        next(heaps)
+    assert hypervisor.settled_free_pages(dom0, 30.0) == {0: 17, 1: 500000}
 
 
 def test_a_host_that_never_rests_is_told_with_numbers() -> None:
     def dom0(command: str, timeout: float = 60.0) -> Done:
-        return Done(0, f"{DYING}---\n(XEN) NODE0 start->0 size->524288 free->17\n")
+        return Done(3, "node 0: 17 pages free\ndying: 7\ndying: 9\n")
 
-    with pytest.raises(TimeoutError, match=r"\{0: 17\} pages free, dying domains: \[7\]"):
-        hypervisor.settled_free_pages(dom0, 0.01)
+    with pytest.raises(TimeoutError, match=r"\{0: 17\} pages free, dying domains: \[7, 9\]"):
+        hypervisor.settled_free_pages(dom0)
+
+
+def test_a_host_that_cannot_be_asked() -> None:
+    with pytest.raises(LabError, match="status 127: not found"):
+        hypervisor.settled_free_pages(lambda command, timeout=60.0: Done(127, "", "not found"))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +115,7 @@ def test_pages_are_waited_for_to_the_last(
     answers = iter(heaps)
 
     def dom0(command: str, timeout: float = 60.0) -> Done:
-        assert command == hypervisor.HEAP
-        return Done(0, f"(XEN) NODE0 start->0 size->524288 free->{next(answers)}\n")
+        assert command == hypervisor.FREE_PAGES
+        return Done(0, f"node 0: {next(answers)} pages free\n")
 
     assert hypervisor.pages_off(dom0, {0: 17}, 0.02 if off else 60) == off
