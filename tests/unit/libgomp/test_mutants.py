@@ -80,3 +80,30 @@ def test_a_row_that_makes_no_sense_is_an_error(row: str, tmp_path: Path) -> None
     table.write_text((f"[[mutant]]\n{row}\n".replace("line='x'", "line='y'").replace("[]", "['test_page.py']")) * 2)
     with pytest.raises(StepFailed):
         mutants.load(table)
+
+
+@pytest.mark.parametrize(
+    ("takes", "takes_right", "noticed", "runs"),
+    [
+        pytest.param(1, 1, False, ["mutant 60"], id="survives"),
+        pytest.param(1000, 1, True, ["mutant 60", "right 60"], id="hangs"),
+        pytest.param(100, 100, False, ["mutant 60", "right 60", "mutant 120"], id="a busy machine, survives"),
+        pytest.param(1000, 100, True, ["mutant 60", "right 60", "mutant 120", "right 120"], id="a busy machine, hangs"),
+    ],
+)
+def test_a_hang_counts_if_the_machine_has_time(takes: int, takes_right: int, noticed: bool, runs: list[str]) -> None:
+    """A mutant whose tests do not end is killed only if they end without it."""
+    seen = []
+
+    def run(built: Path, seconds: float) -> mutants.Verdict:
+        seen.append(f"{built} {seconds:.0f}")
+        hung = seconds < (takes if built == Path("mutant") else takes_right)
+        return mutants.Verdict(hung, "", hung=hung)
+
+    assert mutants.judge(run, Path("mutant"), Path("right"), 60.0).noticed is noticed
+    assert seen == runs
+
+
+def test_a_machine_without_time_is_an_error() -> None:
+    with pytest.raises(StepFailed, match="nor did they without a mutant"):
+        mutants.judge(lambda built, seconds: mutants.Verdict(True, "", hung=True), Path("mutant"), Path("right"), 60.0)
