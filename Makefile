@@ -74,6 +74,7 @@ check: setup ## style, types, static analysis
 	@$(ENTER) python3 -m lab.pipeline.check
 
 mutants: setup ## one wrong line at a time, in libgomp, or MUTANTS=toolstack or dsmd: its unit tests notice each
+	@$(ENTER) python3 -m lab.pipeline.build libgomp-stock
 	@$(ENTER) python3 -m lab.pipeline.mutants $(MUTANTS)
 
 # EXPLORE: words in the names of worlds and mutants, --seed N, --walks N.

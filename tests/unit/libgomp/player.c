@@ -1013,7 +1013,7 @@ waste (int n, int threads)
 	double begin = own_cpu_time ();
 
 	if (t == threads - 1)
-	  for (volatile int i = 0; i < 1000000; i++)
+	  for (volatile int i = 0; i < 8000000; i++)
 	    ;
 	#pragma omp barrier
 	time[t] += own_cpu_time () - begin;
