@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The transport, the configuration and the statistics of dsmd: compiled with sanitizers; each case of a *_test.c is a test."""
+"""The transport, the configuration and the statistics of dsmd: compiled with sanitizers; each case of a *_test.c is a test.
+
+A program is compiled when a test of it is about to run, so that collecting tests costs nothing.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from lab.pipeline.mutants import load
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
+LIST = HERE / "cases.txt"
 # Another place, and only these cases, PROGRAM::CASE, without the slow sanitizers: for make mutants.
 DSM = Path(os.environ.get("XENUMA_DSMD", ROOT / "dsm"))
 ONLY = [line.partition("::")[::2] for line in os.environ.get("XENUMA_DSMD_CASES", "").splitlines()]
@@ -82,30 +87,36 @@ def run(name: str, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def cases() -> list[tuple[str, str]]:
-    """The cases; for a program that does not compile, one that says so."""
+    """The cases, as they are written down: nothing is compiled before a test is about to run."""
     if ONLY:
         return [(name, case) for name, case in ONLY]
-    found: list[tuple[str, str]] = []
-    for name in PROGRAMS:
-        try:
-            found += [(name, case) for case in run(name, "--list").stdout.splitlines()]
-        except (AssertionError, subprocess.CalledProcessError):
-            found.append((name, f"{name} compiles"))
-    return found
+    return [line.partition("::")[::2] for line in LIST.read_text(encoding="utf-8").splitlines()]
+
+
+def listed(name: str) -> list[tuple[str, str]]:
+    """The cases that a program says it has."""
+    return [(name, case) for case in run(name, "--list").stdout.splitlines()]
 
 
 # What has sockets and real time in it has not passed often enough yet to be in everybody's way.
 FRESH = () if ONLY else ("identity_test.c", "transport_test.c")
 
 
-@pytest.mark.parametrize(
-    ("name", "case"),
-    [pytest.param(*case, marks=[pytest.mark.fresh] if case[0] in FRESH else []) for case in cases()],
-    ids=str,
-)
+def marked(name: str, *values: str) -> ParameterSet:
+    return pytest.param(name, *values, marks=[pytest.mark.fresh] if name in FRESH else [])
+
+
+@pytest.mark.parametrize(("name", "case"), [marked(*case) for case in cases()], ids=str)
 def test_case(name: str, case: str) -> None:
     done = run(name, case)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(bool(ONLY), reason="for make mutants")
+@pytest.mark.parametrize("name", [marked(name) for name in PROGRAMS])
+def test_no_case_is_missing(name: str) -> None:
+    """cases.txt is what the programs say; ``python3 tests/unit/dsmd/test_dsmd.py`` writes it anew."""
+    assert [case for case in cases() if case[0] == name] == listed(name)
 
 
 @pytest.mark.skipif(bool(ONLY), reason="for make mutants")
@@ -117,3 +128,7 @@ def test_every_mutant_fits() -> None:
     for mutant in mutants:
         mutant.apply((DSM / mutant.file).read_text(encoding="utf-8"))
         assert known.issuperset(mutant.tests), mutant.breaks
+
+
+if __name__ == "__main__":
+    LIST.write_text("".join(f"{name}::{case}\n" for each in PROGRAMS for name, case in listed(each)), encoding="utf-8")
