@@ -253,7 +253,7 @@ def judge(run: Callable[[Path, float], Verdict], built: Path, right: Path, secon
             return Verdict(True, f"did not end in {seconds:.0f} s; {without:.0f} s without the mutant", hung=True)
         seconds *= 2
         if seconds > SECONDS:
-            raise StepFailed(f"tests did not end in {seconds / 2:.0f} s, nor did they without a mutant: a machine at rest is needed")
+            raise StepFailed(f"tests did not end in {seconds / 2:.0f} s, nor did they without a mutant: no time for it now")
     return verdict
 
 

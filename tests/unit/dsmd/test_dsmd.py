@@ -90,7 +90,8 @@ def cases() -> list[tuple[str, str]]:
     """The cases, as they are written down: nothing is compiled before a test is about to run."""
     if ONLY:
         return [(name, case) for name, case in ONLY]
-    return [line.partition("::")[::2] for line in LIST.read_text(encoding="utf-8").splitlines()]
+    lines = LIST.read_text(encoding="utf-8").splitlines()
+    return [line.partition("::")[::2] for line in lines if line and not line.startswith("#")]
 
 
 def listed(name: str) -> list[tuple[str, str]]:
@@ -115,7 +116,7 @@ def test_case(name: str, case: str) -> None:
 @pytest.mark.skipif(bool(ONLY), reason="for make mutants")
 @pytest.mark.parametrize("name", [marked(name) for name in PROGRAMS])
 def test_no_case_is_missing(name: str) -> None:
-    """cases.txt is what the programs say; ``python3 tests/unit/dsmd/test_dsmd.py`` writes it anew."""
+    """cases.txt is what the programs say; ``python3 -m tests.unit.dsmd.test_dsmd`` writes it anew."""
     assert [case for case in cases() if case[0] == name] == listed(name)
 
 
@@ -131,4 +132,5 @@ def test_every_mutant_fits() -> None:
 
 
 if __name__ == "__main__":
-    LIST.write_text("".join(f"{name}::{case}\n" for each in PROGRAMS for name, case in listed(each)), encoding="utf-8")
+    head = "# SPDX-License-Identifier: GPL-2.0\n# The cases of these programs: python3 -m tests.unit.dsmd.test_dsmd\n"
+    LIST.write_text(head + "".join(f"{name}::{case}\n" for each in PROGRAMS for name, case in listed(each)), encoding="utf-8")
