@@ -736,6 +736,9 @@ static void test_affinity(void)
     world.pinned_hard = 3;
     ok_("pinned hard only: the soft affinity follows",
         attach(0) == 0 && world.affinity[2] == 2 && world.soft[2] == 1);
+    world.affinity[2] = -1;
+    ok_("... and nobody sets it again, whatever becomes of the other",
+        list() == 0 && !world.effects);
     fake_end();
 }
 
