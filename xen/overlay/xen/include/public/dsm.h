@@ -238,7 +238,7 @@ struct xen_dsm_keepalive {
 /* STATS: counters since ENABLE. */
 #define XEN_DSM_STATS           5
 
-#define XEN_DSM_STATS_BUCKETS   40
+#define XEN_DSM_STATS_BUCKETS   160
 
 struct xen_dsm_stats {
     /* OUT */
@@ -260,7 +260,7 @@ struct xen_dsm_stats {
     uint64_aligned_t added;             /* by POOL_ADD, less POOL_DEL */
     uint64_aligned_t wait_ns;           /* sum, from stop to wake */
     uint64_aligned_t wait_max_ns;
-    /* Waits of [2^i, 2^(i+1)) ns. */
+    /* Waits of [4 + i % 4, 5 + i % 4) * 2^(i / 4 - 2) ns. */
     uint64_aligned_t wait_hist[XEN_DSM_STATS_BUCKETS];
 };
 typedef struct xen_dsm_stats xen_dsm_stats_t;
