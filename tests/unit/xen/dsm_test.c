@@ -35,18 +35,25 @@ static int memop(struct xen_dsm_op *op)
     return dsm_memop((XEN_GUEST_HANDLE_PARAM(xen_dsm_op_t)){ op });
 }
 
-static int enable(unsigned int *refused)
+static int enable_slice(unsigned int slice, unsigned int nr_slices,
+                        unsigned int *refused)
 {
     xen_dsm_range_t range = { 0, IN_RANGE };
     struct xen_dsm_op op = {
         .cmd = XEN_DSM_ENABLE,
-        .u.enable = { .nr_ranges = 1, .nr_slices = 1, .ranges.p = &range },
+        .u.enable = { .nr_ranges = 1, .slice = slice, .nr_slices = nr_slices,
+                      .ranges.p = &range },
     };
     int rc = memop(&op);
 
     *refused = op.u.enable.refused;
 
     return rc;
+}
+
+static int enable(unsigned int *refused)
+{
+    return enable_slice(0, 1, refused);
 }
 
 static void begin(void)
@@ -56,6 +63,51 @@ static void begin(void)
     make_world();
     expect("ENABLE", enable(&refused), 0);
 }
+
+/* The first of two slices; the holes from 32 on are homed on the other. */
+#define FAR 32UL
+static void begin_slice(void)
+{
+    struct xen_dsm_op o = {
+        .cmd = XEN_DSM_AWAY,
+        .u.frames = { .first = FAR, .nr = IN_RANGE - FAR },
+    };
+    unsigned int refused;
+
+    make_world();
+    expect("ENABLE", enable_slice(0, 2, &refused), 0);
+    expect("AWAY", memop(&o), 0);
+    expect("done", o.u.frames.done, IN_RANGE - FAR);
+}
+
+static int frames_op(unsigned int cmd, uint64_t first, uint64_t nr,
+                     uint64_t *done)
+{
+    struct xen_dsm_op o = {
+        .cmd = cmd, .u.frames = { .first = first, .nr = nr } };
+    int rc = memop(&o);
+
+    *done = o.u.frames.done;
+
+    return rc;
+}
+
+static int pool_op(unsigned int cmd, uint64_t nr, uint64_t *done)
+{
+    struct xen_dsm_op o = { .cmd = cmd, .u.pool.nr = nr };
+    int rc = memop(&o);
+
+    *done = o.u.pool.done;
+
+    return rc;
+}
+
+#define expect_pool(pooled_, reserved_, added_) \
+    do { \
+        expect("pooled", DSM->pooled, pooled_); \
+        expect("reserved", DSM->reserved, reserved_); \
+        expect("added", DSM->added, added_); \
+    } while ( 0 )
 
 static int op_buf(unsigned int what, uint64_t gfn, void *buf,
                   unsigned int *state)
@@ -254,7 +306,7 @@ static void a_miss(void)
     expect("writes", use(3, 1, true), false);
     expect("waits", DSM->stats.waits, 3);
     expect("ns", DSM->stats.wait_max_ns, 5000);
-    expect("bucket of 4096 ns", DSM->stats.wait_hist[12], 2);
+    expect("bucket of 4096 to 5120 ns", DSM->stats.wait_hist[48], 2);
 }
 
 /* The page comes between look-up and populate: nobody may wait for ever. */
@@ -558,6 +610,153 @@ static void continuation(void)
                &(struct xen_dsm_op){ .version = 99 } }), -EACCES);
 }
 
+static void away(void)
+{
+    uint64_t done;
+
+    begin();
+    expect("one slice", frames_op(XEN_DSM_AWAY, FAR, 1, &done), -EINVAL);
+    expect("one slice", pool_op(XEN_DSM_POOL_ADD, 1, &done), -EINVAL);
+
+    begin_slice();
+    expect("first", state_of(FAR), I);
+    expect("last", state_of(IN_RANGE - 1), I);
+    expect("below", state_of(FAR - 1), M);
+    expect("again", frames_op(XEN_DSM_AWAY, FAR, 1, &done), -EEXIST);
+    expect("memory", frames_op(XEN_DSM_AWAY, FAR - 2, 4, &done), -EEXIST);
+    expect("done", done, 0);
+    expect("outside", frames_op(XEN_DSM_AWAY, IN_RANGE, 1, &done), -ERANGE);
+    expect("over the end", frames_op(XEN_DSM_AWAY, IN_RANGE - 1, 2, &done),
+           -ERANGE);
+    expect("wraps", frames_op(XEN_DSM_AWAY, FAR, ~0ULL, &done), -ERANGE);
+    expect("a guest misses it", use(1, FAR, false), true);
+
+    expect("DROP_RANGE of memory", frames_op(XEN_DSM_DROP_RANGE, 0, 40, &done),
+           -EBUSY);
+    expect("done", done, 0);
+    expect("DROP_RANGE", frames_op(XEN_DSM_DROP_RANGE, FAR, 8, &done), 0);
+    expect("done", done, 8);
+    expect("first", state_of(FAR), HOLE);
+    expect("not the rest", state_of(FAR + 8), I);
+    expect("woken", dom.vcpu[1]->paused, 0);
+    expect("holes stay", frames_op(XEN_DSM_DROP_RANGE, FAR, 8, &done), 0);
+    expect_pool(0, 0, 0);
+}
+
+static void frames_for_others(void)
+{
+    uint64_t done;
+
+    begin_slice();
+    spare_frames = 3;
+    expect("none yet", op(XEN_DSM_INSTALL_M, FAR), -ENOSPC);
+    expect("the host has three", pool_op(XEN_DSM_POOL_ADD, 4, &done), -ENOMEM);
+    expect("done", done, 3);
+    expect_pool(3, 0, 3);
+    memset(buffer, 77, sizeof(buffer));
+    expect("INSTALL_M", op(XEN_DSM_INSTALL_M, FAR), 0);
+    expect("INSTALL_S", op(XEN_DSM_INSTALL_S, FAR + 1), 0);
+    expect("ZERO_M", op(XEN_DSM_ZERO_M, FAR + 2), 0);
+    expect("full", op(XEN_DSM_INSTALL_M, FAR + 3), -ENOSPC);
+    expect("state", state_of(FAR + 3), I);
+    expect_pool(0, 0, 3);
+
+    /* A page that is homed here has its own frame. */
+    expect("INVAL", op(XEN_DSM_INVAL, 1), 0);
+    expect_pool(1, 1, 3);
+    expect("not for others", op(XEN_DSM_INSTALL_M, FAR + 3), -ENOSPC);
+    expect("in use", pool_op(XEN_DSM_POOL_DEL, 1, &done), -EBUSY);
+    expect("INVAL", op(XEN_DSM_INVAL, FAR + 1), 0);
+    expect("INSTALL_M", op(XEN_DSM_INSTALL_M, FAR + 3), 0);
+    expect_pool(1, 1, 3);
+    expect("comes back", op(XEN_DSM_INSTALL_M, 1), 0);
+    expect_pool(0, 0, 3);
+
+    /* The page at its home is a hole: no frame of ours goes. */
+    expect("DROP", op(XEN_DSM_DROP, FAR + 1), 0);
+    expect_pool(0, 0, 3);
+    expect("state", state_of(FAR + 1), HOLE);
+
+    expect("DROP_RANGE", frames_op(XEN_DSM_DROP_RANGE, FAR, 4, &done), -EBUSY);
+    expect("INVAL", op(XEN_DSM_INVAL, FAR), 0);
+    expect("DROP_RANGE", frames_op(XEN_DSM_DROP_RANGE, FAR, 4, &done), -EBUSY);
+    expect("done", done, 2);
+    expect("INVAL", op(XEN_DSM_INVAL, FAR + 2), 0);
+    expect("INVAL", op(XEN_DSM_INVAL, FAR + 3), 0);
+    expect("POOL_DEL", pool_op(XEN_DSM_POOL_DEL, 4, &done), -EBUSY);
+    expect("done", done, 3);
+    expect_pool(0, 0, 0);
+    expect("frames of the host", !frames[128].owner && !frames[130].owner, 1);
+
+    /* One that is homed here and never comes back gives its frame away. */
+    expect("INVAL", op(XEN_DSM_INVAL, 5), 0);
+    expect("DROP_RANGE", frames_op(XEN_DSM_DROP_RANGE, 5, 1, &done), 0);
+    expect_pool(0, 0, 0);
+    expect("the host's", !frames[69].owner, 1);
+}
+
+/* The guest's own driver populates and frees a node of another host. */
+static void populate_elsewhere(void)
+{
+    uint64_t done;
+
+    begin_slice();
+    spare_frames = 1;
+    pool_op(XEN_DSM_POOL_ADD, 1, &done);
+    current = dom.vcpu[0];
+    expect("I", dsm_may_populate(&dom, _gfn(FAR), 3), 1);
+    expect("frees I", dsm_recall(&dom, _gfn(FAR), 3), 1);
+    expect("asks nobody", next_entry().type, 0);
+    op(XEN_DSM_INSTALL_M, FAR + 1);
+    expect("M", dsm_may_populate(&dom, _gfn(FAR), 3), 1);
+    expect("frees M", dsm_recall(&dom, _gfn(FAR), 3), 1);
+    expect("state", state_of(FAR + 1), M);
+    expect("half of it here", dsm_may_populate(&dom, _gfn(FAR - 4), 3),
+           -EBUSY);
+    op(XEN_DSM_DROP, FAR + 2);
+    expect("a hole in it", dsm_may_populate(&dom, _gfn(FAR), 3), -EBUSY);
+    expect("all of it here", dsm_may_populate(&dom, _gfn(8), 3), 0);
+    dom.p2m.locked = 1;
+    expect("nothing is mapped over M",
+           dsm_may_change(&dom.p2m, _gfn(FAR + 1), 0), -EBUSY);
+    expect("nor in the hole", dsm_may_change(&dom.p2m, _gfn(FAR + 2), 0),
+           -EBUSY);
+    dom.p2m.locked = 0;
+    current = &(struct vcpu){ .domain = &dom0 };
+    expect("nobody else", dsm_may_populate(&dom, _gfn(FAR), 3), -EBUSY);
+    expect("nobody else", dsm_recall(&dom, _gfn(FAR), 3), -EBUSY);
+    current = dom.vcpu[0];
+    op(XEN_DSM_INVAL, FAR + 1);
+    frames_op(XEN_DSM_DROP_RANGE, FAR, 8, &done);
+    expect("homed here again", dsm_may_populate(&dom, _gfn(FAR), 3), 0);
+}
+
+/* A long command lets others run, and knows where it was. */
+static void many_frames(void)
+{
+    xen_dsm_range_t range = { 1 << 20, 2000 };
+    struct xen_dsm_op o = {
+        .cmd = XEN_DSM_ENABLE,
+        .u.enable = { .nr_ranges = 1, .nr_slices = 2, .ranges.p = &range },
+    };
+    unsigned int calls;
+
+    make_world();
+    expect("ENABLE", memop(&o), 0);
+    o = (struct xen_dsm_op){ .cmd = XEN_DSM_AWAY,
+                             .u.frames = { range.first, range.nr } };
+    fake_preempt = true;
+    for ( calls = 1; memop(&o) == 4242; calls++ )
+        ;
+    expect("done", o.u.frames.done, 2000);
+    expect("calls", calls, 4);
+    expect("last", state_of(range.first + 1999), I);
+    o.u.frames.done = 2001;
+    expect("done is more than there are", memop(&o), -EINVAL);
+    o = (struct xen_dsm_op){ .cmd = XEN_DSM_POOL_DEL, .u.pool = { 1, 2 } };
+    expect("done is more than there are", memop(&o), -EINVAL);
+}
+
 static void refusals(void)
 {
     static const struct { size_t flag; bool value; unsigned int why; } t[] = {
@@ -567,9 +766,12 @@ static void refusals(void)
         WHY(hap, false, NOT_HAP), WHY(creation_finished, true, RUNNING),
         WHY(pod, true, POD), WHY(iommu, true, PASSTHROUGH),
         WHY(pdevs, true, PASSTHROUGH), WHY(log_dirty, true, LOG_DIRTY),
-        WHY(altp2m, true, ALTP2M), WHY(nested, true, NESTED),
-        WHY(paging, true, PAGING), WHY(sharing, true, SHARING),
+        WHY(arch.hvm.dirty_vram, true, LOG_DIRTY), WHY(altp2m, true, ALTP2M),
+        WHY(nested, true, NESTED), WHY(paging, true, PAGING), WHY(sharing, true, SHARING),
         WHY(viridian, true, VIRIDIAN),
+    };
+    static const struct { unsigned int slice, of; } slices[] = {
+        { 0, 0 }, { 1, 1 }, { 2, 2 }, { 0, XEN_DSM_MAX_SLICES + 1 },
     };
     unsigned int i, refused;
 
@@ -589,6 +791,17 @@ static void refusals(void)
     dom.vcpu[0] = NULL;
     expect("ENABLE", enable(&refused), -EOPNOTSUPP);
     expect("why", refused, XEN_DSM_REFUSED_NO_VCPU);
+    for ( i = 0; i < ARRAY_SIZE(slices); i++ )
+    {
+        make_world();
+        expect("ENABLE", enable_slice(slices[i].slice, slices[i].of, &refused),
+               -EOPNOTSUPP);
+        expect("why", refused, XEN_DSM_REFUSED_SLICES);
+    }
+    make_world();
+    expect("the last of the most",
+           enable_slice(XEN_DSM_MAX_SLICES - 1, XEN_DSM_MAX_SLICES, &refused),
+           0);
     begin();
     expect("twice", enable(&refused), -EEXIST);
 }
@@ -613,6 +826,10 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
     { "the end", dead },
     { "keepalive", keepalive },
     { "continuations and bad commands", continuation },
+    { "frames become homed elsewhere", away },
+    { "frames for pages of other slices", frames_for_others },
+    { "a guest's memory on another slice", populate_elsewhere },
+    { "commands on many frames", many_frames },
     { "refusals", refusals },
 };
 

@@ -179,6 +179,58 @@ MUTANTS = {
     ),
     "operations of the dead": ("        if ( dsm->dead )\n        {", "        if ( 0 )\n        {", "the end"),
     "paused twice": ("!dsm->dead && !dsm->paused &&", "!dsm->dead &&", "keepalive"),
+    "a home's frame for others": (
+        "pg = here || dsm->pooled > dsm->reserved ? pool_pop(dsm) : NULL;",
+        "pg = pool_pop(dsm);",
+        "frames for pages of other slices",
+    ),
+    "nothing is reserved": (
+        "        dsm->reserved += !is_elsewhere(dsm, op->gfn);\n",
+        "",
+        "frames for pages of other slices",
+    ),
+    "DROP takes a frame of others": (
+        "    if ( !is_elsewhere(dsm, gfn) )\n    {\n        dsm->reserved--;",
+        "    if ( 1 )\n    {\n        dsm->reserved--;",
+        "frames for pages of other slices",
+    ),
+    "POOL_DEL takes what is reserved": (
+        "    if ( dsm->pooled > dsm->reserved )\n        pg",
+        "    if ( 1 )\n        pg",
+        "frames for pages of other slices",
+    ),
+    "populates before AWAY": (
+        "== XEN_DSM_STATE_HOLE )\n                rc = -EBUSY;",
+        "== XEN_DSM_STATE_HOLE )\n                rc = 1;",
+        "a guest's memory on another slice",
+    ),
+    "maps where another slice is home": (
+        "!= HOMES_HERE )\n        return -EBUSY;",
+        "!= HOMES_HERE )\n        return 0;",
+        "a guest's memory on another slice",
+    ),
+    "half of it is all of it": ("elsewhere == end - gfn ?", "1 ?", "a guest's memory on another slice"),
+    "every domain may free it": (
+        "return d == current->domain && !dsm->dead &&",
+        "return !dsm->dead &&",
+        "a guest's memory on another slice",
+    ),
+    "AWAY of memory": (
+        "== XEN_DSM_STATE_HOLE )\n    {\n        set_elsewhere",
+        "!= XEN_DSM_STATE_I )\n    {\n        set_elsewhere",
+        "frames become homed elsewhere",
+    ),
+    "homes are kept": (
+        "    if ( !rc )\n        set_elsewhere(dsm, gfn, false);\n",
+        "",
+        "a guest's memory on another slice",
+    ),
+    "never lets others run": (
+        "        if ( *done < nr && hypercall_preempt_check() )\n            return 1;\n",
+        "",
+        "commands on many frames",
+    ),
+    "begins anywhere": ("    if ( *done > nr )\n        return -EINVAL;\n", "", "commands on many frames"),
     "done not checked": (" || page->done > page->nr", "", "continuations and bad commands"),
 }
 

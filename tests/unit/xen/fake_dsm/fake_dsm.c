@@ -11,7 +11,7 @@ struct cpu_user_regs fake_regs = { 0x1234 };
 s_time_t fake_now;
 bool fake_preempt;
 struct domain dom, dom0;
-unsigned int notified, flushes;
+unsigned int notified, flushes, spare_frames;
 void (*when_waiting)(void);
 
 static struct vcpu vcpus[NR_VCPUS], *table[NR_VCPUS], vcpu0;
@@ -118,6 +118,27 @@ struct page_info *alloc_domheap_pages(struct domain *d, unsigned int order,
     }
 
     return &frames[first];
+}
+
+/* The pages that POOL_ADD gets: MFN 128 and up, spare_frames of them. */
+struct page_info *alloc_domheap_page(struct domain *d, unsigned int flags)
+{
+    unsigned long i;
+
+    if ( d->p2m.locked || d->arch.dsm->lock.held )
+        die("a frame is allocated with a lock held");
+    for ( i = 128; i < 128 + spare_frames; i++ )
+        if ( !frames[i].owner )
+        {
+            frames[i].owner = d;
+            frames[i].count_info = PGC_allocated | 1;
+            frames[i].m2p = INVALID_M2P_ENTRY;
+            memset(frames[i].bytes, 0xee, PAGE_SIZE);
+
+            return &frames[i];
+        }
+
+    return NULL;
 }
 
 /* ---- The p2m ---- */

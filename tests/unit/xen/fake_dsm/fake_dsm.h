@@ -33,6 +33,7 @@
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define BUILD_BUG_ON(x) _Static_assert(!(x), #x)
 #define ASSERT(x) do { if ( !(x) ) die("ASSERT(" #x ")"); } while ( 0 )
+#define ASSERT_UNREACHABLE() die("unreachable")
 #define cf_check
 #define cmpxchg(p, o, n) __sync_val_compare_and_swap(p, (typeof(*(p)))(o), (typeof(*(p)))(n))
 #define cmpxchgptr(p, o, n) cmpxchg(p, o, n)
@@ -143,6 +144,7 @@ void put_page_alloc_ref(struct page_info *pg);
 #define put_page_and_type(pg) put_page(pg)
 struct page_info *alloc_domheap_pages(struct domain *d, unsigned int order,
                                       unsigned int flags);
+struct page_info *alloc_domheap_page(struct domain *d, unsigned int flags);
 static inline unsigned int get_order_from_pages(unsigned long n)
 {
     unsigned int order = 0;
@@ -200,7 +202,11 @@ struct dsm_domain;
 struct vcpu { struct domain *domain; unsigned int vcpu_id; int paused; };
 #define NR_VCPUS 4
 struct domain {
-    struct { struct dsm_domain *dsm; unsigned int incarnation; } arch;
+    struct {
+        struct dsm_domain *dsm;
+        unsigned int incarnation;
+        struct { bool dirty_vram; } hvm;
+    } arch;
     unsigned int max_vcpus;
     domid_t domain_id;
     struct vcpu **vcpu;

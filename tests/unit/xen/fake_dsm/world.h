@@ -7,6 +7,7 @@
 
 extern struct domain dom, dom0;
 extern unsigned int notified, flushes;
+extern unsigned int spare_frames; /* that alloc_domheap_page() has, at most 64 */
 extern void (*when_waiting)(void); /* somebody waits for hypercalls to end */
 
 void make_world(void);

@@ -3,8 +3,9 @@
  * Distributed shared memory, for its daemon and for tests.
  *
  * What a command means, and each error of it, is in xen/dsm.h.  All functions
- * here return 0, or -1 with errno.  None is cancelled, none blocks for longer
- * than a hypercall takes, and one handle may be used by one thread at a time.
+ * here return 0, or -1 with errno.  None is cancelled, and none blocks for
+ * longer than a hypercall takes; those on many frames let others run meanwhile.
+ * One handle may be used by one thread at a time.
  */
 #ifndef XENCTRL_DSM_H
 #define XENCTRL_DSM_H
@@ -39,6 +40,27 @@ int xc_dsm_page(xc_interface *xch, uint32_t domid, xen_dsm_page_op_t *ops,
 void xc_dsm_set_buffer(xen_dsm_page_op_t *op, void *page);
 void *xc_dsm_alloc_pages(xc_interface *xch, unsigned int nr);
 void xc_dsm_free_pages(xc_interface *xch, void *pages, unsigned int nr);
+
+/*
+ * nr frames more, or fewer, for pages that are homed on another slice.
+ *
+ * *done: how many it were, with an error, too.  Not NULL.
+ */
+int xc_dsm_pool_add(xc_interface *xch, uint32_t domid, uint64_t nr,
+                    uint64_t *done);
+int xc_dsm_pool_del(xc_interface *xch, uint32_t domid, uint64_t nr,
+                    uint64_t *done);
+
+/*
+ * Holes become pages that are homed on another slice, state I; and back.
+ *
+ * *done: how many frames from first on are finished, with an error, too: then
+ *        first + *done is the one that is in the way.  Not NULL.
+ */
+int xc_dsm_away(xc_interface *xch, uint32_t domid, uint64_t first, uint64_t nr,
+                uint64_t *done);
+int xc_dsm_drop_range(xc_interface *xch, uint32_t domid, uint64_t first,
+                      uint64_t nr, uint64_t *done);
 
 /* After a full ring was drained. */
 int xc_dsm_flush(xc_interface *xch, uint32_t domid);

@@ -74,7 +74,7 @@ const char *xc_dsm_refusal(unsigned int refused)
             "the domain has viridian enlightenments",
         [XEN_DSM_REFUSED_HARDWARE_DOMAIN] = "it is the hardware domain",
         [XEN_DSM_REFUSED_SLICES] =
-            "this hypervisor supports one slice only",
+            "the number of slices, or of this one, is none",
         [XEN_DSM_REFUSED_RESTORED] = "the domain was migrated or restored",
     };
 
@@ -119,6 +119,52 @@ void xc_dsm_free_pages(xc_interface *xch, void *pages, unsigned int nr)
 void xc_dsm_set_buffer(xen_dsm_page_op_t *op, void *page)
 {
     set_xen_guest_handle_raw(op->buf, page);
+}
+
+static int dsm_pool(xc_interface *xch, uint32_t domid, unsigned int cmd,
+                    uint64_t nr, uint64_t *done)
+{
+    struct xen_dsm_op op = { .u.pool.nr = nr };
+    int rc = dsm_memop(xch, domid, cmd, &op);
+
+    *done = op.u.pool.done;
+
+    return rc;
+}
+
+int xc_dsm_pool_add(xc_interface *xch, uint32_t domid, uint64_t nr,
+                    uint64_t *done)
+{
+    return dsm_pool(xch, domid, XEN_DSM_POOL_ADD, nr, done);
+}
+
+int xc_dsm_pool_del(xc_interface *xch, uint32_t domid, uint64_t nr,
+                    uint64_t *done)
+{
+    return dsm_pool(xch, domid, XEN_DSM_POOL_DEL, nr, done);
+}
+
+static int dsm_frames(xc_interface *xch, uint32_t domid, unsigned int cmd,
+                      uint64_t first, uint64_t nr, uint64_t *done)
+{
+    struct xen_dsm_op op = { .u.frames = { .first = first, .nr = nr } };
+    int rc = dsm_memop(xch, domid, cmd, &op);
+
+    *done = op.u.frames.done;
+
+    return rc;
+}
+
+int xc_dsm_away(xc_interface *xch, uint32_t domid, uint64_t first, uint64_t nr,
+                uint64_t *done)
+{
+    return dsm_frames(xch, domid, XEN_DSM_AWAY, first, nr, done);
+}
+
+int xc_dsm_drop_range(xc_interface *xch, uint32_t domid, uint64_t first,
+                      uint64_t nr, uint64_t *done)
+{
+    return dsm_frames(xch, domid, XEN_DSM_DROP_RANGE, first, nr, done);
 }
 
 int xc_dsm_flush(xc_interface *xch, uint32_t domid)

@@ -20,6 +20,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#define XC_WANT_COMPAT_DEVICEMODEL_API
 #include <xenctrl.h>
 #include <xenctrl_dsm.h>
 #include <xenevtchn.h>
@@ -127,6 +128,15 @@ static bool is_paused(void)
 }
 
 /* 0, or errno with the reason in *refused. */
+static int enable_slice(unsigned int slice, unsigned int nr_slices,
+                        unsigned int *refused)
+{
+    xen_dsm_range_t range = { .first = GFN, .nr = FRAMES };
+
+    return xc_dsm_enable(xch, domid, &range, 1, slice, nr_slices, &port,
+                         refused) ? errno : 0;
+}
+
 static int enable_ranges(xen_dsm_range_t *ranges, unsigned int nr,
                          unsigned int *refused)
 {
@@ -690,6 +700,249 @@ static void pool(void)
     frame_in(S, GFN + 4);
 }
 
+/* ---- Frames that are homed on another slice ---- */
+
+/* 0, or the negative errno; *done: how far it came. */
+static int away(uint64_t first, uint64_t nr, uint64_t *done)
+{
+    return xc_dsm_away(xch, domid, first, nr, done) ? -errno : 0;
+}
+
+static int drop_range(uint64_t first, uint64_t nr, uint64_t *done)
+{
+    return xc_dsm_drop_range(xch, domid, first, nr, done) ? -errno : 0;
+}
+
+static int pool_add(uint64_t nr, uint64_t *done)
+{
+    return xc_dsm_pool_add(xch, domid, nr, done) ? -errno : 0;
+}
+
+static int pool_del(uint64_t nr, uint64_t *done)
+{
+    return xc_dsm_pool_del(xch, domid, nr, done) ? -errno : 0;
+}
+
+static void expect_pool(unsigned int line, uint64_t pooled, uint64_t reserved,
+                        uint64_t added)
+{
+    xen_dsm_stats_t stats;
+
+    expect("xc_dsm_stats", xc_dsm_stats(xch, domid, &stats), 0);
+    if ( stats.pooled != pooled || stats.reserved != reserved ||
+         stats.added != added )
+        fail("at line %u: %"PRIu64" pooled, %"PRIu64" reserved, %"PRIu64
+             " added; expected %"PRIu64", %"PRIu64", %"PRIu64, line,
+             stats.pooled, stats.reserved, stats.added, pooled, reserved,
+             added);
+}
+#define expect_pool(pooled, reserved, added) \
+    expect_pool(__LINE__, pooled, reserved, added)
+
+static void one_slice(void)
+{
+    uint64_t done;
+
+    prepare();
+    expect("AWAY", away(GFN + NR, 1, &done), -EINVAL);
+    expect("POOL_ADD", pool_add(1, &done), -EINVAL);
+    expect("POOL_DEL", pool_del(1, &done), -EINVAL);
+    expect("state", state_of(GFN + NR), HOLE);
+    expect("tot_pages", tot_pages(), NR);
+    expect("DROP_RANGE", drop_range(GFN + NR, 10, &done), 0);
+    frame_in(I, GFN + 1);
+    expect("DROP_RANGE of a page homed here", drop_range(GFN + 1, 1, &done), 0);
+    expect("state", state_of(GFN + 1), HOLE);
+    expect("tot_pages", tot_pages(), NR - 1);
+    expect_pool(0, 0, 0);
+}
+
+static void prepare_slice(unsigned int slice, unsigned long populated)
+{
+    unsigned int refused;
+    int rc;
+
+    expect("populated", populate(populated, 9, 0), 0);
+    rc = enable_slice(slice, 2, &refused);
+    if ( rc )
+        fail("ENABLE: %s (%s)", strerror(rc), xc_dsm_refusal(refused));
+}
+
+static void elsewhere(void)
+{
+    const uint64_t far = GFN + 512;
+    uint64_t done = 0;
+    unsigned int i;
+
+    prepare_slice(1, GFN);
+    expect("AWAY below the range", away(GFN - 1, 1, &done), -ERANGE);
+    expect("AWAY above it", away(GFN + FRAMES, 1, &done), -ERANGE);
+    expect("AWAY beyond its end", away(GFN + FRAMES - 1, 2, &done), -ERANGE);
+    expect("AWAY of all there is", away(far, ~0ULL, &done), -ERANGE);
+    expect("AWAY of nothing", away(far, 0, &done), 0);
+    expect("AWAY of memory", away(GFN + 510, 4, &done), -EEXIST);
+    expect("done", done, 0);
+    expect("AWAY, then memory", away(far, 600, &done), 0);
+    expect("done", done, 600);
+    expect("AWAY again", away(far + 599, 2, &done), -EEXIST);
+    expect("done", done, 0);
+    expect("AWAY until there", away(far + 600, 424, &done), 0);
+    expect("first", state_of(far), I);
+    expect("last", state_of(far + 1023), I);
+    expect("behind", state_of(far + 1024), HOLE);
+    expect("tot_pages", tot_pages(), 512);
+
+    /* Frames for them. */
+    expect("INSTALL_M without frames", op(XEN_DSM_INSTALL_M, far), -ENOSPC);
+    expect("POOL_ADD", pool_add(3, &done), 0);
+    expect("done", done, 3);
+    expect("tot_pages", tot_pages(), 515);
+    expect_pool(3, 0, 3);
+    for ( i = 0; i < 3; i++ )
+    {
+        fill(buffer, 1000 * i);
+        expect("INSTALL", op(i & 1 ? XEN_DSM_INSTALL_S : XEN_DSM_INSTALL_M,
+                             far + i), 0);
+    }
+    expect("ZERO_M of a fourth", op(XEN_DSM_ZERO_M, far + 3), -ENOSPC);
+    expect_pool(0, 0, 3);
+    for ( i = 0; i < 3; i++ )
+        if ( !frame_holds(far + i, 1000 * i) )
+            fail("frame %u holds other bytes", i);
+
+    /* What is homed here has its frame, and nobody else gets it. */
+    expect("INVAL of one homed here", op(XEN_DSM_INVAL, GFN), 0);
+    expect_pool(1, 1, 3);
+    expect("its frame is not for others", op(XEN_DSM_ZERO_M, far + 3),
+           -ENOSPC);
+    expect("POOL_DEL", pool_del(1, &done), -EBUSY);
+    expect("INVAL of one homed elsewhere", op(XEN_DSM_INVAL, far + 1), 0);
+    expect_pool(2, 1, 3);
+    expect("now there is one", op(XEN_DSM_ZERO_M, far + 3), 0);
+    expect("and its own for the other", op(XEN_DSM_INSTALL_M, GFN), 0);
+    expect_pool(0, 0, 3);
+
+    /* Nobody populates and removes there but page operations. */
+    for ( i = 0; i < 4; i++ )
+    {
+        if ( !populate(far + i, 0, 0) )
+            fail("populated frame %u, which is homed elsewhere", i);
+        expect("removed", decrease(far + i, 0), 0);
+    }
+    if ( !populate(far + 512, 9, 0) )
+        fail("populated 2 MiB that are homed elsewhere");
+    expect("tot_pages", tot_pages(), 515);
+
+    /* A hole at its home is one here, and still not ours to fill. */
+    expect("DROP", op(XEN_DSM_DROP, far + 1), 0);
+    expect("state", state_of(far + 1), HOLE);
+    expect_pool(0, 0, 3);
+    if ( !populate(far + 1, 0, 0) )
+        fail("populated a hole that is homed elsewhere");
+    expect("AWAY of a hole", away(far + 1, 1, &done), 0);
+
+    /* The node goes. */
+    expect("DROP_RANGE of what is here", drop_range(far, 1024, &done), -EBUSY);
+    expect("done", done, 0);
+    expect("INVAL", op(XEN_DSM_INVAL, far), 0);
+    expect("DROP_RANGE", drop_range(far, 1024, &done), -EBUSY);
+    expect("until the next that is here", done, 2);
+    expect("INVAL", op(XEN_DSM_INVAL, far + 2), 0);
+    expect("INVAL", op(XEN_DSM_INVAL, far + 3), 0);
+    expect("DROP_RANGE", drop_range(far, 1024, &done), 0);
+    expect("done", done, 1024);
+    expect("state", state_of(far + 5), HOLE);
+    expect_pool(3, 0, 3);
+    expect("POOL_DEL of more than there are", pool_del(4, &done), -EBUSY);
+    expect("done", done, 3);
+    expect("tot_pages", tot_pages(), 512);
+    expect("populated", populate(far, 9, 0), 0);
+    expect("state", state_of(far + 511), M);
+
+    /* More than the domain may have. */
+    expect("limit", xc_domain_setmaxmem(xch, domid, (1024 + 2) * 4), 0);
+    expect("POOL_ADD", pool_add(5, &done), -ENOMEM);
+    expect("done", done, 2);
+}
+
+/* So many frames that others run meanwhile. */
+static void a_large_node(void)
+{
+    xen_dsm_range_t range = { .first = 1UL << 20, .nr = 1UL << 17 };
+    unsigned int refused;
+    uint64_t done;
+
+    expect("ENABLE", xc_dsm_enable(xch, domid, &range, 1, 0, 2, &port,
+                                   &refused), 0);
+    expect("AWAY", away(range.first, range.nr, &done), 0);
+    expect("done", done, range.nr);
+    expect("state", state_of(range.first + range.nr - 1), I);
+    expect("DROP_RANGE", drop_range(range.first, range.nr, &done), 0);
+    expect("done", done, range.nr);
+    expect("state", state_of(range.first + range.nr - 1), HOLE);
+}
+
+/* Pages of two domains, which are the slices of one guest. */
+static void two_slices(void)
+{
+    uint32_t slices[2];
+    uint64_t done, i;
+    unsigned int k;
+
+    for ( k = 0; k < 2; k++ )
+    {
+        if ( k )
+            create();
+        slices[k] = domid;
+        prepare_slice(k, GFN + 512 * k);
+        expect("AWAY", away(GFN + 512 * !k, 512, &done), 0);
+        expect("POOL_ADD", pool_add(200, &done), 0);
+    }
+
+    /* Home has it, the other gets it, changes it, and home has it back. */
+    for ( k = 0; k < 2; k++ )
+        for ( i = 0; i < 200; i++ )
+        {
+            uint64_t gfn = GFN + 512 * k + i;
+
+            domid = slices[k];
+            write_frame(gfn, 5000 * i + k);
+            expect("INVAL at home", op(XEN_DSM_INVAL, gfn), 0);
+            domid = slices[!k];
+            expect("INSTALL_M elsewhere", op(XEN_DSM_INSTALL_M, gfn), 0);
+            if ( !frame_holds(gfn, 5000 * i + k) )
+                fail("GFN %#"PRIx64" of slice %u came with other bytes", gfn,
+                     k);
+            write_frame(gfn, 7000 * i + k);
+        }
+    for ( k = 0; k < 2; k++ )
+        for ( i = 0; i < 200; i++ )
+        {
+            uint64_t gfn = GFN + 512 * k + i;
+
+            domid = slices[!k];
+            expect("DOWNGRADE", op(XEN_DSM_DOWNGRADE, gfn), 0);
+            domid = slices[k];
+            expect("INSTALL_S", op(XEN_DSM_INSTALL_S, gfn), 0);
+            if ( !frame_holds(gfn, 7000 * i + k) )
+                fail("GFN %#"PRIx64" of slice %u came back with other bytes",
+                     gfn, k);
+            domid = slices[!k];
+            expect("INVAL", op(XEN_DSM_INVAL, gfn), 0);
+            domid = slices[k];
+            expect("UPGRADE", op(XEN_DSM_UPGRADE, gfn), 0);
+        }
+    for ( k = 0; k < 2; k++ )
+    {
+        domid = slices[k];
+        expect_pool(200, 0, 200);
+        expect("tot_pages", tot_pages(), 712);
+    }
+
+    destroy();
+    domid = slices[0];
+}
+
 static void refuse(const char *what, unsigned int want)
 {
     unsigned int refused = 0;
@@ -703,9 +956,12 @@ static void refuse(const char *what, unsigned int want)
 
 static void refused_domains(void)
 {
+    static const struct { unsigned int slice, of; } slices[] = {
+        { 0, 0 }, { 1, 1 }, { 2, 2 }, { 65535, 2 },
+        { 0, XEN_DSM_MAX_SLICES + 1 }, { 0, 65535 },
+    };
     const uint32_t hvm = XEN_DOMCTL_CDF_hvm | XEN_DOMCTL_CDF_hap;
-    xen_dsm_range_t range = { .first = GFN, .nr = FRAMES };
-    unsigned int refused;
+    unsigned int refused, i;
     evtchn_port_t ring_port;
 
     destroy();
@@ -756,9 +1012,11 @@ static void refused_domains(void)
     destroy();
 
     create();
-    if ( !xc_dsm_enable(xch, domid, &range, 1, 1, 2, &port, &refused) ||
-         errno != EOPNOTSUPP || refused != XEN_DSM_REFUSED_SLICES )
-        fail("two slices: refused %u", refused);
+    for ( i = 0; i < sizeof(slices) / sizeof(slices[0]); i++ )
+        if ( enable_slice(slices[i].slice, slices[i].of, &refused) !=
+             EOPNOTSUPP || refused != XEN_DSM_REFUSED_SLICES )
+            fail("slice %u of %u: refused %u", slices[i].slice, slices[i].of,
+                 refused);
     if ( !xc_dsm_page(xch, domid, NULL, 0) || errno != ENODEV )
         fail("a page operation without DSM was accepted");
     if ( !xc_dsm_flush(xch, domid) || errno != ENODEV )
@@ -770,12 +1028,15 @@ static void refused_domains(void)
 /* What must not come later, either. */
 static void refused_afterwards(void)
 {
+    unsigned long dirty[NR / 8 / sizeof(unsigned long)];
     evtchn_port_t ring_port;
 
     prepare();
     if ( xc_shadow_control(xch, domid, XEN_DOMCTL_SHADOW_OP_ENABLE_LOGDIRTY,
                            NULL, 0) >= 0 )
         fail("log-dirty mode was accepted");
+    if ( !xc_hvm_track_dirty_vram(xch, domid, GFN, NR, dirty) )
+        fail("log-dirty mode of some frames was accepted");
     if ( !populate(GFN + NR, 9, XENMEMF_populate_on_demand) )
         fail("populate on demand was accepted");
     expect("ring", xc_hvm_param_set(xch, domid, HVM_PARAM_PAGING_RING_PFN, GFN),
@@ -869,6 +1130,10 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
     { "a page that somebody maps", foreign_miss },
     { "holes, populate and decrease", holes },
     { "the pool", pool },
+    { "one slice has nothing elsewhere", one_slice },
+    { "frames that are homed elsewhere", elsewhere },
+    { "a large node comes and goes", a_large_node },
+    { "pages of two slices", two_slices },
     { "domains that are refused", refused_domains },
     { "what is refused afterwards", refused_afterwards },
     { "ranges", bad_ranges },
@@ -902,15 +1167,19 @@ static void all_free_again(uint64_t want)
     fail("%"PRIu64" frames are free, %"PRIu64" were before", got, want);
 }
 
-/* Have Xen allocate what it allocates once. */
+/* Have Xen allocate what it allocates once, its map of large areas included. */
 static void warm_up(void)
 {
     static const struct timespec nap = { .tv_nsec = 10000000 };
+    xen_dsm_range_t large = { .nr = XEN_DSM_MAX_FRAMES };
     uint64_t last = 0;
-    unsigned int still;
+    unsigned int still, refused;
 
     create();
     prepare();
+    destroy();
+    create();
+    expect("1 TiB", enable_ranges(&large, 1, &refused), 0);
     destroy();
     for ( still = 0; still < 100; nanosleep(&nap, NULL) )
     {

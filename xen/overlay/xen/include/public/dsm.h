@@ -15,6 +15,10 @@
  *   I     this slice does not have it
  *   hole  there is no memory
  *
+ * Each frame has a home, which is one of the slices: the host of that slice
+ * owns the memory for it.  A frame is homed here unless AWAY said that it is
+ * homed on another slice.
+ *
  * This interface is for the control domain only, and not stable: the version
  * is compared for equality.
  */
@@ -27,7 +31,7 @@
 
 #if defined(__XEN__) || defined(__XEN_TOOLS__)
 
-#define XEN_DSM_INTERFACE_VERSION 0x00000001
+#define XEN_DSM_INTERFACE_VERSION 0x00000002
 
 /* XENMEM_dsm_op, a sub-operation of memory_op, takes a struct xen_dsm_op. */
 #define XENMEM_dsm_op 29
@@ -94,7 +98,7 @@ struct xen_dsm_ring {
  * INSTALL_M     I     M      in              needs
  * ZERO_M        I     M                      needs
  * UPGRADE       S     M
- * DROP          I     hole                   gives one back to the host
+ * DROP          I     hole                   if homed here: gives one back
  * WAKE          any   same
  * QUERY         any   same
  *
@@ -114,7 +118,8 @@ struct xen_dsm_ring {
  *   -EBUSY     somebody else uses the page (a grant, a foreign mapping, a
  *              copy that is going on): try again, or never
  *   -EPERM     not plain memory of the guest: shared info, grant table, ...
- *   -ENOSPC    no pooled frame is left
+ *   -ENOSPC    no pooled frame is left: never for a frame that is homed
+ *              here, for others see POOL_ADD
  *   -EFAULT    the buffer cannot be read or written: nothing was changed
  *   -ENOMEM    no memory for a page table: nothing was changed
  */
@@ -157,12 +162,16 @@ DEFINE_XEN_GUEST_HANDLE(xen_dsm_page_op_t);
  * Everything that is mapped in the ranges is in state M, everything else is a
  * hole.  Ranges are sorted and do not overlap.
  *
+ * Each slice is a domain, with the ranges of the whole guest.  Slice 0 boots
+ * the guest and has the vCPUs that run; no vCPU of the others does.
+ *
  * -EOPNOTSUPP with u.enable.refused says what is in the way.
  */
 #define XEN_DSM_ENABLE          1
 
 #define XEN_DSM_MAX_RANGES      16
 #define XEN_DSM_MAX_FRAMES      (1u << 28)      /* 1 TiB in all ranges */
+#define XEN_DSM_MAX_SLICES      16
 
 #define XEN_DSM_REFUSED_NOT_HAP         1  /* no hardware assisted paging */
 #define XEN_DSM_REFUSED_RUNNING         2  /* was unpaused already */
@@ -176,7 +185,7 @@ DEFINE_XEN_GUEST_HANDLE(xen_dsm_page_op_t);
 #define XEN_DSM_REFUSED_SHARING         10 /* memory sharing, or a fork */
 #define XEN_DSM_REFUSED_VIRIDIAN        11 /* enlightenments with own pages */
 #define XEN_DSM_REFUSED_HARDWARE_DOMAIN 12
-#define XEN_DSM_REFUSED_SLICES          13 /* more slices than are supported */
+#define XEN_DSM_REFUSED_SLICES          13 /* 0, too many, or no such slice */
 #define XEN_DSM_REFUSED_RESTORED        14 /* was migrated or restored */
 
 struct xen_dsm_range {
@@ -189,8 +198,8 @@ DEFINE_XEN_GUEST_HANDLE(xen_dsm_range_t);
 struct xen_dsm_enable {
     /* IN */
     uint32_t nr_ranges;
-    uint16_t slice;                     /* 0 */
-    uint16_t nr_slices;                 /* 1 */
+    uint16_t slice;                     /* 0..nr_slices - 1 */
+    uint16_t nr_slices;                 /* 1..XEN_DSM_MAX_SLICES */
     XEN_GUEST_HANDLE_64(xen_dsm_range_t) ranges;
     /* OUT */
     evtchn_port_t port;                 /* unbound, for the caller's domain */
@@ -229,7 +238,7 @@ struct xen_dsm_keepalive {
 /* STATS: counters since ENABLE. */
 #define XEN_DSM_STATS           5
 
-#define XEN_DSM_STATS_BUCKETS   40
+#define XEN_DSM_STATS_BUCKETS   160
 
 struct xen_dsm_stats {
     /* OUT */
@@ -247,13 +256,68 @@ struct xen_dsm_stats {
     uint64_aligned_t drops;
     uint64_aligned_t recalls;           /* misses by a guest that frees */
     uint64_aligned_t pooled;            /* frames in the pool now */
+    uint64_aligned_t reserved;          /* of these: for pages homed here */
+    uint64_aligned_t added;             /* by POOL_ADD, less POOL_DEL */
     uint64_aligned_t wait_ns;           /* sum, from stop to wake */
     uint64_aligned_t wait_max_ns;
-    /* Waits of [2^i, 2^(i+1)) ns. */
+    /* Waits of [4 + i % 4, 5 + i % 4) * 2^(i / 4 - 2) ns. */
     uint64_aligned_t wait_hist[XEN_DSM_STATS_BUCKETS];
 };
 typedef struct xen_dsm_stats xen_dsm_stats_t;
 DEFINE_XEN_GUEST_HANDLE(xen_dsm_stats_t);
+
+/*
+ * POOL_ADD: nr more frames, for pages that are homed on another slice.
+ * POOL_DEL: nr of them, which are not in use, go back to the host.
+ *
+ * INVAL of a page leaves its frame in the pool.  If the page is homed here the
+ * frame stays reserved for it, until it comes back or is dropped.  All other
+ * frames of the pool are there for pages that are homed elsewhere: as many as
+ * were added can be here at a time.
+ *
+ * Frames of the pool count as memory of the domain, and its limit holds.
+ *
+ *   -EINVAL    the domain has one slice only
+ *   -ENOMEM    POOL_ADD: the host has no more, or the domain may not
+ *   -EBUSY     POOL_DEL: the others are in use; have pages invalidated first
+ *
+ * done is 0 on input; it is the number of frames that were added or given
+ * back, with an error, too.
+ */
+#define XEN_DSM_POOL_ADD        6
+#define XEN_DSM_POOL_DEL        7
+
+struct xen_dsm_pool {
+    uint64_aligned_t nr;
+    uint64_aligned_t done;
+};
+
+/*
+ * AWAY: nr frames from first on are homed on another slice now, and are in
+ * state I here.  They were holes.  For slice 0 this has to be done before the
+ * guest is told that it has memory there: what it populates in holes is its
+ * own.  When it populates frames that are homed elsewhere it gets them without
+ * memory of this host, and when it frees them nothing happens here.
+ *
+ * DROP_RANGE: the opposite.  Frames in state I become holes, holes stay, and
+ * all are homed here again.
+ *
+ *   -EINVAL    AWAY: the domain has one slice only
+ *   -ERANGE    they are not all in one range of ENABLE
+ *   -EEXIST    AWAY: the frame first + done is no hole
+ *   -EBUSY     DROP_RANGE: the frame first + done is here: invalidate it first
+ *
+ * done is 0 on input; it is the number of frames that are finished, with an
+ * error, too.
+ */
+#define XEN_DSM_AWAY            8
+#define XEN_DSM_DROP_RANGE      9
+
+struct xen_dsm_frames {
+    uint64_aligned_t first;
+    uint64_aligned_t nr;
+    uint64_aligned_t done;
+};
 
 struct xen_dsm_op {
     uint32_t version;                   /* XEN_DSM_INTERFACE_VERSION */
@@ -263,6 +327,8 @@ struct xen_dsm_op {
         struct xen_dsm_enable enable;
         struct xen_dsm_page page;
         struct xen_dsm_keepalive keepalive;
+        struct xen_dsm_pool pool;
+        struct xen_dsm_frames frames;
         XEN_GUEST_HANDLE_64(xen_dsm_stats_t) stats;
         uint8_t pad[48];
     } u;

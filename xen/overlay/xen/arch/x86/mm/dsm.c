@@ -14,7 +14,7 @@
  *   I     no p2m entry, and its bit in dsm_range.away is set.
  *   hole  no p2m entry, and that bit is clear.
  *
- * Only a page operation sets or clears a bit, so what the guest removes by
+ * Only an operation sets or clears a bit, so what the guest removes by
  * itself becomes a hole without further ado.  A bit that is set beside an
  * entry means nothing: writers set it before they remove the entry and clear
  * it after they made one, so that a look-up without the lock sees either the
@@ -39,16 +39,26 @@
  * of the two comes first.
  *
  *
+ * Homes.  A frame whose bit in dsm_range.elsewhere is set is homed on another
+ * slice: no memory of this host is meant for it, whatever its state here.  It
+ * changes by page operations only, and is a hole only for as long as its home
+ * says that it is one.
+ *
+ *
  * Frames.  Those of pages in state I stay with the domain, in a pool: a list
- * through their own first bytes, since nobody needs what is in them.  So a
- * page that was here can always come back.
+ * through their own first bytes, since nobody needs what is in them.  As many
+ * as there are pages in state I that are homed here are reserved for these, so
+ * a page that is homed here can always come back.  What is more than that was
+ * added by the daemon, or left by pages that are homed elsewhere:
+ *
+ *   pooled - reserved + pages here that are homed elsewhere = added
  *
  *
  * Locking, outermost first:
  *
- *   ops_lock      one page operation at a time; the pool; dead.  Held while a
- *                 page is copied from or to the caller, which may fault, but
- *                 does not sleep.  Never taken by a guest.
+ *   ops_lock      one page operation at a time; the pool; homes; dead.  Held
+ *                 while a page is copied from or to the caller, which may
+ *                 fault, but does not sleep.  Never taken by a guest.
  *   the gate      see below; waited for with ops_lock held.
  *   p2m lock      the p2m and the away bits.  Taken by guests, who hold it in
  *                 the emulator and recursively in dsm_populate().
@@ -139,6 +149,14 @@ static bool is_away(struct dsm_domain *dsm, unsigned long gfn)
     return r && test_bit(gfn - r->first, r->away);
 }
 
+/* It stays so with ops_lock held, or the p2m lock. */
+static bool is_elsewhere(struct dsm_domain *dsm, unsigned long gfn)
+{
+    const struct dsm_range *r = find_range(dsm, gfn);
+
+    return r && test_bit(gfn - r->first, r->elsewhere);
+}
+
 /* The caller holds the p2m lock, and gfn is in a range. */
 static void set_away(struct dsm_domain *dsm, unsigned long gfn, bool away)
 {
@@ -148,6 +166,18 @@ static void set_away(struct dsm_domain *dsm, unsigned long gfn, bool away)
         set_bit(gfn - r->first, r->away);
     else
         clear_bit(gfn - r->first, r->away);
+}
+
+/* The caller holds ops_lock and the p2m lock, and gfn is in a range. */
+static void set_elsewhere(struct dsm_domain *dsm, unsigned long gfn,
+                          bool elsewhere)
+{
+    struct dsm_range *r = find_range(dsm, gfn);
+
+    if ( elsewhere )
+        set_bit(gfn - r->first, r->elsewhere);
+    else
+        clear_bit(gfn - r->first, r->elsewhere);
 }
 
 static unsigned int state_of(struct dsm_domain *dsm, unsigned long gfn,
@@ -217,7 +247,7 @@ mfn_t dsm_p2m_fixup(struct p2m_domain *p2m, gfn_t gfn, mfn_t mfn,
     return INVALID_MFN;
 }
 
-/* The first frame in [gfn, end) whose page is elsewhere, or end. */
+/* The first frame in [gfn, end) whose page is away, or end. */
 static unsigned long next_away(const struct dsm_domain *dsm, unsigned long gfn,
                                unsigned long end)
 {
@@ -241,6 +271,34 @@ static unsigned long next_away(const struct dsm_domain *dsm, unsigned long gfn,
     return end;
 }
 
+enum homes { HOMES_HERE, HOMES_ELSEWHERE, HOMES_MIXED };
+
+/* Where [gfn, end) is homed.  What is in no range is homed here. */
+static enum homes homes_of(const struct dsm_domain *dsm, unsigned long gfn,
+                           unsigned long end)
+{
+    unsigned long elsewhere = 0;
+    unsigned int i;
+
+    for ( i = 0; i < dsm->nr_ranges; i++ )
+    {
+        const struct dsm_range *r = &dsm->ranges[i];
+        unsigned long to, bit;
+
+        if ( r->first >= end || gfn >= r->first + r->nr )
+            continue;
+
+        to = min(end - r->first, r->nr);
+        for ( bit = find_next_bit(r->elsewhere, to,
+                                  max(gfn, r->first) - r->first);
+              bit < to; bit = find_next_bit(r->elsewhere, to, bit + 1) )
+            elsewhere++;
+    }
+
+    return !elsewhere ? HOMES_HERE
+                      : elsewhere == end - gfn ? HOMES_ELSEWHERE : HOMES_MIXED;
+}
+
 int dsm_may_change(struct p2m_domain *p2m, gfn_t gfn, unsigned int order)
 {
     struct dsm_domain *dsm = p2m->domain->arch.dsm;
@@ -250,6 +308,10 @@ int dsm_may_change(struct p2m_domain *p2m, gfn_t gfn, unsigned int order)
         return 0;
 
     ASSERT(p2m_locked_by_me(p2m));
+
+    /* Homed elsewhere: page operations only, whatever the state is. */
+    if ( homes_of(dsm, gfn_x(gfn), end) != HOMES_HERE )
+        return -EBUSY;
 
     /* Nonsense may wrap around: it ends here, or at the end of an entry. */
     for ( i = gfn_x(gfn); i < end; i = next )
@@ -283,9 +345,21 @@ int dsm_may_change(struct p2m_domain *p2m, gfn_t gfn, unsigned int order)
     return 0;
 }
 
+/* Does the current domain mean memory of its own that another slice has? */
+static bool homed_elsewhere(const struct domain *d, gfn_t gfn,
+                            unsigned int order)
+{
+    const struct dsm_domain *dsm = d->arch.dsm;
+
+    return d == current->domain && !dsm->dead &&
+           homes_of(dsm, gfn_x(gfn), gfn_x(gfn) + (1UL << order)) ==
+           HOMES_ELSEWHERE;
+}
+
 int dsm_may_populate(struct domain *d, gfn_t gfn, unsigned int order)
 {
     struct p2m_domain *p2m;
+    mfn_t mfn;
     int rc;
 
     if ( !dsm_enabled(d) )
@@ -293,7 +367,17 @@ int dsm_may_populate(struct domain *d, gfn_t gfn, unsigned int order)
 
     p2m = p2m_get_hostp2m(d);
     gfn_lock(p2m, gfn, order);
-    rc = dsm_may_change(p2m, gfn, order);
+    if ( !homed_elsewhere(d, gfn, order) )
+        rc = dsm_may_change(p2m, gfn, order);
+    else
+    {
+        unsigned long i, end = gfn_x(gfn) + (1UL << order);
+
+        /* A slice that is not attached yet has no memory for anybody. */
+        for ( i = gfn_x(gfn), rc = 1; i < end && rc > 0; i++ )
+            if ( get_state(d->arch.dsm, p2m, i, &mfn) == XEN_DSM_STATE_HOLE )
+                rc = -EBUSY;
+    }
     gfn_unlock(p2m, gfn, order);
 
     return rc;
@@ -326,6 +410,49 @@ static struct page_info *pool_pop(struct dsm_domain *dsm)
     dsm->pooled--;
 
     return pg;
+}
+
+/* Give a frame that was in the pool back to the host. */
+static void pool_free(struct domain *d, struct page_info *pg)
+{
+    if ( !pg || !get_page(pg, d) )
+    {
+        ASSERT_UNREACHABLE();
+        return;
+    }
+
+    put_page_alloc_ref(pg);
+    put_page(pg);
+}
+
+/* One frame more, or -ENOMEM. */
+static int pool_grow(struct domain *d, struct dsm_domain *dsm)
+{
+    struct page_info *pg = alloc_domheap_page(d, 0);
+
+    if ( !pg )
+        return -ENOMEM;
+
+    pool_push(dsm, pg);
+    dsm->added++;
+
+    return 0;
+}
+
+/* One frame less, or -EBUSY. */
+static int pool_shrink(struct domain *d, struct dsm_domain *dsm)
+{
+    struct page_info *pg = NULL;
+
+    if ( dsm->pooled > dsm->reserved )
+        pg = pool_pop(dsm);
+    if ( !pg )
+        return -EBUSY;
+
+    dsm->added--;
+    pool_free(d, pg);
+
+    return 0;
 }
 
 /* ---- Who waits; dsm->lock is held ---- */
@@ -435,6 +562,16 @@ static void foreign_miss(struct dsm_domain *dsm, unsigned long gfn,
     slot->since = NOW();
 }
 
+/* Four buckets between powers of two, see wait_hist. */
+static unsigned int bucket(uint64_t ns)
+{
+    unsigned int power = flsl(ns) - 1;
+    unsigned int quarter = (power < 2 ? ns << (2 - power)
+                                      : ns >> (power - 2)) & 3;
+
+    return min(4 * power + quarter, XEN_DSM_STATS_BUCKETS - 1U);
+}
+
 static void wake(struct domain *d, struct dsm_domain *dsm, unsigned long gfn)
 {
     unsigned int i;
@@ -454,8 +591,7 @@ static void wake(struct domain *d, struct dsm_domain *dsm, unsigned long gfn)
         ns = max_t(s_time_t, NOW() - w->since, 1);
         dsm->stats.wait_ns += ns;
         dsm->stats.wait_max_ns = max(dsm->stats.wait_max_ns, ns);
-        dsm->stats.wait_hist[min_t(unsigned int, flsl(ns) - 1,
-                                   XEN_DSM_STATS_BUCKETS - 1)]++;
+        dsm->stats.wait_hist[bucket(ns)]++;
         w->waiting = false;
         dsm->nr_waiting--;
         vcpu_unpause(d->vcpu[i]);
@@ -542,6 +678,9 @@ int dsm_recall(struct domain *d, gfn_t gfn, unsigned int order)
 
     dsm = d->arch.dsm;
     p2m = p2m_get_hostp2m(d);
+
+    if ( homed_elsewhere(d, gfn, order) )
+        return 1;
 
     for ( i = gfn_x(gfn); i < end; i++ )
     {
@@ -823,6 +962,7 @@ static int take_rights(struct domain *d, struct xen_dsm_page_op *op)
     if ( inval )
     {
         pool_push(dsm, mfn_to_page(mfn));
+        dsm->reserved += !is_elsewhere(dsm, op->gfn);
         dsm->stats.invals++;
     }
     else
@@ -851,6 +991,7 @@ static int install(struct domain *d, struct xen_dsm_page_op *op)
     struct p2m_domain *p2m = p2m_get_hostp2m(d);
     p2m_type_t t = op->op == XEN_DSM_INSTALL_S ? p2m_dsm_shared : p2m_ram_rw;
     struct page_info *pg;
+    bool here;
     mfn_t mfn;
     int rc;
 
@@ -864,7 +1005,8 @@ static int install(struct domain *d, struct xen_dsm_page_op *op)
     if ( rc )
         return rc;
 
-    pg = pool_pop(dsm);
+    here = !is_elsewhere(dsm, op->gfn);
+    pg = here || dsm->pooled > dsm->reserved ? pool_pop(dsm) : NULL;
     if ( !pg )
         return -ENOSPC;
     mfn = page_to_mfn(pg);
@@ -894,6 +1036,7 @@ static int install(struct domain *d, struct xen_dsm_page_op *op)
     if ( rc )
         goto fail;
 
+    dsm->reserved -= here;
     if ( t == p2m_dsm_shared )
         dsm->stats.installs_s++;
     else
@@ -944,11 +1087,31 @@ static int upgrade(struct domain *d, struct xen_dsm_page_op *op)
     return rc;
 }
 
+/*
+ * A frame in state I becomes a hole.  Its page will not come back: if there is
+ * memory here for it, that is the host's.  The p2m lock is held.
+ */
+static void make_hole(struct domain *d, unsigned long gfn)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+
+    set_away(dsm, gfn, false);
+    spin_lock(&dsm->lock);
+    wake(d, dsm, gfn);
+    spin_unlock(&dsm->lock);
+    dsm->stats.drops++;
+
+    if ( !is_elsewhere(dsm, gfn) )
+    {
+        dsm->reserved--;
+        pool_free(d, pool_pop(dsm));
+    }
+}
+
 static int drop(struct domain *d, struct xen_dsm_page_op *op)
 {
     struct dsm_domain *dsm = d->arch.dsm;
     struct p2m_domain *p2m = p2m_get_hostp2m(d);
-    struct page_info *pg = NULL;
     mfn_t mfn;
     int rc;
 
@@ -957,6 +1120,7 @@ static int drop(struct domain *d, struct xen_dsm_page_op *op)
     switch ( get_state(dsm, p2m, op->gfn, &mfn) )
     {
     case XEN_DSM_STATE_I:
+        make_hole(d, op->gfn);
         rc = 0;
         break;
     case XEN_DSM_STATE_HOLE:
@@ -966,24 +1130,8 @@ static int drop(struct domain *d, struct xen_dsm_page_op *op)
         rc = -EINVAL;
         break;
     }
-    if ( !rc )
-    {
-        set_away(dsm, op->gfn, false);
-        spin_lock(&dsm->lock);
-        wake(d, dsm, op->gfn);
-        spin_unlock(&dsm->lock);
-        dsm->stats.drops++;
-        pg = pool_pop(dsm);
-    }
 
     gfn_unlock(p2m, _gfn(op->gfn), 0);
-
-    /* Its page will not come back: the frame is the host's. */
-    if ( pg && get_page(pg, d) )
-    {
-        put_page_alloc_ref(pg);
-        put_page(pg);
-    }
 
     return rc;
 }
@@ -1104,6 +1252,120 @@ static int page_ops(struct domain *d, struct xen_dsm_page *page)
     return 0;
 }
 
+/* ---- Frames that are homed elsewhere; ops_lock is held ---- */
+
+/* A hole is homed elsewhere now, and I. */
+static int away(struct domain *d, unsigned long gfn)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+    struct p2m_domain *p2m = p2m_get_hostp2m(d);
+    int rc = -EEXIST;
+    mfn_t mfn;
+
+    gfn_lock(p2m, _gfn(gfn), 0);
+    if ( get_state(dsm, p2m, gfn, &mfn) == XEN_DSM_STATE_HOLE )
+    {
+        set_elsewhere(dsm, gfn, true);
+        set_away(dsm, gfn, true);
+        rc = 0;
+    }
+    gfn_unlock(p2m, _gfn(gfn), 0);
+
+    return rc;
+}
+
+/* What is I, or a hole, is a hole now, and homed here. */
+static int drop_frame(struct domain *d, unsigned long gfn)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+    struct p2m_domain *p2m = p2m_get_hostp2m(d);
+    unsigned int state;
+    mfn_t mfn;
+    int rc = 0;
+
+    gfn_lock(p2m, _gfn(gfn), 0);
+    state = get_state(dsm, p2m, gfn, &mfn);
+    if ( state == XEN_DSM_STATE_I )
+        make_hole(d, gfn);
+    else if ( state != XEN_DSM_STATE_HOLE )
+        rc = -EBUSY;
+    if ( !rc )
+        set_elsewhere(dsm, gfn, false);
+    gfn_unlock(p2m, _gfn(gfn), 0);
+
+    return rc;
+}
+
+/* Between two looks at whether somebody else has to run. */
+#define FRAMES_AT_ONCE 512UL
+
+/*
+ * One of these commands for frames number *done to nr - 1, from first on.
+ * Returns 0, an error at which it ended, or positive: more to do, but somebody
+ * else first.
+ */
+static int frame_ops(struct domain *d, unsigned int cmd, unsigned long first,
+                     unsigned long nr, uint64_aligned_t *done)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+    int rc = 0;
+
+    if ( *done > nr )
+        return -EINVAL;
+
+    while ( *done < nr )
+    {
+        unsigned long stop = *done + min(nr - (unsigned long)*done,
+                                         FRAMES_AT_ONCE);
+
+        spin_lock(&dsm->ops_lock);
+        while ( !rc && *done < stop )
+        {
+            if ( dsm->dead )
+                rc = -ESRCH;
+            else if ( cmd == XEN_DSM_POOL_ADD )
+                rc = pool_grow(d, dsm);
+            else if ( cmd == XEN_DSM_POOL_DEL )
+                rc = pool_shrink(d, dsm);
+            else if ( cmd == XEN_DSM_AWAY )
+                rc = away(d, first + *done);
+            else
+                rc = drop_frame(d, first + *done);
+            *done += !rc;
+        }
+        spin_unlock(&dsm->ops_lock);
+
+        if ( rc )
+            return rc;
+        if ( *done < nr && hypercall_preempt_check() )
+            return 1;
+    }
+
+    return 0;
+}
+
+static int change_pool(struct domain *d, unsigned int cmd,
+                       struct xen_dsm_pool *pool)
+{
+    return d->arch.dsm->nr_slices == 1
+           ? -EINVAL : frame_ops(d, cmd, 0, pool->nr, &pool->done);
+}
+
+static int change_homes(struct domain *d, unsigned int cmd,
+                        struct xen_dsm_frames *f)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+    const struct dsm_range *r = find_range(dsm, f->first);
+
+    if ( cmd == XEN_DSM_AWAY && dsm->nr_slices == 1 )
+        return -EINVAL;
+
+    if ( !r || f->nr > r->first + r->nr - f->first )
+        return -ERANGE;
+
+    return frame_ops(d, cmd, f->first, f->nr, &f->done);
+}
+
 /* ---- ENABLE, and the end ---- */
 
 static unsigned int refused(const struct domain *d,
@@ -1122,7 +1384,7 @@ static unsigned int refused(const struct domain *d,
         return XEN_DSM_REFUSED_POD;
     if ( is_iommu_enabled(d) || has_arch_pdevs(d) )
         return XEN_DSM_REFUSED_PASSTHROUGH;
-    if ( paging_mode_log_dirty(d) )
+    if ( paging_mode_log_dirty(d) || d->arch.hvm.dirty_vram )
         return XEN_DSM_REFUSED_LOG_DIRTY;
     if ( altp2m_active(d) )
         return XEN_DSM_REFUSED_ALTP2M;
@@ -1137,7 +1399,8 @@ static unsigned int refused(const struct domain *d,
     /* 1 for a domain that was created here. */
     if ( d->arch.incarnation > 1 )
         return XEN_DSM_REFUSED_RESTORED;
-    if ( enable->slice || enable->nr_slices != 1 )
+    if ( enable->nr_slices > XEN_DSM_MAX_SLICES ||
+         enable->slice >= enable->nr_slices )
         return XEN_DSM_REFUSED_SLICES;
 
     return 0;
@@ -1171,7 +1434,8 @@ static int add_ranges(struct domain *d, struct dsm_domain *dsm,
         r->first = range.first;
         r->nr = range.nr;
         r->away = vzalloc(BITS_TO_LONGS(range.nr) * sizeof(*r->away));
-        if ( !r->away )
+        r->elsewhere = vzalloc(BITS_TO_LONGS(range.nr) * sizeof(*r->away));
+        if ( !r->away || !r->elsewhere )
             return -ENOMEM;
         dsm->nr_ranges++;
     }
@@ -1253,7 +1517,10 @@ static void free_dsm(struct dsm_domain *dsm)
 
     free_ring(dsm);
     for ( i = 0; i < ARRAY_SIZE(dsm->ranges); i++ )
+    {
         vfree(dsm->ranges[i].away);
+        vfree(dsm->ranges[i].elsewhere);
+    }
     xfree(dsm->vcpu);
     xfree(dsm);
 }
@@ -1356,6 +1623,8 @@ static int enable(struct domain *d, struct xen_dsm_enable *enable)
     spin_lock_init(&dsm->ops_lock);
     spin_lock_init(&dsm->lock);
     dsm->pool = INVALID_MFN;
+    dsm->slice = enable->slice;
+    dsm->nr_slices = enable->nr_slices;
     init_timer(&dsm->timer, keepalive_expired, d, smp_processor_id());
 
     rc = -ENOMEM;
@@ -1454,6 +1723,8 @@ static int get_stats(struct domain *d, XEN_GUEST_HANDLE_64(xen_dsm_stats_t) to)
     spin_lock(&dsm->lock);
     *stats = dsm->stats;
     stats->pooled = dsm->pooled;
+    stats->reserved = dsm->reserved;
+    stats->added = dsm->added;
     spin_unlock(&dsm->lock);
     spin_unlock(&dsm->ops_lock);
 
@@ -1495,6 +1766,16 @@ int dsm_memop(XEN_GUEST_HANDLE_PARAM(xen_dsm_op_t) arg)
 
     case XEN_DSM_PAGE:
         rc = page_ops(d, &op.u.page);
+        break;
+
+    case XEN_DSM_POOL_ADD:
+    case XEN_DSM_POOL_DEL:
+        rc = change_pool(d, op.cmd, &op.u.pool);
+        break;
+
+    case XEN_DSM_AWAY:
+    case XEN_DSM_DROP_RANGE:
+        rc = change_homes(d, op.cmd, &op.u.frames);
         break;
 
     case XEN_DSM_FLUSH:

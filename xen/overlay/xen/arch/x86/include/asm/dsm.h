@@ -70,19 +70,25 @@ bool dsm_ad_missed(void);
 /*
  * May 2^order frames be mapped or unmapped, from the viewpoint of DSM?
  *
- * Returns 0, or -EBUSY if one of them is in state S or I.  The p2m lock is
- * held, and the answer is true for as long as it is.
+ * Returns 0, or -EBUSY if one of them is in state S or I, or homed on another
+ * slice.  The p2m lock is held, and the answer is true for as long as it is.
  */
 int dsm_may_change(struct p2m_domain *p2m, gfn_t gfn, unsigned int order);
 
-/* The same, before memory is taken for them.  The p2m lock is free. */
+/*
+ * The same, before memory is taken for them.  The p2m lock is free.
+ *
+ * Returns 1 if the current domain means frames of its own that are homed on
+ * another slice: they are populated there.
+ */
 int dsm_may_populate(struct domain *d, gfn_t gfn, unsigned int order);
 
 /*
  * The current guest wants to free 2^order frames: have them come home first.
  *
  * Returns 0 if all are in state M or holes, -ERESTART if the vCPU was paused
- * and has to repeat the hypercall, -EBUSY if d is not the current domain.
+ * and has to repeat the hypercall, -EBUSY if d is not the current domain, and 1
+ * if all are homed on another slice, which has the memory to be freed.
  */
 int dsm_recall(struct domain *d, gfn_t gfn, unsigned int order);
 

@@ -17,7 +17,9 @@
 
 struct dsm_range {
     unsigned long first, nr;    /* guest frames */
-    unsigned long *away;        /* a bit for each: see mm/dsm.c */
+    /* Two bits for each: see mm/dsm.c. */
+    unsigned long *away;        /* its page is on another host */
+    unsigned long *elsewhere;   /* it is homed on another slice */
 };
 
 struct dsm_vcpu {
@@ -43,6 +45,7 @@ struct dsm_foreign {
 
 struct dsm_domain {
     /* Fixed by ENABLE. */
+    unsigned int slice, nr_slices;
     unsigned int nr_ranges;
     struct dsm_range ranges[XEN_DSM_MAX_RANGES];
     evtchn_port_t port;
@@ -52,6 +55,8 @@ struct dsm_domain {
     spinlock_t ops_lock;
     mfn_t pool;                 /* frames without a page */
     unsigned long pooled;
+    unsigned long reserved;     /* of these, for pages homed here, state I */
+    unsigned long added;        /* by POOL_ADD, less POOL_DEL */
 
     /* The gate between hypercalls and operations that take rights away. */
     atomic_t hcalls;
