@@ -24,7 +24,7 @@ CORE = ["protocol.c", "wire.c"]
 RIG = [HERE / "rig.c", HERE / "papers.c"]
 PARTS = [
     *(DSM / "core" / name for name in CORE),
-    *(DSM / "transport" / name for name in ("link.c", "tls.c", "tcp_tls.c", "transport.c")),
+    *(DSM / "transport" / name for name in ("link.c", "opening.c", "tls.c", "tcp_tls.c", "transport.c")),
 ]
 PROGRAMS = {
     "link_test.c": PARTS,
