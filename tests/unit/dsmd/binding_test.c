@@ -122,6 +122,8 @@ static void request_and_answer(const void *argument)
 	bind_both(&t);
 	ends.acceptor_qp = 0;
 	CHECK(!dsm_binding_prove(&t.binding[0], false, &ends, request), "prove");
+	CHECK(!dsm_binding_holds(&t.binding[0], true, &ends, request,
+				 sizeof(request)), "a request that comes back");
 	ends.acceptor_qp = 99;
 	CHECK(dsm_binding_holds(&t.binding[1], false, &ends, request,
 				sizeof(request)), "the request");
