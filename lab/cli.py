@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""lab/rack for people: boot, shell, run, console, logs, status, meter, poweroff."""
+"""lab/rack for people: boot, shell, run, put, get, console, logs, status, meter, cable, poweroff."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import select
 import shlex
@@ -13,8 +14,9 @@ import sys
 import termios
 import time
 import tty
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console as Terminal
@@ -25,6 +27,7 @@ from lab.description import RackDescription, known_racks
 from lab.errors import LabError
 from lab.guest import Guest
 from lab.host import Host
+from lab.network import Cable
 from lab.rack import Rack
 from lab.state import StateDirectory, newest_logs, running_racks
 
@@ -95,6 +98,38 @@ def create(
     guest = machine.start_guest(config, timeout=timeout)
     created, ready = guest.timings["create_s"], guest.timings["ready_s"]
     print(f"{guest}: created in {created:.1f} s, up after {ready:.1f} s, address {guest.address()}")
+
+
+@app.command()
+def put(
+    where: Where,
+    source: Annotated[Path, typer.Argument(help="a file or a directory of this machine", exists=True)],
+    destination: Annotated[str, typer.Argument(help="absolute path there")],
+    rack: RackOption = "",
+) -> None:
+    """Copy a file or a directory to a host's dom0 or to a guest; its mode is kept."""
+    if not destination.startswith("/") or destination.endswith("/"):
+        raise LabError(f"{destination!r}: want the absolute path that {source.name} shall have there")
+    _, host, guest = find(where, rack)
+    (guest or host).put(source, destination)
+
+
+@app.command()
+def get(
+    where: Where,
+    source: Annotated[str, typer.Argument(help="path of a file there")],
+    destination: Annotated[Path, typer.Argument(help="a file or a directory of this machine")] = Path(),
+    rack: RackOption = "",
+) -> None:
+    """Copy a file from a host's dom0 or from a guest to here."""
+    _, host, guest = find(where, rack)
+    target = destination / Path(source).name if destination.is_dir() else destination
+    fresh = target.with_name(f".{target.name}.part")  # what is there stays unless all of the new one has come
+    try:
+        (guest or host).get(source, fresh)
+        fresh.replace(target)
+    finally:
+        fresh.unlink(missing_ok=True)
 
 
 @app.command()
@@ -232,6 +267,83 @@ def meter(
     print("no access was sampled" if share is None else f"remote: {share:.1f} %")
 
 
+def _share(what: str) -> Any:
+    """An option: how many of the frames, in percent."""
+    return typer.Option(min=0, max=100, metavar="PERCENT", help=f"of the frames {what}")
+
+
+@app.command()
+def cable(
+    host: Annotated[str, typer.Argument(metavar="[HOST]", help="whose cable; none: show all")] = "",
+    cut: Annotated[bool, typer.Option("--cut", help="pull it out: nothing passes")] = False,
+    repair: Annotated[bool, typer.Option("--repair", help="put a good one in its place")] = False,
+    delay: Annotated[float | None, typer.Option(min=0, metavar="MS", help="later by so much, each way")] = None,
+    loss: Annotated[float | None, _share("do not arrive")] = None,
+    damage: Annotated[float | None, _share("arrive with a wrong bit")] = None,
+    double: Annotated[float | None, _share("arrive twice")] = None,
+    reorder: Annotated[float | None, _share("are overtaken by the next one")] = None,
+    rack: RackOption = "",
+) -> None:
+    """Show or change what a host's cable to the network between hosts does to frames, in both directions.
+
+    What is not named stays as it is; --repair begins with a good cable. Only for racks that 'lab/rack boot' started.
+    """
+    if cut and repair:
+        raise LabError("cut or repair, not both")
+    changes: dict[str, object] = dict(asdict(Cable())) if repair else {}
+    if cut:
+        changes["up"] = False
+    if delay is not None:
+        changes["delay_s"] = delay / 1000
+    for name, share in (("lost", loss), ("damaged", damage), ("doubled", double), ("reordered", reorder)):
+        if share is not None:
+            changes[name] = share / 100
+    name = chosen(rack)
+    if not name:
+        raise LabError("no rack runs; 'lab/rack boot' starts one")
+    if changes and not host:
+        raise LabError("say whose cable")
+    directory = StateDirectory(name)
+    description = directory.read().description
+    hosts = [description.host(host).name] if host else [each.name for each in description.hosts]
+    table = Table(title=f"cables of rack {name}", title_justify="left")
+    for column in ("host", "its cable", "frames"):
+        table.add_column(column)
+    for each in hosts:
+        said = json.loads(_ask(directory, f"cable {each} {json.dumps(changes)}"))
+        frames = ", ".join(f"{count} {what}" for what, count in said["counts"].items() if count)
+        table.add_row(each, _describe(Cable(**said["cable"])), frames or "none")
+    terminal.print(table)
+
+
+def _describe(cable: Cable) -> str:
+    """A cable in words."""
+    if not cable.up:
+        return "cut"
+    words = [f"{cable.delay_s * 1000:g} ms"] if cable.delay_s else []
+    words += [
+        f"{share * 100:g} % {name}" for name in ("lost", "damaged", "doubled", "reordered") if (share := getattr(cable, name))
+    ]
+    return ", ".join(words) or "good"
+
+
+def _ask(directory: StateDirectory, command: str) -> str:
+    """A command for the rack's supervisor; what it answers behind "ok". Raises LabError for anything else."""
+    with socket.socket(socket.AF_UNIX) as stream:
+        try:
+            stream.connect(str(directory.control))
+        except OSError as error:
+            raise LabError(
+                f"rack {directory.name!r} takes no commands ({error}): it boots, ends, or belongs to a test"
+            ) from error
+        stream.sendall(f"{command}\n".encode())
+        answer = stream.recv(4000).decode().strip()
+    word, _, rest = answer.partition(" ")
+    if word != "ok":
+        raise LabError(f"rack {directory.name!r}: {rest if word == 'error' else answer or 'its supervisor has ended'}")
+    return rest
+
+
 @app.command()
 def poweroff(
     rack: Annotated[str, typer.Argument(help="the rack; needed only when several run")] = "",
@@ -248,17 +360,7 @@ def poweroff(
     directory = StateDirectory(names[0])
     if not directory.alive():
         raise LabError(f"rack {names[0]!r} does not run")
-    with socket.socket(socket.AF_UNIX) as stream:
-        try:
-            stream.connect(str(directory.control))
-        except OSError as error:
-            raise LabError(
-                f"rack {names[0]!r} takes no commands ({error}): it boots, ends, or belongs to a test"
-            ) from error
-        stream.sendall(b"kill\n" if kill else b"poweroff\n")
-        answer = stream.recv(1000).decode().strip()
-    if answer != "ok":
-        raise LabError(f"rack {names[0]!r}: {answer or 'its supervisor has ended'}")
+    _ask(directory, "kill" if kill else "poweroff")
     directory.wait_released()
     print(f"rack {names[0]} is off")
 

@@ -4,27 +4,38 @@
 lab/rack starts it in a sandbox and session of its own, so that it outlives the command and nothing of the rack outlives it.
 
 While the rack boots, it belongs to whoever holds the other end of standard input: "detach" sets it free, an end of file
-before that (Ctrl-C, kill -9) ends it. It prints one line when it is up, "ready NAME". Then it takes one-word commands on the
-rack's control socket, each answered by "ok" when it is done:
+before that (Ctrl-C, kill -9) ends it. It prints one line when it is up, "ready NAME". Then it takes commands on the rack's
+control socket, a line each, answered by "ok" when it is done, or "error" and why:
 
     poweroff   power off properly
     kill       pull the plug
+
+and about the network between the hosts, which this process is, answered by "ok" and JSON:
+
+    cable HOST {"lost": 0.5, ...}   change the cable of a host: what the members of lab.network.Cable shall be, none if {};
+                                    the answer has the cable, and what has passed so far
 """
 
 from __future__ import annotations
 
+import json
 import os
 import selectors
 import signal
 import socket
 import sys
 import threading
+from dataclasses import asdict, replace
 from types import FrameType
 
 from lab.description import RackDescription
 from lab.errors import LabError
+from lab.network import Cable
 from lab.rack import Rack
 from lab.state import StateDirectory
+
+
+COMMAND_BYTES = 1000
 
 
 class StoppedError(Exception):
@@ -70,17 +81,46 @@ def serve(rack: Rack, listener: socket.socket) -> str:
                         return command
 
 
+def inform(rack: Rack, command: str) -> str:
+    """The answer to a command that does not end the rack."""
+    word, _, rest = command.partition(" ")
+    host, _, changes = rest.partition(" ")
+    if word != "cable":
+        return f"error unknown command {command!r}"
+    try:
+        if not rack.network:
+            raise LabError("there is no network between its hosts")
+        cable = changed(rack.network.cable(host), changes)
+        rack.network.plug(host, cable)
+    except LabError as error:
+        return f"error {error}"
+    return "ok " + json.dumps({"cable": asdict(cable), "counts": asdict(rack.network.counts(host))})
+
+
+def changed(cable: Cable, changes: str) -> Cable:
+    """The cable with some members as a JSON object says. Raises LabError for what is no cable."""
+    try:
+        members = json.loads(changes)
+        kinds = {name: type(value) for name, value in asdict(cable).items()}
+        if not all(type(value) is kinds[name] for name, value in members.items()):
+            raise TypeError(f"members are {', '.join(kinds)}")
+        return replace(cable, **members)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise LabError(f"no cable is like {changes!r}: {error!r}") from error
+
+
 def answer(rack: Rack, client: socket.socket) -> str:
     """Carry out one command. Returns its name when it has ended the rack, or ""."""
     client.settimeout(5)
+    command = ""
     try:
-        command = client.recv(100).decode(errors="replace").strip()
+        command = client.recv(COMMAND_BYTES).decode(errors="replace").strip()
         if command == "poweroff":
             rack.power_off()
         elif command == "kill":
             rack.pull_the_plug()
         else:
-            client.sendall(f"error unknown command {command!r}\n".encode())
+            client.sendall(f"{inform(rack, command)}\n".encode())
             return ""
         client.sendall(b"ok\n")
     except OSError:

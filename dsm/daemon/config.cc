@@ -435,6 +435,7 @@ void dsm_config_transport(const struct dsm_config *config,
 	constexpr uint64_t NS = 1000000;	/* in a ms */
 
 	params->kind = config->transport;
+	params->trusted_fabric = config->trusted_fabric;
 	params->self = config->self;
 	params->nr_hosts = config->nr_hosts;
 	params->address = config->host[config->self].address;

@@ -40,6 +40,6 @@ struct dsm_transport {
 	const struct dsm_transport_params *params;
 };
 
-extern const struct dsm_backend dsm_backend_tcp;
+extern const struct dsm_backend dsm_backend_tcp, dsm_backend_rdma;
 
 #endif

@@ -120,6 +120,21 @@ void dsm_link_put_fail(const struct dsm_link *link, uint8_t reason,
 	bytes[3] = reason;
 }
 
+void dsm_link_put_end(const struct dsm_link *link,
+		      uint8_t bytes[DSM_WIRE_BYTES])
+{
+	put_frame(link, DSM_LINK_END, bytes);
+}
+
+bool dsm_link_is_end(const struct dsm_link *link,
+		     const uint8_t bytes[DSM_WIRE_BYTES])
+{
+	uint8_t end[DSM_WIRE_BYTES];
+
+	dsm_link_put_end(link, end);
+	return !memcmp(bytes, end, sizeof(end));
+}
+
 /* All bytes that have to be 0. */
 static bool has_form(const uint8_t *bytes)
 {

@@ -23,7 +23,9 @@
  * Each end has one question open at most: the first at the beginning, then
  * whenever half of the credits have been used up without being told, and at
  * least every question_ns.  So three receive buffers more than the credits are
- * enough for all frames of the connection: a question, an answer, a FAIL.
+ * enough for all frames of the connection: a question, an answer, a FAIL or an
+ * END.  END says that nothing follows, on a connection that has no such word of
+ * its own: RDMA.  Elsewhere it is no frame.
  */
 #ifndef DSM_LINK_H
 #define DSM_LINK_H
@@ -42,6 +44,7 @@ enum dsm_link_kind {
 	DSM_LINK_QUESTION = 1,
 	DSM_LINK_ANSWER,
 	DSM_LINK_FAIL,
+	DSM_LINK_END,		/* only where the network has none */
 };
 
 struct dsm_link {
@@ -109,6 +112,14 @@ bool dsm_link_next(struct dsm_link *link, uint64_t now,
 /** A FAIL with @reason. */
 void dsm_link_put_fail(const struct dsm_link *link, uint8_t reason,
 		       uint8_t bytes[DSM_WIRE_BYTES]);
+
+/** An END. */
+void dsm_link_put_end(const struct dsm_link *link,
+		      uint8_t bytes[DSM_WIRE_BYTES]);
+
+/** Is it an END of this connection?  dsm_link_frame() takes none. */
+bool dsm_link_is_end(const struct dsm_link *link,
+		     const uint8_t bytes[DSM_WIRE_BYTES]);
 
 /**
  * A frame has come.

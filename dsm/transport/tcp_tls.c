@@ -2,47 +2,38 @@
 /*
  * Connections over TCP with TLS.
  *
- * A connection goes through the stages below in their order.  One that was
- * accepted belongs to no peer until its certificate has proved one; the opener
- * knows whom it wants.  The acceptor says HELLO first, the opener when it has
- * that: so nobody sends anything to who might still refuse it.
+ * A peer has at most one connection, which begins when the opening has agreed
+ * with it (opening.h).
  *
  * Where the end may be found: everywhere.  Who finds it in the loop calls
  * finish(), which tells the caller; who finds it in a call of the caller
- * writes it down (doom()), and the loop finishes it.  A connection's place is
- * used again, so after a callback the generation says whether it is still the
- * same; functions that call back return false if it is not.
+ * writes it down (doom()), and the loop finishes it.  After a callback the
+ * generation says whether the connection is still the same; functions that
+ * call back return false if it is not.
  *
  * Receiving: the buffers of a peer are a ring; a message is read into the next
  * one and delivered from there.  Sending: messages wait in a ring, too; fill()
  * takes those that have credits into the bytes that go into one TLS record,
  * frames of the connection first.  Nothing is ever taken back from there.
  */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <ev.h>
 #include <openssl/err.h>
 
 #include "backend.h"
 #include "link.h"
-#include "tls.h"
+#include "opening.h"
 
 #define FRAME_BYTES	(DSM_WIRE_BYTES + DSM_PAGE_BYTES)
 #define RECORD_BYTES	16384	/* the largest TLS record */
 #define BUDGET		64	/* frames of one connection before others have a turn */
-#define BACKLOG		32
 
 enum stage {
-	FREE,
-	CONNECTING,	/* TCP */
-	PROVING,	/* TLS handshake */
-	GREETING,	/* HELLO */
+	FREE,		/* no connection; the opening may have one */
 	UP,
 	FAREWELL,	/* our close_notify is out, the peer's is not here */
 };
@@ -57,33 +48,22 @@ struct ring {
 	uint32_t size, first, nr;
 };
 
-struct conn {
-	struct tcp *tcp;
-	struct peer *peer;	/* NULL: not proved */
-	enum stage stage;
-	uint32_t generation;
-	bool accepted;
-	bool wants_write;	/* the socket is full, or not connected yet */
-	bool write_failed;	/* nothing can be sent; what came may say why */
-	int doom;		/* enum dsm_end, found outside of the loop; or 0 */
-	uint64_t since;		/* opened, or began to close */
-	int fd;
-	SSL *ssl;
-	ev_io io;
-	struct dsm_tls_who who;
-	char text[DSM_TRANSPORT_TEXT];	/* about doom */
-};
-
 struct peer {
+	struct tcp *tcp;
 	unsigned int host;
-	struct conn *conn;	/* NULL: none */
-	uint32_t epoch;		/* that we want, or, UP, that there is */
-	bool expected;
-	bool greeted;		/* our HELLO is out */
+	enum stage stage;
+	uint32_t generation;	/* of the connection */
+	struct dsm_session session;
+	ev_io io;
+	bool wants_write;	/* the socket is full */
+	bool write_failed;	/* nothing can be sent; what came may say why */
 	bool closing;		/* close() was called */
 	bool over;		/* the peer's close_notify has come */
 	bool held;
 	bool full;		/* room() was 0 */
+	uint64_t since;		/* began to close */
+	int doom;		/* enum dsm_end, found outside of the loop; or 0 */
+	char text[DSM_TRANSPORT_TEXT];	/* about doom */
 	struct dsm_link link;
 	struct ring inbox;	/* the credits */
 	struct ring outbox;
@@ -98,16 +78,10 @@ struct peer {
 
 struct tcp {
 	struct dsm_transport base;
-	SSL_CTX *tls;
-	int fd;
-	ev_io io;
+	struct dsm_opening *opening;
 	ev_timer soon;		/* something is left to do without an event */
-	unsigned int nr_strangers;
-	unsigned int nr_conns;
 	uint32_t delivered;	/* messages, ever */
-	uint64_t stranger_ends[DSM_NR_ENDS];
 	struct peer *peer[DSM_MAX_HOSTS];
-	struct conn conn[];
 };
 
 static const struct dsm_transport_params *params_of(const struct tcp *tcp)
@@ -140,8 +114,10 @@ static void ring_clear(struct ring *ring)
 /* What was the connection's, before it began or after its end. */
 static void clear_peer(struct peer *peer)
 {
-	peer->conn = NULL;
-	peer->greeted = false;
+	peer->stage = FREE;
+	peer->doom = 0;
+	peer->wants_write = false;
+	peer->write_failed = false;
 	peer->closing = false;
 	peer->over = false;
 	peer->held = false;
@@ -156,43 +132,28 @@ static void clear_peer(struct peer *peer)
 
 /* The end of a connection. */
 
-static void forget(struct conn *conn)
+static void forget(struct peer *peer)
 {
-	struct tcp *tcp = conn->tcp;
+	struct tcp *tcp = peer->tcp;
 
-	ev_io_stop(params_of(tcp)->loop, &conn->io);
-	SSL_free(conn->ssl);
-	conn->ssl = NULL;
-	if (conn->fd >= 0)
-		close(conn->fd);
-	conn->fd = -1;
-	if (conn->peer)
-		clear_peer(conn->peer);
-	else
-		tcp->nr_strangers--;
-	conn->peer = NULL;
-	conn->stage = FREE;
-	conn->doom = 0;
-	conn->generation++;
+	ev_io_stop(params_of(tcp)->loop, &peer->io);
+	dsm_session_close(&peer->session);
+	clear_peer(peer);
+	peer->generation++;
+	dsm_opening_release(tcp->opening, peer->host);
 }
 
 /* Return: false, for "it is gone". */
-static bool finish(struct conn *conn, int reason, const char *why)
+static bool finish(struct peer *peer, int reason, const char *why)
 {
-	struct tcp *tcp = conn->tcp;
-	const struct dsm_transport_params *params = params_of(tcp);
-	unsigned int host = DSM_NOBODY;
+	const struct dsm_transport_params *params = params_of(peer->tcp);
 	char text[DSM_TRANSPORT_TEXT];
 
 	snprintf(text, sizeof(text), "%s", why);
-	if (conn->peer) {
-		host = conn->peer->host;
-		conn->peer->counters.ends[reason]++;
-	} else {
-		tcp->stranger_ends[reason]++;
-	}
-	forget(conn);
-	params->calls->end(params->context, host, (enum dsm_end)reason, text);
+	peer->counters.ends[reason]++;
+	forget(peer);
+	params->calls->end(params->context, peer->host, (enum dsm_end)reason,
+			   text);
 	return false;
 }
 
@@ -204,28 +165,28 @@ static void later(struct tcp *tcp)
 	}
 }
 
-static void doom(struct conn *conn, int reason, const char *text)
+static void doom(struct peer *peer, int reason, const char *text)
 {
-	if (conn->doom)
+	if (peer->doom)
 		return;
-	conn->doom = reason;
-	snprintf(conn->text, sizeof(conn->text), "%s", text);
-	later(conn->tcp);
+	peer->doom = reason;
+	snprintf(peer->text, sizeof(peer->text), "%s", text);
+	later(peer->tcp);
 }
 
-static void watch(struct conn *conn)
+static void watch(struct peer *peer)
 {
-	struct ev_loop *loop = params_of(conn->tcp)->loop;
-	int events = conn->wants_write ? EV_WRITE : 0;
+	struct ev_loop *loop = params_of(peer->tcp)->loop;
+	int events = peer->wants_write ? EV_WRITE : 0;
 
-	if (conn->stage != CONNECTING && !(conn->peer && conn->peer->over))
+	if (!peer->over)
 		events |= EV_READ;
-	if (ev_is_active(&conn->io) && conn->io.events == events)
+	if (ev_is_active(&peer->io) && peer->io.events == events)
 		return;
-	ev_io_stop(loop, &conn->io);
+	ev_io_stop(loop, &peer->io);
 	if (events) {
-		ev_io_set(&conn->io, conn->fd, events);
-		ev_io_start(loop, &conn->io);
+		ev_io_set(&peer->io, peer->session.fd, events);
+		ev_io_start(loop, &peer->io);
 	}
 }
 
@@ -236,38 +197,19 @@ static uint32_t frame_bytes(const struct frame *frame)
 	return dsm_type_has_page(frame->head[1]) ? FRAME_BYTES : DSM_WIRE_BYTES;
 }
 
-static void put_hello(struct conn *conn)
-{
-	const struct dsm_transport_params *params = params_of(conn->tcp);
-	struct peer *peer = conn->peer;
-	struct dsm_hello hello = {
-		.lowest = DSM_WIRE_VERSION,
-		.highest = DSM_WIRE_VERSION,
-		.host = params->self,
-		.nr_hosts = params->nr_hosts,
-		.epoch = peer->epoch,
-	};
-
-	memcpy(hello.vm, params->vm, sizeof(hello.vm));
-	dsm_wire_put_hello(&hello, peer->record + peer->record_end);
-	peer->record_end += DSM_WIRE_BYTES;
-	peer->greeted = true;
-}
-
 /* Take what may go out into the next record.  Return: is there anything? */
-static bool fill(struct conn *conn)
+static bool fill(struct peer *peer)
 {
-	struct peer *peer = conn->peer;
 	struct dsm_link *link = &peer->link;
 	const struct frame *frame;
 	uint32_t bytes;
 
 	peer->record_start = 0;
 	peer->record_end = 0;
-	if (conn->stage != UP)
+	if (peer->stage != UP)
 		return false;
 	while (peer->record_end + DSM_WIRE_BYTES <= RECORD_BYTES &&
-	       dsm_link_next(link, now(conn->tcp),
+	       dsm_link_next(link, now(peer->tcp),
 			     peer->record + peer->record_end)) {
 		peer->counters.questions +=
 			peer->record[peer->record_end + 1] == DSM_LINK_QUESTION;
@@ -287,45 +229,42 @@ static bool fill(struct conn *conn)
 }
 
 /* The keys of a TLS 1.3 cipher are good for so many records (RFC 8446, 5.5). */
-static void change_key(struct conn *conn)
+static void change_key(struct peer *peer)
 {
-	struct peer *peer = conn->peer;
-
-	if (peer->records < params_of(conn->tcp)->rekey_records)
+	if (peer->records < params_of(peer->tcp)->rekey_records)
 		return;
-	if (SSL_in_init(conn->ssl))
+	if (SSL_in_init(peer->session.ssl))
 		return;	/* a change that the peer asked for is under way */
-	if (SSL_key_update(conn->ssl, SSL_KEY_UPDATE_NOT_REQUESTED) != 1) {
-		doom(conn, DSM_END_LOCAL, "no new key");
+	if (SSL_key_update(peer->session.ssl, SSL_KEY_UPDATE_NOT_REQUESTED) != 1) {
+		doom(peer, DSM_END_LOCAL, "no new key");
 		return;
 	}
 	peer->records = 0;
 	peer->counters.rekeys++;
 }
 
-static void write_failed(struct conn *conn, int result)
+static void write_failed(struct peer *peer, int result)
 {
 	char text[DSM_TRANSPORT_TEXT];
-	int reason = dsm_tls_end(conn->ssl, result, text);
+	int reason = dsm_tls_end(peer->session.ssl, result, text);
 
-	conn->write_failed = true;
-	doom(conn, reason, text);
+	peer->write_failed = true;
+	doom(peer, reason, text);
 }
 
 /* As much as the socket takes.  Does not call back. */
-static void flush(struct conn *conn)
+static void flush(struct peer *peer)
 {
-	struct peer *peer = conn->peer;
 	int n;
 
-	conn->wants_write = false;
-	while (!conn->write_failed && conn->stage != FAREWELL &&
-	       (peer->record_start < peer->record_end || fill(conn))) {
+	peer->wants_write = false;
+	while (!peer->write_failed && peer->stage != FAREWELL &&
+	       (peer->record_start < peer->record_end || fill(peer))) {
 		if (!peer->record_start)
-			change_key(conn);
+			change_key(peer);
 		ERR_clear_error();
 		errno = 0;
-		n = SSL_write(conn->ssl, peer->record + peer->record_start,
+		n = SSL_write(peer->session.ssl, peer->record + peer->record_start,
 			      (int)(peer->record_end - peer->record_start));
 		if (n > 0) {
 			peer->record_start += (uint32_t)n;
@@ -333,14 +272,14 @@ static void flush(struct conn *conn)
 			peer->records++;
 			continue;
 		}
-		switch (SSL_get_error(conn->ssl, n)) {
+		switch (SSL_get_error(peer->session.ssl, n)) {
 		case SSL_ERROR_WANT_WRITE:
-			conn->wants_write = true;
+			peer->wants_write = true;
 			break;
 		case SSL_ERROR_WANT_READ:
 			break;
 		default:
-			write_failed(conn, n);
+			write_failed(peer, n);
 		}
 		break;
 	}
@@ -367,13 +306,12 @@ static uint32_t room_of(const struct peer *peer)
 	return credits > 1 ? credits - 1 : 0;
 }
 
-static bool tell_room(struct conn *conn)
+static bool tell_room(struct peer *peer)
 {
-	const struct dsm_transport_params *params = params_of(conn->tcp);
-	struct peer *peer = conn->peer;
-	uint32_t generation = conn->generation;
+	const struct dsm_transport_params *params = params_of(peer->tcp);
+	uint32_t generation = peer->generation;
 
-	if (conn->stage != UP || peer->closing)
+	if (peer->stage != UP || peer->closing)
 		return true;
 	if (!room_of(peer)) {
 		peer->full = true;
@@ -381,56 +319,51 @@ static bool tell_room(struct conn *conn)
 		peer->full = false;
 		params->calls->room(params->context, peer->host);
 	}
-	return conn->generation == generation;
+	return peer->generation == generation;
 }
 
 /* Both have said that this is the end. */
-static bool ended_well(struct conn *conn)
+static bool ended_well(struct peer *peer)
 {
-	struct peer *peer = conn->peer;
-
-	if (conn->stage != FAREWELL && !is_flushed(peer))
-		return finish(conn, DSM_END_CUT,
+	if (peer->stage != FAREWELL && !is_flushed(peer))
+		return finish(peer, DSM_END_CUT,
 			      "the peer closes before it has all messages");
-	if (conn->stage != FAREWELL)
-		SSL_shutdown(conn->ssl);
-	return finish(conn, DSM_END_CLOSED, "");
+	if (peer->stage != FAREWELL)
+		SSL_shutdown(peer->session.ssl);
+	return finish(peer, DSM_END_CLOSED, "");
 }
 
-static bool say_farewell(struct conn *conn)
+static bool say_farewell(struct peer *peer)
 {
-	struct peer *peer = conn->peer;
-
-	if (!peer->closing || conn->stage != UP || !is_flushed(peer) ||
-	    conn->write_failed)
+	if (!peer->closing || peer->stage != UP || !is_flushed(peer) ||
+	    peer->write_failed)
 		return true;
-	if (SSL_shutdown(conn->ssl) < 0 &&
-	    SSL_get_error(conn->ssl, -1) == SSL_ERROR_WANT_WRITE) {
-		conn->wants_write = true;
+	if (SSL_shutdown(peer->session.ssl) < 0 &&
+	    SSL_get_error(peer->session.ssl, -1) == SSL_ERROR_WANT_WRITE) {
+		peer->wants_write = true;
 		return true;
 	}
-	conn->stage = FAREWELL;
+	peer->stage = FAREWELL;
 	return true;
 }
 
 /* Receiving. */
 
-static bool deliver(struct conn *conn)
+static bool deliver(struct peer *peer)
 {
-	const struct dsm_transport_params *params = params_of(conn->tcp);
-	uint32_t generation = conn->generation;
-	struct peer *peer = conn->peer;
+	const struct dsm_transport_params *params = params_of(peer->tcp);
+	uint32_t generation = peer->generation;
 	struct frame *frame;
 	struct dsm_msg msg;
 
 	while (peer->inbox.nr && !peer->held) {
 		frame = ring_at(&peer->inbox, 0);
 		dsm_wire_get(frame->head, &msg);	/* was good when it came */
-		conn->tcp->delivered++;
+		peer->tcp->delivered++;
 		params->calls->message(params->context, peer->host, &msg,
 				       dsm_type_has_page(msg.type) ?
 				       frame->page : NULL);
-		if (conn->generation != generation)
+		if (peer->generation != generation)
 			return false;
 		ring_drop(&peer->inbox);
 		dsm_link_consumed(&peer->link);
@@ -438,136 +371,78 @@ static bool deliver(struct conn *conn)
 	return true;
 }
 
-static bool come_up(struct conn *conn, uint32_t epoch)
+static bool got_link_frame(struct peer *peer)
 {
-	const struct dsm_transport_params *params = params_of(conn->tcp);
-	uint32_t generation = conn->generation;
-	struct peer *peer = conn->peer;
-
-	dsm_link_init(&peer->link, epoch, params->credits, params->question_ns,
-		      params->deadline_ns);
-	peer->epoch = epoch;
-	peer->full = true;	/* no credit yet */
-	peer->counters.connections++;
-	conn->stage = UP;
-	params->calls->up(params->context, peer->host, epoch);
-	return conn->generation == generation;
-}
-
-static bool got_hello(struct conn *conn)
-{
-	const struct dsm_transport_params *params = params_of(conn->tcp);
-	struct peer *peer = conn->peer;
-	struct dsm_hello ours = {
-		.nr_hosts = params->nr_hosts,
-		.epoch = peer->epoch,
-	}, theirs = { 0 };
-	uint32_t epoch = 0;
-	int rc, reason;
-
-	memcpy(ours.vm, params->vm, sizeof(ours.vm));
-	if (!peer->greeted)
-		put_hello(conn);
-	flush(conn);	/* what we said lets the peer find the same mistake */
-	rc = dsm_wire_get_hello(peer->head, &theirs);
-	reason = rc < 0 ? dsm_link_hello_end(rc) :
-		 dsm_link_agree(&ours, &theirs, peer->host, &epoch);
-	if (reason) {
-		char text[DSM_TRANSPORT_TEXT];
-
-		snprintf(text, sizeof(text),
-			 rc < 0 ? "%s" : "%s: host %u of %u",
-			 dsm_error_name(rc < 0 ? (unsigned int)-rc : 0),
-			 theirs.host, theirs.nr_hosts);
-		SSL_shutdown(conn->ssl);
-		return finish(conn, reason, text);
-	}
-	return come_up(conn, epoch);
-}
-
-static bool got_link_frame(struct conn *conn)
-{
-	const struct dsm_transport_params *params = params_of(conn->tcp);
-	uint32_t generation = conn->generation;
-	struct peer *peer = conn->peer;
+	const struct dsm_transport_params *params = params_of(peer->tcp);
+	uint32_t generation = peer->generation;
 	char text[DSM_TRANSPORT_TEXT] = "";
 	uint64_t round_trip;
 	uint8_t why = 0;
 	int reason;
 
-	reason = dsm_link_frame(&peer->link, peer->head, now(conn->tcp),
+	reason = dsm_link_frame(&peer->link, peer->head, now(peer->tcp),
 				&round_trip, &why);
 	if (reason == DSM_END_FAILED)
 		snprintf(text, sizeof(text), "reason %u", why);
 	if (reason)
-		return finish(conn, reason, text);
+		return finish(peer, reason, text);
 	if (round_trip)
 		params->calls->round_trip(params->context, peer->host,
 					  round_trip);
-	return conn->generation == generation;
+	return peer->generation == generation;
 }
 
 /* 32 bytes of a message.  Has it room, and how much follows? */
-static bool got_head(struct conn *conn)
+static bool got_head(struct peer *peer)
 {
-	struct peer *peer = conn->peer;
 	struct dsm_msg msg;
 	int rc = dsm_wire_get(peer->head, &msg);
 	int reason = 0;
 
 	if (rc < 0)
-		return finish(conn, DSM_END_FRAME,
+		return finish(peer, DSM_END_FRAME,
 			      dsm_error_name((unsigned int)-rc));
 	if (msg.epoch != peer->link.epoch)
 		reason = DSM_END_EPOCH;
 	else
 		reason = dsm_link_received(&peer->link);
 	if (reason)
-		return finish(conn, reason, dsm_type_name(msg.type));
+		return finish(peer, reason, dsm_type_name(msg.type));
 	peer->want = (uint32_t)rc;
 	memcpy(ring_at(&peer->inbox, peer->inbox.nr)->head, peer->head,
 	       DSM_WIRE_BYTES);
 	return true;
 }
 
-static bool got_message(struct conn *conn)
+static bool got_message(struct peer *peer)
 {
-	struct peer *peer = conn->peer;
-
 	peer->counters.received++;
 	peer->counters.received_pages += peer->want != 0;
 	peer->inbox.nr++;
 	peer->want = 0;
 	peer->have = 0;
-	return deliver(conn);
+	return deliver(peer);
 }
 
 /* Some bytes have been read, and peer->have counts them. */
-static bool got_bytes(struct conn *conn)
+static bool got_bytes(struct peer *peer)
 {
-	struct peer *peer = conn->peer;
-
 	if (peer->have == DSM_WIRE_BYTES) {
-		if (conn->stage == GREETING) {
-			peer->have = 0;
-			return got_hello(conn);
-		}
 		if (peer->head[0] == DSM_LINK_MARK) {
 			peer->have = 0;
-			return got_link_frame(conn);
+			return got_link_frame(peer);
 		}
-		if (!got_head(conn))
+		if (!got_head(peer))
 			return false;
 	}
 	if (peer->have >= DSM_WIRE_BYTES &&
 	    peer->have == DSM_WIRE_BYTES + peer->want)
-		return got_message(conn);
+		return got_message(peer);
 	return true;
 }
 
-static int read_some(struct conn *conn)
+static int read_some(struct peer *peer)
 {
-	struct peer *peer = conn->peer;
 	uint8_t *to = peer->head + peer->have;
 	uint32_t size = DSM_WIRE_BYTES - peer->have;
 
@@ -578,411 +453,171 @@ static int read_some(struct conn *conn)
 	}
 	ERR_clear_error();
 	errno = 0;
-	return SSL_read(conn->ssl, to, (int)size);
+	return SSL_read(peer->session.ssl, to, (int)size);
 }
 
 /* The bytes have come to an end, or make no sense. */
-static bool read_failed(struct conn *conn, int result)
+static bool read_failed(struct peer *peer, int result)
 {
-	struct peer *peer = conn->peer;
 	char text[DSM_TRANSPORT_TEXT];
-	int reason = dsm_tls_end(conn->ssl, result, text);
+	int reason = dsm_tls_end(peer->session.ssl, result, text);
 
 	if (reason != DSM_END_CLOSED)
-		return finish(conn, reason, text);
-	if (conn->stage == GREETING)
-		return finish(conn, DSM_END_REFUSED, "closed before HELLO");
+		return finish(peer, reason, text);
 	if (peer->have)
-		return finish(conn, DSM_END_CUT, "closed within a message");
+		return finish(peer, DSM_END_CUT, "closed within a message");
 	peer->over = true;
 	if (peer->inbox.nr)
 		return true;	/* held: ends after the last of them */
-	return ended_well(conn);
+	return ended_well(peer);
 }
 
-static bool receive(struct conn *conn)
+static bool receive(struct peer *peer)
 {
-	struct peer *peer = conn->peer;
 	unsigned int budget;
 	int n;
 
-	if (!deliver(conn))
+	if (!deliver(peer))
 		return false;
 	if (peer->over)
-		return peer->inbox.nr ? true : ended_well(conn);
+		return peer->inbox.nr ? true : ended_well(peer);
 	for (budget = 2 * BUDGET; budget && !peer->over; budget--) {
-		n = read_some(conn);
+		n = read_some(peer);
 		if (n > 0) {
 			peer->counters.received_bytes += (uint64_t)n;
 			peer->have += (uint32_t)n;
-			if (!got_bytes(conn))
+			if (!got_bytes(peer))
 				return false;
 			continue;
 		}
-		switch (SSL_get_error(conn->ssl, n)) {
+		switch (SSL_get_error(peer->session.ssl, n)) {
 		case SSL_ERROR_WANT_WRITE:
-			conn->wants_write = true;
+			peer->wants_write = true;
 			return true;
 		case SSL_ERROR_WANT_READ:
 			return true;
 		default:
-			return read_failed(conn, n);
+			return read_failed(peer, n);
 		}
 	}
-	if (SSL_pending(conn->ssl))
-		later(conn->tcp);	/* the socket will not say so */
+	if (SSL_pending(peer->session.ssl))
+		later(peer->tcp);	/* the socket will not say so */
 	return true;
-}
-
-/* Opening. */
-
-static bool connected(struct conn *conn)
-{
-	socklen_t size = sizeof(int);
-	int error = 0;
-
-	if (getsockopt(conn->fd, SOL_SOCKET, SO_ERROR, &error, &size))
-		error = errno;
-	if (error)
-		return finish(conn, DSM_END_UNREACHABLE, strerror(error));
-	conn->stage = PROVING;
-	conn->wants_write = false;
-	return true;
-}
-
-/* The certificate was good: conn->who.host is at the other end. */
-static bool proved(struct conn *conn)
-{
-	struct tcp *tcp = conn->tcp;
-	struct peer *peer = tcp->peer[conn->who.host];
-	char text[DSM_TRANSPORT_TEXT];
-
-	if (conn->accepted) {
-		if (!peer->expected || peer->conn) {
-			snprintf(text, sizeof(text), "host %u %s", peer->host,
-				 peer->conn ? "is connected" :
-				 "is not expected");
-			SSL_shutdown(conn->ssl);
-			return finish(conn, DSM_END_UNEXPECTED, text);
-		}
-		peer->expected = false;
-		peer->conn = conn;
-		conn->peer = peer;
-		tcp->nr_strangers--;
-	}
-	conn->stage = GREETING;
-	if (conn->accepted)
-		put_hello(conn);
-	return true;
-}
-
-static bool prove(struct conn *conn)
-{
-	char text[DSM_TRANSPORT_TEXT];
-	int rc;
-
-	ERR_clear_error();
-	errno = 0;
-	rc = SSL_do_handshake(conn->ssl);
-	if (rc == 1)
-		return proved(conn);
-	conn->wants_write = false;
-	switch (SSL_get_error(conn->ssl, rc)) {
-	case SSL_ERROR_WANT_WRITE:
-		conn->wants_write = true;
-		return true;
-	case SSL_ERROR_WANT_READ:
-		return true;
-	default:
-		rc = dsm_tls_end(conn->ssl, rc, text);
-		return finish(conn, rc == DSM_END_CLOSED ? DSM_END_CUT : rc,
-			      text);
-	}
 }
 
 /* What can be done now.  The connection may be gone afterwards. */
-static void work(struct conn *conn)
+static void work(struct peer *peer)
 {
-	if (conn->stage == CONNECTING && !conn->doom && !connected(conn))
+	/* What has come says more than a write that failed. */
+	if (!receive(peer))
 		return;
-	if (conn->stage == PROVING && !conn->doom && !prove(conn))
+	flush(peer);
+	if (!tell_room(peer) || !say_farewell(peer))
 		return;
-	if (conn->stage >= GREETING) {
-		/* What has come says more than a write that failed. */
-		if (!receive(conn))
-			return;
-		flush(conn);
-		if (!tell_room(conn) || !say_farewell(conn))
-			return;
-	}
-	if (conn->doom) {
-		finish(conn, conn->doom, conn->text);
+	if (peer->doom) {
+		finish(peer, peer->doom, peer->text);
 		return;
 	}
-	watch(conn);
+	watch(peer);
 }
 
 static void on_event(struct ev_loop *loop, ev_io *io, int events)
 {
-	struct conn *conn = io->data;
-
 	(void)loop;
 	(void)events;
-	work(conn);
+	work(io->data);
 }
 
 static void on_soon(struct ev_loop *loop, ev_timer *timer, int events)
 {
 	struct tcp *tcp = timer->data;
-	unsigned int i;
+	unsigned int host;
 
 	(void)loop;
 	(void)events;
-	for (i = 0; i < tcp->nr_conns; i++) {
-		struct conn *conn = &tcp->conn[i];
-
-		if (conn->stage != FREE &&
-		    (conn->doom || conn->stage >= GREETING))
-			work(conn);
-	}
-}
-
-static struct conn *new_conn(struct tcp *tcp, int fd, bool accepted)
-{
-	unsigned int i;
-
-	for (i = 0; tcp->conn[i].stage != FREE; i++)
-		;	/* there are enough for all strangers and peers */
-	tcp->conn[i].fd = fd;
-	tcp->conn[i].accepted = accepted;
-	tcp->conn[i].wants_write = false;
-	tcp->conn[i].write_failed = false;
-	tcp->conn[i].doom = 0;
-	tcp->conn[i].since = now(tcp);
-	tcp->conn[i].who.params = params_of(tcp);
-	tcp->conn[i].who.wanted = DSM_NOBODY;
-	return &tcp->conn[i];
-}
-
-static bool is_same_address(const struct sockaddr_storage *a,
-			    const struct sockaddr_storage *b)
-{
-	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
-	const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
-
-	if (a->ss_family != b->ss_family)
-		return false;
-	if (a->ss_family == AF_INET)
-		return a4->sin_addr.s_addr == b4->sin_addr.s_addr;
-	return a->ss_family == AF_INET6 &&
-	       !memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr));
-}
-
-static bool is_peers_address(const struct tcp *tcp,
-			     const struct sockaddr_storage *address)
-{
-	unsigned int host;
-
 	for (host = 0; host < DSM_MAX_HOSTS; host++)
-		if (tcp->peer[host] &&
-		    is_same_address(address,
-				    &params_of(tcp)->peer[host].address))
-			return true;
-	return false;
+		if (tcp->peer[host] && tcp->peer[host]->stage != FREE)
+			work(tcp->peer[host]);
 }
 
-static void say_address(const struct sockaddr_storage *address, char *text,
-			size_t size)
+/* Opening. */
+
+static void agreed(void *owner, const struct dsm_session *session)
 {
-	const struct sockaddr_in6 *six = (const void *)address;
-	const struct sockaddr_in *four = (const void *)address;
-	char name[INET6_ADDRSTRLEN] = "?";
-
-	inet_ntop(address->ss_family, address->ss_family == AF_INET ?
-		  (const void *)&four->sin_addr : (const void *)&six->sin6_addr,
-		  name, sizeof(name));
-	snprintf(text, size, "from %s", name);
-}
-
-static void no_delay(int fd)
-{
-	int one = 1;
-
-	/* Slower without, not wrong. */
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-}
-
-static void turn_away(struct tcp *tcp, int fd, enum dsm_end reason,
-		      const struct sockaddr_storage *address)
-{
+	struct tcp *tcp = owner;
 	const struct dsm_transport_params *params = params_of(tcp);
-	char text[DSM_TRANSPORT_TEXT];
+	struct peer *peer = tcp->peer[session->host];
+	uint32_t generation = peer->generation;
 
-	close(fd);
-	say_address(address, text, sizeof(text));
-	tcp->stranger_ends[reason]++;
-	params->calls->end(params->context, DSM_NOBODY, reason, text);
+	dsm_session_take(&peer->session, session);
+	dsm_link_init(&peer->link, session->epoch, params->credits,
+		      params->question_ns, params->deadline_ns);
+	peer->full = true;	/* no credit yet */
+	peer->records = 1;	/* HELLO */
+	peer->counters.sent_bytes += DSM_WIRE_BYTES;
+	peer->counters.received_bytes += DSM_WIRE_BYTES;
+	peer->counters.connections++;
+	peer->stage = UP;
+	params->calls->up(params->context, peer->host, session->epoch);
+	if (peer->generation == generation)
+		work(peer);
 }
 
-static void let_in(struct tcp *tcp, int fd,
-		   const struct sockaddr_storage *address)
+static void not_opened(void *owner, unsigned int host, int reason,
+		       const char *text)
 {
-	struct conn *conn;
+	struct tcp *tcp = owner;
+	const struct dsm_transport_params *params = params_of(tcp);
 
-	if (!is_peers_address(tcp, address)) {
-		turn_away(tcp, fd, DSM_END_STRANGER, address);
-		return;
-	}
-	if (tcp->nr_strangers == params_of(tcp)->strangers) {
-		turn_away(tcp, fd, DSM_END_CROWD, address);
-		return;
-	}
-	conn = new_conn(tcp, fd, true);
-	conn->ssl = dsm_tls_session(tcp->tls, fd, true, &conn->who);
-	if (!conn->ssl) {
-		turn_away(tcp, fd, DSM_END_LOCAL, address);
-		return;
-	}
-	no_delay(fd);
-	tcp->nr_strangers++;
-	conn->stage = PROVING;
-	work(conn);
+	if (host != DSM_NOBODY)
+		tcp->peer[host]->counters.ends[reason]++;
+	params->calls->end(params->context, host, (enum dsm_end)reason, text);
 }
 
-static void on_accept(struct ev_loop *loop, ev_io *io, int events)
-{
-	struct tcp *tcp = io->data;
-	struct sockaddr_storage address;
-	unsigned int budget;
-	socklen_t size;
-	int fd;
-
-	(void)events;
-	for (budget = BUDGET; budget; budget--) {
-		size = sizeof(address);
-		fd = accept4(io->fd, (struct sockaddr *)&address, &size,
-			     SOCK_NONBLOCK | SOCK_CLOEXEC);
-		if (fd < 0) {
-			/* Who waits there stays; look again at the next tick. */
-			if (errno == EMFILE || errno == ENFILE ||
-			    errno == ENOBUFS || errno == ENOMEM)
-				ev_io_stop(loop, io);
-			return;
-		}
-		let_in(tcp, fd, &address);
-	}
-}
-
-static socklen_t address_size(const struct sockaddr_storage *address)
-{
-	return address->ss_family == AF_INET ? sizeof(struct sockaddr_in) :
-					       sizeof(struct sockaddr_in6);
-}
-
-/* From our own address, so that the peer knows it. */
-static int bind_address(int fd, const struct sockaddr_storage *own)
-{
-	struct sockaddr_storage address = *own;
-
-	if (address.ss_family == AF_INET)
-		((struct sockaddr_in *)&address)->sin_port = 0;
-	else
-		((struct sockaddr_in6 *)&address)->sin6_port = 0;
-	return bind(fd, (const struct sockaddr *)&address,
-		    address_size(&address)) ? -errno : 0;
-}
-
-static int begin_connect(struct conn *conn,
-			 const struct dsm_transport_params *params,
-			 const struct sockaddr_storage *address)
-{
-	int rc;
-
-	conn->fd = socket(address->ss_family,
-			  SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (conn->fd < 0)
-		return -errno;
-	if (params->address.ss_family == address->ss_family) {
-		rc = bind_address(conn->fd, &params->address);
-		if (rc)
-			return rc;
-	}
-	no_delay(conn->fd);
-	if (connect(conn->fd, (const struct sockaddr *)address,
-		    address_size(address)) && errno != EINPROGRESS)
-		return -errno;
-	return 0;
-}
+static const struct dsm_opening_calls opening_calls = {
+	.agreed = agreed, .ended = not_opened,
+};
 
 static int tcp_open(struct dsm_transport *transport, unsigned int host,
 		    uint32_t epoch)
 {
-	struct tcp *tcp = (struct tcp *)transport;
-	struct peer *peer = tcp->peer[host];
-	struct conn *conn;
-	int rc;
-
-	if (peer->conn || peer->expected)
-		return -EISCONN;
-	conn = new_conn(tcp, -1, false);
-	conn->stage = CONNECTING;
-	conn->peer = peer;
-	conn->who.wanted = host;
-	conn->wants_write = true;
-	peer->conn = conn;
-	peer->epoch = epoch;
-
-	rc = begin_connect(conn, params_of(tcp),
-			   &params_of(tcp)->peer[host].address);
-	if (rc) {
-		doom(conn, DSM_END_UNREACHABLE, strerror(-rc));
-		return 0;
-	}
-	conn->ssl = dsm_tls_session(tcp->tls, conn->fd, false, &conn->who);
-	if (!conn->ssl) {
-		doom(conn, DSM_END_LOCAL, "no memory");
-		return 0;
-	}
-	watch(conn);
-	return 0;
+	return dsm_opening_connect(((struct tcp *)transport)->opening, host,
+				   epoch);
 }
 
 static int tcp_expect(struct dsm_transport *transport, unsigned int host,
 		      uint32_t epoch)
 {
-	struct peer *peer = ((struct tcp *)transport)->peer[host];
-
-	if (peer->conn || peer->expected)
-		return -EISCONN;
-	peer->expected = true;
-	peer->epoch = epoch;
-	return 0;
+	return dsm_opening_expect(((struct tcp *)transport)->opening, host,
+				  epoch);
 }
 
 /* What the caller asks for. */
 
-static struct conn *conn_up(const struct dsm_transport *transport,
+static struct peer *peer_of(const struct dsm_transport *transport,
 			    unsigned int host)
 {
-	struct conn *conn = ((const struct tcp *)transport)->peer[host]->conn;
+	return ((const struct tcp *)transport)->peer[host];
+}
 
-	return conn && conn->stage == UP ? conn : NULL;
+/* Can it still send? */
+static bool is_open(const struct peer *peer)
+{
+	return peer->stage == UP && !peer->doom && !peer->closing;
 }
 
 static int tcp_send(struct dsm_transport *transport, unsigned int host,
 		    const struct dsm_msg *msg, const uint8_t *page)
 {
-	struct conn *conn = conn_up(transport, host);
+	struct peer *peer = peer_of(transport, host);
 	struct frame *frame;
-	struct peer *peer;
 
-	if (!conn || conn->doom || conn->peer->closing)
+	if (!is_open(peer))
 		return -ENOTCONN;
-	peer = conn->peer;
-	if (msg->epoch != peer->epoch)
+	if (msg->epoch != peer->link.epoch)
 		return -EINVAL;
 	if (peer->outbox.nr == peer->outbox.size) {
-		doom(conn, DSM_END_QUEUE, dsm_type_name(msg->type));
+		doom(peer, DSM_END_QUEUE, dsm_type_name(msg->type));
 		return -ENOBUFS;
 	}
 	peer->counters.stalls += !spare(peer);
@@ -994,9 +629,9 @@ static int tcp_send(struct dsm_transport *transport, unsigned int host,
 	peer->counters.sent_pages += page != NULL;
 	if (!room_of(peer))
 		peer->full = true;
-	if (!conn->wants_write) {
-		flush(conn);
-		watch(conn);
+	if (!peer->wants_write) {
+		flush(peer);
+		watch(peer);
 	}
 	return 0;
 }
@@ -1004,113 +639,97 @@ static int tcp_send(struct dsm_transport *transport, unsigned int host,
 static unsigned int tcp_room(const struct dsm_transport *transport,
 			     unsigned int host)
 {
-	const struct conn *conn = conn_up(transport, host);
+	const struct peer *peer = peer_of(transport, host);
 
-	return conn && !conn->doom && !conn->peer->closing ?
-	       room_of(conn->peer) : 0;
+	return is_open(peer) ? room_of(peer) : 0;
 }
 
 static int tcp_hold(struct dsm_transport *transport, unsigned int host,
 		    bool hold)
 {
-	struct tcp *tcp = (struct tcp *)transport;
-	struct peer *peer = tcp->peer[host];
+	struct peer *peer = peer_of(transport, host);
 
-	if (!peer->conn || peer->conn->stage < UP)
+	if (peer->stage == FREE)
 		return -ENOTCONN;
 	peer->held = hold;
 	if (!hold)
-		later(tcp);
+		later(peer->tcp);
 	return 0;
 }
 
 static int tcp_close(struct dsm_transport *transport, unsigned int host)
 {
-	struct tcp *tcp = (struct tcp *)transport;
-	struct peer *peer = tcp->peer[host];
+	struct peer *peer = peer_of(transport, host);
 
-	if (peer->expected) {
-		peer->expected = false;
-		return 0;
-	}
-	if (!peer->conn)
-		return -ENOTCONN;
-	if (peer->conn->stage < UP) {
-		forget(peer->conn);
-		return 0;
-	}
+	if (peer->stage == FREE)
+		return dsm_opening_cancel(peer->tcp->opening, host);
 	if (peer->closing)
 		return -ENOTCONN;
 	peer->closing = true;
-	peer->conn->since = now(tcp);
-	later(tcp);
+	peer->since = now(peer->tcp);
+	later(peer->tcp);
 	return 0;
 }
 
 static int tcp_fail(struct dsm_transport *transport, unsigned int host,
 		    uint8_t reason)
 {
-	struct conn *conn = conn_up(transport, host);
-	struct peer *peer;
+	struct peer *peer = peer_of(transport, host);
 
-	if (!conn)
+	if (peer->stage != UP)
 		return -ENOTCONN;
-	peer = conn->peer;
 	ring_clear(&peer->outbox);
-	flush(conn);	/* a frame that was begun has to end */
-	if (peer->record_start == peer->record_end && !conn->write_failed) {
+	flush(peer);	/* a frame that was begun has to end */
+	if (peer->record_start == peer->record_end && !peer->write_failed) {
 		uint8_t bytes[DSM_WIRE_BYTES];
 
 		dsm_link_put_fail(&peer->link, reason, bytes);
 		ERR_clear_error();
-		if (SSL_write(conn->ssl, bytes, DSM_WIRE_BYTES) > 0)
-			SSL_shutdown(conn->ssl);
+		if (SSL_write(peer->session.ssl, bytes, DSM_WIRE_BYTES) > 0)
+			SSL_shutdown(peer->session.ssl);
 	}
-	forget(conn);
+	forget(peer);
 	return 0;
 }
 
-static void tick_conn(struct conn *conn, uint64_t time)
+static void tick_peer(struct peer *peer, uint64_t time)
 {
-	const struct dsm_transport_params *params = params_of(conn->tcp);
-	bool waits = conn->stage != UP || conn->peer->closing;
+	const struct dsm_transport_params *params = params_of(peer->tcp);
 	int reason;
 
-	if (waits && time - conn->since >= params->opening_ns) {
-		finish(conn, DSM_END_SLOW, "");
+	if (peer->closing && time - peer->since >= params->opening_ns) {
+		finish(peer, DSM_END_SLOW, "");
 		return;
 	}
-	if (conn->stage < UP)
-		return;
-	reason = dsm_link_tick(&conn->peer->link, time);
-	if (reason && conn->stage == UP) {
-		finish(conn, reason, "");
+	reason = dsm_link_tick(&peer->link, time);
+	if (reason && peer->stage == UP) {
+		finish(peer, reason, "");
 		return;
 	}
-	work(conn);
+	work(peer);
 }
 
 static void tcp_tick(struct dsm_transport *transport)
 {
 	struct tcp *tcp = (struct tcp *)transport;
 	uint64_t time = now(tcp);
-	unsigned int i;
+	unsigned int host;
 
-	ev_io_start(params_of(tcp)->loop, &tcp->io);
-	for (i = 0; i < tcp->nr_conns; i++)
-		if (tcp->conn[i].stage != FREE)
-			tick_conn(&tcp->conn[i], time);
+	dsm_opening_tick(tcp->opening);
+	for (host = 0; host < DSM_MAX_HOSTS; host++)
+		if (tcp->peer[host] && tcp->peer[host]->stage != FREE)
+			tick_peer(tcp->peer[host], time);
 }
 
 static unsigned int tcp_poll(struct dsm_transport *transport)
 {
 	struct tcp *tcp = (struct tcp *)transport;
 	uint32_t before = tcp->delivered;
-	unsigned int i;
+	unsigned int host;
 
-	for (i = 0; i < tcp->nr_conns; i++)
-		if (tcp->conn[i].stage == UP)
-			work(&tcp->conn[i]);
+	for (host = 0; host < DSM_MAX_HOSTS; host++)
+		if (tcp->peer[host] && tcp->peer[host]->stage == UP)
+			work(tcp->peer[host]);
 	return tcp->delivered - before;
 }
 
@@ -1119,33 +738,25 @@ static void tcp_counters(const struct dsm_transport *transport,
 			 struct dsm_transport_counters *counters)
 {
 	const struct tcp *tcp = (const struct tcp *)transport;
-	const struct conn *conn;
+	const struct peer *peer;
 
 	if (host == DSM_NOBODY) {
 		memset(counters, 0, sizeof(*counters));
-		memcpy(counters->ends, tcp->stranger_ends,
+		memcpy(counters->ends, dsm_opening_stranger_ends(tcp->opening),
 		       sizeof(counters->ends));
 		return;
 	}
-	*counters = tcp->peer[host]->counters;
-	conn = conn_up(transport, host);
-	if (conn) {
-		counters->waiting = conn->peer->outbox.nr;
-		counters->credits = dsm_link_credits(&conn->peer->link);
+	peer = tcp->peer[host];
+	*counters = peer->counters;
+	if (peer->stage == UP) {
+		counters->waiting = peer->outbox.nr;
+		counters->credits = dsm_link_credits(&peer->link);
 	}
 }
 
 static unsigned int tcp_port(const struct dsm_transport *transport)
 {
-	const struct tcp *tcp = (const struct tcp *)transport;
-	struct sockaddr_storage address;
-	socklen_t size = sizeof(address);
-
-	if (getsockname(tcp->fd, (struct sockaddr *)&address, &size))
-		return 0;
-	return ntohs(address.ss_family == AF_INET ?
-		     ((const struct sockaddr_in *)&address)->sin_port :
-		     ((const struct sockaddr_in6 *)&address)->sin6_port);
+	return dsm_opening_port(((const struct tcp *)transport)->opening);
 }
 
 /* All at once. */
@@ -1159,14 +770,18 @@ static void free_peer(struct peer *peer)
 	free(peer);
 }
 
-static struct peer *new_peer(const struct dsm_transport_params *params,
-			     unsigned int host)
+static struct peer *new_peer(struct tcp *tcp, unsigned int host)
 {
+	const struct dsm_transport_params *params = params_of(tcp);
 	struct peer *peer = calloc(1, sizeof(*peer));
 
 	if (!peer)
 		return NULL;
+	peer->tcp = tcp;
 	peer->host = host;
+	peer->session.fd = -1;
+	ev_io_init(&peer->io, on_event, -1, 0);
+	peer->io.data = peer;
 	peer->inbox.size = params->credits;
 	peer->outbox.size = params->queue;
 	peer->inbox.frames = calloc(params->credits, sizeof(struct frame));
@@ -1181,50 +796,16 @@ static struct peer *new_peer(const struct dsm_transport_params *params,
 static void tcp_destroy(struct dsm_transport *transport)
 {
 	struct tcp *tcp = (struct tcp *)transport;
-	unsigned int i;
+	unsigned int host;
 
-	for (i = 0; i < tcp->nr_conns; i++)
-		if (tcp->conn[i].stage != FREE)
-			forget(&tcp->conn[i]);
-	for (i = 0; i < DSM_MAX_HOSTS; i++)
-		free_peer(tcp->peer[i]);
-	if (tcp->fd >= 0) {
-		ev_io_stop(params_of(tcp)->loop, &tcp->io);
-		close(tcp->fd);
+	for (host = 0; host < DSM_MAX_HOSTS; host++) {
+		if (tcp->peer[host] && tcp->peer[host]->stage != FREE)
+			forget(tcp->peer[host]);
+		free_peer(tcp->peer[host]);
 	}
+	dsm_opening_destroy(tcp->opening);
 	ev_timer_stop(params_of(tcp)->loop, &tcp->soon);
-	SSL_CTX_free(tcp->tls);
 	free(tcp);
-}
-
-static int begin_listen(struct tcp *tcp, char *text)
-{
-	const struct sockaddr_storage *address = &params_of(tcp)->address;
-	const char *what = "socket()";
-	int one = 1, rc;
-
-	tcp->fd = socket(address->ss_family,
-			 SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (tcp->fd < 0)
-		goto failed;
-	what = "setsockopt()";
-	if (setsockopt(tcp->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)))
-		goto failed;
-	what = "bind()";
-	if (bind(tcp->fd, (const struct sockaddr *)address,
-		 address_size(address)))
-		goto failed;
-	what = "listen()";
-	if (listen(tcp->fd, BACKLOG))
-		goto failed;
-	ev_io_init(&tcp->io, on_accept, tcp->fd, EV_READ);
-	tcp->io.data = tcp;
-	ev_io_start(params_of(tcp)->loop, &tcp->io);
-	return 0;
-failed:
-	rc = -errno;
-	snprintf(text, DSM_TRANSPORT_TEXT, "%s: %s", what, strerror(-rc));
-	return rc;
 }
 
 static int create_peers(struct tcp *tcp)
@@ -1234,7 +815,7 @@ static int create_peers(struct tcp *tcp)
 	for (host = 0; host < DSM_MAX_HOSTS; host++) {
 		if (!params_of(tcp)->peer[host].used)
 			continue;
-		tcp->peer[host] = new_peer(params_of(tcp), host);
+		tcp->peer[host] = new_peer(tcp, host);
 		if (!tcp->peer[host])
 			return -ENOMEM;
 	}
@@ -1244,32 +825,22 @@ static int create_peers(struct tcp *tcp)
 static int tcp_create(const struct dsm_transport_params *params,
 		      struct dsm_transport **transport, char *text)
 {
-	unsigned int i, nr_conns = params->strangers + DSM_MAX_HOSTS;
 	struct tcp *tcp;
 	int rc;
 
 	snprintf(text, DSM_TRANSPORT_TEXT, "no memory");
-	tcp = calloc(1, sizeof(*tcp) + nr_conns * sizeof(tcp->conn[0]));
+	tcp = calloc(1, sizeof(*tcp));
 	if (!tcp)
 		return -ENOMEM;
 	tcp->base.backend = &dsm_backend_tcp;
 	tcp->base.params = params;
-	tcp->fd = -1;
-	tcp->nr_conns = nr_conns;
 	ev_timer_init(&tcp->soon, on_soon, 0., 0.);
 	tcp->soon.data = tcp;
-	for (i = 0; i < nr_conns; i++) {
-		tcp->conn[i].tcp = tcp;
-		tcp->conn[i].fd = -1;
-		ev_io_init(&tcp->conn[i].io, on_event, -1, 0);
-		tcp->conn[i].io.data = &tcp->conn[i];
-	}
 
 	rc = create_peers(tcp);
 	if (!rc)
-		rc = dsm_tls_create(params, &tcp->tls, text);
-	if (!rc)
-		rc = begin_listen(tcp, text);
+		rc = dsm_opening_create(params, &opening_calls, tcp,
+					&tcp->opening, text);
 	if (rc) {
 		tcp_destroy(&tcp->base);
 		return rc;

@@ -37,6 +37,7 @@ static const struct {
 	[DSM_END_VM] = { "vm", "HELLO of another VM" },
 	[DSM_END_EPOCH] = { "epoch", "an epoch that can't be" },
 	[DSM_END_UNEXPECTED] = { "unexpected", "nobody waits for this peer" },
+	[DSM_END_BINDING] = { "binding", "RDMA by somebody who has proved nothing" },
 	[DSM_END_FRAME] = { "frame", "bytes that are no message" },
 	[DSM_END_CREDITS] = { "credits", "a message without a credit" },
 	[DSM_END_TURN] = { "turn", "a question, an answer or a credit out of turn" },
@@ -109,16 +110,16 @@ int dsm_transport_create(const struct dsm_transport_params *params,
 		wrong = wrong_peers(params);
 	if (!wrong && sigpipe_kills())
 		wrong = "SIGPIPE is not ignored";
+	if (!wrong && params->kind == DSM_TRANSPORT_RDMA &&
+	    !params->trusted_fabric)
+		wrong = "RDMA needs trusted_fabric: it is not encrypted";
 	if (wrong) {
 		snprintf(text, DSM_TRANSPORT_TEXT, "parameters: %s", wrong);
 		return -EINVAL;
 	}
-	if (params->kind != DSM_TRANSPORT_TCP) {
-		snprintf(text, DSM_TRANSPORT_TEXT,
-			 "this program was built without RDMA");
-		return -EOPNOTSUPP;
-	}
-	return dsm_backend_tcp.create(params, transport, text);
+	return (params->kind == DSM_TRANSPORT_RDMA ? &dsm_backend_rdma :
+						     &dsm_backend_tcp)
+		->create(params, transport, text);
 }
 
 void dsm_transport_destroy(struct dsm_transport *transport)

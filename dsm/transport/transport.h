@@ -19,15 +19,14 @@
  * other (the host with the higher number opens); both have proved who they are;
  * HELLO both ways; up(); message(); end(), after which nothing more comes.
  *
- * Backends.  TCP with mutual TLS 1.3.  An RDMA backend fits below this
- * interface: it knows only SEND of {32 bytes, page}, copies at either end into
- * buffers of its own (no memory region of the caller, so no key of one), posts
- * what the credits say and no more, and gets its events from a descriptor of
- * the loop (a completion channel) or from dsm_transport_poll().
+ * Backends.  TCP with mutual TLS 1.3; or RDMA, beside a TLS connection that has
+ * proved the ends and is bound to it (binding.h).  RDMA is not encrypted: it
+ * needs a fabric that is trusted.
  *
  * Context: one thread, that of the event loop.  Nothing blocks or sleeps;
  * nothing is allocated after dsm_transport_create() but what OpenSSL allocates
- * for itself, which is bounded (TLS records, certificates up to 16 KiB).
+ * for itself, which is bounded (TLS records, certificates up to 16 KiB), and
+ * the queues of an RDMA connection, when it begins.
  * Callbacks may call anything below but dsm_transport_destroy(), _tick() and
  * _poll().
  */
@@ -85,6 +84,7 @@ enum dsm_end {
 	DSM_END_VM,		/* another VM */
 	DSM_END_EPOCH,
 	DSM_END_UNEXPECTED,	/* nobody waits for this peer, or it is connected */
+	DSM_END_BINDING,	/* an RDMA connection of nobody who has proved himself */
 	/* a breach by the peer */
 	DSM_END_FRAME,		/* bytes that are no message */
 	DSM_END_CREDITS,	/* a message without a credit */
@@ -141,6 +141,7 @@ struct dsm_transport_peer {
 struct dsm_transport_params {
 	struct ev_loop *loop;
 	enum dsm_transport_kind kind;
+	bool trusted_fabric;	/* nobody else can read or write on its wires: for RDMA */
 	uint8_t self, nr_hosts;
 	uint8_t vm[16];			/* its UUID */
 	struct sockaddr_storage address;	/* to listen at; port 0: any */
@@ -182,8 +183,8 @@ struct dsm_transport_counters {
  * Return: 0; -EINVAL for parameters out of their ranges, a certificate that
  * does not hold (expired, not of the CA, not with our names or roles), a key
  * that is not its own or that others can read, or a SIGPIPE that would end the
- * process; -EOPNOTSUPP for a backend that this program does not have; -ENOMEM;
- * what socket(), bind() and listen() say.
+ * process, or RDMA without a trusted fabric; -ENOMEM; what socket(), bind() and
+ * listen() say, for RDMA too: -ENODEV without a device.
  */
 int dsm_transport_create(const struct dsm_transport_params *params,
 			 struct dsm_transport **transport,
@@ -244,7 +245,7 @@ int dsm_transport_close(struct dsm_transport *transport, unsigned int host);
 
 /**
  * The VM can't go on: say so to @host as far as its network takes it at once,
- * and end, without end() here.
+ * and end, without end() here.  What was sent before may or may not arrive.
  * @reason: a number that the peer's text has.
  * Return: 0; -ENOTCONN.
  */

@@ -166,7 +166,9 @@ def make_disks(folder: Path) -> list[Path]:
     return disks
 
 
-def command_line(machine: MachineDescription, kernel: Path, initrd: Path, disks: Sequence[Path]) -> list[str]:
+def command_line(
+    machine: MachineDescription, kernel: Path, initrd: Path, disks: Sequence[Path], more: Sequence[str] = ()
+) -> list[str]:
     """QEMU, and the kernel's own arguments: few messages, no restart, no complaint about slow emulation."""
     drives = [word for disk in disks for word in ("-drive", f"file={disk},if=virtio,format=raw,cache=unsafe")]
     arguments = "console=ttyS0 loglevel=5 panic=-1 nowatchdog rcupdate.rcu_cpu_stall_suppress=1 random.trust_cpu=on"
@@ -187,6 +189,7 @@ def command_line(machine: MachineDescription, kernel: Path, initrd: Path, disks:
         "stdio",
         *machine.arguments(),
         *drives,
+        *more,
         "-kernel",
         str(kernel),
         "-initrd",
@@ -213,12 +216,19 @@ def _read_console(process: subprocess.Popen[bytes], deadline: float) -> Iterator
     yield pending.decode(errors="replace").strip("\r")
 
 
-def boot(machine: MachineDescription, kernel: Path, initrd: Path, timeout_s: float = TIMEOUT_S, echo: bool = False) -> Boot:
-    """Run the machine until it powers off; it is gone when this returns, in whatever way."""
+def boot(
+    machine: MachineDescription,
+    kernel: Path,
+    initrd: Path,
+    timeout_s: float = TIMEOUT_S,
+    echo: bool = False,
+    more: Sequence[str] = (),
+) -> Boot:
+    """Run the machine until it powers off; it is gone when this returns, in whatever way. `more` are QEMU's, too: devices."""
     lines: list[str] = []
     deadline = time.monotonic() + timeout_s
     with tempfile.TemporaryDirectory() as folder:
-        command = command_line(machine, kernel, initrd, make_disks(Path(folder)))
+        command = command_line(machine, kernel, initrd, make_disks(Path(folder)), more)
         process = start_tied(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
             for line in _read_console(process, deadline):

@@ -243,6 +243,32 @@ static void fuzz(const void *argument)
 	CHECK(taken > ROUNDS / 50, "%u taken", taken);
 }
 
+/* END is a word of RDMA: each of its bytes counts, and it is no frame. */
+static void end_frame(const void *argument)
+{
+	struct dsm_link link, before;
+	uint8_t bytes[DSM_WIRE_BYTES], reason = 0;
+	uint64_t trip;
+	unsigned int bit;
+
+	(void)argument;
+	dsm_link_init(&link, 0x01020304, 8, NS, 3 * NS);
+	dsm_link_put_end(&link, bytes);
+	CHECK(bytes[0] == DSM_LINK_MARK && bytes[1] == DSM_LINK_END &&
+	      bytes[4] == 4 && bytes[7] == 1, "its bytes");
+	CHECK(dsm_link_is_end(&link, bytes), "it is one");
+	for (bit = 0; bit < 8 * DSM_WIRE_BYTES; bit++) {
+		bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		CHECK(!dsm_link_is_end(&link, bytes), "bit %u", bit);
+		bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+	}
+	before = link;
+	CHECK(dsm_link_frame(&link, bytes, 5, &trip, &reason) == DSM_END_FRAME &&
+	      !memcmp(&before, &link, sizeof(link)), "a frame");
+	dsm_link_put_fail(&link, 0, bytes);
+	CHECK(!dsm_link_is_end(&link, bytes), "FAIL");
+}
+
 static void names(const void *argument)
 {
 	unsigned int i, k;
@@ -266,6 +292,7 @@ static const struct test_case cases[] = {
 	{ "link: grants", grants, NULL },
 	{ "link: any order", any_order, NULL },
 	{ "link: fuzz", fuzz, NULL },
+	{ "link: END", end_frame, NULL },
 	{ "link: names of ends", names, NULL },
 };
 

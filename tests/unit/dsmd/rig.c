@@ -188,14 +188,28 @@ static const struct dsm_transport_calls calls = {
 	.round_trip = on_round_trip,
 };
 
-static void set_address(struct sockaddr_storage *address, unsigned int port)
+bool rig_is_rdma(void)
+{
+	const char *transport = getenv("DSMD_TRANSPORT");
+
+	return transport && !strcmp(transport, "rdma");
+}
+
+static const char *own_address(void)
+{
+	const char *address = getenv("DSMD_ADDRESS");
+
+	return address ? address : "127.0.0.1";
+}
+
+void set_address(struct sockaddr_storage *address, unsigned int port)
 {
 	struct sockaddr_in four = {
-		.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-		.sin_port = htons((uint16_t)port),
+		.sin_family = AF_INET, .sin_port = htons((uint16_t)port),
 	};
 
+	CHECK(inet_pton(AF_INET, own_address(), &four.sin_addr) == 1, "%s",
+	      own_address());
 	memcpy(address, &four, sizeof(four));
 }
 
@@ -212,7 +226,9 @@ void host_prepare(struct host *host, unsigned int number)
 	papers_write(&papers, names[number][0], names[number][1], 0600);
 	papers_free(&papers);
 	*p = (struct dsm_transport_params){
-		.loop = loop, .self = (uint8_t)number, .nr_hosts = HOSTS,
+		.loop = loop,
+		.kind = rig_is_rdma() ? DSM_TRANSPORT_RDMA : DSM_TRANSPORT_TCP,
+		.trusted_fabric = true, .self = (uint8_t)number, .nr_hosts = HOSTS,
 		.vm = "fifteen letters", .ca_file = rig_file("ca.pem"),
 		.certificate_file = names[number][0],
 		.key_file = names[number][1], .names = { host_names[number] },
@@ -294,7 +310,7 @@ static int connect_to(const char *from, unsigned int port)
 	struct sockaddr_in own = { .sin_family = AF_INET };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	inet_pton(AF_INET, from ? from : "127.0.0.1", &own.sin_addr);
+	inet_pton(AF_INET, from ? from : own_address(), &own.sin_addr);
 	set_address(&to, port);
 	CHECK(fd >= 0 && !bind(fd, (struct sockaddr *)&own, sizeof(own)) &&
 	      !connect(fd, (struct sockaddr *)&to, sizeof(struct sockaddr_in)),

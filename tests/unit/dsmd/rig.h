@@ -5,6 +5,10 @@
  * block.  The clock that the transports see stands still unless a case plays
  * it; a case that waits for what does not come ends after PATIENCE
  * seconds, or those of DSMD_PATIENCE.
+ *
+ * All hosts and strangers are at 127.0.0.1, or at DSMD_ADDRESS; with
+ * DSMD_TRANSPORT=rdma the hosts talk over RDMA, which needs an address that an
+ * RDMA device has.
  */
 #ifndef RIG_H
 #define RIG_H
@@ -56,7 +60,7 @@ struct stranger {
 	void (*script)(struct stranger *stranger);
 	const void *argument;
 	unsigned int port;	/* to connect to; 0: it is a server at listen_fd */
-	const char *address;	/* that it comes from; NULL: 127.0.0.1 */
+	const char *address;	/* that it comes from; NULL: ours */
 	struct papers papers;	/* none if empty; the caller's */
 	int tls_version;	/* highest; 0: any */
 	pthread_t thread;
@@ -94,6 +98,9 @@ void rig_end(void);
 /* A file in the case's own folder. */
 const char *rig_file(const char *name);
 
+/* Is the transport RDMA? */
+bool rig_is_rdma(void);
+
 /* What a host's parameters are when all is right; then its transport. */
 void host_prepare(struct host *host, unsigned int number);
 void host_start(struct host *host);
@@ -106,6 +113,7 @@ extern const char *const host_names[HOSTS];
 /* Host @a opens to @b, and both are up. */
 void connect_hosts(struct host *a, struct host *b);
 void point_to(struct host *a, unsigned int number, unsigned int port);
+void set_address(struct sockaddr_storage *address, unsigned int port);
 
 /* Run the loop until it is true. */
 #define UNTIL(condition) do {						\

@@ -29,12 +29,14 @@ CORE = ["protocol.c", "wire.c"]
 RIG = [HERE / "rig.c", HERE / "papers.c"]
 PARTS = [
     *(DSM / "core" / name for name in CORE),
-    *(DSM / "transport" / name for name in ("link.c", "tls.c", "tcp_tls.c", "transport.c")),
+    *(DSM / "transport" / name for name in ("binding.c", "link.c", "opening.c", "rdma.c", "tcp_tls.c", "tls.c", "transport.c")),
 ]
 PROGRAMS = {
+    "binding_test.c": [*PARTS, *RIG],
     "link_test.c": PARTS,
     "identity_test.c": [*PARTS, *RIG],
     "transport_test.c": [*PARTS, *RIG],
+    "rdma_test.c": [*PARTS, *RIG, HERE / "line.c"],
     "config_test.c": [*PARTS, DSM / "daemon" / "config.cc"],
     "stats_test.c": [*PARTS, DSM / "daemon" / "stats.c"],
 }
@@ -51,7 +53,7 @@ FLAGS = [
 ]
 C = ["ccache", "gcc", "-std=c11", *FLAGS]
 CXX = ["ccache", "g++", "-std=c++17", *FLAGS]
-LIBRARIES = ["-lev", "-lssl", "-lcrypto", "-ljson-c", "-ltomlplusplus"]
+LIBRARIES = ["-lev", "-lrdmacm", "-libverbs", "-lssl", "-lcrypto", "-ljson-c", "-ltomlplusplus"]
 SECONDS = 600
 
 _scratch = tempfile.TemporaryDirectory(prefix="dsmd_test.")

@@ -1,0 +1,1566 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Connections over RDMA (librdmacm, RC), each beside the TLS connection that
+ * has proved its ends.
+ *
+ * Opening.  opening.h agrees with a peer over TLS, as for TCP.  Then both say
+ * their part of the binding through TLS, the opener first (binding.h), and the
+ * opener connects to the port that the acceptor has told.  The TLS connection
+ * stays: its end is the end of the RDMA connection, and FAIL goes through it,
+ * since a queue pair that is destroyed loses what it was asked to send and a
+ * socket does not.
+ *
+ * What the adapter may touch.  One protection domain, completion queue and
+ * memory region a connection; the region is ours to write only, no remote
+ * access, so there is no key that a peer could use.  A message is one SEND of
+ * 32 bytes or of 32 bytes and a page.  The receives that are posted are the
+ * credits and DSM_LINK_FRAMES more; one is posted again before its credit is
+ * told.  So an honest peer never finds none (RNR), and another one learns with
+ * its first message too many that it was seen (DSM_END_CREDITS).
+ *
+ * Sending.  Messages wait in a ring and stay there until the adapter has
+ * reported them: first those that it has, then those that wait for a credit.
+ *
+ * The end.  Whoever closes sends END behind its last message, when the adapter
+ * has reported that all of them have arrived.  Who has both ENDs, and the
+ * report of its own, has ended well.  Everything else that ends the RDMA
+ * connection is a loss; the TLS connection says why, in a moment (LOST).
+ *
+ * The adapter's own timers are longer than the deadline of a question, so that
+ * the question decides (section "Transport and security" of the design).
+ *
+ * Where the end may be found, and the generation: as in tcp_tls.c.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <ev.h>
+#include <openssl/err.h>
+#include <rdma/rdma_cma.h>
+
+#include "backend.h"
+#include "binding.h"
+#include "link.h"
+#include "opening.h"
+
+#define SENDS		64	/* messages that the adapter has at a time */
+#define LINK_SENDS	4	/* frames of the connection, likewise */
+#define BUDGET		64	/* completions of one connection before others have a turn */
+#define BACKLOG		32
+#define ALIGNMENT	4096
+
+/* What a completion is of: wr_id is the kind and the number of the buffer. */
+#define WR_KIND		0xff000000u
+#define WR_RECEIVE	0x01000000u
+#define WR_MESSAGE	0x02000000u
+#define WR_LINK		0x03000000u
+#define WR_END		0x04000000u	/* END, in a buffer like WR_LINK's */
+
+enum stage {
+	FREE,		/* no connection; the opening may have one */
+	BINDING,	/* TLS is there, RDMA is not */
+	UP,
+	FAREWELL,	/* our END is out */
+	LOST,		/* there is no RDMA any more; TLS may say why */
+};
+
+struct frame {
+	uint8_t head[DSM_WIRE_BYTES];
+	uint8_t page[DSM_PAGE_BYTES];
+};
+
+/* What the adapter reads and writes, in one region. */
+struct buffers {
+	struct frame *receive;		/* credits + DSM_LINK_FRAMES */
+	struct frame *send;		/* queue + SENDS: a ring */
+	uint8_t (*link)[DSM_WIRE_BYTES];	/* LINK_SENDS */
+	void *all;
+	size_t size;
+};
+
+struct peer {
+	struct rdma *rdma;
+	unsigned int host;
+	enum stage stage;
+	uint32_t generation;	/* of the connection */
+	bool closing;		/* close() was called */
+	bool over;		/* the peer's END has come */
+	bool end_arrived;	/* ours is reported */
+	bool held;
+	bool full;		/* room() was 0 */
+	uint64_t since;		/* began to bind, to close or to be lost */
+	int doom;		/* enum dsm_end: to be finished from the loop; or 0 */
+	int loss;		/* LOST: if TLS has nothing better */
+	char text[DSM_TRANSPORT_TEXT];	/* about doom or loss */
+	/* TLS */
+	struct dsm_session session;
+	ev_io io;
+	bool tls_over;		/* nothing more comes */
+	bool bound;		/* the peer's part of the binding has come */
+	struct dsm_binding binding;
+	uint32_t have;		/* bytes of what is being read */
+	uint8_t head[DSM_BINDING_FRAME];
+	uint32_t out_start, out_end;	/* of what is being written */
+	uint8_t out[DSM_BINDING_FRAME];
+	/* RDMA */
+	struct rdma_cm_id *id;
+	struct ibv_pd *pd;
+	struct ibv_mr *mr;
+	struct ibv_cq *cq;
+	struct ibv_comp_channel *channel;
+	ev_io cq_io;
+	struct buffers buffers;
+	uint32_t nr_receives;	/* buffers */
+	uint16_t *inbox;	/* a ring of buffers with messages: the credits */
+	uint32_t inbox_first, inbox_nr;
+	uint32_t out_size, out_first, posted, waiting;	/* the ring of messages */
+	uint32_t links;		/* a bit for each frame that the adapter has */
+	struct dsm_link link;
+	struct dsm_transport_counters counters;
+};
+
+struct rdma {
+	struct dsm_transport base;
+	struct dsm_opening *opening;
+	struct rdma_event_channel *events;
+	struct rdma_cm_id *listener;
+	uint16_t port;		/* of the listener, host's byte order */
+	uint8_t ack_timeout;	/* 4.096 us times 2 to the power of it */
+	ev_io io;		/* of events */
+	ev_timer soon;		/* something is left to do without an event */
+	uint32_t delivered;	/* messages, ever */
+	uint64_t stranger_ends[DSM_NR_ENDS];	/* besides the opening's */
+	struct peer *peer[DSM_MAX_HOSTS];
+};
+
+static const struct dsm_transport_params *params_of(const struct rdma *rdma)
+{
+	return rdma->base.params;
+}
+
+static uint64_t now(const struct rdma *rdma)
+{
+	return params_of(rdma)->now(params_of(rdma)->context);
+}
+
+/* The end of a connection. */
+
+static void destroy_queue(struct peer *peer)
+{
+	if (peer->id) {
+		if (peer->id->qp) {
+			rdma_disconnect(peer->id);
+			rdma_destroy_qp(peer->id);
+		}
+		rdma_destroy_id(peer->id);
+		peer->id = NULL;
+	}
+	ev_io_stop(params_of(peer->rdma)->loop, &peer->cq_io);
+	if (peer->cq)
+		ibv_destroy_cq(peer->cq);
+	peer->cq = NULL;
+	if (peer->channel)
+		ibv_destroy_comp_channel(peer->channel);
+	peer->channel = NULL;
+	if (peer->mr)
+		ibv_dereg_mr(peer->mr);
+	peer->mr = NULL;
+	if (peer->pd)
+		ibv_dealloc_pd(peer->pd);
+	peer->pd = NULL;
+}
+
+static void forget(struct peer *peer)
+{
+	struct rdma *rdma = peer->rdma;
+
+	ev_io_stop(params_of(rdma)->loop, &peer->io);
+	dsm_session_close(&peer->session);
+	dsm_binding_clear(&peer->binding);
+	destroy_queue(peer);
+	peer->stage = FREE;
+	peer->closing = false;
+	peer->over = false;
+	peer->end_arrived = false;
+	peer->tls_over = false;
+	peer->bound = false;
+	peer->held = false;
+	peer->doom = 0;
+	peer->have = 0;
+	peer->out_start = 0;
+	peer->out_end = 0;
+	peer->inbox_first = 0;
+	peer->inbox_nr = 0;
+	peer->out_first = 0;
+	peer->posted = 0;
+	peer->waiting = 0;
+	peer->links = 0;
+	peer->generation++;
+	dsm_opening_release(rdma->opening, peer->host);
+}
+
+/* Return: false, for "it is gone". */
+static bool finish(struct peer *peer, int reason, const char *why)
+{
+	const struct dsm_transport_params *params = params_of(peer->rdma);
+	char text[DSM_TRANSPORT_TEXT];
+
+	snprintf(text, sizeof(text), "%s", why);
+	peer->counters.ends[reason]++;
+	if (reason == DSM_END_CLOSED)
+		SSL_shutdown(peer->session.ssl);
+	forget(peer);
+	params->calls->end(params->context, peer->host, (enum dsm_end)reason,
+			   text);
+	return false;
+}
+
+static void turn_away(struct rdma *rdma, int reason, const char *text)
+{
+	const struct dsm_transport_params *params = params_of(rdma);
+
+	rdma->stranger_ends[reason]++;
+	params->calls->end(params->context, DSM_NOBODY, (enum dsm_end)reason,
+			   text);
+}
+
+static void later(struct rdma *rdma)
+{
+	if (!ev_is_active(&rdma->soon)) {
+		ev_timer_set(&rdma->soon, 0., 0.);
+		ev_timer_start(params_of(rdma)->loop, &rdma->soon);
+	}
+}
+
+static void doom(struct peer *peer, int reason, const char *text)
+{
+	if (peer->doom)
+		return;
+	peer->doom = reason;
+	snprintf(peer->text, sizeof(peer->text), "%s", text);
+	later(peer->rdma);
+}
+
+static void doom_errno(struct peer *peer, const char *what, int error)
+{
+	char text[DSM_TRANSPORT_TEXT];
+
+	snprintf(text, sizeof(text), "%s: %s", what, strerror(error));
+	doom(peer, DSM_END_LOCAL, text);
+}
+
+/* The peer has said END behind all of ours: nothing is left but the inbox. */
+static void all_arrived(struct peer *peer)
+{
+	peer->end_arrived = true;
+	destroy_queue(peer);
+	later(peer->rdma);
+}
+
+/*
+ * There is no RDMA any more.  Before it was up TLS has nothing to add; after
+ * both ENDs nothing is lost.
+ * Return: false if the connection is gone.
+ */
+static bool lose(struct peer *peer, int reason, const char *text)
+{
+	if (peer->stage == BINDING)
+		return finish(peer, reason, text);
+	if (peer->stage == LOST)
+		return true;
+	if (peer->stage == FAREWELL && peer->over) {
+		all_arrived(peer);
+		return true;
+	}
+	peer->stage = LOST;
+	peer->loss = reason;
+	peer->since = now(peer->rdma);
+	snprintf(peer->text, sizeof(peer->text), "%s", text);
+	destroy_queue(peer);
+	later(peer->rdma);
+	return true;
+}
+
+static void watch(struct peer *peer)
+{
+	struct ev_loop *loop = params_of(peer->rdma)->loop;
+	int events = peer->tls_over ? 0 : EV_READ;
+
+	if (peer->out_start < peer->out_end)
+		events |= EV_WRITE;
+	if (ev_is_active(&peer->io) && peer->io.events == events)
+		return;
+	ev_io_stop(loop, &peer->io);
+	if (events) {
+		ev_io_set(&peer->io, peer->session.fd, events);
+		ev_io_start(loop, &peer->io);
+	}
+}
+
+/* Sending. */
+
+static struct frame *out_at(const struct peer *peer, uint32_t index)
+{
+	return &peer->buffers.send[(peer->out_first + index) % peer->out_size];
+}
+
+static int post(struct peer *peer, const void *bytes, uint32_t size,
+		uint32_t wr_id)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)bytes, .length = size,
+		.lkey = peer->mr->lkey,
+	};
+	struct ibv_send_wr *bad, work = {
+		.wr_id = wr_id, .sg_list = &sge, .num_sge = 1,
+		.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED,
+	};
+	int rc = ibv_post_send(peer->id->qp, &work, &bad);
+
+	if (rc) {
+		doom_errno(peer, "ibv_post_send()", rc);
+		return rc;
+	}
+	peer->counters.sent_bytes += size;
+	return 0;
+}
+
+static int post_receive(struct peer *peer, uint32_t buffer)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)&peer->buffers.receive[buffer],
+		.length = sizeof(struct frame), .lkey = peer->mr->lkey,
+	};
+	struct ibv_recv_wr *bad, work = {
+		.wr_id = WR_RECEIVE | buffer, .sg_list = &sge, .num_sge = 1,
+	};
+
+	return ibv_post_recv(peer->id->qp, &work, &bad);
+}
+
+static uint8_t *free_link(struct peer *peer, uint32_t *number)
+{
+	for (*number = 0; *number < LINK_SENDS; ++*number)
+		if (!(peer->links & 1u << *number))
+			return peer->buffers.link[*number];
+	return NULL;
+}
+
+/* As much as the adapter and the credits take.  Does not call back. */
+static void flush(struct peer *peer)
+{
+	const struct frame *frame;
+	uint32_t number, size;
+	uint8_t *link;
+
+	while (peer->stage == UP && !peer->doom &&
+	       (link = free_link(peer, &number)) &&
+	       dsm_link_next(&peer->link, now(peer->rdma), link)) {
+		peer->counters.questions += link[1] == DSM_LINK_QUESTION;
+		if (!post(peer, link, DSM_WIRE_BYTES, WR_LINK | number))
+			peer->links |= 1u << number;
+	}
+	while (peer->stage == UP && !peer->doom && peer->waiting &&
+	       peer->posted < SENDS && dsm_link_credits(&peer->link)) {
+		frame = out_at(peer, peer->posted);
+		size = dsm_type_has_page(frame->head[1]) ? sizeof(*frame) :
+							   DSM_WIRE_BYTES;
+		if (post(peer, frame, size, WR_MESSAGE))
+			return;
+		peer->posted++;
+		peer->waiting--;
+		dsm_link_sent(&peer->link);
+	}
+}
+
+/* Messages that can be sent before the credits end, beyond those that wait. */
+static uint32_t spare(const struct peer *peer)
+{
+	uint32_t credits = dsm_link_credits(&peer->link);
+
+	return credits > peer->waiting ? credits - peer->waiting : 0;
+}
+
+/* The last one is for an answer. */
+static uint32_t room_of(const struct peer *peer)
+{
+	uint32_t credits = spare(peer);
+
+	return credits > 1 ? credits - 1 : 0;
+}
+
+static bool tell_room(struct peer *peer)
+{
+	const struct dsm_transport_params *params = params_of(peer->rdma);
+	uint32_t generation = peer->generation;
+
+	if (peer->stage != UP || peer->closing)
+		return true;
+	if (!room_of(peer)) {
+		peer->full = true;
+	} else if (peer->full) {
+		peer->full = false;
+		params->calls->room(params->context, peer->host);
+	}
+	return peer->generation == generation;
+}
+
+/* END, or the end. */
+static bool say_farewell(struct peer *peer)
+{
+	uint32_t number;
+	uint8_t *link;
+
+	if (peer->doom)
+		return true;
+	if (peer->over && !peer->inbox_nr) {
+		if (peer->stage == FAREWELL && peer->end_arrived)
+			return finish(peer, DSM_END_CLOSED, "");
+		if (peer->stage == UP && peer->waiting)
+			return finish(peer, DSM_END_CUT,
+				      "the peer closes before it has all messages");
+	} else if (!peer->closing) {
+		return true;
+	}
+	if (peer->stage != UP || peer->waiting || peer->posted)
+		return true;
+	link = free_link(peer, &number);
+	if (!link)
+		return true;
+	dsm_link_put_end(&peer->link, link);
+	if (!post(peer, link, DSM_WIRE_BYTES, WR_END | number)) {
+		peer->links |= 1u << number;
+		peer->stage = FAREWELL;
+		if (!peer->closing)
+			peer->since = now(peer->rdma);
+		peer->closing = true;
+	}
+	return true;
+}
+
+/* Receiving. */
+
+static bool deliver(struct peer *peer)
+{
+	const struct dsm_transport_params *params = params_of(peer->rdma);
+	uint32_t generation = peer->generation;
+	const struct frame *frame;
+	struct dsm_msg msg;
+	uint16_t buffer;
+	int rc;
+
+	while (peer->inbox_nr && !peer->held && peer->stage != LOST) {
+		buffer = peer->inbox[peer->inbox_first];
+		frame = &peer->buffers.receive[buffer];
+		dsm_wire_get(frame->head, &msg);	/* was good when it came */
+		peer->rdma->delivered++;
+		params->calls->message(params->context, peer->host, &msg,
+				       dsm_type_has_page(msg.type) ?
+				       frame->page : NULL);
+		if (peer->generation != generation)
+			return false;
+		peer->inbox_first = (peer->inbox_first + 1) %
+				    params->credits;
+		peer->inbox_nr--;
+		rc = peer->id ? post_receive(peer, buffer) : 0;
+		if (rc) {
+			doom_errno(peer, "ibv_post_recv()", rc);
+			return true;
+		}
+		dsm_link_consumed(&peer->link);
+	}
+	return true;
+}
+
+static bool got_link_frame(struct peer *peer, const uint8_t *bytes)
+{
+	const struct dsm_transport_params *params = params_of(peer->rdma);
+	uint32_t generation = peer->generation;
+	char text[DSM_TRANSPORT_TEXT] = "";
+	uint64_t round_trip;
+	uint8_t why = 0;
+	int reason;
+
+	if (dsm_link_is_end(&peer->link, bytes)) {
+		peer->over = true;
+		return true;
+	}
+	reason = dsm_link_frame(&peer->link, bytes, now(peer->rdma),
+				&round_trip, &why);
+	if (reason == DSM_END_FAILED)
+		snprintf(text, sizeof(text), "reason %u", why);
+	if (reason)
+		return finish(peer, reason, text);
+	if (round_trip)
+		params->calls->round_trip(params->context, peer->host,
+					  round_trip);
+	return peer->generation == generation;
+}
+
+static bool got_message(struct peer *peer, uint16_t buffer, uint32_t size)
+{
+	const struct frame *frame = &peer->buffers.receive[buffer];
+	uint32_t last;
+	struct dsm_msg msg;
+	int reason = 0, rc = dsm_wire_get(frame->head, &msg);
+
+	if (rc < 0)
+		return finish(peer, DSM_END_FRAME,
+			      dsm_error_name((unsigned int)-rc));
+	if (size != DSM_WIRE_BYTES + (uint32_t)rc)
+		return finish(peer, DSM_END_FRAME,
+			      "its length is not that of its SEND");
+	if (msg.epoch != peer->link.epoch)
+		reason = DSM_END_EPOCH;
+	else
+		reason = dsm_link_received(&peer->link);
+	if (reason)
+		return finish(peer, reason, dsm_type_name(msg.type));
+	last = (peer->inbox_first + peer->inbox_nr++) %
+	       params_of(peer->rdma)->credits;
+	peer->inbox[last] = buffer;
+	peer->counters.received++;
+	peer->counters.received_pages += rc != 0;
+	return deliver(peer);
+}
+
+static bool got_bytes(struct peer *peer, uint16_t buffer, uint32_t size)
+{
+	uint8_t bytes[DSM_WIRE_BYTES];
+	int rc;
+
+	peer->counters.received_bytes += size;
+	if (size < DSM_WIRE_BYTES)
+		return finish(peer, DSM_END_FRAME, "too short");
+	if (peer->over)
+		return finish(peer, DSM_END_FRAME, "something behind the END");
+	memcpy(bytes, peer->buffers.receive[buffer].head, sizeof(bytes));
+	if (bytes[0] != DSM_LINK_MARK)
+		return got_message(peer, buffer, size);
+	if (size != DSM_WIRE_BYTES)
+		return finish(peer, DSM_END_FRAME, "too long");
+	rc = post_receive(peer, buffer);
+	if (rc)
+		doom_errno(peer, "ibv_post_recv()", rc);
+	return got_link_frame(peer, bytes);
+}
+
+static bool got_error(struct peer *peer, const struct ibv_wc *wc)
+{
+	bool receive = (wc->wr_id & WR_KIND) == WR_RECEIVE;
+
+	/* Our buffers are good: it does not fit into one.  Adapters have several
+	 * names for that. */
+	if (receive && wc->status != IBV_WC_WR_FLUSH_ERR)
+		return finish(peer, DSM_END_FRAME,
+			      ibv_wc_status_str(wc->status));
+	return lose(peer, DSM_END_CUT, ibv_wc_status_str(wc->status));
+}
+
+/* Return: false if the connection is gone, or there is no queue any more. */
+static bool got_completion(struct peer *peer, const struct ibv_wc *wc)
+{
+	uint32_t number = (uint32_t)wc->wr_id & ~WR_KIND;
+
+	if (wc->status != IBV_WC_SUCCESS) {
+		got_error(peer, wc);
+		return false;
+	}
+	switch (wc->wr_id & WR_KIND) {
+	case WR_RECEIVE:
+		return got_bytes(peer, (uint16_t)number, wc->byte_len);
+	case WR_MESSAGE:
+		peer->out_first = (peer->out_first + 1) % peer->out_size;
+		peer->posted--;
+		return true;
+	case WR_END:
+		peer->end_arrived = true;
+		/* fall through */
+	default:
+		peer->links &= ~(1u << number);
+		return true;
+	}
+}
+
+/*
+ * Take up to @budget completions.
+ * Return: false if the connection is gone, or there is no queue any more.
+ */
+static bool poll_queue(struct peer *peer, unsigned int budget)
+{
+	struct ibv_wc wc;
+
+	while ((peer->stage == UP || peer->stage == FAREWELL) && peer->cq) {
+		if (!budget--) {
+			later(peer->rdma);
+			return true;
+		}
+		if (ibv_poll_cq(peer->cq, 1, &wc) <= 0)
+			return true;
+		if (!got_completion(peer, &wc))
+			return false;
+	}
+	return true;
+}
+
+/* What can be done now.  The connection may be gone afterwards. */
+static void work(struct peer *peer)
+{
+	uint32_t generation = peer->generation;
+
+	if (peer->stage != UP && peer->stage != FAREWELL)
+		return;
+	if (!deliver(peer) || !poll_queue(peer, BUDGET))
+		return;
+	flush(peer);
+	if (!tell_room(peer) || !say_farewell(peer))
+		return;
+	if (peer->generation == generation && peer->doom)
+		finish(peer, peer->doom, peer->text);
+}
+
+static void on_completions(struct ev_loop *loop, ev_io *io, int events)
+{
+	struct peer *peer = io->data;
+	unsigned int nr = 0;
+	struct ibv_cq *cq;
+	void *context;
+
+	(void)loop;
+	(void)events;
+	while (!ibv_get_cq_event(peer->channel, &cq, &context))
+		nr++;
+	if (nr)
+		ibv_ack_cq_events(peer->cq, nr);
+	/* Asked for before the queue is looked at: none is missed. */
+	if (ibv_req_notify_cq(peer->cq, 0))
+		doom(peer, DSM_END_LOCAL, "ibv_req_notify_cq()");
+	work(peer);
+}
+
+/* TLS. */
+
+static void write_tls(struct peer *peer)
+{
+	SSL *ssl = peer->session.ssl;
+	char text[DSM_TRANSPORT_TEXT];
+	int n;
+
+	while (peer->out_start < peer->out_end) {
+		ERR_clear_error();
+		errno = 0;
+		n = SSL_write(ssl, peer->out + peer->out_start,
+			      (int)(peer->out_end - peer->out_start));
+		if (n > 0) {
+			peer->out_start += (uint32_t)n;
+			continue;
+		}
+		switch (SSL_get_error(ssl, n)) {
+		case SSL_ERROR_WANT_WRITE:
+		case SSL_ERROR_WANT_READ:
+			break;
+		default:
+			n = dsm_tls_end(ssl, n, text);
+			doom(peer, n, text);
+		}
+		break;
+	}
+}
+
+static void say_binding(struct peer *peer)
+{
+	dsm_binding_put(&peer->binding, peer->out);
+	peer->out_start = 0;
+	peer->out_end = DSM_BINDING_FRAME;
+	write_tls(peer);
+}
+
+static void resolve(struct peer *peer);
+
+static bool got_binding(struct peer *peer)
+{
+	peer->have = 0;
+	peer->bound = true;
+	if (dsm_binding_get(&peer->binding, peer->head))
+		return finish(peer, DSM_END_FRAME, "no binding");
+	if (peer->session.accepted)
+		say_binding(peer);
+	else
+		resolve(peer);
+	return true;
+}
+
+/* Only FAIL comes through TLS after that. */
+static bool got_word(struct peer *peer)
+{
+	uint64_t round_trip;
+	uint8_t why = 0;
+	char text[64];
+	int reason;
+
+	if (peer->head[1] != DSM_LINK_FAIL)
+		return finish(peer, DSM_END_FRAME, "not FAIL, through TLS");
+	reason = dsm_link_frame(&peer->link, peer->head, now(peer->rdma),
+				&round_trip, &why);
+	snprintf(text, sizeof(text), "reason %u", why);
+	return finish(peer, reason, reason == DSM_END_FAILED ? text : "");
+}
+
+/* The bytes of TLS have come to an end, or make no sense. */
+static bool tls_ended(struct peer *peer, int result)
+{
+	char text[DSM_TRANSPORT_TEXT];
+	int reason = dsm_tls_end(peer->session.ssl, result, text);
+
+	if (peer->stage == FAREWELL && peer->over) {
+		peer->tls_over = true;
+		all_arrived(peer);
+		return true;
+	}
+	if (peer->stage == LOST && (reason == DSM_END_CLOSED ||
+				    reason == DSM_END_CUT))
+		return finish(peer, peer->loss, peer->text);
+	if (reason == DSM_END_CLOSED)
+		return finish(peer, DSM_END_CUT, "closed");
+	return finish(peer, reason, text);
+}
+
+static bool read_tls(struct peer *peer)
+{
+	uint32_t generation = peer->generation, want;
+	int n;
+
+	/* What has come through RDMA came before. */
+	if (!poll_queue(peer, 2 * peer->nr_receives))
+		return peer->generation == generation;
+	for (;;) {
+		want = peer->bound ? DSM_WIRE_BYTES : DSM_BINDING_FRAME;
+		ERR_clear_error();
+		errno = 0;
+		n = SSL_read(peer->session.ssl, peer->head + peer->have,
+			     (int)(want - peer->have));
+		if (n <= 0)
+			break;
+		peer->have += (uint32_t)n;
+		if (peer->have == want && !(peer->bound ? got_word(peer) :
+							  got_binding(peer)))
+			return false;
+	}
+	switch (SSL_get_error(peer->session.ssl, n)) {
+	case SSL_ERROR_WANT_READ:
+	case SSL_ERROR_WANT_WRITE:
+		return true;
+	default:
+		return tls_ended(peer, n);
+	}
+}
+
+static void work_tls(struct peer *peer)
+{
+	if (!read_tls(peer))
+		return;
+	write_tls(peer);
+	if (peer->doom) {
+		finish(peer, peer->doom, peer->text);
+		return;
+	}
+	watch(peer);
+}
+
+static void on_tls(struct ev_loop *loop, ev_io *io, int events)
+{
+	(void)loop;
+	(void)events;
+	work_tls(io->data);
+}
+
+/* Binding. */
+
+static int set_nonblocking(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) ? -errno : 0;
+}
+
+/* The peer must not find a key, whatever the adapter's defaults are. */
+static int forbid_access(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attributes = {
+		.qp_state = IBV_QPS_INIT, .qp_access_flags = 0,
+	};
+
+	return ibv_modify_qp(qp, &attributes, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS);
+}
+
+/* All that a connection needs of the adapter, with the receives posted. */
+static int create_queue(struct peer *peer)
+{
+	struct rdma *rdma = peer->rdma;
+	struct rdma_cm_id *id = peer->id;
+	struct ibv_qp_init_attr wanted = {
+		.qp_type = IBV_QPT_RC,
+		.cap = {
+			.max_send_wr = SENDS + LINK_SENDS,
+			.max_recv_wr = peer->nr_receives,
+			.max_send_sge = 1, .max_recv_sge = 1,
+		},
+	};
+	uint32_t i;
+	int rc;
+
+	peer->pd = ibv_alloc_pd(id->verbs);
+	if (!peer->pd)
+		return -errno;
+	peer->mr = ibv_reg_mr(peer->pd, peer->buffers.all, peer->buffers.size,
+			      IBV_ACCESS_LOCAL_WRITE);
+	if (!peer->mr)
+		return -errno;
+	peer->channel = ibv_create_comp_channel(id->verbs);
+	if (!peer->channel)
+		return -errno;
+	rc = set_nonblocking(peer->channel->fd);
+	if (rc)
+		return rc;
+	peer->cq = ibv_create_cq(id->verbs, (int)(peer->nr_receives + SENDS +
+						  LINK_SENDS), peer,
+				 peer->channel, 0);
+	if (!peer->cq)
+		return -errno;
+	wanted.send_cq = peer->cq;
+	wanted.recv_cq = peer->cq;
+	if (rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT,
+			    &rdma->ack_timeout, sizeof(rdma->ack_timeout)) ||
+	    rdma_create_qp(id, peer->pd, &wanted))
+		return -errno;
+	rc = forbid_access(id->qp);
+	if (rc)
+		return -rc;
+	for (i = 0; i < peer->nr_receives; i++) {
+		rc = post_receive(peer, i);
+		if (rc)
+			return -rc;
+	}
+	return 0;
+}
+
+static void fill_ends(const struct peer *peer, uint32_t their_qp,
+		      struct dsm_binding_ends *ends)
+{
+	const struct rdma_ib_addr *address = &peer->id->route.addr.addr.ibaddr;
+	const uint8_t *ours = address->sgid.raw, *theirs = address->dgid.raw;
+	bool accepted = peer->session.accepted;
+
+	memcpy(ends->opener_gid, accepted ? theirs : ours, 16);
+	memcpy(ends->acceptor_gid, accepted ? ours : theirs, 16);
+	ends->opener_qp = accepted ? their_qp : peer->id->qp->qp_num;
+	ends->acceptor_qp = accepted ? peer->id->qp->qp_num : their_qp;
+}
+
+static struct rdma_conn_param conn_param(const uint8_t *private_data)
+{
+	return (struct rdma_conn_param){
+		.private_data = private_data,
+		.private_data_len = DSM_BINDING_PRIVATE,
+		.retry_count = 7,
+		.rnr_retry_count = 7,
+	};
+}
+
+static socklen_t clear_port(struct sockaddr_storage *address)
+{
+	if (address->ss_family == AF_INET) {
+		((struct sockaddr_in *)address)->sin_port = 0;
+		return sizeof(struct sockaddr_in);
+	}
+	((struct sockaddr_in6 *)address)->sin6_port = 0;
+	return sizeof(struct sockaddr_in6);
+}
+
+static void set_port(struct sockaddr_storage *address, uint16_t port)
+{
+	if (address->ss_family == AF_INET)
+		((struct sockaddr_in *)address)->sin_port = htons(port);
+	else
+		((struct sockaddr_in6 *)address)->sin6_port = htons(port);
+}
+
+static int patience_ms(const struct rdma *rdma)
+{
+	uint64_t ms = params_of(rdma)->opening_ns / 1000000;
+
+	return ms > 60000 ? 60000 : ms ? (int)ms : 1;
+}
+
+/* The opener: where is the port that the acceptor has told? */
+static void resolve(struct peer *peer)
+{
+	struct rdma *rdma = peer->rdma;
+	const struct dsm_transport_params *params = params_of(rdma);
+	struct sockaddr_storage own = params->address;
+	struct sockaddr_storage theirs = params->peer[peer->host].address;
+	bool bound = own.ss_family == theirs.ss_family;
+
+	clear_port(&own);
+	set_port(&theirs, peer->binding.port);
+	if (rdma_create_id(rdma->events, &peer->id, peer, RDMA_PS_TCP)) {
+		doom_errno(peer, "rdma_create_id()", errno);
+		return;
+	}
+	if (rdma_resolve_addr(peer->id, bound ? (struct sockaddr *)&own : NULL,
+			      (struct sockaddr *)&theirs, patience_ms(rdma)))
+		doom(peer, DSM_END_UNREACHABLE, strerror(errno));
+}
+
+static void found_address(struct peer *peer)
+{
+	if (rdma_resolve_route(peer->id, patience_ms(peer->rdma)))
+		doom(peer, DSM_END_UNREACHABLE, strerror(errno));
+}
+
+static void found_route(struct peer *peer)
+{
+	uint8_t private_data[DSM_BINDING_PRIVATE];
+	struct rdma_conn_param param = conn_param(private_data);
+	struct dsm_binding_ends ends;
+	int rc = create_queue(peer);
+
+	if (rc) {
+		doom_errno(peer, "a queue pair", -rc);
+		return;
+	}
+	fill_ends(peer, 0, &ends);
+	if (dsm_binding_prove(&peer->binding, false, &ends, private_data)) {
+		doom(peer, DSM_END_LOCAL, "HMAC");
+		return;
+	}
+	if (rdma_connect(peer->id, &param))
+		doom_errno(peer, "rdma_connect()", errno);
+}
+
+static void come_up(struct peer *peer)
+{
+	const struct dsm_transport_params *params = params_of(peer->rdma);
+	uint32_t generation = peer->generation;
+
+	dsm_binding_clear(&peer->binding);
+	peer->full = true;	/* no credit yet */
+	peer->counters.connections++;
+	peer->stage = UP;
+	ev_io_set(&peer->cq_io, peer->channel->fd, EV_READ);
+	ev_io_start(params->loop, &peer->cq_io);
+	if (ibv_req_notify_cq(peer->cq, 0))
+		doom(peer, DSM_END_LOCAL, "ibv_req_notify_cq()");
+	params->calls->up(params->context, peer->host, peer->session.epoch);
+	if (peer->generation == generation)
+		work(peer);
+}
+
+/* What an event of the connection manager has, without the event. */
+struct news {
+	enum rdma_cm_event_type event;
+	int status;
+	struct rdma_cm_id *id;
+	uint32_t qp;
+	uint8_t private_data[DSM_BINDING_PRIVATE];
+	size_t size;
+};
+
+/* The opener: both queue pairs can send, and the answer has come. */
+static void got_answer(struct peer *peer, const struct news *news)
+{
+	struct dsm_binding_ends ends;
+
+	fill_ends(peer, news->qp, &ends);
+	if (dsm_binding_holds(&peer->binding, true, &ends, news->private_data,
+			      news->size))
+		come_up(peer);
+	else
+		finish(peer, DSM_END_BINDING, "the answer");
+}
+
+static struct peer *wanted_by(const struct rdma *rdma, const struct news *news)
+{
+	struct peer *peer;
+	unsigned int host;
+
+	for (host = 0; host < DSM_MAX_HOSTS; host++) {
+		peer = rdma->peer[host];
+		if (peer && peer->stage == BINDING && peer->session.accepted &&
+		    !peer->doom && dsm_binding_is_for(&peer->binding,
+						      news->private_data,
+						      news->size))
+			return peer;
+	}
+	return NULL;
+}
+
+static int accept_request(struct peer *peer, const struct news *news)
+{
+	uint8_t private_data[DSM_BINDING_PRIVATE];
+	struct rdma_conn_param param = conn_param(private_data);
+	struct dsm_binding_ends ends;
+	int rc = create_queue(peer);
+
+	if (rc)
+		return rc;
+	fill_ends(peer, news->qp, &ends);
+	if (dsm_binding_prove(&peer->binding, true, &ends, private_data))
+		return -EIO;
+	return rdma_accept(peer->id, &param) ? -errno : 0;
+}
+
+/* The acceptor: somebody wants to connect. */
+static void got_request(struct rdma *rdma, const struct news *news)
+{
+	struct sockaddr_storage address = { 0 };
+	const struct sockaddr *from = rdma_get_peer_addr(news->id);
+	struct peer *peer = wanted_by(rdma, news);
+	struct dsm_binding_ends ends = { .opener_qp = news->qp };
+	const struct rdma_ib_addr *gids = &news->id->route.addr.addr.ibaddr;
+	char text[DSM_TRANSPORT_TEXT];
+	bool good;
+	int rc;
+
+	memcpy(&address, from, from->sa_family == AF_INET ?
+	       sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+	memcpy(ends.opener_gid, gids->dgid.raw, 16);
+	memcpy(ends.acceptor_gid, gids->sgid.raw, 16);
+	good = peer && dsm_binding_holds(&peer->binding, false, &ends,
+					 news->private_data, news->size);
+	if (!good) {
+		dsm_opening_say_address(&address, text, sizeof(text));
+		rdma_reject(news->id, NULL, 0);
+		rdma_destroy_id(news->id);
+		turn_away(rdma, dsm_opening_is_peers(rdma->opening, &address) ?
+				DSM_END_BINDING : DSM_END_STRANGER, text);
+		return;
+	}
+	peer->id = news->id;
+	peer->id->context = peer;
+	rc = accept_request(peer, news);
+	if (rc)
+		doom_errno(peer, "rdma_accept()", -rc);
+}
+
+static void got_news(struct rdma *rdma, const struct news *news)
+{
+	struct peer *peer = news->id->context;
+	char text[DSM_TRANSPORT_TEXT];
+
+	if (news->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+		got_request(rdma, news);
+		return;
+	}
+	if (!peer)
+		return;	/* the listener's */
+	snprintf(text, sizeof(text), "%s, %d %s", rdma_event_str(news->event),
+		 news->status, news->status < 0 ? strerror(-news->status) : "");
+	switch (news->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		found_address(peer);
+		break;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		found_route(peer);
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		if (peer->stage != BINDING)
+			break;
+		if (peer->session.accepted)
+			come_up(peer);
+		else
+			got_answer(peer, news);
+		break;
+	case RDMA_CM_EVENT_REJECTED:
+		lose(peer, DSM_END_REFUSED, text);
+		break;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+		lose(peer, DSM_END_UNREACHABLE, text);
+		break;
+	case RDMA_CM_EVENT_DISCONNECTED:
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		/* What has come before says more. */
+		if (poll_queue(peer, 2 * peer->nr_receives))
+			lose(peer, DSM_END_CUT, text);
+		break;
+	default:
+		break;	/* of multicast, or of no consequence */
+	}
+}
+
+static void on_news(struct ev_loop *loop, ev_io *io, int events)
+{
+	struct rdma *rdma = io->data;
+	struct rdma_cm_event *event;
+	unsigned int budget;
+	struct news news;
+
+	(void)loop;
+	(void)events;
+	for (budget = BUDGET; budget; budget--) {
+		if (rdma_get_cm_event(rdma->events, &event))
+			return;
+		news = (struct news){
+			.event = event->event, .status = event->status,
+			.id = event->id, .qp = event->param.conn.qp_num,
+		};
+		if ((event->event == RDMA_CM_EVENT_CONNECT_REQUEST ||
+		     event->event == RDMA_CM_EVENT_ESTABLISHED) &&
+		    event->param.conn.private_data &&
+		    event->param.conn.private_data_len >= DSM_BINDING_PRIVATE) {
+			memcpy(news.private_data,
+			       event->param.conn.private_data,
+			       DSM_BINDING_PRIVATE);
+			news.size = DSM_BINDING_PRIVATE;
+		}
+		/* Before its identifier may be destroyed. */
+		rdma_ack_cm_event(event);
+		got_news(rdma, &news);
+	}
+}
+
+static void on_soon(struct ev_loop *loop, ev_timer *timer, int events)
+{
+	struct rdma *rdma = timer->data;
+	unsigned int host;
+
+	(void)loop;
+	(void)events;
+	for (host = 0; host < DSM_MAX_HOSTS; host++) {
+		struct peer *peer = rdma->peer[host];
+
+		if (!peer)
+			continue;
+		work(peer);
+		if (peer->stage == BINDING || peer->stage == LOST)
+			work_tls(peer);
+	}
+}
+
+/* Opening. */
+
+static void agreed(void *owner, const struct dsm_session *session)
+{
+	struct rdma *rdma = owner;
+	const struct dsm_transport_params *params = params_of(rdma);
+	struct peer *peer = rdma->peer[session->host];
+
+	dsm_session_take(&peer->session, session);
+	dsm_link_init(&peer->link, session->epoch, params->credits,
+		      params->question_ns, params->deadline_ns);
+	peer->stage = BINDING;
+	peer->since = now(rdma);
+	peer->counters.sent_bytes += DSM_WIRE_BYTES;
+	peer->counters.received_bytes += DSM_WIRE_BYTES;
+	if (dsm_binding_init(&peer->binding, session->ssl, session->accepted,
+			     params->self, (uint8_t)session->host,
+			     session->epoch,
+			     session->accepted ? rdma->port : 0)) {
+		finish(peer, DSM_END_LOCAL, "no key of the TLS session");
+		return;
+	}
+	if (!session->accepted)
+		say_binding(peer);
+	work_tls(peer);
+}
+
+static void not_opened(void *owner, unsigned int host, int reason,
+		       const char *text)
+{
+	struct rdma *rdma = owner;
+	const struct dsm_transport_params *params = params_of(rdma);
+
+	if (host != DSM_NOBODY)
+		rdma->peer[host]->counters.ends[reason]++;
+	params->calls->end(params->context, host, (enum dsm_end)reason, text);
+}
+
+static const struct dsm_opening_calls opening_calls = {
+	.agreed = agreed, .ended = not_opened,
+};
+
+static int rdma_backend_open(struct dsm_transport *transport, unsigned int host,
+			     uint32_t epoch)
+{
+	return dsm_opening_connect(((struct rdma *)transport)->opening, host,
+				   epoch);
+}
+
+static int rdma_backend_expect(struct dsm_transport *transport,
+			       unsigned int host, uint32_t epoch)
+{
+	return dsm_opening_expect(((struct rdma *)transport)->opening, host,
+				  epoch);
+}
+
+/* What the caller asks for. */
+
+static struct peer *peer_of(const struct dsm_transport *transport,
+			    unsigned int host)
+{
+	return ((const struct rdma *)transport)->peer[host];
+}
+
+/* Can it still send? */
+static bool is_open(const struct peer *peer)
+{
+	return peer->stage == UP && !peer->doom && !peer->closing;
+}
+
+static int rdma_backend_send(struct dsm_transport *transport, unsigned int host,
+			     const struct dsm_msg *msg, const uint8_t *page)
+{
+	struct peer *peer = peer_of(transport, host);
+	struct frame *frame;
+
+	if (!is_open(peer))
+		return -ENOTCONN;
+	if (msg->epoch != peer->link.epoch)
+		return -EINVAL;
+	if (peer->waiting == params_of(peer->rdma)->queue) {
+		doom(peer, DSM_END_QUEUE, dsm_type_name(msg->type));
+		return -ENOBUFS;
+	}
+	peer->counters.stalls += !spare(peer);
+	frame = out_at(peer, peer->posted + peer->waiting++);
+	dsm_wire_put(msg, frame->head);
+	if (page)
+		memcpy(frame->page, page, DSM_PAGE_BYTES);
+	peer->counters.sent++;
+	peer->counters.sent_pages += page != NULL;
+	if (!room_of(peer))
+		peer->full = true;
+	flush(peer);
+	return 0;
+}
+
+static unsigned int rdma_backend_room(const struct dsm_transport *transport,
+				      unsigned int host)
+{
+	const struct peer *peer = peer_of(transport, host);
+
+	return is_open(peer) ? room_of(peer) : 0;
+}
+
+static int rdma_backend_hold(struct dsm_transport *transport, unsigned int host,
+			     bool hold)
+{
+	struct peer *peer = peer_of(transport, host);
+
+	if (peer->stage == FREE || peer->stage == BINDING)
+		return -ENOTCONN;
+	peer->held = hold;
+	if (!hold)
+		later(peer->rdma);
+	return 0;
+}
+
+static int rdma_backend_close(struct dsm_transport *transport,
+			      unsigned int host)
+{
+	struct peer *peer = peer_of(transport, host);
+
+	switch (peer->stage) {
+	case FREE:
+		return dsm_opening_cancel(peer->rdma->opening, host);
+	case BINDING:
+		forget(peer);
+		return 0;
+	default:
+		break;
+	}
+	if (peer->closing)
+		return -ENOTCONN;
+	peer->closing = true;
+	if (peer->stage == UP)
+		peer->since = now(peer->rdma);
+	later(peer->rdma);
+	return 0;
+}
+
+static int rdma_backend_fail(struct dsm_transport *transport, unsigned int host,
+			     uint8_t reason)
+{
+	struct peer *peer = peer_of(transport, host);
+	uint8_t bytes[DSM_WIRE_BYTES];
+
+	if (peer->stage != UP)
+		return -ENOTCONN;
+	dsm_link_put_fail(&peer->link, reason, bytes);
+	ERR_clear_error();
+	if (SSL_write(peer->session.ssl, bytes, DSM_WIRE_BYTES) > 0)
+		SSL_shutdown(peer->session.ssl);
+	forget(peer);
+	return 0;
+}
+
+static void tick_peer(struct peer *peer, uint64_t time)
+{
+	const struct dsm_transport_params *params = params_of(peer->rdma);
+	bool late = time - peer->since >= params->opening_ns;
+	int reason;
+
+	switch (peer->stage) {
+	case LOST:
+		if (late)
+			finish(peer, peer->loss, peer->text);
+		return;
+	case BINDING:
+		if (late)
+			finish(peer, DSM_END_SLOW, "");
+		return;
+	default:
+		break;
+	}
+	if (peer->closing && late) {
+		finish(peer, DSM_END_SLOW, "");
+		return;
+	}
+	reason = dsm_link_tick(&peer->link, time);
+	if (reason && peer->stage == UP) {
+		finish(peer, reason, "");
+		return;
+	}
+	work(peer);
+}
+
+static void rdma_backend_tick(struct dsm_transport *transport)
+{
+	struct rdma *rdma = (struct rdma *)transport;
+	uint64_t time = now(rdma);
+	unsigned int host;
+
+	dsm_opening_tick(rdma->opening);
+	for (host = 0; host < DSM_MAX_HOSTS; host++)
+		if (rdma->peer[host] && rdma->peer[host]->stage != FREE)
+			tick_peer(rdma->peer[host], time);
+}
+
+static unsigned int rdma_backend_poll(struct dsm_transport *transport)
+{
+	struct rdma *rdma = (struct rdma *)transport;
+	uint32_t before = rdma->delivered;
+	unsigned int host;
+
+	for (host = 0; host < DSM_MAX_HOSTS; host++)
+		if (rdma->peer[host] && rdma->peer[host]->stage == UP)
+			work(rdma->peer[host]);
+	return rdma->delivered - before;
+}
+
+static void rdma_backend_counters(const struct dsm_transport *transport,
+				  unsigned int host,
+				  struct dsm_transport_counters *counters)
+{
+	const struct rdma *rdma = (const struct rdma *)transport;
+	const uint64_t *others = dsm_opening_stranger_ends(rdma->opening);
+	const struct peer *peer;
+	unsigned int i;
+
+	if (host == DSM_NOBODY) {
+		memset(counters, 0, sizeof(*counters));
+		for (i = 0; i < DSM_NR_ENDS; i++)
+			counters->ends[i] = others[i] + rdma->stranger_ends[i];
+		return;
+	}
+	peer = rdma->peer[host];
+	*counters = peer->counters;
+	if (peer->stage == UP) {
+		counters->waiting = peer->waiting;
+		counters->credits = dsm_link_credits(&peer->link);
+	}
+}
+
+static unsigned int rdma_backend_port(const struct dsm_transport *transport)
+{
+	return dsm_opening_port(((const struct rdma *)transport)->opening);
+}
+
+/* All at once. */
+
+static void free_peer(struct peer *peer)
+{
+	if (!peer)
+		return;
+	free(peer->buffers.all);
+	free(peer->inbox);
+	free(peer);
+}
+
+static bool create_buffers(struct peer *peer)
+{
+	const struct dsm_transport_params *params = params_of(peer->rdma);
+	struct buffers *buffers = &peer->buffers;
+	size_t frames;
+
+	peer->nr_receives = params->credits + DSM_LINK_FRAMES;
+	peer->out_size = params->queue + SENDS;
+	frames = peer->nr_receives + peer->out_size;
+	buffers->size = frames * sizeof(struct frame) +
+			LINK_SENDS * DSM_WIRE_BYTES;
+	buffers->size += (ALIGNMENT - buffers->size % ALIGNMENT) % ALIGNMENT;
+	buffers->all = aligned_alloc(ALIGNMENT, buffers->size);
+	if (!buffers->all)
+		return false;
+	memset(buffers->all, 0, buffers->size);
+	buffers->receive = buffers->all;
+	buffers->send = buffers->receive + peer->nr_receives;
+	buffers->link = (void *)(buffers->send + peer->out_size);
+	peer->inbox = calloc(params->credits, sizeof(peer->inbox[0]));
+	return peer->inbox;
+}
+
+static struct peer *new_peer(struct rdma *rdma, unsigned int host)
+{
+	struct peer *peer = calloc(1, sizeof(*peer));
+
+	if (!peer)
+		return NULL;
+	peer->rdma = rdma;
+	peer->host = host;
+	peer->session.fd = -1;
+	ev_io_init(&peer->io, on_tls, -1, 0);
+	peer->io.data = peer;
+	ev_io_init(&peer->cq_io, on_completions, -1, 0);
+	peer->cq_io.data = peer;
+	if (!create_buffers(peer)) {
+		free_peer(peer);
+		return NULL;
+	}
+	return peer;
+}
+
+static void rdma_backend_destroy(struct dsm_transport *transport)
+{
+	struct rdma *rdma = (struct rdma *)transport;
+	unsigned int host;
+
+	for (host = 0; host < DSM_MAX_HOSTS; host++) {
+		if (rdma->peer[host] && rdma->peer[host]->stage != FREE)
+			forget(rdma->peer[host]);
+		free_peer(rdma->peer[host]);
+	}
+	dsm_opening_destroy(rdma->opening);
+	ev_timer_stop(params_of(rdma)->loop, &rdma->soon);
+	if (rdma->listener)
+		rdma_destroy_id(rdma->listener);
+	if (rdma->events) {
+		ev_io_stop(params_of(rdma)->loop, &rdma->io);
+		rdma_destroy_event_channel(rdma->events);
+	}
+	free(rdma);
+}
+
+static int create_peers(struct rdma *rdma)
+{
+	unsigned int host;
+
+	for (host = 0; host < DSM_MAX_HOSTS; host++) {
+		if (!params_of(rdma)->peer[host].used)
+			continue;
+		rdma->peer[host] = new_peer(rdma, host);
+		if (!rdma->peer[host])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Listen at any port: the peer is told through TLS. */
+static int begin_listen(struct rdma *rdma, char *text)
+{
+	struct sockaddr_storage address = params_of(rdma)->address;
+	const char *what = "rdma_create_event_channel()";
+	int rc;
+
+	clear_port(&address);
+	rdma->events = rdma_create_event_channel();
+	if (!rdma->events)
+		goto failed;
+	ev_io_init(&rdma->io, on_news, rdma->events->fd, EV_READ);
+	rdma->io.data = rdma;
+	what = "fcntl()";
+	if (set_nonblocking(rdma->events->fd))
+		goto failed;
+	what = "rdma_create_id()";
+	if (rdma_create_id(rdma->events, &rdma->listener, NULL, RDMA_PS_TCP))
+		goto failed;
+	what = "rdma_bind_addr()";
+	if (rdma_bind_addr(rdma->listener, (struct sockaddr *)&address))
+		goto failed;
+	what = "rdma_listen()";
+	if (rdma_listen(rdma->listener, BACKLOG))
+		goto failed;
+	rdma->port = ntohs(rdma_get_src_port(rdma->listener));
+	ev_io_start(params_of(rdma)->loop, &rdma->io);
+	return 0;
+failed:
+	rc = -errno;
+	snprintf(text, DSM_TRANSPORT_TEXT, "%s: %s%s", what, strerror(-rc),
+		 rc == -ENODEV || rc == -ENOENT ?
+		 "; is there an RDMA device (rdma link)?" : "");
+	return rc;
+}
+
+/* At least the deadline: what is silent so long is lost by our own word. */
+static uint8_t ack_timeout(uint64_t deadline_ns)
+{
+	uint8_t power = 0;
+
+	while (power < 31 && 4096ull << power < deadline_ns)
+		power++;
+	return power;
+}
+
+static int rdma_backend_create(const struct dsm_transport_params *params,
+			       struct dsm_transport **transport, char *text)
+{
+	struct rdma *rdma;
+	int rc;
+
+	snprintf(text, DSM_TRANSPORT_TEXT, "no memory");
+	rdma = calloc(1, sizeof(*rdma));
+	if (!rdma)
+		return -ENOMEM;
+	rdma->base.backend = &dsm_backend_rdma;
+	rdma->base.params = params;
+	rdma->ack_timeout = ack_timeout(params->deadline_ns);
+	ev_timer_init(&rdma->soon, on_soon, 0., 0.);
+	rdma->soon.data = rdma;
+
+	rc = create_peers(rdma);
+	if (!rc)
+		rc = begin_listen(rdma, text);
+	if (!rc)
+		rc = dsm_opening_create(params, &opening_calls, rdma,
+					&rdma->opening, text);
+	if (rc) {
+		rdma_backend_destroy(&rdma->base);
+		return rc;
+	}
+	*transport = &rdma->base;
+	return 0;
+}
+
+const struct dsm_backend dsm_backend_rdma = {
+	.create = rdma_backend_create,
+	.destroy = rdma_backend_destroy,
+	.port = rdma_backend_port,
+	.open = rdma_backend_open,
+	.expect = rdma_backend_expect,
+	.send = rdma_backend_send,
+	.room = rdma_backend_room,
+	.hold = rdma_backend_hold,
+	.close = rdma_backend_close,
+	.fail = rdma_backend_fail,
+	.tick = rdma_backend_tick,
+	.poll = rdma_backend_poll,
+	.counters = rdma_backend_counters,
+};

@@ -1,0 +1,770 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What is RDMA's own: who may connect, peers that lie below the messages or
+ * beyond their credits, peers that die, and how long it takes.  Needs an RDMA
+ * device with DSMD_ADDRESS; without DSMD_TRANSPORT=rdma there are no cases.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "binding.h"
+#include "line.h"
+#include "rig.h"
+
+#define EPOCH	1
+#define VM	"fifteen letters"
+#define ROUNDS	2000
+#define NR(table)	(sizeof(table) / sizeof(table[0]))
+
+/* A peer with the right papers that speaks for itself: host 1, to host 0. */
+struct liar {
+	struct stranger s;
+	struct dsm_binding binding;
+	struct line line;
+	struct dsm_binding_ends ends;
+	uint8_t private_data[DSM_BINDING_PRIVATE];
+	const void *argument;
+	struct host *host;	/* that it talks to */
+	unsigned int refused;	/* requests */
+};
+
+/* HELLO and the binding, through TLS.  Then the port is known. */
+static void get_bound(struct liar *l)
+{
+	struct dsm_hello hello = {
+		.lowest = 1, .highest = 1, .host = 1, .nr_hosts = HOSTS,
+		.epoch = EPOCH, .vm = VM,
+	};
+	uint8_t bytes[DSM_WIRE_BYTES], frame[DSM_BINDING_FRAME];
+
+	CHECK(l->s.proved && stranger_read(&l->s, bytes, sizeof(bytes)), "HELLO");
+	dsm_wire_put_hello(&hello, bytes);
+	CHECK(stranger_write(&l->s, bytes, sizeof(bytes)), "HELLO");
+	CHECK(!dsm_binding_init(&l->binding, l->s.ssl, false, 1, 0, EPOCH, 0),
+	      "binding");
+	dsm_binding_put(&l->binding, frame);
+	CHECK(stranger_write(&l->s, frame, sizeof(frame)) &&
+	      stranger_read(&l->s, frame, sizeof(frame)) &&
+	      !dsm_binding_get(&l->binding, frame), "binding");
+}
+
+/* A queue pair, and what would prove that it is ours. */
+static void get_ready(struct liar *l)
+{
+	const struct rdma_ib_addr *address;
+
+	line_prepare(&l->line, l->binding.port);
+	address = &l->line.id->route.addr.addr.ibaddr;
+	memcpy(l->ends.opener_gid, address->sgid.raw, 16);
+	memcpy(l->ends.acceptor_gid, address->dgid.raw, 16);
+	l->ends.opener_qp = l->line.id->qp->qp_num;
+	CHECK(!dsm_binding_prove(&l->binding, false, &l->ends, l->private_data),
+	      "prove");
+}
+
+static void connect_line(struct liar *l)
+{
+	enum rdma_cm_event_type type;
+
+	get_ready(l);
+	type = line_connect(&l->line, l->private_data, sizeof(l->private_data));
+	CHECK(type == RDMA_CM_EVENT_ESTABLISHED, "%s", rdma_event_str(type));
+}
+
+/* Up, and the host's first question is here. */
+static void get_up(struct liar *l)
+{
+	uint8_t bytes[LINE_BYTES];
+
+	get_bound(l);
+	connect_line(l);
+	CHECK(line_receive(&l->line, bytes) == DSM_WIRE_BYTES &&
+	      bytes[0] == DSM_LINK_MARK && bytes[1] == DSM_LINK_QUESTION,
+	      "a question");
+}
+
+/* A request that must be refused, whatever it says. */
+static void be_refused(struct liar *l, const void *data, size_t size)
+{
+	enum rdma_cm_event_type type = line_connect(&l->line, data, size);
+
+	CHECK(type == RDMA_CM_EVENT_REJECTED, "%s", rdma_event_str(type));
+	line_close(&l->line);
+	l->refused++;
+}
+
+static void begin(struct liar *l, struct host *b,
+		  void (*script)(struct stranger *stranger))
+{
+	rig_begin();
+	*l = (struct liar){ .s = { .script = script }, .host = b };
+	l->s.argument = l;
+	l->s.papers = host_papers(1);
+	host_prepare(b, 0);
+	host_start(b);
+	l->s.port = dsm_transport_port(b->transport);
+}
+
+static void play(struct liar *l)
+{
+	l->s.done = false;
+	CHECK(!dsm_transport_expect(l->host->transport, 1, EPOCH), "expect");
+	stranger_start(&l->s);
+	stranger_join(&l->s);
+}
+
+static void end(struct liar *l)
+{
+	host_stop(l->host);
+	papers_free(&l->s.papers);
+	rig_end();
+}
+
+static struct liar *liar_of(struct stranger *s)
+{
+	union { const void *in; struct liar *out; } argument = { s->argument };
+
+	return argument.out;
+}
+
+static unsigned int strangers_of(const struct host *h, enum dsm_end reason)
+{
+	struct dsm_transport_counters counters;
+	unsigned int i, nr = 0;
+
+	for (i = 0; i < h->nr_ends; i++)
+		nr += h->end[i].host == DSM_NOBODY && h->end[i].reason == reason;
+	CHECK(!dsm_transport_counts(h->transport, DSM_NOBODY, &counters) &&
+	      counters.ends[reason] == nr, "%u counted",
+	      (unsigned int)counters.ends[reason]);
+	return nr;
+}
+
+/* Who may connect? */
+
+static const char *const proofs[] = {
+	"nothing", "zeros", "another HMAC", "another session", "too short",
+	"the role of the acceptor", "another queue pair", "another address",
+	"another key",
+};
+
+static void wrong_proof(struct liar *l, unsigned int which)
+{
+	struct dsm_binding binding = l->binding;
+	size_t size = DSM_BINDING_PRIVATE;
+	uint8_t *bytes = l->private_data;
+	struct dsm_binding_ends ends;
+
+	get_ready(l);
+	ends = l->ends;
+	switch (which) {
+	case 0: size = 0; break;
+	case 1: memset(bytes, 0, size); break;
+	case 2: bytes[DSM_BINDING_PRIVATE - 1] ^= 1; break;
+	case 3: bytes[0] ^= 1; break;
+	case 4: size--; break;
+	case 5: dsm_binding_prove(&binding, true, &ends, bytes); break;
+	case 6:
+		ends.opener_qp++;
+		dsm_binding_prove(&binding, false, &ends, bytes);
+		break;
+	case 7:
+		ends.opener_gid[15] ^= 1;
+		dsm_binding_prove(&binding, false, &ends, bytes);
+		break;
+	default:
+		binding.key[0] ^= 1;
+		dsm_binding_prove(&binding, false, &ends, bytes);
+	}
+	be_refused(l, bytes, size);
+}
+
+static void prove_wrongly(struct stranger *s)
+{
+	struct liar *l = liar_of(s);
+	uint8_t used[DSM_BINDING_PRIVATE], bytes[LINE_BYTES];
+	struct line up;
+	unsigned int i;
+
+	get_bound(l);
+	for (i = 0; i < NR(proofs); i++)
+		wrong_proof(l, i);
+	/* None of this has used the session up. */
+	connect_line(l);
+	up = l->line;
+	memcpy(used, l->private_data, sizeof(used));
+	CHECK(line_receive(&up, bytes) == DSM_WIRE_BYTES, "up");
+
+	/* Once more, while it is up, and with a proof for the new queue pair. */
+	get_ready(l);
+	be_refused(l, used, sizeof(used));
+	get_ready(l);
+	be_refused(l, l->private_data, sizeof(l->private_data));
+	memcpy(l->private_data, used, sizeof(used));
+	line_close(&up);
+}
+
+static void replay_for_next_session(struct stranger *s)
+{
+	struct liar *l = liar_of(s);
+	uint8_t used[DSM_BINDING_PRIVATE], bytes[LINE_BYTES];
+
+	memcpy(used, l->private_data, sizeof(used));
+	get_bound(l);
+	get_ready(l);
+	be_refused(l, used, sizeof(used));
+	/* With the session's new name, and the old proof. */
+	memcpy(used, l->binding.session, DSM_BINDING_NONCE);
+	get_ready(l);
+	be_refused(l, used, sizeof(used));
+	connect_line(l);
+	CHECK(line_receive(&l->line, bytes) == DSM_WIRE_BYTES, "up");
+	line_close(&l->line);
+}
+
+static void proof(const void *argument)
+{
+	struct liar l;
+	struct host b;
+
+	(void)argument;
+	begin(&l, &b, prove_wrongly);
+	play(&l);
+	UNTIL(b.nr_ends > l.refused);
+	CHECK(b.ups == 1 && l.refused == NR(proofs) + 2, "%u ups, %u refused",
+	      b.ups, l.refused);
+	CHECK(strangers_of(&b, DSM_END_BINDING) == l.refused, "%u",
+	      strangers_of(&b, DSM_END_BINDING));
+	CHECK(b.end[b.nr_ends - 1].host == 1 &&
+	      b.end[b.nr_ends - 1].reason == DSM_END_CUT, "%s",
+	      dsm_end_name(b.end[b.nr_ends - 1].reason));
+
+	l.s.script = replay_for_next_session;
+	b.nr_ends = 0;
+	l.refused = 0;
+	play(&l);
+	UNTIL(b.nr_ends > l.refused);
+	CHECK(b.ups == 2 && l.refused == 2, "%u ups, %u refused", b.ups,
+	      l.refused);
+	end(&l);
+}
+
+static void come_from_elsewhere(struct stranger *s)
+{
+	struct liar *l = liar_of(s);
+	struct sockaddr_in *four;
+	unsigned int i;
+
+	get_bound(l);
+	/* Now nobody is at our address. */
+	for (i = 1; i < HOSTS; i++) {
+		four = (void *)&l->host->params.peer[i].address;
+		four->sin_addr.s_addr ^= htonl(0x00ffff00);
+	}
+	get_ready(l);
+	be_refused(l, NULL, 0);
+}
+
+static void stranger(const void *argument)
+{
+	struct liar l;
+	struct host b;
+
+	(void)argument;
+	begin(&l, &b, come_from_elsewhere);
+	play(&l);
+	UNTIL(b.nr_ends == 2);
+	CHECK(strangers_of(&b, DSM_END_STRANGER) == 1 && !b.ups, "%s",
+	      dsm_end_name(b.end[0].reason));
+	/* Whom it waited for has hung up before there was any RDMA. */
+	CHECK(b.end[1].host == 1 && b.end[1].reason == DSM_END_CUT, "%s",
+	      dsm_end_name(b.end[1].reason));
+	end(&l);
+}
+
+/* TLS, and no RDMA. */
+static void only_tls(struct stranger *s)
+{
+	get_bound(liar_of(s));
+	stranger_read_to_end(s);
+}
+
+static void no_rdma(const void *argument)
+{
+	struct liar l;
+	struct host b;
+
+	(void)argument;
+	begin(&l, &b, only_tls);
+	CHECK(!dsm_transport_expect(b.transport, 1, EPOCH), "expect");
+	stranger_start(&l.s);
+	UNTIL(l.s.got == DSM_WIRE_BYTES + DSM_BINDING_FRAME);
+	run_pending();
+	clock_ns += OPENING - 1;
+	dsm_transport_tick(b.transport);
+	CHECK(!b.nr_ends, "%s", dsm_end_name(b.end[0].reason));
+	clock_ns++;
+	dsm_transport_tick(b.transport);
+	CHECK(b.nr_ends == 1 && b.end[0].reason == DSM_END_SLOW &&
+	      b.end[0].host == 1, "%s", dsm_end_name(b.end[0].reason));
+	stranger_join(&l.s);
+	end(&l);
+}
+
+/* What is wrong below the messages, or beyond the credits. */
+
+enum what {
+	MESSAGE,	/* 32 bytes, or with a page */
+	LINK,
+	TLS,		/* through TLS */
+	CLOSE_TLS,	/* with close_notify */
+	HANG_UP,	/* RDMA, and TLS goes on */
+	WRITE,		/* into the host's memory */
+};
+
+static const struct lie {
+	const char *name;
+	struct {
+		enum what what;
+		unsigned int type, times;
+		int size;	/* of the SEND; 0: what is right; -1: none */
+	} say[3];
+	enum dsm_end reason;
+	unsigned int messages;	/* that are taken */
+	bool held;
+} lies[] = {
+	{ "the truth", { { MESSAGE, DSM_GETS, 5, 0 }, { LINK, DSM_LINK_END, 1, 0 } },
+	  DSM_END_CLOSED, 5, false },
+	{ "a page", { { MESSAGE, DSM_RDATA, 2, 0 }, { LINK, DSM_LINK_END, 1, 0 } },
+	  DSM_END_CLOSED, 2, false },
+	{ "nothing", { { MESSAGE, DSM_GETS, 1, 0 }, { MESSAGE, DSM_GETS, 1, -1 } },
+	  DSM_END_FRAME, 1, false },
+	{ "31 bytes", { { MESSAGE, DSM_GETS, 1, 31 } }, DSM_END_FRAME, 0, false },
+	{ "33 bytes", { { MESSAGE, DSM_GETS, 1, 33 } }, DSM_END_FRAME, 0, false },
+	{ "a page where none is", { { MESSAGE, DSM_GETS, 1, 4128 } },
+	  DSM_END_FRAME, 0, false },
+	{ "no page where one is", { { MESSAGE, DSM_RDATA, 1, 32 } },
+	  DSM_END_FRAME, 0, false },
+	{ "a page less a byte", { { MESSAGE, DSM_RDATA, 1, 4127 } },
+	  DSM_END_FRAME, 0, false },
+	{ "a page and a byte", { { MESSAGE, DSM_RDATA, 1, 4129 } },
+	  DSM_END_FRAME, 0, false },
+	{ "two pages", { { MESSAGE, DSM_RDATA, 1, 8192 } }, DSM_END_FRAME, 0, false },
+	{ "no such type", { { MESSAGE, 200, 1, 32 } }, DSM_END_FRAME, 0, false },
+	{ "a long question", { { LINK, DSM_LINK_QUESTION, 1, 33 } },
+	  DSM_END_FRAME, 0, false },
+	{ "no such kind", { { LINK, 5, 1, 0 } }, DSM_END_FRAME, 0, false },
+	{ "a binding where it has no place", { { LINK, DSM_BINDING_KIND, 1, 0 } },
+	  DSM_END_FRAME, 0, false },
+	{ "an answer twice", { { LINK, DSM_LINK_ANSWER, 2, 0 } }, DSM_END_TURN, 0,
+	  false },
+	{ "FAIL through RDMA", { { LINK, DSM_LINK_FAIL, 1, 0 } }, DSM_END_FAILED, 0,
+	  false },
+	{ "FAIL through TLS", { { TLS, DSM_LINK_FAIL, 1, 0 } }, DSM_END_FAILED, 0,
+	  false },
+	{ "a question through TLS", { { TLS, DSM_LINK_QUESTION, 1, 0 } },
+	  DSM_END_FRAME, 0, false },
+	{ "END through TLS", { { TLS, DSM_LINK_END, 1, 0 } }, DSM_END_FRAME, 0,
+	  false },
+	{ "close_notify without END",
+	  { { MESSAGE, DSM_GETS, 3, 0 }, { CLOSE_TLS, 0, 1, 0 } }, DSM_END_CUT, 3,
+	  false },
+	{ "hangs up without END",
+	  { { MESSAGE, DSM_GETS, 3, 0 }, { HANG_UP, 0, 1, 0 } }, DSM_END_CUT, 3,
+	  false },
+	{ "a message behind END",
+	  { { LINK, DSM_LINK_END, 1, 0 }, { MESSAGE, DSM_GETS, 1, 0 } },
+	  DSM_END_FRAME, 0, true },
+	{ "END twice", { { MESSAGE, DSM_GETS, 1, 0 }, { LINK, DSM_LINK_END, 2, 0 } },
+	  DSM_END_FRAME, 0, true },
+	{ "a message without a credit", { { MESSAGE, DSM_GETS, 17, 0 } },
+	  DSM_END_CREDITS, 0, true },
+	{ "a flood of messages", { { MESSAGE, DSM_GETS, 60, 0 } },
+	  DSM_END_CREDITS, 0, true },
+	{ "a flood of pages", { { MESSAGE, DSM_RDATA, 60, 0 } },
+	  DSM_END_CREDITS, 0, true },
+	{ "all the credits", { { MESSAGE, DSM_RDATA, 16, 0 },
+			       { LINK, DSM_LINK_FAIL, 1, 0 } },
+	  DSM_END_FAILED, 0, true },
+	{ "writes into memory",
+	  { { MESSAGE, DSM_GETS, 2, 0 }, { WRITE, 0, 1, 0 } }, DSM_END_CUT, 2,
+	  false },
+};
+
+static void put32(uint8_t *bytes, uint32_t value)
+{
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		bytes[i] = (uint8_t)(value >> 8 * i);
+}
+
+static size_t put_frame(uint8_t *bytes, enum what what, unsigned int type,
+			uint64_t gfn)
+{
+	struct dsm_msg msg = message(EPOCH, type, gfn);
+
+	memset(bytes, 0, LINE_BYTES);
+	if (what == MESSAGE) {
+		/* A type that the wire does not know: in a message that it does. */
+		if (type >= DSM_NR_TYPES)
+			msg.type = DSM_GETS;
+		dsm_wire_put(&msg, bytes);
+		bytes[1] = (uint8_t)type;
+		return dsm_type_has_page(type) ? DSM_WIRE_BYTES + DSM_PAGE_BYTES :
+						 DSM_WIRE_BYTES;
+	}
+	bytes[0] = DSM_LINK_MARK;
+	bytes[1] = (uint8_t)type;
+	put32(bytes + 4, EPOCH);
+	if (type == DSM_LINK_ANSWER || type == DSM_LINK_QUESTION) {
+		put32(bytes + 8, 1);
+		put32(bytes + 16, 8);
+	}
+	bytes[3] = type == DSM_LINK_FAIL ? 9 : 0;
+	return DSM_WIRE_BYTES;
+}
+
+static void say(struct liar *l, enum what what, unsigned int type, int size,
+		uint64_t gfn)
+{
+	uint8_t bytes[LINE_BYTES];
+	size_t right = put_frame(bytes, what, type, gfn);
+
+	switch (what) {
+	case MESSAGE:
+	case LINK:
+		line_post(&l->line, bytes, !size ? right :
+			  size < 0 ? 0 : (size_t)size);
+		break;
+	case TLS:
+		CHECK(stranger_write(&l->s, bytes, DSM_WIRE_BYTES), "write");
+		break;
+	case CLOSE_TLS:
+		SSL_shutdown(l->s.ssl);
+		break;
+	case HANG_UP:
+		rdma_disconnect(l->line.id);
+		break;
+	case WRITE:
+		CHECK(line_write(&l->line, (uintptr_t)l->line.memory,
+				 l->line.mr->rkey ^ 0x100) != IBV_WC_SUCCESS,
+		      "it could write");
+	}
+}
+
+/* The last completion of what was posted, however it went. */
+static void wait_for_sends(struct liar *l, unsigned int posted)
+{
+	time_t end = time(NULL) + 20;
+	struct ibv_wc wc;
+
+	while (posted && time(NULL) < end)
+		posted -= ibv_poll_cq(l->line.sends, 1, &wc) > 0;
+}
+
+static void lie(struct stranger *s)
+{
+	struct liar *l = liar_of(s);
+	const struct lie *which = l->argument;
+	unsigned int i, n, posted = 0, number = 0;
+	uint8_t bytes[LINE_BYTES];
+
+	get_up(l);
+	for (i = 0; i < NR(which->say); i++) {
+		for (n = which->say[i].times; n; n--) {
+			if (which->say[i].what == CLOSE_TLS ||
+			    which->say[i].what == HANG_UP ||
+			    which->say[i].what == WRITE) {
+				wait_for_sends(l, posted);
+				posted = 0;
+			}
+			say(l, which->say[i].what, which->say[i].type,
+			    which->say[i].size, number++);
+			posted += which->say[i].what <= LINK;
+		}
+	}
+	/* An honest one waits for the host's END. */
+	while (which->reason == DSM_END_CLOSED &&
+	       line_receive(&l->line, bytes) > 0 && bytes[1] != DSM_LINK_END)
+		;
+	if (which->reason == DSM_END_CLOSED)
+		CHECK(bytes[1] == DSM_LINK_END, "no END from the host");
+	stranger_read_to_end(s);
+	line_close(&l->line);
+}
+
+
+static bool loses_rdma(const struct lie *which)
+{
+	enum what last = which->say[1].what;
+
+	return last == HANG_UP || last == WRITE;
+}
+
+/* RDMA is lost, and TLS says nothing: it has the time of an opening. */
+static void wait_for_tls(struct host *b)
+{
+	struct dsm_transport_counters counters = { .waiting = 1 };
+	struct dsm_msg msg = message(EPOCH, DSM_GETS, 0);
+
+	/* There is no credit: it waits as long as the connection is up. */
+	CHECK(!dsm_transport_send(b->transport, 1, &msg, NULL), "send");
+	UNTIL(!dsm_transport_counts(b->transport, 1, &counters) &&
+	      !counters.waiting);
+	CHECK(dsm_transport_send(b->transport, 1, &msg, NULL) == -ENOTCONN,
+	      "lost");
+	clock_ns += OPENING - 1;
+	dsm_transport_tick(b->transport);
+	run_pending();
+	CHECK(!b->nr_ends, "too early: %s", dsm_end_name(b->end[0].reason));
+	clock_ns++;
+	dsm_transport_tick(b->transport);
+}
+
+static void lying(const void *argument)
+{
+	const struct lie *which = argument;
+	struct liar l;
+	struct host b;
+
+	begin(&l, &b, lie);
+	l.argument = which;
+	CHECK(!dsm_transport_expect(b.transport, 1, EPOCH), "expect");
+	stranger_start(&l.s);
+	UNTIL(b.ups);
+	if (which->held)
+		CHECK(!dsm_transport_hold(b.transport, 1, true), "hold");
+	if (loses_rdma(which))
+		wait_for_tls(&b);
+	UNTIL(b.nr_ends);
+	stranger_join(&l.s);
+	CHECK(b.nr_ends == 1 && b.end[0].reason == which->reason &&
+	      b.end[0].host == 1, "'%s' %s", dsm_end_name(b.end[0].reason),
+	      b.end[0].text);
+	CHECK(b.messages == which->messages, "%u messages", b.messages);
+	end(&l);
+}
+
+/* Peers that go: in a process of their own. */
+
+struct child {
+	pid_t pid;
+	int port[2];	/* where the child shall connect to */
+};
+
+static void be_a_peer(struct child *child)
+{
+	struct dsm_msg msg = message(7, DSM_GETS, 0);
+	unsigned int port = 0;
+	struct host a;
+
+	CHECK(read(child->port[0], &port, sizeof(port)) == sizeof(port), "a port");
+	loop = ev_loop_new(EVFLAG_AUTO);
+	host_prepare(&a, 1);
+	point_to(&a, 0, port);
+	host_start(&a);
+	CHECK(!dsm_transport_open(a.transport, 0, 7), "open");
+	for (;;) {
+		ev_run(loop, EVRUN_ONCE);
+		while (!a.nr_ends && dsm_transport_room(a.transport, 0))
+			CHECK(!dsm_transport_send(a.transport, 0, &msg, NULL), "send");
+	}
+}
+
+/* Before anything else: what RDMA has is not for two processes. */
+static void start_child(struct child *child)
+{
+	rig_begin();
+	CHECK(!pipe(child->port), "a pipe");
+	child->pid = fork();
+	CHECK(child->pid >= 0, "a process");
+	if (!child->pid)
+		be_a_peer(child);
+}
+
+static void point_child(struct child *child, struct host *b)
+{
+	unsigned int port = dsm_transport_port(b->transport);
+
+	CHECK(!dsm_transport_expect(b->transport, 1, 4), "expect");
+	CHECK(write(child->port[1], &port, sizeof(port)) == sizeof(port), "port");
+	UNTIL(b->messages > 100 || b->nr_ends);
+	CHECK(!b->nr_ends, "%s %s", dsm_end_name(b->end[0].reason), b->end[0].text);
+}
+
+static void child_gone(struct child *child)
+{
+	int status;
+
+	kill(child->pid, SIGKILL);
+	CHECK(waitpid(child->pid, &status, 0) == child->pid &&
+	      WIFSIGNALED(status), "status %x", status);
+	close(child->port[0]);
+	close(child->port[1]);
+}
+
+static void killed(const void *argument)
+{
+	struct child child;
+	struct host b;
+
+	(void)argument;
+	start_child(&child);
+	host_prepare(&b, 0);
+	host_start(&b);
+	point_child(&child, &b);
+	child_gone(&child);
+	UNTIL(b.nr_ends);
+	CHECK(b.nr_ends == 1 && b.end[0].host == 1 &&
+	      b.end[0].reason == DSM_END_CUT, "%s",
+	      dsm_end_name(b.end[0].reason));
+	/* And the next one is as good as the first. */
+	CHECK(!dsm_transport_expect(b.transport, 1, 9), "expect");
+	host_stop(&b);
+	rig_end();
+}
+
+/* It stands still; its adapter goes on. */
+static void stopped(const void *argument)
+{
+	struct dsm_msg msg = message(7, DSM_GETS, 0);
+	unsigned int i, messages;
+	struct child child;
+	struct host b;
+
+	(void)argument;
+	start_child(&child);
+	host_prepare(&b, 0);
+	host_start(&b);
+	point_child(&child, &b);
+	kill(child.pid, SIGSTOP);
+	while (dsm_transport_room(b.transport, 1))
+		CHECK(!dsm_transport_send(b.transport, 1, &msg, NULL), "send");
+	/* What it had sent still comes; then a question that it does not answer. */
+	do {
+		messages = b.messages;
+		for (i = 0; i < 50; i++)
+			run_pending();
+	} while (messages != b.messages);
+	for (i = 0; i < 9 && !b.nr_ends; i++) {
+		clock_ns += QUESTION / 2;
+		dsm_transport_tick(b.transport);
+		run_pending();
+	}
+	CHECK(b.nr_ends == 1 && b.end[0].reason == DSM_END_SILENT, "%u, %s",
+	      b.nr_ends, dsm_end_name(b.end[0].reason));
+	child_gone(&child);
+	run_pending();
+	CHECK(b.nr_ends == 1, "another end");
+	host_stop(&b);
+	rig_end();
+}
+
+/* How long does it take? */
+
+static double microseconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void say_times(const char *what, double *times)
+{
+	qsort(times, ROUNDS, sizeof(times[0]), by_size);
+	printf("round trip, 4 KiB both ways, %s: median %.1f us, 99 %% %.1f us\n",
+	       what, times[ROUNDS / 2], times[ROUNDS * 99 / 100]);
+}
+
+static void pong(struct host *h, const struct dsm_msg *msg, const uint8_t *page)
+{
+	struct dsm_msg back = *msg;
+
+	CHECK(!dsm_transport_send(h->transport, 1, &back, page), "send");
+}
+
+static void round_trip(const void *argument)
+{
+	static uint8_t bytes[LINE_BYTES], page[DSM_PAGE_BYTES];
+	struct dsm_msg msg = message(7, DSM_RDATA, 0);
+	static double times[ROUNDS];
+	struct line x, y;
+	struct host a, b;
+	unsigned int i;
+	double begun;
+
+	(void)argument;
+	rig_begin();
+	line_pair(&x, &y);
+	for (i = 0; i < ROUNDS; i++) {
+		begun = microseconds();
+		line_post(&x, bytes, 4096);
+		CHECK(line_receive(&y, bytes) == 4096, "ping");
+		line_post(&y, bytes, 4096);
+		CHECK(line_receive(&x, bytes) == 4096, "pong");
+		times[i] = microseconds() - begun;
+		wait_for_sends(&(struct liar){ .line = x }, 1);
+		wait_for_sends(&(struct liar){ .line = y }, 1);
+	}
+	say_times("plain SENDs", times);
+	line_close(&x);
+	line_close(&y);
+
+	host_prepare(&a, 1);
+	host_prepare(&b, 0);
+	host_start(&b);
+	host_start(&a);
+	b.on_message = pong;
+	connect_hosts(&a, &b);
+	UNTIL(dsm_transport_room(a.transport, 0));
+	for (i = 0; i < ROUNDS; i++) {
+		begun = microseconds();
+		CHECK(!dsm_transport_send(a.transport, 0, &msg, page), "send");
+		while (a.messages == i) {
+			dsm_transport_poll(b.transport);
+			dsm_transport_poll(a.transport);
+			CHECK(!a.nr_ends && !b.nr_ends &&
+			      microseconds() - begun < 60e6, "it never comes");
+		}
+		times[i] = microseconds() - begun;
+	}
+	say_times("messages by polling", times);
+	host_stop(&a);
+	host_stop(&b);
+	rig_end();
+}
+
+int main(int argc, char **argv)
+{
+	static const struct test_case others[] = {
+		{ "a wrong proof, and one played again", proof, NULL },
+		{ "a stranger", stranger, NULL },
+		{ "TLS and no RDMA", no_rdma, NULL },
+		{ "a peer that is killed", killed, NULL },
+		{ "a peer that stands still", stopped, NULL },
+		{ "round trip", round_trip, NULL },
+	};
+	static struct test_case cases[NR(others) + NR(lies)];
+	static char names[NR(lies)][96];
+	size_t i;
+
+	memcpy(cases, others, sizeof(others));
+	for (i = 0; i < NR(lies); i++) {
+		snprintf(names[i], sizeof(names[i]), "a lie: %s", lies[i].name);
+		cases[NR(others) + i] =
+			(struct test_case){ names[i], lying, &lies[i] };
+	}
+	return run_cases(argc, argv, cases, rig_is_rdma() ? NR(cases) : 0);
+}
