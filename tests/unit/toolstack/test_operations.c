@@ -550,6 +550,37 @@ static void test_one_moment(void)
     fake_end();
 }
 
+/* A call that fails is never a vnode without that key: nothing, or the truth. */
+static void test_a_list_without_an_answer(void)
+{
+    unsigned int n, bad = 0, refused = 0;
+    bool failed = true;
+
+    for (n = 1; failed; n++) {
+        libxl_vnodeinfo *info;
+        int nr;
+
+        boot_with(NODE_KB);
+        world.calls = 0;
+        world.fail_at = n;
+        info = libxl_vnode_list(&fake_ctx, DOMID, &nr);
+        failed = world.calls >= n;
+        world.fail_at = 0;
+        if (!info) {
+            refused++;
+        } else if (nr != NR_VNODES || info[1].actual_memkb != NODE_KB ||
+                   info[1].target_memkb != NODE_KB || info[1].fault ||
+                   info[1].state != LIBXL_VNODE_STATE_ONLINE) {
+            if (!bad++)
+                note("call %u fails: %d vnodes, log: %s", n, nr, world.log);
+        }
+        if (info)
+            libxl_vnodeinfo_list_free(info, nr);
+    }
+    ok_("vnode-list says nothing if it cannot tell", !bad && refused > 5);
+    fake_end();
+}
+
 /*---------- who is at work ----------*/
 
 /* The process that vnode-list shows to wait for the operation. */
@@ -1628,6 +1659,7 @@ int main(void)
     test_no_answer_ever();
     test_count();
     test_one_moment();
+    test_a_list_without_an_answer();
     test_lock();
     test_lock_and_fork();
     test_limit_of_the_operator();
