@@ -51,7 +51,8 @@ NOWHERE = (
 DOM0_ONLY = (
     "/usr/sbin/tc", "/usr/bin/less", "/usr/lib/tc", "/usr/bin/dbclient", "/usr/sbin/bridge", "/usr/bin/perl",
     "/usr/bin/debconf", "/usr/lib/udev", "/usr/share/terminfo", "/etc/pam.d", "/etc/security",
-    "/usr/bin/ping", "/usr/bin/ping4", "/usr/bin/ping6", "/usr/bin/rdma", "/etc/libibverbs.d", "/usr/lib/x86_64-linux-gnu/libibverbs",
+    "/usr/bin/ping", "/usr/bin/ping4", "/usr/bin/ping6", "/usr/bin/rdma", "/etc/libibverbs.d",
+    "/usr/lib/x86_64-linux-gnu/libibverbs",
 )  # fmt: skip
 
 # And its libraries, of any version: dsmd's, and what they and ping want.
