@@ -275,6 +275,7 @@ def _share(what: str) -> Any:
 @app.command()
 def cable(
     host: Annotated[str, typer.Argument(metavar="[HOST]", help="whose cable; none: show all")] = "",
+    *,
     cut: Annotated[bool, typer.Option("--cut", help="pull it out: nothing passes")] = False,
     repair: Annotated[bool, typer.Option("--repair", help="put a good one in its place")] = False,
     delay: Annotated[float | None, typer.Option(min=0, metavar="MS", help="later by so much, each way")] = None,

@@ -34,7 +34,6 @@ from lab.network import Cable
 from lab.rack import Rack
 from lab.state import StateDirectory
 
-
 COMMAND_BYTES = 1000
 
 

@@ -36,13 +36,30 @@ NOWHERE = (
     "/usr/share/initramfs-tools", "/usr/include", "/usr/lib/pkgconfig", "/usr/share/pkgconfig", "/usr/lib/systemd",
     "/usr/lib/debug", "/usr/lib/x86_64-linux-gnu/gconv", "/usr/lib/x86_64-linux-gnu/ossl-modules",
     "/usr/lib/x86_64-linux-gnu/engines-3", "/usr/lib/python3", "/usr/lib/locale/C.utf8/LC_COLLATE", "/etc/init.d",
-    "/etc/systemd", "/etc/bash_completion.d", "/var/cache/apt", "/var/lib/apt", "/var/lib/dpkg",
+    "/etc/systemd", "/etc/bash_completion.d", "/var/cache/apt", "/var/lib/apt", "/var/lib/dpkg", "/usr/share/gcc",
+    "/usr/lib/x86_64-linux-gnu/rsocket",
+    # Users are not administrated: what libibverbs's own package wants for that.
+    *(f"/usr/sbin/{verb}{noun}" for verb in ("add", "del") for noun in ("user", "group")),
+    *(f"/usr/sbin/{noun}{verb}" for noun in ("user", "group") for verb in ("add", "del", "mod")),
+    *(f"/usr/sbin/{name}" for name in ("newusers", "chpasswd", "chgpasswd", "vipw", "vigr", "pwck", "grpck", "pwconv",
+                                       "pwunconv", "grpconv", "grpunconv")),
+    *(f"/usr/bin/{name}" for name in ("passwd", "chage", "gpasswd", "chfn", "chsh", "expiry")),
+    *(f"/usr/lib/x86_64-linux-gnu/lib{name}" for name in ("semanage.so.2", "sepol.so.2")),
 )  # fmt: skip
 
 # What only dom0 needs of the Debian root.
 DOM0_ONLY = (
     "/usr/sbin/tc", "/usr/bin/less", "/usr/lib/tc", "/usr/bin/dbclient", "/usr/sbin/bridge", "/usr/bin/perl",
     "/usr/bin/debconf", "/usr/lib/udev", "/usr/share/terminfo", "/etc/pam.d", "/etc/security",
+    "/usr/bin/ping", "/usr/bin/ping4", "/usr/bin/ping6", "/usr/bin/rdma", "/etc/libibverbs.d",
+    "/usr/lib/x86_64-linux-gnu/libibverbs",
+)  # fmt: skip
+
+# And its libraries, of any version: dsmd's, and what they and ping want.
+DOM0_LIBRARIES = tuple(
+    f"/usr/lib/x86_64-linux-gnu/lib{name}.so"
+    for name in ("ibverbs", "rdmacm", "mlx4", "mlx5", "mana", "efa", "hns", "ev", "json-c", "tomlplusplus", "stdc++",
+                 "unistring", "idn2", "bsd", "md")
 )  # fmt: skip
 
 # What a guest has of Xen's tools: the clients of xenstore and their two libraries.
@@ -127,6 +144,7 @@ def guest_tree(base: Tree, tools: Path, extra: Sequence[tuple[Path, str]]) -> Tr
     """A guest's root: the base less what only dom0 needs, xenstore's clients, the guest's overlay, the extras."""
     tree = base.copy()
     tree.remove(*DOM0_ONLY)
+    tree.remove_if(lambda path: path.startswith(DOM0_LIBRARIES))
     clients = Tree()
     clients.add_path(tools, "/")
     for path, entry in clients:

@@ -221,6 +221,7 @@ def boot(
     kernel: Path,
     initrd: Path,
     timeout_s: float = TIMEOUT_S,
+    *,
     echo: bool = False,
     more: Sequence[str] = (),
 ) -> Boot:

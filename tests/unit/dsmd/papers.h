@@ -6,6 +6,8 @@
 #ifndef PAPERS_H
 #define PAPERS_H
 
+#include <stdbool.h>
+
 #include <openssl/x509.h>
 
 struct papers {
