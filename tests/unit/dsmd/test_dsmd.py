@@ -31,6 +31,10 @@ PARTS = [
     *(DSM / "core" / name for name in CORE),
     *(DSM / "transport" / name for name in ("binding.c", "link.c", "opening.c", "rdma.c", "tcp_tls.c", "tls.c", "transport.c")),
 ]
+ENGINE = [
+    *(DSM / "core" / f"{noun}.c" for noun in ("directory", "holder", "protocol", "rules", "step", "token")),
+    *(DSM / "daemon" / f"{noun}.c" for noun in ("engine", "histogram", "table")),
+]
 PROGRAMS = {
     "binding_test.c": [*PARTS, *RIG],
     "link_test.c": PARTS,
@@ -38,7 +42,8 @@ PROGRAMS = {
     "transport_test.c": [*PARTS, *RIG],
     "rdma_test.c": [*PARTS, *RIG, HERE / "line.c"],
     "config_test.c": [*PARTS, DSM / "daemon" / "config.cc"],
-    "stats_test.c": [*PARTS, DSM / "daemon" / "stats.c"],
+    "stats_test.c": [*PARTS, DSM / "daemon" / "stats.c", DSM / "daemon" / "histogram.c"],
+    "engine_test.c": [*ENGINE, HERE / "played_xen.c"],
 }
 # A file that is compiled in one copy of dsm/ need not be compiled in the next.
 ENVIRONMENT = {**os.environ, **({"CCACHE_BASEDIR": "/", "CCACHE_NOHASHDIR": "1"} if ONLY else {})}
