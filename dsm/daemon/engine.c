@@ -38,7 +38,7 @@
 _Static_assert(OPS <= DSM_XEN_MAX_OPS, "a batch is one call");
 
 enum warning {
-	WARN_PIN, WARN_HOLE, WARN_FRAMES, NR_WARNINGS
+	WARN_PIN, WARN_HOLE, NR_WARNINGS
 };
 
 /* Somebody whose miss the core has not been told yet. */
@@ -237,21 +237,15 @@ static struct dsm_xen_op *add_op(struct dsm_engine *e, struct dsm_entry *entry,
 	return op;
 }
 
-/* A hole that is none for the VM: its vCPUs ask for the page again. */
+/* A vCPU has been shown that there is no memory; from now on it asks again. */
 static void end_hole(struct dsm_engine *e, struct dsm_entry *entry)
 {
-	struct dsm_xen *xen = e->p.xen;
-	int rc = xen->calls->away(xen, entry->page.gfn, 1);
+	int rc = e->p.xen->calls->away(e->p.xen, entry->page.gfn, 1);
 
 	entry->away_due = DSM_NEVER;
 	if (rc)
 		fail_vm(e, "Xen does not take gfn 0x%" PRIx64 " back as absent: %s",
 			entry->page.gfn, strerror(-rc));
-	/* Its frame has gone to the host. */
-	else if (!xen->calls->pool_add(xen, 1))
-		e->frames++;
-	else
-		warn(e, WARN_FRAMES, "a frame less in the pool: %u", e->frames);
 }
 
 static void add_operation(struct dsm_engine *e, struct dsm_entry *entry,
@@ -309,31 +303,6 @@ static unsigned int broken(struct dsm_engine *e, const struct dsm_entry *entry,
 	return DSM_OP_BROKEN;
 }
 
-/*
- * The guest has given a page back that it had from elsewhere, and nobody was
- * told: its bytes are zero from now on, and it goes where it has to.
- */
-static unsigned int freed_meanwhile(struct dsm_engine *e, struct dsm_entry *entry)
-{
-	struct dsm_xen_op op = {
-		.gfn = entry->page.gfn, .buffer = entry->buffer,
-		.type = DSM_XEN_INSTALL_S,
-	};
-	int rc;
-
-	if (at_home(e, entry) || entry->page.state != DSM_MODIFIED)
-		return broken(e, entry, -ENOENT);
-	e->frames--;
-	end_hole(e, entry);
-	memset(entry->buffer, 0, DSM_PAGE_BYTES);
-	if (entry->page.operation == DSM_OP_INVALIDATE || e->has_failed)
-		return DSM_OP_DONE;
-	rc = e->p.xen->calls->page(e->p.xen, &op, 1);
-	if (rc || op.rc)
-		return broken(e, entry, rc ? rc : op.rc);
-	return DSM_OP_DONE;
-}
-
 /* Of INVAL and DOWNGRADE. */
 static unsigned int taken(struct dsm_engine *e, struct dsm_entry *entry, int rc)
 {
@@ -347,9 +316,10 @@ static unsigned int taken(struct dsm_engine *e, struct dsm_entry *entry, int rc)
 	case -ENOMEM:	/* for a page table; nothing was changed */
 		return DSM_OP_BUSY;
 	case -ENOENT:
+		/* What is homed elsewhere is no hole when the guest frees it. */
 		if (at_home(e, entry) && entry->page.state == DSM_MODIFIED)
 			return DSM_OP_ABSENT;
-		return freed_meanwhile(e, entry);
+		break;
 	}
 	return broken(e, entry, rc);
 }
@@ -473,7 +443,6 @@ static void wake(struct dsm_engine *e, struct dsm_entry *entry,
 		     entry->page.gfn, name_of(e, entry->page.home));
 		add_op(e, entry, DSM_XEN_DROP, NULL);
 		entry->away_due = now(e) + HOLE_NS;
-		e->frames--;
 	} else {
 		add_op(e, entry, DSM_XEN_WAKE, NULL);
 	}

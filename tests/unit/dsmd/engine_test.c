@@ -180,9 +180,11 @@ static void world_begin(const struct features *features)
 			    features->ring ? features->ring : 8, features->frames);
 		n->xen.busy_permille = features->busy_permille;
 		n->xen.nomem_permille = features->nomem_permille;
-		for (gfn = 0; gfn < features->pages; gfn++)
+		for (gfn = 0; gfn < features->pages; gfn++) {
+			n->xen.page[gfn].elsewhere = home_of(gfn) != h;
 			n->xen.page[gfn].state = home_of(gfn) == h ?
 				DSM_XEN_STATE_M : DSM_XEN_STATE_I;
+		}
 		for (i = 0; i < features->hosts; i++)
 			STAILQ_INIT(&channel[h][i]);
 		for (i = 0; i < features->vcpus; i++)
@@ -625,9 +627,11 @@ static void host_leaves(const void *argument)
 		dsm_engine_peer_up(node[h].engine, (h + 2) % 3, 9);
 	}
 	for (h = 0; h < 12; h++)
-		for (unsigned int i = 0; i < 3; i++)
+		for (unsigned int i = 0; i < 3; i++) {
+			node[i].xen.page[h].elsewhere = (h < 6 ? 0u : 1u) != i;
 			node[i].xen.page[h].state = (h < 6 ? 0u : 1u) == i ?
 				DSM_XEN_STATE_M : DSM_XEN_STATE_I;
+		}
 	use(2, 0, 0, DSM_XEN_WANT_M);
 	use(2, 1, 7, DSM_XEN_WANT_S);
 	dsm_engine_drain(node[2].engine);

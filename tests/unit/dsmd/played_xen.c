@@ -122,7 +122,7 @@ static int page_op(struct played_xen *p, struct dsm_xen_op *op)
 		if (page->state != DSM_XEN_STATE_I)
 			return page->state == DSM_XEN_STATE_HOLE ? -EEXIST : -EINVAL;
 		page->state = DSM_XEN_STATE_HOLE;
-		if (p->pool) {
+		if (p->pool && !page->elsewhere) {
 			p->pool--;
 			p->host_frames++;
 		}
@@ -225,9 +225,12 @@ static int played_away(struct dsm_xen *xen, uint64_t first, uint64_t nr)
 	struct played_xen *p = of(xen);
 	uint64_t i;
 
-	for (i = first; i < first + nr; i++)
-		if (p->page[i].state == DSM_XEN_STATE_HOLE)
-			p->page[i].state = DSM_XEN_STATE_I;
+	for (i = first; i < first + nr; i++) {
+		if (p->page[i].state != DSM_XEN_STATE_HOLE)
+			return -EEXIST;
+		p->page[i].state = DSM_XEN_STATE_I;
+		p->page[i].elsewhere = true;
+	}
 	return 0;
 }
 
@@ -334,7 +337,8 @@ bool played_guest_frees(struct played_xen *p, uint64_t gfn)
 {
 	struct played_page *page = &p->page[gfn];
 
-	if (page->state != DSM_XEN_STATE_M || page->pinned || page->special)
+	if (page->state != DSM_XEN_STATE_M || page->pinned || page->special ||
+	    page->elsewhere)
 		return false;
 	page->state = DSM_XEN_STATE_HOLE;
 	memset(page->word, 0xff, DSM_PAGE_BYTES);

@@ -18,6 +18,7 @@
 struct played_page {
 	uint8_t state;			/* enum dsm_xen_state */
 	bool pinned;			/* in use: -EBUSY to who takes it away */
+	bool elsewhere;			/* its home is: freeing it does nothing */
 	bool special;			/* no plain memory: -EPERM */
 	uint64_t word[PLAYED_WORDS];
 };
