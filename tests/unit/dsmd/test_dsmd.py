@@ -10,6 +10,7 @@ import functools
 import os
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -35,6 +36,16 @@ ENGINE = [
     *(DSM / "core" / f"{noun}.c" for noun in ("directory", "holder", "protocol", "rules", "step", "token")),
     *(DSM / "daemon" / f"{noun}.c" for noun in ("engine", "histogram", "table")),
 ]
+WORKER = list(
+    dict.fromkeys(
+        [
+            *ENGINE,
+            *PARTS,
+            DSM / "daemon" / "config.cc",
+            *(DSM / "daemon" / f"{noun}.c" for noun in ("control", "description", "stats", "worker")),
+        ]
+    )
+)
 PROGRAMS = {
     "binding_test.c": [*PARTS, *RIG],
     "link_test.c": PARTS,
@@ -44,6 +55,9 @@ PROGRAMS = {
     "config_test.c": [*PARTS, DSM / "daemon" / "config.cc"],
     "stats_test.c": [*PARTS, DSM / "daemon" / "stats.c", DSM / "daemon" / "histogram.c"],
     "engine_test.c": [*ENGINE, HERE / "played_xen.c"],
+    "description_test.c": [*PARTS, DSM / "daemon" / "description.c", DSM / "daemon" / "config.cc"],
+    "control_test.c": [DSM / "daemon" / "control.c"],
+    "worker_test.c": [*WORKER, *RIG, HERE / "played_xen.c"],
 }
 # A file that is compiled in one copy of dsm/ need not be compiled in the next.
 ENVIRONMENT = {**os.environ, **({"CCACHE_BASEDIR": "/", "CCACHE_NOHASHDIR": "1"} if ONLY else {})}
@@ -80,13 +94,17 @@ def compiled(source: Path) -> Path:
     return target
 
 
-@functools.cache
-def program(name: str) -> Path:
+def linked(name: str, sources: Sequence[Path]) -> Path:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = list(pool.map(compiled, [HERE / name, *PROGRAMS[name]]))
-    target = Path(_scratch.name) / name.removesuffix(".c")
+        objects = list(pool.map(compiled, sources))
+    target = Path(_scratch.name) / name
     subprocess.run([*CXX, *objects, "-o", target, *LIBRARIES], check=True, capture_output=True)
     return target
+
+
+@functools.cache
+def program(name: str) -> Path:
+    return linked(name.removesuffix(".c"), [HERE / name, *PROGRAMS[name]])
 
 
 def run(name: str, *words: str) -> subprocess.CompletedProcess[str]:
@@ -107,7 +125,7 @@ def listed(name: str) -> list[tuple[str, str]]:
 
 
 # What has sockets and real time in it has not passed often enough yet to be in everybody's way.
-FRESH = () if ONLY else ("identity_test.c", "transport_test.c")
+FRESH = () if ONLY else ("control_test.c", "identity_test.c", "transport_test.c", "worker_test.c")
 
 
 def marked(name: str, *values: str) -> ParameterSet:
@@ -125,6 +143,23 @@ def test_case(name: str, case: str) -> None:
 def test_no_case_is_missing(name: str) -> None:
     """cases.txt is what the programs say; ``python3 -m tests.unit.dsmd.test_dsmd`` writes it anew."""
     assert [case for case in cases() if case[0] == name] == listed(name)
+
+
+@pytest.mark.skipif(bool(ONLY), reason="for make mutants")
+def test_no_name_of_libc() -> None:
+    """A function of ours called send() would be the one that OpenSSL calls."""
+
+    def names(words: Sequence[str | Path]) -> set[str]:
+        done = subprocess.run(["nm", "--defined-only", "-g", *words], capture_output=True, text=True, check=True)
+        return {line.split()[2].partition("@")[0] for line in done.stdout.splitlines() if len(line.split()) == 3}
+
+    (libc,) = (
+        line.split()[-1]
+        for line in Path("/proc/self/maps").read_text().splitlines()
+        if "/libc.so" in line[-20:] and " r-xp " in line
+    )
+    assert "send" in names(["-D", libc])
+    assert not names([compiled(source) for source in WORKER]) & names(["-D", libc])
 
 
 @pytest.mark.skipif(bool(ONLY), reason="for make mutants")
