@@ -36,7 +36,7 @@
 
 #include "histogram.h"
 #include "token.h"
-#include "xen.h"
+#include "xen_calls.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -9,7 +9,7 @@
 #define PLAYED_XEN_H
 
 #include "page.h"
-#include "xen.h"
+#include "xen_calls.h"
 
 #define PLAYED_PAGES	128
 #define PLAYED_VCPUS	4

@@ -30,7 +30,10 @@ CORE = ["protocol.c", "wire.c"]
 RIG = [HERE / "rig.c", HERE / "papers.c"]
 PARTS = [
     *(DSM / "core" / name for name in CORE),
-    *(DSM / "transport" / name for name in ("binding.c", "link.c", "opening.c", "rdma.c", "tcp_tls.c", "tls.c", "transport.c")),
+    *(
+        DSM / "transport" / name
+        for name in ("binding.c", "link.c", "opening.c", "rdma.c", "tcp_tls.c", "tls.c", "transport.c")
+    ),
 ]
 ENGINE = [
     *(DSM / "core" / f"{noun}.c" for noun in ("directory", "holder", "protocol", "rules", "step", "token")),
@@ -56,12 +59,18 @@ PROGRAMS = {
     "stats_test.c": [*PARTS, DSM / "daemon" / "stats.c", DSM / "daemon" / "histogram.c"],
     "engine_test.c": [*ENGINE, HERE / "played_xen.c"],
     "description_test.c": [*PARTS, DSM / "daemon" / "description.c", DSM / "daemon" / "config.cc"],
+    "xen_test.c": [
+        *PARTS,
+        *(DSM / "daemon" / name for name in ("xen_libxc.c", "slice.c", "description.c", "config.cc")),
+    ],
     "control_test.c": [DSM / "daemon" / "control.c"],
     "worker_test.c": [*WORKER, *RIG, HERE / "played_xen.c"],
 }
 # A file that is compiled in one copy of dsm/ need not be compiled in the next.
 ENVIRONMENT = {**os.environ, **({"CCACHE_BASEDIR": "/", "CCACHE_NOHASHDIR": "1"} if ONLY else {})}
 INCLUDED = [
+    HERE / "fake_xen",
+    ROOT / "xen" / "overlay" / "tools" / "include",
     *(DSM / folder for folder in ("core", "transport", "daemon")),
     *(ROOT / "tests" / "unit" / folder for folder in ("dsm", "dsmd", "linux")),
 ]
@@ -175,4 +184,6 @@ def test_every_mutant_fits() -> None:
 
 if __name__ == "__main__":
     head = "# SPDX-License-Identifier: GPL-2.0\n# The cases of these programs: python3 -m tests.unit.dsmd.test_dsmd\n"
-    LIST.write_text(head + "".join(f"{name}::{case}\n" for each in PROGRAMS for name, case in listed(each)), encoding="utf-8")
+    LIST.write_text(
+        head + "".join(f"{name}::{case}\n" for each in PROGRAMS for name, case in listed(each)), encoding="utf-8"
+    )

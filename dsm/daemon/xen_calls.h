@@ -9,8 +9,8 @@
  *
  * Context: the protocol thread.  Nothing blocks for longer than a hypercall.
  */
-#ifndef DSM_XEN_H
-#define DSM_XEN_H
+#ifndef DSM_XEN_CALLS_H
+#define DSM_XEN_CALLS_H
 
 #include <stdbool.h>
 #include <stdint.h>
