@@ -70,7 +70,7 @@ static void end_with(struct step *s, enum dsm_reason reason)
 	if (now.host == DSM_NOBODY)
 		return;
 	if (now.host != s->vm->self) {
-		send(s, now.host, result ? DSM_RESULT : DSM_NACK, 0, reason,
+		post(s, now.host, result ? DSM_RESULT : DSM_NACK, 0, reason,
 		     s->dir->txn);
 		return;
 	}
@@ -102,7 +102,7 @@ static void end_with_owner(struct step *s, bool without_bytes)
 
 	set_owner(s, host, s->dir->txn);
 	end(s);
-	send(s, host, without_bytes ? DSM_GRANT : DSM_DATA_M, 0, 0, s->dir->txn);
+	post(s, host, without_bytes ? DSM_GRANT : DSM_DATA_M, 0, 0, s->dir->txn);
 }
 
 /* Does the requester need no bytes?  It zeroes the page, or has a copy. */
@@ -182,7 +182,7 @@ static void ask_owner(struct step *s, unsigned int type)
 
 	d->phase = DSM_COLLECT;
 	d->pending = dsm_bit(d->owner);
-	send(s, d->owner, type, d->now.flags & DSM_F_TOKEN, 0, d->txn);
+	post(s, d->owner, type, d->now.flags & DSM_F_TOKEN, 0, d->txn);
 }
 
 static void invalidate(struct step *s, uint16_t sharers)
@@ -198,7 +198,7 @@ static void invalidate(struct step *s, uint16_t sharers)
 	d->pending = sharers;
 	for (host = 0; host < s->vm->nr_hosts; host++)
 		if (sharers & dsm_bit(host))
-			send(s, host, DSM_INV, d->now.flags & DSM_F_TOKEN, 0,
+			post(s, host, DSM_INV, d->now.flags & DSM_F_TOKEN, 0,
 			     d->txn);
 }
 
@@ -279,7 +279,7 @@ void directory_request(struct step *s, struct dsm_request request)
 		return;
 	}
 	if (request.host != s->vm->self) {
-		send(s, request.host, DSM_NACK, 0, DSM_R_BUSY, d->txn);
+		post(s, request.host, DSM_NACK, 0, DSM_R_BUSY, d->txn);
 		return;
 	}
 	answered(s);
@@ -331,7 +331,7 @@ static int putm(struct step *s, unsigned int from, const struct dsm_msg *msg)
 		/* Our recall crosses it; the bytes come again as its answer. */
 		if (!(d->pending & dsm_bit(from)))
 			return -DSM_E_NOT_OWNER;
-		send(s, from, DSM_PUT_ACK, 0, 0, msg->txn);
+		post(s, from, DSM_PUT_ACK, 0, 0, msg->txn);
 		return 0;
 	}
 	d->now = (struct dsm_request){ .host = (uint8_t)from, .type = DSM_PUTM };
@@ -437,7 +437,7 @@ static void gets_done(struct step *s)
 	}
 	set_shared(s, copyset | dsm_bit(host));
 	end(s);
-	send(s, host, DSM_DATA_S, 0, 0, d->txn);
+	post(s, host, DSM_DATA_S, 0, 0, d->txn);
 }
 
 static void getm_done(struct step *s)
@@ -469,7 +469,7 @@ static void putm_done(struct step *s)
 	s->page->state = DSM_MODIFIED;
 	set_owner(s, s->vm->self, 0);
 	end(s);
-	send(s, host, DSM_PUT_ACK, 0, 0, grant);
+	post(s, host, DSM_PUT_ACK, 0, 0, grant);
 }
 
 static void done(struct step *s)

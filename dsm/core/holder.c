@@ -64,7 +64,7 @@ static void ask(struct step *s, unsigned int type, unsigned int flags)
 		wake(s, DSM_WAKE_ALL);
 		return;
 	}
-	send(s, page->home, type, flags, 0, 0);
+	post(s, page->home, type, flags, 0, 0);
 	holder_lease_over(s);
 }
 
@@ -137,9 +137,9 @@ static void evicted(struct step *s)
 
 	if (page->state == DSM_MODIFIED) {
 		page->writeback = true;
-		send(s, page->home, DSM_PUTM, 0, 0, page->grant);
+		post(s, page->home, DSM_PUTM, 0, 0, page->grant);
 	} else {
-		send(s, page->home, DSM_PUTS, 0, 0, 0);
+		post(s, page->home, DSM_PUTS, 0, 0, 0);
 	}
 	page->state = DSM_INVALID;
 	page->lease = DSM_LEASE_NONE;
@@ -178,11 +178,11 @@ static void recalled(struct step *s)
 	lease_broken(s);
 	if (recall == DSM_RECALL_S) {
 		page->state = DSM_SHARED;
-		send(s, page->home, DSM_RDATA, DSM_F_KEPT, 0, txn);
+		post(s, page->home, DSM_RDATA, DSM_F_KEPT, 0, txn);
 		return;
 	}
 	page->state = DSM_INVALID;
-	send(s, page->home, recall == DSM_INV ? DSM_INV_ACK : DSM_RDATA, 0, 0,
+	post(s, page->home, recall == DSM_INV ? DSM_INV_ACK : DSM_RDATA, 0, 0,
 	     txn);
 }
 
@@ -195,7 +195,7 @@ static int recall(struct step *s, const struct dsm_msg *msg)
 		return -DSM_E_AGAIN;
 	if (page->writeback && !inv) {
 		/* PUTM is on its way; the home can't know, so it gets both. */
-		send(s, page->home, DSM_RDATA, 0, 0, msg->txn);
+		post(s, page->home, DSM_RDATA, 0, 0, msg->txn);
 		return 0;
 	}
 	if (inv ? page->state == DSM_MODIFIED || page->writeback :
@@ -203,7 +203,7 @@ static int recall(struct step *s, const struct dsm_msg *msg)
 		return -DSM_E_NOT_HELD;
 	if (page->state == DSM_INVALID) {
 		/* PUTS is on its way. */
-		send(s, page->home, DSM_INV_ACK, 0, 0, msg->txn);
+		post(s, page->home, DSM_INV_ACK, 0, 0, msg->txn);
 		return 0;
 	}
 
@@ -369,7 +369,7 @@ void holder_pin_timeout(struct step *s)
 
 	if (!page->recall || !page->recall_busy)
 		return;
-	send(s, page->home, DSM_BUSY_PIN, 0, 0, page->recall_txn);
+	post(s, page->home, DSM_BUSY_PIN, 0, 0, page->recall_txn);
 	page->recall = 0;
 	page->recall_flags = 0;
 	page->recall_busy = false;

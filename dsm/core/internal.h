@@ -31,7 +31,7 @@ static inline bool at_home(const struct step *s)
 }
 
 void act(struct step *s, struct dsm_action action);
-void send(struct step *s, unsigned int host, unsigned int type,
+void post(struct step *s, unsigned int host, unsigned int type,
 	  unsigned int flags, unsigned int reason, uint32_t txn);
 void wake(struct step *s, unsigned int whom);
 void fail(struct step *s, unsigned int host, unsigned int reason);

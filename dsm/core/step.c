@@ -11,7 +11,7 @@ void act(struct step *s, struct dsm_action action)
 	s->out->action[s->out->nr++] = action;
 }
 
-void send(struct step *s, unsigned int host, unsigned int type,
+void post(struct step *s, unsigned int host, unsigned int type,
 	  unsigned int flags, unsigned int reason, uint32_t txn)
 {
 	act(s, (struct dsm_action){

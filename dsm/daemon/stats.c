@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Histograms, and the two texts.
+ * The two texts.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,61 +11,7 @@
 
 #include "stats.h"
 
-#define FIRST_BIT	8	/* of DSM_HISTOGRAM_FIRST */
-#define STEPS		4	/* buckets to a power of two */
 #define LAST_BUCKET	(DSM_HISTOGRAM_BUCKETS - 1)
-
-_Static_assert(DSM_HISTOGRAM_FIRST == 1 << FIRST_BIT, "the first bucket");
-
-unsigned int dsm_histogram_bucket(uint64_t ns)
-{
-	unsigned int bit, bucket;
-
-	if (ns < DSM_HISTOGRAM_FIRST)
-		return 0;
-	bit = 63u - (unsigned int)__builtin_clzll(ns);
-	bucket = 1 + (bit - FIRST_BIT) * STEPS + (ns >> (bit - 2) & 3);
-	return bucket < LAST_BUCKET ? bucket : LAST_BUCKET;
-}
-
-uint64_t dsm_histogram_end(unsigned int bucket)
-{
-	unsigned int power = bucket / STEPS, step = bucket % STEPS;
-
-	if (bucket >= LAST_BUCKET)
-		return UINT64_MAX;
-	return (uint64_t)(STEPS + step) << (power + FIRST_BIT - 2);
-}
-
-void dsm_histogram_add(struct dsm_histogram *histogram, uint64_t ns)
-{
-	histogram->count++;
-	histogram->bucket[dsm_histogram_bucket(ns)]++;
-	if (ns > histogram->most)
-		histogram->most = ns;
-	histogram->sum = ns > UINT64_MAX - histogram->sum ?
-			 UINT64_MAX : histogram->sum + ns;
-}
-
-uint64_t dsm_histogram_quantile(const struct dsm_histogram *histogram,
-				unsigned int permille)
-{
-	/* The rank, rounded up, without an overflow. */
-	uint64_t rank = histogram->count / 1000 * permille +
-			(histogram->count % 1000 * permille + 999) / 1000;
-	uint64_t seen = 0, end;
-	unsigned int i;
-
-	if (!histogram->count)
-		return 0;
-	for (i = 0; i < LAST_BUCKET; i++) {
-		seen += histogram->bucket[i];
-		if (seen >= rank)
-			break;
-	}
-	end = dsm_histogram_end(i);
-	return end < histogram->most ? end : histogram->most;
-}
 
 /*
  * JSON.  json-c returns NULL without memory, and takes NULL for null: failed
@@ -191,6 +137,61 @@ static uint64_t value_of(const struct counter *counter,
 	return value;
 }
 
+/* The engine's numbers: counters, and those of now. */
+static const struct engine_number {
+	struct counter counter;
+	size_t size;
+	bool now;
+} engine_numbers[] = {
+#define NUMBER(field, now, about)					\
+	{ { #field, about, offsetof(struct dsm_engine_counts, field) },	\
+	  sizeof(((struct dsm_engine_counts *)0)->field), now }
+	NUMBER(foreign_faults, false, "Misses of other domains."),
+	NUMBER(waited_frames, false, "Misses that waited for a frame."),
+	NUMBER(waited_others, false, "Misses that waited for a credit, a connection or the token."),
+	NUMBER(evicted_shared, false, "Read-only copies given up for their frame."),
+	NUMBER(evicted_modified, false, "Pages sent home for their frame."),
+	NUMBER(retries, false, "Pages in use, tried again."),
+	NUMBER(pins, false, "Pages in use for too long."),
+	NUMBER(leases_over, false, "Leases that ended by time."),
+	NUMBER(tokens, false, "Times that the progress token came."),
+	NUMBER(operations, false, "Page operations of Xen."),
+	NUMBER(batches, false, "Calls of Xen for them."),
+	NUMBER(frames, true, "Frames in the pool for pages of other hosts."),
+	NUMBER(frames_used, true, "Of these, in use."),
+	NUMBER(requests, true, "Requests that are open."),
+	NUMBER(waiting, true, "Misses that can't be requests yet."),
+	NUMBER(pages, true, "Pages that are not in their first state."),
+	NUMBER(elsewhere, true, "Pages of this host that are elsewhere."),
+#undef NUMBER
+};
+
+#define NR_ENGINE_NUMBERS	(sizeof(engine_numbers) / sizeof(engine_numbers[0]))
+
+static uint64_t engine_value(const struct engine_number *number,
+			     const struct dsm_engine_counts *from)
+{
+	const char *at = (const char *)from + number->counter.offset;
+	uint64_t value = 0;
+	uint32_t half;
+
+	if (number->size == sizeof(value)) {
+		memcpy(&value, at, sizeof(value));
+		return value;
+	}
+	memcpy(&half, at, sizeof(half));
+	return half;
+}
+
+static void add_engine(struct json to, const struct dsm_engine_counts *counts)
+{
+	struct json table = add_table(to, "engine");
+	const struct engine_number *n;
+
+	for (n = engine_numbers; n < engine_numbers + NR_ENGINE_NUMBERS; n++)
+		add_number(table, n->counter.name, engine_value(n, counts));
+}
+
 static void add_peer(struct json to, const struct dsm_stats_peer *peer)
 {
 	struct json table = add_table(to, peer->name);
@@ -235,6 +236,8 @@ char *dsm_stats_json(const struct dsm_stats *stats)
 	add_histogram(all, "read_fault", &stats->read_fault);
 	add_histogram(all, "write_fault", &stats->write_fault);
 	add_ends(all, "strangers", stats->strangers);
+	if (stats->engine)
+		add_engine(all, stats->engine);
 	peers = add_table(all, "peers");
 	for (i = 0; i < DSM_MAX_HOSTS; i++)
 		if (stats->peer[i].used)
@@ -295,7 +298,7 @@ static void put_histogram(FILE *out, const char *name, const char *vm,
 
 	for (i = 0; i < LAST_BUCKET; i++) {
 		sum += h->bucket[i];
-		if (i % STEPS)
+		if (i % DSM_HISTOGRAM_STEPS)
 			continue;
 		fprintf(out, "dsmd_%s_bucket", name);
 		put_labels(out, vm, peer);
@@ -334,6 +337,20 @@ static void put_ends(FILE *out, const char *name, const char *vm,
 		put_labels(out, vm, peer);
 		fprintf(out, ",reason=\"%s\"} %" PRIu64 "\n", dsm_end_word(i),
 			ends[i]);
+	}
+}
+
+static void put_engine(FILE *out, const struct dsm_stats *stats, const char *vm)
+{
+	const struct engine_number *n;
+	char name[64];
+
+	for (n = engine_numbers; n < engine_numbers + NR_ENGINE_NUMBERS; n++) {
+		snprintf(name, sizeof(name), "%s%s", n->counter.name,
+			 n->now ? "" : "_total");
+		put_head(out, name, "", n->now ? "gauge" : "counter",
+			 n->counter.about);
+		put_value(out, name, vm, NULL, engine_value(n, stats->engine));
 	}
 }
 
@@ -404,6 +421,8 @@ char *dsm_stats_node_exporter(const struct dsm_stats *stats)
 		return NULL;
 	put_uuid(stats->vm, uuid);
 	put_faults(out, stats, uuid);
+	if (stats->engine)
+		put_engine(out, stats, uuid);
 	put_peers(out, stats, uuid);
 	failed = ferror(out);
 	if (fclose(out) || failed) {

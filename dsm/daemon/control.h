@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A socket below /run/xenuma/dsmd at which dsmctl(8) asks a dsmd.
+ *
+ * A client sends one line, a command with its word, if it has one, after a
+ * space; the answer is a line "ok" or "error: ..." and then the text of the
+ * answer, up to the end of the connection.  Only root can open the socket;
+ * nonetheless a client may send anything at any speed: its line is bounded, and
+ * so are its time and the number of clients.
+ *
+ * Context: the protocol thread.  Nothing blocks.
+ */
+#ifndef DSM_CONTROL_H
+#define DSM_CONTROL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DSM_CONTROL_FOLDER	"/run/xenuma/dsmd"
+#define DSM_CONTROL_LINE	1024	/* of a command, with its new line */
+#define DSM_CONTROL_CLIENTS	8	/* more are turned away */
+#define DSM_CONTROL_SECONDS	10.	/* for a command and its answer */
+
+struct ev_loop;
+struct dsm_control;
+
+struct dsm_control_calls {
+	/**
+	 * A command.
+	 * @word: what follows it, or "".
+	 * @text: the answer, for free(); NULL: none.  If it is an error, what is wrong.
+	 * Return: is it an answer, and no error?
+	 */
+	bool (*command)(void *context, const char *command, const char *word,
+			char **text);
+};
+
+/**
+ * Listen at the socket @path.  What another process left there is removed; if a
+ * process listens there, -EADDRINUSE.
+ * Return: 0; -errno.
+ */
+int dsm_control_create(struct ev_loop *loop, const char *path,
+		       const struct dsm_control_calls *calls, void *context,
+		       struct dsm_control **control);
+
+/** Answers that are under way are cut; the socket is removed. */
+void dsm_control_destroy(struct dsm_control *control);
+
+/** Return: clients now. */
+unsigned int dsm_control_clients(const struct dsm_control *control);
+
+/**
+ * For clients: ask the dsmd at @path, and wait for its answer.
+ * @answer: its text, for free(), also of an error.
+ * Return: 0; -EREMOTEIO: it said "error"; -EPROTO: it said something else; what
+ * connect() and read() say; -ETIMEDOUT.
+ */
+int dsm_control_ask(const char *path, const char *command, char **answer);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

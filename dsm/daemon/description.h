@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What a dsmd is told of its VM: a JSON object (dsmd(8)), by the toolstack or an
+ * operator.  It is checked like anything else that comes from outside: a key
+ * that nobody knows, a value out of its range and a contradiction are mistakes.
+ */
+#ifndef DSM_DESCRIPTION_H
+#define DSM_DESCRIPTION_H
+
+#include "config.h"
+#include "engine.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DSM_DESCRIPTION_BYTES	65536	/* of a file, at most */
+#define DSM_DESCRIPTION_RANGES	16	/* XEN_DSM_MAX_RANGES */
+#define DSM_DESCRIPTION_NAME	64	/* bytes of a VM's name, with its 0 */
+#define DSM_DESCRIPTION_TEXT	512
+#define DSM_VM_NUMBERS		1024	/* a VM's number is 1 .. this - 1 */
+
+struct dsm_description {
+	char name[DSM_DESCRIPTION_NAME];	/* letters, digits, "-", "_", "." */
+	uint8_t uuid[16];
+	unsigned int number;	/* its port is that of the host in dsm.toml, and so many more */
+	bool build;		/* make the slice; else domid is there and has not run */
+	uint32_t domid;		/* not if build */
+	unsigned int nr_vcpus;
+	unsigned int frames;	/* of the pool for pages of others */
+	unsigned int token_home;	/* the host that hands out the token */
+	unsigned int nr_ranges;
+	struct dsm_range range[DSM_DESCRIPTION_RANGES];
+	/* may be left out */
+	uint64_t lease_ns, token_ns, retry_ns, pin_ns;
+	uint32_t keepalive_ms;
+};
+
+/**
+ * Read a file.
+ * @config: for the names of the hosts.
+ * @description: written only if all is right.
+ * @text: what is wrong: "FILE: KEY: what is allowed".
+ * Return: 0; -EINVAL for a mistake; -E2BIG; -ENOMEM; what open() and read() say.
+ */
+int dsm_description_read(const char *file, const struct dsm_config *config,
+			 struct dsm_description *description,
+			 char text[DSM_DESCRIPTION_TEXT]);
+
+/** The same, of @size bytes that are said to come from @file. */
+int dsm_description_parse(const char *bytes, size_t size, const char *file,
+			  const struct dsm_config *config,
+			  struct dsm_description *description,
+			  char text[DSM_DESCRIPTION_TEXT]);
+
+/** The engine's parameters; xen, calls, context and seed stay. */
+void dsm_description_engine(const struct dsm_description *description,
+			    const struct dsm_config *config,
+			    struct dsm_engine_params *params);
+
+/** The transport's: our UUID, and the ports of this VM.  After dsm_config_transport(). */
+void dsm_description_transport(const struct dsm_description *description,
+			       struct dsm_transport_params *params);
+
+/** "01234567-89ab-cdef-0123-456789abcdef", and back.  Return: was it one? */
+void dsm_uuid_text(const uint8_t uuid[16], char text[37]);
+bool dsm_uuid_read(const char *text, uint8_t uuid[16]);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * dsmctl: look at the dsmds of this host, and act; dsmctl(8).
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <json-c/json.h>
+
+#include "control.h"
+
+#define SUFFIX	".sock"
+#define PATH	512
+#define VMS	1024
+
+enum status {			/* of the command */
+	STATUS_DONE = 0,
+	STATUS_REFUSED = 1,	/* dsmd says no; or a VM has failed (status, wait) */
+	STATUS_USAGE = 2,
+	STATUS_NOBODY = 3,	/* no such VM, or its dsmd does not answer */
+	STATUS_TIMEOUT = 4,	/* of wait */
+};
+
+static const char *folder = DSM_CONTROL_FOLDER;
+static bool as_json;
+static long timeout_s = 60;
+
+static void usage(FILE *to)
+{
+	fputs("usage: dsmctl [OPTION...] COMMAND\n"
+	      "  list                 the VMs with a dsmd on this host\n"
+	      "  status [VM]          state, faults and pages, of all VMs if none is named\n"
+	      "  peers VM             its connections\n"
+	      "  metrics [VM]         for node_exporter's textfile collector\n"
+	      "  wait VM [STATE]      until it is in the state (default: running)\n"
+	      "  leave VM             give back what is here of other hosts, and end\n"
+	      "  fail VM REASON       stop the VM on all hosts\n"
+	      "  forget VM [--force]  end the dsmd of a VM that has failed or ended\n"
+	      "Options:\n"
+	      "  -j, --json           what list, status and peers say as JSON\n"
+	      "  -t, --timeout S      of wait (default 60)\n"
+	      "  -F, --force          forget: one that has not ended, too\n"
+	      "  -f, --folder PATH    of the sockets (default " DSM_CONTROL_FOLDER ")\n"
+	      "  -h, --help\n", to);
+}
+
+/* ---- Whom to ask ---- */
+
+static int order(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The VMs, sorted; NULL at the end.  Once: they stay allocated. */
+static char **vms(void)
+{
+	static char *names[VMS + 1];
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+	size_t nr = 0, length;
+
+	while (dir && nr < VMS && (entry = readdir(dir))) {
+		length = strlen(entry->d_name);
+		if (length > strlen(SUFFIX) &&
+		    !strcmp(entry->d_name + length - strlen(SUFFIX), SUFFIX))
+			names[nr++] = strndup(entry->d_name, length - strlen(SUFFIX));
+	}
+	if (dir)
+		closedir(dir);
+	qsort(names, nr, sizeof(*names), order);
+	return names;
+}
+
+/* Says what went wrong.  Return: a status. */
+static enum status ask(const char *vm, const char *command, char **answer)
+{
+	char path[PATH];
+	int rc;
+
+	*answer = NULL;
+	if (strchr(vm, '/') || (size_t)snprintf(path, sizeof(path), "%s/%s" SUFFIX,
+						folder, vm) >= sizeof(path)) {
+		fprintf(stderr, "dsmctl: %s: no name of a VM\n", vm);
+		return STATUS_USAGE;
+	}
+	rc = dsm_control_ask(path, command, answer);
+	if (!rc)
+		return STATUS_DONE;
+	if (rc == -EREMOTEIO) {
+		fprintf(stderr, "dsmctl: %s: %s\n", vm, *answer);
+		free(*answer);
+		*answer = NULL;
+		return STATUS_REFUSED;
+	}
+	fprintf(stderr, "dsmctl: %s: %s\n", vm, rc == -ENOENT || rc == -ECONNREFUSED ?
+		"there is no dsmd of such a VM" : strerror(-rc));
+	return rc == -EINVAL ? STATUS_USAGE : STATUS_NOBODY;
+}
+
+static enum status ask_status(const char *vm, struct json_object **all)
+{
+	enum status status;
+	char *answer;
+
+	*all = NULL;
+	status = ask(vm, "status", &answer);
+	if (status)
+		return status;
+	*all = json_tokener_parse(answer);
+	free(answer);
+	if (*all)
+		return STATUS_DONE;
+	fprintf(stderr, "dsmctl: %s: an answer that is no JSON\n", vm);
+	return STATUS_NOBODY;
+}
+
+/* ---- What is said ---- */
+
+static struct json_object *get(struct json_object *from, const char *key)
+{
+	struct json_object *value = NULL;
+
+	json_object_object_get_ex(from, key, &value);
+	return value;
+}
+
+static const char *words(struct json_object *from, const char *key)
+{
+	const char *text = json_object_get_string(get(from, key));
+
+	return text ? text : "";
+}
+
+static uint64_t number(struct json_object *from, const char *key)
+{
+	return json_object_get_uint64(get(from, key));
+}
+
+static void say_time(const char *what, struct json_object *histogram)
+{
+	printf("  %s: %" PRIu64 ", median %.1f us, 99%% %.1f us, longest %.1f us\n",
+	       what, number(histogram, "count"),
+	       (double)number(histogram, "median_ns") / 1000.,
+	       (double)number(histogram, "p99_ns") / 1000.,
+	       (double)number(histogram, "max_ns") / 1000.);
+}
+
+static void say_status(struct json_object *all)
+{
+	struct json_object *engine = get(all, "engine"), *peers = get(all, "peers");
+
+	printf("%s (%s) on %s: %s\n", words(all, "name"), words(all, "vm"),
+	       words(all, "host"), words(all, "state"));
+	if (get(all, "failure"))
+		printf("  why: %s\n", words(all, "failure"));
+	say_time("read faults", get(all, "read_fault"));
+	say_time("write faults", get(all, "write_fault"));
+	printf("  pages: %" PRIu64 " of this host are elsewhere; %" PRIu64 " of %" PRIu64
+	       " frames for pages of others in use\n", number(engine, "elsewhere"),
+	       number(engine, "frames_used"), number(engine, "frames"));
+	printf("  open: %" PRIu64 " requests, %" PRIu64 " misses wait\n",
+	       number(engine, "requests"), number(engine, "waiting"));
+	if (!peers)
+		return;
+	json_object_object_foreach(peers, name, peer)
+		printf("  peer %s: %s\n", name,
+		       json_object_get_boolean(get(peer, "up")) ? "connected" : "not connected");
+}
+
+static void say_peers(struct json_object *all)
+{
+	struct json_object *peers = get(all, "peers");
+
+	printf("%-20s %-13s %10s %10s %12s\n", "PEER", "STATE", "SENT", "RECEIVED",
+	       "ROUND TRIP");
+	if (!peers)
+		return;
+	json_object_object_foreach(peers, name, peer)
+		printf("%-20s %-13s %10" PRIu64 " %10" PRIu64 " %9.1f us\n", name,
+		       json_object_get_boolean(get(peer, "up")) ? "connected" : "not connected",
+		       number(peer, "sent"), number(peer, "received"),
+		       (double)number(get(peer, "round_trip"), "median_ns") / 1000.);
+}
+
+static void say_json(struct json_object *value)
+{
+	puts(json_object_to_json_string_ext(value, JSON_C_TO_STRING_PRETTY));
+}
+
+/* ---- Commands ---- */
+
+static enum status do_list(char **words_after)
+{
+	struct json_object *list = json_object_new_array(), *all;
+	enum status status = STATUS_DONE, one;
+	char **name;
+
+	(void)words_after;
+	for (name = vms(); *name; name++) {
+		one = ask_status(*name, &all);
+		if (one)
+			status = one;
+		if (as_json) {
+			struct json_object *row = json_object_new_object();
+
+			json_object_object_add(row, "name", json_object_new_string(*name));
+			json_object_object_add(row, "state", all ?
+				json_object_new_string(words(all, "state")) : NULL);
+			json_object_array_add(list, row);
+		} else {
+			printf("%-24s %s\n", *name, all ? words(all, "state") : "?");
+		}
+		json_object_put(all);
+	}
+	if (as_json)
+		say_json(list);
+	json_object_put(list);
+	return status;
+}
+
+/* One VM that is named, or all. */
+static char **named(char **words_after)
+{
+	return words_after[0] ? words_after : vms();
+}
+
+static enum status do_status(char **words_after)
+{
+	struct json_object *list = json_object_new_array(), *all;
+	enum status status = STATUS_DONE, one;
+	char **name;
+
+	for (name = named(words_after); *name; name++) {
+		one = ask_status(*name, &all);
+		if (one) {
+			status = one;
+			continue;
+		}
+		if (!strcmp(words(all, "state"), "failed") && !status)
+			status = STATUS_REFUSED;
+		if (as_json) {
+			json_object_array_add(list, all);
+			continue;
+		}
+		say_status(all);
+		json_object_put(all);
+	}
+	if (as_json)
+		say_json(list);
+	json_object_put(list);
+	return status;
+}
+
+static enum status do_peers(char **words_after)
+{
+	struct json_object *all;
+	enum status status = ask_status(words_after[0], &all);
+
+	if (status)
+		return status;
+	if (as_json)
+		say_json(get(all, "peers"));
+	else
+		say_peers(all);
+	json_object_put(all);
+	return STATUS_DONE;
+}
+
+static enum status do_metrics(char **words_after)
+{
+	enum status status = STATUS_DONE, one;
+	char **name, *answer;
+
+	for (name = named(words_after); *name; name++) {
+		one = ask(*name, "metrics", &answer);
+		if (one)
+			status = one;
+		else
+			fputs(answer, stdout);
+		free(answer);
+	}
+	return status;
+}
+
+static enum status do_wait(char **words_after)
+{
+	const char *state = words_after[1] ? words_after[1] : "running";
+	struct timespec pause = { .tv_nsec = 100000000 };
+	time_t end = time(NULL) + timeout_s;
+	struct json_object *all;
+	enum status status;
+	bool there, failed;
+
+	do {
+		status = ask_status(words_after[0], &all);
+		if (status)
+			return status;
+		there = !strcmp(words(all, "state"), state);
+		failed = !strcmp(words(all, "state"), "failed");
+		if (failed && !there)
+			fprintf(stderr, "dsmctl: %s has failed: %s\n", words_after[0],
+				words(all, "failure"));
+		json_object_put(all);
+		if (there || failed)
+			return there ? STATUS_DONE : STATUS_REFUSED;
+		nanosleep(&pause, NULL);
+	} while (time(NULL) < end);
+	fprintf(stderr, "dsmctl: %s: not %s after %ld s\n", words_after[0], state,
+		timeout_s);
+	return STATUS_TIMEOUT;
+}
+
+static enum status tell(const char *vm, const char *command)
+{
+	char *answer;
+	enum status status = ask(vm, command, &answer);
+
+	free(answer);
+	return status;
+}
+
+static enum status do_leave(char **words_after)
+{
+	return tell(words_after[0], "leave");
+}
+
+static enum status do_fail(char **words_after)
+{
+	char command[DSM_CONTROL_LINE];
+
+	if ((size_t)snprintf(command, sizeof(command), "fail %s", words_after[1]) >=
+	    sizeof(command) - 1) {
+		fputs("dsmctl: a reason that long is no reason\n", stderr);
+		return STATUS_USAGE;
+	}
+	return tell(words_after[0], command);
+}
+
+static bool forced;
+
+static enum status do_forget(char **words_after)
+{
+	return tell(words_after[0], forced ? "forget force" : "forget");
+}
+
+static const struct command {
+	const char *name;
+	enum status (*run)(char **words);
+	int least, most;	/* words after it */
+} commands[] = {
+	{ "list", do_list, 0, 0 },
+	{ "status", do_status, 0, 1 },
+	{ "peers", do_peers, 1, 1 },
+	{ "metrics", do_metrics, 0, 1 },
+	{ "wait", do_wait, 1, 2 },
+	{ "leave", do_leave, 1, 1 },
+	{ "fail", do_fail, 2, 2 },
+	{ "forget", do_forget, 1, 1 },
+};
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "json", no_argument, NULL, 'j' },
+		{ "timeout", required_argument, NULL, 't' },
+		{ "force", no_argument, NULL, 'F' },
+		{ "folder", required_argument, NULL, 'f' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	const struct command *c;
+	char *end;
+	int option, left;
+
+	while ((option = getopt_long(argc, argv, "jt:Ff:h", options, NULL)) != -1) {
+		switch (option) {
+		case 'j':
+			as_json = true;
+			break;
+		case 't':
+			timeout_s = strtol(optarg, &end, 10);
+			if (!*optarg || *end || timeout_s < 0 || timeout_s > 86400) {
+				fprintf(stderr, "dsmctl: --timeout %s: want 0 to 86400\n", optarg);
+				return STATUS_USAGE;
+			}
+			break;
+		case 'F':
+			forced = true;
+			break;
+		case 'f':
+			folder = optarg;
+			break;
+		case 'h':
+			usage(stdout);
+			return STATUS_DONE;
+		default:
+			usage(stderr);
+			return STATUS_USAGE;
+		}
+	}
+	left = argc - optind - 1;
+	for (c = commands; c < commands + sizeof(commands) / sizeof(commands[0]); c++)
+		if (left >= 0 && !strcmp(argv[optind], c->name) &&
+		    left >= c->least && left <= c->most)
+			return c->run(argv + optind + 1);
+	usage(stderr);
+	return STATUS_USAGE;
+}

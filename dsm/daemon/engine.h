@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * One VM on one host: between Xen, which has the pages and the vCPUs that wait,
+ * the peers, and dsm/core, which decides.
+ *
+ * What comes in are misses from Xen's ring, messages, connections that begin
+ * and end, and the time.  What goes out are page operations, messages, and the
+ * end of the VM with a reason.  There is no I/O here but through the tables of
+ * functions that the caller gives, and no clock but the caller's.
+ *
+ * Page operations are collected and done at once: before the next event of the
+ * same page, when there are many, and in dsm_engine_run(), which the caller
+ * calls before it sleeps.
+ *
+ * Bounds.  A host has DSM_ENGINE_REQUESTS requests open at most, and
+ * DSM_ENGINE_WRITEBACKS pages on their way home; more of a peer is a breach.  So
+ * the number of pages under way, each of which has a buffer, is bounded, too.
+ * A miss that can't be a request yet (no frame in the pool, no credit, no
+ * connection, too many open) waits in the order in which it came.
+ *
+ * Frames.  A page whose home is elsewhere takes one from the slice's pool, from
+ * the request until it is gone.  Pages whose home is here left theirs in the
+ * pool when they went: these are not counted.
+ *
+ * Progress.  A page that came stays for its lease, of random length, or until
+ * its vCPU has retired an instruction.  Xen does not say when that is.  A miss
+ * with another instruction pointer says that it was before; else it is taken
+ * for granted after token_ns in which the vCPU missed nothing.  Both only decide
+ * how long others wait, never what anybody reads.
+ *
+ * Context: one thread.  Nothing blocks.  Nothing is allocated after create()
+ * but entries of pages, in blocks; without memory the VM fails.
+ */
+#ifndef DSM_ENGINE_H
+#define DSM_ENGINE_H
+
+#include "histogram.h"
+#include "token.h"
+#include "xen_calls.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DSM_ENGINE_REQUESTS	256u	/* that a host may have open */
+#define DSM_ENGINE_WRITEBACKS	64u	/* pages that a host may be giving up */
+#define DSM_ENGINE_VCPUS	512	/* most of a VM */
+#define DSM_FRAMES_PER_VCPU	32u	/* least in the pool, and the same for the host */
+#define DSM_ENGINE_TEXT		512
+
+struct dsm_engine;
+
+struct dsm_engine_calls {
+	/** ns of a clock that is never set back, and not 0. */
+	uint64_t (*now)(void *context);
+	/** Send, after all others; everything is copied.  A failure ends the connection. */
+	void (*send)(void *context, unsigned int host, const struct dsm_msg *msg,
+		     const uint8_t *page);
+	/** Return: how many requests may be begun; 0: wait for dsm_engine_room(). */
+	unsigned int (*room)(void *context, unsigned int host);
+	/** The VM has failed; nothing happens here any more.  @text: why.  Don't destroy the engine in it. */
+	void (*failed)(void *context, const char *text);
+	/** Something that an operator should know. */
+	void (*warn)(void *context, const char *text);
+	/** The end of dsm_engine_drop() or _populate(). */
+	void (*finished)(void *context, uint64_t gfn, enum dsm_reason reason);
+};
+
+struct dsm_engine_params {
+	uint8_t self, nr_hosts, token_home;
+	const char *name[DSM_MAX_HOSTS];	/* of the hosts, for texts */
+	unsigned int nr_ranges;
+	struct dsm_range range[DSM_MAX_RANGES];
+	unsigned int nr_vcpus;		/* of the VM: 1 .. DSM_ENGINE_VCPUS */
+	unsigned int frames;		/* in the pool for pages of others */
+	uint64_t lease_ns;		/* mean length; 0: no leases, no token */
+	uint64_t token_ns;		/* an instruction has retired in this time */
+	uint64_t retry_ns;		/* of a page in use, at first */
+	uint64_t pin_ns;		/* in use for too long */
+	uint32_t keepalive_ms;		/* 0: none */
+	uint8_t max_losses;		/* before a vCPU wants the token; 0: the core's */
+	uint64_t seed;			/* of the lengths of leases */
+	struct dsm_xen *xen;
+	const struct dsm_engine_calls *calls;
+	void *context;
+};
+
+struct dsm_engine_counts {
+	uint64_t read_faults, write_faults;	/* misses of vCPUs */
+	uint64_t foreign_faults;		/* of other domains */
+	uint64_t waited_frames, waited_others;	/* misses that waited: for a frame; else */
+	uint64_t evicted_shared, evicted_modified;
+	uint64_t retries, pins;			/* a page was in use; for too long */
+	uint64_t leases_over;			/* that ended by time */
+	uint64_t tokens;			/* that came */
+	uint64_t operations, batches;		/* page operations; calls of Xen for them */
+	uint32_t frames, frames_used;		/* of the pool, now */
+	uint32_t requests;			/* open, now */
+	uint32_t waiting;			/* misses that can't be requests yet, now */
+	uint64_t pages;				/* known, now */
+	uint64_t elsewhere;			/* whose home is here, and which are not, now */
+	struct dsm_histogram read_fault, write_fault;	/* from the ring to the wake-up */
+};
+
+/**
+ * @text: what is wrong with the parameters.
+ * Return: 0; -EINVAL for parameters out of their ranges, fewer frames than
+ * DSM_FRAMES_PER_VCPU for each vCPU while there is a page whose home is
+ * elsewhere; -ENOMEM.
+ */
+int dsm_engine_create(const struct dsm_engine_params *params,
+		      struct dsm_engine **engine, char text[DSM_ENGINE_TEXT]);
+
+/** The VM's pages stay as they are; nobody is told. */
+void dsm_engine_destroy(struct dsm_engine *engine);
+
+/** A connection is there.  Return: 0; what dsm_vm_peer_up() says. */
+int dsm_engine_peer_up(struct dsm_engine *engine, unsigned int host,
+		       uint32_t epoch);
+
+/**
+ * A connection is gone.  The VM fails, unless @orderly and neither pages nor
+ * homes were there.
+ * @why: for the text.
+ */
+void dsm_engine_peer_down(struct dsm_engine *engine, unsigned int host,
+			  bool orderly, const char *why);
+
+/** A message, and its page if it has one.  What a peer must not say fails the VM. */
+void dsm_engine_message(struct dsm_engine *engine, unsigned int from,
+			const struct dsm_msg *msg, const uint8_t *page);
+
+/** There may be misses in the ring. */
+void dsm_engine_misses(struct dsm_engine *engine);
+
+/** room() is not 0 any more. */
+void dsm_engine_room(struct dsm_engine *engine, unsigned int host);
+
+/** Do what has been collected.  Before the caller sleeps. */
+void dsm_engine_run(struct dsm_engine *engine);
+
+/** Return: when dsm_engine_tick() is due, ns; UINT64_MAX: never. */
+uint64_t dsm_engine_next(const struct dsm_engine *engine);
+
+/** Look at the clock. */
+void dsm_engine_tick(struct dsm_engine *engine);
+
+/**
+ * The guest gives a page back, or wants memory in a hole whose home is
+ * elsewhere.  finished() says how it ended.
+ * Return: 0; -EAGAIN if there is something else with this page now; -EINVAL.
+ */
+int dsm_engine_drop(struct dsm_engine *engine, uint64_t gfn);
+int dsm_engine_populate(struct dsm_engine *engine, uint64_t gfn);
+
+/** From now on give up every page whose home is elsewhere. */
+void dsm_engine_drain(struct dsm_engine *engine);
+
+/** Return: nothing is under way, nobody waits. */
+bool dsm_engine_is_quiet(const struct dsm_engine *engine);
+
+/** Return: pages of others that are here. */
+unsigned int dsm_engine_guests(const struct dsm_engine *engine);
+
+/** Return: why the VM has failed; NULL: it has not. */
+const char *dsm_engine_failure(const struct dsm_engine *engine);
+
+/** The VM can't go on, for a reason that the caller knows. */
+void dsm_engine_fail(struct dsm_engine *engine, const char *text);
+
+void dsm_engine_get_counts(const struct dsm_engine *engine,
+			   struct dsm_engine_counts *counts);
+
+/** Return: NULL, or the rule that a page here breaks.  For tests: O(pages). */
+const char *dsm_engine_broken_rule(const struct dsm_engine *engine);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The slice of a VM on this host: its domain, what it has of the guest's
+ * memory, and its pool.  By libxenctrl only: no kernel, no devices, no toolstack.
+ */
+#ifndef DSM_SLICE_H
+#define DSM_SLICE_H
+
+#include <xenctrl.h>
+
+#include "description.h"
+
+/**
+ * A domain that never runs: the vCPUs are there, since Xen wants them, and stay
+ * down.  What has its home at host @self is populated, with the largest pages
+ * that fit.
+ * @domid: of the new domain; the caller destroys it.
+ * @text: what could not be done, with its numbers.
+ * Return: 0; -errno, and then there is no domain.
+ */
+int dsm_slice_create(xc_interface *xch, const struct dsm_description *description,
+		     unsigned int self, uint32_t *domid,
+		     char text[DSM_ENGINE_TEXT]);
+
+/**
+ * Switch DSM on as slice @config->self, fill the pool, and make what has its
+ * home elsewhere absent.
+ * @port: the event channel, for us to bind.
+ * Return: 0; -errno.
+ */
+int dsm_slice_enable(xc_interface *xch, uint32_t domid,
+		     const struct dsm_description *description,
+		     const struct dsm_config *config, evtchn_port_t *port,
+		     char text[DSM_ENGINE_TEXT]);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The pages of a VM that are not in their first state, by gfn, each with its
+ * buffer and the time at which something is due.
+ *
+ * Memory comes in blocks and is never given back before the end: entries that
+ * are free are used again.  Buffers are a fixed number, since the engine
+ * bounds how many pages are under way.  Looking up is O(1), the next time
+ * that is due is O(1), changing one is O(log n).
+ *
+ * Context: one thread, no locks.
+ */
+#ifndef DSM_TABLE_H
+#define DSM_TABLE_H
+
+#include <stddef.h>
+#include <sys/queue.h>
+
+#include "page.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DSM_NEVER	UINT64_MAX
+
+struct dsm_entry {
+	struct dsm_page page;
+	struct dsm_entry *next;		/* of the same hash, or free */
+	uint8_t *buffer;		/* DSM_PAGE_BYTES, or NULL */
+	size_t place;			/* in the heap; 0: nothing is due */
+	uint64_t due;			/* ns; the earliest of the three below */
+	uint64_t lease_due;		/* the lease ends, or counts no more */
+	uint64_t retry_due;		/* the page was in use */
+	uint64_t away_due;		/* a hole was shown to a vCPU: I again */
+	uint64_t busy_since;		/* ns; 0: not in use */
+	uint32_t backoff_ns;
+	uint32_t lease_vcpu;		/* for whom it came */
+	uint8_t lease;			/* enum dsm_lease for which lease_due is */
+	bool counted;			/* it uses a frame of the pool */
+	bool asking;			/* our request is out */
+	bool writing;			/* our PUTM is out */
+	bool evictable;			/* it is in the ring of the clock */
+	bool referenced;		/* missed since the clock's hand came by */
+	bool special;			/* Xen says that it is no plain memory */
+	TAILQ_ENTRY(dsm_entry) clock;
+};
+
+struct dsm_table {
+	struct dsm_entry **bucket;
+	size_t nr_buckets;		/* a power of two */
+	size_t nr;			/* entries in use */
+	struct dsm_entry *free;
+	size_t nr_free;
+	struct dsm_block *blocks;
+	struct dsm_entry **heap;	/* from 1 on */
+	size_t nr_heap, heap_size;
+	uint8_t **buffers;		/* free ones */
+	size_t nr_buffers, all_buffers;
+};
+
+/**
+ * @buffers: @nr_buffers pages; the caller's.
+ * Return: 0 or -ENOMEM.
+ */
+int dsm_table_init(struct dsm_table *table, uint8_t *buffers, size_t nr_buffers);
+void dsm_table_exit(struct dsm_table *table);
+
+/** Return: the entry of a page, or NULL: it is in its first state. */
+struct dsm_entry *dsm_table_find(const struct dsm_table *table, uint64_t gfn);
+
+/**
+ * The entry of a page, made if there is none.
+ * Return: NULL without memory, or for a gfn that has no home.
+ */
+struct dsm_entry *dsm_table_get(struct dsm_table *table, const struct dsm_vm *vm,
+				uint64_t gfn);
+
+/** The page is in its first state again: no buffer, nothing due, not evictable. */
+void dsm_table_forget(struct dsm_table *table, struct dsm_entry *entry);
+
+/** Give it a buffer.  Return: is there one? */
+bool dsm_table_lend(struct dsm_table *table, struct dsm_entry *entry);
+void dsm_table_take_back(struct dsm_table *table, struct dsm_entry *entry);
+
+/** One of the times of @entry has changed. */
+void dsm_table_reschedule(struct dsm_table *table, struct dsm_entry *entry);
+
+/** Return: what is due first, or NULL. */
+struct dsm_entry *dsm_table_first_due(const struct dsm_table *table);
+
+/**
+ * All entries, in no order: begin with NULL, until NULL comes.  None may be made
+ * meanwhile; one may be forgotten after the next one has been asked for.
+ */
+struct dsm_entry *dsm_table_next(const struct dsm_table *table,
+				 struct dsm_entry *before);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

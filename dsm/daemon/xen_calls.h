@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The hypervisor, as dsmd sees it: one slice of one VM on this host.
+ *
+ * The words and numbers are those of xen/include/public/dsm.h, which says what
+ * each operation does and each error means; xen_libxc.c checks at compile time
+ * that they are the same.  Everything here is a table of functions, so that
+ * unit tests play the hypervisor (tests/unit/dsmd/played_xen.c).
+ *
+ * Context: the protocol thread.  Nothing blocks for longer than a hypercall.
+ */
+#ifndef DSM_XEN_CALLS_H
+#define DSM_XEN_CALLS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum dsm_xen_op_type {
+	DSM_XEN_INVAL = 1,	/* M, S to I; bytes out if there is a buffer */
+	DSM_XEN_DOWNGRADE,	/* M to S; bytes out if there is a buffer */
+	DSM_XEN_READ,		/* S; bytes out */
+	DSM_XEN_INSTALL_S,	/* I to S; bytes in */
+	DSM_XEN_INSTALL_M,	/* I to M; bytes in */
+	DSM_XEN_ZERO_M,		/* I to M, zeroed */
+	DSM_XEN_UPGRADE,	/* S to M */
+	DSM_XEN_DROP,		/* I to hole; a pooled frame goes to the host */
+	DSM_XEN_WAKE,
+	DSM_XEN_QUERY,
+};
+
+enum dsm_xen_state {
+	DSM_XEN_STATE_HOLE,
+	DSM_XEN_STATE_I,
+	DSM_XEN_STATE_S,
+	DSM_XEN_STATE_M,
+	DSM_XEN_STATE_OTHER,	/* mapped, and not by DSM */
+};
+
+#define DSM_XEN_MAX_OPS	1024	/* in one call of page() */
+
+struct dsm_xen_op {
+	uint64_t gfn;
+	uint8_t *buffer;	/* a page of alloc_pages(), or NULL */
+	uint8_t type;		/* enum dsm_xen_op_type */
+	uint8_t state;		/* afterwards: enum dsm_xen_state */
+	int rc;			/* 0 or -errno, as public/dsm.h says */
+};
+
+enum dsm_xen_want {
+	DSM_XEN_WANT_S = 1,
+	DSM_XEN_WANT_M,
+	DSM_XEN_WANT_M_NODATA,	/* M; the bytes do not matter */
+};
+
+/* Somebody waits for a page. */
+struct dsm_xen_miss {
+	uint64_t gfn;
+	uint64_t rip;		/* of the vCPU */
+	uint32_t vcpu;
+	uint8_t want;		/* enum dsm_xen_want */
+	bool foreign;		/* no vCPU: another domain, which tries again */
+	bool by_xen;		/* on behalf of Xen */
+};
+
+struct dsm_xen;
+
+struct dsm_xen_calls {
+	/**
+	 * Page operations, in their order, each with a result of its own.
+	 * @nr: 1 .. DSM_XEN_MAX_OPS.
+	 * Return: 0, or -errno if they could not all be tried.
+	 */
+	int (*page)(struct dsm_xen *xen, struct dsm_xen_op *ops, unsigned int nr);
+	/**
+	 * Take misses from the ring, and from behind it if it was full.
+	 * Return: how many; less than @most if there are no more; -errno.
+	 */
+	int (*misses)(struct dsm_xen *xen, struct dsm_xen_miss *misses,
+		      unsigned int most);
+	/**
+	 * A hole becomes zeroed memory.
+	 * Return: 0; -EEXIST if it is none; -ENOMEM; -errno.
+	 */
+	int (*populate)(struct dsm_xen *xen, uint64_t gfn);
+	/**
+	 * @nr frames more for the pool.
+	 * Return: 0; -ENOMEM; -EOPNOTSUPP if this hypervisor can't; -errno.
+	 */
+	int (*pool_add)(struct dsm_xen *xen, unsigned int nr);
+	/** The holes among these frames become I.  Return: 0 or -errno. */
+	int (*away)(struct dsm_xen *xen, uint64_t first, uint64_t nr);
+	/** Those in I become holes.  Return: 0 or -errno. */
+	int (*drop)(struct dsm_xen *xen, uint64_t first, uint64_t nr);
+	/** dsmd lives, and says so again within @ms; 0: never.  Return: 0 or -errno. */
+	int (*keepalive)(struct dsm_xen *xen, unsigned int ms);
+	/** The VM can't go on: it crashes, with what it has.  Return: 0 or -errno. */
+	int (*crash)(struct dsm_xen *xen);
+	/** Memory that Xen can copy from and to, zeroed.  Return: NULL without memory. */
+	void *(*alloc_pages)(struct dsm_xen *xen, unsigned int nr);
+	void (*free_pages)(struct dsm_xen *xen, void *pages, unsigned int nr);
+	/** Return: readable when the ring may have something; -1 if there is no such thing. */
+	int (*descriptor)(struct dsm_xen *xen);
+	void (*close)(struct dsm_xen *xen);
+};
+
+/* What every hypervisor begins with. */
+struct dsm_xen {
+	const struct dsm_xen_calls *calls;
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The real hypervisor: libxenctrl for what Xen does, an event channel and a
+ * shared ring for what it says, xenstore for what the toolstack reads.
+ *
+ * The ring's indices are shared with Xen: what Xen wrote before prod is read
+ * after it, and cons is written when an entry has been copied.  When Xen had no
+ * room it set `full`: that is cleared, the ring is drained, and FLUSH puts the
+ * rest there, in this order, so that nothing is left behind unseen.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/select.h>
+#include <unistd.h>
+
+#include <xenctrl.h>
+#include <xenctrl_dsm.h>
+#include <xenevtchn.h>
+#include <xenforeignmemory.h>
+#include <xenstore.h>
+
+#include "hypervisor.h"
+#include "slice.h"
+#include "xen_calls.h"
+
+#define SAME(a, b)	_Static_assert((int)(a) == (int)(b), #a " is " #b)
+SAME(DSM_XEN_INVAL, XEN_DSM_INVAL);
+SAME(DSM_XEN_DOWNGRADE, XEN_DSM_DOWNGRADE);
+SAME(DSM_XEN_READ, XEN_DSM_READ);
+SAME(DSM_XEN_INSTALL_S, XEN_DSM_INSTALL_S);
+SAME(DSM_XEN_INSTALL_M, XEN_DSM_INSTALL_M);
+SAME(DSM_XEN_ZERO_M, XEN_DSM_ZERO_M);
+SAME(DSM_XEN_UPGRADE, XEN_DSM_UPGRADE);
+SAME(DSM_XEN_DROP, XEN_DSM_DROP);
+SAME(DSM_XEN_WAKE, XEN_DSM_WAKE);
+SAME(DSM_XEN_QUERY, XEN_DSM_QUERY);
+SAME(DSM_XEN_STATE_HOLE, XEN_DSM_STATE_HOLE);
+SAME(DSM_XEN_STATE_I, XEN_DSM_STATE_I);
+SAME(DSM_XEN_STATE_S, XEN_DSM_STATE_S);
+SAME(DSM_XEN_STATE_M, XEN_DSM_STATE_M);
+SAME(DSM_XEN_STATE_OTHER, XEN_DSM_STATE_OTHER);
+SAME(DSM_XEN_WANT_S, XEN_DSM_WANT_S);
+SAME(DSM_XEN_WANT_M, XEN_DSM_WANT_M);
+SAME(DSM_XEN_WANT_M_NODATA, XEN_DSM_WANT_M_NODATA);
+SAME(DSM_XEN_MAX_OPS, XEN_DSM_MAX_PAGE_OPS);
+SAME(DSM_DESCRIPTION_RANGES, XEN_DSM_MAX_RANGES);
+
+struct libxc {
+	struct dsm_xen xen;
+	xc_interface *xch;
+	xenevtchn_handle *xce;
+	xenforeignmemory_handle *fmem;
+	xenforeignmemory_resource_handle *resource;
+	volatile struct xen_dsm_ring *ring;
+	const struct xen_dsm_ring_entry *entry;
+	size_t ring_pages;
+	uint32_t nr, cons;
+	uint32_t domid;
+	bool built;		/* ours: destroyed with the process */
+	evtchn_port_or_error_t port;
+	xen_dsm_page_op_t op[DSM_XEN_MAX_OPS];
+};
+
+static struct libxc *of(struct dsm_xen *xen)
+{
+	return (struct libxc *)xen;
+}
+
+static int page(struct dsm_xen *xen, struct dsm_xen_op *ops, unsigned int nr)
+{
+	struct libxc *x = of(xen);
+	unsigned int i;
+
+	memset(x->op, 0, nr * sizeof(x->op[0]));
+	for (i = 0; i < nr; i++) {
+		x->op[i].gfn = ops[i].gfn;
+		x->op[i].op = ops[i].type;
+		if (ops[i].buffer)
+			xc_dsm_set_buffer(&x->op[i], ops[i].buffer);
+	}
+	if (xc_dsm_page(x->xch, x->domid, x->op, nr))
+		return -errno;
+	for (i = 0; i < nr; i++) {
+		ops[i].rc = x->op[i].rc;
+		ops[i].state = (uint8_t)x->op[i].state;
+	}
+	return 0;
+}
+
+static unsigned int take(struct libxc *x, struct dsm_xen_miss *misses,
+			 unsigned int most)
+{
+	uint32_t prod = __atomic_load_n(&x->ring->prod, __ATOMIC_ACQUIRE);
+	unsigned int i;
+
+	for (i = 0; i < most && x->cons != prod; i++) {
+		const struct xen_dsm_ring_entry *e = &x->entry[x->cons & (x->nr - 1)];
+
+		/* What is no miss has want 0, which makes no sense to the engine. */
+		misses[i] = (struct dsm_xen_miss){
+			.gfn = e->gfn, .rip = e->rip, .vcpu = e->vcpu,
+			.want = e->type == XEN_DSM_PAGE_MISS ? e->want : 0,
+			.foreign = e->flags & XEN_DSM_MISS_FOREIGN,
+			.by_xen = e->flags & XEN_DSM_MISS_BY_XEN,
+		};
+		x->cons++;
+	}
+	__atomic_store_n(&x->ring->cons, x->cons, __ATOMIC_RELEASE);
+	return i;
+}
+
+static int misses(struct dsm_xen *xen, struct dsm_xen_miss *into, unsigned int most)
+{
+	struct libxc *x = of(xen);
+	unsigned int nr;
+	xenevtchn_port_or_error_t pending;
+	ssize_t ready;
+	fd_set fds;
+	struct timeval none = { 0 };
+
+	/* The channel first: what comes after this look raises it again. */
+	FD_ZERO(&fds);
+	FD_SET(xenevtchn_fd(x->xce), &fds);
+	ready = select(xenevtchn_fd(x->xce) + 1, &fds, NULL, NULL, &none);
+	if (ready > 0) {
+		pending = xenevtchn_pending(x->xce);
+		if (pending < 0 || xenevtchn_unmask(x->xce, (evtchn_port_t)pending))
+			return -errno;
+	}
+	nr = take(x, into, most);
+	if (nr < most && __atomic_exchange_n(&x->ring->full, 0, __ATOMIC_ACQ_REL)) {
+		nr += take(x, into + nr, most - nr);
+		if (xc_dsm_flush(x->xch, x->domid))
+			return -errno;
+		nr += take(x, into + nr, most - nr);
+	}
+	return (int)nr;
+}
+
+static int populate(struct dsm_xen *xen, uint64_t gfn)
+{
+	struct libxc *x = of(xen);
+	struct dsm_xen_op op = { .gfn = gfn, .type = DSM_XEN_QUERY };
+	xen_pfn_t first = gfn;
+	int rc = page(xen, &op, 1);
+
+	if (rc)
+		return rc;
+	if (op.rc || op.state != DSM_XEN_STATE_HOLE)
+		return op.rc ? op.rc : -EEXIST;
+	rc = xc_domain_populate_physmap(x->xch, x->domid, 1, 0, 0, &first);
+	if (rc == 1)
+		return 0;
+	return rc < 0 && errno != ENOMEM ? -errno : -ENOMEM;
+}
+
+static int pool_add(struct dsm_xen *xen, unsigned int nr)
+{
+	uint64_t done;
+
+	return xc_dsm_pool_add(of(xen)->xch, of(xen)->domid, nr, &done) ? -errno : 0;
+}
+
+static int away(struct dsm_xen *xen, uint64_t first, uint64_t nr)
+{
+	uint64_t done;
+
+	return xc_dsm_away(of(xen)->xch, of(xen)->domid, first, nr, &done) ? -errno : 0;
+}
+
+static int drop(struct dsm_xen *xen, uint64_t first, uint64_t nr)
+{
+	uint64_t done;
+
+	return xc_dsm_drop_range(of(xen)->xch, of(xen)->domid, first, nr, &done) ?
+	       -errno : 0;
+}
+
+static int keepalive(struct dsm_xen *xen, unsigned int ms)
+{
+	return xc_dsm_keepalive(of(xen)->xch, of(xen)->domid, ms) ? -errno : 0;
+}
+
+static int crash(struct dsm_xen *xen)
+{
+	return xc_domain_shutdown(of(xen)->xch, of(xen)->domid, SHUTDOWN_crash) ?
+	       -errno : 0;
+}
+
+static void *alloc_pages(struct dsm_xen *xen, unsigned int nr)
+{
+	return xc_dsm_alloc_pages(of(xen)->xch, nr);
+}
+
+static void free_pages(struct dsm_xen *xen, void *pages, unsigned int nr)
+{
+	xc_dsm_free_pages(of(xen)->xch, pages, nr);
+}
+
+static int descriptor(struct dsm_xen *xen)
+{
+	return xenevtchn_fd(of(xen)->xce);
+}
+
+/* A slice that was built here has no other owner. */
+static void close_all(struct dsm_xen *xen)
+{
+	struct libxc *x = of(xen);
+
+	if (x->resource)
+		xenforeignmemory_unmap_resource(x->fmem, x->resource);
+	if (x->built)
+		xc_domain_destroy(x->xch, x->domid);
+	if (x->fmem)
+		xenforeignmemory_close(x->fmem);
+	if (x->xce)
+		xenevtchn_close(x->xce);
+	if (x->xch)
+		xc_interface_close(x->xch);
+	free(x);
+}
+
+static const struct dsm_xen_calls calls = {
+	.page = page, .misses = misses, .populate = populate,
+	.pool_add = pool_add, .away = away, .drop = drop,
+	.keepalive = keepalive, .crash = crash, .alloc_pages = alloc_pages,
+	.free_pages = free_pages, .descriptor = descriptor, .close = close_all,
+};
+
+static int map_ring(struct libxc *x, char *text)
+{
+	void *at = NULL;
+	size_t size = 0;
+
+	if (xenforeignmemory_resource_size(x->fmem, x->domid, XENMEM_resource_dsm_ring,
+					   0, &size) || size < 2 * XC_PAGE_SIZE) {
+		snprintf(text, DSM_ENGINE_TEXT, "domain %u: size of the ring: %s", x->domid,
+			 strerror(errno));
+		return -EIO;
+	}
+	x->ring_pages = size / XC_PAGE_SIZE;
+	x->resource = xenforeignmemory_map_resource(x->fmem, x->domid,
+			XENMEM_resource_dsm_ring, 0, 0, x->ring_pages, &at,
+			PROT_READ | PROT_WRITE, 0);
+	if (!x->resource) {
+		snprintf(text, DSM_ENGINE_TEXT, "domain %u: mapping the ring: %s", x->domid,
+			 strerror(errno));
+		return -EIO;
+	}
+	x->ring = at;
+	x->entry = (const void *)((const char *)at + XC_PAGE_SIZE);
+	x->nr = x->ring->nr;
+	x->cons = x->ring->cons;
+	if (!x->nr || x->nr & (x->nr - 1) ||
+	    x->nr > (x->ring_pages - 1) * XC_PAGE_SIZE / sizeof(*x->entry)) {
+		snprintf(text, DSM_ENGINE_TEXT, "domain %u: a ring of %u entries in %zu pages",
+			 x->domid, x->nr, x->ring_pages);
+		return -EIO;
+	}
+	return 0;
+}
+
+static int open_handles(struct libxc *x, char *text)
+{
+	x->xch = xc_interface_open(NULL, NULL, 0);
+	x->xce = xenevtchn_open(NULL, 0);
+	x->fmem = xenforeignmemory_open(NULL, 0);
+	if (x->xch && x->xce && x->fmem)
+		return 0;
+	snprintf(text, DSM_ENGINE_TEXT, "no way to Xen: %s", strerror(errno));
+	return -EIO;
+}
+
+struct dsm_xen *dsm_hypervisor_open(const struct dsm_description *d,
+				    const struct dsm_config *config,
+				    char text[DSM_ENGINE_TEXT])
+{
+	struct libxc *x = calloc(1, sizeof(*x));
+	evtchn_port_t port;
+
+	if (!x) {
+		snprintf(text, DSM_ENGINE_TEXT, "no memory");
+		return NULL;
+	}
+	x->xen.calls = &calls;
+	x->domid = d->domid;
+	if (open_handles(x, text))
+		goto fail;
+	if (d->build) {
+		if (dsm_slice_create(x->xch, d, config->self, &x->domid, text))
+			goto fail;
+		x->built = true;
+	}
+	if (dsm_slice_enable(x->xch, x->domid, d, config, &port, text) ||
+	    map_ring(x, text))
+		goto fail;
+	x->port = xenevtchn_bind_interdomain(x->xce, x->domid, port);
+	if (x->port < 0) {
+		snprintf(text, DSM_ENGINE_TEXT, "domain %u: event channel %u: %s", x->domid,
+			 port, strerror(errno));
+		goto fail;
+	}
+	return &x->xen;
+
+fail:
+	close_all(&x->xen);
+	return NULL;
+}
+
+void dsm_hypervisor_publish(const struct dsm_description *d, const char *state)
+{
+	struct xs_handle *xs = xs_open(0);
+	char uuid[37], path[64];
+
+	dsm_uuid_text(d->uuid, uuid);
+	snprintf(path, sizeof(path), "/tool/dsm/%s/state", uuid);
+	if (!xs || !xs_write(xs, XBT_NULL, path, state, (unsigned int)strlen(state)))
+		fprintf(stderr, "<4>level=warning vm=%s msg=\"xenstore: %s\"\n", d->name,
+			strerror(errno));
+	xs_close(xs);
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What dsmd is told of a VM: what is right, each mistake with its words, and
+ * anything at all.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "case.h"
+#include "description.h"
+#include "dice.h"
+
+#define NR(a)	(sizeof(a) / sizeof((a)[0]))
+
+#define NAME	"\"name\": \"web-1.x_y\""
+#define UUID	"\"uuid\": \"01234567-89ab-cdef-0123-456789ABCDEF\""
+#define NUMBER	"\"number\": 3"
+#define DOMID	"\"domid\": 7"
+#define VCPUS	"\"vcpus\": 4"
+#define FRAMES	"\"frames\": 256"
+#define TOKEN	"\"token\": \"alpha\""
+#define RANGE_A	"{\"first\": 0, \"frames\": 1048576, \"host\": \"alpha\"}"
+#define RANGE_B	"{\"first\": 4194304, \"frames\": 262144, \"host\": \"beta\"}"
+#define RANGES	"\"ranges\": [" RANGE_A ", " RANGE_B "]"
+#define ALL	NAME ", " UUID ", " NUMBER ", " DOMID ", " VCPUS ", " FRAMES ", " TOKEN ", " RANGES
+#define RIGHT	"{" ALL "}"
+
+static struct dsm_config config;
+
+static void make_config(void)
+{
+	static const char *const names[] = { "alpha", "beta" };
+	struct sockaddr_in four = { .sin_family = AF_INET, .sin_port = htons(7000) };
+	struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons(65000) };
+
+	memset(&config, 0, sizeof(config));
+	config.nr_hosts = 2;
+	for (unsigned int i = 0; i < 2; i++) {
+		config.host[i].used = true;
+		strcpy(config.host[i].name, names[i]);
+	}
+	memcpy(&config.host[0].address, &four, sizeof(four));
+	memcpy(&config.host[1].address, &six, sizeof(six));
+}
+
+static int parse(const char *text, struct dsm_description *d, char *said)
+{
+	return dsm_description_parse(text, strlen(text), "vm.json", &config, d, said);
+}
+
+static void right(const void *argument)
+{
+	char said[DSM_DESCRIPTION_TEXT], uuid[37];
+	struct dsm_transport_params transport = { 0 };
+	struct dsm_engine_params engine = { 0 };
+	struct dsm_description d;
+
+	(void)argument;
+	make_config();
+	CHECK(!parse(RIGHT, &d, said), "%s", said);
+	dsm_uuid_text(d.uuid, uuid);
+	CHECK(!strcmp(d.name, "web-1.x_y") && !strcmp(uuid, "01234567-89ab-cdef-0123-456789abcdef"),
+	      "%s %s", d.name, uuid);
+	CHECK(d.number == 3 && d.domid == 7 && !d.build && d.nr_vcpus == 4 &&
+	      d.frames == 256 && d.token_home == 0 && d.nr_ranges == 2, "numbers");
+	CHECK(d.range[0].end == 1048576 && d.range[1].start == 4194304 &&
+	      d.range[1].end == 4456448 && d.range[1].home == 1, "ranges");
+	CHECK(d.lease_ns == 200000 && d.token_ns == 20000000 && d.pin_ns == 20000000 &&
+	      d.keepalive_ms == 10000 && d.retry_ns, "what was left out");
+
+	dsm_description_engine(&d, &config, &engine);
+	CHECK(engine.nr_hosts == 2 && !strcmp(engine.name[1], "beta") &&
+	      engine.range[1].home == 1 && engine.frames == 256 &&
+	      engine.keepalive_ms == 10000, "the engine's");
+	dsm_config_transport(&config, &transport);
+	dsm_description_transport(&d, &transport);
+	CHECK(!memcmp(transport.vm, d.uuid, 16) &&
+	      ((struct sockaddr_in *)&transport.address)->sin_port == htons(7003) &&
+	      ((struct sockaddr_in6 *)&transport.peer[1].address)->sin6_port == htons(65003),
+	      "ports of the VM");
+
+	CHECK(!parse("{" NAME "," UUID "," NUMBER "," VCPUS "," FRAMES "," TOKEN "," RANGES
+		     ", \"build\": true, \"lease_us\": 0, \"token_ms\": 5, \"pin_ms\": 6,"
+		     "\"keepalive_ms\": 0}", &d, said), "%s", said);
+	CHECK(d.build && !d.domid && !d.lease_ns && d.token_ns == 5000000 &&
+	      d.pin_ns == 6000000 && !d.keepalive_ms, "all keys");
+}
+
+static const struct mistake {
+	const char *name, *text, *words;
+} mistakes[] = {
+	{ "nothing", "", "vm.json: JSON: " },
+	{ "no JSON", "name: web", "vm.json: JSON: " },
+	{ "two objects", RIGHT RIGHT, "vm.json: JSON: " },
+	{ "cut", "{" ALL, "vm.json: JSON: " },
+	{ "deep", "{\"name\": [[[[[[[[[[[1]]]]]]]]]]]}", "vm.json: JSON: " },
+	{ "a list", "[1]", "vm.json: the description: an object" },
+	{ "an unknown key", "{" ALL ", \"colour\": 1}", "vm.json: colour: no such key in the description" },
+	{ "no name", "{" UUID "}", "vm.json: name: missing in the description" },
+	{ "a name that is a path", "{\"name\": \"a/b\"}", "vm.json: name: 1 to 63 letters" },
+	{ "a name that is hidden", "{\"name\": \".a\"}", "vm.json: name: 1 to 63 letters" },
+	{ "an empty name", "{\"name\": \"\"}", "vm.json: name: 1 to 63 letters" },
+	{ "a name with a 0", "{\"name\": \"a\\u0000b\"}", "vm.json: name: 1 to 63 letters" },
+	{ "a name that is a number", "{\"name\": 7}", "vm.json: name: 1 to 63 letters" },
+	{ "a long name", "{\"name\": \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"}",
+	  "vm.json: name: 1 to 63 letters" },
+	{ "a UUID too short", "{" NAME ", \"uuid\": \"01234567-89ab-cdef-0123-456789abcde\"}", "vm.json: uuid: a UUID" },
+	{ "a UUID of letters", "{" NAME ", \"uuid\": \"01234567-89ab-cdef-0123-456789abcdeg\"}", "vm.json: uuid: a UUID" },
+	{ "a UUID without dashes", "{" NAME ", \"uuid\": \"0123456789abcdef0123456789abcdef0000\"}", "vm.json: uuid: a UUID" },
+	{ "number 0", "{" NAME "," UUID ", \"number\": 0}", "vm.json: number: a number, 1 to 1023" },
+	{ "number 1024", "{" NAME "," UUID ", \"number\": 1024}", "vm.json: number: a number, 1 to 1023" },
+	{ "a number below 0", "{" NAME "," UUID ", \"number\": -1}", "vm.json: number: a number, 1 to 1023" },
+	{ "a number of 2^64 + 3", "{" NAME "," UUID ", \"number\": 18446744073709551619}", "vm.json: JSON: number" },
+	{ "a number with a point", "{" NAME "," UUID ", \"number\": 3.0}", "vm.json: number: a number" },
+	{ "a port above all", "{" NAME "," UUID ", \"number\": 536," DOMID "," VCPUS "," FRAMES "," TOKEN "," RANGES "}",
+	  "vm.json: number: so small that its sum with the port of beta" },
+	{ "no domain", "{" NAME "," UUID "," NUMBER "," VCPUS "," FRAMES "," TOKEN "," RANGES "}",
+	  "vm.json: domid: needed if" },
+	{ "two domains", "{" ALL ", \"build\": true}", "vm.json: domid: needed if" },
+	{ "build as a word", "{" NAME "," UUID "," NUMBER ", \"build\": \"yes\"}", "vm.json: build: true or false" },
+	{ "dom0", "{" NAME "," UUID "," NUMBER ", \"domid\": 0}", "vm.json: domid: a number, 1 to 32751" },
+	{ "no vCPUs", "{" NAME "," UUID "," NUMBER "," DOMID ", \"vcpus\": 0}", "vm.json: vcpus: a number, 1 to 512" },
+	{ "a token nowhere", "{" NAME "," UUID "," NUMBER "," DOMID "," VCPUS "," FRAMES ", \"token\": \"gamma\"}",
+	  "vm.json: token: the name of a host" },
+	{ "no ranges", "{" NAME "," UUID "," NUMBER "," DOMID "," VCPUS "," FRAMES "," TOKEN ", \"ranges\": []}",
+	  "vm.json: ranges: a list of 1 to 16" },
+	{ "a range of no frames", "{" NAME "," UUID "," NUMBER "," DOMID "," VCPUS "," FRAMES "," TOKEN
+	  ", \"ranges\": [{\"first\": 0, \"frames\": 0, \"host\": \"alpha\"}]}", "vm.json: frames: a number, 1 to" },
+	{ "a range of nobody", "{" NAME "," UUID "," NUMBER "," DOMID "," VCPUS "," FRAMES "," TOKEN
+	  ", \"ranges\": [{\"first\": 0, \"frames\": 1, \"host\": 1}]}", "vm.json: host: the name of a host" },
+	{ "a range with more", "{" NAME "," UUID "," NUMBER "," DOMID "," VCPUS "," FRAMES "," TOKEN
+	  ", \"ranges\": [{\"first\": 0, \"frames\": 1, \"host\": \"beta\", \"x\": 1}]}", "vm.json: x: no such key in a range" },
+	{ "ranges in another order", "{" NAME "," UUID "," NUMBER "," DOMID "," VCPUS "," FRAMES "," TOKEN
+	  ", \"ranges\": [" RANGE_B "," RANGE_A "]}", "vm.json: ranges: sorted" },
+	{ "ranges that overlap", "{" NAME "," UUID "," NUMBER "," DOMID "," VCPUS "," FRAMES "," TOKEN
+	  ", \"ranges\": [" RANGE_A "," RANGE_A "]}", "vm.json: ranges: sorted" },
+	{ "a lease of two seconds", "{" ALL ", \"lease_us\": 2000000}", "vm.json: lease_us: a number, 0 to 1000000" },
+	{ "no time for a token", "{" ALL ", \"token_ms\": 0}", "vm.json: token_ms: a number, 1 to" },
+};
+
+static void wrong(const void *argument)
+{
+	const struct mistake *m = argument;
+	struct dsm_description d = { .number = 99 };
+	char said[DSM_DESCRIPTION_TEXT];
+	int rc;
+
+	make_config();
+	rc = parse(m->text, &d, said);
+	CHECK(rc == -EINVAL, "%d", rc);
+	CHECK(!strncmp(said, m->words, strlen(m->words)), "'%s', want '%s'", said, m->words);
+	CHECK(d.number == 99, "nothing is taken over");
+}
+
+static void files(const void *argument)
+{
+	static char large[DSM_DESCRIPTION_BYTES + 2];
+	char path[] = "/tmp/description_test.XXXXXX", said[DSM_DESCRIPTION_TEXT];
+	struct dsm_description d;
+	int fd = mkstemp(path);
+
+	(void)argument;
+	make_config();
+	CHECK(fd >= 0 && write(fd, RIGHT, strlen(RIGHT)) == (ssize_t)strlen(RIGHT), "a file");
+	CHECK(!dsm_description_read(path, &config, &d, said) && d.number == 3, "%s", said);
+	memset(large, ' ', sizeof(large));
+	CHECK(pwrite(fd, large, sizeof(large), 0) == (ssize_t)sizeof(large), "a large one");
+	CHECK(dsm_description_read(path, &config, &d, said) == -E2BIG &&
+	      strstr(said, "more than 65536 bytes"), "%s", said);
+	close(fd);
+	unlink(path);
+	CHECK(dsm_description_read(path, &config, &d, said) == -ENOENT &&
+	      strstr(said, "No such file"), "%s", said);
+	CHECK(dsm_description_read("/", &config, &d, said) == -EISDIR, "%s", said);
+}
+
+/* Any bytes are refused with words, or they are right. */
+static void fuzz(const void *argument)
+{
+	char text[sizeof(RIGHT) + 64], said[DSM_DESCRIPTION_TEXT];
+	unsigned int i, k, good = 0;
+
+	(void)argument;
+	dice_begin();
+	make_config();
+	for (i = 0; i < 20000; i++) {
+		struct dsm_description d;
+		size_t size = sizeof(RIGHT) - 1;
+		int rc;
+
+		memcpy(text, RIGHT, size);
+		for (k = dice_below(4); k; k--) {
+			size_t at = dice_below((uint32_t)size);
+
+			switch (dice_below(3)) {
+			case 0:
+				text[at] = (char)dice_below(256);
+				break;
+			case 1:
+				memmove(text + at, text + at + 1, size - at - 1);
+				size--;
+				break;
+			default:
+				memmove(text + at + 1, text + at, size - at);
+				text[at] = "0{}[]\",:-"[dice_below(9)];
+				size++;
+			}
+		}
+		rc = dsm_description_parse(text, size, "f", &config, &d, said);
+		CHECK(!rc || (rc == -EINVAL && said[0]), "%d", rc);
+		if (rc)
+			continue;
+		good++;
+		CHECK(d.number && d.number < DSM_VM_NUMBERS && d.nr_ranges &&
+		      d.nr_ranges <= DSM_DESCRIPTION_RANGES && d.nr_vcpus &&
+		      d.token_home < 2 && d.name[0] && !strchr(d.name, '/'), "in range");
+	}
+	CHECK(good > 1000, "%u were right", good);
+}
+
+int main(int argc, char **argv)
+{
+	static struct test_case cases[NR(mistakes) + 3] = {
+		{ "description: right", right, NULL },
+		{ "description: files", files, NULL },
+		{ "description: fuzz", fuzz, NULL },
+	};
+	static char names[NR(mistakes)][96];
+	size_t i;
+
+	for (i = 0; i < NR(mistakes); i++) {
+		snprintf(names[i], sizeof(names[i]), "a wrong description: %s", mistakes[i].name);
+		cases[3 + i] = (struct test_case){ names[i], wrong, &mistakes[i] };
+	}
+	return run_cases(argc, argv, cases, NR(cases));
+}

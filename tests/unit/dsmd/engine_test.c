@@ -1,0 +1,1004 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The engine: hosts with a played hypervisor each, joined by channels that keep
+ * the order of each pair and nothing else.  vCPUs run instructions that read
+ * and write words of one to three pages at once; everything else is chance, by
+ * the seed.  What is read is always what was written last, everything ends, and
+ * in the end all is quiet and every page is at home.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "case.h"
+#include "dice.h"
+#include "engine.h"
+#include "played_xen.h"
+
+#define HOSTS	4
+#define NR(a)	(sizeof(a) / sizeof((a)[0]))
+#define US	1000ull
+#define MS	1000000ull
+
+struct parcel {
+	struct dsm_msg msg;
+	uint8_t *page;
+	STAILQ_ENTRY(parcel) link;
+};
+STAILQ_HEAD(channel, parcel);
+
+/* What a world is made of. */
+struct features {
+	const char *name;
+	unsigned int hosts, pages, vcpus, frames;
+	unsigned int instructions;	/* of each vCPU */
+	unsigned int wide;		/* most pages of an instruction */
+	unsigned int busy_permille, nomem_permille, ring;
+	bool pins, holes, foreign, nodata, no_leases, one_loop, all_at_first;
+	unsigned int credits;		/* messages in a channel before room() is 0 */
+};
+
+struct instruction {
+	uint64_t rip;
+	unsigned int nr, left;
+	struct {
+		uint64_t gfn;
+		unsigned int word, want;
+	} access[3];
+};
+
+struct node {
+	struct played_xen xen;
+	struct dsm_engine *engine;
+	unsigned int number;
+	struct instruction run[PLAYED_VCPUS];
+	char failure[DSM_ENGINE_TEXT];
+	unsigned int warnings;
+	unsigned int nr_finished;
+	enum dsm_reason finished;
+	uint64_t finished_gfn;
+};
+
+static struct features now_playing;
+static struct node node[HOSTS];
+static struct channel channel[HOSTS][HOSTS];
+static unsigned int in_channel[HOSTS][HOSTS];
+static uint64_t clock_ns, written, checked;
+static uint64_t last[PLAYED_PAGES][PLAYED_WORDS];
+static bool deaf[HOSTS];		/* what is sent there is lost */
+
+static uint64_t on_now(void *context)
+{
+	(void)context;
+	return clock_ns;
+}
+
+static void on_send(void *context, unsigned int host, const struct dsm_msg *msg,
+		    const uint8_t *page)
+{
+	struct node *n = context;
+	struct parcel *parcel = calloc(1, sizeof(*parcel));
+
+	CHECK(host != n->number && host < now_playing.hosts, "to %u", host);
+	CHECK(!page == !dsm_type_has_page(msg->type), "%s", dsm_type_name(msg->type));
+	parcel->msg = *msg;
+	if (page) {
+		parcel->page = malloc(DSM_PAGE_BYTES);
+		memcpy(parcel->page, page, DSM_PAGE_BYTES);
+	}
+	STAILQ_INSERT_TAIL(&channel[n->number][host], parcel, link);
+	in_channel[n->number][host]++;
+	CHECK(in_channel[n->number][host] < 4096, "more than a queue takes");
+}
+
+static unsigned int on_room(void *context, unsigned int host)
+{
+	const struct node *n = context;
+	unsigned int used = in_channel[n->number][host];
+
+	return used < now_playing.credits ? now_playing.credits - used : 0;
+}
+
+static void on_failed(void *context, const char *text)
+{
+	struct node *n = context;
+
+	CHECK(!n->failure[0], "failed twice");
+	snprintf(n->failure, sizeof(n->failure), "%s", text);
+}
+
+static void on_warn(void *context, const char *text)
+{
+	struct node *n = context;
+
+	CHECK(text[0], "a warning without words");
+	n->warnings++;
+}
+
+static void on_finished(void *context, uint64_t gfn, enum dsm_reason reason)
+{
+	struct node *n = context;
+
+	n->nr_finished++;
+	n->finished = reason;
+	n->finished_gfn = gfn;
+}
+
+static const struct dsm_engine_calls calls = {
+	.now = on_now, .send = on_send, .room = on_room, .failed = on_failed,
+	.warn = on_warn, .finished = on_finished,
+};
+
+static unsigned int home_of(uint64_t gfn)
+{
+	return (unsigned int)(gfn * now_playing.hosts / now_playing.pages);
+}
+
+static struct dsm_engine_params params_of(struct node *n)
+{
+	struct dsm_engine_params p = {
+		.self = (uint8_t)n->number, .nr_hosts = (uint8_t)now_playing.hosts,
+		.name = { "alpha", "beta", "gamma", "delta" },
+		.nr_vcpus = now_playing.vcpus, .frames = now_playing.frames,
+		.lease_ns = now_playing.no_leases ? 0 : 200 * US,
+		.token_ns = 5 * MS, .retry_ns = 50 * US, .pin_ns = 2 * MS,
+		.keepalive_ms = 10000, .seed = dice(), .max_losses = 3,
+		.xen = &n->xen.xen, .calls = &calls, .context = n,
+	};
+	uint64_t gfn;
+
+	for (gfn = 0; gfn < now_playing.pages; gfn++) {
+		struct dsm_range *r = &p.range[home_of(gfn)];
+
+		if (r->end)
+			r->end++;
+		else
+			*r = (struct dsm_range){ gfn, gfn + 1, (uint8_t)home_of(gfn) };
+	}
+	p.nr_ranges = now_playing.hosts;
+	return p;
+}
+
+static void world_begin(const struct features *features)
+{
+	char text[DSM_ENGINE_TEXT];
+	struct dsm_engine_params p;
+	unsigned int h, i;
+	uint64_t gfn;
+
+	now_playing = *features;
+	clock_ns = 5 * MS;
+	written = 0;
+	memset(last, 0, sizeof(last));
+	memset(node, 0, sizeof(node));
+	memset(deaf, 0, sizeof(deaf));
+	for (h = 0; h < features->hosts; h++) {
+		struct node *n = &node[h];
+
+		n->number = h;
+		played_init(&n->xen, features->pages, features->vcpus,
+			    features->ring ? features->ring : 8, features->frames);
+		n->xen.busy_permille = features->busy_permille;
+		n->xen.nomem_permille = features->nomem_permille;
+		for (gfn = 0; gfn < features->pages; gfn++) {
+			n->xen.page[gfn].elsewhere = home_of(gfn) != h;
+			n->xen.page[gfn].state = home_of(gfn) == h ?
+				DSM_XEN_STATE_M : DSM_XEN_STATE_I;
+		}
+		for (i = 0; i < features->hosts; i++)
+			STAILQ_INIT(&channel[h][i]);
+		for (i = 0; i < features->vcpus; i++)
+			n->run[i].left = features->all_at_first && h ?
+					 0 : features->instructions;
+		p = params_of(n);
+		CHECK(!dsm_engine_create(&p, &n->engine, text), "%s", text);
+		for (i = 0; i < features->hosts; i++)
+			if (i != h)
+				CHECK(!dsm_engine_peer_up(n->engine, i, 7), "up");
+	}
+	memset(in_channel, 0, sizeof(in_channel));
+}
+
+static void drop_parcel(unsigned int from, unsigned int to)
+{
+	struct parcel *parcel = STAILQ_FIRST(&channel[from][to]);
+
+	STAILQ_REMOVE_HEAD(&channel[from][to], link);
+	in_channel[from][to]--;
+	free(parcel->page);
+	free(parcel);
+}
+
+static void world_end(void)
+{
+	unsigned int h, i;
+
+	for (h = 0; h < now_playing.hosts; h++) {
+		dsm_engine_destroy(node[h].engine);
+		for (i = 0; i < now_playing.hosts; i++)
+			while (!STAILQ_EMPTY(&channel[h][i]))
+				drop_parcel(h, i);
+	}
+}
+
+static bool deliver(unsigned int from, unsigned int to)
+{
+	struct parcel *parcel = STAILQ_FIRST(&channel[from][to]);
+
+	if (!parcel)
+		return false;
+	if (!deaf[to])
+		dsm_engine_message(node[to].engine, from, &parcel->msg, parcel->page);
+	drop_parcel(from, to);
+	return true;
+}
+
+/* Nobody has a page that another can write. */
+static void check_states(void)
+{
+	unsigned int h, readers, writers;
+	uint64_t gfn;
+
+	for (gfn = 0; gfn < now_playing.pages; gfn++) {
+		for (h = readers = writers = 0; h < now_playing.hosts; h++) {
+			readers += node[h].xen.page[gfn].state == DSM_XEN_STATE_S;
+			writers += node[h].xen.page[gfn].state == DSM_XEN_STATE_M;
+		}
+		CHECK(!writers || (writers == 1 && !readers),
+		      "gfn %llu: %u writers, %u readers", (unsigned long long)gfn,
+		      writers, readers);
+	}
+}
+
+static void check_rules(void)
+{
+	unsigned int h;
+
+	for (h = 0; h < now_playing.hosts; h++) {
+		const char *rule = dsm_engine_broken_rule(node[h].engine);
+
+		CHECK(!rule, "host %u: %s", h, rule);
+		CHECK(!node[h].failure[0], "host %u failed: %s", h, node[h].failure);
+	}
+}
+
+static void next_instruction(struct instruction *run)
+{
+	unsigned int i, j;
+
+	if (!now_playing.one_loop || !run->rip)
+		run->rip = 1000 + dice_below(1000000);
+	run->nr = 1 + dice_below(now_playing.wide);
+	for (i = 0; i < run->nr; i++) {
+		run->access[i].gfn = dice_below(now_playing.pages);
+		run->access[i].word = dice_below(2) ? dice_below(PLAYED_WORDS) :
+				      dice_below(2) * (PLAYED_WORDS - 1);
+		run->access[i].want = dice_below(2) ? DSM_XEN_WANT_S : DSM_XEN_WANT_M;
+		for (j = 0; j < i; j++)
+			if (run->access[j].gfn == run->access[i].gfn)
+				run->access[i].want = run->access[j].want = DSM_XEN_WANT_M;
+	}
+}
+
+/* A vCPU tries its instruction: it misses a page, or all of it happens. */
+static void run_vcpu(struct node *n, unsigned int vcpu)
+{
+	struct instruction *run = &n->run[vcpu];
+	bool hole = false;
+	unsigned int i;
+
+	if (n->xen.vcpu[vcpu].waits || !run->left)
+		return;
+	if (!run->nr)
+		next_instruction(run);
+	for (i = 0; i < run->nr; i++) {
+		switch (played_use(&n->xen, vcpu, run->access[i].gfn,
+				   run->access[i].want, run->rip)) {
+		case PLAYED_MISS:
+			return;
+		case PLAYED_HOLE:
+			hole = true;
+			break;
+		case PLAYED_DONE:
+			break;
+		}
+	}
+	for (i = 0; i < run->nr && !hole; i++) {
+		uint64_t gfn = run->access[i].gfn;
+		unsigned int word = run->access[i].word;
+		uint64_t *at = &n->xen.page[gfn].word[word];
+
+		CHECK(*at == last[gfn][word],
+		      "host %u reads %llx at gfn %llu, word %u; the last write was %llx",
+		      n->number, (unsigned long long)*at, (unsigned long long)gfn,
+		      word, (unsigned long long)last[gfn][word]);
+		checked++;
+		if (run->access[i].want != DSM_XEN_WANT_S)
+			*at = last[gfn][word] = ++written << 8 | n->number;
+	}
+	run->nr = 0;
+	run->left--;
+}
+
+/* What a guest does besides, and other domains, and pins. */
+static void mischief(struct node *n)
+{
+	uint64_t gfn = dice_below(now_playing.pages);
+	struct played_page *page = &n->xen.page[gfn];
+
+	if (now_playing.pins && !dice_below(4))
+		page->pinned = !page->pinned && !dice_below(8);
+	if (now_playing.foreign && !dice_below(4))
+		played_use(&n->xen, NO_VCPU, gfn,
+			   DSM_XEN_WANT_S + dice_below(2), 0);
+	if (now_playing.holes && !dice_below(8)) {
+		if (played_guest_frees(&n->xen, gfn))
+			memset(last[gfn], 0, sizeof(last[gfn]));
+		else if (home_of(gfn) == n->number)
+			played_guest_populates(&n->xen, gfn);
+	}
+}
+
+static void unpin_all(void)
+{
+	unsigned int h;
+	uint64_t gfn;
+
+	for (h = 0; h < now_playing.hosts; h++)
+		for (gfn = 0; gfn < now_playing.pages; gfn++)
+			node[h].xen.page[gfn].pinned = false;
+}
+
+static bool busy_vcpus(void)
+{
+	unsigned int h, i;
+
+	for (h = 0; h < now_playing.hosts; h++)
+		for (i = 0; i < now_playing.vcpus; i++)
+			if (node[h].run[i].left)
+				return true;
+	return false;
+}
+
+static bool all_quiet(void)
+{
+	unsigned int h, i;
+
+	for (h = 0; h < now_playing.hosts; h++) {
+		if (deaf[h])
+			continue;
+		if (!dsm_engine_is_quiet(node[h].engine) ||
+		    played_waits(&node[h].xen) || node[h].xen.in_ring)
+			return false;
+		for (i = 0; i < now_playing.hosts; i++)
+			if (in_channel[h][i] && !deaf[i])
+				return false;
+	}
+	return true;
+}
+
+/* Anything that can happen now. */
+static void move(bool playing)
+{
+	struct node *n = &node[dice_below(now_playing.hosts)];
+	unsigned int i;
+
+	switch (dice_below(16)) {
+	case 0:
+		clock_ns += dice_below(300 * US);
+		break;
+	case 1:
+		if (playing)
+			mischief(n);
+		break;
+	case 2:
+		for (i = 0; i < now_playing.hosts; i++)
+			dsm_engine_room(n->engine, i);
+		break;
+	case 3:
+	case 4:
+		dsm_engine_misses(n->engine);
+		break;
+	case 5:
+		dsm_engine_tick(n->engine);
+		break;
+	case 6:
+	case 7:
+	case 8:
+		dsm_engine_run(n->engine);
+		break;
+	case 9:
+	case 10:
+		run_vcpu(n, dice_below(now_playing.vcpus));
+		break;
+	default:
+		i = dice_below(now_playing.hosts);
+		if (i != n->number)
+			deliver(n->number, i);
+	}
+}
+
+static void all_of_it(bool (*until)(void), const char *what)
+{
+	unsigned long moves = 0;
+
+	while (!until()) {
+		move(false);
+		CHECK(moves++ < 4000000, "%s does not end", what);
+	}
+}
+
+static bool drained(void)
+{
+	unsigned int h;
+
+	for (h = 0; h < now_playing.hosts; h++)
+		if (dsm_engine_guests(node[h].engine))
+			return false;
+	return all_quiet();
+}
+
+/* Nobody uses anything any more: every page goes home. */
+static void go_home(void)
+{
+	unsigned int h, word;
+	uint64_t gfn;
+
+	for (h = 0; h < now_playing.hosts; h++)
+		dsm_engine_drain(node[h].engine);
+	all_of_it(drained, "going home");
+	for (gfn = 0; gfn < now_playing.pages; gfn++) {
+		struct played_page *page = &node[home_of(gfn)].xen.page[gfn];
+
+		if (page->state == DSM_XEN_STATE_HOLE)
+			continue;
+		CHECK(page->state == DSM_XEN_STATE_M || page->state == DSM_XEN_STATE_S,
+		      "gfn %llu is in state %u at home", (unsigned long long)gfn,
+		      page->state);
+		for (word = 0; word < PLAYED_WORDS; word++)
+			CHECK(page->word[word] == last[gfn][word],
+			      "gfn %llu came home with an old word %u",
+			      (unsigned long long)gfn, word);
+	}
+}
+
+static void world(const void *argument)
+{
+	const struct features *features = argument;
+	struct dsm_engine_counts counts;
+	unsigned long moves = 0;
+	unsigned int h;
+
+	dice_begin();
+	world_begin(features);
+	while (busy_vcpus()) {
+		move(true);
+		CHECK(moves < 40000000, "no end");
+		if (!(++moves % 64)) {
+			check_states();
+			check_rules();
+		}
+	}
+	unpin_all();
+	for (h = 0; h < features->hosts; h++) {
+		node[h].xen.busy_permille = 0;
+		node[h].xen.nomem_permille = 0;
+	}
+	all_of_it(all_quiet, "rest");
+	check_states();
+	go_home();
+	check_rules();
+	for (h = 0; h < features->hosts; h++) {
+		dsm_engine_get_counts(node[h].engine, &counts);
+		CHECK(!counts.requests && !counts.waiting && !counts.frames_used &&
+		      !counts.elsewhere, "host %u is not quiet", h);
+		CHECK(counts.read_fault.count + counts.write_fault.count <=
+		      counts.read_faults + counts.write_faults, "times of faults");
+		printf("host %u: %llu read and %llu write faults, %llu of others, %llu+%llu evicted, "
+		       "%llu retries, %llu pins, %llu leases over, %llu tokens, %llu waited for a frame, "
+		       "%llu operations in %llu calls\n", h,
+		       (unsigned long long)counts.read_faults,
+		       (unsigned long long)counts.write_faults,
+		       (unsigned long long)counts.foreign_faults,
+		       (unsigned long long)counts.evicted_shared,
+		       (unsigned long long)counts.evicted_modified,
+		       (unsigned long long)counts.retries,
+		       (unsigned long long)counts.pins,
+		       (unsigned long long)counts.leases_over,
+		       (unsigned long long)counts.tokens,
+		       (unsigned long long)counts.waited_frames,
+		       (unsigned long long)counts.operations,
+		       (unsigned long long)counts.batches);
+	}
+	printf("%llu words checked in %lu moves\n", (unsigned long long)checked, moves);
+	world_end();
+}
+
+static const struct features worlds[] = {
+	{ .name = "two hosts", .hosts = 2, .pages = 8, .vcpus = 2, .frames = 64,
+	  .instructions = 2000, .wide = 1, .credits = 64 },
+	{ .name = "three hosts", .hosts = 3, .pages = 12, .vcpus = 2, .frames = 64,
+	  .instructions = 1500, .wide = 1, .credits = 64 },
+	{ .name = "wide instructions", .hosts = 2, .pages = 4, .vcpus = 1,
+	  .frames = 32, .instructions = 1500, .wide = 3, .credits = 64 },
+	{ .name = "wide instructions of three hosts", .hosts = 3, .pages = 3, .vcpus = 2,
+	  .frames = 64, .instructions = 600, .wide = 3, .credits = 64 },
+	{ .name = "a loop of one instruction", .hosts = 2, .pages = 4, .vcpus = 2,
+	  .frames = 64, .instructions = 600, .wide = 3, .one_loop = true, .credits = 64 },
+	{ .name = "few frames", .hosts = 2, .pages = 128, .vcpus = 1, .frames = 32,
+	  .instructions = 6000, .wide = 2, .credits = 64 },
+	{ .name = "pages in use", .hosts = 3, .pages = 9, .vcpus = 2, .frames = 64,
+	  .instructions = 1500, .wide = 2, .busy_permille = 200, .nomem_permille = 20,
+	  .pins = true, .credits = 64 },
+	{ .name = "a full ring, few credits", .hosts = 3, .pages = 16, .vcpus = 4,
+	  .frames = 128, .instructions = 1000, .wide = 2, .ring = 1, .foreign = true,
+	  .credits = 2 },
+	{ .name = "holes", .hosts = 3, .pages = 12, .vcpus = 2, .frames = 64,
+	  .instructions = 2000, .wide = 2, .holes = true, .credits = 64 },
+	{ .name = "all vCPUs on one host", .hosts = 3, .pages = 96, .vcpus = 2,
+	  .frames = 64, .instructions = 4000, .wide = 2, .all_at_first = true,
+	  .credits = 64 },
+	{ .name = "everything at once", .hosts = 4, .pages = 64, .vcpus = 1, .frames = 32,
+	  .instructions = 150, .wide = 3, .busy_permille = 100, .nomem_permille = 10,
+	  .pins = true, .holes = true, .foreign = true, .ring = 2, .credits = 8 },
+};
+
+
+/* ---- What ends a VM, and with which words ---- */
+
+static const struct features calm = {
+	.hosts = 3, .pages = 12, .vcpus = 2, .frames = 64, .wide = 1, .credits = 64,
+};
+
+static void settle_down(void)
+{
+	unsigned int h, i, rounds;
+
+	for (rounds = 0; rounds < 20; rounds++) {
+		for (h = 0; h < now_playing.hosts; h++) {
+			dsm_engine_misses(node[h].engine);
+			dsm_engine_run(node[h].engine);
+			for (i = 0; i < now_playing.hosts; i++)
+				while (i != h && deliver(h, i))
+					;
+		}
+		clock_ns += 300 * US;
+		for (h = 0; h < now_playing.hosts; h++)
+			dsm_engine_tick(node[h].engine);
+	}
+}
+
+static void use(unsigned int host, unsigned int vcpu, uint64_t gfn, unsigned int want)
+{
+	static uint64_t rip = 1;
+
+	CHECK(played_use(&node[host].xen, vcpu, gfn, want, rip++) == PLAYED_MISS,
+	      "no miss");
+	settle_down();
+}
+
+static void expect_failure(unsigned int host, const char *words)
+{
+	const char *said = dsm_engine_failure(node[host].engine);
+
+	CHECK(said && strstr(said, words), "'%s', want '%s'", said ? said : "", words);
+	CHECK(!strcmp(said, node[host].failure), "said once: '%s'", node[host].failure);
+	CHECK(node[host].xen.crashes == 1, "the domain crashes");
+	CHECK(dsm_engine_next(node[host].engine) == UINT64_MAX, "nothing is due");
+}
+
+static void host_lost(const void *argument)
+{
+	(void)argument;
+	dice_begin();
+	world_begin(&calm);
+	use(1, 0, 0, DSM_XEN_WANT_M);
+	use(1, 0, 1, DSM_XEN_WANT_M);
+	use(1, 0, 2, DSM_XEN_WANT_S);
+	use(0, 0, 4, DSM_XEN_WANT_S);
+	dsm_engine_peer_down(node[0].engine, 1, false, "a question was not answered in time");
+	expect_failure(0, "host beta is lost (a question was not answered in time): 2 pages of alpha "
+		       "were modified there; of its own 4 pages 1 are here");
+	/* Who is down already is not lost once more. */
+	dsm_engine_peer_down(node[0].engine, 1, false, "again");
+	world_end();
+}
+
+/* A host without a home of its own that has given all back may go. */
+static void host_leaves(const void *argument)
+{
+	struct features features = calm;
+	struct dsm_engine_params p;
+	char text[DSM_ENGINE_TEXT];
+	unsigned int h;
+
+	(void)argument;
+	dice_begin();
+	features.pages = 12;
+	world_begin(&features);
+	for (h = 0; h < 3; h++) {
+		p = params_of(&node[h]);
+		p.range[0].end = 6;
+		p.range[1] = (struct dsm_range){ 6, 12, 1 };
+		p.nr_ranges = 2;
+		dsm_engine_destroy(node[h].engine);
+		CHECK(!dsm_engine_create(&p, &node[h].engine, text), "%s", text);
+		dsm_engine_peer_up(node[h].engine, (h + 1) % 3, 9);
+		dsm_engine_peer_up(node[h].engine, (h + 2) % 3, 9);
+	}
+	for (h = 0; h < 12; h++)
+		for (unsigned int i = 0; i < 3; i++) {
+			node[i].xen.page[h].elsewhere = (h < 6 ? 0u : 1u) != i;
+			node[i].xen.page[h].state = (h < 6 ? 0u : 1u) == i ?
+				DSM_XEN_STATE_M : DSM_XEN_STATE_I;
+		}
+	use(2, 0, 0, DSM_XEN_WANT_M);
+	use(2, 1, 7, DSM_XEN_WANT_S);
+	dsm_engine_drain(node[2].engine);
+	settle_down();
+	CHECK(!dsm_engine_guests(node[2].engine), "pages stay");
+	dsm_engine_peer_down(node[0].engine, 2, true, "closed");
+	dsm_engine_peer_down(node[1].engine, 2, true, "closed");
+	CHECK(!dsm_engine_failure(node[0].engine) && !dsm_engine_failure(node[1].engine),
+	      "the VM goes on");
+	use(0, 0, 7, DSM_XEN_WANT_M);
+	CHECK(node[0].xen.page[7].state == DSM_XEN_STATE_M, "and works");
+	world_end();
+}
+
+static void special_page(const void *argument)
+{
+	(void)argument;
+	dice_begin();
+	world_begin(&calm);
+	node[0].xen.page[1].special = true;
+	use(1, 0, 1, DSM_XEN_WANT_M);
+	settle_down();
+	settle_down();
+	/* The miss was refused; the vCPU tried again. */
+	if (!node[1].failure[0])
+		use(1, 0, 1, DSM_XEN_WANT_M);
+	expect_failure(1, "gfn 0x1 is needed here, and it can't leave alpha");
+	CHECK(node[0].warnings, "and the home's operator hears of it");
+	world_end();
+}
+
+static void pinned_page(const void *argument)
+{
+	struct dsm_engine_counts counts;
+	unsigned int i;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&calm);
+	node[0].xen.page[1].pinned = true;
+	use(1, 0, 1, DSM_XEN_WANT_M);
+	for (i = 0; i < 4; i++)
+		settle_down();
+	dsm_engine_get_counts(node[0].engine, &counts);
+	CHECK(counts.pins && counts.retries > 2, "%llu pins, %llu retries",
+	      (unsigned long long)counts.pins, (unsigned long long)counts.retries);
+	CHECK(!node[1].xen.vcpu[0].waits, "the vCPU tries again");
+	CHECK(!dsm_engine_failure(node[0].engine) && !dsm_engine_failure(node[1].engine), "goes on");
+	node[0].xen.page[1].pinned = false;
+	use(1, 0, 1, DSM_XEN_WANT_M);
+	CHECK(node[1].xen.page[1].state == DSM_XEN_STATE_M, "it comes");
+	world_end();
+}
+
+static void drop_and_populate(const void *argument)
+{
+	(void)argument;
+	dice_begin();
+	world_begin(&calm);
+	use(1, 0, 0, DSM_XEN_WANT_M);
+	CHECK(!dsm_engine_drop(node[2].engine, 0), "drop");
+	settle_down();
+	CHECK(node[2].nr_finished == 1 && node[2].finished == DSM_R_NONE &&
+	      !node[2].finished_gfn, "%s", dsm_reason_name(node[2].finished));
+	CHECK(node[0].xen.page[0].state == DSM_XEN_STATE_HOLE &&
+	      node[1].xen.page[0].state == DSM_XEN_STATE_I, "a hole");
+	/* There is no memory: the access goes on without. */
+	use(1, 0, 0, DSM_XEN_WANT_S);
+	CHECK(!node[1].xen.vcpu[0].waits, "the vCPU goes on");
+	CHECK(!dsm_engine_populate(node[1].engine, 0), "populate");
+	settle_down();
+	CHECK(node[1].nr_finished == 1 && node[1].finished == DSM_R_NONE, "%s",
+	      dsm_reason_name(node[1].finished));
+	CHECK(!dsm_engine_populate(node[1].engine, 0), "again");
+	settle_down();
+	CHECK(node[1].nr_finished == 2 && node[1].finished == DSM_R_EXISTS, "%s",
+	      dsm_reason_name(node[1].finished));
+	clock_ns += 20 * MS;
+	settle_down();
+	use(1, 0, 0, DSM_XEN_WANT_M);
+	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_M && !node[1].xen.page[0].word[9],
+	      "zeroed memory");
+	CHECK(dsm_engine_drop(node[1].engine, 999) == -EINVAL, "no such page");
+	check_rules();
+	world_end();
+}
+
+/* Without frames a miss waits until there is one, and the first in line is first. */
+static void no_frames(const void *argument)
+{
+	struct features features = calm;
+	struct dsm_engine_counts counts;
+	uint64_t gfn;
+
+	(void)argument;
+	dice_begin();
+	features.pages = 120;
+	features.vcpus = 1;
+	features.frames = 32;
+	world_begin(&features);
+	/* Pages in use can't be evicted. */
+	for (gfn = 40; gfn < 72; gfn++) {
+		node[0].xen.page[gfn].pinned = true;
+		use(0, 0, gfn, DSM_XEN_WANT_S);
+	}
+	CHECK(dsm_engine_guests(node[0].engine) == 32, "%u", dsm_engine_guests(node[0].engine));
+	use(0, 0, 100, DSM_XEN_WANT_S);
+	CHECK(node[0].xen.vcpu[0].waits, "it waits for a frame");
+	dsm_engine_get_counts(node[0].engine, &counts);
+	CHECK(counts.waited_frames && counts.waiting == 1 && counts.frames_used == 32,
+	      "%llu %u %u", (unsigned long long)counts.waited_frames, counts.waiting,
+	      counts.frames_used);
+	node[0].xen.page[50].pinned = false;
+	settle_down();
+	dsm_engine_get_counts(node[0].engine, &counts);
+	CHECK(!node[0].xen.vcpu[0].waits && counts.read_fault.count == 33, "it had one");
+	check_rules();
+	world_end();
+}
+
+static void sign_of_life(const void *argument)
+{
+	unsigned int before;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&calm);
+	dsm_engine_tick(node[0].engine);
+	CHECK(node[0].xen.keepalives == 1 && node[0].xen.keepalive_ms == 10000, "at once");
+	before = node[0].xen.keepalives;
+	clock_ns += 2499 * MS;
+	dsm_engine_tick(node[0].engine);
+	CHECK(node[0].xen.keepalives == before, "too early");
+	CHECK(dsm_engine_next(node[0].engine) == clock_ns + MS, "it is due then");
+	clock_ns += MS;
+	dsm_engine_tick(node[0].engine);
+	CHECK(node[0].xen.keepalives == before + 1, "four times in its time");
+	node[0].xen.break_keepalive = -ESRCH;
+	clock_ns += 10000 * MS;
+	dsm_engine_tick(node[0].engine);
+	expect_failure(0, "sign of life: No such process");
+	before = node[0].xen.keepalives;
+	clock_ns += 10000 * MS;
+	dsm_engine_tick(node[0].engine);
+	CHECK(node[0].xen.keepalives == before, "a VM that has failed does not live");
+	world_end();
+}
+
+static void xen_refuses(const void *argument)
+{
+	const struct dsm_xen_miss nonsense[] = {
+		{ .gfn = 999, .want = DSM_XEN_WANT_S }, { .gfn = 0, .want = 0 },
+		{ .gfn = 0, .want = 4 }, { .gfn = 0, .want = 1, .vcpu = 2 },
+	};
+	unsigned int i;
+
+	(void)argument;
+	dice_begin();
+	for (i = 0; i < NR(nonsense); i++) {
+		world_begin(&calm);
+		node[0].xen.ring[0] = nonsense[i];
+		node[0].xen.in_ring = 1;
+		dsm_engine_misses(node[0].engine);
+		expect_failure(0, "Xen's ring: vCPU");
+		world_end();
+	}
+	world_begin(&calm);
+	node[0].xen.break_misses = -EIO;
+	dsm_engine_misses(node[0].engine);
+	expect_failure(0, "Xen's ring: Input/output error");
+	world_end();
+
+	world_begin(&calm);
+	node[1].xen.break_page = -ESRCH;
+	use(1, 0, 0, DSM_XEN_WANT_S);
+	expect_failure(1, "Xen does not do page operations: No such process");
+	world_end();
+
+	world_begin(&calm);
+	node[1].xen.must_not_refuse = false;
+	node[1].xen.pool = 0;
+	use(1, 0, 0, DSM_XEN_WANT_S);
+	expect_failure(1, "Xen refuses INSTALL_S of gfn 0x0: No space left on device");
+	world_end();
+}
+
+static void breaches(const void *argument)
+{
+	uint8_t page[DSM_PAGE_BYTES] = { 0 };
+	static const struct {
+		struct dsm_msg msg;
+		bool page;
+		const char *words;
+	} table[] = {
+		{ { .type = DSM_GETS, .epoch = 7, .gfn = 5 }, false, "home is another host" },
+		{ { .type = DSM_GETS, .epoch = 8, .gfn = 0 }, false, "of another connection" },
+		{ { .type = DSM_GETS, .epoch = 7, .gfn = 99 }, false, "no such page" },
+		{ { .type = DSM_PUTM, .epoch = 7, .gfn = 0, .txn = 3 }, true, "than the owner" },
+		{ { .type = DSM_PUTM, .epoch = 7, .gfn = 0, .txn = 3 }, false, "a length" },
+		{ { .type = DSM_PUTS, .epoch = 7, .gfn = 0 }, false, "than a sharer" },
+		{ { .type = DSM_RDATA, .epoch = 7, .gfn = 0, .txn = 1 }, true, "nobody waits for" },
+		{ { .type = DSM_GRANT, .epoch = 7, .gfn = 4, .txn = 1 }, false, "nothing was requested" },
+		{ { .type = DSM_RECALL_I, .epoch = 7, .gfn = 4, .txn = 1 }, false, "what is not here" },
+		{ { .type = DSM_TOKEN_GRANT, .epoch = 7 }, false, "home is another host" },
+		{ { .type = DSM_TOKEN_FREE, .epoch = 7 }, false, "the token is elsewhere" },
+		{ { .type = 77, .epoch = 7 }, false, "no such message" },
+	};
+	char words[64];
+	unsigned int i;
+
+	(void)argument;
+	dice_begin();
+	for (i = 0; i < NR(table); i++) {
+		world_begin(&calm);
+		dsm_engine_message(node[0].engine, 1, &table[i].msg,
+				   table[i].page ? page : NULL);
+		snprintf(words, sizeof(words), "host beta breaks the protocol: %s of gfn 0x%llx: ",
+			 dsm_type_name(table[i].msg.type),
+			 (unsigned long long)table[i].msg.gfn);
+		expect_failure(0, words);
+		expect_failure(0, table[i].words);
+		world_end();
+	}
+}
+
+/* A peer that asks for ever more pages, none of which can be given. */
+static void too_many_requests(const void *argument)
+{
+	struct dsm_engine_params p;
+	struct dsm_msg msg = { .type = DSM_GETM, .epoch = 9 };
+	char text[DSM_ENGINE_TEXT];
+
+	(void)argument;
+	dice_begin();
+	world_begin(&calm);
+	p = params_of(&node[0]);
+	p.range[0].end = 4096;
+	p.nr_ranges = 1;
+	dsm_engine_destroy(node[0].engine);
+	CHECK(!dsm_engine_create(&p, &node[0].engine, text), "%s", text);
+	dsm_engine_peer_up(node[0].engine, 1, 9);
+	dsm_engine_peer_up(node[0].engine, 2, 9);
+	/* Host 1 has all; then host 2 asks for all, and host 1 says nothing. */
+	node[0].xen.nr_pages = PLAYED_PAGES;
+	for (msg.gfn = 0; msg.gfn < PLAYED_PAGES; msg.gfn++) {
+		node[0].xen.page[msg.gfn].state = DSM_XEN_STATE_M;
+		dsm_engine_message(node[0].engine, 1, &msg, NULL);
+	}
+	dsm_engine_run(node[0].engine);
+	while (!STAILQ_EMPTY(&channel[0][1]))
+		drop_parcel(0, 1);
+	for (msg.gfn = 0; msg.gfn < PLAYED_PAGES; msg.gfn++)
+		dsm_engine_message(node[0].engine, 2, &msg, NULL);
+	CHECK(!dsm_engine_failure(node[0].engine), "%s", dsm_engine_failure(node[0].engine));
+	/* Pages that the played hypervisor always says are in use. */
+	node[0].xen.must_not_refuse = false;
+	node[0].xen.nr_pages = 0;
+	for (; msg.gfn <= DSM_ENGINE_REQUESTS && !dsm_engine_failure(node[0].engine); msg.gfn++)
+		dsm_engine_message(node[0].engine, 2, &msg, NULL);
+	if (!strstr(dsm_engine_failure(node[0].engine), "refuses"))
+		expect_failure(0, "more requests than a host may have open");
+	world_end();
+}
+
+/* Messages by chance, with the right epoch: refused, or they do no harm here. */
+static void any_messages(const void *argument)
+{
+	uint8_t page[DSM_PAGE_BYTES] = { 0 };
+	unsigned int i, j, failures = 0;
+
+	(void)argument;
+	dice_begin();
+	for (i = 0; i < 300; i++) {
+		world_begin(&calm);
+		use(1, 0, 0, DSM_XEN_WANT_M);
+		use(0, 1, 5, DSM_XEN_WANT_S);
+		node[0].xen.must_not_refuse = false;
+		for (j = 0; j < 200 && !dsm_engine_failure(node[0].engine); j++) {
+			struct dsm_msg msg = {
+				.type = (uint8_t)dice_below(DSM_NR_TYPES + 1),
+				.flags = (uint8_t)(dice_below(4) ? 0 : dice_below(16)),
+				.reason = (uint8_t)(dice_below(2) ? 0 : dice_below(DSM_NR_REASONS)),
+				.epoch = 7, .txn = dice_below(4), .gfn = dice_below(13),
+			};
+
+			dsm_engine_message(node[0].engine, 1 + dice_below(2), &msg,
+					   dsm_type_has_page(msg.type) ? page : NULL);
+			if (!dice_below(4))
+				dsm_engine_run(node[0].engine);
+			if (!dice_below(4)) {
+				clock_ns += 100 * US;
+				dsm_engine_tick(node[0].engine);
+			}
+			CHECK(dsm_engine_failure(node[0].engine) ||
+			      !dsm_engine_broken_rule(node[0].engine), "%s",
+			      dsm_engine_broken_rule(node[0].engine));
+		}
+		failures += dsm_engine_failure(node[0].engine) != NULL;
+		world_end();
+	}
+	CHECK(failures > 250, "%u of 300 were found out", failures);
+}
+
+static void parameters(const void *argument)
+{
+	struct dsm_engine_params good, p;
+	struct dsm_engine *engine;
+	char text[DSM_ENGINE_TEXT];
+
+	(void)argument;
+	dice_begin();
+	world_begin(&calm);
+	good = params_of(&node[0]);
+#define WRONG(change, words) do {					\
+	p = good;							\
+	change;								\
+	CHECK(dsm_engine_create(&p, &engine, text) == -EINVAL, #change); \
+	CHECK(strstr(text, words), "%s: '%s'", #change, text);		\
+} while (0)
+	WRONG(p.self = 3, "no such hosts");
+	WRONG(p.nr_hosts = 17, "no such hosts");
+	WRONG(p.token_home = 3, "no such hosts");
+	WRONG(p.range[1].start = 0, "range 1");
+	WRONG(p.range[1].home = 3, "range 1");
+	WRONG(p.nr_ranges = 0, "0 ranges");
+	WRONG(p.nr_vcpus = 0, "0 vCPUs");
+	WRONG(p.nr_vcpus = DSM_ENGINE_VCPUS + 1, "513 vCPUs");
+	WRONG(p.frames = 63, "63 frames in the pool: want 64");
+	WRONG(p.token_ns = 0, "a time is 0");
+	WRONG(p.retry_ns = 0, "a time is 0");
+	WRONG(p.retry_ns = 2 * MS, "retry_ns above");
+	WRONG(p.pin_ns = 0, "a time is 0");
+	/* With one home, nobody needs frames. */
+	p = good;
+	p.nr_ranges = 1;
+	p.frames = 0;
+	CHECK(!dsm_engine_create(&p, &engine, text), "%s", text);
+	dsm_engine_destroy(engine);
+	dsm_engine_destroy(NULL);
+	world_end();
+}
+
+int main(int argc, char **argv)
+{
+	static const struct test_case others[] = {
+		{ "a host is lost", host_lost, NULL },
+		{ "a host leaves", host_leaves, NULL },
+		{ "a page that can't leave", special_page, NULL },
+		{ "a page in use", pinned_page, NULL },
+		{ "drop and populate", drop_and_populate, NULL },
+		{ "no frames", no_frames, NULL },
+		{ "signs of life", sign_of_life, NULL },
+		{ "Xen refuses", xen_refuses, NULL },
+		{ "breaches", breaches, NULL },
+		{ "too many requests", too_many_requests, NULL },
+		{ "any messages", any_messages, NULL },
+		{ "parameters", parameters, NULL },
+	};
+	static struct test_case cases[NR(worlds) + NR(others)];
+	static char names[NR(worlds)][96];
+	size_t i, n = 0;
+
+	for (i = 0; i < NR(worlds); i++, n++) {
+		snprintf(names[i], sizeof(names[i]), "a world: %s", worlds[i].name);
+		cases[n] = (struct test_case){ names[i], world, &worlds[i] };
+	}
+	for (i = 0; i < NR(others); i++)
+		cases[n++] = others[i];
+	return run_cases(argc, argv, cases, n);
+}

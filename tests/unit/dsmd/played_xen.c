@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "case.h"
+#include "played_xen.h"
+
+/* The dice of the program's own file, not those of this one: they are static. */
+static uint64_t chance_state = 77;
+
+static bool chance(unsigned int permille)
+{
+	chance_state = chance_state * 6364136223846793005u + 1442695040888963407u;
+	return (chance_state >> 33) % 1000 < permille;
+}
+
+static struct played_xen *of(struct dsm_xen *xen)
+{
+	return (struct played_xen *)xen;
+}
+
+static void wake(struct played_xen *p, uint64_t gfn)
+{
+	unsigned int i;
+
+	p->wakes++;
+	for (i = 0; i < p->nr_vcpus; i++)
+		if (p->vcpu[i].waits && p->vcpu[i].gfn == gfn) {
+			p->vcpu[i].waits = false;
+			p->vcpu[i].unsent = false;
+		}
+}
+
+static int take(struct played_xen *p, struct played_page *page,
+		struct dsm_xen_op *op)
+{
+	bool inval = op->type == DSM_XEN_INVAL;
+
+	switch (page->state) {
+	case DSM_XEN_STATE_M:
+		break;
+	case DSM_XEN_STATE_S:
+		if (!inval)
+			return -EEXIST;
+		break;
+	case DSM_XEN_STATE_I:
+		return inval ? -EEXIST : -EINVAL;
+	case DSM_XEN_STATE_HOLE:
+		return -ENOENT;
+	default:
+		return -EPERM;
+	}
+	if (page->special)
+		return -EPERM;
+	if (page->pinned || chance(p->busy_permille))
+		return -EBUSY;
+	if (chance(p->nomem_permille))
+		return -ENOMEM;
+	if (op->buffer)
+		memcpy(op->buffer, page->word, DSM_PAGE_BYTES);
+	page->state = inval ? DSM_XEN_STATE_I : DSM_XEN_STATE_S;
+	if (inval) {
+		/* What is used after it was taken is seen. */
+		memset(page->word, 0xa5, DSM_PAGE_BYTES);
+		p->pool++;
+	}
+	return 0;
+}
+
+static int install(struct played_xen *p, struct played_page *page,
+		   struct dsm_xen_op *op)
+{
+	if (op->type != DSM_XEN_ZERO_M && !op->buffer)
+		return -EINVAL;
+	if (page->state != DSM_XEN_STATE_I)
+		return page->state == DSM_XEN_STATE_HOLE ? -ENOENT : -EEXIST;
+	if (!p->pool)
+		return -ENOSPC;
+	p->pool--;
+	if (op->type == DSM_XEN_ZERO_M)
+		memset(page->word, 0, DSM_PAGE_BYTES);
+	else
+		memcpy(page->word, op->buffer, DSM_PAGE_BYTES);
+	page->state = op->type == DSM_XEN_INSTALL_S ? DSM_XEN_STATE_S :
+						      DSM_XEN_STATE_M;
+	wake(p, op->gfn);
+	return 0;
+}
+
+static int page_op(struct played_xen *p, struct dsm_xen_op *op)
+{
+	struct played_page *page;
+
+	if (op->gfn >= p->nr_pages)
+		return -ERANGE;
+	page = &p->page[op->gfn];
+	switch (op->type) {
+	case DSM_XEN_INVAL:
+	case DSM_XEN_DOWNGRADE:
+		return take(p, page, op);
+	case DSM_XEN_READ:
+		if (!op->buffer)
+			return -EINVAL;
+		if (page->state != DSM_XEN_STATE_S)
+			return page->state == DSM_XEN_STATE_HOLE ? -ENOENT : -EINVAL;
+		memcpy(op->buffer, page->word, DSM_PAGE_BYTES);
+		return 0;
+	case DSM_XEN_INSTALL_S:
+	case DSM_XEN_INSTALL_M:
+	case DSM_XEN_ZERO_M:
+		return install(p, page, op);
+	case DSM_XEN_UPGRADE:
+		if (page->state == DSM_XEN_STATE_M)
+			return -EEXIST;
+		if (page->state != DSM_XEN_STATE_S)
+			return page->state == DSM_XEN_STATE_HOLE ? -ENOENT : -EINVAL;
+		page->state = DSM_XEN_STATE_M;
+		wake(p, op->gfn);
+		return 0;
+	case DSM_XEN_DROP:
+		if (page->state != DSM_XEN_STATE_I)
+			return page->state == DSM_XEN_STATE_HOLE ? -EEXIST : -EINVAL;
+		page->state = DSM_XEN_STATE_HOLE;
+		if (p->pool && !page->elsewhere) {
+			p->pool--;
+			p->host_frames++;
+		}
+		wake(p, op->gfn);
+		return 0;
+	case DSM_XEN_WAKE:
+		wake(p, op->gfn);
+		return 0;
+	case DSM_XEN_QUERY:
+		return 0;
+	}
+	return -EINVAL;
+}
+
+static int played_page_ops(struct dsm_xen *xen, struct dsm_xen_op *ops,
+			   unsigned int nr)
+{
+	struct played_xen *p = of(xen);
+	unsigned int i;
+
+	if (p->break_page)
+		return p->break_page;
+	CHECK(nr && nr <= DSM_XEN_MAX_OPS, "%u operations", nr);
+	p->calls++;
+	for (i = 0; i < nr; i++) {
+		p->operations++;
+		ops[i].rc = page_op(p, &ops[i]);
+		if (ops[i].gfn < p->nr_pages)
+			ops[i].state = p->page[ops[i].gfn].state;
+		p->refused[-ops[i].rc]++;
+		CHECK(!p->must_not_refuse || !ops[i].rc || ops[i].rc == -EBUSY ||
+		      ops[i].rc == -ENOMEM || ops[i].rc == -ENOENT ||
+		      ops[i].rc == -EPERM,
+		      "operation %u of gfn %llu, now in state %u: %s", ops[i].type,
+		      (unsigned long long)ops[i].gfn, ops[i].state,
+		      strerror(-ops[i].rc));
+	}
+	return 0;
+}
+
+static bool ring_put(struct played_xen *p, const struct dsm_xen_miss *miss)
+{
+	if (p->in_ring == p->ring_size) {
+		p->full = true;
+		return false;
+	}
+	p->ring[p->in_ring++] = *miss;
+	return true;
+}
+
+static int played_misses(struct dsm_xen *xen, struct dsm_xen_miss *misses,
+			 unsigned int most)
+{
+	struct played_xen *p = of(xen);
+	unsigned int i, nr;
+
+	if (p->break_misses)
+		return p->break_misses;
+	nr = p->in_ring < most ? p->in_ring : most;
+	memcpy(misses, p->ring, nr * sizeof(*misses));
+	memmove(p->ring, p->ring + nr, (p->in_ring - nr) * sizeof(*misses));
+	p->in_ring -= nr;
+	if (!p->full)
+		return (int)nr;
+	p->full = false;
+	for (i = 0; i < p->nr_vcpus; i++) {
+		struct played_vcpu *v = &p->vcpu[i];
+		struct dsm_xen_miss miss = {
+			.gfn = v->gfn, .rip = v->rip, .vcpu = i, .want = v->want,
+		};
+
+		if (v->waits && v->unsent)
+			v->unsent = !ring_put(p, &miss);
+	}
+	return (int)nr + played_misses(xen, misses + nr, most - nr);
+}
+
+static int played_populate(struct dsm_xen *xen, uint64_t gfn)
+{
+	struct played_xen *p = of(xen);
+
+	if (p->page[gfn].state != DSM_XEN_STATE_HOLE)
+		return -EEXIST;
+	return played_guest_populates(p, gfn) ? 0 : -ENOMEM;
+}
+
+static int played_pool_add(struct dsm_xen *xen, unsigned int nr)
+{
+	struct played_xen *p = of(xen);
+
+	if (p->host_frames < nr)
+		return -ENOMEM;
+	p->host_frames -= nr;
+	p->pool += nr;
+	return 0;
+}
+
+static int played_away(struct dsm_xen *xen, uint64_t first, uint64_t nr)
+{
+	struct played_xen *p = of(xen);
+	uint64_t i;
+
+	for (i = first; i < first + nr; i++) {
+		if (p->page[i].state != DSM_XEN_STATE_HOLE)
+			return -EEXIST;
+		p->page[i].state = DSM_XEN_STATE_I;
+		p->page[i].elsewhere = true;
+	}
+	return 0;
+}
+
+static int played_drop(struct dsm_xen *xen, uint64_t first, uint64_t nr)
+{
+	struct dsm_xen_op op = { .type = DSM_XEN_DROP };
+
+	for (op.gfn = first; op.gfn < first + nr; op.gfn++)
+		page_op(of(xen), &op);
+	return 0;
+}
+
+static int played_keepalive(struct dsm_xen *xen, unsigned int ms)
+{
+	of(xen)->keepalives++;
+	of(xen)->keepalive_ms = ms;
+	return of(xen)->break_keepalive;
+}
+
+static int played_crash(struct dsm_xen *xen)
+{
+	of(xen)->crashes++;
+	return 0;
+}
+
+static void *played_alloc(struct dsm_xen *xen, unsigned int nr)
+{
+	(void)xen;
+	return calloc(nr, DSM_PAGE_BYTES);
+}
+
+static void played_free(struct dsm_xen *xen, void *pages, unsigned int nr)
+{
+	(void)xen;
+	(void)nr;
+	free(pages);
+}
+
+static int played_descriptor(struct dsm_xen *xen)
+{
+	(void)xen;
+	return -1;
+}
+
+static void played_close(struct dsm_xen *xen)
+{
+	(void)xen;
+}
+
+static const struct dsm_xen_calls calls = {
+	.page = played_page_ops, .misses = played_misses,
+	.populate = played_populate, .pool_add = played_pool_add,
+	.away = played_away, .drop = played_drop,
+	.keepalive = played_keepalive, .crash = played_crash,
+	.alloc_pages = played_alloc, .free_pages = played_free,
+	.descriptor = played_descriptor, .close = played_close,
+};
+
+void played_init(struct played_xen *p, unsigned int nr_pages,
+		 unsigned int nr_vcpus, unsigned int ring_size,
+		 unsigned int pool)
+{
+	memset(p, 0, sizeof(*p));
+	p->xen.calls = &calls;
+	p->nr_pages = nr_pages;
+	p->nr_vcpus = nr_vcpus;
+	p->ring_size = ring_size;
+	p->pool = pool;
+	p->host_frames = 1000;
+	p->must_not_refuse = true;
+}
+
+enum played_access played_use(struct played_xen *p, unsigned int vcpu,
+			      uint64_t gfn, unsigned int want, uint64_t rip)
+{
+	const struct played_page *page = &p->page[gfn];
+	struct dsm_xen_miss miss = {
+		.gfn = gfn, .rip = rip, .vcpu = vcpu, .want = (uint8_t)want,
+	};
+	struct played_vcpu *v;
+
+	if (page->state == DSM_XEN_STATE_HOLE)
+		return PLAYED_HOLE;
+	if (page->state == DSM_XEN_STATE_M ||
+	    (page->state == DSM_XEN_STATE_S && want == DSM_XEN_WANT_S))
+		return PLAYED_DONE;
+	if (vcpu == NO_VCPU) {
+		miss.vcpu = 0;
+		miss.rip = 0;
+		miss.foreign = true;
+		ring_put(p, &miss);
+		return PLAYED_MISS;
+	}
+	v = &p->vcpu[vcpu];
+	CHECK(!v->waits, "a vCPU that waits runs");
+	*v = (struct played_vcpu){
+		.waits = true, .gfn = gfn, .rip = rip, .want = (uint8_t)want,
+	};
+	v->unsent = !ring_put(p, &miss);
+	return PLAYED_MISS;
+}
+
+bool played_guest_frees(struct played_xen *p, uint64_t gfn)
+{
+	struct played_page *page = &p->page[gfn];
+
+	if (page->state != DSM_XEN_STATE_M || page->pinned || page->special ||
+	    page->elsewhere)
+		return false;
+	page->state = DSM_XEN_STATE_HOLE;
+	memset(page->word, 0xff, DSM_PAGE_BYTES);
+	p->host_frames++;
+	return true;
+}
+
+bool played_guest_populates(struct played_xen *p, uint64_t gfn)
+{
+	struct played_page *page = &p->page[gfn];
+
+	if (page->state != DSM_XEN_STATE_HOLE || !p->host_frames)
+		return false;
+	p->host_frames--;
+	page->state = DSM_XEN_STATE_M;
+	memset(page->word, 0, DSM_PAGE_BYTES);
+	return true;
+}
+
+bool played_waits(const struct played_xen *p)
+{
+	unsigned int i;
+
+	for (i = 0; i < p->nr_vcpus; i++)
+		if (p->vcpu[i].waits)
+			return true;
+	return false;
+}

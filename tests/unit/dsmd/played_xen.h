@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A hypervisor that is played: the states and bytes of one slice's pages, the
+ * refusals of xen/include/public/dsm.h, a ring that can be full, a pool that
+ * can be empty, -EBUSY by chance and for as long as a page is pinned, and vCPUs
+ * that wait until the page they miss is woken.
+ */
+#ifndef PLAYED_XEN_H
+#define PLAYED_XEN_H
+
+#include "page.h"
+#include "xen_calls.h"
+
+#define PLAYED_PAGES	128
+#define PLAYED_VCPUS	4
+#define PLAYED_WORDS	(DSM_PAGE_BYTES / 8)
+
+struct played_page {
+	uint8_t state;			/* enum dsm_xen_state */
+	bool pinned;			/* in use: -EBUSY to who takes it away */
+	bool elsewhere;			/* its home is: freeing it does nothing */
+	bool special;			/* no plain memory: -EPERM */
+	uint64_t word[PLAYED_WORDS];
+};
+
+struct played_vcpu {
+	bool waits, unsent;
+	uint64_t gfn, rip;
+	uint8_t want;
+};
+
+struct played_xen {
+	struct dsm_xen xen;
+	unsigned int nr_pages, nr_vcpus;
+	struct played_page page[PLAYED_PAGES];
+	struct played_vcpu vcpu[PLAYED_VCPUS];
+	struct dsm_xen_miss ring[16];
+	unsigned int ring_size, in_ring;
+	bool full;
+	unsigned int pool, host_frames;	/* frames here; that the host could give */
+	unsigned int busy_permille, nomem_permille;
+	unsigned int crashes, wakes, operations, calls, keepalives, keepalive_ms;
+	unsigned int refused[134];	/* by errno, of page operations */
+	int break_page, break_misses, break_keepalive;	/* -errno of these calls */
+	bool must_not_refuse;		/* but by chance, pins and specials */
+};
+
+enum played_access {
+	PLAYED_MISS,			/* the vCPU waits */
+	PLAYED_DONE,
+	PLAYED_HOLE,
+};
+
+/** All pages are holes, the pool has @pool frames. */
+void played_init(struct played_xen *played, unsigned int nr_pages,
+		 unsigned int nr_vcpus, unsigned int ring_size,
+		 unsigned int pool);
+
+/** A vCPU, or NO_VCPU for another domain, uses a page. */
+#define NO_VCPU	UINT32_MAX
+enum played_access played_use(struct played_xen *played, unsigned int vcpu,
+			      uint64_t gfn, unsigned int want, uint64_t rip);
+
+/** The guest frees what it has in M, or populates a hole. */
+bool played_guest_frees(struct played_xen *played, uint64_t gfn);
+bool played_guest_populates(struct played_xen *played, uint64_t gfn);
+
+/** Return: does any vCPU wait? */
+bool played_waits(const struct played_xen *played);
+
+#endif

@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: GPL-2.0
+"""dsmd and dsmctl as processes: real but for the hypervisor, which is played (played_hypervisor.c)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.unit.dsmd import test_dsmd as parts
+
+pytestmark = pytest.mark.fresh
+
+HOSTS = ("alpha", "beta", "gamma")
+UUID = "01234567-89ab-cdef-0123-456789abcdef"
+PATIENCE = 20.0
+
+
+@cache
+def programs() -> tuple[Path, Path, Path]:
+    """dsmd with a played hypervisor, dsmctl, and what makes certificates."""
+    daemon = parts.DSM / "daemon"
+    process = [daemon / "main.c", daemon / "log.c", parts.HERE / "played_hypervisor.c", parts.HERE / "played_xen.c"]
+    return (
+        parts.linked("dsmd", [*parts.WORKER, *process]),
+        parts.linked("dsmctl", [daemon / "dsmctl.c", daemon / "control.c"]),
+        parts.linked("papers", [parts.HERE / "papers_main.c", parts.HERE / "papers.c"]),
+    )
+
+
+def free_port() -> int:
+    """A port that is free, and the next one, too."""
+    while True:
+        with socket.socket() as one, socket.socket() as two:
+            one.bind(("127.0.0.1", 0))
+            port = int(one.getsockname()[1])
+            with contextlib.suppress(OSError, OverflowError):
+                two.bind(("127.0.0.1", port + 1))
+                return port
+
+
+class Daemon:
+    """One host's dsmd."""
+
+    def __init__(self, site: Site, name: str, *, instructions: int = 2000) -> None:
+        self.site = site
+        self.name = name
+        self.folder = site.folder / name
+        self.folder.mkdir(exist_ok=True)
+        (self.folder / "dsm.toml").write_text(site.config(name), encoding="utf-8")
+        (self.folder / "vm.json").write_text(json.dumps(site.description), encoding="utf-8")
+        self.said = ""
+        words = ["-u", "-c", "dsm.toml", "-f", str(self.folder / "run"), "vm.json"]
+        self.process = subprocess.Popen(
+            [programs()[0], *words],
+            cwd=self.folder,
+            stderr=subprocess.PIPE,
+            env={"DSMD_PLAYED": str(site.shared), "DSMD_INSTRUCTIONS": str(instructions)},
+        )
+
+    def until(self, pattern: str) -> re.Match[str]:
+        """Read what it says until there is this."""
+        end = time.monotonic() + PATIENCE
+        while not (found := re.search(pattern, self.said)):
+            assert self.read(end), f"{self.name}: no {pattern!r}:\n{self.said}"
+        return found
+
+    def read(self, end: float) -> bool:
+        """Take what it says next, before this time. Returns whether there was something."""
+        assert self.process.stderr is not None
+        ready, _, _ = select.select([self.process.stderr], [], [], max(0.0, end - time.monotonic()))
+        text = os.read(self.process.stderr.fileno(), 65536).decode() if ready else ""
+        self.said += text
+        return bool(text)
+
+    def ctl(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [programs()[1], "-f", str(self.folder / "run"), *words],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+
+    def end(self) -> int:
+        """Wait for it. Returns its status."""
+        end = time.monotonic() + PATIENCE
+        while self.read(end):
+            pass
+        return self.process.wait(timeout=max(1.0, end - time.monotonic()))
+
+
+class Site:
+    """Hosts on loopback, and one VM over them: the last host is home of nothing."""
+
+    def __init__(self, folder: Path, hosts: int) -> None:
+        self.folder = folder
+        self.names = HOSTS[:hosts]
+        self.ports = {name: free_port() for name in self.names}
+        self.shared = folder / "shared"
+        self.shared.touch()
+        self.daemons: list[Daemon] = []
+        subprocess.run([programs()[2], folder, *self.names], check=True)
+        self.description = {
+            "name": "web",
+            "uuid": UUID,
+            "number": 1,
+            "domid": 5,
+            "vcpus": 2,
+            "frames": 64,
+            "token": "alpha",
+            "ranges": [
+                {"first": 0, "frames": 32, "host": "alpha"},
+                {"first": 32, "frames": 32, "host": "beta"},
+            ],
+        }
+
+    def config(self, name: str) -> str:
+        tables = "".join(
+            f'[[host]]\nname = "{host}"\nnumber = {number}\naddress = "127.0.0.1"\nport = {port}\n'
+            f'certificate_names = ["{host}"]\n'
+            for number, (host, port) in enumerate(self.ports.items())
+        )
+        return (
+            f'self = "{name}"\ntransport = "tcp"\n[tls]\nca = "{self.folder}/ca.pem"\n'
+            f'certificate = "{self.folder}/{name}.pem"\nkey = "{self.folder}/{name}.key"\n'
+            f"[limits]\ndeadline_ms = 60000\n{tables}"
+        )
+
+    def start(self, **options: int) -> list[Daemon]:
+        self.daemons += [Daemon(self, name, **options) for name in self.names]
+        for daemon in self.daemons:
+            daemon.until("state: running")
+        return self.daemons
+
+    def begin(self) -> None:
+        """Let the vCPUs run."""
+        with self.shared.open("r+b") as file:
+            file.seek(-4, 2)
+            file.write(b"\1")
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    made = Site(tmp_path, 2)
+    yield made
+    for daemon in made.daemons:
+        daemon.process.kill()
+        daemon.process.wait()
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Iterator[Site]:
+    made = Site(tmp_path, 3)
+    yield made
+    for daemon in made.daemons:
+        daemon.process.kill()
+        daemon.process.wait()
+
+
+def test_a_vm_on_two_hosts(site: Site) -> None:
+    """What is read is what was written last, across processes; dsmctl says how it went."""
+    daemons = site.start()
+    site.begin()
+    for daemon in daemons:
+        words = daemon.until(r"played: (\d+) words checked")
+        assert int(words[1]) == 2000
+    alpha = daemons[0]
+    listed = alpha.ctl("list")
+    assert listed.stdout.split() == ["web", "running"], listed.stderr
+    (status,) = json.loads(alpha.ctl("--json", "status").stdout)
+    assert status["state"] == "running" and status["vm"] == UUID and status["failure"] is None
+    assert status["read_faults"] > 100 and status["engine"]["frames"] == 64
+    assert status["peers"]["beta"]["up"] and status["peers"]["beta"]["sent"] > 100
+    assert "web (01234567-" in alpha.ctl("status", "web").stdout
+    assert "connected" in alpha.ctl("peers", "web").stdout
+    assert f'dsmd_peer_up{{vm="{UUID}",peer="beta"}} 1\n' in alpha.ctl("metrics").stdout
+    assert alpha.ctl("wait", "web").returncode == 0
+    assert alpha.ctl("-t", "0", "wait", "web", "ended").returncode == 4
+    assert "published: web running" in alpha.said
+
+
+def test_what_dsmctl_refuses(site: Site) -> None:
+    daemons = site.start(instructions=0)
+    alpha = daemons[0]
+    for words, status, text in (
+        (["status", "mail"], 3, "there is no dsmd of such a VM"),
+        (["status", "../web"], 2, "no name of a VM"),
+        (["leave", "web"], 1, "this host is the home of pages"),
+        (["forget", "web"], 1, "the VM has not ended"),
+        (["fail", "web"], 2, "usage"),
+        (["dance"], 2, "usage"),
+        ([], 2, "usage"),
+        (["-t", "x", "wait", "web"], 2, "--timeout"),
+        (["fail", "web", "x" * 2000], 2, "no reason"),
+        (["fail", "web", "a\nb"], 2, ""),
+    ):
+        done = alpha.ctl(*words)
+        assert (done.returncode, text in done.stderr) == (status, True), (words, done)
+
+
+def test_a_failure_is_said_until_it_is_forgotten(site: Site) -> None:
+    alpha, beta = site.start(instructions=0)
+    assert alpha.ctl("fail", "web", 'an "operator" wants it').returncode == 0
+    beta.until("state: failed")
+    status = alpha.ctl("status", "web")
+    assert status.returncode == 1 and 'why: an "operator" wants it' in status.stdout
+    assert alpha.ctl("wait", "web").returncode == 1
+    assert alpha.ctl("fail", "web", "again").returncode == 1
+    for daemon in (alpha, beta):
+        assert daemon.ctl("forget", "web").returncode == 0
+        assert daemon.end() == 1
+    assert 'msg="state: failed: an \\"operator\\" wants it"' in alpha.said
+    assert alpha.ctl("list").stdout == ""
+
+
+def test_a_host_is_killed(site: Site) -> None:
+    """The others say who is lost, and how much."""
+    alpha, beta = site.start()
+    site.begin()
+    alpha.until("played:")
+    beta.process.kill()
+    alpha.until(r"state: failed: host beta is lost \(.*\): \d+ pages of alpha were modified there; of its own 32 pages")
+    assert alpha.ctl("forget", "web").returncode == 0
+    assert alpha.end() == 1
+
+
+def test_a_host_leaves(three: Site) -> None:
+    """SIGTERM at a host that is home of nothing: it gives everything back; the VM goes on."""
+    alpha, beta, gamma = three.start()
+    three.begin()
+    for daemon in (alpha, beta, gamma):
+        daemon.until("played:")
+    gamma.process.send_signal(signal.SIGTERM)
+    assert gamma.end() == 0
+    assert "state: ended" in gamma.said
+    alpha.until("host gamma: closed by both ends")
+    for daemon in (alpha, beta):
+        assert daemon.ctl("wait", "web").returncode == 0
+
+
+def test_a_home_that_is_told_to_end(site: Site) -> None:
+    """Its process ends at once, with a status that says so, and the other fails."""
+    alpha, beta = site.start(instructions=0)
+    alpha.process.send_signal(signal.SIGTERM)
+    assert alpha.end() == 1
+    beta.until("state: failed: host alpha is lost")
+
+
+def test_files_are_checked(site: Site) -> None:
+    daemon = Daemon(site, "alpha", instructions=0)
+    site.daemons.append(daemon)
+    daemon.until("state: connecting")
+    words = [str(programs()[0]), "--check", "-c", "dsm.toml", "vm.json"]
+    assert subprocess.run(words, cwd=daemon.folder, check=False).returncode == 0
+    (daemon.folder / "vm.json").write_text("{}", encoding="utf-8")
+    done = subprocess.run(words, cwd=daemon.folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "dsmd: vm.json: name: missing in the description\n")
+    # A second dsmd of the same VM does not take the first one's place.
+    (daemon.folder / "vm.json").write_text(json.dumps(site.description), encoding="utf-8")
+    second = Daemon(site, "alpha", instructions=0)
+    site.daemons.append(second)
+    assert second.end() == 3
+    assert "in use" in second.said

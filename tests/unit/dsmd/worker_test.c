@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Two and three workers in one process, each with a played hypervisor, joined by
+ * TCP with TLS over loopback and in real time: what is read is what was written
+ * last, hosts leave, are lost and fail.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "played_xen.h"
+#include "rig.h"
+#include "worker.h"
+
+#define PAGES	12
+#define VCPUS	2
+
+struct node {
+	struct played_xen xen;
+	struct dsm_config config;
+	struct dsm_description description;
+	struct dsm_worker *worker;
+	enum dsm_worker_state state;
+	char why[DSM_ENGINE_TEXT];
+	unsigned int number, port, left, logged;
+	ev_idle vcpus;
+	struct {
+		uint64_t gfn, rip;
+		unsigned int word, want;
+		bool set;
+	} run[VCPUS];
+};
+
+static struct node node[HOSTS];
+static unsigned int nr_nodes;
+static uint64_t last_written[PAGES][PLAYED_WORDS], written, checked;
+
+static void on_log(void *context, int level, const char *text)
+{
+	struct node *n = context;
+
+	CHECK(level >= 3 && level <= 6 && text[0], "level %d", level);
+	n->logged++;
+}
+
+static void on_state(void *context, enum dsm_worker_state state, const char *text)
+{
+	struct node *n = context;
+
+	n->state = state;
+	if (state == DSM_WORKER_FAILED)
+		snprintf(n->why, sizeof(n->why), "%s", text);
+}
+
+static void on_forgotten(void *context)
+{
+	(void)context;
+}
+
+static const struct dsm_worker_calls worker_calls = {
+	.log = on_log, .state = on_state, .forgotten = on_forgotten,
+};
+
+/* Ports are those that are free; who listens was there before. */
+static void adjust(void *context, struct dsm_transport_params *p)
+{
+	struct node *n = context;
+	unsigned int i;
+
+	((struct sockaddr_in *)&p->address)->sin_port = 0;
+	for (i = 0; i < nr_nodes; i++)
+		if (p->peer[i].used)
+			((struct sockaddr_in *)&p->peer[i].address)->sin_port =
+				htons((uint16_t)(i < n->number && node[i].port ? node[i].port : 1));
+}
+
+static unsigned int home_of(uint64_t gfn)
+{
+	/* The last of three has no home: it can leave. */
+	return (unsigned int)(gfn * 2 / PAGES);
+}
+
+static void prepare(struct node *n, unsigned int number)
+{
+	struct papers papers = host_papers(number);
+	struct sockaddr_in address = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+		.sin_port = htons(20000),
+	};
+	unsigned int i;
+	uint64_t gfn;
+
+	n->number = number;
+	n->config = (struct dsm_config){
+		.self = (uint8_t)number, .nr_hosts = (uint8_t)nr_nodes,
+		.transport = DSM_TRANSPORT_TCP, .credits = 32, .queue = 1024,
+		.strangers = 4, .opening_ms = 10000, .question_ms = 1000,
+		.deadline_ms = 60000, .rekey_records = 1 << 20,
+	};
+	snprintf(n->config.ca, DSM_CONFIG_PATH, "%s", rig_file("ca.pem"));
+	snprintf(n->config.certificate, DSM_CONFIG_PATH, "%s%u.pem", rig_file(""), number);
+	snprintf(n->config.key, DSM_CONFIG_PATH, "%s%u.key", rig_file(""), number);
+	papers_write(&papers, n->config.certificate, n->config.key, 0600);
+	papers_free(&papers);
+	for (i = 0; i < nr_nodes; i++) {
+		struct dsm_config_host *host = &n->config.host[i];
+
+		host->used = true;
+		snprintf(host->name, sizeof(host->name), "%s", host_names[i]);
+		snprintf(host->certificate_names[0], DSM_CONFIG_NAME, "%s", host_names[i]);
+		host->nr_names = 1;
+		memcpy(&host->address, &address, sizeof(address));
+	}
+	n->description = (struct dsm_description){
+		.name = "vm", .uuid = "fifteen letters", .number = 1, .domid = 1,
+		.nr_vcpus = VCPUS, .frames = 64, .nr_ranges = 2,
+		.range = { { 0, PAGES / 2, 0 }, { PAGES / 2, PAGES, 1 } },
+		.lease_ns = 200000, .token_ns = 5000000, .retry_ns = 50000,
+		.pin_ns = 20000000, .keepalive_ms = 10000,
+	};
+	played_init(&n->xen, PAGES, VCPUS, 4, 64);
+	for (gfn = 0; gfn < PAGES; gfn++)
+		n->xen.page[gfn].state = home_of(gfn) == number ?
+					 DSM_XEN_STATE_M : DSM_XEN_STATE_I;
+}
+
+static void start(struct node *n)
+{
+	struct dsm_worker_params p = {
+		.loop = loop, .config = &n->config, .description = &n->description,
+		.xen = &n->xen.xen, .calls = &worker_calls, .context = n,
+		.seed = dice(), .adjust = adjust,
+	};
+	char text[DSM_ENGINE_TEXT];
+	int rc = dsm_worker_create(&p, &n->worker, text);
+
+	CHECK(!rc, "%d %s", rc, text);
+	n->port = dsm_transport_port(dsm_worker_transport(n->worker));
+}
+
+static void try_instruction(struct node *n, unsigned int vcpu)
+{
+	uint64_t *at;
+
+	if (n->xen.vcpu[vcpu].waits)
+		return;
+	if (!n->run[vcpu].set) {
+		if (!n->left)
+			return;
+		n->left--;
+		n->run[vcpu].set = true;
+		n->run[vcpu].gfn = dice_below(PAGES);
+		n->run[vcpu].word = dice_below(PLAYED_WORDS);
+		n->run[vcpu].want = dice_below(2) ? DSM_XEN_WANT_S : DSM_XEN_WANT_M;
+		n->run[vcpu].rip = dice();
+	}
+	if (played_use(&n->xen, vcpu, n->run[vcpu].gfn, n->run[vcpu].want,
+		       n->run[vcpu].rip) == PLAYED_MISS)
+		return;
+	at = &n->xen.page[n->run[vcpu].gfn].word[n->run[vcpu].word];
+	CHECK(*at == last_written[n->run[vcpu].gfn][n->run[vcpu].word], "an old word");
+	checked++;
+	if (n->run[vcpu].want == DSM_XEN_WANT_M)
+		*at = last_written[n->run[vcpu].gfn][n->run[vcpu].word] = ++written;
+	n->run[vcpu].set = false;
+}
+
+static void on_idle(struct ev_loop *l, ev_idle *idle, int events)
+{
+	struct node *n = idle->data;
+
+	(void)l;
+	(void)events;
+	for (unsigned int i = 0; i < VCPUS; i++)
+		try_instruction(n, i);
+	if (n->xen.in_ring)
+		dsm_worker_kick(n->worker);
+}
+
+static void begin(unsigned int hosts)
+{
+	rig_begin();
+	memset(node, 0, sizeof(node));
+	memset(last_written, 0, sizeof(last_written));
+	nr_nodes = hosts;
+	for (unsigned int i = 0; i < hosts; i++)
+		prepare(&node[i], i);
+	for (unsigned int i = 0; i < hosts; i++)
+		start(&node[i]);
+}
+
+static bool all_in(enum dsm_worker_state state)
+{
+	for (unsigned int i = 0; i < nr_nodes; i++)
+		if (node[i].state != state)
+			return false;
+	return true;
+}
+
+static void end(void)
+{
+	for (unsigned int i = 0; i < nr_nodes; i++)
+		dsm_worker_destroy(node[i].worker);
+	rig_end();
+}
+
+static bool done(void)
+{
+	for (unsigned int i = 0; i < nr_nodes; i++) {
+		if (node[i].left || played_waits(&node[i].xen))
+			return false;
+		for (unsigned int k = 0; k < VCPUS; k++)
+			if (node[i].run[k].set)
+				return false;
+	}
+	return true;
+}
+
+static void play(unsigned int instructions)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr_nodes; i++) {
+		node[i].left = instructions;
+		ev_idle_init(&node[i].vcpus, on_idle);
+		node[i].vcpus.data = &node[i];
+		ev_idle_start(loop, &node[i].vcpus);
+	}
+	UNTIL(done());
+	for (i = 0; i < nr_nodes; i++) {
+		ev_idle_stop(loop, &node[i].vcpus);
+		CHECK(node[i].state == DSM_WORKER_RUNNING, "host %u: %s", i, node[i].why);
+	}
+}
+
+static void two_hosts(const void *argument)
+{
+	const struct dsm_stats *stats;
+	char *text;
+
+	(void)argument;
+	begin(2);
+	UNTIL(all_in(DSM_WORKER_RUNNING));
+	play(2000);
+	CHECK(checked >= 4000, "%llu", (unsigned long long)checked);
+	stats = dsm_worker_stats(node[0].worker);
+	CHECK(stats->peer[1].up && stats->peer[1].transport.sent_pages > 100 &&
+	      stats->read_fault.count > 100 && stats->write_fault.count > 100 &&
+	      stats->engine->operations > 100, "statistics");
+	text = dsm_stats_json(stats);
+	CHECK(text && strstr(text, "\"frames_used\""), "JSON");
+	free(text);
+	CHECK(dsm_worker_leave(node[1].worker) == -EBUSY, "a home does not leave");
+	end();
+}
+
+static void a_guest_leaves(const void *argument)
+{
+	(void)argument;
+	begin(3);
+	UNTIL(all_in(DSM_WORKER_RUNNING));
+	play(500);
+	CHECK(!dsm_worker_leave(node[2].worker), "leave");
+	UNTIL(node[2].state == DSM_WORKER_ENDED);
+	CHECK(!dsm_engine_guests(dsm_worker_engine(node[2].worker)), "all is home");
+	UNTIL(!dsm_worker_stats(node[0].worker)->peer[2].up &&
+	      !dsm_worker_stats(node[1].worker)->peer[2].up);
+	nr_nodes = 2;
+	play(500);
+	nr_nodes = 3;
+	end();
+}
+
+static void a_host_is_lost(const void *argument)
+{
+	(void)argument;
+	begin(3);
+	UNTIL(all_in(DSM_WORKER_RUNNING));
+	play(200);
+	dsm_worker_destroy(node[1].worker);
+	node[1].worker = NULL;
+	UNTIL(node[0].state == DSM_WORKER_FAILED && node[2].state == DSM_WORKER_FAILED);
+	CHECK(strstr(node[0].why, "is lost (") && strstr(node[0].why, host_names[1]) &&
+	      strstr(node[0].why, "of its own 6 pages"), "%s", node[0].why);
+	CHECK(node[0].xen.crashes == 1 && node[2].xen.crashes == 1, "both domains crash");
+	end();
+}
+
+static void one_fails(const void *argument)
+{
+	(void)argument;
+	begin(2);
+	UNTIL(all_in(DSM_WORKER_RUNNING));
+	dsm_engine_fail(dsm_worker_engine(node[1].worker), "because");
+	UNTIL(all_in(DSM_WORKER_FAILED));
+	CHECK(!strcmp(node[1].why, "because"), "%s", node[1].why);
+	CHECK(strstr(node[0].why, "the peer says that the VM has failed"), "%s", node[0].why);
+	end();
+}
+
+/* Who opens comes first, and tries again; the VM has not failed yet. */
+static void nobody_listens(const void *argument)
+{
+	(void)argument;
+	rig_begin();
+	memset(node, 0, sizeof(node));
+	nr_nodes = 2;
+	prepare(&node[0], 0);
+	prepare(&node[1], 1);
+	start(&node[1]);
+	UNTIL(node[1].logged >= 2);
+	CHECK(node[1].state == DSM_WORKER_CONNECTING && !node[1].xen.crashes, "%s", node[1].why);
+	end();
+}
+
+static const struct test_case cases[] = {
+	{ "workers: two hosts", two_hosts, NULL },
+	{ "workers: a guest leaves", a_guest_leaves, NULL },
+	{ "workers: a host is lost", a_host_is_lost, NULL },
+	{ "workers: one fails", one_fails, NULL },
+	{ "workers: nobody listens yet", nobody_listens, NULL },
+};
+
+int main(int argc, char **argv)
+{
+	return run_cases(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
+}

@@ -1,0 +1,643 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * xen_libxc.c and slice.c against Xen's libraries, which are played: a slice is
+ * built of the largest pages that fit, switched on, filled; each call that fails
+ * says which one with its numbers, and leaves no domain; the ring is read without
+ * losing a miss, full or not.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <xenctrl.h>
+#include <xenctrl_dsm.h>
+#include <xenevtchn.h>
+#include <xenforeignmemory.h>
+#include <xenstore.h>
+
+#include "case.h"
+#include "hypervisor.h"
+
+#define NR(a)	(sizeof(a) / sizeof((a)[0]))
+#define DOMID	9u
+#define PORT	17u
+#define ENTRIES	4u
+
+struct fake_handle {
+	int dummy;
+};
+struct fake_resource {
+	int dummy;
+};
+
+static struct fake_handle handle;
+static struct fake_resource resource;
+
+static struct {
+	const char *fail_at;		/* this call fails with fail_errno */
+	int fail_errno;
+	unsigned int refused;
+	unsigned int domains, handles, mapped, events, flushes, unmasks;
+	int pipe[2];
+	struct xen_domctl_createdomain config;
+	uint64_t kib, paging;
+	unsigned int extents[32];	/* populated, by order */
+	uint64_t populated, last_gfn, limit;	/* frames; more than limit fail */
+	bool no_superpages;
+	uint64_t away_first, away_nr, pool;
+	unsigned int slice, nr_slices, nr_ranges;
+	unsigned int keepalive_ms, crashed;
+	uint8_t ring[2 * XC_PAGE_SIZE] __attribute__((aligned(4096)));
+	struct xen_dsm_ring_entry behind[8];	/* what Xen had no room for */
+	unsigned int nr_behind;
+	unsigned int query_state;
+	char published[128];
+} xen;
+
+static bool fails(const char *call)
+{
+	if (!xen.fail_at || strcmp(xen.fail_at, call))
+		return false;
+	errno = xen.fail_errno;
+	return true;
+}
+
+#define ZERO_OR(call)	do { if (fails(#call)) return -1; } while (0)
+
+xc_interface *xc_interface_open(void *logger, void *builder, unsigned int flags)
+{
+	(void)logger;
+	(void)builder;
+	(void)flags;
+	if (fails("open"))
+		return NULL;
+	xen.handles++;
+	return &handle;
+}
+
+int xc_interface_close(xc_interface *xch)
+{
+	(void)xch;
+	xen.handles--;
+	return 0;
+}
+
+int xc_domain_create(xc_interface *xch, uint32_t *domid, struct xen_domctl_createdomain *config)
+{
+	(void)xch;
+	ZERO_OR(create);
+	xen.config = *config;
+	xen.domains++;
+	*domid = DOMID;
+	return 0;
+}
+
+int xc_domain_destroy(xc_interface *xch, uint32_t domid)
+{
+	(void)xch;
+	CHECK(domid == DOMID && xen.domains, "destroyed: %u", domid);
+	xen.domains--;
+	return 0;
+}
+
+int xc_domain_shutdown(xc_interface *xch, uint32_t domid, int reason)
+{
+	(void)xch;
+	CHECK(domid == DOMID && reason == SHUTDOWN_crash, "reason %d", reason);
+	ZERO_OR(shutdown);
+	xen.crashed++;
+	return 0;
+}
+
+int xc_domain_max_vcpus(xc_interface *xch, uint32_t domid, unsigned int max)
+{
+	(void)xch;
+	ZERO_OR(max_vcpus);
+	CHECK(domid == DOMID && max == 4, "%u", max);
+	return 0;
+}
+
+int xc_domain_setmaxmem(xc_interface *xch, uint32_t domid, uint64_t kib)
+{
+	(void)xch;
+	(void)domid;
+	ZERO_OR(setmaxmem);
+	xen.kib = kib;
+	return 0;
+}
+
+int xc_set_paging_mempool_size(xc_interface *xch, uint32_t domid, uint64_t bytes)
+{
+	(void)xch;
+	(void)domid;
+	ZERO_OR(mempool);
+	CHECK(!(bytes & ((1 << 20) - 1)), "whole MiB: %llu", (unsigned long long)bytes);
+	xen.paging = bytes;
+	return 0;
+}
+
+int xc_domain_populate_physmap(xc_interface *xch, uint32_t domid, unsigned long nr,
+			       unsigned int order, unsigned int flags, xen_pfn_t *list)
+{
+	unsigned long i;
+
+	(void)xch;
+	(void)flags;
+	ZERO_OR(populate);
+	CHECK(domid == DOMID, "%u", domid);
+	if (order && xen.no_superpages)
+		return 0;
+	for (i = 0; i < nr; i++) {
+		CHECK(!(list[i] & ((1ul << order) - 1)), "gfn %lx of order %u", list[i], order);
+		if (xen.populated + (1ull << order) > xen.limit)
+			return (int)i;
+		xen.extents[order]++;
+		xen.populated += 1ull << order;
+		xen.last_gfn = list[i] + (1ull << order) - 1;
+	}
+	return (int)nr;
+}
+
+int xc_dsm_enable(xc_interface *xch, uint32_t domid, xen_dsm_range_t *ranges,
+		  unsigned int nr_ranges, unsigned int slice, unsigned int nr_slices,
+		  evtchn_port_t *port, unsigned int *refused)
+{
+	(void)xch;
+	(void)domid;
+	(void)ranges;
+	*refused = xen.refused;
+	ZERO_OR(enable);
+	xen.nr_ranges = nr_ranges;
+	xen.slice = slice;
+	xen.nr_slices = nr_slices;
+	*port = PORT;
+	return 0;
+}
+
+const char *xc_dsm_refusal(unsigned int refused)
+{
+	return refused == 2 ? "the domain has run already" : "?";
+}
+
+int xc_dsm_page(xc_interface *xch, uint32_t domid, xen_dsm_page_op_t *ops, unsigned int nr)
+{
+	unsigned int i;
+
+	(void)xch;
+	CHECK(domid == DOMID && nr <= XEN_DSM_MAX_PAGE_OPS, "%u", nr);
+	ZERO_OR(page);
+	for (i = 0; i < nr; i++) {
+		CHECK(!ops[i].flags && !ops[i].pad, "not zero");
+		ops[i].rc = ops[i].op == XEN_DSM_QUERY ? 0 : -(int)ops[i].gfn;
+		ops[i].state = xen.query_state;
+		if (ops[i].buf.p)
+			memset(ops[i].buf.p, (int)ops[i].op, XC_PAGE_SIZE);
+	}
+	return 0;
+}
+
+void xc_dsm_set_buffer(xen_dsm_page_op_t *op, void *page)
+{
+	op->buf.p = page;
+}
+
+void *xc_dsm_alloc_pages(xc_interface *xch, unsigned int nr)
+{
+	(void)xch;
+	return calloc(nr, XC_PAGE_SIZE);
+}
+
+void xc_dsm_free_pages(xc_interface *xch, void *pages, unsigned int nr)
+{
+	(void)xch;
+	(void)nr;
+	free(pages);
+}
+
+static struct xen_dsm_ring *ring(void)
+{
+	return (struct xen_dsm_ring *)xen.ring;
+}
+
+static void xen_puts(struct xen_dsm_ring_entry entry)
+{
+	struct xen_dsm_ring_entry *at = (struct xen_dsm_ring_entry *)(xen.ring + XC_PAGE_SIZE);
+
+	if (ring()->prod - ring()->cons >= ENTRIES) {
+		ring()->full = 1;
+		xen.behind[xen.nr_behind++] = entry;
+		return;
+	}
+	at[ring()->prod++ % ENTRIES] = entry;
+}
+
+int xc_dsm_flush(xc_interface *xch, uint32_t domid)
+{
+	unsigned int i, nr = xen.nr_behind;
+
+	(void)xch;
+	(void)domid;
+	ZERO_OR(flush);
+	xen.flushes++;
+	xen.nr_behind = 0;
+	for (i = 0; i < nr; i++)
+		xen_puts(xen.behind[i]);
+	return 0;
+}
+
+int xc_dsm_keepalive(xc_interface *xch, uint32_t domid, unsigned int timeout_ms)
+{
+	(void)xch;
+	(void)domid;
+	ZERO_OR(keepalive);
+	xen.keepalive_ms = timeout_ms;
+	return 0;
+}
+
+int xc_dsm_pool_add(xc_interface *xch, uint32_t domid, uint64_t nr, uint64_t *done)
+{
+	(void)xch;
+	(void)domid;
+	*done = fails("pool_add") ? 5 : nr;
+	xen.pool += *done;
+	return *done == nr ? 0 : -1;
+}
+
+int xc_dsm_away(xc_interface *xch, uint32_t domid, uint64_t first, uint64_t nr, uint64_t *done)
+{
+	(void)xch;
+	(void)domid;
+	*done = fails("away") ? 3 : nr;
+	xen.away_first = first;
+	xen.away_nr = nr;
+	return *done == nr ? 0 : -1;
+}
+
+int xc_dsm_drop_range(xc_interface *xch, uint32_t domid, uint64_t first, uint64_t nr, uint64_t *done)
+{
+	(void)xch;
+	(void)domid;
+	(void)first;
+	ZERO_OR(drop);
+	*done = nr;
+	return 0;
+}
+
+xenevtchn_handle *xenevtchn_open(void *logger, unsigned int flags)
+{
+	(void)logger;
+	(void)flags;
+	if (fails("evtchn"))
+		return NULL;
+	xen.handles++;
+	return &handle;
+}
+
+int xenevtchn_close(xenevtchn_handle *xce)
+{
+	(void)xce;
+	xen.handles--;
+	return 0;
+}
+
+int xenevtchn_fd(xenevtchn_handle *xce)
+{
+	(void)xce;
+	return xen.pipe[0];
+}
+
+xenevtchn_port_or_error_t xenevtchn_bind_interdomain(xenevtchn_handle *xce, uint32_t domid, evtchn_port_t port)
+{
+	(void)xce;
+	ZERO_OR(bind);
+	CHECK(domid == DOMID && port == PORT, "port %u", port);
+	return 40;
+}
+
+xenevtchn_port_or_error_t xenevtchn_pending(xenevtchn_handle *xce)
+{
+	char byte;
+
+	(void)xce;
+	CHECK(read(xen.pipe[0], &byte, 1) == 1, "it would have slept");
+	return 40;
+}
+
+int xenevtchn_unmask(xenevtchn_handle *xce, evtchn_port_t port)
+{
+	(void)xce;
+	CHECK(port == 40, "%u", port);
+	xen.unmasks++;
+	return 0;
+}
+
+xenforeignmemory_handle *xenforeignmemory_open(void *logger, unsigned int flags)
+{
+	(void)logger;
+	(void)flags;
+	xen.handles++;
+	return &handle;
+}
+
+int xenforeignmemory_close(xenforeignmemory_handle *fmem)
+{
+	(void)fmem;
+	xen.handles--;
+	return 0;
+}
+
+int xenforeignmemory_resource_size(xenforeignmemory_handle *fmem, uint32_t domid, unsigned int type,
+				   unsigned int id, size_t *size)
+{
+	(void)fmem;
+	(void)domid;
+	ZERO_OR(size);
+	CHECK(type == XENMEM_resource_dsm_ring && !id, "%u", type);
+	*size = sizeof(xen.ring);
+	return 0;
+}
+
+xenforeignmemory_resource_handle *xenforeignmemory_map_resource(
+	xenforeignmemory_handle *fmem, uint32_t domid, unsigned int type, unsigned int id,
+	unsigned long frame, unsigned long nr, void **address, int prot, int flags)
+{
+	(void)fmem;
+	(void)domid;
+	(void)type;
+	(void)id;
+	(void)prot;
+	(void)flags;
+	if (fails("map"))
+		return NULL;
+	CHECK(!frame && nr == 2, "%lu", nr);
+	xen.mapped++;
+	*address = xen.ring;
+	return &resource;
+}
+
+int xenforeignmemory_unmap_resource(xenforeignmemory_handle *fmem, xenforeignmemory_resource_handle *r)
+{
+	(void)fmem;
+	CHECK(r == &resource, "another");
+	xen.mapped--;
+	return 0;
+}
+
+struct xs_handle *xs_open(unsigned long flags)
+{
+	(void)flags;
+	return fails("xenstore") ? NULL : (struct xs_handle *)&handle;
+}
+
+void xs_close(struct xs_handle *xs)
+{
+	(void)xs;
+}
+
+bool xs_write(struct xs_handle *xs, uint32_t transaction, const char *path, const void *data, unsigned int size)
+{
+	(void)xs;
+	CHECK(transaction == XBT_NULL, "a transaction");
+	snprintf(xen.published, sizeof(xen.published), "%s=%.*s", path, (int)size, (const char *)data);
+	return true;
+}
+
+/* ---- The cases ---- */
+
+static struct dsm_config config;
+static struct dsm_description d;
+static char text[DSM_ENGINE_TEXT];
+
+static void begin(bool build)
+{
+	memset(&xen, 0, sizeof(xen));
+	xen.limit = UINT64_MAX;
+	ring()->nr = ENTRIES;
+	CHECK(!pipe(xen.pipe), "a pipe");
+	memset(&config, 0, sizeof(config));
+	config.self = 1;
+	config.nr_hosts = 2;
+	strcpy(config.host[0].name, "alpha");
+	strcpy(config.host[1].name, "beta");
+	d = (struct dsm_description){
+		.name = "vm", .uuid = "fifteen letters", .build = build,
+		.domid = build ? 0 : DOMID, .nr_vcpus = 4, .frames = 128, .nr_ranges = 2,
+		.range = { { 0, 0x1000, 0 }, { 0x40000 - 0x200 - 3, 0x80000 + 0x400 + 1, 1 } },
+	};
+}
+
+static void end(struct dsm_xen *opened)
+{
+	if (opened)
+		opened->calls->close(opened);
+	CHECK(!xen.handles && !xen.mapped && !xen.domains, "%u handles, %u maps, %u domains left",
+	      xen.handles, xen.mapped, xen.domains);
+	close(xen.pipe[0]);
+	close(xen.pipe[1]);
+}
+
+static void build(const void *argument)
+{
+	struct dsm_xen *opened;
+	uint64_t frames = 0x40000 + 0x400 + 1 + 0x200 + 3;
+
+	(void)argument;
+	begin(true);
+	opened = dsm_hypervisor_open(&d, &config, text);
+	CHECK(opened, "%s", text);
+	CHECK(xen.domains == 1 && xen.config.max_vcpus == 4 && xen.config.max_evtchn_port == 4095 &&
+	      !memcmp(xen.config.handle, d.uuid, 16), "a domain");
+	CHECK(xen.extents[18] == 1 && xen.extents[9] == 3 && xen.extents[0] == 3 + 1 &&
+	      xen.populated == frames && xen.last_gfn == d.range[1].end - 1,
+	      "%u of 1 GiB, %u of 2 MiB, %u pages; %llx of %llx frames", xen.extents[18], xen.extents[9],
+	      xen.extents[0], (unsigned long long)xen.populated, (unsigned long long)frames);
+	CHECK(xen.kib >= (frames + 128) * 4 && xen.kib < (frames + 1024) * 4, "%llu KiB",
+	      (unsigned long long)xen.kib);
+	CHECK(xen.paging >= (frames / 512 + 1280) * 4096, "%llu bytes", (unsigned long long)xen.paging);
+	CHECK(xen.slice == 1 && xen.nr_slices == 2 && xen.nr_ranges == 2, "slice %u of %u", xen.slice,
+	      xen.nr_slices);
+	CHECK(!xen.away_first && xen.away_nr == 0x1000 && xen.pool == 128, "away and the pool");
+	end(opened);
+}
+
+/* A domain that is there is not built, and not destroyed. */
+static void take_over(const void *argument)
+{
+	struct dsm_xen *opened;
+
+	(void)argument;
+	begin(false);
+	opened = dsm_hypervisor_open(&d, &config, text);
+	CHECK(opened && !xen.domains && !xen.populated && xen.pool == 128, "%s", text);
+	end(opened);
+}
+
+static void small_pages(const void *argument)
+{
+	struct dsm_xen *opened;
+
+	(void)argument;
+	begin(true);
+	d.range[1] = (struct dsm_range){ 0x40000, 0x40000 + 0x300, 1 };
+	xen.no_superpages = true;
+	opened = dsm_hypervisor_open(&d, &config, text);
+	CHECK(opened && xen.extents[0] == 0x300 && xen.last_gfn == 0x402ff, "%s", text);
+	end(opened);
+}
+
+static const struct failure {
+	const char *call;
+	int error;
+	const char *words;
+} failures[] = {
+	{ "open", EACCES, "no way to Xen: Permission denied" },
+	{ "evtchn", ENOENT, "no way to Xen: No such file" },
+	{ "create", ENOMEM, "a domain of 4 vCPUs: Cannot allocate memory" },
+	{ "max_vcpus", EINVAL, "domain 9: 4 vCPUs: Invalid argument" },
+	{ "setmaxmem", ENOMEM, "KiB: Cannot allocate memory" },
+	{ "mempool", ENOMEM, "bytes for page tables: Cannot allocate memory" },
+	{ "populate", ENOMEM, "domain 9: memory at gfn 0x3fdfd of 0x3fdfd to 0x80401: Cannot allocate memory" },
+	{ "enable", EBUSY, "domain 9: DSM: Device or resource busy" },
+	{ "away", EEXIST, "domain 9: gfn 0x3 of host alpha: File exists" },
+	{ "pool_add", ENOMEM, "domain 9: 5 of 128 frames for the pool: Cannot allocate memory" },
+	{ "size", EINVAL, "domain 9: size of the ring: Invalid argument" },
+	{ "map", EFAULT, "domain 9: mapping the ring: Bad address" },
+	{ "bind", EINVAL, "domain 9: event channel 17: Invalid argument" },
+};
+
+static void failing(const void *argument)
+{
+	const struct failure *f = argument;
+
+	begin(true);
+	xen.fail_at = f->call;
+	xen.fail_errno = f->error;
+	CHECK(!dsm_hypervisor_open(&d, &config, text), "it worked");
+	CHECK(strstr(text, f->words), "'%s', want '%s'", text, f->words);
+	end(NULL);
+}
+
+static void other_failures(const void *argument)
+{
+	(void)argument;
+	begin(true);
+	xen.fail_at = "enable";
+	xen.fail_errno = EOPNOTSUPP;
+	xen.refused = 2;
+	CHECK(!dsm_hypervisor_open(&d, &config, text) &&
+	      !strcmp(text, "domain 9: DSM: the domain has run already"), "%s", text);
+	end(NULL);
+
+	/* Memory that ends half-way. */
+	begin(true);
+	xen.limit = 0x40000 + 100;
+	CHECK(!dsm_hypervisor_open(&d, &config, text) && strstr(text, "domain 9: memory at gfn 0x"),
+	      "%s", text);
+	end(NULL);
+
+	/* A ring whose size makes no sense. */
+	begin(true);
+	ring()->nr = 3;
+	CHECK(!dsm_hypervisor_open(&d, &config, text) && strstr(text, "a ring of 3 entries"), "%s", text);
+	end(NULL);
+	begin(true);
+	ring()->nr = 128;
+	CHECK(!dsm_hypervisor_open(&d, &config, text) && strstr(text, "a ring of 128 entries"), "%s", text);
+	end(NULL);
+}
+
+static void read_ring(const void *argument)
+{
+	struct dsm_xen_miss misses[16];
+	struct dsm_xen *opened;
+	unsigned int i;
+	int nr;
+
+	(void)argument;
+	begin(false);
+	opened = dsm_hypervisor_open(&d, &config, text);
+	CHECK(opened, "%s", text);
+	CHECK(opened->calls->descriptor(opened) == xen.pipe[0], "a descriptor");
+	CHECK(!opened->calls->misses(opened, misses, 16), "nothing");
+	for (i = 0; i < 7; i++)
+		xen_puts((struct xen_dsm_ring_entry){
+			.type = XEN_DSM_PAGE_MISS, .want = XEN_DSM_WANT_M, .vcpu = i, .gfn = 100 + i,
+			.rip = 7, .flags = i == 2 ? XEN_DSM_MISS_FOREIGN : i == 3 ? XEN_DSM_MISS_BY_XEN : 0,
+		});
+	CHECK(write(xen.pipe[1], "x", 1) == 1, "an event");
+	nr = opened->calls->misses(opened, misses, 16);
+	CHECK(nr == 7 && xen.unmasks == 1 && xen.flushes == 1, "%d misses, %u flushes", nr, xen.flushes);
+	for (i = 0; i < 7; i++)
+		CHECK(misses[i].gfn == 100 + i && misses[i].vcpu == i && misses[i].rip == 7 &&
+		      misses[i].want == DSM_XEN_WANT_M && misses[i].foreign == (i == 2) &&
+		      misses[i].by_xen == (i == 3), "miss %u", i);
+	/* Fewer places than there are: the rest comes next. */
+	for (i = 0; i < 3; i++)
+		xen_puts((struct xen_dsm_ring_entry){ .type = XEN_DSM_PAGE_MISS, .want = 1, .gfn = i });
+	CHECK(opened->calls->misses(opened, misses, 2) == 2 &&
+	      opened->calls->misses(opened, misses, 2) == 1 && misses[0].gfn == 2, "two and one");
+	/* An entry of another kind makes no sense to the engine. */
+	xen_puts((struct xen_dsm_ring_entry){ .type = 9, .want = 1 });
+	CHECK(opened->calls->misses(opened, misses, 2) == 1 && !misses[0].want, "another kind");
+	end(opened);
+}
+
+static void operations(const void *argument)
+{
+	struct dsm_xen_op ops[3] = {
+		{ .gfn = EBUSY, .type = DSM_XEN_INVAL }, { .gfn = 0, .type = DSM_XEN_READ },
+		{ .gfn = ENOENT, .type = DSM_XEN_DROP },
+	};
+	struct dsm_xen *opened;
+
+	(void)argument;
+	begin(false);
+	opened = dsm_hypervisor_open(&d, &config, text);
+	ops[1].buffer = opened->calls->alloc_pages(opened, 1);
+	xen.query_state = XEN_DSM_STATE_S;
+	CHECK(!opened->calls->page(opened, ops, 3) && ops[0].rc == -EBUSY && !ops[1].rc &&
+	      ops[2].rc == -ENOENT && ops[1].state == DSM_XEN_STATE_S &&
+	      ops[1].buffer[4095] == DSM_XEN_READ, "results");
+	opened->calls->free_pages(opened, ops[1].buffer, 1);
+	CHECK(opened->calls->populate(opened, 5) == -EEXIST, "no hole");
+	xen.query_state = XEN_DSM_STATE_HOLE;
+	CHECK(!opened->calls->populate(opened, 5) && xen.last_gfn == 5, "a hole");
+	xen.limit = 0;
+	CHECK(opened->calls->populate(opened, 5) == -ENOMEM, "no memory");
+	CHECK(!opened->calls->keepalive(opened, 10000) && xen.keepalive_ms == 10000, "keepalive");
+	CHECK(!opened->calls->pool_add(opened, 3) && xen.pool == 131, "pool");
+	CHECK(!opened->calls->away(opened, 8, 1) && xen.away_first == 8, "away");
+	CHECK(!opened->calls->drop(opened, 8, 1), "drop");
+	CHECK(!opened->calls->crash(opened) && xen.crashed == 1, "crash");
+	xen.fail_at = "page";
+	xen.fail_errno = ESRCH;
+	CHECK(opened->calls->page(opened, ops, 3) == -ESRCH, "page");
+	xen.fail_at = "keepalive";
+	CHECK(opened->calls->keepalive(opened, 1) == -ESRCH, "keepalive");
+	xen.fail_at = NULL;
+	dsm_hypervisor_publish(&d, "failed: because");
+	CHECK(!strcmp(xen.published, "/tool/dsm/66696674-6565-6e20-6c65-747465727300/state=failed: because"),
+	      "%s", xen.published);
+	end(opened);
+}
+
+int main(int argc, char **argv)
+{
+	static struct test_case cases[NR(failures) + 6] = {
+		{ "slice: built", build, NULL },
+		{ "slice: a domain that is there", take_over, NULL },
+		{ "slice: no superpages", small_pages, NULL },
+		{ "slice: other failures", other_failures, NULL },
+		{ "Xen: the ring", read_ring, NULL },
+		{ "Xen: operations", operations, NULL },
+	};
+	static char names[NR(failures)][64];
+	size_t i;
+
+	for (i = 0; i < NR(failures); i++) {
+		snprintf(names[i], sizeof(names[i]), "slice: %s fails", failures[i].call);
+		cases[6 + i] = (struct test_case){ names[i], failing, &failures[i] };
+	}
+	return run_cases(argc, argv, cases, NR(cases));
+}
