@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """DSM of the hypervisor, compiled in user space against a small fake of what it calls.
 
-Each case of dsm_test.c is a test here. The mutants at the end show that the cases notice when the code is wrong.
+Each case of dsm_test.c and of dsm_hypercall_test.c is a test here. The mutants show that the cases notice when the code is
+wrong.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import pytest
 HERE = Path(__file__).resolve().parent
 OVERLAY = HERE.parents[2] / "xen" / "overlay" / "xen"
 SOURCE = OVERLAY / "arch" / "x86" / "mm" / "dsm.c"
+HYPERCALLS = OVERLAY / "arch" / "x86" / "hvm" / "dsm_hypercall.c"
 FAKE = HERE / "fake_dsm"
 
 _scratch = tempfile.TemporaryDirectory(prefix="dsm_test.")
@@ -74,6 +76,90 @@ def names() -> list[str]:
 def test_case(name: str) -> None:
     done = run(program(), name)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@cache
+def hypercall_program() -> Path:
+    """dsm_hypercall.c with its cases, which bring their own fake."""
+    return build_hypercalls(HYPERCALLS, Path(_scratch.name) / "dsm_hypercall_test")
+
+
+def build_hypercalls(source: Path, built: Path) -> Path:
+    """One version of dsm_hypercall.c."""
+    gcc("-o", built, source, HERE / "dsm_hypercall_test.c")
+    return built
+
+
+def hypercall_names() -> list[str]:
+    """As names()."""
+    try:
+        return run(hypercall_program(), "--list").stdout.splitlines()
+    except subprocess.CalledProcessError:
+        return ["compiles"]
+
+
+@pytest.mark.parametrize("name", hypercall_names())
+def test_hypercall_case(name: str) -> None:
+    done = run(hypercall_program(), name)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# As MUTANTS, of dsm_hypercall.c.
+HYPERCALL_MUTANTS = {
+    "read-only arguments": (
+        "        if ( !rc && write )\n            rc = resident_page(v, addr, true);\n",
+        "",
+        "pages that each call needs",
+    ),
+    "the first page only": (
+        "        if ( addr == (last & PAGE_MASK) )",
+        "        if ( 1 )",
+        "pages that each call needs",
+    ),
+    "no continuations": ("extent_start.p + start)", "extent_start.p)", "pages that each call needs"),
+    "as long as one likes": (
+        "    if ( bytes > MAX_BYTES )\n        return -E2BIG;\n",
+        "",
+        "pages that each call needs",
+    ),
+    "asks for nothing": ("    dsm_populate(v->domain, _gfn(gfn));\n", "", "one of them is missing"),
+    "does not wait": (
+        "    dsm_populate(v->domain, _gfn(gfn));\n\n    return WAITING;",
+        "    dsm_populate(v->domain, _gfn(gfn));\n\n    return 0;",
+        "one of them is missing",
+    ),
+    "a table is no page": ("return pfec & PFEC_page_paged ? WAITING : 0;", "return 0;", "a page table is missing"),
+    "waits in the gate": ("    dsm_gate_leave(curr);\n\n    if", "    if", "one of them is missing"),
+    "runs through a closed gate": (
+        "    if ( !dsm_gate_enter(curr) )\n        return DSM_HCALL_RETRY;",
+        "    dsm_gate_enter(curr);",
+        "the gate is closed",
+    ),
+    "FIFO event channels": ("    case EVTCHNOP_init_control:\n", "", "pages that each call needs"),
+    "runstate areas": (
+        "        /* The answer is 0, but the call does not run. */\n        return 1;",
+        "        return 0;",
+        "pages that each call needs",
+    ),
+    "whatever is called runs": (
+        "    default:\n        return -ENOSYS;\n    }\n}\n\nenum dsm_hcall",
+        "    default:\n        return 0;\n    }\n}\n\nenum dsm_hcall",
+        "pages that each call needs",
+    ),
+    "32-bit guests": ("    if ( mode != X86_MODE_64BIT )", "    if ( 0 )", "a guest of 32 bits"),
+    "what cannot be read": (" || rc == -ENODATA )", " )", "pointers that lead nowhere"),
+}
+
+
+@pytest.mark.parametrize("mutant", HYPERCALL_MUTANTS)
+def test_hypercall_mutant_is_noticed(mutant: str, tmp_path: Path) -> None:
+    old, new, case = HYPERCALL_MUTANTS[mutant]
+    text = HYPERCALLS.read_text()
+    assert text.count(old) == 1, f"{HYPERCALLS.name} has changed: adapt the mutant"
+    source = tmp_path / "mutant.c"
+    source.write_text(text.replace(old, new))
+    done = run(build_hypercalls(source, tmp_path / "mutant"), case)
+    assert done.returncode != 0, f"{case} passed"
 
 
 # What is replaced, by what, and a case that has to fail then.

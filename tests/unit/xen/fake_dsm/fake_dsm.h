@@ -234,7 +234,7 @@ extern struct vcpu *current;
 #define smp_processor_id() 0
 #define this_cpu(v) per_cpu_##v
 #define DEFINE_PER_CPU(t, v) typeof(t) per_cpu_##v
-struct cpu_user_regs { unsigned long rip; };
+struct cpu_user_regs { unsigned long rip, rax, rdi, rsi, rdx; };
 extern struct cpu_user_regs fake_regs;
 #define guest_cpu_user_regs() (&fake_regs)
 void vcpu_pause_nosync(struct vcpu *v);

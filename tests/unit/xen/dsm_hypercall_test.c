@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Hypercalls of a guest with DSM: which pages come before one runs.
+ *
+ * Linear address and guest-physical address are the same, frames 1 to 63 are
+ * mapped.  Each case is a call, and the pages that it must bring, in order:
+ * "4r" is frame 4 to read, "5w" frame 5 to write.
+ *
+ * usage: dsm_hypercall_test --list | CASE
+ */
+#include "fake_hcall.h"
+#include <asm/dsm.h>
+#include <asm/dsm_domain.h>
+
+#define PAGES 64UL
+#define at(page, offset) ((page) * PAGE_SIZE + (offset))
+
+struct vcpu *current;
+struct domain dom;
+static struct vcpu vcpu;
+static struct dsm_domain dsm;
+static struct dsm_vcpu dsm_vcpu;
+
+static uint8_t memory[PAGES * PAGE_SIZE] __attribute__((aligned(4096)));
+static bool away[PAGES], shared[PAGES], no_table[PAGES], unreadable;
+static unsigned long missed;            /* frames that were asked for */
+static char looked_at[4096];
+static bool gate_closed, cache_disabled;
+
+#define expect(what, got, want)                                         \
+    do {                                                                \
+        long got_ = (got), want_ = (want);                              \
+        if ( got_ != want_ )                                            \
+            die("%s: %ld, expected %ld", what, got_, want_);            \
+    } while ( 0 )
+
+/* ---- What it calls ---- */
+
+struct page_info *get_page_from_gfn(struct domain *d, unsigned long gfn,
+                                    p2m_type_t *t, p2m_query_t q)
+{
+    static struct page_info page;
+    bool write = q & P2M_UNSHARE;
+    size_t n = strlen(looked_at);
+
+    if ( !cache_disabled )
+        die("looks a page up with the emulator's cache on");
+    snprintf(looked_at + n, sizeof(looked_at) - n, "%s%lu%c", n ? " " : "",
+             gfn, write ? 'w' : 'r');
+    *t = p2m_ram_rw;
+    if ( gfn >= PAGES )
+    {
+        *t = p2m_mmio_dm;
+        return NULL;
+    }
+    if ( away[gfn] || (shared[gfn] && write) )
+    {
+        *t = p2m_ram_paged;
+        return NULL;
+    }
+    page.count_info++;
+
+    return &page;
+}
+
+void put_page(struct page_info *pg)
+{
+    if ( !pg->count_info-- )
+        die("put of a page without a reference");
+}
+
+unsigned long paging_gva_to_gfn(struct vcpu *v, unsigned long va,
+                                uint32_t *pfec)
+{
+    unsigned long gfn = va >> PAGE_SHIFT;
+
+    if ( gfn && gfn < PAGES && !no_table[gfn] )
+        return gfn;
+    *pfec = gfn < PAGES && no_table[gfn] ? PFEC_page_paged : 0;
+
+    return gfn_x(INVALID_GFN);
+}
+
+int hvm_copy_from_guest_linear(void *buf, uint64_t addr, unsigned int size,
+                               uint32_t pfec, void *pfinfo)
+{
+    if ( unreadable || addr + size > sizeof(memory) )
+        return HVMTRANS_bad_linear_to_gfn;
+    memcpy(buf, memory + addr, size);
+
+    return HVMTRANS_okay;
+}
+
+unsigned int hvmemul_cache_disable(struct vcpu *v)
+{
+    cache_disabled = true;
+
+    return 7;
+}
+
+void hvmemul_cache_restore(struct vcpu *v, unsigned int token)
+{
+    expect("token", token, 7);
+    cache_disabled = false;
+}
+
+void dsm_populate(struct domain *d, gfn_t gfn)
+{
+    expect("may wait", dsm_vcpu.hcall_retries, true);
+    missed |= 1UL << gfn_x(gfn);
+}
+
+bool dsm_gate_enter(struct vcpu *v)
+{
+    dsm_vcpu.in_hcall = !gate_closed;
+
+    return !gate_closed;
+}
+
+void dsm_gate_leave(struct vcpu *v)
+{
+    dsm_vcpu.in_hcall = dsm_vcpu.hcall_retries = false;
+}
+
+/* ---- Calls ---- */
+
+struct call {
+    const char *name;
+    unsigned long rax, rdi, rsi, rdx;
+    const char *pages;          /* that it has to bring */
+    long answer;                /* or what the guest is told at once */
+    bool answered;
+};
+
+static enum dsm_hcall call(const struct call *c, struct cpu_user_regs *regs)
+{
+    *regs = (struct cpu_user_regs){
+        .rax = c->rax, .rdi = c->rdi, .rsi = c->rsi, .rdx = c->rdx };
+    looked_at[0] = 0;
+    missed = 0;
+
+    return dsm_hcall_begin(regs, X86_MODE_64BIT);
+}
+
+/* Arguments that point to others. */
+static void arguments(void)
+{
+    struct xen_memory_reservation r = {
+        .extent_start.p = (void *)at(5, 4088), .nr_extents = 4 };
+    struct xen_memory_reservation huge = {
+        .extent_start.p = (void *)at(5, 0), .nr_extents = 1UL << 40 };
+    struct xen_memory_reservation wraps = {
+        .extent_start.p = (void *)(~0UL - 100), .nr_extents = 100 };
+    struct xen_add_to_physmap_batch b = {
+        .size = 3, .idxs.p = (void *)at(6, 0), .gpfns.p = (void *)at(7, 0),
+        .errs.p = (void *)at(8, 0) };
+    struct xen_memory_map map = {
+        .nr_entries = 10, .buffer.p = (void *)at(9, 0) };
+    struct xen_vnuma_topology_info t = {
+        .nr_vnodes = 2, .nr_vcpus = 4, .nr_vmemranges = 2,
+        .vdistance.h.p = (void *)at(10, 0),
+        .vcpu_to_vnode.h.p = (void *)at(11, 0),
+        .vmemrange.h.p = (void *)at(12, 0) };
+    struct sched_poll poll = { .ports.p = (void *)at(13, 0), .nr_ports = 2 };
+    struct vcpu_register_vcpu_info info = { .mfn = 14 };
+    struct gnttab_setup_table setup = {
+        .nr_frames = 4, .frame_list.p = (void *)at(15, 0) };
+    struct xen_varbuf buf = { .len = 5000 };
+
+    memcpy(memory + at(2, 0), &r, sizeof(r));
+    memcpy(memory + at(2, 512), &huge, sizeof(huge));
+    memcpy(memory + at(2, 1024), &wraps, sizeof(wraps));
+    memcpy(memory + at(3, 0), &b, sizeof(b));
+    memcpy(memory + at(3, 512), &map, sizeof(map));
+    memcpy(memory + at(3, 1024), &t, sizeof(t));
+    memcpy(memory + at(3, 2048), &poll, sizeof(poll));
+    memcpy(memory + at(4, 0), &info, sizeof(info));
+    memcpy(memory + at(4, 512), &setup, sizeof(setup));
+    memcpy(memory + at(4, 1024), &buf, sizeof(buf));
+}
+
+#define RUNS(call, a1, a2, a3, pages) \
+    #call " " #a1, __HYPERVISOR_##call, a1, a2, a3, pages, 0, false
+#define SAYS(call, a1, a2, a3, pages, answer) \
+    #call " " #a1, __HYPERVISOR_##call, a1, a2, a3, pages, answer, true
+
+static const struct call calls[] = {
+    { RUNS(memory_op, XENMEM_populate_physmap, at(2, 0), 0,
+           "2r 2w 5r 5w 6r 6w") },
+    /* A continuation: three of four extents are done. */
+    { RUNS(memory_op, XENMEM_decrease_reservation | 3 << MEMOP_EXTENT_SHIFT,
+           at(2, 0), 0, "2r 2w 6r 6w") },
+    { RUNS(memory_op, XENMEM_decrease_reservation | 4 << MEMOP_EXTENT_SHIFT,
+           at(2, 0), 0, "2r 2w") },
+    { SAYS(memory_op, XENMEM_populate_physmap, at(2, 512), 0, "2r 2w",
+           -E2BIG) },
+    { RUNS(memory_op, XENMEM_populate_physmap, at(2, 1024), 0, "2r 2w") },
+    { RUNS(memory_op, XENMEM_add_to_physmap, at(9, 4080), 0,
+           "9r 9w 10r 10w") },
+    { RUNS(memory_op, XENMEM_add_to_physmap_batch, at(3, 0), 0,
+           "3r 3w 6r 7r 8r 8w") },
+    { RUNS(memory_op, XENMEM_memory_map, at(3, 512), 0, "3r 3w 9r 9w") },
+    { RUNS(memory_op, XENMEM_get_vnumainfo, at(3, 1024), 0,
+           "3r 3w 10r 10w 11r 11w 12r 12w") },
+    { RUNS(memory_op, XENMEM_maximum_ram_page, 0, 0, "") },
+    { RUNS(memory_op, XENMEM_maximum_gpfn, at(9, 0), 0, "9r") },
+    { SAYS(memory_op, 29, at(9, 0), 0, "", -ENOSYS) },
+    { RUNS(xen_version, XENVER_version, 0, 0, "") },
+    { RUNS(xen_version, XENVER_extraversion, at(9, 0), 0, "9r 9w") },
+    { RUNS(xen_version, XENVER_build_id, 0, 0, "") },
+    { RUNS(xen_version, XENVER_build_id, at(4, 1024), 0, "4r 4r 4w 5r 5w") },
+    { RUNS(console_io, 0, 5000, at(9, 0), "9r 9w 10r 10w") },
+    { SAYS(console_io, 0, 1 << 20, at(9, 0), "", -E2BIG) },
+    { RUNS(sched_op, SCHEDOP_yield, 0, 0, "") },
+    { RUNS(sched_op, SCHEDOP_poll, at(3, 2048), 0, "3r 13r") },
+    { RUNS(sched_op, SCHEDOP_shutdown, at(9, 0), 0, "9r") },
+    { RUNS(vcpu_op, VCPUOP_register_vcpu_info, 0, at(4, 0), "4r 14w") },
+    { SAYS(vcpu_op, VCPUOP_register_runstate_memory_area, 0, at(9, 0), "",
+           0) },
+    { SAYS(vcpu_op, VCPUOP_register_vcpu_time_memory_area, 0, at(9, 0), "",
+           -ENOSYS) },
+    { SAYS(vcpu_op, VCPUOP_register_runstate_phys_area, 0, at(9, 0), "",
+           -ENOSYS) },
+    { SAYS(vcpu_op, VCPUOP_register_vcpu_time_phys_area, 0, at(9, 0), "",
+           -ENOSYS) },
+    { RUNS(vcpu_op, VCPUOP_initialise, 1, at(9, 0), "9r 10r") },
+    { RUNS(event_channel_op, EVTCHNOP_send, at(9, 0), 0, "9r 9w") },
+    { SAYS(event_channel_op, EVTCHNOP_init_control, at(9, 0), 0, "",
+           -ENOSYS) },
+    { SAYS(event_channel_op, EVTCHNOP_expand_array, at(9, 0), 0, "",
+           -ENOSYS) },
+    { SAYS(event_channel_op, EVTCHNOP_set_priority, at(9, 0), 0, "",
+           -ENOSYS) },
+    { RUNS(grant_table_op, GNTTABOP_map_grant_ref, at(9, 4090), 2,
+           "9r 9w 10r 10w") },
+    { SAYS(grant_table_op, GNTTABOP_map_grant_ref, at(9, 0), 1 << 20, "",
+           -E2BIG) },
+    { RUNS(grant_table_op, GNTTABOP_setup_table, at(4, 512), 1,
+           "4r 4w 15r 15w") },
+    { SAYS(grant_table_op, GNTTABOP_setup_table, at(4, 512), 2, "", -EINVAL) },
+    { SAYS(grant_table_op, GNTTABOP_dump_table, at(9, 0), 1, "", -ENOSYS) },
+    { RUNS(hvm_op, HVMOP_get_param, at(9, 0), 0, "9r 9w") },
+    { RUNS(hvm_op, HVMOP_flush_tlbs, 0, 0, "") },
+    { SAYS(hvm_op, HVMOP_altp2m, at(9, 0), 0, "", -ENOSYS) },
+    { RUNS(physdev_op, 0, at(9, 0), 0, "9r 9w") },
+    { RUNS(set_timer_op, 12345, 0, 0, "") },
+    { "a call that is not listed", 13, 0, 0, 0, "", -ENOSYS, true },
+};
+
+/* ---- Cases ---- */
+
+static void all_here(void)
+{
+    struct cpu_user_regs regs;
+    unsigned int i;
+
+    for ( i = 0; i < ARRAY_SIZE(calls); i++ )
+    {
+        const struct call *c = &calls[i];
+        enum dsm_hcall rc = call(c, &regs);
+
+        if ( strcmp(looked_at, c->pages) )
+            die("%s: looks at \"%s\", not at \"%s\"", c->name, looked_at,
+                c->pages);
+        expect(c->name, rc, c->answered ? DSM_HCALL_ANSWERED : DSM_HCALL_RUN);
+        expect("the gate is held", dsm_vcpu.in_hcall, !c->answered);
+        expect("RAX", regs.rax, c->answered ? c->answer : (long)c->rax);
+        if ( !c->answered )
+        {
+            expect("number", dsm_vcpu.hcall, c->rax);
+            expect("its copies may wait", dsm_vcpu.hcall_retries,
+                   c->rax == __HYPERVISOR_grant_table_op);
+        }
+        dsm_hcall_end();
+        expect("the gate is left", dsm_vcpu.in_hcall, false);
+    }
+}
+
+static bool needs(const struct call *c, unsigned long page, char how)
+{
+    char word[16], list[256];
+
+    snprintf(word, sizeof(word), " %lu%c ", page, how);
+    snprintf(list, sizeof(list), " %s ", c->pages);
+
+    return strstr(list, word);
+}
+
+/* Each of the pages that a call needs is away once, or shared. */
+static void one_is_missing(void)
+{
+    struct cpu_user_regs regs;
+    unsigned int i, waits = 0;
+    unsigned long page;
+
+    for ( i = 0; i < ARRAY_SIZE(calls); i++ )
+        for ( page = 0; page < PAGES; page++ )
+        {
+            const struct call *c = &calls[i];
+
+            away[page] = true;
+            if ( needs(c, page, 'r') || needs(c, page, 'w') )
+            {
+                expect(c->name, call(c, &regs), DSM_HCALL_RETRY);
+                expect("asks for it", missed, 1UL << page);
+                expect("and nothing else happened", regs.rax, c->rax);
+                expect("the gate is left", dsm_vcpu.in_hcall, false);
+                waits++;
+            }
+            away[page] = false;
+
+            shared[page] = true;
+            if ( needs(c, page, 'w') )
+            {
+                expect(c->name, call(c, &regs), DSM_HCALL_RETRY);
+                expect("asks for it", missed, 1UL << page);
+                waits++;
+            }
+            else if ( !c->answered )
+                expect(c->name, call(c, &regs), DSM_HCALL_RUN);
+            dsm_gate_leave(&vcpu);
+            shared[page] = false;
+        }
+    if ( waits < 50 )
+        die("only %u waits were tried", waits);
+}
+
+static void tables_missing(void)
+{
+    const struct call c = { RUNS(console_io, 0, 5000, at(9, 0), "") };
+    struct cpu_user_regs regs;
+
+    no_table[10] = true;
+    expect("waits", call(&c, &regs), DSM_HCALL_RETRY);
+    expect("the gate is left", dsm_vcpu.in_hcall, false);
+    expect("the walk has asked", missed, 0);
+}
+
+static void bad_pointers(void)
+{
+    const struct call nowhere = {
+        RUNS(event_channel_op, EVTCHNOP_send, at(PAGES + 5, 0), 0, "") };
+    const struct call top = {
+        RUNS(event_channel_op, EVTCHNOP_send, ~0UL - 5, 0, "") };
+    const struct call peeked = {
+        RUNS(memory_op, XENMEM_populate_physmap, at(2, 0), 0, "") };
+    struct cpu_user_regs regs;
+
+    expect("not mapped", call(&nowhere, &regs), DSM_HCALL_RUN);
+    expect("wraps around", call(&top, &regs), DSM_HCALL_RUN);
+    unreadable = true;
+    expect("cannot be read", call(&peeked, &regs), DSM_HCALL_RUN);
+    unreadable = false;
+}
+
+static void closed(void)
+{
+    const struct call c = {
+        RUNS(event_channel_op, EVTCHNOP_send, at(9, 0), 0, "") };
+    struct cpu_user_regs regs;
+
+    gate_closed = true;
+    expect("again", call(&c, &regs), DSM_HCALL_RETRY);
+    expect("looks at nothing", strlen(looked_at), 0);
+    gate_closed = false;
+}
+
+static void narrow(void)
+{
+    struct cpu_user_regs regs = { .rax = __HYPERVISOR_sched_op };
+
+    expect("32 bits", dsm_hcall_begin(&regs, X86_MODE_32BIT),
+           DSM_HCALL_ANSWERED);
+    expect("RAX", regs.rax, -ENOSYS);
+    expect("the gate is free", dsm_vcpu.in_hcall, false);
+}
+
+static const struct { const char *name; void (*run)(void); } cases[] = {
+    { "pages that each call needs", all_here },
+    { "one of them is missing", one_is_missing },
+    { "a page table is missing", tables_missing },
+    { "pointers that lead nowhere", bad_pointers },
+    { "the gate is closed", closed },
+    { "a guest of 32 bits", narrow },
+};
+
+int main(int argc, char **argv)
+{
+    unsigned int i;
+
+    for ( i = 0; argc == 2 && i < ARRAY_SIZE(cases); i++ )
+        if ( !strcmp(argv[1], "--list") )
+            puts(cases[i].name);
+        else if ( !strcmp(argv[1], cases[i].name) )
+        {
+            dsm.vcpu = &dsm_vcpu;
+            dom.arch.dsm = &dsm;
+            vcpu.domain = &dom;
+            current = &vcpu;
+            arguments();
+            cases[i].run();
+            return 0;
+        }
+
+    return argc != 2 || strcmp(argv[1], "--list");
+}
