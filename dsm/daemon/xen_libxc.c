@@ -61,7 +61,7 @@ struct libxc {
 	uint32_t nr, cons;
 	uint32_t domid;
 	bool built;		/* ours: destroyed with the process */
-	evtchn_port_or_error_t port;
+	xenevtchn_port_or_error_t port;
 	xen_dsm_page_op_t op[DSM_XEN_MAX_OPS];
 };
 
