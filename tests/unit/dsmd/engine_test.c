@@ -281,6 +281,8 @@ static void next_instruction(struct instruction *run)
 		run->access[i].word = dice_below(2) ? dice_below(PLAYED_WORDS) :
 				      dice_below(2) * (PLAYED_WORDS - 1);
 		run->access[i].want = dice_below(2) ? DSM_XEN_WANT_S : DSM_XEN_WANT_M;
+		if (now_playing.nodata && !dice_below(4))
+			run->access[i].want = DSM_XEN_WANT_M_NODATA;
 		for (j = 0; j < i; j++)
 			if (run->access[j].gfn == run->access[i].gfn)
 				run->access[i].want = run->access[j].want = DSM_XEN_WANT_M;
@@ -315,6 +317,12 @@ static void run_vcpu(struct node *n, unsigned int vcpu)
 		unsigned int word = run->access[i].word;
 		uint64_t *at = &n->xen.page[gfn].word[word];
 
+		/* It zeroes the page, whatever was there. */
+		if (run->access[i].want == DSM_XEN_WANT_M_NODATA) {
+			memset(n->xen.page[gfn].word, 0, DSM_PAGE_BYTES);
+			memset(last[gfn], 0, DSM_PAGE_BYTES);
+			continue;
+		}
 		CHECK(*at == last[gfn][word],
 		      "host %u reads %llx at gfn %llu, word %u; the last write was %llx",
 		      n->number, (unsigned long long)*at, (unsigned long long)gfn,
@@ -542,12 +550,17 @@ static const struct features worlds[] = {
 	  .credits = 2 },
 	{ .name = "holes", .hosts = 3, .pages = 12, .vcpus = 2, .frames = 64,
 	  .instructions = 2000, .wide = 2, .holes = true, .credits = 64 },
+	{ .name = "pages that are zeroed", .hosts = 3, .pages = 8, .vcpus = 2,
+	  .frames = 64, .instructions = 2000, .wide = 2, .nodata = true, .busy_permille = 50,
+	  .foreign = true, .credits = 64 },
+	{ .name = "no leases", .hosts = 2, .pages = 8, .vcpus = 2, .frames = 64,
+	  .instructions = 2000, .wide = 1, .no_leases = true, .nodata = true, .credits = 64 },
 	{ .name = "all vCPUs on one host", .hosts = 3, .pages = 96, .vcpus = 2,
 	  .frames = 64, .instructions = 4000, .wide = 2, .all_at_first = true,
 	  .credits = 64 },
 	{ .name = "everything at once", .hosts = 4, .pages = 64, .vcpus = 1, .frames = 32,
 	  .instructions = 150, .wide = 3, .busy_permille = 100, .nomem_permille = 10,
-	  .pins = true, .holes = true, .foreign = true, .ring = 2, .credits = 8 },
+	  .pins = true, .holes = true, .foreign = true, .nodata = true, .ring = 2, .credits = 8 },
 };
 
 
