@@ -774,8 +774,11 @@ static bool tell(struct dsm_engine *e, struct waiter *w)
 	if (!entry || !w->queued)
 		return true;
 	unqueue_waiter(e, w);
-	if (w->want == DSM_XEN_WANT_M_NODATA)
-		event.flags |= DSM_F_NODATA;
+	/*
+	 * M_NODATA is asked for with its bytes: the miss may be late.  Its vCPU
+	 * has gone on then, another host has written to the page since, and a
+	 * request without data would zero that.
+	 */
 	if (w->vcpu && w->vcpu->needs_token)
 		event.flags |= DSM_F_TOKEN;
 	entry->referenced = true;

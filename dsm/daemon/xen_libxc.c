@@ -10,11 +10,11 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/select.h>
 #include <unistd.h>
 
 #include <xenctrl.h>
@@ -61,7 +61,7 @@ struct libxc {
 	uint32_t nr, cons;
 	uint32_t domid;
 	bool built;		/* ours: destroyed with the process */
-	evtchn_port_or_error_t port;
+	xenevtchn_port_or_error_t port;
 	xen_dsm_page_op_t op[DSM_XEN_MAX_OPS];
 };
 
@@ -116,23 +116,18 @@ static unsigned int take(struct libxc *x, struct dsm_xen_miss *misses,
 static int misses(struct dsm_xen *xen, struct dsm_xen_miss *into, unsigned int most)
 {
 	struct libxc *x = of(xen);
-	unsigned int nr;
+	struct pollfd channel = { .fd = xenevtchn_fd(x->xce), .events = POLLIN };
 	xenevtchn_port_or_error_t pending;
-	ssize_t ready;
-	fd_set fds;
-	struct timeval none = { 0 };
+	unsigned int nr;
 
 	/* The channel first: what comes after this look raises it again. */
-	FD_ZERO(&fds);
-	FD_SET(xenevtchn_fd(x->xce), &fds);
-	ready = select(xenevtchn_fd(x->xce) + 1, &fds, NULL, NULL, &none);
-	if (ready > 0) {
+	if (poll(&channel, 1, 0) > 0) {
 		pending = xenevtchn_pending(x->xce);
 		if (pending < 0 || xenevtchn_unmask(x->xce, (evtchn_port_t)pending))
 			return -errno;
 	}
 	nr = take(x, into, most);
-	if (nr < most && __atomic_exchange_n(&x->ring->full, 0, __ATOMIC_ACQ_REL)) {
+	while (nr < most && __atomic_exchange_n(&x->ring->full, 0, __ATOMIC_ACQ_REL)) {
 		nr += take(x, into + nr, most - nr);
 		if (xc_dsm_flush(x->xch, x->domid))
 			return -errno;

@@ -188,6 +188,8 @@ def make_tools(step: Step, out: Path, progress: Progress) -> None:
                 progress.run("tools", [*make, "-C", tree / "tools" / folder, *goal, *chosen], env=env)
             for library in (tree / "tools" / "libs").glob("*/lib*.so"):
                 library.with_suffix(".a").touch()  # installed too, and pruned below
+        words = [f"XEN={tree}", f"O={OBJECTS / 'dsmd'}", f"DESTDIR={out}"]
+        progress.run("tools", ["make", f"-j{JOBS}", "-C", REPO / "dsm", "install", *words], env=env)
     prune_tools(out)
 
 
@@ -408,6 +410,7 @@ def build_images(out: Path, progress: Progress, kernel: str) -> None:
 
 PROGRAM_FOLDERS = tuple(name for name in ("benchmarks", "tests/guest") if (REPO / name / "Makefile").is_file())
 XEN = [REPO / "xen" / name for name in ("overlay", "hooks")]
+DSM = [REPO / "dsm" / name for name in ("Makefile", "core", "transport", "daemon")]
 LINUX = [REPO / "linux-guest" / name for name in ("overlay", "hooks")]
 IMAGES = [REPO / "lab/images", REPO / "configs", REPO / "lab/target.packages"]
 INSTALLED = ("tools", "programs", "libgomp")
@@ -444,7 +447,7 @@ STEPS = {
             [UAPI, *(p for name in PROGRAM_FOLDERS for p in files_below([REPO / name]) if p.suffix != ".py")],
             make_programs,
         ),
-        Step("tools", "Xen's tools", [*XEN, REPO / "toolstack"], make_tools, source="xen"),
+        Step("tools", "Xen's tools, dsmd", [*XEN, REPO / "toolstack", *DSM], make_tools, source="xen"),
         Step("images", "dom0's disk and the guests' initramfs", IMAGES, make_images, needs=(*INSTALLED, "linux")),
         Step(
             "xen",

@@ -66,6 +66,7 @@ static unsigned int in_channel[HOSTS][HOSTS];
 static uint64_t clock_ns, written, checked;
 static uint64_t last[PLAYED_PAGES][PLAYED_WORDS];
 static bool deaf[HOSTS];		/* what is sent there is lost */
+static bool delivering;
 
 static uint64_t on_now(void *context)
 {
@@ -81,6 +82,10 @@ static void on_send(void *context, unsigned int host, const struct dsm_msg *msg,
 
 	CHECK(host != n->number && host < now_playing.hosts, "to %u", host);
 	CHECK(!page == !dsm_type_has_page(msg->type), "%s", dsm_type_name(msg->type));
+	/* What waited for PUT_ACK has its frame, and is one message. */
+	CHECK(msg->type > DSM_GETM || delivering ||
+	      in_channel[n->number][host] < now_playing.credits,
+	      "a request without a credit");
 	parcel->msg = *msg;
 	if (page) {
 		parcel->page = malloc(DSM_PAGE_BYTES);
@@ -227,8 +232,10 @@ static bool deliver(unsigned int from, unsigned int to)
 
 	if (!parcel)
 		return false;
+	delivering = true;
 	if (!deaf[to])
 		dsm_engine_message(node[to].engine, from, &parcel->msg, parcel->page);
+	delivering = false;
 	drop_parcel(from, to);
 	return true;
 }
@@ -274,6 +281,8 @@ static void next_instruction(struct instruction *run)
 		run->access[i].word = dice_below(2) ? dice_below(PLAYED_WORDS) :
 				      dice_below(2) * (PLAYED_WORDS - 1);
 		run->access[i].want = dice_below(2) ? DSM_XEN_WANT_S : DSM_XEN_WANT_M;
+		if (now_playing.nodata && !dice_below(4))
+			run->access[i].want = DSM_XEN_WANT_M_NODATA;
 		for (j = 0; j < i; j++)
 			if (run->access[j].gfn == run->access[i].gfn)
 				run->access[i].want = run->access[j].want = DSM_XEN_WANT_M;
@@ -308,6 +317,12 @@ static void run_vcpu(struct node *n, unsigned int vcpu)
 		unsigned int word = run->access[i].word;
 		uint64_t *at = &n->xen.page[gfn].word[word];
 
+		/* It zeroes the page, whatever was there. */
+		if (run->access[i].want == DSM_XEN_WANT_M_NODATA) {
+			memset(n->xen.page[gfn].word, 0, DSM_PAGE_BYTES);
+			memset(last[gfn], 0, DSM_PAGE_BYTES);
+			continue;
+		}
 		CHECK(*at == last[gfn][word],
 		      "host %u reads %llx at gfn %llu, word %u; the last write was %llx",
 		      n->number, (unsigned long long)*at, (unsigned long long)gfn,
@@ -535,12 +550,17 @@ static const struct features worlds[] = {
 	  .credits = 2 },
 	{ .name = "holes", .hosts = 3, .pages = 12, .vcpus = 2, .frames = 64,
 	  .instructions = 2000, .wide = 2, .holes = true, .credits = 64 },
+	{ .name = "pages that are zeroed", .hosts = 3, .pages = 8, .vcpus = 2,
+	  .frames = 64, .instructions = 2000, .wide = 2, .nodata = true, .busy_permille = 50,
+	  .foreign = true, .credits = 64 },
+	{ .name = "no leases", .hosts = 2, .pages = 8, .vcpus = 2, .frames = 64,
+	  .instructions = 2000, .wide = 1, .no_leases = true, .nodata = true, .credits = 64 },
 	{ .name = "all vCPUs on one host", .hosts = 3, .pages = 96, .vcpus = 2,
 	  .frames = 64, .instructions = 4000, .wide = 2, .all_at_first = true,
 	  .credits = 64 },
 	{ .name = "everything at once", .hosts = 4, .pages = 64, .vcpus = 1, .frames = 32,
 	  .instructions = 150, .wide = 3, .busy_permille = 100, .nomem_permille = 10,
-	  .pins = true, .holes = true, .foreign = true, .ring = 2, .credits = 8 },
+	  .pins = true, .holes = true, .foreign = true, .nodata = true, .ring = 2, .credits = 8 },
 };
 
 
@@ -646,6 +666,103 @@ static void host_leaves(const void *argument)
 	world_end();
 }
 
+/* What a host that went has not given up is nobody's any more. */
+static void host_leaves_copies(const void *argument)
+{
+	struct dsm_engine_params p;
+	char text[DSM_ENGINE_TEXT];
+
+	(void)argument;
+	dice_begin();
+	world_begin(&calm);
+	p = params_of(&node[0]);
+	p.nr_ranges = 2;
+	dsm_engine_destroy(node[0].engine);
+	CHECK(!dsm_engine_create(&p, &node[0].engine, text), "%s", text);
+	dsm_engine_peer_up(node[0].engine, 1, 7);
+	dsm_engine_peer_up(node[0].engine, 2, 7);
+	use(2, 0, 0, DSM_XEN_WANT_S);
+	dsm_engine_peer_down(node[0].engine, 2, true, "closed");
+	deaf[2] = true;
+	use(0, 0, 0, DSM_XEN_WANT_M);
+	CHECK(node[0].xen.page[0].state == DSM_XEN_STATE_M && !node[0].xen.vcpu[0].waits,
+	      "it waits for a host that is gone");
+	world_end();
+}
+
+/* Who has lost too many pages says nothing of its next miss before it has the token. */
+static void token_first(const void *argument)
+{
+	struct dsm_engine_params p;
+	char text[DSM_ENGINE_TEXT];
+	unsigned int i;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&calm);
+	p = params_of(&node[1]);
+	p.max_losses = 1;
+	dsm_engine_destroy(node[1].engine);
+	CHECK(!dsm_engine_create(&p, &node[1].engine, text), "%s", text);
+	dsm_engine_peer_up(node[1].engine, 0, 7);
+	dsm_engine_peer_up(node[1].engine, 2, 7);
+	for (i = 0; i < 2; i++) {
+		CHECK(played_use(&node[1].xen, 0, 0, DSM_XEN_WANT_M, 4711) == PLAYED_MISS, "a miss");
+		if (i)
+			break;
+		while (node[1].xen.page[0].state != DSM_XEN_STATE_M) {
+			dsm_engine_misses(node[1].engine);
+			dsm_engine_run(node[1].engine);
+			deliver(1, 0);
+			dsm_engine_run(node[0].engine);
+			deliver(0, 1);
+			dsm_engine_run(node[1].engine);
+		}
+		/* Its lease ends, and it goes, before an instruction was seen. */
+		clock_ns += 2 * MS;
+		dsm_engine_tick(node[1].engine);
+		CHECK(played_use(&node[0].xen, 0, 0, DSM_XEN_WANT_S, 1) == PLAYED_MISS, "a miss");
+		dsm_engine_misses(node[0].engine);
+		dsm_engine_run(node[0].engine);
+		while (deliver(0, 1))
+			dsm_engine_run(node[1].engine);
+		while (deliver(1, 0))
+			dsm_engine_run(node[0].engine);
+		CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_S, "a loss");
+	}
+	dsm_engine_misses(node[1].engine);
+	dsm_engine_run(node[1].engine);
+	CHECK(in_channel[1][0] == 1 &&
+	      STAILQ_FIRST(&channel[1][0])->msg.type == DSM_TOKEN_REQ, "%u messages, first %s",
+	      in_channel[1][0], dsm_type_name(STAILQ_FIRST(&channel[1][0])->msg.type));
+	settle_down();
+	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_M && !node[1].xen.vcpu[0].waits, "it comes");
+	world_end();
+}
+
+/* A miss that was late in the ring brings a page while a hole is shown. */
+static void page_in_a_hole(const void *argument)
+{
+	(void)argument;
+	dice_begin();
+	world_begin(&calm);
+	CHECK(played_guest_frees(&node[0].xen, 0), "a hole");
+	CHECK(played_use(&node[1].xen, 0, 0, DSM_XEN_WANT_S, 1) == PLAYED_MISS, "a miss");
+	dsm_engine_misses(node[1].engine);
+	dsm_engine_run(node[1].engine);
+	CHECK(played_use(&node[1].xen, 1, 0, DSM_XEN_WANT_S, 1) == PLAYED_MISS, "another");
+	deliver(1, 0);
+	dsm_engine_run(node[0].engine);
+	deliver(0, 1);
+	dsm_engine_run(node[1].engine);
+	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_HOLE, "a hole is shown");
+	CHECK(played_guest_populates(&node[0].xen, 0), "memory");
+	settle_down();
+	check_rules();
+	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_S, "it comes: %u", node[1].xen.page[0].state);
+	world_end();
+}
+
 static void special_page(const void *argument)
 {
 	(void)argument;
@@ -691,6 +808,13 @@ static void drop_and_populate(const void *argument)
 	(void)argument;
 	dice_begin();
 	world_begin(&calm);
+	/* One that is at home. */
+	CHECK(!dsm_engine_drop(node[1].engine, 3), "drop");
+	settle_down();
+	CHECK(node[1].nr_finished == 1 && node[1].finished == DSM_R_NONE &&
+	      node[0].xen.page[3].state == DSM_XEN_STATE_HOLE, "%s",
+	      dsm_reason_name(node[1].finished));
+	node[1].nr_finished = 0;
 	use(1, 0, 0, DSM_XEN_WANT_M);
 	CHECK(!dsm_engine_drop(node[2].engine, 0), "drop");
 	settle_down();
@@ -879,20 +1003,15 @@ static void too_many_requests(const void *argument)
 	for (msg.gfn = 0; msg.gfn < PLAYED_PAGES; msg.gfn++) {
 		node[0].xen.page[msg.gfn].state = DSM_XEN_STATE_M;
 		dsm_engine_message(node[0].engine, 1, &msg, NULL);
+		dsm_engine_run(node[0].engine);
 	}
-	dsm_engine_run(node[0].engine);
 	while (!STAILQ_EMPTY(&channel[0][1]))
 		drop_parcel(0, 1);
-	for (msg.gfn = 0; msg.gfn < PLAYED_PAGES; msg.gfn++)
+	for (msg.gfn = 0; msg.gfn < DSM_ENGINE_REQUESTS; msg.gfn++)
 		dsm_engine_message(node[0].engine, 2, &msg, NULL);
 	CHECK(!dsm_engine_failure(node[0].engine), "%s", dsm_engine_failure(node[0].engine));
-	/* Pages that the played hypervisor always says are in use. */
-	node[0].xen.must_not_refuse = false;
-	node[0].xen.nr_pages = 0;
-	for (; msg.gfn <= DSM_ENGINE_REQUESTS && !dsm_engine_failure(node[0].engine); msg.gfn++)
-		dsm_engine_message(node[0].engine, 2, &msg, NULL);
-	if (!strstr(dsm_engine_failure(node[0].engine), "refuses"))
-		expect_failure(0, "more requests than a host may have open");
+	dsm_engine_message(node[0].engine, 2, &msg, NULL);
+	expect_failure(0, "more requests than a host may have open");
 	world_end();
 }
 
@@ -979,6 +1098,9 @@ int main(int argc, char **argv)
 	static const struct test_case others[] = {
 		{ "a host is lost", host_lost, NULL },
 		{ "a host leaves", host_leaves, NULL },
+		{ "a host leaves copies", host_leaves_copies, NULL },
+		{ "the token comes first", token_first, NULL },
+		{ "a page comes while a hole is shown", page_in_a_hole, NULL },
 		{ "a page that can't leave", special_page, NULL },
 		{ "a page in use", pinned_page, NULL },
 		{ "drop and populate", drop_and_populate, NULL },

@@ -11,7 +11,7 @@
 #include "page.h"
 #include "xen_calls.h"
 
-#define PLAYED_PAGES	128
+#define PLAYED_PAGES	320
 #define PLAYED_VCPUS	4
 #define PLAYED_WORDS	(DSM_PAGE_BYTES / 8)
 

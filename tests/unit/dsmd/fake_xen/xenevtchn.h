@@ -5,7 +5,6 @@
 #include "event_channel.h"
 
 typedef struct fake_handle xenevtchn_handle;
-typedef int evtchn_port_or_error_t;
 typedef int xenevtchn_port_or_error_t;
 
 xenevtchn_handle *xenevtchn_open(void *logger, unsigned int flags);

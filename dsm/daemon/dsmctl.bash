@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# Completion of dsmctl(8): commands, names of VMs, options, states.
+
+_dsmctl() {
+  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
+  local commands="list status peers metrics wait leave fail forget" folder=/run/xenuma/dsmd
+  local -a names=()
+  local socket
+  for socket in "$folder"/*.sock; do
+    [[ -S $socket ]] && names+=("$(basename "$socket" .sock)")
+  done
+  COMPREPLY=()
+  if [[ $word == -* ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "--json --timeout --force --folder --help" -- "$word")
+  elif [[ $before =~ ^(status|peers|metrics|wait|leave|fail|forget)$ ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "${names[*]}" -- "$word")
+  elif ((COMP_CWORD > 2)) && [[ ${COMP_WORDS[COMP_CWORD - 2]} == wait ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "connecting running leaving ended failed" -- "$word")
+  else
+    mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$word")
+  fi
+}
+complete -F _dsmctl dsmctl

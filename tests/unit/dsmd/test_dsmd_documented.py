@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0
+"""dsmd(8) and dsmctl(8) name what the programs know."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+DAEMON = ROOT / "dsm" / "daemon"
+
+
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def options(source: str) -> set[str]:
+    return set(re.findall(r'^\t\t\{ "([a-z]+)", (?:no|required)_argument', source, re.M))
+
+
+def manual_options(manual: str) -> set[str]:
+    return set(re.findall(r"\\-\\-([a-z]+)", manual.partition(".SH OPTIONS")[2].partition("\n.SH ")[0]))
+
+
+def test_every_option_is_described() -> None:
+    for program, source in (("dsmd", "main.c"), ("dsmctl", "dsmctl.c")):
+        known = options(read(DAEMON / source))
+        assert len(known) >= 5
+        assert manual_options(read(ROOT / f"docs/man/{program}.8")) == known
+
+
+def test_every_key_of_a_description_is_described() -> None:
+    keys = set(re.findall(r'^\t\{ "([a-z_]+)", read_', read(DAEMON / "description.c"), re.M))
+    assert {"name", "ranges", "lease_us", "first"} < keys
+    manual = read(ROOT / "docs/man/dsmd.8")
+    for key in keys:
+        assert re.search(rf"^\.BR? {key}\b", manual, re.M), f"no {key} in dsmd(8)"
+
+
+def test_every_command_of_dsmctl_is_described() -> None:
+    commands = set(re.findall(r'^\t\{ "([a-z]+)", do_', read(DAEMON / "dsmctl.c"), re.M))
+    assert len(commands) == 8
+    manual = read(ROOT / "docs/man/dsmctl.8").partition(".SH COMMANDS")[2].partition("\n.SH ")[0]
+    assert {
+        found or other for found, other in re.findall(r"^(?:\\fB([a-z]+)\\fR|\.B ([a-z]+)$)", manual, re.M)
+    } >= commands
+    completion = read(DAEMON / "dsmctl.bash")
+    assert set(re.findall(r'commands="([a-z ]+)"', completion)[0].split()) == commands
+
+
+def test_every_state_is_described() -> None:
+    states = re.findall(r'^\t\[DSM_WORKER_\w+\] = "([a-z]+)"', read(DAEMON / "worker.c"), re.M)
+    assert len(states) == 5
+    manual = read(ROOT / "docs/man/dsmd.8").partition(".SH STATES")[2]
+    for state in states:
+        assert re.search(rf"^\.BR? {state}\b", manual, re.M), state
