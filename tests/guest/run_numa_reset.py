@@ -167,7 +167,13 @@ def make_disks(folder: Path) -> list[Path]:
 
 
 def command_line(
-    machine: MachineDescription, kernel: Path, initrd: Path, disks: Sequence[Path], more: Sequence[str] = (), words: str = ""
+    machine: MachineDescription,
+    kernel: Path,
+    initrd: Path,
+    disks: Sequence[Path],
+    *,
+    more: Sequence[str] = (),
+    words: str = "",
 ) -> list[str]:
     """QEMU, and the kernel's own arguments: few messages, no restart, no complaint about slow emulation."""
     drives = [word for disk in disks for word in ("-drive", f"file={disk},if=virtio,format=raw,cache=unsafe")]
@@ -231,7 +237,7 @@ def boot(
     lines: list[str] = []
     deadline = time.monotonic() + timeout_s
     with tempfile.TemporaryDirectory() as folder:
-        command = command_line(machine, kernel, initrd, make_disks(Path(folder)), more, words)
+        command = command_line(machine, kernel, initrd, make_disks(Path(folder)), more=more, words=words)
         process = start_tied(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
             for line in _read_console(process, deadline):
