@@ -167,7 +167,13 @@ def make_disks(folder: Path) -> list[Path]:
 
 
 def command_line(
-    machine: MachineDescription, kernel: Path, initrd: Path, disks: Sequence[Path], more: Sequence[str] = ()
+    machine: MachineDescription,
+    kernel: Path,
+    initrd: Path,
+    disks: Sequence[Path],
+    *,
+    more: Sequence[str] = (),
+    words: str = "",
 ) -> list[str]:
     """QEMU, and the kernel's own arguments: few messages, no restart, no complaint about slow emulation."""
     drives = [word for disk in disks for word in ("-drive", f"file={disk},if=virtio,format=raw,cache=unsafe")]
@@ -195,7 +201,7 @@ def command_line(
         "-initrd",
         str(initrd),
         "-append",
-        arguments,
+        f"{arguments} {words}",
     ]
 
 
@@ -224,12 +230,14 @@ def boot(
     *,
     echo: bool = False,
     more: Sequence[str] = (),
+    words: str = "",
 ) -> Boot:
-    """Run the machine until it powers off; it is gone when this returns, in whatever way. `more` are QEMU's, too: devices."""
+    """Run the machine until it powers off; it is gone when this returns, in whatever way. `more` are
+    QEMU's, too: devices; `words` the kernel's."""
     lines: list[str] = []
     deadline = time.monotonic() + timeout_s
     with tempfile.TemporaryDirectory() as folder:
-        command = command_line(machine, kernel, initrd, make_disks(Path(folder)), more)
+        command = command_line(machine, kernel, initrd, make_disks(Path(folder)), more=more, words=words)
         process = start_tied(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
             for line in _read_console(process, deadline):

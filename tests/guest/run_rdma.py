@@ -4,10 +4,13 @@
 No Xen. The programs are those of tests/unit/dsmd; both ends of each connection are in this one machine. By hand:
 
     python3 -m tests.guest.run_rdma BZIMAGE [PROGRAM ...]
+
+DSM_SEED, DSMD_PATIENCE (seconds for a step of a case) and DSMD_CASE (a pattern of names, '?' for spaces) are handed on.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -25,7 +28,8 @@ MACHINE = MachineDescription("rdma", (Node(2, 1024),))
 # Nothing is at the other end: what the machine sends to itself does not leave it.
 NETWORK = ("-netdev", "user,id=net0,restrict=on", "-device", "virtio-net-pci,romfile=,netdev=net0,host_mtu=9000")
 PROGRAMS = ("transport_test.c", "rdma_test.c")
-TIMEOUT_S = 1800.0
+TIMEOUT_S = 3600.0  # about a minute on an idle core
+HANDED_ON = ("DSM_SEED", "DSMD_PATIENCE", "DSMD_CASE")
 
 # What rdma/cases runs, and what libibverbs loads by itself.
 COMMANDS = ("/usr/bin/dash", "/usr/bin/cat", "/usr/bin/rm", "/usr/bin/ip", "/usr/bin/rdma")
@@ -61,7 +65,8 @@ def initramfs(programs: Sequence[Path], path: Path) -> None:
 def run(kernel: Path, folder: Path, names: Sequence[str] = PROGRAMS, echo: bool = False) -> Boot:
     """One boot with all cases of these programs; `folder` is for the initramfs."""
     initramfs([program(name) for name in names], folder / "initramfs")
-    return boot(MACHINE, kernel, folder / "initramfs", TIMEOUT_S, echo=echo, more=NETWORK)
+    words = " ".join(f"{name}={os.environ[name]}" for name in HANDED_ON if name in os.environ)
+    return boot(MACHINE, kernel, folder / "initramfs", TIMEOUT_S, echo=echo, more=NETWORK, words=words)
 
 
 def main() -> int:
