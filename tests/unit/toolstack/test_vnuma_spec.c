@@ -47,6 +47,10 @@ static void test_good(void)
           { NODE0, "size=256|vcpus=2|vdistances=21,10|elastic=1" }, 3 },
         { "elastic without vCPUs",
           { NODE0, "size=256|vdistances=21,10|elastic=1" }, 2 },
+        { "on another host",
+          { NODE0, "size=256|vcpus=2-3|vdistances=21,10|elastic=1|host=b" }, 4 },
+        { "on another host, without vCPUs, blanks",
+          { NODE0, "size=256|elastic=1|vdistances=21,10|host= b-1.x_y " }, 2 },
         { "one node", { "pnode=1|size=64|vcpus=0|vdistances=10" }, 1 },
         { "blanks", { " pnode = 0 |size= 512|vcpus=0 - 1, 2|vdistances=10" },
           3 },
@@ -144,6 +148,28 @@ static void test_bad(void)
           { "vnode 0", "vdistances=", "vnode 1" } },
         { "elastic is neither 0 nor 1", { NODE0, NODE1 "|elastic=yes" },
           { "vnode 1", "elastic=yes", "0 or 1" } },
+        { "host is empty", { NODE0, "size=128|elastic=1|host=" },
+          { "vnode 1", "host=", "dsm.toml" } },
+        { "host with a blank", { NODE0, "size=128|elastic=1|host=a b" },
+          { "vnode 1", "host=a b", "dsm.toml" } },
+        { "host with a quote", { NODE0, "size=128|elastic=1|host=a\"" },
+          { "vnode 1", "host=a\"", "dsm.toml" } },
+        { "host with a slash", { NODE0, "size=128|elastic=1|host=a/b" },
+          { "vnode 1", "host=a/b", "dsm.toml" } },
+        { "host that begins with a dot",
+          { NODE0, "size=128|elastic=1|host=.a" },
+          { "vnode 1", "host=.a", "dsm.toml" } },
+        { "host given twice", { NODE0, "size=128|elastic=1|host=a|host=a" },
+          { "vnode 1", "host=", "twice" } },
+        { "host without elastic", { NODE0, "size=128|vcpus=2|host=b" },
+          { "vnode 1", "host=b", "elastic=1 is missing" } },
+        { "host of vnode 0", { NODE0 "|host=b", NODE1 },
+          { "vnode 0", "host=b", "elastic=1" } },
+        { "host and pnode", { NODE0, "pnode=1|size=128|elastic=1|host=b" },
+          { "vnode 1", "host=b", "pnode=1" } },
+        { "host's size is not a block",
+          { NODE0, "size=100|vdistances=21,10|elastic=1|host=b" },
+          { "vnode 1", "size=100", "128 MiB" } },
         { "vnode 0 is elastic", { NODE0 "|elastic=1", NODE1 },
           { "vnode 0", "elastic=1", "boots" } },
         { "elastic size is not a block",
@@ -175,6 +201,28 @@ static void test_too_many(void)
     ok_("bad: no vnode", !vnuma_spec_check(specs, 0, 2, &nr_vcpus, error));
 }
 
+static bool takes_host(size_t len)
+{
+    struct vnuma_spec spec = { 0 };
+    char error[VNUMA_SPEC_ERROR], item[400] = "host=";
+
+    memset(item + 5, 'x', len);
+
+    return vnuma_spec_item(&spec, 1, item, error) && spec.has_host &&
+           strlen(spec.host) == len;
+}
+
+static void test_host(void)
+{
+    struct vnuma_spec spec = { 0 };
+    char error[VNUMA_SPEC_ERROR];
+
+    ok_("host: its name, without blanks",
+        vnuma_spec_item(&spec, 1, "host = beta-2.x ", error) &&
+        !strcmp(spec.host, "beta-2.x"));
+    ok_("host: as long as dsm.toml's", takes_host(253) && !takes_host(254));
+}
+
 static void test_garbage(void)
 {
     static const char alphabet[] = "pnode=size=vcpus=elastic=0123456789,-= \t|\xff\n";
@@ -201,6 +249,7 @@ int main(void)
     test_good();
     test_bad();
     test_too_many();
+    test_host();
     test_garbage();
 
     return done_testing();

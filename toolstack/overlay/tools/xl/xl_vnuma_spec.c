@@ -126,6 +126,32 @@ static bool item_vdistances(struct vnuma_spec *spec, const char *value)
     }
 }
 
+static bool is_name_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c >= '0' && c <= '9');
+}
+
+/*
+ * The name that a host has in dsm.toml.  It is printed, and written into
+ * xenstore and JSON.
+ */
+static bool item_host(struct vnuma_spec *spec, const char *value)
+{
+    const char *s = skip_blanks(value);
+    size_t len;
+
+    for (len = 0; is_name_char(s[len]) ||
+                  (len && s[len] && strchr("-_.", s[len])); len++)
+        ;
+    if (!len || len >= sizeof(spec->host) || *skip_blanks(s + len))
+        return false;
+    memcpy(spec->host, s, len);
+    spec->host[len] = '\0';
+
+    return true;
+}
+
 static const struct {
     const char *key;
     size_t has;         /* offset of the flag that it has been given */
@@ -142,6 +168,8 @@ static const struct {
       item_vdistances, "up to 32 distances from 10 to 254 such as 10,20" },
     { "elastic", offsetof(struct vnuma_spec, has_elastic), item_elastic,
       "0 or 1" },
+    { "host", offsetof(struct vnuma_spec, has_host), item_host,
+      "the name of a host in dsm.toml: letters, digits, - _ ." },
 };
 
 #define NR_KEYS (sizeof(keys) / sizeof(keys[0]))
@@ -173,7 +201,7 @@ bool vnuma_spec_item(struct vnuma_spec *spec, unsigned int nr,
     }
 
     return FAIL("vnode %u: \"%.*s\" is no key; known are pnode, size, vcpus, "
-                "vdistances, elastic", nr, len > 40 ? 40 : (int)len, key);
+                "vdistances, elastic, host", nr, len > 40 ? 40 : (int)len, key);
 }
 
 static bool check_one(struct vnuma_spec *spec, unsigned int nr,
@@ -181,6 +209,12 @@ static bool check_one(struct vnuma_spec *spec, unsigned int nr,
 {
     if (!spec->has_size)
         return FAIL("vnode %u: size= is missing", nr);
+    if (spec->has_host && !spec->elastic)
+        return FAIL("vnode %u: host=%.40s: a vnode on another host comes and "
+                    "goes: elastic=1 is missing", nr, spec->host);
+    if (spec->has_host && spec->has_pnode)
+        return FAIL("vnode %u: host=%.40s: pnode=%u would be a node of this "
+                    "host; leave it out", nr, spec->host, spec->pnode);
     if (!spec->has_pnode && !spec->elastic)
         return FAIL("vnode %u: pnode= is missing", nr);
     if (spec->has_pnode && spec->pnode >= nr_pnodes)

@@ -24,14 +24,19 @@
 /* Sizes of elastic vnodes are multiples of Linux' memory block. */
 #define VNUMA_ELASTIC_MB 128
 
+/* Name of a host in dsm.toml, with its 0. */
+#define VNUMA_HOST_NAME 254
+
 struct vnuma_spec {
     bool has_pnode, has_size, has_vcpus, has_vdistances, has_elastic;
+    bool has_host;
     bool elastic;
     unsigned int pnode;
     uint64_t size_mb;
     uint8_t vcpus[VNUMA_SPEC_VCPUS / 8];
     unsigned int nr_distances;
     unsigned int distances[VNUMA_SPEC_NODES];
+    char host[VNUMA_HOST_NAME];     /* whose memory it is, "": this one's */
 };
 
 /*
