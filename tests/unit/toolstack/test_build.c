@@ -6,6 +6,7 @@
 #include "fake_libxl.h"
 #include "libacpi.h"
 #include "libxl_arch.h"
+#include "libxl_vnode_span.h"
 #include "tap.h"
 
 #define MIB (1ULL << 10)
@@ -85,6 +86,10 @@ static void good_config(void)
         set_bits(&nodes[i].vcpus, vcpus[i]);
     }
     set_bits(&info->avail_vcpus, 0x1f);
+    config.c_info = (libxl_domain_create_info) {
+        .passthrough = LIBXL_PASSTHROUGH_DISABLED, .hap = { 1 },
+    };
+    config.num_pcidevs = config.num_dtdevs = 0;
     world.log[0] = '\0';
 }
 
@@ -165,6 +170,116 @@ static void test_setdefault(void)
     good_config();
     set_bits(&info->avail_vcpus, 0x1c);
     refused("no vCPU left to boot with", "no vCPU of a home vnode is online");
+}
+
+/* The good one, with vnode 2 on host b. */
+static void spanning_config(void)
+{
+    good_config();
+    nodes[2].host = "b";
+}
+
+static void many_hosts(unsigned int nr)
+{
+    static libxl_vnode_info many[20];
+    static char name[20][16];
+    unsigned int i;
+
+    spanning_config();
+    info->vnuma_nodes = many;
+    info->num_vnuma_nodes = nr;
+    many[0] = nodes[0];
+    for (i = 1; i < nr; i++) {
+        snprintf(name[i], sizeof(name[i]), "h%u", i);
+        many[i] = (libxl_vnode_info) {
+            .pnode = LIBXL_VNODE_PNODE_ANY, .memkb = 128 * MIB, .elastic = true,
+            .host = name[i],
+        };
+    }
+}
+
+static void test_hosts(void)
+{
+    static char long_name[VNODE_HOST_NAME + 1];
+
+    spanning_config();
+    ok_("a vnode on another host", setdefault() == 0 && !world.log[0] &&
+        libxl__vnode_nr_spanning(info) == 1);
+    good_config();
+    config.num_pcidevs = 1;
+    info->nested_hvm.val = 1;
+    info->altp2m = LIBXL_ALTP2M_MODE_MIXED;
+    config.c_info.hap.val = -1;
+    ok_("without one, nothing of that is looked at", setdefault() == 0 &&
+        libxl__vnode_nr_spanning(info) == 0);
+
+    spanning_config();
+    nodes[2].elastic = false;
+    refused("a host, and not elastic", "vnode 2 is on host b");
+    spanning_config();
+    nodes[1].elastic = nodes[2].elastic = false;
+    refused("... although nothing is elastic", "it must be elastic");
+    spanning_config();
+    nodes[2].pnode = 1;
+    refused("a host and a pnode", "pnode 1 would be a node of this host");
+    spanning_config();
+    nodes[1].host = "";
+    refused("a host without a name", "vnode 1: host is not the name");
+    spanning_config();
+    nodes[2].host = "a\"b";
+    refused("a host whose name is no name", "vnode 2: host is not the name");
+    memset(long_name, 'x', VNODE_HOST_NAME);
+    nodes[2].host = long_name;
+    refused("a host whose name is too long", "at most 253");
+    long_name[VNODE_HOST_NAME - 1] = '\0';
+    ok_("... and the longest", setdefault() == 0);
+
+    spanning_config();
+    config.num_pcidevs = 1;
+    refused("passthrough: a PCI device", "passthrough of devices");
+    spanning_config();
+    config.num_dtdevs = 1;
+    refused("passthrough: a device of the tree", "passthrough of devices");
+    spanning_config();
+    config.c_info.passthrough = LIBXL_PASSTHROUGH_ENABLED;
+    refused("passthrough, before there is a device", "cannot wait for a page");
+    spanning_config();
+    info->nested_hvm.val = 1;
+    refused("nested virtualisation", "nested virtualisation: Xen");
+    spanning_config();
+    info->altp2m = LIBXL_ALTP2M_MODE_MIXED;
+    refused("altp2m", "altp2m: a page");
+    spanning_config();
+    config.c_info.hap.val = -1;
+    refused("shadow paging", "hap=0: the hardware");
+    spanning_config();
+    info->type = LIBXL_DOMAIN_TYPE_HVM;
+    refused("a device model", "this one is hvm");
+
+    spanning_config();
+    nodes[2].memkb = (1ULL << 30) - 640 * MIB;
+    ok_("1 TiB together", setdefault() == 0);
+    nodes[2].memkb += 128 * MIB;
+    refused("more", "at most 1048576 MiB");
+    many_hosts(16);
+    ok_("16 hosts", setdefault() == 0);
+    many_hosts(17);
+    refused("17 hosts", "on 17 hosts, this one included; at most 16");
+    many_hosts(18);
+    info->vnuma_nodes[17].host = info->vnuma_nodes[16].host = "h1";
+    ok_("... unless some are the same", setdefault() == 0);
+}
+
+static void test_pool(void)
+{
+    ok_("the pool: a sixteenth, in frames",
+        vnode_pool_kb(2, 128 * MIB) == 8 * MIB &&
+        vnode_pool_kb(0, 16 * 7) == 4);
+    ok_("... and 32 frames a vCPU at least",
+        vnode_pool_kb(65, 128 * MIB) == 65 * 128 &&
+        vnode_pool_kb(64, 128 * MIB) == 8 * MIB);
+    ok_("... never more than the smallest vnode",
+        vnode_pool_kb(512, 128 * MIB) <= 128 * MIB);
 }
 
 static void test_pnodes(void)
@@ -279,7 +394,20 @@ static void test_keys(void)
         is(KEY "node/1/start", NULL) &&
         is("/libxl/7/vnuma/node/1/pnode", "1"));
 
+    ok_("... nor is there another host",
+        is("/libxl/7/vnuma/node/1/host", NULL) &&
+        is("/libxl/7/vnuma/node/2/host", NULL));
+
     forget_keys();
+    spanning_config();
+    ok_("keys of a vnode on another host: which",
+        libxl__vnode_xenstore_setup(&fake_gc, DOMID, info) == 0 &&
+        is("/libxl/7/vnuma/node/2/host", "b") &&
+        is("/libxl/7/vnuma/node/1/host", NULL) &&
+        is(KEY "node/2/elastic", "1") && is(KEY "node/2/target-kb", "0"));
+
+    forget_keys();
+    good_config();
     info->num_vnuma_nodes = 0;
     ok_("without vnodes there is nothing",
         libxl__vnode_xenstore_setup(&fake_gc, DOMID, info) == 0 &&
@@ -341,6 +469,8 @@ int main(void)
     fake_boot();
     test_sums();
     test_setdefault();
+    test_hosts();
+    test_pool();
     test_pnodes();
     test_place();
     test_cpuid();

@@ -14,6 +14,7 @@
 
 #define HOME 512
 #define MAX 1024
+#define POOL 32
 
 /* Two elastic vnodes behind a home one; of the second only what is said. */
 struct state {
@@ -32,6 +33,10 @@ struct state {
     bool stock;                 /* no vnode is elastic */
     bool unbound;
     uint64_t allowed2, target2; /* of vnode 2; target2 0: the same */
+    bool spans;                 /* vnode 1 is on another host */
+    uint64_t there;
+    bool knows;                 /* what dsmd has done last: told */
+    uint64_t told;
     const char *steps;
 };
 
@@ -193,6 +198,76 @@ static const struct state states[] = {
       OP(DETACH, 2, 256, 0), 2, 2, .unbound = true,
       .steps = "limit 512 count, allowed 1=0, cpus 1=offline, " PUT_BACK
                ", forget 1" },
+
+    /* on another host */
+#define SPANS .spans = true
+#define TOLD(kb) .knows = true, .told = kb
+    { "spans: absent", 0, 0, -1, OFF, { 0 }, 512, SPANS, .steps = "" },
+    { "spans: there", 256, 32, -1, ON, ONLINE("256"), 544, SPANS, .there = 256,
+      .steps = "" },
+    { "spans: to be attached", 0, 0, -1, OFF, { 0 }, 512,
+      OP(ATTACH, 1, 0, 256), .wish = { 1, 256, -1 }, SPANS, TOLD(0),
+      .steps = "allowed 1=32, limit 544, there 1=256, dsmd 1=256" },
+    { "spans: died before dsmd was told, or after", 0, 32, -1, OFF, { 0 }, 544,
+      OP(ATTACH, 1, 0, 256), .wish = { 1, 256, -1 }, SPANS, .there = 256,
+      .steps = "dsmd 1=256" },
+    { "spans: dsmd has done it", 0, 32, -1, OFF, { 0 }, 544,
+      OP(ATTACH, 1, 0, 256), .wish = { 1, 256, -1 }, SPANS, .there = 256,
+      TOLD(256), .steps = "" },
+    { "spans: never announced, and dsmd may have done it", 0, 32, -1, OFF,
+      { 0 }, 544, OP(ATTACH, 1, 0, 256), SPANS, .there = 256,
+      .steps = "dsmd 1=0, there 1=0, limit 512 count, allowed 1=0, forget 1" },
+    { "spans: never announced, and dsmd has refused", 0, 32, -1, OFF, { 0 },
+      544, OP(ATTACH, 1, 0, 256), SPANS, .there = 256, TOLD(0),
+      .steps = "there 1=0, limit 512 count, allowed 1=0, forget 1" },
+    { "spans: never announced, died before it was recorded", 0, 32, -1, OFF,
+      { 0 }, 544, OP(ATTACH, 1, 0, 256), SPANS,
+      .steps = "limit 512 count, allowed 1=0, forget 1" },
+    { "spans: on its way there", 256, 32, -1, OFF,
+      { .state = "growing", .current_kb = "64" }, 544, OP(ATTACH, 3, 0, 256),
+      3, 2, SPANS, .there = 256, .steps = "" },
+    { "spans: attached", 256, 32, -1, OFF, ONLINE("256"), 544,
+      OP(ATTACH, 1, 0, 256), 1, 1, SPANS, .there = 256,
+      .steps = "cpus 1=online, forget 1" },
+    { "spans: attach failed", 256, 32, -1, OFF,
+      { .state = "offline", .error = "-12 x" }, 544, OP(ATTACH, 1, 0, 256), 1,
+      1, SPANS, .there = 256, .steps = "take back 1" },
+    { "spans: on its way out", 0, 32, -1, ON,
+      { .state = "draining", .current_kb = "64" }, 544, OP(DETACH, 3, 256, 0),
+      3, 2, SPANS, .there = 256, .steps = "" },
+    { "spans: detached", 0, 32, -1, ON, OFFLINE, 544, OP(DETACH, 2, 256, 0), 2,
+      2, SPANS, .there = 256, TOLD(256),
+      .steps = "dsmd 1=0, there 1=0, limit 512 count, allowed 1=0, "
+               "cpus 1=offline, forget 1" },
+    { "spans: detached, dsmd has done it", 0, 32, -1, ON, OFFLINE, 544,
+      OP(DETACH, 2, 256, 0), 2, 2, SPANS, .there = 256, TOLD(0),
+      .steps = "there 1=0, limit 512 count, allowed 1=0, cpus 1=offline, "
+               "forget 1" },
+    { "spans: detached, died after it was recorded", 0, 32, -1, OFF, OFFLINE,
+      544, OP(DETACH, 2, 256, 0), 2, 2, SPANS,
+      .steps = "limit 512 count, allowed 1=0, forget 1" },
+    { "spans: residual", 0, 32, -1, ON,
+      { .state = "residual", .current_kb = "8", .residual_kb = "8" }, 544,
+      OP(DETACH, 2, 256, 0), 2, 2, SPANS, .there = 256,
+      .steps = "dsmd 1=8, there 1=8, forget 1" },
+    { "spans: to grow", 128, 32, -1, ON, ONLINE("128"), 544,
+      OP(SET, 4, 128, 256), 3, 3, .wish = { 1, 256, -1 }, SPANS, .there = 128,
+      TOLD(128), .steps = "there 1=256, dsmd 1=256" },
+    { "spans: to grow into what is there", 0, 32, -1, ON,
+      { .state = "draining", .current_kb = "128" }, 544,
+      OP(DETACH, 3, 256, 0), 3, 2, .wish = { 1, 256, -1 }, SPANS, .there = 256,
+      .steps = "dsmd 1=256" },
+    { "spans: smaller", 128, 32, -1, ON, ONLINE("128"), 544,
+      OP(SET, 2, 256, 128), 2, 2, SPANS, .there = 256,
+      .steps = "dsmd 1=128, there 1=128, forget 1" },
+    { "spans: garbage lowers nothing", 0, 32, -1, ON, { .state = "sideways" },
+      544, OP(DETACH, 2, 256, 0), 2, 2, SPANS, .there = 256,
+      .steps = "forget 1" },
+    { "spans: detached beside one of this host", 0, 32, -1, OFF, OFFLINE, 672,
+      OP_REST(DETACH, 2, 256, 0, 640), 2, 2, .allowed2 = 128, SPANS,
+      .there = 256, .steps = "dsmd 1=0, there 1=0, limit 640 count, "
+                             "allowed 1=0, forget 1" },
+
     { "allowed less than its target", 256, 128, 1, ON, ONLINE("128"), 640,
       .steps = "allowed 1=256, limit 768" },
 };
@@ -211,13 +286,17 @@ static struct vnode_facts facts_of(const struct state *s,
         .target_kb = HOME, .report = &reports[0],
     };
     node[1] = (struct vnode_node_facts) {
-        !s->stock, s->target, s->allowed, s->pnode, s->cpus,
-        s->unbound, &reports[1],
+        .elastic = !s->stock, .target_kb = s->target,
+        .allowed_kb = s->allowed, .spans = s->spans, .there_kb = s->there,
+        .pool_kb = POOL, .told_kb = s->knows ? s->told : VNODE_UNTOLD,
+        .pnode = s->pnode, .cpus = s->cpus, .unbound = s->unbound,
+        .report = &reports[1],
     };
     node[2] = (struct vnode_node_facts) {
-        !s->stock, s->target2 ? s->target2 : s->allowed2, s->allowed2,
-        s->allowed2 ? 3 : -1,
-        VNODE_CPUS_NONE, false, &reports[2],
+        .elastic = !s->stock,
+        .target_kb = s->target2 ? s->target2 : s->allowed2,
+        .allowed_kb = s->allowed2, .pnode = s->allowed2 ? 3 : -1,
+        .cpus = VNODE_CPUS_NONE, .report = &reports[2],
     };
 
     return (struct vnode_facts) {
@@ -244,6 +323,8 @@ static size_t print_step(const struct vnode_step *s, char *buf, size_t len)
         return snprintf(buf, len, "%s %u=%d%s", name, s->vnode, s->pnode,
                         s->loose ? " loose" : "");
     case VNODE_STEP_ALLOWED:
+    case VNODE_STEP_THERE:
+    case VNODE_STEP_DSMD:
         return snprintf(buf, len, "%s %u=%"PRIu64, name, s->vnode, s->kb);
     case VNODE_STEP_LIMIT:
         if (s->count && s->most_kb != s->kb)
@@ -310,6 +391,14 @@ static void random_state(struct state *s)
         .no_driver = !pick(4), .attended = pick(2),
         .allowed2 = 128 * pick(2), .unbound = !pick(4),
     };
+    if (!pick(3)) {
+        s->spans = true;
+        s->pnode = -1;
+        s->allowed = POOL * pick(2);
+        s->there = s->allowed ? 128 * pick(3) : 0;
+        s->knows = pick(2);
+        s->told = 128 * pick(3);
+    }
     if (pick(2))
         s->op = (struct vnode_op_record) {
             1 + pick(4), (enum vnode_op_kind)(1 + pick(3)), 1, 128 * pick(3),
@@ -327,6 +416,12 @@ static void do_step(const struct vnode_step *s, struct vnode_facts *f,
         break;
     case VNODE_STEP_ALLOWED:
         node[s->vnode].allowed_kb = s->kb;
+        break;
+    case VNODE_STEP_THERE:
+        node[s->vnode].there_kb = s->kb;
+        break;
+    case VNODE_STEP_DSMD:
+        node[s->vnode].told_kb = s->kb;
         break;
     case VNODE_STEP_LIMIT:
         f->limit_kb = s->kb;
@@ -358,6 +453,7 @@ static uint64_t all_allowed(const struct vnode_facts *f)
 static void test_random(void)
 {
     bool ends = true, covered = true, counted = true, last = true;
+    bool recorded = true;
     int i;
 
     srand(4712);
@@ -379,6 +475,10 @@ static void test_random(void)
                           step[j].kb < node[step[j].vnode].allowed_kb;
 
             last &= step[j].kind != VNODE_STEP_FORGET || j == nr - 1;
+            /* dsmd is never told of more than the books say, nor without a pool. */
+            recorded &= step[j].kind != VNODE_STEP_DSMD ||
+                        (step[j].kb <= node[step[j].vnode].there_kb &&
+                         (!step[j].kb || node[step[j].vnode].allowed_kb));
             do_step(&step[j], &f, node);
             /* Xen is never told of more than the records say. */
             covered &= f.limit_kb <= before || f.limit_kb <= all_allowed(&f);
@@ -402,6 +502,7 @@ static void test_random(void)
     ok_("whatever is found: after the steps there are none", ends);
     ok_("whatever is found: the limit never exceeds the records", covered);
     ok_("whatever is found: a record falls after limit and count", counted);
+    ok_("whatever is found: dsmd has no more than the records say", recorded);
     ok_("whatever is found: the record of the operation goes last", last);
 }
 

@@ -19,10 +19,11 @@ ONLY = os.environ.get("XENUMA_TOOLSTACK_PROGRAMS", "").split()
 
 LIGHT = TOOLS / "libs/light"
 FAKES = HERE / "fakes"
-OF_VNODES = "affinity books host keys layout op phases placement pnode settle"
+OF_VNODES = "affinity books host keys layout op phases placement pnode settle span tell"
 
 LIBXL = [
-    FAKES / "fake_libxl.c",
+    *[FAKES / f"fake_{part}.c" for part in ("libxl", "json", "dsmd")],
+    *[LIGHT / f"libxl_dsm{part}.c" for part in ("", "_json")],
     *[LIGHT / f"libxl_vnode{part}.c" for part in ("", *(f"_{name}" for name in OF_VNODES.split()))],
 ]
 
@@ -38,8 +39,11 @@ PROGRAMS = {
     "test_commands.c": [],  # includes xl_vnode.c
     "test_list.c": [],  # includes xl_vnode_list.c
     "test_vnuma.c": [TOOLS / "xl/xl_vnuma.c", TOOLS / "xl/xl_vnuma_spec.c"],
-    "test_build.c": [*LIBXL, LIGHT / "libxl_vnode_build.c", LIGHT / "libxl_vnode_x86.c"],
+    "test_build.c": [*LIBXL, *[LIGHT / f"libxl_vnode_{part}.c" for part in ("build", "hosts", "x86")]],
     "test_operations.c": LIBXL,
+    "test_span.c": [*LIBXL, *[LIGHT / f"libxl_vnode_{part}.c" for part in ("enable", "hosts")]],
+    "test_dsm.c": LIBXL,
+    "test_dsm_socket.c": [LIGHT / "libxl_dsm_socket.c"],
 }
 
 if ONLY:
@@ -49,13 +53,19 @@ CFLAGS = [
     *["-std=gnu99", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-Wno-missing-field-initializers"],
     *([] if ONLY else ["-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]),
 ]
-LIBRARIES = {"test_list.c": ["-lyajl"]}
+LIBRARIES = {
+    "test_dsm_socket.c": ["-Wl,--wrap=getsockopt"],
+    **{f"test_{name}.c": ["-lyajl"] for name in ("list", "build", "operations", "span", "dsm")},
+}
 # libxl and xl compile without these two.
 FAKES_CFLAGS = [f"-I{FAKES}", f"-I{TOOLS / 'include'}", "-Wno-sign-compare", "-Wno-unused-parameter"]
 XL_CFLAGS = [f"-I{FAKES / 'xl'}", f"-I{TOOLS / 'xl'}", f"-I{LIGHT}", *FAKES_CFLAGS]
 MORE_CFLAGS = {
     "test_build.c": FAKES_CFLAGS,
     "test_operations.c": FAKES_CFLAGS,
+    "test_span.c": FAKES_CFLAGS,
+    "test_dsm.c": FAKES_CFLAGS,
+    "test_dsm_socket.c": FAKES_CFLAGS,
     "test_commands.c": XL_CFLAGS,
     "test_list.c": XL_CFLAGS,
     "test_vnuma.c": XL_CFLAGS,

@@ -134,6 +134,11 @@ void *xcalloc(size_t nr, size_t size)
     return calloc(nr, size);
 }
 
+char *xstrdup(const char *s)
+{
+    return strdup(s);
+}
+
 /*---------- what libxl is told ----------*/
 
 static libxl_domain_build_info given;
@@ -150,8 +155,9 @@ static void print_info(const libxl_domain_build_info *b)
     for (i = 0; i < b->num_vnuma_nodes; i++) {
         const libxl_vnode_info *v = &b->vnuma_nodes[i];
 
-        printf("%u: %"PRIu64" pnode %d%s vcpus %02x distances", i,
+        printf("%u: %"PRIu64" pnode %d%s%s%s vcpus %02x distances", i,
                v->memkb >> 10, (int)v->pnode, v->elastic ? " elastic" : "",
+               v->host ? " host " : "", v->host ? v->host : "",
                v->vcpus.map[0]);
         for (d = 0; d < (unsigned int)v->num_distances; d++)
             printf(" %u", v->distances[d]);
@@ -259,6 +265,11 @@ static void test_what_libxl_is_told(void)
               "max 512 target " DEFAULT " vcpus 1 online 01 placement -1\n"
               "0: 512 pnode 1 vcpus 01 distances 10 20\n"
               "1: 128 pnode -1 elastic vcpus 00 distances 20 10\n"));
+    ok_("an elastic vnode on another host",
+        tells("pnode=1;size=512;vcpus=0 size=128;elastic=1;host=b",
+              "max 512 target " DEFAULT " vcpus 1 online 01 placement -1\n"
+              "0: 512 pnode 1 vcpus 01 distances 10 20\n"
+              "1: 128 pnode -1 elastic host b vcpus 00 distances 20 10\n"));
     ok_("two home vnodes: both count, and vcpus= is left as it is",
         tells("pnode=0;size=512;vcpus=0 pnode=1;size=256;vcpus=1",
               "max 768 target " DEFAULT " vcpus 2 online 00 placement -1\n"
@@ -285,6 +296,9 @@ static void test_refusals(void)
         strcat(many, "size=128;elastic=1 ");
     ok_("refused: more than Xen takes",
         refuses(many, "there are 33 vnodes, at most 32"));
+    ok_("refused: a home vnode on another host",
+        refuses("pnode=0;size=512;vcpus=0 size=128;vcpus=1;host=b",
+                "elastic=1 is missing"));
     ok_("refused: a pnode that there is not",
         refuses("pnode=2;size=512;vcpus=0", "pnode"));
 

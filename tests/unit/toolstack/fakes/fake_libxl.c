@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <sys/file.h>
 
-#include "fake_libxl.h"
+#include "fake_dsmd.h"
 
 struct world world;
 libxl_ctx fake_ctx;
@@ -35,6 +35,7 @@ static bool userdata_locked;
 static jmp_buf killed;
 
 static libxl__ev_time *timers[8];
+static libxl__ev_fd *fds[8];
 static libxl__ev_xswatch *watches[8];
 static bool guest_wrote, aborting;
 static uint64_t now_ms;
@@ -119,6 +120,16 @@ static void effect(void)
 static bool fails(void)
 {
     return ++world.calls == world.fail_at;
+}
+
+void fake_effect(void)
+{
+    effect();
+}
+
+bool fake_fails(void)
+{
+    return fails();
 }
 
 /* As a hypercall fails. */
@@ -405,6 +416,7 @@ int xc_domain_getinfo_single(void *xch, uint32_t domid, xc_domaininfo_t *info)
         .flags = world.flags,
         .tot_pages = world.total_kb / 4,
         .max_pages = world.limit_kb / 4,
+        .handle = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 },
     };
 
     return 0;
@@ -508,6 +520,8 @@ int libxl__carefd_close(libxl__carefd *carefd)
 {
     int *fd = (int *)carefd, r;
 
+    if (!carefd)
+        return 0;
     r = close(*fd);
     *fd = 0;
 
@@ -886,6 +900,77 @@ void libxl__ev_xswatch_deregister(libxl__gc *gc, libxl__ev_xswatch *w)
     libxl__ev_xswatch_init(w);
 }
 
+void libxl__ev_fd_init(libxl__ev_fd *ev)
+{
+    *ev = (libxl__ev_fd) { .fd = -1 };
+}
+
+int libxl__ev_fd_register(libxl__gc *gc, libxl__ev_fd *ev,
+                          libxl__ev_fd_callback *func, int fd, short events)
+{
+    (void)gc;
+    if (fails())
+        return ERROR_FAIL;
+    assert(ev->fd < 0);
+    *ev = (libxl__ev_fd) { fd, events, func };
+    enlist((void **)fds, ev);
+
+    return 0;
+}
+
+int libxl__ev_fd_modify(libxl__gc *gc, libxl__ev_fd *ev, short events)
+{
+    (void)gc;
+    assert(ev->fd >= 0);
+    if (fails())
+        return ERROR_FAIL;
+    ev->events = events;
+
+    return 0;
+}
+
+void libxl__ev_fd_deregister(libxl__gc *gc, libxl__ev_fd *ev)
+{
+    (void)gc;
+    delist((void **)fds, ev);
+    libxl__ev_fd_init(ev);
+}
+
+int libxl__prepare_sockaddr_un(libxl__gc *gc, struct sockaddr_un *un,
+                               const char *path, const char *what)
+{
+    (void)gc, (void)what;
+    memset(un, 0, sizeof(*un));
+    un->sun_family = AF_UNIX;
+    if (strlen(path) >= sizeof(un->sun_path))
+        return ERROR_INVAL;
+    strcpy(un->sun_path, path);
+
+    return 0;
+}
+
+/* Was there anything? */
+static bool fire_fds(void)
+{
+    bool any = false;
+    unsigned int i;
+
+    for (i = 0; i < ARRAY_SIZE(fds) && !world.completed; i++) {
+        struct pollfd p;
+
+        if (!fds[i])
+            continue;
+        p = (struct pollfd) { fds[i]->fd, fds[i]->events, 0 };
+        if (poll(&p, 1, 0) != 1)
+            continue;
+        any = true;
+        assert(!(p.revents & POLLNVAL));
+        fds[i]->func(NULL, fds[i], p.fd, p.events, p.revents);
+    }
+
+    return any;
+}
+
 /* Each twice: a transaction is an event for each key. */
 static void fire_watches(void)
 {
@@ -939,6 +1024,9 @@ void fake_loop(void)
 {
     while (!world.completed) {
         fake_guest_runs();
+        fake_dsmd_run();
+        if (!aborting && fire_fds())
+            continue;
         if (guest_wrote) {
             guest_wrote = false;
             fire_watches();
@@ -979,6 +1067,12 @@ static bool have(unsigned int nr, uint64_t kb)
 {
     uint64_t rest = world.total_kb - world.has_kb[nr];
 
+    if (fake_get(key("/libxl/7/vnuma/node/%u/", nr, "host"))) {
+        if (kb > dsmd.there_kb[nr])
+            return false;
+        world.has_kb[nr] = kb;
+        return true;
+    }
     if (kb > world.has_kb[nr] && rest + kb > world.limit_kb)
         return false;
     if (kb > world.has_kb[nr])
@@ -1106,6 +1200,8 @@ void fake_kill(void)
             libxl__carefd_close((libxl__carefd *)&lock_fds[i]);
     userdata_locked = in_transaction = aborting = false;
     memset(timers, 0, sizeof(timers));
+    memset(fds, 0, sizeof(fds));
+    fake_dsmd_forget();
     memset(watches, 0, sizeof(watches));
 }
 
@@ -1124,6 +1220,7 @@ void fake_boot(void)
     unsigned int i;
 
     fake_end();
+    fake_dsmd_boot();
     if (!lock_path[0])
         snprintf(lock_path, sizeof(lock_path), "/tmp/test-operations.%d",
                  getpid());

@@ -94,6 +94,11 @@ void fake_guest_runs(void);
  */
 bool fake_process(void (*f)(void *arg), void *arg);
 
+/* Something outside the process changes, unless it dies before. */
+void fake_effect(void);
+/* Is this the call that fails? */
+bool fake_fails(void);
+
 /* The process that runs dies, between two effects. */
 void fake_kill(void);
 

@@ -10,10 +10,16 @@
 
 #include "libxl_osdeps.h"
 
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "libxl_json.h"
+
 #define _hidden
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define CONTAINER_OF(ptr, outer, member) \
-    ((outer *)((char *)(ptr) - offsetof(outer, member)))
+    ((__typeof__(outer) *)((char *)(ptr) - offsetof(__typeof__(outer), member)))
 
 /*---------- libxl's types ----------*/
 
@@ -86,6 +92,11 @@ typedef enum {
     LIBXL_VNODE_PHASE_SETTLE,
 } libxl_vnode_phase;
 
+typedef enum {
+    LIBXL_VNODE_LINK_UNKNOWN, LIBXL_VNODE_LINK_DOWN, LIBXL_VNODE_LINK_OPENING,
+    LIBXL_VNODE_LINK_UP, LIBXL_VNODE_LINK_LOST,
+} libxl_vnode_link;
+
 typedef struct {
     uint32_t vnode;
     libxl_vnode_state state;
@@ -104,6 +115,7 @@ typedef struct {
     uint32_t pnode;
     uint64_t memkb;
     bool elastic;
+    char *host;
     libxl_bitmap vcpus;
     uint32_t *distances;
     int num_distances;
@@ -126,9 +138,21 @@ typedef struct {
     int max_vcpus;
     libxl_bitmap avail_vcpus;
     uint64_t max_memkb, target_memkb;
-    libxl_defbool numa_placement;
+    libxl_defbool numa_placement, nested_hvm;
+    enum { LIBXL_ALTP2M_MODE_DISABLED, LIBXL_ALTP2M_MODE_MIXED } altp2m;
 } libxl_domain_build_info;
-typedef struct { libxl_domain_build_info b_info; } libxl_domain_config;
+typedef struct {
+    enum {
+        LIBXL_PASSTHROUGH_DEFAULT, LIBXL_PASSTHROUGH_DISABLED,
+        LIBXL_PASSTHROUGH_ENABLED,
+    } passthrough;
+    libxl_defbool hap;
+} libxl_domain_create_info;
+typedef struct {
+    libxl_domain_create_info c_info;
+    libxl_domain_build_info b_info;
+    int num_pcidevs, num_dtdevs;
+} libxl_domain_config;
 
 typedef enum {
     LIBXL_EVENT_TYPE_OPERATION_COMPLETE = 4, LIBXL_EVENT_TYPE_VNODE_PROGRESS = 6,
@@ -161,7 +185,12 @@ typedef struct { char *pool_name; libxl_bitmap cpumap; } libxl_cpupoolinfo;
 typedef struct {
     uint32_t flags, cpupool;
     uint64_t tot_pages, max_pages;
+    uint8_t handle[16];
 } xc_domaininfo_t;
+#define LIBXL_UUID_FMT "%02hhx%02hhx%02hhx%02hhx-%02hhx%02hhx-%02hhx%02hhx-" \
+    "%02hhx%02hhx-%02hhx%02hhx%02hhx%02hhx%02hhx%02hhx"
+#define LIBXL__UUID_BYTES(u) u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], \
+    u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]
 typedef struct {
     uint64_t start, end;
     uint32_t flags, nid;
@@ -309,6 +338,35 @@ int libxl__ev_xswatch_register(libxl__gc *gc, libxl__ev_xswatch *w,
                                libxl__ev_xswatch_callback *callback,
                                const char *path);
 void libxl__ev_xswatch_deregister(libxl__gc *gc, libxl__ev_xswatch *w);
+
+typedef struct libxl__ev_fd libxl__ev_fd;
+typedef void libxl__ev_fd_callback(libxl__egc *egc, libxl__ev_fd *ev, int fd,
+                                   short events, short revents);
+struct libxl__ev_fd { int fd; short events; libxl__ev_fd_callback *func; };
+void libxl__ev_fd_init(libxl__ev_fd *ev);
+int libxl__ev_fd_register(libxl__gc *gc, libxl__ev_fd *ev,
+                          libxl__ev_fd_callback *func, int fd, short events);
+int libxl__ev_fd_modify(libxl__gc *gc, libxl__ev_fd *ev, short events);
+void libxl__ev_fd_deregister(libxl__gc *gc, libxl__ev_fd *ev);
+int libxl__prepare_sockaddr_un(libxl__gc *gc, struct sockaddr_un *un,
+                               const char *path, const char *what);
+
+/*---------- JSON (fake_json.c) ----------*/
+
+typedef enum {
+    JSON_NULL = 1, JSON_BOOL = 2, JSON_INTEGER = 4, JSON_DOUBLE = 8,
+    JSON_NUMBER = 16, JSON_STRING = 32, JSON_MAP = 64, JSON_ARRAY = 128,
+} libxl__json_node_type;
+typedef struct libxl__json_object libxl__json_object;
+libxl__json_object *libxl__json_parse(libxl__gc *gc, const char *s);
+bool libxl__json_object_is_map(const libxl__json_object *o);
+bool libxl__json_object_get_bool(const libxl__json_object *o);
+const char *libxl__json_object_get_string(const libxl__json_object *o);
+long long libxl__json_object_get_integer(const libxl__json_object *o);
+libxl__json_object *libxl__json_array_get(const libxl__json_object *o, int i);
+const libxl__json_object *libxl__json_map_get(const char *key,
+                                              const libxl__json_object *o,
+                                              libxl__json_node_type type);
 
 libxl__ao *fake_ao(void);
 void libxl__ao_complete(libxl__egc *egc, libxl__ao *ao, int rc);

@@ -92,6 +92,7 @@ static void fill_vnode(libxl_vnode_info *v, const struct vnuma_spec *spec,
     v->memkb = spec->size_mb << 10;
     v->pnode = spec->has_pnode ? spec->pnode : LIBXL_VNODE_PNODE_ANY;
     v->elastic = spec->elastic;
+    v->host = spec->has_host ? xstrdup(spec->host) : NULL;
     v->distances = xcalloc(spec->nr_distances, sizeof(*v->distances));
     v->num_distances = spec->nr_distances;
     for (i = 0; i < spec->nr_distances; i++)

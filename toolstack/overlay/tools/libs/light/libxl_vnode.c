@@ -157,6 +157,32 @@ static int load_availability(libxl__gc *gc, xs_transaction_t t,
     return rc;
 }
 
+/* Of a vnode on another host: which, and what is recorded there. */
+static int load_span(libxl__gc *gc, xs_transaction_t t,
+                     const libxl__vnode_domain *vd, unsigned int nr,
+                     libxl__vnode *v)
+{
+    int rc;
+
+    rc = libxl__xs_read_checked(gc, t,
+                                libxl__vnode_libxl_path(gc, vd->domid, nr,
+                                                        "host"), &v->host);
+    if (rc || !v->host) goto out;
+    if (!vnode_host_name_valid(v->host)) {
+        LOGD(ERROR, vd->domid, "vnode %u: its key \"host\" is not the name of a "
+             "host", nr);
+        rc = ERROR_FAIL;
+        goto out;
+    }
+    v->pool_kb = vnode_pool_kb(vd->nr_vcpus, v->max_kb);
+    rc = own_number(gc, t, vd->domid,
+                    libxl__vnode_libxl_path(gc, vd->domid, nr, "there-kb"),
+                    v->max_kb, 0, &v->there_kb);
+
+ out:
+    return rc;
+}
+
 static int load_vnode(libxl__gc *gc, xs_transaction_t t,
                       libxl__vnode_domain *vd, unsigned int nr)
 {
@@ -194,6 +220,8 @@ static int load_vnode(libxl__gc *gc, xs_transaction_t t,
     if (rc) goto out;
 
     if (v->elastic) {
+        rc = load_span(gc, t, vd, nr, v);
+        if (rc) goto out;
         rc = load_availability(gc, t, vd, v->cpus, &v->availability);
         if (rc) goto out;
         rc = load_report(gc, t, vd->domid, nr, v);
@@ -262,8 +290,10 @@ static void check_totals(libxl__gc *gc, libxl__vnode_domain *vd)
     uint64_t sum = 0;
     unsigned int i;
 
+    /* Xen does not count here what is on another host. */
     for (i = 0; i < vd->nr_vnodes; i++)
-        sum += vd->node[i].report.current_kb;
+        if (!vd->node[i].host)
+            sum += vd->node[i].report.current_kb;
 
     if (!vnode_total_plausible(sum, vd->total_kb))
         blame_guest(vd, false,
@@ -402,6 +432,7 @@ static int load_counts(libxl__gc *gc, libxl__vnode_domain *vd)
     if (total_kb > vd->total_kb)
         vd->total_kb = total_kb;
     vd->limit_kb = info.max_pages << (XC_PAGE_SHIFT - 10);
+    vd->uuid = GCSPRINTF(LIBXL_UUID_FMT, LIBXL__UUID_BYTES(info.handle));
 
  out:
     return rc;

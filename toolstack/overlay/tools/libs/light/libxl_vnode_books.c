@@ -174,6 +174,10 @@ static void gather_facts(libxl__gc *gc, const libxl__vnode_domain *vd,
             .elastic = v->elastic,
             .target_kb = v->target_kb,
             .allowed_kb = v->allowed_kb,
+            .spans = v->host,
+            .there_kb = v->there_kb,
+            .pool_kb = v->pool_kb,
+            .told_kb = libxl__vnode_told_kb(vd, i),
             .pnode = v->pnode,
             .cpus = v->availability,
             .unbound = v->unbound,
@@ -204,6 +208,22 @@ static int write_allowance(libxl__gc *gc, libxl__vnode_domain *vd,
                           "%"PRIu64, kb);
     if (rc) goto out;
     vd->node[nr].allowed_kb = kb;
+
+ out:
+    return rc;
+}
+
+static int write_there(libxl__gc *gc, libxl__vnode_domain *vd,
+                       unsigned int nr, uint64_t kb)
+{
+    int rc;
+
+    rc = libxl__xs_printf(gc, XBT_NULL,
+                          libxl__vnode_libxl_path(gc, vd->domid, nr,
+                                                  "there-kb"),
+                          "%"PRIu64, kb);
+    if (rc) goto out;
+    vd->node[nr].there_kb = kb;
 
  out:
     return rc;
@@ -263,6 +283,10 @@ static int do_step(libxl__gc *gc, libxl__vnode_domain *vd,
         return write_allowance(gc, vd, s->vnode, s->kb);
     case VNODE_STEP_LIMIT:
         return libxl__vnode_set_limit(gc, vd, s->kb, s->count, s->most_kb);
+    case VNODE_STEP_THERE:
+        return write_there(gc, vd, s->vnode, s->kb);
+    case VNODE_STEP_DSMD:
+        return libxl__vnode_tell_step(gc, vd, s->vnode, s->kb);
     case VNODE_STEP_CPUS:
         return libxl__vnode_set_cpus(gc, vd, s->vnode, s->online);
     case VNODE_STEP_TAKE_BACK:
@@ -288,6 +312,7 @@ int libxl__vnode_bring(libxl__gc *gc, libxl__vnode_domain *vd,
     nr = vnode_missing_steps(&facts, wish, step);
     for (i = 0; i < nr; i++) {
         rc = do_step(gc, vd, &step[i]);
+        if (rc == ERROR_NOT_READY) goto out;    /* dsmd is to be told */
         if (rc) {
             LOGD(WARN, vd->domid, "vnode %u: the host's side is not in order "
                  "yet, step \"%s\" failed; the next vnode command goes on from "
@@ -339,6 +364,8 @@ int libxl_vnode_settle(libxl_ctx *ctx, uint32_t domid)
     rc = libxl__vnode_load(gc, domid, &vd);
     if (rc) goto out;
     rc = libxl__vnode_bring(gc, &vd, NULL, false);
+    if (rc == ERROR_NOT_READY)
+        rc = 0;         /* who attaches or detaches next tells dsmd */
 
  out:
     libxl__vnode_unlock(&op_lock);

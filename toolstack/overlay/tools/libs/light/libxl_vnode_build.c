@@ -108,7 +108,8 @@ int libxl__vnode_setdefault(libxl__gc *gc, libxl_domain_config *d_config,
     unsigned int i;
     int j, rc = 0;
 
-    if (!libxl__vnode_nr_elastic(info)) goto out;
+    rc = libxl__vnode_check_hosts(gc, domid, d_config);
+    if (rc || !libxl__vnode_nr_elastic(info)) goto out;
 
     rc = check_elastic(gc, domid, info);
     if (rc) goto out;
@@ -203,6 +204,7 @@ static int setup_vnode(libxl__gc *gc, xs_transaction_t t, uint32_t domid,
         { "cpus", list },
         { "start", v->elastic ? GCSPRINTF("0x%"PRIx64, start) : NULL },
     };
+    const char *host_path = libxl__vnode_libxl_path(gc, domid, nr, "host");
     unsigned int i;
     int j, rc;
 
@@ -223,8 +225,8 @@ static int setup_vnode(libxl__gc *gc, xs_transaction_t t, uint32_t domid,
                                      keys[i].value);
         if (rc) goto out;
     }
-    rc = 0;
-    if (v->elastic) goto out;
+    rc = !v->host ? 0 : libxl__xs_write_checked(gc, t, host_path, v->host);
+    if (rc || v->elastic) goto out;
 
     rc = libxl__xs_printf(gc, t,
                           libxl__vnode_libxl_path(gc, domid, nr, "pnode"),

@@ -15,6 +15,8 @@
 #include "libxl_vnode_keys.h"
 #include "libxl_vnode_phases.h"
 #include "libxl_vnode_settle.h"
+#include "libxl_vnode_span.h"
+#include "libxl_dsm.h"
 
 /* One vnode of a running domain. */
 typedef struct {
@@ -22,6 +24,9 @@ typedef struct {
     uint64_t max_kb;        /* size of its range */
     uint64_t target_kb;     /* what the toolstack wants */
     uint64_t allowed_kb;    /* its share of the domain's memory limit */
+    const char *host;       /* whose memory it is, NULL: this one's */
+    uint64_t there_kb;      /* of another host: what is recorded there */
+    uint64_t pool_kb;       /* and the pool here, while it is there */
     int pnode;              /* backing physical node, -1: none */
     int table_pnode;        /* what Xen is told: as pnode, if not on the way */
     uint8_t *cpus;          /* bitmap of nr_vcpus bits */
@@ -45,6 +50,8 @@ typedef struct {
     struct vnode_op_record op;      /* kind NONE: no operation under way */
     xen_vmemrange_t *vmemrange;
     unsigned int *vdistance, *vcpu_to_vnode;
+    char *uuid;
+    struct libxl__vnode_teller *teller; /* NULL: dsmd is not told anything */
 } libxl__vnode_domain;
 
 /*---------- when a domain is built ----------*/
@@ -55,6 +62,16 @@ _hidden bool libxl__vnode_supported(void);
 /* Elastic vnodes of a configuration: number, and sum of their sizes. */
 _hidden unsigned int libxl__vnode_nr_elastic(const libxl_domain_build_info *);
 _hidden uint64_t libxl__vnode_elastic_memkb(const libxl_domain_build_info *);
+
+/* Vnodes of a configuration whose memory is on another host. */
+_hidden unsigned int libxl__vnode_nr_spanning(const libxl_domain_build_info *);
+
+/*
+ * Check those, if there are any.  The domain's defaults are set.
+ * 0 or ERROR_VNUMA_CONFIG_INVALID, logged.
+ */
+_hidden int libxl__vnode_check_hosts(libxl__gc *gc, uint32_t domid,
+                                     const libxl_domain_config *d_config);
 
 /*
  * Check the elastic vnodes of a configuration and take their vCPUs out of
@@ -90,6 +107,20 @@ _hidden int libxl__vnode_cpuid(libxl__gc *gc, uint32_t domid,
 /* Create the xenstore keys of a new domain's vnodes. */
 _hidden int libxl__vnode_xenstore_setup(libxl__gc *gc, uint32_t domid,
                                         const libxl_domain_build_info *info);
+
+/*
+ * The domain is built: if some of its vnodes are on another host, tell dsmd.
+ * @callback is called once, maybe from within; with @rc if that is not 0, and
+ * at once if there are none.
+ */
+typedef void libxl__vnode_enabled_callback(libxl__egc *egc, void *user,
+                                           int rc);
+_hidden void libxl__vnode_enable(libxl__egc *egc, libxl__ao *ao_outer,
+                                 uint32_t domid,
+                                 const libxl_domain_build_info *info,
+                                 const char *name,
+                                 libxl__vnode_enabled_callback *callback,
+                                 void *user, int rc);
 
 /*---------- when it runs ----------*/
 
@@ -237,6 +268,7 @@ libxl__vnode_inverse(const libxl__vnode_domain *vd,
 /*
  * Make the host what it must be (libxl_vnode_settle.h), @vd with it.  Stops at
  * the first step that fails; whoever comes next goes on from there.
+ * ERROR_NOT_READY (not logged): dsmd is to be told, see libxl__vnode_teller.
  *
  * @wish: of an operation that is about to be announced; NULL: none
  * @attended: the caller decides on an operation that the guest has failed
@@ -256,6 +288,57 @@ _hidden int libxl__vnode_check_request(libxl__gc *gc,
                                        const libxl_vnode_request *req,
                                        const struct vnode_op_record *found,
                                        struct vnode_op_record *rec);
+
+/*---------- telling dsmd (libxl_vnode_tell.c) ----------*/
+
+/*
+ * Telling dsmd takes time.  So libxl__vnode_bring() stops at that step with
+ * ERROR_NOT_READY and leaves word here; the caller gives the userdata lock back
+ * and calls libxl__vnode_tell(), and begins anew when that has ended: reads
+ * everything and brings.  A failure is the result of that step then, once.
+ */
+typedef struct libxl__vnode_teller libxl__vnode_teller;
+struct libxl__vnode_teller {
+    /* filled in by the caller */
+    libxl__ao *ao;
+    void (*callback)(libxl__egc *egc, libxl__vnode_teller *teller);
+    /* private */
+    unsigned int vnode;         /* of which something is known or asked */
+    uint64_t known_kb;          /* what dsmd has done last, VNODE_UNTOLD */
+    uint64_t asked_kb;
+    int rc;                     /* failed, and not said yet */
+    libxl__dsm_call call;
+};
+
+_hidden void libxl__vnode_teller_init(libxl__vnode_teller *teller);
+
+/* The books of @nr are settled: what they say is what dsmd has done. */
+_hidden void libxl__vnode_teller_know(libxl__vnode_teller *teller,
+                                      const libxl__vnode_domain *vd,
+                                      unsigned int nr);
+
+/* What dsmd has done last for @nr, as far as it is known. */
+_hidden uint64_t libxl__vnode_told_kb(const libxl__vnode_domain *vd,
+                                      unsigned int nr);
+
+/* The step of libxl__vnode_bring(). */
+_hidden int libxl__vnode_tell_step(libxl__gc *gc, libxl__vnode_domain *vd,
+                                   unsigned int nr, uint64_t kb);
+
+/* 0: callback will be called, not from within.  Else: begin anew at once. */
+_hidden int libxl__vnode_tell(libxl__gc *gc, libxl__vnode_teller *teller);
+
+_hidden void libxl__vnode_teller_stop(libxl__gc *gc,
+                                      libxl__vnode_teller *teller);
+
+/* Does the domain have more of a vnode than the books will say? */
+_hidden bool libxl__vnode_owes(const libxl__vnode *v);
+
+/* May a vnode that spans be given memory?  0, ERROR_VNODE_REFUSED (logged). */
+_hidden int libxl__vnode_check_span(libxl__gc *gc,
+                                    const libxl__vnode_domain *vd,
+                                    const libxl_vnode_request *req,
+                                    unsigned int nr);
 
 /*---------- which pnode backs a vnode (libxl_vnode_pnode.c) ----------*/
 

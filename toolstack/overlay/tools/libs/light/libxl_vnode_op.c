@@ -41,11 +41,26 @@
  */
 #define UNDO_TIMEOUT_MS 30000
 
+/* How far it has come before the announcement; dsmd may have to be told. */
+enum begin_stage {
+    BEGIN_NEW,
+    BEGIN_ALONE,                    /* the lock is ours */
+    BEGIN_RECORDED,                 /* checked: recorded, being prepared */
+    BEGIN_TAKING_BACK,              /* it has failed */
+};
+
 typedef struct {
     libxl__ao *ao;
     libxl_domid domid;
     libxl__carefd *lock;            /* operation lock */
     struct vnode_op_record rec;     /* what is announced now */
+    struct vnode_op_record found;   /* what was on record at first */
+    enum begin_stage stage;
+    bool grows;
+    struct vnode_wish wish;         /* if it grows */
+    libxl__vnode_teller teller;     /* of dsmd, for a vnode on another host */
+    bool settling;                  /* after it has been told, settle */
+    int end_rc;                     /* result once all is settled */
     libxl_vnode_request req;
     libxl_asyncprogress_how progress;
     libxl__ev_xswatch guest_watch, release_watch;
@@ -128,9 +143,7 @@ static int check_debts(libxl__gc *gc, const libxl__vnode_domain *vd,
     for (i = 0; i < vd->nr_vnodes && !rc; i++) {
         const libxl__vnode *v = &vd->node[i];
 
-        if (i == nr || v->allowed_kb <= vnode_settled_allowance(v->target_kb,
-                                                                v->allowed_kb,
-                                                                &v->report))
+        if (i == nr || !libxl__vnode_owes(v))
             continue;
         LOGD(ERROR, vd->domid, "vnode %u: the domain gets no more until memory "
              "of vnode %u has left that is said to have (above); detach that "
@@ -146,19 +159,21 @@ static int find_room(libxl__gc *gc, vnode_op *op, libxl__vnode_domain *vd,
                      uint64_t has_kb, struct vnode_wish *wish)
 {
     const struct vnode_op_record *rec = &op->rec;
-    unsigned int pnode;
+    bool spans = vd->node[rec->vnode].host;
+    unsigned int pnode = -1;
     int rc;
 
     rc = check_debts(gc, vd, rec->vnode);
     if (rc) goto out;
-    rc = libxl__vnode_choose_pnode(gc, vd, &op->req, rec->vnode,
-                                   rec->new_kb - has_kb, &pnode);
+    rc = spans ? libxl__vnode_check_span(gc, vd, &op->req, rec->vnode)
+               : libxl__vnode_choose_pnode(gc, vd, &op->req, rec->vnode,
+                                           rec->new_kb - has_kb, &pnode);
     if (rc) goto out;
 
     *wish = (struct vnode_wish) {
         .vnode = rec->vnode,
         .kb = rec->new_kb,
-        .pnode = pnode,
+        .pnode = spans ? -1 : (int)pnode,
     };
 
  out:
@@ -166,74 +181,105 @@ static int find_room(libxl__gc *gc, vnode_op *op, libxl__vnode_domain *vd,
 }
 
 /*
- * Record, prepare, announce.  A record that is there already stays until the
- * announcement: what the guest does now is by that one.
+ * Record, prepare, announce; or take back what was prepared.  A record that is
+ * there already stays until the announcement: what the guest does now is by that
+ * one.
  */
 static int announce_prepared(libxl__gc *gc, vnode_op *op,
-                             libxl__vnode_domain *vd,
-                             const struct vnode_wish *wish)
+                             libxl__vnode_domain *vd)
 {
-    int rc;
+    int rc = 0;
+
+    if (op->stage == BEGIN_TAKING_BACK) goto back;
 
     if (vd->op.kind == VNODE_OP_NONE) {
         rc = libxl__vnode_write_record(gc, XBT_NULL, op->domid, &op->rec);
-        if (rc) goto out;
+        if (rc) goto fail;
         vd->op = op->rec;
     }
-    if (wish) {
-        rc = libxl__vnode_bring(gc, vd, wish, true);
-        if (rc) goto out;
+    if (op->grows) {
+        rc = libxl__vnode_bring(gc, vd, &op->wish, true);
+        if (rc == ERROR_NOT_READY) goto out;
+        if (rc) goto fail;
     }
     rc = libxl__vnode_announce(gc, vd, &op->rec, op->req.grace_ms);
+    if (!rc) goto out;
 
+ fail:
+    op->end_rc = rc;
+    op->stage = BEGIN_TAKING_BACK;
+ back:
+    rc = libxl__vnode_bring(gc, vd, NULL, true);
+    if (rc != ERROR_NOT_READY)
+        rc = rc ? ERROR_VNODE_UNSETTLED : op->end_rc;
  out:
-    if (rc && libxl__vnode_bring(gc, vd, NULL, true))
-        rc = ERROR_VNODE_UNSETTLED;
     return rc;
 }
 
-/* Everything up to the announcement.  With the userdata lock held. */
-static int begin_locked(libxl__gc *gc, vnode_op *op)
+/* What the request comes to.  Changes nothing. */
+static int check(libxl__gc *gc, vnode_op *op, libxl__vnode_domain *vd)
 {
-    struct vnode_op_record *rec = &op->rec, found;
-    struct vnode_wish wish;
-    libxl__vnode_domain vd;
+    struct vnode_op_record *rec = &op->rec;
     const struct vnode_report *r;
     uint64_t has_kb;
-    bool grows;
+    int rc;
+
+    rc = libxl__vnode_check_request(gc, vd, &op->req, &op->found, rec);
+    if (rc) goto out;
+
+    note_before(op, &vd->node[rec->vnode]);
+    r = &vd->node[rec->vnode].report;
+    has_kb = r->fault[0] ? 0 : r->current_kb;
+    op->grows = rec->new_kb > has_kb;
+    if (op->grows)
+        rc = find_room(gc, op, vd, has_kb, &op->wish);
+    if (!rc && vd->op.kind == VNODE_OP_NONE)
+        libxl__vnode_teller_know(&op->teller, vd, rec->vnode);
+
+ out:
+    return rc;
+}
+
+/*
+ * Everything up to the announcement.  With the userdata lock held.
+ * ERROR_NOT_READY: once more, after dsmd has been told.
+ */
+static int begin_locked(libxl__gc *gc, vnode_op *op)
+{
+    libxl__vnode_domain vd;
     int rc;
 
     rc = libxl__vnode_load(gc, op->domid, &vd);
     if (rc) goto out;
-    rc = take_lock(gc, op, &vd);
-    if (rc) goto out;
-
-    /* Not what was asked for: a failure is logged, no more. */
-    found = vd.op;
-    libxl__vnode_bring(gc, &vd, NULL, false);
-
-    rc = libxl__vnode_check_request(gc, &vd, &op->req, &found, rec);
-    if (rc) goto out;
-
-    note_before(op, &vd.node[rec->vnode]);
-    r = &vd.node[rec->vnode].report;
-    has_kb = r->fault[0] ? 0 : r->current_kb;
-    grows = rec->new_kb > has_kb;
-    if (grows) {
-        rc = find_room(gc, op, &vd, has_kb, &wish);
+    vd.teller = &op->teller;
+    if (op->stage == BEGIN_NEW) {
+        rc = take_lock(gc, op, &vd);
         if (rc) goto out;
+        op->found = vd.op;
+        op->stage = BEGIN_ALONE;
+    } else if (!vd.nr_vnodes) {
+        rc = ERROR_DOMAIN_DESTROYED;
+        goto out;
     }
-    rc = announce_prepared(gc, op, &vd, grows ? &wish : NULL);
+    if (op->stage == BEGIN_ALONE) {
+        /* Not what was asked for: a failure is logged, no more. */
+        rc = libxl__vnode_bring(gc, &vd, NULL, false);
+        if (rc == ERROR_NOT_READY) goto out;
+        rc = check(gc, op, &vd);
+        if (rc) goto out;
+        op->stage = BEGIN_RECORDED;
+    }
+    rc = announce_prepared(gc, op, &vd);
 
  out:
     return rc;
 }
 
-static int begin(libxl__gc *gc, vnode_op *op)
+/* Can the guest answer? */
+static int check_runs(libxl__gc *gc, vnode_op *op)
 {
     xc_domaininfo_t info;
-    libxl__flock *lock = NULL;
-    int rc;
+    int rc = 0;
 
     if (xc_domain_getinfo_single(CTX->xch, op->domid, &info) < 0) {
         rc = errno == ESRCH ? ERROR_DOMAIN_NOTFOUND : ERROR_FAIL;
@@ -249,7 +295,20 @@ static int begin(libxl__gc *gc, vnode_op *op)
         LOGD(ERROR, op->domid, "the domain is paused, its guest could not "
              "answer; unpause it first");
         rc = ERROR_VNODE_REFUSED;
-        goto out;
+    }
+
+ out:
+    return rc;
+}
+
+static int begin(libxl__gc *gc, vnode_op *op)
+{
+    libxl__flock *lock = NULL;
+    int rc;
+
+    if (op->stage == BEGIN_NEW) {
+        rc = check_runs(gc, op);
+        if (rc) goto out;
     }
 
     lock = libxl__lock_domain_userdata(gc, op->domid);
@@ -296,6 +355,7 @@ static int load(libxl__gc *gc, vnode_op *op, libxl__vnode_domain *vd)
 
     rc = libxl__vnode_load(gc, op->domid, vd);
     if (rc) goto out;
+    vd->teller = &op->teller;
     if (!vd->nr_vnodes)
         rc = ERROR_DOMAIN_DESTROYED;
 
@@ -414,7 +474,10 @@ static int vnode_op_start(libxl_ctx *ctx, uint32_t domid,
                           const libxl_asyncprogress_how *progress);
 static void begin_due(libxl__egc *egc, libxl__ev_time *ev,
                       const struct timeval *requested_abs, int rc);
+static void try_to_begin(libxl__egc *egc, vnode_op *op);
+static void begun(libxl__egc *egc, vnode_op *op);
 static int wait_for_guest(libxl__gc *gc, vnode_op *op);
+static void told(libxl__egc *egc, libxl__vnode_teller *teller);
 static void guest_watch_callback(libxl__egc *egc, libxl__ev_xswatch *w,
                                  const char *watch_path,
                                  const char *event_path);
@@ -429,6 +492,8 @@ static void undo(libxl__egc *egc, vnode_op *op, libxl__vnode_domain *vd,
 static void settle_and_end(libxl__egc *egc, vnode_op *op, int rc);
 static void settle_loaded(libxl__egc *egc, vnode_op *op, libxl__flock *lock,
                           libxl__vnode_domain *vd, int settled, int rc);
+static void settle_locked(libxl__egc *egc, vnode_op *op, libxl__flock *lock,
+                          libxl__vnode_domain *vd, int settled);
 static void release_watch_callback(libxl__egc *egc, libxl__ev_xswatch *w,
                                    const char *watch_path,
                                    const char *event_path);
@@ -479,6 +544,9 @@ static int vnode_op_start(libxl_ctx *ctx, uint32_t domid,
     libxl__ev_xswatch_init(&op->release_watch);
     libxl__ev_time_init(&op->timer);
     libxl__ev_time_init(&op->check);
+    libxl__vnode_teller_init(&op->teller);
+    op->teller.ao = ao;
+    op->teller.callback = told;
     libxl__ao_progress_gethow(&op->progress, progress);
     libxl_vnode_request_init(&op->req);
     libxl_vnode_request_copy(ctx, &op->req, req);
@@ -512,11 +580,31 @@ static void begin_due(libxl__egc *egc, libxl__ev_time *ev,
         return;
     }
 
-    rc = begin(gc, op);
-    if (rc) {
+    try_to_begin(egc, op);
+}
+
+/* And once more each time that dsmd has been told. */
+static void try_to_begin(libxl__egc *egc, vnode_op *op)
+{
+    STATE_AO_GC(op->ao);
+    int rc;
+
+    do {
+        rc = begin(gc, op);
+    } while (rc == ERROR_NOT_READY && libxl__vnode_tell(gc, &op->teller));
+
+    if (rc && rc != ERROR_NOT_READY)
         end(egc, op, rc);
-        return;
-    }
+    else if (!rc)
+        begun(egc, op);
+}
+
+/* The guest has been told. */
+static void begun(libxl__egc *egc, vnode_op *op)
+{
+    STATE_AO_GC(op->ao);
+    int rc;
+
     phase_ends(gc, op, "prepare");
     report(egc, op, LIBXL_VNODE_PHASE_GUEST);
     if (!libxl_defbool_val(op->req.wait)) {
@@ -547,6 +635,23 @@ static int wait_for_guest(libxl__gc *gc, vnode_op *op)
 
  out:
     return rc;
+}
+
+/* dsmd has done it, or not. */
+static void told(libxl__egc *egc, libxl__vnode_teller *teller)
+{
+    vnode_op *op = CONTAINER_OF(teller, vnode_op, teller);
+    STATE_AO_GC(op->ao);
+    libxl__vnode_domain vd;
+    libxl__flock *lock;
+    int settled;
+
+    if (!op->settling) {
+        try_to_begin(egc, op);
+        return;
+    }
+    settled = lock_and_load(gc, op, &lock, &vd);
+    settle_locked(egc, op, lock, &vd, settled);
 }
 
 static void guest_watch_callback(libxl__egc *egc, libxl__ev_xswatch *w,
@@ -759,10 +864,37 @@ static void settle_loaded(libxl__egc *egc, vnode_op *op, libxl__flock *lock,
     STATE_AO_GC(op->ao);
 
     report(egc, op, LIBXL_VNODE_PHASE_SETTLE);
-    if (settled) goto out;
-    if (op->undoing)
+    if (!settled && op->undoing)
         rc = look_after_undo(gc, op, vd, rc);
+    op->end_rc = rc;
+    settle_locked(egc, op, lock, vd, settled);
+}
+
+/* The guest has nothing to say any more. */
+static void stop_listening(libxl__gc *gc, vnode_op *op)
+{
+    libxl__ev_xswatch_deregister(gc, &op->guest_watch);
+    libxl__ev_xswatch_deregister(gc, &op->release_watch);
+    libxl__ev_time_deregister(gc, &op->timer);
+    libxl__ev_time_deregister(gc, &op->check);
+}
+
+/* And once more each time that dsmd has been told. */
+static void settle_locked(libxl__egc *egc, vnode_op *op, libxl__flock *lock,
+                          libxl__vnode_domain *vd, int settled)
+{
+    STATE_AO_GC(op->ao);
+
+    if (settled) goto out;
     settled = libxl__vnode_bring(gc, vd, NULL, true);
+    if (settled == ERROR_NOT_READY) {
+        libxl__unlock_file(lock);
+        stop_listening(gc, op);
+        op->settling = true;
+        if (libxl__vnode_tell(gc, &op->teller))
+            told(egc, &op->teller);     /* once: the failure is taken there */
+        return;
+    }
     if (!settled && vd->op.kind != VNODE_OP_NONE) {
         LOGD(ERROR, op->domid, "vnode %u: the guest has not finished it; "
              "repeat the command to finish it, or do the opposite",
@@ -779,7 +911,7 @@ static void settle_loaded(libxl__egc *egc, vnode_op *op, libxl__flock *lock,
     if (settled)
         end_in_the_dark(egc, op, settled);
     else
-        end(egc, op, rc);
+        end(egc, op, op->end_rc);
 }
 
 static void release_watch_callback(libxl__egc *egc, libxl__ev_xswatch *w,
@@ -828,10 +960,8 @@ static void end(libxl__egc *egc, vnode_op *op, int rc)
     STATE_AO_GC(op->ao);
 
     libxl__vnode_unlock(&op->lock);
-    libxl__ev_xswatch_deregister(gc, &op->guest_watch);
-    libxl__ev_xswatch_deregister(gc, &op->release_watch);
-    libxl__ev_time_deregister(gc, &op->timer);
-    libxl__ev_time_deregister(gc, &op->check);
+    libxl__vnode_teller_stop(gc, &op->teller);
+    stop_listening(gc, op);
     libxl_vnode_request_dispose(&op->req);
     libxl__ao_complete(egc, ao, rc);
 }

@@ -7,7 +7,7 @@
 
 /* What must be, of one vnode. */
 struct want {
-    uint64_t allowed_kb;
+    uint64_t allowed_kb, there_kb;
     int pnode;
     enum vnode_cpus cpus;
     bool back;                  /* set table and affinity in any case */
@@ -19,6 +19,8 @@ static const char *const step_names[] = {
     [VNODE_STEP_AFFINITY]  = "affinity",
     [VNODE_STEP_ALLOWED]   = "allowed",
     [VNODE_STEP_LIMIT]     = "limit",
+    [VNODE_STEP_THERE]     = "there",
+    [VNODE_STEP_DSMD]      = "dsmd",
     [VNODE_STEP_CPUS]      = "cpus",
     [VNODE_STEP_TAKE_BACK] = "take back",
     [VNODE_STEP_FORGET]    = "forget",
@@ -72,10 +74,25 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+/* What is recorded as the vnode's memory, wherever it is. */
+static uint64_t recorded_kb(const struct vnode_node_facts *v)
+{
+    return v->spans ? v->there_kb : v->allowed_kb;
+}
+
+/* It is to be @kb. */
+static void give(struct want *w, const struct vnode_node_facts *v, uint64_t kb)
+{
+    if (v->spans)
+        w->there_kb = kb;
+    w->allowed_kb = !v->spans ? kb : kb ? v->pool_kb : 0;
+}
+
 static struct want want_as_is(const struct vnode_node_facts *v)
 {
     return (struct want) {
         .allowed_kb = v->allowed_kb,
+        .there_kb = v->there_kb,
         .pnode = v->pnode,
         .cpus = v->cpus,
     };
@@ -86,8 +103,8 @@ static struct want want_settled(const struct vnode_node_facts *v)
 {
     struct want w = want_as_is(v);
 
-    w.allowed_kb = vnode_settled_allowance(v->target_kb, v->allowed_kb,
-                                           v->report);
+    give(&w, v, vnode_settled_allowance(v->target_kb, recorded_kb(v),
+                                        v->report));
     if (!v->target_kb && is_gone(v)) {
         w.pnode = -1;
         w.cpus = VNODE_CPUS_OFFLINE;
@@ -110,7 +127,7 @@ static struct want want_of(const struct vnode_facts *f,
         return w;
 
     if (wish && wish->vnode == nr) {
-        w.allowed_kb = larger(v->allowed_kb, wish->kb);
+        give(&w, v, larger(recorded_kb(v), wish->kb));
         w.pnode = wish->pnode;
         /* Somebody got this far before, and nobody knows how far. */
         w.back = ours && f->op.kind == VNODE_OP_ATTACH && !announced(f);
@@ -119,11 +136,11 @@ static struct want want_of(const struct vnode_facts *f,
 
     /* Nothing falls while the guest is, or will be, at work. */
     if (ours && vnode_in_flight(f)) {
-        w.allowed_kb = larger(v->allowed_kb, v->target_kb);
+        give(&w, v, larger(recorded_kb(v), v->target_kb));
         return w;
     }
     if (ours && failed(f)) {
-        w.allowed_kb = larger(v->allowed_kb, f->op.old_kb);
+        give(&w, v, larger(recorded_kb(v), f->op.old_kb));
         return w;
     }
 
@@ -180,6 +197,34 @@ static void add_absence(struct list *l, unsigned int nr,
         return;
     add_backing(l, nr, -1);
     add(l, VNODE_STEP_PNODE, nr)->pnode = -1;
+}
+
+static void add_dsmd(struct list *l, unsigned int nr,
+                     const struct vnode_node_facts *v, uint64_t kb)
+{
+    if (v->told_kb != kb)
+        add(l, VNODE_STEP_DSMD, nr)->kb = kb;
+}
+
+static void add_fall_there(struct list *l, unsigned int nr,
+                           const struct vnode_node_facts *v,
+                           const struct want *w)
+{
+    if (w->there_kb >= v->there_kb)
+        return;
+    add_dsmd(l, nr, v, w->there_kb);
+    add(l, VNODE_STEP_THERE, nr)->kb = w->there_kb;
+}
+
+/* @wished: it is needed now, and somebody may have got this far before. */
+static void add_rise_there(struct list *l, unsigned int nr,
+                           const struct vnode_node_facts *v,
+                           const struct want *w, bool wished)
+{
+    if (w->there_kb > v->there_kb)
+        add(l, VNODE_STEP_THERE, nr)->kb = w->there_kb;
+    if (w->there_kb > v->there_kb || (wished && w->there_kb == v->there_kb))
+        add_dsmd(l, nr, v, w->there_kb);
 }
 
 static void add_cpus(struct list *l, unsigned int nr,
@@ -262,7 +307,14 @@ unsigned int vnode_missing_steps(const struct vnode_facts *f,
 
     for (i = 0; i < f->nr_vnodes; i++)
         add_pnode(&l, i, &f->node[i], &want[i]);
+    for (i = 0; i < f->nr_vnodes; i++)
+        if (f->node[i].spans)
+            add_fall_there(&l, i, &f->node[i], &want[i]);
     add_memory(&l, f, want);
+    for (i = 0; i < f->nr_vnodes; i++)
+        if (f->node[i].spans)
+            add_rise_there(&l, i, &f->node[i], &want[i],
+                           wish && wish->vnode == i);
     for (i = 0; i < f->nr_vnodes; i++) {
         if (!f->node[i].elastic)
             continue;

@@ -21,6 +21,10 @@
  * affinity.  vCPUs of a vnode that is there which may run anywhere have lost
  * theirs, by a move to another cpupool.
  *
+ * dsmd is as Xen is: told after xenstore of what is given, and before it of
+ * what is taken away.  A slice can only give up its memory after the guest has,
+ * and the pool only after that; the pool comes before the memory.
+ *
  * Pure: no I/O, no allocation, no locks.
  */
 #ifndef LIBXL_VNODE_SETTLE_H
@@ -37,10 +41,21 @@ enum vnode_cpus {
     VNODE_CPUS_MIXED,
 };
 
+/* Nobody knows what dsmd has done last. */
+#define VNODE_UNTOLD UINT64_MAX
+
 struct vnode_node_facts {
     bool elastic;
     uint64_t target_kb;         /* what the guest has been told */
     uint64_t allowed_kb;        /* its recorded share of the limit */
+    /*
+     * It spans: its memory is another host's.  Then there_kb, what is recorded
+     * as being there, rises and falls as allowed_kb does else, and allowed_kb
+     * is that of the pool here, or 0.
+     */
+    bool spans;
+    uint64_t there_kb, pool_kb;
+    uint64_t told_kb;           /* what dsmd has done last, VNODE_UNTOLD */
     int pnode;                  /* recorded physical node, -1: none */
     enum vnode_cpus cpus;
     bool unbound;               /* they may run anywhere, by Xen */
@@ -72,6 +87,8 @@ enum vnode_step_kind {
     VNODE_STEP_AFFINITY,        /* let its vCPUs run on pnode, -1: anywhere */
     VNODE_STEP_ALLOWED,         /* record kb as its share of the limit */
     VNODE_STEP_LIMIT,           /* set the domain's limit to kb */
+    VNODE_STEP_THERE,           /* record kb as its memory on another host */
+    VNODE_STEP_DSMD,            /* tell dsmd to have kb of it there */
     VNODE_STEP_CPUS,            /* make its vCPUs available, or not */
     VNODE_STEP_TAKE_BACK,       /* announce the opposite of the record */
     VNODE_STEP_FORGET,          /* remove the record */
@@ -93,8 +110,8 @@ struct vnode_step {
     uint64_t most_kb;
 };
 
-/* Two keys, table, affinity, CPUs of each vnode; limit; the record. */
-#define VNODE_STEPS_MAX (VNODE_MAX * 6 + 2)
+/* Three keys, table, affinity, dsmd, CPUs of each vnode; limit; the record. */
+#define VNODE_STEPS_MAX (VNODE_MAX * 8 + 2)
 
 /* Is the operation on record one that the guest has still to finish? */
 bool vnode_in_flight(const struct vnode_facts *f);

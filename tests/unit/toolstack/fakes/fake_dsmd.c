@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* See fake_dsmd.h. */
+#include <sys/socket.h>
+
+#include "fake_dsmd.h"
+
+struct dsmd dsmd;
+
+static int ours;                /* our end of the connection; 0: none */
+static size_t got;
+static char answer[8192];
+static size_t answer_len, said;
+
+static void hang_up(void)
+{
+    if (ours)
+        close(ours);
+    ours = 0;
+    got = answer_len = said = 0;
+}
+
+void fake_dsmd_boot(void)
+{
+    hang_up();
+    dsmd = (struct dsmd) { 0 };
+}
+
+void fake_dsmd_forget(void)
+{
+    hang_up();
+}
+
+int libxl__dsm_connect(libxl__gc *gc, const char *path, libxl__carefd **cfd,
+                       libxl__dsm_reply *reply)
+{
+    int fds[2];
+
+    *cfd = NULL;
+    memset(reply, 0, sizeof(*reply));
+    if (dsmd.absent || fake_fails()) {
+        reply->error = LIBXL__DSM_ABSENT;
+        snprintf(reply->text, sizeof(reply->text), "%s: nobody", path);
+        return ERROR_VNODE_REFUSED;
+    }
+    hang_up();
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds))
+        abort();
+    ours = fds[0];
+    *cfd = libxl__carefd_opened(&fake_ctx, fds[1]);
+    dsmd.connections++;
+
+    return 0;
+}
+
+static void say(const char *text)
+{
+    snprintf(answer, sizeof(answer), "%s\n", text);
+    answer_len = strlen(answer);
+}
+
+static uint64_t number(const char *key)
+{
+    char quoted[40];
+    const char *s;
+
+    snprintf(quoted, sizeof(quoted), "\"%s\":", key);
+    s = strstr(dsmd.request, quoted);
+    if (!s)
+        dsmd.bad = true;
+
+    return s ? strtoull(s + strlen(quoted), NULL, 10) : 0;
+}
+
+/* All or nothing: memory there, the pool here within Xen's limit. */
+static void node(void)
+{
+    uint64_t nr = number("vnode"), kb = number("size_kib");
+    uint64_t pool_kb = number("pool_kib"), rest_kb;
+
+    if (nr >= NR_VNODES || !!kb != !!pool_kb) {
+        dsmd.bad = true;
+        return;
+    }
+    rest_kb = world.total_kb - dsmd.pool_kb[nr];
+    if (kb < world.has_kb[nr]) {
+        say("{\"version\":1,\"ok\":false,\"error\":\"in-use\","
+            "\"text\":\"the guest has more\"}");
+        return;
+    }
+    if (rest_kb + pool_kb > world.limit_kb) {
+        say("{\"version\":1,\"ok\":false,\"error\":\"memory-here\","
+            "\"text\":\"the pool is above the limit\"}");
+        return;
+    }
+    fake_effect();
+    world.total_kb = rest_kb + pool_kb;
+    dsmd.pool_kb[nr] = pool_kb;
+    dsmd.there_kb[nr] = kb;
+    say("{\"version\":1,\"ok\":true}");
+}
+
+static void refuse(void)
+{
+    char text[2048];
+
+    snprintf(text, sizeof(text), "{\"version\":1,\"ok\":false,\"error\":"
+             "\"%s\",\"text\":\"%s\"}", dsmd.word, dsmd.text);
+    say(text);
+}
+
+/* A request is there. */
+static void act(void)
+{
+    enum dsmd_mood mood = dsmd.mood;
+
+    dsmd.requests++;
+    if (dsmd.moody && dsmd.requests > dsmd.moody)
+        mood = DSMD_WORKS;
+    switch (mood) {
+    case DSMD_SILENT:
+        break;
+    case DSMD_CUTS_FIRST:
+        hang_up();
+        break;
+    case DSMD_REFUSES:
+        refuse();
+        break;
+    case DSMD_SAYS:
+        say(dsmd.raw);
+        break;
+    case DSMD_CUTS:
+    case DSMD_WORKS:
+        if (strstr(dsmd.request, "\"op\":\"node\""))
+            node();
+        else
+            say("{\"version\":1,\"ok\":true}");
+        if (mood == DSMD_CUTS)
+            hang_up();
+        break;
+    }
+}
+
+void fake_dsmd_run(void)
+{
+    ssize_t n;
+
+    if (ours && !answer_len) {
+        n = recv(ours, dsmd.request + got, sizeof(dsmd.request) - 1 - got, 0);
+        if (!n) {
+            hang_up();
+        } else if (n > 0) {
+            got += n;
+            dsmd.request[got] = '\0';
+            if (dsmd.request[got - 1] == '\n') {
+                dsmd.request[got - 1] = '\0';
+                act();
+            }
+        }
+    }
+    if (ours && said < answer_len) {
+        size_t len = answer_len - said;
+
+        if (dsmd.chunk && len > dsmd.chunk)
+            len = dsmd.chunk;
+        n = send(ours, answer + said, len, MSG_NOSIGNAL);
+        if (n > 0)
+            said += n;
+    }
+}

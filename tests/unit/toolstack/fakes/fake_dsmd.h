@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A dsmd behind a socketpair, in the process under test: it looks for requests
+ * when the event loop turns.  What it does is outside the process, and stays when
+ * that dies; the process can die just before.
+ */
+#ifndef FAKE_DSMD_H
+#define FAKE_DSMD_H
+
+#include "fake_libxl.h"
+
+#define FAKE_DSMD_POOL_KB 16384ULL      /* for a vnode of NODE_KB */
+
+enum dsmd_mood {
+    DSMD_WORKS,
+    DSMD_SILENT,                /* neither does nor says anything */
+    DSMD_CUTS,                  /* does it, and ends the connection */
+    DSMD_CUTS_FIRST,            /* ends the connection */
+    DSMD_REFUSES,               /* with world.word and .text */
+    DSMD_SAYS,                  /* does nothing and says raw text */
+};
+
+struct dsmd {
+    bool absent;
+    enum dsmd_mood mood;
+    unsigned int moody;         /* requests for which it has it; 0: all */
+    const char *word, *text;    /* REFUSES */
+    const char *raw;            /* SAYS; without a new line */
+    size_t chunk;               /* bytes at once; 0: all */
+    /* what it has seen and done */
+    unsigned int connections, requests;
+    char request[8192];         /* the last one, without its new line */
+    uint64_t there_kb[NR_VNODES], pool_kb[NR_VNODES];
+    bool bad;                   /* it was asked for nonsense */
+};
+
+extern struct dsmd dsmd;
+
+void fake_dsmd_boot(void);
+/* The process under test has died. */
+void fake_dsmd_forget(void);
+/* Look for requests. */
+void fake_dsmd_run(void);
+
+#endif /* FAKE_DSMD_H */

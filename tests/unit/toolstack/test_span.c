@@ -1,0 +1,524 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Vnodes on another host: attach, detach and resize with a dsmd that works, that
+ * refuses, that says nothing or nonsense, or that is not there; and a process
+ * that dies at any point.
+ *
+ * Vnode 2 is on host b.
+ */
+#include <sys/wait.h>
+
+#include "fake_dsmd.h"
+#include "tap.h"
+
+#define NODE "/local/domain/7/vnuma/node/2/"
+#define OURS "/libxl/7/vnuma/node/2/"
+#define RECORD "/libxl/7/vnuma/op"
+#define HALF_KB (NODE_KB / 2)
+#define POOL_KB FAKE_DSMD_POOL_KB
+
+typedef int start_fn(libxl_ctx *ctx, uint32_t domid,
+                     const libxl_vnode_request *req,
+                     const libxl_asyncop_how *how,
+                     const libxl_asyncprogress_how *progress);
+
+struct command {
+    start_fn *start;            /* NULL: vnode-list */
+    uint64_t kb;
+    int vnode;                  /* 0: vnode 2 */
+    int pnode;                  /* 0: none in particular */
+    bool abort;
+};
+
+static void do_command(void *arg)
+{
+    const struct command *c = arg;
+    libxl_vnode_request req;
+
+    if (!c->start) {
+        world.rc = libxl_vnode_settle(&fake_ctx, DOMID);
+        return;
+    }
+    libxl_vnode_request_init(&req);
+    req.vnode = c->vnode ? c->vnode : 2;
+    req.memkb = c->kb;
+    req.pnode = c->pnode ? c->pnode : -1;
+    world.rc = c->start(&fake_ctx, DOMID, &req, NULL, NULL);
+    if (world.rc)
+        return;
+    fake_begin();
+    if (c->abort)
+        fake_abort();
+    fake_loop();
+}
+
+/* Its result; 1 if it died. */
+static int run(struct command c)
+{
+    world.effects = 0;
+    world.log[0] = '\0';
+    world.rc = 0;
+
+    return fake_process(do_command, &c) ? world.rc : 1;
+}
+
+static int attach(uint64_t kb)
+{
+    return run((struct command) { .start = libxl_vnode_attach, .kb = kb });
+}
+
+static int detach(void)
+{
+    return run((struct command) { .start = libxl_vnode_detach });
+}
+
+static int set(uint64_t kb)
+{
+    return run((struct command) { .start = libxl_vnode_set, .kb = kb });
+}
+
+static uint64_t number(const char *path)
+{
+    const char *s = fake_get(path);
+
+    return s ? strtoull(s, NULL, 10) : 0;
+}
+
+static bool is(const char *path, const char *value)
+{
+    const char *s = fake_get(path);
+
+    return s && value ? !strcmp(s, value) : !s && !value;
+}
+
+/* Everything is as vnode 2 with @kb asks for; else says what is not. */
+static const char *wrong(uint64_t kb)
+{
+    uint64_t pool_kb = kb ? POOL_KB : 0;
+
+    if (fake_get(RECORD))
+        return "there is a record";
+    if (number(NODE "target-kb") != kb)
+        return "the target";
+    if (world.has_kb[2] != kb)
+        return "what the guest has";
+    if (number(OURS "there-kb") != kb || dsmd.there_kb[2] != kb)
+        return "what is there";
+    if (number(OURS "allowed-kb") != pool_kb || dsmd.pool_kb[2] != pool_kb)
+        return "the pool";
+    if (world.limit_kb != HOME_KB + number("/libxl/7/vnuma/node/1/allowed-kb")
+                          + pool_kb)
+        return "Xen's limit";
+    if (world.total_kb != HOME_KB + world.has_kb[1] + pool_kb)
+        return "the memory here";
+    if (fake_get(OURS "pnode") || world.to_pnode[2] || world.affinity[4] != -1)
+        return "it has something of a pnode";
+    if (!is("/local/domain/7/cpu/4/availability", kb ? "online" : "offline"))
+        return "the availability of its CPUs";
+    if (dsmd.bad)
+        return "dsmd was asked for nonsense";
+
+    return NULL;
+}
+
+static bool right(uint64_t kb)
+{
+    const char *what = wrong(kb);
+
+    if (what)
+        note("wrong: %s; rc %d, log: %s", what, world.rc, world.log);
+
+    return !what;
+}
+
+static bool said(const char *words)
+{
+    if (strstr(world.log, words))
+        return true;
+    note("not said: %s; log: %s", words, world.log);
+
+    return false;
+}
+
+static void boot_with(uint64_t kb)
+{
+    fake_boot();
+    fake_set(OURS "host", "b");
+    if (kb)
+        attach(kb);
+}
+
+/*---------- a dsmd that works ----------*/
+
+static void test_success(void)
+{
+    boot_with(0);
+    ok_("attach", attach(0) == 0 && right(NODE_KB) && dsmd.requests == 1);
+    ok_("... dsmd was told where, and how much",
+        strstr(dsmd.request, "\"op\":\"node\"") &&
+        strstr(dsmd.request, "\"host\":\"b\"") &&
+        strstr(dsmd.request, "\"vnode\":2") &&
+        strstr(dsmd.request, "\"size_kib\":262144") &&
+        strstr(dsmd.request, "\"pool_kib\":16384") &&
+        strstr(dsmd.request, "00010203-0405-0607-0809-0a0b0c0d0e0f"));
+    ok_("set: smaller", set(HALF_KB) == 0 && right(HALF_KB));
+    ok_("set: larger", set(NODE_KB) == 0 && right(NODE_KB));
+    ok_("detach", detach() == 0 && right(0));
+    ok_("attach: part of it", attach(HALF_KB) == 0 && right(HALF_KB));
+    ok_("nobody is asked who need not be", dsmd.requests == 5);
+
+    boot_with(NODE_KB);
+    ok_("beside a vnode of this host",
+        run((struct command) { .start = libxl_vnode_attach, .vnode = 1 }) == 0 &&
+        right(NODE_KB) && world.has_kb[1] == NODE_KB && dsmd.requests == 1);
+    ok_("... which leaves", run((struct command) {
+            .start = libxl_vnode_detach, .vnode = 1 }) == 0 && right(NODE_KB));
+    ok_("... and then this one", detach() == 0 && right(0));
+
+    boot_with(0);
+    dsmd.chunk = 1;
+    ok_("a reply that comes byte by byte", attach(0) == 0 && right(NODE_KB));
+
+    fake_boot();
+    dsmd.absent = true;
+    ok_("a guest without host= does not ask",
+        run((struct command) { .start = libxl_vnode_attach }) == 0 &&
+        dsmd.connections == 0);
+    fake_end();
+}
+
+static void test_guest(void)
+{
+    boot_with(0);
+    world.mood = GUEST_FAILS_TO_GROW;
+    ok_("attach fails in the guest: undone",
+        attach(0) == ERROR_VNODE_UNDONE && right(0));
+    boot_with(HALF_KB);
+    world.mood = GUEST_FAILS_TO_GROW;
+    ok_("set fails in the guest: undone",
+        set(NODE_KB) == ERROR_VNODE_UNDONE && right(HALF_KB));
+    boot_with(NODE_KB);
+    world.mood = GUEST_REFUSES_TO_SHRINK;
+    ok_("detach refused by the guest",
+        detach() == ERROR_VNODE_REFUSED && right(NODE_KB));
+    boot_with(0);
+    world.mood = GUEST_SILENT;
+    ok_("no answer: undone, and that neither", attach(0) ==
+        ERROR_VNODE_UNSETTLED && fake_get(RECORD));
+    world.mood = GUEST_WORKS;
+    ok_("... and the next one puts it right", detach() == 0 && right(0));
+    boot_with(NODE_KB);
+    world.mood = GUEST_KEEPS_SOME;
+    ok_("a residual: as much stays there", detach() == ERROR_VNODE_RESIDUAL &&
+        dsmd.there_kb[2] == RESIDUAL_KB && dsmd.pool_kb[2] == POOL_KB);
+    world.mood = GUEST_WORKS;
+    ok_("... which leaves later", detach() == 0 && right(0));
+    boot_with(NODE_KB);
+    world.mood = GUEST_LIES_ABOUT_LEAVING;
+    ok_("a guest that says it has left, and has not: dsmd says so",
+        detach() == ERROR_VNODE_UNSETTLED && said("in-use") &&
+        dsmd.there_kb[2] == NODE_KB && world.limit_kb == HOME_KB + POOL_KB &&
+        fake_get(RECORD));
+    fake_end();
+}
+
+/*---------- one that does not ----------*/
+
+/* Before the guest has been told: refused, and all is as before. */
+static const struct {
+    const char *name;
+    bool absent;
+    enum dsmd_mood mood;
+    const char *word, *text, *raw;
+    int rc;
+    const char *says;
+} failures[] = {
+    { "no dsmd here", .absent = true, .rc = ERROR_VNODE_REFUSED,
+      .says = "does not run here" },
+    { "an unknown host", .mood = DSMD_REFUSES, .word = "unknown-host",
+      .text = "no host b; there are a, c", .rc = ERROR_VNODE_REFUSED,
+      .says = "(unknown-host): no host b; there are a, c" },
+    { "this host", .mood = DSMD_REFUSES, .word = "own-host",
+      .text = "b is this host", .rc = ERROR_VNODE_REFUSED,
+      .says = "(own-host): b is this host" },
+    { "a host that does not answer", .mood = DSMD_REFUSES,
+      .word = "unreachable", .text = "b at 192.0.2.2", .says = "192.0.2.2",
+      .rc = ERROR_VNODE_REFUSED },
+    { "no dsmd there", .mood = DSMD_REFUSES, .word = "no-dsmd-there",
+      .text = "nobody at 7100", .says = "(no-dsmd-there): nobody at 7100",
+      .rc = ERROR_VNODE_REFUSED },
+    { "not enough memory there", .mood = DSMD_REFUSES, .word = "memory-there",
+      .text = "262144 KiB needed, 4 free", .says = "262144 KiB needed, 4 free",
+      .rc = ERROR_VNODE_REFUSED },
+    { "not enough memory here", .mood = DSMD_REFUSES, .word = "memory-here",
+      .text = "16384 KiB needed", .says = "(memory-here)",
+      .rc = ERROR_VNODE_REFUSED },
+    { "unequal sizes", .mood = DSMD_REFUSES, .word = "sizes",
+      .text = "262144 KiB here, 131072 there", .says = "131072 there",
+      .rc = ERROR_VNODE_REFUSED },
+    { "a guest that dsmd does not know", .mood = DSMD_REFUSES,
+      .word = "unknown-vm", .text = "not enabled", .says = "(unknown-vm)",
+      .rc = ERROR_VNODE_REFUSED },
+    { "another request at work", .mood = DSMD_REFUSES, .word = "busy",
+      .text = "later", .says = "(busy): later", .rc = ERROR_VNODE_REFUSED },
+    { "something that broke", .mood = DSMD_REFUSES, .word = "internal",
+      .text = "oops", .says = "(internal): oops", .rc = ERROR_VNODE_REFUSED },
+    { "no reply", .mood = DSMD_SILENT, .rc = ERROR_VNODE_UNSETTLED,
+      .says = "(timeout): nothing within 120000 ms" },
+    { "done, and the connection ends", .mood = DSMD_CUTS,
+      .rc = ERROR_VNODE_UNSETTLED, .says = "(cut)" },
+    { "the connection ends", .mood = DSMD_CUTS_FIRST,
+      .rc = ERROR_VNODE_UNSETTLED, .says = "(cut): the connection ended" },
+    { "garbage", .mood = DSMD_SAYS, .raw = "ok", .says = "(garbage)",
+      .rc = ERROR_VNODE_UNSETTLED },
+    { "two lines", .mood = DSMD_SAYS,
+      .raw = "{\"version\":1,\"ok\":true}\n{\"version\":1,\"ok\":true}",
+      .rc = ERROR_VNODE_UNSETTLED, .says = "it is not one line" },
+};
+
+static void play(size_t i)
+{
+    dsmd.absent = failures[i].absent;
+    dsmd.mood = failures[i].mood;
+    dsmd.word = failures[i].word;
+    dsmd.text = failures[i].text;
+    dsmd.raw = failures[i].raw;
+    dsmd.moody = 0;
+    dsmd.requests = 0;
+}
+
+static void test_failures(void)
+{
+    size_t i;
+
+    for (i = 0; i < NR(failures); i++) {
+        bool known = failures[i].rc == ERROR_VNODE_REFUSED;
+
+        boot_with(0);
+        play(i);
+        dsmd.moody = 1;
+        ok_("attach, %s: as before", attach(0) == (known ? ERROR_VNODE_REFUSED
+                                        : ERROR_VNODE_UNSETTLED) &&
+            said(failures[i].says) && right(0), failures[i].name);
+
+        boot_with(HALF_KB);
+        play(i);
+        dsmd.moody = 1;
+        ok_("set, %s: as before", set(NODE_KB) && said(failures[i].says) &&
+            right(HALF_KB), failures[i].name);
+
+        boot_with(0);
+        play(i);
+        ok_("attach, %s for ever", attach(0) == failures[i].rc &&
+            (known ? right(0) : !!fake_get(RECORD)), failures[i].name);
+        dsmd.absent = false;
+        dsmd.mood = DSMD_WORKS;
+        ok_("attach, %s for ever: the next one does it",
+            attach(0) == 0 && right(NODE_KB), failures[i].name);
+
+        boot_with(NODE_KB);
+        play(i);
+        ok_("detach, %s: not ended", detach() == ERROR_VNODE_UNSETTLED &&
+            said(failures[i].says) && fake_get(RECORD), failures[i].name);
+        dsmd.absent = false;
+        dsmd.mood = DSMD_WORKS;
+        /* It ends what it finds, and then there is nothing left to detach. */
+        ok_("detach, %s: the next one ends it",
+            detach() == ERROR_VNODE_REFUSED && said("absent already") &&
+            right(0), failures[i].name);
+    }
+    fake_end();
+}
+
+static void test_refusals(void)
+{
+    boot_with(0);
+    ok_("refused: a pnode for it",
+        run((struct command) { .start = libxl_vnode_attach, .pnode = 1 }) ==
+        ERROR_VNODE_REFUSED && said("vnode 2 is on host b: pnode 1") &&
+        right(0) && !dsmd.connections);
+    fake_set(OURS "host", "a b");
+    ok_("a key that names no host", attach(0) && said("not the name of a host"));
+    boot_with(0);
+    ok_("cancelled while dsmd is asked: the record tells the next one",
+        run((struct command) { .start = libxl_vnode_attach, .abort = true }) &&
+        fake_get(RECORD) && detach() == ERROR_VNODE_REFUSED && right(0));
+    boot_with(NODE_KB);
+    dsmd.absent = true;
+    detach();
+    dsmd.absent = false;
+    ok_("what dsmd has not taken back keeps others from growing",
+        run((struct command) { .start = libxl_vnode_attach, .vnode = 1 }) == 0 ||
+        !world.has_kb[1]);
+    fake_end();
+}
+
+/*---------- create ----------*/
+
+static void enabled(libxl__egc *egc, void *user, int rc)
+{
+    libxl__ao_complete(egc, user, rc);
+}
+
+/* What becomes of a domain that is built with @rc, vnode 2 on @host. */
+static int create(const char *host, int rc)
+{
+    libxl_vnode_info nodes[NR_VNODES] = { { 0 }, { 0 }, { .host = (char *)host } };
+    libxl_domain_build_info info = {
+        .num_vnuma_nodes = NR_VNODES, .vnuma_nodes = nodes,
+    };
+
+    world.log[0] = '\0';
+    libxl__vnode_enable(NULL, fake_ao(), DOMID, &info, "guest", enabled,
+                        &world, rc);
+    fake_loop();
+
+    return world.rc;
+}
+
+static void test_create(void)
+{
+    size_t i;
+
+    boot_with(0);
+    ok_("create: dsmd is told what the guest is", create("b", 0) == 0 &&
+        dsmd.requests == 1 && !strcmp(dsmd.request,
+        "{\"version\":1,\"op\":\"enable\","
+        "\"uuid\":\"00010203-0405-0607-0809-0a0b0c0d0e0f\",\"domid\":7,"
+        "\"name\":\"guest\",\"vcpus\":5,\"ranges\":["
+        "{\"vnode\":0,\"start\":0,\"size_kib\":262144},"
+        "{\"vnode\":0,\"start\":4294967296,\"size_kib\":1048576},"
+        "{\"vnode\":1,\"start\":6442450944,\"size_kib\":1048576},"
+        "{\"vnode\":2,\"start\":8589934592,\"size_kib\":1048576,"
+        "\"host\":\"b\",\"pool_kib\":16384}]}"));
+    ok_("create: what has failed before fails", create("b", ERROR_FAIL) ==
+        ERROR_FAIL && dsmd.requests == 1);
+    ok_("create: without host= nobody is asked", create(NULL, 0) == 0 &&
+        dsmd.connections == 1);
+
+    for (i = 0; i < NR(failures); i++) {
+        if (failures[i].mood == DSMD_SILENT || failures[i].mood == DSMD_CUTS)
+            continue;           /* done, and other limits of time */
+        boot_with(0);
+        play(i);
+        ok_("create, %s: refused", create("b", 0) == failures[i].rc &&
+            said(failures[i].says), failures[i].name);
+    }
+    boot_with(0);
+    dsmd.mood = DSMD_SILENT;
+    ok_("create, no reply: refused", create("b", 0) == ERROR_VNODE_UNSETTLED &&
+        said("(timeout): nothing within 30000 ms"));
+
+    for (i = 0; i < 5; i++) {
+        static const char *const words[][2] = {
+            { "xen-version", "4.20 here, 4.19 there" }, { "cpu", "avx512f" },
+            { "page-size", "no 1 GiB pages there" }, { "sizes", "2 and 3" },
+            { "name-taken", "domain 12 there is called guest" },
+        };
+
+        boot_with(0);
+        dsmd.mood = DSMD_REFUSES;
+        dsmd.word = words[i][0];
+        dsmd.text = words[i][1];
+        ok_("create, %s: refused, with what differs", create("b", 0) ==
+            ERROR_VNODE_REFUSED && said(words[i][1]), words[i][0]);
+    }
+    fake_end();
+}
+
+/*---------- a process that dies ----------*/
+
+static const struct {
+    const char *name;
+    uint64_t before_kb;
+    struct command command;
+} scenarios[] = {
+    { "attach", 0, { .start = libxl_vnode_attach } },
+    { "detach", NODE_KB, { .start = libxl_vnode_detach } },
+    { "set larger", HALF_KB, { .start = libxl_vnode_set, .kb = NODE_KB } },
+    { "set smaller", NODE_KB, { .start = libxl_vnode_set, .kb = HALF_KB } },
+};
+
+static bool kill_one(size_t i, unsigned int n, bool guest_runs, bool opposite,
+                     bool *died)
+{
+    start_fn *next;
+    uint64_t kb;
+
+    boot_with(scenarios[i].before_kb);
+    world.kill_at = n;
+    *died = run(scenarios[i].command) == 1;
+    world.kill_at = 0;
+    if (guest_runs)
+        fake_guest_runs();
+    run((struct command) { 0 });        /* vnode-list may look at any time */
+    kb = number(NODE "target-kb");
+    next = opposite ? kb ? libxl_vnode_detach : libxl_vnode_attach
+                    : scenarios[i].command.start;
+    run((struct command) { .start = next, .kb = scenarios[i].command.kb });
+    /* Refused if it had ended by itself. */
+    if (wrong(number(NODE "target-kb"))) {
+        note("%s, killed before %u, guest %d, opposite %d: %s; log: %s",
+             scenarios[i].name, n, guest_runs, opposite,
+             wrong(number(NODE "target-kb")), world.log);
+        return false;
+    }
+
+    return true;
+}
+
+static void test_kills(void)
+{
+    size_t i;
+    int how;
+
+    for (i = 0; i < NR(scenarios); i++)
+        for (how = 0; how < 4; how++) {
+            bool died = true, good = true;
+            unsigned int n;
+
+            for (n = 1; died; n++)
+                good &= kill_one(i, n, how & 1, how & 2, &died);
+            ok_("%s, killed at all points, the guest %s, then %s", good && n > 6,
+                scenarios[i].name, how & 1 ? "has done it" : "has not",
+                how & 2 ? "the opposite" : "the same");
+        }
+    fake_end();
+}
+
+/* Whatever fails in libxl, the next one puts it right. */
+static void test_calls_that_fail(void)
+{
+    unsigned int n, bad = 0;
+    bool failed = true;
+
+    for (n = 1; failed; n++) {
+        boot_with(0);
+        world.calls = 0;
+        world.fail_at = n;
+        failed = attach(0) != 0 || world.calls >= n;
+        world.fail_at = 0;
+        if (number(NODE "target-kb") && !fake_get(RECORD))
+            detach();
+        detach();
+        if (wrong(0) && !bad++)
+            note("call %u: %s; log: %s", n, wrong(0), world.log);
+    }
+    ok_("each call that can fail, and then a detach: all is right",
+        !bad && n > 60);
+    fake_end();
+}
+
+int main(void)
+{
+    fake_boot();
+    test_success();
+    test_guest();
+    test_failures();
+    test_refusals();
+    test_create();
+    test_kills();
+    test_calls_that_fail();
+
+    return done_testing();
+}
