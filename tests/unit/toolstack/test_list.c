@@ -33,6 +33,23 @@ libxl_vnodeinfo *libxl_vnode_list(libxl_ctx *c, uint32_t domid, int *nr)
     return domid == 5 ? info : NULL;
 }
 
+static int ask_rc;
+
+int libxl_vnode_ask(libxl_ctx *c, uint32_t domid, libxl_vnodeinfo *list, int nr,
+                    const libxl_asyncop_how *how)
+{
+    (void)c, (void)list, (void)how;
+    if (domid != 5 || nr != (int)NR(info))
+        abort();
+
+    return ask_rc;
+}
+
+const char *libxl_vnode_link_to_string(libxl_vnode_link link)
+{
+    return link == LIBXL_VNODE_LINK_UP ? "up" : "unknown";
+}
+
 void libxl_vnodeinfo_list_free(libxl_vnodeinfo *list, int nr)
 {
     (void)list, (void)nr;
@@ -234,7 +251,7 @@ static void test_json(void)
             "\"actual_kib\":524288,\"max_kib\":2097152,\"residual_kib\":0,"
             "\"progress_kib\":4,\"cpus\":[2,3,5],\"reason\":null,"
             "\"error\":null,\"fault\":null,\"phases_us\":{},"
-            "\"toolstack_us\":{},\"operation\":null},{"));
+            "\"toolstack_us\":{},\"operation\":null,\"host\":null},{"));
     info[1].pnode = -1;
     info[1].reason = "a \"reason\"";
     info[1].error = "-5 x";
@@ -250,7 +267,7 @@ static void test_json(void)
         has(out, "\"reason\":\"a \\\"reason\\\"\",\"error\":\"-5 x\","
             "\"fault\":\"why\",\"phases_us\":{\"populate\":120,\"notify\":7},"
             "\"toolstack_us\":{\"prepare\":1},\"operation\":{\"kind\":"
-            "\"detach\",\"pid\":42,\"done\":true}}"));
+            "\"detach\",\"pid\":42,\"done\":true},\"host\":null}"));
     no_name = true;
     ok_("JSON: a domain that has lost its name", list("-j", "6") == 0 &&
         has(out, "\"name\":\"\""));
@@ -259,9 +276,44 @@ static void test_json(void)
         list("-j", "7") == 1 && !strcmp(out, "[]\n"));
 }
 
+static void test_host(void)
+{
+    set_info();
+    info[1].host = "b";
+    info[1].link = LIBXL_VNODE_LINK_UP;
+    info[1].there_memkb = 1 << 20;
+    info[1].modified_pages = 11;
+    info[1].shared_pages = 12;
+    info[1].home_pages = 13;
+    info[1].faults_per_s = 14;
+    info[1].median_ns = 15160;
+    info[1].p99_ns = 170;
+    ok_("on another host: which, link, pages, faults",
+        list("5", NULL) == 0 && has(out, "\n    vnode 1: on host b, link up, "
+            "pages: 11 modified, 12 shared, 13 there; 14 faults/s, median "
+            "15.2 us, 99 % 0.2 us\n") && !strstr(out, "vnode 2: on"));
+    ok_("on another host, as JSON", list("-j", "5") == 0 &&
+        has(out, "\"host\":{\"name\":\"b\",\"link\":\"up\",\"error\":null,"
+            "\"size_kib\":1048576,\"pages_modified\":11,"
+            "\"pages_shared\":12,\"pages_home\":13,"
+            "\"faults_per_second\":14,\"median_ns\":15160,"
+            "\"p99_ns\":170}}"));
+    info[1].link = LIBXL_VNODE_LINK_UNKNOWN;
+    info[1].link_error = "no reply";
+    ask_rc = ERROR_FAIL;
+    ok_("dsmd does not answer: said, and a failure", list("5", NULL) == 1 &&
+        has(out, "vnode 1: on host b, link unknown: no reply\n"));
+    ok_("dsmd does not answer, as JSON", list("-j", "5") == 1 &&
+        has(out, "\"host\":{\"name\":\"b\",\"link\":\"unknown\","
+            "\"error\":\"no reply\",\"size_kib\":null,"
+            "\"pages_modified\":null,"));
+    ask_rc = 0;
+}
+
 int main(void)
 {
     test_table();
+    test_host();
     test_domains();
     test_json();
 

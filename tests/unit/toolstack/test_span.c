@@ -426,6 +426,65 @@ static void test_create(void)
     fake_end();
 }
 
+/*---------- vnode-list ----------*/
+
+static libxl_vnodeinfo *seen;
+static int nr_seen;
+
+/* The result of asking; seen[2] is what it says then. */
+static int look(void)
+{
+    if (seen)
+        libxl_vnodeinfo_list_free(seen, nr_seen);
+    world.log[0] = '\0';
+    seen = libxl_vnode_list(&fake_ctx, DOMID, &nr_seen);
+    world.rc = libxl_vnode_ask(&fake_ctx, DOMID, seen, nr_seen, NULL);
+    if (!world.rc && !world.completed)
+        fake_loop();
+
+    return world.rc;
+}
+
+static void test_list(void)
+{
+    boot_with(NODE_KB);
+    ok_("list: what dsmd says of the vnode", look() == 0 && nr_seen == 3 &&
+        !strcmp(seen[2].host, "b") && seen[2].link == LIBXL_VNODE_LINK_UP &&
+        seen[2].there_memkb == NODE_KB && seen[2].modified_pages == 11 &&
+        seen[2].shared_pages == 12 && seen[2].home_pages == 13 &&
+        seen[2].faults_per_s == 14 && seen[2].median_ns == 15 &&
+        seen[2].p99_ns == 16 && !seen[2].link_error && !world.log[0]);
+    ok_("... and of no other", !seen[1].host && !seen[1].link &&
+        !seen[1].modified_pages && !seen[0].host);
+    ok_("... which has changed nothing", right(NODE_KB));
+    detach();
+    ok_("list: absent", look() == 0 && seen[2].link == LIBXL_VNODE_LINK_DOWN);
+    dsmd.absent = true;
+    ok_("list: no dsmd", look() == ERROR_VNODE_REFUSED &&
+        seen[2].link == LIBXL_VNODE_LINK_UNKNOWN && seen[2].link_error &&
+        strstr(seen[2].link_error, "nobody") && !seen[1].link_error);
+    dsmd.absent = false;
+    dsmd.mood = DSMD_SILENT;
+    ok_("list: no reply", look() == ERROR_VNODE_UNSETTLED &&
+        strstr(seen[2].link_error, "nothing within 2000 ms") && !world.log[0]);
+    dsmd.mood = DSMD_SAYS;
+    dsmd.raw = "{\"version\":1,\"ok\":true,\"vnodes\":[]}";
+    ok_("list: a reply without the vnode", look() == 0 &&
+        seen[2].link == LIBXL_VNODE_LINK_UNKNOWN &&
+        strstr(seen[2].link_error, "does not name"));
+    dsmd.raw = "{}";
+    ok_("list: garbage", look() == ERROR_VNODE_UNSETTLED &&
+        seen[2].link_error && !seen[2].modified_pages);
+
+    fake_boot();
+    dsmd.absent = true;
+    ok_("list: without host= nobody is asked", look() == 0 &&
+        !seen[2].link_error && dsmd.connections == 0);
+    libxl_vnodeinfo_list_free(seen, nr_seen);
+    seen = NULL;
+    fake_end();
+}
+
 /*---------- a process that dies ----------*/
 
 static const struct {
@@ -517,6 +576,7 @@ int main(void)
     test_failures();
     test_refusals();
     test_create();
+    test_list();
     test_kills();
     test_calls_that_fail();
 

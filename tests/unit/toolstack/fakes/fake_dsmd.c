@@ -99,6 +99,18 @@ static void node(void)
     say("{\"version\":1,\"ok\":true}");
 }
 
+static void state(void)
+{
+    char text[2048];
+
+    snprintf(text, sizeof(text), "{\"version\":1,\"ok\":true,\"vnodes\":["
+             "{\"vnode\":2,\"link\":\"%s\",\"size_kib\":%"PRIu64","
+             "\"pages_modified\":11,\"pages_shared\":12,\"pages_home\":13,"
+             "\"faults_per_second\":14,\"median_ns\":15,\"p99_ns\":16}]}",
+             dsmd.there_kb[2] ? "up" : "down", dsmd.there_kb[2]);
+    say(text);
+}
+
 static void refuse(void)
 {
     char text[2048];
@@ -132,6 +144,8 @@ static void act(void)
     case DSMD_WORKS:
         if (strstr(dsmd.request, "\"op\":\"node\""))
             node();
+        else if (strstr(dsmd.request, "\"op\":\"state\""))
+            state();
         else
             say("{\"version\":1,\"ok\":true}");
         if (mood == DSMD_CUTS)

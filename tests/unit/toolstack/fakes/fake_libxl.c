@@ -745,6 +745,8 @@ void libxl_vnodeinfo_dispose(libxl_vnodeinfo *info)
     free(info->fault);
     free(info->phases);
     free(info->toolstack_phases);
+    free(info->host);
+    free(info->link_error);
 }
 
 /*---------- the host's pnodes ----------*/

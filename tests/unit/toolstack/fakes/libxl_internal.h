@@ -109,6 +109,10 @@ typedef struct {
     libxl_vnode_op op;
     uint32_t op_pid;
     bool op_done;
+    char *host, *link_error;
+    libxl_vnode_link link;
+    uint64_t there_memkb, modified_pages, shared_pages, home_pages;
+    uint64_t faults_per_s, median_ns, p99_ns;
 } libxl_vnodeinfo;
 
 typedef struct {

@@ -38,6 +38,19 @@ libxl_vnodeinfo *libxl_vnode_list(libxl_ctx *ctx, uint32_t domid, int *nr);
 void libxl_vnodeinfo_list_free(libxl_vnodeinfo *list, int nr);
 
 /*
+ * Ask dsmd how the vnodes do whose memory is on another host, and fill it into
+ * @list, of libxl_vnode_list(): link, there_memkb, pages, faults, latency.  If
+ * there are none, nobody is asked.  Changes nothing else.
+ *
+ * Completes within a few seconds with 0; or with an error, if dsmd does not
+ * answer or not of that domain: then link is UNKNOWN and link_error says why
+ * (not logged).  @list must stay until then.
+ */
+int libxl_vnode_ask(libxl_ctx *ctx, uint32_t domid, libxl_vnodeinfo *list,
+                    int nr, const libxl_asyncop_how *ao_how)
+                    LIBXL_EXTERNAL_CALLERS_ONLY;
+
+/*
  * Make the host what it must be for the domain's vnodes, whatever has been left
  * half done: memory limit, backing pnodes, CPU affinity and availability.
  * Close the books on an operation that nobody waits for any more (started

@@ -102,6 +102,20 @@ static void print_notes(const libxl_vnodeinfo *v)
                v->vnode, libxl_vnode_op_to_string(v->op));
 }
 
+/* Of a vnode on another host. */
+static void print_host(const libxl_vnodeinfo *v)
+{
+    printf("    vnode %"PRIu32": on host %s, link %s", v->vnode, v->host,
+           libxl_vnode_link_to_string(v->link));
+    if (v->link == LIBXL_VNODE_LINK_UNKNOWN)
+        printf(": %s\n", v->link_error ? v->link_error : "dsmd was not asked");
+    else
+        printf(", pages: %"PRIu64" modified, %"PRIu64" shared, %"PRIu64
+               " there; %"PRIu64" faults/s, median %.1f us, 99 %% %.1f us\n",
+               v->modified_pages, v->shared_pages, v->home_pages,
+               v->faults_per_s, v->median_ns / 1000.0, v->p99_ns / 1000.0);
+}
+
 static void print_domain(const char *name, uint32_t domid,
                          const libxl_vnodeinfo *list, int nr)
 {
@@ -112,8 +126,11 @@ static void print_domain(const char *name, uint32_t domid,
         print_row(name, domid, &list[i]);
         elastic |= list[i].elastic;
     }
-    for (i = 0; i < nr; i++)
+    for (i = 0; i < nr; i++) {
+        if (list[i].host)
+            print_host(&list[i]);
         print_notes(&list[i]);
+    }
     if (elastic && !list[0].driver)
         printf("    no driver for elastic vnodes in the guest\n");
 }
@@ -194,6 +211,41 @@ static void gen_op(yajl_gen hand, const libxl_vnodeinfo *v)
     yajl_gen_map_close(hand);
 }
 
+/* null: this host.  What dsmd has not said is null, too. */
+static void gen_host(yajl_gen hand, const libxl_vnodeinfo *v)
+{
+    const struct {
+        const char *key;
+        uint64_t value;
+    } numbers[] = {
+        { "size_kib", v->there_memkb },
+        { "pages_modified", v->modified_pages },
+        { "pages_shared", v->shared_pages },
+        { "pages_home", v->home_pages },
+        { "faults_per_second", v->faults_per_s },
+        { "median_ns", v->median_ns },
+        { "p99_ns", v->p99_ns },
+    };
+    unsigned int i;
+
+    gen_string(hand, "host");
+    if (!v->host) {
+        yajl_gen_null(hand);
+        return;
+    }
+    yajl_gen_map_open(hand);
+    gen_text(hand, "name", v->host);
+    gen_text(hand, "link", libxl_vnode_link_to_string(v->link));
+    gen_text(hand, "error", v->link_error);
+    for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        if (v->link != LIBXL_VNODE_LINK_UNKNOWN)
+            gen_number(hand, numbers[i].key, numbers[i].value);
+        else
+            gen_text(hand, numbers[i].key, NULL);
+    }
+    yajl_gen_map_close(hand);
+}
+
 static void gen_vnode(yajl_gen hand, const libxl_vnodeinfo *v)
 {
     yajl_gen_map_open(hand);
@@ -218,6 +270,7 @@ static void gen_vnode(yajl_gen hand, const libxl_vnodeinfo *v)
     gen_phases(hand, "phases_us", v->phases);
     gen_phases(hand, "toolstack_us", v->toolstack_phases);
     gen_op(hand, v);
+    gen_host(hand, v);
     yajl_gen_map_close(hand);
 }
 
@@ -258,7 +311,7 @@ static int list_domain(uint32_t domid, yajl_gen hand)
 {
     libxl_vnodeinfo *list;
     char *name;
-    int nr;
+    int nr, rc;
 
     /* What ended unobserved is put in order before it is shown. */
     libxl_vnode_settle(ctx, domid);
@@ -266,6 +319,7 @@ static int list_domain(uint32_t domid, yajl_gen hand)
     list = libxl_vnode_list(ctx, domid, &nr);
     if (nr < 0)
         return VNODE_EXIT_FAILED;
+    rc = nr ? libxl_vnode_ask(ctx, domid, list, nr, NULL) : 0;
     name = libxl_domid_to_name(ctx, domid);
     if (hand)
         gen_domain(hand, name ? name : "", domid, list, nr);
@@ -274,7 +328,7 @@ static int list_domain(uint32_t domid, yajl_gen hand)
     free(name);
     libxl_vnodeinfo_list_free(list, nr);
 
-    return VNODE_EXIT_DONE;
+    return rc ? VNODE_EXIT_FAILED : VNODE_EXIT_DONE;
 }
 
 static int list_all(yajl_gen hand)

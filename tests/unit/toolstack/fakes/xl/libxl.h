@@ -18,6 +18,7 @@ void libxl_osevent_afterpoll(libxl_ctx *ctx, int nfds, const struct pollfd *fds,
                              struct timeval now);
 int libxl_ao_abort(libxl_ctx *ctx, const libxl_asyncop_how *how);
 const char *libxl_vnode_state_to_string(libxl_vnode_state state);
+const char *libxl_vnode_link_to_string(libxl_vnode_link link);
 const char *libxl_vnode_op_to_string(libxl_vnode_op op);
 void libxl_defbool_set(libxl_defbool *b, bool value);
 

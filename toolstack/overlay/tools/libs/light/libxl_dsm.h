@@ -5,8 +5,9 @@
  * Included at the end of libxl_internal.h.
  *
  * A request is a line of JSON over a UNIX socket, and so is its reply; one
- * request a connection.  Nothing here blocks: what waits, waits in libxl's event
- * loop, and for a bounded time.  Nobody who has no vnode with host= comes here.
+ * request a connection.  Nothing here blocks: what waits, waits in libxl's
+ * event loop, and for a bounded time.  Nobody who has no vnode with host=
+ * comes here.
  *
  * dsmd is root's, and yet what it says is checked: length, form, each number.
  *

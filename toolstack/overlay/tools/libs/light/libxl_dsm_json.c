@@ -4,8 +4,8 @@
  * See libxl_dsm.h.
  *
  * A reply is read like anything that comes from outside: what is missing, has
- * another type, is out of its range or names a vnode twice makes it garbage as a
- * whole.  Keys that are not known are left alone: dsmd may be newer.
+ * another type, is out of its range or names a vnode twice makes it garbage as
+ * a whole.  Keys that are not known are left alone: dsmd may be newer.
  */
 #include "libxl_osdeps.h" /* must come before any other headers */
 

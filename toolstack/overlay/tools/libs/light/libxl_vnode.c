@@ -169,8 +169,8 @@ static int load_span(libxl__gc *gc, xs_transaction_t t,
                                                         "host"), &v->host);
     if (rc || !v->host) goto out;
     if (!vnode_host_name_valid(v->host)) {
-        LOGD(ERROR, vd->domid, "vnode %u: its key \"host\" is not the name of a "
-             "host", nr);
+        LOGD(ERROR, vd->domid, "vnode %u: its key \"host\" is not the name of "
+             "a host", nr);
         rc = ERROR_FAIL;
         goto out;
     }
@@ -646,6 +646,7 @@ static int fill_info(libxl__gc *gc, const libxl__vnode_domain *vd,
     info->driver = vd->driver;
     info->state = libxl__vnode_public_state(v);
     info->pnode = v->pnode;
+    info->host = libxl__strdup(NOGC, v->host);
     info->target_memkb = v->target_kb;
     info->max_memkb = v->max_kb;
     /* Xen does not count by node; a home node has its memory for good. */

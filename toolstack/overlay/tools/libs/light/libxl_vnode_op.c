@@ -182,8 +182,8 @@ static int find_room(libxl__gc *gc, vnode_op *op, libxl__vnode_domain *vd,
 
 /*
  * Record, prepare, announce; or take back what was prepared.  A record that is
- * there already stays until the announcement: what the guest does now is by that
- * one.
+ * there already stays until the announcement: what the guest does now is by
+ * that one.
  */
 static int announce_prepared(libxl__gc *gc, vnode_op *op,
                              libxl__vnode_domain *vd)

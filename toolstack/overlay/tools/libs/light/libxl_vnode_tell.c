@@ -5,11 +5,11 @@
  *
  * What dsmd has done last is known while one process attends the operation: at
  * first from the books, if they were settled, then from what dsmd says.  A
- * refusal changes nothing; after a reply that did not come nothing is known, and
- * dsmd has to be asked again, whatever it is asked for.
+ * refusal changes nothing; after a reply that did not come nothing is known,
+ * and dsmd has to be asked again, whatever it is asked for.
  *
- * Locking: the domain's operation lock is held throughout; its userdata lock not
- * while dsmd works.
+ * Locking: the domain's operation lock is held throughout; its userdata lock
+ * not while dsmd works.
  */
 #include "libxl_osdeps.h" /* must come before any other headers */
 
