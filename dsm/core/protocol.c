@@ -168,11 +168,19 @@ unsigned int dsm_vm_home(const struct dsm_vm *vm, uint64_t gfn)
 	return DSM_NOBODY;
 }
 
+bool dsm_epoch_is_later(uint32_t epoch, uint32_t before)
+{
+	uint32_t ahead = epoch - before;
+
+	return epoch && (!before || (ahead && ahead < 1u << 31));
+}
+
 int dsm_vm_peer_up(struct dsm_vm *vm, unsigned int host, uint32_t epoch)
 {
-	if (host >= vm->nr_hosts || host == vm->self)
+	if (host >= vm->nr_hosts || host == vm->self ||
+	    (vm->up | vm->lost) & dsm_bit(host))
 		return -DSM_E_PEER;
-	if (!epoch || epoch == vm->epoch[host])
+	if (!dsm_epoch_is_later(epoch, vm->epoch[host]))
 		return -DSM_E_EPOCH;
 
 	vm->epoch[host] = epoch;
@@ -182,8 +190,25 @@ int dsm_vm_peer_up(struct dsm_vm *vm, unsigned int host, uint32_t epoch)
 
 void dsm_vm_peer_down(struct dsm_vm *vm, unsigned int host)
 {
-	if (host < vm->nr_hosts)
-		vm->up &= (uint16_t)~dsm_bit(host);
+	if (host >= vm->nr_hosts || !(vm->up & dsm_bit(host)))
+		return;
+	vm->up &= (uint16_t)~dsm_bit(host);
+	vm->lost |= dsm_bit(host);
+}
+
+int dsm_vm_peer_left(struct dsm_vm *vm, unsigned int host)
+{
+	const struct dsm_range *r;
+
+	if (host >= vm->nr_hosts || !(vm->lost & dsm_bit(host)))
+		return -DSM_E_PEER;
+	if (host == vm->token_home)
+		return -DSM_E_HOME;
+	for (r = vm->range; r < vm->range + vm->nr_ranges; r++)
+		if (r->home == host)
+			return -DSM_E_HOME;
+	vm->lost &= (uint16_t)~dsm_bit(host);
+	return 0;
 }
 
 static bool goes_the_right_way(const struct dsm_vm *vm, unsigned int from,

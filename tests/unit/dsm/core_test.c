@@ -380,10 +380,63 @@ static void anybody_refuses(const void *argument)
 	refuse(&h, 1, DSM_PUTM, 0, 0, DSM_E_TXN);
 	dsm_vm_peer_down(&h.vm, 1);
 	refuse(&h, 1, DSM_GETS, 0, 0, DSM_E_PEER);
-	CHECK(dsm_vm_peer_up(&h.vm, 1, 101) == -DSM_E_EPOCH, "the epoch before");
-	CHECK(!dsm_vm_peer_up(&h.vm, 1, 7), "a new connection");
-	CHECK(h.vm.epoch[2] == 102, "and the other peer's stays");
-	refuse(&h, 1, DSM_GETS, 0, 0, DSM_E_EPOCH);
+	CHECK(h.vm.epoch[2] == 102, "the other peer's connection stays");
+}
+
+/* A host that was lost stays lost; one that left may come back, later. */
+static void lost_for_ever(const void *argument)
+{
+	static const struct {
+		uint32_t before, epoch;
+		bool later;
+	} epochs[] = {
+		{ 0, 1, true }, { 0, UINT32_MAX, true }, { 5, 6, true },
+		{ 5, 5, false }, { 5, 4, false }, { 5, 0, false },
+		{ UINT32_MAX, 0, false }, { UINT32_MAX, 1, true },
+		{ UINT32_MAX, UINT32_MAX, false }, { 1, UINT32_MAX, false },
+		{ 5, 5 + (1u << 31) - 1, true }, { 5, 5 + (1u << 31), false },
+	};
+	static const uint32_t far[] = { 104, 1u << 31, UINT32_MAX, 1 };
+	struct host h = host(2, 4), holds;
+	unsigned int i;
+
+	(void)argument;
+	for (i = 0; i < sizeof(epochs) / sizeof(epochs[0]); i++)
+		CHECK(dsm_epoch_is_later(epochs[i].epoch, epochs[i].before) ==
+		      epochs[i].later, "%u after %u", epochs[i].epoch,
+		      epochs[i].before);
+
+	CHECK(dsm_vm_peer_up(&h.vm, 3, 104) == -DSM_E_PEER, "it is there");
+	CHECK(dsm_vm_peer_left(&h.vm, 3) == -DSM_E_PEER, "it has not left");
+	CHECK(dsm_vm_peer_left(&h.vm, 2) == -DSM_E_PEER, "ourselves");
+	CHECK(dsm_vm_peer_left(&h.vm, 4) == -DSM_E_PEER, "no such host");
+	dsm_vm_peer_down(&h.vm, 3);
+	CHECK(dsm_vm_peer_up(&h.vm, 3, 104) == -DSM_E_PEER, "it was lost");
+	CHECK(!dsm_vm_peer_left(&h.vm, 3), "it had nothing");
+	CHECK(dsm_vm_peer_up(&h.vm, 3, 103) == -DSM_E_EPOCH, "the epoch before");
+	CHECK(dsm_vm_peer_up(&h.vm, 3, 50) == -DSM_E_EPOCH, "an older one");
+	for (i = 0; i < sizeof(far) / sizeof(far[0]); i++) {
+		CHECK(!dsm_vm_peer_up(&h.vm, 3, far[i]), "%u", far[i]);
+		dsm_vm_peer_down(&h.vm, 3);
+		CHECK(!dsm_vm_peer_left(&h.vm, 3), "it had nothing");
+	}
+	CHECK(!dsm_vm_peer_up(&h.vm, 3, 2), "and on");
+	CHECK(h.vm.epoch[0] == 100, "the others keep theirs");
+
+	h.vm.token_home = 3;
+	dsm_vm_peer_down(&h.vm, 3);
+	CHECK(dsm_vm_peer_left(&h.vm, 3) == -DSM_E_HOME, "the token's home");
+	dsm_vm_peer_down(&h.vm, 1);
+	CHECK(dsm_vm_peer_left(&h.vm, 1) == -DSM_E_HOME, "a home of pages");
+
+	/* What a holder has does not meet its home again. */
+	holds = holder(DSM_SHARED);
+	lose(&holds, 0);
+	CHECK(dsm_vm_peer_up(&holds.vm, 0, 200) == -DSM_E_PEER, "lost");
+	holds = holder(DSM_MODIFIED);
+	lose(&holds, 0);
+	CHECK(dsm_vm_peer_up(&holds.vm, 0, 200) == -DSM_E_PEER, "lost");
+	dsm_vm_peer_down(&h.vm, 200);
 }
 
 static void caller_errs(const void *argument)
@@ -667,6 +720,7 @@ static const struct test_case cases[] = {
 	{ "holes", holes, NULL },
 	{ "leases", leases, NULL },
 	{ "lost hosts", hosts_lost, NULL },
+	{ "a host that was lost stays lost", lost_for_ever, NULL },
 	{ "hosts and ranges", ranges, NULL },
 	{ "everything has a name", names, NULL },
 	{ "transaction numbers wrap", numbers_wrap, NULL },

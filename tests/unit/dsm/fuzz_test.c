@@ -105,6 +105,7 @@ static void one_host(unsigned int self, unsigned int nr_hosts)
 			for (e.from = 0; e.from < nr_hosts; e.from++)
 				if (!(vm.up >> e.from & 1) && e.from != self) {
 					vm.epoch[e.from] = 0;
+					vm.lost = 0;
 					dsm_vm_peer_up(&vm, e.from, 1);
 				}
 		}
