@@ -225,8 +225,6 @@ static void start(struct step *s, struct dsm_request request)
 	if (is_satisfied(s)) {
 		end_at_home(s);
 		wake(s, DSM_WAKE_ALL);
-	} else if (d->mode == DSM_MODE_LOST) {
-		end_with(s, DSM_R_LOST);
 	} else if (request.type == DSM_POPULATE && !home_owns(s)) {
 		end_with(s, DSM_R_EXISTS);
 	} else if (d->mode == DSM_MODE_PRIVATE) {
@@ -587,11 +585,8 @@ void directory_host_lost(struct step *s, unsigned int host)
 		forget_requester(s);
 	d->copyset &= (uint16_t)~dsm_bit(host);
 	if (d->mode == DSM_MODE_MODIFIED && d->owner == host) {
-		set_owner(s, DSM_NOBODY, 0);
-		d->mode = DSM_MODE_LOST;
 		fail(s, host, DSM_R_LOST);
-		if (!is_idle(d))
-			d->abort = DSM_R_LOST;
+		return;
 	}
 	if (d->pending & dsm_bit(host))
 		collected(s, host);

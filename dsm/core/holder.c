@@ -59,9 +59,7 @@ static void ask(struct step *s, unsigned int type, unsigned int flags)
 		return;
 	}
 	if (!(s->vm->up & dsm_bit(page->home))) {
-		answered(s);
 		fail(s, page->home, DSM_R_LOST);
-		wake(s, DSM_WAKE_ALL);
 		return;
 	}
 	post(s, page->home, type, flags, 0, 0);
@@ -256,8 +254,10 @@ static int refused(struct step *s, const struct dsm_msg *msg)
 		return -DSM_E_REASON;
 
 	answered(s);
-	if (msg->reason == DSM_R_PRIVATE || msg->reason == DSM_R_LOST)
+	if (msg->reason == DSM_R_PRIVATE) {
 		fail(s, page->home, msg->reason);
+		return 0;
+	}
 	if (msg->reason == DSM_R_HOLE)
 		whom |= DSM_WAKE_HOLE;
 	wake(s, whom);
@@ -273,8 +273,7 @@ static int finished(struct step *s, const struct dsm_msg *msg)
 	if (page->request != DSM_DROP && page->request != DSM_POPULATE)
 		return -DSM_E_NO_REQUEST;
 	if (page->request == DSM_DROP ? only_populate :
-	    !only_populate && msg->reason != DSM_R_NONE &&
-	    msg->reason != DSM_R_LOST)
+	    !only_populate && msg->reason != DSM_R_NONE)
 		return -DSM_E_REASON;
 
 	answered(s);
@@ -387,16 +386,6 @@ void holder_home_lost(struct step *s)
 {
 	struct dsm_page *page = s->page;
 
-	if (page->state == DSM_INVALID && !page->request && !page->writeback)
-		return;
-	answered(s);
-	page->wanted = 0;
-	page->wanted_flags = 0;
-	page->writeback = false;
-	page->recall = 0;
-	page->recall_flags = 0;
-	page->recall_busy = false;
-	page->recall_txn = 0;
-	fail(s, page->home, DSM_R_LOST);
-	wake(s, DSM_WAKE_ALL);
+	if (page->state != DSM_INVALID || page->request || page->writeback)
+		fail(s, page->home, DSM_R_LOST);
 }

@@ -16,6 +16,11 @@
  *  - A page's bytes are in its buffer: DSM_ACT_TAKE moves those that came with
  *    the message there, an operation with DSM_BYTES_OUT fills it, one with
  *    DSM_BYTES_IN or a message that has a page takes them from there.
+ *
+ * DSM_ACT_FAIL is the end of the VM, at every host.  A page whose bytes are gone
+ * has no other state, and nobody is told that he waits in vain: the caller stops
+ * the vCPUs and tells the peers that the VM has failed.  Every later event of
+ * that page is -DSM_E_BROKEN.
  */
 #ifndef DSM_PAGE_H
 #define DSM_PAGE_H
@@ -37,7 +42,6 @@ enum dsm_mode {
 	DSM_MODE_MODIFIED,	/* owner has it alone; owner = home at first */
 	DSM_MODE_SHARED,	/* copyset have it, the home among them */
 	DSM_MODE_PRIVATE,	/* the home has it and can't give it away */
-	DSM_MODE_LOST,		/* a host that had it alone is gone */
 };
 
 enum dsm_phase {
@@ -85,7 +89,7 @@ struct dsm_page {
 	bool demand;		/* somebody waits for it */
 	uint8_t operation;	/* enum dsm_operation whose result is due, or 0 */
 	uint8_t purpose;	/* private to dsm/core: what the result decides */
-	bool broken;		/* an operation failed that must not */
+	bool broken;		/* DSM_ACT_FAIL was said: nothing follows */
 	bool writeback;		/* PUTM is out: the buffer stays until PUT_ACK */
 	uint8_t wanted;		/* GETS or GETM: to be asked for after PUT_ACK; or 0 */
 	uint8_t wanted_flags;
@@ -145,7 +149,7 @@ enum dsm_action_type {
 	DSM_ACT_WAKE,		/* wake */
 	DSM_ACT_RETRY,		/* give DSM_EV_RETRY in a while (50 us) */
 	DSM_ACT_FINISHED,	/* our DROP or POPULATE, with reason */
-	DSM_ACT_FAIL,		/* stop the VM: reason, because of host */
+	DSM_ACT_FAIL,		/* stop the VM: reason, because of host; the last */
 	DSM_ACT_OPERATION,	/* operation, bytes; if it is DONE, wake in the same call */
 };
 
@@ -207,7 +211,7 @@ int dsm_page_init(struct dsm_page *page, const struct dsm_vm *vm, uint64_t gfn);
  * Return: 0; a negative enum dsm_error, and then nothing has changed.  From a
  * peer that is a breach of the protocol: stop the VM, name the error.
  * -DSM_E_OPERATION: the result of an operation is due first.
- * -DSM_E_BROKEN: an operation of this page has failed, DSM_ACT_FAIL said so.
+ * -DSM_E_BROKEN: DSM_ACT_FAIL was said for this page: the VM is to be stopped.
  * -DSM_E_NOT_NOW for EVICT, DROP, POPULATE, PRIVATE and LEASE_OVER: try again
  * later, or do without.
  */

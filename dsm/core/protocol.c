@@ -46,11 +46,11 @@ static const struct shape {
 	[DSM_GRANT]	  = { "GRANT", FROM_HOME, false, true, 0, NO_REASON },
 	[DSM_NACK]	  = { "NACK", FROM_HOME, false, true, 0,
 			      REASON(BUSY) | REASON(PIN) | REASON(HOLE) |
-			      REASON(PRIVATE) | REASON(LOST) },
+			      REASON(PRIVATE) },
 	[DSM_RESULT]	  = { "RESULT", FROM_HOME, false, true, 0,
 			      REASON(NONE) | REASON(PIN) | REASON(HOLE) |
-			      REASON(PRIVATE) | REASON(LOST) |
-			      REASON(EXISTS) | REASON(NOMEM) },
+			      REASON(PRIVATE) | REASON(EXISTS) |
+			      REASON(NOMEM) },
 	[DSM_PUT_ACK]	  = { "PUT_ACK", FROM_HOME, false, true, 0, NO_REASON },
 	[DSM_TOKEN_REQ]	  = { "TOKEN_REQ", TO_TOKEN_HOME, false, false,
 			      0, NO_REASON },
@@ -101,7 +101,7 @@ static const char *const errors[DSM_NR_ERRORS] = {
 	[DSM_E_OPERATION]	= "the result of a page operation is due",
 	[DSM_E_NO_OPERATION]	= "no such result is due",
 	[DSM_E_NOT_NOW]		= "not in this state",
-	[DSM_E_BROKEN]		= "a page operation has failed",
+	[DSM_E_BROKEN]		= "the VM has failed",
 	[DSM_E_FULL]		= "there is no room",
 };
 

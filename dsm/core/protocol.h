@@ -77,17 +77,17 @@ enum dsm_type {
 #define DSM_F_TOKEN	0x04	/* GETS, GETM, recalls: for the vCPU that has the token */
 #define DSM_F_KEPT	0x08	/* RDATA: the sender keeps a copy in state S */
 
-/* Why not (NACK), or how it ended (RESULT). */
+/* Why not (NACK), how it ended (RESULT), or why the VM stops (DSM_ACT_FAIL). */
 enum dsm_reason {
 	DSM_R_NONE,		/* RESULT: it is done */
 	DSM_R_BUSY,		/* NACK of a prefetch: a transaction is going on */
 	DSM_R_PIN,		/* the page was in use somewhere for too long */
 	DSM_R_HOLE,		/* there is no memory */
 	DSM_R_PRIVATE,		/* the page can't leave its home */
-	DSM_R_LOST,		/* its bytes went with a host */
+	DSM_R_LOST,		/* FAIL: its bytes went with a host */
 	DSM_R_EXISTS,		/* POPULATE: there is memory already */
 	DSM_R_NOMEM,		/* POPULATE: the home has no frame */
-	DSM_R_BROKEN,		/* a page operation failed that must not */
+	DSM_R_BROKEN,		/* FAIL: a page operation failed that must not */
 	DSM_NR_REASONS
 };
 
@@ -136,7 +136,7 @@ enum dsm_error {
 	DSM_E_OPERATION,	/* an event while the result of a page operation is due */
 	DSM_E_NO_OPERATION,	/* a result that is not due, or can't be one */
 	DSM_E_NOT_NOW,		/* evict, drop, pin ...: not in this state */
-	DSM_E_BROKEN,		/* a page operation has failed: the VM is stopped */
+	DSM_E_BROKEN,		/* the VM has failed because of this page */
 	DSM_E_FULL,		/* more hosts or ranges than there is room for */
 	DSM_NR_ERRORS
 };

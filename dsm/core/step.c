@@ -35,8 +35,10 @@ void wake(struct step *s, unsigned int whom)
 	});
 }
 
+/* The last action: nothing can be done with this page any more. */
 void fail(struct step *s, unsigned int host, unsigned int reason)
 {
+	s->page->broken = true;
 	act(s, (struct dsm_action){
 		.type = DSM_ACT_FAIL,
 		.host = (uint8_t)host,
@@ -150,7 +152,6 @@ static int result(struct step *s, unsigned int result)
 	page->operation = 0;
 	page->purpose = FOR_NOTHING;
 	if (result == DSM_OP_BROKEN) {
-		page->broken = true;
 		fail(s, s->vm->self, DSM_R_BROKEN);
 		return 0;
 	}

@@ -152,6 +152,23 @@ static void lose(struct host *h, unsigned int peer)
 	fine(h, e);
 }
 
+/* The VM has failed, once, and that was all. */
+static void check_failed(struct host *h, unsigned int because,
+			 enum dsm_reason reason)
+{
+	unsigned int type;
+
+	CHECK(h->out.nr == 1 && h->out.action[0].type == DSM_ACT_FAIL &&
+	      h->out.action[0].host == because &&
+	      h->out.action[0].reason == reason,
+	      "not just FAIL because of host %u: %s", because,
+	      dsm_reason_name(reason));
+	CHECK(!dsm_page_is_idle(&h->page, &h->vm), "and is not forgotten");
+	for (type = DSM_EV_MESSAGE; type < DSM_NR_EVENTS; type++)
+		CHECK(give(h, event(type)) == -DSM_E_BROKEN, "%s after FAIL",
+		      dsm_event_name(type));
+}
+
 /* A home whose page host @owner has. */
 static struct host owned_by(unsigned int owner, unsigned int nr_hosts)
 {
@@ -235,8 +252,7 @@ static void most_actions(const void *argument)
 	for (i = 3; i < DSM_MAX_HOSTS; i++)
 		tell(&h, i, DSM_GETS, 0, 0);
 	lose(&h, 1);
-	CHECK(count(&h, DSM_ACT_SEND) == DSM_MAX_HOSTS - 2, "a NACK each");
-	CHECK(count(&h, DSM_ACT_FAIL) == 1, "and the page is lost");
+	check_failed(&h, 1, DSM_R_LOST);
 }
 
 static void eviction_crosses_recall(const void *argument)
@@ -465,7 +481,7 @@ static void caller_errs(const void *argument)
 	e.result = DSM_NR_RESULTS;
 	CHECK(give(&h, e) == -DSM_E_NO_OPERATION, "no result");
 	result(&h, DSM_OP_DOWNGRADE, DSM_OP_BROKEN);
-	CHECK(count(&h, DSM_ACT_FAIL) == 1, "the VM fails");
+	check_failed(&h, 0, DSM_R_BROKEN);
 
 	h = holder(DSM_INVALID);
 	CHECK(give(&h, event(DSM_EV_PRIVATE)) == -DSM_E_EVENT, "not at home");
@@ -613,10 +629,13 @@ static void hosts_lost(const void *argument)
 	(void)argument;
 	CHECK(dsm_page_only_at(&h.page, 1), "only there");
 	lose(&h, 1);
-	CHECK(count(&h, DSM_ACT_FAIL) == 1 && h.out.action[0].host == 1 &&
-	      h.out.action[0].reason == DSM_R_LOST, "names the host");
+	check_failed(&h, 1, DSM_R_LOST);
+
+	h = owned_by(1, 3);	/* the same while others wait for it */
 	tell(&h, 2, DSM_GETS, 0, 0);
-	CHECK(sent(&h, 2, DSM_NACK)->reason == DSM_R_LOST, "lost");
+	miss(&h, true, 0);
+	lose(&h, 1);
+	check_failed(&h, 1, DSM_R_LOST);
 
 	h = owned_by(1, 3);	/* who asked for a hole is gone */
 	tell(&h, 2, DSM_DROP, 0, 0);
@@ -642,13 +661,17 @@ static void hosts_lost(const void *argument)
 	h = holder(DSM_INVALID);
 	lose(&h, 0);
 	CHECK(!h.out.nr, "nothing was here");
-	miss(&h, true, 0);
-	CHECK(count(&h, DSM_ACT_FAIL) == 1, "but now it is missed");
+	miss(&h, true, 0);	/* but now it is missed */
+	check_failed(&h, 0, DSM_R_LOST);
 	h = holder(DSM_MODIFIED);
 	lose(&h, 2);
 	CHECK(!h.out.nr, "not our home");
 	lose(&h, 0);
-	CHECK(count(&h, DSM_ACT_FAIL) == 1, "our home");
+	check_failed(&h, 0, DSM_R_LOST);
+	h = holder(DSM_INVALID);	/* our home, which we have asked */
+	miss(&h, false, 0);
+	lose(&h, 0);
+	check_failed(&h, 0, DSM_R_LOST);
 }
 
 static void ranges(const void *argument)
