@@ -49,6 +49,12 @@ static void ask(struct step *s, unsigned int type, unsigned int flags)
 {
 	struct dsm_page *page = s->page;
 
+	if (!at_home(s) && !(s->vm->up & dsm_bit(page->home))) {
+		/* Nobody waits for a prefetch. */
+		if (!(flags & DSM_F_PREFETCH))
+			fail(s, page->home, DSM_R_LOST);
+		return;
+	}
 	page->request = (uint8_t)type;
 	page->request_flags = (uint8_t)flags;
 	if (at_home(s)) {
@@ -56,10 +62,6 @@ static void ask(struct step *s, unsigned int type, unsigned int flags)
 			.host = s->vm->self, .type = page->request,
 			.flags = page->request_flags,
 		});
-		return;
-	}
-	if (!(s->vm->up & dsm_bit(page->home))) {
-		fail(s, page->home, DSM_R_LOST);
 		return;
 	}
 	post(s, page->home, type, flags, 0, 0);
@@ -247,6 +249,7 @@ static int refused(struct step *s, const struct dsm_msg *msg)
 {
 	struct dsm_page *page = s->page;
 	unsigned int whom = DSM_WAKE_ALL;
+	bool demand = page->demand;
 
 	if (page->request != DSM_GETS && page->request != DSM_GETM)
 		return -DSM_E_NO_REQUEST;
@@ -254,11 +257,12 @@ static int refused(struct step *s, const struct dsm_msg *msg)
 		return -DSM_E_REASON;
 
 	answered(s);
-	if (msg->reason == DSM_R_PRIVATE) {
+	/* A prefetch that nobody waits for is no access. */
+	if (msg->reason == DSM_R_PRIVATE && demand) {
 		fail(s, page->home, msg->reason);
 		return 0;
 	}
-	if (msg->reason == DSM_R_HOLE)
+	if (msg->reason == DSM_R_HOLE && demand)
 		whom |= DSM_WAKE_HOLE;
 	wake(s, whom);
 	return 0;

@@ -107,13 +107,16 @@ unsigned World<H, P>::result_of(unsigned h, unsigned p, Violation &wrong)
 	return DSM_OP_DONE;
 }
 
+/* With this result, or with what comes of it. */
 template<unsigned H, unsigned P>
 bool World<H, P>::operate(Rules<H, P> &rules, unsigned h, unsigned p,
-			  Violation &wrong)
+			  Violation &wrong, unsigned result)
 {
 	dsm_event event = {};
 	unsigned whom = xen[h][p].wake;
-	unsigned result = result_of(h, p, wrong);
+
+	if (result == DSM_NR_RESULTS)
+		result = result_of(h, p, wrong);
 
 	xen[h][p].bytes = xen[h][p].wake = 0;
 	if (result == DSM_OP_DONE)
@@ -156,6 +159,33 @@ template<unsigned H, unsigned P> bool World<H, P>::has_good_copy(unsigned p) con
 	return false;
 }
 
+/* Has host h a reason to stop the VM? */
+template<unsigned H, unsigned P>
+void World<H, P>::check_failure(const Rules<H, P> &rules, unsigned h, unsigned p,
+				const dsm_action &action, Violation &wrong) const
+{
+	unsigned home = rules.home[p];
+
+	switch (action.reason) {
+	case DSM_R_PRIVATE:
+		if (page[home][p].dir.mode != DSM_MODE_PRIVATE)
+			wrong = "the VM fails for a page that is not private";
+		break;
+	case DSM_R_BROKEN:
+		if (action.host != h || !rules.may.broken)
+			wrong = "the VM fails, and no operation has failed";
+		break;
+	case DSM_R_LOST:
+		if (!dead)
+			wrong = "the VM fails, and nothing has happened";
+		else if (!(dead >> home & 1) && has_good_copy(p))
+			wrong = "the VM fails for a page that is not lost";
+		break;
+	default:
+		wrong = "the VM fails, and nobody knows why";
+	}
+}
+
 template<unsigned H, unsigned P>
 void World<H, P>::act(Rules<H, P> &rules, unsigned h, unsigned p,
 		      const dsm_actions &actions, uint8_t age, Violation &wrong)
@@ -179,10 +209,9 @@ void World<H, P>::act(Rules<H, P> &rules, unsigned h, unsigned p,
 			break;
 		case DSM_ACT_FAIL:
 			failed = true;
-			if (!dead)
-				wrong = "the VM fails, and nothing has happened";
-			else if (!(dead >> rules.home[p] & 1) && has_good_copy(p))
-				wrong = "the VM fails for a page that is not lost";
+			check_failure(rules, h, p, a, wrong);
+			if (i + 1 != actions.nr)
+				wrong = "something after the end";
 			break;
 		case DSM_ACT_OPERATION:
 			if (i + 1 != actions.nr)
@@ -286,8 +315,14 @@ bool World<H, P>::deliver(Rules<H, P> &rules, const Move &move, unsigned place,
 	event.msg.flags = m.flags;
 	event.msg.reason = m.reason;
 	event.msg.txn = m.txn;
-	if (m.page != NO_PAGE)
-		return step(rules, h, m.page, event, m.age, wrong);
+	if (m.page != NO_PAGE) {
+		bool demand = page[h][m.page].demand;
+
+		bool possible = step(rules, h, m.page, event, m.age, wrong);
+		if (failed && m.type == DSM_NACK && !demand)
+			wrong = "the VM fails for a page that nobody touches";
+		return possible;
+	}
 
 	dsm_actions out;
 	event.msg.epoch = 1;
@@ -428,6 +463,15 @@ bool World<H, P>::make(Rules<H, P> &rules, const Move &move, Violation &wrong)
 	case Will::POPULATE:
 		possible = step(rules, h, p, simple(DSM_EV_POPULATE), 0, wrong);
 		break;
+	case Will::PRIVATE:
+		possible = step(rules, h, p, simple(DSM_EV_PRIVATE), 0, wrong);
+		break;
+	case Will::NO_MEMORY:
+		possible = operate(rules, h, p, wrong, DSM_OP_NOMEM);
+		break;
+	case Will::BREAK:
+		possible = operate(rules, h, p, wrong, DSM_OP_BROKEN);
+		break;
 	case Will::RETIRED:
 		possible = step(rules, h, p, simple(DSM_EV_RETIRED), 0, wrong);
 		break;
@@ -532,12 +576,17 @@ void World<H, P>::moves(const Rules<H, P> &rules, std::vector<Move> &found) cons
 			can(Will::PIN, may.pins && here && !x.pin);
 			can(Will::PIN_TIMEOUT, may.pins && !due && x.retry);
 			can(Will::XEN_DROP, may.drop && home && !x.pin &&
-			    x.state == WRITABLE);
+			    x.state == WRITABLE && c.dir.mode != DSM_MODE_PRIVATE);
 			can(Will::XEN_POPULATE, may.drop && home && x.state == HOLE);
 			can(Will::DROP, !due && ((may.drop && home &&
 			    (x.state == NONE || x.state == READ_ONLY)) ||
 			    (may.remote_drop && !home)));
 			can(Will::POPULATE, !due && may.remote_drop && !home);
+			can(Will::PRIVATE, may.private_pages && home && !due &&
+			    x.state == WRITABLE && c.dir.mode != DSM_MODE_PRIVATE);
+			can(Will::NO_MEMORY, may.no_memory && x.state == HOLE &&
+			    c.operation == DSM_OP_POPULATE);
+			can(Will::BREAK, may.broken && due);
 			can(Will::RETIRED, !due && may.leases && c.lease);
 		}
 		for (uint8_t g = 0; g < H; g++) {
@@ -977,6 +1026,12 @@ std::string World<H, P>::say(const Move &move) const
 		return "the guest frees it";
 	case Will::POPULATE:
 		return "the guest populates it";
+	case Will::PRIVATE:
+		return "users that never let go";
+	case Will::NO_MEMORY:
+		return "Xen: POPULATE finds no frame";
+	case Will::BREAK:
+		return std::string("Xen fails: ") + dsm_operation_name(c->operation);
 	case Will::RETIRED:
 		return "an instruction retires";
 	case Will::DIE:

@@ -38,6 +38,8 @@ constexpr uint8_t NO_PAGE = 0xff;
 struct Features {
 	bool evict, pins, prefetch, zero, drop, remote_drop, leases;
 	bool split;		/* page operations take time */
+	bool private_pages;	/* the home's page gets users that never let go */
+	bool no_memory, broken;	/* POPULATE finds no frame; any operation fails; with split */
 	unsigned deaths;	/* so many hosts may die */
 	bool home_dies;
 	bool loose;		/* a miss is recorded though the page has come meanwhile */
@@ -50,7 +52,7 @@ struct Features {
 
 enum class Will : uint8_t {	/* and what is owed, from RING on */
 	READ, WRITE_MISS, ZERO, PREFETCH, STORE, EVICT, PIN, PIN_TIMEOUT, XEN_DROP,
-	XEN_POPULATE, DROP, POPULATE, RETIRED, DIE,
+	XEN_POPULATE, DROP, POPULATE, PRIVATE, RETIRED, DIE, NO_MEMORY, BREAK,
 	RING, OPERATION, DELIVER, OVERTAKE, UNPIN, RETRY, NOTICE, LEASE_OVER, ENTER,
 };
 
@@ -232,7 +234,9 @@ private:
 	void act(Rules<H, P> &rules, unsigned h, unsigned p,
 		 const dsm_actions &actions, uint8_t age, Violation &wrong);
 	bool operate(Rules<H, P> &rules, unsigned h, unsigned p,
-		     Violation &wrong);
+		     Violation &wrong, unsigned result = DSM_NR_RESULTS);
+	void check_failure(const Rules<H, P> &rules, unsigned h, unsigned p,
+			   const dsm_action &action, Violation &wrong) const;
 	unsigned result_of(unsigned h, unsigned p, Violation &wrong);
 	void send(unsigned h, unsigned p, const dsm_action &action,
 		  Violation &wrong);

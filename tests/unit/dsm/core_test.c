@@ -622,6 +622,48 @@ static void leases(const void *argument)
 	CHECK(h.page.lease == DSM_LEASE_NONE, "a prefetch has none");
 }
 
+static void nack(struct host *h, enum dsm_reason reason, uint32_t txn)
+{
+	struct dsm_event e = message(0, DSM_NACK, 0, txn);
+
+	e.msg.reason = (uint8_t)reason;
+	fine(h, e);
+}
+
+/* Whatever becomes of a prefetch, the VM goes on; a vCPU that waits is told. */
+static void prefetches(const void *argument)
+{
+	struct host h = holder(DSM_INVALID);
+
+	(void)argument;
+	miss(&h, false, DSM_F_PREFETCH);
+	nack(&h, DSM_R_PRIVATE, 1);
+	CHECK(!count(&h, DSM_ACT_FAIL), "nobody touched a private page");
+	CHECK(dsm_page_is_idle(&h.page, &h.vm), "nothing is left");
+	miss(&h, false, DSM_F_PREFETCH);
+	nack(&h, DSM_R_HOLE, 2);
+	CHECK(h.out.nr == 1 && h.out.action[0].wake == DSM_WAKE_ALL, "nobody met a hole");
+	miss(&h, false, DSM_F_PREFETCH);
+	miss(&h, false, 0);
+	nack(&h, DSM_R_PRIVATE, 3);
+	check_failed(&h, 0, DSM_R_PRIVATE);
+
+	h = holder(DSM_INVALID);
+	miss(&h, true, 0);
+	nack(&h, DSM_R_PRIVATE, 1);
+	check_failed(&h, 0, DSM_R_PRIVATE);
+
+	h = holder(DSM_INVALID);
+	lose(&h, 0);
+	miss(&h, false, DSM_F_PREFETCH);
+	CHECK(!h.out.nr && dsm_page_is_idle(&h.page, &h.vm), "no home, no prefetch");
+
+	h = host(0, 3);		/* at the home */
+	fine(&h, event(DSM_EV_PRIVATE));
+	tell(&h, 1, DSM_GETS, DSM_F_PREFETCH, 0);
+	CHECK(sent(&h, 1, DSM_NACK)->reason == DSM_R_PRIVATE, "never leaves");
+}
+
 static void hosts_lost(const void *argument)
 {
 	struct host h = owned_by(1, 3);
@@ -742,6 +784,7 @@ static const struct test_case cases[] = {
 	{ "pins and private pages", pins, NULL },
 	{ "holes", holes, NULL },
 	{ "leases", leases, NULL },
+	{ "prefetches that get nothing", prefetches, NULL },
 	{ "lost hosts", hosts_lost, NULL },
 	{ "a host that was lost stays lost", lost_for_ever, NULL },
 	{ "hosts and ranges", ranges, NULL },
