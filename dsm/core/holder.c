@@ -6,6 +6,11 @@
  * answer, whatever they want, and every answer wakes all of them.  So a vCPU
  * that wanted more than what came misses again, and none is forgotten.
  *
+ * But "there is a hole" may be older than a miss that came meanwhile: the page
+ * may have been populated in between, and the guest may know that by way of
+ * another host.  So it is asked for once more.  Who waits does not miss again:
+ * that ends when all vCPUs wait.
+ *
  * A recall waits for a pin (the operation says BUSY) or for a lease.  It never
  * waits for a lease while a request for the same page is out: the answer to
  * that may be behind it in the home's queue.
@@ -42,6 +47,7 @@ void answered(struct step *s)
 	s->page->request = 0;
 	s->page->request_flags = 0;
 	s->page->demand = false;
+	s->page->merged = false;
 }
 
 /* Ask the home, which may be ourselves. */
@@ -93,6 +99,7 @@ int holder_miss(struct step *s, bool write, unsigned int flags)
 			page->lease = DSM_LEASE_TOKEN;
 		wake(s, DSM_WAKE_ALL);
 	} else if (page->request) {
+		page->merged = true;
 		page->request_flags |= flags & DSM_F_TOKEN;
 	} else if (page->writeback) {
 		if (page->wanted < type) {
@@ -250,12 +257,19 @@ static int refused(struct step *s, const struct dsm_msg *msg)
 	struct dsm_page *page = s->page;
 	unsigned int whom = DSM_WAKE_ALL;
 	bool demand = page->demand;
+	unsigned int again = page->request;
+	unsigned int flags = page->request_flags & ~(unsigned int)DSM_F_PREFETCH;
 
 	if (page->request != DSM_GETS && page->request != DSM_GETM)
 		return -DSM_E_NO_REQUEST;
 	if (msg->reason == DSM_R_BUSY && !(page->request_flags & DSM_F_PREFETCH))
 		return -DSM_E_REASON;
 
+	if (msg->reason == DSM_R_HOLE && page->merged) {
+		page->merged = false;
+		ask(s, again, flags);
+		return 0;
+	}
 	answered(s);
 	/* A prefetch that nobody waits for is no access. */
 	if (msg->reason == DSM_R_PRIVATE && demand) {

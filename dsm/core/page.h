@@ -87,6 +87,7 @@ struct dsm_page {
 	uint8_t request;	/* enum dsm_type that is out, or 0 */
 	uint8_t request_flags;
 	bool demand;		/* somebody waits for it */
+	bool merged;		/* and began to wait after it was sent */
 	uint8_t operation;	/* enum dsm_operation whose result is due, or 0 */
 	uint8_t purpose;	/* private to dsm/core: what the result decides */
 	bool broken;		/* DSM_ACT_FAIL was said: nothing follows */
@@ -137,7 +138,12 @@ enum dsm_result {
 	DSM_NR_RESULTS
 };
 
-/* Which vCPUs that wait for the page wake up, and meet the page again. */
+/*
+ * Which vCPUs that wait for the page wake up, and meet the page again.  There
+ * was no memory at some time while those waited that the core has been told of
+ * (DSM_EV_MISS).  Others, whose miss is in Xen's ring still, may have met the
+ * page after it was populated: to these HOLE must not apply.
+ */
 #define DSM_WAKE_READERS	0x01
 #define DSM_WAKE_WRITERS	0x02
 #define DSM_WAKE_ALL		(DSM_WAKE_READERS | DSM_WAKE_WRITERS)

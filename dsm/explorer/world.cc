@@ -15,8 +15,18 @@ void World<H, P>::wake(unsigned h, unsigned p, unsigned whom)
 		x.waiters &= uint8_t(~READER);
 	if (whom & DSM_WAKE_WRITERS)
 		x.waiters &= READER;
+	x.met_hole |= uint8_t(ANYBODY & ~x.waiters);
 	if (!x.waiters && vcpu[h].waits_for == p)
 		vcpu[h].waits_for = NO_PAGE;
+}
+
+/* Whoever waits for it anywhere has met a hole now. */
+template<unsigned H, unsigned P>
+void World<H, P>::becomes_hole(unsigned h, unsigned p)
+{
+	xen[h][p].state = HOLE;
+	for (unsigned i = 0; i < H; i++)
+		xen[i][p].met_hole = xen[i][p].ring_met_hole = ANYBODY;
 }
 
 template<unsigned H, unsigned P>
@@ -24,6 +34,10 @@ void World<H, P>::miss(unsigned h, unsigned p, uint8_t kind)
 {
 	xen[h][p].waiters |= kind;
 	xen[h][p].ring |= kind;
+	if (xen[page[h][p].home][p].state == HOLE)
+		xen[h][p].ring_met_hole |= kind;
+	else
+		xen[h][p].ring_met_hole &= uint8_t(~kind);
 }
 
 /* Host h has written the page: whatever there is elsewhere is a write older. */
@@ -93,7 +107,7 @@ unsigned World<H, P>::result_of(unsigned h, unsigned p, Violation &wrong)
 		need(x.state == READ_ONLY && x.bytes == DSM_BYTES_OUT);
 		break;
 	case DSM_OP_DROP:
-		x.state = HOLE;
+		becomes_hole(h, p);
 		break;
 	case DSM_OP_POPULATE:
 		if (x.state != HOLE)
@@ -200,6 +214,10 @@ void World<H, P>::act(Rules<H, P> &rules, unsigned h, unsigned p,
 			send(h, p, a, wrong);
 			break;
 		case DSM_ACT_WAKE:
+			if (a.wake & DSM_WAKE_HOLE &&
+			    xen[h][p].waiters & ~xen[h][p].met_hole)
+				wrong = "an access finds no memory, and there was some "
+					"ever since it began";
 			wake(h, p, a.wake);
 			break;
 		case DSM_ACT_RETRY:
@@ -294,6 +312,9 @@ bool World<H, P>::consume(Rules<H, P> &rules, const Move &move, Violation &wrong
 			flags = DSM_F_TOKEN;
 	}
 	xen[h][p].ring &= uint8_t(~move.other);
+	if (!(xen[h][p].ring_met_hole & move.other))
+		xen[h][p].met_hole &= uint8_t(~move.other);
+	xen[h][p].ring_met_hole |= move.other;
 	return step(rules, h, p, a_miss(move.other, flags), 0, wrong);
 }
 
@@ -451,7 +472,7 @@ bool World<H, P>::make(Rules<H, P> &rules, const Move &move, Violation &wrong)
 				wrong);
 		break;
 	case Will::XEN_DROP:
-		x->state = HOLE;
+		becomes_hole(h, p);
 		break;
 	case Will::XEN_POPULATE:
 		x->state = WRITABLE;
@@ -623,6 +644,9 @@ template<unsigned H, unsigned P> void World<H, P>::tidy(const Rules<H, P> &rules
 			}
 			if (!page[h][p].recall_busy && !page[h][p].dir.busy)
 				x.retry = false;
+			x.met_hole |= uint8_t(ANYBODY & ~x.waiters);
+			if (!rules.may.drop || page[h][p].home == h)
+				x.met_hole = x.ring_met_hole = ANYBODY;
 		}
 	}
 	for (unsigned p = 0; p < P; p++)
@@ -820,6 +844,10 @@ void World<H, P>::pack(const Rules<H, P> &rules, const Order<H, P> &order,
 			out.bits(x.waiters, 3);
 			out.bits(x.ring, 3);
 			out.bits(x.pin, 1);
+			if (rules.may.drop) {
+				out.bits(x.met_hole, 3);
+				out.bits(x.ring_met_hole, 3);
+			}
 			out.bits(c.state, 2);
 			out.bits(busy, 1);
 			if (c.state == DSM_MODIFIED || busy)
@@ -828,6 +856,7 @@ void World<H, P>::pack(const Rules<H, P> &rules, const Order<H, P> &order,
 				out.bits(c.request, 3);
 				out.bits(c.request_flags, 3);
 				out.bits(c.demand, 1);
+				out.bits(c.merged, 1);
 				out.bits(c.operation, 4);
 				out.bits(c.purpose, 3);
 				out.bits(x.bytes, 2);
@@ -927,6 +956,10 @@ void World<H, P>::unpack(const Rules<H, P> &rules, Unpacker &in)
 			x.waiters = small(3);
 			x.ring = small(3);
 			x.pin = flag();
+			if (rules.may.drop) {
+				x.met_hole = small(3);
+				x.ring_met_hole = small(3);
+			}
 			c.state = small(2);
 			bool busy = flag();
 			if (c.state == DSM_MODIFIED || busy)
@@ -935,6 +968,7 @@ void World<H, P>::unpack(const Rules<H, P> &rules, Unpacker &in)
 				c.request = small(3);
 				c.request_flags = small(3);
 				c.demand = flag();
+				c.merged = flag();
 				c.operation = small(4);
 				c.purpose = small(3);
 				x.bytes = small(2);

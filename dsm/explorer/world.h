@@ -18,6 +18,10 @@
  *
  * Bytes are a number: how many writes old, 0 for the newest, not more than
  * OLD.  A buffer that nobody needs any more is OLD, so that its use is seen.
+ *
+ * An access may find that there is no memory only if that was so at a time
+ * after it began.  For each kind of who waits, once for those that the core
+ * knows and once for those in the ring: was it so for all of them?
  */
 #ifndef DSM_WORLD_H
 #define DSM_WORLD_H
@@ -63,7 +67,7 @@ struct Move {
 	bool owed() const { return will >= Will::RING; }
 };
 
-enum Waiter : uint8_t { READER = 1, WRITER = 2, ZEROER = 4 };
+enum Waiter : uint8_t { READER = 1, WRITER = 2, ZEROER = 4, ANYBODY = 7 };
 enum XenState : uint8_t { NONE, READ_ONLY, WRITABLE, HOLE };
 
 struct Message {
@@ -73,6 +77,7 @@ struct Message {
 
 struct XenPage {
 	uint8_t state, age, waiters, ring;
+	uint8_t met_hole, ring_met_hole;	/* kinds; of those that the core knows, in the ring */
 	bool pin, retry;		/* retry: the core wants DSM_EV_RETRY */
 	uint8_t buffer;			/* age of the bytes in the core's buffer */
 	uint8_t bytes, wake;		/* of the operation that is due */
@@ -212,6 +217,7 @@ public:
 				xen[h][p].state = home ? WRITABLE : NONE;
 				xen[h][p].age = home ? 0 : OLD;
 				xen[h][p].buffer = OLD;
+				xen[h][p].met_hole = xen[h][p].ring_met_hole = ANYBODY;
 			}
 		}
 	}
@@ -242,6 +248,7 @@ private:
 		  Violation &wrong);
 	void wake(unsigned h, unsigned p, unsigned whom);
 	void miss(unsigned h, unsigned p, uint8_t kind);
+	void becomes_hole(unsigned h, unsigned p);
 	void new_bytes(unsigned h, unsigned p);
 	bool consume(Rules<H, P> &rules, const Move &move, Violation &wrong);
 	bool deliver(Rules<H, P> &rules, const Move &move, unsigned place,

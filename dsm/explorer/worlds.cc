@@ -47,6 +47,8 @@ static const std::vector<WorldSpec> worlds = {
 	  can({ &F::evict, &F::merge, &F::prefetch, &F::private_pages, &F::split }) },
 	{ "2x1-broken", "page operations fail, or find no memory", 2, 1, { 0 },
 	  can({ &F::drop, &F::remote_drop, &F::split, &F::no_memory, &F::broken }) },
+	{ "2x1-holes", "holes, prefetches, and misses that merge", 2, 1, { 0 },
+	  can({ &F::merge, &F::prefetch, &F::drop, &F::remote_drop }) },
 	{ "2x1-leases", "leases", 2, 1, { 0 },
 	  can({ &F::evict, &F::pins, &F::merge, &F::prefetch, &F::leases }) },
 	{ "2x1-death-small", "one host dies, evictions", 2, 1, { 0 },

@@ -664,6 +664,37 @@ static void prefetches(const void *argument)
 	CHECK(sent(&h, 1, DSM_NACK)->reason == DSM_R_PRIVATE, "never leaves");
 }
 
+/* A hole that was found before the access began is not the access's. */
+static void old_holes(const void *argument)
+{
+	struct host h = holder(DSM_INVALID);
+
+	(void)argument;
+	miss(&h, true, 0);
+	nack(&h, DSM_R_HOLE, 1);
+	CHECK(h.out.action[0].wake & DSM_WAKE_HOLE, "its own hole");
+
+	miss(&h, false, DSM_F_PREFETCH);
+	miss(&h, false, DSM_F_TOKEN);
+	nack(&h, DSM_R_HOLE, 2);
+	CHECK(h.out.nr == 1 && sent(&h, 0, DSM_GETS)->flags == DSM_F_TOKEN,
+	      "asked again, and not as a prefetch");
+	miss(&h, true, 0);
+	nack(&h, DSM_R_HOLE, 3);
+	CHECK(h.out.nr == 1 && sent(&h, 0, DSM_GETS), "again for the writer");
+	nack(&h, DSM_R_HOLE, 4);
+	CHECK(h.out.action[0].wake == (DSM_WAKE_ALL | DSM_WAKE_HOLE),
+	      "a hole for all");
+	CHECK(dsm_page_is_idle(&h.page, &h.vm), "nothing is left");
+
+	miss(&h, false, 0);
+	miss(&h, true, 0);
+	nack(&h, DSM_R_HOLE, 5);
+	tell(&h, 0, DSM_DATA_S, 0, 6);	/* it was populated in between */
+	done(&h, DSM_OP_INSTALL_S);
+	CHECK(h.page.state == DSM_SHARED && !h.page.merged, "it came");
+}
+
 static void hosts_lost(const void *argument)
 {
 	struct host h = owned_by(1, 3);
@@ -785,6 +816,7 @@ static const struct test_case cases[] = {
 	{ "holes", holes, NULL },
 	{ "leases", leases, NULL },
 	{ "prefetches that get nothing", prefetches, NULL },
+	{ "holes that are older than the access", old_holes, NULL },
 	{ "lost hosts", hosts_lost, NULL },
 	{ "a host that was lost stays lost", lost_for_ever, NULL },
 	{ "hosts and ranges", ranges, NULL },
