@@ -95,12 +95,25 @@ static void end_at_home(struct step *s)
 	answered(s);
 }
 
-/* A writer elsewhere has the page now. */
+static void local(struct step *s);
+
+/*
+ * A writer elsewhere has the page now.  If it is gone, which we are told after
+ * this, bytes that are still here come home.
+ */
 static void end_with_owner(struct step *s, bool without_bytes)
 {
-	unsigned int host = s->dir->now.host;
+	struct dsm_directory *d = s->dir;
+	unsigned int host = d->now.host;
 
-	set_owner(s, host, s->dir->txn);
+	set_owner(s, host, d->txn);
+	if (d->bytes && !(s->vm->up & dsm_bit(host))) {
+		d->now = (struct dsm_request){
+			.host = DSM_NOBODY, .type = DSM_GETM,
+		};
+		local(s);
+		return;
+	}
 	end(s);
 	post(s, host, without_bytes ? DSM_GRANT : DSM_DATA_M, 0, 0, s->dir->txn);
 }
@@ -448,7 +461,8 @@ static void getm_done(struct step *s)
 	}
 	s->page->state = DSM_INVALID;
 	lease_broken(s);
-	end_with_owner(s, needs_no_bytes(s));
+	s->dir->bytes = !needs_no_bytes(s);
+	end_with_owner(s, !s->dir->bytes);
 }
 
 static void drop_done(struct step *s)

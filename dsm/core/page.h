@@ -13,6 +13,9 @@
  *    the next event of this page is its result.
  *  - What is sent to one host arrives there in the order in which it was sent,
  *    whatever page it is about.
+ *  - After dsm_vm_peer_down() a page gets DSM_EV_HOST_LOST before anything else
+ *    but the result of an operation that is due.  A host without a connection
+ *    is sent nothing.
  *  - A page's bytes are in its buffer: DSM_ACT_TAKE moves those that came with
  *    the message there, an operation with DSM_BYTES_OUT fills it, one with
  *    DSM_BYTES_IN or a message that has a page takes them from there.
@@ -192,7 +195,7 @@ enum dsm_event_type {
 	DSM_EV_PIN_TIMEOUT,	/* the page has been in use for too long */
 	DSM_EV_LEASE_OVER,	/* time is up */
 	DSM_EV_RETIRED,		/* the vCPU that missed has retired an instruction */
-	DSM_EV_HOST_LOST,	/* from: whose connection is gone */
+	DSM_EV_HOST_LOST,	/* from: whose connection is gone; more than once does no harm */
 	DSM_NR_EVENTS
 };
 

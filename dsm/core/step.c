@@ -14,6 +14,9 @@ void act(struct step *s, struct dsm_action action)
 void post(struct step *s, unsigned int host, unsigned int type,
 	  unsigned int flags, unsigned int reason, uint32_t txn)
 {
+	/* DSM_EV_HOST_LOST comes as soon as no result is due. */
+	if (!(s->vm->up & dsm_bit(host)))
+		return;
 	act(s, (struct dsm_action){
 		.type = DSM_ACT_SEND,
 		.host = (uint8_t)host,

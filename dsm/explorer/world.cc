@@ -137,7 +137,28 @@ bool World<H, P>::operate(Rules<H, P> &rules, unsigned h, unsigned p,
 		wake(h, p, whom);
 	event.type = DSM_EV_RESULT;
 	event.result = uint8_t(result);
-	return step(rules, h, p, event, 0, wrong);
+	bool possible = step(rules, h, p, event, 0, wrong);
+	tell_losses(rules, h, p, wrong);
+	return possible;
+}
+
+/* As soon as no result is due, and before anything else. */
+template<unsigned H, unsigned P>
+void World<H, P>::tell_losses(Rules<H, P> &rules, unsigned h, unsigned p,
+			      Violation &wrong)
+{
+	for (unsigned g = 0; g < H; g++) {
+		dsm_event event = {};
+
+		if (page[h][p].operation || failed || !wrong.empty())
+			return;
+		if (!(xen[h][p].untold >> g & 1))
+			continue;
+		event.type = DSM_EV_HOST_LOST;
+		event.from = uint8_t(g);
+		xen[h][p].untold &= uint16_t(~(1u << g));
+		step(rules, h, p, event, 0, wrong);
+	}
 }
 
 template<unsigned H, unsigned P>
@@ -167,8 +188,10 @@ void World<H, P>::send(unsigned h, unsigned p, const dsm_action &action,
 template<unsigned H, unsigned P> bool World<H, P>::has_good_copy(unsigned p) const
 {
 	for (unsigned h = 0; h < H; h++)
-		if (!is_dead(h) && !xen[h][p].age &&
-		    (xen[h][p].state == READ_ONLY || xen[h][p].state == WRITABLE))
+		if (!is_dead(h) &&
+		    ((!xen[h][p].age && (xen[h][p].state == READ_ONLY ||
+					 xen[h][p].state == WRITABLE)) ||
+		     (!xen[h][p].buffer && page[h][p].dir.bytes)))
 			return true;
 	return false;
 }
@@ -380,10 +403,8 @@ template<unsigned H, unsigned P>
 bool World<H, P>::notice(Rules<H, P> &rules, const Move &move, Violation &wrong)
 {
 	unsigned h = move.host, gone = move.other;
-	dsm_event event = simple(DSM_EV_HOST_LOST);
 	dsm_actions out;
 
-	event.from = uint8_t(gone);
 	up[h] &= uint16_t(~(1u << gone));
 	under_way[gone][h] = 0;
 	memset(channel[gone][h], 0, sizeof(channel[gone][h]));
@@ -391,8 +412,10 @@ bool World<H, P>::notice(Rules<H, P> &rules, const Move &move, Violation &wrong)
 	dsm_token_host_lost(&rules.vm[h], &token[h], gone, &out);
 	for (unsigned i = 0; i < out.nr; i++)
 		send(h, NO_PAGE, out.action[i], wrong);
-	for (unsigned p = 0; p < P && wrong.empty(); p++)
-		step(rules, h, p, event, 0, wrong);
+	for (unsigned p = 0; p < P; p++) {
+		xen[h][p].untold |= uint16_t(1u << gone);
+		tell_losses(rules, h, p, wrong);
+	}
 	return true;
 }
 
@@ -556,7 +579,6 @@ void World<H, P>::moves(const Rules<H, P> &rules, std::vector<Move> &found) cons
 	for (uint8_t h = 0; h < H; h++) {
 		if (is_dead(h))
 			continue;
-		bool operating = false;
 		for (uint8_t p = 0; p < P; p++) {
 			const XenPage &x = xen[h][p];
 			const dsm_page &c = page[h][p];
@@ -572,7 +594,6 @@ void World<H, P>::moves(const Rules<H, P> &rules, std::vector<Move> &found) cons
 				return !may.merge && x.waiters & ~kind;
 			};
 
-			operating |= due;
 			can(Will::OPERATION, due);
 			can(Will::UNPIN, x.pin);
 			can(Will::RETRY, x.retry && !x.pin && !due);
@@ -619,7 +640,7 @@ void World<H, P>::moves(const Rules<H, P> &rules, std::vector<Move> &found) cons
 			if (may.reorder && under_way[g][h] > 1)
 				found.push_back({ Will::OVERTAKE, h,
 						  channel[g][h][1].page, g });
-			if (is_dead(g) && up[h] >> g & 1 && !operating)
+			if (is_dead(g) && up[h] >> g & 1)
 				found.push_back({ Will::NOTICE, h, NO_PAGE, g });
 		}
 		bool is_home = std::count(rules.home, rules.home + P, h);
@@ -861,6 +882,8 @@ void World<H, P>::pack(const Rules<H, P> &rules, const Order<H, P> &order,
 				out.bits(c.purpose, 3);
 				out.bits(x.bytes, 2);
 				out.bits(x.wake, 2);
+				if (rules.may.deaths)
+					out.bits(set(x.untold), H);
 				out.bits(c.writeback, 1);
 				out.bits(c.wanted, 2);
 				out.bits(c.wanted_flags, 3);
@@ -973,6 +996,8 @@ void World<H, P>::unpack(const Rules<H, P> &rules, Unpacker &in)
 				c.purpose = small(3);
 				x.bytes = small(2);
 				x.wake = small(2);
+				if (rules.may.deaths)
+					x.untold = uint16_t(in.bits(H));
 				c.writeback = flag();
 				c.wanted = small(2);
 				c.wanted_flags = small(3);

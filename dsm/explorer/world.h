@@ -81,6 +81,7 @@ struct XenPage {
 	bool pin, retry;		/* retry: the core wants DSM_EV_RETRY */
 	uint8_t buffer;			/* age of the bytes in the core's buffer */
 	uint8_t bytes, wake;		/* of the operation that is due */
+	uint16_t untold;		/* hosts whose loss the core is told after that */
 };
 
 struct Vcpu {
@@ -254,6 +255,8 @@ private:
 	bool deliver(Rules<H, P> &rules, const Move &move, unsigned place,
 		     Violation &wrong);
 	void die(const Rules<H, P> &rules, unsigned h);
+	void tell_losses(Rules<H, P> &rules, unsigned h, unsigned p,
+			 Violation &wrong);
 	bool notice(Rules<H, P> &rules, const Move &move, Violation &wrong);
 	bool enter(Rules<H, P> &rules, unsigned h, Violation &wrong);
 	bool enter_miss(unsigned h, bool write);

@@ -53,6 +53,8 @@ static const std::vector<WorldSpec> worlds = {
 	  can({ &F::evict, &F::pins, &F::merge, &F::prefetch, &F::leases }) },
 	{ "2x1-death-small", "one host dies, evictions", 2, 1, { 0 },
 	  with_deaths(can({ &F::evict }), true) },
+	{ "2x1-death-split", "one host dies, page operations take time", 2, 1, { 0 },
+	  with_deaths(can({ &F::evict, &F::zero, &F::split }), true) },
 	{ "2x1-death", "one host dies", 2, 1, { 0 },
 	  with_deaths(can({ &F::evict, &F::pins, &F::merge, &F::zero, &F::drop,
 			    &F::remote_drop, &F::split }), true) },

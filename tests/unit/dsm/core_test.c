@@ -747,6 +747,76 @@ static void hosts_lost(const void *argument)
 	check_failed(&h, 0, DSM_R_LOST);
 }
 
+/* The connection is gone while Xen works for the host at its other end. */
+static void lost_meanwhile(const void *argument)
+{
+	struct dsm_event e = event(DSM_EV_HOST_LOST);
+	struct host h = host(0, 3);
+
+	(void)argument;
+	e.from = 1;
+	/* The home gives its page away: the only bytes are in its buffer. */
+	tell(&h, 1, DSM_GETM, 0, 0);
+	dsm_vm_peer_down(&h.vm, 1);
+	CHECK(give(&h, e) == -DSM_E_OPERATION, "a result is due");
+	done(&h, DSM_OP_INVALIDATE);
+	CHECK(!count(&h, DSM_ACT_SEND), "nothing for who is gone");
+	CHECK(give(&h, e) == -DSM_E_OPERATION, "another is due");
+	done(&h, DSM_OP_INSTALL_M);
+	fine(&h, e);
+	CHECK(!count(&h, DSM_ACT_FAIL), "nothing is lost");
+	CHECK(dsm_page_is_idle(&h.page, &h.vm), "the page is at home");
+
+	h = owned_by(1, 4);	/* what host 1 sent for host 2 */
+	tell(&h, 2, DSM_GETM, DSM_F_NODATA, 0);
+	dsm_vm_peer_down(&h.vm, 2);
+	tell(&h, 1, DSM_RDATA, 0, 2);
+	done(&h, DSM_OP_INSTALL_M);
+	e.from = 2;
+	fine(&h, e);
+	CHECK(dsm_page_is_idle(&h.page, &h.vm), "is not thrown away");
+
+	h = owned_by(1, 3);	/* it writes the page back */
+	tell(&h, 1, DSM_PUTM, 0, 1);
+	dsm_vm_peer_down(&h.vm, 1);
+	done(&h, DSM_OP_INSTALL_M);
+	e.from = 1;
+	fine(&h, e);
+	CHECK(!h.out.nr && dsm_page_is_idle(&h.page, &h.vm), "is at home");
+
+	h = shared_by_all(3);	/* the only copy was there: that is a loss */
+	tell(&h, 1, DSM_GETM, 0, 0);
+	tell(&h, 2, DSM_INV_ACK, 0, h.page.dir.txn);
+	dsm_vm_peer_down(&h.vm, 1);
+	done(&h, DSM_OP_INVALIDATE);
+	fine(&h, e);
+	check_failed(&h, 1, DSM_R_LOST);
+
+	h = shared_by_all(4);	/* who waits behind it gets it */
+	tell(&h, 3, DSM_PUTS, 0, 0);
+	tell(&h, 3, DSM_GETS, 0, 0);
+	h.page.dir.queue[h.page.dir.nr_queued++] = (struct dsm_request){
+		.host = 1, .type = DSM_GETM,
+	};
+	dsm_vm_peer_down(&h.vm, 1);
+	done(&h, DSM_OP_READ);
+	sent(&h, 3, DSM_DATA_S);
+	fine(&h, e);
+	tell(&h, 2, DSM_INV_ACK, 0, h.page.dir.txn);
+	tell(&h, 3, DSM_INV_ACK, 0, h.page.dir.txn);
+	done(&h, DSM_OP_UPGRADE);
+	CHECK(dsm_page_is_idle(&h.page, &h.vm), "the page is at home");
+
+	h = holder(DSM_MODIFIED);	/* the home is gone during an eviction */
+	fine(&h, event(DSM_EV_EVICT));
+	dsm_vm_peer_down(&h.vm, 0);
+	done(&h, DSM_OP_INVALIDATE);
+	CHECK(!h.out.nr, "nobody to send it to");
+	e.from = 0;
+	fine(&h, e);
+	check_failed(&h, 0, DSM_R_LOST);
+}
+
 static void ranges(const void *argument)
 {
 	struct dsm_vm vm;
@@ -818,6 +888,7 @@ static const struct test_case cases[] = {
 	{ "prefetches that get nothing", prefetches, NULL },
 	{ "holes that are older than the access", old_holes, NULL },
 	{ "lost hosts", hosts_lost, NULL },
+	{ "a host is lost while an operation is due", lost_meanwhile, NULL },
 	{ "a host that was lost stays lost", lost_for_ever, NULL },
 	{ "hosts and ranges", ranges, NULL },
 	{ "everything has a name", names, NULL },
