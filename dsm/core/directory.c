@@ -339,9 +339,11 @@ static int putm(struct step *s, unsigned int from, const struct dsm_msg *msg)
 		return -DSM_E_SECOND;
 
 	if (!is_idle(d)) {
-		/* Our recall crosses it; the bytes come again as its answer. */
-		if (!(d->pending & dsm_bit(from)))
+		/* Our recall crosses it; its answer will bring nothing new. */
+		if (!(d->pending & dsm_bit(from)) || d->bytes)
 			return -DSM_E_NOT_OWNER;
+		act(s, (struct dsm_action){ .type = DSM_ACT_TAKE });
+		d->bytes = true;
 		post(s, from, DSM_PUT_ACK, 0, 0, msg->txn);
 		return 0;
 	}
@@ -388,12 +390,16 @@ static int answer(struct step *s, unsigned int from, const struct dsm_msg *msg)
 	if (msg->type == DSM_RDATA ? d->mode != DSM_MODE_MODIFIED :
 	    msg->type == DSM_INV_ACK && d->mode != DSM_MODE_SHARED)
 		return -DSM_E_ANSWER;
-	if (msg->flags & DSM_F_KEPT && d->now.type != DSM_GETS)
+	/* Who has written it back has nothing to keep, or to be in use. */
+	if (msg->flags & DSM_F_KEPT && (d->now.type != DSM_GETS || d->bytes))
 		return -DSM_E_FLAGS;
+	if (msg->type == DSM_BUSY_PIN && d->bytes)
+		return -DSM_E_ANSWER;
 
 	switch (msg->type) {
 	case DSM_RDATA:
-		act(s, (struct dsm_action){ .type = DSM_ACT_TAKE });
+		if (!d->bytes)
+			act(s, (struct dsm_action){ .type = DSM_ACT_TAKE });
 		d->bytes = true;
 		d->kept = msg->flags & DSM_F_KEPT;
 		break;
@@ -598,7 +604,7 @@ void directory_host_lost(struct step *s, unsigned int host)
 	if (!is_idle(d) && d->now.host == host)
 		forget_requester(s);
 	d->copyset &= (uint16_t)~dsm_bit(host);
-	if (d->mode == DSM_MODE_MODIFIED && d->owner == host) {
+	if (d->mode == DSM_MODE_MODIFIED && d->owner == host && !d->bytes) {
 		fail(s, host, DSM_R_LOST);
 		return;
 	}

@@ -72,7 +72,7 @@ struct dsm_directory {
 	uint8_t phase;		/* enum dsm_phase */
 	uint8_t abort;		/* enum dsm_reason: ends so, once pending is empty */
 	struct dsm_request now;	/* not IDLE: for whom; host NOBODY: who asked is gone */
-	bool bytes;		/* RDATA came: the bytes are in the buffer */
+	bool bytes;		/* RDATA or PUTM came: the bytes are in the buffer */
 	bool kept;		/* and its sender keeps a copy */
 	bool busy;		/* LOCAL: the frame was in use; tried again later */
 	uint8_t nr_queued;

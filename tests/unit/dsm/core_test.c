@@ -278,10 +278,44 @@ static void eviction_crosses_recall(const void *argument)
 	refuse(&home, 1, DSM_PUTM, 0, 2, DSM_E_TXN);
 	tell(&home, 1, DSM_PUTM, 0, 1);
 	sent(&home, 1, DSM_PUT_ACK);
-	CHECK(!count(&home, DSM_ACT_TAKE), "the bytes come with RDATA");
+	CHECK(count(&home, DSM_ACT_TAKE) == 1, "the bytes are kept");
+	refuse(&home, 1, DSM_PUTM, 0, 1, DSM_E_NOT_OWNER);
+	refuse(&home, 1, DSM_RDATA, DSM_F_KEPT, 2, DSM_E_FLAGS);
+	refuse(&home, 1, DSM_BUSY_PIN, 0, 2, DSM_E_ANSWER);
 	tell(&home, 1, DSM_RDATA, 0, 2);
+	CHECK(!count(&home, DSM_ACT_TAKE), "which are the same");
 	done(&home, DSM_OP_INSTALL_S);
 	CHECK(home.page.dir.copyset == 5, "not host 1");
+}
+
+/* What was written back is not lost with who wrote it back. */
+static void lost_after_writing_back(const void *argument)
+{
+	struct host h = owned_by(1, 3);
+
+	(void)argument;
+	tell(&h, 2, DSM_GETS, 0, 0);
+	tell(&h, 1, DSM_PUTM, 0, 1);
+	lose(&h, 1);
+	CHECK(!count(&h, DSM_ACT_FAIL), "the bytes are here");
+	done(&h, DSM_OP_INSTALL_S);
+	sent(&h, 2, DSM_DATA_S);
+	CHECK(h.page.dir.copyset == 5, "not host 1");
+
+	h = owned_by(1, 3);
+	miss(&h, true, 0);
+	tell(&h, 1, DSM_PUTM, 0, 1);
+	lose(&h, 1);
+	done(&h, DSM_OP_INSTALL_M);
+	CHECK(dsm_page_is_idle(&h.page, &h.vm), "at home");
+
+	h = owned_by(1, 3);	/* and who asked for it is gone before */
+	tell(&h, 2, DSM_GETM, 0, 0);
+	tell(&h, 1, DSM_PUTM, 0, 1);
+	lose(&h, 2);
+	lose(&h, 1);
+	done(&h, DSM_OP_INSTALL_M);
+	CHECK(dsm_page_is_idle(&h.page, &h.vm), "at home");
 }
 
 static void home_refuses(const void *argument)
@@ -877,6 +911,8 @@ static const struct test_case cases[] = {
 	{ "what a read and a write cost", costs, NULL },
 	{ "the most actions of one event", most_actions, NULL },
 	{ "an eviction crosses a recall", eviction_crosses_recall, NULL },
+	{ "a host is lost after it has written back", lost_after_writing_back,
+	  NULL },
 	{ "what a home refuses", home_refuses, NULL },
 	{ "what a holder refuses", holder_refuses, NULL },
 	{ "what anybody refuses", anybody_refuses, NULL },
