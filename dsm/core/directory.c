@@ -95,12 +95,25 @@ static void end_at_home(struct step *s)
 	answered(s);
 }
 
-/* A writer elsewhere has the page now. */
+static void local(struct step *s);
+
+/*
+ * A writer elsewhere has the page now.  If it is gone, which we are told after
+ * this, bytes that are still here come home.
+ */
 static void end_with_owner(struct step *s, bool without_bytes)
 {
-	unsigned int host = s->dir->now.host;
+	struct dsm_directory *d = s->dir;
+	unsigned int host = d->now.host;
 
-	set_owner(s, host, s->dir->txn);
+	set_owner(s, host, d->txn);
+	if (d->bytes && !(s->vm->up & dsm_bit(host))) {
+		d->now = (struct dsm_request){
+			.host = DSM_NOBODY, .type = DSM_GETM,
+		};
+		local(s);
+		return;
+	}
 	end(s);
 	post(s, host, without_bytes ? DSM_GRANT : DSM_DATA_M, 0, 0, s->dir->txn);
 }
@@ -225,8 +238,6 @@ static void start(struct step *s, struct dsm_request request)
 	if (is_satisfied(s)) {
 		end_at_home(s);
 		wake(s, DSM_WAKE_ALL);
-	} else if (d->mode == DSM_MODE_LOST) {
-		end_with(s, DSM_R_LOST);
 	} else if (request.type == DSM_POPULATE && !home_owns(s)) {
 		end_with(s, DSM_R_EXISTS);
 	} else if (d->mode == DSM_MODE_PRIVATE) {
@@ -328,9 +339,11 @@ static int putm(struct step *s, unsigned int from, const struct dsm_msg *msg)
 		return -DSM_E_SECOND;
 
 	if (!is_idle(d)) {
-		/* Our recall crosses it; the bytes come again as its answer. */
-		if (!(d->pending & dsm_bit(from)))
+		/* Our recall crosses it; its answer will bring nothing new. */
+		if (!(d->pending & dsm_bit(from)) || d->bytes)
 			return -DSM_E_NOT_OWNER;
+		act(s, (struct dsm_action){ .type = DSM_ACT_TAKE });
+		d->bytes = true;
 		post(s, from, DSM_PUT_ACK, 0, 0, msg->txn);
 		return 0;
 	}
@@ -377,12 +390,16 @@ static int answer(struct step *s, unsigned int from, const struct dsm_msg *msg)
 	if (msg->type == DSM_RDATA ? d->mode != DSM_MODE_MODIFIED :
 	    msg->type == DSM_INV_ACK && d->mode != DSM_MODE_SHARED)
 		return -DSM_E_ANSWER;
-	if (msg->flags & DSM_F_KEPT && d->now.type != DSM_GETS)
+	/* Who has written it back has nothing to keep, or to be in use. */
+	if (msg->flags & DSM_F_KEPT && (d->now.type != DSM_GETS || d->bytes))
 		return -DSM_E_FLAGS;
+	if (msg->type == DSM_BUSY_PIN && d->bytes)
+		return -DSM_E_ANSWER;
 
 	switch (msg->type) {
 	case DSM_RDATA:
-		act(s, (struct dsm_action){ .type = DSM_ACT_TAKE });
+		if (!d->bytes)
+			act(s, (struct dsm_action){ .type = DSM_ACT_TAKE });
 		d->bytes = true;
 		d->kept = msg->flags & DSM_F_KEPT;
 		break;
@@ -450,7 +467,8 @@ static void getm_done(struct step *s)
 	}
 	s->page->state = DSM_INVALID;
 	lease_broken(s);
-	end_with_owner(s, needs_no_bytes(s));
+	s->dir->bytes = !needs_no_bytes(s);
+	end_with_owner(s, !s->dir->bytes);
 }
 
 static void drop_done(struct step *s)
@@ -586,12 +604,9 @@ void directory_host_lost(struct step *s, unsigned int host)
 	if (!is_idle(d) && d->now.host == host)
 		forget_requester(s);
 	d->copyset &= (uint16_t)~dsm_bit(host);
-	if (d->mode == DSM_MODE_MODIFIED && d->owner == host) {
-		set_owner(s, DSM_NOBODY, 0);
-		d->mode = DSM_MODE_LOST;
+	if (d->mode == DSM_MODE_MODIFIED && d->owner == host && !d->bytes) {
 		fail(s, host, DSM_R_LOST);
-		if (!is_idle(d))
-			d->abort = DSM_R_LOST;
+		return;
 	}
 	if (d->pending & dsm_bit(host))
 		collected(s, host);

@@ -6,6 +6,11 @@
  * answer, whatever they want, and every answer wakes all of them.  So a vCPU
  * that wanted more than what came misses again, and none is forgotten.
  *
+ * But "there is a hole" may be older than a miss that came meanwhile: the page
+ * may have been populated in between, and the guest may know that by way of
+ * another host.  So it is asked for once more.  Who waits does not miss again:
+ * that ends when all vCPUs wait.
+ *
  * A recall waits for a pin (the operation says BUSY) or for a lease.  It never
  * waits for a lease while a request for the same page is out: the answer to
  * that may be behind it in the home's queue.
@@ -42,6 +47,7 @@ void answered(struct step *s)
 	s->page->request = 0;
 	s->page->request_flags = 0;
 	s->page->demand = false;
+	s->page->merged = false;
 }
 
 /* Ask the home, which may be ourselves. */
@@ -49,6 +55,12 @@ static void ask(struct step *s, unsigned int type, unsigned int flags)
 {
 	struct dsm_page *page = s->page;
 
+	if (!at_home(s) && !(s->vm->up & dsm_bit(page->home))) {
+		/* Nobody waits for a prefetch. */
+		if (!(flags & DSM_F_PREFETCH))
+			fail(s, page->home, DSM_R_LOST);
+		return;
+	}
 	page->request = (uint8_t)type;
 	page->request_flags = (uint8_t)flags;
 	if (at_home(s)) {
@@ -56,12 +68,6 @@ static void ask(struct step *s, unsigned int type, unsigned int flags)
 			.host = s->vm->self, .type = page->request,
 			.flags = page->request_flags,
 		});
-		return;
-	}
-	if (!(s->vm->up & dsm_bit(page->home))) {
-		answered(s);
-		fail(s, page->home, DSM_R_LOST);
-		wake(s, DSM_WAKE_ALL);
 		return;
 	}
 	post(s, page->home, type, flags, 0, 0);
@@ -93,6 +99,7 @@ int holder_miss(struct step *s, bool write, unsigned int flags)
 			page->lease = DSM_LEASE_TOKEN;
 		wake(s, DSM_WAKE_ALL);
 	} else if (page->request) {
+		page->merged = true;
 		page->request_flags |= flags & DSM_F_TOKEN;
 	} else if (page->writeback) {
 		if (page->wanted < type) {
@@ -249,16 +256,27 @@ static int refused(struct step *s, const struct dsm_msg *msg)
 {
 	struct dsm_page *page = s->page;
 	unsigned int whom = DSM_WAKE_ALL;
+	bool demand = page->demand;
+	unsigned int again = page->request;
+	unsigned int flags = page->request_flags & ~(unsigned int)DSM_F_PREFETCH;
 
 	if (page->request != DSM_GETS && page->request != DSM_GETM)
 		return -DSM_E_NO_REQUEST;
 	if (msg->reason == DSM_R_BUSY && !(page->request_flags & DSM_F_PREFETCH))
 		return -DSM_E_REASON;
 
+	if (msg->reason == DSM_R_HOLE && page->merged) {
+		page->merged = false;
+		ask(s, again, flags);
+		return 0;
+	}
 	answered(s);
-	if (msg->reason == DSM_R_PRIVATE || msg->reason == DSM_R_LOST)
+	/* A prefetch that nobody waits for is no access. */
+	if (msg->reason == DSM_R_PRIVATE && demand) {
 		fail(s, page->home, msg->reason);
-	if (msg->reason == DSM_R_HOLE)
+		return 0;
+	}
+	if (msg->reason == DSM_R_HOLE && demand)
 		whom |= DSM_WAKE_HOLE;
 	wake(s, whom);
 	return 0;
@@ -273,8 +291,7 @@ static int finished(struct step *s, const struct dsm_msg *msg)
 	if (page->request != DSM_DROP && page->request != DSM_POPULATE)
 		return -DSM_E_NO_REQUEST;
 	if (page->request == DSM_DROP ? only_populate :
-	    !only_populate && msg->reason != DSM_R_NONE &&
-	    msg->reason != DSM_R_LOST)
+	    !only_populate && msg->reason != DSM_R_NONE)
 		return -DSM_E_REASON;
 
 	answered(s);
@@ -387,16 +404,6 @@ void holder_home_lost(struct step *s)
 {
 	struct dsm_page *page = s->page;
 
-	if (page->state == DSM_INVALID && !page->request && !page->writeback)
-		return;
-	answered(s);
-	page->wanted = 0;
-	page->wanted_flags = 0;
-	page->writeback = false;
-	page->recall = 0;
-	page->recall_flags = 0;
-	page->recall_busy = false;
-	page->recall_txn = 0;
-	fail(s, page->home, DSM_R_LOST);
-	wake(s, DSM_WAKE_ALL);
+	if (page->state != DSM_INVALID || page->request || page->writeback)
+		fail(s, page->home, DSM_R_LOST);
 }

@@ -13,9 +13,17 @@
  *    the next event of this page is its result.
  *  - What is sent to one host arrives there in the order in which it was sent,
  *    whatever page it is about.
+ *  - After dsm_vm_peer_down() a page gets DSM_EV_HOST_LOST before anything else
+ *    but the result of an operation that is due.  A host without a connection
+ *    is sent nothing.
  *  - A page's bytes are in its buffer: DSM_ACT_TAKE moves those that came with
  *    the message there, an operation with DSM_BYTES_OUT fills it, one with
  *    DSM_BYTES_IN or a message that has a page takes them from there.
+ *
+ * DSM_ACT_FAIL is the end of the VM, at every host.  A page whose bytes are gone
+ * has no other state, and nobody is told that he waits in vain: the caller stops
+ * the vCPUs and tells the peers that the VM has failed.  Every later event of
+ * that page is -DSM_E_BROKEN.
  */
 #ifndef DSM_PAGE_H
 #define DSM_PAGE_H
@@ -37,7 +45,6 @@ enum dsm_mode {
 	DSM_MODE_MODIFIED,	/* owner has it alone; owner = home at first */
 	DSM_MODE_SHARED,	/* copyset have it, the home among them */
 	DSM_MODE_PRIVATE,	/* the home has it and can't give it away */
-	DSM_MODE_LOST,		/* a host that had it alone is gone */
 };
 
 enum dsm_phase {
@@ -65,7 +72,7 @@ struct dsm_directory {
 	uint8_t phase;		/* enum dsm_phase */
 	uint8_t abort;		/* enum dsm_reason: ends so, once pending is empty */
 	struct dsm_request now;	/* not IDLE: for whom; host NOBODY: who asked is gone */
-	bool bytes;		/* RDATA came: the bytes are in the buffer */
+	bool bytes;		/* RDATA or PUTM came: the bytes are in the buffer */
 	bool kept;		/* and its sender keeps a copy */
 	bool busy;		/* LOCAL: the frame was in use; tried again later */
 	uint8_t nr_queued;
@@ -83,9 +90,10 @@ struct dsm_page {
 	uint8_t request;	/* enum dsm_type that is out, or 0 */
 	uint8_t request_flags;
 	bool demand;		/* somebody waits for it */
+	bool merged;		/* and began to wait after it was sent */
 	uint8_t operation;	/* enum dsm_operation whose result is due, or 0 */
 	uint8_t purpose;	/* private to dsm/core: what the result decides */
-	bool broken;		/* an operation failed that must not */
+	bool broken;		/* DSM_ACT_FAIL was said: nothing follows */
 	bool writeback;		/* PUTM is out: the buffer stays until PUT_ACK */
 	uint8_t wanted;		/* GETS or GETM: to be asked for after PUT_ACK; or 0 */
 	uint8_t wanted_flags;
@@ -133,7 +141,12 @@ enum dsm_result {
 	DSM_NR_RESULTS
 };
 
-/* Which vCPUs that wait for the page wake up, and meet the page again. */
+/*
+ * Which vCPUs that wait for the page wake up, and meet the page again.  There
+ * was no memory at some time while those waited that the core has been told of
+ * (DSM_EV_MISS).  Others, whose miss is in Xen's ring still, may have met the
+ * page after it was populated: to these HOLE must not apply.
+ */
 #define DSM_WAKE_READERS	0x01
 #define DSM_WAKE_WRITERS	0x02
 #define DSM_WAKE_ALL		(DSM_WAKE_READERS | DSM_WAKE_WRITERS)
@@ -145,7 +158,7 @@ enum dsm_action_type {
 	DSM_ACT_WAKE,		/* wake */
 	DSM_ACT_RETRY,		/* give DSM_EV_RETRY in a while (50 us) */
 	DSM_ACT_FINISHED,	/* our DROP or POPULATE, with reason */
-	DSM_ACT_FAIL,		/* stop the VM: reason, because of host */
+	DSM_ACT_FAIL,		/* stop the VM: reason, because of host; the last */
 	DSM_ACT_OPERATION,	/* operation, bytes; if it is DONE, wake in the same call */
 };
 
@@ -182,7 +195,7 @@ enum dsm_event_type {
 	DSM_EV_PIN_TIMEOUT,	/* the page has been in use for too long */
 	DSM_EV_LEASE_OVER,	/* time is up */
 	DSM_EV_RETIRED,		/* the vCPU that missed has retired an instruction */
-	DSM_EV_HOST_LOST,	/* from: whose connection is gone */
+	DSM_EV_HOST_LOST,	/* from: whose connection is gone; more than once does no harm */
 	DSM_NR_EVENTS
 };
 
@@ -207,7 +220,7 @@ int dsm_page_init(struct dsm_page *page, const struct dsm_vm *vm, uint64_t gfn);
  * Return: 0; a negative enum dsm_error, and then nothing has changed.  From a
  * peer that is a breach of the protocol: stop the VM, name the error.
  * -DSM_E_OPERATION: the result of an operation is due first.
- * -DSM_E_BROKEN: an operation of this page has failed, DSM_ACT_FAIL said so.
+ * -DSM_E_BROKEN: DSM_ACT_FAIL was said for this page: the VM is to be stopped.
  * -DSM_E_NOT_NOW for EVICT, DROP, POPULATE, PRIVATE and LEASE_OVER: try again
  * later, or do without.
  */

@@ -46,11 +46,11 @@ static const struct shape {
 	[DSM_GRANT]	  = { "GRANT", FROM_HOME, false, true, 0, NO_REASON },
 	[DSM_NACK]	  = { "NACK", FROM_HOME, false, true, 0,
 			      REASON(BUSY) | REASON(PIN) | REASON(HOLE) |
-			      REASON(PRIVATE) | REASON(LOST) },
+			      REASON(PRIVATE) },
 	[DSM_RESULT]	  = { "RESULT", FROM_HOME, false, true, 0,
 			      REASON(NONE) | REASON(PIN) | REASON(HOLE) |
-			      REASON(PRIVATE) | REASON(LOST) |
-			      REASON(EXISTS) | REASON(NOMEM) },
+			      REASON(PRIVATE) | REASON(EXISTS) |
+			      REASON(NOMEM) },
 	[DSM_PUT_ACK]	  = { "PUT_ACK", FROM_HOME, false, true, 0, NO_REASON },
 	[DSM_TOKEN_REQ]	  = { "TOKEN_REQ", TO_TOKEN_HOME, false, false,
 			      0, NO_REASON },
@@ -101,7 +101,7 @@ static const char *const errors[DSM_NR_ERRORS] = {
 	[DSM_E_OPERATION]	= "the result of a page operation is due",
 	[DSM_E_NO_OPERATION]	= "no such result is due",
 	[DSM_E_NOT_NOW]		= "not in this state",
-	[DSM_E_BROKEN]		= "a page operation has failed",
+	[DSM_E_BROKEN]		= "the VM has failed",
 	[DSM_E_FULL]		= "there is no room",
 };
 
@@ -168,11 +168,19 @@ unsigned int dsm_vm_home(const struct dsm_vm *vm, uint64_t gfn)
 	return DSM_NOBODY;
 }
 
+bool dsm_epoch_is_later(uint32_t epoch, uint32_t before)
+{
+	uint32_t ahead = epoch - before;
+
+	return epoch && (!before || (ahead && ahead < 1u << 31));
+}
+
 int dsm_vm_peer_up(struct dsm_vm *vm, unsigned int host, uint32_t epoch)
 {
-	if (host >= vm->nr_hosts || host == vm->self)
+	if (host >= vm->nr_hosts || host == vm->self ||
+	    (vm->up | vm->lost) & dsm_bit(host))
 		return -DSM_E_PEER;
-	if (!epoch || epoch == vm->epoch[host])
+	if (!dsm_epoch_is_later(epoch, vm->epoch[host]))
 		return -DSM_E_EPOCH;
 
 	vm->epoch[host] = epoch;
@@ -182,8 +190,25 @@ int dsm_vm_peer_up(struct dsm_vm *vm, unsigned int host, uint32_t epoch)
 
 void dsm_vm_peer_down(struct dsm_vm *vm, unsigned int host)
 {
-	if (host < vm->nr_hosts)
-		vm->up &= (uint16_t)~dsm_bit(host);
+	if (host >= vm->nr_hosts || !(vm->up & dsm_bit(host)))
+		return;
+	vm->up &= (uint16_t)~dsm_bit(host);
+	vm->lost |= dsm_bit(host);
+}
+
+int dsm_vm_peer_left(struct dsm_vm *vm, unsigned int host)
+{
+	const struct dsm_range *r;
+
+	if (host >= vm->nr_hosts || !(vm->lost & dsm_bit(host)))
+		return -DSM_E_PEER;
+	if (host == vm->token_home)
+		return -DSM_E_HOME;
+	for (r = vm->range; r < vm->range + vm->nr_ranges; r++)
+		if (r->home == host)
+			return -DSM_E_HOME;
+	vm->lost &= (uint16_t)~dsm_bit(host);
+	return 0;
 }
 
 static bool goes_the_right_way(const struct dsm_vm *vm, unsigned int from,

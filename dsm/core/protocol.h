@@ -12,6 +12,12 @@
  * order of what is sent.  Everything rests on that order: a transport that
  * lets one message overtake another is wrong.
  *
+ * What was under way when a connection ended is gone, and neither end can know
+ * what that was.  So no connection replaces one that was lost: for the rest of
+ * the VM's life a host that was lost stays lost.  It can come back only if it
+ * left: if it had no home of pages and not the token's, and no page of others
+ * (dsm_vm_peer_left()).
+ *
  * Nothing in dsm/core does I/O, allocates, locks or asks for the time.
  */
 #ifndef DSM_PROTOCOL_H
@@ -71,17 +77,17 @@ enum dsm_type {
 #define DSM_F_TOKEN	0x04	/* GETS, GETM, recalls: for the vCPU that has the token */
 #define DSM_F_KEPT	0x08	/* RDATA: the sender keeps a copy in state S */
 
-/* Why not (NACK), or how it ended (RESULT). */
+/* Why not (NACK), how it ended (RESULT), or why the VM stops (DSM_ACT_FAIL). */
 enum dsm_reason {
 	DSM_R_NONE,		/* RESULT: it is done */
 	DSM_R_BUSY,		/* NACK of a prefetch: a transaction is going on */
 	DSM_R_PIN,		/* the page was in use somewhere for too long */
 	DSM_R_HOLE,		/* there is no memory */
 	DSM_R_PRIVATE,		/* the page can't leave its home */
-	DSM_R_LOST,		/* its bytes went with a host */
+	DSM_R_LOST,		/* FAIL: its bytes went with a host */
 	DSM_R_EXISTS,		/* POPULATE: there is memory already */
 	DSM_R_NOMEM,		/* POPULATE: the home has no frame */
-	DSM_R_BROKEN,		/* a page operation failed that must not */
+	DSM_R_BROKEN,		/* FAIL: a page operation failed that must not */
 	DSM_NR_REASONS
 };
 
@@ -130,7 +136,7 @@ enum dsm_error {
 	DSM_E_OPERATION,	/* an event while the result of a page operation is due */
 	DSM_E_NO_OPERATION,	/* a result that is not due, or can't be one */
 	DSM_E_NOT_NOW,		/* evict, drop, pin ...: not in this state */
-	DSM_E_BROKEN,		/* a page operation has failed: the VM is stopped */
+	DSM_E_BROKEN,		/* the VM has failed because of this page */
 	DSM_E_FULL,		/* more hosts or ranges than there is room for */
 	DSM_NR_ERRORS
 };
@@ -158,6 +164,7 @@ struct dsm_vm {
 	bool leases;		/* an installed page may stay for an instruction */
 	uint8_t max_losses;	/* so many pages lost before a vCPU wants the token */
 	uint16_t up;		/* set of peers with a connection */
+	uint16_t lost;		/* set of peers that had one, and did not leave */
 	uint32_t epoch[DSM_MAX_HOSTS];	/* of the connection with each peer */
 	struct dsm_range {
 		uint64_t start, end;	/* gfns, end not included */
@@ -184,15 +191,34 @@ int dsm_vm_add_range(struct dsm_vm *vm, uint64_t start, uint64_t end,
 unsigned int dsm_vm_home(const struct dsm_vm *vm, uint64_t gfn);
 
 /**
- * A connection with @host is there.  Its @epoch (not 0) is in each message;
+ * Is @epoch later than @before?  Epochs count on beyond UINT32_MAX, so that no
+ * peer can use them up: later is what is less than 2^31 ahead.  0 is none.
+ */
+bool dsm_epoch_is_later(uint32_t epoch, uint32_t before);
+
+/**
+ * A connection with @host is there.  Its @epoch is in each message;
  * connections with others keep theirs.
- * Return: 0; -DSM_E_PEER for no such host or ourselves; -DSM_E_EPOCH for 0 or
- * the number of this peer's connection before.
+ * Return: 0; -DSM_E_PEER for no such host, ourselves, one that has a connection
+ * or one that was lost: end the new connection; -DSM_E_EPOCH for an epoch that
+ * is not later than that of this peer's connection before.
  */
 int dsm_vm_peer_up(struct dsm_vm *vm, unsigned int host, uint32_t epoch);
 
-/** The connection is gone.  Then tell each page: DSM_EV_HOST_LOST. */
+/**
+ * The connection is gone, and the host is lost.  Then tell each page
+ * (DSM_EV_HOST_LOST) and the token (dsm_token_host_lost()).
+ */
 void dsm_vm_peer_down(struct dsm_vm *vm, unsigned int host);
+
+/**
+ * A host whose connection has ended is not lost: it has left, as it was told
+ * to, and may come back.  After each page and the token were told that its
+ * connection is gone, and none said DSM_ACT_FAIL.
+ * Return: 0; -DSM_E_PEER for no such host or one that is not lost; -DSM_E_HOME
+ * if pages or the token have their home there.
+ */
+int dsm_vm_peer_left(struct dsm_vm *vm, unsigned int host);
 
 /**
  * What can be said of a message without its page: sender, epoch, type, gfn,

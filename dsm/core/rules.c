@@ -44,8 +44,6 @@ static const char *mode_rule(const struct dsm_page *page,
 	case DSM_MODE_PRIVATE:
 		return page->state == DSM_MODIFIED ? NULL :
 						     "private, and not at home";
-	case DSM_MODE_LOST:
-		return NULL;
 	case DSM_MODE_MODIFIED:
 		if (d->owner >= vm->nr_hosts)
 			return "an owner that is not there";

@@ -14,6 +14,9 @@ void act(struct step *s, struct dsm_action action)
 void post(struct step *s, unsigned int host, unsigned int type,
 	  unsigned int flags, unsigned int reason, uint32_t txn)
 {
+	/* DSM_EV_HOST_LOST comes as soon as no result is due. */
+	if (!(s->vm->up & dsm_bit(host)))
+		return;
 	act(s, (struct dsm_action){
 		.type = DSM_ACT_SEND,
 		.host = (uint8_t)host,
@@ -35,8 +38,10 @@ void wake(struct step *s, unsigned int whom)
 	});
 }
 
+/* The last action: nothing can be done with this page any more. */
 void fail(struct step *s, unsigned int host, unsigned int reason)
 {
+	s->page->broken = true;
 	act(s, (struct dsm_action){
 		.type = DSM_ACT_FAIL,
 		.host = (uint8_t)host,
@@ -150,7 +155,6 @@ static int result(struct step *s, unsigned int result)
 	page->operation = 0;
 	page->purpose = FOR_NOTHING;
 	if (result == DSM_OP_BROKEN) {
-		page->broken = true;
 		fail(s, s->vm->self, DSM_R_BROKEN);
 		return 0;
 	}

@@ -15,6 +15,9 @@ void dsm_token_init(struct dsm_token *token)
 static void send_token(const struct dsm_vm *vm, unsigned int host,
 		       unsigned int type, struct dsm_actions *out)
 {
+	/* dsm_token_host_lost() is still to come. */
+	if (!(vm->up & dsm_bit(host)))
+		return;
 	out->action[out->nr++] = (struct dsm_action){
 		.type = DSM_ACT_SEND,
 		.host = (uint8_t)host,
@@ -54,6 +57,8 @@ int dsm_token_want(const struct dsm_vm *vm, struct dsm_token *token,
 	out->nr = 0;
 	if (token->state == DSM_TOKEN_ASKED || token->state == DSM_TOKEN_HERE)
 		return -DSM_E_NOT_NOW;
+	if (vm->token_home != vm->self && !(vm->up & dsm_bit(vm->token_home)))
+		return -DSM_E_PEER;
 	token->state = DSM_TOKEN_ASKED;
 	if (asked)
 		return 0;
@@ -140,6 +145,8 @@ void dsm_token_host_lost(const struct dsm_vm *vm, struct dsm_token *token,
 	unsigned int i, kept = 0;
 
 	out->nr = 0;
+	if (host == vm->token_home && host != vm->self)
+		token->state = DSM_TOKEN_ELSEWHERE;
 	for (i = 0; i < token->nr_queued; i++)
 		if (token->queue[i] != host)
 			token->queue[kept++] = token->queue[i];

@@ -8,6 +8,10 @@
  * instruction takes the token, of which there is one: its leases can't be
  * broken, and all others give way to it.  Its host doesn't tell the protocol
  * of further misses of that vCPU before the token has come.
+ *
+ * The token is at its home, at one host, or under way.  If its home is lost
+ * there is none any more, and none will be: such a VM is to be stopped, as for a
+ * home of pages.
  */
 #ifndef DSM_TOKEN_H
 #define DSM_TOKEN_H
@@ -39,7 +43,7 @@ void dsm_token_init(struct dsm_token *token);
  * A vCPU of this host wants the token.
  * @out: as for dsm_step(); only DSM_ACT_SEND.
  * Return: 0; -DSM_E_NOT_NOW if a vCPU of this host has it or has asked: one at
- * a time.
+ * a time; -DSM_E_PEER if there is no connection with its home.
  */
 int dsm_token_want(const struct dsm_vm *vm, struct dsm_token *token,
 		   struct dsm_actions *out);
@@ -56,7 +60,10 @@ int dsm_token_message(const struct dsm_vm *vm, struct dsm_token *token,
 		      unsigned int from, const struct dsm_msg *msg,
 		      struct dsm_actions *out);
 
-/** The connection with @host is gone; what it had or wanted is free. */
+/**
+ * The connection with @host is gone; what it had or wanted is free.  If the token
+ * has its home there, nobody here has it or has asked for it any more.
+ */
 void dsm_token_host_lost(const struct dsm_vm *vm, struct dsm_token *token,
 			 unsigned int host, struct dsm_actions *out);
 

@@ -15,8 +15,18 @@ void World<H, P>::wake(unsigned h, unsigned p, unsigned whom)
 		x.waiters &= uint8_t(~READER);
 	if (whom & DSM_WAKE_WRITERS)
 		x.waiters &= READER;
+	x.met_hole |= uint8_t(ANYBODY & ~x.waiters);
 	if (!x.waiters && vcpu[h].waits_for == p)
 		vcpu[h].waits_for = NO_PAGE;
+}
+
+/* Whoever waits for it anywhere has met a hole now. */
+template<unsigned H, unsigned P>
+void World<H, P>::becomes_hole(unsigned h, unsigned p)
+{
+	xen[h][p].state = HOLE;
+	for (unsigned i = 0; i < H; i++)
+		xen[i][p].met_hole = xen[i][p].ring_met_hole = ANYBODY;
 }
 
 template<unsigned H, unsigned P>
@@ -24,6 +34,10 @@ void World<H, P>::miss(unsigned h, unsigned p, uint8_t kind)
 {
 	xen[h][p].waiters |= kind;
 	xen[h][p].ring |= kind;
+	if (xen[page[h][p].home][p].state == HOLE)
+		xen[h][p].ring_met_hole |= kind;
+	else
+		xen[h][p].ring_met_hole &= uint8_t(~kind);
 }
 
 /* Host h has written the page: whatever there is elsewhere is a write older. */
@@ -93,7 +107,7 @@ unsigned World<H, P>::result_of(unsigned h, unsigned p, Violation &wrong)
 		need(x.state == READ_ONLY && x.bytes == DSM_BYTES_OUT);
 		break;
 	case DSM_OP_DROP:
-		x.state = HOLE;
+		becomes_hole(h, p);
 		break;
 	case DSM_OP_POPULATE:
 		if (x.state != HOLE)
@@ -107,20 +121,44 @@ unsigned World<H, P>::result_of(unsigned h, unsigned p, Violation &wrong)
 	return DSM_OP_DONE;
 }
 
+/* With this result, or with what comes of it. */
 template<unsigned H, unsigned P>
 bool World<H, P>::operate(Rules<H, P> &rules, unsigned h, unsigned p,
-			  Violation &wrong)
+			  Violation &wrong, unsigned result)
 {
 	dsm_event event = {};
 	unsigned whom = xen[h][p].wake;
-	unsigned result = result_of(h, p, wrong);
+
+	if (result == DSM_NR_RESULTS)
+		result = result_of(h, p, wrong);
 
 	xen[h][p].bytes = xen[h][p].wake = 0;
 	if (result == DSM_OP_DONE)
 		wake(h, p, whom);
 	event.type = DSM_EV_RESULT;
 	event.result = uint8_t(result);
-	return step(rules, h, p, event, 0, wrong);
+	bool possible = step(rules, h, p, event, 0, wrong);
+	tell_losses(rules, h, p, wrong);
+	return possible;
+}
+
+/* As soon as no result is due, and before anything else. */
+template<unsigned H, unsigned P>
+void World<H, P>::tell_losses(Rules<H, P> &rules, unsigned h, unsigned p,
+			      Violation &wrong)
+{
+	for (unsigned g = 0; g < H; g++) {
+		dsm_event event = {};
+
+		if (page[h][p].operation || failed || !wrong.empty())
+			return;
+		if (!(xen[h][p].untold >> g & 1))
+			continue;
+		event.type = DSM_EV_HOST_LOST;
+		event.from = uint8_t(g);
+		xen[h][p].untold &= uint16_t(~(1u << g));
+		step(rules, h, p, event, 0, wrong);
+	}
 }
 
 template<unsigned H, unsigned P>
@@ -150,10 +188,39 @@ void World<H, P>::send(unsigned h, unsigned p, const dsm_action &action,
 template<unsigned H, unsigned P> bool World<H, P>::has_good_copy(unsigned p) const
 {
 	for (unsigned h = 0; h < H; h++)
-		if (!is_dead(h) && !xen[h][p].age &&
-		    (xen[h][p].state == READ_ONLY || xen[h][p].state == WRITABLE))
+		if (!is_dead(h) &&
+		    ((!xen[h][p].age && (xen[h][p].state == READ_ONLY ||
+					 xen[h][p].state == WRITABLE)) ||
+		     (!xen[h][p].buffer && page[h][p].dir.bytes)))
 			return true;
 	return false;
+}
+
+/* Has host h a reason to stop the VM? */
+template<unsigned H, unsigned P>
+void World<H, P>::check_failure(const Rules<H, P> &rules, unsigned h, unsigned p,
+				const dsm_action &action, Violation &wrong) const
+{
+	unsigned home = rules.home[p];
+
+	switch (action.reason) {
+	case DSM_R_PRIVATE:
+		if (page[home][p].dir.mode != DSM_MODE_PRIVATE)
+			wrong = "the VM fails for a page that is not private";
+		break;
+	case DSM_R_BROKEN:
+		if (action.host != h || !rules.may.broken)
+			wrong = "the VM fails, and no operation has failed";
+		break;
+	case DSM_R_LOST:
+		if (!dead)
+			wrong = "the VM fails, and nothing has happened";
+		else if (!(dead >> home & 1) && has_good_copy(p))
+			wrong = "the VM fails for a page that is not lost";
+		break;
+	default:
+		wrong = "the VM fails, and nobody knows why";
+	}
 }
 
 template<unsigned H, unsigned P>
@@ -170,6 +237,10 @@ void World<H, P>::act(Rules<H, P> &rules, unsigned h, unsigned p,
 			send(h, p, a, wrong);
 			break;
 		case DSM_ACT_WAKE:
+			if (a.wake & DSM_WAKE_HOLE &&
+			    xen[h][p].waiters & ~xen[h][p].met_hole)
+				wrong = "an access finds no memory, and there was some "
+					"ever since it began";
 			wake(h, p, a.wake);
 			break;
 		case DSM_ACT_RETRY:
@@ -179,10 +250,9 @@ void World<H, P>::act(Rules<H, P> &rules, unsigned h, unsigned p,
 			break;
 		case DSM_ACT_FAIL:
 			failed = true;
-			if (!dead)
-				wrong = "the VM fails, and nothing has happened";
-			else if (!(dead >> rules.home[p] & 1) && has_good_copy(p))
-				wrong = "the VM fails for a page that is not lost";
+			check_failure(rules, h, p, a, wrong);
+			if (i + 1 != actions.nr)
+				wrong = "something after the end";
 			break;
 		case DSM_ACT_OPERATION:
 			if (i + 1 != actions.nr)
@@ -265,6 +335,9 @@ bool World<H, P>::consume(Rules<H, P> &rules, const Move &move, Violation &wrong
 			flags = DSM_F_TOKEN;
 	}
 	xen[h][p].ring &= uint8_t(~move.other);
+	if (!(xen[h][p].ring_met_hole & move.other))
+		xen[h][p].met_hole &= uint8_t(~move.other);
+	xen[h][p].ring_met_hole |= move.other;
 	return step(rules, h, p, a_miss(move.other, flags), 0, wrong);
 }
 
@@ -286,8 +359,14 @@ bool World<H, P>::deliver(Rules<H, P> &rules, const Move &move, unsigned place,
 	event.msg.flags = m.flags;
 	event.msg.reason = m.reason;
 	event.msg.txn = m.txn;
-	if (m.page != NO_PAGE)
-		return step(rules, h, m.page, event, m.age, wrong);
+	if (m.page != NO_PAGE) {
+		bool demand = page[h][m.page].demand;
+
+		bool possible = step(rules, h, m.page, event, m.age, wrong);
+		if (failed && m.type == DSM_NACK && !demand)
+			wrong = "the VM fails for a page that nobody touches";
+		return possible;
+	}
 
 	dsm_actions out;
 	event.msg.epoch = 1;
@@ -324,10 +403,8 @@ template<unsigned H, unsigned P>
 bool World<H, P>::notice(Rules<H, P> &rules, const Move &move, Violation &wrong)
 {
 	unsigned h = move.host, gone = move.other;
-	dsm_event event = simple(DSM_EV_HOST_LOST);
 	dsm_actions out;
 
-	event.from = uint8_t(gone);
 	up[h] &= uint16_t(~(1u << gone));
 	under_way[gone][h] = 0;
 	memset(channel[gone][h], 0, sizeof(channel[gone][h]));
@@ -335,8 +412,10 @@ bool World<H, P>::notice(Rules<H, P> &rules, const Move &move, Violation &wrong)
 	dsm_token_host_lost(&rules.vm[h], &token[h], gone, &out);
 	for (unsigned i = 0; i < out.nr; i++)
 		send(h, NO_PAGE, out.action[i], wrong);
-	for (unsigned p = 0; p < P && wrong.empty(); p++)
-		step(rules, h, p, event, 0, wrong);
+	for (unsigned p = 0; p < P; p++) {
+		xen[h][p].untold |= uint16_t(1u << gone);
+		tell_losses(rules, h, p, wrong);
+	}
 	return true;
 }
 
@@ -416,7 +495,7 @@ bool World<H, P>::make(Rules<H, P> &rules, const Move &move, Violation &wrong)
 				wrong);
 		break;
 	case Will::XEN_DROP:
-		x->state = HOLE;
+		becomes_hole(h, p);
 		break;
 	case Will::XEN_POPULATE:
 		x->state = WRITABLE;
@@ -427,6 +506,15 @@ bool World<H, P>::make(Rules<H, P> &rules, const Move &move, Violation &wrong)
 		break;
 	case Will::POPULATE:
 		possible = step(rules, h, p, simple(DSM_EV_POPULATE), 0, wrong);
+		break;
+	case Will::PRIVATE:
+		possible = step(rules, h, p, simple(DSM_EV_PRIVATE), 0, wrong);
+		break;
+	case Will::NO_MEMORY:
+		possible = operate(rules, h, p, wrong, DSM_OP_NOMEM);
+		break;
+	case Will::BREAK:
+		possible = operate(rules, h, p, wrong, DSM_OP_BROKEN);
 		break;
 	case Will::RETIRED:
 		possible = step(rules, h, p, simple(DSM_EV_RETIRED), 0, wrong);
@@ -491,7 +579,6 @@ void World<H, P>::moves(const Rules<H, P> &rules, std::vector<Move> &found) cons
 	for (uint8_t h = 0; h < H; h++) {
 		if (is_dead(h))
 			continue;
-		bool operating = false;
 		for (uint8_t p = 0; p < P; p++) {
 			const XenPage &x = xen[h][p];
 			const dsm_page &c = page[h][p];
@@ -507,7 +594,6 @@ void World<H, P>::moves(const Rules<H, P> &rules, std::vector<Move> &found) cons
 				return !may.merge && x.waiters & ~kind;
 			};
 
-			operating |= due;
 			can(Will::OPERATION, due);
 			can(Will::UNPIN, x.pin);
 			can(Will::RETRY, x.retry && !x.pin && !due);
@@ -532,12 +618,17 @@ void World<H, P>::moves(const Rules<H, P> &rules, std::vector<Move> &found) cons
 			can(Will::PIN, may.pins && here && !x.pin);
 			can(Will::PIN_TIMEOUT, may.pins && !due && x.retry);
 			can(Will::XEN_DROP, may.drop && home && !x.pin &&
-			    x.state == WRITABLE);
+			    x.state == WRITABLE && c.dir.mode != DSM_MODE_PRIVATE);
 			can(Will::XEN_POPULATE, may.drop && home && x.state == HOLE);
 			can(Will::DROP, !due && ((may.drop && home &&
 			    (x.state == NONE || x.state == READ_ONLY)) ||
 			    (may.remote_drop && !home)));
 			can(Will::POPULATE, !due && may.remote_drop && !home);
+			can(Will::PRIVATE, may.private_pages && home && !due &&
+			    x.state == WRITABLE && c.dir.mode != DSM_MODE_PRIVATE);
+			can(Will::NO_MEMORY, may.no_memory && x.state == HOLE &&
+			    c.operation == DSM_OP_POPULATE);
+			can(Will::BREAK, may.broken && due);
 			can(Will::RETIRED, !due && may.leases && c.lease);
 		}
 		for (uint8_t g = 0; g < H; g++) {
@@ -549,7 +640,7 @@ void World<H, P>::moves(const Rules<H, P> &rules, std::vector<Move> &found) cons
 			if (may.reorder && under_way[g][h] > 1)
 				found.push_back({ Will::OVERTAKE, h,
 						  channel[g][h][1].page, g });
-			if (is_dead(g) && up[h] >> g & 1 && !operating)
+			if (is_dead(g) && up[h] >> g & 1)
 				found.push_back({ Will::NOTICE, h, NO_PAGE, g });
 		}
 		bool is_home = std::count(rules.home, rules.home + P, h);
@@ -574,6 +665,9 @@ template<unsigned H, unsigned P> void World<H, P>::tidy(const Rules<H, P> &rules
 			}
 			if (!page[h][p].recall_busy && !page[h][p].dir.busy)
 				x.retry = false;
+			x.met_hole |= uint8_t(ANYBODY & ~x.waiters);
+			if (!rules.may.drop || page[h][p].home == h)
+				x.met_hole = x.ring_met_hole = ANYBODY;
 		}
 	}
 	for (unsigned p = 0; p < P; p++)
@@ -771,6 +865,10 @@ void World<H, P>::pack(const Rules<H, P> &rules, const Order<H, P> &order,
 			out.bits(x.waiters, 3);
 			out.bits(x.ring, 3);
 			out.bits(x.pin, 1);
+			if (rules.may.drop) {
+				out.bits(x.met_hole, 3);
+				out.bits(x.ring_met_hole, 3);
+			}
 			out.bits(c.state, 2);
 			out.bits(busy, 1);
 			if (c.state == DSM_MODIFIED || busy)
@@ -779,10 +877,13 @@ void World<H, P>::pack(const Rules<H, P> &rules, const Order<H, P> &order,
 				out.bits(c.request, 3);
 				out.bits(c.request_flags, 3);
 				out.bits(c.demand, 1);
+				out.bits(c.merged, 1);
 				out.bits(c.operation, 4);
 				out.bits(c.purpose, 3);
 				out.bits(x.bytes, 2);
 				out.bits(x.wake, 2);
+				if (rules.may.deaths)
+					out.bits(set(x.untold), H);
 				out.bits(c.writeback, 1);
 				out.bits(c.wanted, 2);
 				out.bits(c.wanted_flags, 3);
@@ -878,6 +979,10 @@ void World<H, P>::unpack(const Rules<H, P> &rules, Unpacker &in)
 			x.waiters = small(3);
 			x.ring = small(3);
 			x.pin = flag();
+			if (rules.may.drop) {
+				x.met_hole = small(3);
+				x.ring_met_hole = small(3);
+			}
 			c.state = small(2);
 			bool busy = flag();
 			if (c.state == DSM_MODIFIED || busy)
@@ -886,10 +991,13 @@ void World<H, P>::unpack(const Rules<H, P> &rules, Unpacker &in)
 				c.request = small(3);
 				c.request_flags = small(3);
 				c.demand = flag();
+				c.merged = flag();
 				c.operation = small(4);
 				c.purpose = small(3);
 				x.bytes = small(2);
 				x.wake = small(2);
+				if (rules.may.deaths)
+					x.untold = uint16_t(in.bits(H));
 				c.writeback = flag();
 				c.wanted = small(2);
 				c.wanted_flags = small(3);
@@ -977,6 +1085,12 @@ std::string World<H, P>::say(const Move &move) const
 		return "the guest frees it";
 	case Will::POPULATE:
 		return "the guest populates it";
+	case Will::PRIVATE:
+		return "users that never let go";
+	case Will::NO_MEMORY:
+		return "Xen: POPULATE finds no frame";
+	case Will::BREAK:
+		return std::string("Xen fails: ") + dsm_operation_name(c->operation);
 	case Will::RETIRED:
 		return "an instruction retires";
 	case Will::DIE:

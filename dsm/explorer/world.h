@@ -18,6 +18,10 @@
  *
  * Bytes are a number: how many writes old, 0 for the newest, not more than
  * OLD.  A buffer that nobody needs any more is OLD, so that its use is seen.
+ *
+ * An access may find that there is no memory only if that was so at a time
+ * after it began.  For each kind of who waits, once for those that the core
+ * knows and once for those in the ring: was it so for all of them?
  */
 #ifndef DSM_WORLD_H
 #define DSM_WORLD_H
@@ -38,6 +42,8 @@ constexpr uint8_t NO_PAGE = 0xff;
 struct Features {
 	bool evict, pins, prefetch, zero, drop, remote_drop, leases;
 	bool split;		/* page operations take time */
+	bool private_pages;	/* the home's page gets users that never let go */
+	bool no_memory, broken;	/* POPULATE finds no frame; any operation fails; with split */
 	unsigned deaths;	/* so many hosts may die */
 	bool home_dies;
 	bool loose;		/* a miss is recorded though the page has come meanwhile */
@@ -50,7 +56,7 @@ struct Features {
 
 enum class Will : uint8_t {	/* and what is owed, from RING on */
 	READ, WRITE_MISS, ZERO, PREFETCH, STORE, EVICT, PIN, PIN_TIMEOUT, XEN_DROP,
-	XEN_POPULATE, DROP, POPULATE, RETIRED, DIE,
+	XEN_POPULATE, DROP, POPULATE, PRIVATE, RETIRED, DIE, NO_MEMORY, BREAK,
 	RING, OPERATION, DELIVER, OVERTAKE, UNPIN, RETRY, NOTICE, LEASE_OVER, ENTER,
 };
 
@@ -61,7 +67,7 @@ struct Move {
 	bool owed() const { return will >= Will::RING; }
 };
 
-enum Waiter : uint8_t { READER = 1, WRITER = 2, ZEROER = 4 };
+enum Waiter : uint8_t { READER = 1, WRITER = 2, ZEROER = 4, ANYBODY = 7 };
 enum XenState : uint8_t { NONE, READ_ONLY, WRITABLE, HOLE };
 
 struct Message {
@@ -71,9 +77,11 @@ struct Message {
 
 struct XenPage {
 	uint8_t state, age, waiters, ring;
+	uint8_t met_hole, ring_met_hole;	/* kinds; of those that the core knows, in the ring */
 	bool pin, retry;		/* retry: the core wants DSM_EV_RETRY */
 	uint8_t buffer;			/* age of the bytes in the core's buffer */
 	uint8_t bytes, wake;		/* of the operation that is due */
+	uint16_t untold;		/* hosts whose loss the core is told after that */
 };
 
 struct Vcpu {
@@ -210,6 +218,7 @@ public:
 				xen[h][p].state = home ? WRITABLE : NONE;
 				xen[h][p].age = home ? 0 : OLD;
 				xen[h][p].buffer = OLD;
+				xen[h][p].met_hole = xen[h][p].ring_met_hole = ANYBODY;
 			}
 		}
 	}
@@ -232,17 +241,22 @@ private:
 	void act(Rules<H, P> &rules, unsigned h, unsigned p,
 		 const dsm_actions &actions, uint8_t age, Violation &wrong);
 	bool operate(Rules<H, P> &rules, unsigned h, unsigned p,
-		     Violation &wrong);
+		     Violation &wrong, unsigned result = DSM_NR_RESULTS);
+	void check_failure(const Rules<H, P> &rules, unsigned h, unsigned p,
+			   const dsm_action &action, Violation &wrong) const;
 	unsigned result_of(unsigned h, unsigned p, Violation &wrong);
 	void send(unsigned h, unsigned p, const dsm_action &action,
 		  Violation &wrong);
 	void wake(unsigned h, unsigned p, unsigned whom);
 	void miss(unsigned h, unsigned p, uint8_t kind);
+	void becomes_hole(unsigned h, unsigned p);
 	void new_bytes(unsigned h, unsigned p);
 	bool consume(Rules<H, P> &rules, const Move &move, Violation &wrong);
 	bool deliver(Rules<H, P> &rules, const Move &move, unsigned place,
 		     Violation &wrong);
 	void die(const Rules<H, P> &rules, unsigned h);
+	void tell_losses(Rules<H, P> &rules, unsigned h, unsigned p,
+			 Violation &wrong);
 	bool notice(Rules<H, P> &rules, const Move &move, Violation &wrong);
 	bool enter(Rules<H, P> &rules, unsigned h, Violation &wrong);
 	bool enter_miss(unsigned h, bool write);

@@ -152,6 +152,23 @@ static void lose(struct host *h, unsigned int peer)
 	fine(h, e);
 }
 
+/* The VM has failed, once, and that was all. */
+static void check_failed(struct host *h, unsigned int because,
+			 enum dsm_reason reason)
+{
+	unsigned int type;
+
+	CHECK(h->out.nr == 1 && h->out.action[0].type == DSM_ACT_FAIL &&
+	      h->out.action[0].host == because &&
+	      h->out.action[0].reason == reason,
+	      "not just FAIL because of host %u: %s", because,
+	      dsm_reason_name(reason));
+	CHECK(!dsm_page_is_idle(&h->page, &h->vm), "and is not forgotten");
+	for (type = DSM_EV_MESSAGE; type < DSM_NR_EVENTS; type++)
+		CHECK(give(h, event(type)) == -DSM_E_BROKEN, "%s after FAIL",
+		      dsm_event_name(type));
+}
+
 /* A home whose page host @owner has. */
 static struct host owned_by(unsigned int owner, unsigned int nr_hosts)
 {
@@ -235,8 +252,7 @@ static void most_actions(const void *argument)
 	for (i = 3; i < DSM_MAX_HOSTS; i++)
 		tell(&h, i, DSM_GETS, 0, 0);
 	lose(&h, 1);
-	CHECK(count(&h, DSM_ACT_SEND) == DSM_MAX_HOSTS - 2, "a NACK each");
-	CHECK(count(&h, DSM_ACT_FAIL) == 1, "and the page is lost");
+	check_failed(&h, 1, DSM_R_LOST);
 }
 
 static void eviction_crosses_recall(const void *argument)
@@ -262,10 +278,44 @@ static void eviction_crosses_recall(const void *argument)
 	refuse(&home, 1, DSM_PUTM, 0, 2, DSM_E_TXN);
 	tell(&home, 1, DSM_PUTM, 0, 1);
 	sent(&home, 1, DSM_PUT_ACK);
-	CHECK(!count(&home, DSM_ACT_TAKE), "the bytes come with RDATA");
+	CHECK(count(&home, DSM_ACT_TAKE) == 1, "the bytes are kept");
+	refuse(&home, 1, DSM_PUTM, 0, 1, DSM_E_NOT_OWNER);
+	refuse(&home, 1, DSM_RDATA, DSM_F_KEPT, 2, DSM_E_FLAGS);
+	refuse(&home, 1, DSM_BUSY_PIN, 0, 2, DSM_E_ANSWER);
 	tell(&home, 1, DSM_RDATA, 0, 2);
+	CHECK(!count(&home, DSM_ACT_TAKE), "which are the same");
 	done(&home, DSM_OP_INSTALL_S);
 	CHECK(home.page.dir.copyset == 5, "not host 1");
+}
+
+/* What was written back is not lost with who wrote it back. */
+static void lost_after_writing_back(const void *argument)
+{
+	struct host h = owned_by(1, 3);
+
+	(void)argument;
+	tell(&h, 2, DSM_GETS, 0, 0);
+	tell(&h, 1, DSM_PUTM, 0, 1);
+	lose(&h, 1);
+	CHECK(!count(&h, DSM_ACT_FAIL), "the bytes are here");
+	done(&h, DSM_OP_INSTALL_S);
+	sent(&h, 2, DSM_DATA_S);
+	CHECK(h.page.dir.copyset == 5, "not host 1");
+
+	h = owned_by(1, 3);
+	miss(&h, true, 0);
+	tell(&h, 1, DSM_PUTM, 0, 1);
+	lose(&h, 1);
+	done(&h, DSM_OP_INSTALL_M);
+	CHECK(dsm_page_is_idle(&h.page, &h.vm), "at home");
+
+	h = owned_by(1, 3);	/* and who asked for it is gone before */
+	tell(&h, 2, DSM_GETM, 0, 0);
+	tell(&h, 1, DSM_PUTM, 0, 1);
+	lose(&h, 2);
+	lose(&h, 1);
+	done(&h, DSM_OP_INSTALL_M);
+	CHECK(dsm_page_is_idle(&h.page, &h.vm), "at home");
 }
 
 static void home_refuses(const void *argument)
@@ -380,10 +430,63 @@ static void anybody_refuses(const void *argument)
 	refuse(&h, 1, DSM_PUTM, 0, 0, DSM_E_TXN);
 	dsm_vm_peer_down(&h.vm, 1);
 	refuse(&h, 1, DSM_GETS, 0, 0, DSM_E_PEER);
-	CHECK(dsm_vm_peer_up(&h.vm, 1, 101) == -DSM_E_EPOCH, "the epoch before");
-	CHECK(!dsm_vm_peer_up(&h.vm, 1, 7), "a new connection");
-	CHECK(h.vm.epoch[2] == 102, "and the other peer's stays");
-	refuse(&h, 1, DSM_GETS, 0, 0, DSM_E_EPOCH);
+	CHECK(h.vm.epoch[2] == 102, "the other peer's connection stays");
+}
+
+/* A host that was lost stays lost; one that left may come back, later. */
+static void lost_for_ever(const void *argument)
+{
+	static const struct {
+		uint32_t before, epoch;
+		bool later;
+	} epochs[] = {
+		{ 0, 1, true }, { 0, UINT32_MAX, true }, { 5, 6, true },
+		{ 5, 5, false }, { 5, 4, false }, { 5, 0, false },
+		{ UINT32_MAX, 0, false }, { UINT32_MAX, 1, true },
+		{ UINT32_MAX, UINT32_MAX, false }, { 1, UINT32_MAX, false },
+		{ 5, 5 + (1u << 31) - 1, true }, { 5, 5 + (1u << 31), false },
+	};
+	static const uint32_t far[] = { 104, 1u << 31, UINT32_MAX, 1 };
+	struct host h = host(2, 4), holds;
+	unsigned int i;
+
+	(void)argument;
+	for (i = 0; i < sizeof(epochs) / sizeof(epochs[0]); i++)
+		CHECK(dsm_epoch_is_later(epochs[i].epoch, epochs[i].before) ==
+		      epochs[i].later, "%u after %u", epochs[i].epoch,
+		      epochs[i].before);
+
+	CHECK(dsm_vm_peer_up(&h.vm, 3, 104) == -DSM_E_PEER, "it is there");
+	CHECK(dsm_vm_peer_left(&h.vm, 3) == -DSM_E_PEER, "it has not left");
+	CHECK(dsm_vm_peer_left(&h.vm, 2) == -DSM_E_PEER, "ourselves");
+	CHECK(dsm_vm_peer_left(&h.vm, 4) == -DSM_E_PEER, "no such host");
+	dsm_vm_peer_down(&h.vm, 3);
+	CHECK(dsm_vm_peer_up(&h.vm, 3, 104) == -DSM_E_PEER, "it was lost");
+	CHECK(!dsm_vm_peer_left(&h.vm, 3), "it had nothing");
+	CHECK(dsm_vm_peer_up(&h.vm, 3, 103) == -DSM_E_EPOCH, "the epoch before");
+	CHECK(dsm_vm_peer_up(&h.vm, 3, 50) == -DSM_E_EPOCH, "an older one");
+	for (i = 0; i < sizeof(far) / sizeof(far[0]); i++) {
+		CHECK(!dsm_vm_peer_up(&h.vm, 3, far[i]), "%u", far[i]);
+		dsm_vm_peer_down(&h.vm, 3);
+		CHECK(!dsm_vm_peer_left(&h.vm, 3), "it had nothing");
+	}
+	CHECK(!dsm_vm_peer_up(&h.vm, 3, 2), "and on");
+	CHECK(h.vm.epoch[0] == 100, "the others keep theirs");
+
+	h.vm.token_home = 3;
+	dsm_vm_peer_down(&h.vm, 3);
+	CHECK(dsm_vm_peer_left(&h.vm, 3) == -DSM_E_HOME, "the token's home");
+	dsm_vm_peer_down(&h.vm, 1);
+	CHECK(dsm_vm_peer_left(&h.vm, 1) == -DSM_E_HOME, "a home of pages");
+
+	/* What a holder has does not meet its home again. */
+	holds = holder(DSM_SHARED);
+	lose(&holds, 0);
+	CHECK(dsm_vm_peer_up(&holds.vm, 0, 200) == -DSM_E_PEER, "lost");
+	holds = holder(DSM_MODIFIED);
+	lose(&holds, 0);
+	CHECK(dsm_vm_peer_up(&holds.vm, 0, 200) == -DSM_E_PEER, "lost");
+	dsm_vm_peer_down(&h.vm, 200);
 }
 
 static void caller_errs(const void *argument)
@@ -412,7 +515,7 @@ static void caller_errs(const void *argument)
 	e.result = DSM_NR_RESULTS;
 	CHECK(give(&h, e) == -DSM_E_NO_OPERATION, "no result");
 	result(&h, DSM_OP_DOWNGRADE, DSM_OP_BROKEN);
-	CHECK(count(&h, DSM_ACT_FAIL) == 1, "the VM fails");
+	check_failed(&h, 0, DSM_R_BROKEN);
 
 	h = holder(DSM_INVALID);
 	CHECK(give(&h, event(DSM_EV_PRIVATE)) == -DSM_E_EVENT, "not at home");
@@ -553,6 +656,79 @@ static void leases(const void *argument)
 	CHECK(h.page.lease == DSM_LEASE_NONE, "a prefetch has none");
 }
 
+static void nack(struct host *h, enum dsm_reason reason, uint32_t txn)
+{
+	struct dsm_event e = message(0, DSM_NACK, 0, txn);
+
+	e.msg.reason = (uint8_t)reason;
+	fine(h, e);
+}
+
+/* Whatever becomes of a prefetch, the VM goes on; a vCPU that waits is told. */
+static void prefetches(const void *argument)
+{
+	struct host h = holder(DSM_INVALID);
+
+	(void)argument;
+	miss(&h, false, DSM_F_PREFETCH);
+	nack(&h, DSM_R_PRIVATE, 1);
+	CHECK(!count(&h, DSM_ACT_FAIL), "nobody touched a private page");
+	CHECK(dsm_page_is_idle(&h.page, &h.vm), "nothing is left");
+	miss(&h, false, DSM_F_PREFETCH);
+	nack(&h, DSM_R_HOLE, 2);
+	CHECK(h.out.nr == 1 && h.out.action[0].wake == DSM_WAKE_ALL, "nobody met a hole");
+	miss(&h, false, DSM_F_PREFETCH);
+	miss(&h, false, 0);
+	nack(&h, DSM_R_PRIVATE, 3);
+	check_failed(&h, 0, DSM_R_PRIVATE);
+
+	h = holder(DSM_INVALID);
+	miss(&h, true, 0);
+	nack(&h, DSM_R_PRIVATE, 1);
+	check_failed(&h, 0, DSM_R_PRIVATE);
+
+	h = holder(DSM_INVALID);
+	lose(&h, 0);
+	miss(&h, false, DSM_F_PREFETCH);
+	CHECK(!h.out.nr && dsm_page_is_idle(&h.page, &h.vm), "no home, no prefetch");
+
+	h = host(0, 3);		/* at the home */
+	fine(&h, event(DSM_EV_PRIVATE));
+	tell(&h, 1, DSM_GETS, DSM_F_PREFETCH, 0);
+	CHECK(sent(&h, 1, DSM_NACK)->reason == DSM_R_PRIVATE, "never leaves");
+}
+
+/* A hole that was found before the access began is not the access's. */
+static void old_holes(const void *argument)
+{
+	struct host h = holder(DSM_INVALID);
+
+	(void)argument;
+	miss(&h, true, 0);
+	nack(&h, DSM_R_HOLE, 1);
+	CHECK(h.out.action[0].wake & DSM_WAKE_HOLE, "its own hole");
+
+	miss(&h, false, DSM_F_PREFETCH);
+	miss(&h, false, DSM_F_TOKEN);
+	nack(&h, DSM_R_HOLE, 2);
+	CHECK(h.out.nr == 1 && sent(&h, 0, DSM_GETS)->flags == DSM_F_TOKEN,
+	      "asked again, and not as a prefetch");
+	miss(&h, true, 0);
+	nack(&h, DSM_R_HOLE, 3);
+	CHECK(h.out.nr == 1 && sent(&h, 0, DSM_GETS), "again for the writer");
+	nack(&h, DSM_R_HOLE, 4);
+	CHECK(h.out.action[0].wake == (DSM_WAKE_ALL | DSM_WAKE_HOLE),
+	      "a hole for all");
+	CHECK(dsm_page_is_idle(&h.page, &h.vm), "nothing is left");
+
+	miss(&h, false, 0);
+	miss(&h, true, 0);
+	nack(&h, DSM_R_HOLE, 5);
+	tell(&h, 0, DSM_DATA_S, 0, 6);	/* it was populated in between */
+	done(&h, DSM_OP_INSTALL_S);
+	CHECK(h.page.state == DSM_SHARED && !h.page.merged, "it came");
+}
+
 static void hosts_lost(const void *argument)
 {
 	struct host h = owned_by(1, 3);
@@ -560,10 +736,13 @@ static void hosts_lost(const void *argument)
 	(void)argument;
 	CHECK(dsm_page_only_at(&h.page, 1), "only there");
 	lose(&h, 1);
-	CHECK(count(&h, DSM_ACT_FAIL) == 1 && h.out.action[0].host == 1 &&
-	      h.out.action[0].reason == DSM_R_LOST, "names the host");
+	check_failed(&h, 1, DSM_R_LOST);
+
+	h = owned_by(1, 3);	/* the same while others wait for it */
 	tell(&h, 2, DSM_GETS, 0, 0);
-	CHECK(sent(&h, 2, DSM_NACK)->reason == DSM_R_LOST, "lost");
+	miss(&h, true, 0);
+	lose(&h, 1);
+	check_failed(&h, 1, DSM_R_LOST);
 
 	h = owned_by(1, 3);	/* who asked for a hole is gone */
 	tell(&h, 2, DSM_DROP, 0, 0);
@@ -589,13 +768,87 @@ static void hosts_lost(const void *argument)
 	h = holder(DSM_INVALID);
 	lose(&h, 0);
 	CHECK(!h.out.nr, "nothing was here");
-	miss(&h, true, 0);
-	CHECK(count(&h, DSM_ACT_FAIL) == 1, "but now it is missed");
+	miss(&h, true, 0);	/* but now it is missed */
+	check_failed(&h, 0, DSM_R_LOST);
 	h = holder(DSM_MODIFIED);
 	lose(&h, 2);
 	CHECK(!h.out.nr, "not our home");
 	lose(&h, 0);
-	CHECK(count(&h, DSM_ACT_FAIL) == 1, "our home");
+	check_failed(&h, 0, DSM_R_LOST);
+	h = holder(DSM_INVALID);	/* our home, which we have asked */
+	miss(&h, false, 0);
+	lose(&h, 0);
+	check_failed(&h, 0, DSM_R_LOST);
+}
+
+/* The connection is gone while Xen works for the host at its other end. */
+static void lost_meanwhile(const void *argument)
+{
+	struct dsm_event e = event(DSM_EV_HOST_LOST);
+	struct host h = host(0, 3);
+
+	(void)argument;
+	e.from = 1;
+	/* The home gives its page away: the only bytes are in its buffer. */
+	tell(&h, 1, DSM_GETM, 0, 0);
+	dsm_vm_peer_down(&h.vm, 1);
+	CHECK(give(&h, e) == -DSM_E_OPERATION, "a result is due");
+	done(&h, DSM_OP_INVALIDATE);
+	CHECK(!count(&h, DSM_ACT_SEND), "nothing for who is gone");
+	CHECK(give(&h, e) == -DSM_E_OPERATION, "another is due");
+	done(&h, DSM_OP_INSTALL_M);
+	fine(&h, e);
+	CHECK(!count(&h, DSM_ACT_FAIL), "nothing is lost");
+	CHECK(dsm_page_is_idle(&h.page, &h.vm), "the page is at home");
+
+	h = owned_by(1, 4);	/* what host 1 sent for host 2 */
+	tell(&h, 2, DSM_GETM, DSM_F_NODATA, 0);
+	dsm_vm_peer_down(&h.vm, 2);
+	tell(&h, 1, DSM_RDATA, 0, 2);
+	done(&h, DSM_OP_INSTALL_M);
+	e.from = 2;
+	fine(&h, e);
+	CHECK(dsm_page_is_idle(&h.page, &h.vm), "is not thrown away");
+
+	h = owned_by(1, 3);	/* it writes the page back */
+	tell(&h, 1, DSM_PUTM, 0, 1);
+	dsm_vm_peer_down(&h.vm, 1);
+	done(&h, DSM_OP_INSTALL_M);
+	e.from = 1;
+	fine(&h, e);
+	CHECK(!h.out.nr && dsm_page_is_idle(&h.page, &h.vm), "is at home");
+
+	h = shared_by_all(3);	/* the only copy was there: that is a loss */
+	tell(&h, 1, DSM_GETM, 0, 0);
+	tell(&h, 2, DSM_INV_ACK, 0, h.page.dir.txn);
+	dsm_vm_peer_down(&h.vm, 1);
+	done(&h, DSM_OP_INVALIDATE);
+	fine(&h, e);
+	check_failed(&h, 1, DSM_R_LOST);
+
+	h = shared_by_all(4);	/* who waits behind it gets it */
+	tell(&h, 3, DSM_PUTS, 0, 0);
+	tell(&h, 3, DSM_GETS, 0, 0);
+	h.page.dir.queue[h.page.dir.nr_queued++] = (struct dsm_request){
+		.host = 1, .type = DSM_GETM,
+	};
+	dsm_vm_peer_down(&h.vm, 1);
+	done(&h, DSM_OP_READ);
+	sent(&h, 3, DSM_DATA_S);
+	fine(&h, e);
+	tell(&h, 2, DSM_INV_ACK, 0, h.page.dir.txn);
+	tell(&h, 3, DSM_INV_ACK, 0, h.page.dir.txn);
+	done(&h, DSM_OP_UPGRADE);
+	CHECK(dsm_page_is_idle(&h.page, &h.vm), "the page is at home");
+
+	h = holder(DSM_MODIFIED);	/* the home is gone during an eviction */
+	fine(&h, event(DSM_EV_EVICT));
+	dsm_vm_peer_down(&h.vm, 0);
+	done(&h, DSM_OP_INVALIDATE);
+	CHECK(!h.out.nr, "nobody to send it to");
+	e.from = 0;
+	fine(&h, e);
+	check_failed(&h, 0, DSM_R_LOST);
 }
 
 static void ranges(const void *argument)
@@ -658,6 +911,8 @@ static const struct test_case cases[] = {
 	{ "what a read and a write cost", costs, NULL },
 	{ "the most actions of one event", most_actions, NULL },
 	{ "an eviction crosses a recall", eviction_crosses_recall, NULL },
+	{ "a host is lost after it has written back", lost_after_writing_back,
+	  NULL },
 	{ "what a home refuses", home_refuses, NULL },
 	{ "what a holder refuses", holder_refuses, NULL },
 	{ "what anybody refuses", anybody_refuses, NULL },
@@ -666,7 +921,11 @@ static const struct test_case cases[] = {
 	{ "pins and private pages", pins, NULL },
 	{ "holes", holes, NULL },
 	{ "leases", leases, NULL },
+	{ "prefetches that get nothing", prefetches, NULL },
+	{ "holes that are older than the access", old_holes, NULL },
 	{ "lost hosts", hosts_lost, NULL },
+	{ "a host is lost while an operation is due", lost_meanwhile, NULL },
+	{ "a host that was lost stays lost", lost_for_ever, NULL },
 	{ "hosts and ranges", ranges, NULL },
 	{ "everything has a name", names, NULL },
 	{ "transaction numbers wrap", numbers_wrap, NULL },

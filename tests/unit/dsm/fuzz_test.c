@@ -100,11 +100,12 @@ static void one_host(unsigned int self, unsigned int nr_hosts)
 		taken += !rc;
 		most = out.nr > most ? out.nr : most;
 		/* Begin anew when all is lost, and at times. */
-		if (!dice_below(200) || page.broken || page.dir.mode == DSM_MODE_LOST) {
+		if (!dice_below(200) || page.broken) {
 			CHECK(!dsm_page_init(&page, &vm, 7), "a page");
 			for (e.from = 0; e.from < nr_hosts; e.from++)
 				if (!(vm.up >> e.from & 1) && e.from != self) {
 					vm.epoch[e.from] = 0;
+					vm.lost = 0;
 					dsm_vm_peer_up(&vm, e.from, 1);
 				}
 		}

@@ -141,6 +141,43 @@ static void lost(const void *argument)
 	CHECK(token[3].state == DSM_TOKEN_HERE, "the next one has it");
 }
 
+static void lose(unsigned int h, unsigned int peer)
+{
+	dsm_vm_peer_down(&vm[h], peer);
+	dsm_token_host_lost(&vm[h], &token[h], peer, &out);
+	CHECK(!out.nr, "nobody to tell");
+}
+
+/* Without its home there is no token: who has or wants it does not go on so. */
+static void home_lost(const void *argument)
+{
+	(void)argument;
+	begin();
+	want(1);
+	want(2);
+	want(3);
+	CHECK(!dsm_token_free(&vm[3], &token[3], &out), "not needed any more");
+	lose(1, 0);
+	lose(2, 0);
+	lose(3, 0);
+	CHECK(token[1].state == DSM_TOKEN_ELSEWHERE, "who had it");
+	CHECK(token[2].state == DSM_TOKEN_ELSEWHERE, "who waited for it");
+	CHECK(token[3].state == DSM_TOKEN_ELSEWHERE, "who did not need it");
+	CHECK(dsm_token_want(&vm[1], &token[1], &out) == -DSM_E_PEER && !out.nr,
+	      "there is none");
+	CHECK(dsm_token_free(&vm[1], &token[1], &out) == -DSM_E_NOT_NOW, "nor here");
+
+	begin();		/* before the token is told */
+	want(1);
+	want(2);
+	dsm_vm_peer_down(&vm[1], 0);
+	CHECK(!dsm_token_free(&vm[1], &token[1], &out) && !out.nr, "not sent");
+	dsm_vm_peer_down(&vm[0], 2);
+	CHECK(!message(0, 1, DSM_TOKEN_FREE) && !out.nr, "not handed out");
+	dsm_token_host_lost(&vm[0], &token[0], 2, &out);
+	CHECK(token[0].holder == DSM_NOBODY && !token[0].nr_queued, "free");
+}
+
 static void losses(const void *argument)
 {
 	struct dsm_losses counted = { 0 };
@@ -164,6 +201,7 @@ static const struct test_case cases[] = {
 	{ "token: not needed when it comes", unwanted, NULL },
 	{ "token: lies", lies, NULL },
 	{ "token: lost hosts", lost, NULL },
+	{ "token: its home is lost", home_lost, NULL },
 	{ "token: losses", losses, NULL },
 };
 
