@@ -201,7 +201,10 @@ static int recall(struct step *s, const struct dsm_msg *msg)
 	if (page->recall)
 		return -DSM_E_AGAIN;
 	if (page->writeback && !inv) {
-		/* PUTM is on its way; the home can't know, so it gets both. */
+		/* PUTM is on its way; the home can't know, so it gets both, once. */
+		if (page->recall_txn)
+			return -DSM_E_AGAIN;
+		page->recall_txn = msg->txn;
 		post(s, page->home, DSM_RDATA, 0, 0, msg->txn);
 		return 0;
 	}
@@ -313,6 +316,7 @@ static int written_back(struct step *s, const struct dsm_msg *msg)
 		return -DSM_E_TXN;
 
 	page->writeback = false;
+	page->recall_txn = 0;
 	page->grant = 0;
 	page->wanted = 0;
 	page->wanted_flags = 0;

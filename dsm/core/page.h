@@ -102,7 +102,7 @@ struct dsm_page {
 	uint8_t recall;		/* RECALL_S, RECALL_I or INV, not answered yet; or 0 */
 	uint8_t recall_flags;
 	bool recall_busy;	/* the page was in use; tried again later */
-	uint32_t recall_txn;
+	uint32_t recall_txn;	/* of recall; in a write-back: of the one answered */
 	uint32_t grant;		/* MODIFIED and not home: the transaction that gave it */
 	struct dsm_directory dir;	/* at home only */
 };
@@ -194,7 +194,7 @@ enum dsm_event_type {
 	DSM_EV_RETRY,		/* after DSM_ACT_RETRY; too many do no harm */
 	DSM_EV_PIN_TIMEOUT,	/* the page has been in use for too long */
 	DSM_EV_LEASE_OVER,	/* time is up */
-	DSM_EV_RETIRED,		/* the vCPU that missed has retired an instruction */
+	DSM_EV_RETIRED,		/* the vCPU that missed has retired an instruction: no lease, no loss */
 	DSM_EV_HOST_LOST,	/* from: whose connection is gone; more than once does no harm */
 	DSM_NR_EVENTS
 };
@@ -233,7 +233,10 @@ bool dsm_page_is_idle(const struct dsm_page *page, const struct dsm_vm *vm);
 /** Is anything in its buffer that is still needed? */
 bool dsm_page_needs_buffer(const struct dsm_page *page);
 
-/** Would this page be lost with the host?  For the text that says how many. */
+/**
+ * Would this page be lost with the host?  For the text that says how many.
+ * Only its home knows: false elsewhere.
+ */
 bool dsm_page_only_at(const struct dsm_page *page, unsigned int host);
 
 /**

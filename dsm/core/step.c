@@ -169,10 +169,12 @@ static int lease_over(struct step *s, bool retired)
 
 	if (page->lease == DSM_LEASE_TOKEN && !retired)
 		return -DSM_E_NOT_NOW;
-	if (retired)
+	if (retired) {
 		page->lease = DSM_LEASE_NONE;
-	else if (page->lease == DSM_LEASE_ACTIVE)
+		page->lost = false;
+	} else if (page->lease == DSM_LEASE_ACTIVE) {
 		page->lease = DSM_LEASE_EXPIRED;
+	}
 	directory_lease_over(s);
 	holder_lease_over(s);
 	return 0;
@@ -259,5 +261,11 @@ bool dsm_page_needs_buffer(const struct dsm_page *page)
 
 bool dsm_page_only_at(const struct dsm_page *page, unsigned int host)
 {
-	return page->dir.mode == DSM_MODE_MODIFIED && page->dir.owner == host;
+	const struct dsm_directory *d = &page->dir;
+
+	if (d->mode != DSM_MODE_MODIFIED || d->owner != host)
+		return false;
+	/* Elsewhere than at home there is no directory: all 0. */
+	return host == page->home ? page->state == DSM_MODIFIED && !page->grant :
+				    d->grant != 0;
 }

@@ -86,8 +86,7 @@ int dsm_wire_get_hello(const uint8_t bytes[DSM_WIRE_BYTES],
 {
 	if (bytes[0] || bytes[1] || get32(bytes + 4) != DSM_WIRE_MAGIC)
 		return -DSM_E_TYPE;
-	if (bytes[2] > bytes[3] || bytes[2] > DSM_WIRE_VERSION ||
-	    bytes[3] < DSM_WIRE_VERSION)
+	if (bytes[2] > DSM_WIRE_VERSION || bytes[3] < DSM_WIRE_VERSION)
 		return -DSM_E_VERSION;
 	if (!is_zero(bytes + 10, 2))
 		return -DSM_E_RESERVED;

@@ -2,8 +2,9 @@
 /*
  * A lying peer: in a state of an honest world, each host gets every message
  * that there is, from every other host.  It is refused, and then nothing has
- * changed, or it is one that an honest peer could have sent as well, and then
- * the page keeps its rules and the actions stay within their bounds.
+ * changed; or it is taken, and then the page keeps its rules and the actions
+ * stay within their bounds.  Whether an honest peer could have sent what is
+ * taken is not asked.
  */
 #ifndef DSM_LIES_H
 #define DSM_LIES_H
@@ -40,6 +41,22 @@ bool tell_lies(const World<H, P> &world, Rules<H, P> &rules, size_t &told,
 		event.msg.txn = txn;
 		event.msg.epoch = 1;
 		event.msg.gfn = p;
+		/* The same of another connection, and of another page. */
+		for (unsigned wrong_field = 0; wrong_field < 2; wrong_field++) {
+			dsm_event other = event;
+			if (wrong_field)
+				other.msg.gfn = p + 1;
+			else
+				other.msg.epoch = 2;
+			told++;
+			if (!dsm_step(&rules.vm[h], &page, &other, &out) || out.nr ||
+			    memcmp(&page, &world.page[h][p], sizeof(page))) {
+				wrong = std::string("not for this page: ") +
+					dsm_type_name(type);
+				return false;
+			}
+			refused++;
+		}
 		told++;
 		if (dsm_step(&rules.vm[h], &page, &event, &out)) {
 			refused++;

@@ -13,6 +13,7 @@ constexpr unsigned HOSTS = 16, PAGES = 4;
 constexpr unsigned REST_EVERY = 2000;	/* moves */
 constexpr unsigned MOVES_TO_QUIET = 20000;
 constexpr unsigned RARELY = 300;	/* once in so many moves a host may die */
+constexpr unsigned ALONE_RARELY = 20;	/* and once in so many, one whose death ends the VM */
 constexpr size_t LAST_MOVES = 40;	/* shown after a violation */
 
 namespace {
@@ -66,6 +67,22 @@ private:
 		       (move.page == NO_PAGE || move.page < nr_pages);
 	}
 
+	/* Its death loses a page, or a home. */
+	bool has_alone(unsigned host) const
+	{
+		for (unsigned p = 0; p < nr_pages; p++)
+			if (world.page[host][p].home == host ||
+			    world.page[host][p].state == DSM_MODIFIED ||
+			    world.page[host][p].writeback)
+				return true;
+		return false;
+	}
+	bool dies(unsigned host)
+	{
+		return !dice.below(RARELY) &&
+		       (!has_alone(host) || !dice.below(ALONE_RARELY));
+	}
+
 	unsigned nr_hosts, nr_pages;
 	Dice dice;
 	Rules<HOSTS, PAGES> rules;
@@ -82,7 +99,7 @@ bool Walk::step(bool rest)
 	world.moves(rules, moves);
 	for (const Move &move : moves)
 		if (is_in(move) && (!rest || move.owed()) &&
-		    (move.will != Will::DIE || !dice.below(RARELY)))
+		    (move.will != Will::DIE || dies(move.host)))
 			possible.push_back(move);
 	/* What is owed goes first half of the time, or nothing ever ends. */
 	if (!rest && dice.below(2)) {

@@ -666,6 +666,8 @@ template<unsigned H, unsigned P> void World<H, P>::tidy(const Rules<H, P> &rules
 			if (!page[h][p].recall_busy && !page[h][p].dir.busy)
 				x.retry = false;
 			x.met_hole |= uint8_t(ANYBODY & ~x.waiters);
+			if (!rules.may.drop)	/* it matters for NACK(hole) only */
+				page[h][p].merged = false;
 			if (!rules.may.drop || page[h][p].home == h)
 				x.met_hole = x.ring_met_hole = ANYBODY;
 		}

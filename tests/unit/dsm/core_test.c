@@ -266,6 +266,7 @@ static void eviction_crosses_recall(const void *argument)
 	tell(&h, 0, DSM_RECALL_S, 0, 6);
 	CHECK(!sent(&h, 0, DSM_RDATA)->flags, "nothing is kept");
 	CHECK(dsm_page_needs_buffer(&h.page), "until PUT_ACK");
+	refuse(&h, 0, DSM_RECALL_I, 0, 7, DSM_E_AGAIN);
 	refuse(&h, 0, DSM_INV, 0, 6, DSM_E_NOT_HELD);
 	refuse(&h, 0, DSM_PUT_ACK, 0, 6, DSM_E_TXN);
 	miss(&h, true, 0);
@@ -866,6 +867,7 @@ static void ranges(const void *argument)
 	CHECK(dsm_vm_add_range(&vm, 1, 1, 0) == -DSM_E_GFN, "empty");
 	CHECK(!dsm_vm_add_range(&vm, 10, 20, 0), "a range");
 	CHECK(dsm_vm_add_range(&vm, 19, 30, 1) == -DSM_E_GFN, "overlaps");
+	CHECK(dsm_vm_add_range(&vm, 5, 11, 1) == -DSM_E_GFN, "in one gfn");
 	CHECK(dsm_vm_home(&vm, 9) == DSM_NOBODY && dsm_vm_home(&vm, 10) == 0 &&
 	      dsm_vm_home(&vm, 20) == DSM_NOBODY, "its bounds");
 	CHECK(dsm_page_init(&page, &vm, 20) == -DSM_E_GFN, "no home");
@@ -876,6 +878,176 @@ static void ranges(const void *argument)
 	CHECK(dsm_vm_peer_up(&vm, 2, 1) == -DSM_E_PEER, "not there");
 	CHECK(dsm_vm_peer_up(&vm, 1, 0) == -DSM_E_EPOCH, "epoch 0");
 	dsm_vm_peer_down(&vm, 200);
+}
+
+/* What is asked for the vCPU with the token says so, all the way. */
+static void token_flags(const void *argument)
+{
+	struct host h = owned_by(1, 4);
+
+	(void)argument;
+	tell(&h, 2, DSM_GETM, DSM_F_TOKEN, 0);
+	CHECK(sent(&h, 1, DSM_RECALL_I)->flags == DSM_F_TOKEN, "RECALL");
+	h = shared_by_all(3);
+	tell(&h, 2, DSM_GETM, DSM_F_TOKEN, 0);
+	CHECK(sent(&h, 1, DSM_INV)->flags == DSM_F_TOKEN, "INV");
+
+	h = holder(DSM_INVALID);	/* a miss that merges */
+	h.vm.leases = true;
+	miss(&h, true, 0);
+	miss(&h, true, DSM_F_TOKEN);
+	tell(&h, 0, DSM_DATA_M, 0, 5);
+	done(&h, DSM_OP_INSTALL_M);
+	CHECK(h.page.lease == DSM_LEASE_TOKEN, "merged");
+
+	h = holder(DSM_MODIFIED);	/* one during a write-back */
+	h.vm.leases = true;
+	fine(&h, event(DSM_EV_EVICT));
+	done(&h, DSM_OP_INVALIDATE);
+	miss(&h, true, 0);
+	miss(&h, true, DSM_F_TOKEN);
+	tell(&h, 0, DSM_PUT_ACK, 0, 5);
+	CHECK(sent(&h, 0, DSM_GETM)->flags == DSM_F_TOKEN, "after a write-back");
+
+	h = holder(DSM_MODIFIED);	/* one of a page that is here */
+	h.vm.leases = true;
+	miss(&h, true, DSM_F_TOKEN);
+	CHECK(h.page.lease == DSM_LEASE_TOKEN, "here");
+}
+
+static void leases_end(const void *argument)
+{
+	struct host h = host(0, 3);
+
+	(void)argument;
+	h.vm.leases = true;
+	h.page.lease = DSM_LEASE_EXPIRED;
+	tell(&h, 1, DSM_GETS, 0, 0);
+	done(&h, DSM_OP_DOWNGRADE);
+	CHECK(h.page.lost && h.page.lease == DSM_LEASE_NONE, "read elsewhere");
+
+	h = host(0, 3);
+	h.vm.leases = true;
+	h.page.lease = DSM_LEASE_EXPIRED;
+	tell(&h, 1, DSM_GETM, 0, 0);
+	done(&h, DSM_OP_INVALIDATE);
+	CHECK(h.page.lost && h.page.lease == DSM_LEASE_NONE, "written elsewhere");
+	CHECK(!dsm_page_is_idle(&h.page, &h.vm), "the loss is remembered");
+	fine(&h, event(DSM_EV_RETIRED));
+	CHECK(!h.page.lost, "until an instruction has retired");
+
+	h = host(0, 3);
+	h.page.lease = DSM_LEASE_EXPIRED;
+	CHECK(!dsm_page_is_idle(&h.page, &h.vm), "a lease is remembered");
+	fine(&h, event(DSM_EV_DROP));
+	done(&h, DSM_OP_DROP);
+	CHECK(h.page.lease == DSM_LEASE_NONE, "dropped");
+
+	h = holder(DSM_MODIFIED);
+	h.page.lease = DSM_LEASE_EXPIRED;
+	fine(&h, event(DSM_EV_EVICT));
+	done(&h, DSM_OP_INVALIDATE);
+	CHECK(h.page.lease == DSM_LEASE_NONE && !h.page.lost, "evicted");
+
+	h = holder(DSM_MODIFIED);	/* a lease is no pin */
+	h.vm.leases = true;
+	h.page.lease = DSM_LEASE_ACTIVE;
+	tell(&h, 0, DSM_RECALL_I, 0, 6);
+	fine(&h, event(DSM_EV_PIN_TIMEOUT));
+	CHECK(!h.out.nr && h.page.recall == DSM_RECALL_I, "still waits");
+
+	/* A struct that remembers nothing but a loss can go. */
+	h = holder(DSM_INVALID);
+	h.page.lost = true;
+	CHECK(!dsm_page_is_idle(&h.page, &h.vm), "a loss");
+	fine(&h, event(DSM_EV_RETIRED));
+	CHECK(dsm_page_is_idle(&h.page, &h.vm), "is over");
+}
+
+static void answers_that_do_not_fit(const void *argument)
+{
+	struct host h = owned_by(1, 3);
+	struct dsm_event e;
+
+	(void)argument;
+	tell(&h, 1, DSM_DROP, 0, 0);	/* the owner itself */
+	refuse(&h, 1, DSM_PUTM, 0, 1, DSM_E_SECOND);
+
+	h = host(0, 3);
+	tell(&h, 1, DSM_GETM, DSM_F_NODATA, 0);
+	CHECK(h.out.action[0].bytes == DSM_BYTES_NONE, "nobody wants the bytes");
+	result(&h, DSM_OP_INVALIDATE, DSM_OP_BUSY);
+	CHECK(give(&h, event(DSM_EV_PRIVATE)) == -DSM_E_NOT_NOW, "on its way");
+
+	h = host(0, 3);
+	fine(&h, event(DSM_EV_PRIVATE));
+	tell(&h, 1, DSM_POPULATE, 0, 0);
+	CHECK(sent(&h, 1, DSM_RESULT)->reason == DSM_R_EXISTS, "there is memory");
+	tell(&h, 1, DSM_GETS, 0, 0);
+
+	h = shared_by_all(3);
+	fine(&h, event(DSM_EV_POPULATE));
+	CHECK(h.out.action[h.out.nr - 1].type == DSM_ACT_FINISHED &&
+	      h.out.action[h.out.nr - 1].reason == DSM_R_EXISTS, "says how");
+
+	h = host(0, 3);
+	tell(&h, 1, DSM_POPULATE, 0, 0);
+	e = event(DSM_EV_RESULT);
+	e.result = DSM_OP_BUSY;
+	CHECK(give(&h, e) == -DSM_E_NO_OPERATION, "populate is never busy");
+
+	h = holder(DSM_INVALID);
+	fine(&h, event(DSM_EV_DROP));
+	e = message(0, DSM_RESULT, 0, 1);
+	e.msg.reason = DSM_R_EXISTS;
+	CHECK(give(&h, e) == -DSM_E_REASON, "not of DROP");
+	e.msg.reason = DSM_R_LOST;
+	CHECK(give(&h, e) == -DSM_E_REASON, "of nothing");
+
+	h = holder(DSM_INVALID);
+	miss(&h, true, DSM_F_NODATA);
+	refuse(&h, 0, DSM_DATA_M, 0, 5, DSM_E_GRANT);
+	e = message(0, DSM_NACK, 0, 1);
+	CHECK(give(&h, e) == -DSM_E_REASON, "why not?");
+
+	h = holder(DSM_SHARED);
+	tell(&h, 0, DSM_INV, 0, 6);
+	result(&h, DSM_OP_INVALIDATE, DSM_OP_BUSY);
+	miss(&h, true, 0);
+	refuse(&h, 0, DSM_GRANT, 0, 7, DSM_E_GRANT);
+
+	h = holder(DSM_MODIFIED);
+	dsm_vm_peer_down(&h.vm, 0);
+	CHECK(give(&h, event(DSM_EV_EVICT)) == -DSM_E_NOT_NOW, "no home");
+}
+
+static void only_there(const void *argument)
+{
+	struct host h = owned_by(1, 3);
+	unsigned int i;
+
+	(void)argument;
+	for (i = 0; i < 3; i++)
+		CHECK(dsm_page_only_at(&h.page, i) == (i == 1), "host 1's: %u", i);
+	h = host(0, 3);
+	for (i = 0; i < 3; i++)
+		CHECK(dsm_page_only_at(&h.page, i) == (i == 0), "ours: %u", i);
+	h = shared_by_all(3);
+	for (i = 0; i < 3; i++)
+		CHECK(!dsm_page_only_at(&h.page, i), "shared: %u", i);
+	h.page.dir.owner = 1;
+	h.page.dir.grant = 3;
+	CHECK(!dsm_page_only_at(&h.page, 1), "an owner of before");
+	h = host(2, 3);
+	CHECK(!dsm_page_init(&h.page, &h.vm, 0x2000), "a page of host 1");
+	for (i = 0; i < 3; i++)
+		CHECK(!dsm_page_only_at(&h.page, i), "not at home: %u", i);
+	h = holder(DSM_MODIFIED);
+	for (i = 0; i < 3; i++)
+		CHECK(!dsm_page_only_at(&h.page, i), "not at home: %u", i);
+	h = holder(DSM_INVALID);
+	for (i = 0; i < 3; i++)
+		CHECK(!dsm_page_only_at(&h.page, i), "not at home: %u", i);
 }
 
 static void names(const void *argument)
@@ -926,6 +1098,10 @@ static const struct test_case cases[] = {
 	{ "lost hosts", hosts_lost, NULL },
 	{ "a host is lost while an operation is due", lost_meanwhile, NULL },
 	{ "a host that was lost stays lost", lost_for_ever, NULL },
+	{ "the token's flag", token_flags, NULL },
+	{ "how leases end", leases_end, NULL },
+	{ "answers that do not fit", answers_that_do_not_fit, NULL },
+	{ "who has a page alone", only_there, NULL },
 	{ "hosts and ranges", ranges, NULL },
 	{ "everything has a name", names, NULL },
 	{ "transaction numbers wrap", numbers_wrap, NULL },

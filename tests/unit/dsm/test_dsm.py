@@ -19,13 +19,25 @@ from lab.pipeline.progress import StepFailed
 
 _scratch = tempfile.TemporaryDirectory(prefix="dsm_test.")
 # Of the worlds, those of a second or two; of the mutants, one of each kind.
-WORLDS = ("2x1-core", "2x1-leases", "3x1-alone", "2x2-upgrades")
+WORLDS = (
+    "2x1-core",
+    "2x1-private",
+    "2x1-broken",
+    "2x1-holes",
+    "2x1-death-small",
+    "2x1-death-split",
+    "2x1-leases",
+    "3x1-alone",
+    "2x2-upgrades",
+)
 MUTANTS = (
     "0b.1: who wrote back is a sharer all the same",
     "0b.2: INV_ACK does not remove the sharer",
     "0b.3: NACK wakes nobody",
     "0b.4: a page is evicted while a request for it is out",
     "0b.7: a recall that found a pin is not tried again",
+    "0b.8: a hole that was filled before the access began",
+    "a prefetch of a private page stops the VM",
 )
 
 
