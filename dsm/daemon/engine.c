@@ -666,7 +666,13 @@ static void next_in_line(struct dsm_engine *e)
 	v->in_line = false;
 	e->token_vcpu = v;
 	e->token_due = DSM_NEVER;
-	dsm_token_want(&e->vm, &e->token, &actions);
+	if (dsm_token_want(&e->vm, &e->token, &actions)) {
+		/* no connection with its home: dsm_engine_peer_up() goes on */
+		e->token_vcpu = NULL;
+		TAILQ_INSERT_HEAD(&e->line, v, line);
+		v->in_line = true;
+		return;
+	}
 	send_all(e, &actions);
 	look_for_token(e);
 }
@@ -1069,8 +1075,10 @@ int dsm_engine_peer_up(struct dsm_engine *e, unsigned int host, uint32_t epoch)
 {
 	int rc = dsm_vm_peer_up(&e->vm, host, epoch);
 
-	if (!rc && !e->has_failed)
+	if (!rc && !e->has_failed) {
+		next_in_line(e);
 		tell_all(e);
+	}
 	return rc;
 }
 

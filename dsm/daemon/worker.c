@@ -124,8 +124,13 @@ static void on_up(void *context, unsigned int host, uint32_t epoch)
 	peer->up = true;
 	peer->was_up = true;
 	peer->epoch = epoch;
+	if (dsm_engine_peer_up(w->engine, host, epoch)) {
+		say(w, 4, "host %s: connected again; who was lost or has left does not come back",
+		    name_of(w, host));
+		dsm_transport_close(w->transport, host);
+		return;
+	}
 	say(w, 6, "host %s: connected", name_of(w, host));
-	dsm_engine_peer_up(w->engine, host, epoch);
 	for (i = 0; i < w->p.config->nr_hosts; i++)
 		if (i != w->p.config->self && !w->peer[i].was_up)
 			return;
