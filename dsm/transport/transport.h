@@ -147,7 +147,7 @@ struct dsm_transport_params {
 	struct sockaddr_storage address;	/* to listen at; port 0: any */
 	const char *ca_file;		/* PEM: the site's CA, and nobody else's */
 	const char *certificate_file;	/* PEM: our certificate, then others up to the CA */
-	const char *key_file;		/* PEM; nobody else may read it */
+	const char *key_file;		/* PEM, not encrypted; nobody else may read it */
 	const char *names[DSM_TRANSPORT_NAMES];	/* of our own certificate */
 	struct dsm_transport_peer peer[DSM_MAX_HOSTS];
 	uint16_t credits;	/* receive buffers a peer: DSM_CREDITS_LEAST .. _MOST */
@@ -181,8 +181,8 @@ struct dsm_transport_counters {
  * @params: what it points to has to stay.
  * @text: what went wrong, in words, if the result is not 0.
  * Return: 0; -EINVAL for parameters out of their ranges, a certificate that
- * does not hold (expired, not of the CA, not with our names or roles), a key
- * that is not its own or that others can read, or a SIGPIPE that would end the
+ * does not hold (a peer would refuse it: tls.h), a key that is not its own,
+ * encrypted, another user's (root's is good) or that others can read, or a SIGPIPE that would end the
  * process, or RDMA without a trusted fabric; -ENOMEM; what socket(), bind() and
  * listen() say, for RDMA too: -ENODEV without a device.
  */

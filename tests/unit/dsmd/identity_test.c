@@ -35,6 +35,8 @@ static const struct paper_case {
 	  SITE, 0, 0, 0 },
 	{ "right, in other letters", { "DNS:Beta.B.Example", BOTH_ROLES, "x", -1, 10, false },
 	  SITE, 0, 0, 0 },
+	{ "right, its second name", { "DNS:second.b.example", BOTH_ROLES, "x", -1, 10, false },
+	  SITE, 0, 0, 0 },
 	{ "by another CA of the same name", { "DNS:beta.b.example", BOTH_ROLES, "x", -1, 10, false },
 	  OTHER_CA, 0, DSM_END_ISSUER, 0 },
 	{ "by itself", { "DNS:beta.b.example", BOTH_ROLES, "x", -1, 10, false },
@@ -50,6 +52,10 @@ static const struct paper_case {
 	{ "a wildcard", { "DNS:*.b.example", BOTH_ROLES, "x", -1, 10, false }, SITE, 0,
 	  DSM_END_NAME, 0 },
 	{ "two hosts in one", { "DNS:beta.b.example,DNS:gamma.c.example", BOTH_ROLES, "x", -1, 10, false },
+	  SITE, 0, DSM_END_NAME, 0 },
+	{ "a host's name and alpha's", { "DNS:beta.b.example,DNS:alpha.a.example", BOTH_ROLES, "x", -1, 10, false },
+	  SITE, 0, DSM_END_NAME, 0 },
+	{ "odd bytes in a name", { "DNS:\x1b[31mdelta\x07", BOTH_ROLES, "x", -1, 10, false },
 	  SITE, 0, DSM_END_NAME, 0 },
 	{ "the name in the subject only", { NULL, BOTH_ROLES, "beta.b.example", -1, 10, false },
 	  SITE, 0, DSM_END_NAME, 0 },
@@ -77,6 +83,15 @@ static struct papers papers_for(const struct paper_case *c)
 			   c->by == OTHER_CA ? &other_ca : NULL);
 }
 
+/* What is said of a stranger goes to a log. */
+static void check_text(const char *text)
+{
+	for (; *text; text++)
+		CHECK(*text >= ' ' && *text < 0x7f, "byte %#x", (unsigned char)*text);
+}
+
+static const char second_name[] = "second.b.example";
+
 /* Our HELLO is the first that it may read. */
 static void greet(struct stranger *s)
 {
@@ -98,6 +113,7 @@ static void as_client(const void *argument)
 	rig_begin();
 	s.papers = papers_for(c);
 	host_prepare(&host, 0);
+	host.params.peer[1].names[1] = second_name;
 	host_start(&host);
 	CHECK(!dsm_transport_expect(host.transport, 1, 1), "expect");
 	s.port = dsm_transport_port(host.transport);
@@ -113,6 +129,7 @@ static void as_client(const void *argument)
 		CHECK(host.end[0].reason == c->reason, "'%s', %s",
 		      dsm_end_name(host.end[0].reason), host.end[0].text);
 		CHECK(!host.ups && !s.got, "%u bytes for a stranger", s.got);
+		check_text(host.end[0].text);
 	}
 	host_stop(&host);
 	papers_free(&s.papers);
@@ -128,7 +145,8 @@ static void as_server(const void *argument)
 
 	rig_begin();
 	s.papers = papers_for(c);
-	host_prepare(&host, 0);
+	host_prepare(&host, 2);
+	host.params.peer[1].names[1] = second_name;
 	point_to(&host, 1, listen_at_any(&s.listen_fd));
 	host_start(&host);
 	stranger_start(&s);
@@ -146,6 +164,7 @@ static void as_server(const void *argument)
 	CHECK(host.end[0].reason == reason, "'%s', %s",
 	      dsm_end_name(host.end[0].reason), host.end[0].text);
 	CHECK(!host.ups && !s.got, "%u bytes for a stranger", s.got);
+	check_text(host.end[0].text);
 	host_stop(&host);
 	papers_free(&s.papers);
 	close(s.listen_fd);
@@ -160,8 +179,8 @@ static void another_peer(const void *argument)
 
 	(void)argument;
 	rig_begin();
-	s.papers = host_papers(2);
-	host_prepare(&host, 0);
+	s.papers = host_papers(0);
+	host_prepare(&host, 2);
 	point_to(&host, 1, listen_at_any(&s.listen_fd));
 	host_start(&host);
 	stranger_start(&s);
@@ -170,7 +189,7 @@ static void another_peer(const void *argument)
 	stranger_join(&s);
 	CHECK(host.end[0].reason == DSM_END_NAME, "'%s'",
 	      dsm_end_name(host.end[0].reason));
-	CHECK(strstr(host.end[0].text, host_names[2]), "%s", host.end[0].text);
+	CHECK(strstr(host.end[0].text, host_names[0]), "%s", host.end[0].text);
 	host_stop(&host);
 	papers_free(&s.papers);
 	close(s.listen_fd);
@@ -419,20 +438,139 @@ static void crowd(const void *argument)
 	rig_end();
 }
 
+/* CAs between the site's and a certificate, the lowest first. */
+#define MOST_BETWEEN	4
+
+static struct papers chain_make(struct papers *between, unsigned int nr)
+{
+	char subject[32];
+	struct wanted wanted = {
+		.subject = subject, .from = -1, .to = 10, .ca = true,
+	}, leaf = {
+		.names = "DNS:beta.b.example", .usage = BOTH_ROLES,
+		.subject = "x", .from = -1, .to = 10,
+	};
+	unsigned int i;
+
+	for (i = nr; i--;) {
+		snprintf(subject, sizeof(subject), "CA %u", i);
+		between[i] = papers_make(&wanted, i + 1 < nr ? &between[i + 1] : &ca);
+	}
+	return papers_make(&leaf, nr ? &between[0] : &ca);
+}
+
+static void chains(const void *argument)
+{
+	struct papers between[MOST_BETWEEN + 1];
+	struct stranger s = { .script = greet, .between = between };
+	struct host host, own;
+	unsigned int nr, i;
+	int rc;
+
+	(void)argument;
+	for (nr = MOST_BETWEEN; nr <= MOST_BETWEEN + 1; nr++) {
+		rig_begin();
+		s.papers = chain_make(between, nr);
+		s.nr_between = nr;
+		s.done = false;
+		host_prepare(&host, 0);
+		host_start(&host);
+		CHECK(!dsm_transport_expect(host.transport, 1, 1), "expect");
+		s.port = dsm_transport_port(host.transport);
+		stranger_start(&s);
+		stranger_join(&s);
+		UNTIL(host.nr_ends);
+		CHECK(host.ups == (nr == MOST_BETWEEN), "%u above: %s", nr,
+		      host.end[0].text);
+		host_stop(&host);
+
+		/* We say the same of our own. */
+		host_prepare(&own, 1);
+		papers_write(&s.papers, own.params.certificate_file,
+			     own.params.key_file, 0600);
+		for (i = 0; i < nr; i++)
+			papers_append(&between[i], own.params.certificate_file);
+		rc = dsm_transport_create(&own.params, &own.transport, own.text);
+		CHECK(rc == (nr == MOST_BETWEEN ? 0 : -EINVAL), "%u above ours: %d %s",
+		      nr, rc, own.text);
+		if (!rc)
+			host_stop(&own);
+		else
+			CHECK(strstr(own.text, own.params.certificate_file), "%s",
+			      own.text);
+		for (i = 0; i < nr; i++)
+			papers_free(&between[i]);
+		papers_free(&s.papers);
+		rig_end();
+	}
+}
+
+/* A certificate of 16 KiB and more. */
+static void long_certificate(const void *argument)
+{
+	static char names[32768];
+	struct wanted wanted = {
+		.names = names, .usage = BOTH_ROLES, .subject = "x", .from = -1,
+		.to = 10,
+	};
+	struct stranger s = { .script = greet };
+	struct host host, own;
+	unsigned int i;
+	size_t length;
+	int rc;
+
+	(void)argument;
+	rig_begin();
+	length = (size_t)snprintf(names, sizeof(names), "DNS:beta.b.example");
+	for (i = 0; i < 280; i++)
+		length += (size_t)snprintf(names + length, sizeof(names) - length,
+			",DNS:%03u.a-name-that-says-nothing-but-that-is-long.to.be.long.example",
+			i);
+	s.papers = papers_make(&wanted, &ca);
+	host_prepare(&host, 0);
+	host_start(&host);
+	CHECK(!dsm_transport_expect(host.transport, 1, 1), "expect");
+	s.port = dsm_transport_port(host.transport);
+	stranger_start(&s);
+	stranger_join(&s);
+	UNTIL(host.nr_ends);
+	CHECK(!host.ups && strstr(host.end[0].text, "excessive"), "%u ups, %s",
+	      host.ups, host.end[0].text);
+	host_stop(&host);
+
+	host_prepare(&own, 1);
+	papers_write(&s.papers, own.params.certificate_file, own.params.key_file,
+		     0600);
+	rc = dsm_transport_create(&own.params, &own.transport, own.text);
+	CHECK(rc == -EINVAL && strstr(own.text, "excessive"), "%d: %s", rc, own.text);
+	papers_free(&s.papers);
+	rig_end();
+}
+
 /* What is wrong with our own papers is said at once. */
 static const struct own_case {
 	const char *name;
 	struct wanted wanted;
 	enum signer by;
+	const char *key_usage;
 	const char *says;
 } own_cases[] = {
-	{ "expired", { "DNS:alpha.a.example", BOTH_ROLES, "x", -10, -1, false }, SITE, "expired" },
-	{ "another CA's", { "DNS:alpha.a.example", BOTH_ROLES, "x", -1, 9, false }, OTHER_CA,
+	{ "expired", { "DNS:alpha.a.example", BOTH_ROLES, "x", -10, -1, false }, SITE, NULL,
+	  "expired" },
+	{ "another CA's", { "DNS:alpha.a.example", BOTH_ROLES, "x", -1, 9, false }, OTHER_CA, NULL,
 	  "signature" },
-	{ "another name", { "DNS:beta.b.example", BOTH_ROLES, "x", -1, 9, false }, SITE,
+	{ "another name", { "DNS:beta.b.example", BOTH_ROLES, "x", -1, 9, false }, SITE, NULL,
 	  "subjectAltName" },
-	{ "for servers only", { "DNS:alpha.a.example", "serverAuth", "x", -1, 9, false }, SITE,
+	{ "a peer's name, too", { "DNS:alpha.a.example,DNS:beta.b.example", BOTH_ROLES, "x", -1, 9, false },
+	  SITE, NULL, "subjectAltName" },
+	{ "for servers only", { "DNS:alpha.a.example", "serverAuth", "x", -1, 9, false }, SITE, NULL,
 	  "extendedKeyUsage" },
+	{ "for clients only", { "DNS:alpha.a.example", "clientAuth", "x", -1, 9, false }, SITE, NULL,
+	  "purpose" },
+	{ "without roles", { "DNS:alpha.a.example", NULL, "x", -1, 9, false }, SITE, NULL,
+	  "extendedKeyUsage" },
+	{ "for lists of what is revoked", { "DNS:alpha.a.example", BOTH_ROLES, "x", -1, 9, false }, SITE,
+	  "critical,cRLSign", "purpose" },
 };
 
 static void own(const void *argument)
@@ -445,12 +583,46 @@ static void own(const void *argument)
 	rig_begin();
 	host_prepare(&host, 0);
 	papers = papers_make(&c->wanted, c->by == SITE ? &ca : &other_ca);
+	if (c->key_usage)
+		papers_add(&papers, &ca, NID_key_usage, c->key_usage);
 	papers_write(&papers, host.params.certificate_file, host.params.key_file,
 		     0600);
 	rc = dsm_transport_create(&host.params, &host.transport, host.text);
 	CHECK(rc == -EINVAL && strstr(host.text, c->says) &&
 	      strstr(host.text, host.params.certificate_file), "%d: %s", rc,
 	      host.text);
+	papers_free(&papers);
+	rig_end();
+}
+
+/* Whose is the key, and can it be read without a question? */
+static void own_key(const void *argument)
+{
+	struct papers papers;
+	struct host host;
+	int rc;
+
+	(void)argument;
+	rig_begin();
+	host_prepare(&host, 0);
+	CHECK(!geteuid() && !chown(host.params.key_file, 1000, 1000),
+	      "only root can give a key away");
+	rc = dsm_transport_create(&host.params, &host.transport, host.text);
+	CHECK(rc == -EINVAL && strstr(host.text, "another user's") &&
+	      strstr(host.text, host.params.key_file), "%d: %s", rc, host.text);
+
+	papers = host_papers(0);
+	papers_write(&papers, host.params.certificate_file, NULL, 0);
+	CHECK(!unlink(host.params.key_file), "unlink");
+	papers_encrypt_key(&papers, host.params.key_file);
+	rc = dsm_transport_create(&host.params, &host.transport, host.text);
+	CHECK(rc == -EINVAL && strstr(host.text, "encrypted") &&
+	      strstr(host.text, host.params.key_file), "%d: %s", rc, host.text);
+
+	host.params.key_file = "/dev/null";
+	rc = dsm_transport_create(&host.params, &host.transport, host.text);
+	CHECK(rc == -EINVAL && strstr(host.text, "/dev/null: not a file"), "%d: %s",
+	      rc, host.text);
 	papers_free(&papers);
 	rig_end();
 }
@@ -493,7 +665,7 @@ static void own_files(const void *argument)
 int main(int argc, char **argv)
 {
 	static struct test_case cases[2 * NR(paper_cases) + NR(plain_cases) +
-				      NR(hello_cases) + NR(own_cases) + 8];
+				      NR(hello_cases) + NR(own_cases) + 16];
 	static char names[NR(cases)][96];
 	size_t i, n = 0;
 
@@ -517,5 +689,8 @@ int main(int argc, char **argv)
 	cases[n++] = (struct test_case){ "another address", addresses, NULL };
 	cases[n++] = (struct test_case){ "a crowd", crowd, NULL };
 	cases[n++] = (struct test_case){ "our files", own_files, NULL };
+	cases[n++] = (struct test_case){ "our key", own_key, NULL };
+	cases[n++] = (struct test_case){ "certificates in between", chains, NULL };
+	cases[n++] = (struct test_case){ "a long certificate", long_certificate, NULL };
 	return run_cases(argc, argv, cases, n);
 }
