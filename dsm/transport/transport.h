@@ -56,7 +56,7 @@ struct dsm_transport;
 
 /* Why a connection ended, or never came to be. */
 enum dsm_end {
-	DSM_END_CLOSED = 1,	/* both ends said so, and all has arrived */
+	DSM_END_CLOSED = 1,	/* both ends said so; see dsm_transport_close() */
 	/* the network, or a host */
 	DSM_END_UNREACHABLE,	/* could not connect */
 	DSM_END_CUT,		/* the end of the bytes, without "this is the end" */
@@ -230,6 +230,7 @@ unsigned int dsm_transport_room(const struct dsm_transport *transport,
 /**
  * Hold back message() for @host, or go on.  What comes in the meantime stays in
  * the receive buffers, the peer runs out of credits; questions are answered.
+ * What is held stays if the peer closes meanwhile, and is delivered before end().
  * Return: 0; -ENOTCONN.
  */
 int dsm_transport_hold(struct dsm_transport *transport, unsigned int host,
@@ -237,7 +238,10 @@ int dsm_transport_hold(struct dsm_transport *transport, unsigned int host,
 
 /**
  * Say that this is the end, once everything is sent, and wait for the peer's
- * word: end(DSM_END_CLOSED) if all that either side sent has arrived.  An
+ * word: end(DSM_END_CLOSED) if it has come.  Then all that the peer sent has
+ * arrived here, at either end.  Who closed first knows the same of what it sent;
+ * who closed second (or did not close) knows it over RDMA only: over TCP it was
+ * given to the network, before the peer's word that it wants no more came.  An
  * expectation or an attempt is given up, without end().
  * Return: 0; -ENOTCONN.
  */
