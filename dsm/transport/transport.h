@@ -199,8 +199,11 @@ unsigned int dsm_transport_port(const struct dsm_transport *transport);
 /**
  * Connect to @host, or wait until it connects.
  * @epoch: not 0, higher than that of the connection before.
- * Return: 0, then up() or end() comes, not before the return; _expect() has no
- * time-out and ends with a connection.  -EINVAL for no such peer or epoch 0;
+ * Return: 0, then up() or end() comes, not before the return.  _expect() has no
+ * time-out: it ends with up(), or with dsm_transport_close(); an end() before
+ * up() tells of an attempt of that host that failed, and the right one may still
+ * come.  (RDMA: of one that failed after HELLO, the expectation is over, too.)
+ * -EINVAL for no such peer or epoch 0;
  * -EISCONN if there is a connection or an attempt.
  */
 int dsm_transport_open(struct dsm_transport *transport, unsigned int host,

@@ -3,6 +3,7 @@
  * Who is let in: the handshake with every kind of certificate at either end,
  * strangers without one, HELLO, and our own papers.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -265,6 +266,7 @@ static const struct hello_case {
 	{ "features that nobody knows", 10, 1, DSM_END_HELLO },
 	{ "epoch 0", 12, 0, DSM_END_EPOCH },
 	{ "another VM", 31, 'x', DSM_END_VM },
+	{ "an epoch far ahead", 15, 0xff, DSM_END_EPOCH },
 };
 
 static void say_hello(struct stranger *s)
@@ -325,6 +327,79 @@ static void hello_both(const void *argument)
 	CHECK(!a.ups && !b.ups, "up");
 	host_stop(&a);
 	host_stop(&b);
+	rig_end();
+}
+
+/* The same host's dsmd of another VM comes first: the right one still may. */
+static void wrong_one_first(const void *argument)
+{
+	static const struct hello_case other = { "", 31, 'x', DSM_END_VM };
+	struct stranger s = { .script = say_hello, .argument = &other };
+	struct host a, b;
+
+	(void)argument;
+	rig_begin();
+	s.papers = host_papers(1);
+	host_prepare(&a, 1);
+	host_prepare(&b, 0);
+	host_start(&b);
+	CHECK(!dsm_transport_expect(b.transport, 1, 1), "expect");
+	s.port = dsm_transport_port(b.transport);
+	stranger_start(&s);
+	stranger_join(&s);
+	UNTIL(b.nr_ends == 1);
+	CHECK(b.end[0].reason == DSM_END_VM && b.end[0].host == 1, "%s",
+	      dsm_end_name(b.end[0].reason));
+	point_to(&a, 0, s.port);
+	host_start(&a);
+	CHECK(!dsm_transport_open(a.transport, 0, 1), "open");
+	UNTIL((a.ups && b.ups) || a.nr_ends);
+	CHECK(b.ups == 1 && b.nr_ends == 1, "%s", dsm_end_name(a.end[0].reason));
+	host_stop(&a);
+	host_stop(&b);
+	papers_free(&s.papers);
+	rig_end();
+}
+
+/* One address fills all places; who comes from another one has his all the same. */
+static void one_in_a_crowd(const void *argument)
+{
+	struct stranger s[4], other = { .script = greet, .address = "127.0.0.2" };
+	struct host b;
+	unsigned int i;
+
+	(void)argument;
+	rig_begin();
+	host_prepare(&b, 0);
+	((struct sockaddr_in *)&b.params.peer[1].address)->sin_addr.s_addr =
+		htonl(INADDR_LOOPBACK + 1);
+	host_start(&b);
+	CHECK(!dsm_transport_expect(b.transport, 1, 1), "expect");
+	memset(s, 0, sizeof(s));
+	for (i = 0; i < 4; i++) {
+		s[i].tls_version = -1;
+		s[i].port = dsm_transport_port(b.transport);
+		stranger_start(&s[i]);
+	}
+	/* The fifth is one too many: so four are in. */
+	struct stranger fifth = { .tls_version = -1, .port = s[0].port };
+	stranger_start(&fifth);
+	UNTIL(b.nr_ends == 1);
+	CHECK(b.end[0].reason == DSM_END_CROWD, "%s", dsm_end_name(b.end[0].reason));
+	other.papers = host_papers(1);
+	other.port = s[0].port;
+	stranger_start(&other);
+	stranger_join(&other);
+	UNTIL(b.ups || b.nr_ends > 2);
+	CHECK(b.ups == 1 && b.end[1].reason == DSM_END_CROWD, "%u ups, %s", b.ups,
+	      dsm_end_name(b.end[1].reason));
+	clock_ns += OPENING;
+	dsm_transport_tick(b.transport);
+	for (i = 0; i < 4; i++)
+		stranger_join(&s[i]);
+	stranger_join(&fifth);
+	host_stop(&b);
+	papers_free(&other.papers);
 	rig_end();
 }
 
@@ -690,6 +765,8 @@ int main(int argc, char **argv)
 	cases[n++] = (struct test_case){ "a crowd", crowd, NULL };
 	cases[n++] = (struct test_case){ "our files", own_files, NULL };
 	cases[n++] = (struct test_case){ "our key", own_key, NULL };
+	cases[n++] = (struct test_case){ "HELLO: the wrong one first", wrong_one_first, NULL };
+	cases[n++] = (struct test_case){ "a crowd from one address", one_in_a_crowd, NULL };
 	cases[n++] = (struct test_case){ "certificates in between", chains, NULL };
 	cases[n++] = (struct test_case){ "a long certificate", long_certificate, NULL };
 	return run_cases(argc, argv, cases, n);
