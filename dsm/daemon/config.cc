@@ -216,12 +216,18 @@ void read_address(const Table &host, struct sockaddr_storage &address)
 	if (inet_pton(AF_INET, text.c_str(), &four->sin_addr) == 1) {
 		four->sin_family = AF_INET;
 		four->sin_port = port;
-		if (four->sin_addr.s_addr != htonl(INADDR_ANY))
+		/* 0/8 is nobody's; 224/3 are groups, everybody, or not used */
+		uint32_t bits = ntohl(four->sin_addr.s_addr);
+		if (bits >> 24 && bits >> 29 != 7)
 			return;
 	} else if (inet_pton(AF_INET6, text.c_str(), &six->sin6_addr) == 1) {
 		six->sin6_family = AF_INET6;
 		six->sin6_port = port;
-		if (!IN6_IS_ADDR_UNSPECIFIED(&six->sin6_addr))
+		/* a link's own would need its scope; IPv4 is written as such */
+		if (!IN6_IS_ADDR_UNSPECIFIED(&six->sin6_addr) &&
+		    !IN6_IS_ADDR_MULTICAST(&six->sin6_addr) &&
+		    !IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr) &&
+		    !IN6_IS_ADDR_V4MAPPED(&six->sin6_addr))
 			return;
 	}
 	mistake(host.need("address", what), host.path("address"),

@@ -44,6 +44,7 @@ struct attempt {
 	bool wants_write;	/* the socket is full, or not connected yet */
 	int doom;		/* enum dsm_end, found outside of the loop; or 0 */
 	uint64_t since;
+	struct sockaddr_storage from;	/* if it was accepted */
 	ev_io io;
 	struct dsm_session session;	/* host: DSM_NOBODY until it is proved */
 	uint32_t have, sent;	/* bytes of HELLO: theirs, ours */
@@ -78,6 +79,7 @@ static uint64_t now(const struct dsm_opening *opening)
 static void init_attempt(struct attempt *attempt)
 {
 	attempt->stage = FREE;
+	attempt->doom = 0;
 	attempt->session.fd = -1;
 	attempt->session.ssl = NULL;
 	attempt->session.host = DSM_NOBODY;
@@ -90,10 +92,10 @@ static void leave(struct attempt *attempt)
 	unsigned int host = attempt->session.host;
 
 	ev_io_stop(opening->params->loop, &attempt->io);
-	if (host != DSM_NOBODY)
-		opening->host[host].state = IDLE;
-	else
+	if (attempt->session.accepted)
 		opening->nr_strangers--;
+	else
+		opening->host[host].state = IDLE;
 	init_attempt(attempt);
 }
 
@@ -204,6 +206,8 @@ static bool proved(struct attempt *attempt)
 	char text[DSM_TRANSPORT_TEXT];
 	const char *why;
 
+	if (host >= DSM_MAX_HOSTS)	/* never without verify(): no resumption */
+		return finish(attempt, DSM_END_NO_CERTIFICATE, "nobody is proved");
 	if (session->accepted) {
 		why = why_not(opening->host[host].state);
 		if (why) {
@@ -211,9 +215,7 @@ static bool proved(struct attempt *attempt)
 			SSL_shutdown(session->ssl);
 			return finish(attempt, DSM_END_UNEXPECTED, text);
 		}
-		opening->host[host].state = ON_ITS_WAY;
 		session->host = host;
-		opening->nr_strangers--;
 	}
 	attempt->stage = GREETING;
 	if (session->accepted)
@@ -311,12 +313,28 @@ static bool write_hello(struct attempt *attempt)
 	return true;
 }
 
+/* Others who came as this host, and have not said all: one has, and is it. */
+static void send_away_others(struct attempt *attempt)
+{
+	struct dsm_opening *opening = attempt->opening;
+	struct attempt *other;
+	unsigned int i;
+
+	for (i = 0; i < opening->nr_attempts; i++) {
+		other = &opening->attempt[i];
+		if (other != attempt && other->stage != FREE && !other->doom &&
+		    other->session.host == attempt->session.host)
+			doom(other, DSM_END_UNEXPECTED, "another one is connected");
+	}
+}
+
 static bool hand_over(struct attempt *attempt, uint32_t epoch)
 {
 	struct dsm_opening *opening = attempt->opening;
 	struct dsm_session session = attempt->session;
 
 	session.epoch = epoch;
+	send_away_others(attempt);
 	leave(attempt);
 	opening->host[session.host].state = TAKEN;
 	opening->calls->agreed(opening->owner, &session);
@@ -482,6 +500,56 @@ static void turn_away(struct dsm_opening *opening, int fd, enum dsm_end reason,
 	opening->calls->ended(opening->owner, DSM_NOBODY, reason, text);
 }
 
+/* How many places has that address?  And the oldest of them. */
+static unsigned int places_of(struct dsm_opening *opening,
+			      const struct sockaddr_storage *address,
+			      struct attempt **oldest)
+{
+	struct attempt *attempt;
+	unsigned int i, nr = 0;
+
+	*oldest = NULL;
+	for (i = 0; i < opening->nr_attempts; i++) {
+		attempt = &opening->attempt[i];
+		if (attempt->stage == FREE || !attempt->session.accepted ||
+		    !is_same_address(&attempt->from, address))
+			continue;
+		nr++;
+		if (!*oldest || attempt->since < (*oldest)->since)
+			*oldest = attempt;
+	}
+	return nr;
+}
+
+/*
+ * All places are taken.  If an address has at least two more than the one that
+ * comes, its oldest attempt goes: so nobody's silence keeps others out.
+ */
+static bool make_place(struct dsm_opening *opening,
+		       const struct sockaddr_storage *address)
+{
+	struct attempt *oldest, *most_oldest = NULL;
+	unsigned int i, nr, most = 0;
+	unsigned int own = places_of(opening, address, &oldest);
+	char text[DSM_TRANSPORT_TEXT];
+
+	for (i = 0; i < DSM_MAX_HOSTS; i++) {
+		if (!opening->params->peer[i].used)
+			continue;
+		nr = places_of(opening, &opening->params->peer[i].address,
+			       &oldest);
+		if (nr > most) {
+			most = nr;
+			most_oldest = oldest;
+		}
+	}
+	if (most < own + 2)
+		return false;
+	dsm_opening_say_address(&most_oldest->from, text, sizeof(text));
+	finish(most_oldest, DSM_END_CROWD, text);
+	return opening->nr_strangers < opening->params->strangers;
+}
+
 static void let_in(struct dsm_opening *opening, int fd,
 		   const struct sockaddr_storage *address)
 {
@@ -491,11 +559,13 @@ static void let_in(struct dsm_opening *opening, int fd,
 		turn_away(opening, fd, DSM_END_STRANGER, address);
 		return;
 	}
-	if (opening->nr_strangers == opening->params->strangers) {
+	if (opening->nr_strangers == opening->params->strangers &&
+	    !make_place(opening, address)) {
 		turn_away(opening, fd, DSM_END_CROWD, address);
 		return;
 	}
 	attempt = new_attempt(opening, fd, true);
+	attempt->from = *address;
 	attempt->session.ssl = dsm_tls_session(opening->tls, fd, true,
 					       &attempt->session.who);
 	if (!attempt->session.ssl) {
@@ -623,9 +693,8 @@ int dsm_opening_cancel(struct dsm_opening *opening, unsigned int host)
 
 	switch (opening->host[host].state) {
 	case EXPECTED:
-		opening->host[host].state = IDLE;
-		return 0;
 	case ON_ITS_WAY:
+		opening->host[host].state = IDLE;
 		for (i = 0; i < opening->nr_attempts; i++)
 			if (opening->attempt[i].stage != FREE &&
 			    opening->attempt[i].session.host == host)

@@ -8,7 +8,9 @@
  * the opener when it has that: so nobody sends anything to who might still
  * refuse it.
  *
- * A host is idle, expected, on its way, or taken.  Once both have agreed it is
+ * A host is idle, expected, on its way, or taken.  An expectation is there until
+ * somebody has said a HELLO that is right: who came with a wrong one, or was cut
+ * off, changes nothing for the right one.  Once both have agreed it is
  * taken: the session belongs to the backend, until dsm_opening_release().
  *
  * Context: as transport.h.  agreed() and ended() come from the loop or from
@@ -35,8 +37,9 @@ struct dsm_opening_calls {
 	/** Both have said HELLO.  Has to take @session (dsm_session_take()). */
 	void (*agreed)(void *owner, const struct dsm_session *session);
 	/**
-	 * @host is idle again, or somebody who was never one has gone
-	 * (DSM_NOBODY; counted here).
+	 * An attempt of @host is over: it is idle again if it was ours, and
+	 * still expected if it was the peer's.  Or somebody who was never one
+	 * has gone (DSM_NOBODY; counted here).
 	 */
 	void (*ended)(void *owner, unsigned int host, int reason,
 		      const char *text);

@@ -257,14 +257,22 @@ static void doom_errno(struct peer *peer, const char *what, int error)
 /* The peer has said END behind all of ours: nothing is left but the inbox. */
 static void all_arrived(struct peer *peer)
 {
+	peer->stage = FAREWELL;
 	peer->end_arrived = true;
 	destroy_queue(peer);
 	later(peer->rdma);
 }
 
+/* After both ENDs nothing is lost; nor after the peer's, if we owe nothing. */
+static bool is_over(const struct peer *peer)
+{
+	return peer->over && (peer->stage == FAREWELL ||
+			      (peer->stage == UP && !peer->doom &&
+			       !peer->waiting && !peer->posted));
+}
+
 /*
- * There is no RDMA any more.  Before it was up TLS has nothing to add; after
- * both ENDs nothing is lost.
+ * There is no RDMA any more.  Before it was up TLS has nothing to add.
  * Return: false if the connection is gone.
  */
 static bool lose(struct peer *peer, int reason, const char *text)
@@ -273,7 +281,7 @@ static bool lose(struct peer *peer, int reason, const char *text)
 		return finish(peer, reason, text);
 	if (peer->stage == LOST)
 		return true;
-	if (peer->stage == FAREWELL && peer->over) {
+	if (is_over(peer)) {
 		all_arrived(peer);
 		return true;
 	}
@@ -717,7 +725,7 @@ static bool tls_ended(struct peer *peer, int result)
 	char text[DSM_TRANSPORT_TEXT];
 	int reason = dsm_tls_end(peer->session.ssl, result, text);
 
-	if (peer->stage == FAREWELL && peer->over) {
+	if (is_over(peer)) {
 		peer->tls_over = true;
 		all_arrived(peer);
 		return true;
@@ -1302,32 +1310,53 @@ static int rdma_backend_fail(struct dsm_transport *transport, unsigned int host,
 	return 0;
 }
 
-static void tick_peer(struct peer *peer, uint64_t time)
+/* Enum dsm_end: why its time is over; or 0. */
+static int end_by_clock(const struct peer *peer, uint64_t time)
 {
-	const struct dsm_transport_params *params = params_of(peer->rdma);
-	bool late = time - peer->since >= params->opening_ns;
-	int reason;
+	bool late = time - peer->since >= params_of(peer->rdma)->opening_ns;
 
 	switch (peer->stage) {
 	case LOST:
-		if (late)
-			finish(peer, peer->loss, peer->text);
-		return;
+		return late ? peer->loss : 0;
 	case BINDING:
-		if (late)
-			finish(peer, DSM_END_SLOW, "");
-		return;
+		return late ? DSM_END_SLOW : 0;
 	default:
 		break;
 	}
-	if (peer->closing && late) {
-		finish(peer, DSM_END_SLOW, "");
-		return;
-	}
-	reason = dsm_link_tick(&peer->link, time);
-	if (reason && peer->stage == UP) {
-		finish(peer, reason, "");
-		return;
+	if (peer->closing && late)
+		return DSM_END_SLOW;
+	/* Who has said that this is the end answers nothing any more. */
+	return peer->stage == UP && !peer->over ?
+	       dsm_link_tick(&peer->link, time) : 0;
+}
+
+/*
+ * Take what had come when our own time was over: the late one may be we.
+ * Return: false if the connection is gone.
+ */
+static bool catch_up(struct peer *peer)
+{
+	uint32_t generation = peer->generation;
+
+	if (peer->stage == BINDING || peer->stage == LOST)
+		work_tls(peer);
+	else if (deliver(peer))
+		poll_queue(peer, 2 * peer->nr_receives + SENDS + LINK_SENDS);
+	return peer->generation == generation;
+}
+
+static void tick_peer(struct peer *peer, uint64_t time)
+{
+	int reason;
+
+	if (end_by_clock(peer, time)) {
+		if (!catch_up(peer))
+			return;
+		reason = end_by_clock(peer, time);
+		if (reason) {
+			finish(peer, reason, peer->stage == LOST ? peer->text : "");
+			return;
+		}
 	}
 	work(peer);
 }

@@ -31,6 +31,7 @@
 #define FRAME_BYTES	(DSM_WIRE_BYTES + DSM_PAGE_BYTES)
 #define RECORD_BYTES	16384	/* the largest TLS record */
 #define BUDGET		64	/* frames of one connection before others have a turn */
+#define RECORDS		16	/* of TLS that go out at a time, likewise */
 
 enum stage {
 	FREE,		/* no connection; the opening may have one */
@@ -56,6 +57,7 @@ struct peer {
 	struct dsm_session session;
 	ev_io io;
 	bool wants_write;	/* the socket is full */
+	bool read_wants_write;	/* nothing can be read before something is written */
 	bool write_failed;	/* nothing can be sent; what came may say why */
 	bool closing;		/* close() was called */
 	bool over;		/* the peer's close_notify has come */
@@ -117,6 +119,7 @@ static void clear_peer(struct peer *peer)
 	peer->stage = FREE;
 	peer->doom = 0;
 	peer->wants_write = false;
+	peer->read_wants_write = false;
 	peer->write_failed = false;
 	peer->closing = false;
 	peer->over = false;
@@ -177,7 +180,7 @@ static void doom(struct peer *peer, int reason, const char *text)
 static void watch(struct peer *peer)
 {
 	struct ev_loop *loop = params_of(peer->tcp)->loop;
-	int events = peer->wants_write ? EV_WRITE : 0;
+	int events = peer->wants_write || peer->read_wants_write ? EV_WRITE : 0;
 
 	if (!peer->over)
 		events |= EV_READ;
@@ -252,14 +255,19 @@ static void write_failed(struct peer *peer, int result)
 	doom(peer, reason, text);
 }
 
-/* As much as the socket takes.  Does not call back. */
+/* As much as the socket takes, and others can wait for.  Does not call back. */
 static void flush(struct peer *peer)
 {
+	unsigned int budget = RECORDS;
 	int n;
 
 	peer->wants_write = false;
 	while (!peer->write_failed && peer->stage != FAREWELL &&
 	       (peer->record_start < peer->record_end || fill(peer))) {
+		if (!budget--) {
+			later(peer->tcp);
+			return;
+		}
 		if (!peer->record_start)
 			change_key(peer);
 		ERR_clear_error();
@@ -477,6 +485,7 @@ static bool receive(struct peer *peer)
 	unsigned int budget;
 	int n;
 
+	peer->read_wants_write = false;
 	if (!deliver(peer))
 		return false;
 	if (peer->over)
@@ -492,7 +501,7 @@ static bool receive(struct peer *peer)
 		}
 		switch (SSL_get_error(peer->session.ssl, n)) {
 		case SSL_ERROR_WANT_WRITE:
-			peer->wants_write = true;
+			peer->read_wants_write = true;
 			return true;
 		case SSL_ERROR_WANT_READ:
 			return true;
@@ -692,19 +701,56 @@ static int tcp_fail(struct dsm_transport *transport, unsigned int host,
 	return 0;
 }
 
+/* Enum dsm_end: why its time is over; or 0. */
+static int end_by_clock(const struct peer *peer, uint64_t time)
+{
+	if (peer->closing &&
+	    time - peer->since >= params_of(peer->tcp)->opening_ns)
+		return DSM_END_SLOW;
+	/* Who has said that this is the end answers nothing any more. */
+	return peer->stage == UP && !peer->over ?
+	       dsm_link_tick(&peer->link, time) : 0;
+}
+
+/* Has the socket, or TLS, something that was not looked at? */
+static bool has_more(const struct peer *peer)
+{
+	char byte;
+
+	return !peer->over &&
+	       (SSL_has_pending(peer->session.ssl) ||
+		recv(peer->session.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0);
+}
+
+/*
+ * Take what had come when our own time was over: the late one may be we.  That
+ * is no more than an honest peer can have under way, with some records that are
+ * no data.
+ * Return: false if the connection is gone.
+ */
+static bool catch_up(struct peer *peer)
+{
+	unsigned int turns = peer->inbox.size / BUDGET + 8;
+
+	do {
+		if (!receive(peer))
+			return false;
+	} while (--turns && has_more(peer));
+	return true;
+}
+
 static void tick_peer(struct peer *peer, uint64_t time)
 {
-	const struct dsm_transport_params *params = params_of(peer->tcp);
 	int reason;
 
-	if (peer->closing && time - peer->since >= params->opening_ns) {
-		finish(peer, DSM_END_SLOW, "");
-		return;
-	}
-	reason = dsm_link_tick(&peer->link, time);
-	if (reason && peer->stage == UP) {
-		finish(peer, reason, "");
-		return;
+	if (end_by_clock(peer, time)) {
+		if (!catch_up(peer))
+			return;
+		reason = end_by_clock(peer, time);
+		if (reason) {
+			finish(peer, reason, "");
+			return;
+		}
 	}
 	work(peer);
 }

@@ -3,17 +3,21 @@
  * Certificates, and what OpenSSL's errors mean here.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
 #include "tls.h"
 
 #define CERTIFICATES_BYTES	16384	/* of a peer, at most */
 #define DEPTH			4	/* CAs between a certificate and the site's */
+#define HANDSHAKE_ROUNDS	64	/* with ourselves; a few are needed */
 #define ROLES			(XKU_SSL_SERVER | XKU_SSL_CLIENT)
 
 static bool has_name(X509 *certificate, const char *const *names)
@@ -34,21 +38,33 @@ static bool has_roles(X509 *certificate)
 	       (X509_get_extended_key_usage(certificate) & ROLES) == ROLES;
 }
 
-/* The peer that the certificate names; DSM_NOBODY for none or several. */
-static unsigned int named_peer(X509 *certificate,
+/* The host that the certificate names, us too; DSM_NOBODY: none or several. */
+static unsigned int named_host(X509 *certificate,
 			       const struct dsm_transport_params *params)
 {
+	const char *const *names;
 	unsigned int host, found = DSM_NOBODY;
 
 	for (host = 0; host < DSM_MAX_HOSTS; host++) {
-		if (!params->peer[host].used ||
-		    !has_name(certificate, params->peer[host].names))
+		if (host != params->self && !params->peer[host].used)
+			continue;
+		names = host == params->self ? params->names :
+					       params->peer[host].names;
+		if (!has_name(certificate, names))
 			continue;
 		if (found != DSM_NOBODY)
 			return DSM_NOBODY;
 		found = host;
 	}
 	return found;
+}
+
+/* Is it who may be there?  We ourselves only if that is what is wanted. */
+static bool is_wanted(const struct dsm_tls_who *who)
+{
+	if (who->wanted != DSM_NOBODY)
+		return who->host == who->wanted;
+	return who->host != DSM_NOBODY && who->host != who->params->self;
 }
 
 static int end_of_verification(int error)
@@ -124,18 +140,18 @@ static int verify(int ok, X509_STORE_CTX *store)
 		return 1;
 
 	say_names(certificate, names, sizeof(names));
-	who->host = named_peer(certificate, who->params);
+	who->host = named_host(certificate, who->params);
 	if (!has_roles(certificate)) {
 		who->end = DSM_END_ROLE;
 		snprintf(who->text, sizeof(who->text),
-			 "the certificate of %s lacks serverAuth or clientAuth",
+			 "extendedKeyUsage lacks serverAuth or clientAuth; subjectAltName: %s",
 			 names);
 		X509_STORE_CTX_set_error(store, X509_V_ERR_INVALID_PURPOSE);
-	} else if (who->host == DSM_NOBODY ||
-		   (who->wanted != DSM_NOBODY && who->host != who->wanted)) {
+	} else if (!is_wanted(who)) {
 		who->end = DSM_END_NAME;
 		snprintf(who->text, sizeof(who->text),
-			 "the names of the certificate are: %s", names);
+			 "not the names of that host alone in subjectAltName: %s",
+			 names);
 		X509_STORE_CTX_set_error(store, X509_V_ERR_HOSTNAME_MISMATCH);
 	}
 	if (who->end)
@@ -157,65 +173,131 @@ static int wrong(char *text, const char *file, const char *what)
 	return -EINVAL;
 }
 
-static int check_key_file(const char *file, char *text)
+/* There is nobody to ask: a dsmd that waits at a terminal serves no fault. */
+static int no_password(char *to, int size, int writes, void *asked)
+{
+	(void)to;
+	(void)size;
+	(void)writes;
+	if (asked)
+		*(bool *)asked = true;
+	return -1;
+}
+
+static const char *wrong_key_file(int fd)
 {
 	struct stat st;
 
-	if (stat(file, &st))
-		return wrong(text, file, strerror(errno));
+	if (fstat(fd, &st))
+		return strerror(errno);
 	if (!S_ISREG(st.st_mode))
-		return wrong(text, file, "not a file");
+		return "not a file";
+	if (st.st_uid && st.st_uid != geteuid())
+		return "this key is another user's, who can read and write it: chown root";
 	if (st.st_mode & (S_IRWXG | S_IRWXO))
-		return wrong(text, file,
-			     "others can read or write this key: chmod 600");
-	return 0;
+		return "others can read or write this key: chmod 600";
+	return NULL;
 }
 
-/* What the peers would say of our own certificate. */
+/* What is looked at is what is read: the file is opened once. */
+static int load_key(const char *file, SSL_CTX *context, char *text)
+{
+	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	const char *why = fd < 0 ? strerror(errno) : wrong_key_file(fd);
+	FILE *stream = why ? NULL : fdopen(fd, "r");
+	bool asked = false;
+	EVP_PKEY *key;
+	int rc = 0;
+
+	if (!stream) {
+		rc = wrong(text, file, why ? why : strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		return rc;
+	}
+	key = PEM_read_PrivateKey(stream, NULL, no_password, &asked);
+	if (asked)
+		rc = wrong(text, file, "encrypted, and nobody can be asked for a password");
+	else if (!key || SSL_CTX_use_PrivateKey(context, key) != 1 ||
+		 SSL_CTX_check_private_key(context) != 1)
+		rc = wrong(text, file, openssl_reason());
+	EVP_PKEY_free(key);
+	fclose(stream);
+	return rc;
+}
+
+/* Two ends of ours, which have only each other; NULL without memory. */
+static SSL *end_of(const struct dsm_transport_params *params, SSL_CTX *context,
+		   BIO *bio, bool accept, struct dsm_tls_who *who)
+{
+	SSL *ssl = bio ? dsm_tls_session(context, -1, accept, who) : NULL;
+
+	who->params = params;
+	who->wanted = params->self;
+	if (ssl)
+		SSL_set_bio(ssl, bio, bio);
+	else
+		BIO_free(bio);
+	return ssl;
+}
+
+/*
+ * What the peers would say of our own certificate, as a server's and as a
+ * client's: the handshake is done with ourselves, so nothing is left out of
+ * what is looked at.
+ */
 static int check_own(const struct dsm_transport_params *params, SSL_CTX *context,
 		     char *text)
 {
-	X509_STORE_CTX *store = X509_STORE_CTX_new();
-	X509 *certificate = SSL_CTX_get0_certificate(context);
-	STACK_OF(X509) *chain = NULL;
-	int rc = 0;
+	struct dsm_tls_who who[2];
+	BIO *bio[2] = { NULL, NULL };
+	SSL *end[2];
+	bool done[2] = { false, false };
+	unsigned int i, rounds;
+	int rc = 0, result;
 
-	SSL_CTX_get0_chain_certs(context, &chain);
-	if (!store || !X509_STORE_CTX_init(store,
-					   SSL_CTX_get_cert_store(context),
-					   certificate, chain))
+	ERR_clear_error();
+	if (BIO_new_bio_pair(&bio[0], 0, &bio[1], 0) != 1)
+		return -ENOMEM;
+	for (i = 0; i < 2; i++)
+		end[i] = end_of(params, context, bio[i], i, &who[i]);
+	if (!end[0] || !end[1])
 		rc = -ENOMEM;
-	else if (X509_verify_cert(store) != 1)
-		rc = wrong(text, params->certificate_file,
-			   X509_verify_cert_error_string(
-				   X509_STORE_CTX_get_error(store)));
-	else if (!has_roles(certificate))
-		rc = wrong(text, params->certificate_file,
-			   "extendedKeyUsage lacks serverAuth or clientAuth");
-	else if (!has_name(certificate, params->names))
-		rc = wrong(text, params->certificate_file,
-			   "none of this host's names is in subjectAltName");
-	X509_STORE_CTX_free(store);
+	for (rounds = HANDSHAKE_ROUNDS; !rc && !(done[0] && done[1]); rounds--) {
+		for (i = 0; i < 2 && !rc; i++) {
+			if (done[i])
+				continue;
+			ERR_clear_error();
+			result = SSL_do_handshake(end[i]);
+			done[i] = result == 1;
+			if (done[i])
+				continue;
+			result = SSL_get_error(end[i], result);
+			if ((result != SSL_ERROR_WANT_READ &&
+			     result != SSL_ERROR_WANT_WRITE) || !rounds)
+				rc = wrong(text, params->certificate_file,
+					   who[i].end ? who[i].text :
+							openssl_reason());
+		}
+	}
+	SSL_free(end[0]);
+	SSL_free(end[1]);
 	return rc;
 }
 
 static int load_files(const struct dsm_transport_params *params,
 		      SSL_CTX *context, char *text)
 {
-	int rc = check_key_file(params->key_file, text);
+	int rc;
 
-	if (rc)
-		return rc;
 	if (SSL_CTX_load_verify_file(context, params->ca_file) != 1)
 		return wrong(text, params->ca_file, openssl_reason());
+	SSL_CTX_set_default_passwd_cb(context, no_password);
 	if (SSL_CTX_use_certificate_chain_file(context,
 					       params->certificate_file) != 1)
 		return wrong(text, params->certificate_file, openssl_reason());
-	if (SSL_CTX_use_PrivateKey_file(context, params->key_file,
-					SSL_FILETYPE_PEM) != 1 ||
-	    SSL_CTX_check_private_key(context) != 1)
-		return wrong(text, params->key_file, openssl_reason());
-	return check_own(params, context, text);
+	rc = load_key(params->key_file, context, text);
+	return rc ? rc : check_own(params, context, text);
 }
 
 int dsm_tls_create(const struct dsm_transport_params *params, SSL_CTX **context,
@@ -258,7 +340,7 @@ SSL *dsm_tls_session(SSL_CTX *context, int fd, bool accept,
 
 	if (!ssl)
 		return NULL;
-	if (!SSL_set_fd(ssl, fd) || !SSL_set_app_data(ssl, who)) {
+	if ((fd >= 0 && !SSL_set_fd(ssl, fd)) || !SSL_set_app_data(ssl, who)) {
 		SSL_free(ssl);
 		return NULL;
 	}
@@ -272,6 +354,20 @@ SSL *dsm_tls_session(SSL_CTX *context, int fd, bool accept,
 	return ssl;
 }
 
+/* The peer's word: does it mean us, or what has become of our bytes? */
+static int end_of_alert(int alert)
+{
+	switch (alert) {
+	case SSL_AD_UNEXPECTED_MESSAGE:
+	case SSL_AD_BAD_RECORD_MAC:
+	case SSL_AD_RECORD_OVERFLOW:
+	case SSL_AD_DECODE_ERROR:
+		return DSM_END_NOT_TLS;
+	default:
+		return DSM_END_REFUSED;
+	}
+}
+
 static int end_of_protocol(unsigned long error)
 {
 	int reason = ERR_GET_REASON(error);
@@ -283,9 +379,8 @@ static int end_of_protocol(unsigned long error)
 	if (reason == SSL_R_UNSUPPORTED_PROTOCOL ||
 	    reason == SSL_R_TLSV1_ALERT_PROTOCOL_VERSION)
 		return DSM_END_TLS_VERSION;
-	if (reason >= SSL_AD_REASON_OFFSET)
-		return DSM_END_REFUSED;
-	return DSM_END_NOT_TLS;
+	return reason >= SSL_AD_REASON_OFFSET ?
+	       end_of_alert(reason - SSL_AD_REASON_OFFSET) : DSM_END_NOT_TLS;
 }
 
 int dsm_tls_end(SSL *ssl, int result, char text[DSM_TRANSPORT_TEXT])

@@ -6,7 +6,7 @@
  * for both ends of a connection (extendedKeyUsage has serverAuth and
  * clientAuth: each host is server to some and client to others), and it has a
  * DNS name (subjectAltName, no wildcards, the subject does not count) of
- * exactly one peer.  There are no sessions to resume, no tickets and no early
+ * exactly one host, which is not ours.  There are no sessions to resume, no tickets and no early
  * data: each connection proves everything anew.
  */
 #ifndef DSM_TLS_H
@@ -26,14 +26,16 @@ struct dsm_tls_who {
 };
 
 /**
- * Read the files, and look at our own certificate as a peer would.
+ * Read the files, and do a handshake with ourselves: what a peer would say of
+ * our own certificate, at either end.
  * Return: 0; -EINVAL, with the reason in @text; -ENOMEM.
  */
 int dsm_tls_create(const struct dsm_transport_params *params, SSL_CTX **context,
 		   char text[DSM_TRANSPORT_TEXT]);
 
 /**
- * A session over the connected socket @fd, which stays the caller's.
+ * A session over the connected socket @fd, which stays the caller's; -1: the
+ * caller says what it is over.
  * @who: has to stay as long as the session; params and wanted are set.
  * Return: the session, or NULL without memory.
  */

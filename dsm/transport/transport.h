@@ -56,7 +56,7 @@ struct dsm_transport;
 
 /* Why a connection ended, or never came to be. */
 enum dsm_end {
-	DSM_END_CLOSED = 1,	/* both ends said so, and all has arrived */
+	DSM_END_CLOSED = 1,	/* both ends said so; see dsm_transport_close() */
 	/* the network, or a host */
 	DSM_END_UNREACHABLE,	/* could not connect */
 	DSM_END_CUT,		/* the end of the bytes, without "this is the end" */
@@ -147,7 +147,7 @@ struct dsm_transport_params {
 	struct sockaddr_storage address;	/* to listen at; port 0: any */
 	const char *ca_file;		/* PEM: the site's CA, and nobody else's */
 	const char *certificate_file;	/* PEM: our certificate, then others up to the CA */
-	const char *key_file;		/* PEM; nobody else may read it */
+	const char *key_file;		/* PEM, not encrypted; nobody else may read it */
 	const char *names[DSM_TRANSPORT_NAMES];	/* of our own certificate */
 	struct dsm_transport_peer peer[DSM_MAX_HOSTS];
 	uint16_t credits;	/* receive buffers a peer: DSM_CREDITS_LEAST .. _MOST */
@@ -181,8 +181,8 @@ struct dsm_transport_counters {
  * @params: what it points to has to stay.
  * @text: what went wrong, in words, if the result is not 0.
  * Return: 0; -EINVAL for parameters out of their ranges, a certificate that
- * does not hold (expired, not of the CA, not with our names or roles), a key
- * that is not its own or that others can read, or a SIGPIPE that would end the
+ * does not hold (a peer would refuse it: tls.h), a key that is not its own,
+ * encrypted, another user's (root's is good) or that others can read, or a SIGPIPE that would end the
  * process, or RDMA without a trusted fabric; -ENOMEM; what socket(), bind() and
  * listen() say, for RDMA too: -ENODEV without a device.
  */
@@ -199,8 +199,11 @@ unsigned int dsm_transport_port(const struct dsm_transport *transport);
 /**
  * Connect to @host, or wait until it connects.
  * @epoch: not 0, higher than that of the connection before.
- * Return: 0, then up() or end() comes, not before the return; _expect() has no
- * time-out and ends with a connection.  -EINVAL for no such peer or epoch 0;
+ * Return: 0, then up() or end() comes, not before the return.  _expect() has no
+ * time-out: it ends with up(), or with dsm_transport_close(); an end() before
+ * up() tells of an attempt of that host that failed, and the right one may still
+ * come.  (RDMA: of one that failed after HELLO, the expectation is over, too.)
+ * -EINVAL for no such peer or epoch 0;
  * -EISCONN if there is a connection or an attempt.
  */
 int dsm_transport_open(struct dsm_transport *transport, unsigned int host,
@@ -230,6 +233,7 @@ unsigned int dsm_transport_room(const struct dsm_transport *transport,
 /**
  * Hold back message() for @host, or go on.  What comes in the meantime stays in
  * the receive buffers, the peer runs out of credits; questions are answered.
+ * What is held stays if the peer closes meanwhile, and is delivered before end().
  * Return: 0; -ENOTCONN.
  */
 int dsm_transport_hold(struct dsm_transport *transport, unsigned int host,
@@ -237,7 +241,10 @@ int dsm_transport_hold(struct dsm_transport *transport, unsigned int host,
 
 /**
  * Say that this is the end, once everything is sent, and wait for the peer's
- * word: end(DSM_END_CLOSED) if all that either side sent has arrived.  An
+ * word: end(DSM_END_CLOSED) if it has come.  Then all that the peer sent has
+ * arrived here, at either end.  Who closed first knows the same of what it sent;
+ * who closed second (or did not close) knows it over RDMA only: over TCP it was
+ * given to the network, before the peer's word that it wants no more came.  An
  * expectation or an attempt is given up, without end().
  * Return: 0; -ENOTCONN.
  */

@@ -3,6 +3,7 @@
  * Who is let in: the handshake with every kind of certificate at either end,
  * strangers without one, HELLO, and our own papers.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -35,6 +36,8 @@ static const struct paper_case {
 	  SITE, 0, 0, 0 },
 	{ "right, in other letters", { "DNS:Beta.B.Example", BOTH_ROLES, "x", -1, 10, false },
 	  SITE, 0, 0, 0 },
+	{ "right, its second name", { "DNS:second.b.example", BOTH_ROLES, "x", -1, 10, false },
+	  SITE, 0, 0, 0 },
 	{ "by another CA of the same name", { "DNS:beta.b.example", BOTH_ROLES, "x", -1, 10, false },
 	  OTHER_CA, 0, DSM_END_ISSUER, 0 },
 	{ "by itself", { "DNS:beta.b.example", BOTH_ROLES, "x", -1, 10, false },
@@ -50,6 +53,10 @@ static const struct paper_case {
 	{ "a wildcard", { "DNS:*.b.example", BOTH_ROLES, "x", -1, 10, false }, SITE, 0,
 	  DSM_END_NAME, 0 },
 	{ "two hosts in one", { "DNS:beta.b.example,DNS:gamma.c.example", BOTH_ROLES, "x", -1, 10, false },
+	  SITE, 0, DSM_END_NAME, 0 },
+	{ "a host's name and alpha's", { "DNS:beta.b.example,DNS:alpha.a.example", BOTH_ROLES, "x", -1, 10, false },
+	  SITE, 0, DSM_END_NAME, 0 },
+	{ "odd bytes in a name", { "DNS:\x1b[31mdelta\x07", BOTH_ROLES, "x", -1, 10, false },
 	  SITE, 0, DSM_END_NAME, 0 },
 	{ "the name in the subject only", { NULL, BOTH_ROLES, "beta.b.example", -1, 10, false },
 	  SITE, 0, DSM_END_NAME, 0 },
@@ -77,6 +84,15 @@ static struct papers papers_for(const struct paper_case *c)
 			   c->by == OTHER_CA ? &other_ca : NULL);
 }
 
+/* What is said of a stranger goes to a log. */
+static void check_text(const char *text)
+{
+	for (; *text; text++)
+		CHECK(*text >= ' ' && *text < 0x7f, "byte %#x", (unsigned char)*text);
+}
+
+static const char second_name[] = "second.b.example";
+
 /* Our HELLO is the first that it may read. */
 static void greet(struct stranger *s)
 {
@@ -98,6 +114,7 @@ static void as_client(const void *argument)
 	rig_begin();
 	s.papers = papers_for(c);
 	host_prepare(&host, 0);
+	host.params.peer[1].names[1] = second_name;
 	host_start(&host);
 	CHECK(!dsm_transport_expect(host.transport, 1, 1), "expect");
 	s.port = dsm_transport_port(host.transport);
@@ -113,6 +130,7 @@ static void as_client(const void *argument)
 		CHECK(host.end[0].reason == c->reason, "'%s', %s",
 		      dsm_end_name(host.end[0].reason), host.end[0].text);
 		CHECK(!host.ups && !s.got, "%u bytes for a stranger", s.got);
+		check_text(host.end[0].text);
 	}
 	host_stop(&host);
 	papers_free(&s.papers);
@@ -128,7 +146,8 @@ static void as_server(const void *argument)
 
 	rig_begin();
 	s.papers = papers_for(c);
-	host_prepare(&host, 0);
+	host_prepare(&host, 2);
+	host.params.peer[1].names[1] = second_name;
 	point_to(&host, 1, listen_at_any(&s.listen_fd));
 	host_start(&host);
 	stranger_start(&s);
@@ -146,6 +165,7 @@ static void as_server(const void *argument)
 	CHECK(host.end[0].reason == reason, "'%s', %s",
 	      dsm_end_name(host.end[0].reason), host.end[0].text);
 	CHECK(!host.ups && !s.got, "%u bytes for a stranger", s.got);
+	check_text(host.end[0].text);
 	host_stop(&host);
 	papers_free(&s.papers);
 	close(s.listen_fd);
@@ -160,8 +180,8 @@ static void another_peer(const void *argument)
 
 	(void)argument;
 	rig_begin();
-	s.papers = host_papers(2);
-	host_prepare(&host, 0);
+	s.papers = host_papers(0);
+	host_prepare(&host, 2);
 	point_to(&host, 1, listen_at_any(&s.listen_fd));
 	host_start(&host);
 	stranger_start(&s);
@@ -170,7 +190,7 @@ static void another_peer(const void *argument)
 	stranger_join(&s);
 	CHECK(host.end[0].reason == DSM_END_NAME, "'%s'",
 	      dsm_end_name(host.end[0].reason));
-	CHECK(strstr(host.end[0].text, host_names[2]), "%s", host.end[0].text);
+	CHECK(strstr(host.end[0].text, host_names[0]), "%s", host.end[0].text);
 	host_stop(&host);
 	papers_free(&s.papers);
 	close(s.listen_fd);
@@ -246,6 +266,7 @@ static const struct hello_case {
 	{ "features that nobody knows", 10, 1, DSM_END_HELLO },
 	{ "epoch 0", 12, 0, DSM_END_EPOCH },
 	{ "another VM", 31, 'x', DSM_END_VM },
+	{ "an epoch far ahead", 15, 0xff, DSM_END_EPOCH },
 };
 
 static void say_hello(struct stranger *s)
@@ -306,6 +327,79 @@ static void hello_both(const void *argument)
 	CHECK(!a.ups && !b.ups, "up");
 	host_stop(&a);
 	host_stop(&b);
+	rig_end();
+}
+
+/* The same host's dsmd of another VM comes first: the right one still may. */
+static void wrong_one_first(const void *argument)
+{
+	static const struct hello_case other = { "", 31, 'x', DSM_END_VM };
+	struct stranger s = { .script = say_hello, .argument = &other };
+	struct host a, b;
+
+	(void)argument;
+	rig_begin();
+	s.papers = host_papers(1);
+	host_prepare(&a, 1);
+	host_prepare(&b, 0);
+	host_start(&b);
+	CHECK(!dsm_transport_expect(b.transport, 1, 1), "expect");
+	s.port = dsm_transport_port(b.transport);
+	stranger_start(&s);
+	stranger_join(&s);
+	UNTIL(b.nr_ends == 1);
+	CHECK(b.end[0].reason == DSM_END_VM && b.end[0].host == 1, "%s",
+	      dsm_end_name(b.end[0].reason));
+	point_to(&a, 0, s.port);
+	host_start(&a);
+	CHECK(!dsm_transport_open(a.transport, 0, 1), "open");
+	UNTIL((a.ups && b.ups) || a.nr_ends);
+	CHECK(b.ups == 1 && b.nr_ends == 1, "%s", dsm_end_name(a.end[0].reason));
+	host_stop(&a);
+	host_stop(&b);
+	papers_free(&s.papers);
+	rig_end();
+}
+
+/* One address fills all places; who comes from another one has his all the same. */
+static void one_in_a_crowd(const void *argument)
+{
+	struct stranger s[4], other = { .script = greet, .address = "127.0.0.2" };
+	struct host b;
+	unsigned int i;
+
+	(void)argument;
+	rig_begin();
+	host_prepare(&b, 0);
+	((struct sockaddr_in *)&b.params.peer[1].address)->sin_addr.s_addr =
+		htonl(INADDR_LOOPBACK + 1);
+	host_start(&b);
+	CHECK(!dsm_transport_expect(b.transport, 1, 1), "expect");
+	memset(s, 0, sizeof(s));
+	for (i = 0; i < 4; i++) {
+		s[i].tls_version = -1;
+		s[i].port = dsm_transport_port(b.transport);
+		stranger_start(&s[i]);
+	}
+	/* The fifth is one too many: so four are in. */
+	struct stranger fifth = { .tls_version = -1, .port = s[0].port };
+	stranger_start(&fifth);
+	UNTIL(b.nr_ends == 1);
+	CHECK(b.end[0].reason == DSM_END_CROWD, "%s", dsm_end_name(b.end[0].reason));
+	other.papers = host_papers(1);
+	other.port = s[0].port;
+	stranger_start(&other);
+	stranger_join(&other);
+	UNTIL(b.ups || b.nr_ends > 2);
+	CHECK(b.ups == 1 && b.end[1].reason == DSM_END_CROWD, "%u ups, %s", b.ups,
+	      dsm_end_name(b.end[1].reason));
+	clock_ns += OPENING;
+	dsm_transport_tick(b.transport);
+	for (i = 0; i < 4; i++)
+		stranger_join(&s[i]);
+	stranger_join(&fifth);
+	host_stop(&b);
+	papers_free(&other.papers);
 	rig_end();
 }
 
@@ -419,20 +513,139 @@ static void crowd(const void *argument)
 	rig_end();
 }
 
+/* CAs between the site's and a certificate, the lowest first. */
+#define MOST_BETWEEN	4
+
+static struct papers chain_make(struct papers *between, unsigned int nr)
+{
+	char subject[32];
+	struct wanted wanted = {
+		.subject = subject, .from = -1, .to = 10, .ca = true,
+	}, leaf = {
+		.names = "DNS:beta.b.example", .usage = BOTH_ROLES,
+		.subject = "x", .from = -1, .to = 10,
+	};
+	unsigned int i;
+
+	for (i = nr; i--;) {
+		snprintf(subject, sizeof(subject), "CA %u", i);
+		between[i] = papers_make(&wanted, i + 1 < nr ? &between[i + 1] : &ca);
+	}
+	return papers_make(&leaf, nr ? &between[0] : &ca);
+}
+
+static void chains(const void *argument)
+{
+	struct papers between[MOST_BETWEEN + 1];
+	struct stranger s = { .script = greet, .between = between };
+	struct host host, own;
+	unsigned int nr, i;
+	int rc;
+
+	(void)argument;
+	for (nr = MOST_BETWEEN; nr <= MOST_BETWEEN + 1; nr++) {
+		rig_begin();
+		s.papers = chain_make(between, nr);
+		s.nr_between = nr;
+		s.done = false;
+		host_prepare(&host, 0);
+		host_start(&host);
+		CHECK(!dsm_transport_expect(host.transport, 1, 1), "expect");
+		s.port = dsm_transport_port(host.transport);
+		stranger_start(&s);
+		stranger_join(&s);
+		UNTIL(host.nr_ends);
+		CHECK(host.ups == (nr == MOST_BETWEEN), "%u above: %s", nr,
+		      host.end[0].text);
+		host_stop(&host);
+
+		/* We say the same of our own. */
+		host_prepare(&own, 1);
+		papers_write(&s.papers, own.params.certificate_file,
+			     own.params.key_file, 0600);
+		for (i = 0; i < nr; i++)
+			papers_append(&between[i], own.params.certificate_file);
+		rc = dsm_transport_create(&own.params, &own.transport, own.text);
+		CHECK(rc == (nr == MOST_BETWEEN ? 0 : -EINVAL), "%u above ours: %d %s",
+		      nr, rc, own.text);
+		if (!rc)
+			host_stop(&own);
+		else
+			CHECK(strstr(own.text, own.params.certificate_file), "%s",
+			      own.text);
+		for (i = 0; i < nr; i++)
+			papers_free(&between[i]);
+		papers_free(&s.papers);
+		rig_end();
+	}
+}
+
+/* A certificate of 16 KiB and more. */
+static void long_certificate(const void *argument)
+{
+	static char names[32768];
+	struct wanted wanted = {
+		.names = names, .usage = BOTH_ROLES, .subject = "x", .from = -1,
+		.to = 10,
+	};
+	struct stranger s = { .script = greet };
+	struct host host, own;
+	unsigned int i;
+	size_t length;
+	int rc;
+
+	(void)argument;
+	rig_begin();
+	length = (size_t)snprintf(names, sizeof(names), "DNS:beta.b.example");
+	for (i = 0; i < 280; i++)
+		length += (size_t)snprintf(names + length, sizeof(names) - length,
+			",DNS:%03u.a-name-that-says-nothing-but-that-is-long.to.be.long.example",
+			i);
+	s.papers = papers_make(&wanted, &ca);
+	host_prepare(&host, 0);
+	host_start(&host);
+	CHECK(!dsm_transport_expect(host.transport, 1, 1), "expect");
+	s.port = dsm_transport_port(host.transport);
+	stranger_start(&s);
+	stranger_join(&s);
+	UNTIL(host.nr_ends);
+	CHECK(!host.ups && strstr(host.end[0].text, "excessive"), "%u ups, %s",
+	      host.ups, host.end[0].text);
+	host_stop(&host);
+
+	host_prepare(&own, 1);
+	papers_write(&s.papers, own.params.certificate_file, own.params.key_file,
+		     0600);
+	rc = dsm_transport_create(&own.params, &own.transport, own.text);
+	CHECK(rc == -EINVAL && strstr(own.text, "excessive"), "%d: %s", rc, own.text);
+	papers_free(&s.papers);
+	rig_end();
+}
+
 /* What is wrong with our own papers is said at once. */
 static const struct own_case {
 	const char *name;
 	struct wanted wanted;
 	enum signer by;
+	const char *key_usage;
 	const char *says;
 } own_cases[] = {
-	{ "expired", { "DNS:alpha.a.example", BOTH_ROLES, "x", -10, -1, false }, SITE, "expired" },
-	{ "another CA's", { "DNS:alpha.a.example", BOTH_ROLES, "x", -1, 9, false }, OTHER_CA,
+	{ "expired", { "DNS:alpha.a.example", BOTH_ROLES, "x", -10, -1, false }, SITE, NULL,
+	  "expired" },
+	{ "another CA's", { "DNS:alpha.a.example", BOTH_ROLES, "x", -1, 9, false }, OTHER_CA, NULL,
 	  "signature" },
-	{ "another name", { "DNS:beta.b.example", BOTH_ROLES, "x", -1, 9, false }, SITE,
+	{ "another name", { "DNS:beta.b.example", BOTH_ROLES, "x", -1, 9, false }, SITE, NULL,
 	  "subjectAltName" },
-	{ "for servers only", { "DNS:alpha.a.example", "serverAuth", "x", -1, 9, false }, SITE,
+	{ "a peer's name, too", { "DNS:alpha.a.example,DNS:beta.b.example", BOTH_ROLES, "x", -1, 9, false },
+	  SITE, NULL, "subjectAltName" },
+	{ "for servers only", { "DNS:alpha.a.example", "serverAuth", "x", -1, 9, false }, SITE, NULL,
 	  "extendedKeyUsage" },
+	{ "for clients only", { "DNS:alpha.a.example", "clientAuth", "x", -1, 9, false }, SITE, NULL,
+	  "purpose" },
+	{ "without roles", { "DNS:alpha.a.example", NULL, "x", -1, 9, false }, SITE, NULL,
+	  "extendedKeyUsage" },
+	{ "for lists of what is revoked", { "DNS:alpha.a.example", BOTH_ROLES, "x", -1, 9, false }, SITE,
+	  "critical,cRLSign", "purpose" },
 };
 
 static void own(const void *argument)
@@ -445,12 +658,46 @@ static void own(const void *argument)
 	rig_begin();
 	host_prepare(&host, 0);
 	papers = papers_make(&c->wanted, c->by == SITE ? &ca : &other_ca);
+	if (c->key_usage)
+		papers_add(&papers, &ca, NID_key_usage, c->key_usage);
 	papers_write(&papers, host.params.certificate_file, host.params.key_file,
 		     0600);
 	rc = dsm_transport_create(&host.params, &host.transport, host.text);
 	CHECK(rc == -EINVAL && strstr(host.text, c->says) &&
 	      strstr(host.text, host.params.certificate_file), "%d: %s", rc,
 	      host.text);
+	papers_free(&papers);
+	rig_end();
+}
+
+/* Whose is the key, and can it be read without a question? */
+static void own_key(const void *argument)
+{
+	struct papers papers;
+	struct host host;
+	int rc;
+
+	(void)argument;
+	rig_begin();
+	host_prepare(&host, 0);
+	CHECK(!geteuid() && !chown(host.params.key_file, 1000, 1000),
+	      "only root can give a key away");
+	rc = dsm_transport_create(&host.params, &host.transport, host.text);
+	CHECK(rc == -EINVAL && strstr(host.text, "another user's") &&
+	      strstr(host.text, host.params.key_file), "%d: %s", rc, host.text);
+
+	papers = host_papers(0);
+	papers_write(&papers, host.params.certificate_file, NULL, 0);
+	CHECK(!unlink(host.params.key_file), "unlink");
+	papers_encrypt_key(&papers, host.params.key_file);
+	rc = dsm_transport_create(&host.params, &host.transport, host.text);
+	CHECK(rc == -EINVAL && strstr(host.text, "encrypted") &&
+	      strstr(host.text, host.params.key_file), "%d: %s", rc, host.text);
+
+	host.params.key_file = "/dev/null";
+	rc = dsm_transport_create(&host.params, &host.transport, host.text);
+	CHECK(rc == -EINVAL && strstr(host.text, "/dev/null: not a file"), "%d: %s",
+	      rc, host.text);
 	papers_free(&papers);
 	rig_end();
 }
@@ -493,7 +740,7 @@ static void own_files(const void *argument)
 int main(int argc, char **argv)
 {
 	static struct test_case cases[2 * NR(paper_cases) + NR(plain_cases) +
-				      NR(hello_cases) + NR(own_cases) + 8];
+				      NR(hello_cases) + NR(own_cases) + 16];
 	static char names[NR(cases)][96];
 	size_t i, n = 0;
 
@@ -517,5 +764,10 @@ int main(int argc, char **argv)
 	cases[n++] = (struct test_case){ "another address", addresses, NULL };
 	cases[n++] = (struct test_case){ "a crowd", crowd, NULL };
 	cases[n++] = (struct test_case){ "our files", own_files, NULL };
+	cases[n++] = (struct test_case){ "our key", own_key, NULL };
+	cases[n++] = (struct test_case){ "HELLO: the wrong one first", wrong_one_first, NULL };
+	cases[n++] = (struct test_case){ "a crowd from one address", one_in_a_crowd, NULL };
+	cases[n++] = (struct test_case){ "certificates in between", chains, NULL };
+	cases[n++] = (struct test_case){ "a long certificate", long_certificate, NULL };
 	return run_cases(argc, argv, cases, n);
 }

@@ -40,6 +40,13 @@ static void agreement(const void *argument)
 	CHECK(!dsm_link_agree(&ours, &right, 2, &epoch) && epoch == 11, "%u", epoch);
 	CHECK(dsm_link_agree(&ours, &right, 1, &epoch) == DSM_END_HOST, "host");
 	h = right;
+	h.epoch = 11 + DSM_LINK_EPOCHS;
+	CHECK(!dsm_link_agree(&ours, &h, 2, &epoch) && epoch == h.epoch, "%u", epoch);
+	h.epoch++;
+	CHECK(dsm_link_agree(&ours, &h, 2, &epoch) == DSM_END_EPOCH, "far ahead");
+	h.epoch = 0xffffffff;
+	CHECK(dsm_link_agree(&ours, &h, 2, &epoch) == DSM_END_EPOCH, "the last");
+	h = right;
 	h.nr_hosts = 4;
 	CHECK(dsm_link_agree(&ours, &h, 2, &epoch) == DSM_END_NR_HOSTS, "hosts");
 	h = right;

@@ -53,6 +53,18 @@ struct papers papers_make(const struct wanted *wanted,
 	return made;
 }
 
+void papers_add(struct papers *papers, const struct papers *issuer, int nid,
+		const char *value)
+{
+	X509V3_CTX context;
+
+	X509V3_set_ctx(&context, issuer->certificate, papers->certificate, NULL,
+		       NULL, 0);
+	add_extension(papers->certificate, &context, nid, value);
+	CHECK(X509_sign(papers->certificate, issuer->key, EVP_sha256()),
+	      "its signature");
+}
+
 void papers_free(struct papers *papers)
 {
 	X509_free(papers->certificate);
@@ -77,4 +89,22 @@ void papers_write(const struct papers *papers, const char *certificate,
 						   0, NULL, NULL) &&
 		      !fclose(file) && !chmod(key, mode), "%s", key);
 	}
+}
+
+void papers_append(const struct papers *papers, const char *certificate)
+{
+	FILE *file = fopen(certificate, "a");
+
+	CHECK(file && PEM_write_X509(file, papers->certificate) && !fclose(file),
+	      "%s", certificate);
+}
+
+void papers_encrypt_key(const struct papers *papers, const char *key)
+{
+	FILE *file = fopen(key, "w");
+
+	CHECK(file && PEM_write_PKCS8PrivateKey(file, papers->key,
+						EVP_aes_256_cbc(), NULL, 0, NULL,
+						(void *)"secret") &&
+	      !fclose(file) && !chmod(key, 0600), "%s", key);
 }

@@ -31,8 +31,18 @@ struct papers papers_make(const struct wanted *wanted,
 			  const struct papers *issuer);
 void papers_free(struct papers *papers);
 
+/* One more extension, signed anew. */
+void papers_add(struct papers *papers, const struct papers *issuer, int nid,
+		const char *value);
+
 /* Into PEM files; NULL: not that one.  The key's has @mode. */
 void papers_write(const struct papers *papers, const char *certificate,
 		  const char *key, unsigned int mode);
+
+/* More behind the certificate of a file. */
+void papers_append(const struct papers *papers, const char *certificate);
+
+/* A key that asks for a password, for its owner only. */
+void papers_encrypt_key(const struct papers *papers, const char *key);
 
 #endif

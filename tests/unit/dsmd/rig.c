@@ -353,6 +353,8 @@ void stranger_read_to_end(struct stranger *stranger)
 
 static void open_tls(struct stranger *s)
 {
+	unsigned int i;
+
 	s->context = SSL_CTX_new(TLS_method());
 	CHECK(s->context, "a context");
 	if (s->tls_version)
@@ -362,6 +364,10 @@ static void open_tls(struct stranger *s)
 		CHECK(SSL_CTX_use_certificate(s->context, s->papers.certificate) == 1 &&
 		      SSL_CTX_use_PrivateKey(s->context, s->papers.key) == 1,
 		      "its papers");
+	for (i = 0; i < s->nr_between; i++)
+		CHECK(SSL_CTX_add1_chain_cert(s->context,
+					      s->between[i].certificate) == 1,
+		      "a chain");
 	s->ssl = SSL_new(s->context);
 	CHECK(s->ssl && SSL_set_fd(s->ssl, s->fd), "a session");
 	s->proved = (s->port ? SSL_connect(s->ssl) : SSL_accept(s->ssl)) == 1;

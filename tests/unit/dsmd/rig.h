@@ -62,6 +62,8 @@ struct stranger {
 	unsigned int port;	/* to connect to; 0: it is a server at listen_fd */
 	const char *address;	/* that it comes from; NULL: ours */
 	struct papers papers;	/* none if empty; the caller's */
+	const struct papers *between;	/* CAs above the papers, likewise */
+	unsigned int nr_between;
 	int tls_version;	/* highest; 0: any */
 	pthread_t thread;
 	int fd, listen_fd;

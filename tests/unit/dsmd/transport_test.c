@@ -5,6 +5,7 @@
  * repeats, and peers that lie.
  */
 #include <errno.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include "rig.h"
@@ -508,6 +509,9 @@ static void calls_from_callbacks(const void *argument)
 /* Time. */
 
 static void go_silent(struct stranger *s);
+static bool get_up(struct stranger *s);
+static void put_link(uint8_t *bytes, unsigned int kind, uint32_t number,
+		     uint32_t grant);
 
 static void silence(const void *argument)
 {
@@ -538,6 +542,190 @@ static void silence(const void *argument)
 	      dsm_end_name(b.end[0].reason));
 	stranger_join(&s);
 	host_stop(&b);
+	papers_free(&s.papers);
+	rig_end();
+}
+
+/* The answer is here in time, and it is we who look too late. */
+
+static atomic_uint answers;
+
+static void answer_questions(struct stranger *s)
+{
+	uint8_t bytes[DSM_WIRE_BYTES];
+	uint32_t number;
+
+	CHECK(get_up(s), "up");
+	do {
+		memcpy(&number, bytes + 8, sizeof(number));
+		put_link(bytes, DSM_LINK_ANSWER, answers ? number : 1, 8);
+		if (!stranger_write(s, bytes, sizeof(bytes)))
+			return;
+		answers++;
+	} while (stranger_read(s, bytes, sizeof(bytes)));
+}
+
+static void late_look(const void *argument)
+{
+	struct stranger s = { .script = answer_questions };
+	unsigned int i;
+	struct host b;
+
+	(void)argument;
+	rig_begin();
+	answers = 0;
+	s.papers = host_papers(1);
+	host_prepare(&b, 0);
+	host_start(&b);
+	CHECK(!dsm_transport_expect(b.transport, 1, 1), "expect");
+	s.port = dsm_transport_port(b.transport);
+	stranger_start(&s);
+	UNTIL(b.ups && b.round_trips == 1);
+	run_pending();
+	clock_ns += QUESTION;
+	dsm_transport_tick(b.transport);	/* the second question is out */
+	/* Over loopback, what is written is in the other end's socket. */
+	for (i = 0; i < 1000 * PATIENCE && answers < 2; i++)
+		poll(NULL, 0, 1);
+	CHECK(answers == 2, "%u answers", answers);
+	clock_ns += DEADLINE;
+	dsm_transport_tick(b.transport);
+	CHECK(!b.nr_ends && b.round_trips == 2, "%s after %u answers",
+	      dsm_end_name(b.end[0].reason), b.round_trips);
+	host_stop(&b);
+	stranger_join(&s);
+	papers_free(&s.papers);
+	rig_end();
+}
+
+/* The peer says goodbye and answers nothing more; we have its last words. */
+static void held_end(const void *argument)
+{
+	struct dsm_msg msg = message(7, DSM_GETS, 1);
+	struct host a, b;
+	unsigned int i;
+
+	(void)argument;
+	two_hosts(&a, &b);
+	two_up(&a, &b);
+	CHECK(!dsm_transport_hold(b.transport, 1, true), "hold");
+	for (i = 0; i < 3; i++)
+		CHECK(!dsm_transport_send(a.transport, 0, &msg, NULL), "send");
+	CHECK(!dsm_transport_close(a.transport, 0), "close");
+	for (i = 0; i < 39; i++) {
+		run_pending();
+		clock_ns += QUESTION / 4;
+		dsm_transport_tick(b.transport);
+		dsm_transport_tick(a.transport);
+		CHECK(!a.nr_ends && !b.nr_ends, "after %u: %s %s", i,
+		      dsm_end_name(a.end[0].reason), dsm_end_name(b.end[0].reason));
+	}
+	CHECK(!b.messages && !dsm_transport_hold(b.transport, 1, false), "go on");
+	UNTIL(a.nr_ends && b.nr_ends);
+	CHECK(b.messages == 3 && b.end[0].reason == DSM_END_CLOSED &&
+	      a.end[0].reason == DSM_END_CLOSED, "%u messages, %s, %s", b.messages,
+	      dsm_end_name(a.end[0].reason), dsm_end_name(b.end[0].reason));
+	two_down(&a, &b);
+
+	/* For so long that the peer has gone: what it has said stays said. */
+	two_hosts(&a, &b);
+	two_up(&a, &b);
+	CHECK(!dsm_transport_hold(b.transport, 1, true), "hold");
+	CHECK(!dsm_transport_send(a.transport, 0, &msg, NULL) &&
+	      !dsm_transport_close(a.transport, 0), "close");
+	for (i = 0; i < 41; i++) {
+		run_pending();
+		clock_ns += QUESTION / 4;
+		dsm_transport_tick(b.transport);
+		dsm_transport_tick(a.transport);
+	}
+	CHECK(a.nr_ends == 1 && a.end[0].reason == DSM_END_SLOW && !b.nr_ends, "%s",
+	      dsm_end_name(a.end[0].reason));
+	CHECK(!dsm_transport_hold(b.transport, 1, false), "go on");
+	UNTIL(b.nr_ends);
+	CHECK(b.messages == 1 && b.end[0].reason == DSM_END_CLOSED, "%u, %s",
+	      b.messages, dsm_end_name(b.end[0].reason));
+	two_down(&a, &b);
+}
+
+/* A peer that takes nothing for a while: nothing is lost, nobody waits long. */
+
+#define PAGES	1000
+
+static atomic_int slow_step;
+
+static void take_slowly(struct stranger *s)
+{
+	static uint8_t page[DSM_WIRE_BYTES + DSM_PAGE_BYTES];
+	uint8_t bytes[DSM_WIRE_BYTES];
+	unsigned int pages = 0;
+
+	CHECK(get_up(s), "up");
+	put_link(bytes, DSM_LINK_ANSWER, 1, PAGES);
+	CHECK(stranger_write(s, bytes, sizeof(bytes)), "an answer");
+	while (slow_step != 1)
+		poll(NULL, 0, 1);
+	while (pages < PAGES && stranger_read(s, bytes, sizeof(bytes))) {
+		if (bytes[0] == DSM_LINK_MARK)
+			continue;
+		CHECK(stranger_read(s, page, DSM_PAGE_BYTES), "a page");
+		CHECK(page[0] == (uint8_t)pages && bytes[16] == (uint8_t)pages,
+		      "page %u", pages);
+		pages++;
+	}
+	CHECK(pages == PAGES, "%u pages", pages);
+	slow_step = 2;
+	stranger_read_to_end(s);
+}
+
+static void full_socket(const void *argument)
+{
+	struct stranger s = { .script = take_slowly };
+	struct dsm_msg msg = message(1, DSM_RDATA, 0);
+	struct dsm_transport_counters counters;
+	uint8_t page[DSM_PAGE_BYTES] = { 0 };
+	uint64_t before, most = 0;
+	struct host b;
+
+	(void)argument;
+	rig_begin();
+	slow_step = 0;
+	s.papers = host_papers(1);
+	host_prepare(&b, 0);
+	b.params.queue = PAGES;
+	host_start(&b);
+	CHECK(!dsm_transport_expect(b.transport, 1, 1), "expect");
+	s.port = dsm_transport_port(b.transport);
+	stranger_start(&s);
+	/* All of them wait for a credit, which comes for all at once. */
+	UNTIL(b.ups);
+	for (msg.gfn = 0; msg.gfn < PAGES; msg.gfn++) {
+		page[0] = (uint8_t)msg.gfn;
+		CHECK(!dsm_transport_send(b.transport, 1, &msg, page), "send");
+	}
+	CHECK(!dsm_transport_counts(b.transport, 1, &counters), "counters");
+	CHECK(counters.waiting == PAGES, "%u wait", counters.waiting);
+	patience_begin("all sent");
+	while (slow_step != 2) {
+		before = counters.sent_bytes;
+		ev_run(loop, EVRUN_ONCE);
+		dsm_transport_counts(b.transport, 1, &counters);
+		CHECK(!b.nr_ends, "%s", dsm_end_name(b.end[0].reason));
+		if (counters.sent_bytes - before > most)
+			most = counters.sent_bytes - before;
+		/* The socket is full: nothing goes out any more. */
+		if (!slow_step && counters.sent_bytes > 500000 &&
+		    counters.sent_bytes == before)
+			slow_step = 1;
+		if (!slow_step && !counters.waiting)
+			slow_step = 1;
+	}
+	patience_end();
+	printf("%llu bytes at a time\n", (unsigned long long)most);
+	CHECK(most <= 40 * 16384, "%llu bytes in one turn of the loop",
+	      (unsigned long long)most);
+	host_stop(&b);
+	stranger_join(&s);
 	papers_free(&s.papers);
 	rig_end();
 }
@@ -1131,10 +1319,13 @@ int main(int argc, char **argv)
 		{ "nobody listens", nobody_listens, NULL },
 		{ "calls from callbacks", calls_from_callbacks, NULL },
 		{ "a long peace", long_peace, NULL },
+		{ "an end that is held", held_end, NULL },
 	};
 	static const struct test_case tcp_only[] = {
 		{ "no RDMA device", no_device, NULL },
 		{ "silence", silence, NULL },
+		{ "an answer that we see too late", late_look, NULL },
+		{ "a full socket", full_socket, NULL },
 		{ "cut at each byte of a message", cut_at_each_byte, NULL },
 		{ "cut at many bytes of a page", cut_at_each_byte, "page" },
 		{ "bits flipped on the way", flipped_bits, NULL },
