@@ -126,7 +126,7 @@ static void understand(libxl__egc *egc, libxl__dsm_call *call, char *new_line)
     end_by_reply(egc, call);
 }
 
-/* Has it ended? */
+/* Is there nothing more to read: not yet, or because it has ended? */
 static bool receive(libxl__egc *egc, libxl__dsm_call *call)
 {
     ssize_t n = recv(call->efd.fd, call->in + call->got,
@@ -136,7 +136,7 @@ static bool receive(libxl__egc *egc, libxl__dsm_call *call)
     if (n < 0 && errno == EINTR)
         return false;
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-        return true;                    /* for now */
+        return true;                    /* more will come */
     if (n <= 0) {
         end_unknown(egc, call, LIBXL__DSM_CUT,
                     n ? strerror(errno) : "the connection ended");
