@@ -73,6 +73,9 @@ static char **vms(void)
 	}
 	if (dir)
 		closedir(dir);
+	if (!nr)
+		fprintf(stderr, "dsmctl: no VM has a dsmd here: %s is empty\n",
+			folder);
 	qsort(names, nr, sizeof(*names), order);
 	return names;
 }
@@ -405,10 +408,21 @@ int main(int argc, char **argv)
 		}
 	}
 	left = argc - optind - 1;
-	for (c = commands; c < commands + sizeof(commands) / sizeof(commands[0]); c++)
-		if (left >= 0 && !strcmp(argv[optind], c->name) &&
-		    left >= c->least && left <= c->most)
+	for (c = commands; c < commands + sizeof(commands) / sizeof(commands[0]); c++) {
+		if (left < 0 || strcmp(argv[optind], c->name))
+			continue;
+		if (left >= c->least && left <= c->most)
 			return c->run(argv + optind + 1);
+		if (c->least == c->most)
+			fprintf(stderr, "dsmctl: words after %s: %d, not %d\n",
+				c->name, c->least, left);
+		else
+			fprintf(stderr, "dsmctl: words after %s: %d to %d, not %d\n",
+				c->name, c->least, c->most, left);
+		return STATUS_USAGE;
+	}
+	if (left >= 0)
+		fprintf(stderr, "dsmctl: %s is no command\n", argv[optind]);
 	usage(stderr);
 	return STATUS_USAGE;
 }
