@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Sequence
 
 import pytest
 
-from lab.command import Run, checked
+from lab.command import Run, checked, write_file
 from lab.elastic_guest import PROGRAMS, ElasticGuest
 from lab.hypervisor import pages_off, parse_xl_info, settled_free_pages
 from lab.patience import wait_for
@@ -40,18 +42,44 @@ REFUSED = (
 )
 
 
-@pytest.mark.parametrize("case", [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
-def test_refused_with_a_reason(
-    pair: ElasticGuest, baseline: dict[int, int], dom0: Run, case: tuple[str, str, int]
-) -> None:
-    """The operator is told why, and the guest and the host are as before."""
-    command, words, code = case
-    target = pair.vnode(1).target_kib
-    done = dom0("xl " + command.format(guest=pair.name), 60.0)
-    assert done.status == code
-    assert re.search(words, done.text, re.DOTALL), done.text
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """What one command of a row said, and how things were after it."""
+
+    status: int
+    text: str
+    state: str
+
+
+def asked_in_a_row(dom0: Run, commands: Sequence[str], state: str) -> list[Answer]:
+    """Run commands one after the other in dom0, by one script, and after each the command `state`.
+
+    A command by ssh takes as long as what is asked here.
+    """
+    lines = ["ask() {", '    sh -c "$1" >/tmp/answer 2>&1 </dev/null', '    echo "== status $?"; cat /tmp/answer']
+    lines += ["    echo; echo '== state'", f"    {state}", "}"]
+    lines += [f"ask {shlex.quote(command)}" for command in commands]
+    write_file(dom0, "/tmp/row.sh", "\n".join(lines) + "\n")
+    text = checked(dom0, "sh /tmp/row.sh", 300.0)
+    found = re.findall(r"^== status (\d+)\n(.*?)^== state\n(.*?)(?=^== status |\Z)", text, re.DOTALL | re.MULTILINE)
+    assert len(found) == len(commands), text
+    return [Answer(int(status), said, after) for status, said, after in found]
+
+
+def test_refused_with_a_reason(pair: ElasticGuest, baseline: dict[int, int], dom0: Run) -> None:
+    """The operator is told why, and the guest and the host are as before: each key, and each page."""
+    domid = pair.domid()
+    keys = f"xenstore-ls -f /local/domain/{domid}/vnuma; xenstore-ls -f /libxl/{domid}/vnuma"
+    commands = ["true", *(f"xl {command.format(guest=pair.name)}" for _, command, _, _ in REFUSED)]
+    first, *answers = asked_in_a_row(dom0, commands, f"{{ {keys}; }} 2>&1")
+    assert re.search(r"/vnuma/node/1/max-kb", first.state), first.state
+    wrong = [
+        f"{name}: {answer}"
+        for (name, _, words, code), answer in zip(REFUSED, answers, strict=True)
+        if answer.status != code or not re.search(words, answer.text, re.DOTALL) or answer.state != first.state
+    ]
+    assert wrong == []
     assert sorted(pair.nodes()) == [0]
-    assert pair.vnode(1).target_kib == target
     assert pages_off(dom0, baseline) == {}
 
 
@@ -137,15 +165,15 @@ vnuma = [ {home}, {elastic} ]
 
 
 @pytest.mark.usefixtures("pair")
-@pytest.mark.parametrize("case", [case[1:] for case in MALFORMED], ids=[case[0] for case in MALFORMED])
-def test_malformed_vnuma_is_refused(baseline: dict[int, int], dom0: Run, case: tuple[str, str, str]) -> None:
-    """`xl create` names the key and the reason, and leaves no domain behind."""
-    home, elastic, words = case
-    text = CONFIG.format(home=home, elastic=elastic)
-    done = dom0(f"cat >/tmp/malformed.cfg <<'END'\n{text}END\nxl create /tmp/malformed.cfg", 90.0)
-    left = dom0("xl domid malformed").status == 0
-    if left:
-        dom0("xl destroy malformed")
-    assert done.status != 0 and not left
-    assert re.search(words, done.text), done.text
+def test_malformed_vnuma_is_refused(baseline: dict[int, int], dom0: Run) -> None:
+    """`xl create` names the key and the reason, and leaves no domain and no memory behind."""
+    texts = [CONFIG.format(home=home, elastic=elastic) for _, home, elastic, _ in MALFORMED]
+    commands = [f"printf %s {shlex.quote(text)} >/tmp/malformed.cfg; xl create /tmp/malformed.cfg" for text in texts]
+    left = "if xl domid malformed >/dev/null 2>&1; then xl destroy malformed; echo a domain is left; fi"
+    wrong = [
+        f"{name}: {answer}"
+        for (name, _, _, words), answer in zip(MALFORMED, asked_in_a_row(dom0, commands, left), strict=True)
+        if answer.status == 0 or not re.search(words, answer.text, re.DOTALL) or answer.state != ""
+    ]
+    assert wrong == []
     assert pages_off(dom0, baseline) == {}

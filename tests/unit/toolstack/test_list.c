@@ -70,6 +70,17 @@ libxl_dominfo *libxl_list_domain(libxl_ctx *c, int *nr)
     return no_list ? NULL : domains;
 }
 
+static bool gone;       /* 7, which cannot be read, since it has ended */
+
+int libxl_domain_info(libxl_ctx *c, libxl_dominfo *domain, uint32_t domid)
+{
+    (void)c;
+    if (domain || domid != 7)
+        abort();
+
+    return gone ? ERROR_DOMAIN_NOTFOUND : 0;
+}
+
 void libxl_dominfo_list_free(libxl_dominfo *list, int nr)
 {
     (void)list, (void)nr;
@@ -235,6 +246,11 @@ static void test_domains(void)
     ok_("... wherever it stands", list("5", "7") == 1 && has(out, " home "));
     domains[2].dying = false;
     ok_("... or among all", list(NULL, NULL) == 1 && has(out, " home "));
+    gone = true;
+    ok_("... unless it ended meanwhile",
+        list(NULL, NULL) == 0 && has(out, " home "));
+    ok_("... but not one that is named", list("7", NULL) == 1);
+    gone = false;
     no_list = true;
     ok_("domains that cannot be listed", list(NULL, NULL) == 1);
     no_list = false;
@@ -244,6 +260,8 @@ static void test_json(void)
 {
     set_info();
     ok_("JSON: nothing but it", list("-j", "6") == 0 &&
+        !strcmp(out, "[{\"domid\":6,\"name\":\"guest\",\"vnodes\":[]}]\n"));
+    ok_("JSON: the option behind the domain", list("6", "-j") == 0 &&
         !strcmp(out, "[{\"domid\":6,\"name\":\"guest\",\"vnodes\":[]}]\n"));
     ok_("JSON: all keys, always", list("--json", "5") == 0 &&
         has(out, "{\"vnode\":1,\"state\":\"online\",\"elastic\":true,"

@@ -668,6 +668,8 @@ static void test_lock_and_fork(void)
 
 static void test_limit_of_the_operator(void)
 {
+    uint64_t sum;
+
     boot_with(0);
     /* mem-max: the limit, and the note of it */
     world.limit_kb = 2 * HOME_KB;
@@ -679,6 +681,21 @@ static void test_limit_of_the_operator(void)
     libxl__vnode_note_limit(&fake_gc, XBT_NULL, DOMID, world.limit_kb);
     ok_("mem-max of a domain with a node survives its detach",
         detach() == 0 && world.limit_kb == 3 * HOME_KB && right(0));
+
+    boot_with(NODE_KB);
+    sum = 5;
+    ok_("mem-max, mem-set: what elastic vnodes may have is added",
+        libxl__vnode_add_allowed_memkb(&fake_gc, DOMID, &sum) == 0 &&
+        sum == 5 + NODE_KB);
+    fake_set("/libxl/7/vnuma/node/1/allowed-kb", "many");
+    sum = 5;
+    ok_("... an allowance that is no number is not taken for none",
+        libxl__vnode_add_allowed_memkb(&fake_gc, DOMID, &sum) != 0 &&
+        sum == 5);
+    ok_("... nor for the note of the limit",
+        libxl__vnode_note_limit(&fake_gc, XBT_NULL, DOMID, 4 * HOME_KB) != 0 &&
+        atoll(fake_get("/libxl/7/vnuma/home-limit-kb")) == HOME_KB);
+    fake_end();
 
     fake_boot();
     fake_set(NODE "elastic", "0");

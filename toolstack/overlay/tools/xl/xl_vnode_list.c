@@ -340,9 +340,12 @@ static int list_all(yajl_gen hand)
         fprintf(stderr, "libxl_list_domain failed.\n");
         return VNODE_EXIT_FAILED;
     }
-    /* Domain 0 has no virtual NUMA; a domain may vanish in between. */
+    /* Domain 0 has no virtual NUMA; one that vanishes in between is no error. */
     for (i = 0; i < nr; i++)
-        if (info[i].domid && !info[i].dying && list_domain(info[i].domid, hand))
+        if (info[i].domid && !info[i].dying &&
+            list_domain(info[i].domid, hand) &&
+            libxl_domain_info(ctx, NULL, info[i].domid) !=
+            ERROR_DOMAIN_NOTFOUND)
             code = VNODE_EXIT_FAILED;
     libxl_dominfo_list_free(info, nr);
 

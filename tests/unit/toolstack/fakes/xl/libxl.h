@@ -32,6 +32,7 @@ int libxl_get_physinfo(libxl_ctx *ctx, libxl_physinfo *info);
 int libxl_get_online_cpus(libxl_ctx *ctx);
 void libxl_vnode_info_init(libxl_vnode_info *info);
 libxl_dominfo *libxl_list_domain(libxl_ctx *ctx, int *nr);
+int libxl_domain_info(libxl_ctx *ctx, libxl_dominfo *info, uint32_t domid);
 void libxl_dominfo_list_free(libxl_dominfo *list, int nr);
 char *libxl_domid_to_name(libxl_ctx *ctx, uint32_t domid);
 

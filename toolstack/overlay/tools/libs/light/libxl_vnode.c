@@ -476,38 +476,46 @@ int libxl__vnode_load(libxl__gc *gc, uint32_t domid, libxl__vnode_domain *out)
     return rc;
 }
 
-uint64_t libxl__vnode_allowed_memkb(libxl__gc *gc, uint32_t domid)
+int libxl__vnode_add_allowed_memkb(libxl__gc *gc, uint32_t domid,
+                                   uint64_t *memkb)
 {
+    const char *path = GCSPRINTF("/libxl/%"PRIu32"/vnuma/node", domid);
     char **nodes;
     unsigned int i, nr = 0;
-    uint64_t sum = 0;
+    uint64_t sum = 0, kb;
+    int rc;
 
-    nodes = libxl__xs_directory(gc, XBT_NULL,
-                                GCSPRINTF("/libxl/%"PRIu32"/vnuma/node", domid),
-                                &nr);
-    for (i = 0; nodes && i < nr; i++) {
-        const char *path =
-            GCSPRINTF("/libxl/%"PRIu32"/vnuma/node/%s/allowed-kb", domid,
-                      nodes[i]);
-        uint64_t kb;
-
-        if (vnode_parse_number(libxl__xs_read(gc, XBT_NULL, path),
-                               UINT64_MAX >> 20, &kb))
-            sum += kb;
+    nodes = libxl__xs_directory(gc, XBT_NULL, path, &nr);
+    if (!nodes && errno != ENOENT) {
+        LOGED(ERROR, domid, "cannot read %s", path);
+        rc = ERROR_FAIL;
+        goto out;
     }
+    for (i = 0; nodes && i < nr; i++) {
+        rc = own_number(gc, XBT_NULL, domid,
+                        GCSPRINTF("%s/%s/allowed-kb", path, nodes[i]),
+                        UINT64_MAX >> 20, 0, &kb);
+        if (rc) goto out;
+        sum += kb;
+    }
+    *memkb += sum;
+    rc = 0;
 
-    return sum;
+ out:
+    return rc;
 }
 
 int libxl__vnode_note_limit(libxl__gc *gc, xs_transaction_t t, uint32_t domid,
                             uint64_t limit_kb)
 {
     const char *path = libxl__vnode_home_limit_path(gc, domid), *s;
-    uint64_t allowed_kb = libxl__vnode_allowed_memkb(gc, domid);
+    uint64_t allowed_kb = 0;
     int rc;
 
     rc = libxl__xs_read_checked(gc, t, path, &s);
     if (rc || !s) goto out;
+    rc = libxl__vnode_add_allowed_memkb(gc, domid, &allowed_kb);
+    if (rc) goto out;
     rc = libxl__xs_printf(gc, t, path, "%"PRIu64, limit_kb - allowed_kb);
 
  out:

@@ -124,8 +124,12 @@ _hidden void libxl__vnode_enable(libxl__egc *egc, libxl__ao *ao_outer,
 
 /*---------- when it runs ----------*/
 
-/* What elastic vnodes add to the domain's memory limit; 0 if there are none. */
-_hidden uint64_t libxl__vnode_allowed_memkb(libxl__gc *gc, uint32_t domid);
+/*
+ * Add to @memkb what elastic vnodes add to the domain's memory limit; nothing if
+ * there are none.  Not changed if that cannot be read, which is an error.
+ */
+_hidden int libxl__vnode_add_allowed_memkb(libxl__gc *gc, uint32_t domid,
+                                           uint64_t *memkb);
 
 /*
  * The operator has set the domain's limit to @limit_kb, what its elastic vnodes
