@@ -17,9 +17,10 @@ static libxl_dominfo domains[4];
 
 /*---------- libxl and xl ----------*/
 
-int libxl_vnode_settle(libxl_ctx *c, uint32_t domid)
+int libxl_vnode_settle(libxl_ctx *c, uint32_t domid,
+                       const libxl_asyncop_how *how)
 {
-    (void)c;
+    (void)c, (void)how;
     fprintf(stderr, "settled %u\n", domid);
 
     return ERROR_FAIL;          /* which is no reason not to list */

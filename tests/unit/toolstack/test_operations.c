@@ -39,7 +39,9 @@ static void do_command(void *arg)
     libxl_vnode_request req;
 
     if (!c->start) {
-        world.rc = libxl_vnode_settle(&fake_ctx, DOMID);
+        world.rc = libxl_vnode_settle(&fake_ctx, DOMID, NULL);
+        if (!world.rc && !world.completed)
+            fake_loop();
         return;
     }
     libxl_vnode_request_init(&req);

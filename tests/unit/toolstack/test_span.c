@@ -36,7 +36,9 @@ static void do_command(void *arg)
     libxl_vnode_request req;
 
     if (!c->start) {
-        world.rc = libxl_vnode_settle(&fake_ctx, DOMID);
+        world.rc = libxl_vnode_settle(&fake_ctx, DOMID, NULL);
+        if (!world.rc && !world.completed)
+            fake_loop();
         return;
     }
     libxl_vnode_request_init(&req);
@@ -526,6 +528,73 @@ static bool kill_one(size_t i, unsigned int n, bool guest_runs, bool opposite,
     return true;
 }
 
+/* After a process that died, and a guest that went on. */
+static bool list_repairs(size_t i, unsigned int n, bool *died)
+{
+    boot_with(scenarios[i].before_kb);
+    world.kill_at = n;
+    *died = run(scenarios[i].command) == 1;
+    world.kill_at = 0;
+    fake_guest_runs();
+    if (run((struct command) { 0 }) || wrong(number(NODE "target-kb"))) {
+        note("%s, killed before %u: %s; rc %d, log: %s", scenarios[i].name, n,
+             wrong(number(NODE "target-kb")), world.rc, world.log);
+        return false;
+    }
+
+    return true;
+}
+
+static void test_list_settles(void)
+{
+    bool died;
+    size_t i;
+    unsigned int n;
+
+    for (i = 0; i < NR(scenarios); i++) {
+        bool good = true;
+
+        died = true;
+        for (n = 1; died; n++)
+            good &= list_repairs(i, n, &died);
+        ok_("%s, killed at all points: vnode-list tells dsmd", good && n > 6,
+            scenarios[i].name);
+    }
+
+    /* It dies as soon as the guest has been told. */
+    for (n = 1, died = true; died; n++) {
+        boot_with(NODE_KB);
+        world.kill_at = n;
+        died = run((struct command) { .start = libxl_vnode_detach }) == 1;
+        if (!number(NODE "target-kb"))
+            break;
+    }
+    world.kill_at = 0;
+    fake_guest_runs();
+    dsmd.mood = DSMD_SILENT;
+    ok_("vnode-list before a silent dsmd waits ten seconds, and gives up",
+        died && run((struct command) { 0 }) == ERROR_VNODE_UNSETTLED &&
+        said("nothing within 10000 ms") && fake_get(RECORD) &&
+        dsmd.there_kb[2] == NODE_KB);
+    dsmd.mood = DSMD_REFUSES;
+    dsmd.word = "busy";
+    dsmd.text = "wait";
+    ok_("... and one that refuses is heard",
+        run((struct command) { 0 }) == ERROR_VNODE_REFUSED && said("wait"));
+    dsmd.absent = true;
+    ok_("... or one that is not there",
+        run((struct command) { 0 }) == ERROR_VNODE_REFUSED);
+    dsmd.absent = false;
+    dsmd.mood = DSMD_CUTS;
+    n = dsmd.requests;
+    ok_("... one that does it and ends the connection is asked once",
+        run((struct command) { 0 }) == ERROR_VNODE_UNSETTLED &&
+        dsmd.requests == n + 1 && fake_get(RECORD));
+    dsmd.mood = DSMD_WORKS;
+    ok_("... and later it works", run((struct command) { 0 }) == 0 && right(0));
+    fake_end();
+}
+
 static void test_kills(void)
 {
     size_t i;
@@ -577,6 +646,7 @@ int main(void)
     test_refusals();
     test_create();
     test_list();
+    test_list_settles();
     test_kills();
     test_calls_that_fail();
 

@@ -56,11 +56,14 @@ int libxl_vnode_ask(libxl_ctx *ctx, uint32_t domid, libxl_vnodeinfo *list,
  * Close the books on an operation that nobody waits for any more (started
  * without waiting, or its caller died) and that the guest has finished; what
  * the guest has failed is taken back.  Does nothing while somebody is at work.
+ * dsmd is told of vnodes on another host, and given ten seconds.
  *
- * Returns 0, ERROR_DOMAIN_NOTFOUND, ERROR_LOCK_FAIL, ERROR_FAIL (logged; what
- * is missing stays to be done by the next one).
+ * Complete with 0, ERROR_DOMAIN_NOTFOUND, ERROR_LOCK_FAIL, ERROR_VNODE_REFUSED
+ * or ERROR_VNODE_UNSETTLED (dsmd refuses, or says nothing), ERROR_FAIL (logged;
+ * what is missing stays to be done by the next one).
  */
-int libxl_vnode_settle(libxl_ctx *ctx, uint32_t domid)
+int libxl_vnode_settle(libxl_ctx *ctx, uint32_t domid,
+                       const libxl_asyncop_how *ao_how)
                        LIBXL_EXTERNAL_CALLERS_ONLY;
 
 /*

@@ -314,7 +314,7 @@ static int list_domain(uint32_t domid, yajl_gen hand)
     int nr, rc;
 
     /* What ended unobserved is put in order before it is shown. */
-    libxl_vnode_settle(ctx, domid);
+    libxl_vnode_settle(ctx, domid, NULL);
 
     list = libxl_vnode_list(ctx, domid, &nr);
     if (nr < 0)

@@ -12,9 +12,12 @@
 
 #include "libxl_internal.h"
 
-static int limit_ms(libxl__dsm_op op)
+static int limit_ms(const libxl__dsm_call *call)
 {
-    return op == LIBXL__DSM_ENABLE ? LIBXL__DSM_ENABLE_MS
+    libxl__dsm_op op = call->request.op;
+
+    return call->within_ms ? call->within_ms
+           : op == LIBXL__DSM_ENABLE ? LIBXL__DSM_ENABLE_MS
            : op == LIBXL__DSM_NODE ? LIBXL__DSM_NODE_MS : LIBXL__DSM_STATE_MS;
 }
 
@@ -108,7 +111,7 @@ static void time_out(libxl__egc *egc, libxl__ev_time *ev,
     else
         end_unknown(egc, call, LIBXL__DSM_TIMEOUT,
                     GCSPRINTF("nothing within %d ms",
-                              limit_ms(call->request.op)));
+                              limit_ms(call)));
 }
 
 /* The line is there: nothing may follow it. */
@@ -212,7 +215,7 @@ int libxl__dsm_start(libxl__gc *gc, libxl__dsm_call *call)
         goto out;
     }
     rc = libxl__ev_time_register_rel(call->ao, &call->timer, time_out,
-                                     limit_ms(call->request.op));
+                                     limit_ms(call));
     if (rc) goto out;
     rc = libxl__ev_fd_register(gc, &call->efd, fd_callback,
                                libxl__carefd_fd(call->cfd), POLLOUT);

@@ -156,6 +156,7 @@ struct libxl__dsm_call {
     libxl__dsm_request request;
     libxl__dsm_callback *callback;
     bool quiet;                 /* log nothing: the caller says it */
+    int within_ms;              /* 0: as long as the request may take */
     /* the result */
     libxl__dsm_reply reply;
     /* private */

@@ -6,8 +6,7 @@
  * closed: by who waits for it, or by whoever comes after a caller that died.
  * Nothing here waits.
  *
- * Locking: callers hold the domain's userdata lock and its operation lock,
- * libxl_vnode_settle() takes them.
+ * Locking: callers hold the domain's userdata lock and its operation lock.
  */
 #include "libxl_osdeps.h" /* must come before any other headers */
 
@@ -325,8 +324,7 @@ int libxl__vnode_bring(libxl__gc *gc, libxl__vnode_domain *vd,
     return rc;
 }
 
-/* Is there anything to do? */
-static bool is_settled(libxl__gc *gc, libxl__vnode_domain *vd)
+bool libxl__vnode_is_settled(libxl__gc *gc, libxl__vnode_domain *vd)
 {
     struct vnode_step step[VNODE_STEPS_MAX];
     struct vnode_facts facts;
@@ -335,44 +333,6 @@ static bool is_settled(libxl__gc *gc, libxl__vnode_domain *vd)
     gather_facts(gc, vd, false, &facts);
 
     return !vnode_missing_steps(&facts, NULL, step);
-}
-
-int libxl_vnode_settle(libxl_ctx *ctx, uint32_t domid)
-{
-    GC_INIT(ctx);
-    libxl__vnode_domain vd;
-    libxl__flock *lock = NULL;
-    libxl__carefd *op_lock = NULL;
-    int rc;
-
-    CTX_LOCK;
-
-    rc = libxl__vnode_load(gc, domid, &vd);
-    if (rc || !vd.nr_vnodes || is_settled(gc, &vd)) goto out;
-
-    lock = libxl__lock_domain_userdata(gc, domid);
-    if (!lock) {
-        rc = ERROR_LOCK_FAIL;
-        goto out;
-    }
-    rc = libxl__vnode_lock(gc, domid, &op_lock);
-    if (rc == ERROR_LOCK_FAIL) {
-        rc = 0;         /* somebody is at it */
-        goto out;
-    }
-    if (rc) goto out;
-    rc = libxl__vnode_load(gc, domid, &vd);
-    if (rc) goto out;
-    rc = libxl__vnode_bring(gc, &vd, NULL, false);
-    if (rc == ERROR_NOT_READY)
-        rc = 0;         /* who attaches or detaches next tells dsmd */
-
- out:
-    libxl__vnode_unlock(&op_lock);
-    if (lock) libxl__unlock_file(lock);
-    CTX_UNLOCK;
-    GC_FREE;
-    return rc;
 }
 
 /*---------- requests: what is refused ----------*/

@@ -282,6 +282,9 @@ libxl__vnode_inverse(const libxl__vnode_domain *vd,
 _hidden int libxl__vnode_bring(libxl__gc *gc, libxl__vnode_domain *vd,
                                const struct vnode_wish *wish, bool attended);
 
+/* Is there nothing to do for it, as far as it can be seen without locks? */
+_hidden bool libxl__vnode_is_settled(libxl__gc *gc, libxl__vnode_domain *vd);
+
 /*
  * Complete @rec (its kind is set) from the request and the domain's state.
  * @found: the record as the caller found it, before settling.
