@@ -92,6 +92,7 @@ struct dsm_engine_counts {
 	uint64_t evicted_shared, evicted_modified;
 	uint64_t retries, pins;			/* a page was in use; for too long */
 	uint64_t leases_over;			/* that ended by time */
+	uint64_t holes;				/* that were shown to who waited for memory */
 	uint64_t tokens;			/* that came */
 	uint64_t operations, batches;		/* page operations; calls of Xen for them */
 	uint32_t frames, frames_used;		/* of the pool, now */

@@ -45,6 +45,9 @@ struct vcpu {
 	bool waiting;		/* in Xen, for waiter.gfn */
 	bool needs_token, in_line;
 	uint64_t rip, since;
+	bool in_hole;		/* it was shown that there is no memory, and has not gone on */
+	uint64_t hole_gfn, hole_rip;	/* what was shown last, and to which access */
+	uint64_t hole_ns;	/* for how long; 0: never */
 	struct dsm_losses losses;
 	unsigned int nr_leased;
 	uint64_t leased[LEASED];
@@ -160,7 +163,7 @@ void engine_settle(struct dsm_engine *e, struct dsm_entry *entry);
 /** Have Xen do what has been collected, and what results from it. */
 void engine_flush(struct dsm_engine *e);
 
-/** A vCPU has been shown that there is no memory; from now on it asks again. */
+/** From now on who meets the hole that was shown asks again. */
 void engine_end_hole(struct dsm_engine *e, struct dsm_entry *entry);
 
 /** Send, and count what that ends. */
@@ -168,6 +171,12 @@ void engine_send(struct dsm_engine *e, const struct dsm_action *action,
 		 const uint8_t *page);
 
 /* ---- engine_misses.c ---- */
+
+/**
+ * Those who wait for @gfn are about to find no memory there.
+ * Return: for how long it is a hole, ns.
+ */
+uint64_t engine_hole_for(struct dsm_engine *e, uint64_t gfn);
 
 /** All who wait for the page run again, and ask again if they have to. */
 void engine_woken(struct dsm_engine *e, struct dsm_entry *entry);

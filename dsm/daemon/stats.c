@@ -154,6 +154,7 @@ static const struct engine_number {
 	NUMBER(retries, false, "Pages in use, tried again."),
 	NUMBER(pins, false, "Pages in use for too long."),
 	NUMBER(leases_over, false, "Leases that ended by time."),
+	NUMBER(holes, false, "Accesses to memory that its home does not have."),
 	NUMBER(tokens, false, "Times that the progress token came."),
 	NUMBER(operations, false, "Page operations of Xen."),
 	NUMBER(batches, false, "Calls of Xen for them."),

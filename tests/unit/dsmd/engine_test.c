@@ -763,6 +763,87 @@ static void page_in_a_hole(const void *argument)
 	world_end();
 }
 
+/* Host 1's vCPU misses page 0, and its home says that there is no memory. */
+static void meet_hole(unsigned int vcpu, uint64_t rip)
+{
+	CHECK(played_use(&node[1].xen, vcpu, 0, DSM_XEN_WANT_S, rip) == PLAYED_MISS, "a miss");
+	dsm_engine_misses(node[1].engine);
+	dsm_engine_run(node[1].engine);
+	/* Who came second has it asked for once more. */
+	while (deliver(1, 0)) {
+		dsm_engine_run(node[0].engine);
+		deliver(0, 1);
+		dsm_engine_run(node[1].engine);
+	}
+	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_HOLE, "a hole is shown");
+	CHECK(!node[1].xen.vcpu[vcpu].waits, "it runs");
+}
+
+static void hole_lasts(uint64_t us)
+{
+	clock_ns += us * US - 1;
+	dsm_engine_tick(node[1].engine);
+	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_HOLE, "not for %llu us",
+	      (unsigned long long)us);
+	clock_ns++;
+	CHECK(dsm_engine_next(node[1].engine) <= clock_ns, "its end is due");
+	dsm_engine_tick(node[1].engine);
+	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_I, "for more than %llu us",
+	      (unsigned long long)us);
+}
+
+/* A hole is for the access that asked: it ends soon, or when that has gone on. */
+static void short_hole(const void *argument)
+{
+	struct dsm_engine_counts counts;
+	unsigned int i;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&calm);
+	CHECK(played_guest_frees(&node[0].xen, 0), "a hole");
+	/* One that did not run in that time gets more of it, up to a bound. */
+	for (i = 0; i < 10; i++) {
+		meet_hole(0, 4711);
+		hole_lasts(i < 7 ? 100ull << i : 10000);
+	}
+	/* Not so another access. */
+	meet_hole(0, 4712);
+	hole_lasts(100);
+	/* It has gone on, and misses something else. */
+	meet_hole(0, 4713);
+	CHECK(played_use(&node[1].xen, 0, 1, DSM_XEN_WANT_S, 4714) == PLAYED_MISS, "a miss");
+	dsm_engine_misses(node[1].engine);
+	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_I, "nobody needs the hole");
+	settle_down();
+	/* Two waited: the one that has gone on does not end it for the other. */
+	CHECK(played_use(&node[1].xen, 1, 0, DSM_XEN_WANT_S, 1) == PLAYED_MISS, "a miss");
+	meet_hole(0, 4715);
+	CHECK(played_use(&node[1].xen, 0, 2, DSM_XEN_WANT_S, 4716) == PLAYED_MISS, "a miss");
+	dsm_engine_misses(node[1].engine);
+	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_HOLE, "the other needs it");
+	CHECK(played_use(&node[1].xen, 1, 3, DSM_XEN_WANT_S, 2) == PLAYED_MISS, "a miss");
+	dsm_engine_misses(node[1].engine);
+	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_I, "nobody needs it");
+	settle_down();
+	/* Another domain tries for longer. */
+	played_use(&node[1].xen, NO_VCPU, 0, DSM_XEN_WANT_S, 0);
+	dsm_engine_misses(node[1].engine);
+	dsm_engine_run(node[1].engine);
+	deliver(1, 0);
+	dsm_engine_run(node[0].engine);
+	deliver(0, 1);
+	dsm_engine_run(node[1].engine);
+	hole_lasts(1000);
+	CHECK(played_guest_populates(&node[0].xen, 0), "memory");
+	use(1, 0, 0, DSM_XEN_WANT_M);
+	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_M, "it comes");
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.holes == 14, "%llu holes", (unsigned long long)counts.holes);
+	check_rules();
+	world_end();
+}
+
 static void special_page(const void *argument)
 {
 	(void)argument;
@@ -1101,6 +1182,7 @@ int main(int argc, char **argv)
 		{ "a host leaves copies", host_leaves_copies, NULL },
 		{ "the token comes first", token_first, NULL },
 		{ "a page comes while a hole is shown", page_in_a_hole, NULL },
+		{ "a hole is short", short_hole, NULL },
 		{ "a page that can't leave", special_page, NULL },
 		{ "a page in use", pinned_page, NULL },
 		{ "drop and populate", drop_and_populate, NULL },
