@@ -5,6 +5,7 @@
  *	engine_misses.c	who waits
  *	engine_pages.c	events in, actions out; page operations in batches
  *	engine_token.c	the progress token
+ *	engine_prefetch.c	pages ahead of who reads
  *	engine_frames.c	frames, and which pages leave
  *	engine_peers.c	connections and messages
  */
@@ -70,6 +71,9 @@ void dsm_engine_run(struct dsm_engine *e)
 		return;
 	engine_tell_all(e);
 	engine_flush(e);
+	if (e->has_failed)
+		return;
+	engine_prefetch(e);
 	if (e->has_failed)
 		return;
 	engine_evict(e);
@@ -249,7 +253,7 @@ void dsm_engine_get_counts(const struct dsm_engine *e,
 const char *dsm_engine_broken_rule(const struct dsm_engine *e)
 {
 	const struct dsm_entry *entry;
-	unsigned int used = 0, asking = 0;
+	unsigned int used = 0, asking = 0, fetching = 0;
 	const char *rule;
 
 	for (entry = dsm_table_next(&e->table, NULL); entry;
@@ -264,8 +268,9 @@ const char *dsm_engine_broken_rule(const struct dsm_engine *e)
 			return "a page that is not in its place in the heap";
 		used += entry->counted;
 		asking += entry->page.request != 0;
+		fetching += entry->fetching;
 	}
-	if (used != e->used || asking != e->requests)
+	if (used != e->used || asking != e->requests || fetching != e->fetching)
 		return "frames or requests are counted wrongly";
 	if (e->used > e->frames)
 		return "more frames used than there are";
@@ -305,6 +310,11 @@ static int check_params(const struct dsm_engine_params *p, struct dsm_vm *vm,
 		snprintf(text, DSM_ENGINE_TEXT, "%u frames in the pool: want %u, %u for each of %u vCPUs",
 			 p->frames, DSM_FRAMES_PER_VCPU * p->nr_vcpus,
 			 DSM_FRAMES_PER_VCPU, p->nr_vcpus);
+		return -EINVAL;
+	}
+	if (p->prefetch > DSM_ENGINE_PREFETCH) {
+		snprintf(text, DSM_ENGINE_TEXT, "a window of %u pages: want at most %u",
+			 p->prefetch, DSM_ENGINE_PREFETCH);
 		return -EINVAL;
 	}
 	if (!p->token_ns || !p->retry_ns || p->retry_ns > DSM_ENGINE_BACKOFF || !p->pin_ns) {

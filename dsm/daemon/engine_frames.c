@@ -14,6 +14,11 @@ static unsigned int spare(const struct dsm_engine *e)
 	return part < DSM_ENGINE_WRITEBACKS ? part : DSM_ENGINE_WRITEBACKS;
 }
 
+bool engine_has_spare_frame(const struct dsm_engine *e)
+{
+	return !e->hungry && e->frames > e->used + spare(e);
+}
+
 static void evict_one(struct dsm_engine *e, struct dsm_entry *entry)
 {
 	struct dsm_event event = { .type = DSM_EV_EVICT };

@@ -13,6 +13,7 @@
 
 #define MS		1000000ull
 #define FOREIGN		64		/* misses of other domains; Xen has as many */
+#define STREAMS		4		/* sequences of pages that a vCPU reads */
 #define LEASED		8		/* pages whose lease ends as a vCPU goes on */
 #define DSM_ENGINE_BACKOFF	MS	/* ns, most between two tries of a page in use */
 
@@ -39,6 +40,13 @@ struct waiter {
 	TAILQ_ENTRY(waiter) link;
 };
 
+/* Pages that are read one after the other: engine_prefetch.c. */
+struct stream {
+	uint64_t from, to;	/* the window that was asked for; the next miss is @to */
+	unsigned int window, wanted;	/* length; of these not asked for yet */
+	uint64_t last;		/* of the vCPU's stream_clock; 0: unused */
+};
+
 struct vcpu {
 	struct waiter waiter;
 	bool known;		/* it has missed before */
@@ -48,6 +56,10 @@ struct vcpu {
 	bool in_hole;		/* it was shown that there is no memory, and has not gone on */
 	uint64_t hole_gfn, hole_rip;	/* what was shown last, and to which access */
 	uint64_t hole_ns;	/* for how long; 0: never */
+	struct stream stream[STREAMS];
+	uint64_t stream_clock;
+	unsigned int prefetch_limit;	/* of a window; 0: that of all */
+	bool wants_prefetch;
 	struct dsm_losses losses;
 	unsigned int nr_leased;
 	uint64_t leased[LEASED];
@@ -93,6 +105,8 @@ struct dsm_engine {
 	unsigned int guests;		/* of others, here */
 	unsigned int requests, writebacks;
 	unsigned int peer_requests[DSM_MAX_HOSTS];
+	unsigned int fetching;		/* prefetches that are out */
+	bool wants_prefetch;		/* a vCPU does */
 	bool hungry;			/* somebody waits for a frame */
 	bool draining;
 	TAILQ_HEAD(, dsm_entry) clock;
@@ -204,7 +218,23 @@ bool engine_has_token(const struct dsm_engine *e, const struct vcpu *v);
 /** It has retired an instruction since it missed the pages that it leased. */
 void engine_retired(struct dsm_engine *e, struct vcpu *v);
 
+/* ---- engine_prefetch.c ---- */
+
+/** A vCPU misses a page: is it the next of a stream? */
+void engine_prefetch_miss(struct dsm_engine *e, struct vcpu *v, uint64_t gfn,
+			  bool write);
+
+/** Ask for what streams want, after all misses. */
+void engine_prefetch(struct dsm_engine *e);
+
+/** The page has changed: was it fetched for nothing? */
+void engine_prefetch_settle(struct dsm_engine *e, struct dsm_entry *entry);
+
 /* ---- engine_frames.c ---- */
+
+/** Can a page have a frame, so that still none has to be evicted? */
+bool engine_has_spare_frame(const struct dsm_engine *e);
+
 
 /** Begin to give pages of others up, as many as are to be free. */
 void engine_evict(struct dsm_engine *e);

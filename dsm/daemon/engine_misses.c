@@ -225,6 +225,7 @@ static void vcpu_missed(struct dsm_engine *e, const struct dsm_xen_miss *miss)
 	if (e->vm.leases &&
 	    dsm_losses_miss(&v->losses, &e->vm, entry ? &entry->page : &none))
 		engine_want_token(e, v);
+	engine_prefetch_miss(e, v, miss->gfn, miss->want != DSM_XEN_WANT_S);
 	queue_waiter(e, &v->waiter);
 }
 

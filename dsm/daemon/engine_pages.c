@@ -390,6 +390,9 @@ void engine_settle(struct dsm_engine *e, struct dsm_entry *entry)
 	       (page->state != DSM_INVALID || requested || page->wanted), &e->used);
 	follow(&entry->asking, page->request != 0, &e->requests);
 	follow(&entry->writing, page->writeback, &e->writebacks);
+	follow(&entry->fetching, page->request == DSM_GETS &&
+	       page->request_flags & DSM_F_PREFETCH, &e->fetching);
+	engine_prefetch_settle(e, entry);
 	settle_clock(e, entry);
 	settle_lease(e, entry);
 	if (!page->operation && !page->recall_busy && !page->dir.busy) {

@@ -36,6 +36,8 @@ struct features {
 	unsigned int busy_permille, nomem_permille, ring;
 	bool pins, holes, foreign, nodata, no_leases, one_loop, all_at_first;
 	unsigned int credits;		/* messages in a channel before room() is 0 */
+	unsigned int sequential;	/* of 8 accesses, so many are of the next page */
+	unsigned int prefetch;
 };
 
 struct instruction {
@@ -52,6 +54,7 @@ struct node {
 	struct dsm_engine *engine;
 	unsigned int number;
 	struct instruction run[PLAYED_VCPUS];
+	uint64_t place[PLAYED_VCPUS];	/* of a vCPU that goes through the pages */
 	char failure[DSM_ENGINE_TEXT];
 	unsigned int warnings;
 	unsigned int nr_finished;
@@ -147,7 +150,7 @@ static struct dsm_engine_params params_of(struct node *n)
 		.nr_vcpus = now_playing.vcpus, .frames = now_playing.frames,
 		.lease_ns = now_playing.no_leases ? 0 : 200 * US,
 		.token_ns = 5 * MS, .retry_ns = 50 * US, .pin_ns = 2 * MS,
-		.keepalive_ms = 10000, .seed = dice(), .max_losses = 3,
+		.prefetch = now_playing.prefetch, .keepalive_ms = 10000, .seed = dice(), .max_losses = 3,
 		.xen = &n->xen.xen, .calls = &calls, .context = n,
 	};
 	uint64_t gfn;
@@ -269,7 +272,7 @@ static void check_rules(void)
 	}
 }
 
-static void next_instruction(struct instruction *run)
+static void next_instruction(struct instruction *run, uint64_t *place)
 {
 	unsigned int i, j;
 
@@ -278,11 +281,17 @@ static void next_instruction(struct instruction *run)
 	run->nr = 1 + dice_below(now_playing.wide);
 	for (i = 0; i < run->nr; i++) {
 		run->access[i].gfn = dice_below(now_playing.pages);
+		if (!i && dice_below(8) < now_playing.sequential)
+			run->access[i].gfn = (*place + 1) % now_playing.pages;
+		if (!i)
+			*place = run->access[i].gfn;
 		run->access[i].word = dice_below(2) ? dice_below(PLAYED_WORDS) :
 				      dice_below(2) * (PLAYED_WORDS - 1);
 		run->access[i].want = dice_below(2) ? DSM_XEN_WANT_S : DSM_XEN_WANT_M;
 		if (now_playing.nodata && !dice_below(4))
 			run->access[i].want = DSM_XEN_WANT_M_NODATA;
+		if (!i && now_playing.sequential && dice_below(4))
+			run->access[i].want = DSM_XEN_WANT_S;
 		for (j = 0; j < i; j++)
 			if (run->access[j].gfn == run->access[i].gfn)
 				run->access[i].want = run->access[j].want = DSM_XEN_WANT_M;
@@ -299,7 +308,7 @@ static void run_vcpu(struct node *n, unsigned int vcpu)
 	if (n->xen.vcpu[vcpu].waits || !run->left)
 		return;
 	if (!run->nr)
-		next_instruction(run);
+		next_instruction(run, &n->place[vcpu]);
 	for (i = 0; i < run->nr; i++) {
 		switch (played_use(&n->xen, vcpu, run->access[i].gfn,
 				   run->access[i].want, run->rip)) {
@@ -482,6 +491,7 @@ static void world(const void *argument)
 	const struct features *features = argument;
 	struct dsm_engine_counts counts;
 	unsigned long moves = 0;
+	uint64_t prefetches = 0;
 	unsigned int h;
 
 	dice_begin();
@@ -511,7 +521,8 @@ static void world(const void *argument)
 		      counts.read_faults + counts.write_faults, "times of faults");
 		printf("host %u: %llu read and %llu write faults, %llu of others, %llu+%llu evicted, "
 		       "%llu retries, %llu pins, %llu leases over, %llu tokens, %llu waited for a frame, "
-		       "%llu operations in %llu calls\n", h,
+		       "%llu operations in %llu calls, %llu fetched before, %llu for good, %llu for nothing, "
+		       "%llu refused\n", h,
 		       (unsigned long long)counts.read_faults,
 		       (unsigned long long)counts.write_faults,
 		       (unsigned long long)counts.foreign_faults,
@@ -523,8 +534,17 @@ static void world(const void *argument)
 		       (unsigned long long)counts.tokens,
 		       (unsigned long long)counts.waited_frames,
 		       (unsigned long long)counts.operations,
-		       (unsigned long long)counts.batches);
+		       (unsigned long long)counts.batches,
+		       (unsigned long long)counts.prefetches,
+		       (unsigned long long)counts.prefetch_hits,
+		       (unsigned long long)counts.prefetch_wasted,
+		       (unsigned long long)counts.prefetch_refused);
+		CHECK(counts.prefetch_hits + counts.prefetch_wasted + counts.prefetch_refused <=
+		      counts.prefetches, "host %u: prefetches", h);
+		prefetches += counts.prefetches;
 	}
+	CHECK(!features->prefetch == !prefetches, "%llu prefetches",
+	      (unsigned long long)prefetches);
 	printf("%llu words checked in %lu moves\n", (unsigned long long)checked, moves);
 	world_end();
 }
@@ -558,10 +578,27 @@ static const struct features worlds[] = {
 	{ .name = "all vCPUs on one host", .hosts = 3, .pages = 96, .vcpus = 2,
 	  .frames = 64, .instructions = 4000, .wide = 2, .all_at_first = true,
 	  .credits = 64 },
+	{ .name = "one page after the other", .hosts = 2, .pages = 256, .vcpus = 2, .frames = 64,
+	  .instructions = 4000, .wide = 2, .sequential = 7, .credits = 64 },
 	{ .name = "everything at once", .hosts = 4, .pages = 64, .vcpus = 1, .frames = 32,
 	  .instructions = 150, .wide = 3, .busy_permille = 100, .nomem_permille = 10,
 	  .pins = true, .holes = true, .foreign = true, .nodata = true, .ring = 2, .credits = 8 },
 };
+
+/* The same with what makes it quick. */
+static struct features quick(const struct features *world)
+{
+	struct features f = *world;
+
+	f.prefetch = 32;
+	if (!f.sequential)
+		f.sequential = 4;
+	if (f.pages < 24)
+		f.pages *= 3;
+	if (f.credits < 24)
+		f.credits += 16;
+	return f;
+}
 
 
 /* ---- What ends a VM, and with which words ---- */
@@ -757,7 +794,14 @@ static void page_in_a_hole(const void *argument)
 	dsm_engine_run(node[1].engine);
 	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_HOLE, "a hole is shown");
 	CHECK(played_guest_populates(&node[0].xen, 0), "memory");
-	settle_down();
+	/* All in the time for which it is shown. */
+	dsm_engine_misses(node[1].engine);
+	dsm_engine_run(node[1].engine);
+	while (deliver(1, 0)) {
+		dsm_engine_run(node[0].engine);
+		deliver(0, 1);
+		dsm_engine_run(node[1].engine);
+	}
 	check_rules();
 	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_S, "it comes: %u", node[1].xen.page[0].state);
 	world_end();
@@ -840,6 +884,174 @@ static void short_hole(const void *argument)
 	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_M, "it comes");
 	dsm_engine_get_counts(node[1].engine, &counts);
 	CHECK(counts.holes == 14, "%llu holes", (unsigned long long)counts.holes);
+	check_rules();
+	world_end();
+}
+
+/* Host 1 reads these pages one after the other, each in peace. */
+static uint64_t read_pages(uint64_t first, uint64_t end)
+{
+	struct dsm_engine_counts counts;
+	uint64_t gfn, before;
+	static uint64_t rip = 100;
+
+	dsm_engine_get_counts(node[1].engine, &counts);
+	before = counts.read_faults;
+	for (gfn = first; gfn < end; gfn++)
+		if (played_use(&node[1].xen, 0, gfn, DSM_XEN_WANT_S, rip++) == PLAYED_MISS)
+			settle_down();
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(!played_waits(&node[1].xen), "it waits");
+	return counts.read_faults - before;
+}
+
+static struct features readers(unsigned int frames, unsigned int prefetch)
+{
+	struct features features = calm;
+
+	features.hosts = 2;
+	features.pages = 240;
+	features.vcpus = 1;
+	features.frames = frames;
+	features.prefetch = prefetch;
+	return features;
+}
+
+/* Windows double up to the limit; all but one miss for each go. */
+static void prefetch_reader(const void *argument)
+{
+	struct features features = readers(240, 32);
+	struct dsm_engine_counts counts;
+	uint64_t misses;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&features);
+	/* 0; 1 brings 2 and 3; 4 brings 4 more, 9 brings 8, 18 16, 35 and 68 bring 32. */
+	misses = read_pages(0, 101);
+	CHECK(misses == 7, "%llu misses", (unsigned long long)misses);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.prefetches == 2 + 4 + 8 + 16 + 32 + 32 && counts.prefetch_hits == 62 &&
+	      !counts.prefetch_wasted && !counts.prefetch_refused, "%llu, %llu for good",
+	      (unsigned long long)counts.prefetches, (unsigned long long)counts.prefetch_hits);
+	/* The window ends where the home does. */
+	misses = read_pages(101, 120);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(misses == 1 && counts.prefetches == 94 + 18, "%llu misses, %llu prefetches",
+	      (unsigned long long)misses, (unsigned long long)counts.prefetches);
+	/* Switched off, and too much. */
+	CHECK(!dsm_engine_set_prefetch(node[1].engine, 0), "off");
+	CHECK(dsm_engine_set_prefetch(node[1].engine, DSM_ENGINE_PREFETCH + 1) == -EINVAL, "too much");
+	world_end();
+
+	world_begin(&features);
+	dsm_engine_set_prefetch(node[1].engine, 0);
+	CHECK(read_pages(0, 40) == 40, "off is off");
+	world_end();
+}
+
+/* A page of a window that is written is not one that came for nothing. */
+static void prefetch_used(const void *argument)
+{
+	struct features features = readers(240, 2);
+	struct dsm_engine_counts counts;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&features);
+	read_pages(0, 2);
+	use(1, 0, 2, DSM_XEN_WANT_M);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.prefetches == 2 && counts.prefetch_hits == 1, "%llu, %llu",
+	      (unsigned long long)counts.prefetches, (unsigned long long)counts.prefetch_hits);
+	/* Its home takes the other one back: for nothing. */
+	use(0, 0, 3, DSM_XEN_WANT_M);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.prefetch_hits == 1 && counts.prefetch_wasted == 1, "%llu",
+	      (unsigned long long)counts.prefetch_wasted);
+	check_rules();
+	world_end();
+}
+
+/* Who fetches for nothing fetches less. */
+static void prefetch_wasted(const void *argument)
+{
+	struct features features = readers(240, 32);
+	struct dsm_engine_counts counts;
+	uint64_t before, gfn;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&features);
+	read_pages(0, 36);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.prefetches == 62, "%llu", (unsigned long long)counts.prefetches);
+	/* 36 .. 67 are here, and go: 32, 16, 8, 4, 2. */
+	for (gfn = 40; gfn < 60; gfn++)
+		use(0, 0, gfn, DSM_XEN_WANT_M);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.prefetch_wasted == 20, "%llu", (unsigned long long)counts.prefetch_wasted);
+	before = counts.prefetches;
+	read_pages(80, 82);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.prefetches == before + 2, "%llu", (unsigned long long)counts.prefetches);
+	/* Not doubled: the limit grows by two. */
+	read_pages(82, 90);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.prefetches == before + 2 + 4 + 6, "windows that were used: %llu",
+	      (unsigned long long)(counts.prefetches - before));
+	world_end();
+}
+
+/* A prefetch takes no frame that is not spare, and evicts nothing. */
+static void prefetch_frames(const void *argument)
+{
+	struct features features = readers(32, 32);
+	struct dsm_engine_counts counts;
+	uint64_t gfn;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&features);
+	for (gfn = 20; gfn < 46; gfn += 2)
+		use(1, 0, gfn, DSM_XEN_WANT_M);
+	read_pages(60, 75);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.frames_used == 30, "%u frames", counts.frames_used);
+	CHECK(counts.prefetches && !counts.evicted_modified && !counts.evicted_shared,
+	      "%llu prefetches, %llu evicted", (unsigned long long)counts.prefetches,
+	      (unsigned long long)counts.evicted_modified);
+	world_end();
+
+	/* Nor the last credits. */
+	features.frames = 240;
+	features.credits = 16;
+	world_begin(&features);
+	read_pages(0, 20);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(!counts.prefetches, "%llu", (unsigned long long)counts.prefetches);
+	world_end();
+}
+
+/* What can't come is no reason to stop the VM, nor to show a hole. */
+static void prefetch_refused(const void *argument)
+{
+	struct features features = readers(240, 8);
+	struct dsm_engine_counts counts;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&features);
+	node[0].xen.page[3].special = true;
+	CHECK(played_guest_frees(&node[0].xen, 2), "a hole");
+	read_pages(0, 2);
+	settle_down();
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.prefetches == 2 && counts.prefetch_refused == 2 && !counts.holes,
+	      "%llu refused, %llu holes", (unsigned long long)counts.prefetch_refused,
+	      (unsigned long long)counts.holes);
+	CHECK(!node[0].failure[0] && !node[1].failure[0], "%s%s", node[0].failure, node[1].failure);
+	CHECK(node[1].xen.page[2].state == DSM_XEN_STATE_I, "no hole is shown");
 	check_rules();
 	world_end();
 }
@@ -1164,6 +1376,7 @@ static void parameters(const void *argument)
 	WRONG(p.retry_ns = 0, "a time is 0");
 	WRONG(p.retry_ns = 2 * MS, "retry_ns above");
 	WRONG(p.pin_ns = 0, "a time is 0");
+	WRONG(p.prefetch = DSM_ENGINE_PREFETCH + 1, "a window of 65 pages");
 	/* With one home, nobody needs frames. */
 	p = good;
 	p.nr_ranges = 1;
@@ -1183,6 +1396,11 @@ int main(int argc, char **argv)
 		{ "the token comes first", token_first, NULL },
 		{ "a page comes while a hole is shown", page_in_a_hole, NULL },
 		{ "a hole is short", short_hole, NULL },
+		{ "prefetch: a reader", prefetch_reader, NULL },
+		{ "prefetch: used", prefetch_used, NULL },
+		{ "prefetch: for nothing", prefetch_wasted, NULL },
+		{ "prefetch: frames and credits", prefetch_frames, NULL },
+		{ "prefetch: refused", prefetch_refused, NULL },
 		{ "a page that can't leave", special_page, NULL },
 		{ "a page in use", pinned_page, NULL },
 		{ "drop and populate", drop_and_populate, NULL },
@@ -1194,13 +1412,19 @@ int main(int argc, char **argv)
 		{ "any messages", any_messages, NULL },
 		{ "parameters", parameters, NULL },
 	};
-	static struct test_case cases[NR(worlds) + NR(others)];
-	static char names[NR(worlds)][96];
+	static struct test_case cases[2 * NR(worlds) + NR(others)];
+	static struct features quick_worlds[NR(worlds)];
+	static char names[2 * NR(worlds)][96];
 	size_t i, n = 0;
 
 	for (i = 0; i < NR(worlds); i++, n++) {
-		snprintf(names[i], sizeof(names[i]), "a world: %s", worlds[i].name);
-		cases[n] = (struct test_case){ names[i], world, &worlds[i] };
+		snprintf(names[n], sizeof(names[n]), "a world: %s", worlds[i].name);
+		cases[n] = (struct test_case){ names[n], world, &worlds[i] };
+	}
+	for (i = 0; i < NR(worlds); i++, n++) {
+		quick_worlds[i] = quick(&worlds[i]);
+		snprintf(names[n], sizeof(names[n]), "a quick world: %s", worlds[i].name);
+		cases[n] = (struct test_case){ names[n], world, &quick_worlds[i] };
 	}
 	for (i = 0; i < NR(others); i++)
 		cases[n++] = others[i];
