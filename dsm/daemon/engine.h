@@ -100,6 +100,8 @@ struct dsm_engine_counts {
 	uint64_t holes;				/* that were shown to who waited for memory */
 	uint64_t tokens;			/* that came */
 	uint64_t operations, batches;		/* page operations; calls of Xen for them */
+	uint64_t evacuated;			/* pages that came home so */
+	uint32_t evacuating;			/* 1: a range is coming home, now */
 	uint32_t frames, frames_used;		/* of the pool, now */
 	uint32_t requests;			/* open, now */
 	uint32_t waiting;			/* misses that can't be requests yet, now */
@@ -165,6 +167,17 @@ int dsm_engine_populate(struct dsm_engine *engine, uint64_t gfn);
  * Return: 0; -EINVAL.
  */
 int dsm_engine_set_prefetch(struct dsm_engine *engine, unsigned int pages);
+
+/**
+ * The pages @first .. @end - 1 come home, many at a time, and the VM goes on:
+ * what has its home here is called, what has it elsewhere goes.  It replaces
+ * one that has not ended; an empty range ends it.
+ * Return: 0; -EINVAL.
+ */
+int dsm_engine_evacuate(struct dsm_engine *engine, uint64_t first, uint64_t end);
+
+/** Return: not all of that range has been seen to be at home. */
+bool dsm_engine_is_evacuating(const struct dsm_engine *engine);
 
 /** From now on give up every page whose home is elsewhere. */
 void dsm_engine_drain(struct dsm_engine *engine);

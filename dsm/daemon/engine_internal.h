@@ -66,6 +66,14 @@ struct vcpu {
 	TAILQ_ENTRY(vcpu) line;	/* for the token */
 };
 
+/* A range that comes home: engine_evacuate.c. */
+struct evacuation {
+	uint64_t first, at, end;	/* gfns; none: first = end */
+	uint64_t found;		/* in this pass: pages that were not home */
+	unsigned int out;	/* under way */
+	uint64_t due;		/* it goes on then; or DSM_NEVER: with what comes */
+};
+
 struct slot {
 	struct dsm_entry *entry;
 	uint16_t op;		/* its first in the batch */
@@ -105,6 +113,7 @@ struct dsm_engine {
 	unsigned int guests;		/* of others, here */
 	unsigned int requests, writebacks;
 	unsigned int peer_requests[DSM_MAX_HOSTS];
+	struct evacuation evacuation;
 	unsigned int fetching;		/* prefetches that are out */
 	bool wants_prefetch;		/* a vCPU does */
 	bool hungry;			/* somebody waits for a frame */
@@ -229,6 +238,14 @@ void engine_prefetch(struct dsm_engine *e);
 
 /** The page has changed: was it fetched for nothing? */
 void engine_prefetch_settle(struct dsm_engine *e, struct dsm_entry *entry);
+
+/* ---- engine_evacuate.c ---- */
+
+/** Go on with it, if there is one. */
+void engine_evacuate(struct dsm_engine *e);
+
+/** The page has changed: has its way ended? */
+void engine_evacuate_settle(struct dsm_engine *e, struct dsm_entry *entry);
 
 /* ---- engine_frames.c ---- */
 

@@ -393,6 +393,7 @@ void engine_settle(struct dsm_engine *e, struct dsm_entry *entry)
 	follow(&entry->fetching, page->request == DSM_GETS &&
 	       page->request_flags & DSM_F_PREFETCH, &e->fetching);
 	engine_prefetch_settle(e, entry);
+	engine_evacuate_settle(e, entry);
 	settle_clock(e, entry);
 	settle_lease(e, entry);
 	if (!page->operation && !page->recall_busy && !page->dir.busy) {

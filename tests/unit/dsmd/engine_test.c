@@ -38,6 +38,7 @@ struct features {
 	unsigned int credits;		/* messages in a channel before room() is 0 */
 	unsigned int sequential;	/* of 8 accesses, so many are of the next page */
 	unsigned int prefetch;
+	bool evacuate;
 };
 
 struct instruction {
@@ -355,6 +356,13 @@ static void mischief(struct node *n)
 	if (now_playing.foreign && !dice_below(4))
 		played_use(&n->xen, NO_VCPU, gfn,
 			   DSM_XEN_WANT_S + dice_below(2), 0);
+	if (now_playing.evacuate && !dice_below(16)) {
+		uint64_t first = dice_below(now_playing.pages);
+
+		CHECK(!dsm_engine_evacuate(n->engine, first, first +
+					   dice_below((unsigned int)(now_playing.pages - first))),
+		      "evacuate");
+	}
 	if (now_playing.holes && !dice_below(8)) {
 		if (played_guest_frees(&n->xen, gfn))
 			memset(last[gfn], 0, sizeof(last[gfn]));
@@ -462,12 +470,38 @@ static bool drained(void)
 	return all_quiet();
 }
 
+static bool evacuated(void)
+{
+	return !dsm_engine_is_evacuating(node[0].engine) && all_quiet();
+}
+
+/* All that is here, and all of this host, is at home. */
+static void check_evacuated(unsigned int host)
+{
+	uint64_t gfn;
+
+	for (gfn = 0; gfn < now_playing.pages; gfn++) {
+		unsigned int state = node[host].xen.page[gfn].state;
+
+		CHECK(home_of(gfn) == host ?
+		      state == DSM_XEN_STATE_M || state == DSM_XEN_STATE_HOLE :
+		      state == DSM_XEN_STATE_I || state == DSM_XEN_STATE_HOLE,
+		      "gfn %llu is in state %u", (unsigned long long)gfn, state);
+	}
+	CHECK(!dsm_engine_guests(node[host].engine), "guests");
+}
+
 /* Nobody uses anything any more: every page goes home. */
 static void go_home(void)
 {
 	unsigned int h, word;
 	uint64_t gfn;
 
+	if (now_playing.evacuate) {
+		dsm_engine_evacuate(node[0].engine, 0, now_playing.pages);
+		all_of_it(evacuated, "evacuation");
+		check_evacuated(0);
+	}
 	for (h = 0; h < now_playing.hosts; h++)
 		dsm_engine_drain(node[h].engine);
 	all_of_it(drained, "going home");
@@ -522,7 +556,7 @@ static void world(const void *argument)
 		printf("host %u: %llu read and %llu write faults, %llu of others, %llu+%llu evicted, "
 		       "%llu retries, %llu pins, %llu leases over, %llu tokens, %llu waited for a frame, "
 		       "%llu operations in %llu calls, %llu fetched before, %llu for good, %llu for nothing, "
-		       "%llu refused\n", h,
+		       "%llu refused, %llu evacuated\n", h,
 		       (unsigned long long)counts.read_faults,
 		       (unsigned long long)counts.write_faults,
 		       (unsigned long long)counts.foreign_faults,
@@ -538,7 +572,8 @@ static void world(const void *argument)
 		       (unsigned long long)counts.prefetches,
 		       (unsigned long long)counts.prefetch_hits,
 		       (unsigned long long)counts.prefetch_wasted,
-		       (unsigned long long)counts.prefetch_refused);
+		       (unsigned long long)counts.prefetch_refused,
+		       (unsigned long long)counts.evacuated);
 		CHECK(counts.prefetch_hits + counts.prefetch_wasted + counts.prefetch_refused <=
 		      counts.prefetches, "host %u: prefetches", h);
 		prefetches += counts.prefetches;
@@ -591,6 +626,7 @@ static struct features quick(const struct features *world)
 	struct features f = *world;
 
 	f.prefetch = 32;
+	f.evacuate = true;
 	if (!f.sequential)
 		f.sequential = 4;
 	if (f.pages < 24)
@@ -884,6 +920,80 @@ static void short_hole(const void *argument)
 	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_M, "it comes");
 	dsm_engine_get_counts(node[1].engine, &counts);
 	CHECK(counts.holes == 14, "%llu holes", (unsigned long long)counts.holes);
+	check_rules();
+	world_end();
+}
+
+/* Pages come home many at a time, each once, and the requests of others have room. */
+static void evacuation(const void *argument)
+{
+	struct features features = calm;
+	struct dsm_engine_counts counts;
+	unsigned int rounds = 0, called, most = 0;
+	uint64_t gfn;
+
+	(void)argument;
+	dice_begin();
+	features.hosts = 2;
+	features.pages = 320;
+	features.frames = 200;
+	features.credits = 200;
+	world_begin(&features);
+	for (gfn = 0; gfn < 150; gfn++) {
+		use(1, 0, gfn, gfn % 3 ? DSM_XEN_WANT_M : DSM_XEN_WANT_S);
+		if (gfn < 100)
+			use(0, 0, 160 + gfn, gfn % 2 ? DSM_XEN_WANT_M : DSM_XEN_WANT_S);
+	}
+	/* Not more than there is. */
+	CHECK(dsm_engine_evacuate(node[0].engine, 5, 4) == -EINVAL, "backwards");
+	CHECK(!dsm_engine_is_evacuating(node[0].engine), "none");
+	called = node[0].xen.calls;
+	CHECK(!dsm_engine_evacuate(node[0].engine, 0, 320), "begin");
+	while (dsm_engine_is_evacuating(node[0].engine)) {
+		dsm_engine_run(node[0].engine);
+		dsm_engine_get_counts(node[0].engine, &counts);
+		CHECK(counts.evacuating, "it says so");
+		if (most < counts.requests)
+			most = counts.requests;
+		while (deliver(0, 1))
+			;
+		dsm_engine_run(node[1].engine);
+		while (deliver(1, 0))
+			;
+		clock_ns += MS;
+		dsm_engine_tick(node[0].engine);
+		CHECK(rounds++ < 20, "it does not end");
+	}
+	/* 216 of these pages have an answer to wait for, 64 at a time; then the last pass. */
+	CHECK(rounds >= 4 && rounds <= 8, "%u rounds", rounds);
+	CHECK(most == 64, "%u at a time", most);
+	check_evacuated(0);
+	dsm_engine_get_counts(node[0].engine, &counts);
+	CHECK(counts.evacuated == 250 && !counts.evacuating, "%llu",
+	      (unsigned long long)counts.evacuated);
+	CHECK(node[0].xen.calls - called <= 2 * rounds + 4, "%u calls in %u rounds",
+	      node[0].xen.calls - called, rounds);
+	/* A part, the rest stays. */
+	use(1, 0, 7, DSM_XEN_WANT_M);
+	use(1, 0, 9, DSM_XEN_WANT_M);
+	CHECK(!dsm_engine_evacuate(node[0].engine, 8, 20), "a part");
+	settle_down();
+	CHECK(node[0].xen.page[7].state == DSM_XEN_STATE_I && node[0].xen.page[9].state == DSM_XEN_STATE_M,
+	      "that part");
+	/* A page in use comes when it is not. */
+	node[1].xen.page[7].pinned = true;
+	CHECK(!dsm_engine_evacuate(node[0].engine, 7, 8), "in use");
+	settle_down();
+	CHECK(dsm_engine_is_evacuating(node[0].engine), "it waits");
+	node[1].xen.page[7].pinned = false;
+	settle_down();
+	CHECK(!dsm_engine_is_evacuating(node[0].engine) &&
+	      node[0].xen.page[7].state == DSM_XEN_STATE_M, "it comes");
+	/* One that is ended. */
+	node[1].xen.page[7].pinned = true;
+	CHECK(!dsm_engine_evacuate(node[0].engine, 0, 320) &&
+	      !dsm_engine_evacuate(node[0].engine, 0, 0) &&
+	      !dsm_engine_is_evacuating(node[0].engine), "ended");
 	check_rules();
 	world_end();
 }
@@ -1396,6 +1506,7 @@ int main(int argc, char **argv)
 		{ "the token comes first", token_first, NULL },
 		{ "a page comes while a hole is shown", page_in_a_hole, NULL },
 		{ "a hole is short", short_hole, NULL },
+		{ "evacuation", evacuation, NULL },
 		{ "prefetch: a reader", prefetch_reader, NULL },
 		{ "prefetch: used", prefetch_used, NULL },
 		{ "prefetch: for nothing", prefetch_wasted, NULL },
