@@ -185,6 +185,9 @@ void dsm_engine_drain(struct dsm_engine *engine);
 /** Return: nothing is under way, nobody waits. */
 bool dsm_engine_is_quiet(const struct dsm_engine *engine);
 
+/** Return: is a request of this host open? */
+bool dsm_engine_is_asking(const struct dsm_engine *engine);
+
 /** Return: pages of others that are here. */
 unsigned int dsm_engine_guests(const struct dsm_engine *engine);
 
