@@ -40,7 +40,11 @@ struct dsm_entry {
 	bool counted;			/* it uses a frame of the pool */
 	bool asking;			/* our request is out */
 	bool writing;			/* our PUTM is out */
-	bool evictable;			/* it is in the ring of the clock */
+	uint8_t range;			/* that it is in: its place in struct dsm_vm */
+	bool evictable;			/* it can be given up: in one of two lists */
+	bool leaving;			/* and has to be: its range is closed */
+	bool homing;			/* asked for by its home, which is here, likewise */
+	bool left, shared, moved;	/* as counted for its range */
 	bool referenced;		/* missed since the clock's hand came by */
 	bool special;			/* Xen says that it is no plain memory */
 	TAILQ_ENTRY(dsm_entry) clock;
