@@ -5,6 +5,8 @@
  *	engine_misses.c	who waits
  *	engine_pages.c	events in, actions out; page operations in batches
  *	engine_token.c	the progress token
+ *	engine_prefetch.c	pages ahead of who reads
+ *	engine_evacuate.c	pages that come home, many at a time
  *	engine_frames.c	frames, and which pages leave
  *	engine_peers.c	connections and messages
  */
@@ -72,8 +74,11 @@ void dsm_engine_run(struct dsm_engine *e)
 	engine_flush(e);
 	if (e->has_failed)
 		return;
+	engine_prefetch(e);
+	engine_evacuate(e);
+	if (e->has_failed)
+		return;
 	engine_evict(e);
-	engine_call_home(e);
 	engine_flush(e);
 	if (!e->has_failed)
 		engine_tell_all(e);
@@ -89,6 +94,8 @@ uint64_t dsm_engine_next(const struct dsm_engine *e)
 		return DSM_NEVER;
 	if (entry && entry->due < next)
 		next = entry->due;
+	if (e->evacuation.due < next)
+		next = e->evacuation.due;
 	return e->token_due < next ? e->token_due : next;
 }
 
@@ -240,6 +247,7 @@ void dsm_engine_get_counts(const struct dsm_engine *e,
 	counts->frames_used = e->used;
 	counts->requests = e->requests;
 	counts->waiting = e->nr_waiting;
+	counts->evacuating = dsm_engine_is_evacuating(e);
 	counts->pages = e->table.nr;
 	for (entry = dsm_table_next(&e->table, NULL); entry;
 	     entry = dsm_table_next(&e->table, (struct dsm_entry *)entry))
@@ -250,7 +258,7 @@ void dsm_engine_get_counts(const struct dsm_engine *e,
 const char *dsm_engine_broken_rule(const struct dsm_engine *e)
 {
 	const struct dsm_entry *entry;
-	unsigned int used = 0, asking = 0;
+	unsigned int used = 0, asking = 0, fetching = 0, evacuating = 0;
 	const char *rule;
 
 	for (entry = dsm_table_next(&e->table, NULL); entry;
@@ -265,8 +273,11 @@ const char *dsm_engine_broken_rule(const struct dsm_engine *e)
 			return "a page that is not in its place in the heap";
 		used += entry->counted;
 		asking += entry->page.request != 0;
+		fetching += entry->fetching;
+		evacuating += entry->evacuating;
 	}
-	if (used != e->used || asking != e->requests)
+	if (used != e->used || asking != e->requests ||
+	    fetching != e->fetching || evacuating != e->evacuation.out)
 		return "frames or requests are counted wrongly";
 	if (e->used > e->frames && e->used > e->used_most)
 		return "more frames used than there are";
@@ -308,6 +319,11 @@ static int check_params(const struct dsm_engine_params *p, struct dsm_vm *vm,
 			 DSM_FRAMES_PER_VCPU, p->nr_vcpus);
 		return -EINVAL;
 	}
+	if (p->prefetch > DSM_ENGINE_PREFETCH) {
+		snprintf(text, DSM_ENGINE_TEXT, "a window of %u pages: want at most %u",
+			 p->prefetch, DSM_ENGINE_PREFETCH);
+		return -EINVAL;
+	}
 	if (!p->token_ns || !p->retry_ns || p->retry_ns > DSM_ENGINE_BACKOFF || !p->pin_ns) {
 		snprintf(text, DSM_ENGINE_TEXT, "a time is 0, or retry_ns above %llu", DSM_ENGINE_BACKOFF);
 		return -EINVAL;
@@ -341,6 +357,7 @@ int dsm_engine_create(const struct dsm_engine_params *params,
 	e->dice = params->seed;
 	e->frames = params->frames;
 	e->token_due = DSM_NEVER;
+	e->evacuation.due = DSM_NEVER;
 	e->keepalive_due = params->keepalive_ms ? 0 : DSM_NEVER;
 
 	rc = -ENOMEM;

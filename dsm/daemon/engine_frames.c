@@ -14,6 +14,11 @@ static unsigned int spare(const struct dsm_engine *e)
 	return part < DSM_ENGINE_WRITEBACKS ? part : DSM_ENGINE_WRITEBACKS;
 }
 
+bool engine_has_spare_frame(const struct dsm_engine *e)
+{
+	return !e->hungry && e->frames > e->used + spare(e);
+}
+
 static void evict_one(struct dsm_engine *e, struct dsm_entry *entry)
 {
 	struct dsm_event event = { .type = DSM_EV_EVICT };
@@ -24,32 +29,13 @@ static void evict_one(struct dsm_engine *e, struct dsm_entry *entry)
 	engine_step(e, entry, &event, NULL);
 }
 
-/* What has to go because its range is closed: in its order, whoever uses it. */
-static void evict_leaving(struct dsm_engine *e)
-{
-	unsigned int looked = 0, begun = 0, all = e->nr_leaving;
-	struct dsm_entry *entry;
-
-	while (looked++ < all && e->nr_leaving && !e->has_failed &&
-	       e->writebacks + begun < DSM_ENGINE_WRITEBACKS &&
-	       e->batch[e->current].nr_slots < SLOTS) {
-		entry = TAILQ_FIRST(&e->leaving);
-		TAILQ_REMOVE(&e->leaving, entry, clock);
-		TAILQ_INSERT_TAIL(&e->leaving, entry, clock);
-		if (entry->page.operation)
-			continue;
-		evict_one(e, entry);
-		begun += entry->page.operation != 0;
-	}
-}
-
-/* So many that are used by choice should go now. */
+/* So many should go now. */
 static unsigned int too_many(const struct dsm_engine *e)
 {
 	unsigned int unused = e->frames > e->used ? e->frames - e->used : 0;
 
 	if (e->draining)
-		return e->guests - e->nr_leaving;
+		return e->guests;
 	if (e->used > e->frames)
 		return e->used - e->frames + spare(e);
 	if (unused < spare(e) || e->hungry)
@@ -63,12 +49,10 @@ static unsigned int too_many(const struct dsm_engine *e)
  */
 void engine_evict(struct dsm_engine *e)
 {
-	unsigned int want, all, looked = 0, begun = 0;
+	unsigned int want = too_many(e), looked = 0, begun = 0;
+	unsigned int all = 2 * e->guests;
 	struct dsm_entry *entry;
 
-	evict_leaving(e);
-	want = too_many(e);
-	all = 2 * (e->guests - e->nr_leaving);
 	while (begun < want && looked++ < all && !e->has_failed &&
 	       e->writebacks + begun < DSM_ENGINE_WRITEBACKS &&
 	       e->batch[e->current].nr_slots < SLOTS) {

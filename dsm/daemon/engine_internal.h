@@ -13,6 +13,7 @@
 
 #define MS		1000000ull
 #define FOREIGN		64		/* misses of other domains; Xen has as many */
+#define STREAMS		4		/* sequences of pages that a vCPU reads */
 #define LEASED		8		/* pages whose lease ends as a vCPU goes on */
 #define DSM_ENGINE_BACKOFF	MS	/* ns, most between two tries of a page in use */
 
@@ -39,16 +40,38 @@ struct waiter {
 	TAILQ_ENTRY(waiter) link;
 };
 
+/* Pages that are read one after the other: engine_prefetch.c. */
+struct stream {
+	uint64_t from, to;	/* the window that was asked for; the next miss is @to */
+	unsigned int window, wanted;	/* length; of these not asked for yet */
+	uint64_t last;		/* of the vCPU's stream_clock; 0: unused */
+};
+
 struct vcpu {
 	struct waiter waiter;
 	bool known;		/* it has missed before */
 	bool waiting;		/* in Xen, for waiter.gfn */
 	bool needs_token, in_line;
 	uint64_t rip, since;
+	bool in_hole;		/* it was shown that there is no memory, and has not gone on */
+	uint64_t hole_gfn, hole_rip;	/* what was shown last, and to which access */
+	uint64_t hole_ns;	/* for how long; 0: never */
+	struct stream stream[STREAMS];
+	uint64_t stream_clock;
+	unsigned int prefetch_limit;	/* of a window; 0: that of all */
+	bool wants_prefetch;
 	struct dsm_losses losses;
 	unsigned int nr_leased;
 	uint64_t leased[LEASED];
 	TAILQ_ENTRY(vcpu) line;	/* for the token */
+};
+
+/* A range that comes home: engine_evacuate.c. */
+struct evacuation {
+	uint64_t first, at, end;	/* gfns; none: first = end */
+	uint64_t found;		/* in this pass: pages that were not home */
+	unsigned int out;	/* under way */
+	uint64_t due;		/* it goes on then; or DSM_NEVER: with what comes */
 };
 
 struct slot {
@@ -95,13 +118,12 @@ struct dsm_engine {
 	unsigned int guests;		/* of others, here */
 	unsigned int requests, writebacks;
 	unsigned int peer_requests[DSM_MAX_HOSTS];
+	struct evacuation evacuation;
+	unsigned int fetching;		/* prefetches that are out */
+	bool wants_prefetch;		/* a vCPU does */
 	bool hungry;			/* somebody waits for a frame */
 	bool draining;
 	TAILQ_HEAD(, dsm_entry) clock;
-	TAILQ_HEAD(, dsm_entry) leaving;	/* of ranges that are closed: first */
-	TAILQ_HEAD(, dsm_entry) homing;	/* of closed ranges of ours: asked for */
-	unsigned int nr_leaving;	/* of the guests */
-	unsigned int nr_homing;
 	unsigned int used_most;		/* used when there were to be fewer frames */
 	struct engine_range range[DSM_MAX_RANGES];
 
@@ -182,7 +204,7 @@ void engine_flush(struct dsm_engine *e);
 /** Xen is to have who misses a page look again. */
 void engine_look_again(struct dsm_engine *e, uint64_t gfn);
 
-/** A vCPU has been shown that there is no memory; from now on it asks again. */
+/** From now on who meets the hole that was shown asks again. */
 void engine_end_hole(struct dsm_engine *e, struct dsm_entry *entry);
 
 /** Send, and count what that ends. */
@@ -190,6 +212,12 @@ void engine_send(struct dsm_engine *e, const struct dsm_action *action,
 		 const uint8_t *page);
 
 /* ---- engine_misses.c ---- */
+
+/**
+ * Those who wait for @gfn are about to find no memory there.
+ * Return: for how long it is a hole, ns.
+ */
+uint64_t engine_hole_for(struct dsm_engine *e, uint64_t gfn);
 
 /** All who wait for the page run again, and ask again if they have to. */
 void engine_woken(struct dsm_engine *e, struct dsm_entry *entry);
@@ -219,15 +247,36 @@ bool engine_has_token(const struct dsm_engine *e, const struct vcpu *v);
 /** It has retired an instruction since it missed the pages that it leased. */
 void engine_retired(struct dsm_engine *e, struct vcpu *v);
 
+/* ---- engine_prefetch.c ---- */
+
+/** A vCPU misses a page: is it the next of a stream? */
+void engine_prefetch_miss(struct dsm_engine *e, struct vcpu *v, uint64_t gfn,
+			  bool write);
+
+/** Ask for what streams want, after all misses. */
+void engine_prefetch(struct dsm_engine *e);
+
+/** The page has changed: was it fetched for nothing? */
+void engine_prefetch_settle(struct dsm_engine *e, struct dsm_entry *entry);
+
+/* ---- engine_evacuate.c ---- */
+
+/** Go on with it, if there is one. */
+void engine_evacuate(struct dsm_engine *e);
+
+/** The page has changed: has its way ended? */
+void engine_evacuate_settle(struct dsm_engine *e, struct dsm_entry *entry);
+
 /* ---- engine_frames.c ---- */
+
+/** Can a page have a frame, so that still none has to be evicted? */
+bool engine_has_spare_frame(const struct dsm_engine *e);
+
 
 /** Begin to give pages of others up, as many as are to be free. */
 void engine_evict(struct dsm_engine *e);
 
 /* ---- engine_ranges.c ---- */
-
-/** Ask for pages of this host whose memory is to go, and that others had. */
-void engine_call_home(struct dsm_engine *e);
 
 void engine_begin_ranges(struct dsm_engine *e);
 
@@ -237,9 +286,8 @@ bool engine_is_closed(struct dsm_engine *e, uint64_t gfn);
 /** Return: between dsm_engine_open_range() and _range_done(). */
 bool engine_is_changing(struct dsm_engine *e, uint64_t gfn);
 
-/** Parts of engine_settle(). */
+/** The page has changed: what of it is counted for its range? */
 void engine_settle_range(struct dsm_engine *e, struct dsm_entry *entry);
-void engine_settle_clock(struct dsm_engine *e, struct dsm_entry *entry);
 
 /** Return: how many pages dsm_page_concerns() a host. */
 uint64_t engine_pages_of(const struct dsm_engine *e, unsigned int host);

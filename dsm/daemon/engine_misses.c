@@ -10,6 +10,15 @@
 
 #define RING		64		/* misses taken at a time */
 
+/*
+ * For how long an access is shown a hole: at first, and each time twice as long
+ * if the same access misses again, for it has not run in that time.  Another
+ * domain tries every 100 us.
+ */
+#define HOLE_FIRST	(MS / 10)
+#define HOLE_MOST	(10 * MS)
+#define HOLE_FOREIGN	MS
+
 /* ---- Who waits ---- */
 
 static void queue_waiter(struct dsm_engine *e, struct waiter *w)
@@ -29,6 +38,45 @@ static void unqueue_waiter(struct dsm_engine *e, struct waiter *w)
 	TAILQ_REMOVE(&e->waiting, w, link);
 	w->queued = false;
 	e->nr_waiting--;
+}
+
+uint64_t engine_hole_for(struct dsm_engine *e, uint64_t gfn)
+{
+	uint64_t longest = 0;
+	struct vcpu *v;
+
+	for (v = e->vcpu; v < e->vcpu + e->p.nr_vcpus; v++) {
+		if (!v->waiting || v->waiter.gfn != gfn)
+			continue;
+		if (!v->hole_ns || v->hole_gfn != gfn || v->hole_rip != v->rip)
+			v->hole_ns = HOLE_FIRST;
+		else if (v->hole_ns < HOLE_MOST)
+			v->hole_ns = 2 * v->hole_ns < HOLE_MOST ?
+				     2 * v->hole_ns : HOLE_MOST;
+		v->hole_gfn = gfn;
+		v->hole_rip = v->rip;
+		v->in_hole = true;
+		if (longest < v->hole_ns)
+			longest = v->hole_ns;
+	}
+	return longest ? longest : HOLE_FOREIGN;
+}
+
+/* A vCPU has gone on: nobody else needs the hole that it was shown? */
+static void hole_left(struct dsm_engine *e, struct vcpu *left)
+{
+	struct dsm_entry *entry = dsm_table_find(&e->table, left->hole_gfn);
+	const struct vcpu *v;
+
+	left->in_hole = false;
+	if (!entry || entry->away_due == DSM_NEVER)
+		return;
+	for (v = e->vcpu; v < e->vcpu + e->p.nr_vcpus; v++)
+		if (v->in_hole && v->hole_gfn == left->hole_gfn)
+			return;
+	engine_end_hole(e, entry);
+	if (!e->has_failed)
+		engine_settle(e, entry);
 }
 
 /* All who wait for the page run again, and ask again if they have to. */
@@ -175,8 +223,12 @@ static void vcpu_missed(struct dsm_engine *e, const struct dsm_xen_miss *miss)
 	const struct dsm_entry *entry;
 	struct dsm_page none = { 0 };
 
-	if (v->known && v->rip != miss->rip)
+	if (v->in_hole)
+		hole_left(e, v);
+	if (!e->has_failed && v->known && v->rip != miss->rip)
 		engine_retired(e, v);
+	if (e->has_failed)
+		return;
 	v->known = true;
 	v->rip = miss->rip;
 	if (!v->waiting)
@@ -193,6 +245,7 @@ static void vcpu_missed(struct dsm_engine *e, const struct dsm_xen_miss *miss)
 	    dsm_losses_miss(&v->losses, &e->vm, entry ? &entry->page : &none))
 		engine_want_token(e, v);
 	e->range[dsm_vm_range(&e->vm, miss->gfn)].counts.faults++;
+	engine_prefetch_miss(e, v, miss->gfn, miss->want != DSM_XEN_WANT_S);
 	queue_waiter(e, &v->waiter);
 }
 

@@ -13,7 +13,6 @@
 
 #include "engine_internal.h"
 
-#define HOLE_NS		(10 * MS)	/* for an access to find that there is no memory */
 #define LOST_NS		(1000 * MS)	/* a page lost that long ago is no loss any more */
 
 /* ---- Page operations ---- */
@@ -30,7 +29,35 @@ static struct dsm_xen_op *add_op(struct dsm_engine *e, struct dsm_entry *entry,
 	return op;
 }
 
-/* A vCPU has been shown that there is no memory; from now on it asks again. */
+/*
+ * There is no memory, says the home.  Xen can't show that to one access: it
+ * makes the page a hole for all of this slice, and the vCPUs that wait run.
+ * Memory that comes meanwhile is not found, so it lasts no longer than these
+ * need (engine_hole_for()), and ends when they were seen to have gone on.  Not
+ * in the batch: what ends it must not come before it.
+ */
+static void show_hole(struct dsm_engine *e, struct dsm_entry *entry)
+{
+	struct dsm_xen_op op = {
+		.gfn = entry->page.gfn, .type = DSM_XEN_DROP,
+	};
+	int rc = e->p.xen->calls->page(e->p.xen, &op, 1);
+
+	e->counts.operations++;
+	e->counts.batches++;
+	e->counts.holes++;
+	if (!rc)
+		rc = op.rc;
+	if (rc) {
+		engine_fail(e, "Xen does not take gfn 0x%" PRIx64 " as a hole: %s",
+			    entry->page.gfn, strerror(-rc));
+		return;
+	}
+	engine_warn(e, WARN_HOLE, "gfn 0x%" PRIx64 " was touched, and there is no memory at %s",
+		    entry->page.gfn, name_of(e, entry->page.home));
+	entry->away_due = now(e) + engine_hole_for(e, entry->page.gfn);
+}
+
 void engine_end_hole(struct dsm_engine *e, struct dsm_entry *entry)
 {
 	int rc = e->p.xen->calls->away(e->p.xen, entry->page.gfn, 1);
@@ -241,15 +268,12 @@ void engine_send(struct dsm_engine *e, const struct dsm_action *action,
 static void wake(struct dsm_engine *e, struct dsm_entry *entry,
 		 unsigned int whom)
 {
-	if (whom & DSM_WAKE_HOLE && entry->away_due == DSM_NEVER) {
-		engine_warn(e, WARN_HOLE, "gfn 0x%" PRIx64 " was touched, and there is no memory at %s",
-			    entry->page.gfn, name_of(e, entry->page.home));
-		add_op(e, entry, DSM_XEN_DROP, NULL);
-		entry->away_due = now(e) + HOLE_NS;
-	} else {
+	if (whom & DSM_WAKE_HOLE && entry->away_due == DSM_NEVER)
+		show_hole(e, entry);
+	else
 		add_op(e, entry, DSM_XEN_WAKE, NULL);
-	}
-	engine_woken(e, entry);
+	if (!e->has_failed)
+		engine_woken(e, entry);
 }
 
 static void fail_page(struct dsm_engine *e, const struct dsm_entry *entry,
@@ -345,6 +369,19 @@ static void settle_lease(struct dsm_engine *e, struct dsm_entry *entry)
 	entry->lease_due = now(e) + e->p.token_ns;
 }
 
+static void settle_clock(struct dsm_engine *e, struct dsm_entry *entry)
+{
+	bool is = !at_home(e, entry) && entry->page.state != DSM_INVALID;
+
+	if (is == entry->evictable)
+		return;
+	if (is)
+		TAILQ_INSERT_TAIL(&e->clock, entry, clock);
+	else
+		TAILQ_REMOVE(&e->clock, entry, clock);
+	engine_follow(&entry->evictable, is, &e->guests);
+}
+
 void engine_settle(struct dsm_engine *e, struct dsm_entry *entry)
 {
 	struct dsm_page *page = &entry->page;
@@ -354,7 +391,11 @@ void engine_settle(struct dsm_engine *e, struct dsm_entry *entry)
 	       (page->state != DSM_INVALID || requested || page->wanted), &e->used);
 	engine_follow(&entry->asking, page->request != 0, &e->requests);
 	engine_follow(&entry->writing, page->writeback, &e->writebacks);
-	engine_settle_clock(e, entry);
+	engine_follow(&entry->fetching, page->request == DSM_GETS &&
+		      page->request_flags & DSM_F_PREFETCH, &e->fetching);
+	engine_prefetch_settle(e, entry);
+	engine_evacuate_settle(e, entry);
+	settle_clock(e, entry);
 	settle_lease(e, entry);
 	if (!page->operation && !page->recall_busy && !page->dir.busy) {
 		entry->busy_since = 0;

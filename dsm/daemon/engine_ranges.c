@@ -7,15 +7,10 @@
  * crosses a change on its way is no breach; what is asked for where there is no
  * memory finds a hole.
  *
- * Closing: pages behind the end that are here are given up before all others
- * (the list "leaving"), misses of them wait, and `left` counts those of which
- * anything is known still: something here, elsewhere or under way, or a time
- * that is due.  At 0 Xen can make them holes; then who waits is woken, and finds
- * one.
- *
- * At home a page that others have read stays in state S when they give it up,
- * and Xen gives S pages to nobody.  So the home asks for each that it has not in
- * M (the list "homing"), which recalls what others have still.
+ * Closing: misses of what is behind the end wait, pages behind it come to their
+ * home (engine_evacuate.c), and `left` counts those of which anything is known
+ * still: something that is not at home, or under way, or a time that is due.  At
+ * 0 Xen can make them holes; then who waits is woken, and finds one.
  */
 #include "engine_internal.h"
 
@@ -58,19 +53,6 @@ bool engine_is_changing(struct dsm_engine *e, uint64_t gfn)
 	return range && range->changing;
 }
 
-/* Pages of this host whose memory is to go, and that are not all here. */
-static void settle_homing(struct dsm_engine *e, struct dsm_entry *entry)
-{
-	bool is = at_home(e, entry) && is_behind(e, entry) &&
-		  entry->page.state != DSM_MODIFIED;
-
-	if (is && !entry->homing)
-		TAILQ_INSERT_TAIL(&e->homing, entry, clock);
-	else if (!is && entry->homing)
-		TAILQ_REMOVE(&e->homing, entry, clock);
-	engine_follow(&entry->homing, is, &e->nr_homing);
-}
-
 void engine_settle_range(struct dsm_engine *e, struct dsm_entry *entry)
 {
 	struct engine_range *range = &e->range[entry->range];
@@ -78,7 +60,6 @@ void engine_settle_range(struct dsm_engine *e, struct dsm_entry *entry)
 	bool known = !dsm_page_is_idle(&entry->page, &e->vm) ||
 		     entry->due != DSM_NEVER;
 
-	settle_homing(e, entry);
 	engine_follow(&entry->left, known && is_behind(e, entry),
 		      &range->counts.left);
 	engine_follow(&entry->shared, state == DSM_SHARED, &range->counts.shared);
@@ -87,52 +68,10 @@ void engine_settle_range(struct dsm_engine *e, struct dsm_entry *entry)
 		      &range->counts.moved);
 }
 
-/* In the list that it belongs to, if it can be given up. */
-void engine_settle_clock(struct dsm_engine *e, struct dsm_entry *entry)
-{
-	bool is = !at_home(e, entry) && entry->page.state != DSM_INVALID;
-	bool leaving = is && is_behind(e, entry);
-
-	if (is == entry->evictable && leaving == entry->leaving)
-		return;
-	if (entry->evictable && entry->leaving)
-		TAILQ_REMOVE(&e->leaving, entry, clock);
-	else if (entry->evictable)
-		TAILQ_REMOVE(&e->clock, entry, clock);
-	if (leaving)
-		TAILQ_INSERT_TAIL(&e->leaving, entry, clock);
-	else if (is)
-		TAILQ_INSERT_TAIL(&e->clock, entry, clock);
-	engine_follow(&entry->evictable, is, &e->guests);
-	engine_follow(&entry->leaving, leaving, &e->nr_leaving);
-}
-
-void engine_call_home(struct dsm_engine *e)
-{
-	struct dsm_event event = { .type = DSM_EV_MISS, .write = true };
-	unsigned int looked = 0, all = e->nr_homing;
-	struct dsm_entry *entry;
-
-	while (looked++ < all && e->nr_homing && !e->has_failed &&
-	       e->batch[e->current].nr_slots < SLOTS) {
-		entry = TAILQ_FIRST(&e->homing);
-		TAILQ_REMOVE(&e->homing, entry, clock);
-		TAILQ_INSERT_TAIL(&e->homing, entry, clock);
-		if (entry->page.operation || entry->page.request)
-			continue;
-		if (!engine_may_ask(e, entry, entry->page.gfn) ||
-		    !dsm_table_lend(&e->table, entry))
-			return;
-		engine_step(e, entry, &event, NULL);
-	}
-}
-
 void engine_begin_ranges(struct dsm_engine *e)
 {
 	unsigned int i;
 
-	TAILQ_INIT(&e->leaving);
-	TAILQ_INIT(&e->homing);
 	for (i = 0; i < e->vm.nr_ranges; i++)
 		e->range[i].counts.open = e->p.detached[i] ? 0 :
 			e->vm.range[i].end - e->vm.range[i].start;
@@ -162,17 +101,17 @@ void dsm_engine_open_range(struct dsm_engine *e, unsigned int range, uint64_t fr
 	if (!fewer && !r->counts.left)
 		return;
 	for (entry = dsm_table_next(&e->table, NULL); entry;
-	     entry = dsm_table_next(&e->table, entry)) {
-		if (entry->range != range)
-			continue;
-		engine_settle_clock(e, entry);
-		engine_settle_range(e, entry);
-	}
+	     entry = dsm_table_next(&e->table, entry))
+		if (entry->range == range)
+			engine_settle_range(e, entry);
+	dsm_engine_evacuate(e, e->vm.range[range].start + frames,
+			    e->vm.range[range].end);
 }
 
 void dsm_engine_range_done(struct dsm_engine *e, unsigned int range)
 {
 	e->range[range].changing = false;
+	dsm_engine_evacuate(e, 0, 0);
 	if (!e->has_failed)
 		engine_tell_all(e);
 }

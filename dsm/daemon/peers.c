@@ -102,6 +102,10 @@ static void open_ranges(struct dsm_worker *w, unsigned int host, bool open)
 		if (open)
 			dsm_engine_range_done(w->engine, i);
 	}
+	/* Several ranges, and one evacuation. */
+	if (!open)
+		dsm_engine_evacuate(w->engine, d->range[0].start,
+				    d->range[d->nr_ranges - 1].end);
 }
 
 /* ---- What the transport says ---- */
@@ -352,6 +356,9 @@ enum dsm_control_answer dsm_peers_leave(struct dsm_worker *w, const char *name,
 	if (peer->connecting || peer->leaving)
 		return dsm_worker_error(text, "busy a %s of host %s is at work",
 					peer->connecting ? "connect" : "leave", name);
+	if (w->resize.vnode)
+		return dsm_worker_error(text, "busy vnode %u is on its way to another size",
+					w->resize.vnode->number);
 	if (!w->p.description->elastic)
 		return dsm_worker_error(text, "in-use the memory of this VM is attached from its start to its end");
 	frames = attached_with(w, peer->host);
