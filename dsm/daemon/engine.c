@@ -284,7 +284,7 @@ const char *dsm_engine_broken_rule(const struct dsm_engine *e)
 	if (used != e->used || asking != e->requests ||
 	    fetching != e->fetching || evacuating != e->evacuation.out)
 		return "frames or requests are counted wrongly";
-	if (e->used > e->frames)
+	if (e->used > e->frames && e->used > e->used_most)
 		return "more frames used than there are";
 	return NULL;
 }
@@ -311,7 +311,7 @@ static int check_params(const struct dsm_engine_params *p, struct dsm_vm *vm,
 				 r->home, dsm_error_name((unsigned int)-rc));
 			return -EINVAL;
 		}
-		others |= r->home != p->self;
+		others |= r->home != p->self && !p->detached[i];
 	}
 	if (!p->nr_ranges || !p->nr_vcpus || p->nr_vcpus > DSM_ENGINE_VCPUS) {
 		snprintf(text, DSM_ENGINE_TEXT, "%u ranges, %u vCPUs: want 1 to %u, 1 to %u",
@@ -358,6 +358,7 @@ int dsm_engine_create(const struct dsm_engine_params *params,
 	TAILQ_INIT(&e->waiting);
 	TAILQ_INIT(&e->line);
 	TAILQ_INIT(&e->clock);
+	engine_begin_ranges(e);
 	e->dice = params->seed;
 	e->frames = params->frames;
 	e->token_due = DSM_NEVER;

@@ -72,6 +72,7 @@ struct dsm_engine_params {
 	const char *name[DSM_MAX_HOSTS];	/* of the hosts, for texts */
 	unsigned int nr_ranges;
 	struct dsm_range range[DSM_MAX_RANGES];
+	bool detached[DSM_MAX_RANGES];	/* no memory at first: dsm_engine_open_range() */
 	unsigned int nr_vcpus;		/* of the VM: 1 .. DSM_ENGINE_VCPUS */
 	unsigned int frames;		/* in the pool for pages of others */
 	uint64_t lease_ns;		/* mean length; 0: no leases, no token */
@@ -110,11 +111,21 @@ struct dsm_engine_counts {
 	struct dsm_histogram read_fault, write_fault;	/* from the ring to the wake-up */
 };
 
+/* Of one range, in pages. */
+struct dsm_engine_range {
+	uint64_t open;		/* from its start on: these have memory */
+	unsigned int left;	/* behind that, of which anything is known still */
+	unsigned int shared;	/* here, in state S */
+	unsigned int moved;	/* here in M and not at home, or home here and elsewhere in M */
+	uint64_t faults;	/* misses of vCPUs */
+	struct dsm_histogram fault;	/* from the ring to the wake-up */
+};
+
 /**
  * @text: what is wrong with the parameters.
  * Return: 0; -EINVAL for parameters out of their ranges, fewer frames than
  * DSM_FRAMES_PER_VCPU for each vCPU while there is a page whose home is
- * elsewhere; -ENOMEM.
+ * elsewhere, and that has memory; -ENOMEM.
  */
 int dsm_engine_create(const struct dsm_engine_params *params,
 		      struct dsm_engine **engine, char text[DSM_ENGINE_TEXT]);
@@ -128,7 +139,8 @@ int dsm_engine_peer_up(struct dsm_engine *engine, unsigned int host,
 
 /**
  * A connection is gone.  The VM fails, unless @orderly and neither pages nor
- * homes were there.
+ * homes were there, or nothing is bound to that host (dsm_engine_bind()) and no
+ * page concerns it: then it has left, and may come back with a later epoch.
  * @why: for the text.
  */
 void dsm_engine_peer_down(struct dsm_engine *engine, unsigned int host,
@@ -181,6 +193,45 @@ bool dsm_engine_is_evacuating(const struct dsm_engine *engine);
 
 /** From now on give up every page whose home is elsewhere. */
 void dsm_engine_drain(struct dsm_engine *engine);
+
+/**
+ * The first @frames pages of a range have memory, the others have none.  Of a
+ * range whose home is elsewhere: until dsm_engine_range_done() misses of the
+ * others wait, and what is here of them is given up.  Xen has to know of the
+ * pages before (AWAY), and of what is no memory any more (DROP_RANGE) after
+ * `left` is 0 and before dsm_engine_range_done().  Of one whose home is here:
+ * the others come home, and `left` says when.  Either is an evacuation, which
+ * replaces one that has not ended.
+ */
+void dsm_engine_open_range(struct dsm_engine *engine, unsigned int range,
+			   uint64_t frames);
+
+/** Those without memory are holes: who missed them is woken. */
+void dsm_engine_range_done(struct dsm_engine *engine, unsigned int range);
+
+/** Return: what is known of a range.  Valid until the end of the engine. */
+const struct dsm_engine_range *dsm_engine_range(const struct dsm_engine *engine,
+						unsigned int range);
+
+/**
+ * The pool has, or will have, so many frames: if it is fewer, pages are given up
+ * until no more are used.
+ * Return: how many are used.
+ */
+unsigned int dsm_engine_set_frames(struct dsm_engine *engine, unsigned int frames);
+
+/**
+ * Is anything bound to this host, memory for the VM there, or here if that is
+ * where it is used?  All hosts are bound at first.  A host that is not may be
+ * lost.
+ */
+void dsm_engine_bind(struct dsm_engine *engine, unsigned int host, bool bound);
+
+/**
+ * Return: pages of this host that another one has, or asks for, and of that one
+ * that are here or asked for.  O(pages that are known).
+ */
+uint64_t dsm_engine_shared_with(const struct dsm_engine *engine, unsigned int host);
 
 /** Return: nothing is under way, nobody waits. */
 bool dsm_engine_is_quiet(const struct dsm_engine *engine);

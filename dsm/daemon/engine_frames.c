@@ -29,19 +29,30 @@ static void evict_one(struct dsm_engine *e, struct dsm_entry *entry)
 	engine_step(e, entry, &event, NULL);
 }
 
+/* So many should go now. */
+static unsigned int too_many(const struct dsm_engine *e)
+{
+	unsigned int unused = e->frames > e->used ? e->frames - e->used : 0;
+
+	if (e->draining)
+		return e->guests;
+	if (e->used > e->frames)
+		return e->used - e->frames + spare(e);
+	if (unused < spare(e) || e->hungry)
+		return spare(e) + 1 > unused ? spare(e) + 1 - unused : 1;
+	return 0;
+}
+
 /*
  * Second chance: who was missed since the hand came by stays for a round.  S
  * pages cost a message, M pages one with a page and a buffer until its answer.
  */
 void engine_evict(struct dsm_engine *e)
 {
-	unsigned int want = e->draining ? e->guests : 0, looked = 0, begun = 0;
+	unsigned int want = too_many(e), looked = 0, begun = 0;
 	unsigned int all = 2 * e->guests;
-	unsigned int unused = e->frames > e->used ? e->frames - e->used : 0;
 	struct dsm_entry *entry;
 
-	if (!e->draining && (unused < spare(e) || e->hungry))
-		want = spare(e) + 1 > unused ? spare(e) + 1 - unused : 1;
 	while (begun < want && looked++ < all && !e->has_failed &&
 	       e->writebacks + begun < DSM_ENGINE_WRITEBACKS &&
 	       e->batch[e->current].nr_slots < SLOTS) {
@@ -58,4 +69,3 @@ void engine_evict(struct dsm_engine *e)
 		begun += entry->page.operation != 0;
 	}
 }
-

@@ -87,6 +87,11 @@ struct batch {
 	struct dsm_xen_op op[OPS];
 };
 
+struct engine_range {
+	struct dsm_engine_range counts;
+	bool changing;			/* misses behind its end wait */
+};
+
 struct dsm_engine {
 	struct dsm_engine_params p;
 	struct dsm_vm vm;
@@ -119,6 +124,8 @@ struct dsm_engine {
 	bool hungry;			/* somebody waits for a frame */
 	bool draining;
 	TAILQ_HEAD(, dsm_entry) clock;
+	unsigned int used_most;		/* used when there were to be fewer frames */
+	struct engine_range range[DSM_MAX_RANGES];
 
 	uint64_t keepalive_due;
 	uint64_t warned[NR_WARNINGS];
@@ -142,6 +149,14 @@ static inline const char *name_of(const struct dsm_engine *e, unsigned int host)
 static inline bool at_home(const struct dsm_engine *e, const struct dsm_entry *entry)
 {
 	return entry->page.home == e->vm.self;
+}
+
+/* A number that follows a condition of each page. */
+static inline void engine_follow(bool *was, bool is, unsigned int *number)
+{
+	if (*was != is)
+		*number += is ? 1u : -1u;
+	*was = is;
 }
 
 /* ---- engine.c ---- */
@@ -186,6 +201,9 @@ void engine_settle(struct dsm_engine *e, struct dsm_entry *entry);
 /** Have Xen do what has been collected, and what results from it. */
 void engine_flush(struct dsm_engine *e);
 
+/** Xen is to have who misses a page look again. */
+void engine_look_again(struct dsm_engine *e, uint64_t gfn);
+
 /** From now on who meets the hole that was shown asks again. */
 void engine_end_hole(struct dsm_engine *e, struct dsm_entry *entry);
 
@@ -221,6 +239,8 @@ void engine_send_all(struct dsm_engine *e, const struct dsm_actions *actions);
 /** Has the token come for who asked? */
 void engine_look_for_token(struct dsm_engine *e);
 void engine_next_in_line(struct dsm_engine *e);
+/** The token's home is gone, and with it what was asked there. */
+void engine_ask_again(struct dsm_engine *e);
 void engine_want_token(struct dsm_engine *e, struct vcpu *v);
 bool engine_has_token(const struct dsm_engine *e, const struct vcpu *v);
 
@@ -255,5 +275,24 @@ bool engine_has_spare_frame(const struct dsm_engine *e);
 
 /** Begin to give pages of others up, as many as are to be free. */
 void engine_evict(struct dsm_engine *e);
+
+/* ---- engine_ranges.c ---- */
+
+void engine_begin_ranges(struct dsm_engine *e);
+
+/** Return: a page of another host that has no memory, or will have none. */
+bool engine_is_closed(struct dsm_engine *e, uint64_t gfn);
+
+/** Return: between dsm_engine_open_range() and _range_done(). */
+bool engine_is_changing(struct dsm_engine *e, uint64_t gfn);
+
+/** The page has changed: what of it is counted for its range? */
+void engine_settle_range(struct dsm_engine *e, struct dsm_entry *entry);
+
+/** Return: how many pages dsm_page_concerns() a host. */
+uint64_t engine_pages_of(const struct dsm_engine *e, unsigned int host);
+
+/** Return: pages of @host that have memory. */
+uint64_t engine_open_at(const struct dsm_engine *e, unsigned int host);
 
 #endif

@@ -92,6 +92,7 @@ void engine_woken(struct dsm_engine *e, struct dsm_entry *entry)
 		if (!v->waiting || v->waiter.gfn != gfn)
 			continue;
 		v->waiting = false;
+		dsm_histogram_add(&e->range[entry->range].counts.fault, t - v->since);
 		dsm_histogram_add(v->waiter.want == DSM_XEN_WANT_S ?
 				  &e->counts.read_fault : &e->counts.write_fault,
 				  t - v->since);
@@ -121,7 +122,7 @@ bool engine_may_ask(struct dsm_engine *e, const struct dsm_entry *entry,
 {
 	unsigned int home = dsm_vm_home(&e->vm, gfn);
 
-	if (e->requests >= DSM_ENGINE_REQUESTS)
+	if (e->requests >= DSM_ENGINE_REQUESTS || engine_is_closed(e, gfn))
 		return false;
 	if (home == e->vm.self)
 		return true;
@@ -135,6 +136,22 @@ bool engine_may_ask(struct dsm_engine *e, const struct dsm_entry *entry,
 	return true;
 }
 
+/*
+ * There is no memory.  A vCPU finds that out by itself, once the pages are holes
+ * in Xen; another domain tries again anyway.
+ */
+static bool turn_away(struct dsm_engine *e, struct waiter *w)
+{
+	if (w->vcpu && engine_is_changing(e, w->gfn))
+		return false;
+	unqueue_waiter(e, w);
+	if (w->vcpu) {
+		w->vcpu->waiting = false;
+		engine_look_again(e, w->gfn);
+	}
+	return true;
+}
+
 /* Return: was the core told, or is it not necessary any more? */
 static bool tell(struct dsm_engine *e, struct waiter *w)
 {
@@ -143,6 +160,8 @@ static bool tell(struct dsm_engine *e, struct waiter *w)
 	struct dsm_entry *entry;
 	int rc;
 
+	if (engine_is_closed(e, w->gfn))
+		return turn_away(e, w);
 	if (w->vcpu && w->vcpu->needs_token && !engine_has_token(e, w->vcpu))
 		return false;
 	entry = dsm_table_find(&e->table, w->gfn);
@@ -225,6 +244,7 @@ static void vcpu_missed(struct dsm_engine *e, const struct dsm_xen_miss *miss)
 	if (e->vm.leases &&
 	    dsm_losses_miss(&v->losses, &e->vm, entry ? &entry->page : &none))
 		engine_want_token(e, v);
+	e->range[dsm_vm_range(&e->vm, miss->gfn)].counts.faults++;
 	engine_prefetch_miss(e, v, miss->gfn, miss->want != DSM_XEN_WANT_S);
 	queue_waiter(e, &v->waiter);
 }

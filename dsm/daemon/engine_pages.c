@@ -68,6 +68,16 @@ void engine_end_hole(struct dsm_engine *e, struct dsm_entry *entry)
 			    entry->page.gfn, strerror(-rc));
 }
 
+void engine_look_again(struct dsm_engine *e, uint64_t gfn)
+{
+	struct batch *b;
+
+	if (e->batch[e->current].nr_ops >= 2 * SLOTS)
+		engine_flush(e);
+	b = &e->batch[e->current];
+	b->op[b->nr_ops++] = (struct dsm_xen_op){ .gfn = gfn, .type = DSM_XEN_WAKE };
+}
+
 static void add_operation(struct dsm_engine *e, struct dsm_entry *entry,
 			  const struct dsm_action *action)
 {
@@ -330,14 +340,6 @@ static void act(struct dsm_engine *e, struct dsm_entry *entry,
 	}
 }
 
-/* A number that follows a condition of each page. */
-static void follow(bool *was, bool is, unsigned int *number)
-{
-	if (*was != is)
-		*number += is ? 1u : -1u;
-	*was = is;
-}
-
 static void settle_lease(struct dsm_engine *e, struct dsm_entry *entry)
 {
 	const struct dsm_page *page = &entry->page;
@@ -373,12 +375,11 @@ static void settle_clock(struct dsm_engine *e, struct dsm_entry *entry)
 
 	if (is == entry->evictable)
 		return;
-	entry->evictable = is;
 	if (is)
 		TAILQ_INSERT_TAIL(&e->clock, entry, clock);
 	else
 		TAILQ_REMOVE(&e->clock, entry, clock);
-	e->guests += is ? 1u : -1u;
+	engine_follow(&entry->evictable, is, &e->guests);
 }
 
 void engine_settle(struct dsm_engine *e, struct dsm_entry *entry)
@@ -386,12 +387,12 @@ void engine_settle(struct dsm_engine *e, struct dsm_entry *entry)
 	struct dsm_page *page = &entry->page;
 	bool requested = page->request == DSM_GETS || page->request == DSM_GETM;
 
-	follow(&entry->counted, !at_home(e, entry) &&
+	engine_follow(&entry->counted, !at_home(e, entry) &&
 	       (page->state != DSM_INVALID || requested || page->wanted), &e->used);
-	follow(&entry->asking, page->request != 0, &e->requests);
-	follow(&entry->writing, page->writeback, &e->writebacks);
-	follow(&entry->fetching, page->request == DSM_GETS &&
-	       page->request_flags & DSM_F_PREFETCH, &e->fetching);
+	engine_follow(&entry->asking, page->request != 0, &e->requests);
+	engine_follow(&entry->writing, page->writeback, &e->writebacks);
+	engine_follow(&entry->fetching, page->request == DSM_GETS &&
+		      page->request_flags & DSM_F_PREFETCH, &e->fetching);
 	engine_prefetch_settle(e, entry);
 	engine_evacuate_settle(e, entry);
 	settle_clock(e, entry);
@@ -403,6 +404,7 @@ void engine_settle(struct dsm_engine *e, struct dsm_entry *entry)
 	dsm_table_reschedule(&e->table, entry);
 	if (!dsm_page_needs_buffer(page))
 		dsm_table_take_back(&e->table, entry);
+	engine_settle_range(e, entry);
 	if (dsm_page_is_idle(page, &e->vm) && entry->due == DSM_NEVER)
 		dsm_table_forget(&e->table, entry);
 }

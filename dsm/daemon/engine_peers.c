@@ -21,10 +21,10 @@ void dsm_engine_peer_down(struct dsm_engine *e, unsigned int host, bool orderly,
 			  const char *why)
 {
 	struct dsm_event event = { .type = DSM_EV_HOST_LOST, .from = (uint8_t)host };
-	uint64_t modified = 0, own = 0, kept = 0;
+	uint64_t modified = 0, own, kept = 0;
 	struct dsm_entry *entry, *next;
 	struct dsm_actions actions;
-	const struct dsm_range *r;
+	bool harmless;
 
 	if (host >= e->vm.nr_hosts || !(e->vm.up & dsm_bit(host)) || e->has_failed)
 		return;
@@ -38,13 +38,12 @@ void dsm_engine_peer_down(struct dsm_engine *e, unsigned int host, bool orderly,
 		kept += entry->page.home == host &&
 			entry->page.state != DSM_INVALID;
 	}
-	for (r = e->vm.range; r < e->vm.range + e->vm.nr_ranges; r++)
-		if (r->home == host)
-			own += r->end - r->start;
+	own = engine_open_at(e, host);
+	harmless = e->vm.unbound & dsm_bit(host) && !engine_pages_of(e, host);
 
 	dsm_vm_peer_down(&e->vm, host);
 	e->peer_requests[host] = 0;
-	if (!orderly || modified || own) {
+	if (!harmless && (!orderly || modified || own)) {
 		engine_fail(e, "host %s is lost (%s): %" PRIu64 " pages of %s were modified there; of its own %"
 			    PRIu64 " pages %" PRIu64 " are here", name_of(e, host),
 			    why, modified, name_of(e, e->vm.self), own, kept);
@@ -53,6 +52,8 @@ void dsm_engine_peer_down(struct dsm_engine *e, unsigned int host, bool orderly,
 
 	dsm_token_host_lost(&e->vm, &e->token, host, &actions);
 	engine_send_all(e, &actions);
+	if (host == e->vm.token_home)
+		engine_ask_again(e);
 	engine_look_for_token(e);
 	e->counting = true;
 	for (entry = dsm_table_next(&e->table, NULL); entry && !e->has_failed;
@@ -68,6 +69,8 @@ void dsm_engine_peer_down(struct dsm_engine *e, unsigned int host, bool orderly,
 			engine_step(e, entry, &event, NULL);
 	}
 	e->counting = false;
+	if (harmless && !e->has_failed)
+		dsm_vm_peer_left(&e->vm, host);
 }
 
 static void breach(struct dsm_engine *e, unsigned int from,

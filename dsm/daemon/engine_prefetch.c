@@ -149,7 +149,7 @@ static void fetch_stream(struct dsm_engine *e, struct vcpu *v, struct stream *s)
 	for (; s->wanted; s->wanted--, s->to++)
 		if (dsm_vm_home(&e->vm, s->to) != home ||
 		    home == e->vm.self || home == DSM_NOBODY ||
-		    !(e->vm.up & dsm_bit(home)) ||
+		    engine_is_closed(e, s->to) || !(e->vm.up & dsm_bit(home)) ||
 		    !fetch(e, (unsigned int)(v - e->vcpu), s->to))
 			break;
 	s->wanted = 0;

@@ -46,6 +46,18 @@ void engine_next_in_line(struct dsm_engine *e)
 	engine_look_for_token(e);
 }
 
+void engine_ask_again(struct dsm_engine *e)
+{
+	struct vcpu *v = e->token_vcpu;
+
+	if (!v)
+		return;
+	e->token_vcpu = NULL;
+	e->token_due = DSM_NEVER;
+	TAILQ_INSERT_HEAD(&e->line, v, line);
+	v->in_line = true;
+}
+
 void engine_want_token(struct dsm_engine *e, struct vcpu *v)
 {
 	v->needs_token = true;
