@@ -240,6 +240,13 @@ bool dsm_page_needs_buffer(const struct dsm_page *page);
 bool dsm_page_only_at(const struct dsm_page *page, unsigned int host);
 
 /**
+ * Has @host anything of this page, is it to answer something, or is it the home,
+ * and the page is here or under way?  That it asks for it is nothing.
+ */
+bool dsm_page_concerns(const struct dsm_page *page, const struct dsm_vm *vm,
+		       unsigned int host);
+
+/**
  * The rules that one struct alone can break.  For tests and debug builds.
  * Return: NULL, or the rule that does not hold.
  */

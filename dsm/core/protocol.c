@@ -158,14 +158,21 @@ int dsm_vm_add_range(struct dsm_vm *vm, uint64_t start, uint64_t end,
 	return 0;
 }
 
+unsigned int dsm_vm_range(const struct dsm_vm *vm, uint64_t gfn)
+{
+	unsigned int i;
+
+	for (i = 0; i < vm->nr_ranges; i++)
+		if (gfn >= vm->range[i].start && gfn < vm->range[i].end)
+			return i;
+	return DSM_MAX_RANGES;
+}
+
 unsigned int dsm_vm_home(const struct dsm_vm *vm, uint64_t gfn)
 {
-	const struct dsm_range *r;
+	unsigned int i = dsm_vm_range(vm, gfn);
 
-	for (r = vm->range; r < vm->range + vm->nr_ranges; r++)
-		if (gfn >= r->start && gfn < r->end)
-			return r->home;
-	return DSM_NOBODY;
+	return i < DSM_MAX_RANGES ? vm->range[i].home : DSM_NOBODY;
 }
 
 bool dsm_epoch_is_later(uint32_t epoch, uint32_t before)
@@ -202,11 +209,13 @@ int dsm_vm_peer_left(struct dsm_vm *vm, unsigned int host)
 
 	if (host >= vm->nr_hosts || !(vm->lost & dsm_bit(host)))
 		return -DSM_E_PEER;
-	if (host == vm->token_home)
-		return -DSM_E_HOME;
-	for (r = vm->range; r < vm->range + vm->nr_ranges; r++)
-		if (r->home == host)
+	if (!(vm->unbound & dsm_bit(host))) {
+		if (host == vm->token_home)
 			return -DSM_E_HOME;
+		for (r = vm->range; r < vm->range + vm->nr_ranges; r++)
+			if (r->home == host)
+				return -DSM_E_HOME;
+	}
 	vm->lost &= (uint16_t)~dsm_bit(host);
 	return 0;
 }

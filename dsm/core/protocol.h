@@ -165,6 +165,7 @@ struct dsm_vm {
 	uint8_t max_losses;	/* so many pages lost before a vCPU wants the token */
 	uint16_t up;		/* set of peers with a connection */
 	uint16_t lost;		/* set of peers that had one, and did not leave */
+	uint16_t unbound;	/* set of peers whose pages and token nobody uses here */
 	uint32_t epoch[DSM_MAX_HOSTS];	/* of the connection with each peer */
 	struct dsm_range {
 		uint64_t start, end;	/* gfns, end not included */
@@ -189,6 +190,9 @@ int dsm_vm_add_range(struct dsm_vm *vm, uint64_t start, uint64_t end,
 
 /** Return: the home of @gfn, or DSM_NOBODY. */
 unsigned int dsm_vm_home(const struct dsm_vm *vm, uint64_t gfn);
+
+/** Return: the place of the range that @gfn is in; DSM_MAX_RANGES: in none. */
+unsigned int dsm_vm_range(const struct dsm_vm *vm, uint64_t gfn);
 
 /**
  * Is @epoch later than @before?  Epochs count on beyond UINT32_MAX, so that no
@@ -216,7 +220,9 @@ void dsm_vm_peer_down(struct dsm_vm *vm, unsigned int host);
  * to, and may come back.  After each page and the token were told that its
  * connection is gone, and none said DSM_ACT_FAIL.
  * Return: 0; -DSM_E_PEER for no such host or one that is not lost; -DSM_E_HOME
- * if pages or the token have their home there.
+ * if pages or the token have their home there, and it is not in `unbound`.
+ * That is the caller's to say: that no page whose home is there was anywhere but
+ * there or under way, and that its bytes are nobody's any more.
  */
 int dsm_vm_peer_left(struct dsm_vm *vm, unsigned int host);
 

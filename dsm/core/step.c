@@ -269,3 +269,18 @@ bool dsm_page_only_at(const struct dsm_page *page, unsigned int host)
 	return host == page->home ? page->state == DSM_MODIFIED && !page->grant :
 				    d->grant != 0;
 }
+
+bool dsm_page_concerns(const struct dsm_page *page, const struct dsm_vm *vm,
+		       unsigned int host)
+{
+	const struct dsm_directory *d = &page->dir;
+
+	if (page->home == host)
+		return page->state != DSM_INVALID || page->request ||
+		       page->writeback || page->recall;
+	if (page->home != vm->self)
+		return false;
+	return (d->phase == DSM_COLLECT && d->pending & dsm_bit(host)) ||
+	       (d->mode == DSM_MODE_SHARED ? d->copyset & dsm_bit(host) :
+					     d->owner == host);
+}

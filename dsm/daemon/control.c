@@ -3,6 +3,7 @@
  * One line in, one text out.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,9 +24,11 @@ struct client {
 	ev_io io;
 	ev_timer deadline;
 	bool used;
+	uint64_t number;		/* for an answer that comes later */
+	bool waits;			/* for it */
 	size_t have;
 	char line[DSM_CONTROL_LINE];
-	char *answer;			/* NULL: the line has not come yet */
+	char *answer;			/* NULL: not yet */
 	size_t size, sent;
 };
 
@@ -33,6 +36,7 @@ struct dsm_control {
 	struct ev_loop *loop;
 	ev_io io;
 	struct client client[DSM_CONTROL_CLIENTS];
+	uint64_t numbers;
 	const struct dsm_control_calls *calls;
 	void *context;
 	struct sockaddr_un address;
@@ -50,22 +54,29 @@ static void close_client(struct client *client)
 	client->used = false;
 }
 
-/* "error: " and the words, or "ok" and the text. */
-static void answer(struct client *client)
+static void set_deadline(struct client *client, double seconds)
 {
-	struct dsm_control *control = client->control;
-	char *line = client->line, *word = strchr(line, ' ');
-	char *text = NULL;
-	bool good;
-	int size;
+	ev_timer_stop(client->control->loop, &client->deadline);
+	ev_timer_set(&client->deadline, seconds, 0.);
+	ev_timer_start(client->control->loop, &client->deadline);
+}
 
-	if (word)
-		*word++ = 0;
-	good = control->calls->command(control->context, line, word ? word : "",
-				       &text);
-	size = asprintf(&client->answer, good ? "ok\n%s" : "error: %s\n",
-			text ? text : "");
-	free(text);
+static void watch(struct client *client, int events)
+{
+	ev_io_stop(client->control->loop, &client->io);
+	if (!events)
+		return;
+	ev_io_set(&client->io, client->io.fd, events);
+	ev_io_start(client->control->loop, &client->io);
+}
+
+/* "error: " and the words, or "ok" and the text. */
+static void send_answer(struct client *client, bool good, const char *text)
+{
+	int size = asprintf(&client->answer, good ? "ok\n%s" : "error: %s\n",
+			    text ? text : "");
+
+	client->waits = false;
 	if (size < 0) {
 		client->answer = NULL;
 		close_client(client);
@@ -73,9 +84,52 @@ static void answer(struct client *client)
 	}
 	client->size = (size_t)size;
 	client->sent = 0;
-	ev_io_stop(control->loop, &client->io);
-	ev_io_set(&client->io, client->io.fd, EV_WRITE);
-	ev_io_start(control->loop, &client->io);
+	set_deadline(client, DSM_CONTROL_SECONDS);
+	watch(client, EV_WRITE);
+}
+
+static void command(struct client *client)
+{
+	struct dsm_control *control = client->control;
+	char *line = client->line, *word = strchr(line, ' ');
+	enum dsm_control_answer answer;
+	char *text = NULL;
+
+	if (word)
+		*word++ = 0;
+	/* Who is answered before the return is answered for good. */
+	client->waits = true;
+	set_deadline(client, DSM_CONTROL_LATE);
+	answer = control->calls->command(control->context, line, word ? word : "",
+					 client->number, &text);
+	if (answer != DSM_CONTROL_LATER)
+		send_answer(client, answer == DSM_CONTROL_OK, text);
+	free(text);
+}
+
+void dsm_control_answer(struct dsm_control *control, uint64_t number,
+			enum dsm_control_answer answer, const char *text)
+{
+	struct client *client = control->client;
+
+	for (; client < control->client + DSM_CONTROL_CLIENTS; client++)
+		if (client->used && client->waits && client->number == number)
+			send_answer(client, answer == DSM_CONTROL_OK, text);
+}
+
+/* It has no more to say: has it gone, or does it only not write any more? */
+static void wait_on(struct client *client)
+{
+	struct pollfd end = { .fd = client->io.fd };
+	char more[64];
+	ssize_t n = read(client->io.fd, more, sizeof(more));
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n || poll(&end, 1, 0) != 0)
+		close_client(client);
+	else
+		watch(client, 0);
 }
 
 static void read_line(struct client *client)
@@ -99,7 +153,7 @@ static void read_line(struct client *client)
 		if (memchr(client->line, 0, (size_t)(end - client->line)))
 			close_client(client);
 		else
-			answer(client);
+			command(client);
 	}
 }
 
@@ -124,6 +178,8 @@ static void on_client(struct ev_loop *loop, ev_io *io, int events)
 	(void)events;
 	if (client->answer)
 		write_answer(client);
+	else if (client->waits)
+		wait_on(client);
 	else
 		read_line(client);
 }
@@ -153,6 +209,7 @@ static void on_connect(struct ev_loop *loop, ev_io *io, int events)
 	memset(client, 0, sizeof(*client));
 	client->control = control;
 	client->used = true;
+	client->number = ++control->numbers;
 	ev_io_init(&client->io, on_client, fd, EV_READ);
 	client->io.data = client;
 	ev_io_start(loop, &client->io);
@@ -294,18 +351,19 @@ static int understand(char *text)
 	return -EPROTO;
 }
 
-int dsm_control_ask(const char *path, const char *command, char **answer_text)
+int dsm_control_ask(const char *path, const char *line_text, double seconds,
+		    char **answer_text)
 {
-	struct timeval patience = { .tv_sec = (long)DSM_CONTROL_SECONDS + 5 };
+	struct timeval patience = { .tv_sec = (long)seconds };
 	struct sockaddr_un address;
 	char line[DSM_CONTROL_LINE];
-	int size = snprintf(line, sizeof(line), "%s\n", command);
+	int size = snprintf(line, sizeof(line), "%s\n", line_text);
 	int rc = set_address(&address, path), fd;
 
 	*answer_text = NULL;
 	if (rc)
 		return rc;
-	if (size < 0 || (size_t)size >= sizeof(line) || strchr(command, '\n'))
+	if (size < 0 || (size_t)size >= sizeof(line) || strchr(line_text, '\n'))
 		return -EINVAL;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) ||

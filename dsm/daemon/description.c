@@ -168,7 +168,8 @@ static int read_object(const struct reader *r, const char *what,
 
 struct written_range {
 	uint64_t first, frames;
-	unsigned int host;
+	unsigned int host, vnode;
+	bool attached;
 };
 
 #define NR(a)	(sizeof(a) / sizeof((a)[0]))
@@ -178,7 +179,32 @@ static const struct key range_keys[] = {
 	{ "first", read_number, IN(written_range, first), 0, MOST_GFN, 1, false },
 	{ "frames", read_number, IN(written_range, frames), 1, MOST_GFN, 1, false },
 	{ "host", read_host, IN(written_range, host), 0, 0, 0, false },
+	{ "vnode", read_number, IN(written_range, vnode), 0, DSM_VNODES - 1, 0, true },
+	{ "attached", read_flag, IN(written_range, attached), 0, 0, 0, true },
 };
+
+/* What range @i must be with regard to those before it. */
+static int check_range(const struct reader *r, const struct key *key, size_t i)
+{
+	const struct dsm_range *range = &r->d->range[i];
+	size_t k;
+
+	if (i && range->start < range[-1].end)
+		return wrong(r, key->name, "sorted by \"first\", without overlap");
+	if (r->d->detached[i] && (range->start | range->end) % DSM_RANGE_FRAMES)
+		return wrong(r, key->name, "\"first\" and \"frames\" are multiples of %u if \"attached\" is false",
+			     DSM_RANGE_FRAMES);
+	for (k = 0; k < i; k++) {
+		if (r->d->vnode[k] != r->d->vnode[i])
+			continue;
+		if (r->d->range[k].home != range->home)
+			return wrong(r, key->name, "vnode %u has one host", r->d->vnode[i]);
+		if (r->d->detached[k] || r->d->detached[i])
+			return wrong(r, key->name, "vnode %u has one range if \"attached\" is false",
+				     r->d->vnode[i]);
+	}
+	return 0;
+}
 
 static int read_ranges(const struct reader *r, const struct key *key,
 		       struct json_object *value, void *to)
@@ -191,18 +217,21 @@ static int read_ranges(const struct reader *r, const struct key *key,
 	if (!nr || nr > DSM_DESCRIPTION_RANGES)
 		return wrong(r, key->name, "a list of 1 to %u objects", DSM_DESCRIPTION_RANGES);
 	for (i = 0; i < nr; i++) {
-		struct written_range w;
-		struct dsm_range *range = &r->d->range[i];
+		struct written_range w = { .vnode = DSM_VNODES, .attached = true };
 		int rc = read_object(r, "a range", json_object_array_get_idx(value, i),
 				     range_keys, NR(range_keys), &w);
 
 		if (rc)
 			return rc;
-		if (i && w.first < range[-1].end)
-			return wrong(r, key->name, "sorted by \"first\", without overlap");
-		*range = (struct dsm_range){
+		r->d->range[i] = (struct dsm_range){
 			w.first, w.first + w.frames, (uint8_t)w.host,
 		};
+		r->d->vnode[i] = w.vnode < DSM_VNODES ? w.vnode : w.host;
+		r->d->detached[i] = !w.attached;
+		r->d->elastic |= !w.attached;
+		rc = check_range(r, key, i);
+		if (rc)
+			return rc;
 	}
 	r->d->nr_ranges = (unsigned int)nr;
 	return 0;
@@ -245,6 +274,10 @@ static int read_all(const struct reader *r, struct json_object *all)
 				     r->config->host[i].name);
 	if (r->d->build == (r->d->domid != 0))
 		return wrong(r, "domid", "needed if \"build\" is not true, and not there if it is");
+	for (i = 0; i < r->d->nr_ranges && !r->d->build; i++)
+		if (r->d->detached[i] && r->d->range[i].home == r->config->self)
+			return wrong(r, "ranges", "vnode %u has its memory here, in a domain that is there: \"attached\" is not false",
+				     r->d->vnode[i]);
 	return 0;
 }
 
@@ -329,6 +362,7 @@ void dsm_description_engine(const struct dsm_description *d,
 		p->name[i] = config->host[i].name;
 	p->nr_ranges = d->nr_ranges;
 	memcpy(p->range, d->range, sizeof(d->range));
+	memcpy(p->detached, d->detached, sizeof(d->detached));
 	p->nr_vcpus = d->nr_vcpus;
 	p->frames = d->frames;
 	p->lease_ns = d->lease_ns;

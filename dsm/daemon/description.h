@@ -18,6 +18,8 @@ extern "C" {
 #define DSM_DESCRIPTION_RANGES	16	/* XEN_DSM_MAX_RANGES */
 #define DSM_DESCRIPTION_NAME	64	/* bytes of a VM's name, with its 0 */
 #define DSM_DESCRIPTION_TEXT	512
+#define DSM_VNODES		64	/* a vnode's number is 0 .. this - 1 */
+#define DSM_RANGE_FRAMES	512u	/* 2 MiB: where a detached range begins and ends */
 #define DSM_VM_NUMBERS		1024	/* a VM's number is 1 .. this - 1 */
 
 struct dsm_description {
@@ -31,6 +33,9 @@ struct dsm_description {
 	unsigned int token_home;	/* the host that hands out the token */
 	unsigned int nr_ranges;
 	struct dsm_range range[DSM_DESCRIPTION_RANGES];
+	unsigned int vnode[DSM_DESCRIPTION_RANGES];	/* of each range */
+	bool detached[DSM_DESCRIPTION_RANGES];	/* no memory in it before somebody says "node" */
+	bool elastic;		/* there is such a range: nobody is waited for */
 	/* may be left out */
 	uint64_t lease_ns, token_ns, retry_ns, pin_ns;
 	uint32_t keepalive_ms;

@@ -18,6 +18,8 @@
 #define SUFFIX	".sock"
 #define PATH	512
 #define VMS	1024
+#define AT_ONCE	15.			/* s for what is answered at once */
+#define LATER	(DSM_CONTROL_LATE + 5.)
 
 enum status {			/* of the command */
 	STATUS_DONE = 0,
@@ -39,11 +41,17 @@ static void usage(FILE *to)
 	      "  peers VM             its connections\n"
 	      "  metrics [VM]         for node_exporter's textfile collector\n"
 	      "  wait VM [STATE]      until it is in the state (default: running)\n"
+	      "  vnodes VM            memory that other hosts have for it\n"
+	      "  connect VM HOST      make the connection with a host\n"
+	      "  node VM VNODE SIZE POOL\n"
+	      "                       so much memory there for the vnode, KiB, and so large a\n"
+	      "                       pool here\n"
+	      "  leave VM HOST        end the connection with a host\n"
 	      "  leave VM             give back what is here of other hosts, and end\n"
 	      "  fail VM REASON       stop the VM on all hosts\n"
 	      "  forget VM [--force]  end the dsmd of a VM that has failed or ended\n"
 	      "Options:\n"
-	      "  -j, --json           what list, status and peers say as JSON\n"
+	      "  -j, --json           what list, status, peers and vnodes say as JSON\n"
 	      "  -t, --timeout S      of wait (default 60)\n"
 	      "  -F, --force          forget: one that has not ended, too\n"
 	      "  -f, --folder PATH    of the sockets (default " DSM_CONTROL_FOLDER ")\n"
@@ -81,7 +89,8 @@ static char **vms(void)
 }
 
 /* Says what went wrong.  Return: a status. */
-static enum status ask(const char *vm, const char *command, char **answer)
+static enum status ask(const char *vm, const char *command, double seconds,
+		       char **answer)
 {
 	char path[PATH];
 	int rc;
@@ -92,7 +101,7 @@ static enum status ask(const char *vm, const char *command, char **answer)
 		fprintf(stderr, "dsmctl: %s: no name of a VM\n", vm);
 		return STATUS_USAGE;
 	}
-	rc = dsm_control_ask(path, command, answer);
+	rc = dsm_control_ask(path, command, seconds, answer);
 	if (!rc)
 		return STATUS_DONE;
 	if (rc == -EREMOTEIO) {
@@ -112,7 +121,7 @@ static enum status ask_status(const char *vm, struct json_object **all)
 	char *answer;
 
 	*all = NULL;
-	status = ask(vm, "status", &answer);
+	status = ask(vm, "status", AT_ONCE, &answer);
 	if (status)
 		return status;
 	*all = json_tokener_parse(answer);
@@ -281,7 +290,7 @@ static enum status do_metrics(char **words_after)
 	char **name, *answer;
 
 	for (name = named(words_after); *name; name++) {
-		one = ask(*name, "metrics", &answer);
+		one = ask(*name, "metrics", AT_ONCE, &answer);
 		if (one)
 			status = one;
 		else
@@ -319,37 +328,96 @@ static enum status do_wait(char **words_after)
 	return STATUS_TIMEOUT;
 }
 
-static enum status tell(const char *vm, const char *command)
+/* A command of some words: the first is the VM's name. */
+static enum status tell(const char *command, char **words_after)
 {
-	char *answer;
-	enum status status = ask(vm, command, &answer);
+	char line[DSM_CONTROL_LINE];
+	size_t size = strlen(strcpy(line, command));
+	enum status status;
+	char **word, *answer;
 
+	for (word = words_after + 1; *word; word++) {
+		if (size + 1 + strlen(*word) >= sizeof(line) - 1) {
+			fprintf(stderr, "dsmctl: %s: more than %zu letters\n",
+				command, sizeof(line) - 2);
+			return STATUS_USAGE;
+		}
+		size += (size_t)sprintf(line + size, " %s", *word);
+	}
+	status = ask(words_after[0], line, LATER, &answer);
 	free(answer);
 	return status;
 }
 
+static enum status do_connect(char **words_after)
+{
+	return tell("connect", words_after);
+}
+
+static enum status do_node(char **words_after)
+{
+	return tell("node", words_after);
+}
+
 static enum status do_leave(char **words_after)
 {
-	return tell(words_after[0], "leave");
+	return tell("leave", words_after);
+}
+
+static void say_vnodes(struct json_object *list)
+{
+	size_t i;
+
+	printf("%5s %-8s %12s %10s %10s %10s %9s %12s %12s\n", "VNODE", "LINK",
+	       "SIZE/KiB", "MODIFIED", "SHARED", "HOME", "FAULTS/s", "MEDIAN", "99%");
+	for (i = 0; i < json_object_array_length(list); i++) {
+		struct json_object *vnode = json_object_array_get_idx(list, i);
+
+		printf("%5" PRIu64 " %-8s %12" PRIu64 " %10" PRIu64 " %10" PRIu64
+		       " %10" PRIu64 " %9" PRIu64 " %9.1f us %9.1f us\n",
+		       number(vnode, "vnode"), words(vnode, "link"),
+		       number(vnode, "size_kib"), number(vnode, "pages_modified"),
+		       number(vnode, "pages_shared"), number(vnode, "pages_home"),
+		       number(vnode, "faults_per_second"),
+		       (double)number(vnode, "median_ns") / 1000.,
+		       (double)number(vnode, "p99_ns") / 1000.);
+	}
+}
+
+static enum status do_vnodes(char **words_after)
+{
+	enum status status;
+	struct json_object *all, *list;
+	char *answer;
+
+	status = ask(words_after[0], "state", AT_ONCE, &answer);
+	if (status)
+		return status;
+	all = json_tokener_parse(answer);
+	free(answer);
+	list = get(all, "vnodes");
+	if (!json_object_is_type(list, json_type_array)) {
+		fprintf(stderr, "dsmctl: %s: an answer that is no JSON\n", words_after[0]);
+		status = STATUS_NOBODY;
+	} else if (as_json) {
+		say_json(list);
+	} else {
+		say_vnodes(list);
+	}
+	json_object_put(all);
+	return status;
 }
 
 static enum status do_fail(char **words_after)
 {
-	char command[DSM_CONTROL_LINE];
-
-	if ((size_t)snprintf(command, sizeof(command), "fail %s", words_after[1]) >=
-	    sizeof(command) - 1) {
-		fputs("dsmctl: a reason that long is no reason\n", stderr);
-		return STATUS_USAGE;
-	}
-	return tell(words_after[0], command);
+	return tell("fail", words_after);
 }
 
 static bool forced;
 
 static enum status do_forget(char **words_after)
 {
-	return tell(words_after[0], forced ? "forget force" : "forget");
+	return tell(forced ? "forget force" : "forget", words_after);
 }
 
 static const struct command {
@@ -362,7 +430,10 @@ static const struct command {
 	{ "peers", do_peers, 1, 1 },
 	{ "metrics", do_metrics, 0, 1 },
 	{ "wait", do_wait, 1, 2 },
-	{ "leave", do_leave, 1, 1 },
+	{ "vnodes", do_vnodes, 1, 1 },
+	{ "connect", do_connect, 2, 2 },
+	{ "node", do_node, 4, 4 },
+	{ "leave", do_leave, 1, 2 },
 	{ "fail", do_fail, 2, 2 },
 	{ "forget", do_forget, 1, 1 },
 };

@@ -46,6 +46,7 @@ extern "C" {
 #define DSM_ENGINE_WRITEBACKS	64u	/* pages that a host may be giving up */
 #define DSM_ENGINE_VCPUS	512	/* most of a VM */
 #define DSM_FRAMES_PER_VCPU	32u	/* least in the pool, and the same for the host */
+#define DSM_ENGINE_PREFETCH	64u	/* most of a window, pages */
 #define DSM_ENGINE_TEXT		512
 
 struct dsm_engine;
@@ -71,6 +72,7 @@ struct dsm_engine_params {
 	const char *name[DSM_MAX_HOSTS];	/* of the hosts, for texts */
 	unsigned int nr_ranges;
 	struct dsm_range range[DSM_MAX_RANGES];
+	bool detached[DSM_MAX_RANGES];	/* no memory at first: dsm_engine_open_range() */
 	unsigned int nr_vcpus;		/* of the VM: 1 .. DSM_ENGINE_VCPUS */
 	unsigned int frames;		/* in the pool for pages of others */
 	uint64_t lease_ns;		/* mean length; 0: no leases, no token */
@@ -78,6 +80,7 @@ struct dsm_engine_params {
 	uint64_t retry_ns;		/* of a page in use, at first */
 	uint64_t pin_ns;		/* in use for too long */
 	uint32_t keepalive_ms;		/* 0: none */
+	unsigned int prefetch;		/* pages ahead of a reader, at most; 0: none */
 	uint8_t max_losses;		/* before a vCPU wants the token; 0: the core's */
 	uint64_t seed;			/* of the lengths of leases */
 	struct dsm_xen *xen;
@@ -92,8 +95,14 @@ struct dsm_engine_counts {
 	uint64_t evicted_shared, evicted_modified;
 	uint64_t retries, pins;			/* a page was in use; for too long */
 	uint64_t leases_over;			/* that ended by time */
+	uint64_t prefetches;			/* pages asked for before they were missed */
+	uint64_t prefetch_hits, prefetch_wasted;	/* used; gone before they were */
+	uint64_t prefetch_refused;		/* not the time for them */
+	uint64_t holes;				/* that were shown to who waited for memory */
 	uint64_t tokens;			/* that came */
 	uint64_t operations, batches;		/* page operations; calls of Xen for them */
+	uint64_t evacuated;			/* pages that came home so */
+	uint32_t evacuating;			/* 1: a range is coming home, now */
 	uint32_t frames, frames_used;		/* of the pool, now */
 	uint32_t requests;			/* open, now */
 	uint32_t waiting;			/* misses that can't be requests yet, now */
@@ -102,11 +111,21 @@ struct dsm_engine_counts {
 	struct dsm_histogram read_fault, write_fault;	/* from the ring to the wake-up */
 };
 
+/* Of one range, in pages. */
+struct dsm_engine_range {
+	uint64_t open;		/* from its start on: these have memory */
+	unsigned int left;	/* behind that, of which anything is known still */
+	unsigned int shared;	/* here, in state S */
+	unsigned int moved;	/* here in M and not at home, or home here and elsewhere in M */
+	uint64_t faults;	/* misses of vCPUs */
+	struct dsm_histogram fault;	/* from the ring to the wake-up */
+};
+
 /**
  * @text: what is wrong with the parameters.
  * Return: 0; -EINVAL for parameters out of their ranges, fewer frames than
  * DSM_FRAMES_PER_VCPU for each vCPU while there is a page whose home is
- * elsewhere; -ENOMEM.
+ * elsewhere, and that has memory; -ENOMEM.
  */
 int dsm_engine_create(const struct dsm_engine_params *params,
 		      struct dsm_engine **engine, char text[DSM_ENGINE_TEXT]);
@@ -120,7 +139,8 @@ int dsm_engine_peer_up(struct dsm_engine *engine, unsigned int host,
 
 /**
  * A connection is gone.  The VM fails, unless @orderly and neither pages nor
- * homes were there.
+ * homes were there, or nothing is bound to that host (dsm_engine_bind()) and no
+ * page concerns it: then it has left, and may come back with a later epoch.
  * @why: for the text.
  */
 void dsm_engine_peer_down(struct dsm_engine *engine, unsigned int host,
@@ -153,8 +173,65 @@ void dsm_engine_tick(struct dsm_engine *engine);
 int dsm_engine_drop(struct dsm_engine *engine, uint64_t gfn);
 int dsm_engine_populate(struct dsm_engine *engine, uint64_t gfn);
 
+/**
+ * @pages: ahead of a vCPU that reads one after the other, 0 (none) ..
+ * DSM_ENGINE_PREFETCH.
+ * Return: 0; -EINVAL.
+ */
+int dsm_engine_set_prefetch(struct dsm_engine *engine, unsigned int pages);
+
+/**
+ * The pages @first .. @end - 1 come home, many at a time, and the VM goes on:
+ * what has its home here is called, what has it elsewhere goes.  It replaces
+ * one that has not ended; an empty range ends it.
+ * Return: 0; -EINVAL.
+ */
+int dsm_engine_evacuate(struct dsm_engine *engine, uint64_t first, uint64_t end);
+
+/** Return: not all of that range has been seen to be at home. */
+bool dsm_engine_is_evacuating(const struct dsm_engine *engine);
+
 /** From now on give up every page whose home is elsewhere. */
 void dsm_engine_drain(struct dsm_engine *engine);
+
+/**
+ * The first @frames pages of a range have memory, the others have none.  Of a
+ * range whose home is elsewhere: until dsm_engine_range_done() misses of the
+ * others wait, and what is here of them is given up.  Xen has to know of the
+ * pages before (AWAY), and of what is no memory any more (DROP_RANGE) after
+ * `left` is 0 and before dsm_engine_range_done().  Of one whose home is here:
+ * the others come home, and `left` says when.  Either is an evacuation, which
+ * replaces one that has not ended.
+ */
+void dsm_engine_open_range(struct dsm_engine *engine, unsigned int range,
+			   uint64_t frames);
+
+/** Those without memory are holes: who missed them is woken. */
+void dsm_engine_range_done(struct dsm_engine *engine, unsigned int range);
+
+/** Return: what is known of a range.  Valid until the end of the engine. */
+const struct dsm_engine_range *dsm_engine_range(const struct dsm_engine *engine,
+						unsigned int range);
+
+/**
+ * The pool has, or will have, so many frames: if it is fewer, pages are given up
+ * until no more are used.
+ * Return: how many are used.
+ */
+unsigned int dsm_engine_set_frames(struct dsm_engine *engine, unsigned int frames);
+
+/**
+ * Is anything bound to this host, memory for the VM there, or here if that is
+ * where it is used?  All hosts are bound at first.  A host that is not may be
+ * lost.
+ */
+void dsm_engine_bind(struct dsm_engine *engine, unsigned int host, bool bound);
+
+/**
+ * Return: pages of this host that another one has, or asks for, and of that one
+ * that are here or asked for.  O(pages that are known).
+ */
+uint64_t dsm_engine_shared_with(const struct dsm_engine *engine, unsigned int host);
 
 /** Return: nothing is under way, nobody waits. */
 bool dsm_engine_is_quiet(const struct dsm_engine *engine);

@@ -57,53 +57,95 @@ static uint64_t paging_bytes(const struct dsm_description *d)
 	return (pages * XC_PAGE_SIZE + (1 << 20) - 1) >> 20 << 20;
 }
 
-/* Extents of one order, as many as fit from *gfn on; fewer are no error. */
-static int populate_some(xc_interface *xch, uint32_t domid, uint64_t *gfn,
-			 uint64_t end, unsigned int order)
+/* Extents of one order, as many as fit from gfn on.  Return: frames; fewer are no error; -1. */
+static int64_t populate_some(xc_interface *xch, uint32_t domid, uint64_t gfn,
+			     uint64_t end, unsigned int order, unsigned int most)
 {
 	xen_pfn_t list[EXTENTS];
-	unsigned int i, nr;
+	unsigned int nr;
 	int done;
 
-	for (nr = 0; nr < EXTENTS && *gfn + ((nr + 1ull) << order) <= end; nr++)
-		;
-	for (i = 0; i < nr; i++)
-		list[i] = *gfn + ((uint64_t)i << order);
+	for (nr = 0; nr < most && gfn + ((nr + 1ull) << order) <= end; nr++)
+		list[nr] = gfn + ((uint64_t)nr << order);
 	if (!nr)
 		return 0;
 	done = xc_domain_populate_physmap(xch, domid, nr, order, 0, list);
-	if (done < 0)
-		return -1;
-	*gfn += (uint64_t)done << order;
-	return done;
+	return done < 0 ? -1 : (int64_t)done << order;
+}
+
+int64_t dsm_slice_fill(xc_interface *xch, uint32_t domid, uint64_t first, uint64_t nr)
+{
+	/* At most 1 GiB, 128 MiB or 2 MiB by one hypercall. */
+	static const struct {
+		unsigned int order, most;
+	} sizes[] = { { ORDER_1G, 1 }, { ORDER_2M, 64 }, { 0, EXTENTS } };
+	uint64_t end = first + nr, part;
+	unsigned int i;
+	int64_t done;
+
+	errno = 0;
+	for (i = 0; i < 3; i++) {
+		uint64_t size = 1ull << sizes[i].order;
+
+		if (first & (size - 1))
+			continue;
+		/* Up to where a larger page could begin. */
+		part = end;
+		if (i && (first | ((1ull << sizes[i - 1].order) - 1)) + 1 < part)
+			part = (first | ((1ull << sizes[i - 1].order) - 1)) + 1;
+		done = populate_some(xch, domid, first, part, sizes[i].order, sizes[i].most);
+		if (done > 0)
+			return done;
+	}
+	/* Xen says "none of them" for any reason. */
+	return errno && errno != EBUSY ? -errno : -ENOMEM;
+}
+
+int64_t dsm_slice_empty(xc_interface *xch, uint32_t domid, uint64_t first, uint64_t nr)
+{
+	xen_pfn_t list[EXTENTS];
+	uint64_t part = nr < EXTENTS ? nr : EXTENTS, i;
+	int done;
+
+	for (i = 0; i < part; i++)
+		list[i] = first + nr - part + i;
+	errno = 0;
+	done = xc_domain_decrease_reservation(xch, domid, part, 0, list);
+	if (done == (int)part)
+		return done;
+	return done < 0 && errno ? -errno : -EIO;
+}
+
+int dsm_slice_memory(xc_interface *xch, uint32_t domid, struct dsm_xen_memory *memory)
+{
+	xc_domaininfo_t domain;
+	xc_physinfo_t host;
+
+	if (xc_physinfo(xch, &host) || xc_domain_getinfo_single(xch, domid, &domain))
+		return -errno;
+	*memory = (struct dsm_xen_memory){
+		.free = (host.free_pages + host.scrub_pages) * (XC_PAGE_SIZE / 1024),
+		.used = domain.tot_pages * (XC_PAGE_SIZE / 1024),
+		.limit = domain.max_pages * (XC_PAGE_SIZE / 1024),
+	};
+	return 0;
 }
 
 static int populate(xc_interface *xch, uint32_t domid,
 		    const struct dsm_range *range, char *text)
 {
-	static const unsigned int orders[] = { ORDER_1G, ORDER_2M, 0 };
-	uint64_t gfn = range->start, part;
-	unsigned int i;
-	int done;
+	uint64_t gfn = range->start;
 
 	while (gfn < range->end) {
-		for (i = 0; i < 3; i++) {
-			uint64_t size = 1ull << orders[i];
+		int64_t done = dsm_slice_fill(xch, domid, gfn, range->end - gfn);
 
-			if (gfn & (size - 1))
-				continue;
-			/* Up to where a larger page could begin. */
-			part = range->end;
-			if (i && (gfn | ((1ull << orders[i - 1]) - 1)) + 1 < part)
-				part = (gfn | ((1ull << orders[i - 1]) - 1)) + 1;
-			done = populate_some(xch, domid, &gfn, part, orders[i]);
-			if (done > 0)
-				break;
-		}
-		if (i == 3)
+		if (done < 0) {
+			errno = (int)-done;
 			return failed(text, "domain %u: memory at gfn 0x%" PRIx64
 				      " of 0x%" PRIx64 " to 0x%" PRIx64, domid, gfn,
 				      range->start, range->end);
+		}
+		gfn += (uint64_t)done;
 	}
 	return 0;
 }
@@ -115,7 +157,7 @@ static int fill(xc_interface *xch, uint32_t domid, const struct dsm_description 
 	int rc;
 
 	for (i = 0; i < d->nr_ranges; i++) {
-		if (d->range[i].home != self)
+		if (d->range[i].home != self || d->detached[i])
 			continue;
 		rc = populate(xch, domid, &d->range[i], text);
 		if (rc)
@@ -184,7 +226,7 @@ int dsm_slice_enable(xc_interface *xch, uint32_t domid,
 		return failed(text, "domain %u: DSM", domid);
 	}
 	for (i = 0; i < d->nr_ranges; i++)
-		if (d->range[i].home != config->self &&
+		if (d->range[i].home != config->self && !d->detached[i] &&
 		    xc_dsm_away(xch, domid, ranges[i].first, ranges[i].nr, &done))
 			return failed(text, "domain %u: gfn 0x%" PRIx64 " of host %s", domid,
 				      (uint64_t)ranges[i].first + done,

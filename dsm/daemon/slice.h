@@ -12,8 +12,8 @@
 
 /**
  * A domain that never runs: the vCPUs are there, since Xen wants them, and stay
- * down.  What has its home at host @self is populated, with the largest pages
- * that fit.
+ * down.  What has its home at host @self and is not detached is populated, with
+ * the largest pages that fit.
  * @domid: of the new domain; the caller destroys it.
  * @text: what could not be done, with its numbers.
  * Return: 0; -errno, and then there is no domain.
@@ -24,7 +24,7 @@ int dsm_slice_create(xc_interface *xch, const struct dsm_description *descriptio
 
 /**
  * Switch DSM on as slice @config->self, fill the pool, and make what has its
- * home elsewhere absent.
+ * home elsewhere absent, if it is not detached.
  * @port: the event channel, for us to bind.
  * Return: 0; -errno.
  */
@@ -32,5 +32,16 @@ int dsm_slice_enable(xc_interface *xch, uint32_t domid,
 		     const struct dsm_description *description,
 		     const struct dsm_config *config, evtchn_port_t *port,
 		     char text[DSM_ENGINE_TEXT]);
+
+/**
+ * Memory for frames from @first on, which are holes, in the largest pages that
+ * fit and are free; and back to the host, up to @first + @nr.  A part at a time.
+ * Return: how many frames; -errno.
+ */
+int64_t dsm_slice_fill(xc_interface *xch, uint32_t domid, uint64_t first, uint64_t nr);
+int64_t dsm_slice_empty(xc_interface *xch, uint32_t domid, uint64_t first, uint64_t nr);
+
+/** Free memory of the host, and the domain's.  Return: 0 or -errno. */
+int dsm_slice_memory(xc_interface *xch, uint32_t domid, struct dsm_xen_memory *memory);
 
 #endif

@@ -139,6 +139,7 @@ struct dsm_entry *dsm_table_get(struct dsm_table *table, const struct dsm_vm *vm
 	table->nr_free--;
 	memset(entry, 0, sizeof(*entry));
 	entry->page = page;
+	entry->range = (uint8_t)dsm_vm_range(vm, gfn);
 	entry->due = DSM_NEVER;
 	entry->lease_due = DSM_NEVER;
 	entry->retry_due = DSM_NEVER;

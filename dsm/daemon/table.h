@@ -40,8 +40,14 @@ struct dsm_entry {
 	bool counted;			/* it uses a frame of the pool */
 	bool asking;			/* our request is out */
 	bool writing;			/* our PUTM is out */
+	uint8_t range;			/* that it is in: its place in struct dsm_vm */
 	bool evictable;			/* it is in the ring of the clock */
+	bool left, shared, moved;	/* as counted for its range */
 	bool referenced;		/* missed since the clock's hand came by */
+	bool evacuating;		/* under way, to its home */
+	bool fetching;			/* our request is out, and a prefetch */
+	bool fetched, fetched_here;	/* by prefetch, and not used yet; it came */
+	uint32_t fetched_vcpu;		/* for whom */
 	bool special;			/* Xen says that it is no plain memory */
 	TAILQ_ENTRY(dsm_entry) clock;
 };

@@ -10,37 +10,9 @@
 #include <string.h>
 #include <time.h>
 
-#include <ev.h>
 #include <json-c/json.h>
 
-#include "worker.h"
-
-#define NS	1000000000ull
-
-struct peer {
-	struct dsm_worker *worker;
-	unsigned int host;
-	bool up, was_up, closing;
-	uint32_t epoch;
-	ev_timer again;
-	struct dsm_histogram round_trip;
-};
-
-struct dsm_worker {
-	struct dsm_worker_params p;
-	struct dsm_engine *engine;
-	struct dsm_transport_params transport_params;	/* it reads them there */
-	struct dsm_transport *transport;
-	struct dsm_control *control;
-	enum dsm_worker_state state;
-	struct peer peer[DSM_MAX_HOSTS];
-	ev_io ring;
-	ev_prepare before_sleep;
-	ev_timer due, questions;
-	struct dsm_stats stats;
-	struct dsm_engine_counts counts;
-	time_t since;
-};
+#include "worker_internal.h"
 
 static const char *const states[DSM_WORKER_STATES] = {
 	[DSM_WORKER_CONNECTING] = "connecting",
@@ -61,11 +33,10 @@ static uint64_t on_now(void *context)
 
 	(void)context;
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * NS + (uint64_t)t.tv_nsec;
+	return (uint64_t)t.tv_sec * DSM_NS + (uint64_t)t.tv_nsec;
 }
 
-__attribute__((format(printf, 3, 4)))
-static void say(struct dsm_worker *w, int level, const char *format, ...)
+void dsm_worker_say(struct dsm_worker *w, int level, const char *format, ...)
 {
 	char text[DSM_ENGINE_TEXT];
 	va_list words;
@@ -76,8 +47,8 @@ static void say(struct dsm_worker *w, int level, const char *format, ...)
 	w->p.calls->log(w->p.context, level, text);
 }
 
-static void enter(struct dsm_worker *w, enum dsm_worker_state state,
-		  const char *text)
+void dsm_worker_enter(struct dsm_worker *w, enum dsm_worker_state state,
+		      const char *text)
 {
 	if (w->state == state)
 		return;
@@ -85,113 +56,37 @@ static void enter(struct dsm_worker *w, enum dsm_worker_state state,
 	w->p.calls->state(w->p.context, state, text);
 }
 
-static const char *name_of(const struct dsm_worker *w, unsigned int host)
+const char *dsm_worker_name(const struct dsm_worker *w, unsigned int host)
 {
 	return host < w->p.config->nr_hosts ? w->p.config->host[host].name : "?";
 }
 
-/* ---- Connections ---- */
-
-static void connect_to(struct dsm_worker *w, struct peer *peer)
+const char *dsm_worker_ended(const struct dsm_worker *w,
+			     char text[DSM_ENGINE_TEXT])
 {
-	int rc;
+	const char *failure = dsm_engine_failure(w->engine);
 
-	peer->epoch++;
-	rc = w->p.config->self > peer->host ?
-	     dsm_transport_open(w->transport, peer->host, peer->epoch) :
-	     dsm_transport_expect(w->transport, peer->host, peer->epoch);
-	if (rc)
-		say(w, 4, "host %s: can't connect: %s", name_of(w, peer->host),
-		    strerror(-rc));
+	if (failure)
+		snprintf(text, DSM_ENGINE_TEXT, "internal the VM has failed: %.*s",
+			 DSM_ENGINE_TEXT - 64, failure);
+	else if (w->state == DSM_WORKER_LEAVING || w->state == DSM_WORKER_ENDED)
+		snprintf(text, DSM_ENGINE_TEXT, "internal this host is %s",
+			 dsm_worker_state_name(w->state));
+	else
+		return NULL;
+	return text;
 }
 
-static void on_again(struct ev_loop *loop, ev_timer *timer, int events)
+enum dsm_control_answer dsm_worker_error(char **text, const char *format, ...)
 {
-	struct peer *peer = timer->data;
+	va_list words;
 
-	(void)events;
-	ev_timer_stop(loop, timer);
-	if (peer->worker->state == DSM_WORKER_CONNECTING)
-		connect_to(peer->worker, peer);
+	va_start(words, format);
+	if (vasprintf(text, format, words) < 0)
+		*text = NULL;
+	va_end(words);
+	return DSM_CONTROL_ERROR;
 }
-
-static void on_up(void *context, unsigned int host, uint32_t epoch)
-{
-	struct dsm_worker *w = context;
-	struct peer *peer = &w->peer[host];
-	unsigned int i;
-
-	peer->up = true;
-	peer->was_up = true;
-	peer->epoch = epoch;
-	if (dsm_engine_peer_up(w->engine, host, epoch)) {
-		say(w, 4, "host %s: connected again; who was lost or has left does not come back",
-		    name_of(w, host));
-		dsm_transport_close(w->transport, host);
-		return;
-	}
-	say(w, 6, "host %s: connected", name_of(w, host));
-	for (i = 0; i < w->p.config->nr_hosts; i++)
-		if (i != w->p.config->self && !w->peer[i].was_up)
-			return;
-	if (w->state == DSM_WORKER_CONNECTING)
-		enter(w, DSM_WORKER_RUNNING, "");
-}
-
-static void on_message(void *context, unsigned int host,
-		       const struct dsm_msg *msg, const uint8_t *page)
-{
-	struct dsm_worker *w = context;
-
-	dsm_engine_message(w->engine, host, msg, page);
-}
-
-static void on_room(void *context, unsigned int host)
-{
-	struct dsm_worker *w = context;
-
-	dsm_engine_room(w->engine, host);
-}
-
-static void on_end(void *context, unsigned int host, enum dsm_end reason,
-		   const char *text)
-{
-	struct dsm_worker *w = context;
-	struct peer *peer;
-	char why[DSM_ENGINE_TEXT];
-
-	snprintf(why, sizeof(why), "%s%s%s", dsm_end_name(reason),
-		 text[0] ? ": " : "", text);
-	if (host == DSM_NOBODY) {
-		say(w, 4, "a stranger was turned away: %s", why);
-		return;
-	}
-	peer = &w->peer[host];
-	if (!peer->was_up) {
-		say(w, 5, "host %s: no connection: %s", name_of(w, host), why);
-		if (w->state == DSM_WORKER_CONNECTING)
-			ev_timer_again(w->p.loop, &peer->again);
-		return;
-	}
-	say(w, reason == DSM_END_CLOSED ? 6 : 3, "host %s: %s",
-	    name_of(w, host), why);
-	peer->up = false;
-	if (w->state == DSM_WORKER_LEAVING)
-		return;
-	dsm_engine_peer_down(w->engine, host, reason == DSM_END_CLOSED, why);
-}
-
-static void on_round_trip(void *context, unsigned int host, uint64_t ns)
-{
-	struct dsm_worker *w = context;
-
-	dsm_histogram_add(&w->peer[host].round_trip, ns);
-}
-
-static const struct dsm_transport_calls transport_calls = {
-	.up = on_up, .message = on_message, .room = on_room, .end = on_end,
-	.round_trip = on_round_trip,
-};
 
 /* ---- The engine ---- */
 
@@ -214,25 +109,21 @@ static unsigned int ask_room(void *context, unsigned int host)
 static void on_failed(void *context, const char *text)
 {
 	struct dsm_worker *w = context;
-	unsigned int i;
 
-	say(w, 3, "the VM has failed: %s", text);
-	for (i = 0; i < w->p.config->nr_hosts; i++)
-		if (w->peer[i].up) {
-			w->peer[i].up = false;
-			dsm_transport_fail(w->transport, i, DSM_R_BROKEN);
-		}
-	enter(w, DSM_WORKER_FAILED, text);
+	dsm_worker_say(w, 3, "the VM has failed: %s", text);
+	dsm_resize_fail(w, text);
+	dsm_peers_fail(w, text);
+	dsm_worker_enter(w, DSM_WORKER_FAILED, text);
 }
 
 static void on_warn(void *context, const char *text)
 {
-	say(context, 4, "%s", text);
+	dsm_worker_say(context, 4, "%s", text);
 }
 
 static void on_finished(void *context, uint64_t gfn, enum dsm_reason reason)
 {
-	say(context, 6, "gfn 0x%llx: %s", (unsigned long long)gfn,
+	dsm_worker_say(context, 6, "gfn 0x%llx: %s", (unsigned long long)gfn,
 	    reason == DSM_R_NONE ? "done" : dsm_reason_name(reason));
 }
 
@@ -246,19 +137,10 @@ static const struct dsm_engine_calls engine_calls = {
 /* Everything that was here of others is home, and nothing is under way. */
 static void go_on_leaving(struct dsm_worker *w)
 {
-	unsigned int i, open = 0;
-
 	if (dsm_engine_guests(w->engine) || !dsm_engine_is_quiet(w->engine))
 		return;
-	for (i = 0; i < w->p.config->nr_hosts; i++) {
-		if (w->peer[i].up && !w->peer[i].closing) {
-			w->peer[i].closing = true;
-			dsm_transport_close(w->transport, i);
-		}
-		open += w->peer[i].up;
-	}
-	if (!open)
-		enter(w, DSM_WORKER_ENDED, "");
+	if (!dsm_peers_close(w))
+		dsm_worker_enter(w, DSM_WORKER_ENDED, "");
 }
 
 static void on_before_sleep(struct ev_loop *loop, ev_prepare *prepare, int events)
@@ -270,13 +152,15 @@ static void on_before_sleep(struct ev_loop *loop, ev_prepare *prepare, int event
 	dsm_engine_run(w->engine);
 	if (w->state == DSM_WORKER_LEAVING)
 		go_on_leaving(w);
+	dsm_resize_run(w);
+	dsm_peers_run(w);
 	next = dsm_engine_next(w->engine);
 	ev_timer_stop(loop, &w->due);
 	if (next == UINT64_MAX)
 		return;
 	t = on_now(NULL);
 	ev_now_update(loop);
-	ev_timer_set(&w->due, next > t ? (double)(next - t) / (double)NS : 0., 0.);
+	ev_timer_set(&w->due, next > t ? (double)(next - t) / (double)DSM_NS : 0., 0.);
 	ev_timer_start(loop, &w->due);
 }
 
@@ -321,7 +205,7 @@ const struct dsm_stats *dsm_worker_stats(struct dsm_worker *w)
 	unsigned int i;
 
 	dsm_engine_get_counts(w->engine, &w->counts);
-	s->host = name_of(w, w->p.config->self);
+	s->host = dsm_worker_name(w, w->p.config->self);
 	memcpy(s->vm, w->p.description->uuid, sizeof(s->vm));
 	s->engine = &w->counts;
 	s->read_faults = w->counts.read_faults;
@@ -336,8 +220,8 @@ const struct dsm_stats *dsm_worker_stats(struct dsm_worker *w)
 		peer->used = i != w->p.config->self;
 		if (!peer->used)
 			continue;
-		peer->up = w->peer[i].up;
-		peer->name = name_of(w, i);
+		peer->up = w->peer[i].link == DSM_LINK_UP;
+		peer->name = dsm_worker_name(w, i);
 		peer->round_trip = w->peer[i].round_trip;
 		dsm_transport_counts(w->transport, i, &peer->transport);
 	}
@@ -369,44 +253,60 @@ static bool status(struct dsm_worker *w, char **text)
 	return *text;
 }
 
-static bool on_command(void *context, const char *command, const char *word,
-		       char **text)
+/* What is answered at once. */
+static enum dsm_control_answer at_once(bool good)
+{
+	return good ? DSM_CONTROL_OK : DSM_CONTROL_ERROR;
+}
+
+static enum dsm_control_answer leave(struct dsm_worker *w, char **text)
+{
+	if (!dsm_worker_leave(w))
+		return DSM_CONTROL_OK;
+	return dsm_worker_error(text, w->state == DSM_WORKER_RUNNING ?
+				"this host is the home of pages" : "the VM is not running");
+}
+
+static enum dsm_control_answer fail(struct dsm_worker *w, const char *word, char **text)
+{
+	if (w->state == DSM_WORKER_FAILED || w->state == DSM_WORKER_ENDED)
+		return dsm_worker_error(text, "the VM has ended already");
+	dsm_engine_fail(w->engine, word);
+	return DSM_CONTROL_OK;
+}
+
+static enum dsm_control_answer forget(struct dsm_worker *w, bool force, char **text)
+{
+	if (w->state != DSM_WORKER_FAILED && w->state != DSM_WORKER_ENDED && !force)
+		return dsm_worker_error(text, "the VM has not ended");
+	w->p.calls->forgotten(w->p.context);
+	return DSM_CONTROL_OK;
+}
+
+static enum dsm_control_answer on_command(void *context, const char *command,
+					  const char *word, uint64_t client, char **text)
 {
 	struct dsm_worker *w = context;
 
 	if (!strcmp(command, "status") && !word[0])
-		return status(w, text);
+		return at_once(status(w, text));
 	if (!strcmp(command, "metrics") && !word[0]) {
 		*text = dsm_stats_node_exporter(dsm_worker_stats(w));
-		return *text;
+		return at_once(*text);
 	}
-	if (!strcmp(command, "leave") && !word[0]) {
-		if (!dsm_worker_leave(w))
-			return true;
-		*text = strdup(w->state == DSM_WORKER_RUNNING ?
-			       "this host is the home of pages" :
-			       "the VM is not running");
-		return false;
-	}
-	if (!strcmp(command, "fail") && word[0]) {
-		if (w->state == DSM_WORKER_FAILED || w->state == DSM_WORKER_ENDED) {
-			*text = strdup("the VM has ended already");
-			return false;
-		}
-		dsm_engine_fail(w->engine, word);
-		return true;
-	}
-	if (!strcmp(command, "forget") && (!word[0] || !strcmp(word, "force"))) {
-		if (w->state != DSM_WORKER_FAILED && w->state != DSM_WORKER_ENDED &&
-		    !word[0]) {
-			*text = strdup("the VM has not ended");
-			return false;
-		}
-		w->p.calls->forgotten(w->p.context);
-		return true;
-	}
-	*text = strdup("no such command");
-	return false;
+	if (!strcmp(command, "state") && !word[0])
+		return at_once(dsm_resize_state(w, text));
+	if (!strcmp(command, "connect") && word[0])
+		return dsm_peers_connect(w, word, client, text);
+	if (!strcmp(command, "node") && word[0])
+		return dsm_resize_command(w, word, client, text);
+	if (!strcmp(command, "leave"))
+		return word[0] ? dsm_peers_leave(w, word, client, text) : leave(w, text);
+	if (!strcmp(command, "fail") && word[0])
+		return fail(w, word, text);
+	if (!strcmp(command, "forget") && (!word[0] || !strcmp(word, "force")))
+		return forget(w, word[0], text);
+	return dsm_worker_error(text, "no such command");
 }
 
 static const struct dsm_control_calls control_calls = { .command = on_command };
@@ -421,10 +321,11 @@ int dsm_worker_leave(struct dsm_worker *w)
 	if (w->state != DSM_WORKER_RUNNING)
 		return -EBUSY;
 	for (i = 0; i < d->nr_ranges; i++)
-		if (d->range[i].home == w->p.config->self)
+		if (d->range[i].home == w->p.config->self &&
+		    dsm_engine_range(w->engine, i)->open)
 			return -EBUSY;
 	dsm_engine_drain(w->engine);
-	enter(w, DSM_WORKER_LEAVING, "");
+	dsm_worker_enter(w, DSM_WORKER_LEAVING, "");
 	return 0;
 }
 
@@ -432,7 +333,6 @@ static void watch(struct dsm_worker *w)
 {
 	double question = w->p.config->question_ms / 1000. / 4.;
 	int fd = w->p.xen->calls->descriptor(w->p.xen);
-	unsigned int i;
 
 	ev_prepare_init(&w->before_sleep, on_before_sleep);
 	w->before_sleep.data = w;
@@ -447,14 +347,6 @@ static void watch(struct dsm_worker *w)
 		w->ring.data = w;
 		ev_io_start(w->p.loop, &w->ring);
 	}
-	for (i = 0; i < w->p.config->nr_hosts; i++) {
-		struct peer *peer = &w->peer[i];
-
-		peer->worker = w;
-		peer->host = i;
-		ev_timer_init(&peer->again, on_again, 0., DSM_WORKER_AGAIN);
-		peer->again.data = peer;
-	}
 }
 
 int dsm_worker_create(const struct dsm_worker_params *params,
@@ -466,7 +358,6 @@ int dsm_worker_create(const struct dsm_worker_params *params,
 		.context = w,
 	};
 	char why[DSM_TRANSPORT_TEXT] = "";
-	unsigned int i;
 	int rc;
 
 	snprintf(text, DSM_ENGINE_TEXT, "no memory");
@@ -476,7 +367,7 @@ int dsm_worker_create(const struct dsm_worker_params *params,
 	w->since = time(NULL);
 	dsm_description_engine(params->description, params->config, &engine);
 	w->transport_params = (struct dsm_transport_params){
-		.loop = params->loop, .now = on_now, .calls = &transport_calls,
+		.loop = params->loop, .now = on_now, .calls = &dsm_peers_calls,
 		.context = w,
 	};
 	dsm_config_transport(params->config, &w->transport_params);
@@ -502,14 +393,12 @@ int dsm_worker_create(const struct dsm_worker_params *params,
 	}
 	text[0] = 0;
 	watch(w);
+	dsm_peers_init(w);
 	*worker = w;
 	w->state = DSM_WORKER_CONNECTING;
 	params->calls->state(params->context, DSM_WORKER_CONNECTING, "");
-	if (params->config->nr_hosts == 1)
-		enter(w, DSM_WORKER_RUNNING, "");
-	for (i = 0; i < params->config->nr_hosts; i++)
-		if (i != params->config->self)
-			connect_to(w, &w->peer[i]);
+	dsm_resize_init(w);
+	dsm_peers_begin(w);
 	dsm_engine_tick(w->engine);
 	return 0;
 
@@ -523,17 +412,16 @@ fail:
 
 void dsm_worker_destroy(struct dsm_worker *w)
 {
-	unsigned int i;
-
 	if (!w)
 		return;
 	dsm_control_destroy(w->control);
+	w->control = NULL;
 	ev_prepare_stop(w->p.loop, &w->before_sleep);
 	ev_timer_stop(w->p.loop, &w->due);
 	ev_timer_stop(w->p.loop, &w->questions);
 	ev_io_stop(w->p.loop, &w->ring);
-	for (i = 0; i < w->p.config->nr_hosts; i++)
-		ev_timer_stop(w->p.loop, &w->peer[i].again);
+	dsm_resize_end(w);
+	dsm_peers_end(w);
 	dsm_transport_destroy(w->transport);
 	dsm_engine_destroy(w->engine);
 	free(w);

@@ -4,8 +4,9 @@
  * control socket in one event loop.
  *
  * States.  CONNECTING: waits for all peers; a connection that can't be made is
- * tried again.  RUNNING: all were there; one that ends is the end of the VM, and
- * is not made again.  LEAVING: this host gives back what it has of others, and
+ * tried again.  A VM whose memory comes and goes (description.h, `elastic`) waits
+ * for nobody.  RUNNING: one that ends while something is attached is the end of
+ * the VM, and is not made again.  LEAVING: this host gives back what it has of others, and
  * then says good-bye.  ENDED: it has.  FAILED: the VM can't go on; the process
  * stays, so that dsmctl can say why, until it is told to forget the VM.
  *

@@ -66,6 +66,12 @@ struct dsm_xen_miss {
 	bool by_xen;		/* on behalf of Xen */
 };
 
+/* KiB */
+struct dsm_xen_memory {
+	uint64_t free;		/* of the host */
+	uint64_t limit, used;	/* of the domain */
+};
+
 struct dsm_xen;
 
 struct dsm_xen_calls {
@@ -87,14 +93,31 @@ struct dsm_xen_calls {
 	 */
 	int (*populate)(struct dsm_xen *xen, uint64_t gfn);
 	/**
-	 * @nr frames more for the pool.
-	 * Return: 0; -ENOMEM; -EOPNOTSUPP if this hypervisor can't; -errno.
+	 * @nr frames more for the pool, or that are not in use back to the host:
+	 * all of them or none.
+	 * Return: 0; -ENOMEM: the host or the domain's limit has no more; -EBUSY:
+	 * those that are left are in use; -errno.
 	 */
 	int (*pool_add)(struct dsm_xen *xen, unsigned int nr);
-	/** The holes among these frames become I.  Return: 0 or -errno. */
+	int (*pool_del)(struct dsm_xen *xen, unsigned int nr);
+	/**
+	 * These frames, which are holes, become I: all of them or none.
+	 * Return: 0; -EEXIST: one is no hole; -errno.
+	 */
 	int (*away)(struct dsm_xen *xen, uint64_t first, uint64_t nr);
-	/** Those in I become holes.  Return: 0 or -errno. */
+	/** Those in I become holes.  Return: 0; -EBUSY: one is here; -errno. */
 	int (*drop)(struct dsm_xen *xen, uint64_t first, uint64_t nr);
+	/**
+	 * Memory of this host for frames that are holes, from @first on, in the
+	 * largest pages that fit and are free; and back to the host, up to
+	 * @first + @nr.  As many as one hypercall or two do in a short time.
+	 * Return: how many, 1 .. @nr; -ENOMEM: the host or the limit has no more;
+	 * -errno.
+	 */
+	int64_t (*fill)(struct dsm_xen *xen, uint64_t first, uint64_t nr);
+	int64_t (*empty)(struct dsm_xen *xen, uint64_t first, uint64_t nr);
+	/** Return: 0 or -errno. */
+	int (*memory)(struct dsm_xen *xen, struct dsm_xen_memory *memory);
 	/** dsmd lives, and says so again within @ms; 0: never.  Return: 0 or -errno. */
 	int (*keepalive)(struct dsm_xen *xen, unsigned int ms);
 	/** The VM can't go on: it crashes, with what it has.  Return: 0 or -errno. */

@@ -153,18 +153,47 @@ static int populate(struct dsm_xen *xen, uint64_t gfn)
 	return rc < 0 && errno != ENOMEM ? -errno : -ENOMEM;
 }
 
+/* What was done is undone: all of them or none. */
 static int pool_add(struct dsm_xen *xen, unsigned int nr)
 {
-	uint64_t done;
+	struct libxc *x = of(xen);
+	uint64_t done = 0, undone;
+	int rc;
 
-	return xc_dsm_pool_add(of(xen)->xch, of(xen)->domid, nr, &done) ? -errno : 0;
+	if (!xc_dsm_pool_add(x->xch, x->domid, nr, &done))
+		return 0;
+	rc = errno ? -errno : -EIO;
+	if (done && xc_dsm_pool_del(x->xch, x->domid, done, &undone))
+		return -errno;
+	return rc;
+}
+
+static int pool_del(struct dsm_xen *xen, unsigned int nr)
+{
+	struct libxc *x = of(xen);
+	uint64_t done = 0, undone;
+	int rc;
+
+	if (!xc_dsm_pool_del(x->xch, x->domid, nr, &done))
+		return 0;
+	rc = errno ? -errno : -EIO;
+	if (done && xc_dsm_pool_add(x->xch, x->domid, done, &undone))
+		return -errno;
+	return rc;
 }
 
 static int away(struct dsm_xen *xen, uint64_t first, uint64_t nr)
 {
-	uint64_t done;
+	struct libxc *x = of(xen);
+	uint64_t done = 0, undone;
+	int rc;
 
-	return xc_dsm_away(of(xen)->xch, of(xen)->domid, first, nr, &done) ? -errno : 0;
+	if (!xc_dsm_away(x->xch, x->domid, first, nr, &done))
+		return 0;
+	rc = errno ? -errno : -EIO;
+	if (done && xc_dsm_drop_range(x->xch, x->domid, first, done, &undone))
+		return -errno;
+	return rc;
 }
 
 static int drop(struct dsm_xen *xen, uint64_t first, uint64_t nr)
@@ -173,6 +202,21 @@ static int drop(struct dsm_xen *xen, uint64_t first, uint64_t nr)
 
 	return xc_dsm_drop_range(of(xen)->xch, of(xen)->domid, first, nr, &done) ?
 	       -errno : 0;
+}
+
+static int64_t fill(struct dsm_xen *xen, uint64_t first, uint64_t nr)
+{
+	return dsm_slice_fill(of(xen)->xch, of(xen)->domid, first, nr);
+}
+
+static int64_t empty(struct dsm_xen *xen, uint64_t first, uint64_t nr)
+{
+	return dsm_slice_empty(of(xen)->xch, of(xen)->domid, first, nr);
+}
+
+static int memory(struct dsm_xen *xen, struct dsm_xen_memory *into)
+{
+	return dsm_slice_memory(of(xen)->xch, of(xen)->domid, into);
 }
 
 static int keepalive(struct dsm_xen *xen, unsigned int ms)
@@ -221,7 +265,8 @@ static void close_all(struct dsm_xen *xen)
 
 static const struct dsm_xen_calls calls = {
 	.page = page, .misses = misses, .populate = populate,
-	.pool_add = pool_add, .away = away, .drop = drop,
+	.pool_add = pool_add, .pool_del = pool_del, .away = away, .drop = drop,
+	.fill = fill, .empty = empty, .memory = memory,
 	.keepalive = keepalive, .crash = crash, .alloc_pages = alloc_pages,
 	.free_pages = free_pages, .descriptor = descriptor, .close = close_all,
 };

@@ -27,21 +27,32 @@ static struct dsm_control *control;
 static unsigned int commands;
 static char last[DSM_CONTROL_LINE];
 
-static bool on_command(void *context, const char *command, const char *word, char **text)
+static uint64_t asked_last;
+
+static enum dsm_control_answer on_command(void *context, const char *command,
+					  const char *word, uint64_t client, char **text)
 {
 	(void)context;
+	CHECK(client > asked_last, "client %llu", (unsigned long long)client);
+	asked_last = client;
 	commands++;
 	snprintf(last, sizeof(last), "%.500s|%.500s", command, word);
 	if (!strcmp(command, "large")) {
 		*text = malloc(LARGE + 1);
 		memset(*text, 'x', LARGE);
 		(*text)[LARGE] = 0;
-		return true;
+		return DSM_CONTROL_OK;
 	}
 	if (!strcmp(command, "nothing"))
-		return true;
+		return DSM_CONTROL_OK;
+	if (!strcmp(command, "later"))
+		return DSM_CONTROL_LATER;
+	if (!strcmp(command, "now"))
+		dsm_control_answer(control, client, DSM_CONTROL_OK, "at once\n");
+	if (!strcmp(command, "now"))
+		return DSM_CONTROL_LATER;
 	*text = strdup(!strcmp(command, "good") ? "an\nanswer\n" : "no such thing");
-	return !strcmp(command, "good");
+	return !strcmp(command, "good") ? DSM_CONTROL_OK : DSM_CONTROL_ERROR;
 }
 
 static const struct dsm_control_calls calls = { .command = on_command };
@@ -57,6 +68,7 @@ static void begin(void)
 	rc = dsm_control_create(loop, path, &calls, NULL, &control);
 	CHECK(!rc, "%s", strerror(-rc));
 	commands = 0;
+	asked_last = 0;
 }
 
 static void end(void)
@@ -81,7 +93,7 @@ static void *ask(void *argument)
 {
 	struct asking *a = argument;
 
-	a->rc = dsm_control_ask(path, a->command, &a->answer);
+	a->rc = dsm_control_ask(path, a->command, 60., &a->answer);
 	a->done = true;
 	return NULL;
 }
@@ -128,7 +140,7 @@ static void answers(const void *argument)
 	a = asked("two\nlines");
 	CHECK(a.rc == -EINVAL && !a.answer, "%d", a.rc);
 	end();
-	CHECK(dsm_control_ask(path, "good", &a.answer) == -ENOENT, "nobody");
+	CHECK(dsm_control_ask(path, "good", 1., &a.answer) == -ENOENT, "nobody");
 }
 
 static int connect_client(void)
@@ -209,6 +221,90 @@ static void bad_clients(const void *argument)
 	end();
 }
 
+static int client_that_says(const char *line)
+{
+	int fd = connect_client();
+
+	CHECK(write(fd, line, strlen(line)) == (ssize_t)strlen(line), "write");
+	run_a_little();
+	return fd;
+}
+
+static void check_answer(int fd, const char *answer)
+{
+	char bytes[256];
+	ssize_t n;
+
+	run_a_little();
+	n = read(fd, bytes, sizeof(bytes) - 1);
+	CHECK(n >= 0, "%s", strerror(errno));
+	bytes[n] = 0;
+	CHECK(!strcmp(bytes, answer), "\"%s\" and not \"%s\"", bytes, answer);
+	CHECK(!dsm_control_clients(control), "it has its answer, and stays");
+	close(fd);
+}
+
+/* Who waits for an answer can go, or only write no more, or write too much. */
+static void later(const void *argument)
+{
+	struct asking a = { .command = "later for a thread" };
+	uint64_t first;
+	int fd[2];
+
+	(void)argument;
+	begin();
+	fd[0] = client_that_says("later\n");
+	first = asked_last;
+	fd[1] = client_that_says("later\n");
+	CHECK(read_some(fd[0]) < 0 && errno == EAGAIN &&
+	      dsm_control_clients(control) == 2, "no answer yet");
+	dsm_control_answer(control, asked_last, DSM_CONTROL_ERROR, "word and text");
+	run_a_little();
+	CHECK(dsm_control_clients(control) == 1, "the second is answered");
+	dsm_control_answer(control, asked_last, DSM_CONTROL_OK, "again");
+	dsm_control_answer(control, asked_last + 1, DSM_CONTROL_OK, "nobody");
+	dsm_control_answer(control, 0, DSM_CONTROL_OK, "nobody");
+	dsm_control_answer(control, first, DSM_CONTROL_OK, NULL);
+	check_answer(fd[1], "error: word and text\n");
+	check_answer(fd[0], "ok\n");
+	check_answer(client_that_says("now\n"), "ok\nat once\n");
+
+	close(client_that_says("later\n"));
+	run_a_little();
+	CHECK(!dsm_control_clients(control), "who is gone has no place");
+	dsm_control_answer(control, asked_last, DSM_CONTROL_OK, "nobody hears it");
+
+	fd[0] = client_that_says("later\n");
+	CHECK(!shutdown(fd[0], SHUT_WR), "shutdown");
+	run_a_little();
+	CHECK(dsm_control_clients(control) == 1, "it only writes no more");
+	dsm_control_answer(control, asked_last, DSM_CONTROL_OK, "said\n");
+	check_answer(fd[0], "ok\nsaid\n");
+
+	fd[0] = client_that_says("later\n");
+	CHECK(write(fd[0], "x", 1) == 1, "write");
+	run_a_little();
+	CHECK(!dsm_control_clients(control), "more than one line");
+	close(fd[0]);
+
+	CHECK(!pthread_create(&a.thread, NULL, ask, &a), "a thread");
+	first = asked_last;
+	while (asked_last == first)
+		ev_run(loop, EVRUN_NOWAIT);
+	dsm_control_answer(control, asked_last, DSM_CONTROL_OK, "for a thread");
+	run_until(&a.done);
+	pthread_join(a.thread, NULL);
+	CHECK(!a.rc && !strcmp(a.answer, "for a thread") &&
+	      !strcmp(last, "later|for a thread"), "%d", a.rc);
+	free(a.answer);
+
+	/* The end of the socket is the end of who waits. */
+	fd[0] = client_that_says("later\n");
+	end();
+	CHECK(!read_some(fd[0]), "the end");
+	close(fd[0]);
+}
+
 static void fuzz(const void *argument)
 {
 	char line[64];
@@ -265,6 +361,7 @@ static void places(const void *argument)
 static const struct test_case cases[] = {
 	{ "control: answers", answers, NULL },
 	{ "control: bad clients", bad_clients, NULL },
+	{ "control: answers that come later", later, NULL },
 	{ "control: fuzz", fuzz, NULL },
 	{ "control: places", places, NULL },
 };

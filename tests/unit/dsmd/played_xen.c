@@ -220,14 +220,30 @@ static int played_pool_add(struct dsm_xen *xen, unsigned int nr)
 	return 0;
 }
 
+static int played_pool_del(struct dsm_xen *xen, unsigned int nr)
+{
+	struct played_xen *p = of(xen);
+
+	if (p->break_pool_del)
+		return p->break_pool_del;
+	if (p->pool < nr)
+		return -EBUSY;
+	p->pool -= nr;
+	p->host_frames += nr;
+	return 0;
+}
+
 static int played_away(struct dsm_xen *xen, uint64_t first, uint64_t nr)
 {
 	struct played_xen *p = of(xen);
 	uint64_t i;
 
-	for (i = first; i < first + nr; i++) {
+	if (p->break_away)
+		return p->break_away;
+	for (i = first; i < first + nr; i++)
 		if (p->page[i].state != DSM_XEN_STATE_HOLE)
 			return -EEXIST;
+	for (i = first; i < first + nr; i++) {
 		p->page[i].state = DSM_XEN_STATE_I;
 		p->page[i].elsewhere = true;
 	}
@@ -236,10 +252,61 @@ static int played_away(struct dsm_xen *xen, uint64_t first, uint64_t nr)
 
 static int played_drop(struct dsm_xen *xen, uint64_t first, uint64_t nr)
 {
+	struct played_xen *p = of(xen);
 	struct dsm_xen_op op = { .type = DSM_XEN_DROP };
 
+	if (p->break_drop)
+		return p->break_drop;
 	for (op.gfn = first; op.gfn < first + nr; op.gfn++)
-		page_op(of(xen), &op);
+		if (p->page[op.gfn].state != DSM_XEN_STATE_I &&
+		    p->page[op.gfn].state != DSM_XEN_STATE_HOLE)
+			return -EBUSY;
+	for (op.gfn = first; op.gfn < first + nr; op.gfn++) {
+		page_op(p, &op);
+		p->page[op.gfn].elsewhere = false;
+	}
+	return 0;
+}
+
+/* A part at a time, as Xen does. */
+static int64_t played_fill(struct dsm_xen *xen, uint64_t first, uint64_t nr)
+{
+	struct played_xen *p = of(xen);
+	uint64_t i, part = p->part && p->part < nr ? p->part : nr;
+
+	if (p->break_fill)
+		return p->break_fill;
+	for (i = 0; i < part; i++) {
+		CHECK(!p->page[first + i].elsewhere, "it is homed elsewhere");
+		if (!played_guest_populates(p, first + i))
+			break;
+	}
+	return i ? (int64_t)i : -ENOMEM;
+}
+
+static int64_t played_empty(struct dsm_xen *xen, uint64_t first, uint64_t nr)
+{
+	struct played_xen *p = of(xen);
+	uint64_t i, part = p->part && p->part < nr ? p->part : nr;
+
+	if (p->break_empty)
+		return p->break_empty;
+	for (i = first + nr - part; i < first + nr; i++)
+		CHECK(played_guest_frees(p, i), "gfn %llu is in state %u",
+		      (unsigned long long)i, p->page[i].state);
+	return (int64_t)part;
+}
+
+static int played_memory(struct dsm_xen *xen, struct dsm_xen_memory *memory)
+{
+	const struct played_xen *p = of(xen);
+
+	if (p->break_memory)
+		return p->break_memory;
+	*memory = (struct dsm_xen_memory){
+		.free = 4 * (uint64_t)p->host_frames, .used = 1000,
+		.limit = p->limit_kib ? p->limit_kib : 1 << 30,
+	};
 	return 0;
 }
 
@@ -283,7 +350,8 @@ static void played_close(struct dsm_xen *xen)
 static const struct dsm_xen_calls calls = {
 	.page = played_page_ops, .misses = played_misses,
 	.populate = played_populate, .pool_add = played_pool_add,
-	.away = played_away, .drop = played_drop,
+	.pool_del = played_pool_del, .away = played_away, .drop = played_drop,
+	.fill = played_fill, .empty = played_empty, .memory = played_memory,
 	.keepalive = played_keepalive, .crash = played_crash,
 	.alloc_pages = played_alloc, .free_pages = played_free,
 	.descriptor = played_descriptor, .close = played_close,

@@ -11,7 +11,7 @@
 #include "page.h"
 #include "xen_calls.h"
 
-#define PLAYED_PAGES	320
+#define PLAYED_PAGES	2048
 #define PLAYED_VCPUS	4
 #define PLAYED_WORDS	(DSM_PAGE_BYTES / 8)
 
@@ -42,6 +42,9 @@ struct played_xen {
 	unsigned int crashes, wakes, operations, calls, keepalives, keepalive_ms;
 	unsigned int refused[134];	/* by errno, of page operations */
 	int break_page, break_misses, break_keepalive;	/* -errno of these calls */
+	int break_pool_del, break_away, break_drop, break_fill, break_empty, break_memory;
+	uint64_t part;			/* most frames that fill() and empty() do; 0: all */
+	uint64_t limit_kib;		/* of the domain, which has 1000; 0: none */
 	bool must_not_refuse;		/* but by chance, pins and specials */
 };
 

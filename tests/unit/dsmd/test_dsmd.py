@@ -37,7 +37,11 @@ PARTS = [
 ]
 ENGINE = [
     *(DSM / "core" / f"{noun}.c" for noun in ("directory", "holder", "protocol", "rules", "step", "token")),
-    *(DSM / "daemon" / f"{noun}.c" for noun in ("engine", "histogram", "table")),
+    *(
+        DSM / "daemon" / f"engine{part}.c"
+        for part in ("", "_evacuate", "_frames", "_misses", "_pages", "_peers", "_prefetch", "_ranges", "_token")
+    ),
+    *(DSM / "daemon" / f"{noun}.c" for noun in ("histogram", "table")),
 ]
 WORKER = list(
     dict.fromkeys(
@@ -45,7 +49,7 @@ WORKER = list(
             *ENGINE,
             *PARTS,
             DSM / "daemon" / "config.cc",
-            *(DSM / "daemon" / f"{noun}.c" for noun in ("control", "description", "stats", "worker")),
+            *(DSM / "daemon" / f"{noun}.c" for noun in ("control", "description", "peers", "resize", "stats", "worker")),
         ]
     )
 )
@@ -65,6 +69,7 @@ PROGRAMS = {
     ],
     "control_test.c": [DSM / "daemon" / "control.c"],
     "worker_test.c": [*WORKER, *RIG, HERE / "played_xen.c"],
+    "resize_test.c": [*WORKER, *RIG, HERE / "played_xen.c"],
 }
 # A file that is compiled in one copy of dsm/ need not be compiled in the next.
 ENVIRONMENT = {**os.environ, **({"CCACHE_BASEDIR": "/", "CCACHE_NOHASHDIR": "1"} if ONLY else {})}
@@ -143,7 +148,7 @@ def listed(name: str) -> list[tuple[str, str]]:
 
 
 # What has sockets and real time in it has not passed often enough yet to be in everybody's way.
-FRESH = () if ONLY else ("control_test.c", "identity_test.c", "transport_test.c", "worker_test.c")
+FRESH = () if ONLY else ("control_test.c", "identity_test.c", "transport_test.c", "worker_test.c", "resize_test.c")
 
 
 def marked(name: str, *values: str) -> ParameterSet:

@@ -45,7 +45,9 @@ static struct {
 	unsigned int extents[32];	/* populated, by order */
 	uint64_t populated, last_gfn, limit;	/* frames; more than limit fail */
 	bool no_superpages;
-	uint64_t away_first, away_nr, pool;
+	uint64_t away_first, away_nr, pool, dropped_first, dropped;
+	const char *fail_next;		/* after that one, so fails this */
+	uint64_t given_back, lowest;	/* frames; the first of them */
 	unsigned int slice, nr_slices, nr_ranges;
 	unsigned int keepalive_ms, crashed;
 	uint8_t ring[2 * XC_PAGE_SIZE] __attribute__((aligned(4096)));
@@ -60,6 +62,10 @@ static bool fails(const char *call)
 	if (!xen.fail_at || strcmp(xen.fail_at, call))
 		return false;
 	errno = xen.fail_errno;
+	if (xen.fail_next) {
+		xen.fail_at = xen.fail_next;
+		xen.fail_next = NULL;
+	}
 	return true;
 }
 
@@ -157,6 +163,40 @@ int xc_domain_populate_physmap(xc_interface *xch, uint32_t domid, unsigned long 
 		xen.last_gfn = list[i] + (1ull << order) - 1;
 	}
 	return (int)nr;
+}
+
+int xc_domain_decrease_reservation(xc_interface *xch, uint32_t domid, unsigned long nr,
+				   unsigned int order, xen_pfn_t *list)
+{
+	unsigned long i;
+
+	(void)xch;
+	ZERO_OR(decrease);
+	CHECK(domid == DOMID && !order && nr, "%u", domid);
+	for (i = 1; i < nr; i++)
+		CHECK(list[i] == list[0] + i, "gfn %lx after %lx", list[i], list[i - 1]);
+	if (xen.given_back + nr > xen.limit)
+		return (int)(xen.limit - xen.given_back);
+	xen.given_back += nr;
+	xen.lowest = list[0];
+	return (int)nr;
+}
+
+int xc_physinfo(xc_interface *xch, xc_physinfo_t *info)
+{
+	(void)xch;
+	ZERO_OR(physinfo);
+	*info = (xc_physinfo_t){ 1000, 24 };
+	return 0;
+}
+
+int xc_domain_getinfo_single(xc_interface *xch, uint32_t domid, xc_domaininfo_t *info)
+{
+	(void)xch;
+	ZERO_OR(getinfo);
+	CHECK(domid == DOMID, "%u", domid);
+	*info = (xc_domaininfo_t){ 11, 500 };
+	return 0;
 }
 
 int xc_dsm_enable(xc_interface *xch, uint32_t domid, xen_dsm_range_t *ranges,
@@ -264,6 +304,15 @@ int xc_dsm_pool_add(xc_interface *xch, uint32_t domid, uint64_t nr, uint64_t *do
 	return *done == nr ? 0 : -1;
 }
 
+int xc_dsm_pool_del(xc_interface *xch, uint32_t domid, uint64_t nr, uint64_t *done)
+{
+	(void)xch;
+	(void)domid;
+	*done = fails("pool_del") ? 2 : nr;
+	xen.pool -= *done;
+	return *done == nr ? 0 : -1;
+}
+
 int xc_dsm_away(xc_interface *xch, uint32_t domid, uint64_t first, uint64_t nr, uint64_t *done)
 {
 	(void)xch;
@@ -278,8 +327,9 @@ int xc_dsm_drop_range(xc_interface *xch, uint32_t domid, uint64_t first, uint64_
 {
 	(void)xch;
 	(void)domid;
-	(void)first;
 	ZERO_OR(drop);
+	xen.dropped_first = first;
+	xen.dropped = nr;
 	*done = nr;
 	return 0;
 }
@@ -623,22 +673,126 @@ static void operations(const void *argument)
 	end(opened);
 }
 
+/* Nothing of a range that is detached is done at the start. */
+static void detached(const void *argument)
+{
+	struct dsm_xen *opened;
+
+	(void)argument;
+	begin(true);
+	d.detached[1] = true;
+	d.elastic = true;
+	opened = dsm_hypervisor_open(&d, &config, text);
+	CHECK(opened && !xen.populated && xen.away_nr == 0x1000 && xen.pool == 128, "%s", text);
+	CHECK(xen.kib >= (d.range[1].end - d.range[1].start) * 4, "the limit is for all: %llu",
+	      (unsigned long long)xen.kib);
+	end(opened);
+
+	begin(false);
+	d.detached[0] = true;
+	d.elastic = true;
+	opened = dsm_hypervisor_open(&d, &config, text);
+	CHECK(opened && !xen.away_nr, "%s", text);
+	end(opened);
+}
+
+static void fill(const void *argument)
+{
+	struct dsm_xen_memory memory;
+	struct dsm_xen *opened;
+	uint64_t at, end_at = 0x80000 + 0x400;
+	int64_t done;
+
+	(void)argument;
+	begin(false);
+	opened = dsm_hypervisor_open(&d, &config, text);
+	for (at = 0x40000 - 0x400; at < end_at; at += (uint64_t)done) {
+		done = opened->calls->fill(opened, at, end_at - at);
+		CHECK(done > 0 && (uint64_t)done <= end_at - at, "%lld at %llx",
+		      (long long)done, (unsigned long long)at);
+	}
+	CHECK(xen.extents[18] == 1 && xen.extents[9] == 4 && !xen.extents[0] &&
+	      xen.populated == 0x40800, "%u of 1 GiB, %u of 2 MiB, %u pages", xen.extents[18],
+	      xen.extents[9], xen.extents[0]);
+	xen.no_superpages = true;
+	CHECK(opened->calls->fill(opened, 0x40000, 0x40000) == 512 && xen.extents[0] == 512, "small ones");
+	xen.limit = xen.populated + 7;
+	CHECK(opened->calls->fill(opened, 0x40000, 0x40000) == 7, "a part");
+	CHECK(opened->calls->fill(opened, 0x40007, 0x40000) == -ENOMEM, "no more");
+	xen.fail_at = "populate";
+	xen.fail_errno = EPERM;
+	CHECK(opened->calls->fill(opened, 0x40007, 0x40000) == -EPERM, "refused");
+
+	xen.fail_at = NULL;
+	xen.limit = UINT64_MAX;
+	CHECK(opened->calls->empty(opened, 0x40000, 0x400) == 512 && xen.lowest == 0x40200, "from the end");
+	CHECK(opened->calls->empty(opened, 0x40000, 7) == 7 && xen.given_back == 519, "the rest");
+	xen.limit = xen.given_back + 3;
+	CHECK(opened->calls->empty(opened, 0x40000, 7) == -EIO, "not all");
+	xen.fail_at = "decrease";
+	CHECK(opened->calls->empty(opened, 0x40000, 7) == -EPERM, "refused");
+
+	xen.fail_at = NULL;
+	CHECK(!opened->calls->memory(opened, &memory) && memory.free == 4096 && memory.used == 44 &&
+	      memory.limit == 2000, "%llu", (unsigned long long)memory.free);
+	xen.fail_at = "physinfo";
+	CHECK(opened->calls->memory(opened, &memory) == -EPERM, "no answer");
+	xen.fail_at = "getinfo";
+	CHECK(opened->calls->memory(opened, &memory) == -EPERM, "no answer of the domain");
+	end(opened);
+}
+
+/* All of them or none. */
+static void all_or_none(const void *argument)
+{
+	struct dsm_xen *opened;
+
+	(void)argument;
+	begin(false);
+	opened = dsm_hypervisor_open(&d, &config, text);
+	xen.fail_errno = ENOMEM;
+	xen.fail_at = "pool_add";
+	CHECK(opened->calls->pool_add(opened, 20) == -ENOMEM && xen.pool == 128, "%llu frames",
+	      (unsigned long long)xen.pool);
+	xen.fail_at = "pool_add";
+	xen.fail_next = "pool_del";
+	CHECK(opened->calls->pool_add(opened, 20) == -ENOMEM && xen.pool == 131, "neither");
+	xen.pool = 128;
+	xen.fail_errno = EBUSY;
+	xen.fail_at = "pool_del";
+	CHECK(opened->calls->pool_del(opened, 20) == -EBUSY && xen.pool == 128, "%llu frames",
+	      (unsigned long long)xen.pool);
+	xen.fail_at = NULL;
+	CHECK(!opened->calls->pool_del(opened, 20) && xen.pool == 108, "fewer");
+	xen.fail_errno = EEXIST;
+	xen.fail_at = "away";
+	CHECK(opened->calls->away(opened, 0x500, 20) == -EEXIST && xen.dropped_first == 0x500 &&
+	      xen.dropped == 3, "%llu dropped", (unsigned long long)xen.dropped);
+	xen.fail_at = "drop";
+	CHECK(opened->calls->drop(opened, 0x500, 20) == -EEXIST, "drop");
+	xen.fail_at = NULL;
+	end(opened);
+}
+
 int main(int argc, char **argv)
 {
-	static struct test_case cases[NR(failures) + 6] = {
+	static struct test_case cases[NR(failures) + 9] = {
 		{ "slice: built", build, NULL },
 		{ "slice: a domain that is there", take_over, NULL },
 		{ "slice: no superpages", small_pages, NULL },
 		{ "slice: other failures", other_failures, NULL },
 		{ "Xen: the ring", read_ring, NULL },
 		{ "Xen: operations", operations, NULL },
+		{ "slice: detached ranges", detached, NULL },
+		{ "slice: memory and back", fill, NULL },
+		{ "Xen: all of them or none", all_or_none, NULL },
 	};
 	static char names[NR(failures)][64];
 	size_t i;
 
 	for (i = 0; i < NR(failures); i++) {
 		snprintf(names[i], sizeof(names[i]), "slice: %s fails", failures[i].call);
-		cases[6 + i] = (struct test_case){ names[i], failing, &failures[i] };
+		cases[9 + i] = (struct test_case){ names[i], failing, &failures[i] };
 	}
 	return run_cases(argc, argv, cases, NR(cases));
 }

@@ -36,5 +36,17 @@ int xc_domain_setmaxmem(xc_interface *xch, uint32_t domid, uint64_t kib);
 int xc_set_paging_mempool_size(xc_interface *xch, uint32_t domid, uint64_t bytes);
 int xc_domain_populate_physmap(xc_interface *xch, uint32_t domid, unsigned long nr,
 			       unsigned int order, unsigned int flags, xen_pfn_t *list);
+int xc_domain_decrease_reservation(xc_interface *xch, uint32_t domid, unsigned long nr,
+				   unsigned int order, xen_pfn_t *list);
+
+typedef struct {
+	uint64_t free_pages, scrub_pages;
+} xc_physinfo_t;
+int xc_physinfo(xc_interface *xch, xc_physinfo_t *info);
+
+typedef struct {
+	uint64_t tot_pages, max_pages;
+} xc_domaininfo_t;
+int xc_domain_getinfo_single(xc_interface *xch, uint32_t domid, xc_domaininfo_t *info);
 
 #endif

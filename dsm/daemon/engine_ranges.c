@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Ranges whose memory comes and goes while the VM runs.
+ *
+ * A range is open up to some page: what is behind that has no memory.  The core
+ * knows all ranges from the start and until the end, so that a message that
+ * crosses a change on its way is no breach; what is asked for where there is no
+ * memory finds a hole.
+ *
+ * Closing: misses of what is behind the end wait, pages behind it come to their
+ * home (engine_evacuate.c), and `left` counts those of which anything is known
+ * still: something that is not at home, or under way, or a time that is due.  At
+ * 0 Xen can make them holes; then who waits is woken, and finds one.
+ */
+#include "engine_internal.h"
+
+static bool is_behind(const struct dsm_engine *e, const struct dsm_entry *entry)
+{
+	const struct dsm_range *r = &e->vm.range[entry->range];
+
+	return entry->page.gfn - r->start >= e->range[entry->range].counts.open;
+}
+
+static struct engine_range *range_of(struct dsm_engine *e, uint64_t gfn,
+				     bool *behind)
+{
+	unsigned int i;
+
+	for (i = 0; i < e->vm.nr_ranges; i++) {
+		const struct dsm_range *r = &e->vm.range[i];
+
+		if (gfn < r->start || gfn >= r->end)
+			continue;
+		*behind = gfn - r->start >= e->range[i].counts.open;
+		return &e->range[i];
+	}
+	return NULL;
+}
+
+bool engine_is_closed(struct dsm_engine *e, uint64_t gfn)
+{
+	bool behind = false;
+
+	return dsm_vm_home(&e->vm, gfn) != e->vm.self &&
+	       range_of(e, gfn, &behind) && behind;
+}
+
+bool engine_is_changing(struct dsm_engine *e, uint64_t gfn)
+{
+	bool behind = false;
+	const struct engine_range *range = range_of(e, gfn, &behind);
+
+	return range && range->changing;
+}
+
+void engine_settle_range(struct dsm_engine *e, struct dsm_entry *entry)
+{
+	struct engine_range *range = &e->range[entry->range];
+	unsigned int state = entry->page.state;
+	bool known = !dsm_page_is_idle(&entry->page, &e->vm) ||
+		     entry->due != DSM_NEVER;
+
+	engine_follow(&entry->left, known && is_behind(e, entry),
+		      &range->counts.left);
+	engine_follow(&entry->shared, state == DSM_SHARED, &range->counts.shared);
+	engine_follow(&entry->moved,
+		      state == (at_home(e, entry) ? DSM_INVALID : DSM_MODIFIED),
+		      &range->counts.moved);
+}
+
+void engine_begin_ranges(struct dsm_engine *e)
+{
+	unsigned int i;
+
+	for (i = 0; i < e->vm.nr_ranges; i++)
+		e->range[i].counts.open = e->p.detached[i] ? 0 :
+			e->vm.range[i].end - e->vm.range[i].start;
+}
+
+uint64_t engine_open_at(const struct dsm_engine *e, unsigned int host)
+{
+	uint64_t frames = 0;
+	unsigned int i;
+
+	for (i = 0; i < e->vm.nr_ranges; i++)
+		if (e->vm.range[i].home == host)
+			frames += e->range[i].counts.open;
+	return frames;
+}
+
+void dsm_engine_open_range(struct dsm_engine *e, unsigned int range, uint64_t frames)
+{
+	struct engine_range *r = &e->range[range];
+	struct dsm_entry *entry;
+	bool fewer = frames < r->counts.open;
+
+	if (e->has_failed)
+		return;
+	r->changing = true;
+	r->counts.open = frames;
+	if (!fewer && !r->counts.left)
+		return;
+	for (entry = dsm_table_next(&e->table, NULL); entry;
+	     entry = dsm_table_next(&e->table, entry))
+		if (entry->range == range)
+			engine_settle_range(e, entry);
+	dsm_engine_evacuate(e, e->vm.range[range].start + frames,
+			    e->vm.range[range].end);
+}
+
+void dsm_engine_range_done(struct dsm_engine *e, unsigned int range)
+{
+	e->range[range].changing = false;
+	dsm_engine_evacuate(e, 0, 0);
+	if (!e->has_failed)
+		engine_tell_all(e);
+}
+
+const struct dsm_engine_range *dsm_engine_range(const struct dsm_engine *e,
+						unsigned int range)
+{
+	return &e->range[range].counts;
+}
+
+unsigned int dsm_engine_set_frames(struct dsm_engine *e, unsigned int frames)
+{
+	e->frames = frames;
+	if (e->used > frames)
+		e->used_most = e->used;
+	return e->used;
+}
+
+void dsm_engine_bind(struct dsm_engine *e, unsigned int host, bool bound)
+{
+	if (bound)
+		e->vm.unbound &= (uint16_t)~dsm_bit(host);
+	else
+		e->vm.unbound |= dsm_bit(host);
+}
+
+uint64_t engine_pages_of(const struct dsm_engine *e, unsigned int host)
+{
+	const struct dsm_entry *entry;
+	uint64_t nr = 0;
+
+	for (entry = dsm_table_next(&e->table, NULL); entry;
+	     entry = dsm_table_next(&e->table, (struct dsm_entry *)entry))
+		nr += dsm_page_concerns(&entry->page, &e->vm, host);
+	return nr;
+}
+
+uint64_t dsm_engine_shared_with(const struct dsm_engine *e, unsigned int host)
+{
+	return engine_pages_of(e, host) + e->peer_requests[host];
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the parts of a worker know of each other: worker.c begins, ends and
+ * answers; peers.c has the connections, resize.c the sizes of vnodes.
+ *
+ * Context: the protocol thread.
+ */
+#ifndef DSM_WORKER_INTERNAL_H
+#define DSM_WORKER_INTERNAL_H
+
+#include <time.h>
+
+#include <ev.h>
+
+#include "worker.h"
+
+#define DSM_NS		1000000000ull
+#define DSM_FRAME_KIB	(DSM_PAGE_BYTES / 1024)
+
+enum dsm_link {
+	DSM_LINK_DOWN,		/* nobody wants one, or it ended as it should */
+	DSM_LINK_OPENING,
+	DSM_LINK_UP,
+	DSM_LINK_LOST,
+};
+
+struct dsm_peer {
+	struct dsm_worker *worker;
+	unsigned int host;
+	enum dsm_link link;
+	bool was_up, closing;
+	uint32_t epoch;
+	ev_timer again;			/* the next attempt */
+	/* "connect", "leave": who waits for the end of it. */
+	uint64_t connecting, leaving;	/* clients; 0: nobody */
+	ev_timer patience;		/* of either */
+	char why[DSM_ENGINE_TEXT];	/* the last attempt that failed */
+	bool refused;			/* in it the host was there, and nobody listened */
+	struct dsm_histogram round_trip;
+};
+
+/* A vnode with memory of another host, here or there. */
+struct dsm_vnode {
+	unsigned int number, range;	/* in the description and the engine */
+	uint8_t home;
+	uint64_t start, most;		/* gfn; frames */
+	uint64_t size;			/* frames that are set up, now */
+	uint64_t pool;			/* frames of ours for it, now */
+	uint64_t open;			/* frames that the engine may ask for, or gives */
+	uint64_t faults, faults_per_second;
+};
+
+/* One "node" at work; resize.c. */
+struct dsm_resize {
+	struct dsm_vnode *vnode;	/* NULL: none */
+	uint64_t client;
+	uint64_t size, pool;		/* what is to be, frames */
+	uint64_t old_size, old_pool;	/* and if it fails */
+	bool undoing;
+	char error[DSM_ENGINE_TEXT];	/* why it is being undone */
+	ev_timer step, patience;
+	unsigned int tenths;		/* of the way, for the log */
+};
+
+struct dsm_worker {
+	struct dsm_worker_params p;
+	struct dsm_engine *engine;
+	struct dsm_transport_params transport_params;	/* it reads them there */
+	struct dsm_transport *transport;
+	struct dsm_control *control;
+	enum dsm_worker_state state;
+	struct dsm_peer peer[DSM_MAX_HOSTS];
+	struct dsm_vnode vnode[DSM_DESCRIPTION_RANGES];
+	unsigned int nr_vnodes;
+	struct dsm_resize resize;
+	ev_io ring;
+	ev_prepare before_sleep;
+	ev_timer due, questions, second;
+	struct dsm_stats stats;
+	struct dsm_engine_counts counts;
+	time_t since;
+};
+
+/* ---- worker.c ---- */
+
+__attribute__((format(printf, 3, 4)))
+void dsm_worker_say(struct dsm_worker *w, int level, const char *format, ...);
+void dsm_worker_enter(struct dsm_worker *w, enum dsm_worker_state state,
+		      const char *text);
+/** Return: the name of a host; "?". */
+const char *dsm_worker_name(const struct dsm_worker *w, unsigned int host);
+/** Return: NULL, or why nothing can be changed any more: "internal TEXT" in @text. */
+const char *dsm_worker_ended(const struct dsm_worker *w,
+			     char text[DSM_ENGINE_TEXT]);
+/**
+ * An answer, "WORD TEXT".
+ * @text: where it goes, for free(); what was there is lost.
+ * Return: DSM_CONTROL_ERROR.
+ */
+__attribute__((format(printf, 2, 3)))
+enum dsm_control_answer dsm_worker_error(char **text, const char *format, ...);
+
+/* ---- peers.c ---- */
+
+extern const struct dsm_transport_calls dsm_peers_calls;
+
+void dsm_peers_init(struct dsm_worker *w);
+/** Those that have to be there, or to begin with. */
+void dsm_peers_begin(struct dsm_worker *w);
+void dsm_peers_end(struct dsm_worker *w);
+/** Tell those that are connected that the VM has failed, and whom who waits. */
+void dsm_peers_fail(struct dsm_worker *w, const char *text);
+/** Close all.  Return: how many are still open. */
+unsigned int dsm_peers_close(struct dsm_worker *w);
+/** Before the loop sleeps: "leave". */
+void dsm_peers_run(struct dsm_worker *w);
+/** Nothing is attached with @host, or something is: tell the engine. */
+void dsm_peers_bind(struct dsm_worker *w, unsigned int host);
+/** "connect HOST", "leave HOST". */
+enum dsm_control_answer dsm_peers_connect(struct dsm_worker *w, const char *name,
+					  uint64_t client, char **text);
+enum dsm_control_answer dsm_peers_leave(struct dsm_worker *w, const char *name,
+					uint64_t client, char **text);
+const char *dsm_link_name(unsigned int link);
+
+/* ---- resize.c ---- */
+
+void dsm_resize_init(struct dsm_worker *w);
+void dsm_resize_end(struct dsm_worker *w);
+/** "node VNODE SIZE_KIB POOL_KIB". */
+enum dsm_control_answer dsm_resize_command(struct dsm_worker *w, const char *words,
+					   uint64_t client, char **text);
+/** Before the loop sleeps: go on if what it waits for has come. */
+void dsm_resize_run(struct dsm_worker *w);
+/** The VM has failed: nothing can be undone. */
+void dsm_resize_fail(struct dsm_worker *w, const char *text);
+/** "state".  Return: was there memory for it? */
+bool dsm_resize_state(struct dsm_worker *w, char **text);
+
+#endif

@@ -1,0 +1,551 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A VM whose memory at other hosts comes and goes while it runs: workers in one
+ * process, each with a played hypervisor and a control socket, joined by TCP with
+ * TLS over loopback.  alpha is the VM's home; beta and gamma have memory for a
+ * vnode each.  vCPUs at home read and write all the time: what is read is what
+ * was written last.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <json-c/json.h>
+
+#include "played_xen.h"
+#include "rig.h"
+#include "worker.h"
+
+#define OWN	64u		/* pages at home that are used */
+#define UNIT	512u		/* pages: 2 MiB */
+#define PAGES	2048u
+#define VCPUS	2u
+#define POOL	256u		/* frames, least for two vCPUs is 64 */
+#define NR(a)	(sizeof(a) / sizeof((a)[0]))
+
+static const struct dsm_range range[3] = {
+	{ 0, UNIT, 0 }, { UNIT, 3 * UNIT, 1 }, { 3 * UNIT, PAGES, 2 },
+};
+
+static const char *const names[HOSTS] = { "alpha", "beta", "gamma" };
+
+struct node {
+	struct played_xen xen;
+	struct dsm_config config;
+	struct dsm_description description;
+	struct dsm_worker *worker;
+	enum dsm_worker_state state;
+	char why[DSM_ENGINE_TEXT], socket[128], last_log[DSM_ENGINE_TEXT];
+	unsigned int number, port, nr_logged;
+};
+
+static struct node node[HOSTS];
+static uint64_t last_written[PAGES][PLAYED_WORDS], written, checked, holes;
+
+/* What the guest thinks it has of the others' memory. */
+static uint64_t has[HOSTS];
+
+static struct {
+	uint64_t gfn, rip;
+	unsigned int word, want;
+	bool set;
+} run[VCPUS];
+static ev_idle vcpus;
+static bool stopping;
+
+static void on_log(void *context, int level, const char *text)
+{
+	struct node *n = context;
+
+	CHECK(level >= 3 && level <= 6 && text[0], "level %d", level);
+	snprintf(n->last_log, sizeof(n->last_log), "%s", text);
+	n->nr_logged++;
+	if (getenv("RESIZE_LOG"))
+		fprintf(stderr, "%s: %s\n", names[n->number], text);
+}
+
+static void on_state(void *context, enum dsm_worker_state state, const char *text)
+{
+	struct node *n = context;
+
+	n->state = state;
+	if (state == DSM_WORKER_FAILED)
+		snprintf(n->why, sizeof(n->why), "%s", text);
+}
+
+static void on_forgotten(void *context)
+{
+	(void)context;
+}
+
+static const struct dsm_worker_calls worker_calls = {
+	.log = on_log, .state = on_state, .forgotten = on_forgotten,
+};
+
+/* Ports are those that are free; who has a lower number was there before. */
+static void adjust(void *context, struct dsm_transport_params *p)
+{
+	struct node *n = context;
+	unsigned int i;
+
+	((struct sockaddr_in *)&p->address)->sin_port = 0;
+	for (i = 0; i < HOSTS; i++)
+		if (p->peer[i].used)
+			((struct sockaddr_in *)&p->peer[i].address)->sin_port =
+				htons((uint16_t)(i < n->number && node[i].port ? node[i].port : 1));
+}
+
+static void prepare(unsigned int number)
+{
+	struct node *n = &node[number];
+	struct papers papers = host_papers(number);
+	struct sockaddr_in address = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+		.sin_port = htons(20000),
+	};
+	unsigned int i;
+	uint64_t gfn;
+
+	memset(n, 0, sizeof(*n));
+	n->number = number;
+	n->config = (struct dsm_config){
+		.self = (uint8_t)number, .nr_hosts = HOSTS,
+		.transport = DSM_TRANSPORT_TCP, .credits = 32, .queue = 1024,
+		.strangers = 4, .opening_ms = 10000, .question_ms = 1000,
+		.deadline_ms = 60000, .rekey_records = 1 << 20,
+	};
+	snprintf(n->config.ca, DSM_CONFIG_PATH, "%s", rig_file("ca.pem"));
+	snprintf(n->config.certificate, DSM_CONFIG_PATH, "%s%u.pem", rig_file(""), number);
+	snprintf(n->config.key, DSM_CONFIG_PATH, "%s%u.key", rig_file(""), number);
+	snprintf(n->socket, sizeof(n->socket), "%s%u.sock", rig_file(""), number);
+	papers_write(&papers, n->config.certificate, n->config.key, 0600);
+	papers_free(&papers);
+	for (i = 0; i < HOSTS; i++) {
+		struct dsm_config_host *host = &n->config.host[i];
+
+		host->used = true;
+		snprintf(host->name, sizeof(host->name), "%s", names[i]);
+		snprintf(host->certificate_names[0], DSM_CONFIG_NAME, "%s", host_names[i]);
+		host->nr_names = 1;
+		memcpy(&host->address, &address, sizeof(address));
+	}
+	n->description = (struct dsm_description){
+		.name = "vm", .uuid = "fifteen letters", .number = 1, .build = number,
+		.domid = number ? 0 : 1, .nr_vcpus = VCPUS, .frames = number ? 64 : 0,
+		.nr_ranges = 3, .range = { range[0], range[1], range[2] },
+		.vnode = { 0, 1, 2 }, .detached = { false, true, true }, .elastic = true,
+		.lease_ns = 200000, .token_ns = 5000000, .retry_ns = 50000,
+		.pin_ns = 20000000, .keepalive_ms = 10000,
+	};
+	played_init(&n->xen, PAGES, VCPUS, 4, n->description.frames);
+	n->xen.host_frames = 4000;
+	for (gfn = 0; gfn < UNIT; gfn++) {
+		n->xen.page[gfn].state = number ? DSM_XEN_STATE_I : DSM_XEN_STATE_M;
+		n->xen.page[gfn].elsewhere = number;
+	}
+}
+
+static void start(unsigned int number)
+{
+	struct node *n = &node[number];
+	struct dsm_worker_params p = {
+		.loop = loop, .config = &n->config, .description = &n->description,
+		.xen = &n->xen.xen, .calls = &worker_calls, .context = n,
+		.socket = n->socket, .seed = dice(), .adjust = adjust,
+	};
+	char text[DSM_ENGINE_TEXT];
+	int rc = dsm_worker_create(&p, &n->worker, text);
+
+	CHECK(!rc, "%d %s", rc, text);
+	CHECK(n->state == DSM_WORKER_RUNNING, "nobody is waited for");
+	n->port = dsm_transport_port(dsm_worker_transport(n->worker));
+}
+
+static void stop(unsigned int number)
+{
+	dsm_worker_destroy(node[number].worker);
+	node[number].worker = NULL;
+}
+
+/* ---- The guest ---- */
+
+/* A page that the guest may use: of its own, or of a vnode that it was given. */
+static uint64_t some_page(void)
+{
+	unsigned int host = dice_below(HOSTS);
+
+	if (!host || !has[host])
+		return dice_below(OWN);
+	/* A few that are used again and again, and all others. */
+	return range[host].start + (dice_below(2) ? dice_below(8) :
+				    dice_below((uint32_t)has[host]));
+}
+
+static void try_instruction(unsigned int vcpu)
+{
+	struct node *n = &node[0];
+	uint64_t *at, gfn;
+
+	if (n->xen.vcpu[vcpu].waits)
+		return;
+	if (!run[vcpu].set) {
+		if (stopping)
+			return;
+		run[vcpu].set = true;
+		run[vcpu].gfn = some_page();
+		run[vcpu].word = dice_below(8);
+		run[vcpu].want = dice_below(2) ? DSM_XEN_WANT_S : DSM_XEN_WANT_M;
+		run[vcpu].rip = dice();
+	}
+	gfn = run[vcpu].gfn;
+	switch (played_use(&n->xen, vcpu, gfn, run[vcpu].want, run[vcpu].rip)) {
+	case PLAYED_MISS:
+		return;
+	case PLAYED_HOLE:
+		/* It was given back meanwhile. */
+		CHECK(gfn >= UNIT, "a hole at home");
+		holes++;
+		break;
+	case PLAYED_DONE:
+		at = &n->xen.page[gfn].word[run[vcpu].word];
+		CHECK(*at == last_written[gfn][run[vcpu].word], "an old word of gfn %" PRIu64
+		      ": %" PRIu64 " and not %" PRIu64, gfn, *at, last_written[gfn][run[vcpu].word]);
+		checked++;
+		if (run[vcpu].want == DSM_XEN_WANT_M)
+			*at = last_written[gfn][run[vcpu].word] = ++written;
+	}
+	run[vcpu].set = false;
+}
+
+static void on_vcpus(struct ev_loop *l, ev_idle *idle, int events)
+{
+	(void)l;
+	(void)idle;
+	(void)events;
+	if (node[0].xen.crashes)
+		return;
+	for (unsigned int i = 0; i < VCPUS; i++)
+		try_instruction(i);
+	if (node[0].xen.in_ring)
+		dsm_worker_kick(node[0].worker);
+}
+
+static void play(uint64_t instructions)
+{
+	uint64_t end = checked + instructions;
+
+	UNTIL(checked >= end || node[0].xen.crashes);
+}
+
+/* No vCPU is in the middle of anything. */
+static void rest(void)
+{
+	stopping = true;
+	UNTIL(!played_waits(&node[0].xen) && !run[0].set && !run[1].set);
+}
+
+/* ---- Commands ---- */
+
+static int ask(unsigned int number, const char *line)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	strcpy(address.sun_path, node[number].socket);
+	CHECK(fd >= 0 && !connect(fd, (struct sockaddr *)&address, sizeof(address)), "%s", strerror(errno));
+	CHECK(write(fd, line, strlen(line)) == (ssize_t)strlen(line) && write(fd, "\n", 1) == 1, "write");
+	return fd;
+}
+
+static char *answer(int fd)
+{
+	static char text[8192];
+	size_t have = 0;
+	ssize_t n = -1;
+
+	UNTIL((n = read(fd, text + have, sizeof(text) - 1 - have)) >= 0 || errno != EAGAIN);
+	for (;;) {
+		CHECK(n >= 0, "%s", strerror(errno));
+		have += (size_t)n;
+		if (!n)
+			break;
+		UNTIL((n = read(fd, text + have, sizeof(text) - 1 - have)) >= 0 || errno != EAGAIN);
+	}
+	text[have] = 0;
+	close(fd);
+	return text;
+}
+
+static void told(unsigned int number, const char *line)
+{
+	char *text = answer(ask(number, line));
+
+	CHECK(!strcmp(text, "ok\n"), "%s: %s: %s", names[number], line, text);
+}
+
+static void refused(unsigned int number, const char *line, const char *words)
+{
+	char *text = answer(ask(number, line)), want[256];
+
+	snprintf(want, sizeof(want), "error: %s", words);
+	CHECK(!strncmp(text, want, strlen(want)), "%s: %s: %s, want %s", names[number], line, text, want);
+}
+
+static void node_is(unsigned int number, unsigned int vnode, uint64_t units, bool pool)
+{
+	char line[128];
+
+	snprintf(line, sizeof(line), "node %u %" PRIu64 " %u", vnode, units * 2048,
+		 pool && units ? POOL * 4 : 0);
+	told(number, line);
+}
+
+/* Both ends of a connection at once. */
+static void joined(unsigned int a, unsigned int b)
+{
+	char line[64];
+	int fd;
+
+	snprintf(line, sizeof(line), "connect %s", names[b]);
+	fd = ask(a, line);
+	snprintf(line, sizeof(line), "connect %s", names[a]);
+	told(b, line);
+	CHECK(!strcmp(answer(fd), "ok\n"), "connect");
+}
+
+static void forget_words(unsigned int host, uint64_t from)
+{
+	uint64_t gfn;
+
+	for (gfn = range[host].start + from; gfn < range[host].end; gfn++)
+		memset(last_written[gfn], 0, sizeof(last_written[gfn]));
+}
+
+/* As libxl does: memory there, then here, then the guest. */
+static void attach(unsigned int host, uint64_t units)
+{
+	node_is(host, host, units, false);
+	node_is(0, host, units, true);
+	has[host] = units * UNIT;
+}
+
+static void detach(unsigned int host, uint64_t units)
+{
+	has[host] = units * UNIT;
+	node_is(0, host, units, true);
+	node_is(host, host, units, false);
+	forget_words(host, units * UNIT);
+}
+
+static void left(unsigned int host)
+{
+	char line[64];
+
+	snprintf(line, sizeof(line), "leave %s", names[host]);
+	told(0, line);
+	told(host, "leave alpha");
+}
+
+static struct json_object *vnode_of(unsigned int number, unsigned int vnode)
+{
+	char *text = answer(ask(number, "state"));
+	struct json_object *all, *list, *one;
+	size_t i;
+
+	CHECK(!strncmp(text, "ok\n", 3), "%s", text);
+	all = json_tokener_parse(text + 3);
+	CHECK(all && json_object_object_get_ex(all, "vnodes", &list), "%s", text);
+	for (i = 0; i < json_object_array_length(list); i++) {
+		one = json_object_array_get_idx(list, i);
+		if (json_object_get_int(json_object_object_get(one, "vnode")) == (int)vnode) {
+			json_object_get(one);
+			json_object_put(all);
+			return one;
+		}
+	}
+	CHECK(false, "no vnode %u in %s", vnode, text);
+	return NULL;
+}
+
+static uint64_t number_of(unsigned int number, unsigned int vnode, const char *key)
+{
+	struct json_object *one = vnode_of(number, vnode), *value;
+	uint64_t n;
+
+	CHECK(json_object_object_get_ex(one, key, &value), "%s", key);
+	n = json_object_get_uint64(value);
+	json_object_put(one);
+	return n;
+}
+
+static void link_is(unsigned int number, unsigned int vnode, const char *link)
+{
+	struct json_object *one = vnode_of(number, vnode);
+	const char *said = json_object_get_string(json_object_object_get(one, "link"));
+
+	CHECK(!strcmp(said, link), "vnode %u: %s, want %s", vnode, said, link);
+	json_object_put(one);
+}
+
+static void begin(void)
+{
+	rig_begin();
+	memset(last_written, 0, sizeof(last_written));
+	memset(has, 0, sizeof(has));
+	memset(run, 0, sizeof(run));
+	written = checked = holes = 0;
+	stopping = false;
+	for (unsigned int i = 0; i < HOSTS; i++)
+		prepare(i);
+	for (unsigned int i = 0; i < HOSTS; i++)
+		start(i);
+	ev_idle_init(&vcpus, on_vcpus);
+	ev_idle_start(loop, &vcpus);
+}
+
+static void end(void)
+{
+	ev_idle_stop(loop, &vcpus);
+	for (unsigned int i = 0; i < HOSTS; i++)
+		if (node[i].worker)
+			stop(i);
+	rig_end();
+}
+
+/* Everything is as it was at the start, but for what the guest wrote at home. */
+static void check_all_back(unsigned int host)
+{
+	uint64_t gfn;
+
+	for (gfn = range[host].start; gfn < range[host].end; gfn++)
+		CHECK(node[0].xen.page[gfn].state == DSM_XEN_STATE_HOLE &&
+		      !node[0].xen.page[gfn].elsewhere &&
+		      (!node[host].worker || node[host].xen.page[gfn].state == DSM_XEN_STATE_HOLE),
+		      "gfn %" PRIu64 ": state %u", gfn, node[0].xen.page[gfn].state);
+}
+
+/* ---- The cases ---- */
+
+static void one_vnode(const void *argument)
+{
+	(void)argument;
+	begin();
+	node[0].xen.part = 100;
+	node[1].xen.part = 100;
+	play(1000);
+	link_is(0, 1, "down");
+	joined(0, 1);
+	link_is(0, 1, "down");
+	attach(1, 1);
+	link_is(0, 1, "up");
+	CHECK(node[0].xen.pool == POOL && node[1].xen.host_frames == 4000 - UNIT, "%u in the pool",
+	      node[0].xen.pool);
+	play(5000);
+	CHECK(dsm_worker_stats(node[0].worker)->peer[1].transport.sent_pages > 10, "pages went there");
+	CHECK(number_of(0, 1, "size_kib") == 2048, "size");
+	CHECK(number_of(0, 1, "pages_modified") > 0 && number_of(0, 1, "median_ns") > 0 &&
+	      number_of(0, 1, "p99_ns") >= number_of(0, 1, "median_ns"), "state");
+	CHECK(number_of(0, 1, "pages_modified") + number_of(0, 1, "pages_shared") +
+	      number_of(0, 1, "pages_home") == UNIT, "all pages");
+	UNTIL(number_of(0, 1, "faults_per_second"));
+	attach(1, 2);
+	play(5000);
+	detach(1, 1);
+	play(3000);
+	detach(1, 0);
+	check_all_back(1);
+	link_is(0, 1, "down");
+	CHECK(!node[0].xen.pool && node[0].xen.host_frames == 4000 &&
+	      node[1].xen.host_frames == 4000, "%u frames of the pool, %u and %u free", node[0].xen.pool,
+	      node[0].xen.host_frames, node[1].xen.host_frames);
+	CHECK(!number_of(0, 1, "pages_modified") && !number_of(0, 1, "pages_shared"), "none here");
+	left(1);
+	play(1000);
+	rest();
+	CHECK(node[0].state == DSM_WORKER_RUNNING && node[1].state == DSM_WORKER_RUNNING, "both run");
+	end();
+}
+
+/* What is refused at once, and changes nothing. */
+static const struct refusal {
+	unsigned int number;
+	const char *line, *words;
+} refusals[] = {
+	{ 0, "node", "no such command" },
+	{ 0, "node 1", "internal want: node VNODE SIZE_KIB POOL_KIB" },
+	{ 0, "node 1 2048", "internal want: " },
+	{ 0, "node 1 2048 1024 7", "internal want: " },
+	{ 0, "node 1 2048 1024 ", "internal want: " },
+	{ 0, "node 1 2048  1024", "internal want: " },
+	{ 0, "node 1 -2048 1024", "internal want: " },
+	{ 0, "node 1 +2048 1024", "internal want: " },
+	{ 0, "node 1 2048.0 1024", "internal want: " },
+	{ 0, "node 1 0x800 1024", "internal want: " },
+	{ 0, "node 1 2048 99999999999999999999", "internal want: " },
+	{ 0, "node 0 2048 1024", "sizes vnode 0 has no memory that is attached" },
+	{ 0, "node 3 2048 1024", "sizes vnode 3 has no memory that is attached" },
+	{ 0, "node 1 1024 1024", "sizes vnode 1: 1024 KiB: it has 0 to 4096 KiB, a multiple of 2048" },
+	{ 0, "node 1 6144 1024", "sizes vnode 1: 6144 KiB: it has 0 to 4096 KiB" },
+	{ 0, "node 1 2048 0", "sizes vnode 1: 2048 KiB with a pool of 0 KiB" },
+	{ 0, "node 1 0 1024", "sizes vnode 1: 0 KiB with a pool of 1024 KiB" },
+	{ 0, "node 1 2048 252", "sizes vnode 1: a pool of 252 KiB: want 256 KiB or more, 32 pages for each of 2 vCPUs" },
+	{ 0, "node 1 2048 1025", "sizes vnode 1: a pool of 1025 KiB" },
+	{ 0, "node 1 2048 99999999999999", "sizes vnode 1: a pool of 99999999999999 KiB" },
+	{ 0, "node 1 2048 1024", "unreachable vnode 1: host beta is not connected" },
+	{ 0, "node 1 2048 16384", "memory-here vnode 1: host alpha has 16000 KiB of free memory, 16384 KiB are needed, short by 384 KiB" },
+	{ 2, "node 2 2048 0", "memory-there vnode 2: host gamma has 2044 KiB of free memory, 2048 KiB are needed, short by 4 KiB" },
+	{ 0, "connect", "no such command" },
+	{ 0, "connect delta", "unknown-host no host \"delta\" in dsm.toml; others than this one are: beta, gamma" },
+	{ 1, "connect beta", "own-host beta is this host" },
+	{ 0, "leave delta", "unknown-host " },
+	{ 0, "state now", "no such command" },
+};
+
+static void refusing(const void *argument)
+{
+	const struct refusal *r;
+	unsigned int i;
+
+	(void)argument;
+	begin();
+	node[2].xen.host_frames = 511;
+	for (r = refusals; r < refusals + NR(refusals); r++)
+		refused(r->number, r->line, r->words);
+	node[0].xen.limit_kib = 1000 + 1023;
+	refused(0, "node 1 2048 1024", "memory-here vnode 1: the limit of the domain on alpha leaves 1023 KiB (it has 1000 of 2023 KiB), 1024 KiB are needed, short by 1 KiB");
+	node[0].xen.limit_kib = 0;
+	for (i = 1; i < HOSTS; i++)
+		check_all_back(i);
+	CHECK(!node[0].xen.pool, "the pool");
+	/* What there is to do is nothing. */
+	told(0, "node 1 0 0");
+	told(1, "node 1 0 0");
+	told(0, "leave beta");
+	/* What is attached stays so: other sizes of the pool, and an end. */
+	joined(0, 1);
+	told(0, "connect beta");
+	attach(1, 1);
+	told(0, "node 1 2048 1024");
+	refused(0, "node 1 2048 2048", "sizes vnode 1: a pool of 2048 KiB, and it is attached with 1024 KiB");
+	refused(0, "leave beta", "in-use host beta: 2048 KiB are attached");
+	refused(1, "leave alpha", "in-use host alpha: 2048 KiB are attached");
+	refused(1, "leave", "this host is the home of pages");
+	play(1000);
+	rest();
+	end();
+}
+
+static const struct test_case cases[] = {
+	{ "resize: what is refused", refusing, NULL },
+	{ "resize: one vnode", one_vnode, NULL },
+};
+
+int main(int argc, char **argv)
+{
+	return run_cases(argc, argv, cases, NR(cases));
+}
