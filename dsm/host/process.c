@@ -203,8 +203,9 @@ int dsmd_start(struct host *host, const struct record *record, struct answer *an
 
 	if (is_alive(host, record->uuid_text))
 		return 0;
+	/* Short: a socket's path has 107 letters. */
+	snprintf(notify, sizeof(notify), "%s/vm/%d.n", host->folder, getpid());
 	if (path_of(host, record->uuid_text, "vm.json", description) ||
-	    path_of(host, record->uuid_text, "notify", notify) ||
 	    path_of(host, record->uuid_text, "alive", alive_path))
 		return answer_error(answer, "internal", "%s: too long", host->folder);
 	alive = open(alive_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);

@@ -390,7 +390,7 @@ int record_remove(const struct host *host, const char *uuid)
 	/* The record first: without it there is nothing. */
 	static const char *const files[] = {
 		"/record.json", "/record.json.new", "/vm.json", "/vm.json.new",
-		"/pid", "/pid.new", "/notify", "/alive",
+		"/pid", "/pid.new", "/alive",
 	};
 	char path[PATH];
 	size_t i;

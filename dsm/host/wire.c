@@ -134,7 +134,7 @@ static void say_address(const struct sockaddr_storage *address, char *text, size
 			sizeof(number), port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV))
 		snprintf(text, size, "an unknown address");
 	else
-		snprintf(text, size, "%s, port %s", number, port);
+		snprintf(text, size, "%.80s, port %.8s", number, port);
 }
 
 int wire_connect(struct wire *wire, struct host *host, unsigned int peer, double end,
