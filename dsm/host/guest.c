@@ -403,13 +403,16 @@ static void enable(struct host *host, const struct record *known, struct record 
 	if (take_ranges(host, request, record, answer) ||
 	    check_domid(host, record->domid, record->uuid, answer))
 		return;
-	if (known && known->domid == record->domid && known->begun) {
+	if (known && known->domid == record->domid &&
+	    dsmd_was_started(host, known->uuid_text)) {
 		if (!record_is_same(known, record))
 			answer_error(answer, "sizes", "dsmd has other ranges for this guest: %u, not %u, or of other places or sizes",
 				     known->nr_ranges, record->nr_ranges);
 		else if (!dsmd_pid(host, known->uuid_text))
 			answer_error(answer, "internal", "dsmd of %s has ended: what it knew of the pages is lost; destroy the guest",
 				     known->guest);
+		else
+			dsmd_start(host, known, answer);
 		return;
 	}
 	if (known) {

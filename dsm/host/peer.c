@@ -154,8 +154,10 @@ static void begin(struct host *host, struct record *record, struct answer *answe
 	struct answer ignored = { 0 };
 	uint32_t domid;
 
-	if (dsmd_pid(host, record->uuid_text))
+	if (dsmd_pid(host, record->uuid_text)) {
+		dsmd_start(host, record, answer);
 		return;
+	}
 	if (record->begun) {
 		/* It died: what is left is a slice that nobody serves. */
 		if (dsmd_end(host, record, answer))

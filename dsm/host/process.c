@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "record.h"
@@ -71,16 +72,40 @@ pid_t dsmd_pid(const struct host *host, const char *uuid)
 
 /* ---- Start ---- */
 
+static int write_pid(const struct host *host, const char *uuid, pid_t pid)
+{
+	char path[PATH], beside[PATH + 8];
+	int fd, rc = path_of(host, uuid, "pid", path);
+
+	if (rc)
+		return rc;
+	snprintf(beside, sizeof(beside), "%s.new", path);
+	fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	if (dprintf(fd, "%d\n", pid) < 0 || rename(beside, path))
+		rc = -errno;
+	close(fd);
+	return rc;
+}
+
 /* In the new process.  Does not return. */
-static void become_dsmd(const struct host *host, const char *description, const char *notify,
-			int alive)
+static void become_dsmd(const struct host *host, const char *uuid, const char *description,
+			const char *notify, int alive)
 {
 	const char *words[] = {
 		host->dsmd, "-c", host->config_file, "-f", host->folder,
 		host->unlocked ? "-u" : "-s", description, NULL,
 	};
 	sigset_t none;
+	int rc;
 
+	/* By itself: so there is no moment at which it lives without a pid. */
+	rc = write_pid(host, uuid, getpid());
+	if (rc) {
+		fprintf(stderr, "<3>level=error msg=\"the pid of %s: %s\"\n", uuid, strerror(-rc));
+		_exit(127);
+	}
 	setsid();
 	alarm(0);
 	sigemptyset(&none);
@@ -107,23 +132,6 @@ static int listen_for_word(const char *path)
 	if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)))
 		return -errno;
 	return fd;
-}
-
-static int write_pid(const struct host *host, const char *uuid, pid_t pid)
-{
-	char path[PATH], beside[PATH + 8];
-	int fd, rc = path_of(host, uuid, "pid", path);
-
-	if (rc)
-		return rc;
-	snprintf(beside, sizeof(beside), "%s.new", path);
-	fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
-	if (dprintf(fd, "%d\n", pid) < 0 || rename(beside, path))
-		rc = -errno;
-	close(fd);
-	return rc;
 }
 
 /* "READY=1\nSTATUS=running", or "STATUS=why not" before it ends. */
@@ -195,6 +203,29 @@ static int wait_until_it_runs(struct host *host, const struct record *record, pi
 	return say_why(host, record, status, answer);
 }
 
+/*
+ * Who has started it is gone, and with him what it says to him.  There is no event
+ * for a socket that comes: it is tried again and again.
+ */
+static int wait_until_it_answers(struct host *host, const struct record *record,
+				 struct answer *answer)
+{
+	const struct timespec pause = { .tv_nsec = 20000000 };
+	double end = wire_now() + HOST_START_S;
+	struct answer last = { 0 };
+	int rc;
+
+	while ((rc = ask_dsmd(host, record->name, "status", HOST_ASK_S, NULL, &last)) &&
+	       is_alive(host, record->uuid_text) && wire_now() < end) {
+		answer_free(&last);
+		nanosleep(&pause, NULL);
+	}
+	if (rc)
+		answer_error(answer, last.word, "%s", last.text);
+	answer_free(&last);
+	return rc;
+}
+
 int dsmd_start(struct host *host, const struct record *record, struct answer *answer)
 {
 	char description[PATH], notify[PATH], alive_path[PATH];
@@ -202,7 +233,7 @@ int dsmd_start(struct host *host, const struct record *record, struct answer *an
 	pid_t pid;
 
 	if (is_alive(host, record->uuid_text))
-		return 0;
+		return wait_until_it_answers(host, record, answer);
 	/* Short: a socket's path has 107 letters. */
 	snprintf(notify, sizeof(notify), "%s/vm/%d.n", host->folder, getpid());
 	if (path_of(host, record->uuid_text, "vm.json", description) ||
@@ -218,18 +249,13 @@ int dsmd_start(struct host *host, const struct record *record, struct answer *an
 	words = listen_for_word(notify);
 	pid = words < 0 ? -1 : fork();
 	if (!pid)
-		become_dsmd(host, description, notify, alive);
+		become_dsmd(host, record->uuid_text, description, notify, alive);
 	close(alive);
 	if (pid < 0)
 		answer_error(answer, "internal", "no process for %s: %s", record->guest,
 			     strerror(words < 0 ? -words : errno));
-	else if (write_pid(host, record->uuid_text, pid)) {
-		kill(pid, SIGKILL);
-		waitpid(pid, NULL, 0);
-		answer_error(answer, "internal", "%s: its pid can't be written", record->guest);
-	} else {
+	else
 		rc = wait_until_it_runs(host, record, pid, words, answer);
-	}
 	if (words >= 0)
 		close(words);
 	unlink(notify);
@@ -250,6 +276,13 @@ static bool ends_within(pid_t pid, double seconds)
 	}
 	waitpid(pid, NULL, WNOHANG);
 	return ended;
+}
+
+bool dsmd_was_started(const struct host *host, const char *uuid)
+{
+	char path[PATH];
+
+	return !path_of(host, uuid, "pid", path) && !access(path, F_OK);
 }
 
 int dsmd_end(struct host *host, const struct record *record, struct answer *answer)

@@ -80,6 +80,9 @@ void record_each(struct host *host, void (*each)(struct host *host,
 /** Return: its pid; 0: there is none. */
 pid_t dsmd_pid(const struct host *host, const char *uuid);
 
+/** Return: has there been one since the record was made? */
+bool dsmd_was_started(const struct host *host, const char *uuid);
+
 /**
  * Start it, and wait until it runs.
  * Return: 0, also if it runs already; -1, and then there is none.
