@@ -86,10 +86,15 @@ class Host:
             self.process = subprocess.Popen(
                 [
                     *[host_program(), "-u", "-c", self.config, "-f", self.run, "-l", self.socket],
-                    *["-d", parts.HERE / "played_dsmd.py"],
+                    *["-d", self.site.dsmd],
                 ],
                 stderr=log,
-                env={**os.environ, "HOST_XEN": str(self.folder / "xen"), "HOST_XEN_EVENTS": str(self.events)},
+                env={
+                    **os.environ,
+                    "HOST_XEN": str(self.folder / "xen"),
+                    "HOST_XEN_EVENTS": str(self.events),
+                    "DSMD_PLAYED": str(self.site.shared),
+                },
             )
         until(lambda: f"host {self.name} is ready" in self.said(), "it does not start")
         return self
@@ -153,8 +158,11 @@ class Host:
 
 
 class Site:
-    def __init__(self, folder: Path, hosts: int) -> None:
+    def __init__(self, folder: Path, hosts: int, dsmd: Path = parts.HERE / "played_dsmd.py") -> None:
         self.folder = folder
+        self.dsmd = dsmd
+        self.shared = folder / "shared"
+        self.shared.touch()
         self.ports = {name: free_port() for name in HOSTS[:hosts]}
         subprocess.run([programs()[2], folder, *self.ports, "stranger"], check=True)
         self.hosts = {name: Host(self, name) for name in self.ports}
@@ -195,6 +203,16 @@ def site(tmp_path: Path) -> Iterator[Site]:
 @pytest.fixture
 def three(tmp_path: Path) -> Iterator[Site]:
     made = Site(tmp_path, 3)
+    for host in made.hosts.values():
+        host.start()
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def real(tmp_path: Path) -> Iterator[Site]:
+    """With real dsmds, whose hypervisor is played."""
+    made = Site(tmp_path, 2, programs()[0])
     for host in made.hosts.values():
         host.start()
     yield made
@@ -250,6 +268,49 @@ def test_a_vnode_comes_and_goes(site: Site) -> None:
     assert beta.asked()[-3:] == ["node 1 0 0", "leave alpha", "forget force"]
     assert not beta.pid() and beta.has(), "the number stays reserved"
     assert node(alpha, 0)["ok"] and node(alpha, 4096)["ok"] and beta.pid() not in (0, pid)
+
+
+def small() -> list[dict[str, object]]:
+    """2 MiB at home and 2 MiB at beta."""
+    return [
+        {"vnode": 0, "start": 0, "size_kib": 2048},
+        {"vnode": 1, "start": 2 * MIB, "size_kib": 2048, "host": "beta", "pool_kib": 256},
+    ]
+
+
+def test_real_dsmds(real: Site) -> None:
+    """A vnode comes, goes, comes again; then the domain ends."""
+    alpha, beta = real.hosts.values()
+    for _ in range(2):
+        assert enable(alpha, ranges=small()) == {"version": 1, "ok": True}
+    assert alpha.ask("state")["vnodes"][0]["link"] == "down"
+    for _ in range(2):
+        assert node(alpha, 2048, pool_kib=256) == {"version": 1, "ok": True}
+        (row,) = alpha.ask("state")["vnodes"]
+        assert (row["vnode"], row["link"], row["size_kib"], row["pages_home"]) == (1, "up", 2048, 512)
+        assert node(alpha, 2048, pool_kib=256)["ok"], "again"
+        assert beta.pid()
+        assert node(alpha, 0) == {"version": 1, "ok": True}
+        assert sizes(alpha) == {1: 0} and not beta.pid()
+    assert node(alpha, 2048, pool_kib=256)["ok"]
+    alpha.kill()
+    alpha.start()
+    assert sizes(alpha) == {1: 2048}
+    alpha.end_domain(5)
+    until(lambda: not any(host.has() or host.pid() for host in (alpha, beta)), "something is left")
+
+
+def test_a_home_of_real_dsmds_is_lost(real: Site) -> None:
+    alpha, beta = real.hosts.values()
+    assert enable(alpha, ranges=small())["ok"] and node(alpha, 2048, pool_kib=256)["ok"]
+    alpha.kill()
+    os.kill(alpha.pid(), signal.SIGKILL)
+    until(lambda: not alpha.pid(), "it lives")
+    time.sleep(1)
+    with beta.events.open("wb", buffering=0) as events:
+        events.write(b"x")
+    until(lambda: not beta.has() and not beta.pid(), "something is left")
+    assert "its home is lost: host alpha is lost" in beta.said()
 
 
 def test_the_end_of_a_domain(site: Site) -> None:
