@@ -697,6 +697,20 @@ def test_hosts(three: Site) -> None:
     assert rows["beta"]["vms"] == rows["alpha"]["vms"] == 1
     assert rows["beta"]["xen"] == XEN["version"] and rows["beta"]["free_kib"] == 8 << 20
 
+    def ctl(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [programs()[1], "-l", alpha.socket, *words], capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
+
+    said = ctl("hosts")
+    assert said.returncode == 1 and "nobody listens; start dsmd-host there" in said.stdout
+    assert [line.split()[:2] for line in said.stdout.splitlines()[1:3]] == [["alpha", "here"], ["beta", "up"]]
+    gamma.start()
+    assert ctl("hosts").returncode == 0
+    assert [row["state"] for row in json.loads(ctl("--json", "hosts").stdout)] == ["here", "up", "up"]
+    alpha.kill()
+    assert ctl("hosts").returncode == 3
+
 
 def test_files_are_checked(site: Site) -> None:
     config = site.alpha.config
