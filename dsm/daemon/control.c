@@ -351,8 +351,8 @@ static int understand(char *text)
 	return -EPROTO;
 }
 
-int dsm_control_ask(const char *path, const char *line_text, double seconds,
-		    char **answer_text)
+int dsm_control_ask_line(const char *path, const char *line_text, double seconds,
+			 char **answer_text)
 {
 	struct timeval patience = { .tv_sec = (long)seconds };
 	struct sockaddr_un address;
@@ -375,6 +375,18 @@ int dsm_control_ask(const char *path, const char *line_text, double seconds,
 		rc = read_all(fd, answer_text);
 	if (fd >= 0)
 		close(fd);
+	if (rc) {
+		free(*answer_text);
+		*answer_text = NULL;
+	}
+	return rc;
+}
+
+int dsm_control_ask(const char *path, const char *command, double seconds,
+		    char **answer_text)
+{
+	int rc = dsm_control_ask_line(path, command, seconds, answer_text);
+
 	if (!rc)
 		rc = understand(*answer_text);
 	if (rc && rc != -EREMOTEIO) {

@@ -84,6 +84,10 @@ unsigned int dsm_control_clients(const struct dsm_control *control);
 int dsm_control_ask(const char *path, const char *command, double seconds,
 		    char **answer);
 
+/** The same for any line, of which all that comes is the answer: dsmd-host's socket. */
+int dsm_control_ask_line(const char *path, const char *line, double seconds,
+			 char **answer);
+
 #ifdef __cplusplus
 }
 #endif

@@ -4,7 +4,7 @@
 
 _dsmctl() {
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
-  local commands="list status peers metrics wait vnodes connect node set evacuate leave fail forget" folder=/run/xenuma/dsmd
+  local commands="list hosts status peers metrics wait vnodes connect node set evacuate leave fail forget" folder=/run/xenuma/dsmd
   local -a names=()
   local socket
   for socket in "$folder"/*.sock; do
@@ -12,7 +12,7 @@ _dsmctl() {
   done
   COMPREPLY=()
   if [[ $word == -* ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "--json --timeout --force --folder --help" -- "$word")
+    mapfile -t COMPREPLY < <(compgen -W "--json --timeout --force --folder --listen --help" -- "$word")
   elif [[ $before =~ ^(status|peers|metrics|wait|vnodes|connect|node|set|evacuate|leave|fail|forget)$ ]]; then
     mapfile -t COMPREPLY < <(compgen -W "${names[*]}" -- "$word")
   elif ((COMP_CWORD > 2)) && [[ ${COMP_WORDS[COMP_CWORD - 2]} == wait ]]; then

@@ -16,6 +16,8 @@
 #include "control.h"
 
 #define SUFFIX	".sock"
+#define HOST_SOCKET	"/run/xenuma/dsmd.sock"
+#define HOSTS_REQUEST	"{\"version\": 1, \"op\": \"hosts\"}"
 #define PATH	512
 #define VMS	1024
 #define AT_ONCE	15.			/* s for what is answered at once */
@@ -37,6 +39,7 @@ static void usage(FILE *to)
 {
 	fputs("usage: dsmctl [OPTION...] COMMAND\n"
 	      "  list                 the VMs with a dsmd on this host\n"
+	      "  hosts                dsmd-host here, and what it knows of the others\n"
 	      "  status [VM]          state, faults and pages, of all VMs if none is named\n"
 	      "  peers VM             its connections\n"
 	      "  metrics [VM]         for node_exporter's textfile collector\n"
@@ -57,6 +60,7 @@ static void usage(FILE *to)
 	      "  -t, --timeout S      of wait (default 60)\n"
 	      "  -F, --force          forget: one that has not ended, too\n"
 	      "  -f, --folder PATH    of the sockets (default " DSM_CONTROL_FOLDER ")\n"
+	      "  -l, --listen PATH    the socket of dsmd-host (default " HOST_SOCKET ")\n"
 	      "  -h, --help\n", to);
 }
 
@@ -438,12 +442,78 @@ static enum status do_forget(char **words_after)
 	return tell(forced ? "forget force" : "forget", words_after);
 }
 
+/* ---- dsmd-host ---- */
+
+static const char *host_socket = HOST_SOCKET;
+
+static void say_hosts(struct json_object *list)
+{
+	size_t i;
+
+	printf("%-24s %-14s %-16s %5s %12s\n", "HOST", "STATE", "XEN", "VMS", "FREE/KiB");
+	for (i = 0; i < json_object_array_length(list); i++) {
+		struct json_object *host = json_object_array_get_idx(list, i);
+
+		printf("%-24s %-14s", words(host, "host"), words(host, "state"));
+		if (get(host, "xen"))
+			printf(" %-16s %5" PRIu64 " %12" PRIu64 "\n", words(host, "xen"),
+			       number(host, "vms"), number(host, "free_kib"));
+		else
+			printf(" %s\n", words(host, "text"));
+	}
+}
+
+/* Return: is every host there? */
+static bool are_up(struct json_object *list)
+{
+	const char *state;
+	size_t i;
+
+	for (i = 0; i < json_object_array_length(list); i++) {
+		state = words(json_object_array_get_idx(list, i), "state");
+		if (strcmp(state, "up") && strcmp(state, "here"))
+			return false;
+	}
+	return true;
+}
+
+static enum status do_hosts(char **words_after)
+{
+	enum status status = STATUS_NOBODY;
+	struct json_object *all, *list;
+	char *answer;
+	int rc;
+
+	(void)words_after;
+	rc = dsm_control_ask_line(host_socket, HOSTS_REQUEST, LATER, &answer);
+	if (rc) {
+		fprintf(stderr, "dsmctl: dsmd-host at %s: %s\n", host_socket, strerror(-rc));
+		return STATUS_NOBODY;
+	}
+	all = json_tokener_parse(answer);
+	free(answer);
+	list = get(all, "hosts");
+	if (list && json_object_is_type(list, json_type_array)) {
+		if (as_json)
+			say_json(list);
+		else
+			say_hosts(list);
+		status = are_up(list) ? STATUS_DONE : STATUS_REFUSED;
+	} else {
+		fprintf(stderr, "dsmctl: dsmd-host: %s\n", all && get(all, "text") ?
+			words(all, "text") : "an answer that is none");
+	}
+	json_object_put(all);
+	return status;
+}
+
 static const struct command {
 	const char *name;
 	enum status (*run)(char **words);
 	int least, most;	/* words after it */
 } commands[] = {
 	{ "list", do_list, 0, 0 },
+	{ "hosts", do_hosts, 0, 0 },
 	{ "status", do_status, 0, 1 },
 	{ "peers", do_peers, 1, 1 },
 	{ "metrics", do_metrics, 0, 1 },
@@ -465,6 +535,7 @@ int main(int argc, char **argv)
 		{ "timeout", required_argument, NULL, 't' },
 		{ "force", no_argument, NULL, 'F' },
 		{ "folder", required_argument, NULL, 'f' },
+		{ "listen", required_argument, NULL, 'l' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
@@ -472,7 +543,7 @@ int main(int argc, char **argv)
 	char *end;
 	int option, left;
 
-	while ((option = getopt_long(argc, argv, "jt:Ff:h", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "jt:Ff:l:h", options, NULL)) != -1) {
 		switch (option) {
 		case 'j':
 			as_json = true;
@@ -489,6 +560,9 @@ int main(int argc, char **argv)
 			break;
 		case 'f':
 			folder = optarg;
+			break;
+		case 'l':
+			host_socket = optarg;
 			break;
 		case 'h':
 			usage(stdout);

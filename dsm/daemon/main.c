@@ -73,7 +73,8 @@ static void notify(const char *text)
 		return;
 	if (sendto(fd, text, strlen(text), MSG_NOSIGNAL, (struct sockaddr *)&address,
 		   (socklen_t)(offsetof(struct sockaddr_un, sun_path) +
-			       strlen(path))) < 0)
+			       strlen(path))) < 0 &&
+	    errno != ECONNREFUSED && errno != ENOENT)	/* who waited has gone */
 		dsm_log(DSM_LOG_WARNING, "systemd's socket: %s", strerror(errno));
 	close(fd);
 }
@@ -290,7 +291,11 @@ int main(int argc, char **argv)
 		return STATUS_SYSTEM;
 	}
 	if (run(text)) {
+		char line[sizeof(text) + 16];
+
 		dsm_log(DSM_LOG_ERROR, "%s", text);
+		snprintf(line, sizeof(line), "STATUS=%s", text);
+		notify(line);
 		process.status = STATUS_SYSTEM;
 	}
 	dsm_log_end();

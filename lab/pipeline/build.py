@@ -410,7 +410,7 @@ def build_images(out: Path, progress: Progress, kernel: str) -> None:
 
 PROGRAM_FOLDERS = tuple(name for name in ("benchmarks", "tests/guest") if (REPO / name / "Makefile").is_file())
 XEN = [REPO / "xen" / name for name in ("overlay", "hooks")]
-DSM = [REPO / "dsm" / name for name in ("Makefile", "core", "transport", "daemon")]
+DSM = [REPO / "dsm" / name for name in ("Makefile", "core", "transport", "daemon", "host")]
 LINUX = [REPO / "linux-guest" / name for name in ("overlay", "hooks")]
 IMAGES = [REPO / "lab/images", REPO / "configs", REPO / "lab/target.packages"]
 INSTALLED = ("tools", "programs", "libgomp")

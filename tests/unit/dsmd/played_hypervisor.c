@@ -27,7 +27,8 @@
 #include "hypervisor.h"
 #include "played_xen.h"
 
-#define PAGES	64
+#define PAGES	64		/* that vCPUs use */
+#define ALL	1024		/* with those of vnodes that come and go */
 #define VCPUS	2
 
 struct shared {
@@ -148,9 +149,9 @@ struct dsm_xen *dsm_hypervisor_open(const struct dsm_description *d,
 	close(fd);
 	dice_state = 1000 + config->self;
 	guest.left = left ? (unsigned int)atoi(left) : 0;
-	played_init(&guest.played, PAGES, VCPUS, 8, d->frames);
+	played_init(&guest.played, ALL, VCPUS, 8, d->frames);
 	for (i = 0; i < d->nr_ranges; i++)
-		for (gfn = d->range[i].start; gfn < d->range[i].end && gfn < PAGES; gfn++)
+		for (gfn = d->range[i].start; gfn < d->range[i].end && gfn < ALL && !d->detached[i]; gfn++)
 			guest.played.page[gfn].state = d->range[i].home == config->self ?
 				DSM_XEN_STATE_M : DSM_XEN_STATE_I;
 	guest.calls = guest.played.xen.calls;

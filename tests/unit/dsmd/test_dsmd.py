@@ -97,9 +97,9 @@ _scratch = tempfile.TemporaryDirectory(prefix="dsmd_test.")
 
 
 @functools.cache
-def compiled(source: Path) -> Path:
+def compiled(source: Path, stem: str = "") -> Path:
     """The object of a source. ev.h and the tests' macros convert freely; what is ours does not."""
-    target = Path(_scratch.name) / f"{source.stem}.o"
+    target = Path(_scratch.name) / f"{stem or source.stem}.o"
     if source.suffix == ".cc":
         words = [*CXX]
     else:
@@ -116,6 +116,15 @@ def linked(name: str, sources: Sequence[Path]) -> Path:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         objects = list(pool.map(compiled, sources))
     target = Path(_scratch.name) / name
+    subprocess.run([*CXX, *objects, "-o", target, *LIBRARIES], check=True, capture_output=True)
+    return target
+
+
+def linked_apart(name: str, sources: Sequence[Path], shared: Sequence[Path]) -> Path:
+    """Sources of another folder, whose names may be those of ours."""
+    apart = [compiled(source, f"{name}-{source.stem}") for source in sources]
+    target = Path(_scratch.name) / name
+    objects = [*apart, *(compiled(source) for source in shared)]
     subprocess.run([*CXX, *objects, "-o", target, *LIBRARIES], check=True, capture_output=True)
     return target
 

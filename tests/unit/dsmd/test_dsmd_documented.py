@@ -23,8 +23,8 @@ def manual_options(manual: str) -> set[str]:
 
 
 def test_every_option_is_described() -> None:
-    for program, source in (("dsmd", "main.c"), ("dsmctl", "dsmctl.c")):
-        known = options(read(DAEMON / source))
+    for program, source in (("dsmd", "daemon/main.c"), ("dsmctl", "daemon/dsmctl.c"), ("dsmd-host", "host/main.c")):
+        known = options(read(DAEMON.parent / source))
         assert len(known) >= 5
         assert manual_options(read(ROOT / f"docs/man/{program}.8")) == known
 
@@ -39,7 +39,7 @@ def test_every_key_of_a_description_is_described() -> None:
 
 def test_every_command_of_dsmctl_is_described() -> None:
     commands = set(re.findall(r'^\t\{ "([a-z]+)", do_', read(DAEMON / "dsmctl.c"), re.M))
-    assert len(commands) == 13
+    assert len(commands) == 14
     manual = read(ROOT / "docs/man/dsmctl.8").partition(".SH COMMANDS")[2].partition("\n.SH ")[0]
     assert {
         found or other for found, other in re.findall(r"^(?:\\fB([a-z]+)\\fR|\.B ([a-z]+)$)", manual, re.M)

@@ -1,0 +1,578 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * dsmd-host: the loop that accepts, counts, and ends what takes too long.  It does
+ * nothing that waits; host.h says who does.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <ev.h>
+
+#include "record.h"
+#include "wire.h"
+
+#define CONFIG		"/etc/xenuma/dsm.toml"
+#define FOLDER		"/run/xenuma/dsmd"
+#define SOCKET		"/run/xenuma/dsmd.sock"
+#define DSMD		"/usr/sbin/dsmd"
+#define LOCALS		32	/* requests of the toolstack at a time; more wait */
+#define PEERS		32	/* of other hosts; more are turned away */
+#define PEERS_EACH	12	/* of one address */
+#define PEERS_SECOND	64	/* connections accepted in a second; more wait */
+#define SWEEP_S		30.
+#define WATCHED		1024	/* dsmds */
+
+enum status {			/* of the process */
+	STATUS_ENDED = 0,
+	STATUS_USAGE = 2,	/* or a mistake in a file */
+	STATUS_SYSTEM = 3,
+};
+
+enum kind { FREE, LOCAL, PEER, SWEEP };
+
+struct job {
+	enum kind kind;
+	ev_child child;
+	struct sockaddr_storage from;	/* of a peer */
+};
+
+struct watched {
+	bool used;
+	char uuid[37];
+	ev_io io;			/* of a pidfd */
+};
+
+static struct process {
+	struct host host;
+	struct ev_loop *loop;
+	ev_io local, peers, xen;
+	ev_timer sweep, second;
+	ev_signal signals[2];
+	struct job job[LOCALS + PEERS + 1];
+	unsigned int nr[SWEEP + 1];	/* jobs of each kind */
+	unsigned int accepted;		/* peers, in this second */
+	bool sweep_again;
+	struct watched watched[WATCHED];
+	int lock;
+} process = {
+	.host = {
+		.config_file = CONFIG, .folder = FOLDER, .socket = SOCKET, .dsmd = DSMD,
+	},
+};
+
+static void usage(FILE *to)
+{
+	fputs("usage: dsmd-host [OPTION...]\n"
+	      "Start and end dsmd for VMs, here and on other hosts; see dsmd-host(8).\n"
+	      "  -c, --config FILE   the hosts (default " CONFIG ")\n"
+	      "  -f, --folder PATH   of what is known of VMs (default " FOLDER ")\n"
+	      "  -l, --listen PATH   the toolstack's socket (default " SOCKET ")\n"
+	      "  -d, --dsmd PATH     the program for a VM (default " DSMD ")\n"
+	      "  -k, --check         read the file and the certificates, say what is wrong, and end\n"
+	      "  -u, --unlocked      dsmds do not lock memory (for tests)\n"
+	      "  -h, --help\n", to);
+}
+
+__attribute__((format(printf, 2, 3)))
+static void say(int level, const char *format, ...)
+{
+	char text[512];
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(text, sizeof(text), format, list);
+	va_end(list);
+	fprintf(stderr, "<%d>level=%s msg=\"%s\"\n", level,
+		level == 3 ? "error" : level == 4 ? "warning" : "notice", text);
+}
+
+unsigned int host_find(const struct host *host, const char *name, struct answer *answer)
+{
+	char names[HOST_TEXT] = "";
+	size_t at = 0;
+	unsigned int i;
+
+	for (i = 0; i < host->config.nr_hosts; i++) {
+		if (!strcmp(host->config.host[i].name, name))
+			return i;
+		if (at < sizeof(names))
+			at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s",
+					       i ? ", " : "", host->config.host[i].name);
+	}
+	answer_error(answer, "unknown-host", "%.64s: no host of %s; there are %s", name,
+		     host->config_file, names);
+	return DSM_NOBODY;
+}
+
+const char *host_name(const struct host *host, unsigned int number)
+{
+	return number < host->config.nr_hosts ? host->config.host[number].name : "?";
+}
+
+/* ---- In the process of a request ---- */
+
+static void answer_request(struct wire *wire, unsigned int from)
+{
+	struct answer answer = { 0 };
+	struct json_object *request = NULL;
+	char *line = malloc(HOST_LINE), *reply;
+	uint64_t version;
+	ssize_t n;
+
+	wire->end = wire_now() + HOST_REQUEST_S;
+	n = line ? wire_read_line(wire, line, HOST_LINE) : -ENOMEM;
+	if (n < 0) {
+		if (n != -EMSGSIZE && n != -EBADMSG)
+			return;
+		answer_error(&answer, "internal", n == -EMSGSIZE ? "more than %u bytes" :
+			     "something follows the line (at most %u bytes)", HOST_LINE);
+	} else {
+		request = read_line_json(line, (size_t)n, &answer);
+	}
+	if (request && !read_number(request, "version", 0, INT64_MAX, &version, &answer)) {
+		if (version != HOST_VERSION)
+			answer_error(&answer, "version", "version %llu is asked for; dsmd-host of host %s has %d",
+				     (unsigned long long)version,
+				     host_name(&process.host, process.host.config.self), HOST_VERSION);
+		else if (from == DSM_NOBODY)
+			guest_request(&process.host, request, &answer);
+		else
+			peer_request(&process.host, from, request, &answer);
+	}
+	reply = answer_line(&answer);
+	wire->end = wire_now() + HOST_REQUEST_S;
+	if (reply)
+		wire_write(wire, reply, strlen(reply));
+	if (answer.word[0])
+		say(4, "%s: %s", answer.word, answer.text);
+}
+
+static void do_job(enum kind kind, int fd)
+{
+	struct wire wire = { .fd = fd };
+	struct sigaction plain = { .sa_handler = SIG_DFL };
+	sigset_t none;
+
+	sigaction(SIGTERM, &plain, NULL);
+	sigaction(SIGINT, &plain, NULL);
+	sigaction(SIGCHLD, &plain, NULL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	close(process.lock);
+	alarm(HOST_JOB_S);
+	if (kind == SWEEP) {
+		sweep(&process.host);
+	} else if (kind == LOCAL) {
+		answer_request(&wire, DSM_NOBODY);
+		wire_close(&wire);
+	} else {
+		if (!wire_accept(&wire, &process.host, fd,
+				 wire_now() + process.host.config.opening_ms / 1000.))
+			answer_request(&wire, wire.who.host);
+		else
+			say(4, "a stranger was turned away: %s", wire.text);
+		wire_close(&wire);
+	}
+	_exit(0);
+}
+
+/* ---- The loop ---- */
+
+static void begin_sweep(void);
+
+static void on_dsmd_end(struct ev_loop *loop, ev_io *io, int events)
+{
+	struct watched *watched = io->data;
+
+	(void)events;
+	ev_io_stop(loop, io);
+	close(io->fd);
+	watched->used = false;
+	say(5, "the dsmd of %s has ended", watched->uuid);
+	begin_sweep();
+}
+
+/* Those that are not watched yet. */
+static void watch_dsmd(struct host *host, const struct record *record, void *context)
+{
+	struct watched *watched, *place = NULL;
+	pid_t pid = dsmd_pid(host, record->uuid_text);
+	int fd;
+
+	(void)context;
+	for (watched = process.watched; watched < process.watched + WATCHED; watched++) {
+		if (watched->used && !strcmp(watched->uuid, record->uuid_text))
+			return;
+		if (!watched->used && !place)
+			place = watched;
+	}
+	fd = pid && place ? pidfd_open(pid, 0) : -1;
+	if (fd < 0)
+		return;
+	/* Still the same, now that the descriptor is one of it. */
+	if (dsmd_pid(host, record->uuid_text) != pid) {
+		close(fd);
+		return;
+	}
+	place->used = true;
+	strcpy(place->uuid, record->uuid_text);
+	ev_io_init(&place->io, on_dsmd_end, fd, EV_READ);
+	place->io.data = place;
+	ev_io_start(process.loop, &place->io);
+}
+
+static void on_job_end(struct ev_loop *loop, ev_child *child, int events)
+{
+	struct job *job = child->data;
+	enum kind kind = job->kind;
+
+	(void)events;
+	ev_child_stop(loop, child);
+	if (child->rstatus)
+		say(3, "a request ended with %s %d",
+		    WIFSIGNALED(child->rstatus) ? "signal" : "status",
+		    WIFSIGNALED(child->rstatus) ? WTERMSIG(child->rstatus) :
+						  WEXITSTATUS(child->rstatus));
+	job->kind = FREE;
+	process.nr[kind]--;
+	if (kind == LOCAL)
+		ev_io_start(loop, &process.local);
+	record_each(&process.host, watch_dsmd, NULL);
+	if (kind == SWEEP && process.sweep_again) {
+		process.sweep_again = false;
+		begin_sweep();
+	}
+}
+
+/* @fd: closed here; -1: none.  Return: was there a place, and a process? */
+static bool start_job(enum kind kind, int fd, const struct sockaddr_storage *from)
+{
+	struct job *job = process.job;
+	pid_t pid;
+
+	while (job->kind != FREE)
+		job++;		/* there are enough for the most of each kind */
+	pid = fork();
+	if (!pid)
+		do_job(kind, fd);
+	if (fd >= 0)
+		close(fd);
+	if (pid < 0) {
+		say(3, "no process for a request: %s", strerror(errno));
+		return false;
+	}
+	job->kind = kind;
+	if (from)
+		job->from = *from;
+	process.nr[kind]++;
+	ev_child_init(&job->child, on_job_end, pid, 0);
+	job->child.data = job;
+	ev_child_start(process.loop, &job->child);
+	return true;
+}
+
+static void begin_sweep(void)
+{
+	if (process.nr[SWEEP])
+		process.sweep_again = true;
+	else
+		start_job(SWEEP, -1, NULL);
+}
+
+static void on_local(struct ev_loop *loop, ev_io *io, int events)
+{
+	int fd = accept4(io->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct ucred who;
+	socklen_t size = sizeof(who);
+
+	(void)events;
+	if (fd < 0)
+		return;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) ||
+	    (who.uid && who.uid != geteuid())) {
+		say(4, "user %u is not served", who.uid);
+		close(fd);
+		return;
+	}
+	start_job(LOCAL, fd, NULL);
+	if (process.nr[LOCAL] == LOCALS)
+		ev_io_stop(loop, io);
+}
+
+static bool is_same_address(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
+	const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
+
+	if (a->ss_family != b->ss_family)
+		return false;
+	if (a->ss_family == AF_INET)
+		return a4->sin_addr.s_addr == b4->sin_addr.s_addr;
+	return !memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr));
+}
+
+/* May one more come from there? */
+static const char *why_not(const struct sockaddr_storage *from)
+{
+	const struct dsm_config *config = &process.host.config;
+	unsigned int i, nr = 0;
+
+	for (i = 0; i < config->nr_hosts; i++)
+		if (i != config->self && is_same_address(from, &config->host[i].address))
+			break;
+	if (i == config->nr_hosts)
+		return "not the address of a host";
+	for (i = 0; i < sizeof(process.job) / sizeof(process.job[0]); i++)
+		nr += process.job[i].kind == PEER && is_same_address(from, &process.job[i].from);
+	if (nr >= PEERS_EACH)
+		return "too many at a time from one address";
+	return process.nr[PEER] >= PEERS ? "too many at a time" : NULL;
+}
+
+static void on_peer(struct ev_loop *loop, ev_io *io, int events)
+{
+	struct sockaddr_storage from = { 0 };
+	socklen_t size = sizeof(from);
+	int fd = accept4(io->fd, (struct sockaddr *)&from, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	const char *why;
+
+	(void)events;
+	if (fd < 0)
+		return;
+	if (++process.accepted >= PEERS_SECOND)
+		ev_io_stop(loop, io);
+	why = why_not(&from);
+	if (why) {
+		say(4, "a connection was turned away: %s", why);
+		close(fd);
+	} else {
+		start_job(PEER, fd, &from);
+	}
+}
+
+static void on_second(struct ev_loop *loop, ev_timer *timer, int events)
+{
+	(void)timer;
+	(void)events;
+	process.accepted = 0;
+	ev_io_start(loop, &process.peers);
+}
+
+static void on_sweep(struct ev_loop *loop, ev_timer *timer, int events)
+{
+	(void)loop;
+	(void)timer;
+	(void)events;
+	begin_sweep();
+}
+
+static void on_xen(struct ev_loop *loop, ev_io *io, int events)
+{
+	(void)loop;
+	(void)io;
+	(void)events;
+	process.host.xen->watched();
+	begin_sweep();
+}
+
+static void on_signal(struct ev_loop *loop, ev_signal *signal, int events)
+{
+	(void)signal;
+	(void)events;
+	ev_break(loop, EVBREAK_ALL);
+}
+
+/* ---- Begin ---- */
+
+static int fail(char *text, const char *what)
+{
+	snprintf(text, DSM_CONFIG_TEXT, "%s: %s", what, strerror(errno));
+	return -1;
+}
+
+static int be_the_only_one(char *text)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/vm/host", process.host.folder);
+	process.lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (process.lock < 0)
+		return fail(text, path);
+	if (!flock(process.lock, LOCK_EX | LOCK_NB))
+		return 0;
+	snprintf(text, DSM_CONFIG_TEXT, "another dsmd-host has %s", process.host.folder);
+	return -1;
+}
+
+static int listen_local(char *text)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	mode_t mask;
+	int fd, rc;
+
+	if (strlen(process.host.socket) >= sizeof(at.sun_path)) {
+		errno = ENAMETOOLONG;
+		return fail(text, process.host.socket);
+	}
+	strcpy(at.sun_path, process.host.socket);
+	unlink(at.sun_path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	mask = umask(0177);
+	rc = fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) || listen(fd, 64);
+	umask(mask);
+	if (rc)
+		return fail(text, process.host.socket);
+	ev_io_init(&process.local, on_local, fd, EV_READ);
+	ev_io_start(process.loop, &process.local);
+	return 0;
+}
+
+static int listen_peers(char *text)
+{
+	const struct sockaddr_storage *at = &process.host.config.host[process.host.config.self].address;
+	int one = 1, fd = socket(at->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
+	    bind(fd, (const struct sockaddr *)at, at->ss_family == AF_INET6 ?
+		 sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in)) || listen(fd, 64))
+		return fail(text, "the port of this host in dsm.toml");
+	ev_io_init(&process.peers, on_peer, fd, EV_READ);
+	ev_io_start(process.loop, &process.peers);
+	return 0;
+}
+
+static void watch_all(void)
+{
+	static const int numbers[] = { SIGTERM, SIGINT };
+	unsigned int i;
+	int fd = process.host.xen->watch();
+
+	if (fd >= 0) {
+		ev_io_init(&process.xen, on_xen, fd, EV_READ);
+		ev_io_start(process.loop, &process.xen);
+	} else {
+		say(4, "no word of domains that end: looking every %.0f s", SWEEP_S);
+	}
+	for (i = 0; i < 2; i++) {
+		ev_signal_init(&process.signals[i], on_signal, numbers[i]);
+		ev_signal_start(process.loop, &process.signals[i]);
+	}
+	ev_timer_init(&process.sweep, on_sweep, 0., SWEEP_S);
+	ev_timer_start(process.loop, &process.sweep);
+	ev_timer_init(&process.second, on_second, 1., 1.);
+	ev_timer_start(process.loop, &process.second);
+	record_each(&process.host, watch_dsmd, NULL);
+}
+
+static int run(char *text)
+{
+	int rc = record_prepare(&process.host);
+
+	if (rc) {
+		errno = -rc;
+		return fail(text, process.host.folder);
+	}
+	process.loop = ev_default_loop(EVFLAG_AUTO);
+	if (!process.loop)
+		return fail(text, "no event loop");
+	if (be_the_only_one(text) || listen_peers(text) || listen_local(text))
+		return -1;
+	watch_all();
+	say(5, "host %s is ready", host_name(&process.host, process.host.config.self));
+	ev_run(process.loop, 0);
+	unlink(process.host.socket);
+	return 0;
+}
+
+static int read_files(char *text)
+{
+	char name[DSM_CONFIG_NAME] = "", why[DSM_TRANSPORT_TEXT] = "";
+	int rc;
+
+	gethostname(name, sizeof(name) - 1);
+	rc = dsm_config_read(process.host.config_file, name, &process.host.config, text);
+	if (rc)
+		return rc;
+	dsm_config_transport(&process.host.config, &process.host.params);
+	rc = dsm_tls_create(&process.host.params, &process.host.tls, why);
+	if (rc)
+		snprintf(text, DSM_CONFIG_TEXT, "%s", why[0] ? why : strerror(-rc));
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "config", required_argument, NULL, 'c' },
+		{ "folder", required_argument, NULL, 'f' },
+		{ "listen", required_argument, NULL, 'l' },
+		{ "dsmd", required_argument, NULL, 'd' },
+		{ "check", no_argument, NULL, 'k' },
+		{ "unlocked", no_argument, NULL, 'u' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	char text[DSM_CONFIG_TEXT] = "";
+	bool check = false;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "c:f:l:d:kuh", options, NULL)) != -1) {
+		switch (option) {
+		case 'c':
+			process.host.config_file = optarg;
+			break;
+		case 'f':
+			process.host.folder = optarg;
+			break;
+		case 'l':
+			process.host.socket = optarg;
+			break;
+		case 'd':
+			process.host.dsmd = optarg;
+			break;
+		case 'k':
+			check = true;
+			break;
+		case 'u':
+			process.host.unlocked = true;
+			break;
+		case 'h':
+			usage(stdout);
+			return STATUS_ENDED;
+		default:
+			usage(stderr);
+			return STATUS_USAGE;
+		}
+	}
+	if (optind != argc) {
+		usage(stderr);
+		return STATUS_USAGE;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	if (read_files(text)) {
+		fprintf(stderr, "dsmd-host: %s\n", text);
+		return STATUS_USAGE;
+	}
+	if (check)
+		return STATUS_ENDED;
+	process.host.xen = host_xen_get();
+	if (run(text)) {
+		fprintf(stderr, "dsmd-host: %s\n", text);
+		return STATUS_SYSTEM;
+	}
+	return STATUS_ENDED;
+}

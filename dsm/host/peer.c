@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What other hosts ask: of this one as a host, and of VMs whose home they are.
+ *
+ *	probe		what is here; with "guest", who is called so
+ *	known		is this host the home of the VM?
+ *	reserve		a record of the VM, "vm", with its number
+ *	begin		its dsmd, which makes the slice
+ *	connect, leave	that dsmd, with the home's
+ *	node		so much memory for a vnode
+ *	stop		the end of that dsmd; the record stays
+ *	end		and of the record
+ *
+ * Each says what is to be, and can be asked again.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "record.h"
+#include "wire.h"
+
+/* ---- Of the host ---- */
+
+static void add_number(struct host *host, const struct record *record, void *context)
+{
+	(void)host;
+	json_object_array_add(context, json_object_new_uint64(record->number));
+}
+
+static void probe(struct host *host, struct json_object *request, struct answer *answer)
+{
+	struct json_object *numbers, *features;
+	struct host_facts facts = { 0 };
+	const char *guest = NULL;
+	uint8_t uuid[16], theirs[16];
+	uint32_t domid = 0;
+	char text[37];
+	unsigned int i;
+	int rc = host->xen->facts(&facts);
+
+	if (rc) {
+		answer_error(answer, "internal", "host %s: what Xen is: %s",
+			     host_name(host, host->config.self), strerror(-rc));
+		return;
+	}
+	if (json_object_object_get_ex(request, "guest", NULL)) {
+		guest = read_text(request, "guest", 255, answer);
+		if (!guest || read_uuid(request, uuid, text, answer))
+			return;
+		if (host->xen->find_name(guest, &domid) ||
+		    (!host->xen->uuid(domid, theirs) && !memcmp(uuid, theirs, sizeof(uuid))))
+			domid = 0;
+	}
+	numbers = json_object_new_array();
+	features = json_object_new_array();
+	record_each(host, add_number, numbers);
+	for (i = 0; i < facts.nr_features; i++)
+		json_object_array_add(features, json_object_new_uint64(facts.feature[i]));
+	answer_add(answer, "xen", json_object_new_string(facts.version));
+	answer_add(answer, "abi", json_object_new_uint64(facts.abi));
+	answer_add(answer, "hap", json_object_new_boolean(facts.hap));
+	answer_add(answer, "free_kib", json_object_new_uint64(facts.free_kib));
+	answer_add(answer, "features", features);
+	answer_add(answer, "numbers", numbers);
+	answer_add(answer, "name_domid", json_object_new_uint64(domid));
+}
+
+static void known(struct host *host, const char *uuid, struct answer *answer)
+{
+	struct record record;
+	bool is = !record_read(host, uuid, &record) && record_is_home(host, &record);
+
+	answer_add(answer, "known", json_object_new_boolean(is));
+}
+
+/* ---- Of a VM ---- */
+
+struct wanted {
+	const struct record *record;
+	bool number, name;
+};
+
+static void compare(struct host *host, const struct record *record, void *context)
+{
+	struct wanted *wanted = context;
+
+	(void)host;
+	if (!memcmp(record->uuid, wanted->record->uuid, sizeof(record->uuid)))
+		return;
+	wanted->number |= record->number == wanted->record->number;
+	wanted->name |= !strcmp(record->name, wanted->record->name);
+}
+
+static void write_new(struct host *host, const struct record *record, struct answer *answer)
+{
+	struct wanted wanted = { .record = record };
+	int lock = record_lock_numbers(host), rc;
+
+	if (lock < 0) {
+		answer_error(answer, "internal", "the lock of the numbers: %s", strerror(-lock));
+		return;
+	}
+	record_each(host, compare, &wanted);
+	if (wanted.number) {
+		answer_error(answer, "number", "host %s: number %u is another VM's",
+			     host_name(host, host->config.self), record->number);
+	} else if (wanted.name) {
+		answer_error(answer, "name-taken", "host %s has memory for another guest called %s",
+			     host_name(host, host->config.self), record->name);
+	} else {
+		rc = record_write(host, record);
+		if (rc)
+			answer_error(answer, "internal", "host %s: record of %s: %s",
+				     host_name(host, host->config.self), record->guest, strerror(-rc));
+	}
+	close(lock);
+}
+
+static void reserve(struct host *host, unsigned int from, const struct record *there,
+		    struct json_object *request, struct answer *answer)
+{
+	struct record record;
+	uint32_t domid;
+
+	if (record_from_json(host, json_object_object_get(request, "vm"), &record, answer))
+		return;
+	if (record.home != from || !record_has_host(&record, host->config.self) || !record.domid) {
+		answer_error(answer, "internal", "host %s reserves what is not its own, or not for %s",
+			     host_name(host, from), host_name(host, host->config.self));
+		return;
+	}
+	record.domid = 0;
+	record.begun = false;
+	if (there && record_is_same(there, &record) && there->number == record.number && !there->begun)
+		return;
+	if (there && there->begun) {
+		if (dsmd_end(host, there, answer))
+			return;
+	} else if (!host->xen->find_uuid(record.uuid, &domid)) {
+		answer_error(answer, "name-taken", "host %s: domain %u has the UUID %s",
+			     host_name(host, host->config.self), domid, record.uuid_text);
+		return;
+	}
+	if (there)
+		record_remove(host, there->uuid_text);
+	write_new(host, &record, answer);
+}
+
+static void begin(struct host *host, struct record *record, struct answer *answer)
+{
+	struct answer ignored = { 0 };
+	uint32_t domid;
+
+	if (dsmd_pid(host, record->uuid_text)) {
+		dsmd_start(host, record, answer);
+		return;
+	}
+	if (record->begun) {
+		/* It died: what is left is a slice that nobody serves. */
+		if (dsmd_end(host, record, answer))
+			return;
+	} else if (!host->xen->find_uuid(record->uuid, &domid)) {
+		answer_error(answer, "name-taken", "host %s: domain %u has the UUID %s",
+			     host_name(host, host->config.self), domid, record->uuid_text);
+		return;
+	}
+	record->begun = true;
+	if (record_write(host, record)) {
+		answer_error(answer, "internal", "host %s: record of %s can't be written",
+			     host_name(host, host->config.self), record->guest);
+		return;
+	}
+	if (dsmd_start(host, record, answer)) {
+		dsmd_end(host, record, &ignored);
+		answer_free(&ignored);
+	}
+}
+
+static void command(struct host *host, const struct record *record, const char *op,
+		    struct json_object *request, struct answer *answer)
+{
+	char line[DSM_CONFIG_NAME + 96];
+	uint64_t vnode = 0, size = 0;
+	bool is_node = !strcmp(op, "node");
+
+	if (is_node && (read_number(request, "vnode", 0, 63, &vnode, answer) ||
+			read_number(request, "size_kib", 0, 1ull << 30, &size, answer)))
+		return;
+	if (!dsmd_pid(host, record->uuid_text)) {
+		/* What ended has nothing, and no connection. */
+		if (strcmp(op, "leave") && (!is_node || size))
+			answer_error(answer, "internal", "host %s: the dsmd of %s is not there",
+				     host_name(host, host->config.self), record->guest);
+		return;
+	}
+	if (is_node)
+		snprintf(line, sizeof(line), "node %llu %llu 0", (unsigned long long)vnode,
+			 (unsigned long long)size);
+	else
+		snprintf(line, sizeof(line), "%s %s", op, host_name(host, record->home));
+	ask_dsmd(host, record->name, line,
+		 is_node ? HOST_NODE_S : host->config.opening_ms / 1000. + HOST_ASK_S, NULL, answer);
+}
+
+static void of_vm(struct host *host, struct record *record, const char *op,
+		  struct json_object *request, struct answer *answer)
+{
+	if (!strcmp(op, "begin")) {
+		begin(host, record, answer);
+	} else if (!strcmp(op, "connect") || !strcmp(op, "leave") || !strcmp(op, "node")) {
+		command(host, record, op, request, answer);
+	} else if (!strcmp(op, "stop") || !strcmp(op, "end")) {
+		if (dsmd_end(host, record, answer))
+			return;
+		if (!strcmp(op, "end")) {
+			record_remove(host, record->uuid_text);
+		} else {
+			record->begun = false;
+			record_write(host, record);
+		}
+	} else {
+		answer_error(answer, "internal", "op: there is no such one between hosts");
+	}
+}
+
+void peer_request(struct host *host, unsigned int from, struct json_object *request,
+		  struct answer *answer)
+{
+	const char *op = read_text(request, "op", 16, answer);
+	struct record record;
+	uint8_t uuid[16];
+	char text[37];
+	int lock, rc;
+
+	if (!op)
+		return;
+	if (!strcmp(op, "probe")) {
+		probe(host, request, answer);
+		return;
+	}
+	if (read_uuid(request, uuid, text, answer))
+		return;
+	if (!strcmp(op, "known")) {
+		known(host, text, answer);
+		return;
+	}
+	lock = record_lock(host, text, HOST_BUSY_S);
+	if (lock < 0) {
+		answer_error(answer, "busy", "host %s: another request of this guest is at work",
+			     host_name(host, host->config.self));
+		return;
+	}
+	rc = record_read(host, text, &record);
+	if (!rc && record.home != from)
+		answer_error(answer, "unknown-vm", "host %s is not the home of this guest, in the eyes of %s",
+			     host_name(host, from), host_name(host, host->config.self));
+	else if (!strcmp(op, "reserve"))
+		reserve(host, from, rc ? NULL : &record, request, answer);
+	else if (!rc)
+		of_vm(host, &record, op, request, answer);
+	else if (strcmp(op, "end") && strcmp(op, "stop"))
+		answer_error(answer, "unknown-vm", "host %s has no place for a guest of this UUID",
+			     host_name(host, host->config.self));
+	record_unlock(host, text, lock);
+}

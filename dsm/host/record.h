@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What a host knows of a VM, in files below FOLDER/vm (FOLDER: /run/xenuma/dsmd):
+ *
+ *	UUID.lock		who changes something for the VM has it (flock)
+ *	UUID/record.json	struct record, replaced as a whole
+ *	UUID/vm.json		the description for its dsmd (dsmd(8))
+ *	UUID/alive		its dsmd has this open and locked: so it lives
+ *	UUID/pid		of that dsmd
+ *
+ * The same JSON goes to the other hosts of the VM when it is reserved there.
+ * The folder is root's; what is in it is checked when it is read, all the same.
+ */
+#ifndef HOST_RECORD_H
+#define HOST_RECORD_H
+
+#include <sys/types.h>
+
+#include "host.h"
+
+struct record_range {
+	unsigned int vnode, host;
+	uint64_t first, frames;		/* gfn */
+	bool spans;			/* its memory comes with "node" */
+	uint64_t pool_kib;		/* that its pool is to have; 0 if it does not span */
+};
+
+struct record {
+	uint8_t uuid[16];
+	char uuid_text[37];
+	char name[DSM_DESCRIPTION_NAME];
+	char guest[256];		/* its name for people, which has other letters */
+	unsigned int number, home, nr_vcpus;
+	uint32_t domid;			/* at home; 0 elsewhere */
+	bool begun;			/* a dsmd was started here, and made its slice */
+	unsigned int nr_ranges;
+	struct record_range range[DSM_DESCRIPTION_RANGES];
+};
+
+/** Is it the home, here? */
+bool record_is_home(const struct host *host, const struct record *record);
+/** Return: the range of a vnode that spans; NULL. */
+const struct record_range *record_vnode(const struct record *record, unsigned int vnode);
+/** Does a vnode have its memory at a host? */
+bool record_has_host(const struct record *record, unsigned int host);
+/** Do they describe the same VM? */
+bool record_is_same(const struct record *a, const struct record *b);
+
+struct json_object *record_to_json(const struct host *host, const struct record *record);
+/** Return: 0; -1, and *answer says what is wrong. */
+int record_from_json(struct host *host, struct json_object *json, struct record *record,
+		     struct answer *answer);
+
+/** Make the folders.  Return: 0; -errno. */
+int record_prepare(const struct host *host);
+
+/**
+ * Be the only one that changes something for a VM.
+ * Return: a descriptor, to be closed; -EBUSY after @seconds; -errno.
+ */
+int record_lock(const struct host *host, const char *uuid, double seconds);
+/** The lock's file goes, too, if there is no record. */
+void record_unlock(const struct host *host, const char *uuid, int lock);
+/** Be the only one that makes records.  Return: a descriptor; -errno. */
+int record_lock_numbers(const struct host *host);
+
+/** Return: 0; -ENOENT: none; -EINVAL: it is none. */
+int record_read(struct host *host, const char *uuid, struct record *record);
+/** With the description.  Return: 0; -errno. */
+int record_write(const struct host *host, const struct record *record);
+/** Return: 0; -errno. */
+int record_remove(const struct host *host, const char *uuid);
+
+/** Call @each with all that can be read.  It may remove its own. */
+void record_each(struct host *host, void (*each)(struct host *host,
+		 const struct record *record, void *context), void *context);
+
+/* ---- The dsmd of a VM ---- */
+
+/** Return: its pid; 0: there is none. */
+pid_t dsmd_pid(const struct host *host, const char *uuid);
+
+/** Return: has there been one since the record was made? */
+bool dsmd_was_started(const struct host *host, const char *uuid);
+
+/**
+ * Start it, and wait until it runs.
+ * Return: 0, also if it runs already; -1, and then there is none.
+ */
+int dsmd_start(struct host *host, const struct record *record, struct answer *answer);
+
+/** End it, and wait for that.  Return: 0; -1: it does not end. */
+int dsmd_end(struct host *host, const struct record *record, struct answer *answer);
+
+#endif

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What nobody needs any more.
+ *
+ * At home: a VM whose domain has ended.  The other hosts are told; who can't be
+ * reached asks by himself later.
+ *
+ * Elsewhere: a VM of which its home says that it does not know it.  If the home
+ * does not answer, only one whose dsmd says that the VM has failed: a home that is
+ * started again, or a network that is cut for a moment, is no reason to give up
+ * memory in which a guest's pages are.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "record.h"
+#include "wire.h"
+
+static void say(const char *what, const struct record *record, const char *why)
+{
+	fprintf(stderr, "<5>level=notice vm=%s msg=\"%s: %s\"\n", record->name, what, why);
+}
+
+static void remove_all(struct host *host, const struct record *record)
+{
+	struct answer answer = { 0 };
+	unsigned int i;
+
+	if (dsmd_end(host, record, &answer)) {
+		say("can't be removed", record, answer.text);
+		answer_free(&answer);
+		return;
+	}
+	for (i = 0; record_is_home(host, record) && i < host->config.nr_hosts; i++) {
+		answer_free(&answer);
+		if (record_has_host(record, i) &&
+		    ask_host(host, i, question_words("end", record->uuid_text), HOST_ASK_S, &answer))
+			say("not removed there now", record, answer.text);
+	}
+	answer_free(&answer);
+	record_remove(host, record->uuid_text);
+}
+
+/* Does its dsmd say that the VM has failed? */
+static bool has_failed(struct host *host, const struct record *record, char why[HOST_TEXT])
+{
+	struct answer answer = { 0 };
+	struct json_object *status = NULL, *state, *failure;
+	bool failed = false;
+	char *text = NULL;
+
+	if (!ask_dsmd(host, record->name, "status", HOST_ASK_S, &text, &answer) && text)
+		status = json_tokener_parse(text);
+	if (status && json_object_object_get_ex(status, "state", &state) &&
+	    json_object_is_type(state, json_type_string))
+		failed = !strcmp(json_object_get_string(state), "failed");
+	if (failed && json_object_object_get_ex(status, "failure", &failure))
+		snprintf(why, HOST_TEXT, "its home is lost: %s", json_object_get_string(failure));
+	json_object_put(status);
+	free(text);
+	answer_free(&answer);
+	return failed;
+}
+
+static void look_at_slice(struct host *host, const struct record *record)
+{
+	struct answer answer = { 0 };
+	char why[HOST_TEXT] = "its home is lost";
+	bool answers = !ask_host(host, record->home, question_words("known", record->uuid_text),
+				 HOST_ASK_S, &answer);
+
+	if (answers && !json_object_get_boolean(json_object_object_get(answer.more, "known"))) {
+		say("removed", record, "its home does not know it");
+		remove_all(host, record);
+	} else if (!answers && record->begun &&
+		   (!dsmd_pid(host, record->uuid_text) || has_failed(host, record, why))) {
+		say("removed", record, why);
+		remove_all(host, record);
+	}
+	answer_free(&answer);
+}
+
+static void look_at_guest(struct host *host, const struct record *record)
+{
+	uint8_t uuid[16];
+
+	if (!host->xen->uuid(record->domid, uuid) &&
+	    !memcmp(uuid, record->uuid, sizeof(uuid)))
+		return;
+	say("removed", record, "its domain has ended");
+	remove_all(host, record);
+}
+
+static void look(struct host *host, const struct record *listed, void *context)
+{
+	struct record record;
+	int lock = record_lock(host, listed->uuid_text, 0.);
+
+	(void)context;
+	if (lock < 0)
+		return;		/* Who has it comes back to it, or the next sweep does. */
+	if (!record_read(host, listed->uuid_text, &record)) {
+		if (record_is_home(host, &record))
+			look_at_guest(host, &record);
+		else
+			look_at_slice(host, &record);
+	}
+	record_unlock(host, listed->uuid_text, lock);
+}
+
+void sweep(struct host *host)
+{
+	record_each(host, look, NULL);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What dsmd-host asks of Xen.  A table of functions, so that unit tests play it.
+ *
+ * Context: any process of dsmd-host; each opens what it needs and closes it.
+ * Nothing blocks for longer than hypercalls and xenstore take.
+ */
+#ifndef HOST_XEN_H
+#define HOST_XEN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HOST_XEN_FEATURES	32	/* words of features, at most */
+#define HOST_XEN_VERSION	64
+
+/* Of a host. */
+struct host_facts {
+	char version[HOST_XEN_VERSION];	/* "4.20.3-rc" */
+	uint32_t abi;			/* XEN_DSM_INTERFACE_VERSION */
+	bool hap;			/* hardware assisted paging */
+	uint64_t free_kib;
+	unsigned int nr_features;
+	uint32_t feature[HOST_XEN_FEATURES];	/* that guests could be shown */
+};
+
+struct host_xen {
+	/** Return: 0 or -errno. */
+	int (*facts)(struct host_facts *facts);
+	/** The features that a guest is shown.  Return: 0 or -errno. */
+	int (*features)(uint32_t domid, unsigned int *nr, uint32_t feature[HOST_XEN_FEATURES]);
+	/** Return: 0; -ESRCH: no such domain, or it is being destroyed; -errno. */
+	int (*uuid)(uint32_t domid, uint8_t uuid[16]);
+	/** Return: 0; -ESRCH: no domain has this UUID; -errno. */
+	int (*find_uuid)(const uint8_t uuid[16], uint32_t *domid);
+	/** Return: 0; -ESRCH: no domain has this name; -errno. */
+	int (*find_name)(const char *name, uint32_t *domid);
+	/** Return: 0 or -errno. */
+	int (*destroy)(uint32_t domid);
+	/**
+	 * A descriptor that is readable after a domain has ended; -1: there is none.
+	 * For the parent only.
+	 */
+	int (*watch)(void);
+	/** Read what is there. */
+	void (*watched)(void);
+	/** The bit of a word of features, for people. */
+	void (*feature_name)(unsigned int word, unsigned int bit, char *text, unsigned int size);
+};
+
+/** Return: the real one, or a played one. */
+const struct host_xen *host_xen_get(void);
+
+#endif

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The real Xen of this host: libxenctrl, libxenguest for CPU policies, xenstore.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <xenctrl.h>
+#include <xenctrl_dsm.h>
+#include <xenguest.h>
+#include <xenstore.h>
+
+#include "xen.h"
+
+#define DOMAINS	128		/* asked for at a time */
+#define KIB_PER_PAGE	(XC_PAGE_SIZE / 1024)
+
+/* Words of features in CPUID; two hosts compare them by their place here. */
+static const struct word {
+	uint32_t leaf, subleaf;
+	enum { A, B, C, D } reg;
+} words[] = {
+	{ 0x1, XEN_CPUID_NO_SUBLEAF, D }, { 0x1, XEN_CPUID_NO_SUBLEAF, C },
+	{ 0x80000001, XEN_CPUID_NO_SUBLEAF, D }, { 0x80000001, XEN_CPUID_NO_SUBLEAF, C },
+	{ 0xd, 1, A }, { 0x7, 0, B }, { 0x7, 0, C },
+	{ 0x80000007, XEN_CPUID_NO_SUBLEAF, D }, { 0x80000008, XEN_CPUID_NO_SUBLEAF, B },
+	{ 0x7, 0, D }, { 0x7, 1, A }, { 0x80000021, XEN_CPUID_NO_SUBLEAF, A },
+	{ 0x7, 1, B }, { 0x7, 2, D }, { 0x7, 1, C }, { 0x7, 1, D },
+	{ 0x80000021, XEN_CPUID_NO_SUBLEAF, C },
+};
+#define WORDS	(sizeof(words) / sizeof(words[0]))
+
+_Static_assert(WORDS <= HOST_XEN_FEATURES, "they fit into struct host_facts");
+
+static uint32_t value_of(const struct word *word, const xen_cpuid_leaf_t *leaves, uint32_t nr)
+{
+	uint32_t i;
+
+	for (i = 0; i < nr; i++) {
+		if (leaves[i].leaf != word->leaf || leaves[i].subleaf != word->subleaf)
+			continue;
+		switch (word->reg) {
+		case A:
+			return leaves[i].a;
+		case B:
+			return leaves[i].b;
+		case C:
+			return leaves[i].c;
+		case D:
+			return leaves[i].d;
+		}
+	}
+	return 0;
+}
+
+/* @domid: or DOMID_INVALID for what guests of this host could be shown. */
+static int read_features(xc_interface *xch, uint32_t domid, unsigned int *nr,
+			 uint32_t feature[HOST_XEN_FEATURES])
+{
+	xc_cpu_policy_t *policy = xc_cpu_policy_init();
+	xen_cpuid_leaf_t *leaves = NULL;
+	uint32_t nr_leaves = 0, nr_msrs = 0;
+	unsigned int i;
+	int rc = -1;
+
+	errno = ENOMEM;
+	if (policy)
+		rc = domid == DOMID_INVALID ?
+		     xc_cpu_policy_get_system(xch, XEN_SYSCTL_cpu_policy_hvm_max, policy) :
+		     xc_cpu_policy_get_domain(xch, domid, policy);
+	if (!rc)
+		rc = xc_cpu_policy_get_size(xch, &nr_leaves, &nr_msrs);
+	if (!rc) {
+		leaves = calloc(nr_leaves ? nr_leaves : 1, sizeof(*leaves));
+		rc = leaves ? 0 : -1;
+	}
+	nr_msrs = 0;
+	if (!rc)
+		rc = xc_cpu_policy_serialise(xch, policy, leaves, &nr_leaves, NULL, &nr_msrs);
+	if (rc)
+		rc = errno ? -errno : -EIO;
+	for (i = 0; !rc && i < WORDS; i++)
+		feature[i] = value_of(&words[i], leaves, nr_leaves);
+	*nr = WORDS;
+	free(leaves);
+	if (policy)
+		xc_cpu_policy_destroy(policy);
+	return rc;
+}
+
+static void feature_name(unsigned int word, unsigned int bit, char *text, unsigned int size)
+{
+	if (word >= WORDS)
+		snprintf(text, size, "a feature (word %u, bit %u)", word, bit);
+	else if (words[word].subleaf == XEN_CPUID_NO_SUBLEAF)
+		snprintf(text, size, "CPUID 0x%" PRIx32 " %cx bit %u", words[word].leaf,
+			 "abcd"[words[word].reg], bit);
+	else
+		snprintf(text, size, "CPUID 0x%" PRIx32 ":%" PRIu32 " %cx bit %u", words[word].leaf,
+			 words[word].subleaf, "abcd"[words[word].reg], bit);
+}
+
+static int facts(struct host_facts *f)
+{
+	xc_interface *xch = xc_interface_open(NULL, NULL, 0);
+	xen_extraversion_t extra = "";
+	xc_physinfo_t info = { 0 };
+	int version, rc;
+
+	if (!xch)
+		return -errno;
+	memset(f, 0, sizeof(*f));
+	version = xc_version(xch, XENVER_version, NULL);
+	rc = version < 0 || xc_version(xch, XENVER_extraversion, &extra) < 0 ||
+	     xc_physinfo(xch, &info) ? -errno : 0;
+	if (!rc) {
+		extra[sizeof(extra) - 1] = 0;
+		snprintf(f->version, sizeof(f->version), "%d.%d%.40s", version >> 16,
+			 version & 0xffff, extra);
+		f->abi = XEN_DSM_INTERFACE_VERSION;
+		f->hap = info.capabilities & XEN_SYSCTL_PHYSCAP_hap;
+		f->free_kib = info.free_pages * KIB_PER_PAGE;
+		rc = read_features(xch, DOMID_INVALID, &f->nr_features, f->feature);
+	}
+	xc_interface_close(xch);
+	return rc;
+}
+
+static int features(uint32_t domid, unsigned int *nr, uint32_t feature[HOST_XEN_FEATURES])
+{
+	xc_interface *xch = xc_interface_open(NULL, NULL, 0);
+	int rc = xch ? read_features(xch, domid, nr, feature) : -errno;
+
+	if (xch)
+		xc_interface_close(xch);
+	return rc;
+}
+
+static int uuid(uint32_t domid, uint8_t to[16])
+{
+	xc_interface *xch = xc_interface_open(NULL, NULL, 0);
+	xc_domaininfo_t info;
+	int rc = -EIO;
+
+	if (!xch)
+		return -errno;
+	if (xc_domain_getinfo_single(xch, domid, &info))
+		rc = errno == ESRCH ? -ESRCH : -errno;
+	else if (info.flags & XEN_DOMINF_dying)
+		rc = -ESRCH;
+	else
+		rc = 0;
+	if (!rc)
+		memcpy(to, info.handle, 16);
+	xc_interface_close(xch);
+	return rc;
+}
+
+static int find_uuid(const uint8_t wanted[16], uint32_t *domid)
+{
+	xc_interface *xch = xc_interface_open(NULL, NULL, 0);
+	static xc_domaininfo_t list[DOMAINS];
+	uint32_t first = 0;
+	int i, nr, rc = -ESRCH;
+
+	if (!xch)
+		return -errno;
+	do {
+		nr = xc_domain_getinfolist(xch, first, DOMAINS, list);
+		if (nr < 0)
+			rc = -errno;
+		for (i = 0; i < nr && rc == -ESRCH; i++) {
+			if (memcmp(list[i].handle, wanted, 16) ||
+			    list[i].flags & XEN_DOMINF_dying)
+				continue;
+			*domid = list[i].domain;
+			rc = 0;
+		}
+		if (nr > 0)
+			first = list[nr - 1].domain + 1u;
+	} while (nr == DOMAINS && rc == -ESRCH);
+	xc_interface_close(xch);
+	return rc;
+}
+
+static int find_name(const char *name, uint32_t *domid)
+{
+	struct xs_handle *xs = xs_open(0);
+	unsigned int nr = 0, size, i;
+	char **list, *value, path[64];
+	int rc = -ESRCH;
+
+	if (!xs)
+		return -errno;
+	list = xs_directory(xs, XBT_NULL, "/local/domain", &nr);
+	for (i = 0; list && i < nr && rc == -ESRCH; i++) {
+		snprintf(path, sizeof(path), "/local/domain/%.20s/name", list[i]);
+		value = xs_read(xs, XBT_NULL, path, &size);
+		if (value && !strcmp(value, name)) {
+			*domid = (uint32_t)strtoul(list[i], NULL, 10);
+			rc = 0;
+		}
+		free(value);
+	}
+	free(list);
+	xs_close(xs);
+	return rc;
+}
+
+static int destroy(uint32_t domid)
+{
+	xc_interface *xch = xc_interface_open(NULL, NULL, 0);
+	int rc;
+
+	if (!xch)
+		return -errno;
+	rc = xc_domain_destroy(xch, domid) ? -errno : 0;
+	xc_interface_close(xch);
+	return rc;
+}
+
+static struct xs_handle *watching;
+
+static int watch(void)
+{
+	watching = xs_open(0);
+	if (!watching)
+		return -1;
+	if (!xs_watch(watching, "@releaseDomain", "domain"))
+		return -1;
+	return xs_fileno(watching);
+}
+
+static void watched(void)
+{
+	char **event;
+
+	while ((event = xs_check_watch(watching)))
+		free(event);
+}
+
+const struct host_xen *host_xen_get(void)
+{
+	static const struct host_xen xen = {
+		.facts = facts, .features = features, .uuid = uuid,
+		.find_uuid = find_uuid, .find_name = find_name, .destroy = destroy,
+		.watch = watch, .watched = watched, .feature_name = feature_name,
+	};
+
+	return &xen;
+}

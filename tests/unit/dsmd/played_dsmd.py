@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""A dsmd for dsmd-host: its words are real, its memory is a file beside its description.
+
+What it is asked is written to ``asked`` there. A file ``answers`` (beside ``vm.json``, or two folders up) has lines
+"COMMAND error: WORD TEXT", "COMMAND hang" or "COMMAND die": what it does instead when it is asked that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+
+
+def notify(text: str) -> None:
+    path = os.environ.get("NOTIFY_SOCKET")
+    if path:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as words, contextlib.suppress(OSError):
+            words.sendto(text.encode(), path)
+
+
+class Played:
+    def __init__(self, folder: Path, description: Path) -> None:
+        self.vm = json.loads(description.read_text(encoding="utf-8"))
+        self.at = folder
+        self.asked = folder / "asked"
+        self.size = {one["vnode"]: 0 for one in self.vm["ranges"] if one.get("attached") is False}
+
+    def instead(self, command: str) -> str:
+        answers = self.at / "answers"
+        if answers.exists():
+            for line in answers.read_text(encoding="utf-8").splitlines():
+                asked, _, what = line.partition(" => ")
+                if command.startswith(asked):
+                    return what
+        return ""
+
+    def state(self) -> str:
+        rows = [
+            {
+                "vnode": vnode,
+                "link": "up" if size else "down",
+                "size_kib": size,
+                "pages_modified": 0,
+                "pages_shared": 0,
+                "pages_home": size // 4,
+                "faults_per_second": 0,
+                "median_ns": 0,
+                "p99_ns": 0,
+            }
+            for vnode, size in self.size.items()
+        ]
+        return json.dumps({"vnodes": rows}) + "\n"
+
+    def answer(self, command: str) -> str:
+        if command not in ("state", "status"):
+            with self.asked.open("a", encoding="utf-8") as file:
+                file.write(command + "\n")
+        instead = self.instead(command)
+        if instead == "hang":
+            time.sleep(600)
+        if instead == "die":
+            os._exit(9)
+        if instead:
+            return instead + "\n"
+        words = command.split()
+        if words[0] == "state":
+            return "ok\n" + self.state()
+        if words[0] == "status":
+            return "ok\n" + json.dumps({"state": self.instead("is") or "running", "failure": "a reason"}) + "\n"
+        if words[0] == "node":
+            self.size[int(words[1])] = int(words[2])
+        return "ok\n"
+
+    def serve(self) -> None:
+        path = self.at / f"{self.vm['name']}.sock"
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(str(path))
+            server.listen()
+            notify("READY=1\nSTATUS=running")
+            over = False
+            while not over:
+                client, _ = server.accept()
+                with client, contextlib.suppress(OSError):
+                    command = client.makefile().readline().strip()
+                    client.sendall(self.answer(command).encode())
+                    over = command.startswith("forget")
+        path.unlink()
+
+
+def main() -> int:
+    words = sys.argv[1:]
+    folder = Path(words[words.index("-f") + 1])
+    played = Played(folder, Path(words[-1]))
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    why = played.instead("start")
+    if why == "hang":
+        time.sleep(600)
+    if why:
+        notify(f"STATUS={why}")
+        return 3
+    (folder / f"{played.vm['name']}.sock").unlink(missing_ok=True)
+    played.serve()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Xen for dsmd-host: what a file says, HOST_XEN, each time it is asked for.
+ *
+ *	version 4.20.3		free 1048576		hap 1		abi 2
+ *	features 3 7		(of the host, words)
+ *	domain 5 UUID NAME 3 7	(with the features that it is shown)
+ *
+ * A domain that is destroyed is a line "destroyed DOMID" of HOST_XEN.log.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../../dsm/host/xen.h"
+#include "description.h"
+
+struct line {
+	char word[16], rest[256];
+};
+
+/* Return: was there one more? */
+static bool next(FILE *file, struct line *line)
+{
+	char text[300];
+
+	while (fgets(text, sizeof(text), file))
+		if (sscanf(text, "%15s %255[^\n]", line->word, line->rest) == 2)
+			return true;
+	return false;
+}
+
+static FILE *file_of(void)
+{
+	const char *path = getenv("HOST_XEN");
+
+	return path ? fopen(path, "re") : NULL;
+}
+
+static void take_features(const char *text, unsigned int *nr, uint32_t *feature)
+{
+	char *end;
+
+	for (*nr = 0; *nr < HOST_XEN_FEATURES; text = end, ++*nr) {
+		feature[*nr] = (uint32_t)strtoul(text, &end, 10);
+		if (end == text)
+			break;
+	}
+}
+
+static int facts(struct host_facts *f)
+{
+	FILE *file = file_of();
+	struct line line;
+
+	if (!file)
+		return -EIO;
+	memset(f, 0, sizeof(*f));
+	while (next(file, &line)) {
+		if (!strcmp(line.word, "version"))
+			snprintf(f->version, sizeof(f->version), "%.60s", line.rest);
+		else if (!strcmp(line.word, "free"))
+			f->free_kib = strtoull(line.rest, NULL, 10);
+		else if (!strcmp(line.word, "hap"))
+			f->hap = atoi(line.rest);
+		else if (!strcmp(line.word, "abi"))
+			f->abi = (uint32_t)atoi(line.rest);
+		else if (!strcmp(line.word, "features"))
+			take_features(line.rest, &f->nr_features, f->feature);
+	}
+	fclose(file);
+	return 0;
+}
+
+struct domain {
+	uint32_t domid;
+	uint8_t uuid[16];
+	char name[64];
+	unsigned int nr;
+	uint32_t feature[HOST_XEN_FEATURES];
+};
+
+/* The first one that is like this.  Return: 0; -ESRCH. */
+static int find(bool (*is)(const struct domain *domain, const void *what), const void *what,
+		struct domain *domain)
+{
+	FILE *file = file_of();
+	struct line line;
+	char uuid[40];
+	int at, rc = -ESRCH;
+
+	while (rc && file && next(file, &line)) {
+		if (strcmp(line.word, "domain") ||
+		    sscanf(line.rest, "%u %36s %63s%n", &domain->domid, uuid, domain->name, &at) != 3 ||
+		    !dsm_uuid_read(uuid, domain->uuid))
+			continue;
+		take_features(line.rest + at, &domain->nr, domain->feature);
+		if (is(domain, what))
+			rc = 0;
+	}
+	if (file)
+		fclose(file);
+	return rc;
+}
+
+static bool is_domid(const struct domain *domain, const void *what)
+{
+	return domain->domid == *(const uint32_t *)what;
+}
+
+static bool is_uuid(const struct domain *domain, const void *what)
+{
+	return !memcmp(domain->uuid, what, sizeof(domain->uuid));
+}
+
+static bool is_name(const struct domain *domain, const void *what)
+{
+	return !strcmp(domain->name, what);
+}
+
+static int features(uint32_t domid, unsigned int *nr, uint32_t feature[HOST_XEN_FEATURES])
+{
+	struct domain domain;
+	int rc = find(is_domid, &domid, &domain);
+
+	if (!rc) {
+		*nr = domain.nr;
+		memcpy(feature, domain.feature, sizeof(domain.feature));
+	}
+	return rc;
+}
+
+static int uuid(uint32_t domid, uint8_t to[16])
+{
+	struct domain domain;
+	int rc = find(is_domid, &domid, &domain);
+
+	if (!rc)
+		memcpy(to, domain.uuid, 16);
+	return rc;
+}
+
+static int find_uuid(const uint8_t wanted[16], uint32_t *domid)
+{
+	struct domain domain;
+	int rc = find(is_uuid, wanted, &domain);
+
+	*domid = domain.domid;
+	return rc;
+}
+
+static int find_name(const char *name, uint32_t *domid)
+{
+	struct domain domain;
+	int rc = find(is_name, name, &domain);
+
+	*domid = domain.domid;
+	return rc;
+}
+
+static int destroy(uint32_t domid)
+{
+	char path[512];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s.log", getenv("HOST_XEN"));
+	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	dprintf(fd, "destroyed %u\n", domid);
+	close(fd);
+	return 0;
+}
+
+/* A pipe: who writes to it has a domain end. */
+static int watching = -1;
+
+static int watch(void)
+{
+	const char *path = getenv("HOST_XEN_EVENTS");
+
+	watching = path ? open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC) : -1;
+	return watching;
+}
+
+static void watched(void)
+{
+	char bytes[64];
+
+	while (read(watching, bytes, sizeof(bytes)) > 0)
+		;
+}
+
+static void feature_name(unsigned int word, unsigned int bit, char *text, unsigned int size)
+{
+	snprintf(text, size, "word %u bit %u", word, bit);
+}
+
+const struct host_xen *host_xen_get(void)
+{
+	static const struct host_xen xen = {
+		.facts = facts, .features = features, .uuid = uuid,
+		.find_uuid = find_uuid, .find_name = find_name, .destroy = destroy,
+		.watch = watch, .watched = watched, .feature_name = feature_name,
+	};
+
+	return &xen;
+}

@@ -1,0 +1,720 @@
+# SPDX-License-Identifier: GPL-2.0
+"""dsmd-host as processes on loopback: real but for Xen (played_host_xen.c) and the dsmds of VMs (played_dsmd.py)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.dsmd import test_dsmd as parts
+from tests.unit.dsmd.test_dsmd_process import HOSTS, free_port, programs
+
+pytestmark = pytest.mark.fresh
+
+UUID = "01234567-89ab-cdef-0123-456789abcdef"
+OTHER = "11111111-89ab-cdef-0123-456789abcdef"
+PATIENCE = 20.0
+MIB = 1 << 20
+Reply = dict[str, Any]
+
+XEN = {
+    "version": "4.20.3-pre",
+    "abi": "2",
+    "hap": "1",
+    "free": str(8 << 20),
+    "features": "7 7",
+}
+
+
+@cache
+def host_program() -> Path:
+    folder = parts.DSM / "host"
+    sources = [source for source in sorted(folder.glob("*.c")) if source.name != "xen_libxc.c"]
+    shared = [parts.DSM / "daemon" / "config.cc", parts.DSM / "daemon" / "description.c", *parts.PARTS]
+    return parts.linked_apart("dsmd-host", [*sources, parts.HERE / "played_host_xen.c"], shared)
+
+
+def until(what: Callable[[], bool], why: str) -> None:
+    end = time.monotonic() + PATIENCE
+    while not what():
+        assert time.monotonic() < end, why
+        time.sleep(0.02)
+
+
+class Host:
+    """One dsmd-host, and what its Xen is."""
+
+    def __init__(self, site: Site, name: str) -> None:
+        self.site = site
+        self.name = name
+        self.folder = site.folder / name
+        self.run = self.folder / "run"
+        self.run.mkdir(parents=True)
+        self.config = self.folder / "dsm.toml"
+        self.config.write_text(site.config(name), encoding="utf-8")
+        self.socket = self.folder / "dsmd.sock"
+        self.events = self.folder / "events"
+        os.mkfifo(self.events)
+        self.log = self.folder / "log"
+        self.facts = dict(XEN)
+        self.domains: dict[int, str] = {}
+        self.write_xen()
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def write_xen(self, **facts: str) -> None:
+        self.facts |= facts
+        lines = [f"{key} {value}" for key, value in self.facts.items()]
+        lines += [f"domain {domid} {text}" for domid, text in self.domains.items()]
+        beside = self.folder / "xen.new"
+        beside.write_text("\n".join([*lines, ""]), encoding="utf-8")
+        beside.rename(self.folder / "xen")
+
+    def start(self) -> Host:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [
+                    *[host_program(), "-u", "-c", self.config, "-f", self.run, "-l", self.socket],
+                    *["-d", self.site.dsmd],
+                ],
+                stderr=log,
+                env={
+                    **os.environ,
+                    "HOST_XEN": str(self.folder / "xen"),
+                    "HOST_XEN_EVENTS": str(self.events),
+                    "DSMD_PLAYED": str(self.site.shared),
+                },
+            )
+        until(lambda: f"host {self.name} is ready" in self.said(), "it does not start")
+        return self
+
+    def said(self) -> str:
+        return self.log.read_text(encoding="utf-8") if self.log.exists() else ""
+
+    def kill(self) -> None:
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+            self.log.write_text("", encoding="utf-8")
+
+    def connect(self) -> socket.socket:
+        made = socket.socket(socket.AF_UNIX)
+        made.settimeout(PATIENCE)
+        made.connect(str(self.socket))
+        return made
+
+    def ask_bytes(self, line: bytes) -> bytes:
+        with self.connect() as made:
+            made.sendall(line)
+            got = b""
+            while more := made.recv(65536):
+                got += more
+        return got
+
+    def ask(self, op: str, **more: object) -> Reply:
+        line = json.dumps({"version": 1, "op": op, "uuid": UUID, "domid": 5} | more)
+        reply: Reply = json.loads(self.ask_bytes(line.encode() + b"\n"))
+        assert reply["version"] == 1
+        return reply
+
+    def answers(self, *lines: str) -> None:
+        """What the dsmds of VMs of this host say instead."""
+        (self.run / "answers").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+    def asked(self) -> list[str]:
+        file = self.run / "asked"
+        return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+
+    def vm(self, uuid: str = UUID) -> Path:
+        return self.run / "vm" / uuid
+
+    def has(self, uuid: str = UUID) -> bool:
+        return (self.vm(uuid) / "record.json").exists()
+
+    def pid(self, uuid: str = UUID) -> int:
+        """Of the dsmd that lives; 0: none."""
+        with contextlib.suppress(OSError):
+            pid = int((self.vm(uuid) / "pid").read_text())
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+            return 0 if state == "Z" else pid
+        return 0
+
+    def end_domain(self, domid: int) -> None:
+        del self.domains[domid]
+        self.write_xen()
+        with self.events.open("wb", buffering=0) as events:
+            events.write(b"x")
+
+
+class Site:
+    def __init__(self, folder: Path, hosts: int, dsmd: Path = parts.HERE / "played_dsmd.py") -> None:
+        self.folder = folder
+        self.dsmd = dsmd
+        self.shared = folder / "shared"
+        self.shared.touch()
+        self.ports = {name: free_port() for name in HOSTS[:hosts]}
+        subprocess.run([programs()[2], folder, *self.ports, "stranger"], check=True)
+        self.hosts = {name: Host(self, name) for name in self.ports}
+        self.alpha = self.hosts["alpha"]
+        self.alpha.domains[5] = f"{UUID} web 3 1"
+        self.alpha.write_xen()
+
+    def config(self, name: str) -> str:
+        tables = "".join(
+            f'[[host]]\nname = "{host}"\nnumber = {number}\naddress = "127.0.0.1"\nport = {port}\n'
+            f'certificate_names = ["{host}"]\n'
+            for number, (host, port) in enumerate(self.ports.items())
+        )
+        return (
+            f'self = "{name}"\ntransport = "tcp"\n[tls]\nca = "{self.folder}/ca.pem"\n'
+            f'certificate = "{self.folder}/{name}.pem"\nkey = "{self.folder}/{name}.key"\n'
+            f"[limits]\nopening_ms = 2000\n{tables}"
+        )
+
+    def end(self) -> None:
+        for host in self.hosts.values():
+            print(f"---- {host.name}\n{host.said()}", host.asked())  # pytest shows it if the test has failed
+            host.kill()
+            for uuid in (UUID, OTHER):
+                if pid := host.pid(uuid):
+                    os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    made = Site(tmp_path, 2)
+    for host in made.hosts.values():
+        host.start()
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Iterator[Site]:
+    made = Site(tmp_path, 3)
+    for host in made.hosts.values():
+        host.start()
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def real(tmp_path: Path) -> Iterator[Site]:
+    """With real dsmds, whose hypervisor is played."""
+    made = Site(tmp_path, 2, programs()[0])
+    for host in made.hosts.values():
+        host.start()
+    yield made
+    made.end()
+
+
+def ranges(*hosts: str) -> list[dict[str, object]]:
+    """64 MiB at home, and 64 MiB at each of these."""
+    spans = [
+        {"vnode": i, "start": i * 64 * MIB, "size_kib": 65536, "host": host, "pool_kib": 4096}
+        for i, host in enumerate(hosts, 1)
+    ]
+    return [{"vnode": 0, "start": 0, "size_kib": 65536}, *spans]
+
+
+def enable(host: Host, *hosts: str, **more: object) -> Reply:
+    return host.ask("enable", **({"name": "web", "vcpus": 2, "ranges": ranges(*(hosts or ("beta",)))} | more))
+
+
+def node(host: Host, size: int, vnode: int = 1, there: str = "beta", **more: object) -> Reply:
+    words = {"vnode": vnode, "host": there, "size_kib": size, "pool_kib": 4096 if size else 0}
+    return host.ask("node", **(words | more))
+
+
+def sizes(host: Host) -> dict[int, int]:
+    return {row["vnode"]: row["size_kib"] for row in host.ask("state")["vnodes"]}
+
+
+def test_a_vnode_comes_and_goes(site: Site) -> None:
+    alpha, beta = site.hosts.values()
+    assert enable(alpha) == {"version": 1, "ok": True}
+    assert alpha.pid() and not beta.pid() and beta.has()
+    assert sizes(alpha) == {1: 0}
+    there = json.loads((beta.vm() / "vm.json").read_text())
+    here = json.loads((alpha.vm() / "vm.json").read_text())
+    assert (here["domid"], here["frames"], there["build"], there["frames"]) == (5, 0, True, 64)
+    assert here["number"] == there["number"] == 1
+    assert here["ranges"] == there["ranges"] and here["ranges"][1]["attached"] is False
+
+    assert node(alpha, 32768)["ok"]
+    assert beta.asked() == ["connect alpha", "node 1 32768 0"]
+    assert alpha.asked() == ["connect beta", "node 1 32768 4096"]
+    assert sizes(alpha) == {1: 32768}
+    # The same again, more, less.
+    for size in (32768, 65536, 4096):
+        assert node(alpha, size)["ok"]
+        assert sizes(alpha) == {1: size}
+    assert beta.asked()[-1] == "node 1 4096 0"
+
+    pid = beta.pid()
+    assert pid and node(alpha, 0)["ok"]
+    assert alpha.asked()[-2:] == ["node 1 0 0", "leave beta"]
+    assert beta.asked()[-3:] == ["node 1 0 0", "leave alpha", "forget force"]
+    assert not beta.pid() and beta.has(), "the number stays reserved"
+    assert node(alpha, 0)["ok"] and node(alpha, 4096)["ok"] and beta.pid() not in (0, pid)
+
+
+def small() -> list[dict[str, object]]:
+    """2 MiB at home and 2 MiB at beta."""
+    return [
+        {"vnode": 0, "start": 0, "size_kib": 2048},
+        {"vnode": 1, "start": 2 * MIB, "size_kib": 2048, "host": "beta", "pool_kib": 256},
+    ]
+
+
+def test_real_dsmds(real: Site) -> None:
+    """A vnode comes, goes, comes again; then the domain ends."""
+    alpha, beta = real.hosts.values()
+    for _ in range(2):
+        assert enable(alpha, ranges=small()) == {"version": 1, "ok": True}
+    assert alpha.ask("state")["vnodes"][0]["link"] == "down"
+    for _ in range(2):
+        assert node(alpha, 2048, pool_kib=256) == {"version": 1, "ok": True}
+        (row,) = alpha.ask("state")["vnodes"]
+        assert (row["vnode"], row["link"], row["size_kib"], row["pages_home"]) == (1, "up", 2048, 512)
+        assert node(alpha, 2048, pool_kib=256)["ok"], "again"
+        assert beta.pid()
+        assert node(alpha, 0) == {"version": 1, "ok": True}
+        assert sizes(alpha) == {1: 0} and not beta.pid()
+    assert node(alpha, 2048, pool_kib=256)["ok"]
+    alpha.kill()
+    alpha.start()
+    assert sizes(alpha) == {1: 2048}
+    alpha.end_domain(5)
+    until(lambda: not any(host.has() or host.pid() for host in (alpha, beta)), "something is left")
+
+
+def test_a_home_of_real_dsmds_is_lost(real: Site) -> None:
+    alpha, beta = real.hosts.values()
+    assert enable(alpha, ranges=small())["ok"] and node(alpha, 2048, pool_kib=256)["ok"]
+    alpha.kill()
+    os.kill(alpha.pid(), signal.SIGKILL)
+    until(lambda: not alpha.pid(), "it lives")
+    time.sleep(1)
+    with beta.events.open("wb", buffering=0) as events:
+        events.write(b"x")
+    until(lambda: not beta.has() and not beta.pid(), "something is left")
+    assert "its home is lost: host alpha is lost" in beta.said()
+
+
+def test_the_end_of_a_domain(site: Site) -> None:
+    alpha, beta = site.hosts.values()
+    assert enable(alpha)["ok"] and node(alpha, 4096)["ok"]
+    alpha.end_domain(5)
+    until(lambda: not alpha.has() and not beta.has(), "something is left")
+    until(lambda: not alpha.pid() and not beta.pid(), "a dsmd is left")
+    assert alpha.ask("state")["error"] == "unknown-vm"
+
+
+def test_enable_says_what_it_finds(site: Site) -> None:
+    alpha, beta = site.hosts.values()
+    plain = dict(XEN)
+    beta.domains[9] = f"{OTHER} mail 0"
+    for xen, more, error, text in (
+        ({"version": "4.21.0"}, {}, "xen-version", "host beta has Xen 4.21.0 (DSM 2), this host 4.20.3-pre (DSM 2)"),
+        ({"abi": "3"}, {}, "xen-version", "(DSM 3)"),
+        ({"features": "5 7"}, {}, "cpu", "host beta: its CPU lacks word 0 bit 1"),
+        ({"hap": "0"}, {}, "page-size", "host beta has no hardware assisted paging"),
+        ({"free": "65536"}, {}, "memory-there", "host beta: 65536 KiB are free, "),
+        ({}, {"name": "mail"}, "name-taken", "host beta: domain 9 is called mail, too"),
+        ({}, {"ranges": ranges("gamma")}, "unknown-host", "gamma: no host of "),
+        ({}, {"ranges": ranges("alpha")}, "own-host", "alpha is this host"),
+        ({}, {"ranges": [*ranges("beta"), ranges("beta")[1]]}, "sizes", "overlap"),
+        ({}, {"ranges": ranges("beta")[:1]}, "internal", "no range has a host"),
+        ({}, {"domid": 6}, "unknown-vm", "domain 6 is not"),
+        ({}, {"vcpus": 0}, "internal", "vcpus: want a number, 1 to 512"),
+        ({}, {"name": "a\nb"}, "internal", "name: want"),
+    ):
+        beta.write_xen(**(plain | xen))
+        reply = enable(alpha, **more)
+        assert (reply.get("error"), text in reply.get("text", "")) == (error, True), (xen, more, reply)
+        assert not alpha.has() and not beta.has() and not alpha.pid()
+    del beta.domains[9]
+    beta.write_xen(**plain)
+    assert enable(alpha)["ok"]
+    assert enable(alpha)["ok"], "again"
+    assert enable(alpha, ranges=[ranges("beta")[0] | {"size_kib": 32768}, ranges("beta")[1]])["error"] == "sizes"
+
+
+def test_a_host_that_is_not_there(site: Site) -> None:
+    alpha, beta = site.hosts.values()
+    beta.kill()
+    reply = enable(alpha)
+    assert reply["error"] == "no-dsmd-there" and f"127.0.0.1, port {site.ports['beta']}" in reply["text"]
+    with socket.socket() as silent:
+        silent.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        silent.bind(("127.0.0.1", site.ports["beta"]))
+        silent.listen()
+        begin = time.monotonic()
+        reply = enable(alpha)
+        assert reply["error"] == "unreachable" and "within 2000 ms" in reply["text"]
+        assert time.monotonic() - begin < 10
+    assert not alpha.has() and not alpha.pid()
+
+
+def test_a_dsmd_that_does_not_start(site: Site) -> None:
+    alpha, beta = site.hosts.values()
+    alpha.answers("start => domain 5: DSM: it was unpaused already")
+    reply = enable(alpha)
+    assert reply["error"] == "not-possible" and "it was unpaused already" in reply["text"]
+    assert not alpha.has() and not beta.has()
+    alpha.answers()
+    assert enable(alpha)["ok"]
+    beta.answers("start => domain 9: memory: Cannot allocate memory")
+    reply = node(alpha, 4096)
+    assert reply["error"] == "memory-there" and not beta.pid() and sizes(alpha) == {1: 0}
+    beta.answers()
+    assert node(alpha, 4096)["ok"]
+
+
+def test_node_says_what_is_wrong_and_undoes(site: Site) -> None:
+    alpha, beta = site.hosts.values()
+    assert node(alpha, 4096)["error"] == "unknown-vm"
+    assert enable(alpha)["ok"]
+    for more, error in (
+        ({"there": "gamma"}, "unknown-host"),
+        ({"there": "alpha"}, "own-host"),
+        ({"vnode": 2}, "sizes"),
+        ({"vnode": 0}, "sizes"),
+        ({"size": 4097}, "sizes"),
+        ({"size": 65536 + 2048}, "sizes"),
+        ({"pool_kib": 0}, "sizes"),
+        ({"pool_kib": 8192}, "sizes"),
+        ({"domid": 6}, "unknown-vm"),
+    ):
+        assert node(alpha, **({"size": 4096} | more))["error"] == error, more
+        assert not beta.asked()
+    # What is undone: which side fails, and what the other is told then.
+    beta.answers("node 1 4096 => error: memory-there host beta has 1 KiB")
+    reply = node(alpha, 4096)
+    assert (reply["error"], reply["text"]) == ("memory-there", "host beta has 1 KiB")
+    assert not beta.pid() and sizes(alpha) == {1: 0}
+    beta.answers()
+    alpha.answers("node 1 4096 => error: memory-here host alpha has 1 KiB")
+    assert node(alpha, 4096)["error"] == "memory-here"
+    assert beta.asked()[-4:] == ["node 1 4096 0", "node 1 0 0", "leave alpha", "forget force"]
+    assert alpha.asked()[-1] == "leave beta" and not beta.pid()
+    alpha.answers("connect => error: unreachable host beta: no answer")
+    assert node(alpha, 4096)["error"] == "unreachable" and not beta.pid()
+    alpha.answers("node => error: some words that are none of the contract's")
+    reply = node(alpha, 4096)
+    assert reply["error"] == "internal" and "none of the contract's" in reply["text"]
+    alpha.answers()
+    assert node(alpha, 4096)["ok"]
+    # Down: here first, so that nothing has changed there.
+    alpha.answers("node 1 0 => error: in-use 4096 KiB")
+    assert node(alpha, 0)["error"] == "in-use"
+    assert beta.asked()[-1] == "node 1 4096 0" and beta.pid()
+
+
+def test_two_vnodes_of_two_hosts(three: Site) -> None:
+    alpha, beta, gamma = three.hosts.values()
+    assert enable(alpha, "beta", "gamma", "beta")["ok"]
+    for vnode, there in ((1, "beta"), (2, "gamma"), (3, "beta")):
+        assert node(alpha, 4096, vnode, there)["ok"]
+    assert node(alpha, 0, 1)["ok"]
+    assert beta.pid(), "vnode 3 is there still"
+    assert node(alpha, 0, 3)["ok"] and not beta.pid() and gamma.pid()
+    assert sizes(alpha) == {1: 0, 2: 4096, 3: 0}
+
+
+def test_a_number_is_free_on_all_hosts(three: Site) -> None:
+    alpha, beta, gamma = three.hosts.values()
+    beta.domains[7] = f"{OTHER} mail 1"
+    beta.write_xen()
+    assert enable(beta, "gamma", uuid=OTHER, domid=7, name="mail")["ok"]
+    assert enable(alpha, "gamma")["ok"]
+    numbers = [json.loads((host.vm(uuid) / "vm.json").read_text())["number"] for host, uuid in
+               ((beta, OTHER), (alpha, UUID), (gamma, UUID))]
+    assert numbers == [1, 2, 2]
+    # A peer can't touch what is another's.
+    assert peer_ask(three, "alpha", "gamma", op="end", uuid=OTHER)["error"] == "unknown-vm"
+    assert gamma.has(OTHER)
+
+
+def peer_connect(site: Site, me: str, to: str) -> ssl.SSLSocket:
+    context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=str(site.folder / "ca.pem"))
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # these certificates have no key identifiers
+    context.load_cert_chain(site.folder / f"{me}.pem", site.folder / f"{me}.key")
+    plain = socket.create_connection(("127.0.0.1", site.ports[to]), timeout=PATIENCE)
+    return context.wrap_socket(plain, server_hostname=to)
+
+
+def peer_ask(site: Site, me: str, to: str, **words: object) -> Reply:
+    with peer_connect(site, me, to) as wire:
+        wire.sendall(json.dumps({"version": 1} | words).encode() + b"\n")
+        got = b""
+        with contextlib.suppress(ssl.SSLEOFError):
+            while more := wire.recv(65536):
+                got += more
+    reply: Reply = json.loads(got)
+    return reply
+
+
+def test_peers_that_lie(site: Site) -> None:
+    alpha, beta = site.hosts.values()
+    assert enable(alpha)["ok"]
+    vm = json.loads((alpha.vm() / "record.json").read_text())
+    # Beta is not the home: not of this VM at alpha, and not of one whose UUID a domain of alpha has.
+    for words, error in (
+        ({"op": "end", "uuid": UUID}, "unknown-vm"),
+        ({"op": "reserve", "uuid": UUID, "vm": vm | {"home": "beta"}}, "unknown-vm"),
+        ({"op": "begin", "uuid": OTHER}, "unknown-vm"),
+        ({"op": "dance", "uuid": OTHER}, "unknown-vm"),
+        ({"op": "node", "uuid": OTHER, "vnode": -1}, "unknown-vm"),
+        ({"op": "end", "uuid": "../../etc"}, "internal"),
+        ({"op": 5, "uuid": OTHER}, "internal"),
+        ({"op": "end", "uuid": OTHER, "version": 2}, "version"),
+        ({"op": "enable", "uuid": UUID, "domid": 5}, "unknown-vm"),
+    ):
+        reply = peer_ask(site, "beta", "alpha", **words)
+        assert reply.get("error") == error, (words, reply)
+    alpha.domains[8] = f"{OTHER} mine 1"
+    alpha.write_xen()
+    theirs = vm | {
+        "uuid": OTHER, "name": "x", "guest": "x", "number": 9, "home": "beta",
+        "ranges": [row | {"host": {"alpha": "beta", "beta": "alpha"}[row["host"]]} for row in vm["ranges"]],
+    }
+    reply = peer_ask(site, "beta", "alpha", op="reserve", uuid=OTHER, vm=theirs)
+    assert reply["error"] == "name-taken" and "domain 8 has the UUID" in reply["text"]
+    del alpha.domains[8]
+    alpha.write_xen()
+    for wrong, error in (
+        ({"number": 0}, "internal"),
+        ({"number": 1}, "number"),
+        ({"name": "web"}, "name-taken"),
+        ({"name": "../x"}, "internal"),
+        ({"home": "alpha"}, "internal"),
+        ({"domid": 0}, "internal"),
+        ({"vcpus": 1 << 40}, "internal"),
+        ({"ranges": []}, "internal"),
+        ({"ranges": [5]}, "internal"),
+        ({"ranges": theirs["ranges"][::-1]}, "sizes"),
+        ({"uuid": "x"}, "internal"),
+    ):
+        reply = peer_ask(site, "beta", "alpha", op="reserve", uuid=OTHER, vm=theirs | wrong)
+        assert reply.get("error") == error, (wrong, reply)
+        assert not alpha.has(OTHER)
+    assert peer_ask(site, "beta", "alpha", op="reserve", uuid=OTHER, vm=theirs)["ok"]
+    # Its home does not know it: it goes by itself.
+    alpha.end_domain(5)
+    until(lambda: not alpha.has(OTHER), "a VM that nobody knows is left")
+
+
+def test_strangers(site: Site) -> None:
+    alpha = site.alpha
+    for me in ("alpha", "stranger"):
+        with pytest.raises((ssl.SSLError, ConnectionError, json.JSONDecodeError)):
+            peer_ask(site, me, "alpha", op="probe")
+    with socket.create_connection(("127.0.0.1", site.ports["alpha"]), timeout=PATIENCE) as plain:
+        plain.sendall(b'{"version": 1, "op": "probe"}\n' * 100)
+        with contextlib.suppress(ConnectionError):
+            assert b"xen" not in plain.recv(65536)
+    until(lambda: alpha.said().count("a stranger was turned away") >= 3, "nobody was turned away")
+    assert peer_ask(site, "beta", "alpha", op="probe")["xen"] == XEN["version"]
+
+
+def test_garbage_at_the_socket(site: Site) -> None:
+    alpha = site.alpha
+    for line, error in (
+        (b"\n", "internal"),
+        (b"{}\n", "internal"),
+        (b"[1]\n", "internal"),
+        (b'{"version": 2, "op": "state"}\n', "version"),
+        (b'{"version": 1}\n', "internal"),
+        (b'{"version": 1, "op": "dance", "uuid": "%b", "domid": 5}\n' % UUID.encode(), "internal"),
+        (b'{"version": 1, "op": "state"} x\n', "internal"),
+        (b'{"version": 1, "op": "state"}\n{}\n', "internal"),
+        (b'{"version": 1, "op": "st\0ate"}\n', "internal"),
+        (b'{"version": 1, "op": "\xff"}\n', "internal"),
+        (b"[" * 1000 + b"\n", "internal"),
+        (b"x" * 65536, "internal"),
+    ):
+        assert json.loads(alpha.ask_bytes(line))["error"] == error, line[:80]
+    with alpha.connect() as half:
+        half.sendall(b'{"version": 1')
+    # Who says nothing is closed, and nobody waits for him.
+    silent = [alpha.connect() for _ in range(20)]
+    begin = time.monotonic()
+    assert alpha.ask("state")["error"] == "unknown-vm"
+    assert time.monotonic() - begin < 3
+    assert silent[0].recv(1) == b""
+    for each in silent:
+        each.close()
+
+
+def test_a_flood_of_connections(site: Site) -> None:
+    """More than there are places: the rest waits or is turned away, and then all is as before."""
+    alpha = site.alpha
+    crowd = [alpha.connect() for _ in range(60)]
+    peers = [socket.create_connection(("127.0.0.1", site.ports["alpha"]), timeout=PATIENCE) for _ in range(60)]
+    until(lambda: "too many at a time from one address" in alpha.said(), "nobody was turned away")
+    for each in [*crowd, *peers]:
+        each.close()
+    until(lambda: alpha.ask("state").get("error") == "unknown-vm", "it serves nobody any more")
+    assert enable(alpha)["ok"]
+
+
+def test_killed_and_begun_anew(site: Site) -> None:
+    """The processes of hosts end; the dsmds of VMs do not, and nothing is forgotten."""
+    alpha, beta = site.hosts.values()
+    assert enable(alpha)["ok"] and node(alpha, 4096)["ok"]
+    pids = alpha.pid(), beta.pid()
+    for host in (alpha, beta):
+        host.kill()
+        host.start()
+    assert (alpha.pid(), beta.pid()) == pids and all(pids)
+    assert sizes(alpha) == {1: 4096} and enable(alpha)["ok"] and node(alpha, 8192)["ok"]
+    alpha.kill()
+    del alpha.domains[5]
+    alpha.write_xen()
+    alpha.start()
+    until(lambda: not alpha.has() and not beta.has() and not alpha.pid() and not beta.pid(), "something is left")
+
+
+def test_a_second_one(site: Site) -> None:
+    host = site.alpha
+    done = subprocess.run(
+        [host_program(), "-c", host.config, "-f", host.run, "-l", host.socket],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (done.returncode, "another dsmd-host has" in done.stderr) == (3, True), done
+
+
+def test_a_request_at_work(site: Site) -> None:
+    """`busy` to another one of the guest; `state` is answered meanwhile."""
+    alpha, beta = site.hosts.values()
+    assert enable(alpha)["ok"]
+    beta.answers("start => hang")
+    with alpha.connect() as first:
+        words = {"vnode": 1, "host": "beta", "size_kib": 4096, "pool_kib": 4096}
+        line = json.dumps({"version": 1, "op": "node", "uuid": UUID, "domid": 5} | words)
+        first.sendall(line.encode() + b"\n")
+        until(lambda: (beta.vm() / "pid").exists(), "beta is not asked")
+        assert node(alpha, 4096)["error"] == "busy"
+        assert sizes(alpha) == {1: 0}
+        reply = json.loads(first.makefile().readline())
+        assert reply["error"] == "internal" and "does not run after" in reply["text"]
+    assert not beta.pid()
+    beta.answers()
+    assert node(alpha, 4096)["ok"]
+
+
+def test_a_dsmd_that_died(site: Site) -> None:
+    alpha, beta = site.hosts.values()
+    assert enable(alpha)["ok"] and node(alpha, 4096)["ok"]
+    os.kill(alpha.pid(), signal.SIGKILL)
+    until(lambda: "has ended" in alpha.said(), "nobody saw it")
+    assert [row["link"] for row in alpha.ask("state")["vnodes"]] == ["lost"]
+    assert "has ended" in node(alpha, 8192)["text"]
+    assert "has ended" in enable(alpha)["text"]
+
+
+def test_a_home_that_is_lost(site: Site) -> None:
+    """What it had here goes as soon as its dsmd here says that the VM has failed, and not before."""
+    alpha, beta = site.hosts.values()
+    assert enable(alpha)["ok"] and node(alpha, 4096)["ok"]
+    beta.domains[3] = f"{UUID} slice 1"
+    beta.write_xen()
+    alpha.kill()
+    with beta.events.open("wb", buffering=0) as events:
+        events.write(b"x")
+    time.sleep(1)
+    assert beta.has() and beta.pid(), "a home that is away for a moment"
+    beta.answers("is => failed")
+    with beta.events.open("wb", buffering=0) as events:
+        events.write(b"x")
+    until(lambda: not beta.has() and not beta.pid(), "something is left")
+    assert (beta.folder / "xen.log").read_text() == "destroyed 3\n"
+    assert "its home is lost: a reason" in beta.said()
+
+
+def test_killed_at_every_effect(site: Site) -> None:
+    """The process of a request is killed as soon as a file or a dsmd is there; the same again puts it right."""
+    alpha, beta = site.hosts.values()
+    effects: list[tuple[str, Callable[[], bool]]] = [
+        ("a record here", lambda: alpha.has()),
+        ("a record there", lambda: beta.has()),
+        ("a dsmd here", lambda: bool(alpha.pid())),
+    ]
+    for name, effect in effects:
+        with alpha.connect() as client:
+            line = json.dumps(
+                {"version": 1, "op": "enable", "uuid": UUID, "domid": 5, "name": "web", "vcpus": 2,
+                 "ranges": ranges("beta")}
+            )
+            client.sendall(line.encode() + b"\n")
+            end = time.monotonic() + PATIENCE
+            while not effect():
+                assert time.monotonic() < end, name
+            kill_jobs(alpha)
+        reply = enable(alpha)
+        assert reply["ok"] or "has ended" in reply["text"], (name, reply)
+        assert not reply["ok"] or sizes(alpha) == {1: 0}
+        alpha.end_domain(5)
+        until(lambda: not alpha.has() and not beta.has(), f"{name}: something is left")
+        alpha.domains[5] = f"{UUID} web 3 1"
+        alpha.write_xen()
+
+
+def kill_jobs(host: Host) -> None:
+    assert host.process
+    children = Path(f"/proc/{host.process.pid}/task/{host.process.pid}/children").read_text().split()
+    for child in children:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(child), signal.SIGKILL)
+
+
+def test_hosts(three: Site) -> None:
+    alpha, _, gamma = three.hosts.values()
+    gamma.kill()
+    assert enable(alpha)["ok"]
+    rows = {row["host"]: row for row in alpha.ask("hosts")["hosts"]}
+    assert {name: row["state"] for name, row in rows.items()} == {
+        "alpha": "here",
+        "beta": "up",
+        "gamma": "no-dsmd-there",
+    }
+    assert rows["beta"]["vms"] == rows["alpha"]["vms"] == 1
+    assert rows["beta"]["xen"] == XEN["version"] and rows["beta"]["free_kib"] == 8 << 20
+
+    def ctl(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [programs()[1], "-l", alpha.socket, *words], capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
+
+    said = ctl("hosts")
+    assert said.returncode == 1 and "nobody listens; start dsmd-host there" in said.stdout
+    assert [line.split()[:2] for line in said.stdout.splitlines()[1:3]] == [["alpha", "here"], ["beta", "up"]]
+    gamma.start()
+    assert ctl("hosts").returncode == 0
+    assert [row["state"] for row in json.loads(ctl("--json", "hosts").stdout)] == ["here", "up", "up"]
+    alpha.kill()
+    assert ctl("hosts").returncode == 3
+
+
+def test_files_are_checked(site: Site) -> None:
+    config = site.alpha.config
+    assert subprocess.run([host_program(), "--check", "-c", config], check=False).returncode == 0
+    config.write_text("x = 1\n", encoding="utf-8")
+    done = subprocess.run([host_program(), "-k", "-c", config], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "dsm.toml:1" in done.stderr
