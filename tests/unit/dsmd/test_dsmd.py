@@ -49,7 +49,10 @@ WORKER = list(
             *ENGINE,
             *PARTS,
             DSM / "daemon" / "config.cc",
-            *(DSM / "daemon" / f"{noun}.c" for noun in ("control", "description", "peers", "resize", "stats", "worker")),
+            *(
+                DSM / "daemon" / f"{noun}.c"
+                for noun in ("control", "description", "peers", "resize", "stats", "worker")
+            ),
         ]
     )
 )

@@ -46,6 +46,24 @@ def host_program() -> Path:
     return parts.linked_apart("dsmd-host", [*sources, parts.HERE / "played_host_xen.c"], shared)
 
 
+@cache
+def libxl_client() -> Path:
+    """libxl's own words (libxl_client.c)."""
+    toolstack = parts.ROOT / "tests" / "unit" / "toolstack"
+    light = parts.ROOT / "toolstack" / "overlay" / "tools" / "libs" / "light"
+    included = [toolstack / "fakes", light, light.parents[1] / "include"]
+    sources = [
+        parts.HERE / "libxl_client.c",
+        toolstack / "fakes" / "fake_json.c",
+        light / "libxl_dsm_json.c",
+        light / "libxl_dsm_socket.c",
+    ]
+    target = host_program().with_name("libxl_client")
+    words = ["gcc", "-std=gnu99", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", *(f"-I{folder}" for folder in included)]
+    subprocess.run([*words, *sources, "-o", target, "-lyajl"], check=True)
+    return target
+
+
 def until(what: Callable[[], bool], why: str) -> None:
     end = time.monotonic() + PATIENCE
     while not what():
@@ -84,10 +102,7 @@ class Host:
     def start(self) -> Host:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [
-                    *[host_program(), "-u", "-c", self.config, "-f", self.run, "-l", self.socket],
-                    *["-d", self.site.dsmd],
-                ],
+                [host_program(), "-u", "-c", self.config, "-f", self.run, "-l", self.socket, "-d", self.site.dsmd],
                 stderr=log,
                 env={
                     **os.environ,
@@ -300,6 +315,34 @@ def test_real_dsmds(real: Site) -> None:
     until(lambda: not any(host.has() or host.pid() for host in (alpha, beta)), "something is left")
 
 
+def test_libxl_and_real_dsmds(real: Site) -> None:
+    """libxl's client, dsmd-host and dsmd: nothing between them is played."""
+    alpha = real.alpha
+
+    def libxl(*words: str) -> tuple[int, list[str]]:
+        done = subprocess.run(
+            [libxl_client(), alpha.socket, UUID, "5", *words], capture_output=True, text=True, timeout=60, check=False
+        )
+        return done.returncode, done.stdout.splitlines()
+
+    down, up = "1", "3"  # enum libxl_vnode_link
+    for words, status, said in (
+        (("state",), 1, ["unknown-vm domain 5 was not made with a vnode of another host"]),
+        (("enable", "gamma"), 1, [f"unknown-host gamma: no host of {alpha.config}; there are alpha, beta"]),
+        (("enable", "beta"), 0, ["ok"]),
+        (("state",), 0, ["ok", f"1 {down} 0 0 0 0"]),
+        (("node", "1", "beta", "2048", "256"), 0, ["ok"]),
+        (("state",), 0, ["ok", f"1 {up} 2048 0 0 512"]),
+        (("node", "1", "beta", "4096", "256"), 1, None),
+        (("node", "1", "beta", "0", "0"), 0, ["ok"]),
+        (("state",), 0, ["ok", f"1 {down} 0 0 0 0"]),
+    ):
+        done = libxl(*words)
+        assert done[0] == status and said in (None, done[1]), (words, done)
+    alpha.kill()
+    assert libxl("state")[1][0].startswith("no-dsmd-here")
+
+
 def test_a_home_of_real_dsmds_is_lost(real: Site) -> None:
     alpha, beta = real.hosts.values()
     assert enable(alpha, ranges=small())["ok"] and node(alpha, 2048, pool_kib=256)["ok"]
@@ -440,8 +483,10 @@ def test_a_number_is_free_on_all_hosts(three: Site) -> None:
     beta.write_xen()
     assert enable(beta, "gamma", uuid=OTHER, domid=7, name="mail")["ok"]
     assert enable(alpha, "gamma")["ok"]
-    numbers = [json.loads((host.vm(uuid) / "vm.json").read_text())["number"] for host, uuid in
-               ((beta, OTHER), (alpha, UUID), (gamma, UUID))]
+    numbers = [
+        json.loads((host.vm(uuid) / "vm.json").read_text())["number"]
+        for host, uuid in ((beta, OTHER), (alpha, UUID), (gamma, UUID))
+    ]
     assert numbers == [1, 2, 2]
     # A peer can't touch what is another's.
     assert peer_ask(three, "alpha", "gamma", op="end", uuid=OTHER)["error"] == "unknown-vm"
@@ -468,7 +513,7 @@ def peer_ask(site: Site, me: str, to: str, **words: object) -> Reply:
 
 
 def test_peers_that_lie(site: Site) -> None:
-    alpha, beta = site.hosts.values()
+    alpha = site.alpha
     assert enable(alpha)["ok"]
     vm = json.loads((alpha.vm() / "record.json").read_text())
     # Beta is not the home: not of this VM at alpha, and not of one whose UUID a domain of alpha has.
@@ -488,7 +533,11 @@ def test_peers_that_lie(site: Site) -> None:
     alpha.domains[8] = f"{OTHER} mine 1"
     alpha.write_xen()
     theirs = vm | {
-        "uuid": OTHER, "name": "x", "guest": "x", "number": 9, "home": "beta",
+        "uuid": OTHER,
+        "name": "x",
+        "guest": "x",
+        "number": 9,
+        "home": "beta",
         "ranges": [row | {"host": {"alpha": "beta", "beta": "alpha"}[row["host"]]} for row in vm["ranges"]],
     }
     reply = peer_ask(site, "beta", "alpha", op="reserve", uuid=OTHER, vm=theirs)
@@ -588,6 +637,25 @@ def test_killed_and_begun_anew(site: Site) -> None:
     until(lambda: not alpha.has() and not beta.has() and not alpha.pid() and not beta.pid(), "something is left")
 
 
+def test_begun_anew_while_a_request_is_at_work(site: Site) -> None:
+    """The request has nothing that the next one needs but the guest's lock."""
+    alpha, beta = site.hosts.values()
+    assert enable(alpha)["ok"]
+    beta.answers("start => hang")
+    words = {"version": 1, "op": "node", "uuid": UUID, "domid": 5}
+    with alpha.connect() as first:
+        first.sendall(json.dumps(words | {"vnode": 1, "host": "beta", "size_kib": 4096, "pool_kib": 4096}).encode())
+        first.sendall(b"\n")
+        until((beta.vm() / "pid").exists, "beta is not asked")
+        for host in (alpha, beta):
+            host.kill()
+            host.start()
+        assert sizes(alpha) == {1: 0} and node(alpha, 4096)["error"] == "busy"
+        assert json.loads(first.makefile().readline())["error"] == "internal"
+    beta.answers()
+    assert node(alpha, 4096)["ok"]
+
+
 def test_a_second_one(site: Site) -> None:
     host = site.alpha
     done = subprocess.run(
@@ -609,7 +677,7 @@ def test_a_request_at_work(site: Site) -> None:
         words = {"vnode": 1, "host": "beta", "size_kib": 4096, "pool_kib": 4096}
         line = json.dumps({"version": 1, "op": "node", "uuid": UUID, "domid": 5} | words)
         first.sendall(line.encode() + b"\n")
-        until(lambda: (beta.vm() / "pid").exists(), "beta is not asked")
+        until((beta.vm() / "pid").exists, "beta is not asked")
         assert node(alpha, 4096)["error"] == "busy"
         assert sizes(alpha) == {1: 0}
         reply = json.loads(first.makefile().readline())
@@ -620,7 +688,7 @@ def test_a_request_at_work(site: Site) -> None:
 
 
 def test_a_dsmd_that_died(site: Site) -> None:
-    alpha, beta = site.hosts.values()
+    alpha = site.alpha
     assert enable(alpha)["ok"] and node(alpha, 4096)["ok"]
     os.kill(alpha.pid(), signal.SIGKILL)
     until(lambda: "has ended" in alpha.said(), "nobody saw it")
@@ -652,15 +720,22 @@ def test_killed_at_every_effect(site: Site) -> None:
     """The process of a request is killed as soon as a file or a dsmd is there; the same again puts it right."""
     alpha, beta = site.hosts.values()
     effects: list[tuple[str, Callable[[], bool]]] = [
-        ("a record here", lambda: alpha.has()),
-        ("a record there", lambda: beta.has()),
+        ("a record here", alpha.has),
+        ("a record there", beta.has),
         ("a dsmd here", lambda: bool(alpha.pid())),
     ]
     for name, effect in effects:
         with alpha.connect() as client:
             line = json.dumps(
-                {"version": 1, "op": "enable", "uuid": UUID, "domid": 5, "name": "web", "vcpus": 2,
-                 "ranges": ranges("beta")}
+                {
+                    "version": 1,
+                    "op": "enable",
+                    "uuid": UUID,
+                    "domid": 5,
+                    "name": "web",
+                    "vcpus": 2,
+                    "ranges": ranges("beta"),
+                }
             )
             client.sendall(line.encode() + b"\n")
             end = time.monotonic() + PATIENCE
