@@ -286,6 +286,7 @@ static void undo(struct dsm_worker *w)
 	r->undoing = true;
 	r->size = r->old_size;
 	r->pool = r->old_pool;
+	dsm_engine_set_frames(w->engine, (unsigned int)all_pools(w));
 	ev_timer_stop(w->p.loop, &r->patience);
 	ev_timer_set(&r->patience, PATIENCE, 0.);
 	ev_timer_start(w->p.loop, &r->patience);
