@@ -10,6 +10,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -566,6 +567,75 @@ def test_peers_that_lie(site: Site) -> None:
     until(lambda: not alpha.has(OTHER), "a VM that nobody knows is left")
 
 
+class Liar:
+    """Beta, with its own certificate, that answers each request with the same bytes."""
+
+    def __init__(self, site: Site, reply: bytes) -> None:
+        self.reply = reply
+        self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(site.folder / "ca.pem"))
+        self.context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        self.context.verify_mode = ssl.CERT_REQUIRED
+        self.context.load_cert_chain(site.folder / "beta.pem", site.folder / "beta.key")
+        self.server = socket.create_server(("127.0.0.1", site.ports["beta"]))
+        self.thread = threading.Thread(target=self.serve)
+        self.thread.start()
+
+    def serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                plain, _ = self.server.accept()
+                with contextlib.suppress(OSError), self.context.wrap_socket(plain, server_side=True) as wire:
+                    wire.recv(65536)
+                    wire.sendall(self.reply)
+                    wire.unwrap()
+
+    def end(self) -> None:
+        self.server.shutdown(socket.SHUT_RDWR)
+        self.server.close()
+        self.thread.join()
+
+
+GOOD = {"xen": XEN["version"], "abi": 2, "hap": True, "free_kib": 8 << 20, "features": [7, 7], "numbers": []}
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        (b"", "unreachable"),
+        (b"x\n", "internal"),
+        (b"x" * 100000, "unreachable"),
+        (b'{"version": 1, "ok": true}\n', "internal"),
+        (b'{"version": 2, "ok": true}\n', "internal"),
+        (b'{"version": 1, "ok": 1}\n', "internal"),
+        (b'{"version": 1, "ok": false, "error": "dance", "text": "x"}\n', "internal"),
+        (b'{"version": 1, "ok": false, "error": "cpu"}\n', "internal"),
+        ({"xen": "a\nb"}, "internal"),
+        ({"features": 5}, "internal"),
+        ({"features": [7]}, "cpu"),
+        ({"features": ["x", {}]}, "cpu"),
+        ({"free_kib": -1}, "internal"),
+        ({"numbers": {}}, "internal"),
+        ({"numbers": list(range(2000))}, "internal"),
+        ({"name_domid": "x"}, "internal"),
+    ],
+    ids=str,
+)
+def test_a_peer_that_answers_nonsense(site: Site, reply: bytes | dict[str, object], error: str) -> None:
+    alpha, beta = site.hosts.values()
+    beta.kill()
+    if isinstance(reply, dict):
+        reply = json.dumps({"version": 1, "ok": True, "name_domid": 0} | GOOD | reply).encode() + b"\n"
+    liar = Liar(site, reply)
+    try:
+        said = enable(alpha)
+        assert said["error"] == error, said
+        assert not alpha.has() and not alpha.pid()
+        assert alpha.ask("hosts")["ok"]
+        assert "signal" not in alpha.said()
+    finally:
+        liar.end()
+
+
 def test_strangers(site: Site) -> None:
     alpha = site.alpha
     for me in ("alpha", "stranger"):
@@ -749,6 +819,32 @@ def test_killed_at_every_effect(site: Site) -> None:
         until(lambda: not alpha.has() and not beta.has(), f"{name}: something is left")
         alpha.domains[5] = f"{UUID} web 3 1"
         alpha.write_xen()
+
+
+@pytest.mark.parametrize("then", [4096, 0])
+def test_an_attach_that_is_killed(site: Site, then: int) -> None:
+    """At each of its effects; the same or the opposite puts it right."""
+    alpha, beta = site.hosts.values()
+    assert enable(alpha)["ok"]
+    words = {"version": 1, "op": "node", "uuid": UUID, "domid": 5, "vnode": 1, "host": "beta"}
+    effects: list[Callable[[], bool]] = [
+        lambda: bool(beta.pid()),
+        lambda: "connect alpha" in beta.asked(),
+        lambda: "node 1 4096 0" in beta.asked(),
+        lambda: "node 1 4096 4096" in alpha.asked(),
+    ]
+    for effect in effects:
+        with alpha.connect() as client:
+            client.sendall(json.dumps(words | {"size_kib": 4096, "pool_kib": 4096}).encode() + b"\n")
+            end = time.monotonic() + PATIENCE
+            while not effect():
+                assert time.monotonic() < end
+            kill_jobs(alpha)
+        assert node(alpha, then)["ok"]
+        assert sizes(alpha) == {1: then} and bool(beta.pid()) == bool(then)
+        assert node(alpha, 0)["ok"] and not beta.pid()
+        for host in (alpha, beta):
+            (host.run / "asked").write_text("", encoding="utf-8")
 
 
 def kill_jobs(host: Host) -> None:
