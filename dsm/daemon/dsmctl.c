@@ -41,6 +41,8 @@ static void usage(FILE *to)
 	      "  peers VM             its connections\n"
 	      "  metrics [VM]         for node_exporter's textfile collector\n"
 	      "  wait VM [STATE]      until it is in the state (default: running)\n"
+	      "  set VM KEY=N         prefetch, busy_wait_us or poll_us, while the VM runs\n"
+	      "  evacuate VM          all its pages to their homes, while the VM runs\n"
 	      "  vnodes VM            memory that other hosts have for it\n"
 	      "  connect VM HOST      make the connection with a host\n"
 	      "  node VM VNODE SIZE POOL\n"
@@ -178,6 +180,12 @@ static void say_status(struct json_object *all)
 	       number(engine, "frames_used"), number(engine, "frames"));
 	printf("  open: %" PRIu64 " requests, %" PRIu64 " misses wait\n",
 	       number(engine, "requests"), number(engine, "waiting"));
+	if (number(engine, "evacuating"))
+		printf("  pages come home: %" PRIu64 " so far\n", number(engine, "evacuated"));
+	if (number(engine, "prefetches"))
+		printf("  prefetch: %" PRIu64 ", %" PRIu64 " used, %" PRIu64 " for nothing, %" PRIu64
+		       " refused\n", number(engine, "prefetches"), number(engine, "prefetch_hits"),
+		       number(engine, "prefetch_wasted"), number(engine, "prefetch_refused"));
 	if (!peers)
 		return;
 	json_object_object_foreach(peers, name, peer)
@@ -349,6 +357,16 @@ static enum status tell(const char *command, char **words_after)
 	return status;
 }
 
+static enum status do_set(char **words_after)
+{
+	return tell("set", words_after);
+}
+
+static enum status do_evacuate(char **words_after)
+{
+	return tell("evacuate", words_after);
+}
+
 static enum status do_connect(char **words_after)
 {
 	return tell("connect", words_after);
@@ -430,6 +448,8 @@ static const struct command {
 	{ "peers", do_peers, 1, 1 },
 	{ "metrics", do_metrics, 0, 1 },
 	{ "wait", do_wait, 1, 2 },
+	{ "set", do_set, 2, 2 },
+	{ "evacuate", do_evacuate, 1, 1 },
 	{ "vnodes", do_vnodes, 1, 1 },
 	{ "connect", do_connect, 2, 2 },
 	{ "node", do_node, 4, 4 },

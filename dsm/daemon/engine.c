@@ -222,6 +222,11 @@ bool dsm_engine_is_quiet(const struct dsm_engine *e)
 	       !e->batch[e->current].nr_ops;
 }
 
+bool dsm_engine_is_asking(const struct dsm_engine *e)
+{
+	return e->requests;
+}
+
 unsigned int dsm_engine_guests(const struct dsm_engine *e)
 {
 	return e->guests;

@@ -236,6 +236,9 @@ uint64_t dsm_engine_shared_with(const struct dsm_engine *engine, unsigned int ho
 /** Return: nothing is under way, nobody waits. */
 bool dsm_engine_is_quiet(const struct dsm_engine *engine);
 
+/** Return: is a request of this host open? */
+bool dsm_engine_is_asking(const struct dsm_engine *engine);
+
 /** Return: pages of others that are here. */
 unsigned int dsm_engine_guests(const struct dsm_engine *engine);
 

@@ -152,6 +152,7 @@ static void on_message(void *context, unsigned int host,
 {
 	struct dsm_worker *w = context;
 
+	dsm_worker_came(w);
 	dsm_engine_message(w->engine, host, msg, page);
 }
 

@@ -12,6 +12,7 @@
 
 #include <json-c/json.h>
 
+#include "tune.h"
 #include "worker_internal.h"
 
 static const char *const states[DSM_WORKER_STATES] = {
@@ -134,6 +135,12 @@ static const struct dsm_engine_calls engine_calls = {
 
 /* ---- The loop ---- */
 
+void dsm_worker_came(struct dsm_worker *w)
+{
+	if (dsm_poll_is_on(&w->poll))
+		dsm_poll_event(&w->poll, on_now(NULL));
+}
+
 /* Everything that was here of others is home, and nothing is under way. */
 static void go_on_leaving(struct dsm_worker *w)
 {
@@ -154,6 +161,8 @@ static void on_before_sleep(struct ev_loop *loop, ev_prepare *prepare, int event
 		go_on_leaving(w);
 	dsm_resize_run(w);
 	dsm_peers_run(w);
+	dsm_poll_before_sleep(&w->poll, dsm_poll_is_on(&w->poll) ? on_now(NULL) : 0,
+			      dsm_engine_is_asking(w->engine));
 	next = dsm_engine_next(w->engine);
 	ev_timer_stop(loop, &w->due);
 	if (next == UINT64_MAX)
@@ -188,11 +197,13 @@ static void on_ring(struct ev_loop *loop, ev_io *io, int events)
 
 	(void)loop;
 	(void)events;
+	dsm_worker_came(w);
 	dsm_engine_misses(w->engine);
 }
 
 void dsm_worker_kick(struct dsm_worker *worker)
 {
+	dsm_worker_came(worker);
 	dsm_engine_misses(worker->engine);
 }
 
@@ -208,6 +219,7 @@ const struct dsm_stats *dsm_worker_stats(struct dsm_worker *w)
 	s->host = dsm_worker_name(w, w->p.config->self);
 	memcpy(s->vm, w->p.description->uuid, sizeof(s->vm));
 	s->engine = &w->counts;
+	s->poll = w->poll.counts;
 	s->read_faults = w->counts.read_faults;
 	s->write_faults = w->counts.write_faults;
 	s->read_fault = w->counts.read_fault;
@@ -275,6 +287,21 @@ static enum dsm_control_answer fail(struct dsm_worker *w, const char *word, char
 	return DSM_CONTROL_OK;
 }
 
+/* All pages: those of this host come, those of others go. */
+static enum dsm_control_answer evacuate(struct dsm_worker *w, char **text)
+{
+	const struct dsm_description *d = w->p.description;
+
+	if (w->state != DSM_WORKER_RUNNING)
+		return dsm_worker_error(text, "the VM is not running");
+	/* There is one evacuation at a time, and a vnode that gets less needs it. */
+	if (w->resize.vnode)
+		return dsm_worker_error(text, "the memory of a vnode is being changed");
+	dsm_engine_evacuate(w->engine, d->range[0].start,
+			    d->range[d->nr_ranges - 1].end);
+	return DSM_CONTROL_OK;
+}
+
 static enum dsm_control_answer forget(struct dsm_worker *w, bool force, char **text)
 {
 	if (w->state != DSM_WORKER_FAILED && w->state != DSM_WORKER_ENDED && !force)
@@ -302,6 +329,10 @@ static enum dsm_control_answer on_command(void *context, const char *command,
 		return dsm_resize_command(w, word, client, text);
 	if (!strcmp(command, "leave"))
 		return word[0] ? dsm_peers_leave(w, word, client, text) : leave(w, text);
+	if (!strcmp(command, "set") && word[0])
+		return at_once(dsm_tune(w->engine, &w->poll, word, text));
+	if (!strcmp(command, "evacuate") && !word[0])
+		return evacuate(w, text);
 	if (!strcmp(command, "fail") && word[0])
 		return fail(w, word, text);
 	if (!strcmp(command, "forget") && (!word[0] || !strcmp(word, "force")))
@@ -334,6 +365,8 @@ static void watch(struct dsm_worker *w)
 	double question = w->p.config->question_ms / 1000. / 4.;
 	int fd = w->p.xen->calls->descriptor(w->p.xen);
 
+	dsm_poll_init(&w->poll, w->p.loop, w->p.description->busy_wait_ns,
+		      w->p.description->poll_ns);
 	ev_prepare_init(&w->before_sleep, on_before_sleep);
 	w->before_sleep.data = w;
 	ev_prepare_start(w->p.loop, &w->before_sleep);
@@ -416,6 +449,7 @@ void dsm_worker_destroy(struct dsm_worker *w)
 		return;
 	dsm_control_destroy(w->control);
 	w->control = NULL;
+	dsm_poll_stop(&w->poll);
 	ev_prepare_stop(w->p.loop, &w->before_sleep);
 	ev_timer_stop(w->p.loop, &w->due);
 	ev_timer_stop(w->p.loop, &w->questions);

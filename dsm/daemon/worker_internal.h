@@ -76,6 +76,7 @@ struct dsm_worker {
 	ev_io ring;
 	ev_prepare before_sleep;
 	ev_timer due, questions, second;
+	struct dsm_poll poll;
 	struct dsm_stats stats;
 	struct dsm_engine_counts counts;
 	time_t since;
@@ -83,6 +84,8 @@ struct dsm_worker {
 
 /* ---- worker.c ---- */
 
+/** A miss or a message has come: more may follow soon. */
+void dsm_worker_came(struct dsm_worker *w);
 __attribute__((format(printf, 3, 4)))
 void dsm_worker_say(struct dsm_worker *w, int level, const char *format, ...);
 void dsm_worker_enter(struct dsm_worker *w, enum dsm_worker_state state,

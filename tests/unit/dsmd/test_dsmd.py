@@ -49,7 +49,10 @@ WORKER = list(
             *ENGINE,
             *PARTS,
             DSM / "daemon" / "config.cc",
-            *(DSM / "daemon" / f"{noun}.c" for noun in ("control", "description", "peers", "resize", "stats", "worker")),
+            *(
+                DSM / "daemon" / f"{noun}.c"
+                for noun in ("control", "description", "peers", "polling", "resize", "stats", "tune", "worker")
+            ),
         ]
     )
 )
@@ -67,6 +70,7 @@ PROGRAMS = {
         *PARTS,
         *(DSM / "daemon" / name for name in ("xen_libxc.c", "slice.c", "description.c", "config.cc")),
     ],
+    "polling_test.c": [DSM / "daemon" / "polling.c", DSM / "daemon" / "tune.c"],
     "control_test.c": [DSM / "daemon" / "control.c"],
     "worker_test.c": [*WORKER, *RIG, HERE / "played_xen.c"],
     "resize_test.c": [*WORKER, *RIG, HERE / "played_xen.c"],
