@@ -394,6 +394,16 @@ void dsm_peers_run(struct dsm_worker *w)
 			close_peer(peer);
 }
 
+bool dsm_peers_are_leaving(const struct dsm_worker *w)
+{
+	unsigned int i;
+
+	for (i = 0; i < w->p.config->nr_hosts; i++)
+		if (w->peer[i].leaving)
+			return true;
+	return false;
+}
+
 void dsm_peers_bind(struct dsm_worker *w, unsigned int host)
 {
 	if (w->p.description->elastic)

@@ -466,7 +466,6 @@ enum dsm_control_answer dsm_resize_command(struct dsm_worker *w, const char *wor
 	uint64_t number, size, pool;
 	char why[DSM_ENGINE_TEXT];
 	struct dsm_vnode *v;
-	unsigned int i;
 
 	if (!read_number(&words, &number) || *words++ != ' ' ||
 	    !read_number(&words, &size) || *words++ != ' ' ||
@@ -481,10 +480,8 @@ enum dsm_control_answer dsm_resize_command(struct dsm_worker *w, const char *wor
 	if (r->vnode)
 		return dsm_worker_error(text, "busy vnode %u is on its way to %llu KiB",
 					r->vnode->number, (unsigned long long)kib(r->size));
-	for (i = 0; i < w->p.config->nr_hosts; i++)
-		if (w->peer[i].leaving)
-			return dsm_worker_error(text, "busy host %s is leaving",
-						dsm_worker_name(w, i));
+	if (dsm_peers_are_leaving(w))
+		return dsm_worker_error(text, "busy a host is leaving");
 	if (wrong_sizes(w, v, size, pool, why))
 		return dsm_worker_error(text, "%s", why);
 	*r = (struct dsm_resize){

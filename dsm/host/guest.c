@@ -665,6 +665,27 @@ static void count(struct host *host, const struct record *record, void *context)
 	++*(int *)context;
 }
 
+/* What a peer says of itself, if it is what it should be. */
+static void add_peer(struct json_object *one, struct answer *reply)
+{
+	struct json_object *numbers = NULL;
+	struct answer wrong = { 0 };
+	const char *version = read_text(reply->more, "xen", HOST_XEN_VERSION - 1, &wrong);
+	uint64_t free_kib;
+
+	if (!version || read_number(reply->more, "free_kib", 0, INT64_MAX, &free_kib, &wrong) ||
+	    !json_object_object_get_ex(reply->more, "numbers", &numbers) ||
+	    !json_object_is_type(numbers, json_type_array)) {
+		json_object_object_add(one, "state", json_object_new_string("internal"));
+		json_object_object_add(one, "text", json_object_new_string("what it says of itself makes no sense"));
+		return;
+	}
+	json_object_object_add(one, "state", json_object_new_string("up"));
+	json_object_object_add(one, "xen", json_object_new_string(version));
+	json_object_object_add(one, "free_kib", json_object_new_uint64(free_kib));
+	json_object_object_add(one, "vms", json_object_new_int64((int64_t)json_object_array_length(numbers)));
+}
+
 static void hosts(struct host *host, struct answer *answer)
 {
 	struct json_object *list = json_object_new_array();
@@ -689,11 +710,7 @@ static void hosts(struct host *host, struct answer *answer)
 			json_object_object_add(one, "state", json_object_new_string(reply.word));
 			json_object_object_add(one, "text", json_object_new_string(reply.text));
 		} else {
-			json_object_object_add(one, "state", json_object_new_string("up"));
-			json_object_object_add(one, "xen", json_object_get(json_object_object_get(reply.more, "xen")));
-			json_object_object_add(one, "free_kib", json_object_get(json_object_object_get(reply.more, "free_kib")));
-			json_object_object_add(one, "vms", json_object_new_int64((int64_t)json_object_array_length(
-				json_object_object_get(reply.more, "numbers"))));
+			add_peer(one, &reply);
 		}
 		answer_free(&reply);
 		json_object_array_add(list, one);

@@ -172,7 +172,10 @@ static void do_job(enum kind kind, int fd)
 	sigaction(SIGCHLD, &plain, NULL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	/* Not ours: who starts the parent again needs them free. */
 	close(process.lock);
+	close(process.local.fd);
+	close(process.peers.fd);
 	alarm(HOST_JOB_S);
 	if (kind == SWEEP) {
 		sweep(&process.host);

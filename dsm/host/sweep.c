@@ -18,6 +18,24 @@
 #include "record.h"
 #include "wire.h"
 
+/* Hosts that did not answer in this sweep: each is waited for once. */
+static bool silent[DSM_MAX_HOSTS];
+
+/* Return: as ask_host(). */
+static int ask(struct host *host, unsigned int peer, const char *op, const char *uuid,
+	       struct answer *answer)
+{
+	int rc;
+
+	if (silent[peer])
+		return answer_error(answer, "unreachable", "host %s did not answer a moment ago",
+				    host_name(host, peer));
+	rc = ask_host(host, peer, question_words(op, uuid), HOST_ASK_S, answer);
+	silent[peer] = rc && (!strcmp(answer->word, "unreachable") ||
+			      !strcmp(answer->word, "no-dsmd-there"));
+	return rc;
+}
+
 static void say(const char *what, const struct record *record, const char *why)
 {
 	fprintf(stderr, "<5>level=notice vm=%s msg=\"%s: %s\"\n", record->name, what, why);
@@ -36,7 +54,7 @@ static void remove_all(struct host *host, const struct record *record)
 	for (i = 0; record_is_home(host, record) && i < host->config.nr_hosts; i++) {
 		answer_free(&answer);
 		if (record_has_host(record, i) &&
-		    ask_host(host, i, question_words("end", record->uuid_text), HOST_ASK_S, &answer))
+		    ask(host, i, "end", record->uuid_text, &answer))
 			say("not removed there now", record, answer.text);
 	}
 	answer_free(&answer);
@@ -68,8 +86,7 @@ static void look_at_slice(struct host *host, const struct record *record)
 {
 	struct answer answer = { 0 };
 	char why[HOST_TEXT] = "its home is lost";
-	bool answers = !ask_host(host, record->home, question_words("known", record->uuid_text),
-				 HOST_ASK_S, &answer);
+	bool answers = !ask(host, record->home, "known", record->uuid_text, &answer);
 
 	if (answers && !json_object_get_boolean(json_object_object_get(answer.more, "known"))) {
 		say("removed", record, "its home does not know it");

@@ -18,18 +18,29 @@
 #define DOMAINS	128		/* asked for at a time */
 #define KIB_PER_PAGE	(XC_PAGE_SIZE / 1024)
 
+/*
+ * Xen adds these to a guest's policy after it has compared it with the host's
+ * (xen/arch/x86/cpu-policy.c, recalculate_cpuid_policy()), so they are in no
+ * policy of a host: features of leaf 1 that AMD's leaf 0x80000001 repeats; and
+ * what the FPU does not do any more (FDP_EXCP_ONLY, NO_FPU_SEL).
+ */
+#define REPEATED	0x0183f3ffu
+#define FPU		(1u << 6 | 1u << 13)
+
 /* Words of features in CPUID; two hosts compare them by their place here. */
 static const struct word {
 	uint32_t leaf, subleaf;
 	enum { A, B, C, D } reg;
+	uint32_t left_out;
 } words[] = {
-	{ 0x1, XEN_CPUID_NO_SUBLEAF, D }, { 0x1, XEN_CPUID_NO_SUBLEAF, C },
-	{ 0x80000001, XEN_CPUID_NO_SUBLEAF, D }, { 0x80000001, XEN_CPUID_NO_SUBLEAF, C },
-	{ 0xd, 1, A }, { 0x7, 0, B }, { 0x7, 0, C },
-	{ 0x80000007, XEN_CPUID_NO_SUBLEAF, D }, { 0x80000008, XEN_CPUID_NO_SUBLEAF, B },
-	{ 0x7, 0, D }, { 0x7, 1, A }, { 0x80000021, XEN_CPUID_NO_SUBLEAF, A },
-	{ 0x7, 1, B }, { 0x7, 2, D }, { 0x7, 1, C }, { 0x7, 1, D },
-	{ 0x80000021, XEN_CPUID_NO_SUBLEAF, C },
+	{ 0x1, XEN_CPUID_NO_SUBLEAF, D, 0 }, { 0x1, XEN_CPUID_NO_SUBLEAF, C, 0 },
+	{ 0x80000001, XEN_CPUID_NO_SUBLEAF, D, REPEATED },
+	{ 0x80000001, XEN_CPUID_NO_SUBLEAF, C, 0 },
+	{ 0xd, 1, A, 0 }, { 0x7, 0, B, FPU }, { 0x7, 0, C, 0 },
+	{ 0x80000007, XEN_CPUID_NO_SUBLEAF, D, 0 }, { 0x80000008, XEN_CPUID_NO_SUBLEAF, B, 0 },
+	{ 0x7, 0, D, 0 }, { 0x7, 1, A, 0 }, { 0x80000021, XEN_CPUID_NO_SUBLEAF, A, 0 },
+	{ 0x7, 1, B, 0 }, { 0x7, 2, D, 0 }, { 0x7, 1, C, 0 }, { 0x7, 1, D, 0 },
+	{ 0x80000021, XEN_CPUID_NO_SUBLEAF, C, 0 },
 };
 #define WORDS	(sizeof(words) / sizeof(words[0]))
 
@@ -83,7 +94,7 @@ static int read_features(xc_interface *xch, uint32_t domid, unsigned int *nr,
 	if (rc)
 		rc = errno ? -errno : -EIO;
 	for (i = 0; !rc && i < WORDS; i++)
-		feature[i] = value_of(&words[i], leaves, nr_leaves);
+		feature[i] = value_of(&words[i], leaves, nr_leaves) & ~words[i].left_out;
 	*nr = WORDS;
 	free(leaves);
 	if (policy)

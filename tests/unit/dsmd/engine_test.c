@@ -620,13 +620,24 @@ static const struct features worlds[] = {
 	  .pins = true, .holes = true, .foreign = true, .nodata = true, .ring = 2, .credits = 8 },
 };
 
-/* The same with what makes it quick. */
-static struct features quick(const struct features *world)
+/* What makes it quick: all of it, or one. */
+static const struct {
+	const char *name;
+	unsigned int prefetch;
+	bool evacuate;
+	unsigned int every;		/* of the worlds: each, or one of so many */
+} sets[] = {
+	{ "a quick world", 32, true, 1 },
+	{ "a world with prefetch", 32, false, 4 },
+	{ "a world with evacuations", 0, true, 4 },
+};
+
+static struct features quick(const struct features *world, unsigned int set)
 {
 	struct features f = *world;
 
-	f.prefetch = 32;
-	f.evacuate = true;
+	f.prefetch = sets[set].prefetch;
+	f.evacuate = sets[set].evacuate;
 	if (!f.sequential)
 		f.sequential = 4;
 	if (f.pages < 24)
@@ -1523,19 +1534,22 @@ int main(int argc, char **argv)
 		{ "any messages", any_messages, NULL },
 		{ "parameters", parameters, NULL },
 	};
-	static struct test_case cases[2 * NR(worlds) + NR(others)];
-	static struct features quick_worlds[NR(worlds)];
-	static char names[2 * NR(worlds)][96];
-	size_t i, n = 0;
+	static struct test_case cases[(1 + NR(sets)) * NR(worlds) + NR(others)];
+	static struct features quick_worlds[NR(sets)][NR(worlds)];
+	static char names[(1 + NR(sets)) * NR(worlds)][96];
+	size_t i, set, n = 0;
 
 	for (i = 0; i < NR(worlds); i++, n++) {
 		snprintf(names[n], sizeof(names[n]), "a world: %s", worlds[i].name);
 		cases[n] = (struct test_case){ names[n], world, &worlds[i] };
 	}
-	for (i = 0; i < NR(worlds); i++, n++) {
-		quick_worlds[i] = quick(&worlds[i]);
-		snprintf(names[n], sizeof(names[n]), "a quick world: %s", worlds[i].name);
-		cases[n] = (struct test_case){ names[n], world, &quick_worlds[i] };
+	for (set = 0; set < NR(sets); set++) {
+		for (i = set; i < NR(worlds); i += sets[set].every, n++) {
+			quick_worlds[set][i] = quick(&worlds[i], (unsigned int)set);
+			snprintf(names[n], sizeof(names[n]), "%s: %s", sets[set].name,
+				 worlds[i].name);
+			cases[n] = (struct test_case){ names[n], world, &quick_worlds[set][i] };
+		}
 	}
 	for (i = 0; i < NR(others); i++)
 		cases[n++] = others[i];

@@ -10,6 +10,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -44,6 +45,24 @@ def host_program() -> Path:
     sources = [source for source in sorted(folder.glob("*.c")) if source.name != "xen_libxc.c"]
     shared = [parts.DSM / "daemon" / "config.cc", parts.DSM / "daemon" / "description.c", *parts.PARTS]
     return parts.linked_apart("dsmd-host", [*sources, parts.HERE / "played_host_xen.c"], shared)
+
+
+@cache
+def libxl_client() -> Path:
+    """libxl's own words (libxl_client.c)."""
+    toolstack = parts.ROOT / "tests" / "unit" / "toolstack"
+    light = parts.ROOT / "toolstack" / "overlay" / "tools" / "libs" / "light"
+    included = [toolstack / "fakes", light, light.parents[1] / "include"]
+    sources = [
+        parts.HERE / "libxl_client.c",
+        toolstack / "fakes" / "fake_json.c",
+        light / "libxl_dsm_json.c",
+        light / "libxl_dsm_socket.c",
+    ]
+    target = host_program().with_name("libxl_client")
+    words = ["gcc", "-std=gnu99", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", *(f"-I{folder}" for folder in included)]
+    subprocess.run([*words, *sources, "-o", target, "-lyajl"], check=True)
+    return target
 
 
 def until(what: Callable[[], bool], why: str) -> None:
@@ -84,10 +103,7 @@ class Host:
     def start(self) -> Host:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [
-                    *[host_program(), "-u", "-c", self.config, "-f", self.run, "-l", self.socket],
-                    *["-d", self.site.dsmd],
-                ],
+                [host_program(), "-u", "-c", self.config, "-f", self.run, "-l", self.socket, "-d", self.site.dsmd],
                 stderr=log,
                 env={
                     **os.environ,
@@ -300,6 +316,34 @@ def test_real_dsmds(real: Site) -> None:
     until(lambda: not any(host.has() or host.pid() for host in (alpha, beta)), "something is left")
 
 
+def test_libxl_and_real_dsmds(real: Site) -> None:
+    """libxl's client, dsmd-host and dsmd: nothing between them is played."""
+    alpha = real.alpha
+
+    def libxl(*words: str) -> tuple[int, list[str]]:
+        done = subprocess.run(
+            [libxl_client(), alpha.socket, UUID, "5", *words], capture_output=True, text=True, timeout=60, check=False
+        )
+        return done.returncode, done.stdout.splitlines()
+
+    down, up = "1", "3"  # enum libxl_vnode_link
+    for words, status, said in (
+        (("state",), 1, ["unknown-vm domain 5 was not made with a vnode of another host"]),
+        (("enable", "gamma"), 1, [f"unknown-host gamma: no host of {alpha.config}; there are alpha, beta"]),
+        (("enable", "beta"), 0, ["ok"]),
+        (("state",), 0, ["ok", f"1 {down} 0 0 0 0"]),
+        (("node", "1", "beta", "2048", "256"), 0, ["ok"]),
+        (("state",), 0, ["ok", f"1 {up} 2048 0 0 512"]),
+        (("node", "1", "beta", "4096", "256"), 1, None),
+        (("node", "1", "beta", "0", "0"), 0, ["ok"]),
+        (("state",), 0, ["ok", f"1 {down} 0 0 0 0"]),
+    ):
+        done = libxl(*words)
+        assert done[0] == status and said in (None, done[1]), (words, done)
+    alpha.kill()
+    assert libxl("state")[1][0].startswith("no-dsmd-here")
+
+
 def test_a_home_of_real_dsmds_is_lost(real: Site) -> None:
     alpha, beta = real.hosts.values()
     assert enable(alpha, ranges=small())["ok"] and node(alpha, 2048, pool_kib=256)["ok"]
@@ -440,8 +484,10 @@ def test_a_number_is_free_on_all_hosts(three: Site) -> None:
     beta.write_xen()
     assert enable(beta, "gamma", uuid=OTHER, domid=7, name="mail")["ok"]
     assert enable(alpha, "gamma")["ok"]
-    numbers = [json.loads((host.vm(uuid) / "vm.json").read_text())["number"] for host, uuid in
-               ((beta, OTHER), (alpha, UUID), (gamma, UUID))]
+    numbers = [
+        json.loads((host.vm(uuid) / "vm.json").read_text())["number"]
+        for host, uuid in ((beta, OTHER), (alpha, UUID), (gamma, UUID))
+    ]
     assert numbers == [1, 2, 2]
     # A peer can't touch what is another's.
     assert peer_ask(three, "alpha", "gamma", op="end", uuid=OTHER)["error"] == "unknown-vm"
@@ -468,7 +514,7 @@ def peer_ask(site: Site, me: str, to: str, **words: object) -> Reply:
 
 
 def test_peers_that_lie(site: Site) -> None:
-    alpha, beta = site.hosts.values()
+    alpha = site.alpha
     assert enable(alpha)["ok"]
     vm = json.loads((alpha.vm() / "record.json").read_text())
     # Beta is not the home: not of this VM at alpha, and not of one whose UUID a domain of alpha has.
@@ -488,7 +534,11 @@ def test_peers_that_lie(site: Site) -> None:
     alpha.domains[8] = f"{OTHER} mine 1"
     alpha.write_xen()
     theirs = vm | {
-        "uuid": OTHER, "name": "x", "guest": "x", "number": 9, "home": "beta",
+        "uuid": OTHER,
+        "name": "x",
+        "guest": "x",
+        "number": 9,
+        "home": "beta",
         "ranges": [row | {"host": {"alpha": "beta", "beta": "alpha"}[row["host"]]} for row in vm["ranges"]],
     }
     reply = peer_ask(site, "beta", "alpha", op="reserve", uuid=OTHER, vm=theirs)
@@ -515,6 +565,75 @@ def test_peers_that_lie(site: Site) -> None:
     # Its home does not know it: it goes by itself.
     alpha.end_domain(5)
     until(lambda: not alpha.has(OTHER), "a VM that nobody knows is left")
+
+
+class Liar:
+    """Beta, with its own certificate, that answers each request with the same bytes."""
+
+    def __init__(self, site: Site, reply: bytes) -> None:
+        self.reply = reply
+        self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(site.folder / "ca.pem"))
+        self.context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        self.context.verify_mode = ssl.CERT_REQUIRED
+        self.context.load_cert_chain(site.folder / "beta.pem", site.folder / "beta.key")
+        self.server = socket.create_server(("127.0.0.1", site.ports["beta"]))
+        self.thread = threading.Thread(target=self.serve)
+        self.thread.start()
+
+    def serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                plain, _ = self.server.accept()
+                with contextlib.suppress(OSError), self.context.wrap_socket(plain, server_side=True) as wire:
+                    wire.recv(65536)
+                    wire.sendall(self.reply)
+                    wire.unwrap()
+
+    def end(self) -> None:
+        self.server.shutdown(socket.SHUT_RDWR)
+        self.server.close()
+        self.thread.join()
+
+
+GOOD = {"xen": XEN["version"], "abi": 2, "hap": True, "free_kib": 8 << 20, "features": [7, 7], "numbers": []}
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        (b"", "unreachable"),
+        (b"x\n", "internal"),
+        (b"x" * 100000, "unreachable"),
+        (b'{"version": 1, "ok": true}\n', "internal"),
+        (b'{"version": 2, "ok": true}\n', "internal"),
+        (b'{"version": 1, "ok": 1}\n', "internal"),
+        (b'{"version": 1, "ok": false, "error": "dance", "text": "x"}\n', "internal"),
+        (b'{"version": 1, "ok": false, "error": "cpu"}\n', "internal"),
+        ({"xen": "a\nb"}, "internal"),
+        ({"features": 5}, "internal"),
+        ({"features": [7]}, "cpu"),
+        ({"features": ["x", {}]}, "cpu"),
+        ({"free_kib": -1}, "internal"),
+        ({"numbers": {}}, "internal"),
+        ({"numbers": list(range(2000))}, "internal"),
+        ({"name_domid": "x"}, "internal"),
+    ],
+    ids=str,
+)
+def test_a_peer_that_answers_nonsense(site: Site, reply: bytes | dict[str, object], error: str) -> None:
+    alpha, beta = site.hosts.values()
+    beta.kill()
+    if isinstance(reply, dict):
+        reply = json.dumps({"version": 1, "ok": True, "name_domid": 0} | GOOD | reply).encode() + b"\n"
+    liar = Liar(site, reply)
+    try:
+        said = enable(alpha)
+        assert said["error"] == error, said
+        assert not alpha.has() and not alpha.pid()
+        assert alpha.ask("hosts")["ok"]
+        assert "signal" not in alpha.said()
+    finally:
+        liar.end()
 
 
 def test_strangers(site: Site) -> None:
@@ -588,6 +707,25 @@ def test_killed_and_begun_anew(site: Site) -> None:
     until(lambda: not alpha.has() and not beta.has() and not alpha.pid() and not beta.pid(), "something is left")
 
 
+def test_begun_anew_while_a_request_is_at_work(site: Site) -> None:
+    """The request has nothing that the next one needs but the guest's lock."""
+    alpha, beta = site.hosts.values()
+    assert enable(alpha)["ok"]
+    beta.answers("start => hang")
+    words = {"version": 1, "op": "node", "uuid": UUID, "domid": 5}
+    with alpha.connect() as first:
+        first.sendall(json.dumps(words | {"vnode": 1, "host": "beta", "size_kib": 4096, "pool_kib": 4096}).encode())
+        first.sendall(b"\n")
+        until((beta.vm() / "pid").exists, "beta is not asked")
+        for host in (alpha, beta):
+            host.kill()
+            host.start()
+        assert sizes(alpha) == {1: 0} and node(alpha, 4096)["error"] == "busy"
+        assert json.loads(first.makefile().readline())["error"] == "internal"
+    beta.answers()
+    assert node(alpha, 4096)["ok"]
+
+
 def test_a_second_one(site: Site) -> None:
     host = site.alpha
     done = subprocess.run(
@@ -609,7 +747,7 @@ def test_a_request_at_work(site: Site) -> None:
         words = {"vnode": 1, "host": "beta", "size_kib": 4096, "pool_kib": 4096}
         line = json.dumps({"version": 1, "op": "node", "uuid": UUID, "domid": 5} | words)
         first.sendall(line.encode() + b"\n")
-        until(lambda: (beta.vm() / "pid").exists(), "beta is not asked")
+        until((beta.vm() / "pid").exists, "beta is not asked")
         assert node(alpha, 4096)["error"] == "busy"
         assert sizes(alpha) == {1: 0}
         reply = json.loads(first.makefile().readline())
@@ -620,7 +758,7 @@ def test_a_request_at_work(site: Site) -> None:
 
 
 def test_a_dsmd_that_died(site: Site) -> None:
-    alpha, beta = site.hosts.values()
+    alpha = site.alpha
     assert enable(alpha)["ok"] and node(alpha, 4096)["ok"]
     os.kill(alpha.pid(), signal.SIGKILL)
     until(lambda: "has ended" in alpha.said(), "nobody saw it")
@@ -652,15 +790,22 @@ def test_killed_at_every_effect(site: Site) -> None:
     """The process of a request is killed as soon as a file or a dsmd is there; the same again puts it right."""
     alpha, beta = site.hosts.values()
     effects: list[tuple[str, Callable[[], bool]]] = [
-        ("a record here", lambda: alpha.has()),
-        ("a record there", lambda: beta.has()),
+        ("a record here", alpha.has),
+        ("a record there", beta.has),
         ("a dsmd here", lambda: bool(alpha.pid())),
     ]
     for name, effect in effects:
         with alpha.connect() as client:
             line = json.dumps(
-                {"version": 1, "op": "enable", "uuid": UUID, "domid": 5, "name": "web", "vcpus": 2,
-                 "ranges": ranges("beta")}
+                {
+                    "version": 1,
+                    "op": "enable",
+                    "uuid": UUID,
+                    "domid": 5,
+                    "name": "web",
+                    "vcpus": 2,
+                    "ranges": ranges("beta"),
+                }
             )
             client.sendall(line.encode() + b"\n")
             end = time.monotonic() + PATIENCE
@@ -674,6 +819,32 @@ def test_killed_at_every_effect(site: Site) -> None:
         until(lambda: not alpha.has() and not beta.has(), f"{name}: something is left")
         alpha.domains[5] = f"{UUID} web 3 1"
         alpha.write_xen()
+
+
+@pytest.mark.parametrize("then", [4096, 0])
+def test_an_attach_that_is_killed(site: Site, then: int) -> None:
+    """At each of its effects; the same or the opposite puts it right."""
+    alpha, beta = site.hosts.values()
+    assert enable(alpha)["ok"]
+    words = {"version": 1, "op": "node", "uuid": UUID, "domid": 5, "vnode": 1, "host": "beta"}
+    effects: list[Callable[[], bool]] = [
+        lambda: bool(beta.pid()),
+        lambda: "connect alpha" in beta.asked(),
+        lambda: "node 1 4096 0" in beta.asked(),
+        lambda: "node 1 4096 4096" in alpha.asked(),
+    ]
+    for effect in effects:
+        with alpha.connect() as client:
+            client.sendall(json.dumps(words | {"size_kib": 4096, "pool_kib": 4096}).encode() + b"\n")
+            end = time.monotonic() + PATIENCE
+            while not effect():
+                assert time.monotonic() < end
+            kill_jobs(alpha)
+        assert node(alpha, then)["ok"]
+        assert sizes(alpha) == {1: then} and bool(beta.pid()) == bool(then)
+        assert node(alpha, 0)["ok"] and not beta.pid()
+        for host in (alpha, beta):
+            (host.run / "asked").write_text("", encoding="utf-8")
 
 
 def kill_jobs(host: Host) -> None:
