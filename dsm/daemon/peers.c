@@ -283,6 +283,7 @@ static void give_up_leaving(struct dsm_peer *peer)
 	snprintf(text, sizeof(text), "in-use host %s: %llu pages are shared with it or asked for still, after %u ms",
 		 dsm_worker_name(w, peer->host), (unsigned long long)
 		 dsm_engine_shared_with(w->engine, peer->host), w->p.config->opening_ms);
+	dsm_engine_evacuate(w->engine, 0, 0);
 	open_ranges(w, peer->host, true);
 	answer(w, &peer->leaving, text);
 }

@@ -261,7 +261,10 @@ static void finish(struct dsm_worker *w, const char *error)
 	ev_timer_stop(w->p.loop, &r->patience);
 	r->vnode = NULL;
 	if (!dsm_engine_failure(w->engine)) {
-		dsm_engine_range_done(w->engine, v->range);
+		dsm_engine_evacuate(w->engine, 0, 0);
+		/* Pages that are no holes and have no memory: who misses them waits. */
+		if (v->open == v->size)
+			dsm_engine_range_done(w->engine, v->range);
 		for (i = 0; i < w->p.config->nr_hosts; i++)
 			if (i != w->p.config->self)
 				dsm_peers_bind(w, i);
@@ -361,14 +364,19 @@ static void on_patience(struct ev_loop *loop, ev_timer *timer, int events)
 	struct dsm_worker *w = timer->data;
 	struct dsm_resize *r = &w->resize;
 	char first[DSM_ENGINE_TEXT];
+	unsigned int left;
 
 	(void)loop;
 	(void)events;
 	memcpy(first, r->error, sizeof(first));
-	fail(w, "in-use vnode %u: %u pages behind %llu KiB are in use still, after %.0f s; %llu KiB are there",
-	     r->vnode->number, dsm_engine_range(w->engine, r->vnode->range)->left,
-	     (unsigned long long)kib(r->size), PATIENCE,
-	     (unsigned long long)kib(r->vnode->size));
+	left = dsm_engine_range(w->engine, r->vnode->range)->left;
+	if (left)
+		fail(w, "in-use vnode %u: %u pages behind %llu KiB are in use still, after %.0f s",
+		     r->vnode->number, left, (unsigned long long)kib(r->size), PATIENCE);
+	else
+		fail(w, "internal vnode %u: not done after %.0f s: %llu of %llu KiB, a pool of %llu KiB",
+		     r->vnode->number, PATIENCE, (unsigned long long)kib(r->vnode->size),
+		     (unsigned long long)kib(r->size), (unsigned long long)kib(r->vnode->pool));
 	failed_once(w, first);
 }
 
