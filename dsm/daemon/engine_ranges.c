@@ -111,7 +111,6 @@ void dsm_engine_open_range(struct dsm_engine *e, unsigned int range, uint64_t fr
 void dsm_engine_range_done(struct dsm_engine *e, unsigned int range)
 {
 	e->range[range].changing = false;
-	dsm_engine_evacuate(e, 0, 0);
 	if (!e->has_failed)
 		engine_tell_all(e);
 }

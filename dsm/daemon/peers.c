@@ -6,7 +6,8 @@
  * attempt that fails is made again until it does not.  Of one whose memory comes
  * later (description.h, `elastic`) nobody is connected with before somebody says
  * "connect HOST"; that has a limit of time.  "leave HOST" is its end: nothing may
- * be attached, and nothing that concerns the other host be left.
+ * be attached, and nothing that concerns the other host be left.  It is said at both
+ * ends; the home goes second, or when the other end has not gone in time.
  *
  * An end that nobody asked for is the end of the VM, unless nothing is attached:
  * the engine says which.
@@ -282,6 +283,7 @@ static void give_up_leaving(struct dsm_peer *peer)
 	snprintf(text, sizeof(text), "in-use host %s: %llu pages are shared with it or asked for still, after %u ms",
 		 dsm_worker_name(w, peer->host), (unsigned long long)
 		 dsm_engine_shared_with(w->engine, peer->host), w->p.config->opening_ms);
+	dsm_engine_evacuate(w->engine, 0, 0);
 	open_ranges(w, peer->host, true);
 	answer(w, &peer->leaving, text);
 }
@@ -294,8 +296,10 @@ static void on_patience(struct ev_loop *loop, ev_timer *timer, int events)
 	ev_timer_stop(loop, timer);
 	if (peer->connecting && peer->link != DSM_LINK_UP)
 		give_up_connecting(peer);
-	else if (peer->leaving && !peer->closing)
+	else if (peer->leaving && dsm_engine_shared_with(peer->worker->engine, peer->host))
 		give_up_leaving(peer);
+	else if (peer->leaving)
+		close_peer(peer);
 }
 
 static void begin_to_wait(struct dsm_peer *peer, uint64_t *whom, uint64_t client)
@@ -379,10 +383,26 @@ void dsm_peers_run(struct dsm_worker *w)
 {
 	struct dsm_peer *peer;
 
+	/*
+	 * At home the other end has the first word: who has said that it is the
+	 * end can't answer any more, and somebody there may still ask for pages.
+	 */
+	if (w->p.config->self == w->p.description->token_home)
+		return;
 	for (peer = w->peer; peer < w->peer + w->p.config->nr_hosts; peer++)
 		if (peer->leaving && !peer->closing &&
 		    !dsm_engine_shared_with(w->engine, peer->host))
 			close_peer(peer);
+}
+
+bool dsm_peers_are_leaving(const struct dsm_worker *w)
+{
+	unsigned int i;
+
+	for (i = 0; i < w->p.config->nr_hosts; i++)
+		if (w->peer[i].leaving)
+			return true;
+	return false;
 }
 
 void dsm_peers_bind(struct dsm_worker *w, unsigned int host)

@@ -261,7 +261,10 @@ static void finish(struct dsm_worker *w, const char *error)
 	ev_timer_stop(w->p.loop, &r->patience);
 	r->vnode = NULL;
 	if (!dsm_engine_failure(w->engine)) {
-		dsm_engine_range_done(w->engine, v->range);
+		dsm_engine_evacuate(w->engine, 0, 0);
+		/* Pages that are no holes and have no memory: who misses them waits. */
+		if (v->open == v->size)
+			dsm_engine_range_done(w->engine, v->range);
 		for (i = 0; i < w->p.config->nr_hosts; i++)
 			if (i != w->p.config->self)
 				dsm_peers_bind(w, i);
@@ -286,6 +289,7 @@ static void undo(struct dsm_worker *w)
 	r->undoing = true;
 	r->size = r->old_size;
 	r->pool = r->old_pool;
+	dsm_engine_set_frames(w->engine, (unsigned int)all_pools(w));
 	ev_timer_stop(w->p.loop, &r->patience);
 	ev_timer_set(&r->patience, PATIENCE, 0.);
 	ev_timer_start(w->p.loop, &r->patience);
@@ -360,14 +364,19 @@ static void on_patience(struct ev_loop *loop, ev_timer *timer, int events)
 	struct dsm_worker *w = timer->data;
 	struct dsm_resize *r = &w->resize;
 	char first[DSM_ENGINE_TEXT];
+	unsigned int left;
 
 	(void)loop;
 	(void)events;
 	memcpy(first, r->error, sizeof(first));
-	fail(w, "in-use vnode %u: %u pages behind %llu KiB are in use still, after %.0f s; %llu KiB are there",
-	     r->vnode->number, dsm_engine_range(w->engine, r->vnode->range)->left,
-	     (unsigned long long)kib(r->size), PATIENCE,
-	     (unsigned long long)kib(r->vnode->size));
+	left = dsm_engine_range(w->engine, r->vnode->range)->left;
+	if (left)
+		fail(w, "in-use vnode %u: %u pages behind %llu KiB are in use still, after %.0f s",
+		     r->vnode->number, left, (unsigned long long)kib(r->size), PATIENCE);
+	else
+		fail(w, "internal vnode %u: not done after %.0f s: %llu of %llu KiB, a pool of %llu KiB",
+		     r->vnode->number, PATIENCE, (unsigned long long)kib(r->vnode->size),
+		     (unsigned long long)kib(r->size), (unsigned long long)kib(r->vnode->pool));
 	failed_once(w, first);
 }
 
@@ -465,7 +474,6 @@ enum dsm_control_answer dsm_resize_command(struct dsm_worker *w, const char *wor
 	uint64_t number, size, pool;
 	char why[DSM_ENGINE_TEXT];
 	struct dsm_vnode *v;
-	unsigned int i;
 
 	if (!read_number(&words, &number) || *words++ != ' ' ||
 	    !read_number(&words, &size) || *words++ != ' ' ||
@@ -480,10 +488,8 @@ enum dsm_control_answer dsm_resize_command(struct dsm_worker *w, const char *wor
 	if (r->vnode)
 		return dsm_worker_error(text, "busy vnode %u is on its way to %llu KiB",
 					r->vnode->number, (unsigned long long)kib(r->size));
-	for (i = 0; i < w->p.config->nr_hosts; i++)
-		if (w->peer[i].leaving)
-			return dsm_worker_error(text, "busy host %s is leaving",
-						dsm_worker_name(w, i));
+	if (dsm_peers_are_leaving(w))
+		return dsm_worker_error(text, "busy a host is leaving");
 	if (wrong_sizes(w, v, size, pool, why))
 		return dsm_worker_error(text, "%s", why);
 	*r = (struct dsm_resize){

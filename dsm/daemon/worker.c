@@ -294,9 +294,9 @@ static enum dsm_control_answer evacuate(struct dsm_worker *w, char **text)
 
 	if (w->state != DSM_WORKER_RUNNING)
 		return dsm_worker_error(text, "the VM is not running");
-	/* There is one evacuation at a time, and a vnode that gets less needs it. */
-	if (w->resize.vnode)
-		return dsm_worker_error(text, "the memory of a vnode is being changed");
+	/* There is one evacuation at a time: a vnode that gets less needs it, and who leaves. */
+	if (w->resize.vnode || dsm_peers_are_leaving(w))
+		return dsm_worker_error(text, "the memory of a vnode is being changed, or a host leaves");
 	dsm_engine_evacuate(w->engine, d->range[0].start,
 			    d->range[d->nr_ranges - 1].end);
 	return DSM_CONTROL_OK;

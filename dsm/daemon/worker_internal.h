@@ -117,6 +117,8 @@ void dsm_peers_fail(struct dsm_worker *w, const char *text);
 unsigned int dsm_peers_close(struct dsm_worker *w);
 /** Before the loop sleeps: "leave". */
 void dsm_peers_run(struct dsm_worker *w);
+/** Return: somebody waits for the end of "leave HOST". */
+bool dsm_peers_are_leaving(const struct dsm_worker *w);
 /** Nothing is attached with @host, or something is: tell the engine. */
 void dsm_peers_bind(struct dsm_worker *w, unsigned int host);
 /** "connect HOST", "leave HOST". */

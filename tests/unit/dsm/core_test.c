@@ -479,6 +479,14 @@ static void lost_for_ever(const void *argument)
 	CHECK(dsm_vm_peer_left(&h.vm, 3) == -DSM_E_HOME, "the token's home");
 	dsm_vm_peer_down(&h.vm, 1);
 	CHECK(dsm_vm_peer_left(&h.vm, 1) == -DSM_E_HOME, "a home of pages");
+	h.vm.unbound = 1u << 0;
+	CHECK(dsm_vm_peer_left(&h.vm, 1) == -DSM_E_HOME, "another is unbound");
+	h.vm.unbound = 1u << 1;
+	CHECK(dsm_vm_peer_left(&h.vm, 3) == -DSM_E_HOME, "another is unbound");
+	CHECK(!dsm_vm_peer_left(&h.vm, 1), "nobody uses its pages");
+	CHECK(dsm_vm_peer_left(&h.vm, 1) == -DSM_E_PEER, "it is not lost any more");
+	h.vm.unbound = 1u << 3;
+	CHECK(!dsm_vm_peer_left(&h.vm, 3), "nobody uses its token");
 
 	/* What a holder has does not meet its home again. */
 	holds = holder(DSM_SHARED);
@@ -1050,6 +1058,39 @@ static void only_there(const void *argument)
 		CHECK(!dsm_page_only_at(&h.page, i), "not at home: %u", i);
 }
 
+/* What a host has, or has to answer; what it only asks for is nothing. */
+static void whom_a_page_concerns(const void *argument)
+{
+	struct host h = owned_by(1, 4);
+	unsigned int i;
+
+	(void)argument;
+	for (i = 1; i < 4; i++)
+		CHECK(dsm_page_concerns(&h.page, &h.vm, i) == (i == 1), "owned by 1: %u", i);
+	tell(&h, 2, DSM_GETS, 0, 0);
+	for (i = 1; i < 4; i++)
+		CHECK(dsm_page_concerns(&h.page, &h.vm, i) == (i == 1), "asked by 2: %u", i);
+	h = shared_by_all(4);
+	for (i = 1; i < 4; i++)
+		CHECK(dsm_page_concerns(&h.page, &h.vm, i), "shared: %u", i);
+	tell(&h, 2, DSM_PUTS, 0, 0);
+	CHECK(!dsm_page_concerns(&h.page, &h.vm, 2) && dsm_page_concerns(&h.page, &h.vm, 3), "2 gave it up");
+	/* It gave up what it is asked about: an answer is due. */
+	h = shared_by_all(4);
+	miss(&h, true, 0);
+	tell(&h, 2, DSM_PUTS, 0, 0);
+	CHECK(dsm_page_concerns(&h.page, &h.vm, 2), "2 has to answer");
+
+	/* At a holder it concerns the home, and nobody else. */
+	h = holder(DSM_INVALID);
+	CHECK(!dsm_page_concerns(&h.page, &h.vm, 0), "nothing is here");
+	h = holder(DSM_SHARED);
+	CHECK(dsm_page_concerns(&h.page, &h.vm, 0) && !dsm_page_concerns(&h.page, &h.vm, 1), "a copy");
+	h = holder(DSM_INVALID);
+	miss(&h, true, 0);
+	CHECK(dsm_page_concerns(&h.page, &h.vm, 0), "asked for");
+}
+
 static void names(const void *argument)
 {
 	unsigned int i;
@@ -1102,6 +1143,7 @@ static const struct test_case cases[] = {
 	{ "how leases end", leases_end, NULL },
 	{ "answers that do not fit", answers_that_do_not_fit, NULL },
 	{ "who has a page alone", only_there, NULL },
+	{ "whom a page concerns", whom_a_page_concerns, NULL },
 	{ "hosts and ranges", ranges, NULL },
 	{ "everything has a name", names, NULL },
 	{ "transaction numbers wrap", numbers_wrap, NULL },

@@ -23,6 +23,8 @@
 #define TOKEN	"\"token\": \"alpha\""
 #define RANGE_A	"{\"first\": 0, \"frames\": 1048576, \"host\": \"alpha\"}"
 #define RANGE_B	"{\"first\": 4194304, \"frames\": 262144, \"host\": \"beta\"}"
+#define RANGE_C(first)	"{\"first\": " #first ", \"frames\": 512, \"host\": \"beta\", \"attached\": false}"
+#define ELASTIC(ranges)	"{" NAME "," UUID "," NUMBER "," DOMID "," VCPUS "," FRAMES "," TOKEN ", \"ranges\": [" ranges "]}"
 #define RANGES	"\"ranges\": [" RANGE_A ", " RANGE_B "]"
 #define ALL	NAME ", " UUID ", " NUMBER ", " DOMID ", " VCPUS ", " FRAMES ", " TOKEN ", " RANGES
 #define RIGHT	"{" ALL "}"
@@ -92,6 +94,29 @@ static void right(const void *argument)
 	      d.pin_ns == 6000000 && !d.keepalive_ms, "all keys");
 }
 
+static void elastic(const void *argument)
+{
+	char said[DSM_DESCRIPTION_TEXT];
+	struct dsm_engine_params engine = { 0 };
+	struct dsm_description d;
+
+	(void)argument;
+	make_config();
+	CHECK(!parse(RIGHT, &d, said) && !d.elastic && d.vnode[0] == 0 && d.vnode[1] == 1 &&
+	      !d.detached[1], "all is attached: %s", said);
+	CHECK(!parse(ELASTIC(RANGE_A "," RANGE_C(4194304)), &d, said), "%s", said);
+	dsm_description_engine(&d, &config, &engine);
+	CHECK(d.elastic && !d.detached[0] && d.detached[1] && engine.detached[1] &&
+	      !engine.detached[0], "one is not");
+	CHECK(!parse(ELASTIC("{\"first\": 0, \"frames\": 5, \"host\": \"alpha\", \"vnode\": 7},"
+			     "{\"first\": 5, \"frames\": 5, \"host\": \"alpha\", \"vnode\": 7}"), &d, said) &&
+	      d.vnode[0] == 7 && d.vnode[1] == 7, "two ranges at home: %s", said);
+	/* Where it is built it may come later, too. */
+	CHECK(!parse("{" NAME "," UUID "," NUMBER "," VCPUS "," FRAMES "," TOKEN ", \"build\": true, \"ranges\": ["
+		     "{\"first\": 0, \"frames\": 512, \"host\": \"alpha\", \"attached\": false}]}", &d, said),
+	      "%s", said);
+}
+
 static const struct mistake {
 	const char *name, *text, *words;
 } mistakes[] = {
@@ -140,6 +165,20 @@ static const struct mistake {
 	  ", \"ranges\": [" RANGE_B "," RANGE_A "]}", "vm.json: ranges: sorted" },
 	{ "ranges that overlap", "{" NAME "," UUID "," NUMBER "," DOMID "," VCPUS "," FRAMES "," TOKEN
 	  ", \"ranges\": [" RANGE_A "," RANGE_A "]}", "vm.json: ranges: sorted" },
+	{ "a vnode of 64", ELASTIC("{\"first\": 0, \"frames\": 512, \"host\": \"alpha\", \"vnode\": 64}"),
+	  "vm.json: vnode: a number, 0 to 63" },
+	{ "attached as a word", ELASTIC("{\"first\": 0, \"frames\": 512, \"host\": \"beta\", \"attached\": \"no\"}"),
+	  "vm.json: attached: true or false" },
+	{ "detached, and no 2 MiB", ELASTIC("{\"first\": 512, \"frames\": 511, \"host\": \"beta\", \"attached\": false}"),
+	  "vm.json: ranges: \"first\" and \"frames\" are multiples of 512" },
+	{ "detached, and not from 2 MiB on", ELASTIC("{\"first\": 1, \"frames\": 512, \"host\": \"beta\", \"attached\": false}"),
+	  "vm.json: ranges: \"first\" and \"frames\" are multiples of 512" },
+	{ "a detached vnode of two ranges", ELASTIC(RANGE_C(0) "," RANGE_C(512)),
+	  "vm.json: ranges: vnode 1 has one range if \"attached\" is false" },
+	{ "a vnode of two hosts", ELASTIC("{\"first\": 0, \"frames\": 512, \"host\": \"alpha\", \"vnode\": 1}," RANGE_B),
+	  "vm.json: ranges: vnode 1 has one host" },
+	{ "a domain without its memory", ELASTIC("{\"first\": 0, \"frames\": 512, \"host\": \"alpha\", \"attached\": false}"),
+	  "vm.json: ranges: vnode 0 has its memory here" },
 	{ "a lease of two seconds", "{" ALL ", \"lease_us\": 2000000}", "vm.json: lease_us: a number, 0 to 1000000" },
 	{ "too long a window", "{" ALL ", \"prefetch\": 65}", "vm.json: prefetch: a number, 0 to 64" },
 	{ "too long a look", "{" ALL ", \"poll_us\": 100001}", "vm.json: poll_us: a number, 0 to 100000" },
@@ -229,17 +268,18 @@ static void fuzz(const void *argument)
 
 int main(int argc, char **argv)
 {
-	static struct test_case cases[NR(mistakes) + 3] = {
+	static struct test_case cases[NR(mistakes) + 4] = {
 		{ "description: right", right, NULL },
 		{ "description: files", files, NULL },
 		{ "description: fuzz", fuzz, NULL },
+		{ "description: memory that comes later", elastic, NULL },
 	};
 	static char names[NR(mistakes)][96];
 	size_t i;
 
 	for (i = 0; i < NR(mistakes); i++) {
 		snprintf(names[i], sizeof(names[i]), "a wrong description: %s", mistakes[i].name);
-		cases[3 + i] = (struct test_case){ names[i], wrong, &mistakes[i] };
+		cases[4 + i] = (struct test_case){ names[i], wrong, &mistakes[i] };
 	}
 	return run_cases(argc, argv, cases, NR(cases));
 }

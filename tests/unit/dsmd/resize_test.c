@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -540,12 +541,358 @@ static void refusing(const void *argument)
 	end();
 }
 
-static const struct test_case cases[] = {
+/* A host without anything is lost, and comes back as another process, and as itself. */
+static void lost_without_harm(const void *argument)
+{
+	unsigned int i;
+
+	(void)argument;
+	begin();
+	joined(0, 1);
+	for (i = 0; i < 3; i++) {
+		stop(1);
+		UNTIL(!dsm_worker_stats(node[0].worker)->peer[1].up);
+		link_is(0, 1, "lost");
+		CHECK(node[0].state == DSM_WORKER_RUNNING, "%s", node[0].why);
+		play(200);
+		prepare(1);
+		start(1);
+		joined(0, 1);
+		attach(1, 1);
+		play(1000);
+		detach(1, 0);
+		check_all_back(1);
+	}
+	/* The same two ends, later epochs. */
+	for (i = 0; i < 3; i++) {
+		left(1);
+		joined(0, 1);
+		attach(1, 2);
+		play(1000);
+		detach(1, 0);
+	}
+	/* Cut, and neither has anything: both go on. */
+	dsm_transport_fail(dsm_worker_transport(node[0].worker), 1, DSM_R_NONE);
+	UNTIL(!dsm_worker_stats(node[1].worker)->peer[0].up);
+	CHECK(node[1].state == DSM_WORKER_RUNNING, "%s", node[1].why);
+	rest();
+	end();
+}
+
+/* With something attached the VM fails, as ever; who asks is told why. */
+static void lost_with_harm(const void *argument)
+{
+	(void)argument;
+	begin();
+	joined(0, 1);
+	joined(0, 2);
+	attach(1, 1);
+	attach(2, 1);
+	play(500);
+	stop(2);
+	UNTIL(node[0].state == DSM_WORKER_FAILED && node[1].state == DSM_WORKER_FAILED);
+	CHECK(strstr(node[0].why, "host gamma is lost (") && strstr(node[0].why, "of its own 512 pages"),
+	      "%s", node[0].why);
+	CHECK(node[0].xen.crashes == 1, "the domain crashes");
+	refused(0, "node 1 0 0", "internal the VM has failed: host gamma is lost");
+	refused(0, "connect gamma", "internal the VM has failed: ");
+	refused(0, "leave beta", "internal the VM has failed: ");
+	link_is(0, 2, "lost");
+	end();
+}
+
+/* It is lost while a request is at work: the answer comes. */
+static void lost_meanwhile(const void *argument)
+{
+	char *text;
+	int fd;
+
+	(void)argument;
+	begin();
+	joined(0, 1);
+	attach(1, 1);
+	play(500);
+	/* A page that is in use can't go. */
+	has[1] = 0;
+	UNTIL(!run[0].set && !run[1].set);
+	for (uint64_t gfn = UNIT; gfn < 2 * UNIT; gfn++)
+		node[0].xen.page[gfn].pinned = true;
+	fd = ask(0, "node 1 0 0");
+	play(200);
+	refused(0, "node 1 0 0", "busy vnode 1 is on its way to 0 KiB");
+	refused(0, "leave beta", "busy vnode 1 is on its way to another size");
+	stop(1);
+	text = answer(fd);
+	CHECK(!strncmp(text, "error: internal the VM has failed: host beta is lost", 52), "%s", text);
+	end();
+}
+
+/* Each step fails once: what was before is again, and the next try succeeds. */
+static const struct step {
+	const char *name;
+	unsigned int number;
+	bool smaller;
+	size_t what;
+	int error;
+	const char *words;
+} steps[] = {
+#define BREAK(call)	offsetof(struct played_xen, break_ ## call)
+	{ "memory there", 1, false, BREAK(fill), -EPERM, "internal vnode 1: memory at gfn 0x400: Operation not permitted" },
+	{ "no memory there", 1, false, BREAK(fill), -ENOMEM, "memory-there vnode 1: host beta has 13952 KiB of free memory, 2048 KiB are needed, short by 0 KiB" },
+	{ "AWAY", 0, false, BREAK(away), -ERANGE, "internal vnode 1: AWAY at gfn 0x400: Numerical result out of range" },
+	{ "no hole", 0, false, BREAK(away), -EEXIST, "in-use vnode 1: the guest has memory of this host between gfn 0x400 and 0x600" },
+	{ "DROP_RANGE", 0, true, BREAK(drop), -EIO, "internal vnode 1: DROP_RANGE at gfn 0x400: Input/output error" },
+	{ "the pool", 0, true, BREAK(pool_del), -EBUSY, "internal vnode 1: frames of the pool at gfn 0x200: Device or resource busy" },
+	{ "memory back", 1, true, BREAK(empty), -EIO, "internal vnode 1: memory back to the host at gfn 0x400: Input/output error" },
+};
+
+static void one_step_fails(const void *argument)
+{
+	const struct step *s = argument;
+	int *call = (int *)((char *)&node[s->number].xen + s->what);
+
+	begin();
+	joined(0, 1);
+	attach(1, 1);
+	play(500);
+	if (s->smaller) {
+		has[1] = 0;
+		if (s->number)
+			node_is(0, 1, 0, true);
+		*call = s->error;
+		refused(s->number, "node 1 0 0", s->words);
+		CHECK(number_of(s->number, 1, "size_kib") == 2048, "%llu KiB", (unsigned long long)
+		      number_of(s->number, 1, "size_kib"));
+		*call = 0;
+		if (!s->number) {
+			CHECK(node[0].xen.page[UNIT].state != DSM_XEN_STATE_HOLE, "undone");
+			has[1] = UNIT;
+			play(500);
+		}
+		detach(1, 0);
+		check_all_back(1);
+	} else {
+		if (!s->number)
+			node_is(1, 1, 2, false);
+		*call = s->error;
+		refused(s->number, s->number ? "node 1 4096 0" : "node 1 4096 1024", s->words);
+		CHECK(number_of(s->number, 1, "size_kib") == 2048, "%llu KiB", (unsigned long long)
+		      number_of(s->number, 1, "size_kib"));
+		*call = 0;
+		play(500);
+		attach(1, 2);
+		play(500);
+	}
+	rest();
+	end();
+}
+
+/* Memory there ends in the middle; the guest has filled a hole here. */
+static void undone(const void *argument)
+{
+	(void)argument;
+	begin();
+	node[1].xen.part = 100;
+	node[1].xen.host_frames = 2 * UNIT;
+	joined(0, 1);
+	attach(1, 1);
+	/* Somebody else takes it after it was looked for. */
+	CHECK(node[1].xen.host_frames == UNIT, "%u", node[1].xen.host_frames);
+	{
+		int fd = ask(1, "node 1 4096 0");
+
+		UNTIL(node[1].xen.host_frames < UNIT);
+		node[1].xen.host_frames -= 300;
+		CHECK(strstr(answer(fd), "error: memory-there vnode 1: host beta has "), "words");
+	}
+	CHECK(node[1].xen.host_frames == UNIT - 300 && number_of(1, 1, "size_kib") == 2048, "%u frames",
+	      node[1].xen.host_frames);
+	node[1].xen.host_frames = UNIT;
+	node_is(1, 1, 2, false);
+	CHECK(played_guest_populates(&node[0].xen, 3 * UNIT - 1), "a hole");
+	refused(0, "node 1 4096 1024", "in-use vnode 1: the guest has memory of this host between gfn 0x400 and 0x600");
+	CHECK(node[0].xen.page[2 * UNIT].state == DSM_XEN_STATE_HOLE, "undone");
+	CHECK(played_guest_frees(&node[0].xen, 3 * UNIT - 1), "free it");
+	attach(1, 2);
+	play(1000);
+	detach(1, 0);
+	check_all_back(1);
+	rest();
+	end();
+}
+
+/* Nobody comes: words and numbers; then somebody does. */
+static void nobody_comes(const void *argument)
+{
+	(void)argument;
+	begin();
+	node[0].config.opening_ms = 300;
+	node[1].config.opening_ms = 300;
+	refused(0, "connect beta", "unreachable host beta did not connect to this one within 300 ms");
+	/* Refused by the other end, which waits for nobody: it listens. */
+	refused(1, "connect alpha", "unreachable host alpha at 127.0.0.1, port ");
+	stop(0);
+	refused(1, "connect alpha", "no-dsmd-there host alpha at 127.0.0.1, port ");
+	play(0);
+	end();
+}
+
+/* Somebody at the other host has pages of the home: they go back before the end. */
+static void pages_of_the_home(const void *argument)
+{
+	struct played_xen *xen = &node[1].xen;
+	char *text;
+	int fd;
+
+	(void)argument;
+	begin();
+	joined(0, 1);
+	stopping = true;
+	rest();
+	node[0].xen.page[5].word[3] = 77;
+	UNTIL(played_use(xen, NO_VCPU, 5, DSM_XEN_WANT_M, 0) == PLAYED_DONE ||
+	      (dsm_worker_kick(node[1].worker), false));
+	UNTIL(played_use(xen, NO_VCPU, 6, DSM_XEN_WANT_S, 0) == PLAYED_DONE ||
+	      (dsm_worker_kick(node[1].worker), false));
+	CHECK(xen->page[5].word[3] == 77, "its bytes");
+	xen->page[5].word[3] = 78;
+	fd = ask(0, "leave beta");
+	text = answer(ask(1, "leave alpha"));
+	CHECK(!strcmp(text, "ok\n"), "%s", text);
+	CHECK(!strcmp(answer(fd), "ok\n"), "leave");
+	CHECK(node[0].xen.page[5].state == DSM_XEN_STATE_M && node[0].xen.page[5].word[3] == 78,
+	      "it came home");
+	CHECK(xen->page[5].state == DSM_XEN_STATE_I && xen->page[6].state == DSM_XEN_STATE_I, "it went");
+	/* And it can have them again. */
+	joined(0, 1);
+	UNTIL(played_use(xen, NO_VCPU, 5, DSM_XEN_WANT_S, 0) == PLAYED_DONE ||
+	      (dsm_worker_kick(node[1].worker), false));
+	CHECK(xen->page[5].word[3] == 78, "its bytes");
+	/* The home alone: it calls them, and ends it when the other has not. */
+	node[0].config.opening_ms = 300;
+	told(0, "leave beta");
+	CHECK(xen->page[5].state == DSM_XEN_STATE_I && node[1].state == DSM_WORKER_RUNNING, "%s", node[1].why);
+	told(1, "leave alpha");
+	node[0].config.opening_ms = 10000;
+	joined(0, 1);
+	node[0].config.opening_ms = 300;
+	/* While it is in use there it stays, and so does the connection. */
+	UNTIL(played_use(xen, NO_VCPU, 5, DSM_XEN_WANT_M, 0) == PLAYED_DONE ||
+	      (dsm_worker_kick(node[1].worker), false));
+	xen->page[5].pinned = true;
+	refused(0, "leave beta", "in-use host beta: 1 pages are shared with it or asked for still, after 300 ms");
+	CHECK(node[0].state == DSM_WORKER_RUNNING && xen->page[5].state == DSM_XEN_STATE_M, "it stays");
+	xen->page[5].pinned = false;
+	/* With a copy there it can't be lost. */
+	stop(1);
+	UNTIL(node[0].state == DSM_WORKER_FAILED);
+	CHECK(strstr(node[0].why, "host beta is lost ("), "%s", node[0].why);
+	end();
+}
+
+/* ---- Worlds ---- */
+
+static bool here[HOSTS];		/* connected, as far as was asked */
+static uint64_t there[HOSTS];		/* units that host has */
+
+static void come(unsigned int host)
+{
+	if (!node[host].worker) {
+		prepare(host);
+		node[host].xen.part = 1 + dice_below(300);
+		start(host);
+	}
+	joined(0, host);
+	here[host] = true;
+}
+
+static void go(unsigned int host)
+{
+	if (dice_below(2)) {
+		left(host);
+	} else {
+		stop(host);
+		UNTIL(!dsm_worker_stats(node[0].worker)->peer[host].up);
+	}
+	here[host] = false;
+}
+
+static void change(unsigned int host)
+{
+	uint64_t most = (range[host].end - range[host].start) / UNIT, units = dice_below((uint32_t)most + 1);
+
+	if (units > there[host])
+		attach(host, units);
+	else if (units < there[host])
+		detach(host, units);
+	there[host] = units;
+}
+
+/* Hosts come, have memory, lose it, go and are lost when they have none. */
+static void world(const void *argument)
+{
+	unsigned int i, host;
+
+	(void)argument;
+	begin();
+	memset(here, 0, sizeof(here));
+	memset(there, 0, sizeof(there));
+	node[0].xen.busy_permille = dice_below(50);
+	node[0].xen.part = 1 + dice_below(300);
+	for (i = 0; i < 60; i++) {
+		host = 1 + dice_below(HOSTS - 1);
+		if (!here[host])
+			come(host);
+		else if (!there[host] && !dice_below(3))
+			go(host);
+		else
+			change(host);
+		play(dice_below(400));
+		CHECK(node[0].state == DSM_WORKER_RUNNING, "%s", node[0].why);
+		CHECK(!dsm_engine_broken_rule(dsm_worker_engine(node[0].worker)), "%s",
+		      dsm_engine_broken_rule(dsm_worker_engine(node[0].worker)));
+	}
+	for (host = 1; host < HOSTS; host++) {
+		if (there[host])
+			detach(host, 0);
+		check_all_back(host);
+	}
+	CHECK(!node[0].xen.pool, "%u frames in the pool", node[0].xen.pool);
+	play(500);
+	/* One with something attached is lost, at last. */
+	host = 1 + dice_below(HOSTS - 1);
+	if (!here[host])
+		come(host);
+	attach(host, 1);
+	play(500);
+	stop(host);
+	UNTIL(node[0].state == DSM_WORKER_FAILED);
+	CHECK(strstr(node[0].why, names[host]), "%s", node[0].why);
+	end();
+}
+
+static const struct test_case simple[] = {
 	{ "resize: what is refused", refusing, NULL },
 	{ "resize: one vnode", one_vnode, NULL },
+	{ "resize: lost without harm", lost_without_harm, NULL },
+	{ "resize: lost with harm", lost_with_harm, NULL },
+	{ "resize: lost meanwhile", lost_meanwhile, NULL },
+	{ "resize: undone", undone, NULL },
+	{ "resize: nobody comes", nobody_comes, NULL },
+	{ "resize: pages of the home", pages_of_the_home, NULL },
+	{ "resize: worlds", world, NULL },
 };
 
 int main(int argc, char **argv)
 {
+	static struct test_case cases[NR(simple) + NR(steps)];
+	static char words[NR(steps)][64];
+	size_t i;
+
+	memcpy(cases, simple, sizeof(simple));
+	for (i = 0; i < NR(steps); i++) {
+		snprintf(words[i], sizeof(words[i]), "resize: %s fails", steps[i].name);
+		cases[NR(simple) + i] = (struct test_case){ words[i], one_step_fails, &steps[i] };
+	}
 	return run_cases(argc, argv, cases, NR(cases));
 }
