@@ -159,7 +159,8 @@ private:
 	std::vector<uint32_t> edges;	/* what is owed: where it leads */
 	std::vector<bool> is_quiet, ends;
 	std::vector<Move> moves;
-	size_t transitions = 0, lies_told = 0, lies_refused = 0;
+	size_t transitions = 0;
+	Lies told;
 	bool lie = false;
 };
 
@@ -260,7 +261,7 @@ template<unsigned H, unsigned P> bool Exploration<H, P>::expand(uint32_t n)
 		if (move.owed())
 			edges.push_back(to);
 	}
-	if (lie && !tell_lies(here, rules, lies_told, lies_refused, wrong)) {
+	if (lie && !tell_lies(here, rules, told, wrong)) {
 		show(n, nullptr, wrong);
 		return false;
 	}
@@ -389,7 +390,9 @@ template<unsigned H, unsigned P> bool Exploration<H, P>::run(bool lies)
 	       spec.name, store.size(), transitions, seconds,
 	       double(store.size()) / std::max(seconds, 1e-3));
 	if (lies)
-		printf(" %zu of %zu lies refused", lies_refused, lies_told);
+		printf(" %zu of %zu lies refused", told.refused, told.told);
+	for (const auto &[type, n] : told.foolish())
+		printf("; taken, and never true: %zu %s", n, type.c_str());
 	printf("\n");
 	fflush(stdout);
 	return true;

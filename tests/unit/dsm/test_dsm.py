@@ -6,6 +6,7 @@ The programs are built twice, once with the address and undefined behaviour sani
 
 from __future__ import annotations
 
+import re
 import subprocess
 import tempfile
 from functools import cache
@@ -32,6 +33,18 @@ WORLDS = (
     "2x2-upgrades",
     "2x2-death-program",
 )
+LIES_TAKEN = {
+    "BUSY_PIN": 7,
+    "DROP": 11,
+    "GETM": 12,
+    "GETS": 8,
+    "INV": 5,
+    "NACK": 9,
+    "POPULATE": 11,
+    "RDATA": 1,
+    "RECALL_I": 12,
+    "RECALL_S": 12,
+}
 MUTANTS = (
     "0b.1: who wrote back is a sharer all the same",
     "0b.2: INV_ACK does not remove the sharer",
@@ -83,10 +96,16 @@ def test_world(world: str) -> None:
 
 
 def test_lies_in_every_state() -> None:
-    """Whatever a peer sends in any state that honest hosts reach is refused without effect, or could be honest."""
+    """Whatever a peer sends in any state that honest hosts reach is refused without effect, or keeps the page's rules.
+
+    What is taken though no peer of this world ever sends it to a host in that state is counted by type. Much of it is of what the
+    world leaves out (pins, holes, pages without bytes); whoever changes a number says why.
+    """
     done = run(optimized().explorer(), "--lies", "2x1-small")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "lies refused" in done.stdout
+    foolish = {name: int(nr) for nr, name in re.findall(r"taken, and never true: (\d+) (\w+)", done.stdout)}
+    assert foolish == LIES_TAKEN
 
 
 def test_a_transport_that_reorders_is_refuted() -> None:

@@ -1327,8 +1327,11 @@ static void only_keys(struct stranger *s)
 {
 	uint8_t bytes[DSM_WIRE_BYTES];
 	unsigned int i;
+	int one = 1;
 
-	CHECK(get_up(s), "up");
+	/* All of them are in the other end's socket when they are written. */
+	CHECK(!setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) &&
+	      get_up(s), "up");
 	while (key_step != 1)
 		poll(NULL, 0, 1);
 	for (i = 0; i < KEYS; i++)
