@@ -98,7 +98,7 @@ def test_world(world: str) -> None:
 def test_lies_in_every_state() -> None:
     """Whatever a peer sends in any state that honest hosts reach is refused without effect, or keeps the page's rules.
 
-    What is taken though no peer of this world ever sends it to a host in that state is counted by type. Much of it is of what the
+    What is taken though no peer of this world ever sends it to a host in that state is counted by type. Much is of what the
     world leaves out (pins, holes, pages without bytes); whoever changes a number says why.
     """
     done = run(optimized().explorer(), "--lies", "2x1-small")
