@@ -26,6 +26,8 @@
 #include "worlds.h"
 #include "world.h"
 
+constexpr size_t LOOK_EVERY = 16;	/* transitions: are all fields among the bits? */
+
 static uint32_t hash_of(const uint8_t *bytes, unsigned size)
 {
 	uint64_t h = 0x9e3779b97f4a7c15u * (size + 1), word;
@@ -142,6 +144,7 @@ private:
 		world.unpack(rules, in);
 		return world;
 	}
+	void look_at_bits(const W &world) const;
 	bool expand(uint32_t n);
 	uint32_t first_without_end();
 	void show(uint32_t n, const Move *last, const Violation &wrong,
@@ -156,7 +159,8 @@ private:
 	std::vector<uint32_t> edges;	/* what is owed: where it leads */
 	std::vector<bool> is_quiet, ends;
 	std::vector<Move> moves;
-	size_t transitions = 0, lies_told = 0, lies_refused = 0;
+	size_t transitions = 0;
+	Lies told;
 	bool lie = false;
 };
 
@@ -217,19 +221,28 @@ uint32_t Exploration<H, P>::enter(const W &world, uint32_t from)
 	return store.find_or_add(best.bytes, best.size, from);
 }
 
+/* Do the bits say all that the world has?  Ends the program if they do not. */
+template<unsigned H, unsigned P>
+void Exploration<H, P>::look_at_bits(const W &world) const
+{
+	Packer bits;
+	W again(rules);
+
+	world.pack(rules, orders[0], bits);
+	Unpacker in(bits.bytes);
+	again.unpack(rules, in);
+	std::string lost = world.difference(again);
+	if (!lost.empty()) {
+		fprintf(stderr, "%s: the bits lose %s\n", spec.name, lost.c_str());
+		exit(2);
+	}
+}
+
 template<unsigned H, unsigned P> bool Exploration<H, P>::expand(uint32_t n)
 {
 	const W here = state(n);
 	Violation wrong;
 
-	if (n % 1024 == 0) {		/* Do bits and state agree? */
-		Packer again;
-		here.pack(rules, orders[0], again);
-		if (memcmp(again.bytes, store.at(n), again.size)) {
-			fprintf(stderr, "%s: bits that lose something\n", spec.name);
-			exit(2);
-		}
-	}
 	is_quiet.push_back(here.quiet(rules));
 	edges_start.push_back(edges.size());
 	here.moves(rules, moves);
@@ -242,11 +255,13 @@ template<unsigned H, unsigned P> bool Exploration<H, P>::expand(uint32_t n)
 			show(n, &move, wrong);
 			return false;
 		}
+		if (transitions % LOOK_EVERY == 1)
+			look_at_bits(next);
 		uint32_t to = enter(next, n);
 		if (move.owed())
 			edges.push_back(to);
 	}
-	if (lie && !tell_lies(here, rules, lies_told, lies_refused, wrong)) {
+	if (lie && !tell_lies(here, rules, told, wrong)) {
 		show(n, nullptr, wrong);
 		return false;
 	}
@@ -375,7 +390,9 @@ template<unsigned H, unsigned P> bool Exploration<H, P>::run(bool lies)
 	       spec.name, store.size(), transitions, seconds,
 	       double(store.size()) / std::max(seconds, 1e-3));
 	if (lies)
-		printf(" %zu of %zu lies refused", lies_refused, lies_told);
+		printf(" %zu of %zu lies refused", told.refused, told.told);
+	for (const auto &[type, n] : told.foolish())
+		printf("; taken, and never true: %zu %s", n, type.c_str());
 	printf("\n");
 	fflush(stdout);
 	return true;

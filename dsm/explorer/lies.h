@@ -3,18 +3,107 @@
  * A lying peer: in a state of an honest world, each host gets every message
  * that there is, from every other host.  It is refused, and then nothing has
  * changed; or it is taken, and then the page keeps its rules and the actions
- * stay within their bounds.  Whether an honest peer could have sent what is
- * taken is not asked.
+ * stay within their bounds.
+ *
+ * Could an honest peer have sent what is taken?  A host knows its own struct of
+ * the page and nothing else.  So two things are noted: a message with the state
+ * of the struct that it met, for each lie that was taken, and for each message
+ * that is under way in the honest world.  What is among the first and not among
+ * the second is a lie that the host could tell from the truth.
  */
 #ifndef DSM_LIES_H
 #define DSM_LIES_H
 
+#include <map>
+#include <string>
+#include <unordered_set>
+
 #include "world.h"
 
-template<unsigned H, unsigned P>
-bool tell_lies(const World<H, P> &world, Rules<H, P> &rules, size_t &told,
-	       size_t &refused, Violation &wrong)
+struct Lies {
+	size_t told = 0, refused = 0;
+	std::unordered_set<std::string> taken, honest;
+
+	/* Lies that were taken, and could have been told from the truth: by type. */
+	std::map<std::string, size_t> foolish() const
+	{
+		std::map<std::string, size_t> found;
+
+		for (const std::string &view : taken)
+			if (!honest.count(view))
+				found[dsm_type_name(uint8_t(view[0]))]++;
+		return found;
+	}
+};
+
+/* What a host sees of a message; numbers of transactions by their order. */
+inline std::string view_of(dsm_page page, unsigned host, unsigned from, dsm_msg msg)
 {
+	uint32_t *all[] = { &page.grant, &page.recall_txn, &page.dir.grant,
+			    &page.dir.txn, &msg.txn };
+	uint32_t rank[5] = {};
+	auto byte = [](unsigned value) { return char(uint8_t(value)); };
+
+	/* Is one of its kind the first, and how many are below? */
+	for (unsigned i = 0; i < 5; i++)
+		for (unsigned k = 0; k < 5; k++) {
+			bool again = false;
+			for (unsigned j = 0; j < k; j++)
+				again |= *all[j] == *all[k];
+			rank[i] += *all[i] && *all[k] && !again &&
+				   *all[k] <= *all[i];
+		}
+	for (unsigned i = 0; i < 5; i++)
+		*all[i] = rank[i];
+
+	const dsm_directory &d = page.dir;
+	std::string view = {
+		byte(msg.type), byte(msg.flags), byte(msg.reason), byte(msg.txn),
+		byte(host), byte(from), byte(page.state), byte(page.request),
+		byte(page.request_flags), byte(page.operation), byte(page.purpose),
+		byte(page.writeback), byte(page.wanted), byte(page.lease),
+		byte(page.lost), byte(page.recall), byte(page.recall_flags),
+		byte(page.recall_busy), byte(page.recall_txn), byte(page.grant),
+		byte(d.mode), byte(d.owner), byte(d.phase), byte(d.abort),
+		byte(d.bytes), byte(d.kept), byte(d.busy), byte(d.copyset),
+		byte(d.pending), byte(d.txn), byte(d.grant), byte(d.nr_queued),
+	};
+	auto request = [&](const dsm_request &r) {
+		view += { byte(r.host), byte(r.type), byte(r.flags) };
+	};
+	if (d.phase != DSM_IDLE)
+		request(d.now);
+	for (unsigned k = 0; k < d.nr_queued; k++)
+		request(d.queue[k]);
+	return view;
+}
+
+/* The messages that are next in the honest world. */
+template<unsigned H, unsigned P>
+void note_truth(const World<H, P> &world, Lies &lies)
+{
+	for (unsigned h = 0; h < H; h++)
+		for (unsigned from = 0; from < H; from++) {
+			const Message &m = world.channel[from][h][0];
+			dsm_msg msg = {};
+			if (!world.under_way[from][h] || m.page == NO_PAGE)
+				continue;
+			msg.type = m.type;
+			msg.flags = m.flags;
+			msg.reason = m.reason;
+			msg.txn = m.txn;
+			lies.honest.insert(view_of(world.page[h][m.page], h, from,
+						   msg));
+		}
+}
+
+template<unsigned H, unsigned P>
+bool tell_lies(const World<H, P> &world, Rules<H, P> &rules, Lies &lies,
+	       Violation &wrong)
+{
+	size_t &told = lies.told, &refused = lies.refused;
+
+	note_truth(world, lies);
 	static const uint8_t flags[] = { 0, DSM_F_PREFETCH, DSM_F_NODATA,
 					 DSM_F_TOKEN, DSM_F_KEPT, 0x80 };
 
@@ -73,6 +162,7 @@ bool tell_lies(const World<H, P> &world, Rules<H, P> &rules, size_t &told,
 				dsm_type_name(type) + ": " + (rule ? rule : "actions");
 			return false;
 		}
+		lies.taken.insert(view_of(world.page[h][p], h, from, event.msg));
 	}
 	return true;
 }

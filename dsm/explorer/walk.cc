@@ -12,8 +12,8 @@
 constexpr unsigned HOSTS = 16, PAGES = 4;
 constexpr unsigned REST_EVERY = 2000;	/* moves */
 constexpr unsigned MOVES_TO_QUIET = 20000;
-constexpr unsigned RARELY = 300;	/* once in so many moves a host may die */
-constexpr unsigned ALONE_RARELY = 20;	/* and once in so many, one whose death ends the VM */
+constexpr unsigned RARELY = 500;	/* once in so many moves a host is to die */
+constexpr unsigned ALONE_RARELY = 20;	/* and once in so many of these one whose death ends the VM */
 constexpr size_t LAST_MOVES = 40;	/* shown after a violation */
 
 namespace {
@@ -77,10 +77,15 @@ private:
 				return true;
 		return false;
 	}
-	bool dies(unsigned host)
+	/* Who dies now, if it is time and the world has that move; or HOSTS. */
+	unsigned who_dies()
 	{
-		return !dice.below(RARELY) &&
-		       (!has_alone(host) || !dice.below(ALONE_RARELY));
+		unsigned host;
+
+		if (!rules.may.deaths || dice.below(RARELY))
+			return HOSTS;
+		host = dice.below(nr_hosts);
+		return has_alone(host) && dice.below(ALONE_RARELY) ? HOSTS : host;
 	}
 
 	unsigned nr_hosts, nr_pages;
@@ -95,14 +100,23 @@ private:
 bool Walk::step(bool rest)
 {
 	std::vector<Move> possible;
+	unsigned dying = rest ? HOSTS : who_dies();
+	bool dies = false;
 
 	world.moves(rules, moves);
-	for (const Move &move : moves)
-		if (is_in(move) && (!rest || move.owed()) &&
-		    (move.will != Will::DIE || dies(move.host)))
+	for (const Move &move : moves) {
+		if (!is_in(move) || (rest && !move.owed()))
+			continue;
+		if (move.will == Will::DIE && move.host == dying) {
+			possible = { move };
+			dies = true;
+			break;
+		}
+		if (move.will != Will::DIE)
 			possible.push_back(move);
+	}
 	/* What is owed goes first half of the time, or nothing ever ends. */
-	if (!rest && dice.below(2)) {
+	if (!rest && !dies && dice.below(2)) {
 		std::vector<Move> owed;
 		for (const Move &move : possible)
 			if (move.owed())
@@ -156,7 +170,8 @@ bool walk(unsigned hosts, unsigned pages, uint64_t seed, uint64_t steps)
 	may.remote_drop = may.drop && dice.below(2);
 	may.leases = dice.below(3) == 0;
 	may.split = dice.below(2);
-	may.deaths = dice.below(2) ? hosts - 1 : 0;
+	/* Two are left: one alone has nobody to speak with. */
+	may.deaths = !dice.below(2) ? 0 : hosts > 2 ? hosts - 2 : 1;
 	may.home_dies = !dice.below(8);
 	printf("walk: %u hosts, %u pages, seed %llu:", hosts, pages,
 	       static_cast<unsigned long long>(seed));

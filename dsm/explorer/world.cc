@@ -321,17 +321,20 @@ bool World<H, P>::consume(Rules<H, P> &rules, const Move &move, Violation &wrong
 	unsigned h = move.host, p = move.page, flags = 0;
 	dsm_actions out;
 
+	rules.vm[h].up = up[h];
 	/* A vCPU that runs again has no use for the token. */
 	if (rules.may.program && vcpu[h].waits_for == p) {
 		bool need = dsm_losses_miss(&vcpu[h].losses, &rules.vm[h],
 					    &page[h][p]);
-		if (need && token[h].state != DSM_TOKEN_HERE) {
-			dsm_token_want(&rules.vm[h], &token[h], &out);
+		/* Without the token's home it goes on without. */
+		if (need && token[h].state != DSM_TOKEN_HERE &&
+		    dsm_token_want(&rules.vm[h], &token[h], &out) !=
+		    -DSM_E_PEER) {
 			for (unsigned i = 0; i < out.nr; i++)
 				send(h, NO_PAGE, out.action[i], wrong);
 			return true;
 		}
-		if (need)
+		if (need && token[h].state == DSM_TOKEN_HERE)
 			flags = DSM_F_TOKEN;
 	}
 	xen[h][p].ring &= uint8_t(~move.other);
@@ -441,6 +444,7 @@ bool World<H, P>::enter(Rules<H, P> &rules, unsigned h, Violation &wrong)
 {
 	dsm_actions out;
 
+	rules.vm[h].up = up[h];
 	if (rules.may.reads_first && enter_miss(h, false))
 		return true;
 	if (enter_miss(h, true))
@@ -651,6 +655,13 @@ void World<H, P>::moves(const Rules<H, P> &rules, std::vector<Move> &found) cons
 		program_moves(found);
 }
 
+/* Is there more to say of it than its state? */
+static bool is_busy(const dsm_page &c)
+{
+	return c.request || c.operation || c.writeback || c.recall || c.lease ||
+	       c.lost;
+}
+
 /* What nobody can tell apart becomes the same. */
 template<unsigned H, unsigned P> void World<H, P>::tidy(const Rules<H, P> &rules)
 {
@@ -665,6 +676,9 @@ template<unsigned H, unsigned P> void World<H, P>::tidy(const Rules<H, P> &rules
 			}
 			if (!page[h][p].recall_busy && !page[h][p].dir.busy)
 				x.retry = false;
+			/* It is compared while a copy is the only one, or asked for. */
+			if (page[h][p].state != DSM_MODIFIED && !is_busy(page[h][p]))
+				page[h][p].grant = 0;
 			x.met_hole |= uint8_t(ANYBODY & ~x.waiters);
 			if (!rules.may.drop)	/* it matters for NACK(hole) only */
 				page[h][p].merged = false;
@@ -860,8 +874,7 @@ void World<H, P>::pack(const Rules<H, P> &rules, const Order<H, P> &order,
 			unsigned p = order.page_at[j];
 			const XenPage &x = xen[h][p];
 			const dsm_page &c = page[h][p];
-			bool busy = c.request || c.operation || c.writeback ||
-				    c.recall || c.lease || c.lost;
+			bool busy = is_busy(c);
 			out.bits(x.state, 2);
 			out.bits(x.age, 1);
 			out.bits(x.waiters, 3);
@@ -1050,6 +1063,138 @@ void World<H, P>::unpack(const Rules<H, P> &rules, Unpacker &in)
 			}
 		}
 	}
+}
+
+static bool same_request(const dsm_request &a, const dsm_request &b)
+{
+	return a.host == b.host && a.type == b.type && a.flags == b.flags;
+}
+
+static const char *differs(const dsm_directory &a, const dsm_directory &b)
+{
+#define FIELD(name)	if (a.name != b.name) return #name
+	FIELD(mode);
+	FIELD(owner);
+	FIELD(txn);
+	FIELD(grant);
+	FIELD(copyset);
+	FIELD(phase);
+	FIELD(abort);
+	FIELD(bytes);
+	FIELD(kept);
+	FIELD(busy);
+	FIELD(pending);
+	FIELD(nr_queued);
+	if (a.phase != DSM_IDLE && !same_request(a.now, b.now))
+		return "now";
+	for (unsigned k = 0; k < a.nr_queued; k++)
+		if (!same_request(a.queue[k], b.queue[k]))
+			return "queue";
+	return nullptr;
+}
+
+static const char *differs(const dsm_page &a, const dsm_page &b)
+{
+	FIELD(home);
+	FIELD(state);
+	FIELD(grant);
+	FIELD(request);
+	FIELD(request_flags);
+	FIELD(demand);
+	FIELD(merged);
+	FIELD(operation);
+	FIELD(purpose);
+	FIELD(writeback);
+	FIELD(wanted);
+	FIELD(wanted_flags);
+	FIELD(lease);
+	FIELD(lost);
+	FIELD(recall);
+	FIELD(recall_flags);
+	FIELD(recall_busy);
+	FIELD(recall_txn);
+	return nullptr;
+}
+
+static const char *differs(const XenPage &a, const XenPage &b)
+{
+	FIELD(state);
+	FIELD(age);
+	FIELD(waiters);
+	FIELD(ring);
+	FIELD(met_hole);
+	FIELD(ring_met_hole);
+	FIELD(pin);
+	FIELD(retry);
+	FIELD(buffer);
+	FIELD(bytes);
+	FIELD(wake);
+	FIELD(untold);
+	return nullptr;
+}
+
+static const char *differs(const dsm_token &a, const dsm_token &b)
+{
+	FIELD(state);
+	FIELD(holder);
+	FIELD(nr_queued);
+	return memcmp(a.queue, b.queue, a.nr_queued) ? "queue" : nullptr;
+}
+
+static const char *differs(const Vcpu &a, const Vcpu &b)
+{
+	FIELD(left);
+	FIELD(waits_for);
+	FIELD(losses.count);
+	return nullptr;
+}
+
+static const char *differs(const Message &a, const Message &b)
+{
+	FIELD(type);
+	FIELD(flags);
+	FIELD(reason);
+	FIELD(page);
+	FIELD(age);
+	FIELD(txn);
+	return nullptr;
+}
+#undef FIELD
+
+template<unsigned H, unsigned P>
+std::string World<H, P>::difference(const World &other) const
+{
+	const char *what = nullptr;
+	std::string at;
+	auto look = [&](const char *of, const auto &a, const auto &b) {
+		if (!what && (what = differs(a, b)))
+			at = of;
+	};
+
+	if (failed != other.failed || dead != other.dead ||
+	    memcmp(up, other.up, sizeof(up)))
+		return "who is there";
+	if (failed)
+		return "";	/* the end: nobody looks at it */
+	for (unsigned h = 0; h < H; h++) {
+		look("token.", token[h], other.token[h]);
+		look("vcpu.", vcpu[h], other.vcpu[h]);
+		for (unsigned p = 0; p < P; p++) {
+			const dsm_page &a = page[h][p], &b = other.page[h][p];
+			look("page.", a, b);
+			look("xen.", xen[h][p], other.xen[h][p]);
+			if (a.home == h)
+				look("dir.", a.dir, b.dir);
+		}
+		for (unsigned g = 0; g < H; g++) {
+			if (under_way[h][g] != other.under_way[h][g])
+				return "messages under way";
+			for (unsigned k = 0; k < under_way[h][g]; k++)
+				look("message.", channel[h][g][k],
+				     other.channel[h][g][k]);
+		}
+	}
+	return what ? at + what : "";
 }
 
 static const char *kind_name(uint8_t kind)

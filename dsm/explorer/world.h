@@ -34,7 +34,6 @@
 
 #include "../core/token.h"
 
-constexpr unsigned CHANNEL = 8;	/* messages under way from one host to another */
 constexpr uint8_t OLD = 1;
 constexpr uint8_t NO_PAGE = 0xff;
 
@@ -195,6 +194,9 @@ using Violation = std::string;
 
 template<unsigned H, unsigned P> class World {
 public:
+	/* Messages under way from one host to another: four a page are enough. */
+	static constexpr unsigned CHANNEL = P > 2 ? 4 * P : 8;
+
 	dsm_page page[H][P];
 	XenPage xen[H][P];
 	dsm_token token[H];
@@ -232,6 +234,8 @@ public:
 	void pack(const Rules<H, P> &rules, const Order<H, P> &order,
 		  Packer &out) const;
 	void unpack(const Rules<H, P> &rules, Unpacker &in);
+	/* A field that is not the same in both; empty: there is none. */
+	std::string difference(const World &other) const;
 	std::string say(const Move &move) const;
 	std::string picture() const;
 

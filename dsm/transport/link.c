@@ -40,10 +40,11 @@ int dsm_link_agree(const struct dsm_hello *ours, const struct dsm_hello *theirs,
 		return DSM_END_HOST;
 	if (memcmp(theirs->vm, ours->vm, sizeof(ours->vm)))
 		return DSM_END_VM;
-	if (theirs->epoch > ours->epoch &&
-	    theirs->epoch - ours->epoch > DSM_LINK_EPOCHS)
+	if (theirs->epoch - ours->epoch > DSM_LINK_EPOCHS &&
+	    ours->epoch - theirs->epoch > DSM_LINK_EPOCHS)
 		return DSM_END_EPOCH;
-	*epoch = theirs->epoch > ours->epoch ? theirs->epoch : ours->epoch;
+	*epoch = dsm_epoch_is_later(theirs->epoch, ours->epoch) ?
+		 theirs->epoch : ours->epoch;
 	return 0;
 }
 

@@ -38,8 +38,8 @@ extern "C" {
 #endif
 
 #define DSM_LINK_MARK	0xff
-#define DSM_LINK_EPOCHS	65536	/* that a HELLO may be ahead of ours: they are not
-				 * to be used up by one that lies */
+#define DSM_LINK_EPOCHS	65536	/* that two HELLOs may differ by: they are not to be
+				 * used up by one that lies */
 #define DSM_LINK_FRAMES	3	/* receive buffers besides the credits */
 
 enum dsm_link_kind {
@@ -74,8 +74,9 @@ void dsm_link_init(struct dsm_link *link, uint32_t epoch, uint32_t credits,
 
 /**
  * Is @theirs what the host @host may say to @ours?
- * Return: 0, and the connection's *epoch; DSM_END_HOST, _NR_HOSTS, _VM, _EPOCH
- * for one that is more than DSM_LINK_EPOCHS ahead of ours.
+ * Return: 0, and the connection's *epoch, the later one (modulo 2^32);
+ * DSM_END_HOST, _NR_HOSTS, _VM, _EPOCH for two that are more than DSM_LINK_EPOCHS
+ * apart.
  */
 int dsm_link_agree(const struct dsm_hello *ours, const struct dsm_hello *theirs,
 		   unsigned int host, uint32_t *epoch);

@@ -18,11 +18,23 @@
 #include <ev.h>
 #include <openssl/err.h>
 
+#include "bucket.h"
 #include "link.h"
 #include "opening.h"
 
 #define BUDGET	64	/* connections that are accepted before others have a turn */
 #define BACKLOG	32
+
+/*
+ * Handshakes that end without a peer: an address may have so many at once, and
+ * one more each HANDSHAKE_NS.  One costs this thread about 2 ms, and it is the
+ * thread that serves faults.
+ */
+#define HANDSHAKES	16
+#define HANDSHAKE_NS	100000000ull
+/* Likewise for what is said of those who were turned away. */
+#define LINES		8
+#define LINE_NS		1000000000ull
 
 enum stage {
 	FREE,
@@ -63,9 +75,13 @@ struct dsm_opening {
 	ev_timer soon;		/* somebody is doomed */
 	unsigned int nr_strangers;
 	uint64_t stranger_ends[DSM_NR_ENDS];
+	struct dsm_bucket lines;
+	uint64_t untold;	/* ends of strangers, since the last that was told */
 	struct {
 		enum state state;
 		uint32_t epoch;		/* that we want */
+		uint32_t last, before;	/* that were agreed on; 0: none */
+		struct dsm_bucket handshakes;	/* from its address */
 	} host[DSM_MAX_HOSTS];
 	unsigned int nr_attempts;
 	struct attempt attempt[];
@@ -107,6 +123,25 @@ static void forget(struct attempt *attempt)
 	dsm_session_close(&session);
 }
 
+void dsm_opening_turned_away(struct dsm_opening *opening, int reason,
+			     const char *why)
+{
+	char text[DSM_TRANSPORT_TEXT];
+
+	opening->stranger_ends[reason]++;
+	if (!dsm_bucket_take(&opening->lines, now(opening))) {
+		opening->untold++;
+		return;
+	}
+	if (opening->untold)
+		snprintf(text, sizeof(text), "%.160s; and %llu more before",
+			 why, (unsigned long long)opening->untold);
+	else
+		snprintf(text, sizeof(text), "%s", why);
+	opening->untold = 0;
+	opening->calls->ended(opening->owner, DSM_NOBODY, reason, text);
+}
+
 /* Return: false, for "it is gone". */
 static bool finish(struct attempt *attempt, int reason, const char *why)
 {
@@ -115,10 +150,11 @@ static bool finish(struct attempt *attempt, int reason, const char *why)
 	char text[DSM_TRANSPORT_TEXT];
 
 	snprintf(text, sizeof(text), "%s", why);
-	if (host == DSM_NOBODY)
-		opening->stranger_ends[reason]++;
 	forget(attempt);
-	opening->calls->ended(opening->owner, host, reason, text);
+	if (host == DSM_NOBODY)
+		dsm_opening_turned_away(opening, reason, text);
+	else
+		opening->calls->ended(opening->owner, host, reason, text);
 	return false;
 }
 
@@ -313,6 +349,64 @@ static bool write_hello(struct attempt *attempt)
 	return true;
 }
 
+/* Addresses. */
+
+static bool is_same_address(const struct sockaddr_storage *a,
+			    const struct sockaddr_storage *b)
+{
+	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
+	const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
+
+	if (a->ss_family != b->ss_family)
+		return false;
+	if (a->ss_family == AF_INET)
+		return a4->sin_addr.s_addr == b4->sin_addr.s_addr;
+	return a->ss_family == AF_INET6 &&
+	       !memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr));
+}
+
+/* The first host with that address, whatever the port; or DSM_NOBODY. */
+static unsigned int host_at(const struct dsm_opening *opening,
+			    const struct sockaddr_storage *address)
+{
+	unsigned int host;
+
+	for (host = 0; host < DSM_MAX_HOSTS; host++)
+		if (opening->params->peer[host].used &&
+		    is_same_address(address,
+				    &opening->params->peer[host].address))
+			return host;
+	return DSM_NOBODY;
+}
+
+bool dsm_opening_is_peers(const struct dsm_opening *opening,
+			  const struct sockaddr_storage *address)
+{
+	return host_at(opening, address) != DSM_NOBODY;
+}
+
+/* Return: NULL if no peer has that address. */
+static struct dsm_bucket *handshakes_of(struct dsm_opening *opening,
+					const struct sockaddr_storage *address)
+{
+	unsigned int host = host_at(opening, address);
+
+	return host == DSM_NOBODY ? NULL : &opening->host[host].handshakes;
+}
+
+void dsm_opening_say_address(const struct sockaddr_storage *address, char *text,
+			     size_t size)
+{
+	const struct sockaddr_in6 *six = (const void *)address;
+	const struct sockaddr_in *four = (const void *)address;
+	char name[INET6_ADDRSTRLEN] = "?";
+
+	inet_ntop(address->ss_family, address->ss_family == AF_INET ?
+		  (const void *)&four->sin_addr : (const void *)&six->sin6_addr,
+		  name, sizeof(name));
+	snprintf(text, size, "from %s", name);
+}
+
 /* Others who came as this host, and have not said all: one has, and is it. */
 static void send_away_others(struct attempt *attempt)
 {
@@ -335,8 +429,12 @@ static bool hand_over(struct attempt *attempt, uint32_t epoch)
 
 	session.epoch = epoch;
 	send_away_others(attempt);
+	if (session.accepted)
+		dsm_bucket_put_back(handshakes_of(opening, &attempt->from));
 	leave(attempt);
 	opening->host[session.host].state = TAKEN;
+	opening->host[session.host].before = opening->host[session.host].last;
+	opening->host[session.host].last = epoch;
 	opening->calls->agreed(opening->owner, &session);
 	return false;
 }
@@ -437,48 +535,6 @@ static struct attempt *new_attempt(struct dsm_opening *opening, int fd,
 	return attempt;
 }
 
-/* Addresses. */
-
-static bool is_same_address(const struct sockaddr_storage *a,
-			    const struct sockaddr_storage *b)
-{
-	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
-	const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
-
-	if (a->ss_family != b->ss_family)
-		return false;
-	if (a->ss_family == AF_INET)
-		return a4->sin_addr.s_addr == b4->sin_addr.s_addr;
-	return a->ss_family == AF_INET6 &&
-	       !memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr));
-}
-
-bool dsm_opening_is_peers(const struct dsm_opening *opening,
-			  const struct sockaddr_storage *address)
-{
-	unsigned int host;
-
-	for (host = 0; host < DSM_MAX_HOSTS; host++)
-		if (opening->params->peer[host].used &&
-		    is_same_address(address,
-				    &opening->params->peer[host].address))
-			return true;
-	return false;
-}
-
-void dsm_opening_say_address(const struct sockaddr_storage *address, char *text,
-			     size_t size)
-{
-	const struct sockaddr_in6 *six = (const void *)address;
-	const struct sockaddr_in *four = (const void *)address;
-	char name[INET6_ADDRSTRLEN] = "?";
-
-	inet_ntop(address->ss_family, address->ss_family == AF_INET ?
-		  (const void *)&four->sin_addr : (const void *)&six->sin6_addr,
-		  name, sizeof(name));
-	snprintf(text, size, "from %s", name);
-}
-
 static void no_delay(int fd)
 {
 	int one = 1;
@@ -496,8 +552,7 @@ static void turn_away(struct dsm_opening *opening, int fd, enum dsm_end reason,
 
 	close(fd);
 	dsm_opening_say_address(address, text, sizeof(text));
-	opening->stranger_ends[reason]++;
-	opening->calls->ended(opening->owner, DSM_NOBODY, reason, text);
+	dsm_opening_turned_away(opening, reason, text);
 }
 
 /* How many places has that address?  And the oldest of them. */
@@ -553,14 +608,20 @@ static bool make_place(struct dsm_opening *opening,
 static void let_in(struct dsm_opening *opening, int fd,
 		   const struct sockaddr_storage *address)
 {
+	struct dsm_bucket *handshakes = handshakes_of(opening, address);
 	struct attempt *attempt;
 
-	if (!dsm_opening_is_peers(opening, address)) {
+	if (!handshakes) {
 		turn_away(opening, fd, DSM_END_STRANGER, address);
+		return;
+	}
+	if (!dsm_bucket_take(handshakes, now(opening))) {
+		turn_away(opening, fd, DSM_END_OFTEN, address);
 		return;
 	}
 	if (opening->nr_strangers == opening->params->strangers &&
 	    !make_place(opening, address)) {
+		dsm_bucket_put_back(handshakes);
 		turn_away(opening, fd, DSM_END_CROWD, address);
 		return;
 	}
@@ -653,6 +714,8 @@ int dsm_opening_connect(struct dsm_opening *opening, unsigned int host,
 
 	if (opening->host[host].state != IDLE)
 		return -EISCONN;
+	if (!dsm_epoch_is_later(epoch, opening->host[host].last))
+		return -EINVAL;
 	opening->host[host].state = ON_ITS_WAY;
 	opening->host[host].epoch = epoch;
 	attempt = new_attempt(opening, -1, false);
@@ -682,6 +745,8 @@ int dsm_opening_expect(struct dsm_opening *opening, unsigned int host,
 {
 	if (opening->host[host].state != IDLE)
 		return -EISCONN;
+	if (!dsm_epoch_is_later(epoch, opening->host[host].last))
+		return -EINVAL;
 	opening->host[host].state = EXPECTED;
 	opening->host[host].epoch = epoch;
 	return 0;
@@ -710,6 +775,18 @@ void dsm_opening_release(struct dsm_opening *opening, unsigned int host)
 	opening->host[host].state = IDLE;
 }
 
+void dsm_opening_expect_again(struct dsm_opening *opening, unsigned int host)
+{
+	opening->host[host].state = EXPECTED;
+	opening->host[host].last = opening->host[host].before;
+}
+
+static bool is_late(const struct attempt *attempt, uint64_t time)
+{
+	return attempt->stage != FREE &&
+	       time - attempt->since >= attempt->opening->params->opening_ns;
+}
+
 void dsm_opening_tick(struct dsm_opening *opening)
 {
 	uint64_t time = now(opening);
@@ -719,8 +796,10 @@ void dsm_opening_tick(struct dsm_opening *opening)
 	ev_io_start(opening->params->loop, &opening->io);
 	for (i = 0; i < opening->nr_attempts; i++) {
 		attempt = &opening->attempt[i];
-		if (attempt->stage != FREE &&
-		    time - attempt->since >= opening->params->opening_ns)
+		/* What has come may be all that was missing: the late one may be we. */
+		if (is_late(attempt, time))
+			work(attempt);
+		if (is_late(attempt, time))
 			finish(attempt, DSM_END_SLOW, "");
 	}
 }
@@ -828,6 +907,10 @@ int dsm_opening_create(const struct dsm_transport_params *params,
 	made->nr_attempts = nr;
 	ev_timer_init(&made->soon, on_soon, 0., 0.);
 	made->soon.data = made;
+	dsm_bucket_init(&made->lines, LINES, LINE_NS);
+	for (i = 0; i < DSM_MAX_HOSTS; i++)
+		dsm_bucket_init(&made->host[i].handshakes, HANDSHAKES,
+				HANDSHAKE_NS);
 	for (i = 0; i < nr; i++) {
 		made->attempt[i].opening = made;
 		init_attempt(&made->attempt[i]);

@@ -61,7 +61,11 @@ void dsm_opening_destroy(struct dsm_opening *opening);
 /** Return: the port that it listens at. */
 unsigned int dsm_opening_port(const struct dsm_opening *opening);
 
-/** See dsm_transport_open(), _expect().  Return: 0; -EISCONN if it is not idle. */
+/**
+ * See dsm_transport_open(), _expect().
+ * Return: 0; -EISCONN if it is not idle; -EINVAL for an epoch that is not later
+ * than the last one that was agreed on.
+ */
 int dsm_opening_connect(struct dsm_opening *opening, unsigned int host,
 			uint32_t epoch);
 int dsm_opening_expect(struct dsm_opening *opening, unsigned int host,
@@ -72,6 +76,19 @@ int dsm_opening_cancel(struct dsm_opening *opening, unsigned int host);
 
 /** What was taken is over: @host is idle. */
 void dsm_opening_release(struct dsm_opening *opening, unsigned int host);
+
+/**
+ * After dsm_opening_release(): what the peer began has not come up, and its epoch
+ * was not used.  @host is expected again, as before.
+ */
+void dsm_opening_expect_again(struct dsm_opening *opening, unsigned int host);
+
+/**
+ * Somebody who did not prove to be a peer was turned away: count it, and say so
+ * with ended(), but not for each if there are many.
+ */
+void dsm_opening_turned_away(struct dsm_opening *opening, int reason,
+			     const char *why);
 
 /** Look at the clock. */
 void dsm_opening_tick(struct dsm_opening *opening);

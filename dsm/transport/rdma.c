@@ -134,7 +134,6 @@ struct rdma {
 	ev_io io;		/* of events */
 	ev_timer soon;		/* something is left to do without an event */
 	uint32_t delivered;	/* messages, ever */
-	uint64_t stranger_ends[DSM_NR_ENDS];	/* besides the opening's */
 	struct peer *peer[DSM_MAX_HOSTS];
 };
 
@@ -208,6 +207,7 @@ static void forget(struct peer *peer)
 static bool finish(struct peer *peer, int reason, const char *why)
 {
 	const struct dsm_transport_params *params = params_of(peer->rdma);
+	bool again = peer->stage == BINDING && peer->session.accepted;
 	char text[DSM_TRANSPORT_TEXT];
 
 	snprintf(text, sizeof(text), "%s", why);
@@ -215,18 +215,11 @@ static bool finish(struct peer *peer, int reason, const char *why)
 	if (reason == DSM_END_CLOSED)
 		SSL_shutdown(peer->session.ssl);
 	forget(peer);
+	if (again)	/* the right one may still come */
+		dsm_opening_expect_again(peer->rdma->opening, peer->host);
 	params->calls->end(params->context, peer->host, (enum dsm_end)reason,
 			   text);
 	return false;
-}
-
-static void turn_away(struct rdma *rdma, int reason, const char *text)
-{
-	const struct dsm_transport_params *params = params_of(rdma);
-
-	rdma->stranger_ends[reason]++;
-	params->calls->end(params->context, DSM_NOBODY, (enum dsm_end)reason,
-			   text);
 }
 
 static void later(struct rdma *rdma)
@@ -1045,8 +1038,10 @@ static void got_request(struct rdma *rdma, const struct news *news)
 		dsm_opening_say_address(&address, text, sizeof(text));
 		rdma_reject(news->id, NULL, 0);
 		rdma_destroy_id(news->id);
-		turn_away(rdma, dsm_opening_is_peers(rdma->opening, &address) ?
-				DSM_END_BINDING : DSM_END_STRANGER, text);
+		dsm_opening_turned_away(rdma->opening,
+					dsm_opening_is_peers(rdma->opening, &address) ?
+					DSM_END_BINDING : DSM_END_STRANGER,
+					text);
 		return;
 	}
 	peer->id = news->id;
@@ -1390,14 +1385,12 @@ static void rdma_backend_counters(const struct dsm_transport *transport,
 				  struct dsm_transport_counters *counters)
 {
 	const struct rdma *rdma = (const struct rdma *)transport;
-	const uint64_t *others = dsm_opening_stranger_ends(rdma->opening);
 	const struct peer *peer;
-	unsigned int i;
 
 	if (host == DSM_NOBODY) {
 		memset(counters, 0, sizeof(*counters));
-		for (i = 0; i < DSM_NR_ENDS; i++)
-			counters->ends[i] = others[i] + rdma->stranger_ends[i];
+		memcpy(counters->ends, dsm_opening_stranger_ends(rdma->opening),
+		       sizeof(counters->ends));
 		return;
 	}
 	peer = rdma->peer[host];

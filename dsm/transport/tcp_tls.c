@@ -128,7 +128,6 @@ static void clear_peer(struct peer *peer)
 	peer->want = 0;
 	peer->record_start = 0;
 	peer->record_end = 0;
-	peer->records = 0;
 	ring_clear(&peer->inbox);
 	ring_clear(&peer->outbox);
 }

@@ -20,6 +20,7 @@ static const struct {
 	[DSM_END_FAILED] = { "failed", "the peer says that the VM has failed" },
 	[DSM_END_STRANGER] = { "stranger", "not the address of a peer" },
 	[DSM_END_CROWD] = { "crowd", "too many have not said who they are" },
+	[DSM_END_OFTEN] = { "often", "too many attempts from there have failed" },
 	[DSM_END_NOT_TLS] = { "not_tls", "no TLS, or changed on the way" },
 	[DSM_END_TLS_VERSION] = { "tls_version", "older than TLS 1.3" },
 	[DSM_END_NO_CERTIFICATE] = { "no_certificate", "no certificate" },
@@ -141,7 +142,8 @@ static bool is_peer(const struct dsm_transport *transport, unsigned int host)
 int dsm_transport_open(struct dsm_transport *transport, unsigned int host,
 		       uint32_t epoch)
 {
-	if (!is_peer(transport, host) || !epoch)
+	if (!is_peer(transport, host) || !epoch ||
+	    host > transport->params->self)
 		return -EINVAL;
 	return transport->backend->open(transport, host, epoch);
 }
@@ -149,7 +151,8 @@ int dsm_transport_open(struct dsm_transport *transport, unsigned int host,
 int dsm_transport_expect(struct dsm_transport *transport, unsigned int host,
 			 uint32_t epoch)
 {
-	if (!is_peer(transport, host) || !epoch)
+	if (!is_peer(transport, host) || !epoch ||
+	    host < transport->params->self)
 		return -EINVAL;
 	return transport->backend->expect(transport, host, epoch);
 }

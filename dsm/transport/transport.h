@@ -66,6 +66,7 @@ enum dsm_end {
 	/* who is there? */
 	DSM_END_STRANGER,	/* not the address of a peer */
 	DSM_END_CROWD,		/* more who have not said who they are than fit */
+	DSM_END_OFTEN,		/* an address whose attempts fail too often */
 	DSM_END_NOT_TLS,	/* bytes that are no TLS, or were changed on the way */
 	DSM_END_TLS_VERSION,	/* older than TLS 1.3 */
 	DSM_END_NO_CERTIFICATE,
@@ -123,7 +124,9 @@ struct dsm_transport_calls {
 	void (*room)(void *context, unsigned int host);
 	/**
 	 * The connection with @host has ended, or could not be made.
-	 * DSM_NOBODY: somebody who did not prove to be a peer; for logs.
+	 * DSM_NOBODY: somebody who did not prove to be a peer; for logs, and
+	 * so not more than eight at once and one a second; the text says how
+	 * many were left out, and the counters have all.
 	 * @text: what the names of @reason do not say.
 	 */
 	void (*end)(void *context, unsigned int host, enum dsm_end reason,
@@ -198,12 +201,13 @@ unsigned int dsm_transport_port(const struct dsm_transport *transport);
 
 /**
  * Connect to @host, or wait until it connects.
- * @epoch: not 0, higher than that of the connection before.
+ * @epoch: not 0, later than that of the connection before, modulo 2^32.
  * Return: 0, then up() or end() comes, not before the return.  _expect() has no
  * time-out: it ends with up(), or with dsm_transport_close(); an end() before
  * up() tells of an attempt of that host that failed, and the right one may still
- * come.  (RDMA: of one that failed after HELLO, the expectation is over, too.)
- * -EINVAL for no such peer or epoch 0;
+ * come.
+ * -EINVAL for no such peer, for the end that the other one is to be (the higher
+ * number opens: of two that both open none would come up), and for such an epoch;
  * -EISCONN if there is a connection or an attempt.
  */
 int dsm_transport_open(struct dsm_transport *transport, unsigned int host,

@@ -6,6 +6,7 @@ The programs are built twice, once with the address and undefined behaviour sani
 
 from __future__ import annotations
 
+import re
 import subprocess
 import tempfile
 from functools import cache
@@ -26,10 +27,24 @@ WORLDS = (
     "2x1-holes",
     "2x1-death-small",
     "2x1-death-split",
+    "2x1-death-leases",
     "2x1-leases",
     "3x1-alone",
     "2x2-upgrades",
+    "2x2-death-program",
 )
+LIES_TAKEN = {
+    "BUSY_PIN": 7,
+    "DROP": 11,
+    "GETM": 12,
+    "GETS": 8,
+    "INV": 5,
+    "NACK": 9,
+    "POPULATE": 11,
+    "RDATA": 1,
+    "RECALL_I": 12,
+    "RECALL_S": 12,
+}
 MUTANTS = (
     "0b.1: who wrote back is a sharer all the same",
     "0b.2: INV_ACK does not remove the sharer",
@@ -81,10 +96,16 @@ def test_world(world: str) -> None:
 
 
 def test_lies_in_every_state() -> None:
-    """Whatever a peer sends in any state that honest hosts reach is refused without effect, or could be honest."""
+    """Whatever a peer sends in any state that honest hosts reach is refused without effect, or keeps the page's rules.
+
+    What is taken though no peer of this world ever sends it to a host in that state is counted by type. Much is of what the
+    world leaves out (pins, holes, pages without bytes); whoever changes a number says why.
+    """
     done = run(optimized().explorer(), "--lies", "2x1-small")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "lies refused" in done.stdout
+    foolish = {name: int(nr) for nr, name in re.findall(r"taken, and never true: (\d+) (\w+)", done.stdout)}
+    assert foolish == LIES_TAKEN
 
 
 def test_a_transport_that_reorders_is_refuted() -> None:
@@ -93,12 +114,13 @@ def test_a_transport_that_reorders_is_refuted() -> None:
     assert "VIOLATION in wrong-transport" in done.stdout and "OVERTAKES" in done.stdout
 
 
-@pytest.mark.parametrize(("hosts", "pages", "seed"), [(3, 2, 1), (5, 4, 2), (16, 3, 3)])
-def test_walk(hosts: int, pages: int, seed: int) -> None:
+@pytest.mark.parametrize(("hosts", "pages", "seed", "deaths"), [(3, 2, 14, 1), (5, 4, 4, 3), (16, 3, 2, 9), (5, 4, 32, 0)])
+def test_walk(hosts: int, pages: int, seed: int, deaths: int) -> None:
+    """All moves are made, and so many hosts are lost on the way that the walk is worth its name."""
     words = ["--walk", str(hosts), str(pages), str(seed), "10000"]
     done = run(optimized().explorer(), *words)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"seed {seed}" in done.stdout
+    assert f"seed {seed}: 10000 moves, {deaths} hosts died, no violation" in done.stdout
     assert run(optimized().explorer(), *words).stdout == done.stdout, "another walk from the same seed"
 
 

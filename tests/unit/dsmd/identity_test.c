@@ -5,6 +5,8 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <poll.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -735,12 +737,375 @@ static void own_files(const void *argument)
 	rig_end();
 }
 
+static unsigned int strangers_of(const struct host *h, enum dsm_end reason)
+{
+	struct dsm_transport_counters counters;
+
+	CHECK(!dsm_transport_counts(h->transport, DSM_NOBODY, &counters), "counters");
+	return (unsigned int)counters.ends[reason];
+}
+
+/* Somebody at a peer's address who is no peer. */
+static void no_peer(struct stranger *s)
+{
+	s->done = false;
+	s->got = 0;
+	stranger_start(s);
+	stranger_join(s);
+}
+
+/*
+ * Handshakes that fail: so many at once from an address, and one more each 100 ms.
+ * Of those who are turned away eight at once are told of, and one more a second.
+ */
+static void often(const void *argument)
+{
+	struct stranger s = {
+		.script = say_plain, .argument = &plain_cases[0], .tls_version = -1,
+	}, other = { .script = greet, .address = "127.0.0.2" };
+	unsigned int i, tried;
+	struct host b;
+
+	(void)argument;
+	rig_begin();
+	host_prepare(&b, 0);
+	((struct sockaddr_in *)&b.params.peer[1].address)->sin_addr.s_addr =
+		htonl(INADDR_LOOPBACK + 1);
+	host_start(&b);
+	CHECK(!dsm_transport_expect(b.transport, 1, 1), "expect");
+	s.port = dsm_transport_port(b.transport);
+	for (i = 0; i < 20; i++) {
+		no_peer(&s);
+		tried = i + 1 - strangers_of(&b, DSM_END_OFTEN);
+		CHECK(tried == (i < 16 ? i + 1 : 16), "%u of %u", tried, i + 1);
+	}
+	CHECK(b.nr_ends == 8 && b.end[7].host == DSM_NOBODY &&
+	      b.end[7].reason != DSM_END_OFTEN, "%u are told of", b.nr_ends);
+
+	clock_ns += NS / 10;
+	no_peer(&s);
+	no_peer(&s);
+	CHECK(strangers_of(&b, DSM_END_OFTEN) == 5 && b.nr_ends == 8, "%u, %u",
+	      strangers_of(&b, DSM_END_OFTEN), b.nr_ends);
+	clock_ns += NS * 9 / 10;
+	no_peer(&s);
+	CHECK(b.nr_ends == 9 && strstr(b.end[8].text, "; and 14 more before"), "%s",
+	      b.end[8].text);
+	check_text(b.end[8].text);
+	no_peer(&s);
+	CHECK(b.nr_ends == 9, "one a second");
+
+	/* Another address has its own. */
+	other.papers = host_papers(1);
+	other.port = s.port;
+	stranger_start(&other);
+	stranger_join(&other);
+	UNTIL(b.ups);
+	host_stop(&b);
+	papers_free(&other.papers);
+	rig_end();
+}
+
+/* Who proves to be a peer has all his attempts again. */
+static void often_and_good(const void *argument)
+{
+	struct stranger s = { .script = greet };
+	struct host b;
+	unsigned int i;
+
+	(void)argument;
+	rig_begin();
+	s.papers = host_papers(1);
+	host_prepare(&b, 0);
+	host_start(&b);
+	s.port = dsm_transport_port(b.transport);
+	for (i = 0; i < 20; i++) {
+		b.nr_ends = 0;
+		CHECK(!dsm_transport_expect(b.transport, 1, i + 1), "expect");
+		no_peer(&s);
+		UNTIL(b.nr_ends);
+		CHECK(b.ups == i + 1, "%u: %s", i, dsm_end_name(b.end[0].reason));
+	}
+	host_stop(&b);
+	papers_free(&s.papers);
+	rig_end();
+}
+
+/* Its HELLO is here in time, and it is we who look too late. */
+
+static atomic_int late_step;
+
+static void greet_late(struct stranger *s)
+{
+	uint8_t hello[DSM_WIRE_BYTES];
+
+	CHECK(s->proved && stranger_read(s, hello, sizeof(hello)), "its HELLO");
+	while (late_step != 1)
+		poll(NULL, 0, 1);
+	put_hello(hello, 1, 1);
+	CHECK(stranger_write(s, hello, sizeof(hello)), "our HELLO");
+	late_step = 2;
+	stranger_read(s, hello, sizeof(hello));
+}
+
+static void late_hello(const void *argument)
+{
+	struct stranger s = { .script = greet_late };
+	struct host b;
+	unsigned int i;
+
+	(void)argument;
+	rig_begin();
+	late_step = 0;
+	s.papers = host_papers(1);
+	host_prepare(&b, 0);
+	host_start(&b);
+	CHECK(!dsm_transport_expect(b.transport, 1, 1), "expect");
+	s.port = dsm_transport_port(b.transport);
+	stranger_start(&s);
+	UNTIL(s.got == DSM_WIRE_BYTES);
+	late_step = 1;
+	/* Over loopback, what is written is in the other end's socket. */
+	for (i = 0; i < 1000 * PATIENCE && late_step != 2; i++)
+		poll(NULL, 0, 1);
+	CHECK(late_step == 2, "it has not written");
+	clock_ns += OPENING;
+	dsm_transport_tick(b.transport);
+	CHECK(b.ups == 1 && !b.nr_ends, "%s", dsm_end_name(b.end[0].reason));
+	stranger_join(&s);
+	host_stop(&b);
+	papers_free(&s.papers);
+	rig_end();
+}
+
+/* The epoch of a connection is later than that of the one before. */
+static void epochs(const void *argument)
+{
+	struct host a, b;
+
+	(void)argument;
+	rig_begin();
+	host_prepare(&a, 1);
+	host_prepare(&b, 0);
+	host_start(&b);
+	point_to(&a, 0, dsm_transport_port(b.transport));
+	host_start(&a);
+	connect_hosts(&a, &b);
+	CHECK(a.epoch == 7 && b.epoch == 7, "%u", b.epoch);
+	CHECK(!dsm_transport_close(a.transport, 0), "close");
+	UNTIL(a.nr_ends && b.nr_ends);
+	CHECK(dsm_transport_expect(b.transport, 1, 7) == -EINVAL &&
+	      dsm_transport_expect(b.transport, 1, 1) == -EINVAL &&
+	      dsm_transport_open(a.transport, 0, 7) == -EINVAL &&
+	      dsm_transport_open(a.transport, 0, 0x80000007) == -EINVAL,
+	      "an epoch again");
+	/* An attempt that comes to nothing uses none up. */
+	CHECK(!dsm_transport_expect(b.transport, 1, 9) &&
+	      !dsm_transport_close(b.transport, 1) &&
+	      !dsm_transport_expect(b.transport, 1, 8) &&
+	      !dsm_transport_open(a.transport, 0, 8), "the next");
+	UNTIL(a.ups == 2 && b.ups == 2);
+	CHECK(a.epoch == 8 && b.epoch == 8, "%u", b.epoch);
+	host_stop(&a);
+	host_stop(&b);
+	rig_end();
+}
+
+/* Nothing is kept of a session that would let a peer in without a proof. */
+static atomic_int resumable;
+
+static void look_at_session(struct stranger *s)
+{
+	greet(s);
+	resumable = SSL_SESSION_is_resumable(SSL_get0_session(s->ssl)) ? 2 : 1;
+}
+
+static void no_resumption(const void *argument)
+{
+	struct stranger s = { .script = look_at_session };
+	struct host b;
+
+	(void)argument;
+	rig_begin();
+	resumable = 0;
+	s.papers = host_papers(1);
+	host_prepare(&b, 0);
+	host_start(&b);
+	CHECK(!dsm_transport_expect(b.transport, 1, 1), "expect");
+	s.port = dsm_transport_port(b.transport);
+	stranger_start(&s);
+	stranger_join(&s);
+	UNTIL(b.nr_ends);
+	CHECK(b.ups == 1 && resumable == 1, "a ticket");
+	host_stop(&b);
+	papers_free(&s.papers);
+	rig_end();
+}
+
+/* A peer that says goodbye first. */
+static void say_goodbye(struct stranger *s)
+{
+	uint8_t hello[DSM_WIRE_BYTES];
+
+	CHECK(s->proved && stranger_read(s, hello, sizeof(hello)), "its HELLO");
+	SSL_shutdown(s->ssl);
+	stranger_read_to_end(s);
+}
+
+static void goodbye_first(const void *argument)
+{
+	struct stranger s = { .script = say_goodbye };
+	struct host b;
+
+	(void)argument;
+	rig_begin();
+	s.papers = host_papers(1);
+	host_prepare(&b, 0);
+	host_start(&b);
+	CHECK(!dsm_transport_expect(b.transport, 1, 1), "expect");
+	s.port = dsm_transport_port(b.transport);
+	stranger_start(&s);
+	stranger_join(&s);
+	UNTIL(b.nr_ends);
+	CHECK(b.end[0].host == 1 && b.end[0].reason == DSM_END_REFUSED &&
+	      strstr(b.end[0].text, "before HELLO"), "%s %s",
+	      dsm_end_name(b.end[0].reason), b.end[0].text);
+	host_stop(&b);
+	papers_free(&s.papers);
+	rig_end();
+}
+
+static void set_address6(struct sockaddr_storage *address, uint8_t last,
+			 unsigned int port)
+{
+	struct sockaddr_in6 six = {
+		.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port),
+		.sin6_addr.s6_addr[15] = last,
+	};
+
+	memset(address, 0, sizeof(*address));
+	memcpy(address, &six, sizeof(six));
+}
+
+/* The last byte of an address decides. */
+static void addresses6(const void *argument)
+{
+	struct host a, b;
+	unsigned int last;
+
+	(void)argument;
+	for (last = 1; last <= 2; last++) {
+		rig_begin();
+		host_prepare(&a, 1);
+		host_prepare(&b, 0);
+		set_address6(&b.params.address, 1, 0);
+		set_address6(&b.params.peer[1].address, (uint8_t)last, 1);
+		set_address6(&b.params.peer[2].address, 3, 1);
+		host_start(&b);
+		set_address6(&a.params.address, 1, 0);
+		set_address6(&a.params.peer[0].address, 1,
+			     dsm_transport_port(b.transport));
+		host_start(&a);
+		CHECK(!dsm_transport_expect(b.transport, 1, 1) &&
+		      !dsm_transport_open(a.transport, 0, 1), "open");
+		UNTIL((a.ups && b.ups) || (a.nr_ends && b.nr_ends));
+		CHECK(b.ups == (last == 1), "::%u: %s", last,
+		      dsm_end_name(b.end[0].reason));
+		CHECK(last == 1 || (b.end[0].reason == DSM_END_STRANGER &&
+		      strstr(b.end[0].text, "from ::1")), "%s", b.end[0].text);
+		host_stop(&a);
+		host_stop(&b);
+		rig_end();
+	}
+}
+
+/* We connect from the address that the peer knows. */
+static atomic_uint came_from;
+
+static void look_whence(struct stranger *s)
+{
+	struct sockaddr_in from = { 0 };
+	socklen_t size = sizeof(from);
+
+	CHECK(!getpeername(s->fd, (struct sockaddr *)&from, &size), "getpeername");
+	came_from = ntohl(from.sin_addr.s_addr);
+}
+
+static void own_address_first(const void *argument)
+{
+	struct stranger s = { .script = look_whence, .tls_version = -1 };
+	struct host host;
+
+	(void)argument;
+	rig_begin();
+	came_from = 0;
+	host_prepare(&host, 2);
+	((struct sockaddr_in *)&host.params.address)->sin_addr.s_addr =
+		htonl(INADDR_LOOPBACK + 2);
+	point_to(&host, 1, listen_at_any(&s.listen_fd));
+	host_start(&host);
+	stranger_start(&s);
+	CHECK(!dsm_transport_open(host.transport, 1, 1), "open");
+	stranger_join(&s);
+	CHECK(came_from == INADDR_LOOPBACK + 2, "from %#x", came_from);
+	host_stop(&host);
+	close(s.listen_fd);
+	rig_end();
+}
+
+/* No descriptor is left: who comes waits until the next tick, and we sleep. */
+static atomic_bool is_connected;
+
+static void come_and_wait(struct stranger *s)
+{
+	is_connected = true;
+	stranger_read_to_end(s);
+}
+
+static void no_descriptor(const void *argument)
+{
+	struct stranger s = {
+		.script = come_and_wait, .tls_version = -1, .address = "127.0.0.2",
+	};
+	struct rlimit limit, low;
+	struct host b;
+	unsigned int i;
+	int fd;
+
+	(void)argument;
+	rig_begin();
+	is_connected = false;
+	host_prepare(&b, 0);
+	host_start(&b);
+	s.port = dsm_transport_port(b.transport);
+	stranger_start(&s);
+	for (i = 0; i < 1000 * PATIENCE && !is_connected; i++)
+		poll(NULL, 0, 1);
+	fd = dup(0);
+	close(fd);
+	CHECK(is_connected && fd > 0 && !getrlimit(RLIMIT_NOFILE, &limit), "limits");
+	low = limit;
+	low.rlim_cur = (rlim_t)fd;
+	CHECK(!setrlimit(RLIMIT_NOFILE, &low), "setrlimit");
+	run_pending();
+	CHECK(!setrlimit(RLIMIT_NOFILE, &limit), "setrlimit");
+	run_pending();
+	CHECK(!b.nr_ends, "it looks again and again");
+	dsm_transport_tick(b.transport);
+	UNTIL(b.nr_ends);
+	CHECK(b.end[0].reason == DSM_END_STRANGER, "%s",
+	      dsm_end_name(b.end[0].reason));
+	stranger_join(&s);
+	host_stop(&b);
+	rig_end();
+}
+
 #define NR(table)	(sizeof(table) / sizeof(table[0]))
 
 int main(int argc, char **argv)
 {
 	static struct test_case cases[2 * NR(paper_cases) + NR(plain_cases) +
-				      NR(hello_cases) + NR(own_cases) + 16];
+				      NR(hello_cases) + NR(own_cases) + 32];
 	static char names[NR(cases)][96];
 	size_t i, n = 0;
 
@@ -769,5 +1134,14 @@ int main(int argc, char **argv)
 	cases[n++] = (struct test_case){ "a crowd from one address", one_in_a_crowd, NULL };
 	cases[n++] = (struct test_case){ "certificates in between", chains, NULL };
 	cases[n++] = (struct test_case){ "a long certificate", long_certificate, NULL };
+	cases[n++] = (struct test_case){ "attempts without end", often, NULL };
+	cases[n++] = (struct test_case){ "attempts that are good", often_and_good, NULL };
+	cases[n++] = (struct test_case){ "HELLO: we see it too late", late_hello, NULL };
+	cases[n++] = (struct test_case){ "epochs", epochs, NULL };
+	cases[n++] = (struct test_case){ "nothing to resume", no_resumption, NULL };
+	cases[n++] = (struct test_case){ "goodbye before HELLO", goodbye_first, NULL };
+	cases[n++] = (struct test_case){ "another IPv6 address", addresses6, NULL };
+	cases[n++] = (struct test_case){ "from our own address", own_address_first, NULL };
+	cases[n++] = (struct test_case){ "no descriptor", no_descriptor, NULL };
 	return run_cases(argc, argv, cases, n);
 }

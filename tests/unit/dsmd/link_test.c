@@ -44,8 +44,20 @@ static void agreement(const void *argument)
 	CHECK(!dsm_link_agree(&ours, &h, 2, &epoch) && epoch == h.epoch, "%u", epoch);
 	h.epoch++;
 	CHECK(dsm_link_agree(&ours, &h, 2, &epoch) == DSM_END_EPOCH, "far ahead");
-	h.epoch = 0xffffffff;
+	h.epoch = 0x7fffffff;
 	CHECK(dsm_link_agree(&ours, &h, 2, &epoch) == DSM_END_EPOCH, "the last");
+	/* Epochs are compared modulo 2^32; 0 is none. */
+	ours.epoch = 0xffffffff;
+	h.epoch = 3;
+	CHECK(!dsm_link_agree(&ours, &h, 2, &epoch) && epoch == 3, "%u", epoch);
+	ours.epoch = 3;
+	h.epoch = 0xffffffff;
+	CHECK(!dsm_link_agree(&ours, &h, 2, &epoch) && epoch == 3, "%u", epoch);
+	h.epoch = 3u - DSM_LINK_EPOCHS;
+	CHECK(!dsm_link_agree(&ours, &h, 2, &epoch) && epoch == 3, "%u", epoch);
+	h.epoch--;
+	CHECK(dsm_link_agree(&ours, &h, 2, &epoch) == DSM_END_EPOCH, "far behind");
+	ours.epoch = 11;
 	h = right;
 	h.nr_hosts = 4;
 	CHECK(dsm_link_agree(&ours, &h, 2, &epoch) == DSM_END_NR_HOSTS, "hosts");
@@ -113,6 +125,42 @@ static void grants(const void *argument)
 	for (i = 0; i < 4; i++)
 		CHECK(!dsm_link_received(&a), "message %u", i);
 	CHECK(dsm_link_received(&a) == DSM_END_CREDITS, "one more");
+}
+
+/* Grants that follow each other, and what a frame may not have. */
+static void more_grants(const void *argument)
+{
+	uint8_t bytes[DSM_WIRE_BYTES], fail[DSM_WIRE_BYTES], why = 0;
+	struct dsm_link a, b;
+	uint64_t trip;
+
+	(void)argument;
+	dsm_link_init(&a, 1, 8, NS, 3 * NS);
+	dsm_link_init(&b, 1, 8, NS, 3 * NS);
+	CHECK(dsm_link_next(&b, 0, bytes), "a question");
+	bytes[16] = 0;
+	bytes[17] = 3;		/* 768 of DSM_CREDITS_MOST */
+	CHECK(!dsm_link_frame(&a, bytes, 0, &trip, &why), "a grant");
+	CHECK(dsm_link_credits(&a) == 768, "%u", dsm_link_credits(&a));
+	bytes[1] = DSM_LINK_QUESTION;
+	CHECK(dsm_link_next(&a, 0, fail) && fail[1] == DSM_LINK_ANSWER, "an answer");
+	bytes[17] = 6;		/* and 768 more: no peer has 1536 buffers */
+	CHECK(dsm_link_frame(&a, bytes, 0, &trip, &why) == DSM_END_TURN,
+	      "%u credits", dsm_link_credits(&a));
+
+	dsm_link_put_fail(&b, 42, fail);
+	fail[16] = 1;
+	CHECK(dsm_link_frame(&a, fail, 0, &trip, &why) == DSM_END_FRAME,
+	      "FAIL with a grant");
+	fail[16] = 0;
+	CHECK(dsm_link_frame(&a, fail, 0, &trip, &why) == DSM_END_FAILED && why == 42,
+	      "FAIL");
+
+	/* 0 says that nothing was ever asked. */
+	dsm_link_init(&a, 1, 8, NS, 3 * NS);
+	a.number = 0xffffffff;
+	CHECK(dsm_link_next(&a, NS, bytes) && bytes[1] == DSM_LINK_QUESTION &&
+	      a.number == 1 && bytes[8] == 1 && !bytes[9], "question %u", a.number);
 }
 
 /*
@@ -297,6 +345,7 @@ static const struct test_case cases[] = {
 	{ "link: HELLO", agreement, NULL },
 	{ "link: times", times, NULL },
 	{ "link: grants", grants, NULL },
+	{ "link: more grants", more_grants, NULL },
 	{ "link: any order", any_order, NULL },
 	{ "link: fuzz", fuzz, NULL },
 	{ "link: END", end_frame, NULL },

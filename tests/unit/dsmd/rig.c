@@ -269,12 +269,14 @@ void point_to(struct host *a, unsigned int number, unsigned int port)
 void connect_hosts(struct host *a, struct host *b)
 {
 	unsigned int ups = a->ups;
+	uint32_t later = a->epoch ? a->epoch + 1 : 7;
 
 	if (!((struct sockaddr_in *)&a->params.peer[b->params.self].address)->sin_port ||
 	    ntohs(((struct sockaddr_in *)&a->params.peer[b->params.self].address)->sin_port) == 1)
 		point_to(a, b->params.self, dsm_transport_port(b->transport));
-	CHECK(!dsm_transport_expect(b->transport, a->params.self, 4), "expect");
-	CHECK(!dsm_transport_open(a->transport, b->params.self, 7), "open");
+	CHECK(!dsm_transport_expect(b->transport, a->params.self,
+				    a->epoch ? later : 4), "expect");
+	CHECK(!dsm_transport_open(a->transport, b->params.self, later), "open");
 	UNTIL((a->ups > ups && b->ups) || a->nr_ends || b->nr_ends);
 	CHECK(a->ups > ups && !a->nr_ends && !b->nr_ends, "%s %s / %s %s",
 	      dsm_end_name(a->end[0].reason), a->end[0].text,

@@ -112,7 +112,9 @@ void host_stop(struct host *host);
 struct papers host_papers(unsigned int number);
 extern const char *const host_names[HOSTS];
 
-/* Host @a opens to @b, and both are up. */
+/*
+ * Host @a opens to @b, and both are up: with epoch 7, and one more each time.
+ */
 void connect_hosts(struct host *a, struct host *b);
 void point_to(struct host *a, unsigned int number, unsigned int port);
 void set_address(struct sockaddr_storage *address, unsigned int port);

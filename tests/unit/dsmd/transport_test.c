@@ -5,6 +5,8 @@
  * repeats, and peers that lie.
  */
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -119,11 +121,14 @@ static void calls_that_make_no_sense(const void *argument)
 	CHECK(dsm_transport_expect(b.transport, 1, 0) == -EINVAL, "epoch 0");
 	CHECK(!dsm_transport_expect(b.transport, 1, 1), "expect");
 	CHECK(dsm_transport_expect(b.transport, 1, 1) == -EISCONN, "twice");
-	CHECK(dsm_transport_open(b.transport, 1, 1) == -EISCONN, "both");
+	CHECK(dsm_transport_open(b.transport, 1, 1) == -EINVAL,
+	      "the higher number opens");
 	CHECK(!dsm_transport_close(b.transport, 1), "given up");
 	point_to(&a, 0, dsm_transport_port(b.transport));
 	host_start(&a);
 	connect_hosts(&a, &b);
+	CHECK(dsm_transport_expect(a.transport, 0, 9) == -EINVAL,
+	      "the lower number waits");
 	CHECK(dsm_transport_open(a.transport, 0, 9) == -EISCONN, "twice");
 	CHECK(dsm_transport_send(a.transport, 0, &msg, page) == -EINVAL, "a page");
 	msg.type = DSM_PUTM;
@@ -152,7 +157,7 @@ static void wrong_parameters(const void *argument)
 	(void)argument;
 	two_hosts(&h, &other);
 	right = h.params;
-	for (i = 0; i < 15; i++) {
+	for (i = 0; i < 16; i++) {
 		h.params = right;
 		switch (i) {
 		case 0: h.params.nr_hosts = 1; break;
@@ -168,7 +173,8 @@ static void wrong_parameters(const void *argument)
 		case 10: h.params.peer[2].names[0] = NULL; break;
 		case 11: h.params.peer[1] = h.params.peer[0]; break;
 		case 12: h.params.peer[2].address.ss_family = AF_UNIX; break;
-		case 13:
+		case 13: h.params.rekey_records = (1u << 24) + 1; break;
+		case 14:
 			h.params.kind = DSM_TRANSPORT_RDMA;
 			h.params.trusted_fabric = false;
 			break;
@@ -321,6 +327,26 @@ static void credits(const void *argument)
 	two_down(&a, &b);
 }
 
+/* send() uses the room up, and there is some again before we have looked. */
+static void room_again(const void *argument)
+{
+	struct dsm_msg msg = message(7, DSM_GETS, 0);
+	struct host a, b;
+	unsigned int rooms;
+
+	(void)argument;
+	two_hosts(&a, &b);
+	b.params.credits = 8;
+	two_up(&a, &b);
+	rooms = a.rooms;
+	while (dsm_transport_room(a.transport, 0))
+		CHECK(!dsm_transport_send(a.transport, 0, &msg, NULL), "send");
+	CHECK(a.rooms == rooms, "from within send()");
+	UNTIL(dsm_transport_room(a.transport, 0));
+	CHECK(a.rooms == rooms + 1, "room() %u times", a.rooms - rooms);
+	two_down(&a, &b);
+}
+
 static void full_queue(const void *argument)
 {
 	struct dsm_msg msg = message(7, DSM_GETS, 0);
@@ -449,6 +475,96 @@ static void peer_fails(const void *argument)
 	two_down(&a, &b);
 }
 
+/* FAIL does not wait behind what has credits and is not sent yet. */
+#define BEHIND	200
+
+static void fail_goes_first(const void *argument)
+{
+	static const uint8_t page[DSM_PAGE_BYTES];
+	struct dsm_msg msg = message(7, DSM_RDATA, 0);
+	struct dsm_transport_counters counters;
+	struct host a, b;
+
+	(void)argument;
+	two_hosts(&a, &b);
+	b.params.credits = DSM_CREDITS_MOST;
+	host_start(&b);
+	point_to(&a, 0, dsm_transport_port(b.transport));
+	host_start(&a);
+	CHECK(!dsm_transport_expect(b.transport, 1, 7) &&
+	      !dsm_transport_open(a.transport, 0, 7), "open");
+	UNTIL(a.ups);
+	for (msg.gfn = 0; msg.gfn < BEHIND; msg.gfn++)
+		CHECK(!dsm_transport_send(a.transport, 0, &msg, page), "send");
+	CHECK(!dsm_transport_counts(a.transport, 0, &counters) &&
+	      counters.waiting == BEHIND, "%u wait for a credit", counters.waiting);
+	patience_begin("the first are sent");
+	do {
+		ev_run(loop, EVRUN_ONCE);
+		dsm_transport_counts(a.transport, 0, &counters);
+	} while (counters.waiting == BEHIND);
+	patience_end();
+	CHECK(counters.waiting > BEHIND / 4, "%u are left", counters.waiting);
+	CHECK(!dsm_transport_fail(a.transport, 0, 42), "fail");
+	UNTIL(b.nr_ends);
+	CHECK(b.end[0].reason == DSM_END_FAILED && b.messages < BEHIND,
+	      "%u messages, %s", b.messages, dsm_end_name(b.end[0].reason));
+	two_down(&a, &b);
+}
+
+/* What was said of a connection is not said of the next one. */
+static void next_connection(const void *argument)
+{
+	struct dsm_msg msg = message(7, DSM_GETS, 0);
+	struct host a, b;
+
+	(void)argument;
+	two_hosts(&a, &b);
+	two_up(&a, &b);
+	CHECK(!dsm_transport_hold(b.transport, 1, true), "hold");
+	CHECK(!dsm_transport_send(a.transport, 0, &msg, NULL), "send");
+	run_pending();
+	CHECK(!dsm_transport_fail(a.transport, 0, 1), "fail");
+	UNTIL(b.nr_ends);
+	CHECK(!b.messages, "what was held");
+	b.nr_ends = 0;
+	b.ups = 0;
+	connect_hosts(&a, &b);
+	UNTIL(dsm_transport_room(a.transport, 0));
+	msg.epoch = a.epoch;
+	CHECK(!dsm_transport_send(a.transport, 0, &msg, NULL), "send");
+	run_pending();
+	UNTIL(b.round_trips > 1);
+	CHECK(b.messages == 1, "the next one is held, too");
+	two_down(&a, &b);
+}
+
+/* A message of 32 bytes does not wait for the one before to be acknowledged. */
+static void no_delay(const void *argument)
+{
+	struct sockaddr_storage address;
+	unsigned int sockets = 0;
+	socklen_t size;
+	struct host a, b;
+	int fd, on;
+
+	(void)argument;
+	two_hosts(&a, &b);
+	two_up(&a, &b);
+	for (fd = 0; fd < 256; fd++) {
+		size = sizeof(address);
+		if (getpeername(fd, (struct sockaddr *)&address, &size) ||
+		    address.ss_family != AF_INET)
+			continue;
+		size = sizeof(on);
+		CHECK(!getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, &size) && on,
+		      "descriptor %d", fd);
+		sockets++;
+	}
+	CHECK(sockets == 2, "%u connections", sockets);
+	two_down(&a, &b);
+}
+
 static void nobody_listens(const void *argument)
 {
 	struct host a, b;
@@ -512,6 +628,8 @@ static void go_silent(struct stranger *s);
 static bool get_up(struct stranger *s);
 static void put_link(uint8_t *bytes, unsigned int kind, uint32_t number,
 		     uint32_t grant);
+
+static uint32_t session = 1;	/* the epoch of a stranger's connection */
 
 static void silence(const void *argument)
 {
@@ -792,13 +910,14 @@ static void three_down(struct three *t)
 }
 
 /* Bytes that a message has on this network. */
-static unsigned int wire_bytes(struct three *t, const struct dsm_msg *msg,
+static unsigned int wire_bytes(struct three *t, struct dsm_msg *msg,
 			       const uint8_t *page)
 {
 	unsigned long long before;
 	unsigned int bytes;
 
 	through_relay(t);
+	msg->epoch = t->a.epoch;
 	before = t->relay.forward;
 	CHECK(!dsm_transport_send(t->a.transport, 0, msg, page), "send");
 	UNTIL(t->b.messages == 1);
@@ -821,6 +940,7 @@ static void cut_at_each_byte(const void *argument)
 	CHECK(bytes > 32 + (with_page ? 4096 : 0) && bytes < 4200, "%u", bytes);
 	for (at = 0; at <= bytes; at = at < bytes && at + step > bytes ? bytes : at + step) {
 		through_relay(&t);
+		msg.epoch = t.a.epoch;
 		t.relay.cut_at = t.relay.forward + at;
 		CHECK(!dsm_transport_send(t.a.transport, 0, &msg,
 					  with_page ? page : NULL), "send");
@@ -842,13 +962,14 @@ static void flipped_bits(const void *argument)
 	static const uint8_t page[DSM_PAGE_BYTES];
 	struct dsm_msg msg = message(7, DSM_RDATA, 1);
 	struct three t = { 0 };
-	unsigned int bytes, at;
+	unsigned int bytes, at, alerts = 0;
 
 	(void)argument;
 	three_up(&t);
 	bytes = wire_bytes(&t, &msg, page);
 	for (at = 0; at < bytes; at += at < 40 || at > bytes - 20 ? 1 : 131) {
 		through_relay(&t);
+		msg.epoch = t.a.epoch;
 		t.relay.flip_at = t.relay.forward + at;
 		CHECK(!dsm_transport_send(t.a.transport, 0, &msg, page), "send");
 		/* A longer length waits for bytes that the end cuts off. */
@@ -865,8 +986,14 @@ static void flipped_bits(const void *argument)
 		      "byte %u: %s %s", at, dsm_end_name(t.b.end[0].reason),
 		      t.b.end[0].text);
 		UNTIL(t.a.nr_ends);
+		/* Its alert is about bytes, not about who we are. */
+		CHECK(t.a.end[0].reason == DSM_END_NOT_TLS ||
+		      t.a.end[0].reason == DSM_END_CUT, "byte %u: %s %s", at,
+		      dsm_end_name(t.a.end[0].reason), t.a.end[0].text);
+		alerts += t.a.end[0].reason == DSM_END_NOT_TLS;
 		relay_stop(&t.relay);
 	}
+	CHECK(alerts, "nobody has heard an alert");
 	three_down(&t);
 }
 
@@ -966,7 +1093,7 @@ static bool get_up(struct stranger *s)
 {
 	struct dsm_hello hello = {
 		.lowest = 1, .highest = 1, .host = 1, .nr_hosts = HOSTS,
-		.epoch = 1, .vm = "fifteen letters",
+		.epoch = session, .vm = "fifteen letters",
 	};
 	uint8_t bytes[DSM_WIRE_BYTES];
 
@@ -986,7 +1113,7 @@ static void go_silent(struct stranger *s)
 
 static void put_message(uint8_t *bytes, unsigned int type, uint64_t gfn)
 {
-	struct dsm_msg msg = message(1, type, gfn);
+	struct dsm_msg msg = message(session, type, gfn);
 
 	dsm_wire_put(&msg, bytes);
 }
@@ -997,7 +1124,7 @@ static void put_link(uint8_t *bytes, unsigned int kind, uint32_t number,
 	memset(bytes, 0, DSM_WIRE_BYTES);
 	bytes[0] = DSM_LINK_MARK;
 	bytes[1] = (uint8_t)kind;
-	put32(bytes + 4, 1);
+	put32(bytes + 4, session);
 	put32(bytes + 8, number);
 	put32(bytes + 16, grant);
 }
@@ -1128,7 +1255,7 @@ static void notify_within_a_message(const void *argument)
 		b.messages = b.nr_ends = 0;
 		s.done = false;
 		s.argument = &sizes[i];
-		CHECK(!dsm_transport_expect(b.transport, 1, 1), "expect");
+		CHECK(!dsm_transport_expect(b.transport, 1, ++session), "expect");
 		stranger_start(&s);
 		stranger_join(&s);
 		UNTIL(b.nr_ends);
@@ -1187,6 +1314,106 @@ static void new_keys(const void *argument)
 	CHECK(b.messages == 10 && b.end[0].reason == DSM_END_CLOSED, "%u, %s %s",
 	      b.messages, dsm_end_name(b.end[0].reason), b.end[0].text);
 	host_stop(&b);
+	papers_free(&s.papers);
+	rig_end();
+}
+
+/* New keys in a row: what others have to say is not behind all of them. */
+#define KEYS	100
+
+static atomic_int key_step;
+
+static void only_keys(struct stranger *s)
+{
+	uint8_t bytes[DSM_WIRE_BYTES];
+	unsigned int i;
+	int one = 1;
+
+	/* All of them are in the other end's socket when they are written. */
+	CHECK(!setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) &&
+	      get_up(s), "up");
+	while (key_step != 1)
+		poll(NULL, 0, 1);
+	for (i = 0; i < KEYS; i++)
+		CHECK(SSL_key_update(s->ssl, SSL_KEY_UPDATE_NOT_REQUESTED) == 1 &&
+		      SSL_do_handshake(s->ssl) == 1, "key");
+	put_message(bytes, DSM_GETS, 1);
+	CHECK(stranger_write(s, bytes, sizeof(bytes)), "write");
+	key_step = 2;
+	stranger_read_to_end(s);
+}
+
+static void keys_take_turns(const void *argument)
+{
+	struct stranger s = { .script = only_keys };
+	struct host b;
+	unsigned int i;
+
+	(void)argument;
+	rig_begin();
+	key_step = 0;
+	s.papers = host_papers(1);
+	host_prepare(&b, 0);
+	host_start(&b);
+	CHECK(!dsm_transport_expect(b.transport, 1, ++session), "expect");
+	s.port = dsm_transport_port(b.transport);
+	stranger_start(&s);
+	UNTIL(b.ups && s.got >= 64);
+	run_pending();
+	key_step = 1;
+	for (i = 0; i < 1000 * PATIENCE && key_step != 2; i++)
+		poll(NULL, 0, 1);
+	CHECK(key_step == 2, "it has not written");
+	for (i = 0; i < KEYS / 2; i++) {
+		ev_run(loop, EVRUN_NOWAIT);
+		CHECK(!b.messages, "all keys in %u turns of the loop", i + 1);
+	}
+	UNTIL(b.messages == 1);
+	host_stop(&b);
+	stranger_join(&s);
+	papers_free(&s.papers);
+	rig_end();
+}
+
+/* One record with more messages than are taken in a turn: none stays in TLS. */
+#define IN_A_RECORD	500
+
+static atomic_bool has_written;
+
+static void write_record(struct stranger *s)
+{
+	static uint8_t bytes[IN_A_RECORD * DSM_WIRE_BYTES];
+	unsigned int i;
+
+	CHECK(get_up(s), "up");
+	for (i = 0; i < IN_A_RECORD; i++)
+		put_message(bytes + i * DSM_WIRE_BYTES, DSM_GETS, i);
+	CHECK(stranger_write(s, bytes, sizeof(bytes)), "write");
+	has_written = true;
+	stranger_read_to_end(s);
+}
+
+static void full_record(const void *argument)
+{
+	struct stranger s = { .script = write_record };
+	struct host b;
+
+	(void)argument;
+	rig_begin();
+	has_written = false;
+	s.papers = host_papers(1);
+	host_prepare(&b, 0);
+	b.params.credits = DSM_CREDITS_MOST;
+	host_start(&b);
+	CHECK(!dsm_transport_expect(b.transport, 1, ++session), "expect");
+	s.port = dsm_transport_port(b.transport);
+	stranger_start(&s);
+	UNTIL(has_written);
+	/* Nothing more comes: twenty turns, and no clock. */
+	run_pending();
+	CHECK(b.messages == IN_A_RECORD, "%u messages", b.messages);
+	host_stop(&b);
+	stranger_join(&s);
 	papers_free(&s.papers);
 	rig_end();
 }
@@ -1265,10 +1492,11 @@ static void fuzz(const void *argument)
 	host_start(&b);
 	s.port = dsm_transport_port(b.transport);
 	for (i = 0; i < SESSIONS; i++) {
+		session++;
 		make_noise(&n);
 		b.messages = b.nr_ends = 0;
 		s.done = false;
-		CHECK(!dsm_transport_expect(b.transport, 1, 1), "expect");
+		CHECK(!dsm_transport_expect(b.transport, 1, session), "expect");
 		stranger_start(&s);
 		stranger_join(&s);
 		UNTIL(b.nr_ends);
@@ -1312,6 +1540,7 @@ int main(int argc, char **argv)
 		{ "wrong parameters", wrong_parameters, NULL },
 		{ "order under back-pressure", order, NULL },
 		{ "credits", credits, NULL },
+		{ "room again", room_again, NULL },
 		{ "a full queue", full_queue, NULL },
 		{ "a good end", good_end, NULL },
 		{ "closing takes too long", close_in_vain, NULL },
@@ -1320,6 +1549,7 @@ int main(int argc, char **argv)
 		{ "calls from callbacks", calls_from_callbacks, NULL },
 		{ "a long peace", long_peace, NULL },
 		{ "an end that is held", held_end, NULL },
+		{ "the next connection", next_connection, NULL },
 	};
 	static const struct test_case tcp_only[] = {
 		{ "no RDMA device", no_device, NULL },
@@ -1333,6 +1563,10 @@ int main(int argc, char **argv)
 		{ "a record played again", replay_record, NULL },
 		{ "close_notify within a message", notify_within_a_message, NULL },
 		{ "new keys", new_keys, NULL },
+		{ "keys take turns", keys_take_turns, NULL },
+		{ "more in a record than in a turn", full_record, NULL },
+		{ "FAIL goes first", fail_goes_first, NULL },
+		{ "no delay", no_delay, NULL },
 		{ "fuzz", fuzz, NULL },
 	};
 	static struct test_case cases[NR(any) + NR(tcp_only) + NR(lies)];
