@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What tests of DSM between two hosts share: what each host has to know, and how much is free on both."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from benchmarks import papers
+from benchmarks.spanning import CONFIGURATION, FOLDER, NAMES, SOCKETS, dsm_toml
+from lab.command import Run, checked, run_in, write_file
+from lab.elastic_guest import PROGRAMS
+from lab.guest import Guest
+from lab.host import Host
+from lab.hypervisor import settled_free_pages
+from lab.patience import wait_for
+from lab.rack import Rack
+
+
+def introduce(rack: Rack, folder: Path, transport: str = "tcp") -> tuple[Host, Host]:
+    """Certificates made for this and dsm.toml(5), in dom0 of the first two hosts."""
+    first, second = rack.hosts[:2]
+    papers.make(folder, NAMES)
+    names = (first.description.name, second.description.name)
+    wires = [rack.description.wire(name) for name in names]
+    assert wires[0] and wires[1]
+    addresses = (wires[0].address(), wires[1].address())
+    for number, host in enumerate((first, second)):
+        host.put(folder, FOLDER)
+        # /run/xenuma: systemd makes it, where there is one.
+        checked(run_in(host), f"mkdir -p {Path(CONFIGURATION).parent} && mkdir -p -m 700 {SOCKETS.parent}")
+        write_file(run_in(host), CONFIGURATION, dsm_toml(number, names, addresses, transport))
+    return first, second
+
+
+def slices(host: Host) -> list[int]:
+    """Domains without a name: slices of guests of other hosts."""
+    listed = checked(run_in(host), "xl list").splitlines()[1:]
+    return [int(line.split()[1]) for line in listed if line.split()[0] == "(null)"]
+
+
+def free_pages(hosts: tuple[Host, Host]) -> list[int]:
+    """Of each host, when nothing changes it any more."""
+    return [sum(settled_free_pages(run_in(host)).values()) for host in hosts]
+
+
+class Memcheck:
+    """`memcheck` in a guest, on the memory of one node: its pages are written, read and compared until it is ended."""
+
+    def __init__(self, guest: Guest, node: int, mib: int) -> None:
+        self._inside: Run = run_in(guest)
+        checked(
+            self._inside,
+            f"(numactl --membind={node} {PROGRAMS}/memcheck {mib} 3 >/tmp/memcheck.out 2>&1 &"
+            " echo $! >/tmp/memcheck.pid) </dev/null",
+        )
+        wait_for("memcheck has written all pages", 240, lambda: "ready" in self._inside("cat /tmp/memcheck.out").out)
+
+    def end(self) -> dict[str, Any]:
+        """Its verdict; no word it read was wrong, and it read some."""
+        checked(self._inside, "kill $(cat /tmp/memcheck.pid)")
+        wait_for("memcheck ends", 240, lambda: self._inside("kill -0 $(cat /tmp/memcheck.pid)").status != 0)
+        verdict: dict[str, Any] = json.loads(checked(self._inside, "cat /tmp/memcheck.out").splitlines()[-1])
+        assert verdict["bad_pages"] == 0, verdict
+        assert verdict["checks"] > 0, verdict
+        return verdict
+
+
+def listed_mib(host: Host, name: str) -> int:
+    """What `xl list` says of a domain's memory."""
+    found = re.search(rf"^{re.escape(name)}\s+\d+\s+(\d+)\s", checked(run_in(host), f"xl list {name}"), re.M)
+    assert found
+    return int(found[1])
