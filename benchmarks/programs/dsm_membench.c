@@ -4,7 +4,7 @@
  * or swapped out.
  *
  *	dsm_membench touch [--node=N] [--cpu=C] [--sizes=PAGES,...] [--flush=PAGES]
- *			   [--rounds=R] [--seed=S]
+ *			   [--pageout=0|1] [--rounds=R] [--seed=S]
  *	dsm_membench copy [--node=N] [--source-node=N] [--cpus=C,...] [--mib=M]
  *			  [--rounds=R]
  *
@@ -12,8 +12,9 @@
  * by chance.  Each page is touched once: all its words are compared with what
  * was written last, or written anew.  Before each pass --flush pages are read
  * that nobody measures, so that those of the pass are not at hand: there have to
- * be more than fit.  After it the same pages are read once more: state "warm", if
- * they fit.  The time of a pass is the sum over its pages; the time of its single
+ * be more than fit.  --pageout=1: before that the kernel is asked to swap those of
+ * the pass out, because it keeps what was used often rather than what was used
+ * last.  After it the same pages are read once more: state "warm", if they fit.  The time of a pass is the sum over its pages; the time of its single
  * misses that of the first word of each page, by the TSC, whose rate is taken
  * from CLOCK_MONOTONIC over the same pass.
  *
@@ -25,8 +26,10 @@
  *
  * Output, one JSON object a line:
  *   {"event":"pass","round":..,"what":"read"|"write","order":"sequential"|"random",
- *    "state":"cold"|"warm","pages":..,"ns":..,"first_ns":{"p10":..,"p50":..,"p90":..,
- *    "p99":..,"max":..},"buckets":[[ns,pages],..]}
+ *    "state":"cold"|"warm","pages":..,"ns":..,"major":..,
+ *    "first_ns":{"p10":..,"p50":..,"p90":..,"p99":..,"max":..},
+ *    "buckets":[[ns,pages],..]}
+ *	major: faults for which the guest's kernel had to read; a miss of DSM is none
  *	buckets: first words that took less than ns and not less than the bucket
  *	before; four to each power of two
  *   {"event":"copy","round":..,"threads":..,"mib":..,"map_ns":..,"populate_ns":..,
@@ -51,6 +54,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include <numa.h>
@@ -70,7 +74,7 @@ struct options {
 	long node, source_node;
 	long cpus[MAX_THREADS], sizes[MAX_SIZES];
 	unsigned int nr_cpus, nr_sizes;
-	long flush, rounds, mib, seed;
+	long flush, pageout, rounds, mib, seed;
 };
 
 struct region {
@@ -198,6 +202,7 @@ struct pass {
 	bool writes, random, warm;
 	unsigned long pages;
 	uint64_t ns;
+	unsigned long major;
 	uint64_t *first;	/* TSC ticks, then ns, of the first word of each page */
 };
 
@@ -238,10 +243,11 @@ static void print_pass(struct pass *pass)
 	qsort(pass->first, pass->pages, sizeof(pass->first[0]), by_size);
 	for (unsigned long i = 0; i < pass->pages; i++)
 		counted[bucket_of(pass->first[i])]++;
-	printf("{\"event\":\"pass\",\"round\":%ld,\"what\":\"%s\",\"order\":\"%s\",\"state\":\"%s\",\"pages\":%lu,\"ns\":%" PRIu64,
+	printf("{\"event\":\"pass\",\"round\":%ld,\"what\":\"%s\",\"order\":\"%s\",\"state\":\"%s\",\"pages\":%lu,\"ns\":%" PRIu64 ",\"major\":%lu",
 	       pass->round, pass->writes ? "write" : "read",
 	       pass->random ? "random" : "sequential",
-	       pass->warm ? "warm" : "cold", pass->pages, pass->ns);
+	       pass->warm ? "warm" : "cold", pass->pages, pass->ns,
+	       pass->major);
 	printf(",\"first_ns\":{\"p10\":%" PRIu64 ",\"p50\":%" PRIu64 ",\"p90\":%" PRIu64 ",\"p99\":%" PRIu64 ",\"max\":%" PRIu64 "},\"buckets\":[",
 	       quantile(pass, 10), quantile(pass, 50), quantile(pass, 90),
 	       quantile(pass, 99), quantile(pass, 100));
@@ -266,11 +272,20 @@ static void shuffle(uint32_t *order, unsigned long pages, uint64_t *state)
 	}
 }
 
+static unsigned long major_faults(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return (unsigned long)usage.ru_majflt;
+}
+
 static void run_pass(struct region *region, const uint32_t *order,
 		     struct pass *pass)
 {
 	uint64_t ticks, begun, tick_begun;
 
+	pass->major = major_faults();
 	begun = now_ns();
 	tick_begun = __rdtsc();
 	for (unsigned long i = 0; i < pass->pages; i++) {
@@ -294,6 +309,7 @@ static void run_pass(struct region *region, const uint32_t *order,
 	}
 	ticks = __rdtsc() - tick_begun;
 	pass->ns = now_ns() - begun;
+	pass->major = major_faults() - pass->major;
 	for (unsigned long i = 0; i < pass->pages; i++)
 		pass->first[i] = (uint64_t)((double)pass->first[i] *
 					    (double)pass->ns / (double)ticks);
@@ -334,6 +350,9 @@ static void touch(const struct options *options)
 				order[page] = (uint32_t)page;
 			if (pass.random)
 				shuffle(order, pass.pages, &state);
+			if (options->pageout &&
+			    madvise(measured.memory, most * PAGE, MADV_PAGEOUT))
+				die("MADV_PAGEOUT: %s", strerror(errno));
 			flush(&others);
 			pass.warm = false;
 			run_pass(&measured, order, &pass);
@@ -521,6 +540,8 @@ static void parse(struct options *o, bool copies, char **words)
 			o->nr_sizes = numbers("sizes", value, 1, (long)MAX_PAGES, o->sizes, MAX_SIZES);
 		else if (!copies && takes(*words, "flush", &value))
 			o->flush = number("flush", value, 0, (long)MAX_PAGES, NULL);
+		else if (!copies && takes(*words, "pageout", &value))
+			o->pageout = number("pageout", value, 0, 1, NULL);
 		else if (!copies && takes(*words, "seed", &value))
 			o->seed = number("seed", value, 0, LONG_MAX, NULL);
 		else
