@@ -60,10 +60,11 @@ class Output:
     checks: int
 
 
-def _number(data: Mapping[str, Any], key: str) -> int:
+def number(data: Mapping[str, Any], key: str) -> int:
+    """A number that is not negative. Raises Malformed."""
     value = data.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
-        raise Malformed(f"dsm_membench: {key} {value!r} is not a number")
+        raise Malformed(f"{key} {value!r} is not a number")
     return value
 
 
@@ -78,7 +79,7 @@ def quantiles(data: object) -> dict[str, int]:
     """The numbers p10 to max, which must not go down. Raises Malformed."""
     if not isinstance(data, dict):
         raise Malformed(f"{data!r} has no quantiles")
-    found = {key: _number(data, key) for key in QUANTILES}
+    found = {key: number(data, key) for key in QUANTILES}
     if list(found.values()) != sorted(found.values()):
         raise Malformed(f"quantiles go down: {found}")
     return found
@@ -88,15 +89,15 @@ def _pass(data: Mapping[str, Any]) -> Pass:
     buckets = data.get("buckets")
     if not isinstance(buckets, list) or not all(isinstance(item, list) and len(item) == 2 for item in buckets):
         raise Malformed(f"dsm_membench: buckets {buckets!r}")
-    pairs = tuple((_number({"end": end}, "end"), _number({"pages": pages}, "pages")) for end, pages in buckets)
+    pairs = tuple((number({"end": end}, "end"), number({"pages": pages}, "pages")) for end, pages in buckets)
     found = Pass(
-        _number(data, "round"),
+        number(data, "round"),
         _word(data, "what", WHATS),
         _word(data, "order", ORDERS),
         _word(data, "state", STATES),
-        _number(data, "pages"),
-        _number(data, "ns"),
-        _number(data, "major"),
+        number(data, "pages"),
+        number(data, "ns"),
+        number(data, "major"),
         quantiles(data.get("first_ns")),
         pairs,
     )
@@ -121,11 +122,13 @@ def parse(text: str) -> Output:
         if event == "pass":
             passes.append(_pass(data))
         elif event == "copy":
-            copies.append(Copy(*(_number(data, field.name) for field in dataclasses.fields(Copy))))
+            copies.append(Copy(*(number(data, field.name) for field in dataclasses.fields(Copy))))
         else:
-            checks = _number(data, "checks")
-            if _number(data, "bad_pages"):
-                raise Malformed(f"dsm_membench: {data['bad_pages']} pages with wrong bytes of {checks} that were checked")
+            checks = number(data, "checks")
+            if number(data, "bad_pages"):
+                raise Malformed(
+                    f"dsm_membench: {data['bad_pages']} pages with wrong bytes of {checks} that were checked"
+                )
     if checks is None:
         raise Malformed("dsm_membench: it has not ended: no result")
     return Output(tuple(passes), tuple(copies), checks)
@@ -150,7 +153,7 @@ def by_round(passes: Iterable[Pass], value: Callable[[list[Pass]], float]) -> li
     rounds: dict[int, list[Pass]] = {}
     for each in passes:
         rounds.setdefault(each.round, []).append(each)
-    return [value(rounds[number]) for number in sorted(rounds)]
+    return [value(rounds[each]) for each in sorted(rounds)]
 
 
 def ns_per_page(passes: Iterable[Pass]) -> list[float]:

@@ -23,7 +23,9 @@ def make(folder: Path, names: Sequence[str]) -> None:
     """Write ca.pem, and for the host with number N of `names` N.pem and N.key. Raises subprocess.CalledProcessError."""
     ca, ca_key = folder / "ca.pem", folder / "ca.key"
     authority = ("-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=critical,keyCertSign")
-    _openssl("req", "-x509", "-days", DAYS, "-subj", "/CN=the site's CA", *authority, *KEY, "-keyout", ca_key, "-out", ca)
+    _openssl(
+        "req", "-x509", "-days", DAYS, "-subj", "/CN=the site's CA", *authority, *KEY, "-keyout", ca_key, "-out", ca
+    )
     for number, name in enumerate(names):
         key = folder / f"{number}.key"
         extensions = (
