@@ -4,6 +4,8 @@
 Two hosts of the lab. Parts, each of which can fail without the others, and is left out of the result then:
     rtt     round trips of dsmd's transport, without anything else: TCP with TLS and Soft-RoCE, polling and sleeping
     swap    a guest that swaps on a disk in the other host's memory, by nbd over TCP
+    node    a guest whose node 1 is memory of the other host, by dsmd over TCP
+    rdma    the same by dsmd over Soft-RoCE
 
 Result: build/results/dsm.json; what could not be measured is not in it. Times are an emulator's, of machines that share two
 real processors and whose network is a process beside them: only ratios of one run are figures.
@@ -16,20 +18,24 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import statistics
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from benchmarks import host_programs, membench, remote_swap, round_trips
+from benchmarks import host_programs, membench, remote_swap, round_trips, spanning
+from benchmarks.dsm_faults import Snapshot, copies, faults, messages
 from benchmarks.results import Metric, from_runs, write
 from lab.command import checked
 from lab.description import RackDescription
-from lab.errors import LabError, Malformed
+from lab.elastic_guest import PROGRAMS
+from lab.errors import CommandFailedError, LabError, Malformed
 from lab.guest import Guest
 from lab.host import Host
-from lab.patience import scaled
+from lab.patience import scaled, wait_for
 from lab.rack import Rack
 
 HOME_MIB = 512
@@ -38,7 +44,12 @@ LOCAL_PAGES = 1024
 SIZES, FLUSH, ROUNDS = (64, 128, 256), 1280, 3
 SWAP_MIB = 64
 MEMBENCH_S = 900.0
-WORDS = f"touch --cpu=0 --sizes={','.join(map(str, SIZES))} --flush={FLUSH} --rounds={ROUNDS}"
+PASSES = f"touch --cpu=0 --sizes={','.join(map(str, SIZES))} --flush={FLUSH}"
+WORDS = f"{PASSES} --rounds={ROUNDS}"
+READS, READ_ROUNDS = f"{PASSES} --writes=0", (1, 2)
+COPY = "copy --cpus=0,1 --mib=1 --rounds=3"
+USED_MIB = 24  # by the program that is on the node when it is detached
+SHAPE = spanning.Shape(home_mib=HOME_MIB, frames=LOCAL_PAGES)
 FAILURES = (LabError, Malformed, TimeoutError, OSError, ValueError)
 
 SWAP_GUEST = f"""
@@ -88,8 +99,9 @@ def run_membench(guest: Guest, words: str) -> membench.Output:
 # --- parts ----------------------------------------------------------------------------------------------------------------
 
 
-def rtt(rack: Rack) -> Iterator[Metric]:
+def rtt(rack: Rack, found: Sequence[Metric]) -> Iterator[Metric]:
     """Round trips of each transport and each way to wait."""
+    del found
     round_trips.with_rdma(rack)
     for transport in round_trips.TRANSPORTS:
         for waiting in round_trips.WAITING:
@@ -106,8 +118,9 @@ def guest_of(host: Host, config: str) -> Iterator[Guest]:
         guest.destroy()
 
 
-def swap(rack: Rack) -> Iterator[Metric]:
+def swap(rack: Rack, found: Sequence[Metric]) -> Iterator[Metric]:
     """dsm.swap.clusterN: what a page costs that is swapped out to the other host."""
+    del found
     with (
         remote_swap.remote_disk(rack, SWAP_MIB),
         guest_of(rack.hosts[0], SWAP_GUEST) as guest,
@@ -120,8 +133,107 @@ def swap(rack: Rack) -> Iterator[Metric]:
             yield from touched(output, f"dsm.swap.cluster{cluster}", swapped_in_pages=read)
 
 
-Part = Callable[[Rack], Iterator[Metric]]
-PARTS: dict[str, Part] = {"rtt": rtt, "swap": swap}
+def value(found: Sequence[Metric], name: str) -> float | None:
+    """What was measured before in this run; None if it was not."""
+    return next((metric.value for metric in found if metric.metric == name), None)
+
+
+def _node(rack: Rack, found: Sequence[Metric], transport: str) -> Iterator[Metric]:
+    prefix = f"dsm.{transport}"
+    with spanning.spanning(rack, SHAPE, transport) as there:
+        began = time.monotonic()
+        attached = there.guest.attach(1, timeout=scaled(600))
+        if attached.status:
+            raise CommandFailedError(f"xl vnode-attach: exit status {attached.status}: {attached.text}\n{there.said()}")
+        yield Metric(f"{prefix}.attach.seconds", time.monotonic() - began, "s", "lower", {"mib": SHAPE.node_mib})
+
+        before = Snapshot.take(there)
+        output = run_membench(there.guest, f"{PROGRAMS}/dsm_membench {WORDS} --node=1")
+        yield from touched(output, f"{prefix}.node")
+        yield from faults(Snapshot.take(there).since(before), output, found, transport)
+
+        counted = []
+        for rounds in READ_ROUNDS:
+            before = Snapshot.take(there)
+            run_membench(there.guest, f"{PROGRAMS}/dsm_membench {READS} --rounds={rounds} --node=1")
+            counted.append(Snapshot.take(there).since(before))
+        yield messages(counted[1].since(counted[0]), prefix)
+
+        copied = run_membench(there.guest, f"{PROGRAMS}/dsm_membench {COPY} --node=1 --source-node=1").copies
+        yield from copies(copied, f"{prefix}.membench")
+
+        seconds, moved = detach(there)
+        yield Metric(
+            f"{prefix}.detach.seconds_per_gib", seconds * 1024 / SHAPE.node_mib, "s", "lower",
+            {"mib": SHAPE.node_mib, "mib_in_use": moved, "seconds": seconds},
+            note="xl vnode-detach of a node that a program uses: the guest moves its pages to node 0",
+        )  # fmt: skip
+
+
+def detach(there: spanning.Spanning) -> tuple[float, int]:
+    """(seconds of `xl vnode-detach`, MiB that a program has on the node then). Raises LabError, TimeoutError."""
+    run = there.guest.guest
+    inside = f"numactl --preferred=1 {PROGRAMS}/memcheck {USED_MIB} 1"
+    pid = checked(run, f"({inside} >/tmp/memcheck.out 2>&1 & echo $!) </dev/null").strip()
+    wait_for("memcheck has written all pages", 300, lambda: "ready" in run("cat /tmp/memcheck.out").out)
+    moved = there.guest.resident(int(pid)).get(1, 0) // 1024
+    began = time.monotonic()
+    done = there.guest.detach(1, timeout=scaled(600))
+    seconds = time.monotonic() - began
+    if done.status:
+        raise CommandFailedError(f"xl vnode-detach: exit status {done.status}: {done.text}\n{there.said()}")
+    checked(run, f"kill {pid}")
+    wait_for("memcheck ends", 120, lambda: run(f"kill -0 {pid}").status != 0)
+    said = checked(run, "cat /tmp/memcheck.out")
+    if '"bad_pages":0}' not in said:
+        raise Malformed(f"memcheck: {said[-300:]}")
+    return seconds, moved
+
+
+def node(rack: Rack, found: Sequence[Metric]) -> Iterator[Metric]:
+    """dsm.tcp and dsm.fault: a node of the other host over TCP with TLS."""
+    return _node(rack, found, "tcp")
+
+
+def rdma(rack: Rack, found: Sequence[Metric]) -> Iterator[Metric]:
+    """dsm.rdma: the same over Soft-RoCE."""
+    round_trips.with_rdma(rack)
+    return _node(rack, found, "rdma")
+
+
+Part = Callable[[Rack, Sequence[Metric]], Iterator[Metric]]
+PARTS: dict[str, Part] = {"rtt": rtt, "swap": swap, "node": node, "rdma": rdma}
+
+
+def compared(found: Sequence[Metric]) -> list[Metric]:
+    """dsm.vs_swap: swap's time for a page against DSM's, each measured in this run; with equal memory at hand.
+
+    The ratio is to the page cluster with which swap is quicker. Above 1: DSM is quicker.
+    """
+    ratios = []
+    for what in membench.WHATS:
+        for order in membench.ORDERS:
+            ours = value(found, f"dsm.tcp.node.{what}_{order}_us")
+            theirs = {
+                f"swap_cluster{cluster}_us": us
+                for cluster in remote_swap.PAGE_CLUSTERS
+                if (us := value(found, f"dsm.swap.cluster{cluster}.{what}_{order}_us")) is not None
+            }
+            if ours and theirs:
+                baseline = {"dsm_us": ours, **theirs}
+                note = f"{what}s in {order} order, {LOCAL_PAGES} pages at hand, swap by nbd over TCP without TLS"
+                ratios.append(
+                    Metric(
+                        f"dsm.vs_swap.{what}_{order}.ratio",
+                        min(theirs.values()) / ours,
+                        "x",
+                        "higher",
+                        baseline,
+                        note=note,
+                    )
+                )
+    headline = next((metric for metric in ratios if metric.metric == "dsm.vs_swap.read_random.ratio"), None)
+    return [*ratios, *([dataclasses.replace(headline, metric="dsm.vs_swap.ratio")] if headline else [])]
 
 
 def measure(rack: Rack, names: Sequence[str], found: list[Metric]) -> list[str]:
@@ -135,13 +247,22 @@ def measure(rack: Rack, names: Sequence[str], found: list[Metric]) -> list[str]:
     for name in names:
         print(f"dsm: {name}", flush=True)
         try:
-            for metric in PARTS[name](rack):
+            for metric in PARTS[name](rack, found):
                 found.append(metric)
-                print(f"  {metric.metric} {metric.value} {metric.unit}", flush=True)
+                show(metric)
         except FAILURES as error:
             failed.append(f"{name}: {error}")
             print(f"dsm: {failed[-1]}", file=sys.stderr, flush=True)
+    for metric in compared(found):
+        found.append(metric)
+        show(metric)
     return failed
+
+
+def show(metric: Metric) -> None:
+    """A line for who waits."""
+    beside = ", ".join(f"{key} {number:.4g}" for key, number in metric.baseline.items() if not isinstance(number, str))
+    print(f"  {metric.metric} {metric.value:.5g} {metric.unit}  {beside}", flush=True)
 
 
 def main(arguments: Sequence[str] = ()) -> int:

@@ -4,12 +4,12 @@
  * or swapped out.
  *
  *	dsm_membench touch [--node=N] [--cpu=C] [--sizes=PAGES,...] [--flush=PAGES]
- *			   [--pageout=0|1] [--rounds=R] [--seed=S]
+ *			   [--writes=0|1] [--pageout=0|1] [--rounds=R] [--seed=S]
  *	dsm_membench copy [--node=N] [--source-node=N] [--cpus=C,...] [--mib=M]
  *			  [--rounds=R]
  *
  * touch: for each size, reads and writes so many pages, in order and in an order
- * by chance.  Each page is touched once: all its words are compared with what
+ * by chance; --writes=0: reads only, once all is written.  Each page is touched once: all its words are compared with what
  * was written last, or written anew.  Before each pass --flush pages are read
  * that nobody measures, so that those of the pass are not at hand: there have to
  * be more than fit.  --pageout=1: before that the kernel is asked to swap those of
@@ -74,7 +74,7 @@ struct options {
 	long node, source_node;
 	long cpus[MAX_THREADS], sizes[MAX_SIZES];
 	unsigned int nr_cpus, nr_sizes;
-	long flush, pageout, rounds, mib, seed;
+	long flush, writes, pageout, rounds, mib, seed;
 };
 
 struct region {
@@ -346,6 +346,8 @@ static void touch(const struct options *options)
 			pass.pages = (unsigned long)options->sizes[i / 4];
 			pass.writes = i & 1;
 			pass.random = i & 2;
+			if (pass.writes && !options->writes)
+				continue;
 			for (unsigned long page = 0; page < pass.pages; page++)
 				order[page] = (uint32_t)page;
 			if (pass.random)
@@ -540,6 +542,8 @@ static void parse(struct options *o, bool copies, char **words)
 			o->nr_sizes = numbers("sizes", value, 1, (long)MAX_PAGES, o->sizes, MAX_SIZES);
 		else if (!copies && takes(*words, "flush", &value))
 			o->flush = number("flush", value, 0, (long)MAX_PAGES, NULL);
+		else if (!copies && takes(*words, "writes", &value))
+			o->writes = number("writes", value, 0, 1, NULL);
 		else if (!copies && takes(*words, "pageout", &value))
 			o->pageout = number("pageout", value, 0, 1, NULL);
 		else if (!copies && takes(*words, "seed", &value))
@@ -553,7 +557,8 @@ int main(int argc, char **argv)
 {
 	struct options options = {
 		.node = -1, .source_node = -1, .cpus = { -1 }, .nr_cpus = 1,
-		.sizes = { 256 }, .nr_sizes = 1, .rounds = 1, .mib = 4, .seed = 1,
+		.sizes = { 256 }, .nr_sizes = 1, .rounds = 1, .mib = 4,
+		.seed = 1, .writes = 1,
 	};
 	bool copies;
 

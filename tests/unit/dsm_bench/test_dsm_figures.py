@@ -12,13 +12,14 @@ import signal
 import socket
 import struct
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks import dsm, host_programs, membench, remote_swap, round_trips
+from benchmarks import dsm, dsm_faults, host_programs, membench, remote_swap, round_trips, spanning
 from benchmarks.results import Metric, Result, encode, problems
 from lab.errors import Malformed
 
@@ -52,7 +53,7 @@ def ends(
     addresses = ["127.0.0.2", "127.0.0.3"]
     running = []
     for number in (0, 1):
-        words = [
+        words: list[str | Path] = [
             programs / "dsm_rtt",
             programs,
             "tcp",
@@ -305,10 +306,10 @@ def test_a_part_that_fails_leaves_the_others(
 ) -> None:
     """Its figures until then stay; what was not measured is not there."""
 
-    def good(_: object) -> Iterator[Metric]:
+    def good(*_: object) -> Iterator[Metric]:
         yield Metric("dsm.a", 1, "us")
 
-    def bad(_: object) -> Iterator[Metric]:
+    def bad(*_: object) -> Iterator[Metric]:
         yield Metric("dsm.b", 2, "us")
         raise Malformed("half of it")
 
@@ -325,3 +326,117 @@ def test_a_part_that_fails_leaves_the_others(
     assert failed == ["bad: half of it"]
     assert [metric.metric for metric in found] == ["dsm.b", "dsm.a"]
     assert "half of it" in capsys.readouterr().err
+
+
+def metric_of(name: str, us: float) -> Metric:
+    return Metric(name, us, "us")
+
+
+SWAP = [
+    metric_of(f"dsm.swap.cluster{cluster}.{what}_{order}_us", us * (1 + cluster))
+    for cluster in (0, 3)
+    for (what, order), us in US.items()
+]
+
+
+def test_swap_is_compared_with_its_better_half() -> None:
+    ours = [metric_of(f"dsm.tcp.node.{what}_{order}_us", us / 2) for (what, order), us in US.items()]
+    found = {metric.metric: metric for metric in dsm.compared([*SWAP, *ours])}
+    assert set(found) == {"dsm.vs_swap.ratio", *(f"dsm.vs_swap.{what}_{order}.ratio" for what, order in US)}
+    assert all(metric.value == pytest.approx(2) for metric in found.values())
+    assert found["dsm.vs_swap.ratio"].baseline == {"dsm_us": 20.0, "swap_cluster0_us": 40.0, "swap_cluster3_us": 160.0}
+
+
+@pytest.mark.parametrize("found", [[], SWAP, [metric_of("dsm.tcp.node.read_random_us", 3)]])
+def test_nothing_is_compared_with_what_was_not_measured(found: list[Metric]) -> None:
+    assert dsm.compared(found) == []
+
+
+XEN = {"waits": 10, "wait_ns": 5000, "wait_hist": [0, 0, 3, 7]}
+STATUS: dict[str, Any] = {
+    "read_faults": 6, "write_faults": 4, "read_fault": {"buckets": [[1000, 6]]},
+    "write_fault": {"buckets": [[1000, 1], [2000, 2], [None, 1]]},
+    "peers": {"beta": {"sent": 30, "received": 20}}, "engine": {"evicted_shared": 4, "evicted_modified": 1},
+}  # fmt: skip
+
+
+def test_snapshots() -> None:
+    now = dsm_faults.Snapshot.of(XEN, STATUS)
+    assert now.fault_buckets == {1000: 7, 2000: 2, float("inf"): 1}
+    assert now.wait_buckets == {1.25: 0, 1.5: 0, 1.75: 3, 2.0: 7}
+    nothing = now.since(now)
+    assert nothing.faults == 0 and not any(nothing.wait_buckets.values())
+    later = dsm_faults.Snapshot.of({**XEN, "waits": 12, "wait_hist": [0, 1, 3, 8]}, STATUS)
+    assert later.since(now).waits == 2 and later.since(now).wait_buckets[1.5] == 1
+    with pytest.raises(Malformed, match="waits went from 12 to 10"):
+        now.since(later)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"peers": {}},
+        {"peers": {"b": {"sent": 1}}},
+        {"engine": {}},
+        {"read_fault": {"buckets": 3}},
+        {"read_faults": "x"},
+    ],
+)
+def test_malformed_statistics(change: dict[str, Any]) -> None:
+    with pytest.raises(Malformed, match="statistics"):
+        dsm_faults.Snapshot.of(XEN, {**STATUS, **change})
+
+
+def test_messages_of_evictions_are_left_out() -> None:
+    metric = dsm_faults.messages(dsm_faults.Snapshot.of(XEN, STATUS), "dsm.tcp")
+    assert metric.value == pytest.approx((50 - 4 - 2) / 10)
+    assert metric.baseline["with_evictions"] == pytest.approx(5)
+    with pytest.raises(Malformed, match="no fault"):
+        now = dsm_faults.Snapshot.of(XEN, STATUS)
+        dsm_faults.messages(now.since(now), "dsm.tcp")
+
+
+@pytest.mark.parametrize(("share", "wanted"), [(0.1, 10), (0.3, 10), (0.31, 20), (1.0, 40)])
+def test_quantiles_of_buckets(share: float, wanted: float) -> None:
+    assert dsm_faults.quantile_ns({10: 3, 20: 4, 30: 0, 40: 3}, share) == wanted
+
+
+def test_phases_add_up_to_the_fault() -> None:
+    counted = dsm_faults.Snapshot.of(
+        {**XEN, "wait_hist": [0] * 32 + [9]}, {**STATUS, "read_fault": {"buckets": [[200, 9]]}}
+    )
+    found = dsm_faults.faults(counted, output(US), [metric_of("dsm.rtt.tcp.sleep.fault_us", 0.1)], "tcp")
+    fault, ratio, overhead = found
+    assert [metric.metric for metric in found] == [
+        f"dsm.tcp.fault.{key}" for key in ("us", "ratio_to_rtt", "overhead_us")
+    ]
+    phases = [fault.baseline[key] for key in ("outside_us", "ring_us", "host_us", "wire_us")]
+    assert fault.value == pytest.approx(1.0) and sum(float(each) for each in phases) == pytest.approx(1.0)
+    assert (ratio.value, overhead.value) == (pytest.approx(10), pytest.approx(0.9))
+    # Without a round trip in this run there is nothing to compare with.
+    assert [metric.metric for metric in dsm_faults.faults(counted, output(US), [], "tcp")] == ["dsm.tcp.fault.us"]
+
+
+def test_copies_are_per_page() -> None:
+    rounds = [membench.Copy(number, 2, 1, 256_000, 512_000, 256_000 * number) for number in (1, 2, 3)]
+    found = {metric.metric: metric.value for metric in dsm_faults.copies(rounds, "dsm.tcp.membench")}
+    assert found == {
+        "dsm.tcp.membench.map_us_per_page": 1, "dsm.tcp.membench.populate_us_per_page": 2,
+        "dsm.tcp.membench.memcpy_us_per_page": 2, "dsm.tcp.membench.total_us_per_page": 5,
+    }  # fmt: skip
+
+
+def test_what_dsmd_is_told() -> None:
+    """Of both hosts. Whether dsmd takes it is seen in the lab."""
+    shape = spanning.Shape()
+    hosts = ("alpha", "beta")
+    uuid = "01234567-89ab-cdef-0123-456789abcdef"
+    for domid in (7, None):
+        told = shape.description(uuid, 1 << 20, hosts, domid)
+        assert ("domid" in told) != ("build" in told)
+        assert told["frames"] >= 32 * told["vcpus"]
+        assert [each["host"] for each in told["ranges"]] == ["alpha", "beta"]
+    for own in (0, 1):
+        told = tomllib.loads(spanning.dsm_toml(own, hosts, ("10.78.0.1", "10.78.0.2"), "tcp"))
+        assert told["self"] == hosts[own] and [each["number"] for each in told["host"]] == [0, 1]
+        assert told["tls"]["key"].endswith(f"{own}.key")
