@@ -49,6 +49,8 @@ WORDS = f"{PASSES} --rounds={ROUNDS}"
 READS, READ_ROUNDS = f"{PASSES} --writes=0", (1, 2)
 COPY = "copy --cpus=0,1 --mib=1 --rounds=3"
 USED_MIB = 24  # by the program that is on the node when it is detached
+# Of the figures' names: TCP is what every host has.
+PREFIXES = {"tcp": "dsm", "rdma": "dsm.rdma"}
 SHAPE = spanning.Shape(home_mib=HOME_MIB, frames=LOCAL_PAGES)
 FAILURES = (LabError, Malformed, TimeoutError, OSError, ValueError)
 
@@ -68,7 +70,7 @@ on_crash = "preserve"
 
 
 def touched(output: membench.Output, prefix: str, **baseline: float) -> list[Metric]:
-    """PREFIX.WHAT_ORDER_us: time of a page that is not at hand, of each round; and pages a second."""
+    """PREFIX.page.WHAT_ORDER_us: time of a page that is not at hand, of each round; and pages a second."""
     found = []
     for what in membench.WHATS:
         for order in membench.ORDERS:
@@ -83,7 +85,7 @@ def touched(output: membench.Output, prefix: str, **baseline: float) -> list[Met
                 "major_faults_per_page": sum(each.major for each in cold) / sum(each.pages for each in cold),
                 **baseline,
             }
-            metric = from_runs(f"{prefix}.{what}_{order}_us", runs, "us", "lower", f"slope over {SIZES} pages")
+            metric = from_runs(f"{prefix}.page.{what}_{order}_us", runs, "us", "lower", f"slope over {SIZES} pages")
             found.append(Metric(**{**vars(metric), "baseline": beside}))
             if what == "read":
                 rates = [1e6 / us for us in runs if us > 0]
@@ -139,7 +141,7 @@ def value(found: Sequence[Metric], name: str) -> float | None:
 
 
 def _node(rack: Rack, found: Sequence[Metric], transport: str) -> Iterator[Metric]:
-    prefix = f"dsm.{transport}"
+    prefix = PREFIXES[transport]
     with spanning.spanning(rack, SHAPE, transport) as there:
         began = time.monotonic()
         attached = there.guest.attach(1, timeout=scaled(600))
@@ -149,8 +151,10 @@ def _node(rack: Rack, found: Sequence[Metric], transport: str) -> Iterator[Metri
 
         before = Snapshot.take(there)
         output = run_membench(there.guest, f"{PROGRAMS}/dsm_membench {WORDS} --node=1")
-        yield from touched(output, f"{prefix}.node")
-        yield from faults(Snapshot.take(there).since(before), output, found, transport)
+        yield from touched(output, prefix)
+        yield from faults(
+            Snapshot.take(there).since(before), output, found, prefix, f"dsm.rtt.{transport}.sleep.fault_us"
+        )
 
         counted = []
         for rounds in READ_ROUNDS:
@@ -191,7 +195,7 @@ def detach(there: spanning.Spanning) -> tuple[float, int]:
 
 
 def node(rack: Rack, found: Sequence[Metric]) -> Iterator[Metric]:
-    """dsm.tcp and dsm.fault: a node of the other host over TCP with TLS."""
+    """dsm.fault, dsm.page and more: a node of the other host over TCP with TLS."""
     return _node(rack, found, "tcp")
 
 
@@ -213,11 +217,11 @@ def compared(found: Sequence[Metric]) -> list[Metric]:
     ratios = []
     for what in membench.WHATS:
         for order in membench.ORDERS:
-            ours = value(found, f"dsm.tcp.node.{what}_{order}_us")
+            ours = value(found, f"dsm.page.{what}_{order}_us")
             theirs = {
                 f"swap_cluster{cluster}_us": us
                 for cluster in remote_swap.PAGE_CLUSTERS
-                if (us := value(found, f"dsm.swap.cluster{cluster}.{what}_{order}_us")) is not None
+                if (us := value(found, f"dsm.swap.cluster{cluster}.page.{what}_{order}_us")) is not None
             }
             if ours and theirs:
                 baseline = {"dsm_us": ours, **theirs}

@@ -129,15 +129,16 @@ def messages(reads: Snapshot, prefix: str) -> Metric:
     )
 
 
-def faults(counted: Snapshot, output: membench.Output, found: Sequence[Metric], transport: str) -> list[Metric]:
-    """dsm.fault of this transport: time of a single miss, its phases, and how it compares with the raw round trip."""
+def faults(
+    counted: Snapshot, output: membench.Output, found: Sequence[Metric], prefix: str, round_trip: str
+) -> list[Metric]:
+    """PREFIX.fault: time of a single miss, its phases, and how it compares with `round_trip`, a figure of this run."""
     cold = membench.chosen(output.passes, what="read", order="random", state="cold")
     program = [each.first_ns["p50"] / 1000 for each in cold]
     us = statistics.median(program)
     xen = quantile_ns(counted.wait_buckets, 0.5) / 1000
     dsmd = quantile_ns(counted.fault_buckets, 0.5) / 1000
-    name = f"dsm.rtt.{transport}.sleep.fault_us"
-    wire = next((metric.value for metric in found if metric.metric == name), None)
+    wire = next((metric.value for metric in found if metric.metric == round_trip), None)
     phases: dict[str, float | str] = {
         "xen_p50_below_us": xen,
         "dsmd_p50_below_us": dsmd,
@@ -149,14 +150,14 @@ def faults(counted: Snapshot, output: membench.Output, found: Sequence[Metric], 
     }
     if wire is not None:
         phases |= {"wire_us": wire, "host_us": dsmd - wire}
-    fault = from_runs(f"dsm.{transport}.fault.us", program, "us", "lower")
+    fault = from_runs(f"{prefix}.fault.us", program, "us", "lower")
     note = "median of the first access to a page elsewhere, reads by chance; phases: differences of medians, buckets of 25 %"
     metrics = [dataclasses.replace(fault, baseline=phases, note=note)]
     if wire:
-        beside: dict[str, float | str] = {"round_trip_us": wire, "fault_us": us, "waiting": "sleep"}
+        beside: dict[str, float | str] = {"round_trip_us": wire, "fault_us": us, "with": round_trip}
         metrics.append(
             Metric(
-                f"dsm.{transport}.fault.ratio_to_rtt",
+                f"{prefix}.fault.ratio_to_rtt",
                 us / wire,
                 "x",
                 "lower",
@@ -164,7 +165,7 @@ def faults(counted: Snapshot, output: membench.Output, found: Sequence[Metric], 
                 [each / wire for each in program],
             )
         )
-        metrics.append(Metric(f"dsm.{transport}.fault.overhead_us", us - wire, "us", "lower", beside))
+        metrics.append(Metric(f"{prefix}.fault.overhead_us", us - wire, "us", "lower", beside))
     return metrics
 
 

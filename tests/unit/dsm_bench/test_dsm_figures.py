@@ -284,7 +284,7 @@ US = {("read", "sequential"): 10.0, ("read", "random"): 40.0, ("write", "sequent
 def test_figures_of_pages_that_are_not_at_hand() -> None:
     found = {metric.metric: metric for metric in dsm.touched(output(US), "dsm.swap.cluster0", swapped_in_pages=7)}
     for (what, order), us in US.items():
-        metric = found[f"dsm.swap.cluster0.{what}_{order}_us"]
+        metric = found[f"dsm.swap.cluster0.page.{what}_{order}_us"]
         assert metric.value == pytest.approx(us) and len(metric.runs) == 3
         assert metric.baseline["less_when_at_hand_us"] == pytest.approx(us - 2)
         assert metric.baseline["major_faults_per_page"] == 0.5
@@ -333,21 +333,21 @@ def metric_of(name: str, us: float) -> Metric:
 
 
 SWAP = [
-    metric_of(f"dsm.swap.cluster{cluster}.{what}_{order}_us", us * (1 + cluster))
+    metric_of(f"dsm.swap.cluster{cluster}.page.{what}_{order}_us", us * (1 + cluster))
     for cluster in (0, 3)
     for (what, order), us in US.items()
 ]
 
 
 def test_swap_is_compared_with_its_better_half() -> None:
-    ours = [metric_of(f"dsm.tcp.node.{what}_{order}_us", us / 2) for (what, order), us in US.items()]
+    ours = [metric_of(f"dsm.page.{what}_{order}_us", us / 2) for (what, order), us in US.items()]
     found = {metric.metric: metric for metric in dsm.compared([*SWAP, *ours])}
     assert set(found) == {"dsm.vs_swap.ratio", *(f"dsm.vs_swap.{what}_{order}.ratio" for what, order in US)}
     assert all(metric.value == pytest.approx(2) for metric in found.values())
     assert found["dsm.vs_swap.ratio"].baseline == {"dsm_us": 20.0, "swap_cluster0_us": 40.0, "swap_cluster3_us": 160.0}
 
 
-@pytest.mark.parametrize("found", [[], SWAP, [metric_of("dsm.tcp.node.read_random_us", 3)]])
+@pytest.mark.parametrize("found", [[], SWAP, [metric_of("dsm.page.read_random_us", 3)]])
 def test_nothing_is_compared_with_what_was_not_measured(found: list[Metric]) -> None:
     assert dsm.compared(found) == []
 
@@ -405,16 +405,14 @@ def test_phases_add_up_to_the_fault() -> None:
     counted = dsm_faults.Snapshot.of(
         {**XEN, "wait_hist": [0] * 32 + [9]}, {**STATUS, "read_fault": {"buckets": [[200, 9]]}}
     )
-    found = dsm_faults.faults(counted, output(US), [metric_of("dsm.rtt.tcp.sleep.fault_us", 0.1)], "tcp")
+    found = dsm_faults.faults(counted, output(US), [metric_of("rtt.us", 0.1)], "dsm", "rtt.us")
     fault, ratio, overhead = found
-    assert [metric.metric for metric in found] == [
-        f"dsm.tcp.fault.{key}" for key in ("us", "ratio_to_rtt", "overhead_us")
-    ]
+    assert [metric.metric for metric in found] == [f"dsm.fault.{key}" for key in ("us", "ratio_to_rtt", "overhead_us")]
     phases = [fault.baseline[key] for key in ("outside_us", "ring_us", "host_us", "wire_us")]
     assert fault.value == pytest.approx(1.0) and sum(float(each) for each in phases) == pytest.approx(1.0)
     assert (ratio.value, overhead.value) == (pytest.approx(10), pytest.approx(0.9))
     # Without a round trip in this run there is nothing to compare with.
-    assert [metric.metric for metric in dsm_faults.faults(counted, output(US), [], "tcp")] == ["dsm.tcp.fault.us"]
+    assert [metric.metric for metric in dsm_faults.faults(counted, output(US), [], "dsm", "rtt.us")] == ["dsm.fault.us"]
 
 
 def test_copies_are_per_page() -> None:
