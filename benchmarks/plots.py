@@ -180,8 +180,8 @@ def timeline_plot(timeline: Timeline, name: str = "timeline") -> Markup:
     return _svg(figure, name)
 
 
-def phases_plot(operations: Mapping[str, Mapping[str, float]], name: str) -> Markup:
-    """One bar an operation, split by phase in seconds, in the order in which the phases ran."""
+def phases_plot(operations: Mapping[str, Mapping[str, float]], name: str, unit: str = "s") -> Markup:
+    """One bar an operation, split by phase, in the order in which the phases ran; times in `unit`."""
     figure = Figure(figsize=(WIDTH, 0.9 + 0.95 * len(operations)))
     axis = figure.subplots()
     axis.grid(axis="y", visible=False)
@@ -202,7 +202,7 @@ def phases_plot(operations: Mapping[str, Mapping[str, float]], name: str) -> Mar
                 axis.text(
                     left + seconds / 2,
                     row,
-                    f"{phase}\n{number(seconds)} s",
+                    f"{phase}\n{number(seconds)} {unit}",
                     ha="center",
                     va="center",
                     color="white",
@@ -211,7 +211,7 @@ def phases_plot(operations: Mapping[str, Mapping[str, float]], name: str) -> Mar
             left += seconds
     axis.set_yticks(range(len(operations)), list(operations))
     axis.invert_yaxis()
-    axis.set_xlabel("seconds (emulator's time)")
+    axis.set_xlabel(f"{'seconds' if unit == 's' else unit} (emulator's time)")
     return _svg(figure, name)
 
 

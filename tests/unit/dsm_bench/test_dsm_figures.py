@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from benchmarks import dsm, dsm_faults, host_programs, membench, remote_swap, round_trips, spanning
+from benchmarks.report import report_page
 from benchmarks.results import Metric, Result, encode, problems
 from lab.errors import Malformed
 
@@ -438,3 +439,16 @@ def test_what_dsmd_is_told() -> None:
         told = tomllib.loads(spanning.dsm_toml(own, hosts, ("10.78.0.1", "10.78.0.2"), "tcp"))
         assert told["self"] == hosts[own] and [each["number"] for each in told["host"]] == [0, 1]
         assert told["tls"]["key"].endswith(f"{own}.key")
+
+
+def test_the_report_shows_phases_and_swap() -> None:
+    """With all of them; and neither plot of a result that has not got the figures."""
+    phases = {f"{phase}_us": 10.0 for phase in ("outside", "ring", "host", "wire")}
+    fault = Metric("dsm.fault.us", 40, "us", "lower", phases)
+    against = dsm.compared([*SWAP, metric_of("dsm.page.read_random_us", 20)])
+    whole = Result("dsm", "2026-01-31T12:00:00Z", HOST, [fault, *against])
+    page = report_page([whole], [], "now", False)
+    assert 'id="dsm-fault-' in page and 'id="dsm-swap-' in page and "read, random" in page
+    partial = Metric("dsm.fault.us", 40, "us", "lower", {**phases, "ring_us": -1.0})
+    bare = report_page([Result("dsm", "2026-01-31T12:00:00Z", HOST, [partial, *SWAP])], [], "now", False)
+    assert 'id="dsm-fault-' not in bare and 'id="dsm-swap-' not in bare
