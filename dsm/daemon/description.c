@@ -222,6 +222,9 @@ static const struct key keys[] = {
 	{ "token_ms", read_number, IN(dsm_description, token_ns), 1, 10000, MS, true },
 	{ "pin_ms", read_number, IN(dsm_description, pin_ns), 1, 60000, MS, true },
 	{ "keepalive_ms", read_number, IN(dsm_description, keepalive_ms), 0, 3600000, 0, true },
+	{ "prefetch", read_number, IN(dsm_description, prefetch), 0, DSM_ENGINE_PREFETCH, 0, true },
+	{ "busy_wait_us", read_number, IN(dsm_description, busy_wait_ns), 0, DSM_POLL_MOST / US, US, true },
+	{ "poll_us", read_number, IN(dsm_description, poll_ns), 0, DSM_POLL_MOST / US, US, true },
 };
 
 static unsigned int port_of(const struct sockaddr_storage *address)
@@ -336,6 +339,7 @@ void dsm_description_engine(const struct dsm_description *d,
 	p->retry_ns = d->retry_ns;
 	p->pin_ns = d->pin_ns;
 	p->keepalive_ms = d->keepalive_ms;
+	p->prefetch = d->prefetch;
 }
 
 static void add_to_port(struct sockaddr_storage *address, unsigned int number)

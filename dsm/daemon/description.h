@@ -9,6 +9,7 @@
 
 #include "config.h"
 #include "engine.h"
+#include "polling.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,6 +35,8 @@ struct dsm_description {
 	/* may be left out */
 	uint64_t lease_ns, token_ns, retry_ns, pin_ns;
 	uint32_t keepalive_ms;
+	unsigned int prefetch;			/* pages; 0: off */
+	uint64_t busy_wait_ns, poll_ns;		/* 0: off */
 };
 
 /**

@@ -4,7 +4,7 @@
 
 _dsmctl() {
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
-  local commands="list status peers metrics wait leave fail forget" folder=/run/xenuma/dsmd
+  local commands="list status peers metrics wait set evacuate leave fail forget" folder=/run/xenuma/dsmd
   local -a names=()
   local socket
   for socket in "$folder"/*.sock; do
@@ -13,10 +13,13 @@ _dsmctl() {
   COMPREPLY=()
   if [[ $word == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "--json --timeout --force --folder --help" -- "$word")
-  elif [[ $before =~ ^(status|peers|metrics|wait|leave|fail|forget)$ ]]; then
+  elif [[ $before =~ ^(status|peers|metrics|wait|set|evacuate|leave|fail|forget)$ ]]; then
     mapfile -t COMPREPLY < <(compgen -W "${names[*]}" -- "$word")
   elif ((COMP_CWORD > 2)) && [[ ${COMP_WORDS[COMP_CWORD - 2]} == wait ]]; then
     mapfile -t COMPREPLY < <(compgen -W "connecting running leaving ended failed" -- "$word")
+  elif ((COMP_CWORD > 2)) && [[ ${COMP_WORDS[COMP_CWORD - 2]} == set ]]; then
+    compopt -o nospace
+    mapfile -t COMPREPLY < <(compgen -W "prefetch= busy_wait_us= poll_us=" -- "$word")
   else
     mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$word")
   fi

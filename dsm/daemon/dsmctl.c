@@ -39,6 +39,8 @@ static void usage(FILE *to)
 	      "  peers VM             its connections\n"
 	      "  metrics [VM]         for node_exporter's textfile collector\n"
 	      "  wait VM [STATE]      until it is in the state (default: running)\n"
+	      "  set VM KEY=N         prefetch, busy_wait_us or poll_us, while the VM runs\n"
+	      "  evacuate VM          all its pages to their homes, while the VM runs\n"
 	      "  leave VM             give back what is here of other hosts, and end\n"
 	      "  fail VM REASON       stop the VM on all hosts\n"
 	      "  forget VM [--force]  end the dsmd of a VM that has failed or ended\n"
@@ -169,6 +171,12 @@ static void say_status(struct json_object *all)
 	       number(engine, "frames_used"), number(engine, "frames"));
 	printf("  open: %" PRIu64 " requests, %" PRIu64 " misses wait\n",
 	       number(engine, "requests"), number(engine, "waiting"));
+	if (number(engine, "evacuating"))
+		printf("  pages come home: %" PRIu64 " so far\n", number(engine, "evacuated"));
+	if (number(engine, "prefetches"))
+		printf("  prefetch: %" PRIu64 ", %" PRIu64 " used, %" PRIu64 " for nothing, %" PRIu64
+		       " refused\n", number(engine, "prefetches"), number(engine, "prefetch_hits"),
+		       number(engine, "prefetch_wasted"), number(engine, "prefetch_refused"));
 	if (!peers)
 		return;
 	json_object_object_foreach(peers, name, peer)
@@ -328,6 +336,23 @@ static enum status tell(const char *vm, const char *command)
 	return status;
 }
 
+static enum status do_set(char **words_after)
+{
+	char command[DSM_CONTROL_LINE];
+
+	if ((size_t)snprintf(command, sizeof(command), "set %s", words_after[1]) >=
+	    sizeof(command) - 1) {
+		fputs("dsmctl: want KEY=NUMBER\n", stderr);
+		return STATUS_USAGE;
+	}
+	return tell(words_after[0], command);
+}
+
+static enum status do_evacuate(char **words_after)
+{
+	return tell(words_after[0], "evacuate");
+}
+
 static enum status do_leave(char **words_after)
 {
 	return tell(words_after[0], "leave");
@@ -362,6 +387,8 @@ static const struct command {
 	{ "peers", do_peers, 1, 1 },
 	{ "metrics", do_metrics, 0, 1 },
 	{ "wait", do_wait, 1, 2 },
+	{ "set", do_set, 2, 2 },
+	{ "evacuate", do_evacuate, 1, 1 },
 	{ "leave", do_leave, 1, 1 },
 	{ "fail", do_fail, 2, 2 },
 	{ "forget", do_forget, 1, 1 },

@@ -46,6 +46,7 @@ extern "C" {
 #define DSM_ENGINE_WRITEBACKS	64u	/* pages that a host may be giving up */
 #define DSM_ENGINE_VCPUS	512	/* most of a VM */
 #define DSM_FRAMES_PER_VCPU	32u	/* least in the pool, and the same for the host */
+#define DSM_ENGINE_PREFETCH	64u	/* most of a window, pages */
 #define DSM_ENGINE_TEXT		512
 
 struct dsm_engine;
@@ -78,6 +79,7 @@ struct dsm_engine_params {
 	uint64_t retry_ns;		/* of a page in use, at first */
 	uint64_t pin_ns;		/* in use for too long */
 	uint32_t keepalive_ms;		/* 0: none */
+	unsigned int prefetch;		/* pages ahead of a reader, at most; 0: none */
 	uint8_t max_losses;		/* before a vCPU wants the token; 0: the core's */
 	uint64_t seed;			/* of the lengths of leases */
 	struct dsm_xen *xen;
@@ -92,8 +94,14 @@ struct dsm_engine_counts {
 	uint64_t evicted_shared, evicted_modified;
 	uint64_t retries, pins;			/* a page was in use; for too long */
 	uint64_t leases_over;			/* that ended by time */
+	uint64_t prefetches;			/* pages asked for before they were missed */
+	uint64_t prefetch_hits, prefetch_wasted;	/* used; gone before they were */
+	uint64_t prefetch_refused;		/* not the time for them */
+	uint64_t holes;				/* that were shown to who waited for memory */
 	uint64_t tokens;			/* that came */
 	uint64_t operations, batches;		/* page operations; calls of Xen for them */
+	uint64_t evacuated;			/* pages that came home so */
+	uint32_t evacuating;			/* 1: a range is coming home, now */
 	uint32_t frames, frames_used;		/* of the pool, now */
 	uint32_t requests;			/* open, now */
 	uint32_t waiting;			/* misses that can't be requests yet, now */
@@ -153,11 +161,32 @@ void dsm_engine_tick(struct dsm_engine *engine);
 int dsm_engine_drop(struct dsm_engine *engine, uint64_t gfn);
 int dsm_engine_populate(struct dsm_engine *engine, uint64_t gfn);
 
+/**
+ * @pages: ahead of a vCPU that reads one after the other, 0 (none) ..
+ * DSM_ENGINE_PREFETCH.
+ * Return: 0; -EINVAL.
+ */
+int dsm_engine_set_prefetch(struct dsm_engine *engine, unsigned int pages);
+
+/**
+ * The pages @first .. @end - 1 come home, many at a time, and the VM goes on:
+ * what has its home here is called, what has it elsewhere goes.  It replaces
+ * one that has not ended; an empty range ends it.
+ * Return: 0; -EINVAL.
+ */
+int dsm_engine_evacuate(struct dsm_engine *engine, uint64_t first, uint64_t end);
+
+/** Return: not all of that range has been seen to be at home. */
+bool dsm_engine_is_evacuating(const struct dsm_engine *engine);
+
 /** From now on give up every page whose home is elsewhere. */
 void dsm_engine_drain(struct dsm_engine *engine);
 
 /** Return: nothing is under way, nobody waits. */
 bool dsm_engine_is_quiet(const struct dsm_engine *engine);
+
+/** Return: is a request of this host open? */
+bool dsm_engine_is_asking(const struct dsm_engine *engine);
 
 /** Return: pages of others that are here. */
 unsigned int dsm_engine_guests(const struct dsm_engine *engine);

@@ -154,6 +154,13 @@ static const struct engine_number {
 	NUMBER(retries, false, "Pages in use, tried again."),
 	NUMBER(pins, false, "Pages in use for too long."),
 	NUMBER(leases_over, false, "Leases that ended by time."),
+	NUMBER(prefetches, false, "Pages asked for before they were missed."),
+	NUMBER(prefetch_hits, false, "Of these, known to have been used."),
+	NUMBER(prefetch_wasted, false, "Of these, gone before they were used."),
+	NUMBER(prefetch_refused, false, "Of these, refused by their home."),
+	NUMBER(evacuated, false, "Pages that came home with a range."),
+	NUMBER(evacuating, true, "Is a range coming home?"),
+	NUMBER(holes, false, "Accesses to memory that its home does not have."),
 	NUMBER(tokens, false, "Times that the progress token came."),
 	NUMBER(operations, false, "Page operations of Xen."),
 	NUMBER(batches, false, "Calls of Xen for them."),
@@ -190,6 +197,38 @@ static void add_engine(struct json to, const struct dsm_engine_counts *counts)
 
 	for (n = engine_numbers; n < engine_numbers + NR_ENGINE_NUMBERS; n++)
 		add_number(table, n->counter.name, engine_value(n, counts));
+}
+
+/* The loop that looks or sleeps. */
+static const struct {
+	const char *name, *about;
+	size_t offset;
+} poll_numbers[] = {
+#define NUMBER(field, about) \
+	{ #field, about, offsetof(struct dsm_poll_counts, field) }
+	NUMBER(looks, "Times that the loop looked again instead of sleeping."),
+	NUMBER(found, "Times that something came while it looked."),
+	NUMBER(sleeps, "Times that it slept."),
+#undef NUMBER
+};
+
+#define NR_POLL_NUMBERS	(sizeof(poll_numbers) / sizeof(poll_numbers[0]))
+
+static uint64_t poll_value(unsigned int n, const struct dsm_poll_counts *from)
+{
+	uint64_t value;
+
+	memcpy(&value, (const char *)from + poll_numbers[n].offset, sizeof(value));
+	return value;
+}
+
+static void add_poll(struct json to, const struct dsm_poll_counts *counts)
+{
+	struct json table = add_table(to, "poll");
+	unsigned int n;
+
+	for (n = 0; n < NR_POLL_NUMBERS; n++)
+		add_number(table, poll_numbers[n].name, poll_value(n, counts));
 }
 
 static void add_peer(struct json to, const struct dsm_stats_peer *peer)
@@ -235,6 +274,7 @@ char *dsm_stats_json(const struct dsm_stats *stats)
 	add_number(all, "write_faults", stats->write_faults);
 	add_histogram(all, "read_fault", &stats->read_fault);
 	add_histogram(all, "write_fault", &stats->write_fault);
+	add_poll(all, &stats->poll);
 	add_ends(all, "strangers", stats->strangers);
 	if (stats->engine)
 		add_engine(all, stats->engine);
@@ -354,6 +394,18 @@ static void put_engine(FILE *out, const struct dsm_stats *stats, const char *vm)
 	}
 }
 
+static void put_poll(FILE *out, const struct dsm_stats *stats, const char *vm)
+{
+	char name[64];
+	unsigned int n;
+
+	for (n = 0; n < NR_POLL_NUMBERS; n++) {
+		snprintf(name, sizeof(name), "poll_%s_total", poll_numbers[n].name);
+		put_head(out, name, "", "counter", poll_numbers[n].about);
+		put_value(out, name, vm, NULL, poll_value(n, &stats->poll));
+	}
+}
+
 static void put_faults(FILE *out, const struct dsm_stats *stats, const char *vm)
 {
 	put_head(out, "read_faults_total", "", "counter", "Read misses of vCPUs.");
@@ -421,6 +473,7 @@ char *dsm_stats_node_exporter(const struct dsm_stats *stats)
 		return NULL;
 	put_uuid(stats->vm, uuid);
 	put_faults(out, stats, uuid);
+	put_poll(out, stats, uuid);
 	if (stats->engine)
 		put_engine(out, stats, uuid);
 	put_peers(out, stats, uuid);

@@ -8,6 +8,7 @@
 #define DSM_STATS_H
 
 #include "engine.h"
+#include "polling.h"
 #include "transport.h"
 
 #ifdef __cplusplus
@@ -27,6 +28,7 @@ struct dsm_stats {
 	uint64_t read_faults, write_faults;	/* misses of vCPUs here */
 	struct dsm_histogram read_fault, write_fault;	/* from miss to wake-up */
 	const struct dsm_engine_counts *engine;	/* NULL: none of its numbers */
+	struct dsm_poll_counts poll;
 	uint64_t strangers[DSM_NR_ENDS];	/* ends of who was no peer */
 	struct dsm_stats_peer peer[DSM_MAX_HOSTS];
 };

@@ -42,6 +42,10 @@ struct dsm_entry {
 	bool writing;			/* our PUTM is out */
 	bool evictable;			/* it is in the ring of the clock */
 	bool referenced;		/* missed since the clock's hand came by */
+	bool evacuating;		/* under way, to its home */
+	bool fetching;			/* our request is out, and a prefetch */
+	bool fetched, fetched_here;	/* by prefetch, and not used yet; it came */
+	uint32_t fetched_vcpu;		/* for whom */
 	bool special;			/* Xen says that it is no plain memory */
 	TAILQ_ENTRY(dsm_entry) clock;
 };

@@ -13,6 +13,7 @@
 #include <ev.h>
 #include <json-c/json.h>
 
+#include "tune.h"
 #include "worker.h"
 
 #define NS	1000000000ull
@@ -37,6 +38,7 @@ struct dsm_worker {
 	ev_io ring;
 	ev_prepare before_sleep;
 	ev_timer due, questions;
+	struct dsm_poll poll;
 	struct dsm_stats stats;
 	struct dsm_engine_counts counts;
 	time_t since;
@@ -138,11 +140,19 @@ static void on_up(void *context, unsigned int host, uint32_t epoch)
 		enter(w, DSM_WORKER_RUNNING, "");
 }
 
+/* More may follow soon, or be an answer. */
+static void came(struct dsm_worker *w)
+{
+	if (dsm_poll_is_on(&w->poll))
+		dsm_poll_event(&w->poll, on_now(NULL));
+}
+
 static void on_message(void *context, unsigned int host,
 		       const struct dsm_msg *msg, const uint8_t *page)
 {
 	struct dsm_worker *w = context;
 
+	came(w);
 	dsm_engine_message(w->engine, host, msg, page);
 }
 
@@ -270,6 +280,8 @@ static void on_before_sleep(struct ev_loop *loop, ev_prepare *prepare, int event
 	dsm_engine_run(w->engine);
 	if (w->state == DSM_WORKER_LEAVING)
 		go_on_leaving(w);
+	dsm_poll_before_sleep(&w->poll, dsm_poll_is_on(&w->poll) ? on_now(NULL) : 0,
+			      dsm_engine_is_asking(w->engine));
 	next = dsm_engine_next(w->engine);
 	ev_timer_stop(loop, &w->due);
 	if (next == UINT64_MAX)
@@ -304,11 +316,13 @@ static void on_ring(struct ev_loop *loop, ev_io *io, int events)
 
 	(void)loop;
 	(void)events;
+	came(w);
 	dsm_engine_misses(w->engine);
 }
 
 void dsm_worker_kick(struct dsm_worker *worker)
 {
+	came(worker);
 	dsm_engine_misses(worker->engine);
 }
 
@@ -324,6 +338,7 @@ const struct dsm_stats *dsm_worker_stats(struct dsm_worker *w)
 	s->host = name_of(w, w->p.config->self);
 	memcpy(s->vm, w->p.description->uuid, sizeof(s->vm));
 	s->engine = &w->counts;
+	s->poll = w->poll.counts;
 	s->read_faults = w->counts.read_faults;
 	s->write_faults = w->counts.write_faults;
 	s->read_fault = w->counts.read_fault;
@@ -369,6 +384,17 @@ static bool status(struct dsm_worker *w, char **text)
 	return *text;
 }
 
+/* All pages: those of this host come, those of others go. */
+static int evacuate(struct dsm_worker *w)
+{
+	const struct dsm_description *d = w->p.description;
+
+	if (w->state != DSM_WORKER_RUNNING)
+		return -EBUSY;
+	return dsm_engine_evacuate(w->engine, d->range[0].start,
+				   d->range[d->nr_ranges - 1].end);
+}
+
 static bool on_command(void *context, const char *command, const char *word,
 		       char **text)
 {
@@ -386,6 +412,14 @@ static bool on_command(void *context, const char *command, const char *word,
 		*text = strdup(w->state == DSM_WORKER_RUNNING ?
 			       "this host is the home of pages" :
 			       "the VM is not running");
+		return false;
+	}
+	if (!strcmp(command, "set") && word[0])
+		return dsm_tune(w->engine, &w->poll, word, text);
+	if (!strcmp(command, "evacuate") && !word[0]) {
+		if (!evacuate(w))
+			return true;
+		*text = strdup("the VM is not running");
 		return false;
 	}
 	if (!strcmp(command, "fail") && word[0]) {
@@ -434,6 +468,8 @@ static void watch(struct dsm_worker *w)
 	int fd = w->p.xen->calls->descriptor(w->p.xen);
 	unsigned int i;
 
+	dsm_poll_init(&w->poll, w->p.loop, w->p.description->busy_wait_ns,
+		      w->p.description->poll_ns);
 	ev_prepare_init(&w->before_sleep, on_before_sleep);
 	w->before_sleep.data = w;
 	ev_prepare_start(w->p.loop, &w->before_sleep);
@@ -528,6 +564,7 @@ void dsm_worker_destroy(struct dsm_worker *w)
 	if (!w)
 		return;
 	dsm_control_destroy(w->control);
+	dsm_poll_stop(&w->poll);
 	ev_prepare_stop(w->p.loop, &w->before_sleep);
 	ev_timer_stop(w->p.loop, &w->due);
 	ev_timer_stop(w->p.loop, &w->questions);

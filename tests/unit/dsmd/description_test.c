@@ -83,7 +83,11 @@ static void right(const void *argument)
 
 	CHECK(!parse("{" NAME "," UUID "," NUMBER "," VCPUS "," FRAMES "," TOKEN "," RANGES
 		     ", \"build\": true, \"lease_us\": 0, \"token_ms\": 5, \"pin_ms\": 6,"
-		     "\"keepalive_ms\": 0}", &d, said), "%s", said);
+		     "\"keepalive_ms\": 0, \"prefetch\": 64, \"busy_wait_us\": 100000,"
+		     "\"poll_us\": 20}", &d, said), "%s", said);
+	dsm_description_engine(&d, &config, &engine);
+	CHECK(engine.prefetch == 64, "the engine's");
+	CHECK(d.prefetch == 64 && d.busy_wait_ns == 100000000 && d.poll_ns == 20000, "what is quick");
 	CHECK(d.build && !d.domid && !d.lease_ns && d.token_ns == 5000000 &&
 	      d.pin_ns == 6000000 && !d.keepalive_ms, "all keys");
 }
@@ -137,6 +141,9 @@ static const struct mistake {
 	{ "ranges that overlap", "{" NAME "," UUID "," NUMBER "," DOMID "," VCPUS "," FRAMES "," TOKEN
 	  ", \"ranges\": [" RANGE_A "," RANGE_A "]}", "vm.json: ranges: sorted" },
 	{ "a lease of two seconds", "{" ALL ", \"lease_us\": 2000000}", "vm.json: lease_us: a number, 0 to 1000000" },
+	{ "too long a window", "{" ALL ", \"prefetch\": 65}", "vm.json: prefetch: a number, 0 to 64" },
+	{ "too long a look", "{" ALL ", \"poll_us\": 100001}", "vm.json: poll_us: a number, 0 to 100000" },
+	{ "too long a wait", "{" ALL ", \"busy_wait_us\": -1}", "vm.json: busy_wait_us: a number" },
 	{ "no time for a token", "{" ALL ", \"token_ms\": 0}", "vm.json: token_ms: a number, 1 to" },
 };
 

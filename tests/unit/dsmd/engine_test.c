@@ -36,6 +36,9 @@ struct features {
 	unsigned int busy_permille, nomem_permille, ring;
 	bool pins, holes, foreign, nodata, no_leases, one_loop, all_at_first;
 	unsigned int credits;		/* messages in a channel before room() is 0 */
+	unsigned int sequential;	/* of 8 accesses, so many are of the next page */
+	unsigned int prefetch;
+	bool evacuate;
 };
 
 struct instruction {
@@ -52,6 +55,7 @@ struct node {
 	struct dsm_engine *engine;
 	unsigned int number;
 	struct instruction run[PLAYED_VCPUS];
+	uint64_t place[PLAYED_VCPUS];	/* of a vCPU that goes through the pages */
 	char failure[DSM_ENGINE_TEXT];
 	unsigned int warnings;
 	unsigned int nr_finished;
@@ -147,7 +151,7 @@ static struct dsm_engine_params params_of(struct node *n)
 		.nr_vcpus = now_playing.vcpus, .frames = now_playing.frames,
 		.lease_ns = now_playing.no_leases ? 0 : 200 * US,
 		.token_ns = 5 * MS, .retry_ns = 50 * US, .pin_ns = 2 * MS,
-		.keepalive_ms = 10000, .seed = dice(), .max_losses = 3,
+		.prefetch = now_playing.prefetch, .keepalive_ms = 10000, .seed = dice(), .max_losses = 3,
 		.xen = &n->xen.xen, .calls = &calls, .context = n,
 	};
 	uint64_t gfn;
@@ -269,7 +273,7 @@ static void check_rules(void)
 	}
 }
 
-static void next_instruction(struct instruction *run)
+static void next_instruction(struct instruction *run, uint64_t *place)
 {
 	unsigned int i, j;
 
@@ -278,11 +282,17 @@ static void next_instruction(struct instruction *run)
 	run->nr = 1 + dice_below(now_playing.wide);
 	for (i = 0; i < run->nr; i++) {
 		run->access[i].gfn = dice_below(now_playing.pages);
+		if (!i && dice_below(8) < now_playing.sequential)
+			run->access[i].gfn = (*place + 1) % now_playing.pages;
+		if (!i)
+			*place = run->access[i].gfn;
 		run->access[i].word = dice_below(2) ? dice_below(PLAYED_WORDS) :
 				      dice_below(2) * (PLAYED_WORDS - 1);
 		run->access[i].want = dice_below(2) ? DSM_XEN_WANT_S : DSM_XEN_WANT_M;
 		if (now_playing.nodata && !dice_below(4))
 			run->access[i].want = DSM_XEN_WANT_M_NODATA;
+		if (!i && now_playing.sequential && dice_below(4))
+			run->access[i].want = DSM_XEN_WANT_S;
 		for (j = 0; j < i; j++)
 			if (run->access[j].gfn == run->access[i].gfn)
 				run->access[i].want = run->access[j].want = DSM_XEN_WANT_M;
@@ -299,7 +309,7 @@ static void run_vcpu(struct node *n, unsigned int vcpu)
 	if (n->xen.vcpu[vcpu].waits || !run->left)
 		return;
 	if (!run->nr)
-		next_instruction(run);
+		next_instruction(run, &n->place[vcpu]);
 	for (i = 0; i < run->nr; i++) {
 		switch (played_use(&n->xen, vcpu, run->access[i].gfn,
 				   run->access[i].want, run->rip)) {
@@ -346,6 +356,13 @@ static void mischief(struct node *n)
 	if (now_playing.foreign && !dice_below(4))
 		played_use(&n->xen, NO_VCPU, gfn,
 			   DSM_XEN_WANT_S + dice_below(2), 0);
+	if (now_playing.evacuate && !dice_below(16)) {
+		uint64_t first = dice_below(now_playing.pages);
+
+		CHECK(!dsm_engine_evacuate(n->engine, first, first +
+					   dice_below((unsigned int)(now_playing.pages - first))),
+		      "evacuate");
+	}
 	if (now_playing.holes && !dice_below(8)) {
 		if (played_guest_frees(&n->xen, gfn))
 			memset(last[gfn], 0, sizeof(last[gfn]));
@@ -453,12 +470,38 @@ static bool drained(void)
 	return all_quiet();
 }
 
+static bool evacuated(void)
+{
+	return !dsm_engine_is_evacuating(node[0].engine) && all_quiet();
+}
+
+/* All that is here, and all of this host, is at home. */
+static void check_evacuated(unsigned int host)
+{
+	uint64_t gfn;
+
+	for (gfn = 0; gfn < now_playing.pages; gfn++) {
+		unsigned int state = node[host].xen.page[gfn].state;
+
+		CHECK(home_of(gfn) == host ?
+		      state == DSM_XEN_STATE_M || state == DSM_XEN_STATE_HOLE :
+		      state == DSM_XEN_STATE_I || state == DSM_XEN_STATE_HOLE,
+		      "gfn %llu is in state %u", (unsigned long long)gfn, state);
+	}
+	CHECK(!dsm_engine_guests(node[host].engine), "guests");
+}
+
 /* Nobody uses anything any more: every page goes home. */
 static void go_home(void)
 {
 	unsigned int h, word;
 	uint64_t gfn;
 
+	if (now_playing.evacuate) {
+		dsm_engine_evacuate(node[0].engine, 0, now_playing.pages);
+		all_of_it(evacuated, "evacuation");
+		check_evacuated(0);
+	}
 	for (h = 0; h < now_playing.hosts; h++)
 		dsm_engine_drain(node[h].engine);
 	all_of_it(drained, "going home");
@@ -482,6 +525,7 @@ static void world(const void *argument)
 	const struct features *features = argument;
 	struct dsm_engine_counts counts;
 	unsigned long moves = 0;
+	uint64_t prefetches = 0;
 	unsigned int h;
 
 	dice_begin();
@@ -511,7 +555,8 @@ static void world(const void *argument)
 		      counts.read_faults + counts.write_faults, "times of faults");
 		printf("host %u: %llu read and %llu write faults, %llu of others, %llu+%llu evicted, "
 		       "%llu retries, %llu pins, %llu leases over, %llu tokens, %llu waited for a frame, "
-		       "%llu operations in %llu calls\n", h,
+		       "%llu operations in %llu calls, %llu fetched before, %llu for good, %llu for nothing, "
+		       "%llu refused, %llu evacuated\n", h,
 		       (unsigned long long)counts.read_faults,
 		       (unsigned long long)counts.write_faults,
 		       (unsigned long long)counts.foreign_faults,
@@ -523,8 +568,18 @@ static void world(const void *argument)
 		       (unsigned long long)counts.tokens,
 		       (unsigned long long)counts.waited_frames,
 		       (unsigned long long)counts.operations,
-		       (unsigned long long)counts.batches);
+		       (unsigned long long)counts.batches,
+		       (unsigned long long)counts.prefetches,
+		       (unsigned long long)counts.prefetch_hits,
+		       (unsigned long long)counts.prefetch_wasted,
+		       (unsigned long long)counts.prefetch_refused,
+		       (unsigned long long)counts.evacuated);
+		CHECK(counts.prefetch_hits + counts.prefetch_wasted + counts.prefetch_refused <=
+		      counts.prefetches, "host %u: prefetches", h);
+		prefetches += counts.prefetches;
 	}
+	CHECK(!features->prefetch == !prefetches, "%llu prefetches",
+	      (unsigned long long)prefetches);
 	printf("%llu words checked in %lu moves\n", (unsigned long long)checked, moves);
 	world_end();
 }
@@ -558,10 +613,28 @@ static const struct features worlds[] = {
 	{ .name = "all vCPUs on one host", .hosts = 3, .pages = 96, .vcpus = 2,
 	  .frames = 64, .instructions = 4000, .wide = 2, .all_at_first = true,
 	  .credits = 64 },
+	{ .name = "one page after the other", .hosts = 2, .pages = 256, .vcpus = 2, .frames = 64,
+	  .instructions = 4000, .wide = 2, .sequential = 7, .credits = 64 },
 	{ .name = "everything at once", .hosts = 4, .pages = 64, .vcpus = 1, .frames = 32,
 	  .instructions = 150, .wide = 3, .busy_permille = 100, .nomem_permille = 10,
 	  .pins = true, .holes = true, .foreign = true, .nodata = true, .ring = 2, .credits = 8 },
 };
+
+/* The same with what makes it quick. */
+static struct features quick(const struct features *world)
+{
+	struct features f = *world;
+
+	f.prefetch = 32;
+	f.evacuate = true;
+	if (!f.sequential)
+		f.sequential = 4;
+	if (f.pages < 24)
+		f.pages *= 3;
+	if (f.credits < 24)
+		f.credits += 16;
+	return f;
+}
 
 
 /* ---- What ends a VM, and with which words ---- */
@@ -757,9 +830,339 @@ static void page_in_a_hole(const void *argument)
 	dsm_engine_run(node[1].engine);
 	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_HOLE, "a hole is shown");
 	CHECK(played_guest_populates(&node[0].xen, 0), "memory");
-	settle_down();
+	/* All in the time for which it is shown. */
+	dsm_engine_misses(node[1].engine);
+	dsm_engine_run(node[1].engine);
+	while (deliver(1, 0)) {
+		dsm_engine_run(node[0].engine);
+		deliver(0, 1);
+		dsm_engine_run(node[1].engine);
+	}
 	check_rules();
 	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_S, "it comes: %u", node[1].xen.page[0].state);
+	world_end();
+}
+
+/* Host 1's vCPU misses page 0, and its home says that there is no memory. */
+static void meet_hole(unsigned int vcpu, uint64_t rip)
+{
+	CHECK(played_use(&node[1].xen, vcpu, 0, DSM_XEN_WANT_S, rip) == PLAYED_MISS, "a miss");
+	dsm_engine_misses(node[1].engine);
+	dsm_engine_run(node[1].engine);
+	/* Who came second has it asked for once more. */
+	while (deliver(1, 0)) {
+		dsm_engine_run(node[0].engine);
+		deliver(0, 1);
+		dsm_engine_run(node[1].engine);
+	}
+	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_HOLE, "a hole is shown");
+	CHECK(!node[1].xen.vcpu[vcpu].waits, "it runs");
+}
+
+static void hole_lasts(uint64_t us)
+{
+	clock_ns += us * US - 1;
+	dsm_engine_tick(node[1].engine);
+	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_HOLE, "not for %llu us",
+	      (unsigned long long)us);
+	clock_ns++;
+	CHECK(dsm_engine_next(node[1].engine) <= clock_ns, "its end is due");
+	dsm_engine_tick(node[1].engine);
+	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_I, "for more than %llu us",
+	      (unsigned long long)us);
+}
+
+/* A hole is for the access that asked: it ends soon, or when that has gone on. */
+static void short_hole(const void *argument)
+{
+	struct dsm_engine_counts counts;
+	unsigned int i;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&calm);
+	CHECK(played_guest_frees(&node[0].xen, 0), "a hole");
+	/* One that did not run in that time gets more of it, up to a bound. */
+	for (i = 0; i < 10; i++) {
+		meet_hole(0, 4711);
+		hole_lasts(i < 7 ? 100ull << i : 10000);
+	}
+	/* Not so another access. */
+	meet_hole(0, 4712);
+	hole_lasts(100);
+	/* It has gone on, and misses something else. */
+	meet_hole(0, 4713);
+	CHECK(played_use(&node[1].xen, 0, 1, DSM_XEN_WANT_S, 4714) == PLAYED_MISS, "a miss");
+	dsm_engine_misses(node[1].engine);
+	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_I, "nobody needs the hole");
+	settle_down();
+	/* Two waited: the one that has gone on does not end it for the other. */
+	CHECK(played_use(&node[1].xen, 1, 0, DSM_XEN_WANT_S, 1) == PLAYED_MISS, "a miss");
+	meet_hole(0, 4715);
+	CHECK(played_use(&node[1].xen, 0, 2, DSM_XEN_WANT_S, 4716) == PLAYED_MISS, "a miss");
+	dsm_engine_misses(node[1].engine);
+	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_HOLE, "the other needs it");
+	CHECK(played_use(&node[1].xen, 1, 3, DSM_XEN_WANT_S, 2) == PLAYED_MISS, "a miss");
+	dsm_engine_misses(node[1].engine);
+	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_I, "nobody needs it");
+	settle_down();
+	/* Another domain tries for longer. */
+	played_use(&node[1].xen, NO_VCPU, 0, DSM_XEN_WANT_S, 0);
+	dsm_engine_misses(node[1].engine);
+	dsm_engine_run(node[1].engine);
+	deliver(1, 0);
+	dsm_engine_run(node[0].engine);
+	deliver(0, 1);
+	dsm_engine_run(node[1].engine);
+	hole_lasts(1000);
+	CHECK(played_guest_populates(&node[0].xen, 0), "memory");
+	use(1, 0, 0, DSM_XEN_WANT_M);
+	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_M, "it comes");
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.holes == 14, "%llu holes", (unsigned long long)counts.holes);
+	check_rules();
+	world_end();
+}
+
+/* Pages come home many at a time, each once, and the requests of others have room. */
+static void evacuation(const void *argument)
+{
+	struct features features = calm;
+	struct dsm_engine_counts counts;
+	unsigned int rounds = 0, called, most = 0;
+	uint64_t gfn;
+
+	(void)argument;
+	dice_begin();
+	features.hosts = 2;
+	features.pages = 320;
+	features.frames = 200;
+	features.credits = 200;
+	world_begin(&features);
+	for (gfn = 0; gfn < 150; gfn++) {
+		use(1, 0, gfn, gfn % 3 ? DSM_XEN_WANT_M : DSM_XEN_WANT_S);
+		if (gfn < 100)
+			use(0, 0, 160 + gfn, gfn % 2 ? DSM_XEN_WANT_M : DSM_XEN_WANT_S);
+	}
+	/* Not more than there is. */
+	CHECK(dsm_engine_evacuate(node[0].engine, 5, 4) == -EINVAL, "backwards");
+	CHECK(!dsm_engine_is_evacuating(node[0].engine), "none");
+	called = node[0].xen.calls;
+	CHECK(!dsm_engine_evacuate(node[0].engine, 0, 320), "begin");
+	while (dsm_engine_is_evacuating(node[0].engine)) {
+		dsm_engine_run(node[0].engine);
+		dsm_engine_get_counts(node[0].engine, &counts);
+		CHECK(counts.evacuating, "it says so");
+		if (most < counts.requests)
+			most = counts.requests;
+		while (deliver(0, 1))
+			;
+		dsm_engine_run(node[1].engine);
+		while (deliver(1, 0))
+			;
+		clock_ns += MS;
+		dsm_engine_tick(node[0].engine);
+		CHECK(rounds++ < 20, "it does not end");
+	}
+	/* 216 of these pages have an answer to wait for, 64 at a time; then the last pass. */
+	CHECK(rounds >= 4 && rounds <= 8, "%u rounds", rounds);
+	CHECK(most == 64, "%u at a time", most);
+	check_evacuated(0);
+	dsm_engine_get_counts(node[0].engine, &counts);
+	CHECK(counts.evacuated == 250 && !counts.evacuating, "%llu",
+	      (unsigned long long)counts.evacuated);
+	CHECK(node[0].xen.calls - called <= 2 * rounds + 4, "%u calls in %u rounds",
+	      node[0].xen.calls - called, rounds);
+	/* A part, the rest stays. */
+	use(1, 0, 7, DSM_XEN_WANT_M);
+	use(1, 0, 9, DSM_XEN_WANT_M);
+	CHECK(!dsm_engine_evacuate(node[0].engine, 8, 20), "a part");
+	settle_down();
+	CHECK(node[0].xen.page[7].state == DSM_XEN_STATE_I && node[0].xen.page[9].state == DSM_XEN_STATE_M,
+	      "that part");
+	/* A page in use comes when it is not. */
+	node[1].xen.page[7].pinned = true;
+	CHECK(!dsm_engine_evacuate(node[0].engine, 7, 8), "in use");
+	settle_down();
+	CHECK(dsm_engine_is_evacuating(node[0].engine), "it waits");
+	node[1].xen.page[7].pinned = false;
+	settle_down();
+	CHECK(!dsm_engine_is_evacuating(node[0].engine) &&
+	      node[0].xen.page[7].state == DSM_XEN_STATE_M, "it comes");
+	/* One that is ended. */
+	node[1].xen.page[7].pinned = true;
+	CHECK(!dsm_engine_evacuate(node[0].engine, 0, 320) &&
+	      !dsm_engine_evacuate(node[0].engine, 0, 0) &&
+	      !dsm_engine_is_evacuating(node[0].engine), "ended");
+	check_rules();
+	world_end();
+}
+
+/* Host 1 reads these pages one after the other, each in peace. */
+static uint64_t read_pages(uint64_t first, uint64_t end)
+{
+	struct dsm_engine_counts counts;
+	uint64_t gfn, before;
+	static uint64_t rip = 100;
+
+	dsm_engine_get_counts(node[1].engine, &counts);
+	before = counts.read_faults;
+	for (gfn = first; gfn < end; gfn++)
+		if (played_use(&node[1].xen, 0, gfn, DSM_XEN_WANT_S, rip++) == PLAYED_MISS)
+			settle_down();
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(!played_waits(&node[1].xen), "it waits");
+	return counts.read_faults - before;
+}
+
+static struct features readers(unsigned int frames, unsigned int prefetch)
+{
+	struct features features = calm;
+
+	features.hosts = 2;
+	features.pages = 240;
+	features.vcpus = 1;
+	features.frames = frames;
+	features.prefetch = prefetch;
+	return features;
+}
+
+/* Windows double up to the limit; all but one miss for each go. */
+static void prefetch_reader(const void *argument)
+{
+	struct features features = readers(240, 32);
+	struct dsm_engine_counts counts;
+	uint64_t misses;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&features);
+	/* 0; 1 brings 2 and 3; 4 brings 4 more, 9 brings 8, 18 16, 35 and 68 bring 32. */
+	misses = read_pages(0, 101);
+	CHECK(misses == 7, "%llu misses", (unsigned long long)misses);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.prefetches == 2 + 4 + 8 + 16 + 32 + 32 && counts.prefetch_hits == 62 &&
+	      !counts.prefetch_wasted && !counts.prefetch_refused, "%llu, %llu for good",
+	      (unsigned long long)counts.prefetches, (unsigned long long)counts.prefetch_hits);
+	/* The window ends where the home does. */
+	misses = read_pages(101, 120);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(misses == 1 && counts.prefetches == 94 + 18, "%llu misses, %llu prefetches",
+	      (unsigned long long)misses, (unsigned long long)counts.prefetches);
+	/* Switched off, and too much. */
+	CHECK(!dsm_engine_set_prefetch(node[1].engine, 0), "off");
+	CHECK(dsm_engine_set_prefetch(node[1].engine, DSM_ENGINE_PREFETCH + 1) == -EINVAL, "too much");
+	world_end();
+
+	world_begin(&features);
+	dsm_engine_set_prefetch(node[1].engine, 0);
+	CHECK(read_pages(0, 40) == 40, "off is off");
+	world_end();
+}
+
+/* A page of a window that is written is not one that came for nothing. */
+static void prefetch_used(const void *argument)
+{
+	struct features features = readers(240, 2);
+	struct dsm_engine_counts counts;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&features);
+	read_pages(0, 2);
+	use(1, 0, 2, DSM_XEN_WANT_M);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.prefetches == 2 && counts.prefetch_hits == 1, "%llu, %llu",
+	      (unsigned long long)counts.prefetches, (unsigned long long)counts.prefetch_hits);
+	/* Its home takes the other one back: for nothing. */
+	use(0, 0, 3, DSM_XEN_WANT_M);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.prefetch_hits == 1 && counts.prefetch_wasted == 1, "%llu",
+	      (unsigned long long)counts.prefetch_wasted);
+	check_rules();
+	world_end();
+}
+
+/* Who fetches for nothing fetches less. */
+static void prefetch_wasted(const void *argument)
+{
+	struct features features = readers(240, 32);
+	struct dsm_engine_counts counts;
+	uint64_t before, gfn;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&features);
+	read_pages(0, 36);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.prefetches == 62, "%llu", (unsigned long long)counts.prefetches);
+	/* 36 .. 67 are here, and go: 32, 16, 8, 4, 2. */
+	for (gfn = 40; gfn < 60; gfn++)
+		use(0, 0, gfn, DSM_XEN_WANT_M);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.prefetch_wasted == 20, "%llu", (unsigned long long)counts.prefetch_wasted);
+	before = counts.prefetches;
+	read_pages(80, 82);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.prefetches == before + 2, "%llu", (unsigned long long)counts.prefetches);
+	/* Not doubled: the limit grows by two. */
+	read_pages(82, 90);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.prefetches == before + 2 + 4 + 6, "windows that were used: %llu",
+	      (unsigned long long)(counts.prefetches - before));
+	world_end();
+}
+
+/* A prefetch takes no frame that is not spare, and evicts nothing. */
+static void prefetch_frames(const void *argument)
+{
+	struct features features = readers(32, 32);
+	struct dsm_engine_counts counts;
+	uint64_t gfn;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&features);
+	for (gfn = 20; gfn < 46; gfn += 2)
+		use(1, 0, gfn, DSM_XEN_WANT_M);
+	read_pages(60, 75);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.frames_used == 30, "%u frames", counts.frames_used);
+	CHECK(counts.prefetches && !counts.evicted_modified && !counts.evicted_shared,
+	      "%llu prefetches, %llu evicted", (unsigned long long)counts.prefetches,
+	      (unsigned long long)counts.evicted_modified);
+	world_end();
+
+	/* Nor the last credits. */
+	features.frames = 240;
+	features.credits = 16;
+	world_begin(&features);
+	read_pages(0, 20);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(!counts.prefetches, "%llu", (unsigned long long)counts.prefetches);
+	world_end();
+}
+
+/* What can't come is no reason to stop the VM, nor to show a hole. */
+static void prefetch_refused(const void *argument)
+{
+	struct features features = readers(240, 8);
+	struct dsm_engine_counts counts;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&features);
+	node[0].xen.page[3].special = true;
+	CHECK(played_guest_frees(&node[0].xen, 2), "a hole");
+	read_pages(0, 2);
+	settle_down();
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.prefetches == 2 && counts.prefetch_refused == 2 && !counts.holes,
+	      "%llu refused, %llu holes", (unsigned long long)counts.prefetch_refused,
+	      (unsigned long long)counts.holes);
+	CHECK(!node[0].failure[0] && !node[1].failure[0], "%s%s", node[0].failure, node[1].failure);
+	CHECK(node[1].xen.page[2].state == DSM_XEN_STATE_I, "no hole is shown");
+	check_rules();
 	world_end();
 }
 
@@ -1083,6 +1486,7 @@ static void parameters(const void *argument)
 	WRONG(p.retry_ns = 0, "a time is 0");
 	WRONG(p.retry_ns = 2 * MS, "retry_ns above");
 	WRONG(p.pin_ns = 0, "a time is 0");
+	WRONG(p.prefetch = DSM_ENGINE_PREFETCH + 1, "a window of 65 pages");
 	/* With one home, nobody needs frames. */
 	p = good;
 	p.nr_ranges = 1;
@@ -1101,6 +1505,13 @@ int main(int argc, char **argv)
 		{ "a host leaves copies", host_leaves_copies, NULL },
 		{ "the token comes first", token_first, NULL },
 		{ "a page comes while a hole is shown", page_in_a_hole, NULL },
+		{ "a hole is short", short_hole, NULL },
+		{ "evacuation", evacuation, NULL },
+		{ "prefetch: a reader", prefetch_reader, NULL },
+		{ "prefetch: used", prefetch_used, NULL },
+		{ "prefetch: for nothing", prefetch_wasted, NULL },
+		{ "prefetch: frames and credits", prefetch_frames, NULL },
+		{ "prefetch: refused", prefetch_refused, NULL },
 		{ "a page that can't leave", special_page, NULL },
 		{ "a page in use", pinned_page, NULL },
 		{ "drop and populate", drop_and_populate, NULL },
@@ -1112,13 +1523,19 @@ int main(int argc, char **argv)
 		{ "any messages", any_messages, NULL },
 		{ "parameters", parameters, NULL },
 	};
-	static struct test_case cases[NR(worlds) + NR(others)];
-	static char names[NR(worlds)][96];
+	static struct test_case cases[2 * NR(worlds) + NR(others)];
+	static struct features quick_worlds[NR(worlds)];
+	static char names[2 * NR(worlds)][96];
 	size_t i, n = 0;
 
 	for (i = 0; i < NR(worlds); i++, n++) {
-		snprintf(names[i], sizeof(names[i]), "a world: %s", worlds[i].name);
-		cases[n] = (struct test_case){ names[i], world, &worlds[i] };
+		snprintf(names[n], sizeof(names[n]), "a world: %s", worlds[i].name);
+		cases[n] = (struct test_case){ names[n], world, &worlds[i] };
+	}
+	for (i = 0; i < NR(worlds); i++, n++) {
+		quick_worlds[i] = quick(&worlds[i]);
+		snprintf(names[n], sizeof(names[n]), "a quick world: %s", worlds[i].name);
+		cases[n] = (struct test_case){ names[n], world, &quick_worlds[i] };
 	}
 	for (i = 0; i < NR(others); i++)
 		cases[n++] = others[i];

@@ -37,7 +37,8 @@ PARTS = [
 ]
 ENGINE = [
     *(DSM / "core" / f"{noun}.c" for noun in ("directory", "holder", "protocol", "rules", "step", "token")),
-    *(DSM / "daemon" / f"{noun}.c" for noun in ("engine", "histogram", "table")),
+    *(DSM / "daemon" / f"engine{part}.c" for part in ("", "_evacuate", "_frames", "_misses", "_pages", "_peers", "_prefetch", "_token")),
+    *(DSM / "daemon" / f"{noun}.c" for noun in ("histogram", "table")),
 ]
 WORKER = list(
     dict.fromkeys(
@@ -45,7 +46,7 @@ WORKER = list(
             *ENGINE,
             *PARTS,
             DSM / "daemon" / "config.cc",
-            *(DSM / "daemon" / f"{noun}.c" for noun in ("control", "description", "stats", "worker")),
+            *(DSM / "daemon" / f"{noun}.c" for noun in ("control", "description", "polling", "stats", "tune", "worker")),
         ]
     )
 )
@@ -63,6 +64,7 @@ PROGRAMS = {
         *PARTS,
         *(DSM / "daemon" / name for name in ("xen_libxc.c", "slice.c", "description.c", "config.cc")),
     ],
+    "polling_test.c": [DSM / "daemon" / "polling.c", DSM / "daemon" / "tune.c"],
     "control_test.c": [DSM / "daemon" / "control.c"],
     "worker_test.c": [*WORKER, *RIG, HERE / "played_xen.c"],
 }

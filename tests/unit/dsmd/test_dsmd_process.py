@@ -191,6 +191,29 @@ def test_a_vm_on_two_hosts(site: Site) -> None:
     assert "published: web running" in alpha.said
 
 
+def test_all_pages_come_home(site: Site) -> None:
+    """What makes it quick is set while the VM runs; in the end every page of the first host is there."""
+    daemons = site.start()
+    alpha = daemons[0]
+    for daemon in daemons:
+        for word in ("prefetch=16", "busy_wait_us=50", "poll_us=20"):
+            done = daemon.ctl("set", "web", word)
+            assert done.returncode == 0, done.stderr
+    site.begin()
+    for daemon in daemons:
+        daemon.until(r"played: 2000 words checked")
+    done = alpha.ctl("evacuate", "web")
+    assert done.returncode == 0, done.stderr
+    deadline = time.monotonic() + 60
+    while True:
+        (status,) = json.loads(alpha.ctl("--json", "status").stdout)
+        if not status["engine"]["evacuating"]:
+            break
+        assert time.monotonic() < deadline, status["engine"]
+    assert status["engine"]["elsewhere"] == 0 and status["engine"]["frames_used"] == 0
+    assert status["engine"]["evacuated"] > 0 and status["poll"]["looks"] > 0
+
+
 def test_what_dsmctl_refuses(site: Site) -> None:
     daemons = site.start(instructions=0)
     alpha = daemons[0]
@@ -199,6 +222,11 @@ def test_what_dsmctl_refuses(site: Site) -> None:
         (["status", "../web"], 2, "no name of a VM"),
         (["leave", "web"], 1, "this host is the home of pages"),
         (["forget", "web"], 1, "the VM has not ended"),
+        (["set", "web"], 2, "words after set: 2, not 1"),
+        (["set", "web", "prefetch=65"], 1, "prefetch: a number, 0 to 64"),
+        (["set", "web", "speed=1"], 1, "want prefetch=N, busy_wait_us=N or poll_us=N"),
+        (["set", "web", "x" * 2000], 2, "want KEY=NUMBER"),
+        (["evacuate", "web", "0"], 2, "words after evacuate: 1, not 2"),
         (["fail", "web"], 2, "words after fail: 2, not 1"),
         (["status", "web", "mail"], 2, "words after status: 0 to 1, not 2"),
         (["dance"], 2, "dance is no command"),

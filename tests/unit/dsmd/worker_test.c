@@ -33,6 +33,7 @@ struct node {
 
 static struct node node[HOSTS];
 static unsigned int nr_nodes;
+static bool quick;			/* with all that makes it quick */
 static uint64_t last_written[PAGES][PLAYED_WORDS], written, checked;
 
 static void on_log(void *context, int level, const char *text)
@@ -117,6 +118,8 @@ static void prepare(struct node *n, unsigned int number)
 		.range = { { 0, PAGES / 2, 0 }, { PAGES / 2, PAGES, 1 } },
 		.lease_ns = 200000, .token_ns = 5000000, .retry_ns = 50000,
 		.pin_ns = 20000000, .keepalive_ms = 10000,
+		.prefetch = quick ? 8 : 0, .busy_wait_ns = quick ? 200000 : 0,
+		.poll_ns = quick ? 100000 : 0,
 	};
 	played_init(&n->xen, PAGES, VCPUS, 4, 64);
 	for (gfn = 0; gfn < PAGES; gfn++)
@@ -238,7 +241,7 @@ static void two_hosts(const void *argument)
 	const struct dsm_stats *stats;
 	char *text;
 
-	(void)argument;
+	quick = argument;
 	begin(2);
 	UNTIL(all_in(DSM_WORKER_RUNNING));
 	play(2000);
@@ -248,7 +251,11 @@ static void two_hosts(const void *argument)
 	      stats->read_fault.count > 100 && stats->write_fault.count > 100 &&
 	      stats->engine->operations > 100, "statistics");
 	text = dsm_stats_json(stats);
-	CHECK(text && strstr(text, "\"frames_used\""), "JSON");
+	CHECK(text && strstr(text, "\"frames_used\"") && strstr(text, "\"looks\""), "JSON");
+	CHECK(!quick == !stats->poll.looks && !quick == !stats->poll.found &&
+	      stats->poll.sleeps, "%llu looks, %llu found, %llu sleeps",
+	      (unsigned long long)stats->poll.looks, (unsigned long long)stats->poll.found,
+	      (unsigned long long)stats->poll.sleeps);
 	free(text);
 	CHECK(dsm_worker_leave(node[1].worker) == -EBUSY, "a home does not leave");
 	end();
@@ -315,6 +322,7 @@ static void nobody_listens(const void *argument)
 
 static const struct test_case cases[] = {
 	{ "workers: two hosts", two_hosts, NULL },
+	{ "workers: two quick hosts", two_hosts, &nr_nodes },
 	{ "workers: a guest leaves", a_guest_leaves, NULL },
 	{ "workers: a host is lost", a_host_is_lost, NULL },
 	{ "workers: one fails", one_fails, NULL },

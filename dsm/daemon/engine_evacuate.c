@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Evacuation: pages of a range come to where their home is, many at a time.
+ *
+ * Before a node goes, its pages have to be at home.  Left to themselves they
+ * come one by one, each when a vCPU misses it: a round trip for each.  Here the
+ * range is gone through in the order of its gfns: pages whose home is here and
+ * that are elsewhere are asked for, as if somebody wrote to them, and pages of
+ * others that are here are given up.  WINDOW of them are under way at a time,
+ * so the link is kept busy and half of the requests is left to misses.
+ *
+ * A page that can't go now (a lease, in use, a request that is out) is left to
+ * the next pass.  When a pass has found nothing the evacuation is over.  While
+ * the VM's vCPUs take pages away again it may not end: the caller has them stop
+ * first, or ends it.
+ *
+ * A pass looks at LOOKS frames at a time, and goes on as soon as the caller has
+ * looked at what else has come.
+ */
+#include <errno.h>
+
+#include "engine_internal.h"
+
+#define WINDOW	64u
+#define LOOKS	4096u
+#define AGAIN	MS		/* ns between two passes if nothing is under way */
+
+/* Is it where it belongs? */
+static bool is_home(const struct dsm_engine *e, const struct dsm_entry *entry)
+{
+	if (at_home(e, entry))
+		return entry->page.state == DSM_MODIFIED;
+	return entry->page.state == DSM_INVALID && !entry->page.writeback;
+}
+
+static bool may_begin(const struct dsm_engine *e, unsigned int begun)
+{
+	return e->evacuation.out < WINDOW &&
+	       e->requests < DSM_ENGINE_REQUESTS / 2 &&
+	       e->writebacks + begun < DSM_ENGINE_WRITEBACKS &&
+	       e->batch[e->current].nr_slots < SLOTS;
+}
+
+/* "Not now" changes nothing. */
+static void begin(struct dsm_engine *e, struct dsm_entry *entry)
+{
+	struct dsm_event event = { .type = DSM_EV_EVICT };
+
+	if (at_home(e, entry))
+		event = (struct dsm_event){ .type = DSM_EV_MISS, .write = true };
+	if (!dsm_table_lend(&e->table, entry))
+		return;
+	entry->evacuating = true;
+	e->evacuation.out++;
+	engine_step(e, entry, &event, NULL);
+}
+
+void engine_evacuate_settle(struct dsm_engine *e, struct dsm_entry *entry)
+{
+	const struct dsm_page *page = &entry->page;
+
+	if (!entry->evacuating || page->operation || page->request ||
+	    page->writeback)
+		return;
+	entry->evacuating = false;
+	e->evacuation.out--;
+	e->counts.evacuated += is_home(e, entry);
+}
+
+/* Return: are there frames left that have not been looked at? */
+static bool pass(struct dsm_engine *e)
+{
+	struct evacuation *v = &e->evacuation;
+	unsigned int looks = 0, begun = 0;
+	struct dsm_entry *entry;
+
+	for (; v->at < v->end; v->at++) {
+		if (looks++ == LOOKS || e->has_failed || !may_begin(e, begun))
+			return true;
+		entry = dsm_table_find(&e->table, v->at);
+		if (!entry || is_home(e, entry))
+			continue;
+		v->found++;
+		if (entry->page.operation || entry->page.request ||
+		    entry->page.writeback || entry->away_due != DSM_NEVER)
+			continue;
+		begin(e, entry);
+		begun++;
+	}
+	return false;
+}
+
+void engine_evacuate(struct dsm_engine *e)
+{
+	struct evacuation *v = &e->evacuation;
+	bool more;
+
+	if (v->first == v->end || (v->at == v->first && v->due > now(e)))
+		return;
+	v->due = DSM_NEVER;
+	more = pass(e);
+	engine_flush(e);
+	if (e->has_failed)
+		return;
+	if (more) {
+		/* What is under way makes room; else it goes on at once. */
+		if (v->out < WINDOW)
+			v->due = now(e);
+		return;
+	}
+	if (v->out)
+		return;
+	if (!v->found) {
+		v->first = v->end = v->at = 0;
+		return;
+	}
+	v->at = v->first;
+	v->found = 0;
+	v->due = now(e) + AGAIN;
+}
+
+int dsm_engine_evacuate(struct dsm_engine *e, uint64_t first, uint64_t end)
+{
+	if (first > end || e->has_failed)
+		return -EINVAL;
+	e->evacuation.first = first;
+	e->evacuation.at = first;
+	e->evacuation.end = end;
+	e->evacuation.found = 0;
+	e->evacuation.due = first < end ? 0 : DSM_NEVER;
+	return 0;
+}
+
+bool dsm_engine_is_evacuating(const struct dsm_engine *e)
+{
+	return e->evacuation.first != e->evacuation.end;
+}

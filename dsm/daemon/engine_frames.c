@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Frames of the pool, for pages whose home is elsewhere: which of them go.
+ */
+#include <stddef.h>
+
+#include "engine_internal.h"
+
+/* So many should be free, that a miss need not wait. */
+static unsigned int spare(const struct dsm_engine *e)
+{
+	unsigned int part = e->frames / 16;
+
+	return part < DSM_ENGINE_WRITEBACKS ? part : DSM_ENGINE_WRITEBACKS;
+}
+
+bool engine_has_spare_frame(const struct dsm_engine *e)
+{
+	return !e->hungry && e->frames > e->used + spare(e);
+}
+
+static void evict_one(struct dsm_engine *e, struct dsm_entry *entry)
+{
+	struct dsm_event event = { .type = DSM_EV_EVICT };
+
+	if (!dsm_table_lend(&e->table, entry))
+		return;
+	/* "Not now" changes nothing. */
+	engine_step(e, entry, &event, NULL);
+}
+
+/*
+ * Second chance: who was missed since the hand came by stays for a round.  S
+ * pages cost a message, M pages one with a page and a buffer until its answer.
+ */
+void engine_evict(struct dsm_engine *e)
+{
+	unsigned int want = e->draining ? e->guests : 0, looked = 0, begun = 0;
+	unsigned int all = 2 * e->guests;
+	unsigned int unused = e->frames > e->used ? e->frames - e->used : 0;
+	struct dsm_entry *entry;
+
+	if (!e->draining && (unused < spare(e) || e->hungry))
+		want = spare(e) + 1 > unused ? spare(e) + 1 - unused : 1;
+	while (begun < want && looked++ < all && !e->has_failed &&
+	       e->writebacks + begun < DSM_ENGINE_WRITEBACKS &&
+	       e->batch[e->current].nr_slots < SLOTS) {
+		entry = TAILQ_FIRST(&e->clock);
+		TAILQ_REMOVE(&e->clock, entry, clock);
+		TAILQ_INSERT_TAIL(&e->clock, entry, clock);
+		if (entry->page.operation)
+			continue;
+		if (entry->referenced && !e->draining) {
+			entry->referenced = false;
+			continue;
+		}
+		evict_one(e, entry);
+		begun += entry->page.operation != 0;
+	}
+}
+

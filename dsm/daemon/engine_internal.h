@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the files of the engine share.  engine.c says which file does what.
+ *
+ * Context: the engine's one thread.  After a failure (has_failed) nothing is
+ * done any more: whoever calls what can fail looks before it goes on.
+ */
+#ifndef DSM_ENGINE_INTERNAL_H
+#define DSM_ENGINE_INTERNAL_H
+
+#include "engine.h"
+#include "table.h"
+
+#define MS		1000000ull
+#define FOREIGN		64		/* misses of other domains; Xen has as many */
+#define STREAMS		4		/* sequences of pages that a vCPU reads */
+#define LEASED		8		/* pages whose lease ends as a vCPU goes on */
+#define DSM_ENGINE_BACKOFF	MS	/* ns, most between two tries of a page in use */
+
+/*
+ * A result makes one operation (two of Xen's) and two wake-ups at most, so
+ * what results from a batch fits into one.
+ */
+#define SLOTS		128u		/* operations in a batch before it is flushed */
+#define OPS		(4 * (SLOTS + 8))
+
+_Static_assert(OPS <= DSM_XEN_MAX_OPS, "a batch is one call");
+
+enum warning {
+	WARN_PIN, WARN_HOLE, NR_WARNINGS
+};
+
+/* Somebody whose miss the core has not been told yet. */
+struct waiter {
+	uint64_t gfn;
+	uint8_t want;		/* enum dsm_xen_want */
+	bool queued;
+	bool counted;		/* among those that had to wait */
+	struct vcpu *vcpu;	/* NULL: another domain */
+	TAILQ_ENTRY(waiter) link;
+};
+
+/* Pages that are read one after the other: engine_prefetch.c. */
+struct stream {
+	uint64_t from, to;	/* the window that was asked for; the next miss is @to */
+	unsigned int window, wanted;	/* length; of these not asked for yet */
+	uint64_t last;		/* of the vCPU's stream_clock; 0: unused */
+};
+
+struct vcpu {
+	struct waiter waiter;
+	bool known;		/* it has missed before */
+	bool waiting;		/* in Xen, for waiter.gfn */
+	bool needs_token, in_line;
+	uint64_t rip, since;
+	bool in_hole;		/* it was shown that there is no memory, and has not gone on */
+	uint64_t hole_gfn, hole_rip;	/* what was shown last, and to which access */
+	uint64_t hole_ns;	/* for how long; 0: never */
+	struct stream stream[STREAMS];
+	uint64_t stream_clock;
+	unsigned int prefetch_limit;	/* of a window; 0: that of all */
+	bool wants_prefetch;
+	struct dsm_losses losses;
+	unsigned int nr_leased;
+	uint64_t leased[LEASED];
+	TAILQ_ENTRY(vcpu) line;	/* for the token */
+};
+
+/* A range that comes home: engine_evacuate.c. */
+struct evacuation {
+	uint64_t first, at, end;	/* gfns; none: first = end */
+	uint64_t found;		/* in this pass: pages that were not home */
+	unsigned int out;	/* under way */
+	uint64_t due;		/* it goes on then; or DSM_NEVER: with what comes */
+};
+
+struct slot {
+	struct dsm_entry *entry;
+	uint16_t op;		/* its first in the batch */
+	uint8_t nr_ops;
+	uint8_t wake;
+};
+
+struct batch {
+	unsigned int nr_slots, nr_ops;
+	struct slot slot[OPS];
+	struct dsm_xen_op op[OPS];
+};
+
+struct dsm_engine {
+	struct dsm_engine_params p;
+	struct dsm_vm vm;
+	struct dsm_token token;
+	struct dsm_table table;
+	uint8_t *buffers;
+	unsigned int nr_buffers;
+	uint64_t dice;
+
+	struct batch batch[2];
+	unsigned int current;		/* the batch that is being filled */
+	bool flushing;
+
+	struct vcpu *vcpu;
+	struct waiter foreign[FOREIGN];
+	TAILQ_HEAD(, waiter) waiting;
+	unsigned int nr_waiting;
+
+	struct vcpu *token_vcpu;	/* who has asked for the token, or has it */
+	uint64_t token_due;		/* token_vcpu has it until then; or DSM_NEVER */
+	TAILQ_HEAD(, vcpu) line;
+
+	unsigned int frames, used;
+	unsigned int guests;		/* of others, here */
+	unsigned int requests, writebacks;
+	unsigned int peer_requests[DSM_MAX_HOSTS];
+	struct evacuation evacuation;
+	unsigned int fetching;		/* prefetches that are out */
+	bool wants_prefetch;		/* a vCPU does */
+	bool hungry;			/* somebody waits for a frame */
+	bool draining;
+	TAILQ_HEAD(, dsm_entry) clock;
+
+	uint64_t keepalive_due;
+	uint64_t warned[NR_WARNINGS];
+	bool counting;			/* a host is being forgotten: FAIL is counted */
+	bool has_failed;
+	char failure[DSM_ENGINE_TEXT];
+	char broken[DSM_ENGINE_TEXT];	/* of the operation that failed */
+	struct dsm_engine_counts counts;
+};
+
+static inline uint64_t now(const struct dsm_engine *e)
+{
+	return e->p.calls->now(e->p.context);
+}
+
+static inline const char *name_of(const struct dsm_engine *e, unsigned int host)
+{
+	return host < DSM_MAX_HOSTS && e->p.name[host] ? e->p.name[host] : "?";
+}
+
+static inline bool at_home(const struct dsm_engine *e, const struct dsm_entry *entry)
+{
+	return entry->page.home == e->vm.self;
+}
+
+/* ---- engine.c ---- */
+
+/** A number by chance, for lengths of leases. */
+uint64_t engine_dice(struct dsm_engine *e);
+
+/** The VM has failed: crash it, and say why.  Only the first reason counts. */
+__attribute__((format(printf, 2, 3)))
+void engine_fail(struct dsm_engine *e, const char *format, ...);
+
+/** For the operator; not more often than once a second for each kind. */
+__attribute__((format(printf, 3, 4)))
+void engine_warn(struct dsm_engine *e, enum warning kind,
+		 const char *format, ...);
+
+/* ---- engine_pages.c ---- */
+
+/**
+ * The entry of a page whose operation, if one was due, is done, with a buffer.
+ * Return: NULL after a failure.
+ */
+struct dsm_entry *engine_entry(struct dsm_engine *e, uint64_t gfn);
+
+/**
+ * One event of a page that has no operation due.
+ * @page: that came with a message, or NULL.
+ * Return: what dsm_step() says; 0 after a failure, too.
+ */
+int engine_step(struct dsm_engine *e, struct dsm_entry *entry,
+		const struct dsm_event *event, const uint8_t *page);
+
+/** One event without parameters, of a page that engine_entry() finds. */
+int engine_simple_step(struct dsm_engine *e, uint64_t gfn, unsigned int type);
+
+/**
+ * What the engine knows of a page follows what the core made of it.  The entry
+ * may be gone after it.
+ */
+void engine_settle(struct dsm_engine *e, struct dsm_entry *entry);
+
+/** Have Xen do what has been collected, and what results from it. */
+void engine_flush(struct dsm_engine *e);
+
+/** From now on who meets the hole that was shown asks again. */
+void engine_end_hole(struct dsm_engine *e, struct dsm_entry *entry);
+
+/** Send, and count what that ends. */
+void engine_send(struct dsm_engine *e, const struct dsm_action *action,
+		 const uint8_t *page);
+
+/* ---- engine_misses.c ---- */
+
+/**
+ * Those who wait for @gfn are about to find no memory there.
+ * Return: for how long it is a hole, ns.
+ */
+uint64_t engine_hole_for(struct dsm_engine *e, uint64_t gfn);
+
+/** All who wait for the page run again, and ask again if they have to. */
+void engine_woken(struct dsm_engine *e, struct dsm_entry *entry);
+
+/**
+ * May the core be told of a miss that it makes a request of?
+ * @entry: of @gfn, or NULL.
+ */
+bool engine_may_ask(struct dsm_engine *e, const struct dsm_entry *entry,
+		    uint64_t gfn);
+
+/** Tell the core of all misses that can be requests now. */
+void engine_tell_all(struct dsm_engine *e);
+
+/* ---- engine_token.c ---- */
+
+void engine_send_all(struct dsm_engine *e, const struct dsm_actions *actions);
+
+/** Has the token come for who asked? */
+void engine_look_for_token(struct dsm_engine *e);
+void engine_next_in_line(struct dsm_engine *e);
+void engine_want_token(struct dsm_engine *e, struct vcpu *v);
+bool engine_has_token(const struct dsm_engine *e, const struct vcpu *v);
+
+/** It has retired an instruction since it missed the pages that it leased. */
+void engine_retired(struct dsm_engine *e, struct vcpu *v);
+
+/* ---- engine_prefetch.c ---- */
+
+/** A vCPU misses a page: is it the next of a stream? */
+void engine_prefetch_miss(struct dsm_engine *e, struct vcpu *v, uint64_t gfn,
+			  bool write);
+
+/** Ask for what streams want, after all misses. */
+void engine_prefetch(struct dsm_engine *e);
+
+/** The page has changed: was it fetched for nothing? */
+void engine_prefetch_settle(struct dsm_engine *e, struct dsm_entry *entry);
+
+/* ---- engine_evacuate.c ---- */
+
+/** Go on with it, if there is one. */
+void engine_evacuate(struct dsm_engine *e);
+
+/** The page has changed: has its way ended? */
+void engine_evacuate_settle(struct dsm_engine *e, struct dsm_entry *entry);
+
+/* ---- engine_frames.c ---- */
+
+/** Can a page have a frame, so that still none has to be evicted? */
+bool engine_has_spare_frame(const struct dsm_engine *e);
+
+
+/** Begin to give pages of others up, as many as are to be free. */
+void engine_evict(struct dsm_engine *e);
+
+#endif

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Who waits for a page.  A miss that can't be a request yet waits here in the
+ * order in which it came.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "engine_internal.h"
+
+#define RING		64		/* misses taken at a time */
+
+/*
+ * For how long an access is shown a hole: at first, and each time twice as long
+ * if the same access misses again, for it has not run in that time.  Another
+ * domain tries every 100 us.
+ */
+#define HOLE_FIRST	(MS / 10)
+#define HOLE_MOST	(10 * MS)
+#define HOLE_FOREIGN	MS
+
+/* ---- Who waits ---- */
+
+static void queue_waiter(struct dsm_engine *e, struct waiter *w)
+{
+	if (w->queued)
+		return;
+	TAILQ_INSERT_TAIL(&e->waiting, w, link);
+	w->queued = true;
+	w->counted = false;
+	e->nr_waiting++;
+}
+
+static void unqueue_waiter(struct dsm_engine *e, struct waiter *w)
+{
+	if (!w->queued)
+		return;
+	TAILQ_REMOVE(&e->waiting, w, link);
+	w->queued = false;
+	e->nr_waiting--;
+}
+
+uint64_t engine_hole_for(struct dsm_engine *e, uint64_t gfn)
+{
+	uint64_t longest = 0;
+	struct vcpu *v;
+
+	for (v = e->vcpu; v < e->vcpu + e->p.nr_vcpus; v++) {
+		if (!v->waiting || v->waiter.gfn != gfn)
+			continue;
+		if (!v->hole_ns || v->hole_gfn != gfn || v->hole_rip != v->rip)
+			v->hole_ns = HOLE_FIRST;
+		else if (v->hole_ns < HOLE_MOST)
+			v->hole_ns = 2 * v->hole_ns < HOLE_MOST ?
+				     2 * v->hole_ns : HOLE_MOST;
+		v->hole_gfn = gfn;
+		v->hole_rip = v->rip;
+		v->in_hole = true;
+		if (longest < v->hole_ns)
+			longest = v->hole_ns;
+	}
+	return longest ? longest : HOLE_FOREIGN;
+}
+
+/* A vCPU has gone on: nobody else needs the hole that it was shown? */
+static void hole_left(struct dsm_engine *e, struct vcpu *left)
+{
+	struct dsm_entry *entry = dsm_table_find(&e->table, left->hole_gfn);
+	const struct vcpu *v;
+
+	left->in_hole = false;
+	if (!entry || entry->away_due == DSM_NEVER)
+		return;
+	for (v = e->vcpu; v < e->vcpu + e->p.nr_vcpus; v++)
+		if (v->in_hole && v->hole_gfn == left->hole_gfn)
+			return;
+	engine_end_hole(e, entry);
+	if (!e->has_failed)
+		engine_settle(e, entry);
+}
+
+/* All who wait for the page run again, and ask again if they have to. */
+void engine_woken(struct dsm_engine *e, struct dsm_entry *entry)
+{
+	uint64_t gfn = entry->page.gfn, t = now(e);
+	struct waiter *w, *next;
+	unsigned int i;
+
+	for (i = 0; i < e->p.nr_vcpus; i++) {
+		struct vcpu *v = &e->vcpu[i];
+
+		if (!v->waiting || v->waiter.gfn != gfn)
+			continue;
+		v->waiting = false;
+		dsm_histogram_add(v->waiter.want == DSM_XEN_WANT_S ?
+				  &e->counts.read_fault : &e->counts.write_fault,
+				  t - v->since);
+		entry->lease_vcpu = i;
+		if (e->vm.leases) {
+			v->leased[v->nr_leased % LEASED] = gfn;
+			v->nr_leased++;
+		}
+	}
+	for (w = TAILQ_FIRST(&e->waiting); w; w = next) {
+		next = TAILQ_NEXT(w, link);
+		if (w->gfn == gfn)
+			unqueue_waiter(e, w);
+	}
+}
+
+/* ---- Misses ---- */
+
+static bool is_here(const struct dsm_page *page, bool write)
+{
+	return page->state >= (write ? DSM_MODIFIED : DSM_SHARED);
+}
+
+/* May the core be told of a miss that it makes a request of? */
+bool engine_may_ask(struct dsm_engine *e, const struct dsm_entry *entry,
+		    uint64_t gfn)
+{
+	unsigned int home = dsm_vm_home(&e->vm, gfn);
+
+	if (e->requests >= DSM_ENGINE_REQUESTS)
+		return false;
+	if (home == e->vm.self)
+		return true;
+	if (!(e->vm.up & dsm_bit(home)) ||
+	    !e->p.calls->room(e->p.context, home))
+		return false;
+	if ((!entry || !entry->counted) && e->used >= e->frames) {
+		e->hungry = true;
+		return false;
+	}
+	return true;
+}
+
+/* Return: was the core told, or is it not necessary any more? */
+static bool tell(struct dsm_engine *e, struct waiter *w)
+{
+	bool write = w->want != DSM_XEN_WANT_S;
+	struct dsm_event event = { .type = DSM_EV_MISS, .write = write };
+	struct dsm_entry *entry;
+	int rc;
+
+	if (w->vcpu && w->vcpu->needs_token && !engine_has_token(e, w->vcpu))
+		return false;
+	entry = dsm_table_find(&e->table, w->gfn);
+	if (entry && entry->page.operation) {
+		engine_flush(e);
+		if (e->has_failed || !w->queued)
+			return true;
+		entry = dsm_table_find(&e->table, w->gfn);
+	}
+	if (!(entry && (is_here(&entry->page, write) || entry->page.request)) &&
+	    !engine_may_ask(e, entry, w->gfn))
+		return false;
+
+	entry = engine_entry(e, w->gfn);
+	if (!entry || !w->queued)
+		return true;
+	unqueue_waiter(e, w);
+	/*
+	 * M_NODATA is asked for with its bytes: the miss may be late.  Its vCPU
+	 * has gone on then, another host has written to the page since, and a
+	 * request without data would zero that.
+	 */
+	if (w->vcpu && w->vcpu->needs_token)
+		event.flags |= DSM_F_TOKEN;
+	entry->referenced = true;
+	rc = engine_step(e, entry, &event, NULL);
+	if (rc)
+		engine_fail(e, "a miss of gfn 0x%" PRIx64 ": %s", w->gfn,
+			    dsm_error_name((unsigned int)-rc));
+	return true;
+}
+
+void engine_tell_all(struct dsm_engine *e)
+{
+	struct waiter *w = TAILQ_FIRST(&e->waiting);
+	bool hungry = false;
+
+	while (w && !e->has_failed) {
+		e->hungry = false;
+		if (tell(e, w)) {
+			/* It may have woken others: begin again. */
+			w = TAILQ_FIRST(&e->waiting);
+			continue;
+		}
+		if (!w->counted) {
+			w->counted = true;
+			*(e->hungry ? &e->counts.waited_frames :
+				      &e->counts.waited_others) += 1;
+		}
+		hungry |= e->hungry;
+		w = TAILQ_NEXT(w, link);
+	}
+	e->hungry = hungry;
+}
+
+static void vcpu_missed(struct dsm_engine *e, const struct dsm_xen_miss *miss)
+{
+	struct vcpu *v = &e->vcpu[miss->vcpu];
+	const struct dsm_entry *entry;
+	struct dsm_page none = { 0 };
+
+	if (v->in_hole)
+		hole_left(e, v);
+	if (!e->has_failed && v->known && v->rip != miss->rip)
+		engine_retired(e, v);
+	if (e->has_failed)
+		return;
+	v->known = true;
+	v->rip = miss->rip;
+	if (!v->waiting)
+		v->since = now(e);
+	v->waiting = true;
+	if (v->waiter.queued && v->waiter.gfn != miss->gfn)
+		unqueue_waiter(e, &v->waiter);
+	v->waiter.gfn = miss->gfn;
+	v->waiter.want = miss->want;
+	*(miss->want == DSM_XEN_WANT_S ? &e->counts.read_faults :
+					 &e->counts.write_faults) += 1;
+	entry = dsm_table_find(&e->table, miss->gfn);
+	if (e->vm.leases &&
+	    dsm_losses_miss(&v->losses, &e->vm, entry ? &entry->page : &none))
+		engine_want_token(e, v);
+	engine_prefetch_miss(e, v, miss->gfn, miss->want != DSM_XEN_WANT_S);
+	queue_waiter(e, &v->waiter);
+}
+
+/* Another domain tries again by itself: one that finds no place is forgotten. */
+static void foreign_missed(struct dsm_engine *e, const struct dsm_xen_miss *miss)
+{
+	struct waiter *w, *place = NULL;
+
+	e->counts.foreign_faults++;
+	for (w = e->foreign; w < e->foreign + FOREIGN; w++) {
+		if (w->queued && w->gfn == miss->gfn) {
+			if (w->want < miss->want)
+				w->want = miss->want;
+			return;
+		}
+		if (!w->queued)
+			place = w;
+	}
+	if (!place)
+		return;
+	place->gfn = miss->gfn;
+	place->want = miss->want;
+	queue_waiter(e, place);
+}
+
+void dsm_engine_misses(struct dsm_engine *e)
+{
+	struct dsm_xen_miss miss[RING];
+	int i, nr;
+
+	do {
+		if (e->has_failed)
+			return;
+		nr = e->p.xen->calls->misses(e->p.xen, miss, RING);
+		if (nr < 0) {
+			engine_fail(e, "Xen's ring: %s", strerror(-nr));
+			return;
+		}
+		for (i = 0; i < nr; i++) {
+			if (!miss[i].want || miss[i].want > DSM_XEN_WANT_M_NODATA ||
+			    (!miss[i].foreign && miss[i].vcpu >= e->p.nr_vcpus) ||
+			    dsm_vm_home(&e->vm, miss[i].gfn) == DSM_NOBODY) {
+				engine_fail(e, "Xen's ring: vCPU %u wants %u of gfn 0x%" PRIx64
+					    ", which makes no sense", miss[i].vcpu,
+					    miss[i].want, miss[i].gfn);
+				return;
+			}
+			if (miss[i].foreign)
+				foreign_missed(e, &miss[i]);
+			else
+				vcpu_missed(e, &miss[i]);
+		}
+	} while (nr == RING);
+}
+
+void dsm_engine_room(struct dsm_engine *e, unsigned int host)
+{
+	(void)host;
+	if (!e->has_failed)
+		engine_tell_all(e);
+}
+

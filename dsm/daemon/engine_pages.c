@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * One event: engine_step() asks the core, does the actions, and engine_settle()
+ * brings what the engine knows of the page (frame, request, times, buffer) in
+ * line with what the core made of it.  Operations that result from it wait in
+ * the batch; engine_flush() has Xen do them and gives the core their results,
+ * from which more can result, until none is left.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine_internal.h"
+
+#define LOST_NS		(1000 * MS)	/* a page lost that long ago is no loss any more */
+
+/* ---- Page operations ---- */
+
+static struct dsm_xen_op *add_op(struct dsm_engine *e, struct dsm_entry *entry,
+				 unsigned int type, uint8_t *buffer)
+{
+	struct batch *b = &e->batch[e->current];
+	struct dsm_xen_op *op = &b->op[b->nr_ops++];
+
+	*op = (struct dsm_xen_op){
+		.gfn = entry->page.gfn, .buffer = buffer, .type = (uint8_t)type,
+	};
+	return op;
+}
+
+/*
+ * There is no memory, says the home.  Xen can't show that to one access: it
+ * makes the page a hole for all of this slice, and the vCPUs that wait run.
+ * Memory that comes meanwhile is not found, so it lasts no longer than these
+ * need (engine_hole_for()), and ends when they were seen to have gone on.  Not
+ * in the batch: what ends it must not come before it.
+ */
+static void show_hole(struct dsm_engine *e, struct dsm_entry *entry)
+{
+	struct dsm_xen_op op = {
+		.gfn = entry->page.gfn, .type = DSM_XEN_DROP,
+	};
+	int rc = e->p.xen->calls->page(e->p.xen, &op, 1);
+
+	e->counts.operations++;
+	e->counts.batches++;
+	e->counts.holes++;
+	if (!rc)
+		rc = op.rc;
+	if (rc) {
+		engine_fail(e, "Xen does not take gfn 0x%" PRIx64 " as a hole: %s",
+			    entry->page.gfn, strerror(-rc));
+		return;
+	}
+	engine_warn(e, WARN_HOLE, "gfn 0x%" PRIx64 " was touched, and there is no memory at %s",
+		    entry->page.gfn, name_of(e, entry->page.home));
+	entry->away_due = now(e) + engine_hole_for(e, entry->page.gfn);
+}
+
+void engine_end_hole(struct dsm_engine *e, struct dsm_entry *entry)
+{
+	int rc = e->p.xen->calls->away(e->p.xen, entry->page.gfn, 1);
+
+	entry->away_due = DSM_NEVER;
+	if (rc)
+		engine_fail(e, "Xen does not take gfn 0x%" PRIx64 " back as absent: %s",
+			    entry->page.gfn, strerror(-rc));
+}
+
+static void add_operation(struct dsm_engine *e, struct dsm_entry *entry,
+			  const struct dsm_action *action)
+{
+	struct batch *b = &e->batch[e->current];
+	struct slot *slot = &b->slot[b->nr_slots++];
+	uint8_t *buffer = action->bytes == DSM_BYTES_NONE ? NULL : entry->buffer;
+	bool shared = entry->page.state == DSM_SHARED;
+
+	*slot = (struct slot){
+		.entry = entry, .op = (uint16_t)b->nr_ops, .wake = action->wake,
+	};
+	switch (action->operation) {
+	case DSM_OP_INSTALL_S:
+		add_op(e, entry, DSM_XEN_INSTALL_S, buffer);
+		break;
+	case DSM_OP_INSTALL_M:
+		add_op(e, entry, DSM_XEN_INSTALL_M, buffer);
+		break;
+	case DSM_OP_ZERO_M:
+		/* Who asks without data does not look at what there is. */
+		add_op(e, entry, shared ? DSM_XEN_UPGRADE : DSM_XEN_ZERO_M, NULL);
+		break;
+	case DSM_OP_UPGRADE:
+		add_op(e, entry, DSM_XEN_UPGRADE, NULL);
+		break;
+	case DSM_OP_DOWNGRADE:
+		add_op(e, entry, DSM_XEN_DOWNGRADE, buffer);
+		break;
+	case DSM_OP_INVALIDATE:
+		add_op(e, entry, DSM_XEN_INVAL, buffer);
+		break;
+	case DSM_OP_READ:
+		add_op(e, entry, DSM_XEN_READ, buffer);
+		break;
+	case DSM_OP_DROP:
+		if (entry->page.state != DSM_INVALID)
+			add_op(e, entry, DSM_XEN_INVAL, NULL);
+		add_op(e, entry, DSM_XEN_DROP, NULL);
+		break;
+	case DSM_OP_POPULATE:
+		break;	/* no page operation of Xen's */
+	}
+	slot->nr_ops = (uint8_t)(b->nr_ops - slot->op);
+}
+
+static unsigned int broken(struct dsm_engine *e, const struct dsm_entry *entry,
+			   int rc)
+{
+	snprintf(e->broken, sizeof(e->broken),
+		 "Xen refuses %s of gfn 0x%" PRIx64 ": %s",
+		 dsm_operation_name(entry->page.operation), entry->page.gfn,
+		 strerror(-rc));
+	return DSM_OP_BROKEN;
+}
+
+/* Of INVAL and DOWNGRADE. */
+static unsigned int taken(struct dsm_engine *e, struct dsm_entry *entry, int rc)
+{
+	switch (rc) {
+	case 0:
+		return DSM_OP_DONE;
+	case -EPERM:
+		entry->special = true;
+		return DSM_OP_BUSY;
+	case -EBUSY:
+	case -ENOMEM:	/* for a page table; nothing was changed */
+		return DSM_OP_BUSY;
+	case -ENOENT:
+		/* What is homed elsewhere is no hole when the guest frees it. */
+		if (at_home(e, entry) && entry->page.state == DSM_MODIFIED)
+			return DSM_OP_ABSENT;
+		break;
+	}
+	return broken(e, entry, rc);
+}
+
+static unsigned int populated(struct dsm_engine *e, const struct dsm_entry *entry)
+{
+	int rc = e->p.xen->calls->populate(e->p.xen, entry->page.gfn);
+
+	switch (rc) {
+	case 0:
+		return DSM_OP_DONE;
+	case -EEXIST:
+		return DSM_OP_EXISTS;
+	case -ENOMEM:
+		return DSM_OP_NOMEM;
+	}
+	return broken(e, entry, rc);
+}
+
+static unsigned int result_of(struct dsm_engine *e, const struct batch *b,
+			      const struct slot *slot)
+{
+	const struct dsm_xen_op *op = &b->op[slot->op];
+	struct dsm_entry *entry = slot->entry;
+
+	switch (entry->page.operation) {
+	case DSM_OP_POPULATE:
+		return populated(e, entry);
+	case DSM_OP_DROP:
+		if (slot->nr_ops == 2 && op[0].rc)
+			return taken(e, entry, op[0].rc);
+		op += slot->nr_ops - 1;
+		break;
+	case DSM_OP_DOWNGRADE:
+	case DSM_OP_INVALIDATE:
+		return taken(e, entry, op->rc);
+	}
+	return op->rc ? broken(e, entry, op->rc) : DSM_OP_DONE;
+}
+
+static void after(struct dsm_engine *e, struct dsm_entry *entry,
+		  const struct dsm_actions *actions, const uint8_t *page);
+
+static void finish(struct dsm_engine *e, const struct batch *b,
+		   const struct slot *slot)
+{
+	struct dsm_entry *entry = slot->entry;
+	struct dsm_event event = { .type = DSM_EV_RESULT };
+	struct dsm_actions actions;
+	int rc;
+
+	event.result = (uint8_t)result_of(e, b, slot);
+	if (e->has_failed)
+		return;
+	if (event.result == DSM_OP_DONE && slot->wake)
+		engine_woken(e, entry);
+	rc = dsm_step(&e->vm, &entry->page, &event, &actions);
+	if (rc) {
+		engine_fail(e, "gfn 0x%" PRIx64 ": %s", entry->page.gfn,
+			    dsm_error_name((unsigned int)-rc));
+		return;
+	}
+	after(e, entry, &actions, NULL);
+}
+
+void engine_flush(struct dsm_engine *e)
+{
+	struct batch *b;
+	unsigned int i;
+	int rc;
+
+	if (e->flushing)
+		return;
+	e->flushing = true;
+	while (!e->has_failed && (b = &e->batch[e->current],
+				  b->nr_slots || b->nr_ops)) {
+		e->current = !e->current;
+		rc = b->nr_ops ? e->p.xen->calls->page(e->p.xen, b->op,
+						       b->nr_ops) : 0;
+		e->counts.operations += b->nr_ops;
+		e->counts.batches += b->nr_ops != 0;
+		if (rc)
+			engine_fail(e, "Xen does not do page operations: %s",
+				    strerror(-rc));
+		for (i = 0; i < b->nr_slots && !e->has_failed; i++)
+			finish(e, b, &b->slot[i]);
+		b->nr_slots = 0;
+		b->nr_ops = 0;
+	}
+	e->flushing = false;
+}
+
+/* ---- What the core decides ---- */
+
+static bool is_answer(unsigned int type)
+{
+	return type == DSM_DATA_S || type == DSM_DATA_M || type == DSM_GRANT ||
+	       type == DSM_NACK || type == DSM_RESULT;
+}
+
+void engine_send(struct dsm_engine *e, const struct dsm_action *action,
+		 const uint8_t *page)
+{
+	const struct dsm_msg *msg = &action->msg;
+
+	if (is_answer(msg->type) && e->peer_requests[action->host])
+		e->peer_requests[action->host]--;
+	if (msg->type == DSM_PUTM)
+		e->counts.evicted_modified++;
+	else if (msg->type == DSM_PUTS)
+		e->counts.evicted_shared++;
+	e->p.calls->send(e->p.context, action->host, msg,
+			 dsm_type_has_page(msg->type) ? page : NULL);
+}
+
+static void wake(struct dsm_engine *e, struct dsm_entry *entry,
+		 unsigned int whom)
+{
+	if (whom & DSM_WAKE_HOLE && entry->away_due == DSM_NEVER)
+		show_hole(e, entry);
+	else
+		add_op(e, entry, DSM_XEN_WAKE, NULL);
+	if (!e->has_failed)
+		engine_woken(e, entry);
+}
+
+static void fail_page(struct dsm_engine *e, const struct dsm_entry *entry,
+		      const struct dsm_action *action)
+{
+	uint64_t gfn = entry->page.gfn;
+
+	if (e->counting)
+		return;
+	switch (action->reason) {
+	case DSM_R_BROKEN:
+		engine_fail(e, "%s", e->broken);
+		break;
+	case DSM_R_PRIVATE:
+		engine_fail(e, "gfn 0x%" PRIx64 " is needed here, and it can't leave %s: it is in use there for ever",
+			    gfn, name_of(e, action->host));
+		break;
+	case DSM_R_LOST:
+		engine_fail(e, "gfn 0x%" PRIx64 " is needed here, and its bytes are lost with %s",
+			    gfn, name_of(e, action->host));
+		break;
+	default:
+		engine_fail(e, "gfn 0x%" PRIx64 ": %s", gfn,
+			    dsm_reason_name(action->reason));
+	}
+}
+
+static void act(struct dsm_engine *e, struct dsm_entry *entry,
+		const struct dsm_action *action, const uint8_t *page)
+{
+	switch (action->type) {
+	case DSM_ACT_TAKE:
+		memcpy(entry->buffer, page, DSM_PAGE_BYTES);
+		break;
+	case DSM_ACT_SEND:
+		engine_send(e, action, entry->buffer);
+		break;
+	case DSM_ACT_WAKE:
+		wake(e, entry, action->wake);
+		break;
+	case DSM_ACT_RETRY:
+		e->counts.retries++;
+		if (!entry->busy_since) {
+			entry->busy_since = now(e);
+			entry->backoff_ns = (uint32_t)e->p.retry_ns;
+		}
+		entry->retry_due = entry->special ? now(e) :
+				   now(e) + entry->backoff_ns;
+		if (entry->backoff_ns < DSM_ENGINE_BACKOFF)
+			entry->backoff_ns *= 2;
+		break;
+	case DSM_ACT_FINISHED:
+		e->p.calls->finished(e->p.context, entry->page.gfn,
+				     action->reason);
+		break;
+	case DSM_ACT_FAIL:
+		fail_page(e, entry, action);
+		break;
+	case DSM_ACT_OPERATION:
+		if (entry->away_due != DSM_NEVER)
+			engine_end_hole(e, entry);
+		add_operation(e, entry, action);
+		break;
+	}
+}
+
+/* A number that follows a condition of each page. */
+static void follow(bool *was, bool is, unsigned int *number)
+{
+	if (*was != is)
+		*number += is ? 1u : -1u;
+	*was = is;
+}
+
+static void settle_lease(struct dsm_engine *e, struct dsm_entry *entry)
+{
+	const struct dsm_page *page = &entry->page;
+	uint64_t length = e->p.lease_ns;
+
+	if (page->lease == entry->lease &&
+	    (page->lease != DSM_LEASE_NONE || page->lost == (entry->lease_due != DSM_NEVER)))
+		return;
+	entry->lease = page->lease;
+	switch (page->lease) {
+	case DSM_LEASE_NONE:
+		entry->lease_due = page->lost ? now(e) + LOST_NS : DSM_NEVER;
+		return;
+	case DSM_LEASE_ACTIVE:
+		/* Who has lost pages keeps them longer, up to 16 times. */
+		if (entry->lease_vcpu < e->p.nr_vcpus) {
+			unsigned int losses = e->vcpu[entry->lease_vcpu].losses.count;
+
+			length <<= losses < 4 ? losses : 4;
+		}
+		entry->lease_due = now(e) + length / 2 + engine_dice(e) % length;
+		return;
+	case DSM_LEASE_EXPIRED:
+		e->counts.leases_over++;
+		break;
+	}
+	entry->lease_due = now(e) + e->p.token_ns;
+}
+
+static void settle_clock(struct dsm_engine *e, struct dsm_entry *entry)
+{
+	bool is = !at_home(e, entry) && entry->page.state != DSM_INVALID;
+
+	if (is == entry->evictable)
+		return;
+	entry->evictable = is;
+	if (is)
+		TAILQ_INSERT_TAIL(&e->clock, entry, clock);
+	else
+		TAILQ_REMOVE(&e->clock, entry, clock);
+	e->guests += is ? 1u : -1u;
+}
+
+void engine_settle(struct dsm_engine *e, struct dsm_entry *entry)
+{
+	struct dsm_page *page = &entry->page;
+	bool requested = page->request == DSM_GETS || page->request == DSM_GETM;
+
+	follow(&entry->counted, !at_home(e, entry) &&
+	       (page->state != DSM_INVALID || requested || page->wanted), &e->used);
+	follow(&entry->asking, page->request != 0, &e->requests);
+	follow(&entry->writing, page->writeback, &e->writebacks);
+	follow(&entry->fetching, page->request == DSM_GETS &&
+	       page->request_flags & DSM_F_PREFETCH, &e->fetching);
+	engine_prefetch_settle(e, entry);
+	engine_evacuate_settle(e, entry);
+	settle_clock(e, entry);
+	settle_lease(e, entry);
+	if (!page->operation && !page->recall_busy && !page->dir.busy) {
+		entry->busy_since = 0;
+		entry->retry_due = DSM_NEVER;
+	}
+	dsm_table_reschedule(&e->table, entry);
+	if (!dsm_page_needs_buffer(page))
+		dsm_table_take_back(&e->table, entry);
+	if (dsm_page_is_idle(page, &e->vm) && entry->due == DSM_NEVER)
+		dsm_table_forget(&e->table, entry);
+}
+
+static void after(struct dsm_engine *e, struct dsm_entry *entry,
+		  const struct dsm_actions *actions, const uint8_t *page)
+{
+	unsigned int i;
+
+	for (i = 0; i < actions->nr && !e->has_failed; i++)
+		act(e, entry, &actions->action[i], page);
+	if (!e->has_failed)
+		engine_settle(e, entry);
+}
+
+/* The entry of a page whose operation, if one was due, is done. */
+struct dsm_entry *engine_entry(struct dsm_engine *e, uint64_t gfn)
+{
+	struct dsm_entry *entry = dsm_table_find(&e->table, gfn);
+
+	if (e->batch[e->current].nr_slots >= SLOTS ||
+	    e->batch[e->current].nr_ops >= 2 * SLOTS ||
+	    (entry && entry->page.operation)) {
+		engine_flush(e);
+		if (e->has_failed)
+			return NULL;
+	}
+	entry = dsm_table_get(&e->table, &e->vm, gfn);
+	if (!entry)
+		engine_fail(e, "no memory for gfn 0x%" PRIx64, gfn);
+	else if (!dsm_table_lend(&e->table, entry))
+		engine_fail(e, "more than %u pages are under way", e->nr_buffers);
+	return e->has_failed ? NULL : entry;
+}
+
+/* Return: what dsm_step() says; 0 after a failure, too. */
+int engine_step(struct dsm_engine *e, struct dsm_entry *entry,
+		const struct dsm_event *event, const uint8_t *page)
+{
+	struct dsm_actions actions = { 0 };
+	int rc = dsm_step(&e->vm, &entry->page, event, &actions);
+
+	after(e, entry, &actions, page);
+	return rc;
+}
+
+int engine_simple_step(struct dsm_engine *e, uint64_t gfn, unsigned int type)
+{
+	struct dsm_event event = { .type = (uint8_t)type };
+	struct dsm_entry *entry = engine_entry(e, gfn);
+
+	return entry ? engine_step(e, entry, &event, NULL) : 0;
+}
+

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Connections that begin and end, and messages.
+ */
+#include <inttypes.h>
+
+#include "engine_internal.h"
+
+int dsm_engine_peer_up(struct dsm_engine *e, unsigned int host, uint32_t epoch)
+{
+	int rc = dsm_vm_peer_up(&e->vm, host, epoch);
+
+	if (!rc && !e->has_failed) {
+		engine_next_in_line(e);
+		engine_tell_all(e);
+	}
+	return rc;
+}
+
+void dsm_engine_peer_down(struct dsm_engine *e, unsigned int host, bool orderly,
+			  const char *why)
+{
+	struct dsm_event event = { .type = DSM_EV_HOST_LOST, .from = (uint8_t)host };
+	uint64_t modified = 0, own = 0, kept = 0;
+	struct dsm_entry *entry, *next;
+	struct dsm_actions actions;
+	const struct dsm_range *r;
+
+	if (host >= e->vm.nr_hosts || !(e->vm.up & dsm_bit(host)) || e->has_failed)
+		return;
+	engine_flush(e);
+	if (e->has_failed)
+		return;
+	for (entry = dsm_table_next(&e->table, NULL); entry;
+	     entry = dsm_table_next(&e->table, entry)) {
+		modified += at_home(e, entry) &&
+			    dsm_page_only_at(&entry->page, host);
+		kept += entry->page.home == host &&
+			entry->page.state != DSM_INVALID;
+	}
+	for (r = e->vm.range; r < e->vm.range + e->vm.nr_ranges; r++)
+		if (r->home == host)
+			own += r->end - r->start;
+
+	dsm_vm_peer_down(&e->vm, host);
+	e->peer_requests[host] = 0;
+	if (!orderly || modified || own) {
+		engine_fail(e, "host %s is lost (%s): %" PRIu64 " pages of %s were modified there; of its own %"
+			    PRIu64 " pages %" PRIu64 " are here", name_of(e, host),
+			    why, modified, name_of(e, e->vm.self), own, kept);
+		return;
+	}
+
+	dsm_token_host_lost(&e->vm, &e->token, host, &actions);
+	engine_send_all(e, &actions);
+	engine_look_for_token(e);
+	e->counting = true;
+	for (entry = dsm_table_next(&e->table, NULL); entry && !e->has_failed;
+	     entry = next) {
+		if (entry->page.operation || e->batch[e->current].nr_slots >= SLOTS) {
+			/* Entries may go: begin again; twice does no harm. */
+			engine_flush(e);
+			next = dsm_table_next(&e->table, NULL);
+			continue;
+		}
+		next = dsm_table_next(&e->table, entry);
+		if (dsm_table_lend(&e->table, entry))
+			engine_step(e, entry, &event, NULL);
+	}
+	e->counting = false;
+}
+
+static void breach(struct dsm_engine *e, unsigned int from,
+		   const struct dsm_msg *msg, const char *what)
+{
+	engine_fail(e, "host %s breaks the protocol: %s of gfn 0x%" PRIx64 ": %s",
+		    name_of(e, from), dsm_type_name(msg->type), msg->gfn, what);
+}
+
+static bool is_request(unsigned int type)
+{
+	return type == DSM_GETS || type == DSM_GETM || type == DSM_DROP ||
+	       type == DSM_POPULATE;
+}
+
+void dsm_engine_message(struct dsm_engine *e, unsigned int from,
+			const struct dsm_msg *msg, const uint8_t *page)
+{
+	struct dsm_event event = {
+		.type = DSM_EV_MESSAGE, .from = (uint8_t)from, .msg = *msg,
+	};
+	struct dsm_actions actions;
+	struct dsm_entry *entry;
+	int rc;
+
+	if (e->has_failed)
+		return;
+	rc = dsm_check(&e->vm, from, msg);
+	if (!rc && !dsm_type_has_page(msg->type) != !page)
+		rc = -DSM_E_LENGTH;
+	if (rc) {
+		breach(e, from, msg, dsm_error_name((unsigned int)-rc));
+		return;
+	}
+	if (msg->type >= DSM_TOKEN_REQ) {
+		rc = dsm_token_message(&e->vm, &e->token, from, msg, &actions);
+		if (rc) {
+			breach(e, from, msg, dsm_error_name((unsigned int)-rc));
+			return;
+		}
+		engine_send_all(e, &actions);
+		engine_look_for_token(e);
+		return;
+	}
+	if (is_request(msg->type)) {
+		if (e->peer_requests[from] == DSM_ENGINE_REQUESTS) {
+			breach(e, from, msg, "more requests than a host may have open");
+			return;
+		}
+		e->peer_requests[from]++;
+	}
+	entry = engine_entry(e, msg->gfn);
+	if (!entry)
+		return;
+	rc = engine_step(e, entry, &event, page);
+	if (rc && !e->has_failed)
+		breach(e, from, msg, dsm_error_name((unsigned int)-rc));
+}
+

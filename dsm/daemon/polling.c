@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * With an idle watcher that is active, libev looks and does not wait.
+ */
+#include "polling.h"
+
+static void on_idle(struct ev_loop *loop, ev_idle *idle, int events)
+{
+	(void)loop;
+	(void)idle;
+	(void)events;
+}
+
+void dsm_poll_init(struct dsm_poll *poll, struct ev_loop *loop,
+		   uint64_t wait_ns, uint64_t poll_ns)
+{
+	*poll = (struct dsm_poll){
+		.loop = loop, .wait_ns = wait_ns, .poll_ns = poll_ns,
+	};
+	ev_idle_init(&poll->idle, on_idle);
+}
+
+void dsm_poll_stop(struct dsm_poll *poll)
+{
+	if (poll->loop)
+		ev_idle_stop(poll->loop, &poll->idle);
+}
+
+void dsm_poll_event(struct dsm_poll *poll, uint64_t now)
+{
+	poll->last = now;
+	if (!ev_is_active(&poll->idle))
+		return;
+	poll->counts.found++;
+	/* The next look is one for what comes after this. */
+	ev_idle_stop(poll->loop, &poll->idle);
+}
+
+void dsm_poll_before_sleep(struct dsm_poll *poll, uint64_t now, bool asking)
+{
+	uint64_t length = poll->poll_ns;
+
+	if (asking && poll->wait_ns > length)
+		length = poll->wait_ns;
+	if (poll->last && length && now - poll->last < length) {
+		poll->counts.looks++;
+		ev_idle_start(poll->loop, &poll->idle);
+		return;
+	}
+	poll->counts.sleeps++;
+	ev_idle_stop(poll->loop, &poll->idle);
+}

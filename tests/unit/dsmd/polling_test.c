@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * To look or to sleep: by a played clock, and with a real loop; and what can be
+ * set while the VM runs.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "case.h"
+#include "tune.h"
+
+#define US	1000ull
+
+static const struct {
+	const char *name;
+	uint64_t wait_us, poll_us;
+	bool asking, came;
+	unsigned int looks;		/* 10 us each, before it sleeps */
+} lengths[] = {
+	{ "off", 0, 0, true, true, 0 },
+	{ "nothing came yet", 100, 100, true, false, 0 },
+	{ "a requester", 100, 0, true, true, 10 },
+	{ "a requester that has its answer", 100, 0, false, true, 0 },
+	{ "a responder", 0, 200, false, true, 20 },
+	{ "a responder that asks", 0, 200, true, true, 20 },
+	{ "both, asking", 300, 200, true, true, 30 },
+	{ "both, not asking", 300, 200, false, true, 20 },
+};
+
+static void looks(const void *argument)
+{
+	struct ev_loop *loop = ev_loop_new(0);
+	struct dsm_poll poll;
+	unsigned int i, n;
+	uint64_t clock;
+
+	(void)argument;
+	for (i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		dsm_poll_init(&poll, loop, lengths[i].wait_us * US, lengths[i].poll_us * US);
+		clock = 1000000;
+		if (lengths[i].came)
+			dsm_poll_event(&poll, clock);
+		for (n = 0; n < 100; n++, clock += 10 * US) {
+			dsm_poll_before_sleep(&poll, clock, lengths[i].asking);
+			if (!ev_is_active(&poll.idle))
+				break;
+		}
+		CHECK(n == lengths[i].looks && poll.counts.looks == n && poll.counts.sleeps == 1 &&
+		      !poll.counts.found, "%s: %u looks", lengths[i].name, n);
+		CHECK(dsm_poll_is_on(&poll) == (lengths[i].wait_us || lengths[i].poll_us), "on");
+		/* It sleeps until something comes. */
+		dsm_poll_before_sleep(&poll, clock + 1, lengths[i].asking);
+		CHECK(!ev_is_active(&poll.idle), "%s: it wakes up by itself", lengths[i].name);
+		dsm_poll_stop(&poll);
+	}
+	ev_loop_destroy(loop);
+}
+
+static struct dsm_poll looping;
+static uint64_t ticks;
+static unsigned int came;
+
+static void on_prepare(struct ev_loop *loop, ev_prepare *prepare, int events)
+{
+	(void)loop;
+	(void)prepare;
+	(void)events;
+	dsm_poll_before_sleep(&looping, ticks += 10 * US, false);
+}
+
+static void on_readable(struct ev_loop *loop, ev_io *io, int events)
+{
+	char byte;
+
+	(void)loop;
+	(void)events;
+	CHECK(read(io->fd, &byte, 1) == 1, "a byte");
+	came++;
+	dsm_poll_event(&looping, ticks);
+}
+
+/* The loop itself: it does not wait while it looks, and sees what comes. */
+static void loops(const void *argument)
+{
+	struct ev_loop *loop = ev_loop_new(0);
+	ev_prepare prepare;
+	ev_io io;
+	int ends[2];
+	unsigned int i;
+
+	(void)argument;
+	CHECK(!pipe(ends), "a pipe");
+	alarm(20);
+	ticks = 1000000;
+	dsm_poll_init(&looping, loop, 0, 1000 * US);
+	ev_prepare_init(&prepare, on_prepare);
+	ev_prepare_start(loop, &prepare);
+	ev_io_init(&io, on_readable, ends[0], EV_READ);
+	ev_io_start(loop, &io);
+	dsm_poll_event(&looping, ticks);
+	/* 99 times without waiting: it would wait for ever. */
+	for (i = 0; i < 50; i++)
+		ev_run(loop, EVRUN_ONCE);
+	CHECK(looping.counts.looks == 50 && !looping.counts.sleeps, "%llu looks",
+	      (unsigned long long)looping.counts.looks);
+	CHECK(write(ends[1], "a", 1) == 1, "a byte");
+	ev_run(loop, EVRUN_ONCE);
+	CHECK(came == 1 && looping.counts.found == 1, "found");
+	/* It looks for as long again, and then would sleep. */
+	for (i = 0; i < 99; i++)
+		ev_run(loop, EVRUN_ONCE);
+	CHECK(looping.counts.looks == 150 && !looping.counts.sleeps, "%llu looks",
+	      (unsigned long long)looping.counts.looks);
+	CHECK(write(ends[1], "b", 1) == 1, "a byte");
+	ev_run(loop, EVRUN_ONCE);
+	CHECK(came == 2 && looping.counts.found == 1 && looping.counts.sleeps == 1,
+	      "%llu sleeps", (unsigned long long)looping.counts.sleeps);
+	dsm_poll_stop(&looping);
+	ev_prepare_stop(loop, &prepare);
+	ev_io_stop(loop, &io);
+	ev_loop_destroy(loop);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+/* The engine is played, too: only one function of it is needed. */
+static unsigned int prefetch;
+
+int dsm_engine_set_prefetch(struct dsm_engine *engine, unsigned int pages)
+{
+	(void)engine;
+	prefetch = pages;
+	return 0;
+}
+
+static void tune(const void *argument)
+{
+	static const struct {
+		const char *word, *wrong;
+		uint64_t wait_us, poll_us;
+		unsigned int prefetch;
+	} words[] = {
+		{ "prefetch=32", NULL, 7, 8, 32 },
+		{ "prefetch=0", NULL, 7, 8, 0 },
+		{ "prefetch=64", NULL, 7, 8, 64 },
+		{ "prefetch=65", "prefetch: a number, 0 to 64", 7, 8, 9 },
+		{ "prefetch=", "prefetch: a number", 7, 8, 9 },
+		{ "prefetch=-1", "prefetch: a number", 7, 8, 9 },
+		{ "prefetch=1 ", "prefetch: a number", 7, 8, 9 },
+		{ "prefetch=99999999999999999999", "prefetch: a number", 7, 8, 9 },
+		{ "busy_wait_us=50", NULL, 50, 8, 9 },
+		{ "busy_wait_us=100000", NULL, 100000, 8, 9 },
+		{ "busy_wait_us=100001", "busy_wait_us: a number, 0 to 100000", 7, 8, 9 },
+		{ "poll_us=0", NULL, 7, 0, 9 },
+		{ "poll_us=0x1", "poll_us: a number", 7, 8, 9 },
+		{ "poll_u=1", "want prefetch=N", 7, 8, 9 },
+		{ "poll_us", "want prefetch=N", 7, 8, 9 },
+		{ "=1", "want prefetch=N", 7, 8, 9 },
+		{ "", "want prefetch=N", 7, 8, 9 },
+	};
+	struct dsm_poll poll;
+	unsigned int i;
+	char *text;
+	bool set;
+
+	(void)argument;
+	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		poll = (struct dsm_poll){ .wait_ns = 7 * US, .poll_ns = 8 * US };
+		prefetch = 9;
+		set = dsm_tune(NULL, &poll, words[i].word, &text);
+		CHECK(set == !words[i].wrong && (set ? !text : text && strstr(text, words[i].wrong)),
+		      "'%s': %s", words[i].word, text ? text : "set");
+		CHECK(poll.wait_ns == words[i].wait_us * US && poll.poll_ns == words[i].poll_us * US &&
+		      prefetch == words[i].prefetch, "'%s'", words[i].word);
+		free(text);
+	}
+}
+
+static const struct test_case cases[] = {
+	{ "poll: how long", looks, NULL },
+	{ "poll: the loop", loops, NULL },
+	{ "poll: set", tune, NULL },
+};
+
+int main(int argc, char **argv)
+{
+	return run_cases(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
+}
