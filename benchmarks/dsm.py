@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from benchmarks import host_programs, membench, remote_swap, round_trips, spanning
-from benchmarks.dsm_faults import Snapshot, copies, faults, messages
+from benchmarks.dsm_faults import Snapshot, copies, faults, messages, speedups
 from benchmarks.results import Metric, from_runs, write
 from lab.command import checked
 from lab.description import RackDescription
@@ -48,6 +48,13 @@ PASSES = f"touch --cpu=0 --sizes={','.join(map(str, SIZES))} --flush={FLUSH}"
 WORDS = f"{PASSES} --rounds={ROUNDS}"
 READS, READ_ROUNDS = f"{PASSES} --writes=0", (1, 2)
 COPY = "copy --cpus=0,1 --mib=1 --rounds=3"
+# dsmd(8): pages asked for ahead; to look for messages for so long instead of sleeping.
+SWITCHES: dict[str, dict[str, int]] = {
+    "off": {"prefetch": 0, "busy_wait_us": 0, "poll_us": 0},
+    "prefetch": {"prefetch": 16},
+    "polling": {"busy_wait_us": 20000, "poll_us": 20000},
+    "on": {"prefetch": 16, "busy_wait_us": 20000, "poll_us": 20000},
+}
 USED_MIB = 24  # by the program that is on the node when it is detached
 # Of the figures' names: TCP is what every host has.
 PREFIXES = {"tcp": "dsm", "rdma": "dsm.rdma"}
@@ -163,8 +170,7 @@ def _node(rack: Rack, found: Sequence[Metric], transport: str) -> Iterator[Metri
             counted.append(Snapshot.take(there).since(before))
         yield messages(counted[1].since(counted[0]), prefix)
 
-        copied = run_membench(there.guest, f"{PROGRAMS}/dsm_membench {COPY} --node=1 --source-node=1").copies
-        yield from copies(copied, f"{prefix}.membench")
+        yield from optimised(there, found, prefix, f"dsm.rtt.{transport}.poll.fault_us")
 
         seconds, moved = detach(there)
         yield Metric(
@@ -172,6 +178,25 @@ def _node(rack: Rack, found: Sequence[Metric], transport: str) -> Iterator[Metri
             {"mib": SHAPE.node_mib, "mib_in_use": moved, "seconds": seconds},
             note="xl vnode-detach of a node that a program uses: the guest moves its pages to node 0",
         )  # fmt: skip
+
+
+def optimised(there: spanning.Spanning, found: Sequence[Metric], prefix: str, round_trip: str) -> Iterator[Metric]:
+    """What each switch is good for: on against off, alone and all together, in one run; all are off again afterwards."""
+    reads: dict[str, membench.Output] = {}
+    copied: dict[str, Sequence[membench.Copy]] = {}
+    seen: dict[str, Snapshot] = {}
+    for name, switches in SWITCHES.items():
+        there.switch({**SWITCHES["off"], **switches})
+        before = Snapshot.take(there)
+        reads[name] = run_membench(there.guest, f"{PROGRAMS}/dsm_membench {READS} --rounds={ROUNDS} --node=1")
+        seen[name] = Snapshot.take(there).since(before)
+        copied[name] = run_membench(there.guest, f"{PROGRAMS}/dsm_membench {COPY} --node=1 --source-node=1").copies
+        if name == "off":
+            yield from copies(copied[name], f"{prefix}.membench")
+    there.switch(SWITCHES["off"])
+    yield from speedups(reads, copied, prefix)
+    # The same ratio as dsm.fault.ratio_to_rtt, with both ends polling in both.
+    yield from faults(seen["polling"], reads["polling"], found, f"{prefix}.polling", round_trip)
 
 
 def detach(there: spanning.Spanning) -> tuple[float, int]:

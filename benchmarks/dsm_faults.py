@@ -178,3 +178,47 @@ def copies(rounds: Sequence[membench.Copy], prefix: str) -> list[Metric]:
             from_runs(f"{prefix}.{step}_us_per_page", runs, "us", "lower", f"{rounds[0].threads} threads at home")
         )
     return found
+
+
+def speedups(
+    reads: Mapping[str, membench.Output], copied: Mapping[str, Sequence[membench.Copy]], prefix: str
+) -> list[Metric]:
+    """What switches are good for: times with all of them "off" over times with each, and with all "on"."""
+    found = []
+    for name in reads:
+        if name == "off":
+            continue
+        for order in membench.ORDERS:
+            times = {
+                each: statistics.median(
+                    membench.ns_per_page(membench.chosen(reads[each].passes, what="read", order=order, state="cold"))
+                )
+                / 1000
+                for each in ("off", name)
+            }
+            found.append(
+                Metric(
+                    f"{prefix}.switch.{name}.read_{order}.speedup",
+                    times["off"] / times[name],
+                    "x",
+                    "higher",
+                    {"off_us": times["off"], f"{name}_us": times[name]},
+                    note="time for a page that is not at hand",
+                )
+            )
+        totals = {
+            each: statistics.median(copy.total_ns / 1000 / (copy.mib * 256) for copy in copied[each])
+            for each in ("off", name)
+        }
+        speedup = Metric(
+            f"{prefix}.switch.{name}.membench.speedup",
+            totals["off"] / totals[name],
+            "x",
+            "higher",
+            {"off_us_per_page": totals["off"], f"{name}_us_per_page": totals[name]},
+            note="map, populate and memcpy of a shared source, all threads at home",
+        )
+        found.append(speedup)
+        if name == "on":
+            found.append(dataclasses.replace(speedup, metric=f"{prefix}.membench.speedup"))
+    return found

@@ -139,6 +139,12 @@ class Spanning:
         found: dict[str, Any] = json.loads(checked(self.guest.dom0, f"{STATS} {self.guest.domid()}"))
         return found
 
+    def switch(self, switches: Mapping[str, int]) -> None:
+        """`dsmctl set` on both hosts, while the guest runs. Raises CommandFailedError."""
+        for host in self.hosts:
+            for key, number in switches.items():
+                checked(run_in(host), f"dsmctl set {NAME} {key}={number}")
+
     def said(self) -> str:
         """What both dsmd have logged: for messages about something that failed."""
         return "\n".join(f"--- dsmd {n}\n{log.read_text(errors='replace')[-3000:]}" for n, log in enumerate(self.logs))

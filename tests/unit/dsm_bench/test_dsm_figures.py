@@ -23,6 +23,7 @@ from benchmarks import dsm, dsm_faults, host_programs, membench, remote_swap, ro
 from benchmarks.report import report_page
 from benchmarks.results import Metric, Result, encode, problems
 from lab.errors import Malformed
+from lab.pipeline.paths import REPO
 
 MIB = 2**20
 PATIENCE_S = 60
@@ -452,3 +453,27 @@ def test_the_report_shows_phases_and_swap() -> None:
     partial = Metric("dsm.fault.us", 40, "us", "lower", {**phases, "ring_us": -1.0})
     bare = report_page([Result("dsm", "2026-01-31T12:00:00Z", HOST, [partial, *SWAP])], [], "now", False)
     assert 'id="dsm-fault-' not in bare and 'id="dsm-swap-' not in bare
+
+
+def test_switches_are_compared_with_none_of_them() -> None:
+    half = {key: us / 2 for key, us in US.items()}
+    reads = {"off": output(US), "prefetch": output({**US, ("read", "sequential"): 5.0}), "on": output(half)}
+    copied = {
+        name: [membench.Copy(0, 2, 1, 0, 256_000 * us, 0)] for name, us in (("off", 8), ("prefetch", 8), ("on", 2))
+    }
+    found = {metric.metric: metric.value for metric in dsm_faults.speedups(reads, copied, "dsm")}
+    assert found == {
+        "dsm.switch.prefetch.read_sequential.speedup": pytest.approx(2),
+        "dsm.switch.prefetch.read_random.speedup": pytest.approx(1),
+        "dsm.switch.prefetch.membench.speedup": pytest.approx(1),
+        "dsm.switch.on.read_sequential.speedup": pytest.approx(2),
+        "dsm.switch.on.read_random.speedup": pytest.approx(2),
+        "dsm.switch.on.membench.speedup": pytest.approx(4),
+        "dsm.membench.speedup": pytest.approx(4),
+    }
+
+
+def test_each_set_of_switches_is_of_keys_that_dsmctl_knows() -> None:
+    manual = (REPO / "docs" / "man" / "dsmctl.8").read_text(encoding="utf-8")
+    assert set(dsm.SWITCHES["off"]) == {key for switches in dsm.SWITCHES.values() for key in switches}
+    assert all(key in manual for key in dsm.SWITCHES["off"])
