@@ -40,8 +40,8 @@ from lab.rack import Rack
 
 HOME_MIB = 512
 # Memory at hand for pages that live elsewhere: DSM's pool, or the control group of what swaps.
-LOCAL_PAGES = 1024
-SIZES, FLUSH, ROUNDS = (64, 128, 256), 1280, 3
+LOCAL_PAGES = 512
+SIZES, FLUSH, ROUNDS, SWITCH_ROUNDS = (64, 128, 192), 640, 3, 2
 SWAP_MIB = 64
 MEMBENCH_S = 900.0
 PASSES = f"touch --cpu=0 --sizes={','.join(map(str, SIZES))} --flush={FLUSH}"
@@ -188,7 +188,7 @@ def optimised(there: spanning.Spanning, found: Sequence[Metric], prefix: str, ro
     for name, switches in SWITCHES.items():
         there.switch({**SWITCHES["off"], **switches})
         before = Snapshot.take(there)
-        reads[name] = run_membench(there.guest, f"{PROGRAMS}/dsm_membench {READS} --rounds={ROUNDS} --node=1")
+        reads[name] = run_membench(there.guest, f"{PROGRAMS}/dsm_membench {READS} --rounds={SWITCH_ROUNDS} --node=1")
         seen[name] = Snapshot.take(there).since(before)
         copied[name] = run_membench(there.guest, f"{PROGRAMS}/dsm_membench {COPY} --node=1 --source-node=1").copies
         if name == "off":

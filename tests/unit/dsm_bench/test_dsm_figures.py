@@ -300,7 +300,7 @@ HOST = {"cpus": 2, "memory_mib": 1, "cpu_model": "x", "kernel": "6", "emulated":
 
 def test_a_limited_command_has_its_numbers() -> None:
     words = remote_swap.limited("touch --sizes=1,2", 1024, 3)
-    assert re.search(r"echo 4194304 >\S+/memory.max", words) and "echo 3 >/proc/sys/vm/page-cluster" in words
+    assert re.search(r"echo 4718592 >\S+/memory.max", words) and "echo 3 >/proc/sys/vm/page-cluster" in words
 
 
 def test_a_part_that_fails_leaves_the_others(
