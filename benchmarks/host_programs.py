@@ -41,7 +41,7 @@ class Program:
 
     def __init__(self, host: Host, words: str, sink: Path) -> None:
         self.words, self._sink = words, sink
-        self.background: Background = host.start(f"{FOLDER}/{words}", sink)
+        self.background: Background = host.start(f"{FOLDER}/{words} 2>&1", sink)
 
     def said(self) -> str:
         """Its output and messages."""

@@ -158,7 +158,7 @@ def _start_dsmd(host: Host, log: Path) -> Background:
     """It runs, and can be asked. Raises CommandFailedError, TimeoutError."""
     run = run_in(host)
     checked(run, f"mkdir -p {SOCKETS.parent}")
-    daemon = host.start(f"dsmd /root/{NAME}.json", log)
+    daemon = host.start(f"dsmd /root/{NAME}.json 2>&1", log)
     asked = f"test -S {SOCKETS}/{NAME}.sock"
     wait_for(f"dsmd of {host.description.name}", 60, lambda: run(asked).status == 0 or not daemon.running())
     if not daemon.running():
