@@ -10,7 +10,7 @@ Two hosts of the lab. Parts, each of which can fail without the others, and is l
 Result: build/results/dsm.json; what could not be measured is not in it. Times are an emulator's, of machines that share two
 real processors and whose network is a process beside them: only ratios of one run are figures.
 
-Usage: python3 -m benchmarks.dsm [--use=RACK] [PART...]
+Usage: python3 -m benchmarks.dsm [--use=RACK] [--pages=N] [--rounds=N] [PART...]
 Exit status: 0; 1 if a part could not be measured; 2 usage.
 """
 
@@ -39,15 +39,8 @@ from lab.patience import scaled, wait_for
 from lab.rack import Rack
 
 HOME_MIB = 512
-# Memory at hand for pages that live elsewhere: DSM's pool, or the control group of what swaps.
-LOCAL_PAGES = 512
-SIZES, FLUSH, ROUNDS, SWITCH_ROUNDS = (64, 128, 192), 640, 3, 2
 SWAP_MIB = 64
 MEMBENCH_S = 900.0
-PASSES = f"touch --cpu=0 --sizes={','.join(map(str, SIZES))} --flush={FLUSH}"
-WORDS = f"{PASSES} --rounds={ROUNDS}"
-READS, READ_ROUNDS = f"{PASSES} --writes=0", (1, 2)
-COPY = "copy --cpus=0,1 --mib=1 --rounds=3"
 # dsmd(8): pages asked for ahead; to look for messages for so long instead of sleeping.
 SWITCHES: dict[str, dict[str, int]] = {
     "off": {"prefetch": 0, "busy_wait_us": 0, "poll_us": 0},
@@ -58,7 +51,7 @@ SWITCHES: dict[str, dict[str, int]] = {
 USED_MIB = 24  # by the program that is on the node when it is detached
 # Of the figures' names: TCP is what every host has.
 PREFIXES = {"tcp": "dsm", "rdma": "dsm.rdma"}
-SHAPE = spanning.Shape(home_mib=HOME_MIB, frames=LOCAL_PAGES)
+NODE_MIB = 128
 FAILURES = (LabError, Malformed, TimeoutError, OSError, ValueError)
 
 SWAP_GUEST = f"""
@@ -74,6 +67,38 @@ on_poweroff = "destroy"
 on_reboot = "destroy"
 on_crash = "preserve"
 """
+
+
+@dataclasses.dataclass(frozen=True)
+class Amount:
+    """How much is measured.
+
+    `pages`: memory at hand for pages that live elsewhere: DSM's pool, or the control group of what swaps.
+    """
+
+    pages: int = 512
+    rounds: int = 3
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Pages of a pass: they fit."""
+        return tuple(self.pages * eighths // 8 for eighths in (1, 2, 3))
+
+    @property
+    def passes(self) -> str:
+        """Words for dsm_membench: before each pass more pages are read than fit."""
+        sizes = ",".join(map(str, self.sizes))
+        return f"touch --cpu=0 --sizes={sizes} --flush={self.pages * 5 // 4}"
+
+    @property
+    def copy(self) -> str:
+        """Words for dsm_membench."""
+        return f"copy --cpus=0,1 --mib=1 --rounds={self.rounds}"
+
+    @property
+    def shape(self) -> spanning.Shape:
+        """A guest with so many frames for pages of the other host."""
+        return spanning.Shape(home_mib=HOME_MIB, node_mib=NODE_MIB, frames=self.pages)
 
 
 def touched(output: membench.Output, prefix: str, **baseline: float) -> list[Metric]:
@@ -92,7 +117,13 @@ def touched(output: membench.Output, prefix: str, **baseline: float) -> list[Met
                 "major_faults_per_page": sum(each.major for each in cold) / sum(each.pages for each in cold),
                 **baseline,
             }
-            metric = from_runs(f"{prefix}.page.{what}_{order}_us", runs, "us", "lower", f"slope over {SIZES} pages")
+            metric = from_runs(
+                f"{prefix}.page.{what}_{order}_us",
+                runs,
+                "us",
+                "lower",
+                f"slope over {sorted({each.pages for each in cold})} pages",
+            )
             found.append(Metric(**{**vars(metric), "baseline": beside}))
             if what == "read":
                 rates = [1e6 / us for us in runs if us > 0]
@@ -108,13 +139,14 @@ def run_membench(guest: Guest, words: str) -> membench.Output:
 # --- parts ----------------------------------------------------------------------------------------------------------------
 
 
-def rtt(rack: Rack, found: Sequence[Metric]) -> Iterator[Metric]:
+def rtt(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Metric]:
     """Round trips of each transport and each way to wait."""
     del found
+    rounds = 100 * amount.rounds
     round_trips.with_rdma(rack)
     for transport in round_trips.TRANSPORTS:
         for waiting in round_trips.WAITING:
-            yield from round_trips.metrics([round_trips.measure(rack, transport, waiting)])
+            yield from round_trips.metrics([round_trips.measure(rack, transport, waiting, rounds)])
 
 
 @contextlib.contextmanager
@@ -127,7 +159,7 @@ def guest_of(host: Host, config: str) -> Iterator[Guest]:
         guest.destroy()
 
 
-def swap(rack: Rack, found: Sequence[Metric]) -> Iterator[Metric]:
+def swap(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Metric]:
     """dsm.swap.clusterN: what a page costs that is swapped out to the other host."""
     del found
     with (
@@ -137,7 +169,8 @@ def swap(rack: Rack, found: Sequence[Metric]) -> Iterator[Metric]:
     ):
         for cluster in remote_swap.PAGE_CLUSTERS:
             before = remote_swap.swapped_in(guest)
-            output = run_membench(guest, remote_swap.limited(f"{WORDS} --pageout=1", LOCAL_PAGES, cluster))
+            words = f"{amount.passes} --rounds={amount.rounds} --pageout=1"
+            output = run_membench(guest, remote_swap.limited(words, amount.pages, cluster))
             read = remote_swap.swapped_in(guest) - before
             yield from touched(output, f"dsm.swap.cluster{cluster}", swapped_in_pages=read)
 
@@ -147,40 +180,42 @@ def value(found: Sequence[Metric], name: str) -> float | None:
     return next((metric.value for metric in found if metric.metric == name), None)
 
 
-def _node(rack: Rack, found: Sequence[Metric], transport: str) -> Iterator[Metric]:
+def _node(rack: Rack, found: Sequence[Metric], amount: Amount, transport: str) -> Iterator[Metric]:
     prefix = PREFIXES[transport]
-    with spanning.spanning(rack, SHAPE, transport) as there:
+    with spanning.spanning(rack, amount.shape, transport) as there:
         began = time.monotonic()
         attached = there.guest.attach(1, timeout=scaled(600))
         if attached.status:
             raise CommandFailedError(f"xl vnode-attach: exit status {attached.status}: {attached.text}\n{there.said()}")
-        yield Metric(f"{prefix}.attach.seconds", time.monotonic() - began, "s", "lower", {"mib": SHAPE.node_mib})
+        yield Metric(f"{prefix}.attach.seconds", time.monotonic() - began, "s", "lower", {"mib": NODE_MIB})
 
         before = Snapshot.take(there)
-        output = run_membench(there.guest, f"{PROGRAMS}/dsm_membench {WORDS} --node=1")
+        output = run_membench(there.guest, f"{PROGRAMS}/dsm_membench {amount.passes} --rounds={amount.rounds} --node=1")
         yield from touched(output, prefix)
         yield from faults(
             Snapshot.take(there).since(before), output, found, prefix, f"dsm.rtt.{transport}.sleep.fault_us"
         )
 
         counted = []
-        for rounds in READ_ROUNDS:
+        for rounds in (1, 2):
             before = Snapshot.take(there)
-            run_membench(there.guest, f"{PROGRAMS}/dsm_membench {READS} --rounds={rounds} --node=1")
+            run_membench(there.guest, f"{PROGRAMS}/dsm_membench {amount.passes} --writes=0 --rounds={rounds} --node=1")
             counted.append(Snapshot.take(there).since(before))
         yield messages(counted[1].since(counted[0]), prefix)
 
-        yield from optimised(there, found, prefix, f"dsm.rtt.{transport}.poll.fault_us")
+        yield from optimised(there, found, amount, prefix, f"dsm.rtt.{transport}.poll.fault_us")
 
         seconds, moved = detach(there)
         yield Metric(
-            f"{prefix}.detach.seconds_per_gib", seconds * 1024 / SHAPE.node_mib, "s", "lower",
-            {"mib": SHAPE.node_mib, "mib_in_use": moved, "seconds": seconds},
+            f"{prefix}.detach.seconds_per_gib", seconds * 1024 / NODE_MIB, "s", "lower",
+            {"mib": NODE_MIB, "mib_in_use": moved, "seconds": seconds},
             note="xl vnode-detach of a node that a program uses: the guest moves its pages to node 0",
         )  # fmt: skip
 
 
-def optimised(there: spanning.Spanning, found: Sequence[Metric], prefix: str, round_trip: str) -> Iterator[Metric]:
+def optimised(
+    there: spanning.Spanning, found: Sequence[Metric], amount: Amount, prefix: str, round_trip: str
+) -> Iterator[Metric]:
     """What each switch is good for: on against off, alone and all together, in one run; all are off again afterwards."""
     reads: dict[str, membench.Output] = {}
     copied: dict[str, Sequence[membench.Copy]] = {}
@@ -188,9 +223,11 @@ def optimised(there: spanning.Spanning, found: Sequence[Metric], prefix: str, ro
     for name, switches in SWITCHES.items():
         there.switch({**SWITCHES["off"], **switches})
         before = Snapshot.take(there)
-        reads[name] = run_membench(there.guest, f"{PROGRAMS}/dsm_membench {READS} --rounds={SWITCH_ROUNDS} --node=1")
+        words = f"{amount.passes} --writes=0 --rounds={amount.rounds} --node=1"
+        reads[name] = run_membench(there.guest, f"{PROGRAMS}/dsm_membench {words}")
         seen[name] = Snapshot.take(there).since(before)
-        copied[name] = run_membench(there.guest, f"{PROGRAMS}/dsm_membench {COPY} --node=1 --source-node=1").copies
+        words = f"{amount.copy} --node=1 --source-node=1"
+        copied[name] = run_membench(there.guest, f"{PROGRAMS}/dsm_membench {words}").copies
         if name == "off":
             yield from copies(copied[name], f"{prefix}.membench")
     there.switch(SWITCHES["off"])
@@ -219,18 +256,18 @@ def detach(there: spanning.Spanning) -> tuple[float, int]:
     return seconds, moved
 
 
-def node(rack: Rack, found: Sequence[Metric]) -> Iterator[Metric]:
+def node(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Metric]:
     """dsm.fault, dsm.page and more: a node of the other host over TCP with TLS."""
-    return _node(rack, found, "tcp")
+    return _node(rack, found, amount, "tcp")
 
 
-def rdma(rack: Rack, found: Sequence[Metric]) -> Iterator[Metric]:
+def rdma(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Metric]:
     """dsm.rdma: the same over Soft-RoCE."""
     round_trips.with_rdma(rack)
-    return _node(rack, found, "rdma")
+    return _node(rack, found, amount, "rdma")
 
 
-Part = Callable[[Rack, Sequence[Metric]], Iterator[Metric]]
+Part = Callable[[Rack, Sequence[Metric], Amount], Iterator[Metric]]
 PARTS: dict[str, Part] = {"rtt": rtt, "swap": swap, "node": node, "rdma": rdma}
 
 
@@ -250,7 +287,7 @@ def compared(found: Sequence[Metric]) -> list[Metric]:
             }
             if ours and theirs:
                 baseline = {"dsm_us": ours, **theirs}
-                note = f"{what}s in {order} order, {LOCAL_PAGES} pages at hand, swap by nbd over TCP without TLS"
+                note = f"{what}s in {order} order, equal memory at hand, swap by nbd over TCP without TLS"
                 ratios.append(
                     Metric(
                         f"dsm.vs_swap.{what}_{order}.ratio",
@@ -265,7 +302,7 @@ def compared(found: Sequence[Metric]) -> list[Metric]:
     return [*ratios, *([dataclasses.replace(headline, metric="dsm.vs_swap.ratio")] if headline else [])]
 
 
-def measure(rack: Rack, names: Sequence[str], found: list[Metric]) -> list[str]:
+def measure(rack: Rack, names: Sequence[str], amount: Amount, found: list[Metric]) -> list[str]:
     """Run parts, one after the other; adds to `found` as it goes. Returns what failed, a line each."""
     failed = []
     with tempfile.TemporaryDirectory(prefix="xenuma-bench.") as scratch:
@@ -276,7 +313,7 @@ def measure(rack: Rack, names: Sequence[str], found: list[Metric]) -> list[str]:
     for name in names:
         print(f"dsm: {name}", flush=True)
         try:
-            for metric in PARTS[name](rack, found):
+            for metric in PARTS[name](rack, found, amount):
                 found.append(metric)
                 show(metric)
         except FAILURES as error:
@@ -298,14 +335,19 @@ def main(arguments: Sequence[str] = ()) -> int:
     """Boot, or use a rack that runs; measure, write build/results/dsm.json."""
     parser = argparse.ArgumentParser(prog="dsm", description="Memory from another machine, measured.")
     parser.add_argument("--use", metavar="RACK", help="a rack that runs already, with two hosts")
+    parser.add_argument("--pages", type=int, default=Amount.pages, help="memory at hand, 96 to 4096 (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=Amount.rounds, help="of each measurement, 1 to 100 (%(default)s)")
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all, if none is named")
     options = parser.parse_args(arguments)
+    if not 96 <= options.pages <= 4096 or not 1 <= options.rounds <= 100:
+        parser.error(f"--pages={options.pages} --rounds={options.rounds}: want 96 to 4096, and 1 to 100")
+    amount = Amount(options.pages, options.rounds)
     found: list[Metric] = []
     failed: list[str] = []
     try:
         booted = Rack.attach(options.use) if options.use else Rack.boot(RackDescription.load("two-hosts"), meter=False)
         with booted as rack:
-            failed = measure(rack, options.parts or list(PARTS), found)
+            failed = measure(rack, options.parts or list(PARTS), amount, found)
     except FAILURES as error:
         failed.append(str(error))
         print(f"dsm: {error}", file=sys.stderr)

@@ -324,7 +324,7 @@ def test_a_part_that_fails_leaves_the_others(
         hosts: tuple[object, ...] = ()
 
     found: list[Metric] = []
-    failed = dsm.measure(NoRack(), ["bad", "good"], found)  # type: ignore[arg-type]
+    failed = dsm.measure(NoRack(), ["bad", "good"], dsm.Amount(), found)  # type: ignore[arg-type]
     assert failed == ["bad: half of it"]
     assert [metric.metric for metric in found] == ["dsm.b", "dsm.a"]
     assert "half of it" in capsys.readouterr().err
@@ -477,3 +477,16 @@ def test_each_set_of_switches_is_of_keys_that_dsmctl_knows() -> None:
     manual = (REPO / "docs" / "man" / "dsmctl.8").read_text(encoding="utf-8")
     assert set(dsm.SWITCHES["off"]) == {key for switches in dsm.SWITCHES.values() for key in switches}
     assert all(key in manual for key in dsm.SWITCHES["off"])
+
+
+def test_what_is_measured_fits_and_what_pushes_it_out_does_not() -> None:
+    amount = dsm.Amount(512, 3)
+    assert max(amount.sizes) < 512 < 640 and amount.passes.endswith("--sizes=64,128,192 --flush=640")
+    assert amount.shape.frames == 512
+    assert dsm.Amount(96).shape.frames >= 32 * dsm.Amount(96).shape.vcpus
+
+
+@pytest.mark.parametrize("words", ["--pages=95", "--pages=4097", "--rounds=0", "--pages=x", "disk"])
+def test_bad_words_for_the_benchmark(words: str) -> None:
+    with pytest.raises(SystemExit):
+        dsm.main([words])
