@@ -481,7 +481,7 @@ def test_each_set_of_switches_is_of_keys_that_dsmctl_knows() -> None:
 
 def test_what_is_measured_fits_and_what_pushes_it_out_does_not() -> None:
     amount = dsm.Amount(512, 3)
-    assert max(amount.sizes) < 512 < 640 and amount.passes.endswith("--sizes=64,128,192 --flush=640")
+    assert max(amount.sizes) < amount.pages and amount.passes.endswith("--sizes=64,128,192 --flush=640")
     assert amount.shape.frames == 512
     assert dsm.Amount(96).shape.frames >= 32 * dsm.Amount(96).shape.vcpus
 
