@@ -53,6 +53,7 @@ kernel = "/boot/vmlinuz"
 ramdisk = "/boot/guest.cpio.gz"
 extra = "console=hvc0 loglevel=5"
 memory = {self.home_mib}
+maxvcpus = {self.vcpus}
 vnuma = [
     [ "pnode=0", "size={self.home_mib}", "vcpus=0-1", "vdistances=10,21" ],
     [ "pnode=0", "size={self.node_mib}", "vcpus=2", "vdistances=21,10", "elastic=1" ],
