@@ -6,7 +6,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 ENTER := lab/enter
 
-.PHONY: help setup build demo test unit e2e e2e-debug guest-debug soak bench report check mutants explore series shell clean distclean
+.PHONY: help setup build demo test unit e2e e2e-debug guest-debug soak bench report check mutants explore bench-dsm demo-dsm series shell clean distclean
 
 help: ## this list
 	@echo "make TARGET, on Debian 12 or 13, as root or as a user with sudo:"
@@ -15,7 +15,7 @@ help: ## this list
 	@echo "XENUMA_LANES (racks side by side in make test: a number, by default 1; auto: 2 where there are 2 CPUs and 14 GB of free memory)."
 
 # Only these need the memory of a rack; the others only warn of too little.
-demo test e2e e2e-debug guest-debug soak bench: BOOTS := --boots
+demo test e2e e2e-debug guest-debug soak bench bench-dsm demo-dsm: BOOTS := --boots
 
 setup: ## check the host, make the sandbox, fetch the sources
 	@lab/bootstrap $(BOOTS)
@@ -66,6 +66,13 @@ soak: build ## all end-to-end tests, the newest too, with many more rounds (SOAK
 
 bench: build ## the measurements; results in build/results
 	@$(ENTER) python3 -m benchmarks
+
+# BENCH_DSM: parts, rtt, swap, node, rdma; all without it.
+bench-dsm: build ## memory from another machine: two hosts; build/results/dsm.json (BENCH_DSM chooses)
+	@$(ENTER) python3 -m benchmarks.dsm $(BENCH_DSM)
+
+demo-dsm: build ## a guest gets a node whose memory is on another host, uses it, and loses it again
+	@$(ENTER) python3 -m benchmarks.dsm_demo
 
 report: setup ## one HTML page of all results: build/results/report.html
 	@$(ENTER) python3 -m benchmarks.report

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 
@@ -180,8 +181,49 @@ def timeline_plot(timeline: Timeline, name: str = "timeline") -> Markup:
     return _svg(figure, name)
 
 
-def phases_plot(operations: Mapping[str, Mapping[str, float]], name: str) -> Markup:
-    """One bar an operation, split by phase in seconds, in the order in which the phases ran."""
+def remote_memory_plot(
+    memory: Sequence[tuple[float, float, float]],
+    windows: Sequence[Sequence[tuple[float, int, int]]],
+    operations: Mapping[str, tuple[float, float]],
+    name: str = "remote",
+) -> Markup:
+    """A node of another host over time: MiB at home and there, faults and messages a second, operations shaded.
+
+    `memory`: (second, MiB on node 0, MiB on node 1); `windows`: for each stretch (second, faults, messages) since the start.
+    """
+    origin = min([t for t, _, _ in memory] + [begin for begin, _ in operations.values()], default=0.0)
+    figure = Figure(figsize=(WIDTH, 5.6))
+    axes: Sequence[Axes] = figure.subplots(3, 1, sharex=True, gridspec_kw={"hspace": 0.16})
+    times = [t - origin for t, _, _ in memory]
+    for node in (0, 1):
+        values = [row[node + 1] for row in memory]
+        axes[0].step(times, values, where="post", color=_node_colour(node), linewidth=2, label=f"node {node}")
+    axes[0].set_ylabel("program, MiB")
+    axes[0].legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+    for axis, column, label in ((axes[1], 1, "faults/s"), (axes[2], 2, "messages/s")):
+        for window in windows:
+            for before, after in itertools.pairwise(window):
+                if after[0] > before[0]:
+                    rate = (after[column] - before[column]) / (after[0] - before[0])
+                    span = [before[0] - origin, after[0] - origin]
+                    axis.fill_between(span, rate, color=_node_colour(1), alpha=0.35, linewidth=0)
+        axis.set_ylim(bottom=0)
+        axis.set_ylabel(label)
+    for operation, (begin, end) in operations.items():
+        for axis in axes:
+            axis.axvspan(begin - origin, end - origin, color=SHADES[operation], alpha=0.16, linewidth=0)
+        at = ((begin + end) / 2 - origin, 1.02)
+        axes[0].annotate(
+            f"vnode-{operation}", at, xycoords=("data", "axes fraction"), ha="center", va="bottom", fontsize=10
+        )
+    axes[2].set_xlabel("seconds")
+    axes[2].set_xlim(left=0)
+    figure.align_ylabels(axes)
+    return _svg(figure, name)
+
+
+def phases_plot(operations: Mapping[str, Mapping[str, float]], name: str, unit: str = "s") -> Markup:
+    """One bar an operation, split by phase, in the order in which the phases ran; times in `unit`."""
     figure = Figure(figsize=(WIDTH, 0.9 + 0.95 * len(operations)))
     axis = figure.subplots()
     axis.grid(axis="y", visible=False)
@@ -202,7 +244,7 @@ def phases_plot(operations: Mapping[str, Mapping[str, float]], name: str) -> Mar
                 axis.text(
                     left + seconds / 2,
                     row,
-                    f"{phase}\n{number(seconds)} s",
+                    f"{phase}\n{number(seconds)} {unit}",
                     ha="center",
                     va="center",
                     color="white",
@@ -211,7 +253,7 @@ def phases_plot(operations: Mapping[str, Mapping[str, float]], name: str) -> Mar
             left += seconds
     axis.set_yticks(range(len(operations)), list(operations))
     axis.invert_yaxis()
-    axis.set_xlabel("seconds (emulator's time)")
+    axis.set_xlabel(f"{'seconds' if unit == 's' else unit} (emulator's time)")
     return _svg(figure, name)
 
 

@@ -27,9 +27,14 @@ HEADLINES = (
     ("detach.seconds", "to detach it"),
     ("detach.residual_kib", "left over after a detach"),
     ("parallel_region.overhead_pct", "more time for an empty parallel region"),
+    ("dsm.fault.ratio_to_rtt", "a fault of another host's page, against the raw round trip"),
+    ("dsm.messages_per_read_fault", "messages for a read fault"),
+    ("dsm.vs_swap.ratio", "faster than swap on a disk in the other host's memory"),
     ("demo.threads.attached", "threads after the attach"),
     ("demo.remote_pct.settled", "remote accesses, settled"),
 )
+
+FAULT_PHASES = ("outside", "ring", "host", "wire")
 
 LIMITS = (
     "Everything here was measured in the lab: a rack in a box, whose hosts QEMU emulates (TCG) on an ordinary machine. "
@@ -108,6 +113,41 @@ def _pairs(result: Result) -> dict[str, tuple[float, float]]:
     return pairs
 
 
+def _dsm_plots(page: Page, result: Result) -> None:
+    """Where the time of a fault goes, and what swap takes for the same."""
+    faults = {}
+    for name, about in (("dsm.fault.us", "over TCP"), ("dsm.rdma.fault.us", "over Soft-RoCE")):
+        if metric := result.find(name):
+            parts = {phase: metric.baseline.get(f"{phase}_us") for phase in FAULT_PHASES}
+            known = {phase: us for phase, us in parts.items() if isinstance(us, (int, float)) and us > 0}
+            if len(known) == len(FAULT_PHASES):
+                faults[about] = known
+    if faults:
+        page.figure(
+            phases_plot(faults, f"{result.name}-fault", "us"),
+            "A fault of a page of another host. Outside: the guest, the trap, the way back. Ring: from Xen to dsmd. "
+            "Host: queues and page operations of both hosts. Wire: the raw round trip, measured in the same run.",
+        )
+    against = {}
+    for metric in result.metrics:
+        ours = metric.baseline.get("dsm_us")
+        theirs = [value for key, value in metric.baseline.items() if key.startswith("swap_")]
+        times = [value for value in theirs if isinstance(value, (int, float))]
+        if (
+            metric.metric.startswith("dsm.vs_swap.")
+            and metric.metric.count(".") == 3
+            and times
+            and isinstance(ours, (int, float))
+        ):
+            against[metric.metric.split(".")[2].replace("_", ", ")] = (float(min(times)), float(ours))
+    if against:
+        page.figure(
+            pairs_plot(against, ("swap by nbd", "DSM"), "us for a page (emulator's time)", f"{result.name}-swap"),
+            "Time for a page that is not at hand, with equal memory at hand: swap on a disk in the other host's memory, "
+            "with the better page cluster, and DSM. Logarithmic.",
+        )
+
+
 def _plots(page: Page, result: Result) -> None:
     operations = {f"vnode-{name}": _phases(result, name) for name in ("attach", "detach")}
     operations = {name: phases for name, phases in operations.items() if phases}
@@ -119,6 +159,7 @@ def _plots(page: Page, result: Result) -> None:
             pairs_plot(pairs, ("stock, 4 KiB", "ours, 2 MiB"), "operations for each 2 MiB", f"{result.name}-pairs"),
             "Operations of the hypervisor for each 2 MiB of guest memory, from its own counters. Logarithmic.",
         )
+    _dsm_plots(page, result)
     series: dict[str, Sequence[float | None]] = {}
     units = {}
     for key, title, unit in (("remote_pct", "remote accesses", "%"), ("iteration_ms", "iteration, median", "ms")):

@@ -30,7 +30,7 @@ def test_tests_do_not_overwrite_what_was_measured(target: str) -> None:
     assert f" XENUMA_RESULTS={REPO}/build/{written} " in f" {tests.split(' lab/enter ')[0]} "
 
 
-@pytest.mark.parametrize("target", ["bench", "demo", "report"])
+@pytest.mark.parametrize("target", ["bench", "bench-dsm", "demo", "demo-dsm", "report"])
 def test_measurements_are_where_the_report_finds_them(target: str) -> None:
     assert not any("XENUMA_RESULTS" in line for line in commands(target))
 
@@ -38,7 +38,7 @@ def test_measurements_are_where_the_report_finds_them(target: str) -> None:
 @pytest.mark.parametrize(
     ("boots", "targets"),
     [
-        (True, "demo test e2e e2e-debug guest-debug soak bench"),
+        (True, "demo test e2e e2e-debug guest-debug soak bench bench-dsm demo-dsm"),
         (False, "setup build unit report check mutants explore series shell"),
     ],
 )

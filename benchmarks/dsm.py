@@ -1,0 +1,360 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Memory from another machine: what it costs, against the raw network and against what a user would do without it.
+
+Two hosts of the lab. Parts, each of which can fail without the others, and is left out of the result then:
+    rtt     round trips of dsmd's transport, without anything else: TCP with TLS and Soft-RoCE, polling and sleeping
+    swap    a guest that swaps on a disk in the other host's memory, by nbd over TCP
+    node    a guest whose node 1 is memory of the other host, by dsmd over TCP
+    rdma    the same by dsmd over Soft-RoCE
+
+Result: build/results/dsm.json; what could not be measured is not in it. Times are an emulator's, of machines that share two
+real processors and whose network is a process beside them: only ratios of one run are figures.
+
+Usage: python3 -m benchmarks.dsm [--use=RACK] [--pages=N] [--rounds=N] [PART...]
+Exit status: 0; 1 if a part could not be measured; 2 usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from benchmarks import host_programs, membench, remote_swap, round_trips, spanning
+from benchmarks.dsm_faults import Snapshot, copies, faults, messages, speedups
+from benchmarks.results import Metric, from_runs, write
+from lab.command import checked
+from lab.description import RackDescription
+from lab.elastic_guest import PROGRAMS
+from lab.errors import CommandFailedError, LabError, Malformed
+from lab.guest import Guest
+from lab.host import Host
+from lab.patience import scaled, wait_for
+from lab.rack import Rack
+
+HOME_MIB = 512
+SWAP_MIB = 64
+MEMBENCH_S = 900.0
+# dsmd(8): pages asked for ahead; to look for messages for so long instead of sleeping.
+SWITCHES: dict[str, dict[str, int]] = {
+    "off": {"prefetch": 0, "busy_wait_us": 0, "poll_us": 0},
+    "prefetch": {"prefetch": 16},
+    "polling": {"busy_wait_us": 20000, "poll_us": 20000},
+    "on": {"prefetch": 16, "busy_wait_us": 20000, "poll_us": 20000},
+}
+USED_MIB = 24  # by the program that is on the node when it is detached
+# Of the figures' names: TCP is what every host has.
+PREFIXES = {"tcp": "dsm", "rdma": "dsm.rdma"}
+NODE_MIB = 128
+FAILURES = (LabError, Malformed, TimeoutError, OSError, ValueError)
+
+SWAP_GUEST = f"""
+name = "swapper"
+type = "pvh"
+kernel = "/boot/vmlinuz"
+ramdisk = "/boot/guest.cpio.gz"
+extra = "console=hvc0 loglevel=5"
+memory = {HOME_MIB}
+vcpus = 2
+vif = [ "mac=00:16:3e:4d:00:41,bridge=xenbr0" ]
+on_poweroff = "destroy"
+on_reboot = "destroy"
+on_crash = "preserve"
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Amount:
+    """How much is measured.
+
+    `pages`: memory at hand for pages that live elsewhere: DSM's pool, or the control group of what swaps.
+    """
+
+    pages: int = 512
+    rounds: int = 3
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Pages of a pass: they fit."""
+        return tuple(self.pages * eighths // 8 for eighths in (1, 2, 3))
+
+    @property
+    def passes(self) -> str:
+        """Words for dsm_membench: before each pass more pages are read than fit."""
+        sizes = ",".join(map(str, self.sizes))
+        return f"touch --cpu=0 --sizes={sizes} --flush={self.pages * 5 // 4}"
+
+    @property
+    def copy(self) -> str:
+        """Words for dsm_membench."""
+        return f"copy --cpus=0,1 --mib=1 --rounds={self.rounds}"
+
+    @property
+    def shape(self) -> spanning.Shape:
+        """A guest with so many frames for pages of the other host."""
+        return spanning.Shape(home_mib=HOME_MIB, node_mib=NODE_MIB, frames=self.pages)
+
+
+def touched(output: membench.Output, prefix: str, **baseline: float) -> list[Metric]:
+    """PREFIX.page.WHAT_ORDER_us: time of a page that is not at hand, of each round; and pages a second."""
+    found = []
+    for what in membench.WHATS:
+        for order in membench.ORDERS:
+            cold = membench.chosen(output.passes, what=what, order=order, state="cold")
+            runs = [ns / 1000 for ns in membench.ns_per_page(cold)]
+            missing = statistics.median(membench.cost_of_missing(output, what, order)) / 1000
+            first = statistics.median(each.first_ns["p50"] for each in cold) / 1000
+            beside = {
+                "less_when_at_hand_us": missing,
+                "first_word_p50_us": first,
+                "first_word_p99_us": statistics.median(each.first_ns["p99"] for each in cold) / 1000,
+                "major_faults_per_page": sum(each.major for each in cold) / sum(each.pages for each in cold),
+                **baseline,
+            }
+            metric = from_runs(
+                f"{prefix}.page.{what}_{order}_us",
+                runs,
+                "us",
+                "lower",
+                f"slope over {sorted({each.pages for each in cold})} pages",
+            )
+            found.append(Metric(**{**vars(metric), "baseline": beside}))
+            if what == "read":
+                rates = [1e6 / us for us in runs if us > 0]
+                found.append(from_runs(f"{prefix}.pages_per_second.{order}", rates, "1/s", "higher", "reads"))
+    return found
+
+
+def run_membench(guest: Guest, words: str) -> membench.Output:
+    """Run it in the guest. Raises CommandFailedError, also for a wrong byte; Malformed."""
+    return membench.parse(checked(guest.guest, words, MEMBENCH_S))
+
+
+# --- parts ----------------------------------------------------------------------------------------------------------------
+
+
+def rtt(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Metric]:
+    """Round trips of each transport and each way to wait."""
+    del found
+    rounds = 100 * amount.rounds
+    round_trips.with_rdma(rack)
+    for transport in round_trips.TRANSPORTS:
+        for waiting in round_trips.WAITING:
+            yield from round_trips.metrics([round_trips.measure(rack, transport, waiting, rounds)])
+
+
+@contextlib.contextmanager
+def guest_of(host: Host, config: str) -> Iterator[Guest]:
+    """A guest that is gone afterwards."""
+    guest = host.start_guest(config, timeout=scaled(240))
+    try:
+        yield guest
+    finally:
+        guest.destroy()
+
+
+def swap(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Metric]:
+    """dsm.swap.clusterN: what a page costs that is swapped out to the other host."""
+    del found
+    with (
+        remote_swap.remote_disk(rack, SWAP_MIB),
+        guest_of(rack.hosts[0], SWAP_GUEST) as guest,
+        remote_swap.swapping(guest),
+    ):
+        for cluster in remote_swap.PAGE_CLUSTERS:
+            before = remote_swap.swapped_in(guest)
+            words = f"{amount.passes} --rounds={amount.rounds} --pageout=1"
+            output = run_membench(guest, remote_swap.limited(words, amount.pages, cluster))
+            read = remote_swap.swapped_in(guest) - before
+            yield from touched(output, f"dsm.swap.cluster{cluster}", swapped_in_pages=read)
+
+
+def value(found: Sequence[Metric], name: str) -> float | None:
+    """What was measured before in this run; None if it was not."""
+    return next((metric.value for metric in found if metric.metric == name), None)
+
+
+def _node(rack: Rack, found: Sequence[Metric], amount: Amount, transport: str) -> Iterator[Metric]:
+    prefix = PREFIXES[transport]
+    with spanning.spanning(rack, amount.shape, transport) as there:
+        began = time.monotonic()
+        attached = there.guest.attach(1, timeout=scaled(600))
+        if attached.status:
+            raise CommandFailedError(f"xl vnode-attach: exit status {attached.status}: {attached.text}\n{there.said()}")
+        yield Metric(f"{prefix}.attach.seconds", time.monotonic() - began, "s", "lower", {"mib": NODE_MIB})
+
+        before = Snapshot.take(there)
+        output = run_membench(there.guest, f"{PROGRAMS}/dsm_membench {amount.passes} --rounds={amount.rounds} --node=1")
+        yield from touched(output, prefix)
+        yield from faults(
+            Snapshot.take(there).since(before), output, found, prefix, f"dsm.rtt.{transport}.sleep.fault_us"
+        )
+
+        counted = []
+        for rounds in (1, 2):
+            before = Snapshot.take(there)
+            run_membench(there.guest, f"{PROGRAMS}/dsm_membench {amount.passes} --writes=0 --rounds={rounds} --node=1")
+            counted.append(Snapshot.take(there).since(before))
+        yield messages(counted[1].since(counted[0]), prefix)
+
+        yield from optimised(there, found, amount, prefix, f"dsm.rtt.{transport}.poll.fault_us")
+
+        seconds, moved = detach(there)
+        yield Metric(
+            f"{prefix}.detach.seconds_per_gib", seconds * 1024 / NODE_MIB, "s", "lower",
+            {"mib": NODE_MIB, "mib_in_use": moved, "seconds": seconds},
+            note="xl vnode-detach of a node that a program uses: the guest moves its pages to node 0",
+        )  # fmt: skip
+
+
+def optimised(
+    there: spanning.Spanning, found: Sequence[Metric], amount: Amount, prefix: str, round_trip: str
+) -> Iterator[Metric]:
+    """What each switch is good for: on against off, alone and all together, in one run; all are off again afterwards."""
+    reads: dict[str, membench.Output] = {}
+    copied: dict[str, Sequence[membench.Copy]] = {}
+    seen: dict[str, Snapshot] = {}
+    for name, switches in SWITCHES.items():
+        there.switch({**SWITCHES["off"], **switches})
+        before = Snapshot.take(there)
+        words = f"{amount.passes} --writes=0 --rounds={amount.rounds} --node=1"
+        reads[name] = run_membench(there.guest, f"{PROGRAMS}/dsm_membench {words}")
+        seen[name] = Snapshot.take(there).since(before)
+        words = f"{amount.copy} --node=1 --source-node=1"
+        copied[name] = run_membench(there.guest, f"{PROGRAMS}/dsm_membench {words}").copies
+        if name == "off":
+            yield from copies(copied[name], f"{prefix}.membench")
+    there.switch(SWITCHES["off"])
+    yield from speedups(reads, copied, prefix)
+    # The same ratio as dsm.fault.ratio_to_rtt, with both ends polling in both.
+    yield from faults(seen["polling"], reads["polling"], found, f"{prefix}.polling", round_trip)
+
+
+def detach(there: spanning.Spanning) -> tuple[float, int]:
+    """(seconds of `xl vnode-detach`, MiB that a program has on the node then). Raises LabError, TimeoutError."""
+    run = there.guest.guest
+    inside = f"numactl --preferred=1 {PROGRAMS}/memcheck {USED_MIB} 1"
+    pid = checked(run, f"({inside} >/tmp/memcheck.out 2>&1 & echo $!) </dev/null").strip()
+    wait_for("memcheck has written all pages", 300, lambda: "ready" in run("cat /tmp/memcheck.out").out)
+    moved = there.guest.resident(int(pid)).get(1, 0) // 1024
+    began = time.monotonic()
+    done = there.guest.detach(1, timeout=scaled(600))
+    seconds = time.monotonic() - began
+    if done.status:
+        raise CommandFailedError(f"xl vnode-detach: exit status {done.status}: {done.text}\n{there.said()}")
+    checked(run, f"kill {pid}")
+    wait_for("memcheck ends", 120, lambda: run(f"kill -0 {pid}").status != 0)
+    said = checked(run, "cat /tmp/memcheck.out")
+    if '"bad_pages":0}' not in said:
+        raise Malformed(f"memcheck: {said[-300:]}")
+    return seconds, moved
+
+
+def node(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Metric]:
+    """dsm.fault, dsm.page and more: a node of the other host over TCP with TLS."""
+    return _node(rack, found, amount, "tcp")
+
+
+def rdma(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Metric]:
+    """dsm.rdma: the same over Soft-RoCE."""
+    round_trips.with_rdma(rack)
+    return _node(rack, found, amount, "rdma")
+
+
+Part = Callable[[Rack, Sequence[Metric], Amount], Iterator[Metric]]
+PARTS: dict[str, Part] = {"rtt": rtt, "swap": swap, "node": node, "rdma": rdma}
+
+
+def compared(found: Sequence[Metric]) -> list[Metric]:
+    """dsm.vs_swap: swap's time for a page against DSM's, each measured in this run; with equal memory at hand.
+
+    The ratio is to the page cluster with which swap is quicker. Above 1: DSM is quicker.
+    """
+    ratios = []
+    for what in membench.WHATS:
+        for order in membench.ORDERS:
+            ours = value(found, f"dsm.page.{what}_{order}_us")
+            theirs = {
+                f"swap_cluster{cluster}_us": us
+                for cluster in remote_swap.PAGE_CLUSTERS
+                if (us := value(found, f"dsm.swap.cluster{cluster}.page.{what}_{order}_us")) is not None
+            }
+            if ours and theirs:
+                baseline = {"dsm_us": ours, **theirs}
+                note = f"{what}s in {order} order, equal memory at hand, swap by nbd over TCP without TLS"
+                ratios.append(
+                    Metric(
+                        f"dsm.vs_swap.{what}_{order}.ratio",
+                        min(theirs.values()) / ours,
+                        "x",
+                        "higher",
+                        baseline,
+                        note=note,
+                    )
+                )
+    headline = next((metric for metric in ratios if metric.metric == "dsm.vs_swap.read_random.ratio"), None)
+    return [*ratios, *([dataclasses.replace(headline, metric="dsm.vs_swap.ratio")] if headline else [])]
+
+
+def measure(rack: Rack, names: Sequence[str], amount: Amount, found: list[Metric]) -> list[str]:
+    """Run parts, one after the other; adds to `found` as it goes. Returns what failed, a line each."""
+    failed = []
+    with tempfile.TemporaryDirectory(prefix="xenuma-bench.") as scratch:
+        folder = Path(scratch)
+        host_programs.build(folder)
+        round_trips.prepare(folder)
+        host_programs.install(rack.hosts[:2], folder)
+    for name in names:
+        print(f"dsm: {name}", flush=True)
+        try:
+            for metric in PARTS[name](rack, found, amount):
+                found.append(metric)
+                show(metric)
+        except FAILURES as error:
+            failed.append(f"{name}: {error}")
+            print(f"dsm: {failed[-1]}", file=sys.stderr, flush=True)
+    for metric in compared(found):
+        found.append(metric)
+        show(metric)
+    return failed
+
+
+def show(metric: Metric) -> None:
+    """A line for who waits."""
+    beside = ", ".join(f"{key} {number:.4g}" for key, number in metric.baseline.items() if not isinstance(number, str))
+    print(f"  {metric.metric} {metric.value:.5g} {metric.unit}  {beside}", flush=True)
+
+
+def main(arguments: Sequence[str] = ()) -> int:
+    """Boot, or use a rack that runs; measure, write build/results/dsm.json."""
+    parser = argparse.ArgumentParser(prog="dsm", description="Memory from another machine, measured.")
+    parser.add_argument("--use", metavar="RACK", help="a rack that runs already, with two hosts")
+    parser.add_argument("--pages", type=int, default=Amount.pages, help="memory at hand, 96 to 4096 (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=Amount.rounds, help="of each measurement, 1 to 100 (%(default)s)")
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all, if none is named")
+    options = parser.parse_args(arguments)
+    if not 96 <= options.pages <= 4096 or not 1 <= options.rounds <= 100:
+        parser.error(f"--pages={options.pages} --rounds={options.rounds}: want 96 to 4096, and 1 to 100")
+    amount = Amount(options.pages, options.rounds)
+    found: list[Metric] = []
+    failed: list[str] = []
+    try:
+        booted = Rack.attach(options.use) if options.use else Rack.boot(RackDescription.load("two-hosts"), meter=False)
+        with booted as rack:
+            failed = measure(rack, options.parts or list(PARTS), amount, found)
+    except FAILURES as error:
+        failed.append(str(error))
+        print(f"dsm: {error}", file=sys.stderr)
+    if found:
+        print(write("dsm", found))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

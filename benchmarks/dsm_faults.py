@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Where the time of a fault goes, and how many messages it takes: Xen's counters and dsmd's, before and after a run.
+
+Three clocks see a fault, one within the other: the guest's program (its access), Xen (the vCPU stops, and is woken), dsmd
+(the miss is read from the ring, the vCPU is woken), and beside them the raw round trip of the same transport. Their
+differences are the phases that can be told apart:
+    outside    program less Xen: the trap, Xen's look-up, the way back into the guest
+    ring       Xen less dsmd: the event, dom0's scheduling, the ring
+    host       dsmd less the round trip: queues, page operations (install), the other host's own page operation
+    wire       the round trip
+There is no hook to split `host` into queue, install and wake.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchmarks import membench
+from benchmarks.results import Metric, from_runs
+from benchmarks.spanning import Spanning
+from lab.errors import Malformed
+
+
+def xen_bucket_end_ns(bucket: int) -> float:
+    """The end of a bucket of Xen's histogram: four between two powers of two (dsm.h)."""
+    return (5 + bucket % 4) * 2.0 ** (bucket // 4 - 2)
+
+
+def quantile_ns(buckets: Mapping[float, int], share: float) -> float:
+    """The end of the bucket in which that share of all is reached. Raises Malformed if there is nothing."""
+    wanted = share * sum(buckets.values())
+    for end in sorted(buckets):
+        wanted -= buckets[end]
+        if buckets[end] and wanted <= 0:
+            return end
+    raise Malformed("a quantile of nothing")
+
+
+def _less(after: Mapping[float, int], before: Mapping[float, int]) -> dict[float, int]:
+    left = {end: number - before.get(end, 0) for end, number in after.items()}
+    if any(number < 0 for number in left.values()):
+        raise Malformed("a histogram went down")
+    return left
+
+
+@dataclasses.dataclass(frozen=True)
+class Snapshot:
+    """Counters at one time, or between two."""
+
+    waits: int
+    wait_ns: int
+    wait_buckets: Mapping[float, int]
+    read_faults: int
+    write_faults: int
+    fault_buckets: Mapping[float, int]  # reads and writes, as dsmd sees them
+    sent: int
+    received: int
+    evicted_shared: int
+    evicted_modified: int
+
+    @staticmethod
+    def take(there: Spanning) -> Snapshot:
+        """Now. Raises CommandFailedError, Malformed."""
+        return Snapshot.of(there.xen(), there.status())
+
+    @staticmethod
+    def of(xen: Mapping[str, Any], status: Mapping[str, Any]) -> Snapshot:
+        """From what dsm-stats and dsmctl print. Raises Malformed."""
+        try:
+            faults: dict[float, int] = {}
+            for key in ("read_fault", "write_fault"):
+                for end, number in status[key]["buckets"]:
+                    at = float("inf") if end is None else float(end)
+                    faults[at] = faults.get(at, 0) + int(number)
+            (peer,) = status["peers"].values()
+            return Snapshot(
+                int(xen["waits"]),
+                int(xen["wait_ns"]),
+                {xen_bucket_end_ns(n): int(number) for n, number in enumerate(xen["wait_hist"])},
+                int(status["read_faults"]),
+                int(status["write_faults"]),
+                faults,
+                int(peer["sent"]),
+                int(peer["received"]),
+                int(status["engine"]["evicted_shared"]),
+                int(status["engine"]["evicted_modified"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise Malformed(f"statistics: {error!r}") from error
+
+    def since(self, before: Snapshot) -> Snapshot:
+        """What happened in between. Raises Malformed if something went down."""
+        values: dict[str, Any] = {}
+        for field in dataclasses.fields(self):
+            now, then = getattr(self, field.name), getattr(before, field.name)
+            values[field.name] = _less(now, then) if isinstance(now, Mapping) else now - then
+            if isinstance(now, int) and now < then:
+                raise Malformed(f"{field.name} went from {then} to {now}")
+        return Snapshot(**values)
+
+    @property
+    def faults(self) -> int:
+        """Misses of vCPUs that dsmd has served."""
+        return self.read_faults + self.write_faults
+
+
+def messages(reads: Snapshot, prefix: str) -> Metric:
+    """PREFIX.messages_per_read_fault, without those of pages that made room: one for a copy, two for a page sent home."""
+    if not reads.faults:
+        raise Malformed("no fault in a run of reads")
+    total = reads.sent + reads.received
+    room = reads.evicted_shared + 2 * reads.evicted_modified
+    return Metric(
+        f"{prefix}.messages_per_read_fault",
+        (total - room) / reads.faults,
+        "1",
+        "lower",
+        {
+            "with_evictions": total / reads.faults,
+            "read_faults": reads.read_faults,
+            "write_faults": reads.write_faults,
+            "evicted_shared": reads.evicted_shared,
+            "evicted_modified": reads.evicted_modified,
+        },
+        note="a run of two rounds of reads less one of one round: pages whose home is the other host",
+    )
+
+
+def faults(
+    counted: Snapshot, output: membench.Output, found: Sequence[Metric], prefix: str, round_trip: str
+) -> list[Metric]:
+    """PREFIX.fault: time of a single miss, its phases, and how it compares with `round_trip`, a figure of this run."""
+    cold = membench.chosen(output.passes, what="read", order="random", state="cold")
+    program = [each.first_ns["p50"] / 1000 for each in cold]
+    us = statistics.median(program)
+    xen = quantile_ns(counted.wait_buckets, 0.5) / 1000
+    dsmd = quantile_ns(counted.fault_buckets, 0.5) / 1000
+    wire = next((metric.value for metric in found if metric.metric == round_trip), None)
+    phases: dict[str, float | str] = {
+        "xen_p50_below_us": xen,
+        "dsmd_p50_below_us": dsmd,
+        "outside_us": us - xen,
+        "ring_us": xen - dsmd,
+        "xen_p99_below_us": quantile_ns(counted.wait_buckets, 0.99) / 1000,
+        "xen_mean_us": counted.wait_ns / max(counted.waits, 1) / 1000,
+        "faults": counted.faults,
+    }
+    if wire is not None:
+        phases |= {"wire_us": wire, "host_us": dsmd - wire}
+    fault = from_runs(f"{prefix}.fault.us", program, "us", "lower")
+    note = "median of the first access to a page elsewhere, reads by chance; phases: differences of medians, buckets of 25 %"
+    metrics = [dataclasses.replace(fault, baseline=phases, note=note)]
+    if wire:
+        beside: dict[str, float | str] = {"round_trip_us": wire, "fault_us": us, "with": round_trip}
+        metrics.append(
+            Metric(
+                f"{prefix}.fault.ratio_to_rtt",
+                us / wire,
+                "x",
+                "lower",
+                beside,
+                [each / wire for each in program],
+            )
+        )
+        metrics.append(Metric(f"{prefix}.fault.overhead_us", us - wire, "us", "lower", beside))
+    return metrics
+
+
+def copies(rounds: Sequence[membench.Copy], prefix: str) -> list[Metric]:
+    """PREFIX.STEP_us_per_page of map, populate and memcpy: of the slowest thread."""
+    found = []
+    for step in ("map", "populate", "memcpy", "total"):
+        runs = [getattr(each, f"{step}_ns") / 1000 / (each.mib * 256) for each in rounds]
+        found.append(
+            from_runs(f"{prefix}.{step}_us_per_page", runs, "us", "lower", f"{rounds[0].threads} threads at home")
+        )
+    return found
+
+
+def speedups(
+    reads: Mapping[str, membench.Output], copied: Mapping[str, Sequence[membench.Copy]], prefix: str
+) -> list[Metric]:
+    """What switches are good for: times with all of them "off" over times with each, and with all "on"."""
+    found = []
+    for name in reads:
+        if name == "off":
+            continue
+        for order in membench.ORDERS:
+            times = {
+                each: statistics.median(
+                    membench.ns_per_page(membench.chosen(reads[each].passes, what="read", order=order, state="cold"))
+                )
+                / 1000
+                for each in ("off", name)
+            }
+            found.append(
+                Metric(
+                    f"{prefix}.switch.{name}.read_{order}.speedup",
+                    times["off"] / times[name],
+                    "x",
+                    "higher",
+                    {"off_us": times["off"], f"{name}_us": times[name]},
+                    note="time for a page that is not at hand",
+                )
+            )
+        totals = {
+            each: statistics.median(copy.total_ns / 1000 / (copy.mib * 256) for copy in copied[each])
+            for each in ("off", name)
+        }
+        speedup = Metric(
+            f"{prefix}.switch.{name}.membench.speedup",
+            totals["off"] / totals[name],
+            "x",
+            "higher",
+            {"off_us_per_page": totals["off"], f"{name}_us_per_page": totals[name]},
+            note="map, populate and memcpy of a shared source, all threads at home",
+        )
+        found.append(speedup)
+        if name == "on":
+            found.append(dataclasses.replace(speedup, metric=f"{prefix}.membench.speedup"))
+    return found

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What dsm_membench prints in a guest, and what follows from it: times for a page as slopes over sizes.
+
+A pass over N pages takes a fixed time and a time for each page. The second is the slope of a line through passes of several
+sizes, so that the fixed part does not pass for a cost of pages.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from lab.errors import Malformed
+
+WHATS, ORDERS, STATES = ("read", "write"), ("sequential", "random"), ("cold", "warm")
+QUANTILES = ("p10", "p50", "p90", "p99", "max")
+
+
+@dataclasses.dataclass(frozen=True)
+class Pass:
+    """One pass over pages that were touched once each. Times in ns; `major`: faults for which the guest's kernel read."""
+
+    round: int
+    what: str
+    order: str
+    state: str
+    pages: int
+    ns: int
+    major: int
+    first_ns: Mapping[str, int]
+    buckets: Sequence[tuple[int, int]]  # (end in ns, pages)
+
+
+@dataclasses.dataclass(frozen=True)
+class Copy:
+    """One round of map, populate and memcpy by all threads; times in ns, of the slowest thread."""
+
+    round: int
+    threads: int
+    mib: int
+    map_ns: int
+    populate_ns: int
+    memcpy_ns: int
+
+    @property
+    def total_ns(self) -> int:
+        """All three steps."""
+        return self.map_ns + self.populate_ns + self.memcpy_ns
+
+
+@dataclasses.dataclass(frozen=True)
+class Output:
+    """All that a run printed. It has ended well: every page had the right content."""
+
+    passes: tuple[Pass, ...]
+    copies: tuple[Copy, ...]
+    checks: int
+
+
+def number(data: Mapping[str, Any], key: str) -> int:
+    """A number that is not negative. Raises Malformed."""
+    value = data.get(key)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
+        raise Malformed(f"{key} {value!r} is not a number")
+    return value
+
+
+def _word(data: Mapping[str, Any], key: str, words: Sequence[str]) -> str:
+    value = data.get(key)
+    if value not in words:
+        raise Malformed(f"dsm_membench: {key} {value!r} is none of {', '.join(words)}")
+    return str(value)
+
+
+def quantiles(data: object) -> dict[str, int]:
+    """The numbers p10 to max, which must not go down. Raises Malformed."""
+    if not isinstance(data, dict):
+        raise Malformed(f"{data!r} has no quantiles")
+    found = {key: number(data, key) for key in QUANTILES}
+    if list(found.values()) != sorted(found.values()):
+        raise Malformed(f"quantiles go down: {found}")
+    return found
+
+
+def _pass(data: Mapping[str, Any]) -> Pass:
+    buckets = data.get("buckets")
+    if not isinstance(buckets, list) or not all(isinstance(item, list) and len(item) == 2 for item in buckets):
+        raise Malformed(f"dsm_membench: buckets {buckets!r}")
+    pairs = tuple((number({"end": end}, "end"), number({"pages": pages}, "pages")) for end, pages in buckets)
+    found = Pass(
+        number(data, "round"),
+        _word(data, "what", WHATS),
+        _word(data, "order", ORDERS),
+        _word(data, "state", STATES),
+        number(data, "pages"),
+        number(data, "ns"),
+        number(data, "major"),
+        quantiles(data.get("first_ns")),
+        pairs,
+    )
+    if not found.pages or not found.ns or sum(pages for _, pages in pairs) != found.pages:
+        raise Malformed(f"dsm_membench: a pass of {found.pages} pages and {found.ns} ns, buckets {pairs}")
+    return found
+
+
+def parse(text: str) -> Output:
+    """The output of a run that has ended. Raises Malformed, also without its result or with a wrong page."""
+    passes: list[Pass] = []
+    copies: list[Copy] = []
+    checks: int | None = None
+    for line in text.splitlines():
+        try:
+            data = json.loads(line)
+        except ValueError as error:
+            raise Malformed(f"dsm_membench: not JSON: {line[:200]!r}") from error
+        event = data.get("event") if isinstance(data, dict) else None
+        if checks is not None or event not in ("pass", "copy", "result"):
+            raise Malformed(f"dsm_membench: unexpected line {line[:200]!r}")
+        if event == "pass":
+            passes.append(_pass(data))
+        elif event == "copy":
+            copies.append(Copy(*(number(data, field.name) for field in dataclasses.fields(Copy))))
+        else:
+            checks = number(data, "checks")
+            if number(data, "bad_pages"):
+                raise Malformed(
+                    f"dsm_membench: {data['bad_pages']} pages with wrong bytes of {checks} that were checked"
+                )
+    if checks is None:
+        raise Malformed("dsm_membench: it has not ended: no result")
+    return Output(tuple(passes), tuple(copies), checks)
+
+
+def slope(points: Iterable[tuple[float, float]]) -> tuple[float, float]:
+    """(slope, value at 0) of the line with the least squares. Raises ValueError without two different x."""
+    xs, ys = zip(*points, strict=True) if (points := list(points)) else ((), ())
+    if len(set(xs)) < 2:
+        raise ValueError(f"a slope needs two sizes, not {sorted(set(xs))}")
+    line = statistics.linear_regression(xs, ys)
+    return line.slope, line.intercept
+
+
+def chosen(passes: Iterable[Pass], **wanted: str) -> list[Pass]:
+    """The passes with these properties: what=, order=, state=."""
+    return [each for each in passes if all(getattr(each, key) == value for key, value in wanted.items())]
+
+
+def by_round(passes: Iterable[Pass], value: Callable[[list[Pass]], float]) -> list[float]:
+    """A figure of each round."""
+    rounds: dict[int, list[Pass]] = {}
+    for each in passes:
+        rounds.setdefault(each.round, []).append(each)
+    return [value(rounds[each]) for each in sorted(rounds)]
+
+
+def ns_per_page(passes: Iterable[Pass]) -> list[float]:
+    """The slope over the sizes, in ns for a page, of each round. Raises ValueError with one size only."""
+    return by_round(passes, lambda some: slope((each.pages, each.ns) for each in some)[0])
+
+
+def cost_of_missing(output: Output, what: str, order: str) -> list[float]:
+    """What it costs that a page is not at hand, ns of each round: the slope of cold passes less that of warm ones."""
+    cold = ns_per_page(chosen(output.passes, what=what, order=order, state="cold"))
+    warm = statistics.median(ns_per_page(chosen(output.passes, order=order, state="warm")))
+    return [each - warm for each in cold]

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The raw round trip between two hosts, by dsmd's own transport: what the time of a fault is compared with.
+
+Each transport, and each way to wait at both ends: to look for messages without sleeping, or to sleep until one is there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from benchmarks import papers
+from benchmarks.host_programs import FOLDER, events, running
+from benchmarks.membench import QUANTILES, number, quantiles
+from benchmarks.results import Metric
+from lab.errors import LabError, Malformed
+from lab.patience import scaled
+from lab.rack import Rack
+
+TRANSPORTS, WAITING = ("tcp", "rdma"), ("poll", "sleep")
+KINDS = {"fault": "a question without a page, an answer with one", "page": "a page both ways"}
+NAMES = ("alpha.bench.example", "beta.bench.example")
+PORT = 4795
+ROUNDS = 500
+TIMEOUT_S = 240.0
+
+
+@dataclasses.dataclass(frozen=True)
+class RoundTrips:
+    """Times in ns of one transport and one way to wait, for each kind."""
+
+    transport: str
+    waiting: str
+    rounds: int
+    ns: Mapping[str, Mapping[str, int]]
+
+
+def parse(text: str, transport: str, waiting: str) -> RoundTrips:
+    """What dsm_rtt of the host that asks has said. Raises Malformed."""
+    found: dict[str, Mapping[str, int]] = {}
+    rounds: set[int] = set()
+    for event in events(text):
+        if event.get("event") == "round_trips":
+            found[str(event.get("what"))] = quantiles(event.get("ns"))
+            rounds.add(number(event, "rounds"))
+    if set(found) != set(KINDS) or len(rounds) != 1:
+        raise Malformed(f"dsm_rtt: wants {', '.join(KINDS)}, each once: {text[:400]!r}")
+    return RoundTrips(transport, waiting, rounds.pop(), found)
+
+
+def prepare(folder: Path) -> None:
+    """Certificates of both hosts, beside the programs."""
+    papers.make(folder, NAMES)
+
+
+def with_rdma(rack: Rack) -> None:
+    """A Soft-RoCE device on each host's card of the network; not a second one. Raises CommandFailedError."""
+    for host in rack.hosts:
+        host.run("rdma link show rxe0/1 || rdma link add rxe0 type rxe netdev eth1", check=True)
+
+
+def measure(rack: Rack, transport: str, waiting: str, rounds: int = ROUNDS) -> RoundTrips:
+    """One run: host 0 answers, host 1 asks. Raises LabError, Malformed."""
+    wires = [rack.description.wire(host.description.name) for host in rack.hosts[:2]]
+    if None in wires or len(wires) != 2:
+        raise LabError("the rack has no two hosts with a network between them")
+    own, other = (wire.address() for wire in wires if wire)
+    names = ",".join(NAMES)
+
+    def words(number: int, here: str, there: str) -> str:
+        return f"dsm_rtt {FOLDER} {transport} {number} {names} {here} {there} {PORT} {waiting} {rounds}"
+
+    with running(rack.hosts[0], words(0, own, other)) as answering:
+        answering.await_word("listening")
+        with running(rack.hosts[1], words(1, other, own)) as asking:
+            said = asking.finish(scaled(TIMEOUT_S))
+        answering.finish(scaled(TIMEOUT_S))
+    return parse(said, transport, waiting)
+
+
+def metrics(found: Sequence[RoundTrips]) -> list[Metric]:
+    """dsm.rtt.TRANSPORT.WAITING.KIND_us: medians, with the other quantiles beside them."""
+    return [
+        Metric(
+            f"dsm.rtt.{each.transport}.{each.waiting}.{kind}_us",
+            each.ns[kind]["p50"] / 1000,
+            "us",
+            "lower",
+            {f"{name}_us": each.ns[kind][name] / 1000 for name in QUANTILES if name != "p50"},
+            note=f"median of {each.rounds}: {KINDS[kind]}",
+        )
+        for each in found
+        for kind in KINDS
+    ]

@@ -1,0 +1,492 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The programs in dom0 that DSM is compared with, here: round trips over loopback, and a disk in memory that trusts nobody.
+
+Then what becomes of their words: figures with the names that the result has, and what is malformed is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import struct
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import dsm, dsm_faults, host_programs, membench, remote_swap, round_trips, spanning
+from benchmarks.report import report_page
+from benchmarks.results import Metric, Result, encode, problems
+from lab.errors import Malformed
+from lab.pipeline.paths import REPO
+
+MIB = 2**20
+PATIENCE_S = 60
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All of them, with certificates, as they are put on hosts."""
+    folder = tmp_path_factory.mktemp("hosts")
+    host_programs.build(folder)
+    round_trips.prepare(folder)
+    return folder
+
+
+def free_port(address: str) -> int:
+    with socket.socket() as probe:
+        probe.bind((address, 0))
+        return int(probe.getsockname()[1])
+
+
+# --- round trips ----------------------------------------------------------------------------------------------------------
+
+
+def ends(
+    programs: Path, waiting: str, names: str = ",".join(round_trips.NAMES)
+) -> list[subprocess.CompletedProcess[str]]:
+    """Both ends, each at an address of its own."""
+    port = str(free_port("127.0.0.2"))
+    addresses = ["127.0.0.2", "127.0.0.3"]
+    running = []
+    for number in (0, 1):
+        words: list[str | Path] = [
+            programs / "dsm_rtt",
+            programs,
+            "tcp",
+            str(number),
+            names,
+            *addresses[:: 1 - 2 * number],
+            port,
+            waiting,
+            "20",
+        ]
+        running.append(subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+        if number == 0:
+            assert running[0].stdout and "listening" in running[0].stdout.readline()
+    asked, answered = running[1], running[0]
+    try:
+        said = [each.communicate(timeout=PATIENCE_S) for each in (asked, answered)]
+    finally:
+        for each in running:
+            each.kill()
+    return [
+        subprocess.CompletedProcess(each.args, each.returncode, *words)
+        for each, words in zip((asked, answered), said, strict=True)
+    ]
+
+
+@pytest.mark.fresh
+@pytest.mark.parametrize("waiting", round_trips.WAITING)
+def test_round_trips_over_loopback(programs: Path, waiting: str) -> None:
+    asked, answered = ends(programs, waiting)
+    assert (asked.returncode, answered.returncode) == (0, 0), asked.stderr + answered.stderr
+    found = round_trips.parse(asked.stdout, "tcp", waiting)
+    assert found.rounds == 20 and all(each["p50"] > 0 for each in found.ns.values())
+    names = [metric.metric for metric in round_trips.metrics([found])]
+    assert names == [f"dsm.rtt.tcp.{waiting}.{kind}_us" for kind in ("fault", "page")]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "",
+        "P tcp 2 a,b 127.0.0.1 127.0.0.1 1 poll 1",
+        "P udp 0 a,b 127.0.0.1 127.0.0.1 1 poll 1",
+        "P tcp 0 a 127.0.0.1 127.0.0.1 1 poll 1",
+        "P tcp 0 a,b 127.0.0.1 127.0.0.1 0 poll 1",
+        "P tcp 0 a,b 127.0.0.x 127.0.0.1 1 poll 1",
+        "P tcp 0 a,b 127.0.0.1 127.0.0.1 1 dream 1",
+        "P tcp 0 a,b 127.0.0.1 127.0.0.1 1 poll 0",
+        "P tcp 0 a,b 127.0.0.1 127.0.0.1 1 poll 1000001",
+    ],
+)
+def test_bad_words_for_round_trips(programs: Path, words: str) -> None:
+    arguments = [str(programs) if word == "P" else word for word in words.split()]
+    done = subprocess.run([programs / "dsm_rtt", *arguments], capture_output=True, text=True, timeout=10, check=False)
+    assert done.returncode == 2 and ("usage" in done.stderr or "no address" in done.stderr), done.stderr
+
+
+QUANTILES = {"p10": 1000, "p50": 2000, "p90": 3000, "p99": 4000, "max": 5000}
+
+
+def trips(what: str, **changed: Any) -> str:
+    return json.dumps({"event": "round_trips", "what": what, "rounds": 5, "ns": QUANTILES, **changed}) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("", "each once"),
+        (trips("fault"), "each once"),
+        (trips("fault") + trips("other"), "each once"),
+        (trips("fault") + trips("page", rounds=6), "each once"),
+        (trips("fault") + trips("page", rounds="5"), "rounds"),
+        (trips("fault") + trips("page", ns={}), "p10"),
+        (trips("fault") + trips("page")[:40], "not JSON"),
+    ],
+)
+def test_malformed_round_trips(text: str, part: str) -> None:
+    with pytest.raises(Malformed, match=part):
+        round_trips.parse(text, "tcp", "poll")
+
+
+# --- a disk in memory ------------------------------------------------------------------------------------------------------
+
+READ, WRITE, DISCONNECT, FLUSH = 0, 1, 2, 3
+REQUEST_MAGIC, REPLY_MAGIC = 0x25609513, 0x67446698
+
+
+def request(
+    kind: int, offset: int = 0, length: int = 0, magic: int = REQUEST_MAGIC, handle: bytes = b"01234567"
+) -> bytes:
+    """NBD's protocol, doc/proto.md: a request of the transmission phase."""
+    return struct.pack(">II8sQI", magic, kind, handle, offset, length)
+
+
+class Disk:
+    """The server, and a client that is not Linux."""
+
+    def __init__(self, programs: Path) -> None:
+        port = free_port("127.0.0.2")
+        self.server = subprocess.Popen(
+            [programs / "nbd_ram", "serve", "127.0.0.2", str(port), "1"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert self.server.stdout and self.server.stdout.readline() == "listening\n"
+        self.client = socket.create_connection(("127.0.0.2", port), PATIENCE_S)
+
+    def ask(self, data: bytes, more: bytes = b"", wanted: int = 0) -> bytes:
+        self.client.sendall(data + more)
+        reply = self.take(16 + wanted)
+        assert reply[:16] == struct.pack(">II8s", REPLY_MAGIC, 0, data[8:16])
+        return reply[16:]
+
+    def take(self, length: int) -> bytes:
+        got = b""
+        while len(got) < length:
+            piece = self.client.recv(length - len(got))
+            assert piece, f"{len(got)} of {length} bytes"
+            got += piece
+        return got
+
+    def end(self) -> tuple[int, str, str]:
+        out, err = self.server.communicate(timeout=PATIENCE_S)
+        return self.server.returncode, out, err
+
+
+@pytest.fixture
+def disk(programs: Path) -> Iterator[Disk]:
+    made = Disk(programs)
+    yield made
+    made.client.close()
+    made.server.kill()
+    made.server.wait()
+
+
+def test_what_was_written_is_read(disk: Disk) -> None:
+    page, other = bytes(range(256)) * 16, b"x" * 4096
+    assert disk.ask(request(READ, 0, MIB), wanted=MIB) == bytes(MIB)
+    disk.ask(request(WRITE, 4096, 4096), page)
+    disk.ask(request(WRITE, MIB - 4096, 4096, handle=b"end-end-"), other)
+    disk.ask(request(FLUSH))
+    assert disk.ask(request(READ, 0, 12288), wanted=12288) == bytes(4096) + page + bytes(4096)
+    assert disk.ask(request(READ, MIB - 4096, 4096), wanted=4096) == other
+    disk.client.sendall(request(DISCONNECT))
+    status, out, _ = disk.end()
+    assert status == 0
+    assert json.loads(out) == {"reads": 3, "writes": 2, "read_bytes": MIB + 16384, "written_bytes": 8192}
+
+
+@pytest.mark.parametrize(
+    ("data", "part"),
+    [
+        (request(READ, 0, 4096, magic=1), "magic 00000001"),
+        (request(READ, MIB, 1), "1 bytes from 1048576"),
+        (request(READ, 2**64 - 4096, 8192), "8192 bytes from"),
+        (request(WRITE, 0, MIB + 1), "1048577 bytes from 0"),
+        (request(7), "type 7"),
+        (request(WRITE, 0, 4096) + b"short", "went within 4096"),
+        (request(READ)[:20], "went within 28"),
+    ],
+)
+def test_a_client_that_breaks_the_protocol_ends_the_disk(disk: Disk, data: bytes, part: str) -> None:
+    disk.client.sendall(data)
+    disk.client.shutdown(socket.SHUT_WR)
+    status, _, err = disk.end()
+    assert status == 1 and part in err, err
+
+
+def test_a_client_that_just_goes_is_no_error(disk: Disk) -> None:
+    disk.client.close()
+    assert disk.end()[0] == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "",
+        "serve 127.0.0.2 0 1",
+        "serve nowhere 1 1",
+        "serve 127.0.0.2 1 0",
+        "serve 127.0.0.2 1 1x",
+        "attach 127.0.0.2 1 1",
+    ],
+)
+def test_bad_words_for_a_disk(programs: Path, words: str) -> None:
+    done = subprocess.run(
+        [programs / "nbd_ram", *words.split()], capture_output=True, text=True, timeout=10, check=False
+    )
+    assert done.returncode == 2 and done.stderr.startswith("nbd_ram: "), done.stderr
+
+
+def test_a_disk_that_is_not_there(programs: Path) -> None:
+    port = str(free_port("127.0.0.2"))
+    done = subprocess.run(
+        [programs / "nbd_ram", "attach", "127.0.0.2", port, "1", "/dev/null"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2 and "refused" in done.stderr, done.stderr
+
+
+def test_an_idle_server_can_be_ended(programs: Path) -> None:
+    disk = Disk(programs)
+    disk.server.send_signal(signal.SIGTERM)
+    assert disk.end()[0] == -signal.SIGTERM
+
+
+# --- figures ----------------------------------------------------------------------------------------------------------------
+
+
+def output(per_page_us: dict[tuple[str, str], float]) -> membench.Output:
+    """What the program would print of a guest with these times; pages that are at hand take 2 us."""
+    passes = [
+        membench.Pass(
+            number, what, order, state, pages, int(5000 + 1000 * pages * (us if state == "cold" else 2)),
+            pages // 2 if state == "cold" else 0, {"p10": 1, "p50": 1000, "p90": 2000, "p99": 3000, "max": 9999}, ((8, pages),),
+        )
+        for number in range(3)
+        for pages in (8, 16)
+        for (what, order), us in per_page_us.items()
+        for state in ("cold", "warm")
+    ]  # fmt: skip
+    return membench.Output(tuple(passes), (), 1)
+
+
+US = {("read", "sequential"): 10.0, ("read", "random"): 40.0, ("write", "sequential"): 20.0, ("write", "random"): 50.0}
+
+
+def test_figures_of_pages_that_are_not_at_hand() -> None:
+    found = {metric.metric: metric for metric in dsm.touched(output(US), "dsm.swap.cluster0", swapped_in_pages=7)}
+    for (what, order), us in US.items():
+        metric = found[f"dsm.swap.cluster0.page.{what}_{order}_us"]
+        assert metric.value == pytest.approx(us) and len(metric.runs) == 3
+        assert metric.baseline["less_when_at_hand_us"] == pytest.approx(us - 2)
+        assert metric.baseline["major_faults_per_page"] == 0.5
+        assert metric.baseline["swapped_in_pages"] == 7
+    assert found["dsm.swap.cluster0.pages_per_second.random"].value == pytest.approx(25000)
+    assert problems(encode(Result("dsm", "2026-01-31T12:00:00Z", HOST, list(found.values())))) == []
+
+
+HOST = {"cpus": 2, "memory_mib": 1, "cpu_model": "x", "kernel": "6", "emulated": True}
+
+
+def test_a_limited_command_has_its_numbers() -> None:
+    words = remote_swap.limited("touch --sizes=1,2", 1024, 3)
+    assert re.search(r"echo 4718592 >\S+/memory.max", words) and "echo 3 >/proc/sys/vm/page-cluster" in words
+
+
+def test_a_part_that_fails_leaves_the_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its figures until then stay; what was not measured is not there."""
+
+    def good(*_: object) -> Iterator[Metric]:
+        yield Metric("dsm.a", 1, "us")
+
+    def bad(*_: object) -> Iterator[Metric]:
+        yield Metric("dsm.b", 2, "us")
+        raise Malformed("half of it")
+
+    monkeypatch.setattr(dsm, "PARTS", {"bad": bad, "good": good})
+    monkeypatch.setattr(host_programs, "build", lambda _: None)
+    monkeypatch.setattr(host_programs, "install", lambda *_: None)
+    monkeypatch.setattr(round_trips, "prepare", lambda _: None)
+
+    class NoRack:
+        hosts: tuple[object, ...] = ()
+
+    found: list[Metric] = []
+    failed = dsm.measure(NoRack(), ["bad", "good"], dsm.Amount(), found)  # type: ignore[arg-type]
+    assert failed == ["bad: half of it"]
+    assert [metric.metric for metric in found] == ["dsm.b", "dsm.a"]
+    assert "half of it" in capsys.readouterr().err
+
+
+def metric_of(name: str, us: float) -> Metric:
+    return Metric(name, us, "us")
+
+
+SWAP = [
+    metric_of(f"dsm.swap.cluster{cluster}.page.{what}_{order}_us", us * (1 + cluster))
+    for cluster in (0, 3)
+    for (what, order), us in US.items()
+]
+
+
+def test_swap_is_compared_with_its_better_half() -> None:
+    ours = [metric_of(f"dsm.page.{what}_{order}_us", us / 2) for (what, order), us in US.items()]
+    found = {metric.metric: metric for metric in dsm.compared([*SWAP, *ours])}
+    assert set(found) == {"dsm.vs_swap.ratio", *(f"dsm.vs_swap.{what}_{order}.ratio" for what, order in US)}
+    assert all(metric.value == pytest.approx(2) for metric in found.values())
+    assert found["dsm.vs_swap.ratio"].baseline == {"dsm_us": 20.0, "swap_cluster0_us": 40.0, "swap_cluster3_us": 160.0}
+
+
+@pytest.mark.parametrize("found", [[], SWAP, [metric_of("dsm.page.read_random_us", 3)]])
+def test_nothing_is_compared_with_what_was_not_measured(found: list[Metric]) -> None:
+    assert dsm.compared(found) == []
+
+
+XEN = {"waits": 10, "wait_ns": 5000, "wait_hist": [0, 0, 3, 7]}
+STATUS: dict[str, Any] = {
+    "read_faults": 6, "write_faults": 4, "read_fault": {"buckets": [[1000, 6]]},
+    "write_fault": {"buckets": [[1000, 1], [2000, 2], [None, 1]]},
+    "peers": {"beta": {"sent": 30, "received": 20}}, "engine": {"evicted_shared": 4, "evicted_modified": 1},
+}  # fmt: skip
+
+
+def test_snapshots() -> None:
+    now = dsm_faults.Snapshot.of(XEN, STATUS)
+    assert now.fault_buckets == {1000: 7, 2000: 2, float("inf"): 1}
+    assert now.wait_buckets == {1.25: 0, 1.5: 0, 1.75: 3, 2.0: 7}
+    nothing = now.since(now)
+    assert nothing.faults == 0 and not any(nothing.wait_buckets.values())
+    later = dsm_faults.Snapshot.of({**XEN, "waits": 12, "wait_hist": [0, 1, 3, 8]}, STATUS)
+    assert later.since(now).waits == 2 and later.since(now).wait_buckets[1.5] == 1
+    with pytest.raises(Malformed, match="waits went from 12 to 10"):
+        now.since(later)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"peers": {}},
+        {"peers": {"b": {"sent": 1}}},
+        {"engine": {}},
+        {"read_fault": {"buckets": 3}},
+        {"read_faults": "x"},
+    ],
+)
+def test_malformed_statistics(change: dict[str, Any]) -> None:
+    with pytest.raises(Malformed, match="statistics"):
+        dsm_faults.Snapshot.of(XEN, {**STATUS, **change})
+
+
+def test_messages_of_evictions_are_left_out() -> None:
+    metric = dsm_faults.messages(dsm_faults.Snapshot.of(XEN, STATUS), "dsm.tcp")
+    assert metric.value == pytest.approx((50 - 4 - 2) / 10)
+    assert metric.baseline["with_evictions"] == pytest.approx(5)
+    with pytest.raises(Malformed, match="no fault"):
+        now = dsm_faults.Snapshot.of(XEN, STATUS)
+        dsm_faults.messages(now.since(now), "dsm.tcp")
+
+
+@pytest.mark.parametrize(("share", "wanted"), [(0.1, 10), (0.3, 10), (0.31, 20), (1.0, 40)])
+def test_quantiles_of_buckets(share: float, wanted: float) -> None:
+    assert dsm_faults.quantile_ns({10: 3, 20: 4, 30: 0, 40: 3}, share) == wanted
+
+
+def test_phases_add_up_to_the_fault() -> None:
+    counted = dsm_faults.Snapshot.of(
+        {**XEN, "wait_hist": [0] * 32 + [9]}, {**STATUS, "read_fault": {"buckets": [[200, 9]]}}
+    )
+    found = dsm_faults.faults(counted, output(US), [metric_of("rtt.us", 0.1)], "dsm", "rtt.us")
+    fault, ratio, overhead = found
+    assert [metric.metric for metric in found] == [f"dsm.fault.{key}" for key in ("us", "ratio_to_rtt", "overhead_us")]
+    phases = [fault.baseline[key] for key in ("outside_us", "ring_us", "host_us", "wire_us")]
+    assert fault.value == pytest.approx(1.0) and sum(float(each) for each in phases) == pytest.approx(1.0)
+    assert ratio.value == pytest.approx(10) and overhead.value == pytest.approx(0.9)
+    # Without a round trip in this run there is nothing to compare with.
+    assert [metric.metric for metric in dsm_faults.faults(counted, output(US), [], "dsm", "rtt.us")] == ["dsm.fault.us"]
+
+
+def test_copies_are_per_page() -> None:
+    rounds = [membench.Copy(number, 2, 1, 256_000, 512_000, 256_000 * number) for number in (1, 2, 3)]
+    found = {metric.metric: metric.value for metric in dsm_faults.copies(rounds, "dsm.tcp.membench")}
+    assert found == {
+        "dsm.tcp.membench.map_us_per_page": 1, "dsm.tcp.membench.populate_us_per_page": 2,
+        "dsm.tcp.membench.memcpy_us_per_page": 2, "dsm.tcp.membench.total_us_per_page": 5,
+    }  # fmt: skip
+
+
+def test_what_dsmd_is_told() -> None:
+    """Of both hosts. Whether dsmd takes it is seen in the lab."""
+    shape = spanning.Shape()
+    hosts = ("alpha", "beta")
+    uuid = "01234567-89ab-cdef-0123-456789abcdef"
+    for domid in (7, None):
+        told = shape.description(uuid, 1 << 20, hosts, domid)
+        assert ("domid" in told) != ("build" in told)
+        assert told["frames"] >= 32 * told["vcpus"]
+        assert [each["host"] for each in told["ranges"]] == ["alpha", "beta"]
+    for own in (0, 1):
+        told = tomllib.loads(spanning.dsm_toml(own, hosts, ("10.78.0.1", "10.78.0.2"), "tcp"))
+        assert told["self"] == hosts[own] and [each["number"] for each in told["host"]] == [0, 1]
+        assert told["tls"]["key"].endswith(f"{own}.key")
+
+
+def test_the_report_shows_phases_and_swap() -> None:
+    """With all of them; and neither plot of a result that has not got the figures."""
+    phases = {f"{phase}_us": 10.0 for phase in ("outside", "ring", "host", "wire")}
+    fault = Metric("dsm.fault.us", 40, "us", "lower", phases)
+    against = dsm.compared([*SWAP, metric_of("dsm.page.read_random_us", 20)])
+    whole = Result("dsm", "2026-01-31T12:00:00Z", HOST, [fault, *against])
+    page = report_page([whole], [], "now", False)
+    assert 'id="dsm-fault-' in page and 'id="dsm-swap-' in page and "read, random" in page
+    partial = Metric("dsm.fault.us", 40, "us", "lower", {**phases, "ring_us": -1.0})
+    bare = report_page([Result("dsm", "2026-01-31T12:00:00Z", HOST, [partial, *SWAP])], [], "now", False)
+    assert 'id="dsm-fault-' not in bare and 'id="dsm-swap-' not in bare
+
+
+def test_switches_are_compared_with_none_of_them() -> None:
+    half = {key: us / 2 for key, us in US.items()}
+    reads = {"off": output(US), "prefetch": output({**US, ("read", "sequential"): 5.0}), "on": output(half)}
+    copied = {
+        name: [membench.Copy(0, 2, 1, 0, 256_000 * us, 0)] for name, us in (("off", 8), ("prefetch", 8), ("on", 2))
+    }
+    found = {metric.metric: metric.value for metric in dsm_faults.speedups(reads, copied, "dsm")}
+    assert found == {
+        "dsm.switch.prefetch.read_sequential.speedup": pytest.approx(2),
+        "dsm.switch.prefetch.read_random.speedup": pytest.approx(1),
+        "dsm.switch.prefetch.membench.speedup": pytest.approx(1),
+        "dsm.switch.on.read_sequential.speedup": pytest.approx(2),
+        "dsm.switch.on.read_random.speedup": pytest.approx(2),
+        "dsm.switch.on.membench.speedup": pytest.approx(4),
+        "dsm.membench.speedup": pytest.approx(4),
+    }
+
+
+def test_each_set_of_switches_is_of_keys_that_dsmctl_knows() -> None:
+    manual = (REPO / "docs" / "man" / "dsmctl.8").read_text(encoding="utf-8")
+    assert set(dsm.SWITCHES["off"]) == {key for switches in dsm.SWITCHES.values() for key in switches}
+    assert all(key in manual for key in dsm.SWITCHES["off"])
+
+
+def test_what_is_measured_fits_and_what_pushes_it_out_does_not() -> None:
+    amount = dsm.Amount(512, 3)
+    assert max(amount.sizes) < amount.pages and amount.passes.endswith("--sizes=64,128,192 --flush=640")
+    assert amount.shape.frames == 512
+    assert dsm.Amount(96).shape.frames >= 32 * dsm.Amount(96).shape.vcpus
+
+
+@pytest.mark.parametrize("words", ["--pages=95", "--pages=4097", "--rounds=0", "--pages=x", "disk"])
+def test_bad_words_for_the_benchmark(words: str) -> None:
+    with pytest.raises(SystemExit):
+        dsm.main([words])

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0
+"""dsm_membench here: what it prints is what the parser reads, each page is checked, and slopes are what they should be."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import membench
+from lab.errors import Malformed
+from lab.pipeline.paths import REPO
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("membench")
+    goal = folder / "dsm_membench"
+    subprocess.run(["make", "-s", "-C", REPO / "benchmarks", f"O={folder}", goal], check=True)
+    return goal
+
+
+def run(program: Path, words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([program, *words.split()], capture_output=True, text=True, check=False, timeout=120)
+
+
+def test_touch_says_how_long_each_pass_took(program: Path) -> None:
+    done = run(program, "touch --node=0 --cpu=0 --sizes=8,32 --flush=16 --rounds=2 --seed=7")
+    assert done.returncode == 0, done.stderr
+    output = membench.parse(done.stdout)
+    # Sizes, read and write, both orders, rounds; each of them cold and warm.
+    assert len(output.passes) == 2 * 2 * 2 * 2 * 2
+    for what, order in ((what, order) for what in membench.WHATS for order in membench.ORDERS):
+        cold = membench.chosen(output.passes, what=what, order=order, state="cold")
+        assert [(each.round, each.pages) for each in cold] == [(0, 8), (0, 32), (1, 8), (1, 32)]
+        assert len(membench.ns_per_page(cold)) == 2
+    # Each page that is read is checked: 16 passes less the cold writes, and what nobody measures.
+    assert output.checks == (16 + 8) // 2 * (8 + 32) + 16 * 16
+
+
+def test_copy_says_how_long_each_step_took(program: Path) -> None:
+    done = run(program, "copy --cpus=0,0 --mib=1 --rounds=3")
+    assert done.returncode == 0, done.stderr
+    output = membench.parse(done.stdout)
+    assert [(each.round, each.threads, each.mib) for each in output.copies] == [(0, 2, 1), (1, 2, 1), (2, 2, 1)]
+    assert all(each.map_ns and each.populate_ns and each.memcpy_ns for each in output.copies)
+    assert output.checks == 3 * 2 * 256
+
+
+WRONG_WORD = r"""
+#include <sys/mman.h>
+#include <dlfcn.h>
+#include <stdint.h>
+int clock_gettime(int clock, void *time)
+{
+	static uint64_t *page;
+	static int calls;
+	int (*right)(int, void *) = dlsym(RTLD_NEXT, "clock_gettime");
+	if (!page)
+		page = *(uint64_t **)dlsym(RTLD_DEFAULT, "mapped");
+	if (page && ++calls == 3)
+		page[5] ^= 1u << 7;
+	return right(clock, time);
+}
+void *mapped;
+void *mmap(void *a, size_t n, int p, int f, int fd, off_t o)
+{
+	void *(*right)(void *, size_t, int, int, int, off_t) = dlsym(RTLD_NEXT, "mmap");
+	void *got = right(a, n, p, f, fd, o);
+	if (n == 8 * 4096)
+		mapped = got;
+	return got;
+}
+"""
+
+
+def test_a_wrong_word_is_noticed(program: Path, tmp_path: Path) -> None:
+    """One bit of one page changes between two passes."""
+    (tmp_path / "wrong.c").write_text(WRONG_WORD, encoding="utf-8")
+    library = tmp_path / "wrong.so"
+    subprocess.run(
+        ["gcc", "-D_GNU_SOURCE", "-w", "-shared", "-fPIC", "-o", library, tmp_path / "wrong.c", "-ldl"], check=True
+    )
+    done = subprocess.run(
+        [program, "touch", "--sizes=8"], env={"LD_PRELOAD": str(library)}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    assert "page 0 word 5" in done.stderr
+    with pytest.raises(Malformed, match="wrong bytes"):
+        membench.parse(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        ("", "Usage"),
+        ("scan", "Usage"),
+        ("touch --sizes=0", "--sizes=0: want a number"),
+        ("touch --sizes=8,x", "--sizes=x"),
+        ("touch --sizes=8,", "--sizes="),
+        ("touch --sizes=" + ",".join(["1"] * 17), "more than 16"),
+        ("touch --mib=1", "no such option"),
+        ("touch --pageout=2", "--pageout=2"),
+        ("touch --node=63", "--node=63: want a number from -1"),
+        ("touch --cpu=1000", "CPU 1000"),
+        ("copy --sizes=1", "no such option"),
+        ("copy --cpus=0,1000", "CPU 1000"),
+        ("copy --mib=99999999999999999999", "--mib="),
+    ],
+)
+def test_bad_words_are_refused(program: Path, words: str, part: str) -> None:
+    done = run(program, words)
+    assert done.returncode == 2 and part in done.stderr, done.stdout + done.stderr
+
+
+PASS: dict[str, Any] = {
+    "event": "pass", "round": 0, "what": "read", "order": "random", "state": "cold", "pages": 4, "ns": 4000, "major": 0,
+    "first_ns": {"p10": 1, "p50": 2, "p90": 2, "p99": 3, "max": 9}, "buckets": [[8, 3], [10, 1]],
+}  # fmt: skip
+RESULT = {"event": "result", "checks": 4, "bad_pages": 0}
+
+
+def lines(*objects: object) -> str:
+    return "".join(json.dumps(each) + "\n" for each in objects)
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("", "not ended"),
+        (lines(PASS), "not ended"),
+        ("x\n", "not JSON"),
+        (lines([1]), "unexpected"),
+        (lines(RESULT, PASS), "unexpected"),
+        (lines({**PASS, "what": "erase"}, RESULT), "what 'erase'"),
+        (lines({**PASS, "pages": 5}, RESULT), "a pass of 5 pages"),
+        (lines({**PASS, "ns": 0}, RESULT), "0 ns"),
+        (lines({**PASS, "ns": -1}, RESULT), "ns -1"),
+        (lines({**PASS, "round": True}, RESULT), "round True"),
+        (lines({**PASS, "buckets": [[1]]}, RESULT), "buckets"),
+        (lines({**PASS, "first_ns": {**PASS["first_ns"], "p50": 0}}, RESULT), "go down"),
+        (lines({**PASS, "first_ns": 3}, RESULT), "no quantiles"),
+        (lines(PASS, {**RESULT, "bad_pages": 1}), "1 pages with wrong bytes of 4"),
+    ],
+)
+def test_malformed_output_is_refused(text: str, part: str) -> None:
+    with pytest.raises(Malformed, match=part):
+        membench.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("points", "wanted"),
+    [
+        ([(1, 12), (2, 14), (3, 16)], (2, 10)),
+        ([(10, 5), (20, 5)], (0, 5)),
+        ([(0, 0), (0, 2), (4, 9)], (2, 1)),
+    ],
+)
+def test_slope(points: list[tuple[float, float]], wanted: tuple[float, float]) -> None:
+    assert membench.slope(points) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("points", [[], [(1, 1)], [(3, 1), (3, 2)]])
+def test_a_slope_needs_two_sizes(points: list[tuple[float, float]]) -> None:
+    with pytest.raises(ValueError, match="two sizes"):
+        membench.slope(points)
+
+
+def test_what_missing_costs_is_what_a_page_takes_more_than_at_hand() -> None:
+    def passes(state: str, what: str, per_page: Callable[[int], int]) -> list[dict[str, Any]]:
+        return [
+            {**PASS, "state": state, "what": what, "round": number, "pages": pages, "ns": 700 + pages * per_page(number),
+             "buckets": [[8, pages]]}
+            for number in (0, 1)
+            for pages in (4, 8)
+        ]  # fmt: skip
+
+    cold = passes("cold", "read", lambda number: 1000 + number)
+    warm = passes("warm", "read", lambda number: 10)
+    output = membench.parse(lines(*cold, *warm, RESULT))
+    assert membench.cost_of_missing(output, "read", "random") == pytest.approx([990, 991])
