@@ -7,7 +7,9 @@
  * range is gone through in the order of its gfns: pages whose home is here and
  * that are elsewhere are asked for, as if somebody wrote to them, and pages of
  * others that are here are given up.  WINDOW of them are under way at a time,
- * so the link is kept busy and half of the requests is left to misses.
+ * so the link is kept busy and half of the requests is left to misses.  A clean
+ * page of another host is only told of (PUTS has no answer): of those a pass
+ * sends no more than the link has room for.
  *
  * A page that can't go now (a lease, in use, a request that is out) is left to
  * the next pass.  When a pass has found nothing the evacuation is over.  While
@@ -67,16 +69,19 @@ void engine_evacuate_settle(struct dsm_engine *e, struct dsm_entry *entry)
 	e->counts.evacuated += is_home(e, entry);
 }
 
-/* Return: are there frames left that have not been looked at? */
-static bool pass(struct dsm_engine *e)
+enum passed { PASS_ALL, PASS_MORE, PASS_NO_ROOM };
+
+static enum passed pass(struct dsm_engine *e)
 {
+	unsigned int looks = 0, begun = 0, sent[DSM_MAX_HOSTS] = { 0 };
 	struct evacuation *v = &e->evacuation;
-	unsigned int looks = 0, begun = 0;
 	struct dsm_entry *entry;
 
 	for (; v->at < v->end; v->at++) {
+		unsigned int home;
+
 		if (looks++ == LOOKS || e->has_failed || !may_begin(e, begun))
-			return true;
+			return PASS_MORE;
 		entry = dsm_table_find(&e->table, v->at);
 		if (!entry || is_home(e, entry))
 			continue;
@@ -84,28 +89,34 @@ static bool pass(struct dsm_engine *e)
 		if (entry->page.operation || entry->page.request ||
 		    entry->page.writeback || entry->away_due != DSM_NEVER)
 			continue;
+		home = dsm_vm_home(&e->vm, v->at);
+		if (home != e->p.self &&
+		    sent[home]++ >= e->p.calls->room(e->p.context, home))
+			return PASS_NO_ROOM;
 		begin(e, entry);
 		begun++;
 	}
-	return false;
+	return PASS_ALL;
 }
 
 void engine_evacuate(struct dsm_engine *e)
 {
 	struct evacuation *v = &e->evacuation;
-	bool more;
+	enum passed passed;
+	uint64_t wait;
 
 	if (v->first == v->end || (v->at == v->first && v->due > now(e)))
 		return;
 	v->due = DSM_NEVER;
-	more = pass(e);
+	passed = pass(e);
 	engine_flush(e);
 	if (e->has_failed)
 		return;
-	if (more) {
+	if (passed != PASS_ALL) {
 		/* What is under way makes room; else it goes on at once. */
-		if (v->out < WINDOW)
-			v->due = now(e);
+		wait = passed == PASS_NO_ROOM ? AGAIN : 0;
+		if (wait || v->out < WINDOW)
+			v->due = now(e) + wait;
 		return;
 	}
 	if (v->out)

@@ -1009,6 +1009,46 @@ static void evacuation(const void *argument)
 	world_end();
 }
 
+/* PUTS has no answer: a link that stands still is not filled with them. */
+static void evacuation_of_copies(const void *argument)
+{
+	struct features features = calm;
+	unsigned int rounds = 0, most = 0;
+	uint64_t gfn;
+
+	(void)argument;
+	dice_begin();
+	features.hosts = 2;
+	features.pages = 320;
+	features.frames = 200;
+	features.credits = 16;
+	world_begin(&features);
+	for (gfn = 160; gfn < 300; gfn++)
+		use(0, 0, gfn, DSM_XEN_WANT_S);
+	CHECK(!dsm_engine_evacuate(node[0].engine, 0, 320), "begin");
+	while (dsm_engine_is_evacuating(node[0].engine)) {
+		unsigned int i;
+
+		for (i = 0; i < 10; i++) {
+			clock_ns += MS;
+			dsm_engine_tick(node[0].engine);
+			dsm_engine_run(node[0].engine);
+		}
+		if (most < in_channel[0][1])
+			most = in_channel[0][1];
+		while (deliver(0, 1))
+			;
+		dsm_engine_run(node[1].engine);
+		while (deliver(1, 0))
+			;
+		CHECK(rounds++ < 40, "it does not end");
+	}
+	CHECK(most == 16, "%u messages in a link for 16", most);
+	check_evacuated(0);
+	check_rules();
+	world_end();
+}
+
 /* Host 1 reads these pages one after the other, each in peace. */
 static uint64_t read_pages(uint64_t first, uint64_t end)
 {
@@ -1518,6 +1558,7 @@ int main(int argc, char **argv)
 		{ "a page comes while a hole is shown", page_in_a_hole, NULL },
 		{ "a hole is short", short_hole, NULL },
 		{ "evacuation", evacuation, NULL },
+		{ "evacuation: copies", evacuation_of_copies, NULL },
 		{ "prefetch: a reader", prefetch_reader, NULL },
 		{ "prefetch: used", prefetch_used, NULL },
 		{ "prefetch: for nothing", prefetch_wasted, NULL },
