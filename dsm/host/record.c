@@ -236,8 +236,19 @@ static int make_folder(const char *path)
 int record_prepare(const struct host *host)
 {
 	char path[PATH];
-	int rc = make_folder(host->folder);
+	char *slash;
+	int rc;
 
+	/* /run/xenuma, which nobody else makes where there is no systemd. */
+	if ((size_t)snprintf(path, sizeof(path), "%s", host->folder) >= sizeof(path))
+		return -ENAMETOOLONG;
+	slash = strrchr(path, '/');
+	if (slash && slash > path) {
+		*slash = '\0';
+		if (mkdir(path, 0755) && errno != EEXIST)
+			return -errno;
+	}
+	rc = make_folder(host->folder);
 	if (!rc)
 		rc = path_of(host, "", "", path);
 	return rc ? rc : make_folder(path);

@@ -79,8 +79,8 @@ class Host:
         self.site = site
         self.name = name
         self.folder = site.folder / name
-        self.run = self.folder / "run"
-        self.run.mkdir(parents=True)
+        self.folder.mkdir()
+        self.run = self.folder / "made" / "run"
         self.config = self.folder / "dsm.toml"
         self.config.write_text(site.config(name), encoding="utf-8")
         self.socket = self.folder / "dsmd.sock"
