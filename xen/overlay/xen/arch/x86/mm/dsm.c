@@ -3,7 +3,7 @@
  * Distributed shared memory: pages of a guest that are on several hosts.
  *
  * This file knows one slice: which pages it has, how one is taken away or
- * given, and who waits for which.  What the other slices have, and in which
+ * given, and who waits for which.  Its vCPUs are in hvm/dsm_vcpu.c.  What the other slices have, and in which
  * order pages move, is the business of a daemon in the control domain.
  *
  *
@@ -457,8 +457,8 @@ static int pool_shrink(struct domain *d, struct dsm_domain *dsm)
 
 /* ---- Who waits; dsm->lock is held ---- */
 
-static bool ring_put(struct dsm_domain *dsm,
-                     const struct xen_dsm_ring_entry *entry)
+bool dsm_ring_put(struct dsm_domain *dsm,
+                  const struct xen_dsm_ring_entry *entry)
 {
     struct xen_dsm_ring *ring = dsm->ring;
 
@@ -492,7 +492,7 @@ static void put_wait(struct dsm_domain *dsm, unsigned int vcpu)
         .when_ns = NOW(),
     };
 
-    w->unsent = !ring_put(dsm, &entry);
+    w->unsent = !dsm_ring_put(dsm, &entry);
     if ( w->unsent )
         dsm->stats.ring_full++;
 }
@@ -551,7 +551,7 @@ static void foreign_miss(struct dsm_domain *dsm, unsigned long gfn,
             slot = f;
     }
 
-    if ( !slot || !ring_put(dsm, &entry) )
+    if ( !slot || !dsm_ring_put(dsm, &entry) )
     {
         dsm->stats.foreign_lost++;
         return;
@@ -598,9 +598,9 @@ static void wake(struct domain *d, struct dsm_domain *dsm, unsigned long gfn)
     }
 }
 
-static void notify(struct domain *d, const struct dsm_domain *dsm)
+void dsm_notify(struct domain *d)
 {
-    notify_via_xen_event_channel(d, dsm->port);
+    notify_via_xen_event_channel(d, d->arch.dsm->port);
 }
 
 /*
@@ -639,7 +639,7 @@ static bool miss(struct domain *d, unsigned long gfn, unsigned int want,
     gfn_unlock(p2m, _gfn(gfn), 0);
 
     if ( missing )
-        notify(d, dsm);
+        dsm_notify(d);
 
     return missing;
 }
@@ -1628,7 +1628,7 @@ static int enable(struct domain *d, struct xen_dsm_enable *enable)
     init_timer(&dsm->timer, keepalive_expired, d, smp_processor_id());
 
     rc = -ENOMEM;
-    dsm->vcpu = xzalloc_array(struct dsm_vcpu, d->max_vcpus);
+    dsm->vcpu = xzalloc_array(struct dsm_vcpu, d->max_vcpus); /* slice 0 */
     if ( !dsm->vcpu )
         goto fail;
 
@@ -1704,10 +1704,11 @@ static void flush_ring(struct domain *d)
             put_wait(dsm, i);
             put = true;
         }
+    put |= dsm_flush_events(d);
     spin_unlock(&dsm->lock);
 
     if ( put )
-        notify(d, dsm);
+        dsm_notify(d);
 }
 
 static int get_stats(struct domain *d, XEN_GUEST_HANDLE_64(xen_dsm_stats_t) to)
@@ -1785,6 +1786,22 @@ int dsm_memop(XEN_GUEST_HANDLE_PARAM(xen_dsm_op_t) arg)
 
     case XEN_DSM_KEEPALIVE:
         rc = keepalive(d, &op.u.keepalive);
+        break;
+
+    case XEN_DSM_PLACE:
+        rc = dsm_place(d, &op.u.place);
+        break;
+
+    case XEN_DSM_SEND:
+        rc = dsm_send(d, &op.u.event);
+        break;
+
+    case XEN_DSM_GET_TSC:
+        rc = dsm_get_tsc(d, &op.u.tsc);
+        break;
+
+    case XEN_DSM_SET_TSC:
+        rc = dsm_set_tsc(d, &op.u.tsc);
         break;
 
     case XEN_DSM_STATS:
