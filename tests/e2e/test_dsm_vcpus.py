@@ -41,8 +41,24 @@ on_crash = "preserve"
 
 # struct report of dsm-guest.c
 WORDS = (
-    "magic stage line got want counted turns least_ticks both_new one_old pings pongs pong_ticks crowd nmis starts ticks"
-).split()
+    "magic",
+    "stage",
+    "line",
+    "got",
+    "want",
+    "counted",
+    "turns",
+    "least_ticks",
+    "both_new",
+    "one_old",
+    "pings",
+    "pongs",
+    "pong_ticks",
+    "crowd",
+    "nmis",
+    "starts",
+    "ticks",
+)
 END = 10
 
 

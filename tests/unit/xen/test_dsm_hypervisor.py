@@ -353,7 +353,11 @@ VCPU_MUTANTS = {
     ),
     "placed while it runs": ("!d->controller_pause_count || ", "", "where a vCPU runs"),
     "placed while it is up": ("!test_bit(_VPF_down, &v->pause_flags)", "0", "where a vCPU runs"),
-    "placed while it is started": ("             ACCESS_ONCE(vcpu_vlapic(v)->init_sipi.icr) )", "             0 )", "where a vCPU runs"),
+    "placed while it is started": (
+        "             ACCESS_ONCE(vcpu_vlapic(v)->init_sipi.icr) )",
+        "             0 )",
+        "where a vCPU runs",
+    ),
     "placed while it is owed something": ("dsm->vcpu[v->vcpu_id].owing ||", "0 ||", "more than the ring has room for"),
     "vCPU 0 moves": ("         !place->vcpu || place->pad )", "         place->pad )", "where a vCPU runs"),
     "forgets what the ring has no room for": (
@@ -367,21 +371,41 @@ VCPU_MUTANTS = {
         "owed->flags |= XEN_DSM_EVENT_INIT;",
         "more than the ring has room for",
     ),
-    "a de-assert is an INIT": ("             APIC_INT_LEVELTRIG )\n            return false;", "             1 )\n            return false;", "what is sent to a ghost"),
+    "a de-assert is an INIT": (
+        "             APIC_INT_LEVELTRIG )\n            return false;",
+        "             1 )\n            return false;",
+        "what is sent to a ghost",
+    ),
     "the last SIPI": (
         "        if ( owed->flags & XEN_DSM_EVENT_SIPI )\n            return false;\n",
         "",
         "more than the ring has room for",
     ),
     "64 vectors": ("(icr & APIC_VECTOR_MASK) / 64]", "0]", "what is sent to a ghost"),
-    "tells nobody": ("    if ( put )\n        dsm_notify(d);\n\n    return true;", "    return true;", "what is sent to a ghost"),
-    "ghosts are sent to": ("    if ( dsm_elsewhere(d->arch.dsm, v->vcpu_id) )\n        return -EXDEV;\n", "", "what another slice has sent"),
+    "tells nobody": (
+        "    if ( put )\n        dsm_notify(d);\n\n    return true;",
+        "    return true;",
+        "what is sent to a ghost",
+    ),
+    "ghosts are sent to": (
+        "    if ( dsm_elsewhere(d->arch.dsm, v->vcpu_id) )\n        return -EXDEV;\n",
+        "",
+        "what another slice has sent",
+    ),
     "vectors that are exceptions": ("(event->vectors[0] & 0xffff) || ", "", "what another slice has sent"),
-    "interrupts before the INIT": ("vlapic_init_sipi_one(v, APIC_DM_INIT | APIC_INT_ASSERT);", ";", "what another slice has sent"),
+    "interrupts before the INIT": (
+        "vlapic_init_sipi_one(v, APIC_DM_INIT | APIC_INT_ASSERT);",
+        ";",
+        "what another slice has sent",
+    ),
     "time that is emulated": ("    return !d->arch.vtsc &&\n", "    return\n", "time stamps"),
     "time that changes": ("        if ( v->is_initialised )\n            return -EBUSY;", "        ;", "time stamps"),
     "says that it ends, of one slice": ("    if ( !dsm->spread )\n        return;", "    ;", "all slices shut down"),
-    "ends unheard": ("    dsm->shut = !dsm_ring_put(dsm, &entry);", "    dsm_ring_put(dsm, &entry);", "all slices shut down"),
+    "ends unheard": (
+        "    dsm->shut = !dsm_ring_put(dsm, &entry);",
+        "    dsm_ring_put(dsm, &entry);",
+        "all slices shut down",
+    ),
 }
 
 
