@@ -3,8 +3,9 @@
  * Distributed shared memory: pages of a guest that are on several hosts.
  *
  * This file knows one slice: which pages it has, how one is taken away or
- * given, and who waits for which.  Its vCPUs are in hvm/dsm_vcpu.c.  What the other slices have, and in which
- * order pages move, is the business of a daemon in the control domain.
+ * given, and who waits for which.  Its vCPUs are in hvm/dsm_vcpu.c.  What the
+ * other slices have, and in which order pages move, is the business of a daemon
+ * in the control domain.
  *
  *
  * States of a guest frame, and where each is kept:
