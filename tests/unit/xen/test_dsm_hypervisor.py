@@ -358,7 +358,7 @@ VCPU_MUTANTS = {
         "             0 )",
         "where a vCPU runs",
     ),
-    "placed while it is owed something": ("dsm->vcpu[v->vcpu_id].owing ||", "0 ||", "more than the ring has room for"),
+    "placed while it is owed something": ("dsm->vcpu[v->vcpu_id].owing ||", "!dsm ||", "more than the ring has room for"),
     "vCPU 0 moves": ("         !place->vcpu || place->pad )", "         place->pad )", "where a vCPU runs"),
     "forgets what the ring has no room for": (
         "    if ( w->owing )\n        dsm->stats",
@@ -373,7 +373,7 @@ VCPU_MUTANTS = {
     ),
     "a de-assert is an INIT": (
         "             APIC_INT_LEVELTRIG )\n            return false;",
-        "             1 )\n            return false;",
+        "             APIC_INT_LEVELTRIG )\n            ;",
         "what is sent to a ghost",
     ),
     "the last SIPI": (
@@ -399,7 +399,11 @@ VCPU_MUTANTS = {
         "what another slice has sent",
     ),
     "time that is emulated": ("    return !d->arch.vtsc &&\n", "    return\n", "time stamps"),
-    "time that changes": ("        if ( v->is_initialised )\n            return -EBUSY;", "        ;", "time stamps"),
+    "time that changes": (
+        "        if ( v->is_initialised )\n            return -EBUSY;",
+        "        if ( v->is_initialised )\n            continue;",
+        "time stamps",
+    ),
     "says that it ends, of one slice": ("    if ( !dsm->spread )\n        return;", "    ;", "all slices shut down"),
     "ends unheard": (
         "    dsm->shut = !dsm_ring_put(dsm, &entry);",
