@@ -105,7 +105,8 @@ def test_two_vcpus_in_two_slices(daemon: DsmProgram, dom0: Run) -> None:
     assert told["crowd"] == 1 and told["nmis"] >= 1 and told["starts"] == 2, told
     # In slice 0: INIT and SIPI twice, pings, the NMI, the broadcast. In slice 1: pongs.
     assert found["events"][0] >= 100 + 2 * 2 + 2 and found["events"][1] >= 100, found
-    assert found["shutdowns"] == 2, found
+    # Of slice 0; that of slice 1, which follows, may come when the daemon ends already.
+    assert found["shutdowns"] >= 1, found
 
     xen = found["xen"]
     write(
