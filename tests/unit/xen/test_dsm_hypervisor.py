@@ -358,7 +358,11 @@ VCPU_MUTANTS = {
         "             0 )",
         "where a vCPU runs",
     ),
-    "placed while it is owed something": ("dsm->vcpu[v->vcpu_id].owing ||", "!dsm ||", "more than the ring has room for"),
+    "placed while it is owed something": (
+        "dsm->vcpu[v->vcpu_id].owing ||",
+        "!dsm ||",
+        "more than the ring has room for",
+    ),
     "vCPU 0 moves": ("         !place->vcpu || place->pad )", "         place->pad )", "where a vCPU runs"),
     "forgets what the ring has no room for": (
         "    if ( w->owing )\n        dsm->stats",
