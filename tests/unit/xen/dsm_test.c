@@ -1090,6 +1090,68 @@ static void shutting_down(void)
            dsm_forward_icr(dom.vcpu[1], APIC_DM_NMI), true);
 }
 
+/* A hypercall that is not done soon: the operation gives up, the gate opens. */
+static void not_yet(void)
+{
+}
+
+static void long_hypercall(void)
+{
+    begin();
+    current = dom.vcpu[1];
+    expect("enters", dsm_gate_enter(dom.vcpu[1]), true);
+    when_waiting = not_yet;
+    expect("INVAL", op(XEN_DSM_INVAL, 1), -EBUSY);
+    expect("state", state_of(1), M);
+    expect("open", DSM->closed, false);
+    dsm_gate_leave(dom.vcpu[1]);
+    expect("INVAL", op(XEN_DSM_INVAL, 1), 0);
+}
+
+static void is_killed(void)
+{
+    dom.is_dying = true;
+}
+
+static void killed_meanwhile(void)
+{
+    unsigned int refused;
+
+    make_world();
+    when_port = is_killed;
+    expect("ENABLE", enable(&refused), -ESRCH);
+    expect("nothing is left", !dom.arch.dsm, 1);
+}
+
+/* The host's heap may not clear what it gets. */
+static void cleared(void)
+{
+    begin();
+    memset(frames[65].bytes, 0x5a, PAGE_SIZE);
+    expect("INVAL", op(XEN_DSM_INVAL, 1), 0);
+    expect("DROP", op(XEN_DSM_DROP, 1), 0);
+    expect("freed", !frames[65].owner, 1);
+    expect("cleared", holds(frames[65].bytes, 0), true);
+}
+
+/* Somebody gets a reference by the frame's number while the entry changes. */
+static void gets_it(unsigned long gfn)
+{
+    expect("away before the entry goes", test_bit(gfn, DSM->ranges[0].away), 1);
+    when_entry = NULL;
+    frames[64 + gfn].count_info++;
+}
+
+static void by_number(void)
+{
+    begin();
+    when_entry = gets_it;
+    expect("INVAL", op(XEN_DSM_INVAL, 1), -EBUSY);
+    expect("state", state_of(1), M);
+    frames[65].count_info--;
+    expect("INVAL", op(XEN_DSM_INVAL, 1), 0);
+}
+
 static const struct { const char *name; void (*run)(void); } cases[] = {
     { "what a look-up reports", fixup },
     { "bytes and frames", bytes_and_frames },
@@ -1103,6 +1165,10 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
     { "a full ring, and one that lies", full_ring },
     { "foreign misses", foreign },
     { "the gate", the_gate },
+    { "a hypercall that takes long", long_hypercall },
+    { "killed during ENABLE", killed_meanwhile },
+    { "the host gets cleared frames", cleared },
+    { "a frame known by its number", by_number },
     { "a hypercall that is not covered", uncovered },
     { "a guest that frees", recall },
     { "what may be mapped and removed", may_change },

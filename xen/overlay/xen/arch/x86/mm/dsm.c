@@ -74,9 +74,9 @@
  * The gate holds hypercalls of the guest and operations that take rights away
  * apart.  It is a counter of hypercalls and a flag: a hypercall increments
  * the counter and then looks at the flag, an operation sets the flag and then
- * waits for the counter.  Hypercalls end or are preempted in bounded time and
- * never wait for an operation while they are counted.  One that meets the flag
- * enters the guest again at the same instruction.
+ * waits for the counter, but not for long: then it opens the gate and is
+ * -EBUSY.  Hypercalls never wait for an operation while they are counted.  One
+ * that meets the flag enters the guest again at the same instruction.
  *
  *
  * Flush before copy.  On NPT p2m_set_entry() has flushed when it returns; on
@@ -113,6 +113,9 @@
 #define COUNT_TAKEN (PGC_allocated | 2)
 
 #define TYPE_BUSY (PGT_count_mask | PGT_pinned | PGT_non_coherent)
+
+/* How often gate_close() looks before the operation is -EBUSY. */
+#define GATE_SPINS 1000
 
 /* A foreign miss that nobody answered is reported again after this time. */
 #define FOREIGN_AGAIN MILLISECS(50)
@@ -413,7 +416,11 @@ static struct page_info *pool_pop(struct dsm_domain *dsm)
     return pg;
 }
 
-/* Give a frame that was in the pool back to the host. */
+/*
+ * Give a frame that was in the pool back to the host.  It holds what the guest
+ * had there, which the guest cannot clear any more: we do, whatever
+ * scrub-domheap says.
+ */
 static void pool_free(struct domain *d, struct page_info *pg)
 {
     if ( !pg || !get_page(pg, d) )
@@ -422,6 +429,7 @@ static void pool_free(struct domain *d, struct page_info *pg)
         return;
     }
 
+    clear_domain_page(page_to_mfn(pg));
     put_page_alloc_ref(pg);
     put_page(pg);
 }
@@ -776,18 +784,28 @@ void dsm_gate_leave(struct vcpu *v)
     atomic_dec(&dsm->hcalls);
 }
 
-static void gate_close(struct dsm_domain *dsm)
-{
-    dsm->closed = true;
-    smp_mb(); /* The flag before the counter. */
-    while ( atomic_read(&dsm->hcalls) )
-        cpu_relax();
-}
-
 static void gate_open(struct dsm_domain *dsm)
 {
     smp_mb();
     dsm->closed = false;
+}
+
+/* False, and open again: a hypercall is not done within some 10 us. */
+static bool gate_close(struct dsm_domain *dsm)
+{
+    unsigned int i;
+
+    dsm->closed = true;
+    smp_mb(); /* The flag before the counter. */
+    for ( i = 0; i < GATE_SPINS; i++ )
+    {
+        if ( !atomic_read(&dsm->hcalls) )
+            return true;
+        cpu_relax();
+    }
+    gate_open(dsm);
+
+    return false;
 }
 
 /* ---- Page operations; ops_lock is held ---- */
@@ -884,7 +902,8 @@ static int take_rights(struct domain *d, struct xen_dsm_page_op *op)
     mfn_t mfn;
     int rc;
 
-    gate_close(dsm);
+    if ( !gate_close(dsm) )
+        return -EBUSY;
     gfn_lock(p2m, _gfn(op->gfn), 0);
 
     state = get_state(dsm, p2m, op->gfn, &mfn);
@@ -1645,10 +1664,16 @@ static int enable(struct domain *d, struct xen_dsm_enable *enable)
         goto fail;
     enable->port = dsm->port = rc;
 
-    if ( cmpxchgptr(&d->arch.dsm, NULL, dsm) )
+    /* domain_kill() passes this lock before it lets dsm_relinquish() look. */
+    domain_lock(d);
+    if ( d->is_dying )
+        rc = -ESRCH;
+    else
+        rc = cmpxchgptr(&d->arch.dsm, NULL, dsm) ? -EEXIST : 0;
+    domain_unlock(d);
+    if ( rc )
     {
         free_xen_event_channel(d, dsm->port);
-        rc = -EEXIST;
         goto fail;
     }
 
