@@ -1152,6 +1152,30 @@ static void by_number(void)
     expect("INVAL", op(XEN_DSM_INVAL, 1), 0);
 }
 
+static void overlapping(void)
+{
+    static const struct { xen_dsm_range_t r[2]; int rc; } t[] = {
+        { { { 0, 16 }, { 16, 8 } }, 0 },
+        { { { 0, 16 }, { 15, 8 } }, -EINVAL },
+        { { { 0, 16 }, { 4, 4 } }, -EINVAL },
+        { { { 16, 8 }, { 0, 8 } }, -EINVAL },
+    };
+    unsigned int i;
+
+    for ( i = 0; i < ARRAY_SIZE(t); i++ )
+    {
+        xen_dsm_range_t ranges[2] = { t[i].r[0], t[i].r[1] };
+        struct xen_dsm_op o = {
+            .cmd = XEN_DSM_ENABLE,
+            .u.enable = { .nr_ranges = 2, .nr_slices = 1, .ranges.p = ranges },
+        };
+
+        make_world();
+        expect("ENABLE", memop(&o), t[i].rc);
+        expect("enabled", !!dom.arch.dsm, !t[i].rc);
+    }
+}
+
 static const struct { const char *name; void (*run)(void); } cases[] = {
     { "what a look-up reports", fixup },
     { "bytes and frames", bytes_and_frames },
@@ -1181,6 +1205,7 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
     { "a guest's memory on another slice", populate_elsewhere },
     { "commands on many frames", many_frames },
     { "refusals", refusals },
+    { "ranges that overlap", overlapping },
     { "where a vCPU runs", placing },
     { "what is sent to a ghost", ghosts },
     { "more than the ring has room for", crowded },

@@ -252,18 +252,32 @@ MUTANTS = {
         "foreign misses",
     ),
     "foreign misses merged for ever": (" && NOW() - f->since < FOREIGN_AGAIN )", " )", "foreign misses"),
-    "no gate for INVAL": ("    if ( !gate_close(dsm) )\n        return -EBUSY;\n    gfn_lock", "    gfn_lock", "the gate"),
-    "a gate that stays closed": ("    gate_open(dsm);\n\n    return false;", "    return false;", "a hypercall that takes long"),
+    "no gate for INVAL": (
+        "    if ( !gate_close(dsm) )\n        return -EBUSY;\n    gfn_lock",
+        "    gfn_lock",
+        "the gate",
+    ),
+    "a gate that stays closed": (
+        "    gate_open(dsm);\n\n    return false;",
+        "    return false;",
+        "a hypercall that takes long",
+    ),
     "enabled when dying": ("    if ( d->is_dying )\n", "    if ( 0 )\n", "killed during ENABLE"),
-    "frames not cleared": ("    clear_domain_page(page_to_mfn(pg));\n    put_page_alloc", "    put_page_alloc", "the host gets cleared frames"),
+    "frames not cleared": (
+        "    clear_domain_page(page_to_mfn(pg));\n    put_page_alloc",
+        "    put_page_alloc",
+        "the host gets cleared frames",
+    ),
     "away after the entry": (
-        "    if ( inval )\n        set_away(dsm, op->gfn, true);\n    rc = change_entry(p2m, op->gfn, inval ? INVALID_MFN : mfn,\n"
+        "    if ( inval )\n        set_away(dsm, op->gfn, true);\n"
+        "    rc = change_entry(p2m, op->gfn, inval ? INVALID_MFN : mfn,\n"
         "                      inval ? p2m_invalid : p2m_dsm_shared);\n",
         "    rc = change_entry(p2m, op->gfn, inval ? INVALID_MFN : mfn,\n"
         "                      inval ? p2m_invalid : p2m_dsm_shared);\n"
         "    if ( inval )\n        set_away(dsm, op->gfn, true);\n",
         "a frame known by its number",
     ),
+    "ranges that overlap": ("range.first < end ||", "0 ||", "ranges that overlap"),
     "not counted after the flush": (
         "    if ( mfn_to_page(mfn)->count_info != COUNT_TAKEN )",
         "    if ( 0 )",
