@@ -19,7 +19,8 @@ struct vcpu *current;
 struct domain dom;
 static struct vcpu vcpu;
 static struct dsm_domain dsm;
-static struct dsm_vcpu dsm_vcpu;
+static struct dsm_vcpu dsm_vcpus[2];
+#define dsm_vcpu dsm_vcpus[0]
 
 static uint8_t memory[PAGES * PAGE_SIZE] __attribute__((aligned(4096)));
 static bool away[PAGES], shared[PAGES], no_table[PAGES], unreadable;
@@ -167,6 +168,15 @@ static void arguments(void)
         .nr_frames = 4, .frame_list.p = (void *)at(15, 0) };
     struct xen_varbuf buf = { .len = 5000 };
 
+    const struct evtchn_bind_ipi ipi = { .vcpu = 1 };
+    const struct evtchn_bind_virq virq = { .vcpu = 1 };
+    const struct evtchn_bind_vcpu to = { .vcpu = 1 };
+    const struct xen_hvm_evtchn_upcall_vector upcall = { .vcpu = 1 };
+
+    memcpy(memory + at(14, 0), &ipi, sizeof(ipi));
+    memcpy(memory + at(14, 128), &virq, sizeof(virq));
+    memcpy(memory + at(14, 256), &to, sizeof(to));
+    memcpy(memory + at(14, 384), &upcall, sizeof(upcall));
     memcpy(memory + at(2, 0), &r, sizeof(r));
     memcpy(memory + at(2, 512), &huge, sizeof(huge));
     memcpy(memory + at(2, 1024), &wraps, sizeof(wraps));
@@ -242,21 +252,65 @@ static const struct call calls[] = {
     { RUNS(hvm_op, HVMOP_get_param, at(9, 0), 0, "9r 9w") },
     { RUNS(hvm_op, HVMOP_flush_tlbs, 0, 0, "") },
     { SAYS(hvm_op, HVMOP_altp2m, at(9, 0), 0, "", -ENOSYS) },
+    { RUNS(event_channel_op, EVTCHNOP_bind_ipi, at(14, 0), 0, "14r 14w") },
+    { RUNS(event_channel_op, EVTCHNOP_bind_virq, at(14, 128), 0, "14r 14w") },
+    { RUNS(event_channel_op, EVTCHNOP_bind_vcpu, at(14, 256), 0, "14r") },
+    { RUNS(hvm_op, HVMOP_set_evtchn_upcall_vector, at(14, 384), 0,
+           "14r 14w") },
     { RUNS(physdev_op, 0, at(9, 0), 0, "9r 9w") },
     { RUNS(set_timer_op, 12345, 0, 0, "") },
     { "a call that is not listed", 13, 0, 0, 0, "", -ENOSYS, true },
 };
 
+/* vCPU 1 runs in slice 1; these are made in slice 0. */
+static const struct call about_another[] = {
+    { SAYS(vcpu_op, VCPUOP_up, 1, 0, "", -ENOSYS) },
+    { SAYS(vcpu_op, VCPUOP_register_vcpu_info, 1, at(4, 0), "", -ENOSYS) },
+    /* The hypervisor takes 32 bits of it. */
+    { SAYS(vcpu_op, VCPUOP_up, 1 | 1UL << 32, 0, "", -ENOSYS) },
+    { RUNS(vcpu_op, VCPUOP_register_vcpu_info, 0, at(4, 0), "4r 14w") },
+    /* There is no such vCPU: the hypercall says so. */
+    { RUNS(vcpu_op, VCPUOP_up, 2, at(9, 0), "9r 9w") },
+    { SAYS(event_channel_op, EVTCHNOP_bind_ipi, at(14, 0), 0, "14r 14w",
+           -ENOSYS) },
+    { SAYS(event_channel_op, EVTCHNOP_bind_virq, at(14, 128), 0, "14r 14w",
+           -ENOSYS) },
+    { SAYS(event_channel_op, EVTCHNOP_bind_vcpu, at(14, 256), 0, "14r",
+           -ENOSYS) },
+    { SAYS(hvm_op, HVMOP_set_evtchn_upcall_vector, at(14, 384), 0, "14r 14w",
+           -ENOSYS) },
+    { SAYS(hvm_op, HVMOP_flush_tlbs, 0, 0, "", -ENOSYS) },
+};
+
+/* These in slice 1. */
+static const struct call abroad[] = {
+    { RUNS(xen_version, XENVER_version, 0, 0, "") },
+    { RUNS(console_io, 0, 100, at(9, 0), "9r 9w") },
+    { RUNS(sched_op, SCHEDOP_yield, 0, 0, "") },
+    { RUNS(sched_op, SCHEDOP_block, 0, 0, "") },
+    { RUNS(sched_op, SCHEDOP_shutdown, at(9, 0), 0, "9r") },
+    { SAYS(sched_op, SCHEDOP_poll, at(3, 2048), 0, "", -ENOSYS) },
+    { SAYS(memory_op, XENMEM_populate_physmap, at(2, 0), 0, "", -ENOSYS) },
+    { SAYS(vcpu_op, VCPUOP_register_vcpu_info, 1, at(4, 0), "", -ENOSYS) },
+    { SAYS(vcpu_op, VCPUOP_register_runstate_memory_area, 1, at(9, 0), "",
+           -ENOSYS) },
+    { SAYS(event_channel_op, EVTCHNOP_send, at(9, 0), 0, "", -ENOSYS) },
+    { SAYS(grant_table_op, GNTTABOP_map_grant_ref, at(9, 0), 1, "", -ENOSYS) },
+    { SAYS(hvm_op, HVMOP_get_param, at(9, 0), 0, "", -ENOSYS) },
+    { SAYS(physdev_op, 0, at(9, 0), 0, "", -ENOSYS) },
+    { SAYS(set_timer_op, 12345, 0, 0, "", -ENOSYS) },
+};
+
 /* ---- Cases ---- */
 
-static void all_here(void)
+static void check(const struct call *list, unsigned int nr)
 {
     struct cpu_user_regs regs;
     unsigned int i;
 
-    for ( i = 0; i < ARRAY_SIZE(calls); i++ )
+    for ( i = 0; i < nr; i++ )
     {
-        const struct call *c = &calls[i];
+        const struct call *c = &list[i];
         enum dsm_hcall rc = call(c, &regs);
 
         if ( strcmp(looked_at, c->pages) )
@@ -274,6 +328,22 @@ static void all_here(void)
         dsm_hcall_end();
         expect("the gate is left", dsm_vcpu.in_hcall, false);
     }
+}
+
+static void all_here(void)
+{
+    check(calls, ARRAY_SIZE(calls));
+}
+
+static void another_slice(void)
+{
+    dsm.nr_slices = 2;
+    dsm.spread = true;
+    dsm_vcpus[1].slice = 1;
+    check(about_another, ARRAY_SIZE(about_another));
+    dsm.slice = 1;
+    dsm_vcpus[0].slice = 1;
+    check(abroad, ARRAY_SIZE(abroad));
 }
 
 static bool needs(const struct call *c, unsigned long page, char how)
@@ -382,6 +452,7 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
     { "pointers that lead nowhere", bad_pointers },
     { "the gate is closed", closed },
     { "a guest of 32 bits", narrow },
+    { "vCPUs of another slice", another_slice },
 };
 
 int main(int argc, char **argv)
@@ -393,7 +464,8 @@ int main(int argc, char **argv)
             puts(cases[i].name);
         else if ( !strcmp(argv[1], cases[i].name) )
         {
-            dsm.vcpu = &dsm_vcpu;
+            dsm.vcpu = dsm_vcpus;
+            dom.max_vcpus = ARRAY_SIZE(dsm_vcpus);
             dom.arch.dsm = &dsm;
             vcpu.domain = &dom;
             current = &vcpu;

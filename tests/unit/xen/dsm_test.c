@@ -7,8 +7,10 @@
  * usage: dsm_test --list | CASE
  */
 #include "fake_dsm.h"
+#include <asm/apicdef.h>
 #include <asm/dsm.h>
 #include <asm/dsm_domain.h>
+#include <asm/hvm/vlapic.h>
 #include "world.h"
 
 #define I    XEN_DSM_STATE_I
@@ -806,6 +808,374 @@ static void refusals(void)
     expect("twice", enable(&refused), -EEXIST);
 }
 
+/* ---- vCPUs of other slices ---- */
+
+static char delivered[4096];    /* what the local APICs got */
+
+static void deliver(const char *how, const struct vcpu *v, uint32_t icr)
+{
+    size_t n = strlen(delivered);
+
+    expect("no lock is held", DSM->lock.held || DSM->ops_lock.held, false);
+    snprintf(delivered + n, sizeof(delivered) - n, "%s%s%u:%x", n ? " " : "",
+             how, v->vcpu_id, icr);
+}
+
+void vlapic_init_sipi_one(struct vcpu *target, uint32_t icr)
+{
+    deliver("start", target, icr);
+}
+
+void vlapic_accept_irq(struct vcpu *v, uint32_t icr_low)
+{
+    deliver("irq", v, icr_low);
+}
+
+static int place(uint32_t vcpu, unsigned int slice)
+{
+    return memop(&(struct xen_dsm_op){
+        .cmd = XEN_DSM_PLACE, .u.place = { .vcpu = vcpu, .slice = slice } });
+}
+
+/* Slice k of three; vCPU 1 runs in slice 1, vCPU 2 in slice 2. */
+static void begin_spread(unsigned int k)
+{
+    unsigned int refused, i;
+
+    make_world();
+    expect("ENABLE", enable_slice(k, 3, &refused), 0);
+    dom.controller_pause_count = 1;
+    for ( i = 0; i < NR_VCPUS; i++ )
+        dom.vcpu[i]->pause_flags = 1UL << _VPF_down;
+    expect("PLACE", place(1, 1), 0);
+    expect("PLACE", place(2, 2), 0);
+    delivered[0] = 0;
+}
+
+static void placing(void)
+{
+    struct xen_dsm_op o = {
+        .cmd = XEN_DSM_PLACE, .u.place = { .vcpu = 1, .slice = 1, .pad = 1 } };
+    const uint32_t irq = APIC_DM_FIXED | 0x40;
+    unsigned int refused;
+
+    begin();
+    expect("one slice", place(1, 0), -EINVAL);
+    expect("it is here", dsm_forward_icr(dom.vcpu[1], irq), false);
+
+    make_world();
+    expect("ENABLE", enable_slice(0, 2, &refused), 0);
+    expect("lives here only", dsm_lives_elsewhere(&dom), false);
+    dom.vcpu[1]->pause_flags = 1UL << _VPF_down;
+    expect("not paused", place(1, 1), -EBUSY);
+    dom.controller_pause_count = 1;
+    expect("vCPU 0", place(0, 1), -EINVAL);
+    expect("no such slice", place(1, 2), -EINVAL);
+    expect("no such vCPU", place(NR_VCPUS, 1), -ENOENT);
+    expect("not zero", memop(&o), -EINVAL);
+    dom.vcpu[1]->pause_flags = 0;
+    expect("it is up", place(1, 1), -EBUSY);
+    dom.vcpu[1]->pause_flags = 1UL << _VPF_down;
+    dom.vcpu[3]->vlapic.init_sipi.icr = APIC_DM_INIT;
+    expect("a SIPI of another is on its way", place(1, 1), -EBUSY);
+    dom.vcpu[3]->vlapic.init_sipi.icr = 0;
+    expect("it is still here", dsm_forward_icr(dom.vcpu[1], irq), false);
+
+    expect("PLACE", place(1, 1), 0);
+    expect("lives elsewhere", dsm_lives_elsewhere(&dom), true);
+    expect("it is there", dsm_forward_icr(dom.vcpu[1], irq), true);
+    expect("others are not", dsm_forward_icr(dom.vcpu[2], irq), false);
+    expect("back", place(1, 0), 0);
+    expect("it is here", dsm_forward_icr(dom.vcpu[1], irq), false);
+
+    /* Before anything is said all run in slice 0. */
+    make_world();
+    expect("ENABLE", enable_slice(1, 2, &refused), 0);
+    expect("slice 0 has it", dsm_forward_icr(dom.vcpu[3], irq), true);
+}
+
+static void ghosts(void)
+{
+    static const struct {
+        uint32_t icr;
+        unsigned int flags, sipi;
+        int vector;
+    } t[] = {
+        { APIC_DM_FIXED | 0x40, 0, 0, 0x40 },
+        { APIC_DM_FIXED | APIC_INT_ASSERT | 0xff, 0, 0, 0xff },
+        { APIC_DM_LOWEST | 0x10, 0, 0, 0x10 },
+        { APIC_DM_NMI | 0x33, XEN_DSM_EVENT_NMI, 0, -1 },
+        { APIC_DM_INIT | APIC_INT_ASSERT, XEN_DSM_EVENT_INIT, 0, -1 },
+        { APIC_DM_INIT | APIC_INT_ASSERT | APIC_INT_LEVELTRIG,
+          XEN_DSM_EVENT_INIT, 0, -1 },
+        { APIC_DM_INIT, XEN_DSM_EVENT_INIT, 0, -1 },
+        { APIC_DM_STARTUP | 0x9a, XEN_DSM_EVENT_SIPI, 0x9a, -1 },
+    };
+    static const uint32_t nothing[] = {
+        APIC_DM_INIT | APIC_INT_LEVELTRIG, APIC_DM_SMI, APIC_DM_REMRD,
+    };
+    struct xen_dsm_ring_entry e;
+    unsigned int i, w, was;
+
+    begin_spread(0);
+    for ( i = 0; i < ARRAY_SIZE(t); i++ )
+    {
+        was = notified;
+        expect("goes", dsm_forward_icr(dom.vcpu[1 + i % 2], t[i].icr), true);
+        expect("notified", notified, was + 1);
+        e = next_entry();
+        expect("type", e.type, XEN_DSM_VCPU_EVENT);
+        expect("vCPU", e.vcpu, 1 + i % 2);
+        expect("flags", e.flags, t[i].flags);
+        expect("SIPI", e.want, t[i].sipi);
+        for ( w = 0; w < 4; w++ )
+            expect("vectors", e.vectors[w],
+                   t[i].vector / 64 == w && t[i].vector >= 0
+                   ? 1UL << t[i].vector % 64 : 0);
+        expect("once", next_entry().type, 0);
+    }
+    was = notified;
+    for ( i = 0; i < ARRAY_SIZE(nothing); i++ )
+        expect("goes", dsm_forward_icr(dom.vcpu[1], nothing[i]), true);
+    expect("says nothing", notified, was);
+    expect("nor puts it", next_entry().type, 0);
+}
+
+static void crowded(void)
+{
+    struct xen_dsm_ring_entry e;
+    unsigned int i;
+
+    begin_spread(0);
+    for ( i = 0; i < DSM->ring_nr; i++ )
+        dsm_forward_icr(dom.vcpu[2], APIC_DM_FIXED | 0x20);
+    expect("full", DSM->ring->full, 0);
+    dsm_forward_icr(dom.vcpu[1], APIC_DM_FIXED | 0x21);
+    expect("full", DSM->ring->full, 1);
+    dsm_forward_icr(dom.vcpu[1], APIC_DM_NMI);
+    dsm_forward_icr(dom.vcpu[1], APIC_DM_INIT | APIC_INT_ASSERT);
+    dsm_forward_icr(dom.vcpu[1], APIC_DM_STARTUP | 8);
+    dsm_forward_icr(dom.vcpu[1], APIC_DM_STARTUP | 9);
+    dsm_forward_icr(dom.vcpu[1], APIC_DM_FIXED | 0x40);
+    dsm_forward_icr(dom.vcpu[1], APIC_DM_FIXED | 0x81);
+    dsm_forward_icr(dom.vcpu[1], APIC_DM_FIXED | 0x40);
+    expect("on its way", place(3, 1), -EBUSY);
+    for ( i = 0; next_entry().type; i++ )
+        ;
+    expect("entries", i, DSM->ring_nr);
+    expect("FLUSH", memop(&(struct xen_dsm_op){ .cmd = XEN_DSM_FLUSH }), 0);
+    e = next_entry();
+    expect("vCPU", e.vcpu, 1);
+    /* The INIT made the first two void; the first SIPI is heard. */
+    expect("flags", e.flags, XEN_DSM_EVENT_INIT | XEN_DSM_EVENT_SIPI);
+    expect("SIPI", e.want, 8);
+    expect("vectors", e.vectors[0], 0);
+    expect("vectors", e.vectors[1], 1);
+    expect("vectors", e.vectors[2], 2);
+    expect("one entry", next_entry().type, 0);
+    expect("FLUSH", memop(&(struct xen_dsm_op){ .cmd = XEN_DSM_FLUSH }), 0);
+    expect("not twice", next_entry().type, 0);
+    expect("nothing on its way", place(3, 1), 0);
+}
+
+static int send(struct xen_dsm_vcpu_event event)
+{
+    delivered[0] = 0;
+
+    return memop(&(struct xen_dsm_op){
+        .cmd = XEN_DSM_SEND, .u.event = event });
+}
+
+static void sent_here(void)
+{
+    begin_spread(1);
+    expect("all at once", send((struct xen_dsm_vcpu_event){
+        .vcpu = 1, .flags = XEN_DSM_EVENT_INIT | XEN_DSM_EVENT_SIPI |
+                            XEN_DSM_EVENT_NMI,
+        .sipi = 8, .vectors = { 1UL << 63 | 1 << 16, 1, 0, 1UL << 63 } }), 0);
+    if ( strcmp(delivered,
+                "start1:4500 start1:608 irq1:400 irq1:10 irq1:3f irq1:40 "
+                "irq1:ff") )
+        die("delivered: %s", delivered);
+    expect("nothing", send((struct xen_dsm_vcpu_event){ .vcpu = 1 }), 0);
+    expect("delivers nothing", delivered[0], 0);
+
+    expect("unknown flags", send((struct xen_dsm_vcpu_event){
+        .vcpu = 1, .flags = 8 }), -EINVAL);
+    expect("a vector below 16", send((struct xen_dsm_vcpu_event){
+        .vcpu = 1, .vectors = { 1 << 15 } }), -EINVAL);
+    expect("a SIPI that is none", send((struct xen_dsm_vcpu_event){
+        .vcpu = 1, .sipi = 1 }), -EINVAL);
+    expect("not zero", send((struct xen_dsm_vcpu_event){
+        .vcpu = 1, .pad = 1 }), -EINVAL);
+    expect("no such vCPU", send((struct xen_dsm_vcpu_event){
+        .vcpu = NR_VCPUS, .flags = XEN_DSM_EVENT_NMI }), -ENOENT);
+    expect("a ghost", send((struct xen_dsm_vcpu_event){
+        .vcpu = 2, .flags = XEN_DSM_EVENT_NMI }), -EXDEV);
+    expect("a ghost", send((struct xen_dsm_vcpu_event){
+        .vcpu = 0, .flags = XEN_DSM_EVENT_NMI }), -EXDEV);
+    expect("delivers nothing", delivered[0], 0);
+}
+
+static int tsc(unsigned int cmd, uint64_t *offset)
+{
+    struct xen_dsm_op o = { .cmd = cmd, .u.tsc.offset = *offset };
+    int rc = memop(&o);
+
+    *offset = o.u.tsc.offset;
+
+    return rc;
+}
+
+static void time_stamps(void)
+{
+    uint64_t offset = 0;
+
+    begin_spread(0);
+    dom.vcpu[0]->arch.hvm.cache_tsc_offset = -5;
+    expect("GET_TSC", tsc(XEN_DSM_GET_TSC, &offset), 0);
+    expect("offset", offset, -5);
+    expect("SET_TSC in slice 0", tsc(XEN_DSM_SET_TSC, &offset), -EINVAL);
+
+    begin_spread(1);
+    offset = 77;
+    expect("SET_TSC", tsc(XEN_DSM_SET_TSC, &offset), 0);
+    expect("offset", dom.vcpu[0]->arch.hvm.cache_tsc_offset, 77);
+    dom.vcpu[1]->is_initialised = true;
+    expect("a vCPU was started", tsc(XEN_DSM_SET_TSC, &offset), -EBUSY);
+    dom.vcpu[1]->is_initialised = false;
+    dom.arch.vtsc = true;
+    expect("emulated", tsc(XEN_DSM_SET_TSC, &offset), -EOPNOTSUPP);
+    expect("emulated", tsc(XEN_DSM_GET_TSC, &offset), -EOPNOTSUPP);
+    dom.arch.vtsc = false;
+    dom.arch.hvm.tsc_scaling_ratio++;
+    expect("scaled", tsc(XEN_DSM_GET_TSC, &offset), -EOPNOTSUPP);
+}
+
+static void shutting_down(void)
+{
+    struct xen_dsm_ring_entry e;
+    unsigned int i, refused;
+
+    make_world();
+    expect("ENABLE", enable_slice(0, 2, &refused), 0);
+    dsm_shutdown(&dom);
+    expect("nobody elsewhere", next_entry().type, 0);
+
+    begin_spread(0);
+    dom.shutdown_code = 3;
+    dsm_shutdown(&dom);
+    e = next_entry();
+    expect("type", e.type, XEN_DSM_SHUTDOWN);
+    expect("reason", e.want, 3);
+
+    begin_spread(0);
+    for ( i = 0; i < DSM->ring_nr; i++ )
+        dsm_forward_icr(dom.vcpu[2], APIC_DM_NMI);
+    dom.shutdown_code = 1;
+    dsm_shutdown(&dom);
+    while ( (e = next_entry()).type )
+        expect("type", e.type, XEN_DSM_VCPU_EVENT);
+    expect("FLUSH", memop(&(struct xen_dsm_op){ .cmd = XEN_DSM_FLUSH }), 0);
+    e = next_entry();
+    expect("type", e.type, XEN_DSM_SHUTDOWN);
+    expect("reason", e.want, 1);
+    expect("FLUSH", memop(&(struct xen_dsm_op){ .cmd = XEN_DSM_FLUSH }), 0);
+    expect("once", next_entry().type, 0);
+
+    begin_spread(0);
+    dsm_relinquish(&dom);
+    dsm_shutdown(&dom);
+    expect("a dead one sends nothing",
+           dsm_forward_icr(dom.vcpu[1], APIC_DM_NMI), true);
+}
+
+/* A hypercall that is not done soon: the operation gives up, the gate opens. */
+static void not_yet(void)
+{
+}
+
+static void long_hypercall(void)
+{
+    begin();
+    current = dom.vcpu[1];
+    expect("enters", dsm_gate_enter(dom.vcpu[1]), true);
+    when_waiting = not_yet;
+    expect("INVAL", op(XEN_DSM_INVAL, 1), -EBUSY);
+    expect("state", state_of(1), M);
+    expect("open", DSM->closed, false);
+    dsm_gate_leave(dom.vcpu[1]);
+    expect("INVAL", op(XEN_DSM_INVAL, 1), 0);
+}
+
+static void is_killed(void)
+{
+    dom.is_dying = true;
+}
+
+static void killed_meanwhile(void)
+{
+    unsigned int refused;
+
+    make_world();
+    when_port = is_killed;
+    expect("ENABLE", enable(&refused), -ESRCH);
+    expect("nothing is left", !dom.arch.dsm, 1);
+}
+
+/* The host's heap may not clear what it gets. */
+static void cleared(void)
+{
+    begin();
+    memset(frames[65].bytes, 0x5a, PAGE_SIZE);
+    expect("INVAL", op(XEN_DSM_INVAL, 1), 0);
+    expect("DROP", op(XEN_DSM_DROP, 1), 0);
+    expect("freed", !frames[65].owner, 1);
+    expect("cleared", holds(frames[65].bytes, 0), true);
+}
+
+/* Somebody gets a reference by the frame's number while the entry changes. */
+static void gets_it(unsigned long gfn)
+{
+    expect("away before the entry goes", test_bit(gfn, DSM->ranges[0].away), 1);
+    when_entry = NULL;
+    frames[64 + gfn].count_info++;
+}
+
+static void by_number(void)
+{
+    begin();
+    when_entry = gets_it;
+    expect("INVAL", op(XEN_DSM_INVAL, 1), -EBUSY);
+    expect("state", state_of(1), M);
+    frames[65].count_info--;
+    expect("INVAL", op(XEN_DSM_INVAL, 1), 0);
+}
+
+static void overlapping(void)
+{
+    static const struct { xen_dsm_range_t r[2]; int rc; } t[] = {
+        { { { 0, 16 }, { 16, 8 } }, 0 },
+        { { { 0, 16 }, { 15, 8 } }, -EINVAL },
+        { { { 0, 16 }, { 4, 4 } }, -EINVAL },
+        { { { 16, 8 }, { 0, 8 } }, -EINVAL },
+    };
+    unsigned int i;
+
+    for ( i = 0; i < ARRAY_SIZE(t); i++ )
+    {
+        xen_dsm_range_t ranges[2] = { t[i].r[0], t[i].r[1] };
+        struct xen_dsm_op o = {
+            .cmd = XEN_DSM_ENABLE,
+            .u.enable = { .nr_ranges = 2, .nr_slices = 1, .ranges.p = ranges },
+        };
+
+        make_world();
+        expect("ENABLE", memop(&o), t[i].rc);
+        expect("enabled", !!dom.arch.dsm, !t[i].rc);
+    }
+}
+
 static const struct { const char *name; void (*run)(void); } cases[] = {
     { "what a look-up reports", fixup },
     { "bytes and frames", bytes_and_frames },
@@ -819,6 +1189,10 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
     { "a full ring, and one that lies", full_ring },
     { "foreign misses", foreign },
     { "the gate", the_gate },
+    { "a hypercall that takes long", long_hypercall },
+    { "killed during ENABLE", killed_meanwhile },
+    { "the host gets cleared frames", cleared },
+    { "a frame known by its number", by_number },
     { "a hypercall that is not covered", uncovered },
     { "a guest that frees", recall },
     { "what may be mapped and removed", may_change },
@@ -831,6 +1205,13 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
     { "a guest's memory on another slice", populate_elsewhere },
     { "commands on many frames", many_frames },
     { "refusals", refusals },
+    { "ranges that overlap", overlapping },
+    { "where a vCPU runs", placing },
+    { "what is sent to a ghost", ghosts },
+    { "more than the ring has room for", crowded },
+    { "what another slice has sent", sent_here },
+    { "time stamps", time_stamps },
+    { "all slices shut down", shutting_down },
 };
 
 int main(int argc, char **argv)

@@ -17,6 +17,7 @@ import pytest
 HERE = Path(__file__).resolve().parent
 OVERLAY = HERE.parents[2] / "xen" / "overlay" / "xen"
 SOURCE = OVERLAY / "arch" / "x86" / "mm" / "dsm.c"
+VCPUS = OVERLAY / "arch" / "x86" / "hvm" / "dsm_vcpu.c"
 HYPERCALLS = OVERLAY / "arch" / "x86" / "hvm" / "dsm_hypercall.c"
 FAKE = HERE / "fake_dsm"
 
@@ -47,9 +48,9 @@ def surroundings() -> tuple[Path, ...]:
     return tuple(objects)
 
 
-def build(source: Path, program: Path) -> Path:
-    """One version of dsm.c with the cases and the fake."""
-    gcc("-o", program, source, *surroundings())
+def build(source: Path, program: Path, vcpus: Path = VCPUS) -> Path:
+    """One version of dsm.c and of dsm_vcpu.c with the cases and the fake."""
+    gcc("-o", program, source, vcpus, *surroundings())
     return program
 
 
@@ -147,6 +148,17 @@ HYPERCALL_MUTANTS = {
         "pages that each call needs",
     ),
     "32-bit guests": ("    if ( mode != X86_MODE_64BIT )", "    if ( 0 )", "a guest of 32 bits"),
+    "calls about ghosts": (
+        "    if ( is_remote(v, (unsigned int)vcpu) )\n        return -ENOSYS;\n",
+        "",
+        "vCPUs of another slice",
+    ),
+    "64 bits of a vCPU's number": ("is_remote(v, (unsigned int)vcpu)", "is_remote(v, vcpu)", "vCPUs of another slice"),
+    "IPIs of ghosts": ("is_remote(v, ipi.vcpu) ?", "0 ?", "vCPUs of another slice"),
+    "interrupts of ghosts": ("is_remote(v, virq.vcpu) ?", "0 ?", "vCPUs of another slice"),
+    "events moved to ghosts": ("is_remote(v, to.vcpu) ?", "0 ?", "vCPUs of another slice"),
+    "half of the TLBs": ("return v->domain->arch.dsm->spread ?", "return 0 ?", "vCPUs of another slice"),
+    "calls in any slice": ("arch.dsm->slice && abroad(regs)", "arch.dsm->slice && 0", "vCPUs of another slice"),
     "what cannot be read": (" || rc == -ENODATA )", " )", "pointers that lead nowhere"),
 }
 
@@ -240,7 +252,37 @@ MUTANTS = {
         "foreign misses",
     ),
     "foreign misses merged for ever": (" && NOW() - f->since < FOREIGN_AGAIN )", " )", "foreign misses"),
-    "no gate for INVAL": ("    gate_close(dsm);\n    gfn_lock", "    gfn_lock", "the gate"),
+    "no gate for INVAL": (
+        "    if ( !gate_close(dsm) )\n        return -EBUSY;\n    gfn_lock",
+        "    gfn_lock",
+        "the gate",
+    ),
+    "a gate that stays closed": (
+        "    gate_open(dsm);\n\n    return false;",
+        "    return false;",
+        "a hypercall that takes long",
+    ),
+    "enabled when dying": ("    if ( d->is_dying )\n", "    if ( 0 )\n", "killed during ENABLE"),
+    "frames not cleared": (
+        "    clear_domain_page(page_to_mfn(pg));\n    put_page_alloc",
+        "    put_page_alloc",
+        "the host gets cleared frames",
+    ),
+    "away after the entry": (
+        "    if ( inval )\n        set_away(dsm, op->gfn, true);\n"
+        "    rc = change_entry(p2m, op->gfn, inval ? INVALID_MFN : mfn,\n"
+        "                      inval ? p2m_invalid : p2m_dsm_shared);\n",
+        "    rc = change_entry(p2m, op->gfn, inval ? INVALID_MFN : mfn,\n"
+        "                      inval ? p2m_invalid : p2m_dsm_shared);\n"
+        "    if ( inval )\n        set_away(dsm, op->gfn, true);\n",
+        "a frame known by its number",
+    ),
+    "ranges that overlap": ("range.first < end ||", "0 ||", "ranges that overlap"),
+    "not counted after the flush": (
+        "    if ( mfn_to_page(mfn)->count_info != COUNT_TAKEN )",
+        "    if ( 0 )",
+        "a frame known by its number",
+    ),
     "gate never closed": ("if ( likely(!ACCESS_ONCE(dsm->closed)) )", "if ( 1 )", "the gate"),
     "left twice": ("    if ( !dsm->vcpu[v->vcpu_id].in_hcall )\n        return;\n", "", "the gate"),
     "uncovered hypercalls wait": (
@@ -329,4 +371,88 @@ def test_mutant_is_noticed(mutant: str, tmp_path: Path) -> None:
     source = tmp_path / "mutant.c"
     source.write_text(text.replace(old, new))
     done = run(build(source, tmp_path / "mutant"), case)
+    assert done.returncode != 0, f"{case} passed"
+
+
+# As MUTANTS, of dsm_vcpu.c.
+VCPU_MUTANTS = {
+    "nobody is elsewhere": (
+        "    if ( !dsm_elsewhere(dsm, v->vcpu_id) )\n        return false;",
+        "    if ( 1 )\n        return false;",
+        "where a vCPU runs",
+    ),
+    "placed while it runs": ("!d->controller_pause_count || ", "", "where a vCPU runs"),
+    "placed while it is up": ("!test_bit(_VPF_down, &v->pause_flags)", "0", "where a vCPU runs"),
+    "placed while it is started": (
+        "             ACCESS_ONCE(vcpu_vlapic(v)->init_sipi.icr) )",
+        "             0 )",
+        "where a vCPU runs",
+    ),
+    "placed while it is owed something": (
+        "dsm->vcpu[v->vcpu_id].owing ||",
+        "!dsm ||",
+        "more than the ring has room for",
+    ),
+    "vCPU 0 moves": ("         !place->vcpu || place->pad )", "         place->pad )", "where a vCPU runs"),
+    "forgets what the ring has no room for": (
+        "    if ( w->owing )\n        dsm->stats",
+        "    w->owing = false;\n    if ( w->owing )\n        dsm->stats",
+        "more than the ring has room for",
+    ),
+    "owes it for ever": ("        memset(&w->owed, 0, sizeof(w->owed));", "        ;", "what is sent to a ghost"),
+    "an INIT keeps what was before": (
+        "*owed = (struct xen_dsm_vcpu_event){ .flags = XEN_DSM_EVENT_INIT };",
+        "owed->flags |= XEN_DSM_EVENT_INIT;",
+        "more than the ring has room for",
+    ),
+    "a de-assert is an INIT": (
+        "             APIC_INT_LEVELTRIG )\n            return false;",
+        "             APIC_INT_LEVELTRIG )\n            ;",
+        "what is sent to a ghost",
+    ),
+    "the last SIPI": (
+        "        if ( owed->flags & XEN_DSM_EVENT_SIPI )\n            return false;\n",
+        "",
+        "more than the ring has room for",
+    ),
+    "64 vectors": ("(icr & APIC_VECTOR_MASK) / 64]", "0]", "what is sent to a ghost"),
+    "tells nobody": (
+        "    if ( put )\n        dsm_notify(d);\n\n    return true;",
+        "    return true;",
+        "what is sent to a ghost",
+    ),
+    "ghosts are sent to": (
+        "    if ( dsm_elsewhere(d->arch.dsm, v->vcpu_id) )\n        return -EXDEV;\n",
+        "",
+        "what another slice has sent",
+    ),
+    "vectors that are exceptions": ("(event->vectors[0] & 0xffff) || ", "", "what another slice has sent"),
+    "interrupts before the INIT": (
+        "vlapic_init_sipi_one(v, APIC_DM_INIT | APIC_INT_ASSERT);",
+        ";",
+        "what another slice has sent",
+    ),
+    "time that is emulated": ("    return !d->arch.vtsc &&\n", "    return\n", "time stamps"),
+    "time that changes": (
+        "        if ( v->is_initialised )\n            return -EBUSY;",
+        "        if ( v->is_initialised )\n            continue;",
+        "time stamps",
+    ),
+    "says that it ends, of one slice": ("    if ( !dsm->spread )\n        return;", "    ;", "all slices shut down"),
+    "ends unheard": (
+        "    dsm->shut = !dsm_ring_put(dsm, &entry);",
+        "    dsm_ring_put(dsm, &entry);",
+        "all slices shut down",
+    ),
+}
+
+
+@pytest.mark.parametrize("mutant", VCPU_MUTANTS)
+def test_vcpu_mutant_is_noticed(mutant: str, tmp_path: Path) -> None:
+    old, new, case = VCPU_MUTANTS[mutant]
+    text = VCPUS.read_text()
+    assert text.count(old) == 1, f"{VCPUS.name} has changed: adapt the mutant"
+    source = tmp_path / "mutant.c"
+    source.write_text(text.replace(old, new))
+    done = run(build(SOURCE, tmp_path / "mutant", source), case)
     assert done.returncode != 0, f"{case} passed"

@@ -13,6 +13,8 @@ bool fake_preempt;
 struct domain dom, dom0;
 unsigned int notified, flushes, spare_frames;
 void (*when_waiting)(void);
+void (*when_port)(void);
+void (*when_entry)(unsigned long gfn);
 
 static struct vcpu vcpus[NR_VCPUS], *table[NR_VCPUS], vcpu0;
 
@@ -177,6 +179,8 @@ int p2m_set_entry(struct p2m_domain *p2m, gfn_t gfn, mfn_t mfn,
     p2m->e[g].mfn = mfn_x(mfn);
     p2m->e[g].order = 0;
     p2m->need_flush = true;
+    if ( when_entry )
+        when_entry(g);
 
     return 0;
 }
@@ -221,6 +225,9 @@ int alloc_unbound_xen_event_channel(struct domain *d, unsigned int vcpu,
                                     domid_t remote,
                                     void (*fn)(struct vcpu *, unsigned int))
 {
+    if ( when_port )
+        when_port();
+
     return 3;
 }
 

@@ -199,23 +199,41 @@ int atomic_read(atomic_t *a);
 
 /* Domains. */
 struct dsm_domain;
-struct vcpu { struct domain *domain; unsigned int vcpu_id; int paused; };
+#define _VPF_down 1
+struct vlapic { struct { uint32_t icr; } init_sipi; };
+struct vcpu {
+    struct domain *domain;
+    unsigned int vcpu_id;
+    int paused;
+    unsigned long pause_flags;
+    bool is_initialised;
+    struct vlapic vlapic;
+    struct { struct { uint64_t cache_tsc_offset; } hvm; } arch;
+};
 #define NR_VCPUS 4
 struct domain {
     struct {
         struct dsm_domain *dsm;
         unsigned int incarnation;
-        struct { bool dirty_vram; } hvm;
+        struct { bool dirty_vram; uint64_t tsc_scaling_ratio; } hvm;
+        bool vtsc;
     } arch;
     unsigned int max_vcpus;
     domid_t domain_id;
     struct vcpu **vcpu;
     bool creation_finished, hardware, hvm, hap, pod, iommu, pdevs, log_dirty;
     bool altp2m, nested, paging, sharing, viridian, crashed, is_dying;
-    int pauses;
+    int pauses, controller_pause_count;
+    unsigned int shutdown_code;
     struct p2m_domain p2m;
 };
 #define p2m_get_hostp2m(d) (&(d)->p2m)
+#define hvm_tsc_scaling_supported true
+#define hvm_default_tsc_scaling_ratio 0
+#define domain_vcpu(d, n) ((n) < (d)->max_vcpus ? (d)->vcpu[n] : NULL)
+#define for_each_vcpu(d, v) \
+    for ( unsigned int i_ = 0; \
+          i_ < (d)->max_vcpus && ((v) = (d)->vcpu[i_], 1); i_++ )
 #define is_hardware_domain(d) ((d)->hardware)
 #define is_hvm_domain(d) ((d)->hvm)
 #define hap_enabled(d) ((d)->hap)
@@ -249,6 +267,8 @@ static inline int domain_unpause_by_systemcontroller(struct domain *d)
     return --d->pauses < 0 ? -EINVAL : 0;
 }
 int rcu_lock_live_remote_domain_by_id(domid_t id, struct domain **d);
+#define domain_lock(d) ((void)(d))
+#define domain_unlock(d) ((void)(d))
 #define rcu_unlock_domain(d) ((void)(d))
 #define XSM_DM_PRIV 0
 #define xsm_mem_paging(how, d) 0

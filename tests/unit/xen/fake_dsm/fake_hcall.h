@@ -124,12 +124,17 @@ struct vcpu_runstate_info { uint64_t words[6]; };
 struct vcpu_set_singleshot_timer { uint64_t words[2]; };
 struct vcpu_guest_context { uint8_t bytes[5168]; };
 
+#define EVTCHNOP_bind_virq     1
 #define EVTCHNOP_send          4
+#define EVTCHNOP_bind_ipi      7
+#define EVTCHNOP_bind_vcpu     8
 #define EVTCHNOP_init_control  11
 #define EVTCHNOP_expand_array  12
 #define EVTCHNOP_set_priority  13
 struct evtchn_status { uint32_t words[6]; };
-struct evtchn_bind_virq { uint32_t words[3]; };
+struct evtchn_bind_virq { uint32_t virq, vcpu, port; };
+struct evtchn_bind_ipi { uint32_t vcpu, port; };
+struct evtchn_bind_vcpu { uint32_t port, vcpu; };
 
 #define GNTTABOP_map_grant_ref    0
 #define GNTTABOP_unmap_grant_ref  1
@@ -164,6 +169,7 @@ struct gnttab_swap_grant_ref { uint32_t words[3]; };
 #define HVMOP_altp2m                     25
 struct xen_hvm_param { uint64_t words[2]; };
 struct xen_hvm_get_mem_type { uint64_t words[2]; };
+struct xen_hvm_evtchn_upcall_vector { uint32_t vcpu; uint8_t vector; };
 
 struct physdev_map_pirq { uint32_t words[8]; };
 

@@ -9,6 +9,8 @@ extern struct domain dom, dom0;
 extern unsigned int notified, flushes;
 extern unsigned int spare_frames; /* that alloc_domheap_page() has, at most 64 */
 extern void (*when_waiting)(void); /* somebody waits for hypercalls to end */
+extern void (*when_port)(void);    /* ENABLE has its event channel */
+extern void (*when_entry)(unsigned long gfn); /* an entry has been changed */
 
 void make_world(void);
 

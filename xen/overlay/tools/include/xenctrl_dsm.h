@@ -62,6 +62,21 @@ int xc_dsm_away(xc_interface *xch, uint32_t domid, uint64_t first, uint64_t nr,
 int xc_dsm_drop_range(xc_interface *xch, uint32_t domid, uint64_t first,
                       uint64_t nr, uint64_t *done);
 
+/* A vCPU runs in this slice from now on; said to each slice. */
+int xc_dsm_place(xc_interface *xch, uint32_t domid, uint32_t vcpu,
+                 unsigned int slice);
+
+/*
+ * What another slice's vCPU sent to one that runs here: what an entry
+ * XEN_DSM_VCPU_EVENT of that slice's ring says.
+ */
+int xc_dsm_send(xc_interface *xch, uint32_t domid,
+                const xen_dsm_vcpu_event_t *event);
+
+/* The guest's TSC less the host's, modulo 2^64. */
+int xc_dsm_get_tsc(xc_interface *xch, uint32_t domid, uint64_t *offset);
+int xc_dsm_set_tsc(xc_interface *xch, uint32_t domid, uint64_t offset);
+
 /* After a full ring was drained. */
 int xc_dsm_flush(xc_interface *xch, uint32_t domid);
 

@@ -167,6 +167,45 @@ int xc_dsm_drop_range(xc_interface *xch, uint32_t domid, uint64_t first,
     return dsm_frames(xch, domid, XEN_DSM_DROP_RANGE, first, nr, done);
 }
 
+int xc_dsm_place(xc_interface *xch, uint32_t domid, uint32_t vcpu,
+                 unsigned int slice)
+{
+    struct xen_dsm_op op = { .u.place = { .vcpu = vcpu, .slice = slice } };
+
+    if ( slice >= XEN_DSM_MAX_SLICES )
+    {
+        errno = EINVAL;
+        return -1;
+    }
+
+    return dsm_memop(xch, domid, XEN_DSM_PLACE, &op);
+}
+
+int xc_dsm_send(xc_interface *xch, uint32_t domid,
+                const xen_dsm_vcpu_event_t *event)
+{
+    struct xen_dsm_op op = { .u.event = *event };
+
+    return dsm_memop(xch, domid, XEN_DSM_SEND, &op);
+}
+
+int xc_dsm_get_tsc(xc_interface *xch, uint32_t domid, uint64_t *offset)
+{
+    struct xen_dsm_op op = {};
+    int rc = dsm_memop(xch, domid, XEN_DSM_GET_TSC, &op);
+
+    *offset = op.u.tsc.offset;
+
+    return rc;
+}
+
+int xc_dsm_set_tsc(xc_interface *xch, uint32_t domid, uint64_t offset)
+{
+    struct xen_dsm_op op = { .u.tsc.offset = offset };
+
+    return dsm_memop(xch, domid, XEN_DSM_SET_TSC, &op);
+}
+
 int xc_dsm_flush(xc_interface *xch, uint32_t domid)
 {
     struct xen_dsm_op op = {};

@@ -4,8 +4,9 @@
  *
  * This program is the daemon of both, without messages: it knows which slice
  * has which page in which state, and moves pages when one of them misses one.
- * All vCPUs run in slice 0.  In slice 1 a stub uses pages as vCPUs would: it
- * maps a page, which misses it, and reads it or writes to it.
+ * All vCPUs run in slice 0, but with -v vCPU 1 runs in slice 1.  In slice 1 a
+ * stub uses pages as vCPUs would, too: it maps a page, which misses it, and
+ * reads it or writes to it.
  *
  *   slice 0, DOMID:     frames 0 to HOME - 1 are homed here
  *   slice 1, made here: frames FIRST to FIRST + NR - 1 are
@@ -19,21 +20,23 @@
  *   - two copies in state S hold the same bytes, whenever one goes;
  *   - frames: at the end both slices have what they began with.
  *
- * usage: dsm-slices [-r ACCESSES] [-c FRAMES] [-s SEED] [-o FILE]
- *                   DOMID HOME FIRST NR
+ * usage: dsm-slices [-v] [-r ACCESSES] [-c FRAMES] [-s SEED] [-o FILE]
+ *                   [-w GFN] DOMID HOME FIRST NR
  *
  *   -r  accesses of the stub in a second, default 200
  *   -c  frames that each slice has for pages of the other, default 4096
  *   -s  of the random numbers, default: from the clock; it is printed
  *   -o  where the figures go at the end, as JSON
+ *   -v  vCPU 1 runs in slice 1
+ *   -w  the first words of this frame at the end belong to the figures
  *
  * DOMID has not run yet (xl create -p), and has no memory from FIRST on.  Says
  * "ready" when both slices are there and the guest may be unpaused.  Then:
  *
  *   SIGUSR1  the stub begins
  *   SIGUSR2  the stub stops
- *   SIGTERM  the guest has given back the node at FIRST: bring everything
- *            home, detach slice 1, write the figures, and end
+ *   SIGTERM  the guest has given back the node at FIRST, or has shut down:
+ *            bring everything home, detach slice 1, write the figures, and end
  *
  * Exit status: 0; 1 if something was wrong; 2 if it could not be done.
  *
@@ -60,12 +63,17 @@
 #include <xenctrl_dsm.h>
 #include <xenevtchn.h>
 #include <xenforeignmemory.h>
+#include <xenguest.h>
+#include <xen/arch-x86/cpuid.h>
 
 #define RECENT     1024U        /* frames that the guest missed last */
 #define SAMPLES    (1U << 17)   /* of each kind of time that is kept */
 #define TIMEOUT_S  60           /* after so long without us slice 0 stops */
 #define PENDING    256U         /* misses that wait for a page in use */
 #define GIVE_UP_MS 500          /* after so long the stub does not get it */
+#define LEASE_NS   500000       /* a vCPU that waited for a page has it so long,
+                                   or twice as long */
+#define TOLD       32           /* words of -w */
 #define WORDS      (XC_PAGE_SIZE / sizeof(uint64_t))
 
 #define I    XEN_DSM_STATE_I
@@ -88,6 +96,8 @@ struct slice {
 static struct slice slices[2];
 
 struct page {
+    uint64_t lease;             /* until then this slice keeps it: */
+    uint8_t holder;
     uint8_t state[2];           /* XEN_DSM_STATE_*, in each slice */
     uint32_t place;             /* in guests[] of the slice that is not home */
 };
@@ -104,11 +114,14 @@ static unsigned int nr_pending;
 
 static volatile sig_atomic_t storming, ending;
 
+static bool spread;             /* vCPU 1 runs in slice 1 */
+
 /* ---- Figures ---- */
 
 static struct {
     uint64_t misses[2], moves, copies, upgrades, wakes, evictions, busy;
     uint64_t compared, pinned, holes, errors, ring_full;
+    uint64_t leases, events[2], shutdowns;
 } count;
 
 /* The stub's. */
@@ -312,7 +325,7 @@ static void no_page(unsigned int k, uint32_t page)
 /* False: the page is in use, try again. */
 static bool serve(unsigned int k, uint32_t page, bool to_m)
 {
-    const struct page *p = &pages[page];
+    struct page *p = &pages[page];
     const struct slice *s = &slices[k];
     unsigned int o = !k, was = p->state[k], theirs = p->state[o];
     int rc = 0;
@@ -322,6 +335,16 @@ static bool serve(unsigned int k, uint32_t page, bool to_m)
         count.wakes++;
         page_op(k, XEN_DSM_WAKE, page, NULL);
         return true;
+    }
+
+    /*
+     * Two vCPUs that want the same page would take it from each other before
+     * either has executed an instruction.
+     */
+    if ( spread && p->holder != k && now_ns() < p->lease )
+    {
+        count.leases++;
+        return false;
     }
 
     if ( was == I && home_of(page) != k && s->nr_guests >= s->room &&
@@ -371,6 +394,12 @@ static bool serve(unsigned int k, uint32_t page, bool to_m)
         must(k, XEN_DSM_INSTALL_S, "INSTALL_S", page, buffer, S);
         count.copies++;
     }
+    if ( spread )
+    {
+        p->holder = k;
+        p->lease = now_ns() + LEASE_NS +
+                   random_below(&daemon_random, LEASE_NS);
+    }
 
     return true;
 }
@@ -394,10 +423,9 @@ static void miss(unsigned int k, const struct xen_dsm_ring_entry *e)
     };
     unsigned int i;
 
-    if ( e->type != XEN_DSM_PAGE_MISS || !page_of(e->gfn, &m.page) )
+    if ( !page_of(e->gfn, &m.page) )
     {
-        complain("entry of type %u, GFN %#"PRIx64" in slice %u", e->type,
-                 e->gfn, k);
+        complain("GFN %#"PRIx64" is missed in slice %u", e->gfn, k);
         return;
     }
     count.misses[k]++;
@@ -425,6 +453,54 @@ static void miss(unsigned int k, const struct xen_dsm_ring_entry *e)
         complain("more than %u misses wait", PENDING);
 }
 
+/* ---- vCPUs ---- */
+
+/* What was sent in slice k to a vCPU that runs in the other one. */
+static void forward(unsigned int k, const struct xen_dsm_ring_entry *e)
+{
+    xen_dsm_vcpu_event_t event = {
+        .vcpu = e->vcpu,
+        .flags = e->flags,
+        .sipi = e->want,
+    };
+
+    count.events[k]++;
+    memcpy(event.vectors, e->vectors, sizeof(event.vectors));
+    if ( xc_dsm_send(xch, slices[!k].domid, &event) )
+        complain("event %#x for vCPU %u of slice %u: %s", e->flags, e->vcpu,
+                 !k, strerror(errno));
+}
+
+/* One slice has shut down, so does the other, which may have by itself. */
+static void shut_down(unsigned int k, unsigned int reason)
+{
+    count.shutdowns++;
+    if ( xc_domain_shutdown(xch, slices[!k].domid, reason) )
+        complain("slice %u does not shut down: %s", !k, strerror(errno));
+}
+
+static void heard(unsigned int k, const struct xen_dsm_ring_entry *e)
+{
+    switch ( e->type )
+    {
+    case XEN_DSM_PAGE_MISS:
+        miss(k, e);
+        break;
+
+    case XEN_DSM_VCPU_EVENT:
+        forward(k, e);
+        break;
+
+    case XEN_DSM_SHUTDOWN:
+        shut_down(k, e->want);
+        break;
+
+    default:
+        complain("entry of type %u in slice %u", e->type, k);
+        break;
+    }
+}
+
 /* Those whose page was in use. */
 static void try_again(void)
 {
@@ -441,6 +517,9 @@ static void try_again(void)
         {
             /* Slice 0 uses it for good: console, store, rings, vcpu_info. */
             count.pinned++;
+            if ( !m.foreign )
+                complain("a vCPU in slice 1 needs GFN %#"PRIx64", which slice "
+                         "0 cannot give", gfn_of(m.page));
             if ( pages[m.page].state[1] != S ||
                  !take(1, XEN_DSM_INVAL, m.page) )
                 no_page(1, m.page);
@@ -467,7 +546,7 @@ static bool drain(unsigned int k)
         e = slices[k].entries[ring->cons & (ring->nr - 1)];
         __atomic_thread_fence(__ATOMIC_RELEASE);
         ring->cons++;
-        miss(k, &e);
+        heard(k, &e);
         any = true;
     }
 
@@ -578,11 +657,11 @@ static void *stub(void *arg)
 
 /* ---- Begin ---- */
 
-static void create_slice(void)
+static void create_slice(unsigned int vcpus)
 {
     struct xen_domctl_createdomain config = {
         .flags = XEN_DOMCTL_CDF_hvm | XEN_DOMCTL_CDF_hap,
-        .max_vcpus = 1,
+        .max_vcpus = vcpus,
         .max_grant_frames = 1,
         .max_evtchn_port = 4095,
         .grant_opts = XEN_DOMCTL_GRANT_version(1),
@@ -593,7 +672,7 @@ static void create_slice(void)
     slices[1].domid = 0;
     if ( xc_domain_create(xch, &slices[1].domid, &config) )
         err(2, "a domain for slice 1");
-    if ( xc_domain_max_vcpus(xch, slices[1].domid, 1) ||
+    if ( xc_domain_max_vcpus(xch, slices[1].domid, vcpus) ||
          xc_domain_setmaxmem(xch, slices[1].domid, -1) ||
          xc_set_paging_mempool_size(xch, slices[1].domid, 8 << 20) )
         err(2, "the limits of slice 1");
@@ -605,6 +684,37 @@ static void create_slice(void)
                                         &extent) != 1 )
             err(2, "memory of slice 1 at GFN %#"PRIx64, gfn);
     }
+}
+
+/* The same processor, and the same time, in slice 1 as in slice 0. */
+static void equal_vcpus(void)
+{
+    xc_cpu_policy_t *policy = xc_cpu_policy_init();
+
+    if ( !policy ||
+         xc_cpu_policy_get_domain(xch, slices[0].domid, policy) ||
+         xc_cpu_policy_set_domain(xch, slices[1].domid, policy) )
+        err(2, "the CPU policy of slice 1");
+    xc_cpu_policy_destroy(policy);
+    if ( xc_domain_set_tsc_info(xch, slices[1].domid,
+                                XEN_CPUID_TSC_MODE_NEVER_EMULATE, 0, 0, 0) )
+        err(2, "the TSC of slice 1");
+}
+
+static void place_vcpu(uint32_t vcpu)
+{
+    uint64_t offset;
+    unsigned int k;
+
+    for ( k = 0; k < 2; k++ )
+        if ( xc_dsm_place(xch, slices[k].domid, vcpu, 1) )
+            err(2, "vCPU %u in slice %u", vcpu, k);
+    if ( xc_dsm_get_tsc(xch, slices[0].domid, &offset) )
+        err(2, "the TSC of slice 0");
+    if ( xc_dsm_set_tsc(xch, slices[1].domid, offset) )
+        err(2, "the TSC of slice 1");
+    if ( xc_domain_unpause(xch, slices[1].domid) )
+        err(2, "slice 1 stays paused");
 }
 
 static void enable_slice(unsigned int k)
@@ -669,9 +779,13 @@ static void begin(void)
     if ( xc_domain_setmaxmem(xch, slices[0].domid,
                              (info.max_pages + slices[0].room) * 4) )
         err(2, "the limit of domain %u", slices[0].domid);
-    create_slice();
+    create_slice(spread ? info.max_vcpu_id + 1 : 1);
+    if ( spread )
+        equal_vcpus();
     for ( k = 0; k < 2; k++ )
         enable_slice(k);
+    if ( spread )
+        place_vcpu(1);
     /* While a page is away nobody should wait for our own pages. */
     if ( mlockall(MCL_CURRENT) )
         err(2, "mlockall");
@@ -725,6 +839,21 @@ static void detach(void)
         err(2, "slice 1 cannot be destroyed");
 }
 
+static uint64_t told[TOLD];
+
+/* All pages are at home. */
+static void read_words(xen_pfn_t gfn)
+{
+    int error = 0;
+    void *p = xenforeignmemory_map(fmem, slices[0].domid, PROT_READ, 1, &gfn,
+                                   &error);
+
+    if ( !p || error )
+        errx(2, "GFN %#"PRIx64" cannot be read: %s", gfn, strerror(-error));
+    memcpy(told, p, sizeof(told));
+    xenforeignmemory_unmap(fmem, p, 1);
+}
+
 static int by_value(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
@@ -754,12 +883,20 @@ static void write_figures(FILE *f, const xen_dsm_stats_t *stats, uint64_t seed,
     FIGURE("pinned", count.pinned);
     FIGURE("holes", count.holes);
     FIGURE("ring_full", count.ring_full);
+    FIGURE("leases", count.leases);
+    FIGURE("shutdowns", count.shutdowns);
     FIGURE("errors", count.errors);
     FIGURE("stub_reads", reads);
     FIGURE("stub_writes", writes);
     FIGURE("stub_failures", failures);
     FIGURE("stub_unstable", unstable);
 #undef FIGURE
+    fprintf(f, " \"events\": [%"PRIu64", %"PRIu64"],\n", count.events[0],
+            count.events[1]);
+    fprintf(f, " \"words\": [");
+    for ( i = 0; i < TOLD; i++ )
+        fprintf(f, "%s%"PRIu64, i ? ", " : "", told[i]);
+    fprintf(f, "],\n");
     fprintf(f, " \"serve_ns\": {\"nr\": %"PRIu64", \"p50\": %u, "
             "\"p99\": %u},\n", nr_serve, n ? serve_ns[n / 2] : 0,
             n ? serve_ns[n * 99 / 100] : 0);
@@ -786,7 +923,9 @@ static void turn(struct pollfd *fd)
 
     if ( !alive || now - alive > TIMEOUT_S / 4 * 1000000000ULL )
     {
-        if ( xc_dsm_keepalive(xch, slices[0].domid, TIMEOUT_S * 1000) )
+        if ( xc_dsm_keepalive(xch, slices[0].domid, TIMEOUT_S * 1000) ||
+             (spread &&
+              xc_dsm_keepalive(xch, slices[1].domid, TIMEOUT_S * 1000)) )
             err(2, "KEEPALIVE");
         alive = now;
     }
@@ -809,14 +948,14 @@ int main(int argc, char **argv)
     struct sigaction sa = { .sa_handler = on_signal };
     struct pollfd fd = { .events = POLLIN };
     uint64_t seed = now_ns(), began, seeds[2];
-    const char *out = NULL;
+    const char *out = NULL, *words = NULL;
     pthread_t threads[2];
     unsigned int k;
     FILE *f;
     int c;
 
     slices[0].room = slices[1].room = 4096;
-    while ( (c = getopt_long(argc, argv, "r:c:s:o:", none, NULL)) != -1 )
+    while ( (c = getopt_long(argc, argv, "vr:c:s:o:w:", none, NULL)) != -1 )
         switch ( c )
         {
         case 'r': rate = strtoul(optarg, NULL, 0); break;
@@ -824,11 +963,13 @@ int main(int argc, char **argv)
                   break;
         case 's': seed = strtoull(optarg, NULL, 0); break;
         case 'o': out = optarg; break;
+        case 'v': spread = true; break;
+        case 'w': words = optarg; break;
         default: return 2;
         }
     if ( argc - optind != 4 || !rate || rate > 100000 || !slices[0].room )
-        errx(2, "usage: dsm-slices [-r ACCESSES] [-c FRAMES] [-s SEED] "
-             "[-o FILE] DOMID HOME FIRST NR");
+        errx(2, "usage: dsm-slices [-v] [-r ACCESSES] [-c FRAMES] [-s SEED] "
+             "[-o FILE] [-w GFN] DOMID HOME FIRST NR");
     slices[0].domid = strtoul(argv[optind], NULL, 0);
     home = strtoull(argv[optind + 1], NULL, 0);
     first = strtoull(argv[optind + 2], NULL, 0);
@@ -864,6 +1005,8 @@ int main(int argc, char **argv)
 
     bring_home();
     drain(0);
+    if ( words )
+        read_words(strtoull(words, NULL, 0));
     if ( xc_dsm_keepalive(xch, slices[0].domid, 0) )
         err(2, "KEEPALIVE");
     if ( xc_dsm_stats(xch, slices[0].domid, &stats) )

@@ -19,6 +19,10 @@
  * owns the memory for it.  A frame is homed here unless AWAY said that it is
  * homed on another slice.
  *
+ * Each vCPU runs in one slice.  The others have it, too, as a ghost: it never
+ * runs there, and what is sent to it goes to the daemon, for the slice where
+ * it runs.
+ *
  * This interface is for the control domain only, and not stable: the version
  * is compared for equality.
  */
@@ -31,7 +35,7 @@
 
 #if defined(__XEN__) || defined(__XEN_TOOLS__)
 
-#define XEN_DSM_INTERFACE_VERSION 0x00000002
+#define XEN_DSM_INTERFACE_VERSION 0x00000003
 
 /* XENMEM_dsm_op, a sub-operation of memory_op, takes a struct xen_dsm_op. */
 #define XENMEM_dsm_op 29
@@ -49,6 +53,21 @@
  */
 #define XEN_DSM_PAGE_MISS       1
 
+/*
+ * VCPU_EVENT: something was sent to a vCPU that runs in another slice.
+ *
+ * Answered by nothing.  The daemon has it done there, by XEN_DSM_SEND, in the
+ * order of the entries.  What is sent to a vCPU while the ring is full is put
+ * together in one entry, by the rules of struct xen_dsm_vcpu_event.
+ */
+#define XEN_DSM_VCPU_EVENT      2
+
+/*
+ * SHUTDOWN: the domain has shut down, with SHUTDOWN_* in want; so must the
+ * other slices.  Said once, and only if vCPUs run in other slices, too.
+ */
+#define XEN_DSM_SHUTDOWN        3
+
 /* What is needed. */
 #define XEN_DSM_WANT_S          1       /* to read: S or M */
 #define XEN_DSM_WANT_M          2       /* to write: M */
@@ -59,15 +78,26 @@
 /* Xen needed the page: hypercall argument, walk of page tables, emulation. */
 #define XEN_DSM_MISS_BY_XEN     (1u << 1)
 
+/*
+ *           PAGE_MISS                      VCPU_EVENT            SHUTDOWN
+ * want      XEN_DSM_WANT_*                 sipi                  SHUTDOWN_*
+ * flags     XEN_DSM_MISS_*                 XEN_DSM_EVENT_*
+ * vcpu      who waits; 0 if FOREIGN        to whom
+ * gfn       the frame
+ * rip       of the vCPU; 0 if FOREIGN
+ * vectors                                  vectors
+ *
+ * All others are zero.  VCPU_EVENT: see struct xen_dsm_vcpu_event.
+ */
 struct xen_dsm_ring_entry {
-    uint8_t type;               /* XEN_DSM_PAGE_MISS */
-    uint8_t want;               /* XEN_DSM_WANT_* */
-    uint16_t flags;             /* XEN_DSM_MISS_* */
-    uint32_t vcpu;              /* who waits; 0 if FOREIGN */
+    uint8_t type;               /* XEN_DSM_PAGE_MISS, ... */
+    uint8_t want;
+    uint16_t flags;
+    uint32_t vcpu;
     uint64_t gfn;
-    uint64_t rip;               /* of the vCPU; 0 if FOREIGN */
+    uint64_t rip;
     uint64_t when_ns;           /* Xen's system time when it was put here */
-    uint64_t pad[4];            /* zero */
+    uint64_t vectors[4];
 };
 
 /*
@@ -76,7 +106,7 @@ struct xen_dsm_ring_entry {
  * Xen writes entry prod % nr and then increments prod; the daemon increments
  * cons behind what it has read.  Both count from 0 and wrap at 2^32; nr is a
  * power of two.  Xen trusts nothing here: a cons that makes no sense is a full
- * ring.  When there is no room Xen keeps the miss and sets full; the daemon
+ * ring.  When there is no room Xen keeps the entry and sets full; the daemon
  * clears full, drains the ring, and asks for the rest by XEN_DSM_FLUSH.
  */
 struct xen_dsm_ring {
@@ -162,8 +192,9 @@ DEFINE_XEN_GUEST_HANDLE(xen_dsm_page_op_t);
  * Everything that is mapped in the ranges is in state M, everything else is a
  * hole.  Ranges are sorted and do not overlap.
  *
- * Each slice is a domain, with the ranges of the whole guest.  Slice 0 boots
- * the guest and has the vCPUs that run; no vCPU of the others does.
+ * Each slice is a domain, with the ranges of the whole guest, and as many vCPUs
+ * as the guest has.  Slice 0 boots the guest, and all vCPUs run there unless
+ * PLACE says otherwise.
  *
  * -EOPNOTSUPP with u.enable.refused says what is in the way.
  */
@@ -319,6 +350,70 @@ struct xen_dsm_frames {
     uint64_aligned_t done;
 };
 
+/*
+ * PLACE: a vCPU runs in this slice from now on.  Said to every slice of the
+ * guest, to that where it ran first.
+ *
+ * No state goes with it: the guest starts it, by INIT and SIPI.
+ *
+ *   -EINVAL    the domain has one slice only, or no such slice; vCPU 0, which
+ *              stays in slice 0
+ *   -ENOENT    no such vCPU
+ *   -EBUSY     the control domain has not paused the domain, the vCPU is up,
+ *              or INIT, SIPI or anything else for a vCPU is on its way
+ */
+#define XEN_DSM_PLACE           10
+
+struct xen_dsm_place {
+    uint32_t vcpu;
+    uint16_t slice;
+    uint16_t pad;                       /* zero */
+};
+
+/*
+ * SEND: what another slice's vCPU sent to one that runs here.
+ *
+ * It is done in this order: INIT, SIPI, NMI, vectors.  An INIT makes void what
+ * was sent before it.  So several of these can become one, as long as what
+ * was sent before an INIT is dropped.
+ *
+ *   -EINVAL    unknown flags, a vector below 16, or not zero what has to be
+ *   -ENOENT    no such vCPU
+ *   -EXDEV     the vCPU does not run in this slice
+ */
+#define XEN_DSM_SEND            11
+
+#define XEN_DSM_EVENT_INIT      (1u << 0)
+#define XEN_DSM_EVENT_SIPI      (1u << 1)
+#define XEN_DSM_EVENT_NMI       (1u << 2)
+
+struct xen_dsm_vcpu_event {
+    uint32_t vcpu;
+    uint16_t flags;                     /* XEN_DSM_EVENT_* */
+    uint8_t sipi;                       /* with SIPI: its vector; or 0 */
+    uint8_t pad;                        /* zero */
+    uint64_aligned_t vectors[4];        /* bit n % 64 of n / 64: vector n */
+};
+typedef struct xen_dsm_vcpu_event xen_dsm_vcpu_event_t;
+
+/*
+ * GET_TSC, SET_TSC: what the guest's vCPUs read as TSC is the host's plus an
+ * offset.  A vCPU gets that of its slice at each SIPI.
+ *
+ * The daemon has it from slice 0, adds by how much this host's TSC is behind
+ * that of slice 0, and sets it before the first vCPU starts here.
+ *
+ *   -EOPNOTSUPP  RDTSC is emulated, or scaled: then the TSC is not the host's
+ *   -EINVAL      SET_TSC: in slice 0
+ *   -EBUSY       SET_TSC: a vCPU has been started here
+ */
+#define XEN_DSM_GET_TSC         12
+#define XEN_DSM_SET_TSC         13
+
+struct xen_dsm_tsc {
+    uint64_aligned_t offset;            /* modulo 2^64 */
+};
+
 struct xen_dsm_op {
     uint32_t version;                   /* XEN_DSM_INTERFACE_VERSION */
     domid_t domid;
@@ -329,6 +424,9 @@ struct xen_dsm_op {
         struct xen_dsm_keepalive keepalive;
         struct xen_dsm_pool pool;
         struct xen_dsm_frames frames;
+        struct xen_dsm_place place;
+        struct xen_dsm_vcpu_event event;
+        struct xen_dsm_tsc tsc;
         XEN_GUEST_HANDLE_64(xen_dsm_stats_t) stats;
         uint8_t pad[48];
     } u;

@@ -30,6 +30,11 @@
  *   FIFO event channels        -ENOSYS: the guest uses 2 levels, whose words
  *                              are in shared_info.
  *
+ * No hypercall is forwarded to another slice yet.  So these are -ENOSYS, too:
+ * all that concerns a vCPU which runs in another slice; all from a vCPU that
+ * does not run in slice 0, but for what any slice can do; and HVMOP_flush_tlbs
+ * if vCPUs run in several slices, since it would reach those of this one only.
+ *
  * Context: the vCPU that calls, no locks held.
  */
 
@@ -146,6 +151,13 @@ static bool peek(void *to, unsigned long addr, unsigned int size)
     int rc_ = resident(v, addr, sizeof(*(to)), write);                  \
     rc_ ?: peek(to, addr, sizeof(*(to))) ? 0 : -ENODATA;                \
 })
+
+/* Does it concern a vCPU of the guest that runs in another slice? */
+static bool is_remote(const struct vcpu *v, unsigned long vcpu)
+{
+    return vcpu < v->domain->max_vcpus &&
+           dsm_elsewhere(v->domain->arch.dsm, vcpu);
+}
 
 /* ---- The calls: 0 to run, WAITING, or what to answer ---- */
 
@@ -285,10 +297,14 @@ static int sched_op(struct vcpu *v, unsigned long cmd, unsigned long arg)
     }
 }
 
-static int vcpu_op(struct vcpu *v, unsigned long cmd, unsigned long arg)
+static int vcpu_op(struct vcpu *v, unsigned long cmd, unsigned long vcpu,
+                   unsigned long arg)
 {
     struct vcpu_register_vcpu_info info;
     int rc;
+
+    if ( is_remote(v, (unsigned int)vcpu) )
+        return -ENOSYS;
 
     switch ( (int)cmd )
     {
@@ -318,12 +334,32 @@ static int vcpu_op(struct vcpu *v, unsigned long cmd, unsigned long arg)
 static int event_channel_op(struct vcpu *v, unsigned long cmd,
                             unsigned long arg)
 {
+    struct evtchn_bind_ipi ipi;
+    struct evtchn_bind_virq virq;
+    struct evtchn_bind_vcpu to;
+    int rc;
+
     switch ( (int)cmd )
     {
     case EVTCHNOP_init_control:
     case EVTCHNOP_expand_array:
     case EVTCHNOP_set_priority:
         return -ENOSYS;
+
+    case EVTCHNOP_bind_ipi:
+        rc = peek_struct(v, &ipi, arg, true);
+
+        return rc ?: is_remote(v, ipi.vcpu) ? -ENOSYS : 0;
+
+    case EVTCHNOP_bind_virq:
+        rc = peek_struct(v, &virq, arg, true);
+
+        return rc ?: is_remote(v, virq.vcpu) ? -ENOSYS : 0;
+
+    case EVTCHNOP_bind_vcpu:
+        rc = peek_struct(v, &to, arg, false);
+
+        return rc ?: is_remote(v, to.vcpu) ? -ENOSYS : 0;
 
     default:
         /* The longest of the structures. */
@@ -380,6 +416,9 @@ static int grant_table_op(struct vcpu *v, unsigned long cmd,
 
 static int hvm_op(struct vcpu *v, unsigned long cmd, unsigned long arg)
 {
+    struct xen_hvm_evtchn_upcall_vector upcall;
+    int rc;
+
     switch ( cmd )
     {
     case HVMOP_set_param:
@@ -387,11 +426,39 @@ static int hvm_op(struct vcpu *v, unsigned long cmd, unsigned long arg)
     case HVMOP_get_time:
     case HVMOP_get_mem_type:
     case HVMOP_pagetable_dying:
-    case HVMOP_set_evtchn_upcall_vector:
         return resident(v, arg, 32, true);
 
+    case HVMOP_set_evtchn_upcall_vector:
+        rc = peek_struct(v, &upcall, arg, true);
+
+        return rc ?: is_remote(v, upcall.vcpu) ? -ENOSYS : 0;
+
     case HVMOP_flush_tlbs:
+        return v->domain->arch.dsm->spread ? -ENOSYS : 0;
+
+    default:
+        return -ENOSYS;
+    }
+}
+
+/* What a vCPU may call that does not run in slice 0: 0, or -ENOSYS. */
+static int abroad(const struct cpu_user_regs *regs)
+{
+    switch ( regs->rax )
+    {
+    case __HYPERVISOR_xen_version:
+    case __HYPERVISOR_console_io:
         return 0;
+
+    case __HYPERVISOR_sched_op:
+        switch ( (int)regs->rdi )
+        {
+        case SCHEDOP_yield:
+        case SCHEDOP_block:
+        case SCHEDOP_shutdown:
+            return 0;
+        }
+        return -ENOSYS;
 
     default:
         return -ENOSYS;
@@ -418,6 +485,9 @@ static int prepare(struct vcpu *v, const struct cpu_user_regs *regs)
 {
     unsigned long a1 = regs->rdi, a2 = regs->rsi, a3 = regs->rdx;
 
+    if ( v->domain->arch.dsm->slice && abroad(regs) )
+        return -ENOSYS;
+
     switch ( regs->rax )
     {
     case __HYPERVISOR_memory_op:
@@ -433,7 +503,7 @@ static int prepare(struct vcpu *v, const struct cpu_user_regs *regs)
         return grant_table_op(v, a1, a2, a3);
 
     case __HYPERVISOR_vcpu_op:
-        return vcpu_op(v, a1, a3);
+        return vcpu_op(v, a1, a2, a3);
 
     case __HYPERVISOR_sched_op:
         return sched_op(v, a1, a2);

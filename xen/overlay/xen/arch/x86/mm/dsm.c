@@ -3,8 +3,9 @@
  * Distributed shared memory: pages of a guest that are on several hosts.
  *
  * This file knows one slice: which pages it has, how one is taken away or
- * given, and who waits for which.  What the other slices have, and in which
- * order pages move, is the business of a daemon in the control domain.
+ * given, and who waits for which.  Its vCPUs are in hvm/dsm_vcpu.c.  What the
+ * other slices have, and in which order pages move, is the business of a daemon
+ * in the control domain.
  *
  *
  * States of a guest frame, and where each is kept:
@@ -73,9 +74,9 @@
  * The gate holds hypercalls of the guest and operations that take rights away
  * apart.  It is a counter of hypercalls and a flag: a hypercall increments
  * the counter and then looks at the flag, an operation sets the flag and then
- * waits for the counter.  Hypercalls end or are preempted in bounded time and
- * never wait for an operation while they are counted.  One that meets the flag
- * enters the guest again at the same instruction.
+ * waits for the counter, but not for long: then it opens the gate and is
+ * -EBUSY.  Hypercalls never wait for an operation while they are counted.  One
+ * that meets the flag enters the guest again at the same instruction.
  *
  *
  * Flush before copy.  On NPT p2m_set_entry() has flushed when it returns; on
@@ -112,6 +113,9 @@
 #define COUNT_TAKEN (PGC_allocated | 2)
 
 #define TYPE_BUSY (PGT_count_mask | PGT_pinned | PGT_non_coherent)
+
+/* How often gate_close() looks before the operation is -EBUSY. */
+#define GATE_SPINS 1000
 
 /* A foreign miss that nobody answered is reported again after this time. */
 #define FOREIGN_AGAIN MILLISECS(50)
@@ -412,7 +416,11 @@ static struct page_info *pool_pop(struct dsm_domain *dsm)
     return pg;
 }
 
-/* Give a frame that was in the pool back to the host. */
+/*
+ * Give a frame that was in the pool back to the host.  It holds what the guest
+ * had there, which the guest cannot clear any more: we do, whatever
+ * scrub-domheap says.
+ */
 static void pool_free(struct domain *d, struct page_info *pg)
 {
     if ( !pg || !get_page(pg, d) )
@@ -421,6 +429,7 @@ static void pool_free(struct domain *d, struct page_info *pg)
         return;
     }
 
+    clear_domain_page(page_to_mfn(pg));
     put_page_alloc_ref(pg);
     put_page(pg);
 }
@@ -457,8 +466,8 @@ static int pool_shrink(struct domain *d, struct dsm_domain *dsm)
 
 /* ---- Who waits; dsm->lock is held ---- */
 
-static bool ring_put(struct dsm_domain *dsm,
-                     const struct xen_dsm_ring_entry *entry)
+bool dsm_ring_put(struct dsm_domain *dsm,
+                  const struct xen_dsm_ring_entry *entry)
 {
     struct xen_dsm_ring *ring = dsm->ring;
 
@@ -492,7 +501,7 @@ static void put_wait(struct dsm_domain *dsm, unsigned int vcpu)
         .when_ns = NOW(),
     };
 
-    w->unsent = !ring_put(dsm, &entry);
+    w->unsent = !dsm_ring_put(dsm, &entry);
     if ( w->unsent )
         dsm->stats.ring_full++;
 }
@@ -551,7 +560,7 @@ static void foreign_miss(struct dsm_domain *dsm, unsigned long gfn,
             slot = f;
     }
 
-    if ( !slot || !ring_put(dsm, &entry) )
+    if ( !slot || !dsm_ring_put(dsm, &entry) )
     {
         dsm->stats.foreign_lost++;
         return;
@@ -598,9 +607,9 @@ static void wake(struct domain *d, struct dsm_domain *dsm, unsigned long gfn)
     }
 }
 
-static void notify(struct domain *d, const struct dsm_domain *dsm)
+void dsm_notify(struct domain *d)
 {
-    notify_via_xen_event_channel(d, dsm->port);
+    notify_via_xen_event_channel(d, d->arch.dsm->port);
 }
 
 /*
@@ -639,7 +648,7 @@ static bool miss(struct domain *d, unsigned long gfn, unsigned int want,
     gfn_unlock(p2m, _gfn(gfn), 0);
 
     if ( missing )
-        notify(d, dsm);
+        dsm_notify(d);
 
     return missing;
 }
@@ -775,18 +784,28 @@ void dsm_gate_leave(struct vcpu *v)
     atomic_dec(&dsm->hcalls);
 }
 
-static void gate_close(struct dsm_domain *dsm)
-{
-    dsm->closed = true;
-    smp_mb(); /* The flag before the counter. */
-    while ( atomic_read(&dsm->hcalls) )
-        cpu_relax();
-}
-
 static void gate_open(struct dsm_domain *dsm)
 {
     smp_mb();
     dsm->closed = false;
+}
+
+/* False, and open again: a hypercall is not done within some 10 us. */
+static bool gate_close(struct dsm_domain *dsm)
+{
+    unsigned int i;
+
+    dsm->closed = true;
+    smp_mb(); /* The flag before the counter. */
+    for ( i = 0; i < GATE_SPINS; i++ )
+    {
+        if ( !atomic_read(&dsm->hcalls) )
+            return true;
+        cpu_relax();
+    }
+    gate_open(dsm);
+
+    return false;
 }
 
 /* ---- Page operations; ops_lock is held ---- */
@@ -883,7 +902,8 @@ static int take_rights(struct domain *d, struct xen_dsm_page_op *op)
     mfn_t mfn;
     int rc;
 
-    gate_close(dsm);
+    if ( !gate_close(dsm) )
+        return -EBUSY;
     gfn_lock(p2m, _gfn(op->gfn), 0);
 
     state = get_state(dsm, p2m, op->gfn, &mfn);
@@ -1628,7 +1648,7 @@ static int enable(struct domain *d, struct xen_dsm_enable *enable)
     init_timer(&dsm->timer, keepalive_expired, d, smp_processor_id());
 
     rc = -ENOMEM;
-    dsm->vcpu = xzalloc_array(struct dsm_vcpu, d->max_vcpus);
+    dsm->vcpu = xzalloc_array(struct dsm_vcpu, d->max_vcpus); /* slice 0 */
     if ( !dsm->vcpu )
         goto fail;
 
@@ -1644,10 +1664,16 @@ static int enable(struct domain *d, struct xen_dsm_enable *enable)
         goto fail;
     enable->port = dsm->port = rc;
 
-    if ( cmpxchgptr(&d->arch.dsm, NULL, dsm) )
+    /* domain_kill() passes this lock before it lets dsm_relinquish() look. */
+    domain_lock(d);
+    if ( d->is_dying )
+        rc = -ESRCH;
+    else
+        rc = cmpxchgptr(&d->arch.dsm, NULL, dsm) ? -EEXIST : 0;
+    domain_unlock(d);
+    if ( rc )
     {
         free_xen_event_channel(d, dsm->port);
-        rc = -EEXIST;
         goto fail;
     }
 
@@ -1704,10 +1730,11 @@ static void flush_ring(struct domain *d)
             put_wait(dsm, i);
             put = true;
         }
+    put |= dsm_flush_events(d);
     spin_unlock(&dsm->lock);
 
     if ( put )
-        notify(d, dsm);
+        dsm_notify(d);
 }
 
 static int get_stats(struct domain *d, XEN_GUEST_HANDLE_64(xen_dsm_stats_t) to)
@@ -1785,6 +1812,22 @@ int dsm_memop(XEN_GUEST_HANDLE_PARAM(xen_dsm_op_t) arg)
 
     case XEN_DSM_KEEPALIVE:
         rc = keepalive(d, &op.u.keepalive);
+        break;
+
+    case XEN_DSM_PLACE:
+        rc = dsm_place(d, &op.u.place);
+        break;
+
+    case XEN_DSM_SEND:
+        rc = dsm_send(d, &op.u.event);
+        break;
+
+    case XEN_DSM_GET_TSC:
+        rc = dsm_get_tsc(d, &op.u.tsc);
+        break;
+
+    case XEN_DSM_SET_TSC:
+        rc = dsm_set_tsc(d, &op.u.tsc);
         break;
 
     case XEN_DSM_STATS:

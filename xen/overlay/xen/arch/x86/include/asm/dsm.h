@@ -101,6 +101,21 @@ unsigned int dsm_ring_frames(const struct domain *d);
 int dsm_acquire_ring(struct domain *d, unsigned int frame,
                      unsigned int nr_frames, xen_pfn_t mfn_list[]);
 
+/*
+ * The guest sends what an interrupt command register says (INIT, SIPI, NMI or
+ * a vector) to v.  Returns true if v runs in another slice: then the daemon
+ * has it now, and nothing else is to be done.
+ *
+ * Context: none of the domain's locks is held.
+ */
+bool dsm_forward_icr(struct vcpu *v, uint32_t icr);
+
+/* Does the domain live on when no vCPU of this slice does? */
+bool dsm_lives_elsewhere(const struct domain *d);
+
+/* The domain has shut down.  Its shutdown_lock is held. */
+void dsm_shutdown(struct domain *d);
+
 int dsm_memop(XEN_GUEST_HANDLE_PARAM(xen_dsm_op_t) arg);
 
 /* The domain dies: no operation afterwards.  Idempotent. */
@@ -153,6 +168,18 @@ static inline enum dsm_hcall dsm_hcall_begin(struct cpu_user_regs *regs,
 }
 
 static inline void dsm_hcall_end(void) {}
+
+static inline bool dsm_forward_icr(struct vcpu *v, uint32_t icr)
+{
+    return false;
+}
+
+static inline bool dsm_lives_elsewhere(const struct domain *d)
+{
+    return false;
+}
+
+static inline void dsm_shutdown(struct domain *d) {}
 
 static inline void dsm_relinquish(struct domain *d) {}
 static inline void dsm_destroy(struct domain *d) {}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What DSM knows of a domain.  For mm/dsm.c and hvm/dsm_hypercall.c only.
+ * What DSM knows of a domain.  For mm/dsm.c, hvm/dsm_hypercall.c and
+ * hvm/dsm_vcpu.c only.
  */
 #ifndef __ASM_X86_DSM_DOMAIN_H__
 #define __ASM_X86_DSM_DOMAIN_H__
@@ -31,6 +32,9 @@ struct dsm_vcpu {
     bool waiting;
     bool unsent;                /* the ring had no room for it */
     bool by_xen;
+    bool owing;                 /* owed is not in the ring yet */
+    uint16_t slice;             /* where it runs; written while all pause */
+    struct xen_dsm_vcpu_event owed;
     /* Written and read by that vCPU only. */
     bool in_hcall;              /* it is counted in dsm->hcalls */
     bool hcall_retries;         /* the hypercall may miss: its caller retries */
@@ -62,6 +66,7 @@ struct dsm_domain {
     atomic_t hcalls;
     bool closed;
 
+    bool spread;                /* a vCPU was placed in another slice */
     bool dead;                  /* written with both locks */
 
     /* The inner lock: who waits. */
@@ -76,9 +81,40 @@ struct dsm_domain {
     struct timer timer;
     unsigned int timeout_ms;
     bool paused;                /* by the timer */
+    bool shut;                  /* SHUTDOWN is not in the ring yet */
 
     struct xen_dsm_stats stats;
 };
+
+/* ---- mm/dsm.c ---- */
+
+/* Put an entry into the ring; false if it is full.  dsm->lock is held. */
+bool dsm_ring_put(struct dsm_domain *dsm,
+                  const struct xen_dsm_ring_entry *entry);
+
+/* Tell the daemon that it has something to read.  No lock is needed. */
+void dsm_notify(struct domain *d);
+
+/* ---- hvm/dsm_vcpu.c ---- */
+
+/* Does the vCPU run in another slice? */
+static inline bool dsm_elsewhere(const struct dsm_domain *dsm,
+                                 unsigned int vcpu)
+{
+    return ACCESS_ONCE(dsm->vcpu[vcpu].slice) != dsm->slice;
+}
+
+/*
+ * Put into the ring what it had no room for.  True if there was something.
+ * dsm->lock is held.
+ */
+bool dsm_flush_events(struct domain *d);
+
+/* The commands of these names; d is not the current domain. */
+int dsm_place(struct domain *d, const struct xen_dsm_place *place);
+int dsm_send(struct domain *d, const struct xen_dsm_vcpu_event *event);
+int dsm_get_tsc(struct domain *d, struct xen_dsm_tsc *tsc);
+int dsm_set_tsc(struct domain *d, const struct xen_dsm_tsc *tsc);
 
 #endif /* __ASM_X86_DSM_DOMAIN_H__ */
 

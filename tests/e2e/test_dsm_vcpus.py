@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0
+"""One guest in two slices, which are two domains of one host, and a vCPU in each: milestone (d) of issue 7.
+
+`dsm-guest` is a small kernel that looks at what its two vCPUs have of each other; `dsm-slices -v` is the daemon of both
+slices, without a network.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+import pytest
+
+from benchmarks.results import Metric, write
+from lab.command import Run, checked
+from lab.hypervisor import settled_free_pages
+from lab.patience import wait_for
+from tests.e2e.conftest import Stable
+from tests.e2e.dsm_program import FOLDER, DsmProgram, below
+
+pytestmark = pytest.mark.fresh
+
+HOME_MIB, FAR_MIB = 64, 2
+FRAMES = 256  # of a MiB
+FAR = 0x40000  # the frame that dsm-guest knows as REMOTE
+REPORT = 7  # and as REPORT
+ROOM = 1024
+
+CONFIG = f"""
+name = "dsm"
+type = "pvh"
+kernel = "{FOLDER}/dsm-guest"
+memory = {HOME_MIB}
+vcpus = 2
+tsc_mode = "native"
+on_poweroff = "preserve"
+on_reboot = "preserve"
+on_crash = "preserve"
+"""
+
+# struct report of dsm-guest.c
+WORDS = (
+    "magic",
+    "stage",
+    "line",
+    "got",
+    "want",
+    "counted",
+    "turns",
+    "least_ticks",
+    "both_new",
+    "one_old",
+    "pings",
+    "pongs",
+    "pong_ticks",
+    "crowd",
+    "nmis",
+    "starts",
+    "ticks",
+)
+END = 10
+
+
+@pytest.fixture
+def daemon(stable: Stable, dom0: Run) -> Iterator[DsmProgram]:
+    """Both slices, with the guest not yet running."""
+    stable.leave_all()
+    checked(dom0, f"printf %s {shlex.quote(CONFIG)} >/tmp/dsm.cfg && xl create -p /tmp/dsm.cfg", 120.0)
+    started = None
+    try:
+        domid = checked(dom0, "xl domid dsm").strip()
+        started = DsmProgram.start(
+            dom0, "dsm-slices", f"-v -w {REPORT} -c {ROOM} {domid} {HOME_MIB * FRAMES} {FAR} {FAR_MIB * FRAMES}"
+        )
+        yield started
+    finally:
+        dom0("xl destroy dsm")
+        if started is not None and not started.ended():
+            dom0(f"kill -KILL {started.pid}")
+            dom0("for d in $(xl list | awk '$1 == \"(null)\" {print $2}'); do xl destroy $d; done")
+
+
+def states(dom0: Run) -> list[str]:
+    """The state column of the two slices, by domain number."""
+    lines = checked(dom0, "xl list").splitlines()[1:]
+    return [line.split()[-2] for line in lines if line.split()[0] in ("dsm", "(null)")]
+
+
+@pytest.mark.alone
+def test_two_vcpus_in_two_slices(daemon: DsmProgram, dom0: Run) -> None:
+    """The guest starts its second vCPU by SIPI, both share memory, interrupt each other, and power off together."""
+    checked(dom0, "xl unpause dsm")
+    wait_for("both slices have shut down", 300, lambda: all("s" in state for state in states(dom0)))
+    assert len(states(dom0)) == 2
+    found = daemon.end()
+    told = dict(zip(WORDS, found["words"], strict=False))
+
+    assert told["line"] == 0, f"dsm-guest.c:{told['line']}: {told}"
+    assert told["stage"] == END, told
+    assert told["counted"] == 400000, told
+    assert told["turns"] == 200, told
+    assert told["both_new"] + told["one_old"] == 100, told
+    assert told["pings"] == told["pongs"] == 100, told
+    assert told["crowd"] == 1 and told["nmis"] >= 1 and told["starts"] == 2, told
+    # In slice 0: INIT and SIPI twice, pings, the NMI, the broadcast. In slice 1: pongs.
+    assert found["events"][0] >= 100 + 2 * 2 + 2 and found["events"][1] >= 100, found
+    # Of slice 0; that of slice 1, which follows, may come when the daemon ends already.
+    assert found["shutdowns"] >= 1, found
+
+    xen = found["xen"]
+    write(
+        "dsm-vcpus",
+        [
+            Metric("dsm.vcpus.ipi_round_trip", told["pong_ticks"] / 100, "ticks", "lower"),
+            Metric("dsm.vcpus.faults", xen["waits"], "faults"),
+            Metric("dsm.vcpus.fault_p50_below", below(xen["wait_hist"], 0.5) / 1000, "us", "lower"),
+            Metric("dsm.vcpus.least_message", told["least_ticks"], "ticks", "lower"),
+        ],
+    )
+
+
+def test_no_frame_is_lost_with_a_vcpu_elsewhere(stable: Stable, dom0: Run) -> None:
+    """Two slices that never ran, with a vCPU placed in the second one."""
+
+    def come_and_go() -> None:
+        checked(dom0, f"printf %s {shlex.quote(CONFIG)} >/tmp/dsm.cfg && xl create -p /tmp/dsm.cfg", 120.0)
+        try:
+            frames = f"{HOME_MIB * FRAMES} {FAR} {FAR_MIB * FRAMES}"
+            domid = int(checked(dom0, "xl domid dsm"))
+            DsmProgram.start(dom0, "dsm-slices", f"-v -c {ROOM} {domid} {frames}").end()
+        finally:
+            checked(dom0, "xl destroy dsm")
+
+    stable.leave_all()
+    come_and_go()
+    before = settled_free_pages(dom0)
+    come_and_go()
+    assert settled_free_pages(dom0) == before
