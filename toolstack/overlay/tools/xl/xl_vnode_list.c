@@ -340,7 +340,7 @@ static int list_all(yajl_gen hand)
         fprintf(stderr, "libxl_list_domain failed.\n");
         return VNODE_EXIT_FAILED;
     }
-    /* Domain 0 has no virtual NUMA; one that vanishes in between is no error. */
+    /* Domain 0 has no virtual NUMA; one that vanishes meanwhile is no error. */
     for (i = 0; i < nr; i++)
         if (info[i].domid && !info[i].dying &&
             list_domain(info[i].domid, hand) &&

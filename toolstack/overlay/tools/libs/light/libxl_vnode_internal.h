@@ -125,8 +125,8 @@ _hidden void libxl__vnode_enable(libxl__egc *egc, libxl__ao *ao_outer,
 /*---------- when it runs ----------*/
 
 /*
- * Add to @memkb what elastic vnodes add to the domain's memory limit; nothing if
- * there are none.  Not changed if that cannot be read, which is an error.
+ * Add to @memkb what elastic vnodes add to the domain's memory limit; nothing
+ * if there are none.  Not changed if that cannot be read, which is an error.
  */
 _hidden int libxl__vnode_add_allowed_memkb(libxl__gc *gc, uint32_t domid,
                                            uint64_t *memkb);
