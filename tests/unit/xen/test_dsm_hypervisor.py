@@ -277,7 +277,7 @@ MUTANTS = {
         "    if ( inval )\n        set_away(dsm, op->gfn, true);\n",
         "a frame known by its number",
     ),
-    "ranges that overlap": ("range.first < end ||", "0 ||", "ranges that overlap"),
+    "ranges that overlap": ("range.first < end ||", "range.first + range.nr < end ||", "ranges that overlap"),
     "not counted after the flush": (
         "    if ( mfn_to_page(mfn)->count_info != COUNT_TAKEN )",
         "    if ( 0 )",
