@@ -307,4 +307,3 @@ void dsm_engine_room(struct dsm_engine *e, unsigned int host)
 	if (!e->has_failed)
 		engine_tell_all(e);
 }
-

@@ -458,4 +458,3 @@ int engine_simple_step(struct dsm_engine *e, uint64_t gfn, unsigned int type)
 
 	return entry ? engine_step(e, entry, &event, NULL) : 0;
 }
-

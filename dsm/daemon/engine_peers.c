@@ -129,4 +129,3 @@ void dsm_engine_message(struct dsm_engine *e, unsigned int from,
 	if (rc && !e->has_failed)
 		breach(e, from, msg, dsm_error_name((unsigned int)-rc));
 }
-

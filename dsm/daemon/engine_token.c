@@ -108,4 +108,3 @@ void engine_retired(struct dsm_engine *e, struct vcpu *v)
 	if (!e->has_failed)
 		give_token_up(e, v);
 }
-
