@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -24,39 +25,51 @@ FAKE = HERE / "fake_dsm"
 _scratch = tempfile.TemporaryDirectory(prefix="dsm_test.")
 
 
-def gcc(*arguments: str | Path) -> None:
-    """Compile or link, with the fake's headers before the hypervisor's own."""
+def gcc(*arguments: str | Path, checked: bool = True) -> None:
+    """Compile or link, with the fake's headers before the hypervisor's own; `checked`: with the sanitizers."""
     include: list[str | Path] = ["-I", FAKE, "-I", OVERLAY / "arch/x86/include", "-I", OVERLAY / "include"]
-    flags = [
-        "-Wall",
-        "-Werror",
-        "-Wno-unused-function",
-        "-DCONFIG_DSM",
-        "-fsanitize=address,undefined",
-        "-fno-sanitize-recover",
-    ]
-    subprocess.run(["gcc", "-std=gnu99", "-g", "-O1", *flags, *include, *arguments], check=True)
+    flags = ["-Wall", "-Werror", "-Wno-unused-function", "-DCONFIG_DSM"]
+    if checked:
+        flags += ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover"]
+    subprocess.run(["gcc", "-std=gnu99", *flags, *include, *arguments], check=True)
 
 
 @cache
-def surroundings() -> tuple[Path, ...]:
-    """The fake and the cases, compiled once."""
-    objects = []
-    for source in (FAKE / "fake_dsm.c", HERE / "dsm_test.c"):
-        objects.append(Path(_scratch.name) / f"{source.stem}.o")
-        gcc("-c", "-o", objects[-1], source)
-    return tuple(objects)
+def compiled(source: Path, checked: bool) -> Path:
+    """The object of a file that is not mistaken, compiled once."""
+    built = Path(_scratch.name) / f"{source.stem}{'' if checked else '.quick'}.o"
+    gcc("-c", "-o", built, source, checked=checked)
+    return built
 
 
-def build(source: Path, program: Path, vcpus: Path = VCPUS) -> Path:
-    """One version of dsm.c and of dsm_vcpu.c with the cases and the fake."""
-    gcc("-o", program, source, vcpus, *surroundings())
+def build(program: Path, source: Path | None = None, vcpus: Path | None = None, checked: bool = True) -> Path:
+    """dsm.c and dsm_vcpu.c, or other versions of them, with the cases and the fake."""
+    parts = [source or compiled(SOURCE, checked), vcpus or compiled(VCPUS, checked)]
+    surroundings = [compiled(file, checked) for file in (FAKE / "fake_dsm.c", HERE / "dsm_test.c")]
+    gcc("-o", program, *parts, *surroundings, checked=checked)
     return program
 
 
 @cache
 def program() -> Path:
-    return build(SOURCE, Path(_scratch.name) / "dsm_test")
+    return build(Path(_scratch.name) / "dsm_test")
+
+
+def assert_noticed(original: Path, mutant: tuple[str, str, str], build: Callable[[Path, Path, bool], Path]) -> None:
+    """The case of a mutant fails: of a program that is quick to build, or, if that passes, of one with the sanitizers.
+
+    `build` makes a program out of a version of the source; its last argument is gcc()'s `checked`.
+    """
+    old, new, case = mutant
+    text = original.read_text()
+    assert text.count(old) == 1, f"{original.name} has changed: adapt the mutant"
+    with tempfile.TemporaryDirectory(prefix="dsm_mutant.") as scratch:
+        source = Path(scratch) / "mutant.c"
+        source.write_text(text.replace(old, new))
+        for checked in (False, True):
+            if run(build(Path(scratch) / "mutant", source, checked), case).returncode != 0:
+                return
+    pytest.fail(f"{case} passed")
 
 
 def run(test: Path, name: str) -> subprocess.CompletedProcess[str]:
@@ -82,12 +95,12 @@ def test_case(name: str) -> None:
 @cache
 def hypercall_program() -> Path:
     """dsm_hypercall.c with its cases, which bring their own fake."""
-    return build_hypercalls(HYPERCALLS, Path(_scratch.name) / "dsm_hypercall_test")
+    return build_hypercalls(Path(_scratch.name) / "dsm_hypercall_test", HYPERCALLS)
 
 
-def build_hypercalls(source: Path, built: Path) -> Path:
+def build_hypercalls(built: Path, source: Path, checked: bool = True) -> Path:
     """One version of dsm_hypercall.c."""
-    gcc("-o", built, source, HERE / "dsm_hypercall_test.c")
+    gcc("-o", built, source, compiled(HERE / "dsm_hypercall_test.c", checked), checked=checked)
     return built
 
 
@@ -164,14 +177,8 @@ HYPERCALL_MUTANTS = {
 
 
 @pytest.mark.parametrize("mutant", HYPERCALL_MUTANTS)
-def test_hypercall_mutant_is_noticed(mutant: str, tmp_path: Path) -> None:
-    old, new, case = HYPERCALL_MUTANTS[mutant]
-    text = HYPERCALLS.read_text()
-    assert text.count(old) == 1, f"{HYPERCALLS.name} has changed: adapt the mutant"
-    source = tmp_path / "mutant.c"
-    source.write_text(text.replace(old, new))
-    done = run(build_hypercalls(source, tmp_path / "mutant"), case)
-    assert done.returncode != 0, f"{case} passed"
+def test_hypercall_mutant_is_noticed(mutant: str) -> None:
+    assert_noticed(HYPERCALLS, HYPERCALL_MUTANTS[mutant], build_hypercalls)
 
 
 # What is replaced, by what, and a case that has to fail then.
@@ -364,14 +371,8 @@ MUTANTS = {
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
-def test_mutant_is_noticed(mutant: str, tmp_path: Path) -> None:
-    old, new, case = MUTANTS[mutant]
-    text = SOURCE.read_text()
-    assert text.count(old) == 1, f"{SOURCE.name} has changed: adapt the mutant"
-    source = tmp_path / "mutant.c"
-    source.write_text(text.replace(old, new))
-    done = run(build(source, tmp_path / "mutant"), case)
-    assert done.returncode != 0, f"{case} passed"
+def test_mutant_is_noticed(mutant: str) -> None:
+    assert_noticed(SOURCE, MUTANTS[mutant], lambda built, source, checked: build(built, source, checked=checked))
 
 
 # As MUTANTS, of dsm_vcpu.c.
@@ -448,11 +449,5 @@ VCPU_MUTANTS = {
 
 
 @pytest.mark.parametrize("mutant", VCPU_MUTANTS)
-def test_vcpu_mutant_is_noticed(mutant: str, tmp_path: Path) -> None:
-    old, new, case = VCPU_MUTANTS[mutant]
-    text = VCPUS.read_text()
-    assert text.count(old) == 1, f"{VCPUS.name} has changed: adapt the mutant"
-    source = tmp_path / "mutant.c"
-    source.write_text(text.replace(old, new))
-    done = run(build(SOURCE, tmp_path / "mutant", source), case)
-    assert done.returncode != 0, f"{case} passed"
+def test_vcpu_mutant_is_noticed(mutant: str) -> None:
+    assert_noticed(VCPUS, VCPU_MUTANTS[mutant], lambda built, source, checked: build(built, vcpus=source, checked=checked))
