@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -70,3 +72,28 @@ def write_file(run: Run, path: str, text: str) -> None:
     for begin in range(0, max(len(text), 1), PIECE):
         checked(run, f"printf %s {shlex.quote(text[begin : begin + PIECE])} {into}{shlex.quote(path)}")
         into = ">>"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A command of a row: its exit status, its output and messages, and what `state` printed when it had ended."""
+
+    status: int
+    text: str
+    state: str
+
+
+def asked_in_a_row(run: Run, commands: Sequence[str], state: str) -> list[Answer]:
+    """Run shell commands one after the other over there, by one script, and after each the command `state`.
+
+    A command that is sent by itself takes as long as a short one needs. Raises CommandFailedError.
+    """
+    lines = ["ask() {", '    sh -c "$1" >/tmp/answer 2>&1 </dev/null', '    echo "== status $?"; cat /tmp/answer']
+    lines += ["    echo; echo '== state'", f"    {state}", "    echo", "}"]
+    lines += [f"ask {shlex.quote(command)}" for command in commands]
+    write_file(run, "/tmp/row.sh", "\n".join(lines) + "\n")
+    text = checked(run, "sh /tmp/row.sh", 300.0)
+    found = re.findall(r"^== status (\d+)\n(.*?)\n== state\n(.*?)\n(?=== status |\Z)", text, re.DOTALL | re.MULTILINE)
+    if len(found) != len(commands):
+        raise CommandFailedError(f"{len(commands)} commands in a row, {len(found)} answers:\n{text}")
+    return [Answer(int(status), said, after) for status, said, after in found]

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pytest
 
-from lab.command import Run, checked, write_file
+from lab.command import Run, asked_in_a_row, checked
 from lab.elastic_guest import PROGRAMS, ElasticGuest
 from lab.hypervisor import pages_off, parse_xl_info, settled_free_pages
 from lab.patience import wait_for
@@ -40,30 +39,6 @@ REFUSED = (
     ("set without a size", "vnode-set {guest} 1", r".", USAGE),
     ("no such domain", "vnode-attach nobody 1", r"nobody", FAILED),
 )
-
-
-@dataclasses.dataclass(frozen=True)
-class Answer:
-    """What one command of a row said, and how things were after it."""
-
-    status: int
-    text: str
-    state: str
-
-
-def asked_in_a_row(dom0: Run, commands: Sequence[str], state: str) -> list[Answer]:
-    """Run commands one after the other in dom0, by one script, and after each the command `state`.
-
-    A command by ssh takes as long as what is asked here.
-    """
-    lines = ["ask() {", '    sh -c "$1" >/tmp/answer 2>&1 </dev/null', '    echo "== status $?"; cat /tmp/answer']
-    lines += ["    echo; echo '== state'", f"    {state}", "}"]
-    lines += [f"ask {shlex.quote(command)}" for command in commands]
-    write_file(dom0, "/tmp/row.sh", "\n".join(lines) + "\n")
-    text = checked(dom0, "sh /tmp/row.sh", 300.0)
-    found = re.findall(r"^== status (\d+)\n(.*?)^== state\n(.*?)(?=^== status |\Z)", text, re.DOTALL | re.MULTILINE)
-    assert len(found) == len(commands), text
-    return [Answer(int(status), said, after) for status, said, after in found]
 
 
 def test_refused_with_a_reason(pair: ElasticGuest, baseline: dict[int, int], dom0: Run) -> None:

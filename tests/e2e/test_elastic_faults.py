@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import pytest
 
-from lab.command import Done, Run, checked
-from lab.elastic_guest import PROGRAMS, ElasticGuest
+from lab.command import Done, Run, asked_in_a_row, checked
+from lab.elastic_guest import PROGRAMS, ElasticGuest, parse_vnode_list
 from lab.host import Host
 from lab.hypervisor import pages_off, settled_free_pages
 from lab.patience import scaled, wait_for
@@ -122,43 +123,53 @@ def when_written(run: Run, path: str, action: str) -> None:
 
 
 ATTACH, DETACH = "vnode-attach", "vnode-detach"
-# Each life that begins anew takes its time: each end, each operation, and not each pair of them.
+# How the lives of one guest end, one after the other, and what is under way then. Each life that begins anew takes its time:
+# each end, each operation, and not each pair of them.
 ENDS = (
-    ("crash", DETACH), ("reboot", ATTACH), ("destroy", DETACH),
-    soak("crash", ATTACH), soak("reboot", DETACH), soak("destroy", ATTACH),
-)  # fmt: skip
+    (("crash", DETACH),),
+    (("reboot", ATTACH), ("destroy", DETACH)),
+    soak((("crash", ATTACH),)),
+    soak((("reboot", DETACH), ("destroy", ATTACH))),
+)
 
 
-@pytest.mark.parametrize(("end", "operation"), ENDS)
+def named(ends: Sequence[tuple[str, str]]) -> str:
+    """A case of ENDS in words."""
+    return ", ".join(f"{end} in {operation}" for end, operation in ends)
+
+
+@pytest.mark.parametrize("ends", ENDS, ids=named)
 def test_guest_ends_half_way(
-    stable: Stable, dom0: Run, expects: Callable[[str], None], end: str, operation: str
+    stable: Stable, dom0: Run, expects: Callable[[str], None], ends: Sequence[tuple[str, str]]
 ) -> None:
     """It crashes, reboots or is destroyed while an operation runs: xl ends with an error, all memory comes back."""
-    if end == "crash":
-        expects(r"Kernel panic - not syncing: sysrq triggered crash")
     stable.leave("guest2.cfg")
     before = settled_free_pages(dom0)
     guest = stable.get("guest2.cfg")
-    if operation == DETACH:
-        assert guest.attach(1).status == 0
-    domid = guest.domid()
-    checked(guest.guest, "echo 1 >/proc/sys/kernel/sysrq")
-    actions: dict[str, tuple[Run, str]] = {
-        "crash": (guest.guest, "echo c >/proc/sysrq-trigger"),
-        "reboot": (guest.guest, "echo b >/proc/sysrq-trigger"),
-        "destroy": (dom0, f"xl destroy {guest.name}"),
-    }
-    run, action = actions[end]
-    when_announced(run, domid, action)
-    start_operation(guest, operation)
-    assert ended(dom0) == FAILED
-    dom0(f"xl vnode-list {guest.name}")
-    guest.disconnect()
-    if end == "reboot":
-        # Its next life, with the elastic node absent: what was under way does not outlive the domain.
-        wait_for("the guest is back with its driver", 180, lambda: driver_of_another(dom0, guest.name, domid), 1.0)
-        assert [vnode["state"] for _, vnode in sorted(guest.listed().items())] == ["home", "offline"]
-        checked(dom0, f"xl destroy {guest.name}", 60.0)
+    for end, operation in ends:
+        if end == "crash":
+            expects(r"Kernel panic - not syncing: sysrq triggered crash")
+        if operation == DETACH:
+            assert guest.attach(1).status == 0
+        domid = guest.domid()
+        if end != "destroy":
+            checked(guest.guest, "echo 1 >/proc/sys/kernel/sysrq")
+        actions: dict[str, tuple[Run, str]] = {
+            "crash": (guest.guest, "echo c >/proc/sysrq-trigger"),
+            "reboot": (guest.guest, "echo b >/proc/sysrq-trigger"),
+            "destroy": (dom0, f"xl destroy {guest.name}"),
+        }
+        run, action = actions[end]
+        when_announced(run, domid, action)
+        start_operation(guest, operation)
+        assert ended(dom0) == FAILED
+        dom0(f"xl vnode-list {guest.name}")
+        guest.disconnect()
+        if end == "reboot":
+            # Its next life, with the elastic node absent: what was under way does not outlive the domain.
+            wait_for("the guest is back with its driver", 180, partial(driver_of_another, dom0, guest.name, domid), 1.0)
+            assert [vnode["state"] for _, vnode in sorted(guest.listed().items())] == ["home", "offline"]
+            assert dom0(f"xenstore-ls /libxl/{domid}").status != 0, "keys of the dead domain remain"
     stable.leave("guest2.cfg", ask=False)
     assert dom0(f"xenstore-ls /libxl/{domid}").status != 0, "keys of the dead domain remain"
     assert pages_off(dom0, before, 30.0) == {}
@@ -386,32 +397,38 @@ def test_texts_from_the_guest_decide_nothing(
         assert "\x1b" not in checked(dom0, f"xl vnode-list {pair.name}")
 
 
-@pytest.mark.parametrize(("key", "value"), [case[1:] for case in GARBAGE], ids=[case[0] for case in GARBAGE])
 def test_garbage_from_the_guest_is_shown_and_not_believed(
-    pair: ElasticGuest, baseline: dict[int, int], dom0: Run, key: str, value: str
+    pair: ElasticGuest, baseline: dict[int, int], dom0: Run
 ) -> None:
-    """The toolstack survives, and says `faulty` where a vnode's report cannot be, as long as it cannot."""
-    with garbage(pair, key, value):
-        listing = dom0(f"xl vnode-list {pair.name}")
-        assert listing.status in range(0, 126), f"xl died: {listing}"
-        if key.startswith("node/"):
-            listed = pair.listed()[1]
-            assert listed["state"] == "faulty" and listed["fault"]
-        assert "\x1b" not in listing.text
-        assert pages_off(dom0, baseline) == {}
-    assert pair.listed()[1]["fault"] is None
+    """The toolstack survives, and says `faulty` where a vnode's report cannot be, as long as it cannot.
 
-
-def test_after_all_garbage_a_sane_guest_works(pair: ElasticGuest, dom0: Run) -> None:
-    """Nothing that a guest has once said, and the toolstack has seen, stands in the way later."""
-    before = settled_free_pages(dom0)
+    What it has once seen stands in the way of nothing later.
+    """
+    place = f"/local/domain/{pair.domid()}/vnuma/guest"
+    commands = []
     for _, key, value in GARBAGE:
-        with garbage(pair, key, value):
-            dom0(f"xl vnode-list {pair.name}")
+        path = f"{place}/{key}"
+        commands += [
+            f"xenstore-read {path} >/tmp/old || rm -f /tmp/old; xenstore-write -- {path} '{value}'",
+            f'if [ -e /tmp/old ]; then xenstore-write -- {path} "$(cat /tmp/old)"; else xenstore-rm {path}; fi',
+        ]
+    seen = f"xl vnode-list {pair.name} 2>&1; echo == $?; xl vnode-list --json {pair.name}"
+    answers = asked_in_a_row(dom0, commands, seen)
+    for (name, key, _), garbled, sane in zip(GARBAGE, answers[::2], answers[1::2], strict=True):
+        assert (garbled.status, sane.status) == (0, 0), f"{name}: {garbled} {sane}"
+        table, status, listing = re.split(r"^== (\d+)$", garbled.state, flags=re.MULTILINE)
+        assert int(status) in range(126), f"{name}: xl died: {garbled}"
+        assert "\x1b" not in garbled.state, name
+        if key.startswith("node/"):
+            listed = parse_vnode_list(listing)[1]
+            assert listed["state"] == "faulty" and listed["fault"], name
+            assert "faulty" in table, name
+        assert parse_vnode_list(sane.state.rpartition("==")[2].partition("\n")[2])[1]["fault"] is None, name
+    assert pages_off(dom0, baseline) == {}
     for operation in (pair.attach, pair.detach):
         done = operation(1)
         assert done.status == 0, done.text
-    assert pages_off(dom0, before) == {}
+    assert pages_off(dom0, baseline) == {}
 
 
 def test_a_guest_that_writes_without_end(pair: ElasticGuest, background: Callable[[str, str], int]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.command import PIECE, SHOWN_COMMAND, TIMED_OUT, Done, checked, run_in, write_file
+from lab.command import PIECE, SHOWN_COMMAND, TIMED_OUT, Answer, Done, asked_in_a_row, checked, run_in, write_file
 from lab.errors import CommandFailedError, CommandTimeoutError, MachineLostError
 
 
@@ -32,7 +32,11 @@ def test_of_a_long_command_a_message_has_the_beginning() -> None:
     assert len(str(failed.value)) < SHOWN_COMMAND + 30
 
 
-@pytest.mark.parametrize("text", ["", "it's 100 %s\n", "x" * PIECE, "a\\n'\"$b" * PIECE])
+@pytest.mark.parametrize(
+    "text",
+    ["", "it's 100 %s\n", "x" * PIECE, "a\\n'\"$b" * PIECE],
+    ids=["nothing", "short", "a piece", "many pieces"],
+)
 def test_a_file_is_written_in_pieces_that_fit(tmp_path: Path, text: str) -> None:
     typed: list[str] = []
 
@@ -45,6 +49,23 @@ def test_a_file_is_written_in_pieces_that_fit(tmp_path: Path, text: str) -> None
     write_file(run, str(path), text)
     assert path.read_text() == text
     assert len(typed) == max(1, -(-len(text) // PIECE))
+
+
+def test_commands_in_a_row(tmp_path: Path) -> None:
+    file = tmp_path / "state"
+    commands = [f"printf 'no end of line' >{file}; cat {file}", f"echo it\\'s >>{file}; echo err >&2; exit 3", "cat"]
+    assert asked_in_a_row(shell, commands, f"cat {file}") == [
+        Answer(0, "no end of line", "no end of line"),
+        Answer(3, "err\n", "no end of lineit's\n"),
+        Answer(0, "", "no end of lineit's\n"),
+    ]
+    assert asked_in_a_row(shell, ["true"], "true") == [Answer(0, "", "")]
+    assert asked_in_a_row(shell, [], "true") == []
+
+
+def test_a_row_that_is_cut_short() -> None:
+    with pytest.raises(CommandFailedError, match=r"2 commands in a row, 0 answers"):
+        asked_in_a_row(shell, ["true", "true"], "exit 0")
 
 
 class Played:
