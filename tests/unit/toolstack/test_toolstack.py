@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The toolstack's pure files, compiled in user space with sanitizers; one pytest case for each TAP line."""
+"""The toolstack's pure files, compiled in user space with sanitizers; one pytest case for each TAP line.
+
+The cases are written down in cases.txt, so that nothing is compiled before a test is about to run.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
+LIST = HERE / "cases.txt"
 # Another place, and only these programs, neither with the slow sanitizers nor strictly: for make mutants.
 TOOLS = Path(os.environ.get("XENUMA_TOOLSTACK", HERE.parents[2] / "toolstack" / "overlay" / "tools"))
 ONLY = os.environ.get("XENUMA_TOOLSTACK_PROGRAMS", "").split()
@@ -72,35 +76,50 @@ MORE_CFLAGS = {
 }
 
 
+_scratch = tempfile.TemporaryDirectory(prefix="toolstack.")
+
+
+@functools.cache
+def compiled(source: Path, flags: tuple[str, ...]) -> Path:
+    """The object of a file; programs with the same flags share it."""
+    target = Path(tempfile.mkdtemp(dir=_scratch.name)) / f"{source.stem}.o"
+    subprocess.run(["gcc", *flags, "-c", "-o", target, source], check=True, timeout=300)
+    return target
+
+
 @functools.cache
 def run(program: str) -> tuple[int, dict[str, bool], str]:
     """Compile and run a test program: exit code, result of each named case, output."""
     sources = PROGRAMS[program]
-    flags = [*CFLAGS, *[f"-I{folder}" for folder in sorted({source.parent for source in sources})], f"-I{HERE}"]
-    flags += MORE_CFLAGS.get(program, [])
-    with tempfile.TemporaryDirectory() as tmp:
-        binary = Path(tmp) / "test"
-        subprocess.run(
-            ["gcc", *flags, str(HERE / program), *map(str, sources), "-o", str(binary), *LIBRARIES.get(program, [])],
-            check=True,
-            timeout=300,
-        )
-        done = subprocess.run([binary], capture_output=True, text=True, errors="replace", timeout=300, check=False)
+    folders = [f"-I{folder}" for folder in sorted({source.parent for source in sources})]
+    flags = (*CFLAGS, *folders, f"-I{HERE}", *MORE_CFLAGS.get(program, []))
+    objects = [compiled(source, flags) for source in (HERE / program, *sources)]
+    binary = Path(_scratch.name) / Path(program).stem
+    subprocess.run(["gcc", *flags, *objects, "-o", binary, *LIBRARIES.get(program, [])], check=True, timeout=300)
+    done = subprocess.run([binary], capture_output=True, text=True, errors="replace", timeout=300, check=False)
     output = done.stdout + done.stderr
     cases = {name: not bad for bad, name in re.findall(r"^(not )?ok \d+ - (.*)$", done.stdout, re.M)}
     return done.returncode, cases, output
 
 
-def names(program: str) -> list[str]:
-    """The cases that a program announces; found by running it."""
-    return list(run(program)[1])
+def listed() -> list[tuple[str, str]]:
+    """The cases of cases.txt: program, name."""
+    lines = LIST.read_text(encoding="utf-8").splitlines()
+    cases = [(program, case) for program, _, case in (line.partition("::") for line in lines if line[:1] != "#")]
+    return [(program, case) for program, case in cases if program in PROGRAMS]
 
 
-@pytest.mark.parametrize(("program", "case"), [(p, c) for p in PROGRAMS for c in names(p)])
+@pytest.mark.parametrize(("program", "case"), listed())
 def test_case(program: str, case: str) -> None:
     """One line of TAP."""
     _, cases, output = run(program)
     assert cases[case], output
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_no_case_is_missing(program: str) -> None:
+    """cases.txt is what the programs announce; ``python3 -m tests.unit.toolstack.test_toolstack`` writes it anew."""
+    assert [case for name, case in listed() if name == program] == list(run(program)[1])
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -113,3 +132,8 @@ def test_program_ends_well(program: str) -> None:
     assert (code == 0) == all(cases.values()), output
     assert "Sanitizer" not in output
     assert "runtime error" not in output
+
+
+if __name__ == "__main__":
+    HEAD = "# SPDX-License-Identifier: GPL-2.0\n# The cases of these programs: python3 -m tests.unit.toolstack.test_toolstack\n"
+    LIST.write_text(HEAD + "".join(f"{name}::{case}\n" for name in PROGRAMS for case in run(name)[1]), encoding="utf-8")
