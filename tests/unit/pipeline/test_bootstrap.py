@@ -25,8 +25,10 @@ PLENTY = {
 }
 
 
-def bootstrap(tmp_path: Path, stand_ins: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run it with these commands before all others, and an empty cache."""
+def bootstrap(
+    tmp_path: Path, stand_ins: dict[str, str], *arguments: str, pass_fds: tuple[int, ...] = ()
+) -> subprocess.CompletedProcess[str]:
+    """Run it with these commands before all others, these descriptors open, and an empty cache."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for name, script in {**PLENTY, **stand_ins}.items():
@@ -46,6 +48,7 @@ def bootstrap(tmp_path: Path, stand_ins: dict[str, str], *arguments: str) -> sub
         check=False,
         timeout=60,
         stdin=subprocess.DEVNULL,
+        pass_fds=pass_fds,
     )
 
 
@@ -101,3 +104,19 @@ def test_an_unreachable_server_is_named(tmp_path: Path) -> None:
     done = bootstrap(tmp_path, {"mmdebstrap": UNREACHABLE})
     assert "mirror.test" in done.stderr
     assert not (tmp_path / "cache" / "sandbox").exists()
+
+
+def test_descriptors_of_the_caller_are_not_passed_on(tmp_path: Path) -> None:
+    """Mmdebstrap's hooks write to a descriptor by number, and dash knows numbers of one digit only."""
+    told = tmp_path / "told"
+    ends = [end for _ in range(6) for end in os.pipe()]
+    lists = f'for fd in /proc/$$/fd/*; do echo "$(readlink "$fd")"; done >>{told}; exit 1'
+    try:
+        bootstrap(tmp_path, {"mmdebstrap": lists}, pass_fds=tuple(ends))
+        inodes = {os.fstat(end).st_ino for end in ends}
+    finally:
+        for end in ends:
+            os.close(end)
+    text = told.read_text(encoding="utf-8")
+    assert "bootstrap.lock" in text
+    assert not [inode for inode in inodes if f"pipe:[{inode}]" in text], text
