@@ -12,6 +12,7 @@
 #include "tap.h"
 
 #define NODE "/local/domain/7/vnuma/node/2/"
+#define GUEST "/local/domain/7/vnuma/guest/node/"
 #define OURS "/libxl/7/vnuma/node/2/"
 #define RECORD "/libxl/7/vnuma/op"
 #define HALF_KB (NODE_KB / 2)
@@ -221,6 +222,50 @@ static void test_guest(void)
         detach() == ERROR_VNODE_UNSETTLED && said("in-use") &&
         dsmd.there_kb[2] == NODE_KB && world.limit_kb == HOME_KB + POOL_KB &&
         fake_get(RECORD));
+    fake_end();
+}
+
+/* Vnode @nr leaves what it kept, while no command is at work. */
+static void leave(unsigned int nr)
+{
+    char path[80];
+
+    world.has_kb[nr] = 0;
+    snprintf(path, sizeof(path), GUEST "%u/current-kb", nr);
+    fake_set(path, "0");
+    snprintf(path, sizeof(path), GUEST "%u/residual-kb", nr);
+    fake_set(path, "0");
+    snprintf(path, sizeof(path), GUEST "%u/state", nr);
+    fake_set(path, "offline");
+}
+
+/* Two vnodes on another host: neither is taken for the other. */
+static void test_two(void)
+{
+    static const struct command one = {
+        .start = libxl_vnode_attach, .vnode = 1,
+    }, gone = {
+        .start = libxl_vnode_detach, .vnode = 1,
+    }, list = { 0 };
+
+    boot_with(0);
+    fake_set("/libxl/7/vnuma/node/1/host", "b");
+    /* There is more of the guest than here. */
+    world.total_kb = HOME_KB / 4;
+    ok_("two vnodes there", run(one) == 0 && attach(0) == 0 &&
+        dsmd.there_kb[1] == NODE_KB && dsmd.there_kb[2] == NODE_KB &&
+        world.total_kb == HOME_KB / 4 + 2 * POOL_KB);
+    world.mood = GUEST_KEEPS_SOME;
+    ok_("... keep some memory each", run(gone) == ERROR_VNODE_RESIDUAL &&
+        detach() == ERROR_VNODE_RESIDUAL &&
+        dsmd.there_kb[1] == RESIDUAL_KB && dsmd.there_kb[2] == RESIDUAL_KB);
+    world.mood = GUEST_WORKS;
+    leave(1);
+    leave(2);
+    ok_("... and leave it later: dsmd is told of both",
+        run(list) == 0 && !dsmd.there_kb[1] && !dsmd.there_kb[2] &&
+        !world.has_kb[1] && !world.has_kb[2] && !dsmd.bad &&
+        world.total_kb == HOME_KB / 4 && world.limit_kb == HOME_KB);
     fake_end();
 }
 
@@ -642,6 +687,7 @@ int main(void)
     fake_boot();
     test_success();
     test_guest();
+    test_two();
     test_failures();
     test_refusals();
     test_create();
