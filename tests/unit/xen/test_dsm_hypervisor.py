@@ -149,7 +149,38 @@ HYPERCALL_MUTANTS = {
         "    dsm_gate_enter(curr);",
         "the gate is closed",
     ),
-    "FIFO event channels": ("    case EVTCHNOP_init_control:\n", "", "pages that each call needs"),
+    "FIFO event channels": (
+        "    case EVTCHNOP_reset_cont:\n",
+        "    case EVTCHNOP_reset_cont:\n    case EVTCHNOP_init_control:\n",
+        "pages that each call needs",
+    ),
+    "continuations of a reset": ("    case EVTCHNOP_reset_cont:\n", "", "pages that each call needs"),
+    "events that nobody has looked at": (
+        "        return resident(v, arg, 24, true);\n\n    default:\n        return -ENOSYS;",
+        "    default:\n        return resident(v, arg, 24, true);",
+        "pages that each call needs",
+    ),
+    "versions that nobody has looked at": (
+        "        return resident(v, arg, 1024, true);\n\n    default:\n        return -ENOSYS;",
+        "    default:\n        return resident(v, arg, 1024, true);",
+        "pages that each call needs",
+    ),
+    "scheduling that nobody has looked at": (
+        "        return resident(v, arg, 16, false);\n\n    default:\n        return -ENOSYS;",
+        "    default:\n        return resident(v, arg, 16, false);",
+        "pages that each call needs",
+    ),
+    "vCPUs that nobody has looked at": (
+        "    case VCPUOP_get_physid:\n        return resident(v, arg, 64, true);\n\n    default:\n        return -ENOSYS;",
+        "    case VCPUOP_get_physid:\n    default:\n        return resident(v, arg, 64, true);",
+        "pages that each call needs",
+    ),
+    "interrupts that nobody has looked at": (
+        "    case PHYSDEVOP_get_free_pirq:\n        return resident(v, arg, 64, true);\n\n"
+        "    default:\n        return -ENOSYS;",
+        "    case PHYSDEVOP_get_free_pirq:\n    default:\n        return resident(v, arg, 64, true);",
+        "pages that each call needs",
+    ),
     "runstate areas": (
         "        /* The answer is 0, but the call does not run. */\n        return 1;",
         "        return 0;",

@@ -90,7 +90,14 @@ struct xen_vnuma_topology_info {
 
 #define XENVER_version        0
 #define XENVER_extraversion   1
+#define XENVER_compile_info   2
+#define XENVER_capabilities   3
+#define XENVER_changeset      4
+#define XENVER_platform_parameters 5
+#define XENVER_get_features   6
 #define XENVER_pagesize       7
+#define XENVER_guest_handle   8
+#define XENVER_commandline    9
 #define XENVER_build_id       10
 #define XENVER_extraversion2  11
 #define XENVER_capabilities2  12
@@ -104,6 +111,10 @@ typedef struct { char c[1024]; } xen_commandline_t;
 #define SCHEDOP_block 1
 #define SCHEDOP_shutdown 2
 #define SCHEDOP_poll  3
+#define SCHEDOP_remote_shutdown 4
+#define SCHEDOP_shutdown_code   5
+#define SCHEDOP_watchdog        6
+#define SCHEDOP_pin_override    7
 struct sched_poll {
     XEN_GUEST_HANDLE(uint32_t) ports;
     unsigned int nr_ports;
@@ -114,8 +125,17 @@ struct sched_remote_shutdown { uint32_t words[2]; };
 
 #define VCPUOP_initialise                      0
 #define VCPUOP_up                              1
+#define VCPUOP_down                            2
+#define VCPUOP_is_up                           3
+#define VCPUOP_get_runstate_info               4
 #define VCPUOP_register_runstate_memory_area   5
+#define VCPUOP_set_periodic_timer              6
+#define VCPUOP_stop_periodic_timer             7
+#define VCPUOP_set_singleshot_timer            8
+#define VCPUOP_stop_singleshot_timer           9
 #define VCPUOP_register_vcpu_info              10
+#define VCPUOP_send_nmi                        11
+#define VCPUOP_get_physid                      12
 #define VCPUOP_register_vcpu_time_memory_area  13
 #define VCPUOP_register_runstate_phys_area     14
 #define VCPUOP_register_vcpu_time_phys_area    15
@@ -124,13 +144,21 @@ struct vcpu_runstate_info { uint64_t words[6]; };
 struct vcpu_set_singleshot_timer { uint64_t words[2]; };
 struct vcpu_guest_context { uint8_t bytes[5168]; };
 
+#define EVTCHNOP_bind_interdomain 0
 #define EVTCHNOP_bind_virq     1
+#define EVTCHNOP_bind_pirq     2
+#define EVTCHNOP_close         3
 #define EVTCHNOP_send          4
+#define EVTCHNOP_status        5
+#define EVTCHNOP_alloc_unbound 6
 #define EVTCHNOP_bind_ipi      7
 #define EVTCHNOP_bind_vcpu     8
+#define EVTCHNOP_unmask        9
+#define EVTCHNOP_reset         10
 #define EVTCHNOP_init_control  11
 #define EVTCHNOP_expand_array  12
 #define EVTCHNOP_set_priority  13
+#define EVTCHNOP_reset_cont    14
 struct evtchn_status { uint32_t words[6]; };
 struct evtchn_bind_virq { uint32_t virq, vcpu, port; };
 struct evtchn_bind_ipi { uint32_t vcpu, port; };
@@ -171,6 +199,12 @@ struct xen_hvm_param { uint64_t words[2]; };
 struct xen_hvm_get_mem_type { uint64_t words[2]; };
 struct xen_hvm_evtchn_upcall_vector { uint32_t vcpu; uint8_t vector; };
 
+#define PHYSDEVOP_irq_status_query 5
+#define PHYSDEVOP_eoi              12
+#define PHYSDEVOP_map_pirq         13
+#define PHYSDEVOP_unmap_pirq       14
+#define PHYSDEVOP_setup_gsi        21
+#define PHYSDEVOP_get_free_pirq    23
 struct physdev_map_pirq { uint32_t words[8]; };
 
 #endif /* FAKE_HCALL_H */

@@ -10,10 +10,16 @@
  * executes the same instruction again.  When all are there, they stay: the
  * gate (mm/dsm.c) keeps INVAL and DOWNGRADE out until the hypercall is over.
  *
- * A page that a hypercall uses and that was not found here crashes the domain
- * with the number of the hypercall (dsm_populate()).  For that reason only
- * what is listed below may be called at all, the rest is -ENOSYS: every call
- * has been looked at.
+ * Every call has been looked at, and each sub-operation: what is not listed
+ * below is -ENOSYS, so that a new one that keeps an address is not let in
+ * unseen.
+ *
+ * Another vCPU can change a pointer, or a page table, between our look and
+ * that of the hypercall.  Without DSM the hypercall uses the new page, or fails
+ * if there is none; here it fails as well if the new page is not here: -EFAULT,
+ * or -EAGAIN where it looks a frame up by number.  A guest that changes
+ * nothing meanwhile never sees that, but by a mistake in this file:
+ * stats.uncovered counts both (dsm_populate()).
  *
  * Sizes are upper bounds, cut at what is mapped: a page too many costs time
  * and nothing else.  A bad pointer is not our business, the hypercall fails
@@ -269,8 +275,18 @@ static int xen_version(struct vcpu *v, unsigned long cmd, unsigned long arg)
         return rc ?: resident(v, arg, sizeof(buf) + min(buf.len, 65000U), true);
     }
 
-    default:
+    case XENVER_extraversion:
+    case XENVER_compile_info:
+    case XENVER_capabilities:
+    case XENVER_changeset:
+    case XENVER_platform_parameters:
+    case XENVER_get_features:
+    case XENVER_guest_handle:
+    case XENVER_commandline:
         return resident(v, arg, 1024, true);
+
+    default:
+        return -ENOSYS;
     }
 }
 
@@ -292,8 +308,14 @@ static int sched_op(struct vcpu *v, unsigned long cmd, unsigned long arg)
                                     min(poll.nr_ports, 128U),
                                     sizeof(*poll.ports.p), false);
 
-    default:
+    case SCHEDOP_shutdown:
+    case SCHEDOP_shutdown_code:
+    case SCHEDOP_remote_shutdown:
+    case SCHEDOP_watchdog:
         return resident(v, arg, 16, false);
+
+    default:
+        return -ENOSYS;
     }
 }
 
@@ -326,8 +348,22 @@ static int vcpu_op(struct vcpu *v, unsigned long cmd, unsigned long vcpu,
     case VCPUOP_initialise:
         return resident(v, arg, sizeof(struct vcpu_guest_context), false);
 
-    default:
+    case VCPUOP_up:
+    case VCPUOP_down:
+    case VCPUOP_is_up:
+    case VCPUOP_stop_periodic_timer:
+    case VCPUOP_stop_singleshot_timer:
+    case VCPUOP_send_nmi:
+        return 0;
+
+    case VCPUOP_get_runstate_info:
+    case VCPUOP_set_periodic_timer:
+    case VCPUOP_set_singleshot_timer:
+    case VCPUOP_get_physid:
         return resident(v, arg, 64, true);
+
+    default:
+        return -ENOSYS;
     }
 }
 
@@ -341,11 +377,6 @@ static int event_channel_op(struct vcpu *v, unsigned long cmd,
 
     switch ( (int)cmd )
     {
-    case EVTCHNOP_init_control:
-    case EVTCHNOP_expand_array:
-    case EVTCHNOP_set_priority:
-        return -ENOSYS;
-
     case EVTCHNOP_bind_ipi:
         rc = peek_struct(v, &ipi, arg, true);
 
@@ -361,9 +392,36 @@ static int event_channel_op(struct vcpu *v, unsigned long cmd,
 
         return rc ?: is_remote(v, to.vcpu) ? -ENOSYS : 0;
 
-    default:
+    case EVTCHNOP_alloc_unbound:
+    case EVTCHNOP_bind_interdomain:
+    case EVTCHNOP_close:
+    case EVTCHNOP_send:
+    case EVTCHNOP_status:
+    case EVTCHNOP_unmask:
+    case EVTCHNOP_reset:
+    case EVTCHNOP_reset_cont:
         /* The longest of the structures. */
         return resident(v, arg, 24, true);
+
+    default:
+        return -ENOSYS;
+    }
+}
+
+/* Of interrupts that a guest without devices has not: Xen says so. */
+static int physdev_op(struct vcpu *v, unsigned long cmd, unsigned long arg)
+{
+    switch ( (int)cmd )
+    {
+    case PHYSDEVOP_eoi:
+    case PHYSDEVOP_irq_status_query:
+    case PHYSDEVOP_map_pirq:
+    case PHYSDEVOP_unmap_pirq:
+    case PHYSDEVOP_get_free_pirq:
+        return resident(v, arg, 64, true);
+
+    default:
+        return -ENOSYS;
     }
 }
 
@@ -512,7 +570,7 @@ static int prepare(struct vcpu *v, const struct cpu_user_regs *regs)
         return event_channel_op(v, a1, a2);
 
     case __HYPERVISOR_physdev_op:
-        return resident(v, a2, 64, true);
+        return physdev_op(v, a1, a2);
 
     case __HYPERVISOR_hvm_op:
         return hvm_op(v, a1, a2);
