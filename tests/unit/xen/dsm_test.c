@@ -462,16 +462,37 @@ static void the_gate(void)
     expect("hypercalls", DSM->hcalls.n, 0);
 }
 
-/* A hypercall that uses a page which was not looked up for it. */
+/*
+ * A hypercall that uses a page which was not looked up for it, because another
+ * vCPU has changed a pointer meanwhile: its copy fails, and that is all.
+ */
 static void uncovered(void)
 {
     begin();
     op(XEN_DSM_INVAL, 1);
     current = dom.vcpu[1];
     dsm_gate_enter(current);
-    look_up(1, P2M_ALLOC);
+    look_up(1, P2M_ALLOC | P2M_UNSHARE);
     dsm_populate(&dom, _gfn(1));
-    expect("crashed", dom.crashed, true);
+    expect("crashed", dom.crashed, false);
+    expect("paused", dom.vcpu[1]->paused, 0);
+    expect("asks nobody", next_entry().type, 0);
+    expect("is counted", DSM->stats.uncovered, 1);
+    expect("the gate is held", DSM->hcalls.n, 1);
+    dsm_gate_leave(current);
+
+    /* What it wanted then is no hint for the next who comes. */
+    dsm_populate(&dom, _gfn(1));
+    expect("want", next_entry().want, XEN_DSM_WANT_S);
+    expect("counted once", DSM->stats.uncovered, 1);
+
+    /* One that is made for this waits. */
+    current = dom.vcpu[2];
+    dsm_gate_enter(current);
+    DSM->vcpu[2].hcall_retries = true;
+    expect("waits", use(2, 1, false), true);
+    dsm_gate_leave(current);
+    expect("counted once", DSM->stats.uncovered, 1);
 }
 
 static void recall(void)
@@ -572,6 +593,25 @@ static void keepalive(void)
     expect("pauses", dom.pauses, 1);
     expect("KEEPALIVE", memop(&o), 0);
     expect("pauses", dom.pauses, 0);
+    expect("KEEPALIVE", memop(&o), 0);
+    expect("pauses", dom.pauses, 0);
+
+    /* An operator pauses the domain, before the daemon is late or after. */
+    domain_pause_by_systemcontroller_nosync(&dom);
+    DSM->timer.fn(DSM->timer.data);
+    expect("both", dom.pauses, 2);
+    expect("KEEPALIVE", memop(&o), 0);
+    expect("the operator's", dom.pauses, 1);
+    DSM->timer.fn(DSM->timer.data);
+    expect("it unpauses", domain_unpause_by_systemcontroller(&dom), 0);
+    expect("still paused", dom.pauses, 1);
+    expect("it is not its", domain_unpause_by_systemcontroller(&dom), -EINVAL);
+    domain_pause_by_systemcontroller_nosync(&dom);
+    expect("KEEPALIVE", memop(&o), 0);
+    expect("the operator's", dom.pauses, 1);
+    expect("it unpauses", domain_unpause_by_systemcontroller(&dom), 0);
+    expect("runs", dom.pauses, 0);
+
     o.u.keepalive.timeout_ms = 0;
     expect("KEEPALIVE", memop(&o), 0);
     expect("timer", DSM->timer.expires, 0);
@@ -770,7 +810,7 @@ static void refusals(void)
         WHY(pdevs, true, PASSTHROUGH), WHY(log_dirty, true, LOG_DIRTY),
         WHY(arch.hvm.dirty_vram, true, LOG_DIRTY), WHY(altp2m, true, ALTP2M),
         WHY(nested, true, NESTED), WHY(paging, true, PAGING), WHY(sharing, true, SHARING),
-        WHY(viridian, true, VIRIDIAN),
+        WHY(viridian, true, VIRIDIAN), WHY(vm_event_monitor, true, MONITOR),
     };
     static const struct { unsigned int slice, of; } slices[] = {
         { 0, 0 }, { 1, 1 }, { 2, 2 }, { 0, XEN_DSM_MAX_SLICES + 1 },
@@ -785,6 +825,14 @@ static void refusals(void)
         expect("why", refused, t[i].why);
         expect("nothing is there", !dom.arch.dsm, 1);
     }
+    make_world();
+    dom.p2m.default_access = p2m_access_rx;
+    expect("ENABLE", enable(&refused), -EOPNOTSUPP);
+    expect("why", refused, XEN_DSM_REFUSED_MONITOR);
+    make_world();
+    dom.arch.emulation_flags |= X86_EMU_PIC;
+    expect("ENABLE", enable(&refused), -EOPNOTSUPP);
+    expect("why", refused, XEN_DSM_REFUSED_FIRMWARE);
     make_world();
     dom.arch.incarnation = 2;
     expect("ENABLE", enable(&refused), -EOPNOTSUPP);
@@ -806,6 +854,130 @@ static void refusals(void)
            0);
     begin();
     expect("twice", enable(&refused), -EEXIST);
+}
+
+/* Nothing here is for a device model of the domain. */
+static void device_model(void)
+{
+    static const unsigned int cmds[] = {
+        XEN_DSM_ENABLE, XEN_DSM_PAGE, XEN_DSM_FLUSH, XEN_DSM_KEEPALIVE,
+        XEN_DSM_STATS, XEN_DSM_POOL_ADD, XEN_DSM_POOL_DEL, XEN_DSM_AWAY,
+        XEN_DSM_DROP_RANGE, XEN_DSM_PLACE, XEN_DSM_SEND, XEN_DSM_GET_TSC,
+        XEN_DSM_SET_TSC, 99,
+    };
+    unsigned int i, refused;
+    xen_pfn_t frame;
+
+    begin();
+    expect("the ring", dsm_acquire_ring(&dom, 0, 1, &frame), 1);
+    fake_device_model = true;
+    expect("the ring", dsm_acquire_ring(&dom, 0, 1, &frame), -EPERM);
+    for ( i = 0; i < ARRAY_SIZE(cmds); i++ )
+        expect("a command",
+               memop(&(struct xen_dsm_op){ .cmd = cmds[i] }), -EPERM);
+    make_world();
+    fake_device_model = true;
+    expect("ENABLE", enable(&refused), -EPERM);
+    expect("nothing is there", !dom.arch.dsm, 1);
+}
+
+/* The ring's pages, one by one or all at once, and not one more. */
+static void ring_frames(void)
+{
+    xen_pfn_t list[8] = {};
+    unsigned int nr;
+
+    make_world();
+    expect("without DSM", dsm_ring_frames(&dom), 0);
+    expect("without DSM", dsm_acquire_ring(&dom, 0, 1, list), -ENOENT);
+    begin();
+    nr = dsm_ring_frames(&dom);
+    expect("frames", nr, 1 + DSM->ring_nr / (PAGE_SIZE / 64));
+    expect("all", dsm_acquire_ring(&dom, 0, nr, list), nr);
+    expect("the first", list[0], mfn_x(page_to_mfn(DSM->ring_pg)));
+    expect("the last", list[nr - 1], list[0] + nr - 1);
+    expect("one of them", dsm_acquire_ring(&dom, 1, 1, list + 1), 1);
+    expect("it", list[1], list[0] + 1);
+    expect("one more", dsm_acquire_ring(&dom, 1, nr, list), -EINVAL);
+    dsm_relinquish(&dom);
+    expect("of a dead domain", dsm_acquire_ring(&dom, 0, 1, list), -EINVAL);
+}
+
+static int flush(uint32_t flags, uint32_t pad)
+{
+    return memop(&(struct xen_dsm_op){
+        .cmd = XEN_DSM_FLUSH, .u.flush = { .flags = flags, .pad = pad } });
+}
+
+/* A daemon dies with what it has read, and another one starts. */
+static void another_daemon(void)
+{
+    xen_dsm_range_t range = { 0, IN_RANGE };
+    struct xen_dsm_op o = {
+        .cmd = XEN_DSM_ENABLE,
+        .u.enable = { .nr_ranges = 1, .nr_slices = 1, .ranges.p = &range },
+    };
+    struct xen_dsm_ring_entry e;
+    unsigned int i, was;
+
+    begin();
+    expect("ENABLE", memop(&o), -EEXIST);
+    expect("the port", o.u.enable.port, 3);
+
+    op(XEN_DSM_INVAL, 1);
+    op(XEN_DSM_INVAL, 2);
+    expect("waits", use(1, 1, true), true);
+    expect("waits", use(2, 2, false), true);
+    expect("the first daemon reads", next_entry().vcpu, 1);
+    expect("the first daemon reads", next_entry().vcpu, 2);
+    op(XEN_DSM_INSTALL_M, 2);
+    was = notified;
+    expect("FLUSH", flush(0, 0), 0);
+    expect("what was read is gone", next_entry().type, 0);
+    expect("says nothing", notified, was);
+    expect("FLUSH", flush(XEN_DSM_FLUSH_ALL, 0), 0);
+    expect("says so", notified, was + 1);
+    e = next_entry();
+    expect("vCPU", e.vcpu, 1);
+    expect("gfn", e.gfn, 1);
+    expect("want", e.want, XEN_DSM_WANT_M);
+    expect("nobody else waits", next_entry().type, 0);
+    expect("unknown flags", flush(2, 0), -EINVAL);
+    expect("not zero", flush(0, 1), -EINVAL);
+
+    /* As many as there is room for, and the rest later. */
+    for ( i = 0; i < DSM->ring_nr - 1; i++ )
+    {
+        op(XEN_DSM_WAKE, 1);
+        expect("waits", use(i % NR_VCPUS, 1, false), true);
+    }
+    for ( i = 0; i < NR_VCPUS; i++ )
+        use(i, 1, false);
+    expect("FLUSH", flush(XEN_DSM_FLUSH_ALL, 0), 0);
+    expect("full", DSM->ring->full, 1);
+    for ( i = 0; next_entry().type; i++ )
+        ;
+    expect("entries", i, DSM->ring_nr);
+    expect("FLUSH", flush(0, 0), 0);
+    for ( i = 0; next_entry().type; i++ )
+        ;
+    expect("the rest", i, NR_VCPUS);
+
+    /* A foreign miss is told again when its domain tries again. */
+    current = &(struct vcpu){ .domain = &dom0 };
+    for ( i = 0; i < 2; i++ )
+    {
+        look_up(1, P2M_ALLOC);
+        dsm_populate(&dom, _gfn(1));
+    }
+    expect("flags", next_entry().flags, XEN_DSM_MISS_FOREIGN);
+    expect("once", next_entry().type, 0);
+    expect("FLUSH", flush(XEN_DSM_FLUSH_ALL, 0), 0);
+    while ( next_entry().type )
+        ;
+    look_up(1, P2M_ALLOC);
+    dsm_populate(&dom, _gfn(1));
+    expect("flags", next_entry().flags, XEN_DSM_MISS_FOREIGN);
 }
 
 /* ---- vCPUs of other slices ---- */
@@ -1082,6 +1254,14 @@ static void shutting_down(void)
     expect("reason", e.want, 1);
     expect("FLUSH", memop(&(struct xen_dsm_op){ .cmd = XEN_DSM_FLUSH }), 0);
     expect("once", next_entry().type, 0);
+    expect("FLUSH", flush(XEN_DSM_FLUSH_ALL, 0), 0);
+    e = next_entry();
+    expect("to another daemon", e.type, XEN_DSM_SHUTDOWN);
+    expect("reason", e.want, 1);
+
+    begin_spread(0);
+    expect("FLUSH", flush(XEN_DSM_FLUSH_ALL, 0), 0);
+    expect("not yet", next_entry().type, 0);
 
     begin_spread(0);
     dsm_relinquish(&dom);
@@ -1206,6 +1386,9 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
     { "commands on many frames", many_frames },
     { "refusals", refusals },
     { "ranges that overlap", overlapping },
+    { "a device model", device_model },
+    { "the ring's pages", ring_frames },
+    { "another daemon", another_daemon },
     { "where a vCPU runs", placing },
     { "what is sent to a ghost", ghosts },
     { "more than the ring has room for", crowded },

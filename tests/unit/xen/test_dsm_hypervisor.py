@@ -279,11 +279,57 @@ MUTANTS = {
     "waits twice": ("    if ( w->waiting )\n        return;\n", "", "a second miss of one vCPU"),
     "overwrites a full ring": (">= dsm->ring_nr )", "> 2 * dsm->ring_nr )", "a full ring, and one that lies"),
     "misses lost in a full ring": (
-        "dsm->vcpu[i].waiting && dsm->vcpu[i].unsent",
+        "dsm->vcpu[i].waiting && (all || dsm->vcpu[i].unsent)",
         "0",
         "a full ring, and one that lies",
     ),
-    "flush repeats itself": (".waiting && dsm->vcpu[i].unsent", ".waiting", "a full ring, and one that lies"),
+    "flush repeats itself": (
+        ".waiting && (all || dsm->vcpu[i].unsent)",
+        ".waiting",
+        "a full ring, and one that lies",
+    ),
+    "what was read is lost": ("(all || dsm->vcpu[i].unsent)", "(dsm->vcpu[i].unsent)", "another daemon"),
+    "tells who does not wait": ("dsm->vcpu[i].waiting && (all ||", "(all ||", "another daemon"),
+    "flags that nobody knows": ("(flush->flags & ~XEN_DSM_FLUSH_ALL) ||", "", "another daemon"),
+    "foreign misses that were read": (
+        "    for ( i = 0; all && i < ARRAY_SIZE(dsm->foreign); i++ )",
+        "    for ( i = 0; 0 && i < ARRAY_SIZE(dsm->foreign); i++ )",
+        "another daemon",
+    ),
+    "a port that nobody knows": ("        enable->port = d->arch.dsm->port;\n", "", "another daemon"),
+    "commands for a device model": (
+        "    rc = xsm_dsm_op(XSM_PRIV, d);\n    if ( rc )\n        goto out;",
+        "    rc = xsm_dsm_op(XSM_DM_PRIV, d);\n    if ( rc )\n        goto out;",
+        "a device model",
+    ),
+    "a ring for a device model": (
+        "    rc = xsm_dsm_op(XSM_PRIV, d);\n    if ( rc )\n        return rc;",
+        "    rc = xsm_dsm_op(XSM_DM_PRIV, d);\n    if ( rc )\n        return rc;",
+        "a device model",
+    ),
+    "one page more than the ring has": (
+        "frame + nr_frames <= dsm->ring_frames )",
+        "frame + nr_frames <= dsm->ring_frames + 1 )",
+        "the ring's pages",
+    ),
+    "a monitor": ("vm_event_check_ring(d->vm_event_monitor) ||", "", "refusals"),
+    "restricted by default": (
+        " ||\n         p2m_get_hostp2m(d)->default_access != p2m_access_rwx )",
+        " )",
+        "refusals",
+    ),
+    "firmware": ("d->arch.emulation_flags & ~X86_EMU_LAPIC", "0", "refusals"),
+    "the control domain's pause": (
+        "        domain_pause_nosync(d);\n",
+        "        domain_pause_by_systemcontroller_nosync(d);\n",
+        "keepalive",
+    ),
+    "unpaused though it runs": (
+        "    if ( unpause )\n        domain_unpause(d);",
+        "    if ( unpause || 1 )\n        domain_unpause(d);",
+        "keepalive",
+    ),
+    "never unpaused": ("    unpause = dsm->paused;\n", "    unpause = false;\n", "keepalive"),
     "foreign misses not merged": (
         "                return;\n            slot = f;",
         "                ;\n            slot = f;",
@@ -324,10 +370,21 @@ MUTANTS = {
     "gate never closed": ("if ( likely(!ACCESS_ONCE(dsm->closed)) )", "if ( 1 )", "the gate"),
     "left twice": ("    if ( !dsm->vcpu[v->vcpu_id].in_hcall )\n        return;\n", "", "the gate"),
     "uncovered hypercalls wait": (
-        "        domain_crash(d);\n        return;\n    }\n\n    miss",
-        "    }\n\n    miss",
+        "        spin_unlock(&dsm->lock);\n        return;\n    }\n\n    miss",
+        "        spin_unlock(&dsm->lock);\n    }\n\n    miss",
         "a hypercall that is not covered",
     ),
+    "a guest's program stops its guest": (
+        "        dsm->stats.uncovered++;\n        spin_unlock(&dsm->lock);\n",
+        "        dsm->stats.uncovered++;\n        spin_unlock(&dsm->lock);\n        domain_crash(d);\n",
+        "a hypercall that is not covered",
+    ),
+    "hypercalls that may wait fail": (
+        "dsm->vcpu[curr->vcpu_id].in_hcall &&\n         !dsm->vcpu[curr->vcpu_id].hcall_retries )",
+        "dsm->vcpu[curr->vcpu_id].in_hcall )",
+        "a hypercall that is not covered",
+    ),
+    "a hint that is old": ("    hint->want = 0;\n\n", "", "a hypercall that is not covered"),
     "S can be freed": (
         " && state != XEN_DSM_STATE_S )\n            continue;",
         " )\n            continue;",
@@ -344,7 +401,7 @@ MUTANTS = {
         "bits of guest tables",
     ),
     "operations of the dead": ("        if ( dsm->dead )\n        {", "        if ( 0 )\n        {", "the end"),
-    "paused twice": ("!dsm->dead && !dsm->paused &&", "!dsm->dead &&", "keepalive"),
+    "paused twice": ("if ( !dsm->dead && !dsm->paused )", "if ( !dsm->dead )", "keepalive"),
     "a home's frame for others": (
         "pg = here || dsm->pooled > dsm->reserved ? pool_pop(dsm) : NULL;",
         "pg = pool_pop(dsm);",
@@ -471,6 +528,8 @@ VCPU_MUTANTS = {
         "time stamps",
     ),
     "says that it ends, of one slice": ("    if ( !dsm->spread )\n        return;", "    ;", "all slices shut down"),
+    "ends for one daemon only": ("dsm->shut || (all && dsm->ended)", "dsm->shut", "all slices shut down"),
+    "ends before the end": ("(all && dsm->ended)", "all", "all slices shut down"),
     "ends unheard": (
         "    dsm->shut = !dsm_ring_put(dsm, &entry);",
         "    dsm_ring_put(dsm, &entry);",

@@ -9,7 +9,7 @@ struct page_info frames[NR_MFNS];
 struct vcpu *current;
 struct cpu_user_regs fake_regs = { 0x1234 };
 s_time_t fake_now;
-bool fake_preempt;
+bool fake_preempt, fake_device_model;
 struct domain dom, dom0;
 unsigned int notified, flushes, spare_frames;
 void (*when_waiting)(void);
@@ -246,6 +246,7 @@ void make_world(void)
     dom = (struct domain){
         .hvm = true, .hap = true, .max_vcpus = NR_VCPUS, .domain_id = 7,
         .vcpu = table, .arch.incarnation = 1,
+        .arch.emulation_flags = X86_EMU_LAPIC,
         .p2m = { .domain = &dom, .get_entry = get_entry },
     };
     for ( i = 0; i < NR_VCPUS; i++ )
@@ -255,6 +256,7 @@ void make_world(void)
     }
     vcpu0 = (struct vcpu){ .domain = &dom0 };
     current = &vcpu0;
+    fake_device_model = false;
     for ( i = 0; i < NR_GFNS; i++ )
     {
         dom.p2m.e[i].t = p2m_mmio_dm;

@@ -163,7 +163,7 @@ typedef enum {
     p2m_ram_rw, p2m_invalid, p2m_mmio_dm, p2m_ram_paged, p2m_dsm_shared,
     p2m_map_foreign,
 } p2m_type_t;
-typedef enum { p2m_access_rwx } p2m_access_t;
+typedef enum { p2m_access_rwx, p2m_access_rx } p2m_access_t;
 typedef unsigned int p2m_query_t;
 #define P2M_ALLOC   (1u << 0)
 #define P2M_UNSHARE (1u << 1)
@@ -215,6 +215,7 @@ struct domain {
     struct {
         struct dsm_domain *dsm;
         unsigned int incarnation;
+        uint32_t emulation_flags;
         struct { bool dirty_vram; uint64_t tsc_scaling_ratio; } hvm;
         bool vtsc;
     } arch;
@@ -223,6 +224,7 @@ struct domain {
     struct vcpu **vcpu;
     bool creation_finished, hardware, hvm, hap, pod, iommu, pdevs, log_dirty;
     bool altp2m, nested, paging, sharing, viridian, crashed, is_dying;
+    bool vm_event_monitor;
     int pauses, controller_pause_count;
     unsigned int shutdown_code;
     struct p2m_domain p2m;
@@ -246,6 +248,9 @@ struct domain {
 #define mem_paging_enabled(d) ((d)->paging)
 #define mem_sharing_enabled(d) ((d)->sharing)
 #define is_viridian_domain(d) ((d)->viridian)
+#define vm_event_check_ring(ring) (ring)
+#define X86_EMU_LAPIC (1u << 0)
+#define X86_EMU_PIC   (1u << 5)
 #define gfn_valid(d, g) (gfn_x(g) < (1UL << 36))
 #define domain_crash(d) ((void)((d)->crashed = true))
 extern struct vcpu *current;
@@ -257,21 +262,39 @@ extern struct cpu_user_regs fake_regs;
 #define guest_cpu_user_regs() (&fake_regs)
 void vcpu_pause_nosync(struct vcpu *v);
 void vcpu_unpause(struct vcpu *v);
+/* pauses is the sum; some of them are the control domain's. */
+static inline void domain_pause_nosync(struct domain *d)
+{
+    d->pauses++;
+}
+static inline void domain_unpause(struct domain *d)
+{
+    if ( --d->pauses < d->controller_pause_count )
+        die("somebody else's pause is taken away");
+}
 static inline int domain_pause_by_systemcontroller_nosync(struct domain *d)
 {
+    d->controller_pause_count++;
     d->pauses++;
     return 0;
 }
 static inline int domain_unpause_by_systemcontroller(struct domain *d)
 {
-    return --d->pauses < 0 ? -EINVAL : 0;
+    if ( !d->controller_pause_count )
+        return -EINVAL;
+    d->controller_pause_count--;
+    d->pauses--;
+    return 0;
 }
 int rcu_lock_live_remote_domain_by_id(domid_t id, struct domain **d);
 #define domain_lock(d) ((void)(d))
 #define domain_unlock(d) ((void)(d))
 #define rcu_unlock_domain(d) ((void)(d))
-#define XSM_DM_PRIV 0
-#define xsm_mem_paging(how, d) 0
+/* Who asks may be a device model of the domain, not the control domain. */
+extern bool fake_device_model;
+enum { XSM_PRIV, XSM_DM_PRIV };
+#define xsm_dsm_op(how, d) \
+    (fake_device_model && (how) == XSM_PRIV ? -EPERM : 0)
 #define XENLOG_G_ERR
 #define PRI_gfn "05lx"
 #define printk(...) printf("# " __VA_ARGS__)

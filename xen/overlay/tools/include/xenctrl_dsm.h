@@ -17,7 +17,8 @@
  * Switch DSM on for a domain that has not run yet.
  *
  * nr_ranges: 1..XEN_DSM_MAX_RANGES, sorted, without overlap.
- * *port:     an unbound event channel of the domain, for the caller's domain.
+ * *port:     an unbound event channel of the domain, for the caller's domain;
+ *            with EEXIST that of the daemon that did this before.
  * *refused:  with EOPNOTSUPP, XEN_DSM_REFUSED_*; see xc_dsm_refusal().
  */
 int xc_dsm_enable(xc_interface *xch, uint32_t domid, xen_dsm_range_t *ranges,
@@ -79,6 +80,8 @@ int xc_dsm_set_tsc(xc_interface *xch, uint32_t domid, uint64_t offset);
 
 /* After a full ring was drained. */
 int xc_dsm_flush(xc_interface *xch, uint32_t domid);
+/* For a daemon that starts again: what another one has read as well. */
+int xc_dsm_flush_all(xc_interface *xch, uint32_t domid);
 
 /* Alive, and again within timeout_ms, 0: never again. */
 int xc_dsm_keepalive(xc_interface *xch, uint32_t domid,

@@ -76,6 +76,10 @@ const char *xc_dsm_refusal(unsigned int refused)
         [XEN_DSM_REFUSED_SLICES] =
             "the number of slices, or of this one, is none",
         [XEN_DSM_REFUSED_RESTORED] = "the domain was migrated or restored",
+        [XEN_DSM_REFUSED_FIRMWARE] =
+            "the domain has emulated devices, so firmware of 32 bits: only PVH",
+        [XEN_DSM_REFUSED_MONITOR] =
+            "the domain's memory accesses are monitored, or restricted",
     };
 
     if ( refused >= sizeof(why) / sizeof(why[0]) || !why[refused] )
@@ -209,6 +213,13 @@ int xc_dsm_set_tsc(xc_interface *xch, uint32_t domid, uint64_t offset)
 int xc_dsm_flush(xc_interface *xch, uint32_t domid)
 {
     struct xen_dsm_op op = {};
+
+    return dsm_memop(xch, domid, XEN_DSM_FLUSH, &op);
+}
+
+int xc_dsm_flush_all(xc_interface *xch, uint32_t domid)
+{
+    struct xen_dsm_op op = { .u.flush.flags = XEN_DSM_FLUSH_ALL };
 
     return dsm_memop(xch, domid, XEN_DSM_FLUSH, &op);
 }

@@ -830,6 +830,9 @@ static void detach(void)
                      slices[k].room, strerror(errno));
         if ( xc_dsm_stats(xch, slices[k].domid, &stats) )
             err(2, "STATS");
+        if ( stats.uncovered )
+            complain("slice %u: %"PRIu64" hypercalls found a page missing", k,
+                     stats.uncovered);
         if ( stats.pooled || stats.reserved || stats.added )
             complain("slice %u: %"PRIu64" frames pooled, %"PRIu64" reserved, "
                      "%"PRIu64" added", k, stats.pooled, stats.reserved,

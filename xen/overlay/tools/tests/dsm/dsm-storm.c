@@ -439,8 +439,8 @@ static void write_figures(FILE *f, uint64_t seed, double seconds)
     FIGURE(waits); FIGURE(waits_by_xen); FIGURE(foreign); FIGURE(foreign_lost);
     FIGURE(ring_full); FIGURE(busy); FIGURE(invals); FIGURE(downgrades);
     FIGURE(installs_s); FIGURE(installs_m); FIGURE(upgrades); FIGURE(drops);
-    FIGURE(recalls); FIGURE(pooled); FIGURE(reserved); FIGURE(wait_ns);
-    FIGURE(wait_max_ns);
+    FIGURE(recalls); FIGURE(uncovered); FIGURE(pooled); FIGURE(reserved);
+    FIGURE(wait_ns); FIGURE(wait_max_ns);
 #undef FIGURE
     fprintf(f, "  \"wait_hist\": [");
     for ( i = 0; i < XEN_DSM_STATS_BUCKETS; i++ )

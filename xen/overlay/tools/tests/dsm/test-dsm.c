@@ -29,6 +29,7 @@
 
 #define GFN    0x1000UL         /* the range begins here */
 #define FRAMES 2048UL
+#define TPM_MFN 0xfed40UL       /* registers that Xen does not use */
 #define NR     1024UL           /* frames that are populated, then holes */
 #define WORDS  (XC_PAGE_SIZE / sizeof(uint64_t))
 
@@ -56,7 +57,7 @@ static bool failed;
 
 /* ---- A domain ---- */
 
-static void create_as(uint32_t flags, unsigned int vcpus)
+static void create_with(uint32_t flags, unsigned int vcpus, uint32_t emulated)
 {
     struct xen_domctl_createdomain config = {
         .flags = flags,
@@ -64,8 +65,7 @@ static void create_as(uint32_t flags, unsigned int vcpus)
         .max_grant_frames = 1,
         .max_evtchn_port = 4095,
         .grant_opts = XEN_DOMCTL_GRANT_version(1),
-        .arch.emulation_flags =
-            flags & XEN_DOMCTL_CDF_hvm ? XEN_X86_EMU_LAPIC : 0,
+        .arch.emulation_flags = emulated,
     };
 
     domid = 0;
@@ -78,6 +78,12 @@ static void create_as(uint32_t flags, unsigned int vcpus)
     if ( (flags & XEN_DOMCTL_CDF_hap) &&
          xc_set_paging_mempool_size(xch, domid, 4 << 20) )
         err(2, "xc_set_paging_mempool_size");
+}
+
+static void create_as(uint32_t flags, unsigned int vcpus)
+{
+    create_with(flags, vcpus,
+                flags & XEN_DOMCTL_CDF_hvm ? XEN_X86_EMU_LAPIC : 0);
 }
 
 static void create(void)
@@ -117,6 +123,7 @@ static unsigned long tot_pages(void)
     return info.tot_pages;
 }
 
+/* By the control domain. */
 static bool is_paused(void)
 {
     xc_domaininfo_t info;
@@ -125,6 +132,17 @@ static bool is_paused(void)
         err(2, "xc_domain_getinfo_single");
 
     return info.flags & XEN_DOMINF_paused;
+}
+
+/* For want of a daemon. */
+static bool is_alone(void)
+{
+    xen_dsm_stats_t stats;
+
+    if ( xc_dsm_stats(xch, domid, &stats) )
+        err(2, "xc_dsm_stats");
+
+    return stats.paused;
 }
 
 /* 0, or errno with the reason in *refused. */
@@ -1006,6 +1024,13 @@ static void refused_domains(void)
     refuse("viridian", XEN_DSM_REFUSED_VIRIDIAN);
     destroy();
 
+    create_with(hvm, 1, XEN_X86_EMU_LAPIC | XEN_X86_EMU_IOAPIC |
+                        XEN_X86_EMU_PIC | XEN_X86_EMU_PIT | XEN_X86_EMU_PM |
+                        XEN_X86_EMU_RTC | XEN_X86_EMU_HPET | XEN_X86_EMU_VGA |
+                        XEN_X86_EMU_IOMMU);
+    refuse("firmware", XEN_DSM_REFUSED_FIRMWARE);
+    destroy();
+
     create();
     expect("restored", xc_domain_set_tsc_info(xch, domid, 2, 0, 0, 1), 0);
     refuse("restored", XEN_DSM_REFUSED_RESTORED);
@@ -1030,6 +1055,7 @@ static void refused_afterwards(void)
 {
     unsigned long dirty[NR / 8 / sizeof(unsigned long)];
     evtchn_port_t ring_port;
+    void *ring;
 
     prepare();
     if ( xc_shadow_control(xch, domid, XEN_DOMCTL_SHADOW_OP_ENABLE_LOGDIRTY,
@@ -1043,6 +1069,62 @@ static void refused_afterwards(void)
            0);
     if ( !xc_mem_paging_enable(xch, domid, &ring_port) )
         fail("a pager was accepted");
+    expect("ring", xc_hvm_param_set(xch, domid, HVM_PARAM_MONITOR_RING_PFN,
+                                    GFN + 1), 0);
+    ring = xc_monitor_enable(xch, domid, &ring_port);
+    if ( ring || errno != EXDEV )
+        fail("a monitor: %s", ring ? "accepted" : strerror(errno));
+    if ( !xc_hvm_param_set(xch, domid, HVM_PARAM_VIRIDIAN, HVMPV_base_freq) )
+        fail("viridian enlightenments were accepted");
+
+    /* A device's registers over pages that are shared, or elsewhere. */
+    frame_in(S, GFN + 6);
+    frame_in(I, GFN + 7);
+    expect("iomem", xc_domain_iomem_permission(xch, domid, TPM_MFN, 2, 1), 0);
+    if ( !xc_domain_memory_mapping(xch, domid, GFN + 6, TPM_MFN, 1, 1) )
+        fail("mapped over a page that is shared");
+    if ( !xc_domain_memory_mapping(xch, domid, GFN + 7, TPM_MFN, 1, 1) )
+        fail("mapped over a page that is elsewhere");
+    expect("state", state_of(GFN + 6), S);
+    expect("state", state_of(GFN + 7), I);
+    /* And where DSM has nothing, as ever. */
+    expect("mapped in a hole", xc_domain_memory_mapping(xch, domid, GFN + NR,
+                                                        TPM_MFN, 1, 1), 0);
+    expect("mapped outside", xc_domain_memory_mapping(xch, domid, GFN + 8 * NR,
+                                                      TPM_MFN, 1, 1), 0);
+}
+
+/* A daemon dies with what it has read; another finds ring, port and miss. */
+static void another_daemon(void)
+{
+    struct mapper m = { .gfn = GFN + 20, .prot = PROT_READ };
+    struct xen_dsm_ring_entry entry = {};
+    unsigned int refused;
+
+    prepare();
+    write_frame(m.gfn, 100);
+    frame_in(I, m.gfn);
+    open_ring();
+    if ( pthread_create(&m.thread, NULL, mapping, &m) )
+        err(2, "pthread_create");
+    if ( !next_entry(&entry, 10000) )
+        fail("no miss was reported");
+    expect("gfn", entry.gfn, m.gfn);
+    close_ring();
+
+    port = 0;
+    expect("twice", enable(&refused), EEXIST);
+    open_ring();
+    expect("FLUSH of all", xc_dsm_flush_all(xch, domid), 0);
+    entry.gfn = 0;
+    if ( !next_entry(&entry, 10000) )
+        fail("the miss was not reported again");
+    expect("gfn", entry.gfn, m.gfn);
+    fill(buffer, 100);
+    expect("answer", op(XEN_DSM_INSTALL_S, m.gfn), 0);
+    pthread_join(m.thread, NULL);
+    expect("what the mapper found", m.found, 100);
+    close_ring();
 }
 
 static void bad_ranges(void)
@@ -1099,11 +1181,17 @@ static void daemon_dies(void)
     if ( !xc_dsm_keepalive(xch, domid, 3600 * 1000 + 1) || errno != EINVAL )
         fail("a time of more than an hour was accepted");
     expect("keepalive", xc_dsm_keepalive(xch, domid, 50), 0);
-    for ( i = 0; i < 1000 && !is_paused(); i++ )
+    for ( i = 0; i < 1000 && !is_alone(); i++ )
         nanosleep(&nap, NULL);
-    expect("paused when the time was over", is_paused(), 1);
+    expect("paused when the time was over", is_alone(), 1);
+    expect("not by us", is_paused(), 0);
+    if ( !xc_domain_unpause(xch, domid) )
+        fail("we have ended a pause that is not ours");
+    expect("pause", xc_domain_pause(xch, domid), 0);
     expect("keepalive", xc_dsm_keepalive(xch, domid, 0), 0);
-    expect("paused after it came back", is_paused(), 0);
+    expect("paused after it came back", is_alone(), 0);
+    expect("our own pause", is_paused(), 1);
+    expect("unpause", xc_domain_unpause(xch, domid), 0);
 }
 
 static void no_such_domain(void)
@@ -1138,6 +1226,7 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
     { "what is refused afterwards", refused_afterwards },
     { "ranges", bad_ranges },
     { "the daemon dies", daemon_dies },
+    { "another daemon", another_daemon },
     { "domains that are none", no_such_domain },
 };
 

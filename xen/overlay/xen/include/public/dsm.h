@@ -23,8 +23,8 @@
  * runs there, and what is sent to it goes to the daemon, for the slice where
  * it runs.
  *
- * This interface is for the control domain only, and not stable: the version
- * is compared for equality.
+ * This interface is for the control domain only, not for a device model of
+ * the domain, and not stable: the version is compared for equality.
  */
 
 #ifndef __XEN_PUBLIC_DSM_H__
@@ -35,7 +35,7 @@
 
 #if defined(__XEN__) || defined(__XEN_TOOLS__)
 
-#define XEN_DSM_INTERFACE_VERSION 0x00000003
+#define XEN_DSM_INTERFACE_VERSION 0x00000004
 
 /* XENMEM_dsm_op, a sub-operation of memory_op, takes a struct xen_dsm_op. */
 #define XENMEM_dsm_op 29
@@ -196,7 +196,9 @@ DEFINE_XEN_GUEST_HANDLE(xen_dsm_page_op_t);
  * as the guest has.  Slice 0 boots the guest, and all vCPUs run there unless
  * PLACE says otherwise.
  *
- * -EOPNOTSUPP with u.enable.refused says what is in the way.
+ * -EOPNOTSUPP with u.enable.refused says what is in the way.  -EEXIST: it was
+ * done before, and u.enable.port is the event channel, for a daemon that starts
+ * again.
  */
 #define XEN_DSM_ENABLE          1
 
@@ -218,6 +220,8 @@ DEFINE_XEN_GUEST_HANDLE(xen_dsm_page_op_t);
 #define XEN_DSM_REFUSED_HARDWARE_DOMAIN 12
 #define XEN_DSM_REFUSED_SLICES          13 /* 0, too many, or no such slice */
 #define XEN_DSM_REFUSED_RESTORED        14 /* was migrated or restored */
+#define XEN_DSM_REFUSED_FIRMWARE        15 /* HVM: firmware of 32 bits; PVH */
+#define XEN_DSM_REFUSED_MONITOR         16 /* memory access is monitored */
 
 struct xen_dsm_range {
     uint64_aligned_t first;             /* frame number */
@@ -253,12 +257,30 @@ struct xen_dsm_page {
     XEN_GUEST_HANDLE_64(xen_dsm_page_op_t) ops;
 };
 
-/* FLUSH: put into the ring what it had no room for. */
+/*
+ * FLUSH: put into the ring what it had no room for.
+ *
+ * ALL, for a daemon that does not know what another one has read: who waits
+ * now, and a shutdown, are told again whether they were read or not.  Foreign
+ * misses are, when those who need the page try again.  A VCPU_EVENT that was
+ * read is not kept.
+ *
+ *   -EINVAL    unknown flags, or not zero what has to be
+ */
 #define XEN_DSM_FLUSH           3
+
+#define XEN_DSM_FLUSH_ALL       (1u << 0)
+
+struct xen_dsm_flush {
+    uint32_t flags;                     /* XEN_DSM_FLUSH_* */
+    uint32_t pad;                       /* zero */
+};
 
 /*
  * KEEPALIVE: the daemon lives, and will say so again within timeout_ms, 0 for
- * never.  If it does not, the domain is paused until it does.
+ * never.  If it does not, the domain is paused until it does.  That pause is
+ * not the control domain's: who unpauses the domain does not end it, and this
+ * command ends no other.
  */
 #define XEN_DSM_KEEPALIVE       4
 
@@ -286,6 +308,8 @@ struct xen_dsm_stats {
     uint64_aligned_t upgrades;
     uint64_aligned_t drops;
     uint64_aligned_t recalls;           /* misses by a guest that frees */
+    uint64_aligned_t uncovered;         /* failed copies of hypercalls */
+    uint64_aligned_t paused;            /* now, for want of a KEEPALIVE: 1 */
     uint64_aligned_t pooled;            /* frames in the pool now */
     uint64_aligned_t reserved;          /* of these: for pages homed here */
     uint64_aligned_t added;             /* by POOL_ADD, less POOL_DEL */
@@ -421,6 +445,7 @@ struct xen_dsm_op {
     union {
         struct xen_dsm_enable enable;
         struct xen_dsm_page page;
+        struct xen_dsm_flush flush;
         struct xen_dsm_keepalive keepalive;
         struct xen_dsm_pool pool;
         struct xen_dsm_frames frames;

@@ -74,10 +74,11 @@ static void put_shutdown(struct domain *d)
         .when_ns = NOW(),
     };
 
+    dsm->ended = true;
     dsm->shut = !dsm_ring_put(dsm, &entry);
 }
 
-bool dsm_flush_events(struct domain *d)
+bool dsm_flush_events(struct domain *d, bool all)
 {
     struct dsm_domain *dsm = d->arch.dsm;
     bool put = false;
@@ -90,7 +91,7 @@ bool dsm_flush_events(struct domain *d)
             put = true;
         }
 
-    if ( dsm->shut )
+    if ( dsm->shut || (all && dsm->ended) )
     {
         put_shutdown(d);
         put = true;

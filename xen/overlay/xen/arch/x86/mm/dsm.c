@@ -29,7 +29,10 @@
  *
  * What does not try again is a hypercall that copies its arguments.  There
  * hvm/dsm_hypercall.c has the pages come before the hypercall begins, and the
- * gate (below) has them stay until it is over.
+ * gate (below) has them stay until it is over.  A page that it needs all the
+ * same is no reason to stop the guest: its programs can bring that about, by
+ * changing a pointer or a page table meanwhile.  The copy fails then, as for
+ * every guest that does so, and stats.uncovered counts.
  *
  *
  * What is refused to a page operation that takes rights away: a frame that
@@ -655,7 +658,7 @@ static bool miss(struct domain *d, unsigned long gfn, unsigned int want,
 
 void dsm_populate(struct domain *d, gfn_t gfn)
 {
-    const struct dsm_domain *dsm = d->arch.dsm;
+    struct dsm_domain *dsm = d->arch.dsm;
     struct dsm_want *hint = &this_cpu(dsm_want);
     unsigned int want = hint->gfn == gfn_x(gfn) ? hint->want : 0;
     const struct vcpu *curr = current;
@@ -665,11 +668,13 @@ void dsm_populate(struct domain *d, gfn_t gfn)
     if ( curr->domain == d && dsm->vcpu[curr->vcpu_id].in_hcall &&
          !dsm->vcpu[curr->vcpu_id].hcall_retries )
     {
-        /* The guest would see -EFAULT, or worse, something done by half. */
-        gprintk(XENLOG_ERR,
+        /* Ours to mend if the guest has changed nothing meanwhile. */
+        gprintk(XENLOG_WARNING,
                 "DSM: hypercall %u uses GFN %#"PRI_gfn", which is not here\n",
                 dsm->vcpu[curr->vcpu_id].hcall, gfn_x(gfn));
-        domain_crash(d);
+        spin_lock(&dsm->lock);
+        dsm->stats.uncovered++;
+        spin_unlock(&dsm->lock);
         return;
     }
 
@@ -1416,6 +1421,13 @@ static unsigned int refused(const struct domain *d,
         return XEN_DSM_REFUSED_SHARING;
     if ( is_viridian_domain(d) )
         return XEN_DSM_REFUSED_VIRIDIAN;
+    /* What it restricts is forgotten when a page goes. */
+    if ( vm_event_check_ring(d->vm_event_monitor) ||
+         p2m_get_hostp2m(d)->default_access != p2m_access_rwx )
+        return XEN_DSM_REFUSED_MONITOR;
+    /* A guest with devices has firmware, whose hypercalls are -ENOSYS. */
+    if ( d->arch.emulation_flags & ~X86_EMU_LAPIC )
+        return XEN_DSM_REFUSED_FIRMWARE;
     /* 1 for a domain that was created here. */
     if ( d->arch.incarnation > 1 )
         return XEN_DSM_REFUSED_RESTORED;
@@ -1555,11 +1567,17 @@ int dsm_acquire_ring(struct domain *d, unsigned int frame,
 {
     struct dsm_domain *dsm = d->arch.dsm;
     unsigned int i;
-    int rc = -EINVAL;
+    int rc;
 
     if ( !dsm_enabled(d) )
         return -ENOENT;
 
+    /* The ring is written to: a device model must not. */
+    rc = xsm_dsm_op(XSM_PRIV, d);
+    if ( rc )
+        return rc;
+
+    rc = -EINVAL;
     spin_lock(&dsm->lock);
     if ( dsm->ring_pg && frame + nr_frames <= dsm->ring_frames )
     {
@@ -1578,10 +1596,11 @@ static void cf_check keepalive_expired(void *data)
     struct domain *d = data;
     struct dsm_domain *dsm = d->arch.dsm;
 
+    /* A pause of our own: who counts in another's takes it away one day. */
     spin_lock(&dsm->lock);
-    if ( !dsm->dead && !dsm->paused &&
-         !domain_pause_by_systemcontroller_nosync(d) )
+    if ( !dsm->dead && !dsm->paused )
     {
+        domain_pause_nosync(d);
         printk(XENLOG_G_ERR "%pd: DSM: no daemon for %u ms, paused\n", d,
                dsm->timeout_ms);
         dsm->paused = true;
@@ -1612,9 +1631,8 @@ static int keepalive(struct domain *d, const struct xen_dsm_keepalive *ka)
         stop_timer(&dsm->timer);
     spin_unlock(&dsm->lock);
 
-    /* Unless an operator has done so already. */
     if ( unpause )
-        domain_unpause_by_systemcontroller(d);
+        domain_unpause(d);
 
     return 0;
 }
@@ -1630,7 +1648,10 @@ static int enable(struct domain *d, struct xen_dsm_enable *enable)
     int rc;
 
     if ( dsm_enabled(d) )
+    {
+        enable->port = d->arch.dsm->port;
         return -EEXIST;
+    }
 
     enable->refused = refused(d, enable);
     if ( enable->refused )
@@ -1717,24 +1738,31 @@ void dsm_destroy(struct domain *d)
 
 /* ---- The hypercall ---- */
 
-static void flush_ring(struct domain *d)
+static int flush_ring(struct domain *d, const struct xen_dsm_flush *flush)
 {
     struct dsm_domain *dsm = d->arch.dsm;
-    bool put = false;
+    bool all = flush->flags & XEN_DSM_FLUSH_ALL, put = false;
     unsigned int i;
+
+    if ( (flush->flags & ~XEN_DSM_FLUSH_ALL) || flush->pad )
+        return -EINVAL;
 
     spin_lock(&dsm->lock);
     for ( i = 0; i < d->max_vcpus; i++ )
-        if ( dsm->vcpu[i].waiting && dsm->vcpu[i].unsent )
+        if ( dsm->vcpu[i].waiting && (all || dsm->vcpu[i].unsent) )
         {
             put_wait(dsm, i);
             put = true;
         }
-    put |= dsm_flush_events(d);
+    for ( i = 0; all && i < ARRAY_SIZE(dsm->foreign); i++ )
+        dsm->foreign[i].want = 0;
+    put |= dsm_flush_events(d, all);
     spin_unlock(&dsm->lock);
 
     if ( put )
         dsm_notify(d);
+
+    return 0;
 }
 
 static int get_stats(struct domain *d, XEN_GUEST_HANDLE_64(xen_dsm_stats_t) to)
@@ -1752,6 +1780,7 @@ static int get_stats(struct domain *d, XEN_GUEST_HANDLE_64(xen_dsm_stats_t) to)
     stats->pooled = dsm->pooled;
     stats->reserved = dsm->reserved;
     stats->added = dsm->added;
+    stats->paused = dsm->paused;
     spin_unlock(&dsm->lock);
     spin_unlock(&dsm->ops_lock);
 
@@ -1777,7 +1806,7 @@ int dsm_memop(XEN_GUEST_HANDLE_PARAM(xen_dsm_op_t) arg)
     if ( rc )
         return rc;
 
-    rc = xsm_mem_paging(XSM_DM_PRIV, d);
+    rc = xsm_dsm_op(XSM_PRIV, d);
     if ( rc )
         goto out;
 
@@ -1806,8 +1835,7 @@ int dsm_memop(XEN_GUEST_HANDLE_PARAM(xen_dsm_op_t) arg)
         break;
 
     case XEN_DSM_FLUSH:
-        flush_ring(d);
-        rc = 0;
+        rc = flush_ring(d, &op.u.flush);
         break;
 
     case XEN_DSM_KEEPALIVE:

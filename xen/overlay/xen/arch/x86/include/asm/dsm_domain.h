@@ -80,8 +80,9 @@ struct dsm_domain {
     uint32_t prod;
     struct timer timer;
     unsigned int timeout_ms;
-    bool paused;                /* by the timer */
-    bool shut;                  /* SHUTDOWN is not in the ring yet */
+    bool paused;                /* by the timer, and nobody else's pause */
+    bool ended;                 /* there is a SHUTDOWN to be told */
+    bool shut;                  /* and it is not in the ring yet */
 
     struct xen_dsm_stats stats;
 };
@@ -105,10 +106,10 @@ static inline bool dsm_elsewhere(const struct dsm_domain *dsm,
 }
 
 /*
- * Put into the ring what it had no room for.  True if there was something.
- * dsm->lock is held.
+ * Put into the ring what it had no room for; all: and a shutdown, though it was
+ * there before.  True if there was something.  dsm->lock is held.
  */
-bool dsm_flush_events(struct domain *d);
+bool dsm_flush_events(struct domain *d, bool all);
 
 /* The commands of these names; d is not the current domain. */
 int dsm_place(struct domain *d, const struct xen_dsm_place *place);
