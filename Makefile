@@ -6,7 +6,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 ENTER := lab/enter
 
-.PHONY: help setup build demo test unit e2e e2e-debug guest-debug soak bench report check mutants explore bench-dsm demo-dsm series shell clean distclean
+.PHONY: help setup build demo test unit e2e e2e-debug guest-debug soak bench report check mutants explore bench-dsm count-dsm demo-dsm series shell clean distclean
 
 help: ## this list
 	@echo "make TARGET, on Debian 12 or 13, as root or as a user with sudo:"
@@ -70,6 +70,9 @@ bench: build ## the measurements; results in build/results
 # BENCH_DSM: parts, rtt, swap, node, rdma; all without it.
 bench-dsm: build ## memory from another machine: two hosts; build/results/dsm.json (BENCH_DSM chooses)
 	@$(ENTER) python3 -m benchmarks.dsm $(BENCH_DSM)
+
+count-dsm: setup ## what CONFIG_DSM costs other domains, in instructions; build/results/dsm-instructions.json
+	@$(ENTER) python3 -m benchmarks.dsm_instructions
 
 demo-dsm: build ## a guest gets a node whose memory is on another host, uses it, and loses it again
 	@$(ENTER) python3 -m benchmarks.dsm_demo
