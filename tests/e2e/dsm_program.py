@@ -6,9 +6,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 from lab.command import Run, checked
+from lab.hypervisor import settled_free_pages
 from lab.patience import wait_for
 
 FOLDER = "/usr/lib/xen/bin"
@@ -65,6 +67,20 @@ class DsmProgram:
         assert re.search(r"^end after .*: 0 \w+, 0 errors$", self.log(), re.M), self.log()
         found: dict[str, Any] = json.loads(checked(self.dom0, f"cat {self.figures_file}"))
         return found
+
+
+def frames_lost(dom0: Run, come_and_go: Callable[[], None], times: int) -> dict[int, int]:
+    """How many frames fewer each physical node has free after `times` more rounds of `come_and_go`, after a first one.
+
+    What Xen loses in each round is `times` at least. A frame or two fewer is no loss: what Xen keeps small things in grows by
+    a page once, in the first round or in the next.
+    """
+    come_and_go()
+    before = settled_free_pages(dom0)
+    for _ in range(times):
+        come_and_go()
+    after = settled_free_pages(dom0)
+    return {node: free - after[node] for node, free in before.items()}
 
 
 def below(histogram: list[int], share: float) -> float:
