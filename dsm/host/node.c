@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * "node", larger: the other host's dsmd is there (begin), both are connected, memory
+ * there, then the vnode here.  Smaller: the vnode here, then memory there.  The
+ * last one of a host that goes: the connection ends, and the dsmd there.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "guest.h"
+#include "wire.h"
+
+struct node {
+	struct host *host;
+	const struct record *record;
+	const struct record_range *range;
+	uint64_t size, pool;		/* that are to be; KiB */
+	uint64_t before;		/* the size that is */
+	bool others;			/* another vnode of that host has memory */
+};
+
+static int find_vnode(struct json_object *state, struct node *node, struct answer *answer)
+{
+	struct json_object *list = NULL, *one;
+	bool found = false;
+	uint64_t vnode, size;
+	size_t i;
+
+	json_object_object_get_ex(state, "vnodes", &list);
+	for (i = 0; list && json_object_is_type(list, json_type_array) &&
+		    i < json_object_array_length(list); i++) {
+		const struct record_range *range;
+
+		one = json_object_array_get_idx(list, i);
+		if (read_number(one, "vnode", 0, 63, &vnode, answer) ||
+		    read_number(one, "size_kib", 0, MOST_KIB, &size, answer))
+			return -1;
+		range = record_vnode(node->record, (unsigned int)vnode);
+		if (range == node->range) {
+			node->before = size;
+			found = true;
+		} else if (range && range->host == node->range->host && size) {
+			node->others = true;
+		}
+	}
+	return found ? 0 : answer_error(answer, "internal", "the dsmd of %s does not know vnode %u",
+					node->record->guest, node->range->vnode);
+}
+
+static int read_sizes(struct node *node, struct answer *answer)
+{
+	struct json_object *state;
+	char *text;
+	int rc;
+
+	if (ask_dsmd(node->host, node->record->name, "state", HOST_ASK_S, &text, answer))
+		return -1;
+	state = text ? read_line_json(text, strcspn(text, "\n"), answer) : NULL;
+	rc = state ? find_vnode(state, node, answer) : -1;
+	json_object_put(state);
+	free(text);
+	return rc;
+}
+
+static int node_there(struct node *node, uint64_t size, struct answer *answer)
+{
+	struct json_object *words = question_words("node", node->record->uuid_text);
+
+	json_object_object_add(words, "vnode", json_object_new_int((int)node->range->vnode));
+	json_object_object_add(words, "size_kib", json_object_new_uint64(size));
+	return ask_host(node->host, node->range->host, words, HOST_NODE_S, answer);
+}
+
+static int node_here(struct node *node, uint64_t size, uint64_t pool, struct answer *answer)
+{
+	char command[96];
+
+	snprintf(command, sizeof(command), "node %u %llu %llu", node->range->vnode,
+		 (unsigned long long)size, (unsigned long long)pool);
+	return ask_dsmd(node->host, node->record->name, command, HOST_NODE_S, NULL, answer);
+}
+
+/* "connect" or "leave", at both ends at once: each waits for the other. */
+static int both_ends(struct node *node, const char *op, struct answer *answer)
+{
+	struct host *host = node->host;
+	struct question question = { 0 };
+	struct answer reply = { 0 };
+	char command[DSM_CONFIG_NAME + 16];
+	int rc, there;
+
+	if (question_ask(&question, host, node->range->host,
+			 question_words(op, node->record->uuid_text), HOST_NODE_S, answer))
+		return -1;
+	snprintf(command, sizeof(command), "%s %s", op, host_name(host, node->range->host));
+	rc = ask_dsmd(host, node->record->name, command,
+		      host->config.opening_ms / 1000. + HOST_ASK_S, NULL, answer);
+	there = question_reply(&question, host, &reply);
+	if (!rc && there)
+		rc = answer_error(answer, reply.word, "%s", reply.text);
+	answer_free(&reply);
+	return rc;
+}
+
+/* The last vnode of a host has gone: so do the connection, and the dsmd there. */
+static int leave_host(struct node *node, struct answer *answer)
+{
+	if (both_ends(node, "leave", answer))
+		return -1;
+	return ask_host(node->host, node->range->host,
+			question_words("stop", node->record->uuid_text), HOST_ASK_S * 2, answer);
+}
+
+static int enlarge(struct node *node, struct answer *answer)
+{
+	struct answer undo = { 0 };
+	int rc;
+
+	rc = ask_host(node->host, node->range->host,
+		      question_words("begin", node->record->uuid_text),
+		      HOST_START_S + HOST_ASK_S, answer);
+	if (!rc)
+		rc = both_ends(node, "connect", answer);
+	if (!rc)
+		rc = node_there(node, node->size, answer);
+	if (!rc) {
+		rc = node_here(node, node->size, node->pool, answer);
+		if (rc)
+			node_there(node, node->before, &undo);
+	}
+	if (rc && !node->before && !node->others) {
+		answer_free(&undo);
+		leave_host(node, &undo);
+	}
+	answer_free(&undo);
+	return rc;
+}
+
+static int reduce(struct node *node, struct answer *answer)
+{
+	if (node_here(node, node->size, node->pool, answer) ||
+	    node_there(node, node->size, answer))
+		return -1;
+	return node->size || node->others ? 0 : leave_host(node, answer);
+}
+
+void guest_node(struct host *host, const struct record *record,
+		struct json_object *request, struct answer *answer)
+{
+	struct node node = { .host = host, .record = record };
+	const char *name = read_text(request, "host", DSM_CONFIG_NAME - 1, answer);
+	unsigned int number;
+	uint64_t vnode;
+
+	if (!name || read_number(request, "vnode", 0, 63, &vnode, answer) ||
+	    read_number(request, "size_kib", 0, MOST_KIB, &node.size, answer) ||
+	    read_number(request, "pool_kib", 0, MOST_KIB, &node.pool, answer))
+		return;
+	number = host_find(host, name, answer);
+	if (number == DSM_NOBODY)
+		return;
+	if (number == host->config.self) {
+		answer_error(answer, "own-host", "%s is this host", name);
+		return;
+	}
+	node.range = record_vnode(record, (unsigned int)vnode);
+	if (!node.range || node.range->host != number) {
+		answer_error(answer, "sizes", "vnode %llu of this guest has no memory of host %s",
+			     (unsigned long long)vnode, name);
+		return;
+	}
+	if (node.size % UNIT_KIB || node.size > node.range->frames * KIB_PER_FRAME ||
+	    !node.size != !node.pool || (node.pool && node.pool != node.range->pool_kib)) {
+		answer_error(answer, "sizes", "vnode %llu: %llu KiB with a pool of %llu KiB; it has at most %llu KiB, in units of %u, and a pool of %llu KiB",
+			     (unsigned long long)vnode, (unsigned long long)node.size,
+			     (unsigned long long)node.pool,
+			     (unsigned long long)node.range->frames * KIB_PER_FRAME, UNIT_KIB,
+			     (unsigned long long)node.range->pool_kib);
+		return;
+	}
+	if (!dsmd_pid(host, record->uuid_text)) {
+		answer_error(answer, "internal", "dsmd of %s has ended: what it knew of the pages is lost; destroy the guest",
+			     record->guest);
+		return;
+	}
+	if (read_sizes(&node, answer))
+		return;
+	/* Also if it is so here: what a request that was cut has left there is put right. */
+	if (node.size && node.size >= node.before)
+		enlarge(&node, answer);
+	else
+		reduce(&node, answer);
+}
