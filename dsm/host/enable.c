@@ -368,6 +368,21 @@ static int take_ranges(struct host *host, struct json_object *request, struct re
 	return rc;
 }
 
+/* Two guests of one UUID: the one that runs keeps its dsmd.  Return: 0; -1. */
+static int check_domain_before(struct host *host, const struct record *known,
+			       const struct record *record, struct answer *answer)
+{
+	int rc = known->domid == record->domid ? 0 : record_has_domain(host, known);
+
+	if (!rc)
+		return 0;
+	if (rc < 0)
+		return answer_error(answer, "internal", "whether domain %u is there: %s",
+				    known->domid, strerror(-rc));
+	return answer_error(answer, "name-taken", "domain %u, %s, has the UUID %s, too; give each guest its own, or leave uuid= out",
+			    known->domid, known->guest, known->uuid_text);
+}
+
 void guest_enable(struct host *host, const struct record *known, struct record *record,
 		  struct json_object *request, struct answer *answer)
 {
@@ -397,7 +412,8 @@ void guest_enable(struct host *host, const struct record *known, struct record *
 	}
 	if (known) {
 		/* What is left of a request that was cut, or of a domain before. */
-		if (dsmd_end(host, known, answer))
+		if (check_domain_before(host, known, record, answer) ||
+		    dsmd_end(host, known, answer))
 			return;
 		release_hosts(host, known, host->config.nr_hosts);
 		record_remove(host, known->uuid_text);

@@ -135,7 +135,7 @@ static void change(struct host *host, const char *op, struct record *asked,
 		   struct json_object *request, struct answer *answer)
 {
 	struct record known;
-	int lock = record_lock(host, asked->uuid_text, HOST_BUSY_S), rc;
+	int lock = record_lock(host, asked->uuid_text, HOST_BUSY_S), found;
 
 	if (lock < 0) {
 		answer_error(answer, lock == -EBUSY ? "busy" : "internal",
@@ -143,13 +143,15 @@ static void change(struct host *host, const char *op, struct record *asked,
 			     "the lock of the guest: %s", strerror(-lock));
 		return;
 	}
-	rc = record_read(host, asked->uuid_text, &known);
-	if (!rc && !record_is_home(host, &known))
+	found = record_find(host, asked->uuid_text, &known, answer);
+	if (found < 0)
+		;
+	else if (found && !record_is_home(host, &known))
 		answer_error(answer, "not-possible", "this host has memory for the guest of this UUID, whose home is %s",
 			     host_name(host, known.home));
 	else if (!strcmp(op, "enable"))
-		guest_enable(host, rc ? NULL : &known, asked, request, answer);
-	else if (rc || known.domid != asked->domid)
+		guest_enable(host, found ? &known : NULL, asked, request, answer);
+	else if (!found || known.domid != asked->domid)
 		answer_error(answer, "unknown-vm", "domain %u was not made with a vnode of another host",
 			     asked->domid);
 	else if (!guest_check_domid(host, asked->domid, asked->uuid, answer))
@@ -160,9 +162,11 @@ static void change(struct host *host, const char *op, struct record *asked,
 static void look(struct host *host, const struct record *asked, struct answer *answer)
 {
 	struct record known;
+	int found = record_find(host, asked->uuid_text, &known, answer);
 
-	if (record_read(host, asked->uuid_text, &known) || !record_is_home(host, &known) ||
-	    known.domid != asked->domid)
+	if (found < 0)
+		return;
+	if (!found || !record_is_home(host, &known) || known.domid != asked->domid)
 		answer_error(answer, "unknown-vm", "domain %u was not made with a vnode of another host",
 			     asked->domid);
 	else

@@ -68,12 +68,15 @@ static void probe(struct host *host, struct json_object *request, struct answer 
 	answer_add(answer, "name_domid", json_object_new_uint64(domid));
 }
 
+/* Who hears "no" destroys what he has: only if it is known. */
 static void known(struct host *host, const char *uuid, struct answer *answer)
 {
 	struct record record;
-	bool is = !record_read(host, uuid, &record) && record_is_home(host, &record);
+	int found = record_find(host, uuid, &record, answer);
 
-	answer_add(answer, "known", json_object_new_boolean(is));
+	if (found >= 0)
+		answer_add(answer, "known",
+			   json_object_new_boolean(found && record_is_home(host, &record)));
 }
 
 /* ---- Of a VM ---- */
@@ -119,14 +122,35 @@ static void write_new(struct host *host, const struct record *record, struct ans
 	close(lock);
 }
 
-static void reserve(struct host *host, unsigned int from, const struct record *there,
-		    struct json_object *request, struct answer *answer)
+/* No domain has it but a slice of ours.  Return: 0; -1: *answer says who has it. */
+static int check_uuid_free(struct host *host, const struct record *record, struct answer *answer)
+{
+	uint32_t domid = 0;
+	int rc = host->xen->find_uuid(record->uuid, &domid);
+
+	if (rc == -ESRCH)
+		return 0;
+	if (rc)
+		return answer_error(answer, "internal", "host %s: which domains there are: %s",
+				    host_name(host, host->config.self), strerror(-rc));
+	return answer_error(answer, "name-taken", "host %s: domain %u has the UUID %s",
+			    host_name(host, host->config.self), domid, record->uuid_text);
+}
+
+/* @uuid: of which the lock is held, and @there the record. */
+static void reserve(struct host *host, unsigned int from, const char *uuid,
+		    const struct record *there, struct json_object *request,
+		    struct answer *answer)
 {
 	struct record record;
-	uint32_t domid;
 
 	if (record_from_json(host, json_object_object_get(request, "vm"), &record, answer))
 		return;
+	if (strcmp(record.uuid_text, uuid)) {
+		answer_error(answer, "internal", "host %s reserves %s in the name of %s",
+			     host_name(host, from), record.uuid_text, uuid);
+		return;
+	}
 	if (record.home != from || !record_has_host(&record, host->config.self) || !record.domid) {
 		answer_error(answer, "internal", "host %s reserves what is not its own, or not for %s",
 			     host_name(host, from), host_name(host, host->config.self));
@@ -136,14 +160,10 @@ static void reserve(struct host *host, unsigned int from, const struct record *t
 	record.begun = false;
 	if (there && record_is_same(there, &record) && there->number == record.number && !there->begun)
 		return;
-	if (there && there->begun) {
-		if (dsmd_end(host, there, answer))
-			return;
-	} else if (!host->xen->find_uuid(record.uuid, &domid)) {
-		answer_error(answer, "name-taken", "host %s: domain %u has the UUID %s",
-			     host_name(host, host->config.self), domid, record.uuid_text);
+	if (there && there->begun && dsmd_end(host, there, answer))
 		return;
-	}
+	if (check_uuid_free(host, &record, answer))
+		return;
 	if (there)
 		record_remove(host, there->uuid_text);
 	write_new(host, &record, answer);
@@ -152,21 +172,16 @@ static void reserve(struct host *host, unsigned int from, const struct record *t
 static void begin(struct host *host, struct record *record, struct answer *answer)
 {
 	struct answer ignored = { 0 };
-	uint32_t domid;
 
 	if (dsmd_pid(host, record->uuid_text)) {
 		dsmd_start(host, record, answer);
 		return;
 	}
-	if (record->begun) {
-		/* It died: what is left is a slice that nobody serves. */
-		if (dsmd_end(host, record, answer))
-			return;
-	} else if (!host->xen->find_uuid(record->uuid, &domid)) {
-		answer_error(answer, "name-taken", "host %s: domain %u has the UUID %s",
-			     host_name(host, host->config.self), domid, record->uuid_text);
+	/* It died: what is left is a slice that nobody serves. */
+	if (record->begun && dsmd_end(host, record, answer))
 		return;
-	}
+	if (check_uuid_free(host, record, answer))
+		return;
 	record->begun = true;
 	if (record_write(host, record)) {
 		answer_error(answer, "internal", "host %s: record of %s can't be written",
@@ -233,7 +248,7 @@ void peer_request(struct host *host, unsigned int from, struct json_object *requ
 	struct record record;
 	uint8_t uuid[16];
 	char text[37];
-	int lock, rc;
+	int lock, found;
 
 	if (!op)
 		return;
@@ -253,13 +268,15 @@ void peer_request(struct host *host, unsigned int from, struct json_object *requ
 			     host_name(host, host->config.self));
 		return;
 	}
-	rc = record_read(host, text, &record);
-	if (!rc && record.home != from)
+	found = record_find(host, text, &record, answer);
+	if (found < 0)
+		;
+	else if (found && record.home != from)
 		answer_error(answer, "unknown-vm", "host %s is not the home of this guest, in the eyes of %s",
 			     host_name(host, from), host_name(host, host->config.self));
 	else if (!strcmp(op, "reserve"))
-		reserve(host, from, rc ? NULL : &record, request, answer);
-	else if (!rc)
+		reserve(host, from, text, found ? &record : NULL, request, answer);
+	else if (found)
 		of_vm(host, &record, op, request, answer);
 	else if (strcmp(op, "end") && strcmp(op, "stop"))
 		answer_error(answer, "unknown-vm", "host %s has no place for a guest of this UUID",

@@ -3,8 +3,10 @@
  * The dsmd of a VM as a process: begin, is it there, end.
  *
  * It is in a session of its own and outlives who started it.  It keeps UUID/alive
- * open, which is locked: so who wants to know whether it lives needs no pid, and
- * its pid is that of a process that lives as long as the lock is held.
+ * open, which is locked (fcntl(2), a lock of the open file: it goes through fork()
+ * and exec(), and can be looked at without being taken): so who wants to know
+ * whether it lives needs no pid, and its pid is that of a process that lives as
+ * long as the lock is held.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -34,9 +35,13 @@ static int path_of(const struct host *host, const char *uuid, const char *file, 
 	return n < 0 || n >= PATH ? -ENAMETOOLONG : 0;
 }
 
-/* Return: does somebody hold the lock? */
+/*
+ * Return: does somebody hold the lock?  It is looked at, not taken: who starts a
+ * dsmd would find it held.  What can't be looked at may live.
+ */
 static bool is_alive(const struct host *host, const char *uuid)
 {
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	char path[PATH];
 	bool held;
 	int fd;
@@ -45,8 +50,8 @@ static bool is_alive(const struct host *host, const char *uuid)
 		return false;
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
-		return false;
-	held = flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+		return errno != ENOENT && errno != ENOTDIR;
+	held = fcntl(fd, F_OFD_GETLK, &lock) || lock.l_type != F_UNLCK;
 	close(fd);
 	return held;
 }
@@ -107,7 +112,6 @@ static void become_dsmd(const struct host *host, const char *uuid, const char *d
 		_exit(127);
 	}
 	setsid();
-	alarm(0);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGCHLD, SIG_DFL);
@@ -228,6 +232,7 @@ static int wait_until_it_answers(struct host *host, const struct record *record,
 
 int dsmd_start(struct host *host, const struct record *record, struct answer *answer)
 {
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	char description[PATH], notify[PATH], alive_path[PATH];
 	int alive, words, rc = -1;
 	pid_t pid;
@@ -240,7 +245,7 @@ int dsmd_start(struct host *host, const struct record *record, struct answer *an
 	    path_of(host, record->uuid_text, "alive", alive_path))
 		return answer_error(answer, "internal", "%s: too long", host->folder);
 	alive = open(alive_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (alive < 0 || flock(alive, LOCK_EX | LOCK_NB)) {
+	if (alive < 0 || fcntl(alive, F_OFD_SETLK, &lock)) {
 		answer_error(answer, "internal", "%s: %s", alive_path, strerror(errno));
 		if (alive >= 0)
 			close(alive);
@@ -285,24 +290,49 @@ bool dsmd_was_started(const struct host *host, const char *uuid)
 	return !path_of(host, uuid, "pid", path) && !access(path, F_OK);
 }
 
+/* It, and nobody who has its number by now. */
+static void kill_dsmd(const struct host *host, const char *uuid, pid_t pid)
+{
+	int process = pidfd_open(pid, 0);
+
+	if (process < 0)
+		return;
+	if (dsmd_pid(host, uuid) == pid)
+		pidfd_send_signal(process, SIGKILL, NULL, 0);
+	close(process);
+	ends_within(pid, 2.);
+}
+
+/* A slice of ours, whose dsmd had no time to destroy it, or not for all of it. */
+static int destroy_slice(struct host *host, const struct record *record, struct answer *answer)
+{
+	uint32_t domid = 0;
+	int rc = host->xen->find_slice(record->uuid, &domid);
+
+	if (rc == -ESRCH)
+		return 0;
+	if (!rc)
+		rc = host->xen->destroy(domid);
+	if (rc)
+		return answer_error(answer, "internal", "host %s: the memory of %s (domain %u) can't be given back: %s",
+				    host_name(host, host->config.self), record->guest, domid,
+				    strerror(-rc));
+	return 0;
+}
+
 int dsmd_end(struct host *host, const struct record *record, struct answer *answer)
 {
 	struct answer ignored = { 0 };
 	pid_t pid = dsmd_pid(host, record->uuid_text);
-	uint32_t domid;
 
 	if (pid && (ask_dsmd(host, record->name, "forget force", 2., NULL, &ignored) ||
-		    !ends_within(pid, 5.)) && dsmd_pid(host, record->uuid_text) == pid) {
-		kill(pid, SIGKILL);
-		ends_within(pid, 2.);
-	}
+		    !ends_within(pid, 5.)))
+		kill_dsmd(host, record->uuid_text, pid);
 	answer_free(&ignored);
 	if (is_alive(host, record->uuid_text))
 		return answer_error(answer, "internal", "host %s: dsmd of %s (pid %d) does not end",
 				    host_name(host, host->config.self), record->guest, pid);
-	/* A slice of ours, whose dsmd had no time to destroy it. */
-	if (!record_is_home(host, record) && record->begun &&
-	    !host->xen->find_uuid(record->uuid, &domid))
-		host->xen->destroy(domid);
-	return 0;
+	if (record_is_home(host, record) || !record->begun)
+		return 0;
+	return destroy_slice(host, record, answer);
 }

@@ -367,6 +367,31 @@ int record_read(struct host *host, const char *uuid, struct record *record)
 	return rc == -ENOTDIR ? -ENOENT : rc;
 }
 
+int record_find(struct host *host, const char *uuid, struct record *record,
+		struct answer *answer)
+{
+	int rc = record_read(host, uuid, record);
+
+	if (!rc)
+		return 1;
+	if (rc == -ENOENT)
+		return 0;
+	return answer_error(answer, "internal", "host %s: %s/vm/%s/record.json can't be read: %s",
+			    host_name(host, host->config.self), host->folder, uuid,
+			    rc == -EINVAL ? "it is no record, or names a host that is not in dsm.toml" :
+			    strerror(-rc));
+}
+
+int record_has_domain(const struct host *host, const struct record *record)
+{
+	uint8_t uuid[16];
+	int rc = host->xen->uuid(record->domid, uuid);
+
+	if (rc)
+		return rc == -ESRCH ? 0 : rc;
+	return !memcmp(uuid, record->uuid, sizeof(uuid));
+}
+
 static int write_json(const struct host *host, const char *uuid, const char *file,
 		      struct json_object *json)
 {
@@ -398,10 +423,13 @@ int record_write(const struct host *host, const struct record *record)
 
 int record_remove(const struct host *host, const char *uuid)
 {
-	/* The record first: without it there is nothing. */
+	/*
+	 * The pid first: without the record it would be that of a dsmd of the next
+	 * guest of this UUID.  Then the record: without it there is nothing.
+	 */
 	static const char *const files[] = {
-		"/record.json", "/record.json.new", "/vm.json", "/vm.json.new",
-		"/pid", "/pid.new", "/alive",
+		"/pid", "/record.json", "/record.json.new", "/vm.json", "/vm.json.new",
+		"/pid.new", "/alive",
 	};
 	char path[PATH];
 	size_t i;
@@ -416,22 +444,31 @@ int record_remove(const struct host *host, const char *uuid)
 	return rc ? rc : rmdir(path) && errno != ENOENT ? -errno : 0;
 }
 
-void record_each(struct host *host, void (*each)(struct host *host,
-		 const struct record *record, void *context), void *context)
+const char *record_each(struct host *host, void (*each)(struct host *host,
+			const struct record *record, void *context), void *context)
 {
+	static char unread[UUID_LETTERS + 1];
 	struct record record;
 	struct dirent *entry;
 	uint8_t uuid[16];
 	char path[PATH];
 	DIR *dir;
+	int rc;
 
+	unread[0] = 0;
 	if (path_of(host, "", "", path))
-		return;
+		return NULL;
 	dir = opendir(path);
-	while (dir && (entry = readdir(dir)))
-		if (strlen(entry->d_name) == UUID_LETTERS && dsm_uuid_read(entry->d_name, uuid) &&
-		    !record_read(host, entry->d_name, &record))
+	while (dir && (entry = readdir(dir))) {
+		if (strlen(entry->d_name) != UUID_LETTERS || !dsm_uuid_read(entry->d_name, uuid))
+			continue;
+		rc = record_read(host, entry->d_name, &record);
+		if (!rc)
 			each(host, &record, context);
+		else if (rc != -ENOENT)
+			strcpy(unread, entry->d_name);
+	}
 	if (dir)
 		closedir(dir);
+	return unread[0] ? unread : NULL;
 }

@@ -64,15 +64,29 @@ void record_unlock(const struct host *host, const char *uuid, int lock);
 /** Be the only one that makes records.  Return: a descriptor; -errno. */
 int record_lock_numbers(const struct host *host);
 
-/** Return: 0; -ENOENT: none; -EINVAL: it is none. */
+/** Return: 0; -ENOENT: none; -EINVAL: it is none; -errno: it is not known. */
 int record_read(struct host *host, const char *uuid, struct record *record);
+/**
+ * The same for who answers.  What can't be read is not "none": guests may run by it.
+ * Return: 1; 0: none; -1: it can't be read, and *answer says so.
+ */
+int record_find(struct host *host, const char *uuid, struct record *record,
+		struct answer *answer);
+/**
+ * At home: is the domain there, and not being destroyed?
+ * Return: 1; 0; -errno: Xen can't be asked.
+ */
+int record_has_domain(const struct host *host, const struct record *record);
 /** With the description.  Return: 0; -errno. */
 int record_write(const struct host *host, const struct record *record);
 /** Return: 0; -errno. */
 int record_remove(const struct host *host, const char *uuid);
 
-/** Call @each with all that can be read.  It may remove its own. */
-void record_each(struct host *host, void (*each)(struct host *host,
+/**
+ * Call @each with all that can be read.  It may remove its own.
+ * Return: the UUID of one that can't be read, until the next call; NULL.
+ */
+const char *record_each(struct host *host, void (*each)(struct host *host,
 		 const struct record *record, void *context), void *context);
 
 /* ---- The dsmd of a VM ---- */
@@ -89,7 +103,10 @@ bool dsmd_was_started(const struct host *host, const char *uuid);
  */
 int dsmd_start(struct host *host, const struct record *record, struct answer *answer);
 
-/** End it, and wait for that.  Return: 0; -1: it does not end. */
+/**
+ * End it, and wait for that; elsewhere than at home destroy the slice, too.
+ * Return: 0; -1: it does not end, or the slice is still there.
+ */
 int dsmd_end(struct host *host, const struct record *record, struct answer *answer);
 
 #endif

@@ -87,8 +87,10 @@ static void look_at_slice(struct host *host, const struct record *record)
 	struct answer answer = { 0 };
 	char why[HOST_TEXT] = "its home is lost";
 	bool answers = !ask(host, record->home, "known", record->uuid_text, &answer);
+	struct json_object *known = json_object_object_get(answer.more, "known");
 
-	if (answers && !json_object_get_boolean(json_object_object_get(answer.more, "known"))) {
+	if (answers && json_object_is_type(known, json_type_boolean) &&
+	    !json_object_get_boolean(known)) {
 		say("removed", record, "its home does not know it");
 		remove_all(host, record);
 	} else if (!answers && record->begun &&
@@ -101,10 +103,11 @@ static void look_at_slice(struct host *host, const struct record *record)
 
 static void look_at_guest(struct host *host, const struct record *record)
 {
-	uint8_t uuid[16];
+	int rc = record_has_domain(host, record);
 
-	if (!host->xen->uuid(record->domid, uuid) &&
-	    !memcmp(uuid, record->uuid, sizeof(uuid)))
+	if (rc < 0)
+		say("left as it is", record, strerror(-rc));
+	if (rc)
 		return;
 	say("removed", record, "its domain has ended");
 	remove_all(host, record);
@@ -129,5 +132,9 @@ static void look(struct host *host, const struct record *listed, void *context)
 
 void sweep(struct host *host)
 {
-	record_each(host, look, NULL);
+	const char *unread = record_each(host, look, NULL);
+
+	if (unread)
+		fprintf(stderr, "<4>level=warning msg=\"%s/vm/%s/record.json can't be read: its guest is left as it is\"\n",
+			host->folder, unread);
 }

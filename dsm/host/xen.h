@@ -31,8 +31,14 @@ struct host_xen {
 	int (*features)(uint32_t domid, unsigned int *nr, uint32_t feature[HOST_XEN_FEATURES]);
 	/** Return: 0; -ESRCH: no such domain, or it is being destroyed; -errno. */
 	int (*uuid)(uint32_t domid, uint8_t uuid[16]);
-	/** Return: 0; -ESRCH: no domain has this UUID; -errno. */
+	/** Return: 0; -ESRCH: no domain has this UUID, but such as are being destroyed; -errno. */
 	int (*find_uuid)(const uint8_t uuid[16], uint32_t *domid);
+	/**
+	 * A domain of this UUID that no toolstack has made: a slice.  One that is being
+	 * destroyed, too: who did that may have been killed.
+	 * Return: 0; -ESRCH: there is none; -errno.
+	 */
+	int (*find_slice)(const uint8_t uuid[16], uint32_t *domid);
 	/** Return: 0; -ESRCH: no domain has this name; -errno. */
 	int (*find_name)(const char *name, uint32_t *domid);
 	/** Return: 0 or -errno. */

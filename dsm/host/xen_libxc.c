@@ -170,7 +170,12 @@ static int uuid(uint32_t domid, uint8_t to[16])
 	return rc;
 }
 
-static int find_uuid(const uint8_t wanted[16], uint32_t *domid)
+/*
+ * The first domain of a UUID of which @is says so.
+ * Return: 0; -ESRCH: there is none; -errno, @is's, too.
+ */
+static int find_domain(const uint8_t wanted[16], int (*is)(const xc_domaininfo_t *info),
+		       uint32_t *domid)
 {
 	xc_interface *xch = xc_interface_open(NULL, NULL, 0);
 	static xc_domaininfo_t list[DOMAINS];
@@ -184,17 +189,50 @@ static int find_uuid(const uint8_t wanted[16], uint32_t *domid)
 		if (nr < 0)
 			rc = -errno;
 		for (i = 0; i < nr && rc == -ESRCH; i++) {
-			if (memcmp(list[i].handle, wanted, 16) ||
-			    list[i].flags & XEN_DOMINF_dying)
+			if (memcmp(list[i].handle, wanted, 16))
 				continue;
+			rc = is(&list[i]);
 			*domid = list[i].domain;
-			rc = 0;
 		}
 		if (nr > 0)
 			first = list[nr - 1].domain + 1u;
 	} while (nr == DOMAINS && rc == -ESRCH);
 	xc_interface_close(xch);
 	return rc;
+}
+
+static int is_alive(const xc_domaininfo_t *info)
+{
+	return info->flags & XEN_DOMINF_dying ? -ESRCH : 0;
+}
+
+static int find_uuid(const uint8_t wanted[16], uint32_t *domid)
+{
+	return find_domain(wanted, is_alive, domid);
+}
+
+/* libxl makes /libxl/DOMID with the domain and removes it with it; dsmd does not. */
+static int is_slice(const xc_domaininfo_t *info)
+{
+	struct xs_handle *xs = xs_open(0);
+	char path[32], *value;
+	unsigned int size;
+	int rc;
+
+	if (!xs)
+		return -errno;
+	snprintf(path, sizeof(path), "/libxl/%u", info->domain);
+	errno = 0;
+	value = xs_read(xs, XBT_NULL, path, &size);
+	rc = value ? -ESRCH : errno == ENOENT ? 0 : errno ? -errno : -EIO;
+	free(value);
+	xs_close(xs);
+	return rc;
+}
+
+static int find_slice(const uint8_t wanted[16], uint32_t *domid)
+{
+	return find_domain(wanted, is_slice, domid);
 }
 
 static int find_name(const char *name, uint32_t *domid)
@@ -257,7 +295,8 @@ const struct host_xen *host_xen_get(void)
 {
 	static const struct host_xen xen = {
 		.facts = facts, .features = features, .uuid = uuid,
-		.find_uuid = find_uuid, .find_name = find_name, .destroy = destroy,
+		.find_uuid = find_uuid, .find_slice = find_slice,
+		.find_name = find_name, .destroy = destroy,
 		.watch = watch, .watched = watched, .feature_name = feature_name,
 	};
 

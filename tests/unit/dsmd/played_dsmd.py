@@ -102,6 +102,11 @@ def main() -> int:
     why = played.instead("start")
     if why == "hang":
         time.sleep(600)
+    if why.startswith("slice "):
+        # It had made one, of which its Xen knows.
+        _, domid, why = why.split(" ", 2)
+        with Path(os.environ["HOST_XEN"]).open("a", encoding="utf-8") as xen:
+            xen.write(f"domain {domid} {played.vm['uuid']} slice\n")
     if why:
         notify(f"STATUS={why}")
         return 3

@@ -166,11 +166,19 @@ class Host:
             return 0 if state == "Z" else pid
         return 0
 
+    def look(self) -> None:
+        """A domain has ended, Xen says: it is looked what nobody needs any more."""
+        with self.events.open("wb", buffering=0) as events:
+            events.write(b"x")
+
     def end_domain(self, domid: int) -> None:
         del self.domains[domid]
         self.write_xen()
-        with self.events.open("wb", buffering=0) as events:
-            events.write(b"x")
+        self.look()
+
+    def destroyed(self) -> str:
+        file = self.folder / "xen.log"
+        return file.read_text(encoding="utf-8") if file.exists() else ""
 
 
 class Site:
@@ -351,8 +359,7 @@ def test_a_home_of_real_dsmds_is_lost(real: Site) -> None:
     os.kill(alpha.pid(), signal.SIGKILL)
     until(lambda: not alpha.pid(), "it lives")
     time.sleep(1)
-    with beta.events.open("wb", buffering=0) as events:
-        events.write(b"x")
+    beta.look()
     until(lambda: not beta.has() and not beta.pid(), "something is left")
     assert "its home is lost: host alpha is lost" in beta.said()
 
@@ -567,6 +574,165 @@ def test_peers_that_lie(site: Site) -> None:
     until(lambda: not alpha.has(OTHER), "a VM that nobody knows is left")
 
 
+def of_other(site: Site) -> Reply:
+    """What beta, its home, has alpha reserve for the guest OTHER."""
+    home, there = ({"vnode": i, "host": host, "frames": 16384} for i, host in enumerate(("beta", "alpha")))
+    rows = [home | {"first": 0, "pool_kib": 0}, there | {"first": 16384, "pool_kib": 4096}]
+    return {
+        "uuid": OTHER,
+        "name": "x",
+        "guest": "x",
+        "number": 9,
+        "home": "beta",
+        "domid": 7,
+        "vcpus": 2,
+        "begun": False,
+        "ranges": rows,
+    }
+
+
+def test_a_record_in_the_name_of_another(site: Site) -> None:
+    """The UUID that a peer asks for is that of the record: it has the lock, and is looked up."""
+    alpha = site.alpha
+    assert enable(alpha)["ok"]
+    before, pid = (alpha.vm() / "record.json").read_text(), alpha.pid()
+    theirs = of_other(site)
+    for begun in (False, True):
+        reply = peer_ask(site, "beta", "alpha", op="reserve", uuid=OTHER, vm=theirs | {"uuid": UUID, "name": "web"})
+        assert reply.get("error") == "internal" and f"reserves {UUID} in the name of {OTHER}" in reply["text"], reply
+        assert (alpha.vm() / "record.json").read_text() == before and alpha.pid() == pid
+        if not begun:
+            assert peer_ask(site, "beta", "alpha", op="reserve", uuid=OTHER, vm=theirs)["ok"]
+            assert peer_ask(site, "beta", "alpha", op="begin", uuid=OTHER)["ok"]
+
+
+def test_what_a_peer_may_reserve(site: Site) -> None:
+    """Nothing in the name of another home, and nothing of which no memory is here."""
+    theirs = of_other(site)
+    elsewhere = [theirs["ranges"][0], theirs["ranges"][1] | {"host": "beta"}]
+    for wrong in ({"home": "alpha", "ranges": theirs["ranges"][::-1]}, {"ranges": elsewhere}, {"domid": 0}):
+        reply = peer_ask(site, "beta", "alpha", op="reserve", uuid=OTHER, vm=theirs | wrong)
+        assert not reply["ok"] and not site.alpha.has(OTHER), (wrong, reply)
+
+
+def test_two_guests_of_one_uuid(site: Site) -> None:
+    """The second one is refused; the first one keeps what it has."""
+    alpha, beta = site.hosts.values()
+    assert enable(alpha)["ok"] and node(alpha, 4096)["ok"]
+    pids = alpha.pid(), beta.pid()
+    alpha.domains[6] = f"{UUID} copy 3 1"
+    alpha.write_xen()
+    reply = enable(alpha, domid=6, name="copy")
+    assert reply["error"] == "name-taken" and f"domain 5, web, has the UUID {UUID}, too" in reply["text"]
+    assert (alpha.pid(), beta.pid()) == pids and sizes(alpha) == {1: 4096}
+    # Not known whether the first one lives: refused, too.
+    alpha.write_xen(fails="uuid")
+    assert not enable(alpha, domid=6, name="copy")["ok"] and (alpha.pid(), beta.pid()) == pids
+    # It has ended, as at a reboot: the next one has its place.
+    del alpha.facts["fails"], alpha.domains[5]
+    alpha.write_xen()
+    assert enable(alpha, domid=6, name="copy")["ok"]
+    assert alpha.pid() not in (0, pids[0]) and not beta.pid()
+
+
+def test_xen_that_does_not_answer(site: Site) -> None:
+    """What is not known has not ended."""
+    alpha, beta = site.hosts.values()
+    assert enable(alpha)["ok"] and node(alpha, 4096)["ok"]
+    pids = alpha.pid(), beta.pid()
+    for host in (alpha, beta):
+        host.write_xen(fails="uuid")
+        host.look()
+    until(lambda: "left as it is" in alpha.said(), "nobody looked")
+    assert (alpha.pid(), beta.pid()) == pids and beta.has()
+    # Is a UUID free?
+    beta.write_xen(fails="find_uuid")
+    reply = peer_ask(site, "alpha", "beta", op="reserve", uuid=OTHER, vm=of_other(site) | {
+        "home": "alpha",
+        "ranges": [row | {"host": {"alpha": "beta", "beta": "alpha"}[row["host"]]} for row in of_other(site)["ranges"]],
+    })  # fmt: skip
+    assert reply["error"] == "internal" and "which domains there are" in reply["text"]
+    del alpha.facts["fails"], beta.facts["fails"]
+    beta.write_xen()
+    assert not beta.has(OTHER) and sizes(alpha) == {1: 4096}
+
+
+def test_a_record_that_can_not_be_read(site: Site) -> None:
+    """It is not "no record": its guest may run."""
+    alpha, beta = site.hosts.values()
+    assert enable(alpha)["ok"] and node(alpha, 4096)["ok"]
+    pids = alpha.pid(), beta.pid()
+    files = [host.vm() / "record.json" for host in (alpha, beta)]
+    good = [file.read_text() for file in files]
+    files[0].write_text(good[0].replace('"beta"', '"gamma"'))
+    beta.look()
+    reply = peer_ask(site, "beta", "alpha", op="known", uuid=UUID)
+    assert reply["error"] == "internal" and f"{UUID}/record.json can't be read" in reply["text"]
+    for said in (enable(alpha), node(alpha, 0), alpha.ask("state")):
+        assert said["error"] == "internal" and "names a host that is not in dsm.toml" in said["text"], said
+    files[1].write_text("{")
+    for op in ("end", "stop", "begin", "node"):
+        assert peer_ask(site, "alpha", "beta", op=op, uuid=UUID)["error"] == "internal"
+    for host in (alpha, beta):
+        host.look()
+        until(lambda host=host: "its guest is left as it is" in host.said(), "nobody looked")  # type: ignore[misc]
+    assert (alpha.pid(), beta.pid()) == pids
+    for file, text in zip(files, good, strict=True):
+        file.write_text(text)
+    assert node(alpha, 8192)["ok"]
+
+
+def test_whose_domain_is_destroyed(site: Site) -> None:
+    """A slice; never another domain of that UUID, which somebody has begun by hand meanwhile."""
+    alpha, beta = site.hosts.values()
+    assert enable(alpha)["ok"] and node(alpha, 4096)["ok"]
+    beta.domains |= {2: f"{UUID} mine", 3: f"{UUID} slice"}
+    for fails in ("find_slice", "destroy"):
+        beta.write_xen(fails=fails)
+        reply = node(alpha, 0)
+        assert reply["error"] == "internal" and "can't be given back" in reply["text"]
+        assert beta.has() and not beta.destroyed()
+    del beta.facts["fails"]
+    beta.write_xen()
+    assert node(alpha, 0)["ok"] and beta.destroyed() == "destroyed 3\n"
+    reply = node(alpha, 4096)
+    assert reply["error"] == "name-taken" and "domain 2 has the UUID" in reply["text"]
+
+
+def test_a_slice_of_which_the_dsmd_died(site: Site) -> None:
+    """It goes before there is another one; so does that of a dsmd that does not begin."""
+    alpha, beta = site.hosts.values()
+    assert enable(alpha)["ok"] and node(alpha, 4096)["ok"]
+    beta.domains[3] = f"{UUID} slice"
+    beta.write_xen()
+    os.kill(beta.pid(), signal.SIGKILL)
+    until(lambda: not beta.pid(), "it lives")
+    beta.domains[4] = f"{UUID} mine"
+    beta.write_xen()
+    assert peer_ask(site, "alpha", "beta", op="begin", uuid=UUID)["error"] == "name-taken"
+    assert beta.destroyed() == "destroyed 3\n"
+    del beta.domains[3], beta.domains[4]
+    beta.write_xen()
+    beta.answers("start => slice 9 domain 9: memory: Cannot allocate memory")
+    assert peer_ask(site, "alpha", "beta", op="begin", uuid=UUID)["error"] == "memory-there"
+    assert beta.destroyed() == "destroyed 3\ndestroyed 9\n"
+
+
+def test_a_dsmd_that_can_not_be_looked_at(site: Site) -> None:
+    """It may live: its slice stays."""
+    alpha, beta = site.hosts.values()
+    assert enable(alpha)["ok"] and node(alpha, 4096)["ok"]
+    beta.domains[3] = f"{UUID} slice"
+    beta.write_xen()
+    alive = beta.vm() / "alive"
+    alive.rename(beta.folder / "alive")
+    alive.mkdir()
+    assert peer_ask(site, "alpha", "beta", op="begin", uuid=UUID)["ok"]
+    assert not beta.destroyed() and beta.pid()
+    alive.rmdir()
+    (beta.folder / "alive").rename(alive)
+
+
 class Liar:
     """Beta, with its own certificate, that answers each request with the same bytes."""
 
@@ -774,15 +940,13 @@ def test_a_home_that_is_lost(site: Site) -> None:
     beta.domains[3] = f"{UUID} slice 1"
     beta.write_xen()
     alpha.kill()
-    with beta.events.open("wb", buffering=0) as events:
-        events.write(b"x")
+    beta.look()
     time.sleep(1)
     assert beta.has() and beta.pid(), "a home that is away for a moment"
     beta.answers("is => failed")
-    with beta.events.open("wb", buffering=0) as events:
-        events.write(b"x")
+    beta.look()
     until(lambda: not beta.has() and not beta.pid(), "something is left")
-    assert (beta.folder / "xen.log").read_text() == "destroyed 3\n"
+    assert beta.destroyed() == "destroyed 3\n"
     assert "its home is lost: a reason" in beta.said()
 
 
