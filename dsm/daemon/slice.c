@@ -11,6 +11,7 @@
 #include <xenctrl.h>
 #include <xenctrl_dsm.h>
 
+#include "overhead.h"
 #include "slice.h"
 
 #define ORDER_1G	18
@@ -43,18 +44,6 @@ static uint64_t frames_of(const struct dsm_description *d, int home)
 		if (home < 0 || d->range[i].home == home)
 			frames += d->range[i].end - d->range[i].start;
 	return frames;
-}
-
-/*
- * Page tables for the whole guest in 4 KiB pages, since misses scatter: half a
- * page for each MiB, and slack for each vCPU.
- */
-static uint64_t paging_bytes(const struct dsm_description *d)
-{
-	uint64_t pages = frames_of(d, -1) / (2 * MIB_FRAMES) + 256 * (d->nr_vcpus + 1);
-
-	/* The hypervisor takes whole MiB. */
-	return (pages * XC_PAGE_SIZE + (1 << 20) - 1) >> 20 << 20;
 }
 
 /* Extents of one order, as many as fit from gfn on.  Return: frames; fewer are no error; -1. */
@@ -179,6 +168,7 @@ int dsm_slice_create(xc_interface *xch, const struct dsm_description *d,
 	};
 	uint64_t kib = (frames_of(d, (int)self) + d->frames + MIB_FRAMES) *
 		       (XC_PAGE_SIZE / 1024);
+	uint64_t paging = dsm_paging_bytes(frames_of(d, -1), d->nr_vcpus);
 	uint32_t made = 0;
 	int rc;
 
@@ -190,9 +180,9 @@ int dsm_slice_create(xc_interface *xch, const struct dsm_description *d,
 		rc = failed(text, "domain %u: %u vCPUs", made, d->nr_vcpus);
 	else if (xc_domain_setmaxmem(xch, made, kib))
 		rc = failed(text, "domain %u: a limit of %" PRIu64 " KiB", made, kib);
-	else if (xc_set_paging_mempool_size(xch, made, paging_bytes(d)))
+	else if (xc_set_paging_mempool_size(xch, made, paging))
 		rc = failed(text, "domain %u: %" PRIu64 " bytes for page tables",
-			    made, paging_bytes(d));
+			    made, paging);
 	else
 		rc = fill(xch, made, d, self, text);
 	if (rc)

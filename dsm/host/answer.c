@@ -63,6 +63,14 @@ int answer_words(struct answer *answer, const char *text)
 	return answer_error(answer, word, "%s", text + size + 1);
 }
 
+int answer_pass(struct answer *answer, const struct answer *reply)
+{
+	/* It is a word between hosts. */
+	bool between = !strcmp(reply->word, "number");
+
+	return answer_error(answer, between ? "internal" : reply->word, "%s", reply->text);
+}
+
 void answer_add(struct answer *answer, const char *key, struct json_object *value)
 {
 	if (!answer->more)

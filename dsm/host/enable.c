@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "guest.h"
+#include "overhead.h"
 #include "wire.h"
 
 #define NUMBER_TRIES	8
@@ -48,7 +49,7 @@ static int compare_features(struct host *host, unsigned int peer, struct json_ob
 	return 0;
 }
 
-/* The slice's page tables, and its pool; as dsm/daemon/slice.c reckons. */
+/* The slice's page tables, and its pool. */
 static uint64_t overhead_kib(const struct record *record)
 {
 	uint64_t frames = 0;
@@ -56,8 +57,8 @@ static uint64_t overhead_kib(const struct record *record)
 
 	for (i = 0; i < record->nr_ranges; i++)
 		frames += record->range[i].frames;
-	return (frames / 512 + 256 * (record->nr_vcpus + 1ull) +
-		(uint64_t)DSM_FRAMES_PER_VCPU * record->nr_vcpus) * KIB_PER_FRAME;
+	return dsm_paging_bytes(frames, record->nr_vcpus) / 1024 +
+	       (uint64_t)DSM_FRAMES_PER_VCPU * record->nr_vcpus * KIB_PER_FRAME;
 }
 
 static int compare_memory(struct host *host, unsigned int peer, const struct record *record,
@@ -143,7 +144,7 @@ static int probe_host(struct host *host, unsigned int peer, const struct record 
 	json_object_object_add(words, "guest", json_object_new_string(record->guest));
 	rc = ask_host(host, peer, words, HOST_ASK_S, &reply);
 	if (rc)
-		answer_error(answer, reply.word, "%s", reply.text);
+		answer_pass(answer, &reply);
 	else
 		rc = compare_host(host, peer, record, reply.more, probed, answer);
 	answer_free(&reply);
@@ -158,6 +159,7 @@ static void tell_host(struct host *host, unsigned int peer, const char *op,
 {
 	struct answer ignored = { 0 };
 
+	host->end = 0;		/* libxl may have gone, but this is to be done */
 	ask_host(host, peer, question_words(op, record->uuid_text), HOST_ASK_S, &ignored);
 	answer_free(&ignored);
 }
@@ -215,8 +217,8 @@ static int keep_number(struct host *host, struct record *record, struct probed *
 	return rc;
 }
 
-static int reserve_there(struct host *host, unsigned int peer, const struct record *record,
-			 struct answer *answer)
+int guest_reserve(struct host *host, unsigned int peer, const struct record *record,
+		  struct answer *answer)
 {
 	struct json_object *words = question_words("reserve", record->uuid_text);
 
@@ -241,13 +243,13 @@ static int reserve_all(struct host *host, struct record *record, struct probed *
 			if (i == host->config.self || !record_has_host(record, i))
 				continue;
 			answer_free(&reply);
-			rc = reserve_there(host, i, record, &reply);
+			rc = guest_reserve(host, i, record, &reply);
 		}
 		if (!rc || !reply.word[0])
 			return rc;
 		release_hosts(host, record, i);
 		if (strcmp(reply.word, "number"))
-			return answer_error(answer, reply.word, "%s", reply.text);
+			return answer_pass(answer, &reply);
 		probed->used[record->number] = true;
 		answer_free(&reply);
 	}

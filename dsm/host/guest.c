@@ -134,8 +134,11 @@ int guest_check_domid(struct host *host, uint32_t domid, const uint8_t uuid[16],
 static void change(struct host *host, const char *op, struct record *asked,
 		   struct json_object *request, struct answer *answer)
 {
+	/* Of a guest that reboots: what its domain before had is being removed. */
+	bool waits = !strcmp(op, "enable");
+	int lock = record_lock(host, asked->uuid_text, waits ? HOST_BEFORE_S : HOST_BUSY_S);
 	struct record known;
-	int lock = record_lock(host, asked->uuid_text, HOST_BUSY_S), found;
+	int found;
 
 	if (lock < 0) {
 		answer_error(answer, lock == -EBUSY ? "busy" : "internal",
@@ -181,6 +184,8 @@ void guest_request(struct host *host, struct json_object *request, struct answer
 
 	if (!op)
 		return;
+	if (!strcmp(op, "enable"))
+		host->end = wire_now() + HOST_ENABLE_S;
 	if (!strcmp(op, "hosts")) {
 		hosts(host, answer);
 		return;

@@ -21,6 +21,10 @@
 void guest_enable(struct host *host, const struct record *known, struct record *record,
 		  struct json_object *request, struct answer *answer);
 
+/** A place for a VM at another host, which may have one.  Return: 0; -1. */
+int guest_reserve(struct host *host, unsigned int peer, const struct record *record,
+		  struct answer *answer);
+
 /** So much memory for a vnode, there and here. */
 void guest_node(struct host *host, const struct record *record,
 		struct json_object *request, struct answer *answer);

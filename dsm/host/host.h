@@ -21,7 +21,8 @@
  * reserved the VM's UUID here, and nobody reserves one that a domain here has.
  * Every field is checked nevertheless.
  *
- * Context: one thread in each process.
+ * Context: one thread in each process; in the parent libxenstore has one more,
+ * which takes no lock of ours and is not in the children.
  */
 #ifndef HOST_H
 #define HOST_H
@@ -40,7 +41,8 @@
 /* s; libxl waits 30 for enable, 120 for node and 2 for state. */
 #define HOST_REQUEST_S		5.	/* until the request is there */
 #define HOST_JOB_S		118	/* for all of it; then the process ends */
-#define HOST_ENABLE_S		25.
+#define HOST_ENABLE_S		25.	/* until the dsmd runs; then, or after a failure, a reply */
+#define HOST_BEFORE_S		12.	/* enable: waiting for the end of the domain before */
 #define HOST_NODE_S		110.
 #define HOST_STATE_S		1.5
 #define HOST_START_S		15.	/* until a dsmd runs */
@@ -55,7 +57,12 @@ struct host {
 	struct dsm_transport_params params;	/* of the own port */
 	SSL_CTX *tls;
 	const struct host_xen *xen;
+	double end;			/* of the request, by wire_now(); 0: of each step */
+	unsigned int turn;		/* where this sweep begins */
 };
+
+/** Return: so many seconds, or fewer if the request ends before. */
+double host_left(const struct host *host, double seconds);
 
 /* A reply.  An error if word is not "". */
 struct answer {
@@ -64,11 +71,20 @@ struct answer {
 	struct json_object *more;	/* keys besides version and ok; or NULL */
 };
 
+#define SAY_ERROR	3	/* as syslog(3) has them */
+#define SAY_WARNING	4
+#define SAY_NOTICE	5
+/** A line of the log.  @vm: of whom, a name that can be a file's; NULL. */
+__attribute__((format(printf, 3, 4)))
+void host_say(int level, const char *vm, const char *format, ...);
+
 /** Say why not.  A reply that is an error already stays.  Return: -1. */
 __attribute__((format(printf, 3, 4)))
 int answer_error(struct answer *answer, const char *word, const char *format, ...);
 /** An error of a text "WORD TEXT"; `internal` if there is no such word.  Return: -1. */
 int answer_words(struct answer *answer, const char *words);
+/** The error of another host as one of ours: it has a word of the contract.  Return: -1. */
+int answer_pass(struct answer *answer, const struct answer *reply);
 /** A key more. */
 void answer_add(struct answer *answer, const char *key, struct json_object *value);
 /** Return: the line, with its new line, for free(). */

@@ -8,7 +8,7 @@
 #include <getopt.h>
 #include <netinet/in.h>
 #include <signal.h>
-#include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,9 +30,10 @@
 #define SOCKET		"/run/xenuma/dsmd.sock"
 #define DSMD		"/usr/sbin/dsmd"
 #define LOCALS		32	/* requests of the toolstack at a time; more wait */
-#define PEERS		32	/* of other hosts; more are turned away */
-#define PEERS_EACH	12	/* of one address */
-#define PEERS_SECOND	64	/* connections accepted in a second; more wait */
+/* Of each host: as many as it may have at work, and its sweep.  More are turned away. */
+#define PEERS_EACH	(LOCALS + 4)
+#define PEERS		((DSM_MAX_HOSTS - 1) * PEERS_EACH)
+#define PEERS_SECOND	64	/* and in a second */
 #define SWEEP_S		30.
 #define WATCHED		1024	/* dsmds */
 
@@ -47,7 +48,7 @@ enum kind { FREE, LOCAL, PEER, SWEEP };
 struct job {
 	enum kind kind;
 	ev_child child;
-	struct sockaddr_storage from;	/* of a peer */
+	unsigned int from;		/* of a peer: by its address */
 };
 
 struct watched {
@@ -64,7 +65,9 @@ static struct process {
 	ev_signal signals[2];
 	struct job job[LOCALS + PEERS + 1];
 	unsigned int nr[SWEEP + 1];	/* jobs of each kind */
-	unsigned int accepted;		/* peers, in this second */
+	unsigned int accepted[DSM_MAX_HOSTS];	/* of each host, in this second */
+	unsigned int turned_away;	/* in this second */
+	char last_away[160];		/* who, and why */
 	bool sweep_again;
 	struct watched watched[WATCHED];
 	int lock;
@@ -85,19 +88,6 @@ static void usage(FILE *to)
 	      "  -k, --check         read the file and the certificates, say what is wrong, and end\n"
 	      "  -u, --unlocked      dsmds do not lock memory (for tests)\n"
 	      "  -h, --help\n", to);
-}
-
-__attribute__((format(printf, 2, 3)))
-static void say(int level, const char *format, ...)
-{
-	char text[512];
-	va_list list;
-
-	va_start(list, format);
-	vsnprintf(text, sizeof(text), format, list);
-	va_end(list);
-	fprintf(stderr, "<%d>level=%s msg=\"%s\"\n", level,
-		level == 3 ? "error" : level == 4 ? "warning" : "notice", text);
 }
 
 unsigned int host_find(const struct host *host, const char *name, struct answer *answer)
@@ -158,7 +148,7 @@ static void answer_request(struct wire *wire, unsigned int from)
 	if (reply)
 		wire_write(wire, reply, strlen(reply));
 	if (answer.word[0])
-		say(4, "%s: %s", answer.word, answer.text);
+		host_say(SAY_WARNING, NULL, "%s: %s", answer.word, answer.text);
 }
 
 static void do_job(enum kind kind, int fd)
@@ -187,7 +177,7 @@ static void do_job(enum kind kind, int fd)
 				 wire_now() + process.host.config.opening_ms / 1000.))
 			answer_request(&wire, wire.who.host);
 		else
-			say(4, "a stranger was turned away: %s", wire.text);
+			host_say(SAY_WARNING, NULL, "a stranger was turned away: %s", wire.text);
 		wire_close(&wire);
 	}
 	_exit(0);
@@ -205,7 +195,7 @@ static void on_dsmd_end(struct ev_loop *loop, ev_io *io, int events)
 	ev_io_stop(loop, io);
 	close(io->fd);
 	watched->used = false;
-	say(5, "the dsmd of %s has ended", watched->uuid);
+	host_say(SAY_NOTICE, NULL, "the dsmd of %s has ended", watched->uuid);
 	begin_sweep();
 }
 
@@ -246,7 +236,7 @@ static void on_job_end(struct ev_loop *loop, ev_child *child, int events)
 	(void)events;
 	ev_child_stop(loop, child);
 	if (child->rstatus)
-		say(3, "a request ended with %s %d",
+		host_say(SAY_ERROR, NULL, "a request ended with %s %d",
 		    WIFSIGNALED(child->rstatus) ? "signal" : "status",
 		    WIFSIGNALED(child->rstatus) ? WTERMSIG(child->rstatus) :
 						  WEXITSTATUS(child->rstatus));
@@ -262,7 +252,7 @@ static void on_job_end(struct ev_loop *loop, ev_child *child, int events)
 }
 
 /* @fd: closed here; -1: none.  Return: was there a place, and a process? */
-static bool start_job(enum kind kind, int fd, const struct sockaddr_storage *from)
+static bool start_job(enum kind kind, int fd, unsigned int from)
 {
 	struct job *job = process.job;
 	pid_t pid;
@@ -275,12 +265,11 @@ static bool start_job(enum kind kind, int fd, const struct sockaddr_storage *fro
 	if (fd >= 0)
 		close(fd);
 	if (pid < 0) {
-		say(3, "no process for a request: %s", strerror(errno));
+		host_say(SAY_ERROR, NULL, "no process for a request: %s", strerror(errno));
 		return false;
 	}
 	job->kind = kind;
-	if (from)
-		job->from = *from;
+	job->from = from;
 	process.nr[kind]++;
 	ev_child_init(&job->child, on_job_end, pid, 0);
 	job->child.data = job;
@@ -292,26 +281,37 @@ static void begin_sweep(void)
 {
 	if (process.nr[SWEEP])
 		process.sweep_again = true;
-	else
-		start_job(SWEEP, -1, NULL);
+	else if (++process.host.turn)
+		start_job(SWEEP, -1, DSM_NOBODY);
+}
+
+/* Without a descriptor for it: it waits for on_second(). */
+static void not_accepted(struct ev_loop *loop, ev_io *io)
+{
+	if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
+		return;
+	host_say(SAY_ERROR, NULL, "a connection can't be accepted: %s", strerror(errno));
+	ev_io_stop(loop, io);
 }
 
 static void on_local(struct ev_loop *loop, ev_io *io, int events)
 {
 	int fd = accept4(io->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	struct ucred who;
+	struct ucred who = { .uid = (uid_t)-1 };
 	socklen_t size = sizeof(who);
 
 	(void)events;
-	if (fd < 0)
+	if (fd < 0) {
+		not_accepted(loop, io);
 		return;
+	}
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) ||
 	    (who.uid && who.uid != geteuid())) {
-		say(4, "user %u is not served", who.uid);
+		host_say(SAY_WARNING, NULL, "user %u is not served", who.uid);
 		close(fd);
 		return;
 	}
-	start_job(LOCAL, fd, NULL);
+	start_job(LOCAL, fd, DSM_NOBODY);
 	if (process.nr[LOCAL] == LOCALS)
 		ev_io_stop(loop, io);
 }
@@ -328,51 +328,72 @@ static bool is_same_address(const struct sockaddr_storage *a, const struct socka
 	return !memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr));
 }
 
-/* May one more come from there? */
-static const char *why_not(const struct sockaddr_storage *from)
+/* Return: whose address it is; DSM_NOBODY. */
+static unsigned int host_of(const struct sockaddr_storage *from)
 {
 	const struct dsm_config *config = &process.host.config;
-	unsigned int i, nr = 0;
+	unsigned int i;
 
 	for (i = 0; i < config->nr_hosts; i++)
 		if (i != config->self && is_same_address(from, &config->host[i].address))
-			break;
-	if (i == config->nr_hosts)
-		return "not the address of a host";
-	for (i = 0; i < sizeof(process.job) / sizeof(process.job[0]); i++)
-		nr += process.job[i].kind == PEER && is_same_address(from, &process.job[i].from);
-	if (nr >= PEERS_EACH)
-		return "too many at a time from one address";
-	return process.nr[PEER] >= PEERS ? "too many at a time" : NULL;
+			return i;
+	return DSM_NOBODY;
 }
 
+/* May one more come from there? */
+static const char *why_not(unsigned int from)
+{
+	unsigned int i, nr = 0;
+
+	if (from == DSM_NOBODY)
+		return "not the address of a host";
+	for (i = 0; i < sizeof(process.job) / sizeof(process.job[0]); i++)
+		nr += process.job[i].kind == PEER && process.job[i].from == from;
+	if (nr >= PEERS_EACH)
+		return "too many at a time from one address";
+	return process.accepted[from] >= PEERS_SECOND ? "too many in a second from one address" : NULL;
+}
+
+/* Before the handshake: nobody else has to wait for those. */
 static void on_peer(struct ev_loop *loop, ev_io *io, int events)
 {
-	struct sockaddr_storage from = { 0 };
-	socklen_t size = sizeof(from);
-	int fd = accept4(io->fd, (struct sockaddr *)&from, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct sockaddr_storage address = { 0 };
+	socklen_t size = sizeof(address);
+	int fd = accept4(io->fd, (struct sockaddr *)&address, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	char text[100];
 	const char *why;
+	unsigned int from;
 
 	(void)events;
-	if (fd < 0)
+	if (fd < 0) {
+		not_accepted(loop, io);
 		return;
-	if (++process.accepted >= PEERS_SECOND)
-		ev_io_stop(loop, io);
-	why = why_not(&from);
-	if (why) {
-		say(4, "a connection was turned away: %s", why);
-		close(fd);
-	} else {
-		start_job(PEER, fd, &from);
 	}
+	from = host_of(&address);
+	why = why_not(from);
+	if (!why) {
+		process.accepted[from]++;
+		start_job(PEER, fd, from);
+		return;
+	}
+	close(fd);
+	process.turned_away++;
+	wire_address(&address, text, sizeof(text));
+	snprintf(process.last_away, sizeof(process.last_away), "%s: %s", text, why);
 }
 
 static void on_second(struct ev_loop *loop, ev_timer *timer, int events)
 {
 	(void)timer;
 	(void)events;
-	process.accepted = 0;
+	if (process.turned_away)
+		host_say(SAY_WARNING, NULL, "connections turned away in a second: %u, the last one of %s",
+		    process.turned_away, process.last_away);
+	process.turned_away = 0;
+	memset(process.accepted, 0, sizeof(process.accepted));
 	ev_io_start(loop, &process.peers);
+	if (process.nr[LOCAL] < LOCALS)
+		ev_io_start(loop, &process.local);
 }
 
 static void on_sweep(struct ev_loop *loop, ev_timer *timer, int events)
@@ -448,11 +469,20 @@ static int listen_peers(char *text)
 {
 	const struct sockaddr_storage *at = &process.host.config.host[process.host.config.self].address;
 	int one = 1, fd = socket(at->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	char where[100], what[300];
+	int saved;
 
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
 	    bind(fd, (const struct sockaddr *)at, at->ss_family == AF_INET6 ?
-		 sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in)) || listen(fd, 64))
-		return fail(text, "the port of this host in dsm.toml");
+		 sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in)) || listen(fd, 64)) {
+		saved = errno;
+		wire_address(at, where, sizeof(where));
+		snprintf(what, sizeof(what), "%s: %s of host %s, which is to be this one",
+			 process.host.config_file, where,
+			 host_name(&process.host, process.host.config.self));
+		errno = saved;
+		return fail(text, what);
+	}
 	ev_io_init(&process.peers, on_peer, fd, EV_READ);
 	ev_io_start(process.loop, &process.peers);
 	return 0;
@@ -468,7 +498,7 @@ static void watch_all(void)
 		ev_io_init(&process.xen, on_xen, fd, EV_READ);
 		ev_io_start(process.loop, &process.xen);
 	} else {
-		say(4, "no word of domains that end: looking every %.0f s", SWEEP_S);
+		host_say(SAY_WARNING, NULL, "no word of domains that end: looking every %.0f s", SWEEP_S);
 	}
 	for (i = 0; i < 2; i++) {
 		ev_signal_init(&process.signals[i], on_signal, numbers[i]);
@@ -479,6 +509,26 @@ static void watch_all(void)
 	ev_timer_init(&process.second, on_second, 1., 1.);
 	ev_timer_start(process.loop, &process.second);
 	record_each(&process.host, watch_dsmd, NULL);
+}
+
+/* For systemd; sd_notify(3). */
+static void notify(const char *text)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	int fd;
+
+	if (!path || (path[0] != '/' && path[0] != '@') || strlen(path) >= sizeof(to.sun_path))
+		return;
+	strcpy(to.sun_path, path);
+	if (path[0] == '@')
+		to.sun_path[0] = 0;
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || sendto(fd, text, strlen(text), MSG_NOSIGNAL, (struct sockaddr *)&to,
+			     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path))) < 0)
+		host_say(SAY_WARNING, NULL, "systemd's socket: %s", strerror(errno));
+	if (fd >= 0)
+		close(fd);
 }
 
 static int run(char *text)
@@ -495,7 +545,8 @@ static int run(char *text)
 	if (be_the_only_one(text) || listen_peers(text) || listen_local(text))
 		return -1;
 	watch_all();
-	say(5, "host %s is ready", host_name(&process.host, process.host.config.self));
+	host_say(SAY_NOTICE, NULL, "host %s is ready", host_name(&process.host, process.host.config.self));
+	notify("READY=1");
 	ev_run(process.loop, 0);
 	unlink(process.host.socket);
 	return 0;

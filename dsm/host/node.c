@@ -63,13 +63,25 @@ static int read_sizes(struct node *node, struct answer *answer)
 	return rc;
 }
 
+static int ask_there(struct node *node, struct json_object *words, double seconds,
+		     struct answer *answer)
+{
+	struct answer reply = { 0 };
+	int rc = ask_host(node->host, node->range->host, words, seconds, &reply);
+
+	if (rc)
+		answer_pass(answer, &reply);
+	answer_free(&reply);
+	return rc;
+}
+
 static int node_there(struct node *node, uint64_t size, struct answer *answer)
 {
 	struct json_object *words = question_words("node", node->record->uuid_text);
 
 	json_object_object_add(words, "vnode", json_object_new_int((int)node->range->vnode));
 	json_object_object_add(words, "size_kib", json_object_new_uint64(size));
-	return ask_host(node->host, node->range->host, words, HOST_NODE_S, answer);
+	return ask_there(node, words, HOST_NODE_S, answer);
 }
 
 static int node_here(struct node *node, uint64_t size, uint64_t pool, struct answer *answer)
@@ -98,7 +110,29 @@ static int both_ends(struct node *node, const char *op, struct answer *answer)
 		      host->config.opening_ms / 1000. + HOST_ASK_S, NULL, answer);
 	there = question_reply(&question, host, &reply);
 	if (!rc && there)
-		rc = answer_error(answer, reply.word, "%s", reply.text);
+		rc = answer_pass(answer, &reply);
+	answer_free(&reply);
+	return rc;
+}
+
+/* Its dsmd is there.  A host that was booted meanwhile has forgotten our place. */
+static int begin_there(struct node *node, struct answer *answer)
+{
+	const char *uuid = node->record->uuid_text;
+	struct answer reply = { 0 }, place = { 0 };
+	int rc = ask_there(node, question_words("begin", uuid), HOST_START_S + HOST_ASK_S, &reply);
+
+	if (rc && !strcmp(reply.word, "unknown-vm") && !node->before && !node->others) {
+		rc = guest_reserve(node->host, node->range->host, node->record, &place);
+		if (rc)
+			answer_pass(answer, &place);
+		else
+			rc = ask_there(node, question_words("begin", uuid),
+				       HOST_START_S + HOST_ASK_S, answer);
+	} else if (rc) {
+		answer_pass(answer, &reply);
+	}
+	answer_free(&place);
 	answer_free(&reply);
 	return rc;
 }
@@ -108,8 +142,8 @@ static int leave_host(struct node *node, struct answer *answer)
 {
 	if (both_ends(node, "leave", answer))
 		return -1;
-	return ask_host(node->host, node->range->host,
-			question_words("stop", node->record->uuid_text), HOST_ASK_S * 2, answer);
+	return ask_there(node, question_words("stop", node->record->uuid_text),
+			 HOST_ASK_S * 2, answer);
 }
 
 static int enlarge(struct node *node, struct answer *answer)
@@ -117,9 +151,7 @@ static int enlarge(struct node *node, struct answer *answer)
 	struct answer undo = { 0 };
 	int rc;
 
-	rc = ask_host(node->host, node->range->host,
-		      question_words("begin", node->record->uuid_text),
-		      HOST_START_S + HOST_ASK_S, answer);
+	rc = begin_there(node, answer);
 	if (!rc)
 		rc = both_ends(node, "connect", answer);
 	if (!rc)

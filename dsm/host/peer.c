@@ -84,6 +84,7 @@ static void known(struct host *host, const char *uuid, struct answer *answer)
 struct wanted {
 	const struct record *record;
 	bool number, name;
+	unsigned int nr;	/* that this home has already */
 };
 
 static void compare(struct host *host, const struct record *record, void *context)
@@ -93,12 +94,15 @@ static void compare(struct host *host, const struct record *record, void *contex
 	(void)host;
 	if (!memcmp(record->uuid, wanted->record->uuid, sizeof(record->uuid)))
 		return;
+	wanted->nr += record->home == wanted->record->home;
 	wanted->number |= record->number == wanted->record->number;
 	wanted->name |= !strcmp(record->name, wanted->record->name);
 }
 
 static void write_new(struct host *host, const struct record *record, struct answer *answer)
 {
+	/* A home that takes more would leave none to the others. */
+	unsigned int most = (DSM_VM_NUMBERS - 1u) / host->config.nr_hosts;
 	struct wanted wanted = { .record = record };
 	int lock = record_lock_numbers(host), rc;
 
@@ -113,6 +117,10 @@ static void write_new(struct host *host, const struct record *record, struct ans
 	} else if (wanted.name) {
 		answer_error(answer, "name-taken", "host %s has memory for another guest called %s",
 			     host_name(host, host->config.self), record->name);
+	} else if (wanted.nr >= most) {
+		answer_error(answer, "internal", "host %s has places for %u guests of host %s, no more",
+			     host_name(host, host->config.self), most,
+			     host_name(host, record->home));
 	} else {
 		rc = record_write(host, record);
 		if (rc)
@@ -241,6 +249,17 @@ static void of_vm(struct host *host, struct record *record, const char *op,
 	}
 }
 
+/* What a host has that knows nothing of the VM: it was booted. */
+static bool is_nothing(const char *op, struct json_object *request)
+{
+	struct json_object *size;
+
+	if (!strcmp(op, "end") || !strcmp(op, "stop") || !strcmp(op, "leave"))
+		return true;
+	return !strcmp(op, "node") && json_object_object_get_ex(request, "size_kib", &size) &&
+	       json_object_is_type(size, json_type_int) && !json_object_get_int64(size);
+}
+
 void peer_request(struct host *host, unsigned int from, struct json_object *request,
 		  struct answer *answer)
 {
@@ -278,7 +297,7 @@ void peer_request(struct host *host, unsigned int from, struct json_object *requ
 		reserve(host, from, text, found ? &record : NULL, request, answer);
 	else if (found)
 		of_vm(host, &record, op, request, answer);
-	else if (strcmp(op, "end") && strcmp(op, "stop"))
+	else if (!is_nothing(op, request))
 		answer_error(answer, "unknown-vm", "host %s has no place for a guest of this UUID",
 			     host_name(host, host->config.self));
 	record_unlock(host, text, lock);

@@ -108,7 +108,7 @@ static void become_dsmd(const struct host *host, const char *uuid, const char *d
 	/* By itself: so there is no moment at which it lives without a pid. */
 	rc = write_pid(host, uuid, getpid());
 	if (rc) {
-		fprintf(stderr, "<3>level=error msg=\"the pid of %s: %s\"\n", uuid, strerror(-rc));
+		host_say(SAY_ERROR, NULL, "the pid of %s: %s", uuid, strerror(-rc));
 		_exit(127);
 	}
 	setsid();
@@ -119,7 +119,7 @@ static void become_dsmd(const struct host *host, const char *uuid, const char *d
 	fcntl(alive, F_SETFD, 0);
 	setenv("NOTIFY_SOCKET", notify, 1);
 	execv(host->dsmd, (char *const *)words);
-	fprintf(stderr, "<3>level=error msg=\"%s: %s\"\n", host->dsmd, strerror(errno));
+	host_say(SAY_ERROR, NULL, "%s: %s", host->dsmd, strerror(errno));
 	_exit(127);
 }
 
@@ -180,7 +180,7 @@ static int say_why(const struct host *host, const struct record *record, const c
 static int wait_until_it_runs(struct host *host, const struct record *record, pid_t pid,
 			      int words, struct answer *answer)
 {
-	double end = wire_now() + HOST_START_S;
+	double begin = wire_now(), end = begin + host_left(host, HOST_START_S);
 	int process = pidfd_open(pid, 0);
 	struct pollfd both[2] = {
 		{ .fd = words, .events = POLLIN }, { .fd = process, .events = POLLIN },
@@ -203,7 +203,7 @@ static int wait_until_it_runs(struct host *host, const struct record *record, pi
 	if (!ended)
 		return answer_error(answer, "internal", "host %s: dsmd of %s does not run after %.0f s: %s",
 				    host_name(host, host->config.self), record->guest,
-				    HOST_START_S, status);
+				    end - begin, status);
 	return say_why(host, record, status, answer);
 }
 
@@ -215,7 +215,7 @@ static int wait_until_it_answers(struct host *host, const struct record *record,
 				 struct answer *answer)
 {
 	const struct timespec pause = { .tv_nsec = 20000000 };
-	double end = wire_now() + HOST_START_S;
+	double end = wire_now() + host_left(host, HOST_START_S);
 	struct answer last = { 0 };
 	int rc;
 

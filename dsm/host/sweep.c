@@ -38,7 +38,7 @@ static int ask(struct host *host, unsigned int peer, const char *op, const char 
 
 static void say(const char *what, const struct record *record, const char *why)
 {
-	fprintf(stderr, "<5>level=notice vm=%s msg=\"%s: %s\"\n", record->name, what, why);
+	host_say(SAY_NOTICE, record->name, "%s: %s", what, why);
 }
 
 static void remove_all(struct host *host, const struct record *record)
@@ -113,28 +113,47 @@ static void look_at_guest(struct host *host, const struct record *record)
 	remove_all(host, record);
 }
 
-static void look(struct host *host, const struct record *listed, void *context)
+static void look(struct host *host, const char *uuid)
 {
 	struct record record;
-	int lock = record_lock(host, listed->uuid_text, 0.);
+	int lock = record_lock(host, uuid, 0.);
 
-	(void)context;
 	if (lock < 0)
 		return;		/* Who has it comes back to it, or the next sweep does. */
-	if (!record_read(host, listed->uuid_text, &record)) {
+	if (!record_read(host, uuid, &record)) {
 		if (record_is_home(host, &record))
 			look_at_guest(host, &record);
 		else
 			look_at_slice(host, &record);
 	}
-	record_unlock(host, listed->uuid_text, lock);
+	record_unlock(host, uuid, lock);
 }
 
+/* All that there are. */
+struct list {
+	unsigned int nr;
+	char uuid[DSM_VM_NUMBERS][37];
+};
+
+static void note(struct host *host, const struct record *record, void *context)
+{
+	struct list *list = context;
+
+	(void)host;
+	if (list->nr < DSM_VM_NUMBERS)
+		strcpy(list->uuid[list->nr++], record->uuid_text);
+}
+
+/* Each time from another one on: it has no time for many that are slow to answer. */
 void sweep(struct host *host)
 {
-	const char *unread = record_each(host, look, NULL);
+	static struct list list;
+	const char *unread = record_each(host, note, &list);
+	unsigned int i;
 
 	if (unread)
-		fprintf(stderr, "<4>level=warning msg=\"%s/vm/%s/record.json can't be read: its guest is left as it is\"\n",
-			host->folder, unread);
+		host_say(SAY_WARNING, NULL, "%s/vm/%s/record.json can't be read: its guest is left as it is",
+			 host->folder, unread);
+	for (i = 0; i < list.nr; i++)
+		look(host, list.uuid[(i + host->turn) % list.nr]);
 }

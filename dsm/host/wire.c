@@ -26,6 +26,13 @@ double wire_now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+double host_left(const struct host *host, double seconds)
+{
+	double left = host->end ? host->end - wire_now() : seconds;
+
+	return left < seconds ? left : seconds;
+}
+
 static int wait_for(struct wire *wire, short events)
 {
 	struct pollfd one = { .fd = wire->fd, .events = events };
@@ -51,7 +58,7 @@ static int wanted(struct wire *wire, int result)
 	case SSL_ERROR_ZERO_RETURN:
 		return 0;
 	default:
-		dsm_tls_end(wire->ssl, result, wire->text);
+		wire->cut = dsm_tls_end(wire->ssl, result, wire->text) == DSM_END_CUT;
 		return -ECONNRESET;
 	}
 }
@@ -72,6 +79,12 @@ static int handshake(struct wire *wire)
 	return rc;
 }
 
+static socklen_t address_size(const struct sockaddr_storage *address)
+{
+	return address->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
+						sizeof(struct sockaddr_in);
+}
+
 static int begin_tls(struct wire *wire, const struct host *host, unsigned int peer,
 		     bool accept)
 {
@@ -87,8 +100,21 @@ int wire_accept(struct wire *wire, const struct host *host, int fd, double end)
 	return begin_tls(wire, host, DSM_NOBODY, true);
 }
 
-/* Return: 0; -errno. */
-static int connect_to(struct wire *wire, const struct sockaddr *to, socklen_t size)
+/* The same address, any port. */
+static int bind_address(int fd, const struct sockaddr_storage *own)
+{
+	struct sockaddr_storage from = *own;
+
+	if (from.ss_family == AF_INET6)
+		((struct sockaddr_in6 *)&from)->sin6_port = 0;
+	else
+		((struct sockaddr_in *)&from)->sin_port = 0;
+	return bind(fd, (const struct sockaddr *)&from, address_size(&from)) ? -errno : 0;
+}
+
+/* @own: from this address; NULL.  Return: 0; -errno. */
+static int connect_to(struct wire *wire, const struct sockaddr *to, socklen_t size,
+		      const struct sockaddr_storage *own)
 {
 	socklen_t length = sizeof(int);
 	int rc, error = 0;
@@ -96,6 +122,9 @@ static int connect_to(struct wire *wire, const struct sockaddr *to, socklen_t si
 	wire->fd = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (wire->fd < 0)
 		return -errno;
+	rc = own ? bind_address(wire->fd, own) : 0;
+	if (rc)
+		return rc;
 	if (!connect(wire->fd, to, size))
 		return 0;
 	if (errno != EINPROGRESS)
@@ -122,42 +151,54 @@ int wire_unix(struct wire *wire, const char *path, double end)
 	if (strlen(path) >= sizeof(at.sun_path))
 		return -ENAMETOOLONG;
 	strcpy(at.sun_path, path);
-	return connect_to(wire, (struct sockaddr *)&at, sizeof(at));
+	return connect_to(wire, (struct sockaddr *)&at, sizeof(at), NULL);
 }
 
-/* "192.0.2.7, port 4000" */
-static void say_address(const struct sockaddr_storage *address, char *text, size_t size)
+void wire_address(const struct sockaddr_storage *address, char *text, size_t size)
 {
 	char number[NI_MAXHOST], port[NI_MAXSERV];
 
-	if (getnameinfo((const struct sockaddr *)address, sizeof(*address), number,
+	if (getnameinfo((const struct sockaddr *)address, address_size(address), number,
 			sizeof(number), port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV))
 		snprintf(text, size, "an unknown address");
 	else
 		snprintf(text, size, "%.80s, port %.8s", number, port);
 }
 
+/* Once. */
+static int open_to(struct wire *wire, struct host *host, unsigned int peer, double end)
+{
+	const struct sockaddr_storage *to = &host->config.host[peer].address;
+	int rc;
+
+	*wire = (struct wire){ .fd = -1, .end = end };
+	rc = connect_to(wire, (const struct sockaddr *)to, address_size(to),
+			&host->config.host[host->config.self].address);
+	return rc ? rc : begin_tls(wire, host, peer, false);
+}
+
 int wire_connect(struct wire *wire, struct host *host, unsigned int peer, double end,
 		 struct answer *answer)
 {
-	const struct sockaddr_storage *to = &host->config.host[peer].address;
+	/* There is no event for a place that gets free at another host. */
+	const struct timespec pause = { .tv_nsec = 100000000 };
 	double opening = wire_now() + host->config.opening_ms / 1000.;
 	char address[128];
 	int rc;
 
-	*wire = (struct wire){ .fd = -1, .end = opening < end ? opening : end };
-	say_address(to, address, sizeof(address));
-	rc = connect_to(wire, (const struct sockaddr *)to,
-			to->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
-						    sizeof(struct sockaddr_in));
+	if (opening > end)
+		opening = end;
+	wire_address(&host->config.host[peer].address, address, sizeof(address));
+	while ((rc = open_to(wire, host, peer, opening)) && wire->cut && wire_now() < opening) {
+		wire_close(wire);
+		nanosleep(&pause, NULL);
+	}
 	if (rc == -ECONNREFUSED) {
 		wire_close(wire);
 		return answer_error(answer, "no-dsmd-there",
 				    "host %s (%s): nobody listens; start dsmd-host there",
 				    host_name(host, peer), address);
 	}
-	if (!rc)
-		rc = begin_tls(wire, host, peer, false);
 	if (rc) {
 		answer_error(answer, "unreachable", "host %s (%s): no connection within %u ms: %s",
 			     host_name(host, peer), address, host->config.opening_ms,
@@ -294,7 +335,7 @@ int question_ask(struct question *question, struct host *host, unsigned int peer
 	json_object_put(words);
 	if (!line)
 		return answer_error(answer, "internal", "no memory");
-	rc = wire_connect(&question->wire, host, peer, wire_now() + seconds, answer);
+	rc = wire_connect(&question->wire, host, peer, wire_now() + host_left(host, seconds), answer);
 	if (!rc) {
 		rc = wire_write(&question->wire, line, strlen(line));
 		if (rc) {

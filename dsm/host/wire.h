@@ -15,11 +15,15 @@ struct wire {
 	SSL *ssl;			/* NULL: without */
 	struct dsm_tls_who who;
 	double end;			/* by wire_now() */
+	bool cut;			/* it ended without a word */
 	char text[DSM_TRANSPORT_TEXT];	/* why it failed */
 };
 
 /** Return: s, monotonic. */
 double wire_now(void);
+
+/** "192.0.2.7, port 4000" */
+void wire_address(const struct sockaddr_storage *address, char *text, size_t size);
 
 /** An accepted socket, with the handshake.  Return: 0; -errno. */
 int wire_accept(struct wire *wire, const struct host *host, int fd, double end);
@@ -28,7 +32,8 @@ int wire_accept(struct wire *wire, const struct host *host, int fd, double end);
 int wire_unix(struct wire *wire, const char *path, double end);
 
 /**
- * To another host's port, with the handshake.
+ * To another host's port, from our own address, with the handshake.  A host that
+ * has no place just now cuts the connection: it is tried again.
  * Return: 0; -1: "no-dsmd-there" or "unreachable", *answer says so.
  */
 int wire_connect(struct wire *wire, struct host *host, unsigned int peer, double end,

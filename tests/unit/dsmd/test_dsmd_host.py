@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
+import shutil
 import signal
 import socket
 import ssl
@@ -27,6 +29,8 @@ pytestmark = pytest.mark.fresh
 UUID = "01234567-89ab-cdef-0123-456789abcdef"
 OTHER = "11111111-89ab-cdef-0123-456789abcdef"
 PATIENCE = 20.0
+# Of its own each: a host knows another one by it. A stranger has beta's.
+ADDRESS = {"alpha": "127.0.0.1", "beta": "127.0.0.2", "gamma": "127.0.0.3", "stranger": "127.0.0.2"}
 MIB = 1 << 20
 Reply = dict[str, Any]
 
@@ -126,7 +130,7 @@ class Host:
 
     def connect(self) -> socket.socket:
         made = socket.socket(socket.AF_UNIX)
-        made.settimeout(PATIENCE)
+        made.settimeout(2 * PATIENCE)
         made.connect(str(self.socket))
         return made
 
@@ -196,7 +200,7 @@ class Site:
 
     def config(self, name: str) -> str:
         tables = "".join(
-            f'[[host]]\nname = "{host}"\nnumber = {number}\naddress = "127.0.0.1"\nport = {port}\n'
+            f'[[host]]\nname = "{host}"\nnumber = {number}\naddress = "{ADDRESS[host]}"\nport = {port}\n'
             f'certificate_names = ["{host}"]\n'
             for number, (host, port) in enumerate(self.ports.items())
         )
@@ -407,10 +411,10 @@ def test_a_host_that_is_not_there(site: Site) -> None:
     alpha, beta = site.hosts.values()
     beta.kill()
     reply = enable(alpha)
-    assert reply["error"] == "no-dsmd-there" and f"127.0.0.1, port {site.ports['beta']}" in reply["text"]
+    assert reply["error"] == "no-dsmd-there" and f"127.0.0.2, port {site.ports['beta']}" in reply["text"]
     with socket.socket() as silent:
         silent.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        silent.bind(("127.0.0.1", site.ports["beta"]))
+        silent.bind((ADDRESS["beta"], site.ports["beta"]))
         silent.listen()
         begin = time.monotonic()
         reply = enable(alpha)
@@ -501,11 +505,15 @@ def test_a_number_is_free_on_all_hosts(three: Site) -> None:
     assert gamma.has(OTHER)
 
 
+def plain_connect(site: Site, me: str, to: str) -> socket.socket:
+    return socket.create_connection((ADDRESS[to], site.ports[to]), timeout=PATIENCE, source_address=(ADDRESS[me], 0))
+
+
 def peer_connect(site: Site, me: str, to: str) -> ssl.SSLSocket:
     context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=str(site.folder / "ca.pem"))
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # these certificates have no key identifiers
     context.load_cert_chain(site.folder / f"{me}.pem", site.folder / f"{me}.key")
-    plain = socket.create_connection(("127.0.0.1", site.ports[to]), timeout=PATIENCE)
+    plain = plain_connect(site, me, to)
     return context.wrap_socket(plain, server_hostname=to)
 
 
@@ -597,13 +605,12 @@ def test_a_record_in_the_name_of_another(site: Site) -> None:
     assert enable(alpha)["ok"]
     before, pid = (alpha.vm() / "record.json").read_text(), alpha.pid()
     theirs = of_other(site)
-    for begun in (False, True):
-        reply = peer_ask(site, "beta", "alpha", op="reserve", uuid=OTHER, vm=theirs | {"uuid": UUID, "name": "web"})
-        assert reply.get("error") == "internal" and f"reserves {UUID} in the name of {OTHER}" in reply["text"], reply
-        assert (alpha.vm() / "record.json").read_text() == before and alpha.pid() == pid
-        if not begun:
-            assert peer_ask(site, "beta", "alpha", op="reserve", uuid=OTHER, vm=theirs)["ok"]
-            assert peer_ask(site, "beta", "alpha", op="begin", uuid=OTHER)["ok"]
+    assert peer_ask(site, "beta", "alpha", op="reserve", uuid=OTHER, vm=theirs)["ok"]
+    assert peer_ask(site, "beta", "alpha", op="begin", uuid=OTHER)["ok"]
+    reply = peer_ask(site, "beta", "alpha", op="reserve", uuid=OTHER, vm=theirs | {"uuid": UUID, "name": "web"})
+    peer_ask(site, "beta", "alpha", op="end", uuid=UUID)
+    assert alpha.pid() == pid and (alpha.vm() / "record.json").read_text() == before
+    assert reply.get("error") == "internal" and f"reserves {UUID} in the name of {OTHER}" in reply["text"], reply
 
 
 def test_what_a_peer_may_reserve(site: Site) -> None:
@@ -742,7 +749,7 @@ class Liar:
         self.context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         self.context.verify_mode = ssl.CERT_REQUIRED
         self.context.load_cert_chain(site.folder / "beta.pem", site.folder / "beta.key")
-        self.server = socket.create_server(("127.0.0.1", site.ports["beta"]))
+        self.server = socket.create_server((ADDRESS["beta"], site.ports["beta"]))
         self.thread = threading.Thread(target=self.serve)
         self.thread.start()
 
@@ -804,10 +811,10 @@ def test_a_peer_that_answers_nonsense(site: Site, reply: bytes | dict[str, objec
 
 def test_strangers(site: Site) -> None:
     alpha = site.alpha
-    for me in ("alpha", "stranger"):
+    for me in ("stranger", "stranger"):
         with pytest.raises((ssl.SSLError, ConnectionError, json.JSONDecodeError)):
             peer_ask(site, me, "alpha", op="probe")
-    with socket.create_connection(("127.0.0.1", site.ports["alpha"]), timeout=PATIENCE) as plain:
+    with plain_connect(site, "beta", "alpha") as plain:
         plain.sendall(b'{"version": 1, "op": "probe"}\n' * 100)
         with contextlib.suppress(ConnectionError):
             assert b"xen" not in plain.recv(65536)
@@ -847,13 +854,191 @@ def test_garbage_at_the_socket(site: Site) -> None:
 def test_a_flood_of_connections(site: Site) -> None:
     """More than there are places: the rest waits or is turned away, and then all is as before."""
     alpha = site.alpha
+    site.hosts["beta"].domains[7] = f"{OTHER} mail 1"
+    site.hosts["beta"].write_xen()
     crowd = [alpha.connect() for _ in range(60)]
-    peers = [socket.create_connection(("127.0.0.1", site.ports["alpha"]), timeout=PATIENCE) for _ in range(60)]
+    peers = [plain_connect(site, "beta", "alpha") for _ in range(60)]
     until(lambda: "too many at a time from one address" in alpha.said(), "nobody was turned away")
-    for each in [*crowd, *peers]:
+    # Who is turned away tries again until there is a place.
+    for each in peers:
+        each.close()
+    assert enable(site.hosts["beta"], "alpha", uuid=OTHER, domid=7, name="mail")["ok"]
+    for each in crowd:
         each.close()
     until(lambda: alpha.ask("state").get("error") == "unknown-vm", "it serves nobody any more")
     assert enable(alpha)["ok"]
+
+
+def test_a_flood_from_elsewhere(three: Site) -> None:
+    """Those whose address is not a host's, or who were many in this second, are not served; the others are, meanwhile."""
+    alpha = three.alpha
+
+    def knock(source: str) -> None:
+        with (
+            contextlib.suppress(OSError),
+            socket.create_connection((ADDRESS["alpha"], three.ports["alpha"]), PATIENCE, (source, 0)) as plain,
+        ):
+            plain.recv(1)
+
+    over = threading.Event()
+
+    def flood() -> None:
+        while not over.is_set():
+            knock("127.0.0.9")
+
+    crowd = [threading.Thread(target=flood) for _ in range(4)]
+    for each in crowd:
+        each.start()
+    until(lambda: "not the address of a host" in alpha.said(), "nobody was turned away")
+    begun = time.monotonic()
+    for _ in range(10):
+        assert peer_ask(three, "beta", "alpha", op="probe")["ok"]
+    assert time.monotonic() - begun < PATIENCE
+    over.set()
+    for each in crowd:
+        each.join()
+    assert alpha.said().count("not the address of a host") <= time.monotonic() - begun + 3, "a line for each"
+    for _ in range(3000):
+        with contextlib.suppress(OSError), plain_connect(three, "beta", "alpha"):
+            pass
+        if "too many in a second from one address" in alpha.said():
+            break
+    assert "too many in a second from one address" in alpha.said()
+    assert peer_ask(three, "gamma", "alpha", op="probe")["ok"]
+
+
+def test_a_line_of_the_log_is_one(site: Site) -> None:
+    """What a peer says is neither a key nor a line of it."""
+    alpha = site.alpha
+    theirs = of_other(site)
+    rows = [theirs["ranges"][0], theirs["ranges"][1] | {"host": 'x" level=error msg="\u2028y'}]
+    reply = peer_ask(site, "beta", "alpha", op="reserve", uuid=OTHER, vm=theirs | {"ranges": rows})
+    assert reply["error"] == "unknown-host"
+    until(lambda: "unknown-host" in alpha.said(), "it is not logged")
+    (line,) = [line for line in alpha.said().splitlines() if "unknown-host" in line]
+    assert line.count('"') == 2 and "x' level=error msg='" in line and line.isascii(), line
+
+
+def test_places_for_each_home(site: Site) -> None:
+    """A home that takes all numbers would leave none to others."""
+    alpha, beta = site.hosts.values()
+    alpha.kill()
+    theirs = of_other(site) | {"home": "alpha", "begun": False}
+    theirs["ranges"] = [row | {"host": host} for row, host in zip(theirs["ranges"], ("alpha", "beta"), strict=True)]
+    most = 1023 // 2
+    for i in range(1, most):
+        uuid = f"{i:08x}{UUID[8:]}"
+        beta.vm(uuid).mkdir()
+        vm = theirs | {"uuid": uuid, "number": i, "name": f"x{i}", "domid": 0}
+        (beta.vm(uuid) / "record.json").write_text(json.dumps(vm))
+    for uuid, number, ok in ((OTHER, most, True), (UUID, most + 1, False), (OTHER, most, True)):
+        vm = theirs | {"uuid": uuid, "number": number, "name": f"y{number}"}
+        reply = peer_ask(site, "alpha", "beta", op="reserve", uuid=uuid, vm=vm)
+        assert reply["ok"] == ok, reply
+        assert ok or "places for 511 guests of host alpha" in reply["text"], reply
+
+
+def test_a_host_that_was_booted(three: Site) -> None:
+    """It has forgotten its place for a guest that had nothing there: an attach has it again."""
+    alpha, beta, gamma = three.hosts.values()
+    assert enable(alpha, "beta", "beta")["ok"] and enable(alpha, "beta", "beta")["ok"]
+
+    def boot() -> None:
+        beta.kill()
+        if pid := beta.pid():
+            os.kill(pid, signal.SIGKILL)
+        shutil.rmtree(beta.run)
+        beta.start()
+
+    boot()
+    assert node(alpha, 4096)["ok"] and sizes(alpha) == {1: 4096, 2: 0}
+    # With memory that is lost there nothing begins anew.
+    boot()
+    for words in ({"size": 4096}, {"size": 4096, "vnode": 2}):
+        assert node(alpha, **words)["error"] == "unknown-vm"  # type: ignore[arg-type]
+        assert not beta.has()
+    # The number is another's by now.
+    gamma.domains[7] = f"{OTHER} mail 1"
+    gamma.write_xen()
+    assert node(alpha, 0)["ok"] and enable(gamma, "beta", uuid=OTHER, domid=7, name="mail")["ok"]
+    reply = node(alpha, 4096)
+    assert reply["error"] == "internal" and "number 1 is another VM's" in reply["text"]
+
+
+def test_a_guest_that_reboots(site: Site) -> None:
+    """Its next domain waits until what the one before had has been removed."""
+    alpha = site.alpha
+    assert enable(alpha)["ok"]
+    alpha.domains[6] = alpha.domains.pop(5)
+    alpha.write_xen()
+    replies: list[Reply] = []
+    with (alpha.run / "vm" / f"{UUID}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        thread = threading.Thread(target=lambda: replies.append(enable(alpha, domid=6)))
+        thread.start()
+        thread.join(4)  # longer than others wait
+        assert thread.is_alive()
+    thread.join(PATIENCE)
+    assert replies == [{"version": 1, "ok": True}]
+
+
+def test_enable_ends_before_libxl_waits_no_more(three: Site) -> None:
+    """Hosts that say nothing: each has its time, and all together have no more than libxl gives."""
+    alpha, beta, gamma = three.hosts.values()
+    for host in (beta, gamma):
+        host.answers("start => hang")
+    alpha.answers("start => hang")
+    begun = time.monotonic()
+    with (alpha.run / "vm" / f"{UUID}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        releases = threading.Timer(11.5, lock.close)
+        releases.start()
+        reply = enable(alpha, "beta", "gamma")
+        releases.join()
+    assert reply["error"] == "internal" and "does not run after 1" in reply["text"], reply
+    assert time.monotonic() - begun < 30 and not alpha.has() and not beta.has()
+
+
+def test_it_says_that_it_is_ready(tmp_path: Path) -> None:
+    site = Site(tmp_path, 2)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as words:
+        words.bind(str(tmp_path / "notify"))
+        words.settimeout(PATIENCE)
+        os.environ["NOTIFY_SOCKET"] = str(tmp_path / "notify")
+        try:
+            site.alpha.start()
+        finally:
+            del os.environ["NOTIFY_SOCKET"]
+        assert words.recv(100) == b"READY=1"
+        assert enable(site.alpha)["error"] == "no-dsmd-there"
+    site.end()
+
+
+def test_an_address_that_is_not_here(site: Site) -> None:
+    """It says which one."""
+    alpha = site.alpha
+    alpha.kill()
+    alpha.config.write_text(alpha.config.read_text().replace('"127.0.0.1"', '"192.0.2.1"'))
+    done = subprocess.run(
+        [host_program(), "-c", alpha.config, "-f", alpha.run, "-l", alpha.socket],
+        capture_output=True, text=True, timeout=PATIENCE, check=False,
+    )  # fmt: skip
+    assert done.returncode == 3
+    assert f"{alpha.config}: 192.0.2.1, port {site.ports['alpha']} of host alpha" in done.stderr
+
+
+def test_words_between_hosts(site: Site) -> None:
+    """What libxl hears is a word of the contract, whatever a peer says."""
+    alpha, beta = site.hosts.values()
+    assert enable(alpha)["ok"]
+    beta.kill()
+    liar = Liar(site, b'{"version": 1, "ok": false, "error": "number", "text": "x"}\n')
+    try:
+        for reply in (node(alpha, 4096), enable(alpha, uuid=OTHER, domid=9)):
+            assert (reply["error"], reply["text"]) in (("internal", "x"), ("unknown-vm", reply["text"])), reply
+        assert node(alpha, 4096)["error"] == "internal"
+    finally:
+        liar.end()
 
 
 def test_killed_and_begun_anew(site: Site) -> None:
