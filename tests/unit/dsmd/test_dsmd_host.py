@@ -1232,6 +1232,38 @@ def test_hosts(three: Site) -> None:
     assert ctl("hosts").returncode == 3
 
 
+def manual_example(page: str, section: str) -> str:
+    """The first example of a section, as a reader sees it."""
+    text = (parts.ROOT / "docs" / "man" / page).read_text(encoding="utf-8")
+    example = text.partition(f".SH {section}")[2].partition("\n.nf\n")[2].partition("\n.fi\n")[0]
+    for written, meant in (("\\-", "-"), ("\\e", "\\"), ("\\(dq", '"')):
+        example = example.replace(written, meant)
+    return example
+
+
+def test_set_up_by_the_manuals(tmp_path: Path) -> None:
+    """Certificates by dsmd-host(8), the file by dsm.toml(5): two hosts see each other."""
+    site = Site(tmp_path, 2)
+    script = manual_example("dsmd-host.8", "SETTING UP")
+    assert "openssl x509" in script
+    done = subprocess.run(["sh", "-ec", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for host in site.hosts.values():
+        config = manual_example("dsm.toml.5", "EXAMPLE").replace('self = "alpha"', f'self = "{host.name}"')
+        config = config.replace("/etc/xenuma/dsm/host", f"{tmp_path}/{host.name}").replace("/etc/xenuma/dsm", str(tmp_path))
+        for number, name in enumerate(site.hosts, 1):
+            config = config.replace(
+                f'address = "192.0.2.{number}"\nport = 7100', f'address = "{ADDRESS[name]}"\nport = {site.ports[name]}'
+            )
+        host.config.write_text(config, encoding="utf-8")
+        done = subprocess.run([host_program(), "-k", "-c", host.config], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        host.start()
+    assert [row["state"] for row in site.alpha.ask("hosts")["hosts"]] == ["here", "up"]
+    assert enable(site.alpha)["ok"]
+    site.end()
+
+
 def test_files_are_checked(site: Site) -> None:
     config = site.alpha.config
     assert subprocess.run([host_program(), "--check", "-c", config], check=False).returncode == 0
