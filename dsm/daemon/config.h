@@ -39,6 +39,7 @@ struct dsm_config {
 	uint16_t credits, queue, strangers;
 	uint32_t opening_ms, question_ms, deadline_ms;
 	uint32_t rekey_records;
+	uint8_t lend_percent;		/* of this host's memory, to VMs of other hosts */
 };
 
 /**

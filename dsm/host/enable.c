@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "guest.h"
-#include "overhead.h"
 #include "wire.h"
 
 #define NUMBER_TRIES	8
@@ -49,22 +48,10 @@ static int compare_features(struct host *host, unsigned int peer, struct json_ob
 	return 0;
 }
 
-/* The slice's page tables, and its pool. */
-static uint64_t overhead_kib(const struct record *record)
-{
-	uint64_t frames = 0;
-	unsigned int i;
-
-	for (i = 0; i < record->nr_ranges; i++)
-		frames += record->range[i].frames;
-	return dsm_paging_bytes(frames, record->nr_vcpus) / 1024 +
-	       (uint64_t)DSM_FRAMES_PER_VCPU * record->nr_vcpus * KIB_PER_FRAME;
-}
-
 static int compare_memory(struct host *host, unsigned int peer, const struct record *record,
 			  uint64_t free_kib, struct answer *answer)
 {
-	uint64_t need = overhead_kib(record);
+	uint64_t need = record_overhead_kib(record);
 	unsigned int i;
 
 	for (i = 0; i < record->nr_ranges; i++)

@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "record.h"
+#include "lend.h"
 #include "wire.h"
 
 /* ---- Of the host ---- */
@@ -166,6 +166,7 @@ static void reserve(struct host *host, unsigned int from, const char *uuid,
 	}
 	record.domid = 0;
 	record.begun = false;
+	lend_set(&record, NULL, 0);
 	if (there && record_is_same(there, &record) && there->number == record.number && !there->begun)
 		return;
 	if (there && there->begun && dsmd_end(host, there, answer))
@@ -176,6 +177,8 @@ static void reserve(struct host *host, unsigned int from, const char *uuid,
 		record_remove(host, there->uuid_text);
 	write_new(host, &record, answer);
 }
+
+/* ---- Its dsmd ---- */
 
 static void begin(struct host *host, struct record *record, struct answer *answer)
 {
@@ -191,21 +194,50 @@ static void begin(struct host *host, struct record *record, struct answer *answe
 	if (check_uuid_free(host, record, answer))
 		return;
 	record->begun = true;
-	if (record_write(host, record)) {
-		answer_error(answer, "internal", "host %s: record of %s can't be written",
-			     host_name(host, host->config.self), record->guest);
+	lend_set(record, NULL, 0);
+	if (lend_write(host, record, true, answer))
 		return;
-	}
 	if (dsmd_start(host, record, answer)) {
-		dsmd_end(host, record, &ignored);
+		if (!dsmd_end(host, record, &ignored)) {
+			record->begun = false;
+			record_write(host, record);
+		}
 		answer_free(&ignored);
 	}
 }
 
-static void command(struct host *host, const struct record *record, const char *op,
+/* Memory for a vnode; of it as much is lent as it may have come to. */
+static void node(struct host *host, struct record *record, unsigned int vnode,
+		 uint64_t size, struct answer *answer)
+{
+	const struct record_range *range = record_vnode(record, vnode);
+	uint64_t before = range ? range->lent_kib : 0;
+	char line[96];
+	int rc;
+
+	if (!range || range->host != host->config.self || size > range->frames * 4) {
+		answer_error(answer, "sizes", "host %s: vnode %u has no %llu KiB here",
+			     host_name(host, host->config.self), vnode, (unsigned long long)size);
+		return;
+	}
+	if (size > before) {
+		lend_set(record, range, size);
+		if (lend_write(host, record, true, answer))
+			return;
+	}
+	snprintf(line, sizeof(line), "node %u %llu 0", vnode, (unsigned long long)size);
+	rc = ask_dsmd(host, record->name, line, HOST_NODE_S, NULL, answer);
+	/* A refusal says that nothing has changed; without an answer it may have. */
+	if (rc ? size > before && strcmp(answer->word, "internal") : size < before) {
+		lend_set(record, range, rc ? before : size);
+		record_write(host, record);
+	}
+}
+
+static void command(struct host *host, struct record *record, const char *op,
 		    struct json_object *request, struct answer *answer)
 {
-	char line[DSM_CONFIG_NAME + 96];
+	char line[DSM_CONFIG_NAME + 16];
 	uint64_t vnode = 0, size = 0;
 	bool is_node = !strcmp(op, "node");
 
@@ -219,13 +251,13 @@ static void command(struct host *host, const struct record *record, const char *
 				     host_name(host, host->config.self), record->guest);
 		return;
 	}
-	if (is_node)
-		snprintf(line, sizeof(line), "node %llu %llu 0", (unsigned long long)vnode,
-			 (unsigned long long)size);
-	else
-		snprintf(line, sizeof(line), "%s %s", op, host_name(host, record->home));
-	ask_dsmd(host, record->name, line,
-		 is_node ? HOST_NODE_S : host->config.opening_ms / 1000. + HOST_ASK_S, NULL, answer);
+	if (is_node) {
+		node(host, record, (unsigned int)vnode, size, answer);
+		return;
+	}
+	snprintf(line, sizeof(line), "%s %s", op, host_name(host, record->home));
+	ask_dsmd(host, record->name, line, host->config.opening_ms / 1000. + HOST_ASK_S, NULL,
+		 answer);
 }
 
 static void of_vm(struct host *host, struct record *record, const char *op,
@@ -242,6 +274,7 @@ static void of_vm(struct host *host, struct record *record, const char *op,
 			record_remove(host, record->uuid_text);
 		} else {
 			record->begun = false;
+			lend_set(record, NULL, 0);
 			record_write(host, record);
 		}
 	} else {

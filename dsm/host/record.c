@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "overhead.h"
 #include "record.h"
 #include "wire.h"
 
@@ -62,6 +63,17 @@ bool record_is_same(const struct record *a, const struct record *b)
 	return true;
 }
 
+uint64_t record_overhead_kib(const struct record *record)
+{
+	uint64_t frames = 0;
+	unsigned int i;
+
+	for (i = 0; i < record->nr_ranges; i++)
+		frames += record->range[i].frames;
+	return dsm_paging_bytes(frames, record->nr_vcpus) / 1024 +
+	       (uint64_t)DSM_FRAMES_PER_VCPU * record->nr_vcpus * 4;
+}
+
 /* ---- JSON ---- */
 
 static struct json_object *text_of(const char *text)
@@ -96,6 +108,8 @@ struct json_object *record_to_json(const struct host *host, const struct record 
 		json_object_object_add(one, "first", number_of(range->first));
 		json_object_object_add(one, "frames", number_of(range->frames));
 		json_object_object_add(one, "pool_kib", number_of(range->pool_kib));
+		if (range->lent_kib)
+			json_object_object_add(one, "lent_kib", number_of(range->lent_kib));
 		json_object_array_add(list, one);
 	}
 	json_object_object_add(all, "ranges", list);
@@ -126,6 +140,9 @@ static int read_range(struct host *host, struct json_object *from, struct record
 	    read_number(from, "first", 0, MOST_GFN, &range->first, answer) ||
 	    read_number(from, "frames", 1, MOST_GFN, &range->frames, answer) ||
 	    read_number(from, "pool_kib", 0, MOST_GFN * 4, &range->pool_kib, answer))
+		return -1;
+	if (json_object_object_get_ex(from, "lent_kib", NULL) &&
+	    read_number(from, "lent_kib", 0, 1ull << 30, &range->lent_kib, answer))
 		return -1;
 	range->vnode = (unsigned int)vnode;
 	range->spans = range->host != record->home;

@@ -23,6 +23,7 @@ struct record_range {
 	uint64_t first, frames;		/* gfn */
 	bool spans;			/* its memory comes with "node" */
 	uint64_t pool_kib;		/* that its pool is to have; 0 if it does not span */
+	uint64_t lent_kib;		/* elsewhere than at home: it has this, or less */
 };
 
 struct record {
@@ -45,6 +46,9 @@ const struct record_range *record_vnode(const struct record *record, unsigned in
 bool record_has_host(const struct record *record, unsigned int host);
 /** Do they describe the same VM? */
 bool record_is_same(const struct record *a, const struct record *b);
+
+/** KiB of a slice besides its memory: page tables, and the pool for pages of others. */
+uint64_t record_overhead_kib(const struct record *record);
 
 struct json_object *record_to_json(const struct host *host, const struct record *record);
 /** Return: 0; -1, and *answer says what is wrong. */

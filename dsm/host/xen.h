@@ -19,7 +19,7 @@ struct host_facts {
 	char version[HOST_XEN_VERSION];	/* "4.20.3-rc" */
 	uint32_t abi;			/* XEN_DSM_INTERFACE_VERSION */
 	bool hap;			/* hardware assisted paging */
-	uint64_t free_kib;
+	uint64_t free_kib, total_kib;
 	unsigned int nr_features;
 	uint32_t feature[HOST_XEN_FEATURES];	/* that guests could be shown */
 };

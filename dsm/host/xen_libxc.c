@@ -134,6 +134,7 @@ static int facts(struct host_facts *f)
 		f->abi = XEN_DSM_INTERFACE_VERSION;
 		f->hap = info.capabilities & XEN_SYSCTL_PHYSCAP_hap;
 		f->free_kib = info.free_pages * KIB_PER_PAGE;
+		f->total_kib = info.total_pages * KIB_PER_PAGE;
 		rc = read_features(xch, DOMID_INVALID, &f->nr_features, f->feature);
 	}
 	xc_interface_close(xch);

@@ -39,6 +39,7 @@ XEN = {
     "abi": "2",
     "hap": "1",
     "free": str(8 << 20),
+    "total": str(16 << 20),
     "features": "7 7",
 }
 
@@ -936,6 +937,44 @@ def test_places_for_each_home(site: Site) -> None:
         reply = peer_ask(site, "alpha", "beta", op="reserve", uuid=uuid, vm=vm)
         assert reply["ok"] == ok, reply
         assert ok or "places for 511 guests of host alpha" in reply["text"], reply
+
+
+def test_what_is_lent(site: Site) -> None:
+    """Half of a host's memory at most is lent, to all guests together, however many ask; also after a restart."""
+    alpha, beta = site.hosts.values()
+    alpha.domains[6] = f"{OTHER} mail 3 1"
+    alpha.write_xen()
+    overhead = 4096 + 64 * 4  # of 128 MiB and 2 vCPUs
+    mail: dict[str, Any] = {"uuid": OTHER, "domid": 6}
+
+    def lent(kib: int) -> None:
+        beta.write_xen(total=str(-(-kib // 50) * 100))
+
+    lent(2 * overhead + 65536)
+    assert enable(alpha)["ok"] and enable(alpha, name="mail", **mail)["ok"]
+    assert node(alpha, 32768)["ok"] and node(alpha, 16384, **mail)["ok"]
+    reply = node(alpha, 49152 + 2048)
+    assert reply["error"] == "memory-there" and "limits.lend_percent" in reply["text"]
+    assert f"has lent {overhead + 16384} KiB to others, {overhead + 51200} KiB are needed" in reply["text"]
+    assert "node 1 51200 0" not in beta.asked() and sizes(alpha) == {1: 32768}
+    # What dsmd refuses is not lent, nor is what comes back.
+    beta.answers("node 1 49152 => error: memory-there host beta has 1 KiB")
+    assert node(alpha, 49152)["text"] == "host beta has 1 KiB"
+    beta.answers()
+    beta.kill()
+    beta.start()
+    assert node(alpha, 32768, **mail)["ok"] and not node(alpha, 34816, **mail)["ok"]
+    assert node(alpha, 2048)["ok"] and node(alpha, 63488, **mail)["ok"]
+    assert node(alpha, 0)["ok"] and not node(alpha, 65536 + 2048, **mail)["ok"]
+    lent(overhead + 63488)
+    reply = node(alpha, 2048)
+    assert reply["error"] == "memory-there" and not beta.pid(), "not even page tables"
+    # Its home says less than it is.
+    lent(16 << 20)
+    for more, error in (({"vnode": 0}, "sizes"), ({"size_kib": 65536 + 4}, "sizes")):
+        words = {"op": "node", "uuid": OTHER, "vnode": 1, "size_kib": 4096} | more
+        assert peer_ask(site, "alpha", "beta", **words)["error"] == error
+    os.kill(beta.pid(OTHER), signal.SIGKILL)
 
 
 def test_a_host_that_was_booted(three: Site) -> None:

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How much of this host's memory the VMs of other homes have: limits.lend_percent
+ * of dsm.toml(5).
+ *
+ * It is written in the record before anybody takes it, so that two at a time do
+ * not take the same.  What a request that was cut leaves written is too much, until
+ * the next one of that VM.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lend.h"
+
+void lend_set(struct record *record, const struct record_range *range, uint64_t kib)
+{
+	unsigned int i;
+
+	for (i = 0; i < record->nr_ranges; i++)
+		if (!range || range == &record->range[i])
+			record->range[i].lent_kib = kib;
+}
+
+static uint64_t lent_kib(const struct record *record)
+{
+	uint64_t kib = record->begun ? record_overhead_kib(record) : 0;
+	unsigned int i;
+
+	for (i = 0; i < record->nr_ranges; i++)
+		kib += record->range[i].lent_kib;
+	return kib;
+}
+
+struct lent {
+	const struct record *but;
+	uint64_t kib;
+};
+
+static void add_lent(struct host *host, const struct record *record, void *context)
+{
+	struct lent *lent = context;
+
+	if (!record_is_home(host, record) && strcmp(record->uuid_text, lent->but->uuid_text))
+		lent->kib += lent_kib(record);
+}
+
+/* With the lock of the numbers. */
+static int check_lent(struct host *host, const struct record *record, struct answer *answer)
+{
+	struct lent lent = { .but = record };
+	struct host_facts facts = { 0 };
+	uint64_t most, needs = lent_kib(record);
+	int rc = host->xen->facts(&facts);
+
+	if (rc)
+		return answer_error(answer, "internal", "host %s: what Xen is: %s",
+				    host_name(host, host->config.self), strerror(-rc));
+	most = facts.total_kib / 100 * host->config.lend_percent;
+	record_each(host, add_lent, &lent);
+	if (lent.kib + needs <= most)
+		return 0;
+	return answer_error(answer, "memory-there", "host %s lends %llu KiB (limits.lend_percent of its dsm.toml), has lent %llu KiB to others, %llu KiB are needed",
+			    host_name(host, host->config.self), (unsigned long long)most,
+			    (unsigned long long)lent.kib, (unsigned long long)needs);
+}
+
+int lend_write(struct host *host, const struct record *record, bool more,
+	       struct answer *answer)
+{
+	int lock = record_lock_numbers(host), rc;
+
+	if (lock < 0)
+		return answer_error(answer, "internal", "the lock of the numbers: %s", strerror(-lock));
+	rc = more ? check_lent(host, record, answer) : 0;
+	if (!rc && record_write(host, record))
+		rc = answer_error(answer, "internal", "host %s: record of %s can't be written",
+				  host_name(host, host->config.self), record->guest);
+	close(lock);
+	return rc;
+}
