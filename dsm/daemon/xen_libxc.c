@@ -245,6 +245,35 @@ static int descriptor(struct dsm_xen *xen)
 	return xenevtchn_fd(of(xen)->xce);
 }
 
+/*
+ * What `xl list` shows for a slice: VM-slice-HOME.  No toolstack has made it, so
+ * its name is all that xenstore has of it.
+ */
+static void name_slice(uint32_t domid, const struct dsm_description *d,
+		       const struct dsm_config *config)
+{
+	char path[48], name[DSM_DESCRIPTION_NAME + DSM_CONFIG_NAME + 8];
+	struct xs_handle *xs = xs_open(0);
+
+	snprintf(path, sizeof(path), "/local/domain/%" PRIu32 "/name", domid);
+	snprintf(name, sizeof(name), "%s-slice-%s", d->name, config->host[d->token_home].name);
+	if (!xs || !xs_write(xs, XBT_NULL, path, name, (unsigned int)strlen(name)))
+		fprintf(stderr, "<4>level=warning vm=%s msg=\"the name of domain %" PRIu32 ": %s\"\n",
+			d->name, domid, strerror(errno));
+	xs_close(xs);
+}
+
+static void forget_slice(uint32_t domid)
+{
+	struct xs_handle *xs = xs_open(0);
+	char path[48];
+
+	snprintf(path, sizeof(path), "/local/domain/%" PRIu32, domid);
+	if (!xs || (!xs_rm(xs, XBT_NULL, path) && errno != ENOENT))
+		fprintf(stderr, "<4>level=warning msg=\"%s: %s\"\n", path, strerror(errno));
+	xs_close(xs);
+}
+
 /* A slice that was built here has no other owner. */
 static void close_all(struct dsm_xen *xen)
 {
@@ -252,8 +281,10 @@ static void close_all(struct dsm_xen *xen)
 
 	if (x->resource)
 		xenforeignmemory_unmap_resource(x->fmem, x->resource);
-	if (x->built)
+	if (x->built) {
 		xc_domain_destroy(x->xch, x->domid);
+		forget_slice(x->domid);
+	}
 	if (x->fmem)
 		xenforeignmemory_close(x->fmem);
 	if (x->xce)
@@ -334,6 +365,7 @@ struct dsm_xen *dsm_hypervisor_open(const struct dsm_description *d,
 		if (dsm_slice_create(x->xch, d, config->self, &x->domid, text))
 			goto fail;
 		x->built = true;
+		name_slice(x->domid, d, config);
 	}
 	if (dsm_slice_enable(x->xch, x->domid, d, config, &port, text) ||
 	    map_ring(x, text))

@@ -13,7 +13,7 @@
 #include <xenguest.h>
 #include <xenstore.h>
 
-#include "xen.h"
+#include "host.h"
 
 #define DOMAINS	128		/* asked for at a time */
 #define KIB_PER_PAGE	(XC_PAGE_SIZE / 1024)
@@ -260,6 +260,18 @@ static int find_name(const char *name, uint32_t *domid)
 	return rc;
 }
 
+/* Of a slice it is all that xenstore has; without it there is a name too much. */
+static void forget_name(uint32_t domid)
+{
+	struct xs_handle *xs = xs_open(0);
+	char path[48];
+
+	snprintf(path, sizeof(path), "/local/domain/%" PRIu32, domid);
+	if (!xs || (!xs_rm(xs, XBT_NULL, path) && errno != ENOENT))
+		host_say(SAY_WARNING, NULL, "%s of a slice that has gone: %s", path, strerror(errno));
+	xs_close(xs);
+}
+
 static int destroy(uint32_t domid)
 {
 	xc_interface *xch = xc_interface_open(NULL, NULL, 0);
@@ -269,6 +281,8 @@ static int destroy(uint32_t domid)
 		return -errno;
 	rc = xc_domain_destroy(xch, domid) ? -errno : 0;
 	xc_interface_close(xch);
+	if (!rc)
+		forget_name(domid);
 	return rc;
 }
 

@@ -36,9 +36,10 @@ def introduce(rack: Rack, folder: Path, transport: str = "tcp") -> tuple[Host, H
 
 
 def slices(host: Host) -> list[int]:
-    """Domains without a name: slices of guests of other hosts."""
+    """Slices of guests of other hosts: VM-slice-HOME, or without a name for a moment."""
     listed = checked(run_in(host), "xl list").splitlines()[1:]
-    return [int(line.split()[1]) for line in listed if line.split()[0] == "(null)"]
+    rows = [line.split() for line in listed]
+    return [int(row[1]) for row in rows if row[0] == "(null)" or "-slice-" in row[0]]
 
 
 def free_pages(hosts: tuple[Host, Host]) -> list[int]:

@@ -149,6 +149,7 @@ def test_destroy_acts_on_both_hosts(hosts: tuple[Host, Host]) -> None:
             assert guest.attach(1, timeout=ASKED_MOST).status == 0, said(hosts)
             Memcheck(guest, 1, CHECKED_MIB)
             assert len(slices(hosts[1])) == 1
+            assert f" far-slice-{hosts[0].description.name} " in run_in(hosts[1])("xl list").text.replace("\n", " ")
         left_nothing(hosts)
         free.append(free_pages(hosts))
     assert free[0] == free[1]

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """A dsmd for dsmd-host: its words are real, its memory is a file beside its description.
 
-What it is asked is written to ``asked`` there. A file ``answers`` (beside ``vm.json``, or two folders up) has lines
+What it is asked is written to ``asked`` there, ``status`` to ``status.asked``.
+
+A file ``answers`` (beside ``vm.json``, or two folders up) has lines
 "COMMAND error: WORD TEXT", "COMMAND hang" or "COMMAND die": what it does instead when it is asked that.
 """
 
@@ -59,9 +61,10 @@ class Played:
         return json.dumps({"vnodes": rows}) + "\n"
 
     def answer(self, command: str) -> str:
-        if command not in ("state", "status"):
-            with self.asked.open("a", encoding="utf-8") as file:
-                file.write(command + "\n")
+        if command != "state":
+            file = self.at / "status.asked" if command == "status" else self.asked
+            with file.open("a", encoding="utf-8") as lines:
+                lines.write(command + "\n")
         instead = self.instead(command)
         if instead == "hang":
             time.sleep(600)

@@ -54,7 +54,7 @@ static struct {
 	struct xen_dsm_ring_entry behind[8];	/* what Xen had no room for */
 	unsigned int nr_behind;
 	unsigned int query_state;
-	char published[128];
+	char published[128], name[128];
 } xen;
 
 static bool fails(const char *call)
@@ -449,7 +449,19 @@ bool xs_write(struct xs_handle *xs, uint32_t transaction, const char *path, cons
 {
 	(void)xs;
 	CHECK(transaction == XBT_NULL, "a transaction");
-	snprintf(xen.published, sizeof(xen.published), "%s=%.*s", path, (int)size, (const char *)data);
+	if (strstr(path, "/name"))
+		snprintf(xen.name, sizeof(xen.name), "%s=%.*s", path, (int)size, (const char *)data);
+	else
+		snprintf(xen.published, sizeof(xen.published), "%s=%.*s", path, (int)size, (const char *)data);
+	return true;
+}
+
+bool xs_rm(struct xs_handle *xs, uint32_t transaction, const char *path)
+{
+	(void)xs;
+	CHECK(transaction == XBT_NULL && !strcmp(path, "/local/domain/9") && !xen.domains && xen.name[0],
+	      "removed: %s, with the name '%s'", path, xen.name);
+	xen.name[0] = 0;
 	return true;
 }
 
@@ -481,8 +493,8 @@ static void end(struct dsm_xen *opened)
 {
 	if (opened)
 		opened->calls->close(opened);
-	CHECK(!xen.handles && !xen.mapped && !xen.domains, "%u handles, %u maps, %u domains left",
-	      xen.handles, xen.mapped, xen.domains);
+	CHECK(!xen.handles && !xen.mapped && !xen.domains && !xen.name[0],
+	      "%u handles, %u maps, %u domains, '%s' left", xen.handles, xen.mapped, xen.domains, xen.name);
 	close(xen.pipe[0]);
 	close(xen.pipe[1]);
 }
@@ -508,6 +520,14 @@ static void build(const void *argument)
 	CHECK(xen.slice == 1 && xen.nr_slices == 2 && xen.nr_ranges == 2, "slice %u of %u", xen.slice,
 	      xen.nr_slices);
 	CHECK(!xen.away_first && xen.away_nr == 0x1000 && xen.pool == 128, "away and the pool");
+	CHECK(!strcmp(xen.name, "/local/domain/9/name=vm-slice-alpha"), "'%s'", xen.name);
+	end(opened);
+	/* Without xenstore it has none. */
+	begin(true);
+	xen.fail_at = "xenstore";
+	xen.fail_errno = EMFILE;
+	opened = dsm_hypervisor_open(&d, &config, text);
+	CHECK(opened && !xen.name[0], "%s, '%s'", text, xen.name);
 	end(opened);
 }
 

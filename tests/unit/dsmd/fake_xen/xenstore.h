@@ -12,5 +12,6 @@ struct xs_handle *xs_open(unsigned long flags);
 void xs_close(struct xs_handle *xs);
 bool xs_write(struct xs_handle *xs, uint32_t transaction, const char *path, const void *data,
 	      unsigned int size);
+bool xs_rm(struct xs_handle *xs, uint32_t transaction, const char *path);
 
 #endif
