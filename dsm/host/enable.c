@@ -64,6 +64,28 @@ static int compare_memory(struct host *host, unsigned int peer, const struct rec
 			    (unsigned long long)need, (unsigned long long)(need - free_kib));
 }
 
+/* Both files have to have the same hosts, with the same numbers: the dsmds speak in numbers. */
+static int compare_hosts(struct host *host, unsigned int peer, struct json_object *list,
+			 struct answer *answer)
+{
+	unsigned int i, nr = host->config.nr_hosts;
+	const char *name;
+
+	if (!list || !json_object_is_type(list, json_type_array))
+		return answer_error(answer, "internal", "host %s: no list of hosts", host_name(host, peer));
+	if (json_object_array_length(list) != nr)
+		return answer_error(answer, "internal", "host %s: its dsm.toml has %zu hosts, the one here %u",
+				    host_name(host, peer), json_object_array_length(list), nr);
+	for (i = 0; i < nr; i++) {
+		name = json_object_get_string(json_object_array_get_idx(list, i));
+		if (!name || strcmp(name, host_name(host, i)))
+			return answer_error(answer, "internal", "host %s: in its dsm.toml number %u is %.64s, in the one here %s",
+					    host_name(host, peer), i, name ? name : "nobody",
+					    host_name(host, i));
+	}
+	return 0;
+}
+
 static int note_numbers(struct probed *probed, struct json_object *list)
 {
 	size_t i;
@@ -106,6 +128,8 @@ static int compare_host(struct host *host, unsigned int peer, const struct recor
 	if (!is_version(version, &here) || abi != here.abi)
 		return answer_error(answer, "xen-version", "host %s has Xen %s (DSM %llu), this host %s (DSM %u)",
 				    name, version, (unsigned long long)abi, here.version, here.abi);
+	if (compare_hosts(host, peer, json_object_object_get(there, "hosts"), answer))
+		return -1;
 	if (compare_features(host, peer, json_object_object_get(there, "features"), nr, guest, answer))
 		return -1;
 	if (!hap)

@@ -2,7 +2,7 @@
 /*
  * What other hosts ask: of this one as a host, and of VMs whose home they are.
  *
- *	probe		what is here; with "guest", who is called so
+ *	probe		what is here, and which hosts are known; with "guest", who is called so
  *	known		is this host the home of the VM?
  *	reserve		a record of the VM, "vm", with its number
  *	begin		its dsmd, which makes the slice
@@ -32,7 +32,7 @@ static void add_number(struct host *host, const struct record *record, void *con
 
 static void probe(struct host *host, struct json_object *request, struct answer *answer)
 {
-	struct json_object *numbers, *features;
+	struct json_object *numbers, *features, *hosts;
 	struct host_facts facts = { 0 };
 	const char *guest = NULL;
 	uint8_t uuid[16], theirs[16];
@@ -50,12 +50,20 @@ static void probe(struct host *host, struct json_object *request, struct answer 
 		guest = read_text(request, "guest", 255, answer);
 		if (!guest || read_uuid(request, uuid, text, answer))
 			return;
-		if (host->xen->find_name(guest, &domid) ||
-		    (!host->xen->uuid(domid, theirs) && !memcmp(uuid, theirs, sizeof(uuid))))
+		rc = host->xen->find_name(guest, &domid);
+		if (rc && rc != -ESRCH) {
+			answer_error(answer, "internal", "host %s: which names there are: %s",
+				     host_name(host, host->config.self), strerror(-rc));
+			return;
+		}
+		if (rc || (!host->xen->uuid(domid, theirs) && !memcmp(uuid, theirs, sizeof(uuid))))
 			domid = 0;
 	}
 	numbers = json_object_new_array();
 	features = json_object_new_array();
+	hosts = json_object_new_array();
+	for (i = 0; i < host->config.nr_hosts; i++)
+		json_object_array_add(hosts, json_object_new_string(host_name(host, i)));
 	record_each(host, add_number, numbers);
 	for (i = 0; i < facts.nr_features; i++)
 		json_object_array_add(features, json_object_new_uint64(facts.feature[i]));
@@ -65,6 +73,7 @@ static void probe(struct host *host, struct json_object *request, struct answer 
 	answer_add(answer, "free_kib", json_object_new_uint64(facts.free_kib));
 	answer_add(answer, "features", features);
 	answer_add(answer, "numbers", numbers);
+	answer_add(answer, "hosts", hosts);
 	answer_add(answer, "name_domid", json_object_new_uint64(domid));
 }
 

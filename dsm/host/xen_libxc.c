@@ -246,6 +246,8 @@ static int find_name(const char *name, uint32_t *domid)
 	if (!xs)
 		return -errno;
 	list = xs_directory(xs, XBT_NULL, "/local/domain", &nr);
+	if (!list)
+		rc = errno ? -errno : -EIO;
 	for (i = 0; list && i < nr && rc == -ESRCH; i++) {
 		snprintf(path, sizeof(path), "/local/domain/%.20s/name", list[i]);
 		value = xs_read(xs, XBT_NULL, path, &size);

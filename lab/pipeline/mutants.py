@@ -210,8 +210,12 @@ class Dsmd:
         return folder
 
     def command(self, tests: Sequence[str], built: Path) -> tuple[list[str], dict[str, str]]:
+        """A test is a case of a program, PROGRAM.c::CASE, or one of pytest's, FILE.py::TEST, which may be `fresh`."""
+        folder = UNIT_TESTS / "dsmd"
         variables = {"XENUMA_DSMD": str(built), "XENUMA_DSMD_CASES": "\n".join(tests), "DSMD_PATIENCE": "20"}
-        return [str(UNIT_TESTS / "dsmd" / "test_dsmd.py")], variables
+        variables["XENUMA_SOAK"] = "1"
+        files = [str(folder / test) for test in tests if test.partition("::")[0].endswith(".py")]
+        return [*files, *([str(folder / "test_dsmd.py")] if len(files) < len(tests) else [])], variables
 
 
 PARTS = ("libgomp", "toolstack", "dsmd")

@@ -187,7 +187,7 @@ static int find_slice(const uint8_t wanted[16], uint32_t *domid)
 static int find_name(const char *name, uint32_t *domid)
 {
 	struct domain domain;
-	int rc = find(is_name, name, &domain);
+	int rc = fails("find_name") ? -EIO : find(is_name, name, &domain);
 
 	*domid = domain.domid;
 	return rc;
