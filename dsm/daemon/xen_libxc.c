@@ -9,8 +9,8 @@
  * rest there, in this order, so that nothing is left behind unseen.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,16 +116,14 @@ static unsigned int take(struct libxc *x, struct dsm_xen_miss *misses,
 static int misses(struct dsm_xen *xen, struct dsm_xen_miss *into, unsigned int most)
 {
 	struct libxc *x = of(xen);
-	struct pollfd channel = { .fd = xenevtchn_fd(x->xce), .events = POLLIN };
 	xenevtchn_port_or_error_t pending;
 	unsigned int nr;
 
 	/* The channel first: what comes after this look raises it again. */
-	if (poll(&channel, 1, 0) > 0) {
-		pending = xenevtchn_pending(x->xce);
-		if (pending < 0 || xenevtchn_unmask(x->xce, (evtchn_port_t)pending))
-			return -errno;
-	}
+	pending = xenevtchn_pending(x->xce);
+	if (pending < 0 ? errno != EAGAIN :
+	    xenevtchn_unmask(x->xce, (evtchn_port_t)pending))
+		return -errno;
 	nr = take(x, into, most);
 	while (nr < most && __atomic_exchange_n(&x->ring->full, 0, __ATOMIC_ACQ_REL)) {
 		nr += take(x, into + nr, most - nr);
@@ -340,7 +338,9 @@ static int open_handles(struct libxc *x, char *text)
 	x->xch = xc_interface_open(NULL, NULL, 0);
 	x->xce = xenevtchn_open(NULL, 0);
 	x->fmem = xenforeignmemory_open(NULL, 0);
-	if (x->xch && x->xce && x->fmem)
+	/* To look is one system call then, not two. */
+	if (x->xch && x->xce && x->fmem &&
+	    !fcntl(xenevtchn_fd(x->xce), F_SETFL, O_NONBLOCK))
 		return 0;
 	snprintf(text, DSM_ENGINE_TEXT, "no way to Xen: %s", strerror(errno));
 	return -EIO;
