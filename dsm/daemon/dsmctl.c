@@ -169,6 +169,17 @@ static void say_time(const char *what, struct json_object *histogram)
 	       (double)number(histogram, "max_ns") / 1000.);
 }
 
+/* Where the time of faults goes that other hosts answer. */
+static void say_phases(struct json_object *phases)
+{
+	if (!phases)
+		return;
+	say_time("  in queues", get(phases, "queue"));
+	say_time("  until the answer", get(phases, "wire"));
+	say_time("  until it is in place", get(phases, "install"));
+	say_time("other hosts' faults", get(phases, "serve"));
+}
+
 static void say_status(struct json_object *all)
 {
 	struct json_object *engine = get(all, "engine"), *peers = get(all, "peers");
@@ -179,6 +190,7 @@ static void say_status(struct json_object *all)
 		printf("  why: %s\n", words(all, "failure"));
 	say_time("read faults", get(all, "read_fault"));
 	say_time("write faults", get(all, "write_fault"));
+	say_phases(get(all, "phases"));
 	printf("  pages: %" PRIu64 " of this host are elsewhere; %" PRIu64 " of %" PRIu64
 	       " frames for pages of others in use\n", number(engine, "elsewhere"),
 	       number(engine, "frames_used"), number(engine, "frames"));

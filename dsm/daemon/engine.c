@@ -83,6 +83,7 @@ void dsm_engine_run(struct dsm_engine *e)
 	if (!e->has_failed)
 		engine_tell_all(e);
 	engine_flush(e);
+	engine_time_passes(e);
 }
 
 uint64_t dsm_engine_next(const struct dsm_engine *e)
@@ -96,6 +97,8 @@ uint64_t dsm_engine_next(const struct dsm_engine *e)
 		next = entry->due;
 	if (e->evacuation.due < next)
 		next = e->evacuation.due;
+	if (e->evict_due < next)
+		next = e->evict_due;
 	return e->token_due < next ? e->token_due : next;
 }
 
@@ -121,11 +124,12 @@ static void retry_due(struct dsm_engine *e, struct dsm_entry *entry, uint64_t t)
 		engine_simple_step(e, gfn, DSM_EV_PRIVATE);
 }
 
-static void lease_due(struct dsm_engine *e, struct dsm_entry *entry, uint64_t t)
+void engine_lease_due(struct dsm_engine *e, struct dsm_entry *entry, uint64_t t)
 {
 	uint64_t gfn = entry->page.gfn;
 	const struct vcpu *v = e->token_vcpu;
 
+	entry->lease_end = entry->lease_due;
 	entry->lease_due = DSM_NEVER;
 	switch (entry->page.lease) {
 	case DSM_LEASE_NONE:
@@ -139,7 +143,7 @@ static void lease_due(struct dsm_engine *e, struct dsm_entry *entry, uint64_t t)
 	case DSM_LEASE_TOKEN:
 		if (v && v->waiting && engine_has_token(e, v)) {
 			entry->lease_due = t + e->p.token_ns;
-			dsm_table_reschedule(&e->table, entry);
+			engine_settle(e, entry);
 			return;
 		}
 	}
@@ -157,15 +161,18 @@ static void entry_due(struct dsm_engine *e, struct dsm_entry *entry, uint64_t t)
 	} else if (entry->retry_due <= t) {
 		retry_due(e, entry, t);
 	} else {
-		lease_due(e, entry, t);
+		engine_lease_due(e, entry, t);
 	}
 }
 
 void dsm_engine_tick(struct dsm_engine *e)
 {
 	struct dsm_entry *entry;
-	uint64_t t = now(e);
+	uint64_t t;
 	int rc;
+
+	engine_time_passes(e);
+	t = now(e);
 
 	while (!e->has_failed && (entry = dsm_table_first_due(&e->table)) &&
 	       entry->due <= t)
@@ -363,6 +370,7 @@ int dsm_engine_create(const struct dsm_engine_params *params,
 	e->frames = params->frames;
 	e->token_due = DSM_NEVER;
 	e->evacuation.due = DSM_NEVER;
+	e->evict_due = DSM_NEVER;
 	e->keepalive_due = params->keepalive_ms ? 0 : DSM_NEVER;
 
 	rc = -ENOMEM;

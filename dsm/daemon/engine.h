@@ -109,6 +109,14 @@ struct dsm_engine_counts {
 	uint64_t pages;				/* known, now */
 	uint64_t elsewhere;			/* whose home is here, and which are not, now */
 	struct dsm_histogram read_fault, write_fault;	/* from the ring to the wake-up */
+	/*
+	 * Where their time goes, of requests to other hosts: from the ring until
+	 * the request is with the transport; until its answer is read there;
+	 * until who waits is woken.
+	 */
+	struct dsm_histogram queue, wire, install;
+	/* From another host's request until its answer is with the transport. */
+	struct dsm_histogram serve;
 };
 
 /* Of one range, in pages. */

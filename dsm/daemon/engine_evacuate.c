@@ -50,7 +50,9 @@ static void begin(struct dsm_engine *e, struct dsm_entry *entry)
 
 	if (at_home(e, entry))
 		event = (struct dsm_event){ .type = DSM_EV_MISS, .write = true };
-	if (!dsm_table_lend(&e->table, entry))
+	/* What is not at home is not forgotten as its lease ends. */
+	if (!engine_look_at_lease(e, entry) || entry->page.operation ||
+	    !dsm_table_lend(&e->table, entry))
 		return;
 	entry->evacuating = true;
 	e->evacuation.out++;

@@ -23,7 +23,8 @@ static void evict_one(struct dsm_engine *e, struct dsm_entry *entry)
 {
 	struct dsm_event event = { .type = DSM_EV_EVICT };
 
-	if (!dsm_table_lend(&e->table, entry))
+	/* What is here of others is not forgotten as its lease ends. */
+	if (!engine_look_at_lease(e, entry) || !dsm_table_lend(&e->table, entry))
 		return;
 	/* "Not now" changes nothing. */
 	engine_step(e, entry, &event, NULL);
@@ -46,13 +47,16 @@ static unsigned int too_many(const struct dsm_engine *e)
 /*
  * Second chance: who was missed since the hand came by stays for a round.  S
  * pages cost a message, M pages one with a page and a buffer until its answer.
+ * What is leased stays till then, and no longer if somebody waits for a frame.
  */
 void engine_evict(struct dsm_engine *e)
 {
+	bool urgent = e->hungry || e->draining || e->used > e->frames;
 	unsigned int want = too_many(e), looked = 0, begun = 0;
 	unsigned int all = 2 * e->guests;
 	struct dsm_entry *entry;
 
+	e->evict_due = DSM_NEVER;
 	while (begun < want && looked++ < all && !e->has_failed &&
 	       e->writebacks + begun < DSM_ENGINE_WRITEBACKS &&
 	       e->batch[e->current].nr_slots < SLOTS) {
@@ -67,5 +71,8 @@ void engine_evict(struct dsm_engine *e)
 		}
 		evict_one(e, entry);
 		begun += entry->page.operation != 0;
+		/* Nobody else would look when its lease is over. */
+		if (urgent && !entry->page.operation && entry->lease_due < e->evict_due)
+			e->evict_due = entry->lease_due;
 	}
 }

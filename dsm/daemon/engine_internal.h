@@ -12,6 +12,8 @@
 #include "table.h"
 
 #define MS		1000000ull
+/* ns: leases that nobody waits for end together, at multiples of it. */
+#define LEASES_TOGETHER	(32 * MS)
 #define FOREIGN		64		/* misses of other domains; Xen has as many */
 #define STREAMS		4		/* sequences of pages that a vCPU reads */
 #define LEASED		8		/* pages whose lease ends as a vCPU goes on */
@@ -100,6 +102,7 @@ struct dsm_engine {
 	uint8_t *buffers;
 	unsigned int nr_buffers;
 	uint64_t dice;
+	uint64_t time;			/* of this turn; 0: look at the clock */
 
 	struct batch batch[2];
 	unsigned int current;		/* the batch that is being filled */
@@ -122,6 +125,7 @@ struct dsm_engine {
 	unsigned int fetching;		/* prefetches that are out */
 	bool wants_prefetch;		/* a vCPU does */
 	bool hungry;			/* somebody waits for a frame */
+	uint64_t evict_due;		/* a lease ends, and its frame is wanted; or DSM_NEVER */
 	bool draining;
 	TAILQ_HEAD(, dsm_entry) clock;
 	unsigned int used_most;		/* used when there were to be fewer frames */
@@ -136,9 +140,20 @@ struct dsm_engine {
 	struct dsm_engine_counts counts;
 };
 
-static inline uint64_t now(const struct dsm_engine *e)
+/*
+ * A clock costs a system call in many a control domain, so what happens in one
+ * turn of the loop happens at one time, unless it says that time has passed.
+ */
+static inline uint64_t now(struct dsm_engine *e)
 {
-	return e->p.calls->now(e->p.context);
+	if (!e->time)
+		e->time = e->p.calls->now(e->p.context);
+	return e->time;
+}
+
+static inline void engine_time_passes(struct dsm_engine *e)
+{
+	e->time = 0;
 }
 
 static inline const char *name_of(const struct dsm_engine *e, unsigned int host)
@@ -173,13 +188,20 @@ __attribute__((format(printf, 3, 4)))
 void engine_warn(struct dsm_engine *e, enum warning kind,
 		 const char *format, ...);
 
+/** The lease of a page is over at @t, or what it counted for. */
+void engine_lease_due(struct dsm_engine *e, struct dsm_entry *entry, uint64_t t);
+
 /* ---- engine_pages.c ---- */
 
 /**
- * The entry of a page whose operation, if one was due, is done, with a buffer.
+ * The entry of a page whose operation, if one was due, is done, and whose lease
+ * has ended if it is over, with a buffer.
  * Return: NULL after a failure.
  */
 struct dsm_entry *engine_entry(struct dsm_engine *e, uint64_t gfn);
+
+/** The same, if engine_look_at_lease() was called. */
+struct dsm_entry *engine_leased_entry(struct dsm_engine *e, uint64_t gfn);
 
 /**
  * One event of a page that has no operation due.
@@ -188,6 +210,13 @@ struct dsm_entry *engine_entry(struct dsm_engine *e, uint64_t gfn);
  */
 int engine_step(struct dsm_engine *e, struct dsm_entry *entry,
 		const struct dsm_event *event, const uint8_t *page);
+
+/**
+ * The lease of a page, if it is over, ends now.  Before anything else happens to
+ * the page; engine_entry() does it.
+ * Return: the entry; NULL if it has been forgotten, or after a failure.
+ */
+struct dsm_entry *engine_look_at_lease(struct dsm_engine *e, struct dsm_entry *entry);
 
 /** One event without parameters, of a page that engine_entry() finds. */
 int engine_simple_step(struct dsm_engine *e, uint64_t gfn, unsigned int type);
@@ -211,7 +240,16 @@ void engine_end_hole(struct dsm_engine *e, struct dsm_entry *entry);
 void engine_send(struct dsm_engine *e, const struct dsm_action *action,
 		 const uint8_t *page);
 
+/** Return: does this type of message end a request? */
+bool engine_is_answer(unsigned int type);
+
+/** The answer to our request has come. */
+void engine_answered(struct dsm_engine *e, struct dsm_entry *entry);
+
 /* ---- engine_misses.c ---- */
+
+/** Our request for a page is out: who waits for it? */
+void engine_queued(struct dsm_engine *e, const struct dsm_entry *entry);
 
 /**
  * Those who wait for @gfn are about to find no memory there.

@@ -79,6 +79,15 @@ static void hole_left(struct dsm_engine *e, struct vcpu *left)
 		engine_settle(e, entry);
 }
 
+void engine_queued(struct dsm_engine *e, const struct dsm_entry *entry)
+{
+	const struct vcpu *v;
+
+	for (v = e->vcpu; v < e->vcpu + e->p.nr_vcpus; v++)
+		if (v->waiting && v->waiter.gfn == entry->page.gfn)
+			dsm_histogram_add(&e->counts.queue, entry->asked - v->since);
+}
+
 /* All who wait for the page run again, and ask again if they have to. */
 void engine_woken(struct dsm_engine *e, struct dsm_entry *entry)
 {
@@ -96,12 +105,15 @@ void engine_woken(struct dsm_engine *e, struct dsm_entry *entry)
 		dsm_histogram_add(v->waiter.want == DSM_XEN_WANT_S ?
 				  &e->counts.read_fault : &e->counts.write_fault,
 				  t - v->since);
+		if (entry->answered)
+			dsm_histogram_add(&e->counts.install, t - entry->answered);
 		entry->lease_vcpu = i;
 		if (e->vm.leases) {
 			v->leased[v->nr_leased % LEASED] = gfn;
 			v->nr_leased++;
 		}
 	}
+	entry->answered = 0;
 	for (w = TAILQ_FIRST(&e->waiting); w; w = next) {
 		next = TAILQ_NEXT(w, link);
 		if (w->gfn == gfn)
@@ -165,6 +177,11 @@ static bool tell(struct dsm_engine *e, struct waiter *w)
 	if (w->vcpu && w->vcpu->needs_token && !engine_has_token(e, w->vcpu))
 		return false;
 	entry = dsm_table_find(&e->table, w->gfn);
+	/* Before room is looked for, since requests may come of it. */
+	if (entry)
+		entry = engine_look_at_lease(e, entry);
+	if (e->has_failed || !w->queued)
+		return true;
 	if (entry && entry->page.operation) {
 		engine_flush(e);
 		if (e->has_failed || !w->queued)
@@ -175,7 +192,7 @@ static bool tell(struct dsm_engine *e, struct waiter *w)
 	    !engine_may_ask(e, entry, w->gfn))
 		return false;
 
-	entry = engine_entry(e, w->gfn);
+	entry = engine_leased_entry(e, w->gfn);
 	if (!entry || !w->queued)
 		return true;
 	unqueue_waiter(e, w);

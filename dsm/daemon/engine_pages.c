@@ -229,6 +229,7 @@ void engine_flush(struct dsm_engine *e)
 		e->current = !e->current;
 		rc = b->nr_ops ? e->p.xen->calls->page(e->p.xen, b->op,
 						       b->nr_ops) : 0;
+		engine_time_passes(e);
 		e->counts.operations += b->nr_ops;
 		e->counts.batches += b->nr_ops != 0;
 		if (rc)
@@ -244,7 +245,7 @@ void engine_flush(struct dsm_engine *e)
 
 /* ---- What the core decides ---- */
 
-static bool is_answer(unsigned int type)
+bool engine_is_answer(unsigned int type)
 {
 	return type == DSM_DATA_S || type == DSM_DATA_M || type == DSM_GRANT ||
 	       type == DSM_NACK || type == DSM_RESULT;
@@ -255,7 +256,7 @@ void engine_send(struct dsm_engine *e, const struct dsm_action *action,
 {
 	const struct dsm_msg *msg = &action->msg;
 
-	if (is_answer(msg->type) && e->peer_requests[action->host])
+	if (engine_is_answer(msg->type) && e->peer_requests[action->host])
 		e->peer_requests[action->host]--;
 	if (msg->type == DSM_PUTM)
 		e->counts.evicted_modified++;
@@ -263,6 +264,30 @@ void engine_send(struct dsm_engine *e, const struct dsm_action *action,
 		e->counts.evicted_shared++;
 	e->p.calls->send(e->p.context, action->host, msg,
 			 dsm_type_has_page(msg->type) ? page : NULL);
+}
+
+/* A request of ours is out, or what another one asked for.  To send takes time. */
+static void sent(struct dsm_engine *e, struct dsm_entry *entry, unsigned int type)
+{
+	if (type == DSM_GETS || type == DSM_GETM) {
+		engine_time_passes(e);
+		entry->asked = now(e);
+		entry->answered = 0;
+		engine_queued(e, entry);
+	} else if (engine_is_answer(type) && entry->served) {
+		engine_time_passes(e);
+		dsm_histogram_add(&e->counts.serve, now(e) - entry->served);
+		entry->served = 0;
+	}
+}
+
+void engine_answered(struct dsm_engine *e, struct dsm_entry *entry)
+{
+	if (!entry->asked)
+		return;
+	entry->answered = now(e);
+	dsm_histogram_add(&e->counts.wire, entry->answered - entry->asked);
+	entry->asked = 0;
 }
 
 static void wake(struct dsm_engine *e, struct dsm_entry *entry,
@@ -310,6 +335,7 @@ static void act(struct dsm_engine *e, struct dsm_entry *entry,
 		break;
 	case DSM_ACT_SEND:
 		engine_send(e, action, entry->buffer);
+		sent(e, entry, action->msg.type);
 		break;
 	case DSM_ACT_WAKE:
 		wake(e, entry, action->wake);
@@ -364,9 +390,40 @@ static void settle_lease(struct dsm_engine *e, struct dsm_entry *entry)
 		return;
 	case DSM_LEASE_EXPIRED:
 		e->counts.leases_over++;
-		break;
+		/* It may be seen late. */
+		entry->lease_due = entry->lease_end + e->p.token_ns;
+		return;
 	}
 	entry->lease_due = now(e) + e->p.token_ns;
+}
+
+/*
+ * Whose page somebody waits for ends when it is due.  The others end as soon as
+ * something happens to their page, or together with others: a wake-up for each
+ * would cost more than the page did.
+ */
+static void settle_lease_look(struct dsm_entry *entry)
+{
+	const struct dsm_page *page = &entry->page;
+
+	entry->lease_look = entry->lease_due;
+	if (entry->lease_due == DSM_NEVER || page->recall || page->dir.busy ||
+	    page->lease == DSM_LEASE_TOKEN)
+		return;
+	entry->lease_look += LEASES_TOGETHER - entry->lease_due % LEASES_TOGETHER;
+}
+
+/* Leases that are over, and were not looked at: before anything else happens to the page. */
+struct dsm_entry *engine_look_at_lease(struct dsm_engine *e, struct dsm_entry *entry)
+{
+	uint64_t gfn = entry->page.gfn;
+
+	while (!e->has_failed && entry && !entry->page.operation &&
+	       entry->lease_due != DSM_NEVER && entry->lease_due <= now(e)) {
+		engine_lease_due(e, entry, now(e));
+		entry = dsm_table_find(&e->table, gfn);
+	}
+	return e->has_failed ? NULL : entry;
 }
 
 static void settle_clock(struct dsm_engine *e, struct dsm_entry *entry)
@@ -397,6 +454,7 @@ void engine_settle(struct dsm_engine *e, struct dsm_entry *entry)
 	engine_evacuate_settle(e, entry);
 	settle_clock(e, entry);
 	settle_lease(e, entry);
+	settle_lease_look(entry);
 	if (!page->operation && !page->recall_busy && !page->dir.busy) {
 		entry->busy_since = 0;
 		entry->retry_due = DSM_NEVER;
@@ -420,8 +478,16 @@ static void after(struct dsm_engine *e, struct dsm_entry *entry,
 		engine_settle(e, entry);
 }
 
-/* The entry of a page whose operation, if one was due, is done. */
 struct dsm_entry *engine_entry(struct dsm_engine *e, uint64_t gfn)
+{
+	struct dsm_entry *entry = dsm_table_find(&e->table, gfn);
+
+	if (entry)
+		engine_look_at_lease(e, entry);
+	return e->has_failed ? NULL : engine_leased_entry(e, gfn);
+}
+
+struct dsm_entry *engine_leased_entry(struct dsm_engine *e, uint64_t gfn)
 {
 	struct dsm_entry *entry = dsm_table_find(&e->table, gfn);
 

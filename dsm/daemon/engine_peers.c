@@ -125,6 +125,10 @@ void dsm_engine_message(struct dsm_engine *e, unsigned int from,
 	entry = engine_entry(e, msg->gfn);
 	if (!entry)
 		return;
+	if (is_request(msg->type) && !entry->served)
+		entry->served = now(e);
+	else if (engine_is_answer(msg->type))
+		engine_answered(e, entry);
 	rc = engine_step(e, entry, &event, page);
 	if (rc && !e->has_failed)
 		breach(e, from, msg, dsm_error_name((unsigned int)-rc));

@@ -199,6 +199,37 @@ static void add_engine(struct json to, const struct dsm_engine_counts *counts)
 		add_number(table, n->counter.name, engine_value(n, counts));
 }
 
+/* Where the time of a fault goes. */
+static const struct {
+	const char *name, *about;
+	size_t offset;
+} phases[] = {
+#define PHASE(field, about) \
+	{ #field, about, offsetof(struct dsm_engine_counts, field) }
+	PHASE(queue, "From the ring until the request is with the transport."),
+	PHASE(wire, "From there until its answer is read."),
+	PHASE(install, "From there until who waits is woken."),
+	PHASE(serve, "From another host's request until its answer is with the transport."),
+#undef PHASE
+};
+
+#define NR_PHASES	(sizeof(phases) / sizeof(phases[0]))
+
+static const struct dsm_histogram *phase_of(unsigned int n,
+					    const struct dsm_engine_counts *from)
+{
+	return (const struct dsm_histogram *)((const char *)from + phases[n].offset);
+}
+
+static void add_phases(struct json to, const struct dsm_engine_counts *counts)
+{
+	struct json table = add_table(to, "phases");
+	unsigned int n;
+
+	for (n = 0; n < NR_PHASES; n++)
+		add_histogram(table, phases[n].name, phase_of(n, counts));
+}
+
 /* The loop that looks or sleeps. */
 static const struct {
 	const char *name, *about;
@@ -274,6 +305,8 @@ char *dsm_stats_json(const struct dsm_stats *stats)
 	add_number(all, "write_faults", stats->write_faults);
 	add_histogram(all, "read_fault", &stats->read_fault);
 	add_histogram(all, "write_fault", &stats->write_fault);
+	if (stats->engine)
+		add_phases(all, stats->engine);
 	add_poll(all, &stats->poll);
 	add_ends(all, "strangers", stats->strangers);
 	if (stats->engine)
@@ -423,6 +456,18 @@ static void put_faults(FILE *out, const struct dsm_stats *stats, const char *vm)
 	put_ends(out, "stranger_ends_total", vm, NULL, stats->strangers);
 }
 
+static void put_phases(FILE *out, const struct dsm_stats *stats, const char *vm)
+{
+	char name[64];
+	unsigned int n;
+
+	for (n = 0; n < NR_PHASES; n++) {
+		snprintf(name, sizeof(name), "phase_%s_seconds", phases[n].name);
+		put_head(out, name, "", "histogram", phases[n].about);
+		put_histogram(out, name, vm, NULL, phase_of(n, stats->engine));
+	}
+}
+
 static void put_peers(FILE *out, const struct dsm_stats *stats, const char *vm)
 {
 	const struct dsm_stats_peer *peer, *end = stats->peer + DSM_MAX_HOSTS;
@@ -474,8 +519,10 @@ char *dsm_stats_node_exporter(const struct dsm_stats *stats)
 	put_uuid(stats->vm, uuid);
 	put_faults(out, stats, uuid);
 	put_poll(out, stats, uuid);
-	if (stats->engine)
+	if (stats->engine) {
 		put_engine(out, stats, uuid);
+		put_phases(out, stats, uuid);
+	}
 	put_peers(out, stats, uuid);
 	failed = ferror(out);
 	if (fclose(out) || failed) {

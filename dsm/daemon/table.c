@@ -142,6 +142,7 @@ struct dsm_entry *dsm_table_get(struct dsm_table *table, const struct dsm_vm *vm
 	entry->range = (uint8_t)dsm_vm_range(vm, gfn);
 	entry->due = DSM_NEVER;
 	entry->lease_due = DSM_NEVER;
+	entry->lease_look = DSM_NEVER;
 	entry->retry_due = DSM_NEVER;
 	entry->away_due = DSM_NEVER;
 	bucket = &table->bucket[hash(gfn, table->nr_buckets)];
@@ -227,7 +228,7 @@ static void take_out(struct dsm_table *table, struct dsm_entry *entry)
 
 void dsm_table_reschedule(struct dsm_table *table, struct dsm_entry *entry)
 {
-	uint64_t due = entry->lease_due;
+	uint64_t due = entry->lease_look;
 
 	if (entry->retry_due < due)
 		due = entry->retry_due;

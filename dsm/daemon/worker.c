@@ -164,6 +164,10 @@ static void on_before_sleep(struct ev_loop *loop, ev_prepare *prepare, int event
 	dsm_poll_before_sleep(&w->poll, dsm_poll_is_on(&w->poll) ? on_now(NULL) : 0,
 			      dsm_engine_is_asking(w->engine));
 	next = dsm_engine_next(w->engine);
+	/* It mostly is as it was, and clocks cost system calls. */
+	if (next == w->due_at)
+		return;
+	w->due_at = next;
 	ev_timer_stop(loop, &w->due);
 	if (next == UINT64_MAX)
 		return;
@@ -179,6 +183,7 @@ static void on_due(struct ev_loop *loop, ev_timer *timer, int events)
 
 	(void)loop;
 	(void)events;
+	w->due_at = UINT64_MAX;
 	dsm_engine_tick(w->engine);
 }
 
@@ -371,6 +376,7 @@ static void watch(struct dsm_worker *w)
 	w->before_sleep.data = w;
 	ev_prepare_start(w->p.loop, &w->before_sleep);
 	ev_timer_init(&w->due, on_due, 0., 0.);
+	w->due_at = UINT64_MAX;
 	w->due.data = w;
 	ev_timer_init(&w->questions, on_questions, question, question);
 	w->questions.data = w;

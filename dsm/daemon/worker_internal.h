@@ -76,6 +76,7 @@ struct dsm_worker {
 	ev_io ring;
 	ev_prepare before_sleep;
 	ev_timer due, questions, second;
+	uint64_t due_at;		/* of the engine's clock, for which `due` is set; UINT64_MAX: not */
 	struct dsm_poll poll;
 	struct dsm_stats stats;
 	struct dsm_engine_counts counts;

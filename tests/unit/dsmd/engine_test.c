@@ -824,6 +824,103 @@ static void token_first(const void *argument)
 	world_end();
 }
 
+/* Host 1 misses pages 0 and 1, with a credit for one of them: each part of the time takes its own. */
+static void phases(const void *argument)
+{
+	struct features features = calm;
+	struct dsm_engine_counts asks, serves;
+
+	(void)argument;
+	dice_begin();
+	features.credits = 1;
+	world_begin(&features);
+	CHECK(played_use(&node[1].xen, 0, 0, DSM_XEN_WANT_S, 1) == PLAYED_MISS &&
+	      played_use(&node[1].xen, 1, 1, DSM_XEN_WANT_M, 2) == PLAYED_MISS, "misses");
+	dsm_engine_misses(node[1].engine);
+	clock_ns += 3 * US;
+	dsm_engine_run(node[1].engine);
+	clock_ns += 10 * US;
+	CHECK(deliver(1, 0) && !deliver(1, 0), "one request");
+	clock_ns += 20 * US;
+	dsm_engine_run(node[0].engine);
+	clock_ns += 40 * US;
+	CHECK(deliver(0, 1), "no answer");
+	clock_ns += 5 * US;
+	dsm_engine_run(node[1].engine);
+	CHECK(!node[1].xen.vcpu[0].waits && node[1].xen.vcpu[1].waits, "one waits");
+	dsm_engine_get_counts(node[1].engine, &asks);
+	dsm_engine_get_counts(node[0].engine, &serves);
+	CHECK(serves.serve.count == 1 && serves.serve.sum == 20 * US, "serve: %llu in %llu ns",
+	      (unsigned long long)serves.serve.count, (unsigned long long)serves.serve.sum);
+	CHECK(asks.wire.count == 1 && asks.wire.sum == 70 * US, "wire: %llu in %llu ns",
+	      (unsigned long long)asks.wire.count, (unsigned long long)asks.wire.sum);
+	CHECK(asks.install.count == 1 && asks.install.sum == 5 * US, "install: %llu in %llu ns",
+	      (unsigned long long)asks.install.count, (unsigned long long)asks.install.sum);
+	CHECK(asks.read_fault.sum == 78 * US, "all: %llu ns", (unsigned long long)asks.read_fault.sum);
+	/* The other one has waited for a credit. */
+	CHECK(asks.queue.count == 2 && asks.queue.sum == 3 * US + 78 * US, "queue: %llu in %llu ns",
+	      (unsigned long long)asks.queue.count, (unsigned long long)asks.queue.sum);
+	CHECK(!asks.serve.count && !serves.wire.count && !serves.queue.count &&
+	      !serves.install.count, "who asks and who serves");
+	settle_down();
+	dsm_engine_get_counts(node[1].engine, &asks);
+	CHECK(asks.wire.count == 2 && asks.install.count == 2, "two faults");
+	world_end();
+}
+
+/* Leases of pages that nobody asks for cost no wake-up each; somebody who asks waits no longer for that. */
+static void leases_together(const void *argument)
+{
+	uint64_t woken, next;
+	unsigned int i;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&calm);
+	dsm_engine_tick(node[1].engine);	/* a sign of life */
+	for (i = 0; i < 2; i++) {
+		CHECK(played_use(&node[1].xen, i, i, DSM_XEN_WANT_M, 1) == PLAYED_MISS, "a miss");
+		dsm_engine_misses(node[1].engine);
+		dsm_engine_run(node[1].engine);
+		clock_ns += 30 * US;
+		deliver(1, 0);
+		dsm_engine_run(node[0].engine);
+		deliver(0, 1);
+		woken = clock_ns;
+		dsm_engine_run(node[1].engine);
+		CHECK(!node[1].xen.vcpu[i].waits, "it waits");
+	}
+	next = dsm_engine_next(node[1].engine);
+	CHECK(next > woken + 300 * US && next <= woken + 33 * MS && !(next % (32 * MS)),
+	      "%llu ns after the second page, at %llu", (unsigned long long)(next - woken),
+	      (unsigned long long)next);
+	/* Somebody asks within the time of the second: its end is waited for, and not longer. */
+	for (i = 2; i-- > 0;) {
+		CHECK(played_use(&node[0].xen, i, i, DSM_XEN_WANT_M, 1) == PLAYED_MISS, "a miss");
+		dsm_engine_misses(node[0].engine);
+		dsm_engine_run(node[0].engine);
+		deliver(0, 1);
+		dsm_engine_run(node[1].engine);
+		if (!i)
+			break;
+		CHECK(node[1].xen.page[1].state == DSM_XEN_STATE_M, "leased");
+		next = dsm_engine_next(node[1].engine);
+		/* By dice, from a half to one and a half of what is configured. */
+		CHECK(next >= woken + 100 * US && next <= woken + 300 * US,
+		      "due %llu ns after it came", (unsigned long long)(next - woken));
+		clock_ns = next;
+		dsm_engine_tick(node[1].engine);
+		dsm_engine_run(node[1].engine);
+		CHECK(node[1].xen.page[1].state == DSM_XEN_STATE_I, "it went");
+		clock_ns = woken + 300 * US;
+	}
+	/* The first one's lease was over, and nobody had looked. */
+	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_I, "it waits for a clock");
+	settle_down();
+	CHECK(!node[0].xen.vcpu[0].waits && !node[0].xen.vcpu[1].waits, "they wait");
+	world_end();
+}
+
 /* A miss that was late in the ring brings a page while a hole is shown. */
 static void page_in_a_hole(const void *argument)
 {
@@ -1555,6 +1652,8 @@ int main(int argc, char **argv)
 		{ "a host leaves", host_leaves, NULL },
 		{ "a host leaves copies", host_leaves_copies, NULL },
 		{ "the token comes first", token_first, NULL },
+		{ "where the time of a fault goes", phases, NULL },
+		{ "leases end together", leases_together, NULL },
 		{ "a page comes while a hole is shown", page_in_a_hole, NULL },
 		{ "a hole is short", short_hole, NULL },
 		{ "evacuation", evacuation, NULL },

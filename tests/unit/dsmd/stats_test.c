@@ -81,6 +81,7 @@ static void quantiles(const void *argument)
 
 static void fill(struct dsm_stats *stats)
 {
+	static struct dsm_engine_counts engine;
 	static struct dsm_stats empty;
 
 	*stats = empty;
@@ -94,6 +95,13 @@ static void fill(struct dsm_stats *stats)
 	stats->peer[1].transport.received_bytes = 77;
 	stats->peer[1].transport.waiting = 4;
 	stats->peer[1].transport.ends[DSM_END_SILENT] = 2;
+	memset(&engine, 0, sizeof(engine));
+	engine.leases_over = 5;
+	dsm_histogram_add(&engine.queue, 1000);
+	dsm_histogram_add(&engine.wire, 2000);
+	dsm_histogram_add(&engine.install, 4000);
+	dsm_histogram_add(&engine.serve, 8000);
+	stats->engine = &engine;
 	dsm_histogram_add(&stats->read_fault, 1000);
 	dsm_histogram_add(&stats->read_fault, 2000000);
 	dsm_histogram_add(&stats->peer[1].round_trip, 300);
@@ -135,6 +143,11 @@ static void json(const void *argument)
 	      number(at(all, "read_fault"), "max_ns") == 2000000 &&
 	      number(at(all, "read_fault"), "median_ns") == 1024 &&
 	      number(at(all, "read_fault"), "p99_ns") == 2000000, "%s", text);
+	CHECK(number(at(at(all, "phases"), "queue"), "max_ns") == 1000 &&
+	      number(at(at(all, "phases"), "wire"), "max_ns") == 2000 &&
+	      number(at(at(all, "phases"), "install"), "max_ns") == 4000 &&
+	      number(at(at(all, "phases"), "serve"), "max_ns") == 8000, "%s", text);
+	CHECK(number(at(all, "engine"), "leases_over") == 5, "the engine");
 	peer = at(at(all, "peers"), "be\"ta\\");
 	CHECK(json_object_get_boolean(at(peer, "up")), "up");
 	CHECK(number(peer, "sent") == (1ull << 53 | 1) &&
@@ -173,6 +186,10 @@ static void node_exporter(const void *argument)
 		"dsmd_round_trip_seconds_sum" PEER "} 1099.511628076\n",
 		"dsmd_round_trip_seconds_count" PEER "} 2\n",
 		"dsmd_read_fault_seconds_bucket" VM ",le=\"0.000001024\"} 1\n",
+		"dsmd_phase_queue_seconds_sum" VM "} 0.000001000\n",
+		"dsmd_phase_wire_seconds_sum" VM "} 0.000002000\n",
+		"dsmd_phase_install_seconds_sum" VM "} 0.000004000\n",
+		"dsmd_phase_serve_seconds_sum" VM "} 0.000008000\n",
 	};
 	static struct dsm_stats stats;
 	char *text, *line, *end;
