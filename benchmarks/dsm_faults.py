@@ -2,13 +2,14 @@
 """Where the time of a fault goes, and how many messages it takes: Xen's counters and dsmd's, before and after a run.
 
 Three clocks see a fault, one within the other: the guest's program (its access), Xen (the vCPU stops, and is woken), dsmd
-(the miss is read from the ring, the vCPU is woken), and beside them the raw round trip of the same transport. Their
-differences are the phases that can be told apart:
+(the miss is read from the ring, the vCPU is woken). dsmd at home splits its part, and the other host's dsmd says how much of
+the wait for it was its own. Means, so that they add up:
     outside    program less Xen: the trap, Xen's look-up, the way back into the guest
-    ring       Xen less dsmd: the event, dom0's scheduling, the ring
-    host       dsmd less the round trip: queues, page operations (install), the other host's own page operation
-    wire       the round trip
-There is no hook to split `host` into queue, install and wake.
+    ring       Xen less dsmd: the event, dom0's scheduling, the ring; and the wake-up, when dsmd has asked for it
+    queue      dsmd: from the ring until the request is with the transport
+    wire       until the answer is read, less `serve`: both network stacks, both dsmds' wake-ups, the cable
+    serve      the other host's dsmd: from the request until the answer is with the transport, its page operation within
+    install    until the waiter is woken: the page operation
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from benchmarks import membench
 from benchmarks.results import Metric, from_runs
 from benchmarks.spanning import Spanning
 from lab.errors import Malformed
+
+HERE = ("queue", "wire", "install")
 
 
 def xen_bucket_end_ns(bucket: int) -> float:
@@ -39,7 +42,7 @@ def quantile_ns(buckets: Mapping[float, int], share: float) -> float:
     raise Malformed("a quantile of nothing")
 
 
-def _less(after: Mapping[float, int], before: Mapping[float, int]) -> dict[float, int]:
+def _less[K](after: Mapping[K, int], before: Mapping[K, int]) -> dict[K, int]:
     left = {end: number - before.get(end, 0) for end, number in after.items()}
     if any(number < 0 for number in left.values()):
         raise Malformed("a histogram went down")
@@ -60,15 +63,18 @@ class Snapshot:
     received: int
     evicted_shared: int
     evicted_modified: int
+    fault_ns: int  # of dsmd, reads and writes
+    phase_counts: Mapping[str, int]
+    phase_ns: Mapping[str, int]
 
     @staticmethod
     def take(there: Spanning) -> Snapshot:
         """Now. Raises CommandFailedError, Malformed."""
-        return Snapshot.of(there.xen(), there.status())
+        return Snapshot.of(there.xen(), there.status(), there.status(1))
 
     @staticmethod
-    def of(xen: Mapping[str, Any], status: Mapping[str, Any]) -> Snapshot:
-        """From what dsm-stats and dsmctl print. Raises Malformed."""
+    def of(xen: Mapping[str, Any], status: Mapping[str, Any], other: Mapping[str, Any]) -> Snapshot:
+        """From what dsm-stats and dsmctl of both hosts print. Raises Malformed."""
         try:
             faults: dict[float, int] = {}
             for key in ("read_fault", "write_fault"):
@@ -76,6 +82,7 @@ class Snapshot:
                     at = float("inf") if end is None else float(end)
                     faults[at] = faults.get(at, 0) + int(number)
             (peer,) = status["peers"].values()
+            phases = {phase: status["phases"][phase] for phase in HERE} | {"serve": other["phases"]["serve"]}
             return Snapshot(
                 int(xen["waits"]),
                 int(xen["wait_ns"]),
@@ -87,6 +94,9 @@ class Snapshot:
                 int(peer["received"]),
                 int(status["engine"]["evicted_shared"]),
                 int(status["engine"]["evicted_modified"]),
+                sum(int(status[key]["sum_ns"]) for key in ("read_fault", "write_fault")),
+                {phase: int(histogram["count"]) for phase, histogram in phases.items()},
+                {phase: int(histogram["sum_ns"]) for phase, histogram in phases.items()},
             )
         except (KeyError, TypeError, ValueError) as error:
             raise Malformed(f"statistics: {error!r}") from error
@@ -105,6 +115,12 @@ class Snapshot:
     def faults(self) -> int:
         """Misses of vCPUs that dsmd has served."""
         return self.read_faults + self.write_faults
+
+    def mean_us(self, phase: str) -> float:
+        """Of a phase that dsmd measures. Raises Malformed if there was none."""
+        if not self.phase_counts[phase]:
+            raise Malformed(f"no request was seen in the phase '{phase}'")
+        return self.phase_ns[phase] / self.phase_counts[phase] / 1000
 
 
 def messages(reads: Snapshot, prefix: str) -> Metric:
@@ -138,34 +154,41 @@ def faults(
     us = statistics.median(program)
     xen = quantile_ns(counted.wait_buckets, 0.5) / 1000
     dsmd = quantile_ns(counted.fault_buckets, 0.5) / 1000
-    wire = next((metric.value for metric in found if metric.metric == round_trip), None)
+    round_trip_us = next((metric.value for metric in found if metric.metric == round_trip), None)
+    all_cold = membench.chosen(output.passes, state="cold")
+    xen_mean = counted.wait_ns / max(counted.waits, 1) / 1000
+    dsmd_mean = counted.fault_ns / max(counted.faults, 1) / 1000
+    serve = counted.mean_us("serve")
     phases: dict[str, float | str] = {
+        "outside_us": sum(each.ns for each in all_cold) / sum(each.pages for each in all_cold) / 1000 - xen_mean,
+        "ring_us": xen_mean - dsmd_mean,
+        "queue_us": counted.mean_us("queue"),
+        "wire_us": counted.mean_us("wire") - serve,
+        "serve_us": serve,
+        "install_us": counted.mean_us("install"),
+        "xen_mean_us": xen_mean,
+        "dsmd_mean_us": dsmd_mean,
         "xen_p50_below_us": xen,
         "dsmd_p50_below_us": dsmd,
-        "outside_us": us - xen,
-        "ring_us": xen - dsmd,
         "xen_p99_below_us": quantile_ns(counted.wait_buckets, 0.99) / 1000,
-        "xen_mean_us": counted.wait_ns / max(counted.waits, 1) / 1000,
         "faults": counted.faults,
     }
-    if wire is not None:
-        phases |= {"wire_us": wire, "host_us": dsmd - wire}
     fault = from_runs(f"{prefix}.fault.us", program, "us", "lower")
-    note = "median of the first access to a page elsewhere, reads by chance; phases: differences of medians, buckets of 25 %"
+    note = "median of the first access to a page elsewhere, reads by chance; phases: means, of all faults of the run"
     metrics = [dataclasses.replace(fault, baseline=phases, note=note)]
-    if wire:
-        beside: dict[str, float | str] = {"round_trip_us": wire, "fault_us": us, "with": round_trip}
+    if round_trip_us:
+        beside: dict[str, float | str] = {"round_trip_us": round_trip_us, "fault_us": us, "with": round_trip}
         metrics.append(
             Metric(
                 f"{prefix}.fault.ratio_to_rtt",
-                us / wire,
+                us / round_trip_us,
                 "x",
                 "lower",
                 beside,
-                [each / wire for each in program],
+                [each / round_trip_us for each in program],
             )
         )
-        metrics.append(Metric(f"{prefix}.fault.overhead_us", us - wire, "us", "lower", beside))
+        metrics.append(Metric(f"{prefix}.fault.overhead_us", us - round_trip_us, "us", "lower", beside))
     return metrics
 
 

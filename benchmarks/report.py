@@ -34,7 +34,7 @@ HEADLINES = (
     ("demo.remote_pct.settled", "remote accesses, settled"),
 )
 
-FAULT_PHASES = ("outside", "ring", "host", "wire")
+FAULT_PHASES = ("outside", "ring", "queue", "wire", "serve", "install")
 
 LIMITS = (
     "Everything here was measured in the lab: a rack in a box, whose hosts QEMU emulates (TCG) on an ordinary machine. "

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from benchmarks import dsm, dsm_faults, host_programs, membench, remote_swap, round_trips, spanning
-from benchmarks.report import report_page
+from benchmarks.report import FAULT_PHASES, report_page
 from benchmarks.results import Metric, Result, encode, problems
 from lab.errors import Malformed
 from lab.pipeline.paths import REPO
@@ -356,19 +356,24 @@ def test_nothing_is_compared_with_what_was_not_measured(found: list[Metric]) -> 
 
 XEN = {"waits": 10, "wait_ns": 5000, "wait_hist": [0, 0, 3, 7]}
 STATUS: dict[str, Any] = {
-    "read_faults": 6, "write_faults": 4, "read_fault": {"buckets": [[1000, 6]]},
-    "write_fault": {"buckets": [[1000, 1], [2000, 2], [None, 1]]},
+    "read_faults": 6, "write_faults": 4, "read_fault": {"buckets": [[1000, 6]], "sum_ns": 5000},
+    "write_fault": {"buckets": [[1000, 1], [2000, 2], [None, 1]], "sum_ns": 1000},
     "peers": {"beta": {"sent": 30, "received": 20}}, "engine": {"evicted_shared": 4, "evicted_modified": 1},
+    "phases": {
+        "queue": {"count": 10, "sum_ns": 1000}, "wire": {"count": 10, "sum_ns": 4000},
+        "install": {"count": 5, "sum_ns": 500}, "serve": {"count": 0, "sum_ns": 0},
+    },
 }  # fmt: skip
+OTHER: dict[str, Any] = {"phases": {"serve": {"count": 20, "sum_ns": 2000}}}
 
 
 def test_snapshots() -> None:
-    now = dsm_faults.Snapshot.of(XEN, STATUS)
+    now = dsm_faults.Snapshot.of(XEN, STATUS, OTHER)
     assert now.fault_buckets == {1000: 7, 2000: 2, float("inf"): 1}
     assert now.wait_buckets == {1.25: 0, 1.5: 0, 1.75: 3, 2.0: 7}
     nothing = now.since(now)
     assert nothing.faults == 0 and not any(nothing.wait_buckets.values())
-    later = dsm_faults.Snapshot.of({**XEN, "waits": 12, "wait_hist": [0, 1, 3, 8]}, STATUS)
+    later = dsm_faults.Snapshot.of({**XEN, "waits": 12, "wait_hist": [0, 1, 3, 8]}, STATUS, OTHER)
     assert later.since(now).waits == 2 and later.since(now).wait_buckets[1.5] == 1
     with pytest.raises(Malformed, match="waits went from 12 to 10"):
         now.since(later)
@@ -382,19 +387,21 @@ def test_snapshots() -> None:
         {"engine": {}},
         {"read_fault": {"buckets": 3}},
         {"read_faults": "x"},
+        {"phases": {"queue": {}}},
+        {"phases": {phase: {"count": 1} for phase in ("queue", "wire", "install")}},
     ],
 )
 def test_malformed_statistics(change: dict[str, Any]) -> None:
     with pytest.raises(Malformed, match="statistics"):
-        dsm_faults.Snapshot.of(XEN, {**STATUS, **change})
+        dsm_faults.Snapshot.of(XEN, {**STATUS, **change}, OTHER)
 
 
 def test_messages_of_evictions_are_left_out() -> None:
-    metric = dsm_faults.messages(dsm_faults.Snapshot.of(XEN, STATUS), "dsm.tcp")
+    metric = dsm_faults.messages(dsm_faults.Snapshot.of(XEN, STATUS, OTHER), "dsm.tcp")
     assert metric.value == pytest.approx((50 - 4 - 2) / 10)
     assert metric.baseline["with_evictions"] == pytest.approx(5)
     with pytest.raises(Malformed, match="no fault"):
-        now = dsm_faults.Snapshot.of(XEN, STATUS)
+        now = dsm_faults.Snapshot.of(XEN, STATUS, OTHER)
         dsm_faults.messages(now.since(now), "dsm.tcp")
 
 
@@ -404,17 +411,27 @@ def test_quantiles_of_buckets(share: float, wanted: float) -> None:
 
 
 def test_phases_add_up_to_the_fault() -> None:
-    counted = dsm_faults.Snapshot.of(
-        {**XEN, "wait_hist": [0] * 32 + [9]}, {**STATUS, "read_fault": {"buckets": [[200, 9]]}}
-    )
+    counted = dsm_faults.Snapshot.of({**XEN, "wait_ns": 9000, "wait_hist": [0] * 32 + [9]}, STATUS, OTHER)
     found = dsm_faults.faults(counted, output(US), [metric_of("rtt.us", 0.1)], "dsm", "rtt.us")
     fault, ratio, overhead = found
     assert [metric.metric for metric in found] == [f"dsm.fault.{key}" for key in ("us", "ratio_to_rtt", "overhead_us")]
-    phases = [fault.baseline[key] for key in ("outside_us", "ring_us", "host_us", "wire_us")]
-    assert fault.value == pytest.approx(1.0) and sum(float(each) for each in phases) == pytest.approx(1.0)
+    phases = {key: float(fault.baseline[f"{key}_us"]) for key in FAULT_PHASES}
+    # dsmd: 0.1 in queues, 0.4 until the answer, 0.1 of that on the other host, 0.1 to install it; 0.6 in all. Xen: 0.9.
+    wanted = {"ring": 0.3, "queue": 0.1, "wire": 0.3, "serve": 0.1, "install": 0.1}
+    assert {key: phases[key] for key in wanted} == pytest.approx(wanted)
+    cold = membench.chosen(output(US).passes, state="cold")
+    program = sum(each.ns for each in cold) / sum(each.pages for each in cold) / 1000
+    assert sum(phases.values()) == pytest.approx(program)
+    assert fault.value == pytest.approx(1.0)
     assert ratio.value == pytest.approx(10) and overhead.value == pytest.approx(0.9)
     # Without a round trip in this run there is nothing to compare with.
     assert [metric.metric for metric in dsm_faults.faults(counted, output(US), [], "dsm", "rtt.us")] == ["dsm.fault.us"]
+
+
+def test_phases_of_nothing() -> None:
+    counted = dsm_faults.Snapshot.of({**XEN, "wait_hist": [0] * 32 + [9]}, STATUS, STATUS)
+    with pytest.raises(Malformed, match="'serve'"):
+        dsm_faults.faults(counted, output(US), [], "dsm", "rtt.us")
 
 
 def test_copies_are_per_page() -> None:
@@ -444,7 +461,7 @@ def test_what_dsmd_is_told() -> None:
 
 def test_the_report_shows_phases_and_swap() -> None:
     """With all of them; and neither plot of a result that has not got the figures."""
-    phases = {f"{phase}_us": 10.0 for phase in ("outside", "ring", "host", "wire")}
+    phases = {f"{phase}_us": 10.0 for phase in FAULT_PHASES}
     fault = Metric("dsm.fault.us", 40, "us", "lower", phases)
     against = dsm.compared([*SWAP, metric_of("dsm.page.read_random_us", 20)])
     whole = Result("dsm", "2026-01-31T12:00:00Z", HOST, [fault, *against])
