@@ -5,10 +5,12 @@ Two hosts of the lab. Parts, each of which can fail without the others, and is l
     rtt     round trips of dsmd's transport, without anything else: TCP with TLS and Soft-RoCE, polling and sleeping
     swap    a guest that swaps on a disk in the other host's memory, by nbd over TCP
     node    a guest whose node 1 is memory of the other host, by dsmd over TCP
-    rdma    the same by dsmd over Soft-RoCE
+    switches  such a guest, with and without what dsmd does to be quick
+    rdma    `node` by dsmd over Soft-RoCE
 
-Result: build/results/dsm.json; what could not be measured is not in it. Times are an emulator's, of machines that share two
-real processors and whose network is a process beside them: only ratios of one run are figures.
+Result: build/results/dsm.json, written anew with each figure, so that who ends it early keeps what there is; what could not
+be measured is not in it. Times are an emulator's, of machines that share two real processors and whose network is a process
+beside them: only ratios of one run are figures.
 
 Usage: python3 -m benchmarks.dsm [--use=RACK] [--pages=N] [--rounds=N] [PART...]
 Exit status: 0; 1 if a part could not be measured; 2 usage.
@@ -48,7 +50,7 @@ SWITCHES: dict[str, dict[str, int]] = {
     "polling": {"busy_wait_us": 20000, "poll_us": 20000},
     "on": {"prefetch": 16, "busy_wait_us": 20000, "poll_us": 20000},
 }
-USED_MIB = 24  # by the program that is on the node when it is detached
+USED_MIB = 8  # by the program that is on the node when it is detached
 # Of the figures' names: TCP is what every host has.
 PREFIXES = {"tcp": "dsm", "rdma": "dsm.rdma"}
 NODE_MIB = 128
@@ -81,8 +83,8 @@ class Amount:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Pages of a pass: they fit."""
-        return tuple(self.pages * eighths // 8 for eighths in (1, 2, 3))
+        """Pages of a pass: they fit. Two make a slope; a third would be another 6 passes' worth of flushing."""
+        return tuple(self.pages * eighths // 8 for eighths in (1, 3))
 
     @property
     def passes(self) -> str:
@@ -180,30 +182,28 @@ def value(found: Sequence[Metric], name: str) -> float | None:
     return next((metric.value for metric in found if metric.metric == name), None)
 
 
-def _node(rack: Rack, found: Sequence[Metric], amount: Amount, transport: str) -> Iterator[Metric]:
-    prefix = PREFIXES[transport]
+@contextlib.contextmanager
+def attached(rack: Rack, amount: Amount, transport: str) -> Iterator[tuple[spanning.Spanning, float]]:
+    """A guest that has its node of the other host, and the seconds that `xl vnode-attach` took. Raises LabError."""
     with spanning.spanning(rack, amount.shape, transport) as there:
         began = time.monotonic()
-        attached = there.guest.attach(1, timeout=scaled(600))
-        if attached.status:
-            raise CommandFailedError(f"xl vnode-attach: exit status {attached.status}: {attached.text}\n{there.said()}")
-        yield Metric(f"{prefix}.attach.seconds", time.monotonic() - began, "s", "lower", {"mib": NODE_MIB})
+        done = there.guest.attach(1, timeout=scaled(600))
+        if done.status:
+            raise CommandFailedError(f"xl vnode-attach: exit status {done.status}: {done.text}\n{there.said()}")
+        yield there, time.monotonic() - began
+
+
+def _node(rack: Rack, found: Sequence[Metric], amount: Amount, transport: str) -> Iterator[Metric]:
+    prefix, words = PREFIXES[transport], f"{PROGRAMS}/dsm_membench {amount.passes} --rounds={amount.rounds} --node=1"
+    with attached(rack, amount, transport) as (there, took):
+        yield Metric(f"{prefix}.attach.seconds", took, "s", "lower", {"mib": NODE_MIB})
 
         before = Snapshot.take(there)
-        output = run_membench(there.guest, f"{PROGRAMS}/dsm_membench {amount.passes} --rounds={amount.rounds} --node=1")
+        output = run_membench(there.guest, words)
+        counted = Snapshot.take(there).since(before)
+        yield from faults(counted, output, found, prefix, f"dsm.rtt.{transport}.sleep.fault_us")
+        yield messages(counted, prefix)
         yield from touched(output, prefix)
-        yield from faults(
-            Snapshot.take(there).since(before), output, found, prefix, f"dsm.rtt.{transport}.sleep.fault_us"
-        )
-
-        counted = []
-        for rounds in (1, 2):
-            before = Snapshot.take(there)
-            run_membench(there.guest, f"{PROGRAMS}/dsm_membench {amount.passes} --writes=0 --rounds={rounds} --node=1")
-            counted.append(Snapshot.take(there).since(before))
-        yield messages(counted[1].since(counted[0]), prefix)
-
-        yield from optimised(there, found, amount, prefix, f"dsm.rtt.{transport}.poll.fault_us")
 
         seconds, moved = detach(there)
         yield Metric(
@@ -261,6 +261,12 @@ def node(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Metric
     return _node(rack, found, amount, "tcp")
 
 
+def switches(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Metric]:
+    """dsm.switch and dsm.membench: prefetch and polling against none of them."""
+    with attached(rack, amount, "tcp") as (there, _):
+        yield from optimised(there, found, amount, "dsm", "dsm.rtt.tcp.poll.fault_us")
+
+
 def rdma(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Metric]:
     """dsm.rdma: the same over Soft-RoCE."""
     round_trips.with_rdma(rack)
@@ -268,7 +274,7 @@ def rdma(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Metric
 
 
 Part = Callable[[Rack, Sequence[Metric], Amount], Iterator[Metric]]
-PARTS: dict[str, Part] = {"rtt": rtt, "swap": swap, "node": node, "rdma": rdma}
+PARTS: dict[str, Part] = {"rtt": rtt, "swap": swap, "node": node, "switches": switches, "rdma": rdma}
 
 
 def compared(found: Sequence[Metric]) -> list[Metric]:
@@ -302,8 +308,9 @@ def compared(found: Sequence[Metric]) -> list[Metric]:
     return [*ratios, *([dataclasses.replace(headline, metric="dsm.vs_swap.ratio")] if headline else [])]
 
 
-def measure(rack: Rack, names: Sequence[str], amount: Amount, found: list[Metric]) -> list[str]:
-    """Run parts, one after the other; adds to `found` as it goes. Returns what failed, a line each."""
+def measure(rack: Rack, names: Sequence[str], amount: Amount, add: Callable[[Metric], Sequence[Metric]]) -> list[str]:
+    """Run parts, one after the other; `add` is told each figure, and says what there is. Returns what failed, a line each."""
+    found: Sequence[Metric] = []
     failed = []
     with tempfile.TemporaryDirectory(prefix="xenuma-bench.") as scratch:
         folder = Path(scratch)
@@ -314,14 +321,12 @@ def measure(rack: Rack, names: Sequence[str], amount: Amount, found: list[Metric
         print(f"dsm: {name}", flush=True)
         try:
             for metric in PARTS[name](rack, found, amount):
-                found.append(metric)
-                show(metric)
+                found = add(metric)
         except FAILURES as error:
             failed.append(f"{name}: {error}")
             print(f"dsm: {failed[-1]}", file=sys.stderr, flush=True)
     for metric in compared(found):
-        found.append(metric)
-        show(metric)
+        add(metric)
     return failed
 
 
@@ -344,15 +349,20 @@ def main(arguments: Sequence[str] = ()) -> int:
     amount = Amount(options.pages, options.rounds)
     found: list[Metric] = []
     failed: list[str] = []
+
+    def add(metric: Metric) -> Sequence[Metric]:
+        found.append(metric)
+        show(metric)
+        write("dsm", found)
+        return tuple(found)
+
     try:
         booted = Rack.attach(options.use) if options.use else Rack.boot(RackDescription.load("two-hosts"), meter=False)
         with booted as rack:
-            failed = measure(rack, options.parts or list(PARTS), amount, found)
+            failed = measure(rack, options.parts or list(PARTS), amount, add)
     except FAILURES as error:
         failed.append(str(error))
         print(f"dsm: {error}", file=sys.stderr)
-    if found:
-        print(write("dsm", found))
     return 1 if failed else 0
 
 
