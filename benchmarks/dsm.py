@@ -2,11 +2,11 @@
 """Memory from another machine: what it costs, against the raw network and against what a user would do without it.
 
 Two hosts of the lab. Parts, each of which can fail without the others, and is left out of the result then:
-    rtt     round trips of dsmd's transport, without anything else: TCP with TLS and Soft-RoCE, polling and sleeping
+    rtt     round trips of dsmd's transport, without anything else: TCP with TLS, polling and sleeping
     swap    a guest that swaps on a disk in the other host's memory, by nbd over TCP
     node    a guest whose node 1 is memory of the other host, by dsmd over TCP
     switches  such a guest, with and without what dsmd does to be quick
-    rdma    `node` by dsmd over Soft-RoCE
+    rdma    `rtt` and `node` over Soft-RoCE
 
 Result: build/results/dsm.json, written anew with each figure, so that who ends it early keeps what there is; what could not
 be measured is not in it. Times are an emulator's, of machines that share two real processors and whose network is a process
@@ -141,14 +141,16 @@ def run_membench(guest: Guest, words: str) -> membench.Output:
 # --- parts ----------------------------------------------------------------------------------------------------------------
 
 
+def round_trips_of(rack: Rack, transport: str, amount: Amount) -> Iterator[Metric]:
+    """dsm.rtt.TRANSPORT: with each way to wait."""
+    for waiting in round_trips.WAITING:
+        yield from round_trips.metrics([round_trips.measure(rack, transport, waiting, 100 * amount.rounds)])
+
+
 def rtt(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Metric]:
-    """Round trips of each transport and each way to wait."""
+    """Round trips over TCP with TLS."""
     del found
-    rounds = 100 * amount.rounds
-    round_trips.with_rdma(rack)
-    for transport in round_trips.TRANSPORTS:
-        for waiting in round_trips.WAITING:
-            yield from round_trips.metrics([round_trips.measure(rack, transport, waiting, rounds)])
+    return round_trips_of(rack, "tcp", amount)
 
 
 @contextlib.contextmanager
@@ -268,9 +270,13 @@ def switches(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Me
 
 
 def rdma(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Metric]:
-    """dsm.rdma: the same over Soft-RoCE."""
+    """dsm.rtt.rdma and dsm.rdma: round trips and a node over Soft-RoCE."""
     round_trips.with_rdma(rack)
-    return _node(rack, found, amount, "rdma")
+    own = []
+    for metric in round_trips_of(rack, "rdma", amount):
+        own.append(metric)
+        yield metric
+    yield from _node(rack, [*found, *own], amount, "rdma")
 
 
 Part = Callable[[Rack, Sequence[Metric], Amount], Iterator[Metric]]
@@ -317,16 +323,18 @@ def measure(rack: Rack, names: Sequence[str], amount: Amount, add: Callable[[Met
         host_programs.build(folder)
         round_trips.prepare(folder)
         host_programs.install(rack.hosts[:2], folder)
-    for name in names:
-        print(f"dsm: {name}", flush=True)
-        try:
-            for metric in PARTS[name](rack, found, amount):
-                found = add(metric)
-        except FAILURES as error:
-            failed.append(f"{name}: {error}")
-            print(f"dsm: {failed[-1]}", file=sys.stderr, flush=True)
-    for metric in compared(found):
-        add(metric)
+    try:
+        for name in names:
+            print(f"dsm: {name}", flush=True)
+            try:
+                for metric in PARTS[name](rack, found, amount):
+                    found = add(metric)
+            except FAILURES as error:
+                failed.append(f"{name}: {error}")
+                print(f"dsm: {failed[-1]}", file=sys.stderr, flush=True)
+    finally:
+        for metric in compared(found):
+            add(metric)
     return failed
 
 

@@ -335,6 +335,31 @@ def test_a_part_that_fails_leaves_the_others(
     assert "half of it" in capsys.readouterr().err
 
 
+def test_who_ends_it_early_keeps_what_can_be_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ended(*_: object) -> Iterator[Metric]:
+        yield from (metric_of("dsm.page.read_random_us", 3), metric_of("dsm.swap.cluster0.page.read_random_us", 6))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(dsm, "PARTS", {"ended": ended})
+    monkeypatch.setattr(host_programs, "build", lambda _: None)
+    monkeypatch.setattr(host_programs, "install", lambda *_: None)
+    monkeypatch.setattr(round_trips, "prepare", lambda _: None)
+
+    class NoRack:
+        hosts: tuple[object, ...] = ()
+
+    found: list[Metric] = []
+
+    def add(metric: Metric) -> list[Metric]:
+        found.append(metric)
+        return list(found)
+
+    with pytest.raises(KeyboardInterrupt):
+        dsm.measure(NoRack(), ["ended"], dsm.Amount(), add)  # type: ignore[arg-type]
+    assert [metric.metric for metric in found[2:]] == ["dsm.vs_swap.read_random.ratio", "dsm.vs_swap.ratio"]
+    assert found[-1].value == pytest.approx(2)
+
+
 def metric_of(name: str, us: float) -> Metric:
     return Metric(name, us, "us")
 
