@@ -41,6 +41,7 @@ struct dsm_description {
 	uint64_t lease_ns, token_ns, retry_ns, pin_ns;
 	uint32_t keepalive_ms;
 	unsigned int prefetch;			/* pages; 0: off */
+	bool clear_hint;
 	uint64_t busy_wait_ns, poll_ns;		/* 0: off */
 };
 

@@ -19,7 +19,7 @@ _dsmctl() {
     mapfile -t COMPREPLY < <(compgen -W "connecting running leaving ended failed" -- "$word")
   elif ((COMP_CWORD > 2)) && [[ ${COMP_WORDS[COMP_CWORD - 2]} == set ]]; then
     compopt -o nospace
-    mapfile -t COMPREPLY < <(compgen -W "prefetch= busy_wait_us= poll_us=" -- "$word")
+    mapfile -t COMPREPLY < <(compgen -W "prefetch= clear_hint= busy_wait_us= poll_us=" -- "$word")
   else
     mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$word")
   fi

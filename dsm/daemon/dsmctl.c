@@ -44,7 +44,7 @@ static void usage(FILE *to)
 	      "  peers VM             its connections\n"
 	      "  metrics [VM]         for node_exporter's textfile collector\n"
 	      "  wait VM [STATE]      until it is in the state (default: running)\n"
-	      "  set VM KEY=N         prefetch, busy_wait_us or poll_us, while the VM runs\n"
+	      "  set VM KEY=N         prefetch, clear_hint, busy_wait_us or poll_us, while it runs\n"
 	      "  evacuate VM          all its pages to their homes, while the VM runs\n"
 	      "  vnodes VM            memory that other hosts have for it\n"
 	      "  connect VM HOST      make the connection with a host\n"
@@ -202,6 +202,8 @@ static void say_status(struct json_object *all)
 		printf("  prefetch: %" PRIu64 ", %" PRIu64 " used, %" PRIu64 " for nothing, %" PRIu64
 		       " refused\n", number(engine, "prefetches"), number(engine, "prefetch_hits"),
 		       number(engine, "prefetch_wasted"), number(engine, "prefetch_refused"));
+	if (number(engine, "cleared"))
+		printf("  cleared: %" PRIu64 " came without bytes\n", number(engine, "cleared"));
 	if (!peers)
 		return;
 	json_object_object_foreach(peers, name, peer)

@@ -81,6 +81,7 @@ struct dsm_engine_params {
 	uint64_t pin_ns;		/* in use for too long */
 	uint32_t keepalive_ms;		/* 0: none */
 	unsigned int prefetch;		/* pages ahead of a reader, at most; 0: none */
+	bool clear_hint;		/* who overwrites a page gets it without its bytes */
 	uint8_t max_losses;		/* before a vCPU wants the token; 0: the core's */
 	uint64_t seed;			/* of the lengths of leases */
 	struct dsm_xen *xen;
@@ -98,6 +99,7 @@ struct dsm_engine_counts {
 	uint64_t prefetches;			/* pages asked for before they were missed */
 	uint64_t prefetch_hits, prefetch_wasted;	/* used; gone before they were */
 	uint64_t prefetch_refused;		/* not the time for them */
+	uint64_t cleared, clears_late;		/* asked for without bytes; not, since nobody waited */
 	uint64_t holes;				/* that were shown to who waited for memory */
 	uint64_t tokens;			/* that came */
 	uint64_t operations, batches;		/* page operations; calls of Xen for them */
@@ -187,6 +189,12 @@ int dsm_engine_populate(struct dsm_engine *engine, uint64_t gfn);
  * Return: 0; -EINVAL.
  */
 int dsm_engine_set_prefetch(struct dsm_engine *engine, unsigned int pages);
+
+/**
+ * Whether a page that will be overwritten as a whole is asked for without its
+ * bytes (DSM_XEN_WANT_M_NODATA).
+ */
+void dsm_engine_set_clear_hint(struct dsm_engine *engine, bool on);
 
 /**
  * The pages @first .. @end - 1 come home, many at a time, and the VM goes on:

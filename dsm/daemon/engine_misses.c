@@ -164,6 +164,42 @@ static bool turn_away(struct dsm_engine *e, struct waiter *w)
 	return true;
 }
 
+/*
+ * Can the page come without its bytes?
+ *
+ * The miss may be late: its vCPU has gone on then, another host has written to
+ * the page since, and a request without data would zero that.  So Xen is asked
+ * whether somebody waits for it.  If so he does until we wake him: nothing else
+ * of ours is done with this page before its request has been answered.
+ */
+static bool will_be_cleared(struct dsm_engine *e, const struct waiter *w,
+			    const struct dsm_page *page)
+{
+	struct dsm_xen_op op = { .gfn = w->gfn, .type = DSM_XEN_QUERY };
+	int rc;
+
+	if (!e->p.clear_hint || !w->vcpu || w->want != DSM_XEN_WANT_M_NODATA ||
+	    page->state != DSM_INVALID || page->request)
+		return false;
+	rc = e->p.xen->calls->page(e->p.xen, &op, 1);
+	if (rc) {
+		engine_fail(e, "a question about gfn 0x%" PRIx64 ": %s", w->gfn,
+			    strerror(-rc));
+		return false;
+	}
+	if (op.rc || op.state != DSM_XEN_STATE_I || op.wanted != DSM_XEN_WANT_M_NODATA) {
+		e->counts.clears_late++;
+		return false;
+	}
+	e->counts.cleared++;
+	return true;
+}
+
+void dsm_engine_set_clear_hint(struct dsm_engine *e, bool on)
+{
+	e->p.clear_hint = on;
+}
+
 /* Return: was the core told, or is it not necessary any more? */
 static bool tell(struct dsm_engine *e, struct waiter *w)
 {
@@ -196,13 +232,12 @@ static bool tell(struct dsm_engine *e, struct waiter *w)
 	if (!entry || !w->queued)
 		return true;
 	unqueue_waiter(e, w);
-	/*
-	 * M_NODATA is asked for with its bytes: the miss may be late.  Its vCPU
-	 * has gone on then, another host has written to the page since, and a
-	 * request without data would zero that.
-	 */
 	if (w->vcpu && w->vcpu->needs_token)
 		event.flags |= DSM_F_TOKEN;
+	if (will_be_cleared(e, w, &entry->page))
+		event.flags |= DSM_F_NODATA;
+	if (e->has_failed)
+		return true;
 	entry->referenced = true;
 	rc = engine_step(e, entry, &event, NULL);
 	if (rc)

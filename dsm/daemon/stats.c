@@ -158,6 +158,8 @@ static const struct engine_number {
 	NUMBER(prefetch_hits, false, "Of these, known to have been used."),
 	NUMBER(prefetch_wasted, false, "Of these, gone before they were used."),
 	NUMBER(prefetch_refused, false, "Of these, refused by their home."),
+	NUMBER(cleared, false, "Pages asked for without their bytes, to be overwritten."),
+	NUMBER(clears_late, false, "Pages asked for with them: nobody waited any more."),
 	NUMBER(evacuated, false, "Pages that came home with a range."),
 	NUMBER(evacuating, true, "Is a range coming home?"),
 	NUMBER(holes, false, "Accesses to memory that its home does not have."),

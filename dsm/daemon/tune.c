@@ -24,6 +24,13 @@ static void set_prefetch(struct dsm_engine *engine, struct dsm_poll *poll,
 	dsm_engine_set_prefetch(engine, (unsigned int)value);
 }
 
+static void set_clear_hint(struct dsm_engine *engine, struct dsm_poll *poll,
+			   uint64_t value)
+{
+	(void)poll;
+	dsm_engine_set_clear_hint(engine, value);
+}
+
 static void set_busy_wait(struct dsm_engine *engine, struct dsm_poll *poll,
 			  uint64_t value)
 {
@@ -40,6 +47,7 @@ static void set_poll(struct dsm_engine *engine, struct dsm_poll *poll,
 
 static const struct knob knobs[] = {
 	{ "prefetch", DSM_ENGINE_PREFETCH, set_prefetch },
+	{ "clear_hint", 1, set_clear_hint },
 	{ "busy_wait_us", DSM_POLL_MOST / US, set_busy_wait },
 	{ "poll_us", DSM_POLL_MOST / US, set_poll },
 };
@@ -75,6 +83,6 @@ bool dsm_tune(struct dsm_engine *engine, struct dsm_poll *poll,
 			*text = NULL;
 		return false;
 	}
-	*text = strdup("want prefetch=N, busy_wait_us=N or poll_us=N");
+	*text = strdup("want prefetch=N, clear_hint=0 or 1, busy_wait_us=N or poll_us=N");
 	return false;
 }

@@ -13,8 +13,8 @@ extern "C" {
 #endif
 
 /**
- * @word: "KEY=NUMBER", with a key of the description: prefetch, busy_wait_us,
- * poll_us.
+ * @word: "KEY=NUMBER", with a key of the description: prefetch, clear_hint,
+ * busy_wait_us, poll_us.
  * @text: what is wrong, for free(); NULL without memory.
  * Return: was it set?
  */

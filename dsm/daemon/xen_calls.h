@@ -47,6 +47,7 @@ struct dsm_xen_op {
 	uint8_t *buffer;	/* a page of alloc_pages(), or NULL */
 	uint8_t type;		/* enum dsm_xen_op_type */
 	uint8_t state;		/* afterwards: enum dsm_xen_state */
+	uint8_t wanted;		/* QUERY: the most that a vCPU waits for, enum dsm_xen_want; 0 */
 	int rc;			/* 0 or -errno, as public/dsm.h says */
 };
 

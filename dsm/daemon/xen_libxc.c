@@ -87,6 +87,7 @@ static int page(struct dsm_xen *xen, struct dsm_xen_op *ops, unsigned int nr)
 	for (i = 0; i < nr; i++) {
 		ops[i].rc = x->op[i].rc;
 		ops[i].state = (uint8_t)x->op[i].state;
+		ops[i].wanted = (uint8_t)x->op[i].wanted;
 	}
 	return 0;
 }

@@ -85,10 +85,10 @@ static void right(const void *argument)
 
 	CHECK(!parse("{" NAME "," UUID "," NUMBER "," VCPUS "," FRAMES "," TOKEN "," RANGES
 		     ", \"build\": true, \"lease_us\": 0, \"token_ms\": 5, \"pin_ms\": 6,"
-		     "\"keepalive_ms\": 0, \"prefetch\": 64, \"busy_wait_us\": 100000,"
+		     "\"keepalive_ms\": 0, \"prefetch\": 64, \"clear_hint\": true, \"busy_wait_us\": 100000,"
 		     "\"poll_us\": 20}", &d, said), "%s", said);
 	dsm_description_engine(&d, &config, &engine);
-	CHECK(engine.prefetch == 64, "the engine's");
+	CHECK(engine.prefetch == 64 && engine.clear_hint, "the engine's");
 	CHECK(d.prefetch == 64 && d.busy_wait_ns == 100000000 && d.poll_ns == 20000, "what is quick");
 	CHECK(d.build && !d.domid && !d.lease_ns && d.token_ns == 5000000 &&
 	      d.pin_ns == 6000000 && !d.keepalive_ms, "all keys");
@@ -180,6 +180,7 @@ static const struct mistake {
 	{ "a domain without its memory", ELASTIC("{\"first\": 0, \"frames\": 512, \"host\": \"alpha\", \"attached\": false}"),
 	  "vm.json: ranges: vnode 0 has its memory here" },
 	{ "a lease of two seconds", "{" ALL ", \"lease_us\": 2000000}", "vm.json: lease_us: a number, 0 to 1000000" },
+	{ "a hint that is no flag", "{" ALL ", \"clear_hint\": 1}", "vm.json: clear_hint: true or false" },
 	{ "too long a window", "{" ALL ", \"prefetch\": 65}", "vm.json: prefetch: a number, 0 to 64" },
 	{ "too long a look", "{" ALL ", \"poll_us\": 100001}", "vm.json: poll_us: a number, 0 to 100000" },
 	{ "too long a wait", "{" ALL ", \"busy_wait_us\": -1}", "vm.json: busy_wait_us: a number" },

@@ -38,7 +38,7 @@ struct features {
 	unsigned int credits;		/* messages in a channel before room() is 0 */
 	unsigned int sequential;	/* of 8 accesses, so many are of the next page */
 	unsigned int prefetch;
-	bool evacuate;
+	bool evacuate, clear_hint;
 };
 
 struct instruction {
@@ -151,7 +151,7 @@ static struct dsm_engine_params params_of(struct node *n)
 		.nr_vcpus = now_playing.vcpus, .frames = now_playing.frames,
 		.lease_ns = now_playing.no_leases ? 0 : 200 * US,
 		.token_ns = 5 * MS, .retry_ns = 50 * US, .pin_ns = 2 * MS,
-		.prefetch = now_playing.prefetch, .keepalive_ms = 10000, .seed = dice(), .max_losses = 3,
+		.prefetch = now_playing.prefetch, .clear_hint = now_playing.clear_hint, .keepalive_ms = 10000, .seed = dice(), .max_losses = 3,
 		.xen = &n->xen.xen, .calls = &calls, .context = n,
 	};
 	uint64_t gfn;
@@ -166,6 +166,22 @@ static struct dsm_engine_params params_of(struct node *n)
 	}
 	p.nr_ranges = now_playing.hosts;
 	return p;
+}
+
+/*
+ * A page that was not here is zeros.  Either it was so everywhere, or who waits
+ * for it overwrites it as a whole: that begins now, and goes on when he does.
+ */
+static void on_zero(struct played_xen *xen, uint64_t gfn, uint8_t wanted)
+{
+	unsigned int word;
+
+	(void)xen;
+	if (wanted == DSM_XEN_WANT_M_NODATA)
+		memset(last[gfn], 0, DSM_PAGE_BYTES);
+	for (word = 0; word < PLAYED_WORDS; word++)
+		CHECK(!last[gfn][word], "the bytes of gfn %llu are lost: a vCPU waits with %u",
+		      (unsigned long long)gfn, wanted);
 }
 
 static void world_begin(const struct features *features)
@@ -187,6 +203,7 @@ static void world_begin(const struct features *features)
 		n->number = h;
 		played_init(&n->xen, features->pages, features->vcpus,
 			    features->ring ? features->ring : 8, features->frames);
+		n->xen.on_zero = on_zero;
 		n->xen.busy_permille = features->busy_permille;
 		n->xen.nomem_permille = features->nomem_permille;
 		for (gfn = 0; gfn < features->pages; gfn++) {
@@ -525,7 +542,7 @@ static void world(const void *argument)
 	const struct features *features = argument;
 	struct dsm_engine_counts counts;
 	unsigned long moves = 0;
-	uint64_t prefetches = 0;
+	uint64_t prefetches = 0, cleared = 0;
 	unsigned int h;
 
 	dice_begin();
@@ -577,7 +594,9 @@ static void world(const void *argument)
 		CHECK(counts.prefetch_hits + counts.prefetch_wasted + counts.prefetch_refused <=
 		      counts.prefetches, "host %u: prefetches", h);
 		prefetches += counts.prefetches;
+		cleared += counts.cleared;
 	}
+	CHECK(!features->clear_hint == !cleared, "%llu cleared", (unsigned long long)cleared);
 	CHECK(!features->prefetch == !prefetches, "%llu prefetches",
 	      (unsigned long long)prefetches);
 	printf("%llu words checked in %lu moves\n", (unsigned long long)checked, moves);
@@ -624,12 +643,13 @@ static const struct features worlds[] = {
 static const struct {
 	const char *name;
 	unsigned int prefetch;
-	bool evacuate;
+	bool evacuate, clear_hint;
 	unsigned int every;		/* of the worlds: each, or one of so many */
 } sets[] = {
-	{ "a quick world", 32, true, 1 },
-	{ "a world with prefetch", 32, false, 4 },
-	{ "a world with evacuations", 0, true, 4 },
+	{ "a quick world", 32, true, true, 1 },
+	{ "a world with prefetch", 32, false, false, 4 },
+	{ "a world with evacuations", 0, true, false, 4 },
+	{ "a world with the clear hint", 0, false, true, 3 },
 };
 
 static struct features quick(const struct features *world, unsigned int set)
@@ -638,6 +658,8 @@ static struct features quick(const struct features *world, unsigned int set)
 
 	f.prefetch = sets[set].prefetch;
 	f.evacuate = sets[set].evacuate;
+	f.clear_hint = sets[set].clear_hint;
+	f.nodata |= f.clear_hint;
 	if (!f.sequential)
 		f.sequential = 4;
 	if (f.pages < 24)
@@ -1314,6 +1336,54 @@ static void prefetch_refused(const void *argument)
 	world_end();
 }
 
+/* Bytes that nobody will read do not travel; those that somebody may, do. */
+static void clear_hint(const void *argument)
+{
+	struct features features = calm;
+	struct played_page *page = &node[1].xen.page[3];
+	struct dsm_engine_counts counts;
+	unsigned int i;
+
+	(void)argument;
+	for (i = 0; i < 3; i++) {
+		dice_begin();
+		world_begin(&features);
+		node[0].xen.page[3].word[9] = last[3][9] = 77;
+		dsm_engine_set_clear_hint(node[1].engine, i);
+		CHECK(played_use(&node[1].xen, 0, 3, DSM_XEN_WANT_M_NODATA, 1) == PLAYED_MISS, "miss");
+		/* It went on and wants no page any more, or another byte of this one. */
+		if (i == 2)
+			node[1].xen.vcpu[0].want = DSM_XEN_WANT_M;
+		settle_down();
+		dsm_engine_get_counts(node[1].engine, &counts);
+		CHECK(page->state == DSM_XEN_STATE_M && !node[1].xen.vcpu[0].waits, "it came");
+		CHECK(page->word[9] == (i == 1 ? 0 : 77), "%u: %llu", i, (unsigned long long)page->word[9]);
+		CHECK(counts.cleared == (i == 1) && counts.clears_late == (i == 2), "%u: %llu, %llu", i,
+		      (unsigned long long)counts.cleared, (unsigned long long)counts.clears_late);
+		check_rules();
+		world_end();
+	}
+	/* Nobody waits: the page may have been here and gone again. */
+	world_begin(&features);
+	node[0].xen.page[3].word[9] = last[3][9] = 77;
+	dsm_engine_set_clear_hint(node[1].engine, true);
+	CHECK(played_use(&node[1].xen, 0, 3, DSM_XEN_WANT_M_NODATA, 1) == PLAYED_MISS, "a miss");
+	node[1].xen.vcpu[0].waits = false;
+	settle_down();
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(page->word[9] == 77 && counts.clears_late == 1, "%llu", (unsigned long long)page->word[9]);
+	world_end();
+
+	/* A question that has no answer. */
+	world_begin(&features);
+	dsm_engine_set_clear_hint(node[1].engine, true);
+	CHECK(played_use(&node[1].xen, 0, 3, DSM_XEN_WANT_M_NODATA, 1) == PLAYED_MISS, "a miss");
+	node[1].xen.break_page = -EPERM;
+	settle_down();
+	expect_failure(1, "a question about gfn 0x3: Operation not permitted");
+	world_end();
+}
+
 static void special_page(const void *argument)
 {
 	(void)argument;
@@ -1663,6 +1733,7 @@ int main(int argc, char **argv)
 		{ "prefetch: for nothing", prefetch_wasted, NULL },
 		{ "prefetch: frames and credits", prefetch_frames, NULL },
 		{ "prefetch: refused", prefetch_refused, NULL },
+		{ "the clear hint", clear_hint, NULL },
 		{ "a page that can't leave", special_page, NULL },
 		{ "a page in use", pinned_page, NULL },
 		{ "drop and populate", drop_and_populate, NULL },

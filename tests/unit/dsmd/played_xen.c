@@ -32,6 +32,17 @@ static void wake(struct played_xen *p, uint64_t gfn)
 		}
 }
 
+static uint8_t wanted(const struct played_xen *p, uint64_t gfn)
+{
+	uint8_t most = 0;
+	unsigned int i;
+
+	for (i = 0; i < p->nr_vcpus; i++)
+		if (p->vcpu[i].waits && p->vcpu[i].gfn == gfn && p->vcpu[i].want > most)
+			most = p->vcpu[i].want;
+	return most;
+}
+
 static int take(struct played_xen *p, struct played_page *page,
 		struct dsm_xen_op *op)
 {
@@ -82,6 +93,8 @@ static int install(struct played_xen *p, struct played_page *page,
 		memset(page->word, 0, DSM_PAGE_BYTES);
 	else
 		memcpy(page->word, op->buffer, DSM_PAGE_BYTES);
+	if (op->type == DSM_XEN_ZERO_M && p->on_zero)
+		p->on_zero(p, op->gfn, wanted(p, op->gfn));
 	page->state = op->type == DSM_XEN_INSTALL_S ? DSM_XEN_STATE_S :
 						      DSM_XEN_STATE_M;
 	wake(p, op->gfn);
@@ -132,6 +145,7 @@ static int page_op(struct played_xen *p, struct dsm_xen_op *op)
 		wake(p, op->gfn);
 		return 0;
 	case DSM_XEN_QUERY:
+		op->wanted = wanted(p, op->gfn);
 		return 0;
 	}
 	return -EINVAL;

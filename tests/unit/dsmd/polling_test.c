@@ -123,8 +123,15 @@ static void loops(const void *argument)
 	close(ends[1]);
 }
 
-/* The engine is played, too: only one function of it is needed. */
+/* The engine is played, too: only these functions of it are needed. */
 static unsigned int prefetch;
+static bool clear_hint;
+
+void dsm_engine_set_clear_hint(struct dsm_engine *engine, bool on)
+{
+	(void)engine;
+	clear_hint = on;
+}
 
 int dsm_engine_set_prefetch(struct dsm_engine *engine, unsigned int pages)
 {
@@ -139,24 +146,28 @@ static void tune(const void *argument)
 		const char *word, *wrong;
 		uint64_t wait_us, poll_us;
 		unsigned int prefetch;
+		bool clear_hint;
 	} words[] = {
-		{ "prefetch=32", NULL, 7, 8, 32 },
-		{ "prefetch=0", NULL, 7, 8, 0 },
-		{ "prefetch=64", NULL, 7, 8, 64 },
-		{ "prefetch=65", "prefetch: a number, 0 to 64", 7, 8, 9 },
-		{ "prefetch=", "prefetch: a number", 7, 8, 9 },
-		{ "prefetch=-1", "prefetch: a number", 7, 8, 9 },
-		{ "prefetch=1 ", "prefetch: a number", 7, 8, 9 },
-		{ "prefetch=99999999999999999999", "prefetch: a number", 7, 8, 9 },
-		{ "busy_wait_us=50", NULL, 50, 8, 9 },
-		{ "busy_wait_us=100000", NULL, 100000, 8, 9 },
-		{ "busy_wait_us=100001", "busy_wait_us: a number, 0 to 100000", 7, 8, 9 },
-		{ "poll_us=0", NULL, 7, 0, 9 },
-		{ "poll_us=0x1", "poll_us: a number", 7, 8, 9 },
-		{ "poll_u=1", "want prefetch=N", 7, 8, 9 },
-		{ "poll_us", "want prefetch=N", 7, 8, 9 },
-		{ "=1", "want prefetch=N", 7, 8, 9 },
-		{ "", "want prefetch=N", 7, 8, 9 },
+		{ "prefetch=32", NULL, 7, 8, 32, false },
+		{ "prefetch=0", NULL, 7, 8, 0, false },
+		{ "prefetch=64", NULL, 7, 8, 64, false },
+		{ "prefetch=65", "prefetch: a number, 0 to 64", 7, 8, 9, false },
+		{ "prefetch=", "prefetch: a number", 7, 8, 9, false },
+		{ "prefetch=-1", "prefetch: a number", 7, 8, 9, false },
+		{ "prefetch=1 ", "prefetch: a number", 7, 8, 9, false },
+		{ "prefetch=99999999999999999999", "prefetch: a number", 7, 8, 9, false },
+		{ "clear_hint=1", NULL, 7, 8, 9, true },
+		{ "clear_hint=0", NULL, 7, 8, 9, false },
+		{ "clear_hint=2", "clear_hint: a number, 0 to 1", 7, 8, 9, false },
+		{ "busy_wait_us=50", NULL, 50, 8, 9, false },
+		{ "busy_wait_us=100000", NULL, 100000, 8, 9, false },
+		{ "busy_wait_us=100001", "busy_wait_us: a number, 0 to 100000", 7, 8, 9, false },
+		{ "poll_us=0", NULL, 7, 0, 9, false },
+		{ "poll_us=0x1", "poll_us: a number", 7, 8, 9, false },
+		{ "poll_u=1", "want prefetch=N", 7, 8, 9, false },
+		{ "poll_us", "want prefetch=N", 7, 8, 9, false },
+		{ "=1", "want prefetch=N", 7, 8, 9, false },
+		{ "", "want prefetch=N", 7, 8, 9, false },
 	};
 	struct dsm_poll poll;
 	unsigned int i;
@@ -167,11 +178,12 @@ static void tune(const void *argument)
 	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		poll = (struct dsm_poll){ .wait_ns = 7 * US, .poll_ns = 8 * US };
 		prefetch = 9;
+		clear_hint = !strcmp(words[i].word, "clear_hint=0");
 		set = dsm_tune(NULL, &poll, words[i].word, &text);
 		CHECK(set == !words[i].wrong && (set ? !text : text && strstr(text, words[i].wrong)),
 		      "'%s': %s", words[i].word, text ? text : "set");
 		CHECK(poll.wait_ns == words[i].wait_us * US && poll.poll_ns == words[i].poll_us * US &&
-		      prefetch == words[i].prefetch, "'%s'", words[i].word);
+		      prefetch == words[i].prefetch && clear_hint == words[i].clear_hint, "'%s'", words[i].word);
 		free(text);
 	}
 }

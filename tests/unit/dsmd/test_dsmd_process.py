@@ -196,7 +196,7 @@ def test_all_pages_come_home(site: Site) -> None:
     daemons = site.start()
     alpha = daemons[0]
     for daemon in daemons:
-        for word in ("prefetch=16", "busy_wait_us=50", "poll_us=20"):
+        for word in ("prefetch=16", "clear_hint=1", "busy_wait_us=50", "poll_us=20"):
             done = daemon.ctl("set", "web", word)
             assert done.returncode == 0, done.stderr
     site.begin()
@@ -224,7 +224,7 @@ def test_what_dsmctl_refuses(site: Site) -> None:
         (["forget", "web"], 1, "the VM has not ended"),
         (["set", "web"], 2, "words after set: 2, not 1"),
         (["set", "web", "prefetch=65"], 1, "prefetch: a number, 0 to 64"),
-        (["set", "web", "speed=1"], 1, "want prefetch=N, busy_wait_us=N or poll_us=N"),
+        (["set", "web", "speed=1"], 1, "want prefetch=N, clear_hint=0 or 1, busy_wait_us=N or poll_us=N"),
         (["set", "web", "x" * 2000], 2, "set: more than"),
         (["evacuate", "web", "0"], 2, "words after evacuate: 1, not 2"),
         (["fail", "web"], 2, "words after fail: 2, not 1"),

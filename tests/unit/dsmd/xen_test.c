@@ -229,9 +229,10 @@ int xc_dsm_page(xc_interface *xch, uint32_t domid, xen_dsm_page_op_t *ops, unsig
 	CHECK(domid == DOMID && nr <= XEN_DSM_MAX_PAGE_OPS, "%u", nr);
 	ZERO_OR(page);
 	for (i = 0; i < nr; i++) {
-		CHECK(!ops[i].flags && !ops[i].pad, "not zero");
+		CHECK(!ops[i].flags && !ops[i].wanted, "not zero");
 		ops[i].rc = ops[i].op == XEN_DSM_QUERY ? 0 : -(int)ops[i].gfn;
 		ops[i].state = xen.query_state;
+		ops[i].wanted = XEN_DSM_WANT_M;
 		if (ops[i].buf.p)
 			memset(ops[i].buf.p, (int)ops[i].op, XC_PAGE_SIZE);
 	}
@@ -672,6 +673,7 @@ static void operations(const void *argument)
 	xen.query_state = XEN_DSM_STATE_S;
 	CHECK(!opened->calls->page(opened, ops, 3) && ops[0].rc == -EBUSY && !ops[1].rc &&
 	      ops[2].rc == -ENOENT && ops[1].state == DSM_XEN_STATE_S &&
+	      ops[1].wanted == DSM_XEN_WANT_M &&
 	      ops[1].buffer[4095] == DSM_XEN_READ, "results");
 	opened->calls->free_pages(opened, ops[1].buffer, 1);
 	CHECK(opened->calls->populate(opened, 5) == -EEXIST, "no hole");

@@ -144,6 +144,22 @@ static unsigned int state_of(uint64_t gfn)
     return state;
 }
 
+/* What somebody waits for there. */
+static unsigned int wanted(uint64_t gfn)
+{
+    xen_dsm_page_op_t page_op = { .gfn = gfn, .op = XEN_DSM_QUERY };
+    struct xen_dsm_op op = {
+        .cmd = XEN_DSM_PAGE, .u.page = { .nr = 1, .ops.p = &page_op } };
+    struct vcpu *was = current;
+
+    current = &(struct vcpu){ .domain = &dom0 };
+    expect("PAGE", memop(&op), 0);
+    current = was;
+    expect("QUERY", page_op.rc, 0);
+
+    return page_op.wanted;
+}
+
 static bool holds(const uint8_t *page, uint8_t value)
 {
     return page[0] == value && !memcmp(page, page + 1, PAGE_SIZE - 1);
@@ -493,6 +509,69 @@ static void uncovered(void)
     expect("waits", use(2, 1, false), true);
     dsm_gate_leave(current);
     expect("counted once", DSM->stats.uncovered, 1);
+}
+
+/* The guest's vCPU n is about to overwrite a page. */
+static void overwrite(unsigned int n, uint64_t gfn)
+{
+    current = dom.vcpu[n];
+    expect("away", look_up(gfn, P2M_ALLOC | P2M_UNSHARE), p2m_ram_paged);
+    dsm_want_nodata(_gfn(gfn));
+    dsm_populate(&dom, _gfn(gfn));
+}
+
+static void overwritten(void)
+{
+    xen_dsm_page_op_t reserved = {
+        .gfn = 1, .op = XEN_DSM_QUERY, .wanted = XEN_DSM_WANT_M };
+    struct xen_dsm_op page = {
+        .cmd = XEN_DSM_PAGE, .u.page = { .nr = 1, .ops.p = &reserved } };
+
+    begin();
+    op(XEN_DSM_INVAL, 1);
+    op(XEN_DSM_INVAL, 2);
+    expect("nobody waits", wanted(1), 0);
+    overwrite(1, 1);
+    expect("want", next_entry().want, XEN_DSM_WANT_M_NODATA);
+    expect("waits for it", wanted(1), XEN_DSM_WANT_M_NODATA);
+    expect("not there", wanted(2), 0);
+
+    /* Others that wait do not change that, and are not changed by it. */
+    use(0, 1, false);
+    expect("want", next_entry().want, XEN_DSM_WANT_S);
+    use(2, 1, true);
+    expect("want", next_entry().want, XEN_DSM_WANT_M);
+    expect("all of them", wanted(1), XEN_DSM_WANT_M_NODATA);
+    expect("ZERO_M", op(XEN_DSM_ZERO_M, 1), 0);
+    expect("nobody waits any more", wanted(1), 0);
+    expect("zeros", holds(frames[dom.p2m.e[1].mfn].bytes, 0), true);
+
+    /* One that reads, and one that writes. */
+    use(0, 2, false);
+    expect("one waits", wanted(2), XEN_DSM_WANT_S);
+    expect("not there", wanted(1), 0);
+    use(2, 2, true);
+    expect("the larger one", wanted(2), XEN_DSM_WANT_M);
+    expect("of QUERY only", op_buf(XEN_DSM_WAKE, 2, NULL, NULL), 0);
+    expect("none", wanted(2), 0);
+
+    /* A hint for another page, or for a read, is none. */
+    next_entry();
+    next_entry();
+    current = dom.vcpu[1];
+    look_up(2, P2M_ALLOC | P2M_UNSHARE);
+    dsm_want_nodata(_gfn(1));
+    dsm_populate(&dom, _gfn(2));
+    expect("want", next_entry().want, XEN_DSM_WANT_M);
+    op(XEN_DSM_WAKE, 2);
+    look_up(2, P2M_ALLOC);
+    dsm_want_nodata(_gfn(2));
+    dsm_populate(&dom, _gfn(2));
+    expect("want", next_entry().want, XEN_DSM_WANT_S);
+
+    current = &(struct vcpu){ .domain = &dom0 };
+    expect("PAGE", memop(&page), 0);
+    expect("an argument that must be zero", reserved.rc, -EINVAL);
 }
 
 static void recall(void)
@@ -1387,6 +1466,7 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
     { "refusals", refusals },
     { "ranges that overlap", overlapping },
     { "a device model", device_model },
+    { "a page that is overwritten", overwritten },
     { "the ring's pages", ring_frames },
     { "another daemon", another_daemon },
     { "where a vCPU runs", placing },

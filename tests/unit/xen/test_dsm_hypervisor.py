@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """DSM of the hypervisor, compiled in user space against a small fake of what it calls.
 
-Each case of dsm_test.c and of dsm_hypercall_test.c is a test here. The mutants show that the cases notice when the code is
-wrong.
+Each case of dsm_test.c, dsm_hypercall_test.c and dsm_clear_test.c is a test here. The mutants show that the cases
+notice when the code is wrong.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ OVERLAY = HERE.parents[2] / "xen" / "overlay" / "xen"
 SOURCE = OVERLAY / "arch" / "x86" / "mm" / "dsm.c"
 VCPUS = OVERLAY / "arch" / "x86" / "hvm" / "dsm_vcpu.c"
 HYPERCALLS = OVERLAY / "arch" / "x86" / "hvm" / "dsm_hypercall.c"
+CLEARS = OVERLAY / "arch" / "x86" / "hvm" / "dsm_clear.c"
 FAKE = HERE / "fake_dsm"
 
 _scratch = tempfile.TemporaryDirectory(prefix="dsm_test.")
@@ -212,8 +213,92 @@ def test_hypercall_mutant_is_noticed(mutant: str) -> None:
     assert_noticed(HYPERCALLS, HYPERCALL_MUTANTS[mutant], build_hypercalls)
 
 
+def build_clear(built: Path, source: Path, checked: bool = True) -> Path:
+    """One version of dsm_clear.c."""
+    gcc("-o", built, source, compiled(HERE / "dsm_clear_test.c", checked), checked=checked)
+    return built
+
+
+@cache
+def clear_program() -> Path:
+    return build_clear(Path(_scratch.name) / "dsm_clear_test", CLEARS)
+
+
+def clear_names() -> list[str]:
+    """As names()."""
+    try:
+        return run(clear_program(), "--list").stdout.splitlines()
+    except subprocess.CalledProcessError:
+        return ["compiles"]
+
+
+@pytest.mark.parametrize("name", clear_names())
+def test_clear_case(name: str) -> None:
+    done = run(clear_program(), name)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# As MUTANTS, of dsm_clear.c.
+CLEAR_MUTANTS = {
+    "any prefix": ("    if ( insn[0] != 0xf3 )\n        return 0;\n", "", "another prefix"),
+    "stores bytes": ("        return 4;", "        return 1;", "double words"),
+    "quads are double": ("0xab ? 8 : 0", "0xab ? 4 : 0", "quad words"),
+    "any REX": ("insn[1] == 0x48 && ", "", "another REX"),
+    "any instruction with REX.W": (" && insn[2] == 0xab", "", "another one with REX.W"),
+    "a read": ("!npfec.write_access || ", "", "a read"),
+    "a fetch": ("npfec.insn_fetch ||\n", "0 ||\n", "a fetch"),
+    "tables of the guest": ("npfec.kind != npfec_kind_with_gla || ", "", "a table of the guest"),
+    "any offset of the frame": (
+        "((gpa | regs->rdi) & ~PAGE_MASK)",
+        "(regs->rdi & ~PAGE_MASK)",
+        "another place of the frame",
+    ),
+    "any address": ("((gpa | regs->rdi) & ~PAGE_MASK)", "(gpa & ~PAGE_MASK)", "from another place"),
+    "any value": ("regs->rax || ", "", "not zeros"),
+    "32 bits of it": ("regs->rax || ", "(uint32_t)regs->rax || ", "not zeros, above"),
+    "any direction": ("(regs->rflags & X86_EFLAGS_DF) || ", "", "downwards"),
+    "programs": ("hvm_get_cpl(curr) ||", "0 ||", "a program"),
+    "any mode": ("hvm_guest_x86_mode(curr) != X86_MODE_64BIT", "0", "32 bits"),
+    "whatever the code is": ("!= HVMTRANS_okay", "== HVMTRANS_bad_linear_to_gfn", "code that is away"),
+    "one too few": ("PAGE_SIZE / width;", "PAGE_SIZE / width - 1;", "a byte too few"),
+    "one too many": ("regs->rcx >= ", "regs->rcx > ", "bytes"),
+    "any number": ("width && regs->rcx >= PAGE_SIZE / width;", "width;", "none"),
+}
+
+
+@pytest.mark.parametrize("mutant", CLEAR_MUTANTS)
+def test_clear_mutant_is_noticed(mutant: str) -> None:
+    assert_noticed(CLEARS, CLEAR_MUTANTS[mutant], build_clear)
+
+
 # What is replaced, by what, and a case that has to fail then.
 MUTANTS = {
+    "a hint for any page": (
+        "hint->gfn == gfn_x(gfn) && hint->want == XEN_DSM_WANT_M",
+        "hint->want == XEN_DSM_WANT_M",
+        "a page that is overwritten",
+    ),
+    "reads overwrite": (
+        "hint->gfn == gfn_x(gfn) && hint->want == XEN_DSM_WANT_M",
+        "hint->gfn == gfn_x(gfn)",
+        "a page that is overwritten",
+    ),
+    "waits elsewhere": (
+        "dsm->vcpu[i].waiting && dsm->vcpu[i].gfn == gfn",
+        "dsm->vcpu[i].waiting",
+        "a page that is overwritten",
+    ),
+    "has waited": (
+        "dsm->vcpu[i].waiting && dsm->vcpu[i].gfn == gfn",
+        "dsm->vcpu[i].gfn == gfn",
+        "a page that is overwritten",
+    ),
+    "the last who waits": (
+        "want = max(want, dsm->vcpu[i].want + 0U);",
+        "want = dsm->vcpu[i].want;",
+        "a page that is overwritten",
+    ),
+    "reserved words": ("    if ( op->flags || op->wanted )", "    if ( op->flags )", "a page that is overwritten"),
     "S is writable": ("        if ( q & P2M_UNSHARE )\n            break;\n", "", "what a look-up reports"),
     "I is a hole": (
         "return is_away(dsm, gfn) ? XEN_DSM_STATE_I",
@@ -540,4 +625,6 @@ VCPU_MUTANTS = {
 
 @pytest.mark.parametrize("mutant", VCPU_MUTANTS)
 def test_vcpu_mutant_is_noticed(mutant: str) -> None:
-    assert_noticed(VCPUS, VCPU_MUTANTS[mutant], lambda built, source, checked: build(built, vcpus=source, checked=checked))
+    assert_noticed(
+        VCPUS, VCPU_MUTANTS[mutant], lambda built, source, checked: build(built, vcpus=source, checked=checked)
+    )

@@ -76,6 +76,12 @@ void fake_may_copy(void);
 
 /* Memory. */
 #define PAGE_SIZE 4096UL
+typedef uint64_t paddr_t;
+enum { npfec_kind_unknown, npfec_kind_in_gpt, npfec_kind_with_gla };
+struct npfec {
+    unsigned int read_access:1, write_access:1, insn_fetch:1, present:1;
+    unsigned int gla_valid:1, kind:2;
+};
 #define xzalloc(type) ((type *)calloc(1, sizeof(type)))
 #define xzalloc_array(type, n) ((type *)calloc(n, sizeof(type)))
 #define xmalloc(type) ((type *)malloc(sizeof(type)))
@@ -257,7 +263,7 @@ extern struct vcpu *current;
 #define smp_processor_id() 0
 #define this_cpu(v) per_cpu_##v
 #define DEFINE_PER_CPU(t, v) typeof(t) per_cpu_##v
-struct cpu_user_regs { unsigned long rip, rax, rdi, rsi, rdx; };
+struct cpu_user_regs { unsigned long rip, rax, rcx, rdx, rsi, rdi, rflags; };
 extern struct cpu_user_regs fake_regs;
 #define guest_cpu_user_regs() (&fake_regs)
 void vcpu_pause_nosync(struct vcpu *v);

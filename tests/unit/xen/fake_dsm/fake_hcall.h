@@ -21,7 +21,11 @@
 #define PFEC_page_paged   (1u << 4)
 #define INVALID_GFN _gfn(~0UL)
 #define p2m_is_paging(t) ((t) == p2m_ram_paged)
-enum { HVMTRANS_okay, HVMTRANS_bad_linear_to_gfn };
+enum { HVMTRANS_okay, HVMTRANS_bad_linear_to_gfn, HVMTRANS_gfn_paged_out };
+#define X86_EFLAGS_DF 0x400
+extern unsigned int fake_mode, fake_cpl;
+#define hvm_guest_x86_mode(v) ((void)(v), fake_mode)
+#define hvm_get_cpl(v) ((void)(v), fake_cpl)
 struct page_info *get_page_from_gfn(struct domain *d, unsigned long gfn,
                                     p2m_type_t *t, p2m_query_t q);
 unsigned long paging_gva_to_gfn(struct vcpu *v, unsigned long va,

@@ -71,7 +71,13 @@
 /* What is needed. */
 #define XEN_DSM_WANT_S          1       /* to read: S or M */
 #define XEN_DSM_WANT_M          2       /* to write: M */
-#define XEN_DSM_WANT_M_NODATA   3       /* M; the bytes do not matter */
+/*
+ * M; the bytes do not matter: the guest frees the page, or its kernel is about
+ * to overwrite all of it.  The daemon may answer by ZERO_M, as long as this is
+ * what somebody waits for: QUERY says whether that is so.  Later the vCPU may
+ * have gone on, and others may have written to the page since.
+ */
+#define XEN_DSM_WANT_M_NODATA   3
 
 /* No vCPU of the guest waits: a domain maps the page, and will try again. */
 #define XEN_DSM_MISS_FOREIGN    (1u << 0)
@@ -135,6 +141,9 @@ struct xen_dsm_ring {
  * INSTALL_*, ZERO_M, UPGRADE, DROP and WAKE wake everybody who waits for that
  * frame; who still lacks what it needs asks again.
  *
+ * QUERY says in `wanted` what vCPUs of the guest wait for there: the largest of
+ * their XEN_DSM_WANT_*, 0 if none waits.
+ *
  * INVAL and DOWNGRADE copy the page after no CPU can write to it any more.
  *
  * rc of an operation:
@@ -179,7 +188,7 @@ struct xen_dsm_page_op {
     /* OUT */
     int32_t rc;
     uint32_t state;                     /* XEN_DSM_STATE_*, afterwards */
-    uint32_t pad;
+    uint32_t wanted;                    /* IN: zero.  See QUERY. */
 };
 typedef struct xen_dsm_page_op xen_dsm_page_op_t;
 DEFINE_XEN_GUEST_HANDLE(xen_dsm_page_op_t);

@@ -656,6 +656,14 @@ static bool miss(struct domain *d, unsigned long gfn, unsigned int want,
     return missing;
 }
 
+void dsm_want_nodata(gfn_t gfn)
+{
+    struct dsm_want *hint = &this_cpu(dsm_want);
+
+    if ( hint->gfn == gfn_x(gfn) && hint->want == XEN_DSM_WANT_M )
+        hint->want = XEN_DSM_WANT_M_NODATA;
+}
+
 void dsm_populate(struct domain *d, gfn_t gfn)
 {
     struct dsm_domain *dsm = d->arch.dsm;
@@ -1187,7 +1195,7 @@ static int page_op(struct domain *d, struct xen_dsm_page_op *op)
 {
     struct dsm_domain *dsm = d->arch.dsm;
 
-    if ( op->flags || op->pad )
+    if ( op->flags || op->wanted )
         return -EINVAL;
 
     if ( !find_range(dsm, op->gfn) )
@@ -1240,6 +1248,21 @@ static unsigned int query(struct domain *d, unsigned long gfn)
     return state;
 }
 
+/* The most that a vCPU waits for: without the bytes is more than with them. */
+static unsigned int wanted(struct domain *d, unsigned long gfn)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+    unsigned int i, want = 0;
+
+    spin_lock(&dsm->lock);
+    for ( i = 0; dsm->nr_waiting && i < d->max_vcpus; i++ )
+        if ( dsm->vcpu[i].waiting && dsm->vcpu[i].gfn == gfn )
+            want = max(want, dsm->vcpu[i].want + 0U);
+    spin_unlock(&dsm->lock);
+
+    return want;
+}
+
 /* One after the other; positive: more to do, but somebody else first. */
 static int page_ops(struct domain *d, struct xen_dsm_page *page)
 {
@@ -1265,6 +1288,7 @@ static int page_ops(struct domain *d, struct xen_dsm_page *page)
         if ( op.rc == -EBUSY )
             dsm->stats.busy++;
         op.state = query(d, op.gfn);
+        op.wanted = op.op == XEN_DSM_QUERY ? wanted(d, op.gfn) : 0;
         spin_unlock(&dsm->ops_lock);
 
         if ( __copy_to_guest_offset(page->ops, page->done, &op, 1) )

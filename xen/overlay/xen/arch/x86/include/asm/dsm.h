@@ -18,6 +18,7 @@
 
 struct cpu_user_regs;
 struct domain;
+struct npfec;
 struct vcpu;
 
 /* What dsm_hcall_begin() says. */
@@ -61,6 +62,16 @@ mfn_t dsm_p2m_fixup(struct p2m_domain *p2m, gfn_t gfn, mfn_t mfn,
  * did.  Context: the p2m lock may be held, dsm->lock must not be.
  */
 void dsm_populate(struct domain *d, gfn_t gfn);
+
+/*
+ * The current vCPU's write to that address faulted.  Does its instruction
+ * overwrite the whole page with zeros, in the guest's kernel?
+ *
+ * Context: the fault, no locks held.  May pause the vCPU, as dsm_populate().
+ */
+bool dsm_clears_page(paddr_t gpa, struct npfec npfec);
+/* Then this, between the look-up that failed and dsm_populate(). */
+void dsm_want_nodata(gfn_t gfn);
 
 /* May the accessed and dirty bits be set in a table which is mapped here? */
 bool dsm_ad_ok(struct domain *d, mfn_t mfn);
@@ -144,6 +155,10 @@ static inline mfn_t dsm_p2m_fixup(struct p2m_domain *p2m, gfn_t gfn, mfn_t mfn,
 }
 
 static inline void dsm_populate(struct domain *d, gfn_t gfn) {}
+
+#define dsm_clears_page(gpa, npfec) ((void)(gpa), (void)(npfec), false)
+
+static inline void dsm_want_nodata(gfn_t gfn) {}
 
 static inline bool dsm_ad_ok(struct domain *d, mfn_t mfn)
 {
