@@ -43,12 +43,14 @@ from lab.rack import Rack
 HOME_MIB = 512
 SWAP_MIB = 64
 MEMBENCH_S = 900.0
-# dsmd(8): pages asked for ahead; to look for messages for so long instead of sleeping.
+# dsmd(8): pages asked for ahead; pages that are overwritten come without bytes; to look for messages for so long instead of
+# sleeping.
 SWITCHES: dict[str, dict[str, int]] = {
-    "off": {"prefetch": 0, "busy_wait_us": 0, "poll_us": 0},
+    "off": {"prefetch": 0, "clear_hint": 0, "busy_wait_us": 0, "poll_us": 0},
     "prefetch": {"prefetch": 16},
+    "clear_hint": {"clear_hint": 1},
     "polling": {"busy_wait_us": 20000, "poll_us": 20000},
-    "on": {"prefetch": 16, "busy_wait_us": 20000, "poll_us": 20000},
+    "on": {"prefetch": 16, "clear_hint": 1, "busy_wait_us": 20000, "poll_us": 20000},
 }
 USED_MIB = 8  # by the program that is on the node when it is detached
 # Of the figures' names: TCP is what every host has.
