@@ -250,6 +250,7 @@ static const struct key keys[] = {
 	{ "lease_us", read_number, IN(dsm_description, lease_ns), 0, 1000000, US, true },
 	{ "token_ms", read_number, IN(dsm_description, token_ns), 1, 10000, MS, true },
 	{ "pin_ms", read_number, IN(dsm_description, pin_ns), 1, 60000, MS, true },
+	{ "answer_ms", read_number, IN(dsm_description, answer_ns), 0, 3600000, MS, true },
 	{ "keepalive_ms", read_number, IN(dsm_description, keepalive_ms), 0, 3600000, 0, true },
 	{ "prefetch", read_number, IN(dsm_description, prefetch), 0, DSM_ENGINE_PREFETCH, 0, true },
 	{ "clear_hint", read_flag, IN(dsm_description, clear_hint), 0, 0, 0, true },
@@ -292,7 +293,7 @@ int dsm_description_parse(const char *bytes, size_t size, const char *file,
 {
 	struct dsm_description read = {
 		.lease_ns = 200 * US, .token_ns = 20 * MS, .retry_ns = 50 * US,
-		.pin_ns = 20 * MS, .keepalive_ms = 10000,
+		.pin_ns = 20 * MS, .answer_ns = UINT64_MAX, .keepalive_ms = 10000,
 	};
 	struct reader r = { file, text, config, &read };
 	struct json_tokener *tokener = json_tokener_new_ex(8);
@@ -373,6 +374,10 @@ void dsm_description_engine(const struct dsm_description *d,
 	p->token_ns = d->token_ns;
 	p->retry_ns = d->retry_ns;
 	p->pin_ns = d->pin_ns;
+	/* Longer than a host may be silent, here and where it waits, and still live. */
+	p->answer_ns = d->answer_ns != UINT64_MAX ? d->answer_ns :
+		       (2ull * config->deadline_ms + d->keepalive_ms) * MS +
+		       d->pin_ns + 32 * d->lease_ns;
 	p->keepalive_ms = d->keepalive_ms;
 	p->prefetch = d->prefetch;
 	p->clear_hint = d->clear_hint;

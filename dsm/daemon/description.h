@@ -39,6 +39,7 @@ struct dsm_description {
 	bool elastic;		/* there is such a range: nobody is waited for */
 	/* may be left out */
 	uint64_t lease_ns, token_ns, retry_ns, pin_ns;
+	uint64_t answer_ns;	/* UINT64_MAX: what the others allow */
 	uint32_t keepalive_ms;
 	unsigned int prefetch;			/* pages; 0: off */
 	bool clear_hint;

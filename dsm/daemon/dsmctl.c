@@ -4,18 +4,21 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <json-c/json.h>
 
 #include "control.h"
 
 #define SUFFIX	".sock"
+#define FAILED	".failed"	/* of a file of dsmd-host: why, if its dsmd died */
 #define HOST_SOCKET	"/run/xenuma/dsmd.sock"
 #define HOSTS_REQUEST	"{\"version\": 1, \"op\": \"hosts\"}"
 #define PATH	512
@@ -71,19 +74,28 @@ static int order(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The VMs, sorted; NULL at the end.  Once: they stay allocated. */
+/* Return: the name of a VM whose file this is, without @suffix; NULL. */
+static char *without(const char *file, const char *suffix)
+{
+	size_t length = strlen(file), less = strlen(suffix);
+
+	return length > less && !strcmp(file + length - less, suffix) ?
+	       strndup(file, length - less) : NULL;
+}
+
+/* The VMs, sorted, each once; NULL at the end.  Once: they stay allocated. */
 static char **vms(void)
 {
 	static char *names[VMS + 1];
 	DIR *dir = opendir(folder);
 	struct dirent *entry;
-	size_t nr = 0, length;
+	size_t nr = 0, i, left = 0;
 
 	while (dir && nr < VMS && (entry = readdir(dir))) {
-		length = strlen(entry->d_name);
-		if (length > strlen(SUFFIX) &&
-		    !strcmp(entry->d_name + length - strlen(SUFFIX), SUFFIX))
-			names[nr++] = strndup(entry->d_name, length - strlen(SUFFIX));
+		names[nr] = without(entry->d_name, SUFFIX);
+		if (!names[nr])
+			names[nr] = without(entry->d_name, FAILED);
+		nr += names[nr] != NULL;
 	}
 	if (dir)
 		closedir(dir);
@@ -91,6 +103,13 @@ static char **vms(void)
 		fprintf(stderr, "dsmctl: no VM has a dsmd here: %s is empty\n",
 			folder);
 	qsort(names, nr, sizeof(*names), order);
+	for (i = 0; i < nr; i++) {
+		if (left && !strcmp(names[left - 1], names[i]))
+			free(names[i]);
+		else
+			names[left++] = names[i];
+	}
+	names[left] = NULL;
 	return names;
 }
 
@@ -121,12 +140,42 @@ static enum status ask(const char *vm, const char *command, double seconds,
 	return rc == -EINVAL ? STATUS_USAGE : STATUS_NOBODY;
 }
 
+/*
+ * A dsmd that died can't be asked; dsmd-host has written down what that means.
+ * Return: NULL: none did.
+ */
+static struct json_object *status_of_dead(const char *vm)
+{
+	char path[PATH], why[PATH] = "";
+	struct json_object *all = NULL;
+	int fd = -1;
+	ssize_t n;
+
+	if (!strchr(vm, '/') &&
+	    (size_t)snprintf(path, sizeof(path), "%s/%s" FAILED, folder, vm) < sizeof(path))
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	n = read(fd, why, sizeof(why) - 1);
+	close(fd);
+	if (n > 0) {
+		why[strcspn(why, "\n")] = 0;
+		all = json_object_new_object();
+		json_object_object_add(all, "name", json_object_new_string(vm));
+		json_object_object_add(all, "state", json_object_new_string("failed"));
+		json_object_object_add(all, "failure", json_object_new_string(why));
+	}
+	return all;
+}
+
 static enum status ask_status(const char *vm, struct json_object **all)
 {
 	enum status status;
 	char *answer;
 
-	*all = NULL;
+	*all = status_of_dead(vm);
+	if (*all)
+		return STATUS_DONE;
 	status = ask(vm, "status", AT_ONCE, &answer);
 	if (status)
 		return status;
@@ -184,10 +233,15 @@ static void say_status(struct json_object *all)
 {
 	struct json_object *engine = get(all, "engine"), *peers = get(all, "peers");
 
-	printf("%s (%s) on %s: %s\n", words(all, "name"), words(all, "vm"),
-	       words(all, "host"), words(all, "state"));
+	if (engine)
+		printf("%s (%s) on %s: %s\n", words(all, "name"), words(all, "vm"),
+		       words(all, "host"), words(all, "state"));
+	else
+		printf("%s: %s\n", words(all, "name"), words(all, "state"));
 	if (get(all, "failure"))
 		printf("  why: %s\n", words(all, "failure"));
+	if (!engine)
+		return;
 	say_time("read faults", get(all, "read_fault"));
 	say_time("write faults", get(all, "write_fault"));
 	say_phases(get(all, "phases"));

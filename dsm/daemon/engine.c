@@ -9,6 +9,7 @@
  *	engine_evacuate.c	pages that come home, many at a time
  *	engine_frames.c	frames, and which pages leave
  *	engine_peers.c	connections and messages
+ *	engine_answers.c	hosts that live and do not answer
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -89,10 +90,12 @@ void dsm_engine_run(struct dsm_engine *e)
 uint64_t dsm_engine_next(const struct dsm_engine *e)
 {
 	const struct dsm_entry *entry = dsm_table_first_due(&e->table);
-	uint64_t next = e->keepalive_due;
+	uint64_t next = e->keepalive_due, late = engine_answers_due(e);
 
 	if (e->has_failed)
 		return DSM_NEVER;
+	if (late < next)
+		next = late;
 	if (entry && entry->due < next)
 		next = entry->due;
 	if (e->evacuation.due < next)
@@ -183,6 +186,8 @@ void dsm_engine_tick(struct dsm_engine *e)
 		else
 			engine_retired(e, e->token_vcpu);
 	}
+	if (!e->has_failed && engine_answers_due(e) <= t)
+		engine_answers_tick(e, t);
 	if (!e->has_failed && e->keepalive_due <= t) {
 		rc = e->p.xen->calls->keepalive(e->p.xen, e->p.keepalive_ms);
 		e->keepalive_due = t + e->p.keepalive_ms * MS / 4;
@@ -270,7 +275,7 @@ void dsm_engine_get_counts(const struct dsm_engine *e,
 const char *dsm_engine_broken_rule(const struct dsm_engine *e)
 {
 	const struct dsm_entry *entry;
-	unsigned int used = 0, asking = 0, fetching = 0, evacuating = 0;
+	unsigned int used = 0, asking = 0, fetching = 0, evacuating = 0, owed = 0;
 	const char *rule;
 
 	for (entry = dsm_table_next(&e->table, NULL); entry;
@@ -287,7 +292,10 @@ const char *dsm_engine_broken_rule(const struct dsm_engine *e)
 		asking += entry->page.request != 0;
 		fetching += entry->fetching;
 		evacuating += entry->evacuating;
+		owed += entry->owed_since != 0;
 	}
+	if (owed != engine_answers_owed(e))
+		return "a page that waits for an answer is not in its list";
 	if (used != e->used || asking != e->requests ||
 	    fetching != e->fetching || evacuating != e->evacuation.out)
 		return "frames or requests are counted wrongly";
@@ -336,6 +344,12 @@ static int check_params(const struct dsm_engine_params *p, struct dsm_vm *vm,
 			 p->prefetch, DSM_ENGINE_PREFETCH);
 		return -EINVAL;
 	}
+	if (p->answer_ns && p->answer_ns <= p->pin_ns + LEASE_MOST * p->lease_ns) {
+		snprintf(text, DSM_ENGINE_TEXT, "an answer within %llu ms: want more than a page may be in use (%llu ms) "
+			 "and leased (%llu ms)", p->answer_ns / MS, p->pin_ns / MS,
+			 LEASE_MOST * p->lease_ns / MS);
+		return -EINVAL;
+	}
 	if (!p->token_ns || !p->retry_ns || p->retry_ns > DSM_ENGINE_BACKOFF || !p->pin_ns) {
 		snprintf(text, DSM_ENGINE_TEXT, "a time is 0, or retry_ns above %llu", DSM_ENGINE_BACKOFF);
 		return -EINVAL;
@@ -366,6 +380,7 @@ int dsm_engine_create(const struct dsm_engine_params *params,
 	TAILQ_INIT(&e->line);
 	TAILQ_INIT(&e->clock);
 	engine_begin_ranges(e);
+	engine_begin_answers(e);
 	e->dice = params->seed;
 	e->frames = params->frames;
 	e->token_due = DSM_NEVER;

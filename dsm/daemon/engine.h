@@ -79,6 +79,7 @@ struct dsm_engine_params {
 	uint64_t token_ns;		/* an instruction has retired in this time */
 	uint64_t retry_ns;		/* of a page in use, at first */
 	uint64_t pin_ns;		/* in use for too long */
+	uint64_t answer_ns;		/* a host that lives answers a recall in this; 0: never mind */
 	uint32_t keepalive_ms;		/* 0: none */
 	unsigned int prefetch;		/* pages ahead of a reader, at most; 0: none */
 	bool clear_hint;		/* who overwrites a page gets it without its bytes */

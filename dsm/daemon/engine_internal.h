@@ -16,6 +16,7 @@
 #define LEASES_TOGETHER	(32 * MS)
 #define FOREIGN		64		/* misses of other domains; Xen has as many */
 #define STREAMS		4		/* sequences of pages that a vCPU reads */
+#define LEASE_MOST	24u		/* of lease_ns: engine_pages.c, settle_lease() */
 #define LEASED		8		/* pages whose lease ends as a vCPU goes on */
 #define DSM_ENGINE_BACKOFF	MS	/* ns, most between two tries of a page in use */
 
@@ -27,6 +28,13 @@
 #define OPS		(4 * (SLOTS + 8))
 
 _Static_assert(OPS <= DSM_XEN_MAX_OPS, "a batch is one call");
+
+/* Who is waited for: engine_answers.c. */
+enum owed {
+	OWED_TO_HOME,	/* this is the home, and recalls a page */
+	OWED_BY_HOME,	/* another is, and was asked, or was sent a page */
+	NR_OWED
+};
 
 enum warning {
 	WARN_PIN, WARN_HOLE, NR_WARNINGS
@@ -131,6 +139,7 @@ struct dsm_engine {
 	unsigned int used_most;		/* used when there were to be fewer frames */
 	struct engine_range range[DSM_MAX_RANGES];
 
+	TAILQ_HEAD(, dsm_entry) owed[NR_OWED];
 	uint64_t keepalive_due;
 	uint64_t warned[NR_WARNINGS];
 	bool counting;			/* a host is being forgotten: FAIL is counted */
@@ -244,7 +253,7 @@ void engine_send(struct dsm_engine *e, const struct dsm_action *action,
 bool engine_is_answer(unsigned int type);
 
 /** The answer to our request has come. */
-void engine_answered(struct dsm_engine *e, struct dsm_entry *entry);
+void engine_came(struct dsm_engine *e, struct dsm_entry *entry);
 
 /* ---- engine_misses.c ---- */
 
@@ -305,11 +314,34 @@ void engine_evacuate(struct dsm_engine *e);
 /** The page has changed: has its way ended? */
 void engine_evacuate_settle(struct dsm_engine *e, struct dsm_entry *entry);
 
+/* ---- engine_answers.c ---- */
+
+void engine_begin_answers(struct dsm_engine *e);
+
+/** The page has changed: is an answer waited for? */
+void engine_answers_settle(struct dsm_engine *e, struct dsm_entry *entry);
+
+/** A message of this type has come, which the core has not seen yet. */
+void engine_answered(struct dsm_engine *e, struct dsm_entry *entry, unsigned int type);
+
+/** Return: pages that wait for an answer, as their lists have it.  O(pages). */
+unsigned int engine_answers_owed(const struct dsm_engine *e);
+
+/** Return: when engine_answers_tick() has something to do, ns; DSM_NEVER. */
+uint64_t engine_answers_due(const struct dsm_engine *e);
+
+/** Is it too late for an answer?  Then the VM fails. */
+void engine_answers_tick(struct dsm_engine *e, uint64_t t);
+
+/* ---- engine_peers.c ---- */
+
+/** The VM can't go on without @host: say what is lost with it. */
+void engine_lose(struct dsm_engine *e, unsigned int host, const char *why);
+
 /* ---- engine_frames.c ---- */
 
 /** Can a page have a frame, so that still none has to be evicted? */
 bool engine_has_spare_frame(const struct dsm_engine *e);
-
 
 /** Begin to give pages of others up, as many as are to be free. */
 void engine_evict(struct dsm_engine *e);

@@ -281,7 +281,7 @@ static void sent(struct dsm_engine *e, struct dsm_entry *entry, unsigned int typ
 	}
 }
 
-void engine_answered(struct dsm_engine *e, struct dsm_entry *entry)
+void engine_came(struct dsm_engine *e, struct dsm_entry *entry)
 {
 	if (!entry->asked)
 		return;
@@ -452,6 +452,7 @@ void engine_settle(struct dsm_engine *e, struct dsm_entry *entry)
 		      page->request_flags & DSM_F_PREFETCH, &e->fetching);
 	engine_prefetch_settle(e, entry);
 	engine_evacuate_settle(e, entry);
+	engine_answers_settle(e, entry);
 	settle_clock(e, entry);
 	settle_lease(e, entry);
 	settle_lease_look(entry);

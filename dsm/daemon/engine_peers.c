@@ -17,11 +17,26 @@ int dsm_engine_peer_up(struct dsm_engine *e, unsigned int host, uint32_t epoch)
 	return rc;
 }
 
+void engine_lose(struct dsm_engine *e, unsigned int host, const char *why)
+{
+	const struct dsm_entry *entry;
+	uint64_t modified = 0, kept = 0;
+
+	for (entry = dsm_table_next(&e->table, NULL); entry;
+	     entry = dsm_table_next(&e->table, (struct dsm_entry *)entry)) {
+		modified += at_home(e, entry) && dsm_page_only_at(&entry->page, host);
+		kept += entry->page.home == host && entry->page.state != DSM_INVALID;
+	}
+	engine_fail(e, "host %s is lost (%s): %" PRIu64 " pages of %s were modified there; of its own %"
+		    PRIu64 " pages %" PRIu64 " are here", name_of(e, host), why, modified,
+		    name_of(e, e->vm.self), engine_open_at(e, host), kept);
+}
+
 void dsm_engine_peer_down(struct dsm_engine *e, unsigned int host, bool orderly,
 			  const char *why)
 {
 	struct dsm_event event = { .type = DSM_EV_HOST_LOST, .from = (uint8_t)host };
-	uint64_t modified = 0, own, kept = 0;
+	uint64_t modified = 0;
 	struct dsm_entry *entry, *next;
 	struct dsm_actions actions;
 	bool harmless;
@@ -32,21 +47,15 @@ void dsm_engine_peer_down(struct dsm_engine *e, unsigned int host, bool orderly,
 	if (e->has_failed)
 		return;
 	for (entry = dsm_table_next(&e->table, NULL); entry;
-	     entry = dsm_table_next(&e->table, entry)) {
+	     entry = dsm_table_next(&e->table, entry))
 		modified += at_home(e, entry) &&
 			    dsm_page_only_at(&entry->page, host);
-		kept += entry->page.home == host &&
-			entry->page.state != DSM_INVALID;
-	}
-	own = engine_open_at(e, host);
 	harmless = e->vm.unbound & dsm_bit(host) && !engine_pages_of(e, host);
 
 	dsm_vm_peer_down(&e->vm, host);
 	e->peer_requests[host] = 0;
-	if (!harmless && (!orderly || modified || own)) {
-		engine_fail(e, "host %s is lost (%s): %" PRIu64 " pages of %s were modified there; of its own %"
-			    PRIu64 " pages %" PRIu64 " are here", name_of(e, host),
-			    why, modified, name_of(e, e->vm.self), own, kept);
+	if (!harmless && (!orderly || modified || engine_open_at(e, host))) {
+		engine_lose(e, host, why);
 		return;
 	}
 
@@ -128,7 +137,8 @@ void dsm_engine_message(struct dsm_engine *e, unsigned int from,
 	if (is_request(msg->type) && !entry->served)
 		entry->served = now(e);
 	else if (engine_is_answer(msg->type))
-		engine_answered(e, entry);
+		engine_came(e, entry);
+	engine_answered(e, entry, msg->type);
 	rc = engine_step(e, entry, &event, page);
 	if (rc && !e->has_failed)
 		breach(e, from, msg, dsm_error_name((unsigned int)-rc));

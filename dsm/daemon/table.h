@@ -53,6 +53,9 @@ struct dsm_entry {
 	bool fetched, fetched_here;	/* by prefetch, and not used yet; it came */
 	uint32_t fetched_vcpu;		/* for whom */
 	bool special;			/* Xen says that it is no plain memory */
+	uint8_t owed;			/* enum owed: whose answer is waited for */
+	uint64_t owed_since;		/* ns; 0: nobody's */
+	TAILQ_ENTRY(dsm_entry) answer;
 	TAILQ_ENTRY(dsm_entry) clock;
 };
 

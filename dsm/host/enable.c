@@ -209,15 +209,38 @@ static int choose_number(struct host *host, struct record *record, struct probed
 	return 0;
 }
 
-/* At home, with the number's lock: nobody else here takes it meanwhile. */
+struct namesake {
+	const struct record *record;
+	bool found;
+};
+
+static void compare_names(struct host *host, const struct record *record, void *context)
+{
+	struct namesake *namesake = context;
+
+	(void)host;
+	namesake->found |= !strcmp(record->name, namesake->record->name) &&
+			   memcmp(record->uuid, namesake->record->uuid, sizeof(record->uuid));
+}
+
+/*
+ * At home, with the number's lock: nobody else here takes it meanwhile, nor the
+ * name, which is that of dsmd's socket.
+ */
 static int keep_number(struct host *host, struct record *record, struct probed *probed,
 		       struct answer *answer)
 {
+	struct namesake namesake = { .record = record };
 	int lock = record_lock_numbers(host), rc;
 
 	if (lock < 0)
 		return answer_error(answer, "internal", "the lock of the numbers: %s", strerror(-lock));
-	rc = choose_number(host, record, probed, answer);
+	record_each(host, compare_names, &namesake);
+	if (namesake.found)
+		rc = answer_error(answer, "name-taken", "host %s has another guest called %s, or memory of one",
+				  host_name(host, host->config.self), record->name);
+	else
+		rc = choose_number(host, record, probed, answer);
 	if (!rc) {
 		rc = record_write(host, record);
 		if (rc)
@@ -431,5 +454,6 @@ void guest_enable(struct host *host, const struct record *known, struct record *
 		release_hosts(host, known, host->config.nr_hosts);
 		record_remove(host, known->uuid_text);
 	}
+	sweep_name(host, record);
 	begin_all(host, record, answer);
 }

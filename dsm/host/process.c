@@ -75,6 +75,78 @@ pid_t dsmd_pid(const struct host *host, const char *uuid)
 	return n > 1 ? (pid_t)n : 0;
 }
 
+bool dsmd_has_ended(const struct host *host, const char *uuid)
+{
+	return dsmd_was_started(host, uuid) && !is_alive(host, uuid);
+}
+
+/* ---- It has died ---- */
+
+/* A file of the VM's name, beside the socket: no two VMs of a host have the same. */
+static int path_beside(const struct host *host, const struct record *record,
+		       const char *suffix, char path[PATH])
+{
+	int n = snprintf(path, PATH, "%s/%s%s", host->folder, record->name, suffix);
+
+	return n < 0 || n >= PATH ? -ENAMETOOLONG : 0;
+}
+
+static void remove_beside(const struct host *host, const struct record *record,
+			  const char *suffix)
+{
+	char path[PATH];
+
+	if (!path_beside(host, record, suffix, path) && unlink(path) && errno != ENOENT)
+		host_say(SAY_WARNING, record->name, "%s: %s", path, strerror(errno));
+}
+
+static void remove_traces(struct host *host, const struct record *record)
+{
+	remove_beside(host, record, ".sock");
+	remove_beside(host, record, ".failed");
+	host->xen->forget(record->uuid);
+}
+
+/* Whose pages nobody knows of any more. */
+static void say_what_is_lost(const struct host *host, const struct record *record,
+			     char why[HOST_TEXT])
+{
+	unsigned int i, self = host->config.self;
+	uint64_t frames;
+	int n;
+
+	n = snprintf(why, HOST_TEXT, "host %s: its dsmd has ended", host_name(host, self));
+	for (i = 0; i < host->config.nr_hosts && n > 0 && n < HOST_TEXT; i++) {
+		frames = record_frames_of(record, i);
+		if (frames && (record_is_home(host, record) || i == self))
+			n += snprintf(why + n, (size_t)(HOST_TEXT - n),
+				      "; who has which of up to %llu pages of host %s is lost with it",
+				      (unsigned long long)frames, host_name(host, i));
+	}
+}
+
+void dsmd_died(struct host *host, const struct record *record)
+{
+	char path[PATH], why[HOST_TEXT];
+	int rc, fd;
+
+	if (path_beside(host, record, ".failed", path) || !access(path, F_OK))
+		return;
+	say_what_is_lost(host, record, why);
+	host_say(SAY_ERROR, record->name, "the VM has failed: %s", why);
+	rc = host->xen->fail(record_is_home(host, record) ? record->domid : 0, record->uuid, why);
+	if (rc) {
+		/* The next sweep does it; Xen pauses the domain meanwhile. */
+		host_say(SAY_ERROR, record->name, "Xen does not end it: %s", strerror(-rc));
+		return;
+	}
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0 || dprintf(fd, "%s\n", why) < 0)
+		host_say(SAY_WARNING, record->name, "%s: %s", path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+}
+
 /* ---- Start ---- */
 
 static int write_pid(const struct host *host, const char *uuid, pid_t pid)
@@ -251,6 +323,7 @@ int dsmd_start(struct host *host, const struct record *record, struct answer *an
 			close(alive);
 		return -1;
 	}
+	remove_beside(host, record, ".failed");
 	words = listen_for_word(notify);
 	pid = words < 0 ? -1 : fork();
 	if (!pid)
@@ -264,6 +337,8 @@ int dsmd_start(struct host *host, const struct record *record, struct answer *an
 	if (words >= 0)
 		close(words);
 	unlink(notify);
+	if (rc && pid > 0)
+		remove_traces(host, record);
 	return rc;
 }
 
@@ -332,7 +407,10 @@ int dsmd_end(struct host *host, const struct record *record, struct answer *answ
 	if (is_alive(host, record->uuid_text))
 		return answer_error(answer, "internal", "host %s: dsmd of %s (pid %d) does not end",
 				    host_name(host, host->config.self), record->guest, pid);
-	if (record_is_home(host, record) || !record->begun)
-		return 0;
-	return destroy_slice(host, record, answer);
+	if (!record_is_home(host, record) && record->begun && destroy_slice(host, record, answer))
+		return -1;
+	/* What else it had no time for. */
+	if (dsmd_was_started(host, record->uuid_text))
+		remove_traces(host, record);
+	return 0;
 }

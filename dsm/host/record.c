@@ -46,6 +46,17 @@ bool record_has_host(const struct record *record, unsigned int host)
 	return false;
 }
 
+uint64_t record_frames_of(const struct record *record, unsigned int host)
+{
+	uint64_t frames = 0;
+	unsigned int i;
+
+	for (i = 0; i < record->nr_ranges; i++)
+		if (record->range[i].spans && record->range[i].host == host)
+			frames += record->range[i].frames;
+	return frames;
+}
+
 bool record_is_same(const struct record *a, const struct record *b)
 {
 	unsigned int i;

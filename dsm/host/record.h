@@ -44,6 +44,8 @@ bool record_is_home(const struct host *host, const struct record *record);
 const struct record_range *record_vnode(const struct record *record, unsigned int vnode);
 /** Does a vnode have its memory at a host? */
 bool record_has_host(const struct record *record, unsigned int host);
+/** Return: how many frames its vnodes that span have at a host, at most. */
+uint64_t record_frames_of(const struct record *record, unsigned int host);
 /** Do they describe the same VM? */
 bool record_is_same(const struct record *a, const struct record *b);
 
@@ -87,6 +89,13 @@ int record_write(const struct host *host, const struct record *record);
 int record_remove(const struct host *host, const char *uuid);
 
 /**
+ * Remove those of the same name as @record, of another VM whose domain has ended: the
+ * next sweep() would do it.  The caller has the lock of @record; a lock of another VM
+ * is waited for for a moment only.
+ */
+void sweep_name(struct host *host, const struct record *record);
+
+/**
  * Call @each with all that can be read.  It may remove its own.
  * Return: the UUID of one that can't be read, until the next call; NULL.
  */
@@ -100,6 +109,8 @@ pid_t dsmd_pid(const struct host *host, const char *uuid);
 
 /** Return: has there been one since the record was made? */
 bool dsmd_was_started(const struct host *host, const char *uuid);
+/** Return: has there been one, and is it known that there is none any more? */
+bool dsmd_has_ended(const struct host *host, const char *uuid);
 
 /**
  * Start it, and wait until it runs.
@@ -108,7 +119,14 @@ bool dsmd_was_started(const struct host *host, const char *uuid);
 int dsmd_start(struct host *host, const struct record *record, struct answer *answer);
 
 /**
- * End it, and wait for that; elsewhere than at home destroy the slice, too.
+ * It has ended and was not told to: the VM has failed.  Until dsmd_start() or
+ * dsmd_end() dsmctl finds the reason in a file beside its socket.
+ */
+void dsmd_died(struct host *host, const struct record *record);
+
+/**
+ * End it, and wait for that; elsewhere than at home destroy the slice, too.  Nothing of
+ * it is left then.
  * Return: 0; -1: it does not end, or the slice is still there.
  */
 int dsmd_end(struct host *host, const struct record *record, struct answer *answer);

@@ -5,6 +5,8 @@
  * At home: a VM whose domain has ended.  The other hosts are told; who can't be
  * reached asks by himself later.
  *
+ * Anywhere: a VM whose dsmd has died has failed, and stays until it is removed.
+ *
  * Elsewhere: a VM of which its home says that it does not know it.  If the home
  * does not answer, only one whose dsmd says that the VM has failed: a home that is
  * started again, or a network that is cut for a moment, is no reason to give up
@@ -82,6 +84,13 @@ static bool has_failed(struct host *host, const struct record *record, char why[
 	return failed;
 }
 
+/* It is still needed: does its dsmd live? */
+static void look_at_dsmd(struct host *host, const struct record *record)
+{
+	if (record->begun && dsmd_has_ended(host, record->uuid_text))
+		dsmd_died(host, record);
+}
+
 static void look_at_slice(struct host *host, const struct record *record)
 {
 	struct answer answer = { 0 };
@@ -97,6 +106,8 @@ static void look_at_slice(struct host *host, const struct record *record)
 		   (!dsmd_pid(host, record->uuid_text) || has_failed(host, record, why))) {
 		say("removed", record, why);
 		remove_all(host, record);
+	} else {
+		look_at_dsmd(host, record);
 	}
 	answer_free(&answer);
 }
@@ -107,16 +118,19 @@ static void look_at_guest(struct host *host, const struct record *record)
 
 	if (rc < 0)
 		say("left as it is", record, strerror(-rc));
+	if (rc > 0)
+		look_at_dsmd(host, record);
 	if (rc)
 		return;
 	say("removed", record, "its domain has ended");
 	remove_all(host, record);
 }
 
-static void look(struct host *host, const char *uuid)
+/* @seconds: that a lock is waited for. */
+static void look(struct host *host, const char *uuid, double seconds)
 {
 	struct record record;
-	int lock = record_lock(host, uuid, 0.);
+	int lock = record_lock(host, uuid, seconds);
 
 	if (lock < 0)
 		return;		/* Who has it comes back to it, or the next sweep does. */
@@ -129,8 +143,9 @@ static void look(struct host *host, const char *uuid)
 	record_unlock(host, uuid, lock);
 }
 
-/* All that there are. */
+/* All that there are, or all of a name. */
 struct list {
+	const struct record *wants;	/* it, but not this one; or NULL */
 	unsigned int nr;
 	char uuid[DSM_VM_NUMBERS][37];
 };
@@ -140,6 +155,9 @@ static void note(struct host *host, const struct record *record, void *context)
 	struct list *list = context;
 
 	(void)host;
+	if (list->wants && (strcmp(record->name, list->wants->name) ||
+			    !memcmp(record->uuid, list->wants->uuid, sizeof(record->uuid))))
+		return;
 	if (list->nr < DSM_VM_NUMBERS)
 		strcpy(list->uuid[list->nr++], record->uuid_text);
 }
@@ -155,5 +173,16 @@ void sweep(struct host *host)
 		host_say(SAY_WARNING, NULL, "%s/vm/%s/record.json can't be read: its guest is left as it is",
 			 host->folder, unread);
 	for (i = 0; i < list.nr; i++)
-		look(host, list.uuid[(i + host->turn) % list.nr]);
+		look(host, list.uuid[(i + host->turn) % list.nr], 0.);
+}
+
+void sweep_name(struct host *host, const struct record *record)
+{
+	static struct list list;
+	unsigned int i;
+
+	list.wants = record;
+	record_each(host, note, &list);
+	for (i = 0; i < list.nr; i++)
+		look(host, list.uuid[i], HOST_BUSY_S);
 }

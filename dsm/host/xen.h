@@ -44,6 +44,15 @@ struct host_xen {
 	/** Return: 0 or -errno. */
 	int (*destroy)(uint32_t domid);
 	/**
+	 * The VM can't go on: crash its domain, and say in xenstore why, unless its
+	 * dsmd has said why already.
+	 * @domid: 0: there is no domain that runs.
+	 * Return: 0 or -errno.
+	 */
+	int (*fail)(uint32_t domid, const uint8_t uuid[16], const char *why);
+	/** Nothing of the VM is in xenstore any more.  Return: 0 or -errno. */
+	int (*forget)(const uint8_t uuid[16]);
+	/**
 	 * A descriptor that is readable after a domain has ended; -1: there is none.
 	 * For the parent only.
 	 */

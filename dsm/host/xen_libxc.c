@@ -13,6 +13,7 @@
 #include <xenguest.h>
 #include <xenstore.h>
 
+#include "description.h"
 #include "host.h"
 
 #define DOMAINS	128		/* asked for at a time */
@@ -288,6 +289,65 @@ static int destroy(uint32_t domid)
 	return rc;
 }
 
+static void path_of_vm(const uint8_t uuid[16], const char *below, char path[64])
+{
+	char text[37];
+
+	dsm_uuid_text(uuid, text);
+	snprintf(path, 64, "/tool/dsm/%s%s", text, below);
+}
+
+static int publish(const uint8_t uuid[16], const char *why)
+{
+	struct xs_handle *xs = xs_open(0);
+	unsigned int size;
+	char path[64], state[512], *said;
+	int rc = 0;
+
+	if (!xs)
+		return -errno;
+	path_of_vm(uuid, "/state", path);
+	said = xs_read(xs, XBT_NULL, path, &size);
+	if (!said || strncmp(said, "failed", 6)) {
+		snprintf(state, sizeof(state), "failed: %s", why);
+		if (!xs_write(xs, XBT_NULL, path, state, (unsigned int)strlen(state)))
+			rc = -errno;
+	}
+	free(said);
+	xs_close(xs);
+	return rc;
+}
+
+static int fail(uint32_t domid, const uint8_t uuid[16], const char *why)
+{
+	int rc = publish(uuid, why);
+	xc_interface *xch;
+
+	if (!domid)
+		return rc;
+	xch = xc_interface_open(NULL, NULL, 0);
+	if (!xch)
+		return -errno;
+	if (xc_domain_shutdown(xch, domid, SHUTDOWN_crash))
+		rc = -errno;
+	xc_interface_close(xch);
+	return rc;
+}
+
+static int forget(const uint8_t uuid[16])
+{
+	struct xs_handle *xs = xs_open(0);
+	char path[64];
+	int rc;
+
+	if (!xs)
+		return -errno;
+	path_of_vm(uuid, "", path);
+	rc = xs_rm(xs, XBT_NULL, path) || errno == ENOENT ? 0 : -errno;
+	xs_close(xs);
+	return rc;
+}
+
 static struct xs_handle *watching;
 
 static int watch(void)
@@ -314,6 +374,7 @@ const struct host_xen *host_xen_get(void)
 		.facts = facts, .features = features, .uuid = uuid,
 		.find_uuid = find_uuid, .find_slice = find_slice,
 		.find_name = find_name, .destroy = destroy,
+		.fail = fail, .forget = forget,
 		.watch = watch, .watched = watched, .feature_name = feature_name,
 	};
 

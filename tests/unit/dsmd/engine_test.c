@@ -39,6 +39,7 @@ struct features {
 	unsigned int sequential;	/* of 8 accesses, so many are of the next page */
 	unsigned int prefetch;
 	bool evacuate, clear_hint;
+	unsigned int answer_ms;		/* an answer comes in this time */
 };
 
 struct instruction {
@@ -151,7 +152,9 @@ static struct dsm_engine_params params_of(struct node *n)
 		.nr_vcpus = now_playing.vcpus, .frames = now_playing.frames,
 		.lease_ns = now_playing.no_leases ? 0 : 200 * US,
 		.token_ns = 5 * MS, .retry_ns = 50 * US, .pin_ns = 2 * MS,
-		.prefetch = now_playing.prefetch, .clear_hint = now_playing.clear_hint, .keepalive_ms = 10000, .seed = dice(), .max_losses = 3,
+		.answer_ns = now_playing.answer_ms * MS,
+		.prefetch = now_playing.prefetch, .clear_hint = now_playing.clear_hint,
+		.keepalive_ms = 10000, .seed = dice(), .max_losses = 3,
 		.xen = &n->xen.xen, .calls = &calls, .context = n,
 	};
 	uint64_t gfn;
@@ -539,12 +542,14 @@ static void go_home(void)
 
 static void world(const void *argument)
 {
-	const struct features *features = argument;
+	struct features with = *(const struct features *)argument, *features = &with;
 	struct dsm_engine_counts counts;
 	unsigned long moves = 0;
 	uint64_t prefetches = 0, cleared = 0;
 	unsigned int h;
 
+	/* Everybody answers, sooner or later. */
+	with.answer_ms = 60000;
 	dice_begin();
 	world_begin(features);
 	while (busy_vcpus()) {
@@ -727,6 +732,134 @@ static void host_lost(const void *argument)
 		       "were modified there; of its own 4 pages 1 are here");
 	/* Who is down already is not lost once more. */
 	dsm_engine_peer_down(node[0].engine, 1, false, "again");
+	world_end();
+}
+
+static const struct features strict = {
+	.hosts = 3, .pages = 12, .vcpus = 2, .frames = 64, .wide = 1, .credits = 64,
+	.answer_ms = 100,
+};
+
+/* All that is due on a host in the next @ms, as a loop would do it. */
+static void pass(unsigned int host, unsigned int ms)
+{
+	uint64_t end = clock_ns + ms * MS, next;
+
+	while ((next = dsm_engine_next(node[host].engine)) <= end) {
+		clock_ns = next > clock_ns ? next : clock_ns;
+		dsm_engine_tick(node[host].engine);
+	}
+	clock_ns = end;
+}
+
+/* Lives, says the transport, and does not answer. */
+static void no_answer(const void *argument)
+{
+	struct dsm_msg put = { .type = DSM_PUTS, .epoch = 7, .gfn = 0 };
+
+	(void)argument;
+	dice_begin();
+	/* A recall of a page that is modified there: the home waits. */
+	world_begin(&strict);
+	use(1, 0, 0, DSM_XEN_WANT_M);
+	use(1, 0, 1, DSM_XEN_WANT_M);
+	clock_ns += 30 * MS;
+	settle_down();
+	deaf[1] = true;
+	played_use(&node[0].xen, 0, 0, DSM_XEN_WANT_S, 900);
+	dsm_engine_misses(node[0].engine);
+	dsm_engine_run(node[0].engine);
+	pass(0, 99);
+	CHECK(!dsm_engine_failure(node[0].engine), "too early: %s", node[0].failure);
+	pass(0, 1);
+	expect_failure(0, "host beta is lost (it does not answer a recall of gfn 0x0 for 100 ms): 2 pages "
+		       "of alpha were modified there; of its own 4 pages 0 are here");
+	world_end();
+
+	/* Of two that have copies one answers: the other one has its time from there on. */
+	world_begin(&strict);
+	use(1, 0, 0, DSM_XEN_WANT_S);
+	use(2, 0, 0, DSM_XEN_WANT_S);
+	clock_ns += 30 * MS;
+	settle_down();
+	played_use(&node[0].xen, 0, 0, DSM_XEN_WANT_M, 901);
+	dsm_engine_misses(node[0].engine);
+	dsm_engine_run(node[0].engine);
+	pass(0, 60);
+	deliver(0, 1);
+	dsm_engine_run(node[1].engine);
+	CHECK(deliver(1, 0), "gamma stands still, beta answers");
+	pass(0, 99);
+	CHECK(!dsm_engine_failure(node[0].engine), "too early: %s", node[0].failure);
+	pass(0, 1);
+	expect_failure(0, "host gamma is lost (it does not answer a recall of gfn 0x0 for 100 ms): 0 pages");
+	world_end();
+
+	/* What is no answer does not help: a copy of another page is given up. */
+	world_begin(&strict);
+	use(1, 0, 0, DSM_XEN_WANT_M);
+	use(1, 0, 1, DSM_XEN_WANT_S);
+	clock_ns += 30 * MS;
+	settle_down();
+	deaf[1] = true;
+	played_use(&node[0].xen, 0, 0, DSM_XEN_WANT_S, 902);
+	dsm_engine_misses(node[0].engine);
+	dsm_engine_run(node[0].engine);
+	pass(0, 60);
+	put.gfn = 1;
+	dsm_engine_message(node[0].engine, 1, &put, NULL);
+	put = (struct dsm_msg){ .type = DSM_GETS, .flags = DSM_F_PREFETCH, .epoch = 7, .gfn = 2 };
+	dsm_engine_message(node[0].engine, 1, &put, NULL);
+	dsm_engine_run(node[0].engine);
+	pass(0, 40);
+	expect_failure(0, "host beta is lost (it does not answer a recall of gfn 0x0 for 100 ms): 1 pages");
+	world_end();
+}
+
+/* A home may be waiting itself: it has twice the time. */
+static void no_answer_of_a_home(const void *argument)
+{
+	(void)argument;
+	dice_begin();
+	world_begin(&strict);
+	deaf[0] = true;
+	played_use(&node[1].xen, 0, 0, DSM_XEN_WANT_S, 903);
+	dsm_engine_misses(node[1].engine);
+	dsm_engine_run(node[1].engine);
+	pass(1, 199);
+	CHECK(!dsm_engine_failure(node[1].engine), "too early: %s", node[1].failure);
+	pass(1, 1);
+	expect_failure(1, "host alpha is lost (it does not answer GETS of gfn 0x0 for 200 ms): 0 pages of beta");
+	world_end();
+
+	world_begin(&strict);
+	use(1, 0, 0, DSM_XEN_WANT_M);
+	clock_ns += 30 * MS;
+	settle_down();
+	deaf[0] = true;
+	dsm_engine_drain(node[1].engine);
+	dsm_engine_run(node[1].engine);
+	pass(1, 199);
+	CHECK(!dsm_engine_failure(node[1].engine), "too early: %s", node[1].failure);
+	pass(1, 1);
+	expect_failure(1, "host alpha is lost (it does not answer PUTM of gfn 0x0 for 200 ms)");
+	world_end();
+
+	/* Without a limit, and with one and nothing asked. */
+	world_begin(&calm);
+	deaf[0] = true;
+	played_use(&node[1].xen, 0, 0, DSM_XEN_WANT_S, 904);
+	dsm_engine_misses(node[1].engine);
+	dsm_engine_run(node[1].engine);
+	pass(1, 100000);
+	CHECK(!dsm_engine_failure(node[1].engine), "%s", node[1].failure);
+	world_end();
+	world_begin(&strict);
+	use(1, 0, 0, DSM_XEN_WANT_M);
+	pass(1, 100000);
+	pass(0, 100000);
+	CHECK(!dsm_engine_failure(node[0].engine) && !dsm_engine_failure(node[1].engine), "%s%s",
+	      node[0].failure, node[1].failure);
 	world_end();
 }
 
@@ -1704,6 +1837,7 @@ static void parameters(const void *argument)
 	WRONG(p.retry_ns = 0, "a time is 0");
 	WRONG(p.retry_ns = 2 * MS, "retry_ns above");
 	WRONG(p.pin_ns = 0, "a time is 0");
+	WRONG(p.answer_ns = 6 * MS, "an answer within 6 ms: want more than a page may be in use (2 ms) and leased (4 ms)");
 	WRONG(p.prefetch = DSM_ENGINE_PREFETCH + 1, "a window of 65 pages");
 	/* With one home, nobody needs frames. */
 	p = good;
@@ -1719,6 +1853,8 @@ int main(int argc, char **argv)
 {
 	static const struct test_case others[] = {
 		{ "a host is lost", host_lost, NULL },
+		{ "a host that does not answer", no_answer, NULL },
+		{ "a home that does not answer", no_answer_of_a_home, NULL },
 		{ "a host leaves", host_leaves, NULL },
 		{ "a host leaves copies", host_leaves_copies, NULL },
 		{ "the token comes first", token_first, NULL },

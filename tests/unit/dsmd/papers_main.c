@@ -25,7 +25,14 @@ int main(int argc, char **argv)
 			.from = -1, .to = 10,
 		};
 		struct papers papers;
+		char *kind = strchr(argv[i], ':');
 
+		if (kind) {
+			CHECK(!strcmp(kind, ":expired"), "%s: no kind of papers", kind);
+			*kind = 0;
+			wanted.from = -10;
+			wanted.to = -1;
+		}
 		snprintf(names, sizeof(names), "DNS:%s", argv[i]);
 		snprintf(file[0], sizeof(file[0]), "%s/%s.pem", argv[1], argv[i]);
 		snprintf(file[1], sizeof(file[1]), "%s/%s.key", argv[1], argv[i]);

@@ -7,10 +7,13 @@
  *	domain 5 UUID NAME 3 7	(with the features that it is shown; NAME "slice": it is one)
  *	fails CALL		(this call says -EIO)
  *
- * A domain that is destroyed is a line "destroyed DOMID" of HOST_XEN.log.
+ * HOST_XEN.log has a line for a domain that is destroyed, "destroyed DOMID", for a VM
+ * that can't go on, "failed DOMID WHY", and for one of which xenstore knows nothing
+ * any more, "forgot UUID".
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,20 +196,43 @@ static int find_name(const char *name, uint32_t *domid)
 	return rc;
 }
 
-static int destroy(uint32_t domid)
+__attribute__((format(printf, 1, 2)))
+static int note(const char *format, ...)
 {
 	char path[512];
+	va_list words;
 	int fd;
 
-	if (fails("destroy"))
-		return -EIO;
 	snprintf(path, sizeof(path), "%s.log", getenv("HOST_XEN"));
 	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	dprintf(fd, "destroyed %u\n", domid);
+	va_start(words, format);
+	vdprintf(fd, format, words);
+	va_end(words);
 	close(fd);
 	return 0;
+}
+
+static int destroy(uint32_t domid)
+{
+	if (fails("destroy"))
+		return -EIO;
+	return note("destroyed %u\n", domid);
+}
+
+static int fail(uint32_t domid, const uint8_t uuid[16], const char *why)
+{
+	(void)uuid;
+	return note("failed %u %s\n", domid, why);
+}
+
+static int forget(const uint8_t uuid[16])
+{
+	char text[37];
+
+	dsm_uuid_text(uuid, text);
+	return note("forgot %s\n", text);
 }
 
 /* A pipe: who writes to it has a domain end. */
@@ -239,6 +265,7 @@ const struct host_xen *host_xen_get(void)
 		.facts = facts, .features = features, .uuid = uuid,
 		.find_uuid = find_uuid, .find_slice = find_slice,
 		.find_name = find_name, .destroy = destroy,
+		.fail = fail, .forget = forget,
 		.watch = watch, .watched = watched, .feature_name = feature_name,
 	};
 

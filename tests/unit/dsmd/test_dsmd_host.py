@@ -166,6 +166,11 @@ class Host:
         status: dict[str, str] = json.loads(text)
         return status
 
+    def done(self) -> str:
+        """What was done to domains and xenstore (played_host_xen.c)."""
+        log = self.folder / "xen.log"
+        return log.read_text(encoding="utf-8") if log.exists() else ""
+
     def asked(self, what: str = "asked") -> list[str]:
         file = self.run / what
         return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
@@ -195,8 +200,7 @@ class Host:
         self.look()
 
     def destroyed(self) -> str:
-        file = self.folder / "xen.log"
-        return file.read_text(encoding="utf-8") if file.exists() else ""
+        return "".join(line for line in self.done().splitlines(keepends=True) if line.startswith("destroyed"))
 
 
 class Site:
@@ -798,6 +802,24 @@ def test_a_dsmd_that_can_not_be_looked_at(site: Site) -> None:
     (beta.folder / "alive").rename(alive)
 
 
+def test_a_dsmd_that_may_live_has_not_died(site: Site) -> None:
+    """At home: its guest goes on."""
+    alpha = site.alpha
+    assert enable(alpha)["ok"]
+    pid = alpha.vm() / "pid"
+    pid.rename(alpha.folder / "pid")
+    pid.mkdir()
+    # A sweep begins with a line of this one: with the second line the first sweep is over.
+    alpha.vm(OTHER).mkdir()
+    (alpha.vm(OTHER) / "record.json").write_text("{")
+    for looks in (1, 2):
+        alpha.look()
+        until(lambda looks=looks: alpha.said().count("its guest is left as it is") >= looks, "nobody looks")  # type: ignore[misc]
+    assert "failed" not in alpha.done()
+    pid.rmdir()
+    (alpha.folder / "pid").rename(pid)
+
+
 class Liar:
     """Beta, with its own certificate, that answers each request with the same bytes."""
 
@@ -1217,6 +1239,50 @@ def test_a_second_one(site: Site) -> None:
     assert (done.returncode, "another dsmd-host has" in done.stderr) == (3, True), done
 
 
+@pytest.mark.parametrize(
+    ("name", "made", "text"),
+    [
+        ("alpha", "alpha:expired", "expired"),
+        ("alpha", "beta", "beta"),
+        ("nobody", "alpha", "nobody"),
+    ],
+    ids=["expired", "of another host", "of a host that the file does not have"],
+)
+def test_papers_that_the_others_would_refuse(tmp_path: Path, name: str, made: str, text: str) -> None:
+    """dsmd-host does not start with them, and says what is wrong."""
+    site = Site(tmp_path, 2)
+    folder = tmp_path / "papers"
+    folder.mkdir()
+    subprocess.run([programs()[2], folder, made], check=True)
+    host = site.alpha
+    config = host.config.read_text().replace(f"{tmp_path}/ca.pem", f"{folder}/ca.pem")
+    for ending in ("pem", "key"):
+        config = config.replace(f"{tmp_path}/alpha.{ending}", f"{folder}/{made.partition(':')[0]}.{ending}")
+    host.config.write_text(config.replace('self = "alpha"', f'self = "{name}"'))
+    for words in ((), ("--check",)):
+        done = subprocess.run(
+            [host_program(), *words, "-c", host.config, "-f", host.run, "-l", host.socket],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert (done.returncode, text in done.stderr) == (2, True), done
+
+
+def test_papers_of_another_host_there(site: Site) -> None:
+    """Each end has a file that is right by itself, and they differ in who beta is: no guest is made, and it is said why."""
+    alpha, beta = site.hosts.values()
+    beta.kill()
+    config = beta.config.read_text().replace(f"{site.folder}/beta.", f"{site.folder}/stranger.")
+    beta.config.write_text(config.replace('certificate_names = ["beta"]', 'certificate_names = ["stranger"]'))
+    beta.start()
+    reply = enable(alpha)
+    assert reply["error"] == "unreachable", reply
+    assert "not the names of that host alone in subjectAltName: stranger" in reply["text"], reply
+    assert not alpha.has() and not beta.has() and not alpha.pid()
+
+
 def test_a_request_at_work(site: Site) -> None:
     """`busy` to another one of the guest; `state` is answered meanwhile."""
     alpha, beta = site.hosts.values()
@@ -1276,13 +1342,77 @@ def test_a_record_that_can_not_be_removed(site: Site) -> None:
 
 
 def test_a_dsmd_that_died(site: Site) -> None:
-    alpha = site.alpha
+    """At home: the domain is ended with a reason, which stays until it is destroyed; then nothing is left."""
+    alpha, beta = site.hosts.values()
     assert enable(alpha)["ok"] and node(alpha, 4096)["ok"]
     os.kill(alpha.pid(), signal.SIGKILL)
-    until(lambda: "has ended" in alpha.said(), "nobody saw it")
+    until(lambda: "failed 5" in alpha.done(), "nobody saw it")
+    why = "host alpha: its dsmd has ended; who has which of up to 16384 pages of host beta is lost with it"
+    assert alpha.done() == f"failed 5 {why}\n"
+    until((alpha.run / "web.failed").exists, "dsmctl can't tell")
+    assert (alpha.run / "web.failed").read_text() == f"{why}\n"
     assert [row["link"] for row in alpha.ask("state")["vnodes"]] == ["lost"]
     assert "has ended" in node(alpha, 8192)["text"]
     assert "has ended" in enable(alpha)["text"]
+    alpha.end_domain(5)
+    until(lambda: not alpha.has() and not beta.has(), "something is left")
+    assert alpha.done() == f"failed 5 {why}\nforgot {UUID}\n", "once"
+    assert not [*alpha.run.glob("web.*"), *beta.run.glob("web.*")]
+
+
+def test_a_dsmd_elsewhere_that_died(site: Site) -> None:
+    """The slice never runs: there is nothing to end, and it stays until its home says so."""
+    alpha, beta = site.hosts.values()
+    assert enable(alpha)["ok"] and node(alpha, 4096)["ok"]
+    beta.domains[3] = f"{UUID} slice 1"
+    beta.write_xen()
+    os.kill(beta.pid(), signal.SIGKILL)
+    until((beta.run / "web.failed").exists, "nobody saw it")
+    why = "host beta: its dsmd has ended; who has which of up to 16384 pages of host beta is lost with it"
+    assert beta.done() == f"failed 0 {why}\n"
+    alpha.end_domain(5)
+    until(lambda: not alpha.has() and not beta.has(), "something is left")
+    assert beta.done() == f"failed 0 {why}\ndestroyed 3\nforgot {UUID}\n"
+    assert not [*beta.run.glob("web.*")]
+
+
+def test_a_dsmd_that_died_while_nobody_looked(site: Site) -> None:
+    """dsmd-host was killed before it; the next one ends the domain, and no domain that has got its number."""
+    alpha, beta = site.hosts.values()
+    for owner, expected in ((UUID, "failed 5 "), (OTHER, "")):
+        assert enable(alpha)["ok"] and node(alpha, 4096)["ok"]
+        alpha.kill()
+        os.kill(alpha.pid(), signal.SIGKILL)
+        until(lambda: not alpha.pid(), "it lives")
+        alpha.domains[5] = f"{owner} web 3 1"
+        alpha.write_xen()
+        alpha.start()
+        if expected:
+            until(lambda expected=expected: expected in alpha.done(), "nobody saw it")  # type: ignore[misc]
+            alpha.end_domain(5)
+        until(lambda: not alpha.has() and not beta.has(), "something is left")
+        assert alpha.done().count("failed") == 1
+        alpha.domains[5] = f"{UUID} web 3 1"
+        alpha.write_xen()
+
+
+def test_a_name_that_is_used_again(site: Site) -> None:
+    """A guest is destroyed, and made anew at once: what is left of the first one does not end the second one's dsmd."""
+    alpha, beta = site.hosts.values()
+    assert enable(alpha)["ok"] and node(alpha, 4096)["ok"]
+    first = alpha.pid()
+    del alpha.domains[5]
+    alpha.domains[6] = f"{OTHER} web 3 1"
+    alpha.write_xen()  # and no word of it
+    again = enable(alpha, uuid=OTHER, domid=6)
+    assert again["ok"], again
+    assert not alpha.has() and not beta.has() and not Path(f"/proc/{first}/cwd").exists()
+    assert alpha.pid(OTHER) and (alpha.run / "web.sock").exists()
+    alpha.domains[7] = f"{UUID} web 3 1"
+    alpha.write_xen()
+    taken = enable(alpha, domid=7)
+    assert taken["error"] == "name-taken" and "host alpha has another guest called web" in taken["text"], taken
+    assert not alpha.has() and not beta.has() and alpha.pid(OTHER)
 
 
 def test_a_home_that_is_lost(site: Site) -> None:
@@ -1300,7 +1430,7 @@ def test_a_home_that_is_lost(site: Site) -> None:
     beta.answers("is => failed")
     beta.look()
     until(lambda: not beta.has() and not beta.pid(), "something is left")
-    assert beta.destroyed() == "destroyed 3\n"
+    assert beta.done() == f"destroyed 3\nforgot {UUID}\n"
     assert "its home is lost: a reason" in beta.said()
 
 

@@ -239,6 +239,27 @@ def test_what_dsmctl_refuses(site: Site) -> None:
         assert (done.returncode, text in done.stderr) == (status, True), (words, done)
 
 
+def test_a_dsmd_that_died(site: Site) -> None:
+    """dsmd-host has written down why; the socket is there or not."""
+    alpha = site.start(instructions=0)[0]
+    alpha.process.kill()
+    alpha.process.wait()
+    run = alpha.folder / "run"
+    assert (run / "web.sock").exists() and alpha.ctl("list").stdout.split() == ["web", "?"]
+    (run / "web.failed").write_text("host alpha: its dsmd has ended\n", encoding="utf-8")
+    for socket_is_there in (True, False):
+        if not socket_is_there:
+            (run / "web.sock").unlink()
+        assert alpha.ctl("list").stdout.split() == ["web", "failed"]
+        status = alpha.ctl("status", "web")
+        assert status.returncode == 1 and status.stdout == "web: failed\n  why: host alpha: its dsmd has ended\n"
+        assert json.loads(alpha.ctl("-j", "status", "web").stdout) == [
+            {"name": "web", "state": "failed", "failure": "host alpha: its dsmd has ended"}
+        ]
+        assert alpha.ctl("wait", "web").returncode == 1
+        assert "there is no dsmd of such a VM" in alpha.ctl("leave", "web").stderr
+
+
 def test_a_failure_is_said_until_it_is_forgotten(site: Site) -> None:
     alpha, beta = site.start(instructions=0)
     assert alpha.ctl("fail", "web", 'an "operator" wants it').returncode == 0
