@@ -46,6 +46,7 @@ SHAPE = Shape(home_mib=384, node_mib=128)
 CHECKED_MIB = 8
 DEADLINE = scaled(20)  # s until a silent host is lost
 KEEPALIVE = 10.0  # s until Xen pauses a domain whose dsmd says nothing, dsmd(8)
+CUT = Cable(up=False)
 LASTS = 8.0  # s, of a fault that a guest survives
 
 PLAIN = """
@@ -117,6 +118,118 @@ def is_well(plain: Guest) -> None:
     assert '"bad_pages":0' in run_in(plain)(memcheck).text
 
 
+def anything_of_it(host: Host) -> str:
+    """What there is on a host of guests that span."""
+    dom0 = run_in(host)
+    left = dom0(
+        f"pgrep -x dsmd; find {SOCKETS} -name '*.sock' -o -name '*.failed' -o -name record.json; xenstore-ls -f /tool/dsm"
+    )
+    return left.out + " ".join(map(str, slices(host)))
+
+
+def is_clean(host: Host) -> bool:
+    """Nothing of it is left."""
+    return not anything_of_it(host)
+
+
+@contextlib.contextmanager
+def cables(site: DsmSite, cable: Cable) -> Iterator[None]:
+    """Another cable at the other host."""
+    assert site.rack.network
+    name = site.other.description.name
+    site.rack.network.plug(name, cable)
+    try:
+        yield
+    finally:
+        site.rack.network.plug(name, Cable())
+
+
+# ---- What is refused ----
+
+
+@contextlib.contextmanager
+def namesake(site: DsmSite) -> Iterator[None]:
+    """Another guest, called the same, on the other host."""
+    dom0 = run_in(site.other)
+    write_file(dom0, "/tmp/far.cfg", PLAIN.replace('"plain"', '"far"'))
+    checked(dom0, "xl create -p /tmp/far.cfg", scaled(240))
+    try:
+        yield
+    finally:
+        checked(dom0, "xl destroy far")
+
+
+@contextlib.contextmanager
+def without_dsmd_host(host: Host) -> Iterator[None]:
+    """Nobody to ask."""
+    kill_dsmd_host(host)
+    try:
+        yield
+    finally:
+        start_dsmd_host(host)
+
+
+@dataclasses.dataclass(frozen=True)
+class Refused:
+    """What `xl create` refuses: the configuration, or what the hosts are, and what it says."""
+
+    name: str
+    says: tuple[str, ...]
+    config: Callable[[str], str] = lambda text: text
+    during: Callable[[DsmSite], contextlib.AbstractContextManager[object]] = lambda _: contextlib.nullcontext()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def more(line: str) -> Callable[[str], str]:
+    """The configuration with a line more."""
+    return lambda text: text + line + "\n"
+
+
+def other(old: str, new: str) -> Callable[[str], str]:
+    """The configuration with something else in place of something that is in it."""
+
+    def change(text: str) -> str:
+        assert old in text
+        return text.replace(old, new)
+
+    return change
+
+
+REFUSED = [
+    Refused("a host that nobody knows", ("nowhere", "alpha, beta"), other("host=beta", "host=nowhere")),
+    Refused("this host", ("alpha is this host",), other("host=beta", "host=alpha")),
+    Refused("not elastic", ("it must be elastic",), other(', "elastic=1"', "")),
+    Refused("on a node of this host, too", ("pnode 0",), other('"host=beta"', '"host=beta", "pnode=0"')),
+    Refused("populate on demand", ("Cannot enable PoD and vNUMA at the same time",), more("maxmem = 768")),
+    Refused("nested virtualisation", ("nested virtualisation",), more("nestedhvm = 1")),
+    Refused("altp2m", ("altp2m",), more('altp2m = "external"')),
+    Refused("more memory than there is", ("host beta: ", "KiB are free", "short by"), other("size=128", "size=1792")),
+    Refused("the same name there", ("host beta: domain", "is called far, too"), during=namesake),
+    Refused("no dsmd-host here", ("no-dsmd-here",), during=lambda site: without_dsmd_host(site.home)),
+    Refused("no dsmd-host there", ("nobody listens",), during=lambda site: without_dsmd_host(site.other)),
+    Refused(
+        "a host that can't be reached", ("host beta (", "no connection within"), during=lambda site: cables(site, CUT)
+    ),
+]
+
+
+@pytest.mark.parametrize("bad", REFUSED, ids=str)
+def test_a_guest_is_not_made(site: DsmSite, bad: Refused) -> None:
+    """With a reason, and nothing of it is left."""
+    dom0 = run_in(site.home)
+    write_file(dom0, "/tmp/far.cfg", bad.config(SHAPE.xl_cfg("beta")))
+    with bad.during(site):
+        done = dom0("xl create /tmp/far.cfg", scaled(240))
+        print(done.text)
+        assert done.status != 0
+        assert [word for word in bad.says if word not in done.text] == [], done.text
+        assert dom0("xl domid far").status != 0
+    for host in site.both:
+        wait_for(f"nothing is left at {host.description.name}", 60, functools.partial(is_clean, host))
+
+
 # ---- What a guest survives ----
 
 
@@ -140,18 +253,6 @@ def survivor(site: DsmSite, plain: Guest) -> Iterator[Guest]:
 
 
 @contextlib.contextmanager
-def cables(site: DsmSite, cable: Cable) -> Iterator[None]:
-    """Another cable at the other host."""
-    assert site.rack.network
-    name = site.other.description.name
-    site.rack.network.plug(name, cable)
-    try:
-        yield
-    finally:
-        site.rack.network.plug(name, Cable())
-
-
-@contextlib.contextmanager
 def stands_still(host: Host) -> Iterator[None]:
     """Its dsmd does nothing, and nobody is told."""
     dsmd(host, "STOP")
@@ -159,18 +260,6 @@ def stands_still(host: Host) -> Iterator[None]:
         yield
     finally:
         dsmd(host, "CONT")
-
-
-@contextlib.contextmanager
-def no_dsmd_host(site: DsmSite, host: Host) -> Iterator[None]:
-    """Killed; and nothing can be attached or changed meanwhile."""
-    kill_dsmd_host(host)
-    try:
-        done = run_in(site.home)("xl vnode-set far 1 64m --timeout=20", ASKED_MOST)
-        assert done.status != 0 and "no-dsmd-" in done.text, done.text
-        yield
-    finally:
-        start_dsmd_host(host)
 
 
 @contextlib.contextmanager
@@ -204,15 +293,13 @@ SURVIVED = [
     Survived("packets are lost", lambda site: cables(site, Cable(lost=0.02))),
     Survived("packets are damaged", lambda site: cables(site, Cable(damaged=0.02))),
     Survived("packets are doubled and overtaken", lambda site: cables(site, Cable(doubled=0.05, reordered=0.1))),
-    Survived(
-        "a cable is cut and repaired in time", lambda site: cables(site, Cable(up=False)), DEADLINE / 3, waits=True
-    ),
+    Survived("a cable is cut and repaired in time", lambda site: cables(site, CUT), DEADLINE / 3, waits=True),
     Survived("the other host is slow", lambda site: stands_still(site.other), DEADLINE / 2, waits=True),
     Survived(
         "Xen pauses the guest, and lets it go on", lambda site: stands_still(site.home), KEEPALIVE + 2, waits=True
     ),
-    Survived("dsmd-host dies at home", lambda site: no_dsmd_host(site, site.home)),
-    Survived("dsmd-host dies at the other host", lambda site: no_dsmd_host(site, site.other)),
+    Survived("dsmd-host dies at home", lambda site: without_dsmd_host(site.home)),
+    Survived("dsmd-host dies at the other host", lambda site: without_dsmd_host(site.other)),
     Survived("dom0 at home is starved of CPU", lambda site: starved(site.home)),
 ]
 
@@ -234,12 +321,25 @@ def test_a_guest_survives(site: DsmSite, survivor: Guest, fault: Survived) -> No
     assert run_in(survivor)("kill -0 $(cat /tmp/memcheck.pid)").status == 0, "memcheck ended: a page was wrong"
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["xl save far /tmp/refused.save", "xl migrate -s '' far 'xl migrate-receive'", "xl remus -F -b -n -d far nobody"],
+    ids=["save", "migrate", "remus"],
+)
+def test_a_guest_stays_here(site: DsmSite, survivor: Guest, command: str) -> None:
+    dom0 = run_in(site.home)
+    done = dom0(command, 120)
+    assert done.status != 0 and "Cannot save a guest with vNUMA configured" in done.text, done.text
+    wait_for("the receiver has gone", 60, lambda: "--incoming" not in checked(dom0, "xl list"))
+    assert survivor.listed()[1]["host"]["link"] == "up"
+
+
 # ---- What ends a guest ----
 
 
 def cut_for_long(site: DsmSite) -> None:
     assert site.rack.network
-    site.rack.network.plug(site.other.description.name, Cable(up=False))
+    site.rack.network.plug(site.other.description.name, CUT)
 
 
 def repair(site: DsmSite) -> None:
@@ -315,20 +415,6 @@ DEADLY = [
     # The last one: there is no other host after it.
     Deadly("the other host is powered off", power_off, rf"host beta is lost \(silent.*{OF_BETA}", None),
 ]
-
-
-def anything_of_it(host: Host) -> str:
-    """What there is on a host of guests that span."""
-    dom0 = run_in(host)
-    left = dom0(
-        f"pgrep -x dsmd; find {SOCKETS} -name '*.sock' -o -name '*.failed' -o -name record.json; xenstore-ls -f /tool/dsm"
-    )
-    return left.out + " ".join(map(str, slices(host)))
-
-
-def is_clean(host: Host) -> bool:
-    """Nothing of it is left."""
-    return not anything_of_it(host)
 
 
 @pytest.fixture(scope="module")
