@@ -84,9 +84,11 @@ void dsm_wire_put_hello(const struct dsm_hello *hello,
 int dsm_wire_get_hello(const uint8_t bytes[DSM_WIRE_BYTES],
 		       struct dsm_hello *hello)
 {
+	uint8_t version = bytes[3] < DSM_WIRE_HIGHEST ? bytes[3] : DSM_WIRE_HIGHEST;
+
 	if (bytes[0] || bytes[1] || get32(bytes + 4) != DSM_WIRE_MAGIC)
 		return -DSM_E_TYPE;
-	if (bytes[2] > DSM_WIRE_VERSION || bytes[3] < DSM_WIRE_VERSION)
+	if (version < bytes[2] || version < DSM_WIRE_LOWEST)
 		return -DSM_E_VERSION;
 	if (!is_zero(bytes + 10, 2))
 		return -DSM_E_RESERVED;
@@ -103,5 +105,5 @@ int dsm_wire_get_hello(const uint8_t bytes[DSM_WIRE_BYTES],
 		.epoch = get32(bytes + 12),
 	};
 	memcpy(hello->vm, bytes + 16, sizeof(hello->vm));
-	return DSM_WIRE_VERSION;
+	return version;
 }

@@ -5,7 +5,7 @@
  * Every message starts with 32 bytes, all numbers little-endian; after a type
  * that has a page (dsm_type_has_page()) come its DSM_PAGE_BYTES:
  *
- *	 0	1	version, DSM_WIRE_VERSION
+ *	 0	1	version of a message's form, DSM_WIRE_VERSION
  *	 1	1	type, enum dsm_type
  *	 2	1	flags, DSM_F_*
  *	 3	1	reason, enum dsm_reason
@@ -19,7 +19,7 @@
  *
  *	 0	1	0: no version has this number
  *	 1	1	0
- *	 2	1	lowest version that the sender speaks
+ *	 2	1	lowest version of a connection that the sender speaks
  *	 3	1	highest
  *	 4	4	"XDSM"
  *	 8	1	the sender's number
@@ -27,6 +27,10 @@
  *	10	2	0
  *	12	4	epoch that the sender wants: the higher of both counts
  *	16	16	UUID of the VM
+ *
+ * A connection has the highest version that both ends speak.  Version 2 differs
+ * from 1 in what an answer of the connection itself has (link.h); messages have the
+ * form that they had, and its number.
  *
  * A byte that has to be 0 and is not, a version or a type that we do not know
  * and a wrong length are errors, never skipped.
@@ -42,7 +46,10 @@
 extern "C" {
 #endif
 
-#define DSM_WIRE_VERSION	1
+#define DSM_WIRE_VERSION	1	/* of a message */
+#define DSM_WIRE_LOWEST		1	/* of a connection */
+#define DSM_WIRE_CLOCK		2	/* with clocks in answers */
+#define DSM_WIRE_HIGHEST	2
 #define DSM_WIRE_BYTES		32
 #define DSM_WIRE_MAGIC		0x4d534458	/* "XDSM" */
 
@@ -72,7 +79,8 @@ void dsm_wire_put_hello(const struct dsm_hello *hello,
  * Read a HELLO.
  * @hello: unchanged after an error.
  * Return: the version to speak: the highest that both know;
- * -DSM_E_TYPE if it is none; -DSM_E_VERSION if there is no common version;
+ * -DSM_E_TYPE if it is none; -DSM_E_VERSION if there is no common version, or the
+ * lowest is above the highest;
  * -DSM_E_PEER for impossible numbers of hosts; -DSM_E_EPOCH for epoch 0;
  * -DSM_E_RESERVED.
  */

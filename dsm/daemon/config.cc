@@ -187,7 +187,8 @@ void read_limits(const toml::table &file, struct dsm_config &config)
 		mistake(*node, "limits", "it is a table, [limits]");
 	Table limits(node ? *node->as_table() : none, "limits",
 		     { "credits", "queue", "strangers", "opening_ms",
-		       "question_ms", "deadline_ms", "rekey_records", "lend_percent" });
+		       "question_ms", "deadline_ms", "rekey_records", "lend_percent",
+		       "clock_drift_ppm", "clock_error_us" });
 
 	config.credits = uint16_t(limits.number_or("credits", 64,
 				  DSM_CREDITS_LEAST, DSM_CREDITS_MOST));
@@ -200,6 +201,10 @@ void read_limits(const toml::table &file, struct dsm_config &config)
 	config.lend_percent = uint8_t(limits.number_or("lend_percent", 50, 0, 100));
 	config.rekey_records = uint32_t(limits.number_or("rekey_records", 1 << 23,
 					1, 1 << 24));
+	config.clock_drift_ppm = uint32_t(limits.number_or("clock_drift_ppm", 200,
+					  1, 10000));
+	config.clock_error_us = uint32_t(limits.number_or("clock_error_us", 1000,
+					 1, 1000000));
 	if (config.deadline_ms <= config.question_ms)
 		mistake(node ? *node : file, "limits.deadline_ms",
 			"it is more than question_ms, here " +

@@ -212,11 +212,13 @@ static void on_end(void *context, unsigned int host, enum dsm_end reason,
 	answer(w, &peer->leaving, orderly ? NULL : error);
 }
 
-static void on_round_trip(void *context, unsigned int host, uint64_t ns)
+static void on_round_trip(void *context, unsigned int host, uint64_t ns,
+			  const struct dsm_clock_sample *clock)
 {
 	struct dsm_worker *w = context;
 
 	dsm_histogram_add(&w->peer[host].round_trip, ns);
+	dsm_peers_clock_add(w, &w->peer[host], clock);
 }
 
 const struct dsm_transport_calls dsm_peers_calls = {

@@ -264,6 +264,58 @@ static void add_poll(struct json to, const struct dsm_poll_counts *counts)
 		add_number(table, poll_numbers[n].name, poll_value(n, counts));
 }
 
+/* Of a clock: counters. */
+static const struct {
+	const char *name, *about;
+	size_t offset;
+} clock_numbers[] = {
+#define NUMBER(field, about) \
+	{ #field, about, offsetof(struct dsm_stats_clock, field) }
+	NUMBER(samples, "Answers with the peer's TSC."),
+	NUMBER(impossible, "Of these, with times that can't be."),
+	NUMBER(jumps, "Of these, that contradict those before: a TSC that was set, or drifts more than allowed."),
+#undef NUMBER
+};
+
+#define NR_CLOCK_NUMBERS	(sizeof(clock_numbers) / sizeof(clock_numbers[0]))
+
+static uint64_t clock_value(unsigned int n, const struct dsm_stats_clock *from)
+{
+	uint64_t value;
+
+	memcpy(&value, (const char *)from + clock_numbers[n].offset, sizeof(value));
+	return value;
+}
+
+static bool has_offset(const struct dsm_stats_clock *clock)
+{
+	return clock->state == DSM_CLOCK_ALIGNED || clock->state == DSM_CLOCK_WIDE;
+}
+
+static void add_signed(struct json to, const char *key, int64_t value)
+{
+	add_object(to, key, json_object_new_int64(value));
+}
+
+static void add_clock(struct json to, const struct dsm_stats_clock *clock)
+{
+	struct json table = add_table(to, "clock");
+	unsigned int n;
+
+	add_object(table, "state",
+		   json_object_new_string(dsm_clock_state_name(clock->state)));
+	add_number(table, "khz", clock->khz);
+	if (has_offset(clock)) {
+		add_number(table, "offset_ticks", clock->offset);
+		add_number(table, "error_ns", clock->error_ns);
+		add_signed(table, "drift_least_ppb", clock->drift.least_ppb);
+		add_signed(table, "drift_most_ppb", clock->drift.most_ppb);
+		add_number(table, "drift_ms", clock->drift_ms);
+	}
+	for (n = 0; n < NR_CLOCK_NUMBERS; n++)
+		add_number(table, clock_numbers[n].name, clock_value(n, clock));
+}
+
 static void add_peer(struct json to, const struct dsm_stats_peer *peer)
 {
 	struct json table = add_table(to, peer->name);
@@ -277,6 +329,7 @@ static void add_peer(struct json to, const struct dsm_stats_peer *peer)
 	add_number(table, "credits", peer->transport.credits);
 	add_ends(table, "ends", peer->transport.ends);
 	add_histogram(table, "round_trip", &peer->round_trip);
+	add_clock(table, &peer->clock);
 }
 
 static void put_uuid(const uint8_t vm[16], char text[37])
@@ -303,6 +356,7 @@ char *dsm_stats_json(const struct dsm_stats *stats)
 	put_uuid(stats->vm, uuid);
 	add_object(all, "host", json_object_new_string(stats->host));
 	add_object(all, "vm", json_object_new_string(uuid));
+	add_number(all, "tsc_khz", stats->tsc_khz);
 	add_number(all, "read_faults", stats->read_faults);
 	add_number(all, "write_faults", stats->write_faults);
 	add_histogram(all, "read_fault", &stats->read_fault);
@@ -470,6 +524,59 @@ static void put_phases(FILE *out, const struct dsm_stats *stats, const char *vm)
 	}
 }
 
+/* Of peers whose offset is known: the numbers of now. */
+static void put_offsets(FILE *out, const struct dsm_stats *stats, const char *vm)
+{
+	const struct dsm_stats_peer *peer, *end = stats->peer + DSM_MAX_HOSTS;
+
+	put_head(out, "clock_error_seconds", "", "gauge",
+		 "The offset of the peer's TSC is known to be no farther away.");
+	for (peer = stats->peer; peer < end; peer++) {
+		if (!peer->used || !has_offset(&peer->clock))
+			continue;
+		fputs("dsmd_clock_error_seconds", out);
+		put_labels(out, vm, peer->name);
+		fputs("} ", out);
+		put_seconds(out, peer->clock.error_ns);
+		fputc('\n', out);
+	}
+	put_head(out, "clock_drift_ppb", "", "gauge",
+		 "Bounds of the mean drift of the peer's TSC over the last minutes.");
+	for (peer = stats->peer; peer < end; peer++) {
+		if (!peer->used || !has_offset(&peer->clock))
+			continue;
+		fputs("dsmd_clock_drift_ppb", out);
+		put_labels(out, vm, peer->name);
+		fprintf(out, ",bound=\"least\"} %" PRId64 "\n", peer->clock.drift.least_ppb);
+		fputs("dsmd_clock_drift_ppb", out);
+		put_labels(out, vm, peer->name);
+		fprintf(out, ",bound=\"most\"} %" PRId64 "\n", peer->clock.drift.most_ppb);
+	}
+}
+
+static void put_clocks(FILE *out, const struct dsm_stats *stats, const char *vm)
+{
+	const struct dsm_stats_peer *peer, *end = stats->peer + DSM_MAX_HOSTS;
+	char name[64];
+	unsigned int n;
+
+	put_head(out, "clock_aligned", "", "gauge",
+		 "Is the offset of the peer's TSC known as well as wanted?");
+	for (peer = stats->peer; peer < end; peer++)
+		if (peer->used)
+			put_value(out, "clock_aligned", vm, peer->name,
+				  peer->clock.state == DSM_CLOCK_ALIGNED);
+	put_offsets(out, stats, vm);
+	for (n = 0; n < NR_CLOCK_NUMBERS; n++) {
+		snprintf(name, sizeof(name), "clock_%s_total", clock_numbers[n].name);
+		put_head(out, name, "", "counter", clock_numbers[n].about);
+		for (peer = stats->peer; peer < end; peer++)
+			if (peer->used)
+				put_value(out, name, vm, peer->name,
+					  clock_value(n, &peer->clock));
+	}
+}
+
 static void put_peers(FILE *out, const struct dsm_stats *stats, const char *vm)
 {
 	const struct dsm_stats_peer *peer, *end = stats->peer + DSM_MAX_HOSTS;
@@ -526,6 +633,7 @@ char *dsm_stats_node_exporter(const struct dsm_stats *stats)
 		put_phases(out, stats, uuid);
 	}
 	put_peers(out, stats, uuid);
+	put_clocks(out, stats, uuid);
 	failed = ferror(out);
 	if (fclose(out) || failed) {
 		free(text);

@@ -7,6 +7,7 @@
 #ifndef DSM_STATS_H
 #define DSM_STATS_H
 
+#include "clock.h"
 #include "engine.h"
 #include "polling.h"
 #include "transport.h"
@@ -15,15 +16,28 @@
 extern "C" {
 #endif
 
+/* How a peer's clock stands to ours; clock.h has the words. */
+struct dsm_stats_clock {
+	unsigned int state;	/* enum dsm_clock_state */
+	uint64_t offset;	/* ticks, modulo 2^64; of "aligned" and "wide" */
+	uint64_t error_ns;	/* likewise */
+	uint32_t khz;		/* of the peer's TSC; 0: it told none */
+	struct dsm_clock_drift drift;
+	uint64_t drift_ms;	/* that the drift was measured over; 0: it was not */
+	uint64_t samples, impossible, jumps;
+};
+
 struct dsm_stats_peer {
 	bool used, up;
 	const char *name;	/* of the host */
 	struct dsm_transport_counters transport;
 	struct dsm_histogram round_trip;
+	struct dsm_stats_clock clock;
 };
 
 struct dsm_stats {
 	const char *host;	/* this one's name */
+	uint32_t tsc_khz;	/* of our TSC; 0: it can't be compared */
 	uint8_t vm[16];
 	uint64_t read_faults, write_faults;	/* misses of vCPUs here */
 	struct dsm_histogram read_fault, write_fault;	/* from miss to wake-up */

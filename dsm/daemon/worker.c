@@ -223,6 +223,7 @@ const struct dsm_stats *dsm_worker_stats(struct dsm_worker *w)
 	dsm_engine_get_counts(w->engine, &w->counts);
 	s->host = dsm_worker_name(w, w->p.config->self);
 	memcpy(s->vm, w->p.description->uuid, sizeof(s->vm));
+	s->tsc_khz = w->tsc_khz;
 	s->engine = &w->counts;
 	s->poll = w->poll.counts;
 	s->read_faults = w->counts.read_faults;
@@ -240,6 +241,7 @@ const struct dsm_stats *dsm_worker_stats(struct dsm_worker *w)
 		peer->up = w->peer[i].link == DSM_LINK_UP;
 		peer->name = dsm_worker_name(w, i);
 		peer->round_trip = w->peer[i].round_trip;
+		dsm_peers_clock_stats(w, &w->peer[i], &peer->clock);
 		dsm_transport_counts(w->transport, i, &peer->transport);
 	}
 	return s;
@@ -411,6 +413,7 @@ int dsm_worker_create(const struct dsm_worker_params *params,
 	};
 	dsm_config_transport(params->config, &w->transport_params);
 	dsm_description_transport(params->description, &w->transport_params);
+	dsm_peers_clock_init(w);
 	if (params->adjust)
 		params->adjust(params->context, &w->transport_params);
 	rc = dsm_engine_create(&engine, &w->engine, text);

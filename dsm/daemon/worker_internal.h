@@ -12,6 +12,7 @@
 
 #include <ev.h>
 
+#include "clock.h"
 #include "worker.h"
 
 #define DSM_NS		1000000000ull
@@ -37,6 +38,8 @@ struct dsm_peer {
 	char why[DSM_ENGINE_TEXT];	/* the last attempt that failed */
 	bool refused;			/* in it the host was there, and nobody listened */
 	struct dsm_histogram round_trip;
+	struct dsm_clock clock;
+	bool misaligned;		/* it was said, and is so still */
 };
 
 /* A vnode with memory of another host, here or there. */
@@ -80,6 +83,7 @@ struct dsm_worker {
 	struct dsm_poll poll;
 	struct dsm_stats stats;
 	struct dsm_engine_counts counts;
+	uint32_t tsc_khz;		/* of this host's TSC; 0: not to be compared */
 	time_t since;
 };
 
@@ -128,6 +132,16 @@ enum dsm_control_answer dsm_peers_connect(struct dsm_worker *w, const char *name
 enum dsm_control_answer dsm_peers_leave(struct dsm_worker *w, const char *name,
 					uint64_t client, char **text);
 const char *dsm_link_name(unsigned int link);
+
+/* ---- peers_clock.c ---- */
+
+/** This host's TSC, into the transport's parameters if it can be compared. */
+void dsm_peers_clock_init(struct dsm_worker *w);
+/** What an answer has said.  @sample: may be NULL. */
+void dsm_peers_clock_add(struct dsm_worker *w, struct dsm_peer *peer,
+			 const struct dsm_clock_sample *sample);
+void dsm_peers_clock_stats(struct dsm_worker *w, const struct dsm_peer *peer,
+			   struct dsm_stats_clock *stats);
 
 /* ---- resize.c ---- */
 

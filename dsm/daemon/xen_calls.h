@@ -128,6 +128,14 @@ struct dsm_xen_calls {
 	void (*free_pages)(struct dsm_xen *xen, void *pages, unsigned int nr);
 	/** Return: readable when the ring may have something; -1 if there is no such thing. */
 	int (*descriptor)(struct dsm_xen *xen);
+	/**
+	 * Can this host's TSC be compared with another's?
+	 * @text: why not, or a warning; "" if there is nothing to say.
+	 * Return: its frequency, kHz; -EOPNOTSUPP.
+	 */
+	int (*tsc_khz)(struct dsm_xen *xen, const char **text);
+	/** Return: it, now; only if tsc_khz() has told a frequency. */
+	uint64_t (*tsc)(struct dsm_xen *xen);
 	void (*close)(struct dsm_xen *xen);
 };
 

@@ -25,6 +25,7 @@
 
 #include "hypervisor.h"
 #include "slice.h"
+#include "tsc.h"
 #include "xen_calls.h"
 
 #define SAME(a, b)	_Static_assert((int)(a) == (int)(b), #a " is " #b)
@@ -273,6 +274,21 @@ static void forget_slice(uint32_t domid)
 	xs_close(xs);
 }
 
+static int tsc_khz(struct dsm_xen *xen, const char **text)
+{
+	struct dsm_tsc_leaves leaves;
+
+	(void)xen;
+	dsm_tsc_ask_xen(&leaves);
+	return dsm_tsc_judge(&leaves, text);
+}
+
+static uint64_t tsc(struct dsm_xen *xen)
+{
+	(void)xen;
+	return dsm_tsc_read();
+}
+
 /* A slice that was built here has no other owner. */
 static void close_all(struct dsm_xen *xen)
 {
@@ -298,7 +314,8 @@ static const struct dsm_xen_calls calls = {
 	.pool_add = pool_add, .pool_del = pool_del, .away = away, .drop = drop,
 	.fill = fill, .empty = empty, .memory = memory,
 	.keepalive = keepalive, .crash = crash, .alloc_pages = alloc_pages,
-	.free_pages = free_pages, .descriptor = descriptor, .close = close_all,
+	.free_pages = free_pages, .descriptor = descriptor,
+	.tsc_khz = tsc_khz, .tsc = tsc, .close = close_all,
 };
 
 static int map_ring(struct libxc *x, char *text)

@@ -2,10 +2,12 @@
 /*
  * What a kind of transport does behind transport.h.  transport.c has checked
  * the parameters, that the host is a peer and that a message fits the wire.
+ * And what both kinds do alike (backend.c).
  */
 #ifndef DSM_BACKEND_H
 #define DSM_BACKEND_H
 
+#include "link.h"
 #include "transport.h"
 
 struct dsm_backend {
@@ -41,5 +43,22 @@ struct dsm_transport {
 };
 
 extern const struct dsm_backend dsm_backend_tcp, dsm_backend_rdma;
+
+/** Return: the time, by both clocks. */
+struct dsm_link_time dsm_backend_now(const struct dsm_transport *transport);
+
+/** A connection with this epoch and version begins. */
+void dsm_backend_begin(const struct dsm_transport *transport, struct dsm_link *link,
+		       uint32_t epoch, unsigned int version);
+
+/**
+ * A frame of the connection itself has come.  Calls round_trip(): who calls looks
+ * afterwards whether the connection is still there.
+ * @text: about the end.
+ * Return: as dsm_link_frame().
+ */
+int dsm_backend_frame(const struct dsm_transport *transport, unsigned int host,
+		      struct dsm_link *link, const uint8_t bytes[DSM_WIRE_BYTES],
+		      char text[DSM_TRANSPORT_TEXT]);
 
 #endif

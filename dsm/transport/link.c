@@ -20,15 +20,33 @@ static uint32_t get32(const uint8_t *bytes)
 	       (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
 }
 
+static void put64(uint8_t *bytes, uint64_t value)
+{
+	put32(bytes, (uint32_t)value);
+	put32(bytes + 4, (uint32_t)(value >> 32));
+}
+
+static uint64_t get64(const uint8_t *bytes)
+{
+	return get32(bytes) | (uint64_t)get32(bytes + 4) << 32;
+}
+
 void dsm_link_init(struct dsm_link *link, uint32_t epoch, uint32_t credits,
 		   uint64_t question_ns, uint64_t deadline_ns)
 {
 	*link = (struct dsm_link){
 		.epoch = epoch,
+		.version = DSM_WIRE_LOWEST,
 		.credits = credits,
 		.question_ns = question_ns,
 		.deadline_ns = deadline_ns,
 	};
+}
+
+void dsm_link_speak(struct dsm_link *link, unsigned int version, uint32_t khz)
+{
+	link->version = version;
+	link->khz = version >= DSM_WIRE_CLOCK ? khz : 0;
 }
 
 int dsm_link_agree(const struct dsm_hello *ours, const struct dsm_hello *theirs,
@@ -85,6 +103,18 @@ static void put_grant(struct dsm_link *link, uint32_t number, uint8_t *bytes)
 	put32(bytes + 16, link->granted);
 }
 
+/* Our TSC, with an answer. */
+static void put_clock(const struct dsm_link *link, uint64_t tsc, uint8_t *bytes)
+{
+	uint64_t held = tsc - link->theirs_tsc;
+
+	if (!link->khz)
+		return;
+	put32(bytes + 12, held < UINT32_MAX ? (uint32_t)held : UINT32_MAX);
+	put32(bytes + 20, link->khz);
+	put64(bytes + 24, tsc);
+}
+
 /* Nothing was ever asked; half of the credits are to be told; or it is time. */
 static bool wants_to_ask(const struct dsm_link *link, uint64_t now)
 {
@@ -93,19 +123,20 @@ static bool wants_to_ask(const struct dsm_link *link, uint64_t now)
 	if (link->open)
 		return false;
 	return !link->number || untold >= link->credits / 2 ||
-	       now - link->asked >= link->question_ns;
+	       now - link->asked.ns >= link->question_ns;
 }
 
-bool dsm_link_next(struct dsm_link *link, uint64_t now,
+bool dsm_link_next(struct dsm_link *link, struct dsm_link_time now,
 		   uint8_t bytes[DSM_WIRE_BYTES])
 {
 	if (link->owed) {
 		link->owed = false;
 		put_frame(link, DSM_LINK_ANSWER, bytes);
 		put_grant(link, link->theirs, bytes);
+		put_clock(link, now.tsc, bytes);
 		return true;
 	}
-	if (wants_to_ask(link, now)) {
+	if (wants_to_ask(link, now.ns)) {
 		link->open = true;
 		link->asked = now;
 		if (!++link->number)
@@ -139,35 +170,59 @@ bool dsm_link_is_end(const struct dsm_link *link,
 	return !memcmp(bytes, end, sizeof(end));
 }
 
+/* Is it a clock, or none? */
+static bool has_clock(const struct dsm_link *link, const uint8_t *bytes)
+{
+	uint32_t khz = get32(bytes + 20);
+
+	if (bytes[1] == DSM_LINK_ANSWER && link->version >= DSM_WIRE_CLOCK && khz)
+		return khz >= DSM_CLOCK_KHZ_LEAST && khz <= DSM_CLOCK_KHZ_MOST;
+	return !get32(bytes + 12) && !khz && !get64(bytes + 24);
+}
+
 /* All bytes that have to be 0. */
-static bool has_form(const uint8_t *bytes)
+static bool has_form(const struct dsm_link *link, const uint8_t *bytes)
 {
 	bool fail = bytes[1] == DSM_LINK_FAIL;
-	unsigned int i;
 
 	if (bytes[0] != DSM_LINK_MARK || !bytes[1] || bytes[1] > DSM_LINK_FAIL ||
-	    bytes[2] || (bytes[3] && !fail) || get32(bytes + 12))
+	    bytes[2] || (bytes[3] && !fail))
 		return false;
 	if (fail && (get32(bytes + 8) || get32(bytes + 16)))
 		return false;
-	for (i = 20; i < DSM_WIRE_BYTES; i++)
-		if (bytes[i])
-			return false;
-	return true;
+	return has_clock(link, bytes);
+}
+
+/* An answer to our question has come. */
+static void get_answer(const struct dsm_link *link, const uint8_t *bytes,
+		       struct dsm_link_time now, struct dsm_link_said *said)
+{
+	uint32_t khz = get32(bytes + 20);
+
+	said->round_trip = now.ns > link->asked.ns ? now.ns - link->asked.ns : 1;
+	if (!khz || !link->khz)
+		return;
+	said->clock = (struct dsm_clock_sample){
+		.asked = link->asked.tsc,
+		.answered = now.tsc,
+		.received = get64(bytes + 24) - get32(bytes + 12),
+		.replied = get64(bytes + 24),
+		.khz = khz,
+	};
 }
 
 int dsm_link_frame(struct dsm_link *link, const uint8_t bytes[DSM_WIRE_BYTES],
-		   uint64_t now, uint64_t *round_trip, uint8_t *reason)
+		   struct dsm_link_time now, struct dsm_link_said *said)
 {
 	uint32_t number = get32(bytes + 8), grant = get32(bytes + 16);
 
-	*round_trip = 0;
-	if (!has_form(bytes))
+	*said = (struct dsm_link_said){ 0 };
+	if (!has_form(link, bytes))
 		return DSM_END_FRAME;
 	if (get32(bytes + 4) != link->epoch)
 		return DSM_END_EPOCH;
 	if (bytes[1] == DSM_LINK_FAIL) {
-		*reason = bytes[3];
+		said->reason = bytes[3];
 		return DSM_END_FAILED;
 	}
 
@@ -179,11 +234,12 @@ int dsm_link_frame(struct dsm_link *link, const uint8_t bytes[DSM_WIRE_BYTES],
 			return DSM_END_TURN;
 		link->owed = true;
 		link->theirs = number;
+		link->theirs_tsc = now.tsc;
 	} else {
 		if (!link->open || number != link->number)
 			return DSM_END_TURN;
 		link->open = false;
-		*round_trip = now > link->asked ? now - link->asked : 1;
+		get_answer(link, bytes, now, said);
 	}
 	link->limit = grant;
 	return 0;
@@ -191,7 +247,7 @@ int dsm_link_frame(struct dsm_link *link, const uint8_t bytes[DSM_WIRE_BYTES],
 
 int dsm_link_tick(const struct dsm_link *link, uint64_t now)
 {
-	if (link->open && now - link->asked >= link->deadline_ns)
+	if (link->open && now - link->asked.ns >= link->deadline_ns)
 		return DSM_END_SILENT;
 	return 0;
 }

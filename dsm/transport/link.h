@@ -11,9 +11,16 @@
  *	 3	1	FAIL: reason; else 0
  *	 4	4	epoch of the connection
  *	 8	4	QUESTION: a number; ANSWER: that of the question; else 0
- *	12	4	0
+ *	12	4	ANSWER: see below; else 0
  *	16	4	QUESTION, ANSWER: the sender's grant; else 0
- *	20	12	0
+ *	20	12	ANSWER: see below; else 0
+ *
+ * From DSM_WIRE_CLOCK on an ANSWER tells the sender's TSC, or all of it is 0 if he
+ * has none to tell:
+ *
+ *	12	4	ticks since the question was read, 2^32 - 1 if they are more
+ *	20	4	its frequency, kHz: DSM_CLOCK_KHZ_LEAST .. _MOST
+ *	24	8	when the answer was written
  *
  * A grant says how many messages the other end may have sent since the
  * beginning, modulo 2^32: those that were consumed, and one for each receive
@@ -41,6 +48,8 @@ extern "C" {
 #define DSM_LINK_EPOCHS	65536	/* that two HELLOs may differ by: they are not to be
 				 * used up by one that lies */
 #define DSM_LINK_FRAMES	3	/* receive buffers besides the credits */
+#define DSM_CLOCK_KHZ_LEAST	100000u		/* of a TSC: 100 MHz */
+#define DSM_CLOCK_KHZ_MOST	20000000u	/* 20 GHz */
 
 enum dsm_link_kind {
 	DSM_LINK_QUESTION = 1,
@@ -49,8 +58,23 @@ enum dsm_link_kind {
 	DSM_LINK_END,		/* only where the network has none */
 };
 
+/* Now, by two clocks. */
+struct dsm_link_time {
+	uint64_t ns;		/* of the clock for time-outs */
+	uint64_t tsc;		/* 0 if it can't be used */
+};
+
+/* What a frame has said besides its grant. */
+struct dsm_link_said {
+	uint64_t round_trip;	/* of the question that it answers, ns, at least 1; or 0 */
+	struct dsm_clock_sample clock;	/* of that answer; khz 0: none */
+	uint8_t reason;		/* of a FAIL */
+};
+
 struct dsm_link {
 	uint32_t epoch;
+	unsigned int version;	/* of the connection */
+	uint32_t khz;		/* of our TSC; 0: not to be told */
 	uint32_t credits;	/* receive buffers here */
 	uint64_t question_ns, deadline_ns;
 	/* sending */
@@ -65,12 +89,16 @@ struct dsm_link {
 	bool open;		/* it has not been answered */
 	bool owed;		/* an answer, to the question with the number theirs */
 	uint32_t theirs;
-	uint64_t asked;		/* when, ns */
+	uint64_t theirs_tsc;	/* ours, when that question was read */
+	struct dsm_link_time asked;	/* when */
 };
 
-/** Begin: nothing sent, no credit. */
+/** Begin: nothing sent, no credit, DSM_WIRE_LOWEST, no TSC. */
 void dsm_link_init(struct dsm_link *link, uint32_t epoch, uint32_t credits,
 		   uint64_t question_ns, uint64_t deadline_ns);
+
+/** Then: the version that both ends agreed on, and our TSC's frequency or 0. */
+void dsm_link_speak(struct dsm_link *link, unsigned int version, uint32_t khz);
 
 /**
  * Is @theirs what the host @host may say to @ours?
@@ -110,7 +138,7 @@ static inline void dsm_link_consumed(struct dsm_link *link)
  * question.
  * Return: true, and the frame.
  */
-bool dsm_link_next(struct dsm_link *link, uint64_t now,
+bool dsm_link_next(struct dsm_link *link, struct dsm_link_time now,
 		   uint8_t bytes[DSM_WIRE_BYTES]);
 
 /** A FAIL with @reason. */
@@ -127,14 +155,14 @@ bool dsm_link_is_end(const struct dsm_link *link,
 
 /**
  * A frame has come.
- * @round_trip: of the question that it answers, in ns, at least 1; else 0.
- * @reason: of a FAIL.
+ * @now: not before the frame had come.
+ * @said: always set.
  * Return: 0; DSM_END_FRAME for bytes that are no frame; DSM_END_EPOCH;
  * DSM_END_TURN for a second question before the first was answered, an answer
  * to none, a grant that goes back or that no peer can give; DSM_END_FAILED.
  */
 int dsm_link_frame(struct dsm_link *link, const uint8_t bytes[DSM_WIRE_BYTES],
-		   uint64_t now, uint64_t *round_trip, uint8_t *reason);
+		   struct dsm_link_time now, struct dsm_link_said *said);
 
 /** Return: 0; DSM_END_SILENT if the deadline of the question is over. */
 int dsm_link_tick(const struct dsm_link *link, uint64_t now);

@@ -209,8 +209,8 @@ static void put_hello(struct attempt *attempt)
 	const struct dsm_opening *opening = attempt->opening;
 	const struct dsm_transport_params *params = opening->params;
 	struct dsm_hello hello = {
-		.lowest = DSM_WIRE_VERSION,
-		.highest = DSM_WIRE_VERSION,
+		.lowest = DSM_WIRE_LOWEST,
+		.highest = DSM_WIRE_HIGHEST,
 		.host = params->self,
 		.nr_hosts = params->nr_hosts,
 		.epoch = opening->host[attempt->session.host].epoch,
@@ -454,6 +454,7 @@ static bool agree(struct attempt *attempt)
 
 	memcpy(ours.vm, params->vm, sizeof(ours.vm));
 	rc = dsm_wire_get_hello(attempt->theirs, &theirs);
+	attempt->session.version = rc < 0 ? 0 : (unsigned int)rc;
 	reason = rc < 0 ? dsm_link_hello_end(rc) :
 		 dsm_link_agree(&ours, &theirs, host, &epoch);
 	if (reason) {

@@ -29,6 +29,7 @@ struct dsm_session {
 	SSL *ssl;
 	unsigned int host;
 	uint32_t epoch;		/* the agreed one */
+	unsigned int version;	/* of the connection, likewise */
 	bool accepted;
 	struct dsm_tls_who who;	/* of ssl: what dsm_tls_end() looks at */
 };

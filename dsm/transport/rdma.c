@@ -361,7 +361,7 @@ static void flush(struct peer *peer)
 
 	while (peer->stage == UP && !peer->doom &&
 	       (link = free_link(peer, &number)) &&
-	       dsm_link_next(&peer->link, now(peer->rdma), link)) {
+	       dsm_link_next(&peer->link, dsm_backend_now(&peer->rdma->base), link)) {
 		peer->counters.questions += link[1] == DSM_LINK_QUESTION;
 		if (!post(peer, link, DSM_WIRE_BYTES, WR_LINK | number))
 			peer->links |= 1u << number;
@@ -480,26 +480,18 @@ static bool deliver(struct peer *peer)
 
 static bool got_link_frame(struct peer *peer, const uint8_t *bytes)
 {
-	const struct dsm_transport_params *params = params_of(peer->rdma);
 	uint32_t generation = peer->generation;
-	char text[DSM_TRANSPORT_TEXT] = "";
-	uint64_t round_trip;
-	uint8_t why = 0;
+	char text[DSM_TRANSPORT_TEXT];
 	int reason;
 
 	if (dsm_link_is_end(&peer->link, bytes)) {
 		peer->over = true;
 		return true;
 	}
-	reason = dsm_link_frame(&peer->link, bytes, now(peer->rdma),
-				&round_trip, &why);
-	if (reason == DSM_END_FAILED)
-		snprintf(text, sizeof(text), "reason %u", why);
+	reason = dsm_backend_frame(&peer->rdma->base, peer->host, &peer->link,
+				   bytes, text);
 	if (reason)
 		return finish(peer, reason, text);
-	if (round_trip)
-		params->calls->round_trip(params->context, peer->host,
-					  round_trip);
 	return peer->generation == generation;
 }
 
@@ -699,17 +691,14 @@ static bool got_binding(struct peer *peer)
 /* Only FAIL comes through TLS after that. */
 static bool got_word(struct peer *peer)
 {
-	uint64_t round_trip;
-	uint8_t why = 0;
-	char text[64];
+	char text[DSM_TRANSPORT_TEXT];
 	int reason;
 
 	if (peer->head[1] != DSM_LINK_FAIL)
 		return finish(peer, DSM_END_FRAME, "not FAIL, through TLS");
-	reason = dsm_link_frame(&peer->link, peer->head, now(peer->rdma),
-				&round_trip, &why);
-	snprintf(text, sizeof(text), "reason %u", why);
-	return finish(peer, reason, reason == DSM_END_FAILED ? text : "");
+	reason = dsm_backend_frame(&peer->rdma->base, peer->host, &peer->link,
+				   peer->head, text);
+	return finish(peer, reason, text);
 }
 
 /* The bytes of TLS have come to an end, or make no sense. */
@@ -1157,8 +1146,7 @@ static void agreed(void *owner, const struct dsm_session *session)
 	struct peer *peer = rdma->peer[session->host];
 
 	dsm_session_take(&peer->session, session);
-	dsm_link_init(&peer->link, session->epoch, params->credits,
-		      params->question_ns, params->deadline_ns);
+	dsm_backend_begin(&rdma->base, &peer->link, session->epoch, session->version);
 	peer->stage = BINDING;
 	peer->since = now(rdma);
 	peer->counters.sent_bytes += DSM_WIRE_BYTES;

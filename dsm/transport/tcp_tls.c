@@ -199,8 +199,8 @@ static uint32_t frame_bytes(const struct frame *frame)
 	return dsm_type_has_page(frame->head[1]) ? FRAME_BYTES : DSM_WIRE_BYTES;
 }
 
-/* Take what may go out at @time into the next record.  Return: is there anything? */
-static bool fill(struct peer *peer, uint64_t time)
+/* Take what may go out into the next record.  Return: is there anything? */
+static bool fill(struct peer *peer)
 {
 	struct dsm_link *link = &peer->link;
 	const struct frame *frame;
@@ -211,7 +211,8 @@ static bool fill(struct peer *peer, uint64_t time)
 	if (peer->stage != UP)
 		return false;
 	while (peer->record_end + DSM_WIRE_BYTES <= RECORD_BYTES &&
-	       dsm_link_next(link, time, peer->record + peer->record_end)) {
+	       dsm_link_next(link, dsm_backend_now(&peer->tcp->base),
+			     peer->record + peer->record_end)) {
 		peer->counters.questions +=
 			peer->record[peer->record_end + 1] == DSM_LINK_QUESTION;
 		peer->record_end += DSM_WIRE_BYTES;
@@ -257,12 +258,11 @@ static void write_failed(struct peer *peer, int result)
 static void flush(struct peer *peer)
 {
 	unsigned int budget = RECORDS;
-	uint64_t time = now(peer->tcp);
 	int n;
 
 	peer->wants_write = false;
 	while (!peer->write_failed && peer->stage != FAREWELL &&
-	       (peer->record_start < peer->record_end || fill(peer, time))) {
+	       (peer->record_start < peer->record_end || fill(peer))) {
 		if (!budget--) {
 			later(peer->tcp);
 			return;
@@ -380,22 +380,13 @@ static bool deliver(struct peer *peer)
 
 static bool got_link_frame(struct peer *peer)
 {
-	const struct dsm_transport_params *params = params_of(peer->tcp);
 	uint32_t generation = peer->generation;
-	char text[DSM_TRANSPORT_TEXT] = "";
-	uint64_t round_trip;
-	uint8_t why = 0;
-	int reason;
+	char text[DSM_TRANSPORT_TEXT];
+	int reason = dsm_backend_frame(&peer->tcp->base, peer->host, &peer->link,
+				       peer->head, text);
 
-	reason = dsm_link_frame(&peer->link, peer->head, now(peer->tcp),
-				&round_trip, &why);
-	if (reason == DSM_END_FAILED)
-		snprintf(text, sizeof(text), "reason %u", why);
 	if (reason)
 		return finish(peer, reason, text);
-	if (round_trip)
-		params->calls->round_trip(params->context, peer->host,
-					  round_trip);
 	return peer->generation == generation;
 }
 
@@ -561,8 +552,7 @@ static void agreed(void *owner, const struct dsm_session *session)
 	uint32_t generation = peer->generation;
 
 	dsm_session_take(&peer->session, session);
-	dsm_link_init(&peer->link, session->epoch, params->credits,
-		      params->question_ns, params->deadline_ns);
+	dsm_backend_begin(&tcp->base, &peer->link, session->epoch, session->version);
 	peer->full = true;	/* no credit yet */
 	peer->records = 1;	/* HELLO */
 	peer->counters.sent_bytes += DSM_WIRE_BYTES;

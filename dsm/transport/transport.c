@@ -72,6 +72,9 @@ static const char *wrong_numbers(const struct dsm_transport_params *p)
 		return "times";
 	if (!p->rekey_records || p->rekey_records > 1u << 24)
 		return "rekey_records";
+	if (p->tsc && (p->tsc_khz < DSM_CLOCK_KHZ_LEAST ||
+		       p->tsc_khz > DSM_CLOCK_KHZ_MOST))
+		return "tsc_khz";
 	return NULL;
 }
 

@@ -107,6 +107,18 @@ enum dsm_transport_kind {
 	DSM_TRANSPORT_RDMA,
 };
 
+/*
+ * A question and its answer, by the TSCs of both hosts, ticks modulo 2^64: ours
+ * when it was asked and when it was answered, the peer's when the question had come
+ * and when the answer went.  Each of ours is read outside, each of the peer's inside
+ * of the way that the frames took (clock.h).
+ */
+struct dsm_clock_sample {
+	uint64_t asked, answered;	/* ours */
+	uint64_t received, replied;	/* the peer's, less than 2^32 apart */
+	uint32_t khz;		/* of the peer's; 0: there is no sample */
+};
+
 struct dsm_transport_calls {
 	/**
 	 * The connection with @host is there; @epoch is what both have agreed
@@ -131,8 +143,12 @@ struct dsm_transport_calls {
 	 */
 	void (*end)(void *context, unsigned int host, enum dsm_end reason,
 		    const char *text);
-	/** How long a question to @host took, in ns. */
-	void (*round_trip)(void *context, unsigned int host, uint64_t ns);
+	/**
+	 * How long a question to @host took, in ns.
+	 * @clock: the clocks of both hosts; NULL if one of them tells none.
+	 */
+	void (*round_trip)(void *context, unsigned int host, uint64_t ns,
+			   const struct dsm_clock_sample *clock);
 };
 
 struct dsm_transport_peer {
@@ -161,8 +177,10 @@ struct dsm_transport_params {
 	uint64_t deadline_ns;	/* for the answer; longer than question_ns */
 	uint32_t rekey_records;	/* TLS records under one key: 1 .. 2^24 */
 	uint64_t (*now)(void *context);	/* ns of a clock that is never set back */
+	uint64_t (*tsc)(void *context);	/* this host's TSC; NULL: none to be told */
+	uint32_t tsc_khz;	/* its frequency, DSM_CLOCK_KHZ_LEAST .. _MOST */
 	const struct dsm_transport_calls *calls;
-	void *context;		/* for now() and calls */
+	void *context;		/* for now(), tsc() and calls */
 };
 
 /* What has happened on the connections with a host since create(). */

@@ -9,6 +9,8 @@
 
 #define ROUNDS	200000
 #define NS	1000000000ull
+/* The clock for time-outs only. */
+#define AT(time)	(struct dsm_link_time){ .ns = (time) }
 
 static void known_bytes(const void *argument)
 {
@@ -21,11 +23,11 @@ static void known_bytes(const void *argument)
 	(void)argument;
 	dsm_link_init(&link, 0x01020304, 8, NS, 3 * NS);
 	CHECK(!dsm_link_credits(&link), "credits of nobody");
-	CHECK(dsm_link_next(&link, 0, bytes), "the first question");
+	CHECK(dsm_link_next(&link, AT(0), bytes), "the first question");
 	CHECK(!memcmp(bytes, question, sizeof(bytes)), "a question has changed");
 	dsm_link_put_fail(&link, 42, bytes);
 	CHECK(!memcmp(bytes, fail, sizeof(bytes)), "FAIL has changed");
-	CHECK(!dsm_link_next(&link, 100 * NS, bytes), "two questions");
+	CHECK(!dsm_link_next(&link, AT(100 * NS), bytes), "two questions");
 }
 
 static void agreement(const void *argument)
@@ -76,24 +78,77 @@ static void times(const void *argument)
 {
 	struct dsm_link a, b;
 	uint8_t bytes[DSM_WIRE_BYTES];
-	uint64_t trip;
-	uint8_t reason;
+	struct dsm_link_said said;
 
 	(void)argument;
 	dsm_link_init(&a, 1, 8, NS, 3 * NS);
 	dsm_link_init(&b, 1, 8, NS, 3 * NS);
-	CHECK(dsm_link_next(&a, 10 * NS, bytes), "a question");
+	CHECK(dsm_link_next(&a, AT(10 * NS), bytes), "a question");
 	CHECK(!dsm_link_tick(&a, 13 * NS - 1), "too early");
 	CHECK(dsm_link_tick(&a, 13 * NS) == DSM_END_SILENT, "too late");
-	CHECK(!dsm_link_frame(&b, bytes, 10 * NS, &trip, &reason) && !trip, "taken");
-	CHECK(dsm_link_next(&b, 10 * NS, bytes) && bytes[1] == DSM_LINK_ANSWER,
+	CHECK(!dsm_link_frame(&b, bytes, AT(10 * NS), &said) && !said.round_trip, "taken");
+	CHECK(dsm_link_next(&b, AT(10 * NS), bytes) && bytes[1] == DSM_LINK_ANSWER,
 	      "the answer comes first");
-	CHECK(!dsm_link_frame(&a, bytes, 10 * NS + 77, &trip, &reason) &&
-	      trip == 77, "%llu ns", (unsigned long long)trip);
+	CHECK(!dsm_link_frame(&a, bytes, AT(10 * NS + 77), &said) &&
+	      said.round_trip == 77 && !said.clock.khz, "%llu ns",
+	      (unsigned long long)said.round_trip);
 	CHECK(!dsm_link_tick(&a, 1000 * NS), "no question is open");
-	CHECK(!dsm_link_next(&a, 11 * NS - 1, bytes), "a question too early");
-	CHECK(dsm_link_next(&a, 11 * NS, bytes) && bytes[1] == DSM_LINK_QUESTION &&
+	CHECK(!dsm_link_next(&a, AT(11 * NS - 1), bytes), "a question too early");
+	CHECK(dsm_link_next(&a, AT(11 * NS), bytes) && bytes[1] == DSM_LINK_QUESTION &&
 	      bytes[8] == 2, "the second question");
+}
+
+/* Clocks go with answers, if both ends speak the version that has them. */
+static void clocks(const void *argument)
+{
+	static const struct {
+		const char *name;
+		unsigned int version;
+		uint32_t khz;		/* of who answers */
+		uint32_t ours;
+		uint64_t held;
+		bool told, taken;
+	} rows[] = {
+		{ "told", DSM_WIRE_CLOCK, 2000000, 3000000, 500, true, true },
+		{ "held for long", DSM_WIRE_CLOCK, 2000000, 3000000, 1ull << 40, true, true },
+		{ "no TSC there", DSM_WIRE_CLOCK, 0, 3000000, 500, false, false },
+		{ "none here", DSM_WIRE_CLOCK, 2000000, 0, 500, true, false },
+		{ "a version without", DSM_WIRE_LOWEST, 2000000, 3000000, 500, false, false },
+	};
+	uint8_t bytes[DSM_WIRE_BYTES], wrong[DSM_WIRE_BYTES];
+	struct dsm_link a, b, before;
+	struct dsm_link_said said;
+	unsigned int i, at;
+
+	(void)argument;
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct dsm_link_time asked = { NS, 1000 }, came = { 7, 90000 };
+		struct dsm_link_time replied = { 8, 90000 + rows[i].held }, back = { NS + 77, 1300 };
+		uint64_t held = rows[i].held < UINT32_MAX ? rows[i].held : UINT32_MAX;
+
+		dsm_link_init(&a, 1, 8, NS, 3 * NS);
+		dsm_link_init(&b, 1, 8, NS, 3 * NS);
+		dsm_link_speak(&a, rows[i].version, rows[i].ours);
+		dsm_link_speak(&b, rows[i].version, rows[i].khz);
+		CHECK(dsm_link_next(&a, asked, bytes), "a question");
+		CHECK(!dsm_link_frame(&b, bytes, came, &said) && !said.clock.khz, "it has none");
+		CHECK(dsm_link_next(&b, replied, bytes), "an answer");
+		CHECK((bytes[12] || bytes[20] || bytes[24]) == rows[i].told, "%s: told", rows[i].name);
+		/* A frequency that no TSC has, and a clock without one. */
+		for (at = 12; at < DSM_WIRE_BYTES && rows[i].told; at += at == 12 ? 8 : 4) {
+			memcpy(wrong, bytes, sizeof(wrong));
+			memset(wrong + 20, at == 20 ? 0xff : 0, 4);
+			before = a;
+			CHECK(dsm_link_frame(&a, wrong, back, &said) == DSM_END_FRAME &&
+			      !memcmp(&before, &a, sizeof(a)), "%s: byte %u", rows[i].name, at);
+		}
+		CHECK(!dsm_link_frame(&a, bytes, back, &said) && said.round_trip == 77, "%s", rows[i].name);
+		CHECK(!!said.clock.khz == rows[i].taken, "%s: taken", rows[i].name);
+		if (rows[i].taken)
+			CHECK(said.clock.khz == rows[i].khz && said.clock.asked == 1000 &&
+			      said.clock.answered == 1300 && said.clock.replied == replied.tsc &&
+			      said.clock.received == replied.tsc - held, "%s", rows[i].name);
+	}
 }
 
 /* Half of the credits are told at once, less waits for a question. */
@@ -101,26 +156,25 @@ static void grants(const void *argument)
 {
 	struct dsm_link a;
 	uint8_t bytes[DSM_WIRE_BYTES], answer[DSM_WIRE_BYTES];
-	uint64_t trip;
+	struct dsm_link_said said;
 	unsigned int i;
-	uint8_t reason;
 
 	(void)argument;
 	dsm_link_init(&a, 1, 8, NS, 3 * NS);
 	CHECK(dsm_link_received(&a) == DSM_END_CREDITS, "none was granted");
-	CHECK(dsm_link_next(&a, 0, bytes), "a question");
+	CHECK(dsm_link_next(&a, AT(0), bytes), "a question");
 	memcpy(answer, bytes, sizeof(bytes));
 	answer[1] = DSM_LINK_ANSWER;
-	CHECK(!dsm_link_frame(&a, answer, 1, &trip, &reason), "an answer");
+	CHECK(!dsm_link_frame(&a, answer, AT(1), &said), "an answer");
 	CHECK(dsm_link_credits(&a) == 8, "%u", dsm_link_credits(&a));
 	for (i = 0; i < 8; i++)
 		CHECK(!dsm_link_received(&a), "message %u", i);
 	CHECK(dsm_link_received(&a) == DSM_END_CREDITS, "one more");
 	for (i = 0; i < 3; i++)
 		dsm_link_consumed(&a);
-	CHECK(!dsm_link_next(&a, 2, bytes), "three are not half");
+	CHECK(!dsm_link_next(&a, AT(2), bytes), "three are not half");
 	dsm_link_consumed(&a);
-	CHECK(dsm_link_next(&a, 2, bytes) && bytes[16] == 12, "a grant of %u",
+	CHECK(dsm_link_next(&a, AT(2), bytes) && bytes[16] == 12, "a grant of %u",
 	      bytes[16]);
 	for (i = 0; i < 4; i++)
 		CHECK(!dsm_link_received(&a), "message %u", i);
@@ -130,36 +184,37 @@ static void grants(const void *argument)
 /* Grants that follow each other, and what a frame may not have. */
 static void more_grants(const void *argument)
 {
-	uint8_t bytes[DSM_WIRE_BYTES], fail[DSM_WIRE_BYTES], why = 0;
+	uint8_t bytes[DSM_WIRE_BYTES], fail[DSM_WIRE_BYTES];
+	struct dsm_link_said said;
 	struct dsm_link a, b;
-	uint64_t trip;
 
 	(void)argument;
 	dsm_link_init(&a, 1, 8, NS, 3 * NS);
 	dsm_link_init(&b, 1, 8, NS, 3 * NS);
-	CHECK(dsm_link_next(&b, 0, bytes), "a question");
+	CHECK(dsm_link_next(&b, AT(0), bytes), "a question");
 	bytes[16] = 0;
 	bytes[17] = 3;		/* 768 of DSM_CREDITS_MOST */
-	CHECK(!dsm_link_frame(&a, bytes, 0, &trip, &why), "a grant");
+	CHECK(!dsm_link_frame(&a, bytes, AT(0), &said), "a grant");
 	CHECK(dsm_link_credits(&a) == 768, "%u", dsm_link_credits(&a));
 	bytes[1] = DSM_LINK_QUESTION;
-	CHECK(dsm_link_next(&a, 0, fail) && fail[1] == DSM_LINK_ANSWER, "an answer");
+	CHECK(dsm_link_next(&a, AT(0), fail) && fail[1] == DSM_LINK_ANSWER, "an answer");
 	bytes[17] = 6;		/* and 768 more: no peer has 1536 buffers */
-	CHECK(dsm_link_frame(&a, bytes, 0, &trip, &why) == DSM_END_TURN,
+	CHECK(dsm_link_frame(&a, bytes, AT(0), &said) == DSM_END_TURN,
 	      "%u credits", dsm_link_credits(&a));
 
 	dsm_link_put_fail(&b, 42, fail);
 	fail[16] = 1;
-	CHECK(dsm_link_frame(&a, fail, 0, &trip, &why) == DSM_END_FRAME,
+	CHECK(dsm_link_frame(&a, fail, AT(0), &said) == DSM_END_FRAME,
 	      "FAIL with a grant");
 	fail[16] = 0;
-	CHECK(dsm_link_frame(&a, fail, 0, &trip, &why) == DSM_END_FAILED && why == 42,
+	CHECK(dsm_link_frame(&a, fail, AT(0), &said) == DSM_END_FAILED &&
+	      said.reason == 42,
 	      "FAIL");
 
 	/* 0 says that nothing was ever asked. */
 	dsm_link_init(&a, 1, 8, NS, 3 * NS);
 	a.number = 0xffffffff;
-	CHECK(dsm_link_next(&a, NS, bytes) && bytes[1] == DSM_LINK_QUESTION &&
+	CHECK(dsm_link_next(&a, AT(NS), bytes) && bytes[1] == DSM_LINK_QUESTION &&
 	      a.number == 1 && bytes[8] == 1 && !bytes[9], "question %u", a.number);
 }
 
@@ -186,12 +241,11 @@ static void put(struct direction *d, const uint8_t *bytes)
 
 static void take(struct direction *d, struct dsm_link *to, uint64_t now)
 {
-	uint64_t trip;
-	uint8_t reason;
+	struct dsm_link_said said;
 	int rc;
 
 	if (d->frame[0][0]) {
-		rc = dsm_link_frame(to, d->frame[0], now, &trip, &reason);
+		rc = dsm_link_frame(to, d->frame[0], AT(now), &said);
 	} else {
 		rc = dsm_link_received(to);
 		d->messages--;
@@ -240,7 +294,7 @@ static void any_order(const void *argument)
 			}
 			break;
 		default:
-			if (dsm_link_next(&end[side], now, bytes))
+			if (dsm_link_next(&end[side], AT(now), bytes))
 				put(&way[side], bytes);
 		}
 		CHECK(end[side].received - end[side].consumed <= end[side].credits,
@@ -256,9 +310,9 @@ static void any_order(const void *argument)
 static void fuzz(const void *argument)
 {
 	struct dsm_link link, before;
-	uint8_t bytes[DSM_WIRE_BYTES], reason = 0;
+	uint8_t bytes[DSM_WIRE_BYTES];
 	unsigned int i, n, taken = 0;
-	uint64_t trip;
+	struct dsm_link_said said;
 	int rc;
 
 	(void)argument;
@@ -277,7 +331,7 @@ static void fuzz(const void *argument)
 		for (n = dice_below(3); n--;)
 			bytes[dice_below(DSM_WIRE_BYTES)] ^= (uint8_t)(1u << dice_below(8));
 		before = link;
-		rc = dsm_link_frame(&link, bytes, 5, &trip, &reason);
+		rc = dsm_link_frame(&link, bytes, AT(5), &said);
 		if (rc) {
 			CHECK(!memcmp(&before, &link, sizeof(link)),
 			      "'%s' had an effect", dsm_end_name((unsigned int)rc));
@@ -291,7 +345,7 @@ static void fuzz(const void *argument)
 			CHECK(dsm_link_credits(&link) <= DSM_CREDITS_MOST, "credits");
 		}
 		if (!dice_below(4))
-			dsm_link_next(&link, 5 + i * NS, bytes);
+			dsm_link_next(&link, AT(5 + i * NS), bytes);
 		while (dsm_link_credits(&link) && dice_below(2))
 			dsm_link_sent(&link);
 	}
@@ -302,8 +356,8 @@ static void fuzz(const void *argument)
 static void end_frame(const void *argument)
 {
 	struct dsm_link link, before;
-	uint8_t bytes[DSM_WIRE_BYTES], reason = 0;
-	uint64_t trip;
+	uint8_t bytes[DSM_WIRE_BYTES];
+	struct dsm_link_said said;
 	unsigned int bit;
 
 	(void)argument;
@@ -318,7 +372,7 @@ static void end_frame(const void *argument)
 		bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
 	}
 	before = link;
-	CHECK(dsm_link_frame(&link, bytes, 5, &trip, &reason) == DSM_END_FRAME &&
+	CHECK(dsm_link_frame(&link, bytes, AT(5), &said) == DSM_END_FRAME &&
 	      !memcmp(&before, &link, sizeof(link)), "a frame");
 	dsm_link_put_fail(&link, 0, bytes);
 	CHECK(!dsm_link_is_end(&link, bytes), "FAIL");
@@ -344,6 +398,7 @@ static const struct test_case cases[] = {
 	{ "link: known bytes", known_bytes, NULL },
 	{ "link: HELLO", agreement, NULL },
 	{ "link: times", times, NULL },
+	{ "link: clocks", clocks, NULL },
 	{ "link: grants", grants, NULL },
 	{ "link: more grants", more_grants, NULL },
 	{ "link: any order", any_order, NULL },

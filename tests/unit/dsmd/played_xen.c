@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "case.h"
 #include "played_xen.h"
@@ -356,6 +357,24 @@ static int played_descriptor(struct dsm_xen *xen)
 	return -1;
 }
 
+static int played_tsc_khz(struct dsm_xen *xen, const char **text)
+{
+	const struct played_xen *p = (const struct played_xen *)xen;
+
+	*text = p->tsc_khz ? "" : "it is played without one";
+	return p->tsc_khz ? (int)p->tsc_khz : -EOPNOTSUPP;
+}
+
+/* A tick is a ns, whatever its frequency is said to be. */
+static uint64_t played_tsc(struct dsm_xen *xen)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec +
+	       ((const struct played_xen *)xen)->tsc_offset;
+}
+
 static void played_close(struct dsm_xen *xen)
 {
 	(void)xen;
@@ -368,7 +387,8 @@ static const struct dsm_xen_calls calls = {
 	.fill = played_fill, .empty = played_empty, .memory = played_memory,
 	.keepalive = played_keepalive, .crash = played_crash,
 	.alloc_pages = played_alloc, .free_pages = played_free,
-	.descriptor = played_descriptor, .close = played_close,
+	.descriptor = played_descriptor, .tsc_khz = played_tsc_khz,
+	.tsc = played_tsc, .close = played_close,
 };
 
 void played_init(struct played_xen *p, unsigned int nr_pages,
@@ -377,6 +397,7 @@ void played_init(struct played_xen *p, unsigned int nr_pages,
 {
 	memset(p, 0, sizeof(*p));
 	p->xen.calls = &calls;
+	p->tsc_khz = 1000000;
 	p->nr_pages = nr_pages;
 	p->nr_vcpus = nr_vcpus;
 	p->ring_size = ring_size;

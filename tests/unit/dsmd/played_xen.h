@@ -45,6 +45,8 @@ struct played_xen {
 	int break_pool_del, break_away, break_drop, break_fill, break_empty, break_memory;
 	uint64_t part;			/* most frames that fill() and empty() do; 0: all */
 	uint64_t limit_kib;		/* of the domain, which has 1000; 0: none */
+	uint32_t tsc_khz;		/* 0: none */
+	uint64_t tsc_offset;
 	bool must_not_refuse;		/* but by chance, pins and specials */
 	/* before a page that was not here is zeros; @wanted: what vCPUs wait for, 0: none does */
 	void (*on_zero)(struct played_xen *played, uint64_t gfn, uint8_t wanted);

@@ -174,11 +174,13 @@ static void on_end(void *context, unsigned int host, enum dsm_end reason,
 		h->on_end(h);
 }
 
-static void on_round_trip(void *context, unsigned int host, uint64_t ns)
+static void on_round_trip(void *context, unsigned int host, uint64_t ns,
+			  const struct dsm_clock_sample *clock)
 {
 	struct host *h = context;
 
 	(void)host;
+	(void)clock;
 	h->round_trips++;
 	h->last_round_trip = ns;
 }

@@ -33,7 +33,7 @@ PARTS = [
     *(DSM / "core" / name for name in CORE),
     *(
         DSM / "transport" / name
-        for name in ("binding.c", "link.c", "opening.c", "rdma.c", "tcp_tls.c", "tls.c", "transport.c")
+        for name in ("backend.c", "binding.c", "link.c", "opening.c", "rdma.c", "tcp_tls.c", "tls.c", "transport.c")
     ),
 ]
 ENGINE = [
@@ -52,7 +52,10 @@ WORKER = list(
             DSM / "daemon" / "config.cc",
             *(
                 DSM / "daemon" / f"{noun}.c"
-                for noun in ("control", "description", "peers", "polling", "resize", "stats", "tune", "worker")
+                for noun in (
+                    *("clock", "control", "description", "peers", "peers_clock", "polling", "resize", "stats", "tune"),
+                    "worker",
+                )
             ),
         ]
     )
@@ -64,12 +67,13 @@ PROGRAMS = {
     "transport_test.c": [*PARTS, *RIG],
     "rdma_test.c": [*PARTS, *RIG, HERE / "line.c"],
     "config_test.c": [*PARTS, DSM / "daemon" / "config.cc"],
-    "stats_test.c": [*PARTS, DSM / "daemon" / "stats.c", DSM / "daemon" / "histogram.c"],
+    "stats_test.c": [*PARTS, *(DSM / "daemon" / f"{noun}.c" for noun in ("clock", "histogram", "stats"))],
+    "clock_test.c": [DSM / "daemon" / f"{noun}.c" for noun in ("clock", "tsc")],
     "engine_test.c": [*ENGINE, HERE / "played_xen.c"],
     "description_test.c": [*PARTS, DSM / "daemon" / "description.c", DSM / "daemon" / "config.cc"],
     "xen_test.c": [
         *PARTS,
-        *(DSM / "daemon" / name for name in ("xen_libxc.c", "slice.c", "description.c", "config.cc")),
+        *(DSM / "daemon" / name for name in ("xen_libxc.c", "tsc.c", "slice.c", "description.c", "config.cc")),
     ],
     "polling_test.c": [DSM / "daemon" / "polling.c", DSM / "daemon" / "tune.c"],
     "control_test.c": [DSM / "daemon" / "control.c"],
