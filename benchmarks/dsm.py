@@ -88,11 +88,10 @@ class Amount:
         """Pages of a pass: they fit. Two make a slope; a third would be another 6 passes' worth of flushing."""
         return tuple(self.pages * eighths // 8 for eighths in (1, 3))
 
-    @property
-    def passes(self) -> str:
-        """Words for dsm_membench: before each pass more pages are read than fit."""
+    def passes(self, at_hand: int) -> str:
+        """Words for dsm_membench: before each pass more pages are read than `at_hand`, the memory that there is."""
         sizes = ",".join(map(str, self.sizes))
-        return f"touch --cpu=0 --sizes={sizes} --flush={self.pages * 5 // 4}"
+        return f"touch --cpu=0 --sizes={sizes} --flush={at_hand * 5 // 4}"
 
     @property
     def copy(self) -> str:
@@ -131,6 +130,8 @@ def touched(output: membench.Output, prefix: str, **baseline: float) -> list[Met
             found.append(Metric(**{**vars(metric), "baseline": beside}))
             if what == "read":
                 rates = [1e6 / us for us in runs if us > 0]
+                if not rates:
+                    raise Malformed(f"{prefix}: {what}s in {order} order, us for a page of each round: {runs}")
                 found.append(from_runs(f"{prefix}.pages_per_second.{order}", rates, "1/s", "higher", "reads"))
     return found
 
@@ -175,8 +176,10 @@ def swap(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Metric
     ):
         for cluster in remote_swap.PAGE_CLUSTERS:
             before = remote_swap.swapped_in(guest)
-            words = f"{amount.passes} --rounds={amount.rounds} --pageout=1"
+            passes = amount.passes(amount.pages + remote_swap.OWN_PAGES)
+            words = f"{passes} --rounds={amount.rounds} --pageout=1"
             output = run_membench(guest, remote_swap.limited(words, amount.pages, cluster))
+            remote_swap.check_cold(output, cluster)
             read = remote_swap.swapped_in(guest) - before
             yield from touched(output, f"dsm.swap.cluster{cluster}", swapped_in_pages=read)
 
@@ -198,7 +201,10 @@ def attached(rack: Rack, amount: Amount, transport: str) -> Iterator[tuple[spann
 
 
 def _node(rack: Rack, found: Sequence[Metric], amount: Amount, transport: str) -> Iterator[Metric]:
-    prefix, words = PREFIXES[transport], f"{PROGRAMS}/dsm_membench {amount.passes} --rounds={amount.rounds} --node=1"
+    prefix, words = (
+        PREFIXES[transport],
+        f"{PROGRAMS}/dsm_membench {amount.passes(amount.pages)} --rounds={amount.rounds} --node=1",
+    )
     with attached(rack, amount, transport) as (there, took):
         yield Metric(f"{prefix}.attach.seconds", took, "s", "lower", {"mib": NODE_MIB})
 
@@ -227,7 +233,7 @@ def optimised(
     for name, switches in SWITCHES.items():
         there.switch({**SWITCHES["off"], **switches})
         before = Snapshot.take(there)
-        words = f"{amount.passes} --writes=0 --rounds={amount.rounds} --node=1"
+        words = f"{amount.passes(amount.pages)} --writes=0 --rounds={amount.rounds} --node=1"
         reads[name] = run_membench(there.guest, f"{PROGRAMS}/dsm_membench {words}")
         seen[name] = Snapshot.take(there).since(before)
         words = f"{amount.copy} --node=1 --source-node=1"

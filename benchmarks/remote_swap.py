@@ -11,10 +11,11 @@ import contextlib
 import shlex
 from collections.abc import Iterator
 
+from benchmarks import membench
 from benchmarks.host_programs import Program, running
 from lab.command import checked
 from lab.elastic_guest import PROGRAMS
-from lab.errors import LabError
+from lab.errors import LabError, Malformed
 from lab.guest import Guest
 from lab.patience import wait_for
 from lab.rack import Rack
@@ -24,6 +25,8 @@ DEVICE, IN_GUEST = "/dev/nbd0", "xvdb"
 GROUP = "/sys/fs/cgroup/membench"
 PAGE_CLUSTERS = (0, 3)  # one page at a time; Linux's default, 8 pages
 BYTES_A_PAGE = 4096
+# Major faults for a page that was swapped out, at the least, by page cluster: a read brings up to 2^cluster pages.
+MAJORS = {0: 0.9, 3: 1 / 16}
 # Of the program itself, which is not measured: its data, stack and page tables. With DSM they are on node 0.
 OWN_PAGES = 128
 
@@ -64,6 +67,16 @@ def limited(words: str, pages: int, page_cluster: int) -> str:
         f" echo {(pages + OWN_PAGES) * BYTES_A_PAGE} >{GROUP}/memory.max && echo {page_cluster} >/proc/sys/vm/page-cluster &&"
         f" (echo $$ >{GROUP}/cgroup.procs && exec {PROGRAMS}/dsm_membench {words})"
     )
+
+
+def check_cold(output: membench.Output, page_cluster: int) -> None:
+    """What is called cold was on the disk. Raises Malformed: pages whose way out had only begun are still in memory."""
+    for each in membench.chosen(output.passes, state="cold"):
+        if each.major < each.pages * MAJORS[page_cluster]:
+            raise Malformed(
+                f"page cluster {page_cluster}: {each.major} of {each.pages} pages were read from the disk in a cold pass, "
+                f"{each.what}s in {each.order} order"
+            )
 
 
 def swapped_in(guest: Guest) -> int:

@@ -335,6 +335,23 @@ def test_a_part_that_fails_leaves_the_others(
     assert "half of it" in capsys.readouterr().err
 
 
+def test_a_page_that_takes_no_time_is_no_figure() -> None:
+    with pytest.raises(Malformed, match="reads in random order"):
+        dsm.touched(output({**US, ("read", "random"): -1.0}), "dsm")
+
+
+@pytest.mark.parametrize(("cluster", "majors", "good"), [(0, 16, True), (0, 14, False), (3, 1, True), (3, 0, False)])
+def test_what_is_cold_was_swapped_out(cluster: int, majors: int, good: bool) -> None:
+    cold = membench.Pass(0, "read", "random", "cold", 16, 9, majors, {}, ())
+    warm = membench.Pass(0, "read", "random", "warm", 16, 9, 0, {}, ())
+    found = membench.Output((cold, warm), (), 1)
+    if good:
+        remote_swap.check_cold(found, cluster)
+        return
+    with pytest.raises(Malformed, match=f"page cluster {cluster}: {majors} of 16"):
+        remote_swap.check_cold(found, cluster)
+
+
 def test_who_ends_it_early_keeps_what_can_be_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     def ended(*_: object) -> Iterator[Metric]:
         yield from (metric_of("dsm.page.read_random_us", 3), metric_of("dsm.swap.cluster0.page.read_random_us", 6))
@@ -528,7 +545,7 @@ def test_each_set_of_switches_is_of_keys_that_dsmctl_knows() -> None:
 
 def test_what_is_measured_fits_and_what_pushes_it_out_does_not() -> None:
     amount = dsm.Amount(512, 3)
-    assert max(amount.sizes) < amount.pages and amount.passes.endswith("--sizes=64,192 --flush=640")
+    assert max(amount.sizes) < amount.pages and amount.passes(512).endswith("--sizes=64,192 --flush=640")
     assert amount.shape.frames == 512
     assert dsm.Amount(96).shape.frames >= 32 * dsm.Amount(96).shape.vcpus
 
