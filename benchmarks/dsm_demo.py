@@ -45,7 +45,8 @@ LIMITS = (
     "The hardware is emulated: QEMU (TCG) plays both hosts, a process beside them plays the network, and all of them share the "
     "processors of one machine. Xen, the kernels, the toolstack and dsmd are real. Times say how long this run took, not how "
     "fast a machine is; what was counted holds anywhere.",
-    "The toolstack does not start dsmd yet: here it is begun by hand on both hosts, before the guest runs.",
+    "dsmd is begun by hand here, on both hosts and before the guest runs, as dsmd(8) describes it; with `host=` in xl.cfg the "
+    "toolstack has dsmd-host do that.",
 )
 
 

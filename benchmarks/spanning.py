@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """A guest of the first host whose node 1 is memory of the second: dsmd in both dom0s, begun by hand.
 
-As an administrator would do it with dsmd(8) and dsm.toml(5): the toolstack does not start dsmd yet. The guest is created
+As an administrator would do it with dsmd(8) and dsm.toml(5), without dsmd-host(8): a fault is the same. The guest is created
 paused, both dsmd connect, it is unpaused, and `xl vnode-attach` brings its node in.
 """
 
