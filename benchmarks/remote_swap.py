@@ -65,7 +65,7 @@ def limited(words: str, pages: int, page_cluster: int) -> str:
     return (
         f"echo +memory >/sys/fs/cgroup/cgroup.subtree_control; mkdir -p {GROUP} &&"
         f" echo {(pages + OWN_PAGES) * BYTES_A_PAGE} >{GROUP}/memory.max && echo {page_cluster} >/proc/sys/vm/page-cluster &&"
-        f" (echo $$ >{GROUP}/cgroup.procs && exec {PROGRAMS}/dsm_membench {words})"
+        f" (echo 0 >{GROUP}/cgroup.procs && exec {PROGRAMS}/dsm_membench {words})"
     )
 
 

@@ -22,6 +22,7 @@ import pytest
 from benchmarks import dsm, dsm_faults, host_programs, membench, remote_swap, round_trips, spanning
 from benchmarks.report import FAULT_PHASES, report_page
 from benchmarks.results import Metric, Result, encode, problems
+from lab.elastic_guest import PROGRAMS
 from lab.errors import Malformed
 from lab.pipeline.paths import REPO
 
@@ -301,6 +302,21 @@ HOST = {"cpus": 2, "memory_mib": 1, "cpu_model": "x", "kernel": "6", "emulated":
 def test_a_limited_command_has_its_numbers() -> None:
     words = remote_swap.limited("touch --sizes=1,2", 1024, 3)
     assert re.search(r"echo 4718592 >\S+/memory.max", words) and "echo 3 >/proc/sys/vm/page-cluster" in words
+
+
+def test_who_is_limited_is_the_program(tmp_path: Path) -> None:
+    """Not the shell that begins it: its process number is what $$ is in a subshell, too."""
+    program = tmp_path / "dsm_membench"
+    program.write_text('#!/bin/sh\necho "$$ $*"\n')
+    program.chmod(0o755)
+    words = remote_swap.limited("touch --sizes=1", 64, 0)
+    for folder in ("/sys/fs/cgroup", "/proc/sys/vm", PROGRAMS):
+        words = words.replace(folder, str(tmp_path))
+    done = subprocess.run(["sh", "-c", f"{words}\ntrue"], capture_output=True, text=True, check=True)
+    pid, _, rest = done.stdout.strip().partition(" ")
+    assert rest == "touch --sizes=1"
+    # 0: who writes it.
+    assert (tmp_path / "membench" / "cgroup.procs").read_text().strip() in ("0", pid)
 
 
 def test_a_part_that_fails_leaves_the_others(
