@@ -200,14 +200,18 @@ def other(old: str, new: str) -> Callable[[str], str]:
 REFUSED = [
     Refused("a host that nobody knows", ("nowhere", "alpha, beta"), other("host=beta", "host=nowhere")),
     Refused("this host", ("alpha is this host",), other("host=beta", "host=alpha")),
-    Refused("not elastic", ("it must be elastic",), other(', "elastic=1"', "")),
-    Refused("on a node of this host, too", ("pnode 0",), other('"host=beta"', '"host=beta", "pnode=0"')),
-    Refused("populate on demand", ("Cannot enable PoD and vNUMA at the same time",), more("maxmem = 768")),
+    Refused("not elastic", ("elastic=1 is missing",), other(', "elastic=1"', "")),
+    Refused(
+        "on a node of this host, too",
+        ("pnode=0 would be a node of this host",),
+        other('"host=beta"', '"host=beta", "pnode=0"'),
+    ),
+    Refused("populate on demand", ("maxmem= is 768 MiB",), more("maxmem = 768")),
     Refused("nested virtualisation", ("nested virtualisation",), more("nestedhvm = 1")),
     Refused("altp2m", ("altp2m",), more('altp2m = "external"')),
     Refused("more memory than there is", ("host beta: ", "KiB are free", "short by"), other("size=128", "size=1792")),
     Refused("the same name there", ("host beta: domain", "is called far, too"), during=namesake),
-    Refused("no dsmd-host here", ("no-dsmd-here",), during=lambda site: without_dsmd_host(site.home)),
+    Refused("no dsmd-host here", ("does not run here",), during=lambda site: without_dsmd_host(site.home)),
     Refused("no dsmd-host there", ("nobody listens",), during=lambda site: without_dsmd_host(site.other)),
     Refused(
         "a host that can't be reached", ("host beta (", "no connection within"), during=lambda site: cables(site, CUT)
@@ -233,7 +237,7 @@ def test_a_guest_is_not_made(site: DsmSite, bad: Refused) -> None:
 # ---- What a guest survives ----
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="class")
 def survivor(site: DsmSite, plain: Guest) -> Iterator[Guest]:
     """A guest whose node is attached and full of pages that are checked all the time."""
     with far_guest(site.both, site.other.description.name, SHAPE) as guest:
@@ -304,34 +308,36 @@ SURVIVED = [
 ]
 
 
-@pytest.mark.parametrize("fault", SURVIVED, ids=str)
-def test_a_guest_survives(site: DsmSite, survivor: Guest, fault: Survived) -> None:
-    before = faults(site.home)
-    with fault.begin(site):
-        began = time.monotonic()
-        wait_for("it lasts", fault.seconds + 60, lambda: time.monotonic() - began >= fault.seconds, interval=0.5)
-        # Where dsmd stands still it can't be asked.
-        during = before if fault.waits else faults(site.home)
-    wait_for("pages come again", 60, lambda: faults(site.home) > during + 20)
-    print(fault.name, "faults:", before, during, faults(site.home))
-    assert fault.waits or during > before, "nothing came meanwhile: the fault met no traffic"
-    listed = survivor.listed()[1]["host"]
-    assert listed["link"] == "up", listed
-    assert [status(host).get("state") for host in site.both] == ["running", "running"], said(site.both)
-    assert run_in(survivor)("kill -0 $(cat /tmp/memcheck.pid)").status == 0, "memcheck ended: a page was wrong"
+class TestAGuestThatGoesOn:
+    """One guest for all of them, which ends before the next one of that name is made."""
 
+    @pytest.mark.parametrize("fault", SURVIVED, ids=str)
+    def test_a_guest_survives(self, site: DsmSite, survivor: Guest, fault: Survived) -> None:
+        before = faults(site.home)
+        with fault.begin(site):
+            began = time.monotonic()
+            wait_for("it lasts", fault.seconds + 60, lambda: time.monotonic() - began >= fault.seconds, interval=0.5)
+            # Where dsmd stands still it can't be asked.
+            during = before if fault.waits else faults(site.home)
+        wait_for("pages come again", 60, lambda: faults(site.home) > during + 20)
+        print(fault.name, "faults:", before, during, faults(site.home))
+        assert fault.waits or during > before, "nothing came meanwhile: the fault met no traffic"
+        listed = survivor.listed()[1]["host"]
+        assert listed["link"] == "up", listed
+        assert [status(host).get("state") for host in site.both] == ["running", "running"], said(site.both)
+        assert run_in(survivor)("kill -0 $(cat /tmp/memcheck.pid)").status == 0, "memcheck ended: a page was wrong"
 
-@pytest.mark.parametrize(
-    "command",
-    ["xl save far /tmp/refused.save", "xl migrate -s '' far 'xl migrate-receive'", "xl remus -F -b -n -d far nobody"],
-    ids=["save", "migrate", "remus"],
-)
-def test_a_guest_stays_here(site: DsmSite, survivor: Guest, command: str) -> None:
-    dom0 = run_in(site.home)
-    done = dom0(command, 120)
-    assert done.status != 0 and "Cannot save a guest with vNUMA configured" in done.text, done.text
-    wait_for("the receiver has gone", 60, lambda: "--incoming" not in checked(dom0, "xl list"))
-    assert survivor.listed()[1]["host"]["link"] == "up"
+    @pytest.mark.parametrize(
+        "command",
+        ["xl save far /tmp/refused.save", "xl migrate -s '' far 'xl migrate-receive'"],
+        ids=["save", "migrate"],
+    )
+    def test_a_guest_stays_here(self, site: DsmSite, survivor: Guest, command: str) -> None:
+        dom0 = run_in(site.home)
+        done = dom0(command, 120)
+        assert done.status != 0 and "Cannot save a guest with vNUMA configured" in done.text, done.text
+        wait_for("the receiver has gone", 60, lambda: "--incoming" not in checked(dom0, "xl list"))
+        assert survivor.listed()[1]["host"]["link"] == "up"
 
 
 # ---- What ends a guest ----

@@ -137,7 +137,7 @@ static void hello(const void *argument)
 	} wrong[] = {
 		{ 0, 1, DSM_E_TYPE }, { 1, 1, DSM_E_TYPE },
 		{ 4, 'x', DSM_E_TYPE },
-		{ 2, 2, DSM_E_VERSION }, { 3, 0, DSM_E_VERSION },
+		{ 2, DSM_WIRE_HIGHEST + 1, DSM_E_VERSION }, { 2, 2, DSM_E_VERSION }, { 3, 0, DSM_E_VERSION },
 		{ 8, 3, DSM_E_PEER }, { 9, 0, DSM_E_PEER },
 		{ 9, DSM_MAX_HOSTS + 1, DSM_E_PEER },
 		{ 10, 1, DSM_E_RESERVED }, { 11, 1, DSM_E_RESERVED },
@@ -158,8 +158,10 @@ static void hello(const void *argument)
 	      back.nr_hosts == 3 && back.epoch == 4 &&
 	      !memcmp(back.vm, first.vm, sizeof(back.vm)), "the same");
 	bytes[3] = 9;
-	CHECK(dsm_wire_get_hello(bytes, &back) == DSM_WIRE_VERSION,
+	CHECK(dsm_wire_get_hello(bytes, &back) == DSM_WIRE_HIGHEST,
 	      "a newer peer speaks our version");
+	bytes[2] = bytes[3] = DSM_WIRE_HIGHEST;
+	CHECK(dsm_wire_get_hello(bytes, &back) == DSM_WIRE_HIGHEST, "the highest only");
 	CHECK(dsm_wire_get(bytes, &(struct dsm_msg){ 0 }) == -DSM_E_VERSION,
 	      "not a message");
 	for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
