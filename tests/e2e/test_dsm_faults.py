@@ -385,6 +385,7 @@ class Deadly:
         return self.name
 
 
+SILENT = r"\(a question was not answered in time.*"
 DEADLY = [
     Deadly(
         "dsmd dies at home",
@@ -401,25 +402,25 @@ DEADLY = [
     Deadly(
         "the other host is too slow",
         lambda site: stop_until_lost(site, site.other),
-        rf"host beta is lost \(silent.*{OF_BETA}",
+        rf"host beta is lost {SILENT}{OF_BETA}",
         rf"host alpha is lost \(.*{OF_ALPHA}",
     ),
     Deadly(
         "dsmd at home is too slow",
         lambda site: stop_until_lost(site, site.home),
         rf"host beta is lost \(.*{OF_BETA}",
-        rf"host alpha is lost \(silent.*{OF_ALPHA}",
+        rf"host alpha is lost {SILENT}{OF_ALPHA}",
     ),
     Deadly(
         "a cable is cut and repaired too late",
         cut_for_long,
-        rf"host beta is lost \(silent.*{OF_BETA}",
+        rf"host beta is lost {SILENT}{OF_BETA}",
         None,
         after=repair,
         gives_back=True,
     ),
     # The last one: there is no other host after it.
-    Deadly("the other host is powered off", power_off, rf"host beta is lost \(silent.*{OF_BETA}", None),
+    Deadly("the other host is powered off", power_off, rf"host beta is lost {SILENT}{OF_BETA}", None),
 ]
 
 
@@ -431,7 +432,9 @@ def baseline() -> dict[str, int]:
 
 @pytest.mark.parametrize("fault", DEADLY, ids=str)
 def test_a_guest_is_ended(site: DsmSite, plain: Guest, baseline: dict[str, int], fault: Deadly) -> None:
-    with far_guest(site.both, site.other.description.name, SHAPE) as guest:
+    with contextlib.ExitStack() as stack:
+        stack.callback(fault.after, site)
+        guest = stack.enter_context(far_guest(site.both, site.other.description.name, SHAPE))
         attached = guest.attach(1, timeout=ASKED_MOST)
         assert attached.status == 0, attached.text + said(site.both)
         fault.begin(site)
@@ -458,7 +461,6 @@ def test_a_guest_is_ended(site: DsmSite, plain: Guest, baseline: dict[str, int],
         if fault.gives_back:
             wait_for("memory is given back", DEADLINE + 120, functools.partial(is_clean, site.other))
     # The one command was `xl destroy`.
-    fault.after(site)
     hosts = [host for host in site.both if not host.ended()]
     for host in hosts:
         wait_for(f"nothing is left at {host.description.name}", 120, functools.partial(is_clean, host))
