@@ -194,11 +194,13 @@ static void on_end(void *context, unsigned int host, enum dsm_end reason,
 	ev_break(me.params.loop, EVBREAK_ALL);
 }
 
-static void on_round_trip(void *context, unsigned int host, uint64_t ns)
+static void on_round_trip(void *context, unsigned int host, uint64_t ns,
+			  const struct dsm_clock_sample *clock)
 {
 	(void)context;
 	(void)host;
 	(void)ns;
+	(void)clock;
 }
 
 static const struct dsm_transport_calls calls = {
