@@ -199,8 +199,8 @@ static uint32_t frame_bytes(const struct frame *frame)
 	return dsm_type_has_page(frame->head[1]) ? FRAME_BYTES : DSM_WIRE_BYTES;
 }
 
-/* Take what may go out into the next record.  Return: is there anything? */
-static bool fill(struct peer *peer)
+/* Take what may go out at @time into the next record.  Return: is there anything? */
+static bool fill(struct peer *peer, struct dsm_link_time time)
 {
 	struct dsm_link *link = &peer->link;
 	const struct frame *frame;
@@ -211,8 +211,7 @@ static bool fill(struct peer *peer)
 	if (peer->stage != UP)
 		return false;
 	while (peer->record_end + DSM_WIRE_BYTES <= RECORD_BYTES &&
-	       dsm_link_next(link, dsm_backend_now(&peer->tcp->base),
-			     peer->record + peer->record_end)) {
+	       dsm_link_next(link, time, peer->record + peer->record_end)) {
 		peer->counters.questions +=
 			peer->record[peer->record_end + 1] == DSM_LINK_QUESTION;
 		peer->record_end += DSM_WIRE_BYTES;
@@ -258,11 +257,12 @@ static void write_failed(struct peer *peer, int result)
 static void flush(struct peer *peer)
 {
 	unsigned int budget = RECORDS;
+	struct dsm_link_time time = dsm_backend_now(&peer->tcp->base);
 	int n;
 
 	peer->wants_write = false;
 	while (!peer->write_failed && peer->stage != FAREWELL &&
-	       (peer->record_start < peer->record_end || fill(peer))) {
+	       (peer->record_start < peer->record_end || fill(peer, time))) {
 		if (!budget--) {
 			later(peer->tcp);
 			return;
