@@ -265,19 +265,32 @@ static void say_status(struct json_object *all)
 		       json_object_get_boolean(get(peer, "up")) ? "connected" : "not connected");
 }
 
+/* A word, or how well the offset of the TSC there is known. */
+static void say_clock(struct json_object *clock)
+{
+	const char *state = json_object_get_string(get(clock, "state"));
+
+	if (!get(clock, "error_ns"))
+		printf(" %s\n", state ? state : "");
+	else
+		printf(" %s, +-%.1f us\n", state ? state : "", (double)number(clock, "error_ns") / 1000.);
+}
+
 static void say_peers(struct json_object *all)
 {
 	struct json_object *peers = get(all, "peers");
 
-	printf("%-20s %-13s %10s %10s %12s\n", "PEER", "STATE", "SENT", "RECEIVED",
-	       "ROUND TRIP");
+	printf("%-20s %-13s %10s %10s %12s %s\n", "PEER", "STATE", "SENT", "RECEIVED",
+	       "ROUND TRIP", "CLOCK");
 	if (!peers)
 		return;
-	json_object_object_foreach(peers, name, peer)
-		printf("%-20s %-13s %10" PRIu64 " %10" PRIu64 " %9.1f us\n", name,
+	json_object_object_foreach(peers, name, peer) {
+		printf("%-20s %-13s %10" PRIu64 " %10" PRIu64 " %9.1f us", name,
 		       json_object_get_boolean(get(peer, "up")) ? "connected" : "not connected",
 		       number(peer, "sent"), number(peer, "received"),
 		       (double)number(get(peer, "round_trip"), "median_ns") / 1000.);
+		say_clock(get(peer, "clock"));
+	}
 }
 
 static void say_json(struct json_object *value)
