@@ -173,12 +173,40 @@ static void hello(const void *argument)
 	}
 }
 
+/* The highest version that both ends speak. */
+static void versions(const void *argument)
+{
+	static const struct {
+		uint8_t lowest, highest;
+		int result;
+	} cases[] = {
+		{ 0, 0, -DSM_E_VERSION }, { 0, 1, 1 }, { 1, 1, 1 }, { 1, 2, 2 },
+		{ 2, 2, 2 }, { 1, 3, 2 }, { 2, 255, 2 }, { 3, 3, -DSM_E_VERSION },
+		{ 255, 255, -DSM_E_VERSION }, { 2, 1, -DSM_E_VERSION },
+	};
+	struct dsm_hello hello = { .host = 2, .nr_hosts = 3, .epoch = 4 }, back;
+	uint8_t bytes[DSM_WIRE_BYTES];
+	unsigned int i;
+	int rc;
+
+	(void)argument;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		hello.lowest = cases[i].lowest;
+		hello.highest = cases[i].highest;
+		dsm_wire_put_hello(&hello, bytes);
+		rc = dsm_wire_get_hello(bytes, &back);
+		CHECK(rc == cases[i].result, "%u to %u: %d", cases[i].lowest,
+		      cases[i].highest, rc);
+	}
+}
+
 static const struct test_case cases[] = {
 	{ "wire: there and back", round_trip, NULL },
 	{ "wire: known bytes", known_bytes, NULL },
 	{ "wire: each error", errors, NULL },
 	{ "wire: fuzz", fuzz, NULL },
 	{ "wire: HELLO", hello, NULL },
+	{ "wire: versions", versions, NULL },
 };
 
 int main(int argc, char **argv)

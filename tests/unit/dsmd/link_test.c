@@ -198,6 +198,11 @@ static void more_grants(const void *argument)
 	CHECK(dsm_link_credits(&a) == 768, "%u", dsm_link_credits(&a));
 	bytes[1] = DSM_LINK_QUESTION;
 	CHECK(dsm_link_next(&a, AT(0), fail) && fail[1] == DSM_LINK_ANSWER, "an answer");
+	bytes[16] = 0xff;
+	bytes[17] = 2;		/* one less, and nothing was sent yet */
+	CHECK(dsm_link_frame(&a, bytes, AT(0), &said) == DSM_END_TURN &&
+	      dsm_link_credits(&a) == 768, "credit is taken back: %u", dsm_link_credits(&a));
+	bytes[16] = 0;
 	bytes[17] = 6;		/* and 768 more: no peer has 1536 buffers */
 	CHECK(dsm_link_frame(&a, bytes, AT(0), &said) == DSM_END_TURN,
 	      "%u credits", dsm_link_credits(&a));
@@ -394,11 +399,67 @@ static void names(const void *argument)
 	      "no end");
 }
 
+/* An answer with a clock, its bytes as they are; and where a clock may be. */
+static void bytes_of_clocks(const void *argument)
+{
+	static const uint8_t answer[DSM_WIRE_BYTES] = {
+		0xff, DSM_LINK_ANSWER, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0x2c, 1, 0, 0,
+		8, 0, 0, 0, 0xc0, 0xc6, 0x2d, 0, 0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 0x01,
+	};
+	static const struct {
+		uint8_t kind;
+		unsigned int version;
+		uint32_t khz;
+		int result;
+	} rows[] = {
+		{ DSM_LINK_ANSWER, DSM_WIRE_CLOCK, DSM_CLOCK_KHZ_LEAST, 0 },
+		{ DSM_LINK_ANSWER, DSM_WIRE_CLOCK, DSM_CLOCK_KHZ_LEAST - 1, DSM_END_FRAME },
+		{ DSM_LINK_ANSWER, DSM_WIRE_CLOCK, DSM_CLOCK_KHZ_MOST, 0 },
+		{ DSM_LINK_ANSWER, DSM_WIRE_CLOCK, DSM_CLOCK_KHZ_MOST + 1, DSM_END_FRAME },
+		{ DSM_LINK_ANSWER, DSM_WIRE_CLOCK, 0, DSM_END_FRAME },
+		{ DSM_LINK_ANSWER, DSM_WIRE_LOWEST, 3000000, DSM_END_FRAME },
+		{ DSM_LINK_QUESTION, DSM_WIRE_CLOCK, 3000000, DSM_END_FRAME },
+		{ DSM_LINK_FAIL, DSM_WIRE_CLOCK, 3000000, DSM_END_FRAME },
+	};
+	const uint64_t tsc = 0x0123456789abcdef;
+	struct dsm_link a, b, before;
+	uint8_t bytes[DSM_WIRE_BYTES];
+	struct dsm_link_said said;
+	unsigned int i, n;
+	int rc;
+
+	(void)argument;
+	dsm_link_init(&a, 1, 8, NS, 3 * NS);
+	dsm_link_init(&b, 1, 8, NS, 3 * NS);
+	dsm_link_speak(&b, DSM_WIRE_CLOCK, 3000000);
+	CHECK(dsm_link_next(&a, AT(5), bytes), "a question");
+	CHECK(!dsm_link_frame(&b, bytes, (struct dsm_link_time){ 6, tsc - 300 }, &said), "asked");
+	CHECK(dsm_link_next(&b, ((struct dsm_link_time){ 7, tsc }), bytes), "an answer");
+	CHECK(!memcmp(bytes, answer, sizeof(bytes)), "an answer has changed");
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		dsm_link_init(&a, 1, 8, NS, 3 * NS);
+		dsm_link_speak(&a, rows[i].version, 3000000);
+		CHECK(dsm_link_next(&a, AT(0), bytes), "a question");
+		memcpy(bytes, answer, sizeof(bytes));
+		bytes[1] = rows[i].kind;
+		for (n = 0; n < 4; n++)
+			bytes[20 + n] = (uint8_t)(rows[i].khz >> 8 * n);
+		if (rows[i].kind == DSM_LINK_FAIL)
+			bytes[8] = bytes[16] = 0;
+		before = a;
+		rc = dsm_link_frame(&a, bytes, AT(1), &said);
+		CHECK(rc == rows[i].result, "%u: %d", i, rc);
+		CHECK(!rc || !memcmp(&before, &a, sizeof(a)), "%u: had an effect", i);
+	}
+}
+
 static const struct test_case cases[] = {
 	{ "link: known bytes", known_bytes, NULL },
 	{ "link: HELLO", agreement, NULL },
 	{ "link: times", times, NULL },
 	{ "link: clocks", clocks, NULL },
+	{ "link: bytes of clocks", bytes_of_clocks, NULL },
 	{ "link: grants", grants, NULL },
 	{ "link: more grants", more_grants, NULL },
 	{ "link: any order", any_order, NULL },

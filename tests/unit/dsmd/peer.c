@@ -193,6 +193,7 @@ static void on_round_trip(void *context, unsigned int host, uint64_t ns,
 {
 	(void)context;
 	(void)host;
+	(void)clock;
 	(void)ns;
 }
 

@@ -119,6 +119,7 @@ static void prepare(unsigned int number)
 		.transport = DSM_TRANSPORT_TCP, .credits = 32, .queue = 1024,
 		.strangers = 4, .opening_ms = 10000, .question_ms = 1000,
 		.deadline_ms = 60000, .rekey_records = 1 << 20,
+		.clock_drift_ppm = 200, .clock_error_us = 1000,
 	};
 	snprintf(n->config.ca, DSM_CONFIG_PATH, "%s", rig_file("ca.pem"));
 	snprintf(n->config.certificate, DSM_CONFIG_PATH, "%s%u.pem", rig_file(""), number);

@@ -127,6 +127,13 @@ static uint64_t played_clock(void *context)
 	return clock_ns;
 }
 
+uint64_t rig_tsc(void *context)
+{
+	const struct host *h = context;
+
+	return clock_ns + h->tsc_offset;
+}
+
 static void on_up(void *context, unsigned int host, uint32_t epoch)
 {
 	struct host *h = context;
@@ -180,9 +187,12 @@ static void on_round_trip(void *context, unsigned int host, uint64_t ns,
 	struct host *h = context;
 
 	(void)host;
-	(void)clock;
 	h->round_trips++;
 	h->last_round_trip = ns;
+	if (!clock)
+		return;
+	h->clocks++;
+	h->last_clock = *clock;
 }
 
 static const struct dsm_transport_calls calls = {

@@ -41,6 +41,9 @@ struct host {
 	uint32_t epoch;
 	unsigned int from;
 	uint64_t last_round_trip;
+	unsigned int clocks;		/* samples */
+	struct dsm_clock_sample last_clock;
+	uint64_t tsc_offset;		/* its TSC is clock_ns and that */
 	struct dsm_msg last;
 	uint8_t page[DSM_PAGE_BYTES];
 	struct {
@@ -96,6 +99,8 @@ extern struct papers ca, other_ca;
 /* Begin and end of a case. */
 void rig_begin(void);
 void rig_end(void);
+/** A TSC for params.tsc: 1 GHz, clock_ns and the host's tsc_offset. */
+uint64_t rig_tsc(void *context);
 
 /* A file in the case's own folder. */
 const char *rig_file(const char *name);

@@ -169,6 +169,67 @@ static void json(const void *argument)
 #define VM "{vm=\"30313233-3435-3637-3839-616263646566\""
 #define PEER VM ",peer=\"be\\\"ta\\\\\""
 
+/* Offset and bound are told only if they are known. */
+static void clocks(const void *argument)
+{
+	static const struct {
+		unsigned int state;
+		const char *word;
+		bool known;
+	} cases[] = {
+		{ DSM_CLOCK_NONE, "none", false }, { DSM_CLOCK_MEASURING, "measuring", false },
+		{ DSM_CLOCK_ALIGNED, "aligned", true }, { DSM_CLOCK_WIDE, "wide", true },
+		{ DSM_CLOCK_FREQUENCY, "frequency", false },
+	};
+	static const char *const lines[] = {
+		"dsmd_clock_error_seconds" PEER "} 0.000004567\n",
+		"dsmd_clock_drift_ppb" PEER ",bound=\"least\"} -1500\n",
+		"dsmd_clock_drift_ppb" PEER ",bound=\"most\"} 2500\n",
+	};
+	struct json_object *all, *clock;
+	static struct dsm_stats stats;
+	char *text, line[256];
+	unsigned int i, n;
+
+	(void)argument;
+	fill(&stats);
+	stats.tsc_khz = 2400000;
+	stats.peer[1].clock = (struct dsm_stats_clock){
+		.offset = UINT64_MAX - 4, .error_ns = 4567, .khz = 2400001,
+		.drift = { .least_ppb = -1500, .most_ppb = 2500 }, .drift_ms = 64000,
+		.samples = 11, .impossible = 2, .jumps = 3,
+	};
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		stats.peer[1].clock.state = cases[i].state;
+		text = dsm_stats_json(&stats);
+		all = json_tokener_parse(text);
+		CHECK(all && number(all, "tsc_khz") == 2400000, "%s", text);
+		clock = at(at(at(all, "peers"), "be\"ta\\"), "clock");
+		CHECK(!strcmp(json_object_get_string(at(clock, "state")), cases[i].word) &&
+		      number(clock, "khz") == 2400001 && number(clock, "samples") == 11 &&
+		      number(clock, "impossible") == 2 && number(clock, "jumps") == 3, "%s", text);
+		CHECK(json_object_object_get_ex(clock, "offset_ticks", NULL) == cases[i].known &&
+		      json_object_object_get_ex(clock, "error_ns", NULL) == cases[i].known, "%s", text);
+		if (cases[i].known)
+			CHECK(number(clock, "offset_ticks") == UINT64_MAX - 4 &&
+			      number(clock, "error_ns") == 4567 &&
+			      json_object_get_int64(at(clock, "drift_least_ppb")) == -1500 &&
+			      json_object_get_int64(at(clock, "drift_most_ppb")) == 2500 &&
+			      number(clock, "drift_ms") == 64000, "%s", text);
+		json_object_put(all);
+		free(text);
+		text = dsm_stats_node_exporter(&stats);
+		for (n = 0; n < sizeof(lines) / sizeof(lines[0]); n++)
+			CHECK(!!strstr(text, lines[n]) == cases[i].known, "%s: %s", cases[i].word,
+			      lines[n]);
+		snprintf(line, sizeof(line), "dsmd_clock_aligned" PEER "} %d\n",
+			 cases[i].state == DSM_CLOCK_ALIGNED);
+		CHECK(strstr(text, line) && strstr(text, "dsmd_clock_jumps_total" PEER "} 3\n"),
+		      "%s in\n%s", line, text);
+		free(text);
+	}
+}
+
 static void node_exporter(const void *argument)
 {
 	static const char *const lines[] = {
@@ -220,6 +281,7 @@ static void node_exporter(const void *argument)
 }
 
 static const struct test_case cases[] = {
+	{ "stats: clocks", clocks, NULL },
 	{ "stats: buckets", buckets, NULL },
 	{ "stats: quantiles", quantiles, NULL },
 	{ "stats: JSON", json, NULL },

@@ -99,6 +99,42 @@ static void both_ways(const void *argument)
 	two_down(&a, &b);
 }
 
+/* Both tell their TSC, one of them does not, or none does. */
+static void clocks(const void *argument)
+{
+	struct host a, b;
+	unsigned int i, asked;
+	bool ours, theirs;
+
+	(void)argument;
+	for (i = 0; i < 4; i++) {
+		ours = i & 1;
+		theirs = i & 2;
+		two_hosts(&a, &b);
+		a.tsc_offset = 1000;
+		b.tsc_offset = 1ull << 40;
+		a.params.tsc_khz = b.params.tsc_khz = 1000000;
+		a.params.tsc = ours ? rig_tsc : NULL;
+		b.params.tsc = theirs ? rig_tsc : NULL;
+		two_up(&a, &b);
+		UNTIL(a.round_trips && b.round_trips);
+		asked = a.round_trips;
+		clock_ns += QUESTION;
+		dsm_transport_tick(a.transport);
+		UNTIL(a.round_trips > asked);
+		CHECK(a.clocks == (ours && theirs ? a.round_trips : 0) &&
+		      b.clocks == (ours && theirs ? b.round_trips : 0), "%u: %u and %u samples",
+		      i, a.clocks, b.clocks);
+		/* No time has passed under way. */
+		CHECK(!a.clocks || (a.last_clock.asked == clock_ns + 1000 &&
+				    a.last_clock.answered == a.last_clock.asked &&
+				    a.last_clock.received == clock_ns + (1ull << 40) &&
+				    a.last_clock.replied == a.last_clock.received &&
+				    a.last_clock.khz == 1000000), "%u: the sample", i);
+		two_down(&a, &b);
+	}
+}
+
 static void calls_that_make_no_sense(const void *argument)
 {
 	static const uint8_t page[DSM_PAGE_BYTES];
@@ -157,7 +193,7 @@ static void wrong_parameters(const void *argument)
 	(void)argument;
 	two_hosts(&h, &other);
 	right = h.params;
-	for (i = 0; i < 16; i++) {
+	for (i = 0; i < 17; i++) {
 		h.params = right;
 		switch (i) {
 		case 0: h.params.nr_hosts = 1; break;
@@ -174,7 +210,8 @@ static void wrong_parameters(const void *argument)
 		case 11: h.params.peer[1] = h.params.peer[0]; break;
 		case 12: h.params.peer[2].address.ss_family = AF_UNIX; break;
 		case 13: h.params.rekey_records = (1u << 24) + 1; break;
-		case 14:
+		case 14: h.params.tsc = rig_tsc; break;
+		case 15:
 			h.params.kind = DSM_TRANSPORT_RDMA;
 			h.params.trusted_fabric = false;
 			break;
@@ -1536,6 +1573,7 @@ int main(int argc, char **argv)
 {
 	static const struct test_case any[] = {
 		{ "messages both ways", both_ways, NULL },
+		{ "clocks of both hosts", clocks, NULL },
 		{ "calls that make no sense", calls_that_make_no_sense, NULL },
 		{ "wrong parameters", wrong_parameters, NULL },
 		{ "order under back-pressure", order, NULL },

@@ -81,6 +81,9 @@ static unsigned int home_of(uint64_t gfn)
 	return (unsigned int)(gfn * 2 / PAGES);
 }
 
+#define TSC_APART	1000000000000000ull	/* of a host and the next */
+static unsigned int without_tsc = UINT32_MAX;
+
 static void prepare(struct node *n, unsigned int number)
 {
 	struct papers papers = host_papers(number);
@@ -97,6 +100,7 @@ static void prepare(struct node *n, unsigned int number)
 		.transport = DSM_TRANSPORT_TCP, .credits = 32, .queue = 1024,
 		.strangers = 4, .opening_ms = 10000, .question_ms = 1000,
 		.deadline_ms = 60000, .rekey_records = 1 << 20,
+		.clock_drift_ppm = 200, .clock_error_us = 1000,
 	};
 	snprintf(n->config.ca, DSM_CONFIG_PATH, "%s", rig_file("ca.pem"));
 	snprintf(n->config.certificate, DSM_CONFIG_PATH, "%s%u.pem", rig_file(""), number);
@@ -122,6 +126,9 @@ static void prepare(struct node *n, unsigned int number)
 		.poll_ns = quick ? 100000 : 0,
 	};
 	played_init(&n->xen, PAGES, VCPUS, 4, 64);
+	n->xen.tsc_offset = number * TSC_APART;
+	if (number == without_tsc)
+		n->xen.tsc_khz = 0;
 	for (gfn = 0; gfn < PAGES; gfn++)
 		n->xen.page[gfn].state = home_of(gfn) == number ?
 					 DSM_XEN_STATE_M : DSM_XEN_STATE_I;
@@ -261,6 +268,45 @@ static void two_hosts(const void *argument)
 	end();
 }
 
+static void clocks(const void *argument)
+{
+	const struct dsm_stats_clock *clock, *back;
+	uint64_t apart;
+
+	(void)argument;
+	quick = NULL;
+	begin(2);
+	UNTIL(all_in(DSM_WORKER_RUNNING));
+	play(2000);
+	UNTIL(dsm_worker_stats(node[0].worker)->peer[1].clock.samples >= DSM_CLOCK_STEADY &&
+	      dsm_worker_stats(node[1].worker)->peer[0].clock.samples >= DSM_CLOCK_STEADY);
+	clock = &dsm_worker_stats(node[0].worker)->peer[1].clock;
+	CHECK(clock->state == DSM_CLOCK_ALIGNED || clock->state == DSM_CLOCK_WIDE, "state %u",
+	      clock->state);
+	/* A tick is a ns. */
+	apart = clock->offset - TSC_APART;
+	CHECK(apart + clock->error_ns <= 2 * clock->error_ns, "%lld ns from the truth, %llu are said",
+	      (long long)apart, (unsigned long long)clock->error_ns);
+	CHECK(clock->khz == 1000000 && !clock->jumps && !clock->impossible, "counts");
+	back = &dsm_worker_stats(node[1].worker)->peer[0].clock;
+	apart = back->offset + TSC_APART;
+	CHECK(apart + back->error_ns <= 2 * back->error_ns, "%lld ns, seen from there",
+	      (long long)apart);
+	end();
+
+	/* One host has none: the VM runs all the same. */
+	without_tsc = 1;
+	begin(2);
+	UNTIL(all_in(DSM_WORKER_RUNNING));
+	play(500);
+	CHECK(dsm_worker_stats(node[0].worker)->peer[1].clock.state == DSM_CLOCK_NONE &&
+	      dsm_worker_stats(node[1].worker)->peer[0].clock.state == DSM_CLOCK_NONE &&
+	      !dsm_worker_stats(node[1].worker)->tsc_khz &&
+	      dsm_worker_stats(node[0].worker)->tsc_khz == 1000000, "without");
+	end();
+	without_tsc = UINT32_MAX;
+}
+
 static void a_guest_leaves(const void *argument)
 {
 	(void)argument;
@@ -321,6 +367,7 @@ static void nobody_listens(const void *argument)
 }
 
 static const struct test_case cases[] = {
+	{ "worker: clocks", clocks, NULL },
 	{ "workers: two hosts", two_hosts, NULL },
 	{ "workers: two quick hosts", two_hosts, &nr_nodes },
 	{ "workers: a guest leaves", a_guest_leaves, NULL },
