@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """`host=` in a guest's configuration: xl makes such a guest, attaches, lists, resizes and detaches its node, and destroys it.
 
-dsmd-host(8) runs on both hosts; nobody starts a dsmd by hand.
+dsmd-host(8) runs on both hosts; nobody starts a dsmd by hand. Of the faults of far_faults.py there are three here.
 """
 
 from __future__ import annotations
@@ -12,77 +12,117 @@ import pytest
 
 from lab.command import checked, run_in, write_file
 from lab.complaints import complaints
-from lab.host import Host
+from lab.guest import Guest
 from lab.patience import scaled
+from tests.e2e.conftest import rounds
 from tests.e2e.dsm_hosts import Memcheck, free_pages, slices
-from tests.e2e.dsm_program import lasts
-from tests.e2e.far_guest import ASKED_MOST, Shape, dsm_site, far_guest, left_nothing, said
+from tests.e2e.far_faults import (
+    CABLE_REPAIRED,
+    CHECKED_MIB,
+    DSMD_DIES_THERE,
+    LIMITS,
+    PAUSED_BY_XEN,
+    SHAPE,
+    is_clean,
+    is_ended,
+    is_well,
+    plain_guest,
+    survives,
+)
+from tests.e2e.far_guest import ASKED_MOST, DsmSite, Shape, dsm_site, far_guest, left_nothing, said
 
 pytestmark = pytest.mark.fresh
 
-NODE_MIB = Shape().node_mib
-# The pool is a sixteenth of the node: more than it holds, so that pages go back, too.
-CHECKED_MIB = 24
-SECONDS = 20
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DsmSite]:
+    """Two hosts with a dsmd-host each."""
+    with dsm_site(tmp_path_factory.mktemp("dsm"), LIMITS) as made:
+        yield made
+    assert not made.rack.wrong_ends
 
 
 @pytest.fixture(scope="module")
-def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Host, Host]]:
-    """Two hosts with a dsmd-host each."""
-    with dsm_site(tmp_path_factory.mktemp("dsm")) as site:
-        yield site.both
-    assert not site.rack.wrong_ends
+def plain(site: DsmSite) -> Iterator[Guest]:
+    with plain_guest(site) as guest:
+        yield guest
 
 
-def test_a_node_of_another_host_by_xl(hosts: tuple[Host, Host]) -> None:
-    alpha, beta = hosts
-    with far_guest(hosts, beta.description.name) as guest:
-        for turn in range(2):
+@pytest.fixture(scope="module")
+def baseline() -> list[list[int]]:
+    """Free frames of both hosts after each guest; what the first one makes Xen allocate once does not count."""
+    return []
+
+
+def given_back(site: DsmSite, baseline: list[list[int]]) -> None:
+    """All frames of all guests are free again, on both hosts."""
+    baseline.append(free_pages(site.both))
+    assert baseline[-1] == baseline[0], baseline
+
+
+def test_a_node_of_another_host_by_xl(site: DsmSite, plain: Guest, baseline: list[list[int]]) -> None:
+    """A guest uses its node while a cable is cut and repaired, and while Xen has to pause it."""
+    alpha, beta = site.both
+    with far_guest(site.both, beta.description.name, SHAPE) as guest:
+        for turn in range(rounds(1, 2)):
             attached = guest.attach(1, timeout=ASKED_MOST)
-            assert attached.status == 0, attached.text + said(hosts)
+            assert attached.status == 0, attached.text + said(site.both)
             found = guest.listed()[1]["host"]
             print("attach:", attached.seconds, "s;", found)
             assert found["name"] == beta.description.name and found["link"] == "up", found
+            assert len(slices(beta)) == 1
+            assert f" far-slice-{alpha.description.name} " in run_in(beta)("xl list").text.replace("\n", " ")
             memory = Memcheck(guest, 1, CHECKED_MIB)
-            lasts(run_in(alpha), SECONDS)
+            for fault in (CABLE_REPAIRED, PAUSED_BY_XEN):
+                survives(site, guest, fault)
             print("memcheck:", memory.end(), guest.listed()[1]["host"])
             detached = guest.detach(1, timeout=ASKED_MOST)
-            assert detached.status == 0, (turn, detached.text + said(hosts))
+            assert detached.status == 0, (turn, detached.text + said(site.both))
             print("detach:", detached.seconds, "s")
             assert guest.vnode(1).state == "offline", guest.vnode(1).keys
             assert slices(beta) == []
         assert complaints(checked(run_in(guest), "dmesg")) == []
-    left_nothing(hosts)
+    left_nothing(site.both)
+    is_well(plain)
+    given_back(site, baseline)
 
 
-def test_a_node_of_another_host_is_resized(hosts: tuple[Host, Host]) -> None:
-    with far_guest(hosts, hosts[1].description.name) as guest:
+def test_a_guest_that_loses_a_host(site: DsmSite, plain: Guest, baseline: list[list[int]]) -> None:
+    """It is ended, with the reason, and destroyed."""
+    is_ended(site, plain, DSMD_DIES_THERE)
+    given_back(site, baseline)
+
+
+def test_a_host_that_nobody_knows_is_refused(site: DsmSite) -> None:
+    dom0 = run_in(site.home)
+    write_file(dom0, "/tmp/far.cfg", SHAPE.xl_cfg("nowhere"))
+    refused = dom0("xl create /tmp/far.cfg", scaled(240))
+    assert refused.status != 0
+    assert "nowhere" in refused.text and site.other.description.name in refused.text, refused.text
+    assert dom0("xl domid far").status != 0
+    assert is_clean(site.home) and is_clean(site.other)
+
+
+@pytest.mark.soak
+def test_a_node_of_another_host_is_resized(site: DsmSite) -> None:
+    shape = Shape(node_mib=256)
+    with far_guest(site.both, site.other.description.name, shape) as guest:
         done = guest.attach(1, "size=128m", timeout=ASKED_MOST)
-        assert done.status == 0, done.text + said(hosts)
-        for size in (NODE_MIB, 128):
+        assert done.status == 0, done.text + said(site.both)
+        for size in (shape.node_mib, 128):
             done = guest.resize(1, f"{size}M", timeout=ASKED_MOST)
-            assert done.status == 0, done.text + said(hosts)
+            assert done.status == 0, done.text + said(site.both)
             assert guest.vnode(1).current_kib == size * 1024, guest.vnode(1).keys
 
 
-def test_destroy_acts_on_both_hosts(hosts: tuple[Host, Host]) -> None:
-    """Of a guest whose node is attached and used; what it makes Xen allocate once does not count."""
+@pytest.mark.soak
+def test_destroy_acts_on_both_hosts(site: DsmSite) -> None:
+    """Of a guest whose node is attached and used."""
     free = []
     for _ in range(2):
-        with far_guest(hosts, hosts[1].description.name) as guest:
-            assert guest.attach(1, timeout=ASKED_MOST).status == 0, said(hosts)
+        with far_guest(site.both, site.other.description.name, SHAPE) as guest:
+            assert guest.attach(1, timeout=ASKED_MOST).status == 0, said(site.both)
             Memcheck(guest, 1, CHECKED_MIB)
-            assert len(slices(hosts[1])) == 1
-            assert f" far-slice-{hosts[0].description.name} " in run_in(hosts[1])("xl list").text.replace("\n", " ")
-        left_nothing(hosts)
-        free.append(free_pages(hosts))
+        left_nothing(site.both)
+        free.append(free_pages(site.both))
     assert free[0] == free[1]
-
-
-def test_a_host_that_nobody_knows_is_refused(hosts: tuple[Host, Host]) -> None:
-    dom0 = run_in(hosts[0])
-    write_file(dom0, "/tmp/far.cfg", Shape().xl_cfg("nowhere"))
-    refused = dom0("xl create /tmp/far.cfg", scaled(240))
-    assert refused.status != 0
-    assert "nowhere" in refused.text and hosts[1].description.name in refused.text, refused.text
-    assert dom0("xl domid far").status != 0
