@@ -180,6 +180,7 @@ class Survived:
         return self.name
 
 
+DAMAGED = Survived("packets are damaged", lambda site: cables(site, Cable(damaged=0.02)))
 CABLE_REPAIRED = Survived(
     "a cable is cut and repaired in time", lambda site: cables(site, CUT), DEADLINE / 3, waits=True
 )
@@ -189,7 +190,7 @@ PAUSED_BY_XEN = Survived(
 SURVIVED = [
     Survived("packets are delayed", lambda site: cables(site, Cable(delay_s=0.05))),
     Survived("packets are lost", lambda site: cables(site, Cable(lost=0.02))),
-    Survived("packets are damaged", lambda site: cables(site, Cable(damaged=0.02))),
+    DAMAGED,
     Survived("packets are doubled and overtaken", lambda site: cables(site, Cable(doubled=0.05, reordered=0.1))),
     CABLE_REPAIRED,
     Survived("the other host is slow", lambda site: stands_still(site.other), DEADLINE / 2, waits=True),
@@ -269,6 +270,14 @@ DSMD_DIES_THERE = Deadly(
     rf"host beta is lost \(.*{OF_BETA}",
     f"host beta: {DIED}",
 )
+CUT_TOO_LONG = Deadly(
+    "a cable is cut and repaired too late",
+    cut_for_long,
+    rf"host beta is lost {SILENT}{OF_BETA}",
+    None,
+    after=repair,
+    gives_back=True,
+)
 DEADLY = [
     Deadly(
         "dsmd dies at home",
@@ -289,14 +298,7 @@ DEADLY = [
         rf"host beta is lost \(.*{OF_BETA}",
         rf"host alpha is lost {SILENT}{OF_ALPHA}",
     ),
-    Deadly(
-        "a cable is cut and repaired too late",
-        cut_for_long,
-        rf"host beta is lost {SILENT}{OF_BETA}",
-        None,
-        after=repair,
-        gives_back=True,
-    ),
+    CUT_TOO_LONG,
     # The last one: there is no other host after it.
     Deadly("the other host is powered off", power_off, rf"host beta is lost {SILENT}{OF_BETA}", None),
 ]

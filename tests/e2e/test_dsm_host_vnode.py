@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """`host=` in a guest's configuration: xl makes such a guest, attaches, lists, resizes and detaches its node, and destroys it.
 
-dsmd-host(8) runs on both hosts; nobody starts a dsmd by hand. Of the faults of far_faults.py there are three here.
+dsmd-host(8) runs on both hosts; nobody starts a dsmd by hand. Of the faults of far_faults.py there are five here.
 """
 
 from __future__ import annotations
@@ -19,10 +19,13 @@ from tests.e2e.dsm_hosts import Memcheck, free_pages, slices
 from tests.e2e.far_faults import (
     CABLE_REPAIRED,
     CHECKED_MIB,
+    CUT_TOO_LONG,
+    DAMAGED,
     DSMD_DIES_THERE,
     LIMITS,
     PAUSED_BY_XEN,
     SHAPE,
+    Deadly,
     is_clean,
     is_ended,
     is_well,
@@ -61,7 +64,7 @@ def given_back(site: DsmSite, baseline: list[list[int]]) -> None:
 
 
 def test_a_node_of_another_host_by_xl(site: DsmSite, plain: Guest, baseline: list[list[int]]) -> None:
-    """A guest uses its node while a cable is cut and repaired, and while Xen has to pause it."""
+    """A guest uses its node while packets are damaged, a cable is cut and repaired, and Xen has to pause it."""
     alpha, beta = site.both
     with far_guest(site.both, beta.description.name, SHAPE) as guest:
         for turn in range(rounds(1, 2)):
@@ -73,7 +76,7 @@ def test_a_node_of_another_host_by_xl(site: DsmSite, plain: Guest, baseline: lis
             assert len(slices(beta)) == 1
             assert f" far-slice-{alpha.description.name} " in run_in(beta)("xl list").text.replace("\n", " ")
             memory = Memcheck(guest, 1, CHECKED_MIB)
-            for fault in (CABLE_REPAIRED, PAUSED_BY_XEN):
+            for fault in (DAMAGED, CABLE_REPAIRED, PAUSED_BY_XEN):
                 survives(site, guest, fault)
             print("memcheck:", memory.end(), guest.listed()[1]["host"])
             detached = guest.detach(1, timeout=ASKED_MOST)
@@ -87,9 +90,10 @@ def test_a_node_of_another_host_by_xl(site: DsmSite, plain: Guest, baseline: lis
     given_back(site, baseline)
 
 
-def test_a_guest_that_loses_a_host(site: DsmSite, plain: Guest, baseline: list[list[int]]) -> None:
+@pytest.mark.parametrize("fault", [DSMD_DIES_THERE, CUT_TOO_LONG], ids=str)
+def test_a_guest_that_loses_a_host(site: DsmSite, plain: Guest, baseline: list[list[int]], fault: Deadly) -> None:
     """It is ended, with the reason, and destroyed."""
-    is_ended(site, plain, DSMD_DIES_THERE)
+    is_ended(site, plain, fault)
     given_back(site, baseline)
 
 
