@@ -26,10 +26,11 @@ ASKED_MOST = 600.0  # s, for a command of xl; libxl's own limits are shorter
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """Of the guest: memory at home, and of the node that another host has."""
+    """Of the guest: memory at home, of the node that another host has, and what xl does when it reboots."""
 
     home_mib: int = 512
     node_mib: int = 256
+    on_reboot: str = "destroy"
 
     def xl_cfg(self, other: str) -> str:
         """Its configuration."""
@@ -48,7 +49,7 @@ vnuma = [
 tsc_mode = "native"
 vif = [ "mac=00:16:3e:4d:00:43,bridge=xenbr0" ]
 on_poweroff = "destroy"
-on_reboot = "destroy"
+on_reboot = "{self.on_reboot}"
 on_crash = "preserve"
 """
 
