@@ -245,6 +245,19 @@ enum dsm_clock_state dsm_clock_get_state(const struct dsm_clock *clock, uint64_t
 	}
 }
 
+bool dsm_clock_is_misaligned(const struct dsm_clock *clock, uint64_t now, bool was)
+{
+	enum dsm_clock_state state = dsm_clock_get_state(clock, now);
+	struct dsm_clock_offset offset;
+
+	if (state == DSM_CLOCK_MEASURING || state == DSM_CLOCK_NONE)
+		return was;
+	if (state != DSM_CLOCK_ALIGNED || !was)
+		return state != DSM_CLOCK_ALIGNED;
+	dsm_clock_get(clock, now, &offset);
+	return dsm_clock_ns(clock->params.khz, offset.error) > clock->params.error_ns / 4 * 3;
+}
+
 int dsm_clock_judge(const struct dsm_clock *clock, uint64_t now,
 		    const struct dsm_clock_offset *applied,
 		    uint64_t *least, uint64_t *most)

@@ -113,6 +113,13 @@ enum dsm_clock_taken dsm_clock_add(struct dsm_clock *clock,
 /** How it stands at our TSC @now. */
 enum dsm_clock_state dsm_clock_get_state(const struct dsm_clock *clock, uint64_t now);
 
+/**
+ * For who tells people: is it WIDE or FREQUENCY?  @was: what was told last.  What
+ * was WIDE is so until it is known to three quarters of error_ns, so that an error
+ * of about error_ns is not told again and again; without a new answer it stays.
+ */
+bool dsm_clock_is_misaligned(const struct dsm_clock *clock, uint64_t now, bool was);
+
 struct dsm_clock_offset {
 	uint64_t offset;	/* ticks, modulo 2^64: the peer's TSC less ours */
 	uint64_t error;		/* ticks: the true one is not farther away, at either side */

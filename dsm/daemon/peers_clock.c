@@ -48,9 +48,9 @@ static void say_state(struct dsm_worker *w, struct dsm_peer *peer, uint64_t now)
 	const char *name = dsm_worker_name(w, peer->host);
 	struct dsm_clock_offset offset = { 0 };
 	enum dsm_clock_state state = dsm_clock_get_state(clock, now);
-	bool bad = state == DSM_CLOCK_WIDE || state == DSM_CLOCK_FREQUENCY;
+	bool bad = dsm_clock_is_misaligned(clock, now, peer->misaligned);
 
-	if (state == DSM_CLOCK_MEASURING || state == DSM_CLOCK_NONE || bad == peer->misaligned)
+	if (bad == peer->misaligned)
 		return;
 	peer->misaligned = bad;
 	dsm_clock_get(clock, now, &offset);

@@ -116,6 +116,45 @@ static const struct {
 	{ "far behind", INT64_MIN + 500, 100, DSM_CLOCK_JUMP, INT64_MIN + 500, 104 },
 };
 
+/* What people are told of answers that took so long, one after the other. */
+static void told(const void *argument)
+{
+	static const struct {
+		uint64_t took;
+		bool misaligned;
+	} steps[] = {
+		{ 195 * US, false },	/* error_ns is 100 us, a half of it */
+		{ 205 * US, true },
+		{ 195 * US, true },
+		{ 155 * US, true },
+		{ 145 * US, false },
+		{ 195 * US, false },
+		{ 205 * US, true },
+	};
+	struct dsm_clock clock;
+	bool was = false;
+	unsigned int i, n;
+
+	(void)argument;
+	dsm_clock_init(&clock, &params);
+	CHECK(!dsm_clock_is_misaligned(&clock, 0, false) && dsm_clock_is_misaligned(&clock, 0, true),
+	      "without an answer it stays");
+	for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		uint64_t now = 0;
+
+		/* Of another connection each time: nothing is known from the one before. */
+		dsm_clock_init(&clock, &params);
+		for (n = 0; n < DSM_CLOCK_STEADY; n++) {
+			struct dsm_clock_sample s = sample(now, steps[i].took, 5000 + now, 0);
+
+			CHECK(dsm_clock_add(&clock, &s) == DSM_CLOCK_TAKEN, "step %u", i);
+			now += steps[i].took;
+		}
+		was = dsm_clock_is_misaligned(&clock, now, was);
+		CHECK(was == steps[i].misaligned, "step %u: %d", i, was);
+	}
+}
+
 static void two_answers(const void *argument)
 {
 	enum dsm_clock_taken taken;
@@ -636,6 +675,7 @@ static void own_tsc(const void *argument)
 static const struct test_case first_cases[] = {
 	{ "clock: one answer", one_answer, NULL },
 	{ "clock: two answers", two_answers, NULL },
+	{ "clock: what is told", told, NULL },
 	{ "clock: frequencies", frequencies, NULL },
 	{ "clock: ns and names", frames_of_time, NULL },
 	{ "clock: honest hosts", honest, NULL },
