@@ -192,6 +192,13 @@ def test_guest_that_dies_before_it_is_ready_is_noticed_at_once(host: Host, expec
     assert host.run(["xl", "domid", "lab-dying"]).status != 0
 
 
+def test_guest_that_is_shut_down_is_gone(host: Host) -> None:
+    """Not only says that it goes."""
+    guest = host.start_guest(GUEST.replace("lab-guest", "lab-down").replace(":63", ":66"))
+    guest.shutdown()
+    assert host.run(["xl", "domid", guest.name]).status != 0
+
+
 # --- the NUMA meter ---------------------------------------------------------------------------------------------------
 
 
