@@ -400,7 +400,7 @@ static enum status do_wait(char **words_after)
 	time_t end = time(NULL) + timeout_s;
 	struct json_object *all;
 	enum status status;
-	bool there, failed;
+	bool there, failed, over;
 
 	do {
 		status = ask_status(words_after[0], &all);
@@ -408,11 +408,12 @@ static enum status do_wait(char **words_after)
 			return status;
 		there = !strcmp(words(all, "state"), state);
 		failed = !strcmp(words(all, "state"), "failed");
-		if (failed && !there)
-			fprintf(stderr, "dsmctl: %s has failed: %s\n", words_after[0],
-				words(all, "failure"));
+		over = !strcmp(words(all, "state"), "over");
+		if ((failed || over) && !there)
+			fprintf(stderr, "dsmctl: %s has %s: %s\n", words_after[0],
+				over ? "ended" : "failed", words(all, "failure"));
 		json_object_put(all);
-		if (there || failed)
+		if (there || failed || over)
 			return there ? STATUS_DONE : STATUS_REFUSED;
 		nanosleep(&pause, NULL);
 	} while (time(NULL) < end);

@@ -31,6 +31,13 @@ uint64_t engine_dice(struct dsm_engine *e)
 	return z ^ z >> 31;
 }
 
+static void end(struct dsm_engine *e, const char *text)
+{
+	e->has_failed = true;
+	snprintf(e->failure, sizeof(e->failure), "%s", text);
+	e->p.calls->over(e->p.context, e->failure);
+}
+
 __attribute__((format(printf, 2, 3)))
 void engine_fail(struct dsm_engine *e, const char *format, ...)
 {
@@ -42,6 +49,11 @@ void engine_fail(struct dsm_engine *e, const char *format, ...)
 	va_start(words, format);
 	vsnprintf(e->failure, sizeof(e->failure), format, words);
 	va_end(words);
+	/* Whatever Xen refuses of a domain that is being destroyed. */
+	if (e->p.xen->calls->has_ended(e->p.xen)) {
+		end(e, "its domain has ended");
+		return;
+	}
 	if (e->p.xen->calls->crash(e->p.xen))
 		e->p.calls->warn(e->p.context,
 				 "Xen did not crash the domain; without keepalive it stops");
@@ -252,6 +264,12 @@ const char *dsm_engine_failure(const struct dsm_engine *e)
 void dsm_engine_fail(struct dsm_engine *e, const char *text)
 {
 	engine_fail(e, "%s", text);
+}
+
+void dsm_engine_end(struct dsm_engine *e, const char *text)
+{
+	if (!e->has_failed)
+		end(e, text);
 }
 
 void dsm_engine_get_counts(const struct dsm_engine *e,

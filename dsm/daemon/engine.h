@@ -61,6 +61,8 @@ struct dsm_engine_calls {
 	unsigned int (*room)(void *context, unsigned int host);
 	/** The VM has failed; nothing happens here any more.  @text: why.  Don't destroy the engine in it. */
 	void (*failed)(void *context, const char *text);
+	/** The VM has ended, which is no failure; else as failed(). */
+	void (*over)(void *context, const char *text);
 	/** Something that an operator should know. */
 	void (*warn)(void *context, const char *text);
 	/** The end of dsm_engine_drop() or _populate(). */
@@ -259,11 +261,14 @@ bool dsm_engine_is_asking(const struct dsm_engine *engine);
 /** Return: pages of others that are here. */
 unsigned int dsm_engine_guests(const struct dsm_engine *engine);
 
-/** Return: why the VM has failed; NULL: it has not. */
+/** Return: why the VM has failed, or how it has ended; NULL: neither. */
 const char *dsm_engine_failure(const struct dsm_engine *engine);
 
 /** The VM can't go on, for a reason that the caller knows. */
 void dsm_engine_fail(struct dsm_engine *engine, const char *text);
+
+/** The VM has ended, somewhere else. */
+void dsm_engine_end(struct dsm_engine *engine, const char *text);
 
 void dsm_engine_get_counts(const struct dsm_engine *engine,
 			   struct dsm_engine_counts *counts);

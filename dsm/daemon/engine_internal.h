@@ -188,7 +188,10 @@ static inline void engine_follow(bool *was, bool is, unsigned int *number)
 /** A number by chance, for lengths of leases. */
 uint64_t engine_dice(struct dsm_engine *e);
 
-/** The VM has failed: crash it, and say why.  Only the first reason counts. */
+/**
+ * The VM has failed: crash it, and say why.  Only the first reason counts.  If its
+ * domain is being destroyed it has not failed, but ended.
+ */
 __attribute__((format(printf, 2, 3)))
 void engine_fail(struct dsm_engine *e, const char *format, ...);
 

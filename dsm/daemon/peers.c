@@ -180,11 +180,18 @@ static void attempt_failed(struct dsm_worker *w, struct dsm_peer *peer,
 	ev_timer_again(w->p.loop, &peer->again);
 }
 
+/* Of the VM: who else says that it has ended is a host that is lost. */
+static bool is_home(const struct dsm_worker *w, unsigned int host)
+{
+	return w->p.description->build && host == w->p.description->token_home;
+}
+
 static void on_end(void *context, unsigned int host, enum dsm_end reason,
 		   const char *text)
 {
 	struct dsm_worker *w = context;
 	bool orderly = reason == DSM_END_CLOSED;
+	bool over = reason == DSM_END_OVER && is_home(w, host);
 	struct dsm_peer *peer;
 	char why[DSM_ENGINE_TEXT], error[2 * DSM_ENGINE_TEXT];
 
@@ -199,12 +206,17 @@ static void on_end(void *context, unsigned int host, enum dsm_end reason,
 		attempt_failed(w, peer, reason, text, why);
 		return;
 	}
-	dsm_worker_say(w, orderly ? 6 : 3, "host %s: %s", dsm_worker_name(w, host), why);
+	dsm_worker_say(w, orderly || over ? 6 : 3, "host %s: %s", dsm_worker_name(w, host), why);
 	peer->link = orderly ? DSM_LINK_DOWN : DSM_LINK_LOST;
 	peer->closing = false;
 	if (w->state == DSM_WORKER_LEAVING)
 		return;
-	dsm_engine_peer_down(w->engine, host, orderly, why);
+	if (over) {
+		snprintf(error, sizeof(error), "host %s says so", dsm_worker_name(w, host));
+		dsm_engine_end(w->engine, error);
+	} else {
+		dsm_engine_peer_down(w->engine, host, orderly, why);
+	}
 	if (!peer->leaving)
 		return;
 	ev_timer_stop(w->p.loop, &peer->patience);
@@ -456,16 +468,17 @@ void dsm_peers_end(struct dsm_worker *w)
 	}
 }
 
-void dsm_peers_fail(struct dsm_worker *w, const char *text)
+void dsm_peers_fail(struct dsm_worker *w, uint8_t reason, const char *text)
 {
 	struct dsm_peer *peer;
 	char error[DSM_ENGINE_TEXT + 32];
 
-	snprintf(error, sizeof(error), "internal the VM has failed: %s", text);
+	snprintf(error, sizeof(error), "internal the VM has %s: %s",
+		 reason == DSM_FAIL_OVER ? "ended" : "failed", text);
 	for (peer = w->peer; peer < w->peer + w->p.config->nr_hosts; peer++) {
 		if (peer->link == DSM_LINK_UP) {
 			peer->link = DSM_LINK_LOST;
-			dsm_transport_fail(w->transport, peer->host, DSM_R_BROKEN);
+			dsm_transport_fail(w->transport, peer->host, reason);
 		}
 		answer(w, &peer->connecting, error);
 		answer(w, &peer->leaving, error);

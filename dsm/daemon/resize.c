@@ -397,13 +397,13 @@ void dsm_resize_run(struct dsm_worker *w)
 	ev_timer_start(w->p.loop, &r->step);
 }
 
-void dsm_resize_fail(struct dsm_worker *w, const char *text)
+void dsm_resize_fail(struct dsm_worker *w, const char *how, const char *text)
 {
 	char error[DSM_ENGINE_TEXT + 32];
 
 	if (!w->resize.vnode)
 		return;
-	snprintf(error, sizeof(error), "internal the VM has failed: %s", text);
+	snprintf(error, sizeof(error), "internal the VM has %s: %s", how, text);
 	finish(w, error);
 }
 

@@ -21,6 +21,7 @@ static const char *const states[DSM_WORKER_STATES] = {
 	[DSM_WORKER_LEAVING] = "leaving",
 	[DSM_WORKER_ENDED] = "ended",
 	[DSM_WORKER_FAILED] = "failed",
+	[DSM_WORKER_OVER] = "over",
 };
 
 const char *dsm_worker_state_name(unsigned int state)
@@ -68,7 +69,8 @@ const char *dsm_worker_ended(const struct dsm_worker *w,
 	const char *failure = dsm_engine_failure(w->engine);
 
 	if (failure)
-		snprintf(text, DSM_ENGINE_TEXT, "internal the VM has failed: %.*s",
+		snprintf(text, DSM_ENGINE_TEXT, "internal the VM has %s: %.*s",
+			 w->state == DSM_WORKER_OVER ? "ended" : "failed",
 			 DSM_ENGINE_TEXT - 64, failure);
 	else if (w->state == DSM_WORKER_LEAVING || w->state == DSM_WORKER_ENDED)
 		snprintf(text, DSM_ENGINE_TEXT, "internal this host is %s",
@@ -112,9 +114,19 @@ static void on_failed(void *context, const char *text)
 	struct dsm_worker *w = context;
 
 	dsm_worker_say(w, 3, "the VM has failed: %s", text);
-	dsm_resize_fail(w, text);
-	dsm_peers_fail(w, text);
+	dsm_resize_fail(w, "failed", text);
+	dsm_peers_fail(w, DSM_R_BROKEN, text);
 	dsm_worker_enter(w, DSM_WORKER_FAILED, text);
+}
+
+static void on_over(void *context, const char *text)
+{
+	struct dsm_worker *w = context;
+
+	dsm_worker_say(w, 5, "the VM has ended: %s", text);
+	dsm_resize_fail(w, "ended", text);
+	dsm_peers_fail(w, DSM_FAIL_OVER, text);
+	dsm_worker_enter(w, DSM_WORKER_OVER, text);
 }
 
 static void on_warn(void *context, const char *text)
@@ -129,7 +141,7 @@ static void on_finished(void *context, uint64_t gfn, enum dsm_reason reason)
 }
 
 static const struct dsm_engine_calls engine_calls = {
-	.now = on_now, .send = on_send, .room = ask_room, .failed = on_failed,
+	.now = on_now, .send = on_send, .room = ask_room, .failed = on_failed, .over = on_over,
 	.warn = on_warn, .finished = on_finished,
 };
 
@@ -286,9 +298,15 @@ static enum dsm_control_answer leave(struct dsm_worker *w, char **text)
 				"this host is the home of pages" : "the VM is not running");
 }
 
+static bool has_ended(const struct dsm_worker *w)
+{
+	return w->state == DSM_WORKER_FAILED || w->state == DSM_WORKER_OVER ||
+	       w->state == DSM_WORKER_ENDED;
+}
+
 static enum dsm_control_answer fail(struct dsm_worker *w, const char *word, char **text)
 {
-	if (w->state == DSM_WORKER_FAILED || w->state == DSM_WORKER_ENDED)
+	if (has_ended(w))
 		return dsm_worker_error(text, "the VM has ended already");
 	dsm_engine_fail(w->engine, word);
 	return DSM_CONTROL_OK;
@@ -311,8 +329,11 @@ static enum dsm_control_answer evacuate(struct dsm_worker *w, char **text)
 
 static enum dsm_control_answer forget(struct dsm_worker *w, bool force, char **text)
 {
-	if (w->state != DSM_WORKER_FAILED && w->state != DSM_WORKER_ENDED && !force)
+	if (!has_ended(w) && !force)
 		return dsm_worker_error(text, "the VM has not ended");
+	/* At its home: nobody serves it any more.  Who asks may have destroyed it. */
+	if (!has_ended(w) && !w->p.description->build)
+		dsm_engine_fail(w->engine, "this host was told to forget it");
 	w->p.calls->forgotten(w->p.context);
 	return DSM_CONTROL_OK;
 }

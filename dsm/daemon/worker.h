@@ -7,7 +7,8 @@
  * tried again.  A VM whose memory comes and goes (description.h, `elastic`) waits
  * for nobody.  RUNNING: one that ends while something is attached is the end of
  * the VM, and is not made again.  LEAVING: this host gives back what it has of others, and
- * then says good-bye.  ENDED: it has.  FAILED: the VM can't go on; the process
+ * then says good-bye.  ENDED: it has.  FAILED: the VM can't go on; OVER: its domain
+ * has been destroyed, here, or at its home, which says so.  After both the process
  * stays, so that dsmctl can say why, until it is told to forget the VM.
  *
  * Context: one thread.
@@ -31,6 +32,7 @@ enum dsm_worker_state {
 	DSM_WORKER_LEAVING,
 	DSM_WORKER_ENDED,
 	DSM_WORKER_FAILED,
+	DSM_WORKER_OVER,
 	DSM_WORKER_STATES
 };
 
@@ -39,7 +41,7 @@ const char *dsm_worker_state_name(unsigned int state);
 struct dsm_worker_calls {
 	/** Something for the log.  @level: of syslog, 3 to 6. */
 	void (*log)(void *context, int level, const char *text);
-	/** A new state; @text: why, if it has failed. */
+	/** A new state; @text: why, if it has failed or is over. */
 	void (*state)(void *context, enum dsm_worker_state state, const char *text);
 	/** Told to forget the VM: the process can end. */
 	void (*forgotten)(void *context);

@@ -116,8 +116,11 @@ void dsm_peers_init(struct dsm_worker *w);
 /** Those that have to be there, or to begin with. */
 void dsm_peers_begin(struct dsm_worker *w);
 void dsm_peers_end(struct dsm_worker *w);
-/** Tell those that are connected that the VM has failed, and whom who waits. */
-void dsm_peers_fail(struct dsm_worker *w, const char *text);
+/**
+ * Tell those that are connected that the VM has failed, or ended, and who waits here.
+ * @reason: enum dsm_reason, or DSM_FAIL_OVER.
+ */
+void dsm_peers_fail(struct dsm_worker *w, uint8_t reason, const char *text);
 /** Close all.  Return: how many are still open. */
 unsigned int dsm_peers_close(struct dsm_worker *w);
 /** Before the loop sleeps: "leave". */
@@ -152,8 +155,8 @@ enum dsm_control_answer dsm_resize_command(struct dsm_worker *w, const char *wor
 					   uint64_t client, char **text);
 /** Before the loop sleeps: go on if what it waits for has come. */
 void dsm_resize_run(struct dsm_worker *w);
-/** The VM has failed: nothing can be undone. */
-void dsm_resize_fail(struct dsm_worker *w, const char *text);
+/** The VM has failed, or ended (@how): nothing can be undone. */
+void dsm_resize_fail(struct dsm_worker *w, const char *how, const char *text);
 /** "state".  Return: was there memory for it? */
 bool dsm_resize_state(struct dsm_worker *w, char **text);
 

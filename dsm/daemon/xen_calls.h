@@ -121,6 +121,11 @@ struct dsm_xen_calls {
 	int (*memory)(struct dsm_xen *xen, struct dsm_xen_memory *memory);
 	/** dsmd lives, and says so again within @ms; 0: never.  Return: 0 or -errno. */
 	int (*keepalive)(struct dsm_xen *xen, unsigned int ms);
+	/**
+	 * Has the domain been destroyed, or does that go on?  One that has shut down is
+	 * there still.  Return: false, too, if Xen does not say.
+	 */
+	bool (*has_ended)(struct dsm_xen *xen);
 	/** The VM can't go on: it crashes, with what it has.  Return: 0 or -errno. */
 	int (*crash)(struct dsm_xen *xen);
 	/** Memory that Xen can copy from and to, zeroed.  Return: NULL without memory. */

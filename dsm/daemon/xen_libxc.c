@@ -224,6 +224,15 @@ static int keepalive(struct dsm_xen *xen, unsigned int ms)
 	return xc_dsm_keepalive(of(xen)->xch, of(xen)->domid, ms) ? -errno : 0;
 }
 
+static bool has_ended(struct dsm_xen *xen)
+{
+	xc_domaininfo_t info;
+
+	if (xc_domain_getinfo_single(of(xen)->xch, of(xen)->domid, &info))
+		return errno == ESRCH;
+	return info.flags & XEN_DOMINF_dying;
+}
+
 static int crash(struct dsm_xen *xen)
 {
 	return xc_domain_shutdown(of(xen)->xch, of(xen)->domid, SHUTDOWN_crash) ?
@@ -313,7 +322,7 @@ static const struct dsm_xen_calls calls = {
 	.page = page, .misses = misses, .populate = populate,
 	.pool_add = pool_add, .pool_del = pool_del, .away = away, .drop = drop,
 	.fill = fill, .empty = empty, .memory = memory,
-	.keepalive = keepalive, .crash = crash, .alloc_pages = alloc_pages,
+	.keepalive = keepalive, .has_ended = has_ended, .crash = crash, .alloc_pages = alloc_pages,
 	.free_pages = free_pages, .descriptor = descriptor,
 	.tsc_khz = tsc_khz, .tsc = tsc, .close = close_all,
 };

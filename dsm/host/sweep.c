@@ -63,25 +63,28 @@ static void remove_all(struct host *host, const struct record *record)
 	record_remove(host, record->uuid_text);
 }
 
-/* Does its dsmd say that the VM has failed? */
+/* Does its dsmd say that the VM has failed, or ended? */
 static bool has_failed(struct host *host, const struct record *record, char why[HOST_TEXT])
 {
 	struct answer answer = { 0 };
 	struct json_object *status = NULL, *state, *failure;
-	bool failed = false;
+	bool failed = false, over = false;
 	char *text = NULL;
 
 	if (!ask_dsmd(host, record->name, "status", HOST_ASK_S, &text, &answer) && text)
 		status = json_tokener_parse(text);
 	if (status && json_object_object_get_ex(status, "state", &state) &&
-	    json_object_is_type(state, json_type_string))
+	    json_object_is_type(state, json_type_string)) {
 		failed = !strcmp(json_object_get_string(state), "failed");
-	if (failed && json_object_object_get_ex(status, "failure", &failure))
-		snprintf(why, HOST_TEXT, "its home is lost: %s", json_object_get_string(failure));
+		over = !strcmp(json_object_get_string(state), "over");
+	}
+	if ((failed || over) && json_object_object_get_ex(status, "failure", &failure))
+		snprintf(why, HOST_TEXT, "%s: %s", over ? "it has ended" : "its home is lost",
+			 json_object_get_string(failure));
 	json_object_put(status);
 	free(text);
 	answer_free(&answer);
-	return failed;
+	return failed || over;
 }
 
 /* It is still needed: does its dsmd live? */

@@ -35,7 +35,9 @@ int dsm_backend_frame(const struct dsm_transport *transport, unsigned int host,
 	int reason = dsm_link_frame(link, bytes, dsm_backend_now(transport), &said);
 
 	text[0] = 0;
-	if (reason == DSM_END_FAILED)
+	if (reason == DSM_END_FAILED && said.reason == DSM_FAIL_OVER)
+		reason = DSM_END_OVER;
+	else if (reason == DSM_END_FAILED)
 		snprintf(text, DSM_TRANSPORT_TEXT, "reason %u", said.reason);
 	if (!reason && said.round_trip)
 		params->calls->round_trip(params->context, host, said.round_trip,

@@ -507,13 +507,42 @@ static bool receive(struct peer *peer)
 	return true;
 }
 
+/* Has the socket, or TLS, something that was not looked at? */
+static bool has_more(const struct peer *peer)
+{
+	char byte;
+
+	return !peer->over &&
+	       (SSL_has_pending(peer->session.ssl) ||
+		recv(peer->session.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0);
+}
+
+/*
+ * Take all that has come: when our own time was over, the late one may be we; and
+ * when nothing can be sent any more, the peer may have said why.  That is no more
+ * than an honest peer can have under way, with some records that are no data.
+ * Return: false if the connection is gone.
+ */
+static bool catch_up(struct peer *peer)
+{
+	unsigned int turns = peer->inbox.size / BUDGET + 8;
+
+	do {
+		if (!receive(peer))
+			return false;
+	} while (--turns && has_more(peer));
+	return true;
+}
+
 /* What can be done now.  The connection may be gone afterwards. */
 static void work(struct peer *peer)
 {
-	/* What has come says more than a write that failed. */
 	if (!receive(peer))
 		return;
 	flush(peer);
+	/* What has come says more than a write that failed. */
+	if (peer->write_failed && !catch_up(peer))
+		return;
 	if (!tell_room(peer) || !say_farewell(peer))
 		return;
 	if (peer->doom) {
@@ -702,33 +731,6 @@ static int end_by_clock(const struct peer *peer, uint64_t time)
 	/* Who has said that this is the end answers nothing any more. */
 	return peer->stage == UP && !peer->over ?
 	       dsm_link_tick(&peer->link, time) : 0;
-}
-
-/* Has the socket, or TLS, something that was not looked at? */
-static bool has_more(const struct peer *peer)
-{
-	char byte;
-
-	return !peer->over &&
-	       (SSL_has_pending(peer->session.ssl) ||
-		recv(peer->session.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0);
-}
-
-/*
- * Take what had come when our own time was over: the late one may be we.  That
- * is no more than an honest peer can have under way, with some records that are
- * no data.
- * Return: false if the connection is gone.
- */
-static bool catch_up(struct peer *peer)
-{
-	unsigned int turns = peer->inbox.size / BUDGET + 8;
-
-	do {
-		if (!receive(peer))
-			return false;
-	} while (--turns && has_more(peer));
-	return true;
 }
 
 static void tick_peer(struct peer *peer, uint64_t time)

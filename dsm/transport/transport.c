@@ -18,6 +18,7 @@ static const struct {
 	[DSM_END_SILENT] = { "silent", "a question was not answered in time" },
 	[DSM_END_SLOW] = { "slow", "opening or closing took too long" },
 	[DSM_END_FAILED] = { "failed", "the peer says that the VM has failed" },
+	[DSM_END_OVER] = { "over", "the peer says that the VM has ended" },
 	[DSM_END_STRANGER] = { "stranger", "not the address of a peer" },
 	[DSM_END_CROWD] = { "crowd", "too many have not said who they are" },
 	[DSM_END_OFTEN] = { "often", "too many attempts from there have failed" },

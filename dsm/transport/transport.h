@@ -55,6 +55,8 @@ struct dsm_transport;
 #define DSM_STRANGERS_MOST	64
 
 /* Why a connection ended, or never came to be. */
+#define DSM_FAIL_OVER	0xff	/* a reason of dsm_transport_fail() */
+
 enum dsm_end {
 	DSM_END_CLOSED = 1,	/* both ends said so; see dsm_transport_close() */
 	/* the network, or a host */
@@ -63,6 +65,7 @@ enum dsm_end {
 	DSM_END_SILENT,		/* a question was not answered in time */
 	DSM_END_SLOW,		/* opening or closing took too long */
 	DSM_END_FAILED,		/* the peer says that the VM can't go on */
+	DSM_END_OVER,		/* the peer says that the VM has ended */
 	/* who is there? */
 	DSM_END_STRANGER,	/* not the address of a peer */
 	DSM_END_CROWD,		/* more who have not said who they are than fit */
@@ -273,9 +276,10 @@ int dsm_transport_hold(struct dsm_transport *transport, unsigned int host,
 int dsm_transport_close(struct dsm_transport *transport, unsigned int host);
 
 /**
- * The VM can't go on: say so to @host as far as its network takes it at once,
- * and end, without end() here.  What was sent before may or may not arrive.
- * @reason: a number that the peer's text has.
+ * The VM can't go on, or has ended: say so to @host as far as its network takes it
+ * at once, and end, without end() here.  What was sent before may or may not arrive.
+ * @reason: a number that the peer's text has; DSM_FAIL_OVER: the VM has ended, which
+ * is no failure, and DSM_END_OVER there.
  * Return: 0; -ENOTCONN.
  */
 int dsm_transport_fail(struct dsm_transport *transport, unsigned int host,

@@ -18,7 +18,7 @@ from lab.guest import Guest
 from lab.patience import scaled, wait_for
 from tests.e2e.dsm_hosts import Memcheck, free_pages, slices
 from tests.e2e.far_faults import CHECKED_MIB, KEEPALIVE, LIMITS, SHAPE, faults, status
-from tests.e2e.far_guest import ASKED_MOST, DsmSite, dsm_site, far_guest, left_nothing, said
+from tests.e2e.far_guest import ASKED_MOST, LOG, DsmSite, dsm_site, far_guest, left_nothing, said
 
 pytestmark = pytest.mark.fresh
 
@@ -27,6 +27,9 @@ pytestmark = pytest.mark.fresh
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DsmSite]:
     with dsm_site(tmp_path_factory.mktemp("life"), LIMITS) as made:
         yield made
+        # What ends as it should is no failure, on either host.
+        for host in made.both:
+            assert "level=error" not in checked(run_in(host), f"cat {LOG}")
     assert not made.rack.wrong_ends
 
 

@@ -58,6 +58,7 @@ struct node {
 	struct instruction run[PLAYED_VCPUS];
 	uint64_t place[PLAYED_VCPUS];	/* of a vCPU that goes through the pages */
 	char failure[DSM_ENGINE_TEXT];
+	bool over;
 	unsigned int warnings;
 	unsigned int nr_finished;
 	enum dsm_reason finished;
@@ -117,6 +118,14 @@ static void on_failed(void *context, const char *text)
 	snprintf(n->failure, sizeof(n->failure), "%s", text);
 }
 
+static void on_over(void *context, const char *text)
+{
+	struct node *n = context;
+
+	n->over = true;
+	CHECK(text[0], "no text");
+}
+
 static void on_warn(void *context, const char *text)
 {
 	struct node *n = context;
@@ -135,7 +144,7 @@ static void on_finished(void *context, uint64_t gfn, enum dsm_reason reason)
 }
 
 static const struct dsm_engine_calls calls = {
-	.now = on_now, .send = on_send, .room = on_room, .failed = on_failed,
+	.now = on_now, .send = on_send, .room = on_room, .failed = on_failed, .over = on_over,
 	.warn = on_warn, .finished = on_finished,
 };
 
@@ -1630,6 +1639,22 @@ static void no_frames(const void *argument)
 	world_end();
 }
 
+/* Xen refuses all for a domain that is being destroyed: that is no failure. */
+static void destroyed(const void *argument)
+{
+	(void)argument;
+	dice_begin();
+	world_begin(&calm);
+	node[0].xen.ended = true;
+	dsm_engine_tick(node[0].engine);
+	CHECK(node[0].over && !node[0].xen.crashes && !node[0].failure[0], "over");
+	CHECK(!strcmp(dsm_engine_failure(node[0].engine), "its domain has ended"), "%s",
+	      dsm_engine_failure(node[0].engine));
+	dsm_engine_fail(node[0].engine, "later");
+	dsm_engine_end(node[0].engine, "later");
+	CHECK(!strcmp(dsm_engine_failure(node[0].engine), "its domain has ended"), "the first counts");
+}
+
 static void sign_of_life(const void *argument)
 {
 	unsigned int before;
@@ -1875,6 +1900,7 @@ int main(int argc, char **argv)
 		{ "drop and populate", drop_and_populate, NULL },
 		{ "no frames", no_frames, NULL },
 		{ "signs of life", sign_of_life, NULL },
+	{ "a domain that is destroyed", destroyed, NULL },
 		{ "Xen refuses", xen_refuses, NULL },
 		{ "breaches", breaches, NULL },
 		{ "too many requests", too_many_requests, NULL },

@@ -329,7 +329,12 @@ static int played_keepalive(struct dsm_xen *xen, unsigned int ms)
 {
 	of(xen)->keepalives++;
 	of(xen)->keepalive_ms = ms;
-	return of(xen)->break_keepalive;
+	return of(xen)->ended ? -EINVAL : of(xen)->break_keepalive;
+}
+
+static bool played_has_ended(struct dsm_xen *xen)
+{
+	return of(xen)->ended;
 }
 
 static int played_crash(struct dsm_xen *xen)
@@ -385,7 +390,7 @@ static const struct dsm_xen_calls calls = {
 	.populate = played_populate, .pool_add = played_pool_add,
 	.pool_del = played_pool_del, .away = played_away, .drop = played_drop,
 	.fill = played_fill, .empty = played_empty, .memory = played_memory,
-	.keepalive = played_keepalive, .crash = played_crash,
+	.keepalive = played_keepalive, .has_ended = played_has_ended, .crash = played_crash,
 	.alloc_pages = played_alloc, .free_pages = played_free,
 	.descriptor = played_descriptor, .tsc_khz = played_tsc_khz,
 	.tsc = played_tsc, .close = played_close,

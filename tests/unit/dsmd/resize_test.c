@@ -75,7 +75,7 @@ static void on_state(void *context, enum dsm_worker_state state, const char *tex
 	struct node *n = context;
 
 	n->state = state;
-	if (state == DSM_WORKER_FAILED)
+	if (state == DSM_WORKER_FAILED || state == DSM_WORKER_OVER)
 		snprintf(n->why, sizeof(n->why), "%s", text);
 }
 
@@ -580,6 +580,57 @@ static void lost_without_harm(const void *argument)
 	end();
 }
 
+/*
+ * The guest is destroyed with its memory attached: Xen refuses whatever the home's
+ * dsmd does next, or dsmd-host tells it to forget the VM.  Nobody calls that a failure.
+ */
+static void destroyed(const void *argument)
+{
+	bool forgotten;
+
+	(void)argument;
+	for (forgotten = false;; forgotten = true) {
+		begin();
+		joined(0, 1);
+		attach(1, 1);
+		play(500);
+		node[0].xen.ended = true;
+		if (forgotten) {
+			told(0, "forget force");
+			CHECK(node[0].state == DSM_WORKER_OVER, "at once");
+		}
+		UNTIL(node[0].state == DSM_WORKER_OVER && node[1].state == DSM_WORKER_OVER);
+		CHECK(!strcmp(node[0].why, "its domain has ended"), "%s", node[0].why);
+		CHECK(!strcmp(node[1].why, "host alpha says so"), "%s", node[1].why);
+		CHECK(!node[0].xen.crashes && !node[1].xen.crashes, "nothing crashes");
+		CHECK(node[2].state == DSM_WORKER_RUNNING, "who is not connected");
+		refused(0, "node 1 0 0", "internal the VM has ended: its domain has ended");
+		refused(1, "fail because", "the VM has ended already");
+		told(1, "forget");
+		end();
+		if (forgotten)
+			break;
+	}
+}
+
+/* One that is no home says that the VM has ended: it is lost, with what it has. */
+static void destroyed_elsewhere(const void *argument)
+{
+	(void)argument;
+	begin();
+	joined(0, 1);
+	attach(1, 1);
+	play(500);
+	node[1].xen.ended = true;
+	dsm_engine_fail(dsm_worker_engine(node[1].worker), "its slice was destroyed");
+	UNTIL(node[0].state == DSM_WORKER_FAILED);
+	CHECK(node[1].state == DSM_WORKER_OVER, "%u", node[1].state);
+	CHECK(strstr(node[0].why, "host beta is lost (the peer says that the VM has ended)"), "%s",
+	      node[0].why);
+	CHECK(node[0].xen.crashes == 1, "the domain crashes");
+	end();
+}
+
 /* With something attached the VM fails, as ever; who asks is told why. */
 static void lost_with_harm(const void *argument)
 {
@@ -876,6 +927,8 @@ static const struct test_case simple[] = {
 	{ "resize: what is refused", refusing, NULL },
 	{ "resize: one vnode", one_vnode, NULL },
 	{ "resize: lost without harm", lost_without_harm, NULL },
+	{ "resize: destroyed", destroyed, NULL },
+	{ "resize: destroyed elsewhere", destroyed_elsewhere, NULL },
 	{ "resize: lost with harm", lost_with_harm, NULL },
 	{ "resize: lost meanwhile", lost_meanwhile, NULL },
 	{ "resize: undone", undone, NULL },

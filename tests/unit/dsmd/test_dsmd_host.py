@@ -1415,8 +1415,11 @@ def test_a_name_that_is_used_again(site: Site) -> None:
     assert not alpha.has() and not beta.has() and alpha.pid(OTHER)
 
 
-def test_a_home_that_is_lost(site: Site) -> None:
-    """What it had here goes as soon as its dsmd here says that the VM has failed, and not before."""
+@pytest.mark.parametrize(
+    ("state", "why"), [("failed", "its home is lost: a reason"), ("over", "it has ended: a reason")]
+)
+def test_a_home_that_is_lost(site: Site, state: str, why: str) -> None:
+    """What it had here goes as soon as its dsmd here says that the VM has failed, or ended, and not before."""
     alpha, beta = site.hosts.values()
     assert enable(alpha)["ok"] and node(alpha, 4096)["ok"]
     beta.domains[3] = f"{UUID} slice 1"
@@ -1427,11 +1430,11 @@ def test_a_home_that_is_lost(site: Site) -> None:
         beta.look()
         until(lambda looks=looks: beta.asked("status.asked") >= ["status"] * looks, "nobody looks")  # type: ignore[misc]
     assert beta.has() and beta.pid(), "a home that is away for a moment"
-    beta.answers("is => failed")
+    beta.answers(f"is => {state}")
     beta.look()
     until(lambda: not beta.has() and not beta.pid(), "something is left")
     assert beta.done() == f"destroyed 3\nforgot {UUID}\n"
-    assert "its home is lost: a reason" in beta.said()
+    assert why in beta.said()
 
 
 def test_killed_at_every_effect(site: Site) -> None:
@@ -1549,7 +1552,9 @@ def test_set_up_by_the_manuals(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     for host in site.hosts.values():
         config = manual_example("dsm.toml.5", "EXAMPLE").replace('self = "alpha"', f'self = "{host.name}"')
-        config = config.replace("/etc/xenuma/dsm/host", f"{tmp_path}/{host.name}").replace("/etc/xenuma/dsm", str(tmp_path))
+        config = config.replace("/etc/xenuma/dsm/host", f"{tmp_path}/{host.name}").replace(
+            "/etc/xenuma/dsm", str(tmp_path)
+        )
         for number, name in enumerate(site.hosts, 1):
             config = config.replace(
                 f'address = "192.0.2.{number}"\nport = 7100', f'address = "{ADDRESS[name]}"\nport = {site.ports[name]}'

@@ -637,6 +637,46 @@ static void fail_on_message(struct host *h, const struct dsm_msg *msg,
 	CHECK(msg->gfn <= 3, "a message after fail()");
 }
 
+/* A page for a page, until one of them ends it amid what both have under way. */
+static void page_for_page(struct host *h, const struct dsm_msg *msg, const uint8_t *page)
+{
+	bool ends = h->params.self == 1;
+	struct dsm_msg next = message(7, DSM_RDATA, msg->gfn + 1);
+
+	if (ends && msg->gfn > 40)
+		dsm_transport_fail(h->transport, 0, 42);
+	else
+		dsm_transport_send(h->transport, ends ? 0 : 1, &next, page);
+}
+
+/*
+ * Who fails has not read all that has come, so its system resets the connection.
+ * The other one is writing at that moment, and hears why all the same.
+ */
+static void fail_is_heard(const void *argument)
+{
+	static const uint8_t page[DSM_PAGE_BYTES];
+	struct dsm_msg msg = message(7, DSM_RDATA, 0);
+	unsigned int round, i;
+	struct host a, b;
+
+	(void)argument;
+	for (round = 0; round < 20; round++) {
+		two_hosts(&a, &b);
+		two_up(&a, &b);
+		a.on_message = page_for_page;
+		b.on_message = page_for_page;
+		for (i = 0; i < 4; i++) {
+			CHECK(!dsm_transport_send(a.transport, 0, &msg, page), "send");
+			CHECK(!dsm_transport_send(b.transport, 1, &msg, page), "send");
+		}
+		UNTIL(b.nr_ends);
+		CHECK(b.end[0].reason == DSM_END_FAILED, "round %u: %s %s", round,
+		      dsm_end_name(b.end[0].reason), b.end[0].text);
+		two_down(&a, &b);
+	}
+}
+
 static void calls_from_callbacks(const void *argument)
 {
 	struct dsm_msg msg = message(7, DSM_GETS, 0);
@@ -1604,6 +1644,7 @@ int main(int argc, char **argv)
 		{ "keys take turns", keys_take_turns, NULL },
 		{ "more in a record than in a turn", full_record, NULL },
 		{ "FAIL goes first", fail_goes_first, NULL },
+		{ "FAIL is heard", fail_is_heard, NULL },
 		{ "no delay", no_delay, NULL },
 		{ "fuzz", fuzz, NULL },
 	};

@@ -50,7 +50,7 @@ static struct {
 	const char *fail_next;		/* after that one, so fails this */
 	uint64_t given_back, lowest;	/* frames; the first of them */
 	unsigned int slice, nr_slices, nr_ranges;
-	unsigned int keepalive_ms, crashed;
+	unsigned int keepalive_ms, crashed, flags;
 	uint8_t ring[2 * XC_PAGE_SIZE] __attribute__((aligned(4096)));
 	struct xen_dsm_ring_entry behind[8];	/* what Xen had no room for */
 	unsigned int nr_behind;
@@ -196,7 +196,7 @@ int xc_domain_getinfo_single(xc_interface *xch, uint32_t domid, xc_domaininfo_t 
 	(void)xch;
 	ZERO_OR(getinfo);
 	CHECK(domid == DOMID, "%u", domid);
-	*info = (xc_domaininfo_t){ 11, 500 };
+	*info = (xc_domaininfo_t){ .tot_pages = 11, .max_pages = 500, .flags = xen.flags };
 	return 0;
 }
 
@@ -686,6 +686,15 @@ static void operations(const void *argument)
 	CHECK(!opened->calls->away(opened, 8, 1) && xen.away_first == 8, "away");
 	CHECK(!opened->calls->drop(opened, 8, 1), "drop");
 	CHECK(!opened->calls->crash(opened) && xen.crashed == 1, "crash");
+	CHECK(!opened->calls->has_ended(opened), "it is there");
+	xen.flags = XEN_DOMINF_dying;
+	CHECK(opened->calls->has_ended(opened), "it is being destroyed");
+	xen.flags = 0;
+	xen.fail_at = "getinfo";
+	xen.fail_errno = ESRCH;
+	CHECK(opened->calls->has_ended(opened), "it has been");
+	xen.fail_errno = EIO;
+	CHECK(!opened->calls->has_ended(opened), "Xen does not say");
 	xen.fail_at = "page";
 	xen.fail_errno = ESRCH;
 	CHECK(opened->calls->page(opened, ops, 3) == -ESRCH, "page");

@@ -46,7 +46,9 @@ int xc_physinfo(xc_interface *xch, xc_physinfo_t *info);
 
 typedef struct {
 	uint64_t tot_pages, max_pages;
+	uint32_t flags;
 } xc_domaininfo_t;
+#define XEN_DOMINF_dying	(1u << 0)
 int xc_domain_getinfo_single(xc_interface *xch, uint32_t domid, xc_domaininfo_t *info);
 
 #endif
