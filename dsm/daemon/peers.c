@@ -132,6 +132,13 @@ static void on_up(void *context, unsigned int host, uint32_t epoch)
 		answer(w, &peer->connecting, text);
 		return;
 	}
+	/* Those that were there when the VM failed were told then. */
+	if (dsm_engine_failure(w->engine)) {
+		peer->link = DSM_LINK_LOST;
+		dsm_transport_fail(w->transport, host, w->state == DSM_WORKER_ENDED ?
+				   DSM_FAIL_OVER : DSM_R_BROKEN);
+		return;
+	}
 	peer->link = DSM_LINK_UP;
 	peer->was_up = true;
 	ev_timer_stop(w->p.loop, &peer->again);
@@ -186,6 +193,13 @@ static bool is_home(const struct dsm_worker *w, unsigned int host)
 	return w->p.description->build && host == w->p.description->token_home;
 }
 
+/* This host leaves, and has nothing of others any more: nobody misses anything. */
+static bool has_left(const struct dsm_worker *w)
+{
+	return w->state == DSM_WORKER_LEAVING && !dsm_engine_guests(w->engine) &&
+	       dsm_engine_is_quiet(w->engine);
+}
+
 static void on_end(void *context, unsigned int host, enum dsm_end reason,
 		   const char *text)
 {
@@ -209,12 +223,10 @@ static void on_end(void *context, unsigned int host, enum dsm_end reason,
 	dsm_worker_say(w, orderly || over ? 6 : 3, "host %s: %s", dsm_worker_name(w, host), why);
 	peer->link = orderly ? DSM_LINK_DOWN : DSM_LINK_LOST;
 	peer->closing = false;
-	if (w->state == DSM_WORKER_LEAVING)
-		return;
 	if (over) {
 		snprintf(error, sizeof(error), "host %s says so", dsm_worker_name(w, host));
 		dsm_engine_end(w->engine, error);
-	} else {
+	} else if (!has_left(w)) {
 		dsm_engine_peer_down(w->engine, host, orderly, why);
 	}
 	if (!peer->leaving)

@@ -351,6 +351,51 @@ static void one_fails(const void *argument)
 	end();
 }
 
+/* Who comes after the VM has failed is told at once. */
+static void one_has_failed(const void *argument)
+{
+	(void)argument;
+	rig_begin();
+	memset(node, 0, sizeof(node));
+	nr_nodes = 2;
+	prepare(&node[0], 0);
+	prepare(&node[1], 1);
+	start(&node[0]);
+	dsm_engine_fail(dsm_worker_engine(node[0].worker), "before anybody came");
+	CHECK(node[0].state == DSM_WORKER_FAILED, "%u", node[0].state);
+	start(&node[1]);
+	UNTIL(node[1].state == DSM_WORKER_FAILED);
+	/* Its own first words may cross the end of the connection, and cut it off. */
+	CHECK(strstr(node[1].why, "the peer says that the VM has failed") ||
+	      strstr(node[1].why, "cut off"), "%s", node[1].why);
+	CHECK(node[1].xen.crashes == 1, "its domain crashes");
+	end();
+}
+
+/* A host that leaves, and has pages of one that is lost meanwhile. */
+static void lost_while_leaving(const void *argument)
+{
+	uint64_t gfn;
+
+	(void)argument;
+	begin(3);
+	UNTIL(all_in(DSM_WORKER_RUNNING));
+	play(500);
+	for (gfn = 0; gfn < PAGES; gfn++)
+		node[2].xen.page[gfn].pinned = true;
+	for (gfn = 0; gfn < PAGES / 2; gfn++)
+		UNTIL(played_use(&node[2].xen, NO_VCPU, gfn, DSM_XEN_WANT_S, 0) == PLAYED_DONE ||
+		      (dsm_worker_kick(node[2].worker), false));
+	CHECK(!dsm_worker_leave(node[2].worker), "leave");
+	/* The one has nothing there that it needs, and so it goes; the other is lost. */
+	dsm_worker_destroy(node[0].worker);
+	node[0].worker = NULL;
+	UNTIL(node[2].state == DSM_WORKER_FAILED);
+	CHECK(strstr(node[2].why, "is lost (") && strstr(node[2].why, host_names[0]), "%s",
+	      node[2].why);
+	end();
+}
+
 /* Who opens comes first, and tries again; the VM has not failed yet. */
 static void nobody_listens(const void *argument)
 {
@@ -373,6 +418,8 @@ static const struct test_case cases[] = {
 	{ "workers: a guest leaves", a_guest_leaves, NULL },
 	{ "workers: a host is lost", a_host_is_lost, NULL },
 	{ "workers: one fails", one_fails, NULL },
+	{ "workers: one has failed", one_has_failed, NULL },
+	{ "workers: lost while leaving", lost_while_leaving, NULL },
 	{ "workers: nobody listens yet", nobody_listens, NULL },
 };
 
