@@ -156,7 +156,7 @@ void engine_lease_due(struct dsm_engine *e, struct dsm_entry *entry, uint64_t t)
 		engine_simple_step(e, gfn, DSM_EV_LEASE_OVER);
 		return;
 	case DSM_LEASE_TOKEN:
-		if (v && v->waiting && engine_has_token(e, v)) {
+		if (v && v->waiting && engine_has_token(e, v) && t < e->token_end) {
 			entry->lease_due = t + e->p.token_ns;
 			engine_settle(e, entry);
 			return;
@@ -193,7 +193,7 @@ void dsm_engine_tick(struct dsm_engine *e)
 	       entry->due <= t)
 		entry_due(e, entry, t);
 	if (!e->has_failed && e->token_due <= t) {
-		if (e->token_vcpu->waiting)
+		if (e->token_vcpu->waiting && t < e->token_end)
 			e->token_due = t + e->p.token_ns;
 		else
 			engine_retired(e, e->token_vcpu);
@@ -307,7 +307,7 @@ const char *dsm_engine_broken_rule(const struct dsm_engine *e)
 				   entry->due != DSM_NEVER)
 			return "a page that is not in its place in the heap";
 		used += entry->counted;
-		asking += entry->page.request != 0;
+		asking += entry->page.request || entry->page.wanted;
 		fetching += entry->fetching;
 		evacuating += entry->evacuating;
 		owed += entry->owed_since != 0;

@@ -102,7 +102,7 @@ struct dsm_engine_counts {
 	uint64_t prefetches;			/* pages asked for before they were missed */
 	uint64_t prefetch_hits, prefetch_wasted;	/* used; gone before they were */
 	uint64_t prefetch_refused;		/* not the time for them */
-	uint64_t cleared, clears_late;		/* asked for without bytes; not, since nobody waited */
+	uint64_t cleared, clears_late;		/* asked for without bytes; not: nobody waits, or others first */
 	uint64_t holes;				/* that were shown to who waited for memory */
 	uint64_t tokens;			/* that came */
 	uint64_t operations, batches;		/* page operations; calls of Xen for them */

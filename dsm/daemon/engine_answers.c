@@ -15,6 +15,11 @@
  * they began to wait: its first is the first that is due.  An answer about a page
  * begins its time anew: of several hosts one may have answered.  The core takes one
  * answer for each question, so nobody can put this off.
+ *
+ * The progress token is owed, too: by who has it while somebody else wants it, and
+ * by its home to who has asked.  A host that does as it should gives it back within
+ * answer_ns (engine_token.c), so it has twice that; before we have it each of the
+ * others may have it once.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,6 +32,7 @@ void engine_begin_answers(struct dsm_engine *e)
 
 	for (kind = 0; kind < NR_OWED; kind++)
 		TAILQ_INIT(&e->owed[kind]);
+	e->token_owed = DSM_NOBODY;
 }
 
 /* Return: for what kind of question; NR_OWED: nobody owes an answer. */
@@ -88,11 +94,42 @@ static uint64_t due(const struct dsm_engine *e, enum owed kind)
 	return first->owed_since + (kind == OWED_BY_HOME ? 2 : 1) * e->p.answer_ns;
 }
 
+static unsigned int who_owes_the_token(const struct dsm_engine *e)
+{
+	const struct dsm_token *token = &e->token;
+
+	if (!e->p.answer_ns)
+		return DSM_NOBODY;
+	if (e->vm.token_home != e->vm.self)
+		return token->state == DSM_TOKEN_ASKED ? e->vm.token_home : DSM_NOBODY;
+	return token->nr_queued && token->holder != e->vm.self ? token->holder : DSM_NOBODY;
+}
+
+void engine_answers_token(struct dsm_engine *e)
+{
+	unsigned int host = who_owes_the_token(e);
+
+	if (host == e->token_owed)
+		return;
+	e->token_owed = (uint8_t)host;
+	e->token_owed_since = now(e);
+}
+
+static uint64_t token_due(const struct dsm_engine *e)
+{
+	unsigned int times = e->token_owed == e->vm.token_home ? e->vm.nr_hosts : 1;
+
+	return e->token_owed == DSM_NOBODY ? DSM_NEVER :
+	       e->token_owed_since + 2 * times * e->p.answer_ns;
+}
+
 uint64_t engine_answers_due(const struct dsm_engine *e)
 {
-	uint64_t a = due(e, OWED_TO_HOME), b = due(e, OWED_BY_HOME);
+	uint64_t a = due(e, OWED_TO_HOME), b = due(e, OWED_BY_HOME), c = token_due(e);
 
-	return a < b ? a : b;
+	if (b < a)
+		a = b;
+	return c < a ? c : a;
 }
 
 unsigned int engine_answers_owed(const struct dsm_engine *e)
@@ -136,4 +173,10 @@ void engine_answers_tick(struct dsm_engine *e, uint64_t t)
 			 what_is_owed(entry), entry->page.gfn, (t - entry->owed_since) / MS);
 		engine_lose(e, who_owes(entry), why);
 	}
+	if (e->has_failed || token_due(e) > t)
+		return;
+	snprintf(why, sizeof(why), "it %s the progress token for %llu ms",
+		 e->token_owed == e->vm.token_home ? "does not give" : "keeps",
+		 (t - e->token_owed_since) / MS);
+	engine_lose(e, e->token_owed, why);
 }

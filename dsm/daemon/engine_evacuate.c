@@ -43,6 +43,18 @@ static bool may_begin(const struct dsm_engine *e, unsigned int begun)
 	       e->batch[e->current].nr_slots < SLOTS;
 }
 
+/*
+ * Is it on its way, or about to go?  What was asked for before the pass came by
+ * comes here after it, and what somebody asks a home for is there no longer.
+ */
+static bool is_under_way(const struct dsm_entry *entry)
+{
+	const struct dsm_page *page = &entry->page;
+
+	return page->operation || page->request || page->writeback ||
+	       page->dir.phase != DSM_IDLE;
+}
+
 /* "Not now" changes nothing. */
 static void begin(struct dsm_engine *e, struct dsm_entry *entry)
 {
@@ -85,11 +97,10 @@ static enum passed pass(struct dsm_engine *e)
 		if (looks++ == LOOKS || e->has_failed || !may_begin(e, begun))
 			return PASS_MORE;
 		entry = dsm_table_find(&e->table, v->at);
-		if (!entry || is_home(e, entry))
+		if (!entry || (is_home(e, entry) && !is_under_way(entry)))
 			continue;
 		v->found++;
-		if (entry->page.operation || entry->page.request ||
-		    entry->page.writeback || entry->away_due != DSM_NEVER)
+		if (is_under_way(entry) || entry->away_due != DSM_NEVER)
 			continue;
 		home = dsm_vm_home(&e->vm, v->at);
 		if (home != e->p.self &&
@@ -107,7 +118,10 @@ void engine_evacuate(struct dsm_engine *e)
 	enum passed passed;
 	uint64_t wait;
 
-	if (v->first == v->end || (v->at == v->first && v->due > now(e)))
+	if (v->first == v->end)
+		return;
+	/* Between two passes; not one that others under way have held up. */
+	if (v->at == v->first && v->due != DSM_NEVER && v->due > now(e))
 		return;
 	v->due = DSM_NEVER;
 	passed = pass(e);

@@ -71,7 +71,13 @@ void engine_evict(struct dsm_engine *e)
 		}
 		evict_one(e, entry);
 		begun += entry->page.operation != 0;
-		/* Nobody else would look when its lease is over. */
+		/*
+		 * It may be in use now, any hypercall is enough: nobody else would
+		 * look again, nor when a lease is over.
+		 */
+		if (urgent && entry->page.operation &&
+		    now(e) + DSM_ENGINE_BACKOFF < e->evict_due)
+			e->evict_due = now(e) + DSM_ENGINE_BACKOFF;
 		if (urgent && !entry->page.operation && entry->lease_due < e->evict_due)
 			e->evict_due = entry->lease_due;
 	}

@@ -18,6 +18,7 @@
 #define STREAMS		4		/* sequences of pages that a vCPU reads */
 #define LEASE_MOST	24u		/* of lease_ns: engine_pages.c, settle_lease() */
 #define LEASED		8		/* pages whose lease ends as a vCPU goes on */
+#define TOKEN_MOST	50u		/* of token_ns: as long as a vCPU that waits has the token */
 #define DSM_ENGINE_BACKOFF	MS	/* ns, most between two tries of a page in use */
 
 /*
@@ -123,6 +124,7 @@ struct dsm_engine {
 
 	struct vcpu *token_vcpu;	/* who has asked for the token, or has it */
 	uint64_t token_due;		/* token_vcpu has it until then; or DSM_NEVER */
+	uint64_t token_end;		/* and no longer, though it waits still */
 	TAILQ_HEAD(, vcpu) line;
 
 	unsigned int frames, used;
@@ -140,6 +142,8 @@ struct dsm_engine {
 	struct engine_range range[DSM_MAX_RANGES];
 
 	TAILQ_HEAD(, dsm_entry) owed[NR_OWED];
+	uint8_t token_owed;		/* host that owes us the token; DSM_NOBODY */
+	uint64_t token_owed_since;
 	uint64_t keepalive_due;
 	uint64_t warned[NR_WARNINGS];
 	bool counting;			/* a host is being forgotten: FAIL is counted */
@@ -326,6 +330,9 @@ void engine_answers_settle(struct dsm_engine *e, struct dsm_entry *entry);
 
 /** A message of this type has come, which the core has not seen yet. */
 void engine_answered(struct dsm_engine *e, struct dsm_entry *entry, unsigned int type);
+
+/** Something has happened to the token: who owes it? */
+void engine_answers_token(struct dsm_engine *e);
 
 /** Return: pages that wait for an answer, as their lists have it.  O(pages). */
 unsigned int engine_answers_owed(const struct dsm_engine *e);

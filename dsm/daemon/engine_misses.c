@@ -170,7 +170,8 @@ static bool turn_away(struct dsm_engine *e, struct waiter *w)
  * The miss may be late: its vCPU has gone on then, another host has written to
  * the page since, and a request without data would zero that.  So Xen is asked
  * whether somebody waits for it.  If so he does until we wake him: nothing else
- * of ours is done with this page before its request has been answered.
+ * of ours is done with this page before its request has been answered.  But at a
+ * home: there others may be ahead of us, and what comes for them wakes him.
  */
 static bool will_be_cleared(struct dsm_engine *e, const struct waiter *w,
 			    const struct dsm_page *page)
@@ -181,6 +182,10 @@ static bool will_be_cleared(struct dsm_engine *e, const struct waiter *w,
 	if (!e->p.clear_hint || !w->vcpu || w->want != DSM_XEN_WANT_M_NODATA ||
 	    page->state != DSM_INVALID || page->request)
 		return false;
+	if (page->dir.phase != DSM_IDLE) {
+		e->counts.clears_late++;
+		return false;
+	}
 	rc = e->p.xen->calls->page(e->p.xen, &op, 1);
 	if (rc) {
 		engine_fail(e, "a question about gfn 0x%" PRIx64 ": %s", w->gfn,

@@ -446,7 +446,8 @@ void engine_settle(struct dsm_engine *e, struct dsm_entry *entry)
 
 	engine_follow(&entry->counted, !at_home(e, entry) &&
 	       (page->state != DSM_INVALID || requested || page->wanted), &e->used);
-	engine_follow(&entry->asking, page->request != 0, &e->requests);
+	/* What is asked for once a write-back is answered is a request, too. */
+	engine_follow(&entry->asking, page->request || page->wanted, &e->requests);
 	engine_follow(&entry->writing, page->writeback, &e->writebacks);
 	engine_follow(&entry->fetching, page->request == DSM_GETS &&
 		      page->request_flags & DSM_F_PREFETCH, &e->fetching);

@@ -2,6 +2,12 @@
 /*
  * The vCPUs that want the progress token, one after the other, and what a vCPU
  * that goes on gives up.
+ *
+ * A vCPU whose page does not come, because it is in use elsewhere, say, asks for it
+ * again and again, and would have the token for as long as that.  All others that
+ * want it would wait for who uses that page.  So it has it for TOKEN_MOST at most,
+ * and for no longer than an answer may take, and is the last in line then, if it
+ * loses pages again.
  */
 #include <stddef.h>
 
@@ -13,6 +19,7 @@ void engine_send_all(struct dsm_engine *e, const struct dsm_actions *actions)
 
 	for (i = 0; i < actions->nr; i++)
 		engine_send(e, &actions->action[i], NULL);
+	engine_answers_token(e);
 }
 
 void engine_look_for_token(struct dsm_engine *e)
@@ -22,6 +29,10 @@ void engine_look_for_token(struct dsm_engine *e)
 		return;
 	e->counts.tokens++;
 	e->token_due = now(e) + e->p.token_ns;
+	e->token_end = TOKEN_MOST * e->p.token_ns;
+	if (e->p.answer_ns && e->p.answer_ns < e->token_end)
+		e->token_end = e->p.answer_ns;
+	e->token_end += now(e);
 }
 
 void engine_next_in_line(struct dsm_engine *e)

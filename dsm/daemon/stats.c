@@ -159,7 +159,7 @@ static const struct engine_number {
 	NUMBER(prefetch_wasted, false, "Of these, gone before they were used."),
 	NUMBER(prefetch_refused, false, "Of these, refused by their home."),
 	NUMBER(cleared, false, "Pages asked for without their bytes, to be overwritten."),
-	NUMBER(clears_late, false, "Pages asked for with them: nobody waited any more."),
+	NUMBER(clears_late, false, "Pages asked for with them: nobody waited any more, or others were ahead."),
 	NUMBER(evacuated, false, "Pages that came home with a range."),
 	NUMBER(evacuating, true, "Is a range coming home?"),
 	NUMBER(holes, false, "Accesses to memory that its home does not have."),

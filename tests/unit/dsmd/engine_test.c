@@ -744,6 +744,34 @@ static void host_lost(const void *argument)
 	world_end();
 }
 
+/* vCPU 0 there has a page, and loses it to its home before it has gone on. */
+static void use_and_lose(unsigned int host, uint64_t gfn)
+{
+	unsigned int i;
+
+	CHECK(played_use(&node[host].xen, 0, gfn, DSM_XEN_WANT_M, 4711) == PLAYED_MISS, "a miss");
+	for (i = 0; i < 4; i++) {
+		dsm_engine_misses(node[host].engine);
+		dsm_engine_run(node[host].engine);
+		deliver(host, 0);
+		dsm_engine_run(node[0].engine);
+		deliver(0, host);
+		dsm_engine_run(node[host].engine);
+	}
+	clock_ns += 2 * MS;
+	dsm_engine_tick(node[host].engine);
+	played_use(&node[0].xen, host - 1, gfn, DSM_XEN_WANT_M, host);
+	dsm_engine_misses(node[0].engine);
+	dsm_engine_run(node[0].engine);
+	for (i = 0; i < 3; i++) {
+		deliver(0, host);
+		dsm_engine_run(node[host].engine);
+		deliver(host, 0);
+		dsm_engine_run(node[0].engine);
+	}
+	CHECK(node[0].xen.page[gfn].state == DSM_XEN_STATE_M, "a loss of %u", host);
+}
+
 static const struct features strict = {
 	.hosts = 3, .pages = 12, .vcpus = 2, .frames = 64, .wide = 1, .credits = 64,
 	.answer_ms = 100,
@@ -869,6 +897,66 @@ static void no_answer_of_a_home(const void *argument)
 	pass(0, 100000);
 	CHECK(!dsm_engine_failure(node[0].engine) && !dsm_engine_failure(node[1].engine), "%s%s",
 	      node[0].failure, node[1].failure);
+	world_end();
+}
+
+/* Who has the token and never gives it back, while somebody waits for it; and who never gives it. */
+static void no_answer_about_the_token(const void *argument)
+{
+	struct dsm_msg request = { .type = DSM_TOKEN_REQ, .epoch = 7 };
+	struct features features = strict;
+	struct dsm_engine_params p;
+	char text[DSM_ENGINE_TEXT];
+
+	(void)argument;
+	dice_begin();
+	world_begin(&strict);
+	dsm_engine_message(node[0].engine, 1, &request, NULL);
+	pass(0, 1000);
+	CHECK(!dsm_engine_failure(node[0].engine), "nobody else wants it: %s", node[0].failure);
+	dsm_engine_message(node[0].engine, 2, &request, NULL);
+	dsm_engine_run(node[0].engine);
+	pass(0, 199);
+	CHECK(!dsm_engine_failure(node[0].engine), "too early: %s", node[0].failure);
+	pass(0, 1);
+	expect_failure(0, "host beta is lost (it keeps the progress token for 200 ms): 0 pages");
+	world_end();
+
+	/* The second one has its time, too. */
+	features.hosts = 4;
+	world_begin(&features);
+	dsm_engine_message(node[0].engine, 1, &request, NULL);
+	dsm_engine_message(node[0].engine, 2, &request, NULL);
+	dsm_engine_run(node[0].engine);
+	pass(0, 150);
+	dsm_engine_message(node[0].engine, 3, &request, NULL);
+	request.type = DSM_TOKEN_FREE;
+	dsm_engine_message(node[0].engine, 1, &request, NULL);
+	dsm_engine_run(node[0].engine);
+	pass(0, 199);
+	CHECK(!dsm_engine_failure(node[0].engine), "too early: %s", node[0].failure);
+	pass(0, 1);
+	expect_failure(0, "host gamma is lost (it keeps the progress token for 200 ms): 0 pages");
+	world_end();
+
+	/* Its home: the others may each have it before us. */
+	world_begin(&strict);
+	p = params_of(&node[1]);
+	p.max_losses = 1;
+	dsm_engine_destroy(node[1].engine);
+	CHECK(!dsm_engine_create(&p, &node[1].engine, text), "%s", text);
+	dsm_engine_peer_up(node[1].engine, 0, 7);
+	dsm_engine_peer_up(node[1].engine, 2, 7);
+	use_and_lose(1, 0);
+	deaf[0] = true;
+	played_use(&node[1].xen, 0, 0, DSM_XEN_WANT_M, 4711);
+	dsm_engine_misses(node[1].engine);
+	dsm_engine_run(node[1].engine);
+	CHECK(STAILQ_FIRST(&channel[1][0])->msg.type == DSM_TOKEN_REQ, "it asks");
+	pass(1, 599);
+	CHECK(!dsm_engine_failure(node[1].engine), "too early: %s", node[1].failure);
+	pass(1, 1);
+	expect_failure(1, "host alpha is lost (it does not give the progress token for 600 ms): 0 pages of beta");
 	world_end();
 }
 
@@ -1270,6 +1358,80 @@ static void evacuation(const void *argument)
 	world_end();
 }
 
+/* One that takes the place of another, while as many pages are on their way as may be. */
+static void evacuation_anew(const void *argument)
+{
+	struct features features = calm;
+	struct dsm_engine_counts counts;
+	uint64_t gfn;
+
+	(void)argument;
+	dice_begin();
+	features.hosts = 2;
+	features.pages = 320;
+	features.frames = 200;
+	features.credits = 200;
+	world_begin(&features);
+	for (gfn = 0; gfn < 100; gfn++)
+		use(1, 0, gfn, DSM_XEN_WANT_M);
+	clock_ns += 100 * MS;
+	settle_down();
+	CHECK(!dsm_engine_evacuate(node[0].engine, 0, 100), "begin");
+	dsm_engine_run(node[0].engine);
+	dsm_engine_get_counts(node[0].engine, &counts);
+	CHECK(counts.requests == 64, "%u at a time", counts.requests);
+	CHECK(!dsm_engine_evacuate(node[0].engine, 0, 160), "another");
+	dsm_engine_run(node[0].engine);
+	settle_down();
+	CHECK(!dsm_engine_is_evacuating(node[0].engine), "it does not end");
+	check_evacuated(0);
+	check_rules();
+	world_end();
+}
+
+/* A page that was asked for before, and comes here after the pass went by. */
+static void evacuation_of_what_comes(const void *argument)
+{
+	struct features features = calm;
+
+	(void)argument;
+	dice_begin();
+	features.hosts = 2;
+	world_begin(&features);
+	played_use(&node[1].xen, 0, 2, DSM_XEN_WANT_M, 71);
+	dsm_engine_misses(node[1].engine);
+	dsm_engine_run(node[1].engine);
+	CHECK(in_channel[1][0] == 1, "a request is out");
+	CHECK(!dsm_engine_evacuate(node[1].engine, 0, 12), "begin");
+	dsm_engine_run(node[1].engine);
+	pass(1, 5);
+	CHECK(dsm_engine_is_evacuating(node[1].engine), "it waits for it");
+	settle_down();
+	clock_ns += 100 * MS;
+	settle_down();
+	CHECK(!dsm_engine_is_evacuating(node[1].engine), "it does not end");
+	check_evacuated(1);
+	/* At home: somebody asks for a page of the range, and it is about to go. */
+	node[0].xen.page[3].pinned = true;
+	played_use(&node[1].xen, 0, 3, DSM_XEN_WANT_M, 72);
+	dsm_engine_misses(node[1].engine);
+	dsm_engine_run(node[1].engine);
+	CHECK(deliver(1, 0), "a request");
+	dsm_engine_run(node[0].engine);
+	CHECK(!dsm_engine_evacuate(node[0].engine, 0, 6), "begin");
+	dsm_engine_run(node[0].engine);
+	pass(0, 1);
+	CHECK(dsm_engine_is_evacuating(node[0].engine), "it goes only now");
+	node[0].xen.page[3].pinned = false;
+	settle_down();
+	clock_ns += 100 * MS;
+	settle_down();
+	CHECK(!dsm_engine_is_evacuating(node[0].engine), "it does not end");
+	CHECK(node[0].xen.page[3].state == DSM_XEN_STATE_M, "it is at home");
+	check_rules();
+	world_end();
+}
+
 /* PUTS has no answer: a link that stands still is not filled with them. */
 static void evacuation_of_copies(const void *argument)
 {
@@ -1607,6 +1769,125 @@ static void drop_and_populate(const void *argument)
 }
 
 /* Without frames a miss waits until there is one, and the first in line is first. */
+/*
+ * Somebody else's request is ahead of ours at the home: the vCPU is woken before
+ * its page comes, and what is written meanwhile must not be zeros.
+ */
+static void clear_hint_in_a_queue(const void *argument)
+{
+	struct features features = calm;
+	struct dsm_engine_counts counts;
+	unsigned int i;
+
+	(void)argument;
+	dice_begin();
+	features.hosts = 4;
+	features.clear_hint = true;
+	features.no_leases = true;
+	world_begin(&features);
+	use(1, 0, 0, DSM_XEN_WANT_M);
+	node[1].xen.page[0].word[0] = last[0][0] = 1;
+	/* 2 reads, 3 writes, then the home clears; 1 has not answered yet. */
+	for (i = 2; i < 4; i++) {
+		played_use(&node[i].xen, 0, 0, i == 2 ? DSM_XEN_WANT_S : DSM_XEN_WANT_M, 80 + i);
+		dsm_engine_misses(node[i].engine);
+		dsm_engine_run(node[i].engine);
+		CHECK(deliver(i, 0), "a request of %u", i);
+	}
+	played_use(&node[0].xen, 0, 0, DSM_XEN_WANT_M_NODATA, 90);
+	dsm_engine_misses(node[0].engine);
+	dsm_engine_run(node[0].engine);
+	CHECK(deliver(0, 1), "a recall");
+	dsm_engine_run(node[1].engine);
+	CHECK(deliver(1, 0), "its answer");
+	dsm_engine_run(node[0].engine);
+	CHECK(!node[0].xen.vcpu[0].waits, "it is woken, and does something else first");
+	for (i = 0; i < 8 && node[3].xen.page[0].state != DSM_XEN_STATE_M; i++) {
+		unsigned int h;
+
+		for (h = 1; h < 4; h++) {
+			while (node[3].xen.page[0].state != DSM_XEN_STATE_M && deliver(0, h))
+				dsm_engine_run(node[h].engine);
+			if (node[3].xen.page[0].state == DSM_XEN_STATE_M)
+				break;
+			while (deliver(h, 0))
+				;
+			dsm_engine_run(node[0].engine);
+		}
+	}
+	CHECK(node[3].xen.page[0].state == DSM_XEN_STATE_M, "3 has it");
+	node[3].xen.page[0].word[5] = last[0][5] = 77;
+	settle_down();
+	CHECK(node[0].xen.page[0].state == DSM_XEN_STATE_M &&
+	      node[0].xen.page[0].word[5] == 77, "what 3 wrote is at home");
+	dsm_engine_get_counts(node[0].engine, &counts);
+	CHECK(!counts.cleared && counts.clears_late == 1, "%llu, %llu",
+	      (unsigned long long)counts.cleared, (unsigned long long)counts.clears_late);
+	check_rules();
+	world_end();
+}
+
+/* A vCPU whose page does not come for long has the token only for a while. */
+static void token_for_a_while(const void *argument)
+{
+	struct dsm_engine_params p;
+	char text[DSM_ENGINE_TEXT];
+	unsigned int i, host;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&calm);
+	for (host = 1; host < 3; host++) {
+		p = params_of(&node[host]);
+		p.max_losses = 1;
+		dsm_engine_destroy(node[host].engine);
+		CHECK(!dsm_engine_create(&p, &node[host].engine, text), "%s", text);
+		for (i = 0; i < 3; i++)
+			if (i != host)
+				dsm_engine_peer_up(node[host].engine, i, 7);
+	}
+	for (host = 1; host < 3; host++)
+		use_and_lose(host, host - 1);
+	/* Now gfn 0 stays at home for ever, and host 1 has the token first. */
+	node[0].xen.page[0].pinned = true;
+	for (host = 1; host < 3; host++) {
+		played_use(&node[host].xen, 0, host - 1, DSM_XEN_WANT_M, 4711);
+		dsm_engine_misses(node[host].engine);
+		dsm_engine_run(node[host].engine);
+		CHECK(STAILQ_FIRST(&channel[host][0])->msg.type == DSM_TOKEN_REQ, "it asks");
+		deliver(host, 0);
+	}
+	for (i = 0; i < 4000 && node[2].xen.vcpu[0].waits; i++) {
+		clock_ns += 100 * US;
+		for (host = 0; host < 3; host++) {
+			dsm_engine_misses(node[host].engine);
+			dsm_engine_tick(node[host].engine);
+		}
+		for (host = 1; host < 3; host++) {
+			deliver(0, host);
+			dsm_engine_run(node[host].engine);
+			deliver(host, 0);
+		}
+		/* It misses again as soon as it is woken. */
+		if (!node[1].xen.vcpu[0].waits &&
+		    played_use(&node[1].xen, 0, 0, DSM_XEN_WANT_M, 4711) == PLAYED_MISS)
+			dsm_engine_misses(node[1].engine);
+		if (i == 400)
+			CHECK(node[2].xen.vcpu[0].waits, "the first one has had a while");
+	}
+	CHECK(!node[2].xen.vcpu[0].waits, "the other one waits for the token for ever");
+	node[0].xen.page[0].pinned = false;
+	for (i = 0; i < 40 && node[1].xen.page[0].state != DSM_XEN_STATE_M; i++) {
+		clock_ns += 20 * MS;
+		settle_down();
+		if (!node[1].xen.vcpu[0].waits)
+			played_use(&node[1].xen, 0, 0, DSM_XEN_WANT_M, 4711);
+	}
+	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_M, "and the first one its page");
+	check_rules();
+	world_end();
+}
+
 static void no_frames(const void *argument)
 {
 	struct features features = calm;
@@ -1653,6 +1934,88 @@ static void destroyed(const void *argument)
 	dsm_engine_fail(node[0].engine, "later");
 	dsm_engine_end(node[0].engine, "later");
 	CHECK(!strcmp(dsm_engine_failure(node[0].engine), "its domain has ended"), "the first counts");
+}
+
+/* A page was in use as it was to give its frame away: it is tried again, though nothing else happens. */
+static void frames_in_use(const void *argument)
+{
+	struct features features = calm;
+	uint64_t gfn;
+
+	(void)argument;
+	dice_begin();
+	features.hosts = 2;
+	features.pages = 120;
+	features.vcpus = 1;
+	features.frames = 32;
+	world_begin(&features);
+	for (gfn = 60; gfn < 92; gfn++) {
+		node[0].xen.page[gfn].pinned = true;
+		use(0, 0, gfn, DSM_XEN_WANT_S);
+	}
+	pass(0, 100);
+	settle_down();
+	CHECK(played_use(&node[0].xen, 0, 100, DSM_XEN_WANT_S, 5000) == PLAYED_MISS, "a miss");
+	dsm_engine_misses(node[0].engine);
+	dsm_engine_run(node[0].engine);
+	for (gfn = 60; gfn < 92; gfn++)
+		node[0].xen.page[gfn].pinned = false;
+	pass(0, 3);
+	CHECK(in_channel[0][1] >= 2, "%u messages: nobody looked again", in_channel[0][1]);
+	settle_down();
+	CHECK(!node[0].xen.vcpu[0].waits, "it waits");
+	/* And once there are frames nobody looks any more. */
+	pass(0, 100);
+	CHECK(dsm_engine_next(node[0].engine) > clock_ns + 100 * MS, "it looks for ever");
+	check_rules();
+	world_end();
+}
+
+/* What waits for a write-back to be answered is a request, too: its home counts them. */
+static void requests_after_writebacks(const void *argument)
+{
+	struct features features = calm;
+	struct dsm_engine_counts counts;
+	unsigned int asked = 0;
+	struct parcel *parcel;
+	uint64_t gfn;
+
+	(void)argument;
+	dice_begin();
+	features.hosts = 2;
+	features.pages = 800;
+	features.frames = 200;
+	features.credits = 400;
+	world_begin(&features);
+	for (gfn = 0; gfn < 30; gfn++)
+		use(1, 0, gfn, DSM_XEN_WANT_M);
+	clock_ns += 100 * MS;
+	settle_down();
+	CHECK(!dsm_engine_evacuate(node[1].engine, 0, 30), "begin");
+	dsm_engine_run(node[1].engine);
+	CHECK(in_channel[1][0] == 30, "%u PUTM", in_channel[1][0]);
+	/* Other domains want these pages. */
+	for (gfn = 0; gfn < 30; gfn++) {
+		CHECK(played_use(&node[1].xen, NO_VCPU, gfn, DSM_XEN_WANT_S, 0) == PLAYED_MISS, "a miss");
+		dsm_engine_misses(node[1].engine);
+	}
+	dsm_engine_run(node[1].engine);
+	while (deliver(1, 0))
+		;
+	dsm_engine_run(node[0].engine);
+	for (gfn = 40; gfn < 400 && !dsm_engine_drop(node[1].engine, gfn); gfn++)
+		;
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.requests == DSM_ENGINE_REQUESTS, "%u requests", counts.requests);
+	while (deliver(0, 1))
+		;
+	dsm_engine_run(node[1].engine);
+	STAILQ_FOREACH(parcel, &channel[1][0], link)
+		asked += parcel->msg.type <= DSM_POPULATE;
+	CHECK(asked == DSM_ENGINE_REQUESTS, "%u requests are out", asked);
+	settle_down();
+	check_rules();
+	world_end();
 }
 
 static void sign_of_life(const void *argument)
@@ -1880,25 +2243,32 @@ int main(int argc, char **argv)
 		{ "a host is lost", host_lost, NULL },
 		{ "a host that does not answer", no_answer, NULL },
 		{ "a home that does not answer", no_answer_of_a_home, NULL },
+		{ "a token that does not come back", no_answer_about_the_token, NULL },
 		{ "a host leaves", host_leaves, NULL },
 		{ "a host leaves copies", host_leaves_copies, NULL },
 		{ "the token comes first", token_first, NULL },
+		{ "the token is there for a while", token_for_a_while, NULL },
 		{ "where the time of a fault goes", phases, NULL },
 		{ "leases end together", leases_together, NULL },
 		{ "a page comes while a hole is shown", page_in_a_hole, NULL },
 		{ "a hole is short", short_hole, NULL },
 		{ "evacuation", evacuation, NULL },
 		{ "evacuation: copies", evacuation_of_copies, NULL },
+		{ "evacuation: another one", evacuation_anew, NULL },
+		{ "evacuation: what comes meanwhile", evacuation_of_what_comes, NULL },
 		{ "prefetch: a reader", prefetch_reader, NULL },
 		{ "prefetch: used", prefetch_used, NULL },
 		{ "prefetch: for nothing", prefetch_wasted, NULL },
 		{ "prefetch: frames and credits", prefetch_frames, NULL },
 		{ "prefetch: refused", prefetch_refused, NULL },
 		{ "the clear hint", clear_hint, NULL },
+		{ "the clear hint behind others", clear_hint_in_a_queue, NULL },
 		{ "a page that can't leave", special_page, NULL },
 		{ "a page in use", pinned_page, NULL },
 		{ "drop and populate", drop_and_populate, NULL },
 		{ "no frames", no_frames, NULL },
+		{ "frames of pages in use", frames_in_use, NULL },
+		{ "requests after write-backs", requests_after_writebacks, NULL },
 		{ "signs of life", sign_of_life, NULL },
 	{ "a domain that is destroyed", destroyed, NULL },
 		{ "Xen refuses", xen_refuses, NULL },
