@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.round_trips import with_rdma
 from benchmarks.spanning import CONFIGURATION, SOCKETS
 from lab.command import checked, run_in, write_file
 from lab.description import RackDescription
@@ -89,13 +90,18 @@ class DsmSite:
 
 
 @contextlib.contextmanager
-def dsm_site(scratch: Path, limits: dict[str, int] | None = None) -> Iterator[DsmSite]:
-    """Two hosts with a dsmd-host each. `limits`: of dsm.toml(5), where they are to be others than those of a slow machine."""
+def dsm_site(scratch: Path, limits: dict[str, int] | None = None, transport: str = "tcp") -> Iterator[DsmSite]:
+    """Two hosts with a dsmd-host each, and with Soft-RoCE devices for the transport "rdma".
+
+    `limits`: of dsm.toml(5), where they are to be others than those of a slow machine.
+    """
     with Rack.boot(RackDescription.load("two-hosts"), meter=False) as booted:
         show_consoles_of(booted)
         folder = scratch / "papers"
         folder.mkdir()
-        home, other = introduce(booted, folder)
+        if transport == "rdma":
+            with_rdma(booted)
+        home, other = introduce(booted, folder, transport)
         site = DsmSite(booted, home, other)
         for host in site.both:
             text = checked(run_in(host), f"cat {CONFIGURATION}")
