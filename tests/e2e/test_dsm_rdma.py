@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A guest with `host=` whose pages go over RDMA: Soft-RoCE on the network cards, which users without RDMA hardware have, too."""
+"""A guest with `host=` whose pages go over RDMA: Soft-RoCE on the network cards that users without RDMA hardware have."""
 
 from __future__ import annotations
 
