@@ -237,7 +237,7 @@ static int keep_number(struct host *host, struct record *record, struct probed *
 		return answer_error(answer, "internal", "the lock of the numbers: %s", strerror(-lock));
 	record_each(host, compare_names, &namesake);
 	if (namesake.found)
-		rc = answer_error(answer, "name-taken", "host %s has another guest called %s, or memory of one",
+		rc = answer_error(answer, "name-taken", "host %s has another guest called %s, or memory of one; a guest that was renamed keeps its first name here until it ends",
 				  host_name(host, host->config.self), record->name);
 	else
 		rc = choose_number(host, record, probed, answer);
@@ -351,7 +351,7 @@ static int take_range(struct host *host, struct json_object *from, struct record
 		range->spans = true;
 	}
 	if (start % (UNIT_KIB * 1024) || size % (range->spans ? UNIT_KIB : KIB_PER_FRAME))
-		return answer_error(answer, "sizes", "vnode %llu: byte %llu, %llu KiB: not in units of 2 MiB",
+		return answer_error(answer, "sizes", "vnode %llu: byte %llu, %llu KiB: not in units of 2 MiB; make size= of each vnode before it a multiple of 2",
 				    (unsigned long long)vnode, (unsigned long long)start,
 				    (unsigned long long)size);
 	range->vnode = (unsigned int)vnode;
@@ -435,11 +435,11 @@ void guest_enable(struct host *host, const struct record *known, struct record *
 	    guest_check_domid(host, record->domid, record->uuid, answer))
 		return;
 	if (known && known->domid == record->domid &&
-	    dsmd_was_started(host, known->uuid_text)) {
+	    (dsmd_was_started(host, known->uuid_text) || dsmd_lives(host, known->uuid_text))) {
 		if (!record_is_same(known, record))
 			answer_error(answer, "sizes", "dsmd has other ranges for this guest: %u, not %u, or of other places or sizes",
 				     known->nr_ranges, record->nr_ranges);
-		else if (!dsmd_pid(host, known->uuid_text))
+		else if (!dsmd_lives(host, known->uuid_text))
 			answer_error(answer, "internal", "dsmd of %s has ended: what it knew of the pages is lost; destroy the guest",
 				     known->guest);
 		else

@@ -41,7 +41,7 @@ static void state(struct host *host, const struct record *record, struct answer 
 	struct json_object *said, *list;
 	char *text;
 
-	if (!dsmd_pid(host, record->uuid_text)) {
+	if (!dsmd_lives(host, record->uuid_text)) {
 		lost(record, answer);
 		return;
 	}
@@ -125,9 +125,13 @@ int guest_check_domid(struct host *host, uint32_t domid, const uint8_t uuid[16],
 		      struct answer *answer)
 {
 	uint8_t theirs[16];
+	int rc = host->xen->uuid(domid, theirs);
 
-	if (!host->xen->uuid(domid, theirs) && !memcmp(uuid, theirs, sizeof(theirs)))
+	if (!rc && !memcmp(uuid, theirs, sizeof(theirs)))
 		return 0;
+	if (rc && rc != -ESRCH)
+		return answer_error(answer, "internal", "whose domain %u is: %s", domid,
+				    strerror(-rc));
 	return answer_error(answer, "unknown-vm", "domain %u is not the guest of this UUID", domid);
 }
 

@@ -126,10 +126,14 @@ static void answer_request(struct wire *wire, unsigned int from)
 	wire->end = wire_now() + HOST_REQUEST_S;
 	n = line ? wire_read_line(wire, line, HOST_LINE) : -ENOMEM;
 	if (n < 0) {
-		if (n != -EMSGSIZE && n != -EBADMSG)
+		/* Silence: a toolstack that had no CPU is told so; another host is not. */
+		if (n != -EMSGSIZE && n != -EBADMSG && (n != -ETIMEDOUT || from != DSM_NOBODY))
 			return;
-		answer_error(&answer, "internal", n == -EMSGSIZE ? "more than %u bytes" :
-			     "something follows the line (at most %u bytes)", HOST_LINE);
+		if (n == -ETIMEDOUT)
+			answer_error(&answer, "internal", "no request within %.0f s; ask again", HOST_REQUEST_S);
+		else
+			answer_error(&answer, "internal", n == -EMSGSIZE ? "more than %u bytes" :
+				     "something follows the line (at most %u bytes)", HOST_LINE);
 	} else {
 		request = read_line_json(line, (size_t)n, &answer);
 	}

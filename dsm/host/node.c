@@ -211,7 +211,7 @@ void guest_node(struct host *host, const struct record *record,
 			     (unsigned long long)node.range->pool_kib);
 		return;
 	}
-	if (!dsmd_pid(host, record->uuid_text)) {
+	if (!dsmd_lives(host, record->uuid_text)) {
 		answer_error(answer, "internal", "dsmd of %s has ended: what it knew of the pages is lost; destroy the guest",
 			     record->guest);
 		return;

@@ -51,12 +51,14 @@ static void probe(struct host *host, struct json_object *request, struct answer 
 		if (!guest || read_uuid(request, uuid, text, answer))
 			return;
 		rc = host->xen->find_name(guest, &domid);
+		if (!rc)
+			rc = host->xen->uuid(domid, theirs);
 		if (rc && rc != -ESRCH) {
 			answer_error(answer, "internal", "host %s: which names there are: %s",
 				     host_name(host, host->config.self), strerror(-rc));
 			return;
 		}
-		if (rc || (!host->xen->uuid(domid, theirs) && !memcmp(uuid, theirs, sizeof(uuid))))
+		if (rc || !memcmp(uuid, theirs, sizeof(uuid)))
 			domid = 0;
 	}
 	numbers = json_object_new_array();
@@ -193,7 +195,7 @@ static void begin(struct host *host, struct record *record, struct answer *answe
 {
 	struct answer ignored = { 0 };
 
-	if (dsmd_pid(host, record->uuid_text)) {
+	if (dsmd_lives(host, record->uuid_text)) {
 		dsmd_start(host, record, answer);
 		return;
 	}
@@ -253,7 +255,7 @@ static void command(struct host *host, struct record *record, const char *op,
 	if (is_node && (read_number(request, "vnode", 0, 63, &vnode, answer) ||
 			read_number(request, "size_kib", 0, 1ull << 30, &size, answer)))
 		return;
-	if (!dsmd_pid(host, record->uuid_text)) {
+	if (!dsmd_lives(host, record->uuid_text)) {
 		/* What ended has nothing, and no connection. */
 		if (strcmp(op, "leave") && (!is_node || size))
 			answer_error(answer, "internal", "host %s: the dsmd of %s is not there",

@@ -35,11 +35,8 @@ static int path_of(const struct host *host, const char *uuid, const char *file, 
 	return n < 0 || n >= PATH ? -ENAMETOOLONG : 0;
 }
 
-/*
- * Return: does somebody hold the lock?  It is looked at, not taken: who starts a
- * dsmd would find it held.  What can't be looked at may live.
- */
-static bool is_alive(const struct host *host, const char *uuid)
+/* The lock is looked at, not taken: who starts a dsmd would find it held. */
+bool dsmd_lives(const struct host *host, const char *uuid)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	char path[PATH];
@@ -62,7 +59,7 @@ pid_t dsmd_pid(const struct host *host, const char *uuid)
 	ssize_t n;
 	int fd;
 
-	if (!is_alive(host, uuid) || path_of(host, uuid, "pid", path))
+	if (!dsmd_lives(host, uuid) || path_of(host, uuid, "pid", path))
 		return 0;
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
@@ -77,7 +74,7 @@ pid_t dsmd_pid(const struct host *host, const char *uuid)
 
 bool dsmd_has_ended(const struct host *host, const char *uuid)
 {
-	return dsmd_was_started(host, uuid) && !is_alive(host, uuid);
+	return dsmd_was_started(host, uuid) && !dsmd_lives(host, uuid);
 }
 
 /* ---- It has died ---- */
@@ -292,7 +289,7 @@ static int wait_until_it_answers(struct host *host, const struct record *record,
 	int rc;
 
 	while ((rc = ask_dsmd(host, record->name, "status", HOST_ASK_S, NULL, &last)) &&
-	       is_alive(host, record->uuid_text) && wire_now() < end) {
+	       dsmd_lives(host, record->uuid_text) && wire_now() < end) {
 		answer_free(&last);
 		nanosleep(&pause, NULL);
 	}
@@ -309,7 +306,7 @@ int dsmd_start(struct host *host, const struct record *record, struct answer *an
 	int alive, words, rc = -1;
 	pid_t pid;
 
-	if (is_alive(host, record->uuid_text))
+	if (dsmd_lives(host, record->uuid_text))
 		return wait_until_it_answers(host, record, answer);
 	/* Short: a socket's path has 107 letters. */
 	snprintf(notify, sizeof(notify), "%s/vm/%d.n", host->folder, getpid());
@@ -395,18 +392,42 @@ static int destroy_slice(struct host *host, const struct record *record, struct 
 	return 0;
 }
 
+/* Without a pid there is no event: it is looked again and again. */
+static void wait_for_lock(const struct host *host, const char *uuid, double seconds)
+{
+	const struct timespec pause = { .tv_nsec = 20000000 };
+	double end = wire_now() + seconds;
+
+	while (dsmd_lives(host, uuid) && wire_now() < end)
+		nanosleep(&pause, NULL);
+}
+
+static int does_not_end(const struct host *host, const struct record *record, pid_t pid,
+			struct answer *answer)
+{
+	const char *here = host_name(host, host->config.self);
+
+	if (pid)
+		return answer_error(answer, "internal", "host %s: dsmd of %s (pid %d) does not end",
+				    here, record->guest, pid);
+	return answer_error(answer, "internal", "host %s: dsmd of %s does not end, and %s/vm/%s/pid does not say which process it is; kill it",
+			    here, record->guest, host->folder, record->uuid_text);
+}
+
 int dsmd_end(struct host *host, const struct record *record, struct answer *answer)
 {
 	struct answer ignored = { 0 };
 	pid_t pid = dsmd_pid(host, record->uuid_text);
+	bool told = dsmd_lives(host, record->uuid_text) &&
+		    !ask_dsmd(host, record->name, "forget force", 2., NULL, &ignored);
 
-	if (pid && (ask_dsmd(host, record->name, "forget force", 2., NULL, &ignored) ||
-		    !ends_within(pid, 5.)))
-		kill_dsmd(host, record->uuid_text, pid);
 	answer_free(&ignored);
-	if (is_alive(host, record->uuid_text))
-		return answer_error(answer, "internal", "host %s: dsmd of %s (pid %d) does not end",
-				    host_name(host, host->config.self), record->guest, pid);
+	if (pid && (!told || !ends_within(pid, 5.)))
+		kill_dsmd(host, record->uuid_text, pid);
+	else if (!pid && told)
+		wait_for_lock(host, record->uuid_text, 5.);
+	if (dsmd_lives(host, record->uuid_text))
+		return does_not_end(host, record, pid, answer);
 	if (!record_is_home(host, record) && record->begun && destroy_slice(host, record, answer))
 		return -1;
 	/* What else it had no time for. */

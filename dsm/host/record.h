@@ -104,7 +104,9 @@ const char *record_each(struct host *host, void (*each)(struct host *host,
 
 /* ---- The dsmd of a VM ---- */
 
-/** Return: its pid; 0: there is none. */
+/** Does it live, or may it: what can't be looked at may. */
+bool dsmd_lives(const struct host *host, const char *uuid);
+/** Return: its pid; 0: there is none, or it can't be read of one that lives. */
 pid_t dsmd_pid(const struct host *host, const char *uuid);
 
 /** Return: has there been one since the record was made? */

@@ -43,7 +43,7 @@ static void say(const char *what, const struct record *record, const char *why)
 	host_say(SAY_NOTICE, record->name, "%s: %s", what, why);
 }
 
-static void remove_all(struct host *host, const struct record *record)
+static void remove_all(struct host *host, const struct record *record, const char *why)
 {
 	struct answer answer = { 0 };
 	unsigned int i;
@@ -53,6 +53,7 @@ static void remove_all(struct host *host, const struct record *record)
 		answer_free(&answer);
 		return;
 	}
+	say("removed", record, why);
 	for (i = 0; record_is_home(host, record) && i < host->config.nr_hosts; i++) {
 		answer_free(&answer);
 		if (record_has_host(record, i) &&
@@ -103,12 +104,10 @@ static void look_at_slice(struct host *host, const struct record *record)
 
 	if (answers && json_object_is_type(known, json_type_boolean) &&
 	    !json_object_get_boolean(known)) {
-		say("removed", record, "its home does not know it");
-		remove_all(host, record);
+		remove_all(host, record, "its home does not know it");
 	} else if (!answers && record->begun &&
-		   (!dsmd_pid(host, record->uuid_text) || has_failed(host, record, why))) {
-		say("removed", record, why);
-		remove_all(host, record);
+		   (!dsmd_lives(host, record->uuid_text) || has_failed(host, record, why))) {
+		remove_all(host, record, why);
 	} else {
 		look_at_dsmd(host, record);
 	}
@@ -125,8 +124,7 @@ static void look_at_guest(struct host *host, const struct record *record)
 		look_at_dsmd(host, record);
 	if (rc)
 		return;
-	say("removed", record, "its domain has ended");
-	remove_all(host, record);
+	remove_all(host, record, "its domain has ended");
 }
 
 /* @seconds: that a lock is waited for. */
@@ -168,7 +166,7 @@ static void note(struct host *host, const struct record *record, void *context)
 /* Each time from another one on: it has no time for many that are slow to answer. */
 void sweep(struct host *host)
 {
-	static struct list list;
+	struct list list = { .nr = 0 };
 	const char *unread = record_each(host, note, &list);
 	unsigned int i;
 
@@ -181,10 +179,9 @@ void sweep(struct host *host)
 
 void sweep_name(struct host *host, const struct record *record)
 {
-	static struct list list;
+	struct list list = { .wants = record };
 	unsigned int i;
 
-	list.wants = record;
 	record_each(host, note, &list);
 	for (i = 0; i < list.nr; i++)
 		look(host, list.uuid[i], HOST_BUSY_S);
