@@ -311,6 +311,8 @@ static void test_results(void)
 /* Of several, the one that it was about, with its own phases. */
 static void test_which(void)
 {
+    static char beta[] = "beta";
+
     answer.vnode = 2;
     ok_("without a number: the vnode that libxl has chosen",
         xl("vnode-attach g") == 0 && strstr(said, "vnode 2: ") &&
@@ -320,6 +322,12 @@ static void test_which(void)
         xl("vnode-attach g") == 0 && strstr(said, "vnode 1: ") &&
         strstr(said, "vnode 2: ") && !strstr(said, "vnode 0: "));
     answer.vnode = 1;
+    answer.info[1].host = beta;
+    ok_("of another host's memory: where it is",
+        xl("vnode-attach g 1") == 0 && strstr(said, " MiB on host beta, CPUs"));
+    answer.info[1].host = NULL;
+    ok_("of this host's: not", xl("vnode-attach g 1") == 0 &&
+        !strstr(said, " on host "));
 }
 
 int main(void)

@@ -271,6 +271,8 @@ static void test_two(void)
 
 /*---------- one that does not ----------*/
 
+static char endless[LIBXL__DSM_REPLY_MAX + 2];   /* as long as it gets */
+
 /* Before the guest has been told: refused, and all is as before. */
 static const struct {
     const char *name;
@@ -318,6 +320,8 @@ static const struct {
       .rc = ERROR_VNODE_UNSETTLED, .says = "(cut): the connection ended" },
     { "garbage", .mood = DSMD_SAYS, .raw = "ok", .says = "(garbage)",
       .rc = ERROR_VNODE_UNSETTLED },
+    { "a reply without end", .mood = DSMD_SAYS, .raw = endless,
+      .says = "(garbage): it is too long", .rc = ERROR_VNODE_UNSETTLED },
     { "two lines", .mood = DSMD_SAYS,
       .raw = "{\"version\":1,\"ok\":true}\n{\"version\":1,\"ok\":true}",
       .rc = ERROR_VNODE_UNSETTLED, .says = "it is not one line" },
@@ -391,12 +395,67 @@ static void test_refusals(void)
         run((struct command) { .start = libxl_vnode_attach, .abort = true }) &&
         fake_get(RECORD) && detach() == ERROR_VNODE_REFUSED && right(0));
     boot_with(NODE_KB);
+    detach();
+    fake_set(OURS "allowed-kb", "%llu", POOL_KB);
+    world.limit_kb = world.total_kb = HOME_KB + POOL_KB;
+    ok_("a pool that Xen still counts keeps others from growing",
+        run((struct command) { .start = libxl_vnode_attach, .vnode = 1 }) ==
+        ERROR_VNODE_REFUSED && said("until memory of vnode 2 has left") &&
+        !world.has_kb[1]);
+    boot_with(NODE_KB);
     dsmd.absent = true;
     detach();
     dsmd.absent = false;
     ok_("what dsmd has not taken back keeps others from growing",
         run((struct command) { .start = libxl_vnode_attach, .vnode = 1 }) == 0 ||
         !world.has_kb[1]);
+    fake_end();
+}
+
+/*---------- a domain that ends while dsmd works ----------*/
+
+static void lose_keys(void)
+{
+    fake_remove_below("/local/domain/7/");
+    world.flags = XEN_DOMINF_dying;
+}
+
+static void lose_domain(void)
+{
+    lose_keys();
+    world.destroyed = true;
+}
+
+static void test_ends(void)
+{
+    static const struct {
+        const char *name;
+        void (*how)(void);
+    } t[] = {
+        { "loses its keys", lose_keys }, { "is gone", lose_domain },
+    };
+    size_t i;
+
+    for (i = 0; i < NR(t); i++) {
+        boot_with(0);
+        dsmd.on_request = t[i].how;
+        ok_("a domain that %s while dsmd is asked for memory", attach(0) ==
+            ERROR_DOMAIN_DESTROYED && said("stopped during the attach") &&
+            !number(NODE "target-kb") && dsmd.requests == 1, t[i].name);
+        boot_with(NODE_KB);
+        dsmd.on_request = t[i].how;
+        ok_("... while dsmd takes memory back", detach() ==
+            ERROR_DOMAIN_DESTROYED && said("stopped during the detach"));
+        boot_with(NODE_KB);
+        world.kill_at = 3;
+        run((struct command) { .start = libxl_vnode_detach });
+        world.kill_at = 0;
+        fake_guest_runs();
+        dsmd.on_request = t[i].how;
+        ok_("... before it is known what the command comes to",
+            run((struct command) { .start = libxl_vnode_attach }) ==
+            ERROR_DOMAIN_DESTROYED && said("stopped during the attach"));
+    }
     fake_end();
 }
 
@@ -407,6 +466,8 @@ static void enabled(libxl__egc *egc, void *user, int rc)
     libxl__ao_complete(egc, user, rc);
 }
 
+static const char *guest_name = "guest";
+
 /* What becomes of a domain that is built with @rc, vnode 2 on @host. */
 static int create(const char *host, int rc)
 {
@@ -416,7 +477,7 @@ static int create(const char *host, int rc)
     };
 
     world.log[0] = '\0';
-    libxl__vnode_enable(NULL, fake_ao(), DOMID, &info, "guest", enabled,
+    libxl__vnode_enable(NULL, fake_ao(), DOMID, &info, guest_name, enabled,
                         &world, rc);
     fake_loop();
 
@@ -425,6 +486,7 @@ static int create(const char *host, int rc)
 
 static void test_create(void)
 {
+    static char long_name[12000];
     size_t i;
 
     boot_with(0);
@@ -442,6 +504,26 @@ static void test_create(void)
         ERROR_FAIL && dsmd.requests == 1);
     ok_("create: without host= nobody is asked", create(NULL, 0) == 0 &&
         dsmd.connections == 1);
+
+    boot_with(0);
+    world.more_ranges = VNODE_DSM_RANGES_MAX - NR_RANGES;
+    ok_("create: 16 ranges", create("b", 0) == 0 && dsmd.requests == 1);
+    world.more_ranges++;
+    ok_("create: 17 ranges are refused, and nobody is asked",
+        create("b", 0) == ERROR_VNUMA_CONFIG_INVALID &&
+        said("17 ranges") && said("at most 16") && dsmd.requests == 1);
+    world.more_ranges = 0;
+    world.range[1].nid = NR_VNODES;
+    ok_("create: a range of no vnode", create("b", 0) ==
+        ERROR_VNUMA_CONFIG_INVALID && said("range 1 belongs to vnode 3"));
+
+    boot_with(0);
+    dsmd.narrow = true;
+    memset(long_name, 'x', sizeof(long_name) - 1);
+    guest_name = long_name;
+    ok_("create: a request that is sent in parts", create("b", 0) == 0 &&
+        strstr(dsmd.request, "xxx\",\"vcpus\":5") && !world.log[0]);
+    guest_name = "guest";
 
     for (i = 0; i < NR(failures); i++) {
         if (failures[i].mood == DSMD_SILENT || failures[i].mood == DSMD_CUTS)
@@ -478,18 +560,28 @@ static void test_create(void)
 static libxl_vnodeinfo *seen;
 static int nr_seen;
 
+/* The same list once more. */
+static int ask_again(bool abort)
+{
+    world.log[0] = '\0';
+    world.completed = false;
+    world.rc = libxl_vnode_ask(&fake_ctx, DOMID, seen, nr_seen, NULL);
+    if (!world.rc && abort)
+        fake_abort();
+    if (!world.rc && !world.completed)
+        fake_loop();
+
+    return world.rc;
+}
+
 /* The result of asking; seen[2] is what it says then. */
 static int look(void)
 {
     if (seen)
         libxl_vnodeinfo_list_free(seen, nr_seen);
-    world.log[0] = '\0';
     seen = libxl_vnode_list(&fake_ctx, DOMID, &nr_seen);
-    world.rc = libxl_vnode_ask(&fake_ctx, DOMID, seen, nr_seen, NULL);
-    if (!world.rc && !world.completed)
-        fake_loop();
 
-    return world.rc;
+    return ask_again(false);
 }
 
 static void test_list(void)
@@ -504,6 +596,11 @@ static void test_list(void)
     ok_("... and of no other", !seen[1].host && !seen[1].link &&
         !seen[1].modified_pages && !seen[0].host);
     ok_("... which has changed nothing", right(NODE_KB));
+    dsmd.absent = true;
+    ok_("... nor is it up when the same list is asked for in vain",
+        ask_again(false) == ERROR_VNODE_REFUSED && seen[2].link_error &&
+        seen[2].link == LIBXL_VNODE_LINK_UNKNOWN);
+    dsmd.absent = false;
     detach();
     ok_("list: absent", look() == 0 && seen[2].link == LIBXL_VNODE_LINK_DOWN);
     dsmd.absent = true;
@@ -511,7 +608,12 @@ static void test_list(void)
         seen[2].link == LIBXL_VNODE_LINK_UNKNOWN && seen[2].link_error &&
         strstr(seen[2].link_error, "nobody") && !seen[1].link_error);
     dsmd.absent = false;
+    ok_("list: the same list again, and dsmd answers", ask_again(false) == 0 &&
+        seen[2].link == LIBXL_VNODE_LINK_DOWN && !seen[2].link_error);
     dsmd.mood = DSMD_SILENT;
+    ok_("list: cancelled", ask_again(true) == ERROR_ABORTED &&
+        seen[2].link == LIBXL_VNODE_LINK_UNKNOWN &&
+        !strcmp(seen[2].link_error, "cancelled"));
     ok_("list: no reply", look() == ERROR_VNODE_UNSETTLED &&
         strstr(seen[2].link_error, "nothing within 2000 ms") && !world.log[0]);
     dsmd.mood = DSMD_SAYS;
@@ -684,12 +786,14 @@ static void test_calls_that_fail(void)
 
 int main(void)
 {
+    memset(endless, ' ', sizeof(endless) - 1);
     fake_boot();
     test_success();
     test_guest();
     test_two();
     test_failures();
     test_refusals();
+    test_ends();
     test_create();
     test_list();
     test_list_settles();

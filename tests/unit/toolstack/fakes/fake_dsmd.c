@@ -8,7 +8,7 @@ struct dsmd dsmd;
 
 static int ours;                /* our end of the connection; 0: none */
 static size_t got;
-static char answer[8192];
+static char answer[80000];
 static size_t answer_len, said;
 
 static void hang_up(void)
@@ -46,6 +46,9 @@ int libxl__dsm_connect(libxl__gc *gc, const char *path, libxl__carefd **cfd,
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds))
         abort();
     ours = fds[0];
+    if (dsmd.narrow &&
+        setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &(int){ 1 }, sizeof(int)))
+        abort();
     *cfd = libxl__carefd_opened(&fake_ctx, fds[1]);
     dsmd.connections++;
 
@@ -126,6 +129,8 @@ static void act(void)
     enum dsmd_mood mood = dsmd.mood;
 
     dsmd.requests++;
+    if (dsmd.on_request)
+        dsmd.on_request();
     if (dsmd.moody && dsmd.requests > dsmd.moody)
         mood = DSMD_WORKS;
     switch (mood) {

@@ -27,9 +27,11 @@ struct dsmd {
     const char *word, *text;    /* REFUSES */
     const char *raw;            /* SAYS; without a new line */
     size_t chunk;               /* bytes at once; 0: all */
+    bool narrow;                /* a socket that takes little at once */
+    void (*on_request)(void);   /* what happens while it works */
     /* what it has seen and done */
     unsigned int connections, requests;
-    char request[8192];         /* the last one, without its new line */
+    char request[16384];        /* the last one, without its new line */
     uint64_t there_kb[NR_VNODES], pool_kb[NR_VNODES];
     bool bad;                   /* it was asked for nonsense */
 };

@@ -77,9 +77,10 @@ char *libxl__strdup(libxl__gc *gc, const char *s)
 
 static char *format(const char *fmt, va_list ap)
 {
-    char buf[512];
+    static char buf[16384];
 
-    vsnprintf(buf, sizeof(buf), fmt, ap);
+    if (vsnprintf(buf, sizeof(buf), fmt, ap) >= (int)sizeof(buf))
+        abort();
 
     return libxl__strdup(&fake_gc, buf);
 }
@@ -440,15 +441,18 @@ int xc_domain_getvnuma(void *xch, uint32_t domid, uint32_t *nr_vnodes,
                        xen_vmemrange_t *vmemrange, unsigned int *vdistance,
                        unsigned int *vcpu_to_vnode)
 {
+    unsigned int i;
+
     (void)xch, (void)domid, (void)vdistance, (void)vcpu_to_vnode;
     if (fails())
         return hypercall_fails();
     *nr_vnodes = NR_VNODES;
-    *nr_vmemranges = NR_RANGES;
+    *nr_vmemranges = NR_RANGES + world.more_ranges;
     *nr_vcpus = NR_VCPUS;
     errno = ENOBUFS;
     if (vmemrange)
-        memcpy(vmemrange, world.range, sizeof(world.range));
+        for (i = 0; i < *nr_vmemranges; i++)
+            vmemrange[i] = world.range[i < NR_RANGES ? i : NR_RANGES - 1];
 
     return vmemrange ? 0 : -1;
 }
@@ -476,7 +480,8 @@ libxl__flock *libxl__lock_domain_userdata(libxl__gc *gc, uint32_t domid)
     static libxl__flock lock;
 
     (void)gc, (void)domid;
-    if (fails())
+    /* libxl asks for the domain's UUID first. */
+    if (fails() || world.destroyed)
         return NULL;
     assert(!userdata_locked);
     userdata_locked = true;

@@ -52,6 +52,7 @@ struct world {
     uint64_t lowest_limit_kb;   /* since the test has last set it */
     unsigned int to_pnode[NR_VNODES];
     xen_vmemrange_t range[NR_RANGES];
+    unsigned int more_ranges;   /* as the last one */
     int affinity[NR_VCPUS];     /* hard; pnode, -1: anywhere */
     int soft[NR_VCPUS];         /* the same, soft */
     uint64_t free_kb[NR_PNODES];

@@ -273,6 +273,8 @@ static void print_state(const libxl_vnodeinfo *info, bool ran)
            info->actual_memkb >> 10, info->max_memkb >> 10);
     if (info->pnode >= 0)
         printf(" on pnode %d", info->pnode);
+    if (info->host)
+        printf(" on host %s", info->host);
     printf(", CPUs %s", cpus[0] ? cpus : "-");
     if (info->residual_memkb)
         printf(", residual %"PRIu64" KiB", info->residual_memkb);

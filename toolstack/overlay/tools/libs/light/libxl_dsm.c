@@ -51,20 +51,20 @@ static void complain(libxl__gc *gc, const libxl__dsm_call *call)
         return;
     switch (r->error) {
     case LIBXL__DSM_ABSENT:
-        LOGD(ERROR, call->request.domid, "dsmd, which a vnode on another host "
-             "needs, does not run here (%s); start it", r->text);
+        LOGD(ERROR, call->request.domid, "dsmd-host, which a vnode on another "
+             "host needs, does not run here (%s); start it", r->text);
         break;
     case LIBXL__DSM_STRANGER:
-        LOGD(ERROR, call->request.domid, "dsmd is not asked: %s", r->text);
+        LOGD(ERROR, call->request.domid, "dsmd-host is not asked: %s", r->text);
         break;
     case LIBXL__DSM_TIMEOUT:
     case LIBXL__DSM_CUT:
     case LIBXL__DSM_GARBAGE:
-        LOGD(ERROR, call->request.domid, "no reply from dsmd (%s): %s; see its "
-             "log", libxl__dsm_error_word(r->error), r->text);
+        LOGD(ERROR, call->request.domid, "no reply from dsmd-host (%s): %s; see "
+             "its log", libxl__dsm_error_word(r->error), r->text);
         break;
     default:
-        LOGD(ERROR, call->request.domid, "dsmd refuses (%s): %s",
+        LOGD(ERROR, call->request.domid, "dsmd-host refuses (%s): %s",
              libxl__dsm_error_word(r->error), r->text);
         break;
     }

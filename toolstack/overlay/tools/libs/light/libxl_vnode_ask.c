@@ -16,6 +16,8 @@ typedef struct {
 
 static void fill_info(libxl_vnodeinfo *info, const libxl__dsm_node *node)
 {
+    free(info->link_error);
+    info->link_error = NULL;
     info->link = node->link;
     info->there_memkb = node->there_kb;
     info->modified_pages = node->modified;
@@ -46,6 +48,7 @@ static void note_reply(libxl__gc *gc, const asking *a)
         } else {
             free(info->link_error);
             info->link_error = libxl__strdup(NOGC, why);
+            info->link = LIBXL_VNODE_LINK_UNKNOWN;
         }
     }
 }
@@ -55,6 +58,8 @@ static void replied(libxl__egc *egc, libxl__dsm_call *call, int rc)
     asking *a = CONTAINER_OF(call, asking, call);
     STATE_AO_GC(call->ao);
 
+    if (rc == ERROR_ABORTED)
+        snprintf(call->reply.text, sizeof(call->reply.text), "cancelled");
     note_reply(gc, a);
     libxl__ao_complete(egc, ao, rc);
 }

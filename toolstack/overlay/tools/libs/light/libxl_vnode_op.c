@@ -593,10 +593,13 @@ static void try_to_begin(libxl__egc *egc, vnode_op *op)
         rc = begin(gc, op);
     } while (rc == ERROR_NOT_READY && libxl__vnode_tell(gc, &op->teller));
 
-    if (rc && rc != ERROR_NOT_READY)
-        end(egc, op, rc);
-    else if (!rc)
+    if (!rc)
         begun(egc, op);
+    else if (rc != ERROR_NOT_READY && op->stage != BEGIN_NEW &&
+             domain_gone(gc, op->domid))
+        end_stopped(egc, op);
+    else if (rc != ERROR_NOT_READY)
+        end(egc, op, rc);
 }
 
 /* The guest has been told. */
@@ -933,9 +936,8 @@ static void end_stopped(libxl__egc *egc, vnode_op *op)
 {
     STATE_AO_GC(op->ao);
 
-    LOGD(ERROR, op->domid, "vnode %u: the domain stopped during the %s; what "
-         "it has of the vnode ends with it", op->rec.vnode,
-         libxl__vnode_op_name(&op->rec));
+    LOGD(ERROR, op->domid, "the domain stopped during the %s; what it has of "
+         "its vnodes ends with it", libxl__vnode_op_name(&op->rec));
     end(egc, op, ERROR_DOMAIN_DESTROYED);
 }
 
@@ -945,14 +947,13 @@ static void end_in_the_dark(libxl__egc *egc, vnode_op *op, int rc)
     STATE_AO_GC(op->ao);
 
     if (rc == ERROR_DOMAIN_DESTROYED || domain_gone(gc, op->domid)) {
-        rc = ERROR_DOMAIN_DESTROYED;
-    } else {
-        LOGD(ERROR, op->domid, "vnode %u: the %s has not ended; the next vnode "
-             "command goes on from there", op->rec.vnode,
-             libxl__vnode_op_name(&op->rec));
-        rc = ERROR_VNODE_UNSETTLED;
+        end_stopped(egc, op);
+        return;
     }
-    end(egc, op, rc);
+    LOGD(ERROR, op->domid, "vnode %u: the %s has not ended; the next vnode "
+         "command goes on from there", op->rec.vnode,
+         libxl__vnode_op_name(&op->rec));
+    end(egc, op, ERROR_VNODE_UNSETTLED);
 }
 
 static void end(libxl__egc *egc, vnode_op *op, int rc)
