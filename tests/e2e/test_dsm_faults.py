@@ -131,6 +131,7 @@ def test_a_guest_is_not_made(site: DsmSite, bad: Refused) -> None:
         print(done.text)
         assert done.status != 0
         assert [word for word in bad.says if word not in done.text] == [], done.text
+        assert "Destruction of domain failed" not in done.text, done.text
         assert dom0("xl domid far").status != 0
     for host in site.both:
         wait_for(f"nothing is left at {host.description.name}", 60, functools.partial(is_clean, host))

@@ -6,6 +6,7 @@ dsmd-host(8) runs on both hosts; nobody starts a dsmd by hand. Of the faults of 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -103,6 +104,8 @@ def test_a_host_that_nobody_knows_is_refused(site: DsmSite) -> None:
     refused = dom0("xl create /tmp/far.cfg", scaled(240))
     assert refused.status != 0
     assert "nowhere" in refused.text and site.other.description.name in refused.text, refused.text
+    # One line says why, and none is about the domain that has ended by then.
+    assert refused.text.count("libxl: error:") == 1, refused.text
     assert dom0("xl domid far").status != 0
     assert is_clean(site.home) and is_clean(site.other)
 
@@ -130,3 +133,21 @@ def test_destroy_acts_on_both_hosts(site: DsmSite) -> None:
         left_nothing(site.both)
         free.append(free_pages(site.both))
     assert free[0] == free[1]
+
+
+@pytest.mark.soak
+def test_commands_that_need_all_of_its_memory(site: DsmSite) -> None:
+    """Refused with a reason, or done; the guest goes on. What xl has kept of its configuration, as JSON, names the host."""
+    dom0, other = run_in(site.home), site.other.description.name
+    with far_guest(site.both, other, SHAPE) as guest:
+        kept = json.loads(checked(dom0, "xl list -l far"))[0]["config"]["b_info"]["vnuma_nodes"]
+        assert [(node.get("host"), node.get("elastic", False)) for node in kept] == [(None, False), (other, True)], kept
+        attached = guest.attach(1, timeout=ASKED_MOST)
+        assert attached.status == 0 and f" MiB on host {other}," in attached.text, attached.text + said(site.both)
+        done = dom0("xl dump-core far /dev/null", scaled(240))
+        print("dump-core:", done.status, done.text)
+        assert guest.listed()[1]["host"]["link"] == "up", said(site.both)
+        assert run_in(guest)("true").status == 0
+        done = guest.detach(1, timeout=ASKED_MOST)
+        assert done.status == 0, done.text + said(site.both)
+    left_nothing(site.both)
