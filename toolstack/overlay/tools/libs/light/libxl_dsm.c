@@ -60,8 +60,9 @@ static void complain(libxl__gc *gc, const libxl__dsm_call *call)
     case LIBXL__DSM_TIMEOUT:
     case LIBXL__DSM_CUT:
     case LIBXL__DSM_GARBAGE:
-        LOGD(ERROR, call->request.domid, "no reply from dsmd-host (%s): %s; see "
-             "its log", libxl__dsm_error_word(r->error), r->text);
+        LOGD(ERROR, call->request.domid,
+             "no reply from dsmd-host (%s): %s; see its log",
+             libxl__dsm_error_word(r->error), r->text);
         break;
     default:
         LOGD(ERROR, call->request.domid, "dsmd-host refuses (%s): %s",
