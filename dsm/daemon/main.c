@@ -135,12 +135,16 @@ static const struct dsm_worker_calls worker_calls = {
  */
 static void on_signal(struct ev_loop *loop, ev_signal *signal, int events)
 {
+	enum dsm_worker_state state;
+
 	(void)events;
 	if (!dsm_worker_leave(process.worker)) {
 		dsm_log(DSM_LOG_NOTICE, "signal %d: leaving", signal->signum);
 		return;
 	}
-	if (dsm_worker_get_state(process.worker) == DSM_WORKER_RUNNING) {
+	state = dsm_worker_get_state(process.worker);
+	/* One that leaves may have pages of others still. */
+	if (state == DSM_WORKER_RUNNING || state == DSM_WORKER_LEAVING) {
 		dsm_log(DSM_LOG_ERROR, "signal %d: ends with a VM that runs", signal->signum);
 		process.status = STATUS_FAILED;
 	}

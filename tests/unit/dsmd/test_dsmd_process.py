@@ -301,6 +301,21 @@ def test_a_host_leaves(three: Site) -> None:
         assert daemon.ctl("wait", "web").returncode == 0
 
 
+def test_a_host_is_told_to_end_while_it_leaves(three: Site) -> None:
+    """Twice: it does not wait for who does not answer, and says so, since pages of others may be there."""
+    alpha, beta, gamma = three.start()
+    three.begin()
+    for daemon in (alpha, beta, gamma):
+        daemon.until("played:")
+    alpha.process.send_signal(signal.SIGSTOP)
+    gamma.process.send_signal(signal.SIGTERM)
+    gamma.until("state: leaving")
+    gamma.process.send_signal(signal.SIGTERM)
+    assert gamma.end() == 1
+    assert "ends with a VM that runs" in gamma.said
+    alpha.process.send_signal(signal.SIGCONT)
+
+
 def test_a_home_that_is_told_to_end(site: Site) -> None:
     """Its process ends at once, with a status that says so, and the other fails."""
     alpha, beta = site.start(instructions=0)
