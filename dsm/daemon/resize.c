@@ -43,6 +43,11 @@ static bool is_here(const struct dsm_worker *w, const struct dsm_vnode *v)
 	return v->home == w->p.config->self;
 }
 
+static double patience_of(const struct dsm_worker *w)
+{
+	return w->p.patience > 0. ? w->p.patience : PATIENCE;
+}
+
 static uint64_t kib(uint64_t frames)
 {
 	return frames * DSM_FRAME_KIB;
@@ -291,7 +296,7 @@ static void undo(struct dsm_worker *w)
 	r->pool = r->old_pool;
 	dsm_engine_set_frames(w->engine, (unsigned int)all_pools(w));
 	ev_timer_stop(w->p.loop, &r->patience);
-	ev_timer_set(&r->patience, PATIENCE, 0.);
+	ev_timer_set(&r->patience, patience_of(w), 0.);
 	ev_timer_start(w->p.loop, &r->patience);
 	ev_timer_start(w->p.loop, &r->step);
 }
@@ -372,10 +377,10 @@ static void on_patience(struct ev_loop *loop, ev_timer *timer, int events)
 	left = dsm_engine_range(w->engine, r->vnode->range)->left;
 	if (left)
 		fail(w, "in-use vnode %u: %u pages behind %llu KiB are in use still, after %.0f s",
-		     r->vnode->number, left, (unsigned long long)kib(r->size), PATIENCE);
+		     r->vnode->number, left, (unsigned long long)kib(r->size), patience_of(w));
 	else
 		fail(w, "internal vnode %u: not done after %.0f s: %llu of %llu KiB, a pool of %llu KiB",
-		     r->vnode->number, PATIENCE, (unsigned long long)kib(r->vnode->size),
+		     r->vnode->number, patience_of(w), (unsigned long long)kib(r->vnode->size),
 		     (unsigned long long)kib(r->size), (unsigned long long)kib(r->vnode->pool));
 	failed_once(w, first);
 }
@@ -515,7 +520,7 @@ enum dsm_control_answer dsm_resize_command(struct dsm_worker *w, const char *wor
 	}
 	/* Misses behind the end wait from now on. */
 	open_range(w, least(v->open, r->size));
-	ev_timer_set(&r->patience, PATIENCE, 0.);
+	ev_timer_set(&r->patience, patience_of(w), 0.);
 	ev_timer_start(w->p.loop, &r->patience);
 	ev_timer_start(w->p.loop, &r->step);
 	return DSM_CONTROL_LATER;

@@ -960,6 +960,111 @@ static void no_answer_about_the_token(const void *argument)
 	world_end();
 }
 
+/* What of a range is where, and what a host shares with another. */
+static void where_pages_are(const void *argument)
+{
+	const struct dsm_engine_range *range;
+	struct dsm_engine_counts counts;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&calm);
+	use(1, 0, 0, DSM_XEN_WANT_M);
+	use(1, 0, 1, DSM_XEN_WANT_M);
+	use(2, 0, 2, DSM_XEN_WANT_S);
+	use(0, 0, 5, DSM_XEN_WANT_M);
+	range = dsm_engine_range(node[0].engine, 0);
+	CHECK(range->open == 4 && range->moved == 2 && range->shared == 1, "%llu %u %u",
+	      (unsigned long long)range->open, range->moved, range->shared);
+	range = dsm_engine_range(node[0].engine, 1);
+	CHECK(range->moved == 1 && !range->shared, "of beta: %u %u", range->moved, range->shared);
+	range = dsm_engine_range(node[1].engine, 0);
+	CHECK(range->moved == 2 && !range->shared, "at beta: %u %u", range->moved, range->shared);
+	dsm_engine_get_counts(node[0].engine, &counts);
+	CHECK(counts.elsewhere == 2, "%llu elsewhere", (unsigned long long)counts.elsewhere);
+	CHECK(dsm_engine_shared_with(node[0].engine, 1) == 3 &&
+	      dsm_engine_shared_with(node[0].engine, 2) == 1 &&
+	      dsm_engine_shared_with(node[1].engine, 0) == 3, "shared");
+	/* Asked for, and not there yet. */
+	node[0].xen.page[3].pinned = true;
+	played_use(&node[2].xen, 0, 3, DSM_XEN_WANT_M, 81);
+	dsm_engine_misses(node[2].engine);
+	dsm_engine_run(node[2].engine);
+	CHECK(deliver(2, 0), "a request");
+	CHECK(dsm_engine_shared_with(node[0].engine, 2) == 2, "%llu",
+	      (unsigned long long)dsm_engine_shared_with(node[0].engine, 2));
+	node[0].xen.page[3].pinned = false;
+	settle_down();
+	world_end();
+}
+
+/* A range that closes: who misses it waits for the end, and what is under way counts. */
+static void range_closes(const void *argument)
+{
+	const struct dsm_engine_range *range;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&calm);
+	range = dsm_engine_range(node[1].engine, 0);
+	use(1, 0, 0, DSM_XEN_WANT_M);
+	use(1, 0, 2, DSM_XEN_WANT_M);
+	use(1, 1, 3, DSM_XEN_WANT_M);
+	CHECK(!range->left, "%u are open", range->left);
+	node[1].xen.page[3].pinned = true;
+	dsm_engine_open_range(node[1].engine, 0, 2);
+	CHECK(range->left == 2, "%u behind the end", range->left);
+	settle_down();
+	clock_ns += 1500 * MS;
+	settle_down();
+	CHECK(range->left == 1 && node[0].xen.page[2].state == DSM_XEN_STATE_M,
+	      "%u behind the end", range->left);
+	/* Who misses a page there waits, until it is a hole; what is open comes. */
+	CHECK(played_use(&node[1].xen, 0, 2, DSM_XEN_WANT_S, 91) == PLAYED_MISS, "a miss");
+	settle_down();
+	CHECK(node[1].xen.vcpu[0].waits, "it waits for the end");
+	use(1, 1, 1, DSM_XEN_WANT_S);
+	CHECK(!node[1].xen.vcpu[1].waits, "that is open still");
+	/* It does not end; a second attempt finds what the first one left. */
+	dsm_engine_evacuate(node[1].engine, 0, 0);
+	node[1].xen.page[3].pinned = false;
+	settle_down();
+	CHECK(range->left == 1, "nobody evacuates");
+	dsm_engine_open_range(node[1].engine, 0, 2);
+	settle_down();
+	clock_ns += 1500 * MS;
+	settle_down();
+	CHECK(!range->left && node[0].xen.page[3].state == DSM_XEN_STATE_M, "%u behind the end",
+	      range->left);
+	dsm_engine_range_done(node[1].engine, 0);
+	settle_down();
+	CHECK(!node[1].xen.vcpu[0].waits, "it waits for ever");
+	/* At its home a vCPU has the page for as long as there is one. */
+	dsm_engine_open_range(node[0].engine, 0, 0);
+	dsm_engine_evacuate(node[0].engine, 0, 0);
+	CHECK(played_use(&node[0].xen, 0, 0, DSM_XEN_WANT_S, 92) == PLAYED_MISS, "a miss");
+	settle_down();
+	CHECK(!node[0].xen.vcpu[0].waits, "the home waits for its own page");
+	world_end();
+
+	/* Nothing else is known of the page but a time that is due. */
+	world_begin(&calm);
+	range = dsm_engine_range(node[1].engine, 0);
+	node[0].xen.page[2].state = DSM_XEN_STATE_HOLE;
+	played_use(&node[1].xen, 0, 2, DSM_XEN_WANT_M, 93);
+	dsm_engine_misses(node[1].engine);
+	dsm_engine_run(node[1].engine);
+	deliver(1, 0);
+	dsm_engine_run(node[0].engine);
+	deliver(0, 1);
+	CHECK(node[1].xen.page[2].state == DSM_XEN_STATE_HOLE, "a hole is shown");
+	dsm_engine_open_range(node[1].engine, 0, 0);
+	CHECK(range->left == 1, "%u: the hole that is shown", range->left);
+	pass(1, 100);
+	CHECK(!range->left, "%u behind the end", range->left);
+	world_end();
+}
+
 /* A host without a home of its own that has given all back may go. */
 static void host_leaves(const void *argument)
 {
@@ -1345,6 +1450,9 @@ static void evacuation(const void *argument)
 	CHECK(!dsm_engine_evacuate(node[0].engine, 7, 8), "in use");
 	settle_down();
 	CHECK(dsm_engine_is_evacuating(node[0].engine), "it waits");
+	dsm_engine_get_counts(node[0].engine, &counts);
+	CHECK(counts.evacuated == 251, "%llu: one that did not come is counted",
+	      (unsigned long long)counts.evacuated);
 	node[1].xen.page[7].pinned = false;
 	settle_down();
 	CHECK(!dsm_engine_is_evacuating(node[0].engine) &&
@@ -1385,6 +1493,64 @@ static void evacuation_anew(const void *argument)
 	settle_down();
 	CHECK(!dsm_engine_is_evacuating(node[0].engine), "it does not end");
 	check_evacuated(0);
+	check_rules();
+	world_end();
+}
+
+/* It leaves room to others, and does not look while it waits for answers. */
+static void evacuation_among_others(const void *argument)
+{
+	struct features features = calm;
+	struct dsm_engine_counts counts;
+	unsigned int written_back = 0;
+	struct parcel *parcel;
+	uint64_t gfn;
+
+	(void)argument;
+	dice_begin();
+	features.hosts = 2;
+	features.pages = 800;
+	features.frames = 200;
+	features.credits = 400;
+	world_begin(&features);
+	for (gfn = 0; gfn < 100; gfn++)
+		use(1, 0, gfn, DSM_XEN_WANT_M);
+	pass(0, 100);
+	pass(1, 100);
+	settle_down();
+	CHECK(!dsm_engine_evacuate(node[0].engine, 0, 10), "a few");
+	dsm_engine_run(node[0].engine);
+	CHECK(in_channel[0][1] == 10, "%u recalls", in_channel[0][1]);
+	CHECK(dsm_engine_next(node[0].engine) > clock_ns + 10 * MS, "it looks in vain");
+	settle_down();
+	CHECK(!dsm_engine_is_evacuating(node[0].engine), "it does not end");
+	/* 120 requests of others: 8 are left. */
+	for (gfn = 500; gfn < 620; gfn++)
+		CHECK(!dsm_engine_drop(node[0].engine, gfn), "a request");
+	CHECK(!dsm_engine_evacuate(node[0].engine, 0, 100), "all");
+	dsm_engine_run(node[0].engine);
+	dsm_engine_get_counts(node[0].engine, &counts);
+	CHECK(counts.requests == DSM_ENGINE_REQUESTS / 2, "%u requests", counts.requests);
+	settle_down();
+	CHECK(!dsm_engine_is_evacuating(node[0].engine), "it does not end");
+	world_end();
+
+	/* Pages are given up for their frames already. */
+	world_begin(&features);
+	for (gfn = 0; gfn < 150; gfn++)
+		use(1, 0, gfn, DSM_XEN_WANT_M);
+	pass(0, 100);
+	pass(1, 100);
+	settle_down();
+	dsm_engine_drain(node[1].engine);
+	dsm_engine_run(node[1].engine);
+	CHECK(!dsm_engine_evacuate(node[1].engine, 0, 150), "begin");
+	dsm_engine_run(node[1].engine);
+	STAILQ_FOREACH(parcel, &channel[1][0], link)
+		written_back += parcel->msg.type == DSM_PUTM;
+	CHECK(written_back == DSM_ENGINE_WRITEBACKS, "%u PUTM", written_back);
+	settle_down();
+	CHECK(!dsm_engine_guests(node[1].engine), "pages stay");
 	check_rules();
 	world_end();
 }
@@ -1584,6 +1750,100 @@ static void prefetch_wasted(const void *argument)
 	dsm_engine_get_counts(node[1].engine, &counts);
 	CHECK(counts.prefetches == before + 2 + 4 + 6, "windows that were used: %llu",
 	      (unsigned long long)(counts.prefetches - before));
+	world_end();
+}
+
+/* A page of host 0 is missed for reading at host 1; its answer does not come yet. */
+static void miss_only(unsigned int vcpu, uint64_t gfn)
+{
+	static uint64_t rip = 900000;
+
+	CHECK(played_use(&node[1].xen, vcpu, gfn, DSM_XEN_WANT_S, rip++) == PLAYED_MISS, "no miss");
+	dsm_engine_misses(node[1].engine);
+	dsm_engine_run(node[1].engine);
+}
+
+/* How much is under way, and who has none. */
+static void prefetch_bounds(const void *argument)
+{
+	struct features features = readers(400, 64);
+	struct dsm_engine_counts counts;
+	uint64_t gfn, before;
+
+	(void)argument;
+	dice_begin();
+	features.pages = 800;
+	features.vcpus = 2;
+	features.credits = 400;
+	/* Two windows of 64: one of them goes. */
+	world_begin(&features);
+	for (gfn = 0; gfn < 68; gfn++) {
+		if (played_use(&node[1].xen, 1, 200 + gfn, DSM_XEN_WANT_S, 7 * gfn) == PLAYED_MISS)
+			settle_down();
+		read_pages(gfn, gfn + 1);
+	}
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(!counts.requests, "%u requests", counts.requests);
+	before = counts.prefetches;
+	miss_only(0, 68);
+	miss_only(1, 268);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.requests == 2 + 64 && counts.prefetches == before + 64, "%u requests",
+	      counts.requests);
+	settle_down();
+	world_end();
+
+	/* Half of the requests are for misses. */
+	world_begin(&features);
+	read_pages(0, 1);
+	for (gfn = 200; gfn < 200 + DSM_ENGINE_REQUESTS / 2; gfn++)
+		CHECK(!dsm_engine_drop(node[1].engine, gfn), "a request");
+	miss_only(0, 1);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(!counts.prefetches, "%llu", (unsigned long long)counts.prefetches);
+	settle_down();
+	world_end();
+
+	/* Who gives all back fetches nothing. */
+	world_begin(&features);
+	read_pages(0, 1);
+	dsm_engine_drain(node[1].engine);
+	miss_only(0, 1);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(!counts.prefetches, "%llu", (unsigned long long)counts.prefetches);
+	settle_down();
+	world_end();
+
+	/* Behind the end there is no memory. */
+	world_begin(&features);
+	dsm_engine_open_range(node[1].engine, 0, 10);
+	dsm_engine_range_done(node[1].engine, 0);
+	read_pages(0, 10);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.prefetches == 2 + 4, "%llu", (unsigned long long)counts.prefetches);
+	check_rules();
+	world_end();
+}
+
+/* Pages of a window that have gone again are missed: the stream goes on, and so do the others. */
+static void prefetch_again(const void *argument)
+{
+	struct features features = readers(240, 32);
+
+	(void)argument;
+	dice_begin();
+	world_begin(&features);
+	read_pages(40, 41);
+	read_pages(60, 61);
+	read_pages(80, 81);
+	read_pages(0, 2);
+	use(0, 0, 2, DSM_XEN_WANT_M);
+	use(0, 0, 3, DSM_XEN_WANT_M);
+	CHECK(read_pages(2, 4) == 2, "misses");
+	CHECK(read_pages(41, 42) == 1 && read_pages(61, 62) == 1, "misses");
+	CHECK(node[1].xen.page[42].state == DSM_XEN_STATE_S &&
+	      node[1].xen.page[62].state == DSM_XEN_STATE_S, "the others are known still");
+	check_rules();
 	world_end();
 }
 
@@ -2244,6 +2504,8 @@ int main(int argc, char **argv)
 		{ "a host that does not answer", no_answer, NULL },
 		{ "a home that does not answer", no_answer_of_a_home, NULL },
 		{ "a token that does not come back", no_answer_about_the_token, NULL },
+		{ "where pages are", where_pages_are, NULL },
+		{ "a range closes", range_closes, NULL },
 		{ "a host leaves", host_leaves, NULL },
 		{ "a host leaves copies", host_leaves_copies, NULL },
 		{ "the token comes first", token_first, NULL },
@@ -2256,11 +2518,14 @@ int main(int argc, char **argv)
 		{ "evacuation: copies", evacuation_of_copies, NULL },
 		{ "evacuation: another one", evacuation_anew, NULL },
 		{ "evacuation: what comes meanwhile", evacuation_of_what_comes, NULL },
+		{ "evacuation: others", evacuation_among_others, NULL },
 		{ "prefetch: a reader", prefetch_reader, NULL },
 		{ "prefetch: used", prefetch_used, NULL },
 		{ "prefetch: for nothing", prefetch_wasted, NULL },
 		{ "prefetch: frames and credits", prefetch_frames, NULL },
 		{ "prefetch: refused", prefetch_refused, NULL },
+		{ "prefetch: bounds", prefetch_bounds, NULL },
+		{ "prefetch: a page that went again", prefetch_again, NULL },
 		{ "the clear hint", clear_hint, NULL },
 		{ "the clear hint behind others", clear_hint_in_a_queue, NULL },
 		{ "a page that can't leave", special_page, NULL },

@@ -152,13 +152,15 @@ static void prepare(unsigned int number)
 	}
 }
 
+static double patience;			/* s for "node"; 0: as ever */
+
 static void start(unsigned int number)
 {
 	struct node *n = &node[number];
 	struct dsm_worker_params p = {
 		.loop = loop, .config = &n->config, .description = &n->description,
 		.xen = &n->xen.xen, .calls = &worker_calls, .context = n,
-		.socket = n->socket, .seed = dice(), .adjust = adjust,
+		.socket = n->socket, .seed = dice(), .adjust = adjust, .patience = patience,
 	};
 	char text[DSM_ENGINE_TEXT];
 	int rc = dsm_worker_create(&p, &n->worker, text);
@@ -679,6 +681,51 @@ static void lost_meanwhile(const void *argument)
 	end();
 }
 
+/* Memory is attached, and nobody has used it: who has it can't go all the same. */
+static void lost_and_not_used(const void *argument)
+{
+	(void)argument;
+	begin();
+	stopping = true;
+	joined(0, 1);
+	attach(1, 1);
+	stop(1);
+	UNTIL(node[0].state == DSM_WORKER_FAILED);
+	CHECK(strstr(node[0].why, "host beta is lost ("), "%s", node[0].why);
+	end();
+}
+
+/* A page in use can't go: after a while all is as it was before, and later it goes. */
+static void too_long(const void *argument)
+{
+	uint64_t gfn;
+
+	(void)argument;
+	patience = 2.;
+	begin();
+	patience = 0.;
+	joined(0, 1);
+	attach(1, 1);
+	play(500);
+	has[1] = 0;
+	UNTIL(!run[0].set && !run[1].set);
+	for (gfn = UNIT; gfn < 2 * UNIT; gfn++)
+		node[0].xen.page[gfn].pinned = true;
+	CHECK(dsm_engine_guests(dsm_worker_engine(node[0].worker)), "nothing is here");
+	refused(0, "node 1 0 0", "in-use vnode 1: ");
+	CHECK(strstr(node[0].last_log, "pages behind 0 KiB are in use still, after 2 s"), "%s",
+	      node[0].last_log);
+	CHECK(number_of(0, 1, "size_kib") == 2048, "size");
+	for (gfn = UNIT; gfn < 2 * UNIT; gfn++)
+		node[0].xen.page[gfn].pinned = false;
+	has[1] = UNIT;
+	play(500);
+	detach(1, 0);
+	check_all_back(1);
+	rest();
+	end();
+}
+
 /* Each step fails once: what was before is again, and the next try succeeds. */
 static const struct step {
 	const char *name;
@@ -832,8 +879,22 @@ static void pages_of_the_home(const void *argument)
 	UNTIL(played_use(xen, NO_VCPU, 5, DSM_XEN_WANT_M, 0) == PLAYED_DONE ||
 	      (dsm_worker_kick(node[1].worker), false));
 	xen->page[5].pinned = true;
-	refused(0, "leave beta", "in-use host beta: 1 pages are shared with it or asked for still, after 300 ms");
+	fd = ask(0, "leave beta");
+	refused(0, "leave beta", "busy a leave of host beta is at work");
+	refused(0, "connect beta", "busy a leave of host beta is at work");
+	refused(0, "node 1 2048 1024", "busy a host is leaving");
+	refused(0, "evacuate", "the memory of a vnode is being changed, or a host leaves");
+	text = answer(fd);
+	CHECK(!strcmp(text, "error: in-use host beta: 1 pages are shared with it or asked for still, after 300 ms\n"),
+	      "%s", text);
 	CHECK(node[0].state == DSM_WORKER_RUNNING && xen->page[5].state == DSM_XEN_STATE_M, "it stays");
+	/* The other end can't go either: then it has its pages still, asks for more, and calls nothing home. */
+	node[1].config.opening_ms = 300;
+	refused(1, "leave alpha", "in-use host alpha: 1 pages are shared with it or asked for still, after 300 ms");
+	UNTIL(played_use(xen, NO_VCPU, 7, DSM_XEN_WANT_S, 0) == PLAYED_DONE ||
+	      (dsm_worker_kick(node[1].worker), false));
+	CHECK(!dsm_engine_is_evacuating(dsm_worker_engine(node[0].worker)) &&
+	      !dsm_engine_is_evacuating(dsm_worker_engine(node[1].worker)), "it goes on");
 	xen->page[5].pinned = false;
 	/* With a copy there it can't be lost. */
 	stop(1);
@@ -931,6 +992,8 @@ static const struct test_case simple[] = {
 	{ "resize: destroyed elsewhere", destroyed_elsewhere, NULL },
 	{ "resize: lost with harm", lost_with_harm, NULL },
 	{ "resize: lost meanwhile", lost_meanwhile, NULL },
+	{ "resize: lost and not used", lost_and_not_used, NULL },
+	{ "resize: too long", too_long, NULL },
 	{ "resize: undone", undone, NULL },
 	{ "resize: nobody comes", nobody_comes, NULL },
 	{ "resize: pages of the home", pages_of_the_home, NULL },
