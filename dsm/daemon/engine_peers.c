@@ -3,6 +3,7 @@
  * Connections that begin and end, and messages.
  */
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "engine_internal.h"
 
@@ -85,8 +86,11 @@ void dsm_engine_peer_down(struct dsm_engine *e, unsigned int host, bool orderly,
 static void breach(struct dsm_engine *e, unsigned int from,
 		   const struct dsm_msg *msg, const char *what)
 {
-	engine_fail(e, "host %s breaks the protocol: %s of gfn 0x%" PRIx64 ": %s",
-		    name_of(e, from), dsm_type_name(msg->type), msg->gfn, what);
+	char why[DSM_ENGINE_TEXT / 2];
+
+	snprintf(why, sizeof(why), "it breaks the protocol: %s of gfn 0x%" PRIx64 ": %s",
+		 dsm_type_name(msg->type), msg->gfn, what);
+	engine_lose(e, from, why);
 }
 
 static bool is_request(unsigned int type)

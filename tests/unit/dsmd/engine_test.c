@@ -2374,7 +2374,7 @@ static void breaches(const void *argument)
 		world_begin(&calm);
 		dsm_engine_message(node[0].engine, 1, &table[i].msg,
 				   table[i].page ? page : NULL);
-		snprintf(words, sizeof(words), "host beta breaks the protocol: %s of gfn 0x%llx: ",
+		snprintf(words, sizeof(words), "host beta is lost (it breaks the protocol: %s of gfn 0x%llx: ",
 			 dsm_type_name(table[i].msg.type),
 			 (unsigned long long)table[i].msg.gfn);
 		expect_failure(0, words);
