@@ -458,10 +458,11 @@ static bool agree(struct attempt *attempt)
 	reason = rc < 0 ? dsm_link_hello_end(rc) :
 		 dsm_link_agree(&ours, &theirs, host, &epoch);
 	if (reason) {
-		snprintf(text, sizeof(text),
-			 rc < 0 ? "%s" : "%s: host %u of %u",
-			 dsm_error_name(rc < 0 ? (unsigned int)-rc : 0),
-			 theirs.host, theirs.nr_hosts);
+		if (rc < 0)
+			snprintf(text, sizeof(text), "%s", dsm_error_name((unsigned int)-rc));
+		else
+			snprintf(text, sizeof(text), "host %u of %u", theirs.host,
+				 theirs.nr_hosts);
 		SSL_shutdown(attempt->session.ssl);
 		return finish(attempt, reason, text);
 	}

@@ -383,6 +383,22 @@ static int end_of_protocol(unsigned long error)
 	       end_of_alert(reason - SSL_AD_REASON_OFFSET) : DSM_END_NOT_TLS;
 }
 
+/* OpenSSL has no words for a system's error, nor for each of its own. */
+static int say_error(unsigned long error, char *text)
+{
+	const char *reason = ERR_reason_error_string(error);
+
+	if (ERR_SYSTEM_ERROR(error)) {
+		snprintf(text, DSM_TRANSPORT_TEXT, "%s", strerror(ERR_GET_REASON(error)));
+		return DSM_END_CUT;
+	}
+	if (reason)
+		snprintf(text, DSM_TRANSPORT_TEXT, "%s", reason);
+	else
+		snprintf(text, DSM_TRANSPORT_TEXT, "OpenSSL's error %08lX", error);
+	return end_of_protocol(error);
+}
+
 int dsm_tls_end(SSL *ssl, int result, char text[DSM_TRANSPORT_TEXT])
 {
 	const struct dsm_tls_who *who = SSL_get_app_data(ssl);
@@ -402,8 +418,7 @@ int dsm_tls_end(SSL *ssl, int result, char text[DSM_TRANSPORT_TEXT])
 			snprintf(text, DSM_TRANSPORT_TEXT, "nothing can be sent");
 			return DSM_END_CUT;
 		}
-		snprintf(text, DSM_TRANSPORT_TEXT, "%s", openssl_reason());
-		return end_of_protocol(ERR_peek_last_error());
+		return say_error(ERR_peek_last_error(), text);
 	default:
 		snprintf(text, DSM_TRANSPORT_TEXT, "%s",
 			 saved ? strerror(saved) : "end of the bytes");

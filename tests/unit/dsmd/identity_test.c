@@ -10,7 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <openssl/err.h>
+
 #include "rig.h"
+#include "tls.h"
 
 static void put_hello(uint8_t *bytes, unsigned int host, uint32_t epoch)
 {
@@ -1100,6 +1103,42 @@ static void no_descriptor(const void *argument)
 	rig_end();
 }
 
+/* An end has words for people, and a network that broke is no attack on TLS. */
+static void openssl_errors(const void *argument)
+{
+	static const struct {
+		int library, reason;
+		enum dsm_end end;
+		const char *text;
+	} table[] = {
+		{ ERR_LIB_SYS, ECONNRESET, DSM_END_CUT, "Connection reset by peer" },
+		{ ERR_LIB_SYS, EPIPE, DSM_END_CUT, "Broken pipe" },
+		{ ERR_LIB_SSL, SSL_R_UNEXPECTED_EOF_WHILE_READING, DSM_END_CUT, "unexpected eof while reading" },
+		{ ERR_LIB_SSL, 799, DSM_END_NOT_TLS, "OpenSSL's error 0A00031F" },
+	};
+	struct dsm_tls_who who = { .params = NULL };
+	SSL_CTX *context = SSL_CTX_new(TLS_method());
+	SSL *ssl = context ? dsm_tls_session(context, -1, true, &who) : NULL;
+	char text[DSM_TRANSPORT_TEXT];
+	unsigned int i;
+	int end;
+
+	(void)argument;
+	CHECK(ssl, "no session");
+	for (i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		ERR_clear_error();
+		/* The first says that it is TLS's, the last what it was. */
+		ERR_raise(ERR_LIB_SSL, ERR_R_INTERNAL_ERROR);
+		ERR_raise(table[i].library, table[i].reason);
+		end = dsm_tls_end(ssl, -1, text);
+		CHECK(end == (int)table[i].end && !strcmp(text, table[i].text), "%u: %s, %s", i,
+		      dsm_end_name((unsigned int)end), text);
+	}
+	ERR_clear_error();
+	SSL_free(ssl);
+	SSL_CTX_free(context);
+}
+
 #define NR(table)	(sizeof(table) / sizeof(table[0]))
 
 int main(int argc, char **argv)
@@ -1143,5 +1182,6 @@ int main(int argc, char **argv)
 	cases[n++] = (struct test_case){ "another IPv6 address", addresses6, NULL };
 	cases[n++] = (struct test_case){ "from our own address", own_address_first, NULL };
 	cases[n++] = (struct test_case){ "no descriptor", no_descriptor, NULL };
+	cases[n++] = (struct test_case){ "OpenSSL's errors", openssl_errors, NULL };
 	return run_cases(argc, argv, cases, n);
 }
