@@ -9,6 +9,10 @@
 
 #include "worker_internal.h"
 
+/* A peer may let its clock jump as often as we ask: so much is said at once, and one line more each LINE_NS. */
+#define LINES	8
+#define LINE_NS	10000000000ull
+
 static uint64_t on_tsc(void *context)
 {
 	struct dsm_worker *w = context;
@@ -37,8 +41,17 @@ void dsm_peers_clock_init(struct dsm_worker *w)
 		w->transport_params.tsc_khz = w->tsc_khz;
 	}
 	params.khz = w->tsc_khz;
-	for (i = 0; i < DSM_MAX_HOSTS; i++)
+	for (i = 0; i < DSM_MAX_HOSTS; i++) {
 		dsm_clock_init(&w->peer[i].clock, &params);
+		dsm_bucket_init(&w->peer[i].clock_lines, LINES, LINE_NS);
+	}
+}
+
+static bool may_say(const struct dsm_worker *w, struct dsm_peer *peer)
+{
+	const struct dsm_transport_params *params = &w->transport_params;
+
+	return dsm_bucket_take(&peer->clock_lines, params->now(params->context));
 }
 
 /* Once when it begins, once when it is over. */
@@ -50,7 +63,7 @@ static void say_state(struct dsm_worker *w, struct dsm_peer *peer, uint64_t now)
 	enum dsm_clock_state state = dsm_clock_get_state(clock, now);
 	bool bad = dsm_clock_is_misaligned(clock, now, peer->misaligned);
 
-	if (bad == peer->misaligned)
+	if (bad == peer->misaligned || !may_say(w, peer))
 		return;
 	peer->misaligned = bad;
 	dsm_clock_get(clock, now, &offset);
@@ -73,8 +86,8 @@ void dsm_peers_clock_add(struct dsm_worker *w, struct dsm_peer *peer,
 
 	if (!sample)
 		return;
-	/* One that jumps at each answer is said once. */
-	if (dsm_clock_add(clock, sample) == DSM_CLOCK_JUMP && known)
+	/* One that jumps at each answer is said once; one that waits in between, so often. */
+	if (dsm_clock_add(clock, sample) == DSM_CLOCK_JUMP && known && may_say(w, peer))
 		dsm_worker_say(w, 4, "host %s: the clocks have moved against each other by %" PRIu64
 			       " ns at least beyond clock_drift_ppm, %" PRIu32
 			       ": one was set, was suspended or drifts more, or the host lies",

@@ -12,6 +12,7 @@
 
 #include <ev.h>
 
+#include "bucket.h"
 #include "clock.h"
 #include "worker.h"
 
@@ -40,6 +41,7 @@ struct dsm_peer {
 	struct dsm_histogram round_trip;
 	struct dsm_clock clock;
 	bool misaligned;		/* it was said, and is so still */
+	struct dsm_bucket clock_lines;	/* how often something is said of its clock */
 };
 
 /* A vnode with memory of another host, here or there. */

@@ -12,9 +12,10 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,15 @@ def free_port() -> int:
 class Daemon:
     """One host's dsmd."""
 
-    def __init__(self, site: Site, name: str, *, instructions: int = 2000) -> None:
+    def __init__(
+        self,
+        site: Site,
+        name: str,
+        *,
+        instructions: int = 2000,
+        program: Path | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
         self.site = site
         self.name = name
         self.folder = site.folder / name
@@ -63,10 +72,10 @@ class Daemon:
         self.said = ""
         words = ["-u", "-c", "dsm.toml", "-f", str(self.folder / "run"), "vm.json"]
         self.process = subprocess.Popen(
-            [programs()[0], *words],
+            [program or programs()[0], *words],
             cwd=self.folder,
             stderr=subprocess.PIPE,
-            env={"DSMD_PLAYED": str(site.shared), "DSMD_INSTRUCTIONS": str(instructions)},
+            env={"DSMD_PLAYED": str(site.shared), "DSMD_INSTRUCTIONS": str(instructions), **(variables or {})},
         )
 
     def until(self, pattern: str) -> re.Match[str]:
@@ -112,7 +121,8 @@ class Site:
         self.shared.touch()
         self.daemons: list[Daemon] = []
         subprocess.run([programs()[2], folder, *self.names], check=True)
-        self.description = {
+        self.limits = {"deadline_ms": 60000}
+        self.description: dict[str, Any] = {
             "name": "web",
             "uuid": UUID,
             "number": 1,
@@ -132,14 +142,15 @@ class Site:
             f'certificate_names = ["{host}"]\n'
             for number, (host, port) in enumerate(self.ports.items())
         )
+        limits = "".join(f"{key} = {value}\n" for key, value in self.limits.items())
         return (
             f'self = "{name}"\ntransport = "tcp"\n[tls]\nca = "{self.folder}/ca.pem"\n'
             f'certificate = "{self.folder}/{name}.pem"\nkey = "{self.folder}/{name}.key"\n'
-            f"[limits]\ndeadline_ms = 60000\n{tables}"
+            f"[limits]\n{limits}{tables}"
         )
 
-    def start(self, **options: int) -> list[Daemon]:
-        self.daemons += [Daemon(self, name, **options) for name in self.names]
+    def start(self, instructions: int = 2000) -> list[Daemon]:
+        self.daemons += [Daemon(self, name, instructions=instructions) for name in self.names]
         for daemon in self.daemons:
             daemon.until("state: running")
         return self.daemons

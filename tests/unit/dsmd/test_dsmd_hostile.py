@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A member that lies (liar.c) against a dsmd as a process; Xen is played, and no word that it reads may be an old one."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import time
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.unit.dsmd import test_dsmd as parts
+from tests.unit.dsmd.test_dsmd_process import PATIENCE, Daemon, Site
+
+pytestmark = pytest.mark.fresh
+
+LIAR = parts.HERE / "liar.c"
+SEEDS = int(os.environ.get("XENUMA_SEEDS", "3"))
+MEMORY_KIB = 16384  # that a dsmd may have more than before, whatever its peer does: the sanitizer's books, too
+
+
+@cache
+def liar() -> Path:
+    """A dsmd with liar.c between it and OpenSSL."""
+    daemon = parts.DSM / "daemon"
+    process = [daemon / "main.c", daemon / "log.c", parts.HERE / "played_hypervisor.c", parts.HERE / "played_xen.c"]
+    return parts.linked("dsmd-liar", [*parts.WORKER, *process, LIAR])
+
+
+class HostileSite(Site):
+    """Two hosts, of which beta lies. Limits are short: nothing here is slow."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, 2)
+        self.limits = {"opening_ms": 2000, "question_ms": 100, "deadline_ms": 1000}
+        self.description |= {"pin_ms": 20, "answer_ms": 2500, "keepalive_ms": 500}
+        self.order = folder / "lie"
+
+    def lie(self, kind: str, seed: int, after: int) -> None:
+        """From now on."""
+        new = self.folder / "lie.new"
+        new.write_text(f"{kind} {seed} {after}\n", encoding="utf-8")
+        new.rename(self.order)
+
+    def start_both(self, instructions: int) -> tuple[Daemon, Daemon]:
+        """Start them, not waiting for anything."""
+        # What the sanitizer keeps of memory that was given back is not the daemon's.
+        honest = Daemon(self, "alpha", instructions=instructions, variables={"ASAN_OPTIONS": "quarantine_size_mb=1"})
+        self.daemons.append(honest)
+        variables = {"LIAR_FILE": str(self.order), "DSMD_WITNESS": "1"}
+        member = Daemon(self, "beta", instructions=instructions, program=liar(), variables=variables)
+        self.daemons.append(member)
+        return honest, member
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Iterator[HostileSite]:
+    made = HostileSite(tmp_path)
+    yield made
+    for daemon in made.daemons:
+        daemon.process.kill()
+        daemon.process.wait()
+
+
+def memory_kib(daemon: Daemon) -> int:
+    """What the process has."""
+    status = Path(f"/proc/{daemon.process.pid}/status").read_text(encoding="utf-8")
+    found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.M)
+    assert found, status
+    return int(found[1])
+
+
+LOST = r"state: failed: host beta is lost \({}\): \d+ pages of alpha were modified there; of its own 32 pages \d+ are here"
+ENDS = LOST.format(".*")
+GOES_ON = r"played: \d+ words checked"
+EITHER = f"{ENDS}|{GOES_ON}"
+
+
+def ends(why: str) -> str:
+    """It is ended, and that is said."""
+    return LOST.format(why)
+
+
+def breach(why: str) -> str:
+    return LOST.format("it breaks the protocol: .*: " + why)
+
+
+@dataclasses.dataclass(frozen=True)
+class Lie:
+    """Of liar.c. `outcome`: what the other host's dsmd says then."""
+
+    kind: str
+    outcome: str
+    after: int = 40
+
+    def __str__(self) -> str:
+        return self.kind
+
+
+NO_MESSAGE = "bytes that are no message: "
+TURN = "a question, an answer or a credit out of turn"
+LIES = [
+    Lie("garbage", ends("bytes that are no message.*")),
+    Lie("version", ends(NO_MESSAGE + "a version that we do not speak")),
+    Lie("type", ends(NO_MESSAGE + "no such message")),
+    Lie("reason", ends(NO_MESSAGE + "a reason that makes no sense here")),
+    Lie("length", ends(NO_MESSAGE + "a length that the type does not have")),
+    Lie("reserved", ends(NO_MESSAGE + "a reserved byte is not 0")),
+    Lie("epoch-old", ends("an epoch that can't be: .*")),
+    Lie("epoch-ahead", ends("an epoch that can't be: .*")),
+    Lie("flags", breach("flags that the type does not have")),
+    Lie("gfn", breach("no such page")),
+    # Of another page than was meant: what was meant is never done, at the latest that ends it.
+    Lie("page-number", ENDS),
+    # Of a home's answer: its own numbers, of which it may have any.
+    Lie("transaction", EITHER),
+    Lie("bit", EITHER),
+    Lie("twice", ENDS),
+    Lie("answer-twice", ENDS),
+    # One that another page had no part in is as good as any.
+    Lie("late", EITHER),
+    Lie("replay", EITHER),
+    Lie("mirror", ENDS),
+    Lie("made-up", ENDS),
+    Lie("put-not-shared", EITHER),
+    Lie("unasked-ack", ENDS),
+    Lie("unasked-grant", ENDS),
+    Lie("recall-of-nothing", EITHER),
+    Lie("token", breach("the page's home is another host")),
+    Lie("link-kind", ends("bytes that are no message")),
+    Lie("link-epoch", ends("an epoch that can't be")),
+    Lie("answer-number", ends(TURN), 1),
+    Lie("answers-twice", ends(TURN), 1),
+    Lie("clock", ends("bytes that are no message"), 1),
+    Lie("grant-back", ends(TURN), 1),
+    Lie("grant-far", ends(TURN), 1),
+    Lie("no-replies", ENDS),
+    Lie("no-gifts", ENDS),
+    Lie("no-answers", ends("a question was not answered in time"), 1),
+    Lie("no-questions", ENDS, 1),  # it has none of ours, says so, and is believed
+    Lie("no-credit", ENDS, 1),
+    Lie("nothing", ENDS),
+    Lie("deaf", ends("a question was not answered in time")),
+    Lie("half", ends("cut off: closed within a message")),
+    Lie("flood", ENDS),
+    Lie("questions", ends(TURN), 1),
+    Lie("keys", EITHER),
+    Lie("crowd", GOES_ON),
+]
+
+
+def assert_lied(member: Daemon, kind: str) -> None:
+    member.until(f"liar: {kind}: a frame")
+
+
+@pytest.mark.parametrize("seed", range(1, SEEDS + 1))
+@pytest.mark.parametrize("lie", LIES, ids=str)
+def test_a_member_lies(hostile: HostileSite, lie: Lie, seed: int) -> None:
+    """The VM goes on, or ends with who and what was lost; no word is wrong, no memory is taken, neither process breaks."""
+    honest, member = hostile.start_both(4000)
+    for daemon in (honest, member):
+        daemon.until("state: running")
+    hostile.lie(lie.kind, seed, lie.after * seed)
+    before = memory_kib(honest)
+    hostile.begin()
+    honest.until(f"{lie.outcome}|state: failed|OLD WORD|ERROR: ")
+    assert re.search(lie.outcome, honest.said), honest.said
+    assert honest.process.poll() is None, honest.said
+    assert memory_kib(honest) - before < MEMORY_KIB
+    assert_lied(member, lie.kind)
+    (status,) = json.loads(honest.ctl("--json", "status").stdout)
+    if GOES_ON in lie.outcome and re.search(GOES_ON, honest.said):
+        assert status["state"] in {"running", "failed"}
+        return
+    # dsmctl says the same.
+    assert status["state"] == "failed"
+    assert re.search(lie.outcome, "state: failed: " + status["failure"]), status["failure"]
+    # The liar's own host is told, or sees the end; it has a name for it, and nothing breaks.
+    member.until("state: failed: host alpha ")
+    for daemon in (honest, member):
+        assert daemon.ctl("forget", "web").returncode == 0
+        assert daemon.end() == 1, daemon.said
+
+
+def test_bytes_that_nobody_can_check(hostile: HostileSite) -> None:
+    """Who has a page alone says what is in it: dsmd(8) promises nothing there. And the played guest notices a wrong word."""
+    honest, member = hostile.start_both(20000)
+    for daemon in (honest, member):
+        daemon.until("state: running")
+    hostile.lie("wrong-bytes", 1, 20)
+    hostile.begin()
+    assert_lied(member, "wrong-bytes")
+    honest.until("OLD WORD")
+    assert "state: failed" not in honest.said
+
+
+def test_a_clock_that_jumps_for_ever(hostile: HostileSite) -> None:
+    """Nobody rests on it: the VM goes on. It is said, and does not fill the log."""
+    hostile.limits["question_ms"] = 10
+    honest, member = hostile.start_both(100)
+    for daemon in (honest, member):
+        daemon.until("state: running")
+    hostile.lie("clocks", 1, 0)
+    assert_lied(member, "clocks")
+    end = time.monotonic() + PATIENCE
+    jumps = 0
+    while jumps < 20 and time.monotonic() < end:
+        honest.read(time.monotonic() + 0.2)
+        (status,) = json.loads(honest.ctl("--json", "status").stdout)
+        jumps = status["peers"]["beta"]["clock"]["jumps"]
+    assert jumps >= 20, status
+    assert status["state"] == "running"
+    # Eight at once, one each 10 s.
+    assert 1 <= honest.said.count("the clocks have moved") <= 8 + PATIENCE / 10
+
+
+HELLOS = {
+    "hello-none": "no HELLO: no such message",
+    "hello-lowest": "no common version of the protocol",
+    "hello-versions": "no common version of the protocol",
+    "hello-host": "HELLO of another host than the certificate's: host 0 of 2",
+    "hello-hosts": "HELLO with another number of hosts: host 1 of 16",
+    "hello-reserved": "no HELLO: a reserved byte is not 0",
+    "hello-vm": "HELLO of another VM",
+    "hello-epoch-none": "an epoch that can't be",
+    "hello-epoch-far": "an epoch that can't be",
+}
+
+
+@pytest.mark.parametrize("kind", HELLOS)
+def test_a_hello_that_lies(hostile: HostileSite, kind: str) -> None:
+    """There is no connection, with a reason, and an honest one is still taken."""
+    hostile.lie(kind, 1, 0)
+    honest, member = hostile.start_both(100)
+    honest.until(f"host beta: no connection: {HELLOS[kind]}")
+    member.until("state: failed: host alpha ")
+    assert honest.process.poll() is None and "state: failed" not in honest.said
+    member.process.kill()
+    member.process.wait()
+    hostile.order.unlink()
+    again = Daemon(hostile, "beta", instructions=100, program=liar(), variables={"DSMD_WITNESS": "1"})
+    hostile.daemons.append(again)
+    for daemon in (honest, again):
+        daemon.until("state: running")
