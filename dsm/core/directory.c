@@ -320,6 +320,9 @@ static int request(struct step *s, unsigned int from, const struct dsm_msg *msg)
 		return -DSM_E_HAS_IT;
 	if (msg->type <= DSM_GETM && owner)
 		return -DSM_E_HAS_IT;
+	/* Its PUTM has come: the answer to our recall comes before anything else. */
+	if (owner && d->bytes)
+		return -DSM_E_SECOND;
 
 	directory_request(s, (struct dsm_request){
 		.host = (uint8_t)from, .type = msg->type, .flags = msg->flags,
@@ -395,6 +398,13 @@ static int answer(struct step *s, unsigned int from, const struct dsm_msg *msg)
 		return -DSM_E_FLAGS;
 	if (msg->type == DSM_BUSY_PIN && d->bytes)
 		return -DSM_E_ANSWER;
+	if (msg->type == DSM_BUSY_PIN && d->mode == DSM_MODE_SHARED &&
+	    !(d->copyset & dsm_bit(from)))
+		return -DSM_E_ANSWER;
+	/* Who has not written it back keeps a copy for readers. */
+	if (msg->type == DSM_RDATA && d->now.type == DSM_GETS && !d->bytes &&
+	    !(msg->flags & DSM_F_KEPT))
+		return -DSM_E_FLAGS;
 
 	switch (msg->type) {
 	case DSM_RDATA:

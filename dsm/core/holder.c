@@ -204,6 +204,8 @@ static int recall(struct step *s, const struct dsm_msg *msg)
 		/* PUTM is on its way; the home can't know, so it gets both, once. */
 		if (page->recall_txn)
 			return -DSM_E_AGAIN;
+		if (msg->txn == page->grant)
+			return -DSM_E_TXN;
 		page->recall_txn = msg->txn;
 		post(s, page->home, DSM_RDATA, 0, 0, msg->txn);
 		return 0;
@@ -211,6 +213,8 @@ static int recall(struct step *s, const struct dsm_msg *msg)
 	if (inv ? page->state == DSM_MODIFIED || page->writeback :
 		  page->state != DSM_MODIFIED)
 		return -DSM_E_NOT_HELD;
+	if (!inv && msg->txn == page->grant)
+		return -DSM_E_TXN;
 	if (page->state == DSM_INVALID) {
 		/* PUTS is on its way. */
 		post(s, page->home, DSM_INV_ACK, 0, 0, msg->txn);
@@ -266,6 +270,10 @@ static int refused(struct step *s, const struct dsm_msg *msg)
 	if (page->request != DSM_GETS && page->request != DSM_GETM)
 		return -DSM_E_NO_REQUEST;
 	if (msg->reason == DSM_R_BUSY && !(page->request_flags & DSM_F_PREFETCH))
+		return -DSM_E_REASON;
+	/* Our copy would have been recalled before. */
+	if (page->state != DSM_INVALID &&
+	    (msg->reason == DSM_R_HOLE || msg->reason == DSM_R_PRIVATE))
 		return -DSM_E_REASON;
 
 	if (msg->reason == DSM_R_HOLE && page->merged) {

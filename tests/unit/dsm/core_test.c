@@ -1120,6 +1120,65 @@ static void numbers_wrap(const void *argument)
 	CHECK(sent(&h, 1, DSM_DATA_M)->txn == 1, "0 is no transaction");
 }
 
+/* What no honest peer sends, and the explorer's lies found to be taken. */
+static void told_from_the_truth(const void *argument)
+{
+	struct host h = owned_by(1, 3);
+	struct dsm_event e;
+	uint32_t txn;
+
+	(void)argument;
+	/* It answers our recall before it asks again. */
+	tell(&h, 2, DSM_GETM, 0, 0);
+	txn = h.page.dir.txn;
+	tell(&h, 1, DSM_PUTM, 0, h.page.dir.grant);
+	refuse(&h, 1, DSM_DROP, 0, 0, DSM_E_SECOND);
+	refuse(&h, 1, DSM_POPULATE, 0, 0, DSM_E_SECOND);
+	tell(&h, 1, DSM_RDATA, 0, txn);
+
+	/* It may ask, though, if our recall crosses that. */
+	h = owned_by(1, 3);
+	tell(&h, 2, DSM_GETM, 0, 0);
+	tell(&h, 1, DSM_DROP, 0, 0);
+
+	/* Who has given its copy up has nothing that is in use. */
+	h = shared_by_all(3);
+	tell(&h, 1, DSM_GETM, 0, 0);
+	txn = h.page.dir.txn;
+	tell(&h, 2, DSM_PUTS, 0, 0);
+	refuse(&h, 2, DSM_BUSY_PIN, 0, txn, DSM_E_ANSWER);
+	tell(&h, 2, DSM_INV_ACK, 0, txn);
+	h = shared_by_all(3);
+	tell(&h, 1, DSM_GETM, 0, 0);
+	tell(&h, 2, DSM_BUSY_PIN, 0, h.page.dir.txn);
+
+	/* Who gives bytes for a reader keeps a copy, or has written it back. */
+	h = owned_by(1, 3);
+	tell(&h, 2, DSM_GETS, 0, 0);
+	refuse(&h, 1, DSM_RDATA, 0, h.page.dir.txn, DSM_E_FLAGS);
+	tell(&h, 1, DSM_RDATA, DSM_F_KEPT, h.page.dir.txn);
+
+	/* A transaction does not recall what it has granted. */
+	h = holder(DSM_MODIFIED);
+	refuse(&h, 0, DSM_RECALL_S, 0, h.page.grant, DSM_E_TXN);
+	refuse(&h, 0, DSM_RECALL_I, 0, h.page.grant, DSM_E_TXN);
+	fine(&h, event(DSM_EV_EVICT));
+	done(&h, DSM_OP_INVALIDATE);
+	refuse(&h, 0, DSM_RECALL_I, 0, h.page.grant, DSM_E_TXN);
+	tell(&h, 0, DSM_RECALL_I, 0, h.page.grant + 1);
+
+	/* Nothing is a hole or private while we have a copy. */
+	h = holder(DSM_SHARED);
+	miss(&h, true, 0);
+	e = message(0, DSM_NACK, 0, 9);
+	e.msg.reason = DSM_R_HOLE;
+	CHECK(give(&h, e) == -DSM_E_REASON, "no hole");
+	e.msg.reason = DSM_R_PRIVATE;
+	CHECK(give(&h, e) == -DSM_E_REASON, "not private");
+	e.msg.reason = DSM_R_PIN;
+	fine(&h, e);
+}
+
 static const struct test_case cases[] = {
 	{ "what a read and a write cost", costs, NULL },
 	{ "the most actions of one event", most_actions, NULL },
@@ -1147,6 +1206,7 @@ static const struct test_case cases[] = {
 	{ "hosts and ranges", ranges, NULL },
 	{ "everything has a name", names, NULL },
 	{ "transaction numbers wrap", numbers_wrap, NULL },
+	{ "what can be told from the truth", told_from_the_truth, NULL },
 };
 
 int main(int argc, char **argv)

@@ -34,16 +34,15 @@ WORLDS = (
     "2x2-death-program",
 )
 LIES_TAKEN = {
-    "BUSY_PIN": 7,
-    "DROP": 11,
+    "BUSY_PIN": 4,
+    "DROP": 9,
     "GETM": 12,
     "GETS": 8,
     "INV": 5,
-    "NACK": 9,
-    "POPULATE": 11,
-    "RDATA": 1,
-    "RECALL_I": 12,
-    "RECALL_S": 12,
+    "NACK": 7,
+    "POPULATE": 9,
+    "RECALL_I": 4,
+    "RECALL_S": 4,
 }
 MUTANTS = (
     "0b.1: who wrote back is a sharer all the same",
