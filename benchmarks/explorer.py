@@ -2,7 +2,8 @@
 """``make explore``: all worlds of dsm/explorer, walks through larger ones, and all mutants of dsm/core.
 
 Result: build/results/explorer.json. ``python3 -m benchmarks.explorer WORD...`` takes only the worlds and mutants with one of
-the words in their names, and writes no result. ``--seed N`` begins the walks with another seed, ``--walks N`` makes more.
+the words in their names, and writes no result. ``--seed N`` begins the walks with another seed, ``--walks N`` makes more,
+``--jobs N`` runs so many at once (1.5 GiB of memory each, most need a tenth of it).
 Any violation, a world that is too large, and a mutant that nobody notices are failures; so are words that name nothing. An
 explorer that crashes ends it at once, without a result.
 """
@@ -10,12 +11,14 @@ explorer that crashes ends it at once, without a result.
 from __future__ import annotations
 
 import argparse
+import itertools
 import random
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks.results import Metric, write
@@ -26,7 +29,7 @@ from lab.pipeline.progress import StepFailed
 WALKS = 24
 STEPS = 200_000
 LIES = ("2x1-small", "2x1-core", "3x1-alone")  # worlds in which every message is tried in every state
-REFUTED = "wrong-transport"  # a world in which the explorer has to find a violation
+REFUTED = ("wrong-transport", "wrong-partition")  # worlds in which the explorer has to find a violation
 
 
 class Findings:
@@ -66,7 +69,7 @@ def run(program: Path, words: list[str], findings: Findings) -> tuple[str, str]:
     found = explorer.verdict(done)
     if found == explorer.TOO_LARGE:
         findings.incomplete.append(words[-1])
-    elif (found == explorer.VIOLATION) != (REFUTED in words):
+    elif (found == explorer.VIOLATION) != (words[-1] in REFUTED):
         findings.violations += 1
     return found, done.stdout
 
@@ -80,20 +83,30 @@ def explore(program: Path, world: str, findings: Findings) -> None:
     findings.worlds += states
 
 
-def examine(build: explorer.Build, folder: Path, mutants: Sequence[Mutant], findings: Findings) -> None:
-    """Run these mutants."""
-    for number, mutant in enumerate(mutants):
-        by = explorer.noticed(build, mutant, folder / str(number))
-        findings.mutants += 1
-        if not by:
-            findings.survivors.append(mutant.breaks)
-        print(f"{'killed  ' if by else 'SURVIVED'}  {mutant.breaks}: {by or ', '.join(mutant.tests)}", flush=True)
+def examine(build: explorer.Build, folder: Path, mutant: Mutant, findings: Findings) -> None:
+    """Run this mutant."""
+    by = explorer.noticed(build, mutant, folder)
+    findings.mutants += 1
+    if not by:
+        findings.survivors.append(mutant.breaks)
+    print(f"{'killed  ' if by else 'SURVIVED'}  {mutant.breaks}: {by or ', '.join(mutant.tests)}", flush=True)
+
+
+def at_once[T](jobs: int, work: Callable[[T], object], items: Iterable[T]) -> None:
+    """Do so many of these at once. The first that fails ends it: what runs still is waited for, nothing is begun."""
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            for done in [pool.submit(work, item) for item in items]:
+                done.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="make explore")
     parser.add_argument("--seed", type=lambda text: int(text, 0), default=None)
     parser.add_argument("--walks", type=int, default=WALKS)
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("words", nargs="*")
     arguments = parser.parse_args(words)
     seed = random.SystemRandom().randrange(1 << 32) if arguments.seed is None else arguments.seed
@@ -111,15 +124,23 @@ def main(words: Sequence[str]) -> int:
                 mutants = [mutant for mutant in mutants if any(word in mutant.breaks for word in arguments.words)]
             if not (worlds or mutants):
                 raise StepFailed(f"no world and no mutant has any of these words in its name: {arguments.words}")
-            for world in worlds:
-                explore(program, world, findings)
+            at_once(arguments.jobs, lambda world: explore(program, world, findings), worlds)
             if not arguments.words:
                 print(f"walks from seed {seed}", flush=True)
-                for number in range(arguments.walks):
-                    hosts, pages = chance.randint(2, 16), chance.randint(1, 4)
-                    run(program, ["--walk", str(hosts), str(pages), str(seed + number), str(STEPS)], findings)
-                    findings.walks += 1
-            examine(build, folder, mutants, findings)
+                sizes = [(chance.randint(2, 16), chance.randint(1, 4)) for _ in range(arguments.walks)]
+                walks = [
+                    ["--walk", str(hosts), str(pages), str(number), str(STEPS)]
+                    for number, (hosts, pages) in zip(itertools.count(seed), sizes, strict=False)
+                ]
+                at_once(arguments.jobs, lambda words: run(program, words, findings), walks)
+                findings.walks = len(walks)
+            if arguments.jobs > 1:
+                build.all_tests()
+            at_once(
+                arguments.jobs,
+                lambda row: examine(build, folder / str(row[0]), row[1], findings),
+                list(enumerate(mutants)),
+            )
     except StepFailed as error:
         print(f"\nxenuma: {error}", file=sys.stderr)
         return 1

@@ -14,8 +14,8 @@
  *  - What is sent to one host arrives there in the order in which it was sent,
  *    whatever page it is about.
  *  - After dsm_vm_peer_down() a page gets DSM_EV_HOST_LOST before anything else
- *    but the result of an operation that is due.  A host without a connection
- *    is sent nothing.
+ *    but the result of an operation that is due, and before dsm_vm_peer_up() of
+ *    that host.  A host without a connection is sent nothing.
  *  - A page's bytes are in its buffer: DSM_ACT_TAKE moves those that came with
  *    the message there, an operation with DSM_BYTES_OUT fills it, one with
  *    DSM_BYTES_IN or a message that has a page takes them from there.

@@ -2,13 +2,15 @@
 /*
  * Exhaustive exploration of small worlds, and long walks through larger ones.
  *
- *	explore [--states N] [--lies] WORLD...	all states of these worlds
+ *	explore [--states N] [--lies [--say]] WORLD...	all states of these worlds
+ *	explore --truth WORLD... --lies WORLD...	and what is true in the first is no lie in the others
  *	explore --list				their names
+ *	explore --pairs				pairs of features, and the worlds that have both
  *	explore --walk HOSTS PAGES SEED STEPS	one long walk
  *
  * Breadth first, so that the trace to a violation is a shortest one.  States
- * are kept whole, as bits; those that differ in the names of hosts only are
- * one.  When all are known: if the world's will rests in any of them, does
+ * are known by a hash of their bits (store.h says what that can miss); those
+ * that differ in the names of hosts only are one.  When all are known: if the world's will rests in any of them, does
  * everything that is owed lead to quiet, whatever comes first?
  *
  * Seconds are of CPU time.
@@ -22,102 +24,17 @@
 
 #include "chart.h"
 #include "lies.h"
+#include "store.h"
 #include "walk.h"
 #include "worlds.h"
 #include "world.h"
 
 constexpr size_t LOOK_EVERY = 16;	/* transitions: are all fields among the bits? */
 
-static uint32_t hash_of(const uint8_t *bytes, unsigned size)
-{
-	uint64_t h = 0x9e3779b97f4a7c15u * (size + 1), word;
-
-	for (; size >= 8; size -= 8, bytes += 8) {
-		memcpy(&word, bytes, 8);
-		h = (h ^ word) * 0xff51afd7ed558ccdu;
-		h ^= h >> 32;
-	}
-	word = 0;
-	memcpy(&word, bytes, size);
-	h = (h ^ word) * 0xc4ceb9fe1a85ec53u;
-	return uint32_t(h ^ h >> 32);
-}
-
-/* All states that were seen, each once, with a number. */
-class Store {
-public:
-	explicit Store(size_t most)
-		: limit(most), table(1u << 16, Slot{ 0, NOTHING })
-	{
-	}
-
-	static constexpr uint32_t NOTHING = ~0u;
-
-	/* Its number; if it is new, that is size() before. */
-	uint32_t find_or_add(const uint8_t *bytes, unsigned size, uint32_t from)
-	{
-		if (start.size() * 3 > table.size() * 2)
-			grow();
-		uint32_t hash = hash_of(bytes, size);
-		Slot &slot = table[place(bytes, size, hash)];
-		if (slot.number == NOTHING) {
-			slot = { hash, uint32_t(start.size()) };
-			start.push_back(uint32_t(arena.size()));
-			arena.push_back(uint8_t(size));
-			arena.insert(arena.end(), bytes, bytes + size);
-			parent.push_back(from);
-		}
-		return slot.number;
-	}
-	uint32_t find(const uint8_t *bytes, unsigned size) const
-	{
-		return table[place(bytes, size, hash_of(bytes, size))].number;
-	}
-	const uint8_t *at(uint32_t n) const { return &arena[start[n]] + 1; }
-	size_t size() const { return start.size(); }
-	bool full() const
-	{
-		return start.size() >= limit || arena.size() > 0xffff0000u;
-	}
-	uint32_t from(uint32_t n) const { return parent[n]; }
-
-private:
-	struct Slot {
-		uint32_t hash, number;
-	};
-
-	/* Where it is, or where it would go. */
-	size_t place(const uint8_t *bytes, unsigned size, uint32_t hash) const
-	{
-		size_t mask = table.size() - 1, i = hash & mask;
-
-		for (; table[i].number != NOTHING; i = (i + 1) & mask) {
-			if (table[i].hash != hash)
-				continue;
-			const uint8_t *other = &arena[start[table[i].number]];
-			if (other[0] == size && !memcmp(other + 1, bytes, size))
-				break;
-		}
-		return i;
-	}
-	void grow()
-	{
-		std::vector<Slot> larger(table.size() * 2, Slot{ 0, NOTHING });
-		for (const Slot &slot : table) {
-			if (slot.number == NOTHING)
-				continue;
-			size_t i = slot.hash & (larger.size() - 1);
-			while (larger[i].number != NOTHING)
-				i = (i + 1) & (larger.size() - 1);
-			larger[i] = slot;
-		}
-		table.swap(larger);
-	}
-
-	size_t limit;
-	std::vector<Slot> table;
-	std::vector<uint32_t> parent, start;
-	std::vector<uint8_t> arena;
+struct How {
+	bool lies, say;				/* tell all lies, and say which are foolish */
+	Lies *truth;				/* not null: note what is true */
+	const std::unordered_set<std::string> *known;	/* what is true elsewhere */
 };
 
 template<unsigned H, unsigned P> class Exploration {
@@ -129,18 +46,25 @@ public:
 		find_orders();
 	}
 
-	bool run(bool lies);
+	bool run(const How &how);
 
 private:
 	using W = World<H, P>;
 
 	void find_orders();
-	uint32_t enter(const W &world, uint32_t from);
+	struct Successor {
+		Packer bits;
+		uint64_t hash;
+		bool owed;
+	};
+
+	void prepare(const W &world, Successor &next) const;
+	uint32_t enter(const Successor &next, uint32_t from);
 	void canonical(const W &world, Packer &best) const;
-	W state(uint32_t n) const
+	W next_state()
 	{
 		W world(rules);
-		Unpacker in(store.at(n));
+		Unpacker in(queue.pop());
 		world.unpack(rules, in);
 		return world;
 	}
@@ -155,13 +79,15 @@ private:
 	Rules<H, P> rules;
 	Store store;
 	std::vector<Order<H, P>> orders;
-	std::vector<uint64_t> edges_start;
-	std::vector<uint32_t> edges;	/* what is owed: where it leads */
-	std::vector<bool> is_quiet, ends;
+	Queue queue;
+	Column<uint32_t> edges;		/* what is owed: where it leads */
+	Column<uint8_t> degree;		/* and how many of these each state has */
+	std::vector<bool> ends;		/* first: is quiet */
 	std::vector<Move> moves;
+	std::vector<Successor> successors;	/* of the state that is expanded */
 	size_t transitions = 0;
 	Lies told;
-	bool lie = false;
+	How how = {};
 };
 
 /* Names of hosts and pages that may be exchanged: those that the homes allow. */
@@ -209,16 +135,27 @@ void Exploration<H, P>::canonical(const W &world, Packer &best) const
 }
 
 template<unsigned H, unsigned P>
-uint32_t Exploration<H, P>::enter(const W &world, uint32_t from)
+void Exploration<H, P>::prepare(const W &world, Successor &next) const
 {
-	Packer best;
-
-	canonical(world, best);
-	if (best.overflow) {
+	next.bits = Packer();
+	canonical(world, next.bits);
+	if (next.bits.overflow) {
 		fprintf(stderr, "%s: a state that the bits do not hold\n", spec.name);
 		exit(2);
 	}
-	return store.find_or_add(best.bytes, best.size, from);
+	next.hash = hash_of(next.bits.bytes, next.bits.size);
+	store.prefetch(next.hash);
+}
+
+template<unsigned H, unsigned P>
+uint32_t Exploration<H, P>::enter(const Successor &next, uint32_t from)
+{
+	size_t before = store.size();
+	uint32_t n = store.find_or_add(next.hash, from);
+
+	if (store.size() != before)
+		queue.push(next.bits.bytes, next.bits.size);
+	return n;
 }
 
 /* Do the bits say all that the world has?  Ends the program if they do not. */
@@ -240,12 +177,15 @@ void Exploration<H, P>::look_at_bits(const W &world) const
 
 template<unsigned H, unsigned P> bool Exploration<H, P>::expand(uint32_t n)
 {
-	const W here = state(n);
+	const W here = next_state();
+	size_t edges_before = edges.size();
 	Violation wrong;
 
-	is_quiet.push_back(here.quiet(rules));
-	edges_start.push_back(edges.size());
+	ends.push_back(here.quiet(rules));
 	here.moves(rules, moves);
+	if (successors.size() < moves.size())
+		successors.resize(moves.size());
+	size_t found = 0;
 	for (const Move &move : moves) {
 		W next = here;
 		if (!next.make(rules, move, wrong) && wrong.empty())
@@ -257,11 +197,19 @@ template<unsigned H, unsigned P> bool Exploration<H, P>::expand(uint32_t n)
 		}
 		if (transitions % LOOK_EVERY == 1)
 			look_at_bits(next);
-		uint32_t to = enter(next, n);
-		if (move.owed())
+		prepare(next, successors[found]);
+		successors[found++].owed = move.owed();
+	}
+	/* All at once, so that memory is waited for once. */
+	for (size_t i = 0; i < found; i++) {
+		uint32_t to = enter(successors[i], n);
+		if (successors[i].owed)
 			edges.push_back(to);
 	}
-	if (lie && !tell_lies(here, rules, told, wrong)) {
+	degree.push_back(uint8_t(edges.size() - edges_before));
+	if (how.truth)
+		note_truth(here, *how.truth);
+	if (how.lies && !tell_lies(here, rules, told, wrong)) {
 		show(n, nullptr, wrong);
 		return false;
 	}
@@ -276,19 +224,17 @@ template<unsigned H, unsigned P> uint32_t Exploration<H, P>::first_without_end()
 {
 	bool changed = true;
 
-	ends = is_quiet;
-	edges_start.push_back(edges.size());
 	while (changed) {
+		size_t last = edges.size();
 		changed = false;
 		for (size_t n = ends.size(); n--;) {
-			if (ends[n] || edges_start[n] == edges_start[n + 1])
-				continue;
-			bool all = true;
-			for (uint64_t e = edges_start[n];
-			     all && e < edges_start[n + 1]; e++)
+			size_t first = last - degree[n];
+			bool all = !ends[n] && first != last;
+			for (size_t e = first; all && e < last; e++)
 				all = ends[edges[e]];
 			if (all)
 				ends[n] = changed = true;
+			last = first;
 		}
 	}
 	for (uint32_t n = 0; n < ends.size(); n++)
@@ -320,7 +266,7 @@ void Exploration<H, P>::show(uint32_t n, const Move *last, const Violation &wron
 			if (!next.make(rules, move, ignored))
 				continue;
 			canonical(next, best);
-			if (store.find(best.bytes, best.size) != to)
+			if (store.find(hash_of(best.bytes, best.size)) != to)
 				continue;
 			chart.line(move, world.say(move), next.picture());
 			world = next;
@@ -352,8 +298,10 @@ template<unsigned H, unsigned P> void Exploration<H, P>::show_endless(uint32_t n
 	uint32_t k = n;
 	bool again = false;
 
-	while (edges_start[k] != edges_start[k + 1] && !again) {
-		uint64_t e = edges_start[k];
+	while (degree[k] && !again) {
+		size_t e = 0;
+		for (uint32_t before = 0; before < k; before++)
+			e += degree[before];
 		while (ends[edges[e]])
 			e++;
 		k = edges[e];
@@ -364,13 +312,15 @@ template<unsigned H, unsigned P> void Exploration<H, P>::show_endless(uint32_t n
 	     "nothing is owed any more, and somebody waits", further);
 }
 
-template<unsigned H, unsigned P> bool Exploration<H, P>::run(bool lies)
+template<unsigned H, unsigned P> bool Exploration<H, P>::run(const How &given)
 {
 	clock_t begun = clock();
 	uint32_t endless;
 
-	lie = lies;
-	enter(W(rules), 0);
+	how = given;
+	successors.resize(1);
+	prepare(W(rules), successors[0]);
+	enter(successors[0], 0);
 	for (uint32_t n = 0; n < store.size(); n++) {
 		if (store.full()) {
 			fprintf(stderr, "%s: more than %zu states\n", spec.name,
@@ -389,39 +339,46 @@ template<unsigned H, unsigned P> bool Exploration<H, P>::run(bool lies)
 	printf("%-18s %9zu states %10zu transitions %7.1f s %8.0f states/s",
 	       spec.name, store.size(), transitions, seconds,
 	       double(store.size()) / std::max(seconds, 1e-3));
-	if (lies)
+	if (how.lies) {
 		printf(" %zu of %zu lies refused", told.refused, told.told);
-	for (const auto &[type, n] : told.foolish())
-		printf("; taken, and never true: %zu %s", n, type.c_str());
+		told.honest.insert(how.known->begin(), how.known->end());
+	}
+	const auto foolish = told.foolish();
+	for (const auto &[type, views] : foolish)
+		printf("; taken, and never true: %zu %s", views.size(), type.c_str());
 	printf("\n");
+	for (const auto &[type, views] : foolish)
+		for (const std::string &view : views)
+			if (how.say)
+				printf("  %s\n", say_view(view).c_str());
 	fflush(stdout);
 	return true;
 }
 
 template<unsigned H, unsigned P>
-static bool explore(const WorldSpec &spec, size_t limit, bool lies)
+static bool explore(const WorldSpec &spec, size_t limit, const How &how)
 {
 	uint8_t homes[P];
 
 	for (unsigned p = 0; p < P; p++)
 		homes[p] = spec.homes[p];
 	return std::make_unique<Exploration<H, P>>(spec, spec.features, homes,
-						   limit)->run(lies);
+						   limit)->run(how);
 }
 
-static bool explore(const WorldSpec &spec, size_t limit, bool lies)
+static bool explore(const WorldSpec &spec, size_t limit, const How &how)
 {
 	switch (spec.hosts * 10 + spec.pages) {
 	case 21:
-		return explore<2, 1>(spec, limit, lies);
+		return explore<2, 1>(spec, limit, how);
 	case 22:
-		return explore<2, 2>(spec, limit, lies);
+		return explore<2, 2>(spec, limit, how);
 	case 31:
-		return explore<3, 1>(spec, limit, lies);
+		return explore<3, 1>(spec, limit, how);
 	case 32:
-		return explore<3, 2>(spec, limit, lies);
+		return explore<3, 2>(spec, limit, how);
 	case 41:
-		return explore<4, 1>(spec, limit, lies);
+		return explore<4, 1>(spec, limit, how);
 	}
 	fprintf(stderr, "%s: no world has this size\n", spec.name);
 	exit(2);
@@ -429,16 +386,26 @@ static bool explore(const WorldSpec &spec, size_t limit, bool lies)
 
 int main(int argc, char **argv)
 {
-	size_t limit = 24000000;	/* about 1.8 GB */
-	bool lies = false, fine = true;
+	size_t limit = 24000000;	/* 1.5 GiB: see store.h */
+	bool fine = true;
+	Lies truth;
+	How how = { false, false, nullptr, &truth.honest };
 
 	for (int i = 1; i < argc; i++) {
 		std::string word = argv[i];
 		if (word == "--list") {
 			for (const WorldSpec &spec : all_worlds())
 				printf("%s\t%s\n", spec.name, spec.about);
+		} else if (word == "--pairs") {
+			fine &= !print_pairs();
 		} else if (word == "--lies") {
-			lies = true;
+			how.lies = true;
+			how.truth = nullptr;
+		} else if (word == "--say") {
+			how.say = true;
+		} else if (word == "--truth") {
+			how.lies = false;
+			how.truth = &truth;
 		} else if (word == "--states" && i + 1 < argc) {
 			limit = strtoull(argv[++i], nullptr, 0);
 		} else if (word == "--walk" && i + 4 < argc) {
@@ -454,7 +421,7 @@ int main(int argc, char **argv)
 					word.c_str());
 				return 2;
 			}
-			fine &= explore(*spec, limit, lies);
+			fine &= explore(*spec, limit, how);
 		}
 	}
 	return fine ? 0 : 1;

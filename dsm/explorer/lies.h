@@ -9,7 +9,8 @@
  * the page and nothing else.  So two things are noted: a message with the state
  * of the struct that it met, for each lie that was taken, and for each message
  * that is under way in the honest world.  What is among the first and not among
- * the second is a lie that the host could tell from the truth.
+ * the second is a lie that the host could tell from the truth.  Other worlds
+ * may be asked for their truth first.
  */
 #ifndef DSM_LIES_H
 #define DSM_LIES_H
@@ -17,6 +18,7 @@
 #include <map>
 #include <string>
 #include <unordered_set>
+#include <vector>
 
 #include "world.h"
 
@@ -25,13 +27,13 @@ struct Lies {
 	std::unordered_set<std::string> taken, honest;
 
 	/* Lies that were taken, and could have been told from the truth: by type. */
-	std::map<std::string, size_t> foolish() const
+	std::map<std::string, std::vector<std::string>> foolish() const
 	{
-		std::map<std::string, size_t> found;
+		std::map<std::string, std::vector<std::string>> found;
 
 		for (const std::string &view : taken)
 			if (!honest.count(view))
-				found[dsm_type_name(uint8_t(view[0]))]++;
+				found[dsm_type_name(uint8_t(view[0]))].push_back(view);
 		return found;
 	}
 };
@@ -76,6 +78,29 @@ inline std::string view_of(dsm_page page, unsigned host, unsigned from, dsm_msg 
 	for (unsigned k = 0; k < d.nr_queued; k++)
 		request(d.queue[k]);
 	return view;
+}
+
+/* A view in words: the message, the host's page, the directory at home. */
+inline std::string say_view(const std::string &view)
+{
+	static const char *const names[] = {
+		"flags", "reason", "txn", "at", "from", "state", "request",
+		"request_flags", "operation", "purpose", "writeback", "wanted",
+		"lease", "lost", "recall", "recall_flags", "recall_busy",
+		"recall_txn", "grant", "mode", "owner", "phase", "abort", "bytes",
+		"kept", "busy", "copyset", "pending", "dir.txn", "dir.grant", "queued",
+	};
+	constexpr size_t COUNT = sizeof(names) / sizeof(names[0]);
+	std::string text = dsm_type_name(uint8_t(view[0]));
+
+	for (size_t i = 1; i < view.size(); i++) {
+		std::string value = std::to_string(uint8_t(view[i]));
+		if (i > COUNT)	/* requests: host, type, flags */
+			text += ((i - COUNT) % 3 == 1 ? " | " : " ") + value;
+		else if (view[i])
+			text += std::string(" ") + names[i - 1] + "=" + value;
+	}
+	return text;
 }
 
 /* The messages that are next in the honest world. */

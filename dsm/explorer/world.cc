@@ -5,6 +5,30 @@
 #include "world.h"
 
 #include <algorithm>
+#include <utility>
+
+/* What the core of this host knows of its peers. */
+template<unsigned H, unsigned P>
+const dsm_vm *World<H, P>::view(Rules<H, P> &rules, unsigned h) const
+{
+	dsm_vm &vm = rules.vm[h];
+
+	vm.up = up[h];
+	if (rules.may.comes_back)
+		for (unsigned g = 0; g < H; g++)
+			vm.epoch[g] = epoch[h][g];
+	return &vm;
+}
+
+/* Is there something for host h to notice: its connection with g has ended? */
+template<unsigned H, unsigned P>
+bool World<H, P>::is_gone(unsigned h, unsigned g) const
+{
+	if (!is_up(h, g))
+		return false;
+	return is_dead(g) || cut[h] >> g & 1 ||
+	       (!is_up(g, h) && !under_way[g][h]);
+}
 
 template<unsigned H, unsigned P>
 void World<H, P>::wake(unsigned h, unsigned p, unsigned whom)
@@ -170,7 +194,8 @@ void World<H, P>::send(unsigned h, unsigned p, const dsm_action &action,
 
 	if (!(up[h] >> action.host & 1))
 		wrong = "a message to a host that is known to be gone";
-	if (is_dead(action.host))
+	if (is_dead(action.host) || cut[h] >> action.host & 1 ||
+	    !is_up(action.host, h))
 		return;
 	if (n == CHANNEL) {
 		wrong = "more messages under way than a channel holds";
@@ -181,7 +206,7 @@ void World<H, P>::send(unsigned h, unsigned p, const dsm_action &action,
 	bool bytes = dsm_type_has_page(m.type);
 	channel[h][action.host][n++] = {
 		m.type, m.flags, m.reason, uint8_t(p),
-		bytes ? xen[h][p].buffer : OLD, m.txn,
+		bytes ? xen[h][p].buffer : OLD, uint8_t(m.epoch), m.txn,
 	};
 }
 
@@ -213,6 +238,8 @@ void World<H, P>::check_failure(const Rules<H, P> &rules, unsigned h, unsigned p
 			wrong = "the VM fails, and no operation has failed";
 		break;
 	case DSM_R_LOST:
+		if (std::any_of(cut, cut + H, [](auto c) { return c; }))
+			break;	/* there may be good copies beyond the cut */
 		if (!dead)
 			wrong = "the VM fails, and nothing has happened";
 		else if (!(dead >> home & 1) && has_good_copy(p))
@@ -276,10 +303,8 @@ bool World<H, P>::step(Rules<H, P> &rules, unsigned h, unsigned p,
 	dsm_actions actions;
 	const char *rule;
 
-	rules.vm[h].up = up[h];
-	event.msg.epoch = 1;
 	event.msg.gfn = p;
-	int rc = dsm_step(&rules.vm[h], &page[h][p], &event, &actions);
+	int rc = dsm_step(view(rules, h), &page[h][p], &event, &actions);
 	if (rc == -DSM_E_NOT_NOW && event.type != DSM_EV_MESSAGE)
 		return false;
 	if (rc) {
@@ -321,7 +346,7 @@ bool World<H, P>::consume(Rules<H, P> &rules, const Move &move, Violation &wrong
 	unsigned h = move.host, p = move.page, flags = 0;
 	dsm_actions out;
 
-	rules.vm[h].up = up[h];
+	view(rules, h);
 	/* A vCPU that runs again has no use for the token. */
 	if (rules.may.program && vcpu[h].waits_for == p) {
 		bool need = dsm_losses_miss(&vcpu[h].losses, &rules.vm[h],
@@ -362,6 +387,17 @@ bool World<H, P>::deliver(Rules<H, P> &rules, const Move &move, unsigned place,
 	event.msg.flags = m.flags;
 	event.msg.reason = m.reason;
 	event.msg.txn = m.txn;
+	event.msg.epoch = m.epoch;
+	if (m.epoch != epoch[h][from] || !is_up(h, from)) {
+		dsm_page before = page[h][m.page], after = before;
+		dsm_actions none;
+
+		event.msg.gfn = m.page;
+		if (!dsm_step(view(rules, h), &after, &event, &none) || none.nr ||
+		    memcmp(&before, &after, sizeof(before)))
+			wrong = "a message of an old connection is taken";
+		return true;
+	}
 	if (m.page != NO_PAGE) {
 		bool demand = page[h][m.page].demand;
 
@@ -372,8 +408,7 @@ bool World<H, P>::deliver(Rules<H, P> &rules, const Move &move, unsigned place,
 	}
 
 	dsm_actions out;
-	event.msg.epoch = 1;
-	rules.vm[h].up = up[h];
+	view(rules, h);
 	int rc = dsm_token_message(&rules.vm[h], &token[h], from, &event.msg,
 				   &out);
 	if (rc)
@@ -393,13 +428,92 @@ void World<H, P>::die(const Rules<H, P> &rules, unsigned h)
 	}
 	World fresh(rules);
 	for (unsigned p = 0; p < P; p++) {
+		/* Those whom it has told that the page is private may act on it yet. */
+		bool was_private = page[h][p].dir.mode == DSM_MODE_PRIVATE;
+
 		page[h][p] = fresh.page[h][p];
+		if (was_private)
+			page[h][p].dir.mode = DSM_MODE_PRIVATE;
 		xen[h][p] = fresh.xen[h][p];
 		xen[h][p].age = OLD;
 	}
 	token[h] = fresh.token[h];
 	vcpu[h] = { 0, NO_PAGE, { 0 } };
 	up[h] = 0;
+	cut[h] = 0;
+	for (unsigned g = 0; g < H; g++)
+		cut[g] &= uint16_t(~(1u << h));
+}
+
+/* It has nothing, wants nothing and is to answer nothing; others may not know yet. */
+template<unsigned H, unsigned P>
+bool World<H, P>::can_leave(const Rules<H, P> &rules, unsigned h) const
+{
+	if (left == rules.may.comes_back ||
+	    up[h] != uint16_t(((1u << H) - 1) & ~(1u << h)))
+		return false;
+	for (unsigned p = 0; p < P; p++)
+		if (rules.home[p] == h || xen[h][p].waiters || xen[h][p].ring ||
+		    !dsm_page_is_idle(&page[h][p], &rules.vm[h]))
+			return false;
+	return true;
+}
+
+/* The connection of h with g ends at h, where nothing is lost by it. */
+static void part(dsm_vm &vm, unsigned g, Violation &wrong)
+{
+	dsm_vm_peer_down(&vm, g);
+	if (dsm_vm_peer_left(&vm, g))
+		wrong = "who leaves in order is taken for lost";
+}
+
+template<unsigned H, unsigned P>
+void World<H, P>::leave(Rules<H, P> &rules, unsigned h, Violation &wrong)
+{
+	dsm_vm vm = *view(rules, h);
+
+	left++;
+	up[h] = 0;
+	/* Its own end: the VM is over here, it may begin anew. */
+	for (unsigned p = 0; p < P; p++)
+		vm.unbound |= uint16_t(1u << rules.home[p]);
+	vm.unbound |= uint16_t(1u << vm.token_home);
+	for (unsigned g = 0; g < H; g++)
+		if (g != h)
+			part(vm, g, wrong);
+	if (vm.up || vm.lost)
+		wrong = "who has left has connections";
+}
+
+/* Two that have no connection, and all pages have been told. */
+template<unsigned H, unsigned P>
+bool World<H, P>::can_connect(unsigned h, unsigned g) const
+{
+	if (is_dead(h) || is_dead(g) || is_up(h, g) || is_up(g, h) ||
+	    cut[h] >> g & 1)
+		return false;
+	for (unsigned p = 0; p < P; p++)
+		if (xen[h][p].untold >> g & 1 || xen[g][p].untold >> h & 1)
+			return false;
+	return true;
+}
+
+/* A new connection of these. */
+template<unsigned H, unsigned P>
+void World<H, P>::come_back(Rules<H, P> &rules, unsigned h, unsigned g,
+			    Violation &wrong)
+{
+	for (auto [a, b] : { std::pair(h, g), std::pair(g, h) }) {
+		dsm_vm vm = *view(rules, a);
+		if (!dsm_vm_peer_up(&vm, b, epoch[a][b]))
+			wrong = "an epoch that was is taken for a new one";
+		if (dsm_vm_peer_up(&vm, b, epoch[a][b] + 1u))
+			wrong = "who has left in order is not attached anew";
+	}
+	for (auto [a, b] : { std::pair(h, g), std::pair(g, h) }) {
+		up[a] |= uint16_t(1u << b);
+		epoch[a][b]++;
+	}
 }
 
 template<unsigned H, unsigned P>
@@ -408,10 +522,18 @@ bool World<H, P>::notice(Rules<H, P> &rules, const Move &move, Violation &wrong)
 	unsigned h = move.host, gone = move.other;
 	dsm_actions out;
 
+	if (rules.may.cut && !rules.may.goes_on) {
+		die(rules, h);
+		return true;
+	}
+	if (!is_dead(gone) && !(cut[h] >> gone & 1)) {
+		dsm_vm vm = *view(rules, h);
+		part(vm, gone, wrong);
+	}
 	up[h] &= uint16_t(~(1u << gone));
 	under_way[gone][h] = 0;
 	memset(channel[gone][h], 0, sizeof(channel[gone][h]));
-	rules.vm[h].up = up[h];
+	view(rules, h);
 	dsm_token_host_lost(&rules.vm[h], &token[h], gone, &out);
 	for (unsigned i = 0; i < out.nr; i++)
 		send(h, NO_PAGE, out.action[i], wrong);
@@ -444,7 +566,7 @@ bool World<H, P>::enter(Rules<H, P> &rules, unsigned h, Violation &wrong)
 {
 	dsm_actions out;
 
-	rules.vm[h].up = up[h];
+	view(rules, h);
 	if (rules.may.reads_first && enter_miss(h, false))
 		return true;
 	if (enter_miss(h, true))
@@ -474,12 +596,21 @@ bool World<H, P>::make(Rules<H, P> &rules, const Move &move, Violation &wrong)
 	switch (move.will) {
 	case Will::READ:
 		miss(h, p, READER);
+		if (rules.may.prompt && !page[h][p].operation)
+			possible = consume(rules, { Will::RING, uint8_t(h), uint8_t(p), READER },
+					   wrong);
 		break;
 	case Will::WRITE_MISS:
 		miss(h, p, WRITER);
+		if (rules.may.prompt && !page[h][p].operation)
+			possible = consume(rules, { Will::RING, uint8_t(h), uint8_t(p), WRITER },
+					   wrong);
 		break;
 	case Will::ZERO:
 		miss(h, p, ZEROER);
+		if (rules.may.prompt && !page[h][p].operation)
+			possible = consume(rules, { Will::RING, uint8_t(h), uint8_t(p), ZEROER },
+					   wrong);
 		break;
 	case Will::PREFETCH:
 		possible = step(rules, h, p, a_miss(READER, DSM_F_PREFETCH), 0,
@@ -525,6 +656,16 @@ bool World<H, P>::make(Rules<H, P> &rules, const Move &move, Violation &wrong)
 		break;
 	case Will::DIE:
 		die(rules, h);
+		break;
+	case Will::LEAVE:
+		leave(rules, h, wrong);
+		break;
+	case Will::COME_BACK:
+		come_back(rules, h, move.other, wrong);
+		break;
+	case Will::CUT:
+		cut[h] |= uint16_t(1u << move.other);
+		cut[move.other] |= uint16_t(1u << h);
 		break;
 	case Will::RING:
 		possible = consume(rules, move, wrong);
@@ -605,19 +746,20 @@ void World<H, P>::moves(const Rules<H, P> &rules, std::vector<Move> &found) cons
 			for (uint8_t kind : { READER, WRITER, ZEROER })
 				can(Will::RING, !due && x.ring & kind &&
 				    token[h].state != DSM_TOKEN_ASKED, kind);
-			if (may.program) {
-				can(Will::EVICT, may.evict && !home && here && !due);
+			if (!is_up(h, rules.home[p]) && may.comes_back && !home)
 				continue;
-			}
-			can(Will::READ, (x.state == NONE || (may.loose && here)) &&
-			    !waits(READER));
-			can(Will::WRITE_MISS, (x.state == NONE || x.state == READ_ONLY ||
-			    (may.loose && here)) && !waits(WRITER));
+			/* A program's pages are touched by its instructions only. */
+			bool free = !may.program;
+			can(Will::READ, free && (x.state == NONE ||
+			    (may.loose && here)) && !waits(READER));
+			can(Will::WRITE_MISS, free && (x.state == NONE ||
+			    x.state == READ_ONLY || (may.loose && here)) &&
+			    !waits(WRITER));
 			can(Will::ZERO, may.zero && (x.state == NONE ||
 			    x.state == READ_ONLY) && !waits(ZEROER));
 			can(Will::PREFETCH, may.prefetch && !due && x.state == NONE &&
 			    !c.request && !c.writeback);
-			can(Will::STORE, x.state == WRITABLE);
+			can(Will::STORE, free && x.state == WRITABLE);
 			can(Will::EVICT, may.evict && !home && here && !due);
 			can(Will::PIN, may.pins && here && !x.pin);
 			can(Will::PIN_TIMEOUT, may.pins && !due && x.retry);
@@ -633,7 +775,7 @@ void World<H, P>::moves(const Rules<H, P> &rules, std::vector<Move> &found) cons
 			can(Will::NO_MEMORY, may.no_memory && x.state == HOLE &&
 			    c.operation == DSM_OP_POPULATE);
 			can(Will::BREAK, may.broken && due);
-			can(Will::RETIRED, !due && may.leases && c.lease);
+			can(Will::RETIRED, free && !due && may.leases && c.lease);
 		}
 		for (uint8_t g = 0; g < H; g++) {
 			if (under_way[g][h]) {
@@ -644,12 +786,19 @@ void World<H, P>::moves(const Rules<H, P> &rules, std::vector<Move> &found) cons
 			if (may.reorder && under_way[g][h] > 1)
 				found.push_back({ Will::OVERTAKE, h,
 						  channel[g][h][1].page, g });
-			if (is_dead(g) && up[h] >> g & 1)
+			if (is_gone(h, g))
 				found.push_back({ Will::NOTICE, h, NO_PAGE, g });
+			if (may.cut && h < g && is_up(h, g) && is_up(g, h) &&
+			    !std::any_of(cut, cut + H, [](auto c) { return c; }))
+				found.push_back({ Will::CUT, h, NO_PAGE, g });
+			if (may.comes_back && h < g && can_connect(h, g))
+				found.push_back({ Will::COME_BACK, h, NO_PAGE, g });
 		}
 		bool is_home = std::count(rules.home, rules.home + P, h);
 		if (deaths < may.deaths && (!is_home || may.home_dies))
 			found.push_back({ Will::DIE, h, NO_PAGE, 0 });
+		if (may.comes_back && can_leave(rules, h))
+			found.push_back({ Will::LEAVE, h, NO_PAGE, 0 });
 	}
 	if (may.program)
 		program_moves(found);
@@ -744,7 +893,7 @@ bool World<H, P>::quiet(const Rules<H, P> &rules) const
 				return false;
 		}
 		for (unsigned g = 0; g < H; g++)
-			if (under_way[g][h] || (is_dead(g) && up[h] >> g & 1))
+			if (under_way[g][h] || is_gone(h, g))
 				return false;
 	}
 	(void)rules;
@@ -771,7 +920,7 @@ void World<H, P>::check_transaction(const Rules<H, P> &rules, unsigned p,
 			of_this(page[h][p].recall_txn, h);
 		for (unsigned k = 0; k < under_way[home][h]; k++) {
 			const Message &m = channel[home][h][k];
-			if (m.page == p && (m.type == DSM_INV ||
+			if (m.page == p && m.epoch == epoch[h][home] && (m.type == DSM_INV ||
 			    m.type == DSM_RECALL_S || m.type == DSM_RECALL_I))
 				of_this(m.txn, h);
 		}
@@ -853,12 +1002,19 @@ void World<H, P>::pack(const Rules<H, P> &rules, const Order<H, P> &order,
 	};
 
 	out.bits(failed, 1);
-	if (rules.may.deaths)
+	if (rules.may.apart())
 		out.bits(set(dead), H);
+	if (rules.may.comes_back)
+		out.bits(left, 2);
 	for (unsigned i = 0; i < H; i++) {
 		unsigned h = order.host_at[i];
-		if (rules.may.deaths)
+		if (rules.may.apart())
 			out.bits(set(up[h]), H);
+		if (rules.may.cut)
+			out.bits(set(cut[h]), H);
+		if (rules.may.comes_back)
+			for (unsigned k = 0; k < H; k++)
+				out.bits(epoch[h][order.host_at[k]], 2);
 		if (rules.may.program) {
 			out.bits(vcpu[h].left, 3);
 			out.bits(vcpu[h].waits_for == NO_PAGE ? 7 :
@@ -897,7 +1053,7 @@ void World<H, P>::pack(const Rules<H, P> &rules, const Order<H, P> &order,
 				out.bits(c.purpose, 3);
 				out.bits(x.bytes, 2);
 				out.bits(x.wake, 2);
-				if (rules.may.deaths)
+				if (rules.may.apart())
 					out.bits(set(x.untold), H);
 				out.bits(c.writeback, 1);
 				out.bits(c.wanted, 2);
@@ -946,6 +1102,8 @@ void World<H, P>::pack(const Rules<H, P> &rules, const Order<H, P> &order,
 					 order.page_place[m.page], 3);
 				out.bits(m.age, 1);
 				out.bits(m.txn, 4);
+				if (rules.may.comes_back)
+					out.bits(m.epoch, 2);
 			}
 		}
 	}
@@ -969,11 +1127,18 @@ void World<H, P>::unpack(const Rules<H, P> &rules, Unpacker &in)
 
 	*this = World(rules);
 	failed = flag();
-	if (rules.may.deaths)
+	if (rules.may.apart())
 		dead = uint16_t(in.bits(H));
+	if (rules.may.comes_back)
+		left = small(2);
 	for (unsigned h = 0; h < H; h++) {
-		if (rules.may.deaths)
+		if (rules.may.apart())
 			up[h] = uint16_t(in.bits(H));
+		if (rules.may.cut)
+			cut[h] = uint16_t(in.bits(H));
+		if (rules.may.comes_back)
+			for (unsigned g = 0; g < H; g++)
+				epoch[h][g] = small(2);
 		if (rules.may.program) {
 			vcpu[h].left = small(3);
 			vcpu[h].waits_for = small(3);
@@ -1011,7 +1176,7 @@ void World<H, P>::unpack(const Rules<H, P> &rules, Unpacker &in)
 				c.purpose = small(3);
 				x.bytes = small(2);
 				x.wake = small(2);
-				if (rules.may.deaths)
+				if (rules.may.apart())
 					x.untold = uint16_t(in.bits(H));
 				c.writeback = flag();
 				c.wanted = small(2);
@@ -1060,6 +1225,7 @@ void World<H, P>::unpack(const Rules<H, P> &rules, Unpacker &in)
 					m.page = NO_PAGE;
 				m.age = small(1);
 				m.txn = in.bits(4);
+				m.epoch = rules.may.comes_back ? small(2) : uint8_t(1);
 			}
 		}
 	}
@@ -1156,6 +1322,7 @@ static const char *differs(const Message &a, const Message &b)
 	FIELD(reason);
 	FIELD(page);
 	FIELD(age);
+	FIELD(epoch);
 	FIELD(txn);
 	return nullptr;
 }
@@ -1171,8 +1338,9 @@ std::string World<H, P>::difference(const World &other) const
 			at = of;
 	};
 
-	if (failed != other.failed || dead != other.dead ||
-	    memcmp(up, other.up, sizeof(up)))
+	if (failed != other.failed || dead != other.dead || left != other.left ||
+	    memcmp(up, other.up, sizeof(up)) || memcmp(cut, other.cut, sizeof(cut)) ||
+	    memcmp(epoch, other.epoch, sizeof(epoch)))
 		return "who is there";
 	if (failed)
 		return "";	/* the end: nobody looks at it */
@@ -1242,6 +1410,12 @@ std::string World<H, P>::say(const Move &move) const
 		return "an instruction retires";
 	case Will::DIE:
 		return "power is cut";
+	case Will::LEAVE:
+		return "leaves";
+	case Will::COME_BACK:
+		return "connected with host " + std::to_string(move.other);
+	case Will::CUT:
+		return "the way to host " + std::to_string(move.other) + " is cut";
 	case Will::RING:
 		return std::string("ring: ") + kind_name(move.other) + " miss";
 	case Will::OPERATION:

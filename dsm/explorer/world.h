@@ -22,6 +22,13 @@
  * An access may find that there is no memory only if that was so at a time
  * after it began.  For each kind of who waits, once for those that the core
  * knows and once for those in the ring: was it so for all of them?
+ *
+ * Hosts part in three ways.  One dies: what it has sent may arrive yet.  One
+ * that has nothing and is no home leaves in order: all that it has sent arrives
+ * before its end is noticed, what is on the way to it becomes stale, and it may
+ * be attached anew, with a later epoch.  Or a connection breaks, and both live:
+ * what was sent before may arrive; who notices it stops its part of the VM, as
+ * dsmd does, and that counts as its death.
  */
 #ifndef DSM_WORLD_H
 #define DSM_WORLD_H
@@ -47,15 +54,23 @@ struct Features {
 	bool home_dies;
 	bool loose;		/* a miss is recorded though the page has come meanwhile */
 	bool merge;		/* readers and writers can wait together at one host */
+	bool prompt;		/* the core sees a miss at once, unless an operation is due */
+	unsigned comes_back;	/* so many times may a host leave in order and be attached anew */
+	bool cut;		/* a connection may break, and both ends live */
+	bool goes_on;		/* who notices that does not stop: wrong */
 	unsigned program;	/* not 0: vCPUs run so many instructions that write all pages */
 	bool reads_first;	/* and read them before */
 	bool reorder;		/* a message may overtake the one before: a wrong transport */
 	unsigned max_losses;
+
+	/* Can a host be without a connection to another? */
+	bool apart() const { return deaths || comes_back || cut; }
 };
 
 enum class Will : uint8_t {	/* and what is owed, from RING on */
 	READ, WRITE_MISS, ZERO, PREFETCH, STORE, EVICT, PIN, PIN_TIMEOUT, XEN_DROP,
 	XEN_POPULATE, DROP, POPULATE, PRIVATE, RETIRED, DIE, NO_MEMORY, BREAK,
+	LEAVE, COME_BACK, CUT,
 	RING, OPERATION, DELIVER, OVERTAKE, UNPIN, RETRY, NOTICE, LEASE_OVER, ENTER,
 };
 
@@ -70,7 +85,7 @@ enum Waiter : uint8_t { READER = 1, WRITER = 2, ZEROER = 4, ANYBODY = 7 };
 enum XenState : uint8_t { NONE, READ_ONLY, WRITABLE, HOLE };
 
 struct Message {
-	uint8_t type, flags, reason, page, age;
+	uint8_t type, flags, reason, page, age, epoch;
 	uint32_t txn;
 };
 
@@ -91,7 +106,7 @@ struct Vcpu {
 /* Bits, written or read by the same description of the state. */
 class Packer {
 public:
-	void bits(uint32_t value, unsigned count)
+	[[gnu::always_inline]] void bits(uint32_t value, unsigned count)
 	{
 		overflow |= value >> count;
 		word |= uint64_t(value) << fill;
@@ -205,6 +220,9 @@ public:
 	Message channel[H][H][CHANNEL];
 	uint16_t dead;
 	uint16_t up[H];
+	uint16_t cut[H];	/* to whom there is no way any more */
+	uint8_t epoch[H][H];	/* of the connection, or of the one before */
+	uint8_t left;		/* how many times a host has left */
 	bool failed;		/* the VM has been stopped */
 
 	explicit World(const Rules<H, P> &rules)
@@ -212,6 +230,7 @@ public:
 		memset(static_cast<void *>(this), 0, sizeof(*this));
 		for (unsigned h = 0; h < H; h++) {
 			up[h] = rules.vm[h].up;
+			memset(epoch[h], 1, sizeof(epoch[h]));
 			dsm_token_init(&token[h]);
 			vcpu[h] = { uint8_t(rules.may.program), NO_PAGE, { 0 } };
 			for (unsigned p = 0; p < P; p++) {
@@ -226,6 +245,7 @@ public:
 	}
 
 	bool is_dead(unsigned h) const { return dead >> h & 1; }
+	bool is_up(unsigned h, unsigned g) const { return up[h] >> g & 1; }
 	void moves(const Rules<H, P> &rules, std::vector<Move> &found) const;
 	bool make(Rules<H, P> &rules, const Move &move, Violation &wrong);
 	bool quiet(const Rules<H, P> &rules) const;
@@ -258,6 +278,13 @@ private:
 	bool consume(Rules<H, P> &rules, const Move &move, Violation &wrong);
 	bool deliver(Rules<H, P> &rules, const Move &move, unsigned place,
 		     Violation &wrong);
+	const dsm_vm *view(Rules<H, P> &rules, unsigned h) const;
+	bool is_gone(unsigned h, unsigned g) const;
+	bool can_leave(const Rules<H, P> &rules, unsigned h) const;
+	bool can_connect(unsigned h, unsigned g) const;
+	void leave(Rules<H, P> &rules, unsigned h, Violation &wrong);
+	void come_back(Rules<H, P> &rules, unsigned h, unsigned g,
+		       Violation &wrong);
 	void die(const Rules<H, P> &rules, unsigned h);
 	void tell_losses(Rules<H, P> &rules, unsigned h, unsigned p,
 			 Violation &wrong);

@@ -80,6 +80,11 @@ class Build:
             compile_all([TESTS / f"{name}.c"], own.parent, self.flags)
         return self.link(name, [own], core)
 
+    def all_tests(self) -> None:
+        """What several mutants at once would build otherwise, each over the other's."""
+        for name in TEST_PROGRAMS:
+            self.test(name)
+
     def link(self, name: str, own: Sequence[Path], core: Sequence[Path]) -> Path:
         program = (core[0].parent if core else self.folder) / name
         if program.is_file() and not core:

@@ -39,8 +39,9 @@ def played(folder: Path, script: str) -> Path:
         ("wrong-transport", REFUTED, (0, [], [])),
         ("wrong-transport", STATES.replace("2x1", "wrong-transport"), (1, [], [71])),
         ("wrong-transport", LARGE, (0, ["wrong-transport"], [])),
+        ("wrong-partition", REFUTED, (0, [], [])),
     ],
-    ids=["fine", "violation", "too large", "refuted", "not refuted", "not refuted, too large"],
+    ids=["fine", "violation", "too large", "refuted", "not refuted", "not refuted, too large", "refuted, too"],
 )
 def test_what_is_found(tmp_path: Path, world: str, script: str, wanted: tuple[int, list[str], list[int]]) -> None:
     """Violations, worlds that are too large, numbers of states."""
@@ -81,6 +82,9 @@ class Built:
 
     def core(self) -> Built:
         return self
+
+    def all_tests(self) -> None:
+        pass
 
     def with_mistake(self, mutant: Mutant, folder: Path) -> list[Path]:
         return []
@@ -140,10 +144,20 @@ def test_the_result_of_a_whole_run(
     assert last.startswith("2 worlds with 14 states, 0 violations, 0 too large; 2 mutants, 1 survived; ")
 
 
-def test_a_crash_leaves_no_result(tmp_path: Path, written: dict[str, Metric]) -> None:
+@pytest.mark.parametrize("jobs", ["1", "3"])
+def test_a_crash_leaves_no_result(tmp_path: Path, written: dict[str, Metric], jobs: str) -> None:
     played(tmp_path, EXPLORER.replace("echo walk", "kill -ABRT $$"))
-    assert main(["--walks", "1"]) == 1
+    assert main(["--walks", "1", "--jobs", jobs]) == 1
     assert written == {}
+
+
+def test_several_at_once_find_the_same(tmp_path: Path, written: dict[str, Metric]) -> None:
+    played(tmp_path, EXPLORER)
+    assert main(["--walks", "3", "--seed", "16", "--jobs", "3"]) == 1
+    assert written["explorer.states"].value == 14 and written["explorer.mutants"].value == 2
+    assert written["explorer.mutants_survived"].note == "mistake 2"
+    asked = (tmp_path / "asked").read_text(encoding="utf-8").splitlines()
+    assert sorted(line.split()[3] for line in asked if "--walk" in line) == ["16", "17", "18"]
 
 
 @pytest.mark.parametrize(
