@@ -117,7 +117,7 @@ def test_lies_in_every_state() -> None:
 
 
 def test_each_pair_of_features_is_in_a_world() -> None:
-    """Or there is a reason why there can be none. The explorer says which worlds have both; they are run by ``make explore``."""
+    """Or there is a reason why there can be none. The explorer says which worlds have both; ``make explore`` runs them."""
     done = run(optimized().explorer(), "--pairs")
     *lines, triples = done.stdout.splitlines()
     assert done.returncode == 0, [line for line in lines if "MISSING" in line or "AND YET" in line]
