@@ -11,6 +11,7 @@
 #include "fake_hcall.h"
 #include <asm/dsm.h>
 #include <asm/dsm_domain.h>
+#include <asm/dsm_route.h>
 
 #define PAGES 64UL
 #define at(page, offset) ((page) * PAGE_SIZE + (offset))
@@ -19,7 +20,7 @@ struct vcpu *current;
 struct domain dom;
 static struct vcpu vcpu;
 static struct dsm_domain dsm;
-static struct dsm_vcpu dsm_vcpus[2];
+static struct dsm_vcpu dsm_vcpus[3];
 #define dsm_vcpu dsm_vcpus[0]
 
 static uint8_t memory[PAGES * PAGE_SIZE] __attribute__((aligned(4096)));
@@ -111,6 +112,25 @@ void dsm_populate(struct domain *d, gfn_t gfn)
     missed |= 1UL << gfn_x(gfn);
 }
 
+/* Calls that leave, and what is said to who makes them. */
+static char sent[256];
+static int reply;
+
+int dsm_call_away(struct vcpu *v, const struct dsm_rule *rule,
+                  unsigned int vcpu, const void *arg)
+{
+    size_t n = strlen(sent);
+    unsigned int i;
+
+    n += snprintf(sent + n, sizeof(sent) - n, "%u %u %u:", rule->op, rule->cmd,
+                  vcpu);
+    for ( i = 0; i < rule->bytes; i += 4 )
+        n += snprintf(sent + n, sizeof(sent) - n, " %x",
+                      *(const uint32_t *)(arg + i));
+
+    return reply;
+}
+
 bool dsm_gate_enter(struct vcpu *v)
 {
     dsm_vcpu.in_hcall = !gate_closed;
@@ -131,13 +151,14 @@ struct call {
     const char *pages;          /* that it has to bring */
     long answer;                /* or what the guest is told at once */
     bool answered;
+    const char *sent;           /* what goes to another slice */
 };
 
 static enum dsm_hcall call(const struct call *c, struct cpu_user_regs *regs)
 {
     *regs = (struct cpu_user_regs){
         .rax = c->rax, .rdi = c->rdi, .rsi = c->rsi, .rdx = c->rdx };
-    looked_at[0] = 0;
+    looked_at[0] = sent[0] = 0;
     missed = 0;
 
     return dsm_hcall_begin(regs, X86_MODE_64BIT);
@@ -171,7 +192,8 @@ static void arguments(void)
     const struct evtchn_bind_ipi ipi = { .vcpu = 1 };
     const struct evtchn_bind_virq virq = { .vcpu = 1 };
     const struct evtchn_bind_vcpu to = { .vcpu = 1 };
-    const struct xen_hvm_evtchn_upcall_vector upcall = { .vcpu = 1 };
+    const struct xen_hvm_evtchn_upcall_vector upcall = {
+        .vcpu = 1, .vector = 0xf3 };
 
     memcpy(memory + at(14, 0), &ipi, sizeof(ipi));
     memcpy(memory + at(14, 128), &virq, sizeof(virq));
@@ -308,12 +330,15 @@ static const struct call calls[] = {
 /* vCPU 1 runs in slice 1; these are made in slice 0. */
 static const struct call about_another[] = {
     { SAYS(vcpu_op, VCPUOP_up, 1, 0, "", -ENOSYS) },
-    { SAYS(vcpu_op, VCPUOP_register_vcpu_info, 1, at(4, 0), "", -ENOSYS) },
+    { SAYS(vcpu_op, VCPUOP_register_vcpu_info, 1, at(4, 0), "4r", -EBUSY),
+      .sent = "24 10 1: e 0 0 0" },
+    { SAYS(vcpu_op, VCPUOP_register_vcpu_info, 1 | 1UL << 32, at(4, 0), "4r",
+           -EBUSY), .sent = "24 10 1: e 0 0 0" },
     /* The hypervisor takes 32 bits of it. */
     { SAYS(vcpu_op, VCPUOP_up, 1 | 1UL << 32, 0, "", -ENOSYS) },
     { RUNS(vcpu_op, VCPUOP_register_vcpu_info, 0, at(4, 0), "4r 14w") },
     /* There is no such vCPU: the hypercall says so. */
-    { RUNS(vcpu_op, VCPUOP_up, 2, 0, "") },
+    { RUNS(vcpu_op, VCPUOP_up, 3, 0, "") },
     { SAYS(event_channel_op, EVTCHNOP_bind_ipi, at(14, 0), 0, "14r 14w",
            -ENOSYS) },
     { SAYS(event_channel_op, EVTCHNOP_bind_virq, at(14, 128), 0, "14r 14w",
@@ -321,7 +346,7 @@ static const struct call about_another[] = {
     { SAYS(event_channel_op, EVTCHNOP_bind_vcpu, at(14, 256), 0, "14r",
            -ENOSYS) },
     { SAYS(hvm_op, HVMOP_set_evtchn_upcall_vector, at(14, 384), 0, "14r 14w",
-           -ENOSYS) },
+           -EBUSY), .sent = "34 23 1: 1 f3" },
     { SAYS(hvm_op, HVMOP_flush_tlbs, 0, 0, "", -ENOSYS) },
 };
 
@@ -334,9 +359,23 @@ static const struct call abroad[] = {
     { RUNS(sched_op, SCHEDOP_shutdown, at(9, 0), 0, "9r") },
     { SAYS(sched_op, SCHEDOP_poll, at(3, 2048), 0, "", -ENOSYS) },
     { SAYS(memory_op, XENMEM_populate_physmap, at(2, 0), 0, "", -ENOSYS) },
-    { SAYS(vcpu_op, VCPUOP_register_vcpu_info, 1, at(4, 0), "", -ENOSYS) },
+    /* vCPU 1 runs there, too: its own vcpu_info, and that of vCPU 2. */
+    { RUNS(vcpu_op, VCPUOP_register_vcpu_info, 1, at(4, 0), "4r 14w") },
+    { SAYS(vcpu_op, VCPUOP_register_vcpu_info, 2, at(4, 0), "4r", -EBUSY),
+      .sent = "24 10 2: e 0 0 0" },
     { SAYS(vcpu_op, VCPUOP_register_runstate_memory_area, 1, at(9, 0), "",
+           0) },
+    { SAYS(vcpu_op, VCPUOP_register_runstate_memory_area, 2, at(9, 0), "",
            -ENOSYS) },
+    { RUNS(vcpu_op, VCPUOP_stop_periodic_timer, 1, 0, "") },
+    { RUNS(vcpu_op, VCPUOP_stop_singleshot_timer, 1, 0, "") },
+    { SAYS(vcpu_op, VCPUOP_stop_singleshot_timer, 2, 0, "", -ENOSYS) },
+    { SAYS(vcpu_op, VCPUOP_set_singleshot_timer, 1, at(9, 0), "", -ENOSYS) },
+    { SAYS(vcpu_op, VCPUOP_up, 1, 0, "", -ENOSYS) },
+    { RUNS(hvm_op, HVMOP_set_evtchn_upcall_vector, at(14, 384), 0,
+           "14r 14w") },
+    { SAYS(event_channel_op, EVTCHNOP_bind_ipi, at(14, 0), 0, "", -ENOSYS) },
+    { SAYS(hvm_op, HVMOP_flush_tlbs, 0, 0, "", -ENOSYS) },
     { SAYS(event_channel_op, EVTCHNOP_send, at(9, 0), 0, "", -ENOSYS) },
     { SAYS(grant_table_op, GNTTABOP_map_grant_ref, at(9, 0), 1, "", -ENOSYS) },
     { SAYS(hvm_op, HVMOP_get_param, at(9, 0), 0, "", -ENOSYS) },
@@ -359,6 +398,8 @@ static void check(const struct call *list, unsigned int nr)
         if ( strcmp(looked_at, c->pages) )
             die("%s: looks at \"%s\", not at \"%s\"", c->name, looked_at,
                 c->pages);
+        if ( strcmp(sent, c->sent ?: "") )
+            die("%s: sends \"%s\", not \"%s\"", c->name, sent, c->sent ?: "");
         expect(c->name, rc, c->answered ? DSM_HCALL_ANSWERED : DSM_HCALL_RUN);
         expect("the gate is held", dsm_vcpu.in_hcall, !c->answered);
         expect("RAX", regs.rax, c->answered ? c->answer : (long)c->rax);
@@ -383,10 +424,43 @@ static void another_slice(void)
     dsm.nr_slices = 2;
     dsm.spread = true;
     dsm_vcpus[1].slice = 1;
+    reply = -EBUSY;
     check(about_another, ARRAY_SIZE(about_another));
     dsm.slice = 1;
     dsm_vcpus[0].slice = 1;
     check(abroad, ARRAY_SIZE(abroad));
+}
+
+/* It waits for another slice; then it is told 0; and what cannot be read. */
+static void answers(void)
+{
+    const struct call c = {
+        RUNS(vcpu_op, VCPUOP_register_vcpu_info, 1, at(4, 0), "") };
+    struct cpu_user_regs regs;
+
+    dsm.nr_slices = 2;
+    dsm.spread = true;
+    dsm_vcpus[1].slice = 1;
+    reply = -ERESTART;
+    expect("waits", call(&c, &regs), DSM_HCALL_RETRY);
+    expect("nothing else happened", regs.rax, c.rax);
+    expect("the gate is left", dsm_vcpu.in_hcall, false);
+    reply = 1;
+    expect("answered", call(&c, &regs), DSM_HCALL_ANSWERED);
+    expect("RAX", regs.rax, 0);
+    expect("the gate is left", dsm_vcpu.in_hcall, false);
+
+    unreadable = true;
+    expect("cannot be read", call(&c, &regs), DSM_HCALL_ANSWERED);
+    expect("RAX", regs.rax, -EFAULT);
+    expect("nothing is sent", strlen(sent), 0);
+    unreadable = false;
+
+    away[4] = true;
+    expect("its structure is away", call(&c, &regs), DSM_HCALL_RETRY);
+    expect("it is asked for", missed, 1UL << 4);
+    expect("nothing is sent", strlen(sent), 0);
+    away[4] = false;
 }
 
 static bool needs(const struct call *c, unsigned long page, char how)
@@ -496,6 +570,7 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
     { "the gate is closed", closed },
     { "a guest of 32 bits", narrow },
     { "vCPUs of another slice", another_slice },
+    { "answers of another slice", answers },
 };
 
 int main(int argc, char **argv)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """DSM of the hypervisor, compiled in user space against a small fake of what it calls.
 
-Each case of dsm_test.c, dsm_hypercall_test.c and dsm_clear_test.c is a test here. The mutants show that the cases
-notice when the code is wrong.
+Each case of dsm_test.c, dsm_call_test.c, dsm_route_test.c, dsm_hypercall_test.c and dsm_clear_test.c is a test here. The
+mutants show that the cases notice when the code is wrong.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import subprocess
 import tempfile
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,8 @@ OVERLAY = HERE.parents[2] / "xen" / "overlay" / "xen"
 SOURCE = OVERLAY / "arch" / "x86" / "mm" / "dsm.c"
 VCPUS = OVERLAY / "arch" / "x86" / "hvm" / "dsm_vcpu.c"
 HYPERCALLS = OVERLAY / "arch" / "x86" / "hvm" / "dsm_hypercall.c"
+CALLS = OVERLAY / "arch" / "x86" / "hvm" / "dsm_call.c"
+ROUTES = OVERLAY / "arch" / "x86" / "hvm" / "dsm_route.c"
 CLEARS = OVERLAY / "arch" / "x86" / "hvm" / "dsm_clear.c"
 FAKE = HERE / "fake_dsm"
 
@@ -43,10 +45,14 @@ def compiled(source: Path, checked: bool) -> Path:
     return built
 
 
-def build(program: Path, source: Path | None = None, vcpus: Path | None = None, checked: bool = True) -> Path:
-    """dsm.c and dsm_vcpu.c, or other versions of them, with the cases and the fake."""
-    parts = [source or compiled(SOURCE, checked), vcpus or compiled(VCPUS, checked)]
-    surroundings = [compiled(file, checked) for file in (FAKE / "fake_dsm.c", HERE / "dsm_test.c")]
+def build(
+    program: Path, source: Path | None = None, checked: bool = True, of: Path = SOURCE, cases: str = "dsm_test.c"
+) -> Path:
+    """What is behind the commands, with its cases and the fake; `source` in the place of the file `of`."""
+    parts = [
+        source if source and file == of else compiled(file, checked) for file in (SOURCE, VCPUS, CALLS, ROUTES)
+    ]
+    surroundings = [compiled(file, checked) for file in (FAKE / "fake_dsm.c", HERE / cases)]
     gcc("-o", program, *parts, *surroundings, checked=checked)
     return program
 
@@ -101,7 +107,8 @@ def hypercall_program() -> Path:
 
 def build_hypercalls(built: Path, source: Path, checked: bool = True) -> Path:
     """One version of dsm_hypercall.c."""
-    gcc("-o", built, source, compiled(HERE / "dsm_hypercall_test.c", checked), checked=checked)
+    parts = [compiled(ROUTES, checked), compiled(HERE / "dsm_hypercall_test.c", checked)]
+    gcc("-o", built, source, *parts, checked=checked)
     return built
 
 
@@ -194,16 +201,23 @@ HYPERCALL_MUTANTS = {
     ),
     "32-bit guests": ("    if ( mode != X86_MODE_64BIT )", "    if ( 0 )", "a guest of 32 bits"),
     "calls about ghosts": (
-        "    if ( is_remote(v, (unsigned int)vcpu) )\n        return -ENOSYS;\n",
+        "    if ( way == DSM_REFUSE )\n        return -ENOSYS;\n",
         "",
         "vCPUs of another slice",
     ),
-    "64 bits of a vCPU's number": ("is_remote(v, (unsigned int)vcpu)", "is_remote(v, vcpu)", "vCPUs of another slice"),
-    "IPIs of ghosts": ("is_remote(v, ipi.vcpu) ?", "0 ?", "vCPUs of another slice"),
-    "interrupts of ghosts": ("is_remote(v, virq.vcpu) ?", "0 ?", "vCPUs of another slice"),
-    "events moved to ghosts": ("is_remote(v, to.vcpu) ?", "0 ?", "vCPUs of another slice"),
-    "half of the TLBs": ("return v->domain->arch.dsm->spread ?", "return 0 ?", "vCPUs of another slice"),
-    "calls in any slice": ("arch.dsm->slice && abroad(regs)", "arch.dsm->slice && 0", "vCPUs of another slice"),
+    "IPIs of ghosts": ("return rc ?: route(v, rule, &ipi);", "return rc;", "vCPUs of another slice"),
+    "interrupts of ghosts": ("return rc ?: route(v, rule, &virq);", "return rc;", "vCPUs of another slice"),
+    "events moved to ghosts": ("return rc ?: route(v, rule, &to);", "return rc;", "vCPUs of another slice"),
+    "upcalls of ghosts": ("return rc ?: route(v, rule, &upcall);", "return rc;", "vCPUs of another slice"),
+    "vcpu_info of ghosts": ("        if ( way == DSM_FORWARD )", "        if ( 0 )", "vCPUs of another slice"),
+    "calls in any slice": ("dsm->spread) == DSM_REFUSE )", "dsm->spread) == 99 )", "vCPUs of another slice"),
+    "vCPUs that there are not": (
+        "    unsigned int there = dsm->slice;",
+        "    unsigned int there = ~0U;",
+        "vCPUs of another slice",
+    ),
+    "sends what it has not read": ("rc == -ENODATA ? -EFAULT", "0 ? -EFAULT", "answers of another slice"),
+    "sends before it has read": (": rc ?: dsm_call_away", ": dsm_call_away", "answers of another slice"),
     "what cannot be read": (" || rc == -ENODATA )", " )", "pointers that lead nowhere"),
 }
 
@@ -211,6 +225,159 @@ HYPERCALL_MUTANTS = {
 @pytest.mark.parametrize("mutant", HYPERCALL_MUTANTS)
 def test_hypercall_mutant_is_noticed(mutant: str) -> None:
     assert_noticed(HYPERCALLS, HYPERCALL_MUTANTS[mutant], build_hypercalls)
+
+
+@cache
+def route_program() -> Path:
+    """dsm_route.c, which needs nothing else, with its cases."""
+    return build_routes(Path(_scratch.name) / "dsm_route_test", ROUTES)
+
+
+def build_routes(built: Path, source: Path, checked: bool = True) -> Path:
+    """One version of dsm_route.c."""
+    gcc("-o", built, source, compiled(HERE / "dsm_route_test.c", checked), checked=checked)
+    return built
+
+
+def route_names() -> list[str]:
+    """As names()."""
+    try:
+        return run(route_program(), "--list").stdout.splitlines()
+    except subprocess.CalledProcessError:
+        return ["compiles"]
+
+
+@pytest.mark.parametrize("name", route_names())
+def test_route_case(name: str) -> None:
+    done = run(route_program(), name)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# As MUTANTS, of dsm_route.c.
+ROUTE_MUTANTS = {
+    "slice 0's in any slice": ("    if ( here && rule->home_only )", "    if ( 0 )", "vCPUs in several slices"),
+    "slice 0's nowhere": ("    if ( here && rule->home_only )", "    if ( rule->home_only )", "vCPUs in one slice"),
+    "all is forwarded": ("rule->bytes ? DSM_FORWARD : DSM_REFUSE", "DSM_FORWARD", "vCPUs in several slices"),
+    "nothing is forwarded": ("rule->bytes ? DSM_FORWARD : DSM_REFUSE", "DSM_REFUSE", "vCPUs in several slices"),
+    "its own, too": ("        if ( here == there )\n            return DSM_RUN;\n", "", "vCPUs in one slice"),
+    "half of the TLBs": ("return spread ? DSM_REFUSE : DSM_RUN;", "return DSM_RUN;", "vCPUs in several slices"),
+    "no TLBs": ("return spread ? DSM_REFUSE : DSM_RUN;", "return DSM_REFUSE;", "vCPUs in one slice"),
+    "any sub-operation": (
+        "(rules[i].cmd == DSM_ANY_CMD || rules[i].cmd == cmd)",
+        "(1)",
+        "vCPUs in several slices",
+    ),
+    "what nobody knows, anywhere": (
+        "other = { 0, DSM_ANY_CMD, HOME,",
+        "other = { 0, DSM_ANY_CMD, ANYWHERE,",
+        "vCPUs in several slices",
+    ),
+    "the wrong word": ("arg + rule->at,", "arg,", "whom a call concerns"),
+    "the wrong register": ("        return reg;", "        return reg >> 32;", "whom a call concerns"),
+    "half of an argument": ("FORWARD(REG, 16)", "FORWARD(REG, 8)", "what goes with a call"),
+    "timers anywhere": (
+        "    { __HYPERVISOR_vcpu_op, DSM_ANY_CMD, HOME, VCPU(REG) },",
+        "    { __HYPERVISOR_vcpu_op, DSM_ANY_CMD, ANYWHERE, VCPU(REG) },",
+        "vCPUs in several slices",
+    ),
+}
+
+
+@pytest.mark.parametrize("mutant", ROUTE_MUTANTS)
+def test_route_mutant_is_noticed(mutant: str) -> None:
+    assert_noticed(ROUTES, ROUTE_MUTANTS[mutant], build_routes)
+
+
+def build_calls(built: Path, source: Path | None = None, checked: bool = True) -> Path:
+    """One version of dsm_call.c, with the rest of it."""
+    return build(built, source, checked, CALLS, "dsm_call_test.c")
+
+
+@cache
+def call_program() -> Path:
+    return build_calls(Path(_scratch.name) / "dsm_call_test")
+
+
+def call_names() -> list[str]:
+    """As names()."""
+    try:
+        return run(call_program(), "--list").stdout.splitlines()
+    except subprocess.CalledProcessError:
+        return ["compiles"]
+
+
+@pytest.mark.parametrize("name", call_names())
+def test_call_case(name: str) -> None:
+    done = run(call_program(), name)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# As MUTANTS, of dsm_call.c.
+CALL_MUTANTS = {
+    "does not stop": ("    vcpu_pause_nosync(v);\n    put_call", "    put_call", "a call and its result"),
+    "never goes on": ("        vcpu_unpause(v);\n", "", "a call and its result"),
+    "tells nobody": ("    dsm_notify(d);\n\n    return rc;", "    return rc;", "a call and its result"),
+    "0 is no answer": ("rc = c->what.rc ?: 1;", "rc = c->what.rc;", "a call and its result"),
+    "a result for ever": (
+        "        c->state = DSM_CALL_FREE;\n        rc =",
+        "        rc =",
+        "a call and its result",
+    ),
+    "no argument": ("    memcpy(call.what.arg, arg, rule->bytes);\n", "", "a call and its result"),
+    "another instruction's": ("a->rip == b->rip && ", "", "whose result"),
+    "another stack's": ("a->rsp == b->rsp &&\n", "\n", "whose result"),
+    "another operation's": ("a->what.op == b->what.op && a->what.cmd == b->what.cmd &&", "", "whose result"),
+    "another argument's": (
+        "           !memcmp(a->what.arg, b->what.arg, sizeof(a->what.arg));",
+        "           true;",
+        "whose result",
+    ),
+    "one result": ("            (!found || c->cookie < found->cookie)", "            0", "interrupts in between"),
+    "the newest goes": ("c->cookie < found->cookie", "c->cookie > found->cookie", "interrupts in between"),
+    "who waits loses its place": (
+        "        if ( c->state == DSM_CALL_FREE )",
+        "        if ( c->state != DSM_CALL_DONE )",
+        "a call that is under way",
+    ),
+    "any cookie": (" || c->cookie != reply->cookie )", " )", "replies that are none"),
+    "a reply twice": ("c->state != DSM_CALL_ASKED || c->cookie != reply", "c->cookie != reply", "replies that are none"),
+    "a result above 0": ("reply->rc > 0 || ", "", "replies that are none"),
+    "no error": ("reply->rc < -DSM_MAX_ERRNO ||", "0 ||", "replies that are none"),
+    "again and again": ("         reply->rc == -ERESTART )", "         0 )", "replies that are none"),
+    "lost in a full ring": (
+        "    c->unsent = !dsm_ring_put(dsm, &entry);",
+        "    c->unsent = dsm_ring_put(dsm, &entry), c->unsent = false;",
+        "calls and a full ring",
+    ),
+    "flush repeats itself": ("!(all || c->unsent) )", "0 )", "calls and a full ring"),
+    "what was read is lost": ("!(all || c->unsent) )", "!c->unsent )", "calls and a full ring"),
+    "what was answered": ("c->state != DSM_CALL_ASKED || !(all", "!(all", "calls and a full ring"),
+    "calls of the dead": ("    if ( !c || dsm->dead )", "    if ( !c )", "calls at the end"),
+    "placed under a call": (
+        "        if ( dsm->vcpu[vcpu].calls[i].state == DSM_CALL_ASKED )",
+        "        if ( 0 )",
+        "calls and places",
+    ),
+    "does any call": ("    if ( !rule->bytes )", "    if ( 0 )", "calls that are refused"),
+    "about another": ("dsm_rule_vcpu(rule, call->vcpu, arg) != call->vcpu || ", "", "calls that are refused"),
+    "a result comes with it": (" || call->rc )", " )", "calls that are refused"),
+    "more than its argument": ("        if ( arg[i] )", "        if ( 0 )", "calls that are refused"),
+    "ghosts": ("    if ( dsm_elsewhere(d->arch.dsm, call->vcpu) )", "    if ( 0 )", "calls that are refused"),
+    "vectors that are exceptions": ("upcall->vector < 16", "upcall->vector < 15", "an upcall vector"),
+    "no vector": ("    v->arch.hvm.evtchn_upcall_vector = upcall->vector;\n", "", "an upcall vector"),
+    "pages with neighbours": ("    if ( info->offset )", "    if ( 0 )", "a vcpu_info at a bad place"),
+    "an address that wraps": (
+        "    if ( gfn_x(gaddr_to_gfn(addr)) != info->mfn )",
+        "    if ( 0 )",
+        "a vcpu_info at a bad place",
+    ),
+    "no second look": ("    if ( call->rc == -EAGAIN ||", "    if (", "a vcpu_info"),
+}
+
+
+@pytest.mark.parametrize("mutant", CALL_MUTANTS)
+def test_call_mutant_is_noticed(mutant: str) -> None:
+    assert_noticed(CALLS, CALL_MUTANTS[mutant], build_calls)
 
 
 def build_clear(built: Path, source: Path, checked: bool = True) -> Path:
@@ -545,7 +712,7 @@ MUTANTS = {
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_mutant_is_noticed(mutant: str) -> None:
-    assert_noticed(SOURCE, MUTANTS[mutant], lambda built, source, checked: build(built, source, checked=checked))
+    assert_noticed(SOURCE, MUTANTS[mutant], build)
 
 
 # As MUTANTS, of dsm_vcpu.c.
@@ -556,7 +723,11 @@ VCPU_MUTANTS = {
         "where a vCPU runs",
     ),
     "placed while it runs": ("!d->controller_pause_count || ", "", "where a vCPU runs"),
-    "placed while it is up": ("!test_bit(_VPF_down, &v->pause_flags)", "0", "where a vCPU runs"),
+    "placed while it is up": (
+        "!(test_bit(_VPF_down, &v->pause_flags) || d->is_shut_down)",
+        "0",
+        "where a vCPU runs",
+    ),
     "placed while it is started": (
         "             ACCESS_ONCE(vcpu_vlapic(v)->init_sipi.icr) )",
         "             0 )",
@@ -567,7 +738,7 @@ VCPU_MUTANTS = {
         "!dsm ||",
         "more than the ring has room for",
     ),
-    "vCPU 0 moves": ("         !place->vcpu || place->pad )", "         place->pad )", "where a vCPU runs"),
+    "vCPU 0 moves": ("!place->vcpu || place->pad ||", "place->pad ||", "where a vCPU runs"),
     "forgets what the ring has no room for": (
         "    if ( w->owing )\n        dsm->stats",
         "    w->owing = false;\n    if ( w->owing )\n        dsm->stats",
@@ -625,6 +796,4 @@ VCPU_MUTANTS = {
 
 @pytest.mark.parametrize("mutant", VCPU_MUTANTS)
 def test_vcpu_mutant_is_noticed(mutant: str) -> None:
-    assert_noticed(
-        VCPUS, VCPU_MUTANTS[mutant], lambda built, source, checked: build(built, vcpus=source, checked=checked)
-    )
+    assert_noticed(VCPUS, VCPU_MUTANTS[mutant], partial(build, of=VCPUS))

@@ -238,6 +238,59 @@ void notify_via_xen_event_channel(struct domain *d, int port)
     notified++;
 }
 
+void vcpu_info_populate(void *map, struct vcpu *v)
+{
+    memset(map, 0, sizeof(vcpu_info_t));
+}
+
+/* As the hypervisor's: what is not here to be written to is asked for. */
+int map_guest_area(struct vcpu *v, paddr_t addr, unsigned int size,
+                   struct guest_area *area,
+                   void (*populate)(void *dst, struct vcpu *v))
+{
+    p2m_type_t t;
+    p2m_access_t a;
+    gfn_t gfn = gaddr_to_gfn(addr);
+    struct domain *d = v->domain;
+    mfn_t mfn = get_entry(&d->p2m, gfn, &t, &a, 0, NULL, NULL);
+
+    if ( d->arch.dsm->lock.held || d->arch.dsm->ops_lock.held )
+        die("the domain's lock is taken inside of ours");
+    if ( area != &v->vcpu_info_area || populate != vcpu_info_populate ||
+         size != sizeof(vcpu_info_t) )
+        die("another area");
+    mfn = dsm_p2m_fixup(&d->p2m, gfn, mfn, &t, P2M_UNSHARE, NULL);
+    if ( t == p2m_ram_paged )
+    {
+        dsm_populate(d, gfn);
+        return -EAGAIN;
+    }
+    if ( mfn_eq(mfn, INVALID_MFN) )
+        return -EINVAL;
+    if ( area->pg )
+        return -EBUSY;
+    area->pg = mfn_to_page(mfn);
+    area->pg->count_info++;
+    area->map = area->pg->bytes + (addr & ~PAGE_MASK);
+    populate(area->map, v);
+
+    return 0;
+}
+
+void unmap_guest_area(struct vcpu *v, struct guest_area *area)
+{
+    if ( !v->domain->pauses && !v->domain->controller_pause_count )
+        die("unmapped while it runs");
+    put_page(area->pg);
+    *area = (struct guest_area){};
+}
+
+void hvm_assert_evtchn_irq(struct vcpu *v)
+{
+    if ( !v->arch.hvm.evtchn_upcall_vector )
+        die("an event without a vector");
+}
+
 /* Frames 0..31 of the guest are memory, in MFN 64 and up, and then holes. */
 void make_world(void)
 {

@@ -76,6 +76,8 @@ void fake_may_copy(void);
 
 /* Memory. */
 #define PAGE_SIZE 4096UL
+#define PAGE_SHIFT 12
+#define PAGE_MASK (~(PAGE_SIZE - 1))
 typedef uint64_t paddr_t;
 enum { npfec_kind_unknown, npfec_kind_in_gpt, npfec_kind_with_gla };
 struct npfec {
@@ -207,6 +209,8 @@ int atomic_read(atomic_t *a);
 struct dsm_domain;
 #define _VPF_down 1
 struct vlapic { struct { uint32_t icr; } init_sipi; };
+typedef struct { uint8_t bytes[64]; } vcpu_info_t;
+struct guest_area { struct page_info *pg; void *map; };
 struct vcpu {
     struct domain *domain;
     unsigned int vcpu_id;
@@ -214,7 +218,10 @@ struct vcpu {
     unsigned long pause_flags;
     bool is_initialised;
     struct vlapic vlapic;
-    struct { struct { uint64_t cache_tsc_offset; } hvm; } arch;
+    struct guest_area vcpu_info_area;
+    struct {
+        struct { uint64_t cache_tsc_offset; uint8_t evtchn_upcall_vector; } hvm;
+    } arch;
 };
 #define NR_VCPUS 4
 struct domain {
@@ -230,6 +237,7 @@ struct domain {
     struct vcpu **vcpu;
     bool creation_finished, hardware, hvm, hap, pod, iommu, pdevs, log_dirty;
     bool altp2m, nested, paging, sharing, viridian, crashed, is_dying;
+    bool is_shut_down;
     bool vm_event_monitor;
     int pauses, controller_pause_count;
     unsigned int shutdown_code;
@@ -263,7 +271,9 @@ extern struct vcpu *current;
 #define smp_processor_id() 0
 #define this_cpu(v) per_cpu_##v
 #define DEFINE_PER_CPU(t, v) typeof(t) per_cpu_##v
-struct cpu_user_regs { unsigned long rip, rax, rcx, rdx, rsi, rdi, rflags; };
+struct cpu_user_regs {
+    unsigned long rip, rsp, rax, rcx, rdx, rsi, rdi, rflags;
+};
 extern struct cpu_user_regs fake_regs;
 #define guest_cpu_user_regs() (&fake_regs)
 void vcpu_pause_nosync(struct vcpu *v);
@@ -305,6 +315,17 @@ enum { XSM_PRIV, XSM_DM_PRIV };
 #define PRI_gfn "05lx"
 #define printk(...) printf("# " __VA_ARGS__)
 #define gprintk(level, ...) printf("# " __VA_ARGS__)
+
+/* Pages that are mapped for good. */
+#define gfn_to_gaddr(g) (gfn_x(g) << 12)
+#define gaddr_to_gfn(a) _gfn((a) >> 12)
+#define pfn_to_paddr(n) ((uint64_t)(n) << 12)
+void vcpu_info_populate(void *map, struct vcpu *v);
+int map_guest_area(struct vcpu *v, paddr_t addr, unsigned int size,
+                   struct guest_area *area,
+                   void (*populate)(void *dst, struct vcpu *v));
+void unmap_guest_area(struct vcpu *v, struct guest_area *area);
+void hvm_assert_evtchn_irq(struct vcpu *v);
 
 /* Time, events, hypercalls. */
 extern s_time_t fake_now;

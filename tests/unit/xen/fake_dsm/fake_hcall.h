@@ -10,8 +10,6 @@
 
 #define __init
 #define __maybe_unused __attribute__((unused))
-#define PAGE_SHIFT 12
-#define PAGE_MASK (~(PAGE_SIZE - 1))
 #define X86_MODE_64BIT 8
 #define X86_MODE_32BIT 4
 

@@ -63,9 +63,12 @@ int xc_dsm_away(xc_interface *xch, uint32_t domid, uint64_t first, uint64_t nr,
 int xc_dsm_drop_range(xc_interface *xch, uint32_t domid, uint64_t first,
                       uint64_t nr, uint64_t *done);
 
-/* A vCPU runs in this slice from now on; said to each slice. */
+/*
+ * A vCPU runs in this slice from now on; said to each slice.  *info is where
+ * its vcpu_info was here, or 0; NULL if nobody asks.
+ */
 int xc_dsm_place(xc_interface *xch, uint32_t domid, uint32_t vcpu,
-                 unsigned int slice);
+                 unsigned int slice, uint64_t *info);
 
 /*
  * What another slice's vCPU sent to one that runs here: what an entry
@@ -73,6 +76,15 @@ int xc_dsm_place(xc_interface *xch, uint32_t domid, uint32_t vcpu,
  */
 int xc_dsm_send(xc_interface *xch, uint32_t domid,
                 const xen_dsm_vcpu_event_t *event);
+
+/*
+ * A hypercall about a vCPU that runs here: what an entry XEN_DSM_HCALL of
+ * another slice's ring says.  call->rc is its result.  Then, there, the result
+ * to who waits for it, with the cookie of the entry.
+ */
+int xc_dsm_call(xc_interface *xch, uint32_t domid, xen_dsm_call_t *call);
+int xc_dsm_reply(xc_interface *xch, uint32_t domid, uint32_t vcpu,
+                 uint64_t cookie, int rc);
 
 /* The guest's TSC less the host's, modulo 2^64. */
 int xc_dsm_get_tsc(xc_interface *xch, uint32_t domid, uint64_t *offset);

@@ -172,9 +172,10 @@ int xc_dsm_drop_range(xc_interface *xch, uint32_t domid, uint64_t first,
 }
 
 int xc_dsm_place(xc_interface *xch, uint32_t domid, uint32_t vcpu,
-                 unsigned int slice)
+                 unsigned int slice, uint64_t *info)
 {
     struct xen_dsm_op op = { .u.place = { .vcpu = vcpu, .slice = slice } };
+    int rc;
 
     if ( slice >= XEN_DSM_MAX_SLICES )
     {
@@ -182,7 +183,11 @@ int xc_dsm_place(xc_interface *xch, uint32_t domid, uint32_t vcpu,
         return -1;
     }
 
-    return dsm_memop(xch, domid, XEN_DSM_PLACE, &op);
+    rc = dsm_memop(xch, domid, XEN_DSM_PLACE, &op);
+    if ( info )
+        *info = op.u.place.info;
+
+    return rc;
 }
 
 int xc_dsm_send(xc_interface *xch, uint32_t domid,
@@ -191,6 +196,26 @@ int xc_dsm_send(xc_interface *xch, uint32_t domid,
     struct xen_dsm_op op = { .u.event = *event };
 
     return dsm_memop(xch, domid, XEN_DSM_SEND, &op);
+}
+
+int xc_dsm_call(xc_interface *xch, uint32_t domid, xen_dsm_call_t *call)
+{
+    struct xen_dsm_op op = { .u.call = *call };
+    int rc = dsm_memop(xch, domid, XEN_DSM_CALL, &op);
+
+    call->rc = op.u.call.rc;
+
+    return rc;
+}
+
+int xc_dsm_reply(xc_interface *xch, uint32_t domid, uint32_t vcpu,
+                 uint64_t cookie, int rc)
+{
+    struct xen_dsm_op op = {
+        .u.reply = { .vcpu = vcpu, .rc = rc, .cookie = cookie },
+    };
+
+    return dsm_memop(xch, domid, XEN_DSM_REPLY, &op);
 }
 
 int xc_dsm_get_tsc(xc_interface *xch, uint32_t domid, uint64_t *offset)

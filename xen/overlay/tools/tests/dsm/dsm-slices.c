@@ -74,6 +74,7 @@
 #define LEASE_NS   500000       /* a vCPU that waited for a page has it so long,
                                    or twice as long */
 #define TOLD       32           /* words of -w */
+#define VCPUS      64U          /* of a guest that runs in both slices */
 #define WORDS      (XC_PAGE_SIZE / sizeof(uint64_t))
 
 #define I    XEN_DSM_STATE_I
@@ -112,6 +113,16 @@ struct pending {
 static struct pending pending[PENDING];
 static unsigned int nr_pending;
 
+/* A hypercall of a vCPU about one in the other slice.  It waits for one. */
+struct call {
+    bool open;
+    unsigned int slice;         /* of who waits */
+    uint64_t cookie;
+    xen_dsm_call_t what;
+};
+static struct call calls[VCPUS];
+static unsigned int nr_calls;   /* that are open */
+
 static volatile sig_atomic_t storming, ending;
 
 static bool spread;             /* vCPU 1 runs in slice 1 */
@@ -121,7 +132,7 @@ static bool spread;             /* vCPU 1 runs in slice 1 */
 static struct {
     uint64_t misses[2], moves, copies, upgrades, wakes, evictions, busy;
     uint64_t compared, pinned, holes, errors, ring_full;
-    uint64_t leases, events[2], shutdowns;
+    uint64_t leases, events[2], shutdowns, calls[2];
 } count;
 
 /* The stub's. */
@@ -479,6 +490,56 @@ static void shut_down(unsigned int k, unsigned int reason)
         complain("slice %u does not shut down: %s", !k, strerror(errno));
 }
 
+/* False: it needs a page that is on its way there. */
+static bool do_call(uint32_t vcpu)
+{
+    struct call *c = &calls[vcpu];
+    uint32_t domid = slices[!c->slice].domid;
+
+    if ( xc_dsm_call(xch, domid, &c->what) )
+    {
+        if ( errno == EAGAIN )
+            return false;
+        complain("hypercall %u, %u of slice %u about vCPU %u: %s", c->what.op,
+                 c->what.cmd, c->slice, c->what.vcpu, strerror(errno));
+        c->what.rc = -EIO;
+    }
+    if ( xc_dsm_reply(xch, slices[c->slice].domid, vcpu, c->cookie,
+                      c->what.rc) )
+        complain("a reply to vCPU %u in slice %u: %s", vcpu, c->slice,
+                 strerror(errno));
+    c->open = false;
+    nr_calls--;
+    count.calls[c->slice]++;
+
+    return true;
+}
+
+static void call_away(unsigned int k, const struct xen_dsm_ring_entry *e)
+{
+    struct call *c;
+
+    if ( !spread || e->vcpu >= VCPUS || calls[e->vcpu].open )
+    {
+        complain("a hypercall of vCPU %u in slice %u", e->vcpu, k);
+        return;
+    }
+    c = &calls[e->vcpu];
+    *c = (struct call){
+        .open = true,
+        .slice = k,
+        .cookie = e->gfn,
+        .what = {
+            .op = e->rip,
+            .cmd = e->rip >> 32,
+            .vcpu = e->vectors[0],
+            .arg = { e->vectors[1], e->vectors[2], e->vectors[3] },
+        },
+    };
+    nr_calls++;
+    do_call(e->vcpu);
+}
+
 static void heard(unsigned int k, const struct xen_dsm_ring_entry *e)
 {
     switch ( e->type )
@@ -495,16 +556,25 @@ static void heard(unsigned int k, const struct xen_dsm_ring_entry *e)
         shut_down(k, e->want);
         break;
 
+    case XEN_DSM_HCALL:
+        call_away(k, e);
+        break;
+
     default:
         complain("entry of type %u in slice %u", e->type, k);
         break;
     }
 }
 
-/* Those whose page was in use. */
+/* Those whose page was in use, or on its way. */
 static void try_again(void)
 {
-    unsigned int i = 0;
+    unsigned int i;
+
+    for ( i = 0; nr_calls && i < VCPUS; i++ )
+        if ( calls[i].open )
+            do_call(i);
+    i = 0;
 
     while ( i < nr_pending )
     {
@@ -707,7 +777,7 @@ static void place_vcpu(uint32_t vcpu)
     unsigned int k;
 
     for ( k = 0; k < 2; k++ )
-        if ( xc_dsm_place(xch, slices[k].domid, vcpu, 1) )
+        if ( xc_dsm_place(xch, slices[k].domid, vcpu, 1, NULL) )
             err(2, "vCPU %u in slice %u", vcpu, k);
     if ( xc_dsm_get_tsc(xch, slices[0].domid, &offset) )
         err(2, "the TSC of slice 0");
@@ -779,6 +849,8 @@ static void begin(void)
     if ( xc_domain_setmaxmem(xch, slices[0].domid,
                              (info.max_pages + slices[0].room) * 4) )
         err(2, "the limit of domain %u", slices[0].domid);
+    if ( spread && info.max_vcpu_id >= VCPUS )
+        errx(2, "a guest in two slices has at most %u vCPUs", VCPUS);
     create_slice(spread ? info.max_vcpu_id + 1 : 1);
     if ( spread )
         equal_vcpus();
@@ -792,6 +864,18 @@ static void begin(void)
 }
 
 /* ---- End ---- */
+
+/* The vCPU of slice 1 has ended, or never begun: it keeps no page there. */
+static void unplace_vcpu(uint32_t vcpu)
+{
+    unsigned int k;
+
+    for ( k = 2; k-- > 0; )
+        if ( xc_domain_pause(xch, slices[k].domid) ||
+             xc_dsm_place(xch, slices[k].domid, vcpu, 0, NULL) )
+            complain("vCPU %u does not leave slice 1, as slice %u says: %s",
+                     vcpu, k, strerror(errno));
+}
 
 /* All pages are at home, and state M there. */
 static void bring_home(void)
@@ -896,6 +980,8 @@ static void write_figures(FILE *f, const xen_dsm_stats_t *stats, uint64_t seed,
 #undef FIGURE
     fprintf(f, " \"events\": [%"PRIu64", %"PRIu64"],\n", count.events[0],
             count.events[1]);
+    fprintf(f, " \"calls\": [%"PRIu64", %"PRIu64"],\n", count.calls[0],
+            count.calls[1]);
     fprintf(f, " \"words\": [");
     for ( i = 0; i < TOLD; i++ )
         fprintf(f, "%s%"PRIu64, i ? ", " : "", told[i]);
@@ -935,7 +1021,7 @@ static void turn(struct pollfd *fd)
     if ( drain(0) | drain(1) )
         return;
     try_again();
-    if ( poll(fd, 1, nr_pending ? 1 : 100) > 0 )
+    if ( poll(fd, 1, nr_pending || nr_calls ? 1 : 100) > 0 )
     {
         int port = xenevtchn_pending(xce);
 
@@ -1006,6 +1092,8 @@ int main(int argc, char **argv)
     for ( k = 0; k < 2; k++ )
         pthread_join(threads[k], NULL);
 
+    if ( spread )
+        unplace_vcpu(1);
     bring_home();
     drain(0);
     if ( words )

@@ -35,7 +35,7 @@
 
 #if defined(__XEN__) || defined(__XEN_TOOLS__)
 
-#define XEN_DSM_INTERFACE_VERSION 0x00000004
+#define XEN_DSM_INTERFACE_VERSION 0x00000005
 
 /* XENMEM_dsm_op, a sub-operation of memory_op, takes a struct xen_dsm_op. */
 #define XENMEM_dsm_op 29
@@ -68,6 +68,15 @@
  */
 #define XEN_DSM_SHUTDOWN        3
 
+/*
+ * HCALL: a vCPU makes a hypercall about one that runs in another slice, and
+ * waits.
+ *
+ * Answered by REPLY, with what CALL has said there.  An entry may come twice,
+ * after FLUSH with ALL: with the same cookie.
+ */
+#define XEN_DSM_HCALL           4
+
 /* What is needed. */
 #define XEN_DSM_WANT_S          1       /* to read: S or M */
 #define XEN_DSM_WANT_M          2       /* to write: M */
@@ -85,15 +94,17 @@
 #define XEN_DSM_MISS_BY_XEN     (1u << 1)
 
 /*
- *           PAGE_MISS                      VCPU_EVENT            SHUTDOWN
- * want      XEN_DSM_WANT_*                 sipi                  SHUTDOWN_*
- * flags     XEN_DSM_MISS_*                 XEN_DSM_EVENT_*
- * vcpu      who waits; 0 if FOREIGN        to whom
- * gfn       the frame
- * rip       of the vCPU; 0 if FOREIGN
- * vectors                                  vectors
+ *           PAGE_MISS                VCPU_EVENT       SHUTDOWN    HCALL
+ * want      XEN_DSM_WANT_*           sipi             SHUTDOWN_*
+ * flags     XEN_DSM_MISS_*           XEN_DSM_EVENT_*
+ * vcpu      who waits; 0 if FOREIGN  to whom                      who waits
+ * gfn       the frame                                             cookie
+ * rip       of it; 0 if FOREIGN                                   op, cmd
+ * vectors                            vectors                      vcpu, arg
  *
- * All others are zero.  VCPU_EVENT: see struct xen_dsm_vcpu_event.
+ * All others are zero.  VCPU_EVENT: see struct xen_dsm_vcpu_event.  HCALL: see
+ * struct xen_dsm_call; op is the lower half of rip, cmd the upper one, and vcpu
+ * is vectors[0].
  */
 struct xen_dsm_ring_entry {
     uint8_t type;               /* XEN_DSM_PAGE_MISS, ... */
@@ -387,20 +398,28 @@ struct xen_dsm_frames {
  * PLACE: a vCPU runs in this slice from now on.  Said to every slice of the
  * guest, to that where it ran first.
  *
- * No state goes with it: the guest starts it, by INIT and SIPI.
+ * No state goes with it: the guest starts it, by INIT and SIPI.  But the page
+ * of its vcpu_info, which no operation takes away, is an ordinary page again in
+ * the slice where it ran, and was at info (frame << 12); 0 if it had none.  A
+ * guest registers it once only, so the daemon has that done where the vCPU
+ * comes to, by CALL, before it starts.
  *
  *   -EINVAL    the domain has one slice only, or no such slice; vCPU 0, which
  *              stays in slice 0
  *   -ENOENT    no such vCPU
- *   -EBUSY     the control domain has not paused the domain, the vCPU is up,
- *              or INIT, SIPI or anything else for a vCPU is on its way
+ *   -EBUSY     the control domain has not paused the domain, the vCPU is up
+ *              though the domain has not shut down, INIT, SIPI or anything
+ *              else for a vCPU is on its way, or one waits for a hypercall
  */
 #define XEN_DSM_PLACE           10
 
 struct xen_dsm_place {
+    /* IN */
     uint32_t vcpu;
     uint16_t slice;
     uint16_t pad;                       /* zero */
+    /* OUT */
+    uint64_aligned_t info;              /* IN: zero */
 };
 
 /*
@@ -447,6 +466,54 @@ struct xen_dsm_tsc {
     uint64_aligned_t offset;            /* modulo 2^64 */
 };
 
+/*
+ * CALL: a hypercall that another slice's vCPU makes about one which runs here.
+ * rc is what the hypercall returns.
+ *
+ *   op                     cmd                             arg, bytes
+ *   __HYPERVISOR_vcpu_op   VCPUOP_register_vcpu_info       16
+ *   __HYPERVISOR_hvm_op    HVMOP_set_evtchn_upcall_vector  8
+ *
+ * A vcpu_info has to be at the beginning of a page that has nothing else in it.
+ *
+ *   -EOPNOTSUPP  no other call is done for another slice
+ *   -EINVAL      arg is about another vCPU, or not zero what has to be
+ *   -ENOENT      no such vCPU
+ *   -EXDEV       the vCPU does not run in this slice
+ *   -EAGAIN      a page is not here, and a foreign miss of it may be in the
+ *                ring: try again, after that was answered
+ */
+#define XEN_DSM_CALL            14
+
+struct xen_dsm_call {
+    /* IN */
+    uint32_t op;                        /* __HYPERVISOR_* */
+    uint32_t cmd;
+    uint32_t vcpu;                      /* that it is about */
+    /* OUT */
+    int32_t rc;                         /* IN: zero */
+    /* IN */
+    uint64_aligned_t arg[3];            /* the structure; zeros behind it */
+};
+typedef struct xen_dsm_call xen_dsm_call_t;
+
+/*
+ * REPLY: the result of a hypercall that was done in another slice, to who waits
+ * for it.
+ *
+ *   -EINVAL    rc is no result of such a call
+ *   -ENOENT    no such vCPU
+ *   -ESRCH     the vCPU does not wait for a call with that cookie
+ */
+#define XEN_DSM_REPLY           15
+
+struct xen_dsm_reply {
+    uint32_t vcpu;                      /* who waits */
+    int32_t rc;                         /* 0, or -1 to -4095; not -ERESTART */
+    uint64_aligned_t cookie;
+};
+typedef struct xen_dsm_reply xen_dsm_reply_t;
+
 struct xen_dsm_op {
     uint32_t version;                   /* XEN_DSM_INTERFACE_VERSION */
     domid_t domid;
@@ -461,6 +528,8 @@ struct xen_dsm_op {
         struct xen_dsm_place place;
         struct xen_dsm_vcpu_event event;
         struct xen_dsm_tsc tsc;
+        struct xen_dsm_call call;
+        struct xen_dsm_reply reply;
         XEN_GUEST_HANDLE_64(xen_dsm_stats_t) stats;
         uint8_t pad[48];
     } u;

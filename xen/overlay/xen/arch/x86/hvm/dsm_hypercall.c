@@ -36,10 +36,10 @@
  *   FIFO event channels        -ENOSYS: the guest uses 2 levels, whose words
  *                              are in shared_info.
  *
- * No hypercall is forwarded to another slice yet.  So these are -ENOSYS, too:
- * all that concerns a vCPU which runs in another slice; all from a vCPU that
- * does not run in slice 0, but for what any slice can do; and HVMOP_flush_tlbs
- * if vCPUs run in several slices, since it would reach those of this one only.
+ * In which slice a call is done is dsm_route.c's to say.  One that is done in
+ * another slice (dsm_call.c) has its structure read here, and nothing else
+ * brought.  What no slice can do alone is -ENOSYS, too: HVMOP_flush_tlbs if
+ * vCPUs run in several of them.
  *
  * Context: the vCPU that calls, no locks held.
  */
@@ -52,6 +52,7 @@
 
 #include <asm/dsm.h>
 #include <asm/dsm_domain.h>
+#include <asm/dsm_route.h>
 #include <asm/hvm/emulate.h>
 #include <asm/hvm/hvm.h>
 #include <asm/hvm/support.h>
@@ -158,11 +159,35 @@ static bool peek(void *to, unsigned long addr, unsigned int size)
     rc_ ?: peek(to, addr, sizeof(*(to))) ? 0 : -ENODATA;                \
 })
 
-/* Does it concern a vCPU of the guest that runs in another slice? */
-static bool is_remote(const struct vcpu *v, unsigned long vcpu)
+/* Where a call about that vCPU is done; a number of no vCPU: here. */
+static enum dsm_way way_of(const struct vcpu *v, const struct dsm_rule *rule,
+                           unsigned int vcpu)
 {
-    return vcpu < v->domain->max_vcpus &&
-           dsm_elsewhere(v->domain->arch.dsm, vcpu);
+    const struct dsm_domain *dsm = v->domain->arch.dsm;
+    unsigned int there = dsm->slice;
+
+    if ( vcpu < v->domain->max_vcpus )
+        there = ACCESS_ONCE(dsm->vcpu[vcpu].slice);
+
+    return dsm_route(rule, dsm->slice, there, dsm->spread);
+}
+
+/* The same, and have it done, if the vCPU is named in the structure at arg. */
+static int route(struct vcpu *v, const struct dsm_rule *rule, const void *arg)
+{
+    unsigned int vcpu = dsm_rule_vcpu(rule, 0, arg);
+
+    switch ( way_of(v, rule, vcpu) )
+    {
+    case DSM_RUN:
+        return 0;
+
+    case DSM_FORWARD:
+        return dsm_call_away(v, rule, vcpu, arg);
+
+    default:
+        return -ENOSYS;
+    }
 }
 
 /* ---- The calls: 0 to run, WAITING, or what to answer ---- */
@@ -319,19 +344,23 @@ static int sched_op(struct vcpu *v, unsigned long cmd, unsigned long arg)
     }
 }
 
-static int vcpu_op(struct vcpu *v, unsigned long cmd, unsigned long vcpu,
-                   unsigned long arg)
+static int vcpu_op(struct vcpu *v, const struct dsm_rule *rule,
+                   unsigned long cmd, unsigned long vcpu, unsigned long arg)
 {
+    enum dsm_way way = way_of(v, rule, dsm_rule_vcpu(rule, vcpu, NULL));
     struct vcpu_register_vcpu_info info;
     int rc;
 
-    if ( is_remote(v, (unsigned int)vcpu) )
+    if ( way == DSM_REFUSE )
         return -ENOSYS;
 
     switch ( (int)cmd )
     {
     case VCPUOP_register_vcpu_info:
         rc = peek_struct(v, &info, arg, false);
+        if ( way == DSM_FORWARD )
+            return rc == -ENODATA ? -EFAULT
+                                  : rc ?: dsm_call_away(v, rule, vcpu, &info);
 
         /* Mapped for good: it will be refused to the daemon. */
         return rc ?: resident_gfn(v, info.mfn, true);
@@ -367,8 +396,8 @@ static int vcpu_op(struct vcpu *v, unsigned long cmd, unsigned long vcpu,
     }
 }
 
-static int event_channel_op(struct vcpu *v, unsigned long cmd,
-                            unsigned long arg)
+static int event_channel_op(struct vcpu *v, const struct dsm_rule *rule,
+                            unsigned long cmd, unsigned long arg)
 {
     struct evtchn_bind_ipi ipi;
     struct evtchn_bind_virq virq;
@@ -380,17 +409,17 @@ static int event_channel_op(struct vcpu *v, unsigned long cmd,
     case EVTCHNOP_bind_ipi:
         rc = peek_struct(v, &ipi, arg, true);
 
-        return rc ?: is_remote(v, ipi.vcpu) ? -ENOSYS : 0;
+        return rc ?: route(v, rule, &ipi);
 
     case EVTCHNOP_bind_virq:
         rc = peek_struct(v, &virq, arg, true);
 
-        return rc ?: is_remote(v, virq.vcpu) ? -ENOSYS : 0;
+        return rc ?: route(v, rule, &virq);
 
     case EVTCHNOP_bind_vcpu:
         rc = peek_struct(v, &to, arg, false);
 
-        return rc ?: is_remote(v, to.vcpu) ? -ENOSYS : 0;
+        return rc ?: route(v, rule, &to);
 
     case EVTCHNOP_alloc_unbound:
     case EVTCHNOP_bind_interdomain:
@@ -472,7 +501,8 @@ static int grant_table_op(struct vcpu *v, unsigned long cmd,
     return resident_array(v, arg, count, size, true);
 }
 
-static int hvm_op(struct vcpu *v, unsigned long cmd, unsigned long arg)
+static int hvm_op(struct vcpu *v, const struct dsm_rule *rule,
+                  unsigned long cmd, unsigned long arg)
 {
     struct xen_hvm_evtchn_upcall_vector upcall;
     int rc;
@@ -489,34 +519,10 @@ static int hvm_op(struct vcpu *v, unsigned long cmd, unsigned long arg)
     case HVMOP_set_evtchn_upcall_vector:
         rc = peek_struct(v, &upcall, arg, true);
 
-        return rc ?: is_remote(v, upcall.vcpu) ? -ENOSYS : 0;
+        return rc ?: route(v, rule, &upcall);
 
     case HVMOP_flush_tlbs:
-        return v->domain->arch.dsm->spread ? -ENOSYS : 0;
-
-    default:
-        return -ENOSYS;
-    }
-}
-
-/* What a vCPU may call that does not run in slice 0: 0, or -ENOSYS. */
-static int abroad(const struct cpu_user_regs *regs)
-{
-    switch ( regs->rax )
-    {
-    case __HYPERVISOR_xen_version:
-    case __HYPERVISOR_console_io:
         return 0;
-
-    case __HYPERVISOR_sched_op:
-        switch ( (int)regs->rdi )
-        {
-        case SCHEDOP_yield:
-        case SCHEDOP_block:
-        case SCHEDOP_shutdown:
-            return 0;
-        }
-        return -ENOSYS;
 
     default:
         return -ENOSYS;
@@ -537,13 +543,23 @@ static void __init __maybe_unused build_assertions(void)
     BUILD_BUG_ON(sizeof(struct xen_hvm_get_mem_type) > 32);
     BUILD_BUG_ON(sizeof(xen_capabilities_info_t) > 1024);
     BUILD_BUG_ON(sizeof(xen_commandline_t) > 1024);
+    /* The rules of dsm_route.c. */
+    BUILD_BUG_ON(sizeof(struct vcpu_register_vcpu_info) != 16);
+    BUILD_BUG_ON(sizeof(struct xen_hvm_evtchn_upcall_vector) != 8);
+    BUILD_BUG_ON(offsetof(struct xen_hvm_evtchn_upcall_vector, vcpu) != 0);
+    BUILD_BUG_ON(offsetof(struct evtchn_bind_ipi, vcpu) != 0);
+    BUILD_BUG_ON(offsetof(struct evtchn_bind_virq, vcpu) != 4);
+    BUILD_BUG_ON(offsetof(struct evtchn_bind_vcpu, vcpu) != 4);
 }
 
 static int prepare(struct vcpu *v, const struct cpu_user_regs *regs)
 {
     unsigned long a1 = regs->rdi, a2 = regs->rsi, a3 = regs->rdx;
+    const struct dsm_domain *dsm = v->domain->arch.dsm;
+    const struct dsm_rule *rule = dsm_rule(regs->rax, (unsigned int)a1);
 
-    if ( v->domain->arch.dsm->slice && abroad(regs) )
+    /* About whom is asked when that is known. */
+    if ( dsm_route(rule, dsm->slice, dsm->slice, dsm->spread) == DSM_REFUSE )
         return -ENOSYS;
 
     switch ( regs->rax )
@@ -561,19 +577,19 @@ static int prepare(struct vcpu *v, const struct cpu_user_regs *regs)
         return grant_table_op(v, a1, a2, a3);
 
     case __HYPERVISOR_vcpu_op:
-        return vcpu_op(v, a1, a2, a3);
+        return vcpu_op(v, rule, a1, a2, a3);
 
     case __HYPERVISOR_sched_op:
         return sched_op(v, a1, a2);
 
     case __HYPERVISOR_event_channel_op:
-        return event_channel_op(v, a1, a2);
+        return event_channel_op(v, rule, a1, a2);
 
     case __HYPERVISOR_physdev_op:
         return physdev_op(v, a1, a2);
 
     case __HYPERVISOR_hvm_op:
-        return hvm_op(v, a1, a2);
+        return hvm_op(v, rule, a1, a2);
 
     case __HYPERVISOR_set_timer_op:
         return 0;

@@ -32,7 +32,9 @@
  * Context: no lock of the domain is held, but see dsm_shutdown().
  */
 
+#include <xen/domain.h>
 #include <xen/errno.h>
+#include <xen/mm.h>
 #include <xen/sched.h>
 
 #include <asm/apicdef.h>
@@ -191,20 +193,30 @@ static bool under_way(const struct domain *d)
 
     for_each_vcpu ( d, v )
         if ( dsm->vcpu[v->vcpu_id].owing ||
+             dsm_is_calling(dsm, v->vcpu_id) ||
              ACCESS_ONCE(vcpu_vlapic(v)->init_sipi.icr) )
             return true;
 
     return false;
 }
 
-int dsm_place(struct domain *d, const struct xen_dsm_place *place)
+/* Where the guest has the vCPU's vcpu_info, or 0. */
+static uint64_t info_address(const struct vcpu *v)
+{
+    const struct page_info *pg = v->vcpu_info_area.pg;
+
+    return pg ? pfn_to_paddr(get_gpfn_from_mfn(mfn_x(page_to_mfn(pg)))) +
+                ((unsigned long)v->vcpu_info_area.map & ~PAGE_MASK) : 0;
+}
+
+int dsm_place(struct domain *d, struct xen_dsm_place *place)
 {
     struct dsm_domain *dsm = d->arch.dsm;
-    const struct vcpu *v;
+    struct vcpu *v;
     int rc = 0;
 
     if ( dsm->nr_slices == 1 || place->slice >= dsm->nr_slices ||
-         !place->vcpu || place->pad )
+         !place->vcpu || place->pad || place->info )
         return -EINVAL;
 
     v = domain_vcpu(d, place->vcpu);
@@ -214,7 +226,7 @@ int dsm_place(struct domain *d, const struct xen_dsm_place *place)
     /* Who does not run sends nothing new. */
     spin_lock(&dsm->lock);
     if ( !d->controller_pause_count || under_way(d) ||
-         !test_bit(_VPF_down, &v->pause_flags) )
+         !(test_bit(_VPF_down, &v->pause_flags) || d->is_shut_down) )
         rc = -EBUSY;
     else
     {
@@ -224,7 +236,14 @@ int dsm_place(struct domain *d, const struct xen_dsm_place *place)
     }
     spin_unlock(&dsm->lock);
 
-    return rc;
+    if ( rc || place->slice == dsm->slice )
+        return rc;
+
+    place->info = info_address(v);
+    if ( place->info )
+        unmap_guest_area(v, &v->vcpu_info_area);
+
+    return 0;
 }
 
 int dsm_send(struct domain *d, const struct xen_dsm_vcpu_event *event)

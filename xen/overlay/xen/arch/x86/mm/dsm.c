@@ -1781,6 +1781,7 @@ static int flush_ring(struct domain *d, const struct xen_dsm_flush *flush)
     for ( i = 0; all && i < ARRAY_SIZE(dsm->foreign); i++ )
         dsm->foreign[i].want = 0;
     put |= dsm_flush_events(d, all);
+    put |= dsm_flush_calls(d, all);
     spin_unlock(&dsm->lock);
 
     if ( put )
@@ -1880,6 +1881,14 @@ int dsm_memop(XEN_GUEST_HANDLE_PARAM(xen_dsm_op_t) arg)
 
     case XEN_DSM_SET_TSC:
         rc = dsm_set_tsc(d, &op.u.tsc);
+        break;
+
+    case XEN_DSM_CALL:
+        rc = dsm_do_call(d, &op.u.call);
+        break;
+
+    case XEN_DSM_REPLY:
+        rc = dsm_reply(d, &op.u.reply);
         break;
 
     case XEN_DSM_STATS:

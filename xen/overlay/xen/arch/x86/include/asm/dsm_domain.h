@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What DSM knows of a domain.  For mm/dsm.c, hvm/dsm_hypercall.c and
- * hvm/dsm_vcpu.c only.
+ * What DSM knows of a domain.  For mm/dsm.c, hvm/dsm_hypercall.c,
+ * hvm/dsm_call.c and hvm/dsm_vcpu.c only.
  */
 #ifndef __ASM_X86_DSM_DOMAIN_H__
 #define __ASM_X86_DSM_DOMAIN_H__
@@ -23,8 +23,29 @@ struct dsm_range {
     unsigned long *elsewhere;   /* it is homed on another slice */
 };
 
+/*
+ * Hypercalls of one vCPU that are done in other slices: one that it waits for,
+ * and results for those that interrupts have come before.
+ */
+#define DSM_CALLS 5
+
+#define DSM_MAX_ERRNO 4095
+
+struct dsm_call {
+    enum {
+        DSM_CALL_FREE,
+        DSM_CALL_ASKED,         /* the vCPU is paused until REPLY */
+        DSM_CALL_DONE,          /* what.rc is the result */
+    } state;
+    bool unsent;                /* the ring had no room for it */
+    uint64_t cookie;            /* another one for each call */
+    unsigned long rip, rsp;     /* who called */
+    struct xen_dsm_call what;
+};
+
 struct dsm_vcpu {
     /* Protected by dsm->lock. */
+    struct dsm_call calls[DSM_CALLS];
     unsigned long gfn;          /* what it waits for */
     unsigned long rip;
     s_time_t since;
@@ -72,6 +93,7 @@ struct dsm_domain {
     /* The inner lock: who waits. */
     spinlock_t lock;
     struct dsm_vcpu *vcpu;      /* d->max_vcpus of them */
+    uint64_t cookie;            /* of the last call that went away */
     unsigned int nr_waiting;
     struct dsm_foreign foreign[DSM_FOREIGN];
     struct page_info *ring_pg;
@@ -112,10 +134,34 @@ static inline bool dsm_elsewhere(const struct dsm_domain *dsm,
 bool dsm_flush_events(struct domain *d, bool all);
 
 /* The commands of these names; d is not the current domain. */
-int dsm_place(struct domain *d, const struct xen_dsm_place *place);
+int dsm_place(struct domain *d, struct xen_dsm_place *place);
 int dsm_send(struct domain *d, const struct xen_dsm_vcpu_event *event);
 int dsm_get_tsc(struct domain *d, struct xen_dsm_tsc *tsc);
 int dsm_set_tsc(struct domain *d, const struct xen_dsm_tsc *tsc);
+
+/* ---- hvm/dsm_call.c ---- */
+
+struct dsm_rule;
+
+/*
+ * The current vCPU makes a hypercall that `vcpu` concerns, which runs in
+ * another slice: have it done there.  rule->bytes of arg go with it.
+ *
+ * Returns -ERESTART if the vCPU was paused, and has to make it again; 1 if the
+ * guest is to be told 0; or the error that it is to be told.
+ */
+int dsm_call_away(struct vcpu *v, const struct dsm_rule *rule,
+                  unsigned int vcpu, const void *arg);
+
+/* As dsm_flush_events(), of calls that nobody has answered. */
+bool dsm_flush_calls(struct domain *d, bool all);
+
+/* Does it wait for a call?  dsm->lock is held. */
+bool dsm_is_calling(const struct dsm_domain *dsm, unsigned int vcpu);
+
+/* The commands CALL and REPLY; d is not the current domain. */
+int dsm_do_call(struct domain *d, struct xen_dsm_call *call);
+int dsm_reply(struct domain *d, const struct xen_dsm_reply *reply);
 
 #endif /* __ASM_X86_DSM_DOMAIN_H__ */
 

@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Hypercalls that are done in another slice: who waits, which result belongs
+ * to which call, and what is done there.
+ *
+ * usage: dsm_call_test --list | CASE
+ */
+#include "fake_hcall.h"
+#include <asm/apicdef.h>
+#include <asm/dsm.h>
+#include <asm/dsm_domain.h>
+#include <asm/dsm_route.h>
+#include <asm/hvm/vlapic.h>
+#include "world.h"
+
+#define DSM (dom.arch.dsm)
+#define INFO 5UL                /* the frame of a vcpu_info */
+
+unsigned int fake_mode, fake_cpl;
+
+#define expect(what, got, want)                                         \
+    do {                                                                \
+        long got_ = (got), want_ = (want);                              \
+        if ( got_ != want_ )                                            \
+            die("%s: %ld, expected %ld", what, got_, want_);            \
+    } while ( 0 )
+
+void vlapic_init_sipi_one(struct vcpu *target, uint32_t icr)
+{
+}
+
+void vlapic_accept_irq(struct vcpu *v, uint32_t icr_low)
+{
+}
+
+static int memop(struct xen_dsm_op *op)
+{
+    op->version = XEN_DSM_INTERFACE_VERSION;
+    op->domid = dom.domain_id;
+
+    return dsm_memop((XEN_GUEST_HANDLE_PARAM(xen_dsm_op_t)){ op });
+}
+
+static struct xen_dsm_ring_entry next_entry(void)
+{
+    struct xen_dsm_ring *ring = DSM->ring;
+
+    if ( ring->cons == ring->prod )
+        return (struct xen_dsm_ring_entry){};
+
+    return DSM->entries[ring->cons++ & (DSM->ring_nr - 1)];
+}
+
+static int place(uint32_t vcpu, unsigned int slice, uint64_t *info)
+{
+    struct xen_dsm_op op = {
+        .cmd = XEN_DSM_PLACE, .u.place = { .vcpu = vcpu, .slice = slice } };
+    int rc = memop(&op);
+
+    *info = op.u.place.info;
+
+    return rc;
+}
+
+/* Slice k of two.  vCPU 1 runs in slice 1; the domain runs. */
+static void begin(unsigned int k)
+{
+    xen_dsm_range_t range = { 0, 48 };
+    struct xen_dsm_op op = {
+        .cmd = XEN_DSM_ENABLE,
+        .u.enable = { .nr_ranges = 1, .slice = k, .nr_slices = 2,
+                      .ranges.p = &range },
+    };
+    uint64_t info;
+    unsigned int i;
+
+    make_world();
+    expect("ENABLE", memop(&op), 0);
+    for ( i = 0; i < NR_VCPUS; i++ )
+        dom.vcpu[i]->pause_flags = 1UL << _VPF_down;
+    dom.controller_pause_count = 1;
+    expect("PLACE", place(1, 1, &info), 0);
+    dom.controller_pause_count = 0;
+}
+
+static const struct vcpu_register_vcpu_info there = { .mfn = INFO };
+
+/* vCPU v makes a call about vCPU 1, at rip, with its stack at rsp. */
+static int call(unsigned int v, unsigned long rip, unsigned long rsp,
+                const struct vcpu_register_vcpu_info *arg)
+{
+    fake_regs.rip = rip;
+    fake_regs.rsp = rsp;
+
+    return dsm_call_away(dom.vcpu[v], dsm_rule(__HYPERVISOR_vcpu_op,
+                                               VCPUOP_register_vcpu_info),
+                         1, arg);
+}
+
+static int reply(uint32_t vcpu, uint64_t cookie, int rc)
+{
+    return memop(&(struct xen_dsm_op){
+        .cmd = XEN_DSM_REPLY,
+        .u.reply = { .vcpu = vcpu, .cookie = cookie, .rc = rc } });
+}
+
+static int flush(uint32_t flags)
+{
+    return memop(&(struct xen_dsm_op){
+        .cmd = XEN_DSM_FLUSH, .u.flush.flags = flags });
+}
+
+/* The call is in the ring; its cookie. */
+static uint64_t asked(unsigned int vcpu)
+{
+    struct xen_dsm_ring_entry e = next_entry();
+
+    expect("type", e.type, XEN_DSM_HCALL);
+    expect("who waits", e.vcpu, vcpu);
+    expect("op", e.rip & 0xffffffff, __HYPERVISOR_vcpu_op);
+    expect("cmd", e.rip >> 32, VCPUOP_register_vcpu_info);
+    expect("about whom", e.vectors[0], 1);
+    expect("want, flags", e.want | e.flags, 0);
+
+    return e.gfn;
+}
+
+/* ---- Cases ---- */
+
+static void to_and_fro(void)
+{
+    struct vcpu_register_vcpu_info arg = { .mfn = 77, .offset = 8, .rsvd = 9 };
+    struct xen_dsm_ring_entry e;
+
+    begin(0);
+    notified = 0;
+    expect("waits", call(0, 0x1000, 0x2000, &arg), -ERESTART);
+    expect("paused", dom.vcpu[0]->paused, 1);
+    expect("notified", notified, 1);
+    e = DSM->entries[DSM->ring->cons & (DSM->ring_nr - 1)];
+    expect("arg", e.vectors[1], 77);
+    expect("arg", e.vectors[2], 8 | 9UL << 32);
+    expect("arg", e.vectors[3], 0);
+    expect("reply", reply(0, asked(0), -EBUSY), 0);
+    expect("goes on", dom.vcpu[0]->paused, 0);
+    expect("is told", call(0, 0x1000, 0x2000, &arg), -EBUSY);
+    expect("nothing is sent", next_entry().type, 0);
+
+    /* Once only; and 0 is told as 1. */
+    expect("asks anew", call(0, 0x1000, 0x2000, &arg), -ERESTART);
+    expect("reply", reply(0, asked(0), 0), 0);
+    expect("is told", call(0, 0x1000, 0x2000, &arg), 1);
+}
+
+/* Each thing that makes a call another one. */
+static void whose(void)
+{
+    struct vcpu_register_vcpu_info arg = there, other = { .mfn = INFO + 1 };
+    uint64_t cookie;
+    unsigned int i;
+
+    for ( i = 0; i < 4; i++ )
+    {
+        begin(0);
+        call(0, 0x1000, 0x2000, &arg);
+        expect("reply", reply(0, asked(0), -EBUSY), 0);
+        /* An interrupt's own call, before the first one is made again. */
+        expect("another one", call(i == 3 ? 2 : 0, i == 0 ? 0x1001 : 0x1000,
+                                   i == 1 ? 0x2001 : 0x2000,
+                                   i == 2 ? &other : &arg), -ERESTART);
+        cookie = asked(i == 3 ? 2 : 0);
+        expect("reply", reply(i == 3 ? 2 : 0, cookie, -EINVAL), 0);
+        expect("the first one", call(0, 0x1000, 0x2000, &arg), -EBUSY);
+    }
+
+    /* The same place of the kernel, for another call. */
+    begin(0);
+    call(0, 0x1000, 0x2000, &arg);
+    expect("reply", reply(0, asked(0), 0), 0);
+    expect("another call",
+           dsm_call_away(dom.vcpu[0], dsm_rule(__HYPERVISOR_hvm_op,
+                                               HVMOP_set_evtchn_upcall_vector),
+                         1, &arg), -ERESTART);
+}
+
+/* More results than there is place for: the oldest go. */
+static void nested(void)
+{
+    unsigned int i;
+
+    begin(0);
+    for ( i = 0; i < DSM_CALLS + 2; i++ )
+    {
+        expect("waits", call(0, 0x1000 + i, 0, &there), -ERESTART);
+        expect("reply", reply(0, asked(0), -1 - (int)i), 0);
+    }
+    for ( i = 2; i < DSM_CALLS + 2; i++ )
+        expect("is told", call(0, 0x1000 + i, 0, &there), -1 - (int)i);
+    for ( i = 0; i < 2; i++ )
+    {
+        expect("asks anew", call(0, 0x1000 + i, 0, &there), -ERESTART);
+        expect("reply", reply(0, asked(0), 0), 0);
+        expect("is told", call(0, 0x1000 + i, 0, &there), 1);
+    }
+    expect("paused", dom.vcpu[0]->paused, 0);
+}
+
+/* Its vCPU runs all the same, and calls: that is not for the guest to do. */
+static void under_way(void)
+{
+    uint64_t first;
+    unsigned int i;
+
+    begin(0);
+    expect("waits", call(0, 0x1000, 0, &there), -ERESTART);
+    first = asked(0);
+    for ( i = 1; i < DSM_CALLS; i++ )
+    {
+        expect("waits", call(0, 0x1000 + i, 0, &there), -ERESTART);
+        asked(0);
+    }
+    expect("no place", call(0, 0x2000, 0, &there), -EIO);
+    expect("paused", dom.vcpu[0]->paused, DSM_CALLS);
+    expect("reply", reply(0, first, -EBUSY), 0);
+    expect("is told", call(0, 0x1000, 0, &there), -EBUSY);
+}
+
+static void bad_replies(void)
+{
+    uint64_t cookie;
+
+    begin(0);
+    expect("nobody waits", reply(0, 1, 0), -ESRCH);
+    call(0, 0x1000, 0x2000, &there);
+    cookie = asked(0);
+    expect("of another call", reply(0, cookie + 1, 0), -ESRCH);
+    expect("to another vCPU", reply(1, cookie, 0), -ESRCH);
+    expect("to no vCPU", reply(NR_VCPUS, cookie, 0), -ENOENT);
+    expect("no error", reply(0, cookie, 1), -EINVAL);
+    expect("the last error", reply(0, cookie, -DSM_MAX_ERRNO - 1), -EINVAL);
+    expect("again and again", reply(0, cookie, -ERESTART), -EINVAL);
+    expect("waits", dom.vcpu[0]->paused, 1);
+    expect("reply", reply(0, cookie, -DSM_MAX_ERRNO), 0);
+    expect("twice", reply(0, cookie, 0), -ESRCH);
+    expect("goes on", dom.vcpu[0]->paused, 0);
+    expect("is told", call(0, 0x1000, 0x2000, &there), -DSM_MAX_ERRNO);
+}
+
+static void crowded(void)
+{
+    uint64_t cookie, full = 0;
+    unsigned int i;
+
+    begin(0);
+    for ( i = 0; i < DSM->ring_nr; i++ )
+        dsm_forward_icr(dom.vcpu[1], APIC_DM_NMI);
+    full = DSM->stats.ring_full;
+    expect("waits", call(0, 0x1000, 0, &there), -ERESTART);
+    expect("counted", DSM->stats.ring_full, full + 1);
+    for ( i = 0; next_entry().type; i++ )
+        ;
+    expect("entries", i, DSM->ring_nr);
+    expect("FLUSH", flush(0), 0);
+    cookie = asked(0);
+    expect("FLUSH", flush(0), 0);
+    expect("not twice", next_entry().type, 0);
+
+    expect("FLUSH", flush(XEN_DSM_FLUSH_ALL), 0);
+    expect("to another daemon", asked(0), cookie);
+    expect("reply", reply(0, cookie, 0), 0);
+    expect("FLUSH", flush(XEN_DSM_FLUSH_ALL), 0);
+    expect("it does not wait any more", next_entry().type, 0);
+}
+
+static void the_end(void)
+{
+    begin(0);
+    dsm_relinquish(&dom);
+    expect("no call", call(0, 0x1000, 0, &there), -EIO);
+    expect("paused", dom.vcpu[0]->paused, 0);
+}
+
+/* Where a vCPU runs does not change under a call. */
+static void placing(void)
+{
+    uint64_t info, cookie;
+
+    begin(0);
+    call(0, 0x1000, 0x2000, &there);
+    cookie = asked(0);
+    dom.controller_pause_count = 1;
+    expect("under way", place(2, 1, &info), -EBUSY);
+    expect("reply", reply(0, cookie, 0), 0);
+    expect("placed", place(2, 1, &info), 0);
+    expect("no vcpu_info", info, 0);
+    dom.vcpu[3]->pause_flags = 0;
+    expect("up", place(3, 1, &info), -EBUSY);
+    dom.is_shut_down = true;
+    expect("it runs no more", place(3, 1, &info), 0);
+    expect("not zero", memop(&(struct xen_dsm_op){
+        .cmd = XEN_DSM_PLACE, .u.place = { .vcpu = 2, .info = 1 } }), -EINVAL);
+}
+
+static int do_call(struct xen_dsm_call what, int *rc)
+{
+    struct xen_dsm_op op = { .cmd = XEN_DSM_CALL, .u.call = what };
+    int done = memop(&op);
+
+    *rc = op.u.call.rc;
+
+    return done;
+}
+
+#define REGISTER(mfn, offset) { \
+    __HYPERVISOR_vcpu_op, VCPUOP_register_vcpu_info, 1, 0, { mfn, offset } }
+#define UPCALL(vcpu, vector) { \
+    __HYPERVISOR_hvm_op, HVMOP_set_evtchn_upcall_vector, 1, 0, \
+    { (vcpu) | (uint64_t)(vector) << 32 } }
+
+/* What is refused, and nothing is done. */
+static void refused(void)
+{
+    static const struct {
+        const char *name;
+        struct xen_dsm_call call;
+        int done;
+    } calls[] = {
+        { "another operation", { __HYPERVISOR_vcpu_op, VCPUOP_up, 1 },
+          -EOPNOTSUPP },
+        { "of no vCPU's", { __HYPERVISOR_xen_version, 0, 1 }, -EOPNOTSUPP },
+        { "events", { __HYPERVISOR_event_channel_op, EVTCHNOP_bind_ipi, 1, 0,
+                      { 1 } }, -EOPNOTSUPP },
+        { "unknown", { 99, 99, 1 }, -EOPNOTSUPP },
+        { "about another", UPCALL(2, 0xf3), -EINVAL },
+        { "a result", { __HYPERVISOR_vcpu_op, VCPUOP_register_vcpu_info, 1, 1,
+                        { INFO } }, -EINVAL },
+        { "bytes behind it", { __HYPERVISOR_vcpu_op, VCPUOP_register_vcpu_info,
+                               1, 0, { INFO, 0, 1UL << 63 } }, -EINVAL },
+        { "behind a short one", { __HYPERVISOR_hvm_op,
+                                  HVMOP_set_evtchn_upcall_vector, 1, 0,
+                                  { 1 | 0xf3UL << 32, 1 } }, -EINVAL },
+        { "no vCPU", { __HYPERVISOR_vcpu_op, VCPUOP_register_vcpu_info,
+                       NR_VCPUS, 0, { INFO } }, -ENOENT },
+        { "elsewhere", { __HYPERVISOR_vcpu_op, VCPUOP_register_vcpu_info, 0, 0,
+                         { INFO } }, -EXDEV },
+    };
+    unsigned int i;
+    int rc;
+
+    begin(1);
+    for ( i = 0; i < ARRAY_SIZE(calls); i++ )
+    {
+        expect(calls[i].name, do_call(calls[i].call, &rc), calls[i].done);
+        expect(calls[i].name, dom.vcpu[1]->arch.hvm.evtchn_upcall_vector, 0);
+        expect(calls[i].name, !dom.vcpu[1]->vcpu_info_area.pg, true);
+    }
+}
+
+static void upcall(void)
+{
+    int rc;
+
+    begin(1);
+    expect("an exception", do_call((struct xen_dsm_call)UPCALL(1, 15), &rc), 0);
+    expect("rc", rc, -EINVAL);
+    expect("vector", dom.vcpu[1]->arch.hvm.evtchn_upcall_vector, 0);
+    expect("done", do_call((struct xen_dsm_call)UPCALL(1, 16), &rc), 0);
+    expect("rc", rc, 0);
+    expect("vector", dom.vcpu[1]->arch.hvm.evtchn_upcall_vector, 16);
+}
+
+static int page(unsigned int what, uint64_t gfn, void *bytes)
+{
+    xen_dsm_page_op_t op = { .gfn = gfn, .op = what, .buf.p = bytes };
+    struct xen_dsm_op o = {
+        .cmd = XEN_DSM_PAGE, .u.page = { .nr = 1, .ops.p = &op } };
+
+    expect("PAGE", memop(&o), 0);
+
+    return op.rc;
+}
+
+/* From the first call to the day when the vCPU goes elsewhere. */
+static void vcpu_info(void)
+{
+    const struct xen_dsm_call what = REGISTER(INFO, 0);
+    static uint8_t bytes[PAGE_SIZE];
+    struct xen_dsm_ring_entry e;
+    uint64_t info;
+    int rc;
+
+    begin(1);
+    expect("INVAL", page(XEN_DSM_INVAL, INFO, bytes), 0);
+
+    expect("its page is away", do_call(what, &rc), -EAGAIN);
+    expect("rc", rc, 0);
+    e = next_entry();
+    expect("asked for", e.type, XEN_DSM_PAGE_MISS);
+    expect("frame", e.gfn, INFO);
+    expect("to read", e.want, XEN_DSM_WANT_S);
+    expect("by nobody here", e.flags, XEN_DSM_MISS_FOREIGN);
+    expect("INSTALL_S", page(XEN_DSM_INSTALL_S, INFO, bytes), 0);
+    expect("it can be read only", do_call(what, &rc), -EAGAIN);
+    e = next_entry();
+    expect("asked for", e.type, XEN_DSM_PAGE_MISS);
+    expect("to write", e.want, XEN_DSM_WANT_M);
+    expect("UPGRADE", page(XEN_DSM_UPGRADE, INFO, NULL), 0);
+    expect("done", do_call(what, &rc), 0);
+    expect("rc", rc, 0);
+    expect("mapped", !dom.vcpu[1]->vcpu_info_area.pg, false);
+    expect("stays", page(XEN_DSM_INVAL, INFO, bytes), -EBUSY);
+    expect("once more", do_call(what, &rc), 0);
+    expect("rc", rc, -EBUSY);
+
+    dom.controller_pause_count = 1;
+    expect("PLACE here", place(1, 1, &info), 0);
+    expect("it stays", info, 0);
+    expect("stays", page(XEN_DSM_INVAL, INFO, bytes), -EBUSY);
+    expect("PLACE", place(1, 0, &info), 0);
+    expect("where it was", info, INFO << 12);
+    expect("goes", page(XEN_DSM_INVAL, INFO, bytes), 0);
+    expect("PLACE", place(1, 1, &info), 0);
+    expect("nothing", info, 0);
+}
+
+static void bad_places(void)
+{
+    static const struct { uint64_t mfn, offset; int rc; } bad[] = {
+        { INFO, 64, -EINVAL },          /* with others in its page */
+        { INFO, 4095, -EINVAL },
+        { INFO, 4096, -EINVAL },        /* the next page */
+        { 1UL << 52, 0, -EINVAL },      /* more than an address has */
+        { INFO | 1UL << 52, 0, -EINVAL },
+        { 60, 0, -EINVAL },             /* a hole */
+    };
+    unsigned int i;
+    int rc;
+
+    begin(1);
+    for ( i = 0; i < ARRAY_SIZE(bad); i++ )
+    {
+        expect("done", do_call((struct xen_dsm_call)REGISTER(bad[i].mfn,
+                                                             bad[i].offset),
+                               &rc), 0);
+        expect("rc", rc, bad[i].rc);
+        expect("mapped", !dom.vcpu[1]->vcpu_info_area.pg, true);
+    }
+}
+
+static const struct { const char *name; void (*run)(void); } cases[] = {
+    { "a call and its result", to_and_fro },
+    { "whose result", whose },
+    { "interrupts in between", nested },
+    { "a call that is under way", under_way },
+    { "replies that are none", bad_replies },
+    { "calls and a full ring", crowded },
+    { "calls at the end", the_end },
+    { "calls and places", placing },
+    { "calls that are refused", refused },
+    { "an upcall vector", upcall },
+    { "a vcpu_info", vcpu_info },
+    { "a vcpu_info at a bad place", bad_places },
+};
+
+int main(int argc, char **argv)
+{
+    unsigned int i;
+
+    for ( i = 0; argc == 2 && i < ARRAY_SIZE(cases); i++ )
+        if ( !strcmp(argv[1], "--list") )
+            puts(cases[i].name);
+        else if ( !strcmp(argv[1], cases[i].name) )
+        {
+            cases[i].run();
+            return 0;
+        }
+
+    return argc != 2 || strcmp(argv[1], "--list");
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Distributed shared memory: hypercalls that are done in another slice.
+ *
+ * The vCPU that calls is paused, and the call goes into the ring with what it
+ * says (HCALL).  The daemon has it done in the slice of the vCPU that it
+ * concerns (CALL), and brings the result back (REPLY).  Then the vCPU makes
+ * the same hypercall once more, and gets the result.
+ *
+ * Once more, and not at once: an interrupt may come first, with hypercalls of
+ * its own.  So a result is kept together with what was asked, and where: the
+ * instruction, the stack pointer, the call and its argument.  A call that does
+ * not have all of these in common takes no result of another one.  A vCPU waits
+ * for one call at a time, but an interrupt may come before each second try, so
+ * there are several results; the oldest goes when there is no place, and its
+ * call is done once more.
+ *
+ * A reply names a call that is under way, by a number that was never used
+ * before; all others are refused.
+ *
+ * Locking: dsm->lock for what is under way.  Who does a call in its slice takes
+ * the domain's own locks, as the hypercall would.  Context: no locks held.
+ */
+
+#include <xen/domain.h>
+#include <xen/domain_page.h>
+#include <xen/errno.h>
+#include <xen/sched.h>
+
+#include <asm/dsm.h>
+#include <asm/dsm_domain.h>
+#include <asm/dsm_route.h>
+#include <asm/hvm/irq.h>
+
+#include <public/hvm/hvm_op.h>
+#include <public/vcpu.h>
+
+/* ---- Where the call is made ---- */
+
+/* dsm->lock is held. */
+static void put_call(struct dsm_domain *dsm, unsigned int vcpu,
+                     struct dsm_call *c)
+{
+    const struct xen_dsm_ring_entry entry = {
+        .type = XEN_DSM_HCALL,
+        .vcpu = vcpu,
+        .gfn = c->cookie,
+        .rip = c->what.op | (uint64_t)c->what.cmd << 32,
+        .when_ns = NOW(),
+        .vectors = { c->what.vcpu, c->what.arg[0], c->what.arg[1],
+                     c->what.arg[2] },
+    };
+
+    c->unsent = !dsm_ring_put(dsm, &entry);
+    if ( c->unsent )
+        dsm->stats.ring_full++;
+}
+
+bool dsm_flush_calls(struct domain *d, bool all)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+    bool put = false;
+    unsigned int i, j;
+
+    for ( i = 0; i < d->max_vcpus; i++ )
+        for ( j = 0; j < DSM_CALLS; j++ )
+        {
+            struct dsm_call *c = &dsm->vcpu[i].calls[j];
+
+            if ( c->state != DSM_CALL_ASKED || !(all || c->unsent) )
+                continue;
+            put_call(dsm, i, c);
+            put = true;
+        }
+
+    return put;
+}
+
+bool dsm_is_calling(const struct dsm_domain *dsm, unsigned int vcpu)
+{
+    unsigned int i;
+
+    for ( i = 0; i < DSM_CALLS; i++ )
+        if ( dsm->vcpu[vcpu].calls[i].state == DSM_CALL_ASKED )
+            return true;
+
+    return false;
+}
+
+static bool same_call(const struct dsm_call *a, const struct dsm_call *b)
+{
+    return a->rip == b->rip && a->rsp == b->rsp &&
+           a->what.op == b->what.op && a->what.cmd == b->what.cmd &&
+           a->what.vcpu == b->what.vcpu &&
+           !memcmp(a->what.arg, b->what.arg, sizeof(a->what.arg));
+}
+
+/* A place that is free, or that of the oldest result. */
+static struct dsm_call *free_place(struct dsm_vcpu *w)
+{
+    struct dsm_call *found = NULL;
+    unsigned int i;
+
+    for ( i = 0; i < DSM_CALLS; i++ )
+    {
+        struct dsm_call *c = &w->calls[i];
+
+        if ( c->state == DSM_CALL_FREE )
+            return c;
+        if ( c->state == DSM_CALL_DONE &&
+             (!found || c->cookie < found->cookie) )
+            found = c;
+    }
+
+    return found;
+}
+
+int dsm_call_away(struct vcpu *v, const struct dsm_rule *rule,
+                  unsigned int vcpu, const void *arg)
+{
+    struct domain *d = v->domain;
+    struct dsm_domain *dsm = d->arch.dsm;
+    struct dsm_vcpu *w = &dsm->vcpu[v->vcpu_id];
+    struct dsm_call call = {
+        .state = DSM_CALL_ASKED,
+        .rip = guest_cpu_user_regs()->rip,
+        .rsp = guest_cpu_user_regs()->rsp,
+        .what = { .op = rule->op, .cmd = rule->cmd, .vcpu = vcpu },
+    };
+    struct dsm_call *c;
+    unsigned int i;
+    int rc = -ERESTART;
+
+    ASSERT(rule->bytes <= sizeof(call.what.arg));
+    memcpy(call.what.arg, arg, rule->bytes);
+
+    spin_lock(&dsm->lock);
+
+    for ( i = 0; i < DSM_CALLS; i++ )
+    {
+        c = &w->calls[i];
+        if ( c->state != DSM_CALL_DONE || !same_call(c, &call) )
+            continue;
+        c->state = DSM_CALL_FREE;
+        rc = c->what.rc ?: 1;
+        spin_unlock(&dsm->lock);
+        return rc;
+    }
+
+    /* Who waits for a call does not run, so there is a place. */
+    c = free_place(w);
+    if ( !c || dsm->dead )
+    {
+        spin_unlock(&dsm->lock);
+        return -EIO;
+    }
+
+    call.cookie = ++dsm->cookie;
+    *c = call;
+    vcpu_pause_nosync(v);
+    put_call(dsm, v->vcpu_id, c);
+
+    spin_unlock(&dsm->lock);
+    dsm_notify(d);
+
+    return rc;
+}
+
+int dsm_reply(struct domain *d, const struct xen_dsm_reply *reply)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+    struct vcpu *v;
+    unsigned int i;
+    int rc = -ESRCH;
+
+    /* No call that goes away says more than "done" or an error. */
+    if ( reply->rc > 0 || reply->rc < -DSM_MAX_ERRNO ||
+         reply->rc == -ERESTART )
+        return -EINVAL;
+
+    v = domain_vcpu(d, reply->vcpu);
+    if ( !v )
+        return -ENOENT;
+
+    spin_lock(&dsm->lock);
+    for ( i = 0; i < DSM_CALLS; i++ )
+    {
+        struct dsm_call *c = &dsm->vcpu[v->vcpu_id].calls[i];
+
+        if ( c->state != DSM_CALL_ASKED || c->cookie != reply->cookie )
+            continue;
+        c->what.rc = reply->rc;
+        c->state = DSM_CALL_DONE;
+        vcpu_unpause(v);
+        rc = 0;
+        break;
+    }
+    spin_unlock(&dsm->lock);
+
+    return rc;
+}
+
+/* ---- Where it is done ---- */
+
+/* Its page stays here until PLACE says that the vCPU runs elsewhere. */
+static int register_vcpu_info(struct vcpu *v, const uint64_t arg[3])
+{
+    const struct vcpu_register_vcpu_info *info = (const void *)arg;
+    paddr_t addr = gfn_to_gaddr(_gfn(info->mfn)) + info->offset;
+
+    if ( gfn_x(gaddr_to_gfn(addr)) != info->mfn )
+        return -EINVAL;
+
+    /*
+     * What else is in that page would be here for good as well, and all other
+     * slices would wait for it for ever.
+     */
+    if ( info->offset )
+    {
+        printk(XENLOG_G_ERR
+               "%pv: vcpu_info at offset %#x of a page: kernel for one host\n",
+               v, info->offset);
+        return -EINVAL;
+    }
+
+    if ( v->vcpu_info_area.pg )
+        return -EBUSY;
+
+    return map_guest_area(v, addr, sizeof(vcpu_info_t), &v->vcpu_info_area,
+                          vcpu_info_populate);
+}
+
+static int set_upcall_vector(struct vcpu *v, const uint64_t arg[3])
+{
+    const struct xen_hvm_evtchn_upcall_vector *upcall = (const void *)arg;
+
+    if ( upcall->vector < 16 )
+        return -EINVAL;
+
+    v->arch.hvm.evtchn_upcall_vector = upcall->vector;
+    hvm_assert_evtchn_irq(v);
+
+    return 0;
+}
+
+int dsm_do_call(struct domain *d, struct xen_dsm_call *call)
+{
+    const struct dsm_rule *rule = dsm_rule(call->op, call->cmd);
+    const uint8_t *arg = (const void *)call->arg;
+    struct vcpu *v;
+    unsigned int i;
+
+    if ( !rule->bytes )
+        return -EOPNOTSUPP;
+
+    if ( dsm_rule_vcpu(rule, call->vcpu, arg) != call->vcpu || call->rc )
+        return -EINVAL;
+    for ( i = rule->bytes; i < sizeof(call->arg); i++ )
+        if ( arg[i] )
+            return -EINVAL;
+
+    v = domain_vcpu(d, call->vcpu);
+    if ( !v )
+        return -ENOENT;
+
+    if ( dsm_elsewhere(d->arch.dsm, call->vcpu) )
+        return -EXDEV;
+
+    switch ( call->op )
+    {
+    case __HYPERVISOR_vcpu_op:
+        call->rc = register_vcpu_info(v, call->arg);
+        break;
+
+    case __HYPERVISOR_hvm_op:
+        call->rc = set_upcall_vector(v, call->arg);
+        break;
+    }
+
+    /* A page is not here, and was asked for; or a lock is not free. */
+    if ( call->rc == -EAGAIN || call->rc == -ERESTART )
+    {
+        call->rc = 0;
+        return -EAGAIN;
+    }
+
+    return 0;
+}
+
+/*
+ * Local variables:
+ * mode: C
+ * c-file-style: "BSD"
+ * c-basic-offset: 4
+ * tab-width: 4
+ * indent-tabs-mode: nil
+ * End:
+ */

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Distributed shared memory: in which slice a hypercall is done.
+ *
+ * What a hypercall changes is in one slice.  What the guest has once (memory
+ * map, grants, event channels, parameters) is in slice 0, and what a vCPU has
+ * is where it runs.  So a call that names a vCPU which runs in another slice
+ * is done there, if it is one of those that Linux makes for a CPU that it
+ * brings up; all other calls about such a vCPU are refused, rather than done
+ * to its ghost.
+ *
+ * Event channels are slice 0's, as long as their numbers do not say in which
+ * slice they are.  Timers are slice 0's as well: they are set to a time of the
+ * host, and hosts have different ones.
+ *
+ * Nothing is looked up, locked or changed here.  Context: any.
+ */
+
+#include <xen/lib.h>
+#include <xen/types.h>
+
+#include <asm/dsm_route.h>
+
+#include <public/event_channel.h>
+#include <public/hvm/hvm_op.h>
+#include <public/sched.h>
+#include <public/vcpu.h>
+#include <public/version.h>
+#include <public/xen.h>
+
+#define ANYWHERE false
+#define HOME     true
+
+#define NOBODY      DSM_CONCERNS_NOBODY, 0, 0
+#define VCPU(at)    DSM_CONCERNS_VCPU, at, 0
+#define FORWARD(at, bytes) DSM_CONCERNS_VCPU, at, bytes
+#define ALL         DSM_CONCERNS_ALL, 0, 0
+
+#define REG DSM_AT_REGISTER
+
+/* The first one that fits. */
+static const struct dsm_rule rules[] = {
+    { __HYPERVISOR_xen_version, DSM_ANY_CMD, ANYWHERE, NOBODY },
+    { __HYPERVISOR_console_io, DSM_ANY_CMD, ANYWHERE, NOBODY },
+
+    { __HYPERVISOR_sched_op, SCHEDOP_yield, ANYWHERE, NOBODY },
+    { __HYPERVISOR_sched_op, SCHEDOP_block, ANYWHERE, NOBODY },
+    { __HYPERVISOR_sched_op, SCHEDOP_shutdown, ANYWHERE, NOBODY },
+
+    { __HYPERVISOR_vcpu_op, VCPUOP_register_vcpu_info, ANYWHERE,
+      FORWARD(REG, 16) },
+    /* Answered without being done; see dsm_hypercall.c. */
+    { __HYPERVISOR_vcpu_op, VCPUOP_register_runstate_memory_area, ANYWHERE,
+      VCPU(REG) },
+    { __HYPERVISOR_vcpu_op, VCPUOP_stop_periodic_timer, ANYWHERE, VCPU(REG) },
+    { __HYPERVISOR_vcpu_op, VCPUOP_stop_singleshot_timer, ANYWHERE,
+      VCPU(REG) },
+    { __HYPERVISOR_vcpu_op, DSM_ANY_CMD, HOME, VCPU(REG) },
+
+    { __HYPERVISOR_event_channel_op, EVTCHNOP_bind_ipi, HOME, VCPU(0) },
+    { __HYPERVISOR_event_channel_op, EVTCHNOP_bind_virq, HOME, VCPU(4) },
+    { __HYPERVISOR_event_channel_op, EVTCHNOP_bind_vcpu, HOME, VCPU(4) },
+
+    { __HYPERVISOR_hvm_op, HVMOP_set_evtchn_upcall_vector, ANYWHERE,
+      FORWARD(0, 8) },
+    { __HYPERVISOR_hvm_op, HVMOP_flush_tlbs, HOME, ALL },
+};
+
+static const struct dsm_rule other = { 0, DSM_ANY_CMD, HOME, NOBODY };
+
+const struct dsm_rule *dsm_rule(unsigned long op, unsigned long cmd)
+{
+    unsigned int i;
+
+    for ( i = 0; i < ARRAY_SIZE(rules); i++ )
+        if ( rules[i].op == op &&
+             (rules[i].cmd == DSM_ANY_CMD || rules[i].cmd == cmd) )
+            return &rules[i];
+
+    return &other;
+}
+
+unsigned int dsm_rule_vcpu(const struct dsm_rule *rule, unsigned long reg,
+                           const void *arg)
+{
+    uint32_t vcpu;
+
+    /* The hypervisor takes 32 bits of it. */
+    if ( rule->at == DSM_AT_REGISTER )
+        return reg;
+
+    memcpy(&vcpu, arg + rule->at, sizeof(vcpu));
+
+    return vcpu;
+}
+
+enum dsm_way dsm_route(const struct dsm_rule *rule, unsigned int here,
+                       unsigned int there, bool spread)
+{
+    if ( here && rule->home_only )
+        return DSM_REFUSE;
+
+    switch ( rule->concerns )
+    {
+    case DSM_CONCERNS_VCPU:
+        if ( here == there )
+            return DSM_RUN;
+        return rule->bytes ? DSM_FORWARD : DSM_REFUSE;
+
+    case DSM_CONCERNS_ALL:
+        return spread ? DSM_REFUSE : DSM_RUN;
+
+    default:
+        return DSM_RUN;
+    }
+}
+
+/*
+ * Local variables:
+ * mode: C
+ * c-file-style: "BSD"
+ * c-basic-offset: 4
+ * tab-width: 4
+ * indent-tabs-mode: nil
+ * End:
+ */
