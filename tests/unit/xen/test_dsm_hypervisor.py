@@ -797,3 +797,27 @@ VCPU_MUTANTS = {
 @pytest.mark.parametrize("mutant", VCPU_MUTANTS)
 def test_vcpu_mutant_is_noticed(mutant: str) -> None:
     assert_noticed(VCPUS, VCPU_MUTANTS[mutant], partial(build, of=VCPUS))
+
+
+# As VCPU_MUTANTS, noticed by cases of dsm_call_test.c.
+PLACE_MUTANTS = {
+    "keeps the page of a vcpu_info": (
+        "        unmap_guest_area(v, &v->vcpu_info_area);",
+        "        ;",
+        "a vcpu_info",
+    ),
+    "gives it back at once": (
+        "    if ( rc || place->slice == dsm->slice )\n        return rc;",
+        "    if ( rc )\n        return rc;",
+        "a vcpu_info",
+    ),
+    "forgets where it was": ("    place->info = info_address(v);", "    place->info = !!info_address(v);", "a vcpu_info"),
+    "placed under a call": ("             dsm_is_calling(dsm, v->vcpu_id) ||\n", "", "calls and places"),
+    "the living and the dead": (" || d->is_shut_down) )", ") )", "calls and places"),
+    "reserved words of PLACE": (" || place->info )", " )", "calls and places"),
+}
+
+
+@pytest.mark.parametrize("mutant", PLACE_MUTANTS)
+def test_place_mutant_is_noticed(mutant: str) -> None:
+    assert_noticed(VCPUS, PLACE_MUTANTS[mutant], partial(build, of=VCPUS, cases="dsm_call_test.c"))
