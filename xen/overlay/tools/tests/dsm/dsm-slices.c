@@ -20,9 +20,11 @@
  *   - two copies in state S hold the same bytes, whenever one goes;
  *   - frames: at the end both slices have what they began with.
  *
- * usage: dsm-slices [-v] [-r ACCESSES] [-c FRAMES] [-s SEED] [-o FILE]
- *                   [-w GFN] DOMID HOME FIRST NR
+ * usage: dsm-slices [-v] [-l MICROSECONDS] [-r ACCESSES] [-c FRAMES]
+ *                   [-s SEED] [-o FILE] [-w GFN] DOMID HOME FIRST NR
  *
+ *   -l  with -v: how long a slice keeps a page that a vCPU there waited for, or
+ *       up to twice as long; default 500
  *   -r  accesses of the stub in a second, default 200
  *   -c  frames that each slice has for pages of the other, default 4096
  *   -s  of the random numbers, default: from the clock; it is printed
@@ -71,8 +73,6 @@
 #define TIMEOUT_S  60           /* after so long without us slice 0 stops */
 #define PENDING    256U         /* misses that wait for a page in use */
 #define GIVE_UP_MS 500          /* after so long the stub does not get it */
-#define LEASE_NS   500000       /* a vCPU that waited for a page has it so long,
-                                   or twice as long */
 #define TOLD       32           /* words of -w */
 #define VCPUS      64U          /* of a guest that runs in both slices */
 #define WORDS      (XC_PAGE_SIZE / sizeof(uint64_t))
@@ -126,6 +126,7 @@ static unsigned int nr_calls;   /* that are open */
 static volatile sig_atomic_t storming, ending;
 
 static bool spread;             /* vCPU 1 runs in slice 1 */
+static uint32_t lease_ns = 500000;
 
 /* ---- Figures ---- */
 
@@ -408,8 +409,8 @@ static bool serve(unsigned int k, uint32_t page, bool to_m)
     if ( spread )
     {
         p->holder = k;
-        p->lease = now_ns() + LEASE_NS +
-                   random_below(&daemon_random, LEASE_NS);
+        p->lease = now_ns() + lease_ns +
+                   random_below(&daemon_random, lease_ns);
     }
 
     return true;
@@ -1036,7 +1037,7 @@ int main(int argc, char **argv)
     static xen_dsm_stats_t stats;
     struct sigaction sa = { .sa_handler = on_signal };
     struct pollfd fd = { .events = POLLIN };
-    uint64_t seed = now_ns(), began, seeds[2];
+    uint64_t seed = now_ns(), began, seeds[2], lease_us = lease_ns / 1000;
     const char *out = NULL, *words = NULL;
     pthread_t threads[2];
     unsigned int k;
@@ -1044,7 +1045,7 @@ int main(int argc, char **argv)
     int c;
 
     slices[0].room = slices[1].room = 4096;
-    while ( (c = getopt_long(argc, argv, "vr:c:s:o:w:", none, NULL)) != -1 )
+    while ( (c = getopt_long(argc, argv, "vl:r:c:s:o:w:", none, NULL)) != -1 )
         switch ( c )
         {
         case 'r': rate = strtoul(optarg, NULL, 0); break;
@@ -1053,12 +1054,15 @@ int main(int argc, char **argv)
         case 's': seed = strtoull(optarg, NULL, 0); break;
         case 'o': out = optarg; break;
         case 'v': spread = true; break;
+        case 'l': lease_us = strtoul(optarg, NULL, 0); break;
         case 'w': words = optarg; break;
         default: return 2;
         }
-    if ( argc - optind != 4 || !rate || rate > 100000 || !slices[0].room )
-        errx(2, "usage: dsm-slices [-v] [-r ACCESSES] [-c FRAMES] [-s SEED] "
-             "[-o FILE] [-w GFN] DOMID HOME FIRST NR");
+    if ( argc - optind != 4 || !rate || rate > 100000 || !slices[0].room ||
+         !lease_us || lease_us > 1000000 )
+        errx(2, "usage: dsm-slices [-v] [-l MICROSECONDS] [-r ACCESSES] "
+             "[-c FRAMES] [-s SEED] [-o FILE] [-w GFN] DOMID HOME FIRST NR");
+    lease_ns = lease_us * 1000;
     slices[0].domid = strtoul(argv[optind], NULL, 0);
     home = strtoull(argv[optind + 1], NULL, 0);
     first = strtoull(argv[optind + 2], NULL, 0);
