@@ -35,8 +35,6 @@ from tests.e2e.far_faults import (
 )
 from tests.e2e.far_guest import ASKED_MOST, DsmSite, Shape, dsm_site, far_guest, left_nothing, said
 
-pytestmark = pytest.mark.fresh
-
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DsmSite]:
