@@ -903,6 +903,29 @@ static void pages_of_the_home(const void *argument)
 	end();
 }
 
+/* Who waits for the end of a leave is told when the VM fails. */
+static void fails_while_leaving(const void *argument)
+{
+	struct played_xen *xen = &node[1].xen;
+	char *text;
+	int fd;
+
+	(void)argument;
+	begin();
+	joined(0, 1);
+	stopping = true;
+	rest();
+	UNTIL(played_use(xen, NO_VCPU, 5, DSM_XEN_WANT_M, 0) == PLAYED_DONE ||
+	      (dsm_worker_kick(node[1].worker), false));
+	xen->page[5].pinned = true;
+	fd = ask(0, "leave beta");
+	refused(0, "leave beta", "busy a leave of host beta is at work");
+	dsm_engine_fail(dsm_worker_engine(node[0].worker), "because");
+	text = answer(fd);
+	CHECK(!strcmp(text, "error: internal the VM has failed: because\n"), "%s", text);
+	end();
+}
+
 /* ---- Worlds ---- */
 
 static bool here[HOSTS];		/* connected, as far as was asked */
@@ -997,6 +1020,7 @@ static const struct test_case simple[] = {
 	{ "resize: undone", undone, NULL },
 	{ "resize: nobody comes", nobody_comes, NULL },
 	{ "resize: pages of the home", pages_of_the_home, NULL },
+	{ "resize: fails while a host leaves", fails_while_leaving, NULL },
 	{ "resize: worlds", world, NULL },
 };
 
