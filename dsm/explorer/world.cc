@@ -707,9 +707,14 @@ bool World<H, P>::make(Rules<H, P> &rules, const Move &move, Violation &wrong)
 template<unsigned H, unsigned P>
 void World<H, P>::program_moves(std::vector<Move> &found) const
 {
-	for (uint8_t h = 0; h < H; h++)
-		if (vcpu[h].left && vcpu[h].waits_for == NO_PAGE && !is_dead(h))
+	/* The core hears of what has retired when no result is due. */
+	for (uint8_t h = 0; h < H; h++) {
+		bool due = false;
+		for (unsigned p = 0; p < P; p++)
+			due |= page[h][p].operation != 0;
+		if (vcpu[h].left && vcpu[h].waits_for == NO_PAGE && !is_dead(h) && !due)
 			found.push_back({ Will::ENTER, h, NO_PAGE, 0 });
+	}
 }
 
 template<unsigned H, unsigned P>
