@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from lab.command import Done, run_in
 from lab.elastic_guest import ElasticGuest
 from lab.errors import CommandFailedError, LabError
+from lab.patience import wait_for
 from lab.ssh import Background, Ssh
 
 if TYPE_CHECKING:
@@ -117,4 +118,6 @@ class Guest(ElasticGuest):
         """Ask the guest to power off and wait until it is gone."""
         self.disconnect()
         self.host.run(["xl", "shutdown", "-w", self.name], timeout=timeout, check=True)
+        # That waits until it has shut down; the xl that made it destroys it after that.
+        wait_for(f"guest {self} is gone", timeout, lambda: self.host.run(["xl", "domid", self.name]).status != 0)
         self.host.forget(self)
