@@ -2,13 +2,15 @@
 """Upstream source archives, by Debian source package, through the archive's signed index.
 
 The sandbox's apt knows the index (verified by the archive's keys). A pinned file is looked up there, fetched with apt's own
-downloader and checked against the pin and the index. Mirrors lose single files now and then: each candidate is tried in turn,
+downloader and checked against the pin. A mirror keeps a file for a while after the index has gone on to a newer one, and may list
+one that it does not have yet: so a pinned file is asked for where such files are, listed or not. Each candidate is tried in turn,
 and an error names all that were.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import re
 import subprocess
@@ -26,11 +28,11 @@ SOURCES = CACHE / "sources"
 
 @dataclass(frozen=True)
 class Candidate:
-    """One file of the archive: its name, its SHA-256 (pinned or from the index), its folder in the pool if the index has it."""
+    """One file of the archive: its name, its SHA-256 (pinned or from the index), the folders of the pool where it may be."""
 
     file: str
     sha256: str
-    folder: str | None
+    folders: tuple[str, ...]
     pinned: bool
 
 
@@ -55,18 +57,25 @@ def version_order(version: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", version)]
 
 
+def usual_folders(package: str) -> tuple[str, ...]:
+    """Where Debian's archives have the files of a source package: the main one, and the one of security updates."""
+    start = package[:4] if package.startswith("lib") else package[:1]
+    return f"pool/main/{start}/{package}", f"pool/updates/main/{start}/{package}"
+
+
 def candidates(name: str, index: list[IndexEntry]) -> list[Candidate]:
     """What may serve as the source ``name``: the pinned files first, then the newest of the series that the index has."""
     pin = tomllib.loads(PINS.read_text(encoding="utf-8"))[name]
     found = []
     for wanted in pin["candidates"]:
-        entry = next((e for e in index if e.files.get(wanted["file"]) == wanted["sha256"]), None)
-        found.append(Candidate(wanted["file"], wanted["sha256"], entry.folder if entry else None, True))
+        listed = [e.folder for e in index if e.files.get(wanted["file"]) == wanted["sha256"]]
+        folders = tuple(dict.fromkeys((*listed, *usual_folders(pin["package"]))))
+        found.append(Candidate(wanted["file"], wanted["sha256"], folders, True))
     series = [e for e in index if e.version.startswith(pin["series"])]
     for entry in sorted(series, key=lambda e: version_order(e.version), reverse=True):
         for file, digest in entry.files.items():
             if ".orig.tar." in file and not file.endswith(".asc") and all(file != c.file for c in found):
-                found.append(Candidate(file, digest, entry.folder, False))
+                found.append(Candidate(file, digest, (entry.folder,), False))
     return found
 
 
@@ -112,12 +121,9 @@ def fetch(name: str, progress: Progress) -> Path:
     index = list(parse_showsrc(shown.stdout))
     tried: list[str] = []
     for candidate in candidates(name, index):
-        if candidate.folder is None:
-            tried.append(f"{candidate.file}: not in the index any more")
-            continue
-        for mirror in mirrors():
+        for mirror, folder in itertools.product(mirrors(), candidate.folders):
             path = SOURCES / (candidate.file + ".part")
-            url = f"{mirror}/{candidate.folder}/{candidate.file}"
+            url = f"{mirror}/{folder}/{candidate.file}"
             got = subprocess.run(
                 [
                     "/usr/lib/apt/apt-helper",
@@ -142,7 +148,7 @@ def fetch(name: str, progress: Progress) -> Path:
                 return final
             path.unlink(missing_ok=True)
             reason = next((line for line in got.stderr.splitlines() if line.startswith("E:")), "checksum differs")
-            tried.append(f"{candidate.file} from {mirror}: {reason[:150]}")
+            tried.append(f"{url}: {reason[:150]}")
     raise StepFailed(
         f"no source archive for {name}; tried:\n  "
         + "\n  ".join(tried or ["nothing: the index lists none"])

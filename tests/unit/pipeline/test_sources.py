@@ -43,10 +43,12 @@ def test_index_is_parsed() -> None:
 
 def test_pinned_file_needs_the_pinned_checksum() -> None:
     pin = tomllib.loads(sources.PINS.read_text(encoding="utf-8"))["xen"]["candidates"][0]
-    right = sources.candidates("xen", index_of(entry("4.20.3+127-1", pin["file"], pin["sha256"])))
-    assert right[0].folder == "pool/main/x/xen"
-    wrong = sources.candidates("xen", index_of(entry("4.20.3+127-1", pin["file"], DIGEST)))
-    assert wrong[0].folder is None
+    listed = entry("4.20.3+127-1", pin["file"], pin["sha256"]).replace("pool/main", "pool/elsewhere")
+    right = sources.candidates("xen", index_of(listed))
+    assert right[0].folders[0] == "pool/elsewhere/x/xen"
+    wrong = sources.candidates("xen", index_of(listed.replace(pin["sha256"], DIGEST)))
+    assert "pool/elsewhere/x/xen" not in wrong[0].folders
+    assert wrong[0].sha256 == pin["sha256"]
 
 
 def test_newest_of_the_series_stands_in_and_other_series_do_not() -> None:
@@ -61,15 +63,26 @@ def test_newest_of_the_series_stands_in_and_other_series_do_not() -> None:
     assert [c.file for c in found if not c.pinned] == ["xen_4.20.10.orig.tar.xz", "xen_4.20.9.orig.tar.xz"]
 
 
-def test_empty_index_leaves_the_pins_as_not_available() -> None:
-    assert all(c.folder is None and c.pinned for c in sources.candidates("linux", []))
+def test_pinned_files_are_asked_for_though_the_index_has_gone_on() -> None:
+    """The archive keeps a file for a while, and lists newer ones that a mirror does not have yet."""
+    found = sources.candidates("xen", index_of(entry("4.20.99-1", "xen_4.20.99.orig.tar.xz")))
+    assert [c.pinned for c in found] == [True] * (len(found) - 1) + [False]
+    assert found[0].folders == ("pool/main/x/xen", "pool/updates/main/x/xen")
+    assert found[-1].folders == ("pool/main/x/xen",)
+    for other in ("gcc", "linux", "qemu"):
+        assert all(c.pinned and c.folders for c in sources.candidates(other, []))
+
+
+@pytest.mark.parametrize(("package", "start"), [("xen", "x"), ("libev", "libe"), ("gcc-14", "g")])
+def test_folders_of_the_pool(package: str, start: str) -> None:
+    assert sources.usual_folders(package)[0] == f"pool/main/{start}/{package}"
 
 
 @pytest.mark.parametrize(("content", "good"), [(b"the archive", True), (b"something else", False), (b"", False)])
 def test_what_was_fetched_is_checked_against_the_pin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, good: bool
 ) -> None:
-    """Even if the downloader is content: each mirror is tried, and nothing wrong is left in the cache."""
+    """Even if the downloader is content: each mirror and folder is tried, and nothing wrong is left in the cache."""
     pin = tmp_path / "pins.toml"
     digest = hashlib.sha256(b"the archive").hexdigest()
     pin.write_text(f'[xen]\npackage="xen"\nseries="4"\ncandidates=[{{file="x.orig.tar.xz",sha256="{digest}"}}]\n')
@@ -93,6 +106,6 @@ def test_what_was_fetched_is_checked_against_the_pin(
         assert sources.fetch("xen", Progress(1)).read_bytes() == content
         assert tried == ["http://a/pool/main/x/xen/x.orig.tar.xz"]
     else:
-        with pytest.raises(StepFailed, match=r"x\.orig\.tar\.xz from http://b: checksum differs"):
+        with pytest.raises(StepFailed, match=r"http://b/pool/main/x/xen/x\.orig\.tar\.xz: checksum differs"):
             sources.fetch("xen", Progress(1))
-        assert len(tried) == 2 and not list((tmp_path / "sources").iterdir())
+        assert len(tried) == 4 and not list((tmp_path / "sources").iterdir())
