@@ -2,9 +2,9 @@
 """Upstream source archives, by Debian source package, through the archive's signed index.
 
 The sandbox's apt knows the index (verified by the archive's keys). A pinned file is looked up there, fetched with apt's own
-downloader and checked against the pin. A mirror keeps a file for a while after the index has gone on to a newer one, and may list
-one that it does not have yet: so a pinned file is asked for where such files are, listed or not. Each candidate is tried in turn,
-and an error names all that were.
+downloader and checked against the pin. A mirror keeps a file for a while after the index has gone on to a newer one, and may
+list one that it does not have yet: so a pinned file is asked for where such files are, listed or not. Each candidate is tried
+in turn, and an error names all that were.
 """
 
 from __future__ import annotations
