@@ -2,7 +2,7 @@
 """Memory from another machine: what it costs, against the raw network and against what a user would do without it.
 
 Two hosts of the lab. Parts, each of which can fail without the others, and is left out of the result then:
-    rtt     round trips of dsmd's transport, without anything else: TCP with TLS, polling and sleeping
+    rtt     round trips of dsmd's transport, without anything else: TCP with TLS, polling and sleeping; and of the kernels
     swap    a guest that swaps on a disk in the other host's memory, by nbd over TCP
     node    a guest whose node 1 is memory of the other host, by dsmd over TCP
     switches  such a guest, with and without what dsmd does to be quick
@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from benchmarks import host_programs, membench, remote_swap, round_trips, spanning
-from benchmarks.dsm_faults import Snapshot, copies, faults, messages, speedups
+from benchmarks.dsm_faults import Snapshot, below_user_space, copies, faults, messages, speedups
 from benchmarks.results import Metric, from_runs, write
 from lab.command import checked
 from lab.description import RackDescription
@@ -151,9 +151,10 @@ def round_trips_of(rack: Rack, transport: str, amount: Amount) -> Iterator[Metri
 
 
 def rtt(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Metric]:
-    """Round trips over TCP with TLS."""
+    """Round trips over TCP with TLS, and of the kernels."""
     del found
-    return round_trips_of(rack, "tcp", amount)
+    yield from round_trips_of(rack, "tcp", amount)
+    yield round_trips.kernel_echo(rack, 100 * amount.rounds)
 
 
 @contextlib.contextmanager
@@ -211,7 +212,9 @@ def _node(rack: Rack, found: Sequence[Metric], amount: Amount, transport: str) -
         before = Snapshot.take(there)
         output = run_membench(there.guest, words)
         counted = Snapshot.take(there).since(before)
-        yield from faults(counted, output, found, prefix, f"dsm.rtt.{transport}.sleep.fault_us")
+        single = faults(counted, output, found, prefix, f"dsm.rtt.{transport}.sleep.fault_us")
+        yield from single
+        yield from below_user_space(single[0], found, transport, prefix)
         yield messages(counted, prefix)
         yield from touched(output, prefix)
 

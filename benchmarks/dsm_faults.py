@@ -195,6 +195,41 @@ def faults(
     return metrics
 
 
+def below_user_space(fault: Metric, found: Sequence[Metric], transport: str, prefix: str) -> list[Metric]:
+    """PREFIX.below_user_space.ratio_to_rtt: what a transport below user space would make of `fault`; an estimate.
+
+    From three figures of this run. A program at one end costs what a page both ways takes more when a program answers than when
+    the kernel does; so a round trip without programs is `round_trip_us` less twice that. What is left of a fault is that and
+    what is outside of dsmd's clock and Xen's: ring, queue and installation are taken for nothing, so it can't be better than
+    this. Compared with the raw round trip of programs, as dsm.fault.ratio_to_rtt is. Nothing without those figures.
+    """
+    values = {metric.metric: metric.value for metric in found}
+    round_trip = values.get(f"dsm.rtt.{transport}.sleep.fault_us")
+    page = values.get(f"dsm.rtt.{transport}.sleep.page_us")
+    kernel = values.get("dsm.rtt.kernel.page_us")
+    if not (round_trip and page and kernel):
+        return []
+    program = max(page - kernel, 0.0)
+    left = max(round_trip - 2 * program, 0.0)
+    outside = max(float(fault.baseline["outside_us"]), 0.0)
+    return [
+        Metric(
+            f"{prefix}.below_user_space.ratio_to_rtt",
+            (left + outside) / round_trip,
+            "x",
+            "lower",
+            {
+                "round_trip_us": round_trip,
+                "program_at_one_end_us": program,
+                "round_trip_of_kernels_us": left,
+                "outside_us": outside,
+                "fault_us": fault.value or 0.0,
+            },
+            note="an estimate, and a bound: a fault whose ring, queue and installation take no time, answered by kernels",
+        )
+    ]
+
+
 def copies(rounds: Sequence[membench.Copy], prefix: str) -> list[Metric]:
     """PREFIX.STEP_us_per_page of map, populate and memcpy: of the slowest thread."""
     found = []

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """The raw round trip between two hosts, by dsmd's own transport: what the time of a fault is compared with.
 
-Each transport, and each way to wait at both ends: to look for messages without sleeping, or to sleep until one is there.
+Each transport, and each way to wait at both ends: to look for messages without sleeping, or to sleep until one is there. And a
+page both ways that the other host's kernel answers: what a transport below user space would leave of a round trip.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
+import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,6 +17,7 @@ from benchmarks import papers
 from benchmarks.host_programs import FOLDER, events, running
 from benchmarks.membench import QUANTILES, number, quantiles
 from benchmarks.results import Metric
+from lab.command import checked, run_in
 from lab.errors import LabError, Malformed
 from lab.patience import scaled
 from lab.rack import Rack
@@ -24,6 +28,7 @@ NAMES = ("alpha.bench.example", "beta.bench.example")
 PORT = 4795
 ROUNDS = 500
 TIMEOUT_S = 240.0
+ECHO_BYTES = 4096 + 32  # a message with a page
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,12 +65,42 @@ def with_rdma(rack: Rack) -> None:
         host.run("rdma link show rxe0/1 || rdma link add rxe0 type rxe netdev eth1", check=True)
 
 
-def measure(rack: Rack, transport: str, waiting: str, rounds: int = ROUNDS) -> RoundTrips:
-    """One run: host 0 answers, host 1 asks. Raises LabError, Malformed."""
+def addresses(rack: Rack) -> tuple[str, str]:
+    """Of the first two hosts, on the network between them. Raises LabError."""
     wires = [rack.description.wire(host.description.name) for host in rack.hosts[:2]]
     if None in wires or len(wires) != 2:
         raise LabError("the rack has no two hosts with a network between them")
     own, other = (wire.address() for wire in wires if wire)
+    return own, other
+
+
+def parse_echoes(text: str, rounds: int) -> list[float]:
+    """Times in us of what ping(8) has printed. Raises Malformed if it is not one for each of `rounds`."""
+    found = [float(ms) * 1000 for ms in re.findall(r"icmp_seq=\d+ ttl=\d+ time=([0-9.]+) ms$", text, re.MULTILINE)]
+    if len(found) != rounds:
+        raise Malformed(f"ping: {len(found)} answers to {rounds} questions: {text[-300:]!r}")
+    return found
+
+
+def kernel_echo(rack: Rack, rounds: int) -> Metric:
+    """dsm.rtt.kernel.page_us: host 1 asks, host 0's kernel answers (ICMP). Raises LabError, Malformed."""
+    answers, _ = addresses(rack)
+    words = f"ping -n -c {rounds} -i 0.02 -W 10 -s {ECHO_BYTES} {answers}"
+    found = sorted(parse_echoes(checked(run_in(rack.hosts[1]), words, scaled(TIMEOUT_S)), rounds))
+    tenths = statistics.quantiles(found, n=10)
+    return Metric(
+        "dsm.rtt.kernel.page_us",
+        statistics.median(found),
+        "us",
+        "lower",
+        {"p10_us": tenths[0], "p90_us": tenths[-1], "max_us": found[-1]},
+        note=f"median of {rounds}: {ECHO_BYTES} bytes both ways by ICMP; who asks sleeps, the other host's kernel answers",
+    )
+
+
+def measure(rack: Rack, transport: str, waiting: str, rounds: int = ROUNDS) -> RoundTrips:
+    """One run: host 0 answers, host 1 asks. Raises LabError, Malformed."""
+    own, other = addresses(rack)
     names = ",".join(NAMES)
 
     def words(number: int, here: str, there: str) -> str:

@@ -491,6 +491,39 @@ def test_phases_add_up_to_the_fault() -> None:
     assert [metric.metric for metric in dsm_faults.faults(counted, output(US), [], "dsm", "rtt.us")] == ["dsm.fault.us"]
 
 
+def test_what_a_transport_below_user_space_would_bring() -> None:
+    """A program costs 30 us at each end of 100; of a fault of 150 the 20 outside of all clocks stay."""
+    fault = Metric("dsm.fault.us", 150.0, "us", "lower", {"outside_us": 20.0})
+    sleeping = {"fault": 100.0, "page": 120.0}
+    measured = [metric_of(f"dsm.rtt.tcp.sleep.{kind}_us", us) for kind, us in sleeping.items()]
+    (found,) = dsm_faults.below_user_space(fault, [*measured, metric_of("dsm.rtt.kernel.page_us", 90.0)], "tcp", "dsm")
+    assert found.metric == "dsm.below_user_space.ratio_to_rtt"
+    assert found.value == pytest.approx((100 - 2 * 30 + 20) / 100)
+    assert found.baseline["program_at_one_end_us"] == pytest.approx(30)
+    assert dsm_faults.below_user_space(fault, measured, "tcp", "dsm") == []
+    slow = metric_of("dsm.rtt.kernel.page_us", 500.0)
+    (found,) = dsm_faults.below_user_space(fault, [*measured, slow], "tcp", "dsm")
+    assert found.value == pytest.approx(1.2), "a kernel that is slower than a program makes a fault no quicker"
+
+
+PING = """PING 10.77.0.1 (10.77.0.1) 4128(4156) bytes of data.
+4136 bytes from 10.77.0.1: icmp_seq=1 ttl=64 time=3.25 ms
+4136 bytes from 10.77.0.1: icmp_seq=2 ttl=64 time=12 ms
+
+--- 10.77.0.1 ping statistics ---
+2 packets transmitted, 2 received, 0% packet loss, time 1001ms
+rtt min/avg/max/mdev = 3.250/7.625/12.000/4.375 ms
+"""
+
+
+def test_echoes_of_a_kernel() -> None:
+    assert round_trips.parse_echoes(PING, 2) == [3250, 12000]
+    with pytest.raises(Malformed, match="2 answers to 3 questions"):
+        round_trips.parse_echoes(PING, 3)
+    with pytest.raises(Malformed, match="1 answers to 2"):
+        round_trips.parse_echoes(PING.replace("time=12 ms", "time=12 ms (DUP!)"), 2)
+
+
 def test_phases_of_nothing() -> None:
     counted = dsm_faults.Snapshot.of({**XEN, "wait_hist": [0] * 32 + [9]}, STATUS, STATUS)
     with pytest.raises(Malformed, match="'serve'"):
