@@ -12,12 +12,13 @@ Exit status: 0 DEMO PASS, 1 DEMO FAIL, 130 interrupted.
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import dataclasses
 import json
 import statistics
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,9 @@ from lab.rack import Rack
 
 PROGRAM_MIB = 8
 SHAPE = spanning.Shape()
-LOOKS = {"before": 3, "attached": 12, "detached": 3}  # at the least, of each window
+# Stretches of the run, and how often it is looked at in each; 0: for as long as what happens then takes.
+LOOKS = {"before": 3, "attach": 0, "filling": 0, "attached": 12, "detach": 0, "detached": 3}
+PAUSE_S = 0.5  # between two looks at something that is under way: a look is work for the machine, too
 FAILURES = (LabError, Malformed, TimeoutError, OSError, ValueError)
 
 LIMITS = (
@@ -155,11 +158,21 @@ class DsmDemo:
         for _ in range(LOOKS[window]):
             self.seen.windows[window].append(self.look())
 
+    def during[T](self, window: str, work: Callable[[], T]) -> T:
+        """What `work` returns, or raises; looks while it is under way, one at the least."""
+        with concurrent.futures.ThreadPoolExecutor(max_workers=1) as worker:
+            future = worker.submit(work)
+            while True:
+                self.seen.windows[window].append(self.look())
+                if concurrent.futures.wait([future], timeout=PAUSE_S).done:
+                    return future.result()
+
     def operate(self, operation: str) -> None:
         """`xl vnode-OPERATION`. Raises CommandFailedError with both dsmd's words."""
         guest = self.there.guest
         begin = self.story.tell(guest.command(f"vnode-{operation}", "1"), "operator")
-        done = (guest.attach if operation == "attach" else guest.detach)(1, timeout=scaled(600))
+        do = guest.attach if operation == "attach" else guest.detach
+        done = self.during(operation, lambda: do(1, timeout=scaled(600)))
         self.seen.operations[operation] = (begin, self.story.now())
         self.story.output(done.text)
         if done.status:
@@ -171,7 +184,12 @@ class DsmDemo:
         command = f"numactl --preferred=1 {PROGRAMS}/memcheck {PROGRAM_MIB} 1"
         self.pid = int(checked(run, f"({command} >/tmp/memcheck.out 2>&1 & echo $!) </dev/null"))
         self.story.tell(command, "guest")
-        wait_for("memcheck has written all pages", 300, lambda: "ready" in run("cat /tmp/memcheck.out").out)
+        self.during(
+            "filling",
+            lambda: wait_for(
+                "memcheck has written all pages", 300, lambda: "ready" in run("cat /tmp/memcheck.out").out
+            ),
+        )
 
     def end_program(self) -> None:
         """Its verdict."""

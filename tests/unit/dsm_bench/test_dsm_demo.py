@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from benchmarks.dsm_demo import Evidence, Look
 from benchmarks.results import read
 from benchmarks.story import Story
 from benchmarks.timeline import Mark
+from lab.errors import LabError
 
 
 def good() -> Evidence:
@@ -25,7 +27,10 @@ def good() -> Evidence:
         "tcp",
         {
             "before": [Look(t, 0, 0, 0, 5, 0) for t in (0.0, 1.0)],
+            "attach": [Look(t, 0, 0, int(t), 5, 0) for t in (1.6, 8.0)],
+            "filling": [Look(9.6, 0, mib // 2, 50, 100, 400)],
             "attached": [Look(10.0 + t, 0, mib, 100 + 50 * t, 200 + 100 * t, 900 + t) for t in range(4)],
+            "detach": [Look(t, mib // 2, mib // 2, 350, 800, 500) for t in (14.0, 18.0)],
             "detached": [Look(20.0 + t, mib, 0, 400, 900, 0) for t in range(2)],
         },
         {"attach": (1.5, 9.5), "detach": (13.5, 19.0)},
@@ -102,6 +107,31 @@ def test_the_page_and_the_result(tmp_path: Path, failure: str | None) -> None:
         "demo_dsm.attach.seconds": 8, "demo_dsm.detach.seconds": 5.5, "demo_dsm.faults_per_second": 50,
         "demo_dsm.messages_per_second": 100, "demo_dsm.read_fault.p50": 1.5, "demo_dsm.read_fault.p99": 9,
     }  # fmt: skip
+
+
+class Looking(dsm_demo.DsmDemo):
+    """Nobody is there; each look lets the work go on."""
+
+    def __init__(self, looks: int) -> None:
+        self.seen, self.left, self.enough = Evidence(), looks, threading.Event()
+
+    def look(self) -> Look:
+        self.left -= 1
+        if self.left == 0:
+            self.enough.set()
+        return Look(0, 0, 0, 0, 0, 0)
+
+
+def test_it_looks_while_something_is_under_way() -> None:
+    demo = Looking(3)
+    assert demo.during("attach", lambda: demo.enough.wait(60)) is True
+    assert len(demo.seen.windows["attach"]) >= 3
+
+    def broken() -> None:
+        raise LabError("no host")
+
+    with pytest.raises(LabError, match="no host"):
+        Looking(1).during("attach", broken)
 
 
 def test_a_page_of_nothing(tmp_path: Path) -> None:
