@@ -63,7 +63,7 @@ name = "swapper"
 type = "pvh"
 kernel = "/boot/vmlinuz"
 ramdisk = "/boot/guest.cpio.gz"
-extra = "console=hvc0 loglevel=5"
+extra = "console=hvc0 loglevel=5 clocksource=tsc tsc=nowatchdog"
 memory = {HOME_MIB}
 vcpus = 2
 vif = [ "mac=00:16:3e:4d:00:41,bridge=xenbr0" ]

@@ -198,34 +198,29 @@ def faults(
 def below_user_space(fault: Metric, found: Sequence[Metric], transport: str, prefix: str) -> list[Metric]:
     """PREFIX.below_user_space.ratio_to_rtt: what a transport below user space would make of `fault`; an estimate.
 
-    From three figures of this run. A program at one end costs what a page both ways takes more when a program answers than when
-    the kernel does; so a round trip without programs is `round_trip_us` less twice that. What is left of a fault is that and
-    what is outside of dsmd's clock and Xen's: ring, queue and installation are taken for nothing, so it can't be better than
-    this. Compared with the raw round trip of programs, as dsm.fault.ratio_to_rtt is. Nothing without those figures.
+    From figures of this run: a page both ways that the other host's kernel answers, and what is outside of Xen's clock. Ring,
+    queue, installation and the other host's page operation are taken for nothing; a fault has its page one way only, and who
+    asks for the echo is a program: so it is near what can be had, from neither side for certain. Compared with the raw round
+    trip of programs, as dsm.fault.ratio_to_rtt is. Nothing without those figures.
     """
     values = {metric.metric: metric.value for metric in found}
-    round_trip = values.get(f"dsm.rtt.{transport}.sleep.fault_us")
-    page = values.get(f"dsm.rtt.{transport}.sleep.page_us")
-    kernel = values.get("dsm.rtt.kernel.page_us")
-    if not (round_trip and page and kernel):
+    round_trip, kernel = values.get(f"dsm.rtt.{transport}.sleep.fault_us"), values.get("dsm.rtt.kernel.page_us")
+    if not (round_trip and kernel):
         return []
-    program = max(page - kernel, 0.0)
-    left = max(round_trip - 2 * program, 0.0)
     outside = max(float(fault.baseline["outside_us"]), 0.0)
     return [
         Metric(
             f"{prefix}.below_user_space.ratio_to_rtt",
-            (left + outside) / round_trip,
+            (kernel + outside) / round_trip,
             "x",
             "lower",
             {
                 "round_trip_us": round_trip,
-                "program_at_one_end_us": program,
-                "round_trip_of_kernels_us": left,
+                "answered_by_a_kernel_us": kernel,
                 "outside_us": outside,
                 "fault_us": fault.value or 0.0,
             },
-            note="an estimate, and a bound: a fault whose ring, queue and installation take no time, answered by kernels",
+            note="an estimate: a fault whose ring, queue and page operations take no time, answered by a kernel",
         )
     ]
 

@@ -51,7 +51,7 @@ name = "{NAME}"
 type = "pvh"
 kernel = "/boot/vmlinuz"
 ramdisk = "/boot/guest.cpio.gz"
-extra = "console=hvc0 loglevel=5"
+extra = "console=hvc0 loglevel=5 clocksource=tsc tsc=nowatchdog"
 memory = {self.home_mib}
 maxvcpus = {self.vcpus}
 vnuma = [

@@ -14,7 +14,7 @@
  * that nobody measures, so that those of the pass are not at hand: there have to
  * be more than fit.  --pageout=1: before that the kernel is asked to swap those of
  * the pass out, because it keeps what was used often rather than what was used
- * last.  After it the same pages are read once more: state "warm", if they fit.  The time of a pass is the sum over its pages; the time of its single
+ * last; both again until they are out.  After it the same pages are read once more: state "warm", if they fit.  The time of a pass is the sum over its pages; the time of its single
  * misses that of the first word of each page, by the TSC, whose rate is taken
  * from CLOCK_MONOTONIC over the same pass.
  *
@@ -68,6 +68,7 @@
 #define MAX_SIZES	16
 #define MAX_THREADS	64
 #define MAX_ROUNDS	1000
+#define PAGE_OUTS	32	/* turns after which pages that stay are an error */
 #define BUCKETS		160
 
 struct options {
@@ -321,6 +322,41 @@ static void flush(const struct region *region)
 		check_page(region, i);
 }
 
+/* Of its first pages: those that are in memory, on their way out, too (mincore(2) counts the swap cache). */
+static unsigned long resident(const struct region *region, unsigned long pages)
+{
+	unsigned char *in = malloc(pages);
+	unsigned long n = 0;
+
+	if (!in || mincore(region->memory, pages * PAGE, in))
+		die("mincore() of %lu pages: %s", pages, strerror(errno));
+	for (unsigned long i = 0; i < pages; i++)
+		n += in[i] & 1;
+	free(in);
+	return n;
+}
+
+/*
+ * Until hardly any of the pages is left in memory.  What the kernel is asked to
+ * swap out stays until it is written, so it takes more reads of others than fit.
+ */
+static void page_out(const struct region *region, const struct region *others,
+		     unsigned long pages)
+{
+	unsigned long left;
+
+	for (unsigned int turn = 0; turn < PAGE_OUTS; turn++) {
+		if (madvise(region->memory, region->pages * PAGE, MADV_PAGEOUT))
+			die("MADV_PAGEOUT: %s", strerror(errno));
+		flush(others);
+		left = resident(region, pages);
+		if (left <= pages / 32)
+			return;
+	}
+	die("%lu of %lu pages are still in memory after they were to be swapped out %u times",
+	    left, pages, PAGE_OUTS);
+}
+
 static void touch(const struct options *options)
 {
 	unsigned long most = 0;
@@ -352,10 +388,10 @@ static void touch(const struct options *options)
 				order[page] = (uint32_t)page;
 			if (pass.random)
 				shuffle(order, pass.pages, &state);
-			if (options->pageout &&
-			    madvise(measured.memory, most * PAGE, MADV_PAGEOUT))
-				die("MADV_PAGEOUT: %s", strerror(errno));
-			flush(&others);
+			if (options->pageout)
+				page_out(&measured, &others, pass.pages);
+			else
+				flush(&others);
 			pass.warm = false;
 			run_pass(&measured, order, &pass);
 			print_pass(&pass);
