@@ -38,7 +38,8 @@ int dsm_backend_frame(const struct dsm_transport *transport, unsigned int host,
 	if (reason == DSM_END_FAILED && said.reason == DSM_FAIL_OVER)
 		reason = DSM_END_OVER;
 	else if (reason == DSM_END_FAILED)
-		snprintf(text, DSM_TRANSPORT_TEXT, "reason %u", said.reason);
+		snprintf(text, DSM_TRANSPORT_TEXT, "reason %u (%s)", said.reason,
+			 dsm_reason_name(said.reason));
 	if (!reason && said.round_trip)
 		params->calls->round_trip(params->context, host, said.round_trip,
 					  said.clock.khz ? &said.clock : NULL);

@@ -184,6 +184,20 @@ static int no_password(char *to, int size, int writes, void *asked)
 	return -1;
 }
 
+/* Who can write it decides who is a peer.  What it says is no secret. */
+static const char *wrong_ca_file(const char *file)
+{
+	struct stat st;
+
+	if (stat(file, &st))
+		return strerror(errno);
+	if (st.st_uid && st.st_uid != geteuid())
+		return "another user's, who can say by it who is a peer: chown root";
+	if (st.st_mode & (S_IWGRP | S_IWOTH))
+		return "others can write it, and so say who is a peer: chmod 644";
+	return NULL;
+}
+
 static const char *wrong_key_file(int fd)
 {
 	struct stat st;
@@ -288,8 +302,11 @@ static int check_own(const struct dsm_transport_params *params, SSL_CTX *context
 static int load_files(const struct dsm_transport_params *params,
 		      SSL_CTX *context, char *text)
 {
+	const char *why = wrong_ca_file(params->ca_file);
 	int rc;
 
+	if (why)
+		return wrong(text, params->ca_file, why);
 	if (SSL_CTX_load_verify_file(context, params->ca_file) != 1)
 		return wrong(text, params->ca_file, openssl_reason());
 	SSL_CTX_set_default_passwd_cb(context, no_password);

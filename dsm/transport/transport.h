@@ -206,8 +206,8 @@ struct dsm_transport_counters {
  * @text: what went wrong, in words, if the result is not 0.
  * Return: 0; -EINVAL for parameters out of their ranges, a certificate that
  * does not hold (a peer would refuse it: tls.h), a key that is not its own,
- * encrypted, another user's (root's is good) or that others can read, or a SIGPIPE that would end the
- * process, or RDMA without a trusted fabric; -ENOMEM; what socket(), bind() and
+ * encrypted, another user's (root's is good) or that others can read, a CA's
+ * certificate that others can write, or a SIGPIPE that would end the process, or RDMA without a trusted fabric; -ENOMEM; what socket(), bind() and
  * listen() say, for RDMA too: -ENODEV without a device.
  */
 int dsm_transport_create(const struct dsm_transport_params *params,

@@ -707,6 +707,46 @@ static void own_key(const void *argument)
 	rig_end();
 }
 
+/* Who can write the CA's certificate says who is a peer. */
+static void whose_ca(const void *argument)
+{
+	static const struct {
+		uid_t owner;
+		mode_t mode;
+		const char *says;	/* NULL: it is good */
+	} cases[] = {
+		{ 0, 0644, NULL },
+		{ 0, 0400, NULL },
+		{ 0, 0664, "others can write it" },
+		{ 0, 0646, "others can write it" },
+		{ 1000, 0644, "another user's" },
+	};
+	struct host host;
+	unsigned int i;
+	int rc;
+
+	(void)argument;
+	rig_begin();
+	host_prepare(&host, 0);
+	CHECK(!geteuid(), "only root can give a file away");
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		CHECK(!chown(host.params.ca_file, cases[i].owner, 0) &&
+		      !chmod(host.params.ca_file, cases[i].mode), "%u", i);
+		rc = dsm_transport_create(&host.params, &host.transport, host.text);
+		if (!cases[i].says) {
+			CHECK(!rc, "%u: %d, %s", i, rc, host.text);
+			dsm_transport_destroy(host.transport);
+			continue;
+		}
+		CHECK(rc == -EINVAL && strstr(host.text, cases[i].says) &&
+		      strstr(host.text, host.params.ca_file), "%u: %d, %s", i, rc,
+		      host.text);
+	}
+	CHECK(!chown(host.params.ca_file, 0, 0) && !chmod(host.params.ca_file, 0644),
+	      "as it was");
+	rig_end();
+}
+
 static void own_files(const void *argument)
 {
 	struct papers papers;
@@ -1169,6 +1209,7 @@ int main(int argc, char **argv)
 	cases[n++] = (struct test_case){ "a crowd", crowd, NULL };
 	cases[n++] = (struct test_case){ "our files", own_files, NULL };
 	cases[n++] = (struct test_case){ "our key", own_key, NULL };
+	cases[n++] = (struct test_case){ "the CA's certificate", whose_ca, NULL };
 	cases[n++] = (struct test_case){ "HELLO: the wrong one first", wrong_one_first, NULL };
 	cases[n++] = (struct test_case){ "a crowd from one address", one_in_a_crowd, NULL };
 	cases[n++] = (struct test_case){ "certificates in between", chains, NULL };

@@ -504,7 +504,7 @@ static void peer_fails(const void *argument)
 	/* Over RDMA, FAIL may overtake what was sent just before. */
 	CHECK((b.messages == 1 || rig_is_rdma()) &&
 	      b.end[0].reason == DSM_END_FAILED &&
-	      b.end[0].host == 1 && !strcmp(b.end[0].text, "reason 42"),
+	      b.end[0].host == 1 && !strcmp(b.end[0].text, "reason 42 (?)"),
 	      "%u messages, %s, %s", b.messages,
 	      dsm_end_name(b.end[0].reason), b.end[0].text);
 	run_pending();

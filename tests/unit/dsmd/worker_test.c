@@ -347,7 +347,8 @@ static void one_fails(const void *argument)
 	dsm_engine_fail(dsm_worker_engine(node[1].worker), "because");
 	UNTIL(all_in(DSM_WORKER_FAILED));
 	CHECK(!strcmp(node[1].why, "because"), "%s", node[1].why);
-	CHECK(strstr(node[0].why, "the peer says that the VM has failed"), "%s", node[0].why);
+	CHECK(strstr(node[0].why, "the peer says that the VM has failed") &&
+	      strstr(node[0].why, "(broken)"), "%s", node[0].why);
 	end();
 }
 
