@@ -496,7 +496,8 @@ def test_what_a_transport_below_user_space_would_bring() -> None:
     fault = Metric("dsm.fault.us", 150.0, "us", "lower", {"outside_us": 20.0})
     sleeping, kernel = metric_of("dsm.rtt.tcp.sleep.fault_us", 100.0), metric_of("dsm.rtt.kernel.page_us", 60.0)
     (found,) = dsm_faults.below_user_space(fault, [sleeping, kernel], "tcp", "dsm")
-    assert (found.metric, found.value) == ("dsm.below_user_space.ratio_to_rtt", pytest.approx(0.8))
+    assert found.metric == "dsm.below_user_space.ratio_to_rtt"
+    assert found.value == pytest.approx(0.8)
     assert dsm_faults.below_user_space(fault, [sleeping], "tcp", "dsm") == []
     assert dsm_faults.below_user_space(fault, [kernel], "tcp", "dsm") == []
 
