@@ -184,10 +184,14 @@ def test_a_part_leaves_no_result(
     [
         ("echo 'VIOLATION in 2x1: two owners'; exit 1", "2x1: two owners"),
         ("echo on; kill -ABRT $$", "2x1: on"),
+        (
+            "echo '2x1: the bits lose page.demand' >&2; exit 2",
+            "2x1: a state with page.demand, which no right core has",
+        ),
         (LARGE, ""),
         (STATES, ""),
     ],
-    ids=["violation", "crash", "too large", "fine"],
+    ids=["violation", "crash", "a state of no right core", "too large", "fine"],
 )
 def test_a_mutant_is_noticed_by_what_is_found(tmp_path: Path, script: str, by: str) -> None:
     """A world that becomes too large has shown nothing."""
