@@ -210,12 +210,23 @@ class Dsmd:
         return folder
 
     def command(self, tests: Sequence[str], built: Path) -> tuple[list[str], dict[str, str]]:
-        """A test is a case of a program, PROGRAM.c::CASE, or one of pytest's, FILE.py::TEST, which may be `fresh`."""
+        """A test is a case of a program, PROGRAM.c::CASE, or one of pytest's, FILE.py::TEST, which may be `fresh`.
+
+        Cases of rdma_test.c need a device, and so a machine: one is booted for all of them.
+        """
         folder = UNIT_TESTS / "dsmd"
-        variables = {"XENUMA_DSMD": str(built), "XENUMA_DSMD_CASES": "\n".join(tests), "DSMD_PATIENCE": "20"}
-        variables["XENUMA_SOAK"] = "1"
+        booted = [test for test in tests if test.startswith("rdma_test.c::")]
+        others = [test for test in tests if not test.partition("::")[0].endswith(".py") and test not in booted]
         files = [str(folder / test) for test in tests if test.partition("::")[0].endswith(".py")]
-        return [*files, *([str(folder / "test_dsmd.py")] if len(files) < len(tests) else [])], variables
+        variables = {"XENUMA_DSMD": str(built), "XENUMA_DSMD_CASES": "\n".join(others or tests)}
+        variables |= {"DSMD_PATIENCE": "120" if booted else "20", "XENUMA_SOAK": "1"}
+        if booted:
+            patterns = [re.sub(r"[ ,*[]", "?", test.partition("::")[2]) for test in booted]
+            variables["DSMD_CASE"] = ",".join(patterns)
+            files.append(f"{REPO / 'tests' / 'guest' / 'test_rdma.py'}::test_program[rdma_test]")
+        if others:
+            files.append(str(folder / "test_dsmd.py"))
+        return files, variables
 
 
 PARTS = ("libgomp", "toolstack", "dsmd")

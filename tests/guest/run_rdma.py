@@ -5,7 +5,8 @@ No Xen. The programs are those of tests/unit/dsmd; both ends of each connection 
 
     python3 -m tests.guest.run_rdma BZIMAGE [PROGRAM ...]
 
-DSM_SEED, DSMD_PATIENCE (seconds for a step of a case) and DSMD_CASE (a pattern of names, '?' for spaces) are handed on.
+DSM_SEED, DSMD_PATIENCE (seconds for a step of a case) and DSMD_CASE (patterns of names with commas between them, '?' for
+spaces and commas) are handed on.
 """
 
 from __future__ import annotations

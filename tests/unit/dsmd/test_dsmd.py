@@ -156,6 +156,13 @@ def listed(name: str) -> list[tuple[str, str]]:
     return [(name, case) for case in run(name, "--list").stdout.splitlines()]
 
 
+def of_rdma() -> list[str]:
+    """The cases that need an RDMA device (tests/guest/test_rdma.py)."""
+    words = [str(program("rdma_test.c")), "--list"]
+    environment = {**os.environ, "DSMD_TRANSPORT": "rdma"}
+    return subprocess.run(words, check=True, capture_output=True, text=True, env=environment).stdout.splitlines()
+
+
 # What has sockets and real time in it has not passed often enough yet to be in everybody's way.
 FRESH = () if ONLY else ("control_test.c", "identity_test.c", "transport_test.c", "worker_test.c", "resize_test.c")
 
@@ -200,6 +207,7 @@ def test_every_mutant_fits() -> None:
     known = {f"{name}::{case}" for name, case in cases()}
     host = (HERE / "test_dsmd_host.py").read_text(encoding="utf-8")
     known |= {f"test_dsmd_host.py::{test}" for test in re.findall(r"^def (test_\w+)", host, re.MULTILINE)}
+    known |= {f"rdma_test.c::{case}" for case in of_rdma()}
     mutants = load(HERE / "mutants.toml")
     assert len(mutants) >= 15
     for mutant in mutants:
