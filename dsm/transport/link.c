@@ -245,6 +245,17 @@ int dsm_link_frame(struct dsm_link *link, const uint8_t bytes[DSM_WIRE_BYTES],
 	return 0;
 }
 
+uint8_t dsm_link_ack_timeout(uint64_t question_ns, uint64_t deadline_ns)
+{
+	const uint64_t tries = 1 + DSM_LINK_RETRIES;
+	uint64_t most = question_ns / tries + deadline_ns / tries;
+	uint8_t power = 1;
+
+	while (power < 31 && 4096ull << (power + 1) <= most)
+		power++;
+	return power;
+}
+
 int dsm_link_tick(const struct dsm_link *link, uint64_t now)
 {
 	if (link->open && now - link->asked.ns >= link->deadline_ns)

@@ -48,6 +48,7 @@ extern "C" {
 #define DSM_LINK_EPOCHS	65536	/* that two HELLOs may differ by: they are not to be
 				 * used up by one that lies */
 #define DSM_LINK_FRAMES	3	/* receive buffers besides the credits */
+#define DSM_LINK_RETRIES	7	/* of an adapter that sends a lost frame again */
 #define DSM_CLOCK_KHZ_LEAST	100000u		/* of a TSC: 100 MHz */
 #define DSM_CLOCK_KHZ_MOST	20000000u	/* 20 GHz */
 
@@ -163,6 +164,14 @@ bool dsm_link_is_end(const struct dsm_link *link,
  */
 int dsm_link_frame(struct dsm_link *link, const uint8_t bytes[DSM_WIRE_BYTES],
 		   struct dsm_link_time now, struct dsm_link_said *said);
+
+/**
+ * How long an adapter waits for an acknowledgement before it sends again: as long as
+ * it may if that and all retries are to be over when a question that was asked as
+ * late as possible after the loss has to be answered.
+ * Return: the power of 2 by which to multiply 4.096 us, 1 .. 31; 0 is "for ever".
+ */
+uint8_t dsm_link_ack_timeout(uint64_t question_ns, uint64_t deadline_ns);
 
 /** Return: 0; DSM_END_SILENT if the deadline of the question is over. */
 int dsm_link_tick(const struct dsm_link *link, uint64_t now);

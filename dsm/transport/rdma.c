@@ -26,8 +26,10 @@
  * report of its own, has ended well.  Everything else that ends the RDMA
  * connection is a loss; the TLS connection says why, in a moment (LOST).
  *
- * The adapter's own timers are longer than the deadline of a question, so that
- * the question decides (section "Transport and security" of the design).
+ * What is lost.  A frame behind which nothing follows is sent again only when the
+ * adapter has waited for its ACK time-out.  That is an eighth of what a question
+ * allows (dsm_link_ack_timeout()), so one that is lost costs no connection, and
+ * the question decides who is (decision 0100).
  *
  * Where the end may be found, and the generation: as in tcp_tls.c.
  */
@@ -411,6 +413,15 @@ static bool tell_room(struct peer *peer)
 	return peer->generation == generation;
 }
 
+/* It may take as long as an opening. */
+static void begin_to_close(struct peer *peer)
+{
+	if (peer->closing)
+		return;
+	peer->closing = true;
+	peer->since = now(peer->rdma);
+}
+
 /* END, or the end. */
 static bool say_farewell(struct peer *peer)
 {
@@ -425,6 +436,7 @@ static bool say_farewell(struct peer *peer)
 		if (peer->stage == UP && peer->waiting)
 			return finish(peer, DSM_END_CUT,
 				      "the peer closes before it has all messages");
+		begin_to_close(peer);	/* who has said END may take nothing more */
 	} else if (!peer->closing) {
 		return true;
 	}
@@ -437,9 +449,6 @@ static bool say_farewell(struct peer *peer)
 	if (!post(peer, link, DSM_WIRE_BYTES, WR_END | number)) {
 		peer->links |= 1u << number;
 		peer->stage = FAREWELL;
-		if (!peer->closing)
-			peer->since = now(peer->rdma);
-		peer->closing = true;
 	}
 	return true;
 }
@@ -633,7 +642,27 @@ static void on_completions(struct ev_loop *loop, ev_io *io, int events)
 	/* Asked for before the queue is looked at: none is missed. */
 	if (ibv_req_notify_cq(peer->cq, 0))
 		doom(peer, DSM_END_LOCAL, "ibv_req_notify_cq()");
+	/*
+	 * The peer sends, so it has our answer, and what is to say so (RTU) is late
+	 * or lost.  rdmacm is told, and says that the connection is there.
+	 */
+	if (peer->stage == BINDING)
+		rdma_notify(peer->id, IBV_EVENT_COMM_EST);
 	work(peer);
+}
+
+/* Return: 0; -1, with errno. */
+static int watch_queue(struct peer *peer)
+{
+	int rc = ibv_req_notify_cq(peer->cq, 0);
+
+	if (rc) {
+		errno = rc;
+		return -1;
+	}
+	ev_io_set(&peer->cq_io, peer->channel->fd, EV_READ);
+	ev_io_start(params_of(peer->rdma)->loop, &peer->cq_io);
+	return 0;
 }
 
 /* TLS. */
@@ -688,6 +717,8 @@ static bool got_binding(struct peer *peer)
 	return true;
 }
 
+static bool come_up(struct peer *peer);
+
 /* Only FAIL comes through TLS after that. */
 static bool got_word(struct peer *peer)
 {
@@ -696,6 +727,10 @@ static bool got_word(struct peer *peer)
 
 	if (peer->head[1] != DSM_LINK_FAIL)
 		return finish(peer, DSM_END_FRAME, "not FAIL, through TLS");
+	/* Who is up can fail before we hear that it is: so are we. */
+	if (peer->stage == BINDING && peer->session.accepted && peer->id &&
+	    !come_up(peer))
+		return false;
 	reason = dsm_backend_frame(&peer->rdma->base, peer->host, &peer->link,
 				   peer->head, text);
 	return finish(peer, reason, text);
@@ -743,8 +778,11 @@ static bool read_tls(struct peer *peer)
 	}
 	switch (SSL_get_error(peer->session.ssl, n)) {
 	case SSL_ERROR_WANT_READ:
-	case SSL_ERROR_WANT_WRITE:
 		return true;
+	case SSL_ERROR_WANT_WRITE:
+		/* We say some 100 bytes, and the socket is full: of answers that it
+		 * has asked for and does not read. */
+		return finish(peer, DSM_END_FRAME, "new keys without end");
 	default:
 		return tls_ended(peer, n);
 	}
@@ -778,11 +816,15 @@ static int set_nonblocking(int fd)
 	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) ? -errno : 0;
 }
 
-/* The peer must not find a key, whatever the adapter's defaults are. */
+/*
+ * The peer must not write, not even nothing at all, for which it needs no key.
+ * rdmacm lets it each time that it brings the queue pair into a state, so this comes
+ * when it is in the last one.
+ */
 static int forbid_access(struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attributes = {
-		.qp_state = IBV_QPS_INIT, .qp_access_flags = 0,
+		.qp_state = IBV_QPS_RTS, .qp_access_flags = 0,
 	};
 
 	return ibv_modify_qp(qp, &attributes, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS);
@@ -828,9 +870,6 @@ static int create_queue(struct peer *peer)
 			    &rdma->ack_timeout, sizeof(rdma->ack_timeout)) ||
 	    rdma_create_qp(id, peer->pd, &wanted))
 		return -errno;
-	rc = forbid_access(id->qp);
-	if (rc)
-		return -rc;
 	for (i = 0; i < peer->nr_receives; i++) {
 		rc = post_receive(peer, i);
 		if (rc)
@@ -857,8 +896,8 @@ static struct rdma_conn_param conn_param(const uint8_t *private_data)
 	return (struct rdma_conn_param){
 		.private_data = private_data,
 		.private_data_len = DSM_BINDING_PRIVATE,
-		.retry_count = 7,
-		.rnr_retry_count = 7,
+		.retry_count = DSM_LINK_RETRIES,
+		.rnr_retry_count = 7,	/* for ever */
 	};
 }
 
@@ -933,7 +972,8 @@ static void found_route(struct peer *peer)
 		doom_errno(peer, "rdma_connect()", errno);
 }
 
-static void come_up(struct peer *peer)
+/* Both can send.  Return: false if the connection is gone. */
+static bool come_up(struct peer *peer)
 {
 	const struct dsm_transport_params *params = params_of(peer->rdma);
 	uint32_t generation = peer->generation;
@@ -942,13 +982,10 @@ static void come_up(struct peer *peer)
 	peer->full = true;	/* no credit yet */
 	peer->counters.connections++;
 	peer->stage = UP;
-	ev_io_set(&peer->cq_io, peer->channel->fd, EV_READ);
-	ev_io_start(params->loop, &peer->cq_io);
-	if (ibv_req_notify_cq(peer->cq, 0))
-		doom(peer, DSM_END_LOCAL, "ibv_req_notify_cq()");
 	params->calls->up(params->context, peer->host, peer->session.epoch);
 	if (peer->generation == generation)
 		work(peer);
+	return peer->generation == generation;
 }
 
 /* What an event of the connection manager has, without the event. */
@@ -967,11 +1004,13 @@ static void got_answer(struct peer *peer, const struct news *news)
 	struct dsm_binding_ends ends;
 
 	fill_ends(peer, news->qp, &ends);
-	if (dsm_binding_holds(&peer->binding, true, &ends, news->private_data,
-			      news->size))
-		come_up(peer);
-	else
+	if (!dsm_binding_holds(&peer->binding, true, &ends, news->private_data,
+			       news->size))
 		finish(peer, DSM_END_BINDING, "the answer");
+	else if (forbid_access(peer->id->qp) || watch_queue(peer))
+		finish(peer, DSM_END_LOCAL, "the queue pair is not ready");
+	else
+		come_up(peer);
 }
 
 static struct peer *wanted_by(const struct rdma *rdma, const struct news *news)
@@ -1002,7 +1041,10 @@ static int accept_request(struct peer *peer, const struct news *news)
 	fill_ends(peer, news->qp, &ends);
 	if (dsm_binding_prove(&peer->binding, true, &ends, private_data))
 		return -EIO;
-	return rdma_accept(peer->id, &param) ? -errno : 0;
+	/* What comes now says that the connection is there (on_completions()). */
+	if (watch_queue(peer) || rdma_accept(peer->id, &param))
+		return -errno;
+	return -forbid_access(peer->id->qp);
 }
 
 /* The acceptor: somebody wants to connect. */
@@ -1040,6 +1082,21 @@ static void got_request(struct rdma *rdma, const struct news *news)
 		doom_errno(peer, "rdma_accept()", -rc);
 }
 
+/* A status is an error of the system, or a number that the peer's end gives. */
+static void say_event(const struct news *news, char text[DSM_TRANSPORT_TEXT])
+{
+	const char *event = rdma_event_str(news->event);
+
+	if (news->status < 0)
+		snprintf(text, DSM_TRANSPORT_TEXT, "%s: %s", event,
+			 strerror(-news->status));
+	else if (news->status)
+		snprintf(text, DSM_TRANSPORT_TEXT, "%s, reason %d", event,
+			 news->status);
+	else
+		snprintf(text, DSM_TRANSPORT_TEXT, "%s", event);
+}
+
 static void got_news(struct rdma *rdma, const struct news *news)
 {
 	struct peer *peer = news->id->context;
@@ -1051,8 +1108,7 @@ static void got_news(struct rdma *rdma, const struct news *news)
 	}
 	if (!peer)
 		return;	/* the listener's */
-	snprintf(text, sizeof(text), "%s, %d %s", rdma_event_str(news->event),
-		 news->status, news->status < 0 ? strerror(-news->status) : "");
+	say_event(news, text);
 	switch (news->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 		found_address(peer);
@@ -1270,9 +1326,10 @@ static int rdma_backend_close(struct dsm_transport *transport,
 	}
 	if (peer->closing)
 		return -ENOTCONN;
-	peer->closing = true;
-	if (peer->stage == UP)
-		peer->since = now(peer->rdma);
+	if (peer->stage == LOST)
+		peer->closing = true;
+	else
+		begin_to_close(peer);
 	later(peer->rdma);
 	return 0;
 }
@@ -1519,16 +1576,6 @@ failed:
 	return rc;
 }
 
-/* At least the deadline: what is silent so long is lost by our own word. */
-static uint8_t ack_timeout(uint64_t deadline_ns)
-{
-	uint8_t power = 0;
-
-	while (power < 31 && 4096ull << power < deadline_ns)
-		power++;
-	return power;
-}
-
 static int rdma_backend_create(const struct dsm_transport_params *params,
 			       struct dsm_transport **transport, char *text)
 {
@@ -1541,7 +1588,8 @@ static int rdma_backend_create(const struct dsm_transport_params *params,
 		return -ENOMEM;
 	rdma->base.backend = &dsm_backend_rdma;
 	rdma->base.params = params;
-	rdma->ack_timeout = ack_timeout(params->deadline_ns);
+	rdma->ack_timeout = dsm_link_ack_timeout(params->question_ns,
+						 params->deadline_ns);
 	ev_timer_init(&rdma->soon, on_soon, 0., 0.);
 	rdma->soon.data = rdma;
 

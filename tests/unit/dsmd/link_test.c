@@ -454,6 +454,39 @@ static void bytes_of_clocks(const void *argument)
 	}
 }
 
+/* The longest of which eight are over when the question is; never 0, which is "for ever". */
+static void ack_timeouts(const void *argument)
+{
+	static const struct {
+		uint64_t question_ns, deadline_ns;
+		uint8_t power;
+	} right[] = {
+		{ NS / 2, 3 * NS, 16 },		/* 0.27 of 0.44 s: the defaults of dsm.toml */
+		{ 2 * NS, 20 * NS, 19 },	/* 2.1 of 2.75 s */
+		{ 10 * NS / 1000, 11 * NS / 1000, 9 },	/* the least: 2.1 of 2.6 ms */
+		{ 4 * 8192, 4 * 8192, 1 }, { 4 * 16384, 4 * 16384, 2 },
+		{ 4 * 16384, 4 * 16384 - 8, 1 }, { 4 * 16384 - 8, 4 * 16384, 1 },
+		{ 1, 2, 1 },			/* there is no shorter one */
+		{ ~0ull - 1, ~0ull, 31 },
+	};
+	uint64_t all, total;
+	uint8_t power;
+	unsigned int i;
+
+	(void)argument;
+	for (i = 0; i < sizeof(right) / sizeof(right[0]); i++) {
+		power = dsm_link_ack_timeout(right[i].question_ns, right[i].deadline_ns);
+		CHECK(power == right[i].power, "%u: %u", i, power);
+	}
+	for (i = 0; i < 1000; i++) {
+		all = 100000 + dice() % (1000 * NS);
+		power = dsm_link_ack_timeout(all / 5, all - all / 5);
+		total = (1 + DSM_LINK_RETRIES) * (4096ull << power);
+		CHECK(total <= all && 2 * total > all - 16, "%llu ns: %u",
+		      (unsigned long long)all, power);
+	}
+}
+
 static const struct test_case cases[] = {
 	{ "link: known bytes", known_bytes, NULL },
 	{ "link: HELLO", agreement, NULL },
@@ -465,6 +498,7 @@ static const struct test_case cases[] = {
 	{ "link: any order", any_order, NULL },
 	{ "link: fuzz", fuzz, NULL },
 	{ "link: END", end_frame, NULL },
+	{ "link: ACK time-outs", ack_timeouts, NULL },
 	{ "link: names of ends", names, NULL },
 };
 

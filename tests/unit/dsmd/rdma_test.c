@@ -5,6 +5,7 @@
  * device with DSMD_ADDRESS; without DSMD_TRANSPORT=rdma there are no cases.
  */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -31,6 +32,8 @@ struct liar {
 	const void *argument;
 	struct host *host;	/* that it talks to */
 	unsigned int refused;	/* requests */
+	unsigned int receives;	/* that it posts, and it does the rest by hand; 0: many */
+	atomic_int step;
 };
 
 /* HELLO and the binding, through TLS.  Then the port is known. */
@@ -58,11 +61,14 @@ static void get_ready(struct liar *l)
 {
 	const struct rdma_ib_addr *address;
 
-	line_prepare(&l->line, l->binding.port);
+	if (l->receives)
+		line_prepare_by_hand(&l->line, l->binding.port, l->receives);
+	else
+		line_prepare(&l->line, l->binding.port);
 	address = &l->line.id->route.addr.addr.ibaddr;
 	memcpy(l->ends.opener_gid, address->sgid.raw, 16);
 	memcpy(l->ends.acceptor_gid, address->dgid.raw, 16);
-	l->ends.opener_qp = l->line.id->qp->qp_num;
+	l->ends.opener_qp = l->line.qp->qp_num;
 	CHECK(!dsm_binding_prove(&l->binding, false, &l->ends, l->private_data),
 	      "prove");
 }
@@ -73,7 +79,9 @@ static void connect_line(struct liar *l)
 
 	get_ready(l);
 	type = line_connect(&l->line, l->private_data, sizeof(l->private_data));
-	CHECK(type == RDMA_CM_EVENT_ESTABLISHED, "%s", rdma_event_str(type));
+	CHECK(type == (l->receives ? RDMA_CM_EVENT_CONNECT_RESPONSE :
+				     RDMA_CM_EVENT_ESTABLISHED), "%s",
+	      rdma_event_str(type));
 }
 
 /* Up, and the host's first question is here. */
@@ -83,9 +91,23 @@ static void get_up(struct liar *l)
 
 	get_bound(l);
 	connect_line(l);
+	if (l->receives) {
+		line_ready(&l->line);
+		line_establish(&l->line);
+	}
 	CHECK(line_receive(&l->line, bytes) == DSM_WIRE_BYTES &&
 	      bytes[0] == DSM_LINK_MARK && bytes[1] == DSM_LINK_QUESTION,
 	      "a question");
+}
+
+/* The host's loop, or the peer that lies, is as far as that. */
+static void wait_for_step(struct liar *l, int step)
+{
+	time_t end = time(NULL) + 300;
+
+	while (l->step < step && time(NULL) < end)
+		poll(NULL, 0, 1);
+	CHECK(l->step >= step, "step %d", step);
 }
 
 /* A request that must be refused, whatever it says. */
@@ -135,6 +157,7 @@ static struct liar *liar_of(struct stranger *s)
 	return argument.out;
 }
 
+/* That were counted: end() is called for the first few only. */
 static unsigned int strangers_of(const struct host *h, enum dsm_end reason)
 {
 	struct dsm_transport_counters counters;
@@ -143,9 +166,15 @@ static unsigned int strangers_of(const struct host *h, enum dsm_end reason)
 	for (i = 0; i < h->nr_ends; i++)
 		nr += h->end[i].host == DSM_NOBODY && h->end[i].reason == reason;
 	CHECK(!dsm_transport_counts(h->transport, DSM_NOBODY, &counters) &&
-	      counters.ends[reason] == nr, "%u counted",
-	      (unsigned int)counters.ends[reason]);
-	return nr;
+	      (counters.ends[reason] == nr || (nr >= 8 && counters.ends[reason] > nr)),
+	      "%u counted, %u told", (unsigned int)counters.ends[reason], nr);
+	return (unsigned int)counters.ends[reason];
+}
+
+/* The connection with the peer, and not only strangers. */
+static bool has_ended(const struct host *h)
+{
+	return h->nr_ends && h->end[h->nr_ends - 1].host == 1;
 }
 
 /* Who may connect? */
@@ -238,7 +267,7 @@ static void proof(const void *argument)
 	(void)argument;
 	begin(&l, &b, prove_wrongly);
 	play(&l);
-	UNTIL(b.nr_ends > l.refused);
+	UNTIL(has_ended(&b));
 	CHECK(b.ups == 1 && l.refused == NR(proofs) + 2, "%u ups, %u refused",
 	      b.ups, l.refused);
 	CHECK(strangers_of(&b, DSM_END_BINDING) == l.refused, "%u",
@@ -251,7 +280,7 @@ static void proof(const void *argument)
 	b.nr_ends = 0;
 	l.refused = 0;
 	play(&l);
-	UNTIL(b.nr_ends > l.refused);
+	UNTIL(has_ended(&b));
 	CHECK(b.ups == 2 && l.refused == 2, "%u ups, %u refused", b.ups,
 	      l.refused);
 	end(&l);
@@ -288,6 +317,117 @@ static void stranger(const void *argument)
 	CHECK(b.end[1].host == 1 && b.end[1].reason == DSM_END_CUT, "%s",
 	      dsm_end_name(b.end[1].reason));
 	end(&l);
+}
+
+/* What an acceptor may answer. */
+
+static const char *const answers[] = {
+	"the truth", "nothing", "zeros", "another HMAC", "the role of the opener",
+	"another queue pair", "another address", "a refusal",
+};
+
+#define REFUSES		(NR(answers) - 1)
+
+/* HELLO and the binding, through TLS, and a request. */
+static void get_asked(struct liar *l)
+{
+	struct dsm_hello hello = {
+		.lowest = 1, .highest = 1, .host = 0, .nr_hosts = HOSTS,
+		.epoch = EPOCH, .vm = VM,
+	};
+	uint8_t bytes[DSM_WIRE_BYTES], frame[DSM_BINDING_FRAME];
+	const struct rdma_ib_addr *address;
+	uint16_t port = (uint16_t)line_listen(&l->line);
+
+	dsm_wire_put_hello(&hello, bytes);
+	CHECK(l->s.proved && stranger_write(&l->s, bytes, sizeof(bytes)) &&
+	      stranger_read(&l->s, bytes, sizeof(bytes)), "HELLO");
+	CHECK(!dsm_binding_init(&l->binding, l->s.ssl, true, 0, 1, EPOCH, port) &&
+	      stranger_read(&l->s, frame, sizeof(frame)) &&
+	      !dsm_binding_get(&l->binding, frame), "binding");
+	dsm_binding_put(&l->binding, frame);
+	CHECK(stranger_write(&l->s, frame, sizeof(frame)), "binding");
+	l->ends.opener_qp = line_request(&l->line);
+	address = &l->line.id->route.addr.addr.ibaddr;
+	memcpy(l->ends.opener_gid, address->dgid.raw, 16);
+	memcpy(l->ends.acceptor_gid, address->sgid.raw, 16);
+	l->ends.acceptor_qp = l->line.qp->qp_num;
+}
+
+static void answer(struct stranger *s)
+{
+	struct liar *l = liar_of(s);
+	unsigned int which = *(const unsigned int *)l->argument;
+	uint8_t *bytes = l->private_data;
+	size_t size = DSM_BINDING_PRIVATE;
+	enum rdma_cm_event_type type;
+
+	get_asked(l);
+	l->ends.acceptor_qp += which == 5;
+	l->ends.acceptor_gid[15] ^= which == 6;
+	CHECK(!dsm_binding_prove(&l->binding, which != 4, &l->ends, bytes), "prove");
+	switch (which) {
+	case 1: size = 0; break;
+	case 2: memset(bytes, 0, size); break;
+	case 3: bytes[DSM_BINDING_PRIVATE - 1] ^= 1; break;
+	default: break;
+	}
+	if (which == REFUSES) {
+		CHECK(!rdma_reject(l->line.id, NULL, 0), "%s", strerror(errno));
+		stranger_read_to_end(s);
+		line_close(&l->line);
+		return;
+	}
+	type = line_accept(&l->line, bytes, size);
+	/* It is rdmacm that says so, before the opener has looked at the answer. */
+	CHECK(type == RDMA_CM_EVENT_ESTABLISHED, "%s", rdma_event_str(type));
+	if (!which) {
+		wait_for_step(l, 1);
+		CHECK(line_write_nothing(&l->line) != IBV_WC_SUCCESS, "it could write");
+		SSL_shutdown(s->ssl);
+	}
+	stranger_read_to_end(s);
+	line_close(&l->line);
+}
+
+static void answered(const void *argument)
+{
+	struct liar l = { .step = 0 };
+	enum dsm_end right;
+	unsigned int which;
+	struct host a;
+
+	(void)argument;
+	rig_begin();
+	host_prepare(&a, 1);
+	l.s = (struct stranger){ .script = answer, .argument = &l };
+	l.argument = &which;
+	l.s.papers = host_papers(0);
+	point_to(&a, 0, listen_at_any(&l.s.listen_fd));
+	host_start(&a);
+	for (which = 0; which < NR(answers); which++) {
+		a.nr_ends = a.ups = 0;
+		l.s.done = false;
+		epoch++;
+		stranger_start(&l.s);
+		CHECK(!dsm_transport_open(a.transport, 0, EPOCH), "open");
+		if (!which) {
+			UNTIL(a.ups || a.nr_ends);
+			l.step = 1;
+		}
+		UNTIL(a.nr_ends);
+		stranger_join(&l.s);
+		right = which == REFUSES ? DSM_END_REFUSED :
+			which ? DSM_END_BINDING : DSM_END_CUT;
+		CHECK(a.nr_ends == 1 && a.ups == !which && a.end[0].reason == right &&
+		      (which != REFUSES || strstr(a.end[0].text, "REJECTED, reason 28")),
+		      "%s: %u ups, %s %s", answers[which], a.ups,
+		      dsm_end_name(a.end[0].reason), a.end[0].text);
+	}
+	host_stop(&a);
+	close(l.s.listen_fd);
+	papers_free(&l.s.papers);
+	rig_end();
 }
 
 /* TLS, and no RDMA. */
@@ -328,6 +468,9 @@ enum what {
 	CLOSE_TLS,	/* with close_notify */
 	HANG_UP,	/* RDMA, and TLS goes on */
 	WRITE,		/* into the host's memory */
+	WRITE_NOTHING,	/* there, which needs no key */
+	WITH_WORD,	/* a message with immediate data */
+	WITH_KEY,	/* a message that makes a key void */
 };
 
 static const struct lie {
@@ -397,6 +540,15 @@ static const struct lie {
 	{ "writes into memory",
 	  { { MESSAGE, DSM_GETS, 2, 0 }, { WRITE, 0, 1, 0 } }, DSM_END_CUT, 2,
 	  false },
+	{ "writes nothing into memory",
+	  { { MESSAGE, DSM_GETS, 2, 0 }, { WRITE_NOTHING, 0, 1, 0 } }, DSM_END_CUT,
+	  2, false },
+	{ "a message with a word beside it",
+	  { { WITH_WORD, DSM_GETS, 1, 0 }, { LINK, DSM_LINK_END, 1, 0 } },
+	  DSM_END_CLOSED, 1, false },
+	{ "a message that makes a key void",
+	  { { MESSAGE, DSM_GETS, 1, 0 }, { WITH_KEY, DSM_GETS, 1, 0 } },
+	  DSM_END_FRAME, 1, false },
 };
 
 static void put32(uint8_t *bytes, uint32_t value)
@@ -413,7 +565,7 @@ static size_t put_frame(uint8_t *bytes, enum what what, unsigned int type,
 	struct dsm_msg msg = message(EPOCH, type, gfn);
 
 	memset(bytes, 0, LINE_BYTES);
-	if (what == MESSAGE) {
+	if (what == MESSAGE || what == WITH_WORD || what == WITH_KEY) {
 		/* A type that the wire does not know: in a message that it does. */
 		if (type >= DSM_NR_TYPES)
 			msg.type = DSM_GETS;
@@ -458,6 +610,19 @@ static void say(struct liar *l, enum what what, unsigned int type, int size,
 		CHECK(line_write(&l->line, (uintptr_t)l->line.memory,
 				 l->line.mr->rkey ^ 0x100) != IBV_WC_SUCCESS,
 		      "it could write");
+		break;
+	case WRITE_NOTHING:
+		CHECK(line_write_nothing(&l->line) != IBV_WC_SUCCESS,
+		      "it could write");
+		break;
+	case WITH_WORD:
+		CHECK(line_send_as(&l->line, IBV_WR_SEND_WITH_IMM, bytes, right, 7) ==
+		      IBV_WC_SUCCESS, "a word");
+		break;
+	case WITH_KEY:
+		/* Soft-RoCE says "arrived", and that it has not at the other end. */
+		line_send_as(&l->line, IBV_WR_SEND_WITH_INV, bytes, right,
+			     l->line.mr->rkey ^ 0x100);
 	}
 }
 
@@ -481,9 +646,7 @@ static void lie(struct stranger *s)
 	get_up(l);
 	for (i = 0; i < NR(which->say); i++) {
 		for (n = which->say[i].times; n; n--) {
-			if (which->say[i].what == CLOSE_TLS ||
-			    which->say[i].what == HANG_UP ||
-			    which->say[i].what == WRITE) {
+			if (which->say[i].what >= CLOSE_TLS) {
 				wait_for_sends(l, posted);
 				posted = 0;
 			}
@@ -507,7 +670,7 @@ static bool loses_rdma(const struct lie *which)
 {
 	enum what last = which->say[1].what;
 
-	return last == HANG_UP || last == WRITE;
+	return last == HANG_UP || last == WRITE || last == WRITE_NOTHING;
 }
 
 /* RDMA is lost, and TLS says nothing: it has the time of an opening. */
@@ -551,6 +714,258 @@ static void lying(const void *argument)
 	      b.end[0].host == 1, "'%s' %s", dsm_end_name(b.end[0].reason),
 	      b.end[0].text);
 	CHECK(b.messages == which->messages, "%u messages", b.messages);
+	end(&l);
+}
+
+/* Frames that are lost, and peers that take nothing. */
+
+static uint64_t real_clock(void *context)
+{
+	struct timespec now;
+
+	(void)context;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * NS + (uint64_t)now.tv_nsec;
+}
+
+#define SLOW_QUESTION	(2 * NS)
+#define SLOW_DEADLINE	(12 * NS)
+
+/*
+ * Up for the host, whose first question finds no queue pair that receives: it is
+ * lost, and nothing follows it.
+ */
+static void lose_a_frame(struct stranger *s)
+{
+	struct liar *l = liar_of(s);
+	uint8_t bytes[LINE_BYTES];
+	unsigned int i;
+
+	get_bound(l);
+	connect_line(l);
+	line_establish(&l->line);
+	wait_for_step(l, 1);
+	poll(NULL, 0, 100);	/* the adapter has sent it */
+	line_ready(&l->line);
+	CHECK(line_receive(&l->line, bytes) == DSM_WIRE_BYTES &&
+	      bytes[1] == DSM_LINK_QUESTION, "the question");
+	l->step = 2;
+	put_frame(bytes, LINK, DSM_LINK_ANSWER, 0);
+	line_post(&l->line, bytes, DSM_WIRE_BYTES);
+	for (i = 0; i < 3; i++)
+		say(l, MESSAGE, DSM_GETS, 0, i);
+	wait_for_sends(l, 4);
+	l->step = 3;
+	stranger_read_to_end(s);
+	line_close(&l->line);
+}
+
+static void tick_always(struct host *b)
+{
+	ev_run(loop, EVRUN_ONCE);
+	dsm_transport_tick(b->transport);
+}
+
+static void lost_frame(const void *argument)
+{
+	struct dsm_transport_counters counters = { 0 };
+	uint64_t asked, took;
+	struct liar l;
+	struct host b;
+
+	(void)argument;
+	rig_begin();
+	l = (struct liar){ .s = { .script = lose_a_frame }, .host = &b, .receives = 8 };
+	l.s.argument = &l;
+	l.s.papers = host_papers(1);
+	host_prepare(&b, 0);
+	b.params.now = real_clock;
+	b.params.opening_ns = 600 * NS;
+	b.params.question_ns = SLOW_QUESTION;
+	b.params.deadline_ns = SLOW_DEADLINE;
+	host_start(&b);
+	l.s.port = dsm_transport_port(b.transport);
+	CHECK(!dsm_transport_expect(b.transport, 1, EPOCH), "expect");
+	stranger_start(&l.s);
+	UNTIL(b.ups && !dsm_transport_counts(b.transport, 1, &counters) &&
+	      counters.questions);
+	asked = real_clock(NULL);
+	l.step = 1;
+	patience_begin("the question comes");
+	while (l.step < 2 && !b.nr_ends)
+		tick_always(&b);
+	took = real_clock(NULL) - asked;
+	printf("a lost frame comes after %u ms\n", (unsigned int)(took / 1000000));
+	CHECK(l.step >= 2 && took < SLOW_DEADLINE / 2, "%u ms, %s",
+	      (unsigned int)(took / 1000000), dsm_end_name(b.end[0].reason));
+	while (l.step < 3 && !b.nr_ends)
+		tick_always(&b);
+	patience_end();
+	UNTIL(b.messages == 3 || b.nr_ends);
+	CHECK(b.messages == 3 && !b.nr_ends && b.round_trips == 1, "%u messages, %s %s",
+	      b.messages, dsm_end_name(b.end[0].reason), b.end[0].text);
+	CHECK(!dsm_transport_fail(b.transport, 1, 1), "fail");
+	stranger_join(&l.s);
+	end(&l);
+}
+
+/* END, from the host or from its peer, which has no receive for what comes then. */
+static const struct taker {
+	const char *name;
+	bool peer_ends, host_ends;
+	unsigned int messages;	/* of the host, that are under way */
+	unsigned int receives;	/* of the peer, later */
+} takers[] = {
+	{ "the peer's END, and then it takes no message", true, false, 1, 0 },
+	{ "the peer's END, and then it takes no END", true, false, 0, 0 },
+	{ "our END, which is not taken", false, true, 0, 0 },
+	{ "our END, and none of the peer's", false, true, 0, 4 },
+	{ "both say END, and ours is not taken", true, true, 0, 0 },
+};
+
+static void take_nothing(struct stranger *s)
+{
+	struct liar *l = liar_of(s);
+	const struct taker *which = l->argument;
+
+	get_up(l);
+	say(l, LINK, DSM_LINK_ANSWER, 0, 0);
+	wait_for_sends(l, 1);
+	wait_for_step(l, 1);
+	if (which->peer_ends) {
+		say(l, LINK, DSM_LINK_END, 0, 0);
+		wait_for_sends(l, 1);
+	}
+	line_receives(&l->line, which->receives);
+	l->step = 2;
+	stranger_read_to_end(s);
+	line_close(&l->line);
+}
+
+static void taker(const void *argument)
+{
+	struct dsm_msg msg = message(EPOCH, DSM_GETS, 0);
+	const struct taker *which = argument;
+	struct liar l;
+	struct host b;
+	unsigned int i;
+
+	begin(&l, &b, take_nothing);
+	l.argument = which;
+	l.receives = 1;
+	msg.epoch = EPOCH;
+	CHECK(!dsm_transport_expect(b.transport, 1, EPOCH), "expect");
+	stranger_start(&l.s);
+	UNTIL(b.round_trips == 1 && dsm_transport_room(b.transport, 1));
+	for (i = 0; i < which->messages; i++)
+		CHECK(!dsm_transport_send(b.transport, 1, &msg, NULL), "send");
+	if (which->host_ends)
+		CHECK(!dsm_transport_close(b.transport, 1), "close");
+	run_pending();
+	l.step = 1;
+	UNTIL(l.step == 2);
+	for (i = 0; i < 5; i++)
+		run_pending();
+	/* Not before, not for another reason, and not never. */
+	for (i = 0; i < 40; i++) {
+		CHECK(!b.nr_ends, "after %u: %s %s", i, dsm_end_name(b.end[0].reason),
+		      b.end[0].text);
+		clock_ns += OPENING / 40;
+		dsm_transport_tick(b.transport);
+		run_pending();
+	}
+	CHECK(b.nr_ends == 1 && b.end[0].host == 1 &&
+	      b.end[0].reason == DSM_END_SLOW, "%u ends, %s %s", b.nr_ends,
+	      dsm_end_name(b.end[0].reason), b.end[0].text);
+	stranger_join(&l.s);
+	end(&l);
+}
+
+/* The opener has the answer and sends, but what says so (RTU) is lost. */
+static void say_before_established(struct stranger *s)
+{
+	struct liar *l = liar_of(s);
+	uint8_t bytes[LINE_BYTES];
+
+	get_bound(l);
+	connect_line(l);
+	line_ready(&l->line);
+	if (l->argument) {
+		wait_for_step(l, 1);
+		say(l, TLS, DSM_LINK_FAIL, 0, 0);
+	} else {
+		say(l, LINK, DSM_LINK_QUESTION, 0, 0);
+		wait_for_sends(l, 1);
+		l->step = 1;
+		CHECK(line_receive(&l->line, bytes) == DSM_WIRE_BYTES &&
+		      bytes[1] == DSM_LINK_ANSWER &&
+		      line_receive(&l->line, bytes) == DSM_WIRE_BYTES &&
+		      bytes[1] == DSM_LINK_QUESTION, "an answer, and a question");
+		shutdown(s->fd, SHUT_WR);
+	}
+	stranger_read_to_end(s);
+	line_close(&l->line);
+}
+
+static void no_rtu(const void *argument)
+{
+	struct liar l;
+	struct host b;
+	time_t late;
+
+	begin(&l, &b, say_before_established);
+	l.argument = argument;
+	l.receives = 8;
+	CHECK(!dsm_transport_expect(b.transport, 1, EPOCH), "expect");
+	stranger_start(&l.s);
+	if (argument)
+		l.step = 1;
+	UNTIL(l.step == 1);
+	late = time(NULL) + 60;
+	while (time(NULL) < late && !b.ups && !b.nr_ends) {
+		ev_run(loop, EVRUN_NOWAIT);
+		poll(NULL, 0, 1);
+	}
+	CHECK(b.ups == 1, "not up, %s", dsm_end_name(b.end[0].reason));
+	UNTIL(b.nr_ends);
+	CHECK(b.nr_ends == 1 && b.end[0].host == 1 &&
+	      b.end[0].reason == (argument ? DSM_END_FAILED : DSM_END_CUT), "%s %s",
+	      dsm_end_name(b.end[0].reason), b.end[0].text);
+	stranger_join(&l.s);
+	end(&l);
+}
+
+/* Through TLS it asks for keys, and reads none of the answers. */
+static void ask_for_keys(struct stranger *s)
+{
+	unsigned int i;
+
+	get_up(liar_of(s));
+	for (i = 0; i < 1000000; i++)
+		if (SSL_key_update(s->ssl, SSL_KEY_UPDATE_REQUESTED) != 1 ||
+		    SSL_do_handshake(s->ssl) != 1)
+			break;
+	printf("%u keys\n", i);
+	line_close(&liar_of(s)->line);
+}
+
+static void keys(const void *argument)
+{
+	FILE *most = fopen("/proc/sys/net/ipv4/tcp_wmem", "w");
+	struct liar l;
+	struct host b;
+
+	(void)argument;
+	/* A socket that is full soon. */
+	CHECK(most && fputs("4096 16384 32768", most) >= 0 && !fclose(most), "%s",
+	      strerror(errno));
+	begin(&l, &b, ask_for_keys);
+	CHECK(!dsm_transport_expect(b.transport, 1, EPOCH), "expect");
+	stranger_start(&l.s);
+	UNTIL(b.nr_ends);
+	CHECK(b.end[0].host == 1 && b.end[0].reason == DSM_END_FRAME, "%s %s",
+	      dsm_end_name(b.end[0].reason), b.end[0].text);
+	stranger_join(&l.s);
 	end(&l);
 }
 
@@ -756,13 +1171,18 @@ int main(int argc, char **argv)
 	static const struct test_case others[] = {
 		{ "a wrong proof, and one played again", proof, NULL },
 		{ "a stranger", stranger, NULL },
+		{ "a wrong answer", answered, NULL },
 		{ "TLS and no RDMA", no_rdma, NULL },
 		{ "a peer that is killed", killed, NULL },
 		{ "a peer that stands still", stopped, NULL },
 		{ "round trip", round_trip, NULL },
+		{ "a lost frame", lost_frame, NULL },
+		{ "RTU is lost", no_rtu, NULL },
+		{ "FAIL before RTU", no_rtu, "FAIL" },
+		{ "keys without end", keys, NULL },
 	};
-	static struct test_case cases[NR(others) + NR(lies)];
-	static char names[NR(lies)][96];
+	static struct test_case cases[NR(others) + NR(lies) + NR(takers)];
+	static char names[NR(lies) + NR(takers)][96];
 	size_t i;
 
 	memcpy(cases, others, sizeof(others));
@@ -770,6 +1190,13 @@ int main(int argc, char **argv)
 		snprintf(names[i], sizeof(names[i]), "a lie: %s", lies[i].name);
 		cases[NR(others) + i] =
 			(struct test_case){ names[i], lying, &lies[i] };
+	}
+	for (i = 0; i < NR(takers); i++) {
+		char *name = names[NR(lies) + i];
+
+		snprintf(name, sizeof(names[0]), "END: %s", takers[i].name);
+		cases[NR(others) + NR(lies) + i] =
+			(struct test_case){ name, taker, &takers[i] };
 	}
 	return run_cases(argc, argv, cases, rig_is_rdma() ? NR(cases) : 0);
 }
