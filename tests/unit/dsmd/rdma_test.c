@@ -809,6 +809,50 @@ static void lost_frame(const void *argument)
 	end(&l);
 }
 
+/* The answer is here in time, and it is we who look too late. */
+static void answer_twice(struct stranger *s)
+{
+	struct liar *l = liar_of(s);
+	uint8_t bytes[LINE_BYTES];
+
+	get_up(l);
+	say(l, LINK, DSM_LINK_ANSWER, 0, 0);
+	wait_for_sends(l, 1);
+	CHECK(line_receive(&l->line, bytes) == DSM_WIRE_BYTES &&
+	      bytes[1] == DSM_LINK_QUESTION, "the second question");
+	put_frame(bytes, LINK, DSM_LINK_ANSWER, 0);
+	bytes[8] = 2;
+	line_post(&l->line, bytes, DSM_WIRE_BYTES);
+	wait_for_sends(l, 1);
+	l->step = 1;
+	stranger_read_to_end(s);
+	line_close(&l->line);
+}
+
+static void late_look(const void *argument)
+{
+	struct liar l;
+	struct host b;
+
+	(void)argument;
+	begin(&l, &b, answer_twice);
+	CHECK(!dsm_transport_expect(b.transport, 1, EPOCH), "expect");
+	stranger_start(&l.s);
+	UNTIL(b.round_trips == 1);
+	run_pending();
+	clock_ns += QUESTION;
+	dsm_transport_tick(b.transport);
+	wait_for_step(&l, 1);
+	poll(NULL, 0, 100);	/* what has arrived is in the queue */
+	clock_ns += DEADLINE;
+	dsm_transport_tick(b.transport);
+	CHECK(!b.nr_ends && b.round_trips == 2, "%s after %u answers",
+	      dsm_end_name(b.end[0].reason), b.round_trips);
+	CHECK(!dsm_transport_fail(b.transport, 1, 1), "fail");
+	stranger_join(&l.s);
+	end(&l);
+}
+
 /* END, from the host or from its peer, which has no receive for what comes then. */
 static const struct taker {
 	const char *name;
@@ -949,20 +993,34 @@ static void ask_for_keys(struct stranger *s)
 	line_close(&liar_of(s)->line);
 }
 
+/* The bytes of a socket's buffer: least, default, most. */
+static void size_sockets(const char *bytes)
+{
+	static const char *const limits[] = {
+		"/proc/sys/net/ipv4/tcp_wmem", "/proc/sys/net/ipv4/tcp_rmem",
+	};
+	unsigned int i;
+	FILE *file;
+
+	for (i = 0; i < NR(limits); i++) {
+		file = fopen(limits[i], "w");
+		CHECK(file && fputs(bytes, file) >= 0 && !fclose(file), "%s",
+		      strerror(errno));
+	}
+}
+
 static void keys(const void *argument)
 {
-	FILE *most = fopen("/proc/sys/net/ipv4/tcp_wmem", "w");
 	struct liar l;
 	struct host b;
 
 	(void)argument;
-	/* A socket that is full soon. */
-	CHECK(most && fputs("4096 16384 32768", most) >= 0 && !fclose(most), "%s",
-	      strerror(errno));
+	size_sockets("4096 8192 16384");	/* full soon */
 	begin(&l, &b, ask_for_keys);
 	CHECK(!dsm_transport_expect(b.transport, 1, EPOCH), "expect");
 	stranger_start(&l.s);
 	UNTIL(b.nr_ends);
+	size_sockets("4096 131072 6291456");	/* as Linux has them */
 	CHECK(b.end[0].host == 1 && b.end[0].reason == DSM_END_FRAME, "%s %s",
 	      dsm_end_name(b.end[0].reason), b.end[0].text);
 	stranger_join(&l.s);
@@ -1177,6 +1235,7 @@ int main(int argc, char **argv)
 		{ "a peer that stands still", stopped, NULL },
 		{ "round trip", round_trip, NULL },
 		{ "a lost frame", lost_frame, NULL },
+		{ "an answer that we see too late", late_look, NULL },
 		{ "RTU is lost", no_rtu, NULL },
 		{ "FAIL before RTU", no_rtu, "FAIL" },
 		{ "keys without end", keys, NULL },
