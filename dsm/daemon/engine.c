@@ -283,6 +283,7 @@ void dsm_engine_get_counts(const struct dsm_engine *e,
 	counts->requests = e->requests;
 	counts->waiting = e->nr_waiting;
 	counts->evacuating = dsm_engine_is_evacuating(e);
+	counts->leaving = engine_is_leaving(e, e->p.calls->now(e->p.context));
 	counts->pages = e->table.nr;
 	/* Not the table: millions of pages, and misses wait while they are counted. */
 	for (i = 0; i < e->vm.nr_ranges; i++)

@@ -108,6 +108,7 @@ struct dsm_engine_counts {
 	uint64_t operations, batches;		/* page operations; calls of Xen for them */
 	uint64_t evacuated;			/* pages that came home so */
 	uint32_t evacuating;			/* 1: a range is coming home, now */
+	uint32_t leaving;			/* 1: the guest empties a range, now */
 	uint32_t frames, frames_used;		/* of the pool, now */
 	uint32_t requests;			/* open, now */
 	uint32_t waiting;			/* misses that can't be requests yet, now */
@@ -192,6 +193,14 @@ int dsm_engine_populate(struct dsm_engine *engine, uint64_t gfn);
  * Return: 0; -EINVAL.
  */
 int dsm_engine_set_prefetch(struct dsm_engine *engine, unsigned int pages);
+
+/**
+ * The guest is about to read what it has in the pages @first .. @end - 1, once,
+ * since their memory is to go: who reads them has the next ones before it asks.
+ * A hint, which replaces the one before; an empty range ends it.
+ * Return: 0; -EINVAL.
+ */
+int dsm_engine_leaving(struct dsm_engine *engine, uint64_t first, uint64_t end);
 
 /**
  * Whether a page that will be overwritten as a whole is asked for without its

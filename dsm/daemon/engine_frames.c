@@ -14,6 +14,16 @@ static unsigned int spare(const struct dsm_engine *e)
 	return part < DSM_ENGINE_WRITEBACKS ? part : DSM_ENGINE_WRITEBACKS;
 }
 
+/* Windows of pages that leave are long, and each page of them goes soon. */
+static unsigned int ahead(struct dsm_engine *e)
+{
+	unsigned int part = e->frames / 4;
+
+	if (!engine_is_leaving(e, now(e)))
+		return 0;
+	return part < DSM_ENGINE_PREFETCH ? part : DSM_ENGINE_PREFETCH;
+}
+
 bool engine_has_spare_frame(const struct dsm_engine *e)
 {
 	return !e->hungry && e->frames > e->used + spare(e);
@@ -31,17 +41,28 @@ static void evict_one(struct dsm_engine *e, struct dsm_entry *entry)
 }
 
 /* So many should go now. */
-static unsigned int too_many(const struct dsm_engine *e)
+static unsigned int too_many(struct dsm_engine *e)
 {
 	unsigned int unused = e->frames > e->used ? e->frames - e->used : 0;
+	unsigned int free = spare(e) + ahead(e);
 
 	if (e->draining)
 		return e->guests;
 	if (e->used > e->frames)
-		return e->used - e->frames + spare(e);
-	if (unused < spare(e) || e->hungry)
-		return spare(e) + 1 > unused ? spare(e) + 1 - unused : 1;
+		return e->used - e->frames + free;
+	if (unused < free || e->hungry)
+		return free + 1 > unused ? free + 1 - unused : 1;
 	return 0;
+}
+
+void engine_evict_first(struct dsm_engine *e, struct dsm_entry *entry)
+{
+	/* One that was written to has to wait for its answer: it can stay. */
+	if (!entry->evictable || entry->page.state != DSM_SHARED)
+		return;
+	entry->referenced = false;
+	TAILQ_REMOVE(&e->clock, entry, clock);
+	TAILQ_INSERT_HEAD(&e->clock, entry, clock);
 }
 
 /*

@@ -16,6 +16,7 @@
 #define LEASES_TOGETHER	(32 * MS)
 #define FOREIGN		64		/* misses of other domains; Xen has as many */
 #define STREAMS		4		/* sequences of pages that a vCPU reads */
+#define STREAMS_LEAVING	16		/* and whoever empties a range */
 #define LEASE_MOST	24u		/* of lease_ns: engine_pages.c, settle_lease() */
 #define LEASED		8		/* pages whose lease ends as a vCPU goes on */
 #define TOKEN_MOST	50u		/* of token_ns: as long as a vCPU that waits has the token */
@@ -51,11 +52,28 @@ struct waiter {
 	TAILQ_ENTRY(waiter) link;
 };
 
-/* Pages that are read one after the other: engine_prefetch.c. */
+/* Pages that are read one after the other, upwards or downwards: engine_prefetch.c. */
 struct stream {
+	uint64_t first;		/* the page that was missed first */
 	uint64_t from, to;	/* the window that was asked for; the next miss is @to */
+	int64_t step;		/* from a page to the next one: 1, or -1 */
 	unsigned int window, wanted;	/* length; of these not asked for yet */
-	uint64_t last;		/* of the vCPU's stream_clock; 0: unused */
+	uint64_t last;		/* of the reader's clock; 0: unused */
+};
+
+/* Who reads: a vCPU, or whoever empties a range. */
+struct reader {
+	struct stream stream[STREAMS_LEAVING];	/* a vCPU: STREAMS */
+	uint64_t clock;
+	unsigned int limit;	/* of a window; 0: that of all */
+	bool wants;		/* one of its streams does */
+};
+
+/* A range that the guest empties: engine_prefetch.c. */
+struct leaving {
+	uint64_t first, end;	/* gfns; none: first = end */
+	uint64_t until;		/* if nobody misses a page of it before */
+	struct reader reader;
 };
 
 struct vcpu {
@@ -67,10 +85,7 @@ struct vcpu {
 	bool in_hole;		/* it was shown that there is no memory, and has not gone on */
 	uint64_t hole_gfn, hole_rip;	/* what was shown last, and to which access */
 	uint64_t hole_ns;	/* for how long; 0: never */
-	struct stream stream[STREAMS];
-	uint64_t stream_clock;
-	unsigned int prefetch_limit;	/* of a window; 0: that of all */
-	bool wants_prefetch;
+	struct reader reader;
 	struct dsm_losses losses;
 	unsigned int nr_leased;
 	uint64_t leased[LEASED];
@@ -132,8 +147,9 @@ struct dsm_engine {
 	unsigned int requests, writebacks;
 	unsigned int peer_requests[DSM_MAX_HOSTS];
 	struct evacuation evacuation;
+	struct leaving leaving;
 	unsigned int fetching;		/* prefetches that are out */
-	bool wants_prefetch;		/* a vCPU does */
+	bool wants_prefetch;		/* a reader does */
 	bool hungry;			/* somebody waits for a frame */
 	uint64_t evict_due;		/* a lease ends, and its frame is wanted; or DSM_NEVER */
 	bool draining;
@@ -313,6 +329,9 @@ void engine_prefetch(struct dsm_engine *e);
 /** The page has changed: was it fetched for nothing? */
 void engine_prefetch_settle(struct dsm_engine *e, struct dsm_entry *entry);
 
+/** Is a range being emptied, as far as anybody can tell? */
+bool engine_is_leaving(const struct dsm_engine *e, uint64_t t);
+
 /* ---- engine_evacuate.c ---- */
 
 /** Go on with it, if there is one. */
@@ -352,6 +371,9 @@ void engine_lose(struct dsm_engine *e, unsigned int host, const char *why);
 
 /** Can a page have a frame, so that still none has to be evicted? */
 bool engine_has_spare_frame(const struct dsm_engine *e);
+
+/** A page of others was read, and will not be again: it goes first. */
+void engine_evict_first(struct dsm_engine *e, struct dsm_entry *entry);
 
 /** Begin to give pages of others up, as many as are to be free. */
 void engine_evict(struct dsm_engine *e);

@@ -162,6 +162,7 @@ static const struct engine_number {
 	NUMBER(clears_late, false, "Pages asked for with them: nobody waited any more, or others were ahead."),
 	NUMBER(evacuated, false, "Pages that came home with a range."),
 	NUMBER(evacuating, true, "Is a range coming home?"),
+	NUMBER(leaving, true, "Does the guest empty a range?"),
 	NUMBER(holes, false, "Accesses to memory that its home does not have."),
 	NUMBER(tokens, false, "Times that the progress token came."),
 	NUMBER(operations, false, "Page operations of Xen."),

@@ -51,7 +51,7 @@ struct dsm_entry {
 	bool evacuating;		/* under way, to its home */
 	bool fetching;			/* our request is out, and a prefetch */
 	bool fetched, fetched_here;	/* by prefetch, and not used yet; it came */
-	uint32_t fetched_vcpu;		/* for whom */
+	uint32_t fetched_for;		/* a vCPU, or none of them: who empties a range */
 	bool special;			/* Xen says that it is no plain memory */
 	uint8_t owed;			/* enum owed: whose answer is waited for */
 	uint64_t owed_since;		/* ns; 0: nobody's */

@@ -1900,6 +1900,187 @@ static void prefetch_refused(const void *argument)
 	world_end();
 }
 
+/* Host 1 reads these pages downwards, as Linux does that empties a node. */
+static uint64_t read_down(uint64_t first, uint64_t last_one)
+{
+	uint64_t misses = 0, gfn;
+
+	for (gfn = first + 1; gfn-- > last_one;)
+		misses += read_pages(gfn, gfn + 1);
+	return misses;
+}
+
+static void will_leave(uint64_t first, uint64_t end)
+{
+	CHECK(!dsm_engine_leaving(node[1].engine, first, end), "a hint");
+	dsm_engine_run(node[1].engine);
+}
+
+static uint64_t prefetches(void)
+{
+	struct dsm_engine_counts counts;
+
+	dsm_engine_get_counts(node[1].engine, &counts);
+	return counts.prefetches;
+}
+
+/* A range that the guest empties: long windows, either way, for as long as that goes on. */
+static void leaving(const void *argument)
+{
+	struct features features = readers(240, 0);
+	struct dsm_engine_counts counts;
+	uint64_t misses, before;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&features);
+	CHECK(dsm_engine_leaving(node[1].engine, 5, 4) == -EINVAL, "backwards");
+	will_leave(20, 119);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.leaving, "it says so");
+	/* 110, 109 brings 8, 100 16, 83 32; nothing of it is before 20. */
+	misses = read_down(110, 60);
+	CHECK(misses == 4 && prefetches() == 8 + 16 + 32, "%llu misses, %llu prefetches",
+	      (unsigned long long)misses, (unsigned long long)prefetches());
+	misses = read_down(59, 20);
+	CHECK(misses == 1 && prefetches() == 56 + 30, "%llu misses, %llu prefetches",
+	      (unsigned long long)misses, (unsigned long long)prefetches());
+	/* Upwards, and not beyond the end. */
+	misses = read_pages(111, 119);
+	CHECK(misses == 2 && prefetches() == 86 + 6, "%llu misses, %llu prefetches",
+	      (unsigned long long)misses, (unsigned long long)prefetches());
+	/* Not elsewhere. */
+	CHECK(read_pages(0, 10) == 10 && prefetches() == 92, "elsewhere");
+	world_end();
+
+	/* Other vCPUs go on with it. */
+	features.vcpus = 2;
+	world_begin(&features);
+	will_leave(0, 120);
+	read_pages(0, 1);
+	use(1, 1, 1, DSM_XEN_WANT_S);
+	CHECK(prefetches() == 8 && !read_pages(2, 10), "another vCPU");
+	/* It is over, and a minute after the last miss, too. */
+	before = prefetches();
+	will_leave(0, 0);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(!counts.leaving, "it says so");
+	CHECK(read_pages(20, 30) == 10 && prefetches() == before, "over");
+	will_leave(0, 120);
+	clock_ns += 50000 * MS;
+	read_pages(40, 41);
+	clock_ns += 50000 * MS;
+	read_pages(41, 42);
+	CHECK(prefetches() == before + 8, "it goes on");
+	clock_ns += 61000 * MS;
+	CHECK(read_pages(60, 70) == 10 && prefetches() == before + 8, "forgotten");
+	check_rules();
+	world_end();
+}
+
+/* Who waits within a window has read what is before: the window goes on from there. */
+static void leaving_on_the_way(const void *argument)
+{
+	struct features features = readers(240, 0);
+	struct dsm_engine_counts counts;
+	unsigned int i;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&features);
+	will_leave(0, 120);
+	read_pages(0, 1);
+	miss_only(0, 1);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.requests == 1 + 8, "%u requests", counts.requests);
+	while (deliver(1, 0))
+		;
+	dsm_engine_run(node[0].engine);
+	/* 1 to 4 come, and it reads 5. */
+	for (i = 0; i < 4; i++)
+		deliver(0, 1);
+	dsm_engine_run(node[1].engine);
+	miss_only(0, 5);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	/* 5 to 9 of the first; the next has 16 behind 5. */
+	CHECK(counts.requests == 5 + 12, "%u requests", counts.requests);
+	settle_down();
+	CHECK(!read_pages(5, 22) && read_pages(22, 23) == 1, "the next one");
+	check_rules();
+	world_end();
+
+	/* A prefetch that is switched on does not: it knows nothing of what was read. */
+	features.prefetch = 32;
+	world_begin(&features);
+	read_pages(0, 1);
+	miss_only(0, 1);
+	deliver(1, 0);
+	dsm_engine_run(node[0].engine);
+	deliver(0, 1);
+	dsm_engine_run(node[1].engine);
+	miss_only(0, 2);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.requests == 2, "%u requests", counts.requests);
+	settle_down();
+	check_rules();
+	world_end();
+}
+
+/* What was read makes room for what comes; what was written stays. */
+static void leaving_frames(const void *argument)
+{
+	struct features features = readers(64, 0);
+	struct dsm_engine_counts counts;
+	uint64_t misses, gfn;
+
+	(void)argument;
+	dice_begin();
+	features.pages = 400;
+	world_begin(&features);
+	for (gfn = 180; gfn < 196; gfn++)
+		use(1, 0, gfn, DSM_XEN_WANT_M);
+	will_leave(0, 200);
+	misses = read_pages(0, 160);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	/* 8, 16 and then what is free: a quarter of the frames. */
+	CHECK(misses <= 12 && !counts.evicted_modified && counts.evicted_shared > 100,
+	      "%llu misses, %llu and %llu evicted", (unsigned long long)misses,
+	      (unsigned long long)counts.evicted_modified,
+	      (unsigned long long)counts.evicted_shared);
+	CHECK(!counts.waited_frames, "%llu waited", (unsigned long long)counts.waited_frames);
+	/* So many are kept free only for that. */
+	CHECK(counts.frames_used <= 64 - 4 - 16, "%u frames", counts.frames_used);
+	will_leave(0, 0);
+	read_pages(0, 60);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.frames_used > 64 - 4 - 16, "%u frames", counts.frames_used);
+	check_rules();
+	world_end();
+}
+
+/* Pages that it has read are not fetched again. */
+static void leaving_once(const void *argument)
+{
+	struct features features = readers(240, 0);
+	uint64_t gfn;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&features);
+	will_leave(0, 120);
+	read_down(31, 0);
+	CHECK(prefetches() == 28, "%llu", (unsigned long long)prefetches());
+	for (gfn = 0; gfn < 32; gfn++)
+		use(0, 0, gfn, DSM_XEN_WANT_M);
+	CHECK(read_down(63, 32) == 4, "misses");
+	CHECK(prefetches() == 2 * 28, "%llu", (unsigned long long)prefetches());
+	for (gfn = 0; gfn < 32; gfn++)
+		CHECK(node[1].xen.page[gfn].state == DSM_XEN_STATE_I, "gfn %llu came again",
+		      (unsigned long long)gfn);
+	check_rules();
+	world_end();
+}
+
 /* Bytes that nobody will read do not travel; those that somebody may, do. */
 static void clear_hint(const void *argument)
 {
@@ -2526,6 +2707,10 @@ int main(int argc, char **argv)
 		{ "prefetch: refused", prefetch_refused, NULL },
 		{ "prefetch: bounds", prefetch_bounds, NULL },
 		{ "prefetch: a page that went again", prefetch_again, NULL },
+		{ "leaving", leaving, NULL },
+		{ "leaving: on the way", leaving_on_the_way, NULL },
+		{ "leaving: frames", leaving_frames, NULL },
+		{ "leaving: once", leaving_once, NULL },
 		{ "the clear hint", clear_hint, NULL },
 		{ "the clear hint behind others", clear_hint_in_a_queue, NULL },
 		{ "a page that can't leave", special_page, NULL },
