@@ -1949,8 +1949,10 @@ static void leaving(const void *argument)
 	misses = read_pages(111, 119);
 	CHECK(misses == 2 && prefetches() == 86 + 6, "%llu misses, %llu prefetches",
 	      (unsigned long long)misses, (unsigned long long)prefetches());
-	/* Not elsewhere. */
-	CHECK(read_pages(0, 10) == 10 && prefetches() == 92, "elsewhere");
+	/* Not elsewhere; there it is as it was. */
+	CHECK(read_pages(0, 6) == 6 && prefetches() == 92, "elsewhere");
+	dsm_engine_set_prefetch(node[1].engine, 2);
+	CHECK(read_pages(6, 8) == 2 && prefetches() == 94, "elsewhere");
 	world_end();
 
 	/* Other vCPUs go on with it. */
@@ -2040,7 +2042,9 @@ static void leaving_frames(const void *argument)
 	for (gfn = 180; gfn < 196; gfn++)
 		use(1, 0, gfn, DSM_XEN_WANT_M);
 	will_leave(0, 200);
-	misses = read_pages(0, 160);
+	misses = read_pages(0, 2);
+	use(1, 0, 5, DSM_XEN_WANT_M);
+	misses += read_pages(2, 160);
 	dsm_engine_get_counts(node[1].engine, &counts);
 	/* 8, 16 and then what is free: a quarter of the frames. */
 	CHECK(misses <= 12 && !counts.evicted_modified && counts.evicted_shared > 100,
@@ -2055,6 +2059,23 @@ static void leaving_frames(const void *argument)
 	dsm_engine_get_counts(node[1].engine, &counts);
 	CHECK(counts.frames_used > 64 - 4 - 16, "%u frames", counts.frames_used);
 	check_rules();
+	world_end();
+
+	/* What was written is in use; and of what was not read before, the oldest goes. */
+	world_begin(&features);
+	for (gfn = 120; gfn < 160; gfn += 2)
+		use(1, 0, gfn, DSM_XEN_WANT_S);
+	will_leave(0, 200);
+	read_pages(0, 2);
+	for (gfn = 2; gfn < 10; gfn++)
+		use(1, 0, gfn, DSM_XEN_WANT_M);
+	read_pages(10, 11);
+	for (gfn = 60; gfn < 90; gfn += 2)
+		use(1, 0, gfn, DSM_XEN_WANT_S);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.evicted_shared && !counts.evicted_modified, "%llu and %llu evicted",
+	      (unsigned long long)counts.evicted_shared,
+	      (unsigned long long)counts.evicted_modified);
 	world_end();
 }
 
