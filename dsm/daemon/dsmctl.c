@@ -463,6 +463,11 @@ static enum status do_node(char **words_after)
 	return tell("node", words_after);
 }
 
+static enum status do_leaving(char **words_after)
+{
+	return tell("leaving", words_after);
+}
+
 static enum status do_leave(char **words_after)
 {
 	return tell("leave", words_after);
@@ -605,6 +610,7 @@ static const struct command {
 	{ "vnodes", do_vnodes, 1, 1 },
 	{ "connect", do_connect, 2, 2 },
 	{ "node", do_node, 4, 4 },
+	{ "leaving", do_leaving, 3, 3 },
 	{ "leave", do_leave, 1, 2 },
 	{ "fail", do_fail, 2, 2 },
 	{ "forget", do_forget, 1, 1 },

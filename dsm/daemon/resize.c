@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How much memory a vnode has: "node VNODE SIZE_KIB POOL_KIB", and "state".
+ * How much memory a vnode has: "node VNODE SIZE_KIB POOL_KIB", "leaving", and "state".
  *
  * One request says what is to be, for one vnode, and one is at work at a time.
  * advance() compares what is with what is to be and does one short step, from a
@@ -15,6 +15,9 @@
  *
  * The other host's memory is there before this host may ask for it, and goes when
  * this host has nothing of it any more: who asks both says so in that order.
+ *
+ * "leaving VNODE SIZE_KIB", before a vnode gets less: the guest is about to empty
+ * what is behind that.  A hint, which the next "node" ends.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -497,6 +500,8 @@ enum dsm_control_answer dsm_resize_command(struct dsm_worker *w, const char *wor
 		return dsm_worker_error(text, "busy a host is leaving");
 	if (wrong_sizes(w, v, size, pool, why))
 		return dsm_worker_error(text, "%s", why);
+	/* The guest has emptied it, or it has been called off. */
+	dsm_engine_leaving(w->engine, 0, 0);
 	*r = (struct dsm_resize){
 		.vnode = v, .client = client, .size = size / DSM_FRAME_KIB,
 		.pool = is_here(w, v) ? 0 : pool / DSM_FRAME_KIB,
@@ -524,6 +529,27 @@ enum dsm_control_answer dsm_resize_command(struct dsm_worker *w, const char *wor
 	ev_timer_start(w->p.loop, &r->patience);
 	ev_timer_start(w->p.loop, &r->step);
 	return DSM_CONTROL_LATER;
+}
+
+enum dsm_control_answer dsm_resize_leaving(struct dsm_worker *w, const char *words,
+					   char **text)
+{
+	uint64_t number, size;
+	char why[DSM_ENGINE_TEXT];
+	struct dsm_vnode *v;
+
+	if (!read_number(&words, &number) || *words++ != ' ' ||
+	    !read_number(&words, &size) || *words)
+		return dsm_worker_error(text, "internal want: leaving VNODE SIZE_KIB, two numbers");
+	if (dsm_worker_ended(w, why))
+		return dsm_worker_error(text, "%s", why);
+	v = find_vnode(w, number);
+	if (!v || size > kib(v->most))
+		return dsm_worker_error(text, "sizes vnode %llu: %llu KiB: there is no such vnode, or it has less",
+					(unsigned long long)number, (unsigned long long)size);
+	size = least(size / DSM_FRAME_KIB, v->open);
+	dsm_engine_leaving(w->engine, v->start + size, v->start + v->open);
+	return DSM_CONTROL_OK;
 }
 
 /* ---- state ---- */

@@ -355,6 +355,8 @@ static enum dsm_control_answer on_command(void *context, const char *command,
 		return dsm_peers_connect(w, word, client, text);
 	if (!strcmp(command, "node") && word[0])
 		return dsm_resize_command(w, word, client, text);
+	if (!strcmp(command, "leaving") && word[0])
+		return dsm_resize_leaving(w, word, text);
 	if (!strcmp(command, "leave"))
 		return word[0] ? dsm_peers_leave(w, word, client, text) : leave(w, text);
 	if (!strcmp(command, "set") && word[0])

@@ -155,6 +155,9 @@ void dsm_resize_end(struct dsm_worker *w);
 /** "node VNODE SIZE_KIB POOL_KIB". */
 enum dsm_control_answer dsm_resize_command(struct dsm_worker *w, const char *words,
 					   uint64_t client, char **text);
+/** "leaving VNODE SIZE_KIB". */
+enum dsm_control_answer dsm_resize_leaving(struct dsm_worker *w, const char *words,
+					   char **text);
 /** Before the loop sleeps: go on if what it waits for has come. */
 void dsm_resize_run(struct dsm_worker *w);
 /** The VM has failed, or ended (@how): nothing can be undone. */

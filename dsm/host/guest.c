@@ -166,7 +166,9 @@ static void change(struct host *host, const char *op, struct record *asked,
 	record_unlock(host, asked->uuid_text, lock);
 }
 
-static void look(struct host *host, const struct record *asked, struct answer *answer)
+/* "state" and "leaving", which need no lock: nothing that is recorded changes. */
+static void look(struct host *host, const char *op, const struct record *asked,
+		 struct json_object *request, struct answer *answer)
 {
 	struct record known;
 	int found = record_find(host, asked->uuid_text, &known, answer);
@@ -176,8 +178,10 @@ static void look(struct host *host, const struct record *asked, struct answer *a
 	if (!found || !record_is_home(host, &known) || known.domid != asked->domid)
 		answer_error(answer, "unknown-vm", "domain %u was not made with a vnode of another host",
 			     asked->domid);
-	else
+	else if (!strcmp(op, "state"))
 		state(host, &known, answer);
+	else if (!guest_check_domid(host, asked->domid, asked->uuid, answer))
+		guest_leaving(host, &known, request, answer);
 }
 
 void guest_request(struct host *host, struct json_object *request, struct answer *answer)
@@ -200,8 +204,8 @@ void guest_request(struct host *host, struct json_object *request, struct answer
 	asked.domid = (uint32_t)domid;
 	if (!strcmp(op, "enable") || !strcmp(op, "node"))
 		change(host, op, &asked, request, answer);
-	else if (!strcmp(op, "state"))
-		look(host, &asked, answer);
+	else if (!strcmp(op, "state") || !strcmp(op, "leaving"))
+		look(host, op, &asked, request, answer);
 	else
-		answer_error(answer, "internal", "op: there are enable, node, state and hosts");
+		answer_error(answer, "internal", "op: there are enable, node, leaving, state and hosts");
 }

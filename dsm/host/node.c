@@ -224,3 +224,24 @@ void guest_node(struct host *host, const struct record *record,
 	else
 		reduce(&node, answer);
 }
+
+void guest_leaving(struct host *host, const struct record *record,
+		   struct json_object *request, struct answer *answer)
+{
+	const struct record_range *range;
+	uint64_t vnode, size;
+	char command[96];
+
+	if (read_number(request, "vnode", 0, 63, &vnode, answer) ||
+	    read_number(request, "size_kib", 0, MOST_KIB, &size, answer))
+		return;
+	range = record_vnode(record, (unsigned int)vnode);
+	if (!range || size > range->frames * KIB_PER_FRAME) {
+		answer_error(answer, "sizes", "vnode %llu: %llu KiB: it is not one of another host, or has less",
+			     (unsigned long long)vnode, (unsigned long long)size);
+		return;
+	}
+	snprintf(command, sizeof(command), "leaving %llu %llu", (unsigned long long)vnode,
+		 (unsigned long long)size);
+	ask_dsmd(host, record->name, command, HOST_STATE_S, NULL, answer);
+}

@@ -102,6 +102,10 @@ static int make_request(char **words, int nr, libxl__dsm_request *req)
         req->host = words[6];
         req->kb = strtoull(words[7], NULL, 10);
         req->pool_kb = strtoull(words[8], NULL, 10);
+    } else if (nr == 7 && !strcmp(words[4], "leaving")) {
+        req->op = LIBXL__DSM_LEAVING;
+        req->vnode = atoi(words[5]);
+        req->kb = strtoull(words[6], NULL, 10);
     } else if (nr == 5 && !strcmp(words[4], "state")) {
         req->op = LIBXL__DSM_STATE;
     } else {

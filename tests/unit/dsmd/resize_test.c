@@ -338,8 +338,24 @@ static void attach(unsigned int host, uint64_t units)
 	has[host] = units * UNIT;
 }
 
+/* A range of the home's is being emptied, says its dsmd. */
+static bool leaving(void)
+{
+	struct dsm_engine_counts counts;
+
+	dsm_engine_get_counts(dsm_worker_engine(node[0].worker), &counts);
+	return counts.leaving;
+}
+
 static void detach(unsigned int host, uint64_t units)
 {
+	char line[64];
+
+	/* Who does not say it loses nothing but time. */
+	if (dice_below(2)) {
+		snprintf(line, sizeof(line), "leaving %u %" PRIu64, host, units * 2048);
+		told(0, line);
+	}
 	has[host] = units * UNIT;
 	node_is(0, host, units, true);
 	node_is(host, host, units, false);
@@ -459,7 +475,18 @@ static void one_vnode(const void *argument)
 	UNTIL(number_of(0, 1, "faults_per_second"));
 	attach(1, 2);
 	play(5000);
+	told(0, "leaving 1 2048");
+	CHECK(leaving(), "it says so");
 	detach(1, 1);
+	CHECK(!leaving(), "what is behind has gone");
+	/* One that is called off: by its size, or with the next that is asked. */
+	told(0, "leaving 1 0");
+	CHECK(leaving(), "it says so");
+	told(0, "leaving 1 2048");
+	CHECK(!leaving(), "nothing leaves");
+	told(0, "leaving 1 0");
+	node_is(0, 1, 1, true);
+	CHECK(!leaving(), "it stays");
 	play(3000);
 	detach(1, 0);
 	check_all_back(1);
@@ -503,6 +530,10 @@ static const struct refusal {
 	{ 0, "node 1 2048 1024", "unreachable vnode 1: host beta is not connected" },
 	{ 0, "node 1 2048 16384", "memory-here vnode 1: host alpha has 16000 KiB of free memory, 16384 KiB are needed, short by 384 KiB" },
 	{ 2, "node 2 2048 0", "memory-there vnode 2: host gamma has 2044 KiB of free memory, 2048 KiB are needed, short by 4 KiB" },
+	{ 0, "leaving 1", "internal want: leaving VNODE SIZE_KIB" },
+	{ 0, "leaving 1 0 0", "internal want: leaving VNODE SIZE_KIB" },
+	{ 0, "leaving 3 0", "sizes vnode 3: 0 KiB: there is no such vnode" },
+	{ 0, "leaving 1 6144", "sizes vnode 1: 6144 KiB: " },
 	{ 0, "connect", "no such command" },
 	{ 0, "connect delta", "unknown-host no host \"delta\" in dsm.toml; others than this one are: beta, gamma" },
 	{ 1, "connect beta", "own-host beta is this host" },

@@ -307,6 +307,17 @@ def test_a_vnode_comes_and_goes(site: Site) -> None:
         assert node(alpha, size)["ok"]
         assert sizes(alpha) == {1: size}
     assert beta.asked()[-1] == "node 1 4096 0"
+    # What the guest is about to empty is the home's dsmd's to know, also while another request is at work.
+    assert alpha.ask("leaving", vnode=1, size_kib=2048) == {"version": 1, "ok": True}
+    assert alpha.asked()[-1] == "leaving 1 2048" and beta.asked()[-1] == "node 1 4096 0"
+    for words, error in (
+        ({"vnode": 0, "size_kib": 0}, "sizes"),
+        ({"vnode": 1, "size_kib": 65537}, "sizes"),
+        ({"vnode": 1}, "internal"),
+        ({"vnode": 1, "size_kib": 0, "domid": 6}, "unknown-vm"),
+    ):
+        assert alpha.ask("leaving", **words)["error"] == error, words
+    assert alpha.asked()[-1] == "leaving 1 2048"
 
     pid = beta.pid()
     assert pid and node(alpha, 0)["ok"]
@@ -365,6 +376,8 @@ def test_libxl_and_real_dsmds(real: Site) -> None:
         (("node", "1", "beta", "2048", "256"), 0, ["ok"]),
         (("state",), 0, ["ok", f"1 {up} 2048 0 0 512"]),
         (("node", "1", "beta", "4096", "256"), 1, None),
+        (("leaving", "1", "0"), 0, ["ok"]),
+        (("leaving", "1", "4096"), 1, None),
         (("node", "1", "beta", "0", "0"), 0, ["ok"]),
         (("state",), 0, ["ok", f"1 {down} 0 0 0 0"]),
     ):

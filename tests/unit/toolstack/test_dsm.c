@@ -38,6 +38,11 @@ static void test_requests(void)
             .host = "b", .kb = 2048, .pool_kb = 640 },
         "{\"version\":1,\"op\":\"node\",\"uuid\":\"" UUID "\",\"domid\":7,"
         "\"vnode\":1,\"host\":\"b\",\"size_kib\":2048,\"pool_kib\":640}\n"));
+    ok_("leaving", formats(&(libxl__dsm_request) {
+            .op = LIBXL__DSM_LEAVING, .domid = 7, .uuid = UUID, .vnode = 1,
+            .kb = 2048 },
+        "{\"version\":1,\"op\":\"leaving\",\"uuid\":\"" UUID "\",\"domid\":7,"
+        "\"vnode\":1,\"size_kib\":2048}\n"));
     ok_("state", formats(&(libxl__dsm_request) {
             .op = LIBXL__DSM_STATE, .domid = 7, .uuid = UUID },
         "{\"version\":1,\"op\":\"state\",\"uuid\":\"" UUID "\",\"domid\":7}\n"));

@@ -225,6 +225,45 @@ static void test_guest(void)
     fake_end();
 }
 
+/* dsmd hears of what the guest is to empty before the guest does. */
+static void test_leaving(void)
+{
+    static const enum dsmd_mood moods[] = {
+        DSMD_SILENT, DSMD_CUTS_FIRST, DSMD_REFUSES,
+    };
+    size_t i;
+
+    boot_with(0);
+    ok_("attach, larger: nothing leaves", attach(HALF_KB) == 0 &&
+        set(NODE_KB) == 0 && !dsmd.hints);
+    ok_("smaller: dsmd is told first", set(HALF_KB) == 0 && dsmd.hints == 1 &&
+        dsmd.hint_kb == HALF_KB && !strcmp(dsmd.hint_target, "262144"));
+    ok_("detach: dsmd is told first", detach() == 0 && right(0) &&
+        dsmd.hints == 2 && !dsmd.hint_kb &&
+        !strcmp(dsmd.hint_target, "131072"));
+    boot_with(NODE_KB);
+    world.mood = GUEST_REFUSES_TO_SHRINK;
+    ok_("what stays is said, too", detach() == ERROR_VNODE_REFUSED &&
+        right(NODE_KB) && dsmd.hints == 2 && dsmd.hint_kb == NODE_KB);
+    for (i = 0; i < NR(moods); i++) {
+        boot_with(NODE_KB);
+        dsmd.hint_mood = moods[i];
+        dsmd.word = "internal";
+        dsmd.text = "op: there are enable, node, state and hosts";
+        ok_("a dsmd that does not know of it, %u", detach() == 0 && right(0) &&
+            dsmd.hints == 1 && !strstr(world.log, "dsmd"), moods[i]);
+    }
+    boot_with(NODE_KB);
+    ok_("cancelled meanwhile: as before",
+        run((struct command) { .start = libxl_vnode_detach, .abort = true }) &&
+        right(NODE_KB));
+    boot_with(NODE_KB);
+    run((struct command) { .start = libxl_vnode_attach, .vnode = 1 });
+    ok_("a vnode of this host: nobody is told", run((struct command) {
+            .start = libxl_vnode_detach, .vnode = 1 }) == 0 && !dsmd.hints);
+    fake_end();
+}
+
 /* Vnode @nr leaves what it kept, while no command is at work. */
 static void leave(unsigned int nr)
 {
@@ -790,6 +829,7 @@ int main(void)
     fake_boot();
     test_success();
     test_guest();
+    test_leaving();
     test_two();
     test_failures();
     test_refusals();

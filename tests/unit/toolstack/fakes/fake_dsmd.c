@@ -123,11 +123,33 @@ static void refuse(void)
     say(text);
 }
 
+static void leaving(void)
+{
+    char path[80];
+
+    snprintf(path, sizeof(path), "/local/domain/7/vnuma/node/%"PRIu64
+             "/target-kb", number("vnode"));
+    snprintf(dsmd.hint_target, sizeof(dsmd.hint_target), "%s",
+             fake_get(path) ? : "");
+    dsmd.hint_kb = number("size_kib");
+    dsmd.hints++;
+}
+
 /* A request is there. */
 static void act(void)
 {
     enum dsmd_mood mood = dsmd.mood;
 
+    if (strstr(dsmd.request, "\"op\":\"leaving\"")) {
+        leaving();
+        if (dsmd.hint_mood == DSMD_WORKS)
+            say("{\"version\":1,\"ok\":true}");
+        else if (dsmd.hint_mood == DSMD_REFUSES)
+            refuse();
+        else if (dsmd.hint_mood != DSMD_SILENT)
+            hang_up();
+        return;
+    }
     dsmd.requests++;
     if (dsmd.on_request)
         dsmd.on_request();

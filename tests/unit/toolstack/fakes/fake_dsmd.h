@@ -29,8 +29,11 @@ struct dsmd {
     size_t chunk;               /* bytes at once; 0: all */
     bool narrow;                /* a socket that takes little at once */
     void (*on_request)(void);   /* what happens while it works */
+    enum dsmd_mood hint_mood;   /* for "leaving", which is no request */
     /* what it has seen and done */
-    unsigned int connections, requests;
+    unsigned int connections, requests, hints;
+    uint64_t hint_kb;           /* of the last one, */
+    char hint_target[24];       /* and what the guest was asked for then */
     char request[16384];        /* the last one, without its new line */
     uint64_t there_kb[NR_VNODES], pool_kb[NR_VNODES];
     bool bad;                   /* it was asked for nonsense */

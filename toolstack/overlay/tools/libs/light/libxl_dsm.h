@@ -39,6 +39,7 @@
 typedef enum {
     LIBXL__DSM_ENABLE,      /* before the domain runs: who, where, how much */
     LIBXL__DSM_NODE,        /* so much memory for a vnode there; 0: none */
+    LIBXL__DSM_LEAVING,     /* the guest will empty it down to so much */
     LIBXL__DSM_STATE,       /* how the vnodes do */
 } libxl__dsm_op;
 
@@ -88,7 +89,7 @@ typedef struct {
     const char *name;
     unsigned int nr_vcpus, nr_ranges;
     const libxl__dsm_range *range;
-    /* NODE */
+    /* NODE, and LEAVING: vnode, kb */
     unsigned int vnode;
     const char *host;
     uint64_t kb, pool_kb;       /* kb 0: both are 0 */

@@ -40,6 +40,7 @@ static const char *const error_words[] = {
 static const char *const op_words[] = {
     [LIBXL__DSM_ENABLE] = "enable",
     [LIBXL__DSM_NODE]   = "node",
+    [LIBXL__DSM_LEAVING] = "leaving",
     [LIBXL__DSM_STATE]  = "state",
 };
 
@@ -101,6 +102,12 @@ static void gen_node(yajl_gen hand, const libxl__dsm_request *req)
     gen_number(hand, "pool_kib", req->pool_kb);
 }
 
+static void gen_leaving(yajl_gen hand, const libxl__dsm_request *req)
+{
+    gen_number(hand, "vnode", req->vnode);
+    gen_number(hand, "size_kib", req->kb);
+}
+
 char *libxl__dsm_format(libxl__gc *gc, const libxl__dsm_request *req)
 {
     const unsigned char *buf;
@@ -125,6 +132,8 @@ char *libxl__dsm_format(libxl__gc *gc, const libxl__dsm_request *req)
         gen_enable(hand, req);
     else if (req->op == LIBXL__DSM_NODE)
         gen_node(hand, req);
+    else if (req->op == LIBXL__DSM_LEAVING)
+        gen_leaving(hand, req);
     /* What has failed before fails on. */
     if (yajl_gen_map_close(hand) != yajl_gen_status_ok)
         goto fail;

@@ -332,6 +332,13 @@ _hidden uint64_t libxl__vnode_told_kb(const libxl__vnode_domain *vd,
 _hidden int libxl__vnode_tell_step(libxl__gc *gc, libxl__vnode_domain *vd,
                                    unsigned int nr, uint64_t kb);
 
+/*
+ * The next thing to tell: the guest is about to empty @nr down to @kb, or, what
+ * it has, is not any more.  A hint: only ERROR_ABORTED is a failure of it.
+ */
+_hidden void libxl__vnode_leaving(const libxl__vnode_domain *vd,
+                                  unsigned int nr, uint64_t kb);
+
 /* 0: callback will be called, not from within.  Else: begin anew at once. */
 _hidden int libxl__vnode_tell(libxl__gc *gc, libxl__vnode_teller *teller);
 

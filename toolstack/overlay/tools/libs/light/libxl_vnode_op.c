@@ -60,6 +60,7 @@ typedef struct {
     struct vnode_wish wish;         /* if it grows */
     libxl__vnode_teller teller;     /* of dsmd, for a vnode on another host */
     bool settling;                  /* after it has been told, settle */
+    bool leaving;                   /* dsmd thinks that the guest empties it */
     int end_rc;                     /* result once all is settled */
     libxl_vnode_request req;
     libxl_asyncprogress_how progress;
@@ -201,6 +202,17 @@ static int announce_prepared(libxl__gc *gc, vnode_op *op,
         rc = libxl__vnode_bring(gc, vd, &op->wish, true);
         if (rc == ERROR_NOT_READY) goto out;
         if (rc) goto fail;
+    } else if (vd->node[op->rec.vnode].host && !op->leaving) {
+        /* The pages that the guest is to move can come by the dozen. */
+        op->leaving = true;
+        libxl__vnode_leaving(vd, op->rec.vnode, op->rec.new_kb);
+        rc = ERROR_NOT_READY;
+        goto out;
+    }
+    if (op->teller.rc) {
+        rc = op->teller.rc;         /* interrupted */
+        op->teller.rc = 0;
+        goto fail;
     }
     rc = libxl__vnode_announce(gc, vd, &op->rec, op->req.grace_ms);
     if (!rc) goto out;
@@ -889,7 +901,14 @@ static void settle_locked(libxl__egc *egc, vnode_op *op, libxl__flock *lock,
     STATE_AO_GC(op->ao);
 
     if (settled) goto out;
-    settled = libxl__vnode_bring(gc, vd, NULL, true);
+    if (op->leaving && op->end_rc) {
+        /* It stays, or a part of it. */
+        op->leaving = false;
+        libxl__vnode_leaving(vd, op->rec.vnode, vd->node[op->rec.vnode].there_kb);
+        settled = ERROR_NOT_READY;
+    } else {
+        settled = libxl__vnode_bring(gc, vd, NULL, true);
+    }
     if (settled == ERROR_NOT_READY) {
         libxl__unlock_file(lock);
         stop_listening(gc, op);

@@ -15,12 +15,21 @@
 
 #include "libxl_internal.h"
 
+/* What was only a hint may fail; who was interrupted is. */
+static void forget_failure(libxl__vnode_teller *teller)
+{
+    if (teller->rc != ERROR_ABORTED)
+        teller->rc = 0;
+}
+
 static void replied(libxl__egc *egc, libxl__dsm_call *call, int rc)
 {
     libxl__vnode_teller *teller = CONTAINER_OF(call, *teller, call);
 
     teller->rc = rc;
-    if (!rc)
+    if (call->request.op == LIBXL__DSM_LEAVING)
+        forget_failure(teller);
+    else if (!rc)
         teller->known_kb = teller->asked_kb;
     else if (rc != ERROR_VNODE_REFUSED)
         teller->known_kb = VNODE_UNTOLD;
@@ -65,6 +74,7 @@ int libxl__vnode_tell_step(libxl__gc *gc, libxl__vnode_domain *vd,
         teller->known_kb = VNODE_UNTOLD;
     teller->vnode = nr;
     teller->asked_kb = kb;
+    teller->call.quiet = false;
     teller->call.request = (libxl__dsm_request) {
         .op = LIBXL__DSM_NODE,
         .domid = vd->domid,
@@ -79,6 +89,21 @@ int libxl__vnode_tell_step(libxl__gc *gc, libxl__vnode_domain *vd,
     return rc;
 }
 
+void libxl__vnode_leaving(const libxl__vnode_domain *vd, unsigned int nr,
+                          uint64_t kb)
+{
+    libxl__vnode_teller *teller = vd->teller;
+
+    teller->call.quiet = true;
+    teller->call.request = (libxl__dsm_request) {
+        .op = LIBXL__DSM_LEAVING,
+        .domid = vd->domid,
+        .uuid = vd->uuid,
+        .vnode = nr,
+        .kb = kb,
+    };
+}
+
 int libxl__vnode_tell(libxl__gc *gc, libxl__vnode_teller *teller)
 {
     int rc;
@@ -87,6 +112,8 @@ int libxl__vnode_tell(libxl__gc *gc, libxl__vnode_teller *teller)
     teller->call.callback = replied;
     rc = libxl__dsm_start(gc, &teller->call);
     teller->rc = rc;
+    if (teller->call.request.op == LIBXL__DSM_LEAVING)
+        forget_failure(teller);
 
     return rc;
 }
