@@ -6,6 +6,7 @@ Two hosts of the lab. Parts, each of which can fail without the others, and is l
     swap    a guest that swaps on a disk in the other host's memory, by nbd over TCP
     node    a guest whose node 1 is memory of the other host, by dsmd over TCP
     switches  such a guest, with and without what dsmd does to be quick
+    detach  such a guest's node leaves, with and without dsmd streaming what the guest reads then
     rdma    `rtt` and `node` over Soft-RoCE
 
 Result: build/results/dsm.json, written anew with each figure, so that who ends it early keeps what there is; what could not
@@ -31,7 +32,7 @@ from pathlib import Path
 from benchmarks import host_programs, membench, remote_swap, round_trips, spanning
 from benchmarks.dsm_faults import Snapshot, below_user_space, copies, faults, messages, speedups
 from benchmarks.results import Metric, from_runs, write
-from lab.command import checked
+from lab.command import checked, run_in
 from lab.description import RackDescription
 from lab.elastic_guest import PROGRAMS
 from lab.errors import CommandFailedError, LabError, Malformed
@@ -56,6 +57,7 @@ USED_MIB = 8  # by the program that is on the node when it is detached
 # Of the figures' names: TCP is what every host has.
 PREFIXES = {"tcp": "dsm", "rdma": "dsm.rdma"}
 NODE_MIB = 128
+FRAMES_A_MIB = 256
 FAILURES = (LabError, Malformed, TimeoutError, OSError, ValueError)
 
 SWAP_GUEST = f"""
@@ -249,16 +251,23 @@ def optimised(
     yield from faults(seen["polling"], reads["polling"], found, f"{prefix}.polling", round_trip)
 
 
-def detach(there: spanning.Spanning) -> tuple[float, int]:
-    """(seconds of `xl vnode-detach`, MiB that a program has on the node then). Raises LabError, TimeoutError."""
+def detach(there: spanning.Spanning, begin: Callable[[], None] | None = None) -> tuple[float, int]:
+    """(seconds of `xl vnode-detach`, MiB that a program has on the node then). Raises LabError, TimeoutError.
+
+    `begin`: before it; the program is stopped then, and until the end.
+    """
     run = there.guest.guest
     inside = f"numactl --preferred=1 {PROGRAMS}/memcheck {USED_MIB} 1"
     pid = checked(run, f"({inside} >/tmp/memcheck.out 2>&1 & echo $!) </dev/null").strip()
     wait_for("memcheck has written all pages", 300, lambda: "ready" in run("cat /tmp/memcheck.out").out)
     moved = there.guest.resident(int(pid)).get(1, 0) // 1024
+    if begin:
+        checked(run, f"kill -STOP {pid}")
+        begin()
     began = time.monotonic()
     done = there.guest.detach(1, timeout=scaled(600))
     seconds = time.monotonic() - began
+    checked(run, f"kill -CONT {pid}")
     if done.status:
         raise CommandFailedError(f"xl vnode-detach: exit status {done.status}: {done.text}\n{there.said()}")
     checked(run, f"kill {pid}")
@@ -267,6 +276,49 @@ def detach(there: spanning.Spanning) -> tuple[float, int]:
     if '"bad_pages":0}' not in said:
         raise Malformed(f"memcheck: {said[-300:]}")
     return seconds, moved
+
+
+def counted_detach(there: spanning.Spanning, streams: bool) -> tuple[float, int, Snapshot]:
+    """The same as detach(), and what it costs; all pages are at their homes when it begins. Raises LabError, TimeoutError."""
+    run = run_in(there.hosts[0])
+    before: list[Snapshot] = []
+
+    def begin() -> None:
+        checked(run, f"dsmctl evacuate {spanning.NAME}")
+        wait_for("all pages are at home", 300, lambda: not there.status()["engine"]["evacuating"])
+        if streams:
+            checked(run, f"dsmctl leaving {spanning.NAME} 1 0")
+        before.append(Snapshot.take(there))
+
+    seconds, moved = detach(there, begin)
+    return seconds, moved, Snapshot.take(there).since(before[0])
+
+
+def _detach(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Metric]:
+    rates = {}
+    with attached(rack, amount, "tcp") as (there, _):
+        for name, streams in (("plain", False), ("streamed", True)):
+            if streams:
+                done = there.guest.attach(1, timeout=scaled(600))
+                if done.status:
+                    raise CommandFailedError(f"xl vnode-attach: exit status {done.status}: {done.text}\n{there.said()}")
+            seconds, moved, counted = counted_detach(there, streams)
+            pages = moved * FRAMES_A_MIB
+            rates[name] = pages / seconds
+            yield Metric(
+                f"dsm.detach.{name}.seconds_per_gib", seconds * 1024 / NODE_MIB, "s", "lower",
+                {
+                    "mib": NODE_MIB, "mib_in_use": moved, "seconds": seconds, "pages_per_second": rates[name],
+                    **{f"{key}_per_page": number / pages for key, number in counted.costs().items()},
+                },
+                note="xl vnode-detach, all pages at home: the guest moves those that a program uses to node 0",
+            )  # fmt: skip
+    yield Metric(
+        "dsm.detach.speedup", rates["streamed"] / rates["plain"], "x", "higher",
+        {f"{name}_pages_per_second": rate for name, rate in rates.items()}
+        | {"stream_pages_per_second": value(found, "dsm.rtt.tcp.sleep.stream_pages_per_second") or 0.0},
+        note="streamed against plain, in one run; beside it what the transport streams without anything else, 0: not measured",
+    )  # fmt: skip
 
 
 def node(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Metric]:
@@ -291,7 +343,14 @@ def rdma(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Metric
 
 
 Part = Callable[[Rack, Sequence[Metric], Amount], Iterator[Metric]]
-PARTS: dict[str, Part] = {"rtt": rtt, "swap": swap, "node": node, "switches": switches, "rdma": rdma}
+PARTS: dict[str, Part] = {
+    "rtt": rtt,
+    "swap": swap,
+    "node": node,
+    "switches": switches,
+    "detach": _detach,
+    "rdma": rdma,
+}
 
 
 def compared(found: Sequence[Metric]) -> list[Metric]:

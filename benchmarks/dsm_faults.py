@@ -111,6 +111,16 @@ class Snapshot:
                 raise Malformed(f"{field.name} went from {then} to {now}")
         return Snapshot(**values)
 
+    def costs(self) -> dict[str, int]:
+        """What something cost besides time."""
+        return {
+            "read_faults": self.read_faults,
+            "write_faults": self.write_faults,
+            "messages": self.sent + self.received,
+            "evicted_shared": self.evicted_shared,
+            "evicted_modified": self.evicted_modified,
+        }
+
     @property
     def faults(self) -> int:
         """Misses of vCPUs that dsmd has served."""

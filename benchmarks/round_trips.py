@@ -39,19 +39,23 @@ class RoundTrips:
     waiting: str
     rounds: int
     ns: Mapping[str, Mapping[str, int]]
+    pages_per_second: float  # many under way
 
 
 def parse(text: str, transport: str, waiting: str) -> RoundTrips:
     """What dsm_rtt of the host that asks has said. Raises Malformed."""
     found: dict[str, Mapping[str, int]] = {}
     rounds: set[int] = set()
+    rates = []
     for event in events(text):
         if event.get("event") == "round_trips":
             found[str(event.get("what"))] = quantiles(event.get("ns"))
             rounds.add(number(event, "rounds"))
-    if set(found) != set(KINDS) or len(rounds) != 1:
-        raise Malformed(f"dsm_rtt: wants {', '.join(KINDS)}, each once: {text[:400]!r}")
-    return RoundTrips(transport, waiting, rounds.pop(), found)
+        elif event.get("event") == "stream":
+            rates.append(1e9 * number(event, "pages") / max(1, number(event, "ns")))
+    if set(found) != set(KINDS) or len(rounds) != 1 or len(rates) != 1:
+        raise Malformed(f"dsm_rtt: wants {', '.join(KINDS)} and a stream, each once: {text[:400]!r}")
+    return RoundTrips(transport, waiting, rounds.pop(), found, rates[0])
 
 
 def prepare(folder: Path) -> None:
@@ -115,8 +119,8 @@ def measure(rack: Rack, transport: str, waiting: str, rounds: int = ROUNDS) -> R
 
 
 def metrics(found: Sequence[RoundTrips]) -> list[Metric]:
-    """dsm.rtt.TRANSPORT.WAITING.KIND_us: medians, with the other quantiles beside them."""
-    return [
+    """dsm.rtt.TRANSPORT.WAITING.KIND_us: medians, with the other quantiles beside them; and how quick a stream of pages is."""
+    trips = [
         Metric(
             f"dsm.rtt.{each.transport}.{each.waiting}.{kind}_us",
             each.ns[kind]["p50"] / 1000,
@@ -128,3 +132,14 @@ def metrics(found: Sequence[RoundTrips]) -> list[Metric]:
         for each in found
         for kind in KINDS
     ]
+    streams = [
+        Metric(
+            f"dsm.rtt.{each.transport}.{each.waiting}.stream_pages_per_second",
+            each.pages_per_second,
+            "1/s",
+            "higher",
+            note="questions without a page, answers with one, 32 under way",
+        )
+        for each in found
+    ]
+    return [*trips, *streams]

@@ -13,6 +13,8 @@
  * that do not count:
  *	fault	a question without a page, the answer has one: a read fault
  *	page	a page both ways
+ * and then ten times as many of the first kind, STREAM of them under way, that
+ * are timed as one: pages that are streamed.
  * poll: the thread looks for what has come and does not sleep; sleep: it waits
  * in the event loop.  Both ends should be told the same.
  *
@@ -20,6 +22,7 @@
  *   {"event":"listening"}
  *   {"event":"round_trips","what":"fault"|"page","rounds":..,"ns":{"p10":..,
  *    "p50":..,"p90":..,"p99":..,"max":..}}
+ *   {"event":"stream","pages":..,"ns":..}
  *   {"event":"end","reason":"closed","text":..}
  * Exit status: 0; 1 if the connection ended otherwise, or an answer was wrong;
  * 2 usage, or nothing to listen with.
@@ -48,8 +51,10 @@
 #define TICK_S		0.1
 #define MAX_ROUNDS	1000000
 #define POLLS		256	/* between two looks at the event loop */
+#define STREAM		32u	/* less than the credits */
+#define STREAM_ROUNDS	10u
 
-enum kind { FAULT, PAGE, KINDS };
+enum kind { FAULT, PAGE, KINDS };	/* and behind them: a stream */
 
 static const char *const kind_names[KINDS] = { "fault", "page" };
 
@@ -61,7 +66,7 @@ static struct {
 	enum dsm_end end;
 	/* of the one who asks */
 	enum kind kind;
-	unsigned int rounds, warm_up, done;
+	unsigned int rounds, warm_up, done, sent;
 	uint64_t asked, *ns;
 	uint8_t page[DSM_PAGE_BYTES];
 } me;
@@ -106,6 +111,25 @@ static void ask(void)
 	send_one(me.kind == FAULT ? DSM_GETS : DSM_RDATA, me.done);
 }
 
+/* Of pages that are streamed, as many as may be under way. */
+static void ask_ahead(void)
+{
+	for (; me.sent < me.done + STREAM && me.sent < STREAM_ROUNDS * me.rounds; me.sent++)
+		send_one(DSM_GETS, me.sent);
+}
+
+static void got_of_stream(void)
+{
+	if (++me.done < STREAM_ROUNDS * me.rounds) {
+		ask_ahead();
+		return;
+	}
+	printf("{\"event\":\"stream\",\"pages\":%u,\"ns\":%" PRIu64 "}\n", me.done,
+	       now(NULL) - me.asked);
+	fflush(stdout);
+	dsm_transport_close(me.transport, me.other);
+}
+
 static int by_size(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -131,6 +155,10 @@ static void got_answer(void)
 {
 	uint64_t ns = now(NULL) - me.asked;
 
+	if (me.kind == KINDS) {
+		got_of_stream();
+		return;
+	}
 	if (me.done >= me.warm_up)
 		me.ns[me.done - me.warm_up] = ns;
 	if (++me.done < me.warm_up + me.rounds) {
@@ -139,10 +167,12 @@ static void got_answer(void)
 	}
 	print_kind();
 	me.done = 0;
-	if (++me.kind < KINDS)
+	if (++me.kind < KINDS) {
 		ask();
-	else
-		dsm_transport_close(me.transport, me.other);
+	} else {
+		me.asked = now(NULL);
+		ask_ahead();
+	}
 }
 
 static void on_message(void *context, unsigned int host,

@@ -26,7 +26,8 @@
  * switched on or not.  Who waits for a page of a window that is on its way has
  * read all before it: the window goes on from there, and the link has something
  * to do all the time.  What was read goes first (engine_frames.c), which also
- * keeps frames for a window free.  Linux reads downwards: it collects up to 512
+ * keeps frames for a window free.  Pages that are free are not read, so the next
+ * miss may be a few pages behind the window.  Linux reads downwards: it collects up to 512
  * pages, each before those it has.  Below is what it has read before, so a
  * stream ends where another one has been.  What is fetched for nothing is less
  * than what the stream has read, and the first window: no limit is learnt.
@@ -41,6 +42,7 @@
 
 #define WINDOW_FIRST	2u
 #define WINDOW_LEAVING	8u	/* the first of a range that leaves */
+#define GAP		8	/* free pages in such a range, that nobody reads */
 #define PREFETCHES	64u	/* open, of DSM_ENGINE_REQUESTS */
 #define ROOM_LEFT	16u	/* credits that are left to others */
 #define LEAVING_NS	(60 * 1000 * MS)
@@ -145,6 +147,8 @@ static bool goes_on(struct dsm_engine *e, struct reader *r, struct stream *s,
 	}
 	at = place(s, gfn);
 	length = place(s, s->to);
+	if (is_leaver(e, r) && s->window && at > length && at <= length + GAP)
+		length = at;
 	if (at < -1 || at > length)
 		return false;
 	s->last = r->clock;

@@ -90,7 +90,8 @@ def test_round_trips_over_loopback(programs: Path, waiting: str) -> None:
     found = round_trips.parse(asked.stdout, "tcp", waiting)
     assert found.rounds == 20 and all(each["p50"] > 0 for each in found.ns.values())
     names = [metric.metric for metric in round_trips.metrics([found])]
-    assert names == [f"dsm.rtt.tcp.{waiting}.{kind}_us" for kind in ("fault", "page")]
+    assert names == [f"dsm.rtt.tcp.{waiting}.{kind}" for kind in ("fault_us", "page_us", "stream_pages_per_second")]
+    assert found.pages_per_second > 0
 
 
 @pytest.mark.parametrize(
@@ -120,10 +121,21 @@ def trips(what: str, **changed: Any) -> str:
     return json.dumps({"event": "round_trips", "what": what, "rounds": 5, "ns": QUANTILES, **changed}) + "\n"
 
 
+STREAM = json.dumps({"event": "stream", "pages": 50, "ns": 100_000_000}) + "\n"
+
+
+def test_pages_that_are_streamed() -> None:
+    found = round_trips.parse(trips("fault") + trips("page") + STREAM, "tcp", "poll")
+    assert found.pages_per_second == pytest.approx(500)
+
+
 @pytest.mark.parametrize(
     ("text", "part"),
     [
         ("", "each once"),
+        (trips("fault") + trips("page"), "each once"),
+        (trips("fault") + trips("page") + STREAM + STREAM, "each once"),
+        (trips("fault") + trips("page") + STREAM.replace("50", '"50"'), "pages"),
         (trips("fault"), "each once"),
         (trips("fault") + trips("other"), "each once"),
         (trips("fault") + trips("page", rounds=6), "each once"),
