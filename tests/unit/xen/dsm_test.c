@@ -1435,6 +1435,172 @@ static void overlapping(void)
     }
 }
 
+/* ---- Superpages; of 8 frames here ---- */
+
+static int merge_frames(uint64_t first, uint64_t nr, uint64_t done)
+{
+    struct xen_dsm_op o = {
+        .cmd = XEN_DSM_MERGE,
+        .u.frames = { .first = first, .nr = nr, .done = done } };
+    struct vcpu *was = current;
+    int rc;
+
+    current = &(struct vcpu){ .domain = &dom0 };
+    rc = memop(&o);
+    current = was;
+    expect("pauses", dom.pauses, 0);
+    expect("p2m lock", dom.p2m.locked, 0);
+    expect("the gate", DSM->closed, false);
+
+    return rc;
+}
+
+static int merge(uint64_t first)
+{
+    return merge_frames(first, 8, 0);
+}
+
+/* Frames 8 to 15 are as they were: single pages, nobody's but the guest's. */
+static void expect_single(void)
+{
+    unsigned long i;
+
+    for ( i = 8; i < 16; i++ )
+    {
+        expect("order", dom.p2m.e[i].order, 0);
+        expect("MFN", dom.p2m.e[i].mfn, 64 + i);
+        expect("type", dom.p2m.e[i].t, p2m_ram_rw);
+        expect("M2P", frames[64 + i].m2p, i);
+        expect("references", frames[64 + i].count_info, PGC_allocated | 1);
+        if ( !holds(frames[64 + i].bytes, i) )
+            die("frame %lu has other bytes", i);
+    }
+    expect("merges", DSM->stats.merges, 0);
+    expect("the domain's pages", dom.tot_pages, MEMORY);
+}
+
+static void superpage(void)
+{
+    unsigned long i;
+
+    begin();
+    whole_frames = true;
+    /* A page that was away has a frame of the pool now, whichever. */
+    expect("INVAL", op(XEN_DSM_INVAL, 9), 0);
+    expect("INVAL", op(XEN_DSM_INVAL, 20), 0);
+    expect("INSTALL", op_buf(XEN_DSM_INSTALL_M, 9, buffer, NULL), 0);
+    memset(frames[dom.p2m.e[9].mfn].bytes, 77, PAGE_SIZE);
+    flushes = 0;
+    expect("MERGE", merge(8), 0);
+    expect("flushes", flushes, 1);
+    for ( i = 8; i < 16; i++ )
+    {
+        expect("order", dom.p2m.e[i].order, 3);
+        expect("MFN", dom.p2m.e[i].mfn, 240 + i - 8);
+        expect("M2P", frames[240 + i - 8].m2p, i);
+        expect("references", frames[240 + i - 8].count_info, PGC_allocated | 1);
+        if ( !holds(frames[240 + i - 8].bytes, i == 9 ? 77 : i) )
+            die("GFN %lu has other bytes", i);
+        if ( i == 9 )
+            continue;
+        expect("the old frame's references", frames[64 + i].count_info, 0);
+        expect("its M2P", frames[64 + i].m2p, INVALID_M2P_ENTRY);
+        if ( !holds(frames[64 + i].bytes, 0) )
+            die("frame %lu is given back with the guest's bytes", i);
+    }
+    expect("the domain's pages", dom.tot_pages, MEMORY);
+    expect("merges", DSM->stats.merges, 1);
+    expect_pool(1, 1, 0);
+    expect("state", state_of(9), M);
+    /* It is one, and can be split again. */
+    expect("MERGE", merge(8), -EEXIST);
+    expect("INVAL", op(XEN_DSM_INVAL, 12), 0);
+    if ( !holds(buffer, 12) )
+        die("INVAL of a part gave other bytes");
+    expect("MERGE", merge(8), -ENODATA);
+}
+
+static void take_number(unsigned long gfn)
+{
+    frames[64 + 12].count_info++;
+    when_entry = NULL;
+}
+
+static void no_superpage(void)
+{
+    begin();
+    expect("no memory", merge(8), -ENOMEM);
+    expect_single();
+    whole_frames = true;
+    expect("first", merge_frames(9, 8, 0), -EINVAL);
+    expect("nr", merge_frames(8, 16, 0), -EINVAL);
+    expect("done", merge_frames(8, 8, 1), -EINVAL);
+    expect("outside", merge(48), -ERANGE);
+    expect("holes", merge(32), -ENODATA);
+    hap_has_2mb = false;
+    expect("no such pages", merge(8), -EOPNOTSUPP);
+    hap_has_2mb = true;
+    expect("DOWNGRADE", op(XEN_DSM_DOWNGRADE, 15), 0);
+    expect("one in S", merge(8), -ENODATA);
+    expect("UPGRADE", op(XEN_DSM_UPGRADE, 15), 0);
+    expect_single();
+    /* In use: by reference, pinned. */
+    frames[64 + 14].count_info++;
+    expect("in use", merge(8), -EBUSY);
+    frames[64 + 14].count_info--;
+    expect_single();
+    frames[64 + 15].u.inuse.type_info = PGT_writable_page | 1;
+    expect("pinned", merge(8), -EBUSY);
+    frames[64 + 15].u.inuse.type_info = 0;
+    expect("busy", DSM->stats.busy, 2);
+    frames[64 + 8].special = true;
+    expect("special", merge(8), -EPERM);
+    frames[64 + 8].special = false;
+    dom.p2m.e[8].t = p2m_map_foreign;
+    expect("foreign", merge(8), -EPERM);
+    dom.p2m.e[8].t = p2m_ram_rw;
+    expect_single();
+    /* Somebody who knew a frame by its number. */
+    when_entry = take_number;
+    expect("known", merge(8), -EBUSY);
+    expect("references", frames[64 + 12].count_info, PGC_allocated | 2);
+    frames[64 + 12].count_info--;
+    expect_single();
+    dom.p2m.fails = true;
+    expect("no page table", merge(8), -ENOMEM);
+    dom.p2m.fails = false;
+    expect_single();
+    dies = true;
+    expect("dying", merge(8), -EINVAL);
+    dies = false;
+    expect_single();
+    expect("all that was allocated is back", whole_frames, true);
+    expect("MERGE", merge(8), 0);
+    dsm_relinquish(&dom);
+    expect("dead", merge(16), -ESRCH);
+
+    begin_slice();
+    whole_frames = true;
+    expect("homed elsewhere", merge(FAR), -EXDEV);
+    expect("homed here", merge(FAR - 8), 0);
+}
+
+/* What the guest asks of Xen uses its pages by their frames. */
+static void superpage_and_hypercalls(void)
+{
+    begin();
+    whole_frames = true;
+    current = dom.vcpu[1];
+    expect("enters", dsm_gate_enter(dom.vcpu[1]), true);
+    when_waiting = not_yet;
+    expect("a hypercall that does not end", merge(8), -EBUSY);
+    when_waiting = NULL;
+    expect_single();
+    expect("busy", DSM->stats.busy, 1);
+    dsm_gate_leave(dom.vcpu[1]);
+    expect("MERGE", merge(8), 0);
+}
+
 static const struct { const char *name; void (*run)(void); } cases[] = {
     { "what a look-up reports", fixup },
     { "bytes and frames", bytes_and_frames },
@@ -1463,6 +1629,9 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
     { "frames for pages of other slices", frames_for_others },
     { "a guest's memory on another slice", populate_elsewhere },
     { "commands on many frames", many_frames },
+    { "a superpage", superpage },
+    { "no superpage", no_superpage },
+    { "a superpage and hypercalls", superpage_and_hypercalls },
     { "refusals", refusals },
     { "ranges that overlap", overlapping },
     { "a device model", device_model },

@@ -707,6 +707,141 @@ MUTANTS = {
     ),
     "begins anywhere": ("    if ( *done > nr )\n        return -EINVAL;\n", "", "commands on many frames"),
     "done not checked": (" || page->done > page->nr", "", "continuations and bad commands"),
+    "merges what is homed elsewhere": (
+        "    if ( homes_of(d->arch.dsm, first, first + MERGE_FRAMES) != HOMES_HERE )\n        return -EXDEV;\n",
+        "",
+        "no superpage",
+    ),
+    "merges what is not all here": (
+        "        default:\n            return -ENODATA;\n        }\n        if ( order )",
+        "        default:\n            break;\n        }\n        if ( order )",
+        "no superpage",
+    ),
+    "merges a superpage": (
+        "        if ( order )\n            return -EEXIST;\n",
+        "",
+        "a superpage",
+    ),
+    "merges what is in use": (
+        "        rc = take_frame(d, parts[i]);\n        if ( rc )\n        {\n            put_parts(parts, i);\n            return rc;\n        }\n",
+        "        take_frame(d, parts[i]);\n",
+        "no superpage",
+    ),
+    "keeps references to the parts": (
+        "            put_parts(parts, i);\n",
+        "",
+        "no superpage",
+    ),
+    "does not look at references again": (
+        "        if ( mfn_to_page(parts[i])->count_info != COUNT_TAKEN )\n        {\n            restore_parts",
+        "        if ( 0 )\n        {\n            restore_parts",
+        "no superpage",
+    ),
+    "the parts are not put back": (
+        "            restore_parts(d, p2m, first, parts);\n            rc = -EBUSY;",
+        "            rc = -EBUSY;",
+        "no superpage",
+    ),
+    "a dying domain keeps the page": (
+        "        /* It is dying, with all its memory. */\n        restore_parts(d, p2m, first, parts);\n",
+        "",
+        "no superpage",
+    ),
+    "the page counts twice": (
+        "    rc = assign_pages(pg, MERGE_FRAMES, d, MEMF_no_refcount);",
+        "    rc = assign_pages(pg, MERGE_FRAMES, d, 0);",
+        "a superpage",
+    ),
+    "merges without bytes": (
+        "        copy_domain_page(mfn_add(whole, i), parts[i]);\n",
+        "",
+        "a superpage",
+    ),
+    "merges without M2P": (
+        "        set_gpfn_from_mfn(mfn_x(whole) + i, first + i);\n",
+        "",
+        "a superpage",
+    ),
+    "the parts keep their M2P": (
+        "        set_gpfn_from_mfn(mfn_x(parts[i]), INVALID_M2P_ENTRY);\n",
+        "",
+        "a superpage",
+    ),
+    "merges before the flush": (
+        "                       p2m->default_access);\n    p2m_tlb_flush_sync(p2m);\n    if ( rc )\n        goto fail;",
+        "                       p2m->default_access);\n    if ( rc )\n        goto fail;",
+        "a superpage",
+    ),
+    "a failure of the p2m is none": (
+        "    p2m_tlb_flush_sync(p2m);\n    if ( rc )\n        goto fail;\n",
+        "    p2m_tlb_flush_sync(p2m);\n    rc = 0;\n",
+        "no superpage",
+    ),
+    "the domain has fewer pages": (
+        "    domain_adjust_tot_pages(d, MERGE_FRAMES);\n",
+        "",
+        "a superpage",
+    ),
+    "the parts are lost": (
+        "        put_page(mfn_to_page(parts[i]));\n        pool_free(d, mfn_to_page(parts[i]));\n",
+        "        put_page(mfn_to_page(parts[i]));\n",
+        "a superpage",
+    ),
+    "merges while it runs": (
+        "    domain_pause(d);\n    spin_lock(&dsm->ops_lock);",
+        "    spin_lock(&dsm->ops_lock);",
+        "a superpage",
+    ),
+    "stays paused": (
+        "    domain_unpause(d);\n\n    if ( !rc )",
+        "    if ( !rc )",
+        "a superpage",
+    ),
+    "merges in a hypercall": (
+        "        if ( gate_close(dsm) )\n        {\n            gfn_lock(p2m, _gfn(first), PAGE_ORDER_2M);",
+        "        if ( (gate_close(dsm), 1) )\n        {\n            gfn_lock(p2m, _gfn(first), PAGE_ORDER_2M);",
+        "a superpage and hypercalls",
+    ),
+    "the gate stays closed": (
+        "            gate_open(dsm);\n        }\n    }\n    domain_unpause(d);",
+        "        }\n    }\n    domain_unpause(d);",
+        "a superpage",
+    ),
+    "merges anything": (
+        "    if ( f->nr != MERGE_FRAMES || f->first % MERGE_FRAMES || f->done )",
+        "    if ( f->first % MERGE_FRAMES || f->done )",
+        "no superpage",
+    ),
+    "merges from anywhere": (
+        "    if ( f->nr != MERGE_FRAMES || f->first % MERGE_FRAMES || f->done )",
+        "    if ( f->nr != MERGE_FRAMES || f->done )",
+        "no superpage",
+    ),
+    "merges without 2 MiB pages": (
+        "    if ( !hap_has_2mb )\n        return -EOPNOTSUPP;\n",
+        "",
+        "no superpage",
+    ),
+    "merges beyond a range": (
+        "    if ( !r || f->nr > r->first + r->nr - f->first )\n        return -ERANGE;\n    if ( !hap_has_2mb )",
+        "    if ( r && !hap_has_2mb )",
+        "no superpage",
+    ),
+    "what was allocated is lost": (
+        "    if ( rc && pg )\n        free_domheap_pages(pg, PAGE_ORDER_2M);\n",
+        "",
+        "no superpage",
+    ),
+    "merges are not counted": (
+        "        dsm->stats.merges++;\n",
+        "",
+        "a superpage",
+    ),
+    "a merge that is busy is not counted": (
+        "    else if ( rc == -EBUSY )\n        dsm->stats.busy++;\n    spin_unlock(&dsm->ops_lock);",
+        "    spin_unlock(&dsm->ops_lock);",
+        "a superpage and hypercalls",
+    ),
 }
 
 

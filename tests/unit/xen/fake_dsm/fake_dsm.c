@@ -22,7 +22,7 @@ static struct vcpu vcpus[NR_VCPUS], *table[NR_VCPUS], vcpu0;
 
 static unsigned int rank(const spinlock_t *l)
 {
-    return l == &dom.arch.dsm->lock ? 3 : 1;
+    return l == &dom.arch.dsm->lock ? 3 : l == &dom.page_alloc_lock ? 4 : 1;
 }
 
 void spin_lock_init(spinlock_t *l)
@@ -92,12 +92,98 @@ bool get_page(struct page_info *pg, struct domain *d)
     return true;
 }
 
+/* 2 MiB of node 5 are MFN 240 to 247, if there are any. */
+#define WHOLE 240UL
+bool whole_frames, dies, hap_has_2mb = true;
+
+static struct page_info *alloc_whole(struct domain *d, unsigned int order,
+                                     unsigned int flags)
+{
+    unsigned long i;
+
+    if ( dom.p2m.locked || dom.arch.dsm->lock.held || dom.arch.dsm->ops_lock.held )
+        die("a superpage is allocated with a lock held");
+    if ( d != &dom || order != PAGE_ORDER_2M ||
+         flags != (MEMF_no_owner | MEMF_node(5) | MEMF_exact_node) )
+        die("order %u with flags %#x", order, flags);
+    if ( !whole_frames )
+        return NULL;
+    for ( i = 0; i < 1UL << order; i++ )
+    {
+        frames[WHOLE + i] = (struct page_info){ .m2p = INVALID_M2P_ENTRY };
+        memset(frames[WHOLE + i].bytes, 0xdd, PAGE_SIZE);
+    }
+    whole_frames = false;
+
+    return &frames[WHOLE];
+}
+
+void free_domheap_pages(struct page_info *pg, unsigned int order)
+{
+    unsigned long i;
+
+    if ( pg != &frames[WHOLE] || whole_frames )
+        die("what is freed is not what was allocated");
+    for ( i = 0; i < NR_GFNS; i++ )
+        if ( dom.p2m.e[i].mfn >= WHOLE && dom.p2m.e[i].mfn < WHOLE + 8 )
+            die("GFN %lu is mapped still", i);
+    for ( i = 0; i < 1UL << order; i++ )
+        if ( pg[i].owner || pg[i].count_info )
+            die("frame %lu is the domain's", i);
+    whole_frames = true;
+}
+
+int assign_pages(struct page_info *pg, unsigned int nr, struct domain *d,
+                 unsigned int flags)
+{
+    unsigned int i;
+
+    if ( flags != MEMF_no_refcount || !d->p2m.locked )
+        die("others can find a frame without an owner");
+    if ( dies )
+        return -EINVAL;
+    for ( i = 0; i < nr; i++ )
+    {
+        if ( pg[i].owner )
+            die("it has an owner");
+        pg[i].owner = d;
+        pg[i].count_info = PGC_allocated | 1;
+    }
+
+    return 0;
+}
+
+unsigned long domain_adjust_tot_pages(struct domain *d, long pages)
+{
+    if ( !d->page_alloc_lock.held )
+        die("pages are counted without the lock");
+
+    return d->tot_pages += pages;
+}
+
+void copy_domain_page(mfn_t to, mfn_t from)
+{
+    if ( dom.p2m.need_flush || !dom.p2m.locked || !dom.pauses )
+        die("a copy of what somebody may write to");
+    memcpy(frames[to.n].bytes, frames[from.n].bytes, PAGE_SIZE);
+}
+
+void domain_pause(struct domain *d)
+{
+    if ( d->p2m.locked || d->arch.dsm->ops_lock.held || d->arch.dsm->lock.held )
+        die("vCPUs are waited for with a lock held");
+    d->pauses++;
+}
+
 void put_page(struct page_info *pg)
 {
     if ( !(pg->count_info & ~PGC_allocated) )
         die("put of a frame without a reference");
     if ( --pg->count_info == 0 )
+    {
+        pg->owner->tot_pages--;
         pg->owner = NULL;
+    }
 }
 
 void put_page_alloc_ref(struct page_info *pg)
@@ -113,6 +199,8 @@ struct page_info *alloc_domheap_pages(struct domain *d, unsigned int order,
 {
     unsigned long i, nr = 1UL << order, first = NR_MFNS - nr;
 
+    if ( flags & MEMF_no_owner )
+        return alloc_whole(d, order, flags);
     for ( i = 0; i < nr; i++ )
     {
         frames[first + i].owner = d;
@@ -134,6 +222,7 @@ struct page_info *alloc_domheap_page(struct domain *d, unsigned int flags)
         {
             frames[i].owner = d;
             frames[i].count_info = PGC_allocated | 1;
+            d->tot_pages++;
             frames[i].m2p = INVALID_M2P_ENTRY;
             memset(frames[i].bytes, 0xee, PAGE_SIZE);
 
@@ -168,13 +257,31 @@ int p2m_set_entry(struct p2m_domain *p2m, gfn_t gfn, mfn_t mfn,
 
     if ( !p2m->locked )
         die("the p2m is changed without its lock");
-    if ( order || g >= NR_GFNS )
+    if ( (order && order != PAGE_ORDER_2M) || g >= NR_GFNS ||
+         g % (1UL << order) )
         die("GFN %#lx order %u is changed", g, order);
     if ( p2m->fails )
         return -ENOMEM;
+    if ( order )
+    {
+        for ( i = 0; i < 1UL << order; i++ )
+        {
+            p2m->e[g + i].t = t;
+            p2m->e[g + i].mfn = mfn_x(mfn) + i;
+            p2m->e[g + i].order = order;
+        }
+        p2m->need_flush = true;
+        if ( when_entry )
+            when_entry(g);
+        return 0;
+    }
     for ( i = 0; i < NR_GFNS && !mfn_eq(mfn, INVALID_MFN); i++ )
         if ( i != g && p2m->e[i].mfn == mfn_x(mfn) )
             die("MFN %#lx is mapped twice", mfn_x(mfn));
+    /* The others of a superpage are split from it. */
+    for ( i = g & ~7UL; p2m->e[g].order && i < (g | 7) + 1; i++ )
+        if ( i != g )
+            p2m->e[i].order = 0;
     p2m->e[g].t = t;
     p2m->e[g].mfn = mfn_x(mfn);
     p2m->e[g].order = 0;
@@ -315,6 +422,9 @@ void make_world(void)
         dom.p2m.e[i].t = p2m_mmio_dm;
         dom.p2m.e[i].mfn = ~0UL;
     }
+    whole_frames = dies = false;
+    hap_has_2mb = true;
+    dom.tot_pages = MEMORY;
     for ( i = 0; i < MEMORY; i++ )
     {
         dom.p2m.e[i].t = p2m_ram_rw;

@@ -114,13 +114,23 @@ typedef struct { unsigned long n; } mfn_t;
 #define mfn_eq(a, b) ((a).n == (b).n)
 #define INVALID_MFN _mfn(~0UL)
 #define INVALID_M2P_ENTRY (~0UL)
+static inline mfn_t mfn_add(mfn_t mfn, unsigned long i)
+{
+    return (mfn_t){ mfn.n + i };
+}
 #define PAGE_ORDER_4K 0
+#define PAGE_ORDER_2M 3         /* 8 frames: the guest is small */
+extern bool hap_has_2mb;
 #define PGC_allocated (1UL << 63)
 #define PGT_writable_page (1UL << 61)
 #define PGT_pinned (1UL << 60)
 #define PGT_non_coherent (1UL << 59)
 #define PGT_count_mask ((1UL << 55) - 1)
 #define MEMF_no_refcount 1
+#define MEMF_no_owner 2
+#define MEMF_exact_node 4
+#define MEMF_node(n) ((n) << 8)
+#define mfn_to_nid(m) (mfn_x(m) < 128 ? 5U : 6U)
 
 #define NR_GFNS 64UL
 #define NR_MFNS 256UL
@@ -148,6 +158,11 @@ extern struct page_info frames[NR_MFNS];
 bool get_page(struct page_info *pg, struct domain *d);
 void put_page(struct page_info *pg);
 void put_page_alloc_ref(struct page_info *pg);
+void free_domheap_pages(struct page_info *pg, unsigned int order);
+int assign_pages(struct page_info *pg, unsigned int nr, struct domain *d,
+                 unsigned int flags);
+unsigned long domain_adjust_tot_pages(struct domain *d, long pages);
+void copy_domain_page(mfn_t to, mfn_t from);
 #define get_page_and_type(pg, d, t) get_page(pg, d)
 #define put_page_and_type(pg) put_page(pg)
 struct page_info *alloc_domheap_pages(struct domain *d, unsigned int order,
@@ -201,6 +216,8 @@ void spin_lock_init(spinlock_t *l);
 void spin_lock(spinlock_t *l);
 void spin_unlock(spinlock_t *l);
 typedef struct { int n; } atomic_t;
+#define nrspin_lock spin_lock
+#define nrspin_unlock spin_unlock
 #define atomic_inc(a) ((void)(a)->n++)
 #define atomic_dec(a) ((void)(a)->n--)
 int atomic_read(atomic_t *a);
@@ -240,6 +257,8 @@ struct domain {
     bool is_shut_down;
     bool vm_event_monitor;
     int pauses, controller_pause_count;
+    spinlock_t page_alloc_lock;
+    long tot_pages;
     unsigned int shutdown_code;
     struct p2m_domain p2m;
 };
@@ -283,6 +302,7 @@ static inline void domain_pause_nosync(struct domain *d)
 {
     d->pauses++;
 }
+void domain_pause(struct domain *d);
 static inline void domain_unpause(struct domain *d)
 {
     if ( --d->pauses < d->controller_pause_count )

@@ -12,6 +12,9 @@ extern void (*when_waiting)(void); /* somebody waits for hypercalls to end */
 extern void (*when_port)(void);    /* ENABLE has its event channel */
 extern void (*when_entry)(unsigned long gfn); /* an entry has been changed */
 
+extern bool whole_frames;       /* there is a large page to allocate */
+extern bool dies;               /* the domain, before it gets a page */
+
 void make_world(void);
 
 #endif

@@ -337,6 +337,7 @@ struct xen_dsm_stats {
     uint64_aligned_t wait_max_ns;
     /* Waits of [4 + i % 4, 5 + i % 4) * 2^(i / 4 - 2) ns. */
     uint64_aligned_t wait_hist[XEN_DSM_STATS_BUCKETS];
+    uint64_aligned_t merges;            /* pages of 2 MiB that were made */
 };
 typedef struct xen_dsm_stats xen_dsm_stats_t;
 DEFINE_XEN_GUEST_HANDLE(xen_dsm_stats_t);
@@ -393,6 +394,28 @@ struct xen_dsm_frames {
     uint64_aligned_t nr;
     uint64_aligned_t done;
 };
+
+/*
+ * MERGE: 512 frames from first on, a multiple of 512, all homed here and in
+ * state M with memory in single pages, get one page of 2 MiB with the same
+ * bytes.  Nobody sees anything of it: the domain is paused meanwhile, for as
+ * long as it takes to copy 2 MiB.  nr is 512, done is 0.
+ *
+ *   -EINVAL      another nr, done or first
+ *   -ERANGE      they are not all in one range of ENABLE
+ *   -EXDEV       one is homed on another slice
+ *   -ENODATA     one is not in state M
+ *   -EEXIST      it is one page already
+ *   -EPERM       one is not plain memory of the guest
+ *   -EBUSY       somebody else uses one: try again, or never
+ *   -ENOMEM      the node that has the first of them has no 2 MiB in one piece
+ *   -EOPNOTSUPP  the processor has no such pages
+ *
+ * With an error nothing was changed.
+ */
+#define XEN_DSM_MERGE           20
+
+#define XEN_DSM_MERGE_FRAMES    512
 
 /*
  * PLACE: a vCPU runs in this slice from now on.  Said to every slice of the

@@ -58,11 +58,17 @@
  *   pooled - reserved + pages here that are homed elsewhere = added
  *
  *
+ * Superpages.  A page that leaves splits the superpage that it is in.  When all
+ * 512 are back MERGE copies them into one again, with the domain paused, and
+ * gives their frames to the host.
+ *
+ *
  * Locking, outermost first:
  *
  *   ops_lock      one page operation at a time; the pool; homes; dead.  Held
  *                 while a page is copied from or to the caller, which may
- *                 fault, but does not sleep.  Never taken by a guest.
+ *                 fault, but does not sleep.  Never taken by a guest.  MERGE
+ *                 waits for the domain's vCPUs before it takes it.
  *   the gate      see below; waited for with ops_lock held.
  *   p2m lock      the p2m and the away bits.  Taken by guests, who hold it in
  *                 the emulator and recursively in dsm_populate().
@@ -1415,6 +1421,231 @@ static int change_homes(struct domain *d, unsigned int cmd,
     return frame_ops(d, cmd, f->first, f->nr, &f->done);
 }
 
+/* ---- Superpages ---- */
+
+#define MERGE_FRAMES (1U << PAGE_ORDER_2M)
+
+/*
+ * Can these frames be one page?  Which frames of the host they are, if so.  The
+ * p2m lock is held.
+ */
+static int look_at_parts(struct domain *d, unsigned long first, mfn_t *parts)
+{
+    struct p2m_domain *p2m = p2m_get_hostp2m(d);
+    unsigned int i, order;
+
+    if ( homes_of(d->arch.dsm, first, first + MERGE_FRAMES) != HOMES_HERE )
+        return -EXDEV;
+
+    for ( i = 0; i < MERGE_FRAMES; i++ )
+    {
+        p2m_type_t t;
+        p2m_access_t a;
+
+        parts[i] = p2m->get_entry(p2m, _gfn(first + i), &t, &a, 0, &order,
+                                  NULL);
+        switch ( state_of(d->arch.dsm, first + i, t) )
+        {
+        case XEN_DSM_STATE_M:
+            break;
+        case XEN_DSM_STATE_OTHER:
+            return -EPERM;
+        default:
+            return -ENODATA;
+        }
+        if ( order )
+            return -EEXIST;
+    }
+
+    return 0;
+}
+
+static void put_parts(const mfn_t *parts, unsigned int nr)
+{
+    while ( nr-- )
+        put_page(mfn_to_page(parts[nr]));
+}
+
+/* Somebody knew one of them by its number: all are as they were. */
+static void restore_parts(struct domain *d, struct p2m_domain *p2m,
+                          unsigned long first, const mfn_t *parts)
+{
+    unsigned int i;
+
+    for ( i = 0; i < MERGE_FRAMES; i++ )
+        restore_entry(d, p2m, first + i, parts[i], p2m_ram_rw);
+}
+
+/*
+ * The domain is paused, so none of its vCPUs sees an entry or writes to a page;
+ * others would need the p2m lock, or hold a reference.
+ */
+static int replace_parts(struct domain *d, unsigned long first,
+                         struct page_info *pg, mfn_t *parts)
+{
+    struct p2m_domain *p2m = p2m_get_hostp2m(d);
+    mfn_t whole = page_to_mfn(pg);
+    unsigned int i;
+    int rc;
+
+    rc = look_at_parts(d, first, parts);
+    if ( rc )
+        return rc;
+
+    for ( i = 0; i < MERGE_FRAMES; i++ )
+    {
+        rc = take_frame(d, parts[i]);
+        if ( rc )
+        {
+            put_parts(parts, i);
+            return rc;
+        }
+    }
+
+    rc = p2m_set_entry(p2m, _gfn(first), whole, PAGE_ORDER_2M, p2m_ram_rw,
+                       p2m->default_access);
+    p2m_tlb_flush_sync(p2m);
+    if ( rc )
+        goto fail;
+
+    for ( i = 0; i < MERGE_FRAMES; i++ )
+        if ( mfn_to_page(parts[i])->count_info != COUNT_TAKEN )
+        {
+            restore_parts(d, p2m, first, parts);
+            rc = -EBUSY;
+            goto fail;
+        }
+
+    /* It has as many pages as before: the limit is not looked at. */
+    rc = assign_pages(pg, MERGE_FRAMES, d, MEMF_no_refcount);
+    if ( rc )
+    {
+        /* It is dying, with all its memory. */
+        restore_parts(d, p2m, first, parts);
+        goto fail;
+    }
+
+    for ( i = 0; i < MERGE_FRAMES; i++ )
+    {
+        copy_domain_page(mfn_add(whole, i), parts[i]);
+        set_gpfn_from_mfn(mfn_x(whole) + i, first + i);
+        set_gpfn_from_mfn(mfn_x(parts[i]), INVALID_M2P_ENTRY);
+    }
+
+    return 0;
+
+ fail:
+    put_parts(parts, MERGE_FRAMES);
+
+    return rc;
+}
+
+/* The frames that the page had before; ops_lock is held. */
+static void free_parts(struct domain *d, const mfn_t *parts)
+{
+    unsigned int i;
+
+    nrspin_lock(&d->page_alloc_lock);
+    domain_adjust_tot_pages(d, MERGE_FRAMES);
+    nrspin_unlock(&d->page_alloc_lock);
+
+    for ( i = 0; i < MERGE_FRAMES; i++ )
+    {
+        put_page(mfn_to_page(parts[i]));
+        pool_free(d, mfn_to_page(parts[i]));
+    }
+}
+
+static int look_first(struct domain *d, unsigned long first, mfn_t *parts)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+    struct p2m_domain *p2m = p2m_get_hostp2m(d);
+    int rc = -ESRCH;
+
+    spin_lock(&dsm->ops_lock);
+    if ( !dsm->dead )
+    {
+        gfn_lock(p2m, _gfn(first), PAGE_ORDER_2M);
+        rc = look_at_parts(d, first, parts);
+        gfn_unlock(p2m, _gfn(first), PAGE_ORDER_2M);
+    }
+    spin_unlock(&dsm->ops_lock);
+
+    return rc;
+}
+
+/*
+ * To write-protect the pages instead, and to let the vCPUs run, would have each
+ * that writes wait for longer than the copy takes, and the daemon hear of misses
+ * of pages that are here.
+ */
+static int merge_paused(struct domain *d, unsigned long first,
+                        struct page_info *pg, mfn_t *parts)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+    struct p2m_domain *p2m = p2m_get_hostp2m(d);
+    int rc = -ESRCH;
+
+    domain_pause(d);
+    spin_lock(&dsm->ops_lock);
+    if ( !dsm->dead )
+    {
+        rc = -EBUSY;
+        if ( gate_close(dsm) )
+        {
+            gfn_lock(p2m, _gfn(first), PAGE_ORDER_2M);
+            rc = replace_parts(d, first, pg, parts);
+            gfn_unlock(p2m, _gfn(first), PAGE_ORDER_2M);
+            gate_open(dsm);
+        }
+    }
+    domain_unpause(d);
+
+    if ( !rc )
+    {
+        free_parts(d, parts);
+        dsm->stats.merges++;
+    }
+    else if ( rc == -EBUSY )
+        dsm->stats.busy++;
+    spin_unlock(&dsm->ops_lock);
+
+    return rc;
+}
+
+static int merge(struct domain *d, const struct xen_dsm_frames *f)
+{
+    const struct dsm_range *r = find_range(d->arch.dsm, f->first);
+    struct page_info *pg = NULL;
+    mfn_t *parts;
+    int rc;
+
+    if ( f->nr != MERGE_FRAMES || f->first % MERGE_FRAMES || f->done )
+        return -EINVAL;
+    if ( !r || f->nr > r->first + r->nr - f->first )
+        return -ERANGE;
+    if ( !hap_has_2mb )
+        return -EOPNOTSUPP;
+
+    parts = xzalloc_array(mfn_t, MERGE_FRAMES);
+    if ( !parts )
+        return -ENOMEM;
+
+    rc = look_first(d, f->first, parts);
+    if ( !rc )
+    {
+        pg = alloc_domheap_pages(d, PAGE_ORDER_2M, MEMF_no_owner |
+                                 MEMF_node(mfn_to_nid(parts[0])) |
+                                 MEMF_exact_node);
+        rc = pg ? merge_paused(d, f->first, pg, parts) : -ENOMEM;
+    }
+    if ( rc && pg )
+        free_domheap_pages(pg, PAGE_ORDER_2M);
+    xfree(parts);
+
+    return rc;
+}
+
 /* ---- ENABLE, and the end ---- */
 
 static unsigned int refused(const struct domain *d,
@@ -1857,6 +2088,10 @@ int dsm_memop(XEN_GUEST_HANDLE_PARAM(xen_dsm_op_t) arg)
     case XEN_DSM_AWAY:
     case XEN_DSM_DROP_RANGE:
         rc = change_homes(d, op.cmd, &op.u.frames);
+        break;
+
+    case XEN_DSM_MERGE:
+        rc = merge(d, &op.u.frames);
         break;
 
     case XEN_DSM_FLUSH:
