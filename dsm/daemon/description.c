@@ -18,6 +18,7 @@
 #define US		1000ull
 #define MS		1000000ull
 #define MOST_GFN	(1ull << 40)	/* 4 PiB of guest memory */
+#define MERGE_NS	(5000 * MS)	/* at home for so long: a superpage again */
 
 struct reader {
 	const char *file;
@@ -371,6 +372,7 @@ void dsm_description_engine(const struct dsm_description *d,
 	p->nr_vcpus = d->nr_vcpus;
 	p->frames = d->frames;
 	p->lease_ns = d->lease_ns;
+	p->merge_ns = MERGE_NS;
 	p->token_ns = d->token_ns;
 	p->retry_ns = d->retry_ns;
 	p->pin_ns = d->pin_ns;

@@ -7,6 +7,7 @@
  *	engine_token.c	the progress token
  *	engine_prefetch.c	pages ahead of who reads
  *	engine_evacuate.c	pages that come home, many at a time
+ *	engine_merge.c	pages of 2 MiB, of those that have come home
  *	engine_frames.c	frames, and which pages leave
  *	engine_peers.c	connections and messages
  *	engine_answers.c	hosts that live and do not answer
@@ -96,6 +97,8 @@ void dsm_engine_run(struct dsm_engine *e)
 	if (!e->has_failed)
 		engine_tell_all(e);
 	engine_flush(e);
+	if (!e->has_failed)
+		engine_merge(e);
 	engine_time_passes(e);
 }
 
@@ -114,6 +117,8 @@ uint64_t dsm_engine_next(const struct dsm_engine *e)
 		next = e->evacuation.due;
 	if (e->evict_due < next)
 		next = e->evict_due;
+	if (e->merge_due < next)
+		next = e->merge_due;
 	return e->token_due < next ? e->token_due : next;
 }
 
@@ -405,6 +410,7 @@ int dsm_engine_create(const struct dsm_engine_params *params,
 	e->token_due = DSM_NEVER;
 	e->evacuation.due = DSM_NEVER;
 	e->evict_due = DSM_NEVER;
+	e->merge_due = DSM_NEVER;
 	e->keepalive_due = params->keepalive_ms ? 0 : DSM_NEVER;
 
 	rc = -ENOMEM;
@@ -412,7 +418,7 @@ int dsm_engine_create(const struct dsm_engine_params *params,
 			DSM_ENGINE_WRITEBACKS + 2 * SLOTS;
 	e->buffers = params->xen->calls->alloc_pages(params->xen, e->nr_buffers);
 	e->vcpu = calloc(params->nr_vcpus, sizeof(*e->vcpu));
-	if (!e->buffers || !e->vcpu ||
+	if (!e->buffers || !e->vcpu || engine_begin_merging(e) ||
 	    dsm_table_init(&e->table, e->buffers, e->nr_buffers))
 		goto fail;
 	for (i = 0; i < params->nr_vcpus; i++)
@@ -424,6 +430,7 @@ int dsm_engine_create(const struct dsm_engine_params *params,
 fail:
 	if (e->buffers)
 		params->xen->calls->free_pages(params->xen, e->buffers, e->nr_buffers);
+	engine_end_merging(e);
 	free(e->vcpu);
 	free(e);
 	return rc;
@@ -435,6 +442,7 @@ void dsm_engine_destroy(struct dsm_engine *e)
 		return;
 	e->p.xen->calls->free_pages(e->p.xen, e->buffers, e->nr_buffers);
 	dsm_table_exit(&e->table);
+	engine_end_merging(e);
 	free(e->vcpu);
 	free(e);
 }

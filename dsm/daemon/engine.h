@@ -83,6 +83,7 @@ struct dsm_engine_params {
 	uint64_t pin_ns;		/* in use for too long */
 	uint64_t answer_ns;		/* a host that lives answers a recall in this; 0: never mind */
 	uint32_t keepalive_ms;		/* 0: none */
+	uint64_t merge_ns;		/* 2 MiB are one page again after so long at home; 0: never */
 	unsigned int prefetch;		/* pages ahead of a reader, at most; 0: none */
 	bool clear_hint;		/* who overwrites a page gets it without its bytes */
 	uint8_t max_losses;		/* before a vCPU wants the token; 0: the core's */
@@ -107,6 +108,7 @@ struct dsm_engine_counts {
 	uint64_t tokens;			/* that came */
 	uint64_t operations, batches;		/* page operations; calls of Xen for them */
 	uint64_t evacuated;			/* pages that came home so */
+	uint64_t merged, merges_refused;	/* pages of 2 MiB that were made; could not be */
 	uint32_t evacuating;			/* 1: a range is coming home, now */
 	uint32_t leaving;			/* 1: the guest empties a range, now */
 	uint32_t frames, frames_used;		/* of the pool, now */

@@ -113,8 +113,21 @@ struct batch {
 	struct dsm_xen_op op[OPS];
 };
 
+/* 512 pages of this host's that could be one: engine_merge.c. */
+struct extent {
+	uint64_t first;		/* gfn */
+	uint64_t since;		/* ns; when its last page came home */
+	uint16_t apart;		/* pages of it that are not at home, in M */
+	uint8_t tries;
+	bool queued;
+	TAILQ_ENTRY(extent) link;
+};
+
 struct engine_range {
 	struct dsm_engine_range counts;
+	struct extent *extent;		/* of whole 2 MiB; NULL: none */
+	uint64_t first_extent;		/* its gfn */
+	unsigned int nr_extents;
 	bool changing;			/* misses behind its end wait */
 };
 
@@ -154,6 +167,9 @@ struct dsm_engine {
 	uint64_t evict_due;		/* a lease ends, and its frame is wanted; or DSM_NEVER */
 	bool draining;
 	TAILQ_HEAD(, dsm_entry) clock;
+	TAILQ_HEAD(, extent) whole;	/* that are in pieces, and at home again */
+	uint64_t merge_due;		/* or DSM_NEVER */
+	bool cannot_merge;
 	unsigned int used_most;		/* used when there were to be fewer frames */
 	struct engine_range range[DSM_MAX_RANGES];
 
@@ -339,6 +355,18 @@ void engine_evacuate(struct dsm_engine *e);
 
 /** The page has changed: has its way ended? */
 void engine_evacuate_settle(struct dsm_engine *e, struct dsm_entry *entry);
+
+/* ---- engine_merge.c ---- */
+
+/** Return: 0 or -ENOMEM. */
+int engine_begin_merging(struct dsm_engine *e);
+void engine_end_merging(struct dsm_engine *e);
+
+/** The page has changed: are all of its 2 MiB at home again, or not any more? */
+void engine_merge_settle(struct dsm_engine *e, struct dsm_entry *entry);
+
+/** Make a page of 2 MiB, if one is due and there is nothing else to do. */
+void engine_merge(struct dsm_engine *e);
 
 /* ---- engine_answers.c ---- */
 

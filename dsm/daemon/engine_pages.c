@@ -465,6 +465,7 @@ void engine_settle(struct dsm_engine *e, struct dsm_entry *entry)
 	if (!dsm_page_needs_buffer(page))
 		dsm_table_take_back(&e->table, entry);
 	engine_settle_range(e, entry);
+	engine_merge_settle(e, entry);
 	if (dsm_page_is_idle(page, &e->vm) && entry->due == DSM_NEVER)
 		dsm_table_forget(&e->table, entry);
 }

@@ -161,6 +161,8 @@ static const struct engine_number {
 	NUMBER(cleared, false, "Pages asked for without their bytes, to be overwritten."),
 	NUMBER(clears_late, false, "Pages asked for with them: nobody waited any more, or others were ahead."),
 	NUMBER(evacuated, false, "Pages that came home with a range."),
+	NUMBER(merged, false, "Pages of 2 MiB made again of those that had come home."),
+	NUMBER(merges_refused, false, "Of 2 MiB at home that Xen did not make one page."),
 	NUMBER(evacuating, true, "Is a range coming home?"),
 	NUMBER(leaving, true, "Does the guest empty a range?"),
 	NUMBER(holes, false, "Accesses to memory that its home does not have."),

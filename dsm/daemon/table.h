@@ -47,6 +47,7 @@ struct dsm_entry {
 	uint8_t range;			/* that it is in: its place in struct dsm_vm */
 	bool evictable;			/* it is in the ring of the clock */
 	bool left, shared, moved;	/* as counted for its range */
+	bool apart;			/* at home, and not in M: its 2 MiB are in pieces */
 	bool referenced;		/* missed since the clock's hand came by */
 	bool evacuating;		/* under way, to its home */
 	bool fetching;			/* our request is out, and a prefetch */

@@ -109,6 +109,13 @@ struct dsm_xen_calls {
 	/** Those in I become holes.  Return: 0; -EBUSY: one is here; -errno. */
 	int (*drop)(struct dsm_xen *xen, uint64_t first, uint64_t nr);
 	/**
+	 * 512 pages from @first on, a multiple of 512, which are all here and at
+	 * home, become a page of 2 MiB.
+	 * Return: 0; -EBUSY: one is in use; -ENOMEM: no memory in one piece;
+	 * -EOPNOTSUPP: there are no such pages; -errno.
+	 */
+	int (*merge)(struct dsm_xen *xen, uint64_t first);
+	/**
 	 * Memory of this host for frames that are holes, from @first on, in the
 	 * largest pages that fit and are free; and back to the host, up to
 	 * @first + @nr.  As many as one hypercall or two do in a short time.

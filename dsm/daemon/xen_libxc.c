@@ -204,6 +204,11 @@ static int drop(struct dsm_xen *xen, uint64_t first, uint64_t nr)
 	       -errno : 0;
 }
 
+static int merge(struct dsm_xen *xen, uint64_t first)
+{
+	return xc_dsm_merge(of(xen)->xch, of(xen)->domid, first) ? -errno : 0;
+}
+
 static int64_t fill(struct dsm_xen *xen, uint64_t first, uint64_t nr)
 {
 	return dsm_slice_fill(of(xen)->xch, of(xen)->domid, first, nr);
@@ -321,6 +326,7 @@ static void close_all(struct dsm_xen *xen)
 static const struct dsm_xen_calls calls = {
 	.page = page, .misses = misses, .populate = populate,
 	.pool_add = pool_add, .pool_del = pool_del, .away = away, .drop = drop,
+	.merge = merge,
 	.fill = fill, .empty = empty, .memory = memory,
 	.keepalive = keepalive, .has_ended = has_ended, .crash = crash, .alloc_pages = alloc_pages,
 	.free_pages = free_pages, .descriptor = descriptor,

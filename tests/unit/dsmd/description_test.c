@@ -89,6 +89,7 @@ static void right(const void *argument)
 		     "\"poll_us\": 20}", &d, said), "%s", said);
 	dsm_description_engine(&d, &config, &engine);
 	CHECK(engine.prefetch == 64 && engine.clear_hint, "the engine's");
+	CHECK(engine.merge_ns == 5000000000ull, "superpages");
 	CHECK(d.prefetch == 64 && d.busy_wait_ns == 100000000 && d.poll_ns == 20000, "what is quick");
 	CHECK(d.build && !d.domid && !d.lease_ns && d.token_ns == 5000000 &&
 	      d.pin_ns == 6000000 && !d.keepalive_ms, "all keys");

@@ -40,6 +40,7 @@ struct features {
 	unsigned int prefetch;
 	bool evacuate, clear_hint;
 	unsigned int answer_ms;		/* an answer comes in this time */
+	unsigned int merge_ms;		/* 2 MiB are one page again then */
 };
 
 struct instruction {
@@ -164,6 +165,7 @@ static struct dsm_engine_params params_of(struct node *n)
 		.answer_ns = now_playing.answer_ms * MS,
 		.prefetch = now_playing.prefetch, .clear_hint = now_playing.clear_hint,
 		.keepalive_ms = 10000, .seed = dice(), .max_losses = 3,
+		.merge_ns = now_playing.merge_ms * MS,
 		.xen = &n->xen.xen, .calls = &calls, .context = n,
 	};
 	uint64_t gfn;
@@ -1497,6 +1499,146 @@ static void evacuation_anew(const void *argument)
 	world_end();
 }
 
+static unsigned int merges(unsigned int host)
+{
+	struct dsm_engine_counts counts;
+
+	dsm_engine_get_counts(node[host].engine, &counts);
+	return (unsigned int)counts.merged;
+}
+
+/* What happens by time alone. */
+static void wait_ms(unsigned int ms)
+{
+	for (; ms; ms--) {
+		clock_ns += MS;
+		dsm_engine_tick(node[0].engine);
+		dsm_engine_run(node[0].engine);
+	}
+}
+
+/* 2 MiB that are at home again are one page, when nothing else is to be done. */
+static void superpages(const void *argument)
+{
+	struct features features = calm;
+	struct dsm_engine_counts counts;
+
+	(void)argument;
+	dice_begin();
+	features.hosts = 2;
+	features.pages = 2048;
+	features.frames = 200;
+	features.credits = 200;
+	features.merge_ms = 1000;
+	world_begin(&features);
+	/* What never left is as it was. */
+	wait_ms(3000);
+	CHECK(!node[0].xen.merges, "nothing has happened");
+	use(1, 0, 3, DSM_XEN_WANT_M);
+	use(1, 0, 511, DSM_XEN_WANT_S);
+	use(1, 0, 600, DSM_XEN_WANT_M);
+	wait_ms(3000);
+	CHECK(!node[0].xen.merges, "it is elsewhere");
+	use(0, 0, 3, DSM_XEN_WANT_M);
+	wait_ms(3000);
+	CHECK(!node[0].xen.merges, "a page of it is read elsewhere");
+	use(0, 0, 511, DSM_XEN_WANT_M);
+	wait_ms(990);
+	CHECK(!node[0].xen.merges, "too early");
+	wait_ms(20);
+	CHECK(merges(0) == 1 && node[0].xen.merged == 0 && node[0].xen.merges == 1, "%u", merges(0));
+	wait_ms(3000);
+	CHECK(node[0].xen.merges == 1, "once");
+	/* One that leaves again meanwhile begins anew. */
+	use(0, 0, 600, DSM_XEN_WANT_M);
+	wait_ms(900);
+	use(1, 0, 700, DSM_XEN_WANT_M);
+	wait_ms(900);
+	use(0, 0, 700, DSM_XEN_WANT_M);
+	wait_ms(980);
+	CHECK(merges(0) == 1, "too early");
+	wait_ms(40);
+	CHECK(merges(0) == 2 && node[0].xen.merged == 512, "the other one");
+	/* Not while somebody waits: of a page that does not come. */
+	use(1, 0, 5, DSM_XEN_WANT_M);
+	use(1, 0, 900, DSM_XEN_WANT_M);
+	use(0, 0, 5, DSM_XEN_WANT_M);
+	CHECK(played_use(&node[0].xen, 1, 900, DSM_XEN_WANT_M, 77) == PLAYED_MISS, "no miss");
+	dsm_engine_misses(node[0].engine);
+	wait_ms(3000);
+	CHECK(merges(0) == 2, "there was something else to do");
+	settle_down();
+	wait_ms(3000);
+	CHECK(merges(0) == 4, "%u", merges(0));
+	/* In use: again, some times. */
+	use(1, 0, 5, DSM_XEN_WANT_M);
+	use(0, 0, 5, DSM_XEN_WANT_M);
+	node[0].xen.page[9].pinned = true;
+	wait_ms(1500);
+	CHECK(node[0].xen.merges == 5, "%u", node[0].xen.merges);
+	node[0].xen.page[9].pinned = false;
+	wait_ms(1500);
+	CHECK(merges(0) == 5, "again");
+	use(1, 0, 5, DSM_XEN_WANT_M);
+	use(0, 0, 5, DSM_XEN_WANT_M);
+	node[0].xen.page[9].pinned = true;
+	wait_ms(30000);
+	dsm_engine_get_counts(node[0].engine, &counts);
+	CHECK(node[0].xen.merges == 6 + 8 && counts.merges_refused == 1, "%u tries, %llu",
+	      node[0].xen.merges, (unsigned long long)counts.merges_refused);
+	node[0].xen.page[9].pinned = false;
+	/* No memory: not again. */
+	node[0].xen.break_merge = -ENOMEM;
+	use(1, 0, 5, DSM_XEN_WANT_M);
+	use(0, 0, 5, DSM_XEN_WANT_M);
+	wait_ms(30000);
+	CHECK(node[0].xen.merges == 15, "%u", node[0].xen.merges);
+	/* A Xen that does not know of it is not asked any more. */
+	node[0].xen.break_merge = -EINVAL;
+	use(1, 0, 5, DSM_XEN_WANT_M);
+	use(0, 0, 5, DSM_XEN_WANT_M);
+	wait_ms(3000);
+	use(1, 0, 5, DSM_XEN_WANT_M);
+	use(0, 0, 5, DSM_XEN_WANT_M);
+	wait_ms(3000);
+	CHECK(node[0].xen.merges == 16, "%u", node[0].xen.merges);
+	/* The other host has none of it. */
+	CHECK(!node[1].xen.merges, "pages of others");
+	check_rules();
+	world_end();
+}
+
+/* One after the other, after an evacuation, and not before others are done. */
+static void superpages_in_turn(const void *argument)
+{
+	struct features features = calm;
+	uint64_t gfn;
+
+	(void)argument;
+	dice_begin();
+	features.hosts = 2;
+	features.pages = 4 * 512;
+	features.frames = 200;
+	features.credits = 200;
+	features.merge_ms = 100;
+	world_begin(&features);
+	for (gfn = 0; gfn < 1024; gfn += 16)
+		use(1, 0, gfn, DSM_XEN_WANT_M);
+	CHECK(!dsm_engine_evacuate(node[0].engine, 0, 2048), "begin");
+	settle_down();
+	CHECK(!dsm_engine_is_evacuating(node[0].engine) && !merges(0), "at home");
+	while (!merges(0))
+		wait_ms(1);
+	CHECK(dsm_engine_next(node[0].engine) == clock_ns + 10 * MS, "the next one");
+	wait_ms(9);
+	CHECK(merges(0) == 1, "not at once");
+	wait_ms(1);
+	CHECK(merges(0) == 2, "the next one");
+	CHECK(dsm_engine_next(node[0].engine) > clock_ns + 10 * MS, "no more");
+	check_rules();
+	world_end();
+}
+
 /* It leaves room to others, and does not look while it waits for answers. */
 static void evacuation_among_others(const void *argument)
 {
@@ -2734,6 +2876,8 @@ int main(int argc, char **argv)
 		{ "evacuation: another one", evacuation_anew, NULL },
 		{ "evacuation: what comes meanwhile", evacuation_of_what_comes, NULL },
 		{ "evacuation: others", evacuation_among_others, NULL },
+		{ "superpages", superpages, NULL },
+		{ "superpages in turn", superpages_in_turn, NULL },
 		{ "prefetch: a reader", prefetch_reader, NULL },
 		{ "prefetch: used", prefetch_used, NULL },
 		{ "prefetch: for nothing", prefetch_wasted, NULL },

@@ -283,6 +283,26 @@ static int played_drop(struct dsm_xen *xen, uint64_t first, uint64_t nr)
 	return 0;
 }
 
+static int played_merge(struct dsm_xen *xen, uint64_t first)
+{
+	struct played_xen *p = of(xen);
+	uint64_t i;
+
+	p->merges++;
+	if (p->break_merge)
+		return p->break_merge;
+	if (first % 512)
+		return -EINVAL;
+	for (i = first; i < first + 512; i++)
+		if (p->page[i].state != DSM_XEN_STATE_M || p->page[i].elsewhere)
+			return -ENODATA;
+	for (i = first; i < first + 512; i++)
+		if (p->page[i].pinned)
+			return -EBUSY;
+	p->merged = first;
+	return 0;
+}
+
 /* A part at a time, as Xen does. */
 static int64_t played_fill(struct dsm_xen *xen, uint64_t first, uint64_t nr)
 {
@@ -389,6 +409,7 @@ static const struct dsm_xen_calls calls = {
 	.page = played_page_ops, .misses = played_misses,
 	.populate = played_populate, .pool_add = played_pool_add,
 	.pool_del = played_pool_del, .away = played_away, .drop = played_drop,
+	.merge = played_merge,
 	.fill = played_fill, .empty = played_empty, .memory = played_memory,
 	.keepalive = played_keepalive, .has_ended = played_has_ended, .crash = played_crash,
 	.alloc_pages = played_alloc, .free_pages = played_free,

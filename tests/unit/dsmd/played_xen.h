@@ -39,6 +39,9 @@ struct played_xen {
 	bool full;
 	unsigned int pool, host_frames;	/* frames here; that the host could give */
 	unsigned int busy_permille, nomem_permille;
+	unsigned int merges;		/* tried */
+	uint64_t merged;		/* the last that was done */
+	int break_merge;
 	unsigned int crashes, wakes, operations, calls, keepalives, keepalive_ms;
 	unsigned int refused[134];	/* by errno, of page operations */
 	int break_page, break_misses, break_keepalive;	/* -errno of these calls */

@@ -46,7 +46,7 @@ static struct {
 	unsigned int extents[32];	/* populated, by order */
 	uint64_t populated, last_gfn, limit;	/* frames; more than limit fail */
 	bool no_superpages;
-	uint64_t away_first, away_nr, pool, dropped_first, dropped;
+	uint64_t away_first, away_nr, pool, dropped_first, dropped, merged;
 	const char *fail_next;		/* after that one, so fails this */
 	uint64_t given_back, lowest;	/* frames; the first of them */
 	unsigned int slice, nr_slices, nr_ranges;
@@ -323,6 +323,15 @@ int xc_dsm_away(xc_interface *xch, uint32_t domid, uint64_t first, uint64_t nr, 
 	xen.away_first = first;
 	xen.away_nr = nr;
 	return *done == nr ? 0 : -1;
+}
+
+int xc_dsm_merge(xc_interface *xch, uint32_t domid, uint64_t first)
+{
+	(void)xch;
+	(void)domid;
+	ZERO_OR(merge);
+	xen.merged = first;
+	return 0;
 }
 
 int xc_dsm_drop_range(xc_interface *xch, uint32_t domid, uint64_t first, uint64_t nr, uint64_t *done)
@@ -685,6 +694,7 @@ static void operations(const void *argument)
 	CHECK(!opened->calls->pool_add(opened, 3) && xen.pool == 131, "pool");
 	CHECK(!opened->calls->away(opened, 8, 1) && xen.away_first == 8, "away");
 	CHECK(!opened->calls->drop(opened, 8, 1), "drop");
+	CHECK(!opened->calls->merge(opened, 1024) && xen.merged == 1024, "merge");
 	CHECK(!opened->calls->crash(opened) && xen.crashed == 1, "crash");
 	CHECK(!opened->calls->has_ended(opened), "it is there");
 	xen.flags = XEN_DOMINF_dying;
@@ -804,6 +814,9 @@ static void all_or_none(const void *argument)
 	      xen.dropped == 3, "%llu dropped", (unsigned long long)xen.dropped);
 	xen.fail_at = "drop";
 	CHECK(opened->calls->drop(opened, 0x500, 20) == -EEXIST, "drop");
+	xen.fail_errno = ENODATA;
+	xen.fail_at = "merge";
+	CHECK(opened->calls->merge(opened, 512) == -ENODATA, "merge");
 	xen.fail_at = NULL;
 	end(opened);
 }

@@ -64,6 +64,12 @@ int xc_dsm_drop_range(xc_interface *xch, uint32_t domid, uint64_t first,
                       uint64_t nr, uint64_t *done);
 
 /*
+ * XEN_DSM_MERGE_FRAMES pages from first on, a multiple of that, which are all
+ * here and homed here, become one of 2 MiB.  The domain is paused for a moment.
+ */
+int xc_dsm_merge(xc_interface *xch, uint32_t domid, uint64_t first);
+
+/*
  * A vCPU runs in this slice from now on; said to each slice.  *info is where
  * its vcpu_info was here, or 0; NULL if nobody asks.
  */

@@ -171,6 +171,14 @@ int xc_dsm_drop_range(xc_interface *xch, uint32_t domid, uint64_t first,
     return dsm_frames(xch, domid, XEN_DSM_DROP_RANGE, first, nr, done);
 }
 
+int xc_dsm_merge(xc_interface *xch, uint32_t domid, uint64_t first)
+{
+    uint64_t done;
+
+    return dsm_frames(xch, domid, XEN_DSM_MERGE, first, XEN_DSM_MERGE_FRAMES,
+                      &done);
+}
+
 int xc_dsm_place(xc_interface *xch, uint32_t domid, uint32_t vcpu,
                  unsigned int slice, uint64_t *info)
 {
