@@ -786,6 +786,81 @@ static void prepare_slice(unsigned int slice, unsigned long populated)
         fail("ENABLE: %s (%s)", strerror(rc), xc_dsm_refusal(refused));
 }
 
+/* ---- Superpages ---- */
+
+static int merge(uint64_t first)
+{
+    return xc_dsm_merge(xch, domid, first) ? -errno : 0;
+}
+
+static uint64_t merges(void)
+{
+    xen_dsm_stats_t stats;
+
+    expect("xc_dsm_stats", xc_dsm_stats(xch, domid, &stats), 0);
+
+    return stats.merges;
+}
+
+static void superpage(void)
+{
+    uint64_t done, *mapped;
+    unsigned int i;
+
+    expect("populated", populate(GFN + 512, 9, 0), 0);
+    prepare_slice(0, GFN);
+    expect("AWAY", away(GFN + NR, 512, &done), 0);
+    expect("POOL_ADD", pool_add(512, &done), 0);
+    for ( i = 0; i < 512; i++ )
+        write_frame(GFN + i, 1000 * i);
+    expect("MERGE of what is one page", merge(GFN), -EEXIST);
+    for ( i = 0; i < 512; i += 8 )
+        expect("INVAL", op(XEN_DSM_INVAL, GFN + i), 0);
+    expect("MERGE of pages that are away", merge(GFN), -ENODATA);
+    /* Frames of the pool, of which none is the one that it had. */
+    for ( i = 0; i < 512; i += 8 )
+    {
+        fill(buffer, 1000 * i);
+        expect("INSTALL_M", op(XEN_DSM_INSTALL_M, GFN + i), 0);
+    }
+    expect("MERGE elsewhere", merge(GFN + 1), -EINVAL);
+    expect("MERGE behind the range", merge(GFN + FRAMES), -ERANGE);
+    expect("MERGE of holes", merge(GFN + NR + 512), -ENODATA);
+    expect("MERGE of what is homed elsewhere", merge(GFN + NR), -EXDEV);
+    mapped = map(GFN + 511, PROT_READ);
+    expect("MERGE of what is mapped", merge(GFN), -EBUSY);
+    unmap(mapped);
+    expect("DOWNGRADE", op(XEN_DSM_DOWNGRADE, GFN + 5), 0);
+    expect("MERGE of copies", merge(GFN), -ENODATA);
+    expect("UPGRADE", op(XEN_DSM_UPGRADE, GFN + 5), 0);
+    expect("merges", merges(), 0);
+
+    expect("MERGE", merge(GFN), 0);
+    expect("merges", merges(), 1);
+    expect("tot_pages", tot_pages(), NR + 512);
+    expect_pool(512, 0, 512);
+    for ( i = 0; i < 512; i++ )
+        if ( !frame_holds(GFN + i, 1000 * i) )
+            fail("frame %u holds other bytes", i);
+    expect("MERGE again", merge(GFN), -EEXIST);
+    /* It is like any other. */
+    expect("INVAL", op(XEN_DSM_INVAL, GFN + 77), 0);
+    if ( !is_filled(buffer, 77000) )
+        fail("INVAL of a part gave other bytes");
+    expect("INSTALL_M", op(XEN_DSM_INSTALL_M, GFN + 77), 0);
+    expect("MERGE", merge(GFN), 0);
+    write_frame(GFN + 77, 5);
+    if ( !frame_holds(GFN + 77, 5) || !frame_holds(GFN + 78, 78000) )
+        fail("a frame of it holds other bytes");
+    /* Within the limit that the domain has reached. */
+    expect("INVAL", op(XEN_DSM_INVAL, GFN + 600), 0);
+    expect("INSTALL_M", op(XEN_DSM_INSTALL_M, GFN + 600), 0);
+    expect("xc_domain_setmaxmem", xc_domain_setmaxmem(xch, domid,
+           tot_pages() * (XC_PAGE_SIZE / 1024)), 0);
+    expect("MERGE without room for more", merge(GFN + 512), 0);
+    expect("tot_pages", tot_pages(), NR + 512);
+}
+
 static void elsewhere(void)
 {
     const uint64_t far = GFN + 512;
@@ -1220,6 +1295,7 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
     { "the pool", pool },
     { "one slice has nothing elsewhere", one_slice },
     { "frames that are homed elsewhere", elsewhere },
+    { "a superpage", superpage },
     { "a large node comes and goes", a_large_node },
     { "pages of two slices", two_slices },
     { "domains that are refused", refused_domains },
