@@ -40,7 +40,10 @@ ENGINE = [
     *(DSM / "core" / f"{noun}.c" for noun in ("directory", "holder", "protocol", "rules", "step", "token")),
     *(
         DSM / "daemon" / f"engine{part}.c"
-        for part in ("", "_answers", "_evacuate", "_frames", "_misses", "_pages", "_peers", "_prefetch", "_ranges", "_token")
+        for part in (
+            *("", "_answers", "_evacuate", "_frames", "_merge", "_misses", "_pages", "_peers", "_prefetch"),
+            *("_ranges", "_token"),
+        )
     ),
     *(DSM / "daemon" / f"{noun}.c" for noun in ("histogram", "table")),
 ]
