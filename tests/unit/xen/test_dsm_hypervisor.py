@@ -778,7 +778,7 @@ MUTANTS = {
         "no superpage",
     ),
     "the domain has fewer pages": (
-        "    domain_adjust_tot_pages(d, MERGE_FRAMES);\n",
+        "    if ( domain_adjust_tot_pages(d, MERGE_FRAMES) == MERGE_FRAMES )\n        ASSERT_UNREACHABLE();\n",
         "",
         "a superpage",
     ),

@@ -161,7 +161,8 @@ void put_page_alloc_ref(struct page_info *pg);
 void free_domheap_pages(struct page_info *pg, unsigned int order);
 int assign_pages(struct page_info *pg, unsigned int nr, struct domain *d,
                  unsigned int flags);
-unsigned long domain_adjust_tot_pages(struct domain *d, long pages);
+unsigned long __attribute__((warn_unused_result))
+domain_adjust_tot_pages(struct domain *d, long pages);
 void copy_domain_page(mfn_t to, mfn_t from);
 #define get_page_and_type(pg, d, t) get_page(pg, d)
 #define put_page_and_type(pg) put_page(pg)

@@ -1546,7 +1546,9 @@ static void free_parts(struct domain *d, const mfn_t *parts)
     unsigned int i;
 
     nrspin_lock(&d->page_alloc_lock);
-    domain_adjust_tot_pages(d, MERGE_FRAMES);
+    /* Those that it had are counted still: it is not the first. */
+    if ( domain_adjust_tot_pages(d, MERGE_FRAMES) == MERGE_FRAMES )
+        ASSERT_UNREACHABLE();
     nrspin_unlock(&d->page_alloc_lock);
 
     for ( i = 0; i < MERGE_FRAMES; i++ )
