@@ -394,6 +394,14 @@ static void mischief(struct node *n)
 					   dice_below((unsigned int)(now_playing.pages - first))),
 		      "evacuate");
 	}
+	/* A hint that is wrong most of the time. */
+	if (now_playing.prefetch && !dice_below(16)) {
+		uint64_t first = dice_below(now_playing.pages);
+
+		CHECK(!dsm_engine_leaving(n->engine, first, first +
+					  dice_below((unsigned int)(now_playing.pages - first))),
+		      "leaving");
+	}
 	if (now_playing.holes && !dice_below(8)) {
 		if (played_guest_frees(&n->xen, gfn))
 			memset(last[gfn], 0, sizeof(last[gfn]));
