@@ -723,8 +723,8 @@ MUTANTS = {
         "a superpage",
     ),
     "merges what is in use": (
-        "        rc = take_frame(d, parts[i]);\n        if ( rc )\n        {\n            put_parts(parts, i);\n            return rc;\n        }\n",
-        "        take_frame(d, parts[i]);\n",
+        "        if ( rc )\n        {\n            put_parts(parts, i);\n            return rc;\n        }\n",
+        "",
         "no superpage",
     ),
     "keeps references to the parts": (

@@ -904,7 +904,8 @@ static void settle_locked(libxl__egc *egc, vnode_op *op, libxl__flock *lock,
     if (op->leaving && op->end_rc) {
         /* It stays, or a part of it. */
         op->leaving = false;
-        libxl__vnode_leaving(vd, op->rec.vnode, vd->node[op->rec.vnode].there_kb);
+        libxl__vnode_leaving(vd, op->rec.vnode,
+                             vd->node[op->rec.vnode].there_kb);
         settled = ERROR_NOT_READY;
     } else {
         settled = libxl__vnode_bring(gc, vd, NULL, true);

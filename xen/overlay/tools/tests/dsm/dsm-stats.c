@@ -41,7 +41,8 @@ int main(int argc, char **argv)
     FIGURE(ring_full); FIGURE(busy); FIGURE(invals); FIGURE(downgrades);
     FIGURE(installs_s); FIGURE(installs_m); FIGURE(upgrades); FIGURE(drops);
     FIGURE(recalls); FIGURE(pooled); FIGURE(reserved); FIGURE(added);
-    FIGURE(merges); FIGURE(uncovered); FIGURE(paused); FIGURE(wait_ns); FIGURE(wait_max_ns);
+    FIGURE(merges);
+    FIGURE(uncovered); FIGURE(paused); FIGURE(wait_ns); FIGURE(wait_max_ns);
 #undef FIGURE
     printf("\"wait_hist\": [");
     for ( i = 0; i < XEN_DSM_STATS_BUCKETS; i++ )

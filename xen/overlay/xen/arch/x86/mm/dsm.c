@@ -1578,8 +1578,9 @@ static int look_first(struct domain *d, unsigned long first, mfn_t *parts)
 
 /*
  * To write-protect the pages instead, and to let the vCPUs run, would have each
- * that writes wait for longer than the copy takes, and the daemon hear of misses
- * of pages that are here.
+ * that writes wait for longer than the copy takes, and the daemon hear of
+ * misses of pages that are here.  A CPU has flushed what it knew of a vCPU when
+ * it has switched away from it.
  */
 static int merge_paused(struct domain *d, unsigned long first,
                         struct page_info *pg, mfn_t *parts)
