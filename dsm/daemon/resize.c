@@ -549,6 +549,8 @@ enum dsm_control_answer dsm_resize_leaving(struct dsm_worker *w, const char *wor
 					(unsigned long long)number, (unsigned long long)size);
 	size = least(size / DSM_FRAME_KIB, v->open);
 	dsm_engine_leaving(w->engine, v->start + size, v->start + v->open);
+	dsm_worker_say(w, 6, "node: of vnode %u %llu KiB are about to leave", v->number,
+		       (unsigned long long)kib(v->open - size));
 	return DSM_CONTROL_OK;
 }
 
