@@ -54,6 +54,8 @@ static void usage(FILE *to)
 	      "  node VM VNODE SIZE POOL\n"
 	      "                       so much memory there for the vnode, KiB, and so large a\n"
 	      "                       pool here\n"
+	      "  leaving VM VNODE SIZE\n"
+	      "                       the guest will empty the vnode but for so many KiB\n"
 	      "  leave VM HOST        end the connection with a host\n"
 	      "  leave VM             give back what is here of other hosts, and end\n"
 	      "  fail VM REASON       stop the VM on all hosts\n"
