@@ -2265,6 +2265,39 @@ static void leaving_once(const void *argument)
 	world_end();
 }
 
+/* As Linux empties a node: batches of 512 upwards, each downwards, one page of 16 free. */
+static void leaving_node(const void *argument)
+{
+	struct features features = readers(256, 0);
+	struct dsm_engine_counts counts;
+	uint64_t batch, gfn, misses = 0, pages = 0;
+
+	(void)argument;
+	dice_begin();
+	features.pages = 2048;
+	features.credits = 400;
+	world_begin(&features);
+	will_leave(0, 1024);
+	for (batch = 0; batch < 1024; batch += 512)
+		for (gfn = batch + 512; gfn-- > batch;) {
+			if (!dice_below(16))
+				continue;
+			misses += read_pages(gfn, gfn + 1);
+			pages++;
+		}
+	dsm_engine_get_counts(node[1].engine, &counts);
+	printf("%llu misses of %llu pages, %llu fetched before, %llu evicted\n",
+	       (unsigned long long)misses, (unsigned long long)pages,
+	       (unsigned long long)counts.prefetches, (unsigned long long)counts.evicted_shared);
+	CHECK(misses * 20 < pages, "%llu misses of %llu pages", (unsigned long long)misses,
+	      (unsigned long long)pages);
+	CHECK(counts.prefetches + misses < 1024 + 64 + 1, "%llu prefetches",
+	      (unsigned long long)counts.prefetches);
+	CHECK(!counts.waited_frames, "%llu waited", (unsigned long long)counts.waited_frames);
+	check_rules();
+	world_end();
+}
+
 /* Bytes that nobody will read do not travel; those that somebody may, do. */
 static void clear_hint(const void *argument)
 {
@@ -2897,6 +2930,7 @@ int main(int argc, char **argv)
 		{ "leaving: on the way", leaving_on_the_way, NULL },
 		{ "leaving: frames", leaving_frames, NULL },
 		{ "leaving: once", leaving_once, NULL },
+		{ "leaving: a node", leaving_node, NULL },
 		{ "the clear hint", clear_hint, NULL },
 		{ "the clear hint behind others", clear_hint_in_a_queue, NULL },
 		{ "a page that can't leave", special_page, NULL },
