@@ -180,7 +180,7 @@ static void look(struct host *host, const char *op, const struct record *asked,
 			     asked->domid);
 	else if (!strcmp(op, "state"))
 		state(host, &known, answer);
-	else if (!guest_check_domid(host, asked->domid, asked->uuid, answer))
+	else
 		guest_leaving(host, &known, request, answer);
 }
 
