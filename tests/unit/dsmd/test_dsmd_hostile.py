@@ -145,7 +145,8 @@ LIES = [
     Lie("no-questions", ENDS, 1),  # it has none of ours, says so, and is believed
     Lie("no-credit", ENDS, 1),
     Lie("nothing", ENDS),
-    Lie("deaf", ends("a question was not answered in time")),
+    # It hears no answer either, and may be the first to say so.
+    Lie("deaf", ends("(a question was not answered in time|cut off: .*)")),
     Lie("half", ends("cut off: closed within a message")),
     Lie("flood", ENDS),
     Lie("questions", ends(TURN), 1),

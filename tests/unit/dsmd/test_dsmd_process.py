@@ -79,9 +79,9 @@ class Daemon:
         )
 
     def until(self, pattern: str) -> re.Match[str]:
-        """Read what it says until there is this."""
+        """Read what it says until there is this, and the line has an end."""
         end = time.monotonic() + PATIENCE
-        while not (found := re.search(pattern, self.said)):
+        while not (found := re.search(pattern, self.said[: self.said.rfind("\n") + 1])):
             assert self.read(end), f"{self.name}: no {pattern!r}:\n{self.said}"
         return found
 
