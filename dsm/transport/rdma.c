@@ -10,13 +10,11 @@
  * since a queue pair that is destroyed loses what it was asked to send and a
  * socket does not.
  *
- * What the adapter may touch.  One protection domain, completion queue and
- * memory region a connection; the region is ours to write only, no remote
- * access, so there is no key that a peer could use.  A message is one SEND of
- * 32 bytes or of 32 bytes and a page.  The receives that are posted are the
- * credits and DSM_LINK_FRAMES more; one is posted again before its credit is
- * told.  So an honest peer never finds none (RNR), and another one learns with
- * its first message too many that it was seen (DSM_END_CREDITS).
+ * Each connection has a queue pair with buffers of its own (queue_pair.h).  A
+ * message is one SEND of 32 bytes or of 32 bytes and a page.  The receives that
+ * are posted are the credits and DSM_LINK_FRAMES more; one is posted again before
+ * its credit is told.  So an honest peer never finds none (RNR), and another one
+ * learns with its first message too many that it was seen (DSM_END_CREDITS).
  *
  * Sending.  Messages wait in a ring and stay there until the adapter has
  * reported them: first those that it has, then those that wait for a credit.
@@ -35,30 +33,23 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <ev.h>
 #include <openssl/err.h>
-#include <rdma/rdma_cma.h>
 
 #include "backend.h"
 #include "binding.h"
 #include "link.h"
 #include "opening.h"
+#include "queue_pair.h"
 
-#define SENDS		64	/* messages that the adapter has at a time */
-#define LINK_SENDS	4	/* frames of the connection, likewise */
 #define BUDGET		64	/* completions of one connection before others have a turn */
 #define BACKLOG		32
-#define ALIGNMENT	4096
 
-/* What a completion is of: wr_id is the kind and the number of the buffer. */
-#define WR_KIND		0xff000000u
-#define WR_RECEIVE	0x01000000u
+/* Kinds of completions besides DSM_QP_RECEIVE. */
 #define WR_MESSAGE	0x02000000u
 #define WR_LINK		0x03000000u
 #define WR_END		0x04000000u	/* END, in a buffer like WR_LINK's */
@@ -69,20 +60,6 @@ enum stage {
 	UP,
 	FAREWELL,	/* our END is out */
 	LOST,		/* there is no RDMA any more; TLS may say why */
-};
-
-struct frame {
-	uint8_t head[DSM_WIRE_BYTES];
-	uint8_t page[DSM_PAGE_BYTES];
-};
-
-/* What the adapter reads and writes, in one region. */
-struct buffers {
-	struct frame *receive;		/* credits + DSM_LINK_FRAMES */
-	struct frame *send;		/* queue + SENDS: a ring */
-	uint8_t (*link)[DSM_WIRE_BYTES];	/* LINK_SENDS */
-	void *all;
-	size_t size;
 };
 
 struct peer {
@@ -110,17 +87,11 @@ struct peer {
 	uint32_t out_start, out_end;	/* of what is being written */
 	uint8_t out[DSM_BINDING_FRAME];
 	/* RDMA */
-	struct rdma_cm_id *id;
-	struct ibv_pd *pd;
-	struct ibv_mr *mr;
-	struct ibv_cq *cq;
-	struct ibv_comp_channel *channel;
+	struct dsm_qp qp;
 	ev_io cq_io;
-	struct buffers buffers;
-	uint32_t nr_receives;	/* buffers */
 	uint16_t *inbox;	/* a ring of buffers with messages: the credits */
 	uint32_t inbox_first, inbox_nr;
-	uint32_t out_size, out_first, posted, waiting;	/* the ring of messages */
+	uint32_t out_first, posted, waiting;	/* the ring of messages */
 	uint32_t links;		/* a bit for each frame that the adapter has */
 	struct dsm_link link;
 	struct dsm_transport_counters counters;
@@ -153,27 +124,8 @@ static uint64_t now(const struct rdma *rdma)
 
 static void destroy_queue(struct peer *peer)
 {
-	if (peer->id) {
-		if (peer->id->qp) {
-			rdma_disconnect(peer->id);
-			rdma_destroy_qp(peer->id);
-		}
-		rdma_destroy_id(peer->id);
-		peer->id = NULL;
-	}
 	ev_io_stop(params_of(peer->rdma)->loop, &peer->cq_io);
-	if (peer->cq)
-		ibv_destroy_cq(peer->cq);
-	peer->cq = NULL;
-	if (peer->channel)
-		ibv_destroy_comp_channel(peer->channel);
-	peer->channel = NULL;
-	if (peer->mr)
-		ibv_dereg_mr(peer->mr);
-	peer->mr = NULL;
-	if (peer->pd)
-		ibv_dealloc_pd(peer->pd);
-	peer->pd = NULL;
+	dsm_qp_destroy(&peer->qp);
 }
 
 static void forget(struct peer *peer)
@@ -307,26 +259,18 @@ static void watch(struct peer *peer)
 
 /* Sending. */
 
-static struct frame *out_at(const struct peer *peer, uint32_t index)
+static struct dsm_qp_frame *out_at(const struct peer *peer, uint32_t index)
 {
-	return &peer->buffers.send[(peer->out_first + index) % peer->out_size];
+	return &peer->qp.send[(peer->out_first + index) % peer->qp.nr_sends];
 }
 
 static int post(struct peer *peer, const void *bytes, uint32_t size,
 		uint32_t wr_id)
 {
-	struct ibv_sge sge = {
-		.addr = (uintptr_t)bytes, .length = size,
-		.lkey = peer->mr->lkey,
-	};
-	struct ibv_send_wr *bad, work = {
-		.wr_id = wr_id, .sg_list = &sge, .num_sge = 1,
-		.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED,
-	};
-	int rc = ibv_post_send(peer->id->qp, &work, &bad);
+	int rc = dsm_qp_send(&peer->qp, bytes, size, wr_id);
 
 	if (rc) {
-		doom_errno(peer, "ibv_post_send()", rc);
+		doom_errno(peer, "ibv_post_send()", -rc);
 		return rc;
 	}
 	peer->counters.sent_bytes += size;
@@ -335,29 +279,25 @@ static int post(struct peer *peer, const void *bytes, uint32_t size,
 
 static int post_receive(struct peer *peer, uint32_t buffer)
 {
-	struct ibv_sge sge = {
-		.addr = (uintptr_t)&peer->buffers.receive[buffer],
-		.length = sizeof(struct frame), .lkey = peer->mr->lkey,
-	};
-	struct ibv_recv_wr *bad, work = {
-		.wr_id = WR_RECEIVE | buffer, .sg_list = &sge, .num_sge = 1,
-	};
+	int rc = dsm_qp_receive(&peer->qp, buffer);
 
-	return ibv_post_recv(peer->id->qp, &work, &bad);
+	if (rc)
+		doom_errno(peer, "ibv_post_recv()", -rc);
+	return rc;
 }
 
 static uint8_t *free_link(struct peer *peer, uint32_t *number)
 {
-	for (*number = 0; *number < LINK_SENDS; ++*number)
+	for (*number = 0; *number < DSM_QP_LINKS; ++*number)
 		if (!(peer->links & 1u << *number))
-			return peer->buffers.link[*number];
+			return peer->qp.link[*number];
 	return NULL;
 }
 
 /* As much as the adapter and the credits take.  Does not call back. */
 static void flush(struct peer *peer)
 {
-	const struct frame *frame;
+	const struct dsm_qp_frame *frame;
 	uint32_t number, size;
 	uint8_t *link;
 
@@ -369,7 +309,7 @@ static void flush(struct peer *peer)
 			peer->links |= 1u << number;
 	}
 	while (peer->stage == UP && !peer->doom && peer->waiting &&
-	       peer->posted < SENDS && dsm_link_credits(&peer->link)) {
+	       peer->posted < DSM_QP_SENDS && dsm_link_credits(&peer->link)) {
 		frame = out_at(peer, peer->posted);
 		size = dsm_type_has_page(frame->head[1]) ? sizeof(*frame) :
 							   DSM_WIRE_BYTES;
@@ -459,14 +399,13 @@ static bool deliver(struct peer *peer)
 {
 	const struct dsm_transport_params *params = params_of(peer->rdma);
 	uint32_t generation = peer->generation;
-	const struct frame *frame;
+	const struct dsm_qp_frame *frame;
 	struct dsm_msg msg;
 	uint16_t buffer;
-	int rc;
 
 	while (peer->inbox_nr && !peer->held && peer->stage != LOST) {
 		buffer = peer->inbox[peer->inbox_first];
-		frame = &peer->buffers.receive[buffer];
+		frame = &peer->qp.receive[buffer];
 		dsm_wire_get(frame->head, &msg);	/* was good when it came */
 		peer->rdma->delivered++;
 		params->calls->message(params->context, peer->host, &msg,
@@ -477,11 +416,8 @@ static bool deliver(struct peer *peer)
 		peer->inbox_first = (peer->inbox_first + 1) %
 				    params->credits;
 		peer->inbox_nr--;
-		rc = peer->id ? post_receive(peer, buffer) : 0;
-		if (rc) {
-			doom_errno(peer, "ibv_post_recv()", rc);
+		if (peer->qp.id && post_receive(peer, buffer))
 			return true;
-		}
 		dsm_link_consumed(&peer->link);
 	}
 	return true;
@@ -506,7 +442,7 @@ static bool got_link_frame(struct peer *peer, const uint8_t *bytes)
 
 static bool got_message(struct peer *peer, uint16_t buffer, uint32_t size)
 {
-	const struct frame *frame = &peer->buffers.receive[buffer];
+	const struct dsm_qp_frame *frame = &peer->qp.receive[buffer];
 	uint32_t last;
 	struct dsm_msg msg;
 	int reason = 0, rc = dsm_wire_get(frame->head, &msg);
@@ -534,27 +470,24 @@ static bool got_message(struct peer *peer, uint16_t buffer, uint32_t size)
 static bool got_bytes(struct peer *peer, uint16_t buffer, uint32_t size)
 {
 	uint8_t bytes[DSM_WIRE_BYTES];
-	int rc;
 
 	peer->counters.received_bytes += size;
 	if (size < DSM_WIRE_BYTES)
 		return finish(peer, DSM_END_FRAME, "too short");
 	if (peer->over)
 		return finish(peer, DSM_END_FRAME, "something behind the END");
-	memcpy(bytes, peer->buffers.receive[buffer].head, sizeof(bytes));
+	memcpy(bytes, peer->qp.receive[buffer].head, sizeof(bytes));
 	if (bytes[0] != DSM_LINK_MARK)
 		return got_message(peer, buffer, size);
 	if (size != DSM_WIRE_BYTES)
 		return finish(peer, DSM_END_FRAME, "too long");
-	rc = post_receive(peer, buffer);
-	if (rc)
-		doom_errno(peer, "ibv_post_recv()", rc);
+	post_receive(peer, buffer);
 	return got_link_frame(peer, bytes);
 }
 
 static bool got_error(struct peer *peer, const struct ibv_wc *wc)
 {
-	bool receive = (wc->wr_id & WR_KIND) == WR_RECEIVE;
+	bool receive = (wc->wr_id & DSM_QP_KIND) == DSM_QP_RECEIVE;
 
 	/* Our buffers are good: it does not fit into one.  Adapters have several
 	 * names for that. */
@@ -567,17 +500,17 @@ static bool got_error(struct peer *peer, const struct ibv_wc *wc)
 /* Return: false if the connection is gone, or there is no queue any more. */
 static bool got_completion(struct peer *peer, const struct ibv_wc *wc)
 {
-	uint32_t number = (uint32_t)wc->wr_id & ~WR_KIND;
+	uint32_t number = (uint32_t)wc->wr_id & ~DSM_QP_KIND;
 
 	if (wc->status != IBV_WC_SUCCESS) {
 		got_error(peer, wc);
 		return false;
 	}
-	switch (wc->wr_id & WR_KIND) {
-	case WR_RECEIVE:
+	switch (wc->wr_id & DSM_QP_KIND) {
+	case DSM_QP_RECEIVE:
 		return got_bytes(peer, (uint16_t)number, wc->byte_len);
 	case WR_MESSAGE:
-		peer->out_first = (peer->out_first + 1) % peer->out_size;
+		peer->out_first = (peer->out_first + 1) % peer->qp.nr_sends;
 		peer->posted--;
 		return true;
 	case WR_END:
@@ -597,12 +530,12 @@ static bool poll_queue(struct peer *peer, unsigned int budget)
 {
 	struct ibv_wc wc;
 
-	while ((peer->stage == UP || peer->stage == FAREWELL) && peer->cq) {
+	while ((peer->stage == UP || peer->stage == FAREWELL) && peer->qp.cq) {
 		if (!budget--) {
 			later(peer->rdma);
 			return true;
 		}
-		if (ibv_poll_cq(peer->cq, 1, &wc) <= 0)
+		if (ibv_poll_cq(peer->qp.cq, 1, &wc) <= 0)
 			return true;
 		if (!got_completion(peer, &wc))
 			return false;
@@ -629,38 +562,29 @@ static void work(struct peer *peer)
 static void on_completions(struct ev_loop *loop, ev_io *io, int events)
 {
 	struct peer *peer = io->data;
-	unsigned int nr = 0;
-	struct ibv_cq *cq;
-	void *context;
 
 	(void)loop;
 	(void)events;
-	while (!ibv_get_cq_event(peer->channel, &cq, &context))
-		nr++;
-	if (nr)
-		ibv_ack_cq_events(peer->cq, nr);
+	dsm_qp_notified(&peer->qp);
 	/* Asked for before the queue is looked at: none is missed. */
-	if (ibv_req_notify_cq(peer->cq, 0))
+	if (dsm_qp_notify(&peer->qp))
 		doom(peer, DSM_END_LOCAL, "ibv_req_notify_cq()");
 	/*
 	 * The peer sends, so it has our answer, and what is to say so (RTU) is late
 	 * or lost.  rdmacm is told, and says that the connection is there.
 	 */
 	if (peer->stage == BINDING)
-		rdma_notify(peer->id, IBV_EVENT_COMM_EST);
+		rdma_notify(peer->qp.id, IBV_EVENT_COMM_EST);
 	work(peer);
 }
 
-/* Return: 0; -1, with errno. */
 static int watch_queue(struct peer *peer)
 {
-	int rc = ibv_req_notify_cq(peer->cq, 0);
+	int rc = dsm_qp_notify(&peer->qp);
 
-	if (rc) {
-		errno = rc;
-		return -1;
-	}
-	ev_io_set(&peer->cq_io, peer->channel->fd, EV_READ);
+	if (rc)
+		return rc;
+	ev_io_set(&peer->cq_io, peer->qp.channel->fd, EV_READ);
 	ev_io_start(params_of(peer->rdma)->loop, &peer->cq_io);
 	return 0;
 }
@@ -728,7 +652,7 @@ static bool got_word(struct peer *peer)
 	if (peer->head[1] != DSM_LINK_FAIL)
 		return finish(peer, DSM_END_FRAME, "not FAIL, through TLS");
 	/* Who is up can fail before we hear that it is: so are we. */
-	if (peer->stage == BINDING && peer->session.accepted && peer->id &&
+	if (peer->stage == BINDING && peer->session.accepted && peer->qp.id &&
 	    !come_up(peer))
 		return false;
 	reason = dsm_backend_frame(&peer->rdma->base, peer->host, &peer->link,
@@ -761,7 +685,7 @@ static bool read_tls(struct peer *peer)
 	int n;
 
 	/* What has come through RDMA came before. */
-	if (!poll_queue(peer, 2 * peer->nr_receives))
+	if (!poll_queue(peer, 2 * peer->qp.nr_receives))
 		return peer->generation == generation;
 	for (;;) {
 		want = peer->bound ? DSM_WIRE_BYTES : DSM_BINDING_FRAME;
@@ -809,86 +733,17 @@ static void on_tls(struct ev_loop *loop, ev_io *io, int events)
 
 /* Binding. */
 
-static int set_nonblocking(int fd)
-{
-	int flags = fcntl(fd, F_GETFL);
-
-	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) ? -errno : 0;
-}
-
-/*
- * The peer must not write, not even nothing at all, for which it needs no key.
- * rdmacm lets it each time that it brings the queue pair into a state, so this comes
- * when it is in the last one.
- */
-static int forbid_access(struct ibv_qp *qp)
-{
-	struct ibv_qp_attr attributes = {
-		.qp_state = IBV_QPS_RTS, .qp_access_flags = 0,
-	};
-
-	return ibv_modify_qp(qp, &attributes, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS);
-}
-
-/* All that a connection needs of the adapter, with the receives posted. */
-static int create_queue(struct peer *peer)
-{
-	struct rdma *rdma = peer->rdma;
-	struct rdma_cm_id *id = peer->id;
-	struct ibv_qp_init_attr wanted = {
-		.qp_type = IBV_QPT_RC,
-		.cap = {
-			.max_send_wr = SENDS + LINK_SENDS,
-			.max_recv_wr = peer->nr_receives,
-			.max_send_sge = 1, .max_recv_sge = 1,
-		},
-	};
-	uint32_t i;
-	int rc;
-
-	peer->pd = ibv_alloc_pd(id->verbs);
-	if (!peer->pd)
-		return -errno;
-	peer->mr = ibv_reg_mr(peer->pd, peer->buffers.all, peer->buffers.size,
-			      IBV_ACCESS_LOCAL_WRITE);
-	if (!peer->mr)
-		return -errno;
-	peer->channel = ibv_create_comp_channel(id->verbs);
-	if (!peer->channel)
-		return -errno;
-	rc = set_nonblocking(peer->channel->fd);
-	if (rc)
-		return rc;
-	peer->cq = ibv_create_cq(id->verbs, (int)(peer->nr_receives + SENDS +
-						  LINK_SENDS), peer,
-				 peer->channel, 0);
-	if (!peer->cq)
-		return -errno;
-	wanted.send_cq = peer->cq;
-	wanted.recv_cq = peer->cq;
-	if (rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT,
-			    &rdma->ack_timeout, sizeof(rdma->ack_timeout)) ||
-	    rdma_create_qp(id, peer->pd, &wanted))
-		return -errno;
-	for (i = 0; i < peer->nr_receives; i++) {
-		rc = post_receive(peer, i);
-		if (rc)
-			return -rc;
-	}
-	return 0;
-}
-
 static void fill_ends(const struct peer *peer, uint32_t their_qp,
 		      struct dsm_binding_ends *ends)
 {
-	const struct rdma_ib_addr *address = &peer->id->route.addr.addr.ibaddr;
+	const struct rdma_ib_addr *address = &peer->qp.id->route.addr.addr.ibaddr;
 	const uint8_t *ours = address->sgid.raw, *theirs = address->dgid.raw;
 	bool accepted = peer->session.accepted;
 
 	memcpy(ends->opener_gid, accepted ? theirs : ours, 16);
 	memcpy(ends->acceptor_gid, accepted ? ours : theirs, 16);
-	ends->opener_qp = accepted ? their_qp : peer->id->qp->qp_num;
-	ends->acceptor_qp = accepted ? peer->id->qp->qp_num : their_qp;
+	ends->opener_qp = accepted ? their_qp : peer->qp.id->qp->qp_num;
+	ends->acceptor_qp = accepted ? peer->qp.id->qp->qp_num : their_qp;
 }
 
 static struct rdma_conn_param conn_param(const uint8_t *private_data)
@@ -937,18 +792,18 @@ static void resolve(struct peer *peer)
 
 	clear_port(&own);
 	set_port(&theirs, peer->binding.port);
-	if (rdma_create_id(rdma->events, &peer->id, peer, RDMA_PS_TCP)) {
+	if (rdma_create_id(rdma->events, &peer->qp.id, peer, RDMA_PS_TCP)) {
 		doom_errno(peer, "rdma_create_id()", errno);
 		return;
 	}
-	if (rdma_resolve_addr(peer->id, bound ? (struct sockaddr *)&own : NULL,
+	if (rdma_resolve_addr(peer->qp.id, bound ? (struct sockaddr *)&own : NULL,
 			      (struct sockaddr *)&theirs, patience_ms(rdma)))
 		doom(peer, DSM_END_UNREACHABLE, strerror(errno));
 }
 
 static void found_address(struct peer *peer)
 {
-	if (rdma_resolve_route(peer->id, patience_ms(peer->rdma)))
+	if (rdma_resolve_route(peer->qp.id, patience_ms(peer->rdma)))
 		doom(peer, DSM_END_UNREACHABLE, strerror(errno));
 }
 
@@ -957,7 +812,7 @@ static void found_route(struct peer *peer)
 	uint8_t private_data[DSM_BINDING_PRIVATE];
 	struct rdma_conn_param param = conn_param(private_data);
 	struct dsm_binding_ends ends;
-	int rc = create_queue(peer);
+	int rc = dsm_qp_create(&peer->qp, peer->rdma->ack_timeout);
 
 	if (rc) {
 		doom_errno(peer, "a queue pair", -rc);
@@ -968,7 +823,7 @@ static void found_route(struct peer *peer)
 		doom(peer, DSM_END_LOCAL, "HMAC");
 		return;
 	}
-	if (rdma_connect(peer->id, &param))
+	if (rdma_connect(peer->qp.id, &param))
 		doom_errno(peer, "rdma_connect()", errno);
 }
 
@@ -1007,7 +862,7 @@ static void got_answer(struct peer *peer, const struct news *news)
 	if (!dsm_binding_holds(&peer->binding, true, &ends, news->private_data,
 			       news->size))
 		finish(peer, DSM_END_BINDING, "the answer");
-	else if (forbid_access(peer->id->qp) || watch_queue(peer))
+	else if (dsm_qp_forbid_access(&peer->qp) || watch_queue(peer))
 		finish(peer, DSM_END_LOCAL, "the queue pair is not ready");
 	else
 		come_up(peer);
@@ -1034,7 +889,7 @@ static int accept_request(struct peer *peer, const struct news *news)
 	uint8_t private_data[DSM_BINDING_PRIVATE];
 	struct rdma_conn_param param = conn_param(private_data);
 	struct dsm_binding_ends ends;
-	int rc = create_queue(peer);
+	int rc = dsm_qp_create(&peer->qp, peer->rdma->ack_timeout);
 
 	if (rc)
 		return rc;
@@ -1042,9 +897,12 @@ static int accept_request(struct peer *peer, const struct news *news)
 	if (dsm_binding_prove(&peer->binding, true, &ends, private_data))
 		return -EIO;
 	/* What comes now says that the connection is there (on_completions()). */
-	if (watch_queue(peer) || rdma_accept(peer->id, &param))
+	rc = watch_queue(peer);
+	if (rc)
+		return rc;
+	if (rdma_accept(peer->qp.id, &param))
 		return -errno;
-	return -forbid_access(peer->id->qp);
+	return dsm_qp_forbid_access(&peer->qp);
 }
 
 /* The acceptor: somebody wants to connect. */
@@ -1075,8 +933,8 @@ static void got_request(struct rdma *rdma, const struct news *news)
 					text);
 		return;
 	}
-	peer->id = news->id;
-	peer->id->context = peer;
+	peer->qp.id = news->id;
+	peer->qp.id->context = peer;
 	rc = accept_request(peer, news);
 	if (rc)
 		doom_errno(peer, "rdma_accept()", -rc);
@@ -1136,7 +994,7 @@ static void got_news(struct rdma *rdma, const struct news *news)
 	case RDMA_CM_EVENT_DISCONNECTED:
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		/* What has come before says more. */
-		if (poll_queue(peer, 2 * peer->nr_receives))
+		if (poll_queue(peer, 2 * peer->qp.nr_receives))
 			lose(peer, DSM_END_CUT, text);
 		break;
 	default:
@@ -1266,7 +1124,7 @@ static int rdma_backend_send(struct dsm_transport *transport, unsigned int host,
 			     const struct dsm_msg *msg, const uint8_t *page)
 {
 	struct peer *peer = peer_of(transport, host);
-	struct frame *frame;
+	struct dsm_qp_frame *frame;
 
 	if (!is_open(peer))
 		return -ENOTCONN;
@@ -1381,7 +1239,7 @@ static bool catch_up(struct peer *peer)
 	if (peer->stage == BINDING || peer->stage == LOST)
 		work_tls(peer);
 	else if (deliver(peer))
-		poll_queue(peer, 2 * peer->nr_receives + SENDS + LINK_SENDS);
+		poll_queue(peer, 2 * peer->qp.nr_receives + DSM_QP_SENDS + DSM_QP_LINKS);
 	return peer->generation == generation;
 }
 
@@ -1457,7 +1315,7 @@ static void free_peer(struct peer *peer)
 {
 	if (!peer)
 		return;
-	free(peer->buffers.all);
+	dsm_qp_free(&peer->qp);
 	free(peer->inbox);
 	free(peer);
 }
@@ -1465,24 +1323,11 @@ static void free_peer(struct peer *peer)
 static bool create_buffers(struct peer *peer)
 {
 	const struct dsm_transport_params *params = params_of(peer->rdma);
-	struct buffers *buffers = &peer->buffers;
-	size_t frames;
 
-	peer->nr_receives = params->credits + DSM_LINK_FRAMES;
-	peer->out_size = params->queue + SENDS;
-	frames = peer->nr_receives + peer->out_size;
-	buffers->size = frames * sizeof(struct frame) +
-			LINK_SENDS * DSM_WIRE_BYTES;
-	buffers->size += (ALIGNMENT - buffers->size % ALIGNMENT) % ALIGNMENT;
-	buffers->all = aligned_alloc(ALIGNMENT, buffers->size);
-	if (!buffers->all)
-		return false;
-	memset(buffers->all, 0, buffers->size);
-	buffers->receive = buffers->all;
-	buffers->send = buffers->receive + peer->nr_receives;
-	buffers->link = (void *)(buffers->send + peer->out_size);
 	peer->inbox = calloc(params->credits, sizeof(peer->inbox[0]));
-	return peer->inbox;
+	return peer->inbox &&
+	       !dsm_qp_init(&peer->qp, params->credits + DSM_LINK_FRAMES,
+			    params->queue + DSM_QP_SENDS);
 }
 
 static struct peer *new_peer(struct rdma *rdma, unsigned int host)
@@ -1554,7 +1399,7 @@ static int begin_listen(struct rdma *rdma, char *text)
 	ev_io_init(&rdma->io, on_news, rdma->events->fd, EV_READ);
 	rdma->io.data = rdma;
 	what = "fcntl()";
-	if (set_nonblocking(rdma->events->fd))
+	if (dsm_qp_set_nonblocking(rdma->events->fd))
 		goto failed;
 	what = "rdma_create_id()";
 	if (rdma_create_id(rdma->events, &rdma->listener, NULL, RDMA_PS_TCP))

@@ -33,7 +33,10 @@ PARTS = [
     *(DSM / "core" / name for name in CORE),
     *(
         DSM / "transport" / name
-        for name in ("backend.c", "binding.c", "link.c", "opening.c", "rdma.c", "tcp_tls.c", "tls.c", "transport.c")
+        for name in (
+            *("backend.c", "binding.c", "link.c", "opening.c", "queue_pair.c", "rdma.c", "tcp_tls.c", "tls.c"),
+            "transport.c",
+        )
     ),
 ]
 ENGINE = [
