@@ -793,20 +793,44 @@ static void late_look(const void *argument)
 	rig_end();
 }
 
+static uint64_t received_bytes(const struct host *h, unsigned int host)
+{
+	struct dsm_transport_counters counters;
+
+	CHECK(!dsm_transport_counts(h->transport, host, &counters), "counters");
+	return counters.received_bytes;
+}
+
+/*
+ * @a sends, closes, and it all is at @b, which holds it: the clock that is played
+ * does not wait for an adapter.
+ */
+static void close_while_held(struct host *a, struct host *b, unsigned int messages)
+{
+	struct dsm_msg msg = message(7, DSM_GETS, 1);
+	uint64_t before;
+	unsigned int i;
+
+	UNTIL(a->round_trips && b->round_trips);
+	before = received_bytes(b, 1);
+	CHECK(!dsm_transport_hold(b->transport, 1, true), "hold");
+	for (i = 0; i < messages; i++)
+		CHECK(!dsm_transport_send(a->transport, 0, &msg, NULL), "send");
+	CHECK(!dsm_transport_close(a->transport, 0), "close");
+	/* Over RDMA with END. */
+	UNTIL(received_bytes(b, 1) == before + (messages + rig_is_rdma()) * DSM_WIRE_BYTES);
+}
+
 /* The peer says goodbye and answers nothing more; we have its last words. */
 static void held_end(const void *argument)
 {
-	struct dsm_msg msg = message(7, DSM_GETS, 1);
 	struct host a, b;
 	unsigned int i;
 
 	(void)argument;
 	two_hosts(&a, &b);
 	two_up(&a, &b);
-	CHECK(!dsm_transport_hold(b.transport, 1, true), "hold");
-	for (i = 0; i < 3; i++)
-		CHECK(!dsm_transport_send(a.transport, 0, &msg, NULL), "send");
-	CHECK(!dsm_transport_close(a.transport, 0), "close");
+	close_while_held(&a, &b, 3);
 	for (i = 0; i < 39; i++) {
 		run_pending();
 		clock_ns += QUESTION / 4;
@@ -825,9 +849,7 @@ static void held_end(const void *argument)
 	/* For so long that the peer has gone: what it has said stays said. */
 	two_hosts(&a, &b);
 	two_up(&a, &b);
-	CHECK(!dsm_transport_hold(b.transport, 1, true), "hold");
-	CHECK(!dsm_transport_send(a.transport, 0, &msg, NULL) &&
-	      !dsm_transport_close(a.transport, 0), "close");
+	close_while_held(&a, &b, 1);
 	for (i = 0; i < 41; i++) {
 		run_pending();
 		clock_ns += QUESTION / 4;
