@@ -119,6 +119,22 @@ static inline uint32_t dsm_link_credits(const struct dsm_link *link)
 	return link->limit - link->sent;
 }
 
+/** Return: how many messages can be sent at once, if so many wait already. */
+static inline uint32_t dsm_link_spare(const struct dsm_link *link, uint32_t waiting)
+{
+	uint32_t credits = dsm_link_credits(link);
+
+	return credits > waiting ? credits - waiting : 0;
+}
+
+/** Return: how many requests; the last credit is for an answer. */
+static inline uint32_t dsm_link_room(const struct dsm_link *link, uint32_t waiting)
+{
+	uint32_t spare = dsm_link_spare(link, waiting);
+
+	return spare > 1 ? spare - 1 : 0;
+}
+
 /** A message goes out.  There has to be a credit. */
 static inline void dsm_link_sent(struct dsm_link *link)
 {

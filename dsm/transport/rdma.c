@@ -321,20 +321,9 @@ static void flush(struct peer *peer)
 	}
 }
 
-/* Messages that can be sent before the credits end, beyond those that wait. */
-static uint32_t spare(const struct peer *peer)
-{
-	uint32_t credits = dsm_link_credits(&peer->link);
-
-	return credits > peer->waiting ? credits - peer->waiting : 0;
-}
-
-/* The last one is for an answer. */
 static uint32_t room_of(const struct peer *peer)
 {
-	uint32_t credits = spare(peer);
-
-	return credits > 1 ? credits - 1 : 0;
+	return dsm_link_room(&peer->link, peer->waiting);
 }
 
 static bool tell_room(struct peer *peer)
@@ -1134,7 +1123,7 @@ static int rdma_backend_send(struct dsm_transport *transport, unsigned int host,
 		doom(peer, DSM_END_QUEUE, dsm_type_name(msg->type));
 		return -ENOBUFS;
 	}
-	peer->counters.stalls += !spare(peer);
+	peer->counters.stalls += !dsm_link_spare(&peer->link, peer->waiting);
 	frame = out_at(peer, peer->posted + peer->waiting++);
 	dsm_wire_put(msg, frame->head);
 	if (page)

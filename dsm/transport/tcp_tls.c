@@ -297,20 +297,9 @@ static bool is_flushed(const struct peer *peer)
 	return peer->record_start == peer->record_end && !peer->outbox.nr;
 }
 
-/* Messages that can be sent before the credits end, beyond those that wait. */
-static uint32_t spare(const struct peer *peer)
-{
-	uint32_t credits = dsm_link_credits(&peer->link);
-
-	return credits > peer->outbox.nr ? credits - peer->outbox.nr : 0;
-}
-
-/* The last one is for an answer. */
 static uint32_t room_of(const struct peer *peer)
 {
-	uint32_t credits = spare(peer);
-
-	return credits > 1 ? credits - 1 : 0;
+	return dsm_link_room(&peer->link, peer->outbox.nr);
 }
 
 static bool tell_room(struct peer *peer)
@@ -650,7 +639,7 @@ static int tcp_send(struct dsm_transport *transport, unsigned int host,
 		doom(peer, DSM_END_QUEUE, dsm_type_name(msg->type));
 		return -ENOBUFS;
 	}
-	peer->counters.stalls += !spare(peer);
+	peer->counters.stalls += !dsm_link_spare(&peer->link, peer->outbox.nr);
 	frame = ring_at(&peer->outbox, peer->outbox.nr++);
 	dsm_wire_put(msg, frame->head);
 	if (page)

@@ -454,6 +454,21 @@ static void bytes_of_clocks(const void *argument)
 	}
 }
 
+/* Credits, less what waits for one, less one for an answer. */
+static void room(const void *argument)
+{
+	static const uint32_t spare[] = { 3, 2, 1, 0, 0 }, rooms[] = { 2, 1, 0, 0, 0 };
+	struct dsm_link link = { .limit = 1, .sent = UINT32_MAX - 1 };
+	uint32_t waiting;
+
+	(void)argument;
+	for (waiting = 0; waiting < 5; waiting++)
+		CHECK(dsm_link_spare(&link, waiting) == spare[waiting] &&
+		      dsm_link_room(&link, waiting) == rooms[waiting], "%u wait: %u, %u",
+		      waiting, dsm_link_spare(&link, waiting),
+		      dsm_link_room(&link, waiting));
+}
+
 /* The longest of which eight are over when the question is; never 0, which is "for ever". */
 static void ack_timeouts(const void *argument)
 {
@@ -499,6 +514,7 @@ static const struct test_case cases[] = {
 	{ "link: fuzz", fuzz, NULL },
 	{ "link: END", end_frame, NULL },
 	{ "link: ACK time-outs", ack_timeouts, NULL },
+	{ "link: room", room, NULL },
 	{ "link: names of ends", names, NULL },
 };
 
