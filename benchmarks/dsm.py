@@ -54,6 +54,8 @@ SWITCHES: dict[str, dict[str, int]] = {
     "on": {"prefetch": 16, "clear_hint": 1, "busy_wait_us": 20000, "poll_us": 20000},
 }
 USED_MIB = 8  # by the program that is on the node when it is detached
+STREAMED_MIB = 2  # the same, in the part that detaches twice
+PATIENT = "--timeout=800"  # of xl, whose own is too short for a machine that has other things to do
 # Of the figures' names: TCP is what every host has.
 PREFIXES = {"tcp": "dsm", "rdma": "dsm.rdma"}
 NODE_MIB = 128
@@ -197,7 +199,7 @@ def attached(rack: Rack, amount: Amount, transport: str) -> Iterator[tuple[spann
     """A guest that has its node of the other host, and the seconds that `xl vnode-attach` took. Raises LabError."""
     with spanning.spanning(rack, amount.shape, transport) as there:
         began = time.monotonic()
-        done = there.guest.attach(1, timeout=scaled(600))
+        done = there.guest.attach(1, PATIENT, timeout=scaled(900))
         if done.status:
             raise CommandFailedError(f"xl vnode-attach: exit status {done.status}: {done.text}\n{there.said()}")
         yield there, time.monotonic() - began
@@ -251,13 +253,15 @@ def optimised(
     yield from faults(seen["polling"], reads["polling"], found, f"{prefix}.polling", round_trip)
 
 
-def detach(there: spanning.Spanning, begin: Callable[[], None] | None = None) -> tuple[float, int]:
+def detach(
+    there: spanning.Spanning, begin: Callable[[], None] | None = None, mib: int = USED_MIB
+) -> tuple[float, int]:
     """(seconds of `xl vnode-detach`, MiB that a program has on the node then). Raises LabError, TimeoutError.
 
     `begin`: before it; the program is stopped then, and until the end.
     """
     run = there.guest.guest
-    inside = f"numactl --preferred=1 {PROGRAMS}/memcheck {USED_MIB} 1"
+    inside = f"numactl --preferred=1 {PROGRAMS}/memcheck {mib} 1"
     pid = checked(run, f"({inside} >/tmp/memcheck.out 2>&1 & echo $!) </dev/null").strip()
     wait_for("memcheck has written all pages", 300, lambda: "ready" in run("cat /tmp/memcheck.out").out)
     moved = there.guest.resident(int(pid)).get(1, 0) // 1024
@@ -265,7 +269,7 @@ def detach(there: spanning.Spanning, begin: Callable[[], None] | None = None) ->
         checked(run, f"kill -STOP {pid}")
         begin()
     began = time.monotonic()
-    done = there.guest.detach(1, timeout=scaled(600))
+    done = there.guest.detach(1, PATIENT, timeout=scaled(900))
     seconds = time.monotonic() - began
     checked(run, f"kill -CONT {pid}")
     if done.status:
@@ -290,7 +294,7 @@ def counted_detach(there: spanning.Spanning, streams: bool) -> tuple[float, int,
             checked(run, f"dsmctl leaving {spanning.NAME} 1 0")
         before.append(Snapshot.take(there))
 
-    seconds, moved = detach(there, begin)
+    seconds, moved = detach(there, begin, STREAMED_MIB)
     return seconds, moved, Snapshot.take(there).since(before[0])
 
 
@@ -299,7 +303,7 @@ def _detach(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Met
     with attached(rack, amount, "tcp") as (there, _):
         for name, streams in (("plain", False), ("streamed", True)):
             if streams:
-                done = there.guest.attach(1, timeout=scaled(600))
+                done = there.guest.attach(1, PATIENT, timeout=scaled(900))
                 if done.status:
                     raise CommandFailedError(f"xl vnode-attach: exit status {done.status}: {done.text}\n{there.said()}")
             seconds, moved, counted = counted_detach(there, streams)
