@@ -35,7 +35,7 @@
 
 #if defined(__XEN__) || defined(__XEN_TOOLS__)
 
-#define XEN_DSM_INTERFACE_VERSION 0x00000005
+#define XEN_DSM_INTERFACE_VERSION 0x00000006
 
 /* XENMEM_dsm_op, a sub-operation of memory_op, takes a struct xen_dsm_op. */
 #define XENMEM_dsm_op 29
