@@ -50,8 +50,9 @@
      waste N THREADS    N regions in which one thread is late: what CPU time
                         one needs that waits for it
      places N MASK1 MASK2 [idle]   questions about places, while another root
-                        thread runs N regions and the page changes; idle: the
-                        one who asks has no regions
+                        thread runs N regions or more, as long as there were
+                        few questions, and the page changes; idle: the one who
+                        asks has no regions
      storm MS           regions while another thread changes the page
      secure             does the program run with raised privileges?
      closeall           close all file descriptors above 2, as daemons do
@@ -868,11 +869,16 @@ ask_partition (int place, int *ids)
 static unsigned long place_masks[2];
 static int place_regions;
 static volatile bool places_over;
+static volatile long places_asked;
+
+/* Fewer questions meet no change; on a busy machine the regions may be over
+   before there were as many.  */
+#define QUESTIONS 64
 
 static void *
 places_root (void *arg)
 {
-  for (int i = 0; i < place_regions; i++)
+  for (int i = 0; i < place_regions || places_asked < QUESTIONS; i++)
     {
       struct region r = { 0 };
       fakepage_set (page, place_masks[i % 2], XTOPO_STABLE);
@@ -894,7 +900,7 @@ ask_for_places (void *arg)
   struct questions *asked = arg;
   struct region r = { 0 };
 
-  for (; !places_over; asked->number++)
+  for (; !places_over; places_asked = ++asked->number)
     {
       int count = omp_get_num_places ();
       check_ids (omp_get_partition_num_places (), ask_partition, 0,
@@ -923,6 +929,7 @@ places (int n, unsigned long mask1, unsigned long mask2, bool idle)
   place_masks[1] = mask2;
   place_regions = n;
   places_over = false;
+  places_asked = 0;
   pthread_create (&root, NULL, places_root, NULL);
   if (!idle)
     ask_for_places (&asked);
