@@ -18,6 +18,8 @@
 
 unsigned int fake_mode, fake_cpl;
 
+#define EVTCHN __HYPERVISOR_event_channel_op
+
 #define expect(what, got, want)                                         \
     do {                                                                \
         long got_ = (got), want_ = (want);                              \
@@ -89,19 +91,28 @@ static const struct vcpu_register_vcpu_info there = { .mfn = INFO };
 static int call(unsigned int v, unsigned long rip, unsigned long rsp,
                 const struct vcpu_register_vcpu_info *arg)
 {
+    struct vcpu_register_vcpu_info copy = *arg;
+
     fake_regs.rip = rip;
     fake_regs.rsp = rsp;
 
     return dsm_call_away(dom.vcpu[v], dsm_rule(__HYPERVISOR_vcpu_op,
                                                VCPUOP_register_vcpu_info),
-                         1, arg);
+                         1, 1, &copy);
+}
+
+static int reply_with(uint32_t vcpu, uint64_t cookie, int rc,
+                      const uint64_t arg[3])
+{
+    return memop(&(struct xen_dsm_op){
+        .cmd = XEN_DSM_REPLY,
+        .u.reply = { .vcpu = vcpu, .cookie = cookie, .rc = rc,
+                     .arg = { arg[0], arg[1], arg[2] } } });
 }
 
 static int reply(uint32_t vcpu, uint64_t cookie, int rc)
 {
-    return memop(&(struct xen_dsm_op){
-        .cmd = XEN_DSM_REPLY,
-        .u.reply = { .vcpu = vcpu, .cookie = cookie, .rc = rc } });
+    return reply_with(vcpu, cookie, rc, (uint64_t[3]){});
 }
 
 static int flush(uint32_t flags)
@@ -120,7 +131,8 @@ static uint64_t asked(unsigned int vcpu)
     expect("op", e.rip & 0xffffffff, __HYPERVISOR_vcpu_op);
     expect("cmd", e.rip >> 32, VCPUOP_register_vcpu_info);
     expect("about whom", e.vectors[0], 1);
-    expect("want, flags", e.want | e.flags, 0);
+    expect("slice", e.want, 1);
+    expect("flags", e.flags, 0);
 
     return e.gfn;
 }
@@ -180,7 +192,7 @@ static void whose(void)
     expect("another call",
            dsm_call_away(dom.vcpu[0], dsm_rule(__HYPERVISOR_hvm_op,
                                                HVMOP_set_evtchn_upcall_vector),
-                         1, &arg), -ERESTART);
+                         1, 1, &arg), -ERESTART);
 }
 
 /* More results than there is place for: the oldest go. */
@@ -301,14 +313,149 @@ static void placing(void)
         .cmd = XEN_DSM_PLACE, .u.place = { .vcpu = 2, .info = 1 } }), -EINVAL);
 }
 
+static uint64_t left[3];        /* by the last CALL, in its argument */
+
 static int do_call(struct xen_dsm_call what, int *rc)
 {
     struct xen_dsm_op op = { .cmd = XEN_DSM_CALL, .u.call = what };
     int done = memop(&op);
 
     *rc = op.u.call.rc;
+    memcpy(left, op.u.call.arg, sizeof(left));
 
     return done;
+}
+
+/* ---- Events ---- */
+
+static int bind(unsigned long rip, struct evtchn_bind_virq *arg)
+{
+    fake_regs.rip = rip;
+    fake_regs.rsp = 0x2000;
+
+    return dsm_call_away(dom.vcpu[0], dsm_rule(EVTCHN, EVTCHNOP_bind_virq), 1,
+                         1, arg);
+}
+
+/* Results that have bytes: who asked gets them, and only what he asked for. */
+static void with_result(void)
+{
+    struct evtchn_bind_virq arg = { 4, 1, 0x5555 };
+    struct xen_dsm_ring_entry e;
+
+    begin(0);
+    expect("waits", bind(0x1000, &arg), -ERESTART);
+    e = next_entry();
+    expect("type", e.type, XEN_DSM_HCALL);
+    expect("slice", e.want, 1);
+    expect("vCPU", e.vectors[0], 1);
+    expect("arg", e.vectors[1], 4 | 1UL << 32);
+    expect("what is an answer does not go", e.vectors[2], 0);
+    expect("reply", reply_with(0, e.gfn, 0, (uint64_t[3]){ 99, 2050 }), 0);
+    /* It asks again, with whatever is in the place of the answer. */
+    arg.port = 0x6666;
+    expect("is told", bind(0x1000, &arg), 1);
+    expect("virq", arg.virq, 4);
+    expect("vCPU", arg.vcpu, 1);
+    expect("port", arg.port, 2050);
+
+    expect("waits", bind(0x1000, &arg), -ERESTART);
+    e = next_entry();
+    expect("reply", reply_with(0, e.gfn, -EEXIST, (uint64_t[3]){ 9, 9 }), 0);
+    arg.port = 0x5555;
+    expect("is told", bind(0x1000, &arg), -EEXIST);
+    expect("nothing is written", arg.port, 0x5555);
+}
+
+/* Ports that the slice which says so cannot have allocated. */
+static void bad_results(void)
+{
+    static const uint64_t bad[] = { 0, 5, 2047, 4096, ~0U };
+    struct evtchn_bind_virq arg = { 4, 1 };
+    struct xen_dsm_ring_entry e;
+    unsigned int i;
+
+    begin(0);
+    expect("waits", bind(0x1000, &arg), -ERESTART);
+    e = next_entry();
+    for ( i = 0; i < ARRAY_SIZE(bad); i++ )
+        expect("not its own", reply_with(0, e.gfn, 0,
+                                         (uint64_t[3]){ 0, bad[i] }), -EINVAL);
+    expect("waits", dom.vcpu[0]->paused, 1);
+    expect("reply", reply_with(0, e.gfn, 0, (uint64_t[3]){ 0, 4095 }), 0);
+    expect("is told", bind(0x1000, &arg), 1);
+    expect("port", arg.port, 4095);
+    /* An error comes without one. */
+    expect("waits", bind(0x1000, &arg), -ERESTART);
+    expect("reply", reply(0, next_entry().gfn, -ENOSPC), 0);
+    expect("is told", bind(0x1000, &arg), -ENOSPC);
+}
+
+/* A call about a port, which is no vCPU. */
+static void of_ports(void)
+{
+    struct evtchn_close arg = { 2048 };
+    struct xen_dsm_ring_entry e;
+
+    begin(0);
+    fake_regs.rip = 0x1000;
+    expect("waits", dsm_call_away(dom.vcpu[0], dsm_rule(EVTCHN, EVTCHNOP_close),
+                                  2048, 1, &arg), -ERESTART);
+    e = next_entry();
+    expect("slice", e.want, 1);
+    expect("no vCPU", e.vectors[0], 0);
+    expect("arg", e.vectors[1], 2048);
+    expect("reply", reply(0, e.gfn, 0), 0);
+    arg.port = 2049;
+    expect("another port", dsm_call_away(dom.vcpu[0],
+                                         dsm_rule(EVTCHN, EVTCHNOP_close), 2049,
+                                         1, &arg), -ERESTART);
+    reply(0, next_entry().gfn, -EINVAL);
+    arg.port = 2048;
+    expect("is told", dsm_call_away(dom.vcpu[0],
+                                    dsm_rule(EVTCHN, EVTCHNOP_close), 2048, 1,
+                                    &arg), 1);
+}
+
+#define EVENT(name, vcpu, first, second) \
+    { EVTCHN, EVTCHNOP_##name, vcpu, 0, { first, second } }
+
+/* What is done here for another slice. */
+static void events_here(void)
+{
+    static const struct {
+        const char *name;
+        struct xen_dsm_call call;
+        const char *did;
+        uint64_t left[3];
+    } calls[] = {
+        { "an IPI", EVENT(bind_ipi, 1, 1, 0), "ipi 1 0", { 1 | 2060UL << 32 } },
+        { "a VIRQ", EVENT(bind_virq, 1, 2 | 1UL << 32, 0), "virq 2 1",
+          { 2 | 1UL << 32, 2060 } },
+        { "unmask", EVENT(unmask, 0, 2048, 0), "unmask 2048 0", { 2048 } },
+        { "close", EVENT(close, 0, 4095, 0), "close 4095 1", { 4095 } },
+        { "status", EVENT(status, 0, DOMID_SELF | 2048UL << 32, 0),
+          "status 2048 0", { DOMID_SELF | 2048UL << 32, 5 | 1UL << 32, 77 } },
+    };
+    unsigned int i, w;
+    int rc;
+
+    for ( i = 0; i < ARRAY_SIZE(calls); i++ )
+    {
+        begin(1);
+        fake_port = 2060;
+        expect(calls[i].name, do_call(calls[i].call, &rc), 0);
+        expect(calls[i].name, rc, 0);
+        if ( strcmp(fake_events, calls[i].did) )
+            die("%s: %s", calls[i].name, fake_events);
+        for ( w = 0; w < 3; w++ )
+            expect(calls[i].name, left[w], calls[i].left[w]);
+
+        begin(1);
+        fake_rc = -ENOENT;
+        expect(calls[i].name, do_call(calls[i].call, &rc), 0);
+        expect("its error", rc, -ENOENT);
+    }
 }
 
 #define REGISTER(mfn, offset) { \
@@ -328,8 +475,30 @@ static void refused(void)
         { "another operation", { __HYPERVISOR_vcpu_op, VCPUOP_up, 1 },
           -EOPNOTSUPP },
         { "of no vCPU's", { __HYPERVISOR_xen_version, 0, 1 }, -EOPNOTSUPP },
-        { "events", { __HYPERVISOR_event_channel_op, EVTCHNOP_bind_ipi, 1, 0,
-                      { 1 } }, -EOPNOTSUPP },
+        { "an event", { EVTCHN, EVTCHNOP_send, 0, 0, { 2048 } },
+          -EOPNOTSUPP },
+        { "moved", { EVTCHN, EVTCHNOP_bind_vcpu, 1, 0, { 2048 | 1UL << 32 } },
+          -EOPNOTSUPP },
+        { "of other domains", { EVTCHN, EVTCHNOP_alloc_unbound, 0, 0, { 0 } },
+          -EOPNOTSUPP },
+        { "an IPI of another", { EVTCHN, EVTCHNOP_bind_ipi, 1, 0, { 2 } },
+          -EINVAL },
+        { "a VIRQ of another", { EVTCHN, EVTCHNOP_bind_virq, 1, 0,
+                                 { 1 | 2UL << 32 } }, -EINVAL },
+        { "an IPI of a ghost", { EVTCHN, EVTCHNOP_bind_ipi, 2, 0, { 2 } },
+          -EXDEV },
+        { "a port of slice 0", { EVTCHN, EVTCHNOP_unmask, 0, 0, { 2047 } },
+          -EXDEV },
+        { "a port of slice 0", { EVTCHN, EVTCHNOP_close, 0, 0, { 5 } },
+          -EXDEV },
+        { "a port of nobody", { EVTCHN, EVTCHNOP_close, 0, 0, { 4096 } },
+          -EXDEV },
+        { "a port and a vCPU", { EVTCHN, EVTCHNOP_close, 1, 0, { 2048 } },
+          -EINVAL },
+        { "an answer in it", { EVTCHN, EVTCHNOP_bind_ipi, 1, 0,
+                               { 1 | 7UL << 32 } }, -EINVAL },
+        { "behind a port", { EVTCHN, EVTCHNOP_close, 0, 0,
+                             { 2048 | 1UL << 32 } }, -EINVAL },
         { "unknown", { 99, 99, 1 }, -EOPNOTSUPP },
         { "about another", UPCALL(2, 0xf3), -EINVAL },
         { "a result", { __HYPERVISOR_vcpu_op, VCPUOP_register_vcpu_info, 1, 1,
@@ -353,7 +522,13 @@ static void refused(void)
         expect(calls[i].name, do_call(calls[i].call, &rc), calls[i].done);
         expect(calls[i].name, dom.vcpu[1]->arch.hvm.evtchn_upcall_vector, 0);
         expect(calls[i].name, !dom.vcpu[1]->vcpu_info_area.pg, true);
+        expect("events", strlen(fake_events), 0);
     }
+    /* Of no other domain than this one. */
+    expect("status", do_call((struct xen_dsm_call)
+                             EVENT(status, 0, 3 | 2048UL << 32, 0), &rc), 0);
+    expect("rc", rc, -EINVAL);
+    expect("events", strlen(fake_events), 0);
 }
 
 static void upcall(void)
@@ -458,6 +633,10 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
     { "calls and places", placing },
     { "calls that are refused", refused },
     { "an upcall vector", upcall },
+    { "results with bytes", with_result },
+    { "ports of somebody else", bad_results },
+    { "calls about ports", of_ports },
+    { "events here", events_here },
     { "a vcpu_info", vcpu_info },
     { "a vcpu_info at a bad place", bad_places },
 };

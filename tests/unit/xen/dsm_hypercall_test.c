@@ -24,7 +24,8 @@ static struct dsm_vcpu dsm_vcpus[3];
 #define dsm_vcpu dsm_vcpus[0]
 
 static uint8_t memory[PAGES * PAGE_SIZE] __attribute__((aligned(4096)));
-static bool away[PAGES], shared[PAGES], no_table[PAGES], unreadable;
+static bool away[PAGES], shared[PAGES], no_table[PAGES], unreadable,
+            unwritable;
 static unsigned long missed;            /* frames that were asked for */
 static char looked_at[4096];
 static bool gate_closed, cache_disabled;
@@ -93,6 +94,16 @@ int hvm_copy_from_guest_linear(void *buf, uint64_t addr, unsigned int size,
     return HVMTRANS_okay;
 }
 
+int hvm_copy_to_guest_linear(uint64_t addr, const void *buf, unsigned int size,
+                             uint32_t pfec, void *pfinfo)
+{
+    if ( unwritable || addr + size > sizeof(memory) )
+        return HVMTRANS_bad_linear_to_gfn;
+    memcpy(memory + addr, buf, size);
+
+    return HVMTRANS_okay;
+}
+
 unsigned int hvmemul_cache_disable(struct vcpu *v)
 {
     cache_disabled = true;
@@ -117,18 +128,29 @@ static char sent[256];
 static int reply;
 
 int dsm_call_away(struct vcpu *v, const struct dsm_rule *rule,
-                  unsigned int vcpu, const void *arg)
+                  unsigned int subject, unsigned int slice, void *arg)
 {
     size_t n = strlen(sent);
     unsigned int i;
 
-    n += snprintf(sent + n, sizeof(sent) - n, "%u %u %u:", rule->op, rule->cmd,
-                  vcpu);
+    n += snprintf(sent + n, sizeof(sent) - n, "%u %u %u@%u:", rule->op,
+                  rule->cmd, subject, slice);
     for ( i = 0; i < rule->bytes; i += 4 )
         n += snprintf(sent + n, sizeof(sent) - n, " %x",
                       *(const uint32_t *)(arg + i));
+    for ( ; reply == 1 && i < rule->back; i++ )
+        ((uint8_t *)arg)[i] = 0x70 + i;
 
     return reply;
+}
+
+void dsm_forward_port(struct domain *d, unsigned int port)
+{
+    size_t n = strlen(sent);
+
+    if ( d != &dom )
+        die("another domain");
+    snprintf(sent + n, sizeof(sent) - n, "event %u", port);
 }
 
 bool dsm_gate_enter(struct vcpu *v)
@@ -189,16 +211,29 @@ static void arguments(void)
         .nr_frames = 4, .frame_list.p = (void *)at(15, 0) };
     struct xen_varbuf buf = { .len = 5000 };
 
-    const struct evtchn_bind_ipi ipi = { .vcpu = 1 };
+    const struct evtchn_bind_ipi ipi = { .vcpu = 1, .port = 99 };
+    static const struct evtchn_status mine = { .dom = DOMID_SELF, .port = 7 };
+    static const struct evtchn_status other = { .dom = DOMID_SELF, .port = 2048 };
+    static const struct evtchn_status domain = { .dom = 3, .port = 2048 };
     const struct evtchn_bind_virq virq = { .vcpu = 1 };
     const struct evtchn_bind_vcpu to = { .vcpu = 1 };
-    const struct xen_hvm_evtchn_upcall_vector upcall = {
+    static const struct xen_hvm_evtchn_upcall_vector upcall = {
         .vcpu = 1, .vector = 0xf3 };
 
     memcpy(memory + at(14, 0), &ipi, sizeof(ipi));
     memcpy(memory + at(14, 128), &virq, sizeof(virq));
     memcpy(memory + at(14, 256), &to, sizeof(to));
     memcpy(memory + at(14, 384), &upcall, sizeof(upcall));
+    /* Ports: of slice 0, the first one of slice 1, and of nobody. */
+    memcpy(memory + at(16, 0), &(uint32_t){ 7 }, 4);
+    memcpy(memory + at(16, 64), &(uint32_t){ 2048 }, 4);
+    memcpy(memory + at(16, 128), &(uint32_t){ 4096 }, 4);
+    memcpy(memory + at(17, 0), &mine, sizeof(mine));
+    memcpy(memory + at(17, 64), &other, sizeof(other));
+    memcpy(memory + at(17, 128), &domain, sizeof(domain));
+    /* Nothing of another slice. */
+    memcpy(memory + at(18, 0), &(struct evtchn_bind_virq){ .virq = 3 }, 12);
+    memcpy(memory + at(18, 64), &(struct evtchn_bind_ipi){ .vcpu = 9 }, 8);
     memcpy(memory + at(2, 0), &r, sizeof(r));
     memcpy(memory + at(2, 512), &huge, sizeof(huge));
     memcpy(memory + at(2, 1024), &wraps, sizeof(wraps));
@@ -282,13 +317,14 @@ static const struct call calls[] = {
     { RUNS(vcpu_op, VCPUOP_set_singleshot_timer, 0, at(9, 0), "9r 9w") },
     { RUNS(vcpu_op, VCPUOP_get_physid, 0, at(9, 0), "9r 9w") },
     { SAYS(vcpu_op, 16, 0, at(9, 0), "", -ENOSYS) },
-    { RUNS(event_channel_op, EVTCHNOP_send, at(9, 0), 0, "9r 9w") },
+    { RUNS(event_channel_op, EVTCHNOP_send, at(9, 0), 0, "9r") },
+    { RUNS(event_channel_op, EVTCHNOP_send, at(9, 4093), 0, "9r 10r") },
     { RUNS(event_channel_op, EVTCHNOP_alloc_unbound, at(9, 0), 0, "9r 9w") },
     { RUNS(event_channel_op, EVTCHNOP_bind_interdomain, at(9, 4080), 0,
            "9r 9w 10r 10w") },
-    { RUNS(event_channel_op, EVTCHNOP_close, at(9, 0), 0, "9r 9w") },
+    { RUNS(event_channel_op, EVTCHNOP_close, at(9, 0), 0, "9r") },
     { RUNS(event_channel_op, EVTCHNOP_status, at(9, 0), 0, "9r 9w") },
-    { RUNS(event_channel_op, EVTCHNOP_unmask, at(9, 0), 0, "9r 9w") },
+    { RUNS(event_channel_op, EVTCHNOP_unmask, at(9, 0), 0, "9r") },
     { RUNS(event_channel_op, EVTCHNOP_reset, at(9, 0), 0, "9r 9w") },
     { RUNS(event_channel_op, EVTCHNOP_reset_cont, at(9, 0), 0, "9r 9w") },
     { SAYS(event_channel_op, EVTCHNOP_bind_pirq, at(9, 0), 0, "", -ENOSYS) },
@@ -331,22 +367,38 @@ static const struct call calls[] = {
 static const struct call about_another[] = {
     { SAYS(vcpu_op, VCPUOP_up, 1, 0, "", -ENOSYS) },
     { SAYS(vcpu_op, VCPUOP_register_vcpu_info, 1, at(4, 0), "4r", -EBUSY),
-      .sent = "24 10 1: e 0 0 0" },
+      .sent = "24 10 1@1: e 0 0 0" },
     { SAYS(vcpu_op, VCPUOP_register_vcpu_info, 1 | 1UL << 32, at(4, 0), "4r",
-           -EBUSY), .sent = "24 10 1: e 0 0 0" },
+           -EBUSY), .sent = "24 10 1@1: e 0 0 0" },
     /* The hypervisor takes 32 bits of it. */
     { SAYS(vcpu_op, VCPUOP_up, 1 | 1UL << 32, 0, "", -ENOSYS) },
     { RUNS(vcpu_op, VCPUOP_register_vcpu_info, 0, at(4, 0), "4r 14w") },
     /* There is no such vCPU: the hypercall says so. */
     { RUNS(vcpu_op, VCPUOP_up, 3, 0, "") },
     { SAYS(event_channel_op, EVTCHNOP_bind_ipi, at(14, 0), 0, "14r 14w",
-           -ENOSYS) },
+           -EBUSY), .sent = "32 7 1@1: 1" },
     { SAYS(event_channel_op, EVTCHNOP_bind_virq, at(14, 128), 0, "14r 14w",
-           -ENOSYS) },
+           -EBUSY), .sent = "32 1 1@1: 0 1" },
+    { RUNS(event_channel_op, EVTCHNOP_bind_virq, at(18, 0), 0, "18r 18w") },
+    { RUNS(event_channel_op, EVTCHNOP_bind_ipi, at(18, 64), 0, "18r 18w") },
+    { RUNS(event_channel_op, EVTCHNOP_send, at(16, 0), 0, "16r") },
+    { SAYS(event_channel_op, EVTCHNOP_send, at(16, 64), 0, "16r", 0),
+      .sent = "event 2048" },
+    { RUNS(event_channel_op, EVTCHNOP_send, at(16, 128), 0, "16r") },
+    { RUNS(event_channel_op, EVTCHNOP_unmask, at(16, 0), 0, "16r") },
+    { SAYS(event_channel_op, EVTCHNOP_unmask, at(16, 64), 0, "16r", -EBUSY),
+      .sent = "32 9 2048@1: 800" },
+    { RUNS(event_channel_op, EVTCHNOP_close, at(16, 0), 0, "16r") },
+    { SAYS(event_channel_op, EVTCHNOP_close, at(16, 64), 0, "16r", -EBUSY),
+      .sent = "32 3 2048@1: 800" },
+    { RUNS(event_channel_op, EVTCHNOP_status, at(17, 0), 0, "17r 17w") },
+    { SAYS(event_channel_op, EVTCHNOP_status, at(17, 64), 0, "17r 17w",
+           -EBUSY), .sent = "32 5 2048@1: 7ff0 800" },
+    { RUNS(event_channel_op, EVTCHNOP_status, at(17, 128), 0, "17r 17w") },
     { SAYS(event_channel_op, EVTCHNOP_bind_vcpu, at(14, 256), 0, "14r",
            -ENOSYS) },
     { SAYS(hvm_op, HVMOP_set_evtchn_upcall_vector, at(14, 384), 0, "14r 14w",
-           -EBUSY), .sent = "34 23 1: 1 f3" },
+           -EBUSY), .sent = "34 23 1@1: 1 f3" },
     { SAYS(hvm_op, HVMOP_flush_tlbs, 0, 0, "", -ENOSYS) },
 };
 
@@ -362,7 +414,7 @@ static const struct call abroad[] = {
     /* vCPU 1 runs there, too: its own vcpu_info, and that of vCPU 2. */
     { RUNS(vcpu_op, VCPUOP_register_vcpu_info, 1, at(4, 0), "4r 14w") },
     { SAYS(vcpu_op, VCPUOP_register_vcpu_info, 2, at(4, 0), "4r", -EBUSY),
-      .sent = "24 10 2: e 0 0 0" },
+      .sent = "24 10 2@0: e 0 0 0" },
     { SAYS(vcpu_op, VCPUOP_register_runstate_memory_area, 1, at(9, 0), "",
            0) },
     { SAYS(vcpu_op, VCPUOP_register_runstate_memory_area, 2, at(9, 0), "",
@@ -370,13 +422,29 @@ static const struct call abroad[] = {
     { RUNS(vcpu_op, VCPUOP_stop_periodic_timer, 1, 0, "") },
     { RUNS(vcpu_op, VCPUOP_stop_singleshot_timer, 1, 0, "") },
     { SAYS(vcpu_op, VCPUOP_stop_singleshot_timer, 2, 0, "", -ENOSYS) },
-    { SAYS(vcpu_op, VCPUOP_set_singleshot_timer, 1, at(9, 0), "", -ENOSYS) },
+    { RUNS(vcpu_op, VCPUOP_set_singleshot_timer, 1, at(9, 0), "9r 9w") },
+    { SAYS(vcpu_op, VCPUOP_set_singleshot_timer, 2, at(9, 0), "", -ENOSYS) },
+    { SAYS(vcpu_op, VCPUOP_set_periodic_timer, 1, at(9, 0), "", -ENOSYS) },
     { SAYS(vcpu_op, VCPUOP_up, 1, 0, "", -ENOSYS) },
     { RUNS(hvm_op, HVMOP_set_evtchn_upcall_vector, at(14, 384), 0,
            "14r 14w") },
-    { SAYS(event_channel_op, EVTCHNOP_bind_ipi, at(14, 0), 0, "", -ENOSYS) },
+    { RUNS(event_channel_op, EVTCHNOP_bind_ipi, at(14, 0), 0, "14r 14w") },
+    { SAYS(event_channel_op, EVTCHNOP_bind_vcpu, at(14, 256), 0, "",
+           -ENOSYS) },
+    { SAYS(event_channel_op, EVTCHNOP_alloc_unbound, at(9, 0), 0, "",
+           -ENOSYS) },
+    { SAYS(event_channel_op, EVTCHNOP_bind_interdomain, at(9, 0), 0, "",
+           -ENOSYS) },
+    { SAYS(event_channel_op, EVTCHNOP_reset, at(9, 0), 0, "", -ENOSYS) },
+    { SAYS(event_channel_op, EVTCHNOP_send, at(16, 0), 0, "16r", 0),
+      .sent = "event 7" },
+    { RUNS(event_channel_op, EVTCHNOP_send, at(16, 64), 0, "16r") },
+    { RUNS(event_channel_op, EVTCHNOP_close, at(16, 64), 0, "16r") },
+    { SAYS(event_channel_op, EVTCHNOP_close, at(16, 0), 0, "16r", -EBUSY),
+      .sent = "32 3 7@0: 7" },
+    { SAYS(event_channel_op, EVTCHNOP_status, at(17, 0), 0, "17r 17w",
+           -EBUSY), .sent = "32 5 7@0: 7ff0 7" },
     { SAYS(hvm_op, HVMOP_flush_tlbs, 0, 0, "", -ENOSYS) },
-    { SAYS(event_channel_op, EVTCHNOP_send, at(9, 0), 0, "", -ENOSYS) },
     { SAYS(grant_table_op, GNTTABOP_map_grant_ref, at(9, 0), 1, "", -ENOSYS) },
     { SAYS(hvm_op, HVMOP_get_param, at(9, 0), 0, "", -ENOSYS) },
     { SAYS(physdev_op, 0, at(9, 0), 0, "", -ENOSYS) },
@@ -429,6 +497,62 @@ static void another_slice(void)
     dsm.slice = 1;
     dsm_vcpus[0].slice = 1;
     check(abroad, ARRAY_SIZE(abroad));
+}
+
+/* What a call leaves in its structure comes back into it. */
+static void results(void)
+{
+    const struct call ipi = {
+        RUNS(event_channel_op, EVTCHNOP_bind_ipi, at(14, 0), 0, "") };
+    const struct call close = {
+        RUNS(event_channel_op, EVTCHNOP_close, at(16, 64), 0, "") };
+    const struct call status = {
+        RUNS(event_channel_op, EVTCHNOP_status, at(17, 64), 0, "") };
+    struct evtchn_bind_ipi *bound = (void *)(memory + at(14, 0));
+    struct evtchn_status *told = (void *)(memory + at(17, 64));
+    struct cpu_user_regs regs;
+
+    dsm.nr_slices = 2;
+    dsm.spread = true;
+    dsm_vcpus[1].slice = 1;
+    reply = -EEXIST;
+    expect("an error", call(&ipi, &regs), DSM_HCALL_ANSWERED);
+    expect("RAX", regs.rax, -EEXIST);
+    expect("nothing is written", bound->port, 99);
+    unwritable = true;
+    expect("an error", call(&ipi, &regs), DSM_HCALL_ANSWERED);
+    expect("needs no place", regs.rax, -EEXIST);
+    unwritable = false;
+    reply = 1;
+    expect("a port", call(&ipi, &regs), DSM_HCALL_ANSWERED);
+    expect("RAX", regs.rax, 0);
+    expect("vCPU", bound->vcpu, 1);
+    expect("port", bound->port, 0x77767574);
+    expect("and nothing behind it", bound[1].vcpu, 0);
+    expect("a status", call(&status, &regs), DSM_HCALL_ANSWERED);
+    expect("port", told->port, 2048);
+    expect("status", told->status, 0x7b7a7978);
+    expect("the rest", told->u, 0x8786858483828180UL);
+    unwritable = true;
+    expect("no place", call(&ipi, &regs), DSM_HCALL_ANSWERED);
+    expect("RAX", regs.rax, -EFAULT);
+    expect("not needed", call(&close, &regs), DSM_HCALL_ANSWERED);
+    expect("RAX", regs.rax, 0);
+    unwritable = false;
+}
+
+/* Nobody has ports in another slice as long as no vCPU is there. */
+static void ports_at_home(void)
+{
+    const struct call c = {
+        RUNS(event_channel_op, EVTCHNOP_send, at(16, 64), 0, "") };
+    struct cpu_user_regs regs;
+
+    dsm.nr_slices = 2;
+    expect("runs", call(&c, &regs), DSM_HCALL_RUN);
+    dsm.spread = true;
+    expect("is sent", call(&c, &regs), DSM_HCALL_ANSWERED);
+    expect("RAX", regs.rax, 0);
 }
 
 /* It waits for another slice; then it is told 0; and what cannot be read. */
@@ -571,6 +695,8 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
     { "a guest of 32 bits", narrow },
     { "vCPUs of another slice", another_slice },
     { "answers of another slice", answers },
+    { "results of another slice", results },
+    { "ports while all are at home", ports_at_home },
 };
 
 int main(int argc, char **argv)

@@ -5,7 +5,8 @@
  *
  * Four letters a call.  The first two are for a caller in slice 0, about a vCPU
  * that runs here, and about one elsewhere; the last two for a caller in slice
- * 1.  r: it runs; f: it is forwarded; -: it is refused.
+ * 1.  r: it runs; f: it is forwarded; s: it is sent, and nobody waits for it;
+ * -: it is refused.
  *
  * usage: dsm_route_test --list | CASE
  */
@@ -53,7 +54,7 @@ static const struct {
     { CALL(vcpu_op, VCPUOP_register_runstate_memory_area), "r-r-" },
     { CALL(vcpu_op, VCPUOP_set_periodic_timer), "r---" },
     { CALL(vcpu_op, VCPUOP_stop_periodic_timer), "r-r-" },
-    { CALL(vcpu_op, VCPUOP_set_singleshot_timer), "r---" },
+    { CALL(vcpu_op, VCPUOP_set_singleshot_timer), "r-r-" },
     { CALL(vcpu_op, VCPUOP_stop_singleshot_timer), "r-r-" },
     { CALL(vcpu_op, VCPUOP_register_vcpu_info), "rfrf" },
     { CALL(vcpu_op, VCPUOP_send_nmi), "r---" },
@@ -62,14 +63,14 @@ static const struct {
     { CALL(vcpu_op, VCPUOP_register_runstate_phys_area), "r---" },
     { CALL(vcpu_op, VCPUOP_register_vcpu_time_phys_area), "r---" },
     { CALL(event_channel_op, EVTCHNOP_bind_interdomain), "rr--" },
-    { CALL(event_channel_op, EVTCHNOP_bind_virq), "r---" },
-    { CALL(event_channel_op, EVTCHNOP_close), "rr--" },
-    { CALL(event_channel_op, EVTCHNOP_send), "rr--" },
-    { CALL(event_channel_op, EVTCHNOP_status), "rr--" },
+    { CALL(event_channel_op, EVTCHNOP_bind_virq), "rfrf" },
+    { CALL(event_channel_op, EVTCHNOP_close), "rfrf" },
+    { CALL(event_channel_op, EVTCHNOP_send), "rsrs" },
+    { CALL(event_channel_op, EVTCHNOP_status), "rfrf" },
     { CALL(event_channel_op, EVTCHNOP_alloc_unbound), "rr--" },
-    { CALL(event_channel_op, EVTCHNOP_bind_ipi), "r---" },
+    { CALL(event_channel_op, EVTCHNOP_bind_ipi), "rfrf" },
     { CALL(event_channel_op, EVTCHNOP_bind_vcpu), "r---" },
-    { CALL(event_channel_op, EVTCHNOP_unmask), "rr--" },
+    { CALL(event_channel_op, EVTCHNOP_unmask), "rfrf" },
     { CALL(event_channel_op, EVTCHNOP_reset), "rr--" },
     { CALL(event_channel_op, EVTCHNOP_init_control), "rr--" },
     { CALL(physdev_op, PHYSDEVOP_map_pirq), "rr--" },
@@ -84,7 +85,8 @@ static const struct {
 static void all(bool spread)
 {
     static const char letter[] = {
-        [DSM_RUN] = 'r', [DSM_FORWARD] = 'f', [DSM_REFUSE] = '-' };
+        [DSM_RUN] = 'r', [DSM_FORWARD] = 'f', [DSM_SEND] = 's',
+        [DSM_REFUSE] = '-' };
     unsigned int i;
 
     for ( i = 0; i < ARRAY_SIZE(calls); i++ )
@@ -115,33 +117,60 @@ static void together(void)
     all(false);
 }
 
-/* Which vCPU a call concerns. */
+/* Which vCPU or port a call concerns. */
 static void subjects(void)
 {
     static const uint32_t words[] = { 11, 22, 33, 44, 55, 66 };
     const struct {
         unsigned long op, cmd;
-        unsigned int vcpu;
+        unsigned int subject;
     } want[] = {
         { __HYPERVISOR_vcpu_op, VCPUOP_up, 7 },
         { __HYPERVISOR_vcpu_op, VCPUOP_register_vcpu_info, 7 },
         { __HYPERVISOR_event_channel_op, EVTCHNOP_bind_ipi, 11 },
         { __HYPERVISOR_event_channel_op, EVTCHNOP_bind_virq, 22 },
         { __HYPERVISOR_event_channel_op, EVTCHNOP_bind_vcpu, 22 },
+        { __HYPERVISOR_event_channel_op, EVTCHNOP_send, 11 },
+        { __HYPERVISOR_event_channel_op, EVTCHNOP_unmask, 11 },
+        { __HYPERVISOR_event_channel_op, EVTCHNOP_close, 11 },
+        { __HYPERVISOR_event_channel_op, EVTCHNOP_status, 22 },
         { __HYPERVISOR_hvm_op, HVMOP_set_evtchn_upcall_vector, 11 },
     };
     unsigned int i;
 
     for ( i = 0; i < ARRAY_SIZE(want); i++ )
-        expect("vCPU", dsm_rule_vcpu(dsm_rule(want[i].op, want[i].cmd),
-                                     7 | 3UL << 32, words), want[i].vcpu);
-    expect("no structure", dsm_rule_vcpu(dsm_rule(__HYPERVISOR_vcpu_op,
-                                                  VCPUOP_up), 5, NULL), 5);
+        expect("subject", dsm_rule_subject(dsm_rule(want[i].op, want[i].cmd),
+                                           7 | 3UL << 32, words),
+               want[i].subject);
+    expect("no structure", dsm_rule_subject(dsm_rule(__HYPERVISOR_vcpu_op,
+                                                     VCPUOP_up), 5, NULL), 5);
 }
 
-/* What goes with those that are forwarded, and nothing with others. */
+/* What goes with those that are forwarded, and comes back; nothing of others. */
 static void sizes(void)
 {
+    static const struct {
+        unsigned long op, cmd;
+        unsigned int bytes, back;
+    } want[] = {
+        { __HYPERVISOR_vcpu_op, VCPUOP_register_vcpu_info,
+          sizeof(struct vcpu_register_vcpu_info), 0 },
+        { __HYPERVISOR_hvm_op, HVMOP_set_evtchn_upcall_vector,
+          sizeof(struct xen_hvm_evtchn_upcall_vector), 0 },
+        { __HYPERVISOR_event_channel_op, EVTCHNOP_bind_ipi,
+          offsetof(struct evtchn_bind_ipi, port),
+          sizeof(struct evtchn_bind_ipi) },
+        { __HYPERVISOR_event_channel_op, EVTCHNOP_bind_virq,
+          offsetof(struct evtchn_bind_virq, port),
+          sizeof(struct evtchn_bind_virq) },
+        { __HYPERVISOR_event_channel_op, EVTCHNOP_unmask,
+          sizeof(struct evtchn_unmask), 0 },
+        { __HYPERVISOR_event_channel_op, EVTCHNOP_close,
+          sizeof(struct evtchn_close), 0 },
+        { __HYPERVISOR_event_channel_op, EVTCHNOP_status,
+          offsetof(struct evtchn_status, status),
+          sizeof(struct evtchn_status) },
+    };
     unsigned int i, forwarded = 0;
 
     for ( i = 0; i < ARRAY_SIZE(calls); i++ )
@@ -153,13 +182,62 @@ static void sizes(void)
         if ( rule->bytes )
             expect("of one call only", rule->cmd, calls[i].cmd);
     }
-    expect("forwarded", forwarded, 2);
-    expect("vcpu_info", dsm_rule(__HYPERVISOR_vcpu_op,
-                                 VCPUOP_register_vcpu_info)->bytes,
-           sizeof(struct vcpu_register_vcpu_info));
-    expect("upcall", dsm_rule(__HYPERVISOR_hvm_op,
-                              HVMOP_set_evtchn_upcall_vector)->bytes,
-           sizeof(struct xen_hvm_evtchn_upcall_vector));
+    expect("forwarded", forwarded, ARRAY_SIZE(want));
+    for ( i = 0; i < ARRAY_SIZE(want); i++ )
+    {
+        const struct dsm_rule *rule = dsm_rule(want[i].op, want[i].cmd);
+
+        expect("there", rule->bytes, want[i].bytes);
+        expect("back", rule->back, want[i].back);
+    }
+}
+
+/* Whose a port is: parts of one size, a power of two, and some may be left. */
+static void ports(void)
+{
+    static const struct { unsigned int slices, ports; } sizes[] = {
+        { 1, 4096 }, { 2, 2048 }, { 3, 1024 }, { 4, 1024 }, { 5, 512 },
+        { 8, 512 }, { 9, 256 }, { 16, 256 },
+    };
+    unsigned int i, port;
+
+    for ( i = 0; i < ARRAY_SIZE(sizes); i++ )
+    {
+        unsigned int n = sizes[i].slices, each = sizes[i].ports;
+
+        expect("ports", dsm_ports(n), each);
+        for ( port = 0; port < 5000; port++ )
+            expect("slice", dsm_port_slice(port, n),
+                   port < n * each ? port / each : n);
+        expect("the last one", dsm_port_slice(~0U, n), n);
+    }
+}
+
+/* What a slice says that it has allocated. */
+static void may_say(void)
+{
+    const struct dsm_rule *ipi = dsm_rule(__HYPERVISOR_event_channel_op,
+                                          EVTCHNOP_bind_ipi);
+    const struct dsm_rule *virq = dsm_rule(__HYPERVISOR_event_channel_op,
+                                           EVTCHNOP_bind_virq);
+    const struct dsm_rule *status = dsm_rule(__HYPERVISOR_event_channel_op,
+                                             EVTCHNOP_status);
+    const struct dsm_rule *info = dsm_rule(__HYPERVISOR_vcpu_op,
+                                           VCPUOP_register_vcpu_info);
+    static const uint32_t first[] = { 9, 2048, 2047, 0, 0, 0 };
+    static const uint32_t second[] = { 9, 2047, 4095, 0, 0, 0 };
+    static const uint32_t none[] = { 9, 4096, 4096, 0, 0, 0 };
+
+    expect("its own", dsm_may_say(ipi, first, 1, 2), true);
+    expect("its own", dsm_may_say(ipi, second, 0, 2), true);
+    expect("its own", dsm_may_say(virq, second, 1, 2), true);
+    expect("of slice 1", dsm_may_say(ipi, first, 0, 2), false);
+    expect("of slice 0", dsm_may_say(ipi, second, 1, 2), false);
+    expect("of slice 0", dsm_may_say(virq, first, 1, 2), false);
+    expect("of nobody", dsm_may_say(ipi, none, 1, 2), false);
+    expect("of nobody", dsm_may_say(virq, none, 1, 2), false);
+    expect("not of ports", dsm_may_say(status, none, 1, 2), true);
+    expect("nothing", dsm_may_say(info, none, 1, 2), true);
 }
 
 static const struct { const char *name; void (*run)(void); } cases[] = {
@@ -167,6 +245,8 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
     { "vCPUs in one slice", together },
     { "whom a call concerns", subjects },
     { "what goes with a call", sizes },
+    { "ports of slices", ports },
+    { "what a slice may say", may_say },
 };
 
 int main(int argc, char **argv)

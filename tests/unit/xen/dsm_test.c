@@ -942,7 +942,8 @@ static void device_model(void)
         XEN_DSM_ENABLE, XEN_DSM_PAGE, XEN_DSM_FLUSH, XEN_DSM_KEEPALIVE,
         XEN_DSM_STATS, XEN_DSM_POOL_ADD, XEN_DSM_POOL_DEL, XEN_DSM_AWAY,
         XEN_DSM_DROP_RANGE, XEN_DSM_PLACE, XEN_DSM_SEND, XEN_DSM_GET_TSC,
-        XEN_DSM_SET_TSC, 99,
+        XEN_DSM_SET_TSC, XEN_DSM_SEND_PORTS, XEN_DSM_SHARED_INFO,
+        XEN_DSM_GET_TIME, XEN_DSM_SET_TIME, 99,
     };
     unsigned int i, refused;
     xen_pfn_t frame;

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """DSM of the hypervisor, compiled in user space against a small fake of what it calls.
 
-Each case of dsm_test.c, dsm_call_test.c, dsm_route_test.c, dsm_hypercall_test.c and dsm_clear_test.c is a test here. The
-mutants show that the cases notice when the code is wrong.
+Each case of the files *_test.c beside it is a test here. The mutants show that the cases notice when the code is wrong.
 """
 
 from __future__ import annotations
@@ -22,6 +21,8 @@ VCPUS = OVERLAY / "arch" / "x86" / "hvm" / "dsm_vcpu.c"
 HYPERCALLS = OVERLAY / "arch" / "x86" / "hvm" / "dsm_hypercall.c"
 CALLS = OVERLAY / "arch" / "x86" / "hvm" / "dsm_call.c"
 ROUTES = OVERLAY / "arch" / "x86" / "hvm" / "dsm_route.c"
+PORTS = OVERLAY / "arch" / "x86" / "hvm" / "dsm_port.c"
+TIMES = OVERLAY / "arch" / "x86" / "hvm" / "dsm_time.c"
 CLEARS = OVERLAY / "arch" / "x86" / "hvm" / "dsm_clear.c"
 FAKE = HERE / "fake_dsm"
 
@@ -50,7 +51,8 @@ def build(
 ) -> Path:
     """What is behind the commands, with its cases and the fake; `source` in the place of the file `of`."""
     parts = [
-        source if source and file == of else compiled(file, checked) for file in (SOURCE, VCPUS, CALLS, ROUTES)
+        source if source and file == of else compiled(file, checked)
+        for file in (SOURCE, VCPUS, CALLS, ROUTES, PORTS, TIMES)
     ]
     surroundings = [compiled(file, checked) for file in (FAKE / "fake_dsm.c", HERE / cases)]
     gcc("-o", program, *parts, *surroundings, checked=checked)
@@ -201,23 +203,75 @@ HYPERCALL_MUTANTS = {
     ),
     "32-bit guests": ("    if ( mode != X86_MODE_64BIT )", "    if ( 0 )", "a guest of 32 bits"),
     "calls about ghosts": (
-        "    if ( way == DSM_REFUSE )\n        return -ENOSYS;\n",
+        "    rc = route(v, rule, vcpu, NULL, 0);\n    if ( rc )\n        return rc;\n",
         "",
         "vCPUs of another slice",
     ),
-    "IPIs of ghosts": ("return rc ?: route(v, rule, &ipi);", "return rc;", "vCPUs of another slice"),
-    "interrupts of ghosts": ("return rc ?: route(v, rule, &virq);", "return rc;", "vCPUs of another slice"),
-    "events moved to ghosts": ("return rc ?: route(v, rule, &to);", "return rc;", "vCPUs of another slice"),
-    "upcalls of ghosts": ("return rc ?: route(v, rule, &upcall);", "return rc;", "vCPUs of another slice"),
-    "vcpu_info of ghosts": ("        if ( way == DSM_FORWARD )", "        if ( 0 )", "vCPUs of another slice"),
-    "calls in any slice": ("dsm->spread) == DSM_REFUSE )", "dsm->spread) == 99 )", "vCPUs of another slice"),
-    "vCPUs that there are not": (
-        "    unsigned int there = dsm->slice;",
-        "    unsigned int there = ~0U;",
+    "events of ghosts": ("    return rc ?: route(v, rule, 0, &u, arg);", "    return rc;", "vCPUs of another slice"),
+    "upcalls of ghosts": (
+        "return rc ?: route(v, rule, 0, &upcall, arg);",
+        "return rc;",
         "vCPUs of another slice",
     ),
-    "sends what it has not read": ("rc == -ENODATA ? -EFAULT", "0 ? -EFAULT", "answers of another slice"),
-    "sends before it has read": (": rc ?: dsm_call_away", ": dsm_call_away", "answers of another slice"),
+    "vcpu_info of ghosts": (
+        "return rc ?: route(v, rule, vcpu, &info, arg)\n                  ?:",
+        "return rc ?:",
+        "vCPUs of another slice",
+    ),
+    "ports of this slice only": (
+        "    there = dsm_port_slice(subject, dsm->nr_slices);",
+        "    there = dsm->slice;",
+        "vCPUs of another slice",
+    ),
+    "ports of nobody": (
+        "    return there < dsm->nr_slices ? there : dsm->slice;",
+        "    return there;",
+        "vCPUs of another slice",
+    ),
+    "ports before there are any": (
+        "    if ( !dsm->spread )\n        return dsm->slice;\n",
+        "",
+        "ports while all are at home",
+    ),
+    "events are lost": ("        dsm_forward_port(v->domain, subject);\n", "", "vCPUs of another slice"),
+    "events are sent twice": (
+        "        dsm_forward_port(v->domain, subject);\n        return 1;",
+        "        dsm_forward_port(v->domain, subject);\n        return 0;",
+        "vCPUs of another slice",
+    ),
+    "domains elsewhere": (
+        "        if ( !rc && u.status.dom != DOMID_SELF )\n            return 0;\n",
+        "",
+        "vCPUs of another slice",
+    ),
+    "results are lost": ("        if ( rc == 1 && rule->back &&", "        if ( 0 &&", "results of another slice"),
+    "results of what failed": (
+        "        if ( rc == 1 && rule->back &&",
+        "        if ( rule->back &&",
+        "results of another slice",
+    ),
+    "results of nothing": (
+        "        if ( rc == 1 && rule->back &&",
+        "        if ( rc == 1 &&",
+        "results of another slice",
+    ),
+    "results that nobody can read": ("            rc = -EFAULT;\n", "            ;\n", "results of another slice"),
+    "calls in any slice": ("dsm->spread) == DSM_REFUSE )", "dsm->spread) == 99 )", "vCPUs of another slice"),
+    "vCPUs that there are not": (
+        "               ? ACCESS_ONCE(dsm->vcpu[subject].slice) : dsm->slice;",
+        "               ? ACCESS_ONCE(dsm->vcpu[subject].slice) : ~0U;",
+        "vCPUs of another slice",
+    ),
+    "sends what it has not read": (
+        "        if ( rc == -ENODATA )\n            return -EFAULT;\n",
+        "",
+        "answers of another slice",
+    ),
+    "sends before it has read": (
+        "return rc ?: route(v, rule, vcpu, &info, arg)",
+        "return route(v, rule, vcpu, &info, arg)",
+        "answers of another slice",
+    ),
     "what cannot be read": (" || rc == -ENODATA )", " )", "pointers that lead nowhere"),
 }
 
@@ -274,7 +328,50 @@ ROUTE_MUTANTS = {
     ),
     "the wrong word": ("arg + rule->at,", "arg,", "whom a call concerns"),
     "the wrong register": ("        return reg;", "        return reg >> 32;", "whom a call concerns"),
-    "half of an argument": ("FORWARD(REG, 16)", "FORWARD(REG, 8)", "what goes with a call"),
+    "half of an argument": ("FORWARD(REG, 16, 0)", "FORWARD(REG, 8, 0)", "what goes with a call"),
+    "no port comes back": ("FORWARD(0, 4, 8)", "FORWARD(0, 4, 0)", "what goes with a call"),
+    "half of a status": ("PORT(4, 8, 24)", "PORT(4, 8, 16)", "what goes with a call"),
+    "the vCPU of a VIRQ": ("FORWARD(4, 8, 12)", "FORWARD(0, 8, 12)", "whom a call concerns"),
+    "the port of a status": ("PORT(4, 8, 24)", "PORT(0, 8, 24)", "whom a call concerns"),
+    "who sends waits": ("here == there ? DSM_RUN : DSM_SEND", "DSM_RUN", "vCPUs in several slices"),
+    "all is sent": ("here == there ? DSM_RUN : DSM_SEND", "DSM_SEND", "vCPUs in one slice"),
+    "events are moved": (
+        "EVTCHNOP_bind_vcpu, HOME, VCPU(4) }",
+        "EVTCHNOP_bind_vcpu, HOME, NOBODY }",
+        "vCPUs in several slices",
+    ),
+    "more ports than there are": (
+        "    while ( ports * nr_slices > XEN_DSM_PORTS )",
+        "    while ( ports * nr_slices > 2 * XEN_DSM_PORTS )",
+        "ports of slices",
+    ),
+    "fewer ports than there are": (
+        "    while ( ports * nr_slices > XEN_DSM_PORTS )",
+        "    while ( ports * nr_slices >= XEN_DSM_PORTS )",
+        "ports of slices",
+    ),
+    "parts of any size": (
+        "        ports /= 2;",
+        "        ports--;",
+        "ports of slices",
+    ),
+    "ports of no slice": (
+        "    return min(port / dsm_ports(nr_slices), nr_slices);",
+        "    return port / dsm_ports(nr_slices);",
+        "ports of slices",
+    ),
+    "any port": (
+        "    return dsm_port_slice(port, nr_slices) == slice;",
+        "    return true;",
+        "what a slice may say",
+    ),
+    "the port of an IPI": ("arg + rule->bytes, sizeof(port)", "arg + 4, sizeof(port)", "what a slice may say"),
+    "answers without a port": (" || !rule->back )", " )", "what a slice may say"),
+    "what is no port": (
+        "rule->concerns != DSM_CONCERNS_VCPU || ",
+        "",
+        "what a slice may say",
+    ),
     "timers anywhere": (
         "    { __HYPERVISOR_vcpu_op, DSM_ANY_CMD, HOME, VCPU(REG) },",
         "    { __HYPERVISOR_vcpu_op, DSM_ANY_CMD, ANYWHERE, VCPU(REG) },",
@@ -323,12 +420,48 @@ CALL_MUTANTS = {
         "        rc =",
         "a call and its result",
     ),
+    "somewhere": ("        .want = c->slice,\n", "", "a call and its result"),
+    "a port is a vCPU": (
+        "    if ( rule->concerns == DSM_CONCERNS_VCPU )\n        call.what.vcpu = subject;",
+        "    call.what.vcpu = subject;",
+        "calls about ports",
+    ),
+    "of no vCPU": (
+        "    if ( rule->concerns == DSM_CONCERNS_VCPU )\n        call.what.vcpu = subject;",
+        "    ;",
+        "a call and its result",
+    ),
+    "the answer belongs to the question": (
+        "!same_call(c, &call, rule->bytes) )",
+        "!same_call(c, &call, sizeof(call.what.arg)) )",
+        "results with bytes",
+    ),
+    "answers are lost": ("        if ( rc == 1 && rule->back )\n", "        if ( 0 )\n", "results with bytes"),
+    "answers of what failed": (
+        "        if ( rc == 1 && rule->back )\n",
+        "        if ( rule->back )\n",
+        "results with bytes",
+    ),
+    "writes what was asked": (
+        "            memcpy((uint8_t *)c->what.arg + rule->bytes,\n"
+        "                   (const uint8_t *)reply->arg + rule->bytes,\n"
+        "                   rule->back - rule->bytes);",
+        "            memcpy(c->what.arg, reply->arg, rule->back);",
+        "results with bytes",
+    ),
+    "any port": (
+        "        if ( !reply->rc && !dsm_may_say(rule, reply->arg, c->slice,\n"
+        "                                        dsm->nr_slices) )\n            break;\n",
+        "",
+        "ports of somebody else",
+    ),
+    "errors have ports": ("        if ( !reply->rc && !dsm_may_say", "        if ( !dsm_may_say", "ports of somebody else"),
     "no argument": ("    memcpy(call.what.arg, arg, rule->bytes);\n", "", "a call and its result"),
-    "another instruction's": ("a->rip == b->rip && ", "", "whose result"),
-    "another stack's": ("a->rsp == b->rsp &&\n", "\n", "whose result"),
-    "another operation's": ("a->what.op == b->what.op && a->what.cmd == b->what.cmd &&", "", "whose result"),
+    "another instruction's": ("c->rip == b->rip && ", "", "whose result"),
+    "another stack's": ("c->rsp == b->rsp &&\n", "\n", "whose result"),
+    "another operation's": ("c->what.op == b->what.op && c->what.cmd == b->what.cmd &&", "", "whose result"),
     "another argument's": (
-        "           !memcmp(a->what.arg, b->what.arg, sizeof(a->what.arg));",
+        "           !memcmp(c->what.arg, b->what.arg, bytes);",
         "           true;",
         "whose result",
     ),
@@ -359,10 +492,31 @@ CALL_MUTANTS = {
         "calls and places",
     ),
     "does any call": ("    if ( !rule->bytes )", "    if ( 0 )", "calls that are refused"),
-    "about another": ("dsm_rule_vcpu(rule, call->vcpu, arg) != call->vcpu || ", "", "calls that are refused"),
-    "a result comes with it": (" || call->rc )", " )", "calls that are refused"),
+    "about another": (
+        "call->vcpu != (rule->concerns == DSM_CONCERNS_VCPU ? subject : 0) ||",
+        "",
+        "calls that are refused",
+    ),
+    "a result comes with it": ("         call->rc )", "         0 )", "calls that are refused"),
+    "ports of others": (
+        ": dsm_port_slice(subject, dsm->nr_slices) != dsm->slice )",
+        ": 0 )",
+        "calls that are refused",
+    ),
+    "closed and open": (
+        "        set_bit(u->close.port, d->shared_info->native.evtchn_mask);\n",
+        "",
+        "events here",
+    ),
+    "domains of others": (
+        "        if ( u->status.dom != DOMID_SELF )\n            return -EINVAL;\n",
+        "",
+        "calls that are refused",
+    ),
+    "the caller's own status": ("        u->status.dom = d->domain_id;\n", "", "events here"),
+    "says which domain it is": ("        u->status.dom = DOMID_SELF;\n", "", "events here"),
     "more than its argument": ("        if ( arg[i] )", "        if ( 0 )", "calls that are refused"),
-    "ghosts": ("    if ( dsm_elsewhere(d->arch.dsm, call->vcpu) )", "    if ( 0 )", "calls that are refused"),
+    "ghosts": ("    if ( v ? dsm_elsewhere(dsm, subject)", "    if ( v ? 0", "calls that are refused"),
     "vectors that are exceptions": ("upcall->vector < 16", "upcall->vector < 15", "an upcall vector"),
     "no vector": ("    v->arch.hvm.evtchn_upcall_vector = upcall->vector;\n", "", "an upcall vector"),
     "pages with neighbours": ("    if ( info->offset )", "    if ( 0 )", "a vcpu_info at a bad place"),
@@ -378,6 +532,213 @@ CALL_MUTANTS = {
 @pytest.mark.parametrize("mutant", CALL_MUTANTS)
 def test_call_mutant_is_noticed(mutant: str) -> None:
     assert_noticed(CALLS, CALL_MUTANTS[mutant], build_calls)
+
+
+def build_ports(built: Path, source: Path | None = None, checked: bool = True) -> Path:
+    """One version of dsm_port.c, with the rest of it."""
+    return build(built, source, checked, PORTS, "dsm_port_test.c")
+
+
+@cache
+def port_program() -> Path:
+    return build_ports(Path(_scratch.name) / "dsm_port_test")
+
+
+def port_names() -> list[str]:
+    """As names()."""
+    try:
+        return run(port_program(), "--list").stdout.splitlines()
+    except subprocess.CalledProcessError:
+        return ["compiles"]
+
+
+@pytest.mark.parametrize("name", port_names())
+def test_port_case(name: str) -> None:
+    done = run(port_program(), name)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# As MUTANTS, of dsm_port.c.
+PORT_MUTANTS = {
+    "slice 0's ports": ("first = dsm->slice * nr;", "first = 0;", "ports that a slice allocates"),
+    "ports of the next slice": ("min(*last, first + nr - 1)", "*last", "ports that a slice allocates"),
+    "more than it may have": ("min(*last, first + nr - 1)", "first + nr - 1", "ports that a slice allocates"),
+    "of slice 0": (
+        "        .want = dsm_port_slice(group * DSM_PORTS_AT_ONCE, dsm->nr_slices),\n",
+        "",
+        "events that leave",
+    ),
+    "from port 0 on": ("        .gfn = group * DSM_PORTS_AT_ONCE,\n", "", "events that leave"),
+    "64 ports": ("ports[n / 64] |= 1UL", "ports[0] |= 1UL", "events that leave"),
+    "tells nobody": ("    if ( put )\n        dsm_notify(d);", "    ;", "events that leave"),
+    "sends them for ever": ("        memset(owed->ports, 0, sizeof(owed->ports));", "        ;", "events that leave"),
+    "forgets what the ring has no room for": (
+        "    if ( owed->owing )\n        dsm->stats",
+        "    if ( owed->owing && (owed->owing = false, 1) )\n        dsm->stats",
+        "events and a full ring",
+    ),
+    "keeps the last one": ("ports[n / 64] |= 1UL", "ports[n / 64] = 1UL", "events and a full ring"),
+    "flush repeats itself": ("        if ( dsm->owed_ports[i].owing )", "        if ( 1 )", "events and a full ring"),
+    "events of the dead": ("    put = !dsm->dead;", "    put = true;", "events at the end"),
+    "any group": ("ports->first % DSM_PORTS_AT_ONCE || ", "", "events that come"),
+    "reserved words": (" || ports->pad )", " )", "events that come"),
+    "ports of others": ("!= dsm->slice )\n        return -EXDEV;", "!= dsm->slice )\n        ;", "events that come"),
+    "one too few": ("n < DSM_PORTS_AT_ONCE; n++", "n < DSM_PORTS_AT_ONCE - 1; n++", "events that come"),
+    "ends at the first that is not bound": (
+        "            evtchn_send(d, ports->first + n);",
+        "            if ( evtchn_send(d, ports->first + n) )\n                break;",
+        "events that come",
+    ),
+    "all of them": (
+        "        if ( ports->ports[n / 64] & (1UL << (n % 64)) )",
+        "        if ( ports->ports[n / 64] )",
+        "events that come",
+    ),
+}
+
+
+@pytest.mark.parametrize("mutant", PORT_MUTANTS)
+def test_port_mutant_is_noticed(mutant: str) -> None:
+    assert_noticed(PORTS, PORT_MUTANTS[mutant], build_ports)
+
+
+# As MUTANTS, noticed by cases of dsm_port_test.c.
+SHARED_INFO_MUTANTS = {
+    "in slice 0": (
+        "    if ( !dsm->slice )\n        return -EINVAL;\n\n    spin_lock",
+        "    spin_lock",
+        "shared_info of a slice",
+    ),
+    "where it is homed": (
+        "    else if ( !is_elsewhere(dsm, gfn) )\n        rc = -EINVAL;\n    else if ( get_gpfn",
+        "    else if ( get_gpfn",
+        "shared_info of a slice",
+    ),
+    "twice": (
+        "    else if ( get_gpfn_from_mfn(mfn_x(mfn)) != INVALID_M2P_ENTRY )\n        rc = -EEXIST;\n",
+        "",
+        "shared_info of a slice",
+    ),
+    "over a page": (
+        "    else if ( state == XEN_DSM_STATE_I || state == XEN_DSM_STATE_HOLE )\n    {\n        /* As a",
+        "    else if ( state != 99 )\n    {\n        /* As a",
+        "shared_info of a slice",
+    ),
+    "never in a hole": ("state == XEN_DSM_STATE_I || state == XEN_DSM_STATE_HOLE )\n    {\n        /* As a",
+                        "state == XEN_DSM_STATE_I )\n    {\n        /* As a", "shared_info of a slice"),
+    "half of the ports": (
+        "               sizeof(d->shared_info->native.evtchn_mask));",
+        "               sizeof(d->shared_info->native.evtchn_mask) / 2);",
+        "shared_info of a slice",
+    ),
+    "by no number": (
+        "            set_gpfn_from_mfn(mfn_x(mfn), gfn);\n            set_away",
+        "            set_away",
+        "shared_info of a slice",
+    ),
+    "wakes nobody": (
+        "            set_away(dsm, gfn, false);\n            spin_lock(&dsm->lock);\n"
+        "            wake(d, dsm, gfn);",
+        "            set_away(dsm, gfn, false);\n            spin_lock(&dsm->lock);",
+        "shared_info of a slice",
+    ),
+    "after the end": (
+        "    if ( dsm->dead )\n        rc = -ESRCH;\n    else if ( !is_elsewhere",
+        "    if ( 0 )\n        rc = -ESRCH;\n    else if ( !is_elsewhere",
+        "shared_info of a slice",
+    ),
+    "it stays": (
+        "    else if ( is_elsewhere(dsm, gfn) &&\n              mfn_eq",
+        "    else if ( 0 &&\n              mfn_eq",
+        "shared_info of a slice",
+    ),
+    "its number stays": (
+        "            set_gpfn_from_mfn(mfn_x(mfn), INVALID_M2P_ENTRY);\n    }\n    else if ( state != XEN_DSM_STATE_HOLE )",
+        "            ;\n    }\n    else if ( state != XEN_DSM_STATE_HOLE )",
+        "shared_info of a slice",
+    ),
+}
+
+
+@pytest.mark.parametrize("mutant", SHARED_INFO_MUTANTS)
+def test_shared_info_mutant_is_noticed(mutant: str) -> None:
+    assert_noticed(SOURCE, SHARED_INFO_MUTANTS[mutant], partial(build, cases="dsm_port_test.c"))
+
+
+def build_times(built: Path, source: Path | None = None, checked: bool = True) -> Path:
+    """One version of dsm_time.c, with the rest of it."""
+    return build(built, source, checked, TIMES, "dsm_time_test.c")
+
+
+@cache
+def time_program() -> Path:
+    return build_times(Path(_scratch.name) / "dsm_time_test")
+
+
+def time_names() -> list[str]:
+    """As names()."""
+    try:
+        return run(time_program(), "--list").stdout.splitlines()
+    except subprocess.CalledProcessError:
+        return ["compiles"]
+
+
+@pytest.mark.parametrize("name", time_names())
+def test_time_case(name: str) -> None:
+    done = run(time_program(), name)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# As MUTANTS, of dsm_time.c.
+TIME_MUTANTS = {
+    "time that is emulated": ("    return !d->arch.vtsc &&\n", "    return\n", "times that are refused"),
+    "time that is scaled": (
+        "            d->arch.hvm.tsc_scaling_ratio == hvm_default_tsc_scaling_ratio);",
+        "            true);",
+        "times that are refused",
+    ),
+    "always its own": (
+        "    if ( !line->mul )\n        return false;\n",
+        "",
+        "what a guest is told",
+    ),
+    "a time that is not stable": (
+        "        .flags = XEN_PVCLOCK_TSC_STABLE_BIT,\n",
+        "",
+        "what a guest is told",
+    ),
+    "no shift": ("        .tsc_shift = line->shift,\n", "", "what a guest is told"),
+    "of now": ("        .ns = now.system_time,\n", "", "what a guest is told"),
+    "timers by the host": ("    if ( !line->mul )\n        return guest;", "    if ( 1 )\n        return guest;", "timers"),
+    "timers before there is a line": ("    if ( !line->mul )\n        return guest;\n", "", "timers"),
+    "timers by the host's TSC": (" + d->vcpu[0]->arch.hvm.cache_tsc_offset;", ";", "timers"),
+    "what is left, from zero on": ("    return NOW() + left", "    return left", "timers"),
+    "timers of a quick clock": ("left * line->slow", "left", "a slow clock"),
+    "for ever and ever": ("    left = max(min(left, LEFT_MAX), -LEFT_MAX);\n", "", "a slow clock"),
+    "infinitely slow": ("time->slow > XEN_DSM_MAX_SLOW || ", "", "times that are refused"),
+    "infinitely quick": ("!time->slow || ", "", "times that are refused"),
+    "a line from zero on": ("(line->ns +", "(0 +", "timers"),
+    "emulated": (
+        "int dsm_set_time(struct domain *d, const struct xen_dsm_time *time)\n{\n    if ( !dsm_plain_tsc(d) )",
+        "int dsm_set_time(struct domain *d, const struct xen_dsm_time *time)\n{\n    if ( 0 )",
+        "times that are refused",
+    ),
+    "says what is emulated": (
+        "    struct vcpu_time_info now;\n\n    if ( !dsm_plain_tsc(d) )",
+        "    struct vcpu_time_info now;\n\n    if ( 0 )",
+        "times that are refused",
+    ),
+    "stands still": ("!time->mul || ", "", "times that are refused"),
+    "far to the right": ("time->shift < -31 || ", "", "times that are refused"),
+    "far to the left": ("time->shift > 31 ||", "0 ||", "times that are refused"),
+    "reserved bytes": (" time->pad[0] ||\n", "\n", "times that are refused"),
+    "changes while it runs": ("    if ( d->creation_finished )\n        return -EBUSY;\n", "", "times that are refused"),
+}
+
+
+@pytest.mark.parametrize("mutant", TIME_MUTANTS)
+def test_time_mutant_is_noticed(mutant: str) -> None:
+    assert_noticed(TIMES, TIME_MUTANTS[mutant], build_times)
 
 
 def build_clear(built: Path, source: Path, checked: bool = True) -> Path:
@@ -912,7 +1273,6 @@ VCPU_MUTANTS = {
         ";",
         "what another slice has sent",
     ),
-    "time that is emulated": ("    return !d->arch.vtsc &&\n", "    return\n", "time stamps"),
     "time that changes": (
         "        if ( v->is_initialised )\n            return -EBUSY;",
         "        if ( v->is_initialised )\n            continue;",

@@ -9,6 +9,10 @@ struct page_info frames[NR_MFNS];
 struct vcpu *current;
 struct cpu_user_regs fake_regs = { 0x1234 };
 s_time_t fake_now;
+uint64_t fake_tsc;
+char fake_events[256];
+unsigned int fake_port;
+int fake_rc;
 bool fake_preempt, fake_device_model;
 struct domain dom, dom0;
 unsigned int notified, flushes, spare_frames;
@@ -398,6 +402,88 @@ void hvm_assert_evtchn_irq(struct vcpu *v)
         die("an event without a vector");
 }
 
+/* ---- Event channels ---- */
+
+static int did(struct domain *d, const char *what, unsigned int a,
+               unsigned int b)
+{
+    size_t n = strlen(fake_events);
+
+    if ( d != &dom )
+        die("%s of another domain", what);
+    if ( d->arch.dsm->lock.held || d->arch.dsm->ops_lock.held || d->p2m.locked )
+        die("%s: the domain's locks are taken inside of ours", what);
+    snprintf(fake_events + n, sizeof(fake_events) - n, "%s%s %u %u",
+             n ? ", " : "", what, a, b);
+
+    return fake_rc;
+}
+
+int evtchn_bind_ipi(struct domain *d, struct evtchn_bind_ipi *bind)
+{
+    int rc = did(d, "ipi", bind->vcpu, bind->port);
+
+    bind->port = rc ? 0 : fake_port;
+
+    return rc;
+}
+
+int evtchn_bind_virq(struct domain *d, struct evtchn_bind_virq *bind,
+                     evtchn_port_t port)
+{
+    int rc = did(d, "virq", bind->virq, bind->vcpu);
+
+    if ( port )
+        die("a port of the caller's");
+    bind->port = rc ? 0 : fake_port;
+
+    return rc;
+}
+
+int evtchn_unmask(struct domain *d, unsigned int port)
+{
+    return did(d, "unmask", port, 0);
+}
+
+/* Whoever closes a port has masked it. */
+int evtchn_close(struct domain *d, int port, bool guest)
+{
+    if ( !guest )
+        die("closes ports of the hypervisor");
+
+    return did(d, "close", port,
+               test_bit(port, d->shared_info->native.evtchn_mask));
+}
+
+int evtchn_status(struct evtchn_status *status)
+{
+    int rc = did(status->dom == dom.domain_id ? &dom : &dom0, "status",
+                 status->port, status->status);
+
+    status->status = 5;
+    status->vcpu = 1;
+    status->u = 77;
+
+    return rc;
+}
+
+int evtchn_send(struct domain *d, unsigned int port)
+{
+    return did(d, "send", port, 0);
+}
+
+/* ---- Time ---- */
+
+void collect_time_info(const struct vcpu *v, struct vcpu_time_info *u)
+{
+    *u = (struct vcpu_time_info){
+        .tsc_timestamp = fake_tsc + v->arch.hvm.cache_tsc_offset,
+        .system_time = fake_now,
+        .tsc_to_system_mul = 1U << 31,
+        .tsc_shift = 1,
+    };
+}
+
 /* Frames 0..31 of the guest are memory, in MFN 64 and up, and then holes. */
 void make_world(void)
 {
@@ -414,6 +500,12 @@ void make_world(void)
         vcpus[i] = (struct vcpu){ .domain = &dom, .vcpu_id = i };
         dom.vcpu[i] = &vcpus[i];
     }
+    frames[SHARED_MFN] = (struct page_info){
+        .count_info = PGC_allocated | 1, .owner = &dom, .special = true,
+        .m2p = INVALID_M2P_ENTRY };
+    dom.shared_info = (void *)frames[SHARED_MFN].bytes;
+    fake_events[0] = 0;
+    fake_rc = fake_port = 0;
     vcpu0 = (struct vcpu){ .domain = &dom0 };
     current = &vcpu0;
     fake_device_model = false;

@@ -225,6 +225,12 @@ int atomic_read(atomic_t *a);
 
 /* Domains. */
 struct dsm_domain;
+#define DOMID_SELF 0x7ff0
+/* shared_info is a frame of the hypervisor's. */
+#define SHARED_MFN 250
+struct shared_info { struct { unsigned long evtchn_mask[64]; } native; };
+#define virt_to_mfn(p) ((p) == (void *)frames[SHARED_MFN].bytes ? SHARED_MFN \
+                                                                : ~0UL)
 #define _VPF_down 1
 struct vlapic { struct { uint32_t icr; } init_sipi; };
 typedef struct { uint8_t bytes[64]; } vcpu_info_t;
@@ -261,6 +267,7 @@ struct domain {
     spinlock_t page_alloc_lock;
     long tot_pages;
     unsigned int shutdown_code;
+    struct shared_info *shared_info;
     struct p2m_domain p2m;
 };
 #define p2m_get_hostp2m(d) (&(d)->p2m)
@@ -348,9 +355,55 @@ int map_guest_area(struct vcpu *v, paddr_t addr, unsigned int size,
 void unmap_guest_area(struct vcpu *v, struct guest_area *area);
 void hvm_assert_evtchn_irq(struct vcpu *v);
 
+/* Event channels: what was done is added to fake_events. */
+struct evtchn_bind_ipi { uint32_t vcpu, port; };
+struct evtchn_bind_virq { uint32_t virq, vcpu, port; };
+struct evtchn_bind_vcpu { uint32_t port, vcpu; };
+struct evtchn_send { uint32_t port; };
+struct evtchn_unmask { uint32_t port; };
+struct evtchn_close { uint32_t port; };
+struct evtchn_status {
+    domid_t dom;
+    uint32_t port, status, vcpu;
+    uint64_t u;
+};
+struct evtchn_alloc_unbound { domid_t dom, remote_dom; uint32_t port; };
+struct evtchn_bind_interdomain {
+    domid_t remote_dom;
+    uint32_t remote_port, local_port;
+};
+extern char fake_events[256];
+extern unsigned int fake_port;  /* that a bind allocates */
+extern int fake_rc;
+int evtchn_bind_ipi(struct domain *d, struct evtchn_bind_ipi *bind);
+int evtchn_bind_virq(struct domain *d, struct evtchn_bind_virq *bind,
+                     evtchn_port_t port);
+int evtchn_unmask(struct domain *d, unsigned int port);
+int evtchn_close(struct domain *d, int port, bool guest);
+int evtchn_status(struct evtchn_status *status);
+int evtchn_send(struct domain *d, unsigned int port);
+
 /* Time, events, hypercalls. */
 extern s_time_t fake_now;
 #define NOW() (fake_now)
+extern uint64_t fake_tsc;
+#define rdtsc_ordered() (fake_tsc)
+#define XEN_PVCLOCK_TSC_STABLE_BIT (1 << 0)
+struct vcpu_time_info {
+    uint32_t version, pad0;
+    uint64_t tsc_timestamp, system_time;
+    uint32_t tsc_to_system_mul;
+    int8_t tsc_shift;
+    uint8_t flags, pad1[2];
+};
+struct time_scale { int shift; uint32_t mul_frac; };
+void collect_time_info(const struct vcpu *v, struct vcpu_time_info *u);
+static inline uint64_t scale_delta(uint64_t delta,
+                                   const struct time_scale *scale)
+{
+    delta = scale->shift < 0 ? delta >> -scale->shift : delta << scale->shift;
+    return (unsigned __int128)delta * scale->mul_frac >> 32;
+}
 #define MILLISECS(n) ((s_time_t)(n) * 1000000)
 struct timer { s_time_t expires; void (*fn)(void *); void *data; };
 #define init_timer(t, f, d, cpu) \

@@ -30,6 +30,8 @@ unsigned long paging_gva_to_gfn(struct vcpu *v, unsigned long va,
                                 uint32_t *pfec);
 int hvm_copy_from_guest_linear(void *buf, uint64_t addr, unsigned int size,
                                uint32_t pfec, void *pfinfo);
+int hvm_copy_to_guest_linear(uint64_t addr, const void *buf, unsigned int size,
+                             uint32_t pfec, void *pfinfo);
 unsigned int hvmemul_cache_disable(struct vcpu *v);
 void hvmemul_cache_restore(struct vcpu *v, unsigned int token);
 
@@ -161,10 +163,6 @@ struct vcpu_guest_context { uint8_t bytes[5168]; };
 #define EVTCHNOP_expand_array  12
 #define EVTCHNOP_set_priority  13
 #define EVTCHNOP_reset_cont    14
-struct evtchn_status { uint32_t words[6]; };
-struct evtchn_bind_virq { uint32_t virq, vcpu, port; };
-struct evtchn_bind_ipi { uint32_t vcpu, port; };
-struct evtchn_bind_vcpu { uint32_t port, vcpu; };
 
 #define GNTTABOP_map_grant_ref    0
 #define GNTTABOP_unmap_grant_ref  1

@@ -84,13 +84,26 @@ int xc_dsm_send(xc_interface *xch, uint32_t domid,
                 const xen_dsm_vcpu_event_t *event);
 
 /*
- * A hypercall about a vCPU that runs here: what an entry XEN_DSM_HCALL of
- * another slice's ring says.  call->rc is its result.  Then, there, the result
- * to who waits for it, with the cookie of the entry.
+ * A hypercall about a vCPU that runs here, or a port of this slice: what an
+ * entry XEN_DSM_HCALL of another slice's ring says.  call->rc is its result,
+ * and call->arg what it has left there.  Then, there, the same to who waits for
+ * it, with the cookie of the entry.
  */
 int xc_dsm_call(xc_interface *xch, uint32_t domid, xen_dsm_call_t *call);
 int xc_dsm_reply(xc_interface *xch, uint32_t domid, uint32_t vcpu,
-                 uint64_t cookie, int rc);
+                 uint64_t cookie, const xen_dsm_call_t *call);
+
+/* Events to ports: what an entry XEN_DSM_PORT_EVENT of another ring says. */
+int xc_dsm_send_ports(xc_interface *xch, uint32_t domid,
+                      const xen_dsm_ports_t *ports);
+
+/* Where the guest has its shared_info; not for slice 0, who knows it. */
+int xc_dsm_shared_info(xc_interface *xch, uint32_t domid, uint64_t gfn);
+
+/* The guest's time, in all slices, before the domain is unpaused. */
+int xc_dsm_get_time(xc_interface *xch, uint32_t domid, xen_dsm_time_t *time);
+int xc_dsm_set_time(xc_interface *xch, uint32_t domid,
+                    const xen_dsm_time_t *time);
 
 /* The guest's TSC less the host's, modulo 2^64. */
 int xc_dsm_get_tsc(xc_interface *xch, uint32_t domid, uint64_t *offset);

@@ -211,19 +211,54 @@ int xc_dsm_call(xc_interface *xch, uint32_t domid, xen_dsm_call_t *call)
     struct xen_dsm_op op = { .u.call = *call };
     int rc = dsm_memop(xch, domid, XEN_DSM_CALL, &op);
 
-    call->rc = op.u.call.rc;
+    *call = op.u.call;
 
     return rc;
 }
 
 int xc_dsm_reply(xc_interface *xch, uint32_t domid, uint32_t vcpu,
-                 uint64_t cookie, int rc)
+                 uint64_t cookie, const xen_dsm_call_t *call)
 {
     struct xen_dsm_op op = {
-        .u.reply = { .vcpu = vcpu, .rc = rc, .cookie = cookie },
+        .u.reply = { .vcpu = vcpu, .rc = call->rc, .cookie = cookie },
     };
 
+    memcpy(op.u.reply.arg, call->arg, sizeof(op.u.reply.arg));
+
     return dsm_memop(xch, domid, XEN_DSM_REPLY, &op);
+}
+
+int xc_dsm_send_ports(xc_interface *xch, uint32_t domid,
+                      const xen_dsm_ports_t *ports)
+{
+    struct xen_dsm_op op = { .u.ports = *ports };
+
+    return dsm_memop(xch, domid, XEN_DSM_SEND_PORTS, &op);
+}
+
+int xc_dsm_shared_info(xc_interface *xch, uint32_t domid, uint64_t gfn)
+{
+    struct xen_dsm_op op = { .u.shared_info.gfn = gfn };
+
+    return dsm_memop(xch, domid, XEN_DSM_SHARED_INFO, &op);
+}
+
+int xc_dsm_get_time(xc_interface *xch, uint32_t domid, xen_dsm_time_t *time)
+{
+    struct xen_dsm_op op = {};
+    int rc = dsm_memop(xch, domid, XEN_DSM_GET_TIME, &op);
+
+    *time = op.u.time;
+
+    return rc;
+}
+
+int xc_dsm_set_time(xc_interface *xch, uint32_t domid,
+                    const xen_dsm_time_t *time)
+{
+    struct xen_dsm_op op = { .u.time = *time };
+
+    return dsm_memop(xch, domid, XEN_DSM_SET_TIME, &op);
 }
 
 int xc_dsm_get_tsc(xc_interface *xch, uint32_t domid, uint64_t *offset)

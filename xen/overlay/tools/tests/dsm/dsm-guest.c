@@ -16,6 +16,9 @@
  *   broadcast  to all but self
  *   nmi        wakes a vCPU that is halted with interrupts off
  *   calls      hypercalls that are answered, and those that are refused
+ *   events     ports of both, which each binds, unmasks and sends to
+ *   timer      both have the same time, and vCPU 1 has a timer by it
+ *   closed     ports that vCPU 0 closes are silent
  *   again      vCPU 1 is started once more
  *
  * At the end vCPU 0 powers the guest off, or either one crashes it when
@@ -28,10 +31,12 @@
 #include <xen/xen.h>
 #include <xen/event_channel.h>
 #include <xen/hvm/hvm_op.h>
+#include <xen/memory.h>
 #include <xen/sched.h>
 #include <xen/vcpu.h>
 #include <xen/version.h>
 
+#define SHARED  0x6000UL        /* shared_info: one for each slice */
 #define REPORT  0x7000UL        /* where dsm-slices -w 7 looks */
 #define CODE    0x8000UL        /* where vCPU 1 begins, in real mode */
 #define REMOTE  0x40000000UL    /* 1 GiB: FIRST of dsm-slices */
@@ -41,15 +46,21 @@
 #define LITMUS  100U
 #define PAGES   32U             /* of REMOTE */
 #define VECTORS 100U
+#define EVENTS  100U
+#define SOON_NS 20000000ULL
 #define WORDS   512U            /* of a page */
 
 #define PING    0x40
 #define PONG    0x41
 #define CROWD   0x42
+#define UPCALL  0x43
 
 #define PAGE_ALIGNED __attribute__((aligned(4096)))
 #define barrier() asm volatile ( "" ::: "memory" )
+#define EEXIST 17
+#define EINVAL 22
 #define ENOSYS 38
+#define HALF   2048U             /* ports from here on are those of slice 1 */
 
 /* ---- The beginning of both ---- */
 
@@ -159,7 +170,7 @@ extern const uint8_t code[], code_end[];
 
 enum stage {
     START, COUNT, TURN, LITMUS_TEST, REMOTE_TEST, VECTOR, BROADCAST, NMI, CALLS,
-    AGAIN, END,
+    EVENT, TIMER, CLOSED, AGAIN, END,
 };
 
 /* The words of REPORT; the test knows them by their numbers. */
@@ -176,6 +187,9 @@ struct report {
     uint64_t crowd, nmis;
     uint64_t starts;            /* of vCPU 1 */
     uint64_t shared_ticks;      /* all of it */
+    uint64_t events;            /* of EVENTS, that came to vCPU 1 */
+    uint64_t event_ticks;       /* sum of EVENTS round trips */
+    uint64_t late_ns;           /* of the timer, by the guest's time */
 };
 #define report (*(volatile struct report *)REPORT)
 
@@ -313,6 +327,15 @@ static void __attribute__((interrupt)) on_crowd(struct frame *f)
     eoi();
 }
 
+static void on_events(unsigned int cpu);
+
+static void __attribute__((interrupt)) on_upcall(struct frame *f)
+{
+    (void)f;
+    eoi();
+    on_events(rdmsr(0x802) / 2);
+}
+
 static void __attribute__((interrupt)) on_nmi(struct frame *f)
 {
     (void)f;
@@ -354,6 +377,7 @@ static void make_idt(void)
     set_gate(PING, on_ping);
     set_gate(PONG, on_pong);
     set_gate(CROWD, on_crowd);
+    set_gate(UPCALL, on_upcall);
 }
 
 static void load_idt(void)
@@ -446,7 +470,209 @@ static void remote_check(uint64_t flip)
     }
 }
 
+/* ---- Events, with two levels ---- */
+
+#define shared ((struct shared_info *)SHARED)
+
+/* Their own pages, and nothing else in them. */
+static struct { struct vcpu_info info; } __attribute__((aligned(4096)))
+    infos[2] PAGE_ALIGNED;
+
+/* Ports, told by vCPU 0; and events, counted by who gets them. */
+static volatile struct {
+    uint64_t ipi[2], timer, silent;
+} ports PAGE_ALIGNED;
+static volatile struct { uint64_t ipis, timers; } __attribute__((aligned(4096)))
+    came[2] PAGE_ALIGNED;
+
+static long event_op(unsigned int cmd, void *arg)
+{
+    return hypercall(__HYPERVISOR_event_channel_op, cmd, (unsigned long)arg, 0);
+}
+
+static void send_event(unsigned int port)
+{
+    struct evtchn_send to = { .port = port };
+
+    expect(event_op(EVTCHNOP_send, &to), 0);
+}
+
+static void unmask(unsigned int port)
+{
+    struct evtchn_unmask to = { .port = port };
+
+    expect(event_op(EVTCHNOP_unmask, &to), 0);
+}
+
+/* On the vCPU to which it is bound. */
+static bool take_event(unsigned int port)
+{
+    uint64_t bit = 1UL << port % 64;
+
+    return port && (__sync_fetch_and_and(&shared->evtchn_pending[port / 64],
+                                         ~bit) & bit);
+}
+
+static void on_events(unsigned int cpu)
+{
+    __atomic_store_n(&infos[cpu].info.evtchn_upcall_pending, 0,
+                     __ATOMIC_SEQ_CST);
+    __atomic_exchange_n(&infos[cpu].info.evtchn_pending_sel, 0,
+                        __ATOMIC_SEQ_CST);
+    if ( take_event(ports.ipi[cpu]) )
+    {
+        came[cpu].ipis++;
+        if ( cpu )
+            send_event(ports.ipi[0]);
+    }
+    if ( cpu && take_event(ports.timer) )
+        came[cpu].timers++;
+}
+
+/* vCPU 1's, as its vcpu_info stays where it runs. */
+static volatile struct {
+    uint64_t ns;
+    struct vcpu_time_info time;
+} told PAGE_ALIGNED;
+
+static uint64_t guest_ns(unsigned int cpu)
+{
+    const volatile struct vcpu_time_info *time = &infos[cpu].info.time;
+    uint64_t delta, ns;
+    uint32_t version;
+
+    do {
+        version = time->version & ~1U;
+        barrier();
+        delta = ticks() - time->tsc_timestamp;
+        delta = time->tsc_shift < 0 ? delta >> -time->tsc_shift
+                                    : delta << time->tsc_shift;
+        ns = time->system_time +
+             (delta >> 32) * time->tsc_to_system_mul +
+             ((delta & 0xffffffff) * time->tsc_to_system_mul >> 32);
+        barrier();
+    } while ( time->version != version );
+
+    return ns;
+}
+
+static void registers(unsigned int cpu)
+{
+    struct vcpu_register_vcpu_info info = {
+        .mfn = (uint64_t)&infos[cpu] >> 12,
+    };
+    struct xen_hvm_evtchn_upcall_vector upcall = {
+        .vcpu = cpu, .vector = UPCALL,
+    };
+
+    expect(hypercall(__HYPERVISOR_vcpu_op, VCPUOP_register_vcpu_info, cpu,
+                     (unsigned long)&info), 0);
+    expect(hypercall(__HYPERVISOR_hvm_op, HVMOP_set_evtchn_upcall_vector,
+                     (unsigned long)&upcall, 0), 0);
+}
+
+static unsigned int bind_ipi(unsigned int cpu)
+{
+    struct evtchn_bind_ipi bind = { .vcpu = cpu, .port = 0x5555 };
+
+    expect(event_op(EVTCHNOP_bind_ipi, &bind), 0);
+    expect(bind.vcpu, cpu);
+    expect(bind.port != 0 && bind.port / HALF == cpu, true);
+
+    return bind.port;
+}
+
+static void port_is(unsigned int port, unsigned int what, unsigned int cpu)
+{
+    struct evtchn_status status = { .dom = DOMID_SELF, .port = port };
+
+    expect(event_op(EVTCHNOP_status, &status), 0);
+    expect(status.status, what);
+    if ( what != EVTCHNSTAT_closed )
+        expect(status.vcpu, cpu);
+}
+
+static void close_port(unsigned int port)
+{
+    struct evtchn_close to = { .port = port };
+
+    expect(event_op(EVTCHNOP_close, &to), 0);
+    expect(event_op(EVTCHNOP_close, &to), -EINVAL);
+    port_is(port, EVTCHNSTAT_closed, 0);
+}
+
+/* By vCPU 0, for both, as Linux does it for a CPU that it brings up. */
+static void begin_events(void)
+{
+    struct xen_add_to_physmap map = {
+        .domid = DOMID_SELF, .space = XENMAPSPACE_shared_info,
+        .gpfn = SHARED >> 12,
+    };
+    struct evtchn_bind_virq virq = { .virq = VIRQ_TIMER, .vcpu = 1 };
+    struct evtchn_bind_vcpu move = { .vcpu = 1 };
+    unsigned int i;
+
+    expect(hypercall(__HYPERVISOR_memory_op, XENMEM_add_to_physmap,
+                     (unsigned long)&map, 0), 0);
+    for ( i = 0; i < 64; i++ )
+        shared->evtchn_mask[i] = ~0UL;
+    registers(0);
+    registers(1);
+
+    ports.ipi[0] = bind_ipi(0);
+    ports.ipi[1] = bind_ipi(1);
+    expect(event_op(EVTCHNOP_bind_virq, &virq), 0);
+    expect(virq.virq, VIRQ_TIMER);
+    expect(virq.vcpu, 1);
+    expect(virq.port / HALF, 1);
+    ports.timer = virq.port;
+    expect(event_op(EVTCHNOP_bind_virq, &virq), -EEXIST);
+    move.port = ports.ipi[0];
+    expect(event_op(EVTCHNOP_bind_vcpu, &move), -ENOSYS);
+
+    port_is(ports.ipi[0], EVTCHNSTAT_ipi, 0);
+    port_is(ports.ipi[1], EVTCHNSTAT_ipi, 1);
+    port_is(ports.timer, EVTCHNSTAT_virq, 1);
+    port_is(HALF + 20, EVTCHNSTAT_closed, 0);
+    unmask(ports.ipi[0]);
+}
+
 /* ---- vCPU 1 ---- */
+
+/* Its own ports, and those of slice 0, as it sees them. */
+static void begin_events_of_1(void)
+{
+    struct evtchn_bind_vcpu move = { .port = ports.ipi[0], .vcpu = 0 };
+    unsigned int port = bind_ipi(1), other = bind_ipi(0);
+
+    port_is(port, EVTCHNSTAT_ipi, 1);
+    port_is(other, EVTCHNSTAT_ipi, 0);
+    port_is(ports.ipi[0], EVTCHNSTAT_ipi, 0);
+    port_is(ports.ipi[1], EVTCHNSTAT_ipi, 1);
+    expect(event_op(EVTCHNOP_bind_vcpu, &move), -ENOSYS);
+    close_port(port);
+    close_port(other);
+}
+
+static void timer_of_1(void)
+{
+    struct vcpu_set_singleshot_timer timer = {
+        .timeout_abs_ns = guest_ns(1) + SOON_NS,
+    };
+    uint64_t before = came[1].timers, now;
+
+    expect(hypercall(__HYPERVISOR_vcpu_op, VCPUOP_stop_periodic_timer, 1, 0),
+           0);
+    expect(hypercall(__HYPERVISOR_vcpu_op, VCPUOP_set_singleshot_timer, 0,
+                     (unsigned long)&timer), -ENOSYS);
+    expect(hypercall(__HYPERVISOR_vcpu_op, VCPUOP_set_singleshot_timer, 1,
+                     (unsigned long)&timer), 0);
+    wait_halted(&came[1].timers, before + 1);
+    now = guest_ns(1);
+    if ( now < timer.timeout_abs_ns )
+        wrong(__LINE__, now, timer.timeout_abs_ns);
+    report.late_ns = now - timer.timeout_abs_ns;
+}
 
 static volatile struct {
     uint64_t order, task, done, starts, awake;
@@ -454,16 +680,15 @@ static volatile struct {
 
 static void hypercalls_of_1(void)
 {
-    struct evtchn_bind_ipi bind = { .vcpu = 1 };
     struct xen_feature_info features = { .submap_idx = 0 };
 
     expect(hypercall(__HYPERVISOR_xen_version, XENVER_get_features,
                      (unsigned long)&features, 0), 0);
     expect(features.submap != 0, true);
     expect(hypercall(__HYPERVISOR_sched_op, SCHEDOP_yield, 0, 0), 0);
-    expect(hypercall(__HYPERVISOR_event_channel_op, EVTCHNOP_bind_ipi,
-                     (unsigned long)&bind, 0), -ENOSYS);
     expect(hypercall(__HYPERVISOR_vcpu_op, VCPUOP_is_up, 0, 0), -ENOSYS);
+    expect(hypercall(__HYPERVISOR_memory_op, XENMEM_maximum_ram_page, 0, 0),
+           -ENOSYS);
 }
 
 static void __attribute__((noreturn)) second(void)
@@ -517,6 +742,33 @@ static void __attribute__((noreturn)) second(void)
             hypercalls_of_1();
             break;
 
+        case EVENT:
+            begin_events_of_1();
+            break;
+
+        case EVENT | 0x100:
+            wait_halted(&came[1].ipis, 1 + EVENTS);
+            break;
+
+        case TIMER:
+            timer_of_1();
+            break;
+
+        case TIMER | 0x100:
+            told.time = infos[1].info.time;
+            told.ns = guest_ns(1);
+            break;
+
+        case CLOSED:
+            asm volatile ( "sti" ::: "memory" );
+            send_event(ports.silent);
+            asm volatile ( "cli" ::: "memory" );
+            break;
+
+        case CLOSED | 0x100:
+            wait_halted(&came[1].ipis, 1 + EVENTS + 1);
+            break;
+
         case AGAIN:
             mailbox.done = last;
             for ( ; ; )
@@ -557,22 +809,69 @@ static void start_second(uint64_t starts)
 
 static void hypercalls_of_0(void)
 {
-    struct evtchn_bind_ipi bind = { .vcpu = 1 };
-    struct evtchn_bind_virq virq = { .virq = VIRQ_TIMER, .vcpu = 1 };
-    struct xen_hvm_evtchn_upcall_vector upcall = { .vcpu = 1, .vector = 0xf3 };
-
     expect(hypercall(__HYPERVISOR_vcpu_op, VCPUOP_is_up, 0, 0), 1);
     expect(hypercall(__HYPERVISOR_vcpu_op, VCPUOP_is_up, 1, 0), -ENOSYS);
-    expect(hypercall(__HYPERVISOR_event_channel_op, EVTCHNOP_bind_ipi,
-                     (unsigned long)&bind, 0), -ENOSYS);
-    expect(hypercall(__HYPERVISOR_event_channel_op, EVTCHNOP_bind_virq,
-                     (unsigned long)&virq, 0), -ENOSYS);
-    expect(hypercall(__HYPERVISOR_hvm_op, HVMOP_set_evtchn_upcall_vector,
-                     (unsigned long)&upcall, 0), -ENOSYS);
     expect(hypercall(__HYPERVISOR_hvm_op, HVMOP_flush_tlbs, 0, 0), -ENOSYS);
-    bind.vcpu = 0;
-    expect(hypercall(__HYPERVISOR_event_channel_op, EVTCHNOP_bind_ipi,
-                     (unsigned long)&bind, 0), 0);
+}
+
+/* As VECTOR, by events; the first one was sent while the port was masked. */
+static void events(void)
+{
+    uint64_t since;
+    unsigned int i;
+
+    send_event(ports.ipi[1]);
+    unmask(ports.ipi[1]);
+    unmask(ports.timer);
+    wait_halted(&came[0].ipis, 1);
+    for ( i = 1; i <= EVENTS; i++ )
+    {
+        since = ticks();
+        send_event(ports.ipi[1]);
+        wait_halted(&came[0].ipis, 1 + i);
+        report.event_ticks += ticks() - since;
+    }
+}
+
+/* Both have the same line, so neither is ever ahead of the other. */
+static void times(void)
+{
+    const struct vcpu_time_info *a = &infos[0].info.time;
+    const volatile struct vcpu_time_info *b = &told.time;
+    uint64_t before = guest_ns(0);
+
+    begin(TIMER | 0x100);
+    finish();
+    if ( told.ns < before || guest_ns(0) < told.ns )
+        wrong(__LINE__, told.ns, before);
+    expect(a->tsc_timestamp, b->tsc_timestamp);
+    expect(a->system_time, b->system_time);
+    expect(a->tsc_to_system_mul, b->tsc_to_system_mul);
+    expect(a->tsc_shift, b->tsc_shift);
+    expect(a->flags, XEN_PVCLOCK_TSC_STABLE_BIT);
+    expect(b->flags, XEN_PVCLOCK_TSC_STABLE_BIT);
+}
+
+/* What vCPU 0 has closed is void, for both, and can be bound anew: masked. */
+static void closed(void)
+{
+    unsigned int port = ports.ipi[1];
+    uint64_t before = came[1].ipis;
+
+    close_port(ports.timer);
+    close_port(port);
+    send_event(port);
+    ports.silent = bind_ipi(1);
+    expect(ports.silent, port);
+    begin(CLOSED);
+    finish();
+    expect(came[1].ipis, before);
+    unmask(port);
+    begin(CLOSED | 0x100);
+    wait_halted(&came[0].ipis, 1 + EVENTS + 1);
+    finish();
+    expect(came[1].ipis, before + 1);
+    close_port(port);
 }
 
 static void wake_by_nmi(void)
@@ -662,6 +961,23 @@ static void __attribute__((noreturn)) first(void)
     begin(CALLS);
     finish();
     hypercalls_of_0();
+
+    report.stage = EVENT;
+    begin_events();
+    begin(EVENT);
+    finish();
+    begin(EVENT | 0x100);
+    events();
+    finish();
+    report.events = came[1].ipis;
+    expect(came[1].ipis, 1 + EVENTS);
+
+    begin(TIMER);
+    finish();
+    times();
+
+    report.stage = CLOSED;
+    closed();
 
     begin(AGAIN);
     finish();

@@ -20,11 +20,14 @@
  *   - two copies in state S hold the same bytes, whenever one goes;
  *   - frames: at the end both slices have what they began with.
  *
- * usage: dsm-slices [-v] [-l MICROSECONDS] [-r ACCESSES] [-c FRAMES]
- *                   [-s SEED] [-o FILE] [-w GFN] DOMID HOME FIRST NR
+ * usage: dsm-slices [-v] [-l MICROSECONDS] [-f FACTOR] [-r ACCESSES]
+ *                   [-c FRAMES] [-s SEED] [-o FILE] [-w GFN]
+ *                   DOMID HOME FIRST NR
  *
  *   -l  with -v: how long a slice keeps a page that a vCPU there waited for, or
  *       up to twice as long; default 500
+ *   -f  with -v: the guest's clock is so many times slower than the host's, and
+ *       its timers take as much longer; default 1
  *   -r  accesses of the stub in a second, default 200
  *   -c  frames that each slice has for pages of the other, default 4096
  *   -s  of the random numbers, default: from the clock; it is printed
@@ -127,13 +130,14 @@ static volatile sig_atomic_t storming, ending;
 
 static bool spread;             /* vCPU 1 runs in slice 1 */
 static uint32_t lease_ns = 500000;
+static unsigned int slow = 1;   /* the guest's clock, so many times */
 
 /* ---- Figures ---- */
 
 static struct {
     uint64_t misses[2], moves, copies, upgrades, wakes, evictions, busy;
     uint64_t compared, pinned, holes, errors, ring_full;
-    uint64_t leases, events[2], shutdowns, calls[2];
+    uint64_t leases, events[2], shutdowns, calls[2], ports[2];
 } count;
 
 /* The stub's. */
@@ -491,12 +495,42 @@ static void shut_down(unsigned int k, unsigned int reason)
         complain("slice %u does not shut down: %s", !k, strerror(errno));
 }
 
+/* Events that were sent in slice k to ports of the other one. */
+static void forward_ports(unsigned int k, const struct xen_dsm_ring_entry *e)
+{
+    xen_dsm_ports_t ports = { .first = e->gfn };
+
+    count.ports[k]++;
+    memcpy(ports.ports, e->vectors, sizeof(ports.ports));
+    if ( e->want != !k || xc_dsm_send_ports(xch, slices[!k].domid, &ports) )
+        complain("events to ports from %u of slice %u: %s", ports.first,
+                 e->want, strerror(errno));
+}
+
+/* Events of slice 1 need a shared_info there, where slice 0 has its own. */
+static void share_info(void)
+{
+    static bool shared;
+    xc_domaininfo_t info;
+
+    if ( shared )
+        return;
+    if ( xc_domain_getinfo_single(xch, slices[0].domid, &info) )
+        err(2, "domain %u", slices[0].domid);
+    if ( xc_dsm_shared_info(xch, slices[1].domid, info.shared_info_frame) )
+        complain("shared_info of slice 1 at GFN %#"PRIx64": %s",
+                 (uint64_t)info.shared_info_frame, strerror(errno));
+    shared = true;
+}
+
 /* False: it needs a page that is on its way there. */
 static bool do_call(uint32_t vcpu)
 {
     struct call *c = &calls[vcpu];
     uint32_t domid = slices[!c->slice].domid;
 
+    if ( c->slice == 0 )
+        share_info();
     if ( xc_dsm_call(xch, domid, &c->what) )
     {
         if ( errno == EAGAIN )
@@ -506,7 +540,7 @@ static bool do_call(uint32_t vcpu)
         c->what.rc = -EIO;
     }
     if ( xc_dsm_reply(xch, slices[c->slice].domid, vcpu, c->cookie,
-                      c->what.rc) )
+                      &c->what) )
         complain("a reply to vCPU %u in slice %u: %s", vcpu, c->slice,
                  strerror(errno));
     c->open = false;
@@ -520,7 +554,7 @@ static void call_away(unsigned int k, const struct xen_dsm_ring_entry *e)
 {
     struct call *c;
 
-    if ( !spread || e->vcpu >= VCPUS || calls[e->vcpu].open )
+    if ( !spread || e->vcpu >= VCPUS || calls[e->vcpu].open || e->want != !k )
     {
         complain("a hypercall of vCPU %u in slice %u", e->vcpu, k);
         return;
@@ -551,6 +585,10 @@ static void heard(unsigned int k, const struct xen_dsm_ring_entry *e)
 
     case XEN_DSM_VCPU_EVENT:
         forward(k, e);
+        break;
+
+    case XEN_DSM_PORT_EVENT:
+        forward_ports(k, e);
         break;
 
     case XEN_DSM_SHUTDOWN:
@@ -774,6 +812,7 @@ static void equal_vcpus(void)
 
 static void place_vcpu(uint32_t vcpu)
 {
+    xen_dsm_time_t time;
     uint64_t offset;
     unsigned int k;
 
@@ -784,6 +823,13 @@ static void place_vcpu(uint32_t vcpu)
         err(2, "the TSC of slice 0");
     if ( xc_dsm_set_tsc(xch, slices[1].domid, offset) )
         err(2, "the TSC of slice 1");
+    if ( xc_dsm_get_time(xch, slices[0].domid, &time) )
+        err(2, "the time of slice 0");
+    time.mul /= slow;
+    time.slow = slow;
+    for ( k = 0; k < 2; k++ )
+        if ( xc_dsm_set_time(xch, slices[k].domid, &time) )
+            err(2, "the time of slice %u", k);
     if ( xc_domain_unpause(xch, slices[1].domid) )
         err(2, "slice 1 stays paused");
 }
@@ -961,6 +1007,7 @@ static void write_figures(FILE *f, const xen_dsm_stats_t *stats, uint64_t seed,
     fprintf(f, " \"misses\": [%"PRIu64", %"PRIu64"],\n", count.misses[0],
             count.misses[1]);
 #define FIGURE(name, value) fprintf(f, " \"%s\": %"PRIu64",\n", name, value)
+    FIGURE("slow", (uint64_t)slow);
     FIGURE("moves", count.moves);
     FIGURE("copies", count.copies);
     FIGURE("upgrades", count.upgrades);
@@ -983,6 +1030,8 @@ static void write_figures(FILE *f, const xen_dsm_stats_t *stats, uint64_t seed,
             count.events[1]);
     fprintf(f, " \"calls\": [%"PRIu64", %"PRIu64"],\n", count.calls[0],
             count.calls[1]);
+    fprintf(f, " \"ports\": [%"PRIu64", %"PRIu64"],\n", count.ports[0],
+            count.ports[1]);
     fprintf(f, " \"words\": [");
     for ( i = 0; i < TOLD; i++ )
         fprintf(f, "%s%"PRIu64, i ? ", " : "", told[i]);
@@ -1045,7 +1094,8 @@ int main(int argc, char **argv)
     int c;
 
     slices[0].room = slices[1].room = 4096;
-    while ( (c = getopt_long(argc, argv, "vl:r:c:s:o:w:", none, NULL)) != -1 )
+    while ( (c = getopt_long(argc, argv, "vl:f:r:c:s:o:w:", none,
+                            NULL)) != -1 )
         switch ( c )
         {
         case 'r': rate = strtoul(optarg, NULL, 0); break;
@@ -1055,13 +1105,15 @@ int main(int argc, char **argv)
         case 'o': out = optarg; break;
         case 'v': spread = true; break;
         case 'l': lease_us = strtoul(optarg, NULL, 0); break;
+        case 'f': slow = strtoul(optarg, NULL, 0); break;
         case 'w': words = optarg; break;
         default: return 2;
         }
     if ( argc - optind != 4 || !rate || rate > 100000 || !slices[0].room ||
-         !lease_us || lease_us > 1000000 )
-        errx(2, "usage: dsm-slices [-v] [-l MICROSECONDS] [-r ACCESSES] "
-             "[-c FRAMES] [-s SEED] [-o FILE] [-w GFN] DOMID HOME FIRST NR");
+         !lease_us || lease_us > 1000000 || !slow || slow > XEN_DSM_MAX_SLOW )
+        errx(2, "usage: dsm-slices [-v] [-l MICROSECONDS] [-f FACTOR] "
+             "[-r ACCESSES] [-c FRAMES] [-s SEED] [-o FILE] [-w GFN] "
+             "DOMID HOME FIRST NR");
     lease_ns = lease_us * 1000;
     slices[0].domid = strtoul(argv[optind], NULL, 0);
     home = strtoull(argv[optind + 1], NULL, 0);

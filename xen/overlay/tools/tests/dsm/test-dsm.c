@@ -25,6 +25,8 @@
 #include <xenctrl_dsm.h>
 #include <xenevtchn.h>
 #include <xenforeignmemory.h>
+#include <xen/arch-x86/cpuid.h>
+#include <xen/event_channel.h>
 #include <xen/hvm/params.h>
 
 #define GFN    0x1000UL         /* the range begins here */
@@ -1036,6 +1038,76 @@ static void two_slices(void)
     domid = slices[0];
 }
 
+static uint64_t shared_info_frame(void)
+{
+    xc_domaininfo_t info;
+
+    if ( xc_domain_getinfo_single(xch, domid, &info) )
+        err(2, "xc_domain_getinfo_single");
+
+    return info.shared_info_frame;
+}
+
+static int shared_info(uint64_t gfn)
+{
+    return xc_dsm_shared_info(xch, domid, gfn) ? errno : 0;
+}
+
+static int port_call(unsigned int cmd, unsigned int of, int32_t *rc)
+{
+    xen_dsm_call_t call = {
+        .op = __HYPERVISOR_event_channel_op, .cmd = cmd, .arg = { of },
+    };
+    int done = xc_dsm_call(xch, domid, &call) ? errno : 0;
+
+    *rc = call.rc;
+
+    return done;
+}
+
+/* What there is without a vCPU: shared_info, ports that nobody has, time. */
+static void events_and_time(void)
+{
+    xen_dsm_ports_t ports = { .first = 2048, .ports = { 7 } };
+    uint64_t done, nowhere = shared_info_frame();
+    xen_dsm_time_t line;
+    int32_t rc;
+
+    prepare_slice(1, GFN);
+    expect("AWAY", away(GFN + 512, 512, &done), 0);
+    expect("a frame that is homed here", shared_info(GFN), EINVAL);
+    expect("a frame in no range", shared_info(GFN + FRAMES), EINVAL);
+    expect("SHARED_INFO", shared_info(GFN + 517), 0);
+    expect("it is there", shared_info_frame(), GFN + 517);
+    expect("again", shared_info(GFN + 518), EEXIST);
+    expect("it stays", op(XEN_DSM_INVAL, GFN + 517), -EPERM);
+
+    expect("its own port", port_call(EVTCHNOP_unmask, 2048, &rc), 0);
+    expect("that nobody has", rc, -EINVAL);
+    expect("a port of slice 0", port_call(EVTCHNOP_close, 2047, &rc), EXDEV);
+    expect("a port of nobody", port_call(EVTCHNOP_close, 4096, &rc), EXDEV);
+    expect("no such call", port_call(EVTCHNOP_send, 2048, &rc), EOPNOTSUPP);
+    expect("SEND_PORTS", xc_dsm_send_ports(xch, domid, &ports), 0);
+    ports.first = 0;
+    expect("those of slice 0",
+           xc_dsm_send_ports(xch, domid, &ports) ? errno : 0, EXDEV);
+
+    expect("the TSC", xc_domain_set_tsc_info(xch, domid,
+                                             XEN_CPUID_TSC_MODE_NEVER_EMULATE,
+                                             0, 0, 0), 0);
+    expect("GET_TIME", xc_dsm_get_time(xch, domid, &line), 0);
+    if ( !line.mul || !line.ns )
+        fail("the time is %u, %"PRIu64, line.mul, line.ns);
+    expect("SET_TIME", xc_dsm_set_time(xch, domid, &line), 0);
+    line.mul = 0;
+    expect("no time", xc_dsm_set_time(xch, domid, &line) ? errno : 0, EINVAL);
+
+    expect("DROP_RANGE", xc_dsm_drop_range(xch, domid, GFN + 512, 512, &done),
+           0);
+    expect("all of it", done, 512);
+    expect("it is nowhere", shared_info_frame() == nowhere, true);
+}
+
 static void refuse(const char *what, unsigned int want)
 {
     unsigned int refused = 0;
@@ -1298,6 +1370,7 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
     { "a superpage", superpage },
     { "a large node comes and goes", a_large_node },
     { "pages of two slices", two_slices },
+    { "events and time of a slice", events_and_time },
     { "domains that are refused", refused_domains },
     { "what is refused afterwards", refused_afterwards },
     { "ranges", bad_ranges },

@@ -69,13 +69,21 @@
 #define XEN_DSM_SHUTDOWN        3
 
 /*
- * HCALL: a vCPU makes a hypercall about one that runs in another slice, and
- * waits.
+ * HCALL: a vCPU makes a hypercall about a vCPU that runs in another slice, or
+ * about a port of one, and waits.
  *
- * Answered by REPLY, with what CALL has said there.  An entry may come twice,
- * after FLUSH with ALL: with the same cookie.
+ * Answered by REPLY, with what CALL has said in that slice.  An entry may come
+ * twice, after FLUSH with ALL: with the same cookie.
  */
 #define XEN_DSM_HCALL           4
+
+/*
+ * PORT_EVENT: the guest sent events to ports of another slice.
+ *
+ * Answered by nothing.  The daemon has them sent there, by XEN_DSM_SEND_PORTS.
+ * What is sent while the ring is full is put together: an event is a bit.
+ */
+#define XEN_DSM_PORT_EVENT      5
 
 /* What is needed. */
 #define XEN_DSM_WANT_S          1       /* to read: S or M */
@@ -95,16 +103,22 @@
 
 /*
  *           PAGE_MISS                VCPU_EVENT       SHUTDOWN    HCALL
- * want      XEN_DSM_WANT_*           sipi             SHUTDOWN_*
+ * want      XEN_DSM_WANT_*           sipi             SHUTDOWN_*  slice
  * flags     XEN_DSM_MISS_*           XEN_DSM_EVENT_*
  * vcpu      who waits; 0 if FOREIGN  to whom                      who waits
  * gfn       the frame                                             cookie
  * rip       of it; 0 if FOREIGN                                   op, cmd
  * vectors                            vectors                      vcpu, arg
  *
+ *           PORT_EVENT
+ * want      slice
+ * gfn       first
+ * vectors   ports
+ *
  * All others are zero.  VCPU_EVENT: see struct xen_dsm_vcpu_event.  HCALL: see
- * struct xen_dsm_call; op is the lower half of rip, cmd the upper one, and vcpu
- * is vectors[0].
+ * struct xen_dsm_call; slice is where it is to be done, op is the lower half of
+ * rip, cmd the upper one, and vcpu is vectors[0].  PORT_EVENT: see struct
+ * xen_dsm_ports; slice is whose ports they are.
  */
 struct xen_dsm_ring_entry {
     uint8_t type;               /* XEN_DSM_PAGE_MISS, ... */
@@ -225,6 +239,13 @@ DEFINE_XEN_GUEST_HANDLE(xen_dsm_page_op_t);
 #define XEN_DSM_MAX_RANGES      16
 #define XEN_DSM_MAX_FRAMES      (1u << 28)      /* 1 TiB in all ranges */
 #define XEN_DSM_MAX_SLICES      16
+
+/*
+ * Event channel ports, of all slices.  Each slice allocates from a part of its
+ * own: all parts have the same size, the largest power of two that is enough
+ * for nr_slices of them, and slice 0 has the first.
+ */
+#define XEN_DSM_PORTS           4096
 
 #define XEN_DSM_REFUSED_NOT_HAP         1  /* no hardware assisted paging */
 #define XEN_DSM_REFUSED_RUNNING         2  /* was unpaused already */
@@ -490,19 +511,29 @@ struct xen_dsm_tsc {
 };
 
 /*
- * CALL: a hypercall that another slice's vCPU makes about one which runs here.
- * rc is what the hypercall returns.
+ * CALL: a hypercall that another slice's vCPU makes about one which runs here,
+ * or about a port of this slice.  rc is what the hypercall returns, and arg
+ * the structure as it leaves it.
  *
- *   op                     cmd                             arg, bytes
- *   __HYPERVISOR_vcpu_op   VCPUOP_register_vcpu_info       16
- *   __HYPERVISOR_hvm_op    HVMOP_set_evtchn_upcall_vector  8
+ *   op                             cmd                             arg, bytes
+ *   __HYPERVISOR_vcpu_op           VCPUOP_register_vcpu_info       16
+ *   __HYPERVISOR_hvm_op            HVMOP_set_evtchn_upcall_vector  8
+ *   __HYPERVISOR_event_channel_op  EVTCHNOP_bind_ipi               4, 8 then
+ *                                  EVTCHNOP_bind_virq              8, 12 then
+ *                                  EVTCHNOP_unmask                 4
+ *                                  EVTCHNOP_close                  4
+ *                                  EVTCHNOP_status                 8, 24 then
+ *
+ * The last three are about a port, and vcpu is 0.  A port that is closed is
+ * masked, too: who closes it has masked it in its own slice.  status: of
+ * DOMID_SELF.
  *
  * A vcpu_info has to be at the beginning of a page that has nothing else in it.
  *
  *   -EOPNOTSUPP  no other call is done for another slice
  *   -EINVAL      arg is about another vCPU, or not zero what has to be
  *   -ENOENT      no such vCPU
- *   -EXDEV       the vCPU does not run in this slice
+ *   -EXDEV       the vCPU does not run in this slice, or the port is not in it
  *   -EAGAIN      a page is not here, and a foreign miss of it may be in the
  *                ring: try again, after that was answered
  */
@@ -512,10 +543,10 @@ struct xen_dsm_call {
     /* IN */
     uint32_t op;                        /* __HYPERVISOR_* */
     uint32_t cmd;
-    uint32_t vcpu;                      /* that it is about */
+    uint32_t vcpu;                      /* that it is about, or 0 */
     /* OUT */
     int32_t rc;                         /* IN: zero */
-    /* IN */
+    /* IN, OUT */
     uint64_aligned_t arg[3];            /* the structure; zeros behind it */
 };
 typedef struct xen_dsm_call xen_dsm_call_t;
@@ -524,7 +555,8 @@ typedef struct xen_dsm_call xen_dsm_call_t;
  * REPLY: the result of a hypercall that was done in another slice, to who waits
  * for it.
  *
- *   -EINVAL    rc is no result of such a call
+ *   -EINVAL    rc is no result of such a call, or the port in arg is not one
+ *              of that slice
  *   -ENOENT    no such vCPU
  *   -ESRCH     the vCPU does not wait for a call with that cookie
  */
@@ -534,8 +566,74 @@ struct xen_dsm_reply {
     uint32_t vcpu;                      /* who waits */
     int32_t rc;                         /* 0, or -1 to -4095; not -ERESTART */
     uint64_aligned_t cookie;
+    uint64_aligned_t arg[3];            /* what CALL has left there */
 };
 typedef struct xen_dsm_reply xen_dsm_reply_t;
+
+/*
+ * SEND_PORTS: events that another slice's vCPUs sent to ports of this one.  As
+ * with the hypercall, one to a port that nobody has bound is lost; here nobody
+ * is told.
+ *
+ *   -EINVAL    first is not a multiple of 256, or not zero what has to be
+ *   -EXDEV     the ports are not in this slice
+ */
+#define XEN_DSM_SEND_PORTS      16
+
+struct xen_dsm_ports {
+    uint32_t first;
+    uint32_t pad;                       /* zero */
+    uint64_aligned_t ports[4];          /* bit n % 64 of n / 64: first + n */
+};
+typedef struct xen_dsm_ports xen_dsm_ports_t;
+
+/*
+ * SHARED_INFO: the guest's shared_info is at that frame.  In slice 0 the guest
+ * maps it, and XEN_DOMCTL_getdomaininfo says where; each of the others has one
+ * of its own, which the daemon maps at the same frame before a CALL about a
+ * port, or a vCPU of that slice, is done.  All ports are masked in it.
+ * DROP_RANGE takes it away.
+ *
+ *   -EINVAL    in slice 0; or the frame is not homed on another slice
+ *   -EEXIST    it is mapped
+ *   -EBUSY     the frame is here
+ */
+#define XEN_DSM_SHARED_INFO     17
+
+struct xen_dsm_shared_info {
+    uint64_aligned_t gfn;
+};
+
+/*
+ * GET_TIME, SET_TIME: the guest's system time, as a function of its TSC:
+ *
+ *   ns + (((tsc' - tsc) << shift) * mul >> 32), >> -shift if it is negative
+ *
+ * GET_TIME: what this host would tell vCPU 0 now.  SET_TIME: it is this one,
+ * for ever, and no longer the host's.  The daemon sets the same in all slices.
+ *
+ * A line with mul / n makes the guest's clock n times slower than the host's,
+ * and slow is n: the guest's timers take that much longer.  Otherwise it is 1.
+ *
+ *   -EOPNOTSUPP  as GET_TSC
+ *   -EINVAL      SET_TIME: mul is 0, shift not from -31 to 31, slow not from 1
+ *                to XEN_DSM_MAX_SLOW, or not zero what has to be
+ *   -EBUSY       SET_TIME: the domain was unpaused before
+ */
+#define XEN_DSM_GET_TIME        18
+#define XEN_DSM_SET_TIME        19
+
+#define XEN_DSM_MAX_SLOW        100
+
+struct xen_dsm_time {
+    uint64_aligned_t tsc;
+    uint64_aligned_t ns;
+    uint32_t mul;
+    int8_t shift;
+    uint8_t slow;
+    uint8_t pad[2];                     /* zero */
+};
+typedef struct xen_dsm_time xen_dsm_time_t;
 
 struct xen_dsm_op {
     uint32_t version;                   /* XEN_DSM_INTERFACE_VERSION */
@@ -553,6 +651,9 @@ struct xen_dsm_op {
         struct xen_dsm_tsc tsc;
         struct xen_dsm_call call;
         struct xen_dsm_reply reply;
+        struct xen_dsm_ports ports;
+        struct xen_dsm_shared_info shared_info;
+        struct xen_dsm_time time;
         XEN_GUEST_HANDLE_64(xen_dsm_stats_t) stats;
         uint8_t pad[48];
     } u;

@@ -7,6 +7,7 @@
 
 #include <xen/errno.h>
 #include <xen/mm-frame.h>
+#include <xen/time.h>
 
 #include <public/dsm.h>
 
@@ -29,6 +30,17 @@ static inline int dsm_may_populate(struct domain *d, gfn_t gfn,
                                    unsigned int order)
 {
     return 0;
+}
+
+static inline unsigned int dsm_first_port(const struct domain *d,
+                                          unsigned int *last)
+{
+    return 0;
+}
+
+static inline s_time_t dsm_host_time(const struct domain *d, s_time_t guest)
+{
+    return guest;
 }
 
 static inline unsigned int dsm_ring_frames(const struct domain *d)

@@ -3,8 +3,8 @@
  * Distributed shared memory: hypercalls that are done in another slice.
  *
  * The vCPU that calls is paused, and the call goes into the ring with what it
- * says (HCALL).  The daemon has it done in the slice of the vCPU that it
- * concerns (CALL), and brings the result back (REPLY).  Then the vCPU makes
+ * says (HCALL).  The daemon has it done in the slice of the vCPU or port that
+ * it concerns (CALL), and brings the result back (REPLY).  Then the vCPU makes
  * the same hypercall once more, and gets the result.
  *
  * Once more, and not at once: an interrupt may come first, with hypercalls of
@@ -25,6 +25,7 @@
 #include <xen/domain.h>
 #include <xen/domain_page.h>
 #include <xen/errno.h>
+#include <xen/event.h>
 #include <xen/sched.h>
 
 #include <asm/dsm.h>
@@ -32,6 +33,7 @@
 #include <asm/dsm_route.h>
 #include <asm/hvm/irq.h>
 
+#include <public/event_channel.h>
 #include <public/hvm/hvm_op.h>
 #include <public/vcpu.h>
 
@@ -43,6 +45,7 @@ static void put_call(struct dsm_domain *dsm, unsigned int vcpu,
 {
     const struct xen_dsm_ring_entry entry = {
         .type = XEN_DSM_HCALL,
+        .want = c->slice,
         .vcpu = vcpu,
         .gfn = c->cookie,
         .rip = c->what.op | (uint64_t)c->what.cmd << 32,
@@ -87,12 +90,14 @@ bool dsm_is_calling(const struct dsm_domain *dsm, unsigned int vcpu)
     return false;
 }
 
-static bool same_call(const struct dsm_call *a, const struct dsm_call *b)
+/* b is new, c may have a result; arg is what was asked, not what came back. */
+static bool same_call(const struct dsm_call *c, const struct dsm_call *b,
+                      unsigned int bytes)
 {
-    return a->rip == b->rip && a->rsp == b->rsp &&
-           a->what.op == b->what.op && a->what.cmd == b->what.cmd &&
-           a->what.vcpu == b->what.vcpu &&
-           !memcmp(a->what.arg, b->what.arg, sizeof(a->what.arg));
+    return c->rip == b->rip && c->rsp == b->rsp &&
+           c->what.op == b->what.op && c->what.cmd == b->what.cmd &&
+           c->what.vcpu == b->what.vcpu &&
+           !memcmp(c->what.arg, b->what.arg, bytes);
 }
 
 /* A place that is free, or that of the oldest result. */
@@ -116,7 +121,7 @@ static struct dsm_call *free_place(struct dsm_vcpu *w)
 }
 
 int dsm_call_away(struct vcpu *v, const struct dsm_rule *rule,
-                  unsigned int vcpu, const void *arg)
+                  unsigned int subject, unsigned int slice, void *arg)
 {
     struct domain *d = v->domain;
     struct dsm_domain *dsm = d->arch.dsm;
@@ -125,24 +130,32 @@ int dsm_call_away(struct vcpu *v, const struct dsm_rule *rule,
         .state = DSM_CALL_ASKED,
         .rip = guest_cpu_user_regs()->rip,
         .rsp = guest_cpu_user_regs()->rsp,
-        .what = { .op = rule->op, .cmd = rule->cmd, .vcpu = vcpu },
+        .slice = slice,
+        .what = { .op = rule->op, .cmd = rule->cmd },
     };
     struct dsm_call *c;
     unsigned int i;
     int rc = -ERESTART;
 
-    ASSERT(rule->bytes <= sizeof(call.what.arg));
+    ASSERT(rule->bytes <= sizeof(call.what.arg) &&
+           rule->back <= sizeof(call.what.arg));
     memcpy(call.what.arg, arg, rule->bytes);
+    if ( rule->concerns == DSM_CONCERNS_VCPU )
+        call.what.vcpu = subject;
 
     spin_lock(&dsm->lock);
 
     for ( i = 0; i < DSM_CALLS; i++ )
     {
         c = &w->calls[i];
-        if ( c->state != DSM_CALL_DONE || !same_call(c, &call) )
+        if ( c->state != DSM_CALL_DONE || !same_call(c, &call, rule->bytes) )
             continue;
         c->state = DSM_CALL_FREE;
         rc = c->what.rc ?: 1;
+        if ( rc == 1 && rule->back )
+            memcpy(arg + rule->bytes,
+                   (const uint8_t *)c->what.arg + rule->bytes,
+                   rule->back - rule->bytes);
         spin_unlock(&dsm->lock);
         return rc;
     }
@@ -169,6 +182,7 @@ int dsm_call_away(struct vcpu *v, const struct dsm_rule *rule,
 int dsm_reply(struct domain *d, const struct xen_dsm_reply *reply)
 {
     struct dsm_domain *dsm = d->arch.dsm;
+    const struct dsm_rule *rule;
     struct vcpu *v;
     unsigned int i;
     int rc = -ESRCH;
@@ -189,7 +203,16 @@ int dsm_reply(struct domain *d, const struct xen_dsm_reply *reply)
 
         if ( c->state != DSM_CALL_ASKED || c->cookie != reply->cookie )
             continue;
+        rule = dsm_rule(c->what.op, c->what.cmd);
+        rc = -EINVAL;
+        if ( !reply->rc && !dsm_may_say(rule, reply->arg, c->slice,
+                                        dsm->nr_slices) )
+            break;
         c->what.rc = reply->rc;
+        if ( rule->back )
+            memcpy((uint8_t *)c->what.arg + rule->bytes,
+                   (const uint8_t *)reply->arg + rule->bytes,
+                   rule->back - rule->bytes);
         c->state = DSM_CALL_DONE;
         vcpu_unpause(v);
         rc = 0;
@@ -243,27 +266,76 @@ static int set_upcall_vector(struct vcpu *v, const uint64_t arg[3])
     return 0;
 }
 
+/* As do_event_channel_op(), of a domain that is not the current one. */
+static int event_channel_op(struct domain *d, unsigned int cmd, uint64_t arg[3])
+{
+    union {
+        struct evtchn_bind_ipi ipi;
+        struct evtchn_bind_virq virq;
+        struct evtchn_unmask unmask;
+        struct evtchn_close close;
+        struct evtchn_status status;
+    } *u = (void *)arg;
+    int rc;
+
+    switch ( cmd )
+    {
+    case EVTCHNOP_bind_ipi:
+        return evtchn_bind_ipi(d, &u->ipi);
+
+    case EVTCHNOP_bind_virq:
+        return evtchn_bind_virq(d, &u->virq, 0);
+
+    case EVTCHNOP_unmask:
+        return evtchn_unmask(d, u->unmask.port);
+
+    case EVTCHNOP_close:
+        /* Who closes it has masked it before: in its own shared_info. */
+        set_bit(u->close.port, d->shared_info->native.evtchn_mask);
+
+        return evtchn_close(d, u->close.port, 1);
+
+    case EVTCHNOP_status:
+        if ( u->status.dom != DOMID_SELF )
+            return -EINVAL;
+        u->status.dom = d->domain_id;
+        rc = evtchn_status(&u->status);
+        u->status.dom = DOMID_SELF;
+
+        return rc;
+    }
+
+    return -ENOSYS;
+}
+
 int dsm_do_call(struct domain *d, struct xen_dsm_call *call)
 {
+    const struct dsm_domain *dsm = d->arch.dsm;
     const struct dsm_rule *rule = dsm_rule(call->op, call->cmd);
     const uint8_t *arg = (const void *)call->arg;
-    struct vcpu *v;
-    unsigned int i;
+    struct vcpu *v = NULL;
+    unsigned int i, subject;
 
     if ( !rule->bytes )
         return -EOPNOTSUPP;
 
-    if ( dsm_rule_vcpu(rule, call->vcpu, arg) != call->vcpu || call->rc )
+    subject = dsm_rule_subject(rule, call->vcpu, arg);
+    if ( call->vcpu != (rule->concerns == DSM_CONCERNS_VCPU ? subject : 0) ||
+         call->rc )
         return -EINVAL;
     for ( i = rule->bytes; i < sizeof(call->arg); i++ )
         if ( arg[i] )
             return -EINVAL;
 
-    v = domain_vcpu(d, call->vcpu);
-    if ( !v )
-        return -ENOENT;
+    if ( rule->concerns == DSM_CONCERNS_VCPU )
+    {
+        v = domain_vcpu(d, subject);
+        if ( !v )
+            return -ENOENT;
+    }
 
-    if ( dsm_elsewhere(d->arch.dsm, call->vcpu) )
+    if ( v ? dsm_elsewhere(dsm, subject)
+           : dsm_port_slice(subject, dsm->nr_slices) != dsm->slice )
         return -EXDEV;
 
     switch ( call->op )
@@ -274,6 +346,10 @@ int dsm_do_call(struct domain *d, struct xen_dsm_call *call)
 
     case __HYPERVISOR_hvm_op:
         call->rc = set_upcall_vector(v, call->arg);
+        break;
+
+    case __HYPERVISOR_event_channel_op:
+        call->rc = event_channel_op(d, call->cmd, call->arg);
         break;
     }
 

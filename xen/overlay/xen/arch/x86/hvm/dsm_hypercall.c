@@ -37,9 +37,9 @@
  *                              are in shared_info.
  *
  * In which slice a call is done is dsm_route.c's to say.  One that is done in
- * another slice (dsm_call.c) has its structure read here, and nothing else
- * brought.  What no slice can do alone is -ENOSYS, too: HVMOP_flush_tlbs if
- * vCPUs run in several of them.
+ * another slice (dsm_call.c) has its structure read here, written if anything
+ * comes back in it, and nothing else brought.  What no slice can do alone is
+ * -ENOSYS, too: HVMOP_flush_tlbs if vCPUs run in several of them.
  *
  * Context: the vCPU that calls, no locks held.
  */
@@ -159,31 +159,55 @@ static bool peek(void *to, unsigned long addr, unsigned int size)
     rc_ ?: peek(to, addr, sizeof(*(to))) ? 0 : -ENODATA;                \
 })
 
-/* Where a call about that vCPU is done; a number of no vCPU: here. */
-static enum dsm_way way_of(const struct vcpu *v, const struct dsm_rule *rule,
-                           unsigned int vcpu)
+/* In which slice is what a call concerns?  A number of nothing: here. */
+static unsigned int slice_of(const struct vcpu *v, const struct dsm_rule *rule,
+                             unsigned int subject)
 {
     const struct dsm_domain *dsm = v->domain->arch.dsm;
-    unsigned int there = dsm->slice;
+    unsigned int there;
 
-    if ( vcpu < v->domain->max_vcpus )
-        there = ACCESS_ONCE(dsm->vcpu[vcpu].slice);
+    if ( rule->concerns == DSM_CONCERNS_VCPU )
+        return subject < v->domain->max_vcpus
+               ? ACCESS_ONCE(dsm->vcpu[subject].slice) : dsm->slice;
 
-    return dsm_route(rule, dsm->slice, there, dsm->spread);
+    /* Nobody in another slice has asked for a port yet. */
+    if ( !dsm->spread )
+        return dsm->slice;
+
+    there = dsm_port_slice(subject, dsm->nr_slices);
+
+    return there < dsm->nr_slices ? there : dsm->slice;
 }
 
-/* The same, and have it done, if the vCPU is named in the structure at arg. */
-static int route(struct vcpu *v, const struct dsm_rule *rule, const void *arg)
+/*
+ * Where is it done: here (0), or in another slice?  arg is a copy of the
+ * structure at addr, which names the vCPU or the port that it concerns.  What
+ * comes back of the structure is written to addr.
+ */
+static int route(struct vcpu *v, const struct dsm_rule *rule, unsigned long reg,
+                 void *arg, unsigned long addr)
 {
-    unsigned int vcpu = dsm_rule_vcpu(rule, 0, arg);
+    const struct dsm_domain *dsm = v->domain->arch.dsm;
+    unsigned int subject = dsm_rule_subject(rule, reg, arg);
+    unsigned int there = slice_of(v, rule, subject);
+    int rc;
 
-    switch ( way_of(v, rule, vcpu) )
+    switch ( dsm_route(rule, dsm->slice, there, dsm->spread) )
     {
     case DSM_RUN:
         return 0;
 
+    case DSM_SEND:
+        dsm_forward_port(v->domain, subject);
+        return 1;
+
     case DSM_FORWARD:
-        return dsm_call_away(v, rule, vcpu, arg);
+        rc = dsm_call_away(v, rule, subject, there, arg);
+        if ( rc == 1 && rule->back &&
+             hvm_copy_to_guest_linear(addr, arg, rule->back, 0,
+                                      NULL) != HVMTRANS_okay )
+            rc = -EFAULT;
+        return rc;
 
     default:
         return -ENOSYS;
@@ -347,23 +371,26 @@ static int sched_op(struct vcpu *v, unsigned long cmd, unsigned long arg)
 static int vcpu_op(struct vcpu *v, const struct dsm_rule *rule,
                    unsigned long cmd, unsigned long vcpu, unsigned long arg)
 {
-    enum dsm_way way = way_of(v, rule, dsm_rule_vcpu(rule, vcpu, NULL));
     struct vcpu_register_vcpu_info info;
     int rc;
 
-    if ( way == DSM_REFUSE )
-        return -ENOSYS;
+    if ( cmd == VCPUOP_register_vcpu_info )
+    {
+        rc = peek_struct(v, &info, arg, false);
+        if ( rc == -ENODATA )
+            return -EFAULT;
+
+        /* Mapped for good: it will be refused to the daemon. */
+        return rc ?: route(v, rule, vcpu, &info, arg)
+                  ?: resident_gfn(v, info.mfn, true);
+    }
+
+    rc = route(v, rule, vcpu, NULL, 0);
+    if ( rc )
+        return rc;
 
     switch ( (int)cmd )
     {
-    case VCPUOP_register_vcpu_info:
-        rc = peek_struct(v, &info, arg, false);
-        if ( way == DSM_FORWARD )
-            return rc == -ENODATA ? -EFAULT
-                                  : rc ?: dsm_call_away(v, rule, vcpu, &info);
-
-        /* Mapped for good: it will be refused to the daemon. */
-        return rc ?: resident_gfn(v, info.mfn, true);
 
     case VCPUOP_register_runstate_memory_area:
         /* The answer is 0, but the call does not run. */
@@ -399,34 +426,52 @@ static int vcpu_op(struct vcpu *v, const struct dsm_rule *rule,
 static int event_channel_op(struct vcpu *v, const struct dsm_rule *rule,
                             unsigned long cmd, unsigned long arg)
 {
-    struct evtchn_bind_ipi ipi;
-    struct evtchn_bind_virq virq;
-    struct evtchn_bind_vcpu to;
+    union {
+        struct evtchn_bind_ipi ipi;
+        struct evtchn_bind_virq virq;
+        struct evtchn_bind_vcpu vcpu;
+        struct evtchn_send send;
+        struct evtchn_unmask unmask;
+        struct evtchn_close close;
+        struct evtchn_status status;
+    } u;
     int rc;
 
     switch ( (int)cmd )
     {
     case EVTCHNOP_bind_ipi:
-        rc = peek_struct(v, &ipi, arg, true);
-
-        return rc ?: route(v, rule, &ipi);
+        rc = peek_struct(v, &u.ipi, arg, true);
+        break;
 
     case EVTCHNOP_bind_virq:
-        rc = peek_struct(v, &virq, arg, true);
-
-        return rc ?: route(v, rule, &virq);
+        rc = peek_struct(v, &u.virq, arg, true);
+        break;
 
     case EVTCHNOP_bind_vcpu:
-        rc = peek_struct(v, &to, arg, false);
+        rc = peek_struct(v, &u.vcpu, arg, false);
+        break;
 
-        return rc ?: route(v, rule, &to);
+    case EVTCHNOP_send:
+        rc = peek_struct(v, &u.send, arg, false);
+        break;
+
+    case EVTCHNOP_unmask:
+        rc = peek_struct(v, &u.unmask, arg, false);
+        break;
+
+    case EVTCHNOP_close:
+        rc = peek_struct(v, &u.close, arg, false);
+        break;
+
+    case EVTCHNOP_status:
+        rc = peek_struct(v, &u.status, arg, true);
+        /* Of another domain: Xen says what is to be said to that. */
+        if ( !rc && u.status.dom != DOMID_SELF )
+            return 0;
+        break;
 
     case EVTCHNOP_alloc_unbound:
     case EVTCHNOP_bind_interdomain:
-    case EVTCHNOP_close:
-    case EVTCHNOP_send:
-    case EVTCHNOP_status:
-    case EVTCHNOP_unmask:
     case EVTCHNOP_reset:
     case EVTCHNOP_reset_cont:
         /* The longest of the structures. */
@@ -435,6 +480,8 @@ static int event_channel_op(struct vcpu *v, const struct dsm_rule *rule,
     default:
         return -ENOSYS;
     }
+
+    return rc ?: route(v, rule, 0, &u, arg);
 }
 
 /* Of interrupts that a guest without devices has not: Xen says so. */
@@ -519,7 +566,7 @@ static int hvm_op(struct vcpu *v, const struct dsm_rule *rule,
     case HVMOP_set_evtchn_upcall_vector:
         rc = peek_struct(v, &upcall, arg, true);
 
-        return rc ?: route(v, rule, &upcall);
+        return rc ?: route(v, rule, 0, &upcall, arg);
 
     case HVMOP_flush_tlbs:
         return 0;
@@ -532,8 +579,8 @@ static int hvm_op(struct vcpu *v, const struct dsm_rule *rule,
 /* The bounds above that are written as numbers. */
 static void __init __maybe_unused build_assertions(void)
 {
-    BUILD_BUG_ON(sizeof(struct evtchn_status) > 24);
-    BUILD_BUG_ON(sizeof(struct evtchn_bind_virq) > 24);
+    BUILD_BUG_ON(sizeof(struct evtchn_alloc_unbound) > 24);
+    BUILD_BUG_ON(sizeof(struct evtchn_bind_interdomain) > 24);
     BUILD_BUG_ON(sizeof(struct sched_watchdog) > 16);
     BUILD_BUG_ON(sizeof(struct sched_remote_shutdown) > 16);
     BUILD_BUG_ON(sizeof(struct vcpu_runstate_info) > 64);
@@ -550,6 +597,16 @@ static void __init __maybe_unused build_assertions(void)
     BUILD_BUG_ON(offsetof(struct evtchn_bind_ipi, vcpu) != 0);
     BUILD_BUG_ON(offsetof(struct evtchn_bind_virq, vcpu) != 4);
     BUILD_BUG_ON(offsetof(struct evtchn_bind_vcpu, vcpu) != 4);
+    BUILD_BUG_ON(offsetof(struct evtchn_bind_ipi, port) != 4);
+    BUILD_BUG_ON(offsetof(struct evtchn_bind_virq, port) != 8);
+    BUILD_BUG_ON(offsetof(struct evtchn_send, port) != 0);
+    BUILD_BUG_ON(offsetof(struct evtchn_unmask, port) != 0);
+    BUILD_BUG_ON(offsetof(struct evtchn_close, port) != 0);
+    BUILD_BUG_ON(offsetof(struct evtchn_status, port) != 4);
+    BUILD_BUG_ON(offsetof(struct evtchn_status, status) != 8);
+    BUILD_BUG_ON(sizeof(struct evtchn_bind_ipi) != 8);
+    BUILD_BUG_ON(sizeof(struct evtchn_bind_virq) != 12);
+    BUILD_BUG_ON(sizeof(struct evtchn_status) != 24);
 }
 
 static int prepare(struct vcpu *v, const struct cpu_user_regs *regs)

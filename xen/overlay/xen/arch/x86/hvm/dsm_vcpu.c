@@ -277,17 +277,9 @@ int dsm_send(struct domain *d, const struct xen_dsm_vcpu_event *event)
     return 0;
 }
 
-/* Is the guest's TSC the host's, but for an offset? */
-static bool plain_tsc(const struct domain *d)
-{
-    return !d->arch.vtsc &&
-           (!hvm_tsc_scaling_supported ||
-            d->arch.hvm.tsc_scaling_ratio == hvm_default_tsc_scaling_ratio);
-}
-
 int dsm_get_tsc(struct domain *d, struct xen_dsm_tsc *tsc)
 {
-    if ( !plain_tsc(d) )
+    if ( !dsm_plain_tsc(d) )
         return -EOPNOTSUPP;
 
     tsc->offset = d->vcpu[0]->arch.hvm.cache_tsc_offset;
@@ -299,7 +291,7 @@ int dsm_set_tsc(struct domain *d, const struct xen_dsm_tsc *tsc)
 {
     const struct vcpu *v;
 
-    if ( !plain_tsc(d) )
+    if ( !dsm_plain_tsc(d) )
         return -EOPNOTSUPP;
 
     if ( !d->arch.dsm->slice )

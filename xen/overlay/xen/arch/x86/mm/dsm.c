@@ -1329,7 +1329,7 @@ static int away(struct domain *d, unsigned long gfn)
     return rc;
 }
 
-/* What is I, or a hole, is a hole now, and homed here. */
+/* What is I, or a hole, is a hole now, and homed here.  So is shared_info. */
 static int drop_frame(struct domain *d, unsigned long gfn)
 {
     struct dsm_domain *dsm = d->arch.dsm;
@@ -1342,6 +1342,13 @@ static int drop_frame(struct domain *d, unsigned long gfn)
     state = get_state(dsm, p2m, gfn, &mfn);
     if ( state == XEN_DSM_STATE_I )
         make_hole(d, gfn);
+    else if ( is_elsewhere(dsm, gfn) &&
+              mfn_eq(mfn, _mfn(virt_to_mfn(d->shared_info))) )
+    {
+        rc = change_entry(p2m, gfn, INVALID_MFN, p2m_invalid);
+        if ( !rc )
+            set_gpfn_from_mfn(mfn_x(mfn), INVALID_M2P_ENTRY);
+    }
     else if ( state != XEN_DSM_STATE_HOLE )
         rc = -EBUSY;
     if ( !rc )
@@ -1397,6 +1404,48 @@ static int frame_ops(struct domain *d, unsigned int cmd, unsigned long first,
     }
 
     return 0;
+}
+
+/* This slice's shared_info, in the place of a page that is homed elsewhere. */
+static int map_shared_info(struct domain *d, unsigned long gfn)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+    struct p2m_domain *p2m = p2m_get_hostp2m(d);
+    mfn_t mfn = _mfn(virt_to_mfn(d->shared_info)), old;
+    unsigned int state;
+    int rc = -EBUSY;
+
+    if ( !dsm->slice )
+        return -EINVAL;
+
+    spin_lock(&dsm->ops_lock);
+    gfn_lock(p2m, _gfn(gfn), 0);
+    state = get_state(dsm, p2m, gfn, &old);
+    if ( dsm->dead )
+        rc = -ESRCH;
+    else if ( !is_elsewhere(dsm, gfn) )
+        rc = -EINVAL;
+    else if ( get_gpfn_from_mfn(mfn_x(mfn)) != INVALID_M2P_ENTRY )
+        rc = -EEXIST;
+    else if ( state == XEN_DSM_STATE_I || state == XEN_DSM_STATE_HOLE )
+    {
+        /* As a kernel begins.  Nobody unmasks ports of other slices here. */
+        memset(d->shared_info->native.evtchn_mask, 0xff,
+               sizeof(d->shared_info->native.evtchn_mask));
+        rc = change_entry(p2m, gfn, mfn, p2m_ram_rw);
+        if ( !rc )
+        {
+            set_gpfn_from_mfn(mfn_x(mfn), gfn);
+            set_away(dsm, gfn, false);
+            spin_lock(&dsm->lock);
+            wake(d, dsm, gfn);
+            spin_unlock(&dsm->lock);
+        }
+    }
+    gfn_unlock(p2m, _gfn(gfn), 0);
+    spin_unlock(&dsm->ops_lock);
+
+    return rc;
 }
 
 static int change_pool(struct domain *d, unsigned int cmd,
@@ -2016,6 +2065,7 @@ static int flush_ring(struct domain *d, const struct xen_dsm_flush *flush)
         dsm->foreign[i].want = 0;
     put |= dsm_flush_events(d, all);
     put |= dsm_flush_calls(d, all);
+    put |= dsm_flush_ports(dsm);
     spin_unlock(&dsm->lock);
 
     if ( put )
@@ -2127,6 +2177,22 @@ int dsm_memop(XEN_GUEST_HANDLE_PARAM(xen_dsm_op_t) arg)
 
     case XEN_DSM_REPLY:
         rc = dsm_reply(d, &op.u.reply);
+        break;
+
+    case XEN_DSM_SEND_PORTS:
+        rc = dsm_send_ports(d, &op.u.ports);
+        break;
+
+    case XEN_DSM_SHARED_INFO:
+        rc = map_shared_info(d, op.u.shared_info.gfn);
+        break;
+
+    case XEN_DSM_GET_TIME:
+        rc = dsm_get_time(d, &op.u.time);
+        break;
+
+    case XEN_DSM_SET_TIME:
+        rc = dsm_set_time(d, &op.u.time);
         break;
 
     case XEN_DSM_STATS:

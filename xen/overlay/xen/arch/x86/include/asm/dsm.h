@@ -12,6 +12,7 @@
 #define __ASM_X86_DSM_H__
 
 #include <xen/mm-frame.h>
+#include <xen/time.h>
 #include <xen/types.h>
 
 #include <asm/p2m.h>
@@ -20,6 +21,7 @@ struct cpu_user_regs;
 struct domain;
 struct npfec;
 struct vcpu;
+struct vcpu_time_info;
 
 /* What dsm_hcall_begin() says. */
 enum dsm_hcall {
@@ -127,6 +129,21 @@ bool dsm_lives_elsewhere(const struct domain *d);
 /* The domain has shut down.  Its shutdown_lock is held. */
 void dsm_shutdown(struct domain *d);
 
+/*
+ * The ports that this slice allocates: from the result on, to *last at most,
+ * which is what the domain may have.
+ */
+unsigned int dsm_first_port(const struct domain *d, unsigned int *last);
+
+/*
+ * What the guest is told about its time, if that is not the host's.  True:
+ * *u is complete but for its version.
+ */
+bool dsm_time_info(const struct domain *d, struct vcpu_time_info *u);
+
+/* When it is that time of the guest, in the host's time, as of now. */
+s_time_t dsm_host_time(const struct domain *d, s_time_t guest);
+
 int dsm_memop(XEN_GUEST_HANDLE_PARAM(xen_dsm_op_t) arg);
 
 /* The domain dies: no operation afterwards.  Idempotent. */
@@ -195,6 +212,12 @@ static inline bool dsm_lives_elsewhere(const struct domain *d)
 }
 
 static inline void dsm_shutdown(struct domain *d) {}
+
+static inline bool dsm_time_info(const struct domain *d,
+                                 struct vcpu_time_info *u)
+{
+    return false;
+}
 
 static inline void dsm_relinquish(struct domain *d) {}
 static inline void dsm_destroy(struct domain *d) {}

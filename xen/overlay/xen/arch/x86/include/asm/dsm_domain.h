@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What DSM knows of a domain.  For mm/dsm.c, hvm/dsm_hypercall.c,
- * hvm/dsm_call.c and hvm/dsm_vcpu.c only.
+ * What DSM knows of a domain.  For mm/dsm.c and hvm/dsm_*.c only.
  */
 #ifndef __ASM_X86_DSM_DOMAIN_H__
 #define __ASM_X86_DSM_DOMAIN_H__
@@ -40,6 +39,7 @@ struct dsm_call {
     bool unsent;                /* the ring had no room for it */
     uint64_t cookie;            /* another one for each call */
     unsigned long rip, rsp;     /* who called */
+    unsigned int slice;         /* where it is done */
     struct xen_dsm_call what;
 };
 
@@ -60,6 +60,15 @@ struct dsm_vcpu {
     bool in_hcall;              /* it is counted in dsm->hcalls */
     bool hcall_retries;         /* the hypercall may miss: its caller retries */
     unsigned int hcall;
+};
+
+/* Ports whose events one entry of the ring has. */
+#define DSM_PORTS_AT_ONCE 256
+
+/* Events that were sent to ports of another slice. */
+struct dsm_owed_ports {
+    bool owing;                 /* they are not in the ring yet */
+    uint64_t ports[DSM_PORTS_AT_ONCE / 64];
 };
 
 struct dsm_foreign {
@@ -90,10 +99,14 @@ struct dsm_domain {
     bool spread;                /* a vCPU was placed in another slice */
     bool dead;                  /* written with both locks */
 
+    /* The guest's time; mul 0: the host's.  Set before the guest runs. */
+    struct xen_dsm_time time;
+
     /* The inner lock: who waits. */
     spinlock_t lock;
     struct dsm_vcpu *vcpu;      /* d->max_vcpus of them */
     uint64_t cookie;            /* of the last call that went away */
+    struct dsm_owed_ports owed_ports[XEN_DSM_PORTS / DSM_PORTS_AT_ONCE];
     unsigned int nr_waiting;
     struct dsm_foreign foreign[DSM_FOREIGN];
     struct page_info *ring_pg;
@@ -144,14 +157,15 @@ int dsm_set_tsc(struct domain *d, const struct xen_dsm_tsc *tsc);
 struct dsm_rule;
 
 /*
- * The current vCPU makes a hypercall that `vcpu` concerns, which runs in
- * another slice: have it done there.  rule->bytes of arg go with it.
+ * The current vCPU makes a hypercall that concerns a vCPU or port of `slice`,
+ * which is another one: have it done there.  rule->bytes of arg go with it.
  *
  * Returns -ERESTART if the vCPU was paused, and has to make it again; 1 if the
- * guest is to be told 0; or the error that it is to be told.
+ * guest is to be told 0, and what has come back is in arg, up to rule->back; or
+ * the error that it is to be told.
  */
 int dsm_call_away(struct vcpu *v, const struct dsm_rule *rule,
-                  unsigned int vcpu, const void *arg);
+                  unsigned int subject, unsigned int slice, void *arg);
 
 /* As dsm_flush_events(), of calls that nobody has answered. */
 bool dsm_flush_calls(struct domain *d, bool all);
@@ -162,6 +176,26 @@ bool dsm_is_calling(const struct dsm_domain *dsm, unsigned int vcpu);
 /* The commands CALL and REPLY; d is not the current domain. */
 int dsm_do_call(struct domain *d, struct xen_dsm_call *call);
 int dsm_reply(struct domain *d, const struct xen_dsm_reply *reply);
+
+/* ---- hvm/dsm_port.c ---- */
+
+/* The guest sends an event to a port of another slice. */
+void dsm_forward_port(struct domain *d, unsigned int port);
+
+/* As dsm_flush_events(), of these. */
+bool dsm_flush_ports(struct dsm_domain *dsm);
+
+/* The command SEND_PORTS; d is not the current domain. */
+int dsm_send_ports(struct domain *d, const struct xen_dsm_ports *ports);
+
+/* ---- hvm/dsm_time.c ---- */
+
+/* The commands of these names; d is not the current domain. */
+int dsm_get_time(struct domain *d, struct xen_dsm_time *time);
+int dsm_set_time(struct domain *d, const struct xen_dsm_time *time);
+
+/* Is the guest's TSC the host's, but for an offset? */
+bool dsm_plain_tsc(const struct domain *d);
 
 #endif /* __ASM_X86_DSM_DOMAIN_H__ */
 

@@ -12,6 +12,8 @@
 enum dsm_concern {
     DSM_CONCERNS_NOBODY,        /* but who calls */
     DSM_CONCERNS_VCPU,          /* the vCPU that it names */
+    DSM_CONCERNS_PORT,          /* the event channel port that it names */
+    DSM_CONCERNS_EVENT,         /* the same, and nobody waits for an answer */
     DSM_CONCERNS_ALL,           /* all vCPUs of the guest, in all slices */
 };
 
@@ -24,17 +26,19 @@ struct dsm_rule {
     unsigned int cmd;           /* its sub-operation, or DSM_ANY_CMD */
     bool home_only;             /* -ENOSYS for who does not run in slice 0 */
     uint8_t concerns;           /* enum dsm_concern */
-    uint8_t at;                 /* of VCPU: where the structure names it */
+    uint8_t at;                 /* where the structure names vCPU or port */
     /*
-     * Of VCPU, if that vCPU runs in another slice: bytes of the structure which
-     * go there, or 0: the call is refused with -ENOSYS.
+     * Of VCPU and PORT, if that is in another slice: bytes of the structure
+     * which go there, or 0: the call is refused with -ENOSYS; and to where what
+     * comes back reaches, from there on, or 0.
      */
-    uint8_t bytes;
+    uint8_t bytes, back;
 };
 
 enum dsm_way {
     DSM_RUN,                    /* here */
-    DSM_FORWARD,                /* in the slice of the vCPU that it concerns */
+    DSM_FORWARD,                /* in the slice of what it concerns */
+    DSM_SEND,                   /* the same, and the answer is 0 */
     DSM_REFUSE,                 /* -ENOSYS */
 };
 
@@ -45,20 +49,33 @@ enum dsm_way {
 const struct dsm_rule *dsm_rule(unsigned long op, unsigned long cmd);
 
 /*
- * The number of the vCPU that a call of this rule (VCPU) concerns: `reg` is
+ * The number of the vCPU or port that a call of this rule concerns: `reg` is
  * the second argument, `arg` the structure, which is not looked at if it is the
- * register.  The number may be that of no vCPU.
+ * register.  The number may be that of no vCPU and no port.
  */
-unsigned int dsm_rule_vcpu(const struct dsm_rule *rule, unsigned long reg,
-                           const void *arg);
+unsigned int dsm_rule_subject(const struct dsm_rule *rule, unsigned long reg,
+                              const void *arg);
 
 /*
- * Where it is done.  here: the slice of who calls.  there: that of the vCPU
- * which the call concerns; without one, or if there is no such vCPU, the same
- * as here: then the call itself says so.  spread: vCPUs are in several slices.
+ * Where it is done.  here: the slice of who calls.  there: that of the vCPU or
+ * port which the call concerns; if there is none, or no such one, the same as
+ * here: then the call itself says so.  spread: vCPUs are in several slices.
  */
 enum dsm_way dsm_route(const struct dsm_rule *rule, unsigned int here,
                        unsigned int there, bool spread);
+
+/* Event channel ports of each slice of so many. */
+unsigned int dsm_ports(unsigned int nr_slices);
+
+/* That of a port; if it is in none, nr_slices. */
+unsigned int dsm_port_slice(unsigned int port, unsigned int nr_slices);
+
+/*
+ * May arg be what a slice has made of a call of this rule, which succeeded?  A
+ * port that it has allocated is its own.
+ */
+bool dsm_may_say(const struct dsm_rule *rule, const void *arg,
+                 unsigned int slice, unsigned int nr_slices);
 
 #endif /* __ASM_X86_DSM_ROUTE_H__ */
 

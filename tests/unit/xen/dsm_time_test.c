@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * One time for a guest in several slices.
+ *
+ * usage: dsm_time_test --list | CASE
+ */
+#include "fake_hcall.h"
+#include <asm/apicdef.h>
+#include <asm/dsm.h>
+#include <asm/dsm_domain.h>
+#include <asm/hvm/vlapic.h>
+#include "world.h"
+
+#define expect(what, got, want)                                         \
+    do {                                                                \
+        long got_ = (got), want_ = (want);                              \
+        if ( got_ != want_ )                                            \
+            die("%s: %ld, expected %ld", what, got_, want_);            \
+    } while ( 0 )
+
+void vlapic_init_sipi_one(struct vcpu *target, uint32_t icr)
+{
+}
+
+void vlapic_accept_irq(struct vcpu *v, uint32_t icr_low)
+{
+}
+
+static int memop(struct xen_dsm_op *op)
+{
+    op->version = XEN_DSM_INTERFACE_VERSION;
+    op->domid = dom.domain_id;
+
+    return dsm_memop((XEN_GUEST_HANDLE_PARAM(xen_dsm_op_t)){ op });
+}
+
+static void begin(unsigned int k)
+{
+    xen_dsm_range_t range = { 0, 48 };
+    struct xen_dsm_op op = {
+        .cmd = XEN_DSM_ENABLE,
+        .u.enable = { .nr_ranges = 1, .slice = k, .nr_slices = 2,
+                      .ranges.p = &range },
+    };
+
+    make_world();
+    expect("ENABLE", memop(&op), 0);
+}
+
+static int get_time(struct xen_dsm_time *time)
+{
+    struct xen_dsm_op op = { .cmd = XEN_DSM_GET_TIME };
+    int rc = memop(&op);
+
+    *time = op.u.time;
+
+    return rc;
+}
+
+static int set_time(const struct xen_dsm_time *time)
+{
+    return memop(&(struct xen_dsm_op){
+        .cmd = XEN_DSM_SET_TIME, .u.time = *time });
+}
+
+/* A tick of the TSC is half a nanosecond. */
+#define HALF { .tsc = 1000, .ns = 500000, .mul = 1U << 31, .slow = 1 }
+
+/* ---- Cases ---- */
+
+static void told(void)
+{
+    struct xen_dsm_time time = {};
+    struct vcpu_time_info u = { .pad0 = 7, .pad1 = { 7 } };
+
+    begin(0);
+    expect("the host's", dsm_time_info(&dom, &u), false);
+    expect("and nothing is said", u.pad0, 7);
+
+    fake_tsc = 5000;
+    fake_now = 123456;
+    dom.vcpu[0]->arch.hvm.cache_tsc_offset = -4000;
+    expect("GET_TIME", get_time(&time), 0);
+    expect("tsc", time.tsc, 1000);
+    expect("ns", time.ns, 123456);
+    expect("mul", time.mul, 1U << 31);
+    expect("shift", time.shift, 1);
+    expect("slow", time.slow, 1);
+    expect("pad", time.pad[0] | time.pad[1], 0);
+
+    time.shift = -3;
+    expect("SET_TIME", set_time(&time), 0);
+    fake_tsc = fake_now = 99999999;
+    expect("its own", dsm_time_info(&dom, &u), true);
+    expect("tsc", u.tsc_timestamp, 1000);
+    expect("ns", u.system_time, 123456);
+    expect("mul", u.tsc_to_system_mul, 1U << 31);
+    expect("shift", u.tsc_shift, -3);
+    expect("flags", u.flags, XEN_PVCLOCK_TSC_STABLE_BIT);
+    expect("pads", u.pad0 | u.pad1[0] | u.pad1[1], 0);
+}
+
+static void refused(void)
+{
+    static const struct { const char *name; struct xen_dsm_time time; } bad[] = {
+        { "it stands still", { .tsc = 1, .shift = 1, .slow = 1 } },
+        { "too far to the left", { .mul = 1, .shift = 32, .slow = 1 } },
+        { "too far to the right", { .mul = 1, .shift = -32, .slow = 1 } },
+        { "its timers do not wait", { .mul = 1 } },
+        { "too slow", { .mul = 1, .slow = XEN_DSM_MAX_SLOW + 1 } },
+        { "not zero", { .mul = 1, .slow = 1, .pad = { 1 } } },
+        { "not zero", { .mul = 1, .slow = 1, .pad = { 0, 1 } } },
+    };
+    struct xen_dsm_time good = HALF, time;
+    unsigned int i;
+
+    begin(1);
+    for ( i = 0; i < ARRAY_SIZE(bad); i++ )
+        expect(bad[i].name, set_time(&bad[i].time), -EINVAL);
+    dom.creation_finished = true;
+    expect("it ran", set_time(&good), -EBUSY);
+    dom.creation_finished = false;
+    dom.arch.vtsc = true;
+    expect("emulated", set_time(&good), -EOPNOTSUPP);
+    expect("emulated", get_time(&time), -EOPNOTSUPP);
+    dom.arch.vtsc = false;
+    dom.arch.hvm.tsc_scaling_ratio++;
+    expect("scaled", set_time(&good), -EOPNOTSUPP);
+    expect("scaled", get_time(&time), -EOPNOTSUPP);
+    dom.arch.hvm.tsc_scaling_ratio--;
+    expect("it is the host's", dom.arch.dsm->time.mul, 0);
+    good.shift = 31;
+    expect("to the left", set_time(&good), 0);
+    good.shift = -31;
+    expect("to the right", set_time(&good), 0);
+}
+
+/* Timers: what is left is the same in the guest's time and in the host's. */
+static void timers(void)
+{
+    const struct xen_dsm_time time = HALF;
+
+    begin(1);
+    fake_now = 777;
+    expect("the host's", dsm_host_time(&dom, 12345), 12345);
+
+    expect("SET_TIME", set_time(&time), 0);
+    dom.vcpu[0]->arch.hvm.cache_tsc_offset = 600;
+    fake_tsc = 2400;            /* so the guest's is 3000, its time 501000 */
+    expect("now", dsm_host_time(&dom, 501000), 777);
+    expect("soon", dsm_host_time(&dom, 501300), 1077);
+    expect("long ago", dsm_host_time(&dom, 1000), 777 - 500000);
+    fake_tsc += 200;
+    expect("nearer", dsm_host_time(&dom, 501300), 977);
+    fake_now += 1000000;        /* whatever the host takes for the time */
+    expect("in its time", dsm_host_time(&dom, 501300), 1000977);
+}
+
+/* A clock that is slower than the host's: what is left takes longer. */
+static void slow(void)
+{
+    const struct xen_dsm_time time = {
+        .tsc = 1000, .ns = 500000, .mul = (1U << 31) / 8, .slow = 8 };
+
+    begin(1);
+    fake_now = 1000000;
+    expect("SET_TIME", set_time(&time), 0);
+    fake_tsc = 1000 + 1600;     /* 800 ns for the host, 100 for the guest */
+    expect("now", dsm_host_time(&dom, 500100), 1000000);
+    expect("soon", dsm_host_time(&dom, 500110), 1000080);
+    expect("late", dsm_host_time(&dom, 500090), 1000000 - 80);
+    expect("never", dsm_host_time(&dom, INT64_MAX),
+           1000000 + 8L * 365 * 86400 * 1000000000);
+    expect("always", dsm_host_time(&dom, INT64_MIN + 500100) < 0, true);
+}
+
+static const struct { const char *name; void (*run)(void); } cases[] = {
+    { "what a guest is told", told },
+    { "times that are refused", refused },
+    { "timers", timers },
+    { "a slow clock", slow },
+};
+
+int main(int argc, char **argv)
+{
+    unsigned int i;
+
+    for ( i = 0; argc == 2 && i < ARRAY_SIZE(cases); i++ )
+        if ( !strcmp(argv[1], "--list") )
+            puts(cases[i].name);
+        else if ( !strcmp(argv[1], cases[i].name) )
+        {
+            cases[i].run();
+            return 0;
+        }
+
+    return argc != 2 || strcmp(argv[1], "--list");
+}
