@@ -58,8 +58,11 @@ WORDS = (
     "nmis",
     "starts",
     "ticks",
+    "events",
+    "event_ticks",
+    "late_ns",
 )
-END = 10
+END = 13
 
 
 @pytest.fixture
@@ -105,6 +108,11 @@ def test_two_vcpus_in_two_slices(daemon: DsmProgram, dom0: Run) -> None:
     assert told["crowd"] == 1 and told["nmis"] >= 1 and told["starts"] == 2, told
     # In slice 0: INIT and SIPI twice, pings, the NMI, the broadcast. In slice 1: pongs.
     assert found["events"][0] >= 100 + 2 * 2 + 2 and found["events"][1] >= 100, found
+    # The first one was sent while its port was masked; and one more after the port was bound anew.
+    assert told["events"] == 101 and 0 < told["late_ns"] < 10**10, told
+    # vCPU 0: all about vCPU 1 or its ports, vcpu_info first; vCPU 1: ports of slice 0.
+    assert found["calls"][0] >= 12 and found["calls"][1] >= 4, found["calls"]
+    assert found["ports"][0] >= 101 and found["ports"][1] >= 101, found["ports"]
     # Of slice 0; that of slice 1, which follows, may come when the daemon ends already.
     assert found["shutdowns"] >= 1, found
 
@@ -113,6 +121,7 @@ def test_two_vcpus_in_two_slices(daemon: DsmProgram, dom0: Run) -> None:
         "dsm-vcpus",
         [
             Metric("dsm.vcpus.ipi_round_trip", told["pong_ticks"] / 100, "ticks", "lower"),
+            Metric("dsm.vcpus.event_round_trip", told["event_ticks"] / 100, "ticks", "lower"),
             Metric("dsm.vcpus.faults", xen["waits"], "faults"),
             Metric("dsm.vcpus.fault_p50_below", below(xen["wait_hist"], 0.5) / 1000, "us", "lower"),
             Metric("dsm.vcpus.least_message", told["least_ticks"], "ticks", "lower"),
