@@ -18,7 +18,6 @@ import pytest
 
 from benchmarks.results import Metric, write
 from lab.command import Run, checked
-from lab.elastic_guest import PROGRAMS
 from lab.images.tree import Tree
 from lab.patience import wait_for
 from tests.e2e.conftest import Stable
@@ -93,7 +92,8 @@ echo 0 >{online}
 echo 1 >{online}
 say again $(taskset -c 1 {sum})
 say last $(cat /sys/devices/system/cpu/online)
-exec {programs}/power_off
+# Without ACPI there is no way to power off: Linux halts, and no slice knows that it was the last one.
+echo b >/proc/sysrq-trigger
 """
 
 
@@ -109,7 +109,7 @@ def config(dom0: Run, way: Way) -> str:
 def initramfs(dom0: Run, scratch: Path, way: Way) -> None:
     """The guest's own, with our init behind it: Linux unpacks one archive after the other."""
     tree = Tree()
-    init = INIT.format(ticks=way.ticks, sum=SUM, online=ONLINE, programs=PROGRAMS)
+    init = INIT.format(ticks=way.ticks, sum=SUM, online=ONLINE)
     tree.add_bytes("/vcpu-init", init.encode(), 0o755)
     archive = scratch / "vcpu-init.cpio"
     tree.write_cpio(archive)
@@ -161,11 +161,11 @@ def have_ended(dom0: Run) -> bool:
 
 
 def test_linux_with_a_cpu_in_another_slice(daemon: DsmProgram, dom0: Run, way: str) -> None:
-    """CPU 1 comes online there, runs a program that sums up files, goes and comes back; then Linux powers off."""
+    """CPU 1 comes online there, runs a program that sums up files, goes and comes back; then Linux ends."""
     checked(dom0, "xl unpause dsm")
     took = wait_for("both slices have shut down", 400, lambda: have_ended(dom0), interval=3)
     log = checked(dom0, "xl dmesg")
-    said = dict(re.findall(r"^\(d\d+\) VCPU (\w+) (.*?)(?:  -)?\r?$", log, re.M))
+    said = dict(re.findall(r"^\(d\d+\) VCPU (\w+) (.*?)(?: +-)?\r?$", log, re.M))
 
     assert said.keys() == {"first", "home", "online", "away", "ticks", "again", "last"}, said
     assert said["first"] == "0" and said["online"] == said["last"] == "0-1", said
