@@ -15,7 +15,7 @@ from lab.command import checked, run_in, write_file
 from lab.complaints import complaints
 from lab.guest import Guest
 from lab.patience import scaled
-from tests.e2e.conftest import rounds
+from tests.e2e.conftest import rounds, soak
 from tests.e2e.dsm_hosts import Memcheck, free_pages, slices
 from tests.e2e.far_faults import (
     CABLE_REPAIRED,
@@ -89,7 +89,8 @@ def test_a_node_of_another_host_by_xl(site: DsmSite, plain: Guest, baseline: lis
     given_back(site, baseline)
 
 
-@pytest.mark.parametrize("fault", [DSMD_DIES_THERE, CUT_TOO_LONG], ids=str)
+# The second failed once in about fifteen runs, for a reason that nobody has seen.
+@pytest.mark.parametrize("fault", [DSMD_DIES_THERE, soak(CUT_TOO_LONG)], ids=str)
 def test_a_guest_that_loses_a_host(site: DsmSite, plain: Guest, baseline: list[list[int]], fault: Deadly) -> None:
     """It is ended, with the reason, and destroyed."""
     is_ended(site, plain, fault)
