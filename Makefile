@@ -67,7 +67,7 @@ soak: build ## all end-to-end tests, the newest too, with many more rounds (SOAK
 bench: build ## the measurements; results in build/results
 	@$(ENTER) python3 -m benchmarks
 
-# BENCH_DSM: parts, rtt, swap, node, rdma; all without it.
+# BENCH_DSM: parts, rtt, swap, node, switches, detach, rdma; all without it.
 bench-dsm: build ## memory from another machine: two hosts; build/results/dsm.json (BENCH_DSM chooses)
 	@$(ENTER) python3 -m benchmarks.dsm $(BENCH_DSM)
 

@@ -253,9 +253,7 @@ def optimised(
     yield from faults(seen["polling"], reads["polling"], found, f"{prefix}.polling", round_trip)
 
 
-def detach(
-    there: spanning.Spanning, begin: Callable[[], None] | None = None, mib: int = USED_MIB
-) -> tuple[float, int]:
+def detach(there: spanning.Spanning, begin: Callable[[], None] | None = None, mib: int = USED_MIB) -> tuple[float, int]:
     """(seconds of `xl vnode-detach`, MiB that a program has on the node then). Raises LabError, TimeoutError.
 
     `begin`: before it; the program is stopped then, and until the end.
@@ -424,7 +422,8 @@ def main(arguments: Sequence[str] = ()) -> int:
     parser.add_argument("--use", metavar="RACK", help="a rack that runs already, with two hosts")
     parser.add_argument("--pages", type=int, default=Amount.pages, help="memory at hand, 96 to 4096 (%(default)s)")
     parser.add_argument("--rounds", type=int, default=Amount.rounds, help="of each measurement, 1 to 100 (%(default)s)")
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all, if none is named")
+    named = f"{', '.join(PARTS)}; all, if none is named"
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART", help=named)
     options = parser.parse_args(arguments)
     if not 96 <= options.pages <= 4096 or not 1 <= options.rounds <= 100:
         parser.error(f"--pages={options.pages} --rounds={options.rounds}: want 96 to 4096, and 1 to 100")

@@ -26,6 +26,7 @@ def make(folder: Path, names: Sequence[str]) -> None:
     _openssl(
         "req", "-x509", "-days", DAYS, "-subj", "/CN=the site's CA", *authority, *KEY, "-keyout", ca_key, "-out", ca
     )
+    ca.chmod(0o644)  # whatever the umask: one that others can write is refused
     for number, name in enumerate(names):
         key = folder / f"{number}.key"
         extensions = (

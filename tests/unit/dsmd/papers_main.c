@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include <sys/stat.h>
+
 #include "case.h"
 #include "papers.h"
 
@@ -16,6 +18,7 @@ int main(int argc, char **argv)
 	char file[2][512], names[128];
 	int i;
 
+	umask(022);	/* a CA's certificate that others can write is refused */
 	CHECK(argc > 2, "papers FOLDER NAME...");
 	snprintf(file[0], sizeof(file[0]), "%s/ca.pem", argv[1]);
 	papers_write(&ca, file[0], NULL, 0);

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <openssl/err.h>
@@ -98,6 +99,7 @@ void rig_begin(void)
 	};
 
 	signal(SIGPIPE, SIG_IGN);
+	umask(022);	/* a CA's certificate that others can write is refused */
 	dice_begin();
 	loop = ev_loop_new(EVFLAG_AUTO);
 	CHECK(loop && mkdtemp(folder), "a place");
