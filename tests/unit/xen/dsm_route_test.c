@@ -48,7 +48,7 @@ static const struct {
     { CALL(sched_op, SCHEDOP_pin_override), "rr--" },
     { CALL(vcpu_op, VCPUOP_initialise), "r---" },
     { CALL(vcpu_op, VCPUOP_up), "r---" },
-    { CALL(vcpu_op, VCPUOP_down), "r---" },
+    { CALL(vcpu_op, VCPUOP_down), "----", "rr--" },
     { CALL(vcpu_op, VCPUOP_is_up), "r---" },
     { CALL(vcpu_op, VCPUOP_get_runstate_info), "r---" },
     { CALL(vcpu_op, VCPUOP_register_runstate_memory_area), "r-r-" },

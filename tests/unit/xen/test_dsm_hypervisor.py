@@ -23,6 +23,7 @@ CALLS = OVERLAY / "arch" / "x86" / "hvm" / "dsm_call.c"
 ROUTES = OVERLAY / "arch" / "x86" / "hvm" / "dsm_route.c"
 PORTS = OVERLAY / "arch" / "x86" / "hvm" / "dsm_port.c"
 TIMES = OVERLAY / "arch" / "x86" / "hvm" / "dsm_time.c"
+ACTIVITIES = OVERLAY / "arch" / "x86" / "hvm" / "dsm_activity.c"
 CLEARS = OVERLAY / "arch" / "x86" / "hvm" / "dsm_clear.c"
 FAKE = HERE / "fake_dsm"
 
@@ -52,7 +53,7 @@ def build(
     """What is behind the commands, with its cases and the fake; `source` in the place of the file `of`."""
     parts = [
         source if source and file == of else compiled(file, checked)
-        for file in (SOURCE, VCPUS, CALLS, ROUTES, PORTS, TIMES)
+        for file in (SOURCE, VCPUS, CALLS, ROUTES, PORTS, TIMES, ACTIVITIES)
     ]
     surroundings = [compiled(file, checked) for file in (FAKE / "fake_dsm.c", HERE / cases)]
     gcc("-o", program, *parts, *surroundings, checked=checked)
@@ -375,6 +376,11 @@ ROUTE_MUTANTS = {
     "timers anywhere": (
         "    { __HYPERVISOR_vcpu_op, DSM_ANY_CMD, HOME, VCPU(REG) },",
         "    { __HYPERVISOR_vcpu_op, DSM_ANY_CMD, ANYWHERE, VCPU(REG) },",
+        "vCPUs in several slices",
+    ),
+    "VCPUOP_down looks at one slice": (
+        "    { __HYPERVISOR_vcpu_op, VCPUOP_down, HOME, ALL },\n",
+        "",
         "vCPUs in several slices",
     ),
 }

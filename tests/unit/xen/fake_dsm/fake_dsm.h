@@ -264,7 +264,7 @@ struct domain {
     bool is_shut_down;
     bool vm_event_monitor;
     int pauses, controller_pause_count;
-    spinlock_t page_alloc_lock;
+    spinlock_t page_alloc_lock, domain_lock;
     long tot_pages;
     unsigned int shutdown_code;
     struct shared_info *shared_info;
@@ -331,8 +331,9 @@ static inline int domain_unpause_by_systemcontroller(struct domain *d)
     return 0;
 }
 int rcu_lock_live_remote_domain_by_id(domid_t id, struct domain **d);
-#define domain_lock(d) ((void)(d))
-#define domain_unlock(d) ((void)(d))
+#define domain_lock(d) spin_lock(&(d)->domain_lock)
+#define domain_unlock(d) spin_unlock(&(d)->domain_lock)
+#define rspin_is_locked(l) ((l)->held)
 #define rcu_unlock_domain(d) ((void)(d))
 /* Who asks may be a device model of the domain, not the control domain. */
 extern bool fake_device_model;

@@ -96,8 +96,11 @@ struct slice {
     const struct xen_dsm_ring_entry *entries;
     uint32_t *guests;           /* pages of the other slice that are here */
     uint32_t nr_guests, room;   /* room: at most so many */
+    uint64_t sends;             /* that were begun here */
+    uint64_t heard_sends;       /* as of the last ACTIVITY */
+    bool heard_active;
 };
-static struct slice slices[2];
+static struct slice slices[2] = { { .heard_active = true } };
 
 struct page {
     uint64_t lease;             /* until then this slice keeps it: */
@@ -137,7 +140,7 @@ static unsigned int slow = 1;   /* the guest's clock, so many times */
 static struct {
     uint64_t misses[2], moves, copies, upgrades, wakes, evictions, busy;
     uint64_t compared, pinned, holes, errors, ring_full;
-    uint64_t leases, events[2], shutdowns, calls[2], ports[2];
+    uint64_t leases, events[2], shutdowns, halts, calls[2], ports[2];
 } count;
 
 /* The stub's. */
@@ -482,9 +485,41 @@ static void forward(unsigned int k, const struct xen_dsm_ring_entry *e)
 
     count.events[k]++;
     memcpy(event.vectors, e->vectors, sizeof(event.vectors));
+    slices[!k].sends++;
     if ( xc_dsm_send(xch, slices[!k].domid, &event) )
+    {
+        slices[!k].sends--;
         complain("event %#x for vCPU %u of slice %u: %s", e->flags, e->vcpu,
                  !k, strerror(errno));
+    }
+}
+
+/*
+ * Is no vCPU up, in neither slice?  What each has sent before it said so was
+ * read before that, and done at once, so nothing is on its way.
+ */
+static bool all_down(void)
+{
+    unsigned int k;
+
+    for ( k = 0; k < 2; k++ )
+        if ( slices[k].heard_active ||
+             slices[k].heard_sends != slices[k].sends )
+            return false;
+
+    return true;
+}
+
+/* SHUTDOWN of slice 0 has slice 1 shut down, too. */
+static void look_at_activity(unsigned int k, const struct xen_dsm_ring_entry *e)
+{
+    slices[k].heard_active = e->want;
+    slices[k].heard_sends = e->gfn;
+    if ( count.halts || !all_down() )
+        return;
+    count.halts++;
+    if ( xc_domain_shutdown(xch, slices[0].domid, SHUTDOWN_poweroff) )
+        complain("slice 0 does not shut down: %s", strerror(errno));
 }
 
 /* One slice has shut down, so does the other, which may have by itself. */
@@ -597,6 +632,10 @@ static void heard(unsigned int k, const struct xen_dsm_ring_entry *e)
 
     case XEN_DSM_HCALL:
         call_away(k, e);
+        break;
+
+    case XEN_DSM_ACTIVITY:
+        look_at_activity(k, e);
         break;
 
     default:
@@ -1020,6 +1059,7 @@ static void write_figures(FILE *f, const xen_dsm_stats_t *stats, uint64_t seed,
     FIGURE("ring_full", count.ring_full);
     FIGURE("leases", count.leases);
     FIGURE("shutdowns", count.shutdowns);
+    FIGURE("halts", count.halts);
     FIGURE("errors", count.errors);
     FIGURE("stub_reads", reads);
     FIGURE("stub_writes", writes);

@@ -63,7 +63,7 @@ static void create_with(uint32_t flags, unsigned int vcpus, uint32_t emulated)
 {
     struct xen_domctl_createdomain config = {
         .flags = flags,
-        .max_vcpus = 1,
+        .max_vcpus = vcpus ?: 1,
         .max_grant_frames = 1,
         .max_evtchn_port = 4095,
         .grant_opts = XEN_DOMCTL_GRANT_version(1),
@@ -1108,6 +1108,51 @@ static void events_and_time(void)
     expect("it is nowhere", shared_info_frame() == nowhere, true);
 }
 
+static void expect_activity(const char *what, bool up, uint64_t sends)
+{
+    struct xen_dsm_ring_entry e = {};
+
+    if ( !next_entry(&e, 1000) )
+        fail("%s: nothing is told", what);
+    expect(what, e.type, XEN_DSM_ACTIVITY);
+    expect(what, e.want, up);
+    expect(what, e.gfn, sends);
+}
+
+static int send_to(uint32_t vcpu, unsigned int flags)
+{
+    xen_dsm_vcpu_event_t event = { .vcpu = vcpu, .flags = flags };
+
+    return xc_dsm_send(xch, domid, &event) ? errno : 0;
+}
+
+/* A vCPU of slice 1 that is started, and never runs: the domain is paused. */
+static void activity(void)
+{
+    const unsigned int start = XEN_DSM_EVENT_INIT | XEN_DSM_EVENT_SIPI;
+
+    destroy();
+    create_as(XEN_DOMCTL_CDF_hvm | XEN_DOMCTL_CDF_hap, 2);
+    prepare_slice(1, GFN);
+    open_ring();
+    expect("FLUSH", xc_dsm_flush_all(xch, domid), 0);
+    expect("PLACE", xc_dsm_place(xch, domid, 1, 1, NULL), 0);
+    expect("nothing is told", ring->prod, 0);
+    expect("FLUSH", xc_dsm_flush_all(xch, domid), 0);
+    expect_activity("none is up", false, 0);
+    expect("NMI", send_to(1, XEN_DSM_EVENT_NMI), 0);
+    expect_activity("an NMI starts nobody", false, 1);
+    expect("SIPI", send_to(1, start), 0);
+    expect_activity("it is up", true, 2);
+    expect("NMI", send_to(1, XEN_DSM_EVENT_NMI), 0);
+    expect("a ghost", send_to(0, XEN_DSM_EVENT_NMI), EXDEV);
+    expect("INIT", send_to(1, XEN_DSM_EVENT_INIT), 0);
+    expect_activity("it is down", false, 3);
+    expect_activity("and so it stays", false, 4);
+    expect("nothing else is told", ring->prod, ring->cons);
+    close_ring();
+}
+
 static void refuse(const char *what, unsigned int want)
 {
     unsigned int refused = 0;
@@ -1371,6 +1416,7 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
     { "a large node comes and goes", a_large_node },
     { "pages of two slices", two_slices },
     { "events and time of a slice", events_and_time },
+    { "is a vCPU up in a slice", activity },
     { "domains that are refused", refused_domains },
     { "what is refused afterwards", refused_afterwards },
     { "ranges", bad_ranges },

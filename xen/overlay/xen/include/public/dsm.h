@@ -35,7 +35,7 @@
 
 #if defined(__XEN__) || defined(__XEN_TOOLS__)
 
-#define XEN_DSM_INTERFACE_VERSION 0x00000006
+#define XEN_DSM_INTERFACE_VERSION 0x00000007
 
 /* XENMEM_dsm_op, a sub-operation of memory_op, takes a struct xen_dsm_op. */
 #define XENMEM_dsm_op 29
@@ -85,6 +85,23 @@
  */
 #define XEN_DSM_PORT_EVENT      5
 
+/*
+ * ACTIVITY: none of the vCPUs that run in this slice is up (want is 0), or one
+ * is (1), after as many SENDs as gfn says.
+ *
+ * What ends a guest on one host, all vCPUs halted with interrupts off, no slice
+ * can see.  The daemon ends it when no slice has a vCPU up and nothing that was
+ * sent to one is on its way: it has slice 0 shut down with SHUTDOWN_poweroff.
+ *
+ * A slice in which none is up stays so until the next SEND, and what its vCPUs
+ * have sent is in the ring before this entry.  So it holds for as long as gfn
+ * is the number of SENDs that were begun in this slice since ENABLE; those that
+ * fail do not count.  A SEND that leaves none up is followed by another entry,
+ * and so is one that starts the first.  Until the first entry one is up in slice
+ * 0, and none in the others.  FLUSH with ALL tells it anew, whatever it is.
+ */
+#define XEN_DSM_ACTIVITY        6
+
 /* What is needed. */
 #define XEN_DSM_WANT_S          1       /* to read: S or M */
 #define XEN_DSM_WANT_M          2       /* to write: M */
@@ -110,9 +127,9 @@
  * rip       of it; 0 if FOREIGN                                   op, cmd
  * vectors                            vectors                      vcpu, arg
  *
- *           PORT_EVENT
- * want      slice
- * gfn       first
+ *           PORT_EVENT               ACTIVITY
+ * want      slice                    1: one is up
+ * gfn       first                    SENDs
  * vectors   ports
  *
  * All others are zero.  VCPU_EVENT: see struct xen_dsm_vcpu_event.  HCALL: see
@@ -302,9 +319,9 @@ struct xen_dsm_page {
  * FLUSH: put into the ring what it had no room for.
  *
  * ALL, for a daemon that does not know what another one has read: who waits
- * now, and a shutdown, are told again whether they were read or not.  Foreign
- * misses are, when those who need the page try again.  A VCPU_EVENT that was
- * read is not kept.
+ * now, ACTIVITY, and a shutdown, are told again whether they were read or not.
+ * Foreign misses are, when those who need the page try again.  A VCPU_EVENT that
+ * was read is not kept.
  *
  *   -EINVAL    unknown flags, or not zero what has to be
  */
@@ -471,7 +488,8 @@ struct xen_dsm_place {
  *
  * It is done in this order: INIT, SIPI, NMI, vectors.  An INIT makes void what
  * was sent before it.  So several of these can become one, as long as what
- * was sent before an INIT is dropped.
+ * was sent before an INIT is dropped.  ACTIVITY has the number of those that
+ * were done.
  *
  *   -EINVAL    unknown flags, a vector below 16, or not zero what has to be
  *   -ENOENT    no such vCPU

@@ -61,6 +61,8 @@ static const struct dsm_rule rules[] = {
     { __HYPERVISOR_vcpu_op, VCPUOP_set_singleshot_timer, ANYWHERE, VCPU(REG) },
     { __HYPERVISOR_vcpu_op, VCPUOP_stop_singleshot_timer, ANYWHERE,
       VCPU(REG) },
+    /* It looks at the vCPUs of one slice for whether one is up. */
+    { __HYPERVISOR_vcpu_op, VCPUOP_down, HOME, ALL },
     { __HYPERVISOR_vcpu_op, DSM_ANY_CMD, HOME, VCPU(REG) },
 
     { __HYPERVISOR_event_channel_op, EVTCHNOP_bind_ipi, ANYWHERE,

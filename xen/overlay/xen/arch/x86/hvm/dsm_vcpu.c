@@ -160,11 +160,6 @@ bool dsm_forward_icr(struct vcpu *v, uint32_t icr)
     return true;
 }
 
-bool dsm_lives_elsewhere(const struct domain *d)
-{
-    return d->arch.dsm->spread;
-}
-
 void dsm_shutdown(struct domain *d)
 {
     struct dsm_domain *dsm = d->arch.dsm;
@@ -273,6 +268,7 @@ int dsm_send(struct domain *d, const struct xen_dsm_vcpu_event *event)
     for ( vector = 16; vector < 256; vector++ )
         if ( event->vectors[vector / 64] & (1UL << (vector % 64)) )
             vlapic_accept_irq(v, APIC_DM_FIXED | vector);
+    dsm_sent(d);
 
     return 0;
 }

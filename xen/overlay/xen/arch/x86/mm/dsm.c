@@ -1973,6 +1973,7 @@ static int enable(struct domain *d, struct xen_dsm_enable *enable)
     dsm->pool = INVALID_MFN;
     dsm->slice = enable->slice;
     dsm->nr_slices = enable->nr_slices;
+    dsm->active = !enable->slice;
     init_timer(&dsm->timer, keepalive_expired, d, smp_processor_id());
 
     rc = -ENOMEM;
@@ -2064,6 +2065,7 @@ static int flush_ring(struct domain *d, const struct xen_dsm_flush *flush)
     for ( i = 0; all && i < ARRAY_SIZE(dsm->foreign); i++ )
         dsm->foreign[i].want = 0;
     put |= dsm_flush_events(d, all);
+    put |= dsm_flush_activity(d, all);
     put |= dsm_flush_calls(d, all);
     put |= dsm_flush_ports(dsm);
     spin_unlock(&dsm->lock);

@@ -123,8 +123,13 @@ int dsm_acquire_ring(struct domain *d, unsigned int frame,
  */
 bool dsm_forward_icr(struct vcpu *v, uint32_t icr);
 
-/* Does the domain live on when no vCPU of this slice does? */
-bool dsm_lives_elsewhere(const struct domain *d);
+/*
+ * A vCPU has gone down, perhaps the last one that runs here.  Returns true if
+ * vCPUs run in other slices, too: then the daemon ends the domain, not Xen.
+ *
+ * Context: none of the domain's locks is held.
+ */
+bool dsm_vcpu_down(struct domain *d);
 
 /* The domain has shut down.  Its shutdown_lock is held. */
 void dsm_shutdown(struct domain *d);
@@ -206,7 +211,7 @@ static inline bool dsm_forward_icr(struct vcpu *v, uint32_t icr)
     return false;
 }
 
-static inline bool dsm_lives_elsewhere(const struct domain *d)
+static inline bool dsm_vcpu_down(struct domain *d)
 {
     return false;
 }

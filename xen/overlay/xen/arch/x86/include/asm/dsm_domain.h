@@ -118,6 +118,10 @@ struct dsm_domain {
     bool paused;                /* by the timer, and nobody else's pause */
     bool ended;                 /* there is a SHUTDOWN to be told */
     bool shut;                  /* and it is not in the ring yet */
+    /* Both locks of hvm/dsm_activity.c protect it. */
+    bool active;                /* a vCPU that runs here is up */
+    bool active_unsent;         /* the ring had no room to tell it */
+    uint64_t sends;             /* that were done */
 
     struct xen_dsm_stats stats;
 };
@@ -151,6 +155,14 @@ int dsm_place(struct domain *d, struct xen_dsm_place *place);
 int dsm_send(struct domain *d, const struct xen_dsm_vcpu_event *event);
 int dsm_get_tsc(struct domain *d, struct xen_dsm_tsc *tsc);
 int dsm_set_tsc(struct domain *d, const struct xen_dsm_tsc *tsc);
+
+/* ---- hvm/dsm_activity.c ---- */
+
+/* A SEND was done: what was sent is with its vCPU.  No locks are held. */
+void dsm_sent(struct domain *d);
+
+/* As dsm_flush_events(), which has to come first. */
+bool dsm_flush_activity(struct domain *d, bool all);
 
 /* ---- hvm/dsm_call.c ---- */
 
