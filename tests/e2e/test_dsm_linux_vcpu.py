@@ -2,8 +2,8 @@
 """Linux with its second CPU in another slice, which is another domain of the same host: steps 6 to 8 of docs/plan/8.md.
 
 Once with event channels, as it comes: its CPUs interrupt each other, and have their ticks, by events; then somebody asks it to
-shut down. And once without (`xen_no_vector_callback`), by the local APIC; then it powers off by itself. Its `init` says on Xen's
-console what it has found. A PVH guest has no way to power off: it halts both CPUs, and the daemon ends both slices.
+shut down. And once without (`xen_no_vector_callback`), by the local APIC; then it powers off by itself. A PVH guest has no way
+to power off: it halts both CPUs, and the daemon ends both slices. Its `init` says on Xen's console what it has found.
 """
 
 from __future__ import annotations
@@ -144,7 +144,9 @@ def daemon(stable: Stable, dom0: Run, console: None, tmp_path: Path, way: str) -
     try:
         domid = checked(dom0, "xl domid dsm").strip()
         frames = f"{HOME_MIB * FRAMES} {FAR} {FAR_FRAMES}"
-        started = DsmProgram.start(dom0, "dsm-slices", f"-v -l {LEASE_US} -f {WAYS[way].slow} -c {ROOM} {domid} {frames}")
+        started = DsmProgram.start(
+            dom0, "dsm-slices", f"-v -l {LEASE_US} -f {WAYS[way].slow} -c {ROOM} {domid} {frames}"
+        )
         yield started
     finally:
         print("\n".join(checked(dom0, "xl dmesg").splitlines()[-60:]))
