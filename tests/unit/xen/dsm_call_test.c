@@ -278,9 +278,11 @@ static void crowded(void)
     expect("not twice", next_entry().type, 0);
 
     expect("FLUSH", flush(XEN_DSM_FLUSH_ALL), 0);
+    expect("a vCPU is up", next_entry().type, XEN_DSM_ACTIVITY);
     expect("to another daemon", asked(0), cookie);
     expect("reply", reply(0, cookie, 0), 0);
     expect("FLUSH", flush(XEN_DSM_FLUSH_ALL), 0);
+    expect("a vCPU is up", next_entry().type, XEN_DSM_ACTIVITY);
     expect("it does not wait any more", next_entry().type, 0);
 }
 

@@ -1339,6 +1339,7 @@ static void shutting_down(void)
 
     begin_spread(0);
     expect("FLUSH", flush(XEN_DSM_FLUSH_ALL, 0), 0);
+    expect("a vCPU is up", next_entry().type, XEN_DSM_ACTIVITY);
     expect("not yet", next_entry().type, 0);
 
     begin_spread(0);

@@ -39,7 +39,7 @@
 #define FORWARD(at, bytes, back) DSM_CONCERNS_VCPU, at, bytes, back
 #define PORT(at, bytes, back) DSM_CONCERNS_PORT, at, bytes, back
 #define EVENT(at)   DSM_CONCERNS_EVENT, at, 0, 0
-#define ALL         DSM_CONCERNS_ALL, 0, 0, 0
+#define ALL         DSM_CONCERNS_ALL, DSM_AT_REGISTER, 0, 0
 
 #define REG DSM_AT_REGISTER
 
