@@ -1509,6 +1509,7 @@ static void superpage(void)
             die("frame %lu is given back with the guest's bytes", i);
     }
     expect("the domain's pages", dom.tot_pages, MEMORY);
+    expect("at a time", most_pages, MEMORY + 1);
     expect("merges", DSM->stats.merges, 1);
     expect_pool(1, 1, 0);
     expect("state", state_of(9), M);
@@ -1520,14 +1521,32 @@ static void superpage(void)
     expect("MERGE", merge(8), -ENODATA);
 }
 
+static unsigned long number_taken;
+
 static void take_number(unsigned long gfn)
 {
-    frames[64 + 12].count_info++;
+    frames[64 + number_taken].count_info++;
     when_entry = NULL;
+}
+
+/* While the vCPUs are waited for others do what they like. */
+static void page_leaves(void)
+{
+    when_paused = NULL;
+    expect("INVAL", op(XEN_DSM_INVAL, 10), 0);
+}
+
+static void domain_dies(void)
+{
+    when_paused = NULL;
+    dsm_relinquish(&dom);
 }
 
 static void no_superpage(void)
 {
+    struct dsm_range *range;
+    unsigned long i;
+
     begin();
     expect("no memory", merge(8), -ENOMEM);
     expect_single();
@@ -1561,17 +1580,21 @@ static void no_superpage(void)
     dom.p2m.e[8].t = p2m_ram_rw;
     expect_single();
     /* Somebody who knew a frame by its number. */
-    when_entry = take_number;
-    expect("known", merge(8), -EBUSY);
-    expect("references", frames[64 + 12].count_info, PGC_allocated | 2);
-    frames[64 + 12].count_info--;
-    expect_single();
+    for ( i = 8; i < 16; i++ )
+    {
+        number_taken = i;
+        when_entry = take_number;
+        expect("known", merge(8), -EBUSY);
+        expect("references", frames[64 + i].count_info, PGC_allocated | 2);
+        frames[64 + i].count_info--;
+        expect_single();
+    }
     dom.p2m.fails = true;
     expect("no page table", merge(8), -ENOMEM);
     dom.p2m.fails = false;
     expect_single();
     dies = true;
-    expect("dying", merge(8), -EINVAL);
+    expect("dying", merge(8), -ESRCH);
     dies = false;
     expect_single();
     expect("all that was allocated is back", whole_frames, true);
@@ -1579,10 +1602,43 @@ static void no_superpage(void)
     dsm_relinquish(&dom);
     expect("dead", merge(16), -ESRCH);
 
+    begin();
+    whole_frames = true;
+    when_paused = page_leaves;
+    expect("one leaves meanwhile", merge(8), -ENODATA);
+    expect("state", state_of(10), I);
+    expect("order", dom.p2m.e[9].order, 0);
+    expect("MFN", dom.p2m.e[9].mfn, 64 + 9);
+    expect("all that was allocated is back", whole_frames, true);
+    when_paused = domain_dies;
+    expect("it dies meanwhile", merge(16), -ESRCH);
+    expect("order", dom.p2m.e[16].order, 0);
+    expect("all that was allocated is back", whole_frames, true);
+
     begin_slice();
     whole_frames = true;
     expect("homed elsewhere", merge(FAR), -EXDEV);
+    range = &DSM->ranges[0];
+    set_bit(FAR - 1 - range->first, range->elsewhere);
+    expect("one is homed elsewhere", merge(FAR - 8), -EXDEV);
+    clear_bit(FAR - 1 - range->first, range->elsewhere);
     expect("homed here", merge(FAR - 8), 0);
+}
+
+/* Of the node that most of its frames are of, not of the first. */
+static void superpage_of_a_node(void)
+{
+    uint64_t done;
+
+    begin_slice();
+    whole_frames = true;
+    expect("INVAL", op(XEN_DSM_INVAL, FAR - 8), 0);
+    spare_frames = 1;
+    expect("POOL_ADD", pool_op(XEN_DSM_POOL_ADD, 1, &done), 0);
+    expect("INSTALL", op_buf(XEN_DSM_INSTALL_M, FAR - 8, buffer, NULL), 0);
+    expect("a frame of another node", dom.p2m.e[FAR - 8].mfn, 128);
+    expect("MERGE", merge(FAR - 8), 0);
+    spare_frames = 0;
 }
 
 /* What the guest asks of Xen uses its pages by their frames. */
@@ -1631,6 +1687,7 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
     { "commands on many frames", many_frames },
     { "a superpage", superpage },
     { "no superpage", no_superpage },
+    { "a superpage of a node", superpage_of_a_node },
     { "a superpage and hypercalls", superpage_and_hypercalls },
     { "refusals", refusals },
     { "ranges that overlap", overlapping },

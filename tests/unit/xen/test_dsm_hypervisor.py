@@ -1115,8 +1115,8 @@ MUTANTS = {
         "no superpage",
     ),
     "the page counts twice": (
-        "    rc = assign_pages(pg, MERGE_FRAMES, d, MEMF_no_refcount);",
-        "    rc = assign_pages(pg, MERGE_FRAMES, d, 0);",
+        "    if ( assign_pages(pg, MERGE_FRAMES, d, MEMF_no_refcount) )",
+        "    if ( assign_pages(pg, MERGE_FRAMES, d, 0) )",
         "a superpage",
     ),
     "merges without bytes": (
@@ -1145,9 +1145,49 @@ MUTANTS = {
         "no superpage",
     ),
     "the domain has fewer pages": (
-        "    if ( domain_adjust_tot_pages(d, MERGE_FRAMES) == MERGE_FRAMES )\n        ASSERT_UNREACHABLE();\n",
+        "        if ( domain_adjust_tot_pages(d, 1) == 1 )\n            ASSERT_UNREACHABLE();\n",
         "",
         "a superpage",
+    ),
+    "the domain has 2 MiB more for a while": (
+        "        if ( domain_adjust_tot_pages(d, 1) == 1 )",
+        "        if ( domain_adjust_tot_pages(d, i ? 0 : MERGE_FRAMES) == 1 )",
+        "a superpage",
+    ),
+    "a domain that dies is an argument that makes no sense": (
+        "        rc = -ESRCH;\n        goto fail;",
+        "        rc = -EINVAL;\n        goto fail;",
+        "no superpage",
+    ),
+    "merges what has changed since it was looked at": (
+        "    rc = look_at_parts(d, first, parts);\n    if ( rc )\n        return rc;\n",
+        "    rc = 0;\n",
+        "no superpage",
+    ),
+    "merges what has died since it was looked at": (
+        "    domain_pause(d);\n    spin_lock(&dsm->ops_lock);\n    if ( !dsm->dead )",
+        "    domain_pause(d);\n    spin_lock(&dsm->ops_lock);\n    if ( 1 )",
+        "no superpage",
+    ),
+    "merges where the first is homed here": (
+        "    if ( homes_of(d->arch.dsm, first, first + MERGE_FRAMES) != HOMES_HERE )",
+        "    if ( homes_of(d->arch.dsm, first, first + 1) != HOMES_HERE )",
+        "no superpage",
+    ),
+    "merges what is homed on two slices": (
+        "    if ( homes_of(d->arch.dsm, first, first + MERGE_FRAMES) != HOMES_HERE )",
+        "    if ( homes_of(d->arch.dsm, first, first + MERGE_FRAMES) == HOMES_ELSEWHERE )",
+        "no superpage",
+    ),
+    "does not look at the last one's references again": (
+        "    for ( i = 0; i < MERGE_FRAMES; i++ )\n        if ( mfn_to_page(parts[i])->count_info",
+        "    for ( i = 0; i < MERGE_FRAMES - 1; i++ )\n        if ( mfn_to_page(parts[i])->count_info",
+        "no superpage",
+    ),
+    "the first frame has the node": (
+        "        if ( ++nr[node] > nr[most] )\n            most = node;\n",
+        "        nr[node]++;\n",
+        "a superpage of a node",
     ),
     "the parts are lost": (
         "        put_page(mfn_to_page(parts[i]));\n        pool_free(d, mfn_to_page(parts[i]));\n",

@@ -19,6 +19,8 @@ unsigned int notified, flushes, spare_frames;
 void (*when_waiting)(void);
 void (*when_port)(void);
 void (*when_entry)(unsigned long gfn);
+void (*when_paused)(void);
+unsigned long most_pages;
 
 static struct vcpu vcpus[NR_VCPUS], *table[NR_VCPUS], vcpu0;
 
@@ -162,7 +164,11 @@ unsigned long domain_adjust_tot_pages(struct domain *d, long pages)
     if ( !d->page_alloc_lock.held )
         die("pages are counted without the lock");
 
-    return d->tot_pages += pages;
+    d->tot_pages += pages;
+    if ( d->tot_pages > most_pages )
+        most_pages = d->tot_pages;
+
+    return d->tot_pages;
 }
 
 void copy_domain_page(mfn_t to, mfn_t from)
@@ -177,6 +183,8 @@ void domain_pause(struct domain *d)
     if ( d->p2m.locked || d->arch.dsm->ops_lock.held || d->arch.dsm->lock.held )
         die("vCPUs are waited for with a lock held");
     d->pauses++;
+    if ( when_paused )
+        when_paused();
 }
 
 void put_page(struct page_info *pg)
@@ -516,7 +524,7 @@ void make_world(void)
     }
     whole_frames = dies = false;
     hap_has_2mb = true;
-    dom.tot_pages = MEMORY;
+    dom.tot_pages = most_pages = MEMORY;
     for ( i = 0; i < MEMORY; i++ )
     {
         dom.p2m.e[i].t = p2m_ram_rw;

@@ -130,6 +130,8 @@ extern bool hap_has_2mb;
 #define MEMF_no_owner 2
 #define MEMF_exact_node 4
 #define MEMF_node(n) ((n) << 8)
+#define MAX_NUMNODES 64
+typedef uint8_t nodeid_t;
 #define mfn_to_nid(m) (mfn_x(m) < 128 ? 5U : 6U)
 
 #define NR_GFNS 64UL

@@ -12,7 +12,10 @@ extern void (*when_waiting)(void); /* somebody waits for hypercalls to end */
 extern void (*when_port)(void);    /* ENABLE has its event channel */
 extern void (*when_entry)(unsigned long gfn); /* an entry has been changed */
 
+extern void (*when_paused)(void);  /* the domain's vCPUs are waited for */
+
 extern bool whole_frames;       /* there is a large page to allocate */
+extern unsigned long most_pages; /* that the domain had at a time */
 extern bool dies;               /* the domain, before it gets a page */
 
 void make_world(void);

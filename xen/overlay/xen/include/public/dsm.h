@@ -446,7 +446,7 @@ struct xen_dsm_frames {
  *   -EEXIST      it is one page already
  *   -EPERM       one is not plain memory of the guest
  *   -EBUSY       somebody else uses one: try again, or never
- *   -ENOMEM      the node that has the first of them has no 2 MiB in one piece
+ *   -ENOMEM      the node that has most of them has no 2 MiB in one piece
  *   -EOPNOTSUPP  the processor has no such pages
  *
  * With an error nothing was changed.

@@ -1566,11 +1566,11 @@ static int replace_parts(struct domain *d, unsigned long first,
         }
 
     /* It has as many pages as before: the limit is not looked at. */
-    rc = assign_pages(pg, MERGE_FRAMES, d, MEMF_no_refcount);
-    if ( rc )
+    if ( assign_pages(pg, MERGE_FRAMES, d, MEMF_no_refcount) )
     {
         /* It is dying, with all its memory. */
         restore_parts(d, p2m, first, parts);
+        rc = -ESRCH;
         goto fail;
     }
 
@@ -1589,22 +1589,42 @@ static int replace_parts(struct domain *d, unsigned long first,
     return rc;
 }
 
-/* The frames that the page had before; ops_lock is held. */
+/*
+ * The frames that the page had before; ops_lock is held.  They are counted, and
+ * those that it has now are not: one for the other, as the guest that runs again
+ * may take memory up to its limit.
+ */
 static void free_parts(struct domain *d, const mfn_t *parts)
 {
     unsigned int i;
 
-    nrspin_lock(&d->page_alloc_lock);
-    /* Those that it had are counted still: it is not the first. */
-    if ( domain_adjust_tot_pages(d, MERGE_FRAMES) == MERGE_FRAMES )
-        ASSERT_UNREACHABLE();
-    nrspin_unlock(&d->page_alloc_lock);
-
     for ( i = 0; i < MERGE_FRAMES; i++ )
     {
+        nrspin_lock(&d->page_alloc_lock);
+        if ( domain_adjust_tot_pages(d, 1) == 1 )
+            ASSERT_UNREACHABLE();
+        nrspin_unlock(&d->page_alloc_lock);
+
         put_page(mfn_to_page(parts[i]));
         pool_free(d, mfn_to_page(parts[i]));
     }
+}
+
+/* Pages that came back have frames of the pool, which are of any node. */
+static nodeid_t node_of_most(const mfn_t *parts)
+{
+    unsigned int i, nr[MAX_NUMNODES] = {};
+    nodeid_t most = mfn_to_nid(parts[0]);
+
+    for ( i = 0; i < MERGE_FRAMES; i++ )
+    {
+        nodeid_t node = mfn_to_nid(parts[i]);
+
+        if ( ++nr[node] > nr[most] )
+            most = node;
+    }
+
+    return most;
 }
 
 static int look_first(struct domain *d, unsigned long first, mfn_t *parts)
@@ -1687,7 +1707,7 @@ static int merge(struct domain *d, const struct xen_dsm_frames *f)
     if ( !rc )
     {
         pg = alloc_domheap_pages(d, PAGE_ORDER_2M, MEMF_no_owner |
-                                 MEMF_node(mfn_to_nid(parts[0])) |
+                                 MEMF_node(node_of_most(parts)) |
                                  MEMF_exact_node);
         rc = pg ? merge_paused(d, f->first, pg, parts) : -ENOMEM;
     }
