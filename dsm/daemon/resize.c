@@ -531,26 +531,47 @@ enum dsm_control_answer dsm_resize_command(struct dsm_worker *w, const char *wor
 	return DSM_CONTROL_LATER;
 }
 
+/* The range of a vnode of another host, also of one that was there from the start. */
+static int find_range(const struct dsm_worker *w, uint64_t number)
+{
+	const struct dsm_description *d = w->p.description;
+	int found = -1;
+	unsigned int i;
+
+	for (i = 0; i < d->nr_ranges; i++) {
+		if (d->vnode[i] != number || d->range[i].home == w->p.config->self)
+			continue;
+		if (found >= 0)
+			return -1;
+		found = (int)i;
+	}
+	return found;
+}
+
 enum dsm_control_answer dsm_resize_leaving(struct dsm_worker *w, const char *words,
 					   char **text)
 {
-	uint64_t number, size;
+	const struct dsm_range *range = NULL;
+	uint64_t number, size, open;
 	char why[DSM_ENGINE_TEXT];
-	struct dsm_vnode *v;
+	int i;
 
 	if (!read_number(&words, &number) || *words++ != ' ' ||
 	    !read_number(&words, &size) || *words)
 		return dsm_worker_error(text, "internal want: leaving VNODE SIZE_KIB, two numbers");
 	if (dsm_worker_ended(w, why))
 		return dsm_worker_error(text, "%s", why);
-	v = find_vnode(w, number);
-	if (!v || size > kib(v->most))
-		return dsm_worker_error(text, "sizes vnode %llu: %llu KiB: there is no such vnode, or it has less",
+	i = find_range(w, number);
+	if (i >= 0)
+		range = &w->p.description->range[i];
+	if (!range || size > kib(range->end - range->start))
+		return dsm_worker_error(text, "sizes vnode %llu: %llu KiB: no vnode of another host in one range, or it has less",
 					(unsigned long long)number, (unsigned long long)size);
-	size = least(size / DSM_FRAME_KIB, v->open);
-	dsm_engine_leaving(w->engine, v->start + size, v->start + v->open);
-	dsm_worker_say(w, 6, "node: of vnode %u %llu KiB are about to leave", v->number,
-		       (unsigned long long)kib(v->open - size));
+	open = dsm_engine_range(w->engine, (unsigned int)i)->open;
+	size = least(size / DSM_FRAME_KIB, open);
+	dsm_engine_leaving(w->engine, range->start + size, range->start + open);
+	dsm_worker_say(w, 6, "node: of vnode %llu %llu KiB are about to leave",
+		       (unsigned long long)number, (unsigned long long)kib(open - size));
 	return DSM_CONTROL_OK;
 }
 
