@@ -63,6 +63,8 @@ class Snapshot:
     received: int
     evicted_shared: int
     evicted_modified: int
+    prefetches: int  # pages asked for ahead
+    cleared: int  # pages asked for without their bytes
     fault_ns: int  # of dsmd, reads and writes
     phase_counts: Mapping[str, int]
     phase_ns: Mapping[str, int]
@@ -94,6 +96,8 @@ class Snapshot:
                 int(peer["received"]),
                 int(status["engine"]["evicted_shared"]),
                 int(status["engine"]["evicted_modified"]),
+                int(status["engine"]["prefetches"]),
+                int(status["engine"]["cleared"]),
                 sum(int(status[key]["sum_ns"]) for key in ("read_fault", "write_fault")),
                 {phase: int(histogram["count"]) for phase, histogram in phases.items()},
                 {phase: int(histogram["sum_ns"]) for phase, histogram in phases.items()},
@@ -119,6 +123,7 @@ class Snapshot:
             "messages": self.sent + self.received,
             "evicted_shared": self.evicted_shared,
             "evicted_modified": self.evicted_modified,
+            "prefetches": self.prefetches,
         }
 
     @property
@@ -244,6 +249,13 @@ def copies(rounds: Sequence[membench.Copy], prefix: str) -> list[Metric]:
             from_runs(f"{prefix}.{step}_us_per_page", runs, "us", "lower", f"{rounds[0].threads} threads at home")
         )
     return found
+
+
+def idle(switches: Mapping[str, int], counted: Snapshot) -> list[str]:
+    """What is switched on and was never done, and what is not and was: a comparison with that would say nothing."""
+    did = {"prefetch": counted.prefetches, "clear_hint": counted.cleared}
+    return [f"{key}={switches.get(key, 0)}, done {times} times" for key, times in did.items()
+            if bool(switches.get(key)) != bool(times)]  # fmt: skip
 
 
 def speedups(

@@ -17,6 +17,8 @@ from lab.errors import Malformed
 
 WHATS, ORDERS, STATES = ("read", "write"), ("sequential", "random"), ("cold", "warm")
 QUANTILES = ("p10", "p50", "p90", "p99", "max")
+# The first word of a page takes so many times as long as one that is at hand, at the least, if it comes from another host.
+MISS = 32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,6 +148,21 @@ def slope(points: Iterable[tuple[float, float]]) -> tuple[float, float]:
 def chosen(passes: Iterable[Pass], **wanted: str) -> list[Pass]:
     """The passes with these properties: what=, order=, state=."""
     return [each for each in passes if all(getattr(each, key) == value for key, value in wanted.items())]
+
+
+def check_missed(output: Output) -> None:
+    """What is called cold was not at hand, but for a tenth. Raises Malformed: then its time is not that of misses."""
+    warm = [each.first_ns["p50"] for each in chosen(output.passes, state="warm")]
+    if not warm:
+        raise Malformed("dsm_membench: no pass over pages that are at hand")
+    limit = MISS * statistics.median(warm)
+    for each in chosen(output.passes, state="cold"):
+        here = sum(pages for end, pages in each.buckets if end <= limit)
+        if here > each.pages / 10:
+            raise Malformed(
+                f"{here} of {each.pages} pages were at hand in a cold pass, {each.what}s in {each.order} order: first words"
+                f" within {limit:.0f} ns"
+            )
 
 
 def by_round(passes: Iterable[Pass], value: Callable[[list[Pass]], float]) -> list[float]:

@@ -78,8 +78,8 @@ on_crash = "preserve"
             "frames": self.frames,
             "token": home,
             "ranges": [
-                {"first": 0, "frames": self.home_mib * FRAMES_A_MIB, "host": home},
-                {"first": start, "frames": self.node_mib * FRAMES_A_MIB, "host": other},
+                {"first": 0, "frames": self.home_mib * FRAMES_A_MIB, "host": home, "vnode": 0},
+                {"first": start, "frames": self.node_mib * FRAMES_A_MIB, "host": other, "vnode": 1},
             ],
         }
 

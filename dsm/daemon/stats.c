@@ -155,7 +155,7 @@ static const struct engine_number {
 	NUMBER(pins, false, "Pages in use for too long."),
 	NUMBER(leases_over, false, "Leases that ended by time."),
 	NUMBER(prefetches, false, "Pages asked for before they were missed."),
-	NUMBER(prefetch_hits, false, "Of these, known to have been used."),
+	NUMBER(prefetch_hits, false, "Of these, used, or passed by who reads in order."),
 	NUMBER(prefetch_wasted, false, "Of these, gone before they were used."),
 	NUMBER(prefetch_refused, false, "Of these, refused by their home."),
 	NUMBER(cleared, false, "Pages asked for without their bytes, to be overwritten."),

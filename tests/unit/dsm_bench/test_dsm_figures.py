@@ -6,6 +6,8 @@ Then what becomes of their words: figures with the names that the result has, an
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import json
 import re
 import signal
@@ -13,7 +15,7 @@ import socket
 import struct
 import subprocess
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ import pytest
 from benchmarks import dsm, dsm_faults, host_programs, membench, remote_swap, round_trips, spanning
 from benchmarks.report import FAULT_PHASES, report_page
 from benchmarks.results import Metric, Result, encode, problems
+from lab.command import Done
 from lab.elastic_guest import PROGRAMS
 from lab.errors import Malformed
 from lab.pipeline.paths import REPO
@@ -363,6 +366,164 @@ def test_a_part_that_fails_leaves_the_others(
     assert "half of it" in capsys.readouterr().err
 
 
+def test_a_round_that_took_less_than_nothing_does_not_flatter() -> None:
+    """Of rounds of -10, 20 and 40 us for a page the rate is that of the median."""
+    slow = output(US)
+    us = {0: -10.0, 1: 20.0, 2: 40.0}
+    passes = tuple(
+        membench.Pass(**{**vars(each), "ns": int(50000 + 1000 * each.pages * us[each.round])})
+        if (each.what, each.order, each.state) == ("read", "random", "cold")
+        else each
+        for each in slow.passes
+    )
+    found = {metric.metric: metric for metric in dsm.touched(membench.Output(passes, (), 1), "dsm")}
+    assert found["dsm.pages_per_second.random"].value == pytest.approx(50000)
+    assert sorted(found["dsm.pages_per_second.random"].runs) == pytest.approx([25000, 50000])
+
+
+def missed(cold: tuple[tuple[int, int], ...]) -> membench.Output:
+    """Pages that are at hand take 1 us."""
+    first = {"p50": 1000}
+    return membench.Output(
+        (
+            membench.Pass(0, "write", "random", "cold", 20, 9, 0, {}, cold),
+            membench.Pass(0, "read", "random", "warm", 20, 9, 0, first, ((1280, 20),)),
+        ),
+        (),
+        1,
+    )
+
+
+@pytest.mark.parametrize(
+    ("cold", "here"),
+    [(((40960, 20),), 0), (((1280, 2), (40960, 18)), 2), (((1280, 1), (32000, 2), (40960, 17)), 3), (((1280, 20),), 20)],
+)
+def test_what_is_cold_was_not_at_hand(cold: tuple[tuple[int, int], ...], here: int) -> None:
+    if here <= 2:
+        membench.check_missed(missed(cold))
+        return
+    with pytest.raises(Malformed, match=f"{here} of 20 pages were at hand in a cold pass, writes in random order"):
+        membench.check_missed(missed(cold))
+
+
+def test_without_a_pass_at_hand_nothing_is_known() -> None:
+    with pytest.raises(Malformed, match="at hand"):
+        membench.check_missed(membench.Output((), (), 1))
+
+
+# --- what a guest does, played ---------------------------------------------------------------------------------------------
+
+
+def snapshot(**more: int) -> dsm_faults.Snapshot:
+    return dataclasses.replace(dsm_faults.Snapshot.of(XEN, STATUS, OTHER), **more)
+
+
+class Played:
+    """Instead of a guest that spans hosts: what it is told, and counters that go up as it would have them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, works: bool = True) -> None:
+        self.said: list[str] = []
+        self.hosts = (self, self)
+        self.guest = self
+        self.works = works
+        self.prefetches = self.cleared = 0
+        self.switches: dict[str, int] = {}
+        self.seconds = iter((100.0, 50.0))
+        self.streams = False
+        monkeypatch.setattr(dsm, "run_in", lambda host: host)
+        monkeypatch.setattr(dsm, "checked", self.run)
+        monkeypatch.setattr(dsm, "wait_for", lambda *_: None)
+        monkeypatch.setattr(dsm, "detach", self.detach)
+        monkeypatch.setattr(dsm, "run_membench", self.membench)
+        monkeypatch.setattr(dsm, "attached", lambda *_: contextlib.nullcontext((self, 1.0)))
+        monkeypatch.setattr(dsm.Snapshot, "take", staticmethod(lambda _: self.take()))
+
+    def run(self, _: object, words: str) -> str:
+        self.said.append(words)
+        self.streams |= words == f"dsmctl leaving {spanning.NAME} 1 0"
+        return ""
+
+    def attach(self, *words: object, timeout: float) -> Done:
+        self.said.append("attach")
+        return Done(0, "", "")
+
+    def detach(self, there: Played, begin: Callable[[], None], mib: int) -> tuple[float, int]:
+        assert there is self and mib == dsm.STREAMED_MIB
+        begin()
+        self.prefetches += 40 * (self.streams and self.works)
+        self.streams = False
+        return next(self.seconds), mib
+
+    def switch(self, switches: Mapping[str, int]) -> None:
+        self.switches = dict(switches)
+
+    def membench(self, _: object, words: str) -> membench.Output:
+        self.said.append(words)
+        if self.switches["prefetch"]:
+            self.prefetches += self.works
+        if self.switches["clear_hint"]:
+            self.cleared += " copy " in words and self.works
+        copied = (membench.Copy(0, 2, 1, 256_000, 0, 0),)
+        passes = tuple(dataclasses.replace(each, buckets=((1 << 20, each.pages),)) for each in output(US).passes)
+        return membench.Output(passes, copied, 1)
+
+    def take(self) -> dsm_faults.Snapshot:
+        """It has had some faults since the last time."""
+        self.faults = getattr(self, "faults", 0) + 5
+        times = self.faults
+        phases = {phase: times for phase in ("queue", "wire", "install", "serve")}
+        return snapshot(
+            prefetches=self.prefetches, cleared=self.cleared, read_faults=times, waits=times, wait_ns=times,
+            wait_buckets={8.0: times}, fault_buckets={8.0: times}, phase_counts=phases, phase_ns=phases,
+        )  # fmt: skip
+
+
+def test_a_detach_with_streams_is_compared_with_one_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(monkeypatch)
+    found = {metric.metric: metric for metric in dsm._detach(None, [], dsm.Amount())}  # type: ignore[arg-type]
+    assert found["dsm.detach.speedup"].value == pytest.approx(2)
+    plain, streamed = found["dsm.detach.plain.seconds_per_gib"], found["dsm.detach.streamed.seconds_per_gib"]
+    assert plain.value == pytest.approx(800) and streamed.value == pytest.approx(400)
+    assert plain.baseline["prefetches_per_page"] == 0 and streamed.baseline["prefetches_per_page"] == 40 / 512
+    evacuate, leaving = f"dsmctl evacuate {spanning.NAME}", f"dsmctl leaving {spanning.NAME} 1 0"
+    assert played.said == [evacuate, "attach", evacuate, leaving]
+
+
+def test_streams_that_are_none_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    Played(monkeypatch, works=False)
+    found = []
+    with pytest.raises(Malformed, match="a detach that is streamed: 0 pages were asked for ahead"):
+        for metric in dsm._detach(None, [], dsm.Amount()):  # type: ignore[arg-type]
+            found.append(metric.metric)  # noqa: PERF401 - what there is until it fails
+    assert found == ["dsm.detach.plain.seconds_per_gib"]
+
+
+def test_switches_that_do_something_have_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(monkeypatch)
+    rtt = metric_of("dsm.rtt.tcp.poll.fault_us", 1)
+    found = {metric.metric for metric in dsm.optimised(played, [rtt], dsm.Amount(), "dsm", rtt.metric)}  # type: ignore[arg-type]
+    assert {f"dsm.switch.{name}.membench.speedup" for name in dsm.SWITCHES if name != "off"} < found
+    assert {"dsm.membench.speedup", "dsm.polling.fault.us", "dsm.polling.fault.ratio_to_rtt"} < found
+    assert played.switches == dsm.SWITCHES["off"]
+
+
+def test_switches_that_do_nothing_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(monkeypatch, works=False)
+    found = []
+    with pytest.raises(Malformed, match="'prefetch': prefetch=16, done 0 times; switches 'clear_hint': clear_hint=1, done 0"):
+        for metric in dsm.optimised(played, [], dsm.Amount(), "dsm", "rtt"):  # type: ignore[arg-type]
+            found.append(metric.metric)  # noqa: PERF401 - what there is until it fails
+    speedups = [name for name in found if "speedup" in name]
+    assert speedups and all(name.startswith("dsm.switch.polling.") for name in speedups)
+
+
+def test_a_baseline_that_does_something_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(monkeypatch)
+    monkeypatch.setattr(played, "switch", lambda _: setattr(played, "switches", dsm.SWITCHES["on"]))
+    with pytest.raises(Malformed, match="switched off: prefetch=0, done "):
+        list(dsm.optimised(played, [], dsm.Amount(), "dsm", "rtt"))  # type: ignore[arg-type]
+
+
 def test_a_page_that_takes_no_time_is_no_figure() -> None:
     with pytest.raises(Malformed, match="reads in random order"):
         dsm.touched(output({**US, ("read", "random"): -1.0}), "dsm")
@@ -433,7 +594,7 @@ XEN = {"waits": 10, "wait_ns": 5000, "wait_hist": [0, 0, 3, 7]}
 STATUS: dict[str, Any] = {
     "read_faults": 6, "write_faults": 4, "read_fault": {"buckets": [[1000, 6]], "sum_ns": 5000},
     "write_fault": {"buckets": [[1000, 1], [2000, 2], [None, 1]], "sum_ns": 1000},
-    "peers": {"beta": {"sent": 30, "received": 20}}, "engine": {"evicted_shared": 4, "evicted_modified": 1},
+    "peers": {"beta": {"sent": 30, "received": 20}}, "engine": {"evicted_shared": 4, "evicted_modified": 1, "prefetches": 2, "cleared": 0},
     "phases": {
         "queue": {"count": 10, "sum_ns": 1000}, "wire": {"count": 10, "sum_ns": 4000},
         "install": {"count": 5, "sum_ns": 500}, "serve": {"count": 0, "sum_ns": 0},
@@ -556,7 +717,7 @@ def test_what_dsmd_is_told() -> None:
         told = shape.description(uuid, 1 << 20, hosts, domid)
         assert ("domid" in told) != ("build" in told)
         assert told["frames"] >= 32 * told["vcpus"]
-        assert [each["host"] for each in told["ranges"]] == ["alpha", "beta"]
+        assert [(each["host"], each["vnode"]) for each in told["ranges"]] == [("alpha", 0), ("beta", 1)]
     for own in (0, 1):
         told = tomllib.loads(spanning.dsm_toml(own, hosts, ("10.78.0.1", "10.78.0.2"), "tcp"))
         assert told["self"] == hosts[own] and [each["number"] for each in told["host"]] == [0, 1]
