@@ -1643,6 +1643,43 @@ static void superpages_in_turn(const void *argument)
 	wait_ms(1);
 	CHECK(merges(0) == 2, "the next one");
 	CHECK(dsm_engine_next(node[0].engine) > clock_ns + 10 * MS, "no more");
+	/* Who has been at home for longer comes first, though others come home all the time. */
+	use(1, 0, 5, DSM_XEN_WANT_M);
+	use(1, 0, 600, DSM_XEN_WANT_M);
+	use(0, 0, 5, DSM_XEN_WANT_M);
+	wait_ms(60);
+	use(0, 0, 600, DSM_XEN_WANT_M);
+	wait_ms(45);
+	CHECK(merges(0) == 3 && node[0].xen.merged == 0, "%u, %llu", merges(0),
+	      (unsigned long long)node[0].xen.merged);
+	wait_ms(100);
+	CHECK(merges(0) == 4, "%u", merges(0));
+	/* Not while a range comes home, though nothing moves. */
+	use(0, 0, 1500, DSM_XEN_WANT_S);
+	node[0].xen.page[1500].pinned = true;
+	use(1, 0, 5, DSM_XEN_WANT_M);
+	use(0, 0, 5, DSM_XEN_WANT_M);
+	CHECK(!dsm_engine_evacuate(node[0].engine, 1024, 2048), "begin");
+	wait_ms(300);
+	CHECK(dsm_engine_is_evacuating(node[0].engine) && merges(0) == 4, "%u", merges(0));
+	node[0].xen.page[1500].pinned = false;
+	wait_ms(300);
+	CHECK(!dsm_engine_is_evacuating(node[0].engine) && merges(0) == 5, "%u", merges(0));
+	check_rules();
+	world_end();
+
+	/* A range that does not begin with 2 MiB: its first whole ones. */
+	features.pages = 2000;
+	world_begin(&features);
+	use(0, 0, 1010, DSM_XEN_WANT_M);
+	use(0, 0, 1030, DSM_XEN_WANT_M);
+	use(1, 0, 1010, DSM_XEN_WANT_M);
+	use(1, 0, 1030, DSM_XEN_WANT_M);
+	/* wait_ms() is the first host's. */
+	for (gfn = 0; gfn < 50; gfn++)
+		settle_down();
+	CHECK(node[1].xen.merges == 1 && node[1].xen.merged == 1024, "%u, %llu", node[1].xen.merges,
+	      (unsigned long long)node[1].xen.merged);
 	check_rules();
 	world_end();
 }
@@ -1987,12 +2024,75 @@ static void prefetch_again(const void *argument)
 	read_pages(60, 61);
 	read_pages(80, 81);
 	read_pages(0, 2);
+	/* The page that was missed last, too. */
+	use(0, 0, 1, DSM_XEN_WANT_M);
+	CHECK(read_pages(1, 2) == 1, "misses");
 	use(0, 0, 2, DSM_XEN_WANT_M);
 	use(0, 0, 3, DSM_XEN_WANT_M);
 	CHECK(read_pages(2, 4) == 2, "misses");
 	CHECK(read_pages(41, 42) == 1 && read_pages(61, 62) == 1, "misses");
 	CHECK(node[1].xen.page[42].state == DSM_XEN_STATE_S &&
 	      node[1].xen.page[62].state == DSM_XEN_STATE_S, "the others are known still");
+	check_rules();
+	world_end();
+}
+
+/* Of five sequences the one that nobody has gone on with for the longest time is forgotten. */
+static void prefetch_streams(const void *argument)
+{
+	struct features features = readers(240, 32);
+
+	(void)argument;
+	dice_begin();
+	world_begin(&features);
+	read_pages(0, 1);
+	read_pages(40, 41);
+	read_pages(60, 61);
+	read_pages(80, 81);
+	read_pages(1, 5);
+	read_pages(100, 101);
+	CHECK(read_pages(5, 10) == 1 && node[1].xen.page[10].state == DSM_XEN_STATE_S, "the first goes on");
+	read_pages(81, 82);
+	read_pages(61, 62);
+	read_pages(101, 102);
+	CHECK(node[1].xen.page[82].state == DSM_XEN_STATE_S && node[1].xen.page[62].state == DSM_XEN_STATE_S &&
+	      node[1].xen.page[102].state == DSM_XEN_STATE_S, "and these");
+	read_pages(41, 42);
+	CHECK(node[1].xen.page[42].state == DSM_XEN_STATE_I, "the second is not known any more");
+	check_rules();
+	world_end();
+}
+
+/* What one vCPU fetched for nothing is its own affair. */
+static void prefetch_whose(const void *argument)
+{
+	struct features features = readers(400, 32);
+	struct dsm_engine_counts counts;
+	uint64_t gfn, before;
+
+	(void)argument;
+	dice_begin();
+	features.pages = 800;
+	features.vcpus = 2;
+	features.credits = 400;
+	world_begin(&features);
+	read_pages(0, 36);
+	for (gfn = 200; gfn < 236; gfn++)
+		if (played_use(&node[1].xen, 1, gfn, DSM_XEN_WANT_S, 7 * gfn) == PLAYED_MISS)
+			settle_down();
+	for (gfn = 240; gfn < 260; gfn++)
+		use(0, 0, gfn, DSM_XEN_WANT_M);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.prefetch_wasted == 20, "%llu", (unsigned long long)counts.prefetch_wasted);
+	before = counts.prefetches;
+	CHECK(read_pages(36, 69) == 1, "misses");
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.prefetches == before + 32, "%llu", (unsigned long long)(counts.prefetches - before));
+	/* The last page before one's own: nothing is fetched of these. */
+	before = counts.prefetches;
+	read_pages(398, 400);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.prefetches == before, "%llu", (unsigned long long)(counts.prefetches - before));
 	check_rules();
 	world_end();
 }
@@ -2223,6 +2323,21 @@ static void leaving_frames(const void *argument)
 	CHECK(counts.frames_used > 64 - 4 - 16, "%u frames", counts.frames_used);
 	check_rules();
 	world_end();
+
+	/* Of a large pool a window, not a quarter. */
+	features.frames = 600;
+	features.pages = 1600;
+	features.credits = 400;
+	world_begin(&features);
+	will_leave(0, 800);
+	read_pages(0, 760);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.frames_used > 600 - 37 - 64 - 16 && counts.frames_used <= 600 - 37 - 64 + 1, "%u frames",
+	      counts.frames_used);
+	check_rules();
+	world_end();
+	features.frames = 64;
+	features.pages = 400;
 
 	/* What was written is in use; and of what was not read before, the oldest goes. */
 	world_begin(&features);
@@ -2926,6 +3041,8 @@ int main(int argc, char **argv)
 		{ "prefetch: refused", prefetch_refused, NULL },
 		{ "prefetch: bounds", prefetch_bounds, NULL },
 		{ "prefetch: a page that went again", prefetch_again, NULL },
+		{ "prefetch: five streams", prefetch_streams, NULL },
+		{ "prefetch: whose", prefetch_whose, NULL },
 		{ "leaving", leaving, NULL },
 		{ "leaving: on the way", leaving_on_the_way, NULL },
 		{ "leaving: frames", leaving_frames, NULL },
