@@ -1613,7 +1613,8 @@ static void free_parts(struct domain *d, const mfn_t *parts)
 /* Pages that came back have frames of the pool, which are of any node. */
 static nodeid_t node_of_most(const mfn_t *parts)
 {
-    unsigned int i, nr[MAX_NUMNODES] = {};
+    uint16_t nr[MAX_NUMNODES] = {};
+    unsigned int i;
     nodeid_t most = mfn_to_nid(parts[0]);
 
     for ( i = 0; i < MERGE_FRAMES; i++ )
