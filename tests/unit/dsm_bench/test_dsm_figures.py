@@ -427,9 +427,10 @@ class Played:
         self.guest = self
         self.works = works
         self.prefetches = self.cleared = 0
-        self.switches: dict[str, int] = {}
+        self.switches = dict(dsm.SWITCHES["off"])
         self.seconds = iter((100.0, 50.0))
         self.streams = False
+        self.first_ns = 1 << 20  # of a page that is called cold; 1000: at hand
         monkeypatch.setattr(dsm, "run_in", lambda host: host)
         monkeypatch.setattr(dsm, "checked", self.run)
         monkeypatch.setattr(dsm, "wait_for", lambda *_: None)
@@ -447,9 +448,12 @@ class Played:
         self.said.append("attach")
         return Done(0, "", "")
 
-    def detach(self, there: Played, begin: Callable[[], None], mib: int) -> tuple[float, int]:
-        assert there is self and mib == dsm.STREAMED_MIB
-        begin()
+    def detach(
+        self, there: Played, begin: Callable[[], None] | None = None, mib: int = dsm.USED_MIB
+    ) -> tuple[float, int]:
+        assert there is self and mib == (dsm.STREAMED_MIB if begin else dsm.USED_MIB)
+        if begin:
+            begin()
         self.prefetches += 40 * (self.streams and self.works)
         self.streams = False
         return next(self.seconds), mib
@@ -464,7 +468,7 @@ class Played:
         if self.switches["clear_hint"]:
             self.cleared += " copy " in words and self.works
         copied = (membench.Copy(0, 2, 1, 256_000, 0, 0),)
-        passes = tuple(dataclasses.replace(each, buckets=((1 << 20, each.pages),)) for each in output(US).passes)
+        passes = tuple(dataclasses.replace(each, buckets=((self.first_ns, each.pages),)) for each in output(US).passes)
         return membench.Output(passes, copied, 1)
 
     def take(self) -> dsm_faults.Snapshot:
@@ -515,6 +519,32 @@ def test_switches_that_do_nothing_have_none(monkeypatch: pytest.MonkeyPatch) -> 
             found.append(metric.metric)  # noqa: PERF401 - what there is until it fails
     speedups = [name for name in found if "speedup" in name]
     assert speedups and all(name.startswith("dsm.switch.polling.") for name in speedups)
+
+
+def test_a_node_has_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(monkeypatch)
+    rtt = metric_of("dsm.rtt.tcp.sleep.fault_us", 1)
+    found = {metric.metric: metric for metric in dsm.node(None, [rtt], dsm.Amount())}  # type: ignore[arg-type]
+    assert {"dsm.attach.seconds", "dsm.fault.us", "dsm.messages_per_read_fault", "dsm.page.read_random_us"} < set(found)
+    assert found["dsm.detach.seconds_per_gib"].value == pytest.approx(800)
+    assert found["dsm.detach.seconds_per_gib"].baseline == {"mib": 128, "mib_in_use": dsm.USED_MIB, "seconds": 100.0}
+    assert played.said[-1].endswith("--rounds=3 --node=1")
+
+
+def test_a_node_whose_pages_were_at_hand_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    Played(monkeypatch).first_ns = 1000
+    found = []
+    with pytest.raises(Malformed, match="8 of 8 pages were at hand"):
+        for metric in dsm.node(None, [], dsm.Amount()):  # type: ignore[arg-type]
+            found.append(metric.metric)  # noqa: PERF401 - what there is until it fails
+    assert found == ["dsm.attach.seconds"]
+
+
+def test_a_baseline_that_was_at_hand_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(monkeypatch)
+    played.first_ns = 1000
+    with pytest.raises(Malformed, match="8 of 8 pages were at hand"):
+        list(dsm.optimised(played, [], dsm.Amount(), "dsm", "rtt"))  # type: ignore[arg-type]
 
 
 def test_a_baseline_that_does_something_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
