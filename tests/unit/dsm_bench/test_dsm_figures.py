@@ -694,6 +694,25 @@ def test_phases_add_up_to_the_fault() -> None:
     assert [metric.metric for metric in dsm_faults.faults(counted, output(US), [], "dsm", "rtt.us")] == ["dsm.fault.us"]
 
 
+def test_a_fault_is_a_read_by_chance_that_missed() -> None:
+    """The median of its passes: first words take 7, 9 and 30 us there, and others elsewhere."""
+    us = {("read", "random", "cold"): (7, 9, 30), ("write", "random", "cold"): (50, 50, 50)}
+    passes = tuple(
+        dataclasses.replace(
+            each,
+            first_ns={**each.first_ns, "p50": 1000 * us.get((each.what, each.order, each.state), (2, 2, 2))[each.round]},
+        )
+        for each in output(US).passes
+    )
+    counted = dsm_faults.Snapshot.of({**XEN, "wait_hist": [0] * 32 + [9]}, STATUS, OTHER)
+    fault, ratio, over = dsm_faults.faults(
+        counted, membench.Output(passes, (), 1), [metric_of("rtt.us", 6)], "dsm", "rtt.us"
+    )
+    assert fault.value == pytest.approx(9) and sorted(set(fault.runs)) == [7, 9, 30]
+    assert ratio.value == pytest.approx(1.5) and over.value == pytest.approx(3)
+    assert ratio.baseline == {"round_trip_us": 6, "fault_us": 9, "with": "rtt.us"}
+
+
 def test_what_a_transport_below_user_space_would_bring() -> None:
     """A kernel answers within 60 us of a program's 100; of a fault of 150 the 20 outside of all clocks stay."""
     fault = Metric("dsm.fault.us", 150.0, "us", "lower", {"outside_us": 20.0})
