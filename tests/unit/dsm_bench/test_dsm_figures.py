@@ -521,6 +521,40 @@ def test_switches_that_do_nothing_have_none(monkeypatch: pytest.MonkeyPatch) -> 
     assert speedups and all(name.startswith("dsm.switch.polling.") for name in speedups)
 
 
+@pytest.mark.parametrize("majors", [1, 0])
+def test_swap_has_as_much_memory_at_hand(monkeypatch: pytest.MonkeyPatch, majors: int) -> None:
+    """As DSM has frames, and what the program itself needs besides; what pushes its pages out is as much more."""
+    words: list[str] = []
+
+    def run(_: object, said: str) -> membench.Output:
+        words.append(said)
+        passes = (
+            dataclasses.replace(each, major=majors * each.pages if each.state == "cold" else 0)
+            for each in output(US).passes
+        )
+        return membench.Output(tuple(passes), (), 1)
+
+    class TwoHosts:
+        hosts = (None, None)
+
+    monkeypatch.setattr(remote_swap, "remote_disk", lambda *_: contextlib.nullcontext())
+    monkeypatch.setattr(remote_swap, "swapping", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr(remote_swap, "swapped_in", lambda _: 3)
+    monkeypatch.setattr(dsm, "guest_of", lambda *_: contextlib.nullcontext())
+    monkeypatch.setattr(dsm, "run_membench", run)
+    amount = dsm.Amount(512, 3)
+    if not majors:
+        with pytest.raises(Malformed, match="0 of 8 pages were read from the disk in a cold pass"):
+            list(dsm.swap(TwoHosts(), [], amount))  # type: ignore[arg-type]
+        return
+    found = {metric.metric for metric in dsm.swap(TwoHosts(), [], amount)}  # type: ignore[arg-type]
+    assert {f"dsm.swap.cluster{cluster}.page.read_random_us" for cluster in (0, 3)} < found
+    at_hand = amount.shape.frames + remote_swap.OWN_PAGES
+    for said, cluster in zip(words, (0, 3), strict=True):
+        assert f"echo {at_hand * 4096} >" in said and f"echo {cluster} >/proc/sys/vm/page-cluster" in said
+        assert f"touch --cpu=0 --sizes=64,192 --flush={at_hand * 5 // 4} --rounds=3 --pageout=1)" in said
+
+
 def test_a_node_has_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     played = Played(monkeypatch)
     rtt = metric_of("dsm.rtt.tcp.sleep.fault_us", 1)
