@@ -5,53 +5,10 @@
  *
  * usage: dsm_call_test --list | CASE
  */
-#include "fake_hcall.h"
-#include <asm/apicdef.h>
-#include <asm/dsm.h>
-#include <asm/dsm_domain.h>
-#include <asm/dsm_route.h>
-#include <asm/hvm/vlapic.h>
-#include "world.h"
+#include "slice.h"
 
-#define DSM (dom.arch.dsm)
 #define INFO 5UL                /* the frame of a vcpu_info */
-
-unsigned int fake_mode, fake_cpl;
-
 #define EVTCHN __HYPERVISOR_event_channel_op
-
-#define expect(what, got, want)                                         \
-    do {                                                                \
-        long got_ = (got), want_ = (want);                              \
-        if ( got_ != want_ )                                            \
-            die("%s: %ld, expected %ld", what, got_, want_);            \
-    } while ( 0 )
-
-void vlapic_init_sipi_one(struct vcpu *target, uint32_t icr)
-{
-}
-
-void vlapic_accept_irq(struct vcpu *v, uint32_t icr_low)
-{
-}
-
-static int memop(struct xen_dsm_op *op)
-{
-    op->version = XEN_DSM_INTERFACE_VERSION;
-    op->domid = dom.domain_id;
-
-    return dsm_memop((XEN_GUEST_HANDLE_PARAM(xen_dsm_op_t)){ op });
-}
-
-static struct xen_dsm_ring_entry next_entry(void)
-{
-    struct xen_dsm_ring *ring = DSM->ring;
-
-    if ( ring->cons == ring->prod )
-        return (struct xen_dsm_ring_entry){};
-
-    return DSM->entries[ring->cons++ & (DSM->ring_nr - 1)];
-}
 
 static int place(uint32_t vcpu, unsigned int slice, uint64_t *info)
 {
@@ -67,17 +24,10 @@ static int place(uint32_t vcpu, unsigned int slice, uint64_t *info)
 /* Slice k of two.  vCPU 1 runs in slice 1; the domain runs. */
 static void begin(unsigned int k)
 {
-    xen_dsm_range_t range = { 0, 48 };
-    struct xen_dsm_op op = {
-        .cmd = XEN_DSM_ENABLE,
-        .u.enable = { .nr_ranges = 1, .slice = k, .nr_slices = 2,
-                      .ranges.p = &range },
-    };
     uint64_t info;
     unsigned int i;
 
-    make_world();
-    expect("ENABLE", memop(&op), 0);
+    enable_slice(k, 2);
     for ( i = 0; i < NR_VCPUS; i++ )
         dom.vcpu[i]->pause_flags = 1UL << _VPF_down;
     dom.controller_pause_count = 1;
@@ -113,12 +63,6 @@ static int reply_with(uint32_t vcpu, uint64_t cookie, int rc,
 static int reply(uint32_t vcpu, uint64_t cookie, int rc)
 {
     return reply_with(vcpu, cookie, rc, (uint64_t[3]){});
-}
-
-static int flush(uint32_t flags)
-{
-    return memop(&(struct xen_dsm_op){
-        .cmd = XEN_DSM_FLUSH, .u.flush.flags = flags });
 }
 
 /* The call is in the ring; its cookie. */
@@ -546,28 +490,16 @@ static void upcall(void)
     expect("vector", dom.vcpu[1]->arch.hvm.evtchn_upcall_vector, 16);
 }
 
-static int page(unsigned int what, uint64_t gfn, void *bytes)
-{
-    xen_dsm_page_op_t op = { .gfn = gfn, .op = what, .buf.p = bytes };
-    struct xen_dsm_op o = {
-        .cmd = XEN_DSM_PAGE, .u.page = { .nr = 1, .ops.p = &op } };
-
-    expect("PAGE", memop(&o), 0);
-
-    return op.rc;
-}
-
 /* From the first call to the day when the vCPU goes elsewhere. */
 static void vcpu_info(void)
 {
     const struct xen_dsm_call what = REGISTER(INFO, 0);
-    static uint8_t bytes[PAGE_SIZE];
     struct xen_dsm_ring_entry e;
     uint64_t info;
     int rc;
 
     begin(1);
-    expect("INVAL", page(XEN_DSM_INVAL, INFO, bytes), 0);
+    expect("INVAL", page(XEN_DSM_INVAL, INFO), 0);
 
     expect("its page is away", do_call(what, &rc), -EAGAIN);
     expect("rc", rc, 0);
@@ -576,26 +508,26 @@ static void vcpu_info(void)
     expect("frame", e.gfn, INFO);
     expect("to read", e.want, XEN_DSM_WANT_S);
     expect("by nobody here", e.flags, XEN_DSM_MISS_FOREIGN);
-    expect("INSTALL_S", page(XEN_DSM_INSTALL_S, INFO, bytes), 0);
+    expect("INSTALL_S", page(XEN_DSM_INSTALL_S, INFO), 0);
     expect("it can be read only", do_call(what, &rc), -EAGAIN);
     e = next_entry();
     expect("asked for", e.type, XEN_DSM_PAGE_MISS);
     expect("to write", e.want, XEN_DSM_WANT_M);
-    expect("UPGRADE", page(XEN_DSM_UPGRADE, INFO, NULL), 0);
+    expect("UPGRADE", page(XEN_DSM_UPGRADE, INFO), 0);
     expect("done", do_call(what, &rc), 0);
     expect("rc", rc, 0);
     expect("mapped", !dom.vcpu[1]->vcpu_info_area.pg, false);
-    expect("stays", page(XEN_DSM_INVAL, INFO, bytes), -EBUSY);
+    expect("stays", page(XEN_DSM_INVAL, INFO), -EBUSY);
     expect("once more", do_call(what, &rc), 0);
     expect("rc", rc, -EBUSY);
 
     dom.controller_pause_count = 1;
     expect("PLACE here", place(1, 1, &info), 0);
     expect("it stays", info, 0);
-    expect("stays", page(XEN_DSM_INVAL, INFO, bytes), -EBUSY);
+    expect("stays", page(XEN_DSM_INVAL, INFO), -EBUSY);
     expect("PLACE", place(1, 0, &info), 0);
     expect("where it was", info, INFO << 12);
-    expect("goes", page(XEN_DSM_INVAL, INFO, bytes), 0);
+    expect("goes", page(XEN_DSM_INVAL, INFO), 0);
     expect("PLACE", place(1, 1, &info), 0);
     expect("nothing", info, 0);
 }
@@ -624,7 +556,7 @@ static void bad_places(void)
     }
 }
 
-static const struct { const char *name; void (*run)(void); } cases[] = {
+static const struct test_case cases[] = {
     { "a call and its result", to_and_fro },
     { "whose result", whose },
     { "interrupts in between", nested },
@@ -645,16 +577,5 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
 
 int main(int argc, char **argv)
 {
-    unsigned int i;
-
-    for ( i = 0; argc == 2 && i < ARRAY_SIZE(cases); i++ )
-        if ( !strcmp(argv[1], "--list") )
-            puts(cases[i].name);
-        else if ( !strcmp(argv[1], cases[i].name) )
-        {
-            cases[i].run();
-            return 0;
-        }
-
-    return argc != 2 || strcmp(argv[1], "--list");
+    return main_of(cases, ARRAY_SIZE(cases), argc, argv);
 }

@@ -7,71 +7,17 @@
  *
  * usage: dsm_port_test --list | CASE
  */
-#include "fake_hcall.h"
-#include <asm/apicdef.h>
-#include <asm/dsm.h>
-#include <asm/dsm_domain.h>
-#include <asm/dsm_route.h>
-#include <asm/hvm/vlapic.h>
-#include "world.h"
+#include "slice.h"
 
-#define DSM (dom.arch.dsm)
 #define FAR 32UL
-
-#define expect(what, got, want)                                         \
-    do {                                                                \
-        long got_ = (got), want_ = (want);                              \
-        if ( got_ != want_ )                                            \
-            die("%s: %ld, expected %ld", what, got_, want_);            \
-    } while ( 0 )
-
-void vlapic_init_sipi_one(struct vcpu *target, uint32_t icr)
-{
-}
-
-void vlapic_accept_irq(struct vcpu *v, uint32_t icr_low)
-{
-}
-
-static int memop(struct xen_dsm_op *op)
-{
-    op->version = XEN_DSM_INTERFACE_VERSION;
-    op->domid = dom.domain_id;
-
-    return dsm_memop((XEN_GUEST_HANDLE_PARAM(xen_dsm_op_t)){ op });
-}
-
-static struct xen_dsm_ring_entry next_entry(void)
-{
-    struct xen_dsm_ring *ring = DSM->ring;
-
-    if ( ring->cons == ring->prod )
-        return (struct xen_dsm_ring_entry){};
-
-    return DSM->entries[ring->cons++ & (DSM->ring_nr - 1)];
-}
 
 /* Slice k of nr. */
 static void begin(unsigned int k, unsigned int nr)
 {
-    xen_dsm_range_t range = { 0, 48 };
-    struct xen_dsm_op op = {
-        .cmd = XEN_DSM_ENABLE,
-        .u.enable = { .nr_ranges = 1, .slice = k, .nr_slices = nr,
-                      .ranges.p = &range },
-    };
-
-    make_world();
-    expect("ENABLE", memop(&op), 0);
+    enable_slice(k, nr);
     if ( nr > 1 )
         expect("AWAY", memop(&(struct xen_dsm_op){
             .cmd = XEN_DSM_AWAY, .u.frames = { .first = FAR, .nr = 16 } }), 0);
-}
-
-static int flush(uint32_t flags)
-{
-    return memop(&(struct xen_dsm_op){
-        .cmd = XEN_DSM_FLUSH, .u.flush.flags = flags });
 }
 
 static int send_ports(const struct xen_dsm_ports *ports)
@@ -84,17 +30,6 @@ static int shared_info(uint64_t gfn)
 {
     return memop(&(struct xen_dsm_op){
         .cmd = XEN_DSM_SHARED_INFO, .u.shared_info.gfn = gfn });
-}
-
-static int page(unsigned int what, uint64_t gfn)
-{
-    static uint8_t bytes[PAGE_SIZE];
-    xen_dsm_page_op_t op = { .gfn = gfn, .op = what, .buf.p = bytes };
-
-    expect("PAGE", memop(&(struct xen_dsm_op){
-        .cmd = XEN_DSM_PAGE, .u.page = { .nr = 1, .ops.p = &op } }), 0);
-
-    return op.rc;
 }
 
 static int drop_range(uint64_t first, uint64_t nr)
@@ -308,7 +243,7 @@ static void infos(void)
     expect("the end", shared_info(FAR + 1), -ESRCH);
 }
 
-static const struct { const char *name; void (*run)(void); } cases[] = {
+static const struct test_case cases[] = {
     { "ports that a slice allocates", allocated },
     { "events that leave", sent_away },
     { "events and a full ring", crowded },
@@ -319,16 +254,5 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
 
 int main(int argc, char **argv)
 {
-    unsigned int i;
-
-    for ( i = 0; argc == 2 && i < ARRAY_SIZE(cases); i++ )
-        if ( !strcmp(argv[1], "--list") )
-            puts(cases[i].name);
-        else if ( !strcmp(argv[1], cases[i].name) )
-        {
-            cases[i].run();
-            return 0;
-        }
-
-    return argc != 2 || strcmp(argv[1], "--list");
+    return main_of(cases, ARRAY_SIZE(cases), argc, argv);
 }

@@ -4,47 +4,11 @@
  *
  * usage: dsm_time_test --list | CASE
  */
-#include "fake_hcall.h"
-#include <asm/apicdef.h>
-#include <asm/dsm.h>
-#include <asm/dsm_domain.h>
-#include <asm/hvm/vlapic.h>
-#include "world.h"
-
-#define expect(what, got, want)                                         \
-    do {                                                                \
-        long got_ = (got), want_ = (want);                              \
-        if ( got_ != want_ )                                            \
-            die("%s: %ld, expected %ld", what, got_, want_);            \
-    } while ( 0 )
-
-void vlapic_init_sipi_one(struct vcpu *target, uint32_t icr)
-{
-}
-
-void vlapic_accept_irq(struct vcpu *v, uint32_t icr_low)
-{
-}
-
-static int memop(struct xen_dsm_op *op)
-{
-    op->version = XEN_DSM_INTERFACE_VERSION;
-    op->domid = dom.domain_id;
-
-    return dsm_memop((XEN_GUEST_HANDLE_PARAM(xen_dsm_op_t)){ op });
-}
+#include "slice.h"
 
 static void begin(unsigned int k)
 {
-    xen_dsm_range_t range = { 0, 48 };
-    struct xen_dsm_op op = {
-        .cmd = XEN_DSM_ENABLE,
-        .u.enable = { .nr_ranges = 1, .slice = k, .nr_slices = 2,
-                      .ranges.p = &range },
-    };
-
-    make_world();
-    expect("ENABLE", memop(&op), 0);
+    enable_slice(k, 2);
 }
 
 static int get_time(struct xen_dsm_time *time)
@@ -174,7 +138,7 @@ static void slow(void)
     expect("always", dsm_host_time(&dom, INT64_MIN + 500100) < 0, true);
 }
 
-static const struct { const char *name; void (*run)(void); } cases[] = {
+static const struct test_case cases[] = {
     { "what a guest is told", told },
     { "times that are refused", refused },
     { "timers", timers },
@@ -183,16 +147,5 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
 
 int main(int argc, char **argv)
 {
-    unsigned int i;
-
-    for ( i = 0; argc == 2 && i < ARRAY_SIZE(cases); i++ )
-        if ( !strcmp(argv[1], "--list") )
-            puts(cases[i].name);
-        else if ( !strcmp(argv[1], cases[i].name) )
-        {
-            cases[i].run();
-            return 0;
-        }
-
-    return argc != 2 || strcmp(argv[1], "--list");
+    return main_of(cases, ARRAY_SIZE(cases), argc, argv);
 }
