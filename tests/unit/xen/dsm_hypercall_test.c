@@ -409,7 +409,7 @@ static const struct call abroad[] = {
     { RUNS(sched_op, SCHEDOP_yield, 0, 0, "") },
     { RUNS(sched_op, SCHEDOP_block, 0, 0, "") },
     { RUNS(sched_op, SCHEDOP_shutdown, at(9, 0), 0, "9r") },
-    { SAYS(sched_op, SCHEDOP_poll, at(3, 2048), 0, "", -ENOSYS) },
+    { RUNS(sched_op, SCHEDOP_poll, at(3, 2048), 0, "3r 13r") },
     { SAYS(memory_op, XENMEM_populate_physmap, at(2, 0), 0, "", -ENOSYS) },
     /* vCPU 1 runs there, too: its own vcpu_info, and that of vCPU 2. */
     { RUNS(vcpu_op, VCPUOP_register_vcpu_info, 1, at(4, 0), "4r 14w") },

@@ -41,7 +41,7 @@ static const struct {
     { CALL(sched_op, SCHEDOP_yield), "rrrr" },
     { CALL(sched_op, SCHEDOP_block), "rrrr" },
     { CALL(sched_op, SCHEDOP_shutdown), "rrrr" },
-    { CALL(sched_op, SCHEDOP_poll), "rr--" },
+    { CALL(sched_op, SCHEDOP_poll), "rrrr" },
     { CALL(sched_op, SCHEDOP_remote_shutdown), "rr--" },
     { CALL(sched_op, SCHEDOP_shutdown_code), "rr--" },
     { CALL(sched_op, SCHEDOP_watchdog), "rr--" },

@@ -373,6 +373,11 @@ ROUTE_MUTANTS = {
         "",
         "what a slice may say",
     ),
+    "spinlocks of slice 0 only": (
+        "    { __HYPERVISOR_sched_op, SCHEDOP_poll, ANYWHERE, NOBODY },\n",
+        "",
+        "vCPUs in several slices",
+    ),
     "timers anywhere": (
         "    { __HYPERVISOR_vcpu_op, DSM_ANY_CMD, HOME, VCPU(REG) },",
         "    { __HYPERVISOR_vcpu_op, DSM_ANY_CMD, ANYWHERE, VCPU(REG) },",

@@ -51,6 +51,8 @@ static const struct dsm_rule rules[] = {
     { __HYPERVISOR_sched_op, SCHEDOP_yield, ANYWHERE, NOBODY },
     { __HYPERVISOR_sched_op, SCHEDOP_block, ANYWHERE, NOBODY },
     { __HYPERVISOR_sched_op, SCHEDOP_shutdown, ANYWHERE, NOBODY },
+    /* Linux's spinlocks: of ports of who calls.  Those of others: -EINVAL. */
+    { __HYPERVISOR_sched_op, SCHEDOP_poll, ANYWHERE, NOBODY },
 
     { __HYPERVISOR_vcpu_op, VCPUOP_register_vcpu_info, ANYWHERE,
       FORWARD(REG, 16, 0) },
