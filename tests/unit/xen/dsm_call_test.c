@@ -161,6 +161,37 @@ static void nested(void)
     expect("paused", dom.vcpu[0]->paused, 0);
 }
 
+/* A vCPU that gets an INIT forgets what it has asked, and what it was told. */
+static void forgotten(void)
+{
+    const uint32_t init = APIC_DM_INIT | APIC_INT_ASSERT;
+    uint64_t cookie;
+
+    begin(0);
+    expect("waits", call(0, 0x1000, 0, &there), -ERESTART);
+    expect("reply", reply(0, asked(0), 0), 0);
+    expect("waits", call(2, 0x1000, 0, &there), -ERESTART);
+    expect("reply", reply(2, asked(2), -EBUSY), 0);
+    expect("it is here", dsm_forward_icr(dom.vcpu[0], init), false);
+    expect("asks anew", call(0, 0x1000, 0, &there), -ERESTART);
+    cookie = asked(0);
+    expect("others do not", call(2, 0x1000, 0, &there), -EBUSY);
+
+    /* While it waits: it waits on, and then forgets. */
+    dsm_forward_icr(dom.vcpu[0], init);
+    expect("paused", dom.vcpu[0]->paused, 1);
+    expect("reply", reply(0, cookie, 0), 0);
+    expect("goes on", dom.vcpu[0]->paused, 0);
+    expect("asks anew", call(0, 0x1000, 0, &there), -ERESTART);
+    expect("reply", reply(0, asked(0), -EINVAL), 0);
+
+    /* Nothing else is an INIT. */
+    dsm_forward_icr(dom.vcpu[0], APIC_DM_INIT | APIC_INT_LEVELTRIG);
+    dsm_forward_icr(dom.vcpu[0], APIC_DM_STARTUP | 8);
+    dsm_forward_icr(dom.vcpu[0], APIC_DM_NMI);
+    expect("is told", call(0, 0x1000, 0, &there), -EINVAL);
+}
+
 /* Its vCPU runs all the same, and calls: that is not for the guest to do. */
 static void under_way(void)
 {
@@ -561,6 +592,7 @@ static const struct test_case cases[] = {
     { "whose result", whose },
     { "interrupts in between", nested },
     { "a call that is under way", under_way },
+    { "calls before an INIT", forgotten },
     { "replies that are none", bad_replies },
     { "calls and a full ring", crowded },
     { "calls at the end", the_end },

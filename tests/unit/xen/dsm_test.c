@@ -1163,6 +1163,8 @@ static void ghosts(void)
     };
     static const uint32_t nothing[] = {
         APIC_DM_INIT | APIC_INT_LEVELTRIG, APIC_DM_SMI, APIC_DM_REMRD,
+        /* No APIC takes it, and SEND refuses all that would be with it. */
+        APIC_DM_FIXED | 15, APIC_DM_LOWEST,
     };
     struct xen_dsm_ring_entry e;
     unsigned int i, w, was;
@@ -1195,11 +1197,13 @@ static void crowded(void)
 {
     struct xen_dsm_ring_entry e;
     unsigned int i;
+    uint64_t full;
 
     begin_spread(0);
     for ( i = 0; i < DSM->ring_nr; i++ )
         dsm_forward_icr(dom.vcpu[2], APIC_DM_FIXED | 0x20);
     expect("full", DSM->ring->full, 0);
+    full = DSM->stats.ring_full;
     dsm_forward_icr(dom.vcpu[1], APIC_DM_FIXED | 0x21);
     expect("full", DSM->ring->full, 1);
     dsm_forward_icr(dom.vcpu[1], APIC_DM_NMI);
@@ -1209,6 +1213,7 @@ static void crowded(void)
     dsm_forward_icr(dom.vcpu[1], APIC_DM_FIXED | 0x40);
     dsm_forward_icr(dom.vcpu[1], APIC_DM_FIXED | 0x81);
     dsm_forward_icr(dom.vcpu[1], APIC_DM_FIXED | 0x40);
+    expect("counted", DSM->stats.ring_full, full + 7);
     expect("on its way", place(3, 1), -EBUSY);
     for ( i = 0; next_entry().type; i++ )
         ;
@@ -1226,6 +1231,16 @@ static void crowded(void)
     expect("FLUSH", memop(&(struct xen_dsm_op){ .cmd = XEN_DSM_FLUSH }), 0);
     expect("not twice", next_entry().type, 0);
     expect("nothing on its way", place(3, 1), 0);
+
+    /* An NMI takes nothing away. */
+    for ( i = 0; i < DSM->ring_nr; i++ )
+        dsm_forward_icr(dom.vcpu[2], APIC_DM_FIXED | 0x20);
+    dsm_forward_icr(dom.vcpu[1], APIC_DM_INIT | APIC_INT_ASSERT);
+    dsm_forward_icr(dom.vcpu[1], APIC_DM_NMI);
+    while ( next_entry().type )
+        ;
+    expect("FLUSH", memop(&(struct xen_dsm_op){ .cmd = XEN_DSM_FLUSH }), 0);
+    expect("flags", next_entry().flags, XEN_DSM_EVENT_INIT | XEN_DSM_EVENT_NMI);
 }
 
 static int send(struct xen_dsm_vcpu_event event)
@@ -1344,9 +1359,11 @@ static void shutting_down(void)
 
     begin_spread(0);
     dsm_relinquish(&dom);
+    notified = 0;
     dsm_shutdown(&dom);
     expect("a dead one sends nothing",
            dsm_forward_icr(dom.vcpu[1], APIC_DM_NMI), true);
+    expect("nor notifies", notified, 0);
 }
 
 /* A hypercall that is not done soon: the operation gives up, the gate opens. */

@@ -483,6 +483,13 @@ CALL_MUTANTS = {
         "        if ( c->state != DSM_CALL_DONE )",
         "a call that is under way",
     ),
+    "results outlive an INIT": (
+        "        if ( c->state == DSM_CALL_DONE )\n            c->state = DSM_CALL_FREE;\n",
+        "",
+        "calls before an INIT",
+    ),
+    "calls outlive an INIT": ("        c->forgotten = true;\n", "", "calls before an INIT"),
+    "forgets who waits": ("        if ( c->state == DSM_CALL_DONE )\n", "", "calls before an INIT"),
     "any cookie": (" || c->cookie != reply->cookie )", " )", "replies that are none"),
     "a reply twice": ("c->state != DSM_CALL_ASKED || c->cookie != reply", "c->cookie != reply", "replies that are none"),
     "a result above 0": ("reply->rc > 0 || ", "", "replies that are none"),
@@ -1265,8 +1272,8 @@ def test_mutant_is_noticed(mutant: str) -> None:
 # As MUTANTS, of dsm_vcpu.c.
 VCPU_MUTANTS = {
     "nobody is elsewhere": (
-        "    if ( !dsm_elsewhere(dsm, v->vcpu_id) )\n        return false;",
-        "    if ( 1 )\n        return false;",
+        "    if ( !dsm_elsewhere(dsm, v->vcpu_id) )\n    {\n        if ( is_init",
+        "    if ( 1 )\n    {\n        if ( is_init",
         "where a vCPU runs",
     ),
     "placed while it runs": ("!d->controller_pause_count || ", "", "where a vCPU runs"),
@@ -1298,9 +1305,26 @@ VCPU_MUTANTS = {
         "more than the ring has room for",
     ),
     "a de-assert is an INIT": (
-        "             APIC_INT_LEVELTRIG )\n            return false;",
-        "             APIC_INT_LEVELTRIG )\n            ;",
+        "        if ( !is_init(icr) )\n            return false;\n",
+        "",
         "what is sent to a ghost",
+    ),
+    "vectors that are none": (
+        "        if ( (icr & APIC_VECTOR_MASK) < 16 )\n            return false;\n",
+        "",
+        "what is sent to a ghost",
+    ),
+    "an NMI takes the INIT": ("owed->flags |= XEN_DSM_EVENT_NMI;", "owed->flags = XEN_DSM_EVENT_NMI;", "more than the ring has room for"),
+    "interrupts of the dead": ("    put = !dsm->dead && owe", "    put = owe", "all slices shut down"),
+    "shutdowns of the dead": (
+        "    put = !dsm->dead;\n    if ( put )\n        put_shutdown",
+        "    put = true;\n    if ( put )\n        put_shutdown",
+        "all slices shut down",
+    ),
+    "a full ring is not counted": (
+        "    if ( w->owing )\n        dsm->stats.ring_full++;\n    else",
+        "    if ( !w->owing )",
+        "more than the ring has room for",
     ),
     "the last SIPI": (
         "        if ( owed->flags & XEN_DSM_EVENT_SIPI )\n            return false;\n",
@@ -1347,6 +1371,8 @@ def test_vcpu_mutant_is_noticed(mutant: str) -> None:
 
 # As VCPU_MUTANTS, noticed by cases of dsm_call_test.c.
 PLACE_MUTANTS = {
+    "an INIT keeps results": ("        if ( is_init(icr) )\n            dsm_forget_calls", "        if ( 0 )\n            dsm_forget_calls", "calls before an INIT"),
+    "anything forgets results": ("        if ( is_init(icr) )\n            dsm_forget_calls", "        if ( 1 )\n            dsm_forget_calls", "calls before an INIT"),
     "keeps the page of a vcpu_info": (
         "        unmap_guest_area(v, &v->vcpu_info_area);",
         "        ;",

@@ -13,7 +13,7 @@
  * not have all of these in common takes no result of another one.  A vCPU waits
  * for one call at a time, but an interrupt may come before each second try, so
  * there are several results; the oldest goes when there is no place, and its
- * call is done once more.
+ * call is done once more.  An INIT ends what the vCPU did, so all results go.
  *
  * A reply names a call that is under way, by a number that was never used
  * before; all others are refused.
@@ -88,6 +88,23 @@ bool dsm_is_calling(const struct dsm_domain *dsm, unsigned int vcpu)
             return true;
 
     return false;
+}
+
+void dsm_forget_calls(struct dsm_domain *dsm, unsigned int vcpu)
+{
+    unsigned int i;
+
+    spin_lock(&dsm->lock);
+    for ( i = 0; i < DSM_CALLS; i++ )
+    {
+        struct dsm_call *c = &dsm->vcpu[vcpu].calls[i];
+
+        if ( c->state == DSM_CALL_DONE )
+            c->state = DSM_CALL_FREE;
+        /* It waits for the reply, which is thrown away then. */
+        c->forgotten = true;
+    }
+    spin_unlock(&dsm->lock);
 }
 
 /* b is new, c may have a result; arg is what was asked, not what came back. */
@@ -213,7 +230,7 @@ int dsm_reply(struct domain *d, const struct xen_dsm_reply *reply)
             memcpy((uint8_t *)c->what.arg + rule->bytes,
                    (const uint8_t *)reply->arg + rule->bytes,
                    rule->back - rule->bytes);
-        c->state = DSM_CALL_DONE;
+        c->state = c->forgotten ? DSM_CALL_FREE : DSM_CALL_DONE;
         vcpu_unpause(v);
         rc = 0;
         break;

@@ -102,6 +102,13 @@ bool dsm_flush_events(struct domain *d, bool all)
     return put;
 }
 
+/* As in vlapic_init_sipi_one(): nothing is done for a de-assert. */
+static bool is_init(uint32_t icr)
+{
+    return (icr & APIC_DM_MASK) == APIC_DM_INIT &&
+           (icr & (APIC_INT_LEVELTRIG | APIC_INT_ASSERT)) != APIC_INT_LEVELTRIG;
+}
+
 /* Add to what a ghost is owed.  False if that means nothing to a vCPU. */
 static bool owe(struct xen_dsm_vcpu_event *owed, uint32_t icr)
 {
@@ -109,6 +116,9 @@ static bool owe(struct xen_dsm_vcpu_event *owed, uint32_t icr)
     {
     case APIC_DM_FIXED:
     case APIC_DM_LOWEST:
+        /* A local APIC takes none of these; SEND would refuse all of it. */
+        if ( (icr & APIC_VECTOR_MASK) < 16 )
+            return false;
         owed->vectors[(icr & APIC_VECTOR_MASK) / 64] |=
             1UL << ((icr & APIC_VECTOR_MASK) % 64);
         return true;
@@ -118,9 +128,7 @@ static bool owe(struct xen_dsm_vcpu_event *owed, uint32_t icr)
         return true;
 
     case APIC_DM_INIT:
-        /* As in vlapic_init_sipi_one(): nothing is done for a de-assert. */
-        if ( (icr & (APIC_INT_LEVELTRIG | APIC_INT_ASSERT)) ==
-             APIC_INT_LEVELTRIG )
+        if ( !is_init(icr) )
             return false;
         *owed = (struct xen_dsm_vcpu_event){ .flags = XEN_DSM_EVENT_INIT };
         return true;
@@ -146,7 +154,11 @@ bool dsm_forward_icr(struct vcpu *v, uint32_t icr)
     bool put;
 
     if ( !dsm_elsewhere(dsm, v->vcpu_id) )
+    {
+        if ( is_init(icr) )
+            dsm_forget_calls(dsm, v->vcpu_id);
         return false;
+    }
 
     spin_lock(&dsm->lock);
     put = !dsm->dead && owe(&dsm->vcpu[v->vcpu_id].owed, icr);

@@ -37,6 +37,7 @@ struct dsm_call {
         DSM_CALL_DONE,          /* what.rc is the result */
     } state;
     bool unsent;                /* the ring had no room for it */
+    bool forgotten;             /* by an INIT: nobody takes the result */
     uint64_t cookie;            /* another one for each call */
     unsigned long rip, rsp;     /* who called */
     unsigned int slice;         /* where it is done */
@@ -181,6 +182,9 @@ int dsm_call_away(struct vcpu *v, const struct dsm_rule *rule,
 
 /* As dsm_flush_events(), of calls that nobody has answered. */
 bool dsm_flush_calls(struct domain *d, bool all);
+
+/* The vCPU begins anew: it takes no result of what it has asked. */
+void dsm_forget_calls(struct dsm_domain *dsm, unsigned int vcpu);
 
 /* Does it wait for a call?  dsm->lock is held. */
 bool dsm_is_calling(const struct dsm_domain *dsm, unsigned int vcpu);
