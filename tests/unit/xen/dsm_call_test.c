@@ -30,9 +30,9 @@ static void begin(unsigned int k)
     enable_slice(k, 2);
     for ( i = 0; i < NR_VCPUS; i++ )
         dom.vcpu[i]->pause_flags = 1UL << _VPF_down;
-    dom.controller_pause_count = 1;
+    domain_pause_by_systemcontroller_nosync(&dom);
     expect("PLACE", place(1, 1, &info), 0);
-    dom.controller_pause_count = 0;
+    domain_unpause_by_systemcontroller(&dom);
 }
 
 static const struct vcpu_register_vcpu_info there = { .mfn = INFO };
@@ -277,7 +277,7 @@ static void placing(void)
     begin(0);
     call(0, 0x1000, 0x2000, &there);
     cookie = asked(0);
-    dom.controller_pause_count = 1;
+    domain_pause_by_systemcontroller_nosync(&dom);
     expect("under way", place(2, 1, &info), -EBUSY);
     expect("reply", reply(0, cookie, 0), 0);
     expect("placed", place(2, 1, &info), 0);
@@ -552,7 +552,7 @@ static void vcpu_info(void)
     expect("once more", do_call(what, &rc), 0);
     expect("rc", rc, -EBUSY);
 
-    dom.controller_pause_count = 1;
+    domain_pause_by_systemcontroller_nosync(&dom);
     expect("PLACE here", place(1, 1, &info), 0);
     expect("it stays", info, 0);
     expect("stays", page(XEN_DSM_INVAL, INFO), -EBUSY);
@@ -587,6 +587,168 @@ static void bad_places(void)
     }
 }
 
+/* vCPUs that do not run here are paused, once. */
+static void ghosts(void)
+{
+    uint64_t info;
+    unsigned int i;
+
+    begin(1);
+    for ( i = 0; i < NR_VCPUS; i++ )
+        expect("a ghost", dom.vcpu[i]->paused, i != 1);
+    domain_pause_by_systemcontroller_nosync(&dom);
+    for ( i = 0; i < 2; i++ )
+    {
+        expect("PLACE", place(1, 0, &info), 0);
+        expect("a ghost", dom.vcpu[1]->paused, 1);
+    }
+    for ( i = 0; i < 2; i++ )
+    {
+        expect("PLACE", place(1, 1, &info), 0);
+        expect("no ghost", dom.vcpu[1]->paused, 0);
+    }
+    expect("no pause is left", dom.pauses, 1);
+
+    begin(0);
+    for ( i = 0; i < NR_VCPUS; i++ )
+        expect("a ghost", dom.vcpu[i]->paused, i == 1);
+    domain_pause_by_systemcontroller_nosync(&dom);
+    expect("PLACE", place(1, 0, &info), 0);
+    expect("no ghost", dom.vcpu[1]->paused, 0);
+}
+
+/* It began to wait for a page before it was placed. */
+static void waiting(void)
+{
+    uint64_t info;
+
+    begin(1);
+    expect("INVAL", page(XEN_DSM_INVAL, 7), 0);
+    current = dom.vcpu[1];
+    dsm_populate(&dom, _gfn(7));
+    current = &(struct vcpu){ .domain = &dom0 };
+    domain_pause_by_systemcontroller_nosync(&dom);
+    expect("PLACE here", place(1, 1, &info), 0);
+    expect("waits", dom.vcpu[1]->paused, 1);
+    expect("PLACE", place(1, 0, &info), 0);
+    expect("a ghost", dom.vcpu[1]->paused, 1);
+    expect("nobody waits", DSM->nr_waiting, 0);
+    expect("nor does it", DSM->vcpu[1].waiting, false);
+    expect("PLACE", place(1, 1, &info), 0);
+    expect("does not wait", dom.vcpu[1]->paused, 0);
+    expect("INSTALL_M", page(XEN_DSM_INSTALL_M, 7), 0);
+    expect("nobody is woken", dom.vcpu[1]->paused, 0);
+}
+
+static char waited[64];         /* for whom, while a vcpu_info goes */
+
+static void sender(const rwlock_t *lock)
+{
+    const struct evtchn *chn = (const void *)lock;
+    bool ours = chn >= dom.evtchn && chn < dom.evtchn + NR_PORTS;
+    size_t n = strlen(waited);
+
+    snprintf(waited + n, sizeof(waited) - n, "%s%ld ", ours ? "" : "remote ",
+             ours ? chn - dom.evtchn : chn - dom0.evtchn);
+    expect("it is elsewhere for who comes", !dom.vcpu[1]->vcpu_info_area.map,
+           true);
+    expect("its page is there for who was", frames[64 + INFO].count_info,
+           PGC_allocated | 2);
+    /* Somebody unpauses the domain meanwhile. */
+    if ( dom.controller_pause_count )
+        domain_unpause_by_systemcontroller(&dom);
+}
+
+/* An event that is being sent is written to where its vCPU looked before. */
+static void senders(void)
+{
+    uint64_t info;
+    int rc;
+
+    begin(1);
+    dom.evtchn[1] = (struct evtchn){ .state = ECS_IPI, .notify_vcpu_id = 2 };
+    dom.evtchn[2] = (struct evtchn){ .state = ECS_VIRQ, .notify_vcpu_id = 1 };
+    /* A timer of another vCPU would be lost. */
+    dom.evtchn[3] = (struct evtchn){ .state = ECS_VIRQ, .notify_vcpu_id = 2 };
+    dom.evtchn[4] = (struct evtchn){
+        .state = ECS_INTERDOMAIN, .notify_vcpu_id = 3,
+        .u.interdomain = { 5, &dom0 } };
+    /* So would what the daemon is told. */
+    dom.evtchn[5] = (struct evtchn){
+        .state = ECS_INTERDOMAIN, .xen_consumer = 1,
+        .u.interdomain = { 6, &dom0 } };
+    dom.evtchn[6] = (struct evtchn){ .state = ECS_UNBOUND };
+    dom.evtchn[7] = (struct evtchn){ .state = ECS_IPI, .notify_vcpu_id = 1 };
+    expect("CALL", do_call((struct xen_dsm_call)REGISTER(INFO, 0), &rc), 0);
+    expect("not paused", place(1, 0, &info), -EBUSY);
+    expect("it stays", page(XEN_DSM_INVAL, INFO), -EBUSY);
+    domain_pause_by_systemcontroller_nosync(&dom);
+    waited[0] = 0;
+    when_locked = sender;
+    expect("PLACE", place(1, 0, &info), 0);
+    if ( strcmp(waited, "1 2 4 remote 5 7 ") )
+        die("waited for: %s", waited);
+    expect("it is an ordinary page", page(XEN_DSM_INVAL, INFO), 0);
+    expect("no lock is left", dom.event_lock.held | dom.evtchn[1].lock.held |
+                              dom0.evtchn[5].lock.held, false);
+    expect("no pause is left", dom.pauses, 0);
+}
+
+/* Where it was: anywhere in a page; a frame that the guest has freed. */
+static void info_places(void)
+{
+    uint64_t info;
+    int rc;
+
+    begin(0);
+    frames[64 + INFO].count_info++;
+    dom.vcpu[2]->vcpu_info_area = (struct guest_area){
+        &frames[64 + INFO], frames[64 + INFO].bytes + 0x540 };
+    domain_pause_by_systemcontroller_nosync(&dom);
+    expect("PLACE", place(2, 1, &info), 0);
+    expect("where it was", info, INFO << 12 | 0x540);
+
+    begin(1);
+    expect("CALL", do_call((struct xen_dsm_call)REGISTER(INFO, 0), &rc), 0);
+    domain_pause_by_systemcontroller_nosync(&dom);
+    frames[64 + INFO].m2p = INVALID_M2P_ENTRY;
+    expect("PLACE", place(1, 0, &info), 0);
+    expect("nowhere", info, 0);
+    expect("given back", frames[64 + INFO].count_info, PGC_allocated | 1);
+}
+
+static void went(void)
+{
+    DSM->vcpu[1].slice = 0;
+    dom.vcpu[1]->paused++;
+    dom.pauses++;
+}
+
+static void died(void)
+{
+    dom.is_dying = true;
+    dom.pauses++;
+}
+
+/* The vCPU goes, or the domain dies, while its vcpu_info is registered. */
+static void info_too_late(void)
+{
+    const struct xen_dsm_call what = REGISTER(INFO, 0);
+    int rc;
+
+    begin(1);
+    when_mapped = went;
+    expect("CALL", do_call(what, &rc), -EXDEV);
+    expect("rc", rc, 0);
+    expect("given back", frames[64 + INFO].count_info, PGC_allocated | 1);
+
+    begin(1);
+    when_mapped = died;
+    expect("CALL", do_call(what, &rc), -ESRCH);
+    expect("given back", frames[64 + INFO].count_info, PGC_allocated | 1);
+    expect("not mapped", !dom.vcpu[1]->vcpu_info_area.pg, true);
+}
+
 static const struct test_case cases[] = {
     { "a call and its result", to_and_fro },
     { "whose result", whose },
@@ -605,6 +767,11 @@ static const struct test_case cases[] = {
     { "events here", events_here },
     { "a vcpu_info", vcpu_info },
     { "a vcpu_info at a bad place", bad_places },
+    { "ghosts", ghosts },
+    { "a page that a ghost waited for", waiting },
+    { "a vcpu_info and who sends", senders },
+    { "where a vcpu_info was", info_places },
+    { "a vcpu_info too late", info_too_late },
 };
 
 int main(int argc, char **argv)

@@ -206,13 +206,13 @@ static void infos(void)
     expect("no page table", shared_info(FAR + 1), -ENOMEM);
     dom.p2m.fails = false;
 
-    /* vCPU 1 waits for it already. */
+    /* vCPU 1 waits for it already; it is a ghost besides. */
     current = dom.vcpu[1];
     dsm_populate(&dom, _gfn(FAR + 1));
     current = &(struct vcpu){ .domain = &dom0 };
-    expect("waits", dom.vcpu[1]->paused, 1);
+    expect("waits", dom.vcpu[1]->paused, 2);
     expect("SHARED_INFO", shared_info(FAR + 1), 0);
-    expect("woken", dom.vcpu[1]->paused, 0);
+    expect("woken", dom.vcpu[1]->paused, 1);
     expect("mapped", dom.p2m.e[FAR + 1].mfn, SHARED_MFN);
     expect("its number", frames[SHARED_MFN].m2p, FAR + 1);
     for ( i = 0; i < 64; i++ )

@@ -1096,7 +1096,7 @@ static void begin_spread(unsigned int k)
 
     make_world();
     expect("ENABLE", enable_slice(k, 3, &refused), 0);
-    dom.controller_pause_count = 1;
+    domain_pause_by_systemcontroller_nosync(&dom);
     for ( i = 0; i < NR_VCPUS; i++ )
         dom.vcpu[i]->pause_flags = 1UL << _VPF_down;
     expect("PLACE", place(1, 1), 0);
@@ -1119,7 +1119,7 @@ static void placing(void)
     expect("ENABLE", enable_slice(0, 2, &refused), 0);
     dom.vcpu[1]->pause_flags = 1UL << _VPF_down;
     expect("not paused", place(1, 1), -EBUSY);
-    dom.controller_pause_count = 1;
+    domain_pause_by_systemcontroller_nosync(&dom);
     expect("vCPU 0", place(0, 1), -EINVAL);
     expect("no such slice", place(1, 2), -EINVAL);
     expect("no such vCPU", place(NR_VCPUS, 1), -ENOENT);

@@ -537,6 +537,17 @@ CALL_MUTANTS = {
     "ghosts": ("    if ( v ? dsm_elsewhere(dsm, subject)", "    if ( v ? 0", "calls that are refused"),
     "vectors that are exceptions": ("upcall->vector < 16", "upcall->vector < 15", "an upcall vector"),
     "no vector": ("    v->arch.hvm.evtchn_upcall_vector = upcall->vector;\n", "", "an upcall vector"),
+    "a vcpu_info of who has gone": (
+        "(d->is_dying || dsm_elsewhere(dsm, subject)) )\n    {\n        dsm_give",
+        "d->is_dying )\n    {\n        dsm_give",
+        "a vcpu_info too late",
+    ),
+    "a vcpu_info of the dead": (
+        "(d->is_dying || dsm_elsewhere(dsm, subject)) )\n    {\n        dsm_give",
+        "dsm_elsewhere(dsm, subject) )\n    {\n        dsm_give",
+        "a vcpu_info too late",
+    ),
+    "who has gone keeps it": ("        dsm_give_back(v);\n", "", "a vcpu_info too late"),
     "pages with neighbours": ("    if ( info->offset )", "    if ( 0 )", "a vcpu_info at a bad place"),
     "an address that wraps": (
         "    if ( gfn_x(gaddr_to_gfn(addr)) != info->mfn )",
@@ -1374,20 +1385,100 @@ PLACE_MUTANTS = {
     "an INIT keeps results": ("        if ( is_init(icr) )\n            dsm_forget_calls", "        if ( 0 )\n            dsm_forget_calls", "calls before an INIT"),
     "anything forgets results": ("        if ( is_init(icr) )\n            dsm_forget_calls", "        if ( 1 )\n            dsm_forget_calls", "calls before an INIT"),
     "keeps the page of a vcpu_info": (
-        "        unmap_guest_area(v, &v->vcpu_info_area);",
+        "        place->info = dsm_give_back(v);",
         "        ;",
         "a vcpu_info",
     ),
     "gives it back at once": (
-        "    if ( rc || place->slice == dsm->slice )\n        return rc;",
-        "    if ( rc )\n        return rc;",
+        "    if ( !rc && place->slice != dsm->slice )\n        place",
+        "    if ( !rc )\n        place",
         "a vcpu_info",
     ),
-    "forgets where it was": ("    place->info = info_address(v);", "    place->info = !!info_address(v);", "a vcpu_info"),
+    "gives back what stays": (
+        "    if ( !rc && place->slice != dsm->slice )\n        place",
+        "    if ( place->slice != dsm->slice )\n        place",
+        "a vcpu_info and who sends",
+    ),
+    "forgets where it was": (
+        "pfn_to_paddr(gfn) + ((unsigned long)map & ~PAGE_MASK);",
+        "1;",
+        "a vcpu_info",
+    ),
+    "forgets where in the page": (" + ((unsigned long)map & ~PAGE_MASK);", ";", "where a vcpu_info was"),
+    "a frame that was freed": (
+        "    return gfn == INVALID_M2P_ENTRY\n           ? 0 :",
+        "    return 0\n           ? 0 :",
+        "where a vcpu_info was",
+    ),
+    "waits for nobody": ("    dsm_wait_for_senders(v);\n", "", "a vcpu_info and who sends"),
+    "waits before others are kept away": (
+        "        vcpu_info_reset(v);\n        area->pg = NULL;\n",
+        "        area->pg = NULL;\n",
+        "a vcpu_info and who sends",
+    ),
+    "a page of the hypervisor's for ever": ("    put_page_and_type(pg);\n", "", "a vcpu_info"),
+    "somebody unpauses it": (
+        "    domain_pause(d);\n\n    spin_lock",
+        "    ++d->pauses;\n    domain_unpause(d);\n    spin_lock",
+        "a vcpu_info and who sends",
+    ),
+    "ghosts may run": ("        vcpu_pause_nosync(v);\n", "        ;\n", "ghosts"),
+    "never runs again": ("    else\n        vcpu_unpause(v);\n", "", "ghosts"),
+    "paused each time": ("    if ( ghost == w->ghost )\n        return;\n", "", "ghosts"),
+    "others may run": ("        pause_ghost(dsm, v);\n        /* A page", "        /* A page", "ghosts"),
+    "waits for ever": ("            dsm_end_wait(d, v->vcpu_id);", "            ;", "a page that a ghost waited for"),
+    "waits no more at home": (
+        "        if ( place->slice != dsm->slice )\n            dsm_end_wait",
+        "        if ( 1 )\n            dsm_end_wait",
+        "a page that a ghost waited for",
+    ),
     "placed under a call": ("             dsm_is_calling(dsm, v->vcpu_id) ||\n", "", "calls and places"),
     "the living and the dead": (" || d->is_shut_down) )", ") )", "calls and places"),
     "reserved words of PLACE": (" || place->info )", " )", "calls and places"),
 }
+
+
+# Of mm/dsm.c and dsm_port.c, noticed by cases of dsm_call_test.c.
+GHOST_MUTANTS = {
+    "ghosts of the first moment": ("    dsm_pause_ghosts(d);\n", "", "ghosts"),
+    "unpaused though it does not wait": (
+        "    if ( !dsm->vcpu[vcpu].waiting )\n        return;\n",
+        "",
+        "ghosts",
+    ),
+    "waits and does not": ("    dsm->vcpu[vcpu].waiting = false;\n", "", "a page that a ghost waited for"),
+    "somebody waits": ("    dsm->nr_waiting--;\n", "", "a page that a ghost waited for"),
+}
+
+
+@pytest.mark.parametrize("mutant", GHOST_MUTANTS)
+def test_ghost_mutant_is_noticed(mutant: str) -> None:
+    assert_noticed(SOURCE, GHOST_MUTANTS[mutant], partial(build, cases="dsm_call_test.c"))
+
+
+# Of dsm_port.c, noticed by cases of dsm_call_test.c.
+SENDER_MUTANTS = {
+    "timers of others are lost": (
+        "             (chn->state == ECS_VIRQ && chn->notify_vcpu_id != v->vcpu_id) )",
+        "             0 )",
+        "a vcpu_info and who sends",
+    ),
+    "what the daemon is told is lost": ("        if ( chn->xen_consumer ||", "        if (", "a vcpu_info and who sends"),
+    "its timers": ("        if ( chn->state == ECS_VIRQ || chn", "        if ( chn", "a vcpu_info and who sends"),
+    "its IPIs": ("chn->state == ECS_IPI ||\n", "0 ||\n", "a vcpu_info and who sends"),
+    "its backends' masks": ("             chn->state == ECS_INTERDOMAIN )", "             0 )", "a vcpu_info and who sends"),
+    "its backends": (
+        "        if ( chn->state == ECS_INTERDOMAIN )",
+        "        if ( 0 )",
+        "a vcpu_info and who sends",
+    ),
+    "locked for ever": ("    write_unlock(&chn->lock);\n", "", "a vcpu_info and who sends"),
+}
+
+
+@pytest.mark.parametrize("mutant", SENDER_MUTANTS)
+def test_sender_mutant_is_noticed(mutant: str) -> None:
+    assert_noticed(PORTS, SENDER_MUTANTS[mutant], partial(build, of=PORTS, cases="dsm_call_test.c"))
 
 
 @pytest.mark.parametrize("mutant", PLACE_MUTANTS)

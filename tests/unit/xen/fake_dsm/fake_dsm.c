@@ -21,6 +21,8 @@ void (*when_port)(void);
 void (*when_entry)(unsigned long gfn);
 void (*when_paused)(void);
 unsigned long most_pages;
+void (*when_locked)(const rwlock_t *l);
+void (*when_mapped)(void);
 
 static struct vcpu vcpus[NR_VCPUS], *table[NR_VCPUS], vcpu0;
 
@@ -51,6 +53,23 @@ void spin_unlock(spinlock_t *l)
     if ( !l->held )
         die("unlock of an unlocked spinlock");
     l->held = false;
+}
+
+void read_lock(rwlock_t *l)
+{
+    if ( l->held || l != &dom.event_lock )
+        die("another lock to read");
+    l->held = true;
+}
+
+void write_lock(rwlock_t *l)
+{
+    if ( l->held || !dom.event_lock.held || dom.arch.dsm->lock.held ||
+         dom.arch.dsm->ops_lock.held )
+        die("a port's lock is taken inside of event_lock, and of nothing else");
+    l->held = true;
+    if ( when_locked )
+        when_locked(l);
 }
 
 void gfn_lock(struct p2m_domain *p2m, gfn_t gfn, unsigned int order)
@@ -392,16 +411,25 @@ int map_guest_area(struct vcpu *v, paddr_t addr, unsigned int size,
     area->pg->count_info++;
     area->map = area->pg->bytes + (addr & ~PAGE_MASK);
     populate(area->map, v);
+    if ( when_mapped )
+        when_mapped();
 
     return 0;
 }
 
-void unmap_guest_area(struct vcpu *v, struct guest_area *area)
+void vcpu_info_reset(struct vcpu *v)
 {
-    if ( !v->domain->pauses && !v->domain->controller_pause_count )
-        die("unmapped while it runs");
-    put_page(area->pg);
-    *area = (struct guest_area){};
+    if ( !v->paused && !v->domain->pauses )
+        die("its place changes while it runs");
+    v->vcpu_info_area.map = NULL;
+}
+
+void unmap_domain_page_global(const void *map)
+{
+    if ( (unsigned long)map & ~PAGE_MASK )
+        die("no page is mapped there");
+    if ( !dom.pauses && !dom.is_dying )
+        die("unmapped while it may run");
 }
 
 void hvm_assert_evtchn_irq(struct vcpu *v)
@@ -513,6 +541,8 @@ void make_world(void)
         .m2p = INVALID_M2P_ENTRY };
     dom.shared_info = (void *)frames[SHARED_MFN].bytes;
     fake_events[0] = 0;
+    when_locked = NULL;
+    when_mapped = NULL;
     fake_rc = fake_port = 0;
     vcpu0 = (struct vcpu){ .domain = &dom0 };
     current = &vcpu0;

@@ -218,6 +218,12 @@ typedef struct { bool held; } spinlock_t;
 void spin_lock_init(spinlock_t *l);
 void spin_lock(spinlock_t *l);
 void spin_unlock(spinlock_t *l);
+typedef struct { bool held; } rwlock_t;
+extern void (*when_locked)(const rwlock_t *l); /* a port's, to write */
+void read_lock(rwlock_t *l);
+void write_lock(rwlock_t *l);
+#define read_unlock(l) ((void)((l)->held = false))
+#define write_unlock(l) ((void)((l)->held = false))
 typedef struct { int n; } atomic_t;
 #define nrspin_lock spin_lock
 #define nrspin_unlock spin_unlock
@@ -250,7 +256,23 @@ struct vcpu {
     } arch;
 };
 #define NR_VCPUS 4
+#define NR_PORTS 8
+enum { ECS_FREE, ECS_RESERVED, ECS_UNBOUND, ECS_INTERDOMAIN, ECS_PIRQ, ECS_VIRQ,
+       ECS_IPI };
+struct evtchn {
+    rwlock_t lock;
+    unsigned char state, xen_consumer;
+    unsigned short notify_vcpu_id;
+    union {
+        struct {
+            evtchn_port_t remote_port;
+            struct domain *remote_dom;
+        } interdomain;
+    } u;
+};
 struct domain {
+    struct evtchn evtchn[NR_PORTS];
+    rwlock_t event_lock;
     struct {
         struct dsm_domain *dsm;
         unsigned int incarnation;
@@ -355,7 +377,11 @@ void vcpu_info_populate(void *map, struct vcpu *v);
 int map_guest_area(struct vcpu *v, paddr_t addr, unsigned int size,
                    struct guest_area *area,
                    void (*populate)(void *dst, struct vcpu *v));
-void unmap_guest_area(struct vcpu *v, struct guest_area *area);
+extern void (*when_mapped)(void); /* map_guest_area() has done it */
+void vcpu_info_reset(struct vcpu *v);
+void unmap_domain_page_global(const void *map);
+#define port_is_valid(d, port) ((port) < NR_PORTS)
+#define evtchn_from_port(d, port) (&(d)->evtchn[port])
 void hvm_assert_evtchn_irq(struct vcpu *v);
 
 /* Event channels: what was done is added to fake_events. */

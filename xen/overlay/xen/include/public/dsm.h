@@ -463,7 +463,8 @@ struct xen_dsm_frames {
  * of its vcpu_info, which no operation takes away, is an ordinary page again in
  * the slice where it ran, and was at info (frame << 12); 0 if it had none.  A
  * guest registers it once only, so the daemon has that done where the vCPU
- * comes to, by CALL, before it starts.
+ * comes to, by CALL, before it starts.  A page that the vCPU waited for it does
+ * not wait for any more.
  *
  *   -EINVAL    the domain has one slice only, or no such slice; vCPU 0, which
  *              stays in slice 0
@@ -552,6 +553,7 @@ struct xen_dsm_tsc {
  *   -EINVAL      arg is about another vCPU, or not zero what has to be
  *   -ENOENT      no such vCPU
  *   -EXDEV       the vCPU does not run in this slice, or the port is not in it
+ *   -ESRCH       the domain dies
  *   -EAGAIN      a page is not here, and a foreign miss of it may be in the
  *                ring: try again, after that was answered
  */

@@ -370,6 +370,18 @@ int dsm_do_call(struct domain *d, struct xen_dsm_call *call)
         break;
     }
 
+    /*
+     * The vCPU has gone meanwhile, or the domain, and what was there of it was
+     * given back, perhaps before this was done.
+     */
+    smp_mb(); /* vcpu_info_area before slice and is_dying */
+    if ( v && (d->is_dying || dsm_elsewhere(dsm, subject)) )
+    {
+        dsm_give_back(v);
+        call->rc = 0;
+        return d->is_dying ? -ESRCH : -EXDEV;
+    }
+
     /* A page is not here, and was asked for; or a lock is not free. */
     if ( call->rc == -EAGAIN || call->rc == -ERESTART )
     {

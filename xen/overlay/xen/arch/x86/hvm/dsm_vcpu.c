@@ -3,9 +3,10 @@
  * Distributed shared memory: vCPUs that run in another slice.
  *
  * Each slice has all vCPUs of the guest, and each vCPU runs in one of them
- * (PLACE).  In the others it is a ghost: it is down, and stays so, and what is
- * sent to it is put into the ring, for the daemon to have it done where the
- * vCPU runs (SEND).  A ghost is complete otherwise: destinations of interrupts
+ * (PLACE).  In the others it is a ghost: it is down, and paused for as long as
+ * it is one, whatever the control domain does to it; and what is sent to it is
+ * put into the ring, for the daemon to have it done where the vCPU runs (SEND).
+ * A ghost is complete otherwise: destinations of interrupts
  * are compared with its local APIC, which nobody has changed since it was made,
  * and so has its identifier.
  *
@@ -28,11 +29,13 @@
  *
  * Locking: dsm->lock, a leaf, for what is owed and for the ring.  Where a vCPU
  * runs changes only while the domain is paused and nothing is on its way, so
- * it is read without a lock by whoever runs, or works for one who does.
+ * it is read without a lock by whoever runs, or works for one who does.  What a
+ * CALL does for a vCPU that goes meanwhile is undone (dsm_give_back()).
  * Context: no lock of the domain is held, but see dsm_shutdown().
  */
 
 #include <xen/domain.h>
+#include <xen/domain_page.h>
 #include <xen/errno.h>
 #include <xen/mm.h>
 #include <xen/sched.h>
@@ -207,13 +210,70 @@ static bool under_way(const struct domain *d)
     return false;
 }
 
-/* Where the guest has the vCPU's vcpu_info, or 0. */
-static uint64_t info_address(const struct vcpu *v)
+/* Ghosts are paused.  dsm->lock is held. */
+static void pause_ghost(struct dsm_domain *dsm, struct vcpu *v)
 {
-    const struct page_info *pg = v->vcpu_info_area.pg;
+    struct dsm_vcpu *w = &dsm->vcpu[v->vcpu_id];
+    bool ghost = w->slice != dsm->slice;
 
-    return pg ? pfn_to_paddr(get_gpfn_from_mfn(mfn_x(page_to_mfn(pg)))) +
-                ((unsigned long)v->vcpu_info_area.map & ~PAGE_MASK) : 0;
+    if ( ghost == w->ghost )
+        return;
+
+    w->ghost = ghost;
+    if ( ghost )
+        vcpu_pause_nosync(v);
+    else
+        vcpu_unpause(v);
+}
+
+void dsm_pause_ghosts(struct domain *d)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+    struct vcpu *v;
+
+    spin_lock(&dsm->lock);
+    for_each_vcpu ( d, v )
+        pause_ghost(dsm, v);
+    spin_unlock(&dsm->lock);
+}
+
+/*
+ * The page of its vcpu_info is an ordinary one again.  Returns where it was in
+ * the guest, or 0.
+ *
+ * Not unmap_guest_area(): whoever sends an event to the vCPU just now may have
+ * looked up where the vcpu_info is already, and writes to it then.
+ */
+uint64_t dsm_give_back(struct vcpu *v)
+{
+    struct domain *d = v->domain;
+    struct guest_area *area = &v->vcpu_info_area;
+    struct page_info *pg;
+    unsigned long gfn;
+    void *map;
+
+    domain_lock(d);
+    pg = area->pg;
+    map = area->map;
+    if ( pg )
+    {
+        vcpu_info_reset(v);
+        area->pg = NULL;
+    }
+    domain_unlock(d);
+
+    if ( !pg )
+        return 0;
+
+    gfn = get_gpfn_from_mfn(mfn_x(page_to_mfn(pg)));
+
+    dsm_wait_for_senders(v);
+    unmap_domain_page_global((void *)((unsigned long)map & PAGE_MASK));
+    put_page_and_type(pg);
+
+    /* The guest may have freed the frame. */
+    return gfn == INVALID_M2P_ENTRY
+           ? 0 : pfn_to_paddr(gfn) + ((unsigned long)map & ~PAGE_MASK);
 }
 
 int dsm_place(struct domain *d, struct xen_dsm_place *place)
@@ -230,7 +290,9 @@ int dsm_place(struct domain *d, struct xen_dsm_place *place)
     if ( !v )
         return -ENOENT;
 
-    /* Who does not run sends nothing new. */
+    /* Who does not run sends nothing new, whoever unpauses it meanwhile. */
+    domain_pause(d);
+
     spin_lock(&dsm->lock);
     if ( !d->controller_pause_count || under_way(d) ||
          !(test_bit(_VPF_down, &v->pause_flags) || d->is_shut_down) )
@@ -240,17 +302,19 @@ int dsm_place(struct domain *d, struct xen_dsm_place *place)
         ACCESS_ONCE(dsm->vcpu[v->vcpu_id].slice) = place->slice;
         /* It stays so: another slice may have started the vCPU already. */
         dsm->spread = true;
+        pause_ghost(dsm, v);
+        /* A page that it needs it will miss where it runs. */
+        if ( place->slice != dsm->slice )
+            dsm_end_wait(d, v->vcpu_id);
     }
     spin_unlock(&dsm->lock);
 
-    if ( rc || place->slice == dsm->slice )
-        return rc;
+    if ( !rc && place->slice != dsm->slice )
+        place->info = dsm_give_back(v);
 
-    place->info = info_address(v);
-    if ( place->info )
-        unmap_guest_area(v, &v->vcpu_info_area);
+    domain_unpause(d);
 
-    return 0;
+    return rc;
 }
 
 int dsm_send(struct domain *d, const struct xen_dsm_vcpu_event *event)

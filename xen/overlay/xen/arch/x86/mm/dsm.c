@@ -590,6 +590,18 @@ static unsigned int bucket(uint64_t ns)
     return min(4 * power + quarter, XEN_DSM_STATS_BUCKETS - 1U);
 }
 
+void dsm_end_wait(struct domain *d, unsigned int vcpu)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+
+    if ( !dsm->vcpu[vcpu].waiting )
+        return;
+
+    dsm->vcpu[vcpu].waiting = false;
+    dsm->nr_waiting--;
+    vcpu_unpause(d->vcpu[vcpu]);
+}
+
 static void wake(struct domain *d, struct dsm_domain *dsm, unsigned long gfn)
 {
     unsigned int i;
@@ -610,9 +622,7 @@ static void wake(struct domain *d, struct dsm_domain *dsm, unsigned long gfn)
         dsm->stats.wait_ns += ns;
         dsm->stats.wait_max_ns = max(dsm->stats.wait_max_ns, ns);
         dsm->stats.wait_hist[bucket(ns)]++;
-        w->waiting = false;
-        dsm->nr_waiting--;
-        vcpu_unpause(d->vcpu[i]);
+        dsm_end_wait(d, i);
     }
 }
 
@@ -2026,6 +2036,8 @@ static int enable(struct domain *d, struct xen_dsm_enable *enable)
         free_xen_event_channel(d, dsm->port);
         goto fail;
     }
+
+    dsm_pause_ghosts(d);
 
     return 0;
 

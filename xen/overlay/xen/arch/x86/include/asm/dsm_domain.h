@@ -55,6 +55,7 @@ struct dsm_vcpu {
     bool unsent;                /* the ring had no room for it */
     bool by_xen;
     bool owing;                 /* owed is not in the ring yet */
+    bool ghost;                 /* it does not run here, and is paused */
     uint16_t slice;             /* where it runs; written while all pause */
     struct xen_dsm_vcpu_event owed;
     /* Written and read by that vCPU only. */
@@ -136,6 +137,9 @@ bool dsm_ring_put(struct dsm_domain *dsm,
 /* Tell the daemon that it has something to read.  No lock is needed. */
 void dsm_notify(struct domain *d);
 
+/* The vCPU waits for no page any more, if it did.  dsm->lock is held. */
+void dsm_end_wait(struct domain *d, unsigned int vcpu);
+
 /* ---- hvm/dsm_vcpu.c ---- */
 
 /* Does the vCPU run in another slice? */
@@ -150,6 +154,15 @@ static inline bool dsm_elsewhere(const struct dsm_domain *dsm,
  * there before.  True if there was something.  dsm->lock is held.
  */
 bool dsm_flush_events(struct domain *d, bool all);
+
+/* vCPUs that do not run here never do; when ENABLE is done. */
+void dsm_pause_ghosts(struct domain *d);
+
+/*
+ * Unmap the vcpu_info of a vCPU that is paused.  Returns where the guest had
+ * it, or 0.  No locks are held.
+ */
+uint64_t dsm_give_back(struct vcpu *v);
 
 /* The commands of these names; d is not the current domain. */
 int dsm_place(struct domain *d, struct xen_dsm_place *place);
@@ -194,6 +207,12 @@ int dsm_do_call(struct domain *d, struct xen_dsm_call *call);
 int dsm_reply(struct domain *d, const struct xen_dsm_reply *reply);
 
 /* ---- hvm/dsm_port.c ---- */
+
+/*
+ * Nobody has looked up before where v's vcpu_info is, and writes to it yet.
+ * No locks are held.
+ */
+void dsm_wait_for_senders(const struct vcpu *v);
 
 /* The guest sends an event to a port of another slice. */
 void dsm_forward_port(struct domain *d, unsigned int port);
