@@ -130,13 +130,23 @@ static void whose(void)
     }
 
     /* The same place of the kernel, for another call. */
-    begin(0);
-    call(0, 0x1000, 0x2000, &arg);
-    expect("reply", reply(0, asked(0), 0), 0);
-    expect("another call",
-           dsm_call_away(dom.vcpu[0], dsm_rule(__HYPERVISOR_hvm_op,
-                                               HVMOP_set_evtchn_upcall_vector),
-                         1, 1, &arg), -ERESTART);
+    for ( i = 0; i < 5; i++ )
+    {
+        struct dsm_rule rule = *dsm_rule(__HYPERVISOR_vcpu_op,
+                                         VCPUOP_register_vcpu_info);
+
+        begin(0);
+        call(0, 0x1000, 0x2000, &arg);
+        expect("reply", reply(0, asked(0), 0), 0);
+        rule.op += i == 0;
+        rule.cmd += i == 1;
+        other = arg;
+        other.offset = i == 2;
+        other.rsvd = i == 3;
+        expect("another call", dsm_call_away(dom.vcpu[0], &rule,
+                                             i == 4 ? 2 : 1, 1, &other),
+               -ERESTART);
+    }
 }
 
 /* More results than there is place for: the oldest go. */
@@ -259,6 +269,25 @@ static void crowded(void)
     expect("FLUSH", flush(XEN_DSM_FLUSH_ALL), 0);
     expect("a vCPU is up", next_entry().type, XEN_DSM_ACTIVITY);
     expect("it does not wait any more", next_entry().type, 0);
+
+    /* Of another vCPU, which has a result that it has not taken; told once. */
+    begin(0);
+    expect("waits", call(2, 0x1000, 0, &there), -ERESTART);
+    expect("reply", reply(2, asked(2), 0), 0);
+    expect("waits", call(0, 0x1000, 0, &there), -ERESTART);
+    asked(0);
+    for ( i = 0; i < DSM->ring_nr; i++ )
+        dsm_forward_icr(dom.vcpu[1], APIC_DM_NMI);
+    expect("waits", call(2, 0x2000, 0, &there), -ERESTART);
+    while ( next_entry().type )
+        ;
+    notified = 0;
+    expect("FLUSH", flush(0), 0);
+    expect("notified", notified, 1);
+    cookie = asked(2);
+    expect("FLUSH", flush(XEN_DSM_FLUSH_ALL), 0);
+    expect("another cookie", asked(0) != cookie, true);
+    expect("to another daemon", asked(2), cookie);
 }
 
 static void the_end(void)
@@ -280,6 +309,10 @@ static void placing(void)
     domain_pause_by_systemcontroller_nosync(&dom);
     expect("under way", place(2, 1, &info), -EBUSY);
     expect("reply", reply(0, cookie, 0), 0);
+    /* The result was not taken; then the call is in another place. */
+    call(0, 0x3000, 0x2000, &there);
+    expect("under way", place(2, 1, &info), -EBUSY);
+    expect("reply", reply(0, asked(0), 0), 0);
     expect("placed", place(2, 1, &info), 0);
     expect("no vcpu_info", info, 0);
     dom.vcpu[3]->pause_flags = 0;
@@ -392,6 +425,12 @@ static void of_ports(void)
     expect("is told", dsm_call_away(dom.vcpu[0],
                                     dsm_rule(EVTCHN, EVTCHNOP_close), 2048, 1,
                                     &arg), 1);
+
+    begin(1);
+    arg.port = 5;
+    expect("waits", dsm_call_away(dom.vcpu[1], dsm_rule(EVTCHN, EVTCHNOP_close),
+                                  5, 0, &arg), -ERESTART);
+    expect("slice", next_entry().want, 0);
 }
 
 #define EVENT(name, vcpu, first, second) \
@@ -519,6 +558,7 @@ static void upcall(void)
     expect("done", do_call((struct xen_dsm_call)UPCALL(1, 16), &rc), 0);
     expect("rc", rc, 0);
     expect("vector", dom.vcpu[1]->arch.hvm.evtchn_upcall_vector, 16);
+    expect("what is pending comes", asserted, 1);
 }
 
 /* From the first call to the day when the vCPU goes elsewhere. */
@@ -551,6 +591,13 @@ static void vcpu_info(void)
     expect("stays", page(XEN_DSM_INVAL, INFO), -EBUSY);
     expect("once more", do_call(what, &rc), 0);
     expect("rc", rc, -EBUSY);
+    begin(1);
+    deadlock = true;
+    expect("a lock is not free", do_call(what, &rc), -EAGAIN);
+    expect("rc", rc, 0);
+    expect("not mapped", !dom.vcpu[1]->vcpu_info_area.pg, true);
+    deadlock = false;
+    expect("done", do_call(what, &rc), 0);
 
     domain_pause_by_systemcontroller_nosync(&dom);
     expect("PLACE here", place(1, 1, &info), 0);

@@ -242,6 +242,8 @@ static void arguments(void)
     memcpy(memory + at(3, 1024), &t, sizeof(t));
     memcpy(memory + at(3, 2048), &poll, sizeof(poll));
     memcpy(memory + at(4, 0), &info, sizeof(info));
+    info.offset = 64;
+    memcpy(memory + at(4, 256), &info, sizeof(info));
     memcpy(memory + at(4, 512), &setup, sizeof(setup));
     memcpy(memory + at(4, 1024), &buf, sizeof(buf));
 }
@@ -296,6 +298,7 @@ static const struct call calls[] = {
     { SAYS(sched_op, SCHEDOP_pin_override, at(9, 0), 0, "", -ENOSYS) },
     { SAYS(sched_op, 99, at(9, 0), 0, "", -ENOSYS) },
     { RUNS(vcpu_op, VCPUOP_register_vcpu_info, 0, at(4, 0), "4r 14w") },
+    { RUNS(vcpu_op, VCPUOP_register_vcpu_info, 0, at(4, 256), "4r 14w") },
     { SAYS(vcpu_op, VCPUOP_register_runstate_memory_area, 0, at(9, 0), "",
            0) },
     { SAYS(vcpu_op, VCPUOP_register_vcpu_time_memory_area, 0, at(9, 0), "",
@@ -384,6 +387,9 @@ static const struct call about_another[] = {
     { RUNS(event_channel_op, EVTCHNOP_send, at(16, 0), 0, "16r") },
     { SAYS(event_channel_op, EVTCHNOP_send, at(16, 64), 0, "16r", 0),
       .sent = "event 2048" },
+    /* Of the sub-operation, too. */
+    { SAYS(event_channel_op, EVTCHNOP_send | 1UL << 32, at(16, 64), 0, "16r",
+           0), .sent = "event 2048" },
     { RUNS(event_channel_op, EVTCHNOP_send, at(16, 128), 0, "16r") },
     { RUNS(event_channel_op, EVTCHNOP_unmask, at(16, 0), 0, "16r") },
     { SAYS(event_channel_op, EVTCHNOP_unmask, at(16, 64), 0, "16r", -EBUSY),
@@ -415,6 +421,10 @@ static const struct call abroad[] = {
     { RUNS(vcpu_op, VCPUOP_register_vcpu_info, 1, at(4, 0), "4r 14w") },
     { SAYS(vcpu_op, VCPUOP_register_vcpu_info, 2, at(4, 0), "4r", -EBUSY),
       .sent = "24 10 2@0: e 0 0 0" },
+    /* With others in its page. */
+    { SAYS(vcpu_op, VCPUOP_register_vcpu_info, 1, at(4, 256), "4r", -EINVAL) },
+    { SAYS(vcpu_op, VCPUOP_register_vcpu_info, 2, at(4, 256), "4r", -EBUSY),
+      .sent = "24 10 2@0: e 0 40 0" },
     { SAYS(vcpu_op, VCPUOP_register_runstate_memory_area, 1, at(9, 0), "",
            0) },
     { SAYS(vcpu_op, VCPUOP_register_runstate_memory_area, 2, at(9, 0), "",

@@ -131,6 +131,24 @@ static void crowded(void)
     expect("FLUSH", flush(XEN_DSM_FLUSH_ALL), 0);
     expect("once", next_entry().type, 0);
 
+    /* The first of all ports, and the last one. */
+    begin(1, 2);
+    for ( i = 0; i < DSM->ring_nr; i++ )
+        dsm_forward_port(&dom, 256);
+    dsm_forward_port(&dom, 0);
+    dsm_forward_port(&dom, 4095);
+    while ( next_entry().type )
+        ;
+    notified = 0;
+    expect("FLUSH", flush(0), 0);
+    expect("notified", notified, 1);
+    e = next_entry();
+    expect("first", e.gfn, 0);
+    expect("it", e.vectors[0], 1);
+    e = next_entry();
+    expect("first", e.gfn, 4096 - 256);
+    expect("it", e.vectors[3], 1UL << 63);
+
     /* One that comes when there is room again takes those before with it. */
     begin(0, 2);
     for ( i = 0; i <= DSM->ring_nr; i++ )
@@ -232,6 +250,13 @@ static void infos(void)
     expect("a hole", dom.p2m.e[FAR + 1].t, p2m_invalid);
     expect("no number", frames[SHARED_MFN].m2p == INVALID_M2P_ENTRY, true);
     expect("homed here", shared_info(FAR + 1), -EINVAL);
+    expect("no page is away", page(XEN_DSM_INSTALL_M, FAR + 1), -ENOENT);
+
+    /* The guest's own, in slice 0. */
+    begin(0, 2);
+    dom.p2m.e[5].mfn = SHARED_MFN;
+    expect("DROP_RANGE", drop_range(5, 1), -EBUSY);
+    expect("it stays", dom.p2m.e[5].mfn, SHARED_MFN);
 
     /* Slice 0 has said that there is nothing, before it was asked. */
     begin(1, 2);

@@ -1136,6 +1136,7 @@ static void placing(void)
     expect("it is there", dsm_forward_icr(dom.vcpu[1], irq), true);
     expect("others are not", dsm_forward_icr(dom.vcpu[2], irq), false);
     expect("back", place(1, 0), 0);
+    expect("others may have started it", dsm_lives_elsewhere(&dom), true);
     expect("it is here", dsm_forward_icr(dom.vcpu[1], irq), false);
 
     /* Before anything is said all run in slice 0. */

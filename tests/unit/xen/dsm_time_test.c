@@ -50,6 +50,10 @@ static void told(void)
     expect("mul", time.mul, 1U << 31);
     expect("shift", time.shift, 1);
     expect("slow", time.slow, 1);
+    time.slow = 10;
+    expect("SET_TIME", set_time(&time), 0);
+    expect("GET_TIME", get_time(&time), 0);
+    expect("slow", time.slow, 10);
     expect("pad", time.pad[0] | time.pad[1], 0);
 
     time.shift = -3;
@@ -93,6 +97,8 @@ static void refused(void)
     expect("scaled", get_time(&time), -EOPNOTSUPP);
     dom.arch.hvm.tsc_scaling_ratio--;
     expect("it is the host's", dom.arch.dsm->time.mul, 0);
+    good.slow = XEN_DSM_MAX_SLOW;
+    expect("as slow as may be", set_time(&good), 0);
     good.shift = 31;
     expect("to the left", set_time(&good), 0);
     good.shift = -31;
@@ -117,6 +123,11 @@ static void timers(void)
     fake_tsc += 200;
     expect("nearer", dsm_host_time(&dom, 501300), 977);
     fake_now += 1000000;        /* whatever the host takes for the time */
+    expect("in its time", dsm_host_time(&dom, 501300), 1000977);
+
+    /* The same line, with other numbers. */
+    expect("SET_TIME", set_time(&(struct xen_dsm_time){
+        .tsc = 1000, .ns = 500000, .mul = 1U << 30, .shift = 1, .slow = 1 }), 0);
     expect("in its time", dsm_host_time(&dom, 501300), 1000977);
 }
 

@@ -215,8 +215,8 @@ HYPERCALL_MUTANTS = {
         "vCPUs of another slice",
     ),
     "vcpu_info of ghosts": (
-        "return rc ?: route(v, rule, vcpu, &info, arg)\n                  ?:",
-        "return rc ?:",
+        "        rc = rc ?: route(v, rule, vcpu, &info, arg);\n",
+        "",
         "vCPUs of another slice",
     ),
     "ports of this slice only": (
@@ -259,8 +259,8 @@ HYPERCALL_MUTANTS = {
     "results that nobody can read": ("            rc = -EFAULT;\n", "            ;\n", "results of another slice"),
     "calls in any slice": ("dsm->spread) == DSM_REFUSE )", "dsm->spread) == 99 )", "vCPUs of another slice"),
     "vCPUs that there are not": (
-        "               ? ACCESS_ONCE(dsm->vcpu[subject].slice) : dsm->slice;",
-        "               ? ACCESS_ONCE(dsm->vcpu[subject].slice) : ~0U;",
+        "               : dsm->slice;\n",
+        "               : ~0U;\n",
         "vCPUs of another slice",
     ),
     "sends what it has not read": (
@@ -268,9 +268,17 @@ HYPERCALL_MUTANTS = {
         "",
         "answers of another slice",
     ),
+    "with others in its page": (
+        "        if ( !rc && v->domain->arch.dsm->slice && info.offset )\n            return -EINVAL;\n",
+        "",
+        "vCPUs of another slice",
+    ),
+    "alone in its page at home": ("!rc && v->domain->arch.dsm->slice && info", "!rc && info", "pages that each call needs"),
+    "alone in its page in any slice": ("if ( !rc && v->domain->arch.dsm->slice", "if ( rc && v->domain->arch.dsm->slice", "vCPUs of another slice"),
+    "64 bits of a sub-operation": ("dsm_rule(regs->rax, (unsigned int)a1)", "dsm_rule(regs->rax, a1)", "vCPUs of another slice"),
     "sends before it has read": (
-        "return rc ?: route(v, rule, vcpu, &info, arg)",
-        "return route(v, rule, vcpu, &info, arg)",
+        "        rc = rc ?: route(v, rule, vcpu, &info, arg);\n",
+        "        rc = route(v, rule, vcpu, &info, arg);\n",
         "answers of another slice",
     ),
     "what cannot be read": (" || rc == -ENODATA )", " )", "pointers that lead nowhere"),
@@ -490,6 +498,25 @@ CALL_MUTANTS = {
     ),
     "calls outlive an INIT": ("        c->forgotten = true;\n", "", "calls before an INIT"),
     "forgets who waits": ("        if ( c->state == DSM_CALL_DONE )\n", "", "calls before an INIT"),
+    "one vCPU's calls": (
+        "    for ( i = 0; i < d->max_vcpus; i++ )\n        for ( j",
+        "    for ( i = 0; i < 1; i++ )\n        for ( j",
+        "calls and a full ring",
+    ),
+    "the first call of each": ("j < DSM_CALLS; j++ )", "j < 1; j++ )", "calls and a full ring"),
+    "the last cookie": ("        .gfn = c->cookie,\n", "        .gfn = dsm->cookie,\n", "calls and a full ring"),
+    "calls under way in the first place": (
+        "    for ( i = 0; i < DSM_CALLS; i++ )\n        if ( dsm->vcpu[vcpu].calls[i].state",
+        "    for ( i = 0; i < 1; i++ )\n        if ( dsm->vcpu[vcpu].calls[i].state",
+        "calls and places",
+    ),
+    "any sub-operation's": ("c->what.op == b->what.op && c->what.cmd == b->what.cmd &&", "c->what.op == b->what.op &&", "whose result"),
+    "any operation's": ("c->what.op == b->what.op && c->what.cmd", "c->what.cmd", "whose result"),
+    "about any vCPU": ("           c->what.vcpu == b->what.vcpu &&\n", "", "whose result"),
+    "half of the argument": ("!memcmp(c->what.arg, b->what.arg, bytes)", "!memcmp(c->what.arg, b->what.arg, 8)", "whose result"),
+    "always slice 1": ("        .slice = slice,\n", "        .slice = 1,\n", "calls about ports"),
+    "what is pending waits": ("    hvm_assert_evtchn_irq(v);\n", "", "an upcall vector"),
+    "a lock that is not free": (" || call->rc == -ERESTART )", " )", "a vcpu_info"),
     "any cookie": (" || c->cookie != reply->cookie )", " )", "replies that are none"),
     "a reply twice": ("c->state != DSM_CALL_ASKED || c->cookie != reply", "c->cookie != reply", "replies that are none"),
     "a result above 0": ("reply->rc > 0 || ", "", "replies that are none"),
@@ -534,17 +561,17 @@ CALL_MUTANTS = {
     "the caller's own status": ("        u->status.dom = d->domain_id;\n", "", "events here"),
     "says which domain it is": ("        u->status.dom = DOMID_SELF;\n", "", "events here"),
     "more than its argument": ("        if ( arg[i] )", "        if ( 0 )", "calls that are refused"),
-    "ghosts": ("    if ( v ? dsm_elsewhere(dsm, subject)", "    if ( v ? 0", "calls that are refused"),
+    "ghosts": ("    if ( v ? dsm_elsewhere(dsm, v->vcpu_id)", "    if ( v ? 0", "calls that are refused"),
     "vectors that are exceptions": ("upcall->vector < 16", "upcall->vector < 15", "an upcall vector"),
     "no vector": ("    v->arch.hvm.evtchn_upcall_vector = upcall->vector;\n", "", "an upcall vector"),
     "a vcpu_info of who has gone": (
-        "(d->is_dying || dsm_elsewhere(dsm, subject)) )\n    {\n        dsm_give",
+        "(d->is_dying || dsm_elsewhere(dsm, v->vcpu_id)) )\n    {\n        dsm_give",
         "d->is_dying )\n    {\n        dsm_give",
         "a vcpu_info too late",
     ),
     "a vcpu_info of the dead": (
-        "(d->is_dying || dsm_elsewhere(dsm, subject)) )\n    {\n        dsm_give",
-        "dsm_elsewhere(dsm, subject) )\n    {\n        dsm_give",
+        "(d->is_dying || dsm_elsewhere(dsm, v->vcpu_id)) )\n    {\n        dsm_give",
+        "dsm_elsewhere(dsm, v->vcpu_id) )\n    {\n        dsm_give",
         "a vcpu_info too late",
     ),
     "who has gone keeps it": ("        dsm_give_back(v);\n", "", "a vcpu_info too late"),
@@ -609,6 +636,12 @@ PORT_MUTANTS = {
     "keeps the last one": ("ports[n / 64] |= 1UL", "ports[n / 64] = 1UL", "events and a full ring"),
     "flush repeats itself": ("        if ( dsm->owed_ports[i].owing )", "        if ( 1 )", "events and a full ring"),
     "events of the dead": ("    put = !dsm->dead;", "    put = true;", "events at the end"),
+    "not the first ports": ("    for ( i = 0; i < ARRAY_SIZE(dsm->owed", "    for ( i = 1; i < ARRAY_SIZE(dsm->owed", "events and a full ring"),
+    "not the last ports": (
+        "i < ARRAY_SIZE(dsm->owed_ports); i++ )",
+        "i < ARRAY_SIZE(dsm->owed_ports) - 1; i++ )",
+        "events and a full ring",
+    ),
     "any group": ("ports->first % DSM_PORTS_AT_ONCE || ", "", "events that come"),
     "reserved words": (" || ports->pad )", " )", "events that come"),
     "ports of others": ("!= dsm->slice )\n        return -EXDEV;", "!= dsm->slice )\n        ;", "events that come"),
@@ -681,6 +714,17 @@ SHARED_INFO_MUTANTS = {
         "    else if ( 0 &&\n              mfn_eq",
         "shared_info of a slice",
     ),
+    "slice 0's own": (
+        "    else if ( is_elsewhere(dsm, gfn) &&\n              mfn_eq",
+        "    else if ( mfn_eq",
+        "shared_info of a slice",
+    ),
+    "away and here": (
+        "            set_gpfn_from_mfn(mfn_x(mfn), gfn);\n            set_away(dsm, gfn, false);\n",
+        "            set_gpfn_from_mfn(mfn_x(mfn), gfn);\n",
+        "shared_info of a slice",
+    ),
+    "flushed unheard": ("    put |= dsm_flush_ports(dsm);", "    dsm_flush_ports(dsm);", "events and a full ring"),
     "its number stays": (
         "            set_gpfn_from_mfn(mfn_x(mfn), INVALID_M2P_ENTRY);\n    }\n    else if ( state != XEN_DSM_STATE_HOLE )",
         "            ;\n    }\n    else if ( state != XEN_DSM_STATE_HOLE )",
@@ -745,6 +789,9 @@ TIME_MUTANTS = {
     "timers of a quick clock": ("left * line->slow", "left", "a slow clock"),
     "for ever and ever": ("    left = max(min(left, LEFT_MAX), -LEFT_MAX);\n", "", "a slow clock"),
     "infinitely slow": ("time->slow > XEN_DSM_MAX_SLOW || ", "", "times that are refused"),
+    "as slow as may be": ("time->slow > XEN_DSM_MAX_SLOW", "time->slow >= XEN_DSM_MAX_SLOW", "times that are refused"),
+    "a slow line is said to be quick": ("d->arch.dsm->time.slow ?: 1", "1", "what a guest is told"),
+    "timers without a shift": (".shift = line->shift, .mul_frac", ".shift = 0, .mul_frac", "timers"),
     "infinitely quick": ("!time->slow || ", "", "times that are refused"),
     "a line from zero on": ("(line->ns +", "(0 +", "timers"),
     "emulated": (
@@ -903,8 +950,8 @@ MUTANTS = {
         "a miss, and who is woken",
     ),
     "wakes the first only": (
-        "        vcpu_unpause(d->vcpu[i]);\n",
-        "        vcpu_unpause(d->vcpu[i]);\n        break;\n",
+        "        dsm_end_wait(d, i);\n",
+        "        dsm_end_wait(d, i);\n        break;\n",
         "a miss, and who is woken",
     ),
     "wakes who waits for another": ("!w->waiting || w->gfn != gfn", "!w->waiting", "a second miss of one vCPU"),
@@ -1364,6 +1411,11 @@ VCPU_MUTANTS = {
         "        if ( v->is_initialised )\n            continue;",
         "time stamps",
     ),
+    "lives here again": (
+        "        dsm->spread = true;",
+        "        dsm->spread = place->slice != dsm->slice;",
+        "where a vCPU runs",
+    ),
     "says that it ends, of one slice": ("    if ( !dsm->spread )\n        return;", "    ;", "all slices shut down"),
     "ends for one daemon only": ("dsm->shut || (all && dsm->ended)", "dsm->shut", "all slices shut down"),
     "ends before the end": ("(all && dsm->ended)", "all", "all slices shut down"),
@@ -1440,6 +1492,7 @@ PLACE_MUTANTS = {
 
 # Of mm/dsm.c and dsm_port.c, noticed by cases of dsm_call_test.c.
 GHOST_MUTANTS = {
+    "calls flushed unheard": ("    put |= dsm_flush_calls(d, all);", "    dsm_flush_calls(d, all);", "calls and a full ring"),
     "ghosts of the first moment": ("    dsm_pause_ghosts(d);\n", "", "ghosts"),
     "unpaused though it does not wait": (
         "    if ( !dsm->vcpu[vcpu].waiting )\n        return;\n",

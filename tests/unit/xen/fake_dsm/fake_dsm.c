@@ -15,7 +15,8 @@ unsigned int fake_port;
 int fake_rc;
 bool fake_preempt, fake_device_model;
 struct domain dom, dom0;
-unsigned int notified, flushes, spare_frames;
+unsigned int notified, flushes, spare_frames, asserted;
+bool deadlock;
 void (*when_waiting)(void);
 void (*when_port)(void);
 void (*when_entry)(unsigned long gfn);
@@ -407,6 +408,8 @@ int map_guest_area(struct vcpu *v, paddr_t addr, unsigned int size,
         return -EINVAL;
     if ( area->pg )
         return -EBUSY;
+    if ( deadlock )
+        return -ERESTART;
     area->pg = mfn_to_page(mfn);
     area->pg->count_info++;
     area->map = area->pg->bytes + (addr & ~PAGE_MASK);
@@ -436,6 +439,7 @@ void hvm_assert_evtchn_irq(struct vcpu *v)
 {
     if ( !v->arch.hvm.evtchn_upcall_vector )
         die("an event without a vector");
+    asserted++;
 }
 
 /* ---- Event channels ---- */
@@ -541,6 +545,8 @@ void make_world(void)
         .m2p = INVALID_M2P_ENTRY };
     dom.shared_info = (void *)frames[SHARED_MFN].bytes;
     fake_events[0] = 0;
+    asserted = 0;
+    deadlock = false;
     when_locked = NULL;
     when_mapped = NULL;
     fake_rc = fake_port = 0;

@@ -35,6 +35,7 @@
 #define ASSERT(x) do { if ( !(x) ) die("ASSERT(" #x ")"); } while ( 0 )
 #define ASSERT_UNREACHABLE() die("unreachable")
 #define cf_check
+#define array_index_nospec(i, n) ((i) < (n) ? (i) : 0)
 #define cmpxchg(p, o, n) __sync_val_compare_and_swap(p, (typeof(*(p)))(o), (typeof(*(p)))(n))
 #define cmpxchgptr(p, o, n) cmpxchg(p, o, n)
 #define smp_mb() __sync_synchronize()

@@ -18,6 +18,9 @@ extern bool whole_frames;       /* there is a large page to allocate */
 extern unsigned long most_pages; /* that the domain had at a time */
 extern bool dies;               /* the domain, before it gets a page */
 
+extern bool deadlock;           /* map_guest_area() has to be tried again */
+extern unsigned int asserted;   /* upcalls of vCPUs */
+
 void make_world(void);
 
 #endif

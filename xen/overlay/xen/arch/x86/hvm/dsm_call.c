@@ -351,7 +351,7 @@ int dsm_do_call(struct domain *d, struct xen_dsm_call *call)
             return -ENOENT;
     }
 
-    if ( v ? dsm_elsewhere(dsm, subject)
+    if ( v ? dsm_elsewhere(dsm, v->vcpu_id)
            : dsm_port_slice(subject, dsm->nr_slices) != dsm->slice )
         return -EXDEV;
 
@@ -375,7 +375,7 @@ int dsm_do_call(struct domain *d, struct xen_dsm_call *call)
      * given back, perhaps before this was done.
      */
     smp_mb(); /* vcpu_info_area before slice and is_dying */
-    if ( v && (d->is_dying || dsm_elsewhere(dsm, subject)) )
+    if ( v && (d->is_dying || dsm_elsewhere(dsm, v->vcpu_id)) )
     {
         dsm_give_back(v);
         call->rc = 0;

@@ -48,6 +48,7 @@
 #include <xen/guest_access.h>
 #include <xen/hypercall.h>
 #include <xen/init.h>
+#include <xen/nospec.h>
 #include <xen/sched.h>
 
 #include <asm/dsm.h>
@@ -168,7 +169,9 @@ static unsigned int slice_of(const struct vcpu *v, const struct dsm_rule *rule,
 
     if ( rule->concerns == DSM_CONCERNS_VCPU )
         return subject < v->domain->max_vcpus
-               ? ACCESS_ONCE(dsm->vcpu[subject].slice) : dsm->slice;
+               ? ACCESS_ONCE(dsm->vcpu[array_index_nospec(
+                     subject, v->domain->max_vcpus)].slice)
+               : dsm->slice;
 
     /* Nobody in another slice has asked for a port yet. */
     if ( !dsm->spread )
@@ -380,9 +383,13 @@ static int vcpu_op(struct vcpu *v, const struct dsm_rule *rule,
         if ( rc == -ENODATA )
             return -EFAULT;
 
+        rc = rc ?: route(v, rule, vcpu, &info, arg);
+        /* As of another slice, see dsm_call.c: nothing else is in its page. */
+        if ( !rc && v->domain->arch.dsm->slice && info.offset )
+            return -EINVAL;
+
         /* Mapped for good: it will be refused to the daemon. */
-        return rc ?: route(v, rule, vcpu, &info, arg)
-                  ?: resident_gfn(v, info.mfn, true);
+        return rc ?: resident_gfn(v, info.mfn, true);
     }
 
     rc = route(v, rule, vcpu, NULL, 0);

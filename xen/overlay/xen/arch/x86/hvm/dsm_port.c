@@ -24,6 +24,7 @@
 
 #include <xen/errno.h>
 #include <xen/event.h>
+#include <xen/nospec.h>
 #include <xen/sched.h>
 
 #include <asm/dsm.h>
@@ -118,10 +119,12 @@ bool dsm_flush_ports(struct dsm_domain *dsm)
 void dsm_forward_port(struct domain *d, unsigned int port)
 {
     struct dsm_domain *dsm = d->arch.dsm;
-    unsigned int group = port / DSM_PORTS_AT_ONCE, n = port % DSM_PORTS_AT_ONCE;
+    unsigned int group = array_index_nospec(port / DSM_PORTS_AT_ONCE,
+                                            ARRAY_SIZE(dsm->owed_ports));
+    unsigned int n = port % DSM_PORTS_AT_ONCE;
     bool put;
 
-    ASSERT(group < ARRAY_SIZE(dsm->owed_ports));
+    ASSERT(port < XEN_DSM_PORTS);
 
     spin_lock(&dsm->lock);
     put = !dsm->dead;

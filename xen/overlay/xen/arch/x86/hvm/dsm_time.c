@@ -97,7 +97,7 @@ int dsm_get_time(struct domain *d, struct xen_dsm_time *time)
         .ns = now.system_time,
         .mul = now.tsc_to_system_mul,
         .shift = now.tsc_shift,
-        .slow = 1,
+        .slow = d->arch.dsm->time.slow ?: 1,
     };
 
     return 0;
