@@ -273,9 +273,21 @@ HYPERCALL_MUTANTS = {
         "",
         "vCPUs of another slice",
     ),
-    "alone in its page at home": ("!rc && v->domain->arch.dsm->slice && info", "!rc && info", "pages that each call needs"),
-    "alone in its page in any slice": ("if ( !rc && v->domain->arch.dsm->slice", "if ( rc && v->domain->arch.dsm->slice", "vCPUs of another slice"),
-    "64 bits of a sub-operation": ("dsm_rule(regs->rax, (unsigned int)a1)", "dsm_rule(regs->rax, a1)", "vCPUs of another slice"),
+    "alone in its page at home": (
+        "!rc && v->domain->arch.dsm->slice && info",
+        "!rc && info",
+        "pages that each call needs",
+    ),
+    "alone in its page in any slice": (
+        "if ( !rc && v->domain->arch.dsm->slice",
+        "if ( rc && v->domain->arch.dsm->slice",
+        "vCPUs of another slice",
+    ),
+    "64 bits of a sub-operation": (
+        "dsm_rule(regs->rax, (unsigned int)a1)",
+        "dsm_rule(regs->rax, a1)",
+        "vCPUs of another slice",
+    ),
     "sends before it has read": (
         "        rc = rc ?: route(v, rule, vcpu, &info, arg);\n",
         "        rc = route(v, rule, vcpu, &info, arg);\n",
@@ -474,7 +486,11 @@ CALL_MUTANTS = {
         "",
         "ports of somebody else",
     ),
-    "errors have ports": ("        if ( !reply->rc && !dsm_may_say", "        if ( !dsm_may_say", "ports of somebody else"),
+    "errors have ports": (
+        "        if ( !reply->rc && !dsm_may_say",
+        "        if ( !dsm_may_say",
+        "ports of somebody else",
+    ),
     "no argument": ("    memcpy(call.what.arg, arg, rule->bytes);\n", "", "a call and its result"),
     "another instruction's": ("c->rip == b->rip && ", "", "whose result"),
     "another stack's": ("c->rsp == b->rsp &&\n", "\n", "whose result"),
@@ -510,15 +526,27 @@ CALL_MUTANTS = {
         "    for ( i = 0; i < 1; i++ )\n        if ( dsm->vcpu[vcpu].calls[i].state",
         "calls and places",
     ),
-    "any sub-operation's": ("c->what.op == b->what.op && c->what.cmd == b->what.cmd &&", "c->what.op == b->what.op &&", "whose result"),
+    "any sub-operation's": (
+        "c->what.op == b->what.op && c->what.cmd == b->what.cmd &&",
+        "c->what.op == b->what.op &&",
+        "whose result",
+    ),
     "any operation's": ("c->what.op == b->what.op && c->what.cmd", "c->what.cmd", "whose result"),
     "about any vCPU": ("           c->what.vcpu == b->what.vcpu &&\n", "", "whose result"),
-    "half of the argument": ("!memcmp(c->what.arg, b->what.arg, bytes)", "!memcmp(c->what.arg, b->what.arg, 8)", "whose result"),
+    "half of the argument": (
+        "!memcmp(c->what.arg, b->what.arg, bytes)",
+        "!memcmp(c->what.arg, b->what.arg, 8)",
+        "whose result",
+    ),
     "always slice 1": ("        .slice = slice,\n", "        .slice = 1,\n", "calls about ports"),
     "what is pending waits": ("    hvm_assert_evtchn_irq(v);\n", "", "an upcall vector"),
     "a lock that is not free": (" || call->rc == -ERESTART )", " )", "a vcpu_info"),
     "any cookie": (" || c->cookie != reply->cookie )", " )", "replies that are none"),
-    "a reply twice": ("c->state != DSM_CALL_ASKED || c->cookie != reply", "c->cookie != reply", "replies that are none"),
+    "a reply twice": (
+        "c->state != DSM_CALL_ASKED || c->cookie != reply",
+        "c->cookie != reply",
+        "replies that are none",
+    ),
     "a result above 0": ("reply->rc > 0 || ", "", "replies that are none"),
     "no error": ("reply->rc < -DSM_MAX_ERRNO ||", "0 ||", "replies that are none"),
     "again and again": ("         reply->rc == -ERESTART )", "         0 )", "replies that are none"),
@@ -636,7 +664,11 @@ PORT_MUTANTS = {
     "keeps the last one": ("ports[n / 64] |= 1UL", "ports[n / 64] = 1UL", "events and a full ring"),
     "flush repeats itself": ("        if ( dsm->owed_ports[i].owing )", "        if ( 1 )", "events and a full ring"),
     "events of the dead": ("    put = !dsm->dead;", "    put = true;", "events at the end"),
-    "not the first ports": ("    for ( i = 0; i < ARRAY_SIZE(dsm->owed", "    for ( i = 1; i < ARRAY_SIZE(dsm->owed", "events and a full ring"),
+    "not the first ports": (
+        "    for ( i = 0; i < ARRAY_SIZE(dsm->owed",
+        "    for ( i = 1; i < ARRAY_SIZE(dsm->owed",
+        "events and a full ring",
+    ),
     "not the last ports": (
         "i < ARRAY_SIZE(dsm->owed_ports); i++ )",
         "i < ARRAY_SIZE(dsm->owed_ports) - 1; i++ )",
@@ -686,8 +718,11 @@ SHARED_INFO_MUTANTS = {
         "    else if ( state != 99 )\n    {\n        /* As a",
         "shared_info of a slice",
     ),
-    "never in a hole": ("state == XEN_DSM_STATE_I || state == XEN_DSM_STATE_HOLE )\n    {\n        /* As a",
-                        "state == XEN_DSM_STATE_I )\n    {\n        /* As a", "shared_info of a slice"),
+    "never in a hole": (
+        "state == XEN_DSM_STATE_I || state == XEN_DSM_STATE_HOLE )\n    {\n        /* As a",
+        "state == XEN_DSM_STATE_I )\n    {\n        /* As a",
+        "shared_info of a slice",
+    ),
     "half of the ports": (
         "               sizeof(d->shared_info->native.evtchn_mask));",
         "               sizeof(d->shared_info->native.evtchn_mask) / 2);",
@@ -699,8 +734,7 @@ SHARED_INFO_MUTANTS = {
         "shared_info of a slice",
     ),
     "wakes nobody": (
-        "            set_away(dsm, gfn, false);\n            spin_lock(&dsm->lock);\n"
-        "            wake(d, dsm, gfn);",
+        "            set_away(dsm, gfn, false);\n            spin_lock(&dsm->lock);\n            wake(d, dsm, gfn);",
         "            set_away(dsm, gfn, false);\n            spin_lock(&dsm->lock);",
         "shared_info of a slice",
     ),
@@ -782,7 +816,11 @@ TIME_MUTANTS = {
     ),
     "no shift": ("        .tsc_shift = line->shift,\n", "", "what a guest is told"),
     "of now": ("        .ns = now.system_time,\n", "", "what a guest is told"),
-    "timers by the host": ("    if ( !line->mul )\n        return guest;", "    if ( 1 )\n        return guest;", "timers"),
+    "timers by the host": (
+        "    if ( !line->mul )\n        return guest;",
+        "    if ( 1 )\n        return guest;",
+        "timers",
+    ),
     "timers before there is a line": ("    if ( !line->mul )\n        return guest;\n", "", "timers"),
     "timers by the host's TSC": (" + d->vcpu[0]->arch.hvm.cache_tsc_offset;", ";", "timers"),
     "what is left, from zero on": ("    return NOW() + left", "    return left", "timers"),
@@ -808,7 +846,11 @@ TIME_MUTANTS = {
     "far to the right": ("time->shift < -31 || ", "", "times that are refused"),
     "far to the left": ("time->shift > 31 ||", "0 ||", "times that are refused"),
     "reserved bytes": (" time->pad[0] ||\n", "\n", "times that are refused"),
-    "changes while it runs": ("    if ( d->creation_finished )\n        return -EBUSY;\n", "", "times that are refused"),
+    "changes while it runs": (
+        "    if ( d->creation_finished )\n        return -EBUSY;\n",
+        "",
+        "times that are refused",
+    ),
 }
 
 
@@ -1372,7 +1414,11 @@ VCPU_MUTANTS = {
         "",
         "what is sent to a ghost",
     ),
-    "an NMI takes the INIT": ("owed->flags |= XEN_DSM_EVENT_NMI;", "owed->flags = XEN_DSM_EVENT_NMI;", "more than the ring has room for"),
+    "an NMI takes the INIT": (
+        "owed->flags |= XEN_DSM_EVENT_NMI;",
+        "owed->flags = XEN_DSM_EVENT_NMI;",
+        "more than the ring has room for",
+    ),
     "interrupts of the dead": ("    put = !dsm->dead && owe", "    put = owe", "all slices shut down"),
     "shutdowns of the dead": (
         "    put = !dsm->dead;\n    if ( put )\n        put_shutdown",
@@ -1434,8 +1480,16 @@ def test_vcpu_mutant_is_noticed(mutant: str) -> None:
 
 # As VCPU_MUTANTS, noticed by cases of dsm_call_test.c.
 PLACE_MUTANTS = {
-    "an INIT keeps results": ("        if ( is_init(icr) )\n            dsm_forget_calls", "        if ( 0 )\n            dsm_forget_calls", "calls before an INIT"),
-    "anything forgets results": ("        if ( is_init(icr) )\n            dsm_forget_calls", "        if ( 1 )\n            dsm_forget_calls", "calls before an INIT"),
+    "an INIT keeps results": (
+        "        if ( is_init(icr) )\n            dsm_forget_calls",
+        "        if ( 0 )\n            dsm_forget_calls",
+        "calls before an INIT",
+    ),
+    "anything forgets results": (
+        "        if ( is_init(icr) )\n            dsm_forget_calls",
+        "        if ( 1 )\n            dsm_forget_calls",
+        "calls before an INIT",
+    ),
     "keeps the page of a vcpu_info": (
         "        place->info = dsm_give_back(v);",
         "        ;",
@@ -1492,7 +1546,11 @@ PLACE_MUTANTS = {
 
 # Of mm/dsm.c and dsm_port.c, noticed by cases of dsm_call_test.c.
 GHOST_MUTANTS = {
-    "calls flushed unheard": ("    put |= dsm_flush_calls(d, all);", "    dsm_flush_calls(d, all);", "calls and a full ring"),
+    "calls flushed unheard": (
+        "    put |= dsm_flush_calls(d, all);",
+        "    dsm_flush_calls(d, all);",
+        "calls and a full ring",
+    ),
     "ghosts of the first moment": ("    dsm_pause_ghosts(d);\n", "", "ghosts"),
     "unpaused though it does not wait": (
         "    if ( !dsm->vcpu[vcpu].waiting )\n        return;\n",
@@ -1516,10 +1574,18 @@ SENDER_MUTANTS = {
         "             0 )",
         "a vcpu_info and who sends",
     ),
-    "what the daemon is told is lost": ("        if ( chn->xen_consumer ||", "        if (", "a vcpu_info and who sends"),
+    "what the daemon is told is lost": (
+        "        if ( chn->xen_consumer ||",
+        "        if (",
+        "a vcpu_info and who sends",
+    ),
     "its timers": ("        if ( chn->state == ECS_VIRQ || chn", "        if ( chn", "a vcpu_info and who sends"),
     "its IPIs": ("chn->state == ECS_IPI ||\n", "0 ||\n", "a vcpu_info and who sends"),
-    "its backends' masks": ("             chn->state == ECS_INTERDOMAIN )", "             0 )", "a vcpu_info and who sends"),
+    "its backends' masks": (
+        "             chn->state == ECS_INTERDOMAIN )",
+        "             0 )",
+        "a vcpu_info and who sends",
+    ),
     "its backends": (
         "        if ( chn->state == ECS_INTERDOMAIN )",
         "        if ( 0 )",
