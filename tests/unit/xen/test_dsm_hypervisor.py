@@ -463,8 +463,8 @@ CALL_MUTANTS = {
         "a call and its result",
     ),
     "the answer belongs to the question": (
-        "!same_call(c, &call, rule->bytes) )",
-        "!same_call(c, &call, sizeof(call.what.arg)) )",
+        "    c = find_result(v, &call, rule->bytes);",
+        "    c = find_result(v, &call, sizeof(call.what.arg));",
         "results with bytes",
     ),
     "answers are lost": ("        if ( rc == 1 && rule->back )\n", "        if ( 0 )\n", "results with bytes"),
@@ -493,6 +493,17 @@ CALL_MUTANTS = {
     ),
     "no argument": ("    memcpy(call.what.arg, arg, rule->bytes);\n", "", "a call and its result"),
     "another instruction's": ("c->rip == b->rip && ", "", "whose result"),
+    "only where it waited": (
+        "    for ( n = 0; n < d->max_vcpus; n++ )",
+        "    for ( n = 0; n < 1; n++ )",
+        "who called has moved",
+    ),
+    "another's first": ("(v->vcpu_id + n) % d->max_vcpus;", "n;", "who called has moved"),
+    "what has no result yet": (
+        "            if ( c->state == DSM_CALL_DONE && same_call",
+        "            if ( c->state != DSM_CALL_FREE && same_call",
+        "who called has moved",
+    ),
     "another stack's": ("c->rsp == b->rsp &&\n", "\n", "whose result"),
     "another operation's": ("c->what.op == b->what.op && c->what.cmd == b->what.cmd &&", "", "whose result"),
     "another argument's": (

@@ -10,9 +10,10 @@
  * Once more, and not at once: an interrupt may come first, with hypercalls of
  * its own.  So a result is kept together with what was asked, and where: the
  * instruction, the stack pointer, the call and its argument.  A call that does
- * not have all of these in common takes no result of another one.  A vCPU waits
- * for one call at a time, but an interrupt may come before each second try, so
- * there are several results; the oldest goes when there is no place, and its
+ * not have all of these in common takes no result of another one.  It need not
+ * be the vCPU that waited: a kernel with preemption may have moved who called,
+ * and his stack.  A vCPU waits for one call at a time, but an interrupt may come
+ * before each second try, so there are several results; the oldest goes when there is no place, and its
  * call is done once more.  An INIT ends what the vCPU did, so all results go.
  *
  * A reply names a call that is under way, by a number that was never used
@@ -117,6 +118,27 @@ static bool same_call(const struct dsm_call *c, const struct dsm_call *b,
            !memcmp(c->what.arg, b->what.arg, bytes);
 }
 
+/* A result for a call that is made by v, its own first. */
+static struct dsm_call *find_result(const struct vcpu *v,
+                                    const struct dsm_call *call,
+                                    unsigned int bytes)
+{
+    const struct domain *d = v->domain;
+    unsigned int n, i;
+
+    for ( n = 0; n < d->max_vcpus; n++ )
+        for ( i = 0; i < DSM_CALLS; i++ )
+        {
+            unsigned int vcpu = (v->vcpu_id + n) % d->max_vcpus;
+            struct dsm_call *c = &d->arch.dsm->vcpu[vcpu].calls[i];
+
+            if ( c->state == DSM_CALL_DONE && same_call(c, call, bytes) )
+                return c;
+        }
+
+    return NULL;
+}
+
 /* A place that is free, or that of the oldest result. */
 static struct dsm_call *free_place(struct dsm_vcpu *w)
 {
@@ -151,7 +173,6 @@ int dsm_call_away(struct vcpu *v, const struct dsm_rule *rule,
         .what = { .op = rule->op, .cmd = rule->cmd },
     };
     struct dsm_call *c;
-    unsigned int i;
     int rc = -ERESTART;
 
     ASSERT(rule->bytes <= sizeof(call.what.arg) &&
@@ -162,11 +183,9 @@ int dsm_call_away(struct vcpu *v, const struct dsm_rule *rule,
 
     spin_lock(&dsm->lock);
 
-    for ( i = 0; i < DSM_CALLS; i++ )
+    c = find_result(v, &call, rule->bytes);
+    if ( c )
     {
-        c = &w->calls[i];
-        if ( c->state != DSM_CALL_DONE || !same_call(c, &call, rule->bytes) )
-            continue;
         c->state = DSM_CALL_FREE;
         rc = c->what.rc ?: 1;
         if ( rc == 1 && rule->back )
