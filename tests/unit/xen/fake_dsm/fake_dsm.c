@@ -56,20 +56,13 @@ void spin_unlock(spinlock_t *l)
     l->held = false;
 }
 
-void read_lock(rwlock_t *l)
-{
-    if ( l->held || l != &dom.event_lock )
-        die("another lock to read");
-    l->held = true;
-}
-
 void write_lock(rwlock_t *l)
 {
-    if ( l->held || !dom.event_lock.held || dom.arch.dsm->lock.held ||
-         dom.arch.dsm->ops_lock.held )
+    if ( l->held || dom.arch.dsm->lock.held || dom.arch.dsm->ops_lock.held ||
+         (l != &dom.event_lock && !dom.event_lock.held) )
         die("a port's lock is taken inside of event_lock, and of nothing else");
     l->held = true;
-    if ( when_locked )
+    if ( when_locked && l != &dom.event_lock )
         when_locked(l);
 }
 

@@ -221,9 +221,7 @@ void spin_lock(spinlock_t *l);
 void spin_unlock(spinlock_t *l);
 typedef struct { bool held; } rwlock_t;
 extern void (*when_locked)(const rwlock_t *l); /* a port's, to write */
-void read_lock(rwlock_t *l);
 void write_lock(rwlock_t *l);
-#define read_unlock(l) ((void)((l)->held = false))
 #define write_unlock(l) ((void)((l)->held = false))
 typedef struct { int n; } atomic_t;
 #define nrspin_lock spin_lock

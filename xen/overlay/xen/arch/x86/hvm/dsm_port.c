@@ -47,7 +47,7 @@ void dsm_wait_for_senders(const struct vcpu *v)
     struct domain *d = v->domain;
     evtchn_port_t port;
 
-    read_lock(&d->event_lock);
+    write_lock(&d->event_lock);
     for ( port = 0; port_is_valid(d, port); port++ )
     {
         struct evtchn *chn = evtchn_from_port(d, port);
@@ -67,7 +67,7 @@ void dsm_wait_for_senders(const struct vcpu *v)
             wait_for(evtchn_from_port(chn->u.interdomain.remote_dom,
                                       chn->u.interdomain.remote_port));
     }
-    read_unlock(&d->event_lock);
+    write_unlock(&d->event_lock);
 }
 
 unsigned int dsm_first_port(const struct domain *d, unsigned int *last)
