@@ -452,6 +452,15 @@ static void one_stuck_block_is_waited_for(const void *argument)
 	check_books();
 }
 
+static void elsewhere(const void *argument)
+{
+	machine.elsewhere = true;
+	attach_all(4);
+	check_online(4 * BLOCK_EXTENTS);
+	CHECK(!ask(0), "%s", machine.log);
+	check_gone();
+}
+
 static void cpu_comes_back(const void *argument)
 {
 	attach_all(4);
@@ -821,6 +830,7 @@ int main(int argc, char **argv)
 		{ "driver: one stuck block is waited for",
 		  one_stuck_block_is_waited_for },
 		{ "driver: a vCPU comes back as the node leaves", cpu_comes_back },
+		{ "driver: on a CPU of another host", elsewhere },
 		{ "driver: extents that Xen refused leave later", refused_extents, &no },
 		{ "driver: extents that Xen refused are used again",
 		  refused_extents, &yes },

@@ -534,6 +534,7 @@ struct xen_memory_reservation {
 };
 #define set_xen_guest_handle(handle, value)	((handle) = (value))
 long HYPERVISOR_memory_op(unsigned int command, void *argument);
+long work_on_cpu(int cpu, long (*call)(void *), void *argument);
 struct xenbus_transaction { unsigned int id; };
 #define XBT_NIL		((struct xenbus_transaction){ 0 })
 char *xenbus_read(struct xenbus_transaction t, const char *dir,

@@ -218,12 +218,26 @@ static bool one_page(unsigned int command)
 	return true;
 }
 
+long work_on_cpu(int cpu, long (*call)(void *), void *argument)
+{
+	bool elsewhere = machine.elsewhere;
+	long rc;
+
+	CHECK(cpu == 0, "CPU %d", cpu);
+	machine.elsewhere = false;
+	rc = call(argument);
+	machine.elsewhere = elsewhere;
+	return rc;
+}
+
 long HYPERVISOR_memory_op(unsigned int command, void *argument)
 {
 	struct xen_memory_reservation *r = argument;
 	unsigned long done, extent;
 
 	step();
+	if (machine.elsewhere)
+		return -ENOSYS;
 	if (command == XENMEM_populate_physmap)
 		machine.address_bits = r->address_bits;
 	for (done = 0; done < r->nr_extents; done++) {

@@ -38,6 +38,7 @@ struct machine {
 	int pages_left;			/* ... so many, -1: no limit */
 	unsigned int split_pages;	/* pages of an extent that it gave so */
 	unsigned int address_bits;	/* of the last populate */
+	bool elsewhere;			/* the CPU runs on another host */
 	/* Linux */
 	bool plugged[MAX_BLOCKS], online[MAX_BLOCKS], stuck[MAX_BLOCKS];
 	bool unseen;			/* nobody sees what keeps a block */

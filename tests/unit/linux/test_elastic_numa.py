@@ -327,6 +327,12 @@ MUTANTS = {
         "u32 next = end;",
         "driver: extents that Xen refused are used again",
     ),
+    "memory from any host": (
+        "mem",
+        "return rc == -ENOSYS ? work_on_cpu(0, call_xen, &call) : rc;",
+        "return rc;",
+        "driver: on a CPU of another host",
+    ),
     "refused extents count twice": (
         "node",
         "want = min(target - elastic_populated(node) +\n\t\t\t   elastic_block_populated(node, block),",
