@@ -210,6 +210,7 @@ static void ports(void)
             expect("slice", dsm_port_slice(port, n),
                    port < n * each ? port / each : n);
         expect("the last one", dsm_port_slice(~0U, n), n);
+        expect("all bits of it", dsm_port_slice(1 << 16 | 5, n), n);
     }
 }
 

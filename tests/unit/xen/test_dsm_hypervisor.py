@@ -381,6 +381,11 @@ ROUTE_MUTANTS = {
         "    return port / dsm_ports(nr_slices);",
         "ports of slices",
     ),
+    "16 bits of a port": (
+        "    return min(port / dsm_ports(nr_slices), nr_slices);",
+        "    return min((port & 0xffff) / dsm_ports(nr_slices), nr_slices);",
+        "ports of slices",
+    ),
     "any port": (
         "    return dsm_port_slice(port, nr_slices) == slice;",
         "    return true;",
