@@ -72,7 +72,7 @@ static long reservation(const struct elastic_node *node, unsigned int cmd,
 	set_xen_guest_handle(r.extent_start, frames);
 	rc = call_xen(&call);
 	/* A CPU on another host can't: the guest's memory is CPU 0's Xen's. */
-	return rc == -ENOSYS ? work_on_cpu(0, call_xen, &call) : rc;
+	return rc < 0 ? work_on_cpu(0, call_xen, &call) : rc;
 }
 
 static void mark(struct elastic_node *node, u32 first, u32 count)
