@@ -78,7 +78,7 @@ void slice_begin(unsigned int k)
         set_bit(_VPF_down, &dom.vcpu[vcpu]->pause_flags);
     if ( !k )
         start(dom.vcpu[0]);
-    dom.controller_pause_count = 1;
+    dom.controller_pause_count = dom.pauses = 1;
     for ( vcpu = 0; vcpu < VCPUS; vcpu++ )
         if ( SLICE_OF(vcpu) )
             must("PLACE", (struct xen_dsm_op){

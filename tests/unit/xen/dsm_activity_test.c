@@ -114,7 +114,7 @@ static void place(void)
 {
     unsigned int vcpu;
 
-    dom.controller_pause_count = 1;
+    dom.controller_pause_count = dom.pauses = 1;
     for ( vcpu = 1; vcpu <= 2; vcpu++ )
         expect("PLACE", memop(&(struct xen_dsm_op){
             .cmd = XEN_DSM_PLACE,

@@ -313,6 +313,7 @@ static void crowded(void)
     expect("notified", notified, 1);
     cookie = asked(2);
     expect("FLUSH", flush(XEN_DSM_FLUSH_ALL), 0);
+    expect("a vCPU is up", next_entry().type, XEN_DSM_ACTIVITY);
     expect("another cookie", asked(0) != cookie, true);
     expect("to another daemon", asked(2), cookie);
 }

@@ -1136,7 +1136,6 @@ static void placing(void)
     expect("it is there", dsm_forward_icr(dom.vcpu[1], irq), true);
     expect("others are not", dsm_forward_icr(dom.vcpu[2], irq), false);
     expect("back", place(1, 0), 0);
-    expect("others may have started it", dsm_lives_elsewhere(&dom), true);
     expect("it is here", dsm_forward_icr(dom.vcpu[1], irq), false);
 
     /* Before anything is said all run in slice 0. */
@@ -1352,6 +1351,13 @@ static void shutting_down(void)
     e = next_entry();
     expect("to another daemon", e.type, XEN_DSM_SHUTDOWN);
     expect("reason", e.want, 1);
+
+    /* The other slice is still there when its vCPU has come home. */
+    begin_spread(0);
+    dom.vcpu[1]->pause_flags = 1UL << _VPF_down;
+    expect("back", place(1, 0), 0);
+    dsm_shutdown(&dom);
+    expect("told", next_entry().type, XEN_DSM_SHUTDOWN);
 
     begin_spread(0);
     expect("FLUSH", flush(XEN_DSM_FLUSH_ALL, 0), 0);

@@ -1476,7 +1476,7 @@ VCPU_MUTANTS = {
     "lives here again": (
         "        dsm->spread = true;",
         "        dsm->spread = place->slice != dsm->slice;",
-        "where a vCPU runs",
+        "all slices shut down",
     ),
     "says that it ends, of one slice": ("    if ( !dsm->spread )\n        return;", "    ;", "all slices shut down"),
     "ends for one daemon only": ("dsm->shut || (all && dsm->ended)", "dsm->shut", "all slices shut down"),
