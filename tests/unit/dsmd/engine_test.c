@@ -2117,6 +2117,20 @@ static void prefetch_frames(const void *argument)
 	      (unsigned long long)counts.evicted_modified);
 	world_end();
 
+	/* What was fetched and not used goes before what was missed, though that came first. */
+	features.prefetch = 2;
+	world_begin(&features);
+	read_pages(0, 2);
+	CHECK(node[1].xen.page[3].state == DSM_XEN_STATE_S, "fetched");
+	for (gfn = 20; gfn < 76; gfn += 2)
+		use(1, 0, gfn, DSM_XEN_WANT_S);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.evicted_shared == 2 && node[1].xen.page[2].state == DSM_XEN_STATE_I &&
+	      node[1].xen.page[3].state == DSM_XEN_STATE_I && node[1].xen.page[0].state == DSM_XEN_STATE_S &&
+	      node[1].xen.page[1].state == DSM_XEN_STATE_S, "%llu went", (unsigned long long)counts.evicted_shared);
+	world_end();
+	features.prefetch = 32;
+
 	/* Nor the last credits. */
 	features.frames = 240;
 	features.credits = 16;
