@@ -138,7 +138,9 @@ def touched(output: membench.Output, prefix: str, **baseline: float) -> list[Met
                 # Of the median: to leave rounds out that took less than nothing would flatter.
                 rate, rates = 1e6 / statistics.median(runs), [1e6 / us for us in runs if us > 0]
                 found.append(
-                    Metric(f"{prefix}.pages_per_second.{order}", rate, "1/s", "higher", {}, rates, "reads; 1 / median time")
+                    Metric(
+                        f"{prefix}.pages_per_second.{order}", rate, "1/s", "higher", {}, rates, "reads; 1 / median time"
+                    )
                 )
     return found
 
@@ -328,7 +330,7 @@ def _detach(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Met
                     "mib": NODE_MIB, "mib_in_use": moved, "seconds": seconds, "pages_per_second": rates[name],
                     **{f"{key}_per_page": number / pages for key, number in counted.costs().items()},
                 },
-                note="xl vnode-detach, all pages at home: its time, by the node's size; the guest moves what is in use to node 0",
+                note="xl vnode-detach, all pages at home: its time, by the node's size; what is in use moves to node 0",
             )  # fmt: skip
     yield Metric(
         "dsm.detach.speedup", rates["streamed"] / rates["plain"], "x", "higher",

@@ -396,7 +396,12 @@ def missed(cold: tuple[tuple[int, int], ...]) -> membench.Output:
 
 @pytest.mark.parametrize(
     ("cold", "here"),
-    [(((40960, 20),), 0), (((1280, 2), (40960, 18)), 2), (((1280, 1), (32000, 2), (40960, 17)), 3), (((1280, 20),), 20)],
+    [
+        (((40960, 20),), 0),
+        (((1280, 2), (40960, 18)), 2),
+        (((1280, 1), (32000, 2), (40960, 17)), 3),
+        (((1280, 20),), 20),
+    ],
 )
 def test_what_is_cold_was_not_at_hand(cold: tuple[tuple[int, int], ...], here: int) -> None:
     if here <= 2:
@@ -414,7 +419,7 @@ def test_without_a_pass_at_hand_nothing_is_known() -> None:
 # --- what a guest does, played ---------------------------------------------------------------------------------------------
 
 
-def snapshot(**more: int) -> dsm_faults.Snapshot:
+def snapshot(**more: Any) -> dsm_faults.Snapshot:
     return dataclasses.replace(dsm_faults.Snapshot.of(XEN, STATUS, OTHER), **more)
 
 
@@ -437,7 +442,7 @@ class Played:
         monkeypatch.setattr(dsm, "detach", self.detach)
         monkeypatch.setattr(dsm, "run_membench", self.membench)
         monkeypatch.setattr(dsm, "attached", lambda *_: contextlib.nullcontext((self, 1.0)))
-        monkeypatch.setattr(dsm.Snapshot, "take", staticmethod(lambda _: self.take()))
+        monkeypatch.setattr(dsm_faults.Snapshot, "take", staticmethod(lambda _: self.take()))
 
     def run(self, _: object, words: str) -> str:
         self.said.append(words)
@@ -498,7 +503,7 @@ def test_streams_that_are_none_are_not_compared(monkeypatch: pytest.MonkeyPatch)
     found = []
     with pytest.raises(Malformed, match="a detach that is streamed: 0 pages were asked for ahead"):
         for metric in dsm._detach(None, [], dsm.Amount()):  # type: ignore[arg-type]
-            found.append(metric.metric)  # noqa: PERF401 - what there is until it fails
+            found.append(metric.metric)
     assert found == ["dsm.detach.plain.seconds_per_gib"]
 
 
@@ -514,9 +519,11 @@ def test_switches_that_do_something_have_figures(monkeypatch: pytest.MonkeyPatch
 def test_switches_that_do_nothing_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
     played = Played(monkeypatch, works=False)
     found = []
-    with pytest.raises(Malformed, match="'prefetch': prefetch=16, done 0 times; switches 'clear_hint': clear_hint=1, done 0"):
+    with pytest.raises(
+        Malformed, match="'prefetch': prefetch=16, done 0 times; switches 'clear_hint': clear_hint=1, done 0"
+    ):
         for metric in dsm.optimised(played, [], dsm.Amount(), "dsm", "rtt"):  # type: ignore[arg-type]
-            found.append(metric.metric)  # noqa: PERF401 - what there is until it fails
+            found.append(metric.metric)
     speedups = [name for name in found if "speedup" in name]
     assert speedups and all(name.startswith("dsm.switch.polling.") for name in speedups)
 
@@ -570,7 +577,7 @@ def test_a_node_whose_pages_were_at_hand_has_none(monkeypatch: pytest.MonkeyPatc
     found = []
     with pytest.raises(Malformed, match="8 of 8 pages were at hand"):
         for metric in dsm.node(None, [], dsm.Amount()):  # type: ignore[arg-type]
-            found.append(metric.metric)  # noqa: PERF401 - what there is until it fails
+            found.append(metric.metric)
     assert found == ["dsm.attach.seconds"]
 
 
@@ -658,7 +665,8 @@ XEN = {"waits": 10, "wait_ns": 5000, "wait_hist": [0, 0, 3, 7]}
 STATUS: dict[str, Any] = {
     "read_faults": 6, "write_faults": 4, "read_fault": {"buckets": [[1000, 6]], "sum_ns": 5000},
     "write_fault": {"buckets": [[1000, 1], [2000, 2], [None, 1]], "sum_ns": 1000},
-    "peers": {"beta": {"sent": 30, "received": 20}}, "engine": {"evicted_shared": 4, "evicted_modified": 1, "prefetches": 2, "cleared": 0},
+    "peers": {"beta": {"sent": 30, "received": 20}},
+    "engine": {"evicted_shared": 4, "evicted_modified": 1, "prefetches": 2, "cleared": 0},
     "phases": {
         "queue": {"count": 10, "sum_ns": 1000}, "wire": {"count": 10, "sum_ns": 4000},
         "install": {"count": 5, "sum_ns": 500}, "serve": {"count": 0, "sum_ns": 0},
@@ -734,7 +742,10 @@ def test_a_fault_is_a_read_by_chance_that_missed() -> None:
     passes = tuple(
         dataclasses.replace(
             each,
-            first_ns={**each.first_ns, "p50": 1000 * us.get((each.what, each.order, each.state), (2, 2, 2))[each.round]},
+            first_ns={
+                **each.first_ns,
+                "p50": 1000 * us.get((each.what, each.order, each.state), (2, 2, 2))[each.round],
+            },
         )
         for each in output(US).passes
     )

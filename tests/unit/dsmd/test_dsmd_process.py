@@ -228,9 +228,7 @@ def test_all_pages_come_home(site: Site) -> None:
 def test_a_node_that_was_there_from_the_start_leaves(site: Site) -> None:
     """As benchmarks.spanning describes it: no "vnode", no "attached". At the other host it is home."""
     site.description["ranges"].append({"first": 1024, "frames": 32, "host": "alpha", "vnode": 7})
-    site.description["ranges"] += [
-        {"first": first, "frames": 32, "host": "beta", "vnode": 8} for first in (2048, 4096)
-    ]
+    site.description["ranges"] += [{"first": first, "frames": 32, "host": "beta", "vnode": 8} for first in (2048, 4096)]
     alpha, beta = site.start(instructions=0)
 
     def leaving() -> int:
@@ -242,7 +240,13 @@ def test_a_node_that_was_there_from_the_start_leaves(site: Site) -> None:
     alpha.until("node: of vnode 1 64 KiB are about to leave")
     assert leaving() == 1
     assert alpha.ctl("leaving", "web", "1", "128").returncode == 0 and leaving() == 0
-    for daemon, vnode, size in ((alpha, "0", "0"), (alpha, "1", "132"), (alpha, "7", "0"), (alpha, "8", "0"), (beta, "1", "0")):
+    for daemon, vnode, size in (
+        (alpha, "0", "0"),
+        (alpha, "1", "132"),
+        (alpha, "7", "0"),
+        (alpha, "8", "0"),
+        (beta, "1", "0"),
+    ):
         done = daemon.ctl("leaving", "web", vnode, size)
         assert done.returncode == 1 and "no vnode of another host in one range, or it has less" in done.stderr, done
 
