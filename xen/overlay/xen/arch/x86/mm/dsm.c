@@ -1601,8 +1601,8 @@ static int replace_parts(struct domain *d, unsigned long first,
 
 /*
  * The frames that the page had before; ops_lock is held.  They are counted, and
- * those that it has now are not: one for the other, as the guest that runs again
- * may take memory up to its limit.
+ * those that it has now are not: one for the other, as the guest, which runs
+ * again, may take memory up to its limit.
  */
 static void free_parts(struct domain *d, const mfn_t *parts)
 {
