@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What dsm_litmus prints in a guest, and the figures of it: outcomes that x86-TSO forbids, and rounds that really raced.
+
+`litmus.raced.SHAPE` is over all variants; a round counts as raced if two threads overlapped in it and one of them waited for
+a page. `litmus.forbidden` is over all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchmarks.results import Metric
+from lab.errors import Malformed
+
+SHAPES = ("sb", "mp", "lb", "corr", "iriw", "22w", "r", "s")
+VARIANTS = ("plain", "fence", "lock", "split", "nt")
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """Counts of rounds of one shape in one variant. `outcomes`: how often by what was seen, "a=0 b=1"."""
+
+    shape: str
+    variant: str
+    rounds: int
+    overlapped: int
+    raced: int
+    weak: int
+    weak_allowed: bool
+    impossible: int
+    outcomes: Mapping[str, int]
+
+    @property
+    def forbidden(self) -> int:
+        """Rounds in which something was seen that TSO does not allow."""
+        return self.impossible + (0 if self.weak_allowed else self.weak)
+
+
+def _count(data: Mapping[str, Any], key: str) -> int:
+    value = data.get(key)
+    if type(value) is not int or value < 0:
+        raise Malformed(f"dsm_litmus: {key} {value!r} is no count")
+    return value
+
+
+def _shape(data: Mapping[str, Any]) -> Shape:
+    shape, variant, allowed, outcomes = (data.get(key) for key in ("shape", "variant", "weak_allowed", "outcomes"))
+    if shape not in SHAPES or variant not in VARIANTS or not isinstance(allowed, bool) or not isinstance(outcomes, dict):
+        raise Malformed(f"dsm_litmus: unexpected shape {json.dumps(data)[:200]}")
+    found = Shape(
+        shape,
+        variant,
+        _count(data, "rounds"),
+        _count(data, "overlapped"),
+        _count(data, "raced"),
+        _count(data, "weak"),
+        allowed,
+        _count(data, "impossible"),
+        {each: _count(outcomes, each) for each in outcomes},
+    )
+    if sum(found.outcomes.values()) + found.impossible != found.rounds or not found.rounds:
+        raise Malformed(f"dsm_litmus: {found.rounds} rounds, of which {found.impossible} impossible, and {outcomes}")
+    if found.raced > found.overlapped or found.overlapped > found.rounds or found.weak > found.rounds:
+        raise Malformed(f"dsm_litmus: more than all: {found}")
+    return found
+
+
+def parse(text: str) -> list[Shape]:
+    """The output of a run that has ended, with what was forbidden. Raises Malformed."""
+    found: list[Shape] = []
+    ended = False
+    for line in text.splitlines():
+        try:
+            data = json.loads(line)
+        except ValueError as error:
+            raise Malformed(f"dsm_litmus: not JSON: {line[:200]!r}") from error
+        if ended or not isinstance(data, dict):
+            raise Malformed(f"dsm_litmus: unexpected line {line[:200]!r}")
+        if data.get("event") == "result":
+            ended = True
+            want = {"rounds": sum(each.rounds for each in found), "forbidden": sum(each.forbidden for each in found)}
+            if {key: _count(data, key) for key in want} != want:
+                raise Malformed(f"dsm_litmus: its sums are {line[:200]!r}, those of its lines {want}")
+        elif data.get("event") == "shape":
+            found.append(_shape(data))
+        else:
+            raise Malformed(f"dsm_litmus: unexpected line {line[:200]!r}")
+    if not ended:
+        raise Malformed("dsm_litmus: it has not ended: no result")
+    return found
+
+
+def metrics(found: Sequence[Shape]) -> list[Metric]:
+    """litmus.forbidden, and for each shape litmus.raced.SHAPE."""
+    bad = [f"{each.shape} {each.variant}: {dict(each.outcomes)}" for each in found if each.forbidden]
+    all_rounds = float(sum(each.rounds for each in found))
+    figures = [
+        Metric(
+            "litmus.forbidden", float(sum(each.forbidden for each in found)), "1", "lower", {"rounds": all_rounds},
+            note="; ".join(bad),
+        )
+    ]  # fmt: skip
+    for shape in SHAPES:
+        variants = [each for each in found if each.shape == shape]
+        if not variants:
+            continue
+        beside: dict[str, float | str] = {f"raced_{each.variant}": float(each.raced) for each in variants}
+        beside |= {f"weak_{each.variant}": float(each.weak) for each in variants if each.weak_allowed}
+        beside |= {"rounds": float(sum(each.rounds for each in variants))}
+        raced = float(sum(each.raced for each in variants))
+        figures.append(Metric(f"litmus.raced.{shape}", raced, "1", "higher", beside))
+    return figures

@@ -1,0 +1,756 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * dsm_litmus: litmus tests of the memory model of x86 (TSO), each thread on a CPU
+ * of its own.  CPUs of a guest may be on several hosts, with pages that go back
+ * and forth between them: nothing may be seen that one machine would not show.
+ *
+ * Shapes, by the names of the literature (Alglave et al., "Herding Cats", TOPLAS
+ * 2014; Sewell et al., "x86-TSO", CACM 2010).  x and y are 0 at first:
+ *
+ *	       thread 0      thread 1      2      3      the weak outcome
+ *	sb     x=1 a=y       y=1 b=x                     a=0 b=0
+ *	mp     x=1 y=1       a=y b=x                     a=1 b=0
+ *	lb     a=x y=1       b=y x=1                     a=1 b=1
+ *	corr   x=1           a=x b=x                     a=1 b=0
+ *	iriw   x=1           y=1           a=x b=y  c=y d=x   a=1 b=0 c=1 d=0
+ *	22w    x=1 y=2       y=1 x=2                     x=1 y=1 in the end
+ *	r      x=1 y=1       y=2 a=x                     a=0, y=2 in the end
+ *	s      x=2 y=1       a=y x=1                     a=1, x=2 in the end
+ *
+ * Variants: plain MOV; "fence": MFENCE between the two; "lock": stores are XCHG;
+ * "split": stores are XCHG and loads LOCK XADD of eight bytes that lie in two
+ * cache lines, and of one cell in 32 in two pages; "nt": stores are MOVNTI, with
+ * SFENCE between.  TSO allows the weak outcome of sb and r for plain and nt only,
+ * and no other one.
+ *
+ * x and y are in pages of their own.  32 cells of each page are used one after the
+ * other, a round each; then all threads meet, thread 0 looks at what each has seen and
+ * sets them to 0.  A round counts as overlapped if the times (TSC) of two threads
+ * overlap in it, and as raced if one of those took --slow-us or longer as well:
+ * with a guest on several hosts that is an access that waited for a page.
+ *
+ * Output, one JSON object a line:
+ *   {"event":"shape","shape":"sb","variant":"plain","rounds":..,"overlapped":..,
+ *    "raced":..,"weak":..,"weak_allowed":true|false,"impossible":..,
+ *    "outcomes":{"a=0 b=1":..,..}}
+ *	impossible: a value that nobody has stored, half of one, a store that got lost
+ *   {"event":"result","rounds":..,"forbidden":..}
+ *	forbidden: impossible ones, and weak ones where TSO allows none
+ * Exit status: 0; 1 something forbidden; 2 usage, no such CPU or node, no memory.
+ *
+ * Locking: cells are what is raced for.  All else that threads share is written by
+ * one of them, between two barriers.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include <numa.h>
+#include <numaif.h>
+#include <x86intrin.h>
+
+#define PAGE		4096ul
+#define CELLS		32u
+#define STRIDE		128u	/* two cache lines a cell */
+#define SPLIT		60u	/* so many bytes into it: four in each line */
+#define MOST_THREADS	4u
+#define MOST_REGISTERS	2u
+#define VALUES		3u	/* 0, 1, 2 */
+#define SPINS		4096u	/* before another one may have the CPU */
+#define BOTH		0x0000000100000001ull	/* a value in each half */
+
+enum shape { SB, MP, LB, CORR, IRIW, TWO_2W, R, S, SHAPES };
+enum variant { PLAIN, FENCE, LOCK, SPLIT_LOCK, NT, VARIANTS };
+
+static const char *const variant_names[VARIANTS] = {
+	"plain", "fence", "lock", "split", "nt",
+};
+
+/* What can be in x and in y in the end: a bit for each value. */
+struct ends { unsigned int x, y; };
+
+static const struct description {
+	const char *name;
+	unsigned int threads;
+	unsigned int registers[MOST_THREADS];	/* that a thread has loaded */
+	bool x_decides, y_decides;	/* what is in it in the end belongs to the outcome */
+	bool store_then_load;		/* a store buffer shows the weak outcome */
+	struct ends ends;
+} shapes[SHAPES] = {
+	[SB]	 = { "sb",   2, { 1, 1 },	false, false, true,  { 2, 2 } },
+	[MP]	 = { "mp",   2, { 0, 2 },	false, false, false, { 2, 2 } },
+	[LB]	 = { "lb",   2, { 1, 1 },	false, false, false, { 2, 2 } },
+	[CORR]	 = { "corr", 2, { 0, 2 },	false, false, false, { 2, 1 } },
+	[IRIW]	 = { "iriw", 4, { 0, 0, 2, 2 }, false, false, false, { 2, 2 } },
+	[TWO_2W] = { "22w",  2, { 0, 0 },	true,  true,  false, { 6, 6 } },
+	[R]	 = { "r",    2, { 0, 1 },	false, true,  true,  { 2, 6 } },
+	[S]	 = { "s",    2, { 0, 1 },	true,  false, false, { 6, 2 } },
+};
+
+/* What a thread has seen in a round.  Written by it alone. */
+struct seen {
+	uint64_t begun, ended;	/* TSC */
+	uint64_t value[MOST_REGISTERS];
+};
+
+/* A page of its own each, so that they are where the thread is. */
+struct thread {
+	struct seen seen[CELLS];
+	pthread_t id;
+	unsigned int number;
+	int cpu;
+	uint64_t random;
+} __attribute__((aligned(4096)));
+
+struct barrier {
+	_Alignas(4096) _Atomic unsigned int arrived;
+	_Atomic unsigned int turn;
+	unsigned int threads;
+};
+
+struct tally {
+	uint64_t rounds, overlapped, raced, weak, impossible;
+	/* By register and end, in base VALUES: at most 4 registers, or 2 and 2 ends. */
+	uint64_t outcomes[VALUES * VALUES * VALUES * VALUES];
+};
+
+struct options {
+	bool shape[SHAPES], variant[VARIANTS];
+	int cpus[MOST_THREADS];
+	unsigned int nr_cpus;
+	int nodes[2];		/* of x and y; -1: any */
+	uint64_t rounds, raced, slow_us, seed;
+};
+
+/* Of the run: written by thread 0 while all others wait. */
+static struct run {
+	enum shape shape;
+	enum variant variant;
+	uint8_t *x, *y;
+	uint64_t delay;		/* ticks: what an access takes that waits */
+	uint64_t slow;		/* ticks */
+	bool ends;
+	const struct options *options;
+	struct tally tally;
+} run;
+
+static struct thread *threads;
+static struct barrier barrier;
+
+__attribute__((format(printf, 1, 2), noreturn))
+static void die(const char *format, ...)
+{
+	va_list list;
+
+	fputs("dsm_litmus: ", stderr);
+	va_start(list, format);
+	vfprintf(stderr, format, list);
+	va_end(list);
+	fputc('\n', stderr);
+	exit(2);
+}
+
+/* --- what is tested ------------------------------------------------------- */
+
+static inline __attribute__((always_inline))
+void store(const enum variant v, void *cell, uint64_t value)
+{
+	switch (v) {
+	case PLAIN:
+	case FENCE:
+		asm volatile("movq %1, %0" : "=m" (*(uint64_t *)cell) : "r" (value) : "memory");
+		break;
+	case LOCK:
+	case SPLIT_LOCK:
+		/* Locked without a prefix. */
+		asm volatile("xchgq %1, %0" : "+m" (*(uint64_t *)cell), "+r" (value) : : "memory");
+		break;
+	case NT:
+		asm volatile("movnti %1, %0" : "=m" (*(uint64_t *)cell) : "r" (value) : "memory");
+		break;
+	case VARIANTS:
+		break;
+	}
+}
+
+static inline __attribute__((always_inline))
+uint64_t load(const enum variant v, void *cell)
+{
+	uint64_t value = 0;
+
+	if (v == SPLIT_LOCK)
+		/* Only a locked access of two cache lines is one. */
+		asm volatile("lock xaddq %1, %0" : "+m" (*(uint64_t *)cell), "+r" (value) : : "memory");
+	else
+		asm volatile("movq %1, %0" : "=r" (value) : "m" (*(uint64_t *)cell) : "memory");
+	return value;
+}
+
+static inline __attribute__((always_inline)) void between(const enum variant v)
+{
+	if (v == FENCE)
+		asm volatile("mfence" : : : "memory");
+	else if (v == NT)
+		asm volatile("sfence" : : : "memory");
+}
+
+/* One round of a thread.  @v is a constant where this is inlined. */
+static inline __attribute__((always_inline))
+void body(enum shape shape, unsigned int thread, const enum variant v, void *x,
+	  void *y, uint64_t *value)
+{
+	const uint64_t one = v == SPLIT_LOCK ? BOTH : 1, two = 2 * one;
+
+	switch (shape * MOST_THREADS + thread) {
+	case SB * MOST_THREADS + 0:
+		store(v, x, one); between(v); value[0] = load(v, y);
+		break;
+	case SB * MOST_THREADS + 1:
+		store(v, y, one); between(v); value[0] = load(v, x);
+		break;
+	case MP * MOST_THREADS + 0:
+		store(v, x, one); between(v); store(v, y, one);
+		break;
+	case MP * MOST_THREADS + 1:
+		value[0] = load(v, y); between(v); value[1] = load(v, x);
+		break;
+	case LB * MOST_THREADS + 0:
+		value[0] = load(v, x); between(v); store(v, y, one);
+		break;
+	case LB * MOST_THREADS + 1:
+		value[0] = load(v, y); between(v); store(v, x, one);
+		break;
+	case CORR * MOST_THREADS + 0:
+	case IRIW * MOST_THREADS + 0:
+		store(v, x, one);
+		break;
+	case CORR * MOST_THREADS + 1:
+		value[0] = load(v, x); between(v); value[1] = load(v, x);
+		break;
+	case IRIW * MOST_THREADS + 1:
+		store(v, y, one);
+		break;
+	case IRIW * MOST_THREADS + 2:
+		value[0] = load(v, x); between(v); value[1] = load(v, y);
+		break;
+	case IRIW * MOST_THREADS + 3:
+		value[0] = load(v, y); between(v); value[1] = load(v, x);
+		break;
+	case TWO_2W * MOST_THREADS + 0:
+		store(v, x, one); between(v); store(v, y, two);
+		break;
+	case TWO_2W * MOST_THREADS + 1:
+		store(v, y, one); between(v); store(v, x, two);
+		break;
+	case R * MOST_THREADS + 0:
+		store(v, x, one); between(v); store(v, y, one);
+		break;
+	case R * MOST_THREADS + 1:
+		store(v, y, two); between(v); value[0] = load(v, x);
+		break;
+	case S * MOST_THREADS + 0:
+		store(v, x, two); between(v); store(v, y, one);
+		break;
+	case S * MOST_THREADS + 1:
+		value[0] = load(v, y); between(v); store(v, x, one);
+		break;
+	}
+	/* What is not temporal is in memory before the round is over. */
+	if (v == NT)
+		asm volatile("sfence" : : : "memory");
+}
+
+static void *cell_of(uint8_t *page, unsigned int cell)
+{
+	if (run.variant != SPLIT_LOCK)
+		return page + cell * STRIDE;
+	/* The last one is in two pages. */
+	return page + (cell < CELLS - 1 ? cell * STRIDE + SPLIT : PAGE - 4);
+}
+
+static uint64_t next_random(uint64_t *state)
+{
+	/* xorshift64*, Vigna 2016. */
+	*state ^= *state >> 12;
+	*state ^= *state << 25;
+	*state ^= *state >> 27;
+	return *state * 0x2545f4914f6cdd1dull;
+}
+
+static void spin(uint64_t ticks)
+{
+	uint64_t begun = __rdtsc();
+
+	while (__rdtsc() - begun < ticks)
+		_mm_pause();
+}
+
+static inline __attribute__((always_inline))
+void rounds_of(struct thread *thread, const enum variant v)
+{
+	for (unsigned int cell = 0; cell < CELLS; cell++) {
+		struct seen *seen = &thread->seen[cell];
+		void *x = cell_of(run.x, cell), *y = cell_of(run.y, cell);
+
+		seen->begun = __rdtsc();
+		body(run.shape, thread->number, v, x, y, seen->value);
+		seen->ended = __rdtsc();
+		/* Otherwise whoever has the pages first is done before the other one has them. */
+		if (!(next_random(&thread->random) & 3))
+			spin(next_random(&thread->random) % (run.delay / 8 + 1));
+	}
+}
+
+static void turn_of(struct thread *thread)
+{
+	spin(next_random(&thread->random) % (run.delay + 1));
+	switch (run.variant) {
+	case PLAIN:	 rounds_of(thread, PLAIN); break;
+	case FENCE:	 rounds_of(thread, FENCE); break;
+	case LOCK:	 rounds_of(thread, LOCK); break;
+	case SPLIT_LOCK: rounds_of(thread, SPLIT_LOCK); break;
+	case NT:	 rounds_of(thread, NT); break;
+	case VARIANTS:	 break;
+	}
+}
+
+/* --- what came of it ------------------------------------------------------ */
+
+/* Return: what was stored, 0 to 2; VALUES if nobody has stored that. */
+static unsigned int value_of(uint64_t raw)
+{
+	if (run.variant == SPLIT_LOCK)
+		return raw % BOTH || raw / BOTH >= VALUES ? VALUES : (unsigned int)(raw / BOTH);
+	return raw >= VALUES ? VALUES : (unsigned int)raw;
+}
+
+struct outcome {
+	unsigned int value[MOST_THREADS][MOST_REGISTERS];
+	unsigned int x, y;	/* in the end */
+};
+
+/* Return: its number; -1 if there is a value that nobody has stored, or a store got lost. */
+static int outcome_of(unsigned int cell, struct outcome *o)
+{
+	const struct description *shape = &shapes[run.shape];
+	unsigned int number = 0;
+
+	o->x = value_of(*(volatile uint64_t *)cell_of(run.x, cell));
+	o->y = value_of(*(volatile uint64_t *)cell_of(run.y, cell));
+	if (!((shape->ends.x >> o->x) & 1) || !((shape->ends.y >> o->y) & 1))
+		return -1;
+	for (unsigned int thread = 0; thread < shape->threads; thread++)
+		for (unsigned int i = 0; i < shape->registers[thread]; i++) {
+			unsigned int value = value_of(threads[thread].seen[cell].value[i]);
+
+			if (value == VALUES)
+				return -1;
+			o->value[thread][i] = value;
+			number = number * VALUES + value;
+		}
+	if (shape->x_decides)
+		number = number * VALUES + o->x;
+	if (shape->y_decides)
+		number = number * VALUES + o->y;
+	return (int)number;
+}
+
+static bool is_weak(const struct outcome *o)
+{
+	switch (run.shape) {
+	case SB:
+		return !o->value[0][0] && !o->value[1][0];
+	case MP:
+	case CORR:
+		return o->value[1][0] && !o->value[1][1];
+	case LB:
+		return o->value[0][0] && o->value[1][0];
+	case IRIW:
+		return o->value[2][0] && !o->value[2][1] && o->value[3][0] && !o->value[3][1];
+	case TWO_2W:
+		return o->x == 1 && o->y == 1;
+	case R:
+		return o->y == 2 && !o->value[1][0];
+	case S:
+		return o->value[1][0] && o->x == 2;
+	case SHAPES:
+		break;
+	}
+	return false;
+}
+
+static bool weak_is_allowed(enum shape shape, enum variant variant)
+{
+	return shapes[shape].store_then_load && (variant == PLAIN || variant == NT);
+}
+
+static void count_times(unsigned int cell)
+{
+	unsigned int n = shapes[run.shape].threads;
+	bool overlapped = false, raced = false;
+
+	for (unsigned int a = 0; a < n; a++)
+		for (unsigned int b = a + 1; b < n; b++) {
+			const struct seen *one = &threads[a].seen[cell], *two = &threads[b].seen[cell];
+
+			if (one->begun > two->ended || two->begun > one->ended)
+				continue;
+			overlapped = true;
+			if (one->ended - one->begun >= run.slow || two->ended - two->begun >= run.slow)
+				raced = true;
+		}
+	run.tally.overlapped += overlapped;
+	run.tally.raced += raced;
+}
+
+/* All others wait. */
+static void look(void)
+{
+	uint64_t longest = 0;
+
+	for (unsigned int cell = 0; cell < CELLS; cell++) {
+		struct outcome outcome = { 0 };
+		int number = outcome_of(cell, &outcome);
+
+		run.tally.rounds++;
+		if (number < 0) {
+			run.tally.impossible++;
+		} else {
+			run.tally.outcomes[number]++;
+			run.tally.weak += is_weak(&outcome);
+		}
+		count_times(cell);
+		for (unsigned int thread = 0; thread < shapes[run.shape].threads; thread++) {
+			const struct seen *seen = &threads[thread].seen[cell];
+
+			if (seen->ended - seen->begun > longest)
+				longest = seen->ended - seen->begun;
+		}
+	}
+	/* An interrupt, too, makes a round long: not too much of a single one. */
+	run.delay += longest / 8 - run.delay / 8;
+	run.ends = run.tally.rounds >= run.options->rounds ||
+		   (run.options->raced && run.tally.raced >= run.options->raced);
+	memset(run.x, 0, 2 * PAGE);
+	memset(run.y, 0, 2 * PAGE);
+}
+
+/* --- threads -------------------------------------------------------------- */
+
+static void meet(void)
+{
+	unsigned int turn = barrier.turn;
+
+	if (++barrier.arrived == barrier.threads) {
+		barrier.arrived = 0;
+		barrier.turn = turn + 1;
+		return;
+	}
+	for (unsigned int i = 1; barrier.turn == turn; i++) {
+		_mm_pause();
+		if (!(i % SPINS))
+			sched_yield();
+	}
+}
+
+static void *work(void *argument)
+{
+	struct thread *thread = argument;
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET((size_t)thread->cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		die("CPU %d: %s", thread->cpu, strerror(errno));
+	do {
+		meet();
+		turn_of(thread);
+		meet();
+		if (!thread->number)
+			look();
+		meet();
+	} while (!run.ends);
+	return NULL;
+}
+
+/* Return: ticks of the TSC in a microsecond. */
+static uint64_t ticks_per_us(void)
+{
+	struct timespec begun, now;
+	uint64_t tsc = __rdtsc(), ns;
+
+	clock_gettime(CLOCK_MONOTONIC, &begun);
+	do {
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		ns = (uint64_t)(now.tv_sec - begun.tv_sec) * 1000000000ull +
+		     (uint64_t)now.tv_nsec - (uint64_t)begun.tv_nsec;
+	} while (ns < 20000000);
+	return (__rdtsc() - tsc) * 1000 / ns;
+}
+
+static void print_outcomes(void)
+{
+	const struct description *shape = &shapes[run.shape];
+	const char *separator = "";
+	char names[MOST_THREADS] = { 0 };
+	unsigned int n = 0, total = 1;
+	char letter = 'a';
+
+	for (unsigned int thread = 0; thread < shape->threads; thread++)
+		for (unsigned int i = 0; i < shape->registers[thread]; i++)
+			names[n++] = letter++;
+	if (shape->x_decides)
+		names[n++] = 'x';
+	if (shape->y_decides)
+		names[n++] = 'y';
+	for (unsigned int i = 0; i < n; i++)
+		total *= VALUES;
+	printf("\"outcomes\":{");
+	for (unsigned int number = 0; number < total; number++) {
+		unsigned int divisor = total;
+
+		if (!run.tally.outcomes[number])
+			continue;
+		printf("%s\"", separator);
+		for (unsigned int i = 0; i < n; i++) {
+			divisor /= VALUES;
+			printf("%s%c=%u", i ? " " : "", names[i], number / divisor % VALUES);
+		}
+		printf("\":%" PRIu64, run.tally.outcomes[number]);
+		separator = ",";
+	}
+	printf("}");
+}
+
+/* Return: what was forbidden. */
+static uint64_t run_shape(enum shape shape, enum variant variant, uint64_t ticks)
+{
+	const struct options *options = run.options;
+	unsigned int n = shapes[shape].threads;
+	bool allowed = weak_is_allowed(shape, variant);
+
+	memset(&run.tally, 0, sizeof(run.tally));
+	run.shape = shape;
+	run.variant = variant;
+	run.slow = options->slow_us * ticks;
+	run.delay = ticks;
+	run.ends = false;
+	barrier.threads = n;
+	memset(run.x, 0, 2 * PAGE);
+	memset(run.y, 0, 2 * PAGE);
+	for (unsigned int i = 0; i < n; i++) {
+		threads[i].number = i;
+		threads[i].cpu = options->cpus[i];
+		threads[i].random = (options->seed * MOST_THREADS + i + 1) * 0x9e3779b97f4a7c15ull;
+		if (pthread_create(&threads[i].id, NULL, work, &threads[i]))
+			die("thread %u can't be made", i);
+	}
+	for (unsigned int i = 0; i < n; i++)
+		pthread_join(threads[i].id, NULL);
+	printf("{\"event\":\"shape\",\"shape\":\"%s\",\"variant\":\"%s\",\"rounds\":%" PRIu64
+	       ",\"overlapped\":%" PRIu64 ",\"raced\":%" PRIu64 ",\"weak\":%" PRIu64
+	       ",\"weak_allowed\":%s,\"impossible\":%" PRIu64 ",",
+	       shapes[shape].name, variant_names[variant], run.tally.rounds, run.tally.overlapped,
+	       run.tally.raced, run.tally.weak, allowed ? "true" : "false", run.tally.impossible);
+	print_outcomes();
+	puts("}");
+	fflush(stdout);
+	return run.tally.impossible + (allowed ? 0 : run.tally.weak);
+}
+
+/* --- words ---------------------------------------------------------------- */
+
+static long number_of(const char *option, const char *text, char **end, long low, long high)
+{
+	long value;
+
+	errno = 0;
+	value = strtol(text, end, 10);
+	if (errno || *end == text || value < low || value > high)
+		die("--%s=%s: want a number from %ld to %ld", option, text, low, high);
+	return value;
+}
+
+static uint64_t whole_number(const char *option, const char *text, long low, long high)
+{
+	char *end;
+	long value = number_of(option, text, &end, low, high);
+
+	if (*end)
+		die("--%s=%s: want a number from %ld to %ld", option, text, low, high);
+	return (uint64_t)value;
+}
+
+static unsigned int numbers(const char *option, const char *text, int *found, unsigned int most, long low, long high)
+{
+	unsigned int n = 0;
+	char *end;
+
+	for (;; text = end + 1) {
+		if (n == most)
+			die("--%s: more than %u", option, most);
+		found[n++] = (int)number_of(option, text, &end, low, high);
+		if (!*end)
+			return n;
+		if (*end != ',')
+			die("--%s=%s: numbers, with a comma between them", option, text);
+	}
+}
+
+/* Chooses those of @names that are in @text, with a comma between them. */
+static void choose(const char *option, char *text, bool *chosen, unsigned int n, const char *(*name)(unsigned int))
+{
+	char *rest = NULL;
+
+	memset(chosen, 0, n * sizeof(*chosen));
+	for (char *word = strtok_r(text, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+		unsigned int i = 0;
+
+		while (i < n && strcmp(word, name(i)))
+			i++;
+		if (i == n)
+			die("--%s=%s: there is no such one", option, word);
+		chosen[i] = true;
+	}
+}
+
+static const char *shape_name(unsigned int i)
+{
+	return shapes[i].name;
+}
+
+static const char *variant_name(unsigned int i)
+{
+	return variant_names[i];
+}
+
+static void usage(FILE *out)
+{
+	fputs("Usage: dsm_litmus [OPTION...]\n"
+	      "Litmus tests of x86-TSO, each thread on a CPU of its own; a JSON object a line.\n\n"
+	      "  --shape=NAME,...    sb, mp, lb, corr, iriw, 22w, r, s (default: those that --cpus is enough for)\n"
+	      "  --variant=NAME,...  plain, fence, lock, split, nt (default: all)\n"
+	      "  --cpus=CPU,...      of the threads, in order (default: 0,1); iriw wants four\n"
+	      "  --nodes=NODE,NODE   where x and y are (default: anywhere)\n"
+	      "  --rounds=N          of each shape and variant, at most (default: 100000)\n"
+	      "  --raced=N           so many that raced are enough (default: 0, all rounds)\n"
+	      "  --slow-us=N         an access that takes so long has waited for a page (default: 0, any)\n"
+	      "  --seed=N            of delays (default: 1)\n\n"
+	      "Exit status: 0; 1 an outcome that TSO forbids; 2 usage.\n", out);
+}
+
+static void parse(struct options *o, int argc, char **argv)
+{
+	static const struct option names[] = {
+		{ "shape", required_argument, NULL, 's' },
+		{ "variant", required_argument, NULL, 'v' },
+		{ "cpus", required_argument, NULL, 'c' },
+		{ "nodes", required_argument, NULL, 'n' },
+		{ "rounds", required_argument, NULL, 'r' },
+		{ "raced", required_argument, NULL, 'a' },
+		{ "slow-us", required_argument, NULL, 'l' },
+		{ "seed", required_argument, NULL, 'e' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
+	bool all = true;
+	int c;
+
+	for (unsigned int i = 0; i < VARIANTS; i++)
+		o->variant[i] = true;
+	while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
+		switch (c) {
+		case 's':
+			choose("shape", optarg, o->shape, SHAPES, shape_name);
+			all = false;
+			break;
+		case 'v':
+			choose("variant", optarg, o->variant, VARIANTS, variant_name);
+			break;
+		case 'c':
+			o->nr_cpus = numbers("cpus", optarg, o->cpus, MOST_THREADS, 0, CPU_SETSIZE - 1);
+			break;
+		case 'n':
+			if (numbers("nodes", optarg, o->nodes, 2, -1, numa_max_node()) != 2)
+				die("--nodes=%s: want two", optarg);
+			break;
+		case 'r':
+			o->rounds = whole_number("rounds", optarg, 1, 1000000000);
+			break;
+		case 'a':
+			o->raced = whole_number("raced", optarg, 0, 1000000000);
+			break;
+		case 'l':
+			o->slow_us = whole_number("slow-us", optarg, 0, 10000000);
+			break;
+		case 'e':
+			o->seed = whole_number("seed", optarg, 0, 1000000000);
+			break;
+		case 'h':
+			usage(stdout);
+			exit(0);
+		default:
+			usage(stderr);
+			exit(2);
+		}
+	}
+	if (optind < argc)
+		die("%s: there are only options", argv[optind]);
+	for (unsigned int i = 0; i < SHAPES; i++) {
+		if (all)
+			o->shape[i] = shapes[i].threads <= o->nr_cpus;
+		else if (o->shape[i] && shapes[i].threads > o->nr_cpus)
+			die("%s wants %u CPUs, --cpus has %u", shapes[i].name, shapes[i].threads, o->nr_cpus);
+	}
+}
+
+/* Two pages in a row: a cell of "split" is in both. */
+static uint8_t *pages_on(int node)
+{
+	uint8_t *pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned long mask = 1ul << (node & 63);
+
+	if (pages == MAP_FAILED)
+		die("no memory");
+	if (node >= 0 && (node > 63 || mbind(pages, 2 * PAGE, MPOL_BIND, &mask, 64, 0)))
+		die("memory of node %d: %s", node, strerror(errno));
+	memset(pages, 0, 2 * PAGE);
+	return pages;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = {
+		.cpus = { 0, 1 }, .nr_cpus = 2, .nodes = { -1, -1 }, .rounds = 100000, .seed = 1,
+	};
+	uint64_t forbidden = 0, rounds = 0, ticks;
+
+	parse(&options, argc, argv);
+	run.options = &options;
+	run.x = pages_on(options.nodes[0]);
+	run.y = pages_on(options.nodes[1]);
+	threads = aligned_alloc(PAGE, MOST_THREADS * sizeof(*threads));
+	if (!threads)
+		die("no memory");
+	memset(threads, 0, MOST_THREADS * sizeof(*threads));
+	ticks = ticks_per_us();
+	for (enum shape shape = 0; shape < SHAPES; shape++)
+		for (enum variant variant = 0; variant < VARIANTS; variant++)
+			if (options.shape[shape] && options.variant[variant]) {
+				forbidden += run_shape(shape, variant, ticks);
+				rounds += run.tally.rounds;
+			}
+	printf("{\"event\":\"result\",\"rounds\":%" PRIu64 ",\"forbidden\":%" PRIu64 "}\n", rounds, forbidden);
+	return forbidden ? 1 : 0;
+}
