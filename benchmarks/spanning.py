@@ -12,7 +12,7 @@ import dataclasses
 import json
 import shlex
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ CONFIGURATION = "/etc/xenuma/dsm.toml"
 PORT, NUMBER = 7100, 1
 SOCKETS = Path("/run/xenuma/dsmd")
 STATS = "/usr/lib/xen/bin/dsm-stats"
-NAMES = ("alpha.dsm.example", "beta.dsm.example")
+NAMES = ("alpha.dsm.example", "beta.dsm.example", "gamma.dsm.example")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,8 +84,8 @@ on_crash = "preserve"
         }
 
 
-def dsm_toml(own: int, hosts: tuple[str, str], addresses: tuple[str, str], transport: str) -> str:
-    """dsm.toml(5) of the host with this number. Times are those of a slow machine: an emulator's."""
+def dsm_toml(own: int, hosts: Sequence[str], addresses: Sequence[str], transport: str) -> str:
+    """dsm.toml(5) of the host with this number; at most as many hosts as NAMES. Times are those of a slow machine: an emulator's."""
     text = f"""
 self = "{hosts[own]}"
 transport = "{transport}"
@@ -187,7 +187,7 @@ def spanning(rack: Rack, shape: Shape, transport: str) -> Iterator[Spanning]:
     with tempfile.TemporaryDirectory(prefix="xenuma-dsm.") as scratch:
         folder = Path(scratch) / "papers"
         folder.mkdir()
-        papers.make(folder, NAMES)
+        papers.make(folder, NAMES[: len(hosts)])
         logs = [Path(scratch) / f"dsmd{number}" for number in (0, 1)]
         for log in logs:
             log.touch()

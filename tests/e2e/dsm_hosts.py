@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +20,19 @@ from lab.patience import wait_for
 from lab.rack import Rack
 
 
-def introduce(rack: Rack, folder: Path, transport: str = "tcp") -> tuple[Host, Host]:
-    """Certificates made for this and dsm.toml(5), in dom0 of the first two hosts."""
-    first, second = rack.hosts[:2]
-    papers.make(folder, NAMES)
-    names = (first.description.name, second.description.name)
+def introduce(rack: Rack, folder: Path, transport: str = "tcp") -> list[Host]:
+    """Certificates made for this and dsm.toml(5), in dom0 of all hosts of a rack. Returns them."""
+    hosts = list(rack.hosts)
+    papers.make(folder, NAMES[: len(hosts)])
+    names = [host.description.name for host in hosts]
     wires = [rack.description.wire(name) for name in names]
-    assert wires[0] and wires[1]
-    addresses = (wires[0].address(), wires[1].address())
-    for number, host in enumerate((first, second)):
+    addresses = [wire.address() for wire in wires if wire]
+    for number, host in enumerate(hosts):
         host.put(folder, FOLDER)
         # /run/xenuma: systemd makes it, where there is one.
         checked(run_in(host), f"mkdir -p {Path(CONFIGURATION).parent} && mkdir -p -m 700 {SOCKETS.parent}")
         write_file(run_in(host), CONFIGURATION, dsm_toml(number, names, addresses, transport))
-    return first, second
+    return hosts
 
 
 def slices(host: Host) -> list[int]:
@@ -42,7 +42,7 @@ def slices(host: Host) -> list[int]:
     return [int(row[1]) for row in rows if row[0] == "(null)" or "-slice-" in row[0]]
 
 
-def free_pages(hosts: tuple[Host, Host]) -> list[int]:
+def free_pages(hosts: Sequence[Host]) -> list[int]:
     """Of each host, when nothing changes it any more."""
     return [sum(settled_free_pages(run_in(host)).values()) for host in hosts]
 
@@ -50,20 +50,21 @@ def free_pages(hosts: tuple[Host, Host]) -> list[int]:
 class Memcheck:
     """`memcheck` in a guest, on the memory of one node: its pages are written, read and compared until it is ended."""
 
-    def __init__(self, guest: Guest, node: int, mib: int) -> None:
+    def __init__(self, guest: Guest, node: int, mib: int, name: str = "memcheck") -> None:
+        """`name`: of its files in /tmp of the guest, NAME.out and NAME.pid."""
         self._inside: Run = run_in(guest)
+        self._out, self._pid = f"/tmp/{name}.out", f"/tmp/{name}.pid"
         checked(
             self._inside,
-            f"(numactl --membind={node} {PROGRAMS}/memcheck {mib} 3 >/tmp/memcheck.out 2>&1 &"
-            " echo $! >/tmp/memcheck.pid) </dev/null",
+            f"(numactl --membind={node} {PROGRAMS}/memcheck {mib} 3 >{self._out} 2>&1 & echo $! >{self._pid}) </dev/null",
         )
-        wait_for("memcheck has written all pages", 240, lambda: "ready" in self._inside("cat /tmp/memcheck.out").out)
+        wait_for("memcheck has written all pages", 240, lambda: "ready" in self._inside(f"cat {self._out}").out)
 
     def end(self) -> dict[str, Any]:
         """Its verdict; no word it read was wrong, and it read some."""
-        checked(self._inside, "kill $(cat /tmp/memcheck.pid)")
-        wait_for("memcheck ends", 240, lambda: self._inside("kill -0 $(cat /tmp/memcheck.pid)").status != 0)
-        verdict: dict[str, Any] = json.loads(checked(self._inside, "cat /tmp/memcheck.out").splitlines()[-1])
+        checked(self._inside, f"kill $(cat {self._pid})")
+        wait_for("memcheck ends", 240, lambda: self._inside(f"kill -0 $(cat {self._pid})").status != 0)
+        verdict: dict[str, Any] = json.loads(checked(self._inside, f"cat {self._out}").splitlines()[-1])
         assert verdict["bad_pages"] == 0, verdict
         assert verdict["checks"] > 0, verdict
         return verdict

@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.round_trips import with_rdma
@@ -27,14 +27,28 @@ ASKED_MOST = 600.0  # s, for a command of xl; libxl's own limits are shorter
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """Of the guest: memory at home, of the node that another host has, and what xl does when it reboots."""
+    """Of the guest: memory at home, of each node that another host has, and what xl does when it reboots.
+
+    `also`: hosts of nodes after node 1.
+    """
 
     home_mib: int = 512
     node_mib: int = 256
     on_reboot: str = "destroy"
+    also: tuple[str, ...] = ()
 
     def xl_cfg(self, other: str) -> str:
-        """Its configuration."""
+        """Its configuration; `other` is the host of node 1."""
+        far = (other, *self.also)
+
+        def distances(node: int) -> str:
+            return ",".join("10" if to == node else "21" for to in range(len(far) + 1))
+
+        nodes = [f'"pnode=0", "size={self.home_mib}", "vcpus=0-1", "vdistances={distances(0)}"'] + [
+            f'"host={host}", "size={self.node_mib}", "vcpus={node + 1}", "vdistances={distances(node)}", "elastic=1"'
+            for node, host in enumerate(far, 1)
+        ]
+        vnuma = "".join(f"    [ {node} ],\n" for node in nodes)
         return f"""
 name = "far"
 type = "pvh"
@@ -42,11 +56,9 @@ kernel = "/boot/vmlinuz"
 ramdisk = "/boot/guest.cpio.gz"
 extra = "console=hvc0 loglevel=5"
 memory = {self.home_mib}
-maxvcpus = 3
+maxvcpus = {len(far) + 2}
 vnuma = [
-    [ "pnode=0", "size={self.home_mib}", "vcpus=0-1", "vdistances=10,21" ],
-    [ "host={other}", "size={self.node_mib}", "vcpus=2", "vdistances=21,10", "elastic=1" ],
-]
+{vnuma}]
 tsc_mode = "native"
 vif = [ "mac=00:16:3e:4d:00:43,bridge=xenbr0" ]
 on_poweroff = "destroy"
@@ -77,33 +89,40 @@ def kill_dsmd_host(host: Host) -> None:
 
 @dataclasses.dataclass
 class DsmSite:
-    """Both hosts, the one that guests are at home at first."""
+    """The hosts, the one that guests are at home at first; most racks have no third."""
 
     rack: Rack
     home: Host
     other: Host
+    third: Host | None = None
 
     @property
     def both(self) -> tuple[Host, Host]:
-        """The two."""
+        """The first two."""
         return self.home, self.other
+
+    @property
+    def hosts(self) -> tuple[Host, ...]:
+        """All of them."""
+        return (*self.both, self.third) if self.third else self.both
 
 
 @contextlib.contextmanager
-def dsm_site(scratch: Path, limits: dict[str, int] | None = None, transport: str = "tcp") -> Iterator[DsmSite]:
-    """Two hosts with a dsmd-host each, and with Soft-RoCE devices for the transport "rdma".
+def dsm_site(
+    scratch: Path, limits: dict[str, int] | None = None, transport: str = "tcp", rack: str = "two-hosts"
+) -> Iterator[DsmSite]:
+    """The hosts of a rack with a dsmd-host each, and with Soft-RoCE devices for the transport "rdma".
 
     `limits`: of dsm.toml(5), where they are to be others than those of a slow machine.
     """
-    with Rack.boot(RackDescription.load("two-hosts"), meter=False) as booted:
+    with Rack.boot(RackDescription.load(rack), meter=False) as booted:
         show_consoles_of(booted)
         folder = scratch / "papers"
         folder.mkdir()
         if transport == "rdma":
             with_rdma(booted)
-        home, other = introduce(booted, folder, transport)
-        site = DsmSite(booted, home, other)
-        for host in site.both:
+        site = DsmSite(booted, *introduce(booted, folder, transport))
+        for host in site.hosts:
             text = checked(run_in(host), f"cat {CONFIGURATION}")
             for key, value in (limits or {}).items():
                 text, found = re.subn(rf"^{key} = \d+$", f"{key} = {value}", text, flags=re.M)
@@ -111,13 +130,13 @@ def dsm_site(scratch: Path, limits: dict[str, int] | None = None, transport: str
             write_file(run_in(host), CONFIGURATION, text)
             start_dsmd_host(host)
         yield site
-        for host in site.both:
+        for host in site.hosts:
             if not host.ended():
                 print(f"---- dsmd-host of {host.description.name}\n{run_in(host)(f'cat {LOG}').text}")
 
 
 @contextlib.contextmanager
-def far_guest(hosts: tuple[Host, Host], other: str, shape: Shape | None = None) -> Iterator[Guest]:
+def far_guest(hosts: Sequence[Host], other: str, shape: Shape | None = None) -> Iterator[Guest]:
     """The guest, up, with its node absent; destroyed afterwards."""
     home = hosts[0]
     dom0 = run_in(home)
@@ -131,8 +150,8 @@ def far_guest(hosts: tuple[Host, Host], other: str, shape: Shape | None = None) 
         guest.destroy()
 
 
-def said(hosts: tuple[Host, Host]) -> str:
-    """What dsmd of the guest knows on both, for messages about something that failed."""
+def said(hosts: Sequence[Host]) -> str:
+    """What dsmd of the guest knows on all of them, for messages about something that failed."""
     return "\n".join(
         run_in(host)("dsmctl status far; dsmctl hosts; xl list").text for host in hosts if not host.ended()
     )
@@ -143,6 +162,6 @@ def gone(host: Host) -> bool:
     return slices(host) == [] and run_in(host)(f"ls {shlex.quote(str(SOCKETS))}/*.sock").status != 0
 
 
-def left_nothing(hosts: tuple[Host, Host]) -> None:
-    """Returns when both hosts are done with the guest."""
+def left_nothing(hosts: Sequence[Host]) -> None:
+    """Returns when the hosts are done with the guest."""
     wait_for("nothing of it is left", 120, lambda: all(map(gone, hosts)))
