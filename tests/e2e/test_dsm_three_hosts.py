@@ -20,7 +20,7 @@ from tests.e2e.far_guest import ASKED_MOST, DsmSite, Shape, dsm_site, far_guest,
 
 pytestmark = pytest.mark.fresh
 
-MIB = 8  # of each node, by a program
+MIB = 4  # of each node, by a program
 NODES = (1, 2)
 
 
