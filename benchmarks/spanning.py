@@ -85,7 +85,7 @@ on_crash = "preserve"
 
 
 def dsm_toml(own: int, hosts: Sequence[str], addresses: Sequence[str], transport: str) -> str:
-    """dsm.toml(5) of the host with this number; at most as many hosts as NAMES. Times are those of a slow machine: an emulator's."""
+    """dsm.toml(5) of the host with this number; hosts as NAMES has. Times are those of a slow machine: an emulator's."""
     text = f"""
 self = "{hosts[own]}"
 transport = "{transport}"

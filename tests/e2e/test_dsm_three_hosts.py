@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A guest with memory of two other hosts, on three: both nodes are used at once, come and go in any order, and one host is lost."""
+"""A guest with memory of two other hosts: both nodes are used at once, leave in any order, and one host is lost."""
 
 from __future__ import annotations
 
