@@ -187,7 +187,7 @@ def swap(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Metric
         for cluster in remote_swap.PAGE_CLUSTERS:
             before = remote_swap.swapped_in(guest)
             passes = amount.passes(amount.pages + remote_swap.OWN_PAGES)
-            words = f"{passes} --rounds={amount.rounds} --pageout=1"
+            words = f"{passes} --rounds={amount.rounds} --pageout={remote_swap.RECLAIM}"
             output = run_membench(guest, remote_swap.limited(words, amount.pages, cluster))
             remote_swap.check_cold(output, cluster)
             read = remote_swap.swapped_in(guest) - before

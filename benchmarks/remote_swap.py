@@ -23,6 +23,7 @@ from lab.rack import Rack
 PORT = 4796
 DEVICE, IN_GUEST = "/dev/nbd0", "xvdb"
 GROUP = "/sys/fs/cgroup/membench"
+RECLAIM = f"{GROUP}/memory.reclaim"  # who writes a number of bytes there has so much of the group swapped out
 PAGE_CLUSTERS = (0, 3)  # one page at a time; Linux's default, 8 pages
 BYTES_A_PAGE = 4096
 # Major faults for a page that was swapped out, at the least, by page cluster: a read brings up to 2^cluster pages.

@@ -4,7 +4,7 @@
  * or swapped out.
  *
  *	dsm_membench touch [--node=N] [--cpu=C] [--sizes=PAGES,...] [--flush=PAGES]
- *			   [--writes=0|1] [--pageout=0|1] [--rounds=R] [--seed=S]
+ *			   [--writes=0|1] [--pageout=FILE] [--rounds=R] [--seed=S]
  *	dsm_membench copy [--node=N] [--source-node=N] [--cpus=C,...] [--mib=M]
  *			  [--rounds=R]
  *
@@ -12,11 +12,13 @@
  * by chance; --writes=0: reads only, once all is written.  Each page is touched once: all its words are compared with what
  * was written last, or written anew.  Before each pass --flush pages are read
  * that nobody measures, so that those of the pass are not at hand: there have to
- * be more than fit.  --pageout=1: before that the kernel is asked to swap those of
- * the pass out, because it keeps what was used often rather than what was used
- * last; both again until they are out.  After it the same pages are read once more: state "warm", if they fit.  The time of a pass is the sum over its pages; the time of its single
- * misses that of the first word of each page, by the TSC, whose rate is taken
- * from CLOCK_MONOTONIC over the same pass.
+ * be more than fit.  --pageout=FILE, memory.reclaim of the control group that this
+ * runs in: before that the kernel is asked to swap those of the pass out, because
+ * it keeps what was used often rather than what was used last, and then all of the
+ * group; again until they are out.  After it the same pages are read once more:
+ * state "warm", if they fit.  The time of a pass is the sum over its pages; the
+ * time of its single misses that of the first word of each page, by the TSC, whose
+ * rate is taken from CLOCK_MONOTONIC over the same pass.
  *
  * copy: the memory benchmark of An et al. (ETRI Journal 2024): each thread, one
  * on each of --cpus, maps memory of its own, populates it and copies a source
@@ -43,6 +45,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
@@ -56,6 +59,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <numa.h>
 #include <numaif.h>
@@ -75,7 +79,8 @@ struct options {
 	long node, source_node;
 	long cpus[MAX_THREADS], sizes[MAX_SIZES];
 	unsigned int nr_cpus, nr_sizes;
-	long flush, writes, pageout, rounds, mib, seed;
+	long flush, writes, rounds, mib, seed;
+	const char *pageout;	/* NULL: no page is swapped out */
 };
 
 struct region {
@@ -336,18 +341,32 @@ static unsigned long resident(const struct region *region, unsigned long pages)
 	return n;
 }
 
+/* Whatever can go, as well from the lists of single CPUs, where no page of a pass is found otherwise. */
+static void reclaim(const char *path)
+{
+	static const char all[] = "1G";
+	int file = open(path, O_WRONLY | O_CLOEXEC);
+
+	/* EAGAIN: there was less than that. */
+	if (file < 0 || (write(file, all, sizeof(all) - 1) < 0 && errno != EAGAIN))
+		die("%s: %s", path, strerror(errno));
+	close(file);
+}
+
 /*
  * Until hardly any of the pages is left in memory.  What the kernel is asked to
- * swap out stays until it is written, so it takes more reads of others than fit.
+ * swap out stays until it is written, so it is asked again.  The others are read
+ * last: they fill the memory that is at hand.
  */
 static void page_out(const struct region *region, const struct region *others,
-		     unsigned long pages)
+		     unsigned long pages, const char *path)
 {
 	unsigned long left;
 
 	for (unsigned int turn = 0; turn < PAGE_OUTS; turn++) {
 		if (madvise(region->memory, region->pages * PAGE, MADV_PAGEOUT))
 			die("MADV_PAGEOUT: %s", strerror(errno));
+		reclaim(path);
 		flush(others);
 		left = resident(region, pages);
 		if (left <= pages / 32)
@@ -389,7 +408,7 @@ static void touch(const struct options *options)
 			if (pass.random)
 				shuffle(order, pass.pages, &state);
 			if (options->pageout)
-				page_out(&measured, &others, pass.pages);
+				page_out(&measured, &others, pass.pages, options->pageout);
 			else
 				flush(&others);
 			pass.warm = false;
@@ -581,7 +600,7 @@ static void parse(struct options *o, bool copies, char **words)
 		else if (!copies && takes(*words, "writes", &value))
 			o->writes = number("writes", value, 0, 1, NULL);
 		else if (!copies && takes(*words, "pageout", &value))
-			o->pageout = number("pageout", value, 0, 1, NULL);
+			o->pageout = value;
 		else if (!copies && takes(*words, "seed", &value))
 			o->seed = number("seed", value, 0, LONG_MAX, NULL);
 		else
