@@ -103,7 +103,9 @@ def _pass(data: Mapping[str, Any]) -> Pass:
         quantiles(data.get("first_ns")),
         pairs,
     )
-    if not found.pages or not found.ns or sum(pages for _, pages in pairs) != found.pages:
+    # Pages at hand take less time than the clock of a guest whose CPUs' TSCs are not in step stands still at times.
+    stood_still = not found.ns and found.state == "cold"
+    if not found.pages or stood_still or sum(pages for _, pages in pairs) != found.pages:
         raise Malformed(f"dsm_membench: a pass of {found.pages} pages and {found.ns} ns, buckets {pairs}")
     return found
 

@@ -153,6 +153,12 @@ def test_malformed_output_is_refused(text: str, part: str) -> None:
         membench.parse(text)
 
 
+def test_a_warm_pass_may_take_no_time() -> None:
+    """By the clock of a machine whose CPUs' TSCs are not in step: it stands still at times."""
+    warm = {**PASS, "state": "warm", "ns": 0, "first_ns": dict.fromkeys(PASS["first_ns"], 0), "buckets": [[5, 4]]}
+    assert membench.parse(lines(PASS, warm, RESULT)).passes[1].ns == 0
+
+
 @pytest.mark.parametrize(
     ("points", "wanted"),
     [
