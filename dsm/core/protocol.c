@@ -97,6 +97,12 @@ static const char *const errors[DSM_NR_ERRORS] = {
 	[DSM_E_GRANT]		= "a grant that does not fit the request",
 	[DSM_E_NO_WRITEBACK]	= "nothing was written back",
 	[DSM_E_TOKEN]		= "the token is elsewhere",
+	[DSM_E_VCPU]		= "no vCPU that is there",
+	[DSM_E_VECTOR]		= "a vector that no interrupt has",
+	[DSM_E_PORT]		= "no event channel that is there",
+	[DSM_E_CALL]		= "a hypercall that is not done for other hosts",
+	[DSM_E_RESULT]		= "the result of no hypercall",
+	[DSM_E_TIME]		= "numbers that are no clock",
 	[DSM_E_EVENT]		= "no such event",
 	[DSM_E_OPERATION]	= "the result of a page operation is due",
 	[DSM_E_NO_OPERATION]	= "no such result is due",
@@ -105,8 +111,21 @@ static const char *const errors[DSM_NR_ERRORS] = {
 	[DSM_E_FULL]		= "there is no room",
 };
 
+static const char *const vcpu_types[DSM_VCPU_END - DSM_VCPU_EVENT] = {
+	[DSM_VCPU_EVENT - DSM_VCPU_EVENT]    = "EVENT",
+	[DSM_VCPU_PORTS - DSM_VCPU_EVENT]    = "PORTS",
+	[DSM_VCPU_CALL - DSM_VCPU_EVENT]     = "CALL",
+	[DSM_VCPU_REPLY - DSM_VCPU_EVENT]    = "REPLY",
+	[DSM_VCPU_SHUTDOWN - DSM_VCPU_EVENT] = "SHUTDOWN",
+	[DSM_VCPU_TIME - DSM_VCPU_EVENT]     = "TIME",
+	[DSM_VCPU_READY - DSM_VCPU_EVENT]    = "READY",
+	[DSM_VCPU_POLICY - DSM_VCPU_EVENT]   = "POLICY",
+};
+
 const char *dsm_type_name(unsigned int type)
 {
+	if (dsm_type_is_vcpu(type))
+		return vcpu_types[type - DSM_VCPU_EVENT];
 	return type < DSM_NR_TYPES && shapes[type].name ? shapes[type].name : "?";
 }
 
@@ -122,7 +141,19 @@ const char *dsm_error_name(unsigned int error)
 
 bool dsm_type_has_page(unsigned int type)
 {
-	return type < DSM_NR_TYPES && shapes[type].page;
+	return type == DSM_VCPU_POLICY || (type < DSM_NR_TYPES && shapes[type].page);
+}
+
+bool dsm_type_is_vcpu(unsigned int type)
+{
+	return type >= DSM_VCPU_EVENT && type < DSM_VCPU_END;
+}
+
+unsigned int dsm_type_bytes(unsigned int type)
+{
+	if (dsm_type_has_page(type))
+		return DSM_PAGE_BYTES;
+	return dsm_type_is_vcpu(type) ? DSM_VCPU_BYTES : 0;
 }
 
 int dsm_vm_init(struct dsm_vm *vm, unsigned int self, unsigned int nr_hosts)

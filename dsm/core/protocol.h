@@ -71,6 +71,24 @@ enum dsm_type {
 	DSM_NR_TYPES
 };
 
+/*
+ * Messages about vCPUs (vcpu.h).  Nothing about pages depends on them, nor they
+ * on pages, but for the order of the connection.
+ */
+enum dsm_vcpu_type {
+	DSM_VCPU_EVENT = 64,	/* interrupts of a vCPU that runs there */
+	DSM_VCPU_PORTS,		/* events to ports that are there */
+	DSM_VCPU_CALL,		/* a hypercall that is to be done there */
+	DSM_VCPU_REPLY,		/* its result */
+	DSM_VCPU_SHUTDOWN,	/* the guest has shut down */
+	DSM_VCPU_TIME,		/* the guest's, from its home */
+	DSM_VCPU_READY,		/* its answer */
+	DSM_VCPU_POLICY,	/* page: a part of the CPU policy, from the home */
+	DSM_VCPU_END
+};
+
+#define DSM_VCPU_BYTES	64	/* that follow, if there is no page */
+
 /* Flags of a message. */
 #define DSM_F_PREFETCH	0x01	/* GETS: nobody waits; refuse if it is not the time */
 #define DSM_F_NODATA	0x02	/* GETM: the page will be zeroed, its bytes are not wanted */
@@ -131,7 +149,13 @@ enum dsm_error {
 	DSM_E_GRANT,		/* a grant that does not fit the request */
 	DSM_E_NO_WRITEBACK,	/* PUT_ACK without PUTM */
 	DSM_E_TOKEN,		/* out of turn */
-	DSM_E_LAST_OF_PEER = DSM_E_TOKEN,
+	DSM_E_VCPU,		/* no such vCPU, or not one that is there */
+	DSM_E_VECTOR,		/* of no interrupt */
+	DSM_E_PORT,		/* no such event channel, or not one that is there */
+	DSM_E_CALL,		/* a hypercall that is not done for other hosts */
+	DSM_E_RESULT,		/* of no hypercall */
+	DSM_E_TIME,		/* numbers that are no clock */
+	DSM_E_LAST_OF_PEER = DSM_E_TIME,
 	DSM_E_EVENT,		/* no such event, or with values that make no sense */
 	DSM_E_OPERATION,	/* an event while the result of a page operation is due */
 	DSM_E_NO_OPERATION,	/* a result that is not due, or can't be one */
@@ -151,6 +175,12 @@ const char *dsm_error_name(unsigned int error);
 
 /** Does DSM_PAGE_BYTES of page follow a message of this type? */
 bool dsm_type_has_page(unsigned int type);
+
+/** Is it an enum dsm_vcpu_type? */
+bool dsm_type_is_vcpu(unsigned int type);
+
+/** Return: how many bytes follow: DSM_PAGE_BYTES, DSM_VCPU_BYTES or 0. */
+unsigned int dsm_type_bytes(unsigned int type);
 
 /*
  * What a host knows of the VM and its peers.  Filled by the functions below,

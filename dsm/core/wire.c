@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "vcpu.h"
 #include "wire.h"
 
 static void put32(uint8_t *bytes, uint32_t value)
@@ -28,6 +29,19 @@ static bool is_zero(const uint8_t *bytes, size_t count)
 	return true;
 }
 
+/* What such messages say is behind it. */
+static bool is_vcpu_head(const uint8_t *bytes)
+{
+	if (bytes[2] || bytes[3] || !is_zero(bytes + 8, 4) || !is_zero(bytes + 17, 7))
+		return false;
+	return bytes[16] < (bytes[1] == DSM_VCPU_POLICY ? DSM_POLICY_PARTS : 1);
+}
+
+unsigned int dsm_wire_version(unsigned int type)
+{
+	return dsm_type_is_vcpu(type) ? DSM_WIRE_VCPUS : DSM_WIRE_LOWEST;
+}
+
 void dsm_wire_put(const struct dsm_msg *msg, uint8_t bytes[DSM_WIRE_BYTES])
 {
 	memset(bytes, 0, DSM_WIRE_BYTES);
@@ -37,7 +51,7 @@ void dsm_wire_put(const struct dsm_msg *msg, uint8_t bytes[DSM_WIRE_BYTES])
 	bytes[3] = msg->reason;
 	put32(bytes + 4, msg->epoch);
 	put32(bytes + 8, msg->txn);
-	put32(bytes + 12, dsm_type_has_page(msg->type) ? DSM_PAGE_BYTES : 0);
+	put32(bytes + 12, dsm_type_bytes(msg->type));
 	put32(bytes + 16, (uint32_t)msg->gfn);
 	put32(bytes + 20, (uint32_t)(msg->gfn >> 32));
 }
@@ -48,13 +62,15 @@ int dsm_wire_get(const uint8_t bytes[DSM_WIRE_BYTES], struct dsm_msg *msg)
 
 	if (bytes[0] != DSM_WIRE_VERSION)
 		return -DSM_E_VERSION;
-	if (!bytes[1] || bytes[1] >= DSM_NR_TYPES)
+	if (!dsm_type_is_vcpu(bytes[1]) && (!bytes[1] || bytes[1] >= DSM_NR_TYPES))
 		return -DSM_E_TYPE;
 	if (bytes[3] >= DSM_NR_REASONS)
 		return -DSM_E_REASON;
-	if (length != (dsm_type_has_page(bytes[1]) ? DSM_PAGE_BYTES : 0))
+	if (length != dsm_type_bytes(bytes[1]))
 		return -DSM_E_LENGTH;
 	if (!is_zero(bytes + 24, 8))
+		return -DSM_E_RESERVED;
+	if (dsm_type_is_vcpu(bytes[1]) && !is_vcpu_head(bytes))
 		return -DSM_E_RESERVED;
 
 	*msg = (struct dsm_msg){

@@ -2,8 +2,8 @@
 /*
  * Messages as bytes (contract 5 of architecture.md).
  *
- * Every message starts with 32 bytes, all numbers little-endian; after a type
- * that has a page (dsm_type_has_page()) come its DSM_PAGE_BYTES:
+ * Every message starts with 32 bytes, all numbers little-endian; then come as
+ * many as its type has (dsm_type_bytes()), a page or what vcpu.h says:
  *
  *	 0	1	version of a message's form, DSM_WIRE_VERSION
  *	 1	1	type, enum dsm_type
@@ -11,9 +11,12 @@
  *	 3	1	reason, enum dsm_reason
  *	 4	4	epoch of the connection
  *	 8	4	transaction
- *	12	4	bytes after these 32: 0 or 4096
+ *	12	4	bytes after these 32: 0, 64 or 4096
  *	16	8	gfn
  *	24	8	0
+ *
+ * Of a message about vCPUs flags, reason, transaction and gfn are 0; of POLICY
+ * the gfn is the number of a part, 0 .. 3.
  *
  * The first on a connection, in both ways, is HELLO, of the same length:
  *
@@ -30,7 +33,7 @@
  *
  * A connection has the highest version that both ends speak.  Version 2 differs
  * from 1 in what an answer of the connection itself has (link.h); messages have the
- * form that they had, and its number.
+ * form that they had, and its number.  Version 3 has messages about vCPUs.
  *
  * A byte that has to be 0 and is not, a version or a type that we do not know
  * and a wrong length are errors, never skipped.
@@ -49,7 +52,8 @@ extern "C" {
 #define DSM_WIRE_VERSION	1	/* of a message */
 #define DSM_WIRE_LOWEST		1	/* of a connection */
 #define DSM_WIRE_CLOCK		2	/* with clocks in answers */
-#define DSM_WIRE_HIGHEST	2
+#define DSM_WIRE_VCPUS		3	/* with messages about vCPUs */
+#define DSM_WIRE_HIGHEST	3
 #define DSM_WIRE_BYTES		32
 #define DSM_WIRE_MAGIC		0x4d534458	/* "XDSM" */
 
@@ -66,11 +70,14 @@ void dsm_wire_put(const struct dsm_msg *msg, uint8_t bytes[DSM_WIRE_BYTES]);
 /**
  * Read the first 32 bytes of a message.
  * @msg: unchanged after an error.
- * Return: how many bytes of page follow, 0 or DSM_PAGE_BYTES;
+ * Return: how many bytes follow, dsm_type_bytes();
  * -DSM_E_VERSION, -DSM_E_TYPE, -DSM_E_REASON, -DSM_E_LENGTH, -DSM_E_RESERVED.
  * What the fields mean here and now is dsm_check()'s question.
  */
 int dsm_wire_get(const uint8_t bytes[DSM_WIRE_BYTES], struct dsm_msg *msg);
+
+/** Return: the lowest version of a connection that has messages of this type. */
+unsigned int dsm_wire_version(unsigned int type);
 
 void dsm_wire_put_hello(const struct dsm_hello *hello,
 			uint8_t bytes[DSM_WIRE_BYTES]);

@@ -26,6 +26,15 @@ void dsm_backend_begin(const struct dsm_transport *transport, struct dsm_link *l
 	dsm_link_speak(link, version, params->tsc ? params->tsc_khz : 0);
 }
 
+int dsm_backend_message(struct dsm_link *link, const struct dsm_msg *msg)
+{
+	if (msg->epoch != link->epoch)
+		return DSM_END_EPOCH;
+	if (dsm_wire_version(msg->type) > link->version)
+		return DSM_END_FRAME;
+	return dsm_link_received(link);
+}
+
 int dsm_backend_frame(const struct dsm_transport *transport, unsigned int host,
 		      struct dsm_link *link, const uint8_t bytes[DSM_WIRE_BYTES],
 		      char text[DSM_TRANSPORT_TEXT])

@@ -23,6 +23,8 @@ struct dsm_backend {
 		    const struct dsm_msg *msg, const uint8_t *page);
 	unsigned int (*room)(const struct dsm_transport *transport,
 			     unsigned int host);
+	unsigned int (*version)(const struct dsm_transport *transport,
+				unsigned int host);
 	int (*hold)(struct dsm_transport *transport, unsigned int host,
 		    bool hold);
 	int (*close)(struct dsm_transport *transport, unsigned int host);
@@ -43,6 +45,13 @@ struct dsm_transport {
 };
 
 extern const struct dsm_backend dsm_backend_tcp, dsm_backend_rdma;
+
+/**
+ * A message has come, and its length is right.
+ * Return: 0, and it has taken its credit; DSM_END_FRAME for one that the
+ * connection's version does not have; DSM_END_EPOCH, _CREDITS.
+ */
+int dsm_backend_message(struct dsm_link *link, const struct dsm_msg *msg);
 
 /** Return: the time, by both clocks. */
 struct dsm_link_time dsm_backend_now(const struct dsm_transport *transport);

@@ -311,8 +311,7 @@ static void flush(struct peer *peer)
 	while (peer->stage == UP && !peer->doom && peer->waiting &&
 	       peer->posted < DSM_QP_SENDS && dsm_link_credits(&peer->link)) {
 		frame = out_at(peer, peer->posted);
-		size = dsm_type_has_page(frame->head[1]) ? sizeof(*frame) :
-							   DSM_WIRE_BYTES;
+		size = DSM_WIRE_BYTES + dsm_type_bytes(frame->head[1]);
 		if (post(peer, frame, size, WR_MESSAGE))
 			return;
 		peer->posted++;
@@ -398,8 +397,7 @@ static bool deliver(struct peer *peer)
 		dsm_wire_get(frame->head, &msg);	/* was good when it came */
 		peer->rdma->delivered++;
 		params->calls->message(params->context, peer->host, &msg,
-				       dsm_type_has_page(msg.type) ?
-				       frame->page : NULL);
+				       dsm_type_bytes(msg.type) ? frame->page : NULL);
 		if (peer->generation != generation)
 			return false;
 		peer->inbox_first = (peer->inbox_first + 1) %
@@ -434,7 +432,7 @@ static bool got_message(struct peer *peer, uint16_t buffer, uint32_t size)
 	const struct dsm_qp_frame *frame = &peer->qp.receive[buffer];
 	uint32_t last;
 	struct dsm_msg msg;
-	int reason = 0, rc = dsm_wire_get(frame->head, &msg);
+	int reason, rc = dsm_wire_get(frame->head, &msg);
 
 	if (rc < 0)
 		return finish(peer, DSM_END_FRAME,
@@ -442,17 +440,14 @@ static bool got_message(struct peer *peer, uint16_t buffer, uint32_t size)
 	if (size != DSM_WIRE_BYTES + (uint32_t)rc)
 		return finish(peer, DSM_END_FRAME,
 			      "its length is not that of its SEND");
-	if (msg.epoch != peer->link.epoch)
-		reason = DSM_END_EPOCH;
-	else
-		reason = dsm_link_received(&peer->link);
+	reason = dsm_backend_message(&peer->link, &msg);
 	if (reason)
 		return finish(peer, reason, dsm_type_name(msg.type));
 	last = (peer->inbox_first + peer->inbox_nr++) %
 	       params_of(peer->rdma)->credits;
 	peer->inbox[last] = buffer;
 	peer->counters.received++;
-	peer->counters.received_pages += rc != 0;
+	peer->counters.received_pages += rc == DSM_PAGE_BYTES;
 	return deliver(peer);
 }
 
@@ -1127,9 +1122,9 @@ static int rdma_backend_send(struct dsm_transport *transport, unsigned int host,
 	frame = out_at(peer, peer->posted + peer->waiting++);
 	dsm_wire_put(msg, frame->head);
 	if (page)
-		memcpy(frame->page, page, DSM_PAGE_BYTES);
+		memcpy(frame->page, page, dsm_type_bytes(msg->type));
 	peer->counters.sent++;
-	peer->counters.sent_pages += page != NULL;
+	peer->counters.sent_pages += dsm_type_has_page(msg->type);
 	if (!room_of(peer))
 		peer->full = true;
 	flush(peer);
@@ -1142,6 +1137,14 @@ static unsigned int rdma_backend_room(const struct dsm_transport *transport,
 	const struct peer *peer = peer_of(transport, host);
 
 	return is_open(peer) ? room_of(peer) : 0;
+}
+
+static unsigned int rdma_backend_version(const struct dsm_transport *transport,
+					 unsigned int host)
+{
+	const struct peer *peer = peer_of(transport, host);
+
+	return peer->stage == UP ? peer->link.version : 0;
 }
 
 static int rdma_backend_hold(struct dsm_transport *transport, unsigned int host,
@@ -1449,6 +1452,7 @@ const struct dsm_backend dsm_backend_rdma = {
 	.expect = rdma_backend_expect,
 	.send = rdma_backend_send,
 	.room = rdma_backend_room,
+	.version = rdma_backend_version,
 	.hold = rdma_backend_hold,
 	.close = rdma_backend_close,
 	.fail = rdma_backend_fail,

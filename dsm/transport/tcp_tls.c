@@ -28,7 +28,6 @@
 #include "link.h"
 #include "opening.h"
 
-#define FRAME_BYTES	(DSM_WIRE_BYTES + DSM_PAGE_BYTES)
 #define RECORD_BYTES	16384	/* the largest TLS record */
 #define BUDGET		64	/* frames of one connection before others have a turn */
 #define RECORDS		16	/* of TLS that go out at a time, likewise */
@@ -196,7 +195,7 @@ static void watch(struct peer *peer)
 
 static uint32_t frame_bytes(const struct frame *frame)
 {
-	return dsm_type_has_page(frame->head[1]) ? FRAME_BYTES : DSM_WIRE_BYTES;
+	return DSM_WIRE_BYTES + dsm_type_bytes(frame->head[1]);
 }
 
 /* Take what may go out at @time into the next record.  Return: is there anything? */
@@ -357,8 +356,7 @@ static bool deliver(struct peer *peer)
 		dsm_wire_get(frame->head, &msg);	/* was good when it came */
 		peer->tcp->delivered++;
 		params->calls->message(params->context, peer->host, &msg,
-				       dsm_type_has_page(msg.type) ?
-				       frame->page : NULL);
+				       dsm_type_bytes(msg.type) ? frame->page : NULL);
 		if (peer->generation != generation)
 			return false;
 		ring_drop(&peer->inbox);
@@ -383,16 +381,12 @@ static bool got_link_frame(struct peer *peer)
 static bool got_head(struct peer *peer)
 {
 	struct dsm_msg msg;
-	int rc = dsm_wire_get(peer->head, &msg);
-	int reason = 0;
+	int reason, rc = dsm_wire_get(peer->head, &msg);
 
 	if (rc < 0)
 		return finish(peer, DSM_END_FRAME,
 			      dsm_error_name((unsigned int)-rc));
-	if (msg.epoch != peer->link.epoch)
-		reason = DSM_END_EPOCH;
-	else
-		reason = dsm_link_received(&peer->link);
+	reason = dsm_backend_message(&peer->link, &msg);
 	if (reason)
 		return finish(peer, reason, dsm_type_name(msg.type));
 	peer->want = (uint32_t)rc;
@@ -404,7 +398,7 @@ static bool got_head(struct peer *peer)
 static bool got_message(struct peer *peer)
 {
 	peer->counters.received++;
-	peer->counters.received_pages += peer->want != 0;
+	peer->counters.received_pages += peer->want == DSM_PAGE_BYTES;
 	peer->inbox.nr++;
 	peer->want = 0;
 	peer->have = 0;
@@ -643,9 +637,9 @@ static int tcp_send(struct dsm_transport *transport, unsigned int host,
 	frame = ring_at(&peer->outbox, peer->outbox.nr++);
 	dsm_wire_put(msg, frame->head);
 	if (page)
-		memcpy(frame->page, page, DSM_PAGE_BYTES);
+		memcpy(frame->page, page, dsm_type_bytes(msg->type));
 	peer->counters.sent++;
-	peer->counters.sent_pages += page != NULL;
+	peer->counters.sent_pages += dsm_type_has_page(msg->type);
 	if (!room_of(peer))
 		peer->full = true;
 	if (!peer->wants_write) {
@@ -661,6 +655,14 @@ static unsigned int tcp_room(const struct dsm_transport *transport,
 	const struct peer *peer = peer_of(transport, host);
 
 	return is_open(peer) ? room_of(peer) : 0;
+}
+
+static unsigned int tcp_version(const struct dsm_transport *transport,
+				unsigned int host)
+{
+	const struct peer *peer = peer_of(transport, host);
+
+	return peer->stage == UP ? peer->link.version : 0;
 }
 
 static int tcp_hold(struct dsm_transport *transport, unsigned int host,
@@ -886,6 +888,7 @@ const struct dsm_backend dsm_backend_tcp = {
 	.expect = tcp_expect,
 	.send = tcp_send,
 	.room = tcp_room,
+	.version = tcp_version,
 	.hold = tcp_hold,
 	.close = tcp_close,
 	.fail = tcp_fail,

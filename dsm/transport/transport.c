@@ -164,12 +164,18 @@ int dsm_transport_expect(struct dsm_transport *transport, unsigned int host,
 int dsm_transport_send(struct dsm_transport *transport, unsigned int host,
 		       const struct dsm_msg *msg, const uint8_t *page)
 {
+	unsigned int version = dsm_transport_version(transport, host);
+
 	if (!is_peer(transport, host))
 		return -ENOTCONN;
-	if (!msg->type || msg->type >= DSM_NR_TYPES ||
-	    msg->reason >= DSM_NR_REASONS ||
-	    dsm_type_has_page(msg->type) != (page != NULL))
+	if (!dsm_type_is_vcpu(msg->type) &&
+	    (!msg->type || msg->type >= DSM_NR_TYPES))
 		return -EINVAL;
+	if (msg->reason >= DSM_NR_REASONS ||
+	    (dsm_type_bytes(msg->type) != 0) != (page != NULL))
+		return -EINVAL;
+	if (dsm_wire_version(msg->type) > version)
+		return version ? -EPROTONOSUPPORT : -ENOTCONN;
 	return transport->backend->send(transport, host, msg, page);
 }
 
@@ -178,6 +184,13 @@ unsigned int dsm_transport_room(const struct dsm_transport *transport,
 {
 	return is_peer(transport, host) ?
 	       transport->backend->room(transport, host) : 0;
+}
+
+unsigned int dsm_transport_version(const struct dsm_transport *transport,
+				   unsigned int host)
+{
+	return is_peer(transport, host) ?
+	       transport->backend->version(transport, host) : 0;
 }
 
 int dsm_transport_hold(struct dsm_transport *transport, unsigned int host,

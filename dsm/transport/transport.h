@@ -130,8 +130,8 @@ struct dsm_transport_calls {
 	void (*up)(void *context, unsigned int host, uint32_t epoch);
 	/**
 	 * A message.  Its type, length and epoch are right, nothing else has
-	 * been looked at.  @page: DSM_PAGE_BYTES if the type has a page, else
-	 * NULL; not valid after the return.
+	 * been looked at.  @page: what follows, dsm_type_bytes(): a page or what
+	 * vcpu.h says; NULL if that is 0.  Not valid after the return.
 	 */
 	void (*message)(void *context, unsigned int host,
 			const struct dsm_msg *msg, const uint8_t *page);
@@ -239,9 +239,10 @@ int dsm_transport_expect(struct dsm_transport *transport, unsigned int host,
 /**
  * Send a message, after all others.  Everything is copied before the return.
  * @msg: its epoch has to be the connection's.
- * @page: DSM_PAGE_BYTES if the type has a page, else NULL.
+ * @page: what follows, dsm_type_bytes(); NULL if that is 0.
  * Return: 0; -ENOTCONN if the connection is not up; -EINVAL for a message that
- * the wire does not have, or with another epoch; -ENOBUFS if the queue is full:
+ * the wire does not have, or with another epoch; -EPROTONOSUPPORT for one that the
+ * connection's version does not have; -ENOBUFS if the queue is full:
  * the order would have a gap, so the connection ends (DSM_END_QUEUE), from the
  * loop, not from within this call.
  */
@@ -254,6 +255,10 @@ int dsm_transport_send(struct dsm_transport *transport, unsigned int host,
  */
 unsigned int dsm_transport_room(const struct dsm_transport *transport,
 				unsigned int host);
+
+/** Return: the version of the connection with @host, which is up; or 0. */
+unsigned int dsm_transport_version(const struct dsm_transport *transport,
+				   unsigned int host);
 
 /**
  * Hold back message() for @host, or go on.  What comes in the meantime stays in

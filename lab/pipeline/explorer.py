@@ -28,7 +28,7 @@ C = ["ccache", "gcc", "-std=c11", *WARNINGS, "-Wconversion"]
 CXX = ["ccache", "g++", "-std=c++17", *WARNINGS]
 OPTIMIZED = ["-O2", "-g1"]
 CHECKED = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-TEST_PROGRAMS = ("core_test", "wire_test", "token_test", "fuzz_test")
+TEST_PROGRAMS = ("core_test", "wire_test", "vcpu_test", "token_test", "fuzz_test")
 SECONDS = 1800
 
 # A state that the right core never has, so that the explorer does not keep all of it: an error, and of a mutant its end.

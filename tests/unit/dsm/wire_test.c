@@ -5,12 +5,24 @@
  */
 #include "case.h"
 #include "dice.h"
+#include "vcpu.h"
 #include "wire.h"
 
 #define ROUNDS	200000
 
 static struct dsm_msg any_message(void)
 {
+	if (!dice_below(4)) {
+		struct dsm_msg msg = {
+			.type = (uint8_t)(DSM_VCPU_EVENT +
+					  dice_below(DSM_VCPU_END - DSM_VCPU_EVENT)),
+			.epoch = (uint32_t)dice(),
+		};
+
+		if (msg.type == DSM_VCPU_POLICY)
+			msg.gfn = dice_below(DSM_POLICY_PARTS);
+		return msg;
+	}
 	return (struct dsm_msg){
 		.type = (uint8_t)(1 + dice_below(DSM_NR_TYPES - 1)),
 		.flags = (uint8_t)dice(),
@@ -41,7 +53,7 @@ static void round_trip(const void *argument)
 		msg = any_message();
 		dsm_wire_put(&msg, bytes);
 		rc = dsm_wire_get(bytes, &back);
-		CHECK(rc == (dsm_type_has_page(msg.type) ? DSM_PAGE_BYTES : 0),
+		CHECK(rc == (int)dsm_type_bytes(msg.type),
 		      "%s: %d", dsm_type_name(msg.type), rc);
 		CHECK(same(&msg, &back), "%s", dsm_type_name(msg.type));
 	}
@@ -84,6 +96,9 @@ static void errors(const void *argument)
 		{ 12, 1, DSM_E_LENGTH },
 		{ 13, 0x10, DSM_E_LENGTH },
 		{ 15, 0x80, DSM_E_LENGTH },
+		{ 1, DSM_VCPU_EVENT, DSM_E_LENGTH },
+		{ 1, DSM_VCPU_EVENT - 1, DSM_E_TYPE },
+		{ 1, DSM_VCPU_END, DSM_E_TYPE },
 		{ 24, 1, DSM_E_RESERVED },
 		{ 31, 1, DSM_E_RESERVED },
 	};
@@ -102,6 +117,44 @@ static void errors(const void *argument)
 		      wrong[i].value, rc);
 		CHECK(same(&msg, &back), "an error wrote a message");
 	}
+}
+
+/* The head of a message about vCPUs says only what it is. */
+static void heads_of_vcpus(const void *argument)
+{
+	static const struct {
+		uint8_t type;
+		unsigned int at;
+		uint8_t value;
+		int error;
+	} wrong[] = {
+		{ DSM_VCPU_EVENT, 2, 1, DSM_E_RESERVED }, { DSM_VCPU_EVENT, 3, 1, DSM_E_RESERVED },
+		{ DSM_VCPU_EVENT, 8, 1, DSM_E_RESERVED }, { DSM_VCPU_CALL, 11, 1, DSM_E_RESERVED },
+		{ DSM_VCPU_CALL, 16, 1, DSM_E_RESERVED }, { DSM_VCPU_CALL, 23, 1, DSM_E_RESERVED },
+		{ DSM_VCPU_POLICY, 16, 4, DSM_E_RESERVED }, { DSM_VCPU_POLICY, 17, 1, DSM_E_RESERVED },
+		{ DSM_VCPU_READY, 12, 0, DSM_E_LENGTH }, { DSM_VCPU_POLICY, 13, 0, DSM_E_LENGTH },
+		{ DSM_VCPU_REPLY, 24, 1, DSM_E_RESERVED },
+	};
+	uint8_t bytes[DSM_WIRE_BYTES];
+	struct dsm_msg back;
+	unsigned int i;
+	int rc;
+
+	(void)argument;
+	for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct dsm_msg msg = { .type = wrong[i].type, .epoch = 1 };
+
+		dsm_wire_put(&msg, bytes);
+		CHECK(dsm_wire_get(bytes, &back) == (int)dsm_type_bytes(msg.type), "good");
+		bytes[wrong[i].at] = wrong[i].value;
+		rc = dsm_wire_get(bytes, &back);
+		CHECK(rc == -wrong[i].error, "%s, byte %u = %u: %d", dsm_type_name(msg.type),
+		      wrong[i].at, wrong[i].value, rc);
+	}
+	CHECK(dsm_wire_version(DSM_GETS) == DSM_WIRE_LOWEST &&
+	      dsm_wire_version(DSM_TOKEN_FREE) == DSM_WIRE_LOWEST &&
+	      dsm_wire_version(DSM_VCPU_EVENT) == DSM_WIRE_VCPUS &&
+	      dsm_wire_version(DSM_VCPU_POLICY) == DSM_WIRE_VCPUS, "versions");
 }
 
 /* What can be read can be written, and is what came: no bit is ignored. */
@@ -181,7 +234,8 @@ static void versions(const void *argument)
 		int result;
 	} cases[] = {
 		{ 0, 0, -DSM_E_VERSION }, { 0, 1, 1 }, { 1, 1, 1 }, { 1, 2, 2 },
-		{ 2, 2, 2 }, { 1, 3, 2 }, { 2, 255, 2 }, { 3, 3, -DSM_E_VERSION },
+		{ 2, 2, 2 }, { 1, 3, 3 }, { 3, 3, 3 }, { 1, 4, 3 }, { 2, 255, 3 },
+		{ 4, 4, -DSM_E_VERSION },
 		{ 255, 255, -DSM_E_VERSION }, { 2, 1, -DSM_E_VERSION },
 	};
 	struct dsm_hello hello = { .host = 2, .nr_hosts = 3, .epoch = 4 }, back;
@@ -204,6 +258,7 @@ static const struct test_case cases[] = {
 	{ "wire: there and back", round_trip, NULL },
 	{ "wire: known bytes", known_bytes, NULL },
 	{ "wire: each error", errors, NULL },
+	{ "wire: heads of messages about vCPUs", heads_of_vcpus, NULL },
 	{ "wire: fuzz", fuzz, NULL },
 	{ "wire: HELLO", hello, NULL },
 	{ "wire: versions", versions, NULL },

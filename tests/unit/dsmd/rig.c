@@ -153,10 +153,9 @@ static void on_message(void *context, unsigned int host,
 	h->messages++;
 	h->from = host;
 	h->last = *msg;
-	if (page) {
-		h->pages++;
-		memcpy(h->page, page, DSM_PAGE_BYTES);
-	}
+	h->pages += dsm_type_has_page(msg->type);
+	if (page)
+		memcpy(h->page, page, dsm_type_bytes(msg->type));
 	if (h->on_message)
 		h->on_message(h, msg, page);
 }

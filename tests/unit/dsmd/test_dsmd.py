@@ -27,7 +27,7 @@ LIST = HERE / "cases.txt"
 DSM = Path(os.environ.get("XENUMA_DSMD", ROOT / "dsm"))
 ONLY = [line.partition("::")[::2] for line in os.environ.get("XENUMA_DSMD_CASES", "").splitlines()]
 
-CORE = ["protocol.c", "wire.c"]
+CORE = ["protocol.c", "vcpu.c", "wire.c"]
 RIG = [HERE / "rig.c", HERE / "papers.c"]
 PARTS = [
     *(DSM / "core" / name for name in CORE),
@@ -40,7 +40,7 @@ PARTS = [
     ),
 ]
 ENGINE = [
-    *(DSM / "core" / f"{noun}.c" for noun in ("directory", "holder", "protocol", "rules", "step", "token")),
+    *(DSM / "core" / f"{noun}.c" for noun in ("directory", "holder", "protocol", "rules", "step", "token", "vcpu")),
     *(
         DSM / "daemon" / f"engine{part}.c"
         for part in (

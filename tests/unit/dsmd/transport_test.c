@@ -1216,6 +1216,56 @@ static void go_silent(struct stranger *s)
 	stranger_read_to_end(s);
 }
 
+/* 64 bytes, or a page, behind a head: not for who speaks an older version. */
+static void messages_about_vcpus(const void *argument)
+{
+	struct stranger s = { .script = go_silent };
+	struct dsm_transport_counters counters;
+	struct dsm_msg msg = message(7, DSM_VCPU_EVENT, 0);
+	uint8_t bytes[DSM_PAGE_BYTES];
+	struct host a, b;
+
+	(void)argument;
+	two_hosts(&a, &b);
+	two_up(&a, &b);
+	CHECK(dsm_transport_version(a.transport, 0) == DSM_WIRE_VCPUS &&
+	      !dsm_transport_version(a.transport, 2), "the version");
+	fill_page(bytes, 5);
+	CHECK(dsm_transport_send(a.transport, 0, &msg, NULL) == -EINVAL, "nothing behind it");
+	CHECK(!dsm_transport_send(a.transport, 0, &msg, bytes), "send");
+	UNTIL(b.messages == 1);
+	CHECK(b.last.type == DSM_VCPU_EVENT && !b.pages &&
+	      !memcmp(b.page, bytes, DSM_VCPU_BYTES), "the same");
+	fill_page(bytes, 6);
+	msg = message(7, DSM_VCPU_POLICY, 3);
+	CHECK(!dsm_transport_send(b.transport, 1, &msg, bytes), "a page");
+	UNTIL(a.messages == 1);
+	CHECK(a.pages == 1 && a.last.gfn == 3 && !memcmp(a.page, bytes, DSM_PAGE_BYTES), "the page");
+	CHECK(!dsm_transport_counts(a.transport, 0, &counters) && counters.received_pages == 1 &&
+	      !counters.sent_pages, "a's counts");
+	CHECK(!dsm_transport_counts(b.transport, 1, &counters) && counters.sent_pages == 1 &&
+	      !counters.received_pages, "b's counts");
+	two_down(&a, &b);
+
+	rig_begin();
+	s.papers = host_papers(1);
+	host_prepare(&b, 0);
+	host_start(&b);
+	CHECK(!dsm_transport_expect(b.transport, 1, session), "expect");
+	s.port = dsm_transport_port(b.transport);
+	stranger_start(&s);
+	UNTIL(b.ups);
+	msg = message(b.epoch, DSM_VCPU_EVENT, 0);
+	CHECK(dsm_transport_version(b.transport, 1) == 1 &&
+	      dsm_transport_send(b.transport, 1, &msg, bytes) == -EPROTONOSUPPORT, "too new");
+	msg = message(b.epoch, DSM_GETS, 1);
+	CHECK(!dsm_transport_send(b.transport, 1, &msg, NULL) && !b.nr_ends, "pages as before");
+	host_stop(&b);
+	stranger_join(&s);
+	papers_free(&s.papers);
+	rig_end();
+}
+
 static void put_message(uint8_t *bytes, unsigned int type, uint64_t gfn)
 {
 	struct dsm_msg msg = message(session, type, gfn);
@@ -1252,6 +1302,7 @@ static const struct lie {
 	{ "no such type", MESSAGE, DSM_GETS, 2, 1, 200, 0, 0, DSM_END_FRAME, 1 },
 	{ "type 0", MESSAGE, DSM_GETS, 2, 1, 0, 0, 0, DSM_END_FRAME, 1 },
 	{ "another version", MESSAGE, DSM_GETS, 2, 0, 2, 0, 0, DSM_END_FRAME, 1 },
+	{ "of a later version", MESSAGE, DSM_VCPU_EVENT, 1, 2, 0, 0, 0, DSM_END_FRAME, 0 },
 	{ "HELLO again", MESSAGE, DSM_GETS, 2, 0, 0, 0, 0, DSM_END_FRAME, 1 },
 	{ "a reserved byte", MESSAGE, DSM_GETS, 2, 31, 1, 0, 0, DSM_END_FRAME, 1 },
 	{ "another epoch", MESSAGE, DSM_GETS, 2, 4, 2, 0, 0, DSM_END_EPOCH, 1 },
@@ -1642,6 +1693,7 @@ int main(int argc, char **argv)
 	static const struct test_case any[] = {
 		{ "messages both ways", both_ways, NULL },
 		{ "clocks of both hosts", clocks, NULL },
+		{ "messages about vCPUs", messages_about_vcpus, NULL },
 		{ "calls that make no sense", calls_that_make_no_sense, NULL },
 		{ "wrong parameters", wrong_parameters, NULL },
 		{ "order under back-pressure", order, NULL },

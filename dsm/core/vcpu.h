@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What hosts say to each other about vCPUs that run on several of them: no
+ * business of pages, and so not of the rest of dsm/core.  What each thing means
+ * is in xen/include/public/dsm.h; decision 0111 says who may say it.
+ *
+ * After the 32 bytes of a message (wire.h), in which flags, reason, transaction
+ * and gfn are 0, come 64 more, all numbers little-endian:
+ *
+ *	 0	4	vcpu
+ *	 4	1	flags
+ *	 5	1	sipi
+ *	 6	2	0
+ *	 8	8	number
+ *	16	4	op
+ *	20	4	cmd
+ *	24	4	about
+ *	28	4	rc
+ *	32	32	word[0] .. word[3]
+ *
+ * Which type has which of them; all others are 0:
+ *
+ *		  EVENT    PORTS  CALL         REPLY      SHUTDOWN TIME
+ *	vcpu	  to whom	  who waits    the same
+ *	flags	  DSM_EVENT_*			   reason   slow
+ *	sipi	  vector					    shift
+ *	number		   first  cookie       the same		    TSC's offset
+ *	op, cmd			  the call
+ *	about			  its vCPU
+ *	rc				       result
+ *	word	  vectors  ports  arg,	       arg		    tsc, ns, mul
+ *				  shared_info
+ *
+ * READY has none of them.  POLICY has a page instead, and its number in gfn.
+ */
+#ifndef DSM_VCPU_H
+#define DSM_VCPU_H
+
+#include "protocol.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DSM_VCPU_WORDS	4
+
+/* Of an EVENT, in the order in which they are done; then vectors. */
+#define DSM_EVENT_INIT	0x01	/* makes void what was sent before */
+#define DSM_EVENT_SIPI	0x02
+#define DSM_EVENT_NMI	0x04
+
+#define DSM_PORTS	4096u	/* event channels of all slices */
+#define DSM_PORTS_AT_ONCE 256u	/* in one PORTS, of one slice */
+#define DSM_SHUTDOWNS	6u	/* reasons: Xen's SHUTDOWN_* */
+#define DSM_MOST_SLOW	100u	/* times that a guest's clock is slower */
+#define DSM_POLICY_PARTS 4u	/* pages of a CPU policy, at most */
+
+struct dsm_vcpu_msg {
+	uint8_t type;		/* enum dsm_vcpu_type */
+	uint8_t host;		/* not on the wire: whom it is for */
+	uint8_t flags, sipi;
+	uint32_t vcpu;
+	uint64_t number;
+	uint32_t op, cmd, about;
+	int32_t rc;
+	uint64_t word[DSM_VCPU_WORDS];
+};
+
+/** Write the DSM_VCPU_BYTES of @msg.  Any value can be written. */
+void dsm_vcpu_put(const struct dsm_vcpu_msg *msg, uint8_t bytes[DSM_VCPU_BYTES]);
+
+/**
+ * Read what follows the head of a message.
+ * @type: of the head: enum dsm_vcpu_type, and none that has a page.
+ * @msg: unchanged after an error; host is 0.
+ * Return: 0; -DSM_E_RESERVED for something that the type does not have; -DSM_E_FLAGS;
+ * -DSM_E_VECTOR for one below 16; -DSM_E_PORT; -DSM_E_RESULT; -DSM_E_REASON; -DSM_E_TIME.
+ * What it means here and now is the caller's question.
+ */
+int dsm_vcpu_get(const uint8_t bytes[DSM_VCPU_BYTES], unsigned int type,
+		 struct dsm_vcpu_msg *msg);
+
+/** An EVENT is owed to a vCPU, and here is the next one for it. */
+void dsm_vcpu_merge(struct dsm_vcpu_msg *owed, const struct dsm_vcpu_msg *next);
+
+enum dsm_call_concern {
+	DSM_CALL_NOT_DONE,	/* for another host */
+	DSM_CALL_OF_VCPU,	/* about the vCPU `about` */
+	DSM_CALL_OF_PORT,
+};
+
+/**
+ * What is a CALL about?
+ * @port: set for DSM_CALL_OF_PORT; any number.
+ */
+enum dsm_call_concern dsm_call_concern(const struct dsm_vcpu_msg *call, uint32_t *port);
+
+/** The slice of a host, and the host of a slice.  @home: the host that is slice 0. */
+static inline unsigned int dsm_slice_number(unsigned int home, unsigned int host)
+{
+	return host == home ? 0 : host ? host : home;
+}
+
+/** Return: the slice whose a port is; @nr_slices: none's. */
+unsigned int dsm_port_slice(uint32_t port, unsigned int nr_slices);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
