@@ -238,6 +238,68 @@ static int read_ranges(const struct reader *r, const struct key *key,
 	return 0;
 }
 
+struct written_place {
+	unsigned int first, nr, host;
+	bool attached;
+};
+
+static const struct key place_keys[] = {
+	{ "first", read_number, IN(written_place, first), 1, DSM_ENGINE_VCPUS - 1, 0, false },
+	{ "vcpus", read_number, IN(written_place, nr), 1, DSM_ENGINE_VCPUS - 1, 0, false },
+	{ "host", read_host, IN(written_place, host), 0, 0, 0, false },
+	{ "attached", read_flag, IN(written_place, attached), 0, 0, 0, true },
+};
+
+static int read_places(const struct reader *r, const struct key *key,
+		       struct json_object *value, void *to)
+{
+	struct dsm_description *d = r->d;
+	size_t i, nr;
+
+	(void)to;
+	nr = json_object_is_type(value, json_type_array) ?
+	     json_object_array_length(value) : 0;
+	if (!nr || nr > DSM_PLACES)
+		return wrong(r, key->name, "a list of 1 to %u objects", DSM_PLACES);
+	for (i = 0; i < nr; i++) {
+		struct written_place w = { .attached = true };
+		int rc = read_object(r, "a place", json_object_array_get_idx(value, i),
+				     place_keys, NR(place_keys), &w);
+
+		if (rc)
+			return rc;
+		if (i && w.first < d->place[i - 1].first + d->place[i - 1].nr)
+			return wrong(r, key->name, "sorted by \"first\", without overlap");
+		d->place[i] = (struct dsm_place){ w.first, w.nr, w.host, w.attached };
+	}
+	d->nr_places = (unsigned int)nr;
+	return 0;
+}
+
+/* When all else is known. */
+static int check_places(const struct reader *r)
+{
+	struct dsm_description *d = r->d;
+	const struct dsm_place *p;
+
+	if (!d->nr_places)
+		return d->slow == 1 ? 0 : wrong(r, "slow", "there have to be \"places\"");
+	if (d->build != (r->config->self != d->token_home))
+		return wrong(r, "places", "the domain of the host of \"token\" is there, and all others are built");
+	memset(d->where, (int)d->token_home, sizeof(d->where));
+	for (p = d->place; p < d->place + d->nr_places; p++) {
+		if (p->attached && d->elastic)
+			return wrong(r, "places", "\"attached\" is false, since that of a range is");
+		if (p->first + p->nr > d->nr_vcpus)
+			return wrong(r, "places", "vCPUs below %u", d->nr_vcpus);
+		if (p->host == d->token_home)
+			return wrong(r, "places", "at other hosts than that of \"token\"");
+		if (p->attached)
+			memset(d->where + p->first, (int)p->host, p->nr);
+	}
+	return 0;
+}
+
 static const struct key keys[] = {
 	{ "name", read_name, IN(dsm_description, name), 0, 0, 0, false },
 	{ "uuid", read_uuid, IN(dsm_description, uuid), 0, 0, 0, false },
@@ -248,6 +310,8 @@ static const struct key keys[] = {
 	{ "frames", read_number, IN(dsm_description, frames), 0, 1u << 28, 0, false },
 	{ "token", read_host, IN(dsm_description, token_home), 0, 0, 0, false },
 	{ "ranges", read_ranges, 0, 0, 0, 0, false },
+	{ "places", read_places, 0, 0, 0, 0, true },
+	{ "slow", read_number, IN(dsm_description, slow), 1, DSM_MOST_SLOW, 0, true },
 	{ "lease_us", read_number, IN(dsm_description, lease_ns), 0, 1000000, US, true },
 	{ "token_ms", read_number, IN(dsm_description, token_ns), 1, 10000, MS, true },
 	{ "pin_ms", read_number, IN(dsm_description, pin_ns), 1, 60000, MS, true },
@@ -284,7 +348,7 @@ static int read_all(const struct reader *r, struct json_object *all)
 		if (r->d->detached[i] && r->d->range[i].home == r->config->self)
 			return wrong(r, "ranges", "vnode %u has its memory here, in a domain that is there: \"attached\" is not false",
 				     r->d->vnode[i]);
-	return 0;
+	return check_places(r);
 }
 
 int dsm_description_parse(const char *bytes, size_t size, const char *file,
@@ -295,6 +359,7 @@ int dsm_description_parse(const char *bytes, size_t size, const char *file,
 	struct dsm_description read = {
 		.lease_ns = 200 * US, .token_ns = 20 * MS, .retry_ns = 50 * US,
 		.pin_ns = 20 * MS, .answer_ns = UINT64_MAX, .keepalive_ms = 10000,
+		.slow = 1,
 	};
 	struct reader r = { file, text, config, &read };
 	struct json_tokener *tokener = json_tokener_new_ex(8);
@@ -370,6 +435,7 @@ void dsm_description_engine(const struct dsm_description *d,
 	memcpy(p->range, d->range, sizeof(d->range));
 	memcpy(p->detached, d->detached, sizeof(d->detached));
 	p->nr_vcpus = d->nr_vcpus;
+	p->where = d->nr_places ? d->where : NULL;
 	p->frames = d->frames;
 	p->lease_ns = d->lease_ns;
 	p->merge_ns = MERGE_NS;
@@ -383,6 +449,17 @@ void dsm_description_engine(const struct dsm_description *d,
 	p->keepalive_ms = d->keepalive_ms;
 	p->prefetch = d->prefetch;
 	p->clear_hint = d->clear_hint;
+}
+
+uint8_t dsm_description_slice(const struct dsm_description *d, unsigned int host)
+{
+	return (uint8_t)(d->nr_places ? dsm_slice_number(d->token_home, host) : host);
+}
+
+/* Its own inverse. */
+uint8_t dsm_description_host(const struct dsm_description *d, unsigned int slice)
+{
+	return dsm_description_slice(d, slice);
 }
 
 static void add_to_port(struct sockaddr_storage *address, unsigned int number)

@@ -23,6 +23,14 @@ extern "C" {
 #define DSM_RANGE_FRAMES	512u	/* 2 MiB: where a detached range begins and ends */
 #define DSM_VM_NUMBERS		1024	/* a VM's number is 1 .. this - 1 */
 
+#define DSM_PLACES		64	/* most of them */
+
+/* vCPUs of another host than the home. */
+struct dsm_place {
+	unsigned int first, nr, host;
+	bool attached;		/* from the start on; else they are at home first */
+};
+
 struct dsm_description {
 	char name[DSM_DESCRIPTION_NAME];	/* letters, digits, "-", "_", "." */
 	uint8_t uuid[16];
@@ -37,6 +45,10 @@ struct dsm_description {
 	unsigned int vnode[DSM_DESCRIPTION_RANGES];	/* of each range */
 	bool detached[DSM_DESCRIPTION_RANGES];	/* no memory in it before somebody says "node" */
 	bool elastic;		/* there is such a range: nobody is waited for */
+	unsigned int nr_places;	/* 0: all vCPUs are at home, for good */
+	struct dsm_place place[DSM_PLACES];
+	uint8_t where[DSM_ENGINE_VCPUS];	/* the host of each vCPU, with places */
+	unsigned int slow;	/* the guest's clock, times; with places */
 	/* may be left out */
 	uint64_t lease_ns, token_ns, retry_ns, pin_ns;
 	uint64_t answer_ns;	/* UINT64_MAX: what the others allow */
@@ -67,6 +79,13 @@ int dsm_description_parse(const char *bytes, size_t size, const char *file,
 void dsm_description_engine(const struct dsm_description *description,
 			    const struct dsm_config *config,
 			    struct dsm_engine_params *params);
+
+/**
+ * The number of the slice of a host, and the host of a slice.  They are the same
+ * without places; with them the home is slice 0.
+ */
+uint8_t dsm_description_slice(const struct dsm_description *description, unsigned int host);
+uint8_t dsm_description_host(const struct dsm_description *description, unsigned int slice);
 
 /** The transport's: our UUID, and the ports of this VM.  After dsm_config_transport(). */
 void dsm_description_transport(const struct dsm_description *description,

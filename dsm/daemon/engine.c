@@ -10,6 +10,7 @@
  *	engine_merge.c	pages of 2 MiB, of those that have come home
  *	engine_frames.c	frames, and which pages leave
  *	engine_peers.c	connections and messages
+ *	engine_vcpus.c	vCPUs that run on several hosts
  *	engine_answers.c	hosts that live and do not answer
  */
 #include <errno.h>
@@ -97,6 +98,7 @@ void dsm_engine_run(struct dsm_engine *e)
 	if (!e->has_failed)
 		engine_tell_all(e);
 	engine_flush(e);
+	engine_vcpus_run(e);
 	if (!e->has_failed)
 		engine_merge(e);
 	engine_time_passes(e);
@@ -119,6 +121,8 @@ uint64_t dsm_engine_next(const struct dsm_engine *e)
 		next = e->evict_due;
 	if (e->merge_due < next)
 		next = e->merge_due;
+	if (e->vcpus.due < next)
+		next = e->vcpus.due;
 	return e->token_due < next ? e->token_due : next;
 }
 
@@ -203,6 +207,8 @@ void dsm_engine_tick(struct dsm_engine *e)
 		else
 			engine_retired(e, e->token_vcpu);
 	}
+	if (!e->has_failed)
+		engine_vcpus_tick(e, t);
 	if (!e->has_failed && engine_answers_due(e) <= t)
 		engine_answers_tick(e, t);
 	if (!e->has_failed && e->keepalive_due <= t) {
@@ -248,7 +254,7 @@ bool dsm_engine_is_quiet(const struct dsm_engine *e)
 	for (host = 0; host < e->vm.nr_hosts; host++)
 		open += e->peer_requests[host];
 	return !open && !e->batch[e->current].nr_slots &&
-	       !e->batch[e->current].nr_ops;
+	       !e->batch[e->current].nr_ops && engine_vcpus_are_quiet(e);
 }
 
 bool dsm_engine_is_asking(const struct dsm_engine *e)
@@ -374,6 +380,13 @@ static int check_params(const struct dsm_engine_params *p, struct dsm_vm *vm,
 			 LEASE_MOST * p->lease_ns / MS);
 		return -EINVAL;
 	}
+	for (i = 0; p->where && i < p->nr_vcpus; i++) {
+		if (i ? p->where[i] < p->nr_hosts : p->where[0] == p->token_home)
+			continue;
+		snprintf(text, DSM_ENGINE_TEXT, "vCPU %u at host %u: want one of %u, and vCPU 0 at %u",
+			 i, p->where[i], p->nr_hosts, p->token_home);
+		return -EINVAL;
+	}
 	if (!p->token_ns || !p->retry_ns || p->retry_ns > DSM_ENGINE_BACKOFF || !p->pin_ns) {
 		snprintf(text, DSM_ENGINE_TEXT, "a time is 0, or retry_ns above %llu", DSM_ENGINE_BACKOFF);
 		return -EINVAL;
@@ -418,7 +431,7 @@ int dsm_engine_create(const struct dsm_engine_params *params,
 			DSM_ENGINE_WRITEBACKS + 2 * SLOTS;
 	e->buffers = params->xen->calls->alloc_pages(params->xen, e->nr_buffers);
 	e->vcpu = calloc(params->nr_vcpus, sizeof(*e->vcpu));
-	if (!e->buffers || !e->vcpu || engine_begin_merging(e) ||
+	if (!e->buffers || !e->vcpu || engine_begin_vcpus(e) || engine_begin_merging(e) ||
 	    dsm_table_init(&e->table, e->buffers, e->nr_buffers))
 		goto fail;
 	for (i = 0; i < params->nr_vcpus; i++)
@@ -431,6 +444,7 @@ fail:
 	if (e->buffers)
 		params->xen->calls->free_pages(params->xen, e->buffers, e->nr_buffers);
 	engine_end_merging(e);
+	engine_end_vcpus(e);
 	free(e->vcpu);
 	free(e);
 	return rc;
@@ -443,6 +457,7 @@ void dsm_engine_destroy(struct dsm_engine *e)
 	e->p.xen->calls->free_pages(e->p.xen, e->buffers, e->nr_buffers);
 	dsm_table_exit(&e->table);
 	engine_end_merging(e);
+	engine_end_vcpus(e);
 	free(e->vcpu);
 	free(e);
 }

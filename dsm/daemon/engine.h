@@ -3,8 +3,8 @@
  * One VM on one host: between Xen, which has the pages and the vCPUs that wait,
  * the peers, and dsm/core, which decides.
  *
- * What comes in are misses from Xen's ring, messages, connections that begin
- * and end, and the time.  What goes out are page operations, messages, and the
+ * What comes in are misses from Xen's ring and what it says of vCPUs, messages,
+ * connections that begin and end, and the time.  What goes out are page operations, messages, and the
  * end of the VM with a reason.  There is no I/O here but through the tables of
  * functions that the caller gives, and no clock but the caller's.
  *
@@ -36,6 +36,7 @@
 
 #include "histogram.h"
 #include "token.h"
+#include "vcpu.h"
 #include "xen_calls.h"
 
 #ifdef __cplusplus
@@ -86,6 +87,7 @@ struct dsm_engine_params {
 	uint64_t merge_ns;		/* 2 MiB are one page again after so long at home; 0: never */
 	unsigned int prefetch;		/* pages ahead of a reader, at most; 0: none */
 	bool clear_hint;		/* who overwrites a page gets it without its bytes */
+	const uint8_t *where;		/* host of each vCPU; NULL: no host carries vCPUs */
 	uint8_t max_losses;		/* before a vCPU wants the token; 0: the core's */
 	uint64_t seed;			/* of the lengths of leases */
 	struct dsm_xen *xen;
@@ -108,6 +110,9 @@ struct dsm_engine_counts {
 	uint64_t tokens;			/* that came */
 	uint64_t operations, batches;		/* page operations; calls of Xen for them */
 	uint64_t evacuated;			/* pages that came home so */
+	uint64_t vcpu_events, vcpu_ports, vcpu_calls;	/* that the ring had for other hosts */
+	uint64_t vcpu_merged;			/* of the first two: with what was to be sent still */
+	uint64_t vcpu_calls_done, vcpu_calls_again;	/* for other hosts; tried in vain */
 	uint64_t merged, merges_refused;	/* pages of 2 MiB that were made; could not be */
 	uint32_t evacuating;			/* 1: a range is coming home, now */
 	uint32_t leaving;			/* 1: the guest empties a range, now */
@@ -156,7 +161,7 @@ int dsm_engine_peer_up(struct dsm_engine *engine, unsigned int host,
 /**
  * A connection is gone.  The VM fails, unless @orderly and neither pages nor
  * homes were there, or nothing is bound to that host (dsm_engine_bind()) and no
- * page concerns it: then it has left, and may come back with a later epoch.
+ * page concerns it, and no vCPU runs there: then it has left, and may come back with a later epoch.
  * @why: for the text.
  */
 void dsm_engine_peer_down(struct dsm_engine *engine, unsigned int host,
@@ -166,7 +171,17 @@ void dsm_engine_peer_down(struct dsm_engine *engine, unsigned int host,
 void dsm_engine_message(struct dsm_engine *engine, unsigned int from,
 			const struct dsm_msg *msg, const uint8_t *page);
 
-/** There may be misses in the ring. */
+/**
+ * A message about vCPUs, but none of before the first start (TIME, READY, POLICY).
+ * @bytes: DSM_VCPU_BYTES.
+ */
+void dsm_engine_vcpu_message(struct dsm_engine *engine, unsigned int from,
+			     const struct dsm_msg *head, const uint8_t *bytes);
+
+/** Return: do vCPUs run at that host, while others run elsewhere? */
+bool dsm_engine_runs_vcpus(const struct dsm_engine *engine, unsigned int host);
+
+/** There may be something in the ring. */
 void dsm_engine_misses(struct dsm_engine *engine);
 
 /** room() is not 0 any more. */

@@ -123,6 +123,37 @@ struct extent {
 	TAILQ_ENTRY(extent) link;
 };
 
+/* Something that is to be sent about vCPUs: engine_vcpus.c. */
+struct letter {
+	struct dsm_vcpu_msg msg;
+	uint8_t host;			/* to which it goes, or went last */
+	bool queued;
+	TAILQ_ENTRY(letter) link;
+};
+
+/* Of a vCPU of a VM whose vCPUs run on several hosts. */
+struct carried {
+	struct letter event;		/* to it: it runs elsewhere */
+	struct letter call;		/* by it: it runs here */
+	bool asks;			/* and waits for that call's result */
+	struct letter reply;		/* to it: its call was done here */
+	bool is_doing;			/* a call by it is to be done here: */
+	struct dsm_vcpu_msg doing;
+};
+
+struct vcpus {
+	struct carried *carried;	/* NULL: all stay where they are */
+	uint8_t where[DSM_ENGINE_VCPUS];	/* host */
+	unsigned int at[DSM_MAX_HOSTS];	/* how many run there */
+	struct letter ports[DSM_PORTS / DSM_PORTS_AT_ONCE];
+	TAILQ_HEAD(, letter) line[DSM_MAX_HOSTS];
+	unsigned int nr_letters;	/* in all lines */
+	unsigned int nr_doing;
+	uint64_t due;			/* they are tried again; or DSM_NEVER */
+	bool again;			/* or at once */
+	bool shut, shared;		/* the guest has shut down; its shared_info is mapped */
+};
+
 struct engine_range {
 	struct dsm_engine_range counts;
 	struct extent *extent;		/* of whole 2 MiB; NULL: none */
@@ -172,6 +203,8 @@ struct dsm_engine {
 	bool cannot_merge;
 	unsigned int used_most;		/* used when there were to be fewer frames */
 	struct engine_range range[DSM_MAX_RANGES];
+
+	struct vcpus vcpus;
 
 	TAILQ_HEAD(, dsm_entry) owed[NR_OWED];
 	uint8_t token_owed;		/* host that owes us the token; DSM_NOBODY */
@@ -394,6 +427,32 @@ void engine_answers_tick(struct dsm_engine *e, uint64_t t);
 
 /** The VM can't go on without @host: say what is lost with it. */
 void engine_lose(struct dsm_engine *e, unsigned int host, const char *why);
+
+/* ---- engine_vcpus.c ---- */
+
+/** Return: 0 or -ENOMEM. */
+int engine_begin_vcpus(struct dsm_engine *e);
+void engine_end_vcpus(struct dsm_engine *e);
+
+/** An entry of the ring that is no miss. */
+void engine_vcpu_said(struct dsm_engine *e, const struct dsm_vcpu_msg *m);
+
+/** A page has come: who waited for it may go on. */
+void engine_vcpus_came(struct dsm_engine *e);
+
+/** Send what can be sent, and try again what can be done now. */
+void engine_vcpus_run(struct dsm_engine *e);
+void engine_vcpus_tick(struct dsm_engine *e, uint64_t t);
+
+/** Return: nothing about vCPUs is under way. */
+bool engine_vcpus_are_quiet(const struct dsm_engine *e);
+
+/** Return: do vCPUs run at a host, of a VM whose vCPUs do so at several? */
+bool engine_runs_vcpus(const struct dsm_engine *e, unsigned int host);
+
+/** Return: @text, "1, 4-7", those that run there; "" if none does. */
+const char *engine_vcpus_of(const struct dsm_engine *e, unsigned int host,
+			    char *text, size_t size);
 
 /* ---- engine_frames.c ---- */
 

@@ -114,6 +114,7 @@ void engine_woken(struct dsm_engine *e, struct dsm_entry *entry)
 		}
 	}
 	entry->answered = 0;
+	engine_vcpus_came(e);
 	for (w = TAILQ_FIRST(&e->waiting); w; w = next) {
 		next = TAILQ_NEXT(w, link);
 		if (w->gfn == gfn)
@@ -328,32 +329,41 @@ static void foreign_missed(struct dsm_engine *e, const struct dsm_xen_miss *miss
 	queue_waiter(e, place);
 }
 
+static void missed(struct dsm_engine *e, const struct dsm_xen_miss *miss)
+{
+	if (!miss->want || miss->want > DSM_XEN_WANT_M_NODATA ||
+	    (!miss->foreign && miss->vcpu >= e->p.nr_vcpus) ||
+	    dsm_vm_home(&e->vm, miss->gfn) == DSM_NOBODY) {
+		engine_fail(e, "Xen's ring: vCPU %u wants %u of gfn 0x%" PRIx64
+			    ", which makes no sense", miss->vcpu, miss->want, miss->gfn);
+		return;
+	}
+	if (miss->foreign)
+		foreign_missed(e, miss);
+	else
+		vcpu_missed(e, miss);
+}
+
 void dsm_engine_misses(struct dsm_engine *e)
 {
-	struct dsm_xen_miss miss[RING];
+	struct dsm_xen_entry entry[RING];
 	int i, nr;
 
 	do {
 		if (e->has_failed)
 			return;
-		nr = e->p.xen->calls->misses(e->p.xen, miss, RING);
+		nr = e->p.xen->calls->misses(e->p.xen, entry, RING);
 		if (nr < 0) {
 			engine_fail(e, "Xen's ring: %s", strerror(-nr));
 			return;
 		}
 		for (i = 0; i < nr; i++) {
-			if (!miss[i].want || miss[i].want > DSM_XEN_WANT_M_NODATA ||
-			    (!miss[i].foreign && miss[i].vcpu >= e->p.nr_vcpus) ||
-			    dsm_vm_home(&e->vm, miss[i].gfn) == DSM_NOBODY) {
-				engine_fail(e, "Xen's ring: vCPU %u wants %u of gfn 0x%" PRIx64
-					    ", which makes no sense", miss[i].vcpu,
-					    miss[i].want, miss[i].gfn);
-				return;
-			}
-			if (miss[i].foreign)
-				foreign_missed(e, &miss[i]);
+			if (entry[i].vcpu.type)
+				engine_vcpu_said(e, &entry[i].vcpu);
 			else
-				vcpu_missed(e, &miss[i]);
+				missed(e, &entry[i].miss);
+			if (e->has_failed)
+				return;
 		}
 	} while (nr == RING);
 }
@@ -363,4 +373,5 @@ void dsm_engine_room(struct dsm_engine *e, unsigned int host)
 	(void)host;
 	if (!e->has_failed)
 		engine_tell_all(e);
+	engine_vcpus_run(e);
 }

@@ -14,6 +14,7 @@ int dsm_engine_peer_up(struct dsm_engine *e, unsigned int host, uint32_t epoch)
 	if (!rc && !e->has_failed) {
 		engine_next_in_line(e);
 		engine_tell_all(e);
+		engine_vcpus_run(e);
 	}
 	return rc;
 }
@@ -22,14 +23,17 @@ void engine_lose(struct dsm_engine *e, unsigned int host, const char *why)
 {
 	const struct dsm_entry *entry;
 	uint64_t modified = 0, kept = 0;
+	char vcpus[DSM_ENGINE_TEXT / 4];
 
 	for (entry = dsm_table_next(&e->table, NULL); entry;
 	     entry = dsm_table_next(&e->table, (struct dsm_entry *)entry)) {
 		modified += at_home(e, entry) && dsm_page_only_at(&entry->page, host);
 		kept += entry->page.home == host && entry->page.state != DSM_INVALID;
 	}
-	engine_fail(e, "host %s is lost (%s): %" PRIu64 " pages of %s were modified there; of its own %"
-		    PRIu64 " pages %" PRIu64 " are here", name_of(e, host), why, modified,
+	engine_vcpus_of(e, host, vcpus, sizeof(vcpus));
+	engine_fail(e, "host %s is lost (%s): %s%s%s%" PRIu64 " pages of %s were modified there; of its own %"
+		    PRIu64 " pages %" PRIu64 " are here", name_of(e, host), why,
+		    vcpus[0] ? "vCPUs " : "", vcpus, vcpus[0] ? " ran there, " : "", modified,
 		    name_of(e, e->vm.self), engine_open_at(e, host), kept);
 }
 
@@ -51,11 +55,13 @@ void dsm_engine_peer_down(struct dsm_engine *e, unsigned int host, bool orderly,
 	     entry = dsm_table_next(&e->table, entry))
 		modified += at_home(e, entry) &&
 			    dsm_page_only_at(&entry->page, host);
-	harmless = e->vm.unbound & dsm_bit(host) && !engine_pages_of(e, host);
+	harmless = e->vm.unbound & dsm_bit(host) && !engine_pages_of(e, host) &&
+		   !engine_runs_vcpus(e, host);
 
 	dsm_vm_peer_down(&e->vm, host);
 	e->peer_requests[host] = 0;
-	if (!harmless && (!orderly || modified || engine_open_at(e, host))) {
+	if (!harmless && (!orderly || modified || engine_open_at(e, host) ||
+			  engine_runs_vcpus(e, host))) {
 		engine_lose(e, host, why);
 		return;
 	}

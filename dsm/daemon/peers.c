@@ -116,7 +116,6 @@ static void on_up(void *context, unsigned int host, uint32_t epoch)
 	struct dsm_worker *w = context;
 	struct dsm_peer *peer = &w->peer[host];
 	char text[DSM_ENGINE_TEXT];
-	unsigned int i;
 	int rc;
 
 	peer->epoch = epoch;
@@ -146,11 +145,20 @@ static void on_up(void *context, unsigned int host, uint32_t epoch)
 	dsm_peers_bind(w, host);
 	if (w->p.description->elastic)
 		open_ranges(w, host, true);
+	if (!dsm_start_up(w, host))
+		return;
 	answer(w, &peer->connecting, NULL);
+	dsm_peers_look(w);
+}
+
+void dsm_peers_look(struct dsm_worker *w)
+{
+	unsigned int i;
+
 	for (i = 0; i < w->p.config->nr_hosts; i++)
 		if (i != w->p.config->self && !w->peer[i].was_up)
 			return;
-	if (w->state == DSM_WORKER_CONNECTING)
+	if (w->state == DSM_WORKER_CONNECTING && dsm_start_is_done(w))
 		dsm_worker_enter(w, DSM_WORKER_RUNNING, "");
 }
 
@@ -160,7 +168,10 @@ static void on_message(void *context, unsigned int host,
 	struct dsm_worker *w = context;
 
 	dsm_worker_came(w);
-	dsm_engine_message(w->engine, host, msg, page);
+	if (!dsm_type_is_vcpu(msg->type))
+		dsm_engine_message(w->engine, host, msg, page);
+	else if (!dsm_start_message(w, host, msg, page))
+		dsm_engine_vcpu_message(w->engine, host, msg, page);
 }
 
 static void on_room(void *context, unsigned int host)
@@ -243,6 +254,7 @@ static void on_round_trip(void *context, unsigned int host, uint64_t ns,
 
 	dsm_histogram_add(&w->peer[host].round_trip, ns);
 	dsm_peers_clock_add(w, &w->peer[host], clock);
+	dsm_start_clock(w, host, clock);
 }
 
 const struct dsm_transport_calls dsm_peers_calls = {
@@ -400,6 +412,8 @@ enum dsm_control_answer dsm_peers_leave(struct dsm_worker *w, const char *name,
 		peer->link = DSM_LINK_DOWN;
 		return DSM_CONTROL_OK;
 	}
+	if (dsm_start_keeps(w, peer->host))
+		return dsm_worker_error(text, "in-use host %s: vCPUs run there, or here", name);
 	begin_to_wait(peer, &peer->leaving, client);
 	open_ranges(w, peer->host, false);
 	return DSM_CONTROL_LATER;

@@ -6,10 +6,13 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <xenctrl.h>
 #include <xenctrl_dsm.h>
+#include <xenguest.h>
+#include <xen/arch-x86/cpuid.h>
 
 #include "overhead.h"
 #include "slice.h"
@@ -19,6 +22,7 @@
 #define MIB_FRAMES	256u
 #define EVENT_PORTS	4095		/* 2-level event channels */
 #define EXTENTS		512u		/* populated by one call */
+#define TSC_NATIVE	XEN_CPUID_TSC_MODE_NEVER_EMULATE
 
 __attribute__((format(printf, 2, 3)))
 static int failed(char *text, const char *format, ...)
@@ -183,6 +187,8 @@ int dsm_slice_create(xc_interface *xch, const struct dsm_description *d,
 	else if (xc_set_paging_mempool_size(xch, made, paging))
 		rc = failed(text, "domain %u: %" PRIu64 " bytes for page tables",
 			    made, paging);
+	else if (d->nr_places && xc_domain_set_tsc_info(xch, made, TSC_NATIVE, 0, 0, 0))
+		rc = failed(text, "domain %u: a TSC that is not emulated", made);
 	else
 		rc = fill(xch, made, d, self, text);
 	if (rc)
@@ -206,8 +212,9 @@ int dsm_slice_enable(xc_interface *xch, uint32_t domid,
 		ranges[i].nr = d->range[i].end - d->range[i].start;
 	}
 	errno = 0;
-	if (xc_dsm_enable(xch, domid, ranges, d->nr_ranges, config->self,
-			  config->nr_hosts, port, &refused)) {
+	if (xc_dsm_enable(xch, domid, ranges, d->nr_ranges,
+			  dsm_description_slice(d, config->self), config->nr_hosts, port,
+			  &refused)) {
 		if (refused) {
 			snprintf(text, DSM_ENGINE_TEXT, "domain %u: DSM: %s", domid,
 				 xc_dsm_refusal(refused));
@@ -226,4 +233,86 @@ int dsm_slice_enable(xc_interface *xch, uint32_t domid,
 		return failed(text, "domain %u: %" PRIu64 " of %u frames for the pool",
 			      domid, done, d->frames);
 	return 0;
+}
+
+/* A policy as bytes: how many leaves and MSRs, and these. */
+struct policy_head {
+	uint32_t leaves, msrs;
+};
+
+static size_t policy_bytes(uint32_t leaves, uint32_t msrs)
+{
+	return sizeof(struct policy_head) + leaves * sizeof(xen_cpuid_leaf_t) +
+	       msrs * sizeof(xen_msr_entry_t);
+}
+
+int dsm_slice_get_policy(xc_interface *xch, uint32_t domid, uint8_t *bytes, size_t size)
+{
+	xc_cpu_policy_t *policy = xc_cpu_policy_init();
+	xen_cpuid_leaf_t *leaves = NULL;
+	xen_msr_entry_t *msrs = NULL;
+	struct policy_head head;
+	int rc = -ENOMEM;
+
+	if (!policy)
+		return rc;
+	rc = -E2BIG;
+	if (xc_cpu_policy_get_size(xch, &head.leaves, &head.msrs))
+		goto fail;
+	if (head.leaves > size / sizeof(*leaves) || head.msrs > size / sizeof(*msrs))
+		goto out;
+	rc = -ENOMEM;
+	leaves = calloc(head.leaves, sizeof(*leaves));
+	msrs = calloc(head.msrs, sizeof(*msrs));
+	if (!leaves || !msrs)
+		goto out;
+	if (xc_cpu_policy_get_domain(xch, domid, policy) ||
+	    xc_cpu_policy_serialise(xch, policy, leaves, &head.leaves, msrs, &head.msrs))
+		goto fail;
+	rc = -E2BIG;
+	if (policy_bytes(head.leaves, head.msrs) > size)
+		goto out;
+	memset(bytes, 0, size);
+	memcpy(bytes, &head, sizeof(head));
+	bytes += sizeof(head);
+	memcpy(bytes, leaves, head.leaves * sizeof(*leaves));
+	memcpy(bytes + head.leaves * sizeof(*leaves), msrs, head.msrs * sizeof(*msrs));
+	rc = 0;
+	goto out;
+
+fail:
+	rc = errno ? -errno : -EIO;
+out:
+	free(leaves);
+	free(msrs);
+	xc_cpu_policy_destroy(policy);
+	return rc;
+}
+
+int dsm_slice_set_policy(xc_interface *xch, uint32_t domid, const uint8_t *bytes, size_t size)
+{
+	xc_cpu_policy_t *policy;
+	const xen_cpuid_leaf_t *leaves;
+	const xen_msr_entry_t *msrs;
+	struct policy_head head;
+	int rc = 0;
+
+	memcpy(&head, bytes, sizeof(head));
+	if (head.leaves > size / sizeof(*leaves) || head.msrs > size / sizeof(*msrs) ||
+	    policy_bytes(head.leaves, head.msrs) > size)
+		return -EINVAL;
+	policy = xc_cpu_policy_init();
+	if (!policy)
+		return -ENOMEM;
+	/* Both have numbers of 32 bits, and of 64 where those before them end at 8 bytes. */
+	leaves = (const void *)(bytes + sizeof(head));
+	msrs = (const void *)(leaves + head.leaves);
+	errno = 0;
+	if (xc_cpu_policy_get_domain(xch, domid, policy) ||
+	    xc_cpu_policy_update_cpuid(xch, policy, leaves, head.leaves) ||
+	    xc_cpu_policy_update_msrs(xch, policy, msrs, head.msrs) ||
+	    xc_cpu_policy_set_domain(xch, domid, policy))
+		rc = errno ? -errno : -EIO;
+	xc_cpu_policy_destroy(policy);
+	return rc;
 }

@@ -41,6 +41,14 @@ int dsm_slice_enable(xc_interface *xch, uint32_t domid,
 int64_t dsm_slice_fill(xc_interface *xch, uint32_t domid, uint64_t first, uint64_t nr);
 int64_t dsm_slice_empty(xc_interface *xch, uint32_t domid, uint64_t first, uint64_t nr);
 
+/**
+ * The CPU policy of a domain, as bytes, and back.  @bytes: at a multiple of 8, and
+ * those of a peer may be anything.
+ * Return: 0; -E2BIG; -EINVAL; -ENOMEM; -errno.
+ */
+int dsm_slice_get_policy(xc_interface *xch, uint32_t domid, uint8_t *bytes, size_t size);
+int dsm_slice_set_policy(xc_interface *xch, uint32_t domid, const uint8_t *bytes, size_t size);
+
 /** Free memory of the host, and the domain's.  Return: 0 or -errno. */
 int dsm_slice_memory(xc_interface *xch, uint32_t domid, struct dsm_xen_memory *memory);
 

@@ -295,7 +295,8 @@ static enum dsm_control_answer leave(struct dsm_worker *w, char **text)
 	if (!dsm_worker_leave(w))
 		return DSM_CONTROL_OK;
 	return dsm_worker_error(text, w->state == DSM_WORKER_RUNNING ?
-				"this host is the home of pages" : "the VM is not running");
+				"this host is the home of pages, or vCPUs run here" :
+				"the VM is not running");
 }
 
 static bool has_ended(const struct dsm_worker *w)
@@ -385,6 +386,8 @@ int dsm_worker_leave(struct dsm_worker *w)
 		if (d->range[i].home == w->p.config->self &&
 		    dsm_engine_range(w->engine, i)->open)
 			return -EBUSY;
+	if (dsm_engine_runs_vcpus(w->engine, w->p.config->self))
+		return -EBUSY;
 	dsm_engine_drain(w->engine);
 	dsm_worker_enter(w, DSM_WORKER_LEAVING, "");
 	return 0;
@@ -440,6 +443,8 @@ int dsm_worker_create(const struct dsm_worker_params *params,
 	if (params->adjust)
 		params->adjust(params->context, &w->transport_params);
 	rc = dsm_engine_create(&engine, &w->engine, text);
+	if (!rc)
+		rc = dsm_start_begin(w, text);
 	if (rc)
 		goto fail;
 	rc = dsm_transport_create(&w->transport_params, &w->transport, why);

@@ -42,6 +42,15 @@ struct dsm_peer {
 	struct dsm_clock clock;
 	bool misaligned;		/* it was said, and is so still */
 	struct dsm_bucket clock_lines;	/* how often something is said of its clock */
+	bool told, ready;		/* of the guest's time; it has it.  At home: start.c */
+};
+
+/* Before the guest runs for the first time: start.c. */
+struct dsm_start {
+	struct dsm_vcpu_msg time;	/* the guest's at home, TIME */
+	uint8_t policy[DSM_POLICY_PARTS * DSM_PAGE_BYTES] __attribute__((aligned(8)));
+	unsigned int parts;		/* of it that have come */
+	bool is_told, is_done;		/* not at home: TIME has come; it is so */
 };
 
 /* A vnode with memory of another host, here or there. */
@@ -78,6 +87,7 @@ struct dsm_worker {
 	struct dsm_vnode vnode[DSM_DESCRIPTION_RANGES];
 	unsigned int nr_vnodes;
 	struct dsm_resize resize;
+	struct dsm_start start;
 	ev_io ring;
 	ev_prepare before_sleep;
 	ev_timer due, questions, second;
@@ -125,6 +135,8 @@ void dsm_peers_end(struct dsm_worker *w);
 void dsm_peers_fail(struct dsm_worker *w, uint8_t reason, const char *text);
 /** Close all.  Return: how many are still open. */
 unsigned int dsm_peers_close(struct dsm_worker *w);
+/** All may be there now that the VM needs to run. */
+void dsm_peers_look(struct dsm_worker *w);
 /** Before the loop sleeps: "leave". */
 void dsm_peers_run(struct dsm_worker *w);
 /** Return: somebody waits for the end of "leave HOST". */
@@ -147,6 +159,27 @@ void dsm_peers_clock_add(struct dsm_worker *w, struct dsm_peer *peer,
 			 const struct dsm_clock_sample *sample);
 void dsm_peers_clock_stats(struct dsm_worker *w, const struct dsm_peer *peer,
 			   struct dsm_stats_clock *stats);
+
+/* ---- start.c ---- */
+
+/**
+ * Place vCPUs; at home, know time and policy.
+ * @text: what went wrong.
+ * Return: 0; -errno.
+ */
+int dsm_start_begin(struct dsm_worker *w, char text[DSM_ENGINE_TEXT]);
+/** Connected.  Return: false: the VM has failed by it. */
+bool dsm_start_up(struct dsm_worker *w, unsigned int host);
+/** Return: it was one of POLICY, TIME, READY. */
+bool dsm_start_message(struct dsm_worker *w, unsigned int host, const struct dsm_msg *msg,
+		       const uint8_t *bytes);
+/** A question to @host was answered. */
+void dsm_start_clock(struct dsm_worker *w, unsigned int host, bool has_clock);
+/** Return: all that is to be done before it runs is done, as far as this host knows. */
+bool dsm_start_is_done(const struct dsm_worker *w);
+bool dsm_start_has_places(const struct dsm_worker *w, unsigned int host);
+/** Return: because of vCPUs this host and @host can't part. */
+bool dsm_start_keeps(const struct dsm_worker *w, unsigned int host);
 
 /* ---- resize.c ---- */
 

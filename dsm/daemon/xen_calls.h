@@ -15,6 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "vcpu.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -67,6 +69,12 @@ struct dsm_xen_miss {
 	bool by_xen;		/* on behalf of Xen */
 };
 
+/* What Xen's ring has: somebody waits for a page, or something about vCPUs. */
+struct dsm_xen_entry {
+	struct dsm_xen_miss miss;
+	struct dsm_vcpu_msg vcpu;	/* its type is 0: a miss; else EVENT, PORTS, CALL, SHUTDOWN */
+};
+
 /* KiB */
 struct dsm_xen_memory {
 	uint64_t free;		/* of the host */
@@ -83,11 +91,56 @@ struct dsm_xen_calls {
 	 */
 	int (*page)(struct dsm_xen *xen, struct dsm_xen_op *ops, unsigned int nr);
 	/**
-	 * Take misses from the ring, and from behind it if it was full.
+	 * Take entries from the ring, and from behind it if it was full.
 	 * Return: how many; less than @most if there are no more; -errno.
 	 */
-	int (*misses)(struct dsm_xen *xen, struct dsm_xen_miss *misses,
+	int (*misses)(struct dsm_xen *xen, struct dsm_xen_entry *entries,
 		      unsigned int most);
+	/**
+	 * What a vCPU of another host has sent: an EVENT to a vCPU that runs here,
+	 * PORTS of this slice.  Return: 0 or -errno.
+	 */
+	int (*send_event)(struct dsm_xen *xen, const struct dsm_vcpu_msg *event);
+	int (*send_ports)(struct dsm_xen *xen, const struct dsm_vcpu_msg *ports);
+	/**
+	 * A hypercall for a vCPU of another host: into rc its result, into word
+	 * what it leaves of its argument.
+	 * Return: 0; -EAGAIN: a page is not here, and is asked for as by another
+	 * domain; -EINVAL, -ENOENT, -EXDEV, -EOPNOTSUPP: not one that is done for
+	 * others; -errno.
+	 */
+	int (*call)(struct dsm_xen *xen, struct dsm_vcpu_msg *call);
+	/**
+	 * Its result, to the vCPU that waits.
+	 * Return: 0; -EINVAL: a port that is not that host's; -ESRCH; -errno.
+	 */
+	int (*reply)(struct dsm_xen *xen, const struct dsm_vcpu_msg *reply);
+	/** The guest has shut down elsewhere, with that code.  Return: 0 or -errno. */
+	int (*shutdown)(struct dsm_xen *xen, unsigned int code);
+	/**
+	 * The guest has its shared_info at that frame, in slice 0.
+	 * Return: 0; -EEXIST: it is there; -EBUSY: the frame is here; -errno.
+	 */
+	int (*shared_info)(struct dsm_xen *xen, uint64_t gfn);
+	/** In slice 0.  Return: that frame; 0 if there is none yet. */
+	uint64_t (*shared_info_at)(struct dsm_xen *xen);
+	/** A vCPU, which is down, runs at that host from now on.  Return: 0 or -errno. */
+	int (*place)(struct dsm_xen *xen, unsigned int vcpu, unsigned int host);
+	/*
+	 * Before the domain runs for the first time.  In slice 0: what its TSC is
+	 * less the host's, and its time, which stays that line for good, and so
+	 * many times slower as @time says.  In others: the same.  Return: 0 or -errno.
+	 */
+	int (*get_time)(struct dsm_xen *xen, struct dsm_vcpu_msg *time);
+	int (*set_time)(struct dsm_xen *xen, const struct dsm_vcpu_msg *time);
+	/**
+	 * Its CPU policy, in bytes that only the same function elsewhere reads.
+	 * Return: 0; -E2BIG; -EINVAL: these are none; -errno: not on this host.
+	 */
+	int (*get_policy)(struct dsm_xen *xen, uint8_t *bytes, unsigned int size);
+	int (*set_policy)(struct dsm_xen *xen, const uint8_t *bytes, unsigned int size);
+	/** A slice that was built here may run: whatever is placed there.  Return: 0 or -errno. */
+	int (*start)(struct dsm_xen *xen);
 	/**
 	 * A hole becomes zeroed memory.
 	 * Return: 0; -EEXIST if it is none; -ENOMEM; -errno.

@@ -49,6 +49,11 @@ SAME(DSM_XEN_WANT_M, XEN_DSM_WANT_M);
 SAME(DSM_XEN_WANT_M_NODATA, XEN_DSM_WANT_M_NODATA);
 SAME(DSM_XEN_MAX_OPS, XEN_DSM_MAX_PAGE_OPS);
 SAME(DSM_DESCRIPTION_RANGES, XEN_DSM_MAX_RANGES);
+SAME(DSM_EVENT_INIT, XEN_DSM_EVENT_INIT);
+SAME(DSM_EVENT_SIPI, XEN_DSM_EVENT_SIPI);
+SAME(DSM_EVENT_NMI, XEN_DSM_EVENT_NMI);
+SAME(DSM_PORTS, XEN_DSM_PORTS);
+SAME(DSM_MOST_SLOW, XEN_DSM_MAX_SLOW);
 
 struct libxc {
 	struct dsm_xen xen;
@@ -61,6 +66,7 @@ struct libxc {
 	size_t ring_pages;
 	uint32_t nr, cons;
 	uint32_t domid;
+	const struct dsm_description *description;
 	bool built;		/* ours: destroyed with the process */
 	xenevtchn_port_or_error_t port;
 	xen_dsm_page_op_t op[DSM_XEN_MAX_OPS];
@@ -93,7 +99,45 @@ static int page(struct dsm_xen *xen, struct dsm_xen_op *ops, unsigned int nr)
 	return 0;
 }
 
-static unsigned int take(struct libxc *x, struct dsm_xen_miss *misses,
+/* What an entry says of vCPUs; its type is 0 if it is another kind. */
+static struct dsm_vcpu_msg about_vcpus(const struct libxc *x,
+				       const struct xen_dsm_ring_entry *e)
+{
+	struct dsm_vcpu_msg m = { .type = 0 };
+
+	switch (e->type) {
+	case XEN_DSM_VCPU_EVENT:
+		m.type = DSM_VCPU_EVENT;
+		m.vcpu = e->vcpu;
+		m.flags = (uint8_t)e->flags;
+		m.sipi = e->want;
+		memcpy(m.word, e->vectors, sizeof(m.word));
+		break;
+	case XEN_DSM_PORT_EVENT:
+		m.type = DSM_VCPU_PORTS;
+		m.host = dsm_description_host(x->description, e->want);
+		m.number = e->gfn;
+		memcpy(m.word, e->vectors, sizeof(m.word));
+		break;
+	case XEN_DSM_HCALL:
+		m.type = DSM_VCPU_CALL;
+		m.host = dsm_description_host(x->description, e->want);
+		m.vcpu = e->vcpu;
+		m.number = e->gfn;
+		m.op = (uint32_t)e->rip;
+		m.cmd = (uint32_t)(e->rip >> 32);
+		m.about = (uint32_t)e->vectors[0];
+		memcpy(m.word, e->vectors + 1, 3 * sizeof(m.word[0]));
+		break;
+	case XEN_DSM_SHUTDOWN:
+		m.type = DSM_VCPU_SHUTDOWN;
+		m.flags = e->want;
+		break;
+	}
+	return m;
+}
+
+static unsigned int take(struct libxc *x, struct dsm_xen_entry *entries,
 			 unsigned int most)
 {
 	uint32_t prod = __atomic_load_n(&x->ring->prod, __ATOMIC_ACQUIRE);
@@ -102,12 +146,15 @@ static unsigned int take(struct libxc *x, struct dsm_xen_miss *misses,
 	for (i = 0; i < most && x->cons != prod; i++) {
 		const struct xen_dsm_ring_entry *e = &x->entry[x->cons & (x->nr - 1)];
 
-		/* What is no miss has want 0, which makes no sense to the engine. */
-		misses[i] = (struct dsm_xen_miss){
-			.gfn = e->gfn, .rip = e->rip, .vcpu = e->vcpu,
-			.want = e->type == XEN_DSM_PAGE_MISS ? e->want : 0,
-			.foreign = e->flags & XEN_DSM_MISS_FOREIGN,
-			.by_xen = e->flags & XEN_DSM_MISS_BY_XEN,
+		/* What nobody knows has want 0, which makes no sense to the engine. */
+		entries[i] = (struct dsm_xen_entry){
+			.miss = {
+				.gfn = e->gfn, .rip = e->rip, .vcpu = e->vcpu,
+				.want = e->type == XEN_DSM_PAGE_MISS ? e->want : 0,
+				.foreign = e->flags & XEN_DSM_MISS_FOREIGN,
+				.by_xen = e->flags & XEN_DSM_MISS_BY_XEN,
+			},
+			.vcpu = about_vcpus(x, e),
 		};
 		x->cons++;
 	}
@@ -115,7 +162,7 @@ static unsigned int take(struct libxc *x, struct dsm_xen_miss *misses,
 	return i;
 }
 
-static int misses(struct dsm_xen *xen, struct dsm_xen_miss *into, unsigned int most)
+static int misses(struct dsm_xen *xen, struct dsm_xen_entry *into, unsigned int most)
 {
 	struct libxc *x = of(xen);
 	xenevtchn_port_or_error_t pending;
@@ -134,6 +181,120 @@ static int misses(struct dsm_xen *xen, struct dsm_xen_miss *into, unsigned int m
 		nr += take(x, into + nr, most - nr);
 	}
 	return (int)nr;
+}
+
+static int send_event(struct dsm_xen *xen, const struct dsm_vcpu_msg *m)
+{
+	xen_dsm_vcpu_event_t event = { .vcpu = m->vcpu, .flags = m->flags, .sipi = m->sipi };
+
+	memcpy(event.vectors, m->word, sizeof(event.vectors));
+	return xc_dsm_send(of(xen)->xch, of(xen)->domid, &event) ? -errno : 0;
+}
+
+static int send_ports(struct dsm_xen *xen, const struct dsm_vcpu_msg *m)
+{
+	xen_dsm_ports_t ports = { .first = (uint32_t)m->number };
+
+	memcpy(ports.ports, m->word, sizeof(ports.ports));
+	return xc_dsm_send_ports(of(xen)->xch, of(xen)->domid, &ports) ? -errno : 0;
+}
+
+static int call(struct dsm_xen *xen, struct dsm_vcpu_msg *m)
+{
+	xen_dsm_call_t what = { .op = m->op, .cmd = m->cmd, .vcpu = m->about };
+
+	memcpy(what.arg, m->word, sizeof(what.arg));
+	if (xc_dsm_call(of(xen)->xch, of(xen)->domid, &what))
+		return -errno;
+	m->rc = what.rc;
+	memcpy(m->word, what.arg, sizeof(what.arg));
+	return 0;
+}
+
+static int reply(struct dsm_xen *xen, const struct dsm_vcpu_msg *m)
+{
+	xen_dsm_call_t what = { .rc = m->rc };
+
+	memcpy(what.arg, m->word, sizeof(what.arg));
+	return xc_dsm_reply(of(xen)->xch, of(xen)->domid, m->vcpu, m->number, &what) ?
+	       -errno : 0;
+}
+
+static int shut_down(struct dsm_xen *xen, unsigned int code)
+{
+	return xc_domain_shutdown(of(xen)->xch, of(xen)->domid, (int)code) ? -errno : 0;
+}
+
+static int shared_info(struct dsm_xen *xen, uint64_t gfn)
+{
+	return xc_dsm_shared_info(of(xen)->xch, of(xen)->domid, gfn) ? -errno : 0;
+}
+
+static uint64_t shared_info_at(struct dsm_xen *xen)
+{
+	const struct dsm_description *d = of(xen)->description;
+	xc_domaininfo_t info;
+
+	if (xc_domain_getinfo_single(of(xen)->xch, of(xen)->domid, &info) ||
+	    info.shared_info_frame >= d->range[d->nr_ranges - 1].end)
+		return 0;
+	return info.shared_info_frame;
+}
+
+static int place(struct dsm_xen *xen, unsigned int vcpu, unsigned int host)
+{
+	return xc_dsm_place(of(xen)->xch, of(xen)->domid, vcpu,
+			    dsm_description_slice(of(xen)->description, host), NULL) ? -errno : 0;
+}
+
+static int get_time(struct dsm_xen *xen, struct dsm_vcpu_msg *m)
+{
+	struct libxc *x = of(xen);
+	xen_dsm_time_t line;
+	uint64_t offset;
+
+	if (xc_dsm_get_tsc(x->xch, x->domid, &offset) ||
+	    xc_dsm_get_time(x->xch, x->domid, &line))
+		return -errno;
+	line.mul /= m->flags;
+	line.slow = m->flags;
+	if (xc_dsm_set_time(x->xch, x->domid, &line))
+		return -errno;
+	m->number = offset;
+	m->sipi = (uint8_t)line.shift;
+	m->word[0] = line.tsc;
+	m->word[1] = line.ns;
+	m->word[2] = line.mul;
+	return 0;
+}
+
+static int set_time(struct dsm_xen *xen, const struct dsm_vcpu_msg *m)
+{
+	struct libxc *x = of(xen);
+	const xen_dsm_time_t line = {
+		.tsc = m->word[0], .ns = m->word[1], .mul = (uint32_t)m->word[2],
+		.shift = (int8_t)m->sipi, .slow = m->flags,
+	};
+
+	if (xc_dsm_set_tsc(x->xch, x->domid, m->number) ||
+	    xc_dsm_set_time(x->xch, x->domid, &line))
+		return -errno;
+	return 0;
+}
+
+static int get_policy(struct dsm_xen *xen, uint8_t *bytes, unsigned int size)
+{
+	return dsm_slice_get_policy(of(xen)->xch, of(xen)->domid, bytes, size);
+}
+
+static int set_policy(struct dsm_xen *xen, const uint8_t *bytes, unsigned int size)
+{
+	return dsm_slice_set_policy(of(xen)->xch, of(xen)->domid, bytes, size);
+}
+
+static int start(struct dsm_xen *xen)
+{
+	return xc_domain_unpause(of(xen)->xch, of(xen)->domid) ? -errno : 0;
 }
 
 static int populate(struct dsm_xen *xen, uint64_t gfn)
@@ -324,7 +485,11 @@ static void close_all(struct dsm_xen *xen)
 }
 
 static const struct dsm_xen_calls calls = {
-	.page = page, .misses = misses, .populate = populate,
+	.page = page, .misses = misses, .send_event = send_event, .send_ports = send_ports,
+	.call = call, .reply = reply, .shutdown = shut_down, .shared_info = shared_info,
+	.shared_info_at = shared_info_at, .place = place, .get_time = get_time,
+	.set_time = set_time, .get_policy = get_policy, .set_policy = set_policy, .start = start,
+	.populate = populate,
 	.pool_add = pool_add, .pool_del = pool_del, .away = away, .drop = drop,
 	.merge = merge,
 	.fill = fill, .empty = empty, .memory = memory,
@@ -392,6 +557,7 @@ struct dsm_xen *dsm_hypervisor_open(const struct dsm_description *d,
 	}
 	x->xen.calls = &calls;
 	x->domid = d->domid;
+	x->description = d;
 	if (open_handles(x, text))
 		goto fail;
 	if (d->build) {

@@ -29,6 +29,8 @@
 #define ALL	NAME ", " UUID ", " NUMBER ", " DOMID ", " VCPUS ", " FRAMES ", " TOKEN ", " RANGES
 #define RIGHT	"{" ALL "}"
 
+#define PLACE	"\"places\": [{\"first\": 1, \"vcpus\": 2, \"host\": \"beta\"}]"
+
 static struct dsm_config config;
 
 static void make_config(void)
@@ -118,6 +120,39 @@ static void elastic(const void *argument)
 	      "%s", said);
 }
 
+static void places(const void *argument)
+{
+	static const char two[] = "{" ALL ", \"slow\": 10, \"places\": ["
+		"{\"first\": 1, \"vcpus\": 1, \"host\": \"beta\"},"
+		"{\"first\": 2, \"vcpus\": 2, \"host\": \"beta\", \"attached\": false}]}";
+	char said[DSM_DESCRIPTION_TEXT];
+	struct dsm_engine_params engine = { 0 };
+	struct dsm_description d;
+
+	(void)argument;
+	make_config();
+	CHECK(!parse(RIGHT, &d, said) && !d.nr_places && d.slow == 1, "%s", said);
+	dsm_description_engine(&d, &config, &engine);
+	CHECK(!engine.where && dsm_description_slice(&d, 1) == 1 && dsm_description_slice(&d, 0) == 0, "none");
+	CHECK(!parse("{" ALL ", " PLACE "}", &d, said) && d.nr_places == 1, "%s", said);
+	dsm_description_engine(&d, &config, &engine);
+	CHECK(engine.where == d.where && !d.where[0] && d.where[1] == 1 && d.where[2] == 1 &&
+	      !d.where[3], "two at beta");
+	CHECK(!parse(two, &d, said) && d.nr_places == 2 && d.slow == 10 && d.where[1] == 1 &&
+	      !d.where[2] && !d.where[3] && !d.place[1].attached && d.place[1].nr == 2, "%s", said);
+	/* At the other host it is built. */
+	config.self = 1;
+	CHECK(!parse("{" NAME "," UUID "," NUMBER "," VCPUS "," FRAMES "," TOKEN "," RANGES
+		     ", \"build\": true, " PLACE "}", &d, said), "%s", said);
+	/* The home is slice 0, whatever its number. */
+	CHECK(!parse("{" NAME "," UUID "," NUMBER "," DOMID "," VCPUS "," FRAMES ", \"token\": \"beta\","
+		     RANGES ", \"places\": [{\"first\": 3, \"vcpus\": 1, \"host\": \"alpha\"}]}", &d, said),
+	      "%s", said);
+	CHECK(dsm_description_slice(&d, 1) == 0 && dsm_description_slice(&d, 0) == 1 &&
+	      dsm_description_slice(&d, 2) == 2 && dsm_description_host(&d, 0) == 1, "slices");
+	CHECK(d.where[0] == 1 && d.where[3] == 0, "where");
+}
+
 static const struct mistake {
 	const char *name, *text, *words;
 } mistakes[] = {
@@ -180,6 +215,26 @@ static const struct mistake {
 	  "vm.json: ranges: vnode 1 has one host" },
 	{ "a domain without its memory", ELASTIC("{\"first\": 0, \"frames\": 512, \"host\": \"alpha\", \"attached\": false}"),
 	  "vm.json: ranges: vnode 0 has its memory here" },
+	{ "no places", "{" ALL ", \"places\": []}", "vm.json: places: a list of 1 to 64" },
+	{ "a place that is none", "{" ALL ", \"places\": [1]}", "vm.json: a place: an object" },
+	{ "a place with more", "{" ALL ", \"places\": [{\"first\": 1, \"vcpus\": 1, \"host\": \"beta\", \"x\": 1}]}",
+	  "vm.json: x: no such key in a place" },
+	{ "a place of vCPU 0", "{" ALL ", \"places\": [{\"first\": 0, \"vcpus\": 1, \"host\": \"beta\"}]}",
+	  "vm.json: first: a number, 1 to 511" },
+	{ "a place of no vCPU", "{" ALL ", \"places\": [{\"first\": 1, \"vcpus\": 0, \"host\": \"beta\"}]}",
+	  "vm.json: vcpus: a number, 1 to 511" },
+	{ "a place of more vCPUs than there are",
+	  "{" ALL ", \"places\": [{\"first\": 1, \"vcpus\": 4, \"host\": \"beta\"}]}", "vm.json: places: vCPUs below 4" },
+	{ "a place at home", "{" ALL ", \"places\": [{\"first\": 1, \"vcpus\": 1, \"host\": \"alpha\"}]}",
+	  "vm.json: places: at other hosts" },
+	{ "places that overlap", "{" ALL ", \"places\": [{\"first\": 1, \"vcpus\": 2, \"host\": \"beta\"},"
+	  "{\"first\": 2, \"vcpus\": 1, \"host\": \"beta\"}]}", "vm.json: places: sorted" },
+	{ "places of a domain that is built at home", "{" NAME "," UUID "," NUMBER "," VCPUS "," FRAMES "," TOKEN ","
+	  RANGES ", \"build\": true, " PLACE "}", "vm.json: places: the domain of the host of \"token\" is there" },
+	{ "places from the start, and ranges later", "{" NAME "," UUID "," NUMBER "," DOMID "," VCPUS "," FRAMES "," TOKEN
+	  ", \"ranges\": [" RANGE_A "," RANGE_C(4194304) "], " PLACE "}", "vm.json: places: \"attached\" is false" },
+	{ "a slow clock without places", "{" ALL ", \"slow\": 10}", "vm.json: slow: there have to be \"places\"" },
+	{ "a clock that is too slow", "{" ALL ", \"slow\": 101, " PLACE "}", "vm.json: slow: a number, 1 to 100" },
 	{ "a lease of two seconds", "{" ALL ", \"lease_us\": 2000000}", "vm.json: lease_us: a number, 0 to 1000000" },
 	{ "a hint that is no flag", "{" ALL ", \"clear_hint\": 1}", "vm.json: clear_hint: true or false" },
 	{ "too long a window", "{" ALL ", \"prefetch\": 65}", "vm.json: prefetch: a number, 0 to 64" },
@@ -270,18 +325,19 @@ static void fuzz(const void *argument)
 
 int main(int argc, char **argv)
 {
-	static struct test_case cases[NR(mistakes) + 4] = {
+	static struct test_case cases[NR(mistakes) + 5] = {
 		{ "description: right", right, NULL },
 		{ "description: files", files, NULL },
 		{ "description: fuzz", fuzz, NULL },
 		{ "description: memory that comes later", elastic, NULL },
+		{ "description: places of vCPUs", places, NULL },
 	};
 	static char names[NR(mistakes)][96];
 	size_t i;
 
 	for (i = 0; i < NR(mistakes); i++) {
 		snprintf(names[i], sizeof(names[i]), "a wrong description: %s", mistakes[i].name);
-		cases[4 + i] = (struct test_case){ names[i], wrong, &mistakes[i] };
+		cases[5 + i] = (struct test_case){ names[i], wrong, &mistakes[i] };
 	}
 	return run_cases(argc, argv, cases, NR(cases));
 }

@@ -2845,7 +2845,7 @@ static void xen_refuses(const void *argument)
 	dice_begin();
 	for (i = 0; i < NR(nonsense); i++) {
 		world_begin(&calm);
-		node[0].xen.ring[0] = nonsense[i];
+		node[0].xen.ring[0] = (struct dsm_xen_entry){ .miss = nonsense[i] };
 		node[0].xen.in_ring = 1;
 		dsm_engine_misses(node[0].engine);
 		expect_failure(0, "Xen's ring: vCPU");

@@ -98,7 +98,7 @@ static bool is_done(void)
 	return !guest.left && !guest.run[0].set && !guest.run[1].set;
 }
 
-static int misses(struct dsm_xen *xen, struct dsm_xen_miss *into, unsigned int most)
+static int misses(struct dsm_xen *xen, struct dsm_xen_entry *into, unsigned int most)
 {
 	uint64_t ticks;
 	unsigned int i;

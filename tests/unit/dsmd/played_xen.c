@@ -184,11 +184,11 @@ static bool ring_put(struct played_xen *p, const struct dsm_xen_miss *miss)
 		p->full = true;
 		return false;
 	}
-	p->ring[p->in_ring++] = *miss;
+	p->ring[p->in_ring++] = (struct dsm_xen_entry){ .miss = *miss };
 	return true;
 }
 
-static int played_misses(struct dsm_xen *xen, struct dsm_xen_miss *misses,
+static int played_misses(struct dsm_xen *xen, struct dsm_xen_entry *misses,
 			 unsigned int most)
 {
 	struct played_xen *p = of(xen);
@@ -213,6 +213,191 @@ static int played_misses(struct dsm_xen *xen, struct dsm_xen_miss *misses,
 			v->unsent = !ring_put(p, &miss);
 	}
 	return (int)nr + played_misses(xen, misses + nr, most - nr);
+}
+
+/* ---- vCPUs ---- */
+
+bool played_says(struct played_xen *p, const struct dsm_vcpu_msg *msg)
+{
+	struct dsm_xen_entry entry = { .vcpu = *msg };
+
+	if (p->in_ring == p->ring_size)
+		return false;
+	if (msg->type == DSM_VCPU_CALL) {
+		CHECK(!p->asks[msg->vcpu].type, "a vCPU that waits calls");
+		entry.vcpu.number = ++p->cookie;
+		p->asks[msg->vcpu] = entry.vcpu;
+	}
+	p->ring[p->in_ring++] = entry;
+	return true;
+}
+
+static void note(struct played_xen *p, const struct dsm_vcpu_msg *msg)
+{
+	p->log[p->nr_log++ % PLAYED_LOG] = *msg;
+}
+
+static int played_send_event(struct dsm_xen *xen, const struct dsm_vcpu_msg *m)
+{
+	struct played_xen *p = of(xen);
+
+	if (p->break_send)
+		return p->break_send;
+	CHECK(m->vcpu < p->nr_vcpus && !p->elsewhere[m->vcpu], "vCPU %u", m->vcpu);
+	note(p, m);
+	return 0;
+}
+
+static int played_send_ports(struct dsm_xen *xen, const struct dsm_vcpu_msg *m)
+{
+	struct played_xen *p = of(xen);
+
+	if (p->break_send)
+		return p->break_send;
+	CHECK(dsm_port_slice((uint32_t)m->number, p->nr_slices) == p->slice, "ports from %llu",
+	      (unsigned long long)m->number);
+	note(p, m);
+	return 0;
+}
+
+/* register_vcpu_info needs its page; bind_ipi allocates a port of this slice. */
+static int played_call(struct dsm_xen *xen, struct dsm_vcpu_msg *m)
+{
+	struct played_xen *p = of(xen);
+	struct dsm_xen_miss miss = { .want = DSM_XEN_WANT_M, .foreign = true };
+
+	p->call_tries++;
+	if (p->break_call)
+		return p->break_call;
+	CHECK(!m->rc && !m->word[3], "not zero");
+	if (m->op == 24 && p->page[m->word[0]].state != DSM_XEN_STATE_M) {
+		miss.gfn = m->word[0];
+		if (!p->no_foreign)
+			ring_put(p, &miss);
+		return -EAGAIN;
+	}
+	if (m->op == 24)
+		p->page[m->word[0]].pinned = true;
+	if (m->op == 32 && m->cmd == 7)
+		m->word[0] |= (uint64_t)(4096 / 4 * p->slice + ++p->next_port) << 32;
+	note(p, m);
+	return 0;
+}
+
+static int played_reply(struct dsm_xen *xen, const struct dsm_vcpu_msg *m)
+{
+	struct played_xen *p = of(xen);
+	const struct dsm_vcpu_msg *call = &p->asks[m->vcpu];
+
+	if (p->break_reply)
+		return p->break_reply;
+	if (!call->type || call->number != m->number)
+		return -ESRCH;
+	if (!m->rc && call->op == 32 && call->cmd == 7 && (m->word[0] >> 42) == p->slice)
+		return -EINVAL;
+	p->asks[m->vcpu].type = 0;
+	note(p, m);
+	return 0;
+}
+
+/* Xen says so in the ring, whoever did it. */
+static int played_shutdown(struct dsm_xen *xen, unsigned int code)
+{
+	struct played_xen *p = of(xen);
+	struct dsm_vcpu_msg m = { .type = DSM_VCPU_SHUTDOWN, .flags = (uint8_t)code };
+
+	if (p->break_shutdown)
+		return p->break_shutdown;
+	CHECK(!p->shut, "twice");
+	p->shut = true;
+	note(p, &m);
+	CHECK(played_says(p, &m), "a full ring");
+	return 0;
+}
+
+static int played_shared_info(struct dsm_xen *xen, uint64_t gfn)
+{
+	struct played_xen *p = of(xen);
+
+	if (p->break_info)
+		return p->break_info;
+	if (!p->slice)
+		return -EINVAL;
+	if (p->info_gfn)
+		return -EEXIST;
+	if (p->page[gfn].state != DSM_XEN_STATE_I)
+		return -EBUSY;
+	p->info_gfn = gfn;
+	return 0;
+}
+
+static uint64_t played_shared_info_at(struct dsm_xen *xen)
+{
+	CHECK(!of(xen)->slice, "only slice 0 knows");
+	return of(xen)->info_gfn;
+}
+
+/* ---- Before the first start ---- */
+
+static int played_place(struct dsm_xen *xen, unsigned int vcpu, unsigned int host)
+{
+	struct played_xen *p = of(xen);
+
+	CHECK(vcpu && vcpu < p->nr_vcpus && !p->started, "vCPU %u", vcpu);
+	p->places++;
+	p->place[vcpu] = (uint8_t)host;
+	return p->break_place;
+}
+
+static int played_get_time(struct dsm_xen *xen, struct dsm_vcpu_msg *time)
+{
+	struct played_xen *p = of(xen);
+	uint8_t slow = time->flags;
+
+	CHECK(!p->slice && !p->time_is_set, "only slice 0, once");
+	p->time_is_set = true;
+	p->time.type = DSM_VCPU_TIME;
+	p->time.flags = slow;
+	*time = p->time;
+	return p->break_time;
+}
+
+static int played_set_time(struct dsm_xen *xen, const struct dsm_vcpu_msg *time)
+{
+	struct played_xen *p = of(xen);
+
+	CHECK(p->slice && !p->time_is_set && p->policy_is_set && !p->started, "in another order");
+	p->time_is_set = true;
+	p->time = *time;
+	return p->break_time;
+}
+
+static int played_get_policy(struct dsm_xen *xen, uint8_t *bytes, unsigned int size)
+{
+	struct played_xen *p = of(xen);
+
+	memset(bytes, 0, size);
+	memcpy(bytes, p->policy, sizeof(p->policy));
+	bytes[size - 1] = 0x5a;
+	return p->break_policy;
+}
+
+static int played_set_policy(struct dsm_xen *xen, const uint8_t *bytes, unsigned int size)
+{
+	struct played_xen *p = of(xen);
+
+	CHECK(!p->started && size == DSM_POLICY_PARTS * DSM_PAGE_BYTES && bytes[size - 1] == 0x5a,
+	      "all of it");
+	memcpy(p->policy, bytes, sizeof(p->policy));
+	p->policy_is_set = true;
+	return p->break_policy;
+}
+
+static int played_start(struct dsm_xen *xen)
+{
+	CHECK(of(xen)->time_is_set, "before it has the time");
+	of(xen)->started = true;
+	return 0;
 }
 
 static int played_populate(struct dsm_xen *xen, uint64_t gfn)
@@ -407,6 +592,11 @@ static void played_close(struct dsm_xen *xen)
 
 static const struct dsm_xen_calls calls = {
 	.page = played_page_ops, .misses = played_misses,
+	.send_event = played_send_event, .send_ports = played_send_ports,
+	.call = played_call, .reply = played_reply, .shutdown = played_shutdown,
+	.shared_info = played_shared_info, .shared_info_at = played_shared_info_at,
+	.place = played_place, .get_time = played_get_time, .set_time = played_set_time,
+	.get_policy = played_get_policy, .set_policy = played_set_policy, .start = played_start,
 	.populate = played_populate, .pool_add = played_pool_add,
 	.pool_del = played_pool_del, .away = played_away, .drop = played_drop,
 	.merge = played_merge,
@@ -430,6 +620,7 @@ void played_init(struct played_xen *p, unsigned int nr_pages,
 	p->pool = pool;
 	p->host_frames = 1000;
 	p->must_not_refuse = true;
+	memset(p->place, 0xff, sizeof(p->place));
 }
 
 enum played_access played_use(struct played_xen *p, unsigned int vcpu,

@@ -13,6 +13,7 @@
 
 #define PLAYED_PAGES	2048
 #define PLAYED_VCPUS	4
+#define PLAYED_LOG	64
 #define PLAYED_WORDS	(DSM_PAGE_BYTES / 8)
 
 struct played_page {
@@ -34,7 +35,7 @@ struct played_xen {
 	unsigned int nr_pages, nr_vcpus;
 	struct played_page page[PLAYED_PAGES];
 	struct played_vcpu vcpu[PLAYED_VCPUS];
-	struct dsm_xen_miss ring[16];
+	struct dsm_xen_entry ring[16];
 	unsigned int ring_size, in_ring;
 	bool full;
 	unsigned int pool, host_frames;	/* frames here; that the host could give */
@@ -49,6 +50,25 @@ struct played_xen {
 	int break_pool_del, break_away, break_drop, break_fill, break_empty, break_memory;
 	uint64_t part;			/* most frames that fill() and empty() do; 0: all */
 	uint64_t limit_kib;		/* of the domain, which has 1000; 0: none */
+	/* vCPUs that run in several slices: this one's number, how many there are. */
+	unsigned int slice, nr_slices;
+	bool elsewhere[PLAYED_VCPUS];	/* the vCPU is a ghost here */
+	struct dsm_vcpu_msg log[PLAYED_LOG];	/* what was done for other slices, in its order */
+	unsigned int nr_log, sent;	/* sent: events and ports, whether there was room or not */
+	struct dsm_vcpu_msg asks[PLAYED_VCPUS];	/* calls that wait; type 0: none */
+	uint64_t cookie;
+	unsigned int next_port, call_tries;
+	uint64_t info_gfn;		/* where shared_info is; 0: nowhere */
+	bool shut;
+	int break_send, break_call, break_reply, break_shutdown, break_info;
+	bool no_foreign;		/* there is no room for foreign misses */
+	/* Before the first start. */
+	unsigned int places;		/* PLACEs */
+	uint8_t place[PLAYED_VCPUS];	/* the host of the last one; 0xff: none */
+	struct dsm_vcpu_msg time;	/* in slice 0: what it is; in others: what was set */
+	uint8_t policy[64];		/* at the beginning of that; the rest is zeros */
+	bool time_is_set, policy_is_set, started;
+	int break_place, break_time, break_policy;
 	uint32_t tsc_khz;		/* 0: none */
 	uint64_t tsc_offset;
 	bool must_not_refuse;		/* but by chance, pins and specials */
@@ -75,6 +95,12 @@ enum played_access played_use(struct played_xen *played, unsigned int vcpu,
 /** The guest frees what it has in M, or populates a hole. */
 bool played_guest_frees(struct played_xen *played, uint64_t gfn);
 bool played_guest_populates(struct played_xen *played, uint64_t gfn);
+
+/**
+ * The guest sends an EVENT or PORTS, or makes a CALL: into the ring as Xen does.
+ * Return: there was room.
+ */
+bool played_says(struct played_xen *played, const struct dsm_vcpu_msg *msg);
 
 /** Return: does any vCPU wait? */
 bool played_waits(const struct played_xen *played);

@@ -34,6 +34,8 @@ struct node {
 static struct node node[HOSTS];
 static unsigned int nr_nodes;
 static bool quick;			/* with all that makes it quick */
+static bool places;			/* vCPU 1 runs at host 1, whose slice is built */
+static unsigned int question_ms = 1000;
 static uint64_t last_written[PAGES][PLAYED_WORDS], written, checked;
 
 static void on_log(void *context, int level, const char *text)
@@ -98,7 +100,7 @@ static void prepare(struct node *n, unsigned int number)
 	n->config = (struct dsm_config){
 		.self = (uint8_t)number, .nr_hosts = (uint8_t)nr_nodes,
 		.transport = DSM_TRANSPORT_TCP, .credits = 32, .queue = 1024,
-		.strangers = 4, .opening_ms = 10000, .question_ms = 1000,
+		.strangers = 4, .opening_ms = 10000, .question_ms = question_ms,
 		.deadline_ms = 60000, .rekey_records = 1 << 20,
 		.clock_drift_ppm = 200, .clock_error_us = 1000,
 	};
@@ -126,6 +128,26 @@ static void prepare(struct node *n, unsigned int number)
 		.poll_ns = quick ? 100000 : 0,
 	};
 	played_init(&n->xen, PAGES, VCPUS, 4, 64);
+	if (places) {
+		n->description.build = number;
+		n->description.nr_places = 1;
+		n->description.place[0] = (struct dsm_place){ 1, 1, 1, true };
+		n->description.where[1] = 1;
+		n->description.slow = 10;
+		n->xen.slice = number;
+		n->xen.nr_slices = nr_nodes;
+		n->xen.elsewhere[0] = number != 0;
+		n->xen.elsewhere[1] = number != 1;
+		n->xen.time = (struct dsm_vcpu_msg){
+			.number = 1ull << 60, .sipi = 3, .word = { 1234, 5678, 91011 },
+		};
+		if (number) {
+			memset(&n->xen.time, 0, sizeof(n->xen.time));
+			n->description.token_home = 0;
+		} else {
+			memset(n->xen.policy, 0xc0, sizeof(n->xen.policy));
+		}
+	}
 	n->xen.tsc_offset = number * TSC_APART;
 	if (number == without_tsc)
 		n->xen.tsc_khz = 0;
@@ -307,6 +329,118 @@ static void clocks(const void *argument)
 	without_tsc = UINT32_MAX;
 }
 
+/* vCPUs on two hosts: the time and the CPU policy of the home are the other's, before it runs. */
+static void vcpus_of_two_hosts(const void *argument)
+{
+	struct dsm_vcpu_msg event = { .type = DSM_VCPU_EVENT, .vcpu = 1, .flags = DSM_EVENT_INIT };
+	const struct dsm_stats_clock *clock;
+	uint64_t apart;
+
+	(void)argument;
+	places = true;
+	question_ms = 20;
+	begin(2);
+	CHECK(node[0].xen.places == 1 && node[0].xen.place[1] == 1 && node[1].xen.places == 1 &&
+	      node[1].xen.place[1] == 1, "placed, at both");
+	CHECK(node[0].xen.time_is_set && !node[1].xen.time_is_set, "the home has its time");
+	UNTIL(all_in(DSM_WORKER_RUNNING));
+	CHECK(node[1].xen.started && !node[0].xen.started, "the one that was built");
+	CHECK(!memcmp(node[1].xen.policy, node[0].xen.policy, sizeof(node[0].xen.policy)), "the policy");
+	CHECK(node[1].xen.time.flags == 10 && node[1].xen.time.sipi == 3 &&
+	      !memcmp(node[1].xen.time.word, node[0].xen.time.word, sizeof(node[0].xen.time.word)), "the line");
+	/* A tick is a ns: this TSC is ahead of the home's. */
+	apart = node[1].xen.time.number - ((1ull << 60) - TSC_APART);
+	clock = &dsm_worker_stats(node[1].worker)->peer[0].clock;
+	CHECK(apart + 1000000 <= 2 * 1000000, "%lld ns from the truth, %llu are known",
+	      (long long)apart, (unsigned long long)clock->error_ns);
+	/* And then they are interrupted. */
+	CHECK(played_says(&node[0].xen, &event), "a full ring");
+	dsm_worker_kick(node[0].worker);
+	UNTIL(node[1].xen.nr_log == 1);
+	CHECK(node[1].xen.log[0].flags == DSM_EVENT_INIT, "INIT");
+	CHECK(dsm_worker_leave(node[1].worker) == -EBUSY, "it can't leave");
+	dsm_worker_destroy(node[1].worker);
+	node[1].worker = NULL;
+	UNTIL(node[0].state == DSM_WORKER_FAILED);
+	CHECK(strstr(node[0].why, host_names[1]) && strstr(node[0].why, "vCPUs 1 ran there"), "%s",
+	      node[0].why);
+	end();
+	places = false;
+	question_ms = 1000;
+}
+
+/* What is in the way of it ends the VM before it begins, with a reason. */
+static void vcpus_that_do_not_start(const void *argument)
+{
+	static const struct {
+		const char *words;
+		unsigned int without_tsc;
+		int policy, time;
+	} table[] = {
+		{ "it has no TSC to compare, or we have none", 0, 0, 0 },
+		{ "it has no TSC to compare, or we have none", 1, 0, 0 },
+		{ "its CPU policy can't be that of this host: Invalid argument", UINT32_MAX, -EINVAL, 0 },
+		{ "Xen does not take its time: Device or resource busy", UINT32_MAX, 0, -EBUSY },
+	};
+	unsigned int i;
+
+	(void)argument;
+	for (i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		places = true;
+		question_ms = 20;
+		without_tsc = table[i].without_tsc;
+		begin(2);
+		node[1].xen.break_policy = table[i].policy;
+		node[1].xen.break_time = table[i].time;
+		UNTIL(all_in(DSM_WORKER_FAILED));
+		CHECK(strstr(node[1].why, table[i].words) && strstr(node[1].why, host_names[0]), "%s",
+		      node[1].why);
+		CHECK(!node[1].xen.started, "it runs");
+		end();
+	}
+	without_tsc = UINT32_MAX;
+	places = false;
+	question_ms = 1000;
+}
+
+/* What start.c must not be told; by the transport of an honest host. */
+static void lies_before_the_start(const void *argument)
+{
+	static const struct {
+		unsigned int from, type;
+		const char *words;
+	} table[] = {
+		{ 1, DSM_VCPU_READY, "READY: nobody waits for it" },	/* a second one */
+		{ 1, DSM_VCPU_TIME, "TIME: it has nothing to say here" },
+		{ 1, DSM_VCPU_POLICY, "POLICY: it has nothing to say here" },
+		{ 0, DSM_VCPU_READY, "READY: it has nothing to say here" },
+		{ 0, DSM_VCPU_TIME, "TIME: " },				/* a second one */
+		{ 0, DSM_VCPU_POLICY, "POLICY: not its turn" },
+	};
+	static const uint8_t nothing[DSM_PAGE_BYTES];
+	unsigned int i;
+
+	(void)argument;
+	places = true;
+	question_ms = 20;
+	for (i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct node *to = &node[!table[i].from];
+		struct dsm_msg head = { .type = (uint8_t)table[i].type, .epoch = 1 };
+
+		begin(2);
+		UNTIL(all_in(DSM_WORKER_RUNNING));
+		while (dsm_transport_send(dsm_worker_transport(node[table[i].from].worker), !table[i].from,
+					  &head, nothing) == -EINVAL)
+			CHECK(head.epoch++ < 100, "no epoch");
+		UNTIL(to->state == DSM_WORKER_FAILED);
+		CHECK(strstr(to->why, table[i].words) && strstr(to->why, host_names[table[i].from]) &&
+		      strstr(to->why, "breaks the protocol"), "%s", to->why);
+		end();
+	}
+	places = false;
+	question_ms = 1000;
+}
+
 static void a_guest_leaves(const void *argument)
 {
 	(void)argument;
@@ -417,6 +551,9 @@ static void nobody_listens(const void *argument)
 
 static const struct test_case cases[] = {
 	{ "worker: clocks", clocks, NULL },
+	{ "workers: vCPUs of two hosts", vcpus_of_two_hosts, NULL },
+	{ "workers: vCPUs that do not start", vcpus_that_do_not_start, NULL },
+	{ "workers: lies before the start", lies_before_the_start, NULL },
 	{ "workers: two hosts", two_hosts, NULL },
 	{ "workers: two quick hosts", two_hosts, &nr_nodes },
 	{ "workers: a guest leaves", a_guest_leaves, NULL },

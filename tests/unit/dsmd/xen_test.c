@@ -15,6 +15,7 @@
 #include <xenctrl_dsm.h>
 #include <xenevtchn.h>
 #include <xenforeignmemory.h>
+#include <xenguest.h>
 #include <xenstore.h>
 
 #include "case.h"
@@ -56,6 +57,17 @@ static struct {
 	unsigned int nr_behind;
 	unsigned int query_state;
 	char published[128], name[128];
+	/* vCPUs that run on several hosts */
+	unsigned int shut, unpaused, tsc_mode, placed_vcpu, placed_slice;
+	uint64_t info_frame, info_mapped, tsc;
+	xen_dsm_time_t time;
+	xen_dsm_vcpu_event_t event;
+	xen_dsm_ports_t ports;
+	xen_dsm_call_t call, reply;
+	uint32_t reply_vcpu;
+	uint64_t cookie;
+	uint32_t leaves, msrs;		/* of the policy */
+	uint64_t policy_sum;
 } xen;
 
 static bool fails(const char *call)
@@ -111,9 +123,10 @@ int xc_domain_destroy(xc_interface *xch, uint32_t domid)
 int xc_domain_shutdown(xc_interface *xch, uint32_t domid, int reason)
 {
 	(void)xch;
-	CHECK(domid == DOMID && reason == SHUTDOWN_crash, "reason %d", reason);
+	CHECK(domid == DOMID, "domain %u", domid);
 	ZERO_OR(shutdown);
-	xen.crashed++;
+	xen.crashed += reason == SHUTDOWN_crash;
+	xen.shut = (unsigned int)reason;
 	return 0;
 }
 
@@ -196,7 +209,8 @@ int xc_domain_getinfo_single(xc_interface *xch, uint32_t domid, xc_domaininfo_t 
 	(void)xch;
 	ZERO_OR(getinfo);
 	CHECK(domid == DOMID, "%u", domid);
-	*info = (xc_domaininfo_t){ .tot_pages = 11, .max_pages = 500, .flags = xen.flags };
+	*info = (xc_domaininfo_t){ .tot_pages = 11, .max_pages = 500, .flags = xen.flags,
+				   .shared_info_frame = xen.info_frame };
 	return 0;
 }
 
@@ -342,6 +356,209 @@ int xc_dsm_drop_range(xc_interface *xch, uint32_t domid, uint64_t first, uint64_
 	xen.dropped_first = first;
 	xen.dropped = nr;
 	*done = nr;
+	return 0;
+}
+
+/* ---- vCPUs ---- */
+
+int xc_domain_unpause(xc_interface *xch, uint32_t domid)
+{
+	(void)xch;
+	(void)domid;
+	ZERO_OR(unpause);
+	xen.unpaused++;
+	return 0;
+}
+
+int xc_domain_set_tsc_info(xc_interface *xch, uint32_t domid, uint32_t mode, uint64_t ns,
+			   uint32_t khz, uint32_t incarnation)
+{
+	(void)xch;
+	CHECK(domid == DOMID && !ns && !khz && !incarnation, "zeros");
+	ZERO_OR(tsc_info);
+	xen.tsc_mode = mode;
+	return 0;
+}
+
+int xc_dsm_place(xc_interface *xch, uint32_t domid, uint32_t vcpu, unsigned int slice, uint64_t *info)
+{
+	(void)xch;
+	(void)domid;
+	ZERO_OR(place);
+	CHECK(!info, "nobody asks");
+	xen.placed_vcpu = vcpu;
+	xen.placed_slice = slice;
+	return 0;
+}
+
+int xc_dsm_send(xc_interface *xch, uint32_t domid, const xen_dsm_vcpu_event_t *event)
+{
+	(void)xch;
+	(void)domid;
+	ZERO_OR(send);
+	xen.event = *event;
+	return 0;
+}
+
+int xc_dsm_send_ports(xc_interface *xch, uint32_t domid, const xen_dsm_ports_t *ports)
+{
+	(void)xch;
+	(void)domid;
+	ZERO_OR(send_ports);
+	xen.ports = *ports;
+	return 0;
+}
+
+int xc_dsm_call(xc_interface *xch, uint32_t domid, xen_dsm_call_t *call)
+{
+	(void)xch;
+	(void)domid;
+	ZERO_OR(call);
+	xen.call = *call;
+	call->rc = -17;
+	call->arg[2] = 99;
+	return 0;
+}
+
+int xc_dsm_reply(xc_interface *xch, uint32_t domid, uint32_t vcpu, uint64_t cookie,
+		 const xen_dsm_call_t *call)
+{
+	(void)xch;
+	(void)domid;
+	ZERO_OR(reply);
+	xen.reply_vcpu = vcpu;
+	xen.cookie = cookie;
+	xen.reply = *call;
+	return 0;
+}
+
+int xc_dsm_shared_info(xc_interface *xch, uint32_t domid, uint64_t gfn)
+{
+	(void)xch;
+	(void)domid;
+	ZERO_OR(shared_info);
+	xen.info_mapped = gfn;
+	return 0;
+}
+
+int xc_dsm_get_tsc(xc_interface *xch, uint32_t domid, uint64_t *offset)
+{
+	(void)xch;
+	(void)domid;
+	ZERO_OR(get_tsc);
+	*offset = 4711;
+	return 0;
+}
+
+int xc_dsm_set_tsc(xc_interface *xch, uint32_t domid, uint64_t offset)
+{
+	(void)xch;
+	(void)domid;
+	ZERO_OR(set_tsc);
+	xen.tsc = offset;
+	return 0;
+}
+
+int xc_dsm_get_time(xc_interface *xch, uint32_t domid, xen_dsm_time_t *time)
+{
+	(void)xch;
+	(void)domid;
+	ZERO_OR(get_time);
+	*time = (xen_dsm_time_t){ .tsc = 1, .ns = 2, .mul = 1000, .shift = -3, .slow = 1 };
+	return 0;
+}
+
+int xc_dsm_set_time(xc_interface *xch, uint32_t domid, const xen_dsm_time_t *time)
+{
+	(void)xch;
+	(void)domid;
+	ZERO_OR(set_time);
+	xen.time = *time;
+	return 0;
+}
+
+struct xc_cpu_policy {
+	int dummy;
+};
+
+xc_cpu_policy_t *xc_cpu_policy_init(void)
+{
+	return fails("policy_init") ? NULL : calloc(1, sizeof(struct xc_cpu_policy));
+}
+
+void xc_cpu_policy_destroy(xc_cpu_policy_t *policy)
+{
+	free(policy);
+}
+
+int xc_cpu_policy_get_size(xc_interface *xch, uint32_t *nr_leaves, uint32_t *nr_msrs)
+{
+	(void)xch;
+	ZERO_OR(policy_size);
+	*nr_leaves = xen.leaves + 3;	/* most of them */
+	*nr_msrs = xen.msrs + 1;
+	return 0;
+}
+
+int xc_cpu_policy_get_domain(xc_interface *xch, uint32_t domid, xc_cpu_policy_t *policy)
+{
+	(void)xch;
+	(void)policy;
+	CHECK(domid == DOMID, "%u", domid);
+	ZERO_OR(policy_get);
+	return 0;
+}
+
+int xc_cpu_policy_set_domain(xc_interface *xch, uint32_t domid, xc_cpu_policy_t *policy)
+{
+	(void)xch;
+	(void)policy;
+	CHECK(domid == DOMID, "%u", domid);
+	ZERO_OR(policy_set);
+	return 0;
+}
+
+int xc_cpu_policy_serialise(xc_interface *xch, const xc_cpu_policy_t *policy, xen_cpuid_leaf_t *leaves,
+			    uint32_t *nr_leaves, xen_msr_entry_t *msrs, uint32_t *nr_msrs)
+{
+	uint32_t i;
+
+	(void)xch;
+	(void)policy;
+	ZERO_OR(serialise);
+	CHECK(*nr_leaves >= xen.leaves && *nr_msrs >= xen.msrs, "room");
+	for (i = 0; i < xen.leaves; i++)
+		leaves[i] = (xen_cpuid_leaf_t){ .leaf = i, .a = 7 };
+	for (i = 0; i < xen.msrs; i++)
+		msrs[i] = (xen_msr_entry_t){ .idx = i, .val = 1000 };
+	*nr_leaves = xen.leaves;
+	*nr_msrs = xen.msrs;
+	return 0;
+}
+
+int xc_cpu_policy_update_cpuid(xc_interface *xch, xc_cpu_policy_t *policy,
+			       const xen_cpuid_leaf_t *leaves, uint32_t nr)
+{
+	uint32_t i;
+
+	(void)xch;
+	(void)policy;
+	ZERO_OR(update_cpuid);
+	for (i = 0; i < nr; i++)
+		xen.policy_sum += leaves[i].a;
+	return 0;
+}
+
+int xc_cpu_policy_update_msrs(xc_interface *xch, xc_cpu_policy_t *policy,
+			      const xen_msr_entry_t *msrs, uint32_t nr)
+{
+	uint32_t i;
+
+	(void)xch;
+	(void)policy;
+	ZERO_OR(update_msrs);
+	for (i = 0; i < nr; i++)
+		xen.policy_sum += msrs[i].val;
 	return 0;
 }
 
@@ -632,7 +849,7 @@ static void other_failures(const void *argument)
 
 static void read_ring(const void *argument)
 {
-	struct dsm_xen_miss misses[16];
+	struct dsm_xen_entry misses[16];
 	struct dsm_xen *opened;
 	unsigned int i;
 	int nr;
@@ -653,17 +870,146 @@ static void read_ring(const void *argument)
 	nr = opened->calls->misses(opened, misses, 16);
 	CHECK(nr == 12 && xen.unmasks == 1 && xen.flushes == 2, "%d misses, %u flushes", nr, xen.flushes);
 	for (i = 0; i < 12; i++)
-		CHECK(misses[i].gfn == 100 + i && misses[i].vcpu == i && misses[i].rip == 7 &&
-		      misses[i].want == DSM_XEN_WANT_M && misses[i].foreign == (i == 2) &&
-		      misses[i].by_xen == (i == 3), "miss %u", i);
+		CHECK(misses[i].miss.gfn == 100 + i && misses[i].miss.vcpu == i &&
+		      misses[i].miss.rip == 7 && misses[i].miss.want == DSM_XEN_WANT_M &&
+		      misses[i].miss.foreign == (i == 2) && misses[i].miss.by_xen == (i == 3) &&
+		      !misses[i].vcpu.type, "miss %u", i);
 	/* Fewer places than there are: the rest comes next. */
 	for (i = 0; i < 3; i++)
 		xen_puts((struct xen_dsm_ring_entry){ .type = XEN_DSM_PAGE_MISS, .want = 1, .gfn = i });
 	CHECK(opened->calls->misses(opened, misses, 2) == 2 &&
-	      opened->calls->misses(opened, misses, 2) == 1 && misses[0].gfn == 2, "two and one");
+	      opened->calls->misses(opened, misses, 2) == 1 && misses[0].miss.gfn == 2, "two and one");
 	/* An entry of another kind makes no sense to the engine. */
 	xen_puts((struct xen_dsm_ring_entry){ .type = 9, .want = 1 });
-	CHECK(opened->calls->misses(opened, misses, 2) == 1 && !misses[0].want, "another kind");
+	CHECK(opened->calls->misses(opened, misses, 2) == 1 && !misses[0].miss.want &&
+	      !misses[0].vcpu.type, "another kind");
+	end(opened);
+}
+
+/* What the ring says of vCPUs, and the words of Xen for what is done for others. */
+static void about_vcpus(const void *argument)
+{
+	struct dsm_xen_entry e[8];
+	struct dsm_vcpu_msg m;
+	struct dsm_xen *opened;
+
+	(void)argument;
+	begin(true);
+	d.nr_places = 1;
+	d.token_home = 0;
+	opened = dsm_hypervisor_open(&d, &config, text);
+	CHECK(opened && xen.tsc_mode == 2 && xen.slice == 1, "%s", text);
+	xen_puts((struct xen_dsm_ring_entry){ .type = XEN_DSM_VCPU_EVENT, .want = 0x9a, .flags = 2,
+					      .vcpu = 3, .vectors = { 1 << 16, 2, 3, 4 } });
+	xen_puts((struct xen_dsm_ring_entry){ .type = XEN_DSM_PORT_EVENT, .want = 0, .gfn = 256,
+					      .vectors = { 5, 6, 7, 8 } });
+	xen_puts((struct xen_dsm_ring_entry){ .type = XEN_DSM_HCALL, .want = 0, .gfn = 77, .vcpu = 1,
+					      .rip = 32 | 7ull << 32, .vectors = { 2, 10, 11, 12 } });
+	xen_puts((struct xen_dsm_ring_entry){ .type = XEN_DSM_SHUTDOWN, .want = 3 });
+	CHECK(opened->calls->misses(opened, e, 8) == 4, "four");
+	m = e[0].vcpu;
+	CHECK(m.type == DSM_VCPU_EVENT && m.vcpu == 3 && m.flags == 2 && m.sipi == 0x9a &&
+	      m.word[0] == 1 << 16 && m.word[3] == 4, "EVENT");
+	CHECK(!opened->calls->send_event(opened, &m) && xen.event.vcpu == 3 && xen.event.flags == 2 &&
+	      xen.event.sipi == 0x9a && xen.event.vectors[3] == 4 && !xen.event.pad, "SEND");
+	m = e[1].vcpu;
+	CHECK(m.type == DSM_VCPU_PORTS && m.host == 0 && m.number == 256 && m.word[3] == 8, "PORTS");
+	CHECK(!opened->calls->send_ports(opened, &m) && xen.ports.first == 256 &&
+	      xen.ports.ports[0] == 5 && !xen.ports.pad, "SEND_PORTS");
+	m = e[2].vcpu;
+	CHECK(m.type == DSM_VCPU_CALL && m.host == 0 && m.vcpu == 1 && m.number == 77 && m.op == 32 &&
+	      m.cmd == 7 && m.about == 2 && m.word[0] == 10 && m.word[2] == 12 && !m.word[3], "CALL");
+	CHECK(!opened->calls->call(opened, &m) && xen.call.op == 32 && xen.call.cmd == 7 &&
+	      xen.call.vcpu == 2 && !xen.call.rc && xen.call.arg[2] == 12, "CALL");
+	CHECK(m.rc == -17 && m.word[0] == 10 && m.word[2] == 99, "its result");
+	CHECK(!opened->calls->reply(opened, &m) && xen.reply_vcpu == 1 && xen.cookie == 77 &&
+	      xen.reply.rc == -17 && xen.reply.arg[2] == 99, "REPLY");
+	CHECK(e[3].vcpu.type == DSM_VCPU_SHUTDOWN && e[3].vcpu.flags == 3, "SHUTDOWN");
+	CHECK(!opened->calls->shutdown(opened, 1) && xen.shut == 1 && !xen.crashed, "shut down");
+	CHECK(!opened->calls->shared_info(opened, 55) && xen.info_mapped == 55, "SHARED_INFO");
+	xen.info_frame = 66;
+	CHECK(opened->calls->shared_info_at(opened) == 66, "where");
+	xen.info_frame = ~0ull;
+	CHECK(!opened->calls->shared_info_at(opened), "nowhere");
+	CHECK(!opened->calls->place(opened, 3, 0) && xen.placed_vcpu == 3 && xen.placed_slice == 0, "PLACE");
+	xen.fail_at = "call";
+	xen.fail_errno = EAGAIN;
+	CHECK(opened->calls->call(opened, &m) == -EAGAIN, "its error");
+	xen.fail_at = "reply";
+	CHECK(opened->calls->reply(opened, &m) == -EAGAIN, "its error");
+	end(opened);
+
+	/* The home is slice 0, and this host has its number then. */
+	begin(false);
+	d.nr_places = 1;
+	d.token_home = 1;
+	opened = dsm_hypervisor_open(&d, &config, text);
+	CHECK(opened && xen.slice == 0, "slice %u", xen.slice);
+	CHECK(!opened->calls->place(opened, 2, 0) && xen.placed_slice == 1, "alpha is slice 1");
+	xen_puts((struct xen_dsm_ring_entry){ .type = XEN_DSM_HCALL, .want = 1 });
+	CHECK(opened->calls->misses(opened, e, 8) == 1 && e[0].vcpu.host == 0, "and back");
+	end(opened);
+
+	begin(true);
+	d.nr_places = 1;
+	xen.fail_at = "tsc_info";
+	xen.fail_errno = EINVAL;
+	CHECK(!dsm_hypervisor_open(&d, &config, text) &&
+	      !strcmp(text, "domain 9: a TSC that is not emulated: Invalid argument"), "%s", text);
+	end(NULL);
+}
+
+static void before_the_start(const void *argument)
+{
+	static uint8_t bytes[DSM_POLICY_PARTS * 4096] __attribute__((aligned(8)));
+	static const char *const calls[] = {
+		"get_tsc", "get_time", "set_time", "policy_size", "policy_get", "serialise",
+	};
+	struct dsm_vcpu_msg m = { .flags = 10 };
+	struct dsm_xen *opened;
+	unsigned int i;
+
+	(void)argument;
+	begin(false);
+	opened = dsm_hypervisor_open(&d, &config, text);
+	CHECK(!opened->calls->get_time(opened, &m), "time");
+	CHECK(xen.time.mul == 100 && xen.time.slow == 10 && xen.time.tsc == 1, "the home has it");
+	CHECK(m.number == 4711 && (int8_t)m.sipi == -3 && m.flags == 10 && m.word[0] == 1 &&
+	      m.word[1] == 2 && m.word[2] == 100, "and says it");
+	memset(&xen.time, 0, sizeof(xen.time));
+	m.number = 42;
+	CHECK(!opened->calls->set_time(opened, &m) && xen.tsc == 42 && xen.time.mul == 100 &&
+	      xen.time.shift == -3 && xen.time.slow == 10 && xen.time.ns == 2 && !xen.time.pad[0], "there");
+	CHECK(!opened->calls->start(opened) && xen.unpaused == 1, "it runs");
+
+	xen.leaves = 100;
+	xen.msrs = 2;
+	CHECK(!opened->calls->get_policy(opened, bytes, sizeof(bytes)), "a policy");
+	CHECK(!opened->calls->set_policy(opened, bytes, sizeof(bytes)) && xen.policy_sum == 700 + 2000,
+	      "%llu", (unsigned long long)xen.policy_sum);
+	xen.leaves = 5000;
+	CHECK(opened->calls->get_policy(opened, bytes, sizeof(bytes)) == -E2BIG, "too large");
+	xen.leaves = 680;
+	CHECK(opened->calls->get_policy(opened, bytes, sizeof(bytes)) == -E2BIG, "just too large");
+	xen.leaves = 100;
+	for (i = 0; i < NR(calls); i++) {
+		xen.fail_at = calls[i];
+		xen.fail_errno = EPERM;
+		CHECK((i < 3 ? opened->calls->get_time(opened, &m) :
+			       opened->calls->get_policy(opened, bytes, sizeof(bytes))) == -EPERM,
+		      "%s", calls[i]);
+	}
+	xen.fail_at = "update_msrs";
+	CHECK(opened->calls->set_policy(opened, bytes, sizeof(bytes)) == -EPERM, "its error");
+	xen.fail_at = NULL;
+	/* Any bytes. */
+	memset(bytes, 0xff, sizeof(bytes));
+	CHECK(opened->calls->set_policy(opened, bytes, sizeof(bytes)) == -EINVAL, "no policy");
+	memset(bytes, 0, sizeof(bytes));
+	((uint32_t *)(void *)bytes)[0] = 682;
+	CHECK(!opened->calls->set_policy(opened, bytes, sizeof(bytes)), "as many as fit");
+	((uint32_t *)(void *)bytes)[1] = 1;
+	CHECK(opened->calls->set_policy(opened, bytes, sizeof(bytes)) == -EINVAL, "one more");
 	end(opened);
 }
 
@@ -823,12 +1169,14 @@ static void all_or_none(const void *argument)
 
 int main(int argc, char **argv)
 {
-	static struct test_case cases[NR(failures) + 9] = {
+	static struct test_case cases[NR(failures) + 11] = {
 		{ "slice: built", build, NULL },
 		{ "slice: a domain that is there", take_over, NULL },
 		{ "slice: no superpages", small_pages, NULL },
 		{ "slice: other failures", other_failures, NULL },
 		{ "Xen: the ring", read_ring, NULL },
+		{ "Xen: vCPUs of other hosts", about_vcpus, NULL },
+		{ "Xen: before the start", before_the_start, NULL },
 		{ "Xen: operations", operations, NULL },
 		{ "slice: detached ranges", detached, NULL },
 		{ "slice: memory and back", fill, NULL },
@@ -839,7 +1187,7 @@ int main(int argc, char **argv)
 
 	for (i = 0; i < NR(failures); i++) {
 		snprintf(names[i], sizeof(names[i]), "slice: %s fails", failures[i].call);
-		cases[9 + i] = (struct test_case){ names[i], failing, &failures[i] };
+		cases[11 + i] = (struct test_case){ names[i], failing, &failures[i] };
 	}
 	return run_cases(argc, argv, cases, NR(cases));
 }

@@ -45,10 +45,14 @@ typedef struct {
 int xc_physinfo(xc_interface *xch, xc_physinfo_t *info);
 
 typedef struct {
-	uint64_t tot_pages, max_pages;
+	uint64_t tot_pages, max_pages, shared_info_frame;
 	uint32_t flags;
 } xc_domaininfo_t;
 #define XEN_DOMINF_dying	(1u << 0)
 int xc_domain_getinfo_single(xc_interface *xch, uint32_t domid, xc_domaininfo_t *info);
+
+int xc_domain_unpause(xc_interface *xch, uint32_t domid);
+int xc_domain_set_tsc_info(xc_interface *xch, uint32_t domid, uint32_t mode, uint64_t ns,
+			   uint32_t khz, uint32_t incarnation);
 
 #endif

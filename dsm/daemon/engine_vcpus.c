@@ -1,0 +1,490 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * vCPUs that run on other hosts: what Xen's ring says of them goes there, and
+ * what hosts say of ours is done here.  Decision 0111.
+ *
+ * A table says where each vCPU runs.  It is the same at all hosts, and stays as
+ * it is while they run.  What the ring says and the table does not allow is our
+ * own mistake; what a peer says is a breach.
+ *
+ * Nothing grows.  What is to be sent is a letter, and there is one for each
+ * thing that can be said at a time: an EVENT to a vCPU, PORTS of 256, a CALL by a
+ * vCPU, a REPLY to one.  A letter that can't go yet waits in its host's line, and
+ * what comes for the same place is put together with it.
+ *
+ * Context: the engine's thread.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine_internal.h"
+
+#define AGAIN	MS		/* ns between two tries of a call whose page is not here */
+
+/* ---- The table ---- */
+
+static bool runs_at(const struct dsm_engine *e, uint32_t vcpu, unsigned int host)
+{
+	return vcpu < e->p.nr_vcpus && e->vcpus.where[vcpu] == host;
+}
+
+/* Return: the host whose a port is; DSM_NOBODY. */
+static unsigned int host_of_port(const struct dsm_engine *e, uint32_t port)
+{
+	unsigned int slice = dsm_port_slice(port, e->vm.nr_hosts);
+
+	return slice < e->vm.nr_hosts ? dsm_slice_number(e->vm.token_home, slice) :
+					DSM_NOBODY;
+}
+
+bool engine_runs_vcpus(const struct dsm_engine *e, unsigned int host)
+{
+	return e->vcpus.carried && e->vcpus.at[host];
+}
+
+const char *engine_vcpus_of(const struct dsm_engine *e, unsigned int host,
+			    char *text, size_t size)
+{
+	unsigned int first, last;
+	size_t at = 0;
+
+	text[0] = 0;
+	if (!engine_runs_vcpus(e, host))
+		return text;
+	for (first = 0; first < e->p.nr_vcpus; first = last + 1) {
+		last = first;
+		if (e->vcpus.where[first] != host)
+			continue;
+		while (runs_at(e, last + 1, host))
+			last++;
+		if (at < size)
+			at += (size_t)snprintf(text + at, size - at, last > first ? "%s%u-%u" : "%s%u",
+					       at ? ", " : "", first, last);
+	}
+	return text;
+}
+
+/* ---- Letters ---- */
+
+static void post(struct dsm_engine *e, struct letter *letter, unsigned int host)
+{
+	if (letter->queued)
+		return;
+	letter->queued = true;
+	letter->host = (uint8_t)host;
+	TAILQ_INSERT_TAIL(&e->vcpus.line[host], letter, link);
+	e->vcpus.nr_letters++;
+}
+
+static void send_message(struct dsm_engine *e, unsigned int host,
+			 const struct dsm_vcpu_msg *msg)
+{
+	struct dsm_msg head = { .type = msg->type, .epoch = e->vm.epoch[host] };
+	uint8_t bytes[DSM_VCPU_BYTES];
+
+	dsm_vcpu_put(msg, bytes);
+	e->p.calls->send(e->p.context, host, &head, bytes);
+}
+
+/* All that there are credits for. */
+static void send_letters(struct dsm_engine *e, unsigned int host)
+{
+	struct letter *letter;
+
+	while ((letter = TAILQ_FIRST(&e->vcpus.line[host])) && e->vm.up & dsm_bit(host) &&
+	       e->p.calls->room(e->p.context, host)) {
+		TAILQ_REMOVE(&e->vcpus.line[host], letter, link);
+		letter->queued = false;
+		e->vcpus.nr_letters--;
+		send_message(e, host, &letter->msg);
+	}
+}
+
+/* ---- What the ring says ---- */
+
+static bool said_event(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
+{
+	struct letter *letter;
+
+	if (m->vcpu >= e->p.nr_vcpus || runs_at(e, m->vcpu, e->vm.self))
+		return false;
+	letter = &e->vcpus.carried[m->vcpu].event;
+	if (letter->queued) {
+		dsm_vcpu_merge(&letter->msg, m);
+		e->counts.vcpu_merged++;
+	} else {
+		letter->msg = *m;
+	}
+	post(e, letter, e->vcpus.where[m->vcpu]);
+	e->counts.vcpu_events++;
+	return true;
+}
+
+static bool said_ports(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
+{
+	unsigned int host, i;
+	struct letter *letter;
+
+	if (m->number >= DSM_PORTS || m->number % DSM_PORTS_AT_ONCE)
+		return false;
+	host = host_of_port(e, (uint32_t)m->number);
+	if (host == DSM_NOBODY || host == e->vm.self || host != m->host)
+		return false;
+	letter = &e->vcpus.ports[m->number / DSM_PORTS_AT_ONCE];
+	if (letter->queued) {
+		for (i = 0; i < DSM_VCPU_WORDS; i++)
+			letter->msg.word[i] |= m->word[i];
+		e->counts.vcpu_merged++;
+	} else {
+		letter->msg = *m;
+	}
+	post(e, letter, host);
+	e->counts.vcpu_ports++;
+	return true;
+}
+
+static bool said_call(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
+{
+	struct carried *c;
+
+	if (!runs_at(e, m->vcpu, e->vm.self) || m->host >= e->vm.nr_hosts ||
+	    m->host == e->vm.self)
+		return false;
+	c = &e->vcpus.carried[m->vcpu];
+	if (c->asks)
+		return false;
+	c->asks = true;
+	c->call.msg = *m;
+	/* Where it is to be mapped there, before what it is about is used. */
+	c->call.msg.word[3] = e->vm.self == e->vm.token_home ?
+			      e->p.xen->calls->shared_info_at(e->p.xen) : 0;
+	post(e, &c->call, m->host);
+	e->counts.vcpu_calls++;
+	return true;
+}
+
+static bool said_shutdown(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
+{
+	unsigned int host;
+
+	if (m->flags >= DSM_SHUTDOWNS)
+		return false;
+	/* Who was told by a peer hears it of Xen again. */
+	if (e->vcpus.shut)
+		return true;
+	e->vcpus.shut = true;
+	for (host = 0; host < e->vm.nr_hosts; host++)
+		if (host != e->vm.self && e->vm.up & dsm_bit(host) && e->vcpus.at[host])
+			send_message(e, host, m);
+	return true;
+}
+
+void engine_vcpu_said(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
+{
+	bool sense = false;
+
+	if (e->vcpus.carried) {
+		switch (m->type) {
+		case DSM_VCPU_EVENT:
+			sense = said_event(e, m);
+			break;
+		case DSM_VCPU_PORTS:
+			sense = said_ports(e, m);
+			break;
+		case DSM_VCPU_CALL:
+			sense = said_call(e, m);
+			break;
+		case DSM_VCPU_SHUTDOWN:
+			sense = said_shutdown(e, m);
+			break;
+		}
+	}
+	if (!sense)
+		engine_fail(e, "Xen's ring: %s of vCPU %" PRIu32 ", 0x%" PRIx64 " for host %u, "
+			    "which makes no sense", dsm_type_name(m->type), m->vcpu,
+			    m->number, m->host);
+}
+
+/* ---- What peers say ---- */
+
+static void breach(struct dsm_engine *e, unsigned int from,
+		   const struct dsm_vcpu_msg *m, const char *what)
+{
+	char why[DSM_ENGINE_TEXT / 2];
+
+	snprintf(why, sizeof(why), "it breaks the protocol: %s of vCPU %" PRIu32 ", 0x%" PRIx64
+		 ": %s", dsm_type_name(m->type), m->vcpu, m->number, what);
+	engine_lose(e, from, why);
+}
+
+/* What Xen says of something that was checked: our mistake. */
+static void check_done(struct dsm_engine *e, const struct dsm_vcpu_msg *m, int rc)
+{
+	if (rc)
+		engine_fail(e, "Xen does not do %s of vCPU %" PRIu32 ", 0x%" PRIx64 ": %s",
+			    dsm_type_name(m->type), m->vcpu, m->number, strerror(-rc));
+}
+
+/* Return: 0; -EAGAIN; what Xen says.  The guest has it once, and a peer may say anything. */
+static int map_shared_info(struct dsm_engine *e, uint64_t gfn)
+{
+	unsigned int home = dsm_vm_home(&e->vm, gfn);
+	int rc;
+
+	if (!gfn || e->vcpus.shared)
+		return 0;
+	if (home == DSM_NOBODY || home == e->vm.self)
+		return -EINVAL;
+	rc = e->p.xen->calls->shared_info(e->p.xen, gfn);
+	e->vcpus.shared = !rc || rc == -EEXIST;
+	return rc == -EBUSY ? -EAGAIN : rc == -EEXIST ? 0 : rc;
+}
+
+static void try_call(struct dsm_engine *e, struct carried *c)
+{
+	struct dsm_vcpu_msg m = c->doing;
+	unsigned int from = e->vcpus.where[m.vcpu];
+	int rc = map_shared_info(e, m.word[3]);
+
+	m.word[3] = 0;
+	if (!rc)
+		rc = e->p.xen->calls->call(e->p.xen, &m);
+	switch (rc) {
+	case -EAGAIN:
+		e->counts.vcpu_calls_again++;
+		return;
+	case -EINVAL:
+	case -ENOENT:
+	case -EXDEV:
+	case -EOPNOTSUPP:
+		breach(e, from, &c->doing, "Xen does not do it for another host");
+		return;
+	case 0:
+		break;
+	default:
+		check_done(e, &c->doing, rc);
+		return;
+	}
+	c->is_doing = false;
+	e->vcpus.nr_doing--;
+	c->reply.msg = (struct dsm_vcpu_msg){
+		.type = DSM_VCPU_REPLY, .vcpu = m.vcpu, .number = m.number, .rc = m.rc,
+		.word = { m.word[0], m.word[1], m.word[2] },
+	};
+	post(e, &c->reply, from);
+	e->counts.vcpu_calls_done++;
+}
+
+static void try_calls(struct dsm_engine *e, uint64_t t)
+{
+	struct carried *c;
+
+	e->vcpus.again = false;
+	for (c = e->vcpus.carried; c < e->vcpus.carried + e->p.nr_vcpus &&
+	     e->vcpus.nr_doing && !e->has_failed; c++)
+		if (c->is_doing)
+			try_call(e, c);
+	e->vcpus.due = e->vcpus.nr_doing ? t + AGAIN : DSM_NEVER;
+}
+
+/* Return: 0, or enum dsm_error. */
+static int may_call(const struct dsm_engine *e, unsigned int from,
+		    const struct dsm_vcpu_msg *m)
+{
+	const struct carried *c;
+	uint32_t port;
+
+	if (!runs_at(e, m->vcpu, from))
+		return DSM_E_VCPU;
+	if (m->word[3] && from != e->vm.token_home)
+		return DSM_E_RESERVED;
+	c = &e->vcpus.carried[m->vcpu];
+	if (c->is_doing || c->reply.queued)
+		return DSM_E_SECOND;
+	switch (dsm_call_concern(m, &port)) {
+	case DSM_CALL_OF_VCPU:
+		return runs_at(e, m->about, e->vm.self) ? 0 : DSM_E_VCPU;
+	case DSM_CALL_OF_PORT:
+		if (m->about)
+			return DSM_E_VCPU;
+		return host_of_port(e, port) == e->vm.self ? 0 : DSM_E_PORT;
+	default:
+		return DSM_E_CALL;
+	}
+}
+
+static int got_call(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_msg *m)
+{
+	struct carried *c;
+	int rc = may_call(e, from, m);
+
+	if (rc)
+		return rc;
+	c = &e->vcpus.carried[m->vcpu];
+	c->doing = *m;
+	c->is_doing = true;
+	e->vcpus.nr_doing++;
+	if (e->vcpus.due == DSM_NEVER)
+		e->vcpus.due = now(e) + AGAIN;
+	try_call(e, c);
+	return 0;
+}
+
+static int got_reply(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_msg *m)
+{
+	struct carried *c = &e->vcpus.carried[m->vcpu];
+	int rc;
+
+	if (!runs_at(e, m->vcpu, e->vm.self) || !c->asks || c->call.queued ||
+	    c->call.host != from || c->call.msg.number != m->number)
+		return DSM_E_NOT_ASKED;
+	c->asks = false;
+	rc = e->p.xen->calls->reply(e->p.xen, m);
+	/* All else of it has been looked at. */
+	if (rc == -EINVAL)
+		return DSM_E_PORT;
+	check_done(e, m, rc);
+	return 0;
+}
+
+static int got_ports(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
+{
+	if (host_of_port(e, (uint32_t)m->number) != e->vm.self)
+		return DSM_E_PORT;
+	check_done(e, m, e->p.xen->calls->send_ports(e->p.xen, m));
+	return 0;
+}
+
+static int got_event(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
+{
+	if (!runs_at(e, m->vcpu, e->vm.self))
+		return DSM_E_VCPU;
+	check_done(e, m, e->p.xen->calls->send_event(e->p.xen, m));
+	return 0;
+}
+
+static int got_shutdown(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_msg *m)
+{
+	char text[DSM_ENGINE_TEXT];
+
+	if (e->vcpus.shut)
+		return 0;
+	e->vcpus.shut = true;
+	snprintf(text, sizeof(text), "host %s: the guest has shut down, with code %u",
+		 name_of(e, from), m->flags);
+	e->p.calls->warn(e->p.context, text);
+	check_done(e, m, e->p.xen->calls->shutdown(e->p.xen, m->flags));
+	return 0;
+}
+
+static int got(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_msg *m)
+{
+	if (!engine_runs_vcpus(e, from))
+		return DSM_E_VCPU;
+	if (m->vcpu >= e->p.nr_vcpus)
+		return DSM_E_VCPU;
+	switch (m->type) {
+	case DSM_VCPU_EVENT:
+		return got_event(e, m);
+	case DSM_VCPU_PORTS:
+		return got_ports(e, m);
+	case DSM_VCPU_CALL:
+		return got_call(e, from, m);
+	case DSM_VCPU_REPLY:
+		return got_reply(e, from, m);
+	case DSM_VCPU_SHUTDOWN:
+		return got_shutdown(e, from, m);
+	}
+	return DSM_E_TYPE;
+}
+
+void dsm_engine_vcpu_message(struct dsm_engine *e, unsigned int from,
+			     const struct dsm_msg *head, const uint8_t *bytes)
+{
+	struct dsm_vcpu_msg m = { .type = head->type };
+	int rc;
+
+	if (e->has_failed)
+		return;
+	if (from >= e->vm.nr_hosts || !(e->vm.up & dsm_bit(from)))
+		rc = DSM_E_PEER;
+	else if (head->epoch != e->vm.epoch[from])
+		rc = DSM_E_EPOCH;
+	else
+		rc = -dsm_vcpu_get(bytes, head->type, &m);
+	if (!rc)
+		rc = got(e, from, &m);
+	if (rc && !e->has_failed)
+		breach(e, from, &m, dsm_error_name((unsigned int)rc));
+}
+
+/* ---- Now and then ---- */
+
+void engine_vcpus_came(struct dsm_engine *e)
+{
+	e->vcpus.again = e->vcpus.nr_doing != 0;
+}
+
+void engine_vcpus_run(struct dsm_engine *e)
+{
+	unsigned int host;
+
+	if (e->has_failed)
+		return;
+	if (e->vcpus.again)
+		try_calls(e, now(e));
+	for (host = 0; host < e->vm.nr_hosts && e->vcpus.nr_letters && !e->has_failed; host++)
+		send_letters(e, host);
+}
+
+void engine_vcpus_tick(struct dsm_engine *e, uint64_t t)
+{
+	if (e->vcpus.due <= t)
+		try_calls(e, t);
+}
+
+bool engine_vcpus_are_quiet(const struct dsm_engine *e)
+{
+	unsigned int i;
+
+	if (e->vcpus.nr_letters || e->vcpus.nr_doing)
+		return false;
+	for (i = 0; e->vcpus.carried && i < e->p.nr_vcpus; i++)
+		if (e->vcpus.carried[i].asks)
+			return false;
+	return true;
+}
+
+bool dsm_engine_runs_vcpus(const struct dsm_engine *e, unsigned int host)
+{
+	return engine_runs_vcpus(e, host);
+}
+
+/* ---- Begin and end ---- */
+
+int engine_begin_vcpus(struct dsm_engine *e)
+{
+	unsigned int i;
+
+	for (i = 0; i < DSM_MAX_HOSTS; i++)
+		TAILQ_INIT(&e->vcpus.line[i]);
+	e->vcpus.due = DSM_NEVER;
+	if (!e->p.where)
+		return 0;
+	e->vcpus.carried = calloc(e->p.nr_vcpus, sizeof(*e->vcpus.carried));
+	if (!e->vcpus.carried)
+		return -ENOMEM;
+	for (i = 0; i < e->p.nr_vcpus; i++) {
+		e->vcpus.where[i] = e->p.where[i];
+		e->vcpus.at[e->p.where[i]]++;
+	}
+	return 0;
+}
+
+void engine_end_vcpus(struct dsm_engine *e)
+{
+	free(e->vcpus.carried);
+}

@@ -1,0 +1,897 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * vCPUs that run on several hosts: engines with a played hypervisor each, joined
+ * by channels that keep the order of each pair.  What is sent comes once and in
+ * its order, or put together; calls come back, whatever pages they need; what a
+ * peer must not say fails the VM and names the peer.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "case.h"
+#include "dice.h"
+#include "engine.h"
+#include "played_xen.h"
+
+#define HOSTS	3
+#define VCPUS	4
+#define PAGES	30
+#define NR(a)	(sizeof(a) / sizeof((a)[0]))
+#define MS	1000000ull
+
+struct parcel {
+	struct dsm_msg msg;
+	uint8_t bytes[DSM_PAGE_BYTES];
+	STAILQ_ENTRY(parcel) link;
+};
+STAILQ_HEAD(channel, parcel);
+
+struct node {
+	struct played_xen xen;
+	struct dsm_engine *engine;
+	unsigned int number, warnings;
+	char failure[DSM_ENGINE_TEXT];
+};
+
+static struct node node[HOSTS];
+static struct channel channel[HOSTS][HOSTS];
+static unsigned int in_channel[HOSTS][HOSTS], credits, home;
+static uint64_t clock_ns;
+static uint8_t where[VCPUS];
+
+static uint64_t on_now(void *context)
+{
+	(void)context;
+	return clock_ns;
+}
+
+static void on_send(void *context, unsigned int host, const struct dsm_msg *msg,
+		    const uint8_t *page)
+{
+	struct node *n = context;
+	struct parcel *parcel = calloc(1, sizeof(*parcel));
+
+	CHECK(host < HOSTS && host != n->number, "to %u", host);
+	CHECK(!page == !dsm_type_bytes(msg->type), "%s", dsm_type_name(msg->type));
+	CHECK(!dsm_type_is_vcpu(msg->type) || msg->type == DSM_VCPU_SHUTDOWN ||
+	      in_channel[n->number][host] < credits, "%s without a credit",
+	      dsm_type_name(msg->type));
+	parcel->msg = *msg;
+	if (page)
+		memcpy(parcel->bytes, page, dsm_type_bytes(msg->type));
+	STAILQ_INSERT_TAIL(&channel[n->number][host], parcel, link);
+	in_channel[n->number][host]++;
+}
+
+static unsigned int on_room(void *context, unsigned int host)
+{
+	const struct node *n = context;
+	unsigned int used = in_channel[n->number][host];
+
+	return used < credits ? credits - used : 0;
+}
+
+static void on_failed(void *context, const char *text)
+{
+	struct node *n = context;
+
+	CHECK(!n->failure[0], "failed twice");
+	snprintf(n->failure, sizeof(n->failure), "%s", text);
+}
+
+static void on_over(void *context, const char *text)
+{
+	(void)context;
+	CHECK(false, "%s", text);
+}
+
+static void on_warn(void *context, const char *text)
+{
+	struct node *n = context;
+
+	CHECK(text[0], "without words");
+	n->warnings++;
+}
+
+static void on_finished(void *context, uint64_t gfn, enum dsm_reason reason)
+{
+	(void)context;
+	(void)gfn;
+	(void)reason;
+}
+
+static const struct dsm_engine_calls calls = {
+	.now = on_now, .send = on_send, .room = on_room, .failed = on_failed,
+	.over = on_over, .warn = on_warn, .finished = on_finished,
+};
+
+static struct dsm_engine_params params_of(struct node *n)
+{
+	return (struct dsm_engine_params){
+		.self = (uint8_t)n->number, .nr_hosts = HOSTS, .token_home = (uint8_t)home,
+		.name = { "alpha", "beta", "gamma" }, .nr_ranges = 3,
+		.range = { { 0, 10, 0 }, { 10, 20, 1 }, { 20, 30, 2 } },
+		.nr_vcpus = VCPUS, .frames = 32 * VCPUS, .token_ns = 5 * MS,
+		.retry_ns = MS / 20, .pin_ns = 2 * MS, .where = where,
+		.xen = &n->xen.xen, .calls = &calls, .context = n,
+	};
+}
+
+/* vCPU 0 at the home, the others in turn at the hosts behind it. */
+static void begin_at(unsigned int of_vm)
+{
+	char text[DSM_ENGINE_TEXT];
+	unsigned int i, k, v;
+
+	home = of_vm;
+	credits = 16;
+	clock_ns = 1000 * MS;
+	for (v = 0; v < VCPUS; v++)
+		where[v] = (uint8_t)((home + v) % HOSTS);
+	memset(node, 0, sizeof(node));
+	for (i = 0; i < HOSTS; i++) {
+		struct dsm_engine_params p;
+
+		node[i].number = i;
+		played_init(&node[i].xen, PAGES, VCPUS, 16, 32 * VCPUS);
+		node[i].xen.slice = dsm_slice_number(home, i);
+		node[i].xen.nr_slices = HOSTS;
+		for (v = 0; v < VCPUS; v++)
+			node[i].xen.elsewhere[v] = where[v] != i;
+		for (k = 0; k < PAGES; k++)
+			node[i].xen.page[k].state = k / 10 == i ? DSM_XEN_STATE_M :
+								  DSM_XEN_STATE_I;
+		for (k = 0; k < HOSTS; k++) {
+			STAILQ_INIT(&channel[i][k]);
+			in_channel[i][k] = 0;
+		}
+		p = params_of(&node[i]);
+		CHECK(!dsm_engine_create(&p, &node[i].engine, text), "%s", text);
+	}
+	for (i = 0; i < HOSTS; i++)
+		for (k = 0; k < HOSTS; k++)
+			if (i != k)
+				CHECK(!dsm_engine_peer_up(node[i].engine, k, 7), "up");
+}
+
+/* The engine of a host, with the table as it is now. */
+static void begin_again(unsigned int host)
+{
+	struct dsm_engine_params p = params_of(&node[host]);
+	char text[DSM_ENGINE_TEXT];
+	unsigned int i;
+
+	dsm_engine_destroy(node[host].engine);
+	CHECK(!dsm_engine_create(&p, &node[host].engine, text), "%s", text);
+	for (i = 0; i < HOSTS; i++)
+		if (i != host)
+			dsm_engine_peer_up(node[host].engine, i, 7);
+}
+
+static void begin(void)
+{
+	dice_begin();
+	begin_at(0);
+}
+
+static void drop(unsigned int from, unsigned int to)
+{
+	struct parcel *parcel = STAILQ_FIRST(&channel[from][to]);
+
+	STAILQ_REMOVE_HEAD(&channel[from][to], link);
+	in_channel[from][to]--;
+	free(parcel);
+}
+
+static void end(void)
+{
+	unsigned int i, k;
+
+	for (i = 0; i < HOSTS; i++) {
+		dsm_engine_destroy(node[i].engine);
+		for (k = 0; k < HOSTS; k++)
+			while (!STAILQ_EMPTY(&channel[i][k]))
+				drop(i, k);
+	}
+}
+
+static bool deliver(unsigned int from, unsigned int to)
+{
+	struct parcel *parcel = STAILQ_FIRST(&channel[from][to]);
+	bool was_full = in_channel[from][to] >= credits;
+	struct dsm_msg msg;
+	uint8_t bytes[DSM_PAGE_BYTES];
+
+	if (!parcel)
+		return false;
+	msg = parcel->msg;
+	memcpy(bytes, parcel->bytes, sizeof(bytes));
+	drop(from, to);
+	if (dsm_type_is_vcpu(msg.type))
+		dsm_engine_vcpu_message(node[to].engine, from, &msg, bytes);
+	else
+		dsm_engine_message(node[to].engine, from, &msg,
+				   dsm_type_has_page(msg.type) ? bytes : NULL);
+	if (was_full)
+		dsm_engine_room(node[from].engine, to);
+	return true;
+}
+
+static void look(unsigned int host)
+{
+	dsm_engine_misses(node[host].engine);
+	dsm_engine_run(node[host].engine);
+}
+
+/* Until nothing happens, without time. */
+static void settle(void)
+{
+	unsigned int i, k, quiet;
+
+	for (quiet = 0; quiet < 3; quiet++)
+		for (i = 0; i < HOSTS; i++) {
+			look(i);
+			for (k = 0; k < HOSTS; k++)
+				while (deliver(i, k))
+					quiet = 0;
+		}
+}
+
+static void says(unsigned int host, struct dsm_vcpu_msg msg)
+{
+	CHECK(played_says(&node[host].xen, &msg), "a full ring");
+	look(host);
+}
+
+static struct dsm_vcpu_msg event(unsigned int vcpu, unsigned int flags, unsigned int vector)
+{
+	struct dsm_vcpu_msg m = { .type = DSM_VCPU_EVENT, .vcpu = vcpu, .flags = (uint8_t)flags };
+
+	if (flags & DSM_EVENT_SIPI)
+		m.sipi = (uint8_t)vector;
+	else if (vector)
+		m.word[vector / 64] |= 1ull << vector % 64;
+	return m;
+}
+
+static struct dsm_vcpu_msg a_call(unsigned int vcpu, unsigned int host, unsigned int op,
+				  unsigned int cmd, unsigned int about, uint64_t arg)
+{
+	return (struct dsm_vcpu_msg){
+		.type = DSM_VCPU_CALL, .host = (uint8_t)host, .vcpu = vcpu, .op = op,
+		.cmd = cmd, .about = about, .word = { arg },
+	};
+}
+
+#define BIND_IPI	32, 7
+#define REGISTER	24, 10
+#define UNMASK		32, 9
+
+static const struct dsm_vcpu_msg *logged(unsigned int host, unsigned int nr, unsigned int type)
+{
+	const struct dsm_vcpu_msg *m = &node[host].xen.log[nr];
+
+	CHECK(node[host].xen.nr_log > nr && m->type == type, "host %u has done %u things; %u is %s",
+	      host, node[host].xen.nr_log, nr, dsm_type_name(m->type));
+	return m;
+}
+
+static void expect_failure(unsigned int host, const char *words)
+{
+	CHECK(strstr(node[host].failure, words), "'%s', want '%s'", node[host].failure, words);
+	CHECK(node[host].xen.crashes == 1, "it crashes");
+}
+
+static void events(const void *argument)
+{
+	const struct dsm_vcpu_msg *m;
+
+	(void)argument;
+	begin();
+	says(0, event(1, DSM_EVENT_INIT, 0));
+	says(0, event(1, DSM_EVENT_SIPI, 0x9a));
+	says(0, event(1, DSM_EVENT_NMI, 0));
+	says(0, event(1, 0, 0xfd));
+	says(0, event(2, 0, 0x20));
+	settle();
+	CHECK(node[1].xen.nr_log == 4 && node[2].xen.nr_log == 1 && !node[0].xen.nr_log, "where");
+	CHECK(logged(1, 0, DSM_VCPU_EVENT)->flags == DSM_EVENT_INIT, "INIT");
+	m = logged(1, 1, DSM_VCPU_EVENT);
+	CHECK(m->flags == DSM_EVENT_SIPI && m->sipi == 0x9a && m->vcpu == 1, "SIPI");
+	CHECK(logged(1, 2, DSM_VCPU_EVENT)->flags == DSM_EVENT_NMI, "NMI");
+	m = logged(1, 3, DSM_VCPU_EVENT);
+	CHECK(!m->flags && m->word[3] == 1ull << 61 && !m->word[0], "a vector");
+	CHECK(logged(2, 0, DSM_VCPU_EVENT)->vcpu == 2, "another host");
+	/* And to the first one, from both. */
+	says(1, event(0, 0, 0x30));
+	says(2, event(0, 0, 0x31));
+	settle();
+	CHECK(node[0].xen.nr_log == 2, "%u", node[0].xen.nr_log);
+	end();
+}
+
+/* What the link is too slow for is put together, and comes when there is room. */
+static void slow_link(const void *argument)
+{
+	struct dsm_engine_counts counts;
+	const struct dsm_vcpu_msg *m;
+
+	(void)argument;
+	begin();
+	credits = 0;
+	says(0, event(1, 0, 0x20));
+	says(0, event(1, DSM_EVENT_NMI, 0));
+	says(0, event(1, 0, 0x80));
+	says(0, event(2, 0, 0x40));
+	says(0, (struct dsm_vcpu_msg){ .type = DSM_VCPU_PORTS, .host = 1, .number = 1024, .word = { 1 } });
+	says(0, (struct dsm_vcpu_msg){ .type = DSM_VCPU_PORTS, .host = 1, .number = 1024, .word = { 4, 8 } });
+	CHECK(!in_channel[0][1] && !in_channel[0][2], "without a credit");
+	CHECK(!dsm_engine_is_quiet(node[0].engine), "it waits");
+	dsm_engine_get_counts(node[0].engine, &counts);
+	CHECK(counts.vcpu_events == 4 && counts.vcpu_ports == 2 && counts.vcpu_merged == 3, "%llu merged",
+	      (unsigned long long)counts.vcpu_merged);
+	credits = 1;
+	dsm_engine_room(node[0].engine, 1);
+	CHECK(in_channel[0][1] == 1 && in_channel[0][2] == 1, "one each");
+	settle();
+	m = logged(1, 0, DSM_VCPU_EVENT);
+	CHECK(m->flags == DSM_EVENT_NMI && m->word[0] == 1ull << 0x20 && m->word[2] == 1, "all of it");
+	m = logged(1, 1, DSM_VCPU_PORTS);
+	CHECK(m->number == 1024 && m->word[0] == 5 && m->word[1] == 8, "or-ed");
+	CHECK(node[1].xen.nr_log == 2 && node[2].xen.nr_log == 1, "and no more");
+	CHECK(dsm_engine_is_quiet(node[0].engine), "all is sent");
+
+	/* INIT makes void what was not sent yet; what comes later is new. */
+	credits = 0;
+	says(0, event(1, 0, 0x20));
+	says(0, event(1, DSM_EVENT_INIT, 0));
+	says(0, event(1, DSM_EVENT_SIPI, 7));
+	says(0, event(1, DSM_EVENT_SIPI, 8));
+	credits = 1;
+	settle();
+	m = logged(1, 2, DSM_VCPU_EVENT);
+	CHECK(m->flags == (DSM_EVENT_INIT | DSM_EVENT_SIPI) && m->sipi == 7 && !m->word[0], "INIT");
+	says(0, event(1, 0, 0x21));
+	settle();
+	m = logged(1, 3, DSM_VCPU_EVENT);
+	CHECK(!m->flags && m->word[0] == 1ull << 0x21, "what was sent is not sent again");
+	end();
+}
+
+/* Each host's ports, whichever of them is the home. */
+static void ports(const void *argument)
+{
+	unsigned int first, to, of_vm;
+
+	(void)argument;
+	dice_begin();
+	for (of_vm = 0; of_vm < HOSTS; of_vm++) {
+		begin_at(of_vm);
+		for (first = 0; first < 3072; first += 256) {
+			to = dsm_slice_number(home, first / 1024);
+			if (to == home)
+				continue;
+			says(home, (struct dsm_vcpu_msg){ .type = DSM_VCPU_PORTS, .host = (uint8_t)to,
+							  .number = first, .word = { 0, 0, 0, 1ull << 63 } });
+			settle();
+			CHECK(node[to].xen.log[node[to].xen.nr_log - 1].number == first, "port %u", first);
+		}
+		CHECK(!node[home].failure[0], "%s", node[home].failure);
+		end();
+	}
+}
+
+static void calls_and_replies(const void *argument)
+{
+	const struct dsm_vcpu_msg *m;
+
+	(void)argument;
+	begin();
+	node[0].xen.info_gfn = 3;
+	says(0, a_call(0, 1, BIND_IPI, 1, 1));
+	CHECK(node[0].xen.asks[0].type, "it waits");
+	CHECK(!dsm_engine_is_quiet(node[0].engine), "not quiet");
+	settle();
+	m = logged(1, 0, DSM_VCPU_CALL);
+	CHECK(m->op == 32 && m->cmd == 7 && m->about == 1, "the call");
+	CHECK(node[1].xen.info_gfn == 3, "shared_info first");
+	m = logged(0, 0, DSM_VCPU_REPLY);
+	CHECK(!m->rc && m->word[0] == (1ull | 1025ull << 32) && m->vcpu == 0, "%llx",
+	      (unsigned long long)m->word[0]);
+	CHECK(!node[0].xen.asks[0].type && dsm_engine_is_quiet(node[0].engine) &&
+	      dsm_engine_is_quiet(node[1].engine), "done");
+	/* The next one; the guest has moved its shared_info, which nobody minds. */
+	node[0].xen.info_gfn = 4;
+	says(0, a_call(0, 1, UNMASK, 0, 1025));
+	settle();
+	CHECK(node[0].xen.nr_log == 2 && node[1].xen.info_gfn == 3, "again");
+	/* From the others, to the home and among them. */
+	says(1, a_call(1, 0, BIND_IPI, 0, 0));
+	says(2, a_call(2, 1, BIND_IPI, 1, 1));
+	settle();
+	CHECK(!node[1].xen.asks[1].type && !node[2].xen.asks[2].type, "all are back");
+	CHECK(!node[2].xen.info_gfn, "only the home says where it is");
+	end();
+}
+
+/* Its page has to come first; whoever waits for it does not stop others. */
+static void call_that_needs_a_page(const void *argument)
+{
+	struct dsm_engine_counts counts;
+
+	(void)argument;
+	begin();
+	says(0, a_call(0, 1, REGISTER, 1, 5));
+	settle();
+	CHECK(node[1].xen.page[5].state == DSM_XEN_STATE_M && node[1].xen.page[5].pinned,
+	      "it came, in state %u", node[1].xen.page[5].state);
+	CHECK(logged(0, 0, DSM_VCPU_REPLY)->rc == 0, "and no time has passed");
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.vcpu_calls_done == 1 && counts.vcpu_calls_again == 1, "%llu tries in vain",
+	      (unsigned long long)counts.vcpu_calls_again);
+
+	/* Xen had no room to say which page: it is asked again after a while. */
+	node[1].xen.no_foreign = true;
+	says(0, a_call(0, 1, REGISTER, 1, 6));
+	settle();
+	CHECK(node[0].xen.asks[0].type && dsm_engine_next(node[1].engine) <= clock_ns + MS, "later");
+	CHECK(!dsm_engine_is_quiet(node[1].engine), "not quiet");
+	node[1].xen.no_foreign = false;
+	clock_ns += MS;
+	dsm_engine_tick(node[1].engine);
+	settle();
+	CHECK(!node[0].xen.asks[0].type, "it is done");
+	clock_ns += 100 * MS;
+	CHECK(dsm_engine_next(node[1].engine) > clock_ns, "and nobody looks any more");
+
+	/* The frame of shared_info is here still: a moment later it is not. */
+	node[0].xen.info_gfn = 7;
+	node[2].xen.page[7].state = DSM_XEN_STATE_S;
+	says(0, a_call(0, 2, BIND_IPI, 2, 2));
+	settle();
+	CHECK(node[0].xen.asks[0].type && !node[2].xen.call_tries, "not before");
+	node[2].xen.page[7].state = DSM_XEN_STATE_I;
+	clock_ns += MS;
+	dsm_engine_tick(node[2].engine);
+	settle();
+	CHECK(!node[0].xen.asks[0].type && node[2].xen.info_gfn == 7, "it is done");
+	end();
+}
+
+static void shutdowns(const void *argument)
+{
+	unsigned int i;
+
+	(void)argument;
+	for (i = 0; i < HOSTS; i++) {
+		begin();
+		node[i].xen.shut = true;
+		says(i, (struct dsm_vcpu_msg){ .type = DSM_VCPU_SHUTDOWN, .flags = 1 });
+		settle();
+		CHECK(node[0].xen.shut && node[1].xen.shut && node[2].xen.shut, "all");
+		CHECK(!node[0].failure[0] && !node[0].xen.crashes, "no failure");
+		CHECK(logged((i + 1) % 3, 0, DSM_VCPU_SHUTDOWN)->flags == 1, "the reason");
+		/* Pages are served as before. */
+		played_use(&node[0].xen, 0, 25, DSM_XEN_WANT_M, 1);
+		settle();
+		CHECK(node[0].xen.page[25].state == DSM_XEN_STATE_M, "a page");
+		end();
+	}
+	/* Two at the same time, and without a credit. */
+	begin();
+	credits = 0;
+	for (i = 0; i < 2; i++) {
+		node[i].xen.shut = true;
+		says(i, (struct dsm_vcpu_msg){ .type = DSM_VCPU_SHUTDOWN, .flags = (uint8_t)(2 * i) });
+	}
+	CHECK(in_channel[0][1] == 1 && in_channel[1][0] == 1, "both say so");
+	settle();
+	CHECK(node[2].xen.shut && logged(2, 0, DSM_VCPU_SHUTDOWN)->flags == 0, "the first one counts");
+	CHECK(!node[0].failure[0] && !node[1].failure[0], "and nobody minds");
+	end();
+}
+
+/* What one host must not say to another: to host 0, from 1 or 2. */
+static void lies(const void *argument)
+{
+	static const struct {
+		struct dsm_vcpu_msg msg;
+		unsigned int from;
+		const char *words;
+	} table[] = {
+		{ { .type = DSM_VCPU_EVENT, .vcpu = 1 }, 1, "EVENT of vCPU 1, 0x0: no vCPU that is there" },
+		{ { .type = DSM_VCPU_EVENT, .vcpu = 4 }, 1, "no vCPU that is there" },
+		{ { .type = DSM_VCPU_EVENT, .vcpu = UINT32_MAX }, 1, "no vCPU that is there" },
+		{ { .type = DSM_VCPU_EVENT, .flags = 8 }, 1, "flags that the type does not have" },
+		{ { .type = DSM_VCPU_EVENT, .word = { 1 << 14 } }, 1, "a vector that no interrupt has" },
+		{ { .type = DSM_VCPU_PORTS, .number = 1024 }, 1, "no event channel that is there" },
+		{ { .type = DSM_VCPU_PORTS, .number = 3072 }, 1, "no event channel that is there" },
+		{ { .type = DSM_VCPU_PORTS, .number = 7 }, 1, "no event channel that is there" },
+		{ { .type = DSM_VCPU_CALL, .vcpu = 2, .op = 32, .cmd = 7 }, 1, "no vCPU that is there" },
+		{ { .type = DSM_VCPU_CALL, .vcpu = 0, .op = 32, .cmd = 7 }, 1, "no vCPU that is there" },
+		{ { .type = DSM_VCPU_CALL, .vcpu = 9, .op = 32, .cmd = 7 }, 1, "no vCPU that is there" },
+		{ { .type = DSM_VCPU_CALL, .vcpu = 1, .op = 32, .cmd = 7, .about = 2 }, 1, "no vCPU that is there" },
+		{ { .type = DSM_VCPU_CALL, .vcpu = 1, .op = 32, .cmd = 7, .about = 77 }, 1, "no vCPU that is there" },
+		{ { .type = DSM_VCPU_CALL, .vcpu = 1, .op = 32, .cmd = 4 }, 1, "not done for other hosts" },
+		{ { .type = DSM_VCPU_CALL, .vcpu = 1, .op = 12, .cmd = 1 }, 1, "not done for other hosts" },
+		{ { .type = DSM_VCPU_CALL, .vcpu = 1, .op = 32, .cmd = 9, .word = { 1024 } }, 1, "no event channel" },
+		{ { .type = DSM_VCPU_CALL, .vcpu = 1, .op = 32, .cmd = 9, .about = 3 }, 1, "no vCPU that is there" },
+		{ { .type = DSM_VCPU_CALL, .vcpu = 1, .op = 32, .cmd = 7, .word = { 0, 0, 0, 3 } }, 1,
+		  "a reserved byte" },
+		{ { .type = DSM_VCPU_REPLY, .vcpu = 0, .number = 1 }, 1, "nobody waits for" },
+		{ { .type = DSM_VCPU_REPLY, .vcpu = 1, .number = 1 }, 1, "nobody waits for" },
+		{ { .type = DSM_VCPU_REPLY, .vcpu = 0, .rc = 1 }, 1, "the result of no hypercall" },
+		{ { .type = DSM_VCPU_SHUTDOWN, .flags = 6 }, 1, "a reason that makes no sense" },
+		{ { .type = DSM_VCPU_READY }, 1, "no such message" },
+	};
+	unsigned int i;
+
+	(void)argument;
+	for (i = 0; i < NR(table); i++) {
+		struct dsm_msg head = { .type = table[i].msg.type, .epoch = 7 };
+		uint8_t bytes[DSM_VCPU_BYTES];
+		char lost[64];
+
+		begin();
+		dsm_vcpu_put(&table[i].msg, bytes);
+		dsm_engine_vcpu_message(node[0].engine, table[i].from, &head, bytes);
+		expect_failure(0, table[i].words);
+		snprintf(lost, sizeof(lost), "host %s is lost (it breaks the protocol: %s",
+			 table[i].from == 1 ? "beta" : "gamma", dsm_type_name(head.type));
+		expect_failure(0, lost);
+		CHECK(!node[0].xen.nr_log, "nothing was done");
+		end();
+	}
+}
+
+static void lie(unsigned int from, unsigned int to, struct dsm_vcpu_msg msg, const char *words)
+{
+	struct dsm_msg head = { .type = msg.type, .epoch = 7 };
+	uint8_t bytes[DSM_VCPU_BYTES];
+
+	dsm_vcpu_put(&msg, bytes);
+	dsm_engine_vcpu_message(node[to].engine, from, &head, bytes);
+	if (words)
+		expect_failure(to, words);
+	else
+		CHECK(!node[to].failure[0], "%s", node[to].failure);
+}
+
+/* Lies that need a state. */
+static void lies_in_a_state(const void *argument)
+{
+	struct dsm_vcpu_msg reply = { .type = DSM_VCPU_REPLY, .number = 1 };
+	struct dsm_vcpu_msg the_call = a_call(1, 0, REGISTER, 0, 12);
+	struct dsm_msg head = { .type = DSM_VCPU_EVENT, .epoch = 8 };
+	static const uint8_t nothing[DSM_VCPU_BYTES];
+
+	(void)argument;
+	/* Before it was asked. */
+	begin();
+	credits = 0;
+	says(0, a_call(0, 1, BIND_IPI, 1, 1));
+	lie(1, 0, reply, "nobody waits for");
+	end();
+	/* Another host, another cookie, twice. */
+	begin();
+	says(0, a_call(0, 1, BIND_IPI, 1, 1));
+	lie(2, 0, reply, "host gamma is lost");
+	end();
+	begin();
+	says(0, a_call(0, 1, BIND_IPI, 1, 1));
+	reply.number = 2;
+	lie(1, 0, reply, "nobody waits for");
+	end();
+	begin();
+	says(0, a_call(0, 1, UNMASK, 0, 1024));
+	reply.number = 1;
+	lie(1, 0, reply, NULL);
+	lie(1, 0, reply, "nobody waits for");
+	end();
+	/* A port of the one who asked, as Xen notices. */
+	begin();
+	says(0, a_call(0, 1, BIND_IPI, 1, 1));
+	reply.word[0] = 1ull | 5ull << 32;
+	lie(1, 0, reply, "no event channel that is there");
+	end();
+	/* A second call while one is tried, and while its answer waits for a credit. */
+	begin();
+	node[0].xen.page[12].state = DSM_XEN_STATE_I;
+	lie(1, 0, the_call, NULL);
+	lie(1, 0, the_call, "a second request");
+	end();
+	begin();
+	credits = 0;
+	lie(1, 0, a_call(1, 0, BIND_IPI, 0, 0), NULL);
+	look(0);
+	lie(1, 0, a_call(1, 0, BIND_IPI, 0, 0), "a second request");
+	end();
+	/* shared_info where it can't be. */
+	begin();
+	the_call = a_call(0, 1, BIND_IPI, 1, 1);
+	the_call.word[3] = 15;
+	lie(0, 1, the_call, "Xen does not do it for another host");
+	end();
+	begin();
+	the_call.word[3] = 1000;
+	lie(0, 1, the_call, "Xen does not do it for another host");
+	CHECK(!node[1].xen.call_tries, "before the call");
+	end();
+	/* Of another connection, and of a host that is not there. */
+	begin();
+	dsm_engine_vcpu_message(node[0].engine, 1, &head, nothing);
+	expect_failure(0, "of another connection");
+	end();
+	/* Who has no vCPU says nothing about any. */
+	begin();
+	where[1] = 2;
+	begin_again(0);
+	lie(1, 0, event(0, 0, 0x20), "host beta is lost (it breaks the protocol: EVENT of vCPU 0, 0x0: no vCPU");
+	end();
+}
+
+/* What the ring can't have said. */
+static void nonsense(const void *argument)
+{
+	static const struct dsm_vcpu_msg table[] = {
+		{ .type = DSM_VCPU_EVENT, .vcpu = 0, .word = { 1 << 20 } },
+		{ .type = DSM_VCPU_EVENT, .vcpu = 4 },
+		{ .type = DSM_VCPU_PORTS, .host = 0, .number = 0 },
+		{ .type = DSM_VCPU_PORTS, .host = 2, .number = 1024 },
+		{ .type = DSM_VCPU_PORTS, .host = 1, .number = 1025 },
+		{ .type = DSM_VCPU_PORTS, .host = 3, .number = 3072 },
+		{ .type = DSM_VCPU_PORTS, .host = 1, .number = 4096 },
+		{ .type = DSM_VCPU_CALL, .host = 1, .vcpu = 1 },
+		{ .type = DSM_VCPU_CALL, .host = 0, .vcpu = 0 },
+		{ .type = DSM_VCPU_CALL, .host = 3, .vcpu = 0 },
+		{ .type = DSM_VCPU_SHUTDOWN, .flags = 6 },
+		{ .type = DSM_VCPU_REPLY },
+	};
+	unsigned int i;
+
+	(void)argument;
+	for (i = 0; i < NR(table); i++) {
+		begin();
+		node[0].xen.ring[0] = (struct dsm_xen_entry){ .vcpu = table[i] };
+		node[0].xen.in_ring = 1;
+		look(0);
+		expect_failure(0, "which makes no sense");
+		end();
+	}
+	/* A vCPU that waits. */
+	begin();
+	says(0, a_call(0, 1, BIND_IPI, 1, 1));
+	node[0].xen.asks[0].type = 0;
+	says(0, a_call(0, 1, BIND_IPI, 1, 1));
+	expect_failure(0, "CALL of vCPU 0, 0x2 for host 1, which makes no sense");
+	end();
+}
+
+static void xen_refuses(const void *argument)
+{
+	(void)argument;
+	begin();
+	node[1].xen.break_send = -ESRCH;
+	says(0, event(1, 0, 0x20));
+	settle();
+	expect_failure(1, "Xen does not do EVENT of vCPU 1, 0x0: No such process");
+	end();
+	begin();
+	node[1].xen.break_send = -EINVAL;
+	says(0, (struct dsm_vcpu_msg){ .type = DSM_VCPU_PORTS, .host = 1, .number = 1024, .word = { 1 } });
+	settle();
+	expect_failure(1, "Xen does not do PORTS");
+	end();
+	begin();
+	node[1].xen.break_call = -EIO;
+	says(0, a_call(0, 1, BIND_IPI, 1, 1));
+	settle();
+	expect_failure(1, "Xen does not do CALL of vCPU 0");
+	end();
+	begin();
+	node[1].xen.break_call = -EXDEV;
+	says(0, a_call(0, 1, BIND_IPI, 1, 1));
+	settle();
+	expect_failure(1, "host alpha is lost (it breaks the protocol: CALL of vCPU 0, 0x1: Xen does not do it");
+	end();
+	begin();
+	node[0].xen.break_reply = -ESRCH;
+	says(0, a_call(0, 1, BIND_IPI, 1, 1));
+	settle();
+	expect_failure(0, "Xen does not do REPLY of vCPU 0");
+	end();
+	begin();
+	node[0].xen.info_gfn = 3;
+	node[1].xen.break_info = -EEXIST;
+	says(0, a_call(0, 1, BIND_IPI, 1, 1));
+	settle();
+	CHECK(!node[0].xen.asks[0].type, "it is there already");
+	end();
+	begin();
+	node[1].xen.break_shutdown = -EIO;
+	says(0, (struct dsm_vcpu_msg){ .type = DSM_VCPU_SHUTDOWN });
+	settle();
+	expect_failure(1, "Xen does not do SHUTDOWN");
+	end();
+}
+
+static void lost_hosts(const void *argument)
+{
+	(void)argument;
+	begin();
+	CHECK(dsm_engine_runs_vcpus(node[0].engine, 1) && dsm_engine_runs_vcpus(node[1].engine, 0), "runs");
+	dsm_engine_peer_down(node[1].engine, 0, false, "cut off");
+	expect_failure(1, "host alpha is lost (cut off): vCPUs 0, 3 ran there, 0 pages of beta");
+	end();
+	/* Nothing of its pages is anywhere, it has said good-bye, nothing is bound: its vCPUs are enough. */
+	begin();
+	dsm_engine_open_range(node[0].engine, 2, 0);
+	dsm_engine_range_done(node[0].engine, 2);
+	dsm_engine_peer_down(node[0].engine, 2, true, "closed");
+	expect_failure(0, "vCPUs 2 ran there");
+	end();
+	begin();
+	dsm_engine_bind(node[0].engine, 1, false);
+	dsm_engine_open_range(node[0].engine, 1, 0);
+	dsm_engine_range_done(node[0].engine, 1);
+	dsm_engine_peer_down(node[0].engine, 1, false, "cut off");
+	expect_failure(0, "vCPUs 1 ran there");
+	end();
+}
+
+/* A VM whose vCPUs all stay at home: nobody has anything to say about them. */
+static void none_elsewhere(const void *argument)
+{
+	struct dsm_msg head = { .type = DSM_VCPU_EVENT, .epoch = 7 };
+	static const uint8_t nothing[DSM_VCPU_BYTES];
+	struct dsm_engine_params p;
+	char text[DSM_ENGINE_TEXT];
+	unsigned int i;
+
+	(void)argument;
+	for (i = 0; i < 2; i++) {
+		begin();
+		dsm_engine_destroy(node[0].engine);
+		p = params_of(&node[0]);
+		p.where = NULL;
+		CHECK(!dsm_engine_create(&p, &node[0].engine, text), "%s", text);
+		dsm_engine_peer_up(node[0].engine, 1, 7);
+		CHECK(!dsm_engine_runs_vcpus(node[0].engine, 1) && dsm_engine_is_quiet(node[0].engine), "none");
+		if (i) {
+			says(0, event(1, 0, 0x20));
+			expect_failure(0, "Xen's ring: EVENT of vCPU 1");
+		} else {
+			dsm_engine_vcpu_message(node[0].engine, 1, &head, nothing);
+			expect_failure(0, "host beta is lost (it breaks the protocol: EVENT");
+		}
+		end();
+	}
+	begin();
+	p = params_of(&node[0]);
+	where[2] = HOSTS;
+	CHECK(dsm_engine_create(&p, &(struct dsm_engine *){ NULL }, text) == -EINVAL &&
+	      strstr(text, "vCPU 2 at host 3"), "%s", text);
+	where[2] = 2;
+	where[0] = 1;
+	CHECK(dsm_engine_create(&p, &(struct dsm_engine *){ NULL }, text) == -EINVAL &&
+	      strstr(text, "vCPU 0 at 0"), "%s", text);
+	end();
+}
+
+/* Who is sent what: by chance, over links that are slow, with calls between. */
+struct tally {
+	uint64_t events[VCPUS], ports[12];
+	unsigned int calls;
+};
+
+static unsigned int seen[HOSTS];
+
+static void collect(struct tally *t)
+{
+	const struct dsm_vcpu_msg *m;
+	unsigned int i;
+
+	for (i = 0; i < HOSTS; i++)
+		for (; seen[i] < node[i].xen.nr_log; seen[i]++) {
+			CHECK(node[i].xen.nr_log - seen[i] <= PLAYED_LOG, "a long log");
+			m = &node[i].xen.log[seen[i] % PLAYED_LOG];
+			if (m->type == DSM_VCPU_EVENT)
+				t->events[m->vcpu] |= m->word[2];
+			else if (m->type == DSM_VCPU_PORTS)
+				t->ports[m->number / 256] |= m->word[1];
+			else if (m->type == DSM_VCPU_REPLY)
+				t->calls++;
+		}
+}
+
+static void by_chance(unsigned int from, struct tally *sent)
+{
+	unsigned int v = dice_below(VCPUS), k = dice_below(12), bit = dice_below(64);
+	struct dsm_vcpu_msg m = event(v, 0, 128 + bit);
+
+	switch (dice_below(3)) {
+	case 0:
+		if (where[v] != from && played_says(&node[from].xen, &m))
+			sent->events[v] |= 1ull << bit;
+		break;
+	case 1:
+		m = (struct dsm_vcpu_msg){
+			.type = DSM_VCPU_PORTS, .host = (uint8_t)(k / 4), .number = 256 * k,
+			.word = { 0, 1ull << bit },
+		};
+		if (k / 4 != from && played_says(&node[from].xen, &m))
+			sent->ports[k] |= 1ull << bit;
+		break;
+	case 2:
+		k %= VCPUS;
+		m = a_call(v, where[k], BIND_IPI, k, k);
+		if (where[v] == from && where[k] != from && !node[from].xen.asks[v].type)
+			sent->calls += played_says(&node[from].xen, &m);
+		break;
+	}
+}
+
+static void chance(const void *argument)
+{
+	struct tally sent = { 0 }, came = { 0 };
+	unsigned int i, n, calls_made = 0;
+
+	(void)argument;
+	begin();
+	memset(seen, 0, sizeof(seen));
+	credits = 2;
+	for (n = 0; n < 20000; n++) {
+		unsigned int from = dice_below(HOSTS);
+
+		switch (dice_below(6)) {
+		case 0:
+		case 1:
+		case 2:
+			by_chance(from, &sent);
+			break;
+		case 3:
+			look(from);
+			break;
+		default:
+			deliver(from, dice_below(HOSTS));
+		}
+		collect(&came);
+		if (n % 1000 != 999)
+			continue;
+		/* At times all of it has come. */
+		settle();
+		collect(&came);
+		for (i = 0; i < HOSTS; i++)
+			CHECK(!node[i].failure[0] && dsm_engine_is_quiet(node[i].engine), "host %u: %s",
+			      i, node[i].failure);
+		CHECK(!memcmp(&sent, &came, sizeof(sent)), "round %u: %u calls, %u replies", n,
+		      sent.calls, came.calls);
+		calls_made += sent.calls;
+		memset(&sent, 0, sizeof(sent));
+		memset(&came, 0, sizeof(came));
+	}
+	CHECK(calls_made > 100, "%u calls", calls_made);
+	end();
+}
+
+static const struct test_case cases[] = {
+	{ "vcpus: events", events, NULL },
+	{ "vcpus: a slow link", slow_link, NULL },
+	{ "vcpus: ports of each host", ports, NULL },
+	{ "vcpus: calls and replies", calls_and_replies, NULL },
+	{ "vcpus: a call that needs a page", call_that_needs_a_page, NULL },
+	{ "vcpus: shutdown", shutdowns, NULL },
+	{ "vcpus: lies", lies, NULL },
+	{ "vcpus: lies in a state", lies_in_a_state, NULL },
+	{ "vcpus: what the ring can't say", nonsense, NULL },
+	{ "vcpus: Xen refuses", xen_refuses, NULL },
+	{ "vcpus: lost hosts", lost_hosts, NULL },
+	{ "vcpus: none elsewhere", none_elsewhere, NULL },
+	{ "vcpus: chance", chance, NULL },
+};
+
+int main(int argc, char **argv)
+{
+	return run_cases(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
+}
