@@ -369,7 +369,7 @@ static void page_out(const struct region *region, const struct region *others,
 		reclaim(path);
 		flush(others);
 		left = resident(region, pages);
-		if (left <= pages / 32)
+		if (left <= pages / 8)
 			return;
 	}
 	die("%lu of %lu pages are still in memory after they were to be swapped out %u times",

@@ -130,6 +130,7 @@ static void go_on(struct dsm_worker *w)
 		return;
 	}
 	w->start.is_done = true;
+	w->start.applied = offset;
 	dsm_worker_say(w, 6, "host %s: its time is ours, to %" PRIu64 " ns", dsm_worker_name(w, home),
 		       dsm_clock_ns(w->tsc_khz, offset.error));
 	send_message(w, peer, &(struct dsm_vcpu_msg){ .type = DSM_VCPU_READY });
@@ -166,11 +167,39 @@ static void got_time(struct dsm_worker *w, const uint8_t *bytes)
 	go_on(w);
 }
 
+/*
+ * The guest has one time as long as both TSCs are apart as they were.  If they
+ * are not it may see time go back, and pages do not rest on it: an operator has to
+ * know.
+ */
+static void judge(struct dsm_worker *w, const struct dsm_peer *home)
+{
+	uint64_t least = 0, most = 0;
+	int rc = dsm_clock_judge(&home->clock, w->p.xen->calls->tsc(w->p.xen), &w->start.applied,
+				 &least, &most);
+	bool wrong = rc == -ERANGE || rc == -ESTALE;
+
+	if (wrong == w->start.is_wrong || (!wrong && rc))
+		return;
+	w->start.is_wrong = wrong;
+	if (rc == -ESTALE)
+		dsm_worker_say(w, 3, "host %s: the clocks have jumped: the guest has two times",
+			       dsm_worker_name(w, home->host));
+	else
+		dsm_worker_say(w, wrong ? 3 : 6, "host %s: the guest's time here is wrong by %" PRIu64
+			       " to %" PRIu64 " ns", dsm_worker_name(w, home->host),
+			       dsm_clock_ns(w->tsc_khz, least), dsm_clock_ns(w->tsc_khz, most));
+}
+
 void dsm_start_clock(struct dsm_worker *w, unsigned int host, bool has_clock)
 {
 	if (!dsm_start_has_places(w, w->p.config->self) || !is_home(w, host))
 		return;
-	if (!has_clock && !w->start.is_done)
+	if (w->start.is_done) {
+		judge(w, &w->peer[host]);
+		return;
+	}
+	if (!has_clock)
 		fail(w, host, "it has no TSC to compare, or we have none: see the log");
 	go_on(w);
 }

@@ -51,6 +51,8 @@ struct dsm_start {
 	uint8_t policy[DSM_POLICY_PARTS * DSM_PAGE_BYTES] __attribute__((aligned(8)));
 	unsigned int parts;		/* of it that have come */
 	bool is_told, is_done;		/* not at home: TIME has come; it is so */
+	struct dsm_clock_offset applied;	/* of the TSCs, then */
+	bool is_wrong;			/* it has become so, and that was said */
 };
 
 /* A vnode with memory of another host, here or there. */

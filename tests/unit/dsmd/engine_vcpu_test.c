@@ -37,6 +37,7 @@ struct node {
 static struct node node[HOSTS];
 static struct channel channel[HOSTS][HOSTS];
 static unsigned int in_channel[HOSTS][HOSTS], credits, home;
+static unsigned int shutdowns_sent;
 static uint64_t clock_ns;
 static uint8_t where[VCPUS];
 
@@ -57,6 +58,7 @@ static void on_send(void *context, unsigned int host, const struct dsm_msg *msg,
 	CHECK(!dsm_type_is_vcpu(msg->type) || msg->type == DSM_VCPU_SHUTDOWN ||
 	      in_channel[n->number][host] < credits, "%s without a credit",
 	      dsm_type_name(msg->type));
+	shutdowns_sent += msg->type == DSM_VCPU_SHUTDOWN;
 	parcel->msg = *msg;
 	if (page)
 		memcpy(parcel->bytes, page, dsm_type_bytes(msg->type));
@@ -405,7 +407,7 @@ static void calls_and_replies(const void *argument)
 	node[0].xen.info_gfn = 4;
 	says(0, a_call(0, 1, UNMASK, 0, 1025));
 	settle();
-	CHECK(node[0].xen.nr_log == 2 && node[1].xen.info_gfn == 3, "again");
+	CHECK(node[0].xen.nr_log == 2 && node[1].xen.info_gfn == 3 && node[1].xen.info_calls == 1, "again");
 	/* From the others, to the home and among them. */
 	says(1, a_call(1, 0, BIND_IPI, 0, 0));
 	says(2, a_call(2, 1, BIND_IPI, 1, 1));
@@ -437,6 +439,11 @@ static void call_that_needs_a_page(const void *argument)
 	settle();
 	CHECK(node[0].xen.asks[0].type && dsm_engine_next(node[1].engine) <= clock_ns + MS, "later");
 	CHECK(!dsm_engine_is_quiet(node[1].engine), "not quiet");
+	/* And again. */
+	clock_ns += MS;
+	dsm_engine_tick(node[1].engine);
+	settle();
+	CHECK(node[0].xen.asks[0].type && dsm_engine_next(node[1].engine) == clock_ns + MS, "once more");
 	node[1].xen.no_foreign = false;
 	clock_ns += MS;
 	dsm_engine_tick(node[1].engine);
@@ -466,9 +473,11 @@ static void shutdowns(const void *argument)
 	(void)argument;
 	for (i = 0; i < HOSTS; i++) {
 		begin();
+		shutdowns_sent = 0;
 		node[i].xen.shut = true;
 		says(i, (struct dsm_vcpu_msg){ .type = DSM_VCPU_SHUTDOWN, .flags = 1 });
 		settle();
+		CHECK(shutdowns_sent == 2, "%u say so", shutdowns_sent);
 		CHECK(node[0].xen.shut && node[1].xen.shut && node[2].xen.shut, "all");
 		CHECK(!node[0].failure[0] && !node[0].xen.crashes, "no failure");
 		CHECK(logged((i + 1) % 3, 0, DSM_VCPU_SHUTDOWN)->flags == 1, "the reason");
@@ -575,8 +584,8 @@ static void lies_in_a_state(const void *argument)
 	end();
 	/* Another host, another cookie, twice. */
 	begin();
-	says(0, a_call(0, 1, BIND_IPI, 1, 1));
-	lie(2, 0, reply, "host gamma is lost");
+	says(0, a_call(0, 1, UNMASK, 0, 1024));
+	lie(2, 0, reply, "host gamma is lost (it breaks the protocol: REPLY of vCPU 0, 0x1: an answer that nobody waits for");
 	end();
 	begin();
 	says(0, a_call(0, 1, BIND_IPI, 1, 1));

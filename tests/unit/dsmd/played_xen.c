@@ -319,6 +319,7 @@ static int played_shared_info(struct dsm_xen *xen, uint64_t gfn)
 {
 	struct played_xen *p = of(xen);
 
+	p->info_calls++;
 	if (p->break_info)
 		return p->break_info;
 	if (!p->slice)

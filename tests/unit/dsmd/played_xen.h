@@ -59,6 +59,7 @@ struct played_xen {
 	uint64_t cookie;
 	unsigned int next_port, call_tries;
 	uint64_t info_gfn;		/* where shared_info is; 0: nowhere */
+	unsigned int info_calls;	/* SHARED_INFO */
 	bool shut;
 	int break_send, break_call, break_reply, break_shutdown, break_info;
 	bool no_foreign;		/* there is no room for foreign misses */

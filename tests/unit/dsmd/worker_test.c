@@ -23,6 +23,8 @@ struct node {
 	enum dsm_worker_state state;
 	char why[DSM_ENGINE_TEXT];
 	unsigned int number, port, left, logged;
+	const char *wanted;		/* words that are waited for in the log */
+	bool said;			/* and were there */
 	ev_idle vcpus;
 	struct {
 		uint64_t gfn, rip;
@@ -44,6 +46,7 @@ static void on_log(void *context, int level, const char *text)
 
 	CHECK(level >= 3 && level <= 6 && text[0], "level %d", level);
 	n->logged++;
+	n->said |= n->wanted && strstr(text, n->wanted);
 }
 
 static void on_state(void *context, enum dsm_worker_state state, const char *text)
@@ -359,6 +362,11 @@ static void vcpus_of_two_hosts(const void *argument)
 	UNTIL(node[1].xen.nr_log == 1);
 	CHECK(node[1].xen.log[0].flags == DSM_EVENT_INIT, "INIT");
 	CHECK(dsm_worker_leave(node[1].worker) == -EBUSY, "it can't leave");
+	/* Its TSC is set: nobody can help the guest, but say so. */
+	node[1].wanted = "the guest has two times";
+	node[1].xen.tsc_offset += 1000000000;
+	UNTIL(node[1].said);
+	CHECK(node[1].state == DSM_WORKER_RUNNING, "and goes on");
 	dsm_worker_destroy(node[1].worker);
 	node[1].worker = NULL;
 	UNTIL(node[0].state == DSM_WORKER_FAILED);
