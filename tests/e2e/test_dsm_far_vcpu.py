@@ -60,7 +60,8 @@ def description(uuid: str, hosts: tuple[str, str], domid: int | None) -> dict[st
 def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Host, Host]]:
     with Rack.boot(RackDescription.load("two-hosts"), meter=False) as booted:
         rack = show_consoles_of(booted)
-        pair = introduce(rack, tmp_path_factory.mktemp("dsm"))
+        home, other = introduce(rack, tmp_path_factory.mktemp("dsm"))
+        pair = (home, other)
         for host in pair:
             run = run_in(host)
             text = checked(run, f"cat {CONFIGURATION}").replace("[limits]", f"[limits]\nclock_error_us = {CLOCK_ERROR_US}")

@@ -97,8 +97,8 @@
  * have sent is in the ring before this entry.  So it holds for as long as gfn
  * is the number of SENDs that were begun in this slice since ENABLE; those that
  * fail do not count.  A SEND that leaves none up is followed by another entry,
- * and so is one that starts the first.  Until the first entry one is up in slice
- * 0, and none in the others.  FLUSH with ALL tells it anew, whatever it is.
+ * and so is one that starts the first.  Until the first entry one is up in
+ * slice 0, and none in the others.  FLUSH with ALL tells it anew, whatever it is.
  */
 #define XEN_DSM_ACTIVITY        6
 
@@ -320,8 +320,8 @@ struct xen_dsm_page {
  *
  * ALL, for a daemon that does not know what another one has read: who waits
  * now, ACTIVITY, and a shutdown, are told again whether they were read or not.
- * Foreign misses are, when those who need the page try again.  A VCPU_EVENT that
- * was read is not kept.
+ * Foreign misses are, when those who need the page try again.  A VCPU_EVENT
+ * that was read is not kept.
  *
  *   -EINVAL    unknown flags, or not zero what has to be
  */

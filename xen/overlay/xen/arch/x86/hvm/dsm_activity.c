@@ -2,19 +2,19 @@
 /*
  * Distributed shared memory: is a vCPU up that runs in this slice?
  *
- * A guest that cannot power off halts all its vCPUs with interrupts off, and Xen
- * ends a domain whose last vCPU does that (hvm_vcpu_down()).  With vCPUs in
+ * A guest that cannot power off halts all its vCPUs with interrupts off, and
+ * Xen ends a domain whose last vCPU does that (hvm_vcpu_down()).  With vCPUs in
  * several slices none of them knows which one is the last; and while all slices
  * look as if, an INIT and a SIPI, or an NMI, may be on its way from one to
- * another.  So a slice only says what is so here (ACTIVITY), and how much it has
- * been sent until then; the daemon, through whose hands everything goes, knows
- * when it is true everywhere at once.
+ * another.  So a slice only says what is so here (ACTIVITY), and how much it
+ * has been sent until then; the daemon, through whose hands everything goes,
+ * knows when it is true everywhere at once.
  *
  * It knows because of three things, which hold here:
  *
  *   1 A slice in which none is up stays so until a SEND.  Only a SIPI, an NMI
- *     and VCPUOP_up start a vCPU that is down, and they come from a vCPU that is
- *     up: here, or by a SEND.  Interrupts and events do not start one.
+ *     and VCPUOP_up start a vCPU that is down, and they come from a vCPU that
+ *     is up: here, or by a SEND.  Interrupts and events do not start one.
  *   2 What its vCPUs have sent is in the ring before "none is up": an INIT or
  *     SIPI that waits for its tasklet counts as a vCPU that is up, and what the
  *     ring had no room for goes into it first.
@@ -23,8 +23,8 @@
  *     than the daemon from when the SEND begins.
  *
  * What is told is the state, not a change: it may come late, twice, or not at
- * all if the ring is full and it has changed since.  One of two numbers of SENDs
- * that are equal is never "one is up" behind "none is".
+ * all if the ring is full and it has changed since.  One of two numbers of
+ * SENDs that are equal is never "one is up" behind "none is".
  *
  * Locking: the domain's lock, and dsm->lock inside of it.  vCPUs go up with the
  * domain's lock held, so while it is held what was down stays down.  Who goes

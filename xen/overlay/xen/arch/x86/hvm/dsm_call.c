@@ -14,8 +14,8 @@
  * be the vCPU that waited: a kernel with preemption may have moved who called,
  * and his stack.  A vCPU waits for one call at a time, but an interrupt may
  * come before each second try, so there are several results; the oldest goes
- * when there is no place, and its call is done once more.  An INIT ends what the
- * vCPU did, so all its results go.
+ * when there is no place, and its call is done once more.  An INIT ends what
+ * the vCPU did, so all its results go.
  *
  * A reply names a call that is under way, by a number that was never used
  * before; all others are refused.
