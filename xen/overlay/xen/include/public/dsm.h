@@ -98,7 +98,8 @@
  * is the number of SENDs that were begun in this slice since ENABLE; those that
  * fail do not count.  A SEND that leaves none up is followed by another entry,
  * and so is one that starts the first.  Until the first entry one is up in
- * slice 0, and none in the others.  FLUSH with ALL tells it anew, whatever it is.
+ * slice 0, and none in the others.  FLUSH with ALL tells it anew, whatever it
+ * is.
  */
 #define XEN_DSM_ACTIVITY        6
 
