@@ -23,6 +23,7 @@
 #include "engine_internal.h"
 
 #define AGAIN	MS		/* ns between two tries of a call whose page is not here */
+#define XEN_EINVAL	22	/* Xen's number, for the guest */
 
 /* ---- The table ---- */
 
@@ -103,6 +104,14 @@ static void send_letters(struct dsm_engine *e, unsigned int host)
 	}
 }
 
+/* What Xen says of something that was checked: our mistake. */
+static void check_done(struct dsm_engine *e, const struct dsm_vcpu_msg *m, int rc)
+{
+	if (rc)
+		engine_fail(e, "Xen does not do %s of vCPU %" PRIu32 ", 0x%" PRIx64 ": %s",
+			    dsm_type_name(m->type), m->vcpu, m->number, strerror(-rc));
+}
+
 /* ---- What the ring says ---- */
 
 static bool said_event(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
@@ -133,6 +142,9 @@ static bool said_ports(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 	host = host_of_port(e, (uint32_t)m->number);
 	if (host == DSM_NOBODY || host == e->vm.self || host != m->host)
 		return false;
+	/* Nobody has bound any there: they are lost, as Xen would lose them. */
+	if (!e->vcpus.at[host])
+		return true;
 	letter = &e->vcpus.ports[m->number / DSM_PORTS_AT_ONCE];
 	if (letter->queued) {
 		for (i = 0; i < DSM_VCPU_WORDS; i++)
@@ -146,6 +158,17 @@ static bool said_ports(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 	return true;
 }
 
+/* A call about a port of a host without vCPUs: nobody has bound it. */
+static void answer_for_nobody(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
+{
+	const struct dsm_vcpu_msg reply = {
+		.type = DSM_VCPU_REPLY, .vcpu = m->vcpu, .number = m->number, .rc = -XEN_EINVAL,
+		.word = { m->word[0], m->word[1], m->word[2] },
+	};
+
+	check_done(e, &reply, e->p.xen->calls->reply(e->p.xen, &reply));
+}
+
 static bool said_call(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 {
 	struct carried *c;
@@ -156,6 +179,10 @@ static bool said_call(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 	c = &e->vcpus.carried[m->vcpu];
 	if (c->asks)
 		return false;
+	if (!e->vcpus.at[m->host]) {
+		answer_for_nobody(e, m);
+		return true;
+	}
 	c->asks = true;
 	c->call.msg = *m;
 	/* Where it is to be mapped there, before what it is about is used. */
@@ -218,14 +245,6 @@ static void breach(struct dsm_engine *e, unsigned int from,
 	snprintf(why, sizeof(why), "it breaks the protocol: %s of vCPU %" PRIu32 ", 0x%" PRIx64
 		 ": %s", dsm_type_name(m->type), m->vcpu, m->number, what);
 	engine_lose(e, from, why);
-}
-
-/* What Xen says of something that was checked: our mistake. */
-static void check_done(struct dsm_engine *e, const struct dsm_vcpu_msg *m, int rc)
-{
-	if (rc)
-		engine_fail(e, "Xen does not do %s of vCPU %" PRIu32 ", 0x%" PRIx64 ": %s",
-			    dsm_type_name(m->type), m->vcpu, m->number, strerror(-rc));
 }
 
 /* Return: 0; -EAGAIN; what Xen says.  The guest has it once, and a peer may say anything. */

@@ -640,6 +640,24 @@ static void lies_in_a_state(const void *argument)
 	end();
 }
 
+/* A guest may name ports of a host that has none: they are nobody's, and nobody is asked. */
+static void ports_of_nobody(const void *argument)
+{
+	unsigned int i;
+
+	(void)argument;
+	begin();
+	where[2] = 1;
+	for (i = 0; i < HOSTS; i++)
+		begin_again(i);
+	says(0, (struct dsm_vcpu_msg){ .type = DSM_VCPU_PORTS, .host = 2, .number = 2048, .word = { 1 } });
+	says(0, a_call(0, 2, UNMASK, 0, 2048));
+	CHECK(!in_channel[0][2] && dsm_engine_is_quiet(node[0].engine), "nothing goes there");
+	CHECK(!node[0].xen.asks[0].type && logged(0, 0, DSM_VCPU_REPLY)->rc == -22 &&
+	      !node[0].failure[0], "answered");
+	end();
+}
+
 /* What the ring can't have said. */
 static void nonsense(const void *argument)
 {
@@ -893,6 +911,7 @@ static const struct test_case cases[] = {
 	{ "vcpus: shutdown", shutdowns, NULL },
 	{ "vcpus: lies", lies, NULL },
 	{ "vcpus: lies in a state", lies_in_a_state, NULL },
+	{ "vcpus: ports of nobody", ports_of_nobody, NULL },
 	{ "vcpus: what the ring can't say", nonsense, NULL },
 	{ "vcpus: Xen refuses", xen_refuses, NULL },
 	{ "vcpus: lost hosts", lost_hosts, NULL },

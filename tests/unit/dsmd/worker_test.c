@@ -346,6 +346,8 @@ static void vcpus_of_two_hosts(const void *argument)
 	CHECK(node[0].xen.places == 1 && node[0].xen.place[1] == 1 && node[1].xen.places == 1 &&
 	      node[1].xen.place[1] == 1, "placed, at both");
 	CHECK(node[0].xen.time_is_set && !node[1].xen.time_is_set, "the home has its time");
+	UNTIL(node[0].state == DSM_WORKER_RUNNING);
+	CHECK(node[1].xen.started, "it can run before the other one can");
 	UNTIL(all_in(DSM_WORKER_RUNNING));
 	CHECK(node[1].xen.started && !node[0].xen.started, "the one that was built");
 	CHECK(!memcmp(node[1].xen.policy, node[0].xen.policy, sizeof(node[0].xen.policy)), "the policy");
