@@ -559,7 +559,7 @@ def test_swap_has_as_much_memory_at_hand(monkeypatch: pytest.MonkeyPatch, majors
     at_hand = amount.shape.frames + remote_swap.OWN_PAGES
     for said, cluster in zip(words, (0, 3), strict=True):
         assert f"echo {at_hand * 4096} >" in said and f"echo {cluster} >/proc/sys/vm/page-cluster" in said
-        assert f"touch --cpu=0 --sizes=64,192 --flush={at_hand * 5 // 4} --rounds=3 --pageout=1)" in said
+        assert f"touch --cpu=0 --sizes=64,192 --flush={at_hand * 5 // 4} --rounds=3 --pageout={remote_swap.RECLAIM})" in said
 
 
 def test_a_node_has_figures(monkeypatch: pytest.MonkeyPatch) -> None:
