@@ -83,6 +83,7 @@ enum dsm_vcpu_type {
 	DSM_VCPU_SHUTDOWN,	/* the guest has shut down */
 	DSM_VCPU_TIME,		/* the guest's, from its home */
 	DSM_VCPU_READY,		/* its answer */
+	DSM_VCPU_IDLE,		/* no vCPU is up there, and what was sent until then */
 	DSM_VCPU_POLICY,	/* page: a part of the CPU policy, from the home */
 	DSM_VCPU_END
 };

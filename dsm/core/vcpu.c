@@ -29,6 +29,7 @@ static const struct shape {
 	[DSM_VCPU_SHUTDOWN - DSM_VCPU_EVENT] = { FLAGS, 0 },
 	[DSM_VCPU_TIME - DSM_VCPU_EVENT] = { FLAGS | SIPI | NUMBER, 3 },
 	[DSM_VCPU_READY - DSM_VCPU_EVENT] = { 0, 0 },
+	[DSM_VCPU_IDLE - DSM_VCPU_EVENT] = { NUMBER, 3 },
 };
 
 static void put(uint8_t *bytes, uint64_t value, unsigned int size)

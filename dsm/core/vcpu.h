@@ -20,16 +20,17 @@
  *
  * Which type has which of them; all others are 0:
  *
- *		  EVENT    PORTS  CALL         REPLY      SHUTDOWN TIME
+ *		  EVENT    PORTS  CALL         REPLY      SHUTDOWN TIME      IDLE
  *	vcpu	  to whom	  who waits    the same
  *	flags	  DSM_EVENT_*			   reason   slow
  *	sipi	  vector					    shift
  *	number		   first  cookie       the same		    TSC's offset
+ *									  report
  *	op, cmd			  the call
  *	about			  its vCPU
  *	rc				       result
  *	word	  vectors  ports  arg,	       arg		    tsc, ns, mul
- *				  shared_info
+ *				  shared_info			   host, sent, got
  *
  * READY has none of them.  POLICY has a page instead, and its number in gfn.
  */
@@ -52,6 +53,7 @@ extern "C" {
 #define DSM_PORTS	4096u	/* event channels of all slices */
 #define DSM_PORTS_AT_ONCE 256u	/* in one PORTS, of one slice */
 #define DSM_SHUTDOWNS	6u	/* reasons: Xen's SHUTDOWN_* */
+#define DSM_SHUTDOWN_POWEROFF 0u
 #define DSM_MOST_SLOW	100u	/* times that a guest's clock is slower */
 #define DSM_POLICY_PARTS 4u	/* pages of a CPU policy, at most */
 

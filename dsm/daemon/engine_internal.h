@@ -141,6 +141,28 @@ struct carried {
 	struct dsm_vcpu_msg doing;
 };
 
+/*
+ * Is a vCPU up anywhere?  engine_idle.c.  Counts of EVENTs, modulo 2^64: to and
+ * from each host.
+ */
+struct idle_report {
+	uint64_t number;		/* of the report; 0: none has come */
+	uint16_t rows;			/* hosts that it has counts of */
+	uint64_t sent[DSM_MAX_HOSTS], received[DSM_MAX_HOSTS];
+};
+
+struct idle {
+	bool up;			/* one is that runs here, Xen has said */
+	uint64_t done;			/* SENDs until then */
+	uint64_t begun;			/* SENDs */
+	uint64_t sent[DSM_MAX_HOSTS], received[DSM_MAX_HOSTS];
+	bool due;			/* the home has to hear of it when none is up */
+	uint64_t number;		/* of the last report from here */
+	struct letter row[DSM_MAX_HOSTS];	/* of it */
+	struct idle_report report[DSM_MAX_HOSTS];	/* at the home */
+	bool ended;			/* the guest, by us */
+};
+
 struct vcpus {
 	struct carried *carried;	/* NULL: all stay where they are */
 	uint8_t where[DSM_ENGINE_VCPUS];	/* host */
@@ -152,6 +174,7 @@ struct vcpus {
 	uint64_t due;			/* they are tried again; or DSM_NEVER */
 	bool again;			/* or at once */
 	bool shut, shared;		/* the guest has shut down; its shared_info is mapped */
+	struct idle idle;
 };
 
 struct engine_range {
@@ -446,6 +469,26 @@ void engine_vcpus_tick(struct dsm_engine *e, uint64_t t);
 
 /** Return: nothing about vCPUs is under way. */
 bool engine_vcpus_are_quiet(const struct dsm_engine *e);
+
+/* Put a letter into its host's line, if it is in none. */
+void engine_post(struct dsm_engine *e, struct letter *letter, unsigned int host);
+
+/* ---- engine_idle.c ---- */
+
+void engine_begin_idle(struct dsm_engine *e);
+
+/* An EVENT goes to @host; one has come from it, and a SEND begins. */
+void engine_idle_sent(struct dsm_engine *e, unsigned int host);
+void engine_idle_received(struct dsm_engine *e, unsigned int from);
+
+/* Xen's ring: IDLE as in xen_calls.h.  Return: whether it makes sense. */
+bool engine_idle_said(struct dsm_engine *e, const struct dsm_vcpu_msg *m);
+
+/* IDLE of a peer.  Return: 0, or enum dsm_error. */
+int engine_idle_got(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_msg *m);
+
+/* Reports it if no vCPU is up here, and ends the guest if none is up anywhere. */
+void engine_idle_run(struct dsm_engine *e);
 
 /** Return: do vCPUs run at a host, of a VM whose vCPUs do so at several? */
 bool engine_runs_vcpus(const struct dsm_engine *e, unsigned int host);

@@ -70,7 +70,7 @@ const char *engine_vcpus_of(const struct dsm_engine *e, unsigned int host,
 
 /* ---- Letters ---- */
 
-static void post(struct dsm_engine *e, struct letter *letter, unsigned int host)
+void engine_post(struct dsm_engine *e, struct letter *letter, unsigned int host)
 {
 	if (letter->queued)
 		return;
@@ -100,6 +100,8 @@ static void send_letters(struct dsm_engine *e, unsigned int host)
 		TAILQ_REMOVE(&e->vcpus.line[host], letter, link);
 		letter->queued = false;
 		e->vcpus.nr_letters--;
+		if (letter->msg.type == DSM_VCPU_EVENT)
+			engine_idle_sent(e, host);
 		send_message(e, host, &letter->msg);
 	}
 }
@@ -127,7 +129,7 @@ static bool said_event(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 	} else {
 		letter->msg = *m;
 	}
-	post(e, letter, e->vcpus.where[m->vcpu]);
+	engine_post(e, letter, e->vcpus.where[m->vcpu]);
 	e->counts.vcpu_events++;
 	return true;
 }
@@ -153,7 +155,7 @@ static bool said_ports(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 	} else {
 		letter->msg = *m;
 	}
-	post(e, letter, host);
+	engine_post(e, letter, host);
 	e->counts.vcpu_ports++;
 	return true;
 }
@@ -188,7 +190,7 @@ static bool said_call(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 	/* Where it is to be mapped there, before what it is about is used. */
 	c->call.msg.word[3] = e->vm.self == e->vm.token_home ?
 			      e->p.xen->calls->shared_info_at(e->p.xen) : 0;
-	post(e, &c->call, m->host);
+	engine_post(e, &c->call, m->host);
 	e->counts.vcpu_calls++;
 	return true;
 }
@@ -211,7 +213,8 @@ static bool said_shutdown(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 
 void engine_vcpu_said(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 {
-	bool sense = false;
+	/* Of a VM whose vCPUs are all here Xen knows more than we. */
+	bool sense = m->type == DSM_VCPU_IDLE && !e->vcpus.carried;
 
 	if (e->vcpus.carried) {
 		switch (m->type) {
@@ -226,6 +229,9 @@ void engine_vcpu_said(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 			break;
 		case DSM_VCPU_SHUTDOWN:
 			sense = said_shutdown(e, m);
+			break;
+		case DSM_VCPU_IDLE:
+			sense = engine_idle_said(e, m);
 			break;
 		}
 	}
@@ -293,7 +299,7 @@ static void try_call(struct dsm_engine *e, struct carried *c)
 		.type = DSM_VCPU_REPLY, .vcpu = m.vcpu, .number = m.number, .rc = m.rc,
 		.word = { m.word[0], m.word[1], m.word[2] },
 	};
-	post(e, &c->reply, from);
+	engine_post(e, &c->reply, from);
 	e->counts.vcpu_calls_done++;
 }
 
@@ -377,10 +383,11 @@ static int got_ports(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 	return 0;
 }
 
-static int got_event(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
+static int got_event(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_msg *m)
 {
 	if (!runs_at(e, m->vcpu, e->vm.self))
 		return DSM_E_VCPU;
+	engine_idle_received(e, from);
 	check_done(e, m, e->p.xen->calls->send_event(e->p.xen, m));
 	return 0;
 }
@@ -407,7 +414,7 @@ static int got(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_ms
 		return DSM_E_VCPU;
 	switch (m->type) {
 	case DSM_VCPU_EVENT:
-		return got_event(e, m);
+		return got_event(e, from, m);
 	case DSM_VCPU_PORTS:
 		return got_ports(e, m);
 	case DSM_VCPU_CALL:
@@ -416,6 +423,8 @@ static int got(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_ms
 		return got_reply(e, from, m);
 	case DSM_VCPU_SHUTDOWN:
 		return got_shutdown(e, from, m);
+	case DSM_VCPU_IDLE:
+		return engine_idle_got(e, from, m);
 	}
 	return DSM_E_TYPE;
 }
@@ -457,6 +466,8 @@ void engine_vcpus_run(struct dsm_engine *e)
 		try_calls(e, now(e));
 	for (host = 0; host < e->vm.nr_hosts && e->vcpus.nr_letters && !e->has_failed; host++)
 		send_letters(e, host);
+	if (e->vcpus.carried && !e->has_failed)
+		engine_idle_run(e);
 }
 
 void engine_vcpus_tick(struct dsm_engine *e, uint64_t t)
@@ -500,6 +511,7 @@ int engine_begin_vcpus(struct dsm_engine *e)
 		e->vcpus.where[i] = e->p.where[i];
 		e->vcpus.at[e->p.where[i]]++;
 	}
+	engine_begin_idle(e);
 	return 0;
 }
 

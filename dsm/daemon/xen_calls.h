@@ -72,7 +72,11 @@ struct dsm_xen_miss {
 /* What Xen's ring has: somebody waits for a page, or something about vCPUs. */
 struct dsm_xen_entry {
 	struct dsm_xen_miss miss;
-	struct dsm_vcpu_msg vcpu;	/* its type is 0: a miss; else EVENT, PORTS, CALL, SHUTDOWN */
+	/*
+	 * Its type is 0: a miss; else EVENT, PORTS, CALL, SHUTDOWN, or IDLE: flags: is one
+	 * of the vCPUs up that run here; number: SENDs that were done until then.
+	 */
+	struct dsm_vcpu_msg vcpu;
 };
 
 /* KiB */

@@ -133,6 +133,11 @@ static struct dsm_vcpu_msg about_vcpus(const struct libxc *x,
 		m.type = DSM_VCPU_SHUTDOWN;
 		m.flags = e->want;
 		break;
+	case XEN_DSM_ACTIVITY:
+		m.type = DSM_VCPU_IDLE;
+		m.flags = e->want;
+		m.number = e->gfn;
+		break;
 	}
 	return m;
 }
