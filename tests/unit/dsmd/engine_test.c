@@ -2129,6 +2129,17 @@ static void prefetch_frames(const void *argument)
 	      node[1].xen.page[3].state == DSM_XEN_STATE_I && node[1].xen.page[0].state == DSM_XEN_STATE_S &&
 	      node[1].xen.page[1].state == DSM_XEN_STATE_S, "%llu went", (unsigned long long)counts.evicted_shared);
 	world_end();
+
+	/* If all were missed since, some go all the same, and at once. */
+	features.prefetch = 0;
+	world_begin(&features);
+	for (gfn = 20; gfn < 80; gfn += 2)
+		use(1, 0, gfn, DSM_XEN_WANT_S);
+	miss_only(0, 90);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.frames == 32 && counts.evicted_shared == 2, "%llu went", (unsigned long long)counts.evicted_shared);
+	settle_down();
+	world_end();
 	features.prefetch = 32;
 
 	/* Nor the last credits. */
