@@ -116,8 +116,8 @@ int engine_idle_got(struct dsm_engine *e, unsigned int from, const struct dsm_vc
 	if (m->word[0] >= e->vm.nr_hosts || m->word[0] == from ||
 	    !has_vcpus(e, (unsigned int)m->word[0]))
 		return DSM_E_VCPU;
-	/* They go up, by one; a row of an old one can't come behind a newer one. */
-	if (m->number - r->number > 1)
+	/* A newer one may have taken the place of one that waited to be sent. */
+	if (!m->number || m->number < r->number)
 		return DSM_E_NOT_ASKED;
 	if (m->number != r->number)
 		r->rows = 0;

@@ -456,18 +456,24 @@ void engine_vcpus_came(struct dsm_engine *e)
 	e->vcpus.again = e->vcpus.nr_doing != 0;
 }
 
-void engine_vcpus_run(struct dsm_engine *e)
+static void send_all_letters(struct dsm_engine *e)
 {
 	unsigned int host;
 
-	if (e->has_failed)
+	for (host = 0; host < e->vm.nr_hosts && e->vcpus.nr_letters && !e->has_failed; host++)
+		send_letters(e, host);
+}
+
+void engine_vcpus_run(struct dsm_engine *e)
+{
+	if (!e->vcpus.carried || e->has_failed)
 		return;
 	if (e->vcpus.again)
 		try_calls(e, now(e));
-	for (host = 0; host < e->vm.nr_hosts && e->vcpus.nr_letters && !e->has_failed; host++)
-		send_letters(e, host);
-	if (e->vcpus.carried && !e->has_failed)
-		engine_idle_run(e);
+	send_all_letters(e);
+	/* What has gone by now is in the report. */
+	engine_idle_run(e);
+	send_all_letters(e);
 }
 
 void engine_vcpus_tick(struct dsm_engine *e, uint64_t t)

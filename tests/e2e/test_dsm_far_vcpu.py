@@ -28,8 +28,8 @@ from tests.e2e.dsm_hosts import introduce, slices
 
 pytestmark = pytest.mark.fresh
 
-# It ends by a restart: dsmd does not know yet when all CPUs of all hosts are halted (decision 0113).
-WAY = dataclasses.replace(linux.WAYS["events"], end="sh -c 'echo b >/proc/sysrq-trigger; sleep 1000'")
+# It powers off by itself: it halts its CPUs, on both hosts.
+WAY = dataclasses.replace(linux.WAYS["events"], end=linux.WAYS["apic"].end)
 NAME = "dsm"
 CLOCK_ERROR_US = 100000  # of a network between two emulators; what is meant is much less
 

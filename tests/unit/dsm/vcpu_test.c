@@ -55,6 +55,11 @@ static struct dsm_vcpu_msg any_message(void)
 	case DSM_VCPU_SHUTDOWN:
 		m.flags = (uint8_t)dice_below(6);
 		break;
+	case DSM_VCPU_IDLE:
+		m.number = number();
+		for (i = 0; i < 3; i++)
+			m.word[i] = number();
+		break;
 	case DSM_VCPU_TIME:
 		m.number = number();
 		m.word[0] = number();
@@ -167,6 +172,9 @@ static void errors(const void *argument)
 		{ { .type = DSM_VCPU_TIME, .flags = 1, .word = { 0, 0, 1 } }, 56, 1, DSM_E_RESERVED },
 		{ { .type = DSM_VCPU_READY }, 0, 1, DSM_E_RESERVED },
 		{ { .type = DSM_VCPU_READY }, 63, 1, DSM_E_RESERVED },
+		{ { .type = DSM_VCPU_IDLE }, 55, 1, 0 },
+		{ { .type = DSM_VCPU_IDLE }, 56, 1, DSM_E_RESERVED },
+		{ { .type = DSM_VCPU_IDLE }, 4, 1, DSM_E_RESERVED },
 	};
 	uint8_t bytes[DSM_VCPU_BYTES];
 	unsigned int i;

@@ -489,6 +489,7 @@ static void shutdowns(const void *argument)
 	}
 	/* Two at the same time, and without a credit. */
 	begin();
+	settle();
 	credits = 0;
 	for (i = 0; i < 2; i++) {
 		node[i].xen.shut = true;
@@ -498,6 +499,149 @@ static void shutdowns(const void *argument)
 	settle();
 	CHECK(node[2].xen.shut && logged(2, 0, DSM_VCPU_SHUTDOWN)->flags == 0, "the first one counts");
 	CHECK(!node[0].failure[0] && !node[1].failure[0], "and nobody minds");
+	end();
+}
+
+/* Xen at a host: is a vCPU up that runs there, after so many SENDs? */
+static void active(unsigned int host, bool up, uint64_t sends)
+{
+	says(host, (struct dsm_vcpu_msg){ .type = DSM_VCPU_IDLE, .flags = up, .number = sends });
+}
+
+static void is_shut(bool shut, const char *what)
+{
+	unsigned int i;
+
+	for (i = 0; i < HOSTS; i++) {
+		CHECK(node[i].xen.shut == shut, "%s: host %u", what, i);
+		CHECK(!node[i].failure[0] && !node[i].xen.crashes, "%s: %s", what, node[i].failure);
+	}
+	if (shut)
+		CHECK(logged(1, node[1].xen.nr_log - 1, DSM_VCPU_SHUTDOWN)->flags == 0, "a power-off");
+}
+
+/* A guest whose vCPUs are all halted is ended, and no other one. */
+static void all_halted(const void *argument)
+{
+	unsigned int i;
+
+	(void)argument;
+	/* CPUs of other hosts were never started; the home may be any host. */
+	for (i = 0; i < HOSTS; i++) {
+		dice_begin();
+		begin_at(i);
+		settle();
+		is_shut(false, "vCPU 0 runs");
+		active(i, false, 0);
+		settle();
+		is_shut(true, "it is down");
+		end();
+	}
+	/* One was started, and is the last. */
+	begin();
+	says(0, event(1, DSM_EVENT_INIT | DSM_EVENT_SIPI, 0x9a));
+	active(0, false, 0);
+	is_shut(false, "on its way");
+	settle();
+	is_shut(false, "it has begun");
+	active(1, false, 0);
+	settle();
+	is_shut(false, "said before it began");
+	active(1, true, 1);
+	settle();
+	is_shut(false, "it runs");
+	active(1, false, 1);
+	settle();
+	is_shut(true, "both are down");
+	end();
+	/* Who is down starts another one before: counts of pairs, not of hosts. */
+	begin();
+	settle();
+	says(0, event(1, DSM_EVENT_SIPI, 0x9a));
+	active(0, false, 0);
+	deliver(0, 1);
+	says(1, event(2, DSM_EVENT_SIPI, 0x9a));
+	active(1, false, 1);
+	while (deliver(1, 0))
+		;
+	look(0);
+	is_shut(false, "from beta to gamma");
+	settle();
+	active(2, true, 1);
+	says(2, event(0, DSM_EVENT_NMI, 0));
+	active(2, false, 1);
+	settle();
+	is_shut(false, "alpha was sent something");
+	active(0, false, 1);
+	settle();
+	is_shut(true, "all are down");
+	end();
+	/* A part of a report, and of the next one. */
+	begin();
+	look(1);
+	look(2);
+	CHECK(in_channel[1][0] == 2 && deliver(1, 0) && deliver(2, 0) && deliver(2, 0), "three parts");
+	active(0, false, 0);
+	is_shut(false, "what beta has sent gamma is not known");
+	settle();
+	is_shut(true, "it is");
+	end();
+	begin();
+	settle();
+	says(0, event(1, DSM_EVENT_SIPI, 0x9a));
+	active(0, false, 0);
+	deliver(0, 1);
+	says(1, event(2, DSM_EVENT_SIPI, 0x9a));
+	active(1, false, 1);
+	CHECK(in_channel[1][0] == 2 && deliver(1, 0), "the first part of beta's second report");
+	look(0);
+	is_shut(false, "gamma will be started");
+	settle();
+	active(2, false, 1);
+	settle();
+	is_shut(true, "none is up");
+	end();
+	/* What can't be sent yet. */
+	begin();
+	settle();
+	says(0, event(1, DSM_EVENT_SIPI, 0x9a));
+	active(0, true, 0);
+	settle();
+	active(1, true, 1);
+	settle();
+	credits = 0;
+	says(1, event(2, DSM_EVENT_SIPI, 0x9a));
+	active(1, false, 1);
+	active(0, false, 0);
+	look(1);
+	is_shut(false, "an event without a credit");
+	credits = 16;
+	settle();
+	is_shut(false, "gamma has it");
+	active(2, false, 1);
+	settle();
+	is_shut(true, "none is up");
+	end();
+	/* A report that waits is as new as the last one, when it goes. */
+	begin();
+	credits = 0;
+	look(1);
+	for (i = 1; i <= 3; i++)
+		active(1, false, 0);
+	credits = 16;
+	active(0, false, 0);
+	settle();
+	is_shut(true, "reports that were late");
+	end();
+	/* Who has shut down is not ended once more. */
+	begin();
+	settle();
+	node[1].xen.shut = true;
+	says(1, (struct dsm_vcpu_msg){ .type = DSM_VCPU_SHUTDOWN, .flags = 1 });
+	settle();
+	active(0, false, 0);
+	settle();
+	CHECK(node[0].xen.shut, "played_xen.c looks whether it is said twice");
 	end();
 }
 
@@ -533,6 +677,10 @@ static void lies(const void *argument)
 		{ { .type = DSM_VCPU_REPLY, .vcpu = 0, .rc = 1 }, 1, "the result of no hypercall" },
 		{ { .type = DSM_VCPU_SHUTDOWN, .flags = 6 }, 1, "a reason that makes no sense" },
 		{ { .type = DSM_VCPU_READY }, 1, "no such message" },
+		{ { .type = DSM_VCPU_IDLE, .number = 1, .word = { 1 } }, 1, "no vCPU that is there" },
+		{ { .type = DSM_VCPU_IDLE, .number = 1, .word = { 3 } }, 1, "no vCPU that is there" },
+		{ { .type = DSM_VCPU_IDLE, .number = 1, .word = { 1ull << 32 } }, 1, "no vCPU that is there" },
+		{ { .type = DSM_VCPU_IDLE, .word = { 2 } }, 1, "nobody waits for" },
 	};
 	unsigned int i;
 
@@ -581,6 +729,14 @@ static void lies_in_a_state(const void *argument)
 	credits = 0;
 	says(0, a_call(0, 1, BIND_IPI, 1, 1));
 	lie(1, 0, reply, "nobody waits for");
+	end();
+	/* To who is not the home, and an old one. */
+	begin();
+	lie(1, 2, (struct dsm_vcpu_msg){ .type = DSM_VCPU_IDLE, .number = 1 }, "nobody waits for");
+	end();
+	begin();
+	lie(1, 0, (struct dsm_vcpu_msg){ .type = DSM_VCPU_IDLE, .number = 7, .word = { 2 } }, NULL);
+	lie(1, 0, (struct dsm_vcpu_msg){ .type = DSM_VCPU_IDLE, .number = 6, .word = { 2 } }, "nobody waits for");
 	end();
 	/* Another host, another cookie, twice. */
 	begin();
@@ -674,6 +830,8 @@ static void nonsense(const void *argument)
 		{ .type = DSM_VCPU_CALL, .host = 3, .vcpu = 0 },
 		{ .type = DSM_VCPU_SHUTDOWN, .flags = 6 },
 		{ .type = DSM_VCPU_REPLY },
+		{ .type = DSM_VCPU_IDLE, .flags = 2 },
+		{ .type = DSM_VCPU_IDLE, .number = 1 },
 	};
 	unsigned int i;
 
@@ -785,6 +943,8 @@ static void none_elsewhere(const void *argument)
 		CHECK(!dsm_engine_create(&p, &node[0].engine, text), "%s", text);
 		dsm_engine_peer_up(node[0].engine, 1, 7);
 		CHECK(!dsm_engine_runs_vcpus(node[0].engine, 1) && dsm_engine_is_quiet(node[0].engine), "none");
+		active(0, false, 5);
+		CHECK(!node[0].failure[0] && !node[0].xen.shut, "Xen's business");
 		if (i) {
 			says(0, event(1, 0, 0x20));
 			expect_failure(0, "Xen's ring: EVENT of vCPU 1");
@@ -909,6 +1069,7 @@ static const struct test_case cases[] = {
 	{ "vcpus: calls and replies", calls_and_replies, NULL },
 	{ "vcpus: a call that needs a page", call_that_needs_a_page, NULL },
 	{ "vcpus: shutdown", shutdowns, NULL },
+	{ "vcpus: all are halted", all_halted, NULL },
 	{ "vcpus: lies", lies, NULL },
 	{ "vcpus: lies in a state", lies_in_a_state, NULL },
 	{ "vcpus: ports of nobody", ports_of_nobody, NULL },

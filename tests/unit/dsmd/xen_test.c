@@ -906,7 +906,9 @@ static void about_vcpus(const void *argument)
 	xen_puts((struct xen_dsm_ring_entry){ .type = XEN_DSM_HCALL, .want = 0, .gfn = 77, .vcpu = 1,
 					      .rip = 32 | 7ull << 32, .vectors = { 2, 10, 11, 12 } });
 	xen_puts((struct xen_dsm_ring_entry){ .type = XEN_DSM_SHUTDOWN, .want = 3 });
-	CHECK(opened->calls->misses(opened, e, 8) == 4, "four");
+	xen_puts((struct xen_dsm_ring_entry){ .type = XEN_DSM_ACTIVITY, .want = 1, .gfn = 9 });
+	CHECK(opened->calls->misses(opened, e, 8) == 5, "five");
+	CHECK(e[4].vcpu.type == DSM_VCPU_IDLE && e[4].vcpu.flags == 1 && e[4].vcpu.number == 9, "ACTIVITY");
 	m = e[0].vcpu;
 	CHECK(m.type == DSM_VCPU_EVENT && m.vcpu == 3 && m.flags == 2 && m.sipi == 0x9a &&
 	      m.word[0] == 1 << 16 && m.word[3] == 4, "EVENT");
