@@ -4,8 +4,8 @@
  * daemon of both: it ends the guest when all vCPUs are down for good, not
  * before, and then always.
  *
- * Steps of vCPUs, of tasklets and of the daemon come in any order.  Now and then
- * the daemon is another one, which begins with FLUSH and ALL.
+ * Steps of vCPUs, of tasklets and of the daemon come in any order.  Now and
+ * then the daemon is another one, which begins with FLUSH and ALL.
  *
  * usage: dsm_activity_guest LIBRARY LIBRARY SEED STEPS
  *
@@ -104,7 +104,10 @@ static struct {
 } knows[2];
 
 /* What another daemon has found in the rings; at most so much is new there. */
-static struct { unsigned int nr, read; struct xen_dsm_ring_entry e[64]; } found[2];
+static struct {
+    unsigned int nr, read;
+    struct xen_dsm_ring_entry e[64];
+} found[2];
 
 static bool next_entry(unsigned int k, struct xen_dsm_ring_entry *e)
 {

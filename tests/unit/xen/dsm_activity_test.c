@@ -207,7 +207,7 @@ static void starts_and_ends(void)
     expect_nothing();
 }
 
-/* An INIT takes it down before the SEND is over, and its number is the old one. */
+/* An INIT takes it down before the SEND is over: with the old number. */
 static void starts_anew(void)
 {
     begin(1);
