@@ -181,6 +181,12 @@ void dsm_engine_vcpu_message(struct dsm_engine *engine, unsigned int from,
 /** Return: do vCPUs run at that host, while others run elsewhere? */
 bool dsm_engine_runs_vcpus(const struct dsm_engine *engine, unsigned int host);
 
+/**
+ * Before the first start: what is to be sent about vCPUs waits, and nothing is done
+ * for those of others; what says so is a breach.  Not held at first.
+ */
+void dsm_engine_hold_vcpus(struct dsm_engine *engine, bool hold);
+
 /** There may be something in the ring. */
 void dsm_engine_misses(struct dsm_engine *engine);
 

@@ -173,6 +173,7 @@ struct vcpus {
 	unsigned int nr_doing;
 	uint64_t due;			/* they are tried again; or DSM_NEVER */
 	bool again;			/* or at once */
+	bool held;			/* before the first start: letters wait */
 	bool shut, shared;		/* the guest has shut down; its shared_info is mapped */
 	struct idle idle;
 };

@@ -95,6 +95,8 @@ static void send_letters(struct dsm_engine *e, unsigned int host)
 {
 	struct letter *letter;
 
+	if (e->vcpus.held)
+		return;
 	while ((letter = TAILQ_FIRST(&e->vcpus.line[host])) && e->vm.up & dsm_bit(host) &&
 	       e->p.calls->room(e->p.context, host)) {
 		TAILQ_REMOVE(&e->vcpus.line[host], letter, link);
@@ -406,12 +408,21 @@ static int got_shutdown(struct dsm_engine *e, unsigned int from, const struct ds
 	return 0;
 }
 
+/* A vCPU elsewhere has said it, and none runs before all hosts are ready. */
+static bool is_early(const struct dsm_engine *e, const struct dsm_vcpu_msg *m)
+{
+	return e->vcpus.held && (m->type == DSM_VCPU_EVENT || m->type == DSM_VCPU_PORTS ||
+				 m->type == DSM_VCPU_CALL);
+}
+
 static int got(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_msg *m)
 {
 	if (!engine_runs_vcpus(e, from))
 		return DSM_E_VCPU;
 	if (m->vcpu >= e->p.nr_vcpus)
 		return DSM_E_VCPU;
+	if (is_early(e, m))
+		return DSM_E_NOT_NOW;
 	switch (m->type) {
 	case DSM_VCPU_EVENT:
 		return got_event(e, from, m);
@@ -492,6 +503,11 @@ bool engine_vcpus_are_quiet(const struct dsm_engine *e)
 		if (e->vcpus.carried[i].asks)
 			return false;
 	return true;
+}
+
+void dsm_engine_hold_vcpus(struct dsm_engine *e, bool hold)
+{
+	e->vcpus.held = hold;
 }
 
 bool dsm_engine_runs_vcpus(const struct dsm_engine *e, unsigned int host)

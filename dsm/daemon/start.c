@@ -8,6 +8,10 @@
  * it is connected.  That one waits until it knows well enough how far its TSC is
  * from the home's (clock.h), does all of it, unpauses its slice and says READY.
  *
+ * A vCPU that has begun can't be given another TSC.  So the home sends nothing to
+ * vCPUs before all are ready, whoever has unpaused its domain, and nobody else has a
+ * vCPU that could.
+ *
  * Context: the protocol thread.
  */
 #include <errno.h>
@@ -73,6 +77,13 @@ static void breach(struct dsm_worker *w, unsigned int host, unsigned int type,
 	fail(w, host, "it breaks the protocol: %s: %s", dsm_type_name(type), what);
 }
 
+static void look(struct dsm_worker *w)
+{
+	if (dsm_start_is_done(w))
+		dsm_engine_hold_vcpus(w->engine, false);
+	dsm_peers_look(w);
+}
+
 /* ---- At home ---- */
 
 static void tell(struct dsm_worker *w, struct dsm_peer *peer)
@@ -94,7 +105,7 @@ static void got_ready(struct dsm_worker *w, struct dsm_peer *peer)
 	}
 	peer->ready = true;
 	dsm_worker_say(w, 6, "host %s: ready for vCPUs", dsm_worker_name(w, peer->host));
-	dsm_peers_look(w);
+	look(w);
 }
 
 /* ---- At the others ---- */
@@ -134,7 +145,7 @@ static void go_on(struct dsm_worker *w)
 	dsm_worker_say(w, 6, "host %s: its time is ours, to %" PRIu64 " ns", dsm_worker_name(w, home),
 		       dsm_clock_ns(w->tsc_khz, offset.error));
 	send_message(w, peer, &(struct dsm_vcpu_msg){ .type = DSM_VCPU_READY });
-	dsm_peers_look(w);
+	look(w);
 }
 
 static void got_policy(struct dsm_worker *w, const struct dsm_msg *msg, const uint8_t *page)
@@ -215,6 +226,7 @@ int dsm_start_begin(struct dsm_worker *w, char text[DSM_ENGINE_TEXT])
 
 	if (!d->nr_places)
 		return 0;
+	dsm_engine_hold_vcpus(w->engine, true);
 	for (vcpu = 0; vcpu < d->nr_vcpus; vcpu++) {
 		if (is_home(w, d->where[vcpu]))
 			continue;

@@ -722,6 +722,14 @@ static void lies_in_a_state(const void *argument)
 	struct dsm_vcpu_msg the_call = a_call(1, 0, REGISTER, 0, 12);
 	struct dsm_msg head = { .type = DSM_VCPU_EVENT, .epoch = 8 };
 	static const uint8_t nothing[DSM_VCPU_BYTES];
+	static const struct dsm_vcpu_msg early[] = {
+		{ .type = DSM_VCPU_EVENT, .flags = DSM_EVENT_NMI },
+		{ .type = DSM_VCPU_PORTS, .word = { 1 } },
+		{ .type = DSM_VCPU_CALL, .vcpu = 1, .op = 32, .cmd = 7 },
+		{ .type = DSM_VCPU_SHUTDOWN },
+		{ .type = DSM_VCPU_IDLE, .number = 1, .word = { 2 } },
+	};
+	unsigned int i;
 
 	(void)argument;
 	/* Before it was asked. */
@@ -788,6 +796,15 @@ static void lies_in_a_state(const void *argument)
 	dsm_engine_vcpu_message(node[0].engine, 1, &head, nothing);
 	expect_failure(0, "of another connection");
 	end();
+	/* Before the first start; its end may come then, and a report. */
+	for (i = 0; i < NR(early); i++) {
+		begin();
+		dsm_engine_hold_vcpus(node[0].engine, true);
+		lie(1, 0, early[i], i < 3 ? "not in this state" : NULL);
+		CHECK(node[0].xen.nr_log == (i == 3), "what was done");
+		dsm_engine_hold_vcpus(node[0].engine, false);
+		end();
+	}
 	/* Who has no vCPU says nothing about any. */
 	begin();
 	where[1] = 2;

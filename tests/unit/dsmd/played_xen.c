@@ -244,6 +244,7 @@ static int played_send_event(struct dsm_xen *xen, const struct dsm_vcpu_msg *m)
 	if (p->break_send)
 		return p->break_send;
 	CHECK(m->vcpu < p->nr_vcpus && !p->elsewhere[m->vcpu], "vCPU %u", m->vcpu);
+	p->has_begun |= m->flags & DSM_EVENT_SIPI;
 	note(p, m);
 	return 0;
 }
@@ -368,6 +369,9 @@ static int played_set_time(struct dsm_xen *xen, const struct dsm_vcpu_msg *time)
 	struct played_xen *p = of(xen);
 
 	CHECK(p->slice && !p->time_is_set && p->policy_is_set && !p->started, "in another order");
+	/* SET_TSC: a vCPU has its TSC. */
+	if (p->has_begun)
+		return -EBUSY;
 	p->time_is_set = true;
 	p->time = *time;
 	return p->break_time;

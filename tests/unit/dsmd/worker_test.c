@@ -379,6 +379,28 @@ static void vcpus_of_two_hosts(const void *argument)
 	question_ms = 1000;
 }
 
+/* Whoever unpauses the home's domain too early loses nothing. */
+static void interrupted_before_the_start(const void *argument)
+{
+	const struct dsm_vcpu_msg event = {
+		.type = DSM_VCPU_EVENT, .vcpu = 1, .flags = DSM_EVENT_INIT | DSM_EVENT_SIPI, .sipi = 7,
+	};
+
+	(void)argument;
+	places = true;
+	question_ms = 20;
+	begin(2);
+	CHECK(played_says(&node[0].xen, &event), "a full ring");
+	dsm_worker_kick(node[0].worker);
+	UNTIL(node[1].state == DSM_WORKER_FAILED || all_in(DSM_WORKER_RUNNING));
+	CHECK(node[1].state == DSM_WORKER_RUNNING, "%s", node[1].why);
+	UNTIL(node[1].xen.nr_log == 1);
+	CHECK(node[1].xen.log[0].sipi == 7 && node[1].xen.time_is_set, "it waited");
+	end();
+	places = false;
+	question_ms = 1000;
+}
+
 /* What is in the way of it ends the VM before it begins, with a reason. */
 static void vcpus_that_do_not_start(const void *argument)
 {
@@ -562,6 +584,7 @@ static void nobody_listens(const void *argument)
 static const struct test_case cases[] = {
 	{ "worker: clocks", clocks, NULL },
 	{ "workers: vCPUs of two hosts", vcpus_of_two_hosts, NULL },
+	{ "workers: vCPUs that are interrupted before the start", interrupted_before_the_start, NULL },
 	{ "workers: vCPUs that do not start", vcpus_that_do_not_start, NULL },
 	{ "workers: lies before the start", lies_before_the_start, NULL },
 	{ "workers: two hosts", two_hosts, NULL },
