@@ -169,6 +169,7 @@ struct vcpus {
 	unsigned int at[DSM_MAX_HOSTS];	/* how many run there */
 	struct letter ports[DSM_PORTS / DSM_PORTS_AT_ONCE];
 	TAILQ_HEAD(, letter) line[DSM_MAX_HOSTS];
+	bool has_had_turn[DSM_MAX_HOSTS];	/* of two credits, the last one was a letter's */
 	unsigned int nr_letters;	/* in all lines */
 	unsigned int nr_doing;
 	uint64_t due;			/* they are tried again; or DSM_NEVER */
@@ -463,6 +464,9 @@ void engine_vcpu_said(struct dsm_engine *e, const struct dsm_vcpu_msg *m);
 
 /** A page has come: who waited for it may go on. */
 void engine_vcpus_came(struct dsm_engine *e);
+
+/** There is room again: what of it misses must not have. */
+void engine_vcpus_room(struct dsm_engine *e, unsigned int host);
 
 /** Send what can be sent, and try again what can be done now. */
 void engine_vcpus_run(struct dsm_engine *e);

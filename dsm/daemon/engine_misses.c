@@ -370,8 +370,9 @@ void dsm_engine_misses(struct dsm_engine *e)
 
 void dsm_engine_room(struct dsm_engine *e, unsigned int host)
 {
-	(void)host;
-	if (!e->has_failed)
+	if (!e->has_failed) {
+		engine_vcpus_room(e, host);
 		engine_tell_all(e);
+	}
 	engine_vcpus_run(e);
 }

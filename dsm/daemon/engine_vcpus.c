@@ -16,6 +16,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,8 +91,8 @@ static void send_message(struct dsm_engine *e, unsigned int host,
 	e->p.calls->send(e->p.context, host, &head, bytes);
 }
 
-/* All that there are credits for. */
-static void send_letters(struct dsm_engine *e, unsigned int host)
+/* All that there are credits for, but no more than @most. */
+static void send_letters(struct dsm_engine *e, unsigned int host, unsigned int most)
 {
 	struct letter *letter;
 
@@ -99,6 +100,8 @@ static void send_letters(struct dsm_engine *e, unsigned int host)
 		return;
 	while ((letter = TAILQ_FIRST(&e->vcpus.line[host])) && e->vm.up & dsm_bit(host) &&
 	       e->p.calls->room(e->p.context, host)) {
+		if (!most--)
+			return;
 		TAILQ_REMOVE(&e->vcpus.line[host], letter, link);
 		letter->queued = false;
 		e->vcpus.nr_letters--;
@@ -472,7 +475,23 @@ static void send_all_letters(struct dsm_engine *e)
 	unsigned int host;
 
 	for (host = 0; host < e->vm.nr_hosts && e->vcpus.nr_letters && !e->has_failed; host++)
-		send_letters(e, host);
+		send_letters(e, host, UINT_MAX);
+}
+
+/*
+ * Those who miss pages may want more than there are credits, and so may those who
+ * send: each has half of what has come, and of a single one every second.
+ */
+void engine_vcpus_room(struct dsm_engine *e, unsigned int host)
+{
+	unsigned int room = e->p.calls->room(e->p.context, host);
+	bool *had = &e->vcpus.has_had_turn[host];
+
+	if (!e->vcpus.carried || TAILQ_EMPTY(&e->vcpus.line[host]))
+		return;
+	*had = room > 1 || !*had;
+	if (*had)
+		send_letters(e, host, room > 1 ? room / 2 : 1);
 }
 
 void engine_vcpus_run(struct dsm_engine *e)

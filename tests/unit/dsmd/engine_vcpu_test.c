@@ -361,6 +361,33 @@ static void slow_link(const void *argument)
 	end();
 }
 
+/* One credit at a time, two vCPUs that always miss a page, and one that sends without end. */
+static void busy_link(const void *argument)
+{
+	unsigned int next[VCPUS] = { 10, 0, 0, 15 }, sent = 0, before = 0, v;
+
+	(void)argument;
+	begin();
+	credits = 1;
+	while (next[0] < 15 && next[3] < 20) {
+		for (v = 0; v < VCPUS; v += 3)
+			if (!node[0].xen.vcpu[v].waits && next[v] < 15 + v / 3 * 5)
+				played_use(&node[0].xen, v, next[v]++, DSM_XEN_WANT_M, 1);
+		says(0, event(1, 0, 0x20 + sent++));
+		CHECK(sent < 100, "the misses wait for ever");
+		/* From here on one of the two always waits for a credit. */
+		if (sent == 5)
+			before = node[1].xen.nr_log;
+		deliver(0, 1);
+		look(1);
+		deliver(1, 0);
+		look(0);
+	}
+	CHECK(node[1].xen.nr_log > before + 2, "%u letters", node[1].xen.nr_log - before);
+	settle();
+	end();
+}
+
 /* Each host's ports, whichever of them is the home. */
 static void ports(const void *argument)
 {
@@ -1082,6 +1109,7 @@ static void chance(const void *argument)
 static const struct test_case cases[] = {
 	{ "vcpus: events", events, NULL },
 	{ "vcpus: a slow link", slow_link, NULL },
+	{ "vcpus: a busy link", busy_link, NULL },
 	{ "vcpus: ports of each host", ports, NULL },
 	{ "vcpus: calls and replies", calls_and_replies, NULL },
 	{ "vcpus: a call that needs a page", call_that_needs_a_page, NULL },
