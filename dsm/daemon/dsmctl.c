@@ -260,9 +260,10 @@ static void say_status(struct json_object *all)
 		       number(engine, "prefetch_wasted"), number(engine, "prefetch_refused"));
 	if (number(engine, "cleared"))
 		printf("  cleared: %" PRIu64 " came without bytes\n", number(engine, "cleared"));
-	if (number(engine, "vcpu_events") + number(engine, "vcpu_calls") + number(engine, "vcpu_calls_done"))
-		printf("  vCPUs elsewhere: %" PRIu64 " interrupts, %" PRIu64 " times events, %" PRIu64
-		       " hypercalls; %" PRIu64 " hypercalls done for them\n", number(engine, "vcpu_events"),
+	if (number(engine, "vcpu_events") + number(engine, "vcpu_ports") +
+	    number(engine, "vcpu_calls") + number(engine, "vcpu_calls_done"))
+		printf("  vCPUs elsewhere: interrupts sent %" PRIu64 " times, events %" PRIu64
+		       " times; %" PRIu64 " hypercalls sent, %" PRIu64 " done for others\n", number(engine, "vcpu_events"),
 		       number(engine, "vcpu_ports"), number(engine, "vcpu_calls"),
 		       number(engine, "vcpu_calls_done"));
 	if (!peers)

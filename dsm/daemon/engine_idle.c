@@ -63,11 +63,6 @@ void engine_begin_idle(struct dsm_engine *e)
 	e->vcpus.idle.due = true;
 }
 
-void engine_idle_sent(struct dsm_engine *e, unsigned int host)
-{
-	e->vcpus.idle.sent[host]++;
-}
-
 void engine_idle_received(struct dsm_engine *e, unsigned int from)
 {
 	e->vcpus.idle.received[from]++;
@@ -98,7 +93,7 @@ static void report(struct dsm_engine *e)
 			continue;
 		idle->row[host].msg = (struct dsm_vcpu_msg){
 			.type = DSM_VCPU_IDLE, .number = idle->number,
-			.word = { host, idle->sent[host], idle->received[host] },
+			.word = { host, e->vcpus.events_sent[host], idle->received[host] },
 		};
 		engine_post(e, &idle->row[host], e->vm.token_home);
 	}
@@ -145,7 +140,7 @@ static bool is_whole(const struct dsm_engine *e, unsigned int from)
 static bool is_settled(const struct dsm_engine *e, unsigned int a, unsigned int b)
 {
 	const struct idle *idle = &e->vcpus.idle;
-	uint64_t sent = a == e->vm.self ? idle->sent[b] : idle->report[a].sent[b];
+	uint64_t sent = a == e->vm.self ? e->vcpus.events_sent[b] : idle->report[a].sent[b];
 	uint64_t received = b == e->vm.self ? idle->received[a] : idle->report[b].received[a];
 
 	return sent == received;

@@ -155,7 +155,7 @@ struct idle {
 	bool up;			/* one is that runs here, Xen has said */
 	uint64_t done;			/* SENDs until then */
 	uint64_t begun;			/* SENDs */
-	uint64_t sent[DSM_MAX_HOSTS], received[DSM_MAX_HOSTS];
+	uint64_t received[DSM_MAX_HOSTS];
 	bool due;			/* the home has to hear of it when none is up */
 	uint64_t number;		/* of the last report from here */
 	struct letter row[DSM_MAX_HOSTS];	/* of it */
@@ -171,6 +171,7 @@ struct vcpus {
 	TAILQ_HEAD(, letter) line[DSM_MAX_HOSTS];
 	bool has_had_turn[DSM_MAX_HOSTS];	/* of two credits, the last one was a letter's */
 	unsigned int nr_letters;	/* in all lines */
+	uint64_t events_sent[DSM_MAX_HOSTS];	/* EVENTs that have gone to a host */
 	unsigned int nr_doing;
 	uint64_t due;			/* they are tried again; or DSM_NEVER */
 	bool again;			/* or at once */
@@ -465,9 +466,6 @@ void engine_vcpu_said(struct dsm_engine *e, const struct dsm_vcpu_msg *m);
 /** A page has come: who waited for it may go on. */
 void engine_vcpus_came(struct dsm_engine *e);
 
-/** There is room again: what of it misses must not have. */
-void engine_vcpus_room(struct dsm_engine *e, unsigned int host);
-
 /** Send what can be sent, and try again what can be done now. */
 void engine_vcpus_run(struct dsm_engine *e);
 void engine_vcpus_tick(struct dsm_engine *e, uint64_t t);
@@ -475,15 +473,26 @@ void engine_vcpus_tick(struct dsm_engine *e, uint64_t t);
 /** Return: nothing about vCPUs is under way. */
 bool engine_vcpus_are_quiet(const struct dsm_engine *e);
 
+/* ---- engine_letters.c ---- */
+
 /* Put a letter into its host's line, if it is in none. */
 void engine_post(struct dsm_engine *e, struct letter *letter, unsigned int host);
+
+/** Without a letter, and whether or not there is a credit. */
+void engine_send_vcpu(struct dsm_engine *e, unsigned int host,
+		      const struct dsm_vcpu_msg *msg);
+
+/** Send what there are credits for. */
+void engine_send_letters(struct dsm_engine *e);
+
+/** There is room again: what of it misses must not have. */
+void engine_letters_room(struct dsm_engine *e, unsigned int host);
 
 /* ---- engine_idle.c ---- */
 
 void engine_begin_idle(struct dsm_engine *e);
 
-/* An EVENT goes to @host; one has come from it, and a SEND begins. */
-void engine_idle_sent(struct dsm_engine *e, unsigned int host);
+/* An EVENT has come from it, and a SEND begins. */
 void engine_idle_received(struct dsm_engine *e, unsigned int from);
 
 /* Xen's ring: IDLE as in xen_calls.h.  Return: whether it makes sense. */

@@ -371,7 +371,7 @@ void dsm_engine_misses(struct dsm_engine *e)
 void dsm_engine_room(struct dsm_engine *e, unsigned int host)
 {
 	if (!e->has_failed) {
-		engine_vcpus_room(e, host);
+		engine_letters_room(e, host);
 		engine_tell_all(e);
 	}
 	engine_vcpus_run(e);

@@ -16,7 +16,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,48 +66,6 @@ const char *engine_vcpus_of(const struct dsm_engine *e, unsigned int host,
 					       at ? ", " : "", first, last);
 	}
 	return text;
-}
-
-/* ---- Letters ---- */
-
-void engine_post(struct dsm_engine *e, struct letter *letter, unsigned int host)
-{
-	if (letter->queued)
-		return;
-	letter->queued = true;
-	letter->host = (uint8_t)host;
-	TAILQ_INSERT_TAIL(&e->vcpus.line[host], letter, link);
-	e->vcpus.nr_letters++;
-}
-
-static void send_message(struct dsm_engine *e, unsigned int host,
-			 const struct dsm_vcpu_msg *msg)
-{
-	struct dsm_msg head = { .type = msg->type, .epoch = e->vm.epoch[host] };
-	uint8_t bytes[DSM_VCPU_BYTES];
-
-	dsm_vcpu_put(msg, bytes);
-	e->p.calls->send(e->p.context, host, &head, bytes);
-}
-
-/* All that there are credits for, but no more than @most. */
-static void send_letters(struct dsm_engine *e, unsigned int host, unsigned int most)
-{
-	struct letter *letter;
-
-	if (e->vcpus.held)
-		return;
-	while ((letter = TAILQ_FIRST(&e->vcpus.line[host])) && e->vm.up & dsm_bit(host) &&
-	       e->p.calls->room(e->p.context, host)) {
-		if (!most--)
-			return;
-		TAILQ_REMOVE(&e->vcpus.line[host], letter, link);
-		letter->queued = false;
-		e->vcpus.nr_letters--;
-		if (letter->msg.type == DSM_VCPU_EVENT)
-			engine_idle_sent(e, host);
-		send_message(e, host, &letter->msg);
-	}
 }
 
 /* What Xen says of something that was checked: our mistake. */
@@ -212,7 +169,7 @@ static bool said_shutdown(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 	e->vcpus.shut = true;
 	for (host = 0; host < e->vm.nr_hosts; host++)
 		if (host != e->vm.self && e->vm.up & dsm_bit(host) && e->vcpus.at[host])
-			send_message(e, host, m);
+			engine_send_vcpu(e, host, m);
 	return true;
 }
 
@@ -470,40 +427,16 @@ void engine_vcpus_came(struct dsm_engine *e)
 	e->vcpus.again = e->vcpus.nr_doing != 0;
 }
 
-static void send_all_letters(struct dsm_engine *e)
-{
-	unsigned int host;
-
-	for (host = 0; host < e->vm.nr_hosts && e->vcpus.nr_letters && !e->has_failed; host++)
-		send_letters(e, host, UINT_MAX);
-}
-
-/*
- * Those who miss pages may want more than there are credits, and so may those who
- * send: each has half of what has come, and of a single one every second.
- */
-void engine_vcpus_room(struct dsm_engine *e, unsigned int host)
-{
-	unsigned int room = e->p.calls->room(e->p.context, host);
-	bool *had = &e->vcpus.has_had_turn[host];
-
-	if (!e->vcpus.carried || TAILQ_EMPTY(&e->vcpus.line[host]))
-		return;
-	*had = room > 1 || !*had;
-	if (*had)
-		send_letters(e, host, room > 1 ? room / 2 : 1);
-}
-
 void engine_vcpus_run(struct dsm_engine *e)
 {
 	if (!e->vcpus.carried || e->has_failed)
 		return;
 	if (e->vcpus.again)
 		try_calls(e, now(e));
-	send_all_letters(e);
+	engine_send_letters(e);
 	/* What has gone by now is in the report. */
 	engine_idle_run(e);
-	send_all_letters(e);
+	engine_send_letters(e);
 }
 
 void engine_vcpus_tick(struct dsm_engine *e, uint64_t t)

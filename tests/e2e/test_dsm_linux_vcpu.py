@@ -248,17 +248,13 @@ def test_litmus(daemon: DsmProgram, dom0: Run, way: str) -> None:
     lines = re.findall(r"VCPU shape,(\w+),(\w+),(\d+),(\d+),(\d+),(\d+),(true|false),(\d+)", log)
     shapes = [shape for shape in litmus.SHAPES if shape != "iriw"]
     assert [line[:2] for line in lines] == [(shape, variant) for shape in shapes for variant in litmus.VARIANTS], lines
-    for shape, variant, *counts in lines:
-        rounds, overlapped, raced, weak, allowed, impossible = counts
-        print(shape, variant, *counts)
-        assert int(impossible) == 0 and (allowed == "true" or int(weak) == 0), (shape, variant, counts)
-        assert int(rounds) >= int(overlapped) >= int(raced) > 0, (shape, variant, counts)
-    write(
-        "litmus-slices",
-        [
-            Metric(f"litmus.raced.{shape}", float(sum(int(line[4]) for line in lines if line[0] == shape)), "1", "higher")
-            for shape in shapes
-        ],
-    )
-    found = daemon.end()
-    assert found["pinned"] == 0, found
+    found = [
+        litmus.Shape(shape, variant, int(rounds), int(overlapped), int(raced), int(weak), allowed == "true", int(bad), {})
+        for shape, variant, rounds, overlapped, raced, weak, allowed, bad in lines
+    ]
+    for each in found:
+        print(each)
+        assert each.forbidden == 0 and each.rounds >= each.overlapped >= each.raced > 0, each
+    write("litmus-slices", litmus.metrics(found))
+    ended = daemon.end()
+    assert ended["pinned"] == 0, ended

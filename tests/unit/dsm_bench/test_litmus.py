@@ -51,7 +51,7 @@ def test_all_shapes_and_variants(program: Path) -> None:
 def test_a_store_buffer_is_seen(program: Path) -> None:
     """What TSO allows is seen where two CPUs of one machine race: so the threads do race."""
     if len(own_cpus(2)) < 2:
-        pytest.skip("one CPU")
+        pytest.skip("this process may use one CPU only: threads that race need two")
     seeds = iter(range(1000))
 
     def seen() -> bool:

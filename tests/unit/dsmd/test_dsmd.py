@@ -45,7 +45,7 @@ ENGINE = [
         DSM / "daemon" / f"engine{part}.c"
         for part in (
             *("", "_answers", "_evacuate", "_frames", "_merge", "_misses", "_pages", "_peers", "_prefetch"),
-            *("_ranges", "_token", "_vcpus", "_idle"),
+            *("_ranges", "_token", "_vcpus", "_idle", "_letters"),
         )
     ),
     *(DSM / "daemon" / f"{noun}.c" for noun in ("histogram", "table")),
