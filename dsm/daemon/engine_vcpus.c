@@ -133,6 +133,20 @@ static void answer_for_nobody(struct dsm_engine *e, const struct dsm_vcpu_msg *m
 	check_done(e, &reply, e->p.xen->calls->reply(e->p.xen, &reply));
 }
 
+/*
+ * Where the guest has its shared_info, if that is memory of the home; else 0.  It may
+ * put it anywhere, and the other host would call it a breach of ours.
+ */
+static uint64_t own_shared_info(struct dsm_engine *e)
+{
+	uint64_t gfn;
+
+	if (e->vm.self != e->vm.token_home)
+		return 0;
+	gfn = e->p.xen->calls->shared_info_at(e->p.xen);
+	return dsm_vm_home(&e->vm, gfn) == e->vm.self ? gfn : 0;
+}
+
 static bool said_call(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 {
 	struct carried *c;
@@ -150,8 +164,7 @@ static bool said_call(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 	c->asks = true;
 	c->call.msg = *m;
 	/* Where it is to be mapped there, before what it is about is used. */
-	c->call.msg.word[3] = e->vm.self == e->vm.token_home ?
-			      e->p.xen->calls->shared_info_at(e->p.xen) : 0;
+	c->call.msg.word[3] = own_shared_info(e);
 	engine_post(e, &c->call, m->host);
 	e->counts.vcpu_calls++;
 	return true;

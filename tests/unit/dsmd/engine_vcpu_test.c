@@ -442,6 +442,16 @@ static void calls_and_replies(const void *argument)
 	CHECK(!node[1].xen.asks[1].type && !node[2].xen.asks[2].type, "all are back");
 	CHECK(!node[2].xen.info_gfn, "only the home says where it is");
 	end();
+	/* Where the home has no memory, or another host has: the guest's mistake, and no host's. */
+	for (unsigned int gfn = 12; gfn <= 1000; gfn += 988) {
+		begin();
+		node[0].xen.info_gfn = gfn;
+		says(0, a_call(0, 1, BIND_IPI, 1, 1));
+		settle();
+		CHECK(!node[0].failure[0] && !node[1].failure[0], "gfn %u: %s", gfn, node[1].failure);
+		CHECK(!node[0].xen.asks[0].type && !node[1].xen.info_gfn, "gfn %u", gfn);
+		end();
+	}
 }
 
 /* Its page has to come first; whoever waits for it does not stop others. */
