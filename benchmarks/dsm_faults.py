@@ -274,9 +274,11 @@ def speedups(
                 / 1000
                 for each in ("off", name)
             }
+            here = f"{prefix}.switch.{name}.read_{order}"
+            found.append(Metric(f"{here}.us", times[name], "us", "lower", {"off_us": times["off"]}))
             found.append(
                 Metric(
-                    f"{prefix}.switch.{name}.read_{order}.speedup",
+                    f"{here}.speedup",
                     times["off"] / times[name],
                     "x",
                     "higher",

@@ -274,15 +274,27 @@ static void pump(struct step *s)
 	}
 }
 
+/* Does it take the page from a host other than its home and who asks? */
+static bool takes_from_others(const struct step *s, const struct dsm_request *request)
+{
+	const struct dsm_directory *d = s->dir;
+	uint16_t sharers = d->copyset & (uint16_t)~dsm_bit(s->vm->self);
+
+	if (d->mode == DSM_MODE_SHARED)
+		return request->type == DSM_GETM && sharers;
+	return request->type == DSM_GETM && !home_owns(s);
+}
+
 void directory_request(struct step *s, struct dsm_request request)
 {
 	struct dsm_directory *d = s->dir;
+	bool waits = !(request.flags & DSM_F_PREFETCH);
 
-	if (is_idle(d)) {
+	if (is_idle(d) && (waits || !takes_from_others(s, &request))) {
 		start(s, request);
 		return;
 	}
-	if (!(request.flags & DSM_F_PREFETCH)) {
+	if (waits) {
 		d->queue[d->nr_queued++] = request;
 		/* Our own lease does not hold what is ahead of us up. */
 		if (request.host == s->vm->self)
@@ -316,8 +328,11 @@ static int request(struct step *s, unsigned int from, const struct dsm_msg *msg)
 
 	if (has_open_request(d, from))
 		return -DSM_E_SECOND;
-	if (msg->type == DSM_GETS && d->copyset & dsm_bit(from))
+	if ((msg->type == DSM_GETS || msg->flags & DSM_F_PREFETCH) &&
+	    d->copyset & dsm_bit(from))
 		return -DSM_E_HAS_IT;
+	if (msg->flags & DSM_F_PREFETCH && msg->flags & DSM_F_NODATA)
+		return -DSM_E_FLAGS;
 	if (msg->type <= DSM_GETM && owner)
 		return -DSM_E_HAS_IT;
 	/* Its PUTM has come: the answer to our recall comes before anything else. */

@@ -82,11 +82,12 @@ int holder_miss(struct step *s, bool write, unsigned int flags)
 
 	if (flags & ~(unsigned int)(DSM_F_PREFETCH | DSM_F_NODATA | DSM_F_TOKEN))
 		return -DSM_E_EVENT;
-	if (write ? flags & DSM_F_PREFETCH : flags & DSM_F_NODATA)
+	/* Nobody overwrites a page that nobody waits for. */
+	if (flags & DSM_F_NODATA && (!write || flags & DSM_F_PREFETCH))
 		return -DSM_E_EVENT;
 
 	if (flags & DSM_F_PREFETCH) {
-		if (!here && !page->request && !page->writeback)
+		if (page->state == DSM_INVALID && !page->request && !page->writeback)
 			ask(s, type, flags);
 		return 0;
 	}

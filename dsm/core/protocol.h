@@ -91,7 +91,7 @@ enum dsm_vcpu_type {
 #define DSM_VCPU_BYTES	64	/* that follow, if there is no page */
 
 /* Flags of a message. */
-#define DSM_F_PREFETCH	0x01	/* GETS: nobody waits; refuse if it is not the time */
+#define DSM_F_PREFETCH	0x01	/* GETS, GETM: nobody waits; refuse if it is not the time */
 #define DSM_F_NODATA	0x02	/* GETM: the page will be zeroed, its bytes are not wanted */
 #define DSM_F_TOKEN	0x04	/* GETS, GETM, recalls: for the vCPU that has the token */
 #define DSM_F_KEPT	0x08	/* RDATA: the sender keeps a copy in state S */

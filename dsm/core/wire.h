@@ -33,7 +33,8 @@
  *
  * A connection has the highest version that both ends speak.  Version 2 differs
  * from 1 in what an answer of the connection itself has (link.h); messages have the
- * form that they had, and its number.  Version 3 has messages about vCPUs.
+ * form that they had, and its number.  Version 3 has messages about vCPUs, version
+ * 4 GETM ahead of time (DSM_F_PREFETCH).
  *
  * A byte that has to be 0 and is not, a version or a type that we do not know
  * and a wrong length are errors, never skipped.
@@ -53,7 +54,8 @@ extern "C" {
 #define DSM_WIRE_LOWEST		1	/* of a connection */
 #define DSM_WIRE_CLOCK		2	/* with clocks in answers */
 #define DSM_WIRE_VCPUS		3	/* with messages about vCPUs */
-#define DSM_WIRE_HIGHEST	3
+#define DSM_WIRE_AHEAD		4	/* with GETM that nobody waits for */
+#define DSM_WIRE_HIGHEST	4
 #define DSM_WIRE_BYTES		32
 #define DSM_WIRE_MAGIC		0x4d534458	/* "XDSM" */
 

@@ -218,6 +218,13 @@ int dsm_engine_populate(struct dsm_engine *engine, uint64_t gfn);
 int dsm_engine_set_prefetch(struct dsm_engine *engine, unsigned int pages);
 
 /**
+ * @takes: the connection with @host, 0 .. DSM_MAX_HOSTS - 1, knows requests for
+ * pages that will be written and nobody waits for (DSM_WIRE_AHEAD).  Not, before
+ * this is called.
+ */
+void dsm_engine_takes_ahead(struct dsm_engine *engine, unsigned int host, bool takes);
+
+/**
  * The guest is about to read what it has in the pages @first .. @end - 1, once,
  * since their memory is to go: who reads them has the next ones before it asks.
  * A hint, which replaces the one before; an empty range ends it.

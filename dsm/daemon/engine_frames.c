@@ -14,14 +14,15 @@ static unsigned int spare(const struct dsm_engine *e)
 	return part < DSM_ENGINE_WRITEBACKS ? part : DSM_ENGINE_WRITEBACKS;
 }
 
-/* Windows of pages that leave are long, and each page of them goes soon. */
+/* Windows of pages that leave are long, and each page of them goes soon; other readers say what they want. */
 static unsigned int ahead(struct dsm_engine *e)
 {
 	unsigned int part = e->frames / 4;
+	unsigned int room = engine_prefetch_room(e);
 
-	if (!engine_is_leaving(e, now(e)))
-		return 0;
-	return part < DSM_ENGINE_PREFETCH ? part : DSM_ENGINE_PREFETCH;
+	if (engine_is_leaving(e, now(e)))
+		room = DSM_ENGINE_PREFETCH;
+	return part < room ? part : room;
 }
 
 bool engine_has_spare_frame(const struct dsm_engine *e)

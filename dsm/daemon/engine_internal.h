@@ -59,6 +59,7 @@ struct stream {
 	int64_t step;		/* from a page to the next one: 1, or -1 */
 	unsigned int window, wanted;	/* length; of these not asked for yet */
 	uint64_t last;		/* of the reader's clock; 0: unused */
+	bool writes;		/* since the last window was asked for, it has written */
 };
 
 /* Who reads: a vCPU, or whoever empties a range. */
@@ -220,6 +221,8 @@ struct dsm_engine {
 	struct leaving leaving;
 	unsigned int fetching;		/* prefetches that are out */
 	bool wants_prefetch;		/* a reader does */
+	uint16_t ahead;			/* hosts that take GETM ahead of time */
+	unsigned int room;		/* frames that windows have missed */
 	bool hungry;			/* somebody waits for a frame */
 	uint64_t evict_due;		/* a lease ends, and its frame is wanted; or DSM_NEVER */
 	bool draining;
@@ -406,6 +409,8 @@ void engine_prefetch_settle(struct dsm_engine *e, struct dsm_entry *entry);
 
 /** Is a range being emptied, as far as anybody can tell? */
 bool engine_is_leaving(const struct dsm_engine *e, uint64_t t);
+/* Frames to keep free for readers whose windows found none; 0 if prefetch is off. */
+unsigned int engine_prefetch_room(const struct dsm_engine *e);
 
 /* ---- engine_evacuate.c ---- */
 

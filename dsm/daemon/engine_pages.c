@@ -449,7 +449,7 @@ void engine_settle(struct dsm_engine *e, struct dsm_entry *entry)
 	/* What is asked for once a write-back is answered is a request, too. */
 	engine_follow(&entry->asking, page->request || page->wanted, &e->requests);
 	engine_follow(&entry->writing, page->writeback, &e->writebacks);
-	engine_follow(&entry->fetching, page->request == DSM_GETS &&
+	engine_follow(&entry->fetching, page->request &&
 		      page->request_flags & DSM_F_PREFETCH, &e->fetching);
 	engine_prefetch_settle(e, entry);
 	engine_evacuate_settle(e, entry);

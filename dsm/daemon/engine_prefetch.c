@@ -15,9 +15,12 @@
  * Nobody waits for a prefetch, so none may take what somebody could wait for:
  *  - it is asked for after the misses, and uses no more than PREFETCHES of the
  *    requests and not the last ROOM_LEFT credits;
- *  - it takes a frame only if so many are free that none has to be evicted;
- *  - it only asks for reading, and only for pages whose home is elsewhere.  A
- *    home that is busy with the page says no (DSM_F_PREFETCH).
+ *  - it takes a frame only if so many are free that none has to be evicted.  In a
+ *    full pool that would be never, so a window that found none has as many kept
+ *    free from then on (e->room); each miss that is in no sequence halves that;
+ *  - it only asks for pages whose home is elsewhere.  A home that is busy with the
+ *    page says no (DSM_F_PREFETCH), and so it does if the page will be written and
+ *    a third host has it.
  * What was fetched and not used is evicted first: it has not been referenced.
  *
  * A range that leaves.  Before its memory goes the guest reads each page that
@@ -107,7 +110,12 @@ static void passed(struct dsm_engine *e, const struct reader *r, uint64_t gfn)
 		engine_evict_first(e, entry);
 }
 
-/* It misses @gfn: it has read all of the window before that. */
+/*
+ * It misses @gfn: it has read all of the window before that.  Whether the next one
+ * will be written is what it did with the pages that it missed since it asked for
+ * the last one: those came as it asked for them, so a write after a read is a
+ * second miss.  Who stops writing has one window more to write.
+ */
 static void next_window(struct dsm_engine *e, struct reader *r, struct stream *s,
 			uint64_t gfn)
 {
@@ -135,7 +143,7 @@ static void next_window(struct dsm_engine *e, struct reader *r, struct stream *s
 
 /* Return: is @gfn what comes next in this stream, or comes again? */
 static bool goes_on(struct dsm_engine *e, struct reader *r, struct stream *s,
-		    uint64_t gfn)
+		    uint64_t gfn, bool write)
 {
 	int64_t at, length;
 
@@ -152,13 +160,14 @@ static bool goes_on(struct dsm_engine *e, struct reader *r, struct stream *s,
 	if (at < -1 || at > length)
 		return false;
 	s->last = r->clock;
+	s->writes |= write;
 	/* One within was not fetched, or went again; or it is on its way. */
 	if (at == length || (at >= 0 && is_leaver(e, r)))
 		next_window(e, r, s, gfn);
 	return true;
 }
 
-static void read_missed(struct dsm_engine *e, struct reader *r, uint64_t gfn)
+static void missed(struct dsm_engine *e, struct reader *r, uint64_t gfn, bool write)
 {
 	struct stream *s, *oldest = r->stream;
 
@@ -166,12 +175,14 @@ static void read_missed(struct dsm_engine *e, struct reader *r, uint64_t gfn)
 	for (s = r->stream; s < end_of(e, r); s++) {
 		if (s->last < oldest->last)
 			oldest = s;
-		if (s->last && goes_on(e, r, s, gfn))
+		if (s->last && goes_on(e, r, s, gfn, write))
 			return;
 	}
+	if (!is_leaver(e, r))
+		e->room /= 2;
 	*oldest = (struct stream){
 		.first = gfn, .from = gfn + 1, .to = gfn + 1, .step = 1,
-		.last = r->clock,
+		.last = r->clock, .writes = write,
 	};
 }
 
@@ -186,19 +197,19 @@ void engine_prefetch_miss(struct dsm_engine *e, struct vcpu *v, uint64_t gfn,
 		used(e, entry);
 	if (leaves)
 		l->until = now(e) + LEAVING_NS;
-	if (write || dsm_vm_home(&e->vm, gfn) == e->vm.self)
+	if (dsm_vm_home(&e->vm, gfn) == e->vm.self)
 		return;
-	if (leaves)
-		read_missed(e, &l->reader, gfn);
-	else if (e->p.prefetch)
-		read_missed(e, &v->reader, gfn);
+	if (leaves && !write)
+		missed(e, &l->reader, gfn, false);
+	else if (!leaves && e->p.prefetch)
+		missed(e, &v->reader, gfn, write);
 }
 
 /* Return: has it been asked for, or need not be? */
-static bool fetch(struct dsm_engine *e, unsigned int reader, uint64_t gfn)
+static bool fetch(struct dsm_engine *e, unsigned int reader, uint64_t gfn, bool write)
 {
 	struct dsm_event event = {
-		.type = DSM_EV_MISS, .flags = DSM_F_PREFETCH,
+		.type = DSM_EV_MISS, .flags = DSM_F_PREFETCH, .write = write,
 	};
 	struct dsm_entry *entry = dsm_table_find(&e->table, gfn);
 
@@ -241,16 +252,23 @@ static void fetch_stream(struct dsm_engine *e, struct reader *r, unsigned int nu
 			 struct stream *s)
 {
 	unsigned int home = dsm_vm_home(&e->vm, s->from);
+	bool write = s->writes;
 
+	if (write && home != DSM_NOBODY && !(e->ahead & dsm_bit(home)))
+		s->wanted = 0;
 	/* What can't be now is left to the next window. */
 	for (; s->wanted; s->wanted--, s->to += (uint64_t)s->step)
 		if (dsm_vm_home(&e->vm, s->to) != home ||
 		    home == e->vm.self || home == DSM_NOBODY ||
 		    engine_is_closed(e, s->to) || !(e->vm.up & dsm_bit(home)) ||
 		    (is_leaver(e, r) && !leaves(e, s, s->to)) ||
-		    !fetch(e, number, s->to))
+		    !fetch(e, number, s->to, write))
 			break;
+	if (s->wanted && !is_leaver(e, r) && !engine_has_spare_frame(e) &&
+	    e->room < s->window)
+		e->room = s->window;
 	s->wanted = 0;
+	s->writes = false;
 }
 
 static struct reader *reader(struct dsm_engine *e, unsigned int number)
@@ -305,12 +323,24 @@ void engine_prefetch_settle(struct dsm_engine *e, struct dsm_entry *entry)
 		r->limit = WINDOW_FIRST;
 }
 
+unsigned int engine_prefetch_room(const struct dsm_engine *e)
+{
+	return less(e->room, e->p.prefetch);
+}
+
 int dsm_engine_set_prefetch(struct dsm_engine *e, unsigned int pages)
 {
 	if (pages > DSM_ENGINE_PREFETCH)
 		return -EINVAL;
 	e->p.prefetch = pages;
 	return 0;
+}
+
+void dsm_engine_takes_ahead(struct dsm_engine *e, unsigned int host, bool takes)
+{
+	uint16_t bit = dsm_bit(host);
+
+	e->ahead = takes ? e->ahead | bit : e->ahead & (uint16_t)~bit;
 }
 
 bool engine_is_leaving(const struct dsm_engine *e, uint64_t t)

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wire.h"
 #include "worker_internal.h"
 
 #define SOON	.2		/* s until an attempt that somebody waits for is repeated */
@@ -121,6 +122,8 @@ static void on_up(void *context, unsigned int host, uint32_t epoch)
 	peer->epoch = epoch;
 	peer->closing = false;
 	rc = dsm_engine_peer_up(w->engine, host, epoch);
+	dsm_engine_takes_ahead(w->engine, host, dsm_transport_version(w->transport, host) >=
+			       DSM_WIRE_AHEAD);
 	if (rc) {
 		dsm_worker_say(w, 4, "host %s: connected again; who was lost or has left does not come back",
 			       dsm_worker_name(w, host));

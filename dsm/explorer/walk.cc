@@ -173,6 +173,7 @@ bool walk(unsigned hosts, unsigned pages, uint64_t seed, uint64_t steps)
 	/* Two are left: one alone has nobody to speak with. */
 	may.deaths = !dice.below(2) ? 0 : hosts > 2 ? hosts - 2 : 1;
 	may.home_dies = !dice.below(8);
+	may.ahead = may.prefetch && dice.below(2);
 	printf("walk: %u hosts, %u pages, seed %llu:", hosts, pages,
 	       static_cast<unsigned long long>(seed));
 

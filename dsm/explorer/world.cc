@@ -613,7 +613,7 @@ bool World<H, P>::make(Rules<H, P> &rules, const Move &move, Violation &wrong)
 					   wrong);
 		break;
 	case Will::PREFETCH:
-		possible = step(rules, h, p, a_miss(READER, DSM_F_PREFETCH), 0,
+		possible = step(rules, h, p, a_miss(move.other, DSM_F_PREFETCH), 0,
 				wrong);
 		break;
 	case Will::STORE:
@@ -762,8 +762,10 @@ void World<H, P>::moves(const Rules<H, P> &rules, std::vector<Move> &found) cons
 			    !waits(WRITER));
 			can(Will::ZERO, may.zero && (x.state == NONE ||
 			    x.state == READ_ONLY) && !waits(ZEROER));
-			can(Will::PREFETCH, may.prefetch && !due && x.state == NONE &&
-			    !c.request && !c.writeback);
+			for (uint8_t kind : { READER, WRITER })
+				can(Will::PREFETCH, (kind == READER ? may.prefetch :
+				    may.ahead) && !due && x.state == NONE &&
+				    !c.request && !c.writeback, kind);
 			can(Will::STORE, free && x.state == WRITABLE);
 			can(Will::EVICT, may.evict && !home && here && !due);
 			can(Will::PIN, may.pins && here && !x.pin);
@@ -1388,7 +1390,7 @@ std::string World<H, P>::say(const Move &move) const
 	case Will::ZERO:
 		return "a vCPU zeroes the page: waits";
 	case Will::PREFETCH:
-		return "prefetch";
+		return move.other == READER ? "prefetch" : "prefetch, to write";
 	case Will::STORE:
 		return "a vCPU writes";
 	case Will::EVICT:

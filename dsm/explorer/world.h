@@ -47,6 +47,7 @@ constexpr uint8_t NO_PAGE = 0xff;
 /* What may happen in a world; see Move. */
 struct Features {
 	bool evict, pins, prefetch, zero, drop, remote_drop, leases;
+	bool ahead;		/* prefetches of pages that will be written */
 	bool split;		/* page operations take time */
 	bool private_pages;	/* the home's page gets users that never let go */
 	bool no_memory, broken;	/* POPULATE finds no frame; any operation fails; with split */

@@ -39,7 +39,8 @@ constexpr auto EVICT = &F::evict, PINS = &F::pins, PREFETCH = &F::prefetch,
 	       NO_MEMORY = &F::no_memory, BROKEN = &F::broken, LOOSE = &F::loose,
 	       MERGE = &F::merge, PROMPT = &F::prompt, CUT = &F::cut,
 	       GOES_ON = &F::goes_on, HOME_DIES = &F::home_dies,
-	       READS_FIRST = &F::reads_first, REORDER = &F::reorder;
+	       READS_FIRST = &F::reads_first, REORDER = &F::reorder,
+	       AHEAD = &F::ahead;
 
 static const std::vector<WorldSpec> worlds = {
 	{ "2x1-small", "evictions", 2, 1, { 0 }, can({ EVICT }) },
@@ -61,6 +62,13 @@ static const std::vector<WorldSpec> worlds = {
 	  can({ EVICT, PINS, MERGE, PREFETCH, LEASES, SPLIT, LOOSE }) },
 	{ "2x1-loose-holes", "the same with holes and pages that are zeroed", 2, 1, { 0 },
 	  can({ ZERO, DROP, REMOTE_DROP, LOOSE }) },
+	{ "2x1-ahead", "prefetches of pages that will be written", 2, 1, { 0 },
+	  can({ EVICT, PINS, MERGE, PREFETCH, AHEAD, LEASES, SPLIT, LOOSE }) },
+	{ "2x1-ahead-holes", "the same; holes, private pages, operations fail", 2, 1,
+	  { 0 }, can({ EVICT, AHEAD, ZERO, DROP, REMOTE_DROP, SPLIT, PRIVATE,
+		       NO_MEMORY, BROKEN }) },
+	{ "2x1-ahead-lost", "the same; a host leaves, dies, or the connection breaks", 2,
+	  1, { 0 }, can({ EVICT, AHEAD, CUT, HOME_DIES }, 1, 1) },
 	{ "2x1-leases", "leases", 2, 1, { 0 },
 	  can({ EVICT, PINS, MERGE, PREFETCH, LEASES }) },
 	{ "2x1-leases-holes", "leases and holes", 2, 1, { 0 },
@@ -119,6 +127,8 @@ static const std::vector<WorldSpec> worlds = {
 	  can({ MERGE, LOOSE, PROMPT }) },
 	{ "3x1-leases", "leases, evictions, pins, prefetches", 3, 1, { 0 },
 	  can({ EVICT, PINS, PREFETCH, LEASES, PROMPT }) },
+	{ "3x1-ahead", "prefetches of pages that will be written, evictions", 3, 1, { 0 },
+	  can({ EVICT, PREFETCH, AHEAD, PROMPT }) },
 	{ "3x1-zero", "pages that are zeroed, evictions, pins", 3, 1, { 0 },
 	  can({ EVICT, PINS, ZERO, PROMPT }) },
 	{ "3x1-holes", "populate and drop, at home and elsewhere", 3, 1, { 0 },
@@ -201,6 +211,7 @@ static const FeatureName feature_names[] = {
 	{ "evict", &F::evict, nullptr },
 	{ "pins", &F::pins, nullptr },
 	{ "prefetch", &F::prefetch, nullptr },
+	{ "ahead", &F::ahead, nullptr },
 	{ "zero", &F::zero, nullptr },
 	{ "drop", &F::drop, nullptr },
 	{ "remote_drop", &F::remote_drop, nullptr },
@@ -291,6 +302,7 @@ static const Trait traits[] = {
 	TRAIT("evict", w.features.evict),
 	TRAIT("pins", w.features.pins),
 	TRAIT("prefetch", w.features.prefetch),
+	TRAIT("ahead", w.features.ahead),
 	TRAIT("zero", w.features.zero),
 	TRAIT("drop", w.features.drop),
 	TRAIT("remote_drop", w.features.remote_drop),
@@ -321,14 +333,14 @@ static const struct {
 	  "an instruction is all that touches its pages, and one of a host waits" },
 	{ "reads first", "zero drop remote_drop no_memory private loose merge",
 	  "as for program" },
-	{ "program", "prefetch", "too large; a prefetch never has the token" },
-	{ "reads first", "prefetch", "as for program" },
+	{ "program", "prefetch ahead", "too large; a prefetch never has the token" },
+	{ "reads first", "prefetch ahead", "as for program" },
 	{ "reads first", "evict", "not seen to end" },
 	{ "program", "broken", "a broken operation is the end, whoever waits" },
 	{ "reads first", "broken", "as for program" },
 	{ "program", "comes_back", "who leaves has no vCPU that runs" },
 	{ "reads first", "comes_back", "as for program" },
-	{ "2 pages", "prefetch zero drop remote_drop no_memory private loose merge broken"
+	{ "2 pages", "prefetch ahead zero drop remote_drop no_memory private loose merge broken"
 	  " comes_back", "pages share channels and the token only: decision 0108" },
 };
 

@@ -425,7 +425,7 @@ static void anybody_refuses(const void *argument)
 	refuse(&h, 1, DSM_NR_TYPES, 0, 0, DSM_E_TYPE);
 	refuse(&h, 1, 255, 0, 0, DSM_E_TYPE);
 	refuse(&h, 1, DSM_GETS, DSM_F_NODATA, 0, DSM_E_FLAGS);
-	refuse(&h, 1, DSM_GETM, DSM_F_PREFETCH, 0, DSM_E_FLAGS);
+	refuse(&h, 1, DSM_PUTS, DSM_F_PREFETCH, 0, DSM_E_FLAGS);
 	refuse(&h, 1, DSM_GETM, 0x80, 0, DSM_E_FLAGS);
 	refuse(&h, 1, DSM_GETS, 0, 1, DSM_E_TXN);
 	refuse(&h, 1, DSM_PUTM, 0, 0, DSM_E_TXN);
@@ -705,6 +705,84 @@ static void prefetches(const void *argument)
 	fine(&h, event(DSM_EV_PRIVATE));
 	tell(&h, 1, DSM_GETS, DSM_F_PREFETCH, 0);
 	CHECK(sent(&h, 1, DSM_NACK)->reason == DSM_R_PRIVATE, "never leaves");
+}
+
+/* A home of which one other host has a copy. */
+static struct host shared_by(unsigned int reader, unsigned int nr_hosts)
+{
+	struct host h = host(0, nr_hosts);
+
+	tell(&h, reader, DSM_GETS, 0, 0);
+	done(&h, DSM_OP_DOWNGRADE);
+	sent(&h, reader, DSM_DATA_S);
+	return h;
+}
+
+/* Whether @type, ahead of time, from host 1 of three is refused since it is not the time. */
+static bool not_the_time(struct host *h, unsigned int type)
+{
+	tell(h, 1, type, DSM_F_PREFETCH, 0);
+	return count(h, DSM_ACT_SEND) == 1 && h->out.action[0].msg.type == DSM_NACK &&
+	       sent(h, 1, DSM_NACK)->reason == DSM_R_BUSY && !h->page.operation;
+}
+
+/* A page that will be written comes ahead of time from its home, if no other host has it. */
+static void prefetches_to_write(const void *argument)
+{
+	struct host h = host(0, 3);
+
+	(void)argument;
+	CHECK(!not_the_time(&h, DSM_GETM), "only the home has it");
+	done(&h, DSM_OP_INVALIDATE);
+	sent(&h, 1, DSM_DATA_M);
+	CHECK(dsm_page_only_at(&h.page, 1), "it went");
+
+	h = shared_by(2, 3);
+	tell(&h, 2, DSM_PUTS, 0, 0);
+	CHECK(!not_the_time(&h, DSM_GETM), "nobody has it any more but the home");
+	done(&h, DSM_OP_INVALIDATE);
+	sent(&h, 1, DSM_DATA_M);
+
+	h = shared_by(2, 3);
+	CHECK(not_the_time(&h, DSM_GETM), "another host reads it");
+	CHECK(h.page.dir.copyset & dsm_bit(2), "and has it still");
+	h = owned_by(2, 3);
+	CHECK(not_the_time(&h, DSM_GETM), "another host writes it");
+	h = owned_by(2, 3);
+	CHECK(!not_the_time(&h, DSM_GETS), "who reads ahead may ask the owner");
+	h = host(0, 3);
+	fine(&h, event(DSM_EV_PRIVATE));
+	tell(&h, 1, DSM_GETM, DSM_F_PREFETCH, 0);
+	CHECK(sent(&h, 1, DSM_NACK)->reason == DSM_R_PRIVATE, "never leaves");
+
+	h = shared_by(1, 3);
+	refuse(&h, 1, DSM_GETM, DSM_F_PREFETCH, 0, DSM_E_HAS_IT);
+	h = host(0, 3);
+	refuse(&h, 1, DSM_GETM, DSM_F_PREFETCH | DSM_F_NODATA, 0, DSM_E_FLAGS);
+
+	/* Who asks has nothing, and wants the bytes. */
+	h = holder(DSM_INVALID);
+	miss(&h, true, DSM_F_PREFETCH);
+	CHECK(sent(&h, 0, DSM_GETM)->flags == DSM_F_PREFETCH, "says so");
+	miss(&h, false, 0);
+	nack(&h, DSM_R_BUSY, 1);
+	CHECK(h.out.nr == 1 && h.out.action[0].wake == DSM_WAKE_ALL, "who waits asks again");
+	CHECK(dsm_page_is_idle(&h.page, &h.vm), "nothing is left");
+	miss(&h, true, DSM_F_PREFETCH);
+	tell(&h, 0, DSM_DATA_M, 0, 7);
+	done(&h, DSM_OP_INSTALL_M);
+	CHECK(h.page.state == DSM_MODIFIED && h.page.lease == DSM_LEASE_NONE, "it is here");
+	h = holder(DSM_SHARED);
+	miss(&h, true, DSM_F_PREFETCH);
+	CHECK(!h.out.nr && !h.page.request, "a copy is no reason to ask");
+	h = holder(DSM_INVALID);
+	{
+		struct dsm_event e = event(DSM_EV_MISS);
+
+		e.write = true;
+		e.flags = DSM_F_PREFETCH | DSM_F_NODATA;
+		CHECK(give(&h, e) == -DSM_E_EVENT, "nobody overwrites it");
+	}
 }
 
 /* A hole that was found before the access began is not the access's. */
@@ -1194,6 +1272,7 @@ static const struct test_case cases[] = {
 	{ "holes", holes, NULL },
 	{ "leases", leases, NULL },
 	{ "prefetches that get nothing", prefetches, NULL },
+	{ "prefetches of pages that will be written", prefetches_to_write, NULL },
 	{ "holes that are older than the access", old_holes, NULL },
 	{ "lost hosts", hosts_lost, NULL },
 	{ "a host is lost while an operation is due", lost_meanwhile, NULL },

@@ -43,6 +43,7 @@ TRUE_ELSEWHERE = (
     "2x1-private",
     "2x1-holes",
     "2x1-death-split",
+    "2x1:evict+prefetch+ahead+split+merge",
     "2x1:evict+zero+split+merge",
     "2x1:evict+pins+leases+split+merge",
     "2x1:evict+drop+remote_drop+split+merge",
@@ -59,6 +60,7 @@ MUTANTS = (
     "0b.7: a recall that found a pin is not tried again",
     "0b.8: a hole that was filled before the access began",
     "a prefetch of a private page stops the VM",
+    "who will write takes copies from others that read",
 )
 
 

@@ -656,6 +656,11 @@ def test_swap_is_compared_with_its_better_half() -> None:
     assert found["dsm.vs_swap.ratio"].baseline == {"dsm_us": 20.0, "swap_cluster0_us": 40.0, "swap_cluster3_us": 160.0}
 
 
+def test_swap_is_compared_with_all_switches_on_too() -> None:
+    found = dsm.compared([*SWAP, metric_of("dsm.switch.on.read_random.us", 10)])
+    assert [(metric.metric, metric.value) for metric in found] == [("dsm.vs_swap.on.read_random.ratio", pytest.approx(4))]
+
+
 @pytest.mark.parametrize("found", [[], SWAP, [metric_of("dsm.page.read_random_us", 3)]])
 def test_nothing_is_compared_with_what_was_not_measured(found: list[Metric]) -> None:
     assert dsm.compared(found) == []
@@ -839,10 +844,14 @@ def test_switches_are_compared_with_none_of_them() -> None:
     }
     found = {metric.metric: metric.value for metric in dsm_faults.speedups(reads, copied, "dsm")}
     assert found == {
+        "dsm.switch.prefetch.read_sequential.us": pytest.approx(5),
         "dsm.switch.prefetch.read_sequential.speedup": pytest.approx(2),
+        "dsm.switch.prefetch.read_random.us": pytest.approx(40),
         "dsm.switch.prefetch.read_random.speedup": pytest.approx(1),
         "dsm.switch.prefetch.membench.speedup": pytest.approx(1),
+        "dsm.switch.on.read_sequential.us": pytest.approx(5),
         "dsm.switch.on.read_sequential.speedup": pytest.approx(2),
+        "dsm.switch.on.read_random.us": pytest.approx(20),
         "dsm.switch.on.read_random.speedup": pytest.approx(2),
         "dsm.switch.on.membench.speedup": pytest.approx(4),
         "dsm.membench.speedup": pytest.approx(4),
