@@ -32,7 +32,7 @@ PROGRAMS = {
     "evac": ("evac", "extent", "text"),
     "draining": (),
     "reserve": ("reserve",),
-    "driver": ("core", "node", "mem", "balloon", "state", "extent", "text"),
+    "driver": ("core", "node", "report", "mem", "balloon", "state", "extent", "text"),
 }
 
 # What runs on fake_kernel.h.
@@ -420,8 +420,8 @@ MUTANTS = {
         "driver: what programs and Xen are told",
     ),
     "an error stays": ("node", "\tnode->error[0] = '\\0';\n\tpr_info", "\tpr_info", "driver: errors"),
-    "the last error counts": ("node", "\tif (!node->error[0])\n", "", "driver: errors"),
-    "bytes of others": ("node", "\telastic_text_clean(text);\n", "", "driver: errors"),
+    "the last error counts": ("report", "\tif (!node->error[0])\n", "", "driver: errors"),
+    "bytes of others": ("report", "\telastic_text_clean(text);\n", "", "driver: errors"),
     "nonsense is a target": ("node", "\tif (node->bad_target)\n\t\treturn true;\n", "", "driver: errors"),
     "a failed growth keeps what it got": (
         "node",

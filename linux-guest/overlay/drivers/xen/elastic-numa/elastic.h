@@ -129,6 +129,12 @@ static inline u32 elastic_populated(const struct elastic_node *node)
 	return atomic_read(&node->nr_populated);
 }
 
+/* report.c: what is said of a node */
+extern const char * const elastic_phase_names[ELASTIC_NR_PHASES];
+__printf(3, 4)
+int elastic_node_error(struct elastic_node *node, int err, const char *fmt,
+		       ...);
+
 /* reserve.c: room elsewhere for what an elastic node cannot hold */
 unsigned long elastic_reserve(unsigned long elastic, unsigned long home,
 			      unsigned long zone);
@@ -170,9 +176,6 @@ unsigned long elastic_isolated_pages(const struct elastic_node *node);
 bool elastic_short_of_room(const struct elastic_node *node);
 bool elastic_is_to_blame(const struct elastic_node *node);
 bool elastic_no_room(const struct elastic_node *node);
-__printf(3, 4)
-int elastic_node_error(struct elastic_node *node, int err, const char *fmt,
-		       ...);
 
 /* mem.c: memory of a node, by extent and by block */
 int elastic_mem_init(struct elastic_node *node);
@@ -215,6 +218,5 @@ int elastic_pm_init(void);
 
 /* stats.c: debugfs */
 void elastic_stats_init(void);
-extern const char * const elastic_phase_names[ELASTIC_NR_PHASES];
 
 #endif /* _XEN_ELASTIC_H */

@@ -64,35 +64,6 @@ static void set_draining(struct elastic_node *node, bool draining)
 	}
 }
 
-/**
- * elastic_node_error() - remember and print why an operation failed
- * @node: the node
- * @err: a negative errno
- * @fmt: what failed, with which numbers
- *
- * The first error of an operation stays: what follows it is clean-up.
- *
- * Return: @err
- */
-int elastic_node_error(struct elastic_node *node, int err, const char *fmt,
-		       ...)
-{
-	char text[ELASTIC_TEXT_LEN];
-	va_list args;
-
-	va_start(args, fmt);
-	vscnprintf(text, sizeof(text), fmt, args);
-	va_end(args);
-	/* Some of it may have come out of xenstore or from a program. */
-	elastic_text_clean(text);
-
-	pr_err("vnode %u: %d %s\n", node->vnode, err, text);
-	if (!node->error[0])
-		snprintf(node->error, sizeof(node->error), "%d %.180s", err,
-			 text);
-	return err;
-}
-
 static void transition(struct elastic_node *node, enum elastic_event event)
 {
 	const char *mistake;

@@ -10,19 +10,6 @@
 
 #include "elastic.h"
 
-const char * const elastic_phase_names[ELASTIC_NR_PHASES] = {
-	[ELASTIC_PH_POPULATE] = "populate",
-	[ELASTIC_PH_ADD]      = "add",
-	[ELASTIC_PH_ONLINE]   = "online",
-	[ELASTIC_PH_NOTIFY]   = "notify",
-	[ELASTIC_PH_ACKS]     = "acks",
-	[ELASTIC_PH_CPUS]     = "cpus",
-	[ELASTIC_PH_EVACUATE] = "evacuate",
-	[ELASTIC_PH_OFFLINE]  = "offline",
-	[ELASTIC_PH_RELEASE]  = "release",
-	[ELASTIC_PH_NODE]     = "node",
-};
-
 static int nodes_show(struct seq_file *m, void *unused)
 {
 	struct elastic_node *node;
