@@ -135,6 +135,10 @@ __printf(3, 4)
 int elastic_node_error(struct elastic_node *node, int err, const char *fmt,
 		       ...);
 
+/* draining.c: nodes that programs and the allocator are to leave */
+void elastic_draining_nodes(nodemask_t *nodes);
+void elastic_set_draining(struct elastic_node *node, bool draining);
+
 /* reserve.c: room elsewhere for what an elastic node cannot hold */
 unsigned long elastic_reserve(unsigned long elastic, unsigned long home,
 			      unsigned long zone);
@@ -170,7 +174,6 @@ void elastic_store_done(u64 generation);
 /* node.c: attach, detach, resize */
 bool elastic_node_settled(const struct elastic_node *node);
 int elastic_node_operate(struct elastic_node *node);
-void elastic_draining_nodes(nodemask_t *nodes);
 unsigned long elastic_room_elsewhere(int nid);
 unsigned long elastic_isolated_pages(const struct elastic_node *node);
 bool elastic_short_of_room(const struct elastic_node *node);

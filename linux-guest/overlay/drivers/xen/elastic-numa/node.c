@@ -16,9 +16,7 @@
  */
 #define pr_fmt(fmt) "xen-elastic-numa: " fmt
 
-#include <linux/draining_nodes.h>
 #include <linux/gfp.h>
-#include <linux/jump_label.h>
 #include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
@@ -35,34 +33,6 @@
 #define DRAIN_MS	30000U
 /* The same for what is left of a node. */
 #define SQUEEZE_MS	10000U
-
-DEFINE_STATIC_KEY_FALSE(draining_key);
-nodemask_t draining_nodes;
-
-/* Nodes that programs and the allocator are to leave. */
-void elastic_draining_nodes(nodemask_t *nodes)
-{
-	*nodes = draining_nodes;
-}
-
-/*
- * Policies and mems_allowed of tasks are not touched: a drain that is called
- * off has nothing to restore.
- */
-static void set_draining(struct elastic_node *node, bool draining)
-{
-	if (node->draining == draining)
-		return;
-	WRITE_ONCE(node->draining, draining);
-
-	if (draining) {
-		node_set(node->nid, draining_nodes);
-		static_branch_inc(&draining_key);
-	} else {
-		node_clear(node->nid, draining_nodes);
-		static_branch_dec(&draining_key);
-	}
-}
 
 static void transition(struct elastic_node *node, enum elastic_event event)
 {
@@ -416,7 +386,7 @@ static int grow(struct elastic_node *node)
 
 	transition(node, ELASTIC_EV_GROW);
 	elastic_topo_publish(XTOPO_GROWING, false);
-	set_draining(node, false);
+	elastic_set_draining(node, false);
 
 	do {
 		rc = grow_to_target(node);
@@ -540,7 +510,7 @@ static int empty_node(struct elastic_node *node, bool tell)
 	int rc, try;
 
 	elastic_phase(ELASTIC_PH_NOTIFY);
-	set_draining(node, true);
+	elastic_set_draining(node, true);
 	if (tell) {
 		version = elastic_topo_publish(XTOPO_DRAINING, true);
 		elastic_phase(ELASTIC_PH_ACKS);
@@ -575,7 +545,7 @@ static bool has_blocks(const struct elastic_node *node)
 /* A drain that is called off, or that its CPUs do not follow. */
 static void stay(struct elastic_node *node)
 {
-	set_draining(node, false);
+	elastic_set_draining(node, false);
 	transition(node, ELASTIC_EV_GROW);
 	elastic_phase(ELASTIC_PH_CPUS);
 	elastic_cpus_up(node);
@@ -624,7 +594,7 @@ static int drain_node(struct elastic_node *node, bool tell)
 	if (rc || strays)
 		return leave_residue(node, rc ?: -EBUSY);
 
-	set_draining(node, false);
+	elastic_set_draining(node, false);
 	node->reason[0] = '\0';
 	node->nr_detached += tell;
 	transition(node, ELASTIC_EV_EMPTY);
