@@ -32,7 +32,7 @@ PROGRAMS = {
     "evac": ("evac", "extent", "text"),
     "draining": (),
     "reserve": ("reserve",),
-    "driver": ("core", "node", "draining", "report", "mem", "balloon", "state", "extent", "text"),
+    "driver": ("core", "node", "room", "draining", "report", "mem", "balloon", "state", "extent", "text"),
 }
 
 # What runs on fake_kernel.h.
@@ -232,13 +232,13 @@ MUTANTS = {
         "driver: out of memory for another reason",
     ),
     "cache is room for who is out of memory": (
-        "node",
+        "room",
         "pages_elsewhere(node->nid, false)",
         "pages_elsewhere(node->nid, true)",
         "driver: out of memory beside cache",
     ),
     "a shrink is to blame for nothing": (
-        "node",
+        "room",
         "return take && take >= pages_elsewhere(NUMA_NO_NODE, false);",
         "return take && 0;",
         "driver: out of memory at each step of a shrink",
@@ -353,19 +353,19 @@ MUTANTS = {
     ),
     "there is always room": ("node", "if (need <= room)", "if (need <= room || 1)", "room: a page too little"),
     "a node that leaves has room": (
-        "node",
+        "room",
         "if (other == nid || node_isset(other, draining))",
         "if (other == nid)",
         "room: the other node leaves, too",
     ),
     "cache must be moved": (
-        "node",
+        "room",
         "return used - min(used, cache_pages(nid));",
         "return used;",
         "room: cache need not be moved",
     ),
     "cache elsewhere stays": (
-        "node",
+        "room",
         "pages += cache_pages(other) / 2;",
         "pages += 0;",
         "room: half of the cache elsewhere",

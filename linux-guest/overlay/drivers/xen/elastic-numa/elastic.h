@@ -139,6 +139,14 @@ int elastic_node_error(struct elastic_node *node, int err, const char *fmt,
 void elastic_draining_nodes(nodemask_t *nodes);
 void elastic_set_draining(struct elastic_node *node, bool draining);
 
+/* room.c: what must find a place elsewhere, and what place there is */
+unsigned long elastic_pages_to_move(int nid);
+unsigned long elastic_room_elsewhere(int nid);
+unsigned long elastic_isolated_pages(const struct elastic_node *node);
+bool elastic_short_of_room(const struct elastic_node *node);
+bool elastic_is_to_blame(const struct elastic_node *node);
+bool elastic_no_room(const struct elastic_node *node);
+
 /* reserve.c: room elsewhere for what an elastic node cannot hold */
 unsigned long elastic_reserve(unsigned long elastic, unsigned long home,
 			      unsigned long zone);
@@ -174,11 +182,6 @@ void elastic_store_done(u64 generation);
 /* node.c: attach, detach, resize */
 bool elastic_node_settled(const struct elastic_node *node);
 int elastic_node_operate(struct elastic_node *node);
-unsigned long elastic_room_elsewhere(int nid);
-unsigned long elastic_isolated_pages(const struct elastic_node *node);
-bool elastic_short_of_room(const struct elastic_node *node);
-bool elastic_is_to_blame(const struct elastic_node *node);
-bool elastic_no_room(const struct elastic_node *node);
 
 /* mem.c: memory of a node, by extent and by block */
 int elastic_mem_init(struct elastic_node *node);
