@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Evacuation and what is said of a residue: evac.c as it is, on a node of some
- * folios.  A folio moves when nobody holds it, and the clock moves when the
- * engine waits.
+ * Evacuation and what is said of a residue: evac.c and residue.c as they are, on
+ * a node of some folios.  A folio moves when nobody holds it, and the clock
+ * moves when the engine waits.
  */
 #include "case.h"
 #include "elastic.h"

@@ -204,6 +204,8 @@ u32 elastic_balloon_take(struct elastic_node *node, u32 block, u32 count,
 /* evac.c: pages off a node */
 int elastic_evac_init(void);
 int elastic_evacuate(struct elastic_node *node);
+
+/* residue.c: what keeps pages on a node */
 void elastic_residue_reason(struct elastic_node *node);
 bool elastic_block_in_use(const struct elastic_node *node, u32 block);
 

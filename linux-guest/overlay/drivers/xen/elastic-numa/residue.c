@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The residue: what keeps pages on a node that should leave, and whose they are.
+ *
+ * Every folio of the node is looked at in passing, with a reference but without
+ * its lock: what is counted may change while it is counted.
+ *
+ * Locking: the engine only.  A folio's lock is tried, never waited for.
+ */
+#include <linux/hugetlb.h>
+#include <linux/memory_hotplug.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/rmap.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/swap.h>
+
+#include "elastic.h"
+
+#define OWNER_TRIES	8	/* pinned pages whose owner is looked for */
+
+/* rmap_walk() calls it for each mapping of a pinned folio. */
+static bool find_owner(struct folio *folio, struct vm_area_struct *vma,
+		       unsigned long addr, void *arg)
+{
+	struct elastic_residue *residue = arg;
+	struct task_struct *p;
+
+	rcu_read_lock();
+	/* A thread that has not exited, which the first one may have. */
+	p = rcu_dereference(vma->vm_mm->owner);
+	if (p) {
+		residue->pid = task_tgid_nr(p);
+		get_task_comm(residue->comm, p->group_leader);
+	}
+	rcu_read_unlock();
+	return !residue->pid;	/* one is enough */
+}
+
+/* @tries: walks of the reverse mappings that may still be made. */
+static void note_owner(struct folio *folio, struct elastic_residue *residue,
+		       unsigned int *tries)
+{
+	struct rmap_walk_control rwc = {
+		.rmap_one = find_owner,
+		.arg = residue,
+		.anon_lock = folio_lock_anon_vma_read,
+		.try_lock = true,
+	};
+
+	if (residue->pid || !*tries || !folio_mapped(folio) ||
+	    !folio->mapping || !folio_trylock(folio))
+		return;
+	--*tries;
+	if (folio_mapped(folio))
+		rmap_walk(folio, &rwc);
+	folio_unlock(folio);
+}
+
+/* References that the page tables, the page cache and we account for. */
+static int explained_references(struct folio *folio)
+{
+	int refs = 1 + folio_mapcount(folio);
+
+	if (folio_test_swapcache(folio) ||
+	    (!folio_test_anon(folio) && folio_mapping(folio)))
+		refs += folio_nr_pages(folio);
+	if (folio_test_private(folio))
+		refs++;
+	return refs;
+}
+
+/* Where the pages of a folio belong in the account. */
+static unsigned long *kind_of(struct folio *folio,
+			      struct elastic_residue *residue)
+{
+	if (folio_contain_hwpoisoned_page(folio))
+		return &residue->poisoned;
+	if (!folio_test_lru(folio) && !folio_test_hugetlb(folio) &&
+	    !__folio_test_movable(folio))
+		return &residue->unmovable;
+	/* Before the references: who waits for the lock holds one, too. */
+	if (folio_test_locked(folio))
+		return &residue->locked;
+	if (folio_test_writeback(folio))
+		return &residue->writeback;
+	if (folio_ref_count(folio) > explained_references(folio))
+		return &residue->pinned;
+	return &residue->busy;
+}
+
+/*
+ * A free huge page belongs to a pool that offline_pages() makes smaller, but
+ * not below what is reserved.
+ */
+static bool is_reserved_huge_page(struct folio *folio)
+{
+	struct hstate *h;
+
+	if (folio_ref_count(folio) || !folio_test_hugetlb(folio))
+		return false;
+	/* Not folio_hstate(): it may be freed at any moment. */
+	h = size_to_hstate(folio_size(folio));
+	return h && READ_ONCE(h->free_huge_pages) <=
+		    READ_ONCE(h->resv_huge_pages);
+}
+
+/* A folio, from @pfn on and below @stop: one of 1 GiB is in many extents. */
+static unsigned long note_page(unsigned long pfn, unsigned long stop,
+			       struct elastic_residue *residue,
+			       unsigned int *tries)
+{
+	struct page *page = pfn_to_online_page(pfn);
+	unsigned long nr = 1, *kind;
+	struct folio *folio;
+
+	if (!page || PageOffline(page) || PageBuddy(page))
+		return 1;
+	folio = page_folio(page);
+	if (!folio_try_get(folio)) {
+		residue->reserved += is_reserved_huge_page(folio);
+		return 1;
+	}
+	if (page_folio(page) == folio) {
+		nr = min(folio_pfn(folio) + folio_nr_pages(folio), stop) - pfn;
+		kind = kind_of(folio, residue);
+		*kind += nr;
+		if (kind == &residue->pinned)
+			note_owner(folio, residue, tries);
+	}
+	folio_put(folio);
+	return max(nr, 1UL);
+}
+
+/*
+ * Extents @first to @end, but for those that hold struct pages.  @tries: for
+ * how many pinned pages the owner may be looked for.
+ */
+static void note_extents(const struct elastic_node *node, u32 first, u32 end,
+			 struct elastic_residue *residue, unsigned int tries)
+{
+	unsigned long pfn, stop;
+
+	for_each_set_bit_from(first, node->populated, end) {
+		if (elastic_extent_is_memmap(&node->range, first))
+			continue;
+		pfn = elastic_extent_pfn(&node->range, first);
+		stop = pfn + ELASTIC_EXTENT_PAGES;
+		while (pfn < stop)
+			pfn += note_page(pfn, stop, residue, &tries);
+		cond_resched();
+	}
+}
+
+/**
+ * elastic_residue_reason() - find out why memory of a node does not leave
+ * @node: the node; its reason is set
+ *
+ * A look without locks: what it counts may change while it counts.
+ */
+void elastic_residue_reason(struct elastic_node *node)
+{
+	struct elastic_residue residue = {};
+
+	lru_add_drain_all();
+	note_extents(node, 0, node->range.nr_extents, &residue, OWNER_TRIES);
+	elastic_residue_text(&residue, node->reason);
+}
+
+/**
+ * elastic_block_in_use() - whether something is in the way of a block's end
+ * @node: the node
+ * @block: a block that is present
+ *
+ * A look without locks.
+ *
+ * Return: true when a page of it was in use just now.
+ */
+bool elastic_block_in_use(const struct elastic_node *node, u32 block)
+{
+	struct elastic_residue residue = {};
+
+	note_extents(node, elastic_block_first(&node->range, block),
+		     elastic_block_end(&node->range, block), &residue, 0);
+	return elastic_residue_pages(&residue);
+}
