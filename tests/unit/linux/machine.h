@@ -3,7 +3,7 @@
  * A simulated machine for the driver's operations: a hypervisor that counts
  * extents, memory blocks and extents that may be stuck, vCPUs, xenstore, and a
  * clock that moves only when something takes time.  The ticker and the timer of
- * core.c run when their time has come.
+ * op.c run when their time has come.
  *
  * The machine checks what must hold at any moment: no extent is populated that
  * has memory, none is given back while Linux uses it, no block leaves Linux

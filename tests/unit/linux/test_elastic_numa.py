@@ -32,7 +32,7 @@ PROGRAMS = {
     "evac": ("evac", "residue", "extent", "text"),
     "draining": (),
     "reserve": ("reserve",),
-    "driver": ("core", "node", "room", "draining", "report", "mem", "balloon", "state", "extent", "text"),
+    "driver": ("core", "op", "node", "room", "draining", "report", "mem", "balloon", "state", "extent", "text"),
 }
 
 # What runs on fake_kernel.h.
@@ -208,7 +208,7 @@ MUTANTS = {
         "driver: one stuck block is waited for",
     ),
     "nobody looks for room": (
-        "core",
+        "op",
         "!READ_ONCE(op.cancel) && elastic_no_room(op.node)",
         "0",
         "driver: the guest grows at each step of a detach",
@@ -220,13 +220,13 @@ MUTANTS = {
         "driver: the guest grows at each step of a detach",
     ),
     "the killer is not held": (
-        "core",
+        "op",
         "*(unsigned long *)freed += pages;",
         "(void)pages;",
         "driver: an isolated block comes back",
     ),
     "whoever is out of memory calls a drain off": (
-        "core",
+        "op",
         "node && elastic_is_to_blame(node)",
         "node",
         "driver: out of memory for another reason",
@@ -244,7 +244,7 @@ MUTANTS = {
         "driver: out of memory at each step of a shrink",
     ),
     "the ticker is waited for": (
-        "core",
+        "op",
         "\tif (op.cancel)\n\t\tinterrupt_engine();\n\tspin_unlock_bh",
         "\tspin_unlock_bh",
         "driver: called off before an attempt",
@@ -262,31 +262,31 @@ MUTANTS = {
         "driver: a hollow node leaves",
     ),
     "who is bound to the node is killed": (
-        "core",
+        "op",
         "if (node && current != engine)",
         "if (node && current != engine && op.out_of_memory)",
         "driver: out of memory for another reason",
     ),
     "the killer is held for ever": (
-        "core",
+        "op",
         "time_before(jiffies, op.held_since + OOM_HOLD) ? pages : 0",
         "pages",
         "driver: the killer is held for a while",
     ),
     "the killer is held once": (
-        "core",
+        "op",
         "\top.held = false;\n\top.deadline",
         "\top.deadline",
         "driver: the killer is held for a while",
     ),
     "the engine waits for itself": (
-        "core",
+        "op",
         " && current != engine",
         "",
         "driver: the engine itself is out of memory",
     ),
     "no time limit without xenstore": (
-        "core",
+        "op",
         "mod_timer(&watchdog, op.deadline);",
         "(void)watchdog;",
         "driver: a xenstore that stalls",
@@ -400,7 +400,7 @@ MUTANTS = {
     "a boost stays": ("reserve", "zone->watermark_boost = 0;", "", "reserve: relief"),
     "lists are not drained": ("reserve", "	drain_all_pages(NULL);", "", "reserve: relief"),
     "no relief": (
-        "core",
+        "op",
         "pages = elastic_reserve_relief();",
         "pages = 0;",
         "driver: out of memory, and some can be had",
@@ -486,9 +486,9 @@ MUTANTS = {
         "",
         "driver: what programs and Xen are told",
     ),
-    "a signal says nothing": ("core", "rc = op.cancel ? -ECANCELED : -ETIMEDOUT;", "rc = 0;", "driver: time limits"),
-    "the end of the engine is forgotten": ("core", "\tWRITE_ONCE(engine, NULL);\n", "", "driver: a start that fails"),
-    "the notifier stays": ("core", "\tunregister_oom_notifier(&oom_nb);\n", "", "driver: a start that fails"),
+    "a signal says nothing": ("op", "rc = op.cancel ? -ECANCELED : -ETIMEDOUT;", "rc = 0;", "driver: time limits"),
+    "the end of the engine is forgotten": ("op", "\tWRITE_ONCE(engine, NULL);\n", "", "driver: a start that fails"),
+    "the notifier stays": ("op", "\tunregister_oom_notifier(&oom_nb);\n", "", "driver: a start that fails"),
     "a node within another": (
         "range",
         "elastic_overlap(&elastic_nodes[i].range, &node->range)",

@@ -11,7 +11,7 @@
  *   device_hotplug_lock   around each step that onlines, offlines or balloons
  *   cpu and mem hotplug locks   taken by the kernel inside those steps
  *   topo_mutex (topodev.c)   the topology page and the registered files
- *   op_lock (core.c)   the operation under way; innermost
+ *   op_lock (op.c)   the operation under way; innermost
  *
  * What a struct elastic_node holds is changed by the engine only, and so is
  * read by the engine without a lock.  Two members are read by others:
@@ -152,7 +152,10 @@ unsigned long elastic_reserve(unsigned long elastic, unsigned long home,
 			      unsigned long zone);
 unsigned long elastic_reserve_relief(void);
 
-/* core.c: the engine and the operation under way */
+/* op.c: the operation under way */
+struct task_struct;
+void elastic_op_init(struct task_struct *thread);
+void elastic_op_exit(void);
 void elastic_op_begin(struct elastic_node *node, bool detach);
 void elastic_op_end(void);
 void elastic_phase(enum elastic_phase phase);
@@ -160,7 +163,9 @@ bool elastic_cancelled(void);
 bool elastic_cancel_pending(void);
 bool elastic_out_of_memory(void);
 bool elastic_op_rearm(void);
+void elastic_watch_fires(void);
 bool elastic_watch_fired(void);
+void elastic_watch_is_seen(void);
 extern struct wait_queue_head elastic_wq;	/* woken by watches and acks */
 void elastic_interruptible(unsigned int timeout_ms);
 int elastic_uninterruptible(void);

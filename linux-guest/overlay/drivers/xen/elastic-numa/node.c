@@ -475,6 +475,8 @@ int elastic_node_operate(struct elastic_node *node)
 	else
 		rc = grow(node);
 	elastic_op_end();
+	/* What others changed meanwhile may not be on the page. */
+	elastic_topo_refresh();
 
 	if (rc && rc != -ECANCELED)
 		node->nr_failed++;
