@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The driver's operations on a simulated machine (machine.h): core.c, op.c, node.c,
- * mem.c and balloon.c as they are.  The cases ask how an operation ends when
- * something goes wrong at each of its steps.
+ * The driver's operations on a simulated machine (machine.h): engine.c, op.c,
+ * node.c, mem.c and balloon.c as they are.  The cases ask how an operation ends
+ * when something goes wrong at each of its steps.
  */
 #include "machine.h"
 

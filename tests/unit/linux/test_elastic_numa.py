@@ -32,7 +32,7 @@ PROGRAMS = {
     "evac": ("evac", "residue", "extent", "text"),
     "draining": (),
     "reserve": ("reserve",),
-    "driver": ("core", "op", "node", "room", "draining", "report", "mem", "balloon", "state", "extent", "text"),
+    "driver": ("engine", "op", "node", "room", "draining", "report", "mem", "balloon", "state", "extent", "text"),
 }
 
 # What runs on fake_kernel.h.
@@ -693,7 +693,7 @@ MUTANTS = {
         "gfp",
         "evac: how they are asked for",
     ),
-    "the engine waits for a file system": ("core", "\tmemalloc_nofs_save();\n", "", "driver: rounds of the engine"),
+    "the engine waits for a file system": ("engine", "\tmemalloc_nofs_save();\n", "", "driver: rounds of the engine"),
     "a name as it is": ("text", "\telastic_text_clean(text);", "", "text: a name in UTF-8"),
     "signed bytes taken for printable": ("text", "*text < ' ' || *text > '~'", "*text == '\\n'", "text: every byte"),
     "the end of a name is trusted": (

@@ -3,7 +3,7 @@
  * The elastic NUMA driver: what its files share.
  *
  * Elastic nodes are declared by SRAT as hot-pluggable ranges without memory.
- * One kernel thread, the engine (core.c), works towards the targets that the
+ * One kernel thread, the engine (engine.c), works towards the targets that the
  * toolstack writes to xenstore; all that changes a node runs on it.
  *
  * Locking, outermost first:
