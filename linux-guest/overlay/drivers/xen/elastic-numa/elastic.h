@@ -6,6 +6,17 @@
  * One kernel thread, the engine (engine.c), works towards the targets that the
  * toolstack writes to xenstore; all that changes a node runs on it.
  *
+ * A file calls only files on the floors below its own:
+ *
+ *   engine.c   the thread: targets, generations, start
+ *   node.c   the operations: attach, detach, resize
+ *   balloon.c   extents of online blocks
+ *   mem.c, cpu.c, evac.c, topodev.c   what an operation does
+ *   op.c   the operation under way: phase, cancel, time-out
+ *   store.c, room.c, reserve.c, residue.c, stats.c, pm.c   what can be asked
+ *   draining.c, range.c, report.c   the nodes, and what is said of one
+ *   extent.c, state.c, text.c, page.c   pure
+ *
  * Locking, outermost first:
  *
  *   device_hotplug_lock   around each step that onlines, offlines or balloons
@@ -115,7 +126,7 @@ struct elastic_node {
 	u64 nr_failed;
 };
 
-/* range.c: what SRAT declares */
+/* range.c: what SRAT declares, and the nodes of it */
 extern struct elastic_node *elastic_nodes;
 extern unsigned int elastic_nr_nodes;
 struct elastic_node *elastic_node_of_pfn(unsigned long pfn, u32 *extent);
@@ -129,28 +140,43 @@ static inline u32 elastic_populated(const struct elastic_node *node)
 	return atomic_read(&node->nr_populated);
 }
 
-/* report.c: what is said of a node */
-extern const char * const elastic_phase_names[ELASTIC_NR_PHASES];
-__printf(3, 4)
-int elastic_node_error(struct elastic_node *node, int err, const char *fmt,
-		       ...);
+/* node.c: attach, detach, resize */
+bool elastic_node_settled(const struct elastic_node *node);
+int elastic_node_operate(struct elastic_node *node);
 
-/* draining.c: nodes that programs and the allocator are to leave */
-void elastic_draining_nodes(nodemask_t *nodes);
-void elastic_set_draining(struct elastic_node *node, bool draining);
+/* balloon.c: extents of online blocks */
+int elastic_balloon_init(void);
+int elastic_balloon_fill(struct elastic_node *node, u32 count);
+u32 elastic_balloon_take(struct elastic_node *node, u32 block, u32 count,
+			 bool persistent, unsigned int *budget_ms);
 
-/* room.c: what must find a place elsewhere, and what place there is */
-unsigned long elastic_pages_to_move(int nid);
-unsigned long elastic_room_elsewhere(int nid);
-unsigned long elastic_isolated_pages(const struct elastic_node *node);
-bool elastic_short_of_room(const struct elastic_node *node);
-bool elastic_is_to_blame(const struct elastic_node *node);
-bool elastic_no_room(const struct elastic_node *node);
+/* cpu.c: vCPUs of a node */
+void elastic_cpu_init(void);
+int elastic_cpus_up(struct elastic_node *node);
+int elastic_cpus_down(struct elastic_node *node);
+int elastic_node_unplug(struct elastic_node *node);
 
-/* reserve.c: room elsewhere for what an elastic node cannot hold */
-unsigned long elastic_reserve(unsigned long elastic, unsigned long home,
-			      unsigned long zone);
-unsigned long elastic_reserve_relief(void);
+/* evac.c: pages off a node */
+int elastic_evac_init(void);
+int elastic_evacuate(struct elastic_node *node);
+
+/* mem.c: memory of a node, by extent and by block */
+int elastic_mem_init(struct elastic_node *node);
+int elastic_populate(struct elastic_node *node, u32 first, u32 count);
+u32 elastic_release(struct elastic_node *node, u32 first, u32 count);
+u32 elastic_release_strays(struct elastic_node *node);
+u32 elastic_reclaim(struct elastic_node *node);
+int elastic_block_add(struct elastic_node *node, u32 block, u32 count);
+int elastic_block_offline(struct elastic_node *node, u32 block,
+			  unsigned int timeout_ms);
+int elastic_block_remove(struct elastic_node *node, u32 block);
+u32 elastic_block_populated(const struct elastic_node *node, u32 block);
+
+/* topodev.c: /dev/xen/topology */
+int elastic_topo_init(void);
+u64 elastic_topo_publish(enum xtopo_phase phase, bool bump);
+void elastic_topo_refresh(void);
+int elastic_topo_wait_acks(u64 version, unsigned int timeout_ms);
 
 /* op.c: the operation under way */
 struct task_struct;
@@ -171,6 +197,29 @@ void elastic_interruptible(unsigned int timeout_ms);
 int elastic_uninterruptible(void);
 bool elastic_busy(void);
 
+/* stats.c: debugfs */
+void elastic_stats_init(void);
+
+/* pm.c: no suspend with elastic memory */
+int elastic_pm_init(void);
+
+/* room.c: what must find a place elsewhere, and what place there is */
+unsigned long elastic_pages_to_move(int nid);
+unsigned long elastic_room_elsewhere(int nid);
+unsigned long elastic_isolated_pages(const struct elastic_node *node);
+bool elastic_short_of_room(const struct elastic_node *node);
+bool elastic_is_to_blame(const struct elastic_node *node);
+bool elastic_no_room(const struct elastic_node *node);
+
+/* reserve.c: room elsewhere for what an elastic node cannot hold */
+unsigned long elastic_reserve(unsigned long elastic, unsigned long home,
+			      unsigned long zone);
+unsigned long elastic_reserve_relief(void);
+
+/* residue.c: what keeps pages on a node */
+void elastic_residue_reason(struct elastic_node *node);
+bool elastic_block_in_use(const struct elastic_node *node, u32 block);
+
 /* store.c: xenstore */
 int elastic_store_generation(u64 *generation);
 int elastic_store_node(struct elastic_node *node);
@@ -184,52 +233,14 @@ void elastic_store_progress(const struct elastic_node *node);
 void elastic_store_state(const struct elastic_node *node);
 void elastic_store_done(u64 generation);
 
-/* node.c: attach, detach, resize */
-bool elastic_node_settled(const struct elastic_node *node);
-int elastic_node_operate(struct elastic_node *node);
+/* draining.c: nodes that programs and the allocator are to leave */
+void elastic_draining_nodes(nodemask_t *nodes);
+void elastic_set_draining(struct elastic_node *node, bool draining);
 
-/* mem.c: memory of a node, by extent and by block */
-int elastic_mem_init(struct elastic_node *node);
-int elastic_populate(struct elastic_node *node, u32 first, u32 count);
-u32 elastic_release(struct elastic_node *node, u32 first, u32 count);
-u32 elastic_release_strays(struct elastic_node *node);
-u32 elastic_reclaim(struct elastic_node *node);
-int elastic_block_add(struct elastic_node *node, u32 block, u32 count);
-int elastic_block_offline(struct elastic_node *node, u32 block,
-			  unsigned int timeout_ms);
-int elastic_block_remove(struct elastic_node *node, u32 block);
-u32 elastic_block_populated(const struct elastic_node *node, u32 block);
-
-/* balloon.c: extents of online blocks */
-int elastic_balloon_init(void);
-int elastic_balloon_fill(struct elastic_node *node, u32 count);
-u32 elastic_balloon_take(struct elastic_node *node, u32 block, u32 count,
-			 bool persistent, unsigned int *budget_ms);
-
-/* evac.c: pages off a node */
-int elastic_evac_init(void);
-int elastic_evacuate(struct elastic_node *node);
-
-/* residue.c: what keeps pages on a node */
-void elastic_residue_reason(struct elastic_node *node);
-bool elastic_block_in_use(const struct elastic_node *node, u32 block);
-
-/* cpu.c: vCPUs of a node */
-void elastic_cpu_init(void);
-int elastic_cpus_up(struct elastic_node *node);
-int elastic_cpus_down(struct elastic_node *node);
-int elastic_node_unplug(struct elastic_node *node);
-
-/* topodev.c: /dev/xen/topology */
-int elastic_topo_init(void);
-u64 elastic_topo_publish(enum xtopo_phase phase, bool bump);
-void elastic_topo_refresh(void);
-int elastic_topo_wait_acks(u64 version, unsigned int timeout_ms);
-
-/* pm.c: no suspend with elastic memory */
-int elastic_pm_init(void);
-
-/* stats.c: debugfs */
-void elastic_stats_init(void);
+/* report.c: what is said of a node */
+extern const char * const elastic_phase_names[ELASTIC_NR_PHASES];
+__printf(3, 4)
+int elastic_node_error(struct elastic_node *node, int err, const char *fmt,
+		       ...);
 
 #endif /* _XEN_ELASTIC_H */
