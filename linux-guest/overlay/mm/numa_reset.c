@@ -4,7 +4,8 @@
  * NUMA topology has changed.
  *
  * This file checks the call, finds the process and walks its mappings; what
- * happens to a mapping is in mm/numa_nexttouch.c and mm/numa_reinterleave.c.
+ * happens to a mapping is in mm/numa_nexttouch.c and mm/numa_reinterleave.c,
+ * and which nodes there are in mm/numa_reset_topology.c, below all three.
  *
  * Locking, outermost first:
  *
@@ -22,8 +23,8 @@
  *
  * A touch comes through a page fault with mmap_lock or the VMA's lock held for
  * reading and takes the page table lock; it never takes mm->nt->lock, so a
- * reset may run while the process does.  nrst_topology_lock is innermost and
- * nests in nothing.
+ * reset may run while the process does.  nrst_topology_lock, of
+ * mm/numa_reset_topology.c, is innermost and nests in nothing.
  */
 #include <linux/cpuset.h>
 #include <linux/ktime.h>
@@ -35,7 +36,6 @@
 #include <linux/sched/task.h>
 #include <linux/security.h>
 #include <linux/sizes.h>
-#include <linux/spinlock.h>
 #include <linux/swap.h>
 #include <linux/syscalls.h>
 #include <linux/uaccess.h>
@@ -50,50 +50,6 @@
 static_assert(NRST_PAGE_SHIFT == PAGE_SHIFT);
 static_assert(NRST_GRANULE_MAX <= PMD_SHIFT);
 static_assert(sizeof(struct numa_reset_args) == NUMA_RESET_ARGS_SIZE_VER0);
-
-/* --- Topology -------------------------------------------------------------- */
-
-static DEFINE_SPINLOCK(nrst_topology_lock);
-static u64 nrst_topology_version;		/* 0: nobody counts */
-static nodemask_t nrst_topology_usable = NODE_MASK_ALL;
-
-/**
- * numa_reset_set_topology - the topology driver announces a version
- * @version: of the topology page; callers of numa_reset(2) that expect
- *	another one get -ESTALE from now on
- * @usable: nodes that memory may move to; those about to leave are not among
- *	them
- *
- * Context: process; may be called under any sleeping lock.
- */
-void numa_reset_set_topology(u64 version, const nodemask_t *usable)
-{
-	spin_lock(&nrst_topology_lock);
-	nrst_topology_version = version;
-	nrst_topology_usable = *usable;
-	spin_unlock(&nrst_topology_lock);
-}
-EXPORT_SYMBOL_GPL(numa_reset_set_topology);
-
-static bool nrst_version_is_current(u64 version)
-{
-	bool current_one;
-
-	spin_lock(&nrst_topology_lock);
-	current_one = version == nrst_topology_version;
-	spin_unlock(&nrst_topology_lock);
-	return current_one;
-}
-
-/*
- * The fault path asks, too, so no lock: each bit is the old or the new one,
- * and a page that moves to a node at the very moment at which it begins to
- * leave is evacuated with the others there.
- */
-void nrst_usable_nodes(nodemask_t *nodes)
-{
-	nodes_and(*nodes, nrst_topology_usable, node_states[N_MEMORY]);
-}
 
 /* --- Arguments -------------------------------------------------------------- */
 

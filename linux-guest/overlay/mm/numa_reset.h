@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * One reset on its way through mm/numa_reset.c (the system call),
- * mm/numa_nexttouch.c (marks and touches) and mm/numa_reinterleave.c
- * (migration by policy).  Locking: see mm/numa_reset.c.
+ * mm/numa_nexttouch.c (marks and touches), mm/numa_reinterleave.c (migration by
+ * policy) and mm/numa_reset_topology.c (nodes).  Locking: see mm/numa_reset.c.
  */
 #ifndef _MM_NUMA_RESET_H
 #define _MM_NUMA_RESET_H
@@ -45,9 +45,6 @@ struct nrst_request {
 	u64 failed;
 };
 
-/* Nodes with memory that the topology driver does not take away just now. */
-void nrst_usable_nodes(nodemask_t *nodes);
-
 static inline bool nrst_interleaves(const struct mempolicy *pol)
 {
 	return pol && (pol->mode == MPOL_INTERLEAVE ||
@@ -60,6 +57,11 @@ static inline bool nrst_interleaves(const struct mempolicy *pol)
  */
 #define nrst_pmd_is_locked(ptl)		__acquire(ptl)
 #define nrst_ptes_are_locked()		__acquire(RCU)
+
+/* mm/numa_reset_topology.c */
+bool nrst_version_is_current(u64 version);
+/* Nodes with memory that the topology driver does not take away just now. */
+void nrst_usable_nodes(nodemask_t *nodes);
 
 /* mm/numa_nexttouch.c */
 struct numa_nt *nrst_nt_get(struct mm_struct *mm);
