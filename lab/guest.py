@@ -5,16 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from lab.command import Done, run_in
+from lab.description import HostDescription
 from lab.elastic_guest import ElasticGuest
 from lab.errors import CommandFailedError, LabError
 from lab.patience import wait_for
 from lab.ssh import Background, Ssh
-
-if TYPE_CHECKING:
-    from lab.host import Host
 
 # The lab's bridge, and how a guest's address follows from its MAC: lab/images/guest/usr/sbin/init.
 NETWORK = "10.77.0."
@@ -23,10 +21,25 @@ NETWORK = "10.77.0."
 CONNECT_S = 60.0
 
 
+class GuestHost(Protocol):
+    """What a guest needs of the host that it is on, which is lab.host.Host."""
+
+    description: HostDescription
+
+    def run(self, command: Sequence[str] | str, timeout: float = 60, check: bool = False) -> Done:
+        """Run a command in dom0: see Ssh.run."""
+
+    def connection(self, guest: str, address: str) -> Ssh:
+        """A connection to a guest through dom0, not yet opened."""
+
+    def forget(self, guest: Guest) -> None:
+        """Drop a guest that is gone from the books."""
+
+
 class Guest(ElasticGuest):
     """Handle of a guest by name; making one does not start anything (Host.start_guest does)."""
 
-    def __init__(self, host: Host, name: str) -> None:
+    def __init__(self, host: GuestHost, name: str) -> None:
         super().__init__(name, run_in(host), run_in(self))
         self.host = host
         self.timings: dict[str, float] = {}

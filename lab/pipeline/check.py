@@ -12,9 +12,9 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from . import bindings, sources, trees
+from . import arrows, bindings, sources, trees
 from .build import JOBS, OBJECTS, UAPI
-from .paths import REPO
+from .paths import REPO, tracked
 from .progress import Progress
 
 HOOK_LINES = 15  # architecture.md: a longer hook is a sign that logic leaked out of the overlay
@@ -41,17 +41,6 @@ LICENCES = {
     "xen/overlay/tools/tests": ("GPL-2.0-only",),
     "xen/overlay/xen/include/public": ("MIT",),
 }
-
-
-def tracked(*patterns: str) -> list[Path]:
-    listed = subprocess.run(
-        ["git", "-c", f"safe.directory={REPO}", "ls-files", "-co", "--exclude-standard", "-z", *patterns],
-        cwd=REPO,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return [REPO / name for name in listed.stdout.split("\0") if name and (REPO / name).is_file()]
 
 
 def command(words: Sequence[str | Path]) -> list[str]:
@@ -244,11 +233,17 @@ def check_headers() -> list[str]:
     return found
 
 
+def check_arrows() -> list[str]:
+    """No file needs itself by way of others."""
+    return arrows.complaints(arrows.houses(), arrows.OPEN)
+
+
 CHECKS: dict[str, Callable[[], list[str]]] = {
     "ruff": check_ruff,
     "mypy": check_mypy,
     "shellcheck": check_shellcheck,
     "spdx": check_spdx,
+    "arrows": check_arrows,
     "hooks": check_hooks,
     "c-style": check_c_style,
     "headers": check_headers,

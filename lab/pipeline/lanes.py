@@ -38,8 +38,8 @@ import pytest
 
 from lab import patience
 
+from .counter import Counter
 from .paths import BUILD, CACHE
-from .test import Counter
 
 MOST = 2
 MIB_EACH = 7000  # what lab/bootstrap asks for one rack

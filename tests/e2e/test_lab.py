@@ -203,18 +203,17 @@ def test_guest_that_is_shut_down_is_gone(host: Host) -> None:
 
 
 @pytest.fixture(scope="module")
-def pinned(guest: Guest) -> Guest:
+def pinned(host: Host, guest: Guest) -> Guest:
     """vCPU n on the first CPU of physical node n."""
     for vcpu in (0, 1):
-        cpu = guest.host.description.cpus_of(vcpu).start
-        guest.host.run(["xl", "vcpu-pin", guest.name, str(vcpu), str(cpu)], check=True)
+        cpu = host.description.cpus_of(vcpu).start
+        host.run(["xl", "vcpu-pin", guest.name, str(vcpu), str(cpu)], check=True)
     return guest
 
 
 @pytest.mark.parametrize("memory", [0, 1])
 @pytest.mark.parametrize("cpu", [0, 1])
-def test_meter_tells_local_from_remote(pinned: Guest, cpu: int, memory: int) -> None:
-    host = pinned.host
+def test_meter_tells_local_from_remote(host: Host, pinned: Guest, cpu: int, memory: int) -> None:
     command = f"numactl --physcpubind={cpu} --membind={memory} {WALK}"
     with host.meter.running(every=16):
         counts = host.meter.during(lambda: pinned.run(command, timeout=300, check=True))
@@ -226,15 +225,15 @@ def test_meter_tells_local_from_remote(pinned: Guest, cpu: int, memory: int) -> 
     assert share > 75 if cpu != memory else share < 25, counts.matrix()
 
 
-def test_meter_that_is_off_counts_nothing(pinned: Guest) -> None:
-    meter = pinned.host.meter
+def test_meter_that_is_off_counts_nothing(host: Host, pinned: Guest) -> None:
+    meter = host.meter
     assert not meter.is_on()
     counts = meter.during(lambda: pinned.run(WALK, timeout=300, check=True))
     assert counts.total() == 0
 
 
-def test_meter_samples_as_often_as_it_is_told(pinned: Guest) -> None:
-    meter = pinned.host.meter
+def test_meter_samples_as_often_as_it_is_told(host: Host, pinned: Guest) -> None:
+    meter = host.meter
     totals = []
     for every in (8, 64):
         with meter.running(every=every):

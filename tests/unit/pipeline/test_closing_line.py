@@ -11,8 +11,8 @@ import sys
 
 import pytest
 
+from lab.pipeline.counter import Counter
 from lab.pipeline.paths import REPO
-from lab.pipeline.test import Counter
 
 TESTS = """
 import pytest

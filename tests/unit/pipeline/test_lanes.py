@@ -18,8 +18,8 @@ from xml.etree import ElementTree
 import pytest
 
 from lab.pipeline import lanes
+from lab.pipeline.counter import Counter
 from lab.pipeline.paths import REPO
-from lab.pipeline.test import Counter
 
 # Two files meet: each is under way only while the other is, in another process. Later, one lane is kept busy by test_long until
 # the other has done all that is left, and what has to be alone waits for both.

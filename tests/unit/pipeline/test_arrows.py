@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0
+"""``make check``: arrows between files are seen, and circles of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lab.pipeline import arrows
+from lab.pipeline.paths import REPO, tracked
+
+# What a.c says, and whether that is an arrow to b.c, which defines `given` (and `kept`, static).
+B = """
+#include "b.h"
+static int kept;
+int given = 3;
+struct thing *other(int (*with)(void), int n)
+{
+	return with() ? 0 : kept;
+}
+DEFINE_STATIC_KEY_FALSE(key);
+"""
+NAMED = {
+    "int f(void) { return given; }": True,
+    "int f(void) { return other(g, 1)->given; }": True,
+    "int f(void) { return static_branch_unlikely(&key); }": True,
+    "static struct ops ops = { .run = other };": True,
+    "int (*f)(int) = other;": True,
+    "#define TWICE (2 * given)\nint f(void) { return TWICE; }": True,
+    "int f(void) { return IN_HEADER(1); }": True,
+    "int f(void) { return inlined(); }": True,
+    "static int f(void) { return given; }": True,
+    'extern "C" {\nint f(void) { return given; }\n}': True,
+    "int f(void) { return x->given + y.given; }": False,
+    "int f(struct given *x) { return !x; }": False,
+    "/* given */ // other\nchar *f(void) { return \"given\"; }": False,
+    "int f(void) { return kept; }": False,
+    "static int given(void) { return 1; }\nint f(void) { return given(); }": False,
+    "static int given;\nint f(void) { return given; }": False,
+    "extern int given;\nint other(int (*with)(void), int n);": False,
+    "int f(void) { return declared_only(); }": False,
+}
+HEADER = """
+extern int given;
+int declared_only(void);
+#define IN_HEADER(x) \\
+	((x) + given)
+static inline int inlined(void) { return IN_HEADER(2); }
+"""
+
+
+@pytest.mark.parametrize("text", NAMED)
+def test_a_name_of_another_file_is_an_arrow(text: str) -> None:
+    found = arrows.c_arrows({Path("x/a.c"): text, Path("x/b.c"): B, Path("x/b.h"): HEADER})
+    assert ("x/b.c" in found["x/a.c"]) is NAMED[text]
+    assert found["x/b.h"] == {}, "a declaration needs nothing"
+
+
+def test_a_name_of_two_files_is_no_arrow() -> None:
+    """Which of them is meant only the linker knows."""
+    user = {Path("a.c"): "int f(void) { return g(); }"}
+    assert arrows.c_arrows({**user, Path("b.c"): "int g(void) { return 1; }"})["a.c"] == {"b.c": {"g"}}
+    two = {Path("b.c"): "int g(void) { return 1; }", Path("c.c"): "int g(void) { return 2; }"}
+    assert arrows.c_arrows({**user, **two})["a.c"] == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "target"),
+    [
+        ('#include "b.h"', "x/b.h"),
+        ('  #  include "b.h"', "x/b.h"),
+        ('#include "y/b.h"', "y/b.h"),
+        ("#include <y/b.h>", "y/b.h"),
+        ("#include <b.h>", None),
+        ('/*\n#include "none.h"\n*/', None),
+    ],
+)
+def test_an_include_is_an_arrow(line: str, target: str | None) -> None:
+    found = arrows.c_arrows({Path("x/a.cc"): line, Path("x/b.h"): "", Path("y/b.h"): "", Path("z/y/b.h"): ""}, calls=False)
+    assert list(found["x/a.cc"]) == ([target] if target else [])
+
+
+def test_an_import_is_an_arrow() -> None:
+    found = arrows.python_arrows(
+        {
+            Path("lab/a.py"): "from lab import b\nfrom lab.c import name\nimport os",
+            Path("lab/b.py"): "def f():\n    from .c import other",
+            Path("lab/c.py"): "if TYPE_CHECKING:\n    import lab.d.e",
+            Path("lab/__init__.py"): "",
+            Path("lab/d/e.py"): "from .. import a",
+        }
+    )
+    assert {file: sorted(targets) for file, targets in found.items()} == {
+        "lab/a.py": ["lab/b.py", "lab/c.py"],
+        "lab/b.py": ["lab/c.py"],
+        "lab/c.py": ["lab/d/e.py"],
+        "lab/__init__.py": [],
+        "lab/d/e.py": ["lab/a.py"],
+    }
+
+
+def house(*ways: str) -> dict[str, arrows.Arrows]:
+    """A house of arrows like "ab": a -> b."""
+    found: arrows.Arrows = {name: {} for way in ways for name in way}
+    for way in ways:
+        found[way[0]][way[1]] = {"name"}
+    return {"house": found}
+
+
+def test_what_has_floors_has_no_circle() -> None:
+    assert arrows.complaints(house("ab", "bc", "ac", "dc"), {}) == []
+
+
+@pytest.mark.parametrize("ways", [("ab", "ba"), ("ab", "bc", "ca"), ("xa", "ab", "bx", "xy")])
+def test_a_circle_is_named_with_its_way(ways: tuple[str, ...]) -> None:
+    (line,) = arrows.complaints(house(*ways), {})
+    for way in ways:
+        assert (f"{way[0]} -> {way[1]} (name)" in line) is (way != "xy")
+
+
+def test_each_circle_is_found() -> None:
+    assert len(arrows.complaints(house("ab", "ba", "cd", "dc"), {})) == 2
+
+
+def test_a_circle_that_is_known_is_let_pass_and_no_other() -> None:
+    assert arrows.complaints(house("ab", "ba"), {"[ab]": "why"}) == []
+    assert len(arrows.complaints(house("ab", "ba", "bc", "cb"), {"[ab]": "why"})) == 1
+    assert len(arrows.complaints(house("ab", "ba", "bc", "ca"), {"[ab]": "why"})) == 1, "also by way of others"
+
+
+def test_a_known_circle_that_is_gone_is_told() -> None:
+    (line,) = arrows.complaints(house("ab"), {"[ab]": "why"})
+    assert "no circle any more" in line
+
+
+def test_every_source_file_is_in_a_house() -> None:
+    """A new folder of C must not be overlooked."""
+    found = {file for each in arrows.houses().values() for file in each}
+    missing = [
+        str(name)
+        for path in tracked()
+        if (name := path.relative_to(REPO)).suffix in {".c", ".cc", ".py"} and str(name) not in found
+    ]
+    assert missing == []
