@@ -121,20 +121,6 @@ static void hosts(struct host *host, struct answer *answer)
 
 /* ---- Which ---- */
 
-int guest_check_domid(struct host *host, uint32_t domid, const uint8_t uuid[16],
-		      struct answer *answer)
-{
-	uint8_t theirs[16];
-	int rc = host->xen->uuid(domid, theirs);
-
-	if (!rc && !memcmp(uuid, theirs, sizeof(theirs)))
-		return 0;
-	if (rc && rc != -ESRCH)
-		return answer_error(answer, "internal", "whose domain %u is: %s", domid,
-				    strerror(-rc));
-	return answer_error(answer, "unknown-vm", "domain %u is not the guest of this UUID", domid);
-}
-
 static void change(struct host *host, const char *op, struct record *asked,
 		   struct json_object *request, struct answer *answer)
 {

@@ -33,8 +33,4 @@ void guest_node(struct host *host, const struct record *record,
 void guest_leaving(struct host *host, const struct record *record,
 		   struct json_object *request, struct answer *answer);
 
-/** Return: 0; -1: no domain has this number and UUID, and *answer says so. */
-int guest_check_domid(struct host *host, uint32_t domid, const uint8_t uuid[16],
-		      struct answer *answer);
-
 #endif

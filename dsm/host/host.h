@@ -108,9 +108,14 @@ const char *read_text(struct json_object *from, const char *key, size_t most,
 int read_uuid(struct json_object *from, uint8_t uuid[16], char text[37],
 	      struct answer *answer);
 
+/* ---- What a host knows of itself and the others (host.c) ---- */
+
 /** Return: the number of a host; DSM_NOBODY, and *answer says which there are. */
 unsigned int host_find(const struct host *host, const char *name, struct answer *answer);
 const char *host_name(const struct host *host, unsigned int number);
+/** Return: 0; -1: no domain has this number and UUID, and *answer says so. */
+int guest_check_domid(struct host *host, uint32_t domid, const uint8_t uuid[16],
+		      struct answer *answer);
 
 /* ---- What is asked (guest.c, peer.c, sweep.c) ---- */
 

@@ -90,29 +90,6 @@ static void usage(FILE *to)
 	      "  -h, --help\n", to);
 }
 
-unsigned int host_find(const struct host *host, const char *name, struct answer *answer)
-{
-	char names[HOST_TEXT] = "";
-	size_t at = 0;
-	unsigned int i;
-
-	for (i = 0; i < host->config.nr_hosts; i++) {
-		if (!strcmp(host->config.host[i].name, name))
-			return i;
-		if (at < sizeof(names))
-			at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s",
-					       i ? ", " : "", host->config.host[i].name);
-	}
-	answer_error(answer, "unknown-host", "%.64s: no host of %s; there are %s", name,
-		     host->config_file, names);
-	return DSM_NOBODY;
-}
-
-const char *host_name(const struct host *host, unsigned int number)
-{
-	return number < host->config.nr_hosts ? host->config.host[number].name : "?";
-}
-
 /* ---- In the process of a request ---- */
 
 static void answer_request(struct wire *wire, unsigned int from)
