@@ -35,6 +35,10 @@ const char *dsm_link_name(unsigned int link)
 	return link < sizeof(links) / sizeof(links[0]) ? links[link] : "?";
 }
 
+/*
+ * The epoch after the last connection's, however often it is tried: two ends that
+ * are far apart refuse each other (DSM_LINK_EPOCHS), and one may wait for days.
+ */
 static void connect_to(struct dsm_worker *w, struct dsm_peer *peer)
 {
 	int rc;
@@ -44,10 +48,8 @@ static void connect_to(struct dsm_worker *w, struct dsm_peer *peer)
 	     dsm_transport_open(w->transport, peer->host, peer->epoch + 1) :
 	     dsm_transport_expect(w->transport, peer->host, peer->epoch + 1);
 	/* Who is expected may still come, after somebody else did. */
-	if (!rc || rc == -EISCONN) {
-		peer->epoch++;
+	if (!rc || rc == -EISCONN)
 		return;
-	}
 	snprintf(peer->why, sizeof(peer->why), "%s", strerror(-rc));
 	dsm_worker_say(w, 4, "host %s: can't connect: %s",
 		       dsm_worker_name(w, peer->host), peer->why);

@@ -777,9 +777,10 @@ void dsm_opening_release(struct dsm_opening *opening, unsigned int host)
 	opening->host[host].state = IDLE;
 }
 
-void dsm_opening_expect_again(struct dsm_opening *opening, unsigned int host)
+void dsm_opening_take_back(struct dsm_opening *opening, unsigned int host,
+			   bool expected)
 {
-	opening->host[host].state = EXPECTED;
+	opening->host[host].state = expected ? EXPECTED : IDLE;
 	opening->host[host].last = opening->host[host].before;
 }
 

@@ -79,10 +79,11 @@ int dsm_opening_cancel(struct dsm_opening *opening, unsigned int host);
 void dsm_opening_release(struct dsm_opening *opening, unsigned int host);
 
 /**
- * After dsm_opening_release(): what the peer began has not come up, and its epoch
- * was not used.  @host is expected again, as before.
+ * After dsm_opening_release(): what was begun has not come up here, so its epoch is
+ * none that a later one has to be above.  @expected: the peer may still come.
  */
-void dsm_opening_expect_again(struct dsm_opening *opening, unsigned int host);
+void dsm_opening_take_back(struct dsm_opening *opening, unsigned int host,
+			   bool expected);
 
 /**
  * Somebody who did not prove to be a peer was turned away: count it, and say so

@@ -161,7 +161,7 @@ static void forget(struct peer *peer)
 static bool finish(struct peer *peer, int reason, const char *why)
 {
 	const struct dsm_transport_params *params = params_of(peer->rdma);
-	bool again = peer->stage == BINDING && peer->session.accepted;
+	bool begun = peer->stage == BINDING, accepted = peer->session.accepted;
 	char text[DSM_TRANSPORT_TEXT];
 
 	snprintf(text, sizeof(text), "%s", why);
@@ -169,8 +169,8 @@ static bool finish(struct peer *peer, int reason, const char *why)
 	if (reason == DSM_END_CLOSED)
 		SSL_shutdown(peer->session.ssl);
 	forget(peer);
-	if (again)	/* the right one may still come */
-		dsm_opening_expect_again(peer->rdma->opening, peer->host);
+	if (begun)	/* the right one may still come, or we may try again */
+		dsm_opening_take_back(peer->rdma->opening, peer->host, accepted);
 	params->calls->end(params->context, peer->host, (enum dsm_end)reason,
 			   text);
 	return false;

@@ -20,6 +20,7 @@ struct node {
 	struct dsm_config config;
 	struct dsm_description description;
 	struct dsm_worker *worker;
+	struct dsm_transport_params *transport;	/* the worker's */
 	enum dsm_worker_state state;
 	char why[DSM_ENGINE_TEXT];
 	unsigned int number, port, left, logged;
@@ -73,6 +74,7 @@ static void adjust(void *context, struct dsm_transport_params *p)
 	struct node *n = context;
 	unsigned int i;
 
+	n->transport = p;
 	((struct sockaddr_in *)&p->address)->sin_port = 0;
 	for (i = 0; i < nr_nodes; i++)
 		if (p->peer[i].used)
@@ -569,6 +571,8 @@ static void lost_while_leaving(const void *argument)
 /* Who opens comes first, and tries again; the VM has not failed yet. */
 static void nobody_listens(const void *argument)
 {
+	struct dsm_msg msg = { .type = DSM_GETS, .epoch = 1 };
+
 	(void)argument;
 	rig_begin();
 	memset(node, 0, sizeof(node));
@@ -578,6 +582,13 @@ static void nobody_listens(const void *argument)
 	start(&node[1]);
 	UNTIL(node[1].logged >= 2);
 	CHECK(node[1].state == DSM_WORKER_CONNECTING && !node[1].xen.crashes, "%s", node[1].why);
+	/* It may try for days, and epochs that are far apart are refused: the first is 1. */
+	start(&node[0]);
+	((struct sockaddr_in *)&node[1].transport->peer[0].address)->sin_port =
+		htons((uint16_t)node[0].port);
+	UNTIL(all_in(DSM_WORKER_RUNNING));
+	CHECK(!dsm_transport_send(dsm_worker_transport(node[1].worker), 0, &msg, NULL),
+	      "another epoch than 1");
 	end();
 }
 
