@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * How much of this host's memory the VMs of other homes have: limits.lend_percent
- * of dsm.toml(5).
+ * of dsm.toml(5).  And how many VMs of one home: each has a dsmd in dom0, whose
+ * memory is locked and which is not killed when memory is short (limits.lend_guests).
  *
  * It is written in the record before anybody takes it, so that two at a time do
  * not take the same.  What a request that was cut leaves written is too much, until
@@ -35,14 +36,17 @@ static uint64_t lent_kib(const struct record *record)
 struct lent {
 	const struct record *but;
 	uint64_t kib;
+	unsigned int guests;	/* of the same home */
 };
 
 static void add_lent(struct host *host, const struct record *record, void *context)
 {
 	struct lent *lent = context;
 
-	if (!record_is_home(host, record) && strcmp(record->uuid_text, lent->but->uuid_text))
-		lent->kib += lent_kib(record);
+	if (record_is_home(host, record) || !strcmp(record->uuid_text, lent->but->uuid_text))
+		return;
+	lent->kib += lent_kib(record);
+	lent->guests += record->begun && record->home == lent->but->home;
 }
 
 /* With the lock of the numbers. */
@@ -58,6 +62,10 @@ static int check_lent(struct host *host, const struct record *record, struct ans
 				    host_name(host, host->config.self), strerror(-rc));
 	most = facts.total_kib / 100 * host->config.lend_percent;
 	record_each(host, add_lent, &lent);
+	if (lent.guests >= host->config.lend_guests)
+		return answer_error(answer, "memory-there", "host %s has memory for %u guests of host %s, no more (limits.lend_guests of its dsm.toml)",
+				    host_name(host, host->config.self), lent.guests,
+				    host_name(host, record->home));
 	if (lent.kib + needs <= most)
 		return 0;
 	return answer_error(answer, "memory-there", "host %s lends %llu KiB (limits.lend_percent of its dsm.toml), has lent %llu KiB to others, %llu KiB are needed",

@@ -59,7 +59,8 @@ static void good(const void *argument)
 	CHECK(config.credits == 32 && config.question_ms == 250 &&
 	      config.queue == 1024 && config.strangers == 16 &&
 	      config.opening_ms == 10000 && config.deadline_ms == 3000 &&
-	      config.rekey_records == 1 << 23 && config.lend_percent == 50, "limits");
+	      config.rekey_records == 1 << 23 && config.lend_percent == 50 &&
+	      config.lend_guests == 32, "limits");
 
 	dsm_config_transport(&config, &params);
 	CHECK(params.self == 1 && params.nr_hosts == 2 && params.credits == 32 &&

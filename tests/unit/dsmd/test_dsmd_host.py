@@ -1150,6 +1150,34 @@ def test_what_is_lent(site: Site) -> None:
     os.kill(beta.pid(OTHER), signal.SIGKILL)
 
 
+def test_how_many_guests_have_memory_here(tmp_path: Path) -> None:
+    """Each has a dsmd in dom0, whose memory nobody can take away: of each home so many, and no more."""
+    three = Site(tmp_path, 3)
+    try:
+        alpha, beta, gamma = three.hosts.values()
+        few = beta.config.read_text().replace("opening_ms = 2000", "opening_ms = 2000\nlend_guests = 1")
+        beta.config.write_text(few)
+        third = f"2{UUID[1:]}"
+        alpha.domains[6] = f"{OTHER} mail 3 1"
+        gamma.domains[7] = f"{third} news 3 1"
+        for host in (alpha, beta, gamma):
+            host.write_xen()
+            host.start()
+        mail: dict[str, Any] = {"uuid": OTHER, "domid": 6}
+        news: dict[str, Any] = {"uuid": third, "domid": 7}
+        assert enable(alpha)["ok"] and enable(alpha, name="mail", **mail)["ok"] and enable(gamma, name="news", **news)["ok"]
+        assert node(alpha, 4096)["ok"] and node(gamma, 4096, **news)["ok"], "one of each home"
+        reply = node(alpha, 4096, **mail)
+        assert reply["error"] == "memory-there" and "memory for 1 guests of host alpha" in reply["text"], reply
+        assert "limits.lend_guests" in reply["text"] and not beta.pid(OTHER)
+        assert node(alpha, 8192)["ok"], "more for one that is there"
+        assert node(alpha, 0)["ok"] and node(alpha, 4096, **mail)["ok"], "another one instead"
+        os.kill(beta.pid(third), signal.SIGKILL)
+        os.kill(gamma.pid(third), signal.SIGKILL)
+    finally:
+        three.end()
+
+
 def test_a_host_that_was_booted(three: Site) -> None:
     """It has forgotten its place for a guest that had nothing there: an attach has it again."""
     alpha, beta, gamma = three.hosts.values()
