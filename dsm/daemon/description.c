@@ -331,6 +331,23 @@ static unsigned int port_of(const struct sockaddr_storage *address)
 	return ntohs(address->ss_family == AF_INET6 ? six->sin6_port : four->sin_port);
 }
 
+/*
+ * Where no vCPU is, nor will be.  Without memory that comes later nothing says at
+ * which hosts there is a domain that runs.
+ */
+static uint16_t lenders(const struct dsm_description *d, unsigned int nr_hosts)
+{
+	uint16_t hosts = (uint16_t)((1u << nr_hosts) - 1);
+	unsigned int i;
+
+	if (!d->elastic)
+		return 0;
+	hosts &= (uint16_t)~dsm_bit(d->token_home);
+	for (i = 0; i < d->nr_places; i++)
+		hosts &= (uint16_t)~dsm_bit(d->place[i].host);
+	return hosts;
+}
+
 static int read_all(const struct reader *r, struct json_object *all)
 {
 	int rc = read_object(r, "the description", all, keys, NR(keys), r->d);
@@ -344,11 +361,15 @@ static int read_all(const struct reader *r, struct json_object *all)
 				     r->config->host[i].name);
 	if (r->d->build == (r->d->domid != 0))
 		return wrong(r, "domid", "needed if \"build\" is not true, and not there if it is");
+	if (r->d->elastic && !r->d->build && r->config->self != r->d->token_home)
+		return wrong(r, "token", "the host of the domain, if \"attached\" of a range is false");
 	for (i = 0; i < r->d->nr_ranges && !r->d->build; i++)
 		if (r->d->detached[i] && r->d->range[i].home == r->config->self)
 			return wrong(r, "ranges", "vnode %u has its memory here, in a domain that is there: \"attached\" is not false",
 				     r->d->vnode[i]);
-	return check_places(r);
+	rc = check_places(r);
+	r->d->lenders = lenders(r->d, r->config->nr_hosts);
+	return rc;
 }
 
 int dsm_description_parse(const char *bytes, size_t size, const char *file,
@@ -436,6 +457,7 @@ void dsm_description_engine(const struct dsm_description *d,
 	memcpy(p->detached, d->detached, sizeof(d->detached));
 	p->nr_vcpus = d->nr_vcpus;
 	p->where = d->nr_places ? d->where : NULL;
+	p->lenders = d->lenders;
 	p->frames = d->frames;
 	p->lease_ns = d->lease_ns;
 	p->merge_ns = MERGE_NS;

@@ -48,6 +48,7 @@ struct dsm_description {
 	unsigned int nr_places;	/* 0: all vCPUs are at home, for good */
 	struct dsm_place place[DSM_PLACES];
 	uint8_t where[DSM_ENGINE_VCPUS];	/* the host of each vCPU, with places */
+	uint16_t lenders;	/* set of hosts where no vCPU is, nor will be, as far as that is known */
 	unsigned int slow;	/* the guest's clock, times; with places */
 	/* may be left out */
 	uint64_t lease_ns, token_ns, retry_ns, pin_ns;

@@ -88,6 +88,7 @@ struct dsm_engine_params {
 	unsigned int prefetch;		/* pages ahead of a reader, at most; 0: none */
 	bool clear_hint;		/* who overwrites a page gets it without its bytes */
 	const uint8_t *where;		/* host of each vCPU; NULL: no host carries vCPUs */
+	uint16_t lenders;		/* set of hosts that only have memory: they ask for nothing */
 	uint8_t max_losses;		/* before a vCPU wants the token; 0: the core's */
 	uint64_t seed;			/* of the lengths of leases */
 	struct dsm_xen *xen;

@@ -39,7 +39,7 @@ enum owed {
 };
 
 enum warning {
-	WARN_PIN, WARN_HOLE, NR_WARNINGS
+	WARN_PIN, WARN_PIN_THERE, WARN_HOLE, WARN_FOREIGN, NR_WARNINGS
 };
 
 /* Somebody whose miss the core has not been told yet. */
@@ -343,6 +343,9 @@ void engine_flush(struct dsm_engine *e);
 /** Xen is to have who misses a page look again. */
 void engine_look_again(struct dsm_engine *e, uint64_t gfn);
 
+/** Who waits for the page, and whoever looks soon, finds no memory.  Not if that is shown. */
+void engine_show_hole(struct dsm_engine *e, struct dsm_entry *entry);
+
 /** From now on who meets the hole that was shown asks again. */
 void engine_end_hole(struct dsm_engine *e, struct dsm_entry *entry);
 
@@ -533,6 +536,9 @@ void engine_begin_ranges(struct dsm_engine *e);
 
 /** Return: a page of another host that has no memory, or will have none. */
 bool engine_is_closed(struct dsm_engine *e, uint64_t gfn);
+
+/** Return: a page, of whatever host, behind the end of what has memory. */
+bool engine_is_behind(const struct dsm_engine *e, const struct dsm_entry *entry);
 
 /** Return: between dsm_engine_open_range() and _range_done(). */
 bool engine_is_changing(struct dsm_engine *e, uint64_t gfn);

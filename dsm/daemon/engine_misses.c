@@ -307,6 +307,26 @@ static void vcpu_missed(struct dsm_engine *e, const struct dsm_xen_miss *miss)
 	queue_waiter(e, &v->waiter);
 }
 
+/*
+ * This host only lends memory.  A tool of the control domain that looks into the
+ * slice sees what has its home here; the rest is nobody's but the VM's.
+ */
+static void turn_tool_away(struct dsm_engine *e, uint64_t gfn)
+{
+	struct dsm_entry *entry = engine_leased_entry(e, gfn);
+
+	if (!entry)
+		return;
+	e->counts.foreign_faults++;
+	if (entry->away_due == DSM_NEVER) {
+		engine_warn(e, WARN_FOREIGN, "gfn 0x%" PRIx64 " was mapped here, and its memory is at %s: this host only lends memory",
+			    gfn, name_of(e, entry->page.home));
+		engine_show_hole(e, entry);
+	}
+	if (!e->has_failed)
+		engine_settle(e, entry);
+}
+
 /* Another domain tries again by itself: one that finds no place is forgotten. */
 static void foreign_missed(struct dsm_engine *e, const struct dsm_xen_miss *miss)
 {
@@ -331,14 +351,18 @@ static void foreign_missed(struct dsm_engine *e, const struct dsm_xen_miss *miss
 
 static void missed(struct dsm_engine *e, const struct dsm_xen_miss *miss)
 {
-	if (!miss->want || miss->want > DSM_XEN_WANT_M_NODATA ||
-	    (!miss->foreign && miss->vcpu >= e->p.nr_vcpus) ||
-	    dsm_vm_home(&e->vm, miss->gfn) == DSM_NOBODY) {
+	unsigned int home = dsm_vm_home(&e->vm, miss->gfn);
+	bool never = e->p.lenders & dsm_bit(e->vm.self) && home != e->vm.self;
+
+	if (!miss->want || miss->want > DSM_XEN_WANT_M_NODATA || home == DSM_NOBODY ||
+	    (!miss->foreign && (never || miss->vcpu >= e->p.nr_vcpus))) {
 		engine_fail(e, "Xen's ring: vCPU %u wants %u of gfn 0x%" PRIx64
 			    ", which makes no sense", miss->vcpu, miss->want, miss->gfn);
 		return;
 	}
-	if (miss->foreign)
+	if (miss->foreign && never)
+		turn_tool_away(e, miss->gfn);
+	else if (miss->foreign)
 		foreign_missed(e, miss);
 	else
 		vcpu_missed(e, miss);

@@ -36,7 +36,7 @@ static struct dsm_xen_op *add_op(struct dsm_engine *e, struct dsm_entry *entry,
  * need (engine_hole_for()), and ends when they were seen to have gone on.  Not
  * in the batch: what ends it must not come before it.
  */
-static void show_hole(struct dsm_engine *e, struct dsm_entry *entry)
+void engine_show_hole(struct dsm_engine *e, struct dsm_entry *entry)
 {
 	struct dsm_xen_op op = {
 		.gfn = entry->page.gfn, .type = DSM_XEN_DROP,
@@ -53,8 +53,6 @@ static void show_hole(struct dsm_engine *e, struct dsm_entry *entry)
 			    entry->page.gfn, strerror(-rc));
 		return;
 	}
-	engine_warn(e, WARN_HOLE, "gfn 0x%" PRIx64 " was touched, and there is no memory at %s",
-		    entry->page.gfn, name_of(e, entry->page.home));
 	entry->away_due = now(e) + engine_hole_for(e, entry->page.gfn);
 }
 
@@ -156,8 +154,12 @@ static unsigned int taken(struct dsm_engine *e, struct dsm_entry *entry, int rc)
 
 static unsigned int populated(struct dsm_engine *e, const struct dsm_entry *entry)
 {
-	int rc = e->p.xen->calls->populate(e->p.xen, entry->page.gfn);
+	int rc;
 
+	/* What nobody has given the VM is this host's, whoever asks for it. */
+	if (engine_is_behind(e, entry))
+		return DSM_OP_NOMEM;
+	rc = e->p.xen->calls->populate(e->p.xen, entry->page.gfn);
 	switch (rc) {
 	case 0:
 		return DSM_OP_DONE;
@@ -293,10 +295,13 @@ void engine_came(struct dsm_engine *e, struct dsm_entry *entry)
 static void wake(struct dsm_engine *e, struct dsm_entry *entry,
 		 unsigned int whom)
 {
-	if (whom & DSM_WAKE_HOLE && entry->away_due == DSM_NEVER)
-		show_hole(e, entry);
-	else
+	if (whom & DSM_WAKE_HOLE && entry->away_due == DSM_NEVER) {
+		engine_warn(e, WARN_HOLE, "gfn 0x%" PRIx64 " was touched, and there is no memory at %s",
+			    entry->page.gfn, name_of(e, entry->page.home));
+		engine_show_hole(e, entry);
+	} else {
 		add_op(e, entry, DSM_XEN_WAKE, NULL);
+	}
 	if (!e->has_failed)
 		engine_woken(e, entry);
 }
@@ -407,8 +412,8 @@ static void settle_lease_look(struct dsm_entry *entry)
 	const struct dsm_page *page = &entry->page;
 
 	entry->lease_look = entry->lease_due;
-	if (entry->lease_due == DSM_NEVER || page->recall || page->dir.busy ||
-	    page->lease == DSM_LEASE_TOKEN)
+	if (entry->lease_due == DSM_NEVER || page->recall ||
+	    page->dir.phase == DSM_LOCAL || page->lease == DSM_LEASE_TOKEN)
 		return;
 	entry->lease_look += LEASES_TOGETHER - entry->lease_due % LEASES_TOGETHER;
 }

@@ -124,6 +124,12 @@ void dsm_engine_message(struct dsm_engine *e, unsigned int from,
 		breach(e, from, msg, dsm_error_name((unsigned int)-rc));
 		return;
 	}
+	/* So it can't read what it has not, nor have us know ever more pages. */
+	if (e->p.lenders & dsm_bit(from) &&
+	    (is_request(msg->type) || msg->type == DSM_TOKEN_REQ)) {
+		breach(e, from, msg, "it only lends memory, and has nothing to ask for");
+		return;
+	}
 	if (msg->type >= DSM_TOKEN_REQ) {
 		rc = dsm_token_message(&e->vm, &e->token, from, msg, &actions);
 		if (rc) {
@@ -150,6 +156,13 @@ void dsm_engine_message(struct dsm_engine *e, unsigned int from,
 		engine_came(e, entry);
 	engine_answered(e, entry, msg->type);
 	rc = engine_step(e, entry, &event, page);
-	if (rc && !e->has_failed)
+	if (e->has_failed)
+		return;
+	if (rc)
 		breach(e, from, msg, dsm_error_name((unsigned int)-rc));
+	else if (msg->type == DSM_BUSY_PIN ||
+		 (msg->type == DSM_NACK && msg->reason == DSM_R_PIN))
+		/* Who waits for it here asks again, and may do so for ever. */
+		engine_warn(e, WARN_PIN_THERE, "gfn 0x%" PRIx64 " is in use for too long, says host %s",
+			    msg->gfn, name_of(e, from));
 }

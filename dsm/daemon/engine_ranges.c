@@ -14,7 +14,7 @@
  */
 #include "engine_internal.h"
 
-static bool is_behind(const struct dsm_engine *e, const struct dsm_entry *entry)
+bool engine_is_behind(const struct dsm_engine *e, const struct dsm_entry *entry)
 {
 	const struct dsm_range *r = &e->vm.range[entry->range];
 
@@ -60,7 +60,7 @@ void engine_settle_range(struct dsm_engine *e, struct dsm_entry *entry)
 	bool known = !dsm_page_is_idle(&entry->page, &e->vm) ||
 		     entry->due != DSM_NEVER;
 
-	engine_follow(&entry->left, known && is_behind(e, entry),
+	engine_follow(&entry->left, known && engine_is_behind(e, entry),
 		      &range->counts.left);
 	engine_follow(&entry->shared, state == DSM_SHARED, &range->counts.shared);
 	engine_follow(&entry->moved,

@@ -111,6 +111,16 @@ static void elastic(const void *argument)
 	dsm_description_engine(&d, &config, &engine);
 	CHECK(d.elastic && !d.detached[0] && d.detached[1] && engine.detached[1] &&
 	      !engine.detached[0], "one is not");
+	CHECK(engine.lenders == 1 << 1, "beta lends: %x", engine.lenders);
+	/* Processors may come to be there. */
+	CHECK(!parse("{" NAME "," UUID "," NUMBER "," DOMID "," VCPUS "," FRAMES "," TOKEN ", \"ranges\": [" RANGE_A ","
+		     RANGE_C(4194304) "], \"places\": [{\"first\": 1, \"vcpus\": 1, \"host\": \"beta\", \"attached\": false}]}",
+		     &d, said), "%s", said);
+	dsm_description_engine(&d, &config, &engine);
+	CHECK(!engine.lenders, "nobody only lends: %x", engine.lenders);
+	CHECK(!parse(RIGHT, &d, said), "%s", said);
+	dsm_description_engine(&d, &config, &engine);
+	CHECK(!engine.lenders, "who knows: %x", engine.lenders);
 	CHECK(!parse(ELASTIC("{\"first\": 0, \"frames\": 5, \"host\": \"alpha\", \"vnode\": 7},"
 			     "{\"first\": 5, \"frames\": 5, \"host\": \"alpha\", \"vnode\": 7}"), &d, said) &&
 	      d.vnode[0] == 7 && d.vnode[1] == 7, "two ranges at home: %s", said);
@@ -215,6 +225,8 @@ static const struct mistake {
 	  "vm.json: ranges: vnode 1 has one host" },
 	{ "a domain without its memory", ELASTIC("{\"first\": 0, \"frames\": 512, \"host\": \"alpha\", \"attached\": false}"),
 	  "vm.json: ranges: vnode 0 has its memory here" },
+	{ "a domain elsewhere than the token", "{" NAME "," UUID "," NUMBER "," DOMID "," VCPUS "," FRAMES ", \"token\": \"beta\", \"ranges\": ["
+	  RANGE_A "," RANGE_C(4194304) "]}", "vm.json: token: the host of the domain" },
 	{ "no places", "{" ALL ", \"places\": []}", "vm.json: places: a list of 1 to 64" },
 	{ "a place that is none", "{" ALL ", \"places\": [1]}", "vm.json: a place: an object" },
 	{ "a place with more", "{" ALL ", \"places\": [{\"first\": 1, \"vcpus\": 1, \"host\": \"beta\", \"x\": 1}]}",

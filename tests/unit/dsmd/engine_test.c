@@ -42,6 +42,7 @@ struct features {
 	bool evacuate, clear_hint;
 	unsigned int answer_ms;		/* an answer comes in this time */
 	unsigned int merge_ms;		/* 2 MiB are one page again then */
+	uint16_t lenders;
 };
 
 struct instruction {
@@ -166,7 +167,7 @@ static struct dsm_engine_params params_of(struct node *n)
 		.answer_ns = now_playing.answer_ms * MS,
 		.prefetch = now_playing.prefetch, .clear_hint = now_playing.clear_hint,
 		.keepalive_ms = 10000, .seed = dice(), .max_losses = 3,
-		.merge_ns = now_playing.merge_ms * MS,
+		.merge_ns = now_playing.merge_ms * MS, .lenders = now_playing.lenders,
 		.xen = &n->xen.xen, .calls = &calls, .context = n,
 	};
 	uint64_t gfn;
@@ -1289,6 +1290,41 @@ static void leases_together(const void *argument)
 	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_I, "it waits for a clock");
 	settle_down();
 	CHECK(!node[0].xen.vcpu[0].waits && !node[0].xen.vcpu[1].waits, "they wait");
+	world_end();
+}
+
+/* So it is where the page has its home: who asks is in no recall there. */
+static void lease_at_home(const void *argument)
+{
+	uint64_t woken, next;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&calm);
+	use(1, 0, 0, DSM_XEN_WANT_M);
+	CHECK(played_use(&node[0].xen, 0, 0, DSM_XEN_WANT_M, 1) == PLAYED_MISS, "a miss");
+	dsm_engine_misses(node[0].engine);
+	dsm_engine_run(node[0].engine);
+	deliver(0, 1);
+	dsm_engine_run(node[1].engine);
+	CHECK(deliver(1, 0), "its bytes");
+	woken = clock_ns;
+	dsm_engine_run(node[0].engine);
+	CHECK(!node[0].xen.vcpu[0].waits, "it came");
+	CHECK(played_use(&node[2].xen, 0, 0, DSM_XEN_WANT_M, 2) == PLAYED_MISS, "a miss");
+	dsm_engine_misses(node[2].engine);
+	dsm_engine_run(node[2].engine);
+	CHECK(deliver(2, 0), "a request");
+	dsm_engine_run(node[0].engine);
+	CHECK(node[0].xen.page[0].state == DSM_XEN_STATE_M, "leased");
+	next = dsm_engine_next(node[0].engine);
+	CHECK(next >= woken + 100 * US && next <= woken + 300 * US,
+	      "due %llu ns after it came", (unsigned long long)(next - woken));
+	clock_ns = next;
+	dsm_engine_tick(node[0].engine);
+	CHECK(node[0].xen.page[0].state == DSM_XEN_STATE_I, "it went");
+	settle_down();
+	CHECK(node[2].xen.page[0].state == DSM_XEN_STATE_M, "to who asked");
 	world_end();
 }
 
@@ -2624,9 +2660,17 @@ static void pinned_page(const void *argument)
 	      (unsigned long long)counts.pins, (unsigned long long)counts.retries);
 	CHECK(!node[1].xen.vcpu[0].waits, "the vCPU tries again");
 	CHECK(!dsm_engine_failure(node[0].engine) && !dsm_engine_failure(node[1].engine), "goes on");
+	CHECK(node[0].warnings && node[1].warnings, "its operator hears of it, and who waits for it");
 	node[0].xen.page[1].pinned = false;
 	use(1, 0, 1, DSM_XEN_WANT_M);
 	CHECK(node[1].xen.page[1].state == DSM_XEN_STATE_M, "it comes");
+	/* The other way round: a holder says so to the home. */
+	node[1].xen.page[1].pinned = true;
+	node[0].warnings = 0;
+	use(0, 0, 1, DSM_XEN_WANT_M);
+	for (i = 0; i < 4; i++)
+		settle_down();
+	CHECK(node[0].warnings && !dsm_engine_failure(node[0].engine), "the home's operator hears of it");
 	world_end();
 }
 
@@ -2666,6 +2710,29 @@ static void drop_and_populate(const void *argument)
 	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_M && !node[1].xen.page[0].word[9],
 	      "zeroed memory");
 	CHECK(dsm_engine_drop(node[1].engine, 999) == -EINVAL, "no such page");
+	check_rules();
+	world_end();
+}
+
+/* A peer does not take memory that its home has not given the VM. */
+static void populate_behind_the_end(const void *argument)
+{
+	(void)argument;
+	dice_begin();
+	world_begin(&calm);
+	CHECK(played_guest_frees(&node[0].xen, 2) && played_guest_frees(&node[0].xen, 3), "holes");
+	dsm_engine_open_range(node[0].engine, 0, 3);
+	settle_down();
+	CHECK(!dsm_engine_populate(node[1].engine, 3), "populate");
+	settle_down();
+	CHECK(node[1].nr_finished == 1 && node[1].finished == DSM_R_NOMEM &&
+	      node[0].xen.page[3].state == DSM_XEN_STATE_HOLE, "%s",
+	      dsm_reason_name(node[1].finished));
+	CHECK(!dsm_engine_populate(node[1].engine, 2), "populate");
+	settle_down();
+	CHECK(node[1].nr_finished == 2 && node[1].finished == DSM_R_NONE &&
+	      node[0].xen.page[2].state == DSM_XEN_STATE_M, "%s",
+	      dsm_reason_name(node[1].finished));
 	check_rules();
 	world_end();
 }
@@ -3025,6 +3092,59 @@ static void breaches(const void *argument)
 	}
 }
 
+/* A host that only lends memory sees what is its own, and asks for nothing. */
+static void only_lends(const void *argument)
+{
+	static const uint8_t types[] = {
+		DSM_GETS, DSM_GETM, DSM_DROP, DSM_POPULATE, DSM_TOKEN_REQ,
+	};
+	struct features features = calm;
+	struct dsm_engine_counts counts;
+	struct dsm_msg msg = { .epoch = 7 };
+	unsigned int i;
+
+	(void)argument;
+	dice_begin();
+	features.lenders = 1 << 1;
+	for (i = 0; i < NR(types); i++) {
+		world_begin(&features);
+		use(0, 0, 4, DSM_XEN_WANT_M);
+		CHECK(node[0].xen.page[4].state == DSM_XEN_STATE_M, "it lends");
+		use(2, 0, 4, DSM_XEN_WANT_S);
+		use(2, 0, 0, DSM_XEN_WANT_S);
+		CHECK(node[2].xen.page[4].state == DSM_XEN_STATE_S &&
+		      node[2].xen.page[0].state == DSM_XEN_STATE_S, "others ask");
+		msg.type = types[i];
+		dsm_engine_message(node[0].engine, 1, &msg, NULL);
+		expect_failure(0, "host beta is lost (it breaks the protocol: ");
+		expect_failure(0, "it only lends memory, and has nothing to ask for");
+		world_end();
+	}
+
+	/* A tool there: its own pages, wherever they are; of others none, for a moment. */
+	world_begin(&features);
+	use(0, 0, 4, DSM_XEN_WANT_M);
+	CHECK(played_use(&node[1].xen, NO_VCPU, 4, DSM_XEN_WANT_S, 0) == PLAYED_MISS, "a miss");
+	settle_down();
+	CHECK(node[1].xen.page[4].state == DSM_XEN_STATE_S && !node[1].warnings, "it comes");
+	CHECK(played_use(&node[1].xen, NO_VCPU, 0, DSM_XEN_WANT_S, 0) == PLAYED_MISS, "a miss");
+	dsm_engine_misses(node[1].engine);
+	dsm_engine_run(node[1].engine);
+	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_HOLE && !in_channel[1][0] &&
+	      node[1].warnings == 1, "it finds no memory");
+	hole_lasts(1000);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.foreign_faults == 2 && counts.holes == 1 && counts.pages == 1, "%llu, %llu, %llu",
+	      (unsigned long long)counts.foreign_faults, (unsigned long long)counts.holes,
+	      (unsigned long long)counts.pages);
+	check_rules();
+	/* No vCPU is there. */
+	CHECK(played_use(&node[1].xen, 0, 0, DSM_XEN_WANT_S, 1) == PLAYED_MISS, "a miss");
+	dsm_engine_misses(node[1].engine);
+	expect_failure(1, "Xen's ring: vCPU 0 wants 1 of gfn 0x0, which makes no sense");
+	world_end();
+}
+
 /* A peer that asks for ever more pages, none of which can be given. */
 static void too_many_requests(const void *argument)
 {
@@ -3154,6 +3274,7 @@ int main(int argc, char **argv)
 		{ "the token is there for a while", token_for_a_while, NULL },
 		{ "where the time of a fault goes", phases, NULL },
 		{ "leases end together", leases_together, NULL },
+		{ "a lease at home", lease_at_home, NULL },
 		{ "a page comes while a hole is shown", page_in_a_hole, NULL },
 		{ "a hole is short", short_hole, NULL },
 		{ "evacuation", evacuation, NULL },
@@ -3184,6 +3305,7 @@ int main(int argc, char **argv)
 		{ "a page that can't leave", special_page, NULL },
 		{ "a page in use", pinned_page, NULL },
 		{ "drop and populate", drop_and_populate, NULL },
+		{ "populate behind the end", populate_behind_the_end, NULL },
 		{ "no frames", no_frames, NULL },
 		{ "frames of pages in use", frames_in_use, NULL },
 		{ "requests after write-backs", requests_after_writebacks, NULL },
@@ -3191,6 +3313,7 @@ int main(int argc, char **argv)
 	{ "a domain that is destroyed", destroyed, NULL },
 		{ "Xen refuses", xen_refuses, NULL },
 		{ "breaches", breaches, NULL },
+		{ "a host that only lends", only_lends, NULL },
 		{ "too many requests", too_many_requests, NULL },
 		{ "any messages", any_messages, NULL },
 		{ "parameters", parameters, NULL },

@@ -101,6 +101,8 @@ static void adjust(void *context, struct dsm_transport_params *p)
 				htons((uint16_t)(i < n->number && node[i].port ? node[i].port : 1));
 }
 
+static bool all_ask;			/* beta and gamma, too: for their tools */
+
 static void prepare(unsigned int number)
 {
 	struct node *n = &node[number];
@@ -141,7 +143,7 @@ static void prepare(unsigned int number)
 		.domid = number ? 0 : 1, .nr_vcpus = VCPUS, .frames = number ? 64 : 0,
 		.nr_ranges = 3, .range = { range[0], range[1], range[2] },
 		.vnode = { 0, 1, 2 }, .detached = { false, true, true }, .elastic = true,
-		.lease_ns = 200000, .token_ns = 5000000, .retry_ns = 50000,
+		.lenders = all_ask ? 0 : 1 << 1 | 1 << 2, .lease_ns = 200000, .token_ns = 5000000, .retry_ns = 50000,
 		.pin_ns = 20000000, .keepalive_ms = 10000,
 	};
 	played_init(&n->xen, PAGES, VCPUS, 4, n->description.frames);
@@ -877,6 +879,7 @@ static void pages_of_the_home(const void *argument)
 	int fd;
 
 	(void)argument;
+	all_ask = true;
 	begin();
 	joined(0, 1);
 	stopping = true;
@@ -934,6 +937,7 @@ static void pages_of_the_home(const void *argument)
 	UNTIL(node[0].state == DSM_WORKER_FAILED);
 	CHECK(strstr(node[0].why, "host beta is lost ("), "%s", node[0].why);
 	end();
+	all_ask = false;
 }
 
 /* Who waits for the end of a leave is told when the VM fails. */
@@ -944,6 +948,7 @@ static void fails_while_leaving(const void *argument)
 	int fd;
 
 	(void)argument;
+	all_ask = true;
 	begin();
 	joined(0, 1);
 	stopping = true;
@@ -957,6 +962,7 @@ static void fails_while_leaving(const void *argument)
 	text = answer(fd);
 	CHECK(!strcmp(text, "error: internal the VM has failed: because\n"), "%s", text);
 	end();
+	all_ask = false;
 }
 
 /* ---- Worlds ---- */
