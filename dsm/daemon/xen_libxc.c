@@ -364,10 +364,16 @@ static int away(struct dsm_xen *xen, uint64_t first, uint64_t nr)
 
 static int drop(struct dsm_xen *xen, uint64_t first, uint64_t nr)
 {
-	uint64_t done;
+	struct libxc *x = of(xen);
+	uint64_t done = 0, undone;
+	int rc;
 
-	return xc_dsm_drop_range(of(xen)->xch, of(xen)->domid, first, nr, &done) ?
-	       -errno : 0;
+	if (!xc_dsm_drop_range(x->xch, x->domid, first, nr, &done))
+		return 0;
+	rc = errno ? -errno : -EIO;
+	if (done && xc_dsm_away(x->xch, x->domid, first, done, &undone))
+		return -errno;
+	return rc;
 }
 
 static int merge(struct dsm_xen *xen, uint64_t first)

@@ -352,11 +352,10 @@ int xc_dsm_drop_range(xc_interface *xch, uint32_t domid, uint64_t first, uint64_
 {
 	(void)xch;
 	(void)domid;
-	ZERO_OR(drop);
+	*done = fails("drop") ? 4 : nr;
 	xen.dropped_first = first;
-	xen.dropped = nr;
-	*done = nr;
-	return 0;
+	xen.dropped = *done;
+	return *done == nr ? 0 : -1;
 }
 
 /* ---- vCPUs ---- */
@@ -1161,7 +1160,13 @@ static void all_or_none(const void *argument)
 	CHECK(opened->calls->away(opened, 0x500, 20) == -EEXIST && xen.dropped_first == 0x500 &&
 	      xen.dropped == 3, "%llu dropped", (unsigned long long)xen.dropped);
 	xen.fail_at = "drop";
-	CHECK(opened->calls->drop(opened, 0x500, 20) == -EEXIST, "drop");
+	CHECK(opened->calls->drop(opened, 0x500, 20) == -EEXIST && xen.away_first == 0x500 &&
+	      xen.away_nr == 4, "%llu are absent again", (unsigned long long)xen.away_nr);
+	xen.fail_at = "drop";
+	xen.fail_next = "away";
+	CHECK(opened->calls->drop(opened, 0x500, 20) == -EEXIST && xen.away_nr == 4, "neither");
+	xen.fail_at = NULL;
+	CHECK(!opened->calls->drop(opened, 0x500, 20) && xen.dropped == 20, "all");
 	xen.fail_errno = ENODATA;
 	xen.fail_at = "merge";
 	CHECK(opened->calls->merge(opened, 512) == -ENODATA, "merge");
