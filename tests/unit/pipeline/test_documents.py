@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a newcomer reads names what there is: paths, functions, targets of make, build steps, commands of the rack.
+
+Paths and functions are those of this repository, or of what an overlay adds; a name of upstream's stands without brackets.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from lab.cli import app
+from lab.pipeline.build import STEPS
+from lab.pipeline.check import CHECKS
+from lab.pipeline.paths import REPO, tracked
+
+PAGES = ("docs/architecture.md", "docs/glossary.md", "CONTRIBUTING.md")
+# What is made, and what is another's: the cache, an image's paths, a guest's.
+MADE = r"build/.*|~/.*|trees/|/.*|vnuma/.*|a/.*|b/.*|overlay/|hooks/(series)?|I/O"
+SOURCES = {".c", ".h", ".cc", ".py"}
+
+
+def text_of(page: str) -> str:
+    return (REPO / page).read_text(encoding="utf-8")
+
+
+@cache
+def files() -> list[str]:
+    return [str(path.relative_to(REPO)) for path in tracked()]
+
+
+@cache
+def words_of_sources() -> set[str]:
+    """Every word before a bracket in a source file."""
+    found: set[str] = set()
+    for name in files():
+        if Path(name).suffix in SOURCES and not name.startswith("tests/"):
+            found.update(re.findall(r"\b(\w+) ?\(", text_of(name)))
+    return found
+
+
+def spans(page: str) -> Iterator[str]:
+    """What stands between backquotes, and each word of a drawing."""
+    text = text_of(page)
+    for block in re.findall(r"^```text\n(.*?)^```", text, re.S | re.M):
+        for line in block.splitlines():
+            yield from re.findall(r"[\w./-]+\.[ch]\b|\w+\(\)|/?[\w-]+(?:/[\w-]+)+/?|[\w-]+/(?=\s|$)", line)
+    yield from re.findall(r"`([^`\n]+)`", re.sub(r"^ *```.*?^ *```", "", text, flags=re.S | re.M))
+
+
+def commands(page: str) -> list[list[str]]:
+    """The lines of the blocks that are typed, and spans that begin as one does."""
+    lines = [line for block in re.findall(r"^ *```\n(.*?)^ *```", text_of(page), re.S | re.M) for line in block.splitlines()]
+    found = [shlex.split(line, comments=True) for line in [*lines, *spans(page)] if re.match(r" *(make|lab/\w+) ", line)]
+    return [words for words in found if words]
+
+
+def is_there(name: str) -> bool:
+    """Whether a file or folder has this path, or its path ends so."""
+    ends = f"/{name.rstrip('/')}"
+    if name.endswith("/"):
+        return any(f"/{path}".startswith(f"/{name}") or f"{ends}/" in f"/{path}" for path in files())
+    return any(f"/{path}".endswith(ends) or f"{ends}/" in f"/{path}" for path in files())
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_paths_are_there(page: str) -> None:
+    names = {span for span in spans(page) if re.fullmatch(r"[\w.~/-]*(/|\.(c|h|cc|py|md|toml|cfg|txt|json))[\w.~/-]*", span)}
+    missing = [name for name in sorted(names) if not re.fullmatch(MADE, name) and not is_there(name)]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text_of(page))
+    assert [link for link in links if not ((REPO / page).parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_functions_are_there(page: str) -> None:
+    names = {name for span in spans(page) for name in re.findall(r"\b(\w+)\(\)", span)}
+    assert sorted(names - words_of_sources()) == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_are_there(page: str) -> None:
+    """Their first words, and what they name."""
+    targets = set(re.findall(r"^([\w-]+):.*## ", text_of("Makefile"), re.M))
+    rack = {command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands}
+    wrong = []
+    for words in commands(page):
+        rest = words[1:]
+        if words[0] == "make":
+            wrong += [words for word in rest if "=" not in word and word not in targets]
+            wrong += [words for word in rest if word.startswith("STEPS=") and not set(word[6:].split()) <= set(STEPS)]
+        elif words[0] == "lab/rack":
+            wrong += [words] * (rest[0] not in rack)
+        elif words[0] == "lab/enter":
+            module = rest[2].replace(".", "/") + ".py"
+            wrong += [words] * (rest[:2] != ["python3", "-m"] or module not in files())
+            known = {"lab/pipeline/build.py": set(STEPS), "lab/pipeline/check.py": set(CHECKS)}.get(module, set(rest[3:]))
+            wrong += [words] * (not set(rest[3:]) <= known)
+        wrong += [
+            words
+            for word in rest
+            if re.match(r"(?:\w+=)?(tests|configs|linux-guest)/", word) and not is_there(word.rpartition("=")[2])
+        ]
+    assert wrong == []
+
+
+def test_the_pages_have_something_to_check() -> None:
+    """Or the tests above would be content with anything."""
+    assert len(commands("CONTRIBUTING.md")) > 30
+    assert len(list(spans("docs/architecture.md"))) > 100
+    assert {"engine.c", "libxl_vnode_attach()", "xen/", "dsm/core"} <= set(spans("docs/architecture.md"))
+    assert "test_commands.c" in {Path(span).name for span in spans("CONTRIBUTING.md")}
+    assert not is_there("lab/nothing.py") and not is_there("core.h") and not is_there("nothing/")
+    assert is_there("op.c") and is_there("lab/pipeline") and is_there("linux-guest/")
+
+
+def test_the_driver_is_drawn_as_its_makefile_has_it() -> None:
+    """The floors of the page, of the header and of the Makefile are the same."""
+    folder = "linux-guest/overlay/drivers/xen/elastic-numa"
+    page = re.search(r"^ engine\.c.*?(?=^```)", text_of("docs/architecture.md"), re.S | re.M)
+    header = re.search(r"floors below its own:(.*?)\n \* Locking", text_of(f"{folder}/elastic.h"), re.S)
+    assert page and header
+    built = set(re.findall(r"(\w+)\.o\b", text_of(f"{folder}/Makefile"))) - {"elastic-numa", "numa"}
+    for text in (page[0], header[1]):
+        rows = [set(re.findall(r"(\w+)\.c\b", line)) for line in text.splitlines()]
+        assert set().union(*rows) == built
