@@ -14,6 +14,7 @@
 struct vcpu *current;
 struct cpu_user_regs fake_regs;
 unsigned int fake_mode, fake_cpl;
+bool fake_event;
 
 static struct vcpu vcpu;
 static uint8_t code[3];
@@ -41,7 +42,7 @@ static const struct {
     unsigned long rcx, rax, rdi, rflags, gpa;
     struct npfec npfec;
     unsigned int mode, cpl;
-    bool unreadable, clears;
+    bool unreadable, event, clears;
 } cases[] = {
     { "bytes", STOSB, 4096, .clears = true },
     { "double words", STOSD, 1024, .clears = true },
@@ -73,6 +74,7 @@ static const struct {
       .npfec = { .write_access = 1, .kind = npfec_kind_unknown } },
     { "a program", STOSQ, 512, .cpl = 3 },
     { "32 bits", STOSD, 1024, .mode = X86_MODE_32BIT },
+    { "the stack of an interrupt", STOSQ, 512, .event = true },
     { "code that is away", STOSQ, 512, .unreadable = true },
 };
 
@@ -98,6 +100,7 @@ int main(int argc, char **argv)
         unreadable = cases[i].unreadable;
         fake_mode = cases[i].mode ?: X86_MODE_64BIT;
         fake_cpl = cases[i].cpl;
+        fake_event = cases[i].event;
         fake_regs = (struct cpu_user_regs){
             .rip = CODE, .rax = cases[i].rax, .rcx = cases[i].rcx,
             .rdi = cases[i].rdi ?: DATA, .rflags = cases[i].rflags };

@@ -921,6 +921,7 @@ CLEAR_MUTANTS = {
     "any direction": ("(regs->rflags & X86_EFLAGS_DF) || ", "", "downwards"),
     "programs": ("hvm_get_cpl(curr) ||", "0 ||", "a program"),
     "any mode": ("hvm_guest_x86_mode(curr) != X86_MODE_64BIT", "0", "32 bits"),
+    "an interrupt's frame": (" ||\n         hvm_event_pending(curr) )", " )", "the stack of an interrupt"),
     "whatever the code is": ("!= HVMTRANS_okay", "== HVMTRANS_bad_linear_to_gfn", "code that is away"),
     "one too few": ("PAGE_SIZE / width;", "PAGE_SIZE / width - 1;", "a byte too few"),
     "one too many": ("regs->rcx >= ", "regs->rcx > ", "bytes"),

@@ -24,6 +24,8 @@ enum { HVMTRANS_okay, HVMTRANS_bad_linear_to_gfn, HVMTRANS_gfn_paged_out };
 extern unsigned int fake_mode, fake_cpl;
 #define hvm_guest_x86_mode(v) ((void)(v), fake_mode)
 #define hvm_get_cpl(v) ((void)(v), fake_cpl)
+extern bool fake_event;         /* was being delivered */
+#define hvm_event_pending(v) ((void)(v), fake_event)
 struct page_info *get_page_from_gfn(struct domain *d, unsigned long gfn,
                                     p2m_type_t *t, p2m_query_t q);
 unsigned long paging_gva_to_gfn(struct vcpu *v, unsigned long va,

@@ -14,6 +14,9 @@
  * uses does not notice.  That is what a kernel does; a program may do anything,
  * a signal may interrupt its memset() for ever: kernel mode only.
  *
+ * An interrupt may come at that instruction, and it is its frame on the stack
+ * that faults.  Then it is to be delivered once more.
+ *
  * The instruction is read after it has faulted.  A guest that overwrites it
  * meanwhile gets a page of zeros: its own doing.
  *
@@ -54,7 +57,8 @@ bool dsm_clears_page(paddr_t gpa, struct npfec npfec)
         return false;
 
     if ( regs->rax || (regs->rflags & X86_EFLAGS_DF) || hvm_get_cpl(curr) ||
-         hvm_guest_x86_mode(curr) != X86_MODE_64BIT )
+         hvm_guest_x86_mode(curr) != X86_MODE_64BIT ||
+         hvm_event_pending(curr) )
         return false;
 
     /* If the instruction is not here any more, the vCPU waits for it first. */
