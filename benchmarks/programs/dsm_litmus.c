@@ -23,11 +23,19 @@
  * SFENCE between.  TSO allows the weak outcome of sb and r for plain and nt only,
  * and no other one.
  *
- * x and y are in pages of their own.  32 cells of each page are used one after the
- * other, a round each; then all threads meet, thread 0 looks at what each has seen and
- * sets them to 0.  A round counts as overlapped if the times (TSC) of two threads
- * overlap in it, and as raced if one of those took --slow-us or longer as well:
- * with a guest on several hosts that is an access that waited for a page.
+ * x and y are in pages of their own, with 32 cells in each.  There are four of either; a
+ * turn uses each cell once, a round each, and the next round is in the next page.  Then all
+ * threads meet, thread 0 looks at what each has seen and sets them to 0.  A round counts as
+ * overlapped if the times (TSC) of two threads overlap in it, and as raced if one of those
+ * took --slow-us or longer as well: with a guest on several hosts that is an access that
+ * waited for a page.
+ *
+ * Whoever has the pages would do all rounds of a turn while another one waits in its first:
+ * one round of a turn would race.  So each round has its time: twice as long as the rounds of
+ * the slowest thread took in the turn before, and a thread begins in the first half of it,
+ * by chance.  That is litmus7's "timebase" (Alglave et al., "Litmus: Running Tests Against
+ * Hardware", TACAS 2011): only TSCs are compared, so no page is shared for it.  In a round
+ * nothing is touched but its cells: what else belongs to a thread is fetched before.
  *
  * Output, one JSON object a line:
  *   {"event":"shape","shape":"sb","variant":"plain","rounds":..,"overlapped":..,
@@ -61,13 +69,17 @@
 #include <x86intrin.h>
 
 #define PAGE		4096ul
-#define CELLS		32u
+#define CELLS		32u	/* of a page */
+#define PAGES		4u	/* of x, and of y; and one more, for a cell in two pages */
+#define MOST_CELLS	(PAGES * CELLS)
 #define STRIDE		128u	/* two cache lines a cell */
 #define SPLIT		60u	/* so many bytes into it: four in each line */
 #define MOST_THREADS	4u
 #define MOST_REGISTERS	2u
 #define VALUES		3u	/* 0, 1, 2 */
 #define SPINS		4096u	/* before another one may have the CPU */
+#define LEAD		4u	/* rounds: until all threads have heard that a turn begins */
+#define MOST_CHANGE	4u	/* the time of a round from one turn to the next, times */
 #define BOTH		0x0000000100000001ull	/* a value in each half */
 
 enum shape { SB, MP, LB, CORR, IRIW, TWO_2W, R, S, SHAPES };
@@ -106,7 +118,7 @@ struct seen {
 
 /* A page of its own each, so that they are where the thread is. */
 struct thread {
-	struct seen seen[CELLS];
+	struct seen seen[MOST_CELLS];
 	pthread_t id;
 	unsigned int number;
 	int cpu;
@@ -134,11 +146,13 @@ struct options {
 };
 
 /* Of the run: written by thread 0 while all others wait. */
-static struct run {
+static _Alignas(4096) struct run {
 	enum shape shape;
 	enum variant variant;
 	uint8_t *x, *y;
-	uint64_t delay;		/* ticks: what an access takes that waits */
+	unsigned int pages;	/* of x and of y that this turn uses */
+	uint64_t period;	/* ticks: so long has each round */
+	uint64_t begins;	/* TSC: the first round of this turn */
 	uint64_t slow;		/* ticks */
 	bool ends;
 	const struct options *options;
@@ -271,8 +285,12 @@ void body(enum shape shape, unsigned int thread, const enum variant v, void *x,
 		asm volatile("sfence" : : : "memory");
 }
 
-static void *cell_of(uint8_t *page, unsigned int cell)
+/* The next cell is in the next page. */
+static void *cell_of(uint8_t *pages, unsigned int cell)
 {
+	uint8_t *page = pages + cell % run.pages * PAGE;
+
+	cell /= run.pages;
 	if (run.variant != SPLIT_LOCK)
 		return page + cell * STRIDE;
 	/* The last one is in two pages. */
@@ -288,33 +306,39 @@ static uint64_t next_random(uint64_t *state)
 	return *state * 0x2545f4914f6cdd1dull;
 }
 
-static void spin(uint64_t ticks)
+/* Until it is @time.  Not if that is further away than a turn: TSCs of two CPUs can differ. */
+static void wait_until(uint64_t time)
 {
-	uint64_t begun = __rdtsc();
-
-	while (__rdtsc() - begun < ticks)
+	if (time - __rdtsc() > run.period * (MOST_CELLS + LEAD + 1))
+		return;		/* or it is over */
+	while ((int64_t)(time - __rdtsc()) > 0)
 		_mm_pause();
 }
 
 static inline __attribute__((always_inline))
 void rounds_of(struct thread *thread, const enum variant v)
 {
-	for (unsigned int cell = 0; cell < CELLS; cell++) {
-		struct seen *seen = &thread->seen[cell];
-		void *x = cell_of(run.x, cell), *y = cell_of(run.y, cell);
+	unsigned int cells = run.pages * CELLS;
 
-		seen->begun = __rdtsc();
-		body(run.shape, thread->number, v, x, y, seen->value);
-		seen->ended = __rdtsc();
-		/* Otherwise whoever has the pages first is done before the other one has them. */
-		if (!(next_random(&thread->random) & 3))
-			spin(next_random(&thread->random) % (run.delay / 8 + 1));
+	for (unsigned int cell = 0; cell < cells; cell++) {
+		void *x = cell_of(run.x, cell), *y = cell_of(run.y, cell);
+		uint64_t begun, ended, value[MOST_REGISTERS] = { 0 };
+
+		wait_until(run.begins + cell * run.period + next_random(&thread->random) % (run.period / 2 + 1));
+		begun = __rdtsc();
+		body(run.shape, thread->number, v, x, y, value);
+		ended = __rdtsc();
+		/* Not sooner: thread 0 has read this page, and it may have to be fetched. */
+		thread->seen[cell].begun = begun;
+		thread->seen[cell].ended = ended;
+		memcpy(thread->seen[cell].value, value, sizeof(value));
 	}
 }
 
 static void turn_of(struct thread *thread)
 {
-	spin(next_random(&thread->random) % (run.delay + 1));
+	/* Its pages come now, and not in a round. */
+	memset(thread->seen, 0, sizeof(thread->seen));
 	switch (run.variant) {
 	case PLAIN:	 rounds_of(thread, PLAIN); break;
 	case FENCE:	 rounds_of(thread, FENCE); break;
@@ -414,12 +438,46 @@ static void count_times(unsigned int cell)
 	run.tally.raced += raced;
 }
 
+/*
+ * The mean round of the slowest thread, twice.  While the time of a round is too short for a
+ * page to come, a thread waits all the time and this doubles; so not the longest round is asked,
+ * which may be an interrupt.
+ */
+static void measure(unsigned int cells)
+{
+	uint64_t slowest = 0, least = run.period / MOST_CHANGE, most = run.period * MOST_CHANGE;
+
+	for (unsigned int thread = 0; thread < shapes[run.shape].threads; thread++) {
+		uint64_t sum = 0;
+
+		for (unsigned int cell = 0; cell < cells; cell++)
+			sum += threads[thread].seen[cell].ended - threads[thread].seen[cell].begun;
+		if (sum / cells > slowest)
+			slowest = sum / cells;
+	}
+	run.period = 2 * slowest + 1;
+	if (run.period < least)
+		run.period = least;
+	if (run.period > most)
+		run.period = most;
+}
+
+/* The next turn: how many rounds, and when they begin. */
+static void plan(void)
+{
+	const struct options *options = run.options;
+	uint64_t left = options->rounds - run.tally.rounds;
+
+	run.pages = left < MOST_CELLS ? (unsigned int)((left + CELLS - 1) / CELLS) : PAGES;
+	run.begins = __rdtsc() + LEAD * run.period;
+}
+
 /* All others wait. */
 static void look(void)
 {
-	uint64_t longest = 0;
+	unsigned int cells = run.pages * CELLS;
 
-	for (unsigned int cell = 0; cell < CELLS; cell++) {
+	for (unsigned int cell = 0; cell < cells; cell++) {
 		struct outcome outcome = { 0 };
 		int number = outcome_of(cell, &outcome);
 
@@ -431,19 +489,14 @@ static void look(void)
 			run.tally.weak += is_weak(&outcome);
 		}
 		count_times(cell);
-		for (unsigned int thread = 0; thread < shapes[run.shape].threads; thread++) {
-			const struct seen *seen = &threads[thread].seen[cell];
-
-			if (seen->ended - seen->begun > longest)
-				longest = seen->ended - seen->begun;
-		}
 	}
-	/* An interrupt, too, makes a round long: not too much of a single one. */
-	run.delay += longest / 8 - run.delay / 8;
+	measure(cells);
 	run.ends = run.tally.rounds >= run.options->rounds ||
 		   (run.options->raced && run.tally.raced >= run.options->raced);
-	memset(run.x, 0, 2 * PAGE);
-	memset(run.y, 0, 2 * PAGE);
+	memset(run.x, 0, (PAGES + 1) * PAGE);
+	memset(run.y, 0, (PAGES + 1) * PAGE);
+	if (!run.ends)
+		plan();
 }
 
 /* --- threads -------------------------------------------------------------- */
@@ -473,14 +526,12 @@ static void *work(void *argument)
 	CPU_SET((size_t)thread->cpu, &set);
 	if (sched_setaffinity(0, sizeof(set), &set))
 		die("CPU %d: %s", thread->cpu, strerror(errno));
-	do {
-		meet();
+	for (meet(); !run.ends; meet()) {
 		turn_of(thread);
 		meet();
 		if (!thread->number)
 			look();
-		meet();
-	} while (!run.ends);
+	}
 	return NULL;
 }
 
@@ -544,11 +595,11 @@ static uint64_t run_shape(enum shape shape, enum variant variant, uint64_t ticks
 	run.shape = shape;
 	run.variant = variant;
 	run.slow = options->slow_us * ticks;
-	run.delay = ticks;
 	run.ends = false;
 	barrier.threads = n;
-	memset(run.x, 0, 2 * PAGE);
-	memset(run.y, 0, 2 * PAGE);
+	memset(run.x, 0, (PAGES + 1) * PAGE);
+	memset(run.y, 0, (PAGES + 1) * PAGE);
+	plan();
 	for (unsigned int i = 0; i < n; i++) {
 		threads[i].number = i;
 		threads[i].cpu = options->cpus[i];
@@ -715,17 +766,17 @@ static void parse(struct options *o, int argc, char **argv)
 	}
 }
 
-/* Two pages in a row: a cell of "split" is in both. */
+/* In a row: a cell of "split" is in two of them. */
 static uint8_t *pages_on(int node)
 {
-	uint8_t *pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *pages = mmap(NULL, (PAGES + 1) * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	unsigned long mask = 1ul << (node & 63);
 
 	if (pages == MAP_FAILED)
 		die("no memory");
-	if (node >= 0 && (node > 63 || mbind(pages, 2 * PAGE, MPOL_BIND, &mask, 64, 0)))
+	if (node >= 0 && (node > 63 || mbind(pages, (PAGES + 1) * PAGE, MPOL_BIND, &mask, 64, 0)))
 		die("memory of node %d: %s", node, strerror(errno));
-	memset(pages, 0, 2 * PAGE);
+	memset(pages, 0, (PAGES + 1) * PAGE);
 	return pages;
 }
 
@@ -745,6 +796,8 @@ int main(int argc, char **argv)
 		die("no memory");
 	memset(threads, 0, MOST_THREADS * sizeof(*threads));
 	ticks = ticks_per_us();
+	/* What was measured in one shape is a good guess for the next one. */
+	run.period = ticks;
 	for (enum shape shape = 0; shape < SHAPES; shape++)
 		for (enum variant variant = 0; variant < VARIANTS; variant++)
 			if (options.shape[shape] && options.variant[variant]) {

@@ -64,7 +64,8 @@ WAYS = {
     ),
 }
 # An access of the guest that takes 0.1 ms of its clock, a millisecond of the host's, has waited for a page.
-LITMUS = "--cpus=0,1 --rounds=3200 --raced=20 --slow-us=100"
+# Five variants of each shape: 1000 raced rounds.
+LITMUS = "--cpus=0,1 --rounds=3200 --raced=200 --slow-us=100"
 ALL = WAYS | {"litmus": dataclasses.replace(WAYS["events"], end=WAYS["apic"].end, litmus=LITMUS)}
 HZ = 100
 

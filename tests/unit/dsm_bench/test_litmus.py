@@ -72,6 +72,119 @@ def test_enough_raced_is_enough(program: Path) -> None:
     assert shape.raced == 0 and shape.rounds == 640
 
 
+def changed(folder: Path, changes: dict[str, str], words: str = "") -> Path:
+    """The program with these texts replaced, each of which is there once."""
+    text = SOURCE.read_text()
+    for old, new in changes.items():
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    (folder / "changed.c").write_text(text)
+    goal = folder / "changed"
+    subprocess.run(
+        ["gcc", "-O2", "-w", "-std=gnu11", *words.split(), "-o", goal, folder / "changed.c", "-lnuma", "-pthread"],
+        check=True,
+    )
+    return goal
+
+
+# Each thread on a host of its own: a page that another one has written, or reads, is fetched first. Their time is played, too.
+PLAYED_US = 3000
+PLAYED = f"-D_GNU_SOURCE= -I{Path(__file__).parent} -include played_pages.h -DPLAYED_US={PLAYED_US}"
+ON_HOSTS = {
+    "#include <x86intrin.h>\n": "#include <x86intrin.h>\n#undef __rdtsc\n#define __rdtsc() played_now()\n",
+    "while ((int64_t)(time - __rdtsc()) > 0)\n\t\t_mm_pause();": "played_until(time);",
+    "void store(const enum variant v, void *cell, uint64_t value)\n{\n": "void store(const enum variant v, void *cell, "
+    "uint64_t value)\n{\n\tplayed_page(cell, 8, true);\n",
+    "uint64_t load(const enum variant v, void *cell)\n{\n": "uint64_t load(const enum variant v, void *cell)\n{\n"
+    "\tplayed_page(cell, 8, v == SPLIT_LOCK);\n",
+    "\tunsigned int turn = barrier.turn;\n": "\treturn played_meets(barrier.threads);\n\tunsigned int turn = barrier.turn;\n",
+    "\tcpu_set_t set;\n": "\tcpu_set_t set;\n\tplayed_begins(thread->number);\n",
+    "\t\tif (!thread->number)\n\t\t\tlook();\n\t}\n\treturn NULL;":
+    "\t\tif (!thread->number)\n\t\t\tlook();\n\t}\n\tplayed_ends();\n\treturn NULL;",
+}  # fmt: skip
+WAITS = "wait_until(run.begins + cell * run.period + next_random(&thread->random) % (run.period / 2 + 1));"
+# So short that a round is over before a page can come.
+SHORT = {"run.period = 2 * slowest + 1;": "run.period = slowest / 4 + 1;"}
+
+
+def raced(program: Path, threads: int = 2) -> dict[str, float]:
+    """By shape: rounds that raced, of 1. On one CPU: only one of the threads runs at a time."""
+    shapes = ",".join(shape for shape in litmus.SHAPES if (shape == "iriw") == (threads == 4))
+    cpus = ",".join(map(str, own_cpus(1) * threads))
+    done = run(program, f"--shape={shapes} --variant=plain,split --rounds=640 --slow-us={PLAYED_US // 2} --cpus={cpus}")
+    found = litmus.parse(done.stdout)
+    assert done.returncode == 0 and len(found) == 2 * len(shapes.split(",")), done
+    return {
+        shape: sum(each.raced for each in found if each.shape == shape) / (2 * 640) for shape in dict.fromkeys(shapes.split(","))
+    }
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+def test_many_rounds_race_where_pages_travel(tmp_path: Path, threads: int) -> None:
+    """The rounds of threads that wait for pages stay together, whatever a page takes."""
+    shares = raced(changed(tmp_path, ON_HOSTS, PLAYED), threads)
+    print(shares)
+    assert min(shares.values()) >= 0.3, shares
+
+
+def test_few_rounds_race_in_too_short_a_time(tmp_path: Path) -> None:
+    """Whoever has the pages does all rounds, then."""
+    shares = raced(changed(tmp_path, ON_HOSTS | SHORT, PLAYED))
+    print(shares)
+    assert sum(shares.values()) / len(shares) < 0.15, shares
+
+
+AWAY = """
+#include <signal.h>
+static struct { char *begin; size_t size; } away[8];
+static void came(int signal, siginfo_t *info, void *context)
+{
+	struct timespec time = { .tv_nsec = 20000000 };
+	for (int i = 0; i < 8; i++)
+		if ((char *)info->si_addr >= away[i].begin && (char *)info->si_addr < away[i].begin + away[i].size) {
+			nanosleep(&time, NULL);
+			mprotect(away[i].begin, away[i].size, PROT_READ | PROT_WRITE);
+			return;
+		}
+	_exit(128 + signal);
+}
+static void go_away(struct thread *thread)
+{
+	struct sigaction action = { .sa_sigaction = came, .sa_flags = SA_SIGINFO };
+	unsigned int n = thread->number;
+	sigaction(SIGSEGV, &action, NULL);
+	away[n].begin = (char *)thread;
+	away[n].size = sizeof(*thread);
+	mprotect(thread, sizeof(*thread), PROT_NONE);
+}
+static void *work("""
+
+
+def test_what_is_no_cell_makes_no_round_slow(tmp_path: Path) -> None:
+    """A thread's own pages are fetched before its first round, not in it: they are away each time that a turn begins."""
+    cpus = (own_cpus(2) * 2)[:2]
+    away = {
+        "#include <x86intrin.h>\n": "#include <x86intrin.h>\n#include <unistd.h>\n",
+        "static void *work(": AWAY,
+        "\t\tturn_of(thread);\n": "\t\tgo_away(thread);\n\t\tturn_of(thread);\n",
+    }
+    turns = 8
+    words = f"--shape=corr --variant=plain --rounds={turns * 128} --slow-us=15000 --cpus={cpus[0]},{cpus[1]}"
+    (tmp_path / "right").mkdir()
+    (shape,) = litmus.parse(run(changed(tmp_path / "right", away), words).stdout)
+    # Somebody else may have had the CPU in a few.
+    assert shape.rounds == turns * 128 and shape.raced <= turns / 4, shape
+    # As it was: the time is written into the page, and then the round goes on.
+    wrong = {
+        "memset(thread->seen, 0, sizeof(thread->seen));": "",
+        "begun = __rdtsc();\n": "thread->seen[cell].begun = begun = __rdtsc();\n",
+        WAITS: "",
+    }
+    (tmp_path / "wrong").mkdir()
+    (shape,) = litmus.parse(run(changed(tmp_path / "wrong", away | wrong), words).stdout)
+    assert shape.raced > turns / 4, shape
+
+
 LOADS_MP = "case MP * MOST_THREADS + 1:\n\t\tvalue[0] = load(v, y); between(v); value[1] = load(v, x);"
 # A line, what it becomes, a shape that has to notice it and in which variants: stale values, and stores that get lost.
 WRONG = {
@@ -90,13 +203,7 @@ WRONG = {
 @pytest.mark.parametrize("shape", WRONG)
 def test_what_is_wrong_is_noticed(tmp_path: Path, shape: str) -> None:
     line, wrong, variants = WRONG[shape]
-    text = SOURCE.read_text()
-    assert text.count(line) == 1, shape
-    (tmp_path / "wrong.c").write_text(text.replace(line, wrong))
-    program = tmp_path / "wrong"
-    subprocess.run(
-        ["gcc", "-O2", "-w", "-std=gnu11", "-o", program, tmp_path / "wrong.c", "-lnuma", "-pthread"], check=True
-    )
+    program = changed(tmp_path, {line: wrong})
     cpus = (own_cpus(2) * 2)[:2]
     done = run(program, f"--shape={shape} --variant={variants} --rounds=3200 --cpus={cpus[0]},{cpus[1]}")
     assert done.returncode == 1, done.stdout + done.stderr
@@ -106,14 +213,8 @@ def test_what_is_wrong_is_noticed(tmp_path: Path, shape: str) -> None:
 
 
 def test_half_a_value_is_impossible(tmp_path: Path) -> None:
-    text = SOURCE.read_text()
     line = "const uint64_t one = v == SPLIT_LOCK ? BOTH : 1,"
-    assert text.count(line) == 1
-    (tmp_path / "wrong.c").write_text(text.replace(line, "const uint64_t one = 1,"))
-    program = tmp_path / "wrong"
-    subprocess.run(
-        ["gcc", "-O2", "-w", "-std=gnu11", "-o", program, tmp_path / "wrong.c", "-lnuma", "-pthread"], check=True
-    )
+    program = changed(tmp_path, {line: "const uint64_t one = 1,"})
     cpus = (own_cpus(2) * 2)[:2]
     done = run(program, f"--shape=mp --variant=lock,split --rounds=320 --cpus={cpus[0]},{cpus[1]}")
     assert done.returncode == 1
