@@ -227,7 +227,7 @@ static struct json_object *description(const struct host *host, const struct rec
 	else
 		json_object_object_add(all, "build", json_object_new_boolean(true));
 	json_object_object_add(all, "vcpus", number_of(record->nr_vcpus));
-	/* At home the pool comes with "node"; elsewhere the home's pages can be had. */
+	/* At home the pool comes with "node"; elsewhere it is the least that dsmd takes. */
 	json_object_object_add(all, "frames", number_of(home ? 0 :
 				(uint64_t)DSM_FRAMES_PER_VCPU * record->nr_vcpus));
 	json_object_object_add(all, "token", text_of(host_name(host, record->home)));
