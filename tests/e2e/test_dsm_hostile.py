@@ -228,7 +228,8 @@ DEADLY = [
     Deadly("flood", ".*"),
     Deadly("questions", "a question, an answer or a credit out of turn"),
     Deadly("no-answers", "a question was not answered in time.*"),
-    Deadly("no-replies", ".*"),
+    # Its pages are asked for, and none of the home's: it has no vCPU.
+    Deadly("no-gifts", ".*"),
 ]
 
 

@@ -508,7 +508,7 @@ static const struct kind kinds[] = {
 	/* HELLO */
 	{ "hello-none", HELLO, .lie = change, .at = 4, .by = 1 },
 	{ "hello-lowest", HELLO, .lie = hello_put, .at = 2, .by = 200 },
-	{ "hello-versions", HELLO, .lie = hello_put, .at = 2, .by = 3 },
+	{ "hello-versions", HELLO, .lie = hello_put, .at = 2, .by = DSM_WIRE_HIGHEST + 1 },
 	{ "hello-host", HELLO, .lie = hello_put, .at = 8 },
 	{ "hello-hosts", HELLO, .lie = hello_put, .at = 9, .by = 16 },
 	{ "hello-reserved", HELLO, .lie = hello_put, .at = 10, .by = 1 },
