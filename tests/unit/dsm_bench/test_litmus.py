@@ -114,9 +114,8 @@ def raced(program: Path, threads: int = 2) -> dict[str, float]:
     done = run(program, f"--shape={shapes} --variant=plain,split --rounds=640 --slow-us={PLAYED_US // 2} --cpus={cpus}")
     found = litmus.parse(done.stdout)
     assert done.returncode == 0 and len(found) == 2 * len(shapes.split(",")), done
-    return {
-        shape: sum(each.raced for each in found if each.shape == shape) / (2 * 640) for shape in dict.fromkeys(shapes.split(","))
-    }
+    names = dict.fromkeys(shapes.split(","))
+    return {shape: sum(each.raced for each in found if each.shape == shape) / (2 * 640) for shape in names}
 
 
 @pytest.mark.parametrize("threads", [2, 4])
