@@ -55,7 +55,6 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -67,6 +66,8 @@
 #include <numa.h>
 #include <numaif.h>
 #include <x86intrin.h>
+
+#include "words.h"
 
 #define PAGE		4096ul
 #define CELLS		32u	/* of a page */
@@ -139,9 +140,9 @@ struct tally {
 
 struct options {
 	bool shape[SHAPES], variant[VARIANTS];
-	int cpus[MOST_THREADS];
+	long cpus[MOST_THREADS];
 	unsigned int nr_cpus;
-	int nodes[2];		/* of x and y; -1: any */
+	long nodes[2];		/* of x and y; -1: any */
 	uint64_t rounds, raced, slow_us, seed;
 };
 
@@ -161,19 +162,6 @@ static _Alignas(4096) struct run {
 
 static struct thread *threads;
 static struct barrier barrier;
-
-__attribute__((format(printf, 1, 2), noreturn))
-static void die(const char *format, ...)
-{
-	va_list list;
-
-	fputs("dsm_litmus: ", stderr);
-	va_start(list, format);
-	vfprintf(stderr, format, list);
-	va_end(list);
-	fputc('\n', stderr);
-	exit(2);
-}
 
 /* --- what is tested ------------------------------------------------------- */
 
@@ -602,7 +590,7 @@ static uint64_t run_shape(enum shape shape, enum variant variant, uint64_t ticks
 	plan();
 	for (unsigned int i = 0; i < n; i++) {
 		threads[i].number = i;
-		threads[i].cpu = options->cpus[i];
+		threads[i].cpu = (int)options->cpus[i];
 		threads[i].random = (options->seed * MOST_THREADS + i + 1) * 0x9e3779b97f4a7c15ull;
 		if (pthread_create(&threads[i].id, NULL, work, &threads[i]))
 			die("thread %u can't be made", i);
@@ -621,43 +609,6 @@ static uint64_t run_shape(enum shape shape, enum variant variant, uint64_t ticks
 }
 
 /* --- words ---------------------------------------------------------------- */
-
-static long number_of(const char *option, const char *text, char **end, long low, long high)
-{
-	long value;
-
-	errno = 0;
-	value = strtol(text, end, 10);
-	if (errno || *end == text || value < low || value > high)
-		die("--%s=%s: want a number from %ld to %ld", option, text, low, high);
-	return value;
-}
-
-static uint64_t whole_number(const char *option, const char *text, long low, long high)
-{
-	char *end;
-	long value = number_of(option, text, &end, low, high);
-
-	if (*end)
-		die("--%s=%s: want a number from %ld to %ld", option, text, low, high);
-	return (uint64_t)value;
-}
-
-static unsigned int numbers(const char *option, const char *text, int *found, unsigned int most, long low, long high)
-{
-	unsigned int n = 0;
-	char *end;
-
-	for (;; text = end + 1) {
-		if (n == most)
-			die("--%s: more than %u", option, most);
-		found[n++] = (int)number_of(option, text, &end, low, high);
-		if (!*end)
-			return n;
-		if (*end != ',')
-			die("--%s=%s: numbers, with a comma between them", option, text);
-	}
-}
 
 /* Chooses those of @names that are in @text, with a comma between them. */
 static void choose(const char *option, char *text, bool *chosen, unsigned int n, const char *(*name)(unsigned int))
@@ -730,23 +681,23 @@ static void parse(struct options *o, int argc, char **argv)
 			choose("variant", optarg, o->variant, VARIANTS, variant_name);
 			break;
 		case 'c':
-			o->nr_cpus = numbers("cpus", optarg, o->cpus, MOST_THREADS, 0, CPU_SETSIZE - 1);
+			o->nr_cpus = numbers("cpus", optarg, 0, CPU_SETSIZE - 1, o->cpus, MOST_THREADS);
 			break;
 		case 'n':
-			if (numbers("nodes", optarg, o->nodes, 2, -1, numa_max_node()) != 2)
+			if (numbers("nodes", optarg, -1, numa_max_node(), o->nodes, 2) != 2)
 				die("--nodes=%s: want two", optarg);
 			break;
 		case 'r':
-			o->rounds = whole_number("rounds", optarg, 1, 1000000000);
+			o->rounds = (uint64_t)number("rounds", optarg, 1, 1000000000);
 			break;
 		case 'a':
-			o->raced = whole_number("raced", optarg, 0, 1000000000);
+			o->raced = (uint64_t)number("raced", optarg, 0, 1000000000);
 			break;
 		case 'l':
-			o->slow_us = whole_number("slow-us", optarg, 0, 10000000);
+			o->slow_us = (uint64_t)number("slow-us", optarg, 0, 10000000);
 			break;
 		case 'e':
-			o->seed = whole_number("seed", optarg, 0, 1000000000);
+			o->seed = (uint64_t)number("seed", optarg, 0, 1000000000);
 			break;
 		case 'h':
 			usage(stdout);
@@ -767,7 +718,7 @@ static void parse(struct options *o, int argc, char **argv)
 }
 
 /* In a row: a cell of "split" is in two of them. */
-static uint8_t *pages_on(int node)
+static uint8_t *pages_on(long node)
 {
 	uint8_t *pages = mmap(NULL, (PAGES + 1) * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	unsigned long mask = 1ul << (node & 63);
@@ -775,7 +726,7 @@ static uint8_t *pages_on(int node)
 	if (pages == MAP_FAILED)
 		die("no memory");
 	if (node >= 0 && (node > 63 || mbind(pages, (PAGES + 1) * PAGE, MPOL_BIND, &mask, 64, 0)))
-		die("memory of node %d: %s", node, strerror(errno));
+		die("memory of node %ld: %s", node, strerror(errno));
 	memset(pages, 0, (PAGES + 1) * PAGE);
 	return pages;
 }

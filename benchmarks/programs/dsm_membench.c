@@ -50,7 +50,6 @@
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -64,6 +63,8 @@
 #include <numa.h>
 #include <numaif.h>
 #include <x86intrin.h>
+
+#include "words.h"
 
 #define PAGE		4096UL
 #define WORDS		(PAGE / sizeof(uint64_t))
@@ -91,18 +92,6 @@ struct region {
 };
 
 static unsigned long checks, bad_pages;
-
-static void __attribute__((noreturn, format(printf, 1, 2)))
-die(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	fputs("dsm_membench: ", stderr);
-	vfprintf(stderr, format, args);
-	fputc('\n', stderr);
-	exit(2);
-}
 
 static uint64_t now_ns(void)
 {
@@ -537,34 +526,6 @@ static void copy(const struct options *options)
 
 /* --- options --------------------------------------------------------------- */
 
-static long number(const char *name, const char *text, long low, long high,
-		   const char **rest)
-{
-	char *end;
-	long n;
-
-	errno = 0;
-	n = strtol(text, &end, 10);
-	if (end == text || errno || n < low || n > high || (*end && (!rest || *end != ',')))
-		die("--%s=%s: want a number from %ld to %ld", name, text, low, high);
-	if (rest)
-		*rest = *end ? end + 1 : NULL;
-	return n;
-}
-
-static unsigned int numbers(const char *name, const char *text, long low,
-			    long high, long *values, unsigned int most)
-{
-	unsigned int n = 0;
-
-	while (text) {
-		if (n == most)
-			die("--%s: more than %u", name, most);
-		values[n++] = number(name, text, low, high, &text);
-	}
-	return n;
-}
-
 static bool takes(const char *word, const char *name, const char **value)
 {
 	size_t length = strlen(name);
@@ -582,27 +543,27 @@ static void parse(struct options *o, bool copies, char **words)
 
 	for (; *words; words++) {
 		if (takes(*words, "node", &value))
-			o->node = number("node", value, -1, numa_max_node(), NULL);
+			o->node = number("node", value, -1, numa_max_node());
 		else if (takes(*words, "rounds", &value))
-			o->rounds = number("rounds", value, 1, MAX_ROUNDS, NULL);
+			o->rounds = number("rounds", value, 1, MAX_ROUNDS);
 		else if (copies && takes(*words, "source-node", &value))
-			o->source_node = number("source-node", value, -1, numa_max_node(), NULL);
+			o->source_node = number("source-node", value, -1, numa_max_node());
 		else if (copies && takes(*words, "cpus", &value))
 			o->nr_cpus = numbers("cpus", value, 0, CPU_SETSIZE - 1, o->cpus, MAX_THREADS);
 		else if (copies && takes(*words, "mib", &value))
-			o->mib = number("mib", value, 1, (long)(MAX_PAGES / 256), NULL);
+			o->mib = number("mib", value, 1, (long)(MAX_PAGES / 256));
 		else if (!copies && takes(*words, "cpu", &value))
-			o->cpus[0] = number("cpu", value, 0, CPU_SETSIZE - 1, NULL);
+			o->cpus[0] = number("cpu", value, 0, CPU_SETSIZE - 1);
 		else if (!copies && takes(*words, "sizes", &value))
 			o->nr_sizes = numbers("sizes", value, 1, (long)MAX_PAGES, o->sizes, MAX_SIZES);
 		else if (!copies && takes(*words, "flush", &value))
-			o->flush = number("flush", value, 0, (long)MAX_PAGES, NULL);
+			o->flush = number("flush", value, 0, (long)MAX_PAGES);
 		else if (!copies && takes(*words, "writes", &value))
-			o->writes = number("writes", value, 0, 1, NULL);
+			o->writes = number("writes", value, 0, 1);
 		else if (!copies && takes(*words, "pageout", &value))
 			o->pageout = value;
 		else if (!copies && takes(*words, "seed", &value))
-			o->seed = number("seed", value, 0, LONG_MAX, NULL);
+			o->seed = number("seed", value, 0, LONG_MAX);
 		else
 			die("%s: no such option", *words);
 	}

@@ -10,7 +10,7 @@ There is an arrow from file A to file B when
   header stands for what it names: who uses it needs that, and the header itself does not.
 
 Not seen: calls through pointers (they are how a lower file calls a higher one, and no arrow), names that a macro pastes
-together, and modules that are loaded by name. A house is what is compiled or imported as one; names mean nothing beyond it.
+together, modules that are loaded by name, and what a header takes from the one file that it is a part of (libgomp's topo-*.h). A house is what is compiled or imported as one; names mean nothing beyond it.
 
 ``make check`` fails when arrows run in a circle, so that the files of a house can be put on floors on which each needs only
 those below it. ``OPEN`` names files whose circles are known and not cut yet; where there is none any more it fails, too.

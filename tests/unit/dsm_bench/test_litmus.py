@@ -81,9 +81,10 @@ def changed(folder: Path, changes: dict[str, str], words: str = "") -> Path:
     (folder / "changed.c").write_text(text)
     goal = folder / "changed"
     subprocess.run(
-        ["gcc", "-O2", "-w", "-std=gnu11", *words.split(), "-o", goal, folder / "changed.c", "-lnuma", "-pthread"],
+        ["gcc", "-O2", "-w", "-std=gnu11", "-iquote", SOURCE.parent, *words.split(), "-o", goal, folder / "changed.c",
+         "-lnuma", "-pthread"],
         check=True,
-    )
+    )  # fmt: skip
     return goal
 
 

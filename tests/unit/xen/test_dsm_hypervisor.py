@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.xen.case_programs import assert_holds, mistaken, names, run
+
 HERE = Path(__file__).resolve().parent
 OVERLAY = HERE.parents[2] / "xen" / "overlay" / "xen"
 SOURCE = OVERLAY / "arch" / "x86" / "mm" / "dsm.c"
@@ -71,35 +73,17 @@ def assert_noticed(original: Path, mutant: tuple[str, str, str], build: Callable
     `build` makes a program out of a version of the source; its last argument is gcc()'s `checked`.
     """
     old, new, case = mutant
-    text = original.read_text()
-    assert text.count(old) == 1, f"{original.name} has changed: adapt the mutant"
     with tempfile.TemporaryDirectory(prefix="dsm_mutant.") as scratch:
-        source = Path(scratch) / "mutant.c"
-        source.write_text(text.replace(old, new))
+        source = mistaken(original, old, new, Path(scratch))
         for checked in (False, True):
             if run(build(Path(scratch) / "mutant", source, checked), case).returncode != 0:
                 return
     pytest.fail(f"{case} passed")
 
 
-def run(test: Path, name: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [test, name], capture_output=True, text=True, timeout=60, check=False, env={"ASAN_OPTIONS": "detect_leaks=0"}
-    )
-
-
-def names() -> list[str]:
-    """The cases; if they do not compile, one that says so instead of ending the whole test run."""
-    try:
-        return run(program(), "--list").stdout.splitlines()
-    except subprocess.CalledProcessError:
-        return ["compiles"]
-
-
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", names(program))
 def test_case(name: str) -> None:
-    done = run(program(), name)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert_holds(program(), name)
 
 
 @cache
@@ -115,18 +99,9 @@ def build_hypercalls(built: Path, source: Path, checked: bool = True) -> Path:
     return built
 
 
-def hypercall_names() -> list[str]:
-    """As names()."""
-    try:
-        return run(hypercall_program(), "--list").stdout.splitlines()
-    except subprocess.CalledProcessError:
-        return ["compiles"]
-
-
-@pytest.mark.parametrize("name", hypercall_names())
+@pytest.mark.parametrize("name", names(hypercall_program))
 def test_hypercall_case(name: str) -> None:
-    done = run(hypercall_program(), name)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert_holds(hypercall_program(), name)
 
 
 # As MUTANTS, of dsm_hypercall.c.
@@ -314,18 +289,9 @@ def build_routes(built: Path, source: Path, checked: bool = True) -> Path:
     return built
 
 
-def route_names() -> list[str]:
-    """As names()."""
-    try:
-        return run(route_program(), "--list").stdout.splitlines()
-    except subprocess.CalledProcessError:
-        return ["compiles"]
-
-
-@pytest.mark.parametrize("name", route_names())
+@pytest.mark.parametrize("name", names(route_program))
 def test_route_case(name: str) -> None:
-    done = run(route_program(), name)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert_holds(route_program(), name)
 
 
 # As MUTANTS, of dsm_route.c.
@@ -431,18 +397,9 @@ def call_program() -> Path:
     return build_calls(Path(_scratch.name) / "dsm_call_test")
 
 
-def call_names() -> list[str]:
-    """As names()."""
-    try:
-        return run(call_program(), "--list").stdout.splitlines()
-    except subprocess.CalledProcessError:
-        return ["compiles"]
-
-
-@pytest.mark.parametrize("name", call_names())
+@pytest.mark.parametrize("name", names(call_program))
 def test_call_case(name: str) -> None:
-    done = run(call_program(), name)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert_holds(call_program(), name)
 
 
 # As MUTANTS, of dsm_call.c.
@@ -644,18 +601,9 @@ def port_program() -> Path:
     return build_ports(Path(_scratch.name) / "dsm_port_test")
 
 
-def port_names() -> list[str]:
-    """As names()."""
-    try:
-        return run(port_program(), "--list").stdout.splitlines()
-    except subprocess.CalledProcessError:
-        return ["compiles"]
-
-
-@pytest.mark.parametrize("name", port_names())
+@pytest.mark.parametrize("name", names(port_program))
 def test_port_case(name: str) -> None:
-    done = run(port_program(), name)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert_holds(port_program(), name)
 
 
 # As MUTANTS, of dsm_port.c.
@@ -798,18 +746,9 @@ def time_program() -> Path:
     return build_times(Path(_scratch.name) / "dsm_time_test")
 
 
-def time_names() -> list[str]:
-    """As names()."""
-    try:
-        return run(time_program(), "--list").stdout.splitlines()
-    except subprocess.CalledProcessError:
-        return ["compiles"]
-
-
-@pytest.mark.parametrize("name", time_names())
+@pytest.mark.parametrize("name", names(time_program))
 def test_time_case(name: str) -> None:
-    done = run(time_program(), name)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert_holds(time_program(), name)
 
 
 # As MUTANTS, of dsm_time.c.
@@ -886,18 +825,9 @@ def clear_program() -> Path:
     return build_clear(Path(_scratch.name) / "dsm_clear_test", CLEARS)
 
 
-def clear_names() -> list[str]:
-    """As names()."""
-    try:
-        return run(clear_program(), "--list").stdout.splitlines()
-    except subprocess.CalledProcessError:
-        return ["compiles"]
-
-
-@pytest.mark.parametrize("name", clear_names())
+@pytest.mark.parametrize("name", names(clear_program))
 def test_clear_case(name: str) -> None:
-    done = run(clear_program(), name)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert_holds(clear_program(), name)
 
 
 # As MUTANTS, of dsm_clear.c.

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.xen.case_programs import assert_holds, mistaken, names, run
+
 HERE = Path(__file__).resolve().parent
 OVERLAY = HERE.parents[2] / "xen" / "overlay" / "xen"
 SOURCE = OVERLAY / "common" / "mem_range.c"
@@ -48,22 +50,9 @@ def program() -> Path:
     return build(SOURCE, Path(_scratch.name) / "mem_range_test")
 
 
-def run(test: Path, name: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([test, name], capture_output=True, text=True, timeout=60, check=False)
-
-
-def names() -> list[str]:
-    """The cases; if they do not compile, one that says so instead of ending the whole test run."""
-    try:
-        return run(program(), "--list").stdout.splitlines()
-    except subprocess.CalledProcessError:
-        return ["compiles"]
-
-
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", names(program))
 def test_case(name: str) -> None:
-    done = run(program(), name)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert_holds(program(), name)
 
 
 # What is replaced, by what, and a case that has to fail then.
@@ -125,9 +114,5 @@ MUTANTS = {
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_mutant_is_noticed(mutant: str, tmp_path: Path) -> None:
     old, new, case = MUTANTS[mutant]
-    text = SOURCE.read_text()
-    assert text.count(old) == 1, f"{SOURCE.name} has changed: adapt the mutant"
-    source = tmp_path / "mutant.c"
-    source.write_text(text.replace(old, new))
-    done = run(build(source, tmp_path / "mutant"), case)
+    done = run(build(mistaken(SOURCE, old, new, tmp_path), tmp_path / "mutant"), case)
     assert done.returncode == 1, f"{case} passed"
