@@ -29,6 +29,8 @@ static bool away[PAGES], shared[PAGES], no_table[PAGES], unreadable,
 static unsigned long missed;            /* frames that were asked for */
 static char looked_at[4096];
 static bool gate_closed, cache_disabled;
+static unsigned long walked;    /* the last page, and how */
+static bool walked_to_write;
 
 #define expect(what, got, want)                                         \
     do {                                                                \
@@ -48,6 +50,8 @@ struct page_info *get_page_from_gfn(struct domain *d, unsigned long gfn,
 
     if ( !cache_disabled )
         die("looks a page up with the emulator's cache on");
+    if ( write && walked == gfn && !walked_to_write )
+        die("a walk to write would have set the dirty bit");
     snprintf(looked_at + n, sizeof(looked_at) - n, "%s%lu%c", n ? " " : "",
              gfn, write ? 'w' : 'r');
     *t = p2m_ram_rw;
@@ -77,6 +81,8 @@ unsigned long paging_gva_to_gfn(struct vcpu *v, unsigned long va,
 {
     unsigned long gfn = va >> PAGE_SHIFT;
 
+    walked = gfn;
+    walked_to_write = *pfec & PFEC_write_access;
     if ( gfn && gfn < PAGES && !no_table[gfn] )
         return gfn;
     *pfec = gfn < PAGES && no_table[gfn] ? PFEC_page_paged : 0;
@@ -193,6 +199,8 @@ static void arguments(void)
         .extent_start.p = (void *)at(5, 4088), .nr_extents = 4 };
     struct xen_memory_reservation huge = {
         .extent_start.p = (void *)at(5, 0), .nr_extents = 1UL << 40 };
+    struct xen_memory_reservation overflows = {
+        .extent_start.p = (void *)at(5, 0), .nr_extents = 1UL << 61 };
     struct xen_memory_reservation wraps = {
         .extent_start.p = (void *)(~0UL - 100), .nr_extents = 100 };
     struct xen_add_to_physmap_batch b = {
@@ -206,6 +214,8 @@ static void arguments(void)
         .vcpu_to_vnode.h.p = (void *)at(11, 0),
         .vmemrange.h.p = (void *)at(12, 0) };
     struct sched_poll poll = { .ports.p = (void *)at(13, 0), .nr_ports = 2 };
+    struct sched_poll polls = {
+        .ports.p = (void *)at(13, 0), .nr_ports = 1U << 20 };
     struct vcpu_register_vcpu_info info = { .mfn = 14 };
     struct gnttab_setup_table setup = {
         .nr_frames = 4, .frame_list.p = (void *)at(15, 0) };
@@ -237,6 +247,8 @@ static void arguments(void)
     memcpy(memory + at(2, 0), &r, sizeof(r));
     memcpy(memory + at(2, 512), &huge, sizeof(huge));
     memcpy(memory + at(2, 1024), &wraps, sizeof(wraps));
+    memcpy(memory + at(2, 1536), &overflows, sizeof(overflows));
+    memcpy(memory + at(3, 3072), &polls, sizeof(polls));
     memcpy(memory + at(3, 0), &b, sizeof(b));
     memcpy(memory + at(3, 512), &map, sizeof(map));
     memcpy(memory + at(3, 1024), &t, sizeof(t));
@@ -262,6 +274,8 @@ static const struct call calls[] = {
     { RUNS(memory_op, XENMEM_decrease_reservation | 4 << MEMOP_EXTENT_SHIFT,
            at(2, 0), 0, "2r 2w") },
     { SAYS(memory_op, XENMEM_populate_physmap, at(2, 512), 0, "2r 2w",
+           -E2BIG) },
+    { SAYS(memory_op, XENMEM_populate_physmap, at(2, 1536), 0, "2r 2w",
            -E2BIG) },
     { RUNS(memory_op, XENMEM_populate_physmap, at(2, 1024), 0, "2r 2w") },
     { RUNS(memory_op, XENMEM_add_to_physmap, at(9, 4080), 0,
@@ -291,6 +305,7 @@ static const struct call calls[] = {
     { SAYS(console_io, 0, 1 << 20, at(9, 0), "", -E2BIG) },
     { RUNS(sched_op, SCHEDOP_yield, 0, 0, "") },
     { RUNS(sched_op, SCHEDOP_poll, at(3, 2048), 0, "3r 13r") },
+    { RUNS(sched_op, SCHEDOP_poll, at(3, 3072), 0, "3r 13r") },
     { RUNS(sched_op, SCHEDOP_shutdown, at(9, 0), 0, "9r") },
     { RUNS(sched_op, SCHEDOP_shutdown_code, at(9, 0), 0, "9r") },
     { RUNS(sched_op, SCHEDOP_remote_shutdown, at(9, 0), 0, "9r") },
@@ -342,6 +357,9 @@ static const struct call calls[] = {
            "9r 9w 10r 10w") },
     { SAYS(grant_table_op, GNTTABOP_map_grant_ref, at(9, 0), 1 << 20, "",
            -E2BIG) },
+    /* The hypervisor takes 32 bits of it. */
+    { RUNS(grant_table_op, GNTTABOP_map_grant_ref, at(9, 0), 1UL << 32 | 1,
+           "9r 9w") },
     { RUNS(grant_table_op, GNTTABOP_setup_table, at(4, 512), 1,
            "4r 4w 15r 15w") },
     { SAYS(grant_table_op, GNTTABOP_setup_table, at(4, 512), 2, "", -EINVAL) },
@@ -479,6 +497,7 @@ static void check(const struct call *list, unsigned int nr)
         if ( strcmp(sent, c->sent ?: "") )
             die("%s: sends \"%s\", not \"%s\"", c->name, sent, c->sent ?: "");
         expect(c->name, rc, c->answered ? DSM_HCALL_ANSWERED : DSM_HCALL_RUN);
+        expect("the emulator's cache is off", cache_disabled, false);
         expect("the gate is held", dsm_vcpu.in_hcall, !c->answered);
         expect("RAX", regs.rax, c->answered ? c->answer : (long)c->rax);
         if ( !c->answered )

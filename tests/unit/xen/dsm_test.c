@@ -299,11 +299,14 @@ static void a_miss(void)
     struct xen_dsm_ring_entry e;
 
     begin();
+    fake_now = 7000;
     op(XEN_DSM_INVAL, 1);
     expect("waits", use(2, 1, false), true);
     e = next_entry();
     expect("type", e.type, XEN_DSM_PAGE_MISS);
     expect("want", e.want, XEN_DSM_WANT_S);
+    expect("flags", e.flags, 0);
+    expect("when", e.when_ns, fake_now);
     expect("vCPU", e.vcpu, 2);
     expect("gfn", e.gfn, 1);
     expect("rip", e.rip, 0x1234);
@@ -323,20 +326,26 @@ static void a_miss(void)
     expect("UPGRADE", op(XEN_DSM_UPGRADE, 1), 0);
     expect("writes", use(3, 1, true), false);
     expect("waits", DSM->stats.waits, 3);
+    expect("by Xen", DSM->stats.waits_by_xen, 0);
     expect("ns", DSM->stats.wait_max_ns, 5000);
+    expect("all of them", DSM->stats.wait_ns, 5000 + 5000 + 1);
     expect("bucket of 4096 to 5120 ns", DSM->stats.wait_hist[48], 2);
 }
 
 /* The page comes between look-up and populate: nobody may wait for ever. */
 static void it_came_meanwhile(void)
 {
+    unsigned int was;
+
     begin();
     op(XEN_DSM_INVAL, 1);
     current = dom.vcpu[1];
     expect("I", look_up(1, P2M_ALLOC | P2M_UNSHARE), p2m_ram_paged);
     op(XEN_DSM_INSTALL_M, 1);
+    was = notified;
     dsm_populate(&dom, _gfn(1));
     expect("paused", dom.vcpu[1]->paused, 0);
+    expect("says nothing", notified, was);
 
     /* Come, but not for one who writes. */
     op(XEN_DSM_INVAL, 1);
@@ -456,8 +465,16 @@ static void a_hypercall_ends(void)
     dsm_gate_leave(dom.vcpu[1]);
 }
 
+static void closes(void)
+{
+    when_counted = NULL;
+    DSM->closed = true;
+}
+
 static void the_gate(void)
 {
+    unsigned int was;
+
     begin();
     current = dom.vcpu[1];
     expect("enters", dsm_gate_enter(dom.vcpu[1]), true);
@@ -465,7 +482,13 @@ static void the_gate(void)
     expect("INVAL waits, and is done", op(XEN_DSM_INVAL, 1), 0);
     expect("hypercalls", DSM->hcalls.n, 0);
     DSM->closed = true;
+    was = DSM->hcalls.increments;
     expect("closed", dsm_gate_enter(dom.vcpu[2]), false);
+    expect("hypercalls", DSM->hcalls.n, 0);
+    expect("nor in between", DSM->hcalls.increments, was);
+    DSM->closed = false;
+    when_counted = closes;
+    expect("just now", dsm_gate_enter(dom.vcpu[2]), false);
     expect("hypercalls", DSM->hcalls.n, 0);
     DSM->closed = false;
     /* What adds rights does not wait. */
@@ -507,8 +530,17 @@ static void uncovered(void)
     dsm_gate_enter(current);
     DSM->vcpu[2].hcall_retries = true;
     expect("waits", use(2, 1, false), true);
+    expect("flags", next_entry().flags, XEN_DSM_MISS_BY_XEN);
+    expect("by Xen", DSM->stats.waits_by_xen, 1);
     dsm_gate_leave(current);
     expect("counted once", DSM->stats.uncovered, 1);
+
+    /* The next one of that vCPU need not be. */
+    op(XEN_DSM_WAKE, 1);
+    dsm_gate_enter(current);
+    expect("waits", use(2, 1, false), false);
+    expect("counted", DSM->stats.uncovered, 2);
+    dsm_gate_leave(current);
 }
 
 /* The guest's vCPU n is about to overwrite a page. */
@@ -574,20 +606,37 @@ static void overwritten(void)
     expect("an argument that must be zero", reserved.rc, -EINVAL);
 }
 
+static void comes_meanwhile(unsigned long gfn)
+{
+    if ( gfn != 5 )
+        return;
+    when_unlocked = NULL;
+    expect("INSTALL_M", op(XEN_DSM_INSTALL_M, 5), 0);
+}
+
 static void recall(void)
 {
+    struct xen_dsm_ring_entry e;
+
     begin();
     current = dom.vcpu[0];
     expect("all M", dsm_recall(&dom, _gfn(0), 3), 0);
     op(XEN_DSM_INVAL, 5);
     op(XEN_DSM_DOWNGRADE, 6);
     expect("not M", dsm_recall(&dom, _gfn(0), 3), -ERESTART);
-    expect("want", next_entry().want, XEN_DSM_WANT_M_NODATA);
+    e = next_entry();
+    expect("want", e.want, XEN_DSM_WANT_M_NODATA);
+    expect("flags", e.flags, XEN_DSM_MISS_BY_XEN);
+    expect("counted", DSM->stats.recalls, 1);
     op(XEN_DSM_ZERO_M, 5);
     expect("one is left", dsm_recall(&dom, _gfn(0), 3), -ERESTART);
     op(XEN_DSM_UPGRADE, 6);
     expect("all M", dsm_recall(&dom, _gfn(0), 3), 0);
     expect("holes", dsm_recall(&dom, _gfn(40), 3), 0);
+    op(XEN_DSM_INVAL, 5);
+    when_unlocked = comes_meanwhile;
+    expect("it comes meanwhile", dsm_recall(&dom, _gfn(0), 3), 0);
+    expect("paused", dom.vcpu[0]->paused, 0);
     op(XEN_DSM_INVAL, 5);
     current = &(struct vcpu){ .domain = &dom0 };
     expect("by another domain", dsm_recall(&dom, _gfn(0), 3), -EBUSY);
@@ -607,6 +656,7 @@ static void may_change(void)
     expect("I", dsm_may_change(&dom.p2m, _gfn(31), 0), -EBUSY);
     expect("S", dsm_may_change(&dom.p2m, _gfn(0), 0), -EBUSY);
     expect("the last is I", dsm_may_change(&dom.p2m, _gfn(16), 4), -EBUSY);
+    expect("holes behind it", dsm_may_change(&dom.p2m, _gfn(32), 3), 0);
     expect("neither", dsm_may_change(&dom.p2m, _gfn(8), 3), 0);
     /* An empty 2 MiB entry, and one page in it that is elsewhere. */
     dom.p2m.locked = 0;
@@ -639,16 +689,60 @@ static void table_bits(void)
     expect("a table of another domain", dsm_ad_ok(&dom, _mfn(65)), true);
 }
 
+/* A backend maps a page that it has mapped already. */
+static void granted(void)
+{
+    struct xen_dsm_ring_entry e;
+    struct page_info *pg;
+
+    begin();
+    op(XEN_DSM_DOWNGRADE, 1);
+    current = &(struct vcpu){ .domain = &dom0 };
+    expect("to read", dsm_map_again(&dom, _mfn(65), false, &pg), 0);
+    expect("it", pg == &frames[65], true);
+    expect("with a reference", frames[65].count_info, PGC_allocated | 2);
+    expect("it stays", op(XEN_DSM_INVAL, 1), -EBUSY);
+    expect("to write", dsm_map_again(&dom, _mfn(65), true, &pg), -EAGAIN);
+    expect("none", !pg, true);
+    expect("without one", frames[65].count_info, PGC_allocated | 2);
+    e = next_entry();
+    expect("is asked for", e.want, XEN_DSM_WANT_M);
+    expect("flags", e.flags, XEN_DSM_MISS_FOREIGN);
+    expect("UPGRADE", op(XEN_DSM_UPGRADE, 1), 0);
+    expect("to write", dsm_map_again(&dom, _mfn(65), true, &pg), 0);
+    expect("it", pg == &frames[65], true);
+    expect("with a reference", frames[65].count_info, PGC_allocated | 3);
+
+    frames[67].owner = &dom0;
+    expect("not its own", dsm_map_again(&dom, _mfn(67), true, &pg), 0);
+    expect("none", !pg, true);
+    expect("no memory", dsm_map_again(&dom, _mfn(1UL << 40), true, &pg), 0);
+    expect("none", !pg, true);
+
+    /* Nobody answers for a domain that dies. */
+    op(XEN_DSM_DOWNGRADE, 2);
+    dsm_relinquish(&dom);
+    expect("S of a dead domain", dsm_map_again(&dom, _mfn(66), true, &pg), 0);
+    expect("it", pg == &frames[66], true);
+}
+
 static void dead(void)
 {
     xen_dsm_page_op_t page_op = { .gfn = 1, .op = XEN_DSM_INVAL };
     struct xen_dsm_op o = {
         .cmd = XEN_DSM_PAGE, .u.page = { .nr = 1, .ops.p = &page_op } };
+    struct xen_dsm_op k = { .cmd = XEN_DSM_KEEPALIVE };
 
     begin();
     op(XEN_DSM_INVAL, 2);
+    k.u.keepalive.timeout_ms = 100;
+    expect("KEEPALIVE", memop(&k), 0);
     dsm_relinquish(&dom);
     dsm_relinquish(&dom);
+    expect("no timer", DSM->timer.expires, 0);
+    DSM->timer.fn(DSM->timer.data);
+    expect("which was just expiring", dom.pauses, 0);
+    expect("may be removed", dsm_may_populate(&dom, _gfn(2), 0), 0);
     expect("PAGE", memop(&o), -ESRCH);
     o = (struct xen_dsm_op){ .cmd = XEN_DSM_KEEPALIVE };
     expect("KEEPALIVE", memop(&o), -ESRCH);
@@ -759,6 +853,9 @@ static void away(void)
     expect("done", done, 8);
     expect("first", state_of(FAR), HOLE);
     expect("not the rest", state_of(FAR + 8), I);
+    expect("DROP_RANGE", frames_op(XEN_DSM_DROP_RANGE, FAR + 12, 4, &done), 0);
+    expect("behind what is homed elsewhere",
+           dsm_may_populate(&dom, _gfn(FAR + 12), 2), 0);
     expect("woken", dom.vcpu[1]->paused, 0);
     expect("holes stay", frames_op(XEN_DSM_DROP_RANGE, FAR, 8, &done), 0);
     expect_pool(0, 0, 0);
@@ -799,6 +896,8 @@ static void frames_for_others(void)
     expect("state", state_of(FAR + 1), HOLE);
 
     expect("DROP_RANGE", frames_op(XEN_DSM_DROP_RANGE, FAR, 4, &done), -EBUSY);
+    expect("DOWNGRADE", op(XEN_DSM_DOWNGRADE, FAR), 0);
+    expect("S", frames_op(XEN_DSM_DROP_RANGE, FAR, 4, &done), -EBUSY);
     expect("INVAL", op(XEN_DSM_INVAL, FAR), 0);
     expect("DROP_RANGE", frames_op(XEN_DSM_DROP_RANGE, FAR, 4, &done), -EBUSY);
     expect("done", done, 2);
@@ -834,6 +933,8 @@ static void populate_elsewhere(void)
     expect("state", state_of(FAR + 1), M);
     expect("half of it here", dsm_may_populate(&dom, _gfn(FAR - 4), 3),
            -EBUSY);
+    expect("frees half of it here", dsm_recall(&dom, _gfn(FAR - 4), 3), -EBUSY);
+    expect("asks nobody", next_entry().type, 0);
     op(XEN_DSM_DROP, FAR + 2);
     expect("a hole in it", dsm_may_populate(&dom, _gfn(FAR), 3), -EBUSY);
     expect("all of it here", dsm_may_populate(&dom, _gfn(8), 3), 0);
@@ -973,6 +1074,11 @@ static void ring_frames(void)
     begin();
     nr = dsm_ring_frames(&dom);
     expect("frames", nr, 1 + DSM->ring_nr / (PAGE_SIZE / 64));
+    expect("what the daemon is told", DSM->ring->nr, DSM->ring_nr);
+    expect("as many as there can be at a time, and that many unread",
+           DSM->ring_nr >= 2 * (NR_VCPUS + DSM_FOREIGN), true);
+    expect("nobody else's bytes", holds(DSM->ring_pg->bytes, 0) &&
+           holds(DSM->ring_pg[nr - 1].bytes, 0), true);
     expect("all", dsm_acquire_ring(&dom, 0, nr, list), nr);
     expect("the first", list[0], mfn_x(page_to_mfn(DSM->ring_pg)));
     expect("the last", list[nr - 1], list[0] + nr - 1);
@@ -1681,6 +1787,298 @@ static void superpage_and_hypercalls(void)
     expect("MERGE", merge(8), 0);
 }
 
+/* ---- All of it once more, by tables ---- */
+
+/* Bring a frame into a state: memory from M, others from a hole. */
+static void bring(unsigned long gfn, unsigned int state)
+{
+    if ( state == I || state == S )
+        expect("bring", op(state == I ? XEN_DSM_INVAL : XEN_DSM_DOWNGRADE, gfn),
+               0);
+    expect("state", state_of(gfn), state);
+}
+
+static void each_operation(void)
+{
+    static const struct { unsigned int from, what; int rc; unsigned int to; } t[] = {
+        { M, XEN_DSM_INVAL, 0, I },             { S, XEN_DSM_INVAL, 0, I },
+        { I, XEN_DSM_INVAL, -EEXIST, I },       { HOLE, XEN_DSM_INVAL, -ENOENT, HOLE },
+        { M, XEN_DSM_DOWNGRADE, 0, S },         { S, XEN_DSM_DOWNGRADE, -EEXIST, S },
+        { I, XEN_DSM_DOWNGRADE, -EINVAL, I },   { HOLE, XEN_DSM_DOWNGRADE, -ENOENT, HOLE },
+        { M, XEN_DSM_READ, -EINVAL, M },        { S, XEN_DSM_READ, 0, S },
+        { I, XEN_DSM_READ, -EINVAL, I },        { HOLE, XEN_DSM_READ, -ENOENT, HOLE },
+        { M, XEN_DSM_INSTALL_S, -EEXIST, M },   { S, XEN_DSM_INSTALL_S, -EEXIST, S },
+        { I, XEN_DSM_INSTALL_S, 0, S },         { HOLE, XEN_DSM_INSTALL_S, -ENOENT, HOLE },
+        { M, XEN_DSM_INSTALL_M, -EEXIST, M },   { S, XEN_DSM_INSTALL_M, -EEXIST, S },
+        { I, XEN_DSM_INSTALL_M, 0, M },         { HOLE, XEN_DSM_INSTALL_M, -ENOENT, HOLE },
+        { M, XEN_DSM_ZERO_M, -EEXIST, M },      { S, XEN_DSM_ZERO_M, -EEXIST, S },
+        { I, XEN_DSM_ZERO_M, 0, M },            { HOLE, XEN_DSM_ZERO_M, -ENOENT, HOLE },
+        { M, XEN_DSM_UPGRADE, -EEXIST, M },     { S, XEN_DSM_UPGRADE, 0, M },
+        { I, XEN_DSM_UPGRADE, -EINVAL, I },     { HOLE, XEN_DSM_UPGRADE, -ENOENT, HOLE },
+        { M, XEN_DSM_DROP, -EINVAL, M },        { S, XEN_DSM_DROP, -EINVAL, S },
+        { I, XEN_DSM_DROP, 0, HOLE },           { HOLE, XEN_DSM_DROP, -EEXIST, HOLE },
+        { M, XEN_DSM_WAKE, 0, M },              { I, XEN_DSM_WAKE, 0, I },
+        { M, 99, -EINVAL, M },
+    };
+    unsigned int i;
+
+    begin();
+    for ( i = 0; i < ARRAY_SIZE(t); i++ )
+    {
+        /* The first frame of memory, and of the holes. */
+        unsigned long gfn = t[i].from == HOLE ? MEMORY : 1;
+
+        make_world();
+        begin();
+        memset(frames[64 + 1].bytes, 0x5a, PAGE_SIZE);
+        bring(gfn, t[i].from);
+        memset(buffer, 0x33, sizeof(buffer));
+        if ( op(t[i].what, gfn) != t[i].rc || state_of(gfn) != t[i].to )
+            die("operation %u from state %u", t[i].what, t[i].from);
+        if ( t[i].what == XEN_DSM_READ && !t[i].rc && !holds(buffer, 0x5a) )
+            die("READ gave other bytes");
+    }
+
+    begin();
+    expect("behind the range", op(XEN_DSM_INVAL, IN_RANGE), -ERANGE);
+    expect("its last", op(XEN_DSM_INVAL, IN_RANGE - 1), -ENOENT);
+    bring(2, I);
+    expect("no buffer", op_buf(XEN_DSM_INSTALL_M, 2, NULL, NULL), -EINVAL);
+    expect("no buffer", op_buf(XEN_DSM_INSTALL_S, 2, NULL, NULL), -EINVAL);
+    expect("none is needed", op_buf(XEN_DSM_ZERO_M, 2, NULL, NULL), 0);
+    bring(2, S);
+    expect("no buffer", op_buf(XEN_DSM_READ, 2, NULL, NULL), -EINVAL);
+    dom.p2m.e[3].mfn = 1UL << 40;
+    expect("no frame", op(XEN_DSM_INVAL, 3), -EPERM);
+}
+
+/* The guest removes its page: a hole, and not a page that is away. */
+static void expect_freed(unsigned long gfn)
+{
+    unsigned long mfn = dom.p2m.e[gfn].mfn;
+
+    dom.p2m.e[gfn].t = p2m_invalid;
+    dom.p2m.e[gfn].mfn = ~0UL;
+    expect("what is freed", state_of(gfn), HOLE);
+    dom.p2m.e[gfn].t = p2m_ram_rw;
+    dom.p2m.e[gfn].mfn = mfn;
+}
+
+static void misses_it(void)
+{
+    when_faulted = NULL;
+    expect("waits", use(1, 1, false), true);
+}
+
+static void gave_up(void)
+{
+    begin();
+    /* A copy that cannot be read by who wants it, while somebody misses it. */
+    when_faulted = misses_it;
+    expect("INVAL", op_buf(XEN_DSM_INVAL, 1, FAULTY, NULL), -EFAULT);
+    expect("M", state_of(1), M);
+    expect("goes on", dom.vcpu[1]->paused, 0);
+    expect_freed(1);
+
+    /* S is not M afterwards: others read it. */
+    bring(1, S);
+    expect("INVAL", op_buf(XEN_DSM_INVAL, 1, FAULTY, NULL), -EFAULT);
+    expect("S", state_of(1), S);
+    when_entry = gets_it;
+    expect("INVAL", op(XEN_DSM_INVAL, 1), -EBUSY);
+    expect("S", state_of(1), S);
+    frames[65].count_info--;
+
+    /* No page table for it. */
+    dom.p2m.fails = true;
+    expect("INVAL", op(XEN_DSM_INVAL, 2), -ENOMEM);
+    dom.p2m.fails = false;
+    expect_freed(2);
+
+    /* What has left is nowhere, and what has come is away no more. */
+    bring(3, I);
+    expect("M2P", frames[67].m2p, INVALID_M2P_ENTRY);
+    dom.p2m.fails = true;
+    expect("INSTALL_M", op(XEN_DSM_INSTALL_M, 3), -ENOMEM);
+    dom.p2m.fails = false;
+    expect("M2P", frames[67].m2p, INVALID_M2P_ENTRY);
+    expect("INSTALL_M", op(XEN_DSM_INSTALL_M, 3), 0);
+    expect_freed(3);
+}
+
+static void no_more_tables(unsigned long gfn)
+{
+    frames[64 + gfn].count_info++;
+    dom.p2m.fails = true;
+    when_entry = NULL;
+}
+
+static void not_put_back(void)
+{
+    begin();
+    when_entry = no_more_tables;
+    expect("INVAL", op(XEN_DSM_INVAL, 1), -EBUSY);
+    expect("the guest cannot go on", dom.crashed, true);
+}
+
+static void foreign_misses(uint64_t gfn)
+{
+    look_up(gfn, P2M_ALLOC);
+    dsm_populate(&dom, _gfn(gfn));
+}
+
+static void foreign_crowd(void)
+{
+    xen_dsm_range_t range = { 1 << 20, 2000 };
+    struct xen_dsm_op o = {
+        .cmd = XEN_DSM_ENABLE,
+        .u.enable = { .nr_ranges = 1, .nr_slices = 2, .ranges.p = &range },
+    };
+    struct vcpu other = { .domain = &dom0 };
+    unsigned int i;
+    uint64_t done;
+
+    make_world();
+    fake_now = MILLISECS(1000);
+    expect("ENABLE", memop(&o), 0);
+    expect("AWAY", frames_op(XEN_DSM_AWAY, range.first, 100, &done), 0);
+    current = &other;
+    for ( i = 0; i < DSM_FOREIGN; i++ )
+    {
+        foreign_misses(range.first + i);
+        expect("told", next_entry().gfn, range.first + i);
+    }
+    foreign_misses(range.first + i);
+    expect("no room", next_entry().type, 0);
+    expect("counted", DSM->stats.foreign, DSM_FOREIGN + 1);
+    expect("lost", DSM->stats.foreign_lost, 1);
+
+    /* One that was answered makes room, and none of the others. */
+    expect("WAKE", op(XEN_DSM_WAKE, range.first + 3), 0);
+    current = &other;
+    foreign_misses(range.first + 4);
+    expect("still under way", next_entry().type, 0);
+    foreign_misses(range.first + i);
+    expect("told", next_entry().gfn, range.first + i);
+    foreign_misses(range.first + i);
+    expect("once", next_entry().type, 0);
+    foreign_misses(range.first + i + 1);
+    expect("no room", next_entry().type, 0);
+
+    /* So does time. */
+    fake_now += MILLISECS(60);
+    foreign_misses(range.first + i + 1);
+    expect("told", next_entry().gfn, range.first + i + 1);
+}
+
+/* One wait of so long is counted there. */
+static void expect_bucket(uint64_t ns, unsigned int bucket)
+{
+    uint64_t was = DSM->stats.wait_hist[bucket];
+
+    op(XEN_DSM_INVAL, 1);
+    expect("waits", use(1, 1, false), true);
+    fake_now += ns;
+    op(XEN_DSM_INSTALL_M, 1);
+    expect("its bucket", DSM->stats.wait_hist[bucket], was + 1);
+}
+
+static void how_long(void)
+{
+    begin();
+    expect_bucket(0, 0);        /* 1 at least */
+    expect_bucket(1, 0);
+    expect_bucket(2, 4);
+    expect_bucket(3, 6);
+    expect_bucket(5, 9);
+    expect_bucket(7, 11);
+    expect_bucket(1UL << 40, XEN_DSM_STATS_BUCKETS - 1);
+    expect_bucket(1UL << 61, XEN_DSM_STATS_BUCKETS - 1);
+}
+
+static void bad_ranges(void)
+{
+    static const struct { unsigned int nr; xen_dsm_range_t r[2]; int rc; } t[] = {
+        { 0, { { 0, 8 } }, -EINVAL },
+        { 1, { { 8, 0 } }, -EINVAL },
+        { 1, { { (1UL << 36) - 1, 1 } }, 0 },
+        { 1, { { (1UL << 36) - 1, 2 } }, -EINVAL },
+        { 1, { { 1UL << 36, 1 } }, -EINVAL },
+        { 1, { { ~0UL, 2 } }, -EINVAL },
+        { 1, { { 0, XEN_DSM_MAX_FRAMES } }, 0 },
+        { 1, { { 0, XEN_DSM_MAX_FRAMES + 1UL } }, -EINVAL },
+        { 2, { { 0, XEN_DSM_MAX_FRAMES }, { 1UL << 30, 1 } }, -EINVAL },
+    };
+    xen_dsm_range_t many[XEN_DSM_MAX_RANGES + 1];
+    struct xen_dsm_op o;
+    unsigned int i;
+
+    for ( i = 0; i < ARRAY_SIZE(t); i++ )
+    {
+        xen_dsm_range_t r[2] = { t[i].r[0], t[i].r[1] };
+
+        make_world();
+        o = (struct xen_dsm_op){ .cmd = XEN_DSM_ENABLE, .u.enable = {
+            .nr_ranges = t[i].nr, .nr_slices = 1, .ranges.p = r } };
+        if ( memop(&o) != t[i].rc )
+            die("ranges number %u", i);
+        if ( dom.arch.dsm )
+            dsm_destroy(&dom);
+    }
+    for ( i = 0; i < ARRAY_SIZE(many); i++ )
+        many[i] = (xen_dsm_range_t){ i, 1 };
+    make_world();
+    o = (struct xen_dsm_op){ .cmd = XEN_DSM_ENABLE, .u.enable = {
+        .nr_ranges = ARRAY_SIZE(many), .nr_slices = 1, .ranges.p = many } };
+    expect("too many", memop(&o), -EINVAL);
+    o.u.enable.nr_ranges--;
+    expect("the most", memop(&o), 0);
+}
+
+static void statistics(void)
+{
+    struct xen_dsm_stats stats;
+    struct xen_dsm_op o = { .cmd = XEN_DSM_STATS, .u.stats.p = &stats };
+    struct xen_dsm_op k = {
+        .cmd = XEN_DSM_KEEPALIVE, .u.keepalive.timeout_ms = 100 };
+    uint64_t done;
+    unsigned int i;
+
+    begin_slice();
+    spare_frames = 3;
+    expect("POOL_ADD", pool_op(XEN_DSM_POOL_ADD, 3, &done), 0);
+    for ( i = 1; i <= 4; i++ )
+        expect("INVAL", op(XEN_DSM_INVAL, i), 0);
+    expect("INSTALL_S", op(XEN_DSM_INSTALL_S, 1), 0);
+    expect("UPGRADE", op(XEN_DSM_UPGRADE, 1), 0);
+    expect("INSTALL_M", op(XEN_DSM_INSTALL_M, 2), 0);
+    expect("ZERO_M", op(XEN_DSM_ZERO_M, 3), 0);
+    expect("DOWNGRADE", op(XEN_DSM_DOWNGRADE, 5), 0);
+    expect("DOWNGRADE", op(XEN_DSM_DOWNGRADE, 6), 0);
+    expect("DROP", op(XEN_DSM_DROP, FAR), 0);
+    for ( i = 0; i <= DSM->ring_nr; i++ )
+    {
+        expect("waits", use(1, 4, false), true);
+        op(XEN_DSM_WAKE, 4);
+    }
+    expect("KEEPALIVE", memop(&k), 0);
+    DSM->timer.fn(DSM->timer.data);
+    expect("STATS", memop(&o), 0);
+    expect("invals", stats.invals, 4);
+    expect("installs_s", stats.installs_s, 1);
+    expect("installs_m", stats.installs_m, 2);
+    expect("upgrades", stats.upgrades, 1);
+    expect("downgrades", stats.downgrades, 2);
+    expect("drops", stats.drops, 1);
+    expect("waits", stats.waits, DSM->ring_nr + 1);
+    expect("ring_full", stats.ring_full, 1);
+    expect("pooled", stats.pooled, 4);
+    expect("reserved", stats.reserved, 1);
+    expect("added", stats.added, 3);
+    expect("paused", stats.paused, 1);
+    spare_frames = 0;
+}
+
 static const struct { const char *name; void (*run)(void); } cases[] = {
     { "what a look-up reports", fixup },
     { "bytes and frames", bytes_and_frames },
@@ -1702,6 +2100,14 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
     { "a guest that frees", recall },
     { "what may be mapped and removed", may_change },
     { "bits of guest tables", table_bits },
+    { "a grant that is mapped twice", granted },
+    { "each operation from each state", each_operation },
+    { "what gave up is as it was", gave_up },
+    { "an entry that cannot be put back", not_put_back },
+    { "more foreign misses than there is room for", foreign_crowd },
+    { "how long it took", how_long },
+    { "ranges that make no sense", bad_ranges },
+    { "statistics", statistics },
     { "the end", dead },
     { "keepalive", keepalive },
     { "continuations and bad commands", continuation },

@@ -269,6 +269,23 @@ HYPERCALL_MUTANTS = {
         "answers of another slice",
     ),
     "what cannot be read": (" || rc == -ENODATA )", " )", "pointers that lead nowhere"),
+    "a number that overflows": (
+        "    if ( nr > UINT32_MAX )\n        return -E2BIG;\n",
+        "",
+        "pages that each call needs",
+    ),
+    "64 bits of a count": ("    count = (unsigned int)count;\n", "", "pages that each call needs"),
+    "walks that only read": (
+        "PFEC_page_present | (write ? PFEC_write_access : 0)",
+        "PFEC_page_present",
+        "pages that each call needs",
+    ),
+    "no cache for the emulator any more": (
+        "    hvmemul_cache_restore(curr, token);\n",
+        "    (void)token;\n",
+        "pages that each call needs",
+    ),
+    "polls any number": ("min(poll.nr_ports, 128U)", "poll.nr_ports", "pages that each call needs"),
 }
 
 
@@ -1074,9 +1091,187 @@ MUTANTS = {
         "what may be mapped and removed",
     ),
     "bits set in S": (
-        "    if ( t != p2m_dsm_shared )\n        return true;\n",
+        "    if ( t != p2m_dsm_shared || d->arch.dsm->dead )\n        return true;\n",
         "    return true;\n",
         "bits of guest tables",
+    ),
+    "a grant writes to S": ("    if ( write && !may_write(d, mfn) )", "    if ( 0 )", "a grant that is mapped twice"),
+    "who reads by a grant waits": (
+        "    if ( write && !may_write(d, mfn) )",
+        "    if ( !may_write(d, mfn) )",
+        "a grant that is mapped twice",
+    ),
+    "a reference for nobody": (
+        "        put_page(pg);\n        return -EAGAIN;",
+        "        return -EAGAIN;",
+        "a grant that is mapped twice",
+    ),
+    "asks for what is dead": (" || d->arch.dsm->dead )\n", " )\n", "a grant that is mapped twice"),
+    "counts who waits at the gate": (
+        "        if ( unlikely(ACCESS_ONCE(dsm->closed)) )",
+        "        if ( 0 )",
+        "the gate",
+    ),
+    "hypercalls are the guest's own misses": (
+        "curr->domain == d && dsm->vcpu[curr->vcpu_id].in_hcall);",
+        "false);",
+        "a hypercall that is not covered",
+    ),
+    "says nothing of hypercalls": (
+        "        .flags = w->by_xen ? XEN_DSM_MISS_BY_XEN : 0,\n",
+        "",
+        "a hypercall that is not covered",
+    ),
+    "may miss for ever": (
+        "    dsm->vcpu[v->vcpu_id].hcall_retries = false;\n    smp_mb",
+        "    smp_mb",
+        "a hypercall that is not covered",
+    ),
+    "waits for what came": (
+        "        if ( !miss(d, i, XEN_DSM_WANT_M_NODATA, true) )\n            continue;",
+        "        miss(d, i, XEN_DSM_WANT_M_NODATA, true);",
+        "a guest that frees",
+    ),
+    "notifies for nothing": (
+        "    if ( missing )\n        dsm_notify(d);\n\n    return missing;",
+        "    dsm_notify(d);\n\n    return missing;",
+        "the page came meanwhile",
+    ),
+    "S comes back as M": (
+        "    was = state == XEN_DSM_STATE_S ? p2m_dsm_shared : p2m_ram_rw;",
+        "    was = p2m_ram_rw;",
+        "what gave up is as it was",
+    ),
+    "what gave up is away": (
+        "        return;\n    }\n    set_away(dsm, gfn, false);\n",
+        "        return;\n    }\n",
+        "what gave up is as it was",
+    ),
+    "what could not leave is away": (
+        "        if ( inval )\n            set_away(dsm, op->gfn, false);\n        put_page",
+        "        put_page",
+        "what gave up is as it was",
+    ),
+    "what has come is away": (
+        "    if ( !rc )\n    {\n        set_away(dsm, op->gfn, false);\n        spin_lock",
+        "    if ( !rc )\n    {\n        spin_lock",
+        "what gave up is as it was",
+    ),
+    "nobody hears that it gave up": (
+        "    /* Somebody may have missed it meanwhile. */\n    spin_lock(&dsm->lock);\n    wake(d, dsm, gfn);\n",
+        "    spin_lock(&dsm->lock);\n",
+        "what gave up is as it was",
+    ),
+    "M2P of what has left": (
+        "    if ( inval )\n        set_gpfn_from_mfn(mfn_x(mfn), INVALID_M2P_ENTRY);\n\n unlock",
+        "\n unlock",
+        "what gave up is as it was",
+    ),
+    "M2P of what did not come": (
+        "    else\n        set_gpfn_from_mfn(mfn_x(mfn), INVALID_M2P_ENTRY);\n    gfn_unlock",
+        "    gfn_unlock",
+        "what gave up is as it was",
+    ),
+    "a guest without its page goes on": ("        domain_crash(d);\n", "", "an entry that cannot be put back"),
+    "frames that are none": (
+        "    if ( !mfn_valid(mfn) )\n        return -EPERM;\n",
+        "",
+        "each operation from each state",
+    ),
+    "what is not freed comes": (
+        "    if ( homes_of(dsm, gfn_x(gfn), end) == HOMES_MIXED )\n        return -EBUSY;\n",
+        "",
+        "a guest's memory on another slice",
+    ),
+    "ranges of nothing": ("        if ( !range.nr || ", "        if ( ", "ranges that make no sense"),
+    "one frame more": (
+        "gfn - dsm->ranges[i].first < dsm->ranges[i].nr )",
+        "gfn - dsm->ranges[i].first <= dsm->ranges[i].nr )",
+        "each operation from each state",
+    ),
+    "reads what is written": (
+        "    if ( state != XEN_DSM_STATE_S )\n        return state",
+        "    if ( state == XEN_DSM_STATE_I )\n        return state",
+        "each operation from each state",
+    ),
+    "upgrades what is not here": (
+        "    default:\n        rc = -EINVAL;\n        break;\n    }\n    if ( !rc )",
+        "    default:\n        rc = 0;\n        break;\n    }\n    if ( !rc )",
+        "each operation from each state",
+    ),
+    "installs without bytes": (
+        "    if ( op->op != XEN_DSM_ZERO_M && guest_handle_is_null(op->buf) )\n        return -EINVAL;\n",
+        "",
+        "each operation from each state",
+    ),
+    "holes before what is away": (
+        "        from = max(gfn, r->first) - r->first;",
+        "        from = 0;",
+        "what may be mapped and removed",
+    ),
+    "homes before what is homed elsewhere": (
+        "                                  max(gfn, r->first) - r->first);",
+        "                                  0);",
+        "frames become homed elsewhere",
+    ),
+    "the homes of S": (
+        "    else if ( state != XEN_DSM_STATE_HOLE )\n        rc = -EBUSY;",
+        "    else if ( state == XEN_DSM_STATE_M )\n        rc = -EBUSY;",
+        "frames for pages of other slices",
+    ),
+    "forgets foreign misses that are new": (
+        "        if ( !f->want || (!slot && NOW() - f->since >= FOREIGN_AGAIN) )",
+        "        if ( !f->want || !slot )",
+        "more foreign misses than there is room for",
+    ),
+    "keeps foreign misses that are old": (
+        "        if ( !f->want || (!slot && NOW() - f->since >= FOREIGN_AGAIN) )",
+        "        if ( !f->want )",
+        "more foreign misses than there is room for",
+    ),
+    "wakes all foreigners": (
+        "        if ( dsm->foreign[i].gfn == gfn )\n            dsm",
+        "        if ( 1 )\n            dsm",
+        "more foreign misses than there is room for",
+    ),
+    "wakes no foreigner": (
+        "        if ( dsm->foreign[i].gfn == gfn )\n            dsm",
+        "        if ( 0 )\n            dsm",
+        "more foreign misses than there is room for",
+    ),
+    "more buckets than there are": (
+        "    return min(4 * power + quarter, XEN_DSM_STATS_BUCKETS - 1U);",
+        "    return 4 * power + quarter;",
+        "how long it took",
+    ),
+    "ranges without end": (
+        "range.nr > XEN_DSM_MAX_FRAMES - total ||",
+        "0 ||",
+        "ranges that make no sense",
+    ),
+    "each range the largest": ("        total += range.nr;\n", "", "ranges that make no sense"),
+    "ranges beyond the guest": (
+        "             !gfn_valid(d, _gfn(range.first + range.nr - 1)) )",
+        "             0 )",
+        "ranges that make no sense",
+    ),
+    "17 ranges": (" || enable->nr_ranges > XEN_DSM_MAX_RANGES )", " )", "ranges that make no sense"),
+    "a ring with somebody's bytes": (
+        "        clear_domain_page(page_to_mfn(pg + i));\n        if ( !get_page_and",
+        "        if ( !get_page_and",
+        "the ring's pages",
+    ),
+    "a ring that is too small": (
+        "2 * (d->max_vcpus + DSM_FOREIGN)",
+        "(d->max_vcpus + DSM_FOREIGN) / 2",
+        "the ring's pages",
+    ),
+    "a timer of the dead": ("    kill_timer(&dsm->timer);\n    free_ring(dsm);", "    free_ring(dsm);", "the end"),
+    "pauses the dead": ("if ( !dsm->dead && !dsm->paused )", "if ( !dsm->paused )", "the end"),
+    "the dead keep their pages": (
+        "    if ( !p2m_is_hostp2m(p2m) || dsm->dead )\n        return 0;\n\n    ASSERT",
+        "    if ( !p2m_is_hostp2m(p2m) )\n        return 0;\n\n    ASSERT",
+        "the end",
     ),
     "operations of the dead": ("        if ( dsm->dead )\n        {", "        if ( 0 )\n        {", "the end"),
     "paused twice": ("if ( !dsm->dead && !dsm->paused )", "if ( !dsm->dead )", "keepalive"),

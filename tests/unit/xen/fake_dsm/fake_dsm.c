@@ -21,6 +21,9 @@ void (*when_waiting)(void);
 void (*when_port)(void);
 void (*when_entry)(unsigned long gfn);
 void (*when_paused)(void);
+void (*when_faulted)(void);
+void (*when_counted)(void);
+void (*when_unlocked)(unsigned long gfn);
 unsigned long most_pages;
 void (*when_locked)(const rwlock_t *l);
 void (*when_mapped)(void);
@@ -78,6 +81,16 @@ void gfn_unlock(struct p2m_domain *p2m, gfn_t gfn, unsigned int order)
     if ( !p2m->locked )
         die("unlock of an unlocked p2m");
     p2m->locked--; /* a flush that is still to come is too late */
+    if ( !p2m->locked && when_unlocked )
+        when_unlocked(gfn_x(gfn));
+}
+
+void atomic_inc(atomic_t *a)
+{
+    a->n++;
+    a->increments++;
+    if ( when_counted )
+        when_counted();
 }
 
 /* Hypercalls end while somebody waits for them. */
@@ -98,6 +111,12 @@ void fake_may_copy(void)
         die("a copy with a lock held");
     if ( dom.p2m.need_flush )
         die("a copy before the flush");
+}
+
+void fake_fault(void)
+{
+    if ( when_faulted )
+        when_faulted();
 }
 
 /* ---- Frames ---- */
@@ -230,6 +249,7 @@ struct page_info *alloc_domheap_pages(struct domain *d, unsigned int order,
     {
         frames[first + i].owner = d;
         frames[first + i].count_info = PGC_allocated | 1;
+        memset(frames[first + i].bytes, 0xcc, PAGE_SIZE);
     }
 
     return &frames[first];
@@ -542,6 +562,8 @@ void make_world(void)
     deadlock = false;
     when_locked = NULL;
     when_mapped = NULL;
+    when_faulted = when_counted = NULL;
+    when_unlocked = NULL;
     fake_rc = fake_port = 0;
     vcpu0 = (struct vcpu){ .domain = &dom0 };
     current = &vcpu0;

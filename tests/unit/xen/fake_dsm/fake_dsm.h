@@ -63,7 +63,8 @@ typedef struct { uint8 *p; } handle_uint8;
 #define guest_handle_is_null(h) (!(h).p)
 #define FAULTY ((void *)8192)
 #define fake_copy(to, from, n, guest) \
-    ((void *)(guest) == FAULTY ? 1 : (fake_may_copy(), memcpy(to, from, n), 0))
+    ((void *)(guest) == FAULTY ? (fake_fault(), 1) \
+                              : (fake_may_copy(), memcpy(to, from, n), 0))
 #define copy_from_guest(to, h, n) \
     fake_copy(to, (h).p, (n) * sizeof(*(h).p), (h).p)
 #define copy_from_guest_offset(to, h, i, n) \
@@ -74,6 +75,7 @@ typedef struct { uint8 *p; } handle_uint8;
 #define __copy_to_guest_offset(h, i, from, n) \
     fake_copy((h).p + (i), from, (n) * sizeof(*(h).p), (h).p)
 void fake_may_copy(void);
+void fake_fault(void);
 
 /* Memory. */
 #define PAGE_SIZE 4096UL
@@ -223,10 +225,10 @@ typedef struct { bool held; } rwlock_t;
 extern void (*when_locked)(const rwlock_t *l); /* a port's, to write */
 void write_lock(rwlock_t *l);
 #define write_unlock(l) ((void)((l)->held = false))
-typedef struct { int n; } atomic_t;
+typedef struct { int n; unsigned int increments; } atomic_t;
 #define nrspin_lock spin_lock
 #define nrspin_unlock spin_unlock
-#define atomic_inc(a) ((void)(a)->n++)
+void atomic_inc(atomic_t *a);
 #define atomic_dec(a) ((void)(a)->n--)
 int atomic_read(atomic_t *a);
 

@@ -13,6 +13,9 @@ extern void (*when_port)(void);    /* ENABLE has its event channel */
 extern void (*when_entry)(unsigned long gfn); /* an entry has been changed */
 
 extern void (*when_paused)(void);  /* the domain's vCPUs are waited for */
+extern void (*when_faulted)(void); /* a copy is about to fail */
+extern void (*when_counted)(void); /* a hypercall has counted itself */
+extern void (*when_unlocked)(unsigned long gfn); /* the p2m lock is free */
 
 extern bool whole_frames;       /* there is a large page to allocate */
 extern unsigned long most_pages; /* that the domain had at a time */

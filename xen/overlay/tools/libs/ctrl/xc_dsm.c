@@ -36,6 +36,11 @@ int xc_dsm_enable(xc_interface *xch, uint32_t domid, xen_dsm_range_t *ranges,
     int rc;
 
     *refused = 0;
+    if ( slice > UINT16_MAX || nr_slices > UINT16_MAX )
+    {
+        errno = EINVAL;
+        return -1;
+    }
     if ( xc_hypercall_bounce_pre(xch, ranges) )
     {
         PERROR("Could not bounce memory for XEN_DSM_ENABLE");

@@ -116,7 +116,7 @@
 
 /* No vCPU of the guest waits: a domain maps the page, and will try again. */
 #define XEN_DSM_MISS_FOREIGN    (1u << 0)
-/* Xen needed the page: hypercall argument, walk of page tables, emulation. */
+/* A hypercall needs the page: for its arguments, or to free it. */
 #define XEN_DSM_MISS_BY_XEN     (1u << 1)
 
 /*
@@ -355,7 +355,7 @@ struct xen_dsm_keepalive {
 struct xen_dsm_stats {
     /* OUT */
     uint64_aligned_t waits;             /* a vCPU was stopped by a miss */
-    uint64_aligned_t waits_by_xen;      /* of these: on behalf of Xen */
+    uint64_aligned_t waits_by_xen;      /* of these: in a hypercall */
     uint64_aligned_t foreign;           /* misses of other domains */
     uint64_aligned_t foreign_lost;      /* of these: no room, caller retries */
     uint64_aligned_t ring_full;         /* misses that waited for FLUSH */

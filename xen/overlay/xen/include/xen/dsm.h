@@ -18,6 +18,7 @@
 #else /* !CONFIG_DSM */
 
 struct domain;
+struct page_info;
 
 #define dsm_enabled(d) ((void)(d), false)
 
@@ -28,6 +29,12 @@ static inline int dsm_recall(struct domain *d, gfn_t gfn, unsigned int order)
 
 static inline int dsm_may_populate(struct domain *d, gfn_t gfn,
                                    unsigned int order)
+{
+    return 0;
+}
+
+static inline int dsm_map_again(struct domain *d, mfn_t mfn, bool write,
+                                struct page_info **page)
 {
     return 0;
 }

@@ -702,7 +702,8 @@ void dsm_populate(struct domain *d, gfn_t gfn)
         return;
     }
 
-    miss(d, gfn_x(gfn), want, false);
+    miss(d, gfn_x(gfn), want,
+         curr->domain == d && dsm->vcpu[curr->vcpu_id].in_hcall);
 }
 
 int dsm_recall(struct domain *d, gfn_t gfn, unsigned int order)
@@ -719,6 +720,9 @@ int dsm_recall(struct domain *d, gfn_t gfn, unsigned int order)
 
     if ( homed_elsewhere(d, gfn, order) )
         return 1;
+    /* It would not be removed: nothing of it need come. */
+    if ( homes_of(dsm, gfn_x(gfn), end) == HOMES_MIXED )
+        return -EBUSY;
 
     for ( i = gfn_x(gfn); i < end; i++ )
     {
@@ -747,22 +751,28 @@ int dsm_recall(struct domain *d, gfn_t gfn, unsigned int order)
     return 0;
 }
 
-bool dsm_ad_ok(struct domain *d, mfn_t mfn)
+/* A frame that a reference keeps.  If it is not ours alone it is asked for. */
+static bool may_write(struct domain *d, mfn_t mfn)
 {
-    unsigned long gfn;
+    unsigned long gfn = get_gpfn_from_mfn(mfn_x(mfn));
     p2m_type_t t;
 
-    /* Our reference to the table keeps it from being downgraded now. */
-    if ( page_get_owner(mfn_to_page(mfn)) != d )
-        return true;
-
-    gfn = get_gpfn_from_mfn(mfn_x(mfn));
     get_gfn_query_unlocked(d, gfn, &t);
-    if ( t != p2m_dsm_shared )
+    if ( t != p2m_dsm_shared || d->arch.dsm->dead )
         return true;
 
     this_cpu(dsm_want) = (struct dsm_want){ gfn, XEN_DSM_WANT_M };
     dsm_populate(d, _gfn(gfn));
+
+    return false;
+}
+
+bool dsm_ad_ok(struct domain *d, mfn_t mfn)
+{
+    /* Our reference to the table keeps it from being downgraded now. */
+    if ( page_get_owner(mfn_to_page(mfn)) != d || may_write(d, mfn) )
+        return true;
+
     this_cpu(dsm_ad_missed) = true;
 
     return false;
@@ -777,6 +787,27 @@ bool dsm_ad_missed(void)
     return missed;
 }
 
+int dsm_map_again(struct domain *d, mfn_t mfn, bool write,
+                  struct page_info **page)
+{
+    struct page_info *pg = mfn_valid(mfn) ? mfn_to_page(mfn) : NULL;
+
+    *page = NULL;
+
+    /* Not memory of the guest's: none of our business. */
+    if ( !pg || !get_page(pg, d) )
+        return 0;
+
+    if ( write && !may_write(d, mfn) )
+    {
+        put_page(pg);
+        return -EAGAIN;
+    }
+    *page = pg;
+
+    return 0;
+}
+
 /* ---- The gate ---- */
 
 bool dsm_gate_enter(struct vcpu *v)
@@ -786,6 +817,12 @@ bool dsm_gate_enter(struct vcpu *v)
 
     for ( i = 0; i < 1000; i++ )
     {
+        /* Many who count themselves in turn are never none together. */
+        if ( unlikely(ACCESS_ONCE(dsm->closed)) )
+        {
+            cpu_relax();
+            continue;
+        }
         atomic_inc(&dsm->hcalls);
         smp_mb(); /* The counter before the flag, see gate_close(). */
         if ( likely(!ACCESS_ONCE(dsm->closed)) )
@@ -794,7 +831,6 @@ bool dsm_gate_enter(struct vcpu *v)
             return true;
         }
         atomic_dec(&dsm->hcalls);
-        cpu_relax();
     }
 
     return false;

@@ -20,6 +20,7 @@
 struct cpu_user_regs;
 struct domain;
 struct npfec;
+struct page_info;
 struct vcpu;
 struct vcpu_time_info;
 
@@ -104,6 +105,16 @@ int dsm_may_populate(struct domain *d, gfn_t gfn, unsigned int order);
  * if all are homed on another slice, which has the memory to be freed.
  */
 int dsm_recall(struct domain *d, gfn_t gfn, unsigned int order);
+
+/*
+ * A frame of d's is mapped by its grant once more, and `write` says how.
+ *
+ * Returns 0 with a reference in *page, which keeps page operations away, or
+ * with NULL there if it is not memory of d's; or -EAGAIN: it was asked for.
+ * Somebody else's reference keeps the frame meanwhile.
+ */
+int dsm_map_again(struct domain *d, mfn_t mfn, bool write,
+                  struct page_info **page);
 
 /* Around each hypercall of a guest with DSM. */
 enum dsm_hcall dsm_hcall_begin(struct cpu_user_regs *regs, unsigned int mode);
