@@ -232,7 +232,8 @@ static void test_hosts(void)
     nodes[2].host = long_name;
     refused("a host whose name is too long", "at most 253");
     long_name[VNODE_HOST_NAME - 1] = '\0';
-    ok_("... and the longest", setdefault() == 0);
+    ok_("... and the longest", setdefault() == 0 &&
+        vnode_host_name_valid("0-") && !vnode_host_name_valid("-0"));
 
     spanning_config();
     config.num_pcidevs = 1;

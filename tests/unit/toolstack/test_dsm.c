@@ -150,10 +150,31 @@ static void test_replies(void)
     }
 }
 
+/* A reply of so many vnodes, the last of them number 0 once more. */
+static libxl__dsm_error state_of(unsigned int nr, const char *kib,
+                                 libxl__dsm_reply *r)
+{
+    static char line[(VNODE_MAX + 2) * 256];
+    libxl__dsm_request req = { .op = LIBXL__DSM_STATE };
+    size_t n = sprintf(line, "{" OK ",\"vnodes\":[");
+    unsigned int i;
+
+    for (i = 0; i < nr; i++)
+        n += sprintf(line + n, "%s{\"vnode\":%u,\"link\":\"up\","
+                     "\"size_kib\":%s,\"pages_modified\":1,"
+                     "\"pages_shared\":2,\"pages_home\":3,"
+                     "\"faults_per_second\":4,\"median_ns\":5,\"p99_ns\":6}",
+                     i ? "," : "", i % VNODE_MAX, kib);
+    strcpy(line + n, "]}");
+    libxl__dsm_parse(&fake_gc, &req, line, r);
+
+    return r->error;
+}
+
 static void test_state(void)
 {
     libxl__dsm_request req = { .op = LIBXL__DSM_STATE };
-    libxl__dsm_reply r;
+    libxl__dsm_reply r, many;
 
     libxl__dsm_parse(&fake_gc, &req, "{" OK ",\"vnodes\":[" NODE("31") "]}", &r);
     ok_("state: each number in its place",
@@ -161,7 +182,13 @@ static void test_state(void)
         r.node[0].link == LIBXL_VNODE_LINK_UP && r.node[0].there_kb == 1024 &&
         r.node[0].modified == 1 && r.node[0].shared == 2 &&
         r.node[0].home == 3 && r.node[0].faults_per_s == 4 &&
-        r.node[0].median_ns == 5 && r.node[0].p99_ns == 6);
+        r.node[0].median_ns == 5 && r.node[0].p99_ns == 6 &&
+        /* as many as there can be, and as much */
+        !state_of(VNODE_MAX, "1024", &many) && many.nr_nodes == VNODE_MAX &&
+        state_of(VNODE_MAX + 1, "1024", &many) == BAD &&
+        strstr(many.text, "more vnodes") &&
+        !state_of(1, "17592186044415", &many) &&
+        state_of(1, "17592186044416", &many) == BAD);
 }
 
 static void test_text(void)
