@@ -104,6 +104,7 @@ static const char *const errors[DSM_NR_ERRORS] = {
 	[DSM_E_CALL]		= "a hypercall that is not done for other hosts",
 	[DSM_E_RESULT]		= "the result of no hypercall",
 	[DSM_E_TIME]		= "numbers that are no clock",
+	[DSM_E_NOT_HOME]	= "only the home says so, or is told",
 	[DSM_E_EVENT]		= "no such event",
 	[DSM_E_OPERATION]	= "the result of a page operation is due",
 	[DSM_E_NO_OPERATION]	= "no such result is due",
@@ -121,7 +122,14 @@ static const char *const vcpu_types[DSM_VCPU_END - DSM_VCPU_EVENT] = {
 	[DSM_VCPU_TIME - DSM_VCPU_EVENT]     = "TIME",
 	[DSM_VCPU_READY - DSM_VCPU_EVENT]    = "READY",
 	[DSM_VCPU_IDLE - DSM_VCPU_EVENT]     = "IDLE",
+	[DSM_VCPU_STOP - DSM_VCPU_EVENT]     = "STOP",
+	[DSM_VCPU_FENCE - DSM_VCPU_EVENT]    = "FENCE",
+	[DSM_VCPU_QUIET - DSM_VCPU_EVENT]    = "QUIET",
+	[DSM_VCPU_PLACE - DSM_VCPU_EVENT]    = "PLACE",
+	[DSM_VCPU_PLACED - DSM_VCPU_EVENT]   = "PLACED",
+	[DSM_VCPU_GO - DSM_VCPU_EVENT]	     = "GO",
 	[DSM_VCPU_POLICY - DSM_VCPU_EVENT]   = "POLICY",
+	[DSM_VCPU_TABLE - DSM_VCPU_EVENT]    = "TABLE",
 };
 
 const char *dsm_type_name(unsigned int type)
@@ -143,7 +151,8 @@ const char *dsm_error_name(unsigned int error)
 
 bool dsm_type_has_page(unsigned int type)
 {
-	return type == DSM_VCPU_POLICY || (type < DSM_NR_TYPES && shapes[type].page);
+	return type == DSM_VCPU_POLICY || type == DSM_VCPU_TABLE ||
+	       (type < DSM_NR_TYPES && shapes[type].page);
 }
 
 bool dsm_type_is_vcpu(unsigned int type)

@@ -84,7 +84,14 @@ enum dsm_vcpu_type {
 	DSM_VCPU_TIME,		/* the guest's, from its home */
 	DSM_VCPU_READY,		/* its answer */
 	DSM_VCPU_IDLE,		/* no vCPU is up there, and what was sent until then */
+	DSM_VCPU_STOP,		/* the home: the guest is to stand still */
+	DSM_VCPU_FENCE,		/* each to each: nothing about vCPUs comes behind it */
+	DSM_VCPU_QUIET,		/* to the home: it does, and nothing is on its way */
+	DSM_VCPU_PLACE,		/* the home: where a vCPU runs from now on */
+	DSM_VCPU_PLACED,	/* its answer */
+	DSM_VCPU_GO,		/* the home: the guest goes on */
 	DSM_VCPU_POLICY,	/* page: a part of the CPU policy, from the home */
+	DSM_VCPU_TABLE,		/* page: the host of each vCPU, from the home */
 	DSM_VCPU_END
 };
 
@@ -156,7 +163,8 @@ enum dsm_error {
 	DSM_E_CALL,		/* a hypercall that is not done for other hosts */
 	DSM_E_RESULT,		/* of no hypercall */
 	DSM_E_TIME,		/* numbers that are no clock */
-	DSM_E_LAST_OF_PEER = DSM_E_TIME,
+	DSM_E_NOT_HOME,		/* what only the home says, or only the home is told */
+	DSM_E_LAST_OF_PEER = DSM_E_NOT_HOME,
 	DSM_E_EVENT,		/* no such event, or with values that make no sense */
 	DSM_E_OPERATION,	/* an event while the result of a page operation is due */
 	DSM_E_NO_OPERATION,	/* a result that is not due, or can't be one */

@@ -28,8 +28,14 @@ static const struct shape {
 	[DSM_VCPU_REPLY - DSM_VCPU_EVENT] = { VCPU | NUMBER | RC, 3 },
 	[DSM_VCPU_SHUTDOWN - DSM_VCPU_EVENT] = { FLAGS, 0 },
 	[DSM_VCPU_TIME - DSM_VCPU_EVENT] = { FLAGS | SIPI | NUMBER, 3 },
-	[DSM_VCPU_READY - DSM_VCPU_EVENT] = { 0, 0 },
+	[DSM_VCPU_READY - DSM_VCPU_EVENT] = { FLAGS, 0 },
 	[DSM_VCPU_IDLE - DSM_VCPU_EVENT] = { NUMBER, 3 },
+	[DSM_VCPU_STOP - DSM_VCPU_EVENT] = { NUMBER, 1 },
+	[DSM_VCPU_FENCE - DSM_VCPU_EVENT] = { NUMBER, 0 },
+	[DSM_VCPU_QUIET - DSM_VCPU_EVENT] = { VCPU | FLAGS | NUMBER, 1 },
+	[DSM_VCPU_PLACE - DSM_VCPU_EVENT] = { VCPU | NUMBER, 3 },
+	[DSM_VCPU_PLACED - DSM_VCPU_EVENT] = { VCPU | FLAGS | NUMBER, 1 },
+	[DSM_VCPU_GO - DSM_VCPU_EVENT] = { NUMBER, 0 },
 };
 
 static void put(uint8_t *bytes, uint64_t value, unsigned int size)
@@ -112,6 +118,12 @@ static int check(const struct dsm_vcpu_msg *m)
 		return m->flags >= DSM_SHUTDOWNS ? -DSM_E_REASON : 0;
 	case DSM_VCPU_TIME:
 		return check_time(m);
+	case DSM_VCPU_READY:
+		return m->flags >= DSM_NOT_VERSION ? -DSM_E_REASON : 0;
+	case DSM_VCPU_QUIET:
+		return m->flags & ~DSM_QUIET_CALLING ? -DSM_E_FLAGS : 0;
+	case DSM_VCPU_PLACED:
+		return m->flags >= DSM_PLACEDS ? -DSM_E_REASON : 0;
 	}
 	return 0;
 }

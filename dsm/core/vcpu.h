@@ -32,7 +32,19 @@
  *	word	  vectors  ports  arg,	       arg		    tsc, ns, mul
  *				  shared_info			   host, sent, got
  *
- * READY has none of them.  POLICY has a page instead, and its number in gfn.
+ *		  READY	     STOP    FENCE, GO	QUIET		PLACE	     PLACED
+ *	vcpu					one that waits	which	     the same
+ *	flags	  DSM_NOT_*			DSM_QUIET_*		     DSM_PLACED_*
+ *	number		     round   round	round		round	     round
+ *	word		     hosts		hosts		host, info,  info
+ *								shared_info
+ *
+ * STOP: the hosts that send each other FENCE, bit n host n.  QUIET: those of them to which
+ * there is no connection.  info: the address of a page of a vcpu_info in the guest, which is
+ * to be registered, or is registered nowhere now; or 0.
+ *
+ * POLICY and TABLE have a page instead.  Of POLICY its number is in gfn.  TABLE: byte n is the
+ * host of vCPU n, and 0 behind the last one.
  */
 #ifndef DSM_VCPU_H
 #define DSM_VCPU_H
@@ -56,6 +68,27 @@ extern "C" {
 #define DSM_SHUTDOWN_POWEROFF 0u
 #define DSM_MOST_SLOW	100u	/* times that a guest's clock is slower */
 #define DSM_POLICY_PARTS 4u	/* pages of a CPU policy, at most */
+
+/* READY: what is in the way of vCPUs at that host; 0: nothing. */
+enum dsm_not_ready {
+	DSM_NOT_TSC = 1,	/* its TSC and the home's can't be one guest's */
+	DSM_NOT_POLICY,		/* nor can the CPU policy */
+	DSM_NOT_TIME,		/* Xen does not take its time */
+	DSM_NOT_TABLE,		/* nor where vCPUs run */
+	DSM_NOT_VERSION,	/* not on the wire: it speaks another version */
+	DSM_NOTS
+};
+
+#define DSM_QUIET_CALLING 0x01	/* but for the hypercall of a vCPU */
+
+enum dsm_placed {
+	DSM_PLACED_DONE,
+	DSM_PLACED_UP,		/* no: it runs there, and is up */
+	DSM_PLACED_BUSY,	/* no: something is on its way still, or the guest runs */
+	DSM_PLACED_SHARED,	/* no: its vcpu_info is not alone in its page */
+	DSM_PLACED_FAILED,	/* no: its Xen's log, and its own, say why */
+	DSM_PLACEDS
+};
 
 struct dsm_vcpu_msg {
 	uint8_t type;		/* enum dsm_vcpu_type */

@@ -33,8 +33,9 @@
  *
  * A connection has the highest version that both ends speak.  Version 2 differs
  * from 1 in what an answer of the connection itself has (link.h); messages have the
- * form that they had, and its number.  Version 3 has messages about vCPUs, version
- * 4 GETM ahead of time (DSM_F_PREFETCH).
+ * form that they had, and its number.  Version 4 has messages about vCPUs, and GETM
+ * ahead of time (DSM_F_PREFETCH).  Version 3 had the former as long as vCPUs stayed where
+ * they are: nobody speaks it any more, and who says so is spoken to as by version 2.
  *
  * A byte that has to be 0 and is not, a version or a type that we do not know
  * and a wrong length are errors, never skipped.
@@ -53,7 +54,7 @@ extern "C" {
 #define DSM_WIRE_VERSION	1	/* of a message */
 #define DSM_WIRE_LOWEST		1	/* of a connection */
 #define DSM_WIRE_CLOCK		2	/* with clocks in answers */
-#define DSM_WIRE_VCPUS		3	/* with messages about vCPUs */
+#define DSM_WIRE_VCPUS		4	/* with messages about vCPUs */
 #define DSM_WIRE_AHEAD		4	/* with GETM that nobody waits for */
 #define DSM_WIRE_HIGHEST	4
 #define DSM_WIRE_BYTES		32

@@ -287,6 +287,7 @@ static int check_places(const struct reader *r)
 	if (d->build != (r->config->self != d->token_home))
 		return wrong(r, "places", "the domain of the host of \"token\" is there, and all others are built");
 	memset(d->where, (int)d->token_home, sizeof(d->where));
+	memset(d->places, (int)d->token_home, sizeof(d->places));
 	for (p = d->place; p < d->place + d->nr_places; p++) {
 		if (p->attached && d->elastic)
 			return wrong(r, "places", "\"attached\" is false, since that of a range is");
@@ -294,6 +295,7 @@ static int check_places(const struct reader *r)
 			return wrong(r, "places", "vCPUs below %u", d->nr_vcpus);
 		if (p->host == d->token_home)
 			return wrong(r, "places", "at other hosts than that of \"token\"");
+		memset(d->places + p->first, (int)p->host, p->nr);
 		if (p->attached)
 			memset(d->where + p->first, (int)p->host, p->nr);
 	}
@@ -458,6 +460,7 @@ void dsm_description_engine(const struct dsm_description *d,
 	p->nr_vcpus = d->nr_vcpus;
 	p->where = d->nr_places ? d->where : NULL;
 	p->lenders = d->lenders;
+	p->places = d->nr_places ? d->places : NULL;
 	p->frames = d->frames;
 	p->lease_ns = d->lease_ns;
 	p->merge_ns = MERGE_NS;

@@ -47,7 +47,8 @@ struct dsm_description {
 	bool elastic;		/* there is such a range: nobody is waited for */
 	unsigned int nr_places;	/* 0: all vCPUs are at home, for good */
 	struct dsm_place place[DSM_PLACES];
-	uint8_t where[DSM_ENGINE_VCPUS];	/* the host of each vCPU, with places */
+	uint8_t where[DSM_ENGINE_VCPUS];	/* the host of each vCPU at first, with places */
+	uint8_t places[DSM_ENGINE_VCPUS];	/* and where it may be, but at home */
 	uint16_t lenders;	/* set of hosts where no vCPU is, nor will be, as far as that is known */
 	unsigned int slow;	/* the guest's clock, times; with places */
 	/* may be left out */

@@ -4,7 +4,7 @@
 
 _dsmctl() {
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
-  local commands="list hosts status peers metrics wait vnodes connect node leaving set evacuate leave fail forget" folder=/run/xenuma/dsmd
+  local commands="list hosts status peers metrics wait vnodes connect node leaving place home set evacuate leave fail forget" folder=/run/xenuma/dsmd
   local -a names=()
   local socket
   for socket in "$folder"/*.sock; do
@@ -13,7 +13,7 @@ _dsmctl() {
   COMPREPLY=()
   if [[ $word == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "--json --timeout --force --folder --listen --help" -- "$word")
-  elif [[ $before =~ ^(status|peers|metrics|wait|vnodes|connect|node|leaving|set|evacuate|leave|fail|forget)$ ]]; then
+  elif [[ $before =~ ^(status|peers|metrics|wait|vnodes|connect|node|leaving|place|home|set|evacuate|leave|fail|forget)$ ]]; then
     mapfile -t COMPREPLY < <(compgen -W "${names[*]}" -- "$word")
   elif ((COMP_CWORD > 2)) && [[ ${COMP_WORDS[COMP_CWORD - 2]} == wait ]]; then
     mapfile -t COMPREPLY < <(compgen -W "connecting running leaving ended failed" -- "$word")

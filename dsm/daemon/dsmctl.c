@@ -56,6 +56,8 @@ static void usage(FILE *to)
 	      "                       pool here\n"
 	      "  leaving VM VNODE SIZE\n"
 	      "                       the guest will empty the vnode but for so many KiB\n"
+	      "  place VM HOST VCPUS  these vCPUs, which are down, run there: 1,4-7\n"
+	      "  home VM VCPUS        or at the VM's home\n"
 	      "  leave VM HOST        end the connection with a host\n"
 	      "  leave VM             give back what is here of other hosts, and end\n"
 	      "  fail VM REASON       stop the VM on all hosts\n"
@@ -476,6 +478,16 @@ static enum status do_leaving(char **words_after)
 	return tell("leaving", words_after);
 }
 
+static enum status do_place(char **words_after)
+{
+	return tell("place", words_after);
+}
+
+static enum status do_home(char **words_after)
+{
+	return tell("home", words_after);
+}
+
 static enum status do_leave(char **words_after)
 {
 	return tell("leave", words_after);
@@ -619,6 +631,8 @@ static const struct command {
 	{ "connect", do_connect, 2, 2 },
 	{ "node", do_node, 4, 4 },
 	{ "leaving", do_leaving, 3, 3 },
+	{ "place", do_place, 3, 3 },
+	{ "home", do_home, 2, 2 },
 	{ "leave", do_leave, 1, 2 },
 	{ "fail", do_fail, 2, 2 },
 	{ "forget", do_forget, 1, 1 },

@@ -11,6 +11,8 @@
  *	engine_frames.c	frames, and which pages leave
  *	engine_peers.c	connections and messages
  *	engine_vcpus.c	vCPUs that run on several hosts
+ *	engine_stop.c	and the guest stands still, for one to be placed elsewhere
+ *	engine_place.c	which the home does
  *	engine_answers.c	hosts that live and do not answer
  */
 #include <errno.h>
@@ -37,6 +39,7 @@ static void end(struct dsm_engine *e, const char *text)
 {
 	e->has_failed = true;
 	snprintf(e->failure, sizeof(e->failure), "%s", text);
+	engine_place_end(e);
 	e->p.calls->over(e->p.context, e->failure);
 }
 
@@ -59,6 +62,7 @@ void engine_fail(struct dsm_engine *e, const char *format, ...)
 	if (e->p.xen->calls->crash(e->p.xen))
 		e->p.calls->warn(e->p.context,
 				 "Xen did not crash the domain; without keepalive it stops");
+	engine_place_end(e);
 	e->p.calls->failed(e->p.context, e->failure);
 }
 
@@ -123,6 +127,10 @@ uint64_t dsm_engine_next(const struct dsm_engine *e)
 		next = e->merge_due;
 	if (e->vcpus.due < next)
 		next = e->vcpus.due;
+	if (engine_place_due(e) < next)
+		next = engine_place_due(e);
+	if (e->ring_left)
+		return 0;
 	return e->token_due < next ? e->token_due : next;
 }
 
@@ -207,6 +215,8 @@ void dsm_engine_tick(struct dsm_engine *e)
 		else
 			engine_retired(e, e->token_vcpu);
 	}
+	if (!e->has_failed && e->ring_left)
+		engine_read_ring(e);
 	if (!e->has_failed)
 		engine_vcpus_tick(e, t);
 	if (!e->has_failed && engine_answers_due(e) <= t)
@@ -385,6 +395,12 @@ static int check_params(const struct dsm_engine_params *p, struct dsm_vm *vm,
 			continue;
 		snprintf(text, DSM_ENGINE_TEXT, "vCPU %u at host %u: want one of %u, and vCPU 0 at %u",
 			 i, p->where[i], p->nr_hosts, p->token_home);
+		return -EINVAL;
+	}
+	for (i = 0; p->where && i < p->nr_vcpus; i++) {
+		if (p->places && p->places[i] < p->nr_hosts)
+			continue;
+		snprintf(text, DSM_ENGINE_TEXT, "a place of vCPU %u: want one of %u hosts", i, p->nr_hosts);
 		return -EINVAL;
 	}
 	if (!p->token_ns || !p->retry_ns || p->retry_ns > DSM_ENGINE_BACKOFF || !p->pin_ns) {

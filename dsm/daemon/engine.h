@@ -68,6 +68,8 @@ struct dsm_engine_calls {
 	void (*warn)(void *context, const char *text);
 	/** The end of dsm_engine_drop() or _populate(). */
 	void (*finished)(void *context, uint64_t gfn, enum dsm_reason reason);
+	/** The end of a dsm_engine_place().  @error: "WORD TEXT"; NULL: it is done. */
+	void (*placed)(void *context, const char *error);
 };
 
 struct dsm_engine_params {
@@ -89,6 +91,7 @@ struct dsm_engine_params {
 	bool clear_hint;		/* who overwrites a page gets it without its bytes */
 	const uint8_t *where;		/* host of each vCPU; NULL: no host carries vCPUs */
 	uint16_t lenders;		/* set of hosts that only have memory: they ask for nothing */
+	const uint8_t *places;		/* where each may be, but at home; with where */
 	uint8_t max_losses;		/* before a vCPU wants the token; 0: the core's */
 	uint64_t seed;			/* of the lengths of leases */
 	struct dsm_xen *xen;
@@ -187,6 +190,42 @@ bool dsm_engine_runs_vcpus(const struct dsm_engine *engine, unsigned int host);
  * for those of others; what says so is a breach.  Not held at first.
  */
 void dsm_engine_hold_vcpus(struct dsm_engine *engine, bool hold);
+
+/**
+ * That host, which is connected, knows where vCPUs run, or is told (at home), or speaks of
+ * vCPUs at all (elsewhere): until the end of the connection.
+ */
+void dsm_engine_join(struct dsm_engine *engine, unsigned int host);
+
+/**
+ * At home: that host can have vCPUs, or can't.
+ * @why: 0; or enum dsm_not_ready.
+ */
+void dsm_engine_ready(struct dsm_engine *engine, unsigned int host, unsigned int why);
+
+/** Return: the host where a vCPU runs.  Only if there is a table. */
+unsigned int dsm_engine_where(const struct dsm_engine *engine, unsigned int vcpu);
+
+/**
+ * Not at home, and no vCPU runs here: where they run, as the home says.
+ * @where: of all vCPUs.
+ * Return: 0; -DSM_E_VCPU: it can't be so; -errno of Xen.
+ */
+int dsm_engine_set_table(struct dsm_engine *engine, const uint8_t *where);
+
+/**
+ * At home: these vCPUs, which are down, run at @host from now on, which is their place or
+ * home.  Those that do so already are left alone.  placed() says how it ended.  An error
+ * changes nothing.
+ * @vcpus: ascending.
+ * @text: of an error, "WORD TEXT", as docs/dsm-control.md has them.
+ * Return: 0: so it is; -EINPROGRESS: placed() will say; -EINVAL.
+ */
+int dsm_engine_place(struct dsm_engine *engine, unsigned int host, const uint16_t *vcpus,
+		     unsigned int nr, char text[DSM_ENGINE_TEXT]);
+
+/** Return: that goes on; or, elsewhere, the guest stands still for it. */
+bool dsm_engine_is_placing(const struct dsm_engine *engine);
 
 /** There may be something in the ring. */
 void dsm_engine_misses(struct dsm_engine *engine);

@@ -17,6 +17,12 @@
  * the report, from a host that had sent it after its own, and so had done
  * something before.
  *
+ * When a vCPU is placed elsewhere hosts send each other FENCE (engine_stop.c), and both counts
+ * of a channel go on from the number of that round, in the upper half of it.  So they never go
+ * back, and those of a host that was there before, or is there anew, are not taken for each
+ * other's.  A vCPU that moves is down, and nothing to any vCPU is on its way then: Xen
+ * refuses else.  So no host becomes idle, or busy, by it.
+ *
  * A peer that lies ends the guest, of which it has a part, and nothing else.
  *
  * Context: the engine's thread.
@@ -63,9 +69,33 @@ void engine_begin_idle(struct dsm_engine *e)
 	e->vcpus.idle.due = true;
 }
 
+#define OF_A_ROUND	32	/* bits for the EVENTs of one round */
+
+void engine_idle_fenced(struct dsm_engine *e, unsigned int host, uint64_t round)
+{
+	e->vcpus.events_sent[host] = round << OF_A_ROUND;
+	e->vcpus.idle.due = true;
+}
+
+void engine_idle_fence_came(struct dsm_engine *e, unsigned int from, uint64_t round)
+{
+	e->vcpus.idle.received[from] = round << OF_A_ROUND;
+	e->vcpus.idle.due = true;
+}
+
+void engine_idle_forget(struct dsm_engine *e, unsigned int host)
+{
+	memset(&e->vcpus.idle.report[host], 0, sizeof(e->vcpus.idle.report[host]));
+}
+
 void engine_idle_received(struct dsm_engine *e, unsigned int from)
 {
 	e->vcpus.idle.received[from]++;
+	e->vcpus.idle.due = true;
+}
+
+void engine_idle_sends(struct dsm_engine *e)
+{
 	e->vcpus.idle.begun++;
 	e->vcpus.idle.due = true;
 }
@@ -167,7 +197,7 @@ void engine_idle_run(struct dsm_engine *e)
 	struct idle *idle = &e->vcpus.idle;
 	int rc;
 
-	if (!idle->due || idle->ended || e->vcpus.shut || !is_idle(e))
+	if (!idle->due || idle->ended || e->vcpus.shut || e->vcpus.stop.on || !is_idle(e))
 		return;
 	idle->due = false;
 	if (!is_home(e)) {

@@ -134,7 +134,7 @@ struct letter {
 
 /* Of a vCPU of a VM whose vCPUs run on several hosts. */
 struct carried {
-	struct letter event;		/* to it: it runs elsewhere */
+	struct letter event;		/* to it: it runs elsewhere, or the guest stands still */
 	struct letter call;		/* by it: it runs here */
 	bool asks;			/* and waits for that call's result */
 	struct letter reply;		/* to it: its call was done here */
@@ -164,6 +164,55 @@ struct idle {
 	bool ended;			/* the guest, by us */
 };
 
+/*
+ * The guest stands still on all hosts, and nothing about vCPUs is on its way:
+ * engine_stop.c.
+ */
+struct stop {
+	uint64_t round;			/* of the last STOP */
+	bool on;
+	bool drained;			/* what the ring had is in letters, or has gone */
+	uint16_t fencers;		/* hosts that send each other FENCE */
+	uint16_t fenced, came;		/* FENCE has gone there; has come */
+	uint64_t heard[DSM_MAX_HOSTS];	/* the round of the last FENCE that came */
+	bool quiet, calling;		/* QUIET was said; and that a vCPU waits */
+	bool moved[DSM_ENGINE_VCPUS];	/* in this round: it is down */
+	struct dsm_vcpu_msg doing;	/* PLACE; its type is 0: none */
+	bool tried;			/* once; then each ms */
+	bool placed;			/* Xen has done it, and its page is to be registered */
+	uint64_t until;			/* it is tried again */
+	bool owes_shutdown;
+	struct dsm_vcpu_msg shutdown;
+};
+
+/* At home: vCPUs that go to another host, or come back.  engine_place.c. */
+enum placing_step {
+	PLACING_NONE,
+	PLACING_WAITS,			/* until the host is ready */
+	PLACING_STOPS,			/* until all are quiet */
+	PLACING_ONE,			/* where a vCPU runs is asked to give it away */
+	PLACING_OTHERS,			/* the other hosts are told */
+	PLACING_SELF,			/* and this one */
+};
+
+struct placing {
+	enum placing_step step;
+	uint8_t host;			/* where they go to */
+	unsigned int nr, at;		/* vCPUs; the one that is being placed */
+	uint16_t vcpu[DSM_ENGINE_VCPUS];
+	uint8_t from[DSM_ENGINE_VCPUS];	/* of each of these: where it ran */
+	bool back;			/* what was done is taken back, from `at` on */
+	uint16_t members;		/* hosts that have been stopped; not this one */
+	uint16_t quiet;			/* of these, and this one: who is */
+	uint16_t calling, apart;	/* and has a vCPU that waits; lacks a connection */
+	uint32_t caller[DSM_MAX_HOSTS];	/* that vCPU */
+	uint8_t has[DSM_MAX_HOSTS];	/* where each has been told that the vCPU runs */
+	uint16_t asked;			/* who has not answered */
+	bool refused;			/* by one who has, or it is lost */
+	uint64_t due, late;		/* or DSM_NEVER */
+	char error[DSM_ENGINE_TEXT];	/* "" : none */
+};
+
 struct vcpus {
 	struct carried *carried;	/* NULL: all stay where they are */
 	uint8_t where[DSM_ENGINE_VCPUS];	/* host */
@@ -178,7 +227,13 @@ struct vcpus {
 	bool again;			/* or at once */
 	bool held;			/* before the first start: letters wait */
 	bool shut, shared;		/* the guest has shut down; its shared_info is mapped */
+	uint8_t shut_code;
+	uint16_t joined, ready;		/* hosts that know the table; that can have vCPUs */
+	uint8_t not_ready[DSM_MAX_HOSTS];	/* enum dsm_not_ready: why not */
+	uint64_t info[DSM_ENGINE_VCPUS];	/* at home: a vcpu_info that is nowhere; or 0 */
 	struct idle idle;
+	struct stop stop;
+	struct placing placing;
 };
 
 struct engine_range {
@@ -244,6 +299,7 @@ struct dsm_engine {
 	bool has_failed;
 	char failure[DSM_ENGINE_TEXT];
 	char broken[DSM_ENGINE_TEXT];	/* of the operation that failed */
+	bool ring_left;			/* the ring may have more */
 	struct dsm_engine_counts counts;
 };
 
@@ -383,6 +439,9 @@ bool engine_may_ask(struct dsm_engine *e, const struct dsm_entry *entry,
 /** Tell the core of all misses that can be requests now. */
 void engine_tell_all(struct dsm_engine *e);
 
+/** Read the ring.  e->ring_left says whether it may have more. */
+void engine_read_ring(struct dsm_engine *e);
+
 /* ---- engine_token.c ---- */
 
 void engine_send_all(struct dsm_engine *e, const struct dsm_actions *actions);
@@ -481,6 +540,73 @@ void engine_vcpus_tick(struct dsm_engine *e, uint64_t t);
 /** Return: nothing about vCPUs is under way. */
 bool engine_vcpus_are_quiet(const struct dsm_engine *e);
 
+/** Return: does it run there? */
+bool engine_runs_at(const struct dsm_engine *e, uint32_t vcpu, unsigned int host);
+
+/** From now on it runs there: here, and in the table. */
+void engine_set_where(struct dsm_engine *e, unsigned int vcpu, unsigned int host);
+
+/** Return: where the guest has its shared_info, if that is at home and this is; or 0. */
+uint64_t engine_own_shared_info(struct dsm_engine *e);
+
+/**
+ * A call that is to be done here, or was: its rc.  word[3]: shared_info, or 0.
+ * Return: 0; -EAGAIN: a page is asked for; what Xen says.
+ */
+int engine_do_call(struct dsm_engine *e, struct dsm_vcpu_msg *call);
+
+/** An EVENT to a vCPU that runs here: Xen has it. */
+void engine_send_here(struct dsm_engine *e, const struct dsm_vcpu_msg *m);
+
+/** The guest has shut down here: say so. */
+void engine_say_shutdown(struct dsm_engine *e, const struct dsm_vcpu_msg *m);
+
+/** The host has broken the protocol with this: the VM fails. */
+void engine_breach(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_msg *m,
+		   const char *what);
+
+/** What Xen says of something that was checked: our mistake, if it is an error. */
+void engine_check_done(struct dsm_engine *e, const struct dsm_vcpu_msg *m, int rc);
+
+/* ---- engine_stop.c ---- */
+
+void engine_begin_stop(struct dsm_engine *e);
+
+/** STOP, FENCE, PLACE, GO, of a peer or of this host.  Return: 0, or enum dsm_error. */
+int engine_stop_got(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_msg *m);
+
+/** Go on with it.  Return: something has changed. */
+bool engine_stop_run(struct dsm_engine *e);
+void engine_stop_tick(struct dsm_engine *e, uint64_t t);
+
+/** The home is gone, and no vCPU runs here: nobody will say GO. */
+void engine_stop_end(struct dsm_engine *e);
+
+/** Return: a letter for that host waits until the guest goes on. */
+bool engine_stop_holds(const struct dsm_engine *e, unsigned int host,
+		       const struct letter *letter);
+
+/** Return: do vCPUs run at that host that may be up? */
+bool engine_loses_vcpus(const struct dsm_engine *e, unsigned int host);
+
+/* ---- engine_place.c ---- */
+
+void engine_begin_place(struct dsm_engine *e);
+
+/** QUIET, PLACED, of a peer or of this host.  Return: 0, or enum dsm_error. */
+int engine_place_got(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_msg *m);
+
+/** Go on with it.  Return: something has changed. */
+bool engine_place_run(struct dsm_engine *e);
+uint64_t engine_place_due(const struct dsm_engine *e);
+void engine_place_tick(struct dsm_engine *e, uint64_t t);
+
+/** The connection with a host is gone, and the VM goes on. */
+void engine_place_lost(struct dsm_engine *e, unsigned int host);
+
+/** The VM has failed, or ended: whoever waits has to know. */
+void engine_place_end(struct dsm_engine *e);
+
 /* ---- engine_letters.c ---- */
 
 /* Put a letter into its host's line, if it is in none. */
@@ -493,6 +619,9 @@ void engine_send_vcpu(struct dsm_engine *e, unsigned int host,
 /** Send what there are credits for. */
 void engine_send_letters(struct dsm_engine *e);
 
+/** Take a letter out of its line. */
+void engine_take_letter(struct dsm_engine *e, struct letter *letter);
+
 /** There is room again: what of it misses must not have. */
 void engine_letters_room(struct dsm_engine *e, unsigned int host);
 
@@ -500,8 +629,18 @@ void engine_letters_room(struct dsm_engine *e, unsigned int host);
 
 void engine_begin_idle(struct dsm_engine *e);
 
-/* An EVENT has come from it, and a SEND begins. */
+/* A FENCE goes to a host, or has come from it: counts go on from the number of its round. */
+void engine_idle_fenced(struct dsm_engine *e, unsigned int host, uint64_t round);
+void engine_idle_fence_came(struct dsm_engine *e, unsigned int from, uint64_t round);
+
+/* No vCPU ran there: what it reported before is of no use. */
+void engine_idle_forget(struct dsm_engine *e, unsigned int host);
+
+/* An EVENT has come from it. */
 void engine_idle_received(struct dsm_engine *e, unsigned int from);
+
+/* A SEND begins. */
+void engine_idle_sends(struct dsm_engine *e);
 
 /* Xen's ring: IDLE as in xen_calls.h.  Return: whether it makes sense. */
 bool engine_idle_said(struct dsm_engine *e, const struct dsm_vcpu_msg *m);

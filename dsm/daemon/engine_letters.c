@@ -31,6 +31,24 @@ void engine_send_vcpu(struct dsm_engine *e, unsigned int host,
 	e->p.calls->send(e->p.context, host, &head, bytes);
 }
 
+void engine_take_letter(struct dsm_engine *e, struct letter *letter)
+{
+	TAILQ_REMOVE(&e->vcpus.line[letter->host], letter, link);
+	letter->queued = false;
+	e->vcpus.nr_letters--;
+}
+
+/* The first that may go. */
+static struct letter *next_letter(const struct dsm_engine *e, unsigned int host)
+{
+	struct letter *letter;
+
+	TAILQ_FOREACH(letter, &e->vcpus.line[host], link)
+		if (!engine_stop_holds(e, host, letter))
+			return letter;
+	return NULL;
+}
+
 /* All that there are credits for, but no more than @most. */
 static void send_letters(struct dsm_engine *e, unsigned int host, unsigned int most)
 {
@@ -38,13 +56,11 @@ static void send_letters(struct dsm_engine *e, unsigned int host, unsigned int m
 
 	if (e->vcpus.held)
 		return;
-	while ((letter = TAILQ_FIRST(&e->vcpus.line[host])) && e->vm.up & dsm_bit(host) &&
+	while ((letter = next_letter(e, host)) && e->vm.up & dsm_bit(host) &&
 	       e->p.calls->room(e->p.context, host)) {
 		if (!most--)
 			return;
-		TAILQ_REMOVE(&e->vcpus.line[host], letter, link);
-		letter->queued = false;
-		e->vcpus.nr_letters--;
+		engine_take_letter(e, letter);
 		if (letter->msg.type == DSM_VCPU_EVENT)
 			e->vcpus.events_sent[host]++;
 		engine_send_vcpu(e, host, &letter->msg);

@@ -9,6 +9,7 @@
 #include "engine_internal.h"
 
 #define RING		64		/* misses taken at a time */
+#define ROUNDS		16		/* times, before others have their turn */
 
 /*
  * For how long an access is shown a hole: at first, and each time twice as long
@@ -368,9 +369,14 @@ static void missed(struct dsm_engine *e, const struct dsm_xen_miss *miss)
 		vcpu_missed(e, miss);
 }
 
-void dsm_engine_misses(struct dsm_engine *e)
+/*
+ * A guest may fill the ring as fast as it is read, and all else waits for the end of
+ * this: so many rounds, and the rest in the next turn.
+ */
+void engine_read_ring(struct dsm_engine *e)
 {
 	struct dsm_xen_entry entry[RING];
+	unsigned int rounds = ROUNDS;
 	int i, nr;
 
 	do {
@@ -389,7 +395,13 @@ void dsm_engine_misses(struct dsm_engine *e)
 			if (e->has_failed)
 				return;
 		}
-	} while (nr == RING);
+		e->ring_left = nr == RING;
+	} while (e->ring_left && --rounds);
+}
+
+void dsm_engine_misses(struct dsm_engine *e)
+{
+	engine_read_ring(e);
 }
 
 void dsm_engine_room(struct dsm_engine *e, unsigned int host)

@@ -56,12 +56,12 @@ void dsm_engine_peer_down(struct dsm_engine *e, unsigned int host, bool orderly,
 		modified += at_home(e, entry) &&
 			    dsm_page_only_at(&entry->page, host);
 	harmless = e->vm.unbound & dsm_bit(host) && !engine_pages_of(e, host) &&
-		   !engine_runs_vcpus(e, host);
+		   !engine_loses_vcpus(e, host);
 
 	dsm_vm_peer_down(&e->vm, host);
 	e->peer_requests[host] = 0;
 	if (!harmless && (!orderly || modified || engine_open_at(e, host) ||
-			  engine_runs_vcpus(e, host))) {
+			  engine_loses_vcpus(e, host))) {
 		engine_lose(e, host, why);
 		return;
 	}
@@ -87,6 +87,8 @@ void dsm_engine_peer_down(struct dsm_engine *e, unsigned int host, bool orderly,
 	e->counting = false;
 	if (harmless && !e->has_failed)
 		dsm_vm_peer_left(&e->vm, host);
+	if (!e->has_failed)
+		engine_place_lost(e, host);
 }
 
 static void breach(struct dsm_engine *e, unsigned int from,

@@ -3,9 +3,9 @@
  * vCPUs that run on other hosts: what Xen's ring says of them goes there, and
  * what hosts say of ours is done here.  Decision 0111.
  *
- * A table says where each vCPU runs.  It is the same at all hosts, and stays as
- * it is while they run.  What the ring says and the table does not allow is our
- * own mistake; what a peer says is a breach.
+ * A table says where each vCPU runs.  It is the same at all hosts, and changes only
+ * while the guest stands still on all of them (engine_stop.c).  What the ring says
+ * and the table does not allow is our own mistake; what a peer says is a breach.
  *
  * Nothing grows.  What is to be sent is a letter, and there is one for each
  * thing that can be said at a time: an EVENT to a vCPU, PORTS of 256, a CALL by a
@@ -27,7 +27,7 @@
 
 /* ---- The table ---- */
 
-static bool runs_at(const struct dsm_engine *e, uint32_t vcpu, unsigned int host)
+bool engine_runs_at(const struct dsm_engine *e, uint32_t vcpu, unsigned int host)
 {
 	return vcpu < e->p.nr_vcpus && e->vcpus.where[vcpu] == host;
 }
@@ -59,7 +59,7 @@ const char *engine_vcpus_of(const struct dsm_engine *e, unsigned int host,
 		last = first;
 		if (e->vcpus.where[first] != host)
 			continue;
-		while (runs_at(e, last + 1, host))
+		while (engine_runs_at(e, last + 1, host))
 			last++;
 		if (at < size)
 			at += (size_t)snprintf(text + at, size - at, last > first ? "%s%u-%u" : "%s%u",
@@ -68,8 +68,7 @@ const char *engine_vcpus_of(const struct dsm_engine *e, unsigned int host,
 	return text;
 }
 
-/* What Xen says of something that was checked: our mistake. */
-static void check_done(struct dsm_engine *e, const struct dsm_vcpu_msg *m, int rc)
+void engine_check_done(struct dsm_engine *e, const struct dsm_vcpu_msg *m, int rc)
 {
 	if (rc)
 		engine_fail(e, "Xen does not do %s of vCPU %" PRIu32 ", 0x%" PRIx64 ": %s",
@@ -82,7 +81,10 @@ static bool said_event(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 {
 	struct letter *letter;
 
-	if (m->vcpu >= e->p.nr_vcpus || runs_at(e, m->vcpu, e->vm.self))
+	if (m->vcpu >= e->p.nr_vcpus)
+		return false;
+	/* What was said before it came here, or went, is read after it: it waits as well. */
+	if (engine_runs_at(e, m->vcpu, e->vm.self) && !e->vcpus.stop.on)
 		return false;
 	letter = &e->vcpus.carried[m->vcpu].event;
 	if (letter->queued) {
@@ -130,14 +132,14 @@ static void answer_for_nobody(struct dsm_engine *e, const struct dsm_vcpu_msg *m
 		.word = { m->word[0], m->word[1], m->word[2] },
 	};
 
-	check_done(e, &reply, e->p.xen->calls->reply(e->p.xen, &reply));
+	engine_check_done(e, &reply, e->p.xen->calls->reply(e->p.xen, &reply));
 }
 
 /*
  * Where the guest has its shared_info, if that is memory of the home; else 0.  It may
  * put it anywhere, and the other host would call it a breach of ours.
  */
-static uint64_t own_shared_info(struct dsm_engine *e)
+uint64_t engine_own_shared_info(struct dsm_engine *e)
 {
 	uint64_t gfn;
 
@@ -151,7 +153,7 @@ static bool said_call(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 {
 	struct carried *c;
 
-	if (!runs_at(e, m->vcpu, e->vm.self) || m->host >= e->vm.nr_hosts ||
+	if (!engine_runs_at(e, m->vcpu, e->vm.self) || m->host >= e->vm.nr_hosts ||
 	    m->host == e->vm.self)
 		return false;
 	c = &e->vcpus.carried[m->vcpu];
@@ -164,25 +166,35 @@ static bool said_call(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 	c->asks = true;
 	c->call.msg = *m;
 	/* Where it is to be mapped there, before what it is about is used. */
-	c->call.msg.word[3] = own_shared_info(e);
+	c->call.msg.word[3] = engine_own_shared_info(e);
 	engine_post(e, &c->call, m->host);
 	e->counts.vcpu_calls++;
 	return true;
 }
 
-static bool said_shutdown(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
+void engine_say_shutdown(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 {
 	unsigned int host;
 
+	for (host = 0; host < e->vm.nr_hosts; host++)
+		if (host != e->vm.self && e->vm.up & e->vcpus.joined & dsm_bit(host))
+			engine_send_vcpu(e, host, m);
+}
+
+static bool said_shutdown(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
+{
 	if (m->flags >= DSM_SHUTDOWNS)
 		return false;
 	/* Who was told by a peer hears it of Xen again. */
 	if (e->vcpus.shut)
 		return true;
 	e->vcpus.shut = true;
-	for (host = 0; host < e->vm.nr_hosts; host++)
-		if (host != e->vm.self && e->vm.up & dsm_bit(host) && e->vcpus.at[host])
-			engine_send_vcpu(e, host, m);
+	e->vcpus.shut_code = m->flags;
+	/* Tables differ now, and who has no vCPU says nothing. */
+	e->vcpus.stop.owes_shutdown = e->vcpus.stop.on;
+	e->vcpus.stop.shutdown = *m;
+	if (!e->vcpus.stop.on)
+		engine_say_shutdown(e, m);
 	return true;
 }
 
@@ -218,8 +230,8 @@ void engine_vcpu_said(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 
 /* ---- What peers say ---- */
 
-static void breach(struct dsm_engine *e, unsigned int from,
-		   const struct dsm_vcpu_msg *m, const char *what)
+void engine_breach(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_msg *m,
+		   const char *what)
 {
 	char why[DSM_ENGINE_TEXT / 2];
 
@@ -243,15 +255,20 @@ static int map_shared_info(struct dsm_engine *e, uint64_t gfn)
 	return rc == -EBUSY ? -EAGAIN : rc == -EEXIST ? 0 : rc;
 }
 
+int engine_do_call(struct dsm_engine *e, struct dsm_vcpu_msg *call)
+{
+	int rc = map_shared_info(e, call->word[3]);
+
+	call->word[3] = 0;
+	return rc ? rc : e->p.xen->calls->call(e->p.xen, call);
+}
+
 static void try_call(struct dsm_engine *e, struct carried *c)
 {
 	struct dsm_vcpu_msg m = c->doing;
 	unsigned int from = e->vcpus.where[m.vcpu];
-	int rc = map_shared_info(e, m.word[3]);
+	int rc = engine_do_call(e, &m);
 
-	m.word[3] = 0;
-	if (!rc)
-		rc = e->p.xen->calls->call(e->p.xen, &m);
 	switch (rc) {
 	case -EAGAIN:
 		e->counts.vcpu_calls_again++;
@@ -260,12 +277,12 @@ static void try_call(struct dsm_engine *e, struct carried *c)
 	case -ENOENT:
 	case -EXDEV:
 	case -EOPNOTSUPP:
-		breach(e, from, &c->doing, "Xen does not do it for another host");
+		engine_breach(e, from, &c->doing, "Xen does not do it for another host");
 		return;
 	case 0:
 		break;
 	default:
-		check_done(e, &c->doing, rc);
+		engine_check_done(e, &c->doing, rc);
 		return;
 	}
 	c->is_doing = false;
@@ -278,7 +295,7 @@ static void try_call(struct dsm_engine *e, struct carried *c)
 	e->counts.vcpu_calls_done++;
 }
 
-static void try_calls(struct dsm_engine *e, uint64_t t)
+static void try_calls(struct dsm_engine *e)
 {
 	struct carried *c;
 
@@ -287,7 +304,15 @@ static void try_calls(struct dsm_engine *e, uint64_t t)
 	     e->vcpus.nr_doing && !e->has_failed; c++)
 		if (c->is_doing)
 			try_call(e, c);
-	e->vcpus.due = e->vcpus.nr_doing ? t + AGAIN : DSM_NEVER;
+}
+
+/* What could not be done before: calls, and a PLACE. */
+static void try_again(struct dsm_engine *e, uint64_t t)
+{
+	try_calls(e);
+	if (!e->has_failed)
+		engine_stop_tick(e, t);
+	e->vcpus.due = e->vcpus.nr_doing || e->vcpus.stop.doing.type ? t + AGAIN : DSM_NEVER;
 }
 
 /* Return: 0, or enum dsm_error. */
@@ -297,7 +322,7 @@ static int may_call(const struct dsm_engine *e, unsigned int from,
 	const struct carried *c;
 	uint32_t port;
 
-	if (!runs_at(e, m->vcpu, from))
+	if (!engine_runs_at(e, m->vcpu, from))
 		return DSM_E_VCPU;
 	if (m->word[3] && from != e->vm.token_home)
 		return DSM_E_RESERVED;
@@ -306,7 +331,7 @@ static int may_call(const struct dsm_engine *e, unsigned int from,
 		return DSM_E_SECOND;
 	switch (dsm_call_concern(m, &port)) {
 	case DSM_CALL_OF_VCPU:
-		return runs_at(e, m->about, e->vm.self) ? 0 : DSM_E_VCPU;
+		return engine_runs_at(e, m->about, e->vm.self) ? 0 : DSM_E_VCPU;
 	case DSM_CALL_OF_PORT:
 		if (m->about)
 			return DSM_E_VCPU;
@@ -338,7 +363,7 @@ static int got_reply(struct dsm_engine *e, unsigned int from, const struct dsm_v
 	struct carried *c = &e->vcpus.carried[m->vcpu];
 	int rc;
 
-	if (!runs_at(e, m->vcpu, e->vm.self) || !c->asks || c->call.queued ||
+	if (!engine_runs_at(e, m->vcpu, e->vm.self) || !c->asks || c->call.queued ||
 	    c->call.host != from || c->call.msg.number != m->number)
 		return DSM_E_NOT_ASKED;
 	c->asks = false;
@@ -346,7 +371,7 @@ static int got_reply(struct dsm_engine *e, unsigned int from, const struct dsm_v
 	/* All else of it has been looked at. */
 	if (rc == -EINVAL)
 		return DSM_E_PORT;
-	check_done(e, m, rc);
+	engine_check_done(e, m, rc);
 	return 0;
 }
 
@@ -354,16 +379,22 @@ static int got_ports(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 {
 	if (host_of_port(e, (uint32_t)m->number) != e->vm.self)
 		return DSM_E_PORT;
-	check_done(e, m, e->p.xen->calls->send_ports(e->p.xen, m));
+	engine_check_done(e, m, e->p.xen->calls->send_ports(e->p.xen, m));
 	return 0;
+}
+
+void engine_send_here(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
+{
+	engine_idle_sends(e);
+	engine_check_done(e, m, e->p.xen->calls->send_event(e->p.xen, m));
 }
 
 static int got_event(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_msg *m)
 {
-	if (!runs_at(e, m->vcpu, e->vm.self))
+	if (!engine_runs_at(e, m->vcpu, e->vm.self))
 		return DSM_E_VCPU;
 	engine_idle_received(e, from);
-	check_done(e, m, e->p.xen->calls->send_event(e->p.xen, m));
+	engine_send_here(e, m);
 	return 0;
 }
 
@@ -374,10 +405,11 @@ static int got_shutdown(struct dsm_engine *e, unsigned int from, const struct ds
 	if (e->vcpus.shut)
 		return 0;
 	e->vcpus.shut = true;
+	e->vcpus.shut_code = m->flags;
 	snprintf(text, sizeof(text), "host %s: the guest has shut down, with code %u",
 		 name_of(e, from), m->flags);
 	e->p.calls->warn(e->p.context, text);
-	check_done(e, m, e->p.xen->calls->shutdown(e->p.xen, m->flags));
+	engine_check_done(e, m, e->p.xen->calls->shutdown(e->p.xen, m->flags));
 	return 0;
 }
 
@@ -390,9 +422,21 @@ static bool is_early(const struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 
 static int got(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_msg *m)
 {
-	if (!engine_runs_vcpus(e, from))
+	if (!e->vcpus.carried || m->vcpu >= e->p.nr_vcpus)
 		return DSM_E_VCPU;
-	if (m->vcpu >= e->p.nr_vcpus)
+	switch (m->type) {
+	case DSM_VCPU_STOP:
+	case DSM_VCPU_FENCE:
+	case DSM_VCPU_PLACE:
+	case DSM_VCPU_GO:
+		return engine_stop_got(e, from, m);
+	case DSM_VCPU_QUIET:
+	case DSM_VCPU_PLACED:
+		return engine_place_got(e, from, m);
+	}
+	/* Of its slice, of which it may have been the last one. */
+	if (!(m->type == DSM_VCPU_SHUTDOWN ? e->vcpus.joined & dsm_bit(from) :
+					     engine_runs_vcpus(e, from)))
 		return DSM_E_VCPU;
 	if (is_early(e, m))
 		return DSM_E_NOT_NOW;
@@ -430,14 +474,14 @@ void dsm_engine_vcpu_message(struct dsm_engine *e, unsigned int from,
 	if (!rc)
 		rc = got(e, from, &m);
 	if (rc && !e->has_failed)
-		breach(e, from, &m, dsm_error_name((unsigned int)rc));
+		engine_breach(e, from, &m, dsm_error_name((unsigned int)rc));
 }
 
 /* ---- Now and then ---- */
 
 void engine_vcpus_came(struct dsm_engine *e)
 {
-	e->vcpus.again = e->vcpus.nr_doing != 0;
+	e->vcpus.again = e->vcpus.nr_doing || e->vcpus.stop.placed;
 }
 
 void engine_vcpus_run(struct dsm_engine *e)
@@ -445,17 +489,21 @@ void engine_vcpus_run(struct dsm_engine *e)
 	if (!e->vcpus.carried || e->has_failed)
 		return;
 	if (e->vcpus.again)
-		try_calls(e, now(e));
-	engine_send_letters(e);
-	/* What has gone by now is in the report. */
-	engine_idle_run(e);
-	engine_send_letters(e);
+		try_again(e, now(e));
+	do {
+		engine_send_letters(e);
+		/* What has gone by now is in the report. */
+		engine_idle_run(e);
+		engine_send_letters(e);
+	} while (engine_stop_run(e) || engine_place_run(e));
 }
 
 void engine_vcpus_tick(struct dsm_engine *e, uint64_t t)
 {
 	if (e->vcpus.due <= t)
-		try_calls(e, t);
+		try_again(e, t);
+	if (!e->has_failed)
+		engine_place_tick(e, t);
 }
 
 bool engine_vcpus_are_quiet(const struct dsm_engine *e)
@@ -468,6 +516,72 @@ bool engine_vcpus_are_quiet(const struct dsm_engine *e)
 		if (e->vcpus.carried[i].asks)
 			return false;
 	return true;
+}
+
+/* ---- The table changes ---- */
+
+void engine_set_where(struct dsm_engine *e, unsigned int vcpu, unsigned int host)
+{
+	uint8_t *where = &e->vcpus.where[vcpu];
+
+	if (*where == host)
+		return;
+	e->vcpus.at[*where]--;
+	if (!e->vcpus.at[host]++)
+		engine_idle_forget(e, host);
+	*where = (uint8_t)host;
+}
+
+unsigned int dsm_engine_where(const struct dsm_engine *e, unsigned int vcpu)
+{
+	return e->vcpus.where[vcpu];
+}
+
+static int place_here(struct dsm_engine *e, unsigned int vcpu, unsigned int host)
+{
+	int rc = e->p.xen->calls->pause(e->p.xen);
+
+	if (rc)
+		return rc;
+	rc = e->p.xen->calls->place(e->p.xen, vcpu, host, NULL);
+	if (e->p.xen->calls->unpause(e->p.xen) && !rc)
+		rc = -EIO;
+	if (!rc)
+		engine_set_where(e, vcpu, host);
+	return rc;
+}
+
+int dsm_engine_set_table(struct dsm_engine *e, const uint8_t *where)
+{
+	unsigned int i;
+	int rc = 0;
+
+	for (i = 0; i < e->p.nr_vcpus; i++)
+		if (where[i] != e->vm.token_home &&
+		    (where[i] != e->p.places[i] || (where[i] == e->vm.self && !engine_runs_at(e, i, where[i]))))
+			return -DSM_E_VCPU;
+	for (i = 0; i < e->p.nr_vcpus && !rc; i++)
+		if (!engine_runs_at(e, i, where[i]))
+			rc = place_here(e, i, where[i]);
+	return rc;
+}
+
+void dsm_engine_join(struct dsm_engine *e, unsigned int host)
+{
+	e->vcpus.joined |= (uint16_t)dsm_bit(host);
+	/* It was not there when it was said. */
+	if (e->vcpus.shut && !e->vcpus.stop.owes_shutdown)
+		engine_send_vcpu(e, host, &(struct dsm_vcpu_msg){
+					 .type = DSM_VCPU_SHUTDOWN, .flags = e->vcpus.shut_code });
+	engine_vcpus_run(e);
+}
+
+void dsm_engine_ready(struct dsm_engine *e, unsigned int host, unsigned int why)
+{
+	e->vcpus.not_ready[host] = (uint8_t)why;
+	if (!why)
+		e->vcpus.ready |= (uint16_t)dsm_bit(host);
+	engine_vcpus_run(e);
 }
 
 void dsm_engine_hold_vcpus(struct dsm_engine *e, bool hold)
@@ -499,6 +613,7 @@ int engine_begin_vcpus(struct dsm_engine *e)
 		e->vcpus.at[e->p.where[i]]++;
 	}
 	engine_begin_idle(e);
+	engine_begin_place(e);
 	return 0;
 }
 

@@ -292,6 +292,13 @@ static struct dsm_peer *find_peer(struct dsm_worker *w, const char *name, char *
 	return NULL;
 }
 
+unsigned int dsm_peers_find(struct dsm_worker *w, const char *name, char **text)
+{
+	const struct dsm_peer *peer = find_peer(w, name, text);
+
+	return peer ? peer->host : DSM_NOBODY;
+}
+
 static void give_up_connecting(struct dsm_peer *peer)
 {
 	struct dsm_worker *w = peer->worker;
@@ -419,6 +426,8 @@ enum dsm_control_answer dsm_peers_leave(struct dsm_worker *w, const char *name,
 	}
 	if (dsm_start_keeps(w, peer->host))
 		return dsm_worker_error(text, "in-use host %s: vCPUs run there, or here", name);
+	if (dsm_engine_is_placing(w->engine))
+		return dsm_worker_error(text, "busy vCPUs are on their way");
 	begin_to_wait(peer, &peer->leaving, client);
 	open_ranges(w, peer->host, false);
 	return DSM_CONTROL_LATER;

@@ -475,6 +475,20 @@ static const char *wrong_sizes(const struct dsm_worker *w, const struct dsm_vnod
 	return text;
 }
 
+/* At home: is it the last one of a host where vCPUs run? */
+static bool keeps_vcpus(const struct dsm_worker *w, const struct dsm_vnode *v)
+{
+	const struct dsm_vnode *other;
+
+	if (w->p.config->self != w->p.description->token_home ||
+	    !dsm_engine_runs_vcpus(w->engine, v->home))
+		return false;
+	for (other = w->vnode; other < w->vnode + w->nr_vnodes; other++)
+		if (other != v && other->home == v->home && other->size)
+			return false;
+	return true;
+}
+
 enum dsm_control_answer dsm_resize_command(struct dsm_worker *w, const char *words,
 					   uint64_t client, char **text)
 {
@@ -500,6 +514,9 @@ enum dsm_control_answer dsm_resize_command(struct dsm_worker *w, const char *wor
 		return dsm_worker_error(text, "busy a host is leaving");
 	if (wrong_sizes(w, v, size, pool, why))
 		return dsm_worker_error(text, "%s", why);
+	if (!size && keeps_vcpus(w, v))
+		return dsm_worker_error(text, "in-use vnode %u: vCPUs run at host %s", v->number,
+					dsm_worker_name(w, v->home));
 	/* The guest has emptied it, or it has been called off. */
 	dsm_engine_leaving(w->engine, 0, 0);
 	*r = (struct dsm_resize){
@@ -645,6 +662,7 @@ bool dsm_resize_state(struct dsm_worker *w, char **text)
 	good = all && list && !json_object_object_add(all, "vnodes", list);
 	if (!good)
 		json_object_put(list);
+	good = good && dsm_place_state(w, all);
 	for (v = w->vnode; good && v < w->vnode + w->nr_vnodes; v++)
 		good = add_vnode(w, v, list);
 	good = good && asprintf(text, "%s\n", json_object_to_json_string_ext(all,

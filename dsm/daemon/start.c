@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A VM with places, before it runs for the first time (decision 0111): its vCPUs
- * are placed in the slice of this host, and all slices have the CPU policy and
+ * A VM with places, before vCPUs run at a host for the first time (decision 0111):
+ * they are placed in the slice of this host, and all slices have the CPU policy and
  * the time of the home's.
  *
- * The home says POLICY, in parts, and TIME to each host with places, as soon as
+ * The home says POLICY, in parts, TABLE and TIME to each host with places, as soon as
  * it is connected.  That one waits until it knows well enough how far its TSC is
  * from the home's (clock.h), does all of it, unpauses its slice and says READY.
  *
  * A vCPU that has begun can't be given another TSC.  So the home sends nothing to
- * vCPUs before all are ready, whoever has unpaused its domain, and nobody else has a
- * vCPU that could.
+ * vCPUs before all are ready that have some, whoever has unpaused its domain, and nobody
+ * else has a vCPU that could.
+ *
+ * If a host can't have vCPUs, that ends a VM which has some there from the start.  Else it
+ * says so, and has memory only: engine_place.c refuses.
  *
  * Context: the protocol thread.
  */
@@ -22,6 +25,9 @@
 
 #include "wire.h"
 #include "worker_internal.h"
+
+/* Messages to one host that wait for no credit: before the start, and while it stands still. */
+#define LEAST_QUEUE	16u
 
 static bool is_home(const struct dsm_worker *w, unsigned int host)
 {
@@ -35,6 +41,29 @@ bool dsm_start_has_places(const struct dsm_worker *w, unsigned int host)
 
 	for (i = 0; i < d->nr_places; i++)
 		if (d->place[i].host == host)
+			return true;
+	return false;
+}
+
+/* vCPUs that run at a host from the start on. */
+static bool has_first(const struct dsm_worker *w, unsigned int host)
+{
+	const struct dsm_description *d = w->p.description;
+	unsigned int i;
+
+	for (i = 0; i < d->nr_places; i++)
+		if (d->place[i].host == host && d->place[i].attached)
+			return true;
+	return false;
+}
+
+/* Is the VM nothing without those that are elsewhere? */
+static bool is_needed(const struct dsm_worker *w)
+{
+	unsigned int i;
+
+	for (i = 0; i < w->p.config->nr_hosts; i++)
+		if (has_first(w, i))
 			return true;
 	return false;
 }
@@ -79,7 +108,7 @@ static void breach(struct dsm_worker *w, unsigned int host, unsigned int type,
 
 static void look(struct dsm_worker *w)
 {
-	if (dsm_start_is_done(w))
+	if (dsm_start_is_done(w) && (is_home(w, w->p.config->self) || w->start.is_done))
 		dsm_engine_hold_vcpus(w->engine, false);
 	dsm_peers_look(w);
 }
@@ -89,26 +118,76 @@ static void look(struct dsm_worker *w)
 static void tell(struct dsm_worker *w, struct dsm_peer *peer)
 {
 	struct dsm_msg head = { .type = DSM_VCPU_POLICY, .epoch = peer->epoch };
+	uint8_t table[DSM_PAGE_BYTES] = { 0 };
+	unsigned int i;
 
 	for (head.gfn = 0; head.gfn < DSM_POLICY_PARTS; head.gfn++)
 		dsm_transport_send(w->transport, peer->host, &head,
 				   w->start.policy + head.gfn * DSM_PAGE_BYTES);
+	head = (struct dsm_msg){ .type = DSM_VCPU_TABLE, .epoch = peer->epoch };
+	for (i = 0; i < w->p.description->nr_vcpus; i++)
+		table[i] = (uint8_t)dsm_engine_where(w->engine, i);
+	dsm_transport_send(w->transport, peer->host, &head, table);
 	send_message(w, peer, &w->start.time);
 	peer->told = true;
+	dsm_engine_join(w->engine, peer->host);
 }
 
-static void got_ready(struct dsm_worker *w, struct dsm_peer *peer)
+/* Those that were connected while vCPUs were placed: the table was about to change. */
+void dsm_start_tell(struct dsm_worker *w)
 {
-	if (!peer->told || peer->ready) {
-		breach(w, peer->host, DSM_VCPU_READY, "nobody waits for it");
+	unsigned int i;
+
+	for (i = 0; i < w->p.config->nr_hosts; i++)
+		if (w->peer[i].to_tell && w->peer[i].link == DSM_LINK_UP) {
+			w->peer[i].to_tell = false;
+			tell(w, &w->peer[i]);
+		}
+}
+
+static void got_ready(struct dsm_worker *w, struct dsm_peer *peer, const uint8_t *bytes)
+{
+	struct dsm_vcpu_msg m;
+	int rc = dsm_vcpu_get(bytes, DSM_VCPU_READY, &m);
+
+	if (rc || !peer->told || peer->ready) {
+		breach(w, peer->host, DSM_VCPU_READY, rc ? dsm_error_name((unsigned int)-rc) :
+		       "nobody waits for it");
+		return;
+	}
+	if (m.flags && is_needed(w)) {
+		fail(w, peer->host, "its vCPUs can't run there: its log says why");
 		return;
 	}
 	peer->ready = true;
-	dsm_worker_say(w, 6, "host %s: ready for vCPUs", dsm_worker_name(w, peer->host));
+	dsm_worker_say(w, m.flags ? 4 : 6, "host %s: %s", dsm_worker_name(w, peer->host),
+		       m.flags ? "it can't have vCPUs; its log says why" : "ready for vCPUs");
+	dsm_engine_ready(w->engine, peer->host, m.flags);
 	look(w);
 }
 
 /* ---- At the others ---- */
+
+/* It can't be: of a VM that needs it that is the end. */
+__attribute__((format(printf, 3, 4)))
+static void refuse(struct dsm_worker *w, enum dsm_not_ready why, const char *format, ...)
+{
+	unsigned int home = w->p.description->token_home;
+	char text[DSM_ENGINE_TEXT / 2];
+	va_list words;
+
+	va_start(words, format);
+	vsnprintf(text, sizeof(text), format, words);
+	va_end(words);
+	if (is_needed(w)) {
+		fail(w, home, "%s", text);
+		return;
+	}
+	dsm_worker_say(w, 4, "host %s: %s: no vCPUs here", dsm_worker_name(w, home), text);
+	w->start.is_refused = true;
+	send_message(w, &w->peer[home], &(struct dsm_vcpu_msg){
+			     .type = DSM_VCPU_READY, .flags = (uint8_t)why });
+}
 
 /* All is said: is all known? */
 static void go_on(struct dsm_worker *w)
@@ -120,16 +199,18 @@ static void go_on(struct dsm_worker *w)
 	struct dsm_clock_offset offset;
 	int rc;
 
-	if (!w->start.is_told || w->start.is_done || dsm_engine_failure(w->engine))
+	if (!w->start.is_told || w->start.is_done || w->start.is_refused ||
+	    dsm_engine_failure(w->engine))
 		return;
 	rc = w->tsc_khz ? dsm_clock_get(&peer->clock, xen->tsc(w->p.xen), &offset) : -EOPNOTSUPP;
 	if (rc == -EOPNOTSUPP)
-		fail(w, home, "its TSC and ours can't be one guest's: see the log");
+		refuse(w, DSM_NOT_TSC, "its TSC and ours can't be one guest's: see the log");
 	if (rc)
 		return;		/* with one of the next answers */
 	rc = xen->set_policy(w->p.xen, w->start.policy, sizeof(w->start.policy));
 	if (rc) {
-		fail(w, home, "its CPU policy can't be that of this host: %s", strerror(-rc));
+		refuse(w, DSM_NOT_POLICY, "its CPU policy can't be that of this host: %s",
+		       strerror(-rc));
 		return;
 	}
 	time.number += offset.offset;
@@ -137,7 +218,7 @@ static void go_on(struct dsm_worker *w)
 	if (!rc)
 		rc = xen->start(w->p.xen);
 	if (rc) {
-		fail(w, home, "Xen does not take its time: %s", strerror(-rc));
+		refuse(w, DSM_NOT_TIME, "Xen does not take its time: %s", strerror(-rc));
 		return;
 	}
 	w->start.is_done = true;
@@ -158,17 +239,39 @@ static void got_policy(struct dsm_worker *w, const struct dsm_msg *msg, const ui
 	w->start.parts++;
 }
 
+static void got_table(struct dsm_worker *w, const uint8_t *page)
+{
+	unsigned int home = w->p.description->token_home, i;
+	bool zero = true;
+	int rc;
+
+	for (i = w->p.description->nr_vcpus; i < DSM_PAGE_BYTES; i++)
+		zero &= !page[i];
+	if (w->start.is_told || w->start.has_table || w->start.parts != DSM_POLICY_PARTS || !zero) {
+		breach(w, home, DSM_VCPU_TABLE, zero ? "not its turn" :
+		       dsm_error_name(DSM_E_RESERVED));
+		return;
+	}
+	rc = dsm_engine_set_table(w->engine, page);
+	if (rc == -DSM_E_VCPU)
+		breach(w, home, DSM_VCPU_TABLE, dsm_error_name(DSM_E_VCPU));
+	else if (rc)
+		refuse(w, DSM_NOT_TABLE, "Xen does not take where vCPUs run: %s", strerror(-rc));
+	w->start.has_table = true;
+}
+
 static void got_time(struct dsm_worker *w, const uint8_t *bytes)
 {
 	unsigned int home = w->p.description->token_home;
 	struct dsm_vcpu_msg time;
 	int rc = dsm_vcpu_get(bytes, DSM_VCPU_TIME, &time);
 
-	if (rc || w->start.is_told || w->start.parts != DSM_POLICY_PARTS) {
+	if (rc || w->start.is_told || !w->start.has_table) {
 		breach(w, home, DSM_VCPU_TIME, rc ? dsm_error_name((unsigned int)-rc) : "not its turn");
 		return;
 	}
 	w->start.is_told = true;
+	dsm_engine_join(w->engine, home);
 	/* The home is connected again: what it said before holds. */
 	if (w->start.is_done) {
 		send_message(w, &w->peer[home], &(struct dsm_vcpu_msg){ .type = DSM_VCPU_READY });
@@ -210,7 +313,9 @@ void dsm_start_clock(struct dsm_worker *w, unsigned int host, bool has_clock)
 		judge(w, &w->peer[host]);
 		return;
 	}
-	if (!has_clock)
+	if (!has_clock && w->start.is_told && !w->start.is_refused)
+		refuse(w, DSM_NOT_TSC, "it has no TSC to compare, or we have none: see the log");
+	else if (!has_clock && is_needed(w))
 		fail(w, host, "it has no TSC to compare, or we have none: see the log");
 	go_on(w);
 }
@@ -226,11 +331,16 @@ int dsm_start_begin(struct dsm_worker *w, char text[DSM_ENGINE_TEXT])
 
 	if (!d->nr_places)
 		return 0;
+	if (w->p.config->queue < LEAST_QUEUE) {
+		snprintf(text, DSM_ENGINE_TEXT, "\"queue\" of dsm.toml is %u: vCPUs on several hosts need %u",
+			 w->p.config->queue, LEAST_QUEUE);
+		return -EINVAL;
+	}
 	dsm_engine_hold_vcpus(w->engine, true);
 	for (vcpu = 0; vcpu < d->nr_vcpus; vcpu++) {
 		if (is_home(w, d->where[vcpu]))
 			continue;
-		rc = xen->place(w->p.xen, vcpu, d->where[vcpu]);
+		rc = xen->place(w->p.xen, vcpu, d->where[vcpu], NULL);
 		if (rc) {
 			snprintf(text, DSM_ENGINE_TEXT, "vCPU %u is to run at host %s: %s", vcpu,
 				 dsm_worker_name(w, d->where[vcpu]), strerror(-rc));
@@ -247,6 +357,8 @@ int dsm_start_begin(struct dsm_worker *w, char text[DSM_ENGINE_TEXT])
 		rc = xen->get_policy(w->p.xen, w->start.policy, sizeof(w->start.policy));
 	if (rc)
 		snprintf(text, DSM_ENGINE_TEXT, "the guest's time and CPU policy: %s", strerror(-rc));
+	if (dsm_start_is_done(w))
+		dsm_engine_hold_vcpus(w->engine, false);
 	return rc;
 }
 
@@ -256,19 +368,31 @@ bool dsm_start_up(struct dsm_worker *w, unsigned int host)
 
 	w->peer[host].told = false;
 	w->peer[host].ready = false;
+	w->peer[host].to_tell = false;
 	if (!w->p.description->nr_places || !concerns(w, host))
 		return true;
+	if (version < DSM_WIRE_VCPUS && !is_needed(w)) {
+		dsm_engine_ready(w->engine, host, DSM_NOT_VERSION);
+		dsm_worker_say(w, 4, "host %s: it speaks version %u of the protocol, and vCPUs need %u",
+			       dsm_worker_name(w, host), version, DSM_WIRE_VCPUS);
+		return true;
+	}
 	if (version < DSM_WIRE_VCPUS) {
 		fail(w, host, "it speaks version %u of the protocol, and vCPUs need %u", version,
 		     DSM_WIRE_VCPUS);
 		return false;
 	}
 	if (is_home(w, w->p.config->self)) {
-		if (dsm_start_has_places(w, host))
-			tell(w, &w->peer[host]);
+		w->peer[host].to_tell = dsm_start_has_places(w, host);
+		if (!dsm_engine_is_placing(w->engine))
+			dsm_start_tell(w);
 	} else if (is_home(w, host)) {
 		w->start.parts = 0;
+		w->start.has_table = false;
 		w->start.is_told = false;
+		w->start.is_refused = false;
+	} else {
+		dsm_engine_join(w->engine, host);
 	}
 	return true;
 }
@@ -278,7 +402,8 @@ bool dsm_start_message(struct dsm_worker *w, unsigned int host, const struct dsm
 {
 	bool ready = msg->type == DSM_VCPU_READY;
 
-	if (!ready && msg->type != DSM_VCPU_POLICY && msg->type != DSM_VCPU_TIME)
+	if (!ready && msg->type != DSM_VCPU_POLICY && msg->type != DSM_VCPU_TIME &&
+	    msg->type != DSM_VCPU_TABLE)
 		return false;
 	if (dsm_engine_failure(w->engine))
 		return true;
@@ -288,9 +413,11 @@ bool dsm_start_message(struct dsm_worker *w, unsigned int host, const struct dsm
 		return true;
 	}
 	if (ready)
-		got_ready(w, &w->peer[host]);
+		got_ready(w, &w->peer[host], bytes);
 	else if (msg->type == DSM_VCPU_POLICY)
 		got_policy(w, msg, bytes);
+	else if (msg->type == DSM_VCPU_TABLE)
+		got_table(w, bytes);
 	else
 		got_time(w, bytes);
 	return true;
@@ -303,9 +430,9 @@ bool dsm_start_is_done(const struct dsm_worker *w)
 	if (!w->p.description->nr_places)
 		return true;
 	if (!is_home(w, w->p.config->self))
-		return w->start.is_done || !dsm_start_has_places(w, w->p.config->self);
+		return w->start.is_done || !has_first(w, w->p.config->self);
 	for (i = 0; i < w->p.config->nr_hosts; i++)
-		if (dsm_start_has_places(w, i) && !w->peer[i].ready)
+		if (has_first(w, i) && !w->peer[i].ready)
 			return false;
 	return true;
 }

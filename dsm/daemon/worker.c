@@ -140,9 +140,14 @@ static void on_finished(void *context, uint64_t gfn, enum dsm_reason reason)
 	    reason == DSM_R_NONE ? "done" : dsm_reason_name(reason));
 }
 
+static void on_placed(void *context, const char *error)
+{
+	dsm_place_done(context, error);
+}
+
 static const struct dsm_engine_calls engine_calls = {
 	.now = on_now, .send = on_send, .room = ask_room, .failed = on_failed, .over = on_over,
-	.warn = on_warn, .finished = on_finished,
+	.warn = on_warn, .finished = on_finished, .placed = on_placed,
 };
 
 /* ---- The loop ---- */
@@ -356,6 +361,10 @@ static enum dsm_control_answer on_command(void *context, const char *command,
 		return dsm_peers_connect(w, word, client, text);
 	if (!strcmp(command, "node") && word[0])
 		return dsm_resize_command(w, word, client, text);
+	if (!strcmp(command, "place") && word[0])
+		return dsm_place_command(w, word, client, text);
+	if (!strcmp(command, "home") && word[0])
+		return dsm_place_home(w, word, client, text);
 	if (!strcmp(command, "leaving") && word[0])
 		return dsm_resize_leaving(w, word, text);
 	if (!strcmp(command, "leave"))
@@ -386,7 +395,8 @@ int dsm_worker_leave(struct dsm_worker *w)
 		if (d->range[i].home == w->p.config->self &&
 		    dsm_engine_range(w->engine, i)->open)
 			return -EBUSY;
-	if (dsm_engine_runs_vcpus(w->engine, w->p.config->self))
+	if (dsm_engine_runs_vcpus(w->engine, w->p.config->self) ||
+	    dsm_engine_is_placing(w->engine))
 		return -EBUSY;
 	dsm_engine_drain(w->engine);
 	dsm_worker_enter(w, DSM_WORKER_LEAVING, "");

@@ -26,6 +26,8 @@ enum dsm_link {
 	DSM_LINK_LOST,
 };
 
+struct json_object;
+
 struct dsm_peer {
 	struct dsm_worker *worker;
 	unsigned int host;
@@ -42,7 +44,7 @@ struct dsm_peer {
 	struct dsm_clock clock;
 	bool misaligned;		/* it was said, and is so still */
 	struct dsm_bucket clock_lines;	/* how often something is said of its clock */
-	bool told, ready;		/* of the guest's time; it has it.  At home: start.c */
+	bool to_tell, told, ready;	/* of the guest's time; it has said READY.  At home: start.c */
 };
 
 /* Before the guest runs for the first time: start.c. */
@@ -50,7 +52,9 @@ struct dsm_start {
 	struct dsm_vcpu_msg time;	/* the guest's at home, TIME */
 	uint8_t policy[DSM_POLICY_PARTS * DSM_PAGE_BYTES] __attribute__((aligned(8)));
 	unsigned int parts;		/* of it that have come */
-	bool is_told, is_done;		/* not at home: TIME has come; it is so */
+	bool has_table;			/* not at home: TABLE has come */
+	bool is_told, is_done;		/* TIME has come; it is so */
+	bool is_refused;		/* it can't be */
 	struct dsm_clock_offset applied;	/* of the TSCs, then */
 	bool is_wrong;			/* it has become so, and that was said */
 };
@@ -90,6 +94,7 @@ struct dsm_worker {
 	unsigned int nr_vnodes;
 	struct dsm_resize resize;
 	struct dsm_start start;
+	uint64_t placing;		/* client whose vCPUs are being placed; 0: none */
 	ev_io ring;
 	ev_prepare before_sleep;
 	ev_timer due, questions, second;
@@ -145,6 +150,8 @@ void dsm_peers_run(struct dsm_worker *w);
 bool dsm_peers_are_leaving(const struct dsm_worker *w);
 /** Nothing is attached with @host, or something is: tell the engine. */
 void dsm_peers_bind(struct dsm_worker *w, unsigned int host);
+/** Return: another host of that name; DSM_NOBODY: none, and *text says why. */
+unsigned int dsm_peers_find(struct dsm_worker *w, const char *name, char **text);
 /** "connect HOST", "leave HOST". */
 enum dsm_control_answer dsm_peers_connect(struct dsm_worker *w, const char *name,
 					  uint64_t client, char **text);
@@ -180,8 +187,22 @@ void dsm_start_clock(struct dsm_worker *w, unsigned int host, bool has_clock);
 /** Return: all that is to be done before it runs is done, as far as this host knows. */
 bool dsm_start_is_done(const struct dsm_worker *w);
 bool dsm_start_has_places(const struct dsm_worker *w, unsigned int host);
+/** At home: tell those who were not told yet. */
+void dsm_start_tell(struct dsm_worker *w);
 /** Return: because of vCPUs this host and @host can't part. */
 bool dsm_start_keeps(const struct dsm_worker *w, unsigned int host);
+
+/* ---- place.c ---- */
+
+/** "place HOST VCPUS", "home VCPUS". */
+enum dsm_control_answer dsm_place_command(struct dsm_worker *w, const char *words,
+					  uint64_t client, char **text);
+enum dsm_control_answer dsm_place_home(struct dsm_worker *w, const char *words,
+				       uint64_t client, char **text);
+/** It is done, or not: @error is "WORD TEXT", or NULL. */
+void dsm_place_done(struct dsm_worker *w, const char *error);
+/** "state": the vCPUs that are not at home.  Return: was there memory for it? */
+bool dsm_place_state(const struct dsm_worker *w, struct json_object *all);
 
 /* ---- resize.c ---- */
 

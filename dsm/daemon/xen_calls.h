@@ -128,8 +128,19 @@ struct dsm_xen_calls {
 	int (*shared_info)(struct dsm_xen *xen, uint64_t gfn);
 	/** In slice 0.  Return: that frame; 0 if there is none yet. */
 	uint64_t (*shared_info_at)(struct dsm_xen *xen);
-	/** A vCPU, which is down, runs at that host from now on.  Return: 0 or -errno. */
-	int (*place)(struct dsm_xen *xen, unsigned int vcpu, unsigned int host);
+	/**
+	 * A vCPU, which is down, runs at that host from now on.  The domain is paused.
+	 * @info: where the page of its vcpu_info was that it had here, the address of
+	 * which is in the guest; 0: it had none, or it stays.  May be NULL.
+	 * Return: 0; -EBUSY: it is up, or something for a vCPU is on its way here;
+	 * -EOPNOTSUPP: its vcpu_info is not alone in its page; -errno.
+	 */
+	int (*place)(struct dsm_xen *xen, unsigned int vcpu, unsigned int host, uint64_t *info);
+	/** Is a vCPU up that runs here?  Return: false, too, if Xen does not say. */
+	bool (*is_up)(struct dsm_xen *xen, unsigned int vcpu);
+	/** The domain stands still, and goes on: as often.  Return: 0 or -errno. */
+	int (*pause)(struct dsm_xen *xen);
+	int (*unpause)(struct dsm_xen *xen);
 	/*
 	 * Before the domain runs for the first time.  In slice 0: what its TSC is
 	 * less the host's, and its time, which stays that line for good, and so

@@ -246,10 +246,22 @@ static uint64_t shared_info_at(struct dsm_xen *xen)
 	return info.shared_info_frame;
 }
 
-static int place(struct dsm_xen *xen, unsigned int vcpu, unsigned int host)
+static int place(struct dsm_xen *xen, unsigned int vcpu, unsigned int host, uint64_t *info)
 {
 	return xc_dsm_place(of(xen)->xch, of(xen)->domid, vcpu,
-			    dsm_description_slice(of(xen)->description, host), NULL) ? -errno : 0;
+			    dsm_description_slice(of(xen)->description, host), info) ? -errno : 0;
+}
+
+static bool is_up(struct dsm_xen *xen, unsigned int vcpu)
+{
+	xc_vcpuinfo_t info;
+
+	return !xc_vcpu_getinfo(of(xen)->xch, of(xen)->domid, vcpu, &info) && info.online;
+}
+
+static int pause_domain(struct dsm_xen *xen)
+{
+	return xc_domain_pause(of(xen)->xch, of(xen)->domid) ? -errno : 0;
 }
 
 static int get_time(struct dsm_xen *xen, struct dsm_vcpu_msg *m)
@@ -498,7 +510,8 @@ static void close_all(struct dsm_xen *xen)
 static const struct dsm_xen_calls calls = {
 	.page = page, .misses = misses, .send_event = send_event, .send_ports = send_ports,
 	.call = call, .reply = reply, .shutdown = shut_down, .shared_info = shared_info,
-	.shared_info_at = shared_info_at, .place = place, .get_time = get_time,
+	.shared_info_at = shared_info_at, .place = place, .is_up = is_up, .pause = pause_domain,
+	.unpause = start, .get_time = get_time,
 	.set_time = set_time, .get_policy = get_policy, .set_policy = set_policy, .start = start,
 	.populate = populate,
 	.pool_add = pool_add, .pool_del = pool_del, .away = away, .drop = drop,

@@ -60,6 +60,27 @@ static struct dsm_vcpu_msg any_message(void)
 		for (i = 0; i < 3; i++)
 			m.word[i] = number();
 		break;
+	case DSM_VCPU_READY:
+		m.flags = (uint8_t)dice_below(DSM_NOT_VERSION);
+		break;
+	case DSM_VCPU_QUIET:
+	case DSM_VCPU_PLACED:
+		m.flags = (uint8_t)dice_below(m.type == DSM_VCPU_QUIET ? 2 : DSM_PLACEDS);
+		m.vcpu = (uint32_t)number();
+		/* fall through */
+	case DSM_VCPU_STOP:
+		m.word[0] = number();
+		/* fall through */
+	case DSM_VCPU_FENCE:
+	case DSM_VCPU_GO:
+		m.number = number();
+		break;
+	case DSM_VCPU_PLACE:
+		m.vcpu = (uint32_t)number();
+		m.number = number();
+		for (i = 0; i < 3; i++)
+			m.word[i] = number();
+		break;
 	case DSM_VCPU_TIME:
 		m.number = number();
 		m.word[0] = number();
@@ -117,7 +138,7 @@ static void known_bytes(const void *argument)
 
 	(void)argument;
 	dsm_vcpu_put(&msg, bytes);
-	CHECK(!memcmp(bytes, expected, sizeof(bytes)), "version 3 has changed");
+	CHECK(!memcmp(bytes, expected, sizeof(bytes)), "version 4 has changed");
 }
 
 /* One byte of a good message is another one. */
@@ -175,6 +196,25 @@ static void errors(const void *argument)
 		{ { .type = DSM_VCPU_IDLE }, 55, 1, 0 },
 		{ { .type = DSM_VCPU_IDLE }, 56, 1, DSM_E_RESERVED },
 		{ { .type = DSM_VCPU_IDLE }, 4, 1, DSM_E_RESERVED },
+		{ { .type = DSM_VCPU_READY }, 4, 4, 0 },
+		{ { .type = DSM_VCPU_READY }, 4, 5, DSM_E_REASON },
+		{ { .type = DSM_VCPU_STOP }, 32, 1, 0 },
+		{ { .type = DSM_VCPU_STOP }, 40, 1, DSM_E_RESERVED },
+		{ { .type = DSM_VCPU_STOP }, 0, 1, DSM_E_RESERVED },
+		{ { .type = DSM_VCPU_FENCE }, 8, 1, 0 },
+		{ { .type = DSM_VCPU_FENCE }, 32, 1, DSM_E_RESERVED },
+		{ { .type = DSM_VCPU_FENCE }, 0, 1, DSM_E_RESERVED },
+		{ { .type = DSM_VCPU_QUIET }, 4, 1, 0 },
+		{ { .type = DSM_VCPU_QUIET }, 4, 2, DSM_E_FLAGS },
+		{ { .type = DSM_VCPU_QUIET }, 40, 1, DSM_E_RESERVED },
+		{ { .type = DSM_VCPU_PLACE }, 48, 1, 0 },
+		{ { .type = DSM_VCPU_PLACE }, 56, 1, DSM_E_RESERVED },
+		{ { .type = DSM_VCPU_PLACE }, 4, 1, DSM_E_RESERVED },
+		{ { .type = DSM_VCPU_PLACED }, 4, 4, 0 },
+		{ { .type = DSM_VCPU_PLACED }, 4, 5, DSM_E_REASON },
+		{ { .type = DSM_VCPU_PLACED }, 28, 1, DSM_E_RESERVED },
+		{ { .type = DSM_VCPU_PLACED }, 40, 1, DSM_E_RESERVED },
+		{ { .type = DSM_VCPU_GO }, 32, 1, DSM_E_RESERVED },
 	};
 	uint8_t bytes[DSM_VCPU_BYTES];
 	unsigned int i;
@@ -196,6 +236,7 @@ static void errors(const void *argument)
 	memset(bytes, 0, sizeof(bytes));
 	CHECK(dsm_vcpu_get(bytes, DSM_GETS, NULL) == -DSM_E_TYPE &&
 	      dsm_vcpu_get(bytes, DSM_VCPU_POLICY, NULL) == -DSM_E_TYPE &&
+	      dsm_vcpu_get(bytes, DSM_VCPU_TABLE, NULL) == -DSM_E_TYPE &&
 	      dsm_vcpu_get(bytes, DSM_VCPU_END, NULL) == -DSM_E_TYPE, "types");
 }
 

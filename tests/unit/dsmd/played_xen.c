@@ -196,6 +196,10 @@ static int played_misses(struct dsm_xen *xen, struct dsm_xen_entry *misses,
 
 	if (p->break_misses)
 		return p->break_misses;
+	for (i = 0; p->endless && i < most; i++)
+		misses[i] = (struct dsm_xen_entry){ .miss = { .want = DSM_XEN_WANT_S, .foreign = true } };
+	if (p->endless)
+		return (int)most;
 	nr = p->in_ring < most ? p->in_ring : most;
 	memcpy(misses, p->ring, nr * sizeof(*misses));
 	memmove(p->ring, p->ring + nr, (p->in_ring - nr) * sizeof(*misses));
@@ -277,8 +281,14 @@ static int played_call(struct dsm_xen *xen, struct dsm_vcpu_msg *m)
 			ring_put(p, &miss);
 		return -EAGAIN;
 	}
-	if (m->op == 24)
+	if (m->op == 24 && p->info[m->about])
+		m->rc = -EBUSY;
+	else if (m->op == 24 && m->word[1])
+		m->rc = -EINVAL;
+	else if (m->op == 24) {
 		p->page[m->word[0]].pinned = true;
+		p->info[m->about] = DSM_PAGE_BYTES * m->word[0];
+	}
 	if (m->op == 32 && m->cmd == 7)
 		m->word[0] |= (uint64_t)(4096 / 4 * p->slice + ++p->next_port) << 32;
 	note(p, m);
@@ -339,17 +349,62 @@ static uint64_t played_shared_info_at(struct dsm_xen *xen)
 	return of(xen)->info_gfn;
 }
 
-/* ---- Before the first start ---- */
-
-static int played_place(struct dsm_xen *xen, unsigned int vcpu, unsigned int host)
+static int played_place(struct dsm_xen *xen, unsigned int vcpu, unsigned int host, uint64_t *info)
 {
 	struct played_xen *p = of(xen);
+	unsigned int i;
 
-	CHECK(vcpu && vcpu < p->nr_vcpus && !p->started, "vCPU %u", vcpu);
+	CHECK(vcpu && vcpu < p->nr_vcpus && (p->pauses || !p->started), "vCPU %u", vcpu);
+	if (info)
+		*info = 0;
+	if (p->break_place)
+		return p->break_place;
+	if (p->busy_places) {
+		p->busy_places--;
+		return -EBUSY;
+	}
+	for (i = 0; i < p->nr_vcpus; i++)
+		if (p->asks[i].type)
+			return -EBUSY;
+	if (p->up[vcpu] && !p->elsewhere[vcpu])
+		return -EBUSY;
+	if (host != p->self && p->info[vcpu] % DSM_PAGE_BYTES)
+		return -EOPNOTSUPP;
 	p->places++;
 	p->place[vcpu] = (uint8_t)host;
-	return p->break_place;
+	p->elsewhere[vcpu] = host != p->self;
+	if (p->at_place.type)
+		CHECK(played_says(p, &p->at_place), "a full ring");
+	p->at_place.type = 0;
+	if (!p->elsewhere[vcpu] || !p->info[vcpu])
+		return 0;
+	CHECK(info, "nobody wants to know where it was");
+	*info = p->info[vcpu];
+	p->page[p->info[vcpu] / DSM_PAGE_BYTES].pinned = false;
+	p->info[vcpu] = 0;
+	return 0;
 }
+
+static bool played_is_up(struct dsm_xen *xen, unsigned int vcpu)
+{
+	return of(xen)->up[vcpu];
+}
+
+static int played_pause(struct dsm_xen *xen)
+{
+	of(xen)->pauses += !of(xen)->break_pause;
+	return of(xen)->break_pause;
+}
+
+static int played_unpause(struct dsm_xen *xen)
+{
+	if (!of(xen)->pauses)
+		return -EINVAL;
+	of(xen)->pauses--;
+	return 0;
+}
+
+/* ---- Before the first start ---- */
 
 static int played_get_time(struct dsm_xen *xen, struct dsm_vcpu_msg *time)
 {
@@ -600,7 +655,8 @@ static const struct dsm_xen_calls calls = {
 	.send_event = played_send_event, .send_ports = played_send_ports,
 	.call = played_call, .reply = played_reply, .shutdown = played_shutdown,
 	.shared_info = played_shared_info, .shared_info_at = played_shared_info_at,
-	.place = played_place, .get_time = played_get_time, .set_time = played_set_time,
+	.place = played_place, .is_up = played_is_up, .pause = played_pause, .unpause = played_unpause,
+	.get_time = played_get_time, .set_time = played_set_time,
 	.get_policy = played_get_policy, .set_policy = played_set_policy, .start = played_start,
 	.populate = played_populate, .pool_add = played_pool_add,
 	.pool_del = played_pool_del, .away = played_away, .drop = played_drop,

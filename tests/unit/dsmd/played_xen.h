@@ -63,6 +63,14 @@ struct played_xen {
 	bool shut;
 	int break_send, break_call, break_reply, break_shutdown, break_info;
 	bool no_foreign;		/* there is no room for foreign misses */
+	unsigned int self;		/* this host */
+	unsigned int pauses;		/* more than unpauses */
+	bool up[PLAYED_VCPUS];		/* the vCPU is, which runs here */
+	uint64_t info[PLAYED_VCPUS];	/* where its vcpu_info is; 0: nowhere */
+	struct dsm_vcpu_msg at_place;	/* this comes into the ring with the next PLACE; type 0: nothing */
+	unsigned int busy_places;	/* so many PLACEs are -EBUSY */
+	int break_pause;
+	bool endless;			/* the ring is full of what other domains miss, always */
 	/* Before the first start. */
 	unsigned int places;		/* PLACEs */
 	uint8_t place[PLAYED_VCPUS];	/* the host of the last one; 0xff: none */

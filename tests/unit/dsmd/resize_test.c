@@ -156,6 +156,25 @@ static void prepare(unsigned int number)
 
 static double patience;			/* s for "node"; 0: as ever */
 
+/* vCPU 1 has its place at beta, and is at home. */
+static void give_place(struct node *n)
+{
+	n->config.question_ms = 20;
+	n->description.nr_places = 1;
+	n->description.place[0] = (struct dsm_place){ 1, 1, 1, false };
+	n->description.places[1] = 1;
+	n->description.slow = 1;
+	n->xen.self = n->number;
+	n->xen.slice = n->number;
+	n->xen.nr_slices = HOSTS;
+	n->xen.elsewhere[0] = n->xen.elsewhere[1] = n->number;
+	if (n->number)
+		return;
+	n->xen.started = true;
+	n->xen.time = (struct dsm_vcpu_msg){ .number = 5, .sipi = 3, .word = { 1, 2, 3 } };
+	memset(n->xen.policy, 0xc0, sizeof(n->xen.policy));
+}
+
 static void start(unsigned int number)
 {
 	struct node *n = &node[number];
@@ -1046,7 +1065,146 @@ static void world(const void *argument)
 	end();
 }
 
+static void begin_with_place(int policy, bool tsc)
+{
+	unsigned int i;
+
+	rig_begin();
+	for (i = 0; i < HOSTS; i++) {
+		prepare(i);
+		give_place(&node[i]);
+		if (i == 1 && !tsc)
+			node[i].xen.tsc_khz = 0;
+		node[i].xen.break_policy = i == 1 ? policy : 0;
+		start(i);
+	}
+}
+
+static void end_with_place(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < HOSTS; i++)
+		dsm_worker_destroy(node[i].worker);
+	rig_end();
+}
+
+static void apart(unsigned int a, unsigned int b)
+{
+	char line[64];
+	int fd;
+
+	snprintf(line, sizeof(line), "leave %s", names[b]);
+	fd = ask(a, line);
+	snprintf(line, sizeof(line), "leave %s", names[a]);
+	told(b, line);
+	CHECK(!strcmp(answer(fd), "ok\n"), "leave");
+}
+
+static void vcpus_come_and_go(const void *argument)
+{
+	const struct dsm_vcpu_msg event = { .type = DSM_VCPU_EVENT, .vcpu = 1, .flags = DSM_EVENT_NMI };
+	unsigned int i;
+	char *text;
+	int fd;
+
+	(void)argument;
+	begin_with_place(0, true);
+	CHECK(node[0].xen.time_is_set && !node[0].xen.places && !node[1].xen.places, "its time, and no place");
+	refused(0, "place beta 1", "unreachable host beta is not connected");
+	refused(0, "place gamma 1", "places vCPU 1 has no place at host gamma");
+	refused(0, "place nowhere 1", "unknown-host ");
+	refused(0, "place alpha 1", "own-host ");
+	for (i = 0; i < 8; i++) {
+		static const char *const lists[] = { "x", "1-", "1,1", "2-1", "1,", "512", "-1", "1 2" };
+		char line[64];
+
+		snprintf(line, sizeof(line), "place beta %s", lists[i]);
+		refused(0, line, "internal want: place HOST VCPUS");
+	}
+	refused(0, "place beta", "internal want: place HOST VCPUS");
+	refused(1, "home 1", "internal it is said at the machine's home, host alpha");
+	told(0, "home 1");
+	for (i = 0; i < 2; i++) {
+		joined(0, 1);
+		told(0, "place beta 1");
+		CHECK(node[1].xen.started && node[1].xen.time_is_set && !node[1].xen.elsewhere[1] &&
+		      node[0].xen.elsewhere[1] && !node[0].xen.pauses, "it is there");
+		/* It answers when the home has GO already. */
+		UNTIL(!node[1].xen.pauses);
+		CHECK(!memcmp(node[1].xen.policy, node[0].xen.policy, sizeof(node[0].xen.policy)), "the policy");
+		told(0, "place beta 1");
+		text = answer(ask(0, "state"));
+		CHECK(strstr(text, "\"vcpus\":[{\"vcpu\":1,\"host\":\"beta\"}]"), "%s", text);
+		CHECK(played_says(&node[0].xen, &event), "a full ring");
+		dsm_worker_kick(node[0].worker);
+		UNTIL(node[1].xen.nr_log == i + 1);
+		node_is(1, 1, 1, false);
+		node_is(0, 1, 1, true);
+		refused(0, "node 1 0 0", "in-use vnode 1: vCPUs run at host beta");
+		refused(0, "leave beta", "in-use host beta: ");
+		refused(1, "leave alpha", "in-use host alpha: ");
+		CHECK(dsm_worker_leave(node[1].worker) == -EBUSY, "nor does it end");
+		/* It is up: the answer of another host. */
+		node[1].xen.up[1] = true;
+		refused(0, "home 1", "vcpu-up vCPU 1 is up, at host beta");
+		node[1].xen.up[1] = false;
+		/* Who asked is gone before it is done. */
+		close(ask(0, "home 1"));
+		UNTIL(!node[0].xen.elsewhere[1] && !dsm_engine_is_placing(dsm_worker_engine(node[0].worker)));
+		told(0, "home 1");
+		text = answer(ask(0, "state"));
+		CHECK(strstr(text, "\"vcpus\":[]"), "%s", text);
+		node_is(0, 1, 0, true);
+		node_is(1, 1, 0, false);
+		apart(0, 1);
+		for (unsigned int k = 0; k < HOSTS; k++)
+			CHECK(node[k].state == DSM_WORKER_RUNNING, "%s: %s", names[k], node[k].why);
+	}
+	/* A host that is lost without one is none that is missed. */
+	joined(0, 1);
+	told(0, "place beta 1");
+	told(0, "home 1");
+	stop(1);
+	UNTIL(strstr(node[0].last_log, "beta"));
+	run_pending();
+	CHECK(node[0].state == DSM_WORKER_RUNNING, "%s", node[0].why);
+	prepare(1);
+	give_place(&node[1]);
+	start(1);
+	joined(0, 1);
+	fd = ask(0, "place beta 1");
+	CHECK(!strcmp(answer(fd), "ok\n"), "anew");
+	stop(1);
+	UNTIL(node[0].state == DSM_WORKER_FAILED);
+	CHECK(strstr(node[0].why, "beta") && strstr(node[0].why, "vCPUs 1 ran there"), "%s", node[0].why);
+	refused(0, "home 1", "internal the VM has failed");
+	end_with_place();
+}
+
+/* A host that can't have vCPUs has memory: the VM goes on, and says why not. */
+static void not_for_vcpus(const void *argument)
+{
+	(void)argument;
+	begin_with_place(0, false);
+	joined(0, 1);
+	refused(0, "place beta 1", "not-ready host beta: its TSC and ours can't be one guest's");
+	node_is(1, 1, 1, false);
+	node_is(0, 1, 1, true);
+	CHECK(node[0].state == DSM_WORKER_RUNNING && node[1].state == DSM_WORKER_RUNNING &&
+	      !node[1].xen.started, "memory only");
+	end_with_place();
+	begin_with_place(-EINVAL, true);
+	joined(0, 1);
+	UNTIL(strstr(node[0].last_log, "it can't have vCPUs"));
+	refused(0, "place beta 1", "not-ready host beta: the guest's CPU policy can't be that of that host");
+	CHECK(node[0].state == DSM_WORKER_RUNNING && node[1].state == DSM_WORKER_RUNNING, "all the same");
+	end_with_place();
+}
+
 static const struct test_case simple[] = {
+	{ "resize: vCPUs come and go", vcpus_come_and_go, NULL },
+	{ "resize: a host without vCPUs", not_for_vcpus, NULL },
 	{ "resize: what is refused", refusing, NULL },
 	{ "resize: one vnode", one_vnode, NULL },
 	{ "resize: lost without harm", lost_without_harm, NULL },

@@ -45,7 +45,7 @@ ENGINE = [
         DSM / "daemon" / f"engine{part}.c"
         for part in (
             *("", "_answers", "_evacuate", "_frames", "_merge", "_misses", "_pages", "_peers", "_prefetch"),
-            *("_ranges", "_token", "_vcpus", "_idle", "_letters"),
+            *("_ranges", "_token", "_vcpus", "_idle", "_letters", "_stop", "_place"),
         )
     ),
     *(DSM / "daemon" / f"{noun}.c" for noun in ("histogram", "table")),
@@ -60,7 +60,7 @@ WORKER = list(
                 DSM / "daemon" / f"{noun}.c"
                 for noun in (
                     *("clock", "control", "description", "peers", "peers_clock", "polling", "resize", "stats", "tune"),
-                    *("start", "worker"),
+                    *("place", "start", "worker"),
                 )
             ),
         ]
@@ -76,7 +76,8 @@ PROGRAMS = {
     "stats_test.c": [*PARTS, *(DSM / "daemon" / f"{noun}.c" for noun in ("clock", "histogram", "stats"))],
     "clock_test.c": [DSM / "daemon" / f"{noun}.c" for noun in ("clock", "tsc")],
     "engine_test.c": [*ENGINE, HERE / "played_xen.c"],
-    "engine_vcpu_test.c": [*ENGINE, HERE / "played_xen.c"],
+    "engine_vcpu_test.c": [*ENGINE, HERE / "played_xen.c", HERE / "vcpu_rig.c"],
+    "engine_place_test.c": [*ENGINE, HERE / "played_xen.c", HERE / "vcpu_rig.c"],
     "description_test.c": [*PARTS, DSM / "daemon" / "description.c", DSM / "daemon" / "config.cc"],
     "xen_test.c": [
         *PARTS,

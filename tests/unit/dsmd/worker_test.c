@@ -138,6 +138,8 @@ static void prepare(struct node *n, unsigned int number)
 		n->description.nr_places = 1;
 		n->description.place[0] = (struct dsm_place){ 1, 1, 1, true };
 		n->description.where[1] = 1;
+		n->description.places[1] = 1;
+		n->xen.self = number;
 		n->description.slow = 10;
 		n->xen.slice = number;
 		n->xen.nr_slices = nr_nodes;
@@ -437,6 +439,34 @@ static void vcpus_that_do_not_start(const void *argument)
 	question_ms = 1000;
 }
 
+/* A queue in which what is to be said before the start has no room. */
+static void a_short_queue(const void *argument)
+{
+	struct dsm_worker *worker;
+	char text[DSM_ENGINE_TEXT];
+	unsigned int i;
+
+	(void)argument;
+	places = true;
+	rig_begin();
+	memset(node, 0, sizeof(node));
+	nr_nodes = 2;
+	for (i = 0; i < 2; i++) {
+		struct dsm_worker_params p = {
+			.loop = loop, .config = &node[0].config, .description = &node[0].description,
+			.xen = &node[0].xen.xen, .calls = &worker_calls, .context = &node[0], .adjust = adjust,
+		};
+
+		prepare(&node[0], 0);
+		node[0].config.queue = (uint16_t)(15 + i);
+		CHECK(dsm_worker_create(&p, &worker, text) == (i ? 0 : -EINVAL), "%s", text);
+		CHECK(i || strstr(text, "\"queue\" of dsm.toml is 15: "), "%s", text);
+	}
+	dsm_worker_destroy(worker);
+	rig_end();
+	places = false;
+}
+
 /* What start.c must not be told; by the transport of an honest host. */
 static void lies_before_the_start(const void *argument)
 {
@@ -450,6 +480,8 @@ static void lies_before_the_start(const void *argument)
 		{ 0, DSM_VCPU_READY, "READY: it has nothing to say here" },
 		{ 0, DSM_VCPU_TIME, "TIME: " },				/* a second one */
 		{ 0, DSM_VCPU_POLICY, "POLICY: not its turn" },
+		{ 1, DSM_VCPU_TABLE, "TABLE: it has nothing to say here" },
+		{ 0, DSM_VCPU_TABLE, "TABLE: not its turn" },
 	};
 	static const uint8_t nothing[DSM_PAGE_BYTES];
 	unsigned int i;
@@ -597,6 +629,7 @@ static const struct test_case cases[] = {
 	{ "workers: vCPUs of two hosts", vcpus_of_two_hosts, NULL },
 	{ "workers: vCPUs that are interrupted before the start", interrupted_before_the_start, NULL },
 	{ "workers: vCPUs that do not start", vcpus_that_do_not_start, NULL },
+	{ "workers: a short queue", a_short_queue, NULL },
 	{ "workers: lies before the start", lies_before_the_start, NULL },
 	{ "workers: two hosts", two_hosts, NULL },
 	{ "workers: two quick hosts", two_hosts, &nr_nodes },

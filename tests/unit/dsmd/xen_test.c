@@ -58,7 +58,7 @@ static struct {
 	unsigned int query_state;
 	char published[128], name[128];
 	/* vCPUs that run on several hosts */
-	unsigned int shut, unpaused, tsc_mode, placed_vcpu, placed_slice;
+	unsigned int shut, unpaused, paused, up, tsc_mode, placed_vcpu, placed_slice;
 	uint64_t info_frame, info_mapped, tsc;
 	xen_dsm_time_t time;
 	xen_dsm_vcpu_event_t event;
@@ -369,6 +369,25 @@ int xc_domain_unpause(xc_interface *xch, uint32_t domid)
 	return 0;
 }
 
+int xc_domain_pause(xc_interface *xch, uint32_t domid)
+{
+	(void)xch;
+	CHECK(domid == DOMID, "%u", domid);
+	ZERO_OR(pause);
+	xen.paused++;
+	return 0;
+}
+
+int xc_vcpu_getinfo(xc_interface *xch, uint32_t domid, uint32_t vcpu, xc_vcpuinfo_t *info)
+{
+	(void)xch;
+	CHECK(domid == DOMID, "%u", domid);
+	info->online = 1;
+	ZERO_OR(vcpuinfo);
+	info->online = vcpu == xen.up;
+	return 0;
+}
+
 int xc_domain_set_tsc_info(xc_interface *xch, uint32_t domid, uint32_t mode, uint64_t ns,
 			   uint32_t khz, uint32_t incarnation)
 {
@@ -384,7 +403,8 @@ int xc_dsm_place(xc_interface *xch, uint32_t domid, uint32_t vcpu, unsigned int 
 	(void)xch;
 	(void)domid;
 	ZERO_OR(place);
-	CHECK(!info, "nobody asks");
+	if (info)
+		*info = 0x5000 * slice;
 	xen.placed_vcpu = vcpu;
 	xen.placed_slice = slice;
 	return 0;
@@ -891,6 +911,7 @@ static void about_vcpus(const void *argument)
 	struct dsm_xen_entry e[8];
 	struct dsm_vcpu_msg m;
 	struct dsm_xen *opened;
+	uint64_t info = 0;
 
 	(void)argument;
 	begin(true);
@@ -932,7 +953,19 @@ static void about_vcpus(const void *argument)
 	CHECK(opened->calls->shared_info_at(opened) == 66, "where");
 	xen.info_frame = ~0ull;
 	CHECK(!opened->calls->shared_info_at(opened), "nowhere");
-	CHECK(!opened->calls->place(opened, 3, 0) && xen.placed_vcpu == 3 && xen.placed_slice == 0, "PLACE");
+	CHECK(!opened->calls->place(opened, 3, 0, NULL) && xen.placed_vcpu == 3 && xen.placed_slice == 0, "PLACE");
+	CHECK(!opened->calls->place(opened, 3, 1, &info) && xen.placed_slice == 1 && info == 0x5000, "where it was");
+	xen.up = 3;
+	CHECK(opened->calls->is_up(opened, 3) && !opened->calls->is_up(opened, 2), "up");
+	CHECK(!opened->calls->pause(opened) && xen.paused == 1 && !opened->calls->unpause(opened) &&
+	      xen.unpaused == 1, "pause");
+	xen.fail_at = "vcpuinfo";
+	xen.fail_errno = ESRCH;
+	CHECK(!opened->calls->is_up(opened, 3), "nobody knows");
+	xen.fail_at = "pause";
+	CHECK(opened->calls->pause(opened) == -ESRCH, "its error");
+	xen.fail_at = "unpause";
+	CHECK(opened->calls->unpause(opened) == -ESRCH, "its error");
 	xen.fail_at = "call";
 	xen.fail_errno = EAGAIN;
 	CHECK(opened->calls->call(opened, &m) == -EAGAIN, "its error");
@@ -946,7 +979,7 @@ static void about_vcpus(const void *argument)
 	d.token_home = 1;
 	opened = dsm_hypervisor_open(&d, &config, text);
 	CHECK(opened && xen.slice == 0, "slice %u", xen.slice);
-	CHECK(!opened->calls->place(opened, 2, 0) && xen.placed_slice == 1, "alpha is slice 1");
+	CHECK(!opened->calls->place(opened, 2, 0, NULL) && xen.placed_slice == 1, "alpha is slice 1");
 	xen_puts((struct xen_dsm_ring_entry){ .type = XEN_DSM_HCALL, .want = 1 });
 	CHECK(opened->calls->misses(opened, e, 8) == 1 && e[0].vcpu.host == 0, "and back");
 	end(opened);

@@ -780,8 +780,15 @@ static void info_places(void)
     dom.vcpu[2]->vcpu_info_area = (struct guest_area){
         &frames[64 + INFO], frames[64 + INFO].bytes + 0x540 };
     domain_pause_by_systemcontroller_nosync(&dom);
+    /* It could not be registered there. */
+    expect("PLACE elsewhere", place(2, 1, &info), -EOPNOTSUPP);
+    expect("nothing was done", DSM->vcpu[2].slice || dom.vcpu[2]->paused ||
+                               !dom.vcpu[2]->vcpu_info_area.pg, false);
+    expect("PLACE here", place(2, 0, &info), 0);
+    dom.is_shut_down = true;
     expect("PLACE", place(2, 1, &info), 0);
     expect("where it was", info, INFO << 12 | 0x540);
+    dom.is_shut_down = false;
 
     begin(1);
     expect("CALL", do_call((struct xen_dsm_call)REGISTER(INFO, 0), &rc), 0);

@@ -1680,6 +1680,18 @@ PLACE_MUTANTS = {
         "        if ( 1 )\n            dsm_end_wait",
         "a page that a ghost waited for",
     ),
+    "placed with what is beside its vcpu_info": (
+        "shares_info(v) &&\n              !d->is_shut_down",
+        "0",
+        "where a vcpu_info was",
+    ),
+    "any vcpu_info stays": (
+        " &&\n           ((unsigned long)v->vcpu_info_area.map & ~PAGE_MASK)",
+        "",
+        "a vcpu_info",
+    ),
+    "it stays after the end": (" &&\n              !d->is_shut_down )", " )", "where a vcpu_info was"),
+    "it stays where it comes to": ("place->slice != dsm->slice && shares_info(v)", "shares_info(v)", "where a vcpu_info was"),
     "placed under a call": ("             dsm_is_calling(dsm, v->vcpu_id) ||\n", "", "calls and places"),
     "the living and the dead": (" || d->is_shut_down) )", ") )", "calls and places"),
     "reserved words of PLACE": (" || place->info )", " )", "calls and places"),

@@ -52,6 +52,12 @@ typedef struct {
 int xc_domain_getinfo_single(xc_interface *xch, uint32_t domid, xc_domaininfo_t *info);
 
 int xc_domain_unpause(xc_interface *xch, uint32_t domid);
+int xc_domain_pause(xc_interface *xch, uint32_t domid);
+
+typedef struct {
+	uint8_t online;
+} xc_vcpuinfo_t;
+int xc_vcpu_getinfo(xc_interface *xch, uint32_t domid, uint32_t vcpu, xc_vcpuinfo_t *info);
 int xc_domain_set_tsc_info(xc_interface *xch, uint32_t domid, uint32_t mode, uint64_t ns,
 			   uint32_t khz, uint32_t incarnation);
 

@@ -473,6 +473,8 @@ struct xen_dsm_frames {
  *   -EBUSY     the control domain has not paused the domain, the vCPU is up
  *              though the domain has not shut down, INIT, SIPI or anything
  *              else for a vCPU is on its way, or one waits for a hypercall
+ *   -EOPNOTSUPP  the page of its vcpu_info, here, has something else in it:
+ *              the kernel is one for one host
  */
 #define XEN_DSM_PLACE           10
 

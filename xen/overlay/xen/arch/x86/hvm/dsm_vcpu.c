@@ -276,6 +276,16 @@ uint64_t dsm_give_back(struct vcpu *v)
            ? 0 : pfn_to_paddr(gfn) + ((unsigned long)map & ~PAGE_MASK);
 }
 
+/*
+ * Is something else in the page of its vcpu_info?  Then it can be registered
+ * in no other slice (dsm_do_call()).  Who registers one runs, or waits for it.
+ */
+static bool shares_info(const struct vcpu *v)
+{
+    return v->vcpu_info_area.pg &&
+           ((unsigned long)v->vcpu_info_area.map & ~PAGE_MASK);
+}
+
 int dsm_place(struct domain *d, struct xen_dsm_place *place)
 {
     struct dsm_domain *dsm = d->arch.dsm;
@@ -297,6 +307,9 @@ int dsm_place(struct domain *d, struct xen_dsm_place *place)
     if ( !d->controller_pause_count || under_way(d) ||
          !(test_bit(_VPF_down, &v->pause_flags) || d->is_shut_down) )
         rc = -EBUSY;
+    else if ( place->slice != dsm->slice && shares_info(v) &&
+              !d->is_shut_down )
+        rc = -EOPNOTSUPP;
     else
     {
         ACCESS_ONCE(dsm->vcpu[v->vcpu_id].slice) = place->slice;
