@@ -271,6 +271,70 @@ static void test_hosts(void)
     ok_("... unless some are the same", setdefault() == 0);
 }
 
+/* The good one, with vnode 2 on host b, and its vCPU 4, too. */
+static void remote_config(void)
+{
+    spanning_config();
+    nodes[2].remote_vcpus = true;
+    info->event_channels = 1023;
+}
+
+static void test_remote_vcpus(void)
+{
+    remote_config();
+    ok_("vCPUs on another host: the TSC is read there",
+        setdefault() == 0 && !world.log[0] &&
+        info->tsc_mode == LIBXL_TSC_MODE_NATIVE &&
+        info->avail_vcpus.map[0] == 0x03);
+    remote_config();
+    info->tsc_mode = LIBXL_TSC_MODE_NATIVE;
+    info->event_channels = 4096;
+    ok_("... which may be said", setdefault() == 0);
+    spanning_config();
+    info->tsc_mode = LIBXL_TSC_MODE_ALWAYS_EMULATE;
+    info->event_channels = 131072;
+    ok_("... and without them nothing of that is looked at",
+        setdefault() == 0 && info->tsc_mode == LIBXL_TSC_MODE_ALWAYS_EMULATE);
+    spanning_config();
+    setdefault();
+    ok_("... or changed", info->tsc_mode == LIBXL_TSC_MODE_DEFAULT);
+
+    remote_config();
+    nodes[2].host = NULL;
+    refused("vCPUs on another host, of none", "vnode 2: its vCPUs are to run");
+    remote_config();
+    set_bits(&nodes[2].vcpus, 0);
+    refused("vCPUs on another host, without any", "has no vCPUs that could");
+    remote_config();
+    set_bits(&nodes[0].vcpus, 0x00);
+    set_bits(&nodes[2].vcpus, 0x13);
+    refused("vCPU 0 on another host", "vCPU 0 cannot run on host b");
+    remote_config();
+    info->tsc_mode = LIBXL_TSC_MODE_ALWAYS_EMULATE;
+    refused("a TSC that is emulated", "tsc_mode=always_emulate");
+    remote_config();
+    info->tsc_mode = LIBXL_TSC_MODE_NATIVE_PARAVIRT;
+    refused("a TSC by the guest's own ways", "tsc_mode=native_paravirt");
+    remote_config();
+    info->event_channels = 4097;
+    refused("FIFO event channels", "with 4097 event channels: more than 4096");
+    remote_config();
+    info->nested_hvm.val = 1;
+    refused("vCPUs on another host, nested", "nested virtualisation");
+    remote_config();
+    info->type = LIBXL_DOMAIN_TYPE_HVM;
+    refused("vCPUs on another host, not PVH", "this one is hvm");
+
+    remote_config();
+    ok_("a kernel that does not say that it can",
+        libxl__vnode_check_kernel(&fake_gc, DOMID, info, "MZ", 2) ==
+        ERROR_VNUMA_CONFIG_INVALID && strstr(world.log, "no ELF note Xenuma"));
+    spanning_config();
+    ok_("... is nobody's business without vCPUs on another host",
+        libxl__vnode_check_kernel(&fake_gc, DOMID, info, "MZ", 2) == 0 &&
+        !world.log[0]);
+}
+
 static void test_pool(void)
 {
     ok_("the pool: a sixteenth, in frames",
@@ -407,6 +471,16 @@ static void test_keys(void)
         is("/libxl/7/vnuma/node/1/host", NULL) &&
         is(KEY "node/2/elastic", "1") && is(KEY "node/2/target-kb", "0"));
 
+    ok_("... whose vCPUs stay at home",
+        is("/libxl/7/vnuma/node/2/remote-vcpus", NULL));
+
+    forget_keys();
+    remote_config();
+    ok_("... or do not",
+        libxl__vnode_xenstore_setup(&fake_gc, DOMID, info) == 0 &&
+        is("/libxl/7/vnuma/node/2/remote-vcpus", "1") &&
+        is("/libxl/7/vnuma/node/2/placed", NULL));
+
     forget_keys();
     good_config();
     info->num_vnuma_nodes = 0;
@@ -471,6 +545,7 @@ int main(void)
     test_sums();
     test_setdefault();
     test_hosts();
+    test_remote_vcpus();
     test_pool();
     test_pnodes();
     test_place();

@@ -38,6 +38,24 @@ static void test_requests(void)
             .host = "b", .kb = 2048, .pool_kb = 640 },
         "{\"version\":1,\"op\":\"node\",\"uuid\":\"" UUID "\",\"domid\":7,"
         "\"vnode\":1,\"host\":\"b\",\"size_kib\":2048,\"pool_kib\":640}\n"));
+    ok_("enable, with places", formats(&(libxl__dsm_request) {
+            .op = LIBXL__DSM_ENABLE, .domid = 7, .uuid = UUID, .name = "a",
+            .nr_vcpus = 5, .nr_places = 2, .place = (libxl__dsm_place []) {
+                { 2, 2, "b" }, { 4, 1, "c" } } },
+        "{\"version\":1,\"op\":\"enable\",\"uuid\":\"" UUID "\",\"domid\":7,"
+        "\"name\":\"a\",\"vcpus\":5,\"ranges\":[],\"places\":["
+        "{\"first\":2,\"vcpus\":2,\"host\":\"b\"},"
+        "{\"first\":4,\"vcpus\":1,\"host\":\"c\"}]}\n"));
+    ok_("place", formats(&(libxl__dsm_request) {
+            .op = LIBXL__DSM_PLACE, .domid = 7, .uuid = UUID, .host = "b",
+            .nr_vcpus = 12, .vcpus = (uint8_t []) { 0x0c, 0x08 } },
+        "{\"version\":1,\"op\":\"place\",\"uuid\":\"" UUID "\",\"domid\":7,"
+        "\"host\":\"b\",\"vcpus\":[2,3,11]}\n"));
+    ok_("home", formats(&(libxl__dsm_request) {
+            .op = LIBXL__DSM_HOME, .domid = 7, .uuid = UUID, .host = "b",
+            .nr_vcpus = 5, .vcpus = (uint8_t []) { 0x18 } },
+        "{\"version\":1,\"op\":\"home\",\"uuid\":\"" UUID "\",\"domid\":7,"
+        "\"vcpus\":[3,4]}\n"));
     ok_("leaving", formats(&(libxl__dsm_request) {
             .op = LIBXL__DSM_LEAVING, .domid = 7, .uuid = UUID, .vnode = 1,
             .kb = 2048 },
@@ -120,6 +138,17 @@ static const struct {
       "{" OK ",\"vnodes\":[" NODE("1.5") "]}", BAD, "not as it must be" },
     { "a vnode twice", LIBXL__DSM_STATE,
       "{" OK ",\"vnodes\":[" NODE("1") "," NODE("1") "]}", BAD, "twice" },
+    { "vCPUs", LIBXL__DSM_STATE,
+      "{" OK ",\"vnodes\":[],\"vcpus\":[{\"vcpu\":511,\"host\":\"b\"}]}" },
+    { "vCPUs are no list", LIBXL__DSM_STATE,
+      "{" OK ",\"vnodes\":[" NODE("1") "],\"vcpus\":{}}", BAD, "are no list" },
+    { "a vCPU without a host", LIBXL__DSM_STATE,
+      "{" OK ",\"vnodes\":[],\"vcpus\":[{\"vcpu\":1}]}", BAD, "a vCPU in it" },
+    { "a vCPU that is a number", LIBXL__DSM_STATE,
+      "{" OK ",\"vnodes\":[],\"vcpus\":[1]}", BAD, "a vCPU in it" },
+    { "a vCPU that cannot be", LIBXL__DSM_STATE,
+      "{" OK ",\"vnodes\":[],\"vcpus\":[{\"vcpu\":512,\"host\":\"b\"}]}", BAD,
+      "a vCPU in it" },
     { "a vnode that is right and one that is not", LIBXL__DSM_STATE,
       "{" OK ",\"vnodes\":[" NODE("1") ",{\"vnode\":2}]}", BAD, "must be" },
     { "a link that nobody knows", LIBXL__DSM_STATE,
@@ -171,6 +200,23 @@ static libxl__dsm_error state_of(unsigned int nr, const char *kib,
     return r->error;
 }
 
+static void test_many_vcpus(unsigned int nr, libxl__dsm_error error)
+{
+    libxl__dsm_request req = { .op = LIBXL__DSM_STATE };
+    static char line[20000];
+    libxl__dsm_reply r;
+    unsigned int i;
+
+    strcpy(line, "{" OK ",\"vnodes\":[],\"vcpus\":[");
+    for (i = 0; i < nr; i++)
+        sprintf(line + strlen(line), "%s{\"vcpu\":1,\"host\":\"b\"}",
+                i ? "," : "");
+    strcat(line, "]}");
+    libxl__dsm_parse(&fake_gc, &req, line, &r);
+    ok_("state: %u vCPUs", r.error == error && r.nr_vcpus == (error ? 0 : nr),
+        nr);
+}
+
 static void test_state(void)
 {
     libxl__dsm_request req = { .op = LIBXL__DSM_STATE };
@@ -182,13 +228,21 @@ static void test_state(void)
         r.node[0].link == LIBXL_VNODE_LINK_UP && r.node[0].there_kb == 1024 &&
         r.node[0].modified == 1 && r.node[0].shared == 2 &&
         r.node[0].home == 3 && r.node[0].faults_per_s == 4 &&
-        r.node[0].median_ns == 5 && r.node[0].p99_ns == 6 &&
+        r.node[0].median_ns == 5 && r.node[0].p99_ns == 6 && !r.says_vcpus &&
         /* as many as there can be, and as much */
         !state_of(VNODE_MAX, "1024", &many) && many.nr_nodes == VNODE_MAX &&
         state_of(VNODE_MAX + 1, "1024", &many) == BAD &&
         strstr(many.text, "more vnodes") &&
         !state_of(1, "17592186044415", &many) &&
         state_of(1, "17592186044416", &many) == BAD);
+            libxl__dsm_parse(&fake_gc, &req, "{" OK ",\"vnodes\":[],\"vcpus\":["
+                     "{\"vcpu\":1,\"host\":\"b\"},"
+                     "{\"vcpu\":2,\"host\":\"c\"}]}", &r);
+    ok_("state: where vCPUs are", r.says_vcpus && r.nr_vcpus == 2 &&
+        r.vcpu[0].vcpu == 1 && !strcmp(r.vcpu[0].host, "b") &&
+        r.vcpu[1].vcpu == 2 && !strcmp(r.vcpu[1].host, "c"));
+    test_many_vcpus(513, LIBXL__DSM_GARBAGE);
+    test_many_vcpus(512, LIBXL__DSM_OK);
 }
 
 static void test_text(void)

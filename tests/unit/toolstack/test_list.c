@@ -297,6 +297,8 @@ static void test_json(void)
 
 static void test_host(void)
 {
+    static uint8_t there[2];
+
     set_info();
     info[1].host = "b";
     info[1].link = LIBXL_VNODE_LINK_UP;
@@ -307,6 +309,8 @@ static void test_host(void)
     info[1].faults_per_s = 14;
     info[1].median_ns = 15160;
     info[1].p99_ns = 170;
+    info[1].there_cpus_known = true;
+    info[1].there_cpus = (libxl_bitmap) { 2, there };
     ok_("on another host: which, link, pages, faults",
         list("5", NULL) == 0 && has(out, "\n    vnode 1: on host b, link up, "
             "pages: 11 modified, 12 shared, 13 there; 14 faults/s, median "
@@ -316,7 +320,21 @@ static void test_host(void)
             "\"size_kib\":1048576,\"pages_modified\":11,"
             "\"pages_shared\":12,\"pages_home\":13,"
             "\"faults_per_second\":14,\"median_ns\":15160,"
-            "\"p99_ns\":170}}"));
+            "\"p99_ns\":170,\"remote_vcpus\":false,\"cpus\":[]}}"));
+    info[1].remote_vcpus = true;
+    ok_("its CPUs, which could run there", list("5", NULL) == 0 &&
+        has(out, "on host b, link up, no CPU runs there, pages: "));
+    there[0] = 0x0c;
+    ok_("its CPUs, which run there", list("5", NULL) == 0 &&
+        has(out, "on host b, link up, CPUs 2-3 run there, pages: 11"));
+    ok_("... as JSON", list("-j", "5") == 0 &&
+        has(out, "\"remote_vcpus\":true,\"cpus\":[2,3]}}"));
+    info[1].there_cpus_known = false;
+    ok_("... nobody says where", list("5", NULL) == 0 &&
+        has(out, "link up, where its CPUs run is not known, pages: ") &&
+        list("-j", "5") == 0 &&
+        has(out, "\"remote_vcpus\":true,\"cpus\":null}}"));
+    info[1].remote_vcpus = false;
     info[1].link = LIBXL_VNODE_LINK_UNKNOWN;
     info[1].link_error = "no reply";
     ask_rc = ERROR_FAIL;

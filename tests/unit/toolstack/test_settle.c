@@ -37,6 +37,8 @@ struct state {
     uint64_t there;
     bool knows;                 /* what dsmd has done last: told */
     uint64_t told;
+    bool remote, placed;        /* its vCPUs run there; are said to */
+    enum vnode_where where;     /* by dsmd */
     const char *steps;
 };
 
@@ -268,6 +270,82 @@ static const struct state states[] = {
       .there = 256, .steps = "dsmd 1=0, there 1=0, limit 640 count, "
                              "allowed 1=0, forget 1" },
 
+    /* and its vCPUs run there */
+#define REMOTE SPANS, .remote = true
+#define AT(place) .where = VNODE_WHERE_##place
+    { "remote: absent", 0, 0, -1, OFF, { 0 }, 512, REMOTE, .steps = "" },
+    { "remote: there", 256, 32, -1, ON, ONLINE("256"), 544, REMOTE,
+      .there = 256, .placed = true, .steps = "" },
+    { "remote: to be attached", 0, 0, -1, OFF, { 0 }, 512,
+      OP(ATTACH, 1, 0, 256), .wish = { 1, 256, -1 }, REMOTE, TOLD(0), AT(HOME),
+      .steps = "allowed 1=32, limit 544, there 1=256, dsmd 1=256, placed 1=1, "
+               "place 1=1" },
+    { "remote: dsmd has the memory", 0, 32, -1, OFF, { 0 }, 544,
+      OP(ATTACH, 1, 0, 256), .wish = { 1, 256, -1 }, REMOTE, .there = 256,
+      TOLD(256), AT(HOME), .steps = "placed 1=1, place 1=1" },
+    { "remote: died before dsmd has placed them, or after", 0, 32, -1, OFF,
+      { 0 }, 544, OP(ATTACH, 1, 0, 256), .wish = { 1, 256, -1 }, REMOTE,
+      .there = 256, .placed = true, TOLD(256), .steps = "place 1=1" },
+    { "remote: dsmd has placed them", 0, 32, -1, OFF, { 0 }, 544,
+      OP(ATTACH, 1, 0, 256), .wish = { 1, 256, -1 }, REMOTE, .there = 256,
+      .placed = true, TOLD(256), AT(REMOTE), .steps = "" },
+    { "remote: never announced, and dsmd may have placed them", 0, 32, -1, OFF,
+      { 0 }, 544, OP(ATTACH, 1, 0, 256), REMOTE, .there = 256, .placed = true,
+      .steps = "place 1=0, placed 1=0, dsmd 1=0, there 1=0, limit 512 count, "
+               "allowed 1=0, forget 1" },
+    { "remote: never announced, and dsmd has not placed them", 0, 32, -1, OFF,
+      { 0 }, 544, OP(ATTACH, 1, 0, 256), REMOTE, .there = 256, .placed = true,
+      TOLD(256), AT(HOME),
+      .steps = "placed 1=0, dsmd 1=0, there 1=0, limit 512 count, "
+               "allowed 1=0, forget 1" },
+    { "remote: on its way there", 256, 32, -1, OFF,
+      { .state = "growing", .current_kb = "64" }, 544, OP(ATTACH, 3, 0, 256),
+      3, 2, REMOTE, .there = 256, .placed = true, .steps = "" },
+    { "remote: attached", 256, 32, -1, OFF, ONLINE("256"), 544,
+      OP(ATTACH, 1, 0, 256), 1, 1, REMOTE, .there = 256, .placed = true,
+      .steps = "cpus 1=online, forget 1" },
+    { "remote: attach failed", 256, 32, -1, OFF,
+      { .state = "offline", .error = "-12 x" }, 544, OP(ATTACH, 1, 0, 256), 1,
+      1, REMOTE, .there = 256, .placed = true, .steps = "take back 1" },
+    { "remote: on its way out", 0, 32, -1, ON,
+      { .state = "draining", .current_kb = "64" }, 544, OP(DETACH, 3, 256, 0),
+      3, 2, REMOTE, .there = 256, .placed = true, .steps = "" },
+    { "remote: detached", 0, 32, -1, ON, OFFLINE, 544, OP(DETACH, 2, 256, 0),
+      2, 2, REMOTE, .there = 256, .placed = true, TOLD(256), AT(REMOTE),
+      .steps = "cpus 1=offline, place 1=0, placed 1=0, dsmd 1=0, there 1=0, "
+               "limit 512 count, allowed 1=0, forget 1" },
+    { "remote: detached, dsmd has them home", 0, 32, -1, OFF, OFFLINE, 544,
+      OP(DETACH, 2, 256, 0), 2, 2, REMOTE, .there = 256, .placed = true,
+      TOLD(256), AT(HOME),
+      .steps = "placed 1=0, dsmd 1=0, there 1=0, limit 512 count, "
+               "allowed 1=0, forget 1" },
+    { "remote: detached, died after it was recorded", 0, 32, -1, OFF, OFFLINE,
+      544, OP(DETACH, 2, 256, 0), 2, 2, REMOTE, .there = 256,
+      .steps = "dsmd 1=0, there 1=0, limit 512 count, allowed 1=0, forget 1" },
+    { "remote: residual", 0, 32, -1, ON,
+      { .state = "residual", .current_kb = "8", .residual_kb = "8" }, 544,
+      OP(DETACH, 2, 256, 0), 2, 2, REMOTE, .there = 256, .placed = true,
+      .steps = "dsmd 1=8, there 1=8, forget 1" },
+    { "remote: residual, of nothing", 0, 32, -1, ON,
+      { .state = "residual", .current_kb = "0" }, 544,
+      OP(DETACH, 2, 256, 0), 2, 2, REMOTE, .there = 256, .placed = true,
+      .steps = "cpus 1=offline, place 1=0, placed 1=0, dsmd 1=0, there 1=0, "
+               "limit 512 count, allowed 1=0, forget 1" },
+    { "remote: to grow", 128, 32, -1, ON, ONLINE("128"), 544,
+      OP(SET, 4, 128, 256), 3, 3, .wish = { 1, 256, -1 }, REMOTE, .there = 128,
+      .placed = true, TOLD(128), AT(REMOTE),
+      .steps = "there 1=256, dsmd 1=256" },
+    { "remote: attached while it leaves", 0, 32, -1, ON,
+      { .state = "draining", .current_kb = "128" }, 544,
+      OP(DETACH, 3, 256, 0), 3, 2, .wish = { 1, 256, -1 }, REMOTE,
+      .there = 256, .placed = true, .steps = "dsmd 1=256, place 1=1" },
+    { "remote: garbage brings nothing home", 0, 32, -1, ON,
+      { .state = "sideways" }, 544, OP(DETACH, 2, 256, 0), 2, 2, REMOTE,
+      .there = 256, .placed = true, .steps = "forget 1" },
+    { "spans: its vCPUs are never placed", 0, 0, -1, OFF, { 0 }, 512,
+      OP(ATTACH, 1, 0, 256), .wish = { 1, 256, -1 }, SPANS, TOLD(0), AT(HOME),
+      .steps = "allowed 1=32, limit 544, there 1=256, dsmd 1=256" },
+
     { "allowed less than its target", 256, 128, 1, ON, ONLINE("128"), 640,
       .steps = "allowed 1=256, limit 768" },
 };
@@ -289,6 +367,7 @@ static struct vnode_facts facts_of(const struct state *s,
         .elastic = !s->stock, .target_kb = s->target,
         .allowed_kb = s->allowed, .spans = s->spans, .there_kb = s->there,
         .pool_kb = POOL, .told_kb = s->knows ? s->told : VNODE_UNTOLD,
+        .remote_vcpus = s->remote, .placed = s->placed, .told_where = s->where,
         .pnode = s->pnode, .cpus = s->cpus, .unbound = s->unbound,
         .report = &reports[1],
     };
@@ -335,6 +414,9 @@ static size_t print_step(const struct vnode_step *s, char *buf, size_t len)
     case VNODE_STEP_CPUS:
         return snprintf(buf, len, "%s %u=%s", name, s->vnode,
                         s->online ? "online" : "offline");
+    case VNODE_STEP_PLACED:
+    case VNODE_STEP_PLACE:
+        return snprintf(buf, len, "%s %u=%d", name, s->vnode, s->placed);
     case VNODE_STEP_TAKE_BACK:
     case VNODE_STEP_FORGET:
         break;
@@ -398,6 +480,9 @@ static void random_state(struct state *s)
         s->there = s->allowed ? 128 * pick(3) : 0;
         s->knows = pick(2);
         s->told = 128 * pick(3);
+        s->remote = pick(2);
+        s->placed = s->remote && s->there && pick(2);
+        s->where = (enum vnode_where)pick(3);
     }
     if (pick(2))
         s->op = (struct vnode_op_record) {
@@ -422,6 +507,13 @@ static void do_step(const struct vnode_step *s, struct vnode_facts *f,
         break;
     case VNODE_STEP_DSMD:
         node[s->vnode].told_kb = s->kb;
+        break;
+    case VNODE_STEP_PLACED:
+        node[s->vnode].placed = s->placed;
+        break;
+    case VNODE_STEP_PLACE:
+        node[s->vnode].told_where = s->placed ? VNODE_WHERE_REMOTE
+                                              : VNODE_WHERE_HOME;
         break;
     case VNODE_STEP_LIMIT:
         f->limit_kb = s->kb;
@@ -453,7 +545,7 @@ static uint64_t all_allowed(const struct vnode_facts *f)
 static void test_random(void)
 {
     bool ends = true, covered = true, counted = true, last = true;
-    bool recorded = true;
+    bool recorded = true, left = true;
     int i;
 
     srand(4712);
@@ -479,6 +571,13 @@ static void test_random(void)
             recorded &= step[j].kind != VNODE_STEP_DSMD ||
                         (step[j].kb <= node[step[j].vnode].there_kb &&
                          (!step[j].kb || node[step[j].vnode].allowed_kb));
+            /* A host that may have vCPUs keeps its memory. */
+            left &= step[j].kind != VNODE_STEP_DSMD || step[j].kb ||
+                    !node[step[j].vnode].placed;
+            /* Nobody is told that it may run before it is where it runs. */
+            left &= step[j].kind != VNODE_STEP_PLACE || step[j].placed ||
+                    node[step[j].vnode].cpus == OFF ||
+                    node[step[j].vnode].cpus == VNODE_CPUS_NONE;
             do_step(&step[j], &f, node);
             /* Xen is never told of more than the records say. */
             covered &= f.limit_kb <= before || f.limit_kb <= all_allowed(&f);
@@ -503,6 +602,8 @@ static void test_random(void)
     ok_("whatever is found: the limit never exceeds the records", covered);
     ok_("whatever is found: a record falls after limit and count", counted);
     ok_("whatever is found: dsmd has no more than the records say", recorded);
+    ok_("whatever is found: CPUs are told, come home, and then memory goes",
+        left);
     ok_("whatever is found: the record of the operation goes last", last);
 }
 

@@ -18,6 +18,9 @@
 #define HALF_KB (NODE_KB / 2)
 #define POOL_KB FAKE_DSMD_POOL_KB
 
+/* The vCPU of vnode 2 runs there, too. */
+static bool remote;
+
 typedef int start_fn(libxl_ctx *ctx, uint32_t domid,
                      const libxl_vnode_request *req,
                      const libxl_asyncop_how *how,
@@ -28,7 +31,7 @@ struct command {
     uint64_t kb;
     int vnode;                  /* 0: vnode 2 */
     int pnode;                  /* 0: none in particular */
-    bool abort;
+    bool abort, no_wait;
 };
 
 static void do_command(void *arg)
@@ -46,6 +49,8 @@ static void do_command(void *arg)
     req.vnode = c->vnode ? c->vnode : 2;
     req.memkb = c->kb;
     req.pnode = c->pnode ? c->pnode : -1;
+    if (c->no_wait)
+        req.wait.val = -1;
     world.rc = c->start(&fake_ctx, DOMID, &req, NULL, NULL);
     if (world.rc)
         return;
@@ -118,6 +123,8 @@ static const char *wrong(uint64_t kb)
         return "it has something of a pnode";
     if (!is("/local/domain/7/cpu/4/availability", kb ? "online" : "offline"))
         return "the availability of its CPUs";
+    if (number(OURS "placed") != (remote && kb) || dsmd.placed != (remote && kb))
+        return "where its CPU runs";
     if (dsmd.bad)
         return "dsmd was asked for nonsense";
 
@@ -147,8 +154,11 @@ static void boot_with(uint64_t kb)
 {
     fake_boot();
     fake_set(OURS "host", "b");
+    if (remote)
+        fake_set(OURS "remote-vcpus", "1");
     if (kb)
         attach(kb);
+    dsmd.requests = 0;
 }
 
 /*---------- a dsmd that works ----------*/
@@ -173,7 +183,7 @@ static void test_success(void)
     boot_with(NODE_KB);
     ok_("beside a vnode of this host",
         run((struct command) { .start = libxl_vnode_attach, .vnode = 1 }) == 0 &&
-        right(NODE_KB) && world.has_kb[1] == NODE_KB && dsmd.requests == 1);
+        right(NODE_KB) && world.has_kb[1] == NODE_KB && !dsmd.requests);
     ok_("... which leaves", run((struct command) {
             .start = libxl_vnode_detach, .vnode = 1 }) == 0 && right(NODE_KB));
     ok_("... and then this one", detach() == 0 && right(0));
@@ -758,9 +768,11 @@ static void test_list_settles(void)
         died = true;
         for (n = 1; died; n++)
             good &= list_repairs(i, n, &died);
-        ok_("%s, killed at all points: vnode-list tells dsmd", good && n > 6,
-            scenarios[i].name);
+        ok_("%s%s, killed at all points: vnode-list tells dsmd", good && n > 6,
+            scenarios[i].name, remote ? " with a CPU there" : "");
     }
+    if (remote)
+        return;
 
     /* It dies as soon as the guest has been told. */
     for (n = 1, died = true; died; n++) {
@@ -808,8 +820,9 @@ static void test_kills(void)
 
             for (n = 1; died; n++)
                 good &= kill_one(i, n, how & 1, how & 2, &died);
-            ok_("%s, killed at all points, the guest %s, then %s", good && n > 6,
-                scenarios[i].name, how & 1 ? "has done it" : "has not",
+            ok_("%s%s, killed at all points, the guest %s, then %s",
+                good && n > 6, scenarios[i].name,
+                remote ? " with a CPU there" : "", how & 1 ? "has done it" : "has not",
                 how & 2 ? "the opposite" : "the same");
         }
     fake_end();
@@ -833,8 +846,196 @@ static void test_calls_that_fail(void)
         if (wrong(0) && !bad++)
             note("call %u: %s; log: %s", n, wrong(0), world.log);
     }
-    ok_("each call that can fail, and then a detach: all is right",
-        !bad && n > 60);
+    ok_("each call that can fail, and then a detach: all is right%s",
+        !bad && n > 60, remote ? ", with a CPU there" : "");
+    fake_end();
+}
+
+/*---------- a vCPU that runs there ----------*/
+
+static void refuse_second(const char *word)
+{
+    dsmd.mood = DSMD_REFUSES;
+    dsmd.word = word;
+    dsmd.text = "vCPU 4: because";
+    dsmd.spared = 1;
+    dsmd.moody = 1;
+}
+
+static void test_place(void)
+{
+    static const char *const words[] = {
+        "places", "vcpu-up", "not-ready", "one-host", "busy", "unreachable",
+    };
+    size_t i;
+
+    boot_with(0);
+    ok_("a CPU there: attach, memory first", attach(0) == 0 && right(NODE_KB) &&
+        dsmd.requests == 2 && strstr(dsmd.request, "\"op\":\"place\""));
+    ok_("... set: where it runs is not asked for again",
+        set(HALF_KB) == 0 && set(NODE_KB) == 0 && right(NODE_KB) &&
+        dsmd.requests == 4 && strstr(dsmd.request, "\"op\":\"node\""));
+    dsmd.requests = 0;
+    ok_("... detach: it comes home first", detach() == 0 && right(0) &&
+        dsmd.requests == 2 && strstr(dsmd.request, "\"op\":\"node\""));
+    ok_("... attach again", attach(0) == 0 && right(NODE_KB));
+
+    boot_with(0);
+    ok_("a CPU there: the guest hears of it when it is placed",
+        run((struct command) { .start = libxl_vnode_attach, .no_wait = true })
+        == 0 && dsmd.placed && is("/local/domain/7/cpu/4/availability",
+                                  "offline"));
+    fake_guest_runs();
+    ok_("... and the list makes it available", run((struct command) { 0 }) == 0
+        && right(NODE_KB) && dsmd.requests == 2);
+
+    for (i = 0; i < NR(words); i++) {
+        boot_with(0);
+        refuse_second(words[i]);
+        ok_("a CPU there, %s: refused, as before",
+            attach(0) == ERROR_VNODE_REFUSED && said("vCPU 4: because") &&
+            said(words[i]) && right(0) && dsmd.requests == 3, words[i]);
+    }
+    for (i = 0; i < 2; i++) {
+        static const char *const half[] = { "vcpu-info", "internal" };
+
+        boot_with(0);
+        refuse_second(half[i]);
+        ok_("a CPU there, %s: nobody knows, so it is asked home",
+            attach(0) == ERROR_VNODE_UNSETTLED && said(half[i]) && right(0) &&
+            dsmd.requests == 4, half[i]);
+    }
+    boot_with(0);
+    dsmd.mood = DSMD_SILENT;
+    dsmd.spared = dsmd.moody = 1;
+    ok_("a CPU there, no reply: it is asked home",
+        attach(0) == ERROR_VNODE_UNSETTLED && right(0) && dsmd.requests == 4 &&
+        said("nothing within 90000 ms"));
+    boot_with(0);
+    dsmd.mood = DSMD_CUTS;
+    dsmd.spared = dsmd.moody = 1;
+    ok_("a CPU there, done and the connection ends: it is asked home",
+        attach(0) == ERROR_VNODE_UNSETTLED && right(0) && dsmd.requests == 4);
+
+    boot_with(NODE_KB);
+    dsmd.vcpu_up = true;
+    ok_("a guest that keeps its CPU: not ended, and its memory stays there",
+        detach() == ERROR_VNODE_UNSETTLED && said("vcpu-up") &&
+        dsmd.there_kb[2] == NODE_KB && dsmd.placed && !dsmd.bad &&
+        number(OURS "placed") == 1 && fake_get(RECORD));
+    dsmd.vcpu_up = false;
+    ok_("... and when it is down the list ends it",
+        run((struct command) { 0 }) == 0 && right(0));
+    boot_with(NODE_KB);
+    dsmd.vcpu_up = true;
+    detach();
+    ok_("... or it is attached again", attach(0) == 0 && right(NODE_KB));
+
+    boot_with(NODE_KB);
+    dsmd.mood = DSMD_SILENT;
+    dsmd.moody = 1;
+    ok_("a CPU that does not come home in time: not ended",
+        detach() == ERROR_VNODE_UNSETTLED && fake_get(RECORD) &&
+        said("nothing within 60000 ms") && dsmd.there_kb[2] == NODE_KB);
+    ok_("... and the next one ends it", detach() == ERROR_VNODE_REFUSED &&
+        right(0));
+
+    boot_with(0);
+    world.mood = GUEST_FAILS_TO_GROW;
+    ok_("a CPU there, and the guest fails: it comes home",
+        attach(0) == ERROR_VNODE_UNDONE && right(0));
+    boot_with(NODE_KB);
+    world.mood = GUEST_REFUSES_TO_SHRINK;
+    ok_("a CPU there, and the guest refuses: it stays",
+        detach() == ERROR_VNODE_REFUSED && right(NODE_KB));
+    boot_with(NODE_KB);
+    world.mood = GUEST_KEEPS_SOME;
+    ok_("a residual: its CPU stays until the rest has left",
+        detach() == ERROR_VNODE_RESIDUAL && dsmd.placed);
+    world.mood = GUEST_WORKS;
+    ok_("... and comes home then", detach() == 0 && right(0));
+    fake_end();
+}
+
+static void test_pause(void)
+{
+    boot_with(0);
+    ok_("a domain whose CPUs are at home can be paused",
+        libxl__vnode_check_pause(&fake_gc, DOMID) == 0 && !world.log[0]);
+    attach(0);
+    world.log[0] = '\0';
+    ok_("... and not while one runs elsewhere",
+        libxl__vnode_check_pause(&fake_gc, DOMID) == ERROR_VNODE_REFUSED &&
+        said("vCPUs of vnode 2 run on host b"));
+    detach();
+    world.log[0] = '\0';
+    ok_("... but when it has come home",
+        libxl__vnode_check_pause(&fake_gc, DOMID) == 0);
+    fake_remove_below("/libxl/7/");
+    ok_("a domain without vnodes can be paused",
+        libxl__vnode_check_pause(&fake_gc, DOMID) == 0);
+    fake_set(OURS "placed", "x");
+    ok_("a record that is none", libxl__vnode_check_pause(&fake_gc, DOMID) ==
+        ERROR_FAIL);
+    fake_end();
+}
+
+static void test_remote_list(void)
+{
+    static const char raw[] = "{\"version\":1,\"ok\":true,\"vnodes\":["
+        "{\"vnode\":2,\"link\":\"up\",\"size_kib\":4,\"pages_modified\":0,"
+        "\"pages_shared\":0,\"pages_home\":0,\"faults_per_second\":0,"
+        "\"median_ns\":0,\"p99_ns\":0}]%s}";
+    char text[1000];
+
+    boot_with(NODE_KB);
+    ok_("list: the CPUs that run there, of those of the vnode", look() == 0 &&
+        seen[2].remote_vcpus && seen[2].there_cpus_known &&
+        libxl_bitmap_test(&seen[2].there_cpus, 4) &&
+        !libxl_bitmap_test(&seen[2].there_cpus, 3) && !seen[1].remote_vcpus &&
+        !seen[1].there_cpus_known);
+    snprintf(text, sizeof(text), raw, ",\"vcpus\":[{\"vcpu\":4,\"host\":"
+             "\"c\"}]");
+    dsmd.mood = DSMD_SAYS;
+    dsmd.raw = text;
+    ok_("list: of a host that is not the vnode's", ask_again(false) == 0 &&
+        seen[2].there_cpus_known && !libxl_bitmap_test(&seen[2].there_cpus, 4));
+    snprintf(text, sizeof(text), raw, "");
+    ok_("list: a dsmd that does not say", ask_again(false) == 0 &&
+        !seen[2].there_cpus_known && seen[2].link == LIBXL_VNODE_LINK_UP);
+    dsmd.mood = DSMD_WORKS;
+    ask_again(false);
+    dsmd.absent = true;
+    ok_("list: no dsmd, and nobody knows", ask_again(false) &&
+        !seen[2].there_cpus_known);
+    dsmd.absent = false;
+    detach();
+    ok_("list: at home", look() == 0 && seen[2].there_cpus_known &&
+        !libxl_bitmap_test(&seen[2].there_cpus, 4));
+    libxl_vnodeinfo_list_free(seen, nr_seen);
+    seen = NULL;
+    fake_end();
+}
+
+static void test_remote_create(void)
+{
+    boot_with(0);
+    ok_("create: where its vCPUs are to run", create("b", 0) == 0 &&
+        strstr(dsmd.request, "\"places\":[{\"first\":4,\"vcpus\":1,"
+               "\"host\":\"b\"}]}"));
+    fake_set("/libxl/7/vnuma/node/1/host", "c");
+    fake_set("/libxl/7/vnuma/node/1/remote-vcpus", "1");
+    ok_("create: of two hosts", create("b", 0) == 0 &&
+        strstr(dsmd.request, "\"places\":[{\"first\":2,\"vcpus\":2,"
+               "\"host\":\"c\"},{\"first\":4,\"vcpus\":1,\"host\":\"b\"}]}"));
+    fake_set("/libxl/7/vnuma/node/1/host", "b");
+    ok_("create: neighbours of one host", create("b", 0) == 0 &&
+        strstr(dsmd.request, "\"places\":[{\"first\":2,\"vcpus\":3,"
+               "\"host\":\"b\"}]}"));
+    fake_set("/local/domain/7/vnuma/node/1/cpus", "2");
+    ok_("create: with one between them that stays", create("b", 0) == 0 &&
+        strstr(dsmd.request, "\"places\":[{\"first\":2,\"vcpus\":1,"
+               "\"host\":\"b\"},{\"first\":4,\"vcpus\":1,\"host\":\"b\"}]}"));
     fake_end();
 }
 
@@ -851,6 +1052,14 @@ int main(void)
     test_ends();
     test_create();
     test_list();
+    test_list_settles();
+    test_kills();
+    test_calls_that_fail();
+    remote = true;
+    test_place();
+    test_pause();
+    test_remote_list();
+    test_remote_create();
     test_list_settles();
     test_kills();
     test_calls_that_fail();

@@ -34,6 +34,7 @@ LIBXL = [
 # The files that each program tests; the last three need a libxl or an xl, which fakes/ pretends to be.
 PROGRAMS = {
     "test_keys.c": [LIGHT / "libxl_vnode_keys.c"],
+    "test_kernel.c": [LIGHT / "libxl_vnode_kernel.c"],
     "test_layout.c": [LIGHT / "libxl_vnode_layout.c"],
     "test_phases.c": [LIGHT / "libxl_vnode_phases.c"],
     "test_placement.c": [LIGHT / "libxl_vnode_placement.c"],
@@ -43,9 +44,9 @@ PROGRAMS = {
     "test_commands.c": [],  # includes xl_vnode.c
     "test_list.c": [],  # includes xl_vnode_list.c
     "test_vnuma.c": [TOOLS / "xl/xl_vnuma.c", TOOLS / "xl/xl_vnuma_spec.c"],
-    "test_build.c": [*LIBXL, *[LIGHT / f"libxl_vnode_{part}.c" for part in ("build", "hosts", "x86")]],
+    "test_build.c": [*LIBXL, *[LIGHT / f"libxl_vnode_{part}.c" for part in ("build", "hosts", "kernel", "x86")]],
     "test_operations.c": LIBXL,
-    "test_span.c": [*LIBXL, *[LIGHT / f"libxl_vnode_{part}.c" for part in ("ask", "enable", "hosts")]],
+    "test_span.c": [*LIBXL, *[LIGHT / f"libxl_vnode_{part}.c" for part in ("ask", "enable", "hosts", "kernel")]],
     "test_dsm.c": LIBXL,
     "test_dsm_socket.c": [LIGHT / "libxl_dsm_socket.c"],
 }

@@ -155,10 +155,10 @@ static void print_info(const libxl_domain_build_info *b)
     for (i = 0; i < b->num_vnuma_nodes; i++) {
         const libxl_vnode_info *v = &b->vnuma_nodes[i];
 
-        printf("%u: %"PRIu64" pnode %d%s%s%s vcpus %02x distances", i,
+        printf("%u: %"PRIu64" pnode %d%s%s%s%s vcpus %02x distances", i,
                v->memkb >> 10, (int)v->pnode, v->elastic ? " elastic" : "",
                v->host ? " host " : "", v->host ? v->host : "",
-               v->vcpus.map[0]);
+               v->remote_vcpus ? " remote" : "", v->vcpus.map[0]);
         for (d = 0; d < (unsigned int)v->num_distances; d++)
             printf(" %u", v->distances[d]);
         printf("\n");
@@ -270,6 +270,12 @@ static void test_what_libxl_is_told(void)
               "max 512 target " DEFAULT " vcpus 1 online 01 placement -1\n"
               "0: 512 pnode 1 vcpus 01 distances 10 20\n"
               "1: 128 pnode -1 elastic host b vcpus 00 distances 20 10\n"));
+    ok_("... with its vCPUs",
+        tells("pnode=1;size=512;vcpus=0 size=128;elastic=1;host=b;vcpus=1;"
+              "remote_vcpus=1",
+              "max 512 target " DEFAULT " vcpus 2 online 01 placement -1\n"
+              "0: 512 pnode 1 vcpus 01 distances 10 20\n"
+              "1: 128 pnode -1 elastic host b remote vcpus 02 distances 20 10\n"));
     ok_("two home vnodes: both count, and vcpus= is left as it is",
         tells("pnode=0;size=512;vcpus=0 pnode=1;size=256;vcpus=1",
               "max 768 target " DEFAULT " vcpus 2 online 00 placement -1\n"

@@ -85,7 +85,7 @@ static void node(void)
         return;
     }
     rest_kb = world.total_kb - dsmd.pool_kb[nr];
-    if (kb < world.has_kb[nr]) {
+    if (kb < world.has_kb[nr] || (!kb && nr == 2 && dsmd.placed)) {
         say("{\"version\":1,\"ok\":false,\"error\":\"in-use\","
             "\"text\":\"the guest has more\"}");
         return;
@@ -102,14 +102,45 @@ static void node(void)
     say("{\"version\":1,\"ok\":true}");
 }
 
+/*
+ * vCPU 4, to there or home.  The guest has not been told yet that it may have
+ * it, or not any more, and there is memory there.
+ */
+static void where(bool placed)
+{
+    const char *s = fake_get("/local/domain/7/cpu/4/availability");
+
+    if (!strstr(dsmd.request, "\"vcpus\":[4]") || !dsmd.there_kb[2] ||
+        !strstr(dsmd.request, "\"host\":\"b\"") != !placed) {
+        dsmd.bad = true;
+        return;
+    }
+    if (dsmd.placed != placed) {
+        if (s && !strcmp(s, "online"))
+            dsmd.bad = true;
+        if (dsmd.vcpu_up) {
+            say("{\"version\":1,\"ok\":false,\"error\":\"vcpu-up\","
+                "\"text\":\"vCPU 4 is up\"}");
+            return;
+        }
+    }
+    fake_effect();
+    dsmd.placed = placed;
+    say("{\"version\":1,\"ok\":true}");
+}
+
 static void state(void)
 {
     char text[2048];
 
-    snprintf(text, sizeof(text), "{\"version\":1,\"ok\":true,\"vnodes\":["
+    snprintf(text, sizeof(text), "{\"version\":1,\"ok\":true,%s\"vnodes\":["
              "{\"vnode\":2,\"link\":\"%s\",\"size_kib\":%"PRIu64","
              "\"pages_modified\":11,\"pages_shared\":12,\"pages_home\":13,"
              "\"faults_per_second\":14,\"median_ns\":15,\"p99_ns\":16}]}",
+             fake_get("/libxl/7/vnuma/node/2/remote-vcpus")
+             ? dsmd.placed ? "\"vcpus\":[{\"vcpu\":4,\"host\":\"b\"},"
+                             "{\"vcpu\":3,\"host\":\"b\"}],"
+                           : "\"vcpus\":[]," : "",
              dsmd.there_kb[2] ? "up" : "down", dsmd.there_kb[2]);
     say(text);
 }
@@ -153,7 +184,8 @@ static void act(void)
     dsmd.requests++;
     if (dsmd.on_request)
         dsmd.on_request();
-    if (dsmd.moody && dsmd.requests > dsmd.moody)
+    if (dsmd.requests <= dsmd.spared ||
+        (dsmd.moody && dsmd.requests > dsmd.spared + dsmd.moody))
         mood = DSMD_WORKS;
     switch (mood) {
     case DSMD_SILENT:
@@ -171,6 +203,10 @@ static void act(void)
     case DSMD_WORKS:
         if (strstr(dsmd.request, "\"op\":\"node\""))
             node();
+        else if (strstr(dsmd.request, "\"op\":\"place\""))
+            where(true);
+        else if (strstr(dsmd.request, "\"op\":\"home\""))
+            where(false);
         else if (strstr(dsmd.request, "\"op\":\"state\""))
             state();
         else

@@ -24,6 +24,7 @@ struct dsmd {
     bool absent;
     enum dsmd_mood mood;
     unsigned int moody;         /* requests for which it has it; 0: all */
+    unsigned int spared;        /* requests before it has it */
     const char *word, *text;    /* REFUSES */
     const char *raw;            /* SAYS; without a new line */
     size_t chunk;               /* bytes at once; 0: all */
@@ -36,6 +37,8 @@ struct dsmd {
     char hint_target[24];       /* and what the guest was asked for then */
     char request[16384];        /* the last one, without its new line */
     uint64_t there_kb[NR_VNODES], pool_kb[NR_VNODES];
+    bool placed;                /* vCPU 4, of vnode 2, runs there */
+    bool vcpu_up;               /* the guest has it up, whatever it says */
     bool bad;                   /* it was asked for nonsense */
 };
 

@@ -737,6 +737,12 @@ void libxl_vnode_request_dispose(libxl_vnode_request *req)
     (void)req;
 }
 
+const char *libxl_tsc_mode_to_string(libxl_tsc_mode mode)
+{
+    return mode == LIBXL_TSC_MODE_NATIVE_PARAVIRT ? "native_paravirt"
+                                                  : "always_emulate";
+}
+
 void libxl_vnodeinfo_init(libxl_vnodeinfo *info)
 {
     memset(info, 0, sizeof(*info));
@@ -745,6 +751,7 @@ void libxl_vnodeinfo_init(libxl_vnodeinfo *info)
 void libxl_vnodeinfo_dispose(libxl_vnodeinfo *info)
 {
     libxl_bitmap_dispose(&info->cpus);
+    libxl_bitmap_dispose(&info->there_cpus);
     free(info->reason);
     free(info->error);
     free(info->fault);

@@ -110,6 +110,8 @@ typedef struct {
     uint32_t op_pid;
     bool op_done;
     char *host, *link_error;
+    bool remote_vcpus, there_cpus_known;
+    libxl_bitmap there_cpus;
     libxl_vnode_link link;
     uint64_t there_memkb, modified_pages, shared_pages, home_pages;
     uint64_t faults_per_s, median_ns, p99_ns;
@@ -120,6 +122,7 @@ typedef struct {
     uint64_t memkb;
     bool elastic;
     char *host;
+    bool remote_vcpus;
     libxl_bitmap vcpus;
     uint32_t *distances;
     int num_distances;
@@ -134,6 +137,11 @@ typedef enum {
 } libxl_domain_type;
 #define LIBXL_MEMKB_DEFAULT (~(uint64_t)0)
 
+typedef enum {
+    LIBXL_TSC_MODE_DEFAULT, LIBXL_TSC_MODE_ALWAYS_EMULATE,
+    LIBXL_TSC_MODE_NATIVE, LIBXL_TSC_MODE_NATIVE_PARAVIRT,
+} libxl_tsc_mode;
+
 typedef struct {
     unsigned int num_vnuma_nodes;
     libxl_vnode_info *vnuma_nodes;
@@ -144,6 +152,8 @@ typedef struct {
     uint64_t max_memkb, target_memkb;
     libxl_defbool numa_placement, nested_hvm;
     enum { LIBXL_ALTP2M_MODE_DISABLED, LIBXL_ALTP2M_MODE_MIXED } altp2m;
+    libxl_tsc_mode tsc_mode;
+    uint32_t event_channels;
 } libxl_domain_build_info;
 typedef struct {
     enum {
@@ -286,6 +296,7 @@ void libxl_bitmap_reset(libxl_bitmap *map, int bit);
     for ((v) = 0; (v) < (int)(m).size * 8; (v)++) \
         if (libxl_bitmap_test(&(m), v))
 const char *libxl_domain_type_to_string(libxl_domain_type type);
+const char *libxl_tsc_mode_to_string(libxl_tsc_mode mode);
 void libxl_bitmap_set_any(libxl_bitmap *map);
 int libxl_bitmap_test(const libxl_bitmap *map, int bit);
 void libxl_bitmap_copy_alloc(libxl_ctx *ctx, libxl_bitmap *to,
@@ -360,6 +371,7 @@ int libxl__prepare_sockaddr_un(libxl__gc *gc, struct sockaddr_un *un,
 typedef enum {
     JSON_NULL = 1, JSON_BOOL = 2, JSON_INTEGER = 4, JSON_DOUBLE = 8,
     JSON_NUMBER = 16, JSON_STRING = 32, JSON_MAP = 64, JSON_ARRAY = 128,
+    JSON_ANY = 255,
 } libxl__json_node_type;
 typedef struct libxl__json_object libxl__json_object;
 libxl__json_object *libxl__json_parse(libxl__gc *gc, const char *s);

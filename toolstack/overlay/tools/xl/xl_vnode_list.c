@@ -102,11 +102,26 @@ static void print_notes(const libxl_vnodeinfo *v)
                v->vnode, libxl_vnode_op_to_string(v->op));
 }
 
+/* ", CPUs 2-3 run there", of a vnode whose CPUs can. */
+static void print_there(const libxl_vnodeinfo *v)
+{
+    char *cpus = vnode_cpus_string(&v->there_cpus);
+
+    if (v->remote_vcpus && v->there_cpus_known && cpus[0])
+        printf(", CPUs %s run there", cpus);
+    else if (v->remote_vcpus && v->there_cpus_known)
+        printf(", no CPU runs there");
+    else if (v->remote_vcpus)
+        printf(", where its CPUs run is not known");
+    free(cpus);
+}
+
 /* Of a vnode on another host. */
 static void print_host(const libxl_vnodeinfo *v)
 {
     printf("    vnode %"PRIu32": on host %s, link %s", v->vnode, v->host,
            libxl_vnode_link_to_string(v->link));
+    print_there(v);
     if (v->link == LIBXL_VNODE_LINK_UNKNOWN)
         printf(": %s\n", v->link_error ? v->link_error : "dsmd was not asked");
     else
@@ -163,11 +178,11 @@ static void gen_flag(yajl_gen hand, const char *key, bool value)
     yajl_gen_bool(hand, value);
 }
 
-static void gen_cpus(yajl_gen hand, const libxl_bitmap *cpus)
+static void gen_cpus(yajl_gen hand, const char *key, const libxl_bitmap *cpus)
 {
     int c;
 
-    gen_string(hand, "cpus");
+    gen_string(hand, key);
     yajl_gen_array_open(hand);
     libxl_for_each_set_bit(c, *cpus)
         yajl_gen_integer(hand, c);
@@ -243,6 +258,11 @@ static void gen_host(yajl_gen hand, const libxl_vnodeinfo *v)
         else
             gen_text(hand, numbers[i].key, NULL);
     }
+    gen_flag(hand, "remote_vcpus", v->remote_vcpus);
+    if (v->there_cpus_known)
+        gen_cpus(hand, "cpus", &v->there_cpus);
+    else
+        gen_text(hand, "cpus", NULL);
     yajl_gen_map_close(hand);
 }
 
@@ -263,7 +283,7 @@ static void gen_vnode(yajl_gen hand, const libxl_vnodeinfo *v)
     gen_number(hand, "max_kib", v->max_memkb);
     gen_number(hand, "residual_kib", v->residual_memkb);
     gen_number(hand, "progress_kib", v->progress_memkb);
-    gen_cpus(hand, &v->cpus);
+    gen_cpus(hand, "cpus", &v->cpus);
     gen_text(hand, "reason", v->reason);
     gen_text(hand, "error", v->error);
     gen_text(hand, "fault", v->fault);

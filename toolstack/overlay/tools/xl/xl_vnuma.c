@@ -93,6 +93,7 @@ static void fill_vnode(libxl_vnode_info *v, const struct vnuma_spec *spec,
     v->pnode = spec->has_pnode ? spec->pnode : LIBXL_VNODE_PNODE_ANY;
     v->elastic = spec->elastic;
     v->host = spec->has_host ? xstrdup(spec->host) : NULL;
+    v->remote_vcpus = spec->remote_vcpus;
     v->distances = xcalloc(spec->nr_distances, sizeof(*v->distances));
     v->num_distances = spec->nr_distances;
     for (i = 0; i < spec->nr_distances; i++)

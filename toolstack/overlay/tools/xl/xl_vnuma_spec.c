@@ -77,6 +77,17 @@ static bool item_elastic(struct vnuma_spec *spec, const char *value)
     return true;
 }
 
+static bool item_remote_vcpus(struct vnuma_spec *spec, const char *value)
+{
+    uint64_t n;
+
+    if (!parse_number(value, 1, &n))
+        return false;
+    spec->remote_vcpus = n;
+
+    return true;
+}
+
 /* "0-3,6" */
 static bool item_vcpus(struct vnuma_spec *spec, const char *value)
 {
@@ -170,6 +181,8 @@ static const struct {
       "0 or 1" },
     { "host", offsetof(struct vnuma_spec, has_host), item_host,
       "the name of a host in dsm.toml: letters, digits, - _ ." },
+    { "remote_vcpus", offsetof(struct vnuma_spec, has_remote_vcpus),
+      item_remote_vcpus, "0 or 1" },
 };
 
 #define NR_KEYS (sizeof(keys) / sizeof(keys[0]))
@@ -201,7 +214,8 @@ bool vnuma_spec_item(struct vnuma_spec *spec, unsigned int nr,
     }
 
     return FAIL("vnode %u: \"%.*s\" is no key; known are pnode, size, vcpus, "
-                "vdistances, elastic, host", nr, len > 40 ? 40 : (int)len, key);
+                "vdistances, elastic, host, remote_vcpus", nr,
+                len > 40 ? 40 : (int)len, key);
 }
 
 static bool check_one(struct vnuma_spec *spec, unsigned int nr,
@@ -215,6 +229,12 @@ static bool check_one(struct vnuma_spec *spec, unsigned int nr,
     if (spec->has_host && spec->has_pnode)
         return FAIL("vnode %u: host=%.40s: pnode=%u would be a node of this "
                     "host; leave it out", nr, spec->host, spec->pnode);
+    if (spec->remote_vcpus && !spec->has_host)
+        return FAIL("vnode %u: remote_vcpus=1: on which host: host= is "
+                    "missing", nr);
+    if (spec->remote_vcpus && !spec->has_vcpus)
+        return FAIL("vnode %u: remote_vcpus=1: which vCPUs: vcpus= is missing",
+                    nr);
     if (!spec->has_pnode && !spec->elastic)
         return FAIL("vnode %u: pnode= is missing", nr);
     if (spec->has_pnode && spec->pnode >= nr_pnodes)

@@ -29,8 +29,9 @@
 
 struct vnuma_spec {
     bool has_pnode, has_size, has_vcpus, has_vdistances, has_elastic;
-    bool has_host;
+    bool has_host, has_remote_vcpus;
     bool elastic;
+    bool remote_vcpus;              /* its vCPUs run on that host, too */
     unsigned int pnode;
     uint64_t size_mb;
     uint8_t vcpus[VNUMA_SPEC_VCPUS / 8];

@@ -18,14 +18,31 @@ static int limit_ms(const libxl__dsm_call *call)
 
     return call->within_ms ? call->within_ms
            : op == LIBXL__DSM_ENABLE ? LIBXL__DSM_ENABLE_MS
-           : op == LIBXL__DSM_NODE ? LIBXL__DSM_NODE_MS : LIBXL__DSM_STATE_MS;
+           : op == LIBXL__DSM_NODE ? LIBXL__DSM_NODE_MS
+           : op == LIBXL__DSM_PLACE ? LIBXL__DSM_PLACE_MS
+           : op == LIBXL__DSM_HOME ? LIBXL__DSM_HOME_MS : LIBXL__DSM_STATE_MS;
 }
 
-/* Is it not known what has become of the request? */
-static bool is_unknown(libxl__dsm_error error)
+/*
+ * Is it not known what has become of the request, or is it done in part?
+ * dsmd-host says "internal" of a dsmd that has not answered: it may have moved
+ * vCPUs by now, and nobody would ask for them otherwise.
+ */
+static bool is_unknown(const libxl__dsm_call *call)
 {
-    return error == LIBXL__DSM_TIMEOUT || error == LIBXL__DSM_CUT ||
-           error == LIBXL__DSM_GARBAGE;
+    libxl__dsm_op op = call->request.op;
+
+    switch (call->reply.error) {
+    case LIBXL__DSM_TIMEOUT:
+    case LIBXL__DSM_CUT:
+    case LIBXL__DSM_GARBAGE:
+    case LIBXL__DSM_VCPU_INFO:
+        return true;
+    case LIBXL__DSM_INTERNAL:
+        return op == LIBXL__DSM_PLACE || op == LIBXL__DSM_HOME;
+    default:
+        return false;
+    }
 }
 
 void libxl__dsm_init(libxl__dsm_call *call)
@@ -87,8 +104,8 @@ static void end_by_reply(libxl__egc *egc, libxl__dsm_call *call)
 
     if (error)
         complain(gc, call);
-    end(egc, call, !error ? 0 : is_unknown(error) ? ERROR_VNODE_UNSETTLED
-                                                  : ERROR_VNODE_REFUSED);
+    end(egc, call, !error ? 0 : is_unknown(call) ? ERROR_VNODE_UNSETTLED
+                                                 : ERROR_VNODE_REFUSED);
 }
 
 static void end_unknown(libxl__egc *egc, libxl__dsm_call *call,

@@ -31,9 +31,14 @@
 /* Longest text in it that is shown. */
 #define LIBXL__DSM_TEXT_MAX 400
 
+/* vCPUs of a guest, at most. */
+#define LIBXL__DSM_VCPUS_MAX 512
+
 /* How long a reply may take. */
 #define LIBXL__DSM_ENABLE_MS 30000
 #define LIBXL__DSM_NODE_MS 120000       /* memory is scrubbed, or comes home */
+#define LIBXL__DSM_PLACE_MS 90000       /* a host becomes ready */
+#define LIBXL__DSM_HOME_MS 60000
 #define LIBXL__DSM_STATE_MS 2000
 
 typedef enum {
@@ -41,6 +46,8 @@ typedef enum {
     LIBXL__DSM_NODE,        /* so much memory for a vnode there; 0: none */
     LIBXL__DSM_LEAVING,     /* the guest will empty it down to so much */
     LIBXL__DSM_STATE,       /* how the vnodes do */
+    LIBXL__DSM_PLACE,       /* vCPUs of a vnode, which are down, run there */
+    LIBXL__DSM_HOME,        /* and here again */
 } libxl__dsm_op;
 
 /* Why not.  The words are the contract's. */
@@ -69,6 +76,13 @@ typedef enum {
     LIBXL__DSM_BUSY,
     LIBXL__DSM_UNKNOWN_VM,
     LIBXL__DSM_VERSION_OF_CONTROL,
+    LIBXL__DSM_CPUS_THERE,
+    LIBXL__DSM_TSC,
+    LIBXL__DSM_PLACES,
+    LIBXL__DSM_VCPU_UP,
+    LIBXL__DSM_NOT_READY,
+    LIBXL__DSM_ONE_HOST,
+    LIBXL__DSM_VCPU_INFO,   /* it is done but for this: to be asked again */
     LIBXL__DSM_INTERNAL,
 } libxl__dsm_error;
 
@@ -81,14 +95,23 @@ typedef struct {
     uint64_t pool_kb;           /* of a vnode that spans */
 } libxl__dsm_range;
 
+/* vCPUs of a vnode that run on its host while it is attached. */
+typedef struct {
+    unsigned int first, nr;
+    const char *host;
+} libxl__dsm_place;
+
 typedef struct {
     libxl__dsm_op op;
     uint32_t domid;
     const char *uuid;           /* 36 characters */
     /* ENABLE */
     const char *name;
-    unsigned int nr_vcpus, nr_ranges;
+    unsigned int nr_vcpus, nr_ranges, nr_places;
     const libxl__dsm_range *range;
+    const libxl__dsm_place *place;
+    /* PLACE, HOME: of nr_vcpus bits; and host */
+    const uint8_t *vcpus;
     /* NODE, and LEAVING: vnode, kb */
     unsigned int vnode;
     const char *host;
@@ -106,11 +129,20 @@ typedef struct {
     uint64_t median_ns, p99_ns; /* of a fault; 0: none yet */
 } libxl__dsm_node;
 
+/* What STATE says of a vCPU that is not at home. */
+typedef struct {
+    unsigned int vcpu;
+    const char *host;           /* lives as long as the reply */
+} libxl__dsm_vcpu;
+
 typedef struct {
     libxl__dsm_error error;
     char text[LIBXL__DSM_TEXT_MAX + 1]; /* for the operator; printable */
     unsigned int nr_nodes;
     libxl__dsm_node node[VNODE_MAX];
+    bool says_vcpus;
+    unsigned int nr_vcpus;
+    libxl__dsm_vcpu vcpu[LIBXL__DSM_VCPUS_MAX];
 } libxl__dsm_reply;
 
 /*---------- lines (libxl_dsm_json.c) ----------*/

@@ -34,6 +34,13 @@ static const char *const error_words[] = {
     [LIBXL__DSM_BUSY]               = "busy",
     [LIBXL__DSM_UNKNOWN_VM]         = "unknown-vm",
     [LIBXL__DSM_VERSION_OF_CONTROL] = "version",
+    [LIBXL__DSM_CPUS_THERE]         = "cpus-there",
+    [LIBXL__DSM_TSC]                = "tsc",
+    [LIBXL__DSM_PLACES]             = "places",
+    [LIBXL__DSM_VCPU_UP]            = "vcpu-up",
+    [LIBXL__DSM_NOT_READY]          = "not-ready",
+    [LIBXL__DSM_ONE_HOST]           = "one-host",
+    [LIBXL__DSM_VCPU_INFO]          = "vcpu-info",
     [LIBXL__DSM_INTERNAL]           = "internal",
 };
 
@@ -42,6 +49,8 @@ static const char *const op_words[] = {
     [LIBXL__DSM_NODE]   = "node",
     [LIBXL__DSM_LEAVING] = "leaving",
     [LIBXL__DSM_STATE]  = "state",
+    [LIBXL__DSM_PLACE]  = "place",
+    [LIBXL__DSM_HOME]   = "home",
 };
 
 const char *libxl__dsm_error_word(libxl__dsm_error error)
@@ -81,6 +90,15 @@ static void gen_range(yajl_gen hand, const libxl__dsm_range *r)
     yajl_gen_map_close(hand);
 }
 
+static void gen_place(yajl_gen hand, const libxl__dsm_place *p)
+{
+    yajl_gen_map_open(hand);
+    gen_number(hand, "first", p->first);
+    gen_number(hand, "vcpus", p->nr);
+    gen_text(hand, "host", p->host);
+    yajl_gen_map_close(hand);
+}
+
 static void gen_enable(yajl_gen hand, const libxl__dsm_request *req)
 {
     unsigned int i;
@@ -92,6 +110,13 @@ static void gen_enable(yajl_gen hand, const libxl__dsm_request *req)
     for (i = 0; i < req->nr_ranges; i++)
         gen_range(hand, &req->range[i]);
     yajl_gen_array_close(hand);
+    if (!req->nr_places)
+        return;
+    gen_string(hand, "places");
+    yajl_gen_array_open(hand);
+    for (i = 0; i < req->nr_places; i++)
+        gen_place(hand, &req->place[i]);
+    yajl_gen_array_close(hand);
 }
 
 static void gen_node(yajl_gen hand, const libxl__dsm_request *req)
@@ -100,6 +125,21 @@ static void gen_node(yajl_gen hand, const libxl__dsm_request *req)
     gen_text(hand, "host", req->host);
     gen_number(hand, "size_kib", req->kb);
     gen_number(hand, "pool_kib", req->pool_kb);
+}
+
+/* PLACE and HOME. */
+static void gen_where(yajl_gen hand, const libxl__dsm_request *req)
+{
+    unsigned int v;
+
+    if (req->op == LIBXL__DSM_PLACE)
+        gen_text(hand, "host", req->host);
+    gen_string(hand, "vcpus");
+    yajl_gen_array_open(hand);
+    for (v = 0; v < req->nr_vcpus; v++)
+        if (libxl__vnode_has_vcpu(req->vcpus, v))
+            yajl_gen_integer(hand, v);
+    yajl_gen_array_close(hand);
 }
 
 static void gen_leaving(yajl_gen hand, const libxl__dsm_request *req)
@@ -134,6 +174,8 @@ char *libxl__dsm_format(libxl__gc *gc, const libxl__dsm_request *req)
         gen_node(hand, req);
     else if (req->op == LIBXL__DSM_LEAVING)
         gen_leaving(hand, req);
+    else if (req->op == LIBXL__DSM_PLACE || req->op == LIBXL__DSM_HOME)
+        gen_where(hand, req);
     /* What has failed before fails on. */
     if (yajl_gen_map_close(hand) != yajl_gen_status_ok)
         goto fail;
@@ -164,7 +206,7 @@ static void copy_text(char out[LIBXL__DSM_TEXT_MAX + 1], const char *s)
 static int garbage(libxl__dsm_reply *reply, const char *why)
 {
     reply->error = LIBXL__DSM_GARBAGE;
-    reply->nr_nodes = 0;
+    reply->nr_nodes = reply->nr_vcpus = 0;
     copy_text(reply->text, why);
 
     return ERROR_FAIL;
@@ -250,6 +292,39 @@ static int parse_nodes(const libxl__json_object *o, libxl__dsm_reply *reply)
     return 0;
 }
 
+/* Who is older, or has a guest without places, does not say it. */
+static int parse_vcpus(const libxl__json_object *o, libxl__dsm_reply *reply)
+{
+    const libxl__json_object *list, *one;
+    const char *host;
+    uint64_t vcpu;
+    unsigned int i;
+
+    if (!libxl__json_map_get("vcpus", o, JSON_ANY))
+        return 0;
+    list = libxl__json_map_get("vcpus", o, JSON_ARRAY);
+    if (!list)
+        return garbage(reply, "its \"vcpus\" are no list");
+    for (i = 0; (one = libxl__json_array_get(list, i)); i++) {
+        host = libxl__json_object_get_string(libxl__json_map_get("host", one,
+                                                                 JSON_STRING));
+        if (i == LIBXL__DSM_VCPUS_MAX || !host ||
+            !get_number(one, "vcpu", LIBXL__DSM_VCPUS_MAX - 1, &vcpu))
+            return garbage(reply, "a vCPU in it is not as it must be");
+        reply->vcpu[i] = (libxl__dsm_vcpu) { .vcpu = vcpu, .host = host };
+    }
+    reply->nr_vcpus = i;
+    reply->says_vcpus = true;
+
+    return 0;
+}
+
+static void parse_state(const libxl__json_object *o, libxl__dsm_reply *reply)
+{
+    if (!parse_nodes(o, reply))
+        parse_vcpus(o, reply);
+}
+
 /* One of dsmd's words; those of this side are not dsmd's to say. */
 static libxl__dsm_error error_of(const char *word)
 {
@@ -304,7 +379,7 @@ void libxl__dsm_parse(libxl__gc *gc, const libxl__dsm_request *req,
     else if (!libxl__json_object_get_bool(ok))
         parse_error(o, reply);
     else if (req->op == LIBXL__DSM_STATE)
-        parse_nodes(o, reply);
+        parse_state(o, reply);
 }
 
 /*

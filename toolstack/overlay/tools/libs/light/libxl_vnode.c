@@ -157,6 +157,22 @@ static int load_availability(libxl__gc *gc, xs_transaction_t t,
     return rc;
 }
 
+/* One of the toolstack's own yes or no about a vnode; no if it is absent. */
+static int own_flag(libxl__gc *gc, xs_transaction_t t,
+                    const libxl__vnode_domain *vd, unsigned int nr,
+                    const char *key, bool *out)
+{
+    uint64_t n;
+    int rc;
+
+    rc = own_number(gc, t, vd->domid,
+                    libxl__vnode_libxl_path(gc, vd->domid, nr, key), 1, 0, &n);
+    if (!rc)
+        *out = n;
+
+    return rc;
+}
+
 /* Of a vnode on another host: which, and what is recorded there. */
 static int load_span(libxl__gc *gc, xs_transaction_t t,
                      const libxl__vnode_domain *vd, unsigned int nr,
@@ -178,6 +194,10 @@ static int load_span(libxl__gc *gc, xs_transaction_t t,
     rc = own_number(gc, t, vd->domid,
                     libxl__vnode_libxl_path(gc, vd->domid, nr, "there-kb"),
                     v->max_kb, 0, &v->there_kb);
+    if (rc) goto out;
+    rc = own_flag(gc, t, vd, nr, "remote-vcpus", &v->remote_vcpus);
+    if (rc) goto out;
+    rc = own_flag(gc, t, vd, nr, "placed", &v->placed);
 
  out:
     return rc;
@@ -505,6 +525,40 @@ int libxl__vnode_add_allowed_memkb(libxl__gc *gc, uint32_t domid,
     return rc;
 }
 
+int libxl__vnode_check_pause(libxl__gc *gc, uint32_t domid)
+{
+    const char *path = GCSPRINTF("/libxl/%"PRIu32"/vnuma/node", domid), *host;
+    char **nodes;
+    unsigned int i, nr = 0;
+    uint64_t placed;
+    int rc;
+
+    nodes = libxl__xs_directory(gc, XBT_NULL, path, &nr);
+    if (!nodes && errno != ENOENT) {
+        LOGED(ERROR, domid, "cannot read %s", path);
+        rc = ERROR_FAIL;
+        goto out;
+    }
+    for (i = 0; nodes && i < nr; i++) {
+        rc = own_number(gc, XBT_NULL, domid,
+                        GCSPRINTF("%s/%s/placed", path, nodes[i]), 1, 0,
+                        &placed);
+        if (rc) goto out;
+        if (!placed)
+            continue;
+        host = libxl__xs_read(gc, XBT_NULL,
+                              GCSPRINTF("%s/%s/host", path, nodes[i]));
+        LOGD(ERROR, domid, "vCPUs of vnode %s run on host %s and would go on; "
+             "detach it first", nodes[i], host ? : "?");
+        rc = ERROR_VNODE_REFUSED;
+        goto out;
+    }
+    rc = 0;
+
+ out:
+    return rc;
+}
+
 int libxl__vnode_note_limit(libxl__gc *gc, xs_transaction_t t, uint32_t domid,
                             uint64_t limit_kb)
 {
@@ -645,6 +699,8 @@ static int fill_info(libxl__gc *gc, const libxl__vnode_domain *vd,
 
     rc = libxl_bitmap_alloc(CTX, &info->cpus, vd->nr_vcpus);
     if (rc) goto out;
+    rc = libxl_bitmap_alloc(CTX, &info->there_cpus, vd->nr_vcpus);
+    if (rc) goto out;
     for (c = 0; c < vd->nr_vcpus; c++)
         if (libxl__vnode_has_vcpu(v->cpus, c))
             libxl_bitmap_set(&info->cpus, c);
@@ -655,6 +711,7 @@ static int fill_info(libxl__gc *gc, const libxl__vnode_domain *vd,
     info->state = libxl__vnode_public_state(v);
     info->pnode = v->pnode;
     info->host = libxl__strdup(NOGC, v->host);
+    info->remote_vcpus = v->remote_vcpus;
     info->target_memkb = v->target_kb;
     info->max_memkb = v->max_kb;
     /* Xen does not count by node; a home node has its memory for good. */

@@ -14,6 +14,21 @@ typedef struct {
     int nr;
 } asking;
 
+/* Those of the vnode: nobody else's are this one's to run. */
+static void fill_vcpus(libxl_vnodeinfo *info, const libxl__dsm_reply *r)
+{
+    unsigned int i;
+    int v;
+
+    libxl_for_each_set_bit(v, info->there_cpus)
+        libxl_bitmap_reset(&info->there_cpus, v);
+    for (i = 0; i < r->nr_vcpus; i++)
+        if (libxl_bitmap_test(&info->cpus, r->vcpu[i].vcpu) &&
+            !strcmp(r->vcpu[i].host, info->host))
+            libxl_bitmap_set(&info->there_cpus, r->vcpu[i].vcpu);
+    info->there_cpus_known = r->says_vcpus || !info->remote_vcpus;
+}
+
 static void fill_info(libxl_vnodeinfo *info, const libxl__dsm_node *node)
 {
     free(info->link_error);
@@ -45,10 +60,12 @@ static void note_reply(libxl__gc *gc, const asking *a)
             ;
         if (!r->error && n < r->nr_nodes) {
             fill_info(info, &r->node[n]);
+            fill_vcpus(info, r);
         } else {
             free(info->link_error);
             info->link_error = libxl__strdup(NOGC, why);
             info->link = LIBXL_VNODE_LINK_UNKNOWN;
+            info->there_cpus_known = false;
         }
     }
 }

@@ -177,6 +177,9 @@ static void gather_facts(libxl__gc *gc, const libxl__vnode_domain *vd,
             .there_kb = v->there_kb,
             .pool_kb = v->pool_kb,
             .told_kb = libxl__vnode_told_kb(vd, i),
+            .remote_vcpus = v->remote_vcpus,
+            .placed = v->placed,
+            .told_where = libxl__vnode_told_where(vd, i),
             .pnode = v->pnode,
             .cpus = v->availability,
             .unbound = v->unbound,
@@ -223,6 +226,21 @@ static int write_there(libxl__gc *gc, libxl__vnode_domain *vd,
                           "%"PRIu64, kb);
     if (rc) goto out;
     vd->node[nr].there_kb = kb;
+
+ out:
+    return rc;
+}
+
+static int write_placed(libxl__gc *gc, libxl__vnode_domain *vd,
+                        unsigned int nr, bool placed)
+{
+    int rc;
+
+    rc = libxl__xs_printf(gc, XBT_NULL,
+                          libxl__vnode_libxl_path(gc, vd->domid, nr, "placed"),
+                          "%d", placed);
+    if (rc) goto out;
+    vd->node[nr].placed = placed;
 
  out:
     return rc;
@@ -286,6 +304,10 @@ static int do_step(libxl__gc *gc, libxl__vnode_domain *vd,
         return write_there(gc, vd, s->vnode, s->kb);
     case VNODE_STEP_DSMD:
         return libxl__vnode_tell_step(gc, vd, s->vnode, s->kb);
+    case VNODE_STEP_PLACED:
+        return write_placed(gc, vd, s->vnode, s->placed);
+    case VNODE_STEP_PLACE:
+        return libxl__vnode_place_step(gc, vd, s->vnode, s->placed);
     case VNODE_STEP_CPUS:
         return libxl__vnode_set_cpus(gc, vd, s->vnode, s->online);
     case VNODE_STEP_TAKE_BACK:

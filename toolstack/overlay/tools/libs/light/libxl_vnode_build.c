@@ -205,6 +205,8 @@ static int setup_vnode(libxl__gc *gc, xs_transaction_t t, uint32_t domid,
         { "start", v->elastic ? GCSPRINTF("0x%"PRIx64, start) : NULL },
     };
     const char *host_path = libxl__vnode_libxl_path(gc, domid, nr, "host");
+    const char *remote_path = libxl__vnode_libxl_path(gc, domid, nr,
+                                                      "remote-vcpus");
     unsigned int i;
     int j, rc;
 
@@ -226,6 +228,9 @@ static int setup_vnode(libxl__gc *gc, xs_transaction_t t, uint32_t domid,
         if (rc) goto out;
     }
     rc = !v->host ? 0 : libxl__xs_write_checked(gc, t, host_path, v->host);
+    if (rc) goto out;
+    rc = !v->remote_vcpus ? 0 : libxl__xs_write_checked(gc, t, remote_path,
+                                                        "1");
     if (rc || v->elastic) goto out;
 
     rc = libxl__xs_printf(gc, t,

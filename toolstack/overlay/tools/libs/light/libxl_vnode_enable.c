@@ -64,6 +64,32 @@ static int make_ranges(libxl__gc *gc, const libxl__vnode_domain *vd,
     return rc;
 }
 
+/* vCPUs that are to run elsewhere: so many from one on, each at its host. */
+static void make_places(libxl__gc *gc, const libxl__vnode_domain *vd,
+                        libxl__dsm_request *req)
+{
+    libxl__dsm_place *place = libxl__calloc(gc, vd->nr_vcpus, sizeof(*place));
+    unsigned int v, i, nr = 0;
+
+    for (v = 0; v < vd->nr_vcpus; v++) {
+        for (i = 0; i < vd->nr_vnodes; i++)
+            if (vd->node[i].remote_vcpus &&
+                libxl__vnode_has_vcpu(vd->node[i].cpus, v))
+                break;
+        if (i == vd->nr_vnodes)
+            continue;
+        if (nr && place[nr - 1].first + place[nr - 1].nr == v &&
+            !strcmp(place[nr - 1].host, vd->node[i].host))
+            place[nr - 1].nr++;
+        else
+            place[nr++] = (libxl__dsm_place) {
+                .first = v, .nr = 1, .host = vd->node[i].host,
+            };
+    }
+    req->place = place;
+    req->nr_places = nr;
+}
+
 void libxl__vnode_enable(libxl__egc *egc, libxl__ao *ao_outer, uint32_t domid,
                          const libxl_domain_build_info *info, const char *name,
                          libxl__vnode_enabled_callback *callback, void *user,
@@ -93,6 +119,7 @@ void libxl__vnode_enable(libxl__egc *egc, libxl__ao *ao_outer, uint32_t domid,
     };
     rc = make_ranges(gc, &vd, &e->call.request);
     if (rc) goto out;
+    make_places(gc, &vd, &e->call.request);
     rc = libxl__dsm_start(gc, &e->call);
     if (!rc)
         return;

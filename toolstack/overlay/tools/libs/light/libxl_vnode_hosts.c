@@ -12,7 +12,11 @@
 #include "libxl_osdeps.h" /* must come before any other headers */
 
 #include "libxl_internal.h"
+#include "libxl_vnode_kernel.h"
 #include "libxl_vnode_span.h"
+
+/* Ports of an event channel that Linux can do without FIFO event channels. */
+#define TWO_LEVEL_PORTS 4096
 
 unsigned int libxl__vnode_nr_spanning(const libxl_domain_build_info *info)
 {
@@ -22,6 +26,44 @@ unsigned int libxl__vnode_nr_spanning(const libxl_domain_build_info *info)
         nr += !!info->vnuma_nodes[i].host;
 
     return nr;
+}
+
+bool libxl__vnode_has_remote_vcpus(const libxl_domain_build_info *info)
+{
+    unsigned int i;
+
+    for (i = 0; i < info->num_vnuma_nodes; i++)
+        if (info->vnuma_nodes[i].remote_vcpus)
+            return true;
+
+    return false;
+}
+
+/* One whose vCPUs are to run on its host. */
+static int check_remote_vcpus(libxl__gc *gc, uint32_t domid,
+                              const libxl_vnode_info *v, unsigned int nr)
+{
+    int rc = ERROR_VNUMA_CONFIG_INVALID;
+
+    if (!v->host) {
+        LOGD(ERROR, domid, "vnode %u: its vCPUs are to run on another host, "
+             "and it has none (host)", nr);
+        goto out;
+    }
+    if (libxl_bitmap_is_empty(&v->vcpus)) {
+        LOGD(ERROR, domid, "vnode %u has no vCPUs that could run on host %s",
+             nr, v->host);
+        goto out;
+    }
+    if (libxl_bitmap_test(&v->vcpus, 0)) {
+        LOGD(ERROR, domid, "vnode %u: vCPU 0 cannot run on host %s: the guest "
+             "boots on it, at home", nr, v->host);
+        goto out;
+    }
+    rc = 0;
+
+ out:
+    return rc;
 }
 
 /* One vnode by itself. */
@@ -124,13 +166,69 @@ static int check_features(libxl__gc *gc, uint32_t domid,
     return rc;
 }
 
-int libxl__vnode_check_hosts(libxl__gc *gc, uint32_t domid,
-                             const libxl_domain_config *d_config)
+/*
+ * What vCPUs on several hosts do not go with.  The TSC is read there as the
+ * hardware has it: the mode that decides by itself may come to emulation.
+ */
+static int check_remote_features(libxl__gc *gc, uint32_t domid,
+                                 libxl_domain_build_info *info)
 {
-    const libxl_domain_build_info *info = &d_config->b_info;
+    int rc = ERROR_VNUMA_CONFIG_INVALID;
+
+    if (info->tsc_mode == LIBXL_TSC_MODE_DEFAULT)
+        info->tsc_mode = LIBXL_TSC_MODE_NATIVE;
+    if (info->tsc_mode != LIBXL_TSC_MODE_NATIVE) {
+        LOGD(ERROR, domid, "vCPUs on another host are not possible with "
+             "tsc_mode=%s: all of them read the TSC of their host; \"native\" "
+             "is needed", libxl_tsc_mode_to_string(info->tsc_mode));
+        goto out;
+    }
+    if (info->event_channels > TWO_LEVEL_PORTS) {
+        LOGD(ERROR, domid, "vCPUs on another host are not possible with %"PRIu32
+             " event channels: more than %d need FIFO event channels, which "
+             "are one host's", info->event_channels, TWO_LEVEL_PORTS);
+        goto out;
+    }
+    rc = 0;
+
+ out:
+    return rc;
+}
+
+int libxl__vnode_check_kernel(libxl__gc *gc, uint32_t domid,
+                              const libxl_domain_build_info *info,
+                              const void *image, size_t size)
+{
+    uint32_t abilities = 0;
+    int rc = 0;
+
+    if (!libxl__vnode_has_remote_vcpus(info)) goto out;
+    if (vnode_kernel_abilities(image, size, &abilities) &&
+        (abilities & VNODE_KERNEL_VCPU_INFO_PAGES)) goto out;
+
+    LOGD(ERROR, domid, "vCPUs on another host need a kernel that has a page "
+         "for each vcpu_info, and this image does not say so (no ELF note "
+         VNODE_KERNEL_NOTE"): give Xenuma's Linux as kernel=, not a boot "
+         "loader, or leave remote_vcpus= out");
+    rc = ERROR_VNUMA_CONFIG_INVALID;
+
+ out:
+    return rc;
+}
+
+int libxl__vnode_check_hosts(libxl__gc *gc, uint32_t domid,
+                             libxl_domain_config *d_config)
+{
+    libxl_domain_build_info *info = &d_config->b_info;
     unsigned int i;
     int rc = 0;
 
+    for (i = 0; i < info->num_vnuma_nodes; i++) {
+        if (!info->vnuma_nodes[i].remote_vcpus)
+            continue;
+        rc = check_remote_vcpus(gc, domid, &info->vnuma_nodes[i], i);
+        if (rc) goto out;
+    }
     if (!libxl__vnode_nr_spanning(info)) goto out;
 
     for (i = 0; i < info->num_vnuma_nodes; i++) {
@@ -142,6 +240,8 @@ int libxl__vnode_check_hosts(libxl__gc *gc, uint32_t domid,
     rc = check_sums(gc, domid, info);
     if (rc) goto out;
     rc = check_features(gc, domid, d_config);
+    if (rc || !libxl__vnode_has_remote_vcpus(info)) goto out;
+    rc = check_remote_features(gc, domid, info);
 
  out:
     return rc;

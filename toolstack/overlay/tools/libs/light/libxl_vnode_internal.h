@@ -27,6 +27,8 @@ typedef struct {
     const char *host;       /* whose memory it is, NULL: this one's */
     uint64_t there_kb;      /* of another host: what is recorded there */
     uint64_t pool_kb;       /* and the pool here, while it is there */
+    bool remote_vcpus;      /* its vCPUs run there, too, while it is there */
+    bool placed;            /* recorded: they may be there */
     int pnode;              /* backing physical node, -1: none */
     int table_pnode;        /* what Xen is told: as pnode, if not on the way */
     uint8_t *cpus;          /* bitmap of nr_vcpus bits */
@@ -67,11 +69,25 @@ _hidden uint64_t libxl__vnode_elastic_memkb(const libxl_domain_build_info *);
 _hidden unsigned int libxl__vnode_nr_spanning(const libxl_domain_build_info *);
 
 /*
- * Check those, if there are any.  The domain's defaults are set.
+ * Check those, if there are any.  The domain's defaults are set; a TSC mode
+ * that is left open is decided here.
  * 0 or ERROR_VNUMA_CONFIG_INVALID, logged.
  */
 _hidden int libxl__vnode_check_hosts(libxl__gc *gc, uint32_t domid,
-                                     const libxl_domain_config *d_config);
+                                     libxl_domain_config *d_config);
+
+/* Do vCPUs of some vnode run on another host? */
+_hidden bool
+libxl__vnode_has_remote_vcpus(const libxl_domain_build_info *info);
+
+/*
+ * Can the kernel have vCPUs on other hosts, if it is to?  The image is as the
+ * loader has unpacked it.
+ * 0 or ERROR_VNUMA_CONFIG_INVALID, logged.
+ */
+_hidden int libxl__vnode_check_kernel(libxl__gc *gc, uint32_t domid,
+                                      const libxl_domain_build_info *info,
+                                      const void *image, size_t size);
 
 /*
  * Check the elastic vnodes of a configuration and take their vCPUs out of
@@ -148,6 +164,12 @@ _hidden int libxl__vnode_elastic_vcpus(libxl__gc *gc, uint32_t domid,
                                        unsigned int nr_vcpus,
                                        const libxl_bitmap *wanted,
                                        uint8_t **out);
+
+/*
+ * Can the domain be paused as a whole?  Xen pauses what runs on this host.
+ * 0, ERROR_VNODE_REFUSED (logged), ERROR_FAIL.
+ */
+_hidden int libxl__vnode_check_pause(libxl__gc *gc, uint32_t domid);
 
 static inline bool libxl__vnode_has_vcpu(const uint8_t *cpus, unsigned int v)
 {
@@ -313,6 +335,7 @@ struct libxl__vnode_teller {
     unsigned int vnode;         /* of which something is known or asked */
     uint64_t known_kb;          /* what dsmd has done last, VNODE_UNTOLD */
     uint64_t asked_kb;
+    enum vnode_where known_where, asked_where;
     int rc;                     /* failed, and not said yet */
     libxl__dsm_call call;
 };
@@ -328,9 +351,14 @@ _hidden void libxl__vnode_teller_know(libxl__vnode_teller *teller,
 _hidden uint64_t libxl__vnode_told_kb(const libxl__vnode_domain *vd,
                                       unsigned int nr);
 
-/* The step of libxl__vnode_bring(). */
+_hidden enum vnode_where
+libxl__vnode_told_where(const libxl__vnode_domain *vd, unsigned int nr);
+
+/* The steps of libxl__vnode_bring(). */
 _hidden int libxl__vnode_tell_step(libxl__gc *gc, libxl__vnode_domain *vd,
                                    unsigned int nr, uint64_t kb);
+_hidden int libxl__vnode_place_step(libxl__gc *gc, libxl__vnode_domain *vd,
+                                    unsigned int nr, bool placed);
 
 /*
  * The next thing to tell: the guest is about to empty @nr down to @kb, or, what

@@ -9,6 +9,7 @@
 struct want {
     uint64_t allowed_kb, there_kb;
     int pnode;
+    bool placed;
     enum vnode_cpus cpus;
     bool back;                  /* set table and affinity in any case */
 };
@@ -21,6 +22,8 @@ static const char *const step_names[] = {
     [VNODE_STEP_LIMIT]     = "limit",
     [VNODE_STEP_THERE]     = "there",
     [VNODE_STEP_DSMD]      = "dsmd",
+    [VNODE_STEP_PLACED]    = "placed",
+    [VNODE_STEP_PLACE]     = "place",
     [VNODE_STEP_CPUS]      = "cpus",
     [VNODE_STEP_TAKE_BACK] = "take back",
     [VNODE_STEP_FORGET]    = "forget",
@@ -94,6 +97,7 @@ static struct want want_as_is(const struct vnode_node_facts *v)
         .allowed_kb = v->allowed_kb,
         .there_kb = v->there_kb,
         .pnode = v->pnode,
+        .placed = v->placed,
         .cpus = v->cpus,
     };
 }
@@ -112,6 +116,11 @@ static struct want want_settled(const struct vnode_node_facts *v)
                v->report->state == VNODE_KEY_ONLINE) {
         w.cpus = VNODE_CPUS_ONLINE;
     }
+    /* Nothing of it is left there, whatever the guest calls that. */
+    if (v->placed && !w.there_kb) {
+        w.placed = false;
+        w.cpus = VNODE_CPUS_OFFLINE;
+    }
 
     return w;
 }
@@ -129,6 +138,7 @@ static struct want want_of(const struct vnode_facts *f,
     if (wish && wish->vnode == nr) {
         give(&w, v, larger(recorded_kb(v), wish->kb));
         w.pnode = wish->pnode;
+        w.placed = v->remote_vcpus;
         /* Somebody got this far before, and nobody knows how far. */
         w.back = ours && f->op.kind == VNODE_OP_ATTACH && !announced(f);
         return w;
@@ -227,11 +237,45 @@ static void add_rise_there(struct list *l, unsigned int nr,
         add_dsmd(l, nr, v, w->there_kb);
 }
 
+/*
+ * @wished: as for add_rise_there().  A vCPU that is placed must be down, and
+ * the guest has not been told of those of a vnode that comes.
+ */
+static void add_placing(struct list *l, unsigned int nr,
+                        const struct vnode_node_facts *v,
+                        const struct want *w, bool wished)
+{
+    if (!w->placed)
+        return;
+    if (!v->placed)
+        add(l, VNODE_STEP_PLACED, nr)->placed = true;
+    if ((!v->placed || wished) && v->told_where != VNODE_WHERE_REMOTE)
+        add(l, VNODE_STEP_PLACE, nr)->placed = true;
+}
+
 static void add_cpus(struct list *l, unsigned int nr,
                      const struct vnode_node_facts *v, const struct want *w)
 {
     if (w->cpus != v->cpus && v->cpus != VNODE_CPUS_NONE)
         add(l, VNODE_STEP_CPUS, nr)->online = w->cpus == VNODE_CPUS_ONLINE;
+}
+
+static bool comes_home(const struct vnode_node_facts *v, const struct want *w)
+{
+    return v->placed && !w->placed;
+}
+
+/* Before its memory goes: the other host is left with that. */
+static void add_coming_home(struct list *l, unsigned int nr,
+                            const struct vnode_node_facts *v,
+                            const struct want *w)
+{
+    if (!comes_home(v, w))
+        return;
+    add_cpus(l, nr, v, w);
+    if (v->told_where != VNODE_WHERE_HOME)
+        add(l, VNODE_STEP_PLACE, nr);
+    add(l, VNODE_STEP_PLACED, nr);
 }
 
 /* Xen's limit is in pages. */
@@ -308,17 +352,24 @@ unsigned int vnode_missing_steps(const struct vnode_facts *f,
     for (i = 0; i < f->nr_vnodes; i++)
         add_pnode(&l, i, &f->node[i], &want[i]);
     for (i = 0; i < f->nr_vnodes; i++)
-        if (f->node[i].spans)
+        if (f->node[i].spans) {
+            add_coming_home(&l, i, &f->node[i], &want[i]);
             add_fall_there(&l, i, &f->node[i], &want[i]);
+        }
     add_memory(&l, f, want);
-    for (i = 0; i < f->nr_vnodes; i++)
-        if (f->node[i].spans)
-            add_rise_there(&l, i, &f->node[i], &want[i],
-                           wish && wish->vnode == i);
+    for (i = 0; i < f->nr_vnodes; i++) {
+        bool wished = wish && wish->vnode == i;
+
+        if (!f->node[i].spans)
+            continue;
+        add_rise_there(&l, i, &f->node[i], &want[i], wished);
+        add_placing(&l, i, &f->node[i], &want[i], wished);
+    }
     for (i = 0; i < f->nr_vnodes; i++) {
         if (!f->node[i].elastic)
             continue;
-        add_cpus(&l, i, &f->node[i], &want[i]);
+        if (!comes_home(&f->node[i], &want[i]))
+            add_cpus(&l, i, &f->node[i], &want[i]);
         add_absence(&l, i, &f->node[i], &want[i]);
     }
 

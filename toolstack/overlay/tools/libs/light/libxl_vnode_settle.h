@@ -25,6 +25,10 @@
  * what is taken away.  A slice can only give up its memory after the guest has,
  * and the pool only after that; the pool comes before the memory.
  *
+ * vCPUs that run on the host of their vnode are placed there after its memory
+ * has come and before the guest is told, and come home before the memory goes,
+ * when the guest has been told that they are not available.
+ *
  * Pure: no I/O, no allocation, no locks.
  */
 #ifndef LIBXL_VNODE_SETTLE_H
@@ -44,6 +48,13 @@ enum vnode_cpus {
 /* Nobody knows what dsmd has done last. */
 #define VNODE_UNTOLD UINT64_MAX
 
+/* Where dsmd has the vCPUs of a vnode that spans. */
+enum vnode_where {
+    VNODE_WHERE_UNTOLD,         /* nobody knows what it has done last */
+    VNODE_WHERE_HOME,
+    VNODE_WHERE_REMOTE,         /* on the vnode's host */
+};
+
 struct vnode_node_facts {
     bool elastic;
     uint64_t target_kb;         /* what the guest has been told */
@@ -56,6 +67,9 @@ struct vnode_node_facts {
     bool spans;
     uint64_t there_kb, pool_kb;
     uint64_t told_kb;           /* what dsmd has done last, VNODE_UNTOLD */
+    bool remote_vcpus;          /* its vCPUs are to run there, too */
+    bool placed;                /* recorded: they may be there */
+    enum vnode_where told_where;    /* what dsmd has done last with them */
     int pnode;                  /* recorded physical node, -1: none */
     enum vnode_cpus cpus;
     bool unbound;               /* they may run anywhere, by Xen */
@@ -89,6 +103,8 @@ enum vnode_step_kind {
     VNODE_STEP_LIMIT,           /* set the domain's limit to kb */
     VNODE_STEP_THERE,           /* record kb as its memory on another host */
     VNODE_STEP_DSMD,            /* tell dsmd to have kb of it there */
+    VNODE_STEP_PLACED,          /* record its vCPUs as placed there, or not */
+    VNODE_STEP_PLACE,           /* tell dsmd to place them there, or home */
     VNODE_STEP_CPUS,            /* make its vCPUs available, or not */
     VNODE_STEP_TAKE_BACK,       /* announce the opposite of the record */
     VNODE_STEP_FORGET,          /* remove the record */
@@ -100,6 +116,7 @@ struct vnode_step {
     int pnode;
     uint64_t kb;
     bool online;
+    bool placed;
     bool loose;                 /* AFFINITY: only of those that run anywhere */
     /*
      * LIMIT: a recorded share is to fall.  After lowering the limit, count,
@@ -110,8 +127,11 @@ struct vnode_step {
     uint64_t most_kb;
 };
 
-/* Three keys, table, affinity, dsmd, CPUs of each vnode; limit; the record. */
-#define VNODE_STEPS_MAX (VNODE_MAX * 8 + 2)
+/*
+ * Four keys, table, affinity, dsmd twice, CPUs of each vnode; limit; the
+ * record.
+ */
+#define VNODE_STEPS_MAX (VNODE_MAX * 10 + 2)
 
 /* Is the operation on record one that the guest has still to finish? */
 bool vnode_in_flight(const struct vnode_facts *f);

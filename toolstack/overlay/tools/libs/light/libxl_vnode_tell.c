@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only */
 /*
  * Elastic vnodes on another host: telling dsmd how much memory one is to have
- * there.  See libxl_vnode_internal.h.
+ * there, and where its vCPUs are to run.  See libxl_vnode_internal.h.
  *
  * What dsmd has done last is known while one process attends the operation: at
  * first from the books, if they were settled, then from what dsmd says.  A
@@ -22,6 +22,18 @@ static void forget_failure(libxl__vnode_teller *teller)
         teller->rc = 0;
 }
 
+static void note_told(libxl__vnode_teller *teller, int rc)
+{
+    bool memory = teller->call.request.op == LIBXL__DSM_NODE;
+
+    if (rc == ERROR_VNODE_REFUSED)
+        return;
+    if (memory)
+        teller->known_kb = rc ? VNODE_UNTOLD : teller->asked_kb;
+    else
+        teller->known_where = rc ? VNODE_WHERE_UNTOLD : teller->asked_where;
+}
+
 static void replied(libxl__egc *egc, libxl__dsm_call *call, int rc)
 {
     libxl__vnode_teller *teller = CONTAINER_OF(call, *teller, call);
@@ -29,18 +41,22 @@ static void replied(libxl__egc *egc, libxl__dsm_call *call, int rc)
     teller->rc = rc;
     if (call->request.op == LIBXL__DSM_LEAVING)
         forget_failure(teller);
-    else if (!rc)
-        teller->known_kb = teller->asked_kb;
-    else if (rc != ERROR_VNODE_REFUSED)
-        teller->known_kb = VNODE_UNTOLD;
+    else
+        note_told(teller, rc);
     teller->callback(egc, teller);
+}
+
+static void know_nothing(libxl__vnode_teller *teller, unsigned int nr)
+{
+    teller->vnode = nr;
+    teller->known_kb = VNODE_UNTOLD;
+    teller->known_where = VNODE_WHERE_UNTOLD;
 }
 
 void libxl__vnode_teller_init(libxl__vnode_teller *teller)
 {
     libxl__dsm_init(&teller->call);
-    teller->vnode = 0;
-    teller->known_kb = VNODE_UNTOLD;
+    know_nothing(teller, 0);
     teller->rc = 0;
 }
 
@@ -49,6 +65,8 @@ void libxl__vnode_teller_know(libxl__vnode_teller *teller,
 {
     teller->vnode = nr;
     teller->known_kb = vd->node[nr].there_kb;
+    teller->known_where = vd->node[nr].placed ? VNODE_WHERE_REMOTE
+                                              : VNODE_WHERE_HOME;
 }
 
 uint64_t libxl__vnode_told_kb(const libxl__vnode_domain *vd, unsigned int nr)
@@ -57,11 +75,17 @@ uint64_t libxl__vnode_told_kb(const libxl__vnode_domain *vd, unsigned int nr)
                                                  : VNODE_UNTOLD;
 }
 
-int libxl__vnode_tell_step(libxl__gc *gc, libxl__vnode_domain *vd,
-                           unsigned int nr, uint64_t kb)
+enum vnode_where libxl__vnode_told_where(const libxl__vnode_domain *vd,
+                                         unsigned int nr)
+{
+    return vd->teller && vd->teller->vnode == nr ? vd->teller->known_where
+                                                 : VNODE_WHERE_UNTOLD;
+}
+
+/* May it be asked now, about @nr?  Or the result of what was asked before. */
+static int next_to_tell(libxl__vnode_domain *vd, unsigned int nr)
 {
     libxl__vnode_teller *teller = vd->teller;
-    const libxl__vnode *v = &vd->node[nr];
     int rc = ERROR_NOT_READY;
 
     if (!teller) goto out;
@@ -71,10 +95,25 @@ int libxl__vnode_tell_step(libxl__gc *gc, libxl__vnode_domain *vd,
         goto out;
     }
     if (teller->vnode != nr)
-        teller->known_kb = VNODE_UNTOLD;
-    teller->vnode = nr;
-    teller->asked_kb = kb;
+        know_nothing(teller, nr);
     teller->call.quiet = false;
+    rc = 0;
+
+ out:
+    return rc;
+}
+
+int libxl__vnode_tell_step(libxl__gc *gc, libxl__vnode_domain *vd,
+                           unsigned int nr, uint64_t kb)
+{
+    libxl__vnode_teller *teller = vd->teller;
+    const libxl__vnode *v = &vd->node[nr];
+    int rc;
+
+    rc = next_to_tell(vd, nr);
+    if (rc) goto out;
+
+    teller->asked_kb = kb;
     teller->call.request = (libxl__dsm_request) {
         .op = LIBXL__DSM_NODE,
         .domid = vd->domid,
@@ -84,6 +123,32 @@ int libxl__vnode_tell_step(libxl__gc *gc, libxl__vnode_domain *vd,
         .kb = kb,
         .pool_kb = kb ? v->pool_kb : 0,
     };
+    rc = ERROR_NOT_READY;
+
+ out:
+    return rc;
+}
+
+int libxl__vnode_place_step(libxl__gc *gc, libxl__vnode_domain *vd,
+                            unsigned int nr, bool placed)
+{
+    libxl__vnode_teller *teller = vd->teller;
+    const libxl__vnode *v = &vd->node[nr];
+    int rc;
+
+    rc = next_to_tell(vd, nr);
+    if (rc) goto out;
+
+    teller->asked_where = placed ? VNODE_WHERE_REMOTE : VNODE_WHERE_HOME;
+    teller->call.request = (libxl__dsm_request) {
+        .op = placed ? LIBXL__DSM_PLACE : LIBXL__DSM_HOME,
+        .domid = vd->domid,
+        .uuid = vd->uuid,
+        .host = v->host,
+        .nr_vcpus = vd->nr_vcpus,
+        .vcpus = v->cpus,
+    };
+    rc = ERROR_NOT_READY;
 
  out:
     return rc;
