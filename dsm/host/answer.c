@@ -14,7 +14,8 @@ static const char *const words[] = {
 	"unknown-host", "own-host", "unreachable", "no-dsmd-there", "xen-version",
 	"cpu", "page-size", "sizes", "memory-there", "memory-here", "name-taken",
 	"not-possible", "in-use", "busy", "unknown-vm", "version", "number",
-	"internal",
+	"cpus-there", "tsc", "places", "vcpu-up", "not-ready", "one-host",
+	"vcpu-info", "internal",
 };
 
 static bool is_word(const char *word, size_t size)

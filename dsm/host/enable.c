@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "guest.h"
+#include "places.h"
 #include "wire.h"
 
 #define NUMBER_TRIES	8
@@ -51,7 +52,7 @@ static int compare_features(struct host *host, unsigned int peer, struct json_ob
 static int compare_memory(struct host *host, unsigned int peer, const struct record *record,
 			  uint64_t free_kib, struct answer *answer)
 {
-	uint64_t need = record_overhead_kib(record);
+	uint64_t need = record_overhead_kib(record, peer);
 	unsigned int i;
 
 	for (i = 0; i < record->nr_ranges; i++)
@@ -138,7 +139,8 @@ static int compare_host(struct host *host, unsigned int peer, const struct recor
 	if (domid)
 		return answer_error(answer, "name-taken", "host %s: domain %llu is called %s, too",
 				    name, (unsigned long long)domid, record->guest);
-	if (compare_memory(host, peer, record, free_kib, answer))
+	if (places_compare(host, peer, record, &here, there, answer) ||
+	    compare_memory(host, peer, record, free_kib, answer))
 		return -1;
 	if (note_numbers(probed, json_object_object_get(there, "numbers")))
 		return answer_error(answer, "internal", "host %s: no list of numbers", name);
@@ -432,11 +434,14 @@ void guest_enable(struct host *host, const struct record *known, struct record *
 	record->home = host->config.self;
 	record->nr_vcpus = (unsigned int)vcpus;
 	if (take_ranges(host, request, record, answer) ||
+	    places_take(host, request, record, answer) ||
 	    guest_check_domid(host, record->domid, record->uuid, answer))
 		return;
 	if (known && known->domid == record->domid &&
 	    (dsmd_was_started(host, known->uuid_text) || dsmd_lives(host, known->uuid_text))) {
-		if (!record_is_same(known, record))
+		if (!record_has_same_places(known, record))
+			answer_error(answer, "places", "dsmd has other places for vCPUs of this guest, or for other vCPUs");
+		else if (!record_is_same(known, record))
 			answer_error(answer, "sizes", "dsmd has other ranges for this guest: %u, not %u, or of other places or sizes",
 				     known->nr_ranges, record->nr_ranges);
 		else if (!dsmd_lives(host, known->uuid_text))

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "guest.h"
+#include "places.h"
 #include "wire.h"
 
 /* ---- state ---- */
@@ -36,6 +37,16 @@ static void lost(const struct record *record, struct answer *answer)
 	answer_add(answer, "vnodes", list);
 }
 
+static void pass_state(struct json_object *said, struct json_object *vnodes,
+		       struct answer *answer)
+{
+	struct json_object *vcpus;
+
+	answer_add(answer, "vnodes", json_object_get(vnodes));
+	if (json_object_object_get_ex(said, "vcpus", &vcpus))
+		answer_add(answer, "vcpus", json_object_get(vcpus));
+}
+
 static void state(struct host *host, const struct record *record, struct answer *answer)
 {
 	struct json_object *said, *list;
@@ -50,7 +61,7 @@ static void state(struct host *host, const struct record *record, struct answer 
 	said = text ? read_line_json(text, strcspn(text, "\n"), answer) : NULL;
 	if (said && json_object_object_get_ex(said, "vnodes", &list) &&
 	    json_object_is_type(list, json_type_array))
-		answer_add(answer, "vnodes", json_object_get(list));
+		pass_state(said, list, answer);
 	else
 		answer_error(answer, "internal", "what the dsmd of %s says is no state", record->guest);
 	json_object_put(said);
@@ -121,6 +132,15 @@ static void hosts(struct host *host, struct answer *answer)
 
 /* ---- Which ---- */
 
+static void change_known(struct host *host, const char *op, const struct record *known,
+			 struct json_object *request, struct answer *answer)
+{
+	if (!strcmp(op, "node"))
+		guest_node(host, known, request, answer);
+	else
+		guest_place(host, known, !strcmp(op, "home"), request, answer);
+}
+
 static void change(struct host *host, const char *op, struct record *asked,
 		   struct json_object *request, struct answer *answer)
 {
@@ -148,7 +168,7 @@ static void change(struct host *host, const char *op, struct record *asked,
 		answer_error(answer, "unknown-vm", "domain %u was not made with a vnode of another host",
 			     asked->domid);
 	else if (!guest_check_domid(host, asked->domid, asked->uuid, answer))
-		guest_node(host, &known, request, answer);
+		change_known(host, op, &known, request, answer);
 	record_unlock(host, asked->uuid_text, lock);
 }
 
@@ -188,10 +208,11 @@ void guest_request(struct host *host, struct json_object *request, struct answer
 	    read_number(request, "domid", 1, 0x7fef, &domid, answer))
 		return;
 	asked.domid = (uint32_t)domid;
-	if (!strcmp(op, "enable") || !strcmp(op, "node"))
+	if (!strcmp(op, "enable") || !strcmp(op, "node") || !strcmp(op, "place") ||
+	    !strcmp(op, "home"))
 		change(host, op, &asked, request, answer);
 	else if (!strcmp(op, "state") || !strcmp(op, "leaving"))
 		look(host, op, &asked, request, answer);
 	else
-		answer_error(answer, "internal", "op: there are enable, node, leaving, state and hosts");
+		answer_error(answer, "internal", "op: there are enable, node, place, home, leaving, state and hosts");
 }

@@ -44,6 +44,8 @@
 #define HOST_ENABLE_S		25.	/* until the dsmd runs; then, or after a failure, a reply */
 #define HOST_BEFORE_S		12.	/* enable: waiting for the end of the domain before */
 #define HOST_NODE_S		110.
+#define HOST_PLACE_S		85.	/* of 90 */
+#define HOST_HOME_S		55.	/* of 60 */
 #define HOST_STATE_S		1.5
 #define HOST_START_S		15.	/* until a dsmd runs */
 #define HOST_BUSY_S		2.	/* waiting for another request of the VM */

@@ -23,9 +23,9 @@ void lend_set(struct record *record, const struct record_range *range, uint64_t 
 			record->range[i].lent_kib = kib;
 }
 
-static uint64_t lent_kib(const struct record *record)
+static uint64_t lent_kib(const struct host *host, const struct record *record)
 {
-	uint64_t kib = record->begun ? record_overhead_kib(record) : 0;
+	uint64_t kib = record->begun ? record_overhead_kib(record, host->config.self) : 0;
 	unsigned int i;
 
 	for (i = 0; i < record->nr_ranges; i++)
@@ -45,7 +45,7 @@ static void add_lent(struct host *host, const struct record *record, void *conte
 
 	if (record_is_home(host, record) || !strcmp(record->uuid_text, lent->but->uuid_text))
 		return;
-	lent->kib += lent_kib(record);
+	lent->kib += lent_kib(host, record);
 	lent->guests += record->begun && record->home == lent->but->home;
 }
 
@@ -54,7 +54,7 @@ static int check_lent(struct host *host, const struct record *record, struct ans
 {
 	struct lent lent = { .but = record };
 	struct host_facts facts = { 0 };
-	uint64_t most, needs = lent_kib(record);
+	uint64_t most, needs = lent_kib(host, record);
 	int rc = host->xen->facts(&facts);
 
 	if (rc)

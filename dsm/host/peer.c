@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "lend.h"
+#include "places.h"
 #include "wire.h"
 
 /* ---- Of the host ---- */
@@ -72,6 +73,7 @@ static void probe(struct host *host, struct json_object *request, struct answer 
 	answer_add(answer, "xen", json_object_new_string(facts.version));
 	answer_add(answer, "abi", json_object_new_uint64(facts.abi));
 	answer_add(answer, "hap", json_object_new_boolean(facts.hap));
+	places_tell(&facts, answer);
 	answer_add(answer, "free_kib", json_object_new_uint64(facts.free_kib));
 	answer_add(answer, "features", features);
 	answer_add(answer, "numbers", numbers);

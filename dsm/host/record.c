@@ -20,6 +20,7 @@
 #define MOST_GFN	(1ull << 40)
 #define UUID_LETTERS	36
 #define PATH		512
+#define POOL_PART	16	/* libxl's, of a vnode (libxl_vnode_span.h) */
 
 bool record_is_home(const struct host *host, const struct record *record)
 {
@@ -57,10 +58,43 @@ uint64_t record_frames_of(const struct record *record, unsigned int host)
 	return frames;
 }
 
+bool record_has_same_places(const struct record *a, const struct record *b)
+{
+	unsigned int i;
+
+	for (i = 0; i < a->nr_places && i < b->nr_places; i++)
+		if (a->place[i].first != b->place[i].first || a->place[i].nr != b->place[i].nr ||
+		    a->place[i].host != b->place[i].host)
+			return false;
+	return a->nr_places == b->nr_places;
+}
+
+unsigned int record_vcpus_of(const struct record *record, unsigned int host)
+{
+	unsigned int i, nr = 0;
+
+	for (i = 0; i < record->nr_places; i++)
+		if (record->place[i].host == host)
+			nr += record->place[i].nr;
+	return nr;
+}
+
+bool record_has_vcpu(const struct record *record, unsigned int vcpu, unsigned int host)
+{
+	const struct record_place *place = record->place;
+
+	for (; place < record->place + record->nr_places; place++)
+		if (vcpu >= place->first && vcpu - place->first < place->nr)
+			return place->host == host;
+	return false;
+}
+
 bool record_is_same(const struct record *a, const struct record *b)
 {
 	unsigned int i;
 
+	if (!record_has_same_places(a, b))
+		return false;
 	if (memcmp(a->uuid, b->uuid, sizeof(a->uuid)) || strcmp(a->guest, b->guest) ||
 	    a->home != b->home || a->nr_vcpus != b->nr_vcpus || a->nr_ranges != b->nr_ranges)
 		return false;
@@ -74,7 +108,20 @@ bool record_is_same(const struct record *a, const struct record *b)
 	return true;
 }
 
-uint64_t record_overhead_kib(const struct record *record)
+uint64_t record_pool_frames(const struct record *record, unsigned int host)
+{
+	uint64_t least = (uint64_t)DSM_FRAMES_PER_VCPU * record->nr_vcpus, others = 0;
+	unsigned int i;
+
+	if (!record_vcpus_of(record, host))
+		return least;
+	for (i = 0; i < record->nr_ranges; i++)
+		if (record->range[i].host != host)
+			others += record->range[i].frames;
+	return others / POOL_PART > least ? others / POOL_PART : least;
+}
+
+uint64_t record_overhead_kib(const struct record *record, unsigned int host)
 {
 	uint64_t frames = 0;
 	unsigned int i;
@@ -82,7 +129,7 @@ uint64_t record_overhead_kib(const struct record *record)
 	for (i = 0; i < record->nr_ranges; i++)
 		frames += record->range[i].frames;
 	return dsm_paging_bytes(frames, record->nr_vcpus) / 1024 +
-	       (uint64_t)DSM_FRAMES_PER_VCPU * record->nr_vcpus * 4;
+	       record_pool_frames(record, host) * 4;
 }
 
 /* ---- JSON ---- */
@@ -95,6 +142,29 @@ static struct json_object *text_of(const char *text)
 static struct json_object *number_of(uint64_t number)
 {
 	return json_object_new_uint64(number);
+}
+
+/* Without any there is no such key: nor is it needed for a dsmd-host that does not know it. */
+static void add_places(struct json_object *to, const struct host *host,
+		       const struct record *record, bool for_dsmd)
+{
+	struct json_object *list = json_object_new_array();
+	unsigned int i;
+
+	for (i = 0; i < record->nr_places; i++) {
+		struct json_object *one = json_object_new_object();
+
+		json_object_object_add(one, "first", number_of(record->place[i].first));
+		json_object_object_add(one, "vcpus", number_of(record->place[i].nr));
+		json_object_object_add(one, "host", text_of(host_name(host, record->place[i].host)));
+		if (for_dsmd)
+			json_object_object_add(one, "attached", json_object_new_boolean(false));
+		json_object_array_add(list, one);
+	}
+	if (record->nr_places)
+		json_object_object_add(to, "places", list);
+	else
+		json_object_put(list);
 }
 
 struct json_object *record_to_json(const struct host *host, const struct record *record)
@@ -124,6 +194,7 @@ struct json_object *record_to_json(const struct host *host, const struct record 
 		json_object_array_add(list, one);
 	}
 	json_object_object_add(all, "ranges", list);
+	add_places(all, host, record, false);
 	return all;
 }
 
@@ -163,6 +234,53 @@ static int read_range(struct host *host, struct json_object *from, struct record
 		return answer_error(answer, "sizes", "vnode %u has one range of another host, in units of 2 MiB",
 				    range->vnode);
 	record->nr_ranges++;
+	return 0;
+}
+
+static int read_place(struct host *host, struct json_object *from, struct record *record,
+		      struct answer *answer)
+{
+	struct record_place *place = &record->place[record->nr_places];
+	uint64_t first, nr;
+
+	if (!json_object_is_type(from, json_type_object))
+		return answer_error(answer, "internal", "a place is no object");
+	if (read_number(from, "first", 0, DSM_ENGINE_VCPUS - 1, &first, answer) ||
+	    read_number(from, "vcpus", 1, DSM_ENGINE_VCPUS, &nr, answer) ||
+	    read_host(host, from, "host", &place->host, answer))
+		return -1;
+	place->first = (unsigned int)first;
+	place->nr = (unsigned int)nr;
+	if (!first)
+		return answer_error(answer, "places", "vCPU 0 can't have its place at %s: the guest boots on it, at home",
+				    host_name(host, place->host));
+	if (first + nr > record->nr_vcpus)
+		return answer_error(answer, "places", "vCPU %llu has its place at %s; the guest has %u",
+				    (unsigned long long)(first + nr - 1),
+				    host_name(host, place->host), record->nr_vcpus);
+	if (record->nr_places && first < place[-1].first + place[-1].nr)
+		return answer_error(answer, "places", "vCPU %llu has two places, or they are not sorted",
+				    (unsigned long long)first);
+	if (!record_has_host(record, place->host))
+		return answer_error(answer, "places", "vCPU %llu has its place at %s, which has no vnode of the guest",
+				    (unsigned long long)first, host_name(host, place->host));
+	record->nr_places++;
+	return 0;
+}
+
+int record_read_places(struct host *host, struct json_object *from, struct record *record,
+		       struct answer *answer)
+{
+	struct json_object *list;
+	size_t i;
+
+	if (!json_object_object_get_ex(from, "places", &list))
+		return 0;
+	if (!json_object_is_type(list, json_type_array) || json_object_array_length(list) > DSM_PLACES)
+		return answer_error(answer, "internal", "places: want a list of at most %u", DSM_PLACES);
+	for (i = 0; i < json_object_array_length(list); i++)
+		if (read_place(host, json_object_array_get_idx(list, i), record, answer))
+			return -1;
 	return 0;
 }
 
@@ -209,7 +327,7 @@ int record_from_json(struct host *host, struct json_object *json, struct record 
 	for (i = 0; i < json_object_array_length(list); i++)
 		if (read_range(host, json_object_array_get_idx(list, i), record, answer))
 			return -1;
-	return 0;
+	return record_read_places(host, json, record, answer);
 }
 
 /* What its dsmd is told; dsmd(8). */
@@ -227,9 +345,9 @@ static struct json_object *description(const struct host *host, const struct rec
 	else
 		json_object_object_add(all, "build", json_object_new_boolean(true));
 	json_object_object_add(all, "vcpus", number_of(record->nr_vcpus));
-	/* At home the pool comes with "node"; elsewhere it is the least that dsmd takes. */
-	json_object_object_add(all, "frames", number_of(home ? 0 :
-				(uint64_t)DSM_FRAMES_PER_VCPU * record->nr_vcpus));
+	/* At home the pool comes with "node"; elsewhere the home's pages can be had. */
+	json_object_object_add(all, "frames",
+			       number_of(home ? 0 : record_pool_frames(record, host->config.self)));
 	json_object_object_add(all, "token", text_of(host_name(host, record->home)));
 	for (i = 0; i < record->nr_ranges; i++) {
 		const struct record_range *range = &record->range[i];
@@ -244,6 +362,7 @@ static struct json_object *description(const struct host *host, const struct rec
 		json_object_array_add(list, one);
 	}
 	json_object_object_add(all, "ranges", list);
+	add_places(all, host, record, true);
 	return all;
 }
 

@@ -26,6 +26,11 @@ struct record_range {
 	uint64_t lent_kib;		/* elsewhere than at home: it has this, or less */
 };
 
+/* vCPUs that run at another host while it is attached; docs/dsm-control.md. */
+struct record_place {
+	unsigned int first, nr, host;
+};
+
 struct record {
 	uint8_t uuid[16];
 	char uuid_text[37];
@@ -36,6 +41,8 @@ struct record {
 	bool begun;			/* a dsmd was started here, and made its slice */
 	unsigned int nr_ranges;
 	struct record_range range[DSM_DESCRIPTION_RANGES];
+	unsigned int nr_places;		/* sorted, apart */
+	struct record_place place[DSM_PLACES];
 };
 
 /** Is it the home, here? */
@@ -48,14 +55,31 @@ bool record_has_host(const struct record *record, unsigned int host);
 uint64_t record_frames_of(const struct record *record, unsigned int host);
 /** Do they describe the same VM? */
 bool record_is_same(const struct record *a, const struct record *b);
+/** Do the same vCPUs of both have their places at the same hosts? */
+bool record_has_same_places(const struct record *a, const struct record *b);
 
-/** KiB of a slice besides its memory: page tables, and the pool for pages of others. */
-uint64_t record_overhead_kib(const struct record *record);
+/** Return: how many vCPUs have their place at a host. */
+unsigned int record_vcpus_of(const struct record *record, unsigned int host);
+/** Has a vCPU its place there? */
+bool record_has_vcpu(const struct record *record, unsigned int vcpu, unsigned int host);
+
+/**
+ * Frames for pages of others in the slice of a host that is not the home.  vCPUs that
+ * run there use the guest's memory elsewhere: the same fraction of it as the home has
+ * of a vnode's.
+ */
+uint64_t record_pool_frames(const struct record *record, unsigned int host);
+/** KiB of such a slice besides its memory: page tables, and that pool. */
+uint64_t record_overhead_kib(const struct record *record, unsigned int host);
 
 struct json_object *record_to_json(const struct host *host, const struct record *record);
 /** Return: 0; -1, and *answer says what is wrong. */
 int record_from_json(struct host *host, struct json_object *json, struct record *record,
 		     struct answer *answer);
+
+/** The key "places", which may be missing.  The ranges are there.  Return: 0; -1. */
+int record_read_places(struct host *host, struct json_object *from, struct record *record,
+		       struct answer *answer);
 
 /** Make the folders.  Return: 0; -errno. */
 int record_prepare(const struct host *host);

@@ -20,6 +20,8 @@ struct host_facts {
 	uint32_t abi;			/* XEN_DSM_INTERFACE_VERSION */
 	bool hap;			/* hardware assisted paging */
 	uint64_t free_kib, total_kib;
+	unsigned int cpus;		/* physical ones that are online */
+	uint32_t tsc_khz;		/* 0: it can't be a guest's on several hosts */
 	unsigned int nr_features;
 	uint32_t feature[HOST_XEN_FEATURES];	/* that guests could be shown */
 };

@@ -15,6 +15,7 @@
 
 #include "description.h"
 #include "host.h"
+#include "tsc.h"
 
 #define DOMAINS	128		/* asked for at a time */
 #define KIB_PER_PAGE	(XC_PAGE_SIZE / 1024)
@@ -115,6 +116,18 @@ static void feature_name(unsigned int word, unsigned int bit, char *text, unsign
 			 words[word].subleaf, "abcd"[words[word].reg], bit);
 }
 
+/* As the dsmds of this host will see it. */
+static uint32_t tsc_khz(void)
+{
+	struct dsm_tsc_leaves leaves;
+	const char *text;
+	int khz;
+
+	dsm_tsc_ask_xen(&leaves);
+	khz = dsm_tsc_judge(&leaves, &text);
+	return khz < 0 ? 0 : (uint32_t)khz;
+}
+
 static int facts(struct host_facts *f)
 {
 	xc_interface *xch = xc_interface_open(NULL, NULL, 0);
@@ -136,6 +149,8 @@ static int facts(struct host_facts *f)
 		f->hap = info.capabilities & XEN_SYSCTL_PHYSCAP_hap;
 		f->free_kib = info.free_pages * KIB_PER_PAGE;
 		f->total_kib = info.total_pages * KIB_PER_PAGE;
+		f->cpus = info.nr_cpus;
+		f->tsc_khz = tsc_khz();
 		rc = read_features(xch, DOMID_INVALID, &f->nr_features, f->feature);
 	}
 	xc_interface_close(xch);

@@ -87,9 +87,15 @@ static int make_request(char **words, int nr, libxl__dsm_request *req)
         { 1, 2 << 20, 2048, NULL, 256 },
     };
 
+    static libxl__dsm_place place = { 1, 1, NULL };
+
     req->uuid = words[2];
     req->domid = atoi(words[3]);
-    if (nr == 6 && !strcmp(words[4], "enable")) {
+    if ((nr == 6 || nr == 7) && !strcmp(words[4], "enable")) {
+        /* A word more: and its vCPU 1. */
+        place.host = words[5];
+        req->nr_places = nr - 6;
+        req->place = &place;
         req->op = LIBXL__DSM_ENABLE;
         req->name = "web";
         req->nr_vcpus = 2;
@@ -106,6 +112,12 @@ static int make_request(char **words, int nr, libxl__dsm_request *req)
         req->op = LIBXL__DSM_LEAVING;
         req->vnode = atoi(words[5]);
         req->kb = strtoull(words[6], NULL, 10);
+    } else if ((nr == 6 && !strcmp(words[4], "place")) ||
+               (nr == 5 && !strcmp(words[4], "home"))) {
+        req->op = nr == 6 ? LIBXL__DSM_PLACE : LIBXL__DSM_HOME;
+        req->host = words[5];
+        req->nr_vcpus = 2;
+        req->vcpus = (const uint8_t *)"\x02";
     } else if (nr == 5 && !strcmp(words[4], "state")) {
         req->op = LIBXL__DSM_STATE;
     } else {
@@ -166,6 +178,8 @@ int main(int argc, char **argv)
         printf("%u %d %lu %lu %lu %lu\n", reply.node[i].vnode, reply.node[i].link,
                (unsigned long)reply.node[i].there_kb, (unsigned long)reply.node[i].modified,
                (unsigned long)reply.node[i].shared, (unsigned long)reply.node[i].home);
+    for (i = 0; i < reply.nr_vcpus; i++)
+        printf("vCPU %u %s\n", reply.vcpu[i].vcpu, reply.vcpu[i].host);
     libxl__carefd_close(cfd);
 
     return reply.error != LIBXL__DSM_OK;

@@ -32,6 +32,7 @@ class Played:
         self.vm = json.loads(description.read_text(encoding="utf-8"))
         self.at = folder
         self.asked = folder / "asked"
+        self.there: dict[int, str] = {}  # vCPUs that are not at home
         self.size = {one["vnode"]: 0 for one in self.vm["ranges"] if one.get("attached") is False}
 
     def instead(self, command: str) -> str:
@@ -58,7 +59,18 @@ class Played:
             }
             for vnode, size in self.size.items()
         ]
-        return json.dumps({"vnodes": rows}) + "\n"
+        said: dict[str, object] = {"vnodes": rows}
+        if "places" in self.vm:
+            said["vcpus"] = [{"vcpu": vcpu, "host": host} for vcpu, host in sorted(self.there.items())]
+        return json.dumps(said) + "\n"
+
+    def place(self, vcpus: str, host: str | None) -> None:
+        for run in vcpus.split(","):
+            first, _, last = run.partition("-")
+            for vcpu in range(int(first), int(last or first) + 1):
+                self.there.pop(vcpu, None)
+                if host:
+                    self.there[vcpu] = host
 
     def answer(self, command: str) -> str:
         if command != "state":
@@ -77,6 +89,8 @@ class Played:
             return "ok\n" + self.state()
         if words[0] == "status":
             return "ok\n" + json.dumps({"state": self.instead("is") or "running", "failure": "a reason"}) + "\n"
+        if words[0] in {"place", "home"}:
+            self.place(words[-1], words[1] if words[0] == "place" else None)
         if words[0] == "node":
             self.size[int(words[1])] = int(words[2])
         return "ok\n"

@@ -3,6 +3,7 @@
  * Xen for dsmd-host: what a file says, HOST_XEN, each time it is asked for.
  *
  *	version 4.20.3		free 1048576		total 2097152	hap 1		abi 2
+ *	cpus 4			tsc 2000000 (kHz)
  *	features 3 7		(of the host, words)
  *	domain 5 UUID NAME 3 7	(with the features that it is shown; NAME "slice": it is one)
  *	fails CALL		(this call says -EIO)
@@ -83,6 +84,10 @@ static int facts(struct host_facts *f)
 			f->free_kib = strtoull(line.rest, NULL, 10);
 		else if (!strcmp(line.word, "total"))
 			f->total_kib = strtoull(line.rest, NULL, 10);
+		else if (!strcmp(line.word, "cpus"))
+			f->cpus = (unsigned int)atoi(line.rest);
+		else if (!strcmp(line.word, "tsc"))
+			f->tsc_khz = (uint32_t)strtoul(line.rest, NULL, 10);
 		else if (!strcmp(line.word, "hap"))
 			f->hap = atoi(line.rest);
 		else if (!strcmp(line.word, "abi"))

@@ -42,6 +42,8 @@ XEN = {
     "hap": "1",
     "free": str(8 << 20),
     "total": str(16 << 20),
+    "cpus": "4",
+    "tsc": "2000000",
     "features": "7 7",
 }
 

@@ -235,7 +235,7 @@ static void test_state(void)
         strstr(many.text, "more vnodes") &&
         !state_of(1, "17592186044415", &many) &&
         state_of(1, "17592186044416", &many) == BAD);
-            libxl__dsm_parse(&fake_gc, &req, "{" OK ",\"vnodes\":[],\"vcpus\":["
+    libxl__dsm_parse(&fake_gc, &req, "{" OK ",\"vnodes\":[],\"vcpus\":["
                      "{\"vcpu\":1,\"host\":\"b\"},"
                      "{\"vcpu\":2,\"host\":\"c\"}]}", &r);
     ok_("state: where vCPUs are", r.says_vcpus && r.nr_vcpus == 2 &&

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * vCPUs of a guest at other hosts.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "../core/wire.h"
+#include "clock.h"
+#include "guest.h"
+#include "places.h"
+#include "wire.h"
+
+#define LINE	1024		/* of dsmd's control socket, with its new line */
+
+/* A set of vCPUs. */
+struct vcpus {
+	bool is[DSM_ENGINE_VCPUS];
+};
+
+/*
+ * The dsmd of a host that runs vCPUs needs all of the guest's memory, and a
+ * connection with each host that has some.  Only the home's is made (node.c).
+ */
+static int check_hosts(struct host *host, const struct record *record, struct answer *answer)
+{
+	unsigned int i, runs = record->nr_places ? record->place[0].host : DSM_NOBODY;
+
+	for (i = 0; runs != DSM_NOBODY && i < host->config.nr_hosts; i++)
+		if (i != runs && record_has_host(record, i))
+			return answer_error(answer, "not-possible", "vCPUs are to run at host %s, and host %s has a vnode, too: a guest with vCPUs at another host can have no third one yet; leave remote_vcpus= out",
+					    host_name(host, runs), host_name(host, i));
+	return 0;
+}
+
+int places_take(struct host *host, struct json_object *request, struct record *record,
+		struct answer *answer)
+{
+	record->nr_places = 0;
+	if (record_read_places(host, request, record, answer))
+		return -1;
+	return check_hosts(host, record, answer);
+}
+
+void places_tell(const struct host_facts *facts, struct answer *answer)
+{
+	answer_add(answer, "cpus", json_object_new_uint64(facts->cpus));
+	answer_add(answer, "tsc_khz", json_object_new_uint64(facts->tsc_khz));
+	answer_add(answer, "wire", json_object_new_uint64(DSM_WIRE_HIGHEST));
+}
+
+static bool frequencies_differ(uint64_t ours, uint64_t theirs)
+{
+	uint64_t apart = ours > theirs ? ours - theirs : theirs - ours;
+
+	return apart * 1000000 > ours * DSM_CLOCK_KHZ_PPM;
+}
+
+static int compare_tsc(struct host *host, unsigned int peer, uint64_t ours, uint64_t theirs,
+		       struct answer *answer)
+{
+	const char *name = host_name(host, ours ? peer : host->config.self);
+
+	if (!ours || !theirs)
+		return answer_error(answer, "tsc", "host %s: its TSC can't be that of a guest on several hosts: dom0 is not PV, or Xen emulates it; the log of a dsmd there says which",
+				    name);
+	if (!frequencies_differ(ours, theirs))
+		return 0;
+	return answer_error(answer, "tsc", "host %s: its TSC has %llu kHz, the one here %llu: a guest on both would have two times",
+			    name, (unsigned long long)theirs, (unsigned long long)ours);
+}
+
+int places_compare(struct host *host, unsigned int peer, const struct record *record,
+		   const struct host_facts *here, struct json_object *there,
+		   struct answer *answer)
+{
+	unsigned int vcpus = record_vcpus_of(record, peer);
+	const char *name = host_name(host, peer);
+	uint64_t cpus, khz, wire;
+
+	if (!vcpus)
+		return 0;
+	if (!json_object_object_get_ex(there, "wire", NULL))
+		return answer_error(answer, "version", "host %s: its dsmd-host knows nothing of vCPUs at other hosts",
+				    name);
+	if (read_number(there, "wire", 0, UINT32_MAX, &wire, answer) ||
+	    read_number(there, "cpus", 0, UINT32_MAX, &cpus, answer) ||
+	    read_number(there, "tsc_khz", 0, UINT32_MAX, &khz, answer))
+		return -1;
+	if (wire < DSM_WIRE_VCPUS)
+		return answer_error(answer, "version", "host %s: its dsmd speaks version %llu of the protocol, vCPUs need %u",
+				    name, (unsigned long long)wire, DSM_WIRE_VCPUS);
+	if (vcpus > cpus)
+		return answer_error(answer, "cpus-there", "host %s: %u vCPUs are to run there, it has %llu CPUs",
+				    name, vcpus, (unsigned long long)cpus);
+	return compare_tsc(host, peer, here->tsc_khz, khz, answer);
+}
+
+/* ---- place, home ---- */
+
+/* "4-7,9".  Return: its length; size: it does not fit. */
+static size_t write_vcpus(const struct vcpus *vcpus, char *text, size_t size)
+{
+	unsigned int first, last;
+	size_t used = 0;
+
+	for (first = 0; first < DSM_ENGINE_VCPUS; first = last + 1) {
+		last = first;
+		if (!vcpus->is[first])
+			continue;
+		while (last + 1 < DSM_ENGINE_VCPUS && vcpus->is[last + 1])
+			last++;
+		used += (size_t)snprintf(text + used, size - used, last > first ? "%s%u-%u" : "%s%u",
+					 used ? "," : "", first, last);
+		if (used >= size)
+			return size;
+	}
+	return used;
+}
+
+/* Has it its place there?  @there: DSM_NOBODY: anywhere. */
+static bool has_place(const struct host *host, const struct record *record, unsigned int vcpu,
+		      unsigned int there)
+{
+	unsigned int i;
+
+	if (there != DSM_NOBODY)
+		return record_has_vcpu(record, vcpu, there);
+	for (i = 0; i < host->config.nr_hosts; i++)
+		if (record_has_vcpu(record, vcpu, i))
+			return true;
+	return false;
+}
+
+static int take_vcpus(struct host *host, const struct record *record, unsigned int there,
+		      struct json_object *request, struct vcpus *vcpus, struct answer *answer)
+{
+	struct json_object *list, *one;
+	int64_t vcpu, before = -1;
+	size_t i;
+
+	if (!json_object_object_get_ex(request, "vcpus", &list) ||
+	    !json_object_is_type(list, json_type_array) || !json_object_array_length(list))
+		return answer_error(answer, "internal", "vcpus: want a list of numbers");
+	for (i = 0; i < json_object_array_length(list); i++, before = vcpu) {
+		one = json_object_array_get_idx(list, i);
+		vcpu = json_object_is_type(one, json_type_int) ? json_object_get_int64(one) : -1;
+		if (vcpu <= before || vcpu >= DSM_ENGINE_VCPUS)
+			return answer_error(answer, "internal", "vcpus: want numbers below %u, ascending",
+					    DSM_ENGINE_VCPUS);
+		if (!has_place(host, record, (unsigned int)vcpu, there))
+			return answer_error(answer, "places", "vCPU %lld of this guest has no place at %s",
+					    (long long)vcpu,
+					    there == DSM_NOBODY ? "another host" : host_name(host, there));
+		vcpus->is[vcpu] = true;
+	}
+	return 0;
+}
+
+/* Return: the number of "host"; DSM_NOBODY. */
+static unsigned int take_host(struct host *host, struct json_object *request,
+			      struct answer *answer)
+{
+	const char *name = read_text(request, "host", DSM_CONFIG_NAME - 1, answer);
+	unsigned int there = name ? host_find(host, name, answer) : DSM_NOBODY;
+
+	if (there == host->config.self) {
+		answer_error(answer, "own-host", "%s is this host", name);
+		there = DSM_NOBODY;
+	}
+	return there;
+}
+
+void guest_place(struct host *host, const struct record *record, bool home,
+		 struct json_object *request, struct answer *answer)
+{
+	unsigned int there = home ? DSM_NOBODY : take_host(host, request, answer);
+	struct vcpus vcpus = { { false } };
+	char line[LINE];
+	size_t used;
+
+	if ((!home && there == DSM_NOBODY) ||
+	    take_vcpus(host, record, there, request, &vcpus, answer))
+		return;
+	if (!dsmd_lives(host, record->uuid_text)) {
+		answer_error(answer, "internal", "dsmd of %s has ended: what it knew of the pages is lost; destroy the guest",
+			     record->guest);
+		return;
+	}
+	used = (size_t)(home ? snprintf(line, sizeof(line), "home ") :
+			snprintf(line, sizeof(line), "place %s ", host_name(host, there)));
+	if (write_vcpus(&vcpus, line + used, sizeof(line) - 1 - used) >= sizeof(line) - 1 - used) {
+		answer_error(answer, "internal", "vcpus: so many pieces do not fit into a line");
+		return;
+	}
+	ask_dsmd(host, record->name, line, home ? HOST_HOME_S : HOST_PLACE_S, NULL, answer);
+}

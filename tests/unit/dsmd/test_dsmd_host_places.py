@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: GPL-2.0
+"""dsmd-host and vCPUs at other hosts: what it compares, what it tells the dsmds, what it passes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.unit.dsmd.test_dsmd_host import (
+    GOOD,
+    MIB,
+    UUID,
+    XEN,
+    Host,
+    Liar,
+    Reply,
+    Site,
+    enable,
+    libxl_client,
+    node,
+    until,
+)
+
+pytestmark = pytest.mark.fresh
+
+OK = {"version": 1, "ok": True}
+PLACE: dict[str, object] = {"first": 2, "vcpus": 2, "host": "beta"}
+
+
+def made(folder: Path, hosts: int) -> Iterator[Site]:
+    site = Site(folder, hosts)
+    for host in site.hosts.values():
+        host.start()
+    yield site
+    site.end()
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[Site]:
+    yield from made(tmp_path, 2)
+
+
+@pytest.fixture
+def trio(tmp_path: Path) -> Iterator[Site]:
+    yield from made(tmp_path, 3)
+
+
+def enable_places(host: Host, *places: object, **more: object) -> Reply:
+    """A guest with 4 vCPUs and a vnode of beta."""
+    return enable(host, **({"vcpus": 4, "places": list(places)} | more))
+
+
+def described(host: Host) -> dict[str, object]:
+    vm: dict[str, object] = json.loads((host.vm() / "vm.json").read_text())
+    return vm
+
+
+def test_vcpus_go_and_come_back(pair: Site) -> None:
+    alpha, beta = pair.hosts.values()
+    assert enable_places(alpha, PLACE) == OK
+    here, there = described(alpha), described(beta)
+    assert here["places"] == there["places"] == [PLACE | {"attached": False}]
+    # A sixteenth of what is not its own: vCPUs there use it.
+    assert (here["frames"], there["frames"]) == (0, 64 * MIB // 4096 // 16)
+    assert node(alpha, 32768) == OK
+    assert alpha.ask("state")["vcpus"] == []
+    before = beta.asked()
+    for _ in range(2):
+        assert alpha.ask("place", host="beta", vcpus=[2, 3]) == OK
+        assert alpha.asked()[-1] == "place beta 2-3"
+        assert alpha.ask("state")["vcpus"] == [{"vcpu": 2, "host": "beta"}, {"vcpu": 3, "host": "beta"}]
+    assert alpha.ask("home", vcpus=[3]) == OK and alpha.asked()[-1] == "home 3"
+    assert alpha.ask("state")["vcpus"] == [{"vcpu": 2, "host": "beta"}]
+    assert alpha.ask("home", vcpus=[2, 3]) == OK and alpha.asked()[-1] == "home 2-3"
+    assert beta.asked() == before, "the dsmds speak with each other"
+    assert node(alpha, 0) == OK and not beta.pid()
+
+
+def test_a_guest_without_places(pair: Site) -> None:
+    alpha, beta = pair.hosts.values()
+    assert enable(alpha) == OK and node(alpha, 4096) == OK
+    for host in (alpha, beta):
+        assert "places" not in described(host)
+        assert "places" not in json.loads((host.vm() / "record.json").read_text())
+    assert described(beta)["frames"] == 64
+    assert "vcpus" not in alpha.ask("state")
+    assert alpha.ask("place", host="beta", vcpus=[1])["error"] == "places"
+    assert alpha.ask("home", vcpus=[1])["error"] == "places"
+    assert not [line for line in alpha.asked() if line.startswith(("place", "home"))]
+
+
+def test_it_is_known_after_a_restart(pair: Site) -> None:
+    alpha, beta = pair.hosts.values()
+    assert enable_places(alpha, PLACE) == OK and node(alpha, 4096) == OK
+    assert alpha.ask("place", host="beta", vcpus=[2]) == OK
+    for host in (alpha, beta):
+        host.kill()
+        host.start()
+    assert alpha.ask("state")["vcpus"] == [{"vcpu": 2, "host": "beta"}]
+    assert alpha.ask("home", vcpus=[2]) == OK
+    assert json.loads((beta.vm() / "record.json").read_text())["places"] == [PLACE]
+    assert enable_places(alpha, PLACE) == OK, "again"
+    for places in ([], [PLACE | {"vcpus": 1}], [PLACE | {"first": 1}], [PLACE, PLACE | {"first": 1, "vcpus": 1}][::-1]):
+        assert enable_places(alpha, *places)["error"] == "places", places
+
+
+def test_places_that_make_no_sense(pair: Site) -> None:
+    alpha, beta = pair.hosts.values()
+    wrong: list[tuple[object, str, str]] = [
+        (5, "internal", "places: want a list"),
+        ([PLACE] * 65, "internal", "at most 64"),
+        ([5], "internal", "a place is no object"),
+        ([PLACE | {"first": -1}], "internal", "first"),
+        ([PLACE | {"vcpus": 0}], "internal", "vcpus"),
+        ([PLACE | {"host": 1}], "internal", "host"),
+        ([PLACE | {"host": "gamma"}], "unknown-host", "there are alpha, beta"),
+        ([PLACE | {"host": "alpha"}], "places", "vCPU 2 has its place at alpha, which has no vnode"),
+        ([PLACE | {"first": 0}], "places", "vCPU 0 can't have its place at beta"),
+        ([PLACE | {"first": 3}], "places", "vCPU 4 has its place at beta; the guest has 4"),
+        ([PLACE, PLACE | {"first": 3, "vcpus": 1}], "places", "vCPU 3 has two places"),
+        ([PLACE, PLACE | {"first": 1, "vcpus": 1}], "places", "or they are not sorted"),
+    ]
+    for places, error, text in wrong:
+        said = enable_places(alpha, places=places)
+        assert said["error"] == error and text in said["text"], (places, said)
+        assert not alpha.has() and not beta.has() and not alpha.pid()
+    assert enable_places(alpha, PLACE | {"first": 1, "vcpus": 1}, PLACE) == OK
+
+
+def test_a_third_host(trio: Site) -> None:
+    """The dsmd of who runs vCPUs would need a connection with the third, which nobody makes."""
+    alpha, beta, gamma = trio.hosts.values()
+    for places, there in (([PLACE], "gamma"), ([PLACE, {"first": 1, "vcpus": 1, "host": "gamma"}][::-1], "beta")):
+        said = enable(alpha, "beta", "gamma", vcpus=4, places=places)
+        assert said["error"] == "not-possible" and f"host {there} has a vnode, too" in said["text"], said
+        assert not alpha.has() and not beta.has() and not gamma.has()
+    assert enable(alpha, "beta", "beta", vcpus=4, places=[PLACE]) == OK
+    assert node(alpha, 4096, 2) == OK and alpha.ask("place", host="beta", vcpus=[2]) == OK
+
+
+def test_a_host_that_can_not_have_vcpus(pair: Site) -> None:
+    alpha, beta = pair.hosts.values()
+    for host, facts, error, text in (
+        (beta, {"cpus": "1"}, "cpus-there", "host beta: 2 vCPUs are to run there, it has 1 CPUs"),
+        (beta, {"tsc": "0"}, "tsc", "host beta: its TSC can't be"),
+        (alpha, {"tsc": "0"}, "tsc", "host alpha: its TSC can't be"),
+        (beta, {"tsc": "2004001"}, "tsc", "host beta: its TSC has 2004001 kHz, the one here 2000000"),
+        (beta, {"tsc": "1995999"}, "tsc", "1995999"),
+        # The vnode, page tables, and a pool of 4 MiB, which is a quarter without places.
+        (beta, {"free": str(65536 + 6144 + 4096 - 1)}, "memory-there", "short by 1 KiB"),
+    ):
+        host.write_xen(**facts)
+        said = enable_places(alpha, PLACE)
+        assert said["error"] == error and text in said["text"], (facts, said)
+        assert enable(alpha) == OK, "it can have memory, and the others can do without its TSC"
+        alpha.end_domain(5)
+        until(lambda: not alpha.has() and not beta.has(), "something is left")
+        alpha.domains[5] = f"{UUID} web 3 1"
+        alpha.write_xen()
+        host.write_xen(**{key: XEN[key] for key in facts})
+    for facts in ({"cpus": "2"}, {"tsc": "2004000"}, {"tsc": "1996000"}):
+        beta.write_xen(**facts)
+        assert enable_places(alpha, PLACE) == OK, facts
+        alpha.end_domain(5)
+        until(lambda: not alpha.has() and not beta.has(), "something is left")
+        alpha.domains[5] = f"{UUID} web 3 1"
+        alpha.write_xen()
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        ({}, "version"),
+        ({"wire": 2, "cpus": 4, "tsc_khz": 2000000}, "version"),
+        ({"wire": "x", "cpus": 4, "tsc_khz": 2000000}, "internal"),
+        ({"wire": 3, "tsc_khz": 2000000}, "internal"),
+        ({"wire": 3, "cpus": 4}, "internal"),
+        ({"wire": 3, "cpus": 4, "tsc_khz": -1}, "internal"),
+        ({"wire": 3, "cpus": 1, "tsc_khz": 2000000}, "cpus-there"),
+    ],
+    ids=str,
+)
+def test_a_peer_that_is_older(pair: Site, reply: dict[str, object], error: str) -> None:
+    alpha, beta = pair.hosts.values()
+    beta.kill()
+    line = json.dumps({"version": 1, "ok": True, "name_domid": 0} | GOOD | reply).encode() + b"\n"
+    liar = Liar(pair, line)
+    try:
+        said = enable_places(alpha, PLACE)
+        assert said["error"] == error, said
+        assert not alpha.has()
+    finally:
+        liar.end()
+
+
+def test_place_says_what_is_wrong(pair: Site) -> None:
+    alpha = pair.alpha
+    assert alpha.ask("place", host="beta", vcpus=[2])["error"] == "unknown-vm"
+    assert enable_places(alpha, PLACE) == OK and node(alpha, 4096) == OK
+    asked = len(alpha.asked())
+    wrong: list[tuple[dict[str, object], str, str]] = [
+        ({"vcpus": [2]}, "internal", "host"),
+        ({"host": "beta"}, "internal", "vcpus: want a list"),
+        ({"host": "beta", "vcpus": []}, "internal", "vcpus: want a list"),
+        ({"host": "beta", "vcpus": 2}, "internal", "vcpus: want a list"),
+        ({"host": "beta", "vcpus": ["2"]}, "internal", "ascending"),
+        ({"host": "beta", "vcpus": [2, 2]}, "internal", "ascending"),
+        ({"host": "beta", "vcpus": [3, 2]}, "internal", "ascending"),
+        ({"host": "beta", "vcpus": [512]}, "internal", "below 512"),
+        ({"host": "beta", "vcpus": [-1]}, "internal", "below 512"),
+        ({"host": "gamma", "vcpus": [2]}, "unknown-host", "there are alpha, beta"),
+        ({"host": "alpha", "vcpus": [2]}, "own-host", "alpha"),
+        ({"host": "beta", "vcpus": [1, 2]}, "places", "vCPU 1 of this guest has no place at beta"),
+        ({"host": "beta", "vcpus": [2, 4]}, "places", "vCPU 4 "),
+        ({"host": "beta", "vcpus": [2], "domid": 6}, "unknown-vm", "domain 6"),
+    ]
+    for more, error, text in wrong:
+        said = alpha.ask("place", **more)
+        assert said["error"] == error and text in said["text"], (more, said)
+    wrong = [
+        ({}, "internal", "vcpus: want a list"),
+        ({"vcpus": [0]}, "places", "vCPU 0 of this guest has no place at another host"),
+        ({"vcpus": [2], "domid": 6}, "unknown-vm", "domain 6"),
+    ]
+    for more, error, text in wrong:
+        said = alpha.ask("home", **more)
+        assert said["error"] == error and text in said["text"], (more, said)
+    assert len(alpha.asked()) == asked, "its dsmd was asked"
+
+    for word in ("places", "vcpu-up", "not-ready", "one-host", "vcpu-info", "busy", "unreachable"):
+        alpha.answers(f"place beta => error: {word} vCPU 2 at beta: why", f"home => error: {word} vCPU 2: why")
+        for said in (alpha.ask("place", host="beta", vcpus=[2]), alpha.ask("home", vcpus=[2])):
+            assert said["error"] == word and said["text"].endswith("why"), said
+    alpha.answers("place beta => error: strange why")
+    assert alpha.ask("place", host="beta", vcpus=[2])["error"] == "internal"
+    alpha.answers()
+    os.kill(alpha.pid(), signal.SIGKILL)
+    until(lambda: not alpha.pid(), "it lives")
+    for said in (alpha.ask("place", host="beta", vcpus=[2]), alpha.ask("home", vcpus=[2])):
+        assert said["error"] == "internal" and "has ended" in said["text"], said
+
+
+def test_a_line_that_dsmd_takes(pair: Site) -> None:
+    """1023 characters."""
+    alpha = pair.alpha
+    pair.hosts["beta"].write_xen(cpus="600")
+    assert enable_places(alpha, {"first": 1, "vcpus": 511, "host": "beta"}, vcpus=512) == OK
+    assert node(alpha, 4096) == OK
+    assert alpha.ask("place", host="beta", vcpus=list(range(1, 512))) == OK
+    assert alpha.asked()[-1] == "place beta 1-511"
+    # 11 of "place beta ", 4 of "1-2,", and 3 or 4 of each that follows.
+    odd = list(range(1, 512, 2))
+    assert alpha.ask("place", host="beta", vcpus=odd) == OK
+    assert alpha.asked()[-1] == "place beta " + ",".join(map(str, odd)) and len(alpha.asked()[-1]) <= 1023
+    many = [vcpu for vcpu in range(100, 512) if vcpu % 3]
+    said = alpha.ask("place", host="beta", vcpus=many)
+    assert said["error"] == "internal" and "do not fit" in said["text"], said
+
+
+def test_one_that_comes_while_another_is_at_work(pair: Site) -> None:
+    """Both change something: the second is told so."""
+    alpha = pair.alpha
+    assert enable_places(alpha, PLACE) == OK and node(alpha, 4096) == OK
+    alpha.answers("place beta => hang")
+    words = {"version": 1, "op": "place", "uuid": UUID, "domid": 5, "host": "beta", "vcpus": [2]}
+    with alpha.connect() as first:
+        first.sendall(json.dumps(words).encode() + b"\n")
+        until(lambda: alpha.asked()[-1] == "place beta 2", "it is not asked")
+        assert alpha.ask("home", vcpus=[2])["error"] == "busy"
+        assert node(alpha, 0)["error"] == "busy"
+
+
+def test_libxl(pair: Site) -> None:
+    """libxl's own words."""
+    alpha = pair.alpha
+
+    def libxl(*words: str) -> tuple[int, list[str]]:
+        done = subprocess.run(
+            [libxl_client(), alpha.socket, UUID, "5", *words], capture_output=True, text=True, timeout=60, check=False
+        )
+        return done.returncode, done.stdout.splitlines()
+
+    assert libxl("enable", "beta", "there") == (0, ["ok"])
+    assert libxl("state") == (0, ["ok", "1 1 0 0 0 0"])
+    assert libxl("node", "1", "beta", "2048", "256") == (0, ["ok"])
+    assert libxl("place", "beta") == (0, ["ok"])
+    assert libxl("state") == (0, ["ok", "1 3 2048 0 0 512", "vCPU 1 beta"])
+    alpha.answers("home => error: vcpu-up vCPU 1 runs at beta")
+    assert libxl("home") == (1, ["vcpu-up vCPU 1 runs at beta"])
+    alpha.answers()
+    assert libxl("home") == (0, ["ok"])
+    assert libxl("state") == (0, ["ok", "1 3 2048 0 0 512"])
+    assert described(alpha)["places"] == [{"first": 1, "vcpus": 1, "host": "beta", "attached": False}]
