@@ -136,15 +136,17 @@ def dsm_site(
 
 
 @contextlib.contextmanager
-def far_guest(hosts: Sequence[Host], other: str, shape: Shape | None = None) -> Iterator[Guest]:
-    """The guest, up, with its node absent; destroyed afterwards."""
+def far_guest(
+    hosts: Sequence[Host], other: str, shape: Shape | None = None, patience: float = 240.0
+) -> Iterator[Guest]:
+    """The guest, up after `patience` seconds at most, with its node absent; destroyed afterwards."""
     home = hosts[0]
     dom0 = run_in(home)
     write_file(dom0, "/tmp/far.cfg", (shape or Shape()).xl_cfg(other))
     checked(dom0, "xl create /tmp/far.cfg", scaled(240))
     guest = home.guest("far")
     try:
-        guest.wait_ready(scaled(240))
+        guest.wait_ready(scaled(patience))
         yield guest
     finally:
         guest.destroy()
