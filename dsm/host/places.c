@@ -3,6 +3,7 @@
  * vCPUs of a guest at other hosts.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../core/wire.h"
@@ -11,7 +12,7 @@
 #include "places.h"
 #include "wire.h"
 
-#define LINE	1024		/* of dsmd's control socket, with its new line */
+#define LINE	1023u		/* of dsmd's control socket, without its new line */
 
 /* A set of vCPUs. */
 struct vcpus {
@@ -98,11 +99,11 @@ int places_compare(struct host *host, unsigned int peer, const struct record *re
 
 /* ---- place, home ---- */
 
-/* "4-7,9".  Return: its length; size: it does not fit. */
-static size_t write_vcpus(const struct vcpus *vcpus, char *text, size_t size)
+/* "4-7,9" */
+static void write_vcpus(const struct vcpus *vcpus, FILE *to)
 {
+	const char *before = "";
 	unsigned int first, last;
-	size_t used = 0;
 
 	for (first = 0; first < DSM_ENGINE_VCPUS; first = last + 1) {
 		last = first;
@@ -110,12 +111,29 @@ static size_t write_vcpus(const struct vcpus *vcpus, char *text, size_t size)
 			continue;
 		while (last + 1 < DSM_ENGINE_VCPUS && vcpus->is[last + 1])
 			last++;
-		used += (size_t)snprintf(text + used, size - used, last > first ? "%s%u-%u" : "%s%u",
-					 used ? "," : "", first, last);
-		if (used >= size)
-			return size;
+		fprintf(to, last > first ? "%s%u-%u" : "%s%u", before, first, last);
+		before = ",";
 	}
-	return used;
+}
+
+/* What dsmd is asked.  @there: DSM_NOBODY: "home".  Return: for free(); NULL: no memory. */
+static char *make_line(const struct host *host, unsigned int there, const struct vcpus *vcpus)
+{
+	char *line = NULL;
+	size_t size;
+	FILE *to = open_memstream(&line, &size);
+
+	if (!to)
+		return NULL;
+	if (there == DSM_NOBODY)
+		fputs("home ", to);
+	else
+		fprintf(to, "place %s ", host_name(host, there));
+	write_vcpus(vcpus, to);
+	if (!fclose(to))
+		return line;
+	free(line);
+	return NULL;
 }
 
 /* Has it its place there?  @there: DSM_NOBODY: anywhere. */
@@ -176,8 +194,7 @@ void guest_place(struct host *host, const struct record *record, bool home,
 {
 	unsigned int there = home ? DSM_NOBODY : take_host(host, request, answer);
 	struct vcpus vcpus = { { false } };
-	char line[LINE];
-	size_t used;
+	char *line;
 
 	if ((!home && there == DSM_NOBODY) ||
 	    take_vcpus(host, record, there, request, &vcpus, answer))
@@ -187,11 +204,12 @@ void guest_place(struct host *host, const struct record *record, bool home,
 			     record->guest);
 		return;
 	}
-	used = (size_t)(home ? snprintf(line, sizeof(line), "home ") :
-			snprintf(line, sizeof(line), "place %s ", host_name(host, there)));
-	if (write_vcpus(&vcpus, line + used, sizeof(line) - 1 - used) >= sizeof(line) - 1 - used) {
+	line = make_line(host, there, &vcpus);
+	if (!line)
+		answer_error(answer, "internal", "no memory");
+	else if (strlen(line) > LINE)
 		answer_error(answer, "internal", "vcpus: so many pieces do not fit into a line");
-		return;
-	}
-	ask_dsmd(host, record->name, line, home ? HOST_HOME_S : HOST_PLACE_S, NULL, answer);
+	else
+		ask_dsmd(host, record->name, line, home ? HOST_HOME_S : HOST_PLACE_S, NULL, answer);
+	free(line);
 }

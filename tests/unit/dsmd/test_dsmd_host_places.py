@@ -254,13 +254,19 @@ def test_a_line_that_dsmd_takes(pair: Site) -> None:
     assert node(alpha, 4096) == OK
     assert alpha.ask("place", host="beta", vcpus=list(range(1, 512))) == OK
     assert alpha.asked()[-1] == "place beta 1-511"
-    # 11 of "place beta ", 4 of "1-2,", and 3 or 4 of each that follows.
     odd = list(range(1, 512, 2))
     assert alpha.ask("place", host="beta", vcpus=odd) == OK
-    assert alpha.asked()[-1] == "place beta " + ",".join(map(str, odd)) and len(alpha.asked()[-1]) <= 1023
-    many = [vcpu for vcpu in range(100, 512) if vcpu % 3]
-    said = alpha.ask("place", host="beta", vcpus=many)
-    assert said["error"] == "internal" and "do not fit" in said["text"], said
+    assert alpha.asked()[-1] == "place beta " + ",".join(map(str, odd))
+    # 11 characters of "place beta ", 7 of "100-101", and 8 of each run that follows; "2," makes a line longer by 2.
+    runs = [vcpu for vcpu in range(100, 512) if vcpu % 3 != 0][: 2 * 126]
+    assert runs[:2] == [100, 101]
+    for more, length in (([], 1018), ([2], 1020), ([10], 1021), ([2, 10], 1023), ([10, 12], 1024)):
+        said = alpha.ask("place", host="beta", vcpus=[*more, *runs])
+        if length <= 1023:
+            assert said == OK and len(alpha.asked()[-1]) == length, (more, said)
+        else:
+            assert said["error"] == "internal" and "do not fit" in said["text"], said
+            assert alpha.ask("home", vcpus=[*more, *runs]) == OK
 
 
 def test_one_that_comes_while_another_is_at_work(pair: Site) -> None:

@@ -39,8 +39,9 @@ void libxl_vnodeinfo_list_free(libxl_vnodeinfo *list, int nr);
 
 /*
  * Ask dsmd how the vnodes do whose memory is on another host, and fill it into
- * @list, of libxl_vnode_list(): link, there_memkb, pages, faults, latency.  If
- * there are none, nobody is asked.  Changes nothing else.
+ * @list, of libxl_vnode_list(): link, there_memkb, pages, faults, latency, and
+ * which vCPUs run there (there_cpus, if there_cpus_known).  If there are none,
+ * nobody is asked.  Changes nothing else.
  *
  * Completes within a few seconds with 0; or with an error, if dsmd does not
  * answer or not of that domain: then link is UNKNOWN and link_error says why
