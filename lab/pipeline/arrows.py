@@ -10,7 +10,8 @@ There is an arrow from file A to file B when
   header stands for what it names: who uses it needs that, and the header itself does not.
 
 Not seen: calls through pointers (they are how a lower file calls a higher one, and no arrow), names that a macro pastes
-together, modules that are loaded by name, and what a header takes from the one file that it is a part of (libgomp's topo-*.h). A house is what is compiled or imported as one; names mean nothing beyond it.
+together, modules that are loaded by name, and what a header takes from the one file that it is a part of (libgomp's topo-*.h).
+A house is what is compiled or imported as one; names mean nothing beyond it.
 
 ``make check`` fails when arrows run in a circle, so that the files of a house can be put on floors on which each needs only
 those below it. ``OPEN`` names files whose circles are known and not cut yet; where there is none any more it fails, too.
@@ -21,10 +22,11 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from pathlib import Path
 
 from .paths import REPO, tracked
@@ -56,7 +58,6 @@ OPEN = {
     r"xen/overlay/xen/arch/x86/(hvm|mm)/dsm\w*\.c": "who writes to the ring is called by who reads it",
 }
 
-SHOWN = 8  # arrows of a circle
 C_FILES = {".c", ".h", ".cc"}
 ATTRIBUTES = {"__attribute__", "__aligned", "__section", "__printf"}
 
@@ -276,14 +277,26 @@ def circles(arrows: Arrows) -> list[list[str]]:
             return [files for files in found.values() if len(files) > 1]
 
 
+def way_round(circle: list[str], arrows: Arrows) -> list[str]:
+    """A shortest way from a file of a circle to itself: whoever drew the last arrow is most likely on it."""
+    ways = deque([file] for file in circle)
+    while ways:
+        way = ways.popleft()
+        for target in sorted(arrows[way[-1]]):
+            if target == way[0]:
+                return [*way, target]
+            if target in circle and target not in way:
+                ways.append([*way, target])
+    return circle
+
+
 def described(circle: list[str], arrows: Arrows) -> str:
     ways = [
-        f"{file} -> {target} ({', '.join(sorted(filter(None, arrows[file][target]))[:3]) or 'it is included or imported'})"
-        for file in circle
-        for target in sorted(arrows[file])
-        if target in circle
+        f"{file} -> {target} ({', '.join(sorted(filter(None, arrows[file][target]))[:3]) or 'includes or imports it'})"
+        for file, target in pairwise(way_round(circle, arrows))
     ]
-    return "; ".join(ways[:SHOWN]) + (f"; and {len(ways) - SHOWN} more" if len(ways) > SHOWN else "")
+    others = len(circle) - len(ways)
+    return "; ".join(ways) + (f"; and {others} more files have such a way" if others else "")
 
 
 def houses() -> dict[str, Arrows]:

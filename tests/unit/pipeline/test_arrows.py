@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -32,8 +34,9 @@ NAMED = {
     "int f(void) { return inlined(); }": True,
     "static int f(void) { return given; }": True,
     'extern "C" {\nint f(void) { return given; }\n}': True,
+    "extern int given;\nint f(void) { return given; }": True,
     "int f(void) { return x->given + y.given; }": False,
-    "int f(struct given *x) { return !x; }": False,
+    "int f(void) { return sizeof(struct given); }": False,
     "/* given */ // other\nchar *f(void) { return \"given\"; }": False,
     "int f(void) { return kept; }": False,
     "static int given(void) { return 1; }\nint f(void) { return given(); }": False,
@@ -81,6 +84,11 @@ def test_an_include_is_an_arrow(line: str, target: str | None) -> None:
     assert list(found["x/a.cc"]) == ([target] if target else [])
 
 
+def test_the_header_beside_a_file_is_its_own() -> None:
+    found = arrows.c_arrows({Path("z/y/a.c"): '#include "b.h"', Path("y/b.h"): "", Path("z/y/b.h"): ""})
+    assert list(found["z/y/a.c"]) == ["z/y/b.h"]
+
+
 def test_an_import_is_an_arrow() -> None:
     found = arrows.python_arrows(
         {
@@ -119,6 +127,11 @@ def test_a_circle_is_named_with_its_way(ways: tuple[str, ...]) -> None:
         assert (f"{way[0]} -> {way[1]} (name)" in line) is (way != "xy")
 
 
+def test_of_a_large_circle_a_shortest_way_is_shown() -> None:
+    (line,) = arrows.complaints(house("ab", "bc", "cd", "da", "cb"), {})
+    assert line == "a circle in house: b -> c (name); c -> b (name); and 2 more files have such a way"
+
+
 def test_each_circle_is_found() -> None:
     assert len(arrows.complaints(house("ab", "ba", "cd", "dc"), {})) == 2
 
@@ -143,3 +156,74 @@ def test_every_source_file_is_in_a_house() -> None:
         if (name := path.relative_to(REPO)).suffix in {".c", ".cc", ".py"} and str(name) not in found
     ]
     assert missing == []
+
+
+# What is replaced in arrows.py, by what, and a text of NAMED, or else a test, that has to fail then.
+MUTANTS: dict[str, tuple[str, str, str | Callable[[], None]]] = {
+    "its own names": (
+        "name not in found and name not in source.own",
+        "name not in found",
+        "static int given;\nint f(void) { return given; }",
+    ),
+    "macros are not looked into": (
+        "left |= short_for.get(name, set())",
+        "pass",
+        "int f(void) { return IN_HEADER(1); }",
+    ),
+    "members": ('last not in {".", "->", "struct"', 'last not in {"struct"', "int f(void) { return x->given + y.given; }"),
+    "tags": ('"struct", "union", "enum", "goto"}', '"goto"}', "int f(void) { return sizeof(struct given); }"),
+    "static ones are given": (
+        'mine = source.own if "static" in statement else source.defines',
+        "mine = source.defines",
+        "int f(void) { return kept; }",
+    ),
+    "declarations define": (
+        'if {"extern", "typedef"} & set(statement) or len(statement) < 2:',
+        "if len(statement) < 2:",
+        "extern int given;\nint f(void) { return given; }",
+    ),
+    'extern "C" hides': (
+        'if token == "{" and not depth and last == "extern":',
+        "if False:",
+        'extern "C" {\nint f(void) { return given; }\n}',
+    ),
+    "tables of calls": (
+        '        elif "=" in statement:\n            source.names |= named(body)',
+        '        elif "=" in statement:\n            pass',
+        "static struct ops ops = { .run = other };",
+    ),
+    "macros that define": ("mine.add(words[2])", "pass", "int f(void) { return static_branch_unlikely(&key); }"),
+    "one of several": (
+        "len(owners.get(name, ())) == 1 and",
+        "len(owners.get(name, ())) >= 1 and",
+        test_a_name_of_two_files_is_no_arrow,
+    ),
+    "the shortest path": (
+        "if kind == '\"' and beside in found:",
+        "if False:",
+        test_the_header_beside_a_file_is_its_own,
+    ),
+    "relative imports": (
+        "above = package[: len(package) - node.level + 1] if node.level else ()",
+        "above = ()",
+        test_an_import_is_an_arrow,
+    ),
+    "a circle beyond those that are known": (
+        "all(re.fullmatch(pattern, file) for file in circle)",
+        "any(re.fullmatch(pattern, file) for file in circle)",
+        test_a_circle_that_is_known_is_let_pass_and_no_other,
+    ),
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_mutant_is_noticed(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new, case = MUTANTS[mutant]
+    text = Path(arrows.__file__).read_text(encoding="utf-8")
+    assert text.count(old) == 1, f"arrows.py has changed: {old!r}"
+    mistaken = ModuleType(arrows.__name__)
+    mistaken.__package__ = arrows.__package__
+    exec(compile(text.replace(old, new), mutant, "exec"), mistaken.__dict__)
+    monkeypatch.setitem(globals(), "arrows", mistaken)
+    with pytest.raises(AssertionError):
+        test_a_name_of_another_file_is_an_arrow(case) if isinstance(case, str) else case()
