@@ -7,6 +7,7 @@
  *
  * usage: dsm_activity_test --list | CASE
  */
+#include "cases.h"
 #include "fake_hcall.h"
 #include <asm/apicdef.h>
 #include <asm/dsm.h>
@@ -355,7 +356,7 @@ static void the_end(void)
     expect("tells nobody", notified, 0);
 }
 
-static const struct { const char *name; void (*run)(void); } cases[] = {
+static const struct test_case cases[] = {
     { "the last vCPU of slice 0", last_of_slice_0 },
     { "a vCPU starts and ends", starts_and_ends },
     { "a vCPU starts anew", starts_anew },
@@ -369,16 +370,5 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
 
 int main(int argc, char **argv)
 {
-    unsigned int i;
-
-    for ( i = 0; argc == 2 && i < ARRAY_SIZE(cases); i++ )
-        if ( !strcmp(argv[1], "--list") )
-            puts(cases[i].name);
-        else if ( !strcmp(argv[1], cases[i].name) )
-        {
-            cases[i].run();
-            return 0;
-        }
-
-    return argc != 2 || strcmp(argv[1], "--list");
+    return main_of(cases, ARRAY_SIZE(cases), argc, argv);
 }

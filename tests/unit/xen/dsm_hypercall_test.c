@@ -8,6 +8,7 @@
  *
  * usage: dsm_hypercall_test --list | CASE
  */
+#include "cases.h"
 #include "fake_hcall.h"
 #include <asm/dsm.h>
 #include <asm/dsm_domain.h>
@@ -715,7 +716,7 @@ static void narrow(void)
     expect("the gate is free", dsm_vcpu.in_hcall, false);
 }
 
-static const struct { const char *name; void (*run)(void); } cases[] = {
+static const struct test_case cases[] = {
     { "pages that each call needs", all_here },
     { "one of them is missing", one_is_missing },
     { "a page table is missing", tables_missing },
@@ -730,22 +731,12 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
 
 int main(int argc, char **argv)
 {
-    unsigned int i;
+    dsm.vcpu = dsm_vcpus;
+    dom.max_vcpus = ARRAY_SIZE(dsm_vcpus);
+    dom.arch.dsm = &dsm;
+    vcpu.domain = &dom;
+    current = &vcpu;
+    arguments();
 
-    for ( i = 0; argc == 2 && i < ARRAY_SIZE(cases); i++ )
-        if ( !strcmp(argv[1], "--list") )
-            puts(cases[i].name);
-        else if ( !strcmp(argv[1], cases[i].name) )
-        {
-            dsm.vcpu = dsm_vcpus;
-            dom.max_vcpus = ARRAY_SIZE(dsm_vcpus);
-            dom.arch.dsm = &dsm;
-            vcpu.domain = &dom;
-            current = &vcpu;
-            arguments();
-            cases[i].run();
-            return 0;
-        }
-
-    return argc != 2 || strcmp(argv[1], "--list");
+    return main_of(cases, ARRAY_SIZE(cases), argc, argv);
 }

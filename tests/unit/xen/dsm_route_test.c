@@ -10,6 +10,7 @@
  *
  * usage: dsm_route_test --list | CASE
  */
+#include "cases.h"
 #include "fake_hcall.h"
 #include <asm/dsm_route.h>
 
@@ -241,7 +242,7 @@ static void may_say(void)
     expect("nothing", dsm_may_say(info, none, 1, 2), true);
 }
 
-static const struct { const char *name; void (*run)(void); } cases[] = {
+static const struct test_case cases[] = {
     { "vCPUs in several slices", spread },
     { "vCPUs in one slice", together },
     { "whom a call concerns", subjects },
@@ -252,16 +253,5 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
 
 int main(int argc, char **argv)
 {
-    unsigned int i;
-
-    for ( i = 0; argc == 2 && i < ARRAY_SIZE(cases); i++ )
-        if ( !strcmp(argv[1], "--list") )
-            puts(cases[i].name);
-        else if ( !strcmp(argv[1], cases[i].name) )
-        {
-            cases[i].run();
-            return 0;
-        }
-
-    return argc != 2 || strcmp(argv[1], "--list");
+    return main_of(cases, ARRAY_SIZE(cases), argc, argv);
 }

@@ -6,6 +6,7 @@
  *
  * usage: dsm_test --list | CASE
  */
+#include "cases.h"
 #include "fake_dsm.h"
 #include <asm/apicdef.h>
 #include <asm/dsm.h>
@@ -2079,7 +2080,7 @@ static void statistics(void)
     spare_frames = 0;
 }
 
-static const struct { const char *name; void (*run)(void); } cases[] = {
+static const struct test_case cases[] = {
     { "what a look-up reports", fixup },
     { "bytes and frames", bytes_and_frames },
     { "a page in use", in_use },
@@ -2135,16 +2136,5 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
 
 int main(int argc, char **argv)
 {
-    unsigned int i;
-
-    for ( i = 0; argc == 2 && i < ARRAY_SIZE(cases); i++ )
-        if ( !strcmp(argv[1], "--list") )
-            puts(cases[i].name);
-        else if ( !strcmp(argv[1], cases[i].name) )
-        {
-            cases[i].run();
-            return 0;
-        }
-
-    return argc != 2 || strcmp(argv[1], "--list");
+    return main_of(cases, ARRAY_SIZE(cases), argc, argv);
 }

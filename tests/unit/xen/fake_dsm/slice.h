@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the tests of vCPUs, events and time of a slice begin and end with: the
- * commands of the daemon, its look at the ring, and main().
+ * What the tests of vCPUs, events and time of a slice begin with: the commands
+ * of the daemon and its look at the ring.
  */
 #ifndef SLICE_H
 #define SLICE_H
 
+#include "cases.h"
 #include "fake_hcall.h"
 #include <asm/apicdef.h>
 #include <asm/dsm.h>
@@ -78,26 +79,6 @@ static int page(unsigned int what, uint64_t gfn)
         .cmd = XEN_DSM_PAGE, .u.page = { .nr = 1, .ops.p = &op } }), 0);
 
     return op.rc;
-}
-
-struct test_case { const char *name; void (*run)(void); };
-
-/* --list, or the name of a case. */
-static int main_of(const struct test_case *cases, unsigned int nr, int argc,
-                   char **argv)
-{
-    unsigned int i;
-
-    for ( i = 0; argc == 2 && i < nr; i++ )
-        if ( !strcmp(argv[1], "--list") )
-            puts(cases[i].name);
-        else if ( !strcmp(argv[1], cases[i].name) )
-        {
-            cases[i].run();
-            return 0;
-        }
-
-    return argc != 2 || strcmp(argv[1], "--list");
 }
 
 #endif
