@@ -1267,14 +1267,16 @@ MUTANTS = {
         "the ring's pages",
     ),
     "a timer of the dead": ("    kill_timer(&dsm->timer);\n    free_ring(dsm);", "    free_ring(dsm);", "the end"),
-    "pauses the dead": ("if ( !dsm->dead && !dsm->paused )", "if ( !dsm->paused )", "the end"),
+    "pauses the dead": ("if ( !dsm->dead && !dsm->paused &&", "if ( !dsm->paused &&", "the end"),
     "the dead keep their pages": (
         "    if ( !p2m_is_hostp2m(p2m) || dsm->dead )\n        return 0;\n\n    ASSERT",
         "    if ( !p2m_is_hostp2m(p2m) )\n        return 0;\n\n    ASSERT",
         "the end",
     ),
     "operations of the dead": ("        if ( dsm->dead )\n        {", "        if ( 0 )\n        {", "the end"),
-    "paused twice": ("if ( !dsm->dead && !dsm->paused )", "if ( !dsm->dead )", "keepalive"),
+    "paused twice": ("if ( !dsm->dead && !dsm->paused &&", "if ( !dsm->dead &&", "keepalive"),
+    "pauses who lives": (" &&\n         NOW() >= dsm->deadline )", " )", "keepalive"),
+    "pauses what nobody watches": ("!dsm->paused && dsm->timeout_ms &&", "!dsm->paused &&", "keepalive"),
     "a home's frame for others": (
         "pg = here || dsm->pooled > dsm->reserved ? pool_pop(dsm) : NULL;",
         "pg = pool_pop(dsm);",

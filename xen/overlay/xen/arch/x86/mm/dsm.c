@@ -1969,17 +1969,25 @@ static void cf_check keepalive_expired(void *data)
 {
     struct domain *d = data;
     struct dsm_domain *dsm = d->arch.dsm;
+    unsigned int late_ms = 0;
 
-    /* A pause of our own: who counts in another's takes it away one day. */
+    /*
+     * A pause of our own: who counts in another's takes it away one day.  The
+     * daemon may just have said that it lives.
+     */
     spin_lock(&dsm->lock);
-    if ( !dsm->dead && !dsm->paused )
+    if ( !dsm->dead && !dsm->paused && dsm->timeout_ms &&
+         NOW() >= dsm->deadline )
     {
         domain_pause_nosync(d);
-        printk(XENLOG_G_ERR "%pd: DSM: no daemon for %u ms, paused\n", d,
-               dsm->timeout_ms);
         dsm->paused = true;
+        late_ms = dsm->timeout_ms;
     }
     spin_unlock(&dsm->lock);
+
+    if ( late_ms )
+        printk(XENLOG_G_ERR "%pd: DSM: no daemon for %u ms, paused\n", d,
+               late_ms);
 }
 
 static int keepalive(struct domain *d, const struct xen_dsm_keepalive *ka)
@@ -1999,8 +2007,9 @@ static int keepalive(struct domain *d, const struct xen_dsm_keepalive *ka)
     unpause = dsm->paused;
     dsm->paused = false;
     dsm->timeout_ms = ka->timeout_ms;
+    dsm->deadline = NOW() + MILLISECS((s_time_t)ka->timeout_ms);
     if ( ka->timeout_ms )
-        set_timer(&dsm->timer, NOW() + MILLISECS((s_time_t)ka->timeout_ms));
+        set_timer(&dsm->timer, dsm->deadline);
     else
         stop_timer(&dsm->timer);
     spin_unlock(&dsm->lock);

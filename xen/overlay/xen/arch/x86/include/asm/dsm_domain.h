@@ -116,7 +116,8 @@ struct dsm_domain {
     struct xen_dsm_ring_entry *entries;
     uint32_t prod;
     struct timer timer;
-    unsigned int timeout_ms;
+    unsigned int timeout_ms;    /* 0: nobody has to say that it lives */
+    s_time_t deadline;
     bool paused;                /* by the timer, and nobody else's pause */
     bool ended;                 /* there is a SHUTDOWN to be told */
     bool shut;                  /* and it is not in the ring yet */
