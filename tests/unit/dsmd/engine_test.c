@@ -2656,7 +2656,8 @@ static void pinned_page(const void *argument)
 	for (i = 0; i < 4; i++)
 		settle_down();
 	dsm_engine_get_counts(node[0].engine, &counts);
-	CHECK(counts.pins && counts.retries > 2, "%llu pins, %llu retries",
+	/* 50 us after the first time, and twice as long each time, for 2 ms. */
+	CHECK(counts.pins == 1 && counts.retries > 2 && counts.retries < 9, "%llu pins, %llu retries",
 	      (unsigned long long)counts.pins, (unsigned long long)counts.retries);
 	CHECK(!node[1].xen.vcpu[0].waits, "the vCPU tries again");
 	CHECK(!dsm_engine_failure(node[0].engine) && !dsm_engine_failure(node[1].engine), "goes on");
@@ -2711,6 +2712,21 @@ static void drop_and_populate(const void *argument)
 	      "zeroed memory");
 	CHECK(dsm_engine_drop(node[1].engine, 999) == -EINVAL, "no such page");
 	check_rules();
+	/* One that is in use at home stays there, and so does its memory. */
+	node[0].xen.page[1].pinned = true;
+	node[0].xen.must_not_refuse = false;	/* INVAL, and then DROP of what is there still */
+	CHECK(!dsm_engine_drop(node[1].engine, 1), "drop");
+	settle_down();
+	CHECK(node[1].nr_finished == 3 && node[1].finished == DSM_R_PIN &&
+	      node[0].xen.page[1].state == DSM_XEN_STATE_M, "%s",
+	      dsm_reason_name(node[1].finished));
+	/* The home has no memory for a hole. */
+	node[0].xen.host_frames = 0;
+	CHECK(!dsm_engine_populate(node[1].engine, 3), "populate");
+	settle_down();
+	CHECK(node[1].nr_finished == 4 && node[1].finished == DSM_R_NOMEM, "%s",
+	      dsm_reason_name(node[1].finished));
+	check_rules();
 	world_end();
 }
 
@@ -2737,7 +2753,25 @@ static void populate_behind_the_end(const void *argument)
 	world_end();
 }
 
-/* Without frames a miss waits until there is one, and the first in line is first. */
+/* What is under way for others only is not quiet either. */
+static void not_quiet(const void *argument)
+{
+	(void)argument;
+	dice_begin();
+	world_begin(&calm);
+	use(1, 0, 0, DSM_XEN_WANT_M);
+	CHECK(dsm_engine_is_quiet(node[0].engine), "quiet");
+	CHECK(played_use(&node[2].xen, 0, 0, DSM_XEN_WANT_M, 2) == PLAYED_MISS, "a miss");
+	dsm_engine_misses(node[2].engine);
+	dsm_engine_run(node[2].engine);
+	CHECK(deliver(2, 0), "a request");
+	dsm_engine_run(node[0].engine);
+	CHECK(!dsm_engine_is_quiet(node[0].engine), "a page of 1 is recalled for 2");
+	settle_down();
+	CHECK(dsm_engine_is_quiet(node[0].engine), "quiet again");
+	world_end();
+}
+
 /*
  * Somebody else's request is ahead of ours at the home: the vCPU is woken before
  * its page comes, and what is written meanwhile must not be zeros.
@@ -2792,6 +2826,68 @@ static void clear_hint_in_a_queue(const void *argument)
 	dsm_engine_get_counts(node[0].engine, &counts);
 	CHECK(!counts.cleared && counts.clears_late == 1, "%llu, %llu",
 	      (unsigned long long)counts.cleared, (unsigned long long)counts.clears_late);
+	check_rules();
+	world_end();
+}
+
+/* What was lost is a loss for a second, and then the page is forgotten. */
+static void losses_are_forgotten(const void *argument)
+{
+	struct dsm_engine_counts counts;
+	unsigned int i;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&calm);
+	use_and_lose(1, 0);
+	for (i = 0; i < 2; i++) {
+		dsm_engine_get_counts(node[1].engine, &counts);
+		CHECK(counts.pages == !i, "%llu pages are known", (unsigned long long)counts.pages);
+		clock_ns += 1100 * MS;
+		dsm_engine_tick(node[1].engine);
+	}
+	check_rules();
+	world_end();
+}
+
+/* A vCPU that has what it needs gives the token back in token_ns, not when others complain. */
+static void token_that_is_not_needed(const void *argument)
+{
+	struct dsm_engine_params p;
+	const struct parcel *parcel;
+	char text[DSM_ENGINE_TEXT];
+	unsigned int i;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&calm);
+	p = params_of(&node[1]);
+	p.max_losses = 1;
+	dsm_engine_destroy(node[1].engine);
+	CHECK(!dsm_engine_create(&p, &node[1].engine, text), "%s", text);
+	dsm_engine_peer_up(node[1].engine, 0, 7);
+	dsm_engine_peer_up(node[1].engine, 2, 7);
+	use_and_lose(1, 0);
+	CHECK(played_use(&node[1].xen, 0, 0, DSM_XEN_WANT_M, 4711) == PLAYED_MISS, "a miss");
+	dsm_engine_misses(node[1].engine);
+	dsm_engine_run(node[1].engine);
+	parcel = STAILQ_FIRST(&channel[1][0]);
+	CHECK(parcel && parcel->msg.type == DSM_TOKEN_REQ, "it asks");
+	for (i = 0; i < 100 && node[1].xen.vcpu[0].waits; i++) {
+		deliver(1, 0);
+		dsm_engine_run(node[0].engine);
+		deliver(0, 1);
+		dsm_engine_run(node[1].engine);
+		clock_ns += 10 * US;
+		dsm_engine_tick(node[0].engine);
+	}
+	CHECK(!node[1].xen.vcpu[0].waits, "its page comes");
+	while (deliver(1, 0))
+		;
+	clock_ns += 6 * MS;
+	dsm_engine_tick(node[1].engine);
+	parcel = STAILQ_FIRST(&channel[1][0]);
+	CHECK(parcel && parcel->msg.type == DSM_TOKEN_FREE, "it goes on");
 	check_rules();
 	world_end();
 }
@@ -2857,6 +2953,7 @@ static void token_for_a_while(const void *argument)
 	world_end();
 }
 
+/* Without frames a miss waits until there is one, and the first in line is first. */
 static void no_frames(const void *argument)
 {
 	struct features features = calm;
@@ -3248,6 +3345,7 @@ static void parameters(const void *argument)
 	WRONG(p.retry_ns = 2 * MS, "retry_ns above");
 	WRONG(p.pin_ns = 0, "a time is 0");
 	WRONG(p.answer_ns = 6 * MS, "an answer within 6 ms: want more than a page may be in use (2 ms) and leased (4 ms)");
+	WRONG(p.answer_ns = 6800 * US, "an answer within 6 ms");
 	WRONG(p.prefetch = DSM_ENGINE_PREFETCH + 1, "a window of 65 pages");
 	/* With one home, nobody needs frames. */
 	p = good;
@@ -3275,6 +3373,9 @@ int main(int argc, char **argv)
 		{ "where the time of a fault goes", phases, NULL },
 		{ "leases end together", leases_together, NULL },
 		{ "a lease at home", lease_at_home, NULL },
+		{ "losses are forgotten", losses_are_forgotten, NULL },
+		{ "a token that is not needed", token_that_is_not_needed, NULL },
+		{ "not quiet", not_quiet, NULL },
 		{ "a page comes while a hole is shown", page_in_a_hole, NULL },
 		{ "a hole is short", short_hole, NULL },
 		{ "evacuation", evacuation, NULL },
