@@ -2647,6 +2647,7 @@ static void pinned_page(const void *argument)
 {
 	struct dsm_engine_counts counts;
 	unsigned int i;
+	uint64_t before;
 
 	(void)argument;
 	dice_begin();
@@ -2672,6 +2673,16 @@ static void pinned_page(const void *argument)
 	for (i = 0; i < 4; i++)
 		settle_down();
 	CHECK(node[0].warnings && !dsm_engine_failure(node[0].engine), "the home's operator hears of it");
+	/* Another time begins anew. */
+	node[1].xen.page[1].pinned = false;
+	use(0, 0, 1, DSM_XEN_WANT_M);
+	use(1, 0, 1, DSM_XEN_WANT_M);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	before = counts.retries;
+	node[1].xen.page[1].pinned = true;
+	use(0, 0, 1, DSM_XEN_WANT_M);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.retries > before + 2, "%llu retries", (unsigned long long)(counts.retries - before));
 	world_end();
 }
 
@@ -2760,6 +2771,7 @@ static void not_quiet(const void *argument)
 	dice_begin();
 	world_begin(&calm);
 	use(1, 0, 0, DSM_XEN_WANT_M);
+	use(2, 0, 1, DSM_XEN_WANT_M);
 	CHECK(dsm_engine_is_quiet(node[0].engine), "quiet");
 	CHECK(played_use(&node[2].xen, 0, 0, DSM_XEN_WANT_M, 2) == PLAYED_MISS, "a miss");
 	dsm_engine_misses(node[2].engine);
@@ -2767,6 +2779,15 @@ static void not_quiet(const void *argument)
 	CHECK(deliver(2, 0), "a request");
 	dsm_engine_run(node[0].engine);
 	CHECK(!dsm_engine_is_quiet(node[0].engine), "a page of 1 is recalled for 2");
+	/* What 2 is asked meanwhile is no answer to it. */
+	CHECK(played_use(&node[0].xen, 0, 1, DSM_XEN_WANT_S, 3) == PLAYED_MISS, "a miss");
+	dsm_engine_misses(node[0].engine);
+	dsm_engine_run(node[0].engine);
+	CHECK(deliver(0, 2), "a recall");
+	dsm_engine_run(node[2].engine);
+	CHECK(deliver(2, 0), "its answer");
+	dsm_engine_run(node[0].engine);
+	CHECK(!node[0].xen.vcpu[0].waits && !dsm_engine_is_quiet(node[0].engine), "2 waits still");
 	settle_down();
 	CHECK(dsm_engine_is_quiet(node[0].engine), "quiet again");
 	world_end();
@@ -2826,6 +2847,140 @@ static void clear_hint_in_a_queue(const void *argument)
 	dsm_engine_get_counts(node[0].engine, &counts);
 	CHECK(!counts.cleared && counts.clears_late == 1, "%llu, %llu",
 	      (unsigned long long)counts.cleared, (unsigned long long)counts.clears_late);
+	check_rules();
+	world_end();
+}
+
+/* Host @host's vCPU has missed @gfn of the home: it comes, and time stands still. */
+static void comes(unsigned int host, unsigned int vcpu, uint64_t gfn, uint64_t rip)
+{
+	unsigned int i;
+
+	CHECK(played_use(&node[host].xen, vcpu, gfn, DSM_XEN_WANT_M, rip) == PLAYED_MISS, "a miss");
+	dsm_engine_misses(node[host].engine);
+	for (i = 0; i < 3; i++) {
+		dsm_engine_run(node[host].engine);
+		deliver(host, 0);
+		dsm_engine_run(node[0].engine);
+		deliver(0, host);
+	}
+	dsm_engine_run(node[host].engine);
+	CHECK(!node[host].xen.vcpu[vcpu].waits, "it waits");
+}
+
+/* The home wants @gfn back, and has said so. */
+static void is_recalled(unsigned int host, unsigned int vcpu, uint64_t gfn)
+{
+	CHECK(played_use(&node[0].xen, vcpu, gfn, DSM_XEN_WANT_M, 1) == PLAYED_MISS, "a miss");
+	dsm_engine_misses(node[0].engine);
+	dsm_engine_run(node[0].engine);
+	CHECK(deliver(0, host), "a recall");
+	dsm_engine_run(node[host].engine);
+}
+
+/* Who has lost pages keeps the next ones longer. */
+static void leases_get_longer(const void *argument)
+{
+	struct dsm_engine_params p;
+	char text[DSM_ENGINE_TEXT];
+	uint64_t woken, next;
+	unsigned int i;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&calm);
+	p = params_of(&node[1]);
+	p.max_losses = 100;
+	dsm_engine_destroy(node[1].engine);
+	CHECK(!dsm_engine_create(&p, &node[1].engine, text), "%s", text);
+	dsm_engine_peer_up(node[1].engine, 0, 7);
+	dsm_engine_peer_up(node[1].engine, 2, 7);
+	for (i = 0; i < 3; i++) {
+		use_and_lose(1, 0);
+		settle_down();
+	}
+	comes(1, 0, 0, 4711);
+	woken = clock_ns;
+	is_recalled(1, 1, 0);
+	next = dsm_engine_next(node[1].engine);
+	CHECK(next >= woken + 800 * US && next <= woken + 2400 * US, "due %llu ns after it came",
+	      (unsigned long long)(next - woken));
+	world_end();
+}
+
+/* Each vCPU ends its own leases. */
+static void whose_lease(const void *argument)
+{
+	(void)argument;
+	dice_begin();
+	world_begin(&calm);
+	comes(1, 1, 0, 1);
+	comes(1, 0, 1, 1);
+	is_recalled(1, 0, 0);
+	is_recalled(1, 1, 1);
+	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_M &&
+	      node[1].xen.page[1].state == DSM_XEN_STATE_M, "leased");
+	CHECK(played_use(&node[1].xen, 1, 2, DSM_XEN_WANT_S, 2) == PLAYED_MISS, "a miss");
+	dsm_engine_misses(node[1].engine);
+	dsm_engine_run(node[1].engine);
+	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_I, "it has gone on");
+	CHECK(node[1].xen.page[1].state == DSM_XEN_STATE_M, "the other one has not");
+	settle_down();
+	check_rules();
+	world_end();
+}
+
+/* Who waits for a frame waits for a lease, and not for the next look at all of them. */
+static void frames_of_leased_pages(const void *argument)
+{
+	struct features features = calm;
+	uint64_t gfn, next;
+
+	(void)argument;
+	dice_begin();
+	features.pages = 120;
+	features.vcpus = 1;
+	features.frames = 32;
+	world_begin(&features);
+	dsm_engine_tick(node[1].engine);	/* a sign of life */
+	for (gfn = 0; gfn < 32; gfn++)
+		comes(1, 0, gfn, 4711);
+	CHECK(played_use(&node[1].xen, 0, gfn, DSM_XEN_WANT_M, 4711) == PLAYED_MISS, "a miss");
+	dsm_engine_misses(node[1].engine);
+	dsm_engine_run(node[1].engine);
+	CHECK(node[1].xen.vcpu[0].waits, "for a frame");
+	next = dsm_engine_next(node[1].engine);
+	CHECK(next <= clock_ns + 300 * US, "due in %llu ns", (unsigned long long)(next - clock_ns));
+	settle_down();
+	CHECK(!node[1].xen.vcpu[0].waits, "it comes");
+	check_rules();
+	world_end();
+}
+
+/* Two holes: one ends when those have gone on that it was shown to. */
+static void two_holes(const void *argument)
+{
+	unsigned int i;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&calm);
+	CHECK(played_guest_frees(&node[0].xen, 0) && played_guest_frees(&node[0].xen, 1), "holes");
+	for (i = 0; i < 2; i++)
+		CHECK(played_use(&node[1].xen, i, i, DSM_XEN_WANT_S, 1) == PLAYED_MISS, "a miss");
+	dsm_engine_misses(node[1].engine);
+	dsm_engine_run(node[1].engine);
+	while (deliver(1, 0))
+		dsm_engine_run(node[0].engine);
+	while (deliver(0, 1))
+		dsm_engine_run(node[1].engine);
+	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_HOLE &&
+	      node[1].xen.page[1].state == DSM_XEN_STATE_HOLE, "both are shown");
+	CHECK(played_use(&node[1].xen, 0, 2, DSM_XEN_WANT_S, 2) == PLAYED_MISS, "a miss");
+	dsm_engine_misses(node[1].engine);
+	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_I &&
+	      node[1].xen.page[1].state == DSM_XEN_STATE_HOLE, "one of them has gone on");
+	settle_down();
 	check_rules();
 	world_end();
 }
@@ -3376,6 +3531,10 @@ int main(int argc, char **argv)
 		{ "losses are forgotten", losses_are_forgotten, NULL },
 		{ "a token that is not needed", token_that_is_not_needed, NULL },
 		{ "not quiet", not_quiet, NULL },
+		{ "leases get longer", leases_get_longer, NULL },
+		{ "whose lease", whose_lease, NULL },
+		{ "frames of leased pages", frames_of_leased_pages, NULL },
+		{ "two holes", two_holes, NULL },
 		{ "a page comes while a hole is shown", page_in_a_hole, NULL },
 		{ "a hole is short", short_hole, NULL },
 		{ "evacuation", evacuation, NULL },
