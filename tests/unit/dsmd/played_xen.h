@@ -35,7 +35,7 @@ struct played_xen {
 	unsigned int nr_pages, nr_vcpus;
 	struct played_page page[PLAYED_PAGES];
 	struct played_vcpu vcpu[PLAYED_VCPUS];
-	struct dsm_xen_entry ring[16];
+	struct dsm_xen_entry ring[128];
 	unsigned int ring_size, in_ring;
 	bool full;
 	unsigned int pool, host_frames;	/* frames here; that the host could give */
