@@ -155,7 +155,7 @@ static _Alignas(4096) struct run {
 	uint64_t period;	/* ticks: so long has each round */
 	uint64_t begins;	/* TSC: the first round of this turn */
 	uint64_t slow;		/* ticks */
-	bool ends;
+	_Atomic bool ends;
 	const struct options *options;
 	struct tally tally;
 } run;
@@ -489,7 +489,11 @@ static void look(void)
 
 /* --- threads -------------------------------------------------------------- */
 
-static void meet(void)
+/*
+ * gcc 14 sees that this writes nothing but the barrier, forgets that it is one, and reads before
+ * it what thread 0 writes meanwhile: so it must not look into it.
+ */
+static __attribute__((noipa)) void meet(void)
 {
 	unsigned int turn = barrier.turn;
 
