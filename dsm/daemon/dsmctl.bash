@@ -4,7 +4,7 @@
 
 _dsmctl() {
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
-  local commands="list hosts status peers metrics wait vnodes connect node leaving place home set evacuate leave fail forget" folder=/run/xenuma/dsmd
+  local commands="list hosts status peers metrics wait top vnodes connect node leaving place home set evacuate leave fail forget" folder=/run/xenuma/dsmd
   local -a names=()
   local socket
   for socket in "$folder"/*.sock; do
@@ -12,14 +12,14 @@ _dsmctl() {
   done
   COMPREPLY=()
   if [[ $word == -* ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "--json --timeout --force --folder --listen --help" -- "$word")
-  elif [[ $before =~ ^(status|peers|metrics|wait|vnodes|connect|node|leaving|place|home|set|evacuate|leave|fail|forget)$ ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "--json --timeout --interval --number --symbols --force --folder --listen --help" -- "$word")
+  elif [[ $before =~ ^(status|peers|metrics|wait|top|vnodes|connect|node|leaving|place|home|set|evacuate|leave|fail|forget)$ ]]; then
     mapfile -t COMPREPLY < <(compgen -W "${names[*]}" -- "$word")
   elif ((COMP_CWORD > 2)) && [[ ${COMP_WORDS[COMP_CWORD - 2]} == wait ]]; then
     mapfile -t COMPREPLY < <(compgen -W "connecting running leaving ended failed" -- "$word")
   elif ((COMP_CWORD > 2)) && [[ ${COMP_WORDS[COMP_CWORD - 2]} == set ]]; then
     compopt -o nospace
-    mapfile -t COMPREPLY < <(compgen -W "prefetch= clear_hint= busy_wait_us= poll_us=" -- "$word")
+    mapfile -t COMPREPLY < <(compgen -W "prefetch= clear_hint= busy_wait_us= poll_us= profile=" -- "$word")
   else
     mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$word")
   fi

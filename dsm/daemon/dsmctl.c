@@ -16,6 +16,7 @@
 #include <json-c/json.h>
 
 #include "control.h"
+#include "top.h"
 
 #define SUFFIX	".sock"
 #define FAILED	".failed"	/* of a file of dsmd-host: why, if its dsmd died */
@@ -37,6 +38,9 @@ enum status {			/* of the command */
 static const char *folder = DSM_CONTROL_FOLDER;
 static bool as_json;
 static long timeout_s = 60;
+static long interval_s;			/* of top; 0: since it is counted */
+static long rows = 20;
+static const char *symbols_path;
 
 static void usage(FILE *to)
 {
@@ -47,7 +51,10 @@ static void usage(FILE *to)
 	      "  peers VM             its connections\n"
 	      "  metrics [VM]         for node_exporter's textfile collector\n"
 	      "  wait VM [STATE]      until it is in the state (default: running)\n"
-	      "  set VM KEY=N         prefetch, clear_hint, busy_wait_us or poll_us, while it runs\n"
+	      "  top VM               pages that bounce most, with names of the guest's kernel;\n"
+	      "                       after: set VM profile=1\n"
+	      "  set VM KEY=N         prefetch, clear_hint, busy_wait_us, poll_us or profile, while\n"
+	      "                       it runs\n"
 	      "  evacuate VM          all its pages to their homes, while the VM runs\n"
 	      "  vnodes VM            memory that other hosts have for it\n"
 	      "  connect VM HOST      make the connection with a host\n"
@@ -63,8 +70,11 @@ static void usage(FILE *to)
 	      "  fail VM REASON       stop the VM on all hosts\n"
 	      "  forget VM [--force]  end the dsmd of a VM that has failed or ended\n"
 	      "Options:\n"
-	      "  -j, --json           what list, status, peers and vnodes say as JSON\n"
+	      "  -j, --json           what list, status, peers, top and vnodes say as JSON\n"
 	      "  -t, --timeout S      of wait (default 60)\n"
+	      "  -i, --interval S     of top: of so long, and not since it is counted\n"
+	      "  -n, --number N       of top: so many pages (default 20)\n"
+	      "  -s, --symbols FILE   of top: the guest's System.map or vmlinux\n"
 	      "  -F, --force          forget: one that has not ended, too\n"
 	      "  -f, --folder PATH    of the sockets (default " DSM_CONTROL_FOLDER ")\n"
 	      "  -l, --listen PATH    the socket of dsmd-host (default " HOST_SOCKET ")\n"
@@ -537,6 +547,63 @@ static enum status do_vnodes(char **words_after)
 	return status;
 }
 
+/* What is counted there, now. */
+static enum status ask_top(const char *vm, struct json_object **all)
+{
+	char *answer;
+	enum status status = ask(vm, "top", AT_ONCE, &answer);
+
+	if (status)
+		return status;
+	*all = json_tokener_parse(answer);
+	free(answer);
+	if (*all)
+		return STATUS_DONE;
+	fprintf(stderr, "dsmctl: %s: an answer that is no JSON\n", vm);
+	return STATUS_NOBODY;
+}
+
+static enum status do_top(char **words_after)
+{
+	struct timespec pause = { .tv_sec = interval_s };
+	struct json_object *before = NULL, *after = NULL, *top = NULL;
+	struct dsm_symbols *symbols = NULL;
+	char text[DSM_SYMBOLS_TEXT];
+	enum status status = STATUS_DONE;
+
+	if (symbols_path) {
+		symbols = dsm_symbols_read(symbols_path, text);
+		if (!symbols) {
+			fprintf(stderr, "dsmctl: %s\n", text);
+			return STATUS_USAGE;
+		}
+	}
+	if (interval_s) {
+		status = ask_top(words_after[0], &before);
+		while (!status && nanosleep(&pause, &pause) && errno == EINTR)
+			;
+	}
+	if (!status)
+		status = ask_top(words_after[0], &after);
+	if (!status) {
+		top = dsm_top(before, after, symbols, (unsigned int)rows);
+		if (!top) {
+			fprintf(stderr, "dsmctl: %s: an answer that makes no sense, or the counting was begun anew\n",
+				words_after[0]);
+			status = STATUS_NOBODY;
+		} else if (as_json) {
+			say_json(top);
+		} else {
+			dsm_top_say(top);
+		}
+	}
+	json_object_put(top);
+	json_object_put(before);
+	json_object_put(after);
+	dsm_symbols_free(symbols);
+	return status;
+}
+
 static enum status do_fail(char **words_after)
 {
 	return tell("fail", words_after);
@@ -625,6 +692,7 @@ static const struct command {
 	{ "peers", do_peers, 1, 1 },
 	{ "metrics", do_metrics, 0, 1 },
 	{ "wait", do_wait, 1, 2 },
+	{ "top", do_top, 1, 1 },
 	{ "set", do_set, 2, 2 },
 	{ "evacuate", do_evacuate, 1, 1 },
 	{ "vnodes", do_vnodes, 1, 1 },
@@ -638,11 +706,25 @@ static const struct command {
 	{ "forget", do_forget, 1, 1 },
 };
 
+static bool read_number(const char *option, const char *text, long least, long most, long *value)
+{
+	char *end;
+
+	*value = strtol(text, &end, 10);
+	if (*text && !*end && *value >= least && *value <= most)
+		return true;
+	fprintf(stderr, "dsmctl: --%s %s: want %ld to %ld\n", option, text, least, most);
+	return false;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "json", no_argument, NULL, 'j' },
 		{ "timeout", required_argument, NULL, 't' },
+		{ "interval", required_argument, NULL, 'i' },
+		{ "number", required_argument, NULL, 'n' },
+		{ "symbols", required_argument, NULL, 's' },
 		{ "force", no_argument, NULL, 'F' },
 		{ "folder", required_argument, NULL, 'f' },
 		{ "listen", required_argument, NULL, 'l' },
@@ -650,20 +732,27 @@ int main(int argc, char **argv)
 		{ 0 },
 	};
 	const struct command *c;
-	char *end;
 	int option, left;
 
-	while ((option = getopt_long(argc, argv, "jt:Ff:l:h", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "jt:i:n:s:Ff:l:h", options, NULL)) != -1) {
 		switch (option) {
 		case 'j':
 			as_json = true;
 			break;
 		case 't':
-			timeout_s = strtol(optarg, &end, 10);
-			if (!*optarg || *end || timeout_s < 0 || timeout_s > 86400) {
-				fprintf(stderr, "dsmctl: --timeout %s: want 0 to 86400\n", optarg);
+			if (!read_number("timeout", optarg, 0, 86400, &timeout_s))
 				return STATUS_USAGE;
-			}
+			break;
+		case 'i':
+			if (!read_number("interval", optarg, 0, 86400, &interval_s))
+				return STATUS_USAGE;
+			break;
+		case 'n':
+			if (!read_number("number", optarg, 1, DSM_TOP_ROWS, &rows))
+				return STATUS_USAGE;
+			break;
+		case 's':
+			symbols_path = optarg;
 			break;
 		case 'F':
 			forced = true;

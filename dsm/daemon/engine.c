@@ -447,7 +447,8 @@ int dsm_engine_create(const struct dsm_engine_params *params,
 			DSM_ENGINE_WRITEBACKS + 2 * SLOTS;
 	e->buffers = params->xen->calls->alloc_pages(params->xen, e->nr_buffers);
 	e->vcpu = calloc(params->nr_vcpus, sizeof(*e->vcpu));
-	if (!e->buffers || !e->vcpu || engine_begin_vcpus(e) || engine_begin_merging(e) ||
+	e->profile = dsm_profile_create(params->seed);
+	if (!e->buffers || !e->profile || !e->vcpu || engine_begin_vcpus(e) || engine_begin_merging(e) ||
 	    dsm_table_init(&e->table, e->buffers, e->nr_buffers))
 		goto fail;
 	for (i = 0; i < params->nr_vcpus; i++)
@@ -461,9 +462,22 @@ fail:
 		params->xen->calls->free_pages(params->xen, e->buffers, e->nr_buffers);
 	engine_end_merging(e);
 	engine_end_vcpus(e);
+	dsm_profile_destroy(e->profile);
 	free(e->vcpu);
 	free(e);
 	return rc;
+}
+
+void dsm_engine_set_profile(struct dsm_engine *e, bool on)
+{
+	dsm_profile_clear(e->profile);
+	e->profile_since = on ? now(e) : 0;
+}
+
+const struct dsm_profile *dsm_engine_profile(struct dsm_engine *e, uint64_t *ns)
+{
+	*ns = e->profile_since ? now(e) - e->profile_since : 0;
+	return e->profile_since ? e->profile : NULL;
 }
 
 void dsm_engine_destroy(struct dsm_engine *e)
@@ -474,6 +488,7 @@ void dsm_engine_destroy(struct dsm_engine *e)
 	dsm_table_exit(&e->table);
 	engine_end_merging(e);
 	engine_end_vcpus(e);
+	dsm_profile_destroy(e->profile);
 	free(e->vcpu);
 	free(e);
 }

@@ -35,6 +35,7 @@
 #define DSM_ENGINE_H
 
 #include "histogram.h"
+#include "profile.h"
 #include "token.h"
 #include "vcpu.h"
 #include "xen_calls.h"
@@ -277,6 +278,15 @@ int dsm_engine_leaving(struct dsm_engine *engine, uint64_t first, uint64_t end);
  * bytes (DSM_XEN_WANT_M_NODATA).
  */
 void dsm_engine_set_clear_hint(struct dsm_engine *engine, bool on);
+
+/** Count by page (profile.h), from now on and from nothing; or no more.  Off at first. */
+void dsm_engine_set_profile(struct dsm_engine *engine, bool on);
+
+/**
+ * @ns: for how long it has been counted.
+ * Return: what was counted; NULL: nothing is.
+ */
+const struct dsm_profile *dsm_engine_profile(struct dsm_engine *engine, uint64_t *ns);
 
 /**
  * The pages @first .. @end - 1 come home, many at a time, and the VM goes on:

@@ -290,6 +290,9 @@ struct dsm_engine {
 
 	struct vcpus vcpus;
 
+	struct dsm_profile *profile;
+	uint64_t profile_since;		/* ns; 0: nothing is counted */
+
 	TAILQ_HEAD(, dsm_entry) owed[NR_OWED];
 	uint8_t token_owed;		/* host that owes us the token; DSM_NOBODY */
 	uint64_t token_owed_since;
@@ -312,6 +315,14 @@ static inline uint64_t now(struct dsm_engine *e)
 	if (!e->time)
 		e->time = e->p.calls->now(e->p.context);
 	return e->time;
+}
+
+/* A switch, then what profile.h says. */
+static inline void engine_count(struct dsm_engine *e, uint64_t gfn,
+				enum dsm_profile_event event, unsigned int host)
+{
+	if (e->profile_since)
+		dsm_profile_add(e->profile, gfn, event, host);
 }
 
 static inline void engine_time_passes(struct dsm_engine *e)

@@ -304,6 +304,7 @@ static void vcpu_missed(struct dsm_engine *e, const struct dsm_xen_miss *miss)
 	    dsm_losses_miss(&v->losses, &e->vm, entry ? &entry->page : &none))
 		engine_want_token(e, v);
 	e->range[dsm_vm_range(&e->vm, miss->gfn)].counts.faults++;
+	engine_count(e, miss->gfn, miss->want == DSM_XEN_WANT_S ? DSM_PROFILE_READ : DSM_PROFILE_WRITE, 0);
 	engine_prefetch_miss(e, v, miss->gfn, miss->want != DSM_XEN_WANT_S);
 	queue_waiter(e, &v->waiter);
 }

@@ -107,6 +107,22 @@ static bool is_request(unsigned int type)
 	       type == DSM_POPULATE;
 }
 
+/* At its home another host wants the page; elsewhere its home wants it, or that it goes. */
+static bool takes_away(const struct dsm_msg *msg)
+{
+	switch (msg->type) {
+	case DSM_GETS:
+		return !(msg->flags & DSM_F_PREFETCH);
+	case DSM_GETM:
+	case DSM_RECALL_S:
+	case DSM_RECALL_I:
+	case DSM_INV:
+		return true;
+	default:
+		return false;
+	}
+}
+
 void dsm_engine_message(struct dsm_engine *e, unsigned int from,
 			const struct dsm_msg *msg, const uint8_t *page)
 {
@@ -149,6 +165,8 @@ void dsm_engine_message(struct dsm_engine *e, unsigned int from,
 		}
 		e->peer_requests[from]++;
 	}
+	if (takes_away(msg))
+		engine_count(e, msg->gfn, DSM_PROFILE_TAKEN, from);
 	entry = engine_entry(e, msg->gfn);
 	if (!entry)
 		return;

@@ -388,6 +388,60 @@ char *dsm_stats_json(const struct dsm_stats *stats)
 	return text;
 }
 
+static bool add_page(struct json_object *pages, const struct dsm_profile_page *page,
+		     const struct dsm_stats *stats)
+{
+	bool failed = false;
+	struct json row = { json_object_new_object(), &failed };
+	struct json_object *hosts = json_object_new_array(), *name;
+	unsigned int i;
+
+	add_number(row, "gfn", page->gfn);
+	add_number(row, "count", page->count);
+	add_number(row, "error", page->error);
+	add_number(row, "reads", page->events[DSM_PROFILE_READ]);
+	add_number(row, "writes", page->events[DSM_PROFILE_WRITE]);
+	add_number(row, "taken", page->events[DSM_PROFILE_TAKEN]);
+	if (add_object(row, "hosts", hosts))
+		for (i = 0; i < DSM_MAX_HOSTS; i++) {
+			if (!(page->hosts >> i & 1) || !stats->peer[i].name)
+				continue;
+			name = json_object_new_string(stats->peer[i].name);
+			if (!name || json_object_array_add(hosts, name))
+				failed = true;
+		}
+	if (!failed && !json_object_array_add(pages, row.object))
+		return true;
+	json_object_put(row.object);
+	return false;
+}
+
+char *dsm_stats_profile_json(const struct dsm_stats *stats,
+			     const struct dsm_profile *profile, uint64_t ns)
+{
+	static struct dsm_profile_page page[DSM_PROFILE_PLACES];
+	unsigned int nr = dsm_profile_top(profile, page, DSM_PROFILE_PLACES), i;
+	bool failed = false;
+	struct json all = { json_object_new_object(), &failed };
+	struct json_object *pages = json_object_new_array();
+	char *text = NULL;
+
+	add_object(all, "host", json_object_new_string(stats->host));
+	add_number(all, "ns", ns);
+	add_number(all, "events", dsm_profile_total(profile));
+	add_number(all, "places", DSM_PROFILE_PLACES);
+	add_number(all, "least", dsm_profile_least(profile));
+	if (add_object(all, "pages", pages))
+		for (i = 0; i < nr; i++)
+			if (!add_page(pages, &page[i], stats))
+				failed = true;
+	if (!failed && asprintf(&text, "%s\n",
+				json_object_to_json_string_ext(all.object, JSON_C_TO_STRING_PLAIN)) < 0)
+		text = NULL;
+	json_object_put(all.object);
+	return text;
+}
+
 /* node_exporter */
 
 static void put_quoted(FILE *out, const char *text)

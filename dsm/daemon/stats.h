@@ -53,6 +53,13 @@ struct dsm_stats {
  */
 char *dsm_stats_json(const struct dsm_stats *stats);
 
+/**
+ * What was counted by page, most first: for dsmctl top; docs/dsm-control.md.
+ * @ns: for how long.  @stats: for names.
+ */
+char *dsm_stats_profile_json(const struct dsm_stats *stats,
+			     const struct dsm_profile *profile, uint64_t ns);
+
 /** The same for node_exporter: seconds and bytes, names with dsmd_ first. */
 char *dsm_stats_node_exporter(const struct dsm_stats *stats);
 

@@ -45,11 +45,19 @@ static void set_poll(struct dsm_engine *engine, struct dsm_poll *poll,
 	poll->poll_ns = value * US;
 }
 
+static void set_profile(struct dsm_engine *engine, struct dsm_poll *poll,
+			uint64_t value)
+{
+	(void)poll;
+	dsm_engine_set_profile(engine, value);
+}
+
 static const struct knob knobs[] = {
 	{ "prefetch", DSM_ENGINE_PREFETCH, set_prefetch },
 	{ "clear_hint", 1, set_clear_hint },
 	{ "busy_wait_us", DSM_POLL_MOST / US, set_busy_wait },
 	{ "poll_us", DSM_POLL_MOST / US, set_poll },
+	{ "profile", 1, set_profile },
 };
 
 /* Digits and nothing else, at most @most. */
@@ -83,6 +91,6 @@ bool dsm_tune(struct dsm_engine *engine, struct dsm_poll *poll,
 			*text = NULL;
 		return false;
 	}
-	*text = strdup("want prefetch=N, clear_hint=0 or 1, busy_wait_us=N or poll_us=N");
+	*text = strdup("want prefetch=N, clear_hint=0 or 1, busy_wait_us=N, poll_us=N or profile=0 or 1");
 	return false;
 }

@@ -14,7 +14,7 @@ extern "C" {
 
 /**
  * @word: "KEY=NUMBER", with a key of the description: prefetch, clear_hint,
- * busy_wait_us, poll_us.
+ * busy_wait_us, poll_us; or profile, which is none.
  * @text: what is wrong, for free(); NULL without memory.
  * Return: was it set?
  */

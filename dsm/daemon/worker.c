@@ -304,6 +304,17 @@ static enum dsm_control_answer leave(struct dsm_worker *w, char **text)
 				"the VM is not running");
 }
 
+static enum dsm_control_answer top(struct dsm_worker *w, char **text)
+{
+	uint64_t ns;
+	const struct dsm_profile *profile = dsm_engine_profile(w->engine, &ns);
+
+	if (!profile)
+		return dsm_worker_error(text, "pages are not counted: dsmctl set VM profile=1");
+	*text = dsm_stats_profile_json(dsm_worker_stats(w), profile, ns);
+	return at_once(*text);
+}
+
 static bool has_ended(const struct dsm_worker *w)
 {
 	return w->state == DSM_WORKER_FAILED || w->state == DSM_WORKER_OVER ||
@@ -355,6 +366,8 @@ static enum dsm_control_answer on_command(void *context, const char *command,
 		*text = dsm_stats_node_exporter(dsm_worker_stats(w));
 		return at_once(*text);
 	}
+	if (!strcmp(command, "top") && !word[0])
+		return top(w, text);
 	if (!strcmp(command, "state") && !word[0])
 		return at_once(dsm_resize_state(w, text));
 	if (!strcmp(command, "connect") && word[0])

@@ -2626,6 +2626,59 @@ static void clear_hint(const void *argument)
 	world_end();
 }
 
+static void expect_counted(unsigned int host, uint64_t reads, uint64_t writes, uint64_t taken, unsigned int hosts)
+{
+	struct dsm_profile_page page = { 0 };
+	uint64_t ns;
+	const struct dsm_profile *profile = dsm_engine_profile(node[host].engine, &ns);
+
+	CHECK(profile && ns > 0 && dsm_profile_top(profile, &page, 1) == (reads + writes + taken > 0), "%u", host);
+	CHECK(page.events[DSM_PROFILE_READ] == reads && page.events[DSM_PROFILE_WRITE] == writes &&
+	      page.events[DSM_PROFILE_TAKEN] == taken && page.hosts == hosts && (!page.count || page.gfn == 3),
+	      "host %u: %llu, %llu, %llu, 0x%x", host, (unsigned long long)page.events[0],
+	      (unsigned long long)page.events[1], (unsigned long long)page.events[2], page.hosts);
+}
+
+/* A page of host 0 goes to host 1 and comes back: each host counts what it sees of that. */
+static void counted_by_page(const void *argument)
+{
+	struct features features = calm;
+	uint64_t ns;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&features);
+	CHECK(!dsm_engine_profile(node[1].engine, &ns) && !ns, "nothing is counted at first");
+	CHECK(played_use(&node[1].xen, 0, 3, DSM_XEN_WANT_S, 1) == PLAYED_MISS, "a miss");
+	settle_down();
+	dsm_engine_set_profile(node[0].engine, true);
+	dsm_engine_set_profile(node[1].engine, true);
+	clock_ns += MS;
+	settle_down();
+	expect_counted(1, 0, 0, 0, 0);
+	CHECK(played_use(&node[1].xen, 0, 3, DSM_XEN_WANT_M, 2) == PLAYED_MISS, "a miss");
+	settle_down();
+	expect_counted(0, 0, 0, 1, 2);
+	expect_counted(1, 0, 1, 0, 0);
+	CHECK(played_use(&node[0].xen, 0, 3, DSM_XEN_WANT_S, 3) == PLAYED_MISS, "a miss");
+	settle_down();
+	expect_counted(0, 1, 0, 1, 2);
+	expect_counted(1, 0, 1, 1, 1);
+	CHECK(played_use(&node[0].xen, 0, 3, DSM_XEN_WANT_M, 4) == PLAYED_MISS, "a miss");
+	settle_down();
+	expect_counted(0, 1, 1, 1, 2);
+	expect_counted(1, 0, 1, 2, 1);
+	dsm_engine_set_profile(node[1].engine, true);
+	expect_counted(0, 1, 1, 1, 2);
+	CHECK(played_use(&node[1].xen, 0, 3, DSM_XEN_WANT_S, 5) == PLAYED_MISS, "a miss");
+	settle_down();
+	expect_counted(0, 1, 1, 2, 2);
+	expect_counted(1, 1, 0, 0, 0);
+	dsm_engine_set_profile(node[1].engine, false);
+	CHECK(!dsm_engine_profile(node[1].engine, &ns), "no more");
+	world_end();
+}
+
 static void special_page(const void *argument)
 {
 	(void)argument;
@@ -3619,6 +3672,7 @@ int main(int argc, char **argv)
 		{ "leaving: once", leaving_once, NULL },
 		{ "leaving: a node", leaving_node, NULL },
 		{ "the clear hint", clear_hint, NULL },
+		{ "what is counted by page", counted_by_page, NULL },
 		{ "the clear hint behind others", clear_hint_in_a_queue, NULL },
 		{ "a page that can't leave", special_page, NULL },
 		{ "a page in use", pinned_page, NULL },

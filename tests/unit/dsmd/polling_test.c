@@ -125,7 +125,13 @@ static void loops(const void *argument)
 
 /* The engine is played, too: only these functions of it are needed. */
 static unsigned int prefetch;
-static bool clear_hint;
+static bool clear_hint, profile;
+
+void dsm_engine_set_profile(struct dsm_engine *engine, bool on)
+{
+	(void)engine;
+	profile = on;
+}
 
 void dsm_engine_set_clear_hint(struct dsm_engine *engine, bool on)
 {
@@ -159,6 +165,7 @@ static void tune(const void *argument)
 		{ "clear_hint=1", NULL, 7, 8, 9, true },
 		{ "clear_hint=0", NULL, 7, 8, 9, false },
 		{ "clear_hint=2", "clear_hint: a number, 0 to 1", 7, 8, 9, false },
+		{ "profile=2", "profile: a number, 0 to 1", 7, 8, 9, false },
 		{ "busy_wait_us=50", NULL, 50, 8, 9, false },
 		{ "busy_wait_us=100000", NULL, 100000, 8, 9, false },
 		{ "busy_wait_us=100001", "busy_wait_us: a number, 0 to 100000", 7, 8, 9, false },
@@ -188,10 +195,21 @@ static void tune(const void *argument)
 	}
 }
 
+static void tune_profile(const void *argument)
+{
+	struct dsm_poll poll = { 0 };
+	char *text;
+
+	(void)argument;
+	CHECK(dsm_tune(NULL, &poll, "profile=1", &text) && profile, "on");
+	CHECK(dsm_tune(NULL, &poll, "profile=0", &text) && !profile, "off");
+}
+
 static const struct test_case cases[] = {
 	{ "poll: how long", looks, NULL },
 	{ "poll: the loop", loops, NULL },
 	{ "poll: set", tune, NULL },
+	{ "poll: set profile", tune_profile, NULL },
 };
 
 int main(int argc, char **argv)

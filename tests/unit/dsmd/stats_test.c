@@ -166,6 +166,41 @@ static void json(const void *argument)
 	free(text);
 }
 
+static void profile(const void *argument)
+{
+	struct dsm_profile *counted = dsm_profile_create(3);
+	static struct dsm_stats stats;
+	struct json_object *all, *page;
+	unsigned int i;
+	char *text;
+
+	(void)argument;
+	fill(&stats);
+	dsm_profile_add(counted, 1ull << 40, DSM_PROFILE_READ, 0);
+	for (i = 0; i < 3; i++)
+		dsm_profile_add(counted, 7, DSM_PROFILE_TAKEN, i);
+	dsm_profile_add(counted, 7, DSM_PROFILE_WRITE, 0);
+	text = dsm_stats_profile_json(&stats, counted, 12345);
+	CHECK(text && text[strlen(text) - 1] == '\n', "a text");
+	all = json_tokener_parse(text);
+	CHECK(all && !strcmp(json_object_get_string(at(all, "host")), "alpha") && number(all, "ns") == 12345 &&
+	      number(all, "events") == 5 && number(all, "places") == DSM_PROFILE_PLACES && !number(all, "least"),
+	      "%s", text);
+	CHECK(json_object_array_length(at(all, "pages")) == 2, "%s", text);
+	page = json_object_array_get_idx(at(all, "pages"), 0);
+	CHECK(number(page, "gfn") == 7 && number(page, "count") == 4 && !number(page, "error") &&
+	      !number(page, "reads") && number(page, "writes") == 1 && number(page, "taken") == 3, "%s", text);
+	/* Those that have a name. */
+	CHECK(json_object_array_length(at(page, "hosts")) == 1 &&
+	      !strcmp(json_object_get_string(json_object_array_get_idx(at(page, "hosts"), 0)), "be\"ta\\"), "%s", text);
+	page = json_object_array_get_idx(at(all, "pages"), 1);
+	CHECK(number(page, "gfn") == 1ull << 40 && number(page, "reads") == 1 &&
+	      !json_object_array_length(at(page, "hosts")), "%s", text);
+	json_object_put(all);
+	free(text);
+	dsm_profile_destroy(counted);
+}
+
 #define VM "{vm=\"30313233-3435-3637-3839-616263646566\""
 #define PEER VM ",peer=\"be\\\"ta\\\\\""
 
@@ -285,6 +320,7 @@ static const struct test_case cases[] = {
 	{ "stats: buckets", buckets, NULL },
 	{ "stats: quantiles", quantiles, NULL },
 	{ "stats: JSON", json, NULL },
+	{ "stats: what is counted by page", profile, NULL },
 	{ "stats: node_exporter", node_exporter, NULL },
 };
 

@@ -48,7 +48,7 @@ ENGINE = [
             *("_ranges", "_token", "_vcpus", "_idle", "_letters", "_stop", "_place"),
         )
     ),
-    *(DSM / "daemon" / f"{noun}.c" for noun in ("histogram", "table")),
+    *(DSM / "daemon" / f"{noun}.c" for noun in ("histogram", "profile", "table")),
 ]
 WORKER = list(
     dict.fromkeys(
@@ -73,7 +73,9 @@ PROGRAMS = {
     "transport_test.c": [*PARTS, *RIG],
     "rdma_test.c": [*PARTS, *RIG, HERE / "line.c"],
     "config_test.c": [*PARTS, DSM / "daemon" / "config.cc"],
-    "stats_test.c": [*PARTS, *(DSM / "daemon" / f"{noun}.c" for noun in ("clock", "histogram", "stats"))],
+    "stats_test.c": [*PARTS, *(DSM / "daemon" / f"{noun}.c" for noun in ("clock", "histogram", "profile", "stats"))],
+    "top_test.c": [DSM / "daemon" / "symbols.c", DSM / "daemon" / "top.c"],
+    "profile_test.c": [DSM / "daemon" / "profile.c"],
     "clock_test.c": [DSM / "daemon" / f"{noun}.c" for noun in ("clock", "tsc")],
     "engine_test.c": [*ENGINE, HERE / "played_xen.c"],
     "engine_vcpu_test.c": [*ENGINE, HERE / "played_xen.c", HERE / "vcpu_rig.c"],

@@ -35,7 +35,7 @@ def programs() -> tuple[Path, Path, Path]:
     process = [daemon / "main.c", daemon / "log.c", parts.HERE / "played_hypervisor.c", parts.HERE / "played_xen.c"]
     return (
         parts.linked("dsmd", [*parts.WORKER, *process]),
-        parts.linked("dsmctl", [daemon / "dsmctl.c", daemon / "control.c"]),
+        parts.linked("dsmctl", [daemon / f"{noun}.c" for noun in ("dsmctl", "control", "symbols", "top")]),
         parts.linked("papers", [parts.HERE / "papers_main.c", parts.HERE / "papers.c"]),
     )
 
@@ -225,6 +225,35 @@ def test_all_pages_come_home(site: Site) -> None:
     assert status["engine"]["evacuated"] > 0 and status["poll"]["looks"] > 0
 
 
+def test_pages_that_bounce(site: Site) -> None:
+    """Both count; the answer has names of the kernel, and of the host that takes."""
+    daemons = site.start()
+    alpha = daemons[0]
+    (alpha.folder / "System.map").write_text(
+        "ffffffff80000000 T _text\nffffffff80001010 D jiffies\nffffffffbfff0000 B _end\n", encoding="utf-8"
+    )
+    for daemon in daemons:
+        assert daemon.ctl("set", "web", "profile=1").returncode == 0
+    site.begin()
+    for daemon in daemons:
+        daemon.until(r"played: 2000 words checked")
+    for words in ([], ["-i", "1"]):
+        done = alpha.ctl("-j", "-n", "3", "-s", str(alpha.folder / "System.map"), *words, "top", "web")
+        assert done.returncode == 0, done.stderr
+        top = json.loads(done.stdout)
+        pages = top["pages"]
+        if words:
+            # All is over: nothing has happened in this second, unless a late lease ended in it.
+            assert len(pages) <= 3 and 1.0 <= top["seconds"] < PATIENCE, top
+            continue
+        assert len(pages) == 3 and top["events"] >= sum(p["reads"] + p["writes"] + p["taken"] for p in pages) > 100, top
+        assert {host for page in pages for host in page["hosts"]} <= set(site.names) - {"alpha"}, top
+        assert all("jiffies" in page["symbol"] or page["gfn"] == 0 for page in pages), top
+    done = alpha.ctl("top", "web")
+    assert done.returncode == 0 and "a page that is not counted has had 0 at most" in done.stdout, done
+    assert alpha.ctl("set", "web", "profile=0").returncode == 0 and alpha.ctl("top", "web").returncode == 1
+
+
 def test_a_node_that_was_there_from_the_start_leaves(site: Site) -> None:
     """As benchmarks.spanning describes it: no "vnode", no "attached". At the other host it is home."""
     site.description["ranges"].append({"first": 1024, "frames": 32, "host": "alpha", "vnode": 7})
@@ -260,8 +289,14 @@ def test_what_dsmctl_refuses(site: Site) -> None:
         (["leave", "web"], 1, "this host is the home of pages"),
         (["forget", "web"], 1, "the VM has not ended"),
         (["set", "web"], 2, "words after set: 2, not 1"),
+        (["top", "web"], 1, "pages are not counted: dsmctl set VM profile=1"),
+        (["top"], 2, "words after top: 1, not 0"),
+        (["-n", "0", "top", "web"], 2, "--number 0: want 1 to 1024"),
+        (["-i", "1x", "top", "web"], 2, "--interval 1x: want 0 to 86400"),
+        (["-s", "vm.json", "top", "web"], 2, "neither a System.map nor a vmlinux"),
+        (["-s", "none", "top", "web"], 2, "none: No such file"),
         (["set", "web", "prefetch=65"], 1, "prefetch: a number, 0 to 64"),
-        (["set", "web", "speed=1"], 1, "want prefetch=N, clear_hint=0 or 1, busy_wait_us=N or poll_us=N"),
+        (["set", "web", "speed=1"], 1, "want prefetch=N, clear_hint=0 or 1, busy_wait_us=N, poll_us=N or profile=0 or 1"),
         (["set", "web", "x" * 2000], 2, "set: more than"),
         (["evacuate", "web", "0"], 2, "words after evacuate: 1, not 2"),
         (["fail", "web"], 2, "words after fail: 2, not 1"),
