@@ -219,6 +219,18 @@ def make_linux_kasan(step: Step, out: Path, progress: Progress) -> None:
     build_linux(out, progress, "linux-kasan", fragments)
 
 
+def make_linux_vsmp(step: Step, out: Path, progress: Progress) -> None:
+    """The same kernel, with what CPUs of different hosts write in pages of its own."""
+    folder = REPO / "linux-guest" / "config"
+    build_linux(out, progress, "linux-vsmp", [folder / "xenuma.config", folder / "vsmp.config"])
+
+
+def make_linux_torture(step: Step, out: Path, progress: Progress) -> None:
+    """The same kernel, with modules that torture its locks and RCU."""
+    folder = REPO / "linux-guest" / "config"
+    build_linux(out, progress, "linux-torture", [folder / "xenuma.config", folder / "torture.config"])
+
+
 def build_linux(out: Path, progress: Progress, name: str, fragments: Sequence[Path]) -> None:
     objects = OBJECTS / name
     objects.mkdir(parents=True, exist_ok=True)
@@ -238,9 +250,12 @@ def build_linux(out: Path, progress: Progress, name: str, fragments: Sequence[Pa
         wanted.write_text("".join(f.read_text(encoding="utf-8") for f in fragments), encoding="utf-8")
         progress.run(name, [*make, "allnoconfig", f"KCONFIG_ALLCONFIG={wanted}"])
         check_config(objects / ".config", fragments)
-        progress.run(name, [*make, "bzImage"])
+        modules = "CONFIG_MODULES=y" in (objects / ".config").read_text(encoding="utf-8").splitlines()
+        progress.run(name, [*make, "bzImage", *(["modules"] if modules else [])])
         shutil.copy2(objects / "arch" / "x86" / "boot" / "bzImage", out / "vmlinuz")
         shutil.copy2(objects / "System.map", out)
+        for module in sorted(objects.rglob("*.ko")) if modules else ():
+            shutil.copy2(module, out)
         shutil.copy2(objects / ".config", out / "config")
 
 
@@ -473,6 +488,20 @@ STEPS = {
             source="linux",
         ),
         Step(
+            "linux-vsmp",
+            "the kernel with hot data in pages of its own",
+            [*LINUX, *(REPO / "linux-guest/config" / f"{part}.config" for part in ("xenuma", "vsmp"))],
+            make_linux_vsmp,
+            source="linux",
+        ),
+        Step(
+            "linux-torture",
+            "the kernel with torture tests of locks and RCU",
+            [*LINUX, *(REPO / "linux-guest/config" / f"{part}.config" for part in ("xenuma", "torture"))],
+            make_linux_torture,
+            source="linux",
+        ),
+        Step(
             "images-lockdep",
             "disk and initramfs with that kernel",
             IMAGES,
@@ -489,7 +518,7 @@ STEPS = {
         ),
     )
 }
-OPTIONAL = ("xen-debug", "linux-lockdep", "linux-kasan", "images-lockdep")
+OPTIONAL = ("xen-debug", "linux-lockdep", "linux-kasan", "linux-vsmp", "linux-torture", "images-lockdep")
 
 
 def wanted(names: Sequence[str]) -> list[str]:

@@ -9,6 +9,7 @@ to power off: it halts both CPUs, and the daemon ends both slices. Its `init` sa
 from __future__ import annotations
 
 import base64
+import contextlib
 import dataclasses
 import re
 import shlex
@@ -156,18 +157,16 @@ def way(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture
-def daemon(stable: Stable, dom0: Run, console: None, tmp_path: Path, way: str) -> Iterator[DsmProgram]:
-    """Both slices, with the guest not yet running."""
-    stable.leave_all()
-    initramfs(dom0, tmp_path, ALL[way])
-    checked(dom0, f"printf %s {shlex.quote(config(dom0, ALL[way]))} >/tmp/dsm.cfg && xl create -p /tmp/dsm.cfg", 120.0)
+@contextlib.contextmanager
+def two_slices(dom0: Run, text: str, slow: int) -> Iterator[DsmProgram]:
+    """Both slices, with the guest of this configuration not yet running."""
+    checked(dom0, f"printf %s {shlex.quote(text)} >/tmp/dsm.cfg && xl create -p /tmp/dsm.cfg", 120.0)
     started = None
     try:
         domid = checked(dom0, "xl domid dsm").strip()
         frames = f"{HOME_MIB * FRAMES} {FAR} {FAR_FRAMES}"
         started = DsmProgram.start(
-            dom0, "dsm-slices", f"-v -l {LEASE_US} -f {ALL[way].slow} -c {ROOM} {domid} {frames}"
+            dom0, "dsm-slices", f"-v -l {LEASE_US} -f {slow} -c {ROOM} {domid} {frames}"
         )
         yield started
     finally:
@@ -178,6 +177,15 @@ def daemon(stable: Stable, dom0: Run, console: None, tmp_path: Path, way: str) -
         if started is not None and not started.ended():
             dom0(f"kill -KILL {started.pid}")
             dom0("for d in $(xl list | awk '$1 == \"(null)\" {print $2}'); do xl destroy $d; done")
+
+
+@pytest.fixture
+def daemon(stable: Stable, dom0: Run, console: None, tmp_path: Path, way: str) -> Iterator[DsmProgram]:
+    """Of the guest with the initramfs of this way."""
+    stable.leave_all()
+    initramfs(dom0, tmp_path, ALL[way])
+    with two_slices(dom0, config(dom0, ALL[way]), ALL[way].slow) as started:
+        yield started
 
 
 def states(dom0: Run) -> list[str]:

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Faults per tick, from what a guest and its hosts say."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.ticks import Moment, faults_of, per_tick, ticks_of
+from lab.errors import Malformed
+
+EVENTS = """           CPU0       CPU1
+  0:       4711          0   xen-percpu    -virq      timer0
+  1:          0          0   xen-percpu    -ipi       resched0
+  6:          3        339   xen-percpu    -virq      timer1
+ 20:        700          0   xen-dyn    -event     xenbus
+NMI:          0          0   Non-maskable interrupts
+LOC:          0          0   Local timer interrupts
+"""
+APIC = """           CPU0       CPU1
+LOC:       1234         56   Local timer interrupts
+RES:         99         98   Rescheduling interrupts
+"""
+
+
+def test_ticks() -> None:
+    """What a CPU was interrupted by before it had gone and come back is its own."""
+    assert ticks_of(EVENTS) == [4711, 342]
+    assert ticks_of(APIC) == [1234, 56]
+    with pytest.raises(Malformed, match="no timer"):
+        ticks_of("           CPU0\n")
+
+
+def test_faults() -> None:
+    assert faults_of('{"waits": 7, "waits_by_xen": 3}') == 7
+    assert faults_of('{"read_faults": 7, "write_faults": 5}') == faults_of('[{"read_faults": 7, "write_faults": 5}]') == 12
+    for text in ("", "[]", "7", '{"waits": "7"}', '{"waits": -1}', '{"read_faults": 7}', '[{"waits": 1}, {"waits": 2}]'):
+        with pytest.raises(Malformed):
+            faults_of(text)
+
+
+def test_figures() -> None:
+    begun, ended = Moment([100, 50, 7], [1000, 2000]), Moment([400, 100, 57], [1600, 2050])
+    home, away = per_tick("dsm.tick.plain", ("home", "away"), ((0,), (1, 2)), begun, ended)
+    assert (home.metric, home.value, home.baseline) == ("dsm.tick.plain.home", 2.0, {"faults": 600.0, "ticks": 300.0})
+    assert away.value == 0.5
+    (few,) = per_tick("dsm.tick.plain", ("home",), ((1,),), Moment([0, 50], [0]), Moment([0, 149], [9]))
+    assert few.value is None and "too few" in few.note
+    for end in (Moment([0, 40], [9]), Moment([0, 400], [-1])):
+        with pytest.raises(Malformed, match="in an interval"):
+            per_tick("x", ("home",), ((1,),), Moment([0, 50], [0]), end)
