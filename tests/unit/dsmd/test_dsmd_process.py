@@ -230,7 +230,7 @@ def test_pages_that_bounce(site: Site) -> None:
     daemons = site.start()
     alpha = daemons[0]
     (alpha.folder / "System.map").write_text(
-        "ffffffff80000000 T _text\nffffffff80001010 D jiffies\nffffffffbfff0000 B _end\n", encoding="utf-8"
+        "ffffffff80000010 T _text\nffffffff80001010 D jiffies\nffffffffbfff0000 B _end\n", encoding="utf-8"
     )
     for daemon in daemons:
         assert daemon.ctl("set", "web", "profile=1").returncode == 0
@@ -293,7 +293,7 @@ def test_what_dsmctl_refuses(site: Site) -> None:
         (["top"], 2, "words after top: 1, not 0"),
         (["-n", "0", "top", "web"], 2, "--number 0: want 1 to 1024"),
         (["-i", "1x", "top", "web"], 2, "--interval 1x: want 0 to 86400"),
-        (["-s", "vm.json", "top", "web"], 2, "neither a System.map nor a vmlinux"),
+        (["-s", str(alpha.folder / "vm.json"), "top", "web"], 2, "neither a System.map nor a vmlinux"),
         (["-s", "none", "top", "web"], 2, "none: No such file"),
         (["set", "web", "prefetch=65"], 1, "prefetch: a number, 0 to 64"),
         (["set", "web", "speed=1"], 1, "want prefetch=N, clear_hint=0 or 1, busy_wait_us=N, poll_us=N or profile=0 or 1"),
