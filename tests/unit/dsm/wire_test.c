@@ -235,8 +235,8 @@ static void versions(const void *argument)
 		int result;
 	} cases[] = {
 		{ 0, 0, -DSM_E_VERSION }, { 0, 1, 1 }, { 1, 1, 1 }, { 1, 2, 2 },
-		{ 2, 2, 2 }, { 1, 3, 3 }, { 3, 3, 3 }, { 1, 4, 4 }, { 2, 255, 4 },
-		{ 4, 4, 4 }, { 5, 5, -DSM_E_VERSION },
+		{ 2, 2, 2 }, { 1, 3, 3 }, { 3, 3, 3 }, { 1, 4, 4 }, { 4, 4, 4 }, { 1, 5, 4 },
+		{ 2, 255, 4 }, { 5, 5, -DSM_E_VERSION },
 		{ 255, 255, -DSM_E_VERSION }, { 2, 1, -DSM_E_VERSION },
 	};
 	struct dsm_hello hello = { .host = 2, .nr_hosts = 3, .epoch = 4 }, back;
