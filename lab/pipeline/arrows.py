@@ -52,7 +52,7 @@ PYTHON_HOUSE = ("lab", "benchmarks", "tests", "toolstack")
 OPEN = {
     r"dsm/core/.*\.c": "directory, holder and step are one machine in three files",
     r"dsm/daemon/engine\w*\.c": "parts of the engine call it back",
-    r"dsm/daemon/(peers|peers_clock|resize|start|worker)\.c": "the worker and its peers",
+    r"dsm/daemon/(peers|peers_clock|place|resize|start|worker)\.c": "the worker and its peers",
     r"toolstack/overlay/tools/libs/light/libxl_vnode\w*\.c": "the books need paths of the operations' file",
     r"toolstack/overlay/tools/xl/xl_vnode\w*\.c": "two commands, and what each has for the other",
     r"xen/overlay/xen/arch/x86/(hvm|mm)/dsm\w*\.c": "who writes to the ring is called by who reads it",
