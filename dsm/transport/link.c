@@ -119,11 +119,11 @@ static void put_clock(const struct dsm_link *link, uint64_t tsc, uint8_t *bytes)
 static bool wants_to_ask(const struct dsm_link *link, uint64_t now)
 {
 	uint32_t untold = link->consumed + link->credits - link->granted;
+	uint64_t period = link->number < DSM_LINK_EARLY ? link->question_ns / 4 : link->question_ns;
 
 	if (link->open)
 		return false;
-	return !link->number || untold >= link->credits / 2 ||
-	       now - link->asked.ns >= link->question_ns;
+	return !link->number || untold >= link->credits / 2 || now - link->asked.ns >= period;
 }
 
 bool dsm_link_next(struct dsm_link *link, struct dsm_link_time now,

@@ -29,10 +29,11 @@
  *
  * Each end has one question open at most: the first at the beginning, then
  * whenever half of the credits have been used up without being told, and at
- * least every question_ns.  So three receive buffers more than the credits are
- * enough for all frames of the connection: a question, an answer, a FAIL or an
- * END.  END says that nothing follows, on a connection that has no such word of
- * its own: RDMA.  Elsewhere it is no frame.
+ * least every question_ns; the first DSM_LINK_EARLY ones four times as often, since
+ * clocks are known after some answers (clock.h), and vCPUs wait for that.  So
+ * three receive buffers more than the credits are enough for all frames of the
+ * connection: a question, an answer, a FAIL or an END.  END says that nothing
+ * follows, on a connection that has no such word of its own: RDMA.  Elsewhere it is no frame.
  */
 #ifndef DSM_LINK_H
 #define DSM_LINK_H
@@ -58,6 +59,8 @@ enum dsm_link_kind {
 	DSM_LINK_FAIL,
 	DSM_LINK_END,		/* only where the network has none */
 };
+
+#define DSM_LINK_EARLY	12u	/* questions */
 
 /* Now, by two clocks. */
 struct dsm_link_time {

@@ -79,6 +79,8 @@ static void times(const void *argument)
 	struct dsm_link a, b;
 	uint8_t bytes[DSM_WIRE_BYTES];
 	struct dsm_link_said said;
+	uint64_t at = 10 * NS, pause;
+	unsigned int i;
 
 	(void)argument;
 	dsm_link_init(&a, 1, 8, NS, 3 * NS);
@@ -93,9 +95,16 @@ static void times(const void *argument)
 	      said.round_trip == 77 && !said.clock.khz, "%llu ns",
 	      (unsigned long long)said.round_trip);
 	CHECK(!dsm_link_tick(&a, 1000 * NS), "no question is open");
-	CHECK(!dsm_link_next(&a, AT(11 * NS - 1), bytes), "a question too early");
-	CHECK(dsm_link_next(&a, AT(11 * NS), bytes) && bytes[1] == DSM_LINK_QUESTION &&
-	      bytes[8] == 2, "the second question");
+	/* The first ones are quicker. */
+	for (i = 2; i < 20; i++) {
+		pause = i <= DSM_LINK_EARLY ? NS / 4 : NS;
+		CHECK(!dsm_link_next(&a, AT(at + pause - 1), bytes), "question %u too early", i);
+		at += pause;
+		CHECK(dsm_link_next(&a, AT(at), bytes) && bytes[1] == DSM_LINK_QUESTION &&
+		      bytes[8] == i, "question %u", i);
+		bytes[1] = DSM_LINK_ANSWER;
+		CHECK(!dsm_link_frame(&a, bytes, AT(at), &said), "answer %u", i);
+	}
 }
 
 /* Clocks go with answers, if both ends speak the version that has them. */
