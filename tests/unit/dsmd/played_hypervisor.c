@@ -162,6 +162,9 @@ struct dsm_xen *dsm_hypervisor_open(const struct dsm_description *d,
 		for (gfn = d->range[i].start; gfn < d->range[i].end && gfn < ALL && !d->detached[i]; gfn++)
 			guest.played.page[gfn].state = d->range[i].home == config->self ?
 				DSM_XEN_STATE_M : DSM_XEN_STATE_I;
+	guest.played.slice = dsm_description_slice(d, config->self);
+	guest.played.nr_slices = config->nr_hosts;
+	guest.played.time = (struct dsm_vcpu_msg){ .number = 5, .sipi = 3, .word = { 1, 2, 3 } };
 	guest.calls = guest.played.xen.calls;
 	calls = *guest.calls;
 	calls.misses = misses;

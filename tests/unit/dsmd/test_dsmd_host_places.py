@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.dsmd.test_dsmd import DSM
 from tests.unit.dsmd.test_dsmd_host import (
     GOOD,
     MIB,
@@ -24,8 +25,10 @@ from tests.unit.dsmd.test_dsmd_host import (
     enable,
     libxl_client,
     node,
+    small,
     until,
 )
+from tests.unit.dsmd.test_dsmd_process import programs
 
 pytestmark = pytest.mark.fresh
 
@@ -303,3 +306,26 @@ def test_libxl(pair: Site) -> None:
     assert libxl("home") == (0, ["ok"])
     assert libxl("state") == (0, ["ok", "1 3 2048 0 0 512"])
     assert described(alpha)["places"] == [{"first": 1, "vcpus": 1, "host": "beta", "attached": False}]
+
+
+@pytest.mark.skipif(not (DSM / "daemon" / "place.c").exists(), reason="dsmd has no place and home")
+def test_real_dsmds(tmp_path: Path) -> None:
+    """A vCPU goes there and comes home, twice; the vnode can't go meanwhile."""
+    site = Site(tmp_path, 2, programs()[0])
+    for host in site.hosts.values():
+        host.start()
+    alpha, beta = site.hosts.values()
+    try:
+        assert enable(alpha, ranges=small(), places=[{"first": 1, "vcpus": 1, "host": "beta"}]) == OK
+        for _ in range(2):
+            assert node(alpha, 2048, pool_kib=256) == OK and alpha.ask("state")["vcpus"] == []
+            for _ in range(2):
+                assert alpha.ask("place", host="beta", vcpus=[1]) == OK
+                assert alpha.ask("state")["vcpus"] == [{"vcpu": 1, "host": "beta"}]
+            assert node(alpha, 0)["error"] == "in-use"
+            for _ in range(2):
+                assert alpha.ask("home", vcpus=[1]) == OK and alpha.ask("state")["vcpus"] == []
+            assert node(alpha, 0) == OK and not beta.pid()
+        assert alpha.ask("place", host="beta", vcpus=[1])["error"] == "unreachable"
+    finally:
+        site.end()
