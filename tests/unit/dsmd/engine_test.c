@@ -922,6 +922,7 @@ static void no_answer_about_the_token(const void *argument)
 	struct features features = strict;
 	struct dsm_engine_params p;
 	char text[DSM_ENGINE_TEXT];
+	unsigned int host;
 
 	(void)argument;
 	dice_begin();
@@ -952,6 +953,19 @@ static void no_answer_about_the_token(const void *argument)
 	CHECK(!dsm_engine_failure(node[0].engine), "too early: %s", node[0].failure);
 	pass(0, 1);
 	expect_failure(0, "host gamma is lost (it keeps the progress token for 200 ms): 0 pages");
+	world_end();
+
+	/* One more that wants it gives nobody more time. */
+	world_begin(&features);
+	request.type = DSM_TOKEN_REQ;
+	for (host = 1; host < 4; host++) {
+		dsm_engine_message(node[0].engine, host, &request, NULL);
+		dsm_engine_run(node[0].engine);
+		if (host == 2)
+			pass(0, 150);
+	}
+	pass(0, 50);
+	expect_failure(0, "host beta is lost (it keeps the progress token for 200 ms): 0 pages");
 	world_end();
 
 	/* Its home: the others may each have it before us. */
@@ -2850,6 +2864,20 @@ static void not_quiet(const void *argument)
 	CHECK(!node[0].xen.vcpu[0].waits && !dsm_engine_is_quiet(node[0].engine), "2 waits still");
 	settle_down();
 	CHECK(dsm_engine_is_quiet(node[0].engine), "quiet again");
+	/* What a host that is gone has asked for nobody waits for. */
+	CHECK(node[2].xen.page[0].state == DSM_XEN_STATE_M, "2 has it");
+	CHECK(played_use(&node[1].xen, 0, 0, DSM_XEN_WANT_M, 4) == PLAYED_MISS, "a miss");
+	dsm_engine_misses(node[1].engine);
+	dsm_engine_run(node[1].engine);
+	CHECK(deliver(1, 0), "a request");
+	dsm_engine_run(node[0].engine);
+	dsm_engine_bind(node[0].engine, 1, false);
+	deaf[1] = true;
+	dsm_engine_peer_down(node[0].engine, 1, true, "");
+	CHECK(!dsm_engine_failure(node[0].engine), "%s", node[0].failure);
+	settle_down();
+	CHECK(node[0].xen.page[0].state == DSM_XEN_STATE_M, "it came home instead");
+	CHECK(dsm_engine_is_quiet(node[0].engine), "quiet without it");
 	world_end();
 }
 

@@ -314,6 +314,9 @@ static void order(const void *argument)
 	      there.holds > 100, "there was no back-pressure");
 	CHECK((rig_is_rdma() || counters.rekeys > 3) && counters.sent == MANY &&
 	      counters.received == MANY, "counters");
+	/* A record has a message at least, or a question or an answer. */
+	CHECK(counters.rekeys <= (MANY + 4 * counters.questions) / 500, "%llu new keys",
+	      (unsigned long long)counters.rekeys);
 	two_down(&a, &b);
 }
 
