@@ -416,9 +416,12 @@ static void send_away_others(struct attempt *attempt)
 
 	for (i = 0; i < opening->nr_attempts; i++) {
 		other = &opening->attempt[i];
-		if (other != attempt && other->stage != FREE && !other->doom &&
-		    other->session.host == attempt->session.host)
-			doom(other, DSM_END_UNEXPECTED, "another one is connected");
+		if (other == attempt || other->stage == FREE || other->doom ||
+		    other->session.host != attempt->session.host)
+			continue;
+		/* An end of the host is one of its connection from now on. */
+		other->session.host = DSM_NOBODY;
+		doom(other, DSM_END_UNEXPECTED, "another one is connected");
 	}
 }
 

@@ -366,6 +366,54 @@ static void wrong_one_first(const void *argument)
 	rig_end();
 }
 
+static void say_nothing(struct stranger *s)
+{
+	uint8_t hello[DSM_WIRE_BYTES];
+
+	CHECK(s->proved && stranger_read(s, hello, sizeof(hello)), "its HELLO");
+	CHECK(!stranger_read(s, hello, 1), "more than that");
+}
+
+/*
+ * An attempt of the same host that was left behind, by a network that lost its end,
+ * say: when it goes nothing is said of the host, which is connected by then.
+ */
+static void one_left_behind(const void *argument)
+{
+	struct stranger s = { .script = say_nothing };
+	struct dsm_msg msg;
+	struct host a, b;
+
+	(void)argument;
+	rig_begin();
+	s.papers = host_papers(1);
+	host_prepare(&a, 1);
+	host_prepare(&b, 0);
+	host_start(&b);
+	CHECK(!dsm_transport_expect(b.transport, 1, 1), "expect");
+	s.port = dsm_transport_port(b.transport);
+	stranger_start(&s);
+	UNTIL(s.got == DSM_WIRE_BYTES);
+	point_to(&a, 0, s.port);
+	host_start(&a);
+	CHECK(!dsm_transport_open(a.transport, 0, 1), "open");
+	UNTIL(a.ups && b.ups);
+	stranger_join(&s);
+	UNTIL(b.nr_ends == 1);
+	CHECK(b.end[0].reason == DSM_END_UNEXPECTED && b.end[0].host == DSM_NOBODY &&
+	      strstr(b.end[0].text, "another one is connected"), "host %u: %s, %s", b.end[0].host,
+	      dsm_end_name(b.end[0].reason), b.end[0].text);
+	msg = message(1, DSM_GETS, 1);
+	UNTIL(dsm_transport_room(a.transport, 0));
+	CHECK(!dsm_transport_send(a.transport, 0, &msg, NULL), "send");
+	UNTIL(b.messages == 1);
+	CHECK(b.ups == 1 && b.nr_ends == 1, "it goes on");
+	host_stop(&a);
+	host_stop(&b);
+	papers_free(&s.papers);
+	rig_end();
+}
+
 /* One address fills all places; who comes from another one has his all the same. */
 static void one_in_a_crowd(const void *argument)
 {
@@ -1211,6 +1259,7 @@ int main(int argc, char **argv)
 	cases[n++] = (struct test_case){ "our key", own_key, NULL };
 	cases[n++] = (struct test_case){ "the CA's certificate", whose_ca, NULL };
 	cases[n++] = (struct test_case){ "HELLO: the wrong one first", wrong_one_first, NULL };
+	cases[n++] = (struct test_case){ "HELLO: one that was left behind", one_left_behind, NULL };
 	cases[n++] = (struct test_case){ "a crowd from one address", one_in_a_crowd, NULL };
 	cases[n++] = (struct test_case){ "certificates in between", chains, NULL };
 	cases[n++] = (struct test_case){ "a long certificate", long_certificate, NULL };
