@@ -52,7 +52,6 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -66,6 +65,8 @@
 #include <numa.h>
 #include <numaif.h>
 #include <x86intrin.h>
+
+#include "words.h"
 
 #define PAGE		4096ul
 #define MOST_PAGES	64u
@@ -129,9 +130,9 @@ struct barrier {
 };
 
 struct options {
-	int cpus[MOST_THREADS];
+	long cpus[MOST_THREADS];
 	unsigned int threads, nodes;
-	int node[2];
+	long node[2];
 	bool operation[OPERATIONS];
 	uint64_t pages, operations, seconds, pressure, slow_us, stuck_s, seed;
 };
@@ -153,19 +154,6 @@ static struct thread *threads;
 static struct barrier barrier;
 static pthread_mutex_t output = PTHREAD_MUTEX_INITIALIZER;
 static unsigned int lines;
-
-__attribute__((format(printf, 1, 2), noreturn))
-static void die(const char *format, ...)
-{
-	va_list list;
-
-	fputs("dsm_torture: ", stderr);
-	va_start(list, format);
-	vfprintf(stderr, format, list);
-	va_end(list);
-	fputc('\n', stderr);
-	_exit(2);
-}
 
 static uint64_t now_ns(void)
 {
@@ -758,7 +746,7 @@ static void do_migrate(struct thread *t)
 {
 	struct range r = choose_range(t, 0);
 	void *page = run.pages + r.page * PAGE;
-	int node = run.options->node[below(t, 2)], status = 0;
+	int node = (int)run.options->node[below(t, 2)], status = 0;
 
 	/* It may be busy; then it stays. */
 	if (move_pages(0, 1, &page, &node, &status, MPOL_MF_MOVE_ALL) < 0)
@@ -893,43 +881,6 @@ static void print_result(void)
 
 /* --- words ------------------------------------------------------------------------ */
 
-static uint64_t number_of(const char *option, const char *text, char **end, uint64_t low, uint64_t high)
-{
-	unsigned long long value;
-
-	errno = 0;
-	value = strtoull(text, end, 10);
-	if (errno || *text < '0' || *text > '9' || value < low || value > high)
-		die("--%s=%s: want a number from %" PRIu64 " to %" PRIu64, option, text, low, high);
-	return value;
-}
-
-static uint64_t whole_number(const char *option, const char *text, uint64_t low, uint64_t high)
-{
-	char *end;
-	uint64_t value = number_of(option, text, &end, low, high);
-
-	if (*end)
-		die("--%s=%s: want a number from %" PRIu64 " to %" PRIu64, option, text, low, high);
-	return value;
-}
-
-static unsigned int numbers(const char *option, const char *text, int *found, unsigned int most, uint64_t high)
-{
-	unsigned int n = 0;
-	char *end;
-
-	for (;; text = end + 1) {
-		if (n == most)
-			die("--%s: more than %u", option, most);
-		found[n++] = (int)number_of(option, text, &end, 0, high);
-		if (!*end)
-			return n;
-		if (*end != ',')
-			die("--%s=%s: numbers, with a comma between them", option, text);
-	}
-}
-
 static void choose(char *text, bool *chosen)
 {
 	char *rest = NULL;
@@ -986,37 +937,37 @@ static void parse(struct options *o, int argc, char **argv)
 	while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
 		switch (c) {
 		case 'c':
-			o->threads = numbers("cpus", optarg, o->cpus, MOST_THREADS, CPU_SETSIZE - 1);
+			o->threads = numbers("cpus", optarg, 0, CPU_SETSIZE - 1, o->cpus, MOST_THREADS);
 			break;
 		case 'p':
-			o->pages = whole_number("pages", optarg, 2, MOST_PAGES);
+			o->pages = (uint64_t)number("pages", optarg, 2, MOST_PAGES);
 			break;
 		case 'o':
-			o->operations = whole_number("operations", optarg, 1, 1000000000000ull);
+			o->operations = (uint64_t)number("operations", optarg, 1, 1000000000000);
 			break;
 		case 's':
-			o->seconds = whole_number("seconds", optarg, 0, 1000000000);
+			o->seconds = (uint64_t)number("seconds", optarg, 0, 1000000000);
 			break;
 		case 'y':
 			choose(optarg, o->operation);
 			all = false;
 			break;
 		case 'n':
-			o->nodes = numbers("nodes", optarg, o->node, 2, (uint64_t)numa_max_node());
+			o->nodes = numbers("nodes", optarg, 0, numa_max_node(), o->node, 2);
 			if (o->nodes != 2)
 				die("--nodes=%s: want two", optarg);
 			break;
 		case 'r':
-			o->pressure = whole_number("pressure", optarg, 1, 1u << 24);
+			o->pressure = (uint64_t)number("pressure", optarg, 1, 1 << 24);
 			break;
 		case 'l':
-			o->slow_us = whole_number("slow-us", optarg, 0, 100000000);
+			o->slow_us = (uint64_t)number("slow-us", optarg, 0, 100000000);
 			break;
 		case 't':
-			o->stuck_s = whole_number("stuck-s", optarg, 1, 1000000);
+			o->stuck_s = (uint64_t)number("stuck-s", optarg, 1, 1000000);
 			break;
 		case 'e':
-			o->seed = whole_number("seed", optarg, 0, 1000000000);
+			o->seed = (uint64_t)number("seed", optarg, 0, 1000000000);
 			break;
 		case 'h':
 			usage(stdout);
@@ -1063,7 +1014,7 @@ static void set_up(const struct options *o)
 		struct thread *t = &threads[i];
 
 		t->number = i;
-		t->cpu = o->cpus[i];
+		t->cpu = (int)o->cpus[i];
 		t->alias = map(NULL);
 		t->memory = mmap(NULL, o->pressure * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		t->file = memfd_create("file", 0);

@@ -182,6 +182,17 @@ static struct json_object *status_of_dead(const char *vm)
 	return all;
 }
 
+/* @answer is gone then. */
+static enum status parsed(const char *vm, char *answer, struct json_object **all)
+{
+	*all = json_tokener_parse(answer);
+	free(answer);
+	if (*all)
+		return STATUS_DONE;
+	fprintf(stderr, "dsmctl: %s: an answer that is no JSON\n", vm);
+	return STATUS_NOBODY;
+}
+
 static enum status ask_status(const char *vm, struct json_object **all)
 {
 	enum status status;
@@ -193,12 +204,7 @@ static enum status ask_status(const char *vm, struct json_object **all)
 	status = ask(vm, "status", AT_ONCE, &answer);
 	if (status)
 		return status;
-	*all = json_tokener_parse(answer);
-	free(answer);
-	if (*all)
-		return STATUS_DONE;
-	fprintf(stderr, "dsmctl: %s: an answer that is no JSON\n", vm);
-	return STATUS_NOBODY;
+	return parsed(vm, answer, all);
 }
 
 /* ---- What is said ---- */
@@ -555,12 +561,7 @@ static enum status ask_top(const char *vm, struct json_object **all)
 
 	if (status)
 		return status;
-	*all = json_tokener_parse(answer);
-	free(answer);
-	if (*all)
-		return STATUS_DONE;
-	fprintf(stderr, "dsmctl: %s: an answer that is no JSON\n", vm);
-	return STATUS_NOBODY;
+	return parsed(vm, answer, all);
 }
 
 static enum status do_top(char **words_after)

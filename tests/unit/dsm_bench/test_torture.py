@@ -149,7 +149,8 @@ def changed(folder: Path, changes: dict[str, str]) -> Path:
     (folder / "changed.c").write_text(text)
     goal = folder / "changed"
     subprocess.run(
-        ["gcc", "-O2", "-w", "-std=gnu11", "-o", goal, folder / "changed.c", "-lnuma", "-pthread"], check=True
+        ["gcc", "-O2", "-w", "-std=gnu11", "-iquote", SOURCE.parent, "-o", goal, folder / "changed.c", "-lnuma", "-pthread"],
+        check=True,
     )
     return goal
 
