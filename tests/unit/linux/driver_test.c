@@ -378,6 +378,42 @@ static void hollow_node_leaves(const void *argument)
 	CHECK(!node.error[0] && !node.reason[0], "'%s'", node.error);
 }
 
+/*
+ * The memory of another host: whoever walks the struct pages of a block waits for
+ * each page of them, in nobody's way, so an attempt has longer.
+ */
+static void slow_memory_leaves(const void *argument)
+{
+	attach_all(4);
+	machine.look_ms = 10;
+	machine.offline_ms = 20000;	/* 512 pages of them, four times */
+	CHECK(!ask(0), "%s", machine.log);
+	check_gone();
+}
+
+/* What slow memory takes is not the time of what is stuck: that has its three attempts. */
+static void slow_memory_that_is_stuck(const void *argument)
+{
+	attach_all(4);
+	machine.look_ms = 10;
+	machine.stuck[3] = true;
+	machine.stuck_until = machine.clock + 150000;
+	CHECK(!ask(0), "%s", machine.log);
+	check_gone();
+}
+
+/* Much slower than it can be: the limits hold. */
+static void slow_memory_has_a_limit(const void *argument)
+{
+	attach_all(4);
+	machine.look_ms = 100;
+	machine.stuck[3] = true;
+	CHECK(ask(0) == -EBUSY, "%s", machine.log);
+	CHECK(elastic_populated(&node) == 1, "%u extents are left", elastic_populated(&node));
+	CHECK(machine.clock > 100000 && machine.clock < 1200000, "%lld ms", machine.clock);
+	check_books();
+}
+
 /* xenstored does not answer: the ticker hangs, the limit holds. */
 static void xenstore_stalls(const void *argument)
 {
@@ -824,6 +860,9 @@ int main(int argc, char **argv)
 		{ "driver: late blocks leave", late_blocks_leave },
 		{ "driver: hollow blocks leave", hollow_blocks_leave },
 		{ "driver: a hollow node leaves", hollow_node_leaves },
+		{ "driver: slow memory leaves", slow_memory_leaves },
+		{ "driver: slow memory and one that is stuck", slow_memory_that_is_stuck },
+		{ "driver: slow memory has a limit", slow_memory_has_a_limit },
 		{ "driver: a xenstore that stalls", xenstore_stalls },
 		{ "driver: the balloon has a limit", balloon_has_a_limit },
 		{ "driver: squeezing is called off", squeeze_is_called_off },

@@ -480,6 +480,7 @@ struct page { char unused[64]; };
 #define adjust_managed_page_count(page, n)	((void)(page))
 #define MIGRATE_MOVABLE	1
 struct page *pfn_to_online_page(unsigned long pfn);
+int page_to_nid(const struct page *page);
 #ifdef FAKE_FOLIOS
 #include "fake_folio.h"
 #endif

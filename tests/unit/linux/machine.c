@@ -421,6 +421,16 @@ struct page *pfn_to_online_page(unsigned long pfn)
 	       pfn_to_page(pfn) : NULL;
 }
 
+/* The first to look at this page of the block's memmap. */
+int page_to_nid(const struct page *page)
+{
+	CHECK(machine.plugged[extent_at(page_to_pfn(page)) / BLOCK_EXTENTS],
+	      "looked at what is not there");
+	CHECK(!machine.hotplug_locked, "looked while others wait");
+	pass(machine.look_ms);
+	return 1;
+}
+
 int alloc_contig_range(unsigned long pfn, unsigned long end, int type, int gfp)
 {
 	unsigned int extent, first = extent_at(pfn), last = extent_at(end - 1);

@@ -44,6 +44,7 @@ struct machine {
 	bool unseen;			/* nobody sees what keeps a block */
 	long long stuck_until;		/* ms; 0: for ever */
 	unsigned int offline_ms;	/* for a block that nothing keeps */
+	unsigned int look_ms;		/* at a page of struct pages */
 	bool udev;			/* somebody onlines what fails to */
 	bool in_balloon[MAX_EXTENTS];
 	bool busy[MAX_EXTENTS];		/* cannot be taken by the balloon */

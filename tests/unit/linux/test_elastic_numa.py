@@ -201,6 +201,24 @@ MUTANTS = {
         "(void)spent;",
         "driver: stuck blocks do not add up",
     ),
+    "slow memory has no longer": (
+        "node",
+        "BLOCK_MS) +\n\t\t\t\t   more);",
+        "BLOCK_MS));",
+        "driver: slow memory leaves",
+    ),
+    "the time of slow memory is that of failures": (
+        "node",
+        "\tspent -= min(spent, more);\n",
+        "",
+        "driver: slow memory and one that is stuck",
+    ),
+    "slow memory is waited for without a limit": (
+        "node",
+        "min(LOOKS * elastic_block_look(node, block), LOOKS_MOST_MS)",
+        "LOOKS * elastic_block_look(node, block)",
+        "driver: slow memory has a limit",
+    ),
     "nobody is waited for": (
         "node",
         "clamp(*budget_ms, GLANCE_MS, BLOCK_MS)",

@@ -167,6 +167,7 @@ u32 elastic_release(struct elastic_node *node, u32 first, u32 count);
 u32 elastic_release_strays(struct elastic_node *node);
 u32 elastic_reclaim(struct elastic_node *node);
 int elastic_block_add(struct elastic_node *node, u32 block, u32 count);
+unsigned int elastic_block_look(const struct elastic_node *node, u32 block);
 int elastic_block_offline(struct elastic_node *node, u32 block,
 			  unsigned int timeout_ms);
 int elastic_block_remove(struct elastic_node *node, u32 block);

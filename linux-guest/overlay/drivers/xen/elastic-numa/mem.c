@@ -344,6 +344,32 @@ release:
 }
 
 /**
+ * elastic_block_look() - look once at all of a block's struct pages
+ * @node: the node
+ * @block: a block that is present
+ *
+ * They are in the block itself.  Where its memory is on another host, one that is
+ * not at hand comes in milliseconds, and who walks the block waits for each.
+ *
+ * Context: the engine, without locks.  May sleep.
+ * Return: how long it took, ms; of a part, if the operation was cancelled.
+ */
+unsigned int elastic_block_look(const struct elastic_node *node, u32 block)
+{
+	unsigned long pfn = PHYS_PFN(elastic_block_start(&node->range, block));
+	unsigned long end = pfn + PHYS_PFN(elastic_block_bytes(&node->range));
+	ktime_t began = ktime_get();
+
+	for (; pfn < end; pfn += PAGE_SIZE / sizeof(struct page)) {
+		if (elastic_cancel_pending() ||
+		    page_to_nid(pfn_to_page(pfn)) != node->nid)
+			break;
+		cond_resched();
+	}
+	return ktime_ms_delta(ktime_get(), began);
+}
+
+/**
  * elastic_block_offline() - take a block from the page allocator
  * @node: the node
  * @block: a block that is present

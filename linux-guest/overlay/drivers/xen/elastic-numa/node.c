@@ -24,6 +24,13 @@
 
 /* One attempt on a block: so long is the memory hotplug lock held. */
 #define BLOCK_MS	10000U
+/*
+ * Longer by this for memory that is slow itself: what its pages take that are not
+ * in anybody's way.  Times that one look at the block's struct pages takes, which
+ * an attempt walks a few times, and writes.
+ */
+#define LOOKS		8U
+#define LOOKS_MOST_MS	90000U
 /* The last attempt, when no time is left. */
 #define GLANCE_MS	250U
 /* All attempts of a drain that fail, together; as many of a shrink. */
@@ -114,24 +121,28 @@ static int add_memory_to_target(struct elastic_node *node, u32 target)
 
 /*
  * One attempt to take a block out and give it back to Xen.  What it took, if it
- * fails, is subtracted from @budget_ms; with none left it still has a moment.
+ * fails, is subtracted from @budget_ms, but for what slow memory took; with none
+ * left it still has a moment.
  */
 static int drop_block(struct elastic_node *node, u32 block,
 		      unsigned int *budget_ms)
 {
-	unsigned int spent;
+	unsigned int spent, more;
 	ktime_t began;
 	int rc;
 
 	elastic_phase(ELASTIC_PH_OFFLINE);
+	more = min(LOOKS * elastic_block_look(node, block), LOOKS_MOST_MS);
 	began = ktime_get();
 	rc = elastic_block_offline(node, block,
-				   clamp(*budget_ms, GLANCE_MS, BLOCK_MS));
+				   clamp(*budget_ms, GLANCE_MS, BLOCK_MS) +
+				   more);
 	if (!rc)
 		rc = elastic_block_remove(node, block);
 	if (!rc)
 		return 0;
 	spent = ktime_ms_delta(ktime_get(), began);
+	spent -= min(spent, more);
 	*budget_ms -= min(*budget_ms, spent);
 	return rc;
 }
