@@ -437,6 +437,14 @@ void engine_queued(struct dsm_engine *e, const struct dsm_entry *entry);
  */
 uint64_t engine_hole_for(struct dsm_engine *e, uint64_t gfn);
 
+#define DSM_WAITS_SIZE 64
+/**
+ * Which vCPUs of this host wait for a page.
+ * @words: " by vCPU 1 at RIP 0x...", that of the first one and how many more; "" if none does
+ * @size: of @words, DSM_WAITS_SIZE bytes are enough
+ */
+void engine_who_waits(const struct dsm_engine *e, uint64_t gfn, char *words, size_t size);
+
 /** All who wait for the page run again, and ask again if they have to. */
 void engine_woken(struct dsm_engine *e, struct dsm_entry *entry);
 

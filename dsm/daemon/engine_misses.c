@@ -4,6 +4,7 @@
  * order in which it came.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine_internal.h"
@@ -61,6 +62,26 @@ uint64_t engine_hole_for(struct dsm_engine *e, uint64_t gfn)
 			longest = v->hole_ns;
 	}
 	return longest ? longest : HOLE_FOREIGN;
+}
+
+void engine_who_waits(const struct dsm_engine *e, uint64_t gfn, char *words, size_t size)
+{
+	const struct vcpu *v;
+	unsigned int others = 0;
+
+	words[0] = '\0';
+	for (v = e->vcpu; v < e->vcpu + e->p.nr_vcpus; v++) {
+		if (!v->waiting || v->waiter.gfn != gfn)
+			continue;
+		if (words[0])
+			others++;
+		else
+			snprintf(words, size, " by vCPU %u at RIP 0x%" PRIx64,
+				 (unsigned int)(v - e->vcpu), v->rip);
+	}
+	if (others)
+		snprintf(words + strlen(words), size - strlen(words), " and %u more",
+			 others);
 }
 
 /* A vCPU has gone on: nobody else needs the hole that it was shown? */

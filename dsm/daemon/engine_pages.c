@@ -310,20 +310,22 @@ static void fail_page(struct dsm_engine *e, const struct dsm_entry *entry,
 		      const struct dsm_action *action)
 {
 	uint64_t gfn = entry->page.gfn;
+	char who[DSM_WAITS_SIZE];
 
 	if (e->counting)
 		return;
+	engine_who_waits(e, gfn, who, sizeof(who));
 	switch (action->reason) {
 	case DSM_R_BROKEN:
 		engine_fail(e, "%s", e->broken);
 		break;
 	case DSM_R_PRIVATE:
-		engine_fail(e, "gfn 0x%" PRIx64 " is needed here, and it can't leave %s: it is in use there for ever",
-			    gfn, name_of(e, action->host));
+		engine_fail(e, "gfn 0x%" PRIx64 " is needed here%s, and it can't leave %s: it is in use there for ever",
+			    gfn, who, name_of(e, action->host));
 		break;
 	case DSM_R_LOST:
-		engine_fail(e, "gfn 0x%" PRIx64 " is needed here, and its bytes are lost with %s",
-			    gfn, name_of(e, action->host));
+		engine_fail(e, "gfn 0x%" PRIx64 " is needed here%s, and its bytes are lost with %s",
+			    gfn, who, name_of(e, action->host));
 		break;
 	default:
 		engine_fail(e, "gfn 0x%" PRIx64 ": %s", gfn,

@@ -2705,7 +2705,8 @@ static void special_page(const void *argument)
 	/* The miss was refused; the vCPU tried again. */
 	if (!node[1].failure[0])
 		use(1, 0, 1, DSM_XEN_WANT_M);
-	expect_failure(1, "gfn 0x1 is needed here, and it can't leave alpha");
+	expect_failure(1, "gfn 0x1 is needed here by vCPU 0 at RIP 0x");
+	expect_failure(1, "and it can't leave alpha");
 	CHECK(node[0].warnings, "and the home's operator hears of it");
 	world_end();
 }
