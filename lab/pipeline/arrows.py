@@ -55,7 +55,6 @@ OPEN = {
     r"dsm/daemon/(peers|peers_clock|place|resize|start|worker)\.c": "the worker and its peers",
     r"toolstack/overlay/tools/libs/light/libxl_vnode\w*\.c": "the books need paths of the operations' file",
     r"toolstack/overlay/tools/xl/xl_vnode\w*\.c": "two commands, and what each has for the other",
-    r"xen/overlay/xen/arch/x86/(hvm|mm)/dsm\w*\.c": "who writes to the ring is called by who reads it",
 }
 
 C_FILES = {".c", ".h", ".cc"}

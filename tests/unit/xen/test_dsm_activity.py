@@ -19,7 +19,9 @@ from tests.unit.xen.test_dsm_hypervisor import (
     CALLS,
     FAKE,
     HERE,
+    INFOS,
     PORTS,
+    RINGS,
     ROUTES,
     SOURCE,
     TIMES,
@@ -175,7 +177,8 @@ STEPS = 200_000
 def build_guest(folder: Path, of: Path | None = None, source: Path | None = None) -> list[Path]:
     """The program and its two libraries, with `source` in the place of the file `of`."""
     files = [
-        source if source and file == of else file for file in (SOURCE, VCPUS, CALLS, ROUTES, PORTS, TIMES, ACTIVITIES)
+        source if source and file == of else file
+        for file in (SOURCE, RINGS, VCPUS, INFOS, CALLS, ROUTES, PORTS, TIMES, ACTIVITIES)
     ]
     built = [folder / name for name in ("guest", "slice0.so", "slice1.so")]
     # The same file loaded twice would be one slice.

@@ -19,7 +19,9 @@ from tests.unit.xen.case_programs import assert_holds, mistaken, names, run
 HERE = Path(__file__).resolve().parent
 OVERLAY = HERE.parents[2] / "xen" / "overlay" / "xen"
 SOURCE = OVERLAY / "arch" / "x86" / "mm" / "dsm.c"
+RINGS = OVERLAY / "arch" / "x86" / "hvm" / "dsm_ring.c"
 VCPUS = OVERLAY / "arch" / "x86" / "hvm" / "dsm_vcpu.c"
+INFOS = OVERLAY / "arch" / "x86" / "hvm" / "dsm_vcpu_info.c"
 HYPERCALLS = OVERLAY / "arch" / "x86" / "hvm" / "dsm_hypercall.c"
 CALLS = OVERLAY / "arch" / "x86" / "hvm" / "dsm_call.c"
 ROUTES = OVERLAY / "arch" / "x86" / "hvm" / "dsm_route.c"
@@ -55,7 +57,7 @@ def build(
     """What is behind the commands, with its cases and the fake; `source` in the place of the file `of`."""
     parts = [
         source if source and file == of else compiled(file, checked)
-        for file in (SOURCE, VCPUS, CALLS, ROUTES, PORTS, TIMES, ACTIVITIES)
+        for file in (SOURCE, RINGS, VCPUS, INFOS, CALLS, ROUTES, PORTS, TIMES, ACTIVITIES)
     ]
     surroundings = [compiled(file, checked) for file in (FAKE / "fake_dsm.c", HERE / cases)]
     gcc("-o", program, *parts, *surroundings, checked=checked)
@@ -972,7 +974,6 @@ MUTANTS = {
         "the page came meanwhile",
     ),
     "waits twice": ("    if ( w->waiting )\n        return;\n", "", "a second miss of one vCPU"),
-    "overwrites a full ring": (">= dsm->ring_nr )", "> 2 * dsm->ring_nr )", "a full ring, and one that lies"),
     "misses lost in a full ring": (
         "dsm->vcpu[i].waiting && (all || dsm->vcpu[i].unsent)",
         "0",
@@ -1649,24 +1650,6 @@ PLACE_MUTANTS = {
         "    if ( place->slice != dsm->slice )\n        place",
         "a vcpu_info and who sends",
     ),
-    "forgets where it was": (
-        "pfn_to_paddr(gfn) + ((unsigned long)map & ~PAGE_MASK);",
-        "1;",
-        "a vcpu_info",
-    ),
-    "forgets where in the page": (" + ((unsigned long)map & ~PAGE_MASK);", ";", "where a vcpu_info was"),
-    "a frame that was freed": (
-        "    return gfn == INVALID_M2P_ENTRY\n           ? 0 :",
-        "    return 0\n           ? 0 :",
-        "where a vcpu_info was",
-    ),
-    "waits for nobody": ("    dsm_wait_for_senders(v);\n", "", "a vcpu_info and who sends"),
-    "waits before others are kept away": (
-        "        vcpu_info_reset(v);\n        area->pg = NULL;\n",
-        "        area->pg = NULL;\n",
-        "a vcpu_info and who sends",
-    ),
-    "a page of the hypervisor's for ever": ("    put_page_and_type(pg);\n", "", "a vcpu_info"),
     "somebody unpauses it": (
         "    domain_pause(d);\n\n    spin_lock",
         "    ++d->pauses;\n    domain_unpause(d);\n    spin_lock",
@@ -1700,7 +1683,7 @@ PLACE_MUTANTS = {
 }
 
 
-# Of mm/dsm.c and dsm_port.c, noticed by cases of dsm_call_test.c.
+# Of mm/dsm.c, noticed by cases of dsm_call_test.c.
 GHOST_MUTANTS = {
     "calls flushed unheard": (
         "    put |= dsm_flush_calls(d, all);",
@@ -1708,13 +1691,6 @@ GHOST_MUTANTS = {
         "calls and a full ring",
     ),
     "ghosts of the first moment": ("    dsm_pause_ghosts(d);\n", "", "ghosts"),
-    "unpaused though it does not wait": (
-        "    if ( !dsm->vcpu[vcpu].waiting )\n        return;\n",
-        "",
-        "ghosts",
-    ),
-    "waits and does not": ("    dsm->vcpu[vcpu].waiting = false;\n", "", "a page that a ghost waited for"),
-    "somebody waits": ("    dsm->nr_waiting--;\n", "", "a page that a ghost waited for"),
 }
 
 
@@ -1723,8 +1699,26 @@ def test_ghost_mutant_is_noticed(mutant: str) -> None:
     assert_noticed(SOURCE, GHOST_MUTANTS[mutant], partial(build, cases="dsm_call_test.c"))
 
 
-# Of dsm_port.c, noticed by cases of dsm_call_test.c.
-SENDER_MUTANTS = {
+# Of dsm_vcpu_info.c, noticed by cases of dsm_call_test.c.
+INFO_MUTANTS = {
+    "forgets where it was": (
+        "pfn_to_paddr(gfn) + ((unsigned long)map & ~PAGE_MASK);",
+        "1;",
+        "a vcpu_info",
+    ),
+    "forgets where in the page": (" + ((unsigned long)map & ~PAGE_MASK);", ";", "where a vcpu_info was"),
+    "a frame that was freed": (
+        "    return gfn == INVALID_M2P_ENTRY\n           ? 0 :",
+        "    return 0\n           ? 0 :",
+        "where a vcpu_info was",
+    ),
+    "waits for nobody": ("    wait_for_senders(v);\n", "", "a vcpu_info and who sends"),
+    "waits before others are kept away": (
+        "        vcpu_info_reset(v);\n        area->pg = NULL;\n",
+        "        area->pg = NULL;\n",
+        "a vcpu_info and who sends",
+    ),
+    "a page of the hypervisor's for ever": ("    put_page_and_type(pg);\n", "", "a vcpu_info"),
     "timers of others are lost": (
         "             (chn->state == ECS_VIRQ && chn->notify_vcpu_id != v->vcpu_id) )",
         "             0 )",
@@ -1751,9 +1745,51 @@ SENDER_MUTANTS = {
 }
 
 
-@pytest.mark.parametrize("mutant", SENDER_MUTANTS)
-def test_sender_mutant_is_noticed(mutant: str) -> None:
-    assert_noticed(PORTS, SENDER_MUTANTS[mutant], partial(build, of=PORTS, cases="dsm_call_test.c"))
+@pytest.mark.parametrize("mutant", INFO_MUTANTS)
+def test_vcpu_info_mutant_is_noticed(mutant: str) -> None:
+    assert_noticed(INFOS, INFO_MUTANTS[mutant], partial(build, of=INFOS, cases="dsm_call_test.c"))
+
+
+# Of dsm_ring.c: what is replaced, by what, the case that fails then, and where it is.
+RING_MUTANTS = {
+    "overwrites a full ring": (
+        ">= dsm->ring_nr )",
+        "> 2 * dsm->ring_nr )",
+        "a full ring, and one that lies",
+        "dsm_test.c",
+    ),
+    "does not say that it is full": (
+        "        write_atomic(&ring->full, 1);\n",
+        "",
+        "a full ring, and one that lies",
+        "dsm_test.c",
+    ),
+    "tells nobody": (
+        "    notify_via_xen_event_channel(d, d->arch.dsm->port);",
+        "    ;",
+        "a call and its result",
+        "dsm_call_test.c",
+    ),
+    "unpaused though it does not wait": (
+        "    if ( !dsm->vcpu[vcpu].waiting )\n        return;\n",
+        "",
+        "ghosts",
+        "dsm_call_test.c",
+    ),
+    "waits and does not": (
+        "    dsm->vcpu[vcpu].waiting = false;\n",
+        "",
+        "a page that a ghost waited for",
+        "dsm_call_test.c",
+    ),
+    "somebody waits": ("    dsm->nr_waiting--;\n", "", "a page that a ghost waited for", "dsm_call_test.c"),
+}
+
+
+@pytest.mark.parametrize("mutant", RING_MUTANTS)
+def test_ring_mutant_is_noticed(mutant: str) -> None:
+    old, new, case, cases = RING_MUTANTS[mutant]
+    assert_noticed(RINGS, (old, new, case), partial(build, of=RINGS, cases=cases))
 
 
 @pytest.mark.parametrize("mutant", PLACE_MUTANTS)

@@ -17,9 +17,7 @@
  * Nothing orders an event and a page: what the sender wrote before is what the
  * receiver reads when it asks for the page.
  *
- * Locking: dsm->lock for what is owed.  dsm_wait_for_senders() takes event_lock
- * and, inside of it, the locks of ports, as the hypercalls do.  Context: no
- * locks held.
+ * Locking: dsm->lock for what is owed.  Context: no locks held.
  */
 
 #include <xen/errno.h>
@@ -30,45 +28,6 @@
 #include <asm/dsm.h>
 #include <asm/dsm_domain.h>
 #include <asm/dsm_route.h>
-
-/* Who has locked it for an event is done with that. */
-static void wait_for(struct evtchn *chn)
-{
-    write_lock(&chn->lock);
-    write_unlock(&chn->lock);
-}
-
-/*
- * Where an event is pending is written under the lock of its port, or that of
- * the port from which another domain sends it.
- */
-void dsm_wait_for_senders(const struct vcpu *v)
-{
-    struct domain *d = v->domain;
-    evtchn_port_t port;
-
-    write_lock(&d->event_lock);
-    for ( port = 0; port_is_valid(d, port); port++ )
-    {
-        struct evtchn *chn = evtchn_from_port(d, port);
-
-        /*
-         * What Xen sends, by a VIRQ or to the daemon, is lost if the port is
-         * locked: only those of that vCPU.
-         */
-        if ( chn->xen_consumer ||
-             (chn->state == ECS_VIRQ && chn->notify_vcpu_id != v->vcpu_id) )
-            continue;
-
-        if ( chn->state == ECS_VIRQ || chn->state == ECS_IPI ||
-             chn->state == ECS_INTERDOMAIN )
-            wait_for(chn);
-        if ( chn->state == ECS_INTERDOMAIN )
-            wait_for(evtchn_from_port(chn->u.interdomain.remote_dom,
-                                      chn->u.interdomain.remote_port));
-    }
-    write_unlock(&d->event_lock);
-}
 
 unsigned int dsm_first_port(const struct domain *d, unsigned int *last)
 {

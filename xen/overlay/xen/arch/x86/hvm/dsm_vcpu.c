@@ -34,8 +34,6 @@
  * Context: no lock of the domain is held, but see dsm_shutdown().
  */
 
-#include <xen/domain.h>
-#include <xen/domain_page.h>
 #include <xen/errno.h>
 #include <xen/mm.h>
 #include <xen/sched.h>
@@ -235,45 +233,6 @@ void dsm_pause_ghosts(struct domain *d)
     for_each_vcpu ( d, v )
         pause_ghost(dsm, v);
     spin_unlock(&dsm->lock);
-}
-
-/*
- * The page of its vcpu_info is an ordinary one again.  Returns where it was in
- * the guest, or 0.
- *
- * Not unmap_guest_area(): whoever sends an event to the vCPU just now may have
- * looked up where the vcpu_info is already, and writes to it then.
- */
-uint64_t dsm_give_back(struct vcpu *v)
-{
-    struct domain *d = v->domain;
-    struct guest_area *area = &v->vcpu_info_area;
-    struct page_info *pg;
-    unsigned long gfn;
-    void *map;
-
-    domain_lock(d);
-    pg = area->pg;
-    map = area->map;
-    if ( pg )
-    {
-        vcpu_info_reset(v);
-        area->pg = NULL;
-    }
-    domain_unlock(d);
-
-    if ( !pg )
-        return 0;
-
-    gfn = get_gpfn_from_mfn(mfn_x(page_to_mfn(pg)));
-
-    dsm_wait_for_senders(v);
-    unmap_domain_page_global((void *)((unsigned long)map & PAGE_MASK));
-    put_page_and_type(pg);
-
-    /* The guest may have freed the frame. */
-    return gfn == INVALID_M2P_ENTRY
-           ? 0 : pfn_to_paddr(gfn) + ((unsigned long)map & ~PAGE_MASK);
 }
 
 /*

@@ -3,9 +3,9 @@
  * Distributed shared memory: pages of a guest that are on several hosts.
  *
  * This file knows one slice: which pages it has, how one is taken away or
- * given, and who waits for which.  Its vCPUs are in hvm/dsm_vcpu.c.  What the
- * other slices have, and in which order pages move, is the business of a daemon
- * in the control domain.
+ * given, and who waits for which.  Its vCPUs are in hvm/dsm_vcpu.c, and the
+ * ring is in hvm/dsm_ring.c.  What the other slices have, and in which order
+ * pages move, is the business of a daemon in the control domain.
  *
  *
  * States of a guest frame, and where each is kept:
@@ -475,28 +475,6 @@ static int pool_shrink(struct domain *d, struct dsm_domain *dsm)
 
 /* ---- Who waits; dsm->lock is held ---- */
 
-bool dsm_ring_put(struct dsm_domain *dsm,
-                  const struct xen_dsm_ring_entry *entry)
-{
-    struct xen_dsm_ring *ring = dsm->ring;
-
-    if ( !ring )
-        return false;
-
-    /* Neither prod nor nr is read back: the daemon can write there. */
-    if ( dsm->prod - ACCESS_ONCE(ring->cons) >= dsm->ring_nr )
-    {
-        write_atomic(&ring->full, 1);
-        return false;
-    }
-
-    dsm->entries[dsm->prod & (dsm->ring_nr - 1)] = *entry;
-    smp_wmb(); /* The entry before the index that says it is there. */
-    write_atomic(&ring->prod, ++dsm->prod);
-
-    return true;
-}
-
 static void put_wait(struct dsm_domain *dsm, unsigned int vcpu)
 {
     struct dsm_vcpu *w = &dsm->vcpu[vcpu];
@@ -590,18 +568,6 @@ static unsigned int bucket(uint64_t ns)
     return min(4 * power + quarter, XEN_DSM_STATS_BUCKETS - 1U);
 }
 
-void dsm_end_wait(struct domain *d, unsigned int vcpu)
-{
-    struct dsm_domain *dsm = d->arch.dsm;
-
-    if ( !dsm->vcpu[vcpu].waiting )
-        return;
-
-    dsm->vcpu[vcpu].waiting = false;
-    dsm->nr_waiting--;
-    vcpu_unpause(d->vcpu[vcpu]);
-}
-
 static void wake(struct domain *d, struct dsm_domain *dsm, unsigned long gfn)
 {
     unsigned int i;
@@ -624,11 +590,6 @@ static void wake(struct domain *d, struct dsm_domain *dsm, unsigned long gfn)
         dsm->stats.wait_hist[bucket(ns)]++;
         dsm_end_wait(d, i);
     }
-}
-
-void dsm_notify(struct domain *d)
-{
-    notify_via_xen_event_channel(d, d->arch.dsm->port);
 }
 
 /*

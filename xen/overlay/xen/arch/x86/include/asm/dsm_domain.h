@@ -129,7 +129,7 @@ struct dsm_domain {
     struct xen_dsm_stats stats;
 };
 
-/* ---- mm/dsm.c ---- */
+/* ---- hvm/dsm_ring.c ---- */
 
 /* Put an entry into the ring; false if it is full.  dsm->lock is held. */
 bool dsm_ring_put(struct dsm_domain *dsm,
@@ -159,17 +159,19 @@ bool dsm_flush_events(struct domain *d, bool all);
 /* vCPUs that do not run here never do; when ENABLE is done. */
 void dsm_pause_ghosts(struct domain *d);
 
-/*
- * Unmap the vcpu_info of a vCPU that is paused.  Returns where the guest had
- * it, or 0.  No locks are held.
- */
-uint64_t dsm_give_back(struct vcpu *v);
-
 /* The commands of these names; d is not the current domain. */
 int dsm_place(struct domain *d, struct xen_dsm_place *place);
 int dsm_send(struct domain *d, const struct xen_dsm_vcpu_event *event);
 int dsm_get_tsc(struct domain *d, struct xen_dsm_tsc *tsc);
 int dsm_set_tsc(struct domain *d, const struct xen_dsm_tsc *tsc);
+
+/* ---- hvm/dsm_vcpu_info.c ---- */
+
+/*
+ * Unmap the vcpu_info of a vCPU that is paused.  Returns where the guest had
+ * it, or 0.  No locks are held.
+ */
+uint64_t dsm_give_back(struct vcpu *v);
 
 /* ---- hvm/dsm_activity.c ---- */
 
@@ -208,12 +210,6 @@ int dsm_do_call(struct domain *d, struct xen_dsm_call *call);
 int dsm_reply(struct domain *d, const struct xen_dsm_reply *reply);
 
 /* ---- hvm/dsm_port.c ---- */
-
-/*
- * Nobody has looked up before where v's vcpu_info is, and writes to it yet.
- * No locks are held.
- */
-void dsm_wait_for_senders(const struct vcpu *v);
 
 /* The guest sends an event to a port of another slice. */
 void dsm_forward_port(struct domain *d, unsigned int port);

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Distributed shared memory: the ring, through which the daemon hears.
+ *
+ * Each file of DSM that has something to tell writes its own entries, and sees
+ * to it that what there was no room for is told later (FLUSH).  Here is what
+ * all of them need for that, and the end of a wait for a page, which comes with
+ * an operation or with a vCPU that leaves.  This file calls none of the others.
+ *
+ * Locking: the caller holds dsm->lock, but for dsm_notify(), which is called
+ * without it and needs none.  Context: any.
+ */
+
+#include <xen/event.h>
+#include <xen/sched.h>
+
+#include <asm/dsm.h>
+#include <asm/dsm_domain.h>
+
+bool dsm_ring_put(struct dsm_domain *dsm,
+                  const struct xen_dsm_ring_entry *entry)
+{
+    struct xen_dsm_ring *ring = dsm->ring;
+
+    if ( !ring )
+        return false;
+
+    /* Neither prod nor nr is read back: the daemon can write there. */
+    if ( dsm->prod - ACCESS_ONCE(ring->cons) >= dsm->ring_nr )
+    {
+        write_atomic(&ring->full, 1);
+        return false;
+    }
+
+    dsm->entries[dsm->prod & (dsm->ring_nr - 1)] = *entry;
+    smp_wmb(); /* The entry before the index that says it is there. */
+    write_atomic(&ring->prod, ++dsm->prod);
+
+    return true;
+}
+
+void dsm_end_wait(struct domain *d, unsigned int vcpu)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+
+    if ( !dsm->vcpu[vcpu].waiting )
+        return;
+
+    dsm->vcpu[vcpu].waiting = false;
+    dsm->nr_waiting--;
+    vcpu_unpause(d->vcpu[vcpu]);
+}
+
+void dsm_notify(struct domain *d)
+{
+    notify_via_xen_event_channel(d, d->arch.dsm->port);
+}
+
+/*
+ * Local variables:
+ * mode: C
+ * c-file-style: "BSD"
+ * c-basic-offset: 4
+ * tab-width: 4
+ * indent-tabs-mode: nil
+ * End:
+ */
