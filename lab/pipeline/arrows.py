@@ -54,7 +54,6 @@ OPEN = {
     r"dsm/daemon/engine\w*\.c": "parts of the engine call it back",
     r"dsm/daemon/(peers|peers_clock|place|resize|start|worker)\.c": "the worker and its peers",
     r"toolstack/overlay/tools/libs/light/libxl_vnode\w*\.c": "the books need paths of the operations' file",
-    r"toolstack/overlay/tools/xl/xl_vnode\w*\.c": "two commands, and what each has for the other",
 }
 
 C_FILES = {".c", ".h", ".cc"}

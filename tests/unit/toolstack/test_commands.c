@@ -129,11 +129,9 @@ void libxl_vnodeinfo_list_free(libxl_vnodeinfo *list, int nr)
     (void)list, (void)nr;
 }
 
-char *vnode_cpus_string(const libxl_bitmap *cpus)
+int libxl_bitmap_test(const libxl_bitmap *map, int bit)
 {
-    (void)cpus;
-
-    return strdup("2-3");
+    return map->map[bit / 8] & (1 << (bit % 8));
 }
 
 void libxl_vnode_request_init(libxl_vnode_request *req)
@@ -165,6 +163,11 @@ uint32_t find_domain(const char *name)
 void *xmalloc(size_t size)
 {
     return malloc(size);
+}
+
+void *xcalloc(size_t nr, size_t size)
+{
+    return calloc(nr, size);
 }
 
 void *xrealloc(void *p, size_t size)

@@ -108,13 +108,9 @@ uint32_t find_domain(const char *name)
     return atoi(name);
 }
 
-int vnode_getopt(int argc, char **argv, const char *letters,
-                 const struct option *options, const char *command,
-                 int required)
+void help(const char *command)
 {
-    (void)command, (void)required;
-
-    return getopt_long(argc, argv, letters, options, NULL);
+    fprintf(stderr, "Usage: xl %s\n", command);
 }
 
 void *xcalloc(size_t nr, size_t size)

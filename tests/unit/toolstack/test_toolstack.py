@@ -41,8 +41,8 @@ PROGRAMS = {
     "test_settle.c": [LIGHT / "libxl_vnode_settle.c", LIGHT / "libxl_vnode_keys.c"],
     "test_topology.c": [TOOLS / "libs/guest/xg_vnuma_topology.c"],
     "test_vnuma_spec.c": [TOOLS / "xl/xl_vnuma_spec.c"],
-    "test_commands.c": [],  # includes xl_vnode.c
-    "test_list.c": [],  # includes xl_vnode_list.c
+    "test_commands.c": [TOOLS / "xl/xl_vnode_common.c"],  # includes xl_vnode.c
+    "test_list.c": [TOOLS / "xl/xl_vnode_common.c"],  # includes xl_vnode_list.c
     "test_vnuma.c": [TOOLS / "xl/xl_vnuma.c", TOOLS / "xl/xl_vnuma_spec.c"],
     "test_build.c": [*LIBXL, *[LIGHT / f"libxl_vnode_{part}.c" for part in ("build", "hosts", "kernel", "x86")]],
     "test_operations.c": LIBXL,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only */
 /*
  * xl vnode-attach, vnode-detach, vnode-set: NUMA nodes of a guest that come
- * and go.  (vnode-list is in xl_vnode_list.c.)
+ * and go.  (vnode-list is in xl_vnode_list.c, and what they share is in
+ * xl_vnode_common.c.)
  *
  * The commands run libxl's asynchronous operation in a loop of their own, so
  * that progress can be shown and SIGINT or SIGTERM cancel it: the guest is told
@@ -318,45 +319,6 @@ static int operate(uint32_t domid, start_fn *start, libxl_vnode_request *req)
 
 /*---------- command lines ----------*/
 
-static void __attribute__((noreturn)) usage(const char *command,
-                                            const char *what,
-                                            const char *arg)
-{
-    fprintf(stderr, "%s: %s\n\n", what, arg);
-    help(command);
-    exit(VNODE_EXIT_USAGE);
-}
-
-int vnode_getopt(int argc, char **argv, const char *letters,
-                 const struct option *options, const char *command,
-                 int required)
-{
-    int opt;
-
-    opterr = 0;
-    opt = getopt_long(argc, argv, letters, options, NULL);
-    if (opt == 'h' || (opt == '?' && optopt == 'h')) {
-        help(command);
-        exit(VNODE_EXIT_DONE);
-    }
-    if (opt == '?') {
-        /* A letter may be one of several in a word; a long option is a word. */
-        char letter[] = { '-', optopt, '\0' };
-        const char *word = argv[optind > 1 ? optind - 1 : 1];
-
-        usage(command, "no such option, or one used in another way",
-              optopt > 0 && optopt <= CHAR_MAX ? letter : word);
-    }
-    if (opt == -1 && argc - optind < required) {
-        char number[16];
-
-        snprintf(number, sizeof(number), "%d", required);
-        usage(command, "not enough arguments, it needs at least", number);
-    }
-
-    return opt;
-}
-
 static int number_arg(const char *command, const char *what, const char *arg,
                       long max)
 {
@@ -366,7 +328,7 @@ static int number_arg(const char *command, const char *what, const char *arg,
     errno = 0;
     n = strtol(arg, &end, 10);
     if (errno || end == arg || *end || n < 0 || n > max)
-        usage(command, what, arg);
+        vnode_usage(command, what, arg);
 
     return n;
 }
@@ -378,7 +340,8 @@ static uint64_t size_arg(const char *command, const char *arg)
     if (arg[0] >= '0' && arg[0] <= '9' && strlen(arg) <= 12)
         kb = parse_mem_size_kb(arg);
     if (kb <= 0)
-        usage(command, "not a size (number, then k, m or g; default m)", arg);
+        vnode_usage(command, "not a size (number, then k, m or g; default m)",
+                    arg);
 
     return kb;
 }
@@ -455,7 +418,7 @@ int main_vnodeattach(int argc, char **argv)
         else if (req.vnode < 0)
             vnode_arg(command, argv[i], &req);
         else
-            usage(command, "unexpected argument", argv[i]);
+            vnode_usage(command, "unexpected argument", argv[i]);
     }
 
     return operate(domid, libxl_vnode_attach, &req);
@@ -473,7 +436,7 @@ int main_vnodedetach(int argc, char **argv)
     if (argc > optind + 1)
         vnode_arg(command, argv[optind + 1], &req);
     if (argc > optind + 2)
-        usage(command, "unexpected argument", argv[optind + 2]);
+        vnode_usage(command, "unexpected argument", argv[optind + 2]);
 
     return operate(domid, libxl_vnode_detach, &req);
 }
@@ -489,11 +452,12 @@ int main_vnodeset(int argc, char **argv)
     domid = find_domain(argv[optind]);
     vnode_arg(command, argv[optind + 1], &req);
     if (!strcmp(argv[optind + 2], "0"))
-        usage(command, "a node leaves with 'xl vnode-detach', not with size",
-              argv[optind + 2]);
+        vnode_usage(command,
+                    "a node leaves with 'xl vnode-detach', not with size",
+                    argv[optind + 2]);
     req.memkb = size_arg(command, argv[optind + 2]);
     if (argc > optind + 3)
-        usage(command, "unexpected argument", argv[optind + 3]);
+        vnode_usage(command, "unexpected argument", argv[optind + 3]);
 
     return operate(domid, libxl_vnode_set, &req);
 }

@@ -22,6 +22,10 @@ enum {
 /* Exit code for a libxl error. */
 int vnode_exit_code(int rc);
 
+/* Says what is wrong with an argument, and ends xl. */
+void vnode_usage(const char *command, const char *what, const char *arg)
+    __attribute__((noreturn));
+
 /*
  * As def_getopt(), whose place it takes in SWITCH_FOREACH_OPT: but says which
  * long option it is that there is not.  @options have no short form of 'h'.

@@ -25,25 +25,6 @@
 #include "xl_utils.h"
 #include "xl_vnode.h"
 
-char *vnode_cpus_string(const libxl_bitmap *cpus)
-{
-    int c, last, nr = cpus->size * 8;
-    char *s = xcalloc(nr + 1, 8);
-    size_t used = 0;
-
-    for (c = 0; c < nr; c = last + 1) {
-        last = c;
-        if (!libxl_bitmap_test(cpus, c))
-            continue;
-        while (last + 1 < nr && libxl_bitmap_test(cpus, last + 1))
-            last++;
-        used += sprintf(s + used, last > c ? "%s%d-%d" : "%s%d",
-                        used ? "," : "", c, last);
-    }
-
-    return s;
-}
-
 /*---------- table ----------*/
 
 /* "1024 MiB", "2.5 MiB", "12 KiB", "-" for nothing; @buf of 24 bytes */
