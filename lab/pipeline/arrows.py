@@ -53,7 +53,6 @@ OPEN = {
     r"dsm/core/.*\.c": "directory, holder and step are one machine in three files",
     r"dsm/daemon/engine\w*\.c": "parts of the engine call it back",
     r"dsm/daemon/(peers|peers_clock|place|resize|start|worker)\.c": "the worker and its peers",
-    r"toolstack/overlay/tools/libs/light/libxl_vnode\w*\.c": "the books need paths of the operations' file",
 }
 
 C_FILES = {".c", ".h", ".cc"}

@@ -20,29 +20,6 @@
  */
 #define LOAD_TRIES 20
 
-char *libxl__vnode_path(libxl__gc *gc, uint32_t domid, unsigned int nr,
-                        const char *key)
-{
-    return GCSPRINTF("/local/domain/%"PRIu32"/vnuma/node/%u/%s", domid, nr,
-                     key);
-}
-
-char *libxl__vnode_libxl_path(libxl__gc *gc, uint32_t domid, unsigned int nr,
-                              const char *key)
-{
-    return GCSPRINTF("/libxl/%"PRIu32"/vnuma/node/%u/%s", domid, nr, key);
-}
-
-char *libxl__vnode_op_path(libxl__gc *gc, uint32_t domid)
-{
-    return GCSPRINTF("/libxl/%"PRIu32"/vnuma/op", domid);
-}
-
-char *libxl__vnode_home_limit_path(libxl__gc *gc, uint32_t domid)
-{
-    return GCSPRINTF("/libxl/%"PRIu32"/vnuma/home-limit-kb", domid);
-}
-
 /* NULL if the key is absent: that is an answer, a failure to read is none. */
 static int guest_key(libxl__gc *gc, xs_transaction_t t, uint32_t domid,
                      const char *key, const char **out)

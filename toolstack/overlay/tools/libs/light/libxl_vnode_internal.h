@@ -138,6 +138,15 @@ _hidden void libxl__vnode_enable(libxl__egc *egc, libxl__ao *ao_outer,
                                  libxl__vnode_enabled_callback *callback,
                                  void *user, int rc);
 
+/*---------- where its keys are (libxl_vnode_paths.c) ----------*/
+
+_hidden char *libxl__vnode_path(libxl__gc *gc, uint32_t domid, unsigned int nr,
+                                const char *key);
+_hidden char *libxl__vnode_libxl_path(libxl__gc *gc, uint32_t domid,
+                                      unsigned int nr, const char *key);
+_hidden char *libxl__vnode_op_path(libxl__gc *gc, uint32_t domid);
+_hidden char *libxl__vnode_home_limit_path(libxl__gc *gc, uint32_t domid);
+
 /*---------- when it runs ----------*/
 
 /*
@@ -175,13 +184,6 @@ static inline bool libxl__vnode_has_vcpu(const uint8_t *cpus, unsigned int v)
 {
     return cpus && (cpus[v / 8] & (1 << (v % 8)));
 }
-
-_hidden char *libxl__vnode_path(libxl__gc *gc, uint32_t domid, unsigned int nr,
-                                const char *key);
-_hidden char *libxl__vnode_libxl_path(libxl__gc *gc, uint32_t domid,
-                                      unsigned int nr, const char *key);
-_hidden char *libxl__vnode_op_path(libxl__gc *gc, uint32_t domid);
-_hidden char *libxl__vnode_home_limit_path(libxl__gc *gc, uint32_t domid);
 
 /*
  * Read everything, all of xenstore at one moment.  *out->nr_vnodes is 0 for a
