@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the files of dsm/core share: step.c decides who is meant, holder.c is
- * the host that has or wants the page, directory.c is its home.
+ * What the files of dsm/core share.  Each stands on those below it:
+ *
+ *	step.c		who is meant
+ *	holder.c	the host that has or wants the page
+ *	directory.c	its home
+ *	lease.c		this host's request and its lease, of both of them
+ *	act.c		the actions that a step says
  */
 #ifndef DSM_INTERNAL_H
 #define DSM_INTERNAL_H
@@ -30,6 +35,7 @@ static inline bool at_home(const struct step *s)
 	return s->page->home == s->vm->self;
 }
 
+/* act.c */
 void act(struct step *s, struct dsm_action action);
 void post(struct step *s, unsigned int host, unsigned int type,
 	  unsigned int flags, unsigned int reason, uint32_t txn);
@@ -38,6 +44,7 @@ void fail(struct step *s, unsigned int host, unsigned int reason);
 void operate(struct step *s, enum purpose purpose, unsigned int operation,
 	     unsigned int bytes, unsigned int whom);
 
+/* lease.c */
 /* May a recall with these flags not have the page yet, because of a lease? */
 bool lease_holds(const struct step *s, unsigned int recall_flags);
 /* The page has come for a vCPU that missed. */

@@ -40,7 +40,10 @@ PARTS = [
     ),
 ]
 ENGINE = [
-    *(DSM / "core" / f"{noun}.c" for noun in ("directory", "holder", "protocol", "rules", "step", "token", "vcpu")),
+    *(
+        DSM / "core" / f"{noun}.c"
+        for noun in ("act", "directory", "holder", "lease", "protocol", "rules", "step", "token", "vcpu")
+    ),
     *(
         DSM / "daemon" / f"engine{part}.c"
         for part in (
