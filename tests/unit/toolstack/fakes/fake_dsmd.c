@@ -19,15 +19,10 @@ static void hang_up(void)
     got = answer_len = said = 0;
 }
 
-void fake_dsmd_boot(void)
+static void boot(void)
 {
     hang_up();
     dsmd = (struct dsmd) { 0 };
-}
-
-void fake_dsmd_forget(void)
-{
-    hang_up();
 }
 
 int libxl__dsm_connect(libxl__gc *gc, const char *path, libxl__carefd **cfd,
@@ -217,7 +212,12 @@ static void act(void)
     }
 }
 
-void fake_dsmd_run(void)
+static uint64_t there_kb(unsigned int nr)
+{
+    return dsmd.there_kb[nr];
+}
+
+static void run(void)
 {
     ssize_t n;
 
@@ -243,4 +243,16 @@ void fake_dsmd_run(void)
         if (n > 0)
             said += n;
     }
+}
+
+static const struct fake_neighbour neighbour = {
+    .boot = boot,
+    .forget = hang_up,
+    .run = run,
+    .there_kb = there_kb,
+};
+
+static void __attribute__((constructor)) meet(void)
+{
+    fake_meet(&neighbour);
 }

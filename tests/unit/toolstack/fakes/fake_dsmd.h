@@ -44,10 +44,4 @@ struct dsmd {
 
 extern struct dsmd dsmd;
 
-void fake_dsmd_boot(void);
-/* The process under test has died. */
-void fake_dsmd_forget(void);
-/* Look for requests. */
-void fake_dsmd_run(void);
-
 #endif /* FAKE_DSMD_H */

@@ -4,11 +4,18 @@
 #include <stdarg.h>
 #include <sys/file.h>
 
-#include "fake_dsmd.h"
+#include "fake_libxl.h"
 
 struct world world;
 libxl_ctx fake_ctx;
 libxl__gc fake_gc = { &fake_ctx };
+
+static const struct fake_neighbour *neighbour;
+
+void fake_meet(const struct fake_neighbour *met)
+{
+    neighbour = met;
+}
 
 #define MAX_KEYS 128
 #define KEY_MAX 128
@@ -1038,7 +1045,7 @@ void fake_loop(void)
 {
     while (!world.completed) {
         fake_guest_runs();
-        fake_dsmd_run();
+        neighbour->run();
         if (!aborting && fire_fds())
             continue;
         if (guest_wrote) {
@@ -1082,7 +1089,7 @@ static bool have(unsigned int nr, uint64_t kb)
     uint64_t rest = world.total_kb - world.has_kb[nr];
 
     if (fake_get(key("/libxl/7/vnuma/node/%u/", nr, "host"))) {
-        if (kb > dsmd.there_kb[nr])
+        if (kb > neighbour->there_kb(nr))
             return false;
         world.has_kb[nr] = kb;
         return true;
@@ -1215,7 +1222,7 @@ void fake_kill(void)
     userdata_locked = in_transaction = aborting = false;
     memset(timers, 0, sizeof(timers));
     memset(fds, 0, sizeof(fds));
-    fake_dsmd_forget();
+    neighbour->forget();
     memset(watches, 0, sizeof(watches));
 }
 
@@ -1234,7 +1241,7 @@ void fake_boot(void)
     unsigned int i;
 
     fake_end();
-    fake_dsmd_boot();
+    neighbour->boot();
     if (!lock_path[0])
         snprintf(lock_path, sizeof(lock_path), "/tmp/test-operations.%d",
                  getpid());

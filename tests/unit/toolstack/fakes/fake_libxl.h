@@ -74,6 +74,18 @@ struct world {
 
 extern struct world world;
 
+/* What else is outside the process under test, and stands on this file. */
+struct fake_neighbour {
+    void (*boot)(void);
+    void (*forget)(void);       /* the process under test has died */
+    void (*run)(void);          /* the event loop turns */
+    /* What a vnode whose memory is not this host's can have. */
+    uint64_t (*there_kb)(unsigned int nr);
+};
+
+/* Before main(): there is one. */
+void fake_meet(const struct fake_neighbour *neighbour);
+
 /* A domain that has just booted, its elastic vnodes absent. */
 void fake_boot(void);
 /* Forget everything that was allocated. */
