@@ -153,18 +153,7 @@ static void on_up(void *context, unsigned int host, uint32_t epoch)
 	if (!dsm_start_up(w, host))
 		return;
 	answer(w, &peer->connecting, NULL);
-	dsm_peers_look(w);
-}
-
-void dsm_peers_look(struct dsm_worker *w)
-{
-	unsigned int i;
-
-	for (i = 0; i < w->p.config->nr_hosts; i++)
-		if (i != w->p.config->self && !w->peer[i].was_up)
-			return;
-	if (w->state == DSM_WORKER_CONNECTING && dsm_start_is_done(w))
-		dsm_worker_enter(w, DSM_WORKER_RUNNING, "");
+	dsm_start_look(w);
 }
 
 static void on_message(void *context, unsigned int host,

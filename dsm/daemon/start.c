@@ -106,11 +106,22 @@ static void breach(struct dsm_worker *w, unsigned int host, unsigned int type,
 	fail(w, host, "it breaks the protocol: %s: %s", dsm_type_name(type), what);
 }
 
+void dsm_start_look(struct dsm_worker *w)
+{
+	unsigned int i;
+
+	for (i = 0; i < w->p.config->nr_hosts; i++)
+		if (i != w->p.config->self && !w->peer[i].was_up)
+			return;
+	if (w->state == DSM_WORKER_CONNECTING && dsm_start_is_done(w))
+		dsm_worker_enter(w, DSM_WORKER_RUNNING, "");
+}
+
 static void look(struct dsm_worker *w)
 {
 	if (dsm_start_is_done(w) && (is_home(w, w->p.config->self) || w->start.is_done))
 		dsm_engine_hold_vcpus(w->engine, false);
-	dsm_peers_look(w);
+	dsm_start_look(w);
 }
 
 /* ---- At home ---- */

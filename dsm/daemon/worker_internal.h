@@ -142,8 +142,6 @@ void dsm_peers_end(struct dsm_worker *w);
 void dsm_peers_fail(struct dsm_worker *w, uint8_t reason, const char *text);
 /** Close all.  Return: how many are still open. */
 unsigned int dsm_peers_close(struct dsm_worker *w);
-/** All may be there now that the VM needs to run. */
-void dsm_peers_look(struct dsm_worker *w);
 /** Before the loop sleeps: "leave". */
 void dsm_peers_run(struct dsm_worker *w);
 /** Return: somebody waits for the end of "leave HOST". */
@@ -186,6 +184,8 @@ bool dsm_start_message(struct dsm_worker *w, unsigned int host, const struct dsm
 void dsm_start_clock(struct dsm_worker *w, unsigned int host, bool has_clock);
 /** Return: all that is to be done before it runs is done, as far as this host knows. */
 bool dsm_start_is_done(const struct dsm_worker *w);
+/** All may be there now that the VM needs to run. */
+void dsm_start_look(struct dsm_worker *w);
 bool dsm_start_has_places(const struct dsm_worker *w, unsigned int host);
 /** At home: tell those who were not told yet. */
 void dsm_start_tell(struct dsm_worker *w);
