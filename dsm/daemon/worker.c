@@ -4,7 +4,6 @@
  * engine does what it has collected.
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,82 +13,6 @@
 
 #include "tune.h"
 #include "worker_internal.h"
-
-static const char *const states[DSM_WORKER_STATES] = {
-	[DSM_WORKER_CONNECTING] = "connecting",
-	[DSM_WORKER_RUNNING] = "running",
-	[DSM_WORKER_LEAVING] = "leaving",
-	[DSM_WORKER_ENDED] = "ended",
-	[DSM_WORKER_FAILED] = "failed",
-	[DSM_WORKER_OVER] = "over",
-};
-
-const char *dsm_worker_state_name(unsigned int state)
-{
-	return state < DSM_WORKER_STATES ? states[state] : "?";
-}
-
-static uint64_t on_now(void *context)
-{
-	struct timespec t;
-
-	(void)context;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * DSM_NS + (uint64_t)t.tv_nsec;
-}
-
-void dsm_worker_say(struct dsm_worker *w, int level, const char *format, ...)
-{
-	char text[DSM_ENGINE_TEXT];
-	va_list words;
-
-	va_start(words, format);
-	vsnprintf(text, sizeof(text), format, words);
-	va_end(words);
-	w->p.calls->log(w->p.context, level, text);
-}
-
-void dsm_worker_enter(struct dsm_worker *w, enum dsm_worker_state state,
-		      const char *text)
-{
-	if (w->state == state)
-		return;
-	w->state = state;
-	w->p.calls->state(w->p.context, state, text);
-}
-
-const char *dsm_worker_name(const struct dsm_worker *w, unsigned int host)
-{
-	return host < w->p.config->nr_hosts ? w->p.config->host[host].name : "?";
-}
-
-const char *dsm_worker_ended(const struct dsm_worker *w,
-			     char text[DSM_ENGINE_TEXT])
-{
-	const char *failure = dsm_engine_failure(w->engine);
-
-	if (failure)
-		snprintf(text, DSM_ENGINE_TEXT, "internal the VM has %s: %.*s",
-			 w->state == DSM_WORKER_OVER ? "ended" : "failed",
-			 DSM_ENGINE_TEXT - 64, failure);
-	else if (w->state == DSM_WORKER_LEAVING || w->state == DSM_WORKER_ENDED)
-		snprintf(text, DSM_ENGINE_TEXT, "internal this host is %s",
-			 dsm_worker_state_name(w->state));
-	else
-		return NULL;
-	return text;
-}
-
-enum dsm_control_answer dsm_worker_error(char **text, const char *format, ...)
-{
-	va_list words;
-
-	va_start(words, format);
-	if (vasprintf(text, format, words) < 0)
-		*text = NULL;
-	va_end(words);
-	return DSM_CONTROL_ERROR;
-}
 
 /* ---- The engine ---- */
 
@@ -146,17 +69,11 @@ static void on_placed(void *context, const char *error)
 }
 
 static const struct dsm_engine_calls engine_calls = {
-	.now = on_now, .send = on_send, .room = ask_room, .failed = on_failed, .over = on_over,
+	.now = dsm_worker_now, .send = on_send, .room = ask_room, .failed = on_failed, .over = on_over,
 	.warn = on_warn, .finished = on_finished, .placed = on_placed,
 };
 
 /* ---- The loop ---- */
-
-void dsm_worker_came(struct dsm_worker *w)
-{
-	if (dsm_poll_is_on(&w->poll))
-		dsm_poll_event(&w->poll, on_now(NULL));
-}
 
 /* Everything that was here of others is home, and nothing is under way. */
 static void go_on_leaving(struct dsm_worker *w)
@@ -178,7 +95,7 @@ static void on_before_sleep(struct ev_loop *loop, ev_prepare *prepare, int event
 		go_on_leaving(w);
 	dsm_resize_run(w);
 	dsm_peers_run(w);
-	dsm_poll_before_sleep(&w->poll, dsm_poll_is_on(&w->poll) ? on_now(NULL) : 0,
+	dsm_poll_before_sleep(&w->poll, dsm_poll_is_on(&w->poll) ? dsm_worker_now(NULL) : 0,
 			      dsm_engine_is_asking(w->engine));
 	next = dsm_engine_next(w->engine);
 	/* It mostly is as it was, and clocks cost system calls. */
@@ -188,7 +105,7 @@ static void on_before_sleep(struct ev_loop *loop, ev_prepare *prepare, int event
 	ev_timer_stop(loop, &w->due);
 	if (next == UINT64_MAX)
 		return;
-	t = on_now(NULL);
+	t = dsm_worker_now(NULL);
 	ev_now_update(loop);
 	ev_timer_set(&w->due, next > t ? (double)(next - t) / (double)DSM_NS : 0., 0.);
 	ev_timer_start(loop, &w->due);
@@ -277,7 +194,7 @@ static bool status(struct dsm_worker *w, char **text)
 	json_object_object_add(all, "name",
 			       json_object_new_string(w->p.description->name));
 	json_object_object_add(all, "state",
-			       json_object_new_string(states[w->state]));
+			       json_object_new_string(dsm_worker_state_name(w->state)));
 	json_object_object_add(all, "failure", failure ?
 			       json_object_new_string(failure) : NULL);
 	json_object_object_add(all, "seconds",
@@ -457,7 +374,7 @@ int dsm_worker_create(const struct dsm_worker_params *params,
 	w->since = time(NULL);
 	dsm_description_engine(params->description, params->config, &engine);
 	w->transport_params = (struct dsm_transport_params){
-		.loop = params->loop, .now = on_now, .calls = &dsm_peers_calls,
+		.loop = params->loop, .now = dsm_worker_now, .calls = &dsm_peers_calls,
 		.context = w,
 	};
 	dsm_config_transport(params->config, &w->transport_params);

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the parts of a worker know of each other: worker.c begins, ends and
- * answers; peers.c has the connections, resize.c the sizes of vnodes.
+ * What the parts of a worker know of each other.  Each stands on those below it:
+ *
+ *	worker.c	begins, ends and answers
+ *	resize.c	the sizes of vnodes
+ *	place.c		vCPUs that go and come back
+ *	peers.c		the connections
+ *	start.c		what is done before the guest runs
+ *	peers_clock.c	the clocks of peers
+ *	worker_state.c	its state, and what is said
  *
  * Context: the protocol thread.
  */
@@ -106,8 +113,10 @@ struct dsm_worker {
 	time_t since;
 };
 
-/* ---- worker.c ---- */
+/* ---- worker_state.c ---- */
 
+/** Nanoseconds of the clock that all parts go by.  @context: is not looked at. */
+uint64_t dsm_worker_now(void *context);
 /** A miss or a message has come: more may follow soon. */
 void dsm_worker_came(struct dsm_worker *w);
 __attribute__((format(printf, 3, 4)))

@@ -51,7 +51,6 @@ PYTHON_HOUSE = ("lab", "benchmarks", "tests", "toolstack")
 # Files among which circles are known, by patterns, and who cuts them (docs/plan/9.md).
 OPEN = {
     r"dsm/daemon/engine\w*\.c": "parts of the engine call it back",
-    r"dsm/daemon/(peers|peers_clock|place|resize|start|worker)\.c": "the worker and its peers",
 }
 
 C_FILES = {".c", ".h", ".cc"}

@@ -63,7 +63,7 @@ WORKER = list(
                 DSM / "daemon" / f"{noun}.c"
                 for noun in (
                     *("clock", "control", "description", "peers", "peers_clock", "polling", "resize", "stats", "tune"),
-                    *("place", "start", "worker"),
+                    *("place", "start", "worker", "worker_state"),
                 )
             ),
         ]

@@ -49,7 +49,7 @@ def test_every_command_of_dsmctl_is_described() -> None:
 
 
 def test_every_state_is_described() -> None:
-    states = re.findall(r'^\t\[DSM_WORKER_\w+\] = "([a-z]+)"', read(DAEMON / "worker.c"), re.M)
+    states = re.findall(r'^\t\[DSM_WORKER_\w+\] = "([a-z]+)"', read(DAEMON / "worker_state.c"), re.M)
     assert len(states) == 6
     manual = read(ROOT / "docs/man/dsmd.8").partition(".SH STATES")[2]
     for state in states:
