@@ -11,7 +11,7 @@ import importlib
 import sys
 import time
 
-MEASUREMENTS = ("parallel_region", "balloon")
+MEASUREMENTS = ("parallel_region", "balloon", "overhead")
 
 
 def main() -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What our programs print in a guest: parsers of the lines of stream_check and of numa_watch.
+"""What our programs print in a guest: parsers of the lines of stream_check, of numa_watch and of those with timed_run.h.
 
 Plain functions from text to values. All text comes from a guest and is not trusted: what does not have the expected
 form raises `Malformed`, which names the line.
@@ -54,6 +54,45 @@ class Sample:
         """Entry `node` of list `what` (cpus, kib, threads, running); 0 for a node that has none."""
         values: tuple[int, ...] = getattr(self, what)
         return values[node] if node < len(values) else 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """One iteration of a timed program: its end (seconds), its time, the team's size, the CPU time of all until then."""
+
+    n: int
+    t: float
+    ms: float
+    threads: int
+    user_s: float
+    system_s: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """A timed program's last words; times and faults are those of its iterations."""
+
+    verified: bool
+    rounds: int
+    iterations: int
+    seconds: float
+    user_s: float
+    system_s: float
+    gap_ms: float
+    minor_faults: int
+    major_faults: int
+
+
+@dataclasses.dataclass(frozen=True)
+class TimedRun:
+    """All that a program with timed_run.h printed; `outcome` is None as long as it has not ended."""
+
+    program: str
+    problem: str  # its class, a letter
+    bytes: int  # that the iterations touch
+    steps: tuple[Step, ...]
+    wrong: tuple[str, ...]  # what was checked and is not as it should be
+    outcome: Outcome | None
 
 
 def _objects(text: str) -> Iterable[dict[str, Any]]:
@@ -148,3 +187,67 @@ def parse_samples(text: str) -> list[Sample]:
             )
         )
     return samples
+
+
+def _bool(data: Mapping[str, Any], key: str) -> bool:
+    value = data.get(key)
+    if not isinstance(value, bool):
+        raise Malformed(f"{key} {value!r} is neither true nor false")
+    return value
+
+
+def _outcome(data: Mapping[str, Any]) -> Outcome:
+    return Outcome(
+        _bool(data, "verified"),
+        _int(data, "rounds"),
+        _int(data, "iterations"),
+        _float(data, "seconds"),
+        _float(data, "user_s"),
+        _float(data, "system_s"),
+        _float(data, "gap_ms"),
+        _int(data, "minor_faults"),
+        _int(data, "major_faults"),
+    )
+
+
+def parse_timed(text: str) -> TimedRun:
+    """The output of a program with timed_run.h, complete or as far as it has come.
+
+    Raises Malformed, also without a start line, with iterations missing, behind a result, and for a result that says
+    something else than the lines before it.
+    """
+    start: dict[str, Any] | None = None
+    outcome: Outcome | None = None
+    steps: list[Step] = []
+    wrong: list[str] = []
+    for data in _objects(text):
+        event = data.get("event")
+        if outcome is not None or (start is None) != (event == "start"):
+            raise Malformed(f"unexpected event {event!r}")
+        if event == "start":
+            start = data
+        elif event == "iteration":
+            steps.append(
+                Step(
+                    _int(data, "n"),
+                    _float(data, "t"),
+                    _float(data, "ms"),
+                    _int(data, "threads", MAX_CPUS),
+                    _float(data, "user_s"),
+                    _float(data, "system_s"),
+                )
+            )
+            if steps[-1].n != len(steps):
+                raise Malformed(f"iteration {steps[-1].n} follows {len(steps) - 1}")
+        elif event == "check":
+            if not _bool(data, "right"):
+                wrong.append(f"{_text(data, 'what')}: {_text(data, 'got')}, wanted {_text(data, 'wanted')}")
+        elif event == "result":
+            outcome = _outcome(data)
+            if outcome.iterations != len(steps) or outcome.verified != (not wrong):
+                raise Malformed(f"{outcome} after {len(steps)} iterations and {len(wrong)} wrong results")
+        else:
+            raise Malformed(f"unknown event {event!r}")
+    if start is None:
+        raise Malformed("no start line")
+    return TimedRun(_text(start, "program"), _text(start, "class"), _int(start, "bytes"), tuple(steps), tuple(wrong), outcome)

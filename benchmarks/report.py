@@ -27,6 +27,8 @@ HEADLINES = (
     ("detach.seconds", "to detach it"),
     ("detach.residual_kib", "left over after a detach"),
     ("parallel_region.overhead_pct", "more time for an empty parallel region"),
+    ("overhead.add.mean_pct", "longer for a program, when two nodes come"),
+    ("overhead.remove.mean_pct", "longer for a program, when two nodes go"),
     ("dsm.fault.ratio_to_rtt", "a fault of another host's page, against the raw round trip"),
     ("dsm.messages_per_read_fault", "messages for a read fault"),
     ("dsm.vs_swap.ratio", "faster than swap on a disk in the other host's memory"),

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a program notices of a change: nodes come and go while it runs, against runs in which nothing changes.
+
+Six OpenMP programs with known results (benchmarks/programs, those with timed_run.h), unmodified, on the project's libgomp, in a
+guest of two nodes that gets two more (configs/guest4x1.cfg). Each round runs each of them four times: two nodes, two and then
+four, four, four and then two; so all kinds of runs alternate, and none needs a change of its own in between. The change begins
+when the program has done its first iterations. How often a program computes its problem in a run is found by a run before, so
+that a run takes about --seconds. What is compared, and the model: overhead_figures.py.
+
+Usage: python3 -m benchmarks.overhead [--runs=N] [--seconds=S] [--programs=NAME,...] [--classes=NAME=C,...]
+       [--rack=NAME | --use=NAME] [--config=FILE]
+Exit status: 0, or 1 if it could not be measured; what was measured until then is written in any case.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.overhead_figures import (
+    ADD,
+    FINAL,
+    KINDS,
+    LARGE,
+    SMALL,
+    Counters,
+    Program,
+    Sample,
+    check,
+    metrics,
+    parse_counters,
+)
+from benchmarks.program_output import TimedRun, parse_timed
+from benchmarks.results import RESULTS, write
+from lab.command import checked
+from lab.description import RackDescription
+from lab.elastic_guest import LIBGOMP, PROGRAMS, ElasticGuest
+from lab.errors import CommandFailedError, LabError, Malformed
+from lab.patience import scaled, wait_for
+from lab.pipeline.paths import REPO
+from lab.rack import Rack
+
+# Each with a class whose memory fits into a node of the guest, and that the emulated guest computes in about a minute.
+CLASSES = {"npb_ep": "S", "npb_is": "A", "npb_cg": "A", "npb_mg": "W", "random_access": "A", "stream": "W"}
+RUNS = 5
+SECONDS = 30.0
+MAX_ROUNDS = 1000
+ITERATIONS_BEFORE = 2  # that a program has done when the change begins
+RUN_TIMEOUT = 900.0
+START_TIMEOUT = 300.0  # preparing a problem takes its time, too
+ASK_S = 1.0  # seconds between two questions to the guest: each costs it time
+# What a user of a NUMA machine sets: threads stay on their place. And threads that wait sleep instead of spinning, since
+# there are more emulated processors than real ones.
+SETTINGS = "OMP_PLACES=threads OMP_PROC_BIND=close OMP_WAIT_POLICY=passive"
+# Each vCPU stays on its node's CPUs; the rack's first node has two.
+PLACED = {"cpus": '["0-1", "2", "3", "4"]'}
+FAILURES = (LabError, Malformed, TimeoutError, OSError)
+
+
+@dataclasses.dataclass(frozen=True)
+class Shapes:
+    """The guest's two shapes: vnodes that come and go, in the order in which they come, and the teams' sizes."""
+
+    vnodes: Sequence[int]
+    teams: Mapping[str, int]
+
+
+SHAPES = Shapes((2, 3), {SMALL: 2, LARGE: 4})
+
+
+class Bench:
+    """All runs on a guest that is up, in its small shape: before, and after each round. Samples are kept as they come."""
+
+    def __init__(
+        self,
+        guest: ElasticGuest,
+        shapes: Shapes = SHAPES,
+        classes: Mapping[str, str] = CLASSES,
+        *,
+        folder: str = "/tmp/overhead",
+        environment: str = f"{SETTINGS} LD_LIBRARY_PATH={LIBGOMP}",
+        programs: str = PROGRAMS,
+        tell: Callable[[str], None] = print,
+    ) -> None:
+        self.guest, self.shapes, self.classes, self.folder = guest, shapes, classes, folder
+        self._environment, self._programs, self._tell = environment, programs, tell
+        self.samples: dict[str, list[Sample]] = {name: [] for name in classes}
+        self.rounds: dict[str, int] = {}  # how often a program computes its problem in a run
+
+    # --- one run ------------------------------------------------------------------------------------------------------
+
+    def _counters(self) -> Counters:
+        text = checked(self.guest.guest, "cat /proc/stat; echo ---; cat /proc/vmstat")
+        stat, _, vmstat = text.partition("\n---\n")
+        return parse_counters(stat, vmstat)
+
+    def _start(self, name: str, rounds: int) -> None:
+        """Start a program in the background; who reads `ended` waits for its end, and reads its exit status."""
+        words = f"{self._programs}/{name} --class={self.classes[name]} --rounds={rounds}"
+        script = f"{self._environment} {words} >out 2>err </dev/null; echo $? >ended"
+        checked(
+            self.guest.guest,
+            f"mkdir -p {self.folder} && cd {self.folder} && rm -f out err ended && mkfifo ended && : >out && "
+            f"{{ setsid sh -c '{script}' >/dev/null 2>&1 </dev/null & }}",
+        )
+
+    def _said(self) -> str:
+        return checked(self.guest.guest, f"cat {self.folder}/out")
+
+    def _await_iterations(self, count: int) -> None:
+        """Wait until the program has done so many. Raises TimeoutError."""
+        there = f"[ $(grep -c '\"iteration\"' {self.folder}/out) -ge {count} ] || grep -q '\"result\"' {self.folder}/out"
+        wait_for(f"{count} iterations", START_TIMEOUT, lambda: self.guest.guest(there, 30.0).status == 0, ASK_S)
+
+    def _finish(self, name: str) -> TimedRun:
+        """Wait for the end. Raises LabError unless it is a good one, Malformed."""
+        done = self.guest.guest(f"cat {self.folder}/ended", scaled(RUN_TIMEOUT))
+        if done.status != 0 or done.out.strip() not in ("0", "1"):
+            words = self.guest.guest(f"tail -c 500 {self.folder}/err", 30.0).text
+            raise LabError(f"{name}: it ended with {done.out.strip() or done.text!r}: {words.strip()}")
+        return parse_timed(self._said())
+
+    def change(self, kind: str) -> float:
+        """Attach or detach the vnodes, as the operator does; how long he waited. Raises CommandFailedError."""
+        seconds = 0.0
+        order = self.shapes.vnodes if kind == ADD else tuple(reversed(self.shapes.vnodes))
+        for vnode in order:
+            done = self.guest.attach(vnode) if kind == ADD else self.guest.detach(vnode)
+            if done.status != 0:
+                raise CommandFailedError(f"{kind} vnode {vnode}: exit status {done.status}: {done.text.strip()}")
+            seconds += done.seconds
+        return seconds
+
+    def play(self, name: str, number: int, kind: str) -> Sample:
+        """One run of a program; the guest has the shape with which it begins. Raises one of FAILURES."""
+        before = self._counters()
+        self._start(name, self.rounds[name])
+        operation_s = 0.0
+        try:
+            if kind in FINAL:
+                self._await_iterations(ITERATIONS_BEFORE)
+                operation_s = self.change(kind)
+        finally:
+            run = self._finish(name)  # whatever happens: no program is left behind
+        check(kind, run, self.shapes.teams)
+        return Sample(number, kind, run, self._counters().since(before), operation_s)
+
+    # --- all of them --------------------------------------------------------------------------------------------------
+
+    def calibrate(self, name: str, seconds: float) -> None:
+        """Find out how often a program has to compute its problem for a run of about so many seconds."""
+        self.rounds[name] = 1
+        once = self.play(name, 0, SMALL).seconds
+        self.rounds[name] = min(MAX_ROUNDS, max(1, round(seconds / once)))
+        self._tell(f"{name}.{self.classes[name]}: {once:.2f} s, so {self.rounds[name]} times a run")
+
+    def measure(self, runs: int, seconds: float) -> None:
+        """Calibrate, and then play all rounds. Raises one of FAILURES; `samples` then has what was measured until then."""
+        for name in self.classes:
+            self.calibrate(name, seconds)
+        for number in range(runs):
+            for name in self.classes:
+                for kind in KINDS:
+                    sample = self.play(name, number, kind)
+                    self.samples[name].append(sample)
+                    waited = f", operation {sample.operation_s:.1f} s" if kind in FINAL else ""
+                    self._tell(f"round {number}: {name} {kind}: {sample.seconds:.2f} s{waited}")
+
+    def programs(self) -> list[Program]:
+        """All programs with what was measured of them."""
+        return [Program(name, self.classes[name], self.samples[name]) for name in self.classes]
+
+
+def chosen(programs: str | None, classes: str | None) -> dict[str, str]:
+    """The programs to run and their classes, from the command line. Raises ValueError."""
+    found = dict(CLASSES)
+    for item in filter(None, (classes or "").split(",")):
+        name, _, letter = item.partition("=")
+        if name not in CLASSES or letter not in tuple("SWAB"):
+            raise ValueError(f"--classes: {item!r}: want NAME=C, of {', '.join(CLASSES)}, and C of S, W, A, B")
+        found[name] = letter
+    names = [*filter(None, (programs or "").split(","))] or [*CLASSES]
+    if unknown := [name for name in names if name not in CLASSES]:
+        raise ValueError(f"--programs: {', '.join(unknown)}: want some of {', '.join(CLASSES)}")
+    return {name: found[name] for name in names}
+
+
+@contextmanager
+def rack_of(options: argparse.Namespace) -> Iterator[Rack]:
+    """The rack to measure on: booted for it, or one that runs already."""
+    if options.use:
+        with Rack.attach(options.use) as rack:
+            yield rack
+        return
+    with Rack.boot(RackDescription.load(options.rack), meter=False) as rack:
+        yield rack
+
+
+def report(bench: Bench | None, classes: Mapping[str, str], directory: Path = RESULTS) -> None:
+    """Write overhead.json, and show the means."""
+    programs = bench.programs() if bench else [Program(name, letter, ()) for name, letter in classes.items()]
+    found = metrics(programs, SHAPES.teams if bench is None else bench.shapes.teams)
+    # Of some programs only, a mean is not what its name says.
+    if set(classes) != set(CLASSES):
+        found = [metric for metric in found if not metric.metric.endswith(".mean_pct")]
+    path = write("overhead", found, directory)
+    for metric in found:
+        if metric.metric.endswith("pct"):
+            value = "not measured" if metric.value is None else f"{metric.value:.2f} %"
+            print(f"{metric.metric:<44} {value:>14}  {dict(metric.baseline) or ''}")
+    print(f"overhead: {path}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """See the module's text."""
+    parser = argparse.ArgumentParser(prog="overhead", description="What a program notices of nodes that come and go.")
+    parser.add_argument("--runs", type=int, default=RUNS, help="rounds (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="of a run, about (%(default)s)")
+    parser.add_argument("--programs", help=f"only these of {','.join(CLASSES)}")
+    parser.add_argument("--classes", help="other classes than usual: NAME=C,...")
+    parser.add_argument("--rack", default="four-nodes", help="rack to boot (%(default)s)")
+    parser.add_argument("--use", metavar="NAME", help="measure on a rack that runs already instead")
+    parser.add_argument("--config", type=Path, default=REPO / "configs" / "guest4x1.cfg", help="guest to start (%(default)s)")
+    options = parser.parse_args([] if arguments is None else arguments)
+    try:
+        classes = chosen(options.programs, options.classes)
+    except ValueError as error:
+        parser.error(str(error))
+    if options.runs < 1 or not 0 < options.seconds < math.inf:
+        parser.error("--runs and --seconds: want more than 0")
+
+    began, failure, bench = time.monotonic(), None, None
+    try:
+        with rack_of(options) as rack:
+            guest = rack.host().start_guest(options.config, PLACED)
+            try:
+                bench = Bench(guest, classes=classes)
+                bench.measure(options.runs, options.seconds)
+            finally:
+                guest.destroy()
+    except FAILURES as error:
+        failure = str(error)
+    report(bench, classes)
+    print(f"overhead: {time.monotonic() - began:.0f} s")
+    if failure:
+        print(f"overhead: {failure}", file=sys.stderr)
+    return 1 if failure else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a change of the topology costs a program: from runs of it to figures. Pure: no guest, no clock, no file.
+
+A program runs four times a round: with few nodes throughout (`small`), with nodes added on the way (`add`), with many
+throughout (`large`), with nodes removed on the way (`remove`). All do the same work. A change is compared
+
+    with the static run of the final shape, as Virtflex does it: `pct`. In it is what the program did before the change with
+    fewer threads, or with more;
+    with the mix of both static runs, by the share of the iterations that it did before its team changed: `mixed_pct`. What is
+    left is the disturbance, with what the emulated host takes for the operation itself;
+    with the same mix in a model, where what was counted costs what it costs on a machine: `modelled_pct`.
+
+In the lab, a guest's CPUs outnumber those that are real. So times of the larger shape hide what more CPUs would bring, and CPU
+time has in it what a CPU waited for a real one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+
+from benchmarks.program_output import TimedRun
+from benchmarks.results import Metric
+from lab.errors import Malformed
+
+SMALL, ADD, LARGE, REMOVE = "small", "add", "large", "remove"
+KINDS = (SMALL, ADD, LARGE, REMOVE)  # in the order in which they run: each begins as the one before has ended
+FINAL = {ADD: LARGE, REMOVE: SMALL}
+FIRST = {ADD: SMALL, REMOVE: LARGE}
+PAGE = 4096
+MIB = 1 << 20
+
+# The model's constants.
+MOVED_BYTES_PER_S = 3.55e9  # one thread moves pages of 4 KiB between nodes: move_pages(2) of 1 GB, AMD Zen 3, published
+FAULT_S = 1e-6  # a fault without a page to move: an assumption; a minor fault takes Linux 0.5 to 1 us on today's machines
+
+
+@dataclasses.dataclass(frozen=True)
+class Counters:
+    """What a guest's kernel has counted since its start: seconds of CPU outside of user mode, pages that it has moved."""
+
+    kernel_s: float
+    moved_pages: int
+
+    def since(self, before: Counters) -> Counters:
+        """What came in between. Raises Malformed if it went backwards."""
+        found = Counters(self.kernel_s - before.kernel_s, self.moved_pages - before.moved_pages)
+        if found.kernel_s < 0 or found.moved_pages < 0:
+            raise Malformed(f"counters went backwards: {before}, then {self}")
+        return found
+
+
+def parse_counters(stat: str, vmstat: str, ticks_per_s: int = 100) -> Counters:
+    """From /proc/stat and /proc/vmstat. Raises Malformed."""
+    try:
+        total = next(line.split() for line in stat.splitlines() if line.startswith("cpu "))
+        kernel = sum(int(total[place]) for place in (3, 6, 7))  # system, irq, softirq: proc_stat(5)
+        moved = next(int(line.split()[1]) for line in vmstat.splitlines() if line.startswith("pgmigrate_success "))
+    except (StopIteration, IndexError, ValueError) as error:
+        raise Malformed(f"/proc/stat or /proc/vmstat: {stat[:100]!r}, {vmstat[:100]!r}") from error
+    return Counters(kernel / ticks_per_s, moved)
+
+
+@dataclasses.dataclass(frozen=True)
+class Sample:
+    """One run of a program to its end: which round and kind, what it said, what its kernel counted meanwhile.
+
+    `operation_s` is what the operator waited for, 0 in a static run.
+    """
+
+    round: int
+    kind: str
+    run: TimedRun
+    counted: Counters
+    operation_s: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """The time of its iterations."""
+        return self.run.outcome.seconds if self.run.outcome else 0.0
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU time of its iterations, of all its threads."""
+        return self.run.outcome.user_s + self.run.outcome.system_s if self.run.outcome else 0.0
+
+    @property
+    def faults(self) -> int:
+        """Page faults in its iterations."""
+        return self.run.outcome.minor_faults + self.run.outcome.major_faults if self.run.outcome else 0
+
+    @property
+    def gap_ms(self) -> float:
+        """The longest time in which no iteration, or equal step of one, ended."""
+        return self.run.outcome.gap_ms if self.run.outcome else 0.0
+
+    @property
+    def other_kernel_s(self) -> float:
+        """CPU time of the guest's kernel that is not the program's."""
+        return max(0.0, self.counted.kernel_s - (self.run.outcome.system_s if self.run.outcome else 0.0))
+
+
+def check(kind: str, run: TimedRun, teams: Mapping[str, int]) -> None:
+    """Raises Malformed unless the run has ended well, in teams of the sizes that its kind has (`teams`: of SMALL and LARGE)."""
+    if run.outcome is None or not run.steps or run.outcome.seconds <= 0:
+        raise Malformed(f"{run.program}: it has not ended")
+    if not run.outcome.verified:
+        raise Malformed(f"{run.program}: wrong results: {'; '.join(run.wrong)}")
+    first, final = (teams[FIRST[kind]], teams[FINAL[kind]]) if kind in FINAL else (teams[kind], teams[kind])
+    sizes = [step.threads for step in run.steps]
+    if sizes[0] != first or sizes[-1] != final:
+        raise Malformed(
+            f"{run.program}, {kind}: its team had {sizes[0]} threads first and {sizes[-1]} last, not {first} and {final}"
+        )
+
+
+def share_before(sample: Sample, first: int) -> float:
+    """Which share of the work a run had done when its team was not of the `first` size any more."""
+    sizes = [step.threads for step in sample.run.steps]
+    before = next((n for n, size in enumerate(sizes) if size != first), len(sizes))
+    return before / len(sizes)
+
+
+def mix(share: float, before: float, after: float) -> float:
+    """How long work takes of which a share is done where all of it would take `before`, and the rest where `after`."""
+    return share * before + (1 - share) * after
+
+
+def percent(value: float, base: float) -> float:
+    """How much more than `base`."""
+    return 100 * (value / base - 1)
+
+
+def modelled_pct(sample: Sample, work_s: float, teams: Mapping[str, int]) -> float:
+    """The model: what a change costs on a machine with a core for each vCPU, against the mix of both shapes there.
+
+    `work_s` is the CPU time of all the work, of a static run. Each thread of the smaller team moves its share of the pages
+    that were moved and takes its share of the faults, and computes nothing meanwhile. What the operator waits for is not in it.
+    """
+    first, final = teams[FIRST[sample.kind]], teams[FINAL[sample.kind]]
+    ideal = mix(share_before(sample, first), work_s / first, work_s / final)
+    cost = sample.counted.moved_pages * PAGE / MOVED_BYTES_PER_S + sample.faults * FAULT_S
+    return percent(ideal + cost / min(first, final), ideal)
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """One program: its name, the class that is run, and all its samples."""
+
+    name: str
+    problem: str
+    samples: Sequence[Sample]
+
+    def of(self, kind: str) -> list[Sample]:
+        """Its runs of a kind, by round."""
+        return sorted((sample for sample in self.samples if sample.kind == kind), key=lambda sample: sample.round)
+
+    def rounds(self, operation: str) -> list[dict[str, Sample]]:
+        """The rounds in which the change and both static runs are there."""
+        by_round: dict[int, dict[str, Sample]] = {}
+        for sample in self.samples:
+            by_round.setdefault(sample.round, {})[sample.kind] = sample
+        wanted = {operation, SMALL, LARGE}
+        return [by_round[number] for number in sorted(by_round) if wanted <= set(by_round[number])]
+
+
+def _percentages(program: Program, operation: str, teams: Mapping[str, int]) -> list[Metric]:
+    rounds = program.rounds(operation)
+    first, final = FIRST[operation], FINAL[operation]
+    pct, mixed, modelled = [], [], []
+    work_s = statistics.median(each[SMALL].cpu_s for each in rounds) if rounds else 0.0
+    for each in rounds:
+        share = share_before(each[operation], teams[first])
+        pct.append(percent(each[operation].seconds, each[final].seconds))
+        mixed.append(percent(each[operation].seconds, mix(share, each[first].seconds, each[final].seconds)))
+        modelled.append(modelled_pct(each[operation], work_s, teams))
+    baseline: dict[str, float | str] = {"class": program.problem}
+    if rounds:
+        for kind, name in ((operation, "changing_s"), (final, "static_s"), (first, "static_first_s")):
+            baseline[name] = round(statistics.median(each[kind].seconds for each in rounds), 3)
+        baseline |= {"least_pct": round(min(pct), 2), "most_pct": round(max(pct), 2)}
+    name = f"overhead.{operation}.{program.name}"
+    notes = {
+        "pct": (pct, "wall time against a static run of the final shape, in the same round"),
+        "mixed_pct": (mixed, "wall time against the mix of both static runs, by the iterations done in each shape"),
+        "modelled_pct": (
+            modelled,
+            f"a core for each vCPU, {MOVED_BYTES_PER_S / 1e9} GB/s and thread for pages moved, {FAULT_S * 1e6:g} us a fault,"
+            " against the mix of both shapes",
+        ),
+    }
+    found = []
+    for what, (runs, note) in notes.items():
+        value = statistics.median(runs) if runs else None
+        found.append(Metric(f"{name}.{what}", value, "%", "lower", baseline, runs, note if runs else "not measured"))
+    return found
+
+
+COUNTS: Mapping[str, tuple[str, str, Callable[[Sample], float]]] = {
+    "user_s": ("s", "CPU time of the program in user mode", lambda s: s.run.outcome.user_s if s.run.outcome else 0.0),
+    "system_s": ("s", "CPU time of the program in its kernel", lambda s: s.run.outcome.system_s if s.run.outcome else 0.0),
+    "kernel_s": ("s", "CPU time of the guest's kernel that is not the program's", lambda s: s.other_kernel_s),
+    "moved_mib": (
+        "MiB",
+        "memory that the guest's kernel moved, by pgmigrate_success",
+        lambda s: s.counted.moved_pages * PAGE / MIB,
+    ),
+    "faults": ("1", "page faults of the program", lambda s: s.faults),
+    "gap_ms": ("ms", "longest time between two iterations, or equal steps of them", lambda s: s.gap_ms),
+}
+
+
+def _counts(program: Program, operation: str) -> list[Metric]:
+    changing, static = program.of(operation), program.of(FINAL[operation])
+    found = []
+    for what, (unit, note, value) in COUNTS.items():
+        runs = [float(value(sample)) for sample in changing]
+        baseline: dict[str, float | str] = {}
+        if static:
+            baseline["static"] = round(statistics.median(value(sample) for sample in static), 3)
+        found.append(
+            Metric(
+                f"overhead.{operation}.{program.name}.{what}",
+                statistics.median(runs) if runs else None,
+                unit,
+                "lower",
+                baseline,
+                runs,
+                note if runs else "not measured",
+            )
+        )
+    return found
+
+
+def _mean(metric: str, medians: Mapping[str, float | None], note: str) -> Metric:
+    """The mean over the programs of their medians; nothing unless all were measured."""
+    missing = [each for each, value in medians.items() if value is None]
+    known = {each: value for each, value in medians.items() if value is not None}
+    baseline: dict[str, float | str] = {each: round(value, 2) for each, value in known.items()}
+    if missing or not known:
+        reason = f"not measured: {', '.join(missing) or 'no program'}"
+        return Metric(metric, None, "%", "lower", baseline, note=reason)
+    return Metric(metric, statistics.mean(known.values()), "%", "lower", baseline, list(known.values()), note)
+
+
+MEANS = (
+    ("pct", "mean_pct", "mean of the programs' medians; wall time against a static run of the final shape"),
+    ("mixed_pct", "mixed.mean_pct", "the same against the mix of both shapes"),
+    ("modelled_pct", "modelled.mean_pct", "the same of the model"),
+)
+
+
+def metrics(programs: Sequence[Program], teams: Mapping[str, int]) -> list[Metric]:
+    """The figures of all programs, the means first. `teams` has the number of threads of SMALL and of LARGE."""
+    means, rest = [], []
+    for operation in (ADD, REMOVE):
+        found: list[Metric] = []
+        for program in programs:
+            found += _percentages(program, operation, teams) + _counts(program, operation)
+        values = {metric.metric: metric.value for metric in found}
+        for what, name, note in MEANS:
+            medians = {each.name: values[f"overhead.{operation}.{each.name}.{what}"] for each in programs}
+            means.append(_mean(f"overhead.{operation}.{name}", medians, note))
+        seconds = [sample.operation_s for program in programs for sample in program.of(operation)]
+        means.append(
+            Metric(
+                f"overhead.{operation}.operation_s",
+                statistics.median(seconds) if seconds else None,
+                "s",
+                "lower",
+                runs=seconds,
+                note="what the operator waited for, both nodes" if seconds else "not measured",
+            )
+        )
+        rest += found
+    return means + rest

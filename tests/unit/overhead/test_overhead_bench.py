@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The measurement's orchestration: with a played guest, and with real programs whose topology a played operator changes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from benchmarks import overhead
+from benchmarks.overhead import CLASSES, Bench, Shapes, chosen, report
+from benchmarks.overhead_figures import ADD, KINDS, LARGE, REMOVE, SMALL
+from lab.command import Done
+from lab.elastic_guest import ElasticGuest
+from lab.errors import CommandFailedError, LabError, Malformed
+from tests.unit.libgomp.gomp_player import AB, CPUS, ELASTIC, A, page
+from tests.unit.overhead import programs
+from tests.unit.overhead.runs import said
+from tests.unit.overhead.test_overhead_programs import turn_page
+
+COUNTERS = "cpu  0 0 {0} 0 0 0 0 0 0 0\n---\npgmigrate_success {1}\n"
+
+
+class Played:
+    """A guest with nodes, and a dom0. A program's run begins with the nodes that are there, and ends with those then there."""
+
+    def __init__(self, fails: str = "", follows: bool = True, right: bool = True, status: str = "0") -> None:
+        self.fails, self.follows, self.right, self.status = fails, follows, right, status
+        self.vnodes = {0, 1}
+        self.runs: list[tuple[str, int, int, str]] = []  # program, nodes first and last, rounds
+        self.begun: tuple[str, int, str] | None = None
+        self.asked = 0
+        self.pages = 0
+        self.typed: list[str] = []
+
+    def dom0(self, command: str, timeout: float = 60.0) -> Done:
+        self.typed.append(command)
+        if self.fails and self.fails in command:
+            return Done(3, "", "refused", 1.0)
+        match = re.fullmatch(r"xl vnode-(attach|detach) g (\d)", command)
+        assert match and self.begun, f"{command}, while {self.begun} runs"
+        assert self.asked >= 2, "the change began before the program had done anything"
+        (self.vnodes.add if match[1] == "attach" else self.vnodes.remove)(int(match[2]))
+        self.pages += 100
+        return Done(0, "", "", 2.5)
+
+    def guest(self, command: str, timeout: float = 60.0) -> Done:
+        if "/proc/stat" in command:
+            return Done(0, COUNTERS.format(len(self.runs) * 1000, self.pages))
+        if "mkfifo" in command:
+            match = re.search(r"LD_LIBRARY_PATH=/opt/xenuma/lib /opt/xenuma/bin/(\w+) --class=(\w) --rounds=(\d+)", command)
+            assert match and self.begun is None
+            self.begun, self.asked = (match[1], len(self.vnodes), match[3]), 0
+            return Done(0, "")
+        if "grep -c" in command:
+            self.asked += 1
+            return Done(0 if self.asked >= 2 else 1, "")
+        if command.endswith("/ended"):
+            assert self.begun, "nothing runs"
+            name, first, rounds = self.begun
+            self.runs.append((name, first, len(self.vnodes), rounds))
+            self.begun = None
+            return Done(0, f"{self.status}\n")
+        if command.endswith("/err"):
+            return Done(0, "Killed")
+        assert command.endswith("/out")
+        name, first, last, rounds = self.runs[-1]
+        last = last if self.follows else first
+        return Done(0, said(name, [first] * 3 + [last] * 7, seconds=0.5 * int(rounds), right=self.right))
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overhead, "ASK_S", 0.0)
+
+
+def bench(played: Played, classes: dict[str, str]) -> Bench:
+    return Bench(ElasticGuest("g", played.dom0, played.guest), classes=classes, tell=lambda text: None)
+
+
+def test_all_rounds() -> None:
+    """Each program once to calibrate it, then all four kinds in each round: none has a change of its own before it."""
+    played = Played()
+    measured = bench(played, {"npb_cg": "A", "stream": "W"})
+    measured.measure(2, 10.0)
+    once = [(name, 2, 2, "1") for name in ("npb_cg", "stream")]
+    kinds = [(2, 2), (2, 4), (4, 4), (4, 2)]
+    assert played.runs == once + [(name, *kind, "20") for _ in range(2) for name in ("npb_cg", "stream") for kind in kinds]
+    order = [f"xl vnode-{word} g {node}" for word, nodes in (("attach", (2, 3)), ("detach", (3, 2))) for node in nodes]
+    assert played.typed == order * 4
+    for program in measured.programs():
+        assert [(sample.round, sample.kind) for sample in program.samples] == [(n, kind) for n in range(2) for kind in KINDS]
+        assert [sample.operation_s for sample in program.of(ADD)] == [5.0, 5.0]
+        assert [sample.counted.moved_pages for sample in program.of(REMOVE)] == [200, 200]
+        assert [sample.counted.moved_pages for sample in program.of(LARGE)] == [0, 0]
+        assert [sample.counted.kernel_s for sample in program.of(SMALL)] == [10.0, 10.0]
+
+
+@pytest.mark.parametrize(
+    ("played", "error", "words", "whole"),
+    [
+        (Played(fails="attach g 3"), CommandFailedError, "add vnode 3: exit status 3: refused", [SMALL]),
+        (Played(fails="detach g 2"), CommandFailedError, "remove vnode 2: exit status 3: refused", [SMALL, ADD, LARGE]),
+        (Played(follows=False), Malformed, "2 threads first and 2 last, not 2 and 4", [SMALL]),
+        (Played(right=False), Malformed, "wrong results", []),
+        (Played(status="139"), LabError, "it ended with '139': Killed", []),
+        (Played(status=""), LabError, "it ended with", []),
+    ],
+    ids=["attach", "detach", "team", "result", "signal", "nothing"],
+)
+def test_what_goes_wrong_ends_it(played: Played, error: type[Exception], words: str, whole: list[str]) -> None:
+    """What was measured until then is kept, and no program is left behind."""
+    measured = bench(played, {"npb_cg": "A"})
+    with pytest.raises(error, match=words):
+        measured.measure(1, 10.0)
+    assert [sample.kind for sample in measured.samples["npb_cg"]] == whole
+    assert played.begun is None
+
+
+def test_a_program_that_is_slow_runs_once() -> None:
+    measured = bench(Played(), {"npb_cg": "A"})
+    measured.calibrate("npb_cg", 0.1)
+    assert measured.rounds == {"npb_cg": 1}
+    measured.calibrate("npb_cg", 1e6)
+    assert measured.rounds == {"npb_cg": overhead.MAX_ROUNDS}
+
+
+# --- the command ---------------------------------------------------------------------------------------------------------
+
+
+def test_programs_and_classes_by_words() -> None:
+    assert chosen(None, None) == CLASSES
+    assert chosen("stream,npb_cg", "npb_cg=W,npb_ep=A") == {"stream": "W", "npb_cg": "W"}
+    for words in (("npb_lu", None), (None, "npb_cg"), (None, "npb_cg=C"), (None, "npb_lu=S")):
+        with pytest.raises(ValueError, match=r"want"):
+            chosen(*words)
+
+
+def metrics_of(folder: Path) -> dict[str, Any]:
+    data = json.loads((folder / "overhead.json").read_text(encoding="utf-8"))
+    return {metric["metric"]: metric["value"] for metric in data["metrics"]}
+
+
+def test_some_programs_have_no_mean(tmp_path: Path) -> None:
+    """A mean of two would pass for that of all six."""
+    measured = bench(Played(), {"npb_cg": "A", "stream": "W"})
+    measured.measure(1, 10.0)
+    report(measured, measured.classes, tmp_path)
+    found = metrics_of(tmp_path)
+    assert found["overhead.add.stream.pct"] == 0 and not [name for name in found if name.endswith("mean_pct")]
+
+
+def test_all_programs_have_one(tmp_path: Path) -> None:
+    measured = bench(Played(), dict(CLASSES))
+    measured.measure(1, 10.0)
+    report(measured, CLASSES, tmp_path)
+    found = metrics_of(tmp_path)
+    assert found["overhead.add.mean_pct"] == 0 and found["overhead.remove.mean_pct"] == 0
+
+
+def test_no_rack_is_a_failure_with_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @contextlib.contextmanager
+    def none(options: object) -> Iterator[Any]:
+        raise LabError("no rack")
+        yield
+
+    monkeypatch.setattr(overhead, "rack_of", none)
+    monkeypatch.setattr(overhead, "report", lambda bench, classes: report(bench, classes, tmp_path))
+    assert overhead.main([]) == 1
+    assert "overhead: no rack" in capsys.readouterr().err
+    assert metrics_of(tmp_path)["overhead.add.mean_pct"] is None
+
+
+def test_the_guest_is_destroyed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever happens; its vCPUs are placed, and what was measured is written."""
+    played, started = Played(fails="attach g 3"), []
+
+    class Destroyed(ElasticGuest):
+        def destroy(self) -> None:
+            started.append("destroyed")
+
+    class Host:
+        def start_guest(self, config: Path, overrides: dict[str, str]) -> Destroyed:
+            started.append(f"{config.name} {overrides}")
+            return Destroyed("g", played.dom0, played.guest)
+
+    monkeypatch.setattr(overhead, "rack_of", lambda options: contextlib.nullcontext(SimpleNamespace(host=Host)))
+    monkeypatch.setattr(overhead, "report", lambda bench, classes: report(bench, classes, tmp_path))
+    assert overhead.main(["--runs=1", "--seconds=1", "--programs=npb_cg"]) == 1
+    assert started == [f"guest4x1.cfg {overhead.PLACED}", "destroyed"]
+    assert metrics_of(tmp_path)["overhead.add.npb_cg.pct"] is None
+
+
+@pytest.mark.parametrize("words", [["--runs=0"], ["--seconds=0"], ["--seconds=nan"], ["--programs=x"], ["--classes=x"]])
+def test_words_that_make_no_sense(words: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        overhead.main(words)
+    assert ended.value.code == 2
+
+
+# --- with real programs --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(len(CPUS) < 2, reason="one CPU only: a team cannot grow")
+def test_real_programs_on_a_played_guest(tmp_path: Path) -> None:
+    """The scripts run here, in this machine's shell; the operator changes the page that the project's libgomp follows."""
+    assert ELASTIC
+    built, file = programs.build(tmp_path / "programs"), tmp_path / "page"
+    file.write_bytes(page(A))
+
+    def here(command: str, timeout: float = 60.0) -> Done:
+        done = subprocess.run(
+            ["bash", "-c", command], capture_output=True, text=True, timeout=timeout, check=False, env=programs.environment()
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def dom0(command: str, timeout: float = 60.0) -> Done:
+        turn_page(file, AB if "attach" in command else A)
+        return Done(0, "", "", 0.5)
+
+    settings = f"OMP_WAIT_POLICY=passive GOMP_TOPO_DEV={file} LD_LIBRARY_PATH={ELASTIC}"
+    shapes = Shapes((1,), {SMALL: 1, LARGE: 2})
+    measured = Bench(
+        ElasticGuest("g", dom0, here),
+        shapes,
+        {"random_access": "S"},
+        folder=str(tmp_path / "work"),
+        environment=settings,
+        programs=str(built),
+        tell=lambda text: None,
+    )
+    measured.measure(1, 1.5)
+    report(measured, measured.classes, tmp_path)
+    found = metrics_of(tmp_path)
+    for name in measured.classes:
+        assert found[f"overhead.add.{name}.pct"] is not None and found[f"overhead.remove.{name}.mixed_pct"] is not None
+    for program in measured.programs():
+        teams = {sample.kind: {step.threads for step in sample.run.steps} for sample in program.samples}
+        assert teams == {SMALL: {1}, ADD: {1, 2}, LARGE: {2}, REMOVE: {1, 2}}
+    assert sorted(os.listdir(tmp_path / "work")) == ["ended", "err", "out"]
