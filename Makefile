@@ -64,7 +64,7 @@ SOAK_TESTS ?= tests/e2e
 soak: build ## all end-to-end tests, the newest too, with many more rounds (SOAK_TESTS chooses, tests/unit/dsmd too)
 	@XENUMA_SOAK=1 $(IN_TESTS) $(ENTER) python3 -m lab.pipeline.test $(SOAK_TESTS)
 
-bench: build ## the measurements; results in build/results
+bench: build ## the measurements, some hours; results in build/results
 	@$(ENTER) python3 -m benchmarks
 
 # BENCH_DSM: parts, rtt, swap, node, switches, detach, rdma; all without it.

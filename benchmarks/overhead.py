@@ -53,6 +53,7 @@ SECONDS = 30.0
 MAX_ROUNDS = 1000
 ITERATIONS_BEFORE = 2  # that a program has done when the change begins
 RUN_TIMEOUT = 900.0
+OPERATION_TIMEOUT = 300.0  # of one node, beside a program that keeps all CPUs busy
 START_TIMEOUT = 300.0  # preparing a problem takes its time, too
 ASK_S = 1.0  # seconds between two questions to the guest: each costs it time
 # What a user of a NUMA machine sets: threads stay on their place. And threads that wait sleep instead of spinning, since
@@ -131,7 +132,8 @@ class Bench:
         seconds = 0.0
         order = self.shapes.vnodes if kind == ADD else tuple(reversed(self.shapes.vnodes))
         for vnode in order:
-            done = self.guest.attach(vnode) if kind == ADD else self.guest.detach(vnode)
+            operate = self.guest.attach if kind == ADD else self.guest.detach
+            done = operate(vnode, timeout=scaled(OPERATION_TIMEOUT))
             if done.status != 0:
                 raise CommandFailedError(f"{kind} vnode {vnode}: exit status {done.status}: {done.text.strip()}")
             seconds += done.seconds
