@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Memory taken from a running guest and given back: superpages against stock 4 KiB pages, in one run.
+"""Memory taken from a running guest and given back: superpages against stock 4 KiB pages, by slope, in one run.
 
-Three ways, on the same guest:
-    stock_4k   `xl mem-set`: Linux's balloon driver and Xen's page by page path, as they are upstream
+Three ways, for memory of the same physical node:
+    stock_4k   `xl mem-set`: Linux's balloon driver and Xen's page by page path, as they are upstream, in a guest without vNUMA
     order9     `xl vnode-set`, with the hypervisor's superpage path switched off: extents of 2 MiB, page by page inside
     ours       `xl vnode-set`: extents of 2 MiB, each removed at once
 
 Times are from the operator's command until the hypervisor has counted the memory: an emulator's, so only their ratio
-is a figure. What the hypervisor did is exact, from its own performance counters.
+is a figure. Each way has three sizes: the time for a GiB is the slope of a line through them, so that what a command takes
+whatever the amount does not pass for a cost of memory; that is the line's other figure. Stock and ours alternate. What the
+hypervisor did is exact, from its own performance counters, and so is the amount.
 
 Usage: python3 -m benchmarks.balloon
 Exit status: 0, or 1 if it could not be measured; what was measured until then is written in any case.
@@ -21,6 +23,7 @@ import statistics
 import sys
 from collections.abc import Mapping, Sequence
 
+from benchmarks.membench import slope
 from benchmarks.results import Metric, write
 from lab.command import Done, Run, checked
 from lab.description import RackDescription
@@ -37,23 +40,40 @@ PARAMETER = "guest-remove-range"
 
 TAKE, GIVE = "take", "give"
 WAYS = ("stock_4k", "order9", "ours")
-STOCK_MIB = 48  # an emulated host takes seconds for this little
+MIB_A_GIB = 1024
+RUNS = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+    """The amounts of each way, in MiB; at least two each. An emulated host takes seconds for the little that stock has."""
+
+    stock_4k: Sequence[int] = (48, 96, 192)
+    order9: Sequence[int] = (64, 128, 256)
+    ours: Sequence[int] = (1024, 2048, 4096)
+
+
+SIZES = Sizes()
+NODE_MIB = 6144  # of the elastic node
+# Both guests have the memory in question on physical node 1, which is large; the elastic one its home on node 0. Xen takes
+# memory of a guest without vNUMA from the node that its vCPUs are bound to.
+ELASTIC = {
+    "vnuma": f"""[[ "pnode=0", "size=512", "vcpus=0-1", "vdistances=10,21" ],
+                  [ "pnode=1", "size={NODE_MIB}", "vcpus=2-3", "vdistances=21,10", "elastic=1" ]]"""
+}
+STOCK = {"cpus": '"2-3"'}
 
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """One change of a guest's memory: which way, `take` or `give`, how much, how long, and what Xen counted."""
+    """One change of a guest's memory: which way, `take` or `give`, how much, how long, what Xen counted, in which run."""
 
     way: str
     operation: str
     mib: int
     seconds: float
     counts: Mapping[str, int]
-
-    @property
-    def seconds_per_gib(self) -> float:
-        """Time for a GiB at this rate."""
-        return self.seconds * 1024 / self.mib
+    run: int = 0
 
     def per_2mib(self, count: str) -> float:
         """How often something was done for each 2 MiB."""
@@ -64,25 +84,77 @@ def _of(steps: Sequence[Step], way: str, operation: str) -> list[Step]:
     return [step for step in steps if step.way == way and step.operation == operation]
 
 
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """Of one run of one way: seconds for a GiB, and what a command takes besides."""
+
+    run: int
+    seconds_per_gib: float
+    fixed_seconds: float
+
+
+def lines(steps: Sequence[Step], way: str, operation: str) -> list[Line]:
+    """One for each run that has several sizes."""
+    runs: dict[int, list[Step]] = {}
+    for step in _of(steps, way, operation):
+        runs.setdefault(step.run, []).append(step)
+    found = []
+    for run in sorted(runs):
+        if len({step.mib for step in runs[run]}) > 1:
+            found.append(Line(run, *slope((step.mib / MIB_A_GIB, step.seconds) for step in runs[run])))
+    return found
+
+
 def _ratio(steps: Sequence[Step], operation: str) -> Metric:
+    """Stock's slope over ours, run by run; a run in which ours is not above 0 says nothing about a ratio."""
     name = f"balloon.{operation}.ratio"
-    times = {way: [step.seconds_per_gib for step in _of(steps, way, operation)] for way in WAYS}
-    if not times["stock_4k"] or not times["ours"]:
-        return Metric(name, None, "x", "higher", note="one of the two ways was not measured")
-    stock = statistics.median(times["stock_4k"])
+    found = {way: lines(steps, way, operation) for way in WAYS}
+    ours = {line.run: line.seconds_per_gib for line in found["ours"]}
+    stock = {line.run: line.seconds_per_gib for line in found["stock_4k"]}
+    runs = [stock[run] / ours[run] for run in sorted(stock) if ours.get(run, 0) > 0]
     baseline: dict[str, float | str] = {
-        f"{way}_s_per_gib": round(statistics.median(values), 3) for way, values in times.items() if values
+        f"{way}_s_per_gib": round(statistics.median(line.seconds_per_gib for line in of_way), 3)
+        for way, of_way in found.items()
+        if of_way
     }
-    runs = [stock / seconds for seconds in times["ours"]]
-    return Metric(
-        name,
-        statistics.median(runs),
-        "x",
-        "higher",
-        baseline,
-        runs,
-        "median of the stock runs' time for a GiB over each of ours; from command to done",
-    )
+    if not runs:
+        return Metric(name, None, "x", "higher", baseline, note="no run has both ways, each with several sizes")
+    left_out = sum(seconds <= 0 for seconds in ours.values())
+    note = "stock's slope over sizes against ours, in the same run" + (f"; {left_out} left out: no slope" * bool(left_out))
+    return Metric(name, statistics.median(runs), "x", "higher", baseline, runs, note)
+
+
+def _line_figures(steps: Sequence[Step], way: str, operation: str) -> list[Metric]:
+    """The slope, and what a command takes besides, each the median of the runs."""
+    found = lines(steps, way, operation)
+    sizes = ", ".join(map(str, sorted({step.mib for step in _of(steps, way, operation)})))
+    metrics = []
+    for what, note in (("seconds_per_gib", f"slope over {sizes} MiB"), ("fixed_seconds", "of a command, whatever its amount")):
+        runs = [getattr(line, what) for line in found]
+        metrics.append(
+            Metric(
+                f"balloon.{operation}.{way}.{what}",
+                statistics.median(runs) if runs else None,
+                "s",
+                "lower",
+                {"least": round(min(runs), 3), "most": round(max(runs), 3)} if runs else {},
+                runs,
+                note if runs else "not measured: it takes several sizes",
+            )
+        )
+    return metrics
+
+
+def _fixed(steps: Sequence[Step], operation: str) -> Metric:
+    """What a command of ours takes whatever its amount; stock's beside it."""
+    fixed = {way: [line.fixed_seconds for line in lines(steps, way, operation)] for way in ("ours", "stock_4k")}
+    baseline: dict[str, float | str] = {}
+    if fixed["stock_4k"]:
+        baseline["stock_4k"] = round(statistics.median(fixed["stock_4k"]), 3)
+    runs = fixed["ours"]
+    value = statistics.median(runs) if runs else None
+    note = "where the line through the sizes begins" if runs else "not measured"
+    return Metric(f"balloon.{operation}.fixed_seconds", value, "s", "lower", baseline, runs, note)
 
 
 def _per_2mib(steps: Sequence[Step], operation: str, count: str) -> Metric:
@@ -110,43 +182,37 @@ def metrics(steps: Sequence[Step]) -> list[Metric]:
     """The figures of a run, under the names that the project fixed for them."""
     found = []
     for operation in (TAKE, GIVE):
-        found.append(_ratio(steps, operation))
+        found += [_ratio(steps, operation), _fixed(steps, operation)]
         found += [_per_2mib(steps, operation, count) for count in COUNTERS]
     for way in WAYS:
         for operation in (TAKE, GIVE):
-            runs = [step.seconds_per_gib for step in _of(steps, way, operation)]
-            found.append(
-                Metric(
-                    f"balloon.{operation}.{way}.seconds_per_gib",
-                    statistics.median(runs) if runs else None,
-                    "s",
-                    "lower",
-                    runs=runs,
-                    note="" if runs else "not measured",
-                )
-            )
+            found += _line_figures(steps, way, operation)
     return found
+
+
+HEAD = """
+now() {{ awk '{{print $1}}' /proc/uptime; }}
+memory() {{ xl list {guest} | awk 'NR==2 {{print $3}}'; }}
+before=$(memory) && [ "$before" ] || exit 2
+"""
 
 
 def stock_script(name: str, mib: int, direction: int, seconds: int) -> str:
     """A shell script for dom0: change a guest's memory by `mib` with `xl mem-set`, and print how long it took.
 
     It ends when the hypervisor's count has changed by as much: `direction` is -1 (take) or 1 (give). It prints
-    `seconds before after`; exit status 1 when that did not happen within `seconds`. The new target is relative to the
+    `began ended before after`; exit status 1 when that did not happen within `seconds`. The new target is relative to the
     old one, which is not quite what the hypervisor counts (it leaves out what the domain builder kept).
     """
     guest = shlex.quote(name)
-    memory = f"xl list {guest} | awk 'NR==2 {{print $3}}'"
     reached = "-le" if direction < 0 else "-ge"
-    return f"""
-now() {{ awk '{{print $1}}' /proc/uptime; }}
-before=$({memory}) || exit 2
+    return f"""{HEAD.format(guest=guest)}
 target=$(xenstore-read "/local/domain/$(xl domid {guest})/memory/target") || exit 2
 want=$((before + {direction * mib}))
 began=$(now)
 xl mem-set {guest} "$((target / 1024 + {direction * mib}))m" || exit 2
 tries={seconds * 5}
-while after=$({memory}); [ "$after" != "" ] && ! [ "$after" {reached} "$want" ]; do
+while after=$(memory); [ "$after" != "" ] && ! [ "$after" {reached} "$want" ]; do
   tries=$((tries - 1)); [ "$tries" -gt 0 ] || exit 1
   sleep 0.2
 done
@@ -155,8 +221,18 @@ echo "$began $ended $before $after"
 """
 
 
-def parse_stock(out: str) -> tuple[float, int]:
-    """(seconds, MiB changed) from what the script printed. Raises ValueError."""
+def vnode_script(name: str, command: str) -> str:
+    """A shell script for dom0: type `command`, and print the same four numbers; what the command says is an error message."""
+    return f"""{HEAD.format(guest=shlex.quote(name))}
+began=$(now)
+{command} >&2 || exit
+ended=$(now)
+echo "$began $ended $before $(memory)"
+"""
+
+
+def parse_change(out: str) -> tuple[float, int]:
+    """(seconds, MiB changed) from what a script printed. Raises ValueError."""
     began, ended, before, after = out.split()
     return float(ended) - float(began), abs(int(after) - int(before))
 
@@ -167,28 +243,36 @@ def counts_since(dom0: Run, before: Mapping[str, int]) -> dict[str, int]:
     return {key: counted(dict(before), after, name) for key, name in COUNTERS.items()}
 
 
-def stock_step(elastic: ElasticGuest, operation: str, mib: int, timeout: int = 120) -> Step:
+def stock_step(stock: ElasticGuest, operation: str, mib: int, run: int = 0, timeout: int = 120) -> Step:
     """One `xl mem-set`. Raises CommandFailedError if the guest did not follow."""
-    before = counters(elastic.dom0)
-    script = stock_script(elastic.name, mib, -1 if operation == TAKE else 1, timeout)
-    seconds, changed = parse_stock(checked(elastic.dom0, script, timeout + 60.0))
-    return Step("stock_4k", operation, changed, seconds, counts_since(elastic.dom0, before))
+    before = counters(stock.dom0)
+    script = stock_script(stock.name, mib, -1 if operation == TAKE else 1, timeout)
+    seconds, changed = parse_change(checked(stock.dom0, script, timeout + 60.0))
+    return Step("stock_4k", operation, changed, seconds, counts_since(stock.dom0, before), run)
 
 
-def vnode_step(elastic: ElasticGuest, way: str, vnode: int, now_mib: int, then_mib: int) -> Step:
-    """One `xl vnode-set` from one size to another. Raises RuntimeError if xl refuses."""
-    before = counters(elastic.dom0)
-    script = (
-        f"began=$(awk '{{print $1}}' /proc/uptime); {elastic.command('vnode-set', str(vnode), f'{then_mib}M')} >&2; "
-        "status=$?; echo \"$began $(awk '{print $1}' /proc/uptime)\"; exit $status"
-    )
-    done: Done = elastic.dom0(script, 180.0)
+@dataclasses.dataclass(frozen=True)
+class Node:
+    """The elastic node that shrinks and grows: of which guest, its number, its whole size."""
+
+    guest: ElasticGuest
+    number: int
+    full_mib: int
+
+
+def vnode_step(node: Node, way: str, operation: str, mib: int, run: int = 0) -> Step:
+    """One `xl vnode-set`, from the full size or back to it. Raises RuntimeError if xl refuses, or Xen counts something else."""
+    dom0 = node.guest.dom0
+    then_mib = node.full_mib - mib if operation == TAKE else node.full_mib
+    before = counters(dom0)
+    command = node.guest.command("vnode-set", str(node.number), f"{then_mib}M")
+    done: Done = dom0(vnode_script(node.guest.name, command), 180.0)
     if done.status != 0:
-        raise RuntimeError(f"xl vnode-set {vnode} {then_mib}M: exit status {done.status}: {done.text.strip()}")
-    began, ended = done.out.split()
-    operation = TAKE if then_mib < now_mib else GIVE
-    counts = counts_since(elastic.dom0, before)
-    return Step(way, operation, abs(now_mib - then_mib), float(ended) - float(began), counts)
+        raise RuntimeError(f"xl vnode-set {node.number} {then_mib}M: exit status {done.status}: {done.text.strip()}")
+    seconds, changed = parse_change(done.out)
+    if changed != mib:
+        raise RuntimeError(f"xl vnode-set {node.number} {then_mib}M: Xen counts {changed} MiB, not {mib}")
+    return Step(way, operation, mib, seconds, counts_since(dom0, before), run)
 
 
 def superpage_path(dom0: Run, on: bool) -> None:
@@ -196,26 +280,27 @@ def superpage_path(dom0: Run, on: bool) -> None:
     checked(dom0, f"xl set-parameters {PARAMETER}={'yes' if on else 'no'}")
 
 
-def measure(elastic: ElasticGuest, vnode: int, full_mib: int, steps: list[Step], runs: int = 3) -> None:
-    """The whole comparison on a guest whose elastic node `vnode` (at most `full_mib`) is absent before and after.
+def measure(stock: ElasticGuest, node: Node, steps: list[Step], runs: int = RUNS, sizes: Sizes = SIZES) -> None:
+    """The whole comparison; the elastic node is absent before and after.
 
     Adds to `steps` as it goes. Raises what the steps raise; the hypervisor's superpage path is on again in any case.
     """
-    for _ in range(runs):
-        steps += [stock_step(elastic, operation, STOCK_MIB) for operation in (TAKE, GIVE)]
-    attached = elastic.attach(vnode)
+    attached = node.guest.attach(node.number, timeout=300.0)
     if attached.status != 0:
         raise RuntimeError(f"xl vnode-attach: exit status {attached.status}: {attached.text.strip()}")
-    small = full_mib // 2
+    dom0 = node.guest.dom0
     try:
-        for way, count in (("ours", runs), ("order9", 1)):
-            superpage_path(elastic.dom0, way == "ours")
-            for _ in range(count):
-                steps.append(vnode_step(elastic, way, vnode, full_mib, small))
-                steps.append(vnode_step(elastic, way, vnode, small, full_mib))
+        superpage_path(dom0, True)
+        for run in range(runs):
+            for little, much in zip(sizes.stock_4k, sizes.ours, strict=True):
+                steps += [stock_step(stock, operation, little, run) for operation in (TAKE, GIVE)]
+                steps += [vnode_step(node, "ours", operation, much, run) for operation in (TAKE, GIVE)]
+        superpage_path(dom0, False)
+        for mib in sizes.order9:
+            steps += [vnode_step(node, "order9", operation, mib) for operation in (TAKE, GIVE)]
     finally:
-        superpage_path(elastic.dom0, True)
-        elastic.detach(vnode)
+        superpage_path(dom0, True)
+        node.guest.detach(node.number, timeout=300.0)
 
 
 def main() -> int:
@@ -223,10 +308,11 @@ def main() -> int:
     steps: list[Step] = []
     failure = None
     try:
-        with Rack.boot(RackDescription.load("one-host"), meter=False) as rack:
-            guest = rack.host().start_guest(REPO / "configs" / "guest2.cfg")
-            full_mib = guest.listed()[1]["max_kib"] // 1024
-            measure(guest, 1, full_mib, steps)
+        with Rack.boot(RackDescription.load("large-node"), meter=False) as rack:
+            host = rack.host()
+            stock = host.start_guest(REPO / "configs" / "stock1.cfg", STOCK)
+            guest = host.start_guest(REPO / "configs" / "guest2.cfg", ELASTIC)
+            measure(stock, Node(guest, 1, guest.listed()[1]["max_kib"] // 1024), steps)
     except (LabError, RuntimeError, ValueError) as error:
         failure = str(error)
     found = metrics(steps)

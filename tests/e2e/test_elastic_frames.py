@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from benchmarks.balloon import COUNTERS, Step, measure, metrics, superpage_path
+from benchmarks.balloon import COUNTERS, STOCK, Node, Sizes, Step, measure, metrics, superpage_path
 from benchmarks.results import write
 from lab.command import Run
 from lab.elastic_guest import ElasticGuest
+from lab.guest import Guest
+from lab.host import Host
 from lab.hypervisor import counted, counters, settled_free_pages
-from tests.e2e.conftest import Stable, rounds
+from tests.e2e.conftest import CONFIGS, Stable, rounds
 
 NODE_MIB = 512
 EXTENTS = NODE_MIB // 2
@@ -65,13 +69,22 @@ def test_without_the_superpage_path_the_node_still_leaves(pair: ElasticGuest, do
     assert sorted(pair.nodes()) == [0]
 
 
+@pytest.fixture
+def stock(host: Host, pair: ElasticGuest) -> Iterator[Guest]:
+    """A guest without vNUMA beside the pair, whose memory is where node 1 of the pair has its own."""
+    guest = host.start_guest(CONFIGS / "stock1.cfg", STOCK)
+    yield guest
+    guest.destroy()
+
+
 @pytest.mark.alone
 @pytest.mark.soak  # which measures; what a detach does to frames is counted above
-def test_superpages_against_stock(pair: ElasticGuest) -> None:
-    """The measurement itself; the counts have to be exact, the time is what it is."""
+def test_superpages_against_stock(pair: ElasticGuest, stock: Guest) -> None:
+    """The measurement itself, with small sizes; the counts have to be exact, the time is what it is."""
     steps: list[Step] = []
+    sizes = Sizes((16, 32, 48), (64, 128), (64, 128, 256))
     try:
-        measure(pair, 1, NODE_MIB, steps, runs=rounds(1, soak=10))
+        measure(stock, Node(pair, 1, NODE_MIB), steps, runs=rounds(1, soak=10), sizes=sizes)
     finally:
         found = metrics(steps)
         write("balloon", found)

@@ -10,43 +10,111 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.balloon import COUNTERS, GIVE, STOCK_MIB, TAKE, Step, measure, metrics, parse_stock, stock_script
-from benchmarks.results import Result, encode, host_info, now, problems
+from benchmarks.balloon import (
+    COUNTERS,
+    ELASTIC,
+    GIVE,
+    NODE_MIB,
+    SIZES,
+    TAKE,
+    Node,
+    Sizes,
+    Step,
+    lines,
+    measure,
+    metrics,
+    parse_change,
+    stock_script,
+    vnode_script,
+)
+from benchmarks.results import Metric, Result, encode, host_info, now, problems
 from lab.command import Done
 from lab.elastic_guest import ElasticGuest
 from lab.errors import CommandFailedError
 
+
+def line(way: str, operation: str, s_per_gib: float, fixed: float, run: int = 0) -> list[Step]:
+    """Steps of three sizes on a line, with the counts of their way: 512 for each 2 MiB of stock, 1 of ours."""
+    sizes = getattr(SIZES, way)
+    each = 1 if way == "ours" else 512
+    return [
+        Step(
+            way,
+            operation,
+            mib,
+            fixed + s_per_gib * mib / 1024,
+            {"p2m_writes": mib // 2 * each, "flushes": mib // 2 * each * (operation == TAKE), "frees": mib // 2 * each},
+            run,
+        )
+        for mib in sizes
+    ]
+
+
 STEPS = [
-    Step("stock_4k", TAKE, 64, 4.0, {"p2m_writes": 16416, "flushes": 16384, "frees": 16384}),
-    Step("stock_4k", GIVE, 64, 2.0, {"p2m_writes": 16384, "flushes": 0, "frees": 0}),
-    Step("order9", TAKE, 256, 2.0, {"p2m_writes": 65664, "flushes": 65536, "frees": 65536}),
-    Step("ours", TAKE, 256, 0.16, {"p2m_writes": 128, "flushes": 128, "frees": 128}),
-    Step("ours", TAKE, 256, 0.08, {"p2m_writes": 128, "flushes": 128, "frees": 128}),
-    Step("ours", GIVE, 256, 0.5, {"p2m_writes": 128, "flushes": 0, "frees": 0}),
+    *line("stock_4k", TAKE, 80.0, 2.0),
+    *line("ours", TAKE, 2.0, 0.9),
+    *line("stock_4k", TAKE, 60.0, 2.2, run=1),
+    *line("ours", TAKE, 1.0, 1.1, run=1),
+    *line("stock_4k", GIVE, 16.0, 1.0),
+    *line("ours", GIVE, 0.5, 0.8),
+    *line("order9", TAKE, 30.0, 0.9),
 ]
 
 
-def test_ratio_is_time_for_the_same_amount() -> None:
-    found = {m.metric: m for m in metrics(STEPS)}
+def figures(steps: list[Step]) -> dict[str, Metric]:
+    return {metric.metric: metric for metric in metrics(steps)}
+
+
+def test_the_ratio_is_of_slopes_run_by_run() -> None:
+    """What a command takes in any case is not in it, though it is most of the time of ours."""
+    found = figures(STEPS)
     take = found["balloon.take.ratio"]
-    assert take.runs == pytest.approx([100.0, 200.0])
-    assert take.value == pytest.approx(150.0)
-    assert take.baseline["stock_4k_s_per_gib"] == pytest.approx(64.0)
-    assert found["balloon.give.ratio"].value == pytest.approx(16.0)
+    assert list(take.runs) == pytest.approx([40.0, 60.0]) and take.value == pytest.approx(50.0)
+    assert take.baseline["stock_4k_s_per_gib"] == pytest.approx(70.0) and take.baseline["ours_s_per_gib"] == pytest.approx(1.5)
+    assert found["balloon.give.ratio"].value == pytest.approx(32.0)
+
+
+def test_what_a_command_takes_is_beside_it() -> None:
+    found = figures(STEPS)
+    assert found["balloon.take.fixed_seconds"].value == pytest.approx(1.0)
+    assert found["balloon.take.fixed_seconds"].baseline == {"stock_4k": 2.1}
+    assert found["balloon.take.ours.seconds_per_gib"].baseline == {"least": 1.0, "most": 2.0}
+    assert found["balloon.take.stock_4k.seconds_per_gib"].note == "slope over 48, 96, 192 MiB"
+    assert found["balloon.take.order9.seconds_per_gib"].value == pytest.approx(30.0)
+    assert found["balloon.give.order9.fixed_seconds"].value is None
+
+
+def test_a_slope_takes_several_sizes() -> None:
+    """A run with one size has none, and neither has a time that does not grow."""
+    some = [step for step in STEPS if step.run == 0 or step.mib in (48, 4096)]
+    assert [each.run for each in lines(some, "ours", TAKE)] == [0]
+    assert list(figures(some)["balloon.take.ratio"].runs) == pytest.approx([40.0])
+    flat = [*line("stock_4k", TAKE, 80.0, 2.0), *line("ours", TAKE, 0.0, 1.0)]
+    assert figures(flat)["balloon.take.ratio"].value is None
+    found = figures([*STEPS, *line("stock_4k", TAKE, 80.0, 2.0, run=2), *line("ours", TAKE, -1.0, 5.0, run=2)])
+    assert list(found["balloon.take.ratio"].runs) == pytest.approx([40.0, 60.0])
+    assert found["balloon.take.ratio"].note.endswith("; 1 left out: no slope")
 
 
 def test_counts_are_for_each_2_mib() -> None:
-    found = {m.metric: m for m in metrics(STEPS)}
+    found = figures(STEPS)
     for count in ("p2m_writes", "flushes", "frees"):
         assert found[f"balloon.take.{count}_per_2mib"].value == 1.0
-    assert found["balloon.take.p2m_writes_per_2mib"].baseline == {"stock_4k": 513.0, "order9": 513.0}
+    assert found["balloon.take.p2m_writes_per_2mib"].baseline == {"stock_4k": 512.0, "order9": 512.0}
     assert found["balloon.give.flushes_per_2mib"].value == 0.0
 
 
-def test_what_was_not_measured_is_in_the_file_without_a_value() -> None:
-    found = metrics([step for step in STEPS if step.way != "ours"])
+@pytest.mark.parametrize("way", ["ours", "stock_4k"])
+def test_what_was_not_measured_is_in_the_file_without_a_value(way: str) -> None:
+    found = metrics([step for step in STEPS if step.way != way])
     assert {m.metric: m.value for m in found}["balloon.take.ratio"] is None
-    assert problems(encode(Result("balloon", now(), host_info(), found))) == []
+    for measured in (found, metrics(STEPS), metrics([])):
+        assert problems(encode(Result("balloon", now(), host_info(), measured))) == []
+
+
+def test_the_largest_of_ours_is_in_the_node_and_4_gib() -> None:
+    assert max(SIZES.ours) >= 4096 and max(SIZES.ours) < NODE_MIB and str(NODE_MIB) in ELASTIC["vnuma"]
+    assert all(len(sizes) >= 3 for sizes in (SIZES.stock_4k, SIZES.order9, SIZES.ours))
 
 
 def _commands(tmp_path: Path, after: int) -> dict[str, str]:
@@ -83,7 +151,7 @@ def test_the_script_waits_for_the_hypervisors_count(tmp_path: Path, direction: i
         text=True,
         check=True,
     )
-    seconds, changed = parse_stock(done.stdout)
+    seconds, changed = parse_change(done.stdout)
     assert changed == 64 and 0 <= seconds < 10
     assert (tmp_path / "target").read_text(encoding="utf-8").strip() == target
 
@@ -99,12 +167,28 @@ def test_the_script_gives_up_on_a_guest_that_does_not_follow(tmp_path: Path) -> 
     assert done.returncode == 1 and done.stdout == ""
 
 
+@pytest.mark.parametrize(("says", "status"), [("exit 0", 0), ("exit 3", 3)])
+def test_the_script_of_vnode_set(tmp_path: Path, says: str, status: int) -> None:
+    """It asks the hypervisor before and after, outside of the time; the command's words and status are passed on."""
+    env = _commands(tmp_path, 448)
+    command = f"sh -c 'echo words; : >{tmp_path}/target; : >{tmp_path}/seen; {says}'"
+    done = subprocess.run(["sh", "-c", vnode_script("g", command)], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == status and done.stderr == "words\n"
+    if status == 0:
+        seconds, changed = parse_change(done.stdout)
+        assert changed == 64 and 0 <= seconds < 10
+    else:
+        assert done.stdout == ""
+
+
 class PlayedDom0:
     """A hypervisor whose superpage path can be switched, and that counts one entry of the p2m for each extent or page."""
 
-    def __init__(self, fails: str = "") -> None:
+    def __init__(self, fails: str = "", off_mib: int = 0) -> None:
         self.superpages = True
         self.written = 0
+        self.node_mib = 512
+        self.off_mib = off_mib
         self.fails = fails
         self.typed: list[str] = []
 
@@ -116,39 +200,61 @@ class PlayedDom0:
             self.superpages = match[1] == "yes"
         elif command == "xenperf":
             return Done(0, "".join(f"{name:<35}  T= {self.written}\n" for name in COUNTERS.values()))
-        elif "mem-set" in command:
-            self.written += STOCK_MIB * 256
-            return Done(0, f"10.0 16.0 1000 {1000 - STOCK_MIB}\n")
-        elif "vnode-set" in command:
-            self.written += 128 if self.superpages else 128 * 512
-            return Done(0, "20.0 20.5\n")
+        elif match := re.search(r"want=\$\(\(before \+ (-?\d+)\)\)", command):
+            self.written += abs(int(match[1])) * 256
+            return Done(0, f"10.0 16.0 1000 {1000 + int(match[1])}\n")
+        elif match := re.search(r"xl vnode-set g 1 (\d+)M", command):
+            before, self.node_mib = self.node_mib, int(match[1])
+            changed = abs(self.node_mib - before)
+            self.written += changed // 2 * (1 if self.superpages else 512)
+            return Done(0, f"20.0 20.5 {before} {self.node_mib + self.off_mib}\n")
         return Done(0, "")
 
 
+SMALL = Sizes((16, 32), (64, 128), (128, 256))
+
+
+def guests(dom0: PlayedDom0) -> tuple[ElasticGuest, Node]:
+    return ElasticGuest("s", dom0, dom0), Node(ElasticGuest("g", dom0, dom0), 1, 512)
+
+
 def test_the_whole_comparison() -> None:
-    """Ours with the superpage path, order9 without it; then it is on again, and the node is gone as it was."""
+    """Stock and ours alternate, each size of each; then order9 without the superpage path, which is on again at the end."""
     dom0, steps = PlayedDom0(), list[Step]()
-    measure(ElasticGuest("g", dom0, dom0), 1, 512, steps, runs=2)
-    assert [(step.way, step.operation, step.mib, step.counts["p2m_writes"]) for step in steps] == [
-        *[("stock_4k", TAKE, 48, 48 * 256), ("stock_4k", GIVE, 48, 48 * 256)] * 2,
-        *[("ours", TAKE, 256, 128), ("ours", GIVE, 256, 128)] * 2,
-        *[("order9", TAKE, 256, 128 * 512), ("order9", GIVE, 256, 128 * 512)],
+    measure(*guests(dom0), steps, runs=2, sizes=SMALL)
+    assert [(step.way, step.mib, step.run, step.counts["p2m_writes"]) for step in steps if step.operation == TAKE] == [
+        *[
+            found
+            for run in range(2)
+            for little, much in ((16, 128), (32, 256))
+            for found in (("stock_4k", little, run, little * 256), ("ours", much, run, much // 2))
+        ],
+        *[("order9", mib, 0, mib * 256) for mib in (64, 128)],
     ]
-    assert dom0.superpages
+    assert [step.operation for step in steps] == [TAKE, GIVE] * (len(steps) // 2)
+    assert dom0.superpages and dom0.node_mib == 512
     assert [command for command in dom0.typed if "tach" in command] == ["xl vnode-attach g 1", "xl vnode-detach g 1"]
 
 
 @pytest.mark.parametrize(
-    ("fails", "message"), [("vnode-set g 1 256M", "exit status 3: refused"), ("range=no", "exit status 3\nrefused")]
+    ("dom0", "message"),
+    [
+        (PlayedDom0("vnode-set g 1 256M"), "exit status 3: refused"),
+        (PlayedDom0("range=no"), "exit status 3\nrefused"),
+        (PlayedDom0("mem-set s"), "exit status 3\nrefused"),
+        (PlayedDom0(off_mib=2), "Xen counts 126 MiB, not 128"),
+    ],
+    ids=["vnode-set", "parameter", "mem-set", "count"],
 )
-def test_what_goes_wrong_leaves_the_hypervisor_as_it_was(fails: str, message: str) -> None:
-    dom0, steps = PlayedDom0(fails), list[Step]()
+def test_what_goes_wrong_leaves_the_hypervisor_as_it_was(dom0: PlayedDom0, message: str) -> None:
+    steps = list[Step]()
     with pytest.raises((RuntimeError, CommandFailedError), match=message):
-        measure(ElasticGuest("g", dom0, dom0), 1, 512, steps, runs=1)
+        measure(*guests(dom0), steps, runs=1, sizes=SMALL)
     assert dom0.superpages and dom0.typed[-1] == "xl vnode-detach g 1"
-    assert [step.way for step in steps][:2] == ["stock_4k"] * 2
 
 
 def test_a_node_that_does_not_come_is_not_measured() -> None:
+    dom0 = PlayedDom0("vnode-attach")
     with pytest.raises(RuntimeError, match="xl vnode-attach: exit status 3: refused"):
-        measure(ElasticGuest("g", (dom0 := PlayedDom0("vnode-attach")), dom0), 1, 512, [], runs=1)
+        measure(*guests(dom0), [], runs=1)
+    assert not [command for command in dom0.typed if "-set" in command]

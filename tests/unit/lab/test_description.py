@@ -95,7 +95,7 @@ def test_a_copy_of_a_rack_has_a_name_of_its_own(tmp_path: Path) -> None:
 
 
 def test_missing_rack_names_those_there_are() -> None:
-    with pytest.raises(DescriptionError, match=r"no such rack; lab/racks has: four-nodes, one-host"):
+    with pytest.raises(DescriptionError, match=r"no such rack; lab/racks has: four-nodes, large-node, one-host"):
         RackDescription.load("nonesuch")
 
 
