@@ -69,7 +69,7 @@ class Played:
             self.runs.append((name, first, len(self.vnodes), rounds))
             self.begun = None
             return Done(0, f"{self.status}\n")
-        if command.endswith("/err"):
+        if command == "tail -c 500 /tmp/overhead/err":
             return Done(0, "Killed")
         assert command.endswith("/out")
         name, first, last, rounds = self.runs[-1]
