@@ -132,8 +132,8 @@ def percent(value: float, base: float) -> float:
     return 100 * (value / base - 1)
 
 
-def modelled_pct(sample: Sample, work_s: float, teams: Mapping[str, int]) -> float:
-    """The model: what a change costs on a machine with a core for each vCPU, against the mix of both shapes there.
+def modelled_s(sample: Sample, work_s: float, teams: Mapping[str, int]) -> tuple[float, float]:
+    """The model, of a machine with a core for each vCPU: (time of the mix of both shapes, what the change costs).
 
     `work_s` is the CPU time of all the work, of a static run. Each thread of the smaller team moves its share of the pages
     that were moved and takes its share of the faults, and computes nothing meanwhile. What the operator waits for is not in it.
@@ -141,7 +141,7 @@ def modelled_pct(sample: Sample, work_s: float, teams: Mapping[str, int]) -> flo
     first, final = teams[FIRST[sample.kind]], teams[FINAL[sample.kind]]
     ideal = mix(share_before(sample, first), work_s / first, work_s / final)
     cost = sample.counted.moved_pages * PAGE / MOVED_BYTES_PER_S + sample.faults * FAULT_S
-    return percent(ideal + cost / min(first, final), ideal)
+    return ideal, cost / min(first, final)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,7 +174,7 @@ def _percentages(program: Program, operation: str, teams: Mapping[str, int]) -> 
         share = share_before(each[operation], teams[first])
         pct.append(percent(each[operation].seconds, each[final].seconds))
         mixed.append(percent(each[operation].seconds, mix(share, each[first].seconds, each[final].seconds)))
-        modelled.append(modelled_pct(each[operation], work_s, teams))
+        modelled.append(modelled_s(each[operation], work_s, teams))
     baseline: dict[str, float | str] = {"class": program.problem}
     if rounds:
         for kind, name in ((operation, "changing_s"), (final, "static_s"), (first, "static_first_s")):
@@ -185,7 +185,7 @@ def _percentages(program: Program, operation: str, teams: Mapping[str, int]) -> 
         "pct": (pct, "wall time against a static run of the final shape, in the same round"),
         "mixed_pct": (mixed, "wall time against the mix of both static runs, by the iterations done in each shape"),
         "modelled_pct": (
-            modelled,
+            [percent(ideal + cost, ideal) for ideal, cost in modelled],
             f"a core for each vCPU, {MOVED_BYTES_PER_S / 1e9} GB/s and thread for pages moved, {FAULT_S * 1e6:g} us a fault,"
             " against the mix of both shapes",
         ),
@@ -194,6 +194,12 @@ def _percentages(program: Program, operation: str, teams: Mapping[str, int]) -> 
     for what, (runs, note) in notes.items():
         value = statistics.median(runs) if runs else None
         found.append(Metric(f"{name}.{what}", value, "%", "lower", baseline, runs, note if runs else "not measured"))
+    seconds = [ideal + cost for ideal, cost in modelled]
+    of_model: dict[str, float | str] = {"moved_gb_per_s": MOVED_BYTES_PER_S / 1e9, "fault_us": FAULT_S * 1e6}
+    if modelled:
+        of_model["mix_s"] = round(statistics.median(ideal for ideal, _ in modelled), 3)
+    value = statistics.median(seconds) if seconds else None
+    found.append(Metric(f"{name}.modelled_s", value, "s", "lower", of_model, seconds, notes["modelled_pct"][1]))
     return found
 
 

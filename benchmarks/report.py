@@ -27,6 +27,8 @@ HEADLINES = (
     ("detach.seconds", "to detach it"),
     ("detach.residual_kib", "left over after a detach"),
     ("parallel_region.overhead_pct", "more time for an empty parallel region"),
+    ("detach.slope.free", "to detach a GiB that nobody uses"),
+    ("detach.slope.used", "to detach a GiB in use"),
     ("overhead.add.mean_pct", "longer for a program, when two nodes come"),
     ("overhead.remove.mean_pct", "longer for a program, when two nodes go"),
     ("dsm.fault.ratio_to_rtt", "a fault of another host's page, against the raw round trip"),

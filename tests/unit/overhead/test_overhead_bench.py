@@ -79,7 +79,7 @@ class Played:
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overhead, "ASK_S", 0.0)
+    monkeypatch.setattr(overhead, "ASK_S", 0.02)
 
 
 def bench(played: Played, classes: dict[str, str]) -> Bench:

@@ -58,6 +58,9 @@ def test_the_model() -> None:
     ideal = 0.4 * 16 / 4 + 0.6 * 16 / 2
     cost = (2000 * 4096 / 3.55e9 + 1000e-6) / 2
     assert by_name["overhead.remove.npb_cg.modelled_pct"].value == pytest.approx(100 * cost / ideal)
+    seconds = by_name["overhead.remove.npb_cg.modelled_s"]
+    assert seconds.value == pytest.approx(ideal + cost)
+    assert seconds.baseline == {"moved_gb_per_s": 3.55, "fault_us": 1.0, "mix_s": 6.4}
     note = by_name["overhead.add.npb_cg.modelled_pct"].note
     assert "3.55 GB/s" in note and "1 us a fault" in note
 
