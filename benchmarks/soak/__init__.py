@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A guest whose nodes come and go at random for hours, and what must hold after each step: `make soak SEED=...`.
+
+model.py says what a guest is and what each operation makes of it; plan.py draws operations from a seed; books.py asks host and
+guest what they think is so; invariants.py compares; logs.py reads the consoles; play.py does it; __main__.py is the command.
+"""
