@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Programs that run in the guest while it is soaked: how each is started, and what it has to have said when it ends.
+
+All print a line when their memory is there, a line with "expected" when they find something wrong, and count at the end.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+from benchmarks.soak import model
+from benchmarks.soak.model import Program
+from lab.command import Run, checked
+from lab.elastic_guest import PROGRAMS
+from lab.patience import wait_for
+
+READY_S = 120.0
+END_S = 120.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """A program: its words after its path, what it says when it is ready, and what when it has found nothing wrong."""
+
+    words: str
+    ready: str
+    fine: str
+
+
+_MEMCHECK = Kind("memcheck {mib} 2", "ready", r'"bad_pages":0\}')
+KINDS = {
+    "check": _MEMCHECK,
+    "crowd": _MEMCHECK,
+    "pin": Kind("pinner {node} {pages}", "pinned", r"released, 0 wrong"),
+    **{kind: Kind(f"mapped {kind} {{mib}}", "ready", r'"wrong":0\}') for kind in ("fork", "lock", "share", "register")},
+}
+
+
+class WrongProgram(Exception):
+    """A program has ended by itself, or has found wrong bytes."""
+
+
+def output(program: Program) -> str:
+    """The file that has what it prints."""
+    return f"/tmp/soak-{program.number}.out"
+
+
+def command(program: Program) -> str:
+    """Its command line."""
+    words = KINDS[program.kind].words.format(mib=program.mib, node=program.node, pages=model.PINNED_PAGES)
+    return f"{PROGRAMS}/{words}"
+
+
+def start(guest: Run, program: Program) -> int:
+    """Start it and wait until it has its memory; its pid. Raises WrongProgram when it ends before."""
+    out, ready = output(program), KINDS[program.kind].ready
+    pid = int(checked(guest, f": >{out}; setsid {command(program)} >{out} 2>&1 </dev/null & echo $!", 30.0))
+
+    def is_ready() -> bool:
+        said = guest(f"cat {out}; [ -e /proc/{pid} ] || echo == ended", 30.0).out
+        if ready in said:
+            return True
+        if "== ended" in said:
+            raise WrongProgram(f"program {program.number} ({program.kind}) has not begun: {said.strip()}")
+        return False
+
+    wait_for(f"program {program.number} ({program.kind}) has its memory", READY_S, is_ready)
+    return pid
+
+
+def look(guest: Run, running: dict[int, tuple[Program, int]]) -> list[str]:
+    """What is wrong with those that should be running; one line each."""
+    if not running:
+        return []
+    script = "".join(
+        f'[ -e /proc/{pid} ] || echo "{number} has ended"; '
+        f'grep -m1 expected {output(program)} | sed "s/^/{number} says /"; '
+        for number, (program, pid) in sorted(running.items())
+    )
+    said = guest(f"{script} true", 30.0)
+    if said.status != 0:
+        return [f"the programs cannot be asked: {said.text.strip()}"]
+    found = []
+    for line in said.out.splitlines():
+        number, _, what = line.partition(" ")
+        kind = running[int(number)][0].kind if number.isdigit() and int(number) in running else "?"
+        found.append(f"program {number} ({kind}) {what}")
+    return found
+
+
+def stop(guest: Run, program: Program, pid: int) -> str:
+    """End it; what it counted. Raises WrongProgram if it found something wrong, or has not ended as it should."""
+    out = output(program)
+    checked(guest, f"kill -TERM {pid}", 30.0)
+    wait_for(f"program {program.number} ends", END_S, lambda: guest(f"[ -e /proc/{pid} ]", 30.0).status != 0)
+    said = checked(guest, f"cat {out}", 30.0)
+    if "expected" in said or not re.search(KINDS[program.kind].fine, said):
+        raise WrongProgram(f"program {program.number} ({program.kind}): {said.strip()[-500:]}")
+    return said.splitlines()[-1]

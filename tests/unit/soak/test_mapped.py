@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0
+"""tests/guest/mapped.c: nothing is wrong where nothing is, and a word that is changed behind its back is noticed each time."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.soak import programs
+from benchmarks.soak.model import Program
+from lab.pipeline.paths import REPO
+
+WAYS = ("fork", "lock", "share", "register")
+SECONDS = 60
+NOT_HERE = 3
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where it is built."""
+    built = tmp_path_factory.mktemp("mapped")
+    subprocess.run(
+        ["make", "-C", REPO / "tests/guest", f"O={built}", built / "mapped"], check=True, capture_output=True
+    )
+    return built
+
+
+@pytest.fixture
+def running(folder: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
+    """The program in one of its ways, when its memory is there."""
+    with subprocess.Popen([folder / "mapped", request.param, "1"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        if process.stdout.readline() != "ready\n":
+            assert process.wait(SECONDS) == NOT_HERE and request.param == "register"
+            pytest.skip("this kernel lets nobody use io_uring")
+        yield process
+        process.kill()
+
+
+@pytest.mark.parametrize("running", WAYS, indirect=True)
+def test_nothing_is_wrong(running: subprocess.Popen[str]) -> None:
+    running.send_signal(signal.SIGTERM)
+    said, _ = running.communicate(timeout=SECONDS)
+    counted = json.loads(said)
+    assert running.returncode == 0 and counted["wrong"] == 0
+    (kind,) = {each.fine for name, each in programs.KINDS.items() if name in WAYS}
+    assert re.search(kind, said)
+
+
+@pytest.mark.parametrize("running", WAYS, indirect=True)
+def test_a_changed_word_is_noticed(running: subprocess.Popen[str]) -> None:
+    running.send_signal(signal.SIGUSR1)
+    assert running.stdout and re.fullmatch(
+        r"mapped: page \d+ word 7: [0-9a-f]{16}, expected [0-9a-f]{16}\n", running.stdout.readline()
+    )
+    running.send_signal(signal.SIGTERM)
+    said, _ = running.communicate(timeout=SECONDS)
+    assert running.returncode == 1 and json.loads(said.splitlines()[-1])["wrong"] >= 1
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["fork"], ["fork", "0"], ["fork", "1x"], ["fork", "4097"], ["knife", "1"], ["fork", "1", "1"]]
+)
+def test_usage(folder: Path, words: list[str]) -> None:
+    done = subprocess.run([folder / "mapped", *words], capture_output=True, text=True, check=False, timeout=SECONDS)
+    assert done.returncode == 2 and done.stderr.startswith("Usage: mapped")
+
+
+@pytest.mark.parametrize(
+    ("program", "line"),
+    [
+        (Program(1, "share", 16), "/opt/xenuma/bin/mapped share 16"),
+        (Program(1, "check", 16), "/opt/xenuma/bin/memcheck 16 2"),
+        (Program(1, "crowd", 520), "/opt/xenuma/bin/memcheck 520 2"),
+        (Program(1, "pin", 0, 3), "/opt/xenuma/bin/pinner 3 24"),
+    ],
+)
+def test_what_runs_in_the_guest(program: Program, line: str) -> None:
+    assert programs.command(program) == line
