@@ -94,12 +94,12 @@ class Consoles:
             file.seek(begin)
             added = file.read()
         if not final:
-            added = _judgeable(added)
+            added = judgeable(added)
         self._read[log] = begin + len(added)
         return added.decode(errors="replace")
 
 
-def _judgeable(added: bytes) -> bytes:
+def judgeable(added: bytes) -> bytes:
     """The part of it that is whole: up to a line's end, and not into the first lines of a report that may be known."""
     added = added[: added.rfind(b"\n") + 1]
     lines = added.splitlines(keepends=True)

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the host's books, the hypervisor and the guest each say of a guest, by two questions: one to dom0, one to the guest.
+
+`Books` is what was read, as it was said; what it should be is for invariants.py. All text of the guest is untrusted: what has
+not the expected form raises Malformed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lab import guestview
+from lab.command import checked
+from lab.elastic_guest import ElasticGuest, parse_vnode_list
+from lab.errors import Malformed
+from lab.hypervisor import parse_heap
+
+# Each question prints sections: a line "== NAME", then what a command says.
+_SECTION = re.compile(r"^== ([a-z]+)\n", re.MULTILINE)
+
+# Keys and files are read before vnode-list is asked, which would put them in order.
+ASK_DOM0 = """
+name={name}; domid=$(xl domid $name) || exit 1
+echo "== domid"; echo $domid
+echo "== keys"; xenstore-ls -f /local/domain/$domid/vnuma
+echo "== books"; xenstore-ls -f /libxl/$domid/vnuma
+echo "== cpus"; xenstore-ls -f /local/domain/$domid/cpu
+echo "== domains"; xenstore-list /local/domain
+echo "== libxl"; xenstore-list /libxl
+echo "== files"; ls /var/lib/xen
+echo "== errors"; grep -i error /var/log/xen/xl-$name.log
+echo "== listed"; xl vnode-list --json $name || exit 1
+echo "== xen"; xl dmesg -c >/dev/null && xl debug-keys u && xl debug-keys q && xl dmesg
+"""
+
+ASK_GUEST = """
+echo "== boot"; cat /proc/sys/kernel/random/boot_id
+echo "== nodes"; cat /sys/devices/system/node/online
+echo "== cpus"; cat /sys/devices/system/cpu/online
+echo "== numactl"; numactl -H
+echo "== driver"; cat /sys/kernel/debug/elastic-numa/nodes
+"""
+
+_KEY = re.compile(r"(/\S+) = \"(.*?)\"(?:\s+\(.*\))?")
+_DOMAIN = re.compile(r"\bd(\d+) \(total: (\d+)\):((?:\s*(?:\(XEN\))?\s+Node \d+: \d+)+)")
+_NODE = re.compile(r"Node (\d+): (\d+)")
+_LIMIT = re.compile(r"General information for domain (\d+):.*?max_pages=(\d+)", re.DOTALL)
+_DRIVER = re.compile(
+    r"^vnode (\d+): node -?\d+, ([a-z]+), (\d+) of \d+ KiB, target (\d+) KiB, cpus (\S*)$", re.MULTILINE
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Driver:
+    """What the guest's driver says of a vnode."""
+
+    state: str
+    populated_kib: int
+    target_kib: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Books:
+    """What was read. Pages are of 4 KiB and by physical node; keys are without the path of their domain."""
+
+    domid: int
+    keys: Mapping[str, str]  # vnuma/..., which the guest may read
+    private: Mapping[str, str]  # vnuma/... below /libxl
+    availability: Mapping[int, str]  # of vCPUs
+    domains: frozenset[str]  # that xenstore has a directory of
+    libxl: frozenset[str]  # the same below /libxl
+    files: frozenset[str]  # of /var/lib/xen
+    errors: tuple[str, ...]  # in the log of who attends the guest
+    listed: Mapping[int, Mapping[str, Any]]  # xl vnode-list --json
+    free: Mapping[int, int]
+    pages: Mapping[int, int]  # of the guest
+    total: int  # of the guest
+    limit_kib: int
+    boot: str
+    nodes: tuple[int, ...]
+    cpus: tuple[int, ...]
+    sizes_mib: Mapping[int, int]  # of nodes, by numactl -H
+    driver: Mapping[int, Driver]
+
+
+def sections(text: str) -> dict[str, str]:
+    """What a question has printed, by section."""
+    parts = _SECTION.split(text)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def keys_below(text: str, path: str) -> dict[str, str]:
+    """Keys below a path, from `xenstore-ls -f`, by the rest of their path."""
+    found = {}
+    for line in text.splitlines():
+        match = _KEY.match(line)
+        if match and match[1].startswith(f"{path}/"):
+            found[match[1][len(path) + 1 :]] = match[2]
+    return found
+
+
+def parse_pages(text: str, domid: int) -> tuple[int, dict[int, int]]:
+    """Pages of a domain, all and by physical node, from the last report of debug key `u`. Raises Malformed."""
+    found = [match for match in _DOMAIN.finditer(text) if int(match[1]) == domid]
+    if not found:
+        raise Malformed(f"no memory of domain {domid} in {text[-600:]!r}")
+    return int(found[-1][2]), {int(node): int(pages) for node, pages in _NODE.findall(found[-1][3])}
+
+
+def parse_limit(text: str, domid: int) -> int:
+    """Xen's limit of a domain's memory in KiB, from the report of debug key `q`. Raises Malformed."""
+    for match in _LIMIT.finditer(text):
+        if int(match[1]) == domid:
+            return 4 * int(match[2])
+    raise Malformed(f"no limit of domain {domid} in {text[-600:]!r}")
+
+
+def parse_driver(text: str) -> dict[int, Driver]:
+    """What /sys/kernel/debug/elastic-numa/nodes says of each vnode."""
+    return {
+        int(number): Driver(state, int(populated), int(target))
+        for number, state, populated, target, _ in _DRIVER.findall(text)
+    }
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def read(guest: ElasticGuest) -> Books:
+    """Ask both. Raises CommandFailedError, LabError, Malformed."""
+    said = sections(checked(guest.dom0, ASK_DOM0.format(name=shlex.quote(guest.name)), 60.0))
+    told = sections(checked(guest.guest, ASK_GUEST, 30.0))
+    try:
+        domid = int(said["domid"])
+        total, pages = parse_pages(said["xen"], domid)
+        cpus = keys_below(said["cpus"], f"/local/domain/{domid}/cpu")
+        return Books(
+            domid=domid,
+            keys=keys_below(said["keys"], f"/local/domain/{domid}/vnuma"),
+            private=keys_below(said["books"], f"/libxl/{domid}/vnuma"),
+            availability={
+                int(key.split("/")[0]): value for key, value in cpus.items() if key.endswith("/availability")
+            },
+            domains=_words(said["domains"]),
+            libxl=_words(said["libxl"]),
+            files=_words(said["files"]),
+            errors=tuple(said["errors"].splitlines()),
+            listed=parse_vnode_list(said["listed"]),
+            free=parse_heap(said["xen"]),
+            pages=pages,
+            total=total,
+            limit_kib=parse_limit(said["xen"], domid),
+            boot=told["boot"].strip(),
+            nodes=guestview.parse_list(told["nodes"]),
+            cpus=guestview.parse_list(told["cpus"]),
+            sizes_mib={number: node.size_mib for number, node in guestview.parse_numactl(told["numactl"]).items()},
+            driver=parse_driver(told["driver"]),
+        )
+    except (KeyError, ValueError) as error:
+        raise Malformed(f"the books: {error!r}: {sorted(said)}, {sorted(told)}") from error
+
+
+def number(keys: Mapping[str, str], key: str) -> int:
+    """The value of a key as a number; 0 if it is absent. Raises Malformed."""
+    text = keys.get(key, "0")
+    if not re.fullmatch(r"\d{1,19}", text):
+        raise Malformed(f"{key} = {text[:60]!r}")
+    return int(text)
+
+
+def of_dead(names: Sequence[str] | frozenset[str], domid: int) -> list[str]:
+    """Which directories or files are of domains other than dom0 and this one."""
+    found = []
+    for name in sorted(names):
+        match = re.fullmatch(r"(?:userdata-\w\.)?(\d+)(?:\..*)?", name)
+        if match and int(match[1]) not in (0, domid):
+            found.append(name)
+    return found

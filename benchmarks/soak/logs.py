@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Lines that are new on the consoles of a rack, and those that nothing explains.
+
+The guest's and dom0's kernels show warnings there (loglevel=5), so that any line of theirs needs an explanation: a kind that is
+listed here, or a life that begins, whose boot is searched for complaints only. The hypervisor is asked for its books by debug
+keys, whose reports are there as well; of its lines those count that complain, or have a word of trouble in them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from lab.complaints import KNOWN, KNOWN_HEAD, complaints, consoles, judgeable
+
+# What the terminal of a console's shell puts before a line.
+_PROMPT = re.compile(r"^(?:\x1b?\[\?2004[hl])*(?:\S+:~# )?")
+_TIME = re.compile(r"^\[\s*\d+\.\d+\]\s*")
+
+EXPLAINED = re.compile(
+    r"cpu \d+ spinlock event irq \d+"  # each CPU that comes up
+    r"|xenuma: guest ready|Grant table initialized"
+    r"|hrtimer: interrupt took \d+ ns|clocksource: .*|workqueue: .* hogged CPU.*"  # the emulator's time
+)
+
+# A page that cannot move just now: Linux shows it (mm/memory_hotplug.c, do_migrate_range()) and tries again.
+UNMOVED = re.compile(
+    r"migrating pfn [0-9a-f]+ failed ret:\d+|page dumped because: migration failure|page: refcount:.*|head: .*"
+    r"|(?:anon|ksm|file)? ?flags: 0x[0-9a-f]+\(.*|memcg:[0-9a-f]+|raw: [0-9a-f ]+|aops:.*|page_type: .*"
+    r"|do_migrate_range: \d+ callbacks suppressed"
+)
+
+# What the driver says of an operation that failed, was called off or left a residual.
+FAILED = re.compile(r"xen[-_]elastic[-_]numa: vnode \d+: -\d+ .*")
+
+# A stall says that the emulator had no time; what it prints goes on for many lines, as lockdep's report does that is known.
+STALL = re.compile(r"rcu: INFO: .*(?:stall|self-detected)|watchdog: BUG: soft lockup")
+
+TROUBLE = re.compile(
+    r"\(XEN\) .*(?:\berror\b|\bfail|\bunexpected|\binvalid|\bcannot\b|could not|\bleak|\bd[1-9]\d*v\d+ )", re.I
+)
+
+
+def unexplained(text: str, failing: bool, booting: bool) -> list[str]:
+    """The lines of a piece of a console that nothing explains.
+
+    `failing`: an operation was to fail, or to be called off; `booting`: a life has ended or begun meanwhile.
+    """
+    found = [*complaints(text)]
+    stalled = False
+    for raw in text.splitlines():
+        line = _TIME.sub("", _PROMPT.sub("", raw.replace("\r", ""))).strip()
+        stalled = stalled or bool(STALL.search(line) or KNOWN_HEAD.search(line))
+        if not line or raw.strip() in found or KNOWN.search(line):
+            continue
+        if line.startswith("(XEN)"):
+            if TROUBLE.search(line) and not booting:
+                found.append(line)
+        elif not (
+            booting
+            or stalled
+            or EXPLAINED.fullmatch(line)
+            or UNMOVED.fullmatch(line)
+            or (failing and FAILED.fullmatch(line))
+        ):
+            found.append(line)
+    return found
+
+
+class Logs:
+    """The consoles of a directory; each whole line is looked at once."""
+
+    def __init__(self, directory: Path, list_consoles: Callable[[Path], list[Path]] = consoles) -> None:
+        self._directory = directory
+        self._consoles = list_consoles
+        self._read: dict[Path, int] = {}
+
+    def skip(self) -> None:
+        """Forget what is there already, but for complaints: that was before the first step."""
+        self.new(failing=True, booting=True)
+
+    def new(self, failing: bool, booting: bool, final: bool = False) -> list[str]:
+        """What has come since in whole lines and is not explained, each line with its log's name.
+
+        A report that may be a known one is left for the next time, as by lab.complaints.Consoles, but not the `final` time.
+        """
+        return [
+            f"{log.name}: {line}"
+            for log in self._consoles(self._directory)
+            for line in unexplained(self._added(log, final), failing, booting)
+        ]
+
+    def _added(self, log: Path, final: bool) -> str:
+        begin = self._read.get(log, 0)
+        with log.open("rb") as file:
+            file.seek(begin)
+            added = file.read()
+        if not final:
+            added = judgeable(added)
+        self._read[log] = begin + len(added)
+        return added.decode(errors="replace")

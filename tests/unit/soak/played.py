@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A host with one elastic guest that is played: it understands what the soak types, and answers in the words of the real ones.
+
+`faults` has what it does wrong, by name; each does its harm where it says so here:
+
+    page        a detach keeps a page of the host
+    life        the end of a domain keeps a page of the host
+    home        a detach takes a page of the home from pnode 1 for one of the node's
+    stale       the end of a domain leaves its directory below /libxl
+    line        an attach logs a line that nobody expects
+    complaint   a detach logs a warning of the kernel
+    silence     an attach that is refused ends with 0
+    words       an attach that is refused does not say why
+    changes     an attach that is refused changes the limit
+    half        a killed detach leaves the node where it was, and takes its CPUs
+    bytes       a program finds a wrong word
+    ends        a program ends by itself while a node leaves
+    anew        the guest starts anew by itself while a node comes
+    hangs       an operation whose xl was killed never ends
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+from benchmarks.soak.model import PINNED_PAGES, Shape
+from lab.command import Done
+from lab.elastic_guest import ElasticGuest
+
+HOST_PAGES = {0: 259688, 1: 513996}
+HOME_LOST = 50  # pages of a home that the domain builder leaves out
+STRAY = 8  # of them, pages of a home that are on pnode 1
+RESIDUAL_KIB = 4096
+CALLS = {"ioctl": 40, "write": 120, "sendmsg": 0}
+AT_ONCE, OVER = 0.3, 0.8  # how far an xl has come that has told the guest, and one that is done
+
+
+class PlayedHome:
+    """See above; benchmarks.soak.play.Home."""
+
+    def __init__(self, shape: Shape, log: Path, faults: set[str] | None = None) -> None:
+        self.shape, self.log, self.faults = shape, log, faults or set()
+        self.domid = 0
+        self.lives = 0
+        self.lost = dict.fromkeys(HOST_PAGES, 0)  # pages that are nobody's
+        self.stale: list[str] = []
+        self.typed: list[str] = []
+        self.log.write_text("", encoding="utf-8")
+
+    # --- lives ---------------------------------------------------------------------------------------------------------
+
+    def create(self) -> ElasticGuest:
+        assert self.domid == 0, "there is a guest"
+        self._born()
+        self.home_cpus = self.shape.home_cpus
+        return ElasticGuest(self.shape.name, self.dom0, self.guest)
+
+    def _born(self) -> None:
+        self.lives += 1
+        self.domid = self.lives
+        self.boot = f"boot-{self.lives}"
+        self.home_mib = self.shape.home_mib
+        self.vnodes: dict[int, dict[str, Any]] = {
+            vnode.number: {"state": "offline", "kib": 0, "target": 0, "residual": 0, "pnode": None, "cpus": False}
+            for vnode in self.shape.vnodes
+        }
+        self.errors: dict[int, str] = {}
+        self.generation = 0
+        self.flight: tuple[int, dict[str, Any]] | None = None
+        self.limit_off = self.moved = 0
+        self.programs: dict[int, dict[str, Any]] = {}
+        self.say("xenuma: guest ready")
+
+    def _dies(self) -> None:
+        if "life" in self.faults:
+            self.lost[0] += 1
+        if "stale" in self.faults:
+            self.stale.append(str(self.domid))
+        self.domid = 0
+
+    def next_life(self, guest: ElasticGuest, domid: int) -> None:
+        assert self.domid != domid
+
+    def destroy(self, guest: ElasticGuest) -> None:
+        self._dies()
+
+    def say(self, line: str) -> None:
+        """A line on the guest's console."""
+        with self.log.open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+
+    # --- what there is -------------------------------------------------------------------------------------------------
+
+    def pages(self, pnode: int) -> int:
+        """Of the guest, from a physical node."""
+        if not self.domid:
+            return 0
+        home = self.home_mib * 256 - HOME_LOST - STRAY - self.moved if pnode == 0 else STRAY + self.moved
+        return home + sum(int(node["kib"]) // 4 for node in self.vnodes.values() if node["pnode"] == pnode)
+
+    def free(self, pnode: int) -> int:
+        """Of the host."""
+        return HOST_PAGES[pnode] - self.pages(pnode) - self.lost[pnode]
+
+    def cpus(self) -> list[int]:
+        """Online in the guest."""
+        found = list(range(self.home_cpus))
+        for vnode in self.shape.vnodes:
+            found += vnode.cpus if self.vnodes[vnode.number]["cpus"] else ()
+        return found
+
+    # --- dom0 ----------------------------------------------------------------------------------------------------------
+
+    def dom0(self, command: str, timeout: float = 60.0) -> Done:
+        self.typed.append(command)
+        if command.startswith("\nname="):
+            return Done(0, self._books())
+        if command.startswith("/usr/lib/xen/bin/free-pages"):
+            return Done(0, "".join(f"node {node}: {self.free(node)} pages free\n" for node in HOST_PAGES))
+        if command.startswith("grep -c"):
+            return Done(0, "".join(f"{CALLS[call]}\n" for call in re.findall(r"' (\w+)\('", command)))
+        words, far, status = self._cut_short(shlex.split(command))
+        assert words[0] == "xl", command
+        if words[1] in ("vnode-attach", "vnode-detach", "vnode-set"):
+            return self._operation(words[1].removeprefix("vnode-"), words[3:], far, status)
+        return self._other(words)
+
+    def _cut_short(self, words: list[str]) -> tuple[list[str], float, int]:
+        """The command itself, how far it comes (1: to its end), and what it ends with then."""
+        begin, options = words.index("xl"), words[: words.index("xl")]
+        if options[:1] == ["strace"]:
+            inject = re.search(r"inject=(\w+):signal=KILL:when=(\d+)", " ".join(options))
+            return words[begin:], int(inject[2]) / CALLS[inject[1]] if inject else 1, 137
+        if options[:1] == ["timeout"]:
+            return words[begin:], float(options[4]), 137 if options[3] == "KILL" else 6
+        return words[begin:], 1, 0
+
+    def _operation(self, name: str, words: list[str], far: float, status: int) -> Done:
+        options = dict(word.split("=") for word in words if "=" in word)
+        number = int(words[0])
+        if refused := self._refused(name, number, words, options):
+            return refused
+        node, declared = self.vnodes[number], self.shape.vnode(number)
+        self._settle()
+        if far < AT_ONCE:
+            return Done(status, "", "")
+        self.generation += 1
+        then = self._wanted(name, number, words, options)
+        if name == "detach" and self._pinned(number):
+            self.say(
+                f"xen-elastic-numa: vnode {number}: -16 {RESIDUAL_KIB} KiB cannot leave: pinned: 24 pages, pid 9 (pinner)"
+            )
+            node |= {"state": "residual", "kib": RESIDUAL_KIB, "residual": RESIDUAL_KIB, "target": 0, "cpus": False}
+            return Done(5, "", f"libxl: vnode {number}: {RESIDUAL_KIB} KiB could not leave: pinned: 24 pages")
+        if far < OVER or "--no-wait" in words:
+            self.flight = (number, dict(node) if status == 6 else then)
+            return Done(status, "", "")
+        self._harm(name, node)
+        node |= then
+        self.errors.pop(number, None)
+        return Done(0, f"vnode {number}: {node['state']}, {declared.max_mib} MiB\n")
+
+    def _wanted(self, name: str, number: int, words: list[str], options: dict[str, str]) -> dict[str, Any]:
+        node, declared = self.vnodes[number], self.shape.vnode(number)
+        if name == "detach":
+            return {"state": "offline", "kib": 0, "target": 0, "residual": 0, "pnode": None, "cpus": False}
+        size = words[1] if name == "set" else options.get("size", f"{declared.max_mib}M")
+        kib = int(size.removesuffix("M")) * 1024
+        pnode = node["pnode"] if node["pnode"] is not None else int(options.get("pnode", declared.pnode or 0))
+        return {"state": "online", "kib": kib, "target": kib, "residual": 0, "pnode": pnode, "cpus": True}
+
+    def _harm(self, name: str, node: dict[str, Any]) -> None:
+        if name == "attach":
+            if "line" in self.faults:
+                self.say("elastic: this should not be")
+            if "anew" in self.faults:
+                self.boot = "another"
+        if name == "detach":
+            self.lost[node["pnode"]] += "page" in self.faults
+            self.moved += "home" in self.faults
+            if "complaint" in self.faults:
+                self.say("[ 12.3] WARNING: CPU: 0 PID: 1 at mm/page_alloc.c:1 f+0x1/0x2")
+            if "ends" in self.faults:
+                for program in self.programs.values():
+                    program["runs"] = False
+
+    def _pinned(self, number: int) -> bool:
+        return any(program["words"][:2] == ["pinner", str(number)] for program in self.programs.values())
+
+    def _refused(self, name: str, number: int, words: list[str], options: dict[str, str]) -> Done | None:  # noqa: PLR0911
+        def no(status: int, why: str) -> Done:
+            self.limit_off += "changes" in self.faults and name == "attach"
+            return Done(
+                0 if "silence" in self.faults else status, "", "" if "words" in self.faults else f"libxl: {why}\n"
+            )
+
+        size = words[1] if name == "set" else options.get("size", "64M")
+        if number == 0:
+            return no(3, "vnode 0 is a home node: it is always there")
+        if number not in self.vnodes:
+            return no(3, f"vnode {number} does not exist: the domain has vnodes 0-1")
+        if size == "lots":
+            return no(2, "not a size: lots")
+        if size == "0":
+            return no(2, "a size of 0 is vnode-detach")
+        self._settle()
+        node, mib = self.vnodes[number], int(size.removesuffix("M"))
+        if mib % 2 or mib > self.shape.vnode(number).max_mib:
+            return no(2, f"vnode {number} cannot have it: it must be a multiple of 2048 KiB and at most 524288 KiB")
+        if name == "attach" and node["state"] == "online":
+            return no(3, f"vnode {number} is attached already, with {node['kib']} KiB")
+        if name != "attach" and node["state"] == "offline":
+            return no(
+                3, f"vnode {number} is absent" + (" already" if name == "detach" else ": attach it, with the size")
+            )
+        if options.get("pnode") == "63":
+            return no(3, f"vnode {number}: pnode 63 does not exist, the host has pnodes 0-1")
+        if name == "detach" and any(int(program["mib"]) > self.home_mib for program in self.programs.values()):
+            self.errors[number] = "-12 need 286064 KiB, free elsewhere 23724 KiB"
+            self.say(f"xen-elastic-numa: vnode {number}: {self.errors[number]}")
+            return no(3, f"vnode {number}: the guest could not detach it: {self.errors[number]}")
+        return None
+
+    def _settle(self) -> None:
+        """What is under way ends."""
+        if self.flight is not None and "hangs" not in self.faults:
+            number, then = self.flight
+            if "half" in self.faults and then["state"] == "offline":
+                self.vnodes[number]["cpus"] = False
+            else:
+                self.vnodes[number] |= then
+            self.flight = None
+
+    def _other(self, words: list[str]) -> Done:
+        if words[1] == "domid":
+            return Done(0, f"{self.domid}\n")
+        if words[1] == "vnode-list":
+            self._settle()
+            return Done(0, self._listed())
+        if words[1] == "reboot":
+            self._dies()
+            self._born()
+            return Done(0, "")
+        if words[1] == "mem-set":
+            self.home_mib = int(words[3].removesuffix("m"))
+            return Done(0, "")
+        assert words[1] == "vcpu-set", words
+        wanted = int(words[3])
+        differ = any(
+            (cpu < wanted) != self.vnodes[vnode.number]["cpus"] for vnode in self.shape.vnodes for cpu in vnode.cpus
+        )
+        self.home_cpus = min(wanted, self.shape.home_cpus)
+        return Done(0, "", "libxl: vCPUs 2-3 stay as they are: they belong to elastic vnodes\n" if differ else "")
+
+    def _listed(self) -> str:
+        vnodes: list[dict[str, Any]] = [{"vnode": 0, "state": "home", "operation": None}]
+        for number, node in self.vnodes.items():
+            under_way = {"kind": "attach"} if self.flight and self.flight[0] == number else None
+            vnodes.append(
+                {"vnode": number, "state": node["state"], "driver": True, "pnode": node["pnode"], "target_kib": node["target"],
+                 "actual_kib": node["kib"], "residual_kib": node["residual"], "fault": None, "operation": under_way}
+            )  # fmt: skip
+        return json.dumps([{"domid": self.domid, "name": self.shape.name, "vnodes": vnodes}])
+
+    def _books(self) -> str:
+        domid, lines = self.domid, ["== domid", str(self.domid), "== keys"]
+        path, private = f"/local/domain/{domid}/vnuma", f"/libxl/{domid}/vnuma"
+        keys: dict[str, object] = {"nodes": len(self.vnodes) + 1}
+        if self.generation:
+            keys |= {name: self.generation for name in ("generation", "guest/ack-generation", "guest/done-generation")}
+        hidden: dict[str, object] = {"home-limit-kb": self.home_mib * 1024 + 1024}
+        for number, node in self.vnodes.items():
+            keys |= {f"node/{number}/target-kb": node["target"], f"guest/node/{number}/state": node["state"]}
+            keys |= {
+                f"guest/node/{number}/current-kb": node["kib"],
+                f"guest/node/{number}/residual-kb": node["residual"],
+            }
+            hidden |= {f"node/{number}/allowed-kb": node["kib"]}
+            hidden |= {} if node["pnode"] is None else {f"node/{number}/pnode": node["pnode"]}
+            keys |= {f"guest/node/{number}/error": self.errors[number]} if number in self.errors else {}
+        lines += [f'{path}/{key} = "{value}"   (n0,r{domid})' for key, value in keys.items()]
+        lines += ["== books", *(f'{private}/{key} = "{value}"' for key, value in hidden.items()), "== cpus"]
+        online = set(self.cpus())
+        for vnode in (range(self.shape.home_cpus), *(vnode.cpus for vnode in self.shape.vnodes)):
+            for cpu in vnode:
+                state = "online" if cpu in online else "offline"
+                lines.append(f'/local/domain/{domid}/cpu/{cpu}/availability = "{state}"')
+        lines += ["== domains", "0", str(domid), "== libxl", *self.stale, str(domid)]
+        lines += ["== files", f"userdata-d.{domid}.uuid.domain-userdata-json", "== errors", "== listed", self._listed()]
+        lines += ["== xen", *(f"(XEN) NODE{node} start->0 size->524288 free->{self.free(node)}" for node in HOST_PAGES)]
+        lines += ["(XEN) Memory location of each domain:", "(XEN) d0 (total: 261630):", "(XEN)     Node 0: 261630"]
+        lines += ["(XEN)     Node 1: 0", f"(XEN) d{domid} (total: {sum(map(self.pages, HOST_PAGES))}):"]
+        lines += [
+            *(f"(XEN)     Node {node}: {self.pages(node)}" for node in HOST_PAGES),
+            "(XEN)      2 vnodes, 4 vcpus",
+        ]
+        limit = self.home_mib * 256 + 256 + sum(node["kib"] // 4 for node in self.vnodes.values()) + self.limit_off
+        lines += ["(XEN) General information for domain 0:", "(XEN)     nr_pages=261630 max_pages=4294967295"]
+        lines += [f"(XEN) General information for domain {domid}:", f"(XEN)     nr_pages=1 max_pages={limit}"]
+        return "\n".join([*lines, ""])
+
+    # --- the guest -----------------------------------------------------------------------------------------------------
+
+    def guest(self, command: str, timeout: float = 60.0) -> Done:  # noqa: PLR0911
+        if command.startswith('\necho "== boot"'):
+            return Done(0, self._told())
+        if started := re.match(r": >(\S+); setsid (.*) >\1 ", command):
+            return self._start(started[1], shlex.split(started[2]))
+        if killed := re.match(r"kill -TERM (\d+)", command):
+            self.programs[int(killed[1])]["runs"] = False
+            return Done(0, "")
+        if alive := re.fullmatch(r"\[ -e /proc/(\d+) \]", command):
+            return Done(0 if self.programs[int(alive[1])]["runs"] else 1, "")
+        if shown := re.match(r"cat (/tmp/soak\S+?)(;|$)", command):
+            return self._output(shown[1])
+        if "grep -m1 expected" in command:
+            return self._looked(command)
+        return Done(0, "")
+
+    def _start(self, output: str, words: list[str]) -> Done:
+        pid = 1000 + len(self.typed)
+        words[0] = words[0].rpartition("/")[2]
+        mib = "0" if words[0] == "pinner" else words[-1] if words[0] == "mapped" else words[1]
+        self.programs[pid] = {"output": output, "words": words, "runs": True, "mib": mib}
+        return Done(0, f"{pid}\n")
+
+    def _output(self, output: str) -> Done:
+        (program,) = (each for each in self.programs.values() if each["output"] == output)
+        said = f"pinned {PINNED_PAGES} pages\n" if program["words"][0] == "pinner" else "ready\n"
+        if not program["runs"]:
+            counts = {"pinner": "released, 0 wrong\n", "memcheck": '{"checks":9,"bad_pages":0}\n'}
+            said += counts.get(program["words"][0], '{"rounds":9,"wrong":0}\n')
+            self.programs = {pid: each for pid, each in self.programs.items() if each is not program}
+        return Done(0, said)
+
+    def _looked(self, command: str) -> Done:
+        said = ""
+        for pid, number in re.findall(r'/proc/(\d+) \] \|\| echo "(\d+) has ended"', command):
+            if int(pid) not in self.programs or not self.programs[int(pid)]["runs"]:
+                said += f"{number} has ended\n"
+            if "bytes" in self.faults:
+                said += f"{number} says mapped: page 3 word 4: 0000000000000001, expected 0000000000000002\n"
+        return Done(0, said)
+
+    def _told(self) -> str:
+        nodes = [0, *(number for number, node in self.vnodes.items() if node["kib"])]
+        lines = [
+            "== boot",
+            self.boot,
+            "== nodes",
+            ",".join(map(str, nodes)),
+            "== cpus",
+            ",".join(map(str, self.cpus())),
+        ]
+        lines += ["== numactl", "available: nodes", f"node 0 cpus: 0 1\nnode 0 size: {self.home_mib - 60} MB"]
+        for number in nodes[1:]:
+            mib = self.vnodes[number]["kib"] // 1024
+            lines += [f"node {number} cpus: 2 3", f"node {number} size: {mib - 2 * -(-mib // 128)} MB"]
+        lines.append("== driver")
+        for number, node in self.vnodes.items():
+            size = f"{node['kib']} of 524288 KiB, target {node['target']} KiB"
+            lines.append(f"vnode {number}: node {number}, {node['state']}, {size}, cpus 2-3")
+            lines.append("  range 0x100000000, 4 blocks of 64 extents, 1 of them memmap, plugged 0-3")
+        return "\n".join([*lines, ""])

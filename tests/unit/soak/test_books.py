@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What host and guest print becomes values; what has not its form is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.soak import books
+from benchmarks.soak.books import Driver
+from benchmarks.soak.model import SHAPES
+from lab.command import Done
+from lab.elastic_guest import ElasticGuest
+from lab.errors import LabError, Malformed
+from tests.unit.soak.played import PlayedHome
+
+# As Xen 4.20 has put it onto a console of the lab.
+XEN = """(XEN) 'u' pressed -> dumping numa info (now = 415172280238)
+(XEN) NODE0 start->0 size->524288 free->128666
+(XEN) NODE1 start->1048576 size->524288 free->513988
+(XEN) CPU0...1 -> NODE0
+(XEN) CPU2...3 -> NODE1
+(XEN) Memory location of each domain:
+(XEN) d0 (total: 261630):
+(XEN)     Node 0: 261630
+(XEN)     Node 1: 0
+(XEN) d25 (total: 131022):
+(XEN)     Node 0: 131014
+(XEN)     Node 1: 8
+(XEN)      2 vnodes, 4 vcpus, guest physical layout:
+(XEN)          0: pnode   0, vcpus 0-1
+(XEN)            0000000000000000 - 0000000020000000
+(XEN) General information for domain 0:
+(XEN)     refcnt=3 dying=0 pause_count=0
+(XEN)     nr_pages=261630 xenheap_pages=2 dirty_cpus={} max_pages=4294967295
+(XEN) General information for domain 25:
+(XEN)     nr_pages=131022 xenheap_pages=6 dirty_cpus={} max_pages=131328
+"""
+
+
+def test_pages_of_a_domain_by_node() -> None:
+    assert books.parse_pages(XEN, 25) == (131022, {0: 131014, 1: 8})
+    assert books.parse_pages(XEN.replace("(XEN) ", ""), 0) == (261630, {0: 261630, 1: 0})
+    assert books.parse_pages(XEN + XEN.replace("1: 8", "1: 9"), 25) == (131022, {0: 131014, 1: 9})
+    with pytest.raises(Malformed, match="no memory of domain 2 "):
+        books.parse_pages(XEN, 2)
+
+
+def test_the_limit_of_a_domain() -> None:
+    assert books.parse_limit(XEN, 25) == 4 * 131328
+    with pytest.raises(Malformed, match="no limit of domain 5"):
+        books.parse_limit(XEN, 5)
+
+
+def test_what_the_driver_says() -> None:
+    text = (
+        "vnode 1: node 1, online, 98304 of 524288 KiB, target 98304 KiB, cpus 2-3\n"
+        "  range 0x100000000, 4 blocks of 64 extents, 1 of them memmap, plugged 0\n"
+        "vnode 2: node -1, offline, 0 of 262144 KiB, target 0 KiB, cpus 4\nvnode 3: not usable\n"
+    )
+    assert books.parse_driver(text) == {1: Driver("online", 98304, 98304), 2: Driver("offline", 0, 0)}
+
+
+def test_keys_below_a_path() -> None:
+    text = '/libxl/2/vnuma/op = "1 attach"   (n0)\n/libxl/22/vnuma/op = "x"\n/libxl/2/vnuma = ""\n'
+    assert books.keys_below(text, "/libxl/2/vnuma") == {"op": "1 attach"}
+
+
+@pytest.mark.parametrize(
+    ("name", "dead"),
+    [
+        ("0", False),
+        ("7", False),
+        ("6", True),
+        ("userdata-l.6.b4d1.vnode-op", True),
+        ("userdata-d.7.b4d1.domain-userdata-json", False),
+        ("xenstored", False),
+        ("dump", False),
+    ],
+)
+def test_what_is_left_of_the_dead(name: str, dead: bool) -> None:
+    assert bool(books.of_dead(frozenset({name}), 7)) == dead
+
+
+def test_both_are_asked_once(tmp_path: Path) -> None:
+    home = PlayedHome(SHAPES["guest2"], tmp_path / "log")
+    guest = home.create()
+    before = len(home.typed)
+    seen = books.read(guest)
+    assert len(home.typed) == before + 1
+    assert (seen.domid, seen.nodes, seen.cpus, seen.listed[1]["state"]) == (1, (0,), (0, 1), "offline")
+    assert seen.total == sum(seen.pages.values()) and seen.limit_kib == 513 * 1024
+
+
+def test_the_record_is_read_before_it_is_put_in_order() -> None:
+    """vnode-list settles what is left of an operation, and what was left would not be seen."""
+    ask = books.ASK_DOM0
+    assert ask.index("xenstore-ls -f /libxl") < ask.index("vnode-list")
+
+
+@pytest.mark.parametrize("said", ["", "== domid\n7\n", "== domid\nmany\n== xen\n"])
+def test_an_answer_without_its_form_is_refused(said: str) -> None:
+    guest = ElasticGuest("g", lambda command, timeout=60.0: Done(0, said), lambda command, timeout=60.0: Done(0, ""))
+    with pytest.raises(Malformed):
+        books.read(guest)
+
+
+def test_a_guest_that_is_gone_is_an_error() -> None:
+    guest = ElasticGuest(
+        "g", lambda command, timeout=60.0: Done(1, "", "no"), lambda command, timeout=60.0: Done(0, "")
+    )
+    with pytest.raises(LabError):
+        books.read(guest)
+
+
+def test_a_number_that_is_none_is_refused() -> None:
+    assert books.number({}, "k") == 0
+    with pytest.raises(Malformed):
+        books.number({"k": "-1"}, "k")

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Which lines of a console need an explanation, with lines as consoles of the lab have had them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.soak.logs import Logs, unexplained
+
+USUAL = """cpu 2 spinlock event irq 36
+guest2:~# cpu 3 spinlock event irq 41
+hrtimer: interrupt took 73300326 ns
+migrating pfn 10024e failed ret:24
+page: refcount:3 mapcount:1 mapping:0000000000000000 index:0x7f1405c39 pfn:0x10024e
+memcg:ffff8880054c3000
+anon flags: 0x7fffc000002081c(referenced|uptodate|dirty|owner_2|swapbacked|node=1|zone=3|lastcpupid=0x3fff)
+raw: 07fffc000002081c ffffea0004009348 ffff888007523c08 ffff888003edba29
+page dumped because: migration failure
+do_migrate_range: 58094 callbacks suppressed
+\x1b[?2004halpha:~# (XEN) 'u' pressed -> dumping numa info (now = 415172280238)
+(XEN) NODE0 start->0 size->524288 free->128666
+(XEN) General information for domain 25:
+(XEN) uart interrupt taking more than 4ms, switched to polling
+"""
+
+
+def test_usual_lines_need_no_explanation() -> None:
+    assert unexplained(USUAL, failing=False, booting=False) == []
+    assert unexplained(USUAL.replace("\n", "\r\n"), failing=False, booting=False) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "something new",
+        "[   12.345678] something new",
+        "WARNING: CPU: 0 PID: 1 at mm/page_alloc.c:1 f+0x1/0x2",
+        "BUG: Bad page state in process t",
+        "xen_elastic_numa: vnode 1: 511 pages at pfn 0x40000 are lost: Xen took back 510",
+        "(XEN) mm.c:1234:d25v0 Error while validating",
+        "(XEN) Xen BUG at y.c:1",
+        "(XEN) Failed to do so",
+    ],
+)
+def test_others_do(line: str) -> None:
+    assert len(unexplained(f"{USUAL}{line}\n", failing=True, booting=False)) == 1
+
+
+def test_a_failure_is_said_only_where_one_is_expected() -> None:
+    line = "xen-elastic-numa: vnode 1: -12 need 286064 KiB, free elsewhere 23724 KiB"
+    assert unexplained(line, failing=True, booting=False) == []
+    assert unexplained(line, failing=False, booting=False) == [line]
+
+
+def test_of_a_boot_only_complaints_count() -> None:
+    assert unexplained("PCI: System does not support PCI\nBUG: x\n", failing=False, booting=True) == ["BUG: x"]
+    assert unexplained("PCI: System does not support PCI\n", failing=False, booting=False) != []
+
+
+def test_a_stall_explains_what_follows_but_no_complaint() -> None:
+    stall = "rcu: INFO: rcu_sched self-detected stall on CPU\nrcu: \t0-....: (2 ticks)\nCall Trace:\n f+0x1\n"
+    assert unexplained(stall, failing=False, booting=False) == []
+    assert unexplained(f"{stall}BUG: x\n", failing=False, booting=False) == ["BUG: x"]
+    assert unexplained("Call Trace:\n", failing=False, booting=False) != []
+
+
+def test_a_known_report_of_upstream_is_known_to_its_end() -> None:
+    report = (
+        "WARNING: possible circular locking dependency detected\n6.12.107-xenuma #1 Not tainted\n------\n"
+        "xenstored/65 is trying to acquire lock:\n"
+        "ffff8880031a2878 (&priv->lock){+.+.}-{3:3}, at: gntdev_mmap+0x44/0x340\n\nbut task is already holding lock:\n"
+    )
+    assert unexplained(report, failing=False, booting=False) == []
+    other = report.replace("gntdev_mmap", "elastic_topo_publish")
+    assert len(unexplained(other, failing=False, booting=False)) == 1
+
+
+def test_whole_lines_count_once(tmp_path: Path) -> None:
+    log, logs = tmp_path / "alpha-guest2.log", Logs(tmp_path)
+    log.write_text("one\ntw", encoding="utf-8")
+    (tmp_path / "alpha-qemu.log").write_text("not a console\n", encoding="utf-8")
+    assert logs.new(False, False) == ["alpha-guest2.log: one"]
+    with log.open("a", encoding="utf-8") as more:
+        more.write("o\n")
+    assert logs.new(False, False) == ["alpha-guest2.log: two"]
+    assert logs.new(False, False) == []
+    with log.open("a", encoding="utf-8") as more:
+        more.write("the last words")
+    assert logs.new(False, False, final=True) == ["alpha-guest2.log: the last words"]
+
+
+def test_what_was_there_before_is_skipped(tmp_path: Path) -> None:
+    (tmp_path / "alpha-console.log").write_text("about to get started...\n", encoding="utf-8")
+    logs = Logs(tmp_path)
+    logs.skip()
+    assert logs.new(False, False) == []
