@@ -6,7 +6,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 ENTER := lab/enter
 
-.PHONY: help setup build demo test unit e2e e2e-debug guest-debug soak bench report check mutants explore bench-dsm count-dsm demo-dsm series shell clean distclean
+.PHONY: help setup build demo test unit e2e e2e-debug guest-debug soak soak-debug bench report check mutants explore bench-dsm count-dsm demo-dsm series shell clean distclean
 
 help: ## this list
 	@echo "make TARGET, on Debian 12 or 13, as root or as a user with sudo:"
@@ -15,7 +15,7 @@ help: ## this list
 	@echo "XENUMA_LANES (racks side by side in make test: a number, by default 1; auto: 2 where there are 2 CPUs and 14 GB of free memory)."
 
 # Only these need the memory of a rack; the others only warn of too little.
-demo test e2e e2e-debug guest-debug soak bench bench-dsm demo-dsm: BOOTS := --boots
+demo test e2e e2e-debug guest-debug soak soak-debug bench bench-dsm demo-dsm: BOOTS := --boots
 
 setup: ## check the host, make the sandbox, fetch the sources
 	@lab/bootstrap $(BOOTS)
@@ -43,26 +43,38 @@ e2e: build ## the tests in the lab
 
 # Assertions, lockdep and heap checks make all of it several times slower.
 DEBUG_TESTS ?= tests/e2e
+DEBUG_RACK := XENUMA_QEMU=$(CURDIR)/build/artifacts/qemu/qemu-system-x86_64 \
+	XENUMA_XEN=$(CURDIR)/build/artifacts/xen-debug/xen.elf \
+	XENUMA_KERNEL=$(CURDIR)/build/artifacts/linux-lockdep/vmlinuz \
+	XENUMA_DOM0_IMAGE=$(CURDIR)/build/artifacts/images-lockdep/dom0.img \
+	XENUMA_SSH_KEY=$(CURDIR)/build/artifacts/images-lockdep/ssh/id_ed25519 \
+	XENUMA_METER=$(CURDIR)/build/artifacts/meter/meter.so \
+	XENUMA_RESULTS=$(CURDIR)/build/results-debug
 e2e-debug: setup ## the tests in the lab, with the checking variants of Xen and Linux (DEBUG_TESTS chooses)
 	@$(ENTER) python3 -m lab.pipeline.build xen-debug images-lockdep qemu meter libgomp libgomp-stock
-	@XENUMA_QEMU=$(CURDIR)/build/artifacts/qemu/qemu-system-x86_64 \
-	 XENUMA_XEN=$(CURDIR)/build/artifacts/xen-debug/xen.elf \
-	 XENUMA_KERNEL=$(CURDIR)/build/artifacts/linux-lockdep/vmlinuz \
-	 XENUMA_DOM0_IMAGE=$(CURDIR)/build/artifacts/images-lockdep/dom0.img \
-	 XENUMA_SSH_KEY=$(CURDIR)/build/artifacts/images-lockdep/ssh/id_ed25519 \
-	 XENUMA_METER=$(CURDIR)/build/artifacts/meter/meter.so \
-	 XENUMA_RESULTS=$(CURDIR)/build/results-debug \
-	 $(ENTER) python3 -m lab.pipeline.test $(DEBUG_TESTS)
+	@$(DEBUG_RACK) $(ENTER) python3 -m lab.pipeline.test $(DEBUG_TESTS)
 
 guest-debug: setup ## the guest tests without Xen, with lockdep, the address sanitizer and preemption
 	@$(ENTER) python3 -m lab.pipeline.build linux-kasan qemu
 	@XENUMA_KERNEL=$(CURDIR)/build/artifacts/linux-kasan/vmlinuz XENUMA_GUEST_MEMORY_SCALE=2 \
 	 $(ENTER) python3 -m lab.pipeline.test tests/guest
 
-# What 'make test' does a few times, many times, and what is too new for it: an hour and more.
+# What 'make test' does a few times, many times, and what is too new for it: an hour and more. With SEED or OPS the random soak
+# instead (benchmarks/soak): OPS operations, 300 without it, of which FROM to TO are done; SOAK_GUEST: guest2 or guest4.
 SOAK_TESTS ?= tests/e2e
-soak: build ## all end-to-end tests, the newest too, with many more rounds (SOAK_TESTS chooses, tests/unit/dsmd too)
+SOAK_ARGUMENTS = $(if $(SEED),--seed $(SEED)) $(if $(OPS),--ops $(OPS)) $(if $(FROM),--from $(FROM)) $(if $(TO),--to $(TO)) \
+	$(if $(SOAK_GUEST),--guest $(SOAK_GUEST))
+soak: build ## all end-to-end tests, the newest too, with more rounds (SOAK_TESTS chooses); SEED=N OPS=N: random operations on a guest
+ifneq ($(strip $(SEED)$(OPS)),)
+	@$(ENTER) python3 -m benchmarks.soak $(SOAK_ARGUMENTS)
+else
 	@XENUMA_SOAK=1 $(IN_TESTS) $(ENTER) python3 -m lab.pipeline.test $(SOAK_TESTS)
+endif
+
+# The guest's kernel needs an eighth of its memory for the address sanitizer, and more for itself.
+soak-debug: setup ## SEED=N OPS=N: the random soak with Xen's assertions, lockdep, and the address sanitizer in the guest
+	@$(ENTER) python3 -m lab.pipeline.build xen-debug images-lockdep linux-kasan qemu meter libgomp libgomp-stock
+	@$(DEBUG_RACK) $(ENTER) python3 -m benchmarks.soak $(SOAK_ARGUMENTS) --home 768 --kernel build/artifacts/linux-kasan/vmlinuz
 
 bench: build ## the measurements, some hours; results in build/results
 	@$(ENTER) python3 -m benchmarks

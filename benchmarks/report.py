@@ -34,6 +34,7 @@ HEADLINES = (
     ("dsm.fault.ratio_to_rtt", "a fault of another host's page, against the raw round trip"),
     ("dsm.messages_per_read_fault", "messages for a read fault"),
     ("dsm.vs_swap.ratio", "faster than swap on a disk in the other host's memory"),
+    ("soak.violations", "violations in a soak of random operations"),
     ("demo.threads.attached", "threads after the attach"),
     ("demo.remote_pct.settled", "remote accesses, settled"),
 )

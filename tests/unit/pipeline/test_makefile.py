@@ -13,11 +13,11 @@ import pytest
 from lab.pipeline.paths import REPO
 
 
-def commands(target: str) -> list[str]:
+def commands(target: str, *variables: str) -> list[str]:
     """What `make` would run for a target, in whole lines."""
     named = {name: value for name, value in os.environ.items() if not name.startswith(("XENUMA_", "MAKE"))}
     done = subprocess.run(
-        ["make", "--dry-run", target], cwd=REPO, env=named, capture_output=True, text=True, check=True, timeout=60
+        ["make", "--dry-run", target, *variables], cwd=REPO, env=named, capture_output=True, text=True, check=True, timeout=60
     )
     return done.stdout.replace("\\\n", "").splitlines()
 
@@ -30,6 +30,23 @@ def test_tests_do_not_overwrite_what_was_measured(target: str) -> None:
     assert f" XENUMA_RESULTS={REPO}/build/{written} " in f" {tests.split(' lab/enter ')[0]} "
 
 
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        (["SEED=7"], "--seed 7"),
+        (["OPS=20"], "--ops 20"),
+        (["SEED=7", "OPS=300", "FROM=12", "TO=13", "SOAK_GUEST=guest4"], "--seed 7 --ops 300 --from 12 --to 13 --guest guest4"),
+    ],
+)
+def test_a_soak_with_a_seed_is_the_random_one(variables: list[str], words: str) -> None:
+    """A measurement, whose result is where the report finds it; and not the tests."""
+    *_, last = commands("soak", *variables)
+    assert last.split() == ["lab/enter", "python3", "-m", "benchmarks.soak", *words.split()]
+    *_, checking = commands("soak-debug", *variables)
+    assert f" -m benchmarks.soak {words} --home 768 --kernel " in " ".join(checking.split())
+    assert "/build/results-debug " in checking and "/xen-debug/xen.elf " in checking
+
+
 @pytest.mark.parametrize("target", ["bench", "bench-dsm", "demo", "demo-dsm", "report"])
 def test_measurements_are_where_the_report_finds_them(target: str) -> None:
     assert not any("XENUMA_RESULTS" in line for line in commands(target))
@@ -38,7 +55,7 @@ def test_measurements_are_where_the_report_finds_them(target: str) -> None:
 @pytest.mark.parametrize(
     ("boots", "targets"),
     [
-        (True, "demo test e2e e2e-debug guest-debug soak bench bench-dsm demo-dsm"),
+        (True, "demo test e2e e2e-debug guest-debug soak soak-debug bench bench-dsm demo-dsm"),
         (False, "setup build unit report check mutants explore series shell"),
     ],
 )

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`make soak SEED=N OPS=N`: a guest's nodes come and go at random, and after each operation all is looked at.
+
+What is done is a function of seed and number of operations alone (plan.py), so that a run can be repeated, also in part:
+`--from` and `--to` bring a fresh guest into the state before one operation and go on to another. A run ends at the first
+operation after which something does not hold; the command that repeats it is printed. Ctrl-C ends it, and what was done so far
+is written.
+
+Result: build/results/soak.json, soak.operations and soak.violations; a run of a part of a plan writes none. What each operation
+has said is in build/logs/RACK/TIME/soak.jsonl, beside the consoles.
+
+Usage: python3 -m benchmarks.soak [--seed N] [--ops N] [--from N] [--to N] [--guest guest2|guest4] [--home MIB] [--kernel FILE]
+                                  [--plan] [--use RACK]
+Exit status: 0 nothing was wrong, 1 something was, 2 usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import dataclasses
+import json
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.results import RESULTS, Metric, write
+from benchmarks.soak.logs import Logs
+from benchmarks.soak.model import SHAPES, Shape
+from benchmarks.soak.plan import Step, plan
+from benchmarks.soak.play import LabHome, Outcome, Soak
+from benchmarks.soak.play import play as play_steps
+from lab.description import RackDescription
+from lab.errors import LabError, Malformed
+from lab.rack import Rack
+
+OPS = 300
+FAILURES = (LabError, Malformed, TimeoutError, OSError, ValueError)
+
+
+def metrics(seed: int, outcomes: Sequence[Outcome], wrong: Sequence[str], seconds: float, planned: int) -> list[Metric]:
+    """The figures of a run, however far it came."""
+    kinds = collections.Counter(outcome.step.operation.name for outcome in outcomes)
+    hows = collections.Counter(outcome.step.operation.how for outcome in outcomes if outcome.step.operation.how)
+    note = f"seed {seed}" + ("" if len(outcomes) == planned else f": ended after {len(outcomes)} of {planned}")
+    return [
+        Metric(
+            "soak.operations",
+            len(outcomes),
+            "1",
+            "higher",
+            {name: float(kinds[name]) for name in sorted(kinds)},
+            note=note,
+        ),
+        Metric("soak.violations", len(wrong), "1", "lower", note="; ".join(wrong)[:1000]),
+        Metric("soak.cut", sum(hows.values()), "1", "none", {str(how): float(hows[how]) for how in sorted(hows)}),
+        Metric(
+            "soak.seconds",
+            seconds,
+            "s",
+            "none",
+            runs=[round(outcome.seconds, 2) for outcome in outcomes],
+            note="all checks included",
+        ),
+    ]
+
+
+def replay(options: argparse.Namespace, seed: int, step: Step) -> str:
+    """The command that repeats one operation."""
+    words = [f"SEED={seed}", f"OPS={options.ops}", f"FROM={step.number}", f"TO={step.number}"]
+    words += [f"SOAK_GUEST={options.guest}"] if options.guest != "guest2" else []
+    target = "soak-debug" if options.kernel else "soak"
+    return f"make {target} {' '.join(words)}"
+
+
+class Telling:
+    """Progress, one line an operation, and the journal."""
+
+    def __init__(self, steps: Sequence[Step], journal: Path | None, say: Callable[[str], object]) -> None:
+        self.outcomes: list[Outcome] = []
+        self._last = steps[-1].number if steps else 0
+        self._journal, self._say = journal, say
+        self._began = time.monotonic()
+
+    def __call__(self, outcome: Outcome) -> None:
+        self.outcomes.append(outcome)
+        if self._journal:
+            with self._journal.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(outcome.data()) + "\n")
+        minutes, seconds = divmod(int(time.monotonic() - self._began), 60)
+        status = "" if outcome.status is None else f" [{outcome.status}]"
+        number = f"{outcome.step.number}/{self._last}".rjust(2 * len(str(self._last)) + 1)
+        self._say(f"{minutes:3d}:{seconds:02d}  {number}  {outcome.step.operation}{status}  {outcome.seconds:.1f} s")
+        for line in outcome.wrong:
+            self._say(f"        WRONG: {line}")
+
+
+@contextmanager
+def rack_of(options: argparse.Namespace) -> Iterator[Rack]:
+    """The rack to play on: booted for this, or one that runs already."""
+    if options.use:
+        with Rack.attach(options.use) as rack:
+            yield rack
+        return
+    with Rack.boot(RackDescription.load(os.environ.get("XENUMA_RACK", "one-host")), meter=False) as rack:
+        yield rack
+
+
+def chosen(options: argparse.Namespace, seed: int) -> tuple[Shape, list[Step]]:
+    """The guest, and the steps that are to be done. Raises ValueError if there are none of them."""
+    shape = SHAPES[options.guest]
+    if options.home:
+        shape = dataclasses.replace(shape, home_mib=options.home)
+    first = 1 if options.first is None else options.first
+    last = options.ops if options.last is None else options.last
+    if not 1 <= first <= last <= options.ops:
+        raise ValueError(f"operations {first} to {last}: want 1 <= FROM <= TO <= OPS, which is {options.ops}")
+    return shape, plan(seed, options.ops, shape)[first - 1 : last]
+
+
+def on_rack(
+    rack: Rack, options: argparse.Namespace, shape: Shape, steps: Sequence[Step], telling: Telling
+) -> list[str]:
+    """Do the steps. What was wrong."""
+    soak = Soak(LabHome(rack.host(), shape, options.kernel), shape, Logs(rack.logs))
+    wrong = soak.begin(steps[0].before)
+    if wrong:
+        return wrong + soak.end()
+    outcomes = play_steps(soak, steps, telling)
+    return outcomes[-1].wrong
+
+
+def run(options: argparse.Namespace, seed: int, say: Callable[[str], object], results: Path = RESULTS) -> int:
+    """Boot, play, write. Exit status."""
+    shape, steps = chosen(options, seed)
+    if options.plan:
+        for step in steps:
+            say(f"{step.number:5d}  {step.operation}")
+        return 0
+    say(f"soak: seed {seed}, operations {steps[0].number} to {steps[-1].number} of {options.ops}, {shape.name}")
+    began = time.monotonic()
+    telling: Telling | None = None
+    wrong: list[str] = []
+    interrupted = False
+    try:
+        with rack_of(options) as rack:
+            telling = Telling(steps, rack.logs / "soak.jsonl", say)
+            wrong = on_rack(rack, options, shape, steps, telling)
+        wrong += [] if options.use else rack.wrong_ends
+    except KeyboardInterrupt:
+        interrupted = True
+    except FAILURES as error:
+        wrong = [*(line for outcome in (telling.outcomes if telling else []) for line in outcome.wrong), f"{error}"]
+    outcomes = telling.outcomes if telling else []
+    if len(steps) == options.ops:
+        found = metrics(seed, outcomes, wrong, time.monotonic() - began, len(steps))
+        host = {"seed": seed, "guest": shape.name, "checking": bool(options.kernel)}
+        say(f"soak: {write('soak', found, results, host=host)}")
+    for line in wrong:
+        say(f"soak: {line}")
+    if wrong and outcomes and outcomes[-1].wrong:
+        say(f"soak: again, from the state before it: {replay(options, seed, outcomes[-1].step)}")
+    say(f"soak: {'interrupted: ' if interrupted else ''}{len(outcomes)} operations, {len(wrong)} violations")
+    return 130 if interrupted else 1 if wrong else 0
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """See the module's text."""
+    parser = argparse.ArgumentParser(prog="soak", description="A guest's nodes come and go at random.")
+    parser.add_argument("--seed", type=lambda text: int(text, 0), help="of the plan; by default another one each time")
+    parser.add_argument("--ops", type=int, default=OPS, help="operations of the plan (%(default)s)")
+    parser.add_argument("--from", dest="first", type=int, metavar="N", help="begin with this operation")
+    parser.add_argument("--to", dest="last", type=int, metavar="N", help="end with this one")
+    parser.add_argument("--guest", choices=sorted(SHAPES), default="guest2", help="(%(default)s)")
+    parser.add_argument(
+        "--home", type=int, metavar="MIB", help="memory of the guest's home, where its kernel needs more"
+    )
+    parser.add_argument("--kernel", type=Path, help="a kernel for the guest alone")
+    parser.add_argument("--plan", action="store_true", help="only print what would be done")
+    parser.add_argument("--use", metavar="NAME", help="play on a rack that runs already instead")
+    options = parser.parse_args(arguments)
+    if options.ops < 1:
+        parser.error("--ops: want at least 1")
+    return options
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """See the module's text."""
+    options = parse(arguments)
+    seed = random.SystemRandom().randrange(1 << 32) if options.seed is None else options.seed
+    try:
+        return run(options, seed, lambda line: print(line, flush=True))
+    except ValueError as error:
+        print(f"soak: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

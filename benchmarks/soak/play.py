@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Carry out a plan on a guest of the lab, and look after each operation whether all is as it has to be.
+
+The first life of a guest after the host's boot warms the host up: dom0's tables grow with the first guest and stay. It also
+counts the calls that each command makes, so that a plan can say "at 37 % of them". Then the host without a guest is measured to
+the page, and has to be the same each time that it has none: what a life leaves behind is seen when it ends.
+
+`Home` is what this needs of a host; the lab has one (`LabHome`), and unit tests play one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from benchmarks.soak import books, invariants, model, programs
+from benchmarks.soak.invariants import Base
+from benchmarks.soak.logs import Logs
+from benchmarks.soak.model import CALLS, DONE, KILLED, REFUSED, UNSETTLED, Operation, Program, Shape, State
+from benchmarks.soak.plan import Step
+from lab.command import Done, Run, checked, run_in
+from lab.elastic_guest import ElasticGuest
+from lab.errors import LabError, Malformed
+from lab.guest import Guest
+from lab.host import Host
+from lab.hypervisor import pages_off, settled_free_pages
+from lab.patience import scaled, wait_for
+from lab.pipeline.paths import REPO
+
+COMMAND_S = 240.0  # for one command of xl, which gives up after 120 s by itself
+SETTLED_S = 90.0  # until an operation that was left half-way has ended
+LATE_S = 15.0  # until what an operation leaves on its way has arrived
+MEM_SET_S = 120.0  # stock's balloon goes page by page
+NEXT_LIFE_S = 180.0
+LOOK_S = 0.5
+
+# What says that a clean-up came when there was nothing left to do.
+DONE_ALREADY = re.compile(r"vnode \d+ is (?:attached|absent) already")
+GIVEN_UP = 1  # exit status of an xl that is told to give up before it has begun
+BEFORE_BEGIN = re.compile(r"cancelled before it began")
+
+
+class Home(Protocol):
+    """A host on which one guest lives again and again."""
+
+    @property
+    def dom0(self) -> Run:
+        """Commands in its dom0."""
+
+    def create(self) -> ElasticGuest:
+        """Create the guest, and return when it and its driver are there."""
+
+    def next_life(self, guest: ElasticGuest, domid: int) -> None:
+        """Wait until the guest is there as another domain than `domid`, and its driver too."""
+
+    def destroy(self, guest: ElasticGuest) -> None:
+        """Destroy it."""
+
+
+def configuration(shape: Shape, folder: Path = REPO / "configs") -> str:
+    """The text of its xl.cfg, with a home of the shape's size."""
+    text = (folder / shape.config).read_text(encoding="utf-8")
+    text, homes = re.subn(r'(\[ *"pnode=0", *"size=)\d+(", *"vcpus=0-)', rf"\g<1>{shape.home_mib}\g<2>", text, count=1)
+    text, memories = re.subn(r"^memory *=.*$", f"memory = {shape.home_mib}", text, count=1, flags=re.MULTILINE)
+    if homes != 1 or memories != 1:
+        raise ValueError(f"{shape.config}: no home of its own size")
+    return text
+
+
+class LabHome:
+    """A host of the lab."""
+
+    KERNEL = "/boot/vmlinuz.soak"  # of dom0's, where a kernel for the guest alone goes
+
+    def __init__(self, host: Host, shape: Shape, kernel: Path | None = None) -> None:
+        self.host, self.shape = host, shape
+        self.dom0: Run = run_in(host)
+        self._overrides: Mapping[str, str] = {}
+        if kernel:
+            host.put(kernel.resolve(), self.KERNEL)
+            self._overrides = {"kernel": f'"{self.KERNEL}"'}
+
+    def create(self) -> Guest:
+        guest = self.host.start_guest(configuration(self.shape), self._overrides)
+        self._await_driver(guest)
+        return guest
+
+    def next_life(self, guest: ElasticGuest, domid: int) -> None:
+        assert isinstance(guest, Guest)
+        guest.disconnect()
+
+        def another() -> bool:
+            done = self.dom0(f"xl domid {guest.name}")
+            return done.status == 0 and int(done.out) != domid
+
+        wait_for("the guest's next life begins", NEXT_LIFE_S, another)
+        guest.wait_ready(NEXT_LIFE_S)
+        self._await_driver(guest)
+
+    def destroy(self, guest: ElasticGuest) -> None:
+        assert isinstance(guest, Guest)
+        guest.destroy()
+
+    def _await_driver(self, guest: Guest) -> None:
+        path = f"/local/domain/{guest.domid()}/vnuma/guest/version"
+        wait_for("the driver is there", 60, lambda: self.dom0(f"xenstore-read {path}").status == 0)
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What came of a step: what xl ended with, what does not hold, and the time it took, all checks included."""
+
+    step: Step
+    status: int | None = None
+    said: str = ""
+    wrong: list[str] = dataclasses.field(default_factory=list)
+    seconds: float = 0.0
+
+    def data(self) -> dict[str, Any]:
+        """As a line of the journal."""
+        return {
+            "step": self.step.number,
+            "operation": str(self.step.operation),
+            "status": self.status,
+            "seconds": round(self.seconds, 2),
+            "said": self.said.strip()[-400:],
+            "wrong": self.wrong,
+        }
+
+
+class Soak:
+    """One run: `begin()`, `play()` for each step, `end()`."""
+
+    def __init__(self, home: Home, shape: Shape, logs: Logs, late_s: float = LATE_S, look_s: float = LOOK_S) -> None:
+        self.home, self.shape, self.logs = home, shape, logs
+        self.calls: dict[str, dict[str, int]] = {}
+        self.bare: dict[int, int] = {}  # free pages of each physical node without a guest
+        self._late_s, self._look_s = late_s, look_s
+        self._guest: ElasticGuest | None = None
+        self._base: Base | None = None
+        self._running: dict[int, tuple[Program, int]] = {}
+
+    @property
+    def guest(self) -> ElasticGuest:
+        """The guest as it lives now."""
+        assert self._guest is not None, "begin() first"
+        return self._guest
+
+    # --- lives ---------------------------------------------------------------------------------------------------------
+
+    def begin(self, state: State) -> list[str]:
+        """Warm up, measure the host, create the guest and bring it into a state. What was wrong there, one line each."""
+        self._guest = self.home.create()
+        self._count_calls()
+        self._leave()
+        self.bare = settled_free_pages(self.home.dom0)
+        self._new_life()
+        self.logs.skip()
+        now = model.fresh(self.shape)
+        found = self._judge(Step(0, Operation("recreate"), now, now, model.Expected()))
+        for operation in model.prologue(self.shape, state):
+            if found:
+                break
+            step = _step(self.shape, now, operation)
+            found = self.play(step).wrong
+            now = step.after
+        return [f"before the first operation: {line}" for line in found]
+
+    def end(self) -> list[str]:
+        """Destroy the guest; what is missing of the host then."""
+        if self._guest is None:
+            return []
+        self._leave()
+        return self._missing() + self.logs.new(failing=True, booting=True, final=True)
+
+    def _leave(self) -> None:
+        guest, self._guest = self.guest, None
+        self._running.clear()
+        self.home.destroy(guest)
+
+    def _missing(self) -> list[str]:
+        off = pages_off(self.home.dom0, self.bare, 30.0 if self._late_s >= 1 else self._late_s)
+        return [f"without the guest, pnode {node} has {pages:+d} pages free" for node, pages in sorted(off.items())]
+
+    def _new_life(self) -> None:
+        self._guest = self.home.create()
+        self._measure()
+
+    def _measure(self) -> None:
+        settled_free_pages(self.home.dom0)
+        self._base = Base.of(books.read(self.guest))
+
+    def _count_calls(self) -> None:
+        """How many calls of each kind a command makes, by a command that is let run to its end."""
+        vnode = self.shape.vnodes[0]
+        pnode = None if vnode.pnode is not None else max(self.shape.spare_mib)
+        commands = (model.attach(vnode.number, None, pnode), model.resize(vnode.number, vnode.max_mib // 2))
+        for operation in (*commands, model.detach(vnode.number)):
+            trace = f"strace -f -qq -o /tmp/calls -e trace={','.join(CALLS)} {self._command(operation)}"
+            checked(self.home.dom0, trace, COMMAND_S)
+            counts = "; ".join(f"grep -c ' {call}(' /tmp/calls" for call in CALLS)
+            numbers = self.home.dom0(counts).out.split()
+            self.calls[operation.name] = dict(zip(CALLS, map(int, numbers), strict=True))
+
+    # --- steps ---------------------------------------------------------------------------------------------------------
+
+    def play(self, step: Step) -> Outcome:
+        """Do it, and look at everything. Never raises for what the guest or the host does wrong."""
+        outcome, began = Outcome(step), time.monotonic()
+        try:
+            self._perform(step, outcome)
+            outcome.wrong += self._judge(step)
+        except (LabError, Malformed, TimeoutError, programs.WrongProgram, ValueError) as error:
+            outcome.wrong.append(f"{type(error).__name__}: {error}")
+        outcome.seconds = time.monotonic() - began
+        return outcome
+
+    def _perform(self, step: Step, outcome: Outcome) -> None:
+        operation, name = step.operation, step.operation.name
+        if name == "cut":
+            self._cut(step, outcome)
+        elif name in ("start", "stop"):
+            assert operation.program is not None
+            self._program(name, operation.program, outcome)
+        elif name in ("reboot", "recreate"):
+            self._begin_life(operation, outcome)
+        else:
+            done = self.home.dom0(self._command(operation), COMMAND_S)
+            self._note(outcome, done)
+            if done.status not in step.expected.statuses:
+                wanted = " or ".join(map(str, step.expected.statuses))
+                outcome.wrong.append(f"exit status {done.status}, not {wanted}: {done.text.strip()}")
+            elif not re.search(step.expected.reason, done.text):
+                outcome.wrong.append(f"it does not say {step.expected.reason!r}: {done.text.strip()}")
+            if name == "vcpu-set":
+                self._bring_up(step)
+
+    def _command(self, operation: Operation) -> str:
+        """What an operator types."""
+        name, vnode, guest = operation.name, operation.vnode, self.guest
+        if name in ("attach", "detach", "set"):
+            words = [str(vnode)]
+            if name == "set":
+                words.append(f"{operation.mib}M")
+            elif operation.mib is not None:
+                words.append(f"size={operation.mib}M")
+            words += [f"pnode={operation.pnode}"] if operation.pnode is not None else []
+            return guest.command(f"vnode-{name}", *words)
+        if name == "wrong":
+            assert vnode is not None
+            over = self.shape.vnode(vnode).max_mib + model.EXTENT_MIB
+            return f"xl {model.REFUSALS[operation.case].words.format(guest=guest.name, v=vnode, over=over)}"
+        assert name in ("mem-set", "vcpu-set"), name
+        return guest.command(name, f"{operation.mib}m" if name == "mem-set" else str(operation.cpus))
+
+    @staticmethod
+    def _note(outcome: Outcome, done: Done) -> None:
+        outcome.status = done.status
+        outcome.said += done.text
+
+    def _bring_up(self, step: Step) -> None:
+        """Linux only makes a CPU present that vcpu-set gives back: to bring it up is for udev, which this guest has not."""
+        for cpu in range(step.before.home_cpus, step.after.home_cpus):
+            path = f"/sys/devices/system/cpu/cpu{cpu}/online"
+            wait_for(f"CPU {cpu} is there", 60, functools.partial(self._has_file, path))
+            checked(self.guest.guest, f"echo 1 >{path}")
+
+    def _has_file(self, path: str) -> bool:
+        return self.guest.guest(f"test -e {path}").status == 0
+
+    def _program(self, name: str, program: Program, outcome: Outcome) -> None:
+        if name == "start":
+            self._running[program.number] = (program, programs.start(self.guest.guest, program))
+        else:
+            _, pid = self._running.pop(program.number)
+            outcome.said = programs.stop(self.guest.guest, program, pid)
+
+    def _begin_life(self, operation: Operation, outcome: Outcome) -> None:
+        if operation.inner:
+            done = self.home.dom0(f"{self._command(operation.inner)} --no-wait", COMMAND_S)
+            self._note(outcome, done)
+            if done.status != DONE:
+                outcome.wrong.append(f"--no-wait: exit status {done.status}: {done.text.strip()}")
+        if operation.name == "reboot":
+            domid = self.guest.domid()
+            self._running.clear()
+            checked(self.home.dom0, self.guest.command("reboot"))
+            self.home.next_life(self.guest, domid)
+            self._measure()
+            return
+        self._leave()
+        outcome.wrong += self._missing()
+        self._new_life()
+
+    def _cut(self, step: Step, outcome: Outcome) -> None:
+        operation, inner = step.operation, step.operation.inner
+        assert inner is not None
+        done = self.home.dom0(self._cut_command(operation, inner), COMMAND_S)
+        self._note(outcome, done)
+        if not ended_as_it_may(operation, done):
+            outcome.wrong.append(f"exit status {done.status}: {done.text.strip()}")
+        if operation.patient:
+            self._await_no_operation()
+        after = inner if operation.then == "finish" else model.opposite(self.shape, step.before, inner)
+        done = self.home.dom0(self._command(after), COMMAND_S)
+        self._note(outcome, done)
+        if done.status != DONE and not (done.status == REFUSED and DONE_ALREADY.search(done.text)):
+            outcome.wrong.append(f"clean-up, {after}: exit status {done.status}: {done.text.strip()}")
+
+    def _cut_command(self, operation: Operation, inner: Operation) -> str:
+        command = self._command(inner)
+        if operation.how == "call":
+            counts = self.calls[inner.name]
+            call = next(call for call in (operation.call, *CALLS) if counts[call])
+            number = 1 + operation.at * counts[call] // model.WHOLE
+            trace = f"strace -f -qq -o /dev/null -e trace={call} -e inject={call}:signal=KILL:when={number}"
+            return f"{trace} {command}"
+        if operation.how == "no-wait":
+            return f"{command} --no-wait"
+        signal = "KILL" if operation.how == "time" else operation.how
+        return f"timeout --preserve-status -s {signal} {operation.at / 1000:.3f} {command}"
+
+    def _await_no_operation(self) -> None:
+        """As an operator does: vnode-list, until it shows none."""
+
+        def none() -> bool:
+            return all(vnode.get("operation") is None for vnode in self.guest.listed().values())
+
+        wait_for("nothing is under way any more", SETTLED_S, none, self._look_s)
+
+    # --- checks --------------------------------------------------------------------------------------------------------
+
+    def _judge(self, step: Step) -> list[str]:
+        assert self._base is not None
+        patience = scaled(MEM_SET_S if step.operation.name == "mem-set" and self._late_s >= 1 else self._late_s)
+        began = time.monotonic()
+        while True:
+            seen = books.read(self.guest)
+            found = invariants.violations(self.shape, self._base, step, seen)
+            late = all(each.late for each in found)
+            if not found or not late or time.monotonic() - began > patience:
+                break
+            time.sleep(self._look_s)
+        if step.operation.name == "mem-set" and not found:
+            self._base = self._base.moved(step.after, seen)
+        wrong = [str(each) for each in found]
+        wrong += programs.look(self.guest.guest, self._running)
+        booting = step.operation.name in ("reboot", "recreate")
+        failing = step.operation.name in ("cut", "wrong") or step.expected.statuses != (DONE,)
+        return wrong + self.logs.new(failing, booting)
+
+
+def _step(shape: Shape, state: State, operation: Operation) -> Step:
+    return Step(0, operation, state, model.after(shape, state, operation), model.expected(shape, state, operation))
+
+
+def ended_as_it_may(operation: Operation, done: Done) -> bool:
+    """Whether an xl that is cut short has ended as one of that kind can; it may have been quicker than that."""
+    if operation.how in ("call", "time"):
+        return done.status in (KILLED, DONE)
+    if operation.how == "no-wait":
+        return done.status == DONE
+    by_signal = 128 + (2 if operation.how == "INT" else 15)
+    begun_too_late = done.status == GIVEN_UP and bool(BEFORE_BEGIN.search(done.text))
+    return done.status in (DONE, UNSETTLED, by_signal) or begun_too_late
+
+
+Told = Callable[[Outcome], None]
+
+
+def play(soak: Soak, steps: Sequence[Step], told: Told) -> list[Outcome]:
+    """Steps one after the other, until one is wrong; `told` hears of each. Then the host is looked at without the guest."""
+    outcomes: list[Outcome] = []
+    for step in steps:
+        outcomes.append(soak.play(step))
+        if step is steps[-1] or outcomes[-1].wrong:
+            try:
+                outcomes[-1].wrong += soak.end()
+            except (LabError, Malformed, TimeoutError) as error:
+                outcomes[-1].wrong.append(f"the end of the guest: {type(error).__name__}: {error}")
+        told(outcomes[-1])
+        if outcomes[-1].wrong:
+            break
+    return outcomes
+
+
+__all__ = ["Home", "LabHome", "Outcome", "Soak", "configuration", "ended_as_it_may", "play"]

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`make soak SEED=N`: what it prints, writes and ends with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from benchmarks.results import read
+from benchmarks.soak import __main__ as soak
+from benchmarks.soak.model import SHAPES
+from benchmarks.soak.plan import plan
+from benchmarks.soak.play import Outcome, Soak
+from tests.unit.soak.played import PlayedHome
+
+SHAPE = SHAPES["guest2"]
+
+
+class Played:
+    """A rack with a played host, and what the command prints on it."""
+
+    def __init__(self, folder: Path, faults: set[str] | None = None) -> None:
+        self.logs, self.results = folder / "logs", folder / "results"
+        self.logs.mkdir()
+        self.home = PlayedHome(SHAPE, self.logs / "alpha-guest2.log", faults)
+        self.said: list[str] = []
+        self.wrong_ends: list[str] = []
+
+    def host(self) -> PlayedHome:
+        return self.home
+
+    def run(self, *words: str) -> int:
+        options = soak.parse(["--seed", "2", *words])
+        return soak.run(options, options.seed, self.said.append, self.results)
+
+
+@pytest.fixture
+def rack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Played:
+    played = Played(tmp_path)
+
+    @contextmanager
+    def rack_of(options: object) -> Iterator[Played]:
+        yield played
+
+    monkeypatch.setattr(soak, "rack_of", rack_of)
+    monkeypatch.setattr(soak, "LabHome", lambda host, shape, kernel: host)
+    monkeypatch.setattr(soak, "Soak", lambda home, shape, logs: Soak(home, shape, logs, late_s=0.0, look_s=0.0))
+    return played
+
+
+def test_a_run_without_violations(rack: Played) -> None:
+    assert rack.run("--ops", "25") == 0
+    result = read(rack.results / "soak.json")
+    figures = {metric.metric: metric for metric in result.metrics}
+    assert figures["soak.operations"].value == sum(map(float, figures["soak.operations"].baseline.values())) == 25
+    assert figures["soak.violations"].value == 0
+    assert result.host["seed"] == 2 and len(figures["soak.seconds"].runs) == 25
+    journal = [json.loads(line) for line in (rack.logs / "soak.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [line["step"] for line in journal] == list(range(1, 26))
+    assert [str(step.operation) for step in plan(2, 25, SHAPE)] == [line["operation"] for line in journal]
+    assert rack.said[-1] == "soak: 25 operations, 0 violations"
+
+
+def test_a_violation_is_told_with_the_command_that_repeats_it(rack: Played) -> None:
+    rack.home.faults.add("page")
+    first = next(step.number for step in plan(2, 60, SHAPE) if step.before.vnodes and step.after.vnodes == ())
+    assert rack.run("--ops", "60", "--from", str(first - 1)) == 1
+    assert not rack.results.exists(), "a part of a plan is no measurement"
+    again = [line for line in rack.said if "make soak" in line]
+    number = rack.said[-1].split()[1]
+    at = first - 2 + int(number)
+    assert again == [f"soak: again, from the state before it: make soak SEED=2 OPS=60 FROM={at} TO={at}"]
+    assert any("WRONG: " in line for line in rack.said) and rack.said[-1].endswith("violations")
+
+
+def test_the_figures_count_violations(rack: Played) -> None:
+    rack.home.faults.add("bytes")
+    assert rack.run("--ops", "60") == 1
+    result = read(rack.results / "soak.json")
+    violations, operations = result.find("soak.violations"), result.find("soak.operations")
+    assert violations and violations.value == 1 and "says mapped" in violations.note
+    assert operations and operations.value and operations.value < 60 and "ended after" in operations.note
+
+
+def test_the_part_that_is_asked_for_is_done(rack: Played) -> None:
+    assert rack.run("--ops", "40", "--from", "11", "--to", "15") == 0
+    journal = [json.loads(line)["step"] for line in (rack.logs / "soak.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert journal == [11, 12, 13, 14, 15]
+
+
+@pytest.mark.parametrize("words", [("--from", "0"), ("--from", "9", "--to", "8"), ("--to", "41"), ("--from", "-1")])
+def test_a_part_that_is_none_is_refused(
+    rack: Played, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert soak.main(["--seed", "1", "--ops", "40", *words]) == 2
+    assert "want 1 <= FROM <= TO <= OPS, which is 40" in capsys.readouterr().err
+
+
+def test_the_plan_alone(rack: Played) -> None:
+    assert rack.run("--ops", "30", "--plan") == 0
+    assert rack.said == [f"{step.number:5d}  {step.operation}" for step in plan(2, 30, SHAPE)]
+    assert rack.home.typed == []
+
+
+def test_interrupted(rack: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was done so far is written, and the exit status says it."""
+    usual = Soak.play
+
+    def play(self: Soak, step: object) -> Outcome:
+        if getattr(step, "number", 0) == 9:
+            raise KeyboardInterrupt
+        return usual(self, step)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Soak, "play", play)
+    assert rack.run("--ops", "30") == 130
+    operations = read(rack.results / "soak.json").find("soak.operations")
+    assert operations and operations.value == 8 and operations.note == "seed 2: ended after 8 of 30"
+    assert rack.said[-1] == "soak: interrupted: 8 operations, 0 violations"
+
+
+def test_a_rack_that_is_lost_is_a_violation(rack: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(*_: object) -> None:
+        raise OSError("no rack")
+
+    monkeypatch.setattr(soak, "on_rack", lost)
+    assert rack.run("--ops", "3") == 1
+    assert "soak: no rack" in rack.said
+
+
+def test_a_host_that_ends_badly_is_a_violation(rack: Played) -> None:
+    rack.wrong_ends.append("host alpha did not power off")
+    assert rack.run("--ops", "3") == 1
+    assert rack.said[-1] == "soak: 3 operations, 1 violations"
+
+
+def test_how_to_repeat_it_with_checks() -> None:
+    options = SimpleNamespace(ops=300, guest="guest4", kernel=Path("vmlinuz"))
+    step = plan(5, 12, SHAPES["guest4"])[-1]
+    assert soak.replay(options, 5, step) == "make soak-debug SEED=5 OPS=300 FROM=12 TO=12 SOAK_GUEST=guest4"  # type: ignore[arg-type]

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Whole runs on a played host: one that does nothing wrong is found right, and each thing that it does wrong is found."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from benchmarks.soak import model
+from benchmarks.soak.logs import Logs
+from benchmarks.soak.model import SHAPES, Operation, Program, Shape, State
+from benchmarks.soak.plan import Step, plan
+from benchmarks.soak.play import Outcome, Soak, configuration, ended_as_it_may, play
+from lab.command import Done
+from lab.pipeline.paths import REPO
+from tests.unit.soak.played import PlayedHome
+
+SHAPE = SHAPES["guest2"]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Callable[..., tuple[PlayedHome, Soak]]:
+    """A played host with faults, and a soak of it that does not wait."""
+
+    def make(*faults: str, shape: Shape = SHAPE) -> tuple[PlayedHome, Soak]:
+        home = PlayedHome(shape, tmp_path / "alpha-guest2.log", set(faults))
+        return home, Soak(home, shape, Logs(tmp_path), late_s=0.0, look_s=0.0)
+
+    return make
+
+
+def steps_of(*operations: Operation, shape: Shape = SHAPE) -> list[Step]:
+    """Steps that do these, on a fresh guest."""
+    state, steps = model.fresh(shape), []
+    for number, operation in enumerate(operations, 1):
+        after = model.after(shape, state, operation)
+        steps.append(Step(number, operation, state, after, model.expected(shape, state, operation)))
+        state = after
+    return steps
+
+
+def heard(soak: Soak, steps: list[Step]) -> list[Outcome]:
+    """The outcomes of a run from its beginning."""
+    assert soak.begin(steps[0].before) == []
+    outcomes: list[Outcome] = []
+    assert play(soak, steps, outcomes.append) == outcomes
+    return outcomes
+
+
+@pytest.mark.parametrize("name", sorted(SHAPES))
+@pytest.mark.parametrize("seed", range(4))
+def test_nothing_wrong_is_found_where_nothing_is(
+    made: Callable[..., tuple[PlayedHome, Soak]], name: str, seed: int
+) -> None:
+    """With all that a plan has: refusals, residuals, killed commands and new lives."""
+    _, soak = made(shape=SHAPES[name])
+    outcomes = heard(soak, plan(seed, 120, SHAPES[name]))
+    assert [(str(outcome.step.operation), outcome.wrong) for outcome in outcomes if outcome.wrong] == []
+    assert len(outcomes) == 120
+
+
+PROGRAM = Program(1, "fork", 8)
+ON = model.attach(1)
+OFF = model.detach(1)
+KILLED_OFF = Operation("cut", inner=OFF, how="call", call="ioctl", at=600, then="undo", patient=True)
+
+# What goes wrong, the operations of which the last has to be found wrong, and what is said of it.
+PLANTED = (
+    ("page", (ON, OFF), r"pnode 1: \d+ pages free and \d+ the guest's: -1"),
+    ("life", (Operation("recreate"),), r"without the guest, pnode 0 has -1 pages free"),
+    ("home", (ON, OFF), r"pnode 1: the guest has \d+ pages of it: \+1"),
+    ("stale", (Operation("recreate"),), r"/libxl/\d+ is of no domain that lives"),
+    ("line", (ON,), r"alpha-guest2.log: elastic: this should not be"),
+    ("complaint", (ON, OFF), r"alpha-guest2.log: .*WARNING: CPU: 0"),
+    ("silence", (ON, model.wrong("attach-twice", 1)), r"exit status 0, not 3"),
+    ("words", (ON, model.wrong("attach-twice", 1)), r"it does not say 'vnode"),
+    ("changes", (ON, model.wrong("attach-twice", 1)), r"Xen's limit is \d+ KiB: \+4"),
+    ("half", (ON, KILLED_OFF), r"the guest has CPUs|xenstore: state"),
+    ("bytes", (model.start(PROGRAM),), r"program 1 \(fork\) says mapped: page 3"),
+    ("ends", (model.start(PROGRAM), ON, OFF), r"program 1 \(fork\) has ended"),
+    ("anew", (ON,), r"the guest has started anew"),
+)
+
+
+@pytest.mark.parametrize(("fault", "operations", "said"), PLANTED, ids=[fault for fault, _, _ in PLANTED])
+def test_what_is_planted_is_found(
+    made: Callable[..., tuple[PlayedHome, Soak]], fault: str, operations: tuple[Operation, ...], said: str
+) -> None:
+    """By the operation that it happens in, and by nothing before; without the fault the same goes well."""
+    home, soak = made()
+    steps = steps_of(*operations)
+    assert all(not outcome.wrong for outcome in heard(soak, steps))
+    home, soak = made()
+    assert soak.begin(steps[0].before) == []
+    home.faults.add(fault)
+    outcomes = play(soak, steps, lambda outcome: None)
+    assert [bool(outcome.wrong) for outcome in outcomes] == [False] * (len(operations) - 1) + [True]
+    assert any(re.search(said, line) for line in outcomes[-1].wrong), outcomes[-1].wrong
+
+
+def test_a_run_ends_at_the_first_thing_that_is_wrong(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
+    home, soak = made()
+    steps = steps_of(ON, OFF, ON, OFF)
+    assert soak.begin(steps[0].before) == []
+    home.faults.add("page")
+    assert [outcome.step.number for outcome in play(soak, steps, lambda outcome: None)] == [1, 2]
+    assert home.domid == 0, "the guest still runs"
+
+
+def test_an_operation_that_never_ends_is_told(
+    made: Callable[..., tuple[PlayedHome, Soak]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("benchmarks.soak.play.SETTLED_S", 0.0)
+    _, soak = made("hangs")
+    outcomes = heard(soak, steps_of(ON, KILLED_OFF))
+    assert any("nothing is under way any more: not so" in line for line in outcomes[-1].wrong)
+
+
+@pytest.mark.parametrize("number", [30, 60, 90])
+def test_a_part_of_a_plan_begins_where_it_is(made: Callable[..., tuple[PlayedHome, Soak]], number: int) -> None:
+    """What is typed for the operation itself is the same as in the whole run."""
+    steps = plan(2, 120, SHAPE)
+    home, soak = made()
+    assert soak.begin(steps[number - 1].before) == []
+    begun = len(home.typed)
+    assert not play(soak, steps[number - 1 : number], lambda outcome: None)[0].wrong
+    part = [line for line in home.typed[begun:] if "xl " in line and not line.startswith("\nname=")]
+    home, soak = made()
+    assert soak.begin(steps[0].before) == []
+    for step in steps[: number - 1]:
+        assert not soak.play(step).wrong
+    begun = len(home.typed)
+    assert not soak.play(steps[number - 1]).wrong
+    assert [line for line in home.typed[begun:] if "xl " in line and not line.startswith("\nname=")] == part
+
+
+def test_what_was_wrong_with_the_beginning_is_said(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
+    _, soak = made("line")
+    found = soak.begin(State(512, 2, (model.There(1, 512, 1),)))
+    assert found and all(line.startswith("before the first operation: ") for line in found)
+
+
+def test_what_is_typed(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
+    home, soak = made()
+    steps = steps_of(
+        model.attach(1, 64, 0),
+        model.resize(1, 96),
+        model.mem_set(480),
+        model.vcpu_set(1),
+        model.wrong("too-large", 1),
+        Operation("cut", inner=OFF, how="call", call="sendmsg", at=500, then="undo"),
+        Operation("cut", inner=OFF, how="time", at=1500, then="finish", patient=False),
+        Operation("cut", inner=ON, how="TERM", at=70, then="finish", patient=False),
+        Operation("cut", inner=OFF, how="no-wait", then="finish", patient=False),
+    )
+    assert all(not outcome.wrong for outcome in heard(soak, steps))
+    typed = [
+        line for line in home.typed if "guest2" in line and not line.startswith("\nname=") and "vnode-list" not in line
+    ]
+    assert typed == [
+        "strace -f -qq -o /tmp/calls -e trace=ioctl,write,sendmsg xl vnode-attach guest2 1",
+        "strace -f -qq -o /tmp/calls -e trace=ioctl,write,sendmsg xl vnode-set guest2 1 256M",
+        "strace -f -qq -o /tmp/calls -e trace=ioctl,write,sendmsg xl vnode-detach guest2 1",
+        "xl vnode-attach guest2 1 size=64M pnode=0",
+        "xl vnode-set guest2 1 96M",
+        "xl mem-set guest2 480m",
+        "xl vcpu-set guest2 1",
+        "xl vnode-set guest2 1 514M",
+        # It makes no such call: the first that it makes.
+        "strace -f -qq -o /dev/null -e trace=ioctl -e inject=ioctl:signal=KILL:when=21 xl vnode-detach guest2 1",
+        "xl vnode-attach guest2 1 size=96M pnode=0",
+        "timeout --preserve-status -s KILL 1.500 xl vnode-detach guest2 1",
+        "xl vnode-detach guest2 1",
+        "timeout --preserve-status -s TERM 0.070 xl vnode-attach guest2 1",
+        "xl vnode-attach guest2 1",
+        "xl vnode-detach guest2 1 --no-wait",
+        "xl vnode-detach guest2 1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("how", "status", "said", "may"),
+    [
+        ("call", 137, "", True),
+        ("call", 0, "", True),
+        ("call", 6, "", False),
+        ("time", 3, "", False),
+        ("INT", 6, "", True),
+        ("INT", 130, "", True),
+        ("INT", 143, "", False),
+        ("TERM", 143, "", True),
+        ("TERM", 1, "libxl: cancelled before it began", True),
+        ("TERM", 1, "libxl: no such domain", False),
+        ("no-wait", 0, "", True),
+        ("no-wait", 6, "", False),
+    ],
+)
+def test_how_a_command_that_is_cut_short_may_end(how: model.How, status: int, said: str, may: bool) -> None:
+    assert ended_as_it_may(Operation("cut", inner=OFF, how=how, then="undo"), Done(status, "", said)) == may
+
+
+def test_a_step_is_written_down(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
+    _, soak = made("line")
+    soak.begin(State(512, 2))
+    data = json.loads(json.dumps(soak.play(steps_of(ON)[0]).data()))
+    assert (data["step"], data["operation"], data["status"]) == (1, "attach vnode 1", 0) and len(data["wrong"]) == 1
+
+
+@pytest.mark.parametrize("name", sorted(SHAPES))
+def test_a_home_of_another_size(name: str) -> None:
+    """As the configuration has it, and with the memory that a kernel with checks needs."""
+    shape = SHAPES[name]
+    assert configuration(shape) == (REPO / "configs" / shape.config).read_text(encoding="utf-8")
+    import dataclasses
+
+    text = configuration(dataclasses.replace(shape, home_mib=768))
+    assert (
+        "memory = 768" in text
+        and '"pnode=0", "size=768", "vcpus=0-1"' in text
+        and "512" not in text.split("elastic")[0].split("vnuma")[0]
+    )
