@@ -95,7 +95,7 @@ report: setup ## one HTML page of all results: build/results/report.html
 check: setup ## style, types, static analysis
 	@$(ENTER) python3 -m lab.pipeline.check
 
-mutants: setup ## one wrong line at a time, in libgomp, or MUTANTS=toolstack or dsmd: its unit tests notice each
+mutants: setup ## one wrong line at a time, in libgomp, or MUTANTS=toolstack, dsmd or soak: its unit tests notice each
 	@$(ENTER) python3 -m lab.pipeline.build libgomp-stock
 	@$(ENTER) python3 -m lab.pipeline.mutants $(MUTANTS)
 

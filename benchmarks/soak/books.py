@@ -46,7 +46,7 @@ echo "== driver"; cat /sys/kernel/debug/elastic-numa/nodes
 """
 
 _KEY = re.compile(r"(/\S+) = \"(.*?)\"(?:\s+\(.*\))?")
-_DOMAIN = re.compile(r"\bd(\d+) \(total: (\d+)\):((?:\s*(?:\(XEN\))?\s+Node \d+: \d+)+)")
+_DOMAIN = re.compile(r"\bd(\d+) \(total: (\d+)\):((?:\s*(?:\(XEN\))?(?: \[[^\]\n]*\])?\s+Node \d+: \d+)+)")
 _NODE = re.compile(r"Node (\d+): (\d+)")
 _LIMIT = re.compile(r"General information for domain (\d+):.*?max_pages=(\d+)", re.DOTALL)
 _DRIVER = re.compile(

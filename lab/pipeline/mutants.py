@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """``make mutants``: a part with one wrong line at a time. Its unit tests have to notice every one.
 
-The parts are libgomp, which is meant if none is named, the toolstack and dsmd (``make mutants MUTANTS=dsmd``). The table
+The parts are libgomp, which is meant if none is named, the toolstack, dsmd and soak (``make mutants MUTANTS=dsmd``). The table
 of a part is tests/unit/PART/mutants.toml; its head says what the fields mean. Each mutant is made in a place of its own, and
 the tests that it names run against it. Tests that do not end have noticed it if they end without it at that time, so a busy
 machine kills no mutant. The last line counts; a mutant that no test notices, a line that is not there any more, and tests that
@@ -229,7 +229,27 @@ class Dsmd:
         return files, variables
 
 
-PARTS = ("libgomp", "toolstack", "dsmd")
+class Soak:
+    """A copy of benchmarks/soak, which its tests import instead (tests/unit/soak/conftest.py)."""
+
+    def __init__(self, sources: Path) -> None:
+        self.sources = sources
+
+    def configure(self) -> None:
+        shutil.copytree(REPO / "benchmarks" / "soak", self.sources, ignore=shutil.ignore_patterns("__pycache__"))
+
+    def source(self, mutant: Mutant) -> Path:
+        return self.sources / mutant.file
+
+    def build(self, folder: Path) -> Path:
+        shutil.copytree(self.sources, folder)
+        return folder
+
+    def command(self, tests: Sequence[str], built: Path) -> tuple[list[str], dict[str, str]]:
+        return [str(UNIT_TESTS / "soak" / test) for test in tests], {"XENUMA_SOAK_SOURCES": str(built)}
+
+
+PARTS = ("libgomp", "toolstack", "dsmd", "soak")
 
 
 @contextlib.contextmanager
@@ -240,6 +260,9 @@ def prepared(name: str, scratch: Path) -> Iterator[Part]:
         return
     if name == "dsmd":
         yield Dsmd(scratch / "dsm")
+        return
+    if name == "soak":
+        yield Soak(scratch / "soak")
         return
     progress = Progress(0)
     with trees.prepared("libgomp", archive("gcc"), progress, variant="-mutants") as tree:

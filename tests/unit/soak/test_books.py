@@ -43,6 +43,7 @@ def test_pages_of_a_domain_by_node() -> None:
     assert books.parse_pages(XEN, 25) == (131022, {0: 131014, 1: 8})
     assert books.parse_pages(XEN.replace("(XEN) ", ""), 0) == (261630, {0: 261630, 1: 0})
     assert books.parse_pages(XEN + XEN.replace("1: 8", "1: 9"), 25) == (131022, {0: 131014, 1: 9})
+    assert books.parse_pages(XEN.replace("(XEN)", "(XEN) [2026-11-22 03:00:01]"), 25) == (131022, {0: 131014, 1: 8})
     with pytest.raises(Malformed, match="no memory of domain 2 "):
         books.parse_pages(XEN, 2)
 

@@ -72,6 +72,7 @@ KILLED_OFF = Operation("cut", inner=OFF, how="call", call="ioctl", at=600, then=
 PLANTED = (
     ("page", (ON, OFF), r"pnode 1: \d+ pages free and \d+ the guest's: -1"),
     ("life", (Operation("recreate"),), r"without the guest, pnode 0 has -1 pages free"),
+    ("life", (ON,), r"without the guest, pnode 0 has -1 pages free"),
     ("home", (ON, OFF), r"pnode 1: the guest has \d+ pages of it: \+1"),
     ("stale", (Operation("recreate"),), r"/libxl/\d+ is of no domain that lives"),
     ("line", (ON,), r"alpha-guest2.log: elastic: this should not be"),
