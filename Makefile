@@ -60,10 +60,10 @@ guest-debug: setup ## the guest tests without Xen, with lockdep, the address san
 	 $(ENTER) python3 -m lab.pipeline.test tests/guest
 
 # What 'make test' does a few times, many times, and what is too new for it: an hour and more. With SEED or OPS the random soak
-# instead (benchmarks/soak): OPS operations, 300 without it, of which FROM to TO are done; SOAK_GUEST: guest2 or guest4.
+# instead (benchmarks/soak): OPS operations, 300 without it, of which FROM to TO are done; SOAK_GUEST: guest2 or guest4; KEEP_GOING=1.
 SOAK_TESTS ?= tests/e2e
 SOAK_ARGUMENTS = $(if $(SEED),--seed $(SEED)) $(if $(OPS),--ops $(OPS)) $(if $(FROM),--from $(FROM)) $(if $(TO),--to $(TO)) \
-	$(if $(SOAK_GUEST),--guest $(SOAK_GUEST))
+	$(if $(SOAK_GUEST),--guest $(SOAK_GUEST)) $(if $(KEEP_GOING),--keep-going)
 soak: build ## all end-to-end tests, the newest too, with more rounds (SOAK_TESTS chooses); SEED=N OPS=N: random operations on a guest
 ifneq ($(strip $(SEED)$(OPS)),)
 	@$(ENTER) python3 -m benchmarks.soak $(SOAK_ARGUMENTS)

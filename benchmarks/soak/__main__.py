@@ -3,14 +3,14 @@
 
 What is done is a function of seed and number of operations alone (plan.py), so that a run can be repeated, also in part:
 `--from` and `--to` bring a fresh guest into the state before one operation and go on to another. A run ends at the first
-operation after which something does not hold; the command that repeats it is printed. Ctrl-C ends it, and what was done so far
-is written.
+operation after which something does not hold, or with `--keep-going` goes on with a new guest; the command that repeats it is
+printed. Ctrl-C ends it, and what was done so far is written.
 
 Result: build/results/soak.json, soak.operations and soak.violations; a run of a part of a plan writes none. What each operation
 has said is in build/logs/RACK/TIME/soak.jsonl, beside the consoles.
 
 Usage: python3 -m benchmarks.soak [--seed N] [--ops N] [--from N] [--to N] [--guest guest2|guest4] [--home MIB] [--kernel FILE]
-                                  [--plan] [--use RACK]
+                                  [--keep-going] [--plan] [--use RACK]
 Exit status: 0 nothing was wrong, 1 something was, 2 usage, 130 interrupted.
 """
 
@@ -99,6 +99,11 @@ class Telling:
             self._say(f"        WRONG: {line}")
 
 
+def found_by(telling: Telling | None) -> list[str]:
+    """What operations so far have found wrong."""
+    return [line for outcome in (telling.outcomes if telling else []) for line in outcome.wrong]
+
+
 @contextmanager
 def rack_of(options: argparse.Namespace) -> Iterator[Rack]:
     """The rack to play on: booted for this, or one that runs already."""
@@ -130,8 +135,8 @@ def on_rack(
     wrong = soak.begin(steps[0].before)
     if wrong:
         return wrong + soak.end()
-    outcomes = play_steps(soak, steps, telling)
-    return outcomes[-1].wrong
+    outcomes = play_steps(soak, steps, telling, options.keep_going)
+    return [line for outcome in outcomes for line in outcome.wrong]
 
 
 def run(options: argparse.Namespace, seed: int, say: Callable[[str], object], results: Path = RESULTS) -> int:
@@ -153,8 +158,9 @@ def run(options: argparse.Namespace, seed: int, say: Callable[[str], object], re
         wrong += [] if options.use else rack.wrong_ends
     except KeyboardInterrupt:
         interrupted = True
+        wrong = found_by(telling)
     except FAILURES as error:
-        wrong = [*(line for outcome in (telling.outcomes if telling else []) for line in outcome.wrong), f"{error}"]
+        wrong = [*found_by(telling), str(error)]
     outcomes = telling.outcomes if telling else []
     if len(steps) == options.ops:
         found = metrics(seed, outcomes, wrong, time.monotonic() - began, len(steps))
@@ -162,8 +168,9 @@ def run(options: argparse.Namespace, seed: int, say: Callable[[str], object], re
         say(f"soak: {write('soak', found, results, host=host)}")
     for line in wrong:
         say(f"soak: {line}")
-    if wrong and outcomes and outcomes[-1].wrong:
-        say(f"soak: again, from the state before it: {replay(options, seed, outcomes[-1].step)}")
+    for outcome in outcomes:
+        if outcome.wrong:
+            say(f"soak: again, from the state before it: {replay(options, seed, outcome.step)}")
     say(f"soak: {'interrupted: ' if interrupted else ''}{len(outcomes)} operations, {len(wrong)} violations")
     return 130 if interrupted else 1 if wrong else 0
 
@@ -180,6 +187,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--home", type=int, metavar="MIB", help="memory of the guest's home, where its kernel needs more"
     )
     parser.add_argument("--kernel", type=Path, help="a kernel for the guest alone")
+    parser.add_argument(
+        "--keep-going", action="store_true", help="after a violation, with a new guest in the same state"
+    )
     parser.add_argument("--plan", action="store_true", help="only print what would be done")
     parser.add_argument("--use", metavar="NAME", help="play on a rack that runs already instead")
     options = parser.parse_args(arguments)

@@ -77,7 +77,7 @@ class Logs:
         self._read: dict[Path, int] = {}
 
     def skip(self) -> None:
-        """Forget what is there already, but for complaints: that was before the first step."""
+        """Forget what is there already: a rack that has run before this."""
         self.new(failing=True, booting=True)
 
     def new(self, failing: bool, booting: bool, final: bool = False) -> list[str]:

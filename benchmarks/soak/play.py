@@ -155,12 +155,19 @@ class Soak:
 
     def begin(self, state: State) -> list[str]:
         """Warm up, measure the host, create the guest and bring it into a state. What was wrong there, one line each."""
+        self.logs.skip()
         self._guest = self.home.create()
         self._count_calls()
         self._leave()
         self.bare = settled_free_pages(self.home.dom0)
+        return self._begin_in(state)
+
+    def anew(self, state: State) -> list[str]:
+        """Go on with a new guest in this state, whatever has become of the old one. What was wrong, one line each."""
+        return self.end() or self._begin_in(state)
+
+    def _begin_in(self, state: State) -> list[str]:
         self._new_life()
-        self.logs.skip()
         now = model.fresh(self.shape)
         found = self._judge(Step(0, Operation("recreate"), now, now, model.Expected()))
         for operation in model.prologue(self.shape, state):
@@ -373,18 +380,24 @@ def ended_as_it_may(operation: Operation, done: Done) -> bool:
 Told = Callable[[Outcome], None]
 
 
-def play(soak: Soak, steps: Sequence[Step], told: Told) -> list[Outcome]:
-    """Steps one after the other, until one is wrong; `told` hears of each. Then the host is looked at without the guest."""
+def play(soak: Soak, steps: Sequence[Step], told: Told, keep_going: bool = False) -> list[Outcome]:
+    """Steps one after the other, until one is wrong; `told` hears of each. Then the host is looked at without the guest.
+
+    `keep_going`: after one that is wrong, with a new guest in the state that it should have led to, if that can be had.
+    """
     outcomes: list[Outcome] = []
     for step in steps:
         outcomes.append(soak.play(step))
-        if step is steps[-1] or outcomes[-1].wrong:
+        goes_on = step is not steps[-1] and (keep_going or not outcomes[-1].wrong)
+        if not goes_on or outcomes[-1].wrong:
             try:
-                outcomes[-1].wrong += soak.end()
+                more = soak.anew(step.after) if goes_on else soak.end()
             except (LabError, Malformed, TimeoutError) as error:
-                outcomes[-1].wrong.append(f"the end of the guest: {type(error).__name__}: {error}")
+                more, goes_on = [f"the end of the guest: {type(error).__name__}: {error}"], False
+            outcomes[-1].wrong += more
+            goes_on = goes_on and not more
         told(outcomes[-1])
-        if outcomes[-1].wrong:
+        if not goes_on:
             break
     return outcomes
 

@@ -121,6 +121,10 @@ def test_interrupted(rack: Played, monkeypatch: pytest.MonkeyPatch) -> None:
     operations = read(rack.results / "soak.json").find("soak.operations")
     assert operations and operations.value == 8 and operations.note == "seed 2: ended after 8 of 30"
     assert rack.said[-1] == "soak: interrupted: 8 operations, 0 violations"
+    rack.home.domid = 0
+    rack.home.faults.add("anew")
+    assert rack.run("--ops", "30", "--keep-going") == 130
+    assert rack.said[-1] == "soak: interrupted: 8 operations, 1 violations"
 
 
 def test_a_rack_that_is_lost_is_a_violation(rack: Played, monkeypatch: pytest.MonkeyPatch) -> None:

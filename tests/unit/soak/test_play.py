@@ -112,6 +112,26 @@ def test_a_run_ends_at_the_first_thing_that_is_wrong(made: Callable[..., tuple[P
     assert home.domid == 0, "the guest still runs"
 
 
+def test_it_goes_on_with_a_new_guest_if_that_is_asked_for(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
+    """In the state that the wrong operation should have led to; each violation is told where it was."""
+    home, soak = made()
+    steps = steps_of(ON, model.wrong("attach-twice", 1), model.resize(1, 64), model.wrong("attach-twice", 1), OFF)
+    assert soak.begin(steps[0].before) == []
+    home.faults.add("words")
+    outcomes = play(soak, steps, lambda outcome: None, keep_going=True)
+    assert [bool(outcome.wrong) for outcome in outcomes] == [False, True, False, True, False]
+    assert home.lives == 4 and home.domid == 0
+
+
+def test_it_does_not_go_on_where_a_new_guest_is_wrong_too(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
+    home, soak = made()
+    steps = steps_of(ON, OFF, ON, OFF)
+    assert soak.begin(steps[0].before) == []
+    home.faults.add("page")
+    outcomes = play(soak, steps, lambda outcome: None, keep_going=True)
+    assert len(outcomes) == 2 and any("without the guest" in line for line in outcomes[-1].wrong)
+
+
 def test_an_operation_that_never_ends_is_told(
     made: Callable[..., tuple[PlayedHome, Soak]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +162,7 @@ def test_a_part_of_a_plan_begins_where_it_is(made: Callable[..., tuple[PlayedHom
 def test_what_was_wrong_with_the_beginning_is_said(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
     _, soak = made("line")
     found = soak.begin(State(512, 2, (model.There(1, 512, 1),)))
+    assert len(found) == 1 and "this should not be" in found[0]
     assert found and all(line.startswith("before the first operation: ") for line in found)
 
 
