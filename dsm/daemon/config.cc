@@ -473,6 +473,7 @@ void dsm_config_transport(const struct dsm_config *config,
 		if (i != config->self) {
 			peer.used = true;
 			peer.address = host.address;
+			peer.name = host.name;
 		}
 		for (unsigned k = 0; k < DSM_TRANSPORT_NAMES; k++)
 			names[k] = k < host.nr_names ? host.certificate_names[k] : nullptr;

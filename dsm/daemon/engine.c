@@ -282,6 +282,11 @@ const char *dsm_engine_failure(const struct dsm_engine *e)
 	return e->has_failed ? e->failure : NULL;
 }
 
+unsigned int dsm_engine_lost(const struct dsm_engine *e)
+{
+	return e->lost;
+}
+
 void dsm_engine_fail(struct dsm_engine *e, const char *text)
 {
 	engine_fail(e, "%s", text);
@@ -424,6 +429,7 @@ int dsm_engine_create(const struct dsm_engine_params *params,
 	rc = check_params(params, &e->vm, text);
 	if (rc)
 		goto fail;
+	e->lost = DSM_NOBODY;
 	e->vm.token_home = params->token_home;
 	e->vm.leases = params->lease_ns != 0;
 	if (params->max_losses)

@@ -353,6 +353,9 @@ unsigned int dsm_engine_guests(const struct dsm_engine *engine);
 /** Return: why the VM has failed, or how it has ended; NULL: neither. */
 const char *dsm_engine_failure(const struct dsm_engine *engine);
 
+/** Return: the host by whose loss the VM has failed; DSM_NOBODY. */
+unsigned int dsm_engine_lost(const struct dsm_engine *engine);
+
 /** The VM can't go on, for a reason that the caller knows. */
 void dsm_engine_fail(struct dsm_engine *engine, const char *text);
 

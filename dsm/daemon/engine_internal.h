@@ -300,6 +300,7 @@ struct dsm_engine {
 	uint64_t warned[NR_WARNINGS];
 	bool counting;			/* a host is being forgotten: FAIL is counted */
 	bool has_failed;
+	uint8_t lost;			/* the host by whose loss it failed; DSM_NOBODY */
 	char failure[DSM_ENGINE_TEXT];
 	char broken[DSM_ENGINE_TEXT];	/* of the operation that failed */
 	bool ring_left;			/* the ring may have more */

@@ -31,6 +31,8 @@ void engine_lose(struct dsm_engine *e, unsigned int host, const char *why)
 		kept += entry->page.home == host && entry->page.state != DSM_INVALID;
 	}
 	engine_vcpus_of(e, host, vcpus, sizeof(vcpus));
+	if (!e->has_failed)
+		e->lost = (uint8_t)host;
 	engine_fail(e, "host %s is lost (%s): %s%s%s%" PRIu64 " pages of %s were modified there; of its own %"
 		    PRIu64 " pages %" PRIu64 " are here", name_of(e, host), why,
 		    vcpus[0] ? "vCPUs " : "", vcpus, vcpus[0] ? " ran there, " : "", modified,

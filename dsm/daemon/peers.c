@@ -7,7 +7,9 @@
  * later (description.h, `elastic`) nobody is connected with before somebody says
  * "connect HOST"; that has a limit of time.  "leave HOST" is its end: nothing may
  * be attached, and nothing that concerns the other host be left.  It is said at both
- * ends; the home goes second, or when the other end has not gone in time.
+ * ends; the home goes second, or when the other end has not gone in time.  Two hosts that
+ * are no home part when neither has anything of the other: who has closed first has had
+ * all that the other one said before.
  *
  * An end that nobody asked for is the end of the VM, unless nothing is attached:
  * the engine says which.
@@ -89,9 +91,17 @@ static void close_peer(struct dsm_peer *peer)
 	dsm_transport_close(peer->worker->transport, peer->host);
 }
 
+/* Neither it nor this host is the home. */
+static bool is_third(const struct dsm_worker *w, unsigned int host)
+{
+	unsigned int home = w->p.description->token_home;
+
+	return w->p.config->self != home && host != home;
+}
+
 /*
  * What another host had from the start, while this one leaves it: nothing of it is
- * asked for any more, and what is here goes.
+ * asked for any more, and what is here goes.  A third host has nothing from the start.
  */
 static void open_ranges(struct dsm_worker *w, unsigned int host, bool open)
 {
@@ -107,7 +117,7 @@ static void open_ranges(struct dsm_worker *w, unsigned int host, bool open)
 			dsm_engine_range_done(w->engine, i);
 	}
 	/* Several ranges, and one evacuation. */
-	if (!open)
+	if (!open && !is_third(w, host))
 		dsm_engine_evacuate(w->engine, d->range[0].start,
 				    d->range[d->nr_ranges - 1].end);
 }
@@ -236,6 +246,8 @@ static void on_end(void *context, unsigned int host, enum dsm_end reason,
 	}
 	if (!peer->leaving)
 		return;
+	/* What it looked for has come; those of other hosts stay. */
+	dsm_engine_evacuate(w->engine, 0, 0);
 	ev_timer_stop(w->p.loop, &peer->patience);
 	snprintf(error, sizeof(error), "unreachable host %s: %s", dsm_worker_name(w, host), why);
 	answer(w, &peer->leaving, orderly ? NULL : error);
@@ -374,14 +386,18 @@ enum dsm_control_answer dsm_peers_connect(struct dsm_worker *w, const char *name
 	return DSM_CONTROL_LATER;
 }
 
-/* What is here of that host's goes home; of ours nothing may be attached there. */
+/*
+ * What is here of that host's goes home; of ours nothing may be attached there: that the
+ * home has some is known here, of a third host its pages say it (shared_with).
+ */
 static uint64_t attached_with(const struct dsm_worker *w, unsigned int host)
 {
+	bool third = is_third(w, host);
 	const struct dsm_vnode *v;
 	uint64_t frames = 0;
 
 	for (v = w->vnode; v < w->vnode + w->nr_vnodes; v++)
-		if (v->home == host || v->home == w->p.config->self)
+		if (v->home == host || (v->home == w->p.config->self && !third))
 			frames += v->size;
 	return frames;
 }

@@ -14,7 +14,9 @@
  *            DROP_RANGE, pool             memory back to the host
  *
  * The other host's memory is there before this host may ask for it, and goes when
- * this host has nothing of it any more: who asks both says so in that order.
+ * this host has nothing of it any more: who asks both says so in that order.  "Here" is
+ * the home of the VM, or a third host with vCPUs: its pool is as large as its description
+ * says, whatever comes.
  *
  * "leaving VNODE SIZE_KIB", before a vnode gets less: the guest is about to empty
  * what is behind that.  A hint, which the next "node" ends.
@@ -451,6 +453,7 @@ static const char *wrong_sizes(const struct dsm_worker *w, const struct dsm_vnod
 {
 	uint64_t least_pool = kib((uint64_t)DSM_FRAMES_PER_VCPU *
 				  w->p.description->nr_vcpus);
+	bool at_home = w->p.config->self == w->p.description->token_home;
 
 	if (size % SIZE_UNIT || size > kib(v->most))
 		snprintf(text, DSM_ENGINE_TEXT, "sizes vnode %u: %llu KiB: it has 0 to %llu KiB, a multiple of %u",
@@ -458,9 +461,12 @@ static const char *wrong_sizes(const struct dsm_worker *w, const struct dsm_vnod
 			 (unsigned long long)kib(v->most), SIZE_UNIT);
 	else if (is_here(w, v))
 		return NULL;
-	else if (!size != !pool)
+	else if (at_home && !size != !pool)
 		snprintf(text, DSM_ENGINE_TEXT, "sizes vnode %u: %llu KiB with a pool of %llu KiB: both are 0, or none",
 			 v->number, (unsigned long long)size, (unsigned long long)pool);
+	else if (!at_home && pool)
+		snprintf(text, DSM_ENGINE_TEXT, "sizes vnode %u: a pool of %llu KiB: the one of this host is that of its description",
+			 v->number, (unsigned long long)pool);
 	else if (pool && (pool % DSM_FRAME_KIB || pool < least_pool ||
 			  pool / DSM_FRAME_KIB + all_pools(w) > UINT32_MAX))
 		snprintf(text, DSM_ENGINE_TEXT, "sizes vnode %u: a pool of %llu KiB: want %llu KiB or more, %u pages for each of %u vCPUs",

@@ -452,6 +452,9 @@ bool dsm_start_keeps(const struct dsm_worker *w, unsigned int host)
 {
 	unsigned int self = w->p.config->self;
 
-	return w->p.description->nr_places &&
-	       dsm_engine_runs_vcpus(w->engine, is_home(w, self) ? host : self);
+	if (!w->p.description->nr_places)
+		return false;
+	/* The home has one always. */
+	return (is_home(w, self) || dsm_engine_runs_vcpus(w->engine, self)) &&
+	       (is_home(w, host) || dsm_engine_runs_vcpus(w->engine, host));
 }

@@ -35,10 +35,12 @@ static unsigned int ask_room(void *context, unsigned int host)
 static void on_failed(void *context, const char *text)
 {
 	struct dsm_worker *w = context;
+	unsigned int lost = dsm_engine_lost(w->engine);
 
 	dsm_worker_say(w, 3, "the VM has failed: %s", text);
 	dsm_resize_fail(w, "failed", text);
-	dsm_peers_fail(w, DSM_R_BROKEN, text);
+	/* Who hears it need not have lost that host: its reason names both. */
+	dsm_peers_fail(w, lost < DSM_MAX_HOSTS ? (uint8_t)(DSM_FAIL_LOST + lost) : DSM_R_BROKEN, text);
 	dsm_worker_enter(w, DSM_WORKER_FAILED, text);
 }
 

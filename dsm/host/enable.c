@@ -65,15 +65,32 @@ static int compare_memory(struct host *host, unsigned int peer, const struct rec
 			    (unsigned long long)need, (unsigned long long)(need - free_kib));
 }
 
+static bool has_name(struct json_object *list, const char *wanted)
+{
+	const char *name;
+	size_t i;
+
+	for (i = 0; i < json_object_array_length(list); i++) {
+		name = json_object_get_string(json_object_array_get_idx(list, i));
+		if (name && !strcmp(name, wanted))
+			return true;
+	}
+	return false;
+}
+
 /* Both files have to have the same hosts, with the same numbers: the dsmds speak in numbers. */
-static int compare_hosts(struct host *host, unsigned int peer, struct json_object *list,
-			 struct answer *answer)
+static int compare_hosts(struct host *host, unsigned int peer, const struct record *record,
+			 struct json_object *list, struct answer *answer)
 {
 	unsigned int i, nr = host->config.nr_hosts;
 	const char *name;
 
 	if (!list || !json_object_is_type(list, json_type_array))
 		return answer_error(answer, "internal", "host %s: no list of hosts", host_name(host, peer));
+	for (i = 0; i < nr; i++)
+		if (record_has_host(record, i) && i != peer && !has_name(list, host_name(host, i)))
+			return answer_error(answer, "unknown-host", "host %s does not know host %s: it is not in its dsm.toml",
+					    host_name(host, peer), host_name(host, i));
 	if (json_object_array_length(list) != nr)
 		return answer_error(answer, "internal", "host %s: its dsm.toml has %zu hosts, the one here %u",
 				    host_name(host, peer), json_object_array_length(list), nr);
@@ -129,7 +146,7 @@ static int compare_host(struct host *host, unsigned int peer, const struct recor
 	if (!is_version(version, &here) || abi != here.abi)
 		return answer_error(answer, "xen-version", "host %s has Xen %s (DSM %llu), this host %s (DSM %u)",
 				    name, version, (unsigned long long)abi, here.version, here.abi);
-	if (compare_hosts(host, peer, json_object_object_get(there, "hosts"), answer))
+	if (compare_hosts(host, peer, record, json_object_object_get(there, "hosts"), answer))
 		return -1;
 	if (compare_features(host, peer, json_object_object_get(there, "features"), nr, guest, answer))
 		return -1;

@@ -3,12 +3,16 @@
  * "node", larger: the other host's dsmd is there (begin), both are connected, memory
  * there, then the vnode here.  Smaller: the vnode here, then memory there.  The
  * last one of a host that goes: the connection ends, and the dsmd there.
+ *
+ * Hosts where vCPUs are to run do as "here" does, before it, and are connected with the
+ * others that have memory (mesh.h).
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "guest.h"
+#include "mesh.h"
 #include "wire.h"
 
 struct node {
@@ -18,49 +22,16 @@ struct node {
 	uint64_t size, pool;		/* that are to be; KiB */
 	uint64_t before;		/* the size that is */
 	bool others;			/* another vnode of that host has memory */
+	struct mesh mesh;
 };
-
-static int find_vnode(struct json_object *state, struct node *node, struct answer *answer)
-{
-	struct json_object *list = NULL, *one;
-	bool found = false;
-	uint64_t vnode, size;
-	size_t i;
-
-	json_object_object_get_ex(state, "vnodes", &list);
-	for (i = 0; list && json_object_is_type(list, json_type_array) &&
-		    i < json_object_array_length(list); i++) {
-		const struct record_range *range;
-
-		one = json_object_array_get_idx(list, i);
-		if (read_number(one, "vnode", 0, 63, &vnode, answer) ||
-		    read_number(one, "size_kib", 0, MOST_KIB, &size, answer))
-			return -1;
-		range = record_vnode(node->record, (unsigned int)vnode);
-		if (range == node->range) {
-			node->before = size;
-			found = true;
-		} else if (range && range->host == node->range->host && size) {
-			node->others = true;
-		}
-	}
-	return found ? 0 : answer_error(answer, "internal", "the dsmd of %s does not know vnode %u",
-					node->record->guest, node->range->vnode);
-}
 
 static int read_sizes(struct node *node, struct answer *answer)
 {
-	struct json_object *state;
-	char *text;
-	int rc;
-
-	if (ask_dsmd(node->host, node->record->name, "state", HOST_ASK_S, &text, answer))
+	if (mesh_read(&node->mesh, node->host, node->record, answer))
 		return -1;
-	state = text ? read_line_json(text, strcspn(text, "\n"), answer) : NULL;
-	rc = state ? find_vnode(state, node, answer) : -1;
-	json_object_put(state);
-	free(text);
-	return rc;
+	node->before = node->mesh.kib[node->range - node->record->range];
+	node->others = mesh_has(&node->mesh, node->range->host, node->range);
+	return 0;
 }
 
 static int ask_there(struct node *node, struct json_object *words, double seconds,
@@ -140,7 +111,8 @@ static int begin_there(struct node *node, struct answer *answer)
 /* The last vnode of a host has gone: so do the connection, and the dsmd there. */
 static int leave_host(struct node *node, struct answer *answer)
 {
-	if (both_ends(node, "leave", answer))
+	if (mesh_part(&node->mesh, node->range->host, answer) ||
+	    both_ends(node, "leave", answer))
 		return -1;
 	return ask_there(node, question_words("stop", node->record->uuid_text),
 			 HOST_ASK_S * 2, answer);
@@ -155,11 +127,18 @@ static int enlarge(struct node *node, struct answer *answer)
 	if (!rc)
 		rc = both_ends(node, "connect", answer);
 	if (!rc)
+		rc = mesh_join(&node->mesh, node->range->host, answer);
+	if (!rc)
 		rc = node_there(node, node->size, answer);
 	if (!rc) {
-		rc = node_here(node, node->size, node->pool, answer);
-		if (rc)
+		rc = mesh_tell(&node->mesh, node->range, node->size, answer);
+		if (!rc)
+			rc = node_here(node, node->size, node->pool, answer);
+		if (rc) {
+			mesh_tell(&node->mesh, node->range, node->before, &undo);
+			answer_free(&undo);
 			node_there(node, node->before, &undo);
+		}
 	}
 	if (rc && !node->before && !node->others) {
 		answer_free(&undo);
@@ -172,6 +151,7 @@ static int enlarge(struct node *node, struct answer *answer)
 static int reduce(struct node *node, struct answer *answer)
 {
 	if (node_here(node, node->size, node->pool, answer) ||
+	    mesh_tell(&node->mesh, node->range, node->size, answer) ||
 	    node_there(node, node->size, answer))
 		return -1;
 	return node->size || node->others ? 0 : leave_host(node, answer);

@@ -8,6 +8,8 @@
  *	begin		its dsmd, which makes the slice
  *	connect, leave	that dsmd, with the home's
  *	node		so much memory for a vnode
+ *	join, part	that dsmd, with that of another host which is not the home
+ *	share		so much memory of a vnode of another host may be asked for here
  *	stop		the end of that dsmd; the record stays
  *	end		and of the record
  *
@@ -20,6 +22,7 @@
 #include <unistd.h>
 
 #include "lend.h"
+#include "mesh.h"
 #include "places.h"
 #include "wire.h"
 
@@ -74,6 +77,7 @@ static void probe(struct host *host, struct json_object *request, struct answer 
 	answer_add(answer, "abi", json_object_new_uint64(facts.abi));
 	answer_add(answer, "hap", json_object_new_boolean(facts.hap));
 	places_tell(&facts, answer);
+	mesh_tell_probe(answer);
 	answer_add(answer, "free_kib", json_object_new_uint64(facts.free_kib));
 	answer_add(answer, "features", features);
 	answer_add(answer, "numbers", numbers);
@@ -247,6 +251,92 @@ static void node(struct host *host, struct record *record, unsigned int vnode,
 	}
 }
 
+/* ---- With hosts that are not the home ---- */
+
+/* What its dsmd says is of two hosts, and the home has not asked only this one. */
+static void ask_with(struct host *host, const struct record *record, unsigned int other,
+		     const char *line, double seconds, struct answer *answer)
+{
+	struct answer said = { 0 };
+
+	if (ask_dsmd(host, record->name, line, seconds, NULL, &said))
+		answer_error(answer, said.word, "host %s, with host %s: %s",
+			     host_name(host, host->config.self), host_name(host, other), said.text);
+	answer_free(&said);
+}
+
+/* May the home have us deal with that host? */
+static int check_other(struct host *host, const struct record *record, unsigned int other,
+		       struct answer *answer)
+{
+	if (mesh_needs(record, host->config.self, other))
+		return 0;
+	return answer_error(answer, "internal", "host %s has nothing to do with host %s for this guest",
+			    host_name(host, host->config.self), host_name(host, other));
+}
+
+static void join(struct host *host, const struct record *record, bool part,
+		 struct json_object *request, struct answer *answer)
+{
+	const char *name = read_text(request, "host", DSM_CONFIG_NAME - 1, answer);
+	struct answer unknown = { 0 };
+	char line[DSM_CONFIG_NAME + 16];
+	unsigned int other;
+
+	if (!name)
+		return;
+	other = host_find(host, name, &unknown);
+	if (other == DSM_NOBODY)
+		answer_error(answer, unknown.word, "host %s does not know host %s",
+			     host_name(host, host->config.self), unknown.text);
+	answer_free(&unknown);
+	if (other == DSM_NOBODY || check_other(host, record, other, answer))
+		return;
+	if (!dsmd_lives(host, record->uuid_text)) {
+		if (!part)
+			answer_error(answer, "internal", "host %s: the dsmd of %s is not there",
+				     host_name(host, host->config.self), record->guest);
+		return;
+	}
+	snprintf(line, sizeof(line), "%s %s", part ? "leave" : "connect", host_name(host, other));
+	ask_with(host, record, other, line, host->config.opening_ms / 1000. + HOST_ASK_S, answer);
+}
+
+static void share(struct host *host, const struct record *record,
+		  struct json_object *request, struct answer *answer)
+{
+	const struct record_range *range;
+	uint64_t vnode, size;
+	char line[96];
+
+	if (read_number(request, "vnode", 0, 63, &vnode, answer) ||
+	    read_number(request, "size_kib", 0, 1ull << 30, &size, answer))
+		return;
+	range = record_vnode(record, (unsigned int)vnode);
+	if (!range || size > range->frames * 4) {
+		answer_error(answer, "sizes", "host %s: vnode %llu has no %llu KiB anywhere",
+			     host_name(host, host->config.self), (unsigned long long)vnode,
+			     (unsigned long long)size);
+		return;
+	}
+	if (check_other(host, record, range->host, answer))
+		return;
+	if (!record_vcpus_of(record, host->config.self)) {
+		answer_error(answer, "internal", "host %s only lends memory to this guest",
+			     host_name(host, host->config.self));
+		return;
+	}
+	if (!dsmd_lives(host, record->uuid_text)) {
+		if (size)
+			answer_error(answer, "internal", "host %s: the dsmd of %s is not there",
+				     host_name(host, host->config.self), record->guest);
+		return;
+	}
+	snprintf(line, sizeof(line), "node %llu %llu 0", (unsigned long long)vnode,
+		 (unsigned long long)size);
+	ask_with(host, record, range->host, line, HOST_NODE_S, answer);
+}
+
 static void command(struct host *host, struct record *record, const char *op,
 		    struct json_object *request, struct answer *answer)
 {
@@ -280,6 +370,10 @@ static void of_vm(struct host *host, struct record *record, const char *op,
 		begin(host, record, answer);
 	} else if (!strcmp(op, "connect") || !strcmp(op, "leave") || !strcmp(op, "node")) {
 		command(host, record, op, request, answer);
+	} else if (!strcmp(op, "join") || !strcmp(op, "part")) {
+		join(host, record, !strcmp(op, "part"), request, answer);
+	} else if (!strcmp(op, "share")) {
+		share(host, record, request, answer);
 	} else if (!strcmp(op, "stop") || !strcmp(op, "end")) {
 		if (dsmd_end(host, record, answer))
 			return;
@@ -300,9 +394,9 @@ static bool is_nothing(const char *op, struct json_object *request)
 {
 	struct json_object *size;
 
-	if (!strcmp(op, "end") || !strcmp(op, "stop") || !strcmp(op, "leave"))
+	if (!strcmp(op, "end") || !strcmp(op, "stop") || !strcmp(op, "leave") || !strcmp(op, "part"))
 		return true;
-	return !strcmp(op, "node") && json_object_object_get_ex(request, "size_kib", &size) &&
+	return (!strcmp(op, "node") || !strcmp(op, "share")) && json_object_object_get_ex(request, "size_kib", &size) &&
 	       json_object_is_type(size, json_type_int) && !json_object_get_int64(size);
 }
 

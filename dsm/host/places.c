@@ -9,6 +9,7 @@
 #include "../core/wire.h"
 #include "clock.h"
 #include "guest.h"
+#include "mesh.h"
 #include "places.h"
 #include "wire.h"
 
@@ -19,28 +20,11 @@ struct vcpus {
 	bool is[DSM_ENGINE_VCPUS];
 };
 
-/*
- * The dsmd of a host that runs vCPUs needs all of the guest's memory, and a
- * connection with each host that has some.  Only the home's is made (node.c).
- */
-static int check_hosts(struct host *host, const struct record *record, struct answer *answer)
-{
-	unsigned int i, runs = record->nr_places ? record->place[0].host : DSM_NOBODY;
-
-	for (i = 0; runs != DSM_NOBODY && i < host->config.nr_hosts; i++)
-		if (i != runs && record_has_host(record, i))
-			return answer_error(answer, "not-possible", "vCPUs are to run at host %s, and host %s has a vnode, too: a guest with vCPUs at another host can have no third one yet; leave remote_vcpus= out",
-					    host_name(host, runs), host_name(host, i));
-	return 0;
-}
-
 int places_take(struct host *host, struct json_object *request, struct record *record,
 		struct answer *answer)
 {
 	record->nr_places = 0;
-	if (record_read_places(host, request, record, answer))
-		return -1;
-	return check_hosts(host, record, answer);
+	return record_read_places(host, request, record, answer);
 }
 
 void places_tell(const struct host_facts *facts, struct answer *answer)
@@ -79,6 +63,10 @@ int places_compare(struct host *host, unsigned int peer, const struct record *re
 	const char *name = host_name(host, peer);
 	uint64_t cpus, khz, wire;
 
+	if (mesh_is_needed(host, record, peer) &&
+	    !json_object_get_boolean(json_object_object_get(there, "joins")))
+		return answer_error(answer, "version", "host %s: its dsmd-host can't connect it with hosts that are not the guest's home",
+				    name);
 	if (!vcpus)
 		return 0;
 	if (!json_object_object_get_ex(there, "wire", NULL))
@@ -194,6 +182,7 @@ void guest_place(struct host *host, const struct record *record, bool home,
 {
 	unsigned int there = home ? DSM_NOBODY : take_host(host, request, answer);
 	struct vcpus vcpus = { { false } };
+	struct mesh mesh;
 	char *line;
 
 	if ((!home && there == DSM_NOBODY) ||
@@ -204,12 +193,16 @@ void guest_place(struct host *host, const struct record *record, bool home,
 			     record->guest);
 		return;
 	}
+	host->end = wire_now() + (home ? HOST_HOME_S : HOST_PLACE_S);
+	if (!home && mesh_is_needed(host, record, there) &&
+	    (mesh_read(&mesh, host, record, answer) || mesh_check(&mesh, there, answer)))
+		return;
 	line = make_line(host, there, &vcpus);
 	if (!line)
 		answer_error(answer, "internal", "no memory");
 	else if (strlen(line) > LINE)
 		answer_error(answer, "internal", "vcpus: so many pieces do not fit into a line");
 	else
-		ask_dsmd(host, record->name, line, home ? HOST_HOME_S : HOST_PLACE_S, NULL, answer);
+		ask_dsmd(host, record->name, line, host->end - wire_now(), NULL, answer);
 	free(line);
 }

@@ -55,7 +55,9 @@ struct dsm_transport;
 #define DSM_STRANGERS_MOST	64
 
 /* Why a connection ended, or never came to be. */
-#define DSM_FAIL_OVER	0xff	/* a reason of dsm_transport_fail() */
+/* Reasons of dsm_transport_fail() that are no enum dsm_reason. */
+#define DSM_FAIL_LOST	0x80	/* and the number of a host: that one is lost, says who fails */
+#define DSM_FAIL_OVER	0xff
 
 enum dsm_end {
 	DSM_END_CLOSED = 1,	/* both ends said so; see dsm_transport_close() */
@@ -158,6 +160,7 @@ struct dsm_transport_peer {
 	bool used;		/* there is such a host; not for ourselves */
 	struct sockaddr_storage address;	/* with port; AF_INET or AF_INET6 */
 	const char *names[DSM_TRANSPORT_NAMES];	/* DNS names; NULL: no more */
+	const char *name;	/* of the host, for texts; NULL: the first of those */
 };
 
 struct dsm_transport_params {
@@ -283,8 +286,9 @@ int dsm_transport_close(struct dsm_transport *transport, unsigned int host);
 /**
  * The VM can't go on, or has ended: say so to @host as far as its network takes it
  * at once, and end, without end() here.  What was sent before may or may not arrive.
- * @reason: a number that the peer's text has; DSM_FAIL_OVER: the VM has ended, which
- * is no failure, and DSM_END_OVER there.
+ * @reason: a number that the peer's text has; DSM_FAIL_LOST and more: it has the name
+ * of that host; DSM_FAIL_OVER: the VM has ended, which is no failure, and DSM_END_OVER
+ * there.
  * Return: 0; -ENOTCONN.
  */
 int dsm_transport_fail(struct dsm_transport *transport, unsigned int host,

@@ -33,6 +33,7 @@ class Played:
         self.at = folder
         self.asked = folder / "asked"
         self.there: dict[int, str] = {}  # vCPUs that are not at home
+        self.connected: set[str] = set()
         self.size = {one["vnode"]: 0 for one in self.vm["ranges"] if one.get("attached") is False}
 
     def instead(self, command: str) -> str:
@@ -88,7 +89,14 @@ class Played:
         if words[0] == "state":
             return "ok\n" + self.state()
         if words[0] == "status":
-            return "ok\n" + json.dumps({"state": self.instead("is") or "running", "failure": "a reason"}) + "\n"
+            hosts = {one["host"] for one in self.vm["ranges"]}
+            peers = {name: {"up": name in self.connected} for name in sorted(hosts)}
+            said = {"state": self.instead("is") or "running", "failure": "a reason", "peers": peers, "size": self.size}
+            return "ok\n" + json.dumps(said) + "\n"
+        if words[0] == "connect":
+            self.connected.add(words[1])
+        if words[0] == "leave":
+            self.connected.discard(words[1])
         if words[0] in {"place", "home"}:
             self.place(words[-1], words[1] if words[0] == "place" else None)
         if words[0] == "node":

@@ -31,7 +31,7 @@
 #include "played_xen.h"
 
 #define PAGES	64		/* that vCPUs use */
-#define ALL	1024		/* with those of vnodes that come and go */
+#define ALL	2048		/* with those of vnodes that come and go */
 #define VCPUS	2
 
 struct shared {
@@ -157,7 +157,8 @@ struct dsm_xen *dsm_hypervisor_open(const struct dsm_description *d,
 	dice_state = 1000 + config->self;
 	guest.witness = getenv("DSMD_WITNESS");
 	guest.left = left ? (unsigned int)atoi(left) : 0;
-	played_init(&guest.played, ALL, VCPUS, 8, d->frames);
+	/* More vCPUs than those that run can be placed. */
+	played_init(&guest.played, ALL, d->nr_vcpus > VCPUS ? d->nr_vcpus : VCPUS, 8, d->frames);
 	for (i = 0; i < d->nr_ranges; i++)
 		for (gfn = d->range[i].start; gfn < d->range[i].end && gfn < ALL && !d->detached[i]; gfn++)
 			guest.played.page[gfn].state = d->range[i].home == config->self ?

@@ -1202,7 +1202,195 @@ static void not_for_vcpus(const void *argument)
 	end_with_place();
 }
 
+/* ---- Three hosts, of which two or all have vCPUs ---- */
+
+/* vCPU 1 has its place at beta, and vCPU 2 at gamma, or at home for good. */
+static void begin_three(bool gamma)
+{
+	unsigned int i;
+
+	rig_begin();
+	for (i = 0; i < HOSTS; i++) {
+		struct node *n = &node[i];
+
+		prepare(i);
+		give_place(n);
+		n->description.nr_vcpus = n->xen.nr_vcpus = 3;
+		n->description.frames = n->xen.pool = i ? 96 : 0;
+		n->description.lenders = gamma ? 0 : 1 << 2;
+		n->xen.elsewhere[2] = i;
+		if (gamma) {
+			n->description.place[n->description.nr_places++] = (struct dsm_place){ 2, 1, 2, false };
+			n->description.places[2] = 2;
+		}
+		start(i);
+	}
+}
+
+/* Connected with the home, with memory there, which nobody else knows of. */
+static void have_memory(unsigned int host)
+{
+	joined(0, host);
+	node_is(host, host, 1, false);
+}
+
+/* A vCPU somewhere uses a page: its words. */
+static uint64_t *used(unsigned int number, unsigned int vcpu, uint64_t gfn, unsigned int want)
+{
+	struct played_xen *xen = &node[number].xen;
+
+	UNTIL((!xen->vcpu[vcpu].waits && played_use(xen, vcpu, gfn, want, gfn) == PLAYED_DONE) ||
+	      (dsm_worker_kick(node[number].worker), false));
+	return xen->page[gfn].word;
+}
+
+static void running(const char *when)
+{
+	unsigned int i;
+
+	for (i = 0; i < HOSTS; i++)
+		CHECK(!node[i].worker || node[i].state == DSM_WORKER_RUNNING, "%s: %s: %s", when, names[i],
+		      node[i].why);
+}
+
+static bool is_evacuating(unsigned int number)
+{
+	return dsm_engine_is_evacuating(dsm_worker_engine(node[number].worker));
+}
+
+/* Gamma's memory goes, and gamma; beta stays, with its vCPU. */
+static void gamma_goes(bool had_vcpu)
+{
+	node_is(0, 2, 0, true);
+	node_is(1, 2, 0, false);
+	node_is(2, 2, 0, false);
+	if (had_vcpu)
+		node_is(2, 1, 0, false);
+	used(1, 1, 7, DSM_XEN_WANT_M)[0]++;
+	apart(1, 2);
+	CHECK(!is_evacuating(1) && node[1].xen.page[7].state == DSM_XEN_STATE_M, "beta has what it had");
+	/* The home looks for pages as long as gamma is there. */
+	node[1].xen.page[7].pinned = true;
+	apart(0, 2);
+	CHECK(!is_evacuating(0), "those of beta are not looked for");
+	node[1].xen.page[7].pinned = false;
+	used(1, 1, 7, DSM_XEN_WANT_M)[0]++;
+	running("gamma has gone");
+}
+
+static void vcpus_at_three(const void *argument)
+{
+	const uint64_t of_beta = range[1].start + 3, of_gamma = range[2].start + 5;
+	unsigned int i;
+
+	(void)argument;
+	begin_three(true);
+	have_memory(1);
+	have_memory(2);
+	/* Two hosts with vCPUs that are not connected. */
+	refused(1, "node 2 2048 0", "unreachable vnode 2: host gamma is not connected");
+	told(0, "place beta 1");
+	refused(0, "place gamma 2", "not-ready host ");
+	CHECK(strstr(node[0].last_log, "is not connected with host"), "%s", node[0].last_log);
+	node_is(0, 1, 1, true);
+	for (i = 0; i < 2; i++) {
+		if (i)
+			have_memory(2);
+		joined(1, 2);
+		refused(1, "node 2 2048 1024", "sizes vnode 2: a pool of 1024 KiB");
+		node_is(1, 2, 1, false);
+		node_is(2, 1, 1, false);
+		node_is(0, 2, 1, true);
+		told(0, "place gamma 2");
+		*used(1, 1, of_gamma, DSM_XEN_WANT_M) = 11;
+		CHECK(*used(2, 2, of_gamma, DSM_XEN_WANT_S) == 11, "beta's word at gamma");
+		*used(2, 2, of_beta, DSM_XEN_WANT_M) = 22;
+		CHECK(*used(1, 1, of_beta, DSM_XEN_WANT_S) == 22, "gamma's at beta");
+		*used(0, 0, of_gamma, DSM_XEN_WANT_M) = 33;
+		CHECK(*used(1, 1, of_gamma, DSM_XEN_WANT_S) == 33, "alpha's at beta, of gamma's memory");
+		*used(2, 2, 9, DSM_XEN_WANT_M) = 44;
+		CHECK(*used(1, 1, 9, DSM_XEN_WANT_M) == 44, "gamma's at beta, of alpha's memory");
+		running("all have vCPUs");
+		refused(1, "leave gamma", "in-use host gamma: 2048 KiB are attached");
+		refused(2, "leave beta", "in-use host beta: 2048 KiB are attached");
+		node_is(1, 2, 0, false);
+		node_is(2, 1, 0, false);
+		refused(1, "leave gamma", "in-use host gamma: vCPUs run there, or here");
+		refused(2, "leave beta", "in-use host beta: vCPUs run there, or here");
+		told(0, "home 2");
+		gamma_goes(true);
+	}
+	CHECK(*used(1, 1, of_beta, DSM_XEN_WANT_S) == 22, "beta's memory is as it was");
+	/* The end of what is between the two others is that of the machine. */
+	have_memory(2);
+	joined(1, 2);
+	told(0, "place gamma 2");
+	running("as before");
+	dsm_transport_fail(dsm_worker_transport(node[2].worker), 1, 42);
+	UNTIL(node[0].state == DSM_WORKER_FAILED && node[2].state == DSM_WORKER_FAILED);
+	CHECK(strstr(node[1].why, "host gamma is lost (the peer says that the VM has failed: reason 42 (?)): vCPUs 2 ran there"),
+	      "%s", node[1].why);
+	CHECK(strstr(node[0].why, "host beta is lost (the peer says that the VM has failed: it has lost host gamma): vCPUs 1 ran there"),
+	      "%s", node[0].why);
+	end_with_place();
+}
+
+/* Gamma only lends: it is asked, and asks for nothing. */
+static void a_lender_beside_vcpus(const void *argument)
+{
+	const uint64_t of_gamma = range[2].start + 5;
+	unsigned int i;
+
+	(void)argument;
+	begin_three(false);
+	have_memory(1);
+	node_is(0, 1, 1, true);
+	told(0, "place beta 1");
+	for (i = 0; i < 2; i++) {
+		have_memory(2);
+		joined(1, 2);
+		node_is(1, 2, 1, false);
+		node_is(0, 2, 1, true);
+		*used(1, 1, of_gamma, DSM_XEN_WANT_M) = 11 + i;
+		/* What it lends it has for the home: of beta only pages count. */
+		node[2].config.opening_ms = 300;
+		refused(2, "leave beta", "in-use host beta: 1 pages are shared with it or asked for still, after 300 ms");
+		node[2].config.opening_ms = 10000;
+		CHECK(*used(0, 0, of_gamma, DSM_XEN_WANT_S) == 11 + i, "beta's word");
+		running("a lender");
+		gamma_goes(false);
+	}
+	/* Connected with nothing attached: it may be lost. */
+	joined(0, 2);
+	joined(1, 2);
+	stop(2);
+	UNTIL(!dsm_worker_stats(node[0].worker)->peer[2].up && !dsm_worker_stats(node[1].worker)->peer[2].up);
+	run_pending();
+	running("nobody needs it");
+	prepare(2);
+	give_place(&node[2]);
+	node[2].description.nr_vcpus = node[2].xen.nr_vcpus = 3;
+	node[2].description.frames = node[2].xen.pool = 96;
+	node[2].description.lenders = 1 << 2;
+	node[2].xen.elsewhere[2] = true;
+	start(2);
+	/* With memory it may not, though nobody has a page of it: a vCPU of beta would wait for ever. */
+	have_memory(2);
+	joined(1, 2);
+	node_is(1, 2, 1, false);
+	node_is(0, 2, 1, true);
+	dsm_transport_fail(dsm_worker_transport(node[2].worker), 1, 42);
+	UNTIL(node[0].state == DSM_WORKER_FAILED && node[2].state == DSM_WORKER_FAILED);
+	CHECK(strstr(node[0].why, "host beta is lost (the peer says that the VM has failed: it has lost host gamma): vCPUs 1 ran there"),
+	      "%s", node[0].why);
+	CHECK(strstr(node[2].why, "host alpha is lost (the peer says that the VM has failed: it has lost host beta)"),
+	      "%s", node[2].why);
+	end_with_place();
+}
+
 static const struct test_case simple[] = {
+	{ "resize: vCPUs at three hosts", vcpus_at_three, NULL },
+	{ "resize: a lender beside vCPUs", a_lender_beside_vcpus, NULL },
 	{ "resize: vCPUs come and go", vcpus_come_and_go, NULL },
 	{ "resize: a host without vCPUs", not_for_vcpus, NULL },
 	{ "resize: what is refused", refusing, NULL },

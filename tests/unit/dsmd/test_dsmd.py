@@ -218,7 +218,7 @@ def test_no_name_of_libc() -> None:
 def test_every_mutant_fits() -> None:
     """Each line is there once, and each case exists."""
     known = {f"{name}::{case}" for name, case in cases()}
-    for name in ("test_dsmd_host.py", "test_dsmd_host_places.py", "test_dsmd_process.py"):
+    for name in (*(f"test_dsmd_host{part}.py" for part in ("", "_mesh", "_places")), "test_dsmd_process.py"):
         text = (HERE / name).read_text(encoding="utf-8")
         known |= {f"{name}::{test}" for test in re.findall(r"^def (test_\w+)", text, re.MULTILINE)}
     known |= {f"rdma_test.c::{case}" for case in of_rdma()}

@@ -49,10 +49,6 @@ def pair(tmp_path: Path) -> Iterator[Site]:
     yield from made(tmp_path, 2)
 
 
-@pytest.fixture
-def trio(tmp_path: Path) -> Iterator[Site]:
-    yield from made(tmp_path, 3)
-
 
 def enable_places(host: Host, *places: object, **more: object) -> Reply:
     """A guest with 4 vCPUs and a vnode of beta."""
@@ -134,17 +130,6 @@ def test_places_that_make_no_sense(pair: Site) -> None:
         assert said["error"] == error and text in said["text"], (places, said)
         assert not alpha.has() and not beta.has() and not alpha.pid()
     assert enable_places(alpha, PLACE | {"first": 1, "vcpus": 1}, PLACE) == OK
-
-
-def test_a_third_host(trio: Site) -> None:
-    """The dsmd of who runs vCPUs would need a connection with the third, which nobody makes."""
-    alpha, beta, gamma = trio.hosts.values()
-    for places, there in (([PLACE], "gamma"), ([PLACE, {"first": 1, "vcpus": 1, "host": "gamma"}][::-1], "beta")):
-        said = enable(alpha, "beta", "gamma", vcpus=4, places=places)
-        assert said["error"] == "not-possible" and f"host {there} has a vnode, too" in said["text"], said
-        assert not alpha.has() and not beta.has() and not gamma.has()
-    assert enable(alpha, "beta", "beta", vcpus=4, places=[PLACE]) == OK
-    assert node(alpha, 4096, 2) == OK and alpha.ask("place", host="beta", vcpus=[2]) == OK
 
 
 def test_a_host_that_can_not_have_vcpus(pair: Site) -> None:

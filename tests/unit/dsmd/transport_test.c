@@ -515,6 +515,38 @@ static void peer_fails(const void *argument)
 	two_down(&a, &b);
 }
 
+/* Whom it has lost: any number, of which only those of hosts are names. */
+static void peer_lost_another(const void *argument)
+{
+	static const struct {
+		uint8_t reason;
+		const char *text;
+	} table[] = {
+		{ DSM_FAIL_LOST, "it has lost this host" },
+		{ DSM_FAIL_LOST + 1, "it has lost host beta.b.example" },
+		{ DSM_FAIL_LOST + 2, "it has lost host third" },
+		{ DSM_FAIL_LOST + 3, "reason 131 (?)" },
+		{ DSM_FAIL_LOST + 15, "reason 143 (?)" },
+		{ DSM_FAIL_LOST + 16, "reason 144 (?)" },
+		{ DSM_FAIL_LOST - 1, "reason 127 (?)" },
+		{ 0xfe, "reason 254 (?)" },
+	};
+	struct host a, b;
+	size_t i;
+
+	(void)argument;
+	for (i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		two_hosts(&a, &b);
+		b.params.peer[2].name = "third";
+		two_up(&a, &b);
+		CHECK(!dsm_transport_fail(a.transport, 0, table[i].reason), "fail");
+		UNTIL(b.nr_ends);
+		CHECK(b.end[0].reason == DSM_END_FAILED && !strcmp(b.end[0].text, table[i].text),
+		      "%s, %s", dsm_end_name(b.end[0].reason), b.end[0].text);
+		two_down(&a, &b);
+	}
+}
+
 /* FAIL does not wait behind what has credits and is not sent yet. */
 #define BEHIND	200
 
@@ -1706,6 +1738,7 @@ int main(int argc, char **argv)
 		{ "a good end", good_end, NULL },
 		{ "closing takes too long", close_in_vain, NULL },
 		{ "FAIL", peer_fails, NULL },
+		{ "FAIL: a host is lost", peer_lost_another, NULL },
 		{ "nobody listens", nobody_listens, NULL },
 		{ "calls from callbacks", calls_from_callbacks, NULL },
 		{ "a long peace", long_peace, NULL },
