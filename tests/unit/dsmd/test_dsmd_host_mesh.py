@@ -97,7 +97,7 @@ def as_it_should_be(site: Site, sizes: dict[str, int], runs: set[str]) -> None:
     assert known(alpha) == there
     attached = sorted(name for name, kib in sizes.items() if kib)
     assert connected(alpha) == attached
-    for name in VNODE:
+    for name, vnode in VNODE.items():
         host = site.hosts[name]
         if name not in attached:
             assert not host.pid(), name
@@ -105,7 +105,7 @@ def as_it_should_be(site: Site, sizes: dict[str, int], runs: set[str]) -> None:
         others = [other for other in attached if other != name and {name, other} & runs]
         assert connected(host) == sorted(["alpha", *others]), name
         # Who only lends knows of its own.
-        assert known(host) == (there if name in runs else {str(VNODE[name]): sizes[name]}), name
+        assert known(host) == (there if name in runs else {str(vnode): sizes[name]}), name
 
 
 @pytest.mark.parametrize("places", PLACES)
@@ -339,7 +339,7 @@ def test_a_host_that_does_not_know_the_third(tmp_path: Path) -> None:
 
 def test_what_a_home_may_ask(trio: Site) -> None:
     """Of two hosts of its guest of which one has vCPUs, and of memory that the guest has; nobody else may."""
-    alpha, beta, gamma = trio.hosts.values()
+    _, beta, gamma = trio.hosts.values()
     assert enabled(trio, AT_BETA) == OK and sized(trio, "beta", 4096) == OK and sized(trio, "gamma", 4096) == OK
     forget_what_was_asked(trio)
     asked: list[tuple[str, str, dict[str, object], str, str]] = [
@@ -366,16 +366,18 @@ def test_what_a_home_may_ask(trio: Site) -> None:
         assert said.get("error") == error and text in said["text"], (words, said)
     assert not beta.asked() and not gamma.asked()
     # What is nothing there is no error.
-    for words in ({"op": "part", "host": "beta"}, {"op": "share", "vnode": 1, "size_kib": 0}):
+    nothing: list[dict[str, object]] = [{"op": "part", "host": "beta"}, {"op": "share", "vnode": 1, "size_kib": 0}]
+    for words in nothing:
         assert peer_ask(trio, "alpha", "gamma", uuid=OTHER, **words) == OK
     os.kill(beta.pid(), signal.SIGKILL)
     until(lambda: not beta.pid(), "it lives")
-    for words, ok in (
+    dead: list[tuple[dict[str, object], bool]] = [
         ({"op": "part", "host": "gamma"}, True),
         ({"op": "share", "vnode": 2, "size_kib": 0}, True),
         ({"op": "join", "host": "gamma"}, False),
         ({"op": "share", "vnode": 2, "size_kib": 2048}, False),
-    ):
+    ]
+    for words, ok in dead:
         said = peer_ask(trio, "alpha", "beta", uuid=UUID, **words)
         assert said["ok"] == ok and (ok or "dsmd of web is not there" in said["text"]), (words, said)
 
