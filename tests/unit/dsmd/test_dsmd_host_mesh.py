@@ -282,12 +282,48 @@ def test_a_detach_that_is_killed(trio: Site) -> None:
         as_it_should_be(trio, {"beta": 2048, "gamma": then}, {"beta", "gamma"})
 
 
+@pytest.mark.parametrize("who", VNODE)
+def test_another_host_is_begun_anew_meanwhile(trio: Site, who: str) -> None:
+    """Its dsmd-host is killed at each effect there: who asked is told, or it was done, and the same again puts it right."""
+    _, beta, gamma = trio.hosts.values()
+    host = trio.hosts[who]
+    assert enabled(trio, *BOTH) == OK and sized(trio, "beta", 2048) == OK
+    of_beta = ["connect gamma", "node 2 4096 0", "node 2 0 0", "leave gamma"]
+    of_gamma = ["connect beta", "node 1 2048 0", "node 2 4096 0", "node 2 0 0", "node 1 0 0", "leave beta"]
+    for line in of_beta if host == beta else of_gamma:
+        kib = 0 if line.endswith("0 0") or line.startswith("leave") else 4096
+        assert sized(trio, "gamma", 4096 - kib) == OK
+        forget_what_was_asked(trio)
+        with asking(trio, kib) as client:
+            wait_until_asked(host, line)
+            kill_jobs(host)
+            host.kill()
+            host.start()
+            reply = json.loads(client.makefile().readline())
+        assert reply["ok"] or who in reply["text"], reply
+        assert sized(trio, "gamma", kib) == OK
+        as_it_should_be(trio, {"beta": 2048, "gamma": kib}, {"beta", "gamma"})
+    assert beta.pid() and not gamma.pid()
+
+
+def asking(site: Site, kib: int) -> socket.socket:
+    """Where the reply to a request about gamma's vnode will come."""
+    words = {"version": 1, "op": "node", "uuid": UUID, "domid": 5, "vnode": 2, "host": "gamma"}
+    client = site.alpha.connect()
+    more = {"size_kib": kib, "pool_kib": 4096 if kib else 0}
+    client.sendall(json.dumps(words | more).encode() + b"\n")
+    return client
+
+
+def wait_until_asked(host: Host, line: str) -> None:
+    end = time.monotonic() + PATIENCE
+    while line not in host.asked():
+        assert time.monotonic() < end, line
+
+
 def cut(site: Site, kib: int, effect: Callable[[], bool]) -> None:
     """A request about gamma's vnode, whose process is killed as soon as something is so."""
-    words = {"version": 1, "op": "node", "uuid": UUID, "domid": 5, "vnode": 2, "host": "gamma"}
-    with site.alpha.connect() as client:
-        more = {"size_kib": kib, "pool_kib": 4096 if kib else 0}
-        client.sendall(json.dumps(words | more).encode() + b"\n")
+    with asking(site, kib):
         end = time.monotonic() + PATIENCE
         while not effect():
             assert time.monotonic() < end
