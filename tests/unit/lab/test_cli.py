@@ -75,7 +75,7 @@ def test_logs_of_a_rack_that_does_not_run_any_more(build: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("status", "--rack", "nonesuch"), "rack 'nonesuch' does not run; lab/racks has: four-nodes, one-host"),
+        (("status", "--rack", "nonesuch"), "rack 'nonesuch' does not run; lab/racks has: four-nodes, large-node, one-host"),
         (("status", "--rack", "one-host"), "rack 'one-host' does not run; 'lab/rack boot one-host' starts it"),
         (("run", "alpha", "true"), "no rack runs; 'lab/rack boot' starts one"),
         (("logs", "--rack", "nonesuch"), "no logs of rack 'nonesuch'"),
