@@ -16,6 +16,8 @@ from lab.complaints import KNOWN, KNOWN_HEAD, complaints, consoles, judgeable
 
 # What the terminal of a console's shell puts before a line.
 _PROMPT = re.compile(r"^(?:\x1b?\[\?2004[hl])*(?:\S+:~# )?")
+# Xen and dom0 write to one serial line: a letter can be there twice, or lost.
+XEN = re.compile(r"\(+X*E*N*\)+\s")
 _TIME = re.compile(r"^\[\s*\d+\.\d+\]\s*")
 
 EXPLAINED = re.compile(
@@ -54,7 +56,7 @@ def unexplained(text: str, failing: bool, booting: bool) -> list[str]:
         stalled = stalled or bool(STALL.search(line) or KNOWN_HEAD.search(line))
         if not line or raw.strip() in found or KNOWN.search(line):
             continue
-        if line.startswith("(XEN)"):
+        if XEN.match(line):
             if TROUBLE.search(line) and not booting:
                 found.append(line)
         elif not (

@@ -22,6 +22,8 @@ do_migrate_range: 58094 callbacks suppressed
 \x1b[?2004halpha:~# (XEN) 'u' pressed -> dumping numa info (now = 415172280238)
 (XEN) NODE0 start->0 size->524288 free->128666
 (XEN) General information for domain 25:
+(XENN)   UNIT0 affinities: hard={0-1} soft={0-3}
+((XEN)     XenPage 000000000007fd6b: caf=c000000000000002, taf=e400000000000002
 (XEN) uart interrupt taking more than 4ms, switched to polling
 """
 
