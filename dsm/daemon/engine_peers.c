@@ -87,7 +87,8 @@ void dsm_engine_peer_down(struct dsm_engine *e, unsigned int host, bool orderly,
 			engine_step(e, entry, &event, NULL);
 	}
 	e->counting = false;
-	if (harmless && !e->has_failed)
+	/* What was on its way to one that leaves, a recall of a copy, has ended by now. */
+	if (!e->has_failed && e->vm.unbound & dsm_bit(host) && !engine_pages_of(e, host))
 		dsm_vm_peer_left(&e->vm, host);
 	if (!e->has_failed)
 		engine_place_lost(e, host);

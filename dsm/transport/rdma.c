@@ -1254,13 +1254,13 @@ static void tick_peer(struct peer *peer, uint64_t time)
 static void rdma_backend_tick(struct dsm_transport *transport)
 {
 	struct rdma *rdma = (struct rdma *)transport;
-	uint64_t time = now(rdma);
 	unsigned int host;
 
 	dsm_opening_tick(rdma->opening);
+	/* What one says may have us ask, or close, the next one: later than this began. */
 	for (host = 0; host < DSM_MAX_HOSTS; host++)
 		if (rdma->peer[host] && rdma->peer[host]->stage != FREE)
-			tick_peer(rdma->peer[host], time);
+			tick_peer(rdma->peer[host], now(rdma));
 }
 
 static unsigned int rdma_backend_poll(struct dsm_transport *transport)

@@ -743,13 +743,13 @@ static void tick_peer(struct peer *peer, uint64_t time)
 static void tcp_tick(struct dsm_transport *transport)
 {
 	struct tcp *tcp = (struct tcp *)transport;
-	uint64_t time = now(tcp);
 	unsigned int host;
 
 	dsm_opening_tick(tcp->opening);
+	/* What one says may have us ask, or close, the next one: later than this began. */
 	for (host = 0; host < DSM_MAX_HOSTS; host++)
 		if (tcp->peer[host] && tcp->peer[host]->stage != FREE)
-			tick_peer(tcp->peer[host], time);
+			tick_peer(tcp->peer[host], now(tcp));
 }
 
 static unsigned int tcp_poll(struct dsm_transport *transport)

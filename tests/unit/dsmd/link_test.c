@@ -87,6 +87,7 @@ static void times(const void *argument)
 	dsm_link_init(&b, 1, 8, NS, 3 * NS);
 	CHECK(dsm_link_next(&a, AT(10 * NS), bytes), "a question");
 	CHECK(!dsm_link_tick(&a, 13 * NS - 1), "too early");
+	CHECK(!dsm_link_tick(&a, 1), "before it was asked");
 	CHECK(dsm_link_tick(&a, 13 * NS) == DSM_END_SILENT, "too late");
 	CHECK(!dsm_link_frame(&b, bytes, AT(10 * NS), &said) && !said.round_trip, "taken");
 	CHECK(dsm_link_next(&b, AT(10 * NS), bytes) && bytes[1] == DSM_LINK_ANSWER,

@@ -55,7 +55,8 @@ static struct {
 	uint64_t gfn, rip;
 	unsigned int word, want;
 	bool set;
-} run[VCPUS];
+} run[HOSTS];
+static unsigned int runs_at[HOSTS];	/* the host of each vCPU */
 static ev_idle vcpus;
 static bool stopping;
 
@@ -213,10 +214,10 @@ static uint64_t some_page(void)
 
 static void try_instruction(unsigned int vcpu)
 {
-	struct node *n = &node[0];
+	struct node *n = &node[runs_at[vcpu]];
 	uint64_t *at, gfn;
 
-	if (n->xen.vcpu[vcpu].waits)
+	if (n->xen.vcpu[vcpu].waits || n->xen.pauses)
 		return;
 	if (!run[vcpu].set) {
 		if (stopping)
@@ -439,6 +440,7 @@ static void begin(void)
 	memset(last_written, 0, sizeof(last_written));
 	memset(has, 0, sizeof(has));
 	memset(run, 0, sizeof(run));
+	memset(runs_at, 0, sizeof(runs_at));
 	written = checked = holes = 0;
 	stopping = false;
 	for (unsigned int i = 0; i < HOSTS; i++)
@@ -1388,7 +1390,125 @@ static void a_lender_beside_vcpus(const void *argument)
 	end_with_place();
 }
 
+/* ---- Three hosts, by chance ---- */
+
+static bool rests[HOSTS];		/* this vCPU begins nothing */
+static bool placed[HOSTS];
+
+static void on_three(struct ev_loop *l, ev_idle *idle, int events)
+{
+	unsigned int i;
+
+	(void)l;
+	(void)idle;
+	(void)events;
+	for (i = 0; i < HOSTS; i++) {
+		if (!node[runs_at[i]].worker || node[runs_at[i]].xen.crashes)
+			return;
+		if (run[i].set || !rests[i])
+			try_instruction(i);
+	}
+	for (i = 0; i < HOSTS; i++)
+		if (node[i].worker && node[i].xen.in_ring)
+			dsm_worker_kick(node[i].worker);
+}
+
+/* The vCPU of a host goes there, or home: it is down meanwhile. */
+static void move(unsigned int host, bool home)
+{
+	char line[64];
+
+	rests[host] = true;
+	UNTIL(!run[host].set && !node[runs_at[host]].xen.vcpu[host].waits);
+	if (home)
+		snprintf(line, sizeof(line), "home %u", host);
+	else
+		snprintf(line, sizeof(line), "place %s %u", names[host], host);
+	told(0, line);
+	runs_at[host] = home ? 0 : host;
+	rests[host] = false;
+	placed[host] = !home;
+}
+
+/* As dsmd-host does, with a pair if the other one is there. */
+static void attach_one(unsigned int host)
+{
+	unsigned int other = 3 - host;
+
+	joined(0, host);
+	if (has[other]) {
+		joined(1, 2);
+		node_is(host, other, 1, false);
+	}
+	node_is(host, host, 1, false);
+	if (has[other])
+		node_is(other, host, 1, false);
+	node_is(0, host, 1, true);
+	has[host] = UNIT;
+}
+
+static void detach_one(unsigned int host)
+{
+	unsigned int other = 3 - host;
+
+	has[host] = 0;
+	node_is(0, host, 0, true);
+	if (has[other])
+		node_is(other, host, 0, false);
+	node_is(host, host, 0, false);
+	forget_words(host, 0);
+	if (has[other]) {
+		node_is(host, other, 0, false);
+		apart(1, 2);
+	}
+	apart(0, host);
+	check_all_back(host);
+}
+
+/* vCPUs of all hosts use all memory: what is read is what was written last, whoever has written it. */
+static void world_of_three(const void *argument)
+{
+	uint64_t turns[HOSTS] = { 0 };
+	unsigned int i, host;
+	const char *rule;
+
+	(void)argument;
+	memset(last_written, 0, sizeof(last_written));
+	memset(has, 0, sizeof(has));
+	memset(run, 0, sizeof(run));
+	memset(rests, 0, sizeof(rests));
+	memset(placed, 0, sizeof(placed));
+	memset(runs_at, 0, sizeof(runs_at));
+	written = checked = holes = 0;
+	stopping = false;
+	begin_three(true);
+	for (i = 0; i < HOSTS; i++)
+		node[i].xen.busy_permille = dice_below(50);
+	ev_idle_init(&vcpus, on_three);
+	ev_idle_start(loop, &vcpus);
+	for (i = 0; i < 60; i++) {
+		host = 1 + dice_below(HOSTS - 1);
+		if (!has[host])
+			attach_one(host);
+		else if (!placed[host])
+			dice_below(2) ? move(host, false) : detach_one(host);
+		else if (!dice_below(3))
+			move(host, true);
+		turns[host] += placed[host];
+		play(dice_below(300));
+		running("worlds");
+		for (host = 0; host < HOSTS; host++) {
+			rule = dsm_engine_broken_rule(dsm_worker_engine(node[host].worker));
+			CHECK(!rule, "%s: %s", names[host], rule);
+		}
+	}
+	CHECK(turns[1] && turns[2] && checked > 1000, "%" PRIu64 " words", checked);
+	ev_idle_stop(loop, &vcpus);
+	end_with_place();
+}
+
 static const struct test_case simple[] = {
+	{ "resize: worlds of three hosts with vCPUs", world_of_three, NULL },
 	{ "resize: vCPUs at three hosts", vcpus_at_three, NULL },
 	{ "resize: a lender beside vCPUs", a_lender_beside_vcpus, NULL },
 	{ "resize: vCPUs come and go", vcpus_come_and_go, NULL },
