@@ -68,12 +68,30 @@ def consoles(directory: Path) -> list[Path]:
     return [path for path in sorted(directory.glob("*.log")) if not path.name.endswith(OTHER_LOGS)]
 
 
+class Growing:
+    """Logs that grow: each byte is read once."""
+
+    def __init__(self) -> None:
+        self._read: dict[Path, int] = {}
+
+    def added(self, log: Path, final: bool) -> str:
+        """What has come to a log since, as far as it can be judged; all of it the `final` time."""
+        begin = self._read.get(log, 0)
+        with log.open("rb") as file:
+            file.seek(begin)
+            added = file.read()
+        if not final:
+            added = judgeable(added)
+        self._read[log] = begin + len(added)
+        return added.decode(errors="replace")
+
+
 class Consoles:
     """The consoles in some directories of logs; each line is looked at once."""
 
     def __init__(self) -> None:
         self._directories: list[Path] = []
-        self._read: dict[Path, int] = {}
+        self._growing = Growing()
 
     def add(self, directory: Path) -> None:
         """From now on, read the logs of this directory, too, those that there will be as well."""
@@ -86,17 +104,7 @@ class Consoles:
         the `final` time.
         """
         logs = [log for directory in self._directories for log in consoles(directory)]
-        return [Complaint(log.name, line) for log in logs for line in complaints(self._added(log, final))]
-
-    def _added(self, log: Path, final: bool) -> str:
-        begin = self._read.get(log, 0)
-        with log.open("rb") as file:
-            file.seek(begin)
-            added = file.read()
-        if not final:
-            added = judgeable(added)
-        self._read[log] = begin + len(added)
-        return added.decode(errors="replace")
+        return [Complaint(log.name, line) for log in logs for line in complaints(self._growing.added(log, final))]
 
 
 def judgeable(added: bytes) -> bytes:

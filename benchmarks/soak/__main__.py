@@ -178,7 +178,7 @@ def run(options: argparse.Namespace, seed: int, say: Callable[[str], object], re
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """See the module's text."""
     parser = argparse.ArgumentParser(prog="soak", description="A guest's nodes come and go at random.")
-    parser.add_argument("--seed", type=lambda text: int(text, 0), help="of the plan; by default another one each time")
+    parser.add_argument("--seed", type=number, help="of the plan; by default another one each time")
     parser.add_argument("--ops", type=int, default=OPS, help="operations of the plan (%(default)s)")
     parser.add_argument("--from", dest="first", type=int, metavar="N", help="begin with this operation")
     parser.add_argument("--to", dest="last", type=int, metavar="N", help="end with this one")
@@ -196,6 +196,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     if options.ops < 1:
         parser.error("--ops: want at least 1")
     return options
+
+
+def number(text: str) -> int:
+    """Decimal, or hexadecimal with 0x. Raises ValueError."""
+    return int(text, 0)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from lab.complaints import KNOWN, KNOWN_HEAD, complaints, consoles, judgeable
+from lab.complaints import KNOWN, KNOWN_HEAD, Growing, complaints, consoles
 
 # What the terminal of a console's shell puts before a line.
 _PROMPT = re.compile(r"^(?:\x1b?\[\?2004[hl])*(?:\S+:~# )?")
@@ -76,7 +76,7 @@ class Logs:
     def __init__(self, directory: Path, list_consoles: Callable[[Path], list[Path]] = consoles) -> None:
         self._directory = directory
         self._consoles = list_consoles
-        self._read: dict[Path, int] = {}
+        self._growing = Growing()
 
     def skip(self) -> None:
         """Forget what is there already: a rack that has run before this."""
@@ -90,15 +90,5 @@ class Logs:
         return [
             f"{log.name}: {line}"
             for log in self._consoles(self._directory)
-            for line in unexplained(self._added(log, final), failing, booting)
+            for line in unexplained(self._growing.added(log, final), failing, booting)
         ]
-
-    def _added(self, log: Path, final: bool) -> str:
-        begin = self._read.get(log, 0)
-        with log.open("rb") as file:
-            file.seek(begin)
-            added = file.read()
-        if not final:
-            added = judgeable(added)
-        self._read[log] = begin + len(added)
-        return added.decode(errors="replace")

@@ -31,7 +31,7 @@
 #include "elastic.h"
 
 #define TICK	(HZ / 2)	/* contract: progress at least once a second */
-#define OOM_HOLD	(20 * HZ)	/* longer than any attempt on a block */
+#define OOM_HOLD	(20 * HZ)	/* longer than an attempt on a block, but for slow memory */
 
 static DEFINE_SPINLOCK(op_lock);
 static struct {
