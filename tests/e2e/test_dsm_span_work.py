@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Real work on one Linux on two hosts, brought there by `xl vnode-attach` alone: sections 2 to 4 of issue 8.
+
+An OpenMP program that knows nothing of it, programs with pipes between CPUs of both hosts, litmus tests of the memory model,
+pages that are tortured, and what a tick costs. One guest for all of it, as long as nothing goes wrong with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks import litmus, torture
+from benchmarks.program_output import StreamRun, parse_stream
+from benchmarks.reference import reference_run
+from benchmarks.results import write
+from benchmarks.ticks import Moment, faults_of, per_tick, ticks_of
+from lab.command import checked, run_in
+from lab.complaints import complaints
+from lab.elastic_guest import LIBGOMP, PROGRAMS
+from lab.guest import Guest
+from lab.host import Host
+from lab.patience import wait_for
+from tests.e2e.far_faults import state
+from tests.e2e.far_guest import DsmSite, far_guest, left_nothing, said
+from tests.e2e.span_guest import (
+    BOOT,
+    PATIENCE,
+    SLOW,
+    SpanShape,
+    attach,
+    detach,
+    keep_work_at_home,
+    measured,
+    slow_site,
+)
+
+pytestmark = pytest.mark.fresh
+
+HOME_CPU, FAR_CPU = 0, 1
+BOTH = f"{HOME_CPU},{FAR_CPU}"
+ASK_S = 3.0  # seconds between two questions to the guest: each costs it pages
+SLOW_US = 1000 // SLOW  # of the guest's clock: an access that takes a millisecond has waited for a page
+
+# ---- The guest ----
+
+
+@dataclasses.dataclass
+class Lives:
+    """A guest for one test after the other: the next one gets another only if something was wrong with this."""
+
+    site: DsmSite
+    shape: SpanShape
+    guest: Guest | None = None
+    stack: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
+
+    def leave(self) -> None:
+        """Destroy it, if there is one. Nothing of it is left."""
+        if self.guest is not None:
+            self.guest = None
+            self.stack.close()
+            left_nothing(self.site.hosts)
+
+    @contextlib.contextmanager
+    def borrowed(self, attached: bool) -> Iterator[Guest]:
+        """A guest whose node 1 is there, or is not."""
+        if self.guest is None:
+            other = self.site.other.description.name
+            self.guest = self.stack.enter_context(far_guest(self.site.both, other, self.shape, BOOT))
+            keep_work_at_home(self.guest)
+        guest = self.guest
+        try:
+            if (FAR_CPU in guest.online_cpus()) != attached:
+                (attach if attached else detach)(self.site, guest, self.shape)
+            yield guest
+            assert complaints(checked(run_in(guest), "dmesg", 300)) == []
+        except BaseException:
+            print(said(self.site.both))
+            print(guest.console_tail())
+            with contextlib.suppress(Exception):
+                self.leave()
+            raise
+
+
+@pytest.fixture(scope="module")
+def lives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lives]:
+    with slow_site(tmp_path_factory.mktemp("dsm")) as site:
+        made = Lives(site, measured(site.home))
+        try:
+            yield made
+        finally:
+            made.leave()
+
+
+def ran(site: DsmSite, guest: Guest, command: str, output: Path, seconds: float = PATIENCE) -> tuple[int, str]:
+    """Exit status and output of a program in the guest, which has ended, and the guest has not."""
+    program = guest.start(command, output)
+    try:
+        took = wait_for(
+            command, seconds, lambda: not program.running() or "failed: " in state(site.home), interval=ASK_S
+        )
+    except TimeoutError as error:
+        raise TimeoutError(f"{error}; until then:\n{output.read_text()}") from None
+    assert not program.running(), state(site.home)
+    done = program.wait()
+    print(f"{took:.0f} s: {command}: {done.status} {done.err}")
+    return done.status, output.read_text()
+
+
+# ---- OpenMP ----
+
+MIB, ITERATIONS = 2, 3  # iterations of each team
+STREAM = "/tmp/stream_check.jsonl"
+# A team's thread stays where its place is: nobody moves a thread to an isolated CPU but who binds it. Threads that wait sleep.
+OPENMP = (
+    f"taskset -c {BOTH} env OMP_PLACES=threads OMP_PROC_BIND=close OMP_WAIT_POLICY=passive LD_LIBRARY_PATH={LIBGOMP} "
+    f"{PROGRAMS}/stream_check --mib={MIB} --iterations=0"
+)
+
+
+def stream(guest: Guest) -> StreamRun:
+    """What stream_check has printed so far."""
+    return parse_stream(checked(run_in(guest), f"cat {STREAM}", 300))
+
+
+def await_team(site: DsmSite, guest: Guest, threads: int) -> None:
+    """So many iterations in a row, the last ones, had so many threads."""
+
+    def so() -> bool:
+        assert "failed: " not in state(site.home), state(site.home)
+        last = stream(guest).iterations[-ITERATIONS:]
+        return len(last) == ITERATIONS and all(each.threads == threads for each in last)
+
+    took = wait_for(f"stream_check with {threads} threads", PATIENCE, so, interval=ASK_S)
+    print(f"{took:.0f} s: {threads} threads: {[round(each.ms) for each in stream(guest).iterations[-ITERATIONS:]]} ms")
+
+
+def cpus_of_threads(guest: Guest, pid: int) -> set[int]:
+    """Where they have run last: field 39 of /proc/PID/task/TID/stat."""
+    text = checked(run_in(guest), f"cat /proc/{pid}/task/*/stat", 300)
+    return {int(line.rpartition(")")[2].split()[39 - 3]) for line in text.splitlines()}
+
+
+def test_an_openmp_program_on_both_hosts(lives: Lives) -> None:
+    """From a thread at home to one on each host, with its memory, and back, while it runs; its result is right."""
+    site, shape = lives.site, lives.shape
+    with lives.borrowed(attached=False) as guest:
+        inside = run_in(guest)
+        assert sorted(guest.nodes()) == [0]
+        checked(inside, f"(setsid {OPENMP} >{STREAM} 2>/tmp/stream_check.err </dev/null &)")
+        wait_for("stream_check begins", 300, lambda: inside(f"test -s {STREAM}").status == 0)
+        pid = stream(guest).pid
+        await_team(site, guest, 1)
+        attach(site, guest, shape)
+        await_team(site, guest, 2)
+        assert cpus_of_threads(guest, pid) == {HOME_CPU, FAR_CPU}
+        nodes, resident = guest.nodes(), guest.resident(pid)
+        print(nodes, resident)
+        assert {node.number: node.cpus for node in nodes.values()} == {0: (HOME_CPU,), 1: (FAR_CPU,)}
+        # What the thread there works on has come to it: half of both arrays.
+        assert resident[1] >= MIB * 1024 // 3, resident
+        detach(site, guest, shape)
+        await_team(site, guest, 1)
+        assert sorted(guest.nodes()) == [0] and cpus_of_threads(guest, pid) == {HOME_CPU}
+        checked(inside, f"kill -TERM {pid}")
+        wait_for("stream_check ends", 300, lambda: stream(guest).checksum is not None, interval=ASK_S)
+        run = stream(guest)
+        wanted = reference_run(guest, MIB, len(run.iterations))
+        assert run.wrong_words == 0 and run.checksum == wanted.checksum, (run, wanted)
+        assert [each.sum for each in run.iterations] == [each.sum for each in wanted.iterations]
+
+
+# ---- Programs ----
+
+FORKS = 12
+PIPE = "cat /usr/bin/bash | taskset -c {far} gzip -1 | taskset -c {home} gzip -d | taskset -c {far} md5sum"
+# Both CPUs make processes at once, and wait for them.
+FORKING = (
+    "for cpu in {home} {far}; do taskset -c $cpu sh -c '"
+    'n=0; while [ $n -lt {forks} ]; do n=$(sh -c "echo $((n + 1))"); done; echo $n'
+    "' & done; wait"
+)
+
+
+def test_pipes_and_processes(lives: Lives, tmp_path: Path) -> None:
+    """What goes through pipes from host to host is what comes out; processes are made on both at once, and all end."""
+    with lives.borrowed(attached=True) as guest:
+        at_home = checked(run_in(guest), "md5sum </usr/bin/bash", 300)
+        for name, script, wanted in (("pipe", PIPE, at_home), ("forks", FORKING, f"{FORKS}\n" * 2)):
+            command = script.format(home=HOME_CPU, far=FAR_CPU, forks=FORKS)
+            assert ran(lives.site, guest, f"sh -c {shlex.quote(command)}", tmp_path / name) == (0, wanted)
+
+
+# ---- The memory model ----
+
+RACED = 200  # of each variant: five of them are 1000 of a shape
+
+
+def test_litmus(lives: Lives, tmp_path: Path) -> None:
+    """Nothing that x86-TSO forbids is seen, in so many rounds in which a page was on its way."""
+    words = f"--cpus={BOTH} --rounds=100000 --raced={RACED} --slow-us={SLOW_US}"
+    with lives.borrowed(attached=True) as guest:
+        status, out = ran(lives.site, guest, f"{PROGRAMS}/dsm_litmus {words}", tmp_path / "litmus", 2 * PATIENCE)
+        found = litmus.parse(out)
+        for each in found:
+            print(each)
+        assert status == 0 and all(each.forbidden == 0 for each in found), found
+        shapes = [shape for shape in litmus.SHAPES if shape != "iriw"]  # which needs four CPUs
+        assert [(each.shape, each.variant) for each in found] == [(s, v) for s in shapes for v in litmus.VARIANTS]
+        assert all(each.raced >= RACED for each in found), found
+        write("litmus", litmus.metrics(found))
+
+
+# ---- Pages ----
+
+
+def test_torture(lives: Lives, tmp_path: Path) -> None:
+    """Nothing is lost, torn or old in pages that both CPUs use, and that go from node to node."""
+    words = f"--cpus={BOTH} --nodes=0,1 --operations=1280 --pages=8 --slow-us={SLOW_US} --stuck-s=60 --pressure=64"
+    with lives.borrowed(attached=True) as guest:
+        status, out = ran(lives.site, guest, f"{PROGRAMS}/dsm_torture {words}", tmp_path / "torture")
+        run = torture.parse(out)
+        print(run)
+        assert status == 0 and run.wrong == 0, run
+        assert [each.operation for each in run.operations] == list(torture.OPERATIONS)
+        # Its own memory waits for no page of others.
+        assert all(each.slow > 0 for each in run.operations if each.operation != "pressure"), run
+        write("dsm-torture-span", torture.metrics(run))
+
+
+# ---- Ticks ----
+
+BUSY_S = 6  # of the guest: 600 ticks
+BUSY = f"taskset -c {FAR_CPU} sh -c 'while :; do :; done'"
+
+
+def status_of(host: Host) -> str:
+    """Of the guest's dsmd there."""
+    return checked(run_in(host), "dsmctl -j status far")
+
+
+def test_faults_per_tick(lives: Lives) -> None:
+    """How many, at home and away, while the CPU there has nothing to do with others but its ticks."""
+    site = lives.site
+    with lives.borrowed(attached=True) as guest:
+        inside = run_in(guest)
+
+        def moment() -> Moment:
+            ticks = ticks_of(checked(inside, "cat /proc/interrupts", 300))
+            return Moment(ticks, [faults_of(status_of(host)) for host in site.both])
+
+        busy = int(checked(inside, f"setsid {BUSY} >/dev/null 2>&1 </dev/null & echo $!", 300))
+        try:
+            checked(run_in(site.other), "dsmctl set far profile=1")
+            begun = moment()
+            checked(inside, f"sleep {BUSY_S}", BUSY_S * SLOW + 300)
+            ended = moment()
+            print(run_in(site.other)("dsmctl top far").text)
+        finally:
+            run_in(site.other)("dsmctl set far profile=0")
+            checked(inside, f"kill {busy}", 300)
+        figures = per_tick("dsm.tick.span", ("home", "away"), ((HOME_CPU,), (FAR_CPU,)), begun, ended)
+        print(figures)
+        assert figures[1].value is not None, figures
+        write("dsm-tick-span", figures)
