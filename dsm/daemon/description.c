@@ -18,6 +18,7 @@
 #define US		1000ull
 #define MS		1000000ull
 #define MOST_GFN	(1ull << 40)	/* 4 PiB of guest memory */
+#define SLACK_FRAMES	256u		/* of a slice, for what Xen has of it */
 #define MERGE_NS	(5000 * MS)	/* at home for so long: a superpage again */
 
 struct reader {
@@ -474,6 +475,17 @@ void dsm_description_engine(const struct dsm_description *d,
 	p->keepalive_ms = d->keepalive_ms;
 	p->prefetch = d->prefetch;
 	p->clear_hint = d->clear_hint;
+}
+
+uint64_t dsm_description_limit(const struct dsm_description *d, unsigned int host)
+{
+	uint64_t frames = d->frames + SLACK_FRAMES;
+	unsigned int i;
+
+	for (i = 0; i < d->nr_ranges; i++)
+		if (d->range[i].home == host && !d->detached[i])
+			frames += d->range[i].end - d->range[i].start;
+	return frames;
 }
 
 uint8_t dsm_description_slice(const struct dsm_description *d, unsigned int host)

@@ -83,6 +83,12 @@ void dsm_description_engine(const struct dsm_description *description,
 			    struct dsm_engine_params *params);
 
 /**
+ * How many frames the slice of a host may have as long as what is detached is so: its
+ * part of the guest's memory, its pool, and what Xen itself makes of it.
+ */
+uint64_t dsm_description_limit(const struct dsm_description *description, unsigned int host);
+
+/**
  * The number of the slice of a host, and the host of a slice.  They are the same
  * without places; with them the home is slice 0.
  */

@@ -15,6 +15,7 @@
  * the engine says which.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,10 @@
 #include "worker_internal.h"
 
 #define SOON	.2		/* s until an attempt that somebody waits for is repeated */
+
+/* A host that is expected may say false HELLOs for ever: so much is said at once, and one line more each LINE_NS. */
+#define LINES	8
+#define LINE_NS	10000000000ull
 
 static const char *const links[] = {
 	[DSM_LINK_DOWN] = "down",
@@ -185,14 +190,29 @@ static void on_room(void *context, unsigned int host)
 	dsm_engine_room(w->engine, host);
 }
 
+static void say_attempt(struct dsm_worker *w, struct dsm_peer *peer, const char *why)
+{
+	const struct dsm_transport_params *params = &w->transport_params;
+	char more[64] = "";
+
+	if (!dsm_bucket_take(&peer->attempt_lines, params->now(params->context))) {
+		peer->untold++;
+		return;
+	}
+	if (peer->untold)
+		snprintf(more, sizeof(more), "; and %" PRIu64 " more before", peer->untold);
+	peer->untold = 0;
+	dsm_worker_say(w, 5, "host %s: no connection: %s%s",
+		       dsm_worker_name(w, peer->host), why, more);
+}
+
 /* An attempt, ours or of somebody who is expected, came to nothing. */
 static void attempt_failed(struct dsm_worker *w, struct dsm_peer *peer,
 			   enum dsm_end reason, const char *text, const char *why)
 {
 	bool waits = peer->connecting;
 
-	dsm_worker_say(w, 5, "host %s: no connection: %s",
-		       dsm_worker_name(w, peer->host), why);
+	say_attempt(w, peer, why);
 	snprintf(peer->why, sizeof(peer->why), "%s", why);
 	peer->refused = reason == DSM_END_UNREACHABLE &&
 			!strcmp(text, strerror(ECONNREFUSED));
@@ -481,6 +501,7 @@ void dsm_peers_init(struct dsm_worker *w)
 
 		peer->worker = w;
 		peer->host = i;
+		dsm_bucket_init(&peer->attempt_lines, LINES, LINE_NS);
 		ev_timer_init(&peer->again, on_again, 0., DSM_WORKER_AGAIN);
 		peer->again.data = peer;
 		ev_timer_init(&peer->patience, on_patience, 0., 0.);

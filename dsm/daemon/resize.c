@@ -9,9 +9,9 @@
  * fails, what was before is what is to be: the same steps undo it.
  *
  *   here, for a vnode of another host     at that host
- *   larger:  pool, AWAY, open             memory for holes, open
+ *   larger:  pool, AWAY, open             limit, memory for holes, open
  *   smaller: close, give all up,          close, wait until nobody has any of it,
- *            DROP_RANGE, pool             memory back to the host
+ *            DROP_RANGE, pool             memory back to the host, limit
  *
  * The other host's memory is there before this host may ask for it, and goes when
  * this host has nothing of it any more: who asks both says so in that order.  "Here" is
@@ -92,7 +92,7 @@ static enum progress no_memory(struct dsm_worker *w, uint64_t frames)
 	if (rc)
 		return broken(w, "memory of the host", rc);
 	room = m.limit > m.used ? m.limit - m.used : 0;
-	if (need > room)
+	if (need > room && !is_here(w, v))
 		return fail(w, "%s vnode %u: the limit of the domain on %s leaves %llu KiB (it has %llu of %llu KiB), %llu KiB are needed, short by %llu KiB",
 			    word, v->number, host, (unsigned long long)room,
 			    (unsigned long long)m.used, (unsigned long long)m.limit,
@@ -103,13 +103,17 @@ static enum progress no_memory(struct dsm_worker *w, uint64_t frames)
 		    (unsigned long long)(need > m.free ? need - m.free : 0));
 }
 
-/* Is there enough for @frames more?  Before anything is changed. */
+/*
+ * Is there enough for @frames more?  Before anything is changed.  The limit of a slice
+ * that was built here goes with what it has.
+ */
 static bool has_memory(struct dsm_worker *w, uint64_t frames)
 {
 	struct dsm_xen_memory m;
 
 	return !frames || w->p.xen->calls->memory(w->p.xen, &m) ||
-	       (kib(frames) <= m.free && m.used + kib(frames) <= m.limit);
+	       (kib(frames) <= m.free &&
+		(is_here(w, w->resize.vnode) || m.used + kib(frames) <= m.limit));
 }
 
 /* ---- Steps ---- */
@@ -200,6 +204,27 @@ static enum progress shrink_here(struct dsm_worker *w)
 	return MORE;
 }
 
+/*
+ * Xen's limit is what is lent and no more: what should be refused, and is not, is
+ * refused there.
+ */
+static enum progress set_limit(struct dsm_worker *w)
+{
+	const struct dsm_description *d = w->p.description;
+	struct dsm_vnode *v;
+	uint64_t frames = dsm_description_limit(d, w->p.config->self);
+	int rc;
+
+	for (v = w->vnode; v < w->vnode + w->nr_vnodes; v++)
+		if (is_here(w, v))
+			frames += v == w->resize.vnode ? w->resize.size : v->size;
+	rc = w->p.xen->calls->limit(w->p.xen, frames);
+	if (rc)
+		return broken(w, "the limit of the domain", rc);
+	w->resize.vnode->allowed = w->resize.size;
+	return MORE;
+}
+
 static enum progress grow_there(struct dsm_worker *w)
 {
 	struct dsm_vnode *v = w->resize.vnode;
@@ -244,6 +269,8 @@ static enum progress advance(struct dsm_worker *w)
 
 	if (v->pool < r->pool)
 		return grow_pool(w);
+	if (here && v->allowed < r->size)
+		return set_limit(w);
 	if (v->size < r->size)
 		return here ? grow_there(w) : grow_here(w);
 	if (v->size > r->size) {
@@ -255,6 +282,8 @@ static enum progress advance(struct dsm_worker *w)
 		open_range(w, r->size);
 	if (v->pool > r->pool)
 		return shrink_pool(w);
+	if (here && v->allowed > r->size)
+		return set_limit(w);
 	return DONE;
 }
 
@@ -531,7 +560,8 @@ enum dsm_control_answer dsm_resize_command(struct dsm_worker *w, const char *wor
 		.old_size = v->size, .old_pool = v->pool,
 		.step = r->step, .patience = r->patience,
 	};
-	if (v->size == r->size && v->pool == r->pool && v->open == r->size) {
+	if (v->size == r->size && v->pool == r->pool && v->open == r->size &&
+	    (!is_here(w, v) || v->allowed == r->size)) {
 		r->vnode = NULL;
 		return DSM_CONTROL_OK;
 	}

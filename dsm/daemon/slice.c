@@ -19,7 +19,7 @@
 
 #define ORDER_1G	18
 #define ORDER_2M	9
-#define MIB_FRAMES	256u
+#define FRAME_KIB	(XC_PAGE_SIZE / 1024)
 #define EVENT_PORTS	4095		/* 2-level event channels */
 #define EXTENTS		512u		/* populated by one call */
 #define TSC_NATIVE	XEN_CPUID_TSC_MODE_NEVER_EMULATE
@@ -39,14 +39,13 @@ static int failed(char *text, const char *format, ...)
 	return -error;
 }
 
-static uint64_t frames_of(const struct dsm_description *d, int home)
+static uint64_t all_frames(const struct dsm_description *d)
 {
 	uint64_t frames = 0;
 	unsigned int i;
 
 	for (i = 0; i < d->nr_ranges; i++)
-		if (home < 0 || d->range[i].home == home)
-			frames += d->range[i].end - d->range[i].start;
+		frames += d->range[i].end - d->range[i].start;
 	return frames;
 }
 
@@ -109,6 +108,11 @@ int64_t dsm_slice_empty(xc_interface *xch, uint32_t domid, uint64_t first, uint6
 	return done < 0 && errno ? -errno : -EIO;
 }
 
+int dsm_slice_limit(xc_interface *xch, uint32_t domid, uint64_t frames)
+{
+	return xc_domain_setmaxmem(xch, domid, frames * FRAME_KIB) ? -errno : 0;
+}
+
 int dsm_slice_memory(xc_interface *xch, uint32_t domid, struct dsm_xen_memory *memory)
 {
 	xc_domaininfo_t domain;
@@ -117,9 +121,9 @@ int dsm_slice_memory(xc_interface *xch, uint32_t domid, struct dsm_xen_memory *m
 	if (xc_physinfo(xch, &host) || xc_domain_getinfo_single(xch, domid, &domain))
 		return -errno;
 	*memory = (struct dsm_xen_memory){
-		.free = (host.free_pages + host.scrub_pages) * (XC_PAGE_SIZE / 1024),
-		.used = domain.tot_pages * (XC_PAGE_SIZE / 1024),
-		.limit = domain.max_pages * (XC_PAGE_SIZE / 1024),
+		.free = (host.free_pages + host.scrub_pages) * FRAME_KIB,
+		.used = domain.tot_pages * FRAME_KIB,
+		.limit = domain.max_pages * FRAME_KIB,
 	};
 	return 0;
 }
@@ -170,9 +174,8 @@ int dsm_slice_create(xc_interface *xch, const struct dsm_description *d,
 		.grant_opts = XEN_DOMCTL_GRANT_version(1),
 		.arch.emulation_flags = XEN_X86_EMU_LAPIC,
 	};
-	uint64_t kib = (frames_of(d, (int)self) + d->frames + MIB_FRAMES) *
-		       (XC_PAGE_SIZE / 1024);
-	uint64_t paging = dsm_paging_bytes(frames_of(d, -1), d->nr_vcpus);
+	uint64_t kib = dsm_description_limit(d, self) * FRAME_KIB;
+	uint64_t paging = dsm_paging_bytes(all_frames(d), d->nr_vcpus);
 	uint32_t made = 0;
 	int rc;
 

@@ -41,6 +41,9 @@ int dsm_slice_enable(xc_interface *xch, uint32_t domid,
 int64_t dsm_slice_fill(xc_interface *xch, uint32_t domid, uint64_t first, uint64_t nr);
 int64_t dsm_slice_empty(xc_interface *xch, uint32_t domid, uint64_t first, uint64_t nr);
 
+/** How many frames the domain may have, as dsm_slice_create() says at first.  Return: 0 or -errno. */
+int dsm_slice_limit(xc_interface *xch, uint32_t domid, uint64_t frames);
+
 /**
  * The CPU policy of a domain, as bytes, and back.  @bytes: at a multiple of 8, and
  * those of a peer may be anything.

@@ -47,6 +47,8 @@ struct dsm_peer {
 	ev_timer patience;		/* of either */
 	char why[DSM_ENGINE_TEXT];	/* the last attempt that failed */
 	bool refused;			/* in it the host was there, and nobody listened */
+	struct dsm_bucket attempt_lines;	/* how often one is told, */
+	uint64_t untold;		/* and how many were not, since the last one that was */
 	struct dsm_histogram round_trip;
 	struct dsm_clock clock;
 	bool misaligned;		/* it was said, and is so still */
@@ -74,6 +76,7 @@ struct dsm_vnode {
 	uint64_t size;			/* frames that are set up, now */
 	uint64_t pool;			/* frames of ours for it, now */
 	uint64_t open;			/* frames that the engine may ask for, or gives */
+	uint64_t allowed;		/* here: frames of it that Xen's limit has room for */
 	uint64_t faults, faults_per_second;
 };
 

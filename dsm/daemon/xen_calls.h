@@ -192,6 +192,11 @@ struct dsm_xen_calls {
 	 */
 	int64_t (*fill)(struct dsm_xen *xen, uint64_t first, uint64_t nr);
 	int64_t (*empty)(struct dsm_xen *xen, uint64_t first, uint64_t nr);
+	/**
+	 * The domain, which was built here, may have so many frames at most, from now on.
+	 * One that has more keeps them, and gets none.  Return: 0 or -errno.
+	 */
+	int (*limit)(struct dsm_xen *xen, uint64_t frames);
 	/** Return: 0 or -errno. */
 	int (*memory)(struct dsm_xen *xen, struct dsm_xen_memory *memory);
 	/** dsmd lives, and says so again within @ms; 0: never.  Return: 0 or -errno. */

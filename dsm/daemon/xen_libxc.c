@@ -403,6 +403,11 @@ static int64_t empty(struct dsm_xen *xen, uint64_t first, uint64_t nr)
 	return dsm_slice_empty(of(xen)->xch, of(xen)->domid, first, nr);
 }
 
+static int limit(struct dsm_xen *xen, uint64_t frames)
+{
+	return dsm_slice_limit(of(xen)->xch, of(xen)->domid, frames);
+}
+
 static int memory(struct dsm_xen *xen, struct dsm_xen_memory *into)
 {
 	return dsm_slice_memory(of(xen)->xch, of(xen)->domid, into);
@@ -516,7 +521,7 @@ static const struct dsm_xen_calls calls = {
 	.populate = populate,
 	.pool_add = pool_add, .pool_del = pool_del, .away = away, .drop = drop,
 	.merge = merge,
-	.fill = fill, .empty = empty, .memory = memory,
+	.fill = fill, .empty = empty, .limit = limit, .memory = memory,
 	.keepalive = keepalive, .has_ended = has_ended, .crash = crash, .alloc_pages = alloc_pages,
 	.free_pages = free_pages, .descriptor = descriptor,
 	.tsc_khz = tsc_khz, .tsc = tsc, .close = close_all,

@@ -577,6 +577,14 @@ static int64_t played_empty(struct dsm_xen *xen, uint64_t first, uint64_t nr)
 	return (int64_t)part;
 }
 
+static int played_limit(struct dsm_xen *xen, uint64_t frames)
+{
+	if (of(xen)->break_limit)
+		return of(xen)->break_limit;
+	of(xen)->limit = frames;
+	return 0;
+}
+
 static int played_memory(struct dsm_xen *xen, struct dsm_xen_memory *memory)
 {
 	const struct played_xen *p = of(xen);
@@ -661,7 +669,7 @@ static const struct dsm_xen_calls calls = {
 	.populate = played_populate, .pool_add = played_pool_add,
 	.pool_del = played_pool_del, .away = played_away, .drop = played_drop,
 	.merge = played_merge,
-	.fill = played_fill, .empty = played_empty, .memory = played_memory,
+	.fill = played_fill, .empty = played_empty, .limit = played_limit, .memory = played_memory,
 	.keepalive = played_keepalive, .has_ended = played_has_ended, .crash = played_crash,
 	.alloc_pages = played_alloc, .free_pages = played_free,
 	.descriptor = played_descriptor, .tsc_khz = played_tsc_khz,
@@ -724,6 +732,7 @@ bool played_guest_frees(struct played_xen *p, uint64_t gfn)
 	page->state = DSM_XEN_STATE_HOLE;
 	memset(page->word, 0xff, DSM_PAGE_BYTES);
 	p->host_frames++;
+	p->populated--;
 	return true;
 }
 
@@ -731,8 +740,10 @@ bool played_guest_populates(struct played_xen *p, uint64_t gfn)
 {
 	struct played_page *page = &p->page[gfn];
 
-	if (page->state != DSM_XEN_STATE_HOLE || !p->host_frames)
+	if (page->state != DSM_XEN_STATE_HOLE || !p->host_frames ||
+	    (p->limit && p->populated >= (int64_t)p->limit))
 		return false;
+	p->populated++;
 	p->host_frames--;
 	page->state = DSM_XEN_STATE_M;
 	memset(page->word, 0, DSM_PAGE_BYTES);

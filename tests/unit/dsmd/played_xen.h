@@ -47,9 +47,11 @@ struct played_xen {
 	unsigned int refused[134];	/* by errno, of page operations */
 	int break_page, break_misses, break_keepalive;	/* -errno of these calls */
 	bool ended;		/* the domain is being destroyed: they all are -EINVAL then */
-	int break_pool_del, break_away, break_drop, break_fill, break_empty, break_memory;
+	int break_pool_del, break_away, break_drop, break_fill, break_empty, break_limit, break_memory;
 	uint64_t part;			/* most frames that fill() and empty() do; 0: all */
 	uint64_t limit_kib;		/* of the domain, which has 1000; 0: none */
+	uint64_t limit;			/* of frames that are populated, as dsmd says; 0: none */
+	int64_t populated;		/* less those that were freed */
 	/* vCPUs that run in several slices: this one's number, how many there are. */
 	unsigned int slice, nr_slices;
 	bool elsewhere[PLAYED_VCPUS];	/* the vCPU is a ghost here */

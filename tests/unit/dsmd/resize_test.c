@@ -149,6 +149,7 @@ static void prepare(unsigned int number)
 	};
 	played_init(&n->xen, PAGES, VCPUS, 4, n->description.frames);
 	n->xen.host_frames = 4000;
+	n->xen.limit = number ? dsm_description_limit(&n->description, number) : 0;
 	for (gfn = 0; gfn < UNIT; gfn++) {
 		n->xen.page[gfn].state = number ? DSM_XEN_STATE_I : DSM_XEN_STATE_M;
 		n->xen.page[gfn].elsewhere = number;
@@ -777,6 +778,46 @@ static void too_long(const void *argument)
 	has[1] = UNIT;
 	play(500);
 	detach(1, 0);
+	check_all_back(1);
+	rest();
+	end();
+}
+
+/* What is lent is all that Xen lets the slice have: it is the last who refuses what a home asks for. */
+static void limits(const void *argument)
+{
+	struct played_xen *there;
+	uint64_t own;
+
+	(void)argument;
+	begin();
+	there = &node[1].xen;
+	own = there->limit;
+	CHECK(own == 64 + 256, "the pool, and what Xen needs: %" PRIu64, own);
+	joined(0, 1);
+	attach(1, 2);
+	CHECK(there->limit == own + 2 * UNIT, "4 MiB: %" PRIu64, there->limit);
+	/* A page that the guest has freed may come again, and none more. */
+	CHECK(there->populated == 2 * UNIT && !node[0].xen.limit, "the home's is the toolstack's");
+	detach(1, 1);
+	CHECK(there->limit == own + UNIT, "2 MiB: %" PRIu64, there->limit);
+	/* What can't be set is undone, and comes with the next try. */
+	there->break_limit = -ESRCH;
+	refused(1, "node 1 4096 0", "internal vnode 1: the limit of the domain at gfn 0x400: No such process");
+	CHECK(there->limit == own + UNIT && there->populated == UNIT, "as before");
+	there->break_limit = 0;
+	attach(1, 2);
+	/* Half of it, and nothing more: Xen has the old limit again. */
+	detach(1, 1);
+	there->part = 100;
+	there->break_memory = -EIO;
+	there->host_frames = 150;
+	refused(1, "node 1 4096 0", "internal vnode 1: memory of the host at gfn 0x");
+	CHECK(there->limit == own + UNIT && there->populated == UNIT, "undone: %" PRIu64, there->limit);
+	there->break_memory = 0;
+	there->host_frames = 4000 - UNIT;
+	detach(1, 0);
+	CHECK(there->limit == own, "nothing: %" PRIu64, there->limit);
 	check_all_back(1);
 	rest();
 	end();
@@ -1522,6 +1563,7 @@ static const struct test_case simple[] = {
 	{ "resize: lost meanwhile", lost_meanwhile, NULL },
 	{ "resize: lost and not used", lost_and_not_used, NULL },
 	{ "resize: too long", too_long, NULL },
+	{ "resize: limits", limits, NULL },
 	{ "resize: undone", undone, NULL },
 	{ "resize: nobody comes", nobody_comes, NULL },
 	{ "resize: pages of the home", pages_of_the_home, NULL },

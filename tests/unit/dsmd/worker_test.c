@@ -624,6 +624,53 @@ static void nobody_listens(const void *argument)
 	end();
 }
 
+/* Of worker_internal.h, whose dsm_link is not that of link.h. */
+extern const struct dsm_transport_calls dsm_peers_calls;
+
+static uint64_t played_ns;
+
+static uint64_t played_now(void *context)
+{
+	(void)context;
+	return played_ns;
+}
+
+/* False HELLOs of a host that is expected: each is no connection, and the log does not grow with them. */
+static void attempts_without_end(const void *argument)
+{
+	struct dsm_transport_params params;
+	unsigned int i, before;
+
+	(void)argument;
+	rig_begin();
+	memset(node, 0, sizeof(node));
+	nr_nodes = 2;
+	prepare(&node[0], 0);
+	start(&node[0]);
+	params = *node[0].transport;
+	node[0].transport->now = played_now;
+	before = node[0].logged;
+	for (i = 0; i < 1000; i++)
+		dsm_peers_calls.end(node[0].worker, 1, DSM_END_HELLO, "no such message");
+	CHECK(node[0].logged == before + 8, "%u lines", node[0].logged - before);
+	CHECK(node[0].state == DSM_WORKER_CONNECTING, "it waits still");
+	/* One more after ten seconds, and it says how many there were. */
+	played_ns += 10000000000ull - 1;
+	node[0].wanted = "no connection: no HELLO: no such message; and 993 more before";
+	node[0].said = false;
+	dsm_peers_calls.end(node[0].worker, 1, DSM_END_HELLO, "no such message");
+	CHECK(!node[0].said, "too early");
+	played_ns += 1;
+	dsm_peers_calls.end(node[0].worker, 1, DSM_END_HELLO, "no such message");
+	CHECK(node[0].said && node[0].logged == before + 9, "%u lines", node[0].logged - before);
+	node[0].transport->now = params.now;
+	/* And the honest one is let in. */
+	prepare(&node[1], 1);
+	start(&node[1]);
+	UNTIL(all_in(DSM_WORKER_RUNNING));
+	end();
+}
+
 static const struct test_case cases[] = {
 	{ "worker: clocks", clocks, NULL },
 	{ "workers: vCPUs of two hosts", vcpus_of_two_hosts, NULL },
@@ -639,6 +686,7 @@ static const struct test_case cases[] = {
 	{ "workers: one has failed", one_has_failed, NULL },
 	{ "workers: lost while leaving", lost_while_leaving, NULL },
 	{ "workers: nobody listens yet", nobody_listens, NULL },
+	{ "workers: attempts without end", attempts_without_end, NULL },
 };
 
 int main(int argc, char **argv)

@@ -1108,8 +1108,14 @@ static void detached(const void *argument)
 	d.elastic = true;
 	opened = dsm_hypervisor_open(&d, &config, text);
 	CHECK(opened && !xen.populated && xen.away_nr == 0x1000 && xen.pool == 128, "%s", text);
-	CHECK(xen.kib >= (d.range[1].end - d.range[1].start) * 4, "the limit is for all: %llu",
+	CHECK(xen.kib == (128 + 256) * 4, "the limit is for what there is: %llu",
 	      (unsigned long long)xen.kib);
+	CHECK(!opened->calls->limit(opened, 5000) && xen.kib == 20000, "another limit: %llu",
+	      (unsigned long long)xen.kib);
+	xen.fail_at = "setmaxmem";
+	xen.fail_errno = ESRCH;
+	CHECK(opened->calls->limit(opened, 6000) == -ESRCH && xen.kib == 20000, "none");
+	xen.fail_at = NULL;
 	end(opened);
 
 	begin(false);
