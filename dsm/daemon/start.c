@@ -12,6 +12,9 @@
  * vCPUs before all are ready that have some, whoever has unpaused its domain, and nobody
  * else has a vCPU that could.
  *
+ * A VM that can't run without those that are elsewhere waits for its hosts as long as
+ * it takes, and says for whom; one that is connected, and does not become ready, ends it.
+ *
  * If a host can't have vCPUs, that ends a VM which has some there from the start.  Else it
  * says so, and has memory only: engine_place.c refuses.
  *
@@ -28,6 +31,9 @@
 
 /* Messages to one host that wait for no credit: before the start, and while it stands still. */
 #define LEAST_QUEUE	16u
+/* A host that is connected has so many s to be ready, and in so many parts those that are missing are named. */
+#define PATIENCE	300.
+#define PARTS		10u
 
 static bool is_home(const struct dsm_worker *w, unsigned int host)
 {
@@ -331,6 +337,57 @@ void dsm_start_clock(struct dsm_worker *w, unsigned int host, bool has_clock)
 	go_on(w);
 }
 
+/* ---- Who is missing ---- */
+
+static void look_for(struct dsm_worker *w, struct dsm_peer *peer)
+{
+	double all = w->p.patience > 0. ? w->p.patience : PATIENCE;
+
+	if (!peer->told) {
+		/* It may be for days: after 1, 2, 4, 8 parts and so on. */
+		if (!(w->start.looks & (w->start.looks - 1)))
+			dsm_worker_say(w, 5, "host %s: the guest waits for its vCPUs, and it is not connected",
+				       dsm_worker_name(w, peer->host));
+		return;
+	}
+	if (++peer->looks >= PARTS) {
+		fail(w, peer->host, "connected, and after %.0f s not ready for the guest's vCPUs: its log says why",
+		     all);
+		return;
+	}
+	dsm_worker_say(w, 5, "host %s: the guest waits for its vCPUs; it is connected, and not ready yet",
+		       dsm_worker_name(w, peer->host));
+}
+
+static void on_missing(struct ev_loop *loop, ev_timer *timer, int events)
+{
+	struct dsm_worker *w = timer->data;
+	unsigned int i;
+
+	(void)events;
+	w->start.looks++;
+	for (i = 0; i < w->p.config->nr_hosts; i++)
+		if (has_first(w, i) && !w->peer[i].ready && !dsm_engine_failure(w->engine))
+			look_for(w, &w->peer[i]);
+	if (dsm_start_is_done(w) || dsm_engine_failure(w->engine))
+		ev_timer_stop(loop, timer);
+}
+
+void dsm_start_wait(struct dsm_worker *w)
+{
+	double all = w->p.patience > 0. ? w->p.patience : PATIENCE;
+
+	ev_timer_init(&w->start.missing, on_missing, all / PARTS, all / PARTS);
+	w->start.missing.data = w;
+	if (is_home(w, w->p.config->self) && !dsm_start_is_done(w))
+		ev_timer_start(w->p.loop, &w->start.missing);
+}
+
+void dsm_start_end(struct dsm_worker *w)
+{
+	ev_timer_stop(w->p.loop, &w->start.missing);
+}
+
 /* ---- Both ---- */
 
 int dsm_start_begin(struct dsm_worker *w, char text[DSM_ENGINE_TEXT])
@@ -380,6 +437,7 @@ bool dsm_start_up(struct dsm_worker *w, unsigned int host)
 	w->peer[host].told = false;
 	w->peer[host].ready = false;
 	w->peer[host].to_tell = false;
+	w->peer[host].looks = 0;
 	if (!w->p.description->nr_places || !concerns(w, host))
 		return true;
 	if (version < DSM_WIRE_VCPUS && !is_needed(w)) {

@@ -410,6 +410,7 @@ int dsm_worker_create(const struct dsm_worker_params *params,
 	w->state = DSM_WORKER_CONNECTING;
 	params->calls->state(params->context, DSM_WORKER_CONNECTING, "");
 	dsm_resize_init(w);
+	dsm_start_wait(w);
 	dsm_peers_begin(w);
 	dsm_engine_tick(w->engine);
 	return 0;
@@ -434,6 +435,7 @@ void dsm_worker_destroy(struct dsm_worker *w)
 	ev_timer_stop(w->p.loop, &w->questions);
 	ev_io_stop(w->p.loop, &w->ring);
 	dsm_resize_end(w);
+	dsm_start_end(w);
 	dsm_peers_end(w);
 	dsm_transport_destroy(w->transport);
 	dsm_engine_destroy(w->engine);

@@ -58,7 +58,7 @@ struct dsm_worker_params {
 	uint64_t seed;
 	/* For tests: instead of what the files say; NULL: nothing. */
 	void (*adjust)(void *context, struct dsm_transport_params *params);
-	double patience;		/* s for a "node" */
+	double patience;		/* s for a "node", and for a host to be ready for vCPUs */
 };
 
 struct dsm_worker;

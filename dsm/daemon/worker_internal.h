@@ -54,6 +54,7 @@ struct dsm_peer {
 	bool misaligned;		/* it was said, and is so still */
 	struct dsm_bucket clock_lines;	/* how often something is said of its clock */
 	bool to_tell, told, ready;	/* of the guest's time; it has said READY.  At home: start.c */
+	unsigned int looks;		/* so often it was told, and not ready */
 };
 
 /* Before the guest runs for the first time: start.c. */
@@ -66,6 +67,8 @@ struct dsm_start {
 	bool is_refused;		/* it can't be */
 	struct dsm_clock_offset applied;	/* of the TSCs, then */
 	bool is_wrong;			/* it has become so, and that was said */
+	ev_timer missing;		/* at home: hosts without which the VM does not run */
+	unsigned int looks;		/* at them */
 };
 
 /* A vnode with memory of another host, here or there. */
@@ -187,6 +190,9 @@ void dsm_peers_clock_stats(struct dsm_worker *w, const struct dsm_peer *peer,
  * Return: 0; -errno.
  */
 int dsm_start_begin(struct dsm_worker *w, char text[DSM_ENGINE_TEXT]);
+/** At home: say for whom the VM waits, and end it if one that is connected does not become ready. */
+void dsm_start_wait(struct dsm_worker *w);
+void dsm_start_end(struct dsm_worker *w);
 /** Connected.  Return: false: the VM has failed by it. */
 bool dsm_start_up(struct dsm_worker *w, unsigned int host);
 /** Return: it was one of POLICY, TIME, READY. */

@@ -39,6 +39,7 @@ static unsigned int nr_nodes;
 static bool quick;			/* with all that makes it quick */
 static bool places;			/* vCPU 1 runs at host 1, whose slice is built */
 static unsigned int question_ms = 1000;
+static double patience;
 static uint64_t last_written[PAGES][PLAYED_WORDS], written, checked;
 
 static void on_log(void *context, int level, const char *text)
@@ -168,7 +169,7 @@ static void start(struct node *n)
 	struct dsm_worker_params p = {
 		.loop = loop, .config = &n->config, .description = &n->description,
 		.xen = &n->xen.xen, .calls = &worker_calls, .context = n,
-		.seed = dice(), .adjust = adjust,
+		.seed = dice(), .adjust = adjust, .patience = patience,
 	};
 	char text[DSM_ENGINE_TEXT];
 	int rc = dsm_worker_create(&p, &n->worker, text);
@@ -439,6 +440,43 @@ static void vcpus_that_do_not_start(const void *argument)
 	question_ms = 1000;
 }
 
+/* Who is waited for is named, and one that never becomes ready is not waited for for ever. */
+static void never_ready(const void *argument)
+{
+	unsigned int before;
+
+	(void)argument;
+	places = true;
+	question_ms = 20;
+	patience = 1.;
+	rig_begin();
+	memset(node, 0, sizeof(node));
+	nr_nodes = 2;
+	prepare(&node[0], 0);
+	prepare(&node[1], 1);
+	start(&node[0]);
+	node[0].wanted = "the guest waits for its vCPUs, and it is not connected";
+	before = node[0].logged;
+	UNTIL(node[0].said);
+	/* Not connected is no reason, however long: after 2, 4, 8 and 16 tenths of a second. */
+	UNTIL(node[0].logged == before + 5);
+	CHECK(node[0].state == DSM_WORKER_CONNECTING, "%s", node[0].why);
+	node[0].wanted = "it is connected, and not ready yet";
+	node[0].said = false;
+	/* It never asks for the time, so it never knows how far its TSC is away. */
+	node[1].config.question_ms = 50000;
+	start(&node[1]);
+	UNTIL(node[0].said);
+	CHECK(node[0].state == DSM_WORKER_CONNECTING, "%s", node[0].why);
+	UNTIL(all_in(DSM_WORKER_FAILED));
+	CHECK(strstr(node[0].why, host_names[1]) &&
+	      strstr(node[0].why, "connected, and after 1 s not ready for the guest's vCPUs"), "%s", node[0].why);
+	end();
+	patience = 0.;
+	places = false;
+	question_ms = 1000;
+}
+
 /* A queue in which what is to be said before the start has no room. */
 static void a_short_queue(const void *argument)
 {
@@ -676,6 +714,7 @@ static const struct test_case cases[] = {
 	{ "workers: vCPUs of two hosts", vcpus_of_two_hosts, NULL },
 	{ "workers: vCPUs that are interrupted before the start", interrupted_before_the_start, NULL },
 	{ "workers: vCPUs that do not start", vcpus_that_do_not_start, NULL },
+	{ "workers: never ready", never_ready, NULL },
 	{ "workers: a short queue", a_short_queue, NULL },
 	{ "workers: lies before the start", lies_before_the_start, NULL },
 	{ "workers: two hosts", two_hosts, NULL },
