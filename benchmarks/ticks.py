@@ -40,6 +40,14 @@ def ticks_of(interrupts: str) -> list[int]:
     return [found.get(cpu, 0) for cpu in range(max(found) + 1)]
 
 
+def uptime_of(text: str) -> float:
+    """Seconds, from the text of /proc/uptime. Raises Malformed."""
+    found = re.match(r"(\d{1,12}\.\d\d) ", text)
+    if not found:
+        raise Malformed(f"/proc/uptime: {text[:200]!r}")
+    return float(found[1])
+
+
 def faults_of(text: str) -> int:
     """Of one host, from what dsm-stats or `dsmctl --json status` of one VM print. Raises Malformed."""
     try:
@@ -56,14 +64,17 @@ def faults_of(text: str) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Moment:
-    """What was counted until then: ticks by CPU, and faults of the hosts. `cpus[host]`: CPUs that are there."""
+    """What was counted until then: ticks by CPU, faults of the hosts, and seconds by the guest's clock."""
 
     ticks: Sequence[int]
     faults: Sequence[int]
+    uptime_s: float = 0.0
 
 
-def per_tick(name: str, hosts: Sequence[str], cpus: Sequence[Sequence[int]], begun: Moment, ended: Moment) -> list[Metric]:
-    """`name.HOST` for each host: faults there in the interval, for each tick of the CPUs that are there."""
+def per_tick(
+    name: str, hosts: Sequence[str], cpus: Sequence[Sequence[int]], begun: Moment, ended: Moment
+) -> list[Metric]:
+    """`name.HOST` for each host: faults there in the interval, for each tick of the CPUs that are there, `cpus`."""
     figures = []
     for host, there, first, last in zip(hosts, cpus, begun.faults, ended.faults, strict=True):
         ticks = sum(ended.ticks[cpu] - begun.ticks[cpu] for cpu in there)
@@ -75,4 +86,19 @@ def per_tick(name: str, hosts: Sequence[str], cpus: Sequence[Sequence[int]], beg
             figures.append(Metric(f"{name}.{host}", None, "1", "lower", beside, note=f"{ticks} ticks are too few"))
         else:
             figures.append(Metric(f"{name}.{host}", faults / ticks, "1", "lower", beside, note=f"goal: {GOAL:g}"))
+    return figures
+
+
+def per_period(name: str, hosts: Sequence[str], hz: int, begun: Moment, ended: Moment) -> list[Metric]:
+    """`name.HOST` for each host: faults there for each 1 / `hz` s of the guest, which may do without ticks (NO_HZ_FULL)."""
+    periods = (ended.uptime_s - begun.uptime_s) * hz
+    if periods < LEAST_TICKS:
+        raise Malformed(f"{name}: from {begun.uptime_s} s to {ended.uptime_s} s are {periods:g} periods: too few")
+    figures = []
+    for host, first, last in zip(hosts, begun.faults, ended.faults, strict=True):
+        faults = last - first
+        if faults < 0:
+            raise Malformed(f"{name}: {host}: {faults} faults in an interval")
+        beside: dict[str, float | str] = {"faults": float(faults), "periods": periods}
+        figures.append(Metric(f"{name}.{host}", faults / periods, "1", "lower", beside))
     return figures

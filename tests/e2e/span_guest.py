@@ -41,9 +41,10 @@ sed "s/^{{ *\\"/{{$more\\"/" "$vm" >$at
 exec dsmd $(echo " $* " | sed "s| $vm | $at |")
 """
 
-# Only what is asked to run there does; what is sent to all CPUs does, too.
+# Only what is asked to run there does; what is sent to all CPUs does, too. A CPU elsewhere that warns would print
+# that by itself, to a page that can't leave: only what ends the guest is on the console, and all else in dmesg.
 EXTRA = (
-    "console=hvc0 loglevel=5 tsc=reliable lpj={lpj} nopvspin nowatchdog rcupdate.rcu_cpu_stall_timeout=300 "
+    "console=hvc0 loglevel=1 tsc=reliable lpj={lpj} nopvspin nowatchdog rcupdate.rcu_cpu_stall_timeout=300 "
     "isolcpus=domain,managed_irq,{isolated} workqueue.power_efficient=1"
 )
 
@@ -57,7 +58,7 @@ def numbers(first: int, count: int) -> str:
 class SpanShape(Shape):
     """`cpus`: of each host. `lenders`: nodes whose host has none of them: theirs run at home.
 
-    `lpj`: of a CPU of the hosts, by the guest's clock; `more`: lines of its configuration.
+    `lpj`: of a CPU of the hosts, by the guest's clock; `kernel` and its `arguments`; `more`: lines of its configuration.
     """
 
     home_mib: int = 384
@@ -65,6 +66,8 @@ class SpanShape(Shape):
     cpus: int = 1
     lenders: tuple[int, ...] = ()
     lpj: int = 0
+    kernel: str = "/boot/vmlinuz"
+    arguments: str = ""
     more: str = ""
 
     def cpus_of(self, node: int) -> tuple[int, ...]:
@@ -92,9 +95,9 @@ class SpanShape(Shape):
         return f"""
 name = "far"
 type = "pvh"
-kernel = "/boot/vmlinuz"
+kernel = "{self.kernel}"
 ramdisk = "/boot/guest.cpio.gz"
-extra = "{EXTRA.format(lpj=self.lpj, isolated=isolated)}"
+extra = "{EXTRA.format(lpj=self.lpj, isolated=isolated)} {self.arguments}"
 memory = {self.home_mib}
 maxvcpus = {self.cpus * len(nodes)}
 vnuma = [

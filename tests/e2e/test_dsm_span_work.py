@@ -19,13 +19,13 @@ from benchmarks import litmus, torture
 from benchmarks.program_output import StreamRun, parse_stream
 from benchmarks.reference import reference_run
 from benchmarks.results import write
-from benchmarks.ticks import Moment, faults_of, per_tick, ticks_of
+from benchmarks.ticks import Moment, faults_of, per_period, per_tick, ticks_of, uptime_of
 from lab.command import checked, run_in
 from lab.complaints import complaints
 from lab.elastic_guest import LIBGOMP, PROGRAMS
 from lab.guest import Guest
-from lab.host import Host
 from lab.patience import wait_for
+from lab.pipeline.paths import ARTIFACTS
 from tests.e2e.far_faults import state
 from tests.e2e.far_guest import DsmSite, far_guest, left_nothing, said
 from tests.e2e.span_guest import (
@@ -39,6 +39,7 @@ from tests.e2e.span_guest import (
     measured,
     slow_site,
 )
+from tests.e2e.test_dsm_linux_vcpu import HZ
 
 pytestmark = pytest.mark.fresh
 
@@ -57,6 +58,7 @@ class Lives:
     site: DsmSite
     shape: SpanShape
     guest: Guest | None = None
+    its: SpanShape | None = None
     stack: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
 
     def leave(self) -> None:
@@ -67,11 +69,15 @@ class Lives:
             left_nothing(self.site.hosts)
 
     @contextlib.contextmanager
-    def borrowed(self, attached: bool) -> Iterator[Guest]:
+    def borrowed(self, attached: bool, shape: SpanShape | None = None) -> Iterator[Guest]:
         """A guest whose node 1 is there, or is not."""
+        wanted = shape or self.shape
+        if self.its != wanted:
+            self.leave()
         if self.guest is None:
             other = self.site.other.description.name
-            self.guest = self.stack.enter_context(far_guest(self.site.both, other, self.shape, BOOT))
+            self.guest = self.stack.enter_context(far_guest(self.site.both, other, wanted, BOOT))
+            self.its = wanted
             keep_work_at_home(self.guest)
         guest = self.guest
         try:
@@ -237,34 +243,53 @@ def test_torture(lives: Lives, tmp_path: Path) -> None:
 
 BUSY_S = 6  # of the guest: 600 ticks
 BUSY = f"taskset -c {FAR_CPU} sh -c 'while :; do :; done'"
+GOAL_WITHOUT_TICKS = 0.2
+HOSTS, CPUS = ("home", "away"), ((HOME_CPU,), (FAR_CPU,))
 
 
-def status_of(host: Host) -> str:
-    """Of the guest's dsmd there."""
-    return checked(run_in(host), "dsmctl -j status far")
+def moment(site: DsmSite, guest: Guest) -> Moment:
+    """What the guest and both dsmds have counted."""
+    text = checked(run_in(guest), "cat /proc/uptime /proc/interrupts", 300)
+    faults = [faults_of(checked(run_in(host), "dsmctl -j status far")) for host in site.both]
+    return Moment(ticks_of(text), faults, uptime_of(text))
+
+
+def while_busy(site: DsmSite, guest: Guest) -> tuple[Moment, Moment]:
+    """Begin and end of a time in which the CPU there has nothing to do with others. The pages that bounce are shown."""
+    inside, other = run_in(guest), run_in(site.other)
+    busy = int(checked(inside, f"setsid {BUSY} >/dev/null 2>&1 </dev/null & echo $!", 300))
+    try:
+        checked(other, "dsmctl set far profile=1")
+        begun = moment(site, guest)
+        checked(inside, f"sleep {BUSY_S}", BUSY_S * SLOW + 300)
+        ended = moment(site, guest)
+        print(other("dsmctl top far").text)
+    finally:
+        other("dsmctl set far profile=0")
+        checked(inside, f"kill {busy}", 300)
+    return begun, ended
 
 
 def test_faults_per_tick(lives: Lives) -> None:
     """How many, at home and away, while the CPU there has nothing to do with others but its ticks."""
-    site = lives.site
     with lives.borrowed(attached=True) as guest:
-        inside = run_in(guest)
-
-        def moment() -> Moment:
-            ticks = ticks_of(checked(inside, "cat /proc/interrupts", 300))
-            return Moment(ticks, [faults_of(status_of(host)) for host in site.both])
-
-        busy = int(checked(inside, f"setsid {BUSY} >/dev/null 2>&1 </dev/null & echo $!", 300))
-        try:
-            checked(run_in(site.other), "dsmctl set far profile=1")
-            begun = moment()
-            checked(inside, f"sleep {BUSY_S}", BUSY_S * SLOW + 300)
-            ended = moment()
-            print(run_in(site.other)("dsmctl top far").text)
-        finally:
-            run_in(site.other)("dsmctl set far profile=0")
-            checked(inside, f"kill {busy}", 300)
-        figures = per_tick("dsm.tick.span", ("home", "away"), ((HOME_CPU,), (FAR_CPU,)), begun, ended)
+        figures = per_tick("dsm.tick.span", HOSTS, CPUS, *while_busy(lives.site, guest))
         print(figures)
         assert figures[1].value is not None, figures
         write("dsm-tick-span", figures)
+
+
+def test_faults_without_ticks(lives: Lives) -> None:
+    """The same with a kernel whose CPU there has no ticks while it is busy, in the time of a tick: nearly none."""
+    built = ARTIFACTS / "linux-nohz"
+    assert built.is_dir(), f"no {built}: python3 -m lab.pipeline.build linux-nohz"
+    kernel = "/root/vmlinuz-nohz"
+    lives.site.home.put(built / "vmlinuz", kernel)
+    shape = dataclasses.replace(lives.shape, kernel=kernel, arguments=f"nohz_full={FAR_CPU} rcu_nocbs={FAR_CPU}")
+    with lives.borrowed(attached=True, shape=shape) as guest:
+        begun, ended = while_busy(lives.site, guest)
+        figures = per_period("dsm.tick.nohz", HOSTS, HZ, begun, ended)
+        print(figures)
+        assert ended.ticks[FAR_CPU] - begun.ticks[FAR_CPU] < BUSY_S * HZ / 10, (begun, ended)
+        assert figures[1].value is not None and figures[1].value < GOAL_WITHOUT_TICKS, figures
+        write("dsm-tick-nohz", figures)

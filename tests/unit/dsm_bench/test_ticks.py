@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.ticks import Moment, faults_of, per_tick, ticks_of
+from benchmarks.ticks import Moment, faults_of, per_period, per_tick, ticks_of, uptime_of
 from lab.errors import Malformed
 
 EVENTS = """           CPU0       CPU1
@@ -32,8 +32,18 @@ def test_ticks() -> None:
 
 def test_faults() -> None:
     assert faults_of('{"waits": 7, "waits_by_xen": 3}') == 7
-    assert faults_of('{"read_faults": 7, "write_faults": 5}') == faults_of('[{"read_faults": 7, "write_faults": 5}]') == 12
-    for text in ("", "[]", "7", '{"waits": "7"}', '{"waits": -1}', '{"read_faults": 7}', '[{"waits": 1}, {"waits": 2}]'):
+    assert (
+        faults_of('{"read_faults": 7, "write_faults": 5}') == faults_of('[{"read_faults": 7, "write_faults": 5}]') == 12
+    )
+    for text in (
+        "",
+        "[]",
+        "7",
+        '{"waits": "7"}',
+        '{"waits": -1}',
+        '{"read_faults": 7}',
+        '[{"waits": 1}, {"waits": 2}]',
+    ):
         with pytest.raises(Malformed):
             faults_of(text)
 
@@ -48,3 +58,22 @@ def test_figures() -> None:
     for end in (Moment([0, 40], [9]), Moment([0, 400], [-1])):
         with pytest.raises(Malformed, match="in an interval"):
             per_tick("x", ("home",), ((1,),), Moment([0, 50], [0]), end)
+
+
+def test_without_ticks() -> None:
+    """Few ticks in a long time are a figure, too."""
+    begun, ended = Moment([100, 50], [1000, 2000], 10.0), Moment([700, 53], [1600, 2012], 16.0)
+    home, away = per_period("dsm.tick.nohz", ("home", "away"), 100, begun, ended)
+    assert home.value == 1.0
+    assert (away.metric, away.value) == ("dsm.tick.nohz.away", 0.02)
+    assert away.baseline == {"faults": 12.0, "periods": 600.0} and not away.note
+    for end in (Moment([700, 53], [1600, 2012], 10.5), Moment([700, 53], [1600, 1999], 16.0)):
+        with pytest.raises(Malformed, match=r"too few|in an interval"):
+            per_period("x", ("home", "away"), 100, begun, end)
+
+
+def test_uptime() -> None:
+    assert uptime_of("12.34 20.00\nmore") == 12.34
+    for text in ("", "x", "-1.00 2", "1 2", "9" * 20 + ".00 1"):
+        with pytest.raises(Malformed, match="uptime"):
+            uptime_of(text)
