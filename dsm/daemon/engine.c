@@ -1,87 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What an engine begins and ends with, its clock, and what it says.
- *
- *	engine_misses.c	who waits
- *	engine_pages.c	events in, actions out; page operations in batches
- *	engine_token.c	the progress token
- *	engine_prefetch.c	pages ahead of who reads
- *	engine_evacuate.c	pages that come home, many at a time
- *	engine_merge.c	pages of 2 MiB, of those that have come home
- *	engine_frames.c	frames, and which pages leave
- *	engine_peers.c	connections and messages
- *	engine_vcpus.c	vCPUs that run on several hosts
- *	engine_stop.c	and the guest stands still, for one to be placed elsewhere
- *	engine_place.c	which the home does
- *	engine_answers.c	hosts that live and do not answer
+ * What an engine begins and ends with, its turn and its clock, and what it is asked.
+ * It stands on all other parts: engine_internal.h has the floors, and struct above,
+ * through which those below tell those above them.
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine_internal.h"
 
-#define WARN_NS		(1000 * MS)	/* between two warnings of one kind */
+/* ---- What lower parts tell higher ones ---- */
 
-uint64_t engine_dice(struct dsm_engine *e)
+static void settled(struct dsm_engine *e, struct dsm_entry *entry)
 {
-	uint64_t z = e->dice += 0x9e3779b97f4a7c15u;	/* splitmix64 */
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	return z ^ z >> 31;
+	engine_prefetch_settle(e, entry);
+	engine_evacuate_settle(e, entry);
+	engine_merge_settle(e, entry);
 }
 
-static void end(struct dsm_engine *e, const char *text)
-{
-	e->has_failed = true;
-	snprintf(e->failure, sizeof(e->failure), "%s", text);
-	engine_place_end(e);
-	e->p.calls->over(e->p.context, e->failure);
-}
-
-__attribute__((format(printf, 2, 3)))
-void engine_fail(struct dsm_engine *e, const char *format, ...)
-{
-	va_list words;
-
-	if (e->has_failed)
-		return;
-	e->has_failed = true;
-	va_start(words, format);
-	vsnprintf(e->failure, sizeof(e->failure), format, words);
-	va_end(words);
-	/* Whatever Xen refuses of a domain that is being destroyed. */
-	if (e->p.xen->calls->has_ended(e->p.xen)) {
-		end(e, "its domain has ended");
-		return;
-	}
-	if (e->p.xen->calls->crash(e->p.xen))
-		e->p.calls->warn(e->p.context,
-				 "Xen did not crash the domain; without keepalive it stops");
-	engine_place_end(e);
-	e->p.calls->failed(e->p.context, e->failure);
-}
-
-__attribute__((format(printf, 3, 4)))
-void engine_warn(struct dsm_engine *e, enum warning kind,
-		 const char *format, ...)
-{
-	char text[DSM_ENGINE_TEXT];
-	uint64_t t = now(e);
-	va_list words;
-
-	if (e->warned[kind] && t - e->warned[kind] < WARN_NS)
-		return;
-	e->warned[kind] = t;
-	va_start(words, format);
-	vsnprintf(text, sizeof(text), format, words);
-	va_end(words);
-	e->p.calls->warn(e->p.context, text);
-}
+static const struct above above = {
+	.settled = settled,
+	.ended = engine_place_end,
+	.answered = engine_place_got,
+};
 
 /* ---- Time ---- */
 
@@ -154,32 +98,6 @@ static void retry_due(struct dsm_engine *e, struct dsm_entry *entry, uint64_t t)
 	/* "Not now" if another transaction has begun: it ends like this one. */
 	if (special && home && !e->has_failed)
 		engine_simple_step(e, gfn, DSM_EV_PRIVATE);
-}
-
-void engine_lease_due(struct dsm_engine *e, struct dsm_entry *entry, uint64_t t)
-{
-	uint64_t gfn = entry->page.gfn;
-	const struct vcpu *v = e->token_vcpu;
-
-	entry->lease_end = entry->lease_due;
-	entry->lease_due = DSM_NEVER;
-	switch (entry->page.lease) {
-	case DSM_LEASE_NONE:
-		/* Its loss is so long ago that it says nothing of the next miss. */
-		entry->page.lost = false;
-		engine_settle(e, entry);
-		return;
-	case DSM_LEASE_ACTIVE:
-		engine_simple_step(e, gfn, DSM_EV_LEASE_OVER);
-		return;
-	case DSM_LEASE_TOKEN:
-		if (v && v->waiting && engine_has_token(e, v) && t < e->token_end) {
-			entry->lease_due = t + e->p.token_ns;
-			engine_settle(e, entry);
-			return;
-		}
-	}
-	engine_simple_step(e, gfn, DSM_EV_RETIRED);
 }
 
 static void entry_due(struct dsm_engine *e, struct dsm_entry *entry, uint64_t t)
@@ -257,16 +175,6 @@ void dsm_engine_drain(struct dsm_engine *e)
 	e->draining = true;
 }
 
-bool dsm_engine_is_quiet(const struct dsm_engine *e)
-{
-	unsigned int host, open = e->requests + e->writebacks + e->nr_waiting;
-
-	for (host = 0; host < e->vm.nr_hosts; host++)
-		open += e->peer_requests[host];
-	return !open && !e->batch[e->current].nr_slots &&
-	       !e->batch[e->current].nr_ops && engine_vcpus_are_quiet(e);
-}
-
 bool dsm_engine_is_asking(const struct dsm_engine *e)
 {
 	return e->requests;
@@ -295,7 +203,7 @@ void dsm_engine_fail(struct dsm_engine *e, const char *text)
 void dsm_engine_end(struct dsm_engine *e, const char *text)
 {
 	if (!e->has_failed)
-		end(e, text);
+		engine_end(e, text);
 }
 
 void dsm_engine_get_counts(const struct dsm_engine *e,
@@ -426,6 +334,7 @@ int dsm_engine_create(const struct dsm_engine_params *params,
 	if (!e)
 		return -ENOMEM;
 	e->p = *params;
+	e->above = &above;
 	rc = check_params(params, &e->vm, text);
 	if (rc)
 		goto fail;

@@ -1,6 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the files of the engine share.  engine.c says which file does what.
+ * What the files of the engine share.  Each needs only those below its own floor:
+ *
+ *	engine.c		begins and ends, its turn and its clock, what it is asked
+ *	engine_peers.c		connections and messages
+ *	engine_vcpus.c		vCPUs that run on several hosts: what peers say
+ *	engine_place.c		they are placed elsewhere: what the home does
+ *	engine_stop.c		and what each host does, while the guest stands still
+ *	engine_open.c		a range opens and closes
+ *	engine_misses.c		Xen's ring; misses, and when the core is told
+ *	engine_said.c		what the ring says of vCPUs
+ *	engine_here.c		what is done here for vCPUs; the table of where they run
+ *	engine_idle.c		whether a vCPU is up anywhere
+ *	engine_letters.c	what is to be sent about vCPUs
+ *	engine_token.c		the progress token
+ *	engine_merge.c		pages of 2 MiB, of those that have come home
+ *	engine_evacuate.c	pages that come home, many at a time
+ *	engine_prefetch.c	pages ahead of who reads
+ *	engine_frames.c		frames, and which pages leave
+ *	engine_pages.c		events in, actions out; page operations in batches
+ *	engine_waits.c		who waits for a page
+ *	engine_answers.c	hosts that live and do not answer
+ *	engine_fail.c		how a VM ends, and what an operator is told
+ *	engine_ranges.c		what is open, and what is counted of it
+ *	engine_state.c		what all ask
+ *
+ * What a lower one has to tell a higher one goes through struct above.
  *
  * Context: the engine's one thread.  After a failure (has_failed) nothing is
  * done any more: whoever calls what can fail looks before it goes on.
@@ -244,8 +269,19 @@ struct engine_range {
 	bool changing;			/* misses behind its end wait */
 };
 
+/* What a lower part tells higher ones.  engine.c has it. */
+struct above {
+	/** engine_pages.c: the page has changed.  None of its times may change now. */
+	void (*settled)(struct dsm_engine *e, struct dsm_entry *entry);
+	/** engine_fail.c: the VM has failed, or ended; e->failure says how. */
+	void (*ended)(struct dsm_engine *e);
+	/** engine_stop.c: QUIET or PLACED, of this host, which is the home. */
+	int (*answered)(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_msg *m);
+};
+
 struct dsm_engine {
 	struct dsm_engine_params p;
+	const struct above *above;
 	struct dsm_vm vm;
 	struct dsm_token token;
 	struct dsm_table table;
@@ -349,10 +385,56 @@ static inline void engine_follow(bool *was, bool is, unsigned int *number)
 	*was = is;
 }
 
-/* ---- engine.c ---- */
+/* ---- engine_state.c ---- */
 
-/** A number by chance, for lengths of leases. */
-uint64_t engine_dice(struct dsm_engine *e);
+/** Return: does it run there? */
+bool engine_runs_at(const struct dsm_engine *e, uint32_t vcpu, unsigned int host);
+
+/** Return: the host whose a port is; DSM_NOBODY. */
+unsigned int engine_host_of_port(const struct dsm_engine *e, uint32_t port);
+
+/** Return: do vCPUs run at a host, of a VM whose vCPUs do so at several? */
+bool engine_runs_vcpus(const struct dsm_engine *e, unsigned int host);
+
+/** Return: @text, "1, 4-7", those that run there; "" if none does. */
+const char *engine_vcpus_of(const struct dsm_engine *e, unsigned int host,
+			    char *text, size_t size);
+
+/** Return: nothing about vCPUs is under way. */
+bool engine_vcpus_are_quiet(const struct dsm_engine *e);
+
+/** Return: does this vCPU have the token now? */
+bool engine_has_token(const struct dsm_engine *e, const struct vcpu *v);
+
+/** Is a range being emptied, as far as anybody can tell? */
+bool engine_is_leaving(const struct dsm_engine *e, uint64_t t);
+
+/** Frames to keep free for readers whose windows found none; 0 if prefetch is off. */
+unsigned int engine_prefetch_room(const struct dsm_engine *e);
+
+/* ---- engine_ranges.c ---- */
+
+void engine_begin_ranges(struct dsm_engine *e);
+
+/** Return: a page of another host that has no memory, or will have none. */
+bool engine_is_closed(struct dsm_engine *e, uint64_t gfn);
+
+/** Return: a page, of whatever host, behind the end of what has memory. */
+bool engine_is_behind(const struct dsm_engine *e, const struct dsm_entry *entry);
+
+/** Return: between dsm_engine_open_range() and _range_done(). */
+bool engine_is_changing(struct dsm_engine *e, uint64_t gfn);
+
+/** The page has changed: what of it is counted for its range? */
+void engine_settle_range(struct dsm_engine *e, struct dsm_entry *entry);
+
+/** Return: how many pages dsm_page_concerns() a host. */
+uint64_t engine_pages_of(const struct dsm_engine *e, unsigned int host);
+
+/** Return: pages of @host that have memory. */
+uint64_t engine_open_at(const struct dsm_engine *e, unsigned int host);
+
+/* ---- engine_fail.c ---- */
 
 /**
  * The VM has failed: crash it, and say why.  Only the first reason counts.  If its
@@ -361,13 +443,64 @@ uint64_t engine_dice(struct dsm_engine *e);
 __attribute__((format(printf, 2, 3)))
 void engine_fail(struct dsm_engine *e, const char *format, ...);
 
+/** The VM has ended, which is no failure. */
+void engine_end(struct dsm_engine *e, const char *text);
+
 /** For the operator; not more often than once a second for each kind. */
 __attribute__((format(printf, 3, 4)))
 void engine_warn(struct dsm_engine *e, enum warning kind,
 		 const char *format, ...);
 
-/** The lease of a page is over at @t, or what it counted for. */
-void engine_lease_due(struct dsm_engine *e, struct dsm_entry *entry, uint64_t t);
+/** The VM can't go on without @host: say what is lost with it. */
+void engine_lose(struct dsm_engine *e, unsigned int host, const char *why);
+
+/* ---- engine_answers.c ---- */
+
+void engine_begin_answers(struct dsm_engine *e);
+
+/** The page has changed: is an answer waited for? */
+void engine_answers_settle(struct dsm_engine *e, struct dsm_entry *entry);
+
+/** A message of this type has come, which the core has not seen yet. */
+void engine_answered(struct dsm_engine *e, struct dsm_entry *entry, unsigned int type);
+
+/** Something has happened to the token: who owes it? */
+void engine_answers_token(struct dsm_engine *e);
+
+/** Return: pages that wait for an answer, as their lists have it.  O(pages). */
+unsigned int engine_answers_owed(const struct dsm_engine *e);
+
+/** Return: when engine_answers_tick() has something to do, ns; DSM_NEVER. */
+uint64_t engine_answers_due(const struct dsm_engine *e);
+
+/** Is it too late for an answer?  Then the VM fails. */
+void engine_answers_tick(struct dsm_engine *e, uint64_t t);
+
+/* ---- engine_waits.c ---- */
+
+/** Those whose miss is to be told to the core, in a line. */
+void engine_queue_waiter(struct dsm_engine *e, struct waiter *w);
+void engine_unqueue_waiter(struct dsm_engine *e, struct waiter *w);
+
+/** Our request for a page is out: who waits for it? */
+void engine_queued(struct dsm_engine *e, const struct dsm_entry *entry);
+
+/**
+ * Those who wait for @gfn are about to find no memory there.
+ * Return: for how long it is a hole, ns.
+ */
+uint64_t engine_hole_for(struct dsm_engine *e, uint64_t gfn);
+
+#define DSM_WAITS_SIZE 64
+/**
+ * Which vCPUs of this host wait for a page.
+ * @words: " by vCPU 1 at RIP 0x...", that of the first one and how many more; "" if none does
+ * @size: of @words, DSM_WAITS_SIZE bytes are enough
+ */
+void engine_who_waits(const struct dsm_engine *e, uint64_t gfn, char *words, size_t size);
+
+/** All who wait for the page run again, and ask again if they have to. */
+void engine_woken(struct dsm_engine *e, struct dsm_entry *entry);
 
 /* ---- engine_pages.c ---- */
 
@@ -427,40 +560,8 @@ bool engine_is_answer(unsigned int type);
 /** The answer to our request has come. */
 void engine_came(struct dsm_engine *e, struct dsm_entry *entry);
 
-/* ---- engine_misses.c ---- */
-
-/** Our request for a page is out: who waits for it? */
-void engine_queued(struct dsm_engine *e, const struct dsm_entry *entry);
-
-/**
- * Those who wait for @gfn are about to find no memory there.
- * Return: for how long it is a hole, ns.
- */
-uint64_t engine_hole_for(struct dsm_engine *e, uint64_t gfn);
-
-#define DSM_WAITS_SIZE 64
-/**
- * Which vCPUs of this host wait for a page.
- * @words: " by vCPU 1 at RIP 0x...", that of the first one and how many more; "" if none does
- * @size: of @words, DSM_WAITS_SIZE bytes are enough
- */
-void engine_who_waits(const struct dsm_engine *e, uint64_t gfn, char *words, size_t size);
-
-/** All who wait for the page run again, and ask again if they have to. */
-void engine_woken(struct dsm_engine *e, struct dsm_entry *entry);
-
-/**
- * May the core be told of a miss that it makes a request of?
- * @entry: of @gfn, or NULL.
- */
-bool engine_may_ask(struct dsm_engine *e, const struct dsm_entry *entry,
-		    uint64_t gfn);
-
-/** Tell the core of all misses that can be requests now. */
-void engine_tell_all(struct dsm_engine *e);
-
-/** Read the ring.  e->ring_left says whether it may have more. */
-void engine_read_ring(struct dsm_engine *e);
+/** The lease of a page is over at @t, or what it counted for. */
+void engine_lease_due(struct dsm_engine *e, struct dsm_entry *entry, uint64_t t);
 
 /* ---- engine_token.c ---- */
 
@@ -472,10 +573,20 @@ void engine_next_in_line(struct dsm_engine *e);
 /** The token's home is gone, and with it what was asked there. */
 void engine_ask_again(struct dsm_engine *e);
 void engine_want_token(struct dsm_engine *e, struct vcpu *v);
-bool engine_has_token(const struct dsm_engine *e, const struct vcpu *v);
 
 /** It has retired an instruction since it missed the pages that it leased. */
 void engine_retired(struct dsm_engine *e, struct vcpu *v);
+
+/* ---- engine_frames.c ---- */
+
+/** Can a page have a frame, so that still none has to be evicted? */
+bool engine_has_spare_frame(const struct dsm_engine *e);
+
+/** A page of others was read, and will not be again: it goes first. */
+void engine_evict_first(struct dsm_engine *e, struct dsm_entry *entry);
+
+/** Begin to give pages of others up, as many as are to be free. */
+void engine_evict(struct dsm_engine *e);
 
 /* ---- engine_prefetch.c ---- */
 
@@ -488,11 +599,6 @@ void engine_prefetch(struct dsm_engine *e);
 
 /** The page has changed: was it fetched for nothing? */
 void engine_prefetch_settle(struct dsm_engine *e, struct dsm_entry *entry);
-
-/** Is a range being emptied, as far as anybody can tell? */
-bool engine_is_leaving(const struct dsm_engine *e, uint64_t t);
-/* Frames to keep free for readers whose windows found none; 0 if prefetch is off. */
-unsigned int engine_prefetch_room(const struct dsm_engine *e);
 
 /* ---- engine_evacuate.c ---- */
 
@@ -513,119 +619,6 @@ void engine_merge_settle(struct dsm_engine *e, struct dsm_entry *entry);
 
 /** Make a page of 2 MiB, if one is due and there is nothing else to do. */
 void engine_merge(struct dsm_engine *e);
-
-/* ---- engine_answers.c ---- */
-
-void engine_begin_answers(struct dsm_engine *e);
-
-/** The page has changed: is an answer waited for? */
-void engine_answers_settle(struct dsm_engine *e, struct dsm_entry *entry);
-
-/** A message of this type has come, which the core has not seen yet. */
-void engine_answered(struct dsm_engine *e, struct dsm_entry *entry, unsigned int type);
-
-/** Something has happened to the token: who owes it? */
-void engine_answers_token(struct dsm_engine *e);
-
-/** Return: pages that wait for an answer, as their lists have it.  O(pages). */
-unsigned int engine_answers_owed(const struct dsm_engine *e);
-
-/** Return: when engine_answers_tick() has something to do, ns; DSM_NEVER. */
-uint64_t engine_answers_due(const struct dsm_engine *e);
-
-/** Is it too late for an answer?  Then the VM fails. */
-void engine_answers_tick(struct dsm_engine *e, uint64_t t);
-
-/* ---- engine_peers.c ---- */
-
-/** The VM can't go on without @host: say what is lost with it. */
-void engine_lose(struct dsm_engine *e, unsigned int host, const char *why);
-
-/* ---- engine_vcpus.c ---- */
-
-/** Return: 0 or -ENOMEM. */
-int engine_begin_vcpus(struct dsm_engine *e);
-void engine_end_vcpus(struct dsm_engine *e);
-
-/** An entry of the ring that is no miss. */
-void engine_vcpu_said(struct dsm_engine *e, const struct dsm_vcpu_msg *m);
-
-/** A page has come: who waited for it may go on. */
-void engine_vcpus_came(struct dsm_engine *e);
-
-/** Send what can be sent, and try again what can be done now. */
-void engine_vcpus_run(struct dsm_engine *e);
-void engine_vcpus_tick(struct dsm_engine *e, uint64_t t);
-
-/** Return: nothing about vCPUs is under way. */
-bool engine_vcpus_are_quiet(const struct dsm_engine *e);
-
-/** Return: does it run there? */
-bool engine_runs_at(const struct dsm_engine *e, uint32_t vcpu, unsigned int host);
-
-/** From now on it runs there: here, and in the table. */
-void engine_set_where(struct dsm_engine *e, unsigned int vcpu, unsigned int host);
-
-/** Return: where the guest has its shared_info, if that is at home and this is; or 0. */
-uint64_t engine_own_shared_info(struct dsm_engine *e);
-
-/**
- * A call that is to be done here, or was: its rc.  word[3]: shared_info, or 0.
- * Return: 0; -EAGAIN: a page is asked for; what Xen says.
- */
-int engine_do_call(struct dsm_engine *e, struct dsm_vcpu_msg *call);
-
-/** An EVENT to a vCPU that runs here: Xen has it. */
-void engine_send_here(struct dsm_engine *e, const struct dsm_vcpu_msg *m);
-
-/** The guest has shut down here: say so. */
-void engine_say_shutdown(struct dsm_engine *e, const struct dsm_vcpu_msg *m);
-
-/** The host has broken the protocol with this: the VM fails. */
-void engine_breach(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_msg *m,
-		   const char *what);
-
-/** What Xen says of something that was checked: our mistake, if it is an error. */
-void engine_check_done(struct dsm_engine *e, const struct dsm_vcpu_msg *m, int rc);
-
-/* ---- engine_stop.c ---- */
-
-void engine_begin_stop(struct dsm_engine *e);
-
-/** STOP, FENCE, PLACE, GO, of a peer or of this host.  Return: 0, or enum dsm_error. */
-int engine_stop_got(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_msg *m);
-
-/** Go on with it.  Return: something has changed. */
-bool engine_stop_run(struct dsm_engine *e);
-void engine_stop_tick(struct dsm_engine *e, uint64_t t);
-
-/** The home is gone, and no vCPU runs here: nobody will say GO. */
-void engine_stop_end(struct dsm_engine *e);
-
-/** Return: a letter for that host waits until the guest goes on. */
-bool engine_stop_holds(const struct dsm_engine *e, unsigned int host,
-		       const struct letter *letter);
-
-/** Return: do vCPUs run at that host that may be up? */
-bool engine_loses_vcpus(const struct dsm_engine *e, unsigned int host);
-
-/* ---- engine_place.c ---- */
-
-void engine_begin_place(struct dsm_engine *e);
-
-/** QUIET, PLACED, of a peer or of this host.  Return: 0, or enum dsm_error. */
-int engine_place_got(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_msg *m);
-
-/** Go on with it.  Return: something has changed. */
-bool engine_place_run(struct dsm_engine *e);
-uint64_t engine_place_due(const struct dsm_engine *e);
-void engine_place_tick(struct dsm_engine *e, uint64_t t);
-
-/** The connection with a host is gone, and the VM goes on. */
-void engine_place_lost(struct dsm_engine *e, unsigned int host);
-
-/** The VM has failed, or ended: whoever waits has to know. */
-void engine_place_end(struct dsm_engine *e);
 
 /* ---- engine_letters.c ---- */
 
@@ -671,44 +664,96 @@ int engine_idle_got(struct dsm_engine *e, unsigned int from, const struct dsm_vc
 /* Reports it if no vCPU is up here, and ends the guest if none is up anywhere. */
 void engine_idle_run(struct dsm_engine *e);
 
-/** Return: do vCPUs run at a host, of a VM whose vCPUs do so at several? */
-bool engine_runs_vcpus(const struct dsm_engine *e, unsigned int host);
+/* ---- engine_here.c ---- */
 
-/** Return: @text, "1, 4-7", those that run there; "" if none does. */
-const char *engine_vcpus_of(const struct dsm_engine *e, unsigned int host,
-			    char *text, size_t size);
+/** From now on it runs there: here, and in the table. */
+void engine_set_where(struct dsm_engine *e, unsigned int vcpu, unsigned int host);
 
-/* ---- engine_frames.c ---- */
+/** Return: where the guest has its shared_info, if that is at home and this is; or 0. */
+uint64_t engine_own_shared_info(struct dsm_engine *e);
 
-/** Can a page have a frame, so that still none has to be evicted? */
-bool engine_has_spare_frame(const struct dsm_engine *e);
+/**
+ * A call that is to be done here, or was: its rc.  word[3]: shared_info, or 0.
+ * Return: 0; -EAGAIN: a page is asked for; what Xen says.
+ */
+int engine_do_call(struct dsm_engine *e, struct dsm_vcpu_msg *call);
 
-/** A page of others was read, and will not be again: it goes first. */
-void engine_evict_first(struct dsm_engine *e, struct dsm_entry *entry);
+/** An EVENT to a vCPU that runs here: Xen has it. */
+void engine_send_here(struct dsm_engine *e, const struct dsm_vcpu_msg *m);
 
-/** Begin to give pages of others up, as many as are to be free. */
-void engine_evict(struct dsm_engine *e);
+/** The host has broken the protocol with this: the VM fails. */
+void engine_breach(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_msg *m,
+		   const char *what);
 
-/* ---- engine_ranges.c ---- */
+/** What Xen says of something that was checked: our mistake, if it is an error. */
+void engine_check_done(struct dsm_engine *e, const struct dsm_vcpu_msg *m, int rc);
 
-void engine_begin_ranges(struct dsm_engine *e);
+/* ---- engine_said.c ---- */
 
-/** Return: a page of another host that has no memory, or will have none. */
-bool engine_is_closed(struct dsm_engine *e, uint64_t gfn);
+/** An entry of the ring that is no miss. */
+void engine_vcpu_said(struct dsm_engine *e, const struct dsm_vcpu_msg *m);
 
-/** Return: a page, of whatever host, behind the end of what has memory. */
-bool engine_is_behind(const struct dsm_engine *e, const struct dsm_entry *entry);
+/** The guest has shut down here: say so. */
+void engine_say_shutdown(struct dsm_engine *e, const struct dsm_vcpu_msg *m);
 
-/** Return: between dsm_engine_open_range() and _range_done(). */
-bool engine_is_changing(struct dsm_engine *e, uint64_t gfn);
+/* ---- engine_misses.c ---- */
 
-/** The page has changed: what of it is counted for its range? */
-void engine_settle_range(struct dsm_engine *e, struct dsm_entry *entry);
+/**
+ * May the core be told of a miss that it makes a request of?
+ * @entry: of @gfn, or NULL.
+ */
+bool engine_may_ask(struct dsm_engine *e, const struct dsm_entry *entry,
+		    uint64_t gfn);
 
-/** Return: how many pages dsm_page_concerns() a host. */
-uint64_t engine_pages_of(const struct dsm_engine *e, unsigned int host);
+/** Tell the core of all misses that can be requests now. */
+void engine_tell_all(struct dsm_engine *e);
 
-/** Return: pages of @host that have memory. */
-uint64_t engine_open_at(const struct dsm_engine *e, unsigned int host);
+/** Read the ring.  e->ring_left says whether it may have more. */
+void engine_read_ring(struct dsm_engine *e);
+
+/* ---- engine_stop.c ---- */
+
+void engine_begin_stop(struct dsm_engine *e);
+
+/** STOP, FENCE, PLACE, GO, of a peer or of this host.  Return: 0, or enum dsm_error. */
+int engine_stop_got(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_msg *m);
+
+/** Go on with it.  Return: something has changed. */
+bool engine_stop_run(struct dsm_engine *e);
+void engine_stop_tick(struct dsm_engine *e, uint64_t t);
+
+/** The home is gone, and no vCPU runs here: nobody will say GO. */
+void engine_stop_end(struct dsm_engine *e);
+
+/** Return: do vCPUs run at that host that may be up? */
+bool engine_loses_vcpus(const struct dsm_engine *e, unsigned int host);
+
+/* ---- engine_place.c ---- */
+
+void engine_begin_place(struct dsm_engine *e);
+
+/** QUIET, PLACED, of a peer or of this host.  Return: 0, or enum dsm_error. */
+int engine_place_got(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_msg *m);
+
+/** Go on with it.  Return: something has changed. */
+bool engine_place_run(struct dsm_engine *e);
+uint64_t engine_place_due(const struct dsm_engine *e);
+void engine_place_tick(struct dsm_engine *e, uint64_t t);
+
+/** The connection with a host is gone, and the VM goes on. */
+void engine_place_lost(struct dsm_engine *e, unsigned int host);
+
+/** The VM has failed, or ended: whoever waits has to know. */
+void engine_place_end(struct dsm_engine *e);
+
+/* ---- engine_vcpus.c ---- */
+
+/** Return: 0 or -ENOMEM. */
+int engine_begin_vcpus(struct dsm_engine *e);
+void engine_end_vcpus(struct dsm_engine *e);
+
+/** Send what can be sent, and try again what can be done now. */
+void engine_vcpus_run(struct dsm_engine *e);
+void engine_vcpus_tick(struct dsm_engine *e, uint64_t t);
 
 #endif

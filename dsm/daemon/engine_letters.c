@@ -38,13 +38,20 @@ void engine_take_letter(struct dsm_engine *e, struct letter *letter)
 	e->vcpus.nr_letters--;
 }
 
+/* Does it wait until the guest goes on? */
+static bool stop_holds(const struct dsm_engine *e, unsigned int host, const struct letter *letter)
+{
+	return e->vcpus.stop.on && e->vcpus.stop.fenced & dsm_bit(host) &&
+	       letter->msg.type != DSM_VCPU_REPLY;
+}
+
 /* The first that may go. */
 static struct letter *next_letter(const struct dsm_engine *e, unsigned int host)
 {
 	struct letter *letter;
 
 	TAILQ_FOREACH(letter, &e->vcpus.line[host], link)
-		if (!engine_stop_holds(e, host, letter))
+		if (!stop_holds(e, host, letter))
 			return letter;
 	return NULL;
 }

@@ -1,88 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who waits for a page.  A miss that can't be a request yet waits here in the
- * order in which it came.
+ * Misses: what Xen's ring says, and when the core is told.  A miss that can't be a
+ * request yet waits here in the order in which it came.
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "engine_internal.h"
 
 #define RING		64		/* misses taken at a time */
 #define ROUNDS		16		/* times, before others have their turn */
-
-/*
- * For how long an access is shown a hole: at first, and each time twice as long
- * if the same access misses again, for it has not run in that time.  Another
- * domain tries every 100 us.
- */
-#define HOLE_FIRST	(MS / 10)
-#define HOLE_MOST	(10 * MS)
-#define HOLE_FOREIGN	MS
-
-/* ---- Who waits ---- */
-
-static void queue_waiter(struct dsm_engine *e, struct waiter *w)
-{
-	if (w->queued)
-		return;
-	TAILQ_INSERT_TAIL(&e->waiting, w, link);
-	w->queued = true;
-	w->counted = false;
-	e->nr_waiting++;
-}
-
-static void unqueue_waiter(struct dsm_engine *e, struct waiter *w)
-{
-	if (!w->queued)
-		return;
-	TAILQ_REMOVE(&e->waiting, w, link);
-	w->queued = false;
-	e->nr_waiting--;
-}
-
-uint64_t engine_hole_for(struct dsm_engine *e, uint64_t gfn)
-{
-	uint64_t longest = 0;
-	struct vcpu *v;
-
-	for (v = e->vcpu; v < e->vcpu + e->p.nr_vcpus; v++) {
-		if (!v->waiting || v->waiter.gfn != gfn)
-			continue;
-		if (!v->hole_ns || v->hole_gfn != gfn || v->hole_rip != v->rip)
-			v->hole_ns = HOLE_FIRST;
-		else if (v->hole_ns < HOLE_MOST)
-			v->hole_ns = 2 * v->hole_ns < HOLE_MOST ?
-				     2 * v->hole_ns : HOLE_MOST;
-		v->hole_gfn = gfn;
-		v->hole_rip = v->rip;
-		v->in_hole = true;
-		if (longest < v->hole_ns)
-			longest = v->hole_ns;
-	}
-	return longest ? longest : HOLE_FOREIGN;
-}
-
-void engine_who_waits(const struct dsm_engine *e, uint64_t gfn, char *words, size_t size)
-{
-	const struct vcpu *v;
-	unsigned int others = 0;
-
-	words[0] = '\0';
-	for (v = e->vcpu; v < e->vcpu + e->p.nr_vcpus; v++) {
-		if (!v->waiting || v->waiter.gfn != gfn)
-			continue;
-		if (words[0])
-			others++;
-		else
-			snprintf(words, size, " by vCPU %u at RIP 0x%" PRIx64,
-				 (unsigned int)(v - e->vcpu), v->rip);
-	}
-	if (others)
-		snprintf(words + strlen(words), size - strlen(words), " and %u more",
-			 others);
-}
 
 /* A vCPU has gone on: nobody else needs the hole that it was shown? */
 static void hole_left(struct dsm_engine *e, struct vcpu *left)
@@ -100,51 +27,6 @@ static void hole_left(struct dsm_engine *e, struct vcpu *left)
 	if (!e->has_failed)
 		engine_settle(e, entry);
 }
-
-void engine_queued(struct dsm_engine *e, const struct dsm_entry *entry)
-{
-	const struct vcpu *v;
-
-	for (v = e->vcpu; v < e->vcpu + e->p.nr_vcpus; v++)
-		if (v->waiting && v->waiter.gfn == entry->page.gfn)
-			dsm_histogram_add(&e->counts.queue, entry->asked - v->since);
-}
-
-/* All who wait for the page run again, and ask again if they have to. */
-void engine_woken(struct dsm_engine *e, struct dsm_entry *entry)
-{
-	uint64_t gfn = entry->page.gfn, t = now(e);
-	struct waiter *w, *next;
-	unsigned int i;
-
-	for (i = 0; i < e->p.nr_vcpus; i++) {
-		struct vcpu *v = &e->vcpu[i];
-
-		if (!v->waiting || v->waiter.gfn != gfn)
-			continue;
-		v->waiting = false;
-		dsm_histogram_add(&e->range[entry->range].counts.fault, t - v->since);
-		dsm_histogram_add(v->waiter.want == DSM_XEN_WANT_S ?
-				  &e->counts.read_fault : &e->counts.write_fault,
-				  t - v->since);
-		if (entry->answered)
-			dsm_histogram_add(&e->counts.install, t - entry->answered);
-		entry->lease_vcpu = i;
-		if (e->vm.leases) {
-			v->leased[v->nr_leased % LEASED] = gfn;
-			v->nr_leased++;
-		}
-	}
-	entry->answered = 0;
-	engine_vcpus_came(e);
-	for (w = TAILQ_FIRST(&e->waiting); w; w = next) {
-		next = TAILQ_NEXT(w, link);
-		if (w->gfn == gfn)
-			unqueue_waiter(e, w);
-	}
-}
-
-/* ---- Misses ---- */
 
 static bool is_here(const struct dsm_page *page, bool write)
 {
@@ -179,7 +61,7 @@ static bool turn_away(struct dsm_engine *e, struct waiter *w)
 {
 	if (w->vcpu && engine_is_changing(e, w->gfn))
 		return false;
-	unqueue_waiter(e, w);
+	engine_unqueue_waiter(e, w);
 	if (w->vcpu) {
 		w->vcpu->waiting = false;
 		engine_look_again(e, w->gfn);
@@ -259,7 +141,7 @@ static bool tell(struct dsm_engine *e, struct waiter *w)
 	entry = engine_leased_entry(e, w->gfn);
 	if (!entry || !w->queued)
 		return true;
-	unqueue_waiter(e, w);
+	engine_unqueue_waiter(e, w);
 	if (w->vcpu && w->vcpu->needs_token)
 		event.flags |= DSM_F_TOKEN;
 	if (will_be_cleared(e, w, &entry->page))
@@ -315,7 +197,7 @@ static void vcpu_missed(struct dsm_engine *e, const struct dsm_xen_miss *miss)
 		v->since = now(e);
 	v->waiting = true;
 	if (v->waiter.queued && v->waiter.gfn != miss->gfn)
-		unqueue_waiter(e, &v->waiter);
+		engine_unqueue_waiter(e, &v->waiter);
 	v->waiter.gfn = miss->gfn;
 	v->waiter.want = miss->want;
 	*(miss->want == DSM_XEN_WANT_S ? &e->counts.read_faults :
@@ -327,7 +209,7 @@ static void vcpu_missed(struct dsm_engine *e, const struct dsm_xen_miss *miss)
 	e->range[dsm_vm_range(&e->vm, miss->gfn)].counts.faults++;
 	engine_count(e, miss->gfn, miss->want == DSM_XEN_WANT_S ? DSM_PROFILE_READ : DSM_PROFILE_WRITE, 0);
 	engine_prefetch_miss(e, v, miss->gfn, miss->want != DSM_XEN_WANT_S);
-	queue_waiter(e, &v->waiter);
+	engine_queue_waiter(e, &v->waiter);
 }
 
 /*
@@ -369,7 +251,7 @@ static void foreign_missed(struct dsm_engine *e, const struct dsm_xen_miss *miss
 		return;
 	place->gfn = miss->gfn;
 	place->want = miss->want;
-	queue_waiter(e, place);
+	engine_queue_waiter(e, place);
 }
 
 static void missed(struct dsm_engine *e, const struct dsm_xen_miss *miss)
@@ -424,13 +306,4 @@ void engine_read_ring(struct dsm_engine *e)
 void dsm_engine_misses(struct dsm_engine *e)
 {
 	engine_read_ring(e);
-}
-
-void dsm_engine_room(struct dsm_engine *e, unsigned int host)
-{
-	if (!e->has_failed) {
-		engine_letters_room(e, host);
-		engine_tell_all(e);
-	}
-	engine_vcpus_run(e);
 }

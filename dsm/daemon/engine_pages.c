@@ -373,6 +373,16 @@ static void act(struct dsm_engine *e, struct dsm_entry *entry,
 	}
 }
 
+/* A number by chance. */
+static uint64_t dice(struct dsm_engine *e)
+{
+	uint64_t z = e->dice += 0x9e3779b97f4a7c15u;	/* splitmix64 */
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return z ^ z >> 31;
+}
+
 static void settle_lease(struct dsm_engine *e, struct dsm_entry *entry)
 {
 	const struct dsm_page *page = &entry->page;
@@ -393,7 +403,7 @@ static void settle_lease(struct dsm_engine *e, struct dsm_entry *entry)
 
 			length <<= losses < 4 ? losses : 4;
 		}
-		entry->lease_due = now(e) + length / 2 + engine_dice(e) % length;
+		entry->lease_due = now(e) + length / 2 + dice(e) % length;
 		return;
 	case DSM_LEASE_EXPIRED:
 		e->counts.leases_over++;
@@ -418,6 +428,32 @@ static void settle_lease_look(struct dsm_entry *entry)
 	    page->dir.phase == DSM_LOCAL || page->lease == DSM_LEASE_TOKEN)
 		return;
 	entry->lease_look += LEASES_TOGETHER - entry->lease_due % LEASES_TOGETHER;
+}
+
+void engine_lease_due(struct dsm_engine *e, struct dsm_entry *entry, uint64_t t)
+{
+	uint64_t gfn = entry->page.gfn;
+	const struct vcpu *v = e->token_vcpu;
+
+	entry->lease_end = entry->lease_due;
+	entry->lease_due = DSM_NEVER;
+	switch (entry->page.lease) {
+	case DSM_LEASE_NONE:
+		/* Its loss is so long ago that it says nothing of the next miss. */
+		entry->page.lost = false;
+		engine_settle(e, entry);
+		return;
+	case DSM_LEASE_ACTIVE:
+		engine_simple_step(e, gfn, DSM_EV_LEASE_OVER);
+		return;
+	case DSM_LEASE_TOKEN:
+		if (v && v->waiting && engine_has_token(e, v) && t < e->token_end) {
+			entry->lease_due = t + e->p.token_ns;
+			engine_settle(e, entry);
+			return;
+		}
+	}
+	engine_simple_step(e, gfn, DSM_EV_RETIRED);
 }
 
 /* Leases that are over, and were not looked at: before anything else happens to the page. */
@@ -458,8 +494,7 @@ void engine_settle(struct dsm_engine *e, struct dsm_entry *entry)
 	engine_follow(&entry->writing, page->writeback, &e->writebacks);
 	engine_follow(&entry->fetching, page->request &&
 		      page->request_flags & DSM_F_PREFETCH, &e->fetching);
-	engine_prefetch_settle(e, entry);
-	engine_evacuate_settle(e, entry);
+	e->above->settled(e, entry);
 	engine_answers_settle(e, entry);
 	settle_clock(e, entry);
 	settle_lease(e, entry);
@@ -472,7 +507,6 @@ void engine_settle(struct dsm_engine *e, struct dsm_entry *entry)
 	if (!dsm_page_needs_buffer(page))
 		dsm_table_take_back(&e->table, entry);
 	engine_settle_range(e, entry);
-	engine_merge_settle(e, entry);
 	if (dsm_page_is_idle(page, &e->vm) && entry->due == DSM_NEVER)
 		dsm_table_forget(&e->table, entry);
 }

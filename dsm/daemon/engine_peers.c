@@ -19,24 +19,13 @@ int dsm_engine_peer_up(struct dsm_engine *e, unsigned int host, uint32_t epoch)
 	return rc;
 }
 
-void engine_lose(struct dsm_engine *e, unsigned int host, const char *why)
+void dsm_engine_room(struct dsm_engine *e, unsigned int host)
 {
-	const struct dsm_entry *entry;
-	uint64_t modified = 0, kept = 0;
-	char vcpus[DSM_ENGINE_TEXT / 4];
-
-	for (entry = dsm_table_next(&e->table, NULL); entry;
-	     entry = dsm_table_next(&e->table, (struct dsm_entry *)entry)) {
-		modified += at_home(e, entry) && dsm_page_only_at(&entry->page, host);
-		kept += entry->page.home == host && entry->page.state != DSM_INVALID;
+	if (!e->has_failed) {
+		engine_letters_room(e, host);
+		engine_tell_all(e);
 	}
-	engine_vcpus_of(e, host, vcpus, sizeof(vcpus));
-	if (!e->has_failed)
-		e->lost = (uint8_t)host;
-	engine_fail(e, "host %s is lost (%s): %s%s%s%" PRIu64 " pages of %s were modified there; of its own %"
-		    PRIu64 " pages %" PRIu64 " are here", name_of(e, host), why,
-		    vcpus[0] ? "vCPUs " : "", vcpus, vcpus[0] ? " ran there, " : "", modified,
-		    name_of(e, e->vm.self), engine_open_at(e, host), kept);
+	engine_vcpus_run(e);
 }
 
 void dsm_engine_peer_down(struct dsm_engine *e, unsigned int host, bool orderly,

@@ -323,11 +323,6 @@ void engine_prefetch_settle(struct dsm_engine *e, struct dsm_entry *entry)
 		r->limit = WINDOW_FIRST;
 }
 
-unsigned int engine_prefetch_room(const struct dsm_engine *e)
-{
-	return less(e->room, e->p.prefetch);
-}
-
 int dsm_engine_set_prefetch(struct dsm_engine *e, unsigned int pages)
 {
 	if (pages > DSM_ENGINE_PREFETCH)
@@ -341,11 +336,6 @@ void dsm_engine_takes_ahead(struct dsm_engine *e, unsigned int host, bool takes)
 	uint16_t bit = dsm_bit(host);
 
 	e->ahead = takes ? e->ahead | bit : e->ahead & (uint16_t)~bit;
-}
-
-bool engine_is_leaving(const struct dsm_engine *e, uint64_t t)
-{
-	return e->leaving.first != e->leaving.end && t < e->leaving.until;
 }
 
 int dsm_engine_leaving(struct dsm_engine *e, uint64_t first, uint64_t end)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Ranges whose memory comes and goes while the VM runs.
+ * Ranges whose memory comes and goes while the VM runs: what is open, and what is
+ * counted.  engine_open.c opens and closes them.
  *
  * A range is open up to some page: what is behind that has no memory.  The core
  * knows all ranges from the start and until the end, so that a message that
@@ -86,33 +87,6 @@ uint64_t engine_open_at(const struct dsm_engine *e, unsigned int host)
 		if (e->vm.range[i].home == host)
 			frames += e->range[i].counts.open;
 	return frames;
-}
-
-void dsm_engine_open_range(struct dsm_engine *e, unsigned int range, uint64_t frames)
-{
-	struct engine_range *r = &e->range[range];
-	struct dsm_entry *entry;
-	bool fewer = frames < r->counts.open;
-
-	if (e->has_failed)
-		return;
-	r->changing = true;
-	r->counts.open = frames;
-	if (!fewer && !r->counts.left)
-		return;
-	for (entry = dsm_table_next(&e->table, NULL); entry;
-	     entry = dsm_table_next(&e->table, entry))
-		if (entry->range == range)
-			engine_settle_range(e, entry);
-	dsm_engine_evacuate(e, e->vm.range[range].start + frames,
-			    e->vm.range[range].end);
-}
-
-void dsm_engine_range_done(struct dsm_engine *e, unsigned int range)
-{
-	e->range[range].changing = false;
-	if (!e->has_failed)
-		engine_tell_all(e);
 }
 
 const struct dsm_engine_range *dsm_engine_range(const struct dsm_engine *e,

@@ -61,16 +61,9 @@ static uint16_t connected(const struct dsm_engine *e)
 static void answer(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 {
 	if (is_home(e))
-		engine_place_got(e, e->vm.self, m);
+		e->above->answered(e, e->vm.self, m);
 	else
 		engine_send_vcpu(e, e->vm.token_home, m);
-}
-
-bool engine_stop_holds(const struct dsm_engine *e, unsigned int host,
-		       const struct letter *letter)
-{
-	return e->vcpus.stop.on && e->vcpus.stop.fenced & dsm_bit(host) &&
-	       letter->msg.type != DSM_VCPU_REPLY;
 }
 
 /* A vCPU that was placed in this round is down, and nothing of it is anywhere. */

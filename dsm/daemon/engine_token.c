@@ -97,11 +97,6 @@ static void give_token_up(struct dsm_engine *e, struct vcpu *v)
 	engine_next_in_line(e);
 }
 
-bool engine_has_token(const struct dsm_engine *e, const struct vcpu *v)
-{
-	return e->token_vcpu == v && e->token_due != DSM_NEVER;
-}
-
 /* It has retired an instruction since it missed these pages. */
 void engine_retired(struct dsm_engine *e, struct vcpu *v)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * vCPUs that run on other hosts: what Xen's ring says of them goes there, and
- * what hosts say of ours is done here.  Decision 0111.
+ * vCPUs that run on other hosts: what Xen's ring says of them goes there
+ * (engine_said.c), and what hosts say of ours is done here.  Decision 0111.
  *
  * A table says where each vCPU runs.  It is the same at all hosts, and changes only
  * while the guest stands still on all of them (engine_stop.c).  What the ring says
@@ -15,253 +15,14 @@
  * Context: the engine's thread.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "engine_internal.h"
 
 #define AGAIN	MS		/* ns between two tries of a call whose page is not here */
-#define XEN_EINVAL	22	/* Xen's number, for the guest */
-
-/* ---- The table ---- */
-
-bool engine_runs_at(const struct dsm_engine *e, uint32_t vcpu, unsigned int host)
-{
-	return vcpu < e->p.nr_vcpus && e->vcpus.where[vcpu] == host;
-}
-
-/* Return: the host whose a port is; DSM_NOBODY. */
-static unsigned int host_of_port(const struct dsm_engine *e, uint32_t port)
-{
-	unsigned int slice = dsm_port_slice(port, e->vm.nr_hosts);
-
-	return slice < e->vm.nr_hosts ? dsm_slice_number(e->vm.token_home, slice) :
-					DSM_NOBODY;
-}
-
-bool engine_runs_vcpus(const struct dsm_engine *e, unsigned int host)
-{
-	return e->vcpus.carried && e->vcpus.at[host];
-}
-
-const char *engine_vcpus_of(const struct dsm_engine *e, unsigned int host,
-			    char *text, size_t size)
-{
-	unsigned int first, last;
-	size_t at = 0;
-
-	text[0] = 0;
-	if (!engine_runs_vcpus(e, host))
-		return text;
-	for (first = 0; first < e->p.nr_vcpus; first = last + 1) {
-		last = first;
-		if (e->vcpus.where[first] != host)
-			continue;
-		while (engine_runs_at(e, last + 1, host))
-			last++;
-		if (at < size)
-			at += (size_t)snprintf(text + at, size - at, last > first ? "%s%u-%u" : "%s%u",
-					       at ? ", " : "", first, last);
-	}
-	return text;
-}
-
-void engine_check_done(struct dsm_engine *e, const struct dsm_vcpu_msg *m, int rc)
-{
-	if (rc)
-		engine_fail(e, "Xen does not do %s of vCPU %" PRIu32 ", 0x%" PRIx64 ": %s",
-			    dsm_type_name(m->type), m->vcpu, m->number, strerror(-rc));
-}
-
-/* ---- What the ring says ---- */
-
-static bool said_event(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
-{
-	struct letter *letter;
-
-	if (m->vcpu >= e->p.nr_vcpus)
-		return false;
-	/* What was said before it came here, or went, is read after it: it waits as well. */
-	if (engine_runs_at(e, m->vcpu, e->vm.self) && !e->vcpus.stop.on)
-		return false;
-	letter = &e->vcpus.carried[m->vcpu].event;
-	if (letter->queued) {
-		dsm_vcpu_merge(&letter->msg, m);
-		e->counts.vcpu_merged++;
-	} else {
-		letter->msg = *m;
-	}
-	engine_post(e, letter, e->vcpus.where[m->vcpu]);
-	e->counts.vcpu_events++;
-	return true;
-}
-
-static bool said_ports(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
-{
-	unsigned int host, i;
-	struct letter *letter;
-
-	if (m->number >= DSM_PORTS || m->number % DSM_PORTS_AT_ONCE)
-		return false;
-	host = host_of_port(e, (uint32_t)m->number);
-	if (host == DSM_NOBODY || host == e->vm.self || host != m->host)
-		return false;
-	/* Nobody has bound any there: they are lost, as Xen would lose them. */
-	if (!e->vcpus.at[host])
-		return true;
-	letter = &e->vcpus.ports[m->number / DSM_PORTS_AT_ONCE];
-	if (letter->queued) {
-		for (i = 0; i < DSM_VCPU_WORDS; i++)
-			letter->msg.word[i] |= m->word[i];
-		e->counts.vcpu_merged++;
-	} else {
-		letter->msg = *m;
-	}
-	engine_post(e, letter, host);
-	e->counts.vcpu_ports++;
-	return true;
-}
-
-/* A call about a port of a host without vCPUs: nobody has bound it. */
-static void answer_for_nobody(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
-{
-	const struct dsm_vcpu_msg reply = {
-		.type = DSM_VCPU_REPLY, .vcpu = m->vcpu, .number = m->number, .rc = -XEN_EINVAL,
-		.word = { m->word[0], m->word[1], m->word[2] },
-	};
-
-	engine_check_done(e, &reply, e->p.xen->calls->reply(e->p.xen, &reply));
-}
-
-/*
- * Where the guest has its shared_info, if that is memory of the home; else 0.  It may
- * put it anywhere, and the other host would call it a breach of ours.
- */
-uint64_t engine_own_shared_info(struct dsm_engine *e)
-{
-	uint64_t gfn;
-
-	if (e->vm.self != e->vm.token_home)
-		return 0;
-	gfn = e->p.xen->calls->shared_info_at(e->p.xen);
-	return dsm_vm_home(&e->vm, gfn) == e->vm.self ? gfn : 0;
-}
-
-static bool said_call(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
-{
-	struct carried *c;
-
-	if (!engine_runs_at(e, m->vcpu, e->vm.self) || m->host >= e->vm.nr_hosts ||
-	    m->host == e->vm.self)
-		return false;
-	c = &e->vcpus.carried[m->vcpu];
-	if (c->asks)
-		return false;
-	if (!e->vcpus.at[m->host]) {
-		answer_for_nobody(e, m);
-		return true;
-	}
-	c->asks = true;
-	c->call.msg = *m;
-	/* Where it is to be mapped there, before what it is about is used. */
-	c->call.msg.word[3] = engine_own_shared_info(e);
-	engine_post(e, &c->call, m->host);
-	e->counts.vcpu_calls++;
-	return true;
-}
-
-void engine_say_shutdown(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
-{
-	unsigned int host;
-
-	for (host = 0; host < e->vm.nr_hosts; host++)
-		if (host != e->vm.self && e->vm.up & e->vcpus.joined & dsm_bit(host))
-			engine_send_vcpu(e, host, m);
-}
-
-static bool said_shutdown(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
-{
-	if (m->flags >= DSM_SHUTDOWNS)
-		return false;
-	/* Who was told by a peer hears it of Xen again. */
-	if (e->vcpus.shut)
-		return true;
-	e->vcpus.shut = true;
-	e->vcpus.shut_code = m->flags;
-	/* Tables differ now, and who has no vCPU says nothing. */
-	e->vcpus.stop.owes_shutdown = e->vcpus.stop.on;
-	e->vcpus.stop.shutdown = *m;
-	if (!e->vcpus.stop.on)
-		engine_say_shutdown(e, m);
-	return true;
-}
-
-void engine_vcpu_said(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
-{
-	/* Of a VM whose vCPUs are all here Xen knows more than we. */
-	bool sense = m->type == DSM_VCPU_IDLE && !e->vcpus.carried;
-
-	if (e->vcpus.carried) {
-		switch (m->type) {
-		case DSM_VCPU_EVENT:
-			sense = said_event(e, m);
-			break;
-		case DSM_VCPU_PORTS:
-			sense = said_ports(e, m);
-			break;
-		case DSM_VCPU_CALL:
-			sense = said_call(e, m);
-			break;
-		case DSM_VCPU_SHUTDOWN:
-			sense = said_shutdown(e, m);
-			break;
-		case DSM_VCPU_IDLE:
-			sense = engine_idle_said(e, m);
-			break;
-		}
-	}
-	if (!sense)
-		engine_fail(e, "Xen's ring: %s of vCPU %" PRIu32 ", 0x%" PRIx64 " for host %u, "
-			    "which makes no sense", dsm_type_name(m->type), m->vcpu,
-			    m->number, m->host);
-}
 
 /* ---- What peers say ---- */
-
-void engine_breach(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_msg *m,
-		   const char *what)
-{
-	char why[DSM_ENGINE_TEXT / 2];
-
-	snprintf(why, sizeof(why), "it breaks the protocol: %s of vCPU %" PRIu32 ", 0x%" PRIx64
-		 ": %s", dsm_type_name(m->type), m->vcpu, m->number, what);
-	engine_lose(e, from, why);
-}
-
-/* Return: 0; -EAGAIN; what Xen says.  The guest has it once, and a peer may say anything. */
-static int map_shared_info(struct dsm_engine *e, uint64_t gfn)
-{
-	unsigned int home = dsm_vm_home(&e->vm, gfn);
-	int rc;
-
-	if (!gfn || e->vcpus.shared)
-		return 0;
-	if (home == DSM_NOBODY || home == e->vm.self)
-		return -EINVAL;
-	rc = e->p.xen->calls->shared_info(e->p.xen, gfn);
-	e->vcpus.shared = !rc || rc == -EEXIST;
-	return rc == -EBUSY ? -EAGAIN : rc == -EEXIST ? 0 : rc;
-}
-
-int engine_do_call(struct dsm_engine *e, struct dsm_vcpu_msg *call)
-{
-	int rc = map_shared_info(e, call->word[3]);
-
-	call->word[3] = 0;
-	return rc ? rc : e->p.xen->calls->call(e->p.xen, call);
-}
 
 static void try_call(struct dsm_engine *e, struct carried *c)
 {
@@ -335,7 +96,7 @@ static int may_call(const struct dsm_engine *e, unsigned int from,
 	case DSM_CALL_OF_PORT:
 		if (m->about)
 			return DSM_E_VCPU;
-		return host_of_port(e, port) == e->vm.self ? 0 : DSM_E_PORT;
+		return engine_host_of_port(e, port) == e->vm.self ? 0 : DSM_E_PORT;
 	default:
 		return DSM_E_CALL;
 	}
@@ -377,16 +138,10 @@ static int got_reply(struct dsm_engine *e, unsigned int from, const struct dsm_v
 
 static int got_ports(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 {
-	if (host_of_port(e, (uint32_t)m->number) != e->vm.self)
+	if (engine_host_of_port(e, (uint32_t)m->number) != e->vm.self)
 		return DSM_E_PORT;
 	engine_check_done(e, m, e->p.xen->calls->send_ports(e->p.xen, m));
 	return 0;
-}
-
-void engine_send_here(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
-{
-	engine_idle_sends(e);
-	engine_check_done(e, m, e->p.xen->calls->send_event(e->p.xen, m));
 }
 
 static int got_event(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_msg *m)
@@ -479,11 +234,6 @@ void dsm_engine_vcpu_message(struct dsm_engine *e, unsigned int from,
 
 /* ---- Now and then ---- */
 
-void engine_vcpus_came(struct dsm_engine *e)
-{
-	e->vcpus.again = e->vcpus.nr_doing || e->vcpus.stop.placed;
-}
-
 void engine_vcpus_run(struct dsm_engine *e)
 {
 	if (!e->vcpus.carried || e->has_failed)
@@ -506,31 +256,7 @@ void engine_vcpus_tick(struct dsm_engine *e, uint64_t t)
 		engine_place_tick(e, t);
 }
 
-bool engine_vcpus_are_quiet(const struct dsm_engine *e)
-{
-	unsigned int i;
-
-	if (e->vcpus.nr_letters || e->vcpus.nr_doing)
-		return false;
-	for (i = 0; e->vcpus.carried && i < e->p.nr_vcpus; i++)
-		if (e->vcpus.carried[i].asks)
-			return false;
-	return true;
-}
-
 /* ---- The table changes ---- */
-
-void engine_set_where(struct dsm_engine *e, unsigned int vcpu, unsigned int host)
-{
-	uint8_t *where = &e->vcpus.where[vcpu];
-
-	if (*where == host)
-		return;
-	e->vcpus.at[*where]--;
-	if (!e->vcpus.at[host]++)
-		engine_idle_forget(e, host);
-	*where = (uint8_t)host;
-}
 
 unsigned int dsm_engine_where(const struct dsm_engine *e, unsigned int vcpu)
 {

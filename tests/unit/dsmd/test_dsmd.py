@@ -47,8 +47,9 @@ ENGINE = [
     *(
         DSM / "daemon" / f"engine{part}.c"
         for part in (
-            *("", "_answers", "_evacuate", "_frames", "_merge", "_misses", "_pages", "_peers", "_prefetch"),
-            *("_ranges", "_token", "_vcpus", "_idle", "_letters", "_stop", "_place"),
+            *("", "_answers", "_evacuate", "_fail", "_frames", "_here", "_idle", "_letters", "_merge", "_misses"),
+            *("_open", "_pages", "_peers"),
+            *("_place", "_prefetch", "_ranges", "_said", "_state", "_stop", "_token", "_vcpus", "_waits"),
         )
     ),
     *(DSM / "daemon" / f"{noun}.c" for noun in ("histogram", "profile", "table")),

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How a VM ends, and what an operator is told.  Any part may call it.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "engine_internal.h"
+
+#define WARN_NS		(1000 * MS)	/* between two warnings of one kind */
+
+void engine_end(struct dsm_engine *e, const char *text)
+{
+	e->has_failed = true;
+	snprintf(e->failure, sizeof(e->failure), "%s", text);
+	e->above->ended(e);
+	e->p.calls->over(e->p.context, e->failure);
+}
+
+__attribute__((format(printf, 2, 3)))
+void engine_fail(struct dsm_engine *e, const char *format, ...)
+{
+	va_list words;
+
+	if (e->has_failed)
+		return;
+	e->has_failed = true;
+	va_start(words, format);
+	vsnprintf(e->failure, sizeof(e->failure), format, words);
+	va_end(words);
+	/* Whatever Xen refuses of a domain that is being destroyed. */
+	if (e->p.xen->calls->has_ended(e->p.xen)) {
+		engine_end(e, "its domain has ended");
+		return;
+	}
+	if (e->p.xen->calls->crash(e->p.xen))
+		e->p.calls->warn(e->p.context,
+				 "Xen did not crash the domain; without keepalive it stops");
+	e->above->ended(e);
+	e->p.calls->failed(e->p.context, e->failure);
+}
+
+__attribute__((format(printf, 3, 4)))
+void engine_warn(struct dsm_engine *e, enum warning kind,
+		 const char *format, ...)
+{
+	char text[DSM_ENGINE_TEXT];
+	uint64_t t = now(e);
+	va_list words;
+
+	if (e->warned[kind] && t - e->warned[kind] < WARN_NS)
+		return;
+	e->warned[kind] = t;
+	va_start(words, format);
+	vsnprintf(text, sizeof(text), format, words);
+	va_end(words);
+	e->p.calls->warn(e->p.context, text);
+}
+
+void engine_lose(struct dsm_engine *e, unsigned int host, const char *why)
+{
+	const struct dsm_entry *entry;
+	uint64_t modified = 0, kept = 0;
+	char vcpus[DSM_ENGINE_TEXT / 4];
+
+	for (entry = dsm_table_next(&e->table, NULL); entry;
+	     entry = dsm_table_next(&e->table, (struct dsm_entry *)entry)) {
+		modified += at_home(e, entry) && dsm_page_only_at(&entry->page, host);
+		kept += entry->page.home == host && entry->page.state != DSM_INVALID;
+	}
+	engine_vcpus_of(e, host, vcpus, sizeof(vcpus));
+	if (!e->has_failed)
+		e->lost = (uint8_t)host;
+	engine_fail(e, "host %s is lost (%s): %s%s%s%" PRIu64 " pages of %s were modified there; of its own %"
+		    PRIu64 " pages %" PRIu64 " are here", name_of(e, host), why,
+		    vcpus[0] ? "vCPUs " : "", vcpus, vcpus[0] ? " ran there, " : "", modified,
+		    name_of(e, e->vm.self), engine_open_at(e, host), kept);
+}
