@@ -2,7 +2,8 @@
 """A cache of step results, named by the content of what they were made from.
 
 ``CACHE/out/<step>-<key>/`` holds one result and appears whole or not at all: a step writes into a folder beside it, which is
-renamed when the step has succeeded. The two newest results of a step are kept.
+renamed when the step has succeeded. The two newest results of a step are kept, or as many as XENUMA_KEPT_RESULTS says: who works
+in several trees at once wants two for each, since a result that another tree needs is made anew, and is missed by who is using it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,12 @@ from pathlib import Path
 from .paths import CACHE
 
 KEPT_RESULTS = 2
+
+
+def kept_results() -> int:
+    """How many results of a step stay. A word that is no number above 0 counts as none."""
+    word = os.environ.get("XENUMA_KEPT_RESULTS", "")
+    return int(word) if word.isascii() and word.isdecimal() and int(word) > 0 else KEPT_RESULTS
 
 
 def files_below(paths: Iterable[Path]) -> list[Path]:
@@ -86,5 +93,5 @@ class StepResult:
             if p.name.startswith(prefix) and len(p.name) == len(self.path.name) and p != self.path
         ]
         others.sort(key=lambda p: p.stat().st_mtime, reverse=True)
-        for old in others[KEPT_RESULTS - 1 :]:
+        for old in others[kept_results() - 1 :]:
             shutil.rmtree(old, ignore_errors=True)

@@ -62,9 +62,14 @@ def test_failed_step_leaves_no_result() -> None:
     assert result.complete and (result.path / "whole").read_text() == "whole"
 
 
-def test_two_newest_results_are_kept() -> None:
-    for number in range(4):
+@pytest.mark.parametrize(("word", "most"), [(None, 2), ("3", 3), ("1", 1), ("0", 2), ("many", 2), ("", 2)])
+def test_newest_results_are_kept(monkeypatch: pytest.MonkeyPatch, word: str | None, most: int) -> None:
+    if word is None:
+        monkeypatch.delenv("XENUMA_KEPT_RESULTS", raising=False)
+    else:
+        monkeypatch.setenv("XENUMA_KEPT_RESULTS", word)
+    for number in range(5):
         with cache.StepResult("step", f"{number:016}").writing():
             pass
     kept = sorted(p.name for p in cache.StepResult("step", "").path.parent.iterdir())
-    assert len(kept) == cache.KEPT_RESULTS and kept[-1].endswith("3")
+    assert [name[-1] for name in kept] == [str(number) for number in range(5 - most, 5)]
