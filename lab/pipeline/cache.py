@@ -2,8 +2,8 @@
 """A cache of step results, named by the content of what they were made from.
 
 ``CACHE/out/<step>-<key>/`` holds one result and appears whole or not at all: a step writes into a folder beside it, which is
-renamed when the step has succeeded. The two newest results of a step are kept, or as many as XENUMA_KEPT_RESULTS says: who works
-in several trees at once wants two for each, since a result that another tree needs is made anew, and is missed by who is using it.
+renamed when the step has succeeded. The two newest results of a step are kept, or as many as XENUMA_KEPT_RESULTS says. Who
+works in several trees at once wants two for each: a result that another tree has put out is made anew, and missed by its users.
 """
 
 from __future__ import annotations
