@@ -966,6 +966,71 @@ static void populate_elsewhere(void)
     expect("homed here again", dsm_may_populate(&dom, _gfn(FAR), 3), 0);
 }
 
+/* A large guest costs little before its pages move; and where its parts meet. */
+static void bits_as_they_are_used(void)
+{
+    xen_dsm_range_t range = { 1 << 20, XEN_DSM_MAX_FRAMES };
+    struct xen_dsm_op o = {
+        .cmd = XEN_DSM_ENABLE,
+        .u.enable = { .nr_ranges = 1, .nr_slices = 2, .ranges.p = &range },
+    };
+    uint64_t first = range.first + 3 * DSM_BITS_PART - 300, done;
+    unsigned int i;
+
+    make_world();
+    fake_allocated = 0;
+    expect("ENABLE", memop(&o), 0);
+    expect("less than 256 KiB", fake_allocated < 256 << 10, 1);
+
+    /* Two parts, of both bits. */
+    fake_allocated = 0;
+    expect("AWAY", frames_op(XEN_DSM_AWAY, first, 600, &done), 0);
+    expect("bytes", fake_allocated, 4 * PAGE_SIZE);
+    for ( i = 0; i < 600; i++ )
+        expect("state", state_of(first + i), I);
+    expect("before", state_of(first - 1), HOLE);
+    expect("after", state_of(first + 600), HOLE);
+    expect("far before", state_of(range.first), HOLE);
+    expect("the last", state_of(range.first + range.nr - 1), HOLE);
+    current = dom.vcpu[0];
+    expect("in all of it", dsm_may_populate(&dom, _gfn(first - 212), 10), -EBUSY);
+    expect("homed elsewhere, in two parts",
+           dsm_may_populate(&dom, _gfn(first + 300 - 8), 4), 1);
+    expect("one of the others", dsm_may_populate(&dom, _gfn(first - 8), 4), -EBUSY);
+    expect("nothing of them", dsm_may_populate(&dom, _gfn(first - 16), 4), 0);
+
+    done = range.first + 6 * DSM_BITS_PART;
+    expect("AWAY", frames_op(XEN_DSM_AWAY, done, 4, &done), 0);
+    expect("behind a part that is clear",
+           dsm_may_populate(&dom, _gfn(range.first + 6 * DSM_BITS_PART - 8), 4), -EBUSY);
+
+    /* No memory for them is an error, and nothing has changed. */
+    fake_no_memory = true;
+    first += 2 * DSM_BITS_PART;
+    expect("AWAY", frames_op(XEN_DSM_AWAY, first, 2, &done), -ENOMEM);
+    expect("done", done, 0);
+    expect("state", state_of(first), HOLE);
+    expect("where there is room", frames_op(XEN_DSM_AWAY, first - 2 * DSM_BITS_PART + 600, 1, &done), 0);
+    fake_no_memory = false;
+    expect("AWAY", frames_op(XEN_DSM_AWAY, first, 2, &done), 0);
+    dsm_destroy(&dom);
+
+    begin();
+    fake_no_memory = true;
+    expect("INVAL", op(XEN_DSM_INVAL, 1), -ENOMEM);
+    expect("state", state_of(1), M);
+    expect("DOWNGRADE", op(XEN_DSM_DOWNGRADE, 1), 0);
+    expect("INVAL", op(XEN_DSM_INVAL, 1), -ENOMEM);
+    expect("state", state_of(1), S);
+    fake_no_memory = false;
+    expect("INVAL", op(XEN_DSM_INVAL, 1), 0);
+    fake_no_memory = true;
+    expect("once there is room", op(XEN_DSM_INVAL, 2), 0);
+    expect("state", state_of(2), I);
+    fake_no_memory = false;
+    dsm_destroy(&dom);
+}
+
 /* A long command lets others run, and knows where it was. */
 static void many_frames(void)
 {
@@ -1539,7 +1604,7 @@ static void cleared(void)
 /* Somebody gets a reference by the frame's number while the entry changes. */
 static void gets_it(unsigned long gfn)
 {
-    expect("away before the entry goes", test_bit(gfn, DSM->ranges[0].away), 1);
+    expect("away before the entry goes", dsm_bits_test(&DSM->ranges[0].away, gfn), 1);
     when_entry = NULL;
     frames[64 + gfn].count_info++;
 }
@@ -1762,9 +1827,9 @@ static void no_superpage(void)
     whole_frames = true;
     expect("homed elsewhere", merge(FAR), -EXDEV);
     range = &DSM->ranges[0];
-    set_bit(FAR - 1 - range->first, range->elsewhere);
+    dsm_bits_set(&range->elsewhere, FAR - 1 - range->first);
     expect("one is homed elsewhere", merge(FAR - 8), -EXDEV);
-    clear_bit(FAR - 1 - range->first, range->elsewhere);
+    dsm_bits_clear(&range->elsewhere, FAR - 1 - range->first);
     expect("homed here", merge(FAR - 8), 0);
 }
 
@@ -2134,6 +2199,7 @@ static const struct test_case cases[] = {
     { "a superpage and hypercalls", superpage_and_hypercalls },
     { "refusals", refusals },
     { "ranges that overlap", overlapping },
+    { "bits as they are used", bits_as_they_are_used },
     { "a device model", device_model },
     { "a page that is overwritten", overwritten },
     { "the ring's pages", ring_frames },

@@ -27,6 +27,7 @@ CALLS = OVERLAY / "arch" / "x86" / "hvm" / "dsm_call.c"
 ROUTES = OVERLAY / "arch" / "x86" / "hvm" / "dsm_route.c"
 PORTS = OVERLAY / "arch" / "x86" / "hvm" / "dsm_port.c"
 TIMES = OVERLAY / "arch" / "x86" / "hvm" / "dsm_time.c"
+BITS = OVERLAY / "arch" / "x86" / "include" / "asm" / "dsm_bits.h"
 ACTIVITIES = OVERLAY / "arch" / "x86" / "hvm" / "dsm_activity.c"
 CLEARS = OVERLAY / "arch" / "x86" / "hvm" / "dsm_clear.c"
 FAKE = HERE / "fake_dsm"
@@ -86,6 +87,41 @@ def assert_noticed(original: Path, mutant: tuple[str, str, str], build: Callable
 @pytest.mark.parametrize("name", names(program))
 def test_case(name: str) -> None:
     assert_holds(program(), name)
+
+
+def build_bits(built: Path, header: Path, checked: bool = True) -> Path:
+    """mm/dsm.c with one version of dsm_bits.h, whose guard has the other one skipped."""
+    parts = [
+        compiled(file, checked)
+        for file in (*(RINGS, VCPUS, INFOS, CALLS, ROUTES, PORTS, TIMES, ACTIVITIES), FAKE / "fake_dsm.c")
+    ]
+    gcc("-o", built, "-include", header, SOURCE, *parts, compiled(HERE / "dsm_test.c", checked), checked=checked)
+    return built
+
+
+# As MUTANTS, of dsm_bits.h.
+BITS_MUTANTS = {
+    "a part is a range": (
+        "        from = base + nr;",
+        "        from = to;",
+        "bits as they are used",
+    ),
+    "the first part only": (
+        "ACCESS_ONCE(bits->parts[nr / DSM_BITS_PART])",
+        "ACCESS_ONCE(bits->parts[0])",
+        "bits as they are used",
+    ),
+    "parts that are forgotten": (
+        "    if ( *part )\n        return 0;\n",
+        "",
+        "bits as they are used",
+    ),
+}
+
+
+@pytest.mark.parametrize("mutant", BITS_MUTANTS)
+def test_bits_mutant_is_noticed(mutant: str) -> None:
+    assert_noticed(BITS, BITS_MUTANTS[mutant], build_bits)
 
 
 @cache
@@ -1204,6 +1240,16 @@ MUTANTS = {
         "    if ( op->op != XEN_DSM_ZERO_M && guest_handle_is_null(op->buf) )\n        return -EINVAL;\n",
         "",
         "each operation from each state",
+    ),
+    "pages leave without room to note it": (
+        "    if ( inval && may_leave(dsm, op->gfn) )\n        return -ENOMEM;\n",
+        "",
+        "bits as they are used",
+    ),
+    "pages are away without room to note it": (
+        "    if ( may_leave(dsm, gfn) || may_be_elsewhere(dsm, gfn) )\n        return -ENOMEM;\n",
+        "    may_leave(dsm, gfn);\n    may_be_elsewhere(dsm, gfn);\n",
+        "bits as they are used",
     ),
     "holes before what is away": (
         "        from = max(gfn, r->first) - r->first;",

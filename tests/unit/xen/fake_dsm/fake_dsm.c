@@ -14,6 +14,8 @@ char fake_events[256];
 unsigned int fake_port;
 int fake_rc;
 bool fake_preempt, fake_device_model;
+size_t fake_allocated;
+bool fake_no_memory;
 struct domain dom, dom0;
 unsigned int notified, flushes, spare_frames, asserted;
 bool deadlock;

@@ -87,11 +87,19 @@ struct npfec {
     unsigned int read_access:1, write_access:1, insn_fetch:1, present:1;
     unsigned int gla_valid:1, kind:2;
 };
+extern size_t fake_allocated;           /* bytes, ever, but of xzalloc() */
+extern bool fake_no_memory;
+static inline void *fake_zalloc(size_t size)
+{
+    fake_allocated += size;
+
+    return fake_no_memory ? NULL : calloc(1, size);
+}
 #define xzalloc(type) ((type *)calloc(1, sizeof(type)))
-#define xzalloc_array(type, n) ((type *)calloc(n, sizeof(type)))
+#define xzalloc_array(type, n) ((type *)fake_zalloc((n) * sizeof(type)))
 #define xmalloc(type) ((type *)malloc(sizeof(type)))
 #define xfree free
-#define vzalloc(n) calloc(1, n)
+#define vzalloc(n) fake_zalloc(n)
 #define vfree free
 #define BITS_TO_LONGS(n) (((n) + 63) / 64)
 #define test_bit(n, p) ((p)[(n) / 64] >> ((n) % 64) & 1)

@@ -203,7 +203,7 @@ struct xen_dsm_ring {
  *   -ENOSPC    no pooled frame is left: never for a frame that is homed
  *              here, for others see POOL_ADD
  *   -EFAULT    the buffer cannot be read or written: nothing was changed
- *   -ENOMEM    no memory for a page table: nothing was changed
+ *   -ENOMEM    no memory for a page table or for notes: nothing was changed
  */
 #define XEN_DSM_INVAL           1
 #define XEN_DSM_DOWNGRADE       2
@@ -420,6 +420,7 @@ struct xen_dsm_pool {
  *   -EINVAL    AWAY: the domain has one slice only
  *   -ERANGE    they are not all in one range of ENABLE
  *   -EEXIST    AWAY: the frame first + done is no hole
+ *   -ENOMEM    AWAY: the host has none for notes about frame first + done
  *   -EBUSY     DROP_RANGE: the frame first + done is here: invalidate it first
  *
  * done is 0 on input; it is the number of frames that are finished, with an

@@ -159,7 +159,7 @@ static bool is_away(struct dsm_domain *dsm, unsigned long gfn)
 {
     const struct dsm_range *r = find_range(dsm, gfn);
 
-    return r && test_bit(gfn - r->first, r->away);
+    return r && dsm_bits_test(&r->away, gfn - r->first);
 }
 
 /* It stays so with ops_lock held, or the p2m lock. */
@@ -167,7 +167,22 @@ static bool is_elsewhere(struct dsm_domain *dsm, unsigned long gfn)
 {
     const struct dsm_range *r = find_range(dsm, gfn);
 
-    return r && test_bit(gfn - r->first, r->elsewhere);
+    return r && dsm_bits_test(&r->elsewhere, gfn - r->first);
+}
+
+/* Room for the bit that is about to be set.  ops_lock is held, gfn in a range. */
+static int may_leave(struct dsm_domain *dsm, unsigned long gfn)
+{
+    struct dsm_range *r = find_range(dsm, gfn);
+
+    return dsm_bits_make_room(&r->away, gfn - r->first);
+}
+
+static int may_be_elsewhere(struct dsm_domain *dsm, unsigned long gfn)
+{
+    struct dsm_range *r = find_range(dsm, gfn);
+
+    return dsm_bits_make_room(&r->elsewhere, gfn - r->first);
 }
 
 /* The caller holds the p2m lock, and gfn is in a range. */
@@ -176,9 +191,9 @@ static void set_away(struct dsm_domain *dsm, unsigned long gfn, bool away)
     struct dsm_range *r = find_range(dsm, gfn);
 
     if ( away )
-        set_bit(gfn - r->first, r->away);
+        dsm_bits_set(&r->away, gfn - r->first);
     else
-        clear_bit(gfn - r->first, r->away);
+        dsm_bits_clear(&r->away, gfn - r->first);
 }
 
 /* The caller holds ops_lock and the p2m lock, and gfn is in a range. */
@@ -188,9 +203,9 @@ static void set_elsewhere(struct dsm_domain *dsm, unsigned long gfn,
     struct dsm_range *r = find_range(dsm, gfn);
 
     if ( elsewhere )
-        set_bit(gfn - r->first, r->elsewhere);
+        dsm_bits_set(&r->elsewhere, gfn - r->first);
     else
-        clear_bit(gfn - r->first, r->elsewhere);
+        dsm_bits_clear(&r->elsewhere, gfn - r->first);
 }
 
 static unsigned int state_of(struct dsm_domain *dsm, unsigned long gfn,
@@ -276,7 +291,7 @@ static unsigned long next_away(const struct dsm_domain *dsm, unsigned long gfn,
 
         from = max(gfn, r->first) - r->first;
         to = min(end - r->first, r->nr);
-        found = find_next_bit(r->away, to, from);
+        found = dsm_bits_next(&r->away, to, from);
         if ( found < to )
             return r->first + found;
     }
@@ -302,9 +317,9 @@ static enum homes homes_of(const struct dsm_domain *dsm, unsigned long gfn,
             continue;
 
         to = min(end - r->first, r->nr);
-        for ( bit = find_next_bit(r->elsewhere, to,
+        for ( bit = dsm_bits_next(&r->elsewhere, to,
                                   max(gfn, r->first) - r->first);
-              bit < to; bit = find_next_bit(r->elsewhere, to, bit + 1) )
+              bit < to; bit = dsm_bits_next(&r->elsewhere, to, bit + 1) )
             elsewhere++;
     }
 
@@ -928,6 +943,9 @@ static int take_rights(struct domain *d, struct xen_dsm_page_op *op)
     mfn_t mfn;
     int rc;
 
+    if ( inval && may_leave(dsm, op->gfn) )
+        return -ENOMEM;
+
     if ( !gate_close(dsm) )
         return -EBUSY;
     gfn_lock(p2m, _gfn(op->gfn), 0);
@@ -1323,6 +1341,9 @@ static int away(struct domain *d, unsigned long gfn)
     struct p2m_domain *p2m = p2m_get_hostp2m(d);
     int rc = -EEXIST;
     mfn_t mfn;
+
+    if ( may_leave(dsm, gfn) || may_be_elsewhere(dsm, gfn) )
+        return -ENOMEM;
 
     gfn_lock(p2m, _gfn(gfn), 0);
     if ( get_state(dsm, p2m, gfn, &mfn) == XEN_DSM_STATE_HOLE )
@@ -1800,9 +1821,8 @@ static int add_ranges(struct domain *d, struct dsm_domain *dsm,
 
         r->first = range.first;
         r->nr = range.nr;
-        r->away = vzalloc(BITS_TO_LONGS(range.nr) * sizeof(*r->away));
-        r->elsewhere = vzalloc(BITS_TO_LONGS(range.nr) * sizeof(*r->away));
-        if ( !r->away || !r->elsewhere )
+        if ( dsm_bits_init(&r->away, range.nr) ||
+             dsm_bits_init(&r->elsewhere, range.nr) )
             return -ENOMEM;
         dsm->nr_ranges++;
     }
@@ -1885,8 +1905,8 @@ static void free_dsm(struct dsm_domain *dsm)
     free_ring(dsm);
     for ( i = 0; i < ARRAY_SIZE(dsm->ranges); i++ )
     {
-        vfree(dsm->ranges[i].away);
-        vfree(dsm->ranges[i].elsewhere);
+        dsm_bits_free(&dsm->ranges[i].away);
+        dsm_bits_free(&dsm->ranges[i].elsewhere);
     }
     xfree(dsm->vcpu);
     xfree(dsm);

@@ -10,6 +10,8 @@
 #include <xen/time.h>
 #include <xen/timer.h>
 
+#include <asm/dsm_bits.h>
+
 #include <public/dsm.h>
 
 /* Misses of other domains that were reported and not answered. */
@@ -18,8 +20,8 @@
 struct dsm_range {
     unsigned long first, nr;    /* guest frames */
     /* Two bits for each: see mm/dsm.c. */
-    unsigned long *away;        /* its page is on another host */
-    unsigned long *elsewhere;   /* it is homed on another slice */
+    struct dsm_bits away;       /* its page is on another host */
+    struct dsm_bits elsewhere;  /* it is homed on another slice */
 };
 
 /*
