@@ -231,6 +231,15 @@ static void arguments(void)
     static const struct xen_hvm_evtchn_upcall_vector upcall = {
         .vcpu = 1, .vector = 0xf3 };
 
+    const struct xen_add_to_physmap moves = {
+        .space = XENMAPSPACE_gmfn, .idx = 20, .gpfn = 21 };
+    const struct xen_add_to_physmap maps = {
+        .space = XENMAPSPACE_gmfn_foreign, .idx = 20, .gpfn = 22 };
+    const struct xen_remove_from_physmap removes = { .gpfn = 23 };
+
+    memcpy(memory + at(19, 4080), &moves, sizeof(moves));
+    memcpy(memory + at(19, 0), &maps, sizeof(maps));
+    memcpy(memory + at(19, 64), &removes, sizeof(removes));
     memcpy(memory + at(14, 0), &ipi, sizeof(ipi));
     memcpy(memory + at(14, 128), &virq, sizeof(virq));
     memcpy(memory + at(14, 256), &to, sizeof(to));
@@ -279,8 +288,12 @@ static const struct call calls[] = {
     { SAYS(memory_op, XENMEM_populate_physmap, at(2, 1536), 0, "2r 2w",
            -E2BIG) },
     { RUNS(memory_op, XENMEM_populate_physmap, at(2, 1024), 0, "2r 2w") },
-    { RUNS(memory_op, XENMEM_add_to_physmap, at(9, 4080), 0,
-           "9r 9w 10r 10w") },
+    /* By number: what moves, and what has its place. */
+    { RUNS(memory_op, XENMEM_add_to_physmap, at(19, 4080), 0,
+           "19r 19w 20r 20w 20w 21w") },
+    { RUNS(memory_op, XENMEM_add_to_physmap, at(19, 0), 0, "19r 19w 22w") },
+    { RUNS(memory_op, XENMEM_remove_from_physmap, at(19, 64), 0,
+           "19r 23w") },
     { RUNS(memory_op, XENMEM_add_to_physmap_batch, at(3, 0), 0,
            "3r 3w 6r 7r 8r 8w") },
     { RUNS(memory_op, XENMEM_memory_map, at(3, 512), 0, "3r 3w 9r 9w") },

@@ -160,6 +160,26 @@ HYPERCALL_MUTANTS = {
         "",
         "pages that each call needs",
     ),
+    "a page that moves may be away": (
+        "        if ( !rc && a.space == XENMAPSPACE_gmfn )\n            rc = resident_gfn(v, a.idx, true);\n",
+        "",
+        "pages that each call needs",
+    ),
+    "numbers of other spaces are pages": (
+        "        if ( !rc && a.space == XENMAPSPACE_gmfn )\n            rc =",
+        "        if ( !rc )\n            rc =",
+        "pages that each call needs",
+    ),
+    "what is replaced may be away": (
+        "        return rc ?: resident_gfn(v, a.gpfn, true);",
+        "        return rc;",
+        "pages that each call needs",
+    ),
+    "what is removed may be away": (
+        "        return rc ?: resident_gfn(v, r.gpfn, true);",
+        "        return rc;",
+        "pages that each call needs",
+    ),
     "asks for nothing": ("    dsm_populate(v->domain, _gfn(gfn));\n", "", "one of them is missing"),
     "does not wait": (
         "    dsm_populate(v->domain, _gfn(gfn));\n\n    return WAITING;",

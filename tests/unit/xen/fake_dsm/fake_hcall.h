@@ -72,7 +72,14 @@ struct xen_memory_reservation {
     uint32_t extent_order, mem_flags;
     domid_t domid;
 };
-struct xen_add_to_physmap { uint64_t words[3]; };
+#define XENMAPSPACE_gmfn             2
+#define XENMAPSPACE_gmfn_foreign     4
+struct xen_add_to_physmap {
+    domid_t domid;
+    uint16_t size;
+    unsigned int space;
+    uint64_t idx, gpfn;
+};
 struct xen_add_to_physmap_batch {
     domid_t domid;
     uint16_t space, size, extra;
@@ -80,7 +87,7 @@ struct xen_add_to_physmap_batch {
     XEN_GUEST_HANDLE(xen_pfn_t) gpfns;
     XEN_GUEST_HANDLE(int) errs;
 };
-struct xen_remove_from_physmap { uint64_t words[2]; };
+struct xen_remove_from_physmap { domid_t domid; uint64_t gpfn; };
 struct e820entry { uint8_t bytes[20]; };
 struct xen_memory_map {
     uint32_t nr_entries;

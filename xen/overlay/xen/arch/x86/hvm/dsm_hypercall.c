@@ -242,7 +242,16 @@ static int memory_op(struct vcpu *v, unsigned long cmd, unsigned long arg)
     }
 
     case XENMEM_add_to_physmap:
-        return resident(v, arg, sizeof(struct xen_add_to_physmap), true);
+    {
+        struct xen_add_to_physmap a;
+
+        /* Looked up by number: what moves, and what was at its new place. */
+        rc = peek_struct(v, &a, arg, true);
+        if ( !rc && a.space == XENMAPSPACE_gmfn )
+            rc = resident_gfn(v, a.idx, true);
+
+        return rc ?: resident_gfn(v, a.gpfn, true);
+    }
 
     case XENMEM_add_to_physmap_batch:
     {
@@ -259,7 +268,13 @@ static int memory_op(struct vcpu *v, unsigned long cmd, unsigned long arg)
     }
 
     case XENMEM_remove_from_physmap:
-        return resident(v, arg, sizeof(struct xen_remove_from_physmap), false);
+    {
+        struct xen_remove_from_physmap r;
+
+        rc = peek_struct(v, &r, arg, false);
+
+        return rc ?: resident_gfn(v, r.gpfn, true);
+    }
 
     case XENMEM_current_reservation:
     case XENMEM_maximum_reservation:
