@@ -19,6 +19,7 @@
 
 struct vcpu *current;
 struct domain dom;
+struct page_info frames[NR_MFNS];
 static struct vcpu vcpu;
 static struct dsm_domain dsm;
 static struct dsm_vcpu dsm_vcpus[3];
@@ -530,6 +531,51 @@ static void all_here(void)
     check(calls, ARRAY_SIZE(calls));
 }
 
+/* Once vCPUs are in several slices, each with one there, it stays. */
+static void shared_info_stays(void)
+{
+    static const struct call moves = {
+        RUNS(memory_op, XENMEM_add_to_physmap, at(20, 0), 0, "") };
+    static const struct call covers = {
+        RUNS(memory_op, XENMEM_add_to_physmap, at(20, 64), 0, "") };
+    static const struct call removes = {
+        RUNS(memory_op, XENMEM_remove_from_physmap, at(20, 128), 0, "") };
+    static const struct {
+        const struct call *call;
+        unsigned long at;
+        bool refused;
+    } t[] = {
+        { &moves, 30, true }, { &moves, 31, false },
+        { &moves, INVALID_M2P_ENTRY, false },
+        { &covers, 30, false }, { &covers, 31, true },
+        { &covers, INVALID_M2P_ENTRY, false },
+        { &removes, 30, false }, { &removes, 31, true },
+    };
+    struct xen_add_to_physmap add = { .space = XENMAPSPACE_shared_info, .gpfn = 31 };
+    struct xen_remove_from_physmap remove = { .gpfn = 31 };
+    struct cpu_user_regs regs;
+    unsigned int i;
+
+    memcpy(memory + at(20, 0), &add, sizeof(add));
+    add.space = XENMAPSPACE_gmfn_foreign;
+    memcpy(memory + at(20, 64), &add, sizeof(add));
+    memcpy(memory + at(20, 128), &remove, sizeof(remove));
+    dom.shared_info = (void *)frames[SHARED_MFN].bytes;
+    dsm.nr_slices = 2;
+    for ( i = 0; i < 2 * ARRAY_SIZE(t); i++ )
+    {
+        bool refused = t[i / 2].refused && i % 2;
+
+        dsm.spread = i % 2;
+        frames[SHARED_MFN].m2p = t[i / 2].at;
+        expect("shared_info", call(t[i / 2].call, &regs),
+               refused ? DSM_HCALL_ANSWERED : DSM_HCALL_RUN);
+        if ( refused )
+            expect("RAX", regs.rax, -EBUSY);
+        dsm_hcall_end();
+    }
+}
+
 static void another_slice(void)
 {
     dsm.nr_slices = 2;
@@ -737,6 +783,7 @@ static const struct test_case cases[] = {
     { "the gate is closed", closed },
     { "a guest of 32 bits", narrow },
     { "vCPUs of another slice", another_slice },
+    { "where shared_info is", shared_info_stays },
     { "answers of another slice", answers },
     { "results of another slice", results },
     { "ports while all are at home", ports_at_home },

@@ -72,7 +72,7 @@ static const struct {
     { CALL(event_channel_op, EVTCHNOP_bind_ipi), "rfrf" },
     { CALL(event_channel_op, EVTCHNOP_bind_vcpu), "r---" },
     { CALL(event_channel_op, EVTCHNOP_unmask), "rfrf" },
-    { CALL(event_channel_op, EVTCHNOP_reset), "rr--" },
+    { CALL(event_channel_op, EVTCHNOP_reset), "----", "rr--" },
     { CALL(event_channel_op, EVTCHNOP_init_control), "rr--" },
     { CALL(physdev_op, PHYSDEVOP_map_pirq), "rr--" },
     { CALL(hvm_op, HVMOP_set_param), "rr--" },

@@ -180,6 +180,26 @@ HYPERCALL_MUTANTS = {
         "        return rc;",
         "pages that each call needs",
     ),
+    "shared_info moves": (
+        "at != INVALID_M2P_ENTRY && (at == gfn) != to;",
+        "at != INVALID_M2P_ENTRY && !to && at == gfn;",
+        "where shared_info is",
+    ),
+    "shared_info has to be where it was not": (
+        "at != INVALID_M2P_ENTRY && (at == gfn) != to;",
+        "(at == gfn) != to;",
+        "where shared_info is",
+    ),
+    "shared_info stays before there are several": (
+        "    if ( !d->arch.dsm->spread )\n        return false;\n    at",
+        "    at",
+        "where shared_info is",
+    ),
+    "shared_info is removed": (
+        "        if ( !rc && would_move_shared_info(v, r.gpfn, false) )\n            return -EBUSY;\n",
+        "",
+        "where shared_info is",
+    ),
     "asks for nothing": ("    dsm_populate(v->domain, _gfn(gfn));\n", "", "one of them is missing"),
     "does not wait": (
         "    dsm_populate(v->domain, _gfn(gfn));\n\n    return WAITING;",
@@ -447,6 +467,11 @@ ROUTE_MUTANTS = {
     "timers anywhere": (
         "    { __HYPERVISOR_vcpu_op, DSM_ANY_CMD, HOME, VCPU(REG) },",
         "    { __HYPERVISOR_vcpu_op, DSM_ANY_CMD, ANYWHERE, VCPU(REG) },",
+        "vCPUs in several slices",
+    ),
+    "EVTCHNOP_reset closes the ports of one slice": (
+        "    { __HYPERVISOR_event_channel_op, EVTCHNOP_reset, HOME, ALL },\n",
+        "",
         "vCPUs in several slices",
     ),
     "VCPUOP_down looks at one slice": (

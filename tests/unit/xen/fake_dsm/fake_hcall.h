@@ -72,6 +72,7 @@ struct xen_memory_reservation {
     uint32_t extent_order, mem_flags;
     domid_t domid;
 };
+#define XENMAPSPACE_shared_info      0
 #define XENMAPSPACE_gmfn             2
 #define XENMAPSPACE_gmfn_foreign     4
 struct xen_add_to_physmap {

@@ -219,6 +219,23 @@ static int route(struct vcpu *v, const struct dsm_rule *rule, unsigned long reg,
 
 /* ---- The calls: 0 to run, WAITING, or what to answer ---- */
 
+/*
+ * Each slice has a shared_info of its own at the frame where the guest has put
+ * it: it can't move once there are several slices with vCPUs.
+ */
+static bool would_move_shared_info(const struct vcpu *v, unsigned long gfn,
+                                   bool to)
+{
+    const struct domain *d = v->domain;
+    unsigned long at;
+
+    if ( !d->arch.dsm->spread )
+        return false;
+    at = get_gpfn_from_mfn(virt_to_mfn(d->shared_info));
+
+    return at != INVALID_M2P_ENTRY && (at == gfn) != to;
+}
+
 static int memory_op(struct vcpu *v, unsigned long cmd, unsigned long arg)
 {
     unsigned long start = cmd >> MEMOP_EXTENT_SHIFT;
@@ -247,6 +264,10 @@ static int memory_op(struct vcpu *v, unsigned long cmd, unsigned long arg)
 
         /* Looked up by number: what moves, and what was at its new place. */
         rc = peek_struct(v, &a, arg, true);
+        if ( !rc && would_move_shared_info(v, a.gpfn,
+                                           a.space ==
+                                           XENMAPSPACE_shared_info) )
+            return -EBUSY;
         if ( !rc && a.space == XENMAPSPACE_gmfn )
             rc = resident_gfn(v, a.idx, true);
 
@@ -272,6 +293,8 @@ static int memory_op(struct vcpu *v, unsigned long cmd, unsigned long arg)
         struct xen_remove_from_physmap r;
 
         rc = peek_struct(v, &r, arg, false);
+        if ( !rc && would_move_shared_info(v, r.gpfn, false) )
+            return -EBUSY;
 
         return rc ?: resident_gfn(v, r.gpfn, true);
     }

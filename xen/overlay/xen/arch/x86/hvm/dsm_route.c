@@ -76,6 +76,8 @@ static const struct dsm_rule rules[] = {
     { __HYPERVISOR_event_channel_op, EVTCHNOP_unmask, ANYWHERE,
       PORT(0, 4, 0) },
     { __HYPERVISOR_event_channel_op, EVTCHNOP_close, ANYWHERE, PORT(0, 4, 0) },
+    /* It would close the ports of one slice.  What has begun goes on. */
+    { __HYPERVISOR_event_channel_op, EVTCHNOP_reset, HOME, ALL },
     { __HYPERVISOR_event_channel_op, EVTCHNOP_status, ANYWHERE,
       PORT(4, 8, 24) },
 
