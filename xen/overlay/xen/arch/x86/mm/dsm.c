@@ -170,7 +170,7 @@ static bool is_elsewhere(struct dsm_domain *dsm, unsigned long gfn)
     return r && dsm_bits_test(&r->elsewhere, gfn - r->first);
 }
 
-/* Room for the bit that is about to be set.  ops_lock is held, gfn in a range. */
+/* Room for a bit that is about to be set.  ops_lock is held, gfn in a range. */
 static int may_leave(struct dsm_domain *dsm, unsigned long gfn)
 {
     struct dsm_range *r = find_range(dsm, gfn);

@@ -44,7 +44,7 @@ static inline void dsm_bits_free(struct dsm_bits *bits)
     vfree(bits->parts);
 }
 
-/* Room for a bit.  May allocate: not with a lock that is taken in interrupts. */
+/* Room for a bit.  It may allocate: with no lock that interrupts take. */
 static inline int dsm_bits_make_room(struct dsm_bits *bits, unsigned long nr)
 {
     unsigned long **part = &bits->parts[nr / DSM_BITS_PART], *made;
