@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import litmus, torture
+from benchmarks import debian_program, litmus, torture
 from benchmarks.program_output import StreamRun, parse_stream
 from benchmarks.reference import reference_run
 from benchmarks.results import write
 from benchmarks.ticks import Moment, faults_of, per_period, per_tick, ticks_of, uptime_of
-from lab.command import checked, run_in
+from lab.command import Done, checked, run_in, write_file
 from lab.complaints import complaints
 from lab.elastic_guest import LIBGOMP, PROGRAMS
 from lab.guest import Guest
@@ -103,8 +103,8 @@ def lives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lives]:
             made.leave()
 
 
-def ran(site: DsmSite, guest: Guest, command: str, output: Path, seconds: float = PATIENCE) -> tuple[int, str]:
-    """Exit status and output of a program in the guest, which has ended, and the guest has not."""
+def ran(site: DsmSite, guest: Guest, command: str, output: Path, seconds: float = PATIENCE) -> Done:
+    """A program in the guest has ended, and the guest has not; `output` is what it had printed until then."""
     program = guest.start(command, output)
     try:
         took = wait_for(
@@ -113,20 +113,20 @@ def ran(site: DsmSite, guest: Guest, command: str, output: Path, seconds: float 
     except TimeoutError as error:
         raise TimeoutError(f"{error}; until then:\n{output.read_text()}") from None
     assert not program.running(), state(site.home)
-    done = program.wait()
+    done = dataclasses.replace(program.wait(), out=output.read_text())
     print(f"{took:.0f} s: {command}: {done.status} {done.err}")
-    return done.status, output.read_text()
+    return done
 
 
 # ---- OpenMP ----
 
 MIB, ITERATIONS = 2, 3  # iterations of each team
-STREAM = "/tmp/stream_check.jsonl"
+STREAM, ALIGNMENT = "/tmp/stream_check.jsonl", "/tmp/alignment"
 # A team's thread stays where its place is: nobody moves a thread to an isolated CPU but who binds it. Threads that wait sleep.
-OPENMP = (
-    f"taskset -c {BOTH} env OMP_PLACES=threads OMP_PROC_BIND=close OMP_WAIT_POLICY=passive LD_LIBRARY_PATH={LIBGOMP} "
-    f"{PROGRAMS}/stream_check --mib={MIB} --iterations=0"
+AROUND = (
+    f"taskset -c {BOTH} env OMP_PLACES=threads OMP_PROC_BIND=close OMP_WAIT_POLICY=passive LD_LIBRARY_PATH={LIBGOMP}"
 )
+OPENMP = f"{AROUND} {PROGRAMS}/stream_check --mib={MIB} --iterations=0"
 
 
 def stream(guest: Guest) -> StreamRun:
@@ -181,6 +181,19 @@ def test_an_openmp_program_on_both_hosts(lives: Lives) -> None:
         assert [each.sum for each in run.iterations] == [each.sum for each in wanted.iterations]
 
 
+def test_an_openmp_program_of_debian(lives: Lives, tmp_path: Path) -> None:
+    """It has teams of a thread on each host, and finds what it finds on one CPU with Debian's own library."""
+    command = f"fasttreeMP -nt -gtr -quiet {ALIGNMENT}"
+    with lives.borrowed(attached=True) as guest:
+        inside = run_in(guest)
+        write_file(inside, ALIGNMENT, debian_program.alignment(sequences=8, bases=40))
+        at_home = checked(inside, f"taskset -c {HOME_CPU} {command}", 300)
+        words = f"{AROUND} {debian_program.SETTINGS} {debian_program.DISPLAY} {command}"
+        done = ran(lives.site, guest, words, tmp_path / "tree")
+        assert (done.status, done.out) == (0, at_home)
+        assert debian_program.parse_teams(done.err)[:1] == [2], done.err
+
+
 # ---- Programs ----
 
 FORKS = 12
@@ -199,7 +212,8 @@ def test_pipes_and_processes(lives: Lives, tmp_path: Path) -> None:
         at_home = checked(run_in(guest), "md5sum </usr/bin/bash", 300)
         for name, script, wanted in (("pipe", PIPE, at_home), ("forks", FORKING, f"{FORKS}\n" * 2)):
             command = script.format(home=HOME_CPU, far=FAR_CPU, forks=FORKS)
-            assert ran(lives.site, guest, f"sh -c {shlex.quote(command)}", tmp_path / name) == (0, wanted)
+            done = ran(lives.site, guest, f"sh -c {shlex.quote(command)}", tmp_path / name)
+            assert (done.status, done.out) == (0, wanted)
 
 
 # ---- The memory model ----
@@ -211,11 +225,11 @@ def test_litmus(lives: Lives, tmp_path: Path) -> None:
     """Nothing that x86-TSO forbids is seen, in so many rounds in which a page was on its way."""
     words = f"--cpus={BOTH} --rounds=100000 --raced={RACED} --slow-us={SLOW_US}"
     with lives.borrowed(attached=True) as guest:
-        status, out = ran(lives.site, guest, f"{PROGRAMS}/dsm_litmus {words}", tmp_path / "litmus", 2 * PATIENCE)
-        found = litmus.parse(out)
+        done = ran(lives.site, guest, f"{PROGRAMS}/dsm_litmus {words}", tmp_path / "litmus", 2 * PATIENCE)
+        found = litmus.parse(done.out)
         for each in found:
             print(each)
-        assert status == 0 and all(each.forbidden == 0 for each in found), found
+        assert done.status == 0 and all(each.forbidden == 0 for each in found), found
         shapes = [shape for shape in litmus.SHAPES if shape != "iriw"]  # which needs four CPUs
         assert [(each.shape, each.variant) for each in found] == [(s, v) for s in shapes for v in litmus.VARIANTS]
         assert all(each.raced >= RACED for each in found), found
@@ -229,10 +243,10 @@ def test_torture(lives: Lives, tmp_path: Path) -> None:
     """Nothing is lost, torn or old in pages that both CPUs use, and that go from node to node."""
     words = f"--cpus={BOTH} --nodes=0,1 --operations=1280 --pages=8 --slow-us={SLOW_US} --stuck-s=60 --pressure=64"
     with lives.borrowed(attached=True) as guest:
-        status, out = ran(lives.site, guest, f"{PROGRAMS}/dsm_torture {words}", tmp_path / "torture")
-        run = torture.parse(out)
+        done = ran(lives.site, guest, f"{PROGRAMS}/dsm_torture {words}", tmp_path / "torture")
+        run = torture.parse(done.out)
         print(run)
-        assert status == 0 and run.wrong == 0, run
+        assert done.status == 0 and run.wrong == 0, run
         assert [each.operation for each in run.operations] == list(torture.OPERATIONS)
         # Its own memory waits for no page of others.
         assert all(each.slow > 0 for each in run.operations if each.operation != "pressure"), run
