@@ -19,6 +19,7 @@ HERE = Path(__file__).resolve().parent
 OVERLAY = HERE.parents[2] / "linux-guest" / "overlay"
 DRIVER = OVERLAY / "drivers" / "xen" / "elastic-numa"
 MASK = OVERLAY / "include" / "linux" / "draining_nodes.h"
+HOME_OP = OVERLAY / "include" / "xen" / "home-op.h"
 # Each NAME_test.c, and the files of the driver that it is compiled with.
 PROGRAMS = {
     "state": ("state",),
@@ -48,7 +49,8 @@ def fake_headers(folder: Path, sources: list[Path]) -> Path:
             if name != "linux/errno.h" and not (OVERLAY / "include" / "uapi" / name).exists():
                 header = folder / name
                 header.parent.mkdir(parents=True, exist_ok=True)
-                header.write_text('#include "fake_kernel.h"\n')
+                own = HOME_OP if name == "xen/home-op.h" else "fake_kernel.h"
+                header.write_text(f'#include "{own}"\n')
     return folder
 
 
@@ -72,7 +74,7 @@ def include(name: str) -> list[str]:
     folders = [HERE / "fake", DRIVER, OVERLAY / "include" / "uapi"]
     if name in IN_KERNEL:
         headers = fake_headers(
-            Path(_scratch.name) / f"{name}-headers", [DRIVER / "elastic.h", MASK, *sources(name).values()]
+            Path(_scratch.name) / f"{name}-headers", [DRIVER / "elastic.h", MASK, HOME_OP, *sources(name).values()]
         )
         folders = [HERE, headers, *folders]
     return [f"-I{folder}" for folder in folders] + ["-DFAKE_FOLIOS"] * (name == "evac")
@@ -347,8 +349,8 @@ MUTANTS = {
     ),
     "memory from any host": (
         "mem",
-        "return rc < 0 ? work_on_cpu(0, call_xen, &call) : rc;",
-        "return rc;",
+        "return xen_home_memory_op(cmd, &r);",
+        "return HYPERVISOR_memory_op(cmd, &r);",
         "driver: on a CPU of another host",
     ),
     "refused extents count twice": (

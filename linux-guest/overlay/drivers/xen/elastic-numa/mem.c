@@ -19,9 +19,8 @@
 #include <linux/memory_hotplug.h>
 #include <linux/mm.h>
 #include <linux/sizes.h>
-#include <linux/workqueue.h>
 
-#include <asm/xen/hypercall.h>
+#include <xen/home-op.h>
 #include <xen/interface/memory.h>
 
 #include "elastic.h"
@@ -36,18 +35,6 @@
 
 static xen_pfn_t frames[ELASTIC_EXTENT_PAGES];
 
-struct call {
-	unsigned int cmd;
-	struct xen_memory_reservation *r;
-};
-
-static long call_xen(void *data)
-{
-	const struct call *call = data;
-
-	return HYPERVISOR_memory_op(call->cmd, call->r);
-}
-
 /*
  * Frames of 2^order pages from @first on, @count of them.  Returns how many
  * were done, from the first on, or an error of Xen's when it did none.
@@ -60,9 +47,7 @@ static long reservation(const struct elastic_node *node, unsigned int cmd,
 		.extent_order = order,
 		.domid = DOMID_SELF,
 	};
-	struct call call = { cmd, &r };
 	unsigned int i;
-	long rc;
 
 	if (cmd == XENMEM_populate_physmap)
 		r.address_bits = XENMEMF_NODE(node->vnode) |
@@ -70,9 +55,7 @@ static long reservation(const struct elastic_node *node, unsigned int cmd,
 	for (i = 0; i < count; i++)
 		frames[i] = first + ((u64)i << order);
 	set_xen_guest_handle(r.extent_start, frames);
-	rc = call_xen(&call);
-	/* A CPU on another host can't: the guest's memory is CPU 0's Xen's. */
-	return rc < 0 ? work_on_cpu(0, call_xen, &call) : rc;
+	return xen_home_memory_op(cmd, &r);
 }
 
 static void mark(struct elastic_node *node, u32 first, u32 count)
