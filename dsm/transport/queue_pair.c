@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,14 +12,54 @@
 
 #define ALIGNMENT	4096
 
+enum dsm_end dsm_qp_end(enum ibv_wc_status status, bool receive)
+{
+	switch (status) {
+	/* Of the adapter, and of no message. */
+	case IBV_WC_FATAL_ERR:
+	case IBV_WC_GENERAL_ERR:
+		return DSM_END_LOCAL;
+	/* A queue that is at its end anyway. */
+	case IBV_WC_WR_FLUSH_ERR:
+		return DSM_END_CUT;
+	/* Our buffers are good: it does not fit into one.  Adapters have several
+	 * names for that. */
+	default:
+		return receive ? DSM_END_FRAME : DSM_END_CUT;
+	}
+}
+
+static size_t region_size(uint32_t frames)
+{
+	size_t size = frames * sizeof(struct dsm_qp_frame) + DSM_QP_LINKS * DSM_WIRE_BYTES;
+
+	return size + (ALIGNMENT - size % ALIGNMENT) % ALIGNMENT;
+}
+
+bool dsm_qp_fits(const struct ibv_device_attr *adapter, uint32_t receives, uint32_t frames,
+		 char text[DSM_TRANSPORT_TEXT])
+{
+	const uint32_t sends = DSM_QP_SENDS + DSM_QP_LINKS;
+	uint32_t work = receives > sends ? receives : sends;
+
+	if (adapter->max_qp_wr > 0 && work > (uint32_t)adapter->max_qp_wr)
+		snprintf(text, DSM_TRANSPORT_TEXT, "the RDMA adapter takes %d messages at a time, %u are needed: fewer \"credits\"",
+			 adapter->max_qp_wr, work);
+	else if (adapter->max_cqe > 0 && receives + sends > (uint32_t)adapter->max_cqe)
+		snprintf(text, DSM_TRANSPORT_TEXT, "the RDMA adapter has queues of %d completions, %u are needed: fewer \"credits\"",
+			 adapter->max_cqe, receives + sends);
+	else if (adapter->max_mr_size && region_size(frames) > adapter->max_mr_size)
+		snprintf(text, DSM_TRANSPORT_TEXT, "the RDMA adapter has memory regions of %llu bytes, %zu are needed: fewer \"credits\" or a shorter \"queue\"",
+			 (unsigned long long)adapter->max_mr_size, region_size(frames));
+	else
+		return true;
+	return false;
+}
+
 int dsm_qp_init(struct dsm_qp *qp, uint32_t receives, uint32_t sends)
 {
-	size_t frames = receives + sends;
-
 	*qp = (struct dsm_qp){ .nr_receives = receives, .nr_sends = sends };
-	qp->size = frames * sizeof(struct dsm_qp_frame) +
-		   DSM_QP_LINKS * DSM_WIRE_BYTES;
-	qp->size += (ALIGNMENT - qp->size % ALIGNMENT) % ALIGNMENT;
+	qp->size = region_size(receives + sends);
 	qp->all = aligned_alloc(ALIGNMENT, qp->size);
 	if (!qp->all)
 		return -ENOMEM;

@@ -13,6 +13,7 @@
 
 #include <rdma/rdma_cma.h>
 
+#include "transport.h"
 #include "wire.h"
 
 #define DSM_QP_SENDS	64	/* messages that the adapter has at a time */
@@ -42,6 +43,22 @@ struct dsm_qp {
 	struct ibv_cq *cq;
 	struct ibv_comp_channel *channel;
 };
+
+/**
+ * What a completion that is no success says of the connection.
+ * @receive: it is of a buffer for what the peer sends.
+ * Return: DSM_END_FRAME: the peer's fault; DSM_END_LOCAL: this host's; DSM_END_CUT.
+ */
+enum dsm_end dsm_qp_end(enum ibv_wc_status status, bool receive);
+
+/**
+ * Can an adapter have a queue pair with so many receives?
+ * A number that it does not tell (0) is enough.
+ * @frames: receives, and messages that are sent or wait.
+ * @text: what it has too little of, and what would help.
+ */
+bool dsm_qp_fits(const struct ibv_device_attr *adapter, uint32_t receives, uint32_t frames,
+		 char text[DSM_TRANSPORT_TEXT]);
 
 /** The buffers.  Return: 0; -ENOMEM. */
 int dsm_qp_init(struct dsm_qp *qp, uint32_t receives, uint32_t sends);

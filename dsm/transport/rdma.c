@@ -472,13 +472,10 @@ static bool got_bytes(struct peer *peer, uint16_t buffer, uint32_t size)
 static bool got_error(struct peer *peer, const struct ibv_wc *wc)
 {
 	bool receive = (wc->wr_id & DSM_QP_KIND) == DSM_QP_RECEIVE;
+	enum dsm_end end = dsm_qp_end(wc->status, receive);
+	const char *text = ibv_wc_status_str(wc->status);
 
-	/* Our buffers are good: it does not fit into one.  Adapters have several
-	 * names for that. */
-	if (receive && wc->status != IBV_WC_WR_FLUSH_ERR)
-		return finish(peer, DSM_END_FRAME,
-			      ibv_wc_status_str(wc->status));
-	return lose(peer, DSM_END_CUT, ibv_wc_status_str(wc->status));
+	return end == DSM_END_CUT ? lose(peer, end, text) : finish(peer, end, text);
 }
 
 /* Return: false if the connection is gone, or there is no queue any more. */
@@ -1380,7 +1377,11 @@ static int create_peers(struct rdma *rdma)
 /* Listen at any port: the peer is told through TLS. */
 static int begin_listen(struct rdma *rdma, char *text)
 {
-	struct sockaddr_storage address = params_of(rdma)->address;
+	const struct dsm_transport_params *params = params_of(rdma);
+	struct sockaddr_storage address = params->address;
+	const uint32_t receives = params->credits + DSM_LINK_FRAMES;
+	const uint32_t sends = params->queue + DSM_QP_SENDS;
+	struct ibv_device_attr adapter;
 	const char *what = "rdma_create_event_channel()";
 	int rc;
 
@@ -1403,6 +1404,10 @@ static int begin_listen(struct rdma *rdma, char *text)
 	if (rdma_listen(rdma->listener, BACKLOG))
 		goto failed;
 	rdma->port = ntohs(rdma_get_src_port(rdma->listener));
+	/* Better now than at the first connection.  "Any address" has no adapter yet. */
+	if (rdma->listener->verbs && !ibv_query_device(rdma->listener->verbs, &adapter) &&
+	    !dsm_qp_fits(&adapter, receives, receives + sends, text))
+		return -EOPNOTSUPP;
 	ev_io_start(params_of(rdma)->loop, &rdma->io);
 	return 0;
 failed:

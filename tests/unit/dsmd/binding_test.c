@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "binding.h"
+#include "queue_pair.h"
 #include "rig.h"
 
 #define OPENER		1
@@ -286,6 +287,59 @@ static void before_theirs(const void *argument)
 	rig_end();
 }
 
+/* Whose fault: a receive that fails is what the peer has sent, but for the adapter's own errors. */
+static void completions(const void *argument)
+{
+	static const struct {
+		enum ibv_wc_status status;
+		enum dsm_end receive, send;
+	} table[] = {
+		{ IBV_WC_LOC_LEN_ERR, DSM_END_FRAME, DSM_END_CUT },
+		{ IBV_WC_LOC_PROT_ERR, DSM_END_FRAME, DSM_END_CUT },
+		{ IBV_WC_REM_INV_REQ_ERR, DSM_END_FRAME, DSM_END_CUT },
+		{ IBV_WC_WR_FLUSH_ERR, DSM_END_CUT, DSM_END_CUT },
+		{ IBV_WC_RETRY_EXC_ERR, DSM_END_FRAME, DSM_END_CUT },
+		{ IBV_WC_FATAL_ERR, DSM_END_LOCAL, DSM_END_LOCAL },
+		{ IBV_WC_GENERAL_ERR, DSM_END_LOCAL, DSM_END_LOCAL },
+	};
+	unsigned int i;
+
+	(void)argument;
+	for (i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		CHECK(dsm_qp_end(table[i].status, true) == table[i].receive &&
+		      dsm_qp_end(table[i].status, false) == table[i].send, "status %u: %s, %s",
+		      table[i].status, dsm_end_name(dsm_qp_end(table[i].status, true)),
+		      dsm_end_name(dsm_qp_end(table[i].status, false)));
+}
+
+static void small_adapters(const void *argument)
+{
+	/* 68 sends; a region of 10 frames is 41920 bytes, so 45056. */
+	static const struct {
+		struct ibv_device_attr adapter;
+		uint32_t receives;
+		const char *words;
+	} table[] = {
+		{ { .max_qp_wr = 100, .max_cqe = 168, .max_mr_size = 45056 }, 100, "" },
+		{ { .max_qp_wr = 68, .max_cqe = 69, .max_mr_size = 45056 }, 1, "" },
+		{ { .max_qp_wr = 0 }, 100000, "" },
+		{ { .max_qp_wr = 99 }, 100, "takes 99 messages at a time, 100 are needed: fewer \"credits\"" },
+		{ { .max_qp_wr = 67 }, 1, "takes 67 messages at a time, 68 are needed" },
+		{ { .max_cqe = 167 }, 100, "queues of 167 completions, 168 are needed" },
+		{ { .max_mr_size = 45055 }, 1, "memory regions of 45055 bytes, 45056 are needed: fewer \"credits\" or" },
+	};
+	char text[DSM_TRANSPORT_TEXT];
+	unsigned int i;
+
+	(void)argument;
+	for (i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		text[0] = 0;
+		CHECK(dsm_qp_fits(&table[i].adapter, table[i].receives, 10, text) == !table[i].words[0],
+		      "%u: %s", i, text);
+		CHECK(strstr(text, table[i].words), "%u: %s", i, text);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test_case cases[] = {
@@ -295,6 +349,8 @@ int main(int argc, char **argv)
 		{ "binding: another session", other_session, NULL },
 		{ "binding: frames that make no sense", frames, NULL },
 		{ "binding: too early, too late", before_theirs, NULL },
+		{ "queue pair: completions", completions, NULL },
+		{ "queue pair: small adapters", small_adapters, NULL },
 	};
 
 	return run_cases(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
