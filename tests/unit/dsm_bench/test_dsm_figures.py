@@ -433,7 +433,7 @@ class Played:
         self.works = works
         self.prefetches = self.cleared = 0
         self.switches = dict(dsm.SWITCHES["off"])
-        self.seconds = iter((100.0, 50.0))
+        self.seconds = iter((100.0, 45.0, 56.25, 100.0))
         self.streams = False
         self.first_ns = 1 << 20  # of a page that is called cold; 1000: at hand
         monkeypatch.setattr(dsm, "run_in", lambda host: host)
@@ -489,13 +489,18 @@ class Played:
 
 def test_a_detach_with_streams_is_compared_with_one_without(monkeypatch: pytest.MonkeyPatch) -> None:
     played = Played(monkeypatch)
+    leaving = f"dsmctl leaving {spanning.NAME} 1 0"
     found = {metric.metric: metric for metric in dsm._detach(None, [], dsm.Amount())}  # type: ignore[arg-type]
     assert found["dsm.detach.speedup"].value == pytest.approx(2)
     plain, streamed = found["dsm.detach.plain.seconds_per_gib"], found["dsm.detach.streamed.seconds_per_gib"]
-    assert plain.value == pytest.approx(800) and streamed.value == pytest.approx(400)
+    assert plain.value == pytest.approx(800) and streamed.value == pytest.approx(405)
+    # Each twice, and neither always first: what gets slower by and by is no difference.
+    assert streamed.runs == [pytest.approx(360), pytest.approx(450)] and len(plain.runs) == 2
+    assert [said for said in played.said if "evacuate" not in said] == ["attach", leaving, "attach", leaving, "attach"]
+    spread = found["dsm.detach.speedup"].baseline
+    assert spread["least"] == pytest.approx(100 / 56.25) and spread["most"] == pytest.approx(100 / 45)
     assert plain.baseline["prefetches_per_page"] == 0 and streamed.baseline["prefetches_per_page"] == 40 / 512
-    evacuate, leaving = f"dsmctl evacuate {spanning.NAME}", f"dsmctl leaving {spanning.NAME} 1 0"
-    assert played.said == [evacuate, "attach", evacuate, leaving]
+    assert sum("evacuate" in said for said in played.said) == 4
 
 
 def test_streams_that_are_none_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -514,6 +519,28 @@ def test_switches_that_do_something_have_figures(monkeypatch: pytest.MonkeyPatch
     assert {f"dsm.switch.{name}.membench.speedup" for name in dsm.SWITCHES if name != "off"} < found
     assert {"dsm.membench.speedup", "dsm.polling.fault.us", "dsm.polling.fault.ratio_to_rtt"} < found
     assert played.switches == dsm.SWITCHES["off"]
+
+
+def test_what_a_machine_does_meanwhile_is_no_switch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of them, before and after: the time is between both, and a figure that is no more than they differ says so."""
+    played = Played(monkeypatch)
+    took = iter((1.0, 1.2, 1.2, 1.2, 0.5, 1.5))  # off, each switch, on, off again
+    each = played.membench
+
+    def slower(there: object, words: str) -> membench.Output:
+        done = each(there, words)
+        times = next(took) if " copy " not in words else 1.0
+        return dataclasses.replace(
+            done, passes=tuple(dataclasses.replace(one, ns=int(one.ns * times)) for one in done.passes)
+        )
+
+    monkeypatch.setattr(dsm, "run_membench", slower)
+    found = {one.metric: one for one in dsm.optimised(played, [], dsm.Amount(), "dsm", "rtt")}  # type: ignore[arg-type]
+    assert [name for name in found if "off_again" in name] == []
+    weak, strong = (found[f"dsm.switch.{name}.read_random.speedup"] for name in ("prefetch", "on"))
+    assert weak.value == pytest.approx(1.25 / 1.2) and strong.value == pytest.approx(2.5)
+    assert weak.baseline["off_spread"] == strong.baseline["off_spread"] == pytest.approx(1.5)
+    assert "not more than two runs without any differ" in weak.note and "differ" not in strong.note
 
 
 def test_switches_that_do_nothing_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
