@@ -320,7 +320,7 @@ def counted_detach(there: spanning.Spanning, streams: bool) -> tuple[float, int,
 def _detach(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Metric]:
     rates: dict[str, list[float]] = {name: [] for name in DETACHES}
     times: dict[str, list[float]] = {name: [] for name in DETACHES}
-    costs: dict[str, dict[str, float | str]] = {}
+    costs: dict[str, dict[str, float]] = {}
     problem: Exception | None = None
     try:
         with attached(rack, amount, "tcp") as (there, _):
@@ -337,19 +337,18 @@ def _detach(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Met
                 pages = moved * FRAMES_A_MIB
                 rates[name].append(pages / seconds)
                 times[name].append(seconds)
-                costs[name] = {"mib": NODE_MIB, "mib_in_use": moved} | {
-                    f"{key}_per_page": number / pages for key, number in counted.costs().items()
-                }
+                costs[name] = {f"{key}_per_page": number / pages for key, number in counted.costs().items()}
+                costs[name] |= {"mib": NODE_MIB, "mib_in_use": moved}
     except FAILURES as error:
         problem = error  # what there is until then is kept
-    for name in costs:
+    for name, cost in costs.items():
         figure = from_runs(
             f"dsm.detach.{name}.seconds_per_gib", [each * 1024 / NODE_MIB for each in times[name]], "s", "lower",
             "xl vnode-detach, all pages at home: its time, by the node's size; what is in use moves to node 0; costs a page"
             " are those of the last run",
         )  # fmt: skip
         seconds, rate = statistics.median(times[name]), statistics.median(rates[name])
-        yield dataclasses.replace(figure, baseline={**costs[name], "seconds": seconds, "pages_per_second": rate})
+        yield dataclasses.replace(figure, baseline={**cost, "seconds": seconds, "pages_per_second": rate})
     if problem:
         raise problem
     plain, streamed = (statistics.median(rates[name]) for name in ("plain", "streamed"))
