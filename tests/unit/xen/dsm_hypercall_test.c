@@ -18,6 +18,7 @@
 #define at(page, offset) ((page) * PAGE_SIZE + (offset))
 
 struct vcpu *current;
+struct cpu_user_regs fake_regs;
 struct domain dom;
 struct page_info frames[NR_MFNS];
 static struct vcpu vcpu;
@@ -26,8 +27,8 @@ static struct dsm_vcpu dsm_vcpus[3];
 #define dsm_vcpu dsm_vcpus[0]
 
 static uint8_t memory[PAGES * PAGE_SIZE] __attribute__((aligned(4096)));
-static bool away[PAGES], shared[PAGES], no_table[PAGES], unreadable,
-            unwritable;
+static bool away[PAGES], shared[PAGES], no_table[PAGES], stays[PAGES],
+            unreadable, unwritable;
 static unsigned long missed;            /* frames that were asked for */
 static char looked_at[4096];
 static bool gate_closed, cache_disabled;
@@ -123,6 +124,11 @@ void hvmemul_cache_restore(struct vcpu *v, unsigned int token)
 {
     expect("token", token, 7);
     cache_disabled = false;
+}
+
+bool dsm_is_uncached(const struct domain *d, gfn_t gfn)
+{
+    return stays[gfn_x(gfn)];
 }
 
 void dsm_populate(struct domain *d, gfn_t gfn)
@@ -753,6 +759,25 @@ static void bad_pointers(void)
     unreadable = false;
 }
 
+/* A page that stays where it is does not come, and nothing can be copied there. */
+static void elsewhere(void)
+{
+    const struct call c = {
+        RUNS(event_channel_op, EVTCHNOP_send, at(9, 0), 0, "") };
+    struct cpu_user_regs regs;
+
+    away[9] = stays[9] = true;
+    expect("answered", call(&c, &regs), DSM_HCALL_ANSWERED);
+    expect("RAX", regs.rax, -EFAULT);
+    expect("asks for nothing", missed, 0);
+    expect("the gate is free", dsm_vcpu.in_hcall, false);
+    /* It is here, whatever it was before. */
+    away[9] = false;
+    expect("runs", call(&c, &regs), DSM_HCALL_RUN);
+    dsm_gate_leave(&vcpu);
+    stays[9] = false;
+}
+
 static void closed(void)
 {
     const struct call c = {
@@ -780,6 +805,7 @@ static const struct test_case cases[] = {
     { "one of them is missing", one_is_missing },
     { "a page table is missing", tables_missing },
     { "pointers that lead nowhere", bad_pointers },
+    { "a page that stays elsewhere", elsewhere },
     { "the gate is closed", closed },
     { "a guest of 32 bits", narrow },
     { "vCPUs of another slice", another_slice },

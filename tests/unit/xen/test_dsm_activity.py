@@ -16,15 +16,10 @@ import pytest
 from tests.unit.xen.case_programs import assert_holds, names
 from tests.unit.xen.test_dsm_hypervisor import (
     ACTIVITIES,
-    CALLS,
+    COMMANDS,
     FAKE,
     HERE,
-    INFOS,
-    PORTS,
-    RINGS,
-    ROUTES,
     SOURCE,
-    TIMES,
     VCPUS,
     assert_noticed,
     build,
@@ -176,10 +171,7 @@ STEPS = 200_000
 
 def build_guest(folder: Path, of: Path | None = None, source: Path | None = None) -> list[Path]:
     """The program and its two libraries, with `source` in the place of the file `of`."""
-    files = [
-        source if source and file == of else file
-        for file in (SOURCE, RINGS, VCPUS, INFOS, CALLS, ROUTES, PORTS, TIMES, ACTIVITIES)
-    ]
+    files = [source if source and file == of else file for file in COMMANDS]
     built = [folder / name for name in ("guest", "slice0.so", "slice1.so")]
     # The same file loaded twice would be one slice.
     gcc("-shared", "-fPIC", "-o", built[1], *files, FAKE / "fake_dsm.c", HERE / "dsm_activity_slice.c", checked=False)

@@ -30,6 +30,8 @@ TIMES = OVERLAY / "arch" / "x86" / "hvm" / "dsm_time.c"
 BITS = OVERLAY / "arch" / "x86" / "include" / "asm" / "dsm_bits.h"
 ACTIVITIES = OVERLAY / "arch" / "x86" / "hvm" / "dsm_activity.c"
 CLEARS = OVERLAY / "arch" / "x86" / "hvm" / "dsm_clear.c"
+ACCESSES = OVERLAY / "arch" / "x86" / "hvm" / "dsm_access.c"
+UNCACHED = OVERLAY / "arch" / "x86" / "hvm" / "dsm_uncached.c"
 FAKE = HERE / "fake_dsm"
 
 _scratch = tempfile.TemporaryDirectory(prefix="dsm_test.")
@@ -52,14 +54,21 @@ def compiled(source: Path, checked: bool) -> Path:
     return built
 
 
+COMMANDS = (SOURCE, RINGS, VCPUS, INFOS, CALLS, ROUTES, PORTS, TIMES, ACTIVITIES, ACCESSES)
+
+
 def build(
     program: Path, source: Path | None = None, checked: bool = True, of: Path = SOURCE, cases: str = "dsm_test.c"
 ) -> Path:
     """What is behind the commands, with its cases and the fake; `source` in the place of the file `of`."""
-    parts = [
-        source if source and file == of else compiled(file, checked)
-        for file in (SOURCE, RINGS, VCPUS, INFOS, CALLS, ROUTES, PORTS, TIMES, ACTIVITIES)
-    ]
+    return link(program, source, checked, of, cases=cases)
+
+
+def link(
+    program: Path, source: Path | None, checked: bool, of: Path, *, cases: str, files: tuple[Path, ...] = COMMANDS
+) -> Path:
+    """These files, with cases and the fake."""
+    parts = [source if source and file == of else compiled(file, checked) for file in files]
     surroundings = [compiled(file, checked) for file in (FAKE / "fake_dsm.c", HERE / cases)]
     gcc("-o", program, *parts, *surroundings, checked=checked)
     return program
@@ -91,10 +100,7 @@ def test_case(name: str) -> None:
 
 def build_bits(built: Path, header: Path, checked: bool = True) -> Path:
     """mm/dsm.c with one version of dsm_bits.h, whose guard has the other one skipped."""
-    parts = [
-        compiled(file, checked)
-        for file in (*(RINGS, VCPUS, INFOS, CALLS, ROUTES, PORTS, TIMES, ACTIVITIES), FAKE / "fake_dsm.c")
-    ]
+    parts = [compiled(file, checked) for file in (*COMMANDS[1:], FAKE / "fake_dsm.c")]
     gcc("-o", built, "-include", header, SOURCE, *parts, compiled(HERE / "dsm_test.c", checked), checked=checked)
     return built
 
@@ -144,6 +150,16 @@ def test_hypercall_case(name: str) -> None:
 
 # As MUTANTS, of dsm_hypercall.c.
 HYPERCALL_MUTANTS = {
+    "waits for a page that stays": (
+        "    if ( dsm_is_uncached(v->domain, _gfn(gfn)) )",
+        "    if ( 0 )",
+        "a page that stays elsewhere",
+    ),
+    "refuses what is here": (
+        "    if ( !p2m_is_paging(t) )\n        return 0;\n\n    /* It does not come",
+        "    if ( !p2m_is_paging(t) && !dsm_is_uncached(v->domain, _gfn(gfn)) )\n        return 0;\n\n    /* It does not come",
+        "a page that stays elsewhere",
+    ),
     "read-only arguments": (
         "        if ( !rc && write )\n            rc = resident_page(v, addr, true);\n",
         "",
@@ -778,13 +794,13 @@ SHARED_INFO_MUTANTS = {
         "shared_info of a slice",
     ),
     "over a page": (
-        "    else if ( state == XEN_DSM_STATE_I || state == XEN_DSM_STATE_HOLE )\n    {\n        /* As a",
-        "    else if ( state != 99 )\n    {\n        /* As a",
+        "    else if ( state == XEN_DSM_STATE_I || state == XEN_DSM_STATE_U ||\n",
+        "    else if ( state != 99 || state == XEN_DSM_STATE_U ||\n",
         "shared_info of a slice",
     ),
     "never in a hole": (
-        "state == XEN_DSM_STATE_I || state == XEN_DSM_STATE_HOLE )\n    {\n        /* As a",
-        "state == XEN_DSM_STATE_I )\n    {\n        /* As a",
+        "state == XEN_DSM_STATE_U ||\n              state == XEN_DSM_STATE_HOLE )\n    {\n        /* As a",
+        "state == XEN_DSM_STATE_U )\n    {\n        /* As a",
         "shared_info of a slice",
     ),
     "half of the ports": (
@@ -994,8 +1010,8 @@ MUTANTS = {
     "reserved words": ("    if ( op->flags || op->wanted )", "    if ( op->flags )", "a page that is overwritten"),
     "S is writable": ("        if ( q & P2M_UNSHARE )\n            break;\n", "", "what a look-up reports"),
     "I is a hole": (
-        "return is_away(dsm, gfn) ? XEN_DSM_STATE_I",
-        "return 0 ? XEN_DSM_STATE_I",
+        "        if ( !is_away(dsm, gfn) )\n            return XEN_DSM_STATE_HOLE;",
+        "        if ( 1 )\n            return XEN_DSM_STATE_HOLE;",
         "what a look-up reports",
     ),
     "a paged superpage": ("        *page_order = PAGE_ORDER_4K;\n", "        ;\n", "what a look-up reports"),
@@ -1006,7 +1022,7 @@ MUTANTS = {
     ),
     "references not looked at": ("(PGC_allocated | 1)\n#define", "(pg->count_info)\n#define", "a page in use"),
     "type not looked at": ("!(pg->u.inuse.type_info & TYPE_BUSY)", "true", "a page in use"),
-    "special frames taken": ("is_special_page(pg) || ", "", "a page in use"),
+    "special frames taken": ("    if ( is_special_page(pg) || ", "    if ( ", "a page in use"),
     "no flush before the copy": (
         "    p2m_tlb_flush_sync(p2m);\n\n    return rc;",
         "    return rc;",
@@ -1200,8 +1216,8 @@ MUTANTS = {
         "a hypercall that is not covered",
     ),
     "says nothing of hypercalls": (
-        "        .flags = w->by_xen ? XEN_DSM_MISS_BY_XEN : 0,\n",
-        "",
+        "(w->by_xen ? XEN_DSM_MISS_BY_XEN : 0)",
+        "0",
         "a hypercall that is not covered",
     ),
     "may miss for ever": (
@@ -1767,7 +1783,11 @@ PLACE_MUTANTS = {
         "a vcpu_info",
     ),
     "it stays after the end": (" &&\n              !d->is_shut_down )", " )", "where a vcpu_info was"),
-    "it stays where it comes to": ("place->slice != dsm->slice && shares_info(v)", "shares_info(v)", "where a vcpu_info was"),
+    "it stays where it comes to": (
+        "place->slice != dsm->slice && shares_info(v)",
+        "shares_info(v)",
+        "where a vcpu_info was",
+    ),
     "placed under a call": ("             dsm_is_calling(dsm, v->vcpu_id) ||\n", "", "calls and places"),
     "the living and the dead": (" || d->is_shut_down) )", ") )", "calls and places"),
     "reserved words of PLACE": (" || place->info )", " )", "calls and places"),
@@ -1886,3 +1906,343 @@ def test_ring_mutant_is_noticed(mutant: str) -> None:
 @pytest.mark.parametrize("mutant", PLACE_MUTANTS)
 def test_place_mutant_is_noticed(mutant: str) -> None:
     assert_noticed(VCPUS, PLACE_MUTANTS[mutant], partial(build, of=VCPUS, cases="dsm_call_test.c"))
+
+
+def build_uncached(of: Path, built: Path, source: Path | None = None, checked: bool = True) -> Path:
+    """Instructions that use a page which stays elsewhere, with the rest of it."""
+    return link(built, source, checked, of, cases="dsm_uncached_test.c", files=(*COMMANDS, UNCACHED))
+
+
+@cache
+def uncached_program() -> Path:
+    return build_uncached(UNCACHED, Path(_scratch.name) / "dsm_uncached_test")
+
+
+@pytest.mark.parametrize("name", names(uncached_program))
+def test_uncached_case(name: str) -> None:
+    assert_holds(uncached_program(), name)
+
+
+# As MUTANTS, of dsm_access.c.
+ACCESS_MUTANTS = {
+    "tells nobody": ("    if ( rc == -ERESTART )\n        dsm_notify(d);\n", "", "loads"),
+    "does not wait": ("        vcpu_pause_nosync(v);\n", "", "loads"),
+    "another offset": (".flags = what->offset | (", ".flags = (", "loads"),
+    "another width": ("(flsl(what->width) - 1) << PAGE_SHIFT", "flsl(what->width) << PAGE_SHIFT", "loads"),
+    "no value": ("{ a->cookie, what->old, what->value }", "{ a->cookie, what->old }", "stores"),
+    "no old value": ("{ a->cookie, what->old, what->value }", "{ a->cookie, 0, what->value }", "exchanges"),
+    "no RIP": ("        .rip = a->rip,\n", "", "loads"),
+    "the first access for ever": ("            a->at++;\n", "", "exchanges"),
+    "asks each time": ("    if ( a->at < a->nr )\n    {", "    if ( 0 )\n    {", "loads"),
+    "any access is the same": (
+        "    return a->op == b->op && a->gfn == b->gfn &&",
+        "    return a->op == b->op &&",
+        "changed tables",
+    ),
+    "one cookie": ("a->cookie = ++dsm->cookie;", "a->cookie = dsm->cookie;", "answers"),
+    "any cookie": ("a->asked && a->cookie == done->cookie", "a->asked", "answers"),
+    "answers without end": ("            a->asked = false;\n", "", "loads"),
+    "any flags": ("    if ( done->flags & ~XEN_DSM_ACCESS_AGAIN )\n        return -EINVAL;\n", "", "answers"),
+    "bits beyond": ("    return !(done->old & beyond(what->width));", "    return true;", "answers"),
+    "no bits at all": ("width < 8 ? ~0UL << (8 * width) : 0", "~0UL << (8 * (width & 7))", "answers"),
+    "a WRITE that sees": ("||\n         what->op == XEN_DSM_ACCESS_WRITE )", ")", "answers"),
+    "a value of none": ("    if ( done->flags & XEN_DSM_ACCESS_AGAIN ||", "    if (", "answers"),
+    "again is done": ("                a->nr--;\n", "                ;\n", "again"),
+    "an INIT is forgotten": (
+        "    if ( a->asked )\n        a->forgotten = true;",
+        "    if ( a->asked )\n        ;",
+        "an INIT",
+    ),
+    "an INIT ends nothing": ("    else\n        dsm_end_accesses(v);\n    spin_unlock", "    spin_unlock", "an INIT"),
+    "all INITs": ("        a->forgotten = false;\n", "", "an INIT"),
+    "forgets what the ring has no room for": (
+        "    a->unsent = !dsm_ring_put(dsm, &entry);",
+        "    dsm_ring_put(dsm, &entry);",
+        "a full ring",
+    ),
+    "a full ring is not counted": ("        dsm->stats.ring_full++;\n", "        ;\n", "a full ring"),
+    "flush repeats itself": ("!(all || a->unsent)", "0", "a full ring"),
+    "flush with ALL tells nothing": ("!(all || a->unsent)", "!a->unsent", "a full ring"),
+    "tells what is over": ("        if ( !a->asked || !(", "        if ( !(", "a full ring"),
+    "nobody waits": ("    return dsm->vcpu[vcpu].accesses.asked;", "    return false;", "PLACE"),
+    "without end": ("    if ( a->nr == DSM_ACCESSES )", "    if ( a->nr == DSM_ACCESSES + 1 )", "too many"),
+    "the dead ask": ("    if ( dsm->dead )\n        rc = -EIO;\n    else\n", "", "too many"),
+    "writes change nothing": ("made->what.op == XEN_DSM_ACCESS_WRITE ||\n             (made", "(made", "tries again"),
+    "exchanges change nothing": ("              made->seen == made->what.old) )", "              0) )", "tries again"),
+    "exchanges always change": ("              made->seen == made->what.old) )", "              1) )", "exchanges"),
+    "is not counted": ("        dsm->stats.accesses++;\n", "", "loads"),
+    "the instruction is over": (
+        "    return v->domain->arch.dsm->vcpu[v->vcpu_id].accesses.nr;",
+        "    return false;",
+        "loads",
+    ),
+    "any op": ("    if ( !writes && access->op != XEN_DSM_ACCESS_READ )\n        return -EINVAL;\n", "", "not made"),
+    "any width": (
+        "    if ( access->width != 1 && access->width != 2 && access->width != 4 &&\n         access->width != 8 )",
+        "    if ( !access->width )",
+        "not made",
+    ),
+    "beyond the page": ("access->offset >= PAGE_SIZE || ", "", "not made"),
+    "not aligned": ("access->offset % access->width ||\n         ", "", "not made"),
+    "in_use is not looked at": (" ||\n         access->in_use )", " )", "not made"),
+    "old is not looked at": (
+        "    if ( (access->old & (compares ? beyond(access->width) : ~0UL)) ||\n         ",
+        "    if ( ",
+        "not made",
+    ),
+    "value is not looked at": (
+        " ||\n         (access->value & (writes ? beyond(access->width) : ~0UL)) )",
+        " )",
+        "not made",
+    ),
+    "reads 4 for 2": ("read_atomic((const uint16_t *)p)", "read_atomic((const uint32_t *)p)", "made"),
+    "writes 8 for 4": ("write_atomic((uint32_t *)p, (uint32_t)value);", "write_atomic((uint64_t *)p, value);", "made"),
+    "writes 2 for 1": (
+        "write_atomic((uint8_t *)p, (uint8_t)value);",
+        "write_atomic((uint16_t *)p, (uint16_t)value);",
+        "made",
+    ),
+    "at the beginning": ("page + access->offset;", "page;", "made"),
+    "an exchange sees nothing": ("        access->old = __cmpxchg(", "        __cmpxchg(", "made"),
+}
+
+
+@pytest.mark.parametrize("mutant", ACCESS_MUTANTS)
+def test_access_mutant_is_noticed(mutant: str) -> None:
+    assert_noticed(ACCESSES, ACCESS_MUTANTS[mutant], partial(build_uncached, ACCESSES))
+
+
+# As MUTANTS, of dsm_uncached.c.
+UNCACHED_MUTANTS = {
+    "uses rmw": ("    ops.rmw = NULL;\n", "", "exchanges"),
+    "REP MOVS at once": ("    ops.rep_movs = NULL;\n", "", "exchanges"),
+    "REP STOS at once": ("    ops.rep_stos = NULL;\n", "", "exchanges"),
+    "REP INS at once": ("    ops.rep_ins = NULL;\n", "", "exchanges"),
+    "REP OUTS at once": ("    ops.rep_outs = NULL;\n", "", "exchanges"),
+    "does not begin anew": ("    a->at = 0;\n", "", "exchanges"),
+    "any instruction": ("&ctxt, x86_insn_is_mem_access,", "&ctxt, NULL,", "loads"),
+    "other bytes": ("    hvio->mmio_insn_bytes = a->insn_bytes;\n", "", "exchanges"),
+    "bytes are not kept": ("        memcpy(a->insn, ctxt.insn_buf, a->insn_bytes);\n", "", "exchanges"),
+    "gives up while it waits": (
+        "        waits = a->asked || ACCESS_ONCE(w->waiting);",
+        "        waits = a->asked;",
+        "a page is missing",
+    ),
+    "gives up what it has changed": (" || dsm_has_changed(curr)) )", ") )", "tries again"),
+    "enters the guest": (
+        "            raise_softirq(SCHEDULE_SOFTIRQ);\n        return true;",
+        "            ;\n        return true;",
+        "tries again",
+    ),
+    "hurries": ("        if ( !waits )\n            raise", "        raise", "exchanges"),
+    "no fault": ("        hvm_inject_event(&ctxt.ctxt.event);\n", "", "a fault"),
+    "no segments": ("    if ( works )\n        hvm_emulate_writeback(&ctxt);\n", "", "loads"),
+    "unknown instructions are done": ("        works = false;\n", "", "refused"),
+    "an instruction without end": ("    dsm_end_accesses(curr);\n    if ( works )", "    if ( works )", "loads"),
+    "a guest's table": ("    if ( npfec.kind != npfec_kind_with_gla )", "    if ( 0 )", "refused"),
+    "code": ("    else if ( npfec.insn_fetch )", "    else if ( 0 )", "refused"),
+    "the frame of an interrupt": ("    else if ( hvm_event_pending(curr) )", "    else if ( 0 )", "refused"),
+    "32 bits": ("    else if ( hvm_guest_x86_mode(curr) != X86_MODE_64BIT )", "    else if ( 0 )", "refused"),
+    "all pages": ("    if ( !dsm_is_uncached(curr->domain, gfn) )\n        return false;\n", "", "two places"),
+    "asks for nothing": ("        dsm_populate(v->domain, _gfn(gfn));", "        (void)gfn;", "refused"),
+    "says that it is over": ("    return !a->nr;", "    return true;", "exchanges"),
+    "wide ones at once": ("    while ( width > bytes || offset % width )", "    while ( width > bytes )", "parts"),
+    "more than there is": ("    while ( width > bytes || offset % width )", "    while ( offset % width )", "parts"),
+    "the first part for ever": ("        data += access.width;\n", "", "parts"),
+    "at one place": ("        offset += access.width;\n        data", "        data", "parts"),
+    "writes nothing": (
+        "        if ( write )\n            memcpy(&access.value",
+        "        if ( 0 )\n            memcpy(&access.value",
+        "stores",
+    ),
+    "reads nothing": (
+        "        if ( !write )\n            memcpy(data, &seen",
+        "        if ( 0 )\n            memcpy(data, &seen",
+        "loads",
+    ),
+    "the second page is usual": (
+        "    if ( bytes > first )\n        uncached[1]",
+        "    if ( 0 )\n        uncached[1]",
+        "two pages",
+    ),
+    "the other page first": (
+        "    if ( uncached[0] )\n    {\n        rc = use_part",
+        "    if ( !uncached[0] )\n        usual(seg, offset, data, first, write, ctxt);\n"
+        "    if ( uncached[0] )\n    {\n        rc = use_part",
+        "two pages",
+    ),
+    "writes before a fault": (
+        "    if ( gfn[0] == gfn_x(INVALID_GFN) || gfn[1] == gfn_x(INVALID_GFN) )\n    {",
+        "    if ( 0 )\n    {",
+        "two pages",
+    ),
+    "not the first part": (
+        "    if ( !uncached[0] )\n        return usual(seg, offset, data, first",
+        "    if ( 0 )\n        return usual(seg, offset, data, first",
+        "two pages",
+    ),
+    "not the second part": (
+        "    if ( !uncached[1] )\n        return usual(seg, offset + first,",
+        "    if ( 0 )\n        return usual(seg, offset + first,",
+        "two pages",
+    ),
+    "exchanges in two parts": (" || linear % bytes )", " )", "refused"),
+    "exchanges of 16 bytes": ("    if ( bytes > sizeof(access.old) || linear", "    if ( linear", "refused"),
+    "exchanges on the first page": (
+        " &&\n          !is_uncached(seg, linear + bytes - 1, true, ctxt, &gfn)) )",
+        ") )",
+        "refused",
+    ),
+    "all exchanges succeed": ("rc != X86EMUL_OKAY || seen == access.old )", "1 )", "exchanges"),
+    "an exchange sees nothing": ("    memcpy(p_old, &seen, bytes);\n", "", "exchanges"),
+    "exchanges the other way round": (
+        "    memcpy(&access.value, p_new, bytes);",
+        "    memcpy(&access.value, p_old, bytes);",
+        "exchanges",
+    ),
+    "a program is the kernel": ("        pfec |= PFEC_user_mode;", "        ;", "walks"),
+    "a write is a read": ("        pfec |= PFEC_write_access;", "        ;", "walks"),
+    "no base": (
+        "    reg = hvmemul_get_seg_reg(seg, hvm_ctxt(ctxt));",
+        "    reg = hvmemul_get_seg_reg(x86_seg_ds, hvm_ctxt(ctxt));",
+        "walks",
+    ),
+    "a segment where none is": ("    if ( seg == x86_seg_none || seg == x86_seg_sys )", "    if ( 0 )", "walks"),
+    "any address": ("    if ( !bytes || !find_linear(", "    if ( !bytes && !find_linear(", "a fault"),
+}
+
+
+@pytest.mark.parametrize("mutant", UNCACHED_MUTANTS)
+def test_uncached_mutant_is_noticed(mutant: str) -> None:
+    assert_noticed(UNCACHED, UNCACHED_MUTANTS[mutant], partial(build_uncached, UNCACHED))
+
+
+# As MUTANTS, of what dsm.c and dsm_vcpu.c have for it.
+STATE_U_MUTANTS = {
+    "no room for a bit": (
+        "    if ( uncached && may_be_uncached(dsm, op->gfn) )\n        return -ENOMEM;\n",
+        "",
+        "states",
+    ),
+    "U is I": (
+        "        return is_uncached(dsm, gfn) ? XEN_DSM_STATE_U : XEN_DSM_STATE_I;",
+        "        return XEN_DSM_STATE_I;",
+        "refused",
+    ),
+    "others wait for it": (
+        "        if ( current->domain == p2m->domain )\n            break;\n        return mfn;",
+        "        break;",
+        "states",
+    ),
+    "others find it": (
+        "        if ( current->domain == p2m->domain )\n            break;\n        return mfn;",
+        "        return mfn;",
+        "states",
+    ),
+    "nobody says that it was U": (
+        "                 (w->of_u ? XEN_DSM_MISS_OF_U : 0),",
+        "                 0,",
+        "refused",
+    ),
+    "it was always U": (
+        "                     state == XEN_DSM_STATE_U);",
+        "                     true);",
+        "a page is missing",
+    ),
+    "is not missed": (
+        "missing = state == XEN_DSM_STATE_I || state == XEN_DSM_STATE_U ||",
+        "missing = state == XEN_DSM_STATE_I ||",
+        "refused",
+    ),
+    "is not installed": (
+        "    case XEN_DSM_STATE_I:\n    case XEN_DSM_STATE_U:\n        return 0;",
+        "    case XEN_DSM_STATE_I:\n        return 0;",
+        "states",
+    ),
+    "is taken away": (
+        "    case XEN_DSM_STATE_I:\n    case XEN_DSM_STATE_U:\n        rc = inval",
+        "    case XEN_DSM_STATE_I:\n        rc = inval",
+        "states",
+    ),
+    "is not dropped": (
+        "    case XEN_DSM_STATE_I:\n    case XEN_DSM_STATE_U:\n        make_hole",
+        "    case XEN_DSM_STATE_I:\n        make_hole",
+        "states",
+    ),
+    "is not dropped with others": (
+        "    if ( state == XEN_DSM_STATE_I || state == XEN_DSM_STATE_U )\n        make_hole",
+        "    if ( state == XEN_DSM_STATE_I )\n        make_hole",
+        "states",
+    ),
+    "no shared_info over it": (
+        "    else if ( state == XEN_DSM_STATE_I || state == XEN_DSM_STATE_U ||\n",
+        "    else if ( state == XEN_DSM_STATE_I ||\n",
+        "shared_info",
+    ),
+    "U for ever": ("        set_uncached(dsm, gfn, false);\n    }\n}", "    }\n}", "states"),
+    "of what is homed here": (
+        " ||\n              !is_elsewhere(dsm, op->gfn) )\n        rc = -EINVAL;",
+        " )\n        rc = -EINVAL;",
+        "states",
+    ),
+    "nobody is woken": (
+        "        set_uncached(dsm, op->gfn, uncached);\n        spin_lock(&dsm->lock);\n        wake(d, dsm, op->gfn);",
+        "        set_uncached(dsm, op->gfn, uncached);\n        spin_lock(&dsm->lock);",
+        "states",
+    ),
+    "the dead are U": ("    return !d->arch.dsm->dead && is_uncached", "    return is_uncached", "too many"),
+    "any frame": (
+        "    if ( !find_range(dsm, gfn) )\n        return -ERANGE;\n    if ( is_elsewhere",
+        "    if ( is_elsewhere",
+        "not made",
+    ),
+    "of other homes": ("    if ( is_elsewhere(dsm, gfn) )\n        return -EXDEV;\n", "", "not made"),
+    "in any state": (
+        "    if ( state != XEN_DSM_STATE_M )\n        rc = state == XEN_DSM_STATE_HOLE",
+        "    if ( state == XEN_DSM_STATE_HOLE || state == XEN_DSM_STATE_I )\n        rc = state == XEN_DSM_STATE_HOLE",
+        "not made",
+    ),
+    "shared_info": (
+        "              mfn_eq(mfn, _mfn(virt_to_mfn(d->shared_info))) ||\n              page_get_owner",
+        "              page_get_owner",
+        "not made",
+    ),
+    "of other domains": (
+        " ||\n              page_get_owner(mfn_to_page(mfn)) != d )\n        rc = -EPERM;",
+        " )\n        rc = -EPERM;",
+        "not made",
+    ),
+    "no memory": ("    else if ( !mfn_valid(mfn) ||\n              mfn_eq", "    else if ( mfn_eq", "not made"),
+    "a page that goes": (
+        "        rc = get_page(pg, d) ? 0 : -EBUSY;",
+        "        rc = get_page(pg, d) ? 0 : 0;",
+        "not made",
+    ),
+    "grant tables are free": ("*in_use = is_special_page(pg) || ", "*in_use = ", "in use"),
+    "references are none": (
+        "is_special_page(pg) || pg->count_info != COUNT_OWNED ||",
+        "is_special_page(pg) ||",
+        "in use",
+    ),
+    "types are none": (" ||\n                  (pg->u.inuse.type_info & TYPE_BUSY);", ";", "in use"),
+    "keeps the page": ("        put_page(page);\n        access->in_use", "        access->in_use", "made"),
+    "nothing is looked at": ("    int rc = dsm_check_access(access);\n", "    int rc = 0;\n", "not made"),
+    "for the dead": ("rc = dsm->dead ? -ESRCH : get_own", "rc = get_own", "not made"),
+    "the state may change": (
+        "    /* It stays in state M. */\n    spin_lock(&dsm->ops_lock);",
+        "    /* It stays in state M. */",
+        "made",
+    ),
+    "accesses are not counted": ("        dsm->stats.accesses_done++;\n", "", "made"),
+    "not told again": ("    put |= dsm_flush_accesses(d, all);\n", "", "a full ring"),
+}
+
+
+@pytest.mark.parametrize("mutant", STATE_U_MUTANTS)
+def test_state_u_mutant_is_noticed(mutant: str) -> None:
+    assert_noticed(SOURCE, STATE_U_MUTANTS[mutant], partial(build_uncached, SOURCE))
+
+
+def test_a_vcpu_that_waits_for_an_access_is_under_way() -> None:
+    mutant = ("             dsm_is_accessing(dsm, v->vcpu_id) ||\n", "", "PLACE")
+    assert_noticed(VCPUS, mutant, partial(build_uncached, VCPUS))

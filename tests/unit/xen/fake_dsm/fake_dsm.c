@@ -87,6 +87,23 @@ void gfn_unlock(struct p2m_domain *p2m, gfn_t gfn, unsigned int order)
         when_unlocked(gfn_x(gfn));
 }
 
+unsigned long __cmpxchg(volatile void *p, unsigned long old, unsigned long new,
+                        int size)
+{
+    switch ( size )
+    {
+    case 1:
+        return cmpxchg((uint8_t *)p, old, new);
+    case 2:
+        return cmpxchg((uint16_t *)p, old, new);
+    case 4:
+        return cmpxchg((uint32_t *)p, old, new);
+    case 8:
+        return cmpxchg((uint64_t *)p, old, new);
+    }
+    die("an exchange of %d bytes", size);
+}
+
 void atomic_inc(atomic_t *a)
 {
     a->n++;
@@ -125,7 +142,7 @@ void fake_fault(void)
 
 bool get_page(struct page_info *pg, struct domain *d)
 {
-    if ( pg->owner != d )
+    if ( pg->owner != d || !(pg->count_info & ~PGC_allocated) )
         return false;
     pg->count_info++;
 

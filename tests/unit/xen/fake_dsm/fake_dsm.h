@@ -41,6 +41,9 @@
 #define smp_mb() __sync_synchronize()
 #define smp_wmb() __sync_synchronize()
 #define cpu_relax() ((void)0)
+#define read_atomic(p) (*(const volatile typeof(*(p)) *)(p))
+unsigned long __cmpxchg(volatile void *p, unsigned long old, unsigned long new,
+                        int size);
 #define write_atomic(p, v) ((void)(*(volatile typeof(*(p)) *)(p) = (v)))
 #define min(a, b) ((a) < (b) ? (a) : (b))
 #define max(a, b) ((a) > (b) ? (a) : (b))
@@ -261,7 +264,14 @@ struct vcpu {
     struct vlapic vlapic;
     struct guest_area vcpu_info_area;
     struct {
-        struct { uint64_t cache_tsc_offset; uint8_t evtchn_upcall_vector; } hvm;
+        struct {
+            uint64_t cache_tsc_offset;
+            uint8_t evtchn_upcall_vector;
+            struct hvm_vcpu_io {
+                unsigned int mmio_insn_bytes;
+                uint8_t mmio_insn[16];
+            } hvm_io;
+        } hvm;
     } arch;
 };
 #define NR_VCPUS 4

@@ -97,6 +97,17 @@ int xc_dsm_reply(xc_interface *xch, uint32_t domid, uint32_t vcpu,
 int xc_dsm_send_ports(xc_interface *xch, uint32_t domid,
                       const xen_dsm_ports_t *ports);
 
+/*
+ * What another slice's vCPU does with a page that is in state M here: what an
+ * entry XEN_DSM_ACCESS of that slice's ring says.  Then, there, what was found
+ * to who waits for it, with the cookie of the entry, or that it has to try
+ * again.
+ */
+int xc_dsm_do_access(xc_interface *xch, uint32_t domid,
+                     xen_dsm_access_t *access);
+int xc_dsm_access_done(xc_interface *xch, uint32_t domid,
+                       const xen_dsm_access_done_t *done);
+
 /* Where the guest has its shared_info; not for slice 0, who knows it. */
 int xc_dsm_shared_info(xc_interface *xch, uint32_t domid, uint64_t gfn);
 

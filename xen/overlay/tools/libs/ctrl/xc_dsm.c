@@ -241,6 +241,25 @@ int xc_dsm_send_ports(xc_interface *xch, uint32_t domid,
     return dsm_memop(xch, domid, XEN_DSM_SEND_PORTS, &op);
 }
 
+int xc_dsm_do_access(xc_interface *xch, uint32_t domid,
+                     xen_dsm_access_t *access)
+{
+    struct xen_dsm_op op = { .u.access = *access };
+    int rc = dsm_memop(xch, domid, XEN_DSM_DO_ACCESS, &op);
+
+    *access = op.u.access;
+
+    return rc;
+}
+
+int xc_dsm_access_done(xc_interface *xch, uint32_t domid,
+                       const xen_dsm_access_done_t *done)
+{
+    struct xen_dsm_op op = { .u.access_done = *done };
+
+    return dsm_memop(xch, domid, XEN_DSM_ACCESS_DONE, &op);
+}
+
 int xc_dsm_shared_info(xc_interface *xch, uint32_t domid, uint64_t gfn)
 {
     struct xen_dsm_op op = { .u.shared_info.gfn = gfn };

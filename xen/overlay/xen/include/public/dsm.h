@@ -13,6 +13,8 @@
  *   M     this slice may read and write it, no other has it
  *   S     this slice may read it, and others may, too
  *   I     this slice does not have it
+ *   U     as I, and the page does not come: what a vCPU does with it is done
+ *         where the page is, one access at a time
  *   hole  there is no memory
  *
  * Each frame has a home, which is one of the slices: the host of that slice
@@ -35,7 +37,7 @@
 
 #if defined(__XEN__) || defined(__XEN_TOOLS__)
 
-#define XEN_DSM_INTERFACE_VERSION 0x00000007
+#define XEN_DSM_INTERFACE_VERSION 0x00000008
 
 /* XENMEM_dsm_op, a sub-operation of memory_op, takes a struct xen_dsm_op. */
 #define XENMEM_dsm_op 29
@@ -103,6 +105,15 @@
  */
 #define XEN_DSM_ACTIVITY        6
 
+/*
+ * ACCESS: a vCPU means a page in state U, and waits.
+ *
+ * Answered by ACCESS_DONE, with what DO_ACCESS has said in the slice that has
+ * the page in state M.  An entry may come twice, after FLUSH with ALL: with the
+ * same cookie.
+ */
+#define XEN_DSM_ACCESS          7
+
 /* What is needed. */
 #define XEN_DSM_WANT_S          1       /* to read: S or M */
 #define XEN_DSM_WANT_M          2       /* to write: M */
@@ -118,6 +129,12 @@
 #define XEN_DSM_MISS_FOREIGN    (1u << 0)
 /* A hypercall needs the page: for its arguments, or to free it. */
 #define XEN_DSM_MISS_BY_XEN     (1u << 1)
+/*
+ * The frame is in state U, and what is to be done with it can't be done
+ * elsewhere: a table of the guest, code, the stack of an interrupt, or an
+ * instruction that Xen does not emulate, which its log says.
+ */
+#define XEN_DSM_MISS_OF_U       (1u << 2)
 
 /*
  *           PAGE_MISS                VCPU_EVENT       SHUTDOWN    HCALL
@@ -128,15 +145,20 @@
  * rip       of it; 0 if FOREIGN                                   op, cmd
  * vectors                            vectors                      vcpu, arg
  *
- *           PORT_EVENT               ACTIVITY
- * want      slice                    1: one is up
- * gfn       first                    SENDs
- * vectors   ports
+ *           PORT_EVENT               ACTIVITY         ACCESS
+ * want      slice                    1: one is up     XEN_DSM_ACCESS_*
+ * flags                                               offset, width
+ * vcpu                                                who waits
+ * gfn       first                    SENDs            the frame
+ * rip                                                 of it
+ * vectors   ports                                     cookie, old, value
  *
  * All others are zero.  VCPU_EVENT: see struct xen_dsm_vcpu_event.  HCALL: see
  * struct xen_dsm_call; slice is where it is to be done, op is the lower half of
  * rip, cmd the upper one, and vcpu is vectors[0].  PORT_EVENT: see struct
- * xen_dsm_ports; slice is whose ports they are.
+ * xen_dsm_ports; slice is whose ports they are.  ACCESS: see struct
+ * xen_dsm_access; offset is bits 0 to 11 of flags, and the width is 1 << the
+ * number in bits 12 and 13.
  */
 struct xen_dsm_ring_entry {
     uint8_t type;               /* XEN_DSM_PAGE_MISS, ... */
@@ -173,16 +195,23 @@ struct xen_dsm_ring {
  * INVAL         M, S  I      out, optional   frees
  * DOWNGRADE     M     S      out, optional
  * READ          S     S      out
- * INSTALL_S     I     S      in              needs
- * INSTALL_M     I     M      in              needs
- * ZERO_M        I     M                      needs
+ * INSTALL_S     I, U  S      in              needs
+ * INSTALL_M     I, U  M      in              needs
+ * ZERO_M        I, U  M                      needs
  * UPGRADE       S     M
- * DROP          I     hole                   if homed here: gives one back
+ * DROP          I, U  hole                   if homed here: gives one back
+ * UNCACHE       I     U
+ * CACHE         U     I
  * WAKE          any   same
  * QUERY         any   same
  *
- * INSTALL_*, ZERO_M, UPGRADE, DROP and WAKE wake everybody who waits for that
- * frame; who still lacks what it needs asks again.
+ * INSTALL_*, ZERO_M, UPGRADE, DROP, UNCACHE, CACHE and WAKE wake everybody who
+ * waits for that frame; who still lacks what it needs asks again.  They do not
+ * wake who waits for an ACCESS.
+ *
+ * UNCACHE is for frames that are homed on another slice, -EINVAL otherwise.  A
+ * domain that maps a frame in state U finds no memory there, and a hypercall
+ * whose argument is in one fails with -EFAULT.
  *
  * QUERY says in `wanted` what vCPUs of the guest wait for there: the largest of
  * their XEN_DSM_WANT_*, 0 if none waits.
@@ -215,12 +244,15 @@ struct xen_dsm_ring {
 #define XEN_DSM_DROP            8
 #define XEN_DSM_WAKE            9
 #define XEN_DSM_QUERY           10
+#define XEN_DSM_UNCACHE         11
+#define XEN_DSM_CACHE           12
 
 #define XEN_DSM_STATE_HOLE      0
 #define XEN_DSM_STATE_I         1
 #define XEN_DSM_STATE_S         2
 #define XEN_DSM_STATE_M         3
 #define XEN_DSM_STATE_OTHER     4       /* mapped, and not by DSM */
+#define XEN_DSM_STATE_U         5
 
 struct xen_dsm_page_op {
     /* IN */
@@ -377,6 +409,8 @@ struct xen_dsm_stats {
     /* Waits of [4 + i % 4, 5 + i % 4) * 2^(i / 4 - 2) ns. */
     uint64_aligned_t wait_hist[XEN_DSM_STATS_BUCKETS];
     uint64_aligned_t merges;            /* pages of 2 MiB that were made */
+    uint64_aligned_t accesses;          /* ACCESS that vCPUs waited for */
+    uint64_aligned_t accesses_done;     /* by DO_ACCESS */
 };
 typedef struct xen_dsm_stats xen_dsm_stats_t;
 DEFINE_XEN_GUEST_HANDLE(xen_dsm_stats_t);
@@ -473,7 +507,8 @@ struct xen_dsm_frames {
  *   -ENOENT    no such vCPU
  *   -EBUSY     the control domain has not paused the domain, the vCPU is up
  *              though the domain has not shut down, INIT, SIPI or anything
- *              else for a vCPU is on its way, or one waits for a hypercall
+ *              else for a vCPU is on its way, or one waits for a hypercall or
+ *              an access
  *   -EOPNOTSUPP  the page of its vcpu_info, here, has something else in it:
  *              the kernel is one for one host
  */
@@ -659,6 +694,77 @@ struct xen_dsm_time {
 };
 typedef struct xen_dsm_time xen_dsm_time_t;
 
+/*
+ * DO_ACCESS: what another slice's vCPU does with a page that is homed here and
+ * in state M, as one access of width bytes: READ and WRITE as a MOV does,
+ * CMPXCHG with LOCK.  So it is what a vCPU of this slice could have done, and
+ * no less atomic.
+ *
+ *            old                          value
+ * READ       OUT: what was there
+ * WRITE                                   what is there now
+ * CMPXCHG    IN: only if that is there;   is there then
+ *            OUT: what was there
+ *
+ * All others are zero, and so are bits beyond the width.  in_use says whether
+ * somebody else refers to the page, so that it can't leave (INVAL, -EBUSY or
+ * -EPERM).
+ *
+ *   -EINVAL    another op, a width that is not 1, 2, 4 or 8, an offset that is
+ *              not a multiple of it below 4096, or not zero what has to be
+ *   -ERANGE    outside all ranges
+ *   -EXDEV     the frame is homed on another slice
+ *   -ENOENT    the frame is a hole
+ *   -ENODATA   the frame is not in state M
+ *   -EPERM     it is no memory of the guest that all its vCPUs have in common
+ *   -EBUSY     the domain gives the page back just now
+ *   -ESRCH     the domain dies
+ */
+#define XEN_DSM_DO_ACCESS       21
+
+#define XEN_DSM_ACCESS_READ     1
+#define XEN_DSM_ACCESS_WRITE    2
+#define XEN_DSM_ACCESS_CMPXCHG  3
+
+struct xen_dsm_access {
+    /* IN */
+    uint64_aligned_t gfn;
+    uint16_t offset;                    /* in the page */
+    uint8_t width;                      /* bytes: 1, 2, 4 or 8 */
+    uint8_t op;                         /* XEN_DSM_ACCESS_* */
+    /* OUT */
+    uint32_t in_use;                    /* IN: zero */
+    /* IN, OUT */
+    uint64_aligned_t old;
+    uint64_aligned_t value;
+};
+typedef struct xen_dsm_access xen_dsm_access_t;
+
+/*
+ * ACCESS_DONE: the result of an access that was done in another slice, to who
+ * waits for it.
+ *
+ * With AGAIN it was not done, since the page may leave where it is now, or is
+ * no longer there: the vCPU executes its instruction again, and finds the page
+ * in the state that it has here then.
+ *
+ *   -EINVAL    unknown flags, old has bits beyond the width, or is not zero
+ *              after a WRITE or with AGAIN
+ *   -ENOENT    no such vCPU
+ *   -ESRCH     the vCPU does not wait for an access with that cookie
+ */
+#define XEN_DSM_ACCESS_DONE     22
+
+#define XEN_DSM_ACCESS_AGAIN    (1u << 0)
+
+struct xen_dsm_access_done {
+    uint32_t vcpu;                      /* who waits */
+    uint32_t flags;                     /* XEN_DSM_ACCESS_AGAIN */
+    uint64_aligned_t cookie;
+    uint64_aligned_t old;               /* what DO_ACCESS has left there */
+};
+typedef struct xen_dsm_access_done xen_dsm_access_done_t;
+
 struct xen_dsm_op {
     uint32_t version;                   /* XEN_DSM_INTERFACE_VERSION */
     domid_t domid;
@@ -678,6 +784,8 @@ struct xen_dsm_op {
         struct xen_dsm_ports ports;
         struct xen_dsm_shared_info shared_info;
         struct xen_dsm_time time;
+        struct xen_dsm_access access;
+        struct xen_dsm_access_done access_done;
         XEN_GUEST_HANDLE_64(xen_dsm_stats_t) stats;
         uint8_t pad[48];
     } u;

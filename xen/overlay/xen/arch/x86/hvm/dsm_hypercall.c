@@ -88,6 +88,15 @@ static int resident_gfn(struct vcpu *v, unsigned long gfn, bool write)
     if ( !p2m_is_paging(t) )
         return 0;
 
+    /* It does not come, and a copy can't be made where it is. */
+    if ( dsm_is_uncached(v->domain, _gfn(gfn)) )
+    {
+        gprintk(XENLOG_WARNING,
+                "DSM: hypercall %lu: GFN %#"PRI_gfn" stays on another host\n",
+                guest_cpu_user_regs()->rax, gfn);
+        return -EFAULT;
+    }
+
     dsm_populate(v->domain, _gfn(gfn));
 
     return WAITING;

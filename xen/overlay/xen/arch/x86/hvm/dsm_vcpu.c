@@ -202,6 +202,7 @@ static bool under_way(const struct domain *d)
     for_each_vcpu ( d, v )
         if ( dsm->vcpu[v->vcpu_id].owing ||
              dsm_is_calling(dsm, v->vcpu_id) ||
+             dsm_is_accessing(dsm, v->vcpu_id) ||
              ACCESS_ONCE(vcpu_vlapic(v)->init_sipi.icr) )
             return true;
 

@@ -13,7 +13,8 @@
  *   M     p2m_ram_rw, any order.  What every guest has.
  *   S     p2m_dsm_shared, 4 KiB: present, read-only, executable.
  *   I     no p2m entry, and its bit in dsm_range.away is set.
- *   hole  no p2m entry, and that bit is clear.
+ *   U     as I, and its bit in dsm_range.uncached is set as well.
+ *   hole  no p2m entry, and its bit in away is clear.
  *
  * Only an operation sets or clears a bit, so what the guest removes by
  * itself becomes a hole without further ado.  A bit that is set beside an
@@ -41,6 +42,11 @@
  * no plain memory (-EPERM).  A reference can only be taken through the p2m
  * with its lock held, and rights are taken away with that lock held, so one
  * of the two comes first.
+ *
+ *
+ * U is for a page of another slice that can't leave it.  Faults on it come to
+ * hvm/dsm_uncached.c first.  Who looks it up otherwise sees what he sees of I,
+ * and asks for it; but not another domain, which finds a hole.
  *
  *
  * Homes.  A frame whose bit in dsm_range.elsewhere is set is homed on another
@@ -185,6 +191,38 @@ static int may_be_elsewhere(struct dsm_domain *dsm, unsigned long gfn)
     return dsm_bits_make_room(&r->elsewhere, gfn - r->first);
 }
 
+static int may_be_uncached(struct dsm_domain *dsm, unsigned long gfn)
+{
+    struct dsm_range *r = find_range(dsm, gfn);
+
+    return dsm_bits_make_room(&r->uncached, gfn - r->first);
+}
+
+static bool is_uncached(struct dsm_domain *dsm, unsigned long gfn)
+{
+    const struct dsm_range *r = find_range(dsm, gfn);
+
+    return r && dsm_bits_test(&r->uncached, gfn - r->first) &&
+           dsm_bits_test(&r->away, gfn - r->first);
+}
+
+bool dsm_is_uncached(const struct domain *d, gfn_t gfn)
+{
+    return !d->arch.dsm->dead && is_uncached(d->arch.dsm, gfn_x(gfn));
+}
+
+/* The caller holds the p2m lock, and gfn is in a range. */
+static void set_uncached(struct dsm_domain *dsm, unsigned long gfn,
+                         bool uncached)
+{
+    struct dsm_range *r = find_range(dsm, gfn);
+
+    if ( uncached )
+        dsm_bits_set(&r->uncached, gfn - r->first);
+    else
+        dsm_bits_clear(&r->uncached, gfn - r->first);
+}
+
 /* The caller holds the p2m lock, and gfn is in a range. */
 static void set_away(struct dsm_domain *dsm, unsigned long gfn, bool away)
 {
@@ -193,7 +231,10 @@ static void set_away(struct dsm_domain *dsm, unsigned long gfn, bool away)
     if ( away )
         dsm_bits_set(&r->away, gfn - r->first);
     else
+    {
         dsm_bits_clear(&r->away, gfn - r->first);
+        set_uncached(dsm, gfn, false);
+    }
 }
 
 /* The caller holds ops_lock and the p2m lock, and gfn is in a range. */
@@ -221,7 +262,9 @@ static unsigned int state_of(struct dsm_domain *dsm, unsigned long gfn,
 
     case p2m_invalid:
     case p2m_mmio_dm:
-        return is_away(dsm, gfn) ? XEN_DSM_STATE_I : XEN_DSM_STATE_HOLE;
+        if ( !is_away(dsm, gfn) )
+            return XEN_DSM_STATE_HOLE;
+        return is_uncached(dsm, gfn) ? XEN_DSM_STATE_U : XEN_DSM_STATE_I;
 
     default:
         return XEN_DSM_STATE_OTHER;
@@ -252,6 +295,12 @@ mfn_t dsm_p2m_fixup(struct p2m_domain *p2m, gfn_t gfn, mfn_t mfn,
     {
     case XEN_DSM_STATE_I:
         break;
+
+    case XEN_DSM_STATE_U:
+        /* It would wait for ever. */
+        if ( current->domain == p2m->domain )
+            break;
+        return mfn;
 
     case XEN_DSM_STATE_S:
         if ( q & P2M_UNSHARE )
@@ -496,7 +545,8 @@ static void put_wait(struct dsm_domain *dsm, unsigned int vcpu)
     const struct xen_dsm_ring_entry entry = {
         .type = XEN_DSM_PAGE_MISS,
         .want = w->want,
-        .flags = w->by_xen ? XEN_DSM_MISS_BY_XEN : 0,
+        .flags = (w->by_xen ? XEN_DSM_MISS_BY_XEN : 0) |
+                 (w->of_u ? XEN_DSM_MISS_OF_U : 0),
         .vcpu = vcpu,
         .gfn = w->gfn,
         .rip = w->rip,
@@ -510,7 +560,7 @@ static void put_wait(struct dsm_domain *dsm, unsigned int vcpu)
 
 /* Stop the current vCPU until a page comes. */
 static void wait_for(struct dsm_domain *dsm, struct vcpu *v, unsigned long gfn,
-                     unsigned int want, bool by_xen)
+                     unsigned int want, bool by_xen, bool of_u)
 {
     struct dsm_vcpu *w = &dsm->vcpu[v->vcpu_id];
 
@@ -521,6 +571,7 @@ static void wait_for(struct dsm_domain *dsm, struct vcpu *v, unsigned long gfn,
     w->gfn = gfn;
     w->want = want;
     w->by_xen = by_xen;
+    w->of_u = of_u;
     w->rip = guest_cpu_user_regs()->rip;
     w->since = NOW();
     w->waiting = true;
@@ -626,7 +677,7 @@ static bool miss(struct domain *d, unsigned long gfn, unsigned int want,
     /* Without a hint: I is in everybody's way, and S in a writer's only. */
     if ( !want )
         want = state == XEN_DSM_STATE_S ? XEN_DSM_WANT_M : XEN_DSM_WANT_S;
-    missing = state == XEN_DSM_STATE_I ||
+    missing = state == XEN_DSM_STATE_I || state == XEN_DSM_STATE_U ||
               (state == XEN_DSM_STATE_S && want != XEN_DSM_WANT_S);
     if ( missing )
     {
@@ -634,7 +685,8 @@ static bool miss(struct domain *d, unsigned long gfn, unsigned int want,
         if ( dsm->dead )
             missing = false;
         else if ( current->domain == d )
-            wait_for(dsm, current, gfn, want, by_xen);
+            wait_for(dsm, current, gfn, want, by_xen,
+                     state == XEN_DSM_STATE_U);
         else
             foreign_miss(dsm, gfn, want);
         spin_unlock(&dsm->lock);
@@ -962,6 +1014,7 @@ static int take_rights(struct domain *d, struct xen_dsm_page_op *op)
         rc = inval ? 0 : -EEXIST;
         break;
     case XEN_DSM_STATE_I:
+    case XEN_DSM_STATE_U:
         rc = inval ? -EEXIST : -EINVAL;
         break;
     case XEN_DSM_STATE_HOLE:
@@ -1040,6 +1093,7 @@ static int wanted_missing(unsigned int state)
     switch ( state )
     {
     case XEN_DSM_STATE_I:
+    case XEN_DSM_STATE_U:
         return 0;
     case XEN_DSM_STATE_HOLE:
         return -ENOENT;
@@ -1184,6 +1238,7 @@ static int drop(struct domain *d, struct xen_dsm_page_op *op)
     switch ( get_state(dsm, p2m, op->gfn, &mfn) )
     {
     case XEN_DSM_STATE_I:
+    case XEN_DSM_STATE_U:
         make_hole(d, op->gfn);
         rc = 0;
         break;
@@ -1193,6 +1248,43 @@ static int drop(struct domain *d, struct xen_dsm_page_op *op)
     default:
         rc = -EINVAL;
         break;
+    }
+
+    gfn_unlock(p2m, _gfn(op->gfn), 0);
+
+    return rc;
+}
+
+/* UNCACHE and CACHE. */
+static int change_uncached(struct domain *d, struct xen_dsm_page_op *op)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+    struct p2m_domain *p2m = p2m_get_hostp2m(d);
+    bool uncached = op->op == XEN_DSM_UNCACHE;
+    unsigned int state;
+    mfn_t mfn;
+    int rc;
+
+    if ( uncached && may_be_uncached(dsm, op->gfn) )
+        return -ENOMEM;
+
+    gfn_lock(p2m, _gfn(op->gfn), 0);
+
+    state = get_state(dsm, p2m, op->gfn, &mfn);
+    if ( state == (uncached ? XEN_DSM_STATE_U : XEN_DSM_STATE_I) )
+        rc = -EEXIST;
+    else if ( state == XEN_DSM_STATE_HOLE )
+        rc = -ENOENT;
+    else if ( state != (uncached ? XEN_DSM_STATE_I : XEN_DSM_STATE_U) ||
+              !is_elsewhere(dsm, op->gfn) )
+        rc = -EINVAL;
+    else
+    {
+        set_uncached(dsm, op->gfn, uncached);
+        spin_lock(&dsm->lock);
+        wake(d, dsm, op->gfn);
+        spin_unlock(&dsm->lock);
+        rc = 0;
     }
 
     gfn_unlock(p2m, _gfn(op->gfn), 0);
@@ -1251,6 +1343,10 @@ static int page_op(struct domain *d, struct xen_dsm_page_op *op)
 
     case XEN_DSM_DROP:
         return drop(d, op);
+
+    case XEN_DSM_UNCACHE:
+    case XEN_DSM_CACHE:
+        return change_uncached(d, op);
 
     case XEN_DSM_WAKE:
         spin_lock(&dsm->lock);
@@ -1368,7 +1464,7 @@ static int drop_frame(struct domain *d, unsigned long gfn)
 
     gfn_lock(p2m, _gfn(gfn), 0);
     state = get_state(dsm, p2m, gfn, &mfn);
-    if ( state == XEN_DSM_STATE_I )
+    if ( state == XEN_DSM_STATE_I || state == XEN_DSM_STATE_U )
         make_hole(d, gfn);
     else if ( is_elsewhere(dsm, gfn) &&
               mfn_eq(mfn, _mfn(virt_to_mfn(d->shared_info))) )
@@ -1455,7 +1551,8 @@ static int map_shared_info(struct domain *d, unsigned long gfn)
         rc = -EINVAL;
     else if ( get_gpfn_from_mfn(mfn_x(mfn)) != INVALID_M2P_ENTRY )
         rc = -EEXIST;
-    else if ( state == XEN_DSM_STATE_I || state == XEN_DSM_STATE_HOLE )
+    else if ( state == XEN_DSM_STATE_I || state == XEN_DSM_STATE_U ||
+              state == XEN_DSM_STATE_HOLE )
     {
         /* As a kernel begins.  Nobody unmasks ports of other slices here. */
         memset(d->shared_info->native.evtchn_mask, 0xff,
@@ -1475,6 +1572,79 @@ static int map_shared_info(struct domain *d, unsigned long gfn)
 
     return rc;
 }
+
+/* ---- Accesses of other slices ---- */
+
+/*
+ * A reference to the frame of a page that is homed here and in state M.  Any
+ * frame will do that the guest's vCPUs have in common, a grant table as well,
+ * but shared_info: each slice has its own.  ops_lock is held.
+ */
+static int get_own(struct domain *d, unsigned long gfn, struct page_info **page,
+                   bool *in_use)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+    struct p2m_domain *p2m = p2m_get_hostp2m(d);
+    struct page_info *pg;
+    unsigned int state;
+    int rc = 0;
+    mfn_t mfn;
+
+    if ( !find_range(dsm, gfn) )
+        return -ERANGE;
+    if ( is_elsewhere(dsm, gfn) )
+        return -EXDEV;
+
+    gfn_lock(p2m, _gfn(gfn), 0);
+    state = get_state(dsm, p2m, gfn, &mfn);
+    if ( state != XEN_DSM_STATE_M )
+        rc = state == XEN_DSM_STATE_HOLE ? -ENOENT : -ENODATA;
+    else if ( !mfn_valid(mfn) ||
+              mfn_eq(mfn, _mfn(virt_to_mfn(d->shared_info))) ||
+              page_get_owner(mfn_to_page(mfn)) != d )
+        rc = -EPERM;
+    else
+    {
+        pg = mfn_to_page(mfn);
+        *in_use = is_special_page(pg) || pg->count_info != COUNT_OWNED ||
+                  (pg->u.inuse.type_info & TYPE_BUSY);
+        *page = pg;
+        rc = get_page(pg, d) ? 0 : -EBUSY;
+    }
+    gfn_unlock(p2m, _gfn(gfn), 0);
+
+    return rc;
+}
+
+static int do_access(struct domain *d, struct xen_dsm_access *access)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+    struct page_info *page;
+    bool in_use;
+    void *p;
+    int rc = dsm_check_access(access);
+
+    if ( rc )
+        return rc;
+
+    /* It stays in state M. */
+    spin_lock(&dsm->ops_lock);
+    rc = dsm->dead ? -ESRCH : get_own(d, access->gfn, &page, &in_use);
+    if ( !rc )
+    {
+        p = __map_domain_page(page);
+        dsm_make_access(p, access);
+        unmap_domain_page(p);
+        put_page(page);
+        access->in_use = in_use;
+        dsm->stats.accesses_done++;
+    }
+    spin_unlock(&dsm->ops_lock);
+
+    return rc;
+}
+
+/* ---- Pools and homes ---- */
 
 static int change_pool(struct domain *d, unsigned int cmd,
                        struct xen_dsm_pool *pool)
@@ -1822,7 +1992,8 @@ static int add_ranges(struct domain *d, struct dsm_domain *dsm,
         r->first = range.first;
         r->nr = range.nr;
         if ( dsm_bits_init(&r->away, range.nr) ||
-             dsm_bits_init(&r->elsewhere, range.nr) )
+             dsm_bits_init(&r->elsewhere, range.nr) ||
+             dsm_bits_init(&r->uncached, range.nr) )
             return -ENOMEM;
         dsm->nr_ranges++;
     }
@@ -1907,6 +2078,7 @@ static void free_dsm(struct dsm_domain *dsm)
     {
         dsm_bits_free(&dsm->ranges[i].away);
         dsm_bits_free(&dsm->ranges[i].elsewhere);
+        dsm_bits_free(&dsm->ranges[i].uncached);
     }
     xfree(dsm->vcpu);
     xfree(dsm);
@@ -2126,6 +2298,7 @@ static int flush_ring(struct domain *d, const struct xen_dsm_flush *flush)
     put |= dsm_flush_events(d, all);
     put |= dsm_flush_activity(d, all);
     put |= dsm_flush_calls(d, all);
+    put |= dsm_flush_accesses(d, all);
     put |= dsm_flush_ports(dsm);
     spin_unlock(&dsm->lock);
 
@@ -2254,6 +2427,14 @@ int dsm_memop(XEN_GUEST_HANDLE_PARAM(xen_dsm_op_t) arg)
 
     case XEN_DSM_SET_TIME:
         rc = dsm_set_time(d, &op.u.time);
+        break;
+
+    case XEN_DSM_DO_ACCESS:
+        rc = do_access(d, &op.u.access);
+        break;
+
+    case XEN_DSM_ACCESS_DONE:
+        rc = dsm_access_done(d, &op.u.access_done);
         break;
 
     case XEN_DSM_STATS:

@@ -76,6 +76,31 @@ bool dsm_clears_page(paddr_t gpa, struct npfec npfec);
 /* Then this, between the look-up that failed and dsm_populate(). */
 void dsm_want_nodata(gfn_t gfn);
 
+/* Is the frame in state U here?  Context: any that may look up. */
+bool dsm_is_uncached(const struct domain *d, gfn_t gfn);
+
+/*
+ * The current vCPU faulted at that address.  If the page is in state U, have
+ * its instruction emulated, and what it does with the page done where that is.
+ * Returns false if it can't be, or the page is in another state: then it is to
+ * be asked for.
+ *
+ * Context: the fault, no locks held.  May pause the vCPU.
+ */
+bool dsm_use_elsewhere(paddr_t gpa, struct npfec npfec);
+
+/*
+ * The current vCPU is about to go on.  Returns false if its instruction waits
+ * for such an access still: it must not enter the guest.
+ */
+bool dsm_resume(struct vcpu *v);
+
+/* Has its instruction begun, and not ended?  Then it takes no interrupt. */
+bool dsm_in_instruction(const struct vcpu *v);
+
+/* The vCPU, which does not run, gets other registers: its instruction ends. */
+void dsm_cancel_instruction(struct vcpu *v);
+
 /* May the accessed and dirty bits be set in a table which is mapped here? */
 bool dsm_ad_ok(struct domain *d, mfn_t mfn);
 /* Was that refused since the last call on this CPU? */
@@ -192,6 +217,20 @@ static inline void dsm_populate(struct domain *d, gfn_t gfn) {}
 #define dsm_clears_page(gpa, npfec) ((void)(gpa), (void)(npfec), false)
 
 static inline void dsm_want_nodata(gfn_t gfn) {}
+
+#define dsm_use_elsewhere(gpa, npfec) ((void)(gpa), (void)(npfec), false)
+
+static inline bool dsm_resume(struct vcpu *v)
+{
+    return true;
+}
+
+static inline bool dsm_in_instruction(const struct vcpu *v)
+{
+    return false;
+}
+
+static inline void dsm_cancel_instruction(struct vcpu *v) {}
 
 static inline bool dsm_ad_ok(struct domain *d, mfn_t mfn)
 {

@@ -19,9 +19,10 @@
 
 struct dsm_range {
     unsigned long first, nr;    /* guest frames */
-    /* Two bits for each: see mm/dsm.c. */
+    /* Three bits for each: see mm/dsm.c. */
     struct dsm_bits away;       /* its page is on another host */
     struct dsm_bits elsewhere;  /* it is homed on another slice */
+    struct dsm_bits uncached;   /* away, and its page does not come: state U */
 };
 
 /*
@@ -46,9 +47,37 @@ struct dsm_call {
     struct xen_dsm_call what;
 };
 
+/*
+ * Accesses to pages in state U that one instruction makes: of 64 bytes twice,
+ * in parts that are aligned.
+ */
+#define DSM_ACCESSES 32
+
+struct dsm_access {
+    struct xen_dsm_access what;
+    uint64_t seen;              /* there, before it was made */
+};
+
+/* What the instruction of a vCPU has done with pages in state U. */
+struct dsm_accesses {
+    /* Protected by dsm->lock. */
+    bool asked;                 /* the vCPU is paused until ACCESS_DONE */
+    bool unsent;                /* the ring had no room for it */
+    bool forgotten;             /* by an INIT: nobody takes the result */
+    uint64_t cookie;            /* another one for each access */
+    /* Of that vCPU only, unless it is paused. */
+    unsigned int nr;            /* in done, the last one may be asked for */
+    unsigned int at;            /* of these, while it is emulated */
+    unsigned long rip;
+    unsigned int insn_bytes;    /* 0: to be fetched */
+    uint8_t insn[16];
+    struct dsm_access done[DSM_ACCESSES];
+};
+
 struct dsm_vcpu {
     /* Protected by dsm->lock. */
     struct dsm_call calls[DSM_CALLS];
+    struct dsm_accesses accesses;
     unsigned long gfn;          /* what it waits for */
     unsigned long rip;
     s_time_t since;
@@ -56,6 +85,7 @@ struct dsm_vcpu {
     bool waiting;
     bool unsent;                /* the ring had no room for it */
     bool by_xen;
+    bool of_u;                  /* the page was in state U */
     bool owing;                 /* owed is not in the ring yet */
     bool ghost;                 /* it does not run here, and is paused */
     uint16_t slice;             /* where it runs; written while all pause */
@@ -210,6 +240,38 @@ bool dsm_is_calling(const struct dsm_domain *dsm, unsigned int vcpu);
 /* The commands CALL and REPLY; d is not the current domain. */
 int dsm_do_call(struct domain *d, struct xen_dsm_call *call);
 int dsm_reply(struct domain *d, const struct xen_dsm_reply *reply);
+
+/* ---- hvm/dsm_access.c ---- */
+
+/*
+ * The current vCPU's instruction makes this access to a page in state U.
+ *
+ * Returns 0, and *seen is what was there; -ERESTART: the vCPU was paused, or
+ * has to begin anew; -E2BIG: there are too many; -EIO: the domain dies.
+ */
+int dsm_access_away(struct vcpu *v, const struct xen_dsm_access *access,
+                    uint64_t *seen);
+
+/* Has its instruction changed a page in state U? */
+bool dsm_has_changed(const struct vcpu *v);
+
+/* The instruction is done, or begins anew. */
+void dsm_end_accesses(struct vcpu *v);
+
+/* As dsm_flush_events(), of accesses that nobody has answered. */
+bool dsm_flush_accesses(struct domain *d, bool all);
+
+/* Does the vCPU wait for an access?  dsm->lock is held. */
+bool dsm_is_accessing(const struct dsm_domain *dsm, unsigned int vcpu);
+
+/* Is it an access that a vCPU could make?  0 or -EINVAL. */
+int dsm_check_access(const struct xen_dsm_access *access);
+
+/* Make one that was checked, to a page that is mapped there. */
+void dsm_make_access(void *page, struct xen_dsm_access *access);
+
+/* The command ACCESS_DONE; d is not the current domain. */
+int dsm_access_done(struct domain *d, const struct xen_dsm_access_done *done);
 
 /* ---- hvm/dsm_port.c ---- */
 
