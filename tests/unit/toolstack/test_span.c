@@ -34,9 +34,11 @@ struct command {
     bool abort, no_wait;
 };
 
-static void do_command(void *arg)
+/* Timers and descriptors that an operation which has ended still waits for. */
+static unsigned int left;
+
+static void begin_and_end(const struct command *c)
 {
-    const struct command *c = arg;
     libxl_vnode_request req;
 
     if (!c->start) {
@@ -58,6 +60,12 @@ static void do_command(void *arg)
     if (c->abort)
         fake_abort();
     fake_loop();
+}
+
+static void do_command(void *arg)
+{
+    begin_and_end(arg);
+    left += fake_left();
 }
 
 /* Its result; 1 if it died. */
@@ -200,6 +208,47 @@ static void test_success(void)
     fake_end();
 }
 
+/* Each call of a socket is interrupted by a signal, once. */
+static bool signals;
+
+static bool is_interrupted(int fd)
+{
+    static bool again;
+
+    if (fake_dsmd_has(fd))
+        return false;
+    again = signals && !again;
+    if (again)
+        errno = EINTR;
+
+    return again;
+}
+
+ssize_t __real_recv(int fd, void *to, size_t size, int flags);
+ssize_t __wrap_recv(int fd, void *to, size_t size, int flags);
+ssize_t __wrap_recv(int fd, void *to, size_t size, int flags)
+{
+    return is_interrupted(fd) ? -1 : __real_recv(fd, to, size, flags);
+}
+
+ssize_t __real_send(int fd, const void *from, size_t size, int flags);
+ssize_t __wrap_send(int fd, const void *from, size_t size, int flags);
+ssize_t __wrap_send(int fd, const void *from, size_t size, int flags)
+{
+    return is_interrupted(fd) ? -1 : __real_send(fd, from, size, flags);
+}
+
+static void test_signals(void)
+{
+    boot_with(0);
+    signals = true;
+    ok_("signals while dsmd is asked: attach", attach(0) == 0 &&
+        right(NODE_KB));
+    ok_("... and detach", detach() == 0 && right(0) && dsmd.requests == 2);
+    signals = false;
+    fake_end();
+}
+
 static void test_guest(void)
 {
     boot_with(0);
@@ -291,6 +340,7 @@ static void leave(unsigned int nr)
 /* Two vnodes on another host: neither is taken for the other. */
 static void test_two(void)
 {
+    const char *how = remote ? ", with a CPU there" : "";
     static const struct command one = {
         .start = libxl_vnode_attach, .vnode = 1,
     }, gone = {
@@ -301,20 +351,34 @@ static void test_two(void)
     fake_set("/libxl/7/vnuma/node/1/host", "b");
     /* There is more of the guest than here. */
     world.total_kb = HOME_KB / 4;
-    ok_("two vnodes there", run(one) == 0 && attach(0) == 0 &&
+    ok_("two vnodes there%s", run(one) == 0 && attach(0) == 0 &&
         dsmd.there_kb[1] == NODE_KB && dsmd.there_kb[2] == NODE_KB &&
-        world.total_kb == HOME_KB / 4 + 2 * POOL_KB);
+        world.total_kb == HOME_KB / 4 + 2 * POOL_KB, how);
     world.mood = GUEST_KEEPS_SOME;
-    ok_("... keep some memory each", run(gone) == ERROR_VNODE_RESIDUAL &&
+    ok_("... keep some memory each%s", run(gone) == ERROR_VNODE_RESIDUAL &&
         detach() == ERROR_VNODE_RESIDUAL &&
-        dsmd.there_kb[1] == RESIDUAL_KB && dsmd.there_kb[2] == RESIDUAL_KB);
+        dsmd.there_kb[1] == RESIDUAL_KB && dsmd.there_kb[2] == RESIDUAL_KB, how);
     world.mood = GUEST_WORKS;
     leave(1);
     leave(2);
-    ok_("... and leave it later: dsmd is told of both",
+    ok_("... and leave it later: dsmd is told of both%s",
         run(list) == 0 && !dsmd.there_kb[1] && !dsmd.there_kb[2] &&
         !world.has_kb[1] && !world.has_kb[2] && !dsmd.bad &&
-        world.total_kb == HOME_KB / 4 && world.limit_kb == HOME_KB);
+        !dsmd.placed &&
+        world.total_kb == HOME_KB / 4 && world.limit_kb == HOME_KB, how);
+
+    /* An operation on one tells of the other, too, and then of itself. */
+    run(one);
+    attach(0);
+    world.mood = GUEST_KEEPS_SOME;
+    detach();
+    world.mood = GUEST_WORKS;
+    leave(2);
+    dsmd.requests = 0;
+    ok_("... an operation on one tells what the other has left%s", run(gone) == 0 &&
+        !dsmd.there_kb[1] && !dsmd.there_kb[2] && !dsmd.bad &&
+        !dsmd.placed &&
+        dsmd.requests == (remote ? 3 : 2) && world.limit_kb == HOME_KB, how);
     fake_end();
 }
 
@@ -1044,6 +1108,7 @@ int main(void)
     memset(endless, ' ', sizeof(endless) - 1);
     fake_boot();
     test_success();
+    test_signals();
     test_guest();
     test_leaving();
     test_two();
@@ -1056,6 +1121,7 @@ int main(void)
     test_kills();
     test_calls_that_fail();
     remote = true;
+    test_two();
     test_place();
     test_pause();
     test_remote_list();
@@ -1063,6 +1129,7 @@ int main(void)
     test_list_settles();
     test_kills();
     test_calls_that_fail();
+    ok_("who has ended waits for nothing", !left);
 
     return done_testing();
 }

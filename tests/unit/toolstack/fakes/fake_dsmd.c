@@ -212,6 +212,11 @@ static void act(void)
     }
 }
 
+bool fake_dsmd_has(int fd)
+{
+    return fd == ours;
+}
+
 static uint64_t there_kb(unsigned int nr)
 {
     return dsmd.there_kb[nr];

@@ -44,4 +44,7 @@ struct dsmd {
 
 extern struct dsmd dsmd;
 
+/* Is it dsmd's end of the connection? */
+bool fake_dsmd_has(int fd);
+
 #endif /* FAKE_DSMD_H */

@@ -1058,6 +1058,18 @@ void fake_loop(void)
     aborting = false;
 }
 
+unsigned int fake_left(void)
+{
+    unsigned int i, nr = 0;
+
+    for (i = 0; i < ARRAY_SIZE(timers); i++)
+        nr += !!timers[i];
+    for (i = 0; i < ARRAY_SIZE(fds); i++)
+        nr += !!fds[i];
+
+    return nr;
+}
+
 /*---------- the guest ----------*/
 
 #define NODE "/local/domain/7/vnuma/node/%u/"

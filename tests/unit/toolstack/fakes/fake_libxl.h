@@ -119,6 +119,9 @@ void fake_kill(void);
 void fake_begin(void);
 /* Deliver events until the operation ends. */
 void fake_loop(void);
+
+/* How many timers and descriptors libxl waits for still. */
+unsigned int fake_left(void);
 /* Deliver the watches' events, and what is due at once. */
 void fake_fire_once(void);
 /* As libxl_ao_abort(): the next event is that. */
