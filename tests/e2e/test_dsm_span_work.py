@@ -216,6 +216,74 @@ def test_pipes_and_processes(lives: Lives, tmp_path: Path) -> None:
             assert (done.status, done.out) == (0, wanted)
 
 
+FILES, FUNCTIONS = 6, 40
+SOURCES = """mkdir -p /tmp/job && cd /tmp/job && i=0
+while [ $i -lt {files} ]; do
+  j=0
+  while [ $j -lt {functions} ]; do
+    echo "unsigned f${{i}}_$j(unsigned x) {{ unsigned s = $j; while (x--) s = s * 31 + (x ^ $i); return s; }}"
+    j=$((j + 1))
+  done >$i.c
+  tcc -c $i.c -o home-$i.o || exit 1
+  i=$((i + 1))
+done"""
+# Files of odd numbers are compiled there, the others at home, at once.
+COMPILING = """cd /tmp/job
+for cpu in {home} {far}; do
+  taskset -c $cpu sh -c 'i=$1; while [ $i -lt {files} ]; do tcc -c $i.c -o both-$i.o; i=$((i + 2)); done' sh $cpu &
+done
+wait
+for object in home-*.o; do cmp $object both-${{object#home-}} && echo same; done"""
+
+
+def test_a_compile_job(lives: Lives, tmp_path: Path) -> None:
+    """A compiler on each host makes the objects that it makes at home."""
+    words = {"home": HOME_CPU, "far": FAR_CPU, "files": FILES, "functions": FUNCTIONS}
+    with lives.borrowed(attached=True) as guest:
+        checked(run_in(guest), f"taskset -c {HOME_CPU} sh -c {shlex.quote(SOURCES.format(**words))}", 300)
+        done = ran(lives.site, guest, f"sh -c {shlex.quote(COMPILING.format(**words))}", tmp_path / "compiled")
+        assert (done.status, done.out) == (0, "same\n" * FILES), done
+
+
+TRANSACTIONS, ACCOUNTS = 20, 8  # of each CPU; rows that they change
+DATABASE = "/tmp/load.db"
+# Its index of the log is memory that processes on both hosts share.
+SCHEMA = f"""PRAGMA journal_mode = WAL;
+CREATE TABLE account (id INTEGER PRIMARY KEY, sum INTEGER NOT NULL);
+CREATE TABLE entry (cpu INTEGER, n INTEGER, account INTEGER NOT NULL, PRIMARY KEY (cpu, n));
+INSERT INTO account SELECT value, 0 FROM generate_series(1, {ACCOUNTS});
+"""
+LOAD = f"""for cpu in {HOME_CPU} {FAR_CPU}; do
+  taskset -c $cpu sh -c '
+    n=0
+    while [ $n -lt {TRANSACTIONS} ]; do
+      account=$(((n * 3 + $1) % {ACCOUNTS} + 1))
+      echo "BEGIN IMMEDIATE; UPDATE account SET sum = sum + $n WHERE id = $account;"
+      echo "INSERT INTO entry VALUES ($1, $n, $account); COMMIT;"
+      n=$((n + 1))
+    done | sqlite3 -bail -cmd ".timeout 600000" {DATABASE} && echo done' sh $cpu &
+done
+wait"""
+LOOKS = """PRAGMA integrity_check;
+SELECT count(*), sum(n) FROM entry;
+SELECT count(*) FROM account WHERE sum <> (SELECT total(n) FROM entry WHERE account = account.id);
+"""
+
+
+def test_a_database(lives: Lives, tmp_path: Path) -> None:
+    """SQLite on both hosts writes one database: no transaction is lost, and it is whole."""
+    with lives.borrowed(attached=True) as guest:
+        inside = run_in(guest)
+        checked(
+            inside, f"rm -f {DATABASE}* && taskset -c {HOME_CPU} sqlite3 -bail {DATABASE} {shlex.quote(SCHEMA)}", 300
+        )
+        done = ran(lives.site, guest, f"sh -c {shlex.quote(LOAD)}", tmp_path / "load")
+        assert (done.status, done.out) == (0, "done\n" * 2), done
+        found = checked(inside, f"sqlite3 -bail {DATABASE} {shlex.quote(LOOKS)}", 300)
+        rows, of_n = 2 * TRANSACTIONS, TRANSACTIONS * (TRANSACTIONS - 1)
+        assert found == f"ok\n{rows}|{of_n}\n0\n", found
+
+
 # ---- The memory model ----
 
 RACED = 200  # of each variant: five of them are 1000 of a shape
