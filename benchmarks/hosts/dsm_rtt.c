@@ -43,6 +43,7 @@
 #include <ev.h>
 
 #include "protocol.h"
+#include "relax.h"
 #include "transport.h"
 
 #define HOSTS		2
@@ -330,7 +331,8 @@ int main(int argc, char **argv)
 			continue;
 		}
 		for (i = 0; i < POLLS && !me.ended; i++)
-			dsm_transport_poll(me.transport);
+			if (!dsm_transport_poll(me.transport))
+				dsm_relax();
 		ev_run(me.params.loop, EVRUN_NOWAIT);
 	}
 	dsm_transport_destroy(me.transport);

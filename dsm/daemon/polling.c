@@ -1,23 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * With an idle watcher that is active, libev looks and does not wait.
+ * With an idle watcher that is active, libev looks at its descriptors and does not
+ * wait; the watcher is called if there was nothing.
  */
 #include "polling.h"
+#include "relax.h"
 
 static void on_idle(struct ev_loop *loop, ev_idle *idle, int events)
 {
+	struct dsm_poll *poll = idle->data;
+	unsigned int i;
+
 	(void)loop;
-	(void)idle;
 	(void)events;
+	for (i = 0; i < DSM_POLL_LOOKS && !poll->look(poll->context); i++)
+		dsm_relax();
 }
 
 void dsm_poll_init(struct dsm_poll *poll, struct ev_loop *loop,
-		   uint64_t wait_ns, uint64_t poll_ns)
+		   uint64_t wait_ns, uint64_t poll_ns,
+		   dsm_poll_look *look, void *context)
 {
 	*poll = (struct dsm_poll){
 		.loop = loop, .wait_ns = wait_ns, .poll_ns = poll_ns,
+		.look = look, .context = context,
 	};
 	ev_idle_init(&poll->idle, on_idle);
+	poll->idle.data = poll;
 }
 
 void dsm_poll_stop(struct dsm_poll *poll)

@@ -8,6 +8,9 @@
  * with what came last, so a loop without work sleeps.  A CPU that dsmd does not
  * share is the price: with 0 it always sleeps, as without this.
  *
+ * To look is to ask a function, DSM_POLL_LOOKS times in a turn of the loop, which
+ * costs several system calls; between two looks the CPU is told that it waits.
+ *
  * Context: the loop's thread.
  */
 #ifndef DSM_POLLING_H
@@ -23,6 +26,10 @@ extern "C" {
 #endif
 
 #define DSM_POLL_MOST	100000000ull	/* ns */
+#define DSM_POLL_LOOKS	16u		/* in a turn of the loop */
+
+/** Take what has come, without waiting.  Return: was there anything? */
+typedef bool dsm_poll_look(void *context);
 
 struct dsm_poll_counts {
 	uint64_t looks;		/* instead of sleeping */
@@ -33,14 +40,20 @@ struct dsm_poll_counts {
 struct dsm_poll {
 	struct ev_loop *loop;
 	ev_idle idle;		/* active: the loop does not sleep */
+	dsm_poll_look *look;
+	void *context;
 	uint64_t wait_ns, poll_ns;
 	uint64_t last;		/* when something came, ns; 0: never */
 	struct dsm_poll_counts counts;
 };
 
-/** @wait_ns, @poll_ns: 0 (off) .. DSM_POLL_MOST. */
+/**
+ * @wait_ns, @poll_ns: 0 (off) .. DSM_POLL_MOST.
+ * @look: with @context, from the loop.
+ */
 void dsm_poll_init(struct dsm_poll *poll, struct ev_loop *loop,
-		   uint64_t wait_ns, uint64_t poll_ns);
+		   uint64_t wait_ns, uint64_t poll_ns,
+		   dsm_poll_look *look, void *context);
 void dsm_poll_stop(struct dsm_poll *poll);
 
 /** Is it in use?  Else the two below need no clock. */

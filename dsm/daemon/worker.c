@@ -335,13 +335,25 @@ int dsm_worker_leave(struct dsm_worker *w)
 	return 0;
 }
 
+/* Instead of sleeping. */
+static bool look(void *context)
+{
+	struct dsm_worker *w = context;
+
+	if (w->p.xen->calls->has_misses(w->p.xen)) {
+		dsm_worker_kick(w);
+		return true;
+	}
+	return dsm_transport_poll(w->transport);
+}
+
 static void watch(struct dsm_worker *w)
 {
 	double question = w->p.config->question_ms / 1000. / 4.;
 	int fd = w->p.xen->calls->descriptor(w->p.xen);
 
 	dsm_poll_init(&w->poll, w->p.loop, w->p.description->busy_wait_ns,
-		      w->p.description->poll_ns);
+		      w->p.description->poll_ns, look, w);
 	ev_prepare_init(&w->before_sleep, on_before_sleep);
 	w->before_sleep.data = w;
 	ev_prepare_start(w->p.loop, &w->before_sleep);

@@ -100,6 +100,8 @@ struct dsm_xen_calls {
 	 */
 	int (*misses)(struct dsm_xen *xen, struct dsm_xen_entry *entries,
 		      unsigned int most);
+	/** Would misses() find any?  No system call. */
+	bool (*has_misses)(struct dsm_xen *xen);
 	/**
 	 * What a vCPU of another host has sent: an EVENT to a vCPU that runs here,
 	 * PORTS of this slice.  Return: 0 or -errno.

@@ -188,6 +188,14 @@ static int misses(struct dsm_xen *xen, struct dsm_xen_entry *into, unsigned int 
 	return (int)nr;
 }
 
+static bool has_misses(struct dsm_xen *xen)
+{
+	const struct libxc *x = of(xen);
+
+	return __atomic_load_n(&x->ring->prod, __ATOMIC_RELAXED) != x->cons ||
+	       __atomic_load_n(&x->ring->full, __ATOMIC_RELAXED);
+}
+
 static int send_event(struct dsm_xen *xen, const struct dsm_vcpu_msg *m)
 {
 	xen_dsm_vcpu_event_t event = { .vcpu = m->vcpu, .flags = m->flags, .sipi = m->sipi };
@@ -513,7 +521,7 @@ static void close_all(struct dsm_xen *xen)
 }
 
 static const struct dsm_xen_calls calls = {
-	.page = page, .misses = misses, .send_event = send_event, .send_ports = send_ports,
+	.page = page, .misses = misses, .has_misses = has_misses, .send_event = send_event, .send_ports = send_ports,
 	.call = call, .reply = reply, .shutdown = shut_down, .shared_info = shared_info,
 	.shared_info_at = shared_info_at, .place = place, .is_up = is_up, .pause = pause_domain,
 	.unpause = start, .get_time = get_time,

@@ -219,6 +219,13 @@ static int played_misses(struct dsm_xen *xen, struct dsm_xen_entry *misses,
 	return (int)nr + played_misses(xen, misses + nr, most - nr);
 }
 
+static bool played_has_misses(struct dsm_xen *xen)
+{
+	const struct played_xen *p = of(xen);
+
+	return p->in_ring || p->full || p->endless;
+}
+
 /* ---- vCPUs ---- */
 
 bool played_says(struct played_xen *p, const struct dsm_vcpu_msg *msg)
@@ -659,7 +666,7 @@ static void played_close(struct dsm_xen *xen)
 }
 
 static const struct dsm_xen_calls calls = {
-	.page = played_page_ops, .misses = played_misses,
+	.page = played_page_ops, .misses = played_misses, .has_misses = played_has_misses,
 	.send_event = played_send_event, .send_ports = played_send_ports,
 	.call = played_call, .reply = played_reply, .shutdown = played_shutdown,
 	.shared_info = played_shared_info, .shared_info_at = played_shared_info_at,

@@ -27,6 +27,12 @@ static const struct {
 	{ "both, not asking", 300, 200, false, true, 20 },
 };
 
+static bool finds_nothing(void *context)
+{
+	(void)context;
+	return false;
+}
+
 static void looks(const void *argument)
 {
 	struct ev_loop *loop = ev_loop_new(0);
@@ -36,7 +42,8 @@ static void looks(const void *argument)
 
 	(void)argument;
 	for (i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-		dsm_poll_init(&poll, loop, lengths[i].wait_us * US, lengths[i].poll_us * US);
+		dsm_poll_init(&poll, loop, lengths[i].wait_us * US, lengths[i].poll_us * US,
+			      finds_nothing, NULL);
 		clock = 1000000;
 		if (lengths[i].came)
 			dsm_poll_event(&poll, clock);
@@ -58,7 +65,17 @@ static void looks(const void *argument)
 
 static struct dsm_poll looping;
 static uint64_t ticks;
-static unsigned int came;
+static unsigned int came, asked, at_look;
+
+/* The look with that number finds something, as if it had come without a descriptor. */
+static bool look_by_number(void *context)
+{
+	CHECK(context == &asked, "its context");
+	if (++asked != at_look)
+		return false;
+	dsm_poll_event(&looping, ticks);
+	return true;
+}
 
 static void on_prepare(struct ev_loop *loop, ev_prepare *prepare, int events)
 {
@@ -92,7 +109,7 @@ static void loops(const void *argument)
 	CHECK(!pipe(ends), "a pipe");
 	alarm(20);
 	ticks = 1000000;
-	dsm_poll_init(&looping, loop, 0, 1000 * US);
+	dsm_poll_init(&looping, loop, 0, 1000 * US, look_by_number, &asked);
 	ev_prepare_init(&prepare, on_prepare);
 	ev_prepare_start(loop, &prepare);
 	ev_io_init(&io, on_readable, ends[0], EV_READ);
@@ -115,6 +132,13 @@ static void loops(const void *argument)
 	ev_run(loop, EVRUN_ONCE);
 	CHECK(came == 2 && looping.counts.found == 1 && looping.counts.sleeps == 1,
 	      "%llu sleeps", (unsigned long long)looping.counts.sleeps);
+	/* Between two turns it asks so often, and no more when something was there. */
+	asked = 0;
+	ev_run(loop, EVRUN_ONCE);
+	CHECK(asked == DSM_POLL_LOOKS, "%u times", asked);
+	at_look = DSM_POLL_LOOKS + 3;
+	ev_run(loop, EVRUN_ONCE);
+	CHECK(asked == at_look && looping.counts.found == 2, "%u times", asked);
 	dsm_poll_stop(&looping);
 	ev_prepare_stop(loop, &prepare);
 	ev_io_stop(loop, &io);

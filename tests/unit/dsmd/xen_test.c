@@ -879,6 +879,12 @@ static void read_ring(const void *argument)
 	CHECK(opened, "%s", text);
 	CHECK(opened->calls->descriptor(opened) == xen.pipe[0], "a descriptor");
 	CHECK(!opened->calls->misses(opened, misses, 16), "nothing");
+	CHECK(!opened->calls->has_misses(opened), "nothing");
+	/* It says that it has more, and has nothing itself. */
+	ring()->full = 1;
+	CHECK(opened->calls->has_misses(opened) && !opened->calls->misses(opened, misses, 16) &&
+	      xen.flushes == 1 && !opened->calls->has_misses(opened), "behind the ring");
+	xen.flushes = 0;
 	/* Three times what the ring takes. */
 	for (i = 0; i < 12; i++)
 		xen_puts((struct xen_dsm_ring_entry){
@@ -896,8 +902,9 @@ static void read_ring(const void *argument)
 	/* Fewer places than there are: the rest comes next. */
 	for (i = 0; i < 3; i++)
 		xen_puts((struct xen_dsm_ring_entry){ .type = XEN_DSM_PAGE_MISS, .want = 1, .gfn = i });
-	CHECK(opened->calls->misses(opened, misses, 2) == 2 &&
-	      opened->calls->misses(opened, misses, 2) == 1 && misses[0].miss.gfn == 2, "two and one");
+	CHECK(opened->calls->has_misses(opened) && opened->calls->misses(opened, misses, 2) == 2 &&
+	      opened->calls->has_misses(opened) && opened->calls->misses(opened, misses, 2) == 1 &&
+	      misses[0].miss.gfn == 2 && !opened->calls->has_misses(opened), "two and one");
 	/* An entry of another kind makes no sense to the engine. */
 	xen_puts((struct xen_dsm_ring_entry){ .type = 9, .want = 1 });
 	CHECK(opened->calls->misses(opened, misses, 2) == 1 && !misses[0].miss.want &&
