@@ -188,6 +188,7 @@ void read_limits(const toml::table &file, struct dsm_config &config)
 	Table limits(node ? *node->as_table() : none, "limits",
 		     { "credits", "queue", "strangers", "opening_ms",
 		       "question_ms", "deadline_ms", "rekey_records", "lend_percent", "lend_guests",
+		       "lend_dom0_percent",
 		       "clock_drift_ppm", "clock_error_us" });
 
 	config.credits = uint16_t(limits.number_or("credits", 64,
@@ -199,6 +200,7 @@ void read_limits(const toml::table &file, struct dsm_config &config)
 	config.question_ms = uint32_t(limits.number_or("question_ms", 500, 10, 600000));
 	config.deadline_ms = uint32_t(limits.number_or("deadline_ms", 3000, 10, 600000));
 	config.lend_percent = uint8_t(limits.number_or("lend_percent", 50, 0, 100));
+	config.lend_dom0_percent = uint8_t(limits.number_or("lend_dom0_percent", 25, 1, 100));
 	config.lend_guests = uint16_t(limits.number_or("lend_guests", 32, 0, 1022));
 	config.rekey_records = uint32_t(limits.number_or("rekey_records", 1 << 23,
 					1, 1 << 24));

@@ -40,6 +40,7 @@ struct dsm_config {
 	uint32_t opening_ms, question_ms, deadline_ms;
 	uint32_t rekey_records;
 	uint8_t lend_percent;		/* of this host's memory, to VMs of other hosts */
+	uint8_t lend_dom0_percent;	/* of dom0's, that dsmds of theirs may need to know of it */
 	uint16_t lend_guests;		/* VMs of each other host that have a slice here */
 	uint32_t clock_drift_ppm, clock_error_us;
 };

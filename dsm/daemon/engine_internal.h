@@ -64,7 +64,7 @@ enum owed {
 };
 
 enum warning {
-	WARN_PIN, WARN_PIN_THERE, WARN_HOLE, WARN_FOREIGN, NR_WARNINGS
+	WARN_PIN, WARN_PIN_THERE, WARN_HOLE, WARN_FOREIGN, WARN_CALL, NR_WARNINGS
 };
 
 /* Somebody whose miss the core has not been told yet. */
@@ -165,6 +165,8 @@ struct carried {
 	struct letter reply;		/* to it: its call was done here */
 	bool is_doing;			/* a call by it is to be done here: */
 	struct dsm_vcpu_msg doing;
+	uint64_t doing_since, doing_due;	/* ns: when it came; when it is tried again */
+	uint32_t backoff_ns;		/* before that; 0: not tried in vain */
 };
 
 /*

@@ -142,6 +142,7 @@ static bool tell(struct dsm_engine *e, struct waiter *w)
 	if (!entry || !w->queued)
 		return true;
 	engine_unqueue_waiter(e, w);
+	entry->foreign |= !w->vcpu;
 	if (w->vcpu && w->vcpu->needs_token)
 		event.flags |= DSM_F_TOKEN;
 	if (will_be_cleared(e, w, &entry->page))

@@ -20,9 +20,33 @@
 
 #include "engine_internal.h"
 
-#define AGAIN	MS		/* ns between two tries of a call whose page is not here */
+/*
+ * A call whose page is not here is tried again when a page has come that a tool or a
+ * call has missed, and, as Xen may have had no room to say which, after so many ns,
+ * and twice as many each time.
+ */
+#define AGAIN		MS
+#define AGAIN_MOST	(64 * MS)
+#define LONG		(1000 * MS)	/* that it lasts is said */
 
 /* ---- What peers say ---- */
+
+static void later(struct dsm_engine *e, struct carried *c, unsigned int from)
+{
+	uint64_t t = now(e);
+
+	e->counts.vcpu_calls_again++;
+	if (t - c->doing_since >= LONG)
+		engine_warn(e, WARN_CALL, "a call by vCPU %u of host %s waits for a page for %llu ms: operation %u.%u",
+			    c->doing.vcpu, name_of(e, from), (t - c->doing_since) / MS, c->doing.op,
+			    c->doing.cmd);
+	/* Not because of its time: that stays. */
+	if (c->backoff_ns && t < c->doing_due)
+		return;
+	c->backoff_ns = !c->backoff_ns ? AGAIN :
+			c->backoff_ns < AGAIN_MOST ? 2 * c->backoff_ns : AGAIN_MOST;
+	c->doing_due = t + c->backoff_ns;
+}
 
 static void try_call(struct dsm_engine *e, struct carried *c)
 {
@@ -32,7 +56,7 @@ static void try_call(struct dsm_engine *e, struct carried *c)
 
 	switch (rc) {
 	case -EAGAIN:
-		e->counts.vcpu_calls_again++;
+		later(e, c, from);
 		return;
 	case -EINVAL:
 	case -ENOENT:
@@ -56,24 +80,32 @@ static void try_call(struct dsm_engine *e, struct carried *c)
 	e->counts.vcpu_calls_done++;
 }
 
-static void try_calls(struct dsm_engine *e)
+/* Return: when the next one is due. */
+static uint64_t try_calls(struct dsm_engine *e, uint64_t t)
 {
+	bool all = e->vcpus.again;
+	uint64_t due = DSM_NEVER;
 	struct carried *c;
 
 	e->vcpus.again = false;
 	for (c = e->vcpus.carried; c < e->vcpus.carried + e->p.nr_vcpus &&
-	     e->vcpus.nr_doing && !e->has_failed; c++)
-		if (c->is_doing)
+	     e->vcpus.nr_doing && !e->has_failed; c++) {
+		if (c->is_doing && (all || c->doing_due <= t))
 			try_call(e, c);
+		if (c->is_doing && c->doing_due < due)
+			due = c->doing_due;
+	}
+	return due;
 }
 
 /* What could not be done before: calls, and a PLACE. */
 static void try_again(struct dsm_engine *e, uint64_t t)
 {
-	try_calls(e);
+	uint64_t due = try_calls(e, t);
+
 	if (!e->has_failed)
 		engine_stop_tick(e, t);
-	e->vcpus.due = e->vcpus.nr_doing || e->vcpus.stop.doing.type ? t + AGAIN : DSM_NEVER;
+	e->vcpus.due = e->vcpus.stop.doing.type && t + AGAIN < due ? t + AGAIN : due;
 }
 
 /* Return: 0, or enum dsm_error. */
@@ -112,10 +144,12 @@ static int got_call(struct dsm_engine *e, unsigned int from, const struct dsm_vc
 	c = &e->vcpus.carried[m->vcpu];
 	c->doing = *m;
 	c->is_doing = true;
+	c->doing_since = now(e);
+	c->backoff_ns = 0;
 	e->vcpus.nr_doing++;
-	if (e->vcpus.due == DSM_NEVER)
-		e->vcpus.due = now(e) + AGAIN;
 	try_call(e, c);
+	if (c->is_doing && c->doing_due < e->vcpus.due)
+		e->vcpus.due = c->doing_due;
 	return 0;
 }
 

@@ -88,10 +88,10 @@ void engine_queued(struct dsm_engine *e, const struct dsm_entry *entry)
 			dsm_histogram_add(&e->counts.queue, entry->asked - v->since);
 }
 
-/* A page has come: a call that waited for it may be done. */
+/* A page that not only vCPUs have missed has come: a call that waited for it may be done. */
 static void vcpus_came(struct dsm_engine *e)
 {
-	e->vcpus.again = e->vcpus.nr_doing || e->vcpus.stop.placed;
+	e->vcpus.again |= e->vcpus.nr_doing || e->vcpus.stop.placed;
 }
 
 /* All who wait for the page run again, and ask again if they have to. */
@@ -120,10 +120,14 @@ void engine_woken(struct dsm_engine *e, struct dsm_entry *entry)
 		}
 	}
 	entry->answered = 0;
-	vcpus_came(e);
 	for (w = TAILQ_FIRST(&e->waiting); w; w = next) {
 		next = TAILQ_NEXT(w, link);
-		if (w->gfn == gfn)
-			engine_unqueue_waiter(e, w);
+		if (w->gfn != gfn)
+			continue;
+		entry->foreign |= !w->vcpu;
+		engine_unqueue_waiter(e, w);
 	}
+	if (entry->foreign)
+		vcpus_came(e);
+	entry->foreign = false;
 }

@@ -21,4 +21,11 @@ static inline uint64_t dsm_paging_bytes(uint64_t frames, unsigned int nr_vcpus)
 	return (pages * 4096 + (1 << 20) - 1) >> 20 << 20;
 }
 
+/*
+ * Bytes of dom0 with which a dsmd knows a page: a struct dsm_entry, its places in the
+ * heap and its part of the hash.  Of a host's own memory it knows those pages of which
+ * another host has something.
+ */
+#define DSM_PAGE_BOOKS	320u
+
 #endif

@@ -6,10 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "overhead.h"
 #include "table.h"
 
 #define FIRST_BUCKETS	1024
 #define IN_BLOCK	256
+
+/* The heap has up to two places for each, and the hash one or two. */
+_Static_assert(sizeof(struct dsm_entry) + 4 * sizeof(void *) <= DSM_PAGE_BOOKS, "overhead.h");
 
 struct dsm_block {
 	struct dsm_block *next;

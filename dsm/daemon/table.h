@@ -54,6 +54,7 @@ struct dsm_entry {
 	bool fetched, fetched_here;	/* by prefetch, and not used yet; it came */
 	uint32_t fetched_for;		/* a vCPU, or none of them: who empties a range */
 	bool special;			/* Xen says that it is no plain memory */
+	bool foreign;			/* a tool, or a call for another host, has missed it */
 	uint8_t owed;			/* enum owed: whose answer is waited for */
 	uint64_t owed_since;		/* ns; 0: nobody's */
 	TAILQ_ENTRY(dsm_entry) answer;

@@ -3,6 +3,8 @@
  * How much of this host's memory the VMs of other homes have: limits.lend_percent
  * of dsm.toml(5).  And how many VMs of one home: each has a dsmd in dom0, whose
  * memory is locked and which is not killed when memory is short (limits.lend_guests).
+ * A home can have it know each page that is lent, so that is counted, too, as if all
+ * of them were in use (limits.lend_dom0_percent).
  *
  * It is written in the record before anybody takes it, so that two at a time do
  * not take the same.  What a request that was cut leaves written is too much, until
@@ -13,6 +15,7 @@
 #include <unistd.h>
 
 #include "lend.h"
+#include "overhead.h"
 
 void lend_set(struct record *record, const struct record_range *range, uint64_t kib)
 {
@@ -33,9 +36,20 @@ static uint64_t lent_kib(const struct host *host, const struct record *record)
 	return kib;
 }
 
+/* What dom0 may need for it. */
+static uint64_t books_kib(const struct record *record)
+{
+	uint64_t kib = 0;
+	unsigned int i;
+
+	for (i = 0; i < record->nr_ranges; i++)
+		kib += record->range[i].lent_kib;
+	return kib / 4 * DSM_PAGE_BOOKS / 1024;
+}
+
 struct lent {
 	const struct record *but;
-	uint64_t kib;
+	uint64_t kib, books_kib;
 	unsigned int guests;	/* of the same home */
 };
 
@@ -46,7 +60,20 @@ static void add_lent(struct host *host, const struct record *record, void *conte
 	if (record_is_home(host, record) || !strcmp(record->uuid_text, lent->but->uuid_text))
 		return;
 	lent->kib += lent_kib(host, record);
+	lent->books_kib += books_kib(record);
 	lent->guests += record->begun && record->home == lent->but->home;
+}
+
+static int check_dom0(const struct host *host, const struct host_facts *facts, uint64_t lent,
+		      uint64_t needs, struct answer *answer)
+{
+	uint64_t most = facts->dom0_kib / 100 * host->config.lend_dom0_percent;
+
+	if (!facts->dom0_kib || lent + needs <= most)
+		return 0;
+	return answer_error(answer, "memory-there", "dom0 of host %s has %llu KiB to know of memory that is lent (limits.lend_dom0_percent of its dsm.toml), may need %llu KiB for others, %llu KiB are needed",
+			    host_name(host, host->config.self), (unsigned long long)most,
+			    (unsigned long long)lent, (unsigned long long)needs);
 }
 
 /* With the lock of the numbers. */
@@ -54,7 +81,7 @@ static int check_lent(struct host *host, const struct record *record, struct ans
 {
 	struct lent lent = { .but = record };
 	struct host_facts facts = { 0 };
-	uint64_t most, needs = lent_kib(host, record);
+	uint64_t most, needs = lent_kib(host, record), books = books_kib(record);
 	int rc = host->xen->facts(&facts);
 
 	if (rc)
@@ -67,7 +94,7 @@ static int check_lent(struct host *host, const struct record *record, struct ans
 				    host_name(host, host->config.self), lent.guests,
 				    host_name(host, record->home));
 	if (lent.kib + needs <= most)
-		return 0;
+		return check_dom0(host, &facts, lent.books_kib, books, answer);
 	return answer_error(answer, "memory-there", "host %s lends %llu KiB (limits.lend_percent of its dsm.toml), has lent %llu KiB to others, %llu KiB are needed",
 			    host_name(host, host->config.self), (unsigned long long)most,
 			    (unsigned long long)lent.kib, (unsigned long long)needs);

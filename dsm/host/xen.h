@@ -20,6 +20,7 @@ struct host_facts {
 	uint32_t abi;			/* XEN_DSM_INTERFACE_VERSION */
 	bool hap;			/* hardware assisted paging */
 	uint64_t free_kib, total_kib;
+	uint64_t dom0_kib;		/* of the control domain; 0: not known */
 	unsigned int cpus;		/* physical ones that are online */
 	uint32_t tsc_khz;		/* 0: it can't be a guest's on several hosts */
 	unsigned int nr_features;

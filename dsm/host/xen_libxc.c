@@ -128,6 +128,14 @@ static uint32_t tsc_khz(void)
 	return khz < 0 ? 0 : (uint32_t)khz;
 }
 
+/* What this kernel has now, not what it could be given. */
+static uint64_t dom0_kib(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+
+	return pages > 0 && bytes > 0 ? (uint64_t)pages * (uint64_t)bytes / 1024 : 0;
+}
+
 static int facts(struct host_facts *f)
 {
 	xc_interface *xch = xc_interface_open(NULL, NULL, 0);
@@ -149,6 +157,7 @@ static int facts(struct host_facts *f)
 		f->hap = info.capabilities & XEN_SYSCTL_PHYSCAP_hap;
 		f->free_kib = info.free_pages * KIB_PER_PAGE;
 		f->total_kib = info.total_pages * KIB_PER_PAGE;
+		f->dom0_kib = dom0_kib();
 		f->cpus = info.nr_cpus;
 		f->tsc_khz = tsc_khz();
 		rc = read_features(xch, DOMID_INVALID, &f->nr_features, f->feature);

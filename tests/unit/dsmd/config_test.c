@@ -60,7 +60,7 @@ static void good(const void *argument)
 	      config.queue == 1024 && config.strangers == 16 &&
 	      config.opening_ms == 10000 && config.deadline_ms == 3000 &&
 	      config.rekey_records == 1 << 23 && config.lend_percent == 50 &&
-	      config.lend_guests == 32, "limits");
+	      config.lend_guests == 32 && config.lend_dom0_percent == 25, "limits");
 
 	dsm_config_transport(&config, &params);
 	CHECK(params.self == 1 && params.nr_hosts == 2 && params.credits == 32 &&

@@ -416,7 +416,7 @@ static void calls_under_way(const void *argument)
 	      "%s", node[0].error);
 	runs_at(3, 2, "as it was");
 	node[1].xen.no_foreign = false;
-	pass(2 * MS);
+	pass(64 * MS);
 	settle();
 	CHECK(!node[0].xen.asks[0].type, "it ends after all");
 	end();

@@ -205,9 +205,9 @@ static void call_that_needs_a_page(const void *argument)
 	clock_ns += MS;
 	dsm_engine_tick(node[1].engine);
 	settle();
-	CHECK(node[0].xen.asks[0].type && dsm_engine_next(node[1].engine) == clock_ns + MS, "once more");
+	CHECK(node[0].xen.asks[0].type && dsm_engine_next(node[1].engine) == clock_ns + 2 * MS, "once more");
 	node[1].xen.no_foreign = false;
-	clock_ns += MS;
+	clock_ns += 2 * MS;
 	dsm_engine_tick(node[1].engine);
 	settle();
 	CHECK(!node[0].xen.asks[0].type, "it is done");
@@ -225,6 +225,53 @@ static void call_that_needs_a_page(const void *argument)
 	dsm_engine_tick(node[2].engine);
 	settle();
 	CHECK(!node[0].xen.asks[0].type && node[2].xen.info_gfn == 7, "it is done");
+	end();
+}
+
+/* Of an access that can't succeed Xen says so each time: it is tried less and less often, and said. */
+static void call_that_never_succeeds(const void *argument)
+{
+	unsigned int i, tries, warnings;
+
+	(void)argument;
+	begin();
+	node[1].xen.no_foreign = true;
+	says(0, a_call(0, 1, REGISTER, 1, 6));
+	settle();
+	tries = node[1].xen.call_tries;
+	for (i = 0; i < 1000; i++) {
+		clock_ns += MS;
+		dsm_engine_tick(node[1].engine);
+		settle();
+	}
+	tries = node[1].xen.call_tries - tries;
+	CHECK(tries >= 18 && tries <= 22, "%u tries in a second", tries);
+	/* Pages that vCPUs miss are none of its business; one for which it may have asked is. */
+	tries = node[1].xen.call_tries;
+	played_use(&node[1].xen, 1, 25, DSM_XEN_WANT_M, 1);
+	settle();
+	CHECK(node[1].xen.page[25].state == DSM_XEN_STATE_M && node[1].xen.call_tries == tries, "a vCPU's page");
+	says(2, a_call(2, 1, REGISTER, 1, 5));
+	node[1].xen.no_foreign = false;
+	settle();
+	CHECK(!node[2].xen.asks[2].type && node[1].xen.page[5].pinned, "another one is done at once");
+	/* And this one has its page now, since Xen could say which it is. */
+	CHECK(!node[0].xen.asks[0].type && node[1].xen.call_tries > tries, "and so is this one");
+	end();
+
+	begin();
+	node[1].xen.no_foreign = true;
+	says(0, a_call(0, 1, REGISTER, 1, 6));
+	settle();
+	warnings = node[1].warnings;
+	for (i = 0; i < 3000; i++) {
+		clock_ns += MS;
+		dsm_engine_tick(node[1].engine);
+		if (i == 900)
+			CHECK(node[1].warnings == warnings, "too early");
+	}
+	CHECK(node[1].warnings - warnings >= 2 && node[1].warnings - warnings <= 3, "%u lines",
+	      node[1].warnings - warnings);
 	end();
 }
 
@@ -817,6 +864,7 @@ static const struct test_case cases[] = {
 	{ "vcpus: ports of each host", ports, NULL },
 	{ "vcpus: calls and replies", calls_and_replies, NULL },
 	{ "vcpus: a call that needs a page", call_that_needs_a_page, NULL },
+	{ "vcpus: a call that never succeeds", call_that_never_succeeds, NULL },
 	{ "vcpus: shutdown", shutdowns, NULL },
 	{ "vcpus: all are halted", all_halted, NULL },
 	{ "vcpus: lies", lies, NULL },

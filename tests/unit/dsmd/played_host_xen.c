@@ -84,6 +84,8 @@ static int facts(struct host_facts *f)
 			f->free_kib = strtoull(line.rest, NULL, 10);
 		else if (!strcmp(line.word, "total"))
 			f->total_kib = strtoull(line.rest, NULL, 10);
+		else if (!strcmp(line.word, "dom0"))
+			f->dom0_kib = strtoull(line.rest, NULL, 10);
 		else if (!strcmp(line.word, "cpus"))
 			f->cpus = (unsigned int)atoi(line.rest);
 		else if (!strcmp(line.word, "tsc"))

@@ -1152,6 +1152,26 @@ def test_what_is_lent(site: Site) -> None:
     os.kill(beta.pid(OTHER), signal.SIGKILL)
 
 
+def test_what_dom0_needs_for_what_is_lent(site: Site) -> None:
+    """A home can have each page known here that is lent: 320 bytes of dom0 each, a quarter of dom0 at most for all guests."""
+    alpha, beta = site.hosts.values()
+    alpha.domains[6] = f"{OTHER} mail 3 1"
+    alpha.write_xen()
+    mail: dict[str, Any] = {"uuid": OTHER, "domid": 6}
+    books = {kib: kib // 4 * 320 // 1024 for kib in (32768, 16384, 49152)}
+    beta.write_xen(dom0=str(400 * -(-(books[32768] + books[16384]) // 100)))
+    assert enable(alpha)["ok"] and enable(alpha, name="mail", **mail)["ok"]
+    assert node(alpha, 32768)["ok"] and node(alpha, 16384, **mail)["ok"]
+    reply = node(alpha, 49152)
+    assert reply["error"] == "memory-there" and "limits.lend_dom0_percent" in reply["text"], reply
+    assert f"may need {books[16384]} KiB for others, {books[49152]} KiB are needed" in reply["text"]
+    assert "node 1 49152 0" not in beta.asked() and sizes(alpha) == {1: 32768}
+    assert node(alpha, 16384)["ok"] and node(alpha, 32768, **mail)["ok"], "what one gives back another may have"
+    beta.write_xen(dom0="0")
+    assert node(alpha, 49152)["ok"], "nobody knows"
+    os.kill(beta.pid(OTHER), signal.SIGKILL)
+
+
 def test_how_many_guests_have_memory_here(tmp_path: Path) -> None:
     """Each has a dsmd in dom0, whose memory nobody can take away: of each home so many, and no more."""
     three = Site(tmp_path, 3)
