@@ -281,6 +281,18 @@ struct above {
 	int (*answered)(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_msg *m);
 };
 
+/*
+ * Answers need no room: who asks for enough pages has all the credits that come
+ * back.  So each TURN answers that went without room let one request and one
+ * letter go without: no more of these wait than an eighth of the answers each.
+ */
+#define TURN	8u
+
+struct turns {
+	uint8_t answers[DSM_MAX_HOSTS];
+	uint16_t request, letter;	/* hosts to which one may go */
+};
+
 struct dsm_engine {
 	struct dsm_engine_params p;
 	const struct above *above;
@@ -310,6 +322,7 @@ struct dsm_engine {
 	unsigned int guests;		/* of others, here */
 	unsigned int requests, writebacks;
 	unsigned int peer_requests[DSM_MAX_HOSTS];
+	struct turns turns;
 	struct evacuation evacuation;
 	struct leaving leaving;
 	unsigned int fetching;		/* prefetches that are out */
@@ -481,6 +494,19 @@ void engine_answers_tick(struct dsm_engine *e, uint64_t t);
 /* ---- engine_waits.c ---- */
 
 /** Those whose miss is to be told to the core, in a line. */
+/** May a request, or a letter, go to a host?  @turns: of that kind. */
+static inline bool engine_has_room(const struct dsm_engine *e, unsigned int host, uint16_t turns)
+{
+	return e->p.calls->room(e->p.context, host) || turns & dsm_bit(host);
+}
+
+/** It goes now. */
+static inline void engine_take_room(const struct dsm_engine *e, unsigned int host, uint16_t *turns)
+{
+	if (*turns & dsm_bit(host) && !e->p.calls->room(e->p.context, host))
+		*turns &= (uint16_t)~dsm_bit(host);
+}
+
 void engine_queue_waiter(struct dsm_engine *e, struct waiter *w);
 void engine_unqueue_waiter(struct dsm_engine *e, struct waiter *w);
 

@@ -64,9 +64,10 @@ static void send_letters(struct dsm_engine *e, unsigned int host, unsigned int m
 	if (e->vcpus.held)
 		return;
 	while ((letter = next_letter(e, host)) && e->vm.up & dsm_bit(host) &&
-	       e->p.calls->room(e->p.context, host)) {
+	       engine_has_room(e, host, e->turns.letter)) {
 		if (!most--)
 			return;
+		engine_take_room(e, host, &e->turns.letter);
 		engine_take_letter(e, letter);
 		if (letter->msg.type == DSM_VCPU_EVENT)
 			e->vcpus.events_sent[host]++;

@@ -43,8 +43,7 @@ bool engine_may_ask(struct dsm_engine *e, const struct dsm_entry *entry,
 		return false;
 	if (home == e->vm.self)
 		return true;
-	if (!(e->vm.up & dsm_bit(home)) ||
-	    !e->p.calls->room(e->p.context, home))
+	if (!(e->vm.up & dsm_bit(home)) || !engine_has_room(e, home, e->turns.request))
 		return false;
 	if ((!entry || !entry->counted) && e->used >= e->frames) {
 		e->hungry = true;

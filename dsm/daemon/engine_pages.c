@@ -253,10 +253,27 @@ bool engine_is_answer(unsigned int type)
 	       type == DSM_NACK || type == DSM_RESULT;
 }
 
+/* An answer has gone. */
+static void count_turn(struct dsm_engine *e, unsigned int host)
+{
+	uint8_t *answers = &e->turns.answers[host];
+
+	if (e->p.calls->room(e->p.context, host)) {
+		*answers = 0;
+	} else if (++*answers == TURN) {
+		*answers = 0;
+		e->turns.request |= (uint16_t)dsm_bit(host);
+		e->turns.letter |= (uint16_t)dsm_bit(host);
+	}
+}
+
 void engine_send(struct dsm_engine *e, const struct dsm_action *action,
 		 const uint8_t *page)
 {
 	const struct dsm_msg *msg = &action->msg;
+
+	if (msg->type == DSM_GETS || msg->type == DSM_GETM)
+		engine_take_room(e, action->host, &e->turns.request);
 
 	if (engine_is_answer(msg->type) && e->peer_requests[action->host])
 		e->peer_requests[action->host]--;
@@ -266,6 +283,8 @@ void engine_send(struct dsm_engine *e, const struct dsm_action *action,
 		e->counts.evicted_shared++;
 	e->p.calls->send(e->p.context, action->host, msg,
 			 dsm_type_has_page(msg->type) ? page : NULL);
+	if (engine_is_answer(msg->type))
+		count_turn(e, action->host);
 }
 
 /* A request of ours is out, or what another one asked for.  To send takes time. */

@@ -292,7 +292,66 @@ out:
 	return rc;
 }
 
-int dsm_slice_set_policy(xc_interface *xch, uint32_t domid, const uint8_t *bytes, size_t size)
+/* Words of CPUID that are features. */
+static const struct word {
+	uint32_t leaf, subleaf;
+	char reg;
+} words[] = {
+	{ 0x1, XEN_CPUID_NO_SUBLEAF, 'c' }, { 0x1, XEN_CPUID_NO_SUBLEAF, 'd' },
+	{ 0x7, 0, 'b' }, { 0x7, 0, 'c' }, { 0x7, 0, 'd' },
+	{ 0x7, 1, 'a' }, { 0x7, 1, 'b' }, { 0x7, 1, 'c' }, { 0x7, 1, 'd' }, { 0x7, 2, 'd' },
+	{ 0xd, 1, 'a' },
+	{ 0x80000001, XEN_CPUID_NO_SUBLEAF, 'c' }, { 0x80000001, XEN_CPUID_NO_SUBLEAF, 'd' },
+	{ 0x80000007, XEN_CPUID_NO_SUBLEAF, 'd' }, { 0x80000008, XEN_CPUID_NO_SUBLEAF, 'b' },
+	{ 0x80000021, XEN_CPUID_NO_SUBLEAF, 'a' }, { 0x80000021, XEN_CPUID_NO_SUBLEAF, 'c' },
+};
+
+static uint32_t value_of(const struct word *word, const xen_cpuid_leaf_t *leaves, uint32_t nr)
+{
+	uint32_t i;
+
+	for (i = 0; i < nr; i++)
+		if (leaves[i].leaf == word->leaf && leaves[i].subleaf == word->subleaf)
+			return word->reg == 'a' ? leaves[i].a : word->reg == 'b' ? leaves[i].b :
+			       word->reg == 'c' ? leaves[i].c : leaves[i].d;
+	return 0;
+}
+
+/* Features of these leaves that Xen here gives a guest only if it is told to. */
+static void say_more(xc_interface *xch, const xen_cpuid_leaf_t *leaves, uint32_t nr,
+		     char text[DSM_ENGINE_TEXT])
+{
+	xc_cpu_policy_t *policy = xc_cpu_policy_init();
+	uint32_t nr_leaves = 0, nr_msrs = 0, more;
+	xen_cpuid_leaf_t *usual = NULL;
+	xen_msr_entry_t *msrs = NULL;
+	size_t at = 0;
+	unsigned int i;
+
+	if (!policy || xc_cpu_policy_get_size(xch, &nr_leaves, &nr_msrs))
+		goto out;
+	usual = calloc(nr_leaves, sizeof(*usual));
+	msrs = calloc(nr_msrs, sizeof(*msrs));
+	if (!usual || !msrs ||
+	    xc_cpu_policy_get_system(xch, XEN_SYSCTL_cpu_policy_hvm_default, policy) ||
+	    xc_cpu_policy_serialise(xch, policy, usual, &nr_leaves, msrs, &nr_msrs))
+		goto out;
+	for (i = 0; i < sizeof(words) / sizeof(words[0]) && at < DSM_ENGINE_TEXT; i++) {
+		more = value_of(&words[i], leaves, nr) & ~value_of(&words[i], usual, nr_leaves);
+		if (more)
+			at += (size_t)snprintf(text + at, DSM_ENGINE_TEXT - at, "%s0x%x.%u.e%cx=0x%x",
+					       at ? ", " : "", words[i].leaf,
+					       words[i].subleaf == XEN_CPUID_NO_SUBLEAF ? 0 :
+					       words[i].subleaf, words[i].reg, more);
+	}
+out:
+	free(usual);
+	free(msrs);
+	xc_cpu_policy_destroy(policy);
+}
+
+int dsm_slice_set_policy(xc_interface *xch, uint32_t domid, const uint8_t *bytes, size_t size,
+			 char text[DSM_ENGINE_TEXT])
 {
 	xc_cpu_policy_t *policy;
 	const xen_cpuid_leaf_t *leaves;
@@ -300,6 +359,7 @@ int dsm_slice_set_policy(xc_interface *xch, uint32_t domid, const uint8_t *bytes
 	struct policy_head head;
 	int rc = 0;
 
+	text[0] = 0;
 	memcpy(&head, bytes, sizeof(head));
 	if (head.leaves > size / sizeof(*leaves) || head.msrs > size / sizeof(*msrs) ||
 	    policy_bytes(head.leaves, head.msrs) > size)
@@ -316,6 +376,8 @@ int dsm_slice_set_policy(xc_interface *xch, uint32_t domid, const uint8_t *bytes
 	    xc_cpu_policy_update_msrs(xch, policy, msrs, head.msrs) ||
 	    xc_cpu_policy_set_domain(xch, domid, policy))
 		rc = errno ? -errno : -EIO;
+	else
+		say_more(xch, leaves, head.leaves, text);
 	xc_cpu_policy_destroy(policy);
 	return rc;
 }

@@ -214,6 +214,7 @@ static void go_on(struct dsm_worker *w)
 	const struct dsm_xen_calls *xen = w->p.xen->calls;
 	struct dsm_vcpu_msg time = w->start.time;
 	struct dsm_clock_offset offset;
+	char more[DSM_ENGINE_TEXT] = "";
 	int rc;
 
 	if (!w->start.is_told || w->start.is_done || w->start.is_refused ||
@@ -224,12 +225,16 @@ static void go_on(struct dsm_worker *w)
 		refuse(w, DSM_NOT_TSC, "its TSC and ours can't be one guest's: see the log");
 	if (rc)
 		return;		/* with one of the next answers */
-	rc = xen->set_policy(w->p.xen, w->start.policy, sizeof(w->start.policy));
+	rc = xen->set_policy(w->p.xen, w->start.policy, sizeof(w->start.policy), more);
 	if (rc) {
 		refuse(w, DSM_NOT_POLICY, "its CPU policy can't be that of this host: %s",
 		       strerror(-rc));
 		return;
 	}
+	/* Its operator's choice, or a lie; this host's operator has to know. */
+	if (more[0])
+		dsm_worker_say(w, 4, "host %s: the guest has CPU features here that guests of this host don't have by default: CPUID %.300s",
+			       dsm_worker_name(w, home), more);
 	time.number += offset.offset;
 	rc = xen->set_time(w->p.xen, &time);
 	if (!rc)

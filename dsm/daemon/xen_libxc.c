@@ -312,9 +312,10 @@ static int get_policy(struct dsm_xen *xen, uint8_t *bytes, unsigned int size)
 	return dsm_slice_get_policy(of(xen)->xch, of(xen)->domid, bytes, size);
 }
 
-static int set_policy(struct dsm_xen *xen, const uint8_t *bytes, unsigned int size)
+static int set_policy(struct dsm_xen *xen, const uint8_t *bytes, unsigned int size,
+		      char text[DSM_ENGINE_TEXT])
 {
-	return dsm_slice_set_policy(of(xen)->xch, of(xen)->domid, bytes, size);
+	return dsm_slice_set_policy(of(xen)->xch, of(xen)->domid, bytes, size, text);
 }
 
 static int start(struct dsm_xen *xen)

@@ -72,6 +72,7 @@ static struct features now_playing;
 static struct node node[HOSTS];
 static struct channel channel[HOSTS][HOSTS];
 static unsigned int in_channel[HOSTS][HOSTS];
+static unsigned int answers_without[HOSTS][HOSTS], requests_without[HOSTS][HOSTS];
 static uint64_t clock_ns, written, checked;
 static uint64_t last[PLAYED_PAGES][PLAYED_WORDS];
 static bool deaf[HOSTS];		/* what is sent there is lost */
@@ -93,7 +94,8 @@ static void on_send(void *context, unsigned int host, const struct dsm_msg *msg,
 	CHECK(!page == !dsm_type_has_page(msg->type), "%s", dsm_type_name(msg->type));
 	/* What waited for PUT_ACK has its frame, and is one message. */
 	CHECK(msg->type > DSM_GETM || delivering ||
-	      in_channel[n->number][host] < now_playing.credits,
+	      in_channel[n->number][host] < now_playing.credits ||
+	      8 * ++requests_without[n->number][host] <= answers_without[n->number][host],
 	      "a request without a credit");
 	parcel->msg = *msg;
 	if (page) {
@@ -102,6 +104,11 @@ static void on_send(void *context, unsigned int host, const struct dsm_msg *msg,
 	}
 	STAILQ_INSERT_TAIL(&channel[n->number][host], parcel, link);
 	in_channel[n->number][host]++;
+	/* One request for each eight of these. */
+	answers_without[n->number][host] += in_channel[n->number][host] >= now_playing.credits &&
+					    (msg->type == DSM_DATA_S || msg->type == DSM_DATA_M ||
+					     msg->type == DSM_GRANT || msg->type == DSM_NACK ||
+					     msg->type == DSM_RESULT);
 	CHECK(in_channel[n->number][host] < 4096, "more than a queue takes");
 }
 
@@ -241,6 +248,8 @@ static void world_begin(const struct features *features)
 			dsm_engine_takes_ahead(n->engine, i, features->ahead);
 	}
 	memset(in_channel, 0, sizeof(in_channel));
+	memset(answers_without, 0, sizeof(answers_without));
+	memset(requests_without, 0, sizeof(requests_without));
 }
 
 static void drop_parcel(unsigned int from, unsigned int to)

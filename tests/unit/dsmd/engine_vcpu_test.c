@@ -113,6 +113,39 @@ static void busy_link(const void *argument)
 	end();
 }
 
+/*
+ * A host that asks for pages as fast as it gets them has all the credits: letters and requests
+ * to it go all the same, one of each for eight answers.
+ */
+static void full_of_answers(const void *argument)
+{
+	struct dsm_msg msg = { .type = DSM_GETS, .epoch = 7 };
+	unsigned int i;
+
+	(void)argument;
+	begin();
+	credits = 1;
+	/* The only credit is gone before, and nothing of this is read meanwhile. */
+	says(0, event(1, 0, 0x20));
+	look(0);
+	CHECK(in_channel[0][1] == 1, "a first letter");
+	says(0, event(1, 0, 0x21));
+	says(0, (struct dsm_vcpu_msg){ .type = DSM_VCPU_PORTS, .host = 1, .number = 1024, .word = { 1 } });
+	CHECK(played_use(&node[0].xen, 0, 15, DSM_XEN_WANT_M, 1) == PLAYED_MISS, "a page of host 1");
+	look(0);
+	CHECK(in_channel[0][1] == 1, "all of it waits");
+	for (i = 0; i < 10; i++) {
+		msg.gfn = i;
+		dsm_engine_message(node[0].engine, 1, &msg, NULL);
+		look(0);
+		/* With the eighth goes one of each; the second letter would need eight more. */
+		CHECK(in_channel[0][1] == (i < 7 ? 2 + i : 4 + i), "%u messages after %u answers",
+		      in_channel[0][1], i + 1);
+	}
+	CHECK(!node[0].failure[0], "%s", node[0].failure);
+	end();
+}
+
 /* Each host's ports, whichever of them is the home. */
 static void ports(const void *argument)
 {
@@ -861,6 +894,7 @@ static const struct test_case cases[] = {
 	{ "vcpus: events", events, NULL },
 	{ "vcpus: a slow link", slow_link, NULL },
 	{ "vcpus: a busy link", busy_link, NULL },
+	{ "vcpus: a link full of answers", full_of_answers, NULL },
 	{ "vcpus: ports of each host", ports, NULL },
 	{ "vcpus: calls and replies", calls_and_replies, NULL },
 	{ "vcpus: a call that needs a page", call_that_needs_a_page, NULL },

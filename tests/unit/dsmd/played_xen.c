@@ -449,12 +449,14 @@ static int played_get_policy(struct dsm_xen *xen, uint8_t *bytes, unsigned int s
 	return p->break_policy;
 }
 
-static int played_set_policy(struct dsm_xen *xen, const uint8_t *bytes, unsigned int size)
+static int played_set_policy(struct dsm_xen *xen, const uint8_t *bytes, unsigned int size,
+			     char *text)
 {
 	struct played_xen *p = of(xen);
 
 	CHECK(!p->started && size == DSM_POLICY_PARTS * DSM_PAGE_BYTES && bytes[size - 1] == 0x5a,
 	      "all of it");
+	strcpy(text, p->more_features);
 	memcpy(p->policy, bytes, sizeof(p->policy));
 	p->policy_is_set = true;
 	return p->break_policy;

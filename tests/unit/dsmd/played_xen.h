@@ -79,6 +79,7 @@ struct played_xen {
 	struct dsm_vcpu_msg time;	/* in slice 0: what it is; in others: what was set */
 	uint8_t policy[64];		/* at the beginning of that; the rest is zeros */
 	bool time_is_set, policy_is_set, started;
+	char more_features[32];		/* that set_policy() finds */
 	bool has_begun;			/* a vCPU, by SIPI */
 	int break_place, break_time, break_policy;
 	uint32_t tsc_khz;		/* 0: none */

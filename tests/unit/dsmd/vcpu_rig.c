@@ -14,6 +14,7 @@ STAILQ_HEAD(channel, parcel);
 
 struct node node[HOSTS];
 unsigned int in_channel[HOSTS][HOSTS], credits, home, shutdowns_sent;
+static unsigned int answers_without[HOSTS][HOSTS], letters_without[HOSTS][HOSTS];
 uint64_t clock_ns, answer_ns;
 uint8_t where[VCPUS], places[VCPUS];
 static struct channel channel[HOSTS][HOSTS];
@@ -32,16 +33,22 @@ static void on_send(void *context, unsigned int host, const struct dsm_msg *msg,
 
 	CHECK(host < HOSTS && host != n->number, "to %u", host);
 	CHECK(!page == !dsm_type_bytes(msg->type), "%s", dsm_type_name(msg->type));
+	/* Of letters one may go without for eight answers that did. */
 	CHECK(!dsm_type_is_vcpu(msg->type) || msg->type == DSM_VCPU_SHUTDOWN ||
 	      (msg->type >= DSM_VCPU_STOP && msg->type <= DSM_VCPU_GO) ||
-	      in_channel[n->number][host] < credits, "%s without a credit",
-	      dsm_type_name(msg->type));
+	      in_channel[n->number][host] < credits ||
+	      8 * ++letters_without[n->number][host] <= answers_without[n->number][host],
+	      "%s without a credit", dsm_type_name(msg->type));
 	shutdowns_sent += msg->type == DSM_VCPU_SHUTDOWN;
 	parcel->msg = *msg;
 	if (page)
 		memcpy(parcel->bytes, page, dsm_type_bytes(msg->type));
 	STAILQ_INSERT_TAIL(&channel[n->number][host], parcel, link);
 	in_channel[n->number][host]++;
+	answers_without[n->number][host] += in_channel[n->number][host] >= credits &&
+					    (msg->type == DSM_DATA_S || msg->type == DSM_DATA_M ||
+					     msg->type == DSM_GRANT || msg->type == DSM_NACK ||
+					     msg->type == DSM_RESULT);
 }
 
 static unsigned int on_room(void *context, unsigned int host)
@@ -132,6 +139,8 @@ static void begin_with_table(void)
 		for (k = 0; k < HOSTS; k++) {
 			STAILQ_INIT(&channel[i][k]);
 			in_channel[i][k] = 0;
+			answers_without[i][k] = 0;
+			letters_without[i][k] = 0;
 		}
 		p = params_of(&node[i]);
 		CHECK(!dsm_engine_create(&p, &node[i].engine, text), "%s", text);

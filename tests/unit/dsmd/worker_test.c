@@ -348,6 +348,8 @@ static void vcpus_of_two_hosts(const void *argument)
 	places = true;
 	question_ms = 20;
 	begin(2);
+	strcpy(node[1].xen.more_features, "0x7.0.ebx=0x100");
+	node[1].wanted = "CPU features here that guests of this host don't have by default: CPUID 0x7.0.ebx=0x100";
 	CHECK(node[0].xen.places == 1 && node[0].xen.place[1] == 1 && node[1].xen.places == 1 &&
 	      node[1].xen.place[1] == 1, "placed, at both");
 	CHECK(node[0].xen.time_is_set && !node[1].xen.time_is_set, "the home has its time");
@@ -355,6 +357,8 @@ static void vcpus_of_two_hosts(const void *argument)
 	CHECK(node[1].xen.started, "it can run before the other one can");
 	UNTIL(all_in(DSM_WORKER_RUNNING));
 	CHECK(node[1].xen.started && !node[0].xen.started, "the one that was built");
+	CHECK(node[1].said, "what its operator may not have meant");
+	node[1].said = false;
 	CHECK(!memcmp(node[1].xen.policy, node[0].xen.policy, sizeof(node[0].xen.policy)), "the policy");
 	CHECK(node[1].xen.time.flags == 10 && node[1].xen.time.sipi == 3 &&
 	      !memcmp(node[1].xen.time.word, node[0].xen.time.word, sizeof(node[0].xen.time.word)), "the line");

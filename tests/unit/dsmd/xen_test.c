@@ -497,7 +497,7 @@ int xc_dsm_set_time(xc_interface *xch, uint32_t domid, const xen_dsm_time_t *tim
 }
 
 struct xc_cpu_policy {
-	int dummy;
+	bool is_default;		/* of guests of this host */
 };
 
 xc_cpu_policy_t *xc_cpu_policy_init(void)
@@ -516,6 +516,15 @@ int xc_cpu_policy_get_size(xc_interface *xch, uint32_t *nr_leaves, uint32_t *nr_
 	ZERO_OR(policy_size);
 	*nr_leaves = xen.leaves + 3;	/* most of them */
 	*nr_msrs = xen.msrs + 1;
+	return 0;
+}
+
+int xc_cpu_policy_get_system(xc_interface *xch, unsigned int policy_idx, xc_cpu_policy_t *policy)
+{
+	(void)xch;
+	CHECK(policy_idx == XEN_SYSCTL_cpu_policy_hvm_default, "%u", policy_idx);
+	ZERO_OR(policy_system);
+	policy->is_default = true;
 	return 0;
 }
 
@@ -543,8 +552,14 @@ int xc_cpu_policy_serialise(xc_interface *xch, const xc_cpu_policy_t *policy, xe
 	uint32_t i;
 
 	(void)xch;
-	(void)policy;
 	ZERO_OR(serialise);
+	if (policy->is_default) {
+		leaves[0] = (xen_cpuid_leaf_t){ 0x7, 0, 0, 0xf0, 0xff, 0 };
+		leaves[1] = (xen_cpuid_leaf_t){ 0x80000001, XEN_CPUID_NO_SUBLEAF, 0, 0, 0, 1 };
+		*nr_leaves = 2;
+		*nr_msrs = 0;
+		return 0;
+	}
 	CHECK(*nr_leaves >= xen.leaves && *nr_msrs >= xen.msrs, "room");
 	for (i = 0; i < xen.leaves; i++)
 		leaves[i] = (xen_cpuid_leaf_t){ .leaf = i, .a = 7 };
@@ -1006,7 +1021,10 @@ static void before_the_start(const void *argument)
 	static const char *const calls[] = {
 		"get_tsc", "get_time", "set_time", "policy_size", "policy_get", "serialise",
 	};
+	static const char *const unknown[] = { "policy_size", "policy_system", "serialise" };
+	xen_cpuid_leaf_t *leaf = (void *)(bytes + 8);
 	struct dsm_vcpu_msg m = { .flags = 10 };
+	char more[DSM_ENGINE_TEXT];
 	struct dsm_xen *opened;
 	unsigned int i;
 
@@ -1026,7 +1044,7 @@ static void before_the_start(const void *argument)
 	xen.leaves = 100;
 	xen.msrs = 2;
 	CHECK(!opened->calls->get_policy(opened, bytes, sizeof(bytes)), "a policy");
-	CHECK(!opened->calls->set_policy(opened, bytes, sizeof(bytes)) && xen.policy_sum == 700 + 2000,
+	CHECK(!opened->calls->set_policy(opened, bytes, sizeof(bytes), more) && xen.policy_sum == 700 + 2000,
 	      "%llu", (unsigned long long)xen.policy_sum);
 	xen.leaves = 5000;
 	CHECK(opened->calls->get_policy(opened, bytes, sizeof(bytes)) == -E2BIG, "too large");
@@ -1041,16 +1059,35 @@ static void before_the_start(const void *argument)
 		      "%s", calls[i]);
 	}
 	xen.fail_at = "update_msrs";
-	CHECK(opened->calls->set_policy(opened, bytes, sizeof(bytes)) == -EPERM, "its error");
+	CHECK(opened->calls->set_policy(opened, bytes, sizeof(bytes), more) == -EPERM, "its error");
 	xen.fail_at = NULL;
 	/* Any bytes. */
 	memset(bytes, 0xff, sizeof(bytes));
-	CHECK(opened->calls->set_policy(opened, bytes, sizeof(bytes)) == -EINVAL, "no policy");
+	CHECK(opened->calls->set_policy(opened, bytes, sizeof(bytes), more) == -EINVAL, "no policy");
 	memset(bytes, 0, sizeof(bytes));
 	((uint32_t *)(void *)bytes)[0] = 682;
-	CHECK(!opened->calls->set_policy(opened, bytes, sizeof(bytes)), "as many as fit");
+	CHECK(!opened->calls->set_policy(opened, bytes, sizeof(bytes), more), "as many as fit");
 	((uint32_t *)(void *)bytes)[1] = 1;
-	CHECK(opened->calls->set_policy(opened, bytes, sizeof(bytes)) == -EINVAL, "one more");
+	CHECK(opened->calls->set_policy(opened, bytes, sizeof(bytes), more) == -EINVAL, "one more");
+	/* What it may do that other guests here may not. */
+	memset(bytes, 0, sizeof(bytes));
+	((uint32_t *)(void *)bytes)[0] = 3;
+	leaf[0] = (xen_cpuid_leaf_t){ 0x7, 0, ~0u, 0x1f0, 0xff, 0 };
+	leaf[1] = (xen_cpuid_leaf_t){ 0x80000001, XEN_CPUID_NO_SUBLEAF, 0, 0, 2, 3 };
+	leaf[2] = (xen_cpuid_leaf_t){ 0x2, XEN_CPUID_NO_SUBLEAF, ~0u, ~0u, ~0u, ~0u };
+	CHECK(!opened->calls->set_policy(opened, bytes, sizeof(bytes), more), "a policy");
+	CHECK(!strcmp(more, "0x7.0.ebx=0x100, 0x80000001.0.ecx=0x2, 0x80000001.0.edx=0x2"), "'%s'", more);
+	leaf[0].b = 0xf0;
+	leaf[1].c = 0;
+	leaf[1].d = 0;
+	CHECK(!opened->calls->set_policy(opened, bytes, sizeof(bytes), more) && !more[0], "'%s'", more);
+	leaf[0].b = 0x1f0;
+	for (i = 0; i < NR(unknown); i++) {
+		xen.fail_at = unknown[i];
+		CHECK(!opened->calls->set_policy(opened, bytes, sizeof(bytes), more) && !more[0],
+		      "%s: '%s'", unknown[i], more);
+	}
+	xen.fail_at = NULL;
 	end(opened);
 }
 
