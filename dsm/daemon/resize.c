@@ -123,6 +123,12 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/* Frames of one step, of @nr that are left. */
+static uint64_t part_of(const struct dsm_worker *w, uint64_t nr, uint64_t step)
+{
+	return least(nr, w->p.step ? w->p.step : step);
+}
+
 static uint64_t all_pools(const struct dsm_worker *w)
 {
 	const struct dsm_vnode *v;
@@ -144,7 +150,7 @@ static void open_range(struct dsm_worker *w, uint64_t frames)
 static enum progress grow_pool(struct dsm_worker *w)
 {
 	struct dsm_vnode *v = w->resize.vnode;
-	uint64_t nr = least(w->resize.pool - v->pool, POOL_STEP);
+	uint64_t nr = part_of(w, w->resize.pool - v->pool, POOL_STEP);
 	int rc = w->p.xen->calls->pool_add(w->p.xen, (unsigned int)nr);
 
 	if (rc == -ENOMEM)
@@ -160,7 +166,7 @@ static enum progress shrink_pool(struct dsm_worker *w)
 {
 	struct dsm_vnode *v = w->resize.vnode;
 	uint64_t all = all_pools(w), fewer = all - (v->pool - w->resize.pool);
-	uint64_t nr = least(v->pool - w->resize.pool, POOL_STEP);
+	uint64_t nr = part_of(w, v->pool - w->resize.pool, POOL_STEP);
 	int rc;
 
 	if (dsm_engine_set_frames(w->engine, (unsigned int)fewer) > fewer)
@@ -175,7 +181,7 @@ static enum progress shrink_pool(struct dsm_worker *w)
 static enum progress grow_here(struct dsm_worker *w)
 {
 	struct dsm_vnode *v = w->resize.vnode;
-	uint64_t nr = least(w->resize.size - v->size, RANGE_STEP);
+	uint64_t nr = part_of(w, w->resize.size - v->size, RANGE_STEP);
 	int rc;
 
 	if (w->peer[v->home].link != DSM_LINK_UP)
@@ -195,7 +201,7 @@ static enum progress grow_here(struct dsm_worker *w)
 static enum progress shrink_here(struct dsm_worker *w)
 {
 	struct dsm_vnode *v = w->resize.vnode;
-	uint64_t nr = least(v->size - w->resize.size, RANGE_STEP);
+	uint64_t nr = part_of(w, v->size - w->resize.size, RANGE_STEP);
 	int rc = w->p.xen->calls->drop(w->p.xen, v->start + v->size - nr, nr);
 
 	if (rc)

@@ -157,6 +157,7 @@ static void prepare(unsigned int number)
 }
 
 static double patience;			/* s for "node"; 0: as ever */
+static unsigned int step;		/* frames; 0: 8 MiB are less than one */
 
 /* vCPU 1 has its place at beta, and is at home. */
 static void give_place(struct node *n)
@@ -184,6 +185,7 @@ static void start(unsigned int number)
 		.loop = loop, .config = &n->config, .description = &n->description,
 		.xen = &n->xen.xen, .calls = &worker_calls, .context = n,
 		.socket = n->socket, .seed = dice(), .adjust = adjust, .patience = patience,
+		.step = step,
 	};
 	char text[DSM_ENGINE_TEXT];
 	int rc = dsm_worker_create(&p, &n->worker, text);
@@ -478,6 +480,8 @@ static void check_all_back(unsigned int host)
 static void one_vnode(const void *argument)
 {
 	(void)argument;
+	/* Steps of which there are several, the last a smaller one. */
+	step = 100;
 	begin();
 	node[0].xen.part = 100;
 	node[1].xen.part = 100;
@@ -524,6 +528,7 @@ static void one_vnode(const void *argument)
 	rest();
 	CHECK(node[0].state == DSM_WORKER_RUNNING && node[1].state == DSM_WORKER_RUNNING, "both run");
 	end();
+	step = 0;
 }
 
 /* What is refused at once, and changes nothing. */
@@ -917,6 +922,31 @@ static void undone(const void *argument)
 	end();
 }
 
+/* The last of several steps fails: what those before have done is undone, too. */
+static void undone_later(const void *argument)
+{
+	(void)argument;
+	step = 100;
+	begin();
+	joined(0, 1);
+	attach(1, 1);
+	node_is(1, 1, 2, false);
+	CHECK(played_guest_populates(&node[0].xen, 3 * UNIT - 1), "a hole");
+	refused(0, "node 1 4096 1024", "in-use vnode 1: the guest has memory of this host between gfn 0x5f4 and 0x600");
+	CHECK(node[0].xen.page[2 * UNIT].state == DSM_XEN_STATE_HOLE &&
+	      node[0].xen.page[3 * UNIT - 100].state == DSM_XEN_STATE_HOLE &&
+	      node[0].xen.page[2 * UNIT - 1].state != DSM_XEN_STATE_HOLE, "undone");
+	CHECK(number_of(0, 1, "size_kib") == 2048 && node[0].xen.pool <= POOL, "as before");
+	CHECK(played_guest_frees(&node[0].xen, 3 * UNIT - 1), "free it");
+	attach(1, 2);
+	play(500);
+	detach(1, 0);
+	check_all_back(1);
+	rest();
+	end();
+	step = 0;
+}
+
 /* Nobody comes: words and numbers; then somebody does. */
 static void nobody_comes(const void *argument)
 {
@@ -1071,6 +1101,7 @@ static void world(const void *argument)
 	unsigned int i, host;
 
 	(void)argument;
+	step = dice_below(2) ? 1 + dice_below(300) : 0;
 	begin();
 	memset(here, 0, sizeof(here));
 	memset(there, 0, sizeof(there));
@@ -1565,6 +1596,7 @@ static const struct test_case simple[] = {
 	{ "resize: too long", too_long, NULL },
 	{ "resize: limits", limits, NULL },
 	{ "resize: undone", undone, NULL },
+	{ "resize: undone later", undone_later, NULL },
 	{ "resize: nobody comes", nobody_comes, NULL },
 	{ "resize: pages of the home", pages_of_the_home, NULL },
 	{ "resize: fails while a host leaves", fails_while_leaving, NULL },
