@@ -18,15 +18,18 @@ from typing import Any
 
 from benchmarks.spanning import CONFIGURATION
 from lab.command import Done, checked, run_in, write_file
+from lab.errors import Malformed
 from lab.guest import Guest
-from lab.host import Host
 from lab.patience import wait_for
 from tests.e2e.dsm_hosts import slices
 from tests.e2e.far_guest import LOG, DsmSite, Shape, dsm_site, kill_dsmd_host, listens, said
 from tests.e2e.test_dsm_far_vcpu import CLOCK_ERROR_US
 from tests.e2e.test_dsm_linux_vcpu import HZ, LEASE_US
 
-SLOW = 10  # of the guest's clock
+# How many times slower the guest's clock is: a tick is long against the pages that it bounces, as on hardware. A fault is some
+# round trips, and a tick bounces some six pages on either side.
+TICK_MS, LEAST_SLOW, MOST_SLOW = 10.0, 10, 100  # the last one is Xen's
+ROUND_TRIPS = 2 * 6 * 3
 LIMITS = {"opening_ms": 10000, "question_ms": 5000, "deadline_ms": 60000}
 BOOT = 900.0  # s, by the slower clock
 PATIENCE = 1800.0  # s, for a command of xl, and for a program on CPUs elsewhere
@@ -35,7 +38,7 @@ WAIT = "--timeout=1500"  # of xl, for the guest
 # What libxl does not know of a guest: how slow the lab is.
 SCRIPT = f"""#!/bin/sh
 for vm; do :; done
-more='"slow": {SLOW}, "lease_us": {LEASE_US}, "keepalive_ms": 60000, '
+more='"slow": SLOW, "lease_us": {LEASE_US}, "keepalive_ms": 60000, '
 at=/tmp/slow.$$
 sed "s/^{{ *\\"/{{$more\\"/" "$vm" >$at
 exec dsmd $(echo " $* " | sed "s| $vm | $at |")
@@ -110,22 +113,48 @@ on_crash = "preserve"
 """
 
 
-def measured(home: Host, shape: SpanShape | None = None) -> SpanShape:
-    """The shape, for a guest of this host."""
-    found = re.search(r"cpu_mhz\s*: (\d+)\.(\d{3})", checked(run_in(home), "xl info"))
+@dataclasses.dataclass
+class SlowSite(DsmSite):
+    """`slow`: so many times slower is the clock of its guests than its own."""
+
+    slow: int = LEAST_SLOW
+
+
+def measured(site: SlowSite, shape: SpanShape | None = None) -> SpanShape:
+    """The shape, for a guest at home there."""
+    found = re.search(r"cpu_mhz\s*: (\d+)\.(\d{3})", checked(run_in(site.home), "xl info"))
     assert found, "xl info has no cpu_mhz"
-    return dataclasses.replace(shape or SpanShape(), lpj=int(found[1] + found[2]) * SLOW * 1000 // HZ)
+    return dataclasses.replace(shape or SpanShape(), lpj=int(found[1] + found[2]) * site.slow * 1000 // HZ)
+
+
+def slow_for(said: str) -> int:
+    """How slow the clock of guests has to be, by what ping says of round trips: they are long on a machine that is busy."""
+    found = re.search(r" = [\d.]+/(\d+\.\d+)/", said)
+    if not found:
+        raise Malformed(f"ping: {said[:300]!r}")
+    return min(max(LEAST_SLOW, round(float(found[1]) * ROUND_TRIPS / TICK_MS)), MOST_SLOW)
+
+
+def slowness(site: DsmSite) -> int:
+    """That of guests between the first two hosts, now."""
+    wire = site.rack.description.wire(site.other.description.name)
+    assert wire
+    said = checked(run_in(site.home), f"ping -q -c 20 -i 0.2 {wire.address()}", 120)
+    slow = slow_for(said)
+    print(f"{said.strip().splitlines()[-1]}: guests have clocks {slow} times slower")
+    return slow
 
 
 @contextlib.contextmanager
-def slow_site(scratch: Path, rack: str = "two-hosts") -> Iterator[DsmSite]:
+def slow_site(scratch: Path, rack: str = "two-hosts") -> Iterator[SlowSite]:
     """Hosts whose dsmds give guests a slower clock."""
-    with dsm_site(scratch, LIMITS, rack=rack) as made:
+    with dsm_site(scratch, LIMITS, rack=rack) as booted:
+        made = SlowSite(booted.rack, booted.home, booted.other, booted.third, slowness(booted))
         for host in made.hosts:
             run = run_in(host)
             limits = f"[limits]\nclock_error_us = {CLOCK_ERROR_US}"
             write_file(run, CONFIGURATION, checked(run, f"cat {CONFIGURATION}").replace("[limits]", limits))
-            write_file(run, "/root/slow-dsmd", SCRIPT)
+            write_file(run, "/root/slow-dsmd", SCRIPT.replace("SLOW", f"{made.slow}"))
             kill_dsmd_host(host)
             checked(run, f"chmod +x /root/slow-dsmd && (setsid dsmd-host -d /root/slow-dsmd >>{LOG} 2>&1 </dev/null &)")
             wait_for("dsmd-host", 60, functools.partial(listens, host))

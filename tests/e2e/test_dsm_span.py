@@ -17,8 +17,18 @@ from lab.command import checked, run_in, write_file
 from lab.complaints import complaints
 from lab.guest import Guest
 from lab.patience import scaled
-from tests.e2e.far_guest import DsmSite, far_guest, left_nothing
-from tests.e2e.span_guest import BOOT, PATIENCE, SpanShape, attach, detach, keep_work_at_home, measured, slow_site
+from tests.e2e.far_guest import far_guest, left_nothing
+from tests.e2e.span_guest import (
+    BOOT,
+    PATIENCE,
+    SlowSite,
+    SpanShape,
+    attach,
+    detach,
+    keep_work_at_home,
+    measured,
+    slow_site,
+)
 
 pytestmark = pytest.mark.fresh
 
@@ -27,7 +37,7 @@ SUM = "md5sum </usr/bin/bash"
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DsmSite]:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlowSite]:
     with slow_site(tmp_path_factory.mktemp("dsm")) as made:
         yield made
 
@@ -38,9 +48,9 @@ def ticks(guest: Guest) -> int:
     return int(line.split()[1 + FAR_CPU])
 
 
-def test_memory_and_cpu_of_another_host(site: DsmSite) -> None:
+def test_memory_and_cpu_of_another_host(site: SlowSite) -> None:
     """Twice: attached, a program's checksum there is the one of home, `numactl -H` shows the node with its CPU, detached."""
-    shape = measured(site.home)
+    shape = measured(site)
     with far_guest(site.both, site.other.description.name, shape, BOOT) as guest:
         inside = run_in(guest)
         keep_work_at_home(guest)
@@ -78,10 +88,10 @@ def test_memory_and_cpu_of_another_host(site: DsmSite) -> None:
         ("nestedhvm = 1", "nested"),
     ],
 )
-def test_what_is_refused_at_create(site: DsmSite, more: str, why: str) -> None:
+def test_what_is_refused_at_create(site: SlowSite, more: str, why: str) -> None:
     """With a reason, and nothing of the guest is left."""
     dom0 = run_in(site.home)
-    shape = dataclasses.replace(measured(site.home), more=more)
+    shape = dataclasses.replace(measured(site), more=more)
     write_file(dom0, "/tmp/far.cfg", shape.xl_cfg(site.other.description.name))
     done = dom0("xl create /tmp/far.cfg", scaled(240))
     assert done.status != 0 and why in done.text, done.text

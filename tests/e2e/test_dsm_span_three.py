@@ -22,11 +22,12 @@ from lab.guest import Guest
 from lab.host import Host
 from lab.patience import wait_for
 from tests.e2e.far_faults import state
-from tests.e2e.far_guest import DsmSite, far_guest, left_nothing, said
+from tests.e2e.far_guest import far_guest, left_nothing, said
 from tests.e2e.span_guest import (
     BOOT,
     LIMITS,
     PATIENCE,
+    SlowSite,
     SpanShape,
     attach,
     detach,
@@ -41,16 +42,16 @@ pytestmark = pytest.mark.fresh
 NODES = (1, 2)  # of the second and the third host; node N has CPU N
 
 
-def names(site: DsmSite) -> list[str]:
+def names(site: SlowSite) -> list[str]:
     return [host.description.name for host in site.hosts]
 
 
-def shape_at(site: DsmSite, lenders: tuple[int, ...] = ()) -> SpanShape:
-    return measured(site.home, SpanShape(also=(names(site)[2],), lenders=lenders))
+def shape_at(site: SlowSite, lenders: tuple[int, ...] = ()) -> SpanShape:
+    return measured(site, SpanShape(also=(names(site)[2],), lenders=lenders))
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DsmSite]:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlowSite]:
     with slow_site(tmp_path_factory.mktemp("dsm"), "three-hosts") as made:
         yield made
 
@@ -69,7 +70,7 @@ def summed(guest: Guest, cpu: int, node: int) -> str:
 
 
 @pytest.mark.parametrize("last", [1, 2])
-def test_cpus_of_two_hosts(site: DsmSite, last: int) -> None:
+def test_cpus_of_two_hosts(site: SlowSite, last: int) -> None:
     """Each CPU has the checksum of home with each node's memory; one host goes, the other one works on."""
     alpha, beta, gamma = names(site)
     shape = shape_at(site)
@@ -94,13 +95,13 @@ def test_cpus_of_two_hosts(site: DsmSite, last: int) -> None:
     left_nothing(site.hosts)
 
 
-def wire_of(site: DsmSite, host: Host) -> str:
+def wire_of(site: SlowSite, host: Host) -> str:
     wire = site.rack.description.wire(host.description.name)
     assert wire
     return wire.address()
 
 
-def test_the_link_of_the_two_others(site: DsmSite) -> None:
+def test_the_link_of_the_two_others(site: SlowSite) -> None:
     """The third host only lends memory, which a CPU of the second uses; then they do not hear each other any more."""
     _, beta, gamma = names(site)
     assert site.third
@@ -127,7 +128,7 @@ def test_the_link_of_the_two_others(site: DsmSite) -> None:
     left_nothing(site.hosts)
 
 
-def test_a_host_is_lost(site: DsmSite) -> None:
+def test_a_host_is_lost(site: SlowSite) -> None:
     """With its CPU and its memory: the guest ends, here and at the third host, and `xl destroy` is all that is to be done."""
     assert site.third
     shape = shape_at(site)
@@ -140,5 +141,5 @@ def test_a_host_is_lost(site: DsmSite) -> None:
     left_nothing(site.hosts)
 
 
-def has_failed(site: DsmSite) -> bool:
+def has_failed(site: SlowSite) -> bool:
     return "failed: " in state(site.home)

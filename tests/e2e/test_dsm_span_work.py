@@ -31,7 +31,7 @@ from tests.e2e.far_guest import DsmSite, far_guest, left_nothing, said
 from tests.e2e.span_guest import (
     BOOT,
     PATIENCE,
-    SLOW,
+    SlowSite,
     SpanShape,
     attach,
     detach,
@@ -46,7 +46,7 @@ pytestmark = pytest.mark.fresh
 HOME_CPU, FAR_CPU = 0, 1
 BOTH = f"{HOME_CPU},{FAR_CPU}"
 ASK_S = 3.0  # seconds between two questions to the guest: each costs it pages
-SLOW_US = 1000 // SLOW  # of the guest's clock: an access that takes a millisecond has waited for a page
+WAITED_US = 1000  # an access that takes so long has waited for a page
 
 # ---- The guest ----
 
@@ -55,7 +55,7 @@ SLOW_US = 1000 // SLOW  # of the guest's clock: an access that takes a milliseco
 class Lives:
     """A guest for one test after the other: the next one gets another only if something was wrong with this."""
 
-    site: DsmSite
+    site: SlowSite
     shape: SpanShape
     guest: Guest | None = None
     its: SpanShape | None = None
@@ -96,7 +96,7 @@ class Lives:
 @pytest.fixture(scope="module")
 def lives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lives]:
     with slow_site(tmp_path_factory.mktemp("dsm")) as site:
-        made = Lives(site, measured(site.home))
+        made = Lives(site, measured(site))
         try:
             yield made
         finally:
@@ -291,7 +291,7 @@ RACED = 200  # of each variant: five of them are 1000 of a shape
 
 def test_litmus(lives: Lives, tmp_path: Path) -> None:
     """Nothing that x86-TSO forbids is seen, in so many rounds in which a page was on its way."""
-    words = f"--cpus={BOTH} --rounds=100000 --raced={RACED} --slow-us={SLOW_US}"
+    words = f"--cpus={BOTH} --rounds=100000 --raced={RACED} --slow-us={WAITED_US // lives.site.slow}"
     with lives.borrowed(attached=True) as guest:
         done = ran(lives.site, guest, f"{PROGRAMS}/dsm_litmus {words}", tmp_path / "litmus", 2 * PATIENCE)
         found = litmus.parse(done.out)
@@ -309,7 +309,8 @@ def test_litmus(lives: Lives, tmp_path: Path) -> None:
 
 def test_torture(lives: Lives, tmp_path: Path) -> None:
     """Nothing is lost, torn or old in pages that both CPUs use, and that go from node to node."""
-    words = f"--cpus={BOTH} --nodes=0,1 --operations=1280 --pages=8 --slow-us={SLOW_US} --stuck-s=60 --pressure=64"
+    slow_us = WAITED_US // lives.site.slow
+    words = f"--cpus={BOTH} --nodes=0,1 --operations=1280 --pages=8 --slow-us={slow_us} --stuck-s=60 --pressure=64"
     with lives.borrowed(attached=True) as guest:
         done = ran(lives.site, guest, f"{PROGRAMS}/dsm_torture {words}", tmp_path / "torture")
         run = torture.parse(done.out)
@@ -336,14 +337,14 @@ def moment(site: DsmSite, guest: Guest) -> Moment:
     return Moment(ticks_of(text), faults, uptime_of(text))
 
 
-def while_busy(site: DsmSite, guest: Guest) -> tuple[Moment, Moment]:
+def while_busy(site: SlowSite, guest: Guest) -> tuple[Moment, Moment]:
     """Begin and end of a time in which the CPU there has nothing to do with others. The pages that bounce are shown."""
     inside, other = run_in(guest), run_in(site.other)
     busy = int(checked(inside, f"setsid {BUSY} >/dev/null 2>&1 </dev/null & echo $!", 300))
     try:
         checked(other, "dsmctl set far profile=1")
         begun = moment(site, guest)
-        checked(inside, f"sleep {BUSY_S}", BUSY_S * SLOW + 300)
+        checked(inside, f"sleep {BUSY_S}", BUSY_S * site.slow + 300)
         ended = moment(site, guest)
         print(other("dsmctl top far").text)
     finally:
