@@ -340,6 +340,8 @@ void dsm_engine_bind(struct dsm_engine *engine, unsigned int host, bool bound);
  * that are here or asked for.  O(pages that are known).
  */
 uint64_t dsm_engine_shared_with(const struct dsm_engine *engine, unsigned int host);
+/** Return: is that not 0?  Quick to ask again: the page that was found is looked at first. */
+bool dsm_engine_shares_with(struct dsm_engine *engine, unsigned int host);
 
 /** Return: nothing is under way, nobody waits. */
 bool dsm_engine_is_quiet(const struct dsm_engine *engine);

@@ -323,6 +323,7 @@ struct dsm_engine {
 	unsigned int requests, writebacks;
 	unsigned int peer_requests[DSM_MAX_HOSTS];
 	struct turns turns;
+	uint64_t shares[DSM_MAX_HOSTS];	/* a page that was shared with a host, when that was asked */
 	struct evacuation evacuation;
 	struct leaving leaving;
 	unsigned int fetching;		/* prefetches that are out */

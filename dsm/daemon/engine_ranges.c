@@ -126,3 +126,19 @@ uint64_t dsm_engine_shared_with(const struct dsm_engine *e, unsigned int host)
 {
 	return engine_pages_of(e, host) + e->peer_requests[host];
 }
+
+bool dsm_engine_shares_with(struct dsm_engine *e, unsigned int host)
+{
+	struct dsm_entry *entry = dsm_table_find(&e->table, e->shares[host]);
+
+	if (e->peer_requests[host] ||
+	    (entry && dsm_page_concerns(&entry->page, &e->vm, host)))
+		return true;
+	for (entry = dsm_table_next(&e->table, NULL); entry;
+	     entry = dsm_table_next(&e->table, entry))
+		if (dsm_page_concerns(&entry->page, &e->vm, host)) {
+			e->shares[host] = entry->page.gfn;
+			return true;
+		}
+	return false;
+}

@@ -367,7 +367,7 @@ static void on_patience(struct ev_loop *loop, ev_timer *timer, int events)
 	ev_timer_stop(loop, timer);
 	if (peer->connecting && peer->link != DSM_LINK_UP)
 		give_up_connecting(peer);
-	else if (peer->leaving && dsm_engine_shared_with(peer->worker->engine, peer->host))
+	else if (peer->leaving && dsm_engine_shares_with(peer->worker->engine, peer->host))
 		give_up_leaving(peer);
 	else if (peer->leaving)
 		close_peer(peer);
@@ -470,7 +470,7 @@ void dsm_peers_run(struct dsm_worker *w)
 		return;
 	for (peer = w->peer; peer < w->peer + w->p.config->nr_hosts; peer++)
 		if (peer->leaving && !peer->closing &&
-		    !dsm_engine_shared_with(w->engine, peer->host))
+		    !dsm_engine_shares_with(w->engine, peer->host))
 			close_peer(peer);
 }
 

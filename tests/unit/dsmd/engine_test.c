@@ -998,6 +998,17 @@ static void no_answer_about_the_token(const void *argument)
 	world_end();
 }
 
+/* The quick question has the answer of the slow one. */
+static void shares(void)
+{
+	unsigned int h, i;
+
+	for (h = 0; h < 3; h++)
+		for (i = 0; i < 3; i++)
+			CHECK(h == i || dsm_engine_shares_with(node[h].engine, i) ==
+			      !!dsm_engine_shared_with(node[h].engine, i), "%u with %u", h, i);
+}
+
 /* What of a range is where, and what a host shares with another. */
 static void where_pages_are(const void *argument)
 {
@@ -1020,6 +1031,7 @@ static void where_pages_are(const void *argument)
 	CHECK(range->moved == 2 && !range->shared, "at beta: %u %u", range->moved, range->shared);
 	dsm_engine_get_counts(node[0].engine, &counts);
 	CHECK(counts.elsewhere == 2, "%llu elsewhere", (unsigned long long)counts.elsewhere);
+	shares();
 	CHECK(dsm_engine_shared_with(node[0].engine, 1) == 3 &&
 	      dsm_engine_shared_with(node[0].engine, 2) == 1 &&
 	      dsm_engine_shared_with(node[1].engine, 0) == 3, "shared");
@@ -1031,8 +1043,21 @@ static void where_pages_are(const void *argument)
 	CHECK(deliver(2, 0), "a request");
 	CHECK(dsm_engine_shared_with(node[0].engine, 2) == 2, "%llu",
 	      (unsigned long long)dsm_engine_shared_with(node[0].engine, 2));
+	shares();
 	node[0].xen.page[3].pinned = false;
 	settle_down();
+	/* One after the other comes home: what was found before is not there any more. */
+	use(0, 0, 0, DSM_XEN_WANT_M);
+	shares();
+	use(0, 0, 1, DSM_XEN_WANT_M);
+	shares();
+	use(1, 0, 5, DSM_XEN_WANT_M);
+	shares();
+	use(0, 0, 2, DSM_XEN_WANT_M);
+	use(0, 0, 3, DSM_XEN_WANT_M);
+	shares();
+	CHECK(!dsm_engine_shares_with(node[0].engine, 1) && !dsm_engine_shares_with(node[0].engine, 2),
+	      "all is home");
 	world_end();
 }
 
