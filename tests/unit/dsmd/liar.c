@@ -15,8 +15,8 @@
  * spoil go out as they are.  "kinds" below are the lies.  Each is said on stderr,
  * "liar: KIND: ...", when it was told.
  *
- * A frame is 32 bytes, and those of a page if its length says so (wire.h); HELLO
- * begins with 0, what the connection itself says with DSM_LINK_MARK (link.h).
+ * A frame is 32 bytes, and so many as its length says: none, a page, or 64 about vCPUs
+ * (wire.h); HELLO begins with 0, what the connection itself says with DSM_LINK_MARK (link.h).
  * What is to go out is kept here until the socket takes it; a frame that comes in
  * parts is changed as a whole.
  *
@@ -58,9 +58,10 @@ enum frames {
 	REPLY = 1 << 5,		/* of who holds a page: RDATA, INV_ACK, BUSY_PIN */
 	GIVEN = 1 << 6,		/* of a home, to who asked */
 	WITH_PAGE = 1 << 7,	/* beside one of the others */
+	LETTER = 1 << 8,	/* about vCPUs (vcpu.h) */
 	MESSAGE = REQUEST | RECALL | REPLY | GIVEN,
 	LINK = QUESTION | ANSWER,
-	ANY = LINK | MESSAGE,
+	ANY = LINK | MESSAGE | LETTER,
 };
 
 struct parser {
@@ -135,20 +136,22 @@ static void put32(uint8_t *bytes, uint32_t value)
 /* By what the frame says; one that was spoiled is only ever put(). */
 static uint32_t frame_bytes(const uint8_t *frame)
 {
-	bool page = frame[0] == DSM_WIRE_VERSION && get32(frame + 12);
+	uint32_t more = frame[0] == DSM_WIRE_VERSION ? get32(frame + 12) : 0;
 
-	return DSM_WIRE_BYTES + (page ? DSM_PAGE_BYTES : 0);
+	return DSM_WIRE_BYTES + (more < DSM_PAGE_BYTES ? more : DSM_PAGE_BYTES);
 }
 
 static unsigned int frames_of(const uint8_t *frame)
 {
-	unsigned int page = frame_bytes(frame) > DSM_WIRE_BYTES ? WITH_PAGE : 0;
+	unsigned int page = frame_bytes(frame) == FRAME_BYTES ? WITH_PAGE : 0;
 
 	if (!frame[0])
 		return HELLO;
 	if (frame[0] == DSM_LINK_MARK)
 		return frame[1] == DSM_LINK_QUESTION ? QUESTION :
 		       frame[1] == DSM_LINK_ANSWER ? ANSWER : 0;
+	if (dsm_type_is_vcpu(frame[1]))
+		return LETTER;
 	if (frame[1] >= DSM_TOKEN_REQ)
 		return REQUEST | page;
 	if (frame[1] >= DSM_DATA_S)
@@ -209,6 +212,17 @@ static bool bit(struct session *s, uint8_t *frame)
 
 	(void)s;
 	frame[i / 8] ^= (uint8_t)(1u << i % 8);
+	return true;
+}
+
+/* Of what it says: the head is as of any message. */
+static bool letter_bit(struct session *s, uint8_t *frame)
+{
+	uint32_t more = frame_bytes(frame) - DSM_WIRE_BYTES;
+	unsigned int i = more ? (unsigned int)(roll() % (8 * more)) : 0;
+
+	(void)s;
+	frame[more ? DSM_WIRE_BYTES + i / 8 : 2] ^= (uint8_t)(1u << i % 8);
 	return true;
 }
 
@@ -482,6 +496,12 @@ static const struct kind kinds[] = {
 	{ "token", MESSAGE, .lie = made_up_type, .by = DSM_TOKEN_GRANT },
 	/* what nobody can know */
 	{ "wrong-bytes", WITH_PAGE, .lie = wrong_page },
+	/* about vCPUs */
+	{ "letter-type", LETTER, .lie = change, .at = 1, .by = 100 },
+	{ "letter-length", LETTER, .lie = change, .at = 12, .by = 1 },
+	{ "letter-bit", LETTER, .lie = letter_bit },
+	{ "letter-twice", LETTER, .lie = twice },
+	{ "no-letters", LETTER, .lie = drop, .always = true },
 	/* the connection's own words */
 	{ "link-kind", LINK, .lie = change, .at = 1, .by = 100 },
 	{ "link-epoch", LINK, .lie = epoch, .by = -1 },
