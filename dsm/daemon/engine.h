@@ -90,6 +90,7 @@ struct dsm_engine_params {
 	uint64_t merge_ns;		/* 2 MiB are one page again after so long at home; 0: never */
 	unsigned int prefetch;		/* pages ahead of a reader, at most; 0: none */
 	bool clear_hint;		/* who overwrites a page gets it without its bytes */
+	unsigned int looks;		/* frames that an evacuation looks at at a time; 0: 4096 */
 	const uint8_t *where;		/* host of each vCPU; NULL: no host carries vCPUs */
 	uint16_t lenders;		/* set of hosts that only have memory: they ask for nothing */
 	const uint8_t *places;		/* where each may be, but at home; with where */

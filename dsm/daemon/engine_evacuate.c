@@ -87,14 +87,14 @@ enum passed { PASS_ALL, PASS_MORE, PASS_NO_ROOM };
 
 static enum passed pass(struct dsm_engine *e)
 {
-	unsigned int looks = 0, begun = 0, sent[DSM_MAX_HOSTS] = { 0 };
+	unsigned int most = e->p.looks ? e->p.looks : LOOKS, looks = 0, begun = 0, sent[DSM_MAX_HOSTS] = { 0 };
 	struct evacuation *v = &e->evacuation;
 	struct dsm_entry *entry;
 
 	for (; v->at < v->end; v->at++) {
 		unsigned int home;
 
-		if (looks++ == LOOKS || e->has_failed || !may_begin(e, begun))
+		if (looks++ == most || e->has_failed || !may_begin(e, begun))
 			return PASS_MORE;
 		entry = dsm_table_find(&e->table, v->at);
 		if (!entry || (is_home(e, entry) && !is_under_way(entry)))

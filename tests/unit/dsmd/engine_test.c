@@ -40,6 +40,7 @@ struct features {
 	unsigned int prefetch;
 	bool ahead;	/* of pages that will be written, too */
 	bool evacuate, clear_hint;
+	unsigned int looks;		/* frames that an evacuation looks at at a time */
 	unsigned int answer_ms;		/* an answer comes in this time */
 	unsigned int merge_ms;		/* 2 MiB are one page again then */
 	uint16_t lenders;
@@ -173,6 +174,7 @@ static struct dsm_engine_params params_of(struct node *n)
 		.token_ns = 5 * MS, .retry_ns = 50 * US, .pin_ns = 2 * MS,
 		.answer_ns = now_playing.answer_ms * MS,
 		.prefetch = now_playing.prefetch, .clear_hint = now_playing.clear_hint,
+		.looks = now_playing.looks,
 		.keepalive_ms = 10000, .seed = dice(), .max_losses = 3,
 		.merge_ns = now_playing.merge_ms * MS, .lenders = now_playing.lenders,
 		.xen = &n->xen.xen, .calls = &calls, .context = n,
@@ -1588,6 +1590,41 @@ static void evacuation_anew(const void *argument)
 	CHECK(counts.requests == 64, "%u at a time", counts.requests);
 	CHECK(!dsm_engine_evacuate(node[0].engine, 0, 160), "another");
 	dsm_engine_run(node[0].engine);
+	settle_down();
+	CHECK(!dsm_engine_is_evacuating(node[0].engine), "it does not end");
+	check_evacuated(0);
+	check_rules();
+	world_end();
+}
+
+/* A large range is gone through in parts, of which the next one is due at once. */
+static void evacuation_in_parts(const void *argument)
+{
+	struct features features = calm;
+	unsigned int i;
+	uint64_t gfn;
+
+	(void)argument;
+	dice_begin();
+	features.hosts = 2;
+	features.pages = 320;
+	features.frames = 200;
+	features.credits = 200;
+	features.looks = 20;
+	world_begin(&features);
+	for (gfn = 30; gfn < 60; gfn++)
+		use(1, 0, gfn, DSM_XEN_WANT_M);
+	clock_ns += 100 * MS;
+	settle_down();
+	CHECK(!dsm_engine_evacuate(node[0].engine, 0, 100), "begin");
+	/* 0 to 19: nothing of it is elsewhere; then 10, 20 and none. */
+	for (i = 0; i < 5; i++) {
+		static const unsigned int asked[] = { 0, 10, 30, 30, 30 };
+
+		CHECK(dsm_engine_next(node[0].engine) <= clock_ns, "it waits before part %u", i);
+		dsm_engine_run(node[0].engine);
+		CHECK(in_channel[0][1] == asked[i], "%u recalls after part %u", in_channel[0][1], i);
+	}
 	settle_down();
 	CHECK(!dsm_engine_is_evacuating(node[0].engine), "it does not end");
 	check_evacuated(0);
@@ -3714,6 +3751,7 @@ int main(int argc, char **argv)
 		{ "evacuation", evacuation, NULL },
 		{ "evacuation: copies", evacuation_of_copies, NULL },
 		{ "evacuation: another one", evacuation_anew, NULL },
+		{ "evacuation: in parts", evacuation_in_parts, NULL },
 		{ "evacuation: what comes meanwhile", evacuation_of_what_comes, NULL },
 		{ "evacuation: others", evacuation_among_others, NULL },
 		{ "superpages", superpages, NULL },
