@@ -22,7 +22,7 @@ struct hstate the_pool;
 
 static struct folio folios[FOLIOS];
 static unsigned int used;
-static unsigned long offline_from, offline_to, free_from, free_to;
+static unsigned long offline_from, offline_to, free_from, free_to, looks;
 static long long clock_ms;
 static unsigned int pauses[16], naps, flushes, nofs, walks;
 static unsigned int room = 1 << 20, calls, cancel_at;
@@ -62,8 +62,17 @@ bool page_is(unsigned long pfn, char what)
 			     within(pfn, free_from, free_to);
 }
 
+/* Blocks of the largest order. */
+unsigned long free_pages_at(const struct page *page)
+{
+	unsigned long pfn = page_to_pfn(page);
+
+	return page_is(pfn, 'b') ? min(1024 - pfn % 1024, free_to - pfn) : 0;
+}
+
 struct page *pfn_to_online_page(unsigned long pfn)
 {
+	looks++;
 	return pfn_to_page(pfn);
 }
 
@@ -237,6 +246,24 @@ static void how_they_are_asked_for(const void *argument)
 	CHECK(last_gfp == 99, "a huge page of a pool becomes another");
 }
 
+/* What holds nothing costs nothing: a node is as quick as what is in use of it. */
+static void what_is_free(const void *argument)
+{
+	boot();
+	bitmap_clear(node.populated, 128, 128);
+	free_from = BASE + 1024;
+	free_to = BASE + 65536;
+	put(600, 1);
+	put(100, 1);		/* where the struct pages are */
+	CHECK(!elastic_evacuate(&node), "called off");
+	CHECK(folios[0].moved == 1 && !folios[1].moved, "%u", folios[1].moved);
+	/* The second extent, 63 blocks, and what they have after those of struct pages. */
+	CHECK(looks <= 512 + 63 + 512, "%lu looks", looks);
+	looks = 0;
+	CHECK(!elastic_block_in_use(&node, 1) && looks <= 33, "%lu looks",
+	      looks);
+}
+
 static void later(const void *argument)
 {
 	struct folio *folio;
@@ -400,6 +427,7 @@ int main(int argc, char **argv)
 		{ "evac: all that can move", all_move },
 		{ "evac: to nodes that stay", to_nodes_that_stay },
 		{ "evac: how they are asked for", how_they_are_asked_for },
+		{ "evac: what is free", what_is_free },
 		{ "evac: what moves later", later },
 		{ "evac: what never moves", never },
 		{ "evac: called off", called_off },

@@ -25,6 +25,7 @@ struct folio *folio_at(unsigned long pfn);	/* NULL: none is there */
 #define PageOffline(page)	page_is(page_to_pfn(page), 'o')
 #define PageBuddy(page)		page_is(page_to_pfn(page), 'b')
 bool page_is(unsigned long pfn, char what);
+unsigned long free_pages_at(const struct page *page);
 bool folio_try_get(struct folio *folio);
 void folio_put(struct folio *folio);
 #define folio_pfn(folio)	((folio)->pfn)

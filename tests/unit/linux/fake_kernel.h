@@ -30,6 +30,11 @@ typedef __u64 u64;
 #define ARRAY_SIZE(array)	(sizeof(array) / sizeof((array)[0]))
 #define BIT(n)			(1UL << (n))
 #define BIT_ULL(n)		(1ULL << (n))
+#define ALIGN(n, to)		(((n) + (to) - 1) / (to) * (to))
+#define ALIGN_DOWN(n, to)	((n) / (to) * (to))
+#define IS_ALIGNED(n, to)	((n) % (to) == 0)
+#define swap(a, b)							\
+	do { __typeof__(a) _s = (a); (a) = (b); (b) = _s; } while (0)
 #define DIV_ROUND_UP(n, d)	(((n) + (d) - 1) / (d))
 #define min(a, b)	({ __typeof__(a) _a = (a); __typeof__(b) _b = (b); _a < _b ? _a : _b; })
 #define max(a, b)	({ __typeof__(a) _c = (a); __typeof__(b) _d = (b); _c > _d ? _c : _d; })
@@ -37,6 +42,7 @@ typedef __u64 u64;
 #define cond_resched()	do { } while (0)
 #define fallthrough	__attribute__((fallthrough))
 #define min_t(type, a, b)	min((type)(a), (type)(b))
+#define max_t(type, a, b)	max((type)(a), (type)(b))
 #define container_of(pointer, type, member)				\
 	((type *)((char *)(pointer) - offsetof(type, member)))
 #define __init
@@ -81,6 +87,7 @@ static inline unsigned long next_bit(const unsigned long *map,
 }
 
 #define find_next_bit(map, size, bit)	next_bit(map, size, bit, true)
+#define find_next_zero_bit(map, size, bit)	next_bit(map, size, bit, false)
 #define for_each_set_bit_from(bit, map, size)				\
 	for ((bit) = next_bit(map, size, bit, true); (bit) < (size);	\
 	     (bit) = next_bit(map, size, (bit) + 1, true))
@@ -412,7 +419,7 @@ struct zone {
 	unsigned long nr_isolate_pageblock;
 	unsigned long watermark_boost;
 	bool for_kernel;		/* not ZONE_MOVABLE */
-	int node;
+	int node, lock;
 };
 #define pageblock_order		9
 #define zone_to_nid(zone)	((zone)->node)
@@ -464,16 +471,18 @@ enum {
 	MEM_GOING_ONLINE, MEM_ONLINE, MEM_GOING_OFFLINE, MEM_OFFLINE,
 	MEM_CANCEL_OFFLINE
 };
-#define register_memory_notifier(nb)	((void)(nb), 0)
+int register_memory_notifier(struct notifier_block *nb);
 #define set_online_page_callback(run)	((void)(run), 0)
 
 /* Pages: a pointer is a number, nobody looks behind it */
 struct page { char unused[64]; };
 #define pfn_to_page(pfn)	((struct page *)0 + (pfn))
-#define page_to_pfn(page)	((unsigned long)((page) - (struct page *)0))
+#define page_to_pfn(at)	((unsigned long)((at) - (struct page *)0))
 #define page_zone(page)		((void)(page), &nodes[1].node_zones[0])
 #define zone_idx(zone)		(ZONE_MOVABLE - (zone)->for_kernel)
-#define page_ref_add(page, n)	((void)(page))
+void page_ref_add(struct page *page, int n);
+void set_page_count(struct page *page, int n);
+bool take_free_pages(struct page *page, unsigned int order);
 #define page_offline_begin()	do { } while (0)
 #define page_offline_end()	do { } while (0)
 #define __SetPageOffline(page)	((void)(page))
@@ -483,6 +492,9 @@ struct page *pfn_to_online_page(unsigned long pfn);
 int page_to_nid(const struct page *page);
 #ifdef FAKE_FOLIOS
 #include "fake_folio.h"
+#endif
+#ifdef FAKE_BUDDY
+#include "fake_buddy.h"
 #endif
 int alloc_contig_range(unsigned long pfn, unsigned long end, int type, int gfp);
 void generic_online_page(struct page *page, unsigned int order);

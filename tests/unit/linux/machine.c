@@ -236,6 +236,7 @@ long HYPERVISOR_memory_op(unsigned int command, void *argument)
 	unsigned long done, extent;
 
 	step();
+	machine.hypercalls++;
 	if (machine.elsewhere)
 		return -ENOSYS;
 	if (command == XENMEM_populate_physmap)
@@ -266,6 +267,8 @@ long HYPERVISOR_memory_op(unsigned int command, void *argument)
 			      machine.in_balloon[extent],
 			      "extent %lu is given back while it is online",
 			      extent);
+			CHECK(!machine.frozen[extent], "%u pages of extent %lu have no reference",
+			      machine.frozen[extent], extent);
 			if (!machine.has_memory[extent] || machine.refuses[extent])
 				break;
 			machine.room++;
@@ -305,7 +308,8 @@ unsigned long si_mem_available(void)
 {
 	if (machine.guest_is_full)
 		return machine.cache_elsewhere;
-	return machine.home_free ?: 1UL << 30;
+	return (machine.home_free ?: 1UL << 30) -
+	       (nodes[1].node_zones[0].nr_isolate_pageblock << pageblock_order);
 }
 
 void lock_device_hotplug(void)
@@ -359,6 +363,31 @@ static bool is_stuck(unsigned int block)
 	       (!machine.stuck_until || machine.clock < machine.stuck_until);
 }
 
+/* What the driver is told of a block; its struct pages are not meant. */
+static int tell_memory(unsigned int block, unsigned long action)
+{
+	struct memory_notify mn = {
+		.start_pfn = elastic_extent_pfn(&node.range, block * BLOCK_EXTENTS + 1),
+		.nr_pages = (BLOCK_EXTENTS - 1) * ELASTIC_EXTENT_PAGES,
+	};
+
+	return machine.memory_notifier->notifier_call(machine.memory_notifier, action, &mn);
+}
+
+/* A page that is to be passed by has no reference; all others are as they were. */
+static void check_references(unsigned int block, bool dropped)
+{
+	unsigned int extent = block * BLOCK_EXTENTS + 1;
+
+	for (; extent < (block + 1) * BLOCK_EXTENTS; extent++) {
+		int expected = dropped && !machine.has_memory[extent] ?
+			       -(int)ELASTIC_EXTENT_PAGES : 0;
+
+		CHECK(machine.references[extent] == expected, "extent %u: %d", extent,
+		      machine.references[extent]);
+	}
+}
+
 /* offline_pages(): until it is done, or a signal comes. */
 int device_offline(struct device *dev)
 {
@@ -368,6 +397,8 @@ int device_offline(struct device *dev)
 
 	CHECK(machine.hotplug_locked, "offlined without the lock");
 	zone->nr_isolate_pageblock = BLOCK_EXTENTS;
+	tell_memory(block, MEM_GOING_OFFLINE);
+	check_references(block, true);
 	step();
 	pass(machine.offline_ms);
 	while (is_stuck(block) && !machine.signal) {
@@ -375,9 +406,15 @@ int device_offline(struct device *dev)
 		pass(1);
 	}
 	zone->nr_isolate_pageblock = 0;
-	if (machine.signal)
+	if (machine.signal) {
+		tell_memory(block, MEM_CANCEL_OFFLINE);
+		check_references(block, false);
 		return -EINTR;
+	}
 	machine.online[block] = false;
+	tell_memory(block, MEM_OFFLINE);
+	memset(&machine.references[block * BLOCK_EXTENTS], 0,
+	       BLOCK_EXTENTS * sizeof(machine.references[0]));
 	return 0;
 }
 
@@ -431,6 +468,38 @@ int page_to_nid(const struct page *page)
 	return 1;
 }
 
+int register_memory_notifier(struct notifier_block *nb)
+{
+	machine.memory_notifier = nb;
+	return 0;
+}
+
+void page_ref_add(struct page *page, int n)
+{
+	machine.references[extent_at(page_to_pfn(page))] += n;
+}
+
+void set_page_count(struct page *page, int n)
+{
+	CHECK(n == 1 && machine.frozen[extent_at(page_to_pfn(page))]-- > 0,
+	      "a page has a reference more");
+}
+
+bool take_free_pages(struct page *page, unsigned int order)
+{
+	unsigned int extent = extent_at(page_to_pfn(page));
+
+	CHECK(machine.hotplug_locked, "taken without the lock");
+	CHECK(order == ELASTIC_EXTENT_ORDER && machine.online[extent / BLOCK_EXTENTS],
+	      "extent %u", extent);
+	CHECK(machine.has_memory[extent], "extent %u is empty", extent);
+	if (machine.busy[extent] || machine.in_use[extent])
+		return false;
+	machine.in_balloon[extent] = true;
+	machine.frozen[extent] = ELASTIC_EXTENT_PAGES;
+	return true;
+}
+
 int alloc_contig_range(unsigned long pfn, unsigned long end, int type, int gfp)
 {
 	unsigned int extent, first = extent_at(pfn), last = extent_at(end - 1);
@@ -444,6 +513,7 @@ int alloc_contig_range(unsigned long pfn, unsigned long end, int type, int gfp)
 		}
 	}
 	pass(CONTIG_MS);
+	machine.moved += last - first + 1;
 	for (extent = first; extent <= last; extent++)
 		machine.in_balloon[extent] = true;
 	return 0;
@@ -527,7 +597,12 @@ void elastic_residue_reason(struct elastic_node *unused)
 
 bool elastic_block_in_use(const struct elastic_node *unused, u32 block)
 {
-	return is_stuck(block) && !machine.unseen;
+	unsigned int extent = block * BLOCK_EXTENTS;
+	bool pages = false;
+
+	for (; extent < (block + 1) * BLOCK_EXTENTS; extent++)
+		pages |= machine.busy[extent] || machine.in_use[extent];
+	return (is_stuck(block) || pages) && !machine.unseen;
 }
 
 int elastic_cpus_up(struct elastic_node *unused)

@@ -47,7 +47,12 @@ struct machine {
 	unsigned int look_ms;		/* at a page of struct pages */
 	bool udev;			/* somebody onlines what fails to */
 	bool in_balloon[MAX_EXTENTS];
+	unsigned int frozen[MAX_EXTENTS];	/* pages that were free, and have no reference yet */
+	int references[MAX_EXTENTS];	/* of pages that the balloon has, or never had memory */
 	bool busy[MAX_EXTENTS];		/* cannot be taken by the balloon */
+	bool in_use[MAX_EXTENTS];	/* can be moved */
+	unsigned int moved, hypercalls;	/* extents, for the balloon; calls of Xen */
+	struct notifier_block *memory_notifier;
 	unsigned int busy_ms;		/* how long an attempt on one takes */
 	struct memory_block blocks[MAX_BLOCKS];
 	int add_flags;

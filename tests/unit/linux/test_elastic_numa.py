@@ -18,6 +18,7 @@ import pytest
 HERE = Path(__file__).resolve().parent
 OVERLAY = HERE.parents[2] / "linux-guest" / "overlay"
 DRIVER = OVERLAY / "drivers" / "xen" / "elastic-numa"
+MM = OVERLAY / "mm"
 MASK = OVERLAY / "include" / "linux" / "draining_nodes.h"
 HOME_OP = OVERLAY / "include" / "xen" / "home-op.h"
 # Each NAME_test.c, and the files of the driver that it is compiled with.
@@ -33,11 +34,14 @@ PROGRAMS = {
     "evac": ("evac", "residue", "extent", "text"),
     "draining": (),
     "reserve": ("reserve",),
+    "take_free": ("take_free",),
     "driver": ("engine", "op", "node", "room", "draining", "report", "mem", "balloon", "state", "extent", "text"),
 }
 
 # What runs on fake_kernel.h.
-IN_KERNEL = ("range", "topodev", "store", "cpu", "evac", "draining", "reserve", "driver")
+IN_KERNEL = ("range", "topodev", "store", "cpu", "evac", "draining", "reserve", "take_free", "driver")
+# What only one of them has of it.
+FAKES = {"evac": "-DFAKE_FOLIOS", "take_free": "-DFAKE_BUDDY"}
 
 _scratch = tempfile.TemporaryDirectory(prefix="elastic_numa_test.")
 
@@ -45,7 +49,7 @@ _scratch = tempfile.TemporaryDirectory(prefix="elastic_numa_test.")
 def fake_headers(folder: Path, sources: list[Path]) -> Path:
     """Make every kernel header that the sources include and user space has not, out of fake_kernel.h."""
     for source in sources:
-        for name in re.findall(r"^#include <((?:linux|asm|xen)/[^>]+)>", source.read_text(), re.MULTILINE):
+        for name in re.findall(r"^#include [<\"]((?:linux/|asm/|xen/|internal\.h)[^>\"]*)", source.read_text(), re.MULTILINE):
             if name != "linux/errno.h" and not (OVERLAY / "include" / "uapi" / name).exists():
                 header = folder / name
                 header.parent.mkdir(parents=True, exist_ok=True)
@@ -60,9 +64,14 @@ COMPILE = ["gcc", "-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Wno-unused-pa
 # fmt: on
 
 
+def file_of(noun: str) -> Path:
+    """A file of the driver, or what it has in mm/."""
+    return (MM if noun == "take_free" else DRIVER) / f"{noun}.c"
+
+
 def sources(name: str) -> dict[str, Path]:
     """What a test is compiled of: its files of the driver, itself, and where it needs one a machine."""
-    files = {noun: DRIVER / f"{noun}.c" for noun in PROGRAMS[name]}
+    files = {noun: file_of(noun) for noun in PROGRAMS[name]}
     if name == "driver":
         files["machine"] = HERE / "machine.c"
     return {**files, f"{name}_test": HERE / f"{name}_test.c"}
@@ -77,7 +86,7 @@ def include(name: str) -> list[str]:
             Path(_scratch.name) / f"{name}-headers", [DRIVER / "elastic.h", MASK, HOME_OP, *sources(name).values()]
         )
         folders = [HERE, headers, *folders]
-    return [f"-I{folder}" for folder in folders] + ["-DFAKE_FOLIOS"] * (name == "evac")
+    return [f"-I{folder}" for folder in folders] + [word for noun, word in FAKES.items() if noun == name]
 
 
 def compiled(name: str, source: Path, target: Path) -> Path:
@@ -455,7 +464,12 @@ MUTANTS = {
         "\ttransition(node, ELASTIC_EV_UNDONE);\n",
         "failure: a block cannot be added",
     ),
-    "hollow blocks stay": ("node", "if (excess > usable)", "if (excess > usable && 0)", "driver: other sizes"),
+    "hollow blocks stay": (
+        "node",
+        "if (excess > usable)",
+        "if (excess > usable && 0)",
+        "driver: free blocks leave as they are",
+    ),
     "the lowest block first": (
         "node",
         "\tfor (block = node->range.nr_blocks; block-- > 0; ) {\n\t\tif (!test_bit(block, node->present))\n"
@@ -466,8 +480,8 @@ MUTANTS = {
     ),
     "some memory of a failed populate stays": (
         "mem",
-        "\telastic_release(node, first, done);\n\treturn rc;",
-        "\treturn rc;",
+        "\tif (rc)\n\t\telastic_release(node, first, done);\n",
+        "",
         "failure: Xen has no memory",
     ),
     "memory of a failed block stays": (
@@ -713,6 +727,146 @@ MUTANTS = {
         "gfp",
         "evac: how they are asked for",
     ),
+    "a page in use is free": (
+        "take_free",
+        "return buddy_order(head) >= order ? head : NULL;",
+        "return head;",
+        "take: what is in use",
+    ),
+    "a larger block is not free": ("take_free", "order <= MAX_PAGE_ORDER; order++", "0; order++", "take: a part of a block"),
+    "the rest of a block is lost": (
+        "take_free",
+        "\t\t__putback_isolated_page(rest, has, MIGRATE_MOVABLE);\n",
+        "",
+        "take: a part of a block",
+    ),
+    "the wrong half": ("take_free", "if (page >= rest)", "if (page > rest)", "take: a part of a block"),
+    "what others isolate is taken": (
+        "take_free",
+        "get_pageblock_migratetype(head) != MIGRATE_MOVABLE",
+        "0",
+        "take: what is others'",
+    ),
+    "what the allocator keeps is taken": (
+        "take_free",
+        "\tif (!__isolate_free_page(head, has))\n\t\tgoto unlock;\n",
+        "\t__isolate_free_page(head, has);\n",
+        "take: what is others'",
+    ),
+    "free memory is looked for": (
+        "balloon",
+        "taken = take_free(node, first, end, count);",
+        "taken = 0 & take_free(node, first, end, 0);",
+        "driver: free memory is taken as it lies",
+    ),
+    "free pages have no reference": (
+        "balloon",
+        "if (frozen)",
+        "if (0)",
+        "driver: free memory is taken as it lies",
+    ),
+    "pages that were moved have a reference more": (
+        "balloon",
+        "return deflate(node, first, count, false);",
+        "return deflate(node, first, count, true);",
+        "driver: free memory is taken as it lies",
+    ),
+    "more is taken than was asked for": (
+        "balloon",
+        "end > first && taken + run < count",
+        "end > first && taken < count",
+        "driver: free memory is taken as it lies",
+    ),
+    "a run ends with its block": (
+        "balloon",
+        "return taken + deflate(node, end, run, true);",
+        "return taken;",
+        "driver: free memory is taken as it lies",
+    ),
+    "what Xen keeps was taken": (
+        "balloon",
+        "return count - kept;",
+        "return count;",
+        "driver: free memory that Xen keeps",
+    ),
+    "references of pages with memory": (
+        "balloon",
+        "\t\t    test_bit(extent, node->populated))\n\t\t\tcontinue;",
+        "\t\t    0)\n\t\t\tcontinue;",
+        "driver: other sizes",
+    ),
+    "a page of an extent keeps its reference": (
+        "balloon",
+        "for (; pfn < next; pfn++)",
+        "for (pfn++; pfn < next; pfn++)",
+        "driver: other sizes",
+    ),
+    "an extent a call": (
+        "balloon",
+        "run = min(run, count);",
+        "run = 1;",
+        "driver: free memory is taken as it lies",
+    ),
+    "what there is of memory goes back": (
+        "balloon",
+        "hand_out(node, extent, got);",
+        "hand_out(node, extent, rc ? 0 : got);",
+        "driver: a node that is filled in part",
+    ),
+    "16 extents a call": (
+        "mem",
+        "#define BATCH			ARRAY_SIZE(frames)",
+        "#define BATCH			16",
+        "driver: free blocks leave as they are",
+    ),
+    "free blocks are marked first": (
+        "node",
+        "if (drop_free_block(node, block, excess, &budget))",
+        "if (0 && drop_free_block(node, block, excess, &budget))",
+        "driver: free blocks leave as they are",
+    ),
+    "a block more than was asked for": (
+        "node",
+        "return excess >= elastic_block_populated(node, block) &&",
+        "return excess &&",
+        "driver: a node that is filled in part",
+    ),
+    "blocks in use leave as they are": (
+        "node",
+        "\t       !elastic_block_in_use(node, block) &&\n\t       !drop_block",
+        "\t       !drop_block",
+        "driver: free blocks leave as they are",
+    ),
+    "what is being taken must be available": (
+        "room",
+        "return take - min(take, elastic_isolated_pages(node));",
+        "return take;",
+        "driver: all that is available is taken",
+    ),
+    "struct pages are looked at": (
+        "evac",
+        "\n\t       !elastic_extent_is_memmap(&node->range, extent);",
+        "\n\t       1;",
+        "evac: what is free",
+    ),
+    "what has no memory is looked at": (
+        "evac",
+        "\t       test_bit(extent, node->populated) &&\n",
+        "",
+        "evac: what is free",
+    ),
+    "free memory is looked at twice": (
+        "residue",
+        "pfn = max_t(unsigned long, pfn, stop - ELASTIC_EXTENT_PAGES);",
+        "pfn = stop - ELASTIC_EXTENT_PAGES;",
+        "evac: what is free",
+    ),
+    "free memory is looked at page by page": (
+        "evac",
+        "return pfn + free;",
+        "return next;",
+        "evac: what is free",
+    ),
     "the engine waits for a file system": ("engine", "\tmemalloc_nofs_save();\n", "", "driver: rounds of the engine"),
     "a name as it is": ("text", "\telastic_text_clean(text);", "", "text: a name in UTF-8"),
     "signed bytes taken for printable": ("text", "*text < ' ' || *text > '~'", "*text == '\\n'", "text: every byte"),
@@ -728,7 +882,7 @@ MUTANTS = {
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_mutant_is_noticed(mutant: str, tmp_path: Path) -> None:
     noun, old, new, case = MUTANTS[mutant]
-    text = (DRIVER / f"{noun}.c").read_text()
+    text = file_of(noun).read_text()
     assert text.count(old) == 1, f"{noun}.c has changed: {old!r}"
     source = tmp_path / f"{noun}.c"
     source.write_text(text.replace(old, new))

@@ -10,6 +10,9 @@
  * When a block goes offline, the reference is dropped for the time: the
  * hotplug code then skips the page.
  *
+ * Extents that are free as a whole are taken first, as they lie; only for the
+ * rest is memory moved.
+ *
  * Locking: device_hotplug_lock is held wherever the populated bits of a
  * plugged block change, and wherever the callback and the notifier below read
  * them.  It keeps onlining and offlining away from alloc_contig_range(), too.
@@ -22,6 +25,8 @@
 #include <linux/memory_hotplug.h>
 #include <linux/mm.h>
 #include <linux/page-flags.h>
+#include <linux/page_ref.h>
+#include <linux/take_free.h>
 
 #include <xen/elastic-numa.h>
 
@@ -72,11 +77,15 @@ static void online_page(struct page *page, unsigned int order)
 static void adjust_references(const struct elastic_node *node,
 			      unsigned long pfn, unsigned long end, int by)
 {
+	unsigned long next;
 	u32 extent;
 
-	for (; pfn < end; pfn++) {
-		if (elastic_find_extent(&node->range, pfn, &extent) &&
-		    !test_bit(extent, node->populated))
+	for (; pfn < end; pfn = next) {
+		next = min(ALIGN(pfn + 1, ELASTIC_EXTENT_PAGES), end);
+		if (!elastic_find_extent(&node->range, pfn, &extent) ||
+		    test_bit(extent, node->populated))
+			continue;
+		for (; pfn < next; pfn++)
 			page_ref_add(pfn_to_page(pfn), by);
 	}
 }
@@ -142,31 +151,64 @@ static void hand_out(const struct elastic_node *node, u32 first, u32 count)
 	}
 }
 
-/* Pages that are ours alone: out of the allocator's books, and marked. */
-static void take_over(const struct elastic_node *node, u32 first, u32 count)
+/*
+ * Pages that are ours alone: out of the allocator's books, and marked.  @frozen:
+ * they have no reference yet, so that nobody else can have got one.
+ */
+static void take_over(const struct elastic_node *node, u32 first, u32 count,
+		      bool frozen)
 {
 	struct page *page = extent_page(node, first);
 	unsigned long nr = count * ELASTIC_EXTENT_PAGES, i;
 
 	adjust_managed_page_count(page, -(long)nr);
 	page_offline_begin();
-	for (i = 0; i < nr; i++)
+	for (i = 0; i < nr; i++) {
 		__SetPageOffline(page + i);
+		if (frozen)
+			set_page_count(page + i, 1);
+	}
 	page_offline_end();
 }
 
 /* Under device_hotplug_lock.  Returns the extents that Xen took. */
-static u32 deflate(struct elastic_node *node, u32 first, u32 count)
+static u32 deflate(struct elastic_node *node, u32 first, u32 count, bool frozen)
 {
 	u32 kept, extent;
 
-	take_over(node, first, count);
+	if (!count)
+		return 0;
+	take_over(node, first, count, frozen);
 	kept = elastic_release(node, first, count);
 	for (extent = first; kept && extent < first + count; extent++) {
 		if (test_bit(extent, node->populated))
 			hand_out(node, extent, 1);
 	}
+	*(frozen ? &node->nr_taken_free : &node->nr_taken_used) += count - kept;
 	return count - kept;
+}
+
+/*
+ * What is free as a whole, from the end of the block down, and at once: nobody is
+ * asked for anything.  Returns how many were taken.
+ */
+static u32 take_free(struct elastic_node *node, u32 first, u32 end, u32 count)
+{
+	u32 run = 0, taken = 0;
+
+	while (end > first && taken + run < count &&
+	       !elastic_cancel_pending()) {
+		end--;
+		if (test_bit(end, node->populated) &&
+		    take_free_pages(extent_page(node, end),
+				    ELASTIC_EXTENT_ORDER)) {
+			run++;
+			continue;
+		}
+		taken += deflate(node, end + 1, run, true);
+		run = 0;
+	}
+	return taken + deflate(node, end, run, true);
 }
 
 /* What is free or can be compacted, wherever it is in the block. */
@@ -183,7 +225,7 @@ static u32 take_run(struct elastic_node *node, u32 first, u32 count,
 					MIGRATE_MOVABLE,
 					GFP_KERNEL | __GFP_NOWARN);
 		if (!rc)
-			return deflate(node, first, count);
+			return deflate(node, first, count, false);
 		spent = ktime_ms_delta(ktime_get(), began);
 	} while (rc == -EBUSY && --tries && spent < *budget_ms);
 	*budget_ms -= min(*budget_ms, spent);
@@ -210,7 +252,8 @@ static u32 run_below(const struct elastic_node *node, u32 first, u32 *end,
 }
 
 /**
- * elastic_balloon_take() - take extents from an online block, highest first
+ * elastic_balloon_take() - take extents from an online block: those that are
+ *	free, then those in use; highest first
  * @node: the node
  * @block: a block that is present
  * @count: how many at most
@@ -229,6 +272,8 @@ u32 elastic_balloon_take(struct elastic_node *node, u32 block, u32 count,
 	u32 run, got, i, taken = 0;
 
 	lock_device_hotplug();
+	if (*budget_ms && extent_is_online(node, first))
+		taken = take_free(node, first, end, count);
 	while (taken < count && *budget_ms && !elastic_cancel_pending() &&
 	       extent_is_online(node, first)) {
 		run = run_below(node, first, &end,
@@ -258,22 +303,25 @@ u32 elastic_balloon_take(struct elastic_node *node, u32 block, u32 count,
  */
 int elastic_balloon_fill(struct elastic_node *node, u32 count)
 {
-	u32 block, extent, end;
+	u32 block, extent, end, run, got;
 	int rc = 0;
 
 	lock_device_hotplug();
 	for_each_set_bit(block, node->present, node->range.nr_blocks) {
+		extent = elastic_block_usable(&node->range, block);
 		end = elastic_block_end(&node->range, block);
-		for (extent = elastic_block_usable(&node->range, block);
-		     count && !rc && extent < end; extent++) {
-			if (test_bit(extent, node->populated) ||
-			    !extent_is_online(node, extent))
-				continue;
-			rc = elastic_populate(node, extent, 1);
-			if (rc)
+		if (!extent_is_online(node, extent))
+			continue;
+		while (count && !rc) {
+			extent = find_next_zero_bit(node->populated, end, extent);
+			if (extent >= end)
 				break;
-			hand_out(node, extent, 1);
-			count--;
+			run = find_next_bit(node->populated, end, extent) - extent;
+			run = min(run, count);
+			rc = elastic_populate_some(node, extent, run, &got);
+			hand_out(node, extent, got);
+			extent += run;
+			count -= got;
 		}
 	}
 	unlock_device_hotplug();

@@ -86,6 +86,8 @@ enum elastic_phase {
  * @present: bit per block: plugged into Linux
  * @nr_populated: number of bits in @populated
  * @nr_split: extents that Xen could only give as single pages, so far
+ * @nr_taken_free: extents that the balloon took as they lay, so far
+ * @nr_taken_used: extents that had to be emptied for it, so far
  * @grace_ms: how long a removal waits for programs
  * @settled: newest generation whose outcome for this node is final
  * @draining: in the mask of the allocator and of the topology page
@@ -113,6 +115,8 @@ struct elastic_node {
 	unsigned long *present;
 	atomic_t nr_populated;
 	u64 nr_split;
+	u64 nr_taken_free;
+	u64 nr_taken_used;
 
 	u32 grace_ms;
 	u64 settled;
@@ -163,6 +167,8 @@ int elastic_evacuate(struct elastic_node *node);
 /* mem.c: memory of a node, by extent and by block */
 int elastic_mem_init(struct elastic_node *node);
 int elastic_populate(struct elastic_node *node, u32 first, u32 count);
+int elastic_populate_some(struct elastic_node *node, u32 first, u32 count,
+			  u32 *done);
 u32 elastic_release(struct elastic_node *node, u32 first, u32 count);
 u32 elastic_release_strays(struct elastic_node *node);
 u32 elastic_reclaim(struct elastic_node *node);

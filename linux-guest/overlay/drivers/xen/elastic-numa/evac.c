@@ -31,6 +31,7 @@
 #include <linux/pagemap.h>
 #include <linux/sched/mm.h>
 #include <linux/swap.h>
+#include <linux/take_free.h>
 #include <linux/vmstat.h>
 #include <linux/workqueue.h>
 #include <linux/writeback.h>
@@ -137,10 +138,13 @@ static unsigned long isolate(unsigned long pfn, struct list_head *list,
 {
 	struct page *page = pfn_to_online_page(pfn);
 	struct folio *folio;
-	unsigned long next = pfn + 1;
+	unsigned long next = pfn + 1, free;
 
 	if (!page || PageOffline(page))
 		return next;
+	free = free_pages_at(page);
+	if (free)
+		return pfn + free;
 	folio = page_folio(page);
 	if (!folio_try_get(folio))
 		return next;
@@ -153,6 +157,16 @@ static unsigned long isolate(unsigned long pfn, struct list_head *list,
 	return max(next, pfn + 1);
 }
 
+/* An extent without memory, or of struct pages, holds nothing that can move. */
+static bool holds_folios(const struct elastic_node *node, unsigned long pfn)
+{
+	u32 extent;
+
+	return elastic_find_extent(&node->range, pfn, &extent) &&
+	       test_bit(extent, node->populated) &&
+	       !elastic_extent_is_memmap(&node->range, extent);
+}
+
 static void evacuate_range(struct evacuation *evac, unsigned long pfn,
 			   unsigned long end)
 {
@@ -161,6 +175,11 @@ static void evacuate_range(struct evacuation *evac, unsigned long pfn,
 
 	while (pfn < end && !elastic_cancel_pending() &&
 	       !READ_ONCE(evac->full)) {
+		if (IS_ALIGNED(pfn, ELASTIC_EXTENT_PAGES) &&
+		    !holds_folios(evac->node, pfn)) {
+			pfn += ELASTIC_EXTENT_PAGES;
+			continue;
+		}
 		pfn = isolate(pfn, &list, &pages);
 		if (pages >= BATCH_PAGES) {
 			move_list(evac, &list, pages);

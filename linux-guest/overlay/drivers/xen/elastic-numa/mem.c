@@ -30,10 +30,13 @@
 #define XENMEMF_EXACT_NODE	BIT(17)
 #define XENMEMF_VNODE		BIT(18)
 
-/* Extents a hypercall: so much is done before anybody can call it off. */
-#define BATCH			16
-
 static xen_pfn_t frames[ELASTIC_EXTENT_PAGES];
+
+/*
+ * Extents a hypercall: so much is done before anybody can call it off.  Xen lets
+ * interrupts in between.
+ */
+#define BATCH			ARRAY_SIZE(frames)
 
 /*
  * Frames of 2^order pages from @first on, @count of them.  Returns how many
@@ -100,53 +103,68 @@ static u32 run_of_holes(const struct elastic_node *node, u32 first, u32 end)
 }
 
 /**
+ * elastic_populate_some() - get memory for extents, as far as there is some
+ * @node: the node
+ * @first: first extent
+ * @count: how many; those that Xen would not take back have theirs already
+ * @done: how many have memory now, from the first on, also after an error
+ *
+ * Return: 0: all of them; or an error: -ECANCELED: there is a new target; -ENOMEM:
+ *	the physical node has no more, or the toolstack allows no more; other
+ *	errors are Xen's.
+ */
+int elastic_populate_some(struct elastic_node *node, u32 first, u32 count,
+			  u32 *done)
+{
+	long got;
+	u32 n;
+	int rc;
+
+	*done = 0;
+	while (*done < count) {
+		if (elastic_cancel_pending())
+			return -ECANCELED;
+		n = run_of_holes(node, first + *done, first + count);
+		if (!n) {
+			(*done)++;
+			continue;
+		}
+		got = reservation(node, XENMEM_populate_physmap,
+				  elastic_extent_pfn(&node->range, first + *done),
+				  n, ELASTIC_EXTENT_ORDER);
+		if (got > 0) {
+			mark(node, first + *done, got);
+			*done += got;
+		}
+		if (got == n)
+			continue;
+		rc = populate_split(node, first + *done);
+		if (rc)
+			return elastic_node_error(node, rc,
+						  "Xen gave %u of %u extents of 2048 KiB: its node is short of memory, or maxmem too low",
+						  *done, count);
+		mark(node, first + *done, 1);
+		(*done)++;
+	}
+	return 0;
+}
+
+/**
  * elastic_populate() - get memory for extents
  * @node: the node
  * @first: first extent
  * @count: how many; those that Xen would not take back have theirs already
  *
- * Return: 0, or an error with none of them populated, but for those that Xen
- *	does not take back: -ECANCELED: there is a new target; -ENOMEM: the
- *	physical node has no more, or the toolstack allows no more; other
- *	errors are Xen's.
+ * Return: 0, or an error of elastic_populate_some(), with none of them populated,
+ *	but for those that Xen does not take back.
  */
 int elastic_populate(struct elastic_node *node, u32 first, u32 count)
 {
-	u32 done = 0, n;
-	long rc;
+	u32 done;
+	int rc = elastic_populate_some(node, first, count, &done);
 
-	while (done < count) {
-		if (elastic_cancel_pending()) {
-			rc = -ECANCELED;
-			goto undo;
-		}
-		n = run_of_holes(node, first + done, first + count);
-		if (!n) {
-			done++;
-			continue;
-		}
-		rc = reservation(node, XENMEM_populate_physmap,
-				 elastic_extent_pfn(&node->range, first + done),
-				 n, ELASTIC_EXTENT_ORDER);
-		if (rc > 0) {
-			mark(node, first + done, rc);
-			done += rc;
-		}
-		if (rc == n)
-			continue;
-		rc = populate_split(node, first + done);
-		if (rc)
-			goto undo;
-		mark(node, first + done, 1);
-		done++;
-	}
-	return 0;
-undo:
-	if (rc != -ECANCELED)
-		elastic_node_error(node, rc,
-				   "Xen gave %u of %u extents of 2048 KiB: its node is short of memory, or maxmem too low",
-				   done, count);
-	elastic_release(node, first, done);
+	if (rc)
+		elastic_release(node, first, done);
 	return rc;
 }
 

@@ -164,8 +164,21 @@ static void drop_hollow_blocks(struct elastic_node *node,
 }
 
 /*
- * Less memory within the node: the balloon takes extents, highest block first,
- * so that whole blocks become hollow and can leave.
+ * A block that must go as a whole, and of which nothing is in use, leaves as it
+ * is: the balloon would have to mark each of its pages, and all who look at the
+ * block afterwards to pass them by.
+ */
+static bool drop_free_block(struct elastic_node *node, u32 block, u32 excess,
+			    unsigned int *budget_ms)
+{
+	return excess >= elastic_block_populated(node, block) &&
+	       !elastic_block_in_use(node, block) &&
+	       !drop_block(node, block, budget_ms);
+}
+
+/*
+ * Less memory within the node, highest block first: blocks that are free leave;
+ * of others the balloon takes extents, so that they become hollow and can leave.
  */
 static int take_memory_to_target(struct elastic_node *node, u32 target)
 {
@@ -178,6 +191,8 @@ static int take_memory_to_target(struct elastic_node *node, u32 target)
 		if (!test_bit(block, node->present))
 			continue;
 		excess = elastic_populated(node) - target;
+		if (drop_free_block(node, block, excess, &budget))
+			continue;
 		usable = elastic_block_populated(node, block) -
 			 node->range.memmap_extents;
 		elastic_phase(ELASTIC_PH_EVACUATE);

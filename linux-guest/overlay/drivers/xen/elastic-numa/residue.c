@@ -15,6 +15,7 @@
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/swap.h>
+#include <linux/take_free.h>
 
 #include "elastic.h"
 
@@ -112,11 +113,14 @@ static unsigned long note_page(unsigned long pfn, unsigned long stop,
 			       unsigned int *tries)
 {
 	struct page *page = pfn_to_online_page(pfn);
-	unsigned long nr = 1, *kind;
+	unsigned long nr = 1, free, *kind;
 	struct folio *folio;
 
-	if (!page || PageOffline(page) || PageBuddy(page))
+	if (!page || PageOffline(page))
 		return 1;
+	free = free_pages_at(page);
+	if (free)
+		return free;
 	folio = page_folio(page);
 	if (!folio_try_get(folio)) {
 		residue->reserved += is_reserved_huge_page(folio);
@@ -140,13 +144,14 @@ static unsigned long note_page(unsigned long pfn, unsigned long stop,
 static void note_extents(const struct elastic_node *node, u32 first, u32 end,
 			 struct elastic_residue *residue, unsigned int tries)
 {
-	unsigned long pfn, stop;
+	unsigned long pfn = 0, stop;
 
 	for_each_set_bit_from(first, node->populated, end) {
 		if (elastic_extent_is_memmap(&node->range, first))
 			continue;
-		pfn = elastic_extent_pfn(&node->range, first);
-		stop = pfn + ELASTIC_EXTENT_PAGES;
+		/* A free block may end behind the extent that it begins in. */
+		stop = elastic_extent_pfn(&node->range, first + 1);
+		pfn = max_t(unsigned long, pfn, stop - ELASTIC_EXTENT_PAGES);
 		while (pfn < stop)
 			pfn += note_page(pfn, stop, residue, &tries);
 		cond_resched();

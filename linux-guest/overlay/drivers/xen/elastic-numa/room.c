@@ -123,14 +123,19 @@ unsigned long elastic_room_elsewhere(int nid)
 	return pages_elsewhere(nid, true);
 }
 
-/* What a node that is made smaller has still to lose. */
+/*
+ * What a node that is made smaller has still to lose, but for what is isolated:
+ * that is being taken, and counts as available nowhere.
+ */
 static unsigned long pages_to_take(const struct elastic_node *node)
 {
 	u32 populated = elastic_populated(node), target = node->target;
+	unsigned long take;
 
 	if (!READ_ONCE(node->detach) || !target || populated <= target)
 		return 0;
-	return (populated - target) * ELASTIC_EXTENT_PAGES;
+	take = (populated - target) * ELASTIC_EXTENT_PAGES;
+	return take - min(take, elastic_isolated_pages(node));
 }
 
 /**

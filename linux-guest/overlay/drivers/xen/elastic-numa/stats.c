@@ -35,6 +35,8 @@ static int nodes_show(struct seq_file *m, void *unused)
 		seq_printf(m, "  attached %llu, detached %llu, failed %llu, extents in pieces %llu\n",
 			   node->nr_attached, node->nr_detached,
 			   node->nr_failed, node->nr_split);
+		seq_printf(m, "  balloon: %llu extents were free, %llu were emptied\n",
+			   node->nr_taken_free, node->nr_taken_used);
 		seq_puts(m, "  last operation, us:");
 		for (i = 0; i < ELASTIC_NR_PHASES; i++)
 			seq_printf(m, " %s=%llu", elastic_phase_names[i],
