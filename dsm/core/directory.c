@@ -591,6 +591,27 @@ int directory_make_private(struct step *s)
 	return 0;
 }
 
+/* Nobody else has it, so it is as at first. */
+int directory_make_public(struct step *s)
+{
+	if (s->dir->mode != DSM_MODE_PRIVATE || !is_idle(s->dir))
+		return -DSM_E_NOT_NOW;
+	set_owner(s, s->vm->self, 0);
+	return 0;
+}
+
+/* Only what the home has alone can be used here. */
+int directory_stays(struct step *s)
+{
+	struct dsm_directory *d = s->dir;
+
+	if (d->phase != DSM_LOCAL || !d->busy || !home_owns(s) || d->now.type > DSM_GETM)
+		return -DSM_E_NOT_NOW;
+	end_with(s, DSM_R_STAYS);
+	pump(s);
+	return 0;
+}
+
 static void forget_requests(struct dsm_directory *d, unsigned int host)
 {
 	unsigned int i, kept = 0;

@@ -241,7 +241,8 @@ static int refused(struct step *s, const struct dsm_msg *msg)
 		return -DSM_E_REASON;
 	/* Our copy would have been recalled before. */
 	if (page->state != DSM_INVALID &&
-	    (msg->reason == DSM_R_HOLE || msg->reason == DSM_R_PRIVATE))
+	    (msg->reason == DSM_R_HOLE || msg->reason == DSM_R_PRIVATE ||
+	     msg->reason == DSM_R_STAYS))
 		return -DSM_E_REASON;
 
 	if (msg->reason == DSM_R_HOLE && page->merged) {
@@ -251,6 +252,11 @@ static int refused(struct step *s, const struct dsm_msg *msg)
 	}
 	answered(s);
 	/* A prefetch that nobody waits for is no access. */
+	if ((msg->reason == DSM_R_PRIVATE || msg->reason == DSM_R_STAYS) && demand &&
+	    s->vm->used_at_home & dsm_bit(page->home)) {
+		act(s, (struct dsm_action){ .type = DSM_ACT_STAYS, .reason = msg->reason });
+		return 0;
+	}
 	if (msg->reason == DSM_R_PRIVATE && demand) {
 		fail(s, page->home, msg->reason);
 		return 0;

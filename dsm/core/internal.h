@@ -68,6 +68,8 @@ int directory_message(struct step *s, unsigned int from,
 		      const struct dsm_msg *msg);
 void directory_request(struct step *s, struct dsm_request request);
 int directory_make_private(struct step *s);
+int directory_make_public(struct step *s);
+int directory_stays(struct step *s);
 int directory_result(struct step *s, unsigned int result);
 void directory_retry(struct step *s);
 void directory_pin_timeout(struct step *s);

@@ -159,6 +159,7 @@ enum dsm_action_type {
 	DSM_ACT_RETRY,		/* give DSM_EV_RETRY in a while (50 us) */
 	DSM_ACT_FINISHED,	/* our DROP or POPULATE, with reason */
 	DSM_ACT_FAIL,		/* stop the VM: reason, because of host; the last */
+	DSM_ACT_STAYS,		/* the page can't leave its home, for reason: who waits uses it there */
 	DSM_ACT_OPERATION,	/* operation, bytes; if it is DONE, wake in the same call */
 };
 
@@ -191,6 +192,8 @@ enum dsm_event_type {
 	DSM_EV_DROP,		/* the guest gives the page back, and it is not M at home */
 	DSM_EV_POPULATE,	/* the guest wants memory here, and its home is elsewhere */
 	DSM_EV_PRIVATE,		/* home: the page gets users that never let go */
+	DSM_EV_PUBLIC,		/* home: they have, it may leave again */
+	DSM_EV_STAYS,		/* home: as PIN_TIMEOUT; who asked may use it here */
 	DSM_EV_RETRY,		/* after DSM_ACT_RETRY; too many do no harm */
 	DSM_EV_PIN_TIMEOUT,	/* the page has been in use for too long */
 	DSM_EV_LEASE_OVER,	/* time is up */
@@ -221,8 +224,8 @@ int dsm_page_init(struct dsm_page *page, const struct dsm_vm *vm, uint64_t gfn);
  * peer that is a breach of the protocol: stop the VM, name the error.
  * -DSM_E_OPERATION: the result of an operation is due first.
  * -DSM_E_BROKEN: DSM_ACT_FAIL was said for this page: the VM is to be stopped.
- * -DSM_E_NOT_NOW for EVICT, DROP, POPULATE, PRIVATE and LEASE_OVER: try again
- * later, or do without.
+ * -DSM_E_NOT_NOW for EVICT, DROP, POPULATE, PRIVATE, PUBLIC, STAYS and LEASE_OVER:
+ * try again later, or do without.
  */
 int dsm_step(const struct dsm_vm *vm, struct dsm_page *page,
 	     const struct dsm_event *event, struct dsm_actions *out);

@@ -47,7 +47,7 @@ static const struct shape {
 	[DSM_GRANT]	  = { "GRANT", FROM_HOME, false, true, 0, NO_REASON },
 	[DSM_NACK]	  = { "NACK", FROM_HOME, false, true, 0,
 			      REASON(BUSY) | REASON(PIN) | REASON(HOLE) |
-			      REASON(PRIVATE) },
+			      REASON(PRIVATE) | REASON(STAYS) },
 	[DSM_RESULT]	  = { "RESULT", FROM_HOME, false, true, 0,
 			      REASON(NONE) | REASON(PIN) | REASON(HOLE) |
 			      REASON(PRIVATE) | REASON(EXISTS) |
@@ -71,6 +71,7 @@ static const char *const reasons[DSM_NR_REASONS] = {
 	[DSM_R_EXISTS]	= "exists",
 	[DSM_R_NOMEM]	= "no memory",
 	[DSM_R_BROKEN]	= "broken",
+	[DSM_R_STAYS]	= "stays",
 };
 
 static const char *const errors[DSM_NR_ERRORS] = {
@@ -104,6 +105,7 @@ static const char *const errors[DSM_NR_ERRORS] = {
 	[DSM_E_CALL]		= "a hypercall that is not done for other hosts",
 	[DSM_E_RESULT]		= "the result of no hypercall",
 	[DSM_E_TIME]		= "numbers that are no clock",
+	[DSM_E_ACCESS]		= "an access that no instruction makes",
 	[DSM_E_NOT_HOME]	= "only the home says so, or is told",
 	[DSM_E_EVENT]		= "no such event",
 	[DSM_E_OPERATION]	= "the result of a page operation is due",
@@ -130,6 +132,8 @@ static const char *const vcpu_types[DSM_VCPU_END - DSM_VCPU_EVENT] = {
 	[DSM_VCPU_GO - DSM_VCPU_EVENT]	     = "GO",
 	[DSM_VCPU_POLICY - DSM_VCPU_EVENT]   = "POLICY",
 	[DSM_VCPU_TABLE - DSM_VCPU_EVENT]    = "TABLE",
+	[DSM_VCPU_ACCESS - DSM_VCPU_EVENT]   = "ACCESS",
+	[DSM_VCPU_ACCESSED - DSM_VCPU_EVENT] = "ACCESSED",
 };
 
 const char *dsm_type_name(unsigned int type)

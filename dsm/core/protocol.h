@@ -92,6 +92,8 @@ enum dsm_vcpu_type {
 	DSM_VCPU_GO,		/* the home: the guest goes on */
 	DSM_VCPU_POLICY,	/* page: a part of the CPU policy, from the home */
 	DSM_VCPU_TABLE,		/* page: the host of each vCPU, from the home */
+	DSM_VCPU_ACCESS,	/* to the home of a page that can't leave it: by a vCPU there */
+	DSM_VCPU_ACCESSED,	/* its answer */
 	DSM_VCPU_END
 };
 
@@ -114,6 +116,7 @@ enum dsm_reason {
 	DSM_R_EXISTS,		/* POPULATE: there is memory already */
 	DSM_R_NOMEM,		/* POPULATE: the home has no frame */
 	DSM_R_BROKEN,		/* FAIL: a page operation failed that must not */
+	DSM_R_STAYS,		/* NACK: as PIN; it can be used at its home meanwhile */
 	DSM_NR_REASONS
 };
 
@@ -163,6 +166,7 @@ enum dsm_error {
 	DSM_E_CALL,		/* a hypercall that is not done for other hosts */
 	DSM_E_RESULT,		/* of no hypercall */
 	DSM_E_TIME,		/* numbers that are no clock */
+	DSM_E_ACCESS,		/* not one that an instruction makes, or not its result */
 	DSM_E_NOT_HOME,		/* what only the home says, or only the home is told */
 	DSM_E_LAST_OF_PEER = DSM_E_NOT_HOME,
 	DSM_E_EVENT,		/* no such event, or with values that make no sense */
@@ -205,6 +209,7 @@ struct dsm_vm {
 	uint16_t up;		/* set of peers with a connection */
 	uint16_t lost;		/* set of peers that had one, and did not leave */
 	uint16_t unbound;	/* set of peers whose pages and token nobody uses here */
+	uint16_t used_at_home;	/* set of peers where what can't leave is used: DSM_ACT_STAYS */
 	uint32_t epoch[DSM_MAX_HOSTS];	/* of the connection with each peer */
 	struct dsm_range {
 		uint64_t start, end;	/* gfns, end not included */

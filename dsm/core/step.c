@@ -36,6 +36,8 @@ static const char *const events[DSM_NR_EVENTS] = {
 	[DSM_EV_DROP]	     = "drop",
 	[DSM_EV_POPULATE]    = "populate",
 	[DSM_EV_PRIVATE]     = "private",
+	[DSM_EV_PUBLIC]	     = "public",
+	[DSM_EV_STAYS]	     = "stays",
 	[DSM_EV_RETRY]	     = "retry",
 	[DSM_EV_PIN_TIMEOUT] = "pin timeout",
 	[DSM_EV_LEASE_OVER]  = "lease over",
@@ -151,6 +153,10 @@ static int handle(struct step *s, const struct dsm_event *event)
 		return holder_request(s, DSM_POPULATE);
 	case DSM_EV_PRIVATE:
 		return at_home(s) ? directory_make_private(s) : -DSM_E_EVENT;
+	case DSM_EV_PUBLIC:
+		return at_home(s) ? directory_make_public(s) : -DSM_E_EVENT;
+	case DSM_EV_STAYS:
+		return at_home(s) ? directory_stays(s) : -DSM_E_EVENT;
 	case DSM_EV_RETRY:
 		directory_retry(s);
 		holder_retry(s);

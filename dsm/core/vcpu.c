@@ -36,6 +36,8 @@ static const struct shape {
 	[DSM_VCPU_PLACE - DSM_VCPU_EVENT] = { VCPU | NUMBER, 3 },
 	[DSM_VCPU_PLACED - DSM_VCPU_EVENT] = { VCPU | FLAGS | NUMBER, 1 },
 	[DSM_VCPU_GO - DSM_VCPU_EVENT] = { NUMBER, 0 },
+	[DSM_VCPU_ACCESS - DSM_VCPU_EVENT] = { VCPU | FLAGS | NUMBER, 3 },
+	[DSM_VCPU_ACCESSED - DSM_VCPU_EVENT] = { VCPU | FLAGS | NUMBER, 1 },
 };
 
 static void put(uint8_t *bytes, uint64_t value, unsigned int size)
@@ -103,6 +105,23 @@ static int check_time(const struct dsm_vcpu_msg *m)
 	       -DSM_E_TIME : 0;
 }
 
+static bool is_wider(uint64_t value, unsigned int width)
+{
+	return width < 8 && value >> 8 * width;
+}
+
+static int check_access(const struct dsm_vcpu_msg *m)
+{
+	unsigned int what = m->flags & DSM_ACCESS_WHAT, width = DSM_ACCESS_WIDTH(m->flags);
+
+	if (!what || what > DSM_ACCESS_CMPXCHG || m->flags >> 6)
+		return -DSM_E_FLAGS;
+	if (m->word[0] % width || is_wider(m->word[1], width) || is_wider(m->word[2], width) ||
+	    (what != DSM_ACCESS_CMPXCHG && m->word[1]) || (what == DSM_ACCESS_READ && m->word[2]))
+		return -DSM_E_ACCESS;
+	return 0;
+}
+
 static int check(const struct dsm_vcpu_msg *m)
 {
 	switch (m->type) {
@@ -122,6 +141,12 @@ static int check(const struct dsm_vcpu_msg *m)
 		return m->flags >= DSM_NOT_VERSION ? -DSM_E_REASON : 0;
 	case DSM_VCPU_QUIET:
 		return m->flags & ~DSM_QUIET_CALLING ? -DSM_E_FLAGS : 0;
+	case DSM_VCPU_ACCESS:
+		return check_access(m);
+	case DSM_VCPU_ACCESSED:
+		if (m->flags & ~DSM_ACCESS_AGAIN)
+			return -DSM_E_FLAGS;
+		return m->flags && m->word[0] ? -DSM_E_ACCESS : 0;
 	case DSM_VCPU_PLACED:
 		return m->flags >= DSM_PLACEDS ? -DSM_E_REASON : 0;
 	}

@@ -39,6 +39,18 @@
  *	word		     hosts		hosts		host, info,  info
  *								shared_info
  *
+ *		  ACCESS	 ACCESSED
+ *	vcpu	  who waits	 the same
+ *	flags	  DSM_ACCESS_*	 DSM_ACCESS_AGAIN
+ *	number	  cookie	 the same
+ *	word	  address,	 old
+ *		  old, value
+ *
+ * ACCESS: READ, WRITE or CMPXCHG, and the width in its place; the address is that of the
+ * guest's memory, a multiple of the width.  value is what is written, old what has to be
+ * there (CMPXCHG); in the answer what was there (READ, CMPXCHG).  AGAIN: it was not done,
+ * since the page may leave its home.
+ *
  * STOP: the hosts that send each other FENCE, bit n host n.  QUIET: those of them to which
  * there is no connection.  info: the address of a page of a vcpu_info in the guest, which is
  * to be registered, or is registered nowhere now; or 0.
@@ -79,7 +91,15 @@ enum dsm_not_ready {
 	DSM_NOTS
 };
 
-#define DSM_QUIET_CALLING 0x01	/* but for the hypercall of a vCPU */
+#define DSM_QUIET_CALLING 0x01	/* but for the hypercall, or the access, of a vCPU */
+
+/* ACCESS: what, and log2 of how many bytes. */
+#define DSM_ACCESS_READ		1u
+#define DSM_ACCESS_WRITE	2u
+#define DSM_ACCESS_CMPXCHG	3u
+#define DSM_ACCESS_WHAT		0x0fu
+#define DSM_ACCESS_WIDTH(flags)	(1u << ((flags) >> 4 & 3))
+#define DSM_ACCESS_AGAIN	0x01	/* ACCESSED */
 
 enum dsm_placed {
 	DSM_PLACED_DONE,

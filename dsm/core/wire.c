@@ -39,6 +39,8 @@ static bool is_vcpu_head(const uint8_t *bytes)
 
 unsigned int dsm_wire_version(unsigned int type)
 {
+	if (type == DSM_VCPU_ACCESS || type == DSM_VCPU_ACCESSED)
+		return DSM_WIRE_ACCESS;
 	return dsm_type_is_vcpu(type) ? DSM_WIRE_VCPUS : DSM_WIRE_LOWEST;
 }
 

@@ -56,7 +56,8 @@ extern "C" {
 #define DSM_WIRE_CLOCK		2	/* with clocks in answers */
 #define DSM_WIRE_VCPUS		4	/* with messages about vCPUs */
 #define DSM_WIRE_AHEAD		4	/* with GETM that nobody waits for */
-#define DSM_WIRE_HIGHEST	4
+#define DSM_WIRE_ACCESS		5	/* with accesses to pages that can't leave their home */
+#define DSM_WIRE_HIGHEST	5
 #define DSM_WIRE_BYTES		32
 #define DSM_WIRE_MAGIC		0x4d534458	/* "XDSM" */
 

@@ -322,6 +322,7 @@ static const struct key keys[] = {
 	{ "keepalive_ms", read_number, IN(dsm_description, keepalive_ms), 0, 3600000, 0, true },
 	{ "prefetch", read_number, IN(dsm_description, prefetch), 0, DSM_ENGINE_PREFETCH, 0, true },
 	{ "clear_hint", read_flag, IN(dsm_description, clear_hint), 0, 0, 0, true },
+	{ "class_u", read_flag, IN(dsm_description, class_u), 0, 0, 0, true },
 	{ "busy_wait_us", read_number, IN(dsm_description, busy_wait_ns), 0, DSM_POLL_MOST / US, US, true },
 	{ "poll_us", read_number, IN(dsm_description, poll_ns), 0, DSM_POLL_MOST / US, US, true },
 };
@@ -475,6 +476,7 @@ void dsm_description_engine(const struct dsm_description *d,
 	p->keepalive_ms = d->keepalive_ms;
 	p->prefetch = d->prefetch;
 	p->clear_hint = d->clear_hint;
+	p->class_u = d->class_u;
 }
 
 uint64_t dsm_description_limit(const struct dsm_description *d, unsigned int host)

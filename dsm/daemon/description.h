@@ -56,7 +56,7 @@ struct dsm_description {
 	uint64_t answer_ns;	/* UINT64_MAX: what the others allow */
 	uint32_t keepalive_ms;
 	unsigned int prefetch;			/* pages; 0: off */
-	bool clear_hint;
+	bool clear_hint, class_u;
 	uint64_t busy_wait_ns, poll_ns;		/* 0: off */
 };
 

@@ -94,6 +94,8 @@ static void retry_due(struct dsm_engine *e, struct dsm_entry *entry, uint64_t t)
 		    "gfn 0x%" PRIx64 " is no plain memory and can't leave this host" :
 		    "gfn 0x%" PRIx64 " is in use for too long and can't leave this host now",
 		    gfn);
+	if (!special && home && engine_keep_at_home(e, entry))
+		return;
 	engine_simple_step(e, gfn, DSM_EV_PIN_TIMEOUT);
 	/* "Not now" if another transaction has begun: it ends like this one. */
 	if (special && home && !e->has_failed)

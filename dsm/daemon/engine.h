@@ -91,6 +91,7 @@ struct dsm_engine_params {
 	unsigned int prefetch;		/* pages ahead of a reader, at most; 0: none */
 	bool clear_hint;		/* who overwrites a page gets it without its bytes */
 	unsigned int looks;		/* frames that an evacuation looks at at a time; 0: 4096 */
+	bool class_u;			/* what can't leave its home is used there */
 	const uint8_t *where;		/* host of each vCPU; NULL: no host carries vCPUs */
 	uint16_t lenders;		/* set of hosts that only have memory: they ask for nothing */
 	const uint8_t *places;		/* where each may be, but at home; with where */
@@ -112,6 +113,9 @@ struct dsm_engine_counts {
 	uint64_t prefetch_hits, prefetch_wasted;	/* used; gone before they were */
 	uint64_t prefetch_refused;		/* not the time for them */
 	uint64_t cleared, clears_late;		/* asked for without bytes; not: nobody waits, or others first */
+	uint64_t accesses, accesses_again;	/* to pages that stay at their home; not done there */
+	uint64_t accesses_done;			/* here, of other hosts' vCPUs */
+	uint64_t uncached;			/* times that a page began to be used at its home */
 	uint64_t holes;				/* that were shown to who waited for memory */
 	uint64_t tokens;			/* that came */
 	uint64_t operations, batches;		/* page operations; calls of Xen for them */
@@ -136,6 +140,8 @@ struct dsm_engine_counts {
 	struct dsm_histogram queue, wire, install;
 	/* From another host's request until its answer is with the transport. */
 	struct dsm_histogram serve;
+	/* Of an access to a page that stays at its home, from the ring to its answer. */
+	struct dsm_histogram access;
 };
 
 /* Of one range, in pages. */
@@ -265,6 +271,18 @@ int dsm_engine_set_prefetch(struct dsm_engine *engine, unsigned int pages);
  * this is called.
  */
 void dsm_engine_takes_ahead(struct dsm_engine *engine, unsigned int host, bool takes);
+
+/**
+ * @takes: the connection with @host, 0 .. DSM_MAX_HOSTS - 1, knows accesses to pages that
+ * stay at their home (DSM_WIRE_ACCESS).  Not, before this is called.
+ */
+void dsm_engine_takes_access(struct dsm_engine *engine, unsigned int host, bool takes);
+
+/**
+ * Whether what can't leave its home is used there.  Pages that are, at another host, stay
+ * so when it is switched off, until they may leave.
+ */
+void dsm_engine_set_class_u(struct dsm_engine *engine, bool on);
 
 /**
  * The guest is about to read what it has in the pages @first .. @end - 1, once,

@@ -10,6 +10,7 @@
  *	engine_open.c		a range opens and closes
  *	engine_misses.c		Xen's ring; misses, and when the core is told
  *	engine_said.c		what the ring says of vCPUs
+ *	engine_uncached.c	accesses to pages that can't leave their home
  *	engine_here.c		what is done here for vCPUs; the table of where they run
  *	engine_idle.c		whether a vCPU is up anywhere
  *	engine_letters.c	what is to be sent about vCPUs
@@ -163,6 +164,10 @@ struct carried {
 	struct letter call;		/* by it: it runs here */
 	bool asks;			/* and waits for that call's result */
 	struct letter reply;		/* to it: its call was done here */
+	struct letter access;		/* by it, to a page that stays at its home: it runs here */
+	bool accesses;			/* and waits for what that finds */
+	uint64_t access_since;
+	struct letter accessed;		/* to it: its access was made here */
 	bool is_doing;			/* a call by it is to be done here: */
 	struct dsm_vcpu_msg doing;
 	uint64_t doing_since, doing_due;	/* ns: when it came; when it is tried again */
@@ -329,6 +334,7 @@ struct dsm_engine {
 	unsigned int fetching;		/* prefetches that are out */
 	bool wants_prefetch;		/* a reader does */
 	uint16_t ahead;			/* hosts that take GETM ahead of time */
+	uint16_t take_access;		/* hosts that know ACCESS */
 	unsigned int room;		/* frames that windows have missed */
 	bool hungry;			/* somebody waits for a frame */
 	uint64_t evict_due;		/* a lease ends, and its frame is wanted; or DSM_NEVER */
@@ -576,6 +582,10 @@ void engine_look_again(struct dsm_engine *e, uint64_t gfn);
 /** Who waits for the page, and whoever looks soon, finds no memory.  Not if that is shown. */
 void engine_show_hole(struct dsm_engine *e, struct dsm_entry *entry);
 
+/** From now on what vCPUs do with the page is done at its home; and no more. */
+void engine_uncache(struct dsm_engine *e, struct dsm_entry *entry);
+void engine_cache(struct dsm_engine *e, struct dsm_entry *entry);
+
 /** From now on who meets the hole that was shown asks again. */
 void engine_end_hole(struct dsm_engine *e, struct dsm_entry *entry);
 
@@ -716,6 +726,18 @@ void engine_breach(struct dsm_engine *e, unsigned int from, const struct dsm_vcp
 
 /** What Xen says of something that was checked: our mistake, if it is an error. */
 void engine_check_done(struct dsm_engine *e, const struct dsm_vcpu_msg *m, int rc);
+
+/* ---- engine_uncached.c ---- */
+
+/** Xen's ring: ACCESS.  Return: whether it makes sense. */
+bool engine_access_said(struct dsm_engine *e, const struct dsm_vcpu_msg *m);
+
+/** A page was in use here for too long: may who asked use it here?  Return: so it is. */
+bool engine_keep_at_home(struct dsm_engine *e, struct dsm_entry *entry);
+
+/** ACCESS, ACCESSED of a peer, about a vCPU that there is.  Return: 0, or enum dsm_error. */
+int engine_access_got(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_msg *m);
+int engine_accessed_got(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_msg *m);
 
 /* ---- engine_said.c ---- */
 

@@ -42,7 +42,7 @@ void engine_take_letter(struct dsm_engine *e, struct letter *letter)
 static bool stop_holds(const struct dsm_engine *e, unsigned int host, const struct letter *letter)
 {
 	return e->vcpus.stop.on && e->vcpus.stop.fenced & dsm_bit(host) &&
-	       letter->msg.type != DSM_VCPU_REPLY;
+	       letter->msg.type != DSM_VCPU_REPLY && letter->msg.type != DSM_VCPU_ACCESSED;
 }
 
 /* The first that may go. */

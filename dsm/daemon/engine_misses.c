@@ -179,6 +179,24 @@ void engine_tell_all(struct dsm_engine *e)
 	e->hungry = hungry;
 }
 
+/*
+ * A page that is used at its home.  Who missed it before it was so has been woken, or is
+ * now; who can't use it there asks for it.  Return: it is dealt with.
+ */
+static bool is_used_elsewhere(struct dsm_engine *e, const struct dsm_xen_miss *miss)
+{
+	struct dsm_entry *entry = dsm_table_find(&e->table, miss->gfn);
+
+	if (!entry || !entry->uncached)
+		return false;
+	if (miss->of_u) {
+		entry->needed = true;
+		return false;
+	}
+	engine_uncache(e, entry);
+	return true;
+}
+
 static void vcpu_missed(struct dsm_engine *e, const struct dsm_xen_miss *miss)
 {
 	struct vcpu *v = &e->vcpu[miss->vcpu];
@@ -269,7 +287,7 @@ static void missed(struct dsm_engine *e, const struct dsm_xen_miss *miss)
 		turn_tool_away(e, miss->gfn);
 	else if (miss->foreign)
 		foreign_missed(e, miss);
-	else
+	else if (!is_used_elsewhere(e, miss))
 		vcpu_missed(e, miss);
 }
 

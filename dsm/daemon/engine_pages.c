@@ -53,7 +53,58 @@ void engine_show_hole(struct dsm_engine *e, struct dsm_entry *entry)
 			    entry->page.gfn, strerror(-rc));
 		return;
 	}
+	entry->uncached = false;
 	entry->away_due = now(e) + engine_hole_for(e, entry->page.gfn);
+}
+
+/* One operation now, on a page that has none in the batch. */
+static int operate(struct dsm_engine *e, const struct dsm_entry *entry, unsigned int type)
+{
+	struct dsm_xen_op op = { .gfn = entry->page.gfn, .type = (uint8_t)type };
+	int rc = e->p.xen->calls->page(e->p.xen, &op, 1);
+
+	e->counts.operations++;
+	e->counts.batches++;
+	return rc ? rc : op.rc;
+}
+
+void engine_uncache(struct dsm_engine *e, struct dsm_entry *entry)
+{
+	int rc;
+
+	if (entry->away_due != DSM_NEVER)
+		engine_end_hole(e, entry);
+	if (e->has_failed)
+		return;
+	rc = operate(e, entry, DSM_XEN_UNCACHE);
+	/* It is so; who has missed it before looks again. */
+	if (rc == -EEXIST) {
+		engine_look_again(e, entry->page.gfn);
+		rc = 0;
+	}
+	if (rc) {
+		engine_fail(e, "Xen does not have gfn 0x%" PRIx64 " used at its home: %s",
+			    entry->page.gfn, strerror(-rc));
+		return;
+	}
+	e->counts.uncached += !entry->uncached;
+	entry->uncached = true;
+	engine_woken(e, entry);
+}
+
+void engine_cache(struct dsm_engine *e, struct dsm_entry *entry)
+{
+	int rc = operate(e, entry, DSM_XEN_CACHE);
+
+	/* It may be here by now, or a hole. */
+	if (rc && rc != -EEXIST && rc != -EINVAL && rc != -ENOENT) {
+		engine_fail(e, "Xen does not take gfn 0x%" PRIx64 " as an ordinary page: %s",
+			    entry->page.gfn, strerror(-rc));
+		return;
+	}
+	entry->uncached = false;
+	entry->needed = false;
+	engine_settle(e, entry);
 }
 
 void engine_end_hole(struct dsm_engine *e, struct dsm_entry *entry)
@@ -352,6 +403,27 @@ static void fail_page(struct dsm_engine *e, const struct dsm_entry *entry,
 	}
 }
 
+/* The home says that the page can't leave it, and can be used there. */
+static void stays(struct dsm_engine *e, struct dsm_entry *entry, unsigned int reason)
+{
+	char who[DSM_WAITS_SIZE];
+
+	if (!entry->needed) {
+		engine_uncache(e, entry);
+		return;
+	}
+	engine_who_waits(e, entry->page.gfn, who, sizeof(who));
+	/* It is let go of some day, and asked for until then. */
+	if (reason != DSM_R_PRIVATE) {
+		engine_warn(e, WARN_PIN_THERE, "gfn 0x%" PRIx64 " is needed here%s for what can't be done elsewhere (Xen's log says what), and is in use at %s: that waits",
+			    entry->page.gfn, who, name_of(e, entry->page.home));
+		wake(e, entry, DSM_WAKE_ALL);
+		return;
+	}
+	engine_fail(e, "gfn 0x%" PRIx64 " is needed here%s for what can't be done elsewhere (Xen's log says what), and it can't leave %s: it is in use there for ever",
+		    entry->page.gfn, who, name_of(e, entry->page.home));
+}
+
 static void act(struct dsm_engine *e, struct dsm_entry *entry,
 		const struct dsm_action *action, const uint8_t *page)
 {
@@ -383,6 +455,9 @@ static void act(struct dsm_engine *e, struct dsm_entry *entry,
 		break;
 	case DSM_ACT_FAIL:
 		fail_page(e, entry, action);
+		break;
+	case DSM_ACT_STAYS:
+		stays(e, entry, action->reason);
 		break;
 	case DSM_ACT_OPERATION:
 		if (entry->away_due != DSM_NEVER)
@@ -526,7 +601,14 @@ void engine_settle(struct dsm_engine *e, struct dsm_entry *entry)
 	if (!dsm_page_needs_buffer(page))
 		dsm_table_take_back(&e->table, entry);
 	engine_settle_range(e, entry);
-	if (dsm_page_is_idle(page, &e->vm) && entry->due == DSM_NEVER)
+	if (page->state != DSM_INVALID) {
+		entry->uncached = false;
+		entry->needed = false;
+	}
+	if (page->state != DSM_MODIFIED)
+		entry->used_here = false;
+	if (dsm_page_is_idle(page, &e->vm) && entry->due == DSM_NEVER && !entry->uncached &&
+	    !entry->used_here)
 		dsm_table_forget(&e->table, entry);
 }
 

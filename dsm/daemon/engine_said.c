@@ -136,6 +136,9 @@ void engine_vcpu_said(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 		case DSM_VCPU_CALL:
 			sense = said_call(e, m);
 			break;
+		case DSM_VCPU_ACCESS:
+			sense = engine_access_said(e, m);
+			break;
 		case DSM_VCPU_SHUTDOWN:
 			sense = said_shutdown(e, m);
 			break;

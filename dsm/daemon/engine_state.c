@@ -60,7 +60,7 @@ bool engine_vcpus_are_quiet(const struct dsm_engine *e)
 	if (e->vcpus.nr_letters || e->vcpus.nr_doing)
 		return false;
 	for (i = 0; e->vcpus.carried && i < e->p.nr_vcpus; i++)
-		if (e->vcpus.carried[i].asks)
+		if (e->vcpus.carried[i].asks || e->vcpus.carried[i].accesses)
 			return false;
 	return true;
 }

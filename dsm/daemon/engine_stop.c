@@ -170,12 +170,13 @@ static bool send_fences(struct dsm_engine *e)
 	return changed;
 }
 
-/* Return: a vCPU of this host that waits for a call; nr_vcpus: none. */
+/* Return: a vCPU of this host that waits for a call, or an access; nr_vcpus: none. */
 static unsigned int caller(const struct dsm_engine *e)
 {
+	const struct carried *c = e->vcpus.carried;
 	unsigned int i;
 
-	for (i = 0; i < e->p.nr_vcpus && !e->vcpus.carried[i].asks; i++)
+	for (i = 0; i < e->p.nr_vcpus && !c[i].asks && !c[i].accesses; i++)
 		;
 	return i;
 }

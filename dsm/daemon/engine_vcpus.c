@@ -206,7 +206,7 @@ static int got_shutdown(struct dsm_engine *e, unsigned int from, const struct ds
 static bool is_early(const struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 {
 	return e->vcpus.held && (m->type == DSM_VCPU_EVENT || m->type == DSM_VCPU_PORTS ||
-				 m->type == DSM_VCPU_CALL);
+				 m->type == DSM_VCPU_CALL || m->type == DSM_VCPU_ACCESS);
 }
 
 static int got(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_msg *m)
@@ -238,6 +238,10 @@ static int got(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_ms
 		return got_call(e, from, m);
 	case DSM_VCPU_REPLY:
 		return got_reply(e, from, m);
+	case DSM_VCPU_ACCESS:
+		return engine_access_got(e, from, m);
+	case DSM_VCPU_ACCESSED:
+		return engine_accessed_got(e, from, m);
 	case DSM_VCPU_SHUTDOWN:
 		return got_shutdown(e, from, m);
 	case DSM_VCPU_IDLE:

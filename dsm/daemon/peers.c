@@ -141,6 +141,8 @@ static void on_up(void *context, unsigned int host, uint32_t epoch)
 	rc = dsm_engine_peer_up(w->engine, host, epoch);
 	dsm_engine_takes_ahead(w->engine, host, dsm_transport_version(w->transport, host) >=
 			       DSM_WIRE_AHEAD);
+	dsm_engine_takes_access(w->engine, host, dsm_transport_version(w->transport, host) >=
+				DSM_WIRE_ACCESS);
 	if (rc) {
 		dsm_worker_say(w, 4, "host %s: connected again; who was lost or has left does not come back",
 			       dsm_worker_name(w, host));

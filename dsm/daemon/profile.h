@@ -38,6 +38,7 @@ enum dsm_profile_event {
 	DSM_PROFILE_READ,	/* a vCPU here missed it */
 	DSM_PROFILE_WRITE,
 	DSM_PROFILE_TAKEN,	/* another host wants it, or its home takes it for one */
+	DSM_PROFILE_ACCESS,	/* a vCPU here used it at its home, where it stays */
 	DSM_PROFILE_EVENTS
 };
 
@@ -56,7 +57,7 @@ void dsm_profile_destroy(struct dsm_profile *profile);
 /** From now on, and from nothing. */
 void dsm_profile_clear(struct dsm_profile *profile);
 
-/** @host: of DSM_PROFILE_TAKEN, below 16. */
+/** @host: of DSM_PROFILE_TAKEN, below 16; else not looked at. */
 void dsm_profile_add(struct dsm_profile *profile, uint64_t gfn,
 		     enum dsm_profile_event event, unsigned int host);
 

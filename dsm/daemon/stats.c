@@ -171,6 +171,10 @@ static const struct engine_number {
 	NUMBER(vcpu_calls, false, "Hypercalls that are about other hosts."),
 	NUMBER(vcpu_calls_done, false, "Hypercalls of other hosts done here."),
 	NUMBER(vcpu_calls_again, false, "Tries of these that had to wait for a page."),
+	NUMBER(accesses, false, "Accesses to pages that stay at their home, which is another host."),
+	NUMBER(accesses_again, false, "Of these, not done there: the page may leave."),
+	NUMBER(accesses_done, false, "Accesses of other hosts done here."),
+	NUMBER(uncached, false, "Times that a page began to be used at its home."),
 	NUMBER(holes, false, "Accesses to memory that its home does not have."),
 	NUMBER(tokens, false, "Times that the progress token came."),
 	NUMBER(operations, false, "Page operations of Xen."),
@@ -221,6 +225,7 @@ static const struct {
 	PHASE(wire, "From there until its answer is read."),
 	PHASE(install, "From there until who waits is woken."),
 	PHASE(serve, "From another host's request until its answer is with the transport."),
+	PHASE(access, "Of an access to a page that stays at its home, from the ring to its answer."),
 #undef PHASE
 };
 
@@ -402,6 +407,7 @@ static bool add_page(struct json_object *pages, const struct dsm_profile_page *p
 	add_number(row, "reads", page->events[DSM_PROFILE_READ]);
 	add_number(row, "writes", page->events[DSM_PROFILE_WRITE]);
 	add_number(row, "taken", page->events[DSM_PROFILE_TAKEN]);
+	add_number(row, "accesses", page->events[DSM_PROFILE_ACCESS]);
 	if (add_object(row, "hosts", hosts))
 		for (i = 0; i < DSM_MAX_HOSTS; i++) {
 			if (!(page->hosts >> i & 1) || !stats->peer[i].name)

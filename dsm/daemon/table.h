@@ -51,11 +51,15 @@ struct dsm_entry {
 	bool referenced;		/* missed since the clock's hand came by */
 	bool evacuating;		/* under way, to its home */
 	bool fetching;			/* our request is out, and a prefetch */
-	bool fetched, fetched_here;	/* by prefetch, and not used yet; it came */
-	uint32_t fetched_for;		/* a vCPU, or none of them: who empties a range */
+	bool fetched : 1, fetched_here : 1;	/* by prefetch, and not used yet; it came */
+	bool foreign : 1;		/* a tool, or a call for another host, has missed it */
+	bool uncached : 1;		/* not at home: Xen has it in U */
+	bool needed : 1;		/* and somebody can't do with that */
+	bool used_here : 1;		/* at home, and in use: others were told to use it here */
 	bool special;			/* Xen says that it is no plain memory */
-	bool foreign;			/* a tool, or a call for another host, has missed it */
 	uint8_t owed;			/* enum owed: whose answer is waited for */
+	uint32_t fetched_for;		/* a vCPU, or none of them: who empties a range */
+	uint32_t free_since;		/* ms; used here, or private: nobody refers to it; 0: somebody does */
 	uint64_t owed_since;		/* ns; 0: nobody's */
 	TAILQ_ENTRY(dsm_entry) answer;
 	TAILQ_ENTRY(dsm_entry) clock;

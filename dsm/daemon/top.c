@@ -15,7 +15,7 @@
 
 #define NAME	128
 
-static const char *const events[] = { "reads", "writes", "taken" };
+static const char *const events[] = { "reads", "writes", "taken", "accesses" };
 #define EVENTS	(sizeof(events) / sizeof(events[0]))
 
 struct row {
@@ -103,7 +103,12 @@ static bool take_off(struct answer *now, const struct answer *then)
 
 static uint64_t sum(const struct row *row)
 {
-	return row->event[0] + row->event[1] + row->event[2];
+	uint64_t all = 0;
+	unsigned int e;
+
+	for (e = 0; e < EVENTS; e++)
+		all += row->event[e];
+	return all;
 }
 
 static int by_events(const void *a, const void *b)
@@ -180,13 +185,14 @@ void dsm_top_say(struct json_object *top)
 	printf("%" PRIu64 " events in %.1f s; a page that is not counted has had %" PRIu64 " at most\n",
 	       json_object_get_uint64(get(top, "events")), json_object_get_double(get(top, "seconds")),
 	       json_object_get_uint64(get(top, "least")));
-	printf("%-10s %9s %9s %9s %9s %9s  %-24s %s\n", "GFN", "READS", "WRITES", "TAKEN", "ERROR", "PER S", "SYMBOL", "TAKEN BY");
+	printf("%-10s %9s %9s %9s %9s %9s %9s  %-24s %s\n", "GFN", "READS", "WRITES", "TAKEN", "ACCESSES", "ERROR", "PER S",
+	       "SYMBOL", "TAKEN BY");
 	for (i = 0; i < json_object_array_length(pages); i++) {
 		page = json_object_array_get_idx(pages, i);
-		printf("0x%-8" PRIx64 " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9.1f  %-24s",
+		printf("0x%-8" PRIx64 " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9.1f  %-24s",
 		       json_object_get_uint64(get(page, "gfn")), json_object_get_uint64(get(page, "reads")),
 		       json_object_get_uint64(get(page, "writes")), json_object_get_uint64(get(page, "taken")),
-		       json_object_get_uint64(get(page, "error")), json_object_get_double(get(page, "per_second")),
+		       json_object_get_uint64(get(page, "accesses")), json_object_get_uint64(get(page, "error")), json_object_get_double(get(page, "per_second")),
 		       json_object_get_string(get(page, "symbol")));
 		say_hosts(get(page, "hosts"));
 		putchar('\n');

@@ -31,6 +31,13 @@ static void set_clear_hint(struct dsm_engine *engine, struct dsm_poll *poll,
 	dsm_engine_set_clear_hint(engine, value);
 }
 
+static void set_class_u(struct dsm_engine *engine, struct dsm_poll *poll,
+			uint64_t value)
+{
+	(void)poll;
+	dsm_engine_set_class_u(engine, value);
+}
+
 static void set_busy_wait(struct dsm_engine *engine, struct dsm_poll *poll,
 			  uint64_t value)
 {
@@ -55,6 +62,7 @@ static void set_profile(struct dsm_engine *engine, struct dsm_poll *poll,
 static const struct knob knobs[] = {
 	{ "prefetch", DSM_ENGINE_PREFETCH, set_prefetch },
 	{ "clear_hint", 1, set_clear_hint },
+	{ "class_u", 1, set_class_u },
 	{ "busy_wait_us", DSM_POLL_MOST / US, set_busy_wait },
 	{ "poll_us", DSM_POLL_MOST / US, set_poll },
 	{ "profile", 1, set_profile },
@@ -91,6 +99,6 @@ bool dsm_tune(struct dsm_engine *engine, struct dsm_poll *poll,
 			*text = NULL;
 		return false;
 	}
-	*text = strdup("want prefetch=N, clear_hint=0 or 1, busy_wait_us=N, poll_us=N or profile=0 or 1");
+	*text = strdup("want prefetch=N, clear_hint=0 or 1, class_u=0 or 1, busy_wait_us=N, poll_us=N or profile=0 or 1");
 	return false;
 }

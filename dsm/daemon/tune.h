@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /**
- * @word: "KEY=NUMBER", with a key of the description: prefetch, clear_hint,
+ * @word: "KEY=NUMBER", with a key of the description: prefetch, clear_hint, class_u,
  * busy_wait_us, poll_us; or profile, which is none.
  * @text: what is wrong, for free(); NULL without memory.
  * Return: was it set?

@@ -32,6 +32,8 @@ enum dsm_xen_op_type {
 	DSM_XEN_DROP,		/* I to hole; a pooled frame goes to the host */
 	DSM_XEN_WAKE,
 	DSM_XEN_QUERY,
+	DSM_XEN_UNCACHE,	/* I to U, of what has its home elsewhere */
+	DSM_XEN_CACHE,		/* U to I */
 };
 
 enum dsm_xen_state {
@@ -40,6 +42,7 @@ enum dsm_xen_state {
 	DSM_XEN_STATE_S,
 	DSM_XEN_STATE_M,
 	DSM_XEN_STATE_OTHER,	/* mapped, and not by DSM */
+	DSM_XEN_STATE_U,	/* as I; what a vCPU does with it is an ACCESS */
 };
 
 #define DSM_XEN_MAX_OPS	1024	/* in one call of page() */
@@ -67,13 +70,14 @@ struct dsm_xen_miss {
 	uint8_t want;		/* enum dsm_xen_want */
 	bool foreign;		/* no vCPU: another domain, which tries again */
 	bool by_xen;		/* on behalf of Xen */
+	bool of_u;		/* the page is in U, and this can't be an ACCESS */
 };
 
 /* What Xen's ring has: somebody waits for a page, or something about vCPUs. */
 struct dsm_xen_entry {
 	struct dsm_xen_miss miss;
 	/*
-	 * Its type is 0: a miss; else EVENT, PORTS, CALL, SHUTDOWN, or IDLE: flags: is one
+	 * Its type is 0: a miss; else EVENT, PORTS, CALL, ACCESS, SHUTDOWN, or IDLE: flags: is one
 	 * of the vCPUs up that run here; number: SENDs that were done until then.
 	 */
 	struct dsm_vcpu_msg vcpu;
@@ -121,6 +125,19 @@ struct dsm_xen_calls {
 	 * Return: 0; -EINVAL: a port that is not that host's; -ESRCH; -errno.
 	 */
 	int (*reply)(struct dsm_xen *xen, const struct dsm_vcpu_msg *reply);
+	/**
+	 * An ACCESS of a vCPU of another host, to a page that is homed here and in M:
+	 * word[1] is what was there afterwards.
+	 * @in_use: does anybody but the guest refer to the page?
+	 * Return: 0; -ENOENT: a hole; -ENODATA: it is not in M; -EBUSY: the guest gives it
+	 * back just now; -EPERM: no memory that vCPUs of several hosts have in common; -errno.
+	 */
+	int (*access)(struct dsm_xen *xen, struct dsm_vcpu_msg *access, bool *in_use);
+	/**
+	 * Its ACCESSED, to the vCPU that waits.
+	 * Return: 0; -EINVAL: more bits than were asked for; -ESRCH; -errno.
+	 */
+	int (*accessed)(struct dsm_xen *xen, const struct dsm_vcpu_msg *accessed);
 	/** The guest has shut down elsewhere, with that code.  Return: 0 or -errno. */
 	int (*shutdown)(struct dsm_xen *xen, unsigned int code);
 	/**

@@ -39,11 +39,18 @@ SAME(DSM_XEN_UPGRADE, XEN_DSM_UPGRADE);
 SAME(DSM_XEN_DROP, XEN_DSM_DROP);
 SAME(DSM_XEN_WAKE, XEN_DSM_WAKE);
 SAME(DSM_XEN_QUERY, XEN_DSM_QUERY);
+SAME(DSM_XEN_UNCACHE, XEN_DSM_UNCACHE);
+SAME(DSM_XEN_CACHE, XEN_DSM_CACHE);
 SAME(DSM_XEN_STATE_HOLE, XEN_DSM_STATE_HOLE);
 SAME(DSM_XEN_STATE_I, XEN_DSM_STATE_I);
 SAME(DSM_XEN_STATE_S, XEN_DSM_STATE_S);
 SAME(DSM_XEN_STATE_M, XEN_DSM_STATE_M);
 SAME(DSM_XEN_STATE_OTHER, XEN_DSM_STATE_OTHER);
+SAME(DSM_XEN_STATE_U, XEN_DSM_STATE_U);
+SAME(DSM_ACCESS_READ, XEN_DSM_ACCESS_READ);
+SAME(DSM_ACCESS_WRITE, XEN_DSM_ACCESS_WRITE);
+SAME(DSM_ACCESS_CMPXCHG, XEN_DSM_ACCESS_CMPXCHG);
+SAME(DSM_ACCESS_AGAIN, XEN_DSM_ACCESS_AGAIN);
 SAME(DSM_XEN_WANT_S, XEN_DSM_WANT_S);
 SAME(DSM_XEN_WANT_M, XEN_DSM_WANT_M);
 SAME(DSM_XEN_WANT_M_NODATA, XEN_DSM_WANT_M_NODATA);
@@ -129,6 +136,15 @@ static struct dsm_vcpu_msg about_vcpus(const struct libxc *x,
 		m.about = (uint32_t)e->vectors[0];
 		memcpy(m.word, e->vectors + 1, 3 * sizeof(m.word[0]));
 		break;
+	case XEN_DSM_ACCESS:
+		m.type = DSM_VCPU_ACCESS;
+		m.vcpu = e->vcpu;
+		m.flags = (uint8_t)(e->want | e->flags >> 12 << 4);
+		m.number = e->vectors[0];
+		m.word[0] = e->gfn * DSM_PAGE_BYTES + e->flags % DSM_PAGE_BYTES;
+		m.word[1] = e->vectors[1];
+		m.word[2] = e->vectors[2];
+		break;
 	case XEN_DSM_SHUTDOWN:
 		m.type = DSM_VCPU_SHUTDOWN;
 		m.flags = e->want;
@@ -158,6 +174,7 @@ static unsigned int take(struct libxc *x, struct dsm_xen_entry *entries,
 				.want = e->type == XEN_DSM_PAGE_MISS ? e->want : 0,
 				.foreign = e->flags & XEN_DSM_MISS_FOREIGN,
 				.by_xen = e->flags & XEN_DSM_MISS_BY_XEN,
+				.of_u = e->flags & XEN_DSM_MISS_OF_U,
 			},
 			.vcpu = about_vcpus(x, e),
 		};
@@ -231,6 +248,32 @@ static int reply(struct dsm_xen *xen, const struct dsm_vcpu_msg *m)
 	memcpy(what.arg, m->word, sizeof(what.arg));
 	return xc_dsm_reply(of(xen)->xch, of(xen)->domid, m->vcpu, m->number, &what) ?
 	       -errno : 0;
+}
+
+static int access_page(struct dsm_xen *xen, struct dsm_vcpu_msg *m, bool *in_use)
+{
+	xen_dsm_access_t access = {
+		.gfn = m->word[0] / DSM_PAGE_BYTES,
+		.offset = (uint16_t)(m->word[0] % DSM_PAGE_BYTES),
+		.width = (uint8_t)DSM_ACCESS_WIDTH(m->flags),
+		.op = m->flags & DSM_ACCESS_WHAT,
+		.old = m->word[1], .value = m->word[2],
+	};
+
+	if (xc_dsm_do_access(of(xen)->xch, of(xen)->domid, &access))
+		return -errno;
+	m->word[1] = access.old;
+	*in_use = access.in_use;
+	return 0;
+}
+
+static int accessed(struct dsm_xen *xen, const struct dsm_vcpu_msg *m)
+{
+	const xen_dsm_access_done_t done = {
+		.vcpu = m->vcpu, .flags = m->flags, .cookie = m->number, .old = m->word[0],
+	};
+
+	return xc_dsm_access_done(of(xen)->xch, of(xen)->domid, &done) ? -errno : 0;
 }
 
 static int shut_down(struct dsm_xen *xen, unsigned int code)
@@ -523,7 +566,8 @@ static void close_all(struct dsm_xen *xen)
 
 static const struct dsm_xen_calls calls = {
 	.page = page, .misses = misses, .has_misses = has_misses, .send_event = send_event, .send_ports = send_ports,
-	.call = call, .reply = reply, .shutdown = shut_down, .shared_info = shared_info,
+	.call = call, .reply = reply, .access = access_page, .accessed = accessed,
+	.shutdown = shut_down, .shared_info = shared_info,
 	.shared_info_at = shared_info_at, .place = place, .is_up = is_up, .pause = pause_domain,
 	.unpause = start, .get_time = get_time,
 	.set_time = set_time, .get_policy = get_policy, .set_policy = set_policy, .start = start,

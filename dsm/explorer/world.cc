@@ -275,6 +275,16 @@ void World<H, P>::act(Rules<H, P> &rules, unsigned h, unsigned p,
 			break;
 		case DSM_ACT_FINISHED:
 			break;
+		case DSM_ACT_STAYS:
+			/*
+			 * An access at the home is one that a vCPU there could make:
+			 * nothing new, as long as the home has the page alone while it is
+			 * private, which dsm_page_broken_rule() says.
+			 */
+			if (rules.home[p] == h || page[h][p].state != DSM_INVALID)
+				wrong = "a page that is here is used at its home";
+			wake(h, p, DSM_WAKE_ALL);
+			break;
 		case DSM_ACT_FAIL:
 			failed = true;
 			check_failure(rules, h, p, a, wrong);
@@ -645,6 +655,12 @@ bool World<H, P>::make(Rules<H, P> &rules, const Move &move, Violation &wrong)
 	case Will::PRIVATE:
 		possible = step(rules, h, p, simple(DSM_EV_PRIVATE), 0, wrong);
 		break;
+	case Will::STAYS:
+		possible = step(rules, h, p, simple(DSM_EV_STAYS), 0, wrong);
+		break;
+	case Will::PUBLIC:
+		possible = step(rules, h, p, simple(DSM_EV_PUBLIC), 0, wrong);
+		break;
 	case Will::NO_MEMORY:
 		possible = operate(rules, h, p, wrong, DSM_OP_NOMEM);
 		break;
@@ -779,6 +795,9 @@ void World<H, P>::moves(const Rules<H, P> &rules, std::vector<Move> &found) cons
 			can(Will::POPULATE, !due && may.remote_drop && !home);
 			can(Will::PRIVATE, may.private_pages && home && !due &&
 			    x.state == WRITABLE && c.dir.mode != DSM_MODE_PRIVATE);
+			can(Will::STAYS, may.at_home && may.pins && home && !due && x.retry);
+			can(Will::PUBLIC, may.at_home && home && !due &&
+			    c.dir.mode == DSM_MODE_PRIVATE);
 			can(Will::NO_MEMORY, may.no_memory && x.state == HOLE &&
 			    c.operation == DSM_OP_POPULATE);
 			can(Will::BREAK, may.broken && due);
@@ -1409,6 +1428,10 @@ std::string World<H, P>::say(const Move &move) const
 		return "the guest populates it";
 	case Will::PRIVATE:
 		return "users that never let go";
+	case Will::STAYS:
+		return "pinned for too long: it can be used at home";
+	case Will::PUBLIC:
+		return "users that let go";
 	case Will::NO_MEMORY:
 		return "Xen: POPULATE finds no frame";
 	case Will::BREAK:

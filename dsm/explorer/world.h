@@ -50,6 +50,7 @@ struct Features {
 	bool ahead;		/* prefetches of pages that will be written */
 	bool split;		/* page operations take time */
 	bool private_pages;	/* the home's page gets users that never let go */
+	bool at_home;		/* who needs such a page uses it there; they let go after all */
 	bool no_memory, broken;	/* POPULATE finds no frame; any operation fails; with split */
 	unsigned deaths;	/* so many hosts may die */
 	bool home_dies;
@@ -71,7 +72,7 @@ struct Features {
 enum class Will : uint8_t {	/* and what is owed, from RING on */
 	READ, WRITE_MISS, ZERO, PREFETCH, STORE, EVICT, PIN, PIN_TIMEOUT, XEN_DROP,
 	XEN_POPULATE, DROP, POPULATE, PRIVATE, RETIRED, DIE, NO_MEMORY, BREAK,
-	LEAVE, COME_BACK, CUT,
+	LEAVE, COME_BACK, CUT, PUBLIC, STAYS,
 	RING, OPERATION, DELIVER, OVERTAKE, UNPIN, RETRY, NOTICE, LEASE_OVER, ENTER,
 };
 
@@ -193,6 +194,7 @@ template<unsigned H, unsigned P> struct Rules {
 		for (unsigned h = 0; h < H; h++) {
 			dsm_vm_init(&vm[h], h, H);
 			vm[h].leases = may.leases;
+			vm[h].used_at_home = may.at_home ? uint16_t((1u << H) - 1) : 0;
 			if (may.max_losses)
 				vm[h].max_losses = uint8_t(may.max_losses);
 			for (unsigned p = 0; p < P; p++)

@@ -40,7 +40,7 @@ constexpr auto EVICT = &F::evict, PINS = &F::pins, PREFETCH = &F::prefetch,
 	       MERGE = &F::merge, PROMPT = &F::prompt, CUT = &F::cut,
 	       GOES_ON = &F::goes_on, HOME_DIES = &F::home_dies,
 	       READS_FIRST = &F::reads_first, REORDER = &F::reorder,
-	       AHEAD = &F::ahead;
+	       AHEAD = &F::ahead, AT_HOME = &F::at_home;
 
 static const std::vector<WorldSpec> worlds = {
 	{ "2x1-small", "evictions", 2, 1, { 0 }, can({ EVICT }) },
@@ -80,6 +80,10 @@ static const std::vector<WorldSpec> worlds = {
 	{ "2x1-private-holes", "the same with all but pages that are zeroed", 2, 1, { 0 },
 	  can({ EVICT, PINS, MERGE, PREFETCH, DROP, REMOTE_DROP, LEASES, PRIVATE,
 		SPLIT }) },
+	{ "2x1-at-home", "a page that can't leave its home is used there, until it can", 2, 1,
+	  { 0 }, can({ EVICT, PINS, MERGE, PREFETCH, PRIVATE, AT_HOME, SPLIT }) },
+	{ "2x1-at-home-leases", "the same with leases, pages that are zeroed", 2, 1, { 0 },
+	  can({ EVICT, PINS, ZERO, LEASES, PRIVATE, AT_HOME, SPLIT }) },
 	{ "2x1-broken", "page operations fail, or find no memory", 2, 1, { 0 },
 	  can({ DROP, REMOTE_DROP, SPLIT, NO_MEMORY, BROKEN }) },
 	{ "2x1-broken-evict", "the same with evictions, pins, prefetches", 2, 1, { 0 },
@@ -139,6 +143,8 @@ static const std::vector<WorldSpec> worlds = {
 	  can({ EVICT, SPLIT, PROMPT }) },
 	{ "3x1-private", "a page that can't leave its home", 3, 1, { 0 },
 	  can({ EVICT, PREFETCH, PRIVATE, PROMPT }) },
+	{ "3x1-at-home", "a page that can't leave its home is used there, until it can", 3, 1,
+	  { 0 }, can({ EVICT, PINS, PRIVATE, AT_HOME, PROMPT }) },
 	{ "3x1-broken", "operations fail, or find no memory", 3, 1, { 0 },
 	  can({ DROP, SPLIT, NO_MEMORY, BROKEN, PROMPT }) },
 	{ "3x1-death", "one host dies, evictions", 3, 1, { 0 },
@@ -218,6 +224,7 @@ static const FeatureName feature_names[] = {
 	{ "leases", &F::leases, nullptr },
 	{ "split", &F::split, nullptr },
 	{ "private", &F::private_pages, nullptr },
+	{ "at_home", &F::at_home, nullptr },
 	{ "no_memory", &F::no_memory, nullptr },
 	{ "broken", &F::broken, nullptr },
 	{ "loose", &F::loose, nullptr },

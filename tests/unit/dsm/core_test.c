@@ -707,6 +707,83 @@ static void prefetches(const void *argument)
 	CHECK(sent(&h, 1, DSM_NACK)->reason == DSM_R_PRIVATE, "never leaves");
 }
 
+/* In use for too long, while others wait; and what becomes of it. */
+static void stays_at_home(const void *argument)
+{
+	struct host h = host(0, 4);
+	struct dsm_event e;
+
+	(void)argument;
+	tell(&h, 1, DSM_GETM, 0, 0);
+	result(&h, DSM_OP_INVALIDATE, DSM_OP_BUSY);
+	tell(&h, 2, DSM_GETS, 0, 0);
+	tell(&h, 3, DSM_DROP, 0, 0);
+	CHECK(give(&h, event(DSM_EV_PRIVATE)) == -DSM_E_NOT_NOW, "somebody waits");
+	fine(&h, event(DSM_EV_STAYS));
+	CHECK(sent(&h, 1, DSM_NACK)->reason == DSM_R_STAYS && h.page.dir.mode == DSM_MODE_MODIFIED, "who waits");
+	CHECK(h.page.dir.now.host == 2 && h.page.operation == DSM_OP_DOWNGRADE, "then the next one");
+	result(&h, DSM_OP_DOWNGRADE, DSM_OP_BUSY);
+	fine(&h, event(DSM_EV_STAYS));
+	CHECK(sent(&h, 2, DSM_NACK)->reason == DSM_R_STAYS, "a reader as well");
+	result(&h, DSM_OP_DROP, DSM_OP_BUSY);
+	CHECK(give(&h, event(DSM_EV_STAYS)) == -DSM_E_NOT_NOW, "to be freed is no use");
+	fine(&h, event(DSM_EV_PIN_TIMEOUT));
+	CHECK(sent(&h, 3, DSM_RESULT)->reason == DSM_R_PIN, "as before");
+	CHECK(give(&h, event(DSM_EV_STAYS)) == -DSM_E_NOT_NOW, "nobody waits");
+	h = shared_by_all(3);
+	tell(&h, 1, DSM_GETM, 0, 0);
+	tell(&h, 2, DSM_INV_ACK, 0, h.page.dir.txn);
+	result(&h, DSM_OP_INVALIDATE, DSM_OP_BUSY);
+	CHECK(give(&h, event(DSM_EV_STAYS)) == -DSM_E_NOT_NOW, "who asked has a copy");
+
+	h = host(0, 4);
+	fine(&h, event(DSM_EV_PRIVATE));
+	fine(&h, event(DSM_EV_PUBLIC));
+	CHECK(!h.out.nr && dsm_page_is_idle(&h.page, &h.vm), "as at first");
+	CHECK(give(&h, event(DSM_EV_PUBLIC)) == -DSM_E_NOT_NOW, "once");
+	tell(&h, 1, DSM_GETM, 0, 0);
+	done(&h, DSM_OP_INVALIDATE);
+	CHECK(sent(&h, 1, DSM_DATA_M), "it leaves");
+	/* A lease is no use for too long. */
+	h = host(0, 2);
+	h.vm.leases = true;
+	h.page.lease = DSM_LEASE_ACTIVE;
+	tell(&h, 1, DSM_GETM, 0, 0);
+	CHECK(h.page.dir.phase == DSM_LOCAL && !h.page.operation, "it waits for the lease");
+	CHECK(give(&h, event(DSM_EV_STAYS)) == -DSM_E_NOT_NOW, "somebody waits for it");
+
+	/* Elsewhere: who waits uses it there, and a prefetch is nobody. */
+	h = holder(DSM_INVALID);
+	CHECK(give(&h, event(DSM_EV_PUBLIC)) == -DSM_E_EVENT, "not at home");
+	CHECK(give(&h, event(DSM_EV_STAYS)) == -DSM_E_EVENT, "not at home");
+	h.vm.used_at_home = dsm_bit(0);
+	miss(&h, true, 0);
+	nack(&h, DSM_R_PRIVATE, 1);
+	CHECK(h.out.nr == 1 && h.out.action[0].type == DSM_ACT_STAYS && !h.page.broken &&
+	      h.out.action[0].reason == DSM_R_PRIVATE && dsm_page_is_idle(&h.page, &h.vm), "it stays");
+	miss(&h, true, 0);
+	nack(&h, DSM_R_STAYS, 1);
+	CHECK(h.out.nr == 1 && h.out.action[0].type == DSM_ACT_STAYS && h.out.action[0].reason == DSM_R_STAYS, "for a while");
+	miss(&h, false, DSM_F_PREFETCH);
+	nack(&h, DSM_R_PRIVATE, 2);
+	CHECK(!count(&h, DSM_ACT_STAYS), "nobody waits");
+	/* Of this home only. */
+	h.vm.used_at_home = dsm_bit(2);
+	miss(&h, true, 0);
+	nack(&h, DSM_R_STAYS, 3);
+	CHECK(h.out.nr == 1 && h.out.action[0].wake == DSM_WAKE_ALL, "it is asked for again");
+	h = holder(DSM_SHARED);
+	miss(&h, true, 0);
+	e = message(0, DSM_NACK, 0, 1);
+	e.msg.reason = DSM_R_STAYS;
+	CHECK(give(&h, e) == -DSM_E_REASON, "our copy would have been recalled");
+	h = holder(DSM_INVALID);
+	h.vm.used_at_home = dsm_bit(2);
+	miss(&h, true, 0);
+	nack(&h, DSM_R_PRIVATE, 3);
+	CHECK(count(&h, DSM_ACT_FAIL) == 1, "the end");
+}
+
 /* A home of which one other host has a copy. */
 static struct host shared_by(unsigned int reader, unsigned int nr_hosts)
 {
@@ -1062,8 +1139,10 @@ static void answers_that_do_not_fit(const void *argument)
 	h = host(0, 3);
 	tell(&h, 1, DSM_GETM, DSM_F_NODATA, 0);
 	CHECK(h.out.action[0].bytes == DSM_BYTES_NONE, "nobody wants the bytes");
-	result(&h, DSM_OP_INVALIDATE, DSM_OP_BUSY);
-	CHECK(give(&h, event(DSM_EV_PRIVATE)) == -DSM_E_NOT_NOW, "on its way");
+	CHECK(give(&h, event(DSM_EV_PRIVATE)) == -DSM_E_OPERATION, "on its way");
+	h = owned_by(1, 3);
+	miss(&h, true, 0);
+	CHECK(give(&h, event(DSM_EV_PRIVATE)) == -DSM_E_NOT_NOW, "elsewhere");
 
 	h = host(0, 3);
 	fine(&h, event(DSM_EV_PRIVATE));
@@ -1264,6 +1343,7 @@ static const struct test_case cases[] = {
 	{ "a host is lost after it has written back", lost_after_writing_back,
 	  NULL },
 	{ "what a home refuses", home_refuses, NULL },
+	{ "a page that stays at home", stays_at_home, NULL },
 	{ "what a holder refuses", holder_refuses, NULL },
 	{ "what anybody refuses", anybody_refuses, NULL },
 	{ "what a caller must not do", caller_errs, NULL },

@@ -23,6 +23,7 @@ _scratch = tempfile.TemporaryDirectory(prefix="dsm_test.")
 WORLDS = (
     "2x1-core",
     "2x1-private",
+    "2x1-at-home",
     "2x1-broken",
     "2x1-holes",
     "2x1-death-small",
@@ -41,6 +42,7 @@ WORLDS = (
 # Worlds that have what 2x1-small leaves out: what is true there is no lie.
 TRUE_ELSEWHERE = (
     "2x1-private",
+    "2x1-at-home",
     "2x1-holes",
     "2x1-death-split",
     "2x1:evict+prefetch+ahead+split+merge",

@@ -18,10 +18,11 @@ static uint64_t number(void)
 /* One of the right form. */
 static struct dsm_vcpu_msg any_message(void)
 {
+	unsigned int i, type = DSM_VCPU_EVENT + dice_below(DSM_VCPU_POLICY + 2 - DSM_VCPU_EVENT);
 	struct dsm_vcpu_msg m = {
-		.type = (uint8_t)(DSM_VCPU_EVENT + dice_below(DSM_VCPU_POLICY - DSM_VCPU_EVENT)),
+		.type = (uint8_t)(type < DSM_VCPU_POLICY ? type : type + DSM_VCPU_ACCESS - DSM_VCPU_POLICY),
 	};
-	unsigned int i;
+	uint64_t all;
 
 	switch (m.type) {
 	case DSM_VCPU_EVENT:
@@ -80,6 +81,21 @@ static struct dsm_vcpu_msg any_message(void)
 		m.number = number();
 		for (i = 0; i < 3; i++)
 			m.word[i] = number();
+		break;
+	case DSM_VCPU_ACCESS:
+		m.flags = (uint8_t)(1 + dice_below(3) + 16 * dice_below(4));
+		all = UINT64_MAX >> (64 - 8 * DSM_ACCESS_WIDTH(m.flags));
+		m.word[0] = number() * DSM_ACCESS_WIDTH(m.flags);
+		m.word[1] = (m.flags & 15) == DSM_ACCESS_CMPXCHG ? number() & all : 0;
+		m.word[2] = (m.flags & 15) == DSM_ACCESS_READ ? 0 : number() & all;
+		m.vcpu = (uint32_t)number();
+		m.number = number();
+		break;
+	case DSM_VCPU_ACCESSED:
+		m.flags = (uint8_t)dice_below(2);
+		m.word[0] = m.flags ? 0 : number();
+		m.vcpu = (uint32_t)number();
+		m.number = number();
 		break;
 	case DSM_VCPU_TIME:
 		m.number = number();
@@ -213,6 +229,31 @@ static void errors(const void *argument)
 		{ { .type = DSM_VCPU_PLACED }, 4, 4, 0 },
 		{ { .type = DSM_VCPU_PLACED }, 4, 5, DSM_E_REASON },
 		{ { .type = DSM_VCPU_PLACED }, 28, 1, DSM_E_RESERVED },
+		{ { .type = DSM_VCPU_ACCESS, .flags = 0x21 }, 4, 0x20, DSM_E_FLAGS },
+		{ { .type = DSM_VCPU_ACCESS, .flags = 0x21 }, 4, 0x24, DSM_E_FLAGS },
+		{ { .type = DSM_VCPU_ACCESS, .flags = 0x21 }, 4, 0x61, DSM_E_FLAGS },
+		{ { .type = DSM_VCPU_ACCESS, .flags = 0x21 }, 4, 0x33, 0 },
+		{ { .type = DSM_VCPU_ACCESS, .flags = 0x21 }, 32, 4, 0 },
+		{ { .type = DSM_VCPU_ACCESS, .flags = 0x21 }, 32, 2, DSM_E_ACCESS },
+		{ { .type = DSM_VCPU_ACCESS, .flags = 0x31 }, 32, 4, DSM_E_ACCESS },
+		{ { .type = DSM_VCPU_ACCESS, .flags = 0x21 }, 40, 1, DSM_E_ACCESS },
+		{ { .type = DSM_VCPU_ACCESS, .flags = 0x21 }, 48, 1, DSM_E_ACCESS },
+		{ { .type = DSM_VCPU_ACCESS, .flags = 0x21 }, 56, 1, DSM_E_RESERVED },
+		{ { .type = DSM_VCPU_ACCESS, .flags = 0x21 }, 5, 1, DSM_E_RESERVED },
+		{ { .type = DSM_VCPU_ACCESS, .flags = 0x21 }, 16, 1, DSM_E_RESERVED },
+		{ { .type = DSM_VCPU_ACCESS, .flags = 0x02 }, 48, 0xff, 0 },
+		{ { .type = DSM_VCPU_ACCESS, .flags = 0x02 }, 49, 1, DSM_E_ACCESS },
+		{ { .type = DSM_VCPU_ACCESS, .flags = 0x02 }, 40, 1, DSM_E_ACCESS },
+		{ { .type = DSM_VCPU_ACCESS, .flags = 0x13 }, 41, 0xff, 0 },
+		{ { .type = DSM_VCPU_ACCESS, .flags = 0x13 }, 42, 1, DSM_E_ACCESS },
+		{ { .type = DSM_VCPU_ACCESS, .flags = 0x13 }, 50, 1, DSM_E_ACCESS },
+		{ { .type = DSM_VCPU_ACCESS, .flags = 0x33 }, 47, 0xff, 0 },
+		{ { .type = DSM_VCPU_ACCESS, .flags = 0x33 }, 55, 0xff, 0 },
+		{ { .type = DSM_VCPU_ACCESSED }, 4, 1, 0 },
+		{ { .type = DSM_VCPU_ACCESSED }, 4, 2, DSM_E_FLAGS },
+		{ { .type = DSM_VCPU_ACCESSED }, 39, 1, 0 },
+		{ { .type = DSM_VCPU_ACCESSED, .flags = 1 }, 32, 1, DSM_E_ACCESS },
+		{ { .type = DSM_VCPU_ACCESSED }, 40, 1, DSM_E_RESERVED },
 		{ { .type = DSM_VCPU_PLACED }, 40, 1, DSM_E_RESERVED },
 		{ { .type = DSM_VCPU_GO }, 32, 1, DSM_E_RESERVED },
 	};

@@ -87,10 +87,10 @@ static void right(const void *argument)
 
 	CHECK(!parse("{" NAME "," UUID "," NUMBER "," VCPUS "," FRAMES "," TOKEN "," RANGES
 		     ", \"build\": true, \"lease_us\": 0, \"token_ms\": 5, \"pin_ms\": 6,"
-		     "\"keepalive_ms\": 0, \"prefetch\": 64, \"clear_hint\": true, \"busy_wait_us\": 100000,"
+		     "\"keepalive_ms\": 0, \"prefetch\": 64, \"clear_hint\": true, \"class_u\": true, \"busy_wait_us\": 100000,"
 		     "\"poll_us\": 20}", &d, said), "%s", said);
 	dsm_description_engine(&d, &config, &engine);
-	CHECK(engine.prefetch == 64 && engine.clear_hint, "the engine's");
+	CHECK(engine.prefetch == 64 && engine.clear_hint && engine.class_u, "the engine's");
 	CHECK(engine.merge_ns == 5000000000ull, "superpages");
 	CHECK(d.prefetch == 64 && d.busy_wait_ns == 100000000 && d.poll_ns == 20000, "what is quick");
 	CHECK(d.build && !d.domid && !d.lease_ns && d.token_ns == 5000000 &&

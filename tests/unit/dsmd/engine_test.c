@@ -366,6 +366,8 @@ static void run_vcpu(struct node *n, unsigned int vcpu)
 			break;
 		case PLAYED_DONE:
 			break;
+		case PLAYED_ACCESS:
+			CHECK(false, "no page stays at its home here");
 		}
 	}
 	for (i = 0; i < run->nr && !hole; i++) {

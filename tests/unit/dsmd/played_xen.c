@@ -57,6 +57,7 @@ static int take(struct played_xen *p, struct played_page *page,
 			return -EEXIST;
 		break;
 	case DSM_XEN_STATE_I:
+	case DSM_XEN_STATE_U:
 		return inval ? -EEXIST : -EINVAL;
 	case DSM_XEN_STATE_HOLE:
 		return -ENOENT;
@@ -85,7 +86,7 @@ static int install(struct played_xen *p, struct played_page *page,
 {
 	if (op->type != DSM_XEN_ZERO_M && !op->buffer)
 		return -EINVAL;
-	if (page->state != DSM_XEN_STATE_I)
+	if (page->state != DSM_XEN_STATE_I && page->state != DSM_XEN_STATE_U)
 		return page->state == DSM_XEN_STATE_HOLE ? -ENOENT : -EEXIST;
 	if (!p->pool)
 		return -ENOSPC;
@@ -133,13 +134,25 @@ static int page_op(struct played_xen *p, struct dsm_xen_op *op)
 		wake(p, op->gfn);
 		return 0;
 	case DSM_XEN_DROP:
-		if (page->state != DSM_XEN_STATE_I)
+		if (page->state != DSM_XEN_STATE_I && page->state != DSM_XEN_STATE_U)
 			return page->state == DSM_XEN_STATE_HOLE ? -EEXIST : -EINVAL;
 		page->state = DSM_XEN_STATE_HOLE;
 		if (p->pool && !page->elsewhere) {
 			p->pool--;
 			p->host_frames++;
 		}
+		wake(p, op->gfn);
+		return 0;
+	case DSM_XEN_UNCACHE:
+		if (page->state != DSM_XEN_STATE_I)
+			return page->state == DSM_XEN_STATE_U ? -EEXIST : -EINVAL;
+		page->state = DSM_XEN_STATE_U;
+		wake(p, op->gfn);
+		return 0;
+	case DSM_XEN_CACHE:
+		if (page->state != DSM_XEN_STATE_U)
+			return page->state == DSM_XEN_STATE_I ? -EEXIST : -EINVAL;
+		page->state = DSM_XEN_STATE_I;
 		wake(p, op->gfn);
 		return 0;
 	case DSM_XEN_WAKE:
@@ -170,7 +183,8 @@ static int played_page_ops(struct dsm_xen *xen, struct dsm_xen_op *ops,
 		p->refused[-ops[i].rc]++;
 		CHECK(!p->must_not_refuse || !ops[i].rc || ops[i].rc == -EBUSY ||
 		      ops[i].rc == -ENOMEM || ops[i].rc == -ENOENT ||
-		      ops[i].rc == -EPERM,
+		      ops[i].rc == -EPERM || ops[i].type == DSM_XEN_UNCACHE ||
+		      ops[i].type == DSM_XEN_CACHE,
 		      "operation %u of gfn %llu, now in state %u: %s", ops[i].type,
 		      (unsigned long long)ops[i].gfn, ops[i].state,
 		      strerror(-ops[i].rc));
@@ -211,6 +225,7 @@ static int played_misses(struct dsm_xen *xen, struct dsm_xen_entry *misses,
 		struct played_vcpu *v = &p->vcpu[i];
 		struct dsm_xen_miss miss = {
 			.gfn = v->gfn, .rip = v->rip, .vcpu = i, .want = v->want,
+			.of_u = v->of_u,
 		};
 
 		if (v->waits && v->unsent)
@@ -315,6 +330,47 @@ static int played_reply(struct dsm_xen *xen, const struct dsm_vcpu_msg *m)
 		return -EINVAL;
 	p->asks[m->vcpu].type = 0;
 	note(p, m);
+	return 0;
+}
+
+static int played_make_access(struct dsm_xen *xen, struct dsm_vcpu_msg *m, bool *in_use)
+{
+	struct played_xen *p = of(xen);
+	struct played_page *page = &p->page[m->word[0] / DSM_PAGE_BYTES];
+	uint64_t *word = &page->word[m->word[0] % DSM_PAGE_BYTES / 8], was = *word;
+
+	if (p->break_access)
+		return p->break_access;
+	CHECK(!page->elsewhere && DSM_ACCESS_WIDTH(m->flags) == 8, "not what is played");
+	if (page->state != DSM_XEN_STATE_M)
+		return page->state == DSM_XEN_STATE_HOLE ? -ENOENT : -ENODATA;
+	if (page->own)
+		return -EPERM;
+	*in_use = page->pinned || page->special;
+	p->made++;
+	switch (m->flags & DSM_ACCESS_WHAT) {
+	case DSM_ACCESS_WRITE:
+		*word = m->word[2];
+		return 0;
+	case DSM_ACCESS_CMPXCHG:
+		if (was == m->word[1])
+			*word = m->word[2];
+	}
+	m->word[1] = was;
+	return 0;
+}
+
+static int played_accessed(struct dsm_xen *xen, const struct dsm_vcpu_msg *m)
+{
+	struct played_xen *p = of(xen);
+	struct dsm_vcpu_msg *access = &p->accesses[m->vcpu];
+
+	if (!access->type || access->number != m->number)
+		return -ESRCH;
+	if (m->word[0] && (access->flags & DSM_ACCESS_WHAT) == DSM_ACCESS_WRITE)
+		return -EINVAL;
+	access->type = 0;
+	p->accessed[m->vcpu] = *m;
 	return 0;
 }
 
@@ -671,6 +727,7 @@ static const struct dsm_xen_calls calls = {
 	.page = played_page_ops, .misses = played_misses, .has_misses = played_has_misses,
 	.send_event = played_send_event, .send_ports = played_send_ports,
 	.call = played_call, .reply = played_reply, .shutdown = played_shutdown,
+	.access = played_make_access, .accessed = played_accessed,
 	.shared_info = played_shared_info, .shared_info_at = played_shared_info_at,
 	.place = played_place, .is_up = played_is_up, .pause = played_pause, .unpause = played_unpause,
 	.get_time = played_get_time, .set_time = played_set_time,
@@ -712,6 +769,8 @@ enum played_access played_use(struct played_xen *p, unsigned int vcpu,
 
 	if (page->state == DSM_XEN_STATE_HOLE)
 		return PLAYED_HOLE;
+	if (page->state == DSM_XEN_STATE_U)
+		return vcpu == NO_VCPU ? PLAYED_HOLE : PLAYED_ACCESS;
 	if (page->state == DSM_XEN_STATE_M ||
 	    (page->state == DSM_XEN_STATE_S && want == DSM_XEN_WANT_S))
 		return PLAYED_DONE;
@@ -729,6 +788,35 @@ enum played_access played_use(struct played_xen *p, unsigned int vcpu,
 	};
 	v->unsent = !ring_put(p, &miss);
 	return PLAYED_MISS;
+}
+
+bool played_access(struct played_xen *p, unsigned int vcpu, unsigned int what,
+		   uint64_t address, uint64_t old, uint64_t value)
+{
+	struct dsm_vcpu_msg m = {
+		.type = DSM_VCPU_ACCESS, .vcpu = vcpu, .flags = (uint8_t)(what | 3 << 4),
+		.number = ++p->cookie, .word = { address, old, value },
+	};
+
+	CHECK(!p->accesses[vcpu].type && !p->vcpu[vcpu].waits, "a vCPU that waits runs");
+	if (p->in_ring == p->ring_size)
+		return false;
+	p->accesses[vcpu] = m;
+	p->ring[p->in_ring++] = (struct dsm_xen_entry){ .vcpu = m };
+	return true;
+}
+
+void played_need(struct played_xen *p, unsigned int vcpu, uint64_t gfn, uint64_t rip)
+{
+	struct dsm_xen_miss miss = {
+		.gfn = gfn, .rip = rip, .vcpu = vcpu, .want = DSM_XEN_WANT_M, .of_u = true,
+	};
+
+	CHECK(p->page[gfn].state == DSM_XEN_STATE_U, "in state %u", p->page[gfn].state);
+	p->vcpu[vcpu] = (struct played_vcpu){
+		.waits = true, .gfn = gfn, .rip = rip, .want = DSM_XEN_WANT_M, .of_u = true,
+	};
+	p->vcpu[vcpu].unsent = !ring_put(p, &miss);
 }
 
 bool played_guest_frees(struct played_xen *p, uint64_t gfn)

@@ -21,11 +21,12 @@ struct played_page {
 	bool pinned;			/* in use: -EBUSY to who takes it away */
 	bool elsewhere;			/* its home is: freeing it does nothing */
 	bool special;			/* no plain memory: -EPERM */
+	bool own;			/* not even for an access of another slice */
 	uint64_t word[PLAYED_WORDS];
 };
 
 struct played_vcpu {
-	bool waits, unsent;
+	bool waits, unsent, of_u;
 	uint64_t gfn, rip;
 	uint8_t want;
 };
@@ -58,6 +59,10 @@ struct played_xen {
 	struct dsm_vcpu_msg log[PLAYED_LOG];	/* what was done for other slices, in its order */
 	unsigned int nr_log, sent;	/* sent: events and ports, whether there was room or not */
 	struct dsm_vcpu_msg asks[PLAYED_VCPUS];	/* calls that wait; type 0: none */
+	struct dsm_vcpu_msg accesses[PLAYED_VCPUS];	/* and accesses */
+	struct dsm_vcpu_msg accessed[PLAYED_VCPUS];	/* the last answer */
+	unsigned int made;		/* accesses, for other slices */
+	int break_access;
 	uint64_t cookie;
 	unsigned int next_port, call_tries;
 	uint64_t info_gfn;		/* where shared_info is; 0: nowhere */
@@ -93,6 +98,7 @@ enum played_access {
 	PLAYED_MISS,			/* the vCPU waits */
 	PLAYED_DONE,
 	PLAYED_HOLE,
+	PLAYED_ACCESS,			/* the page is in U: the vCPU has to make an access of it */
 };
 
 /** All pages are holes, the pool has @pool frames. */
@@ -104,6 +110,16 @@ void played_init(struct played_xen *played, unsigned int nr_pages,
 #define NO_VCPU	UINT32_MAX
 enum played_access played_use(struct played_xen *played, unsigned int vcpu,
 			      uint64_t gfn, unsigned int want, uint64_t rip);
+
+/**
+ * A vCPU makes one access to a page in U, which waits: DSM_ACCESS_*, of 8 bytes.
+ * Return: there was room in the ring.
+ */
+bool played_access(struct played_xen *played, unsigned int vcpu, unsigned int what,
+		   uint64_t address, uint64_t old, uint64_t value);
+
+/** A vCPU needs a page in U for what is no access. */
+void played_need(struct played_xen *played, unsigned int vcpu, uint64_t gfn, uint64_t rip);
 
 /** The guest frees what it has in M, or populates a hole. */
 bool played_guest_frees(struct played_xen *played, uint64_t gfn);

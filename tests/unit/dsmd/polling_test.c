@@ -149,7 +149,7 @@ static void loops(const void *argument)
 
 /* The engine is played, too: only these functions of it are needed. */
 static unsigned int prefetch;
-static bool clear_hint, profile;
+static bool clear_hint, class_u, profile;
 
 void dsm_engine_set_profile(struct dsm_engine *engine, bool on)
 {
@@ -161,6 +161,12 @@ void dsm_engine_set_clear_hint(struct dsm_engine *engine, bool on)
 {
 	(void)engine;
 	clear_hint = on;
+}
+
+void dsm_engine_set_class_u(struct dsm_engine *engine, bool on)
+{
+	(void)engine;
+	class_u = on;
 }
 
 int dsm_engine_set_prefetch(struct dsm_engine *engine, unsigned int pages)
@@ -189,6 +195,8 @@ static void tune(const void *argument)
 		{ "clear_hint=1", NULL, 7, 8, 9, true },
 		{ "clear_hint=0", NULL, 7, 8, 9, false },
 		{ "clear_hint=2", "clear_hint: a number, 0 to 1", 7, 8, 9, false },
+		{ "class_u=2", "class_u: a number, 0 to 1", 7, 8, 9, false },
+		{ "class_u=1", NULL, 7, 8, 9, false },
 		{ "profile=2", "profile: a number, 0 to 1", 7, 8, 9, false },
 		{ "busy_wait_us=50", NULL, 50, 8, 9, false },
 		{ "busy_wait_us=100000", NULL, 100000, 8, 9, false },
@@ -217,6 +225,8 @@ static void tune(const void *argument)
 		      prefetch == words[i].prefetch && clear_hint == words[i].clear_hint, "'%s'", words[i].word);
 		free(text);
 	}
+	CHECK(class_u, "class_u");
+	CHECK(dsm_tune(NULL, &poll, "class_u=0", &text) && !class_u, "and off");
 }
 
 static void tune_profile(const void *argument)

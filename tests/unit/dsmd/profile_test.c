@@ -53,7 +53,7 @@ static void check(const struct dsm_profile *p, uint64_t events)
 	memset(has_place, 0, sizeof(has_place));
 	for (i = 0; i < nr; i++) {
 		const struct dsm_profile_page *page = &top[i];
-		uint64_t exact = page->events[0] + page->events[1] + page->events[2];
+		uint64_t exact = page->events[0] + page->events[1] + page->events[2] + page->events[3];
 
 		CHECK(page->gfn < PAGES && !has_place[page->gfn], "twice");
 		has_place[page->gfn] = true;

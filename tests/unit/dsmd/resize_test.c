@@ -240,6 +240,9 @@ static void try_instruction(unsigned int vcpu)
 		CHECK(gfn >= UNIT, "a hole at home");
 		holes++;
 		break;
+	case PLAYED_ACCESS:
+		CHECK(false, "no page stays at its home here");
+		break;
 	case PLAYED_DONE:
 		at = &n->xen.page[gfn].word[run[vcpu].word];
 		CHECK(*at == last_written[gfn][run[vcpu].word], "an old word of gfn %" PRIu64

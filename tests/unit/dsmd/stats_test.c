@@ -180,16 +180,18 @@ static void profile(const void *argument)
 	for (i = 0; i < 3; i++)
 		dsm_profile_add(counted, 7, DSM_PROFILE_TAKEN, i);
 	dsm_profile_add(counted, 7, DSM_PROFILE_WRITE, 0);
+	dsm_profile_add(counted, 7, DSM_PROFILE_ACCESS, 1);
 	text = dsm_stats_profile_json(&stats, counted, 12345);
 	CHECK(text && text[strlen(text) - 1] == '\n', "a text");
 	all = json_tokener_parse(text);
 	CHECK(all && !strcmp(json_object_get_string(at(all, "host")), "alpha") && number(all, "ns") == 12345 &&
-	      number(all, "events") == 5 && number(all, "places") == DSM_PROFILE_PLACES && !number(all, "least"),
+	      number(all, "events") == 6 && number(all, "places") == DSM_PROFILE_PLACES && !number(all, "least"),
 	      "%s", text);
 	CHECK(json_object_array_length(at(all, "pages")) == 2, "%s", text);
 	page = json_object_array_get_idx(at(all, "pages"), 0);
-	CHECK(number(page, "gfn") == 7 && number(page, "count") == 4 && !number(page, "error") &&
-	      !number(page, "reads") && number(page, "writes") == 1 && number(page, "taken") == 3, "%s", text);
+	CHECK(number(page, "gfn") == 7 && number(page, "count") == 5 && !number(page, "error") &&
+	      !number(page, "reads") && number(page, "writes") == 1 && number(page, "taken") == 3 &&
+	      number(page, "accesses") == 1, "%s", text);
 	/* Those that have a name. */
 	CHECK(json_object_array_length(at(page, "hosts")) == 1 &&
 	      !strcmp(json_object_get_string(json_object_array_get_idx(at(page, "hosts"), 0)), "be\"ta\\"), "%s", text);

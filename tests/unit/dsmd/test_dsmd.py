@@ -49,7 +49,7 @@ ENGINE = [
         for part in (
             *("", "_answers", "_evacuate", "_fail", "_frames", "_here", "_idle", "_letters", "_merge", "_misses"),
             *("_open", "_pages", "_peers"),
-            *("_place", "_prefetch", "_ranges", "_said", "_state", "_stop", "_token", "_vcpus", "_waits"),
+            *("_place", "_prefetch", "_ranges", "_said", "_state", "_stop", "_token", "_uncached", "_vcpus", "_waits"),
         )
     ),
     *(DSM / "daemon" / f"{noun}.c" for noun in ("histogram", "profile", "table")),
@@ -83,6 +83,7 @@ PROGRAMS = {
     "clock_test.c": [DSM / "daemon" / f"{noun}.c" for noun in ("clock", "tsc")],
     "engine_test.c": [*ENGINE, HERE / "played_xen.c"],
     "engine_vcpu_test.c": [*ENGINE, HERE / "played_xen.c", HERE / "vcpu_rig.c"],
+    "engine_uncached_test.c": [*ENGINE, HERE / "played_xen.c", HERE / "vcpu_rig.c"],
     "engine_place_test.c": [*ENGINE, HERE / "played_xen.c", HERE / "vcpu_rig.c"],
     "description_test.c": [*PARTS, DSM / "daemon" / "description.c", DSM / "daemon" / "config.cc"],
     "xen_test.c": [

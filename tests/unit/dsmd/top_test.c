@@ -179,7 +179,7 @@ static void vmlinux(const void *argument)
 #define ANSWER(ns, events, least, pages) \
 	"{\"ns\": " #ns ", \"events\": " #events ", \"least\": " #least ", \"pages\": [" pages "]}"
 #define PAGE(gfn, error, reads, writes, taken) "{\"gfn\": " #gfn ", \"error\": " #error ", \"reads\": " #reads \
-	", \"writes\": " #writes ", \"taken\": " #taken ", \"hosts\": [\"beta\"]}"
+	", \"writes\": " #writes ", \"taken\": " #taken ", \"accesses\": 0, \"hosts\": [\"beta\"]}"
 
 static struct json_object *top_of(const char *before, const char *after, unsigned int most)
 {
@@ -203,25 +203,31 @@ static void rows(const void *argument)
 {
 	static const char *const wrong[] = {
 		"[]", "{}", ANSWER(-1, 2, 3, "{}"), ANSWER(1, 2, 3, "7"), ANSWER(1, "x", 3, ""),
-		ANSWER(1, 2, 3, "{\"gfn\": 1, \"error\": 0, \"reads\": 1, \"writes\": 1, \"taken\": 1}"),
-		ANSWER(1, 2, 3, "{\"gfn\": 1, \"error\": 0, \"reads\": 1, \"writes\": 1, \"taken\": 1, \"hosts\": 7}"),
-		ANSWER(1, 2, 3, "{\"gfn\": 1, \"error\": 0, \"reads\": 1, \"writes\": 1, \"hosts\": []}"),
+		ANSWER(1, 2, 3, "{\"gfn\": 1, \"error\": 0, \"reads\": 1, \"writes\": 1, \"taken\": 1, \"accesses\": 1}"),
+		ANSWER(1, 2, 3, "{\"gfn\": 1, \"error\": 0, \"reads\": 1, \"writes\": 1, \"taken\": 1, \"accesses\": 1, \"hosts\": 7}"),
+		ANSWER(1, 2, 3, "{\"gfn\": 1, \"error\": 0, \"reads\": 1, \"writes\": 1, \"taken\": 1, \"hosts\": []}"),
+		ANSWER(1, 2, 3, "{\"gfn\": 1, \"error\": 0, \"reads\": 1, \"writes\": 1, \"accesses\": 1, \"hosts\": []}"),
 	};
 	unsigned int i;
 
 	(void)argument;
 	check_top(top_of(NULL, ANSWER(2000000000, 9, 1, PAGE(4, 1, 1, 0, 1) ", " PAGE(2, 0, 1, 2, 3) ", " PAGE(3, 0, 0, 0, 2)), 2),
 		  "{\"seconds\":2.0,\"events\":9,\"least\":1,\"pages\":["
-		  "{\"gfn\":2,\"symbol\":\"?\",\"reads\":1,\"writes\":2,\"taken\":3,\"error\":0,\"per_second\":3.0,\"hosts\":[\"beta\"]},"
-		  "{\"gfn\":3,\"symbol\":\"?\",\"reads\":0,\"writes\":0,\"taken\":2,\"error\":0,\"per_second\":1.0,\"hosts\":[\"beta\"]}]}");
+		  "{\"gfn\":2,\"symbol\":\"?\",\"reads\":1,\"writes\":2,\"taken\":3,\"accesses\":0,\"error\":0,\"per_second\":3.0,\"hosts\":[\"beta\"]},"
+		  "{\"gfn\":3,\"symbol\":\"?\",\"reads\":0,\"writes\":0,\"taken\":2,\"accesses\":0,\"error\":0,\"per_second\":1.0,\"hosts\":[\"beta\"]}]}");
 	/* 2 had more before; 3 is new; 4 has lost its place and has one again; 5 was quiet. */
 	check_top(top_of(ANSWER(1000000000, 20, 1, PAGE(2, 0, 5, 5, 5) ", " PAGE(4, 1, 3, 0, 0) ", " PAGE(5, 0, 1, 0, 0)),
 			 ANSWER(3000000000, 40, 4, PAGE(2, 0, 5, 6, 6) ", " PAGE(3, 1, 4, 0, 0) ", " PAGE(4, 4, 6, 0, 0) ", "
 				PAGE(5, 0, 1, 0, 0)), 8),
 		  "{\"seconds\":2.0,\"events\":20,\"least\":4,\"pages\":["
-		  "{\"gfn\":4,\"symbol\":\"?\",\"reads\":6,\"writes\":0,\"taken\":0,\"error\":4,\"per_second\":3.0,\"hosts\":[\"beta\"]},"
-		  "{\"gfn\":3,\"symbol\":\"?\",\"reads\":4,\"writes\":0,\"taken\":0,\"error\":1,\"per_second\":2.0,\"hosts\":[\"beta\"]},"
-		  "{\"gfn\":2,\"symbol\":\"?\",\"reads\":0,\"writes\":1,\"taken\":1,\"error\":0,\"per_second\":1.0,\"hosts\":[\"beta\"]}]}");
+		  "{\"gfn\":4,\"symbol\":\"?\",\"reads\":6,\"writes\":0,\"taken\":0,\"accesses\":0,\"error\":4,\"per_second\":3.0,\"hosts\":[\"beta\"]},"
+		  "{\"gfn\":3,\"symbol\":\"?\",\"reads\":4,\"writes\":0,\"taken\":0,\"accesses\":0,\"error\":1,\"per_second\":2.0,\"hosts\":[\"beta\"]},"
+		  "{\"gfn\":2,\"symbol\":\"?\",\"reads\":0,\"writes\":1,\"taken\":1,\"accesses\":0,\"error\":0,\"per_second\":1.0,\"hosts\":[\"beta\"]}]}");
+	/* Accesses count as the others do. */
+	check_top(top_of(NULL, ANSWER(1000000000, 7, 0, "{\"gfn\": 2, \"error\": 0, \"reads\": 0, \"writes\": 0, \"taken\": 0, "
+				      "\"accesses\": 7, \"hosts\": []}"), 2),
+		  "{\"seconds\":1.0,\"events\":7,\"least\":0,\"pages\":["
+		  "{\"gfn\":2,\"symbol\":\"?\",\"reads\":0,\"writes\":0,\"taken\":0,\"accesses\":7,\"error\":0,\"per_second\":7.0,\"hosts\":[]}]}");
 	CHECK(!top_of(ANSWER(5, 20, 1, ""), ANSWER(4, 21, 1, ""), 8), "less time");
 	CHECK(!top_of(ANSWER(5, 20, 1, ""), ANSWER(6, 19, 1, ""), 8), "fewer events");
 	CHECK(!top_of(ANSWER(5, 20, 1, PAGE(2, 0, 5, 5, 5)), ANSWER(6, 20, 1, PAGE(2, 0, 6, 4, 5)), 8), "fewer of a page");

@@ -1263,7 +1263,7 @@ static void messages_about_vcpus(const void *argument)
 	(void)argument;
 	two_hosts(&a, &b);
 	two_up(&a, &b);
-	CHECK(dsm_transport_version(a.transport, 0) == DSM_WIRE_VCPUS &&
+	CHECK(dsm_transport_version(a.transport, 0) == DSM_WIRE_HIGHEST &&
 	      !dsm_transport_version(a.transport, 2), "the version");
 	fill_page(bytes, 5);
 	CHECK(dsm_transport_send(a.transport, 0, &msg, NULL) == -EINVAL, "nothing behind it");

@@ -17,6 +17,7 @@ unsigned int in_channel[HOSTS][HOSTS], credits, home, shutdowns_sent;
 static unsigned int answers_without[HOSTS][HOSTS], letters_without[HOSTS][HOSTS];
 uint64_t clock_ns, answer_ns;
 uint8_t where[VCPUS], places[VCPUS];
+bool class_u;
 static struct channel channel[HOSTS][HOSTS];
 
 static uint64_t on_now(void *context)
@@ -109,7 +110,7 @@ struct dsm_engine_params params_of(struct node *n)
 		.range = { { 0, 10, 0 }, { 10, 20, 1 }, { 20, 30, 2 } },
 		.nr_vcpus = VCPUS, .frames = 32 * VCPUS, .token_ns = 5 * MS,
 		.retry_ns = MS / 20, .pin_ns = 2 * MS, .where = where, .places = places,
-		.answer_ns = answer_ns,
+		.answer_ns = answer_ns, .class_u = class_u,
 		.xen = &n->xen.xen, .calls = &calls, .context = n,
 	};
 }
@@ -149,6 +150,10 @@ static void begin_with_table(void)
 		for (k = 0; k < HOSTS; k++)
 			if (i != k)
 				CHECK(!dsm_engine_peer_up(node[i].engine, k, 7), "up");
+	for (i = 0; i < HOSTS; i++)
+		for (k = 0; k < HOSTS; k++)
+			if (i != k)
+				dsm_engine_takes_access(node[i].engine, k, true);
 	for (i = 0; i < HOSTS; i++)
 		for (k = 0; k < HOSTS; k++)
 			if (i != k)

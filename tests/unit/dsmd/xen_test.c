@@ -64,6 +64,8 @@ static struct {
 	xen_dsm_vcpu_event_t event;
 	xen_dsm_ports_t ports;
 	xen_dsm_call_t call, reply;
+	xen_dsm_access_t access;
+	xen_dsm_access_done_t accessed;
 	uint32_t reply_vcpu;
 	uint64_t cookie;
 	uint32_t leaves, msrs;		/* of the policy */
@@ -448,6 +450,26 @@ int xc_dsm_reply(xc_interface *xch, uint32_t domid, uint32_t vcpu, uint64_t cook
 	xen.reply_vcpu = vcpu;
 	xen.cookie = cookie;
 	xen.reply = *call;
+	return 0;
+}
+
+int xc_dsm_do_access(xc_interface *xch, uint32_t domid, xen_dsm_access_t *access)
+{
+	(void)xch;
+	(void)domid;
+	ZERO_OR(access);
+	xen.access = *access;
+	access->old = 1234;
+	access->in_use = 1;
+	return 0;
+}
+
+int xc_dsm_access_done(xc_interface *xch, uint32_t domid, const xen_dsm_access_done_t *done)
+{
+	(void)xch;
+	(void)domid;
+	ZERO_OR(accessed);
+	xen.accessed = *done;
 	return 0;
 }
 
@@ -934,6 +956,7 @@ static void about_vcpus(const void *argument)
 	struct dsm_vcpu_msg m;
 	struct dsm_xen *opened;
 	uint64_t info = 0;
+	bool in_use = false;
 
 	(void)argument;
 	begin(true);
@@ -949,7 +972,26 @@ static void about_vcpus(const void *argument)
 					      .rip = 32 | 7ull << 32, .vectors = { 2, 10, 11, 12 } });
 	xen_puts((struct xen_dsm_ring_entry){ .type = XEN_DSM_SHUTDOWN, .want = 3 });
 	xen_puts((struct xen_dsm_ring_entry){ .type = XEN_DSM_ACTIVITY, .want = 1, .gfn = 9 });
-	CHECK(opened->calls->misses(opened, e, 8) == 5, "five");
+	xen_puts((struct xen_dsm_ring_entry){ .type = XEN_DSM_ACCESS, .want = XEN_DSM_ACCESS_CMPXCHG, .vcpu = 2,
+					      .flags = 0xff8 | 3 << 12, .gfn = 0x54fe, .vectors = { 88, 5, 6 } });
+	xen_puts((struct xen_dsm_ring_entry){ .type = XEN_DSM_PAGE_MISS, .want = 1, .flags = XEN_DSM_MISS_OF_U });
+	CHECK(opened->calls->misses(opened, e, 8) == 7, "seven");
+	CHECK(!e[5].vcpu.host && !e[5].miss.of_u && e[6].miss.of_u && !e[6].vcpu.type, "a miss of U");
+	m = e[5].vcpu;
+	CHECK(m.type == DSM_VCPU_ACCESS && m.vcpu == 2 && m.number == 88 && m.flags == (DSM_ACCESS_CMPXCHG | 0x30) &&
+	      m.word[0] == 0x54feff8 && m.word[1] == 5 && m.word[2] == 6, "ACCESS");
+	CHECK(!opened->calls->access(opened, &m, &in_use) && xen.access.gfn == 0x54fe && xen.access.offset == 0xff8 &&
+	      xen.access.width == 8 && xen.access.op == XEN_DSM_ACCESS_CMPXCHG && xen.access.old == 5 &&
+	      xen.access.value == 6 && !xen.access.in_use && in_use && m.word[1] == 1234, "DO_ACCESS");
+	m = (struct dsm_vcpu_msg){ .vcpu = 2, .flags = DSM_ACCESS_AGAIN, .number = 88, .word = { 7 } };
+	CHECK(!opened->calls->accessed(opened, &m) && xen.accessed.vcpu == 2 && xen.accessed.cookie == 88 &&
+	      xen.accessed.flags == XEN_DSM_ACCESS_AGAIN && xen.accessed.old == 7, "ACCESS_DONE");
+	xen.fail_errno = ENODATA;
+	xen.fail_at = "access";
+	CHECK(opened->calls->access(opened, &m, &in_use) == -ENODATA, "its error");
+	xen.fail_at = "accessed";
+	CHECK(opened->calls->accessed(opened, &m) == -ENODATA, "its error");
+	xen.fail_at = NULL;
 	CHECK(e[4].vcpu.type == DSM_VCPU_IDLE && e[4].vcpu.flags == 1 && e[4].vcpu.number == 9, "ACTIVITY");
 	m = e[0].vcpu;
 	CHECK(m.type == DSM_VCPU_EVENT && m.vcpu == 3 && m.flags == 2 && m.sipi == 0x9a &&

@@ -1,0 +1,626 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pages that can't leave their home: vCPUs elsewhere use them there.  Three engines with
+ * a played hypervisor each; page 3 is at home at host 0.  When a page becomes one that
+ * stays, what comes of each access, when it may leave again, and what a peer must not
+ * say.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "vcpu_rig.h"
+
+#define GFN	3u
+#define AT	(GFN * DSM_PAGE_BYTES + 8ull)
+#define WORD(host) (node[host].xen.page[GFN].word[1])
+
+static void begin_uncached(void)
+{
+	class_u = true;
+	begin();
+}
+
+/* A vCPU uses the page until it has it, or it stays elsewhere; time passes. */
+static enum played_access use(unsigned int host, unsigned int vcpu, unsigned int gfn, unsigned int want)
+{
+	enum played_access got = PLAYED_MISS;
+	unsigned int i;
+
+	for (i = 0; i < 100 && got == PLAYED_MISS; i++) {
+		if (!node[host].xen.vcpu[vcpu].waits)
+			got = played_use(&node[host].xen, vcpu, gfn, want, 0x1000 + i);
+		settle();
+		pass(MS / 4);
+		settle();
+		if (node[host].failure[0])
+			break;
+	}
+	return got;
+}
+
+/* One access, and its answer. */
+static uint64_t makes(unsigned int host, unsigned int vcpu, unsigned int what, uint64_t old, uint64_t value)
+{
+	CHECK(played_access(&node[host].xen, vcpu, what, AT, old, value), "a full ring");
+	settle();
+	CHECK(!node[host].xen.accesses[vcpu].type, "it waits still");
+	CHECK(!node[host].xen.accessed[vcpu].flags, "not made");
+	return node[host].xen.accessed[vcpu].word[0];
+}
+
+static struct dsm_engine_counts counts_of(unsigned int host)
+{
+	struct dsm_engine_counts counts;
+
+	dsm_engine_get_counts(node[host].engine, &counts);
+	return counts;
+}
+
+static void nobody_fails(const char *what)
+{
+	unsigned int i;
+
+	for (i = 0; i < HOSTS; i++) {
+		const char *rule = dsm_engine_broken_rule(node[i].engine);
+
+		CHECK(!node[i].failure[0], "%s: %s", what, node[i].failure);
+		CHECK(!rule, "%s: %s", what, rule);
+		CHECK(dsm_engine_is_quiet(node[i].engine), "%s: host %u", what, i);
+	}
+}
+
+/* A grant table. */
+static void special(const void *argument)
+{
+	(void)argument;
+	begin_uncached();
+	node[0].xen.page[GFN].special = true;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "it stays");
+	CHECK(use(2, 2, GFN, DSM_XEN_WANT_M) == PLAYED_ACCESS, "for both");
+	CHECK(node[0].xen.page[GFN].state == DSM_XEN_STATE_M, "and is at home");
+	WORD(0) = 5;
+	CHECK(makes(1, 1, DSM_ACCESS_READ, 0, 0) == 5, "what the home has written");
+	CHECK(makes(1, 1, DSM_ACCESS_WRITE, 0, 6) == 0 && WORD(0) == 6, "a write");
+	CHECK(makes(2, 2, DSM_ACCESS_CMPXCHG, 6, 7) == 6 && WORD(0) == 7, "an exchange");
+	CHECK(makes(1, 1, DSM_ACCESS_CMPXCHG, 6, 8) == 7 && WORD(0) == 7, "one too late");
+	CHECK(counts_of(1).accesses == 3 && counts_of(0).accesses_done == 4 && counts_of(1).uncached == 1 &&
+	      !counts_of(1).accesses_again && counts_of(1).access.count == 3, "counts");
+	/* The home's own CPU goes on with it. */
+	CHECK(played_use(&node[0].xen, 0, GFN, DSM_XEN_WANT_M, 1) == PLAYED_DONE, "at home");
+	/* And ever after. */
+	pass(1000 * MS);
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_M) == PLAYED_ACCESS, "no plain memory");
+	nobody_fails("special");
+	end();
+}
+
+/* Who is asked is a host, whatever home the VM has. */
+static void of_another_home(const void *argument)
+{
+	(void)argument;
+	dice_begin();
+	class_u = true;
+	begin_at(1);
+	node[0].xen.page[GFN].special = true;
+	CHECK(use(1, 0, GFN, DSM_XEN_WANT_M) == PLAYED_ACCESS, "it stays");
+	CHECK(makes(1, 3, DSM_ACCESS_WRITE, 0, 9) == 0 && WORD(0) == 9, "by another vCPU");
+	nobody_fails("another home");
+	end();
+}
+
+/* A page that a backend has mapped. */
+static void in_use(const void *argument)
+{
+	(void)argument;
+	begin_uncached();
+	node[0].xen.page[GFN].pinned = true;
+	played_use(&node[1].xen, 1, GFN, DSM_XEN_WANT_M, 1);
+	settle();
+	pass(MS);
+	settle();
+	CHECK(node[1].xen.page[GFN].state == DSM_XEN_STATE_I, "not yet");
+	/* It is let go in time. */
+	node[0].xen.page[GFN].pinned = false;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_M) == PLAYED_DONE, "it comes");
+	CHECK(use(0, 0, GFN, DSM_XEN_WANT_M) == PLAYED_DONE, "and goes");
+	node[0].xen.page[GFN].pinned = true;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_M) == PLAYED_ACCESS, "it stays");
+	CHECK(makes(1, 1, DSM_ACCESS_WRITE, 0, 4) == 0 && WORD(0) == 4, "a write");
+	nobody_fails("in use");
+	end();
+}
+
+/* Others have copies, which have to go first. */
+static void shared(const void *argument)
+{
+	(void)argument;
+	begin_uncached();
+	WORD(0) = 77;
+	CHECK(use(2, 2, GFN, DSM_XEN_WANT_S) == PLAYED_DONE, "a copy");
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_S) == PLAYED_DONE, "another one");
+	node[0].xen.page[GFN].pinned = true;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_M) == PLAYED_ACCESS, "it stays");
+	CHECK(node[0].xen.page[GFN].state == DSM_XEN_STATE_M, "alone at home");
+	CHECK(node[2].xen.page[GFN].state == DSM_XEN_STATE_I, "no copy");
+	CHECK(makes(1, 1, DSM_ACCESS_CMPXCHG, 77, 78) == 77, "the bytes are there");
+	CHECK(use(2, 2, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "for all");
+	CHECK(makes(2, 2, DSM_ACCESS_READ, 0, 0) == 78, "the same for all");
+	nobody_fails("shared");
+	end();
+}
+
+/* Nobody refers to it any more. */
+static void free_again(const void *argument)
+{
+	unsigned int i;
+
+	(void)argument;
+	begin_uncached();
+	node[0].xen.page[GFN].pinned = true;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_M) == PLAYED_ACCESS, "it stays");
+	CHECK(use(2, 2, GFN, DSM_XEN_WANT_M) == PLAYED_ACCESS, "it stays");
+	/* For a moment only. */
+	node[0].xen.page[GFN].pinned = false;
+	makes(1, 1, DSM_ACCESS_WRITE, 0, 1);
+	pass(MS);
+	makes(1, 1, DSM_ACCESS_WRITE, 0, 2);
+	node[0].xen.page[GFN].pinned = true;
+	pass(MS);
+	makes(1, 1, DSM_ACCESS_WRITE, 0, 3);
+	node[0].xen.page[GFN].pinned = false;
+	for (i = 0; i < 2; i++) {
+		makes(1, 1, DSM_ACCESS_WRITE, 0, 4 + i);
+		pass(MS - 1);
+	}
+	makes(1, 1, DSM_ACCESS_WRITE, 0, 6);
+	/* Now it is 2 ms since. */
+	pass(2);
+	makes(1, 1, DSM_ACCESS_WRITE, 0, 7);
+	CHECK(WORD(0) == 7, "it is made still");
+	CHECK(played_access(&node[1].xen, 1, DSM_ACCESS_WRITE, AT, 0, 8), "room");
+	settle();
+	CHECK(node[1].xen.accessed[1].flags == DSM_ACCESS_AGAIN && WORD(0) == 7, "not any more");
+	CHECK(node[1].xen.page[GFN].state == DSM_XEN_STATE_I, "an ordinary page");
+	CHECK(counts_of(1).accesses_again == 1, "counted");
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_M) == PLAYED_DONE, "it comes");
+	CHECK(node[1].xen.page[GFN].word[1] == 7, "its bytes");
+	/* Who has not heard of it. */
+	node[1].xen.page[GFN].word[1] = 9;
+	CHECK(played_access(&node[2].xen, 2, DSM_ACCESS_READ, AT, 0, 0), "room");
+	settle();
+	CHECK(node[2].xen.accessed[2].flags == DSM_ACCESS_AGAIN, "not any more");
+	CHECK(use(2, 2, GFN, DSM_XEN_WANT_S) == PLAYED_DONE, "it comes");
+	CHECK(node[2].xen.page[GFN].word[1] == 9, "its bytes");
+	nobody_fails("free again");
+	end();
+}
+
+/* What can't be an access. */
+static void needed(const void *argument)
+{
+	unsigned int i;
+
+	(void)argument;
+	begin_uncached();
+	node[0].xen.page[GFN].special = true;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "it stays");
+	played_need(&node[1].xen, 1, GFN, 0xabc);
+	settle();
+	settle();
+	expect_failure(1, "gfn 0x3 is needed here by vCPU 1 at RIP 0xabc for what can't be done elsewhere");
+	expect_failure(1, "and it can't leave alpha");
+	end();
+
+	/* It may leave by now. */
+	begin_uncached();
+	node[0].xen.page[GFN].pinned = true;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_M) == PLAYED_ACCESS, "it stays");
+	node[0].xen.page[GFN].pinned = false;
+	makes(1, 1, DSM_ACCESS_WRITE, 0, 1);
+	pass(2 * MS);
+	makes(1, 1, DSM_ACCESS_WRITE, 0, 2);
+	played_need(&node[1].xen, 1, GFN, 0xabc);
+	settle();
+	CHECK(node[1].xen.page[GFN].state == DSM_XEN_STATE_M && !node[1].xen.vcpu[1].waits, "it comes");
+	/* And the next time that it stays is another one. */
+	CHECK(use(0, 0, GFN, DSM_XEN_WANT_M) == PLAYED_DONE, "it goes");
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_M) == PLAYED_DONE, "it comes");
+	CHECK(use(0, 0, GFN, DSM_XEN_WANT_M) == PLAYED_DONE, "it goes");
+	node[0].xen.page[GFN].pinned = true;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_M) == PLAYED_ACCESS, "it stays");
+	nobody_fails("needed");
+	/* What is in use is let go of some day: until then who needs it waits. */
+	for (i = 0; i < 40; i++) {
+		if (node[1].xen.page[GFN].state == DSM_XEN_STATE_U && !node[1].xen.vcpu[1].waits)
+			played_need(&node[1].xen, 1, GFN, 0xabc);
+		settle();
+		pass(MS / 4);
+	}
+	CHECK(!node[1].failure[0] && node[1].warnings && node[1].xen.page[GFN].state == DSM_XEN_STATE_U,
+	      "it waits: %s", node[1].failure);
+	node[0].xen.page[GFN].pinned = false;
+	for (i = 0; i < 40 && node[1].xen.page[GFN].state == DSM_XEN_STATE_U; i++) {
+		if (!node[1].xen.vcpu[1].waits)
+			played_need(&node[1].xen, 1, GFN, 0xabc);
+		settle();
+		pass(MS / 4);
+	}
+	CHECK(node[1].xen.page[GFN].state == DSM_XEN_STATE_M, "it comes");
+	nobody_fails("needed");
+	end();
+}
+
+/* What was missed before the page stayed is read after it. */
+static void stale_miss(const void *argument)
+{
+	(void)argument;
+	dice_begin();
+	class_u = true;
+	begin_at(1);
+	node[0].xen.page[GFN].special = true;
+	played_use(&node[1].xen, 0, GFN, DSM_XEN_WANT_S, 1);
+	settle();
+	pass(1);
+	settle();
+	/* The first answer was that it is in use. */
+	CHECK(!node[1].xen.vcpu[0].waits, "woken");
+	played_use(&node[1].xen, 0, GFN, DSM_XEN_WANT_S, 1);
+	look(1);
+	played_use(&node[1].xen, 3, GFN, DSM_XEN_WANT_M, 2);
+	while (deliver(1, 0))
+		look(0);
+	while (deliver(0, 1))
+		;
+	CHECK(node[1].xen.page[GFN].state == DSM_XEN_STATE_U && !node[1].xen.vcpu[3].waits, "both are woken");
+	settle();
+	CHECK(node[1].xen.page[GFN].state == DSM_XEN_STATE_U && !in_channel[1][0], "nobody asks");
+	nobody_fails("a miss of before");
+	/* Xen has forgotten it: it is told again. */
+	node[1].xen.page[GFN].state = DSM_XEN_STATE_I;
+	CHECK(use(1, 3, GFN, DSM_XEN_WANT_M) == PLAYED_ACCESS, "again");
+	nobody_fails("told again");
+	end();
+}
+
+/* Without it all is as before. */
+static void off(const void *argument)
+{
+	unsigned int way;
+
+	(void)argument;
+	for (way = 0; way < 3; way++) {
+		class_u = way;
+		begin();
+		if (way == 1)
+			dsm_engine_takes_access(node[1].engine, 0, false);
+		if (way == 2)
+			dsm_engine_set_class_u(node[1].engine, false);
+		node[0].xen.page[GFN].special = true;
+		use(1, 1, GFN, DSM_XEN_WANT_S);
+		expect_failure(1, "gfn 0x3 is needed here by vCPU 1");
+		expect_failure(1, "it can't leave alpha: it is in use there for ever");
+		end();
+	}
+	/* What is in use is waited for, then. */
+	class_u = false;
+	begin();
+	node[0].xen.page[GFN].pinned = true;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_M) == PLAYED_MISS, "it waits");
+	CHECK(!node[1].failure[0], "%s", node[1].failure);
+	dsm_engine_set_class_u(node[0].engine, true);
+	dsm_engine_set_class_u(node[1].engine, true);
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_M) == PLAYED_ACCESS, "switched on");
+	/* Off again: what stays is used as before. */
+	dsm_engine_set_class_u(node[1].engine, false);
+	CHECK(makes(1, 1, DSM_ACCESS_WRITE, 0, 5) == 0 && WORD(0) == 5, "a write");
+	/* A host of before this would have no other way. */
+	dsm_engine_takes_access(node[0].engine, 2, false);
+	dsm_engine_set_class_u(node[2].engine, true);
+	node[0].xen.page[4].pinned = true;
+	CHECK(use(2, 2, 4, DSM_XEN_WANT_M) == PLAYED_MISS, "it waits");
+	CHECK(!node[2].failure[0], "%s", node[2].failure);
+	end();
+}
+
+/* The guest gives the page back. */
+static void a_hole(const void *argument)
+{
+	(void)argument;
+	begin_uncached();
+	node[0].xen.page[GFN].special = true;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "it stays");
+	node[0].xen.page[GFN].state = DSM_XEN_STATE_HOLE;
+	CHECK(played_access(&node[1].xen, 1, DSM_ACCESS_READ, AT, 0, 0), "room");
+	settle();
+	CHECK(node[1].xen.accessed[1].flags == DSM_ACCESS_AGAIN, "not made");
+	played_use(&node[1].xen, 1, GFN, DSM_XEN_WANT_S, 1);
+	settle();
+	CHECK(node[1].xen.page[GFN].state == DSM_XEN_STATE_HOLE, "a hole, in state %u",
+	      node[1].xen.page[GFN].state);
+	/* There is plain memory again. */
+	node[0].xen.page[GFN].special = false;
+	node[0].xen.page[GFN].state = DSM_XEN_STATE_M;
+	pass(100 * MS);
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_M) == PLAYED_DONE, "it comes");
+	nobody_fails("a hole");
+	end();
+}
+
+static void errors(const void *argument)
+{
+	(void)argument;
+	begin_uncached();
+	node[0].xen.page[GFN].special = true;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "it stays");
+	/* The guest gives it back just now. */
+	node[0].xen.break_access = -EBUSY;
+	CHECK(played_access(&node[1].xen, 1, DSM_ACCESS_READ, AT, 0, 0), "room");
+	settle();
+	CHECK(node[1].xen.accessed[1].flags == DSM_ACCESS_AGAIN, "not made");
+	node[0].xen.break_access = 0;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "it stays");
+	node[0].xen.page[GFN].own = true;
+	CHECK(played_access(&node[1].xen, 1, DSM_ACCESS_READ, AT, 0, 0), "room");
+	settle();
+	expect_failure(0, "gfn 0x3 is needed by vCPU 1 at host beta, and it is no memory that vCPUs of several hosts");
+	end();
+
+	begin_uncached();
+	node[0].xen.page[GFN].special = true;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "it stays");
+	node[0].xen.break_access = -ENODATA;
+	CHECK(played_access(&node[1].xen, 1, DSM_ACCESS_READ, AT, 0, 0), "room");
+	settle();
+	expect_failure(0, "Xen does not do ACCESS of vCPU 1");
+	end();
+
+	/* Xen's ring. */
+	begin_uncached();
+	says(1, (struct dsm_vcpu_msg){ .type = DSM_VCPU_ACCESS, .vcpu = 2, .flags = 0x31, .word = { AT } });
+	expect_failure(1, "ACCESS of vCPU 2");
+	end();
+	begin_uncached();
+	says(1, (struct dsm_vcpu_msg){ .type = DSM_VCPU_ACCESS, .vcpu = 1, .flags = 0x31,
+				       .word = { 15 * DSM_PAGE_BYTES } });
+	expect_failure(1, "ACCESS of vCPU 1");
+	end();
+	begin_uncached();
+	says(1, (struct dsm_vcpu_msg){ .type = DSM_VCPU_ACCESS, .vcpu = 1, .flags = 0x31,
+				       .word = { 99 * DSM_PAGE_BYTES } });
+	expect_failure(1, "ACCESS of vCPU 1");
+	end();
+	begin_uncached();
+	credits = 0;
+	says(1, (struct dsm_vcpu_msg){ .type = DSM_VCPU_ACCESS, .vcpu = 1, .flags = 0x31, .word = { AT } });
+	says(1, (struct dsm_vcpu_msg){ .type = DSM_VCPU_ACCESS, .vcpu = 1, .flags = 0x31, .word = { AT } });
+	expect_failure(1, "ACCESS of vCPU 1");
+	end();
+}
+
+static void slow_link(const void *argument)
+{
+	(void)argument;
+	begin_uncached();
+	node[0].xen.page[GFN].special = true;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "it stays");
+	credits = 0;
+	CHECK(played_access(&node[1].xen, 1, DSM_ACCESS_WRITE, AT, 0, 5), "room");
+	look(1);
+	CHECK(!in_channel[1][0] && !dsm_engine_is_quiet(node[1].engine), "it waits for a credit");
+	credits = 1;
+	dsm_engine_room(node[1].engine, 0);
+	CHECK(in_channel[1][0] == 1, "it goes");
+	/* Its answer needs one, too. */
+	credits = 0;
+	deliver(1, 0);
+	look(0);
+	CHECK(WORD(0) == 5 && !in_channel[0][1] && !dsm_engine_is_quiet(node[0].engine), "made, and not answered");
+	CHECK(!dsm_engine_is_quiet(node[1].engine), "and who made it waits");
+	/* Nor may the same vCPU have another one. */
+	lie(1, 0, (struct dsm_vcpu_msg){ .type = DSM_VCPU_ACCESS, .vcpu = 1, .number = 9, .flags = 0x31,
+					 .word = { AT } }, "a second request");
+	end();
+}
+
+static void lies(const void *argument)
+{
+	static const struct {
+		unsigned int from, to;
+		struct dsm_vcpu_msg msg;
+		const char *words;
+	} told[] = {
+		{ 1, 0, { .type = DSM_VCPU_ACCESS, .vcpu = 2, .flags = 0x31, .word = { AT } }, "no vCPU that is there" },
+		{ 1, 0, { .type = DSM_VCPU_ACCESS, .vcpu = 99, .flags = 0x31, .word = { AT } }, "no vCPU that is there" },
+		{ 1, 2, { .type = DSM_VCPU_ACCESS, .vcpu = 1, .flags = 0x31, .word = { AT } }, "home is another host" },
+		{ 1, 0, { .type = DSM_VCPU_ACCESS, .vcpu = 1, .flags = 0x31, .word = { ~7ull } }, "home is another host" },
+		{ 1, 0, { .type = DSM_VCPU_ACCESS, .vcpu = 1, .flags = 0x31, .word = { AT + 4 } }, "no instruction makes" },
+		{ 1, 0, { .type = DSM_VCPU_ACCESS, .vcpu = 1, .flags = 0x34, .word = { AT } }, "flags" },
+		{ 0, 1, { .type = DSM_VCPU_ACCESSED, .vcpu = 1, .number = 1 }, "nobody waits for" },
+		{ 0, 1, { .type = DSM_VCPU_ACCESSED, .vcpu = 2, .number = 1 }, "nobody waits for" },
+		{ 0, 1, { .type = DSM_VCPU_ACCESSED, .vcpu = 1, .flags = 1, .word = { 1 } }, "no instruction makes" },
+	};
+	struct dsm_vcpu_msg answer = { .type = DSM_VCPU_ACCESSED, .vcpu = 1 };
+	unsigned int i, way;
+
+	(void)argument;
+	for (i = 0; i < NR(told); i++) {
+		begin_uncached();
+		lie(told[i].from, told[i].to, told[i].msg, told[i].words);
+		end();
+	}
+	/* Answers to a question that was asked. */
+	for (way = 0; way < 4; way++) {
+		begin_uncached();
+		node[0].xen.page[GFN].special = true;
+		CHECK(use(1, 1, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "it stays");
+		credits = way == 3 ? 0 : 16;
+		CHECK(played_access(&node[1].xen, 1, DSM_ACCESS_WRITE, AT, 0, 5), "room");
+		look(1);
+		answer.number = node[1].xen.accesses[1].number + (way == 1);
+		answer.word[0] = way == 2;
+		lie(way == 0 ? 2 : 0, 1, answer, way == 2 ? "no instruction makes" : "nobody waits for");
+		end();
+	}
+	/* One that has been answered. */
+	begin_uncached();
+	node[0].xen.page[GFN].special = true;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "it stays");
+	makes(1, 1, DSM_ACCESS_WRITE, 0, 5);
+	lie(0, 1, node[1].xen.accessed[1], "nobody waits for");
+	end();
+	/* A page that is not one that stays: it is not made, and nobody fails. */
+	begin_uncached();
+	WORD(0) = 1;
+	lie(1, 0, (struct dsm_vcpu_msg){ .type = DSM_VCPU_ACCESS, .vcpu = 1, .number = 1, .flags = 0x32,
+					 .word = { AT, 0, 2 } }, NULL);
+	CHECK(WORD(0) == 1 && !node[0].xen.made, "not made");
+	CHECK(use(2, 2, GFN, DSM_XEN_WANT_M) == PLAYED_DONE, "elsewhere");
+	lie(1, 0, (struct dsm_vcpu_msg){ .type = DSM_VCPU_ACCESS, .vcpu = 1, .number = 2, .flags = 0x32,
+					 .word = { AT, 0, 2 } }, NULL);
+	CHECK(!node[0].xen.made, "not made");
+	end();
+	/* Nor before all are ready. */
+	begin_uncached();
+	dsm_engine_hold_vcpus(node[0].engine, true);
+	lie(1, 0, (struct dsm_vcpu_msg){ .type = DSM_VCPU_ACCESS, .vcpu = 1, .flags = 0x31, .word = { AT } },
+	    "not in this state");
+	end();
+}
+
+/* The guest is to stand still while an access is away. */
+static void while_it_stops(const void *argument)
+{
+	static const uint16_t one[] = { 1 }, two[] = { 2 };
+	char text[DSM_ENGINE_TEXT];
+	unsigned int i;
+
+	(void)argument;
+	class_u = true;
+	begin_placed(1, 2, 0);
+	CHECK(dsm_engine_place(node[0].engine, 1, one, 1, text) == -EINPROGRESS, "%s", text);
+	settle();
+	CHECK(node[0].placed == 1 && !node[0].error[0], "placed: %s", node[0].error);
+	node[0].xen.page[GFN].special = true;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "it stays");
+	CHECK(played_access(&node[1].xen, 1, DSM_ACCESS_WRITE, AT, 0, 5), "room");
+	look(1);
+	/* It is on its way; STOP comes to host 1 before its answer. */
+	CHECK(dsm_engine_place(node[0].engine, 2, two, 1, text) == -EINPROGRESS, "%s", text);
+	for (i = 0; i < 20; i++) {
+		look(0);
+		look(1);
+		look(2);
+		while (deliver(0, 1) || deliver(0, 2) || deliver(2, 0) || deliver(2, 1) || deliver(1, 2))
+			;
+	}
+	CHECK(node[0].placed == 1 && node[1].xen.accesses[1].type, "it waits for it");
+	settle();
+	CHECK(!node[1].xen.accesses[1].type && WORD(0) == 5, "it is answered though the guest stands still");
+	CHECK(node[0].placed == 2 && !node[0].error[0], "placed: %s", node[0].error);
+	/* One that comes into the ring meanwhile waits, and goes then. */
+	CHECK(makes(1, 1, DSM_ACCESS_READ, 0, 0) == 5, "afterwards");
+	nobody_fails("stop");
+	end();
+}
+
+/* All add to one word, each with its own kind of access. */
+static void chance(const void *argument)
+{
+	unsigned int round, sum = 0, done[HOSTS] = { 0 };
+	bool on = true;
+
+	(void)argument;
+	begin_uncached();
+	credits = 2;
+	node[0].xen.page[GFN].pinned = true;
+	for (round = 0; round < 20000; round++) {
+		unsigned int h = dice_below(HOSTS), v = h;
+		struct played_xen *x = &node[h].xen;
+		struct played_page *page = &x->page[GFN];
+
+		if (!dice_below(2000))
+			node[0].xen.page[GFN].pinned = on = !on;
+		if (dice_below(3)) {
+			unsigned int from = dice_below(HOSTS), to = dice_below(HOSTS);
+
+			look(from);
+			deliver(from, to);
+			if (!dice_below(8))
+				pass(MS / 16);
+			continue;
+		}
+		if (x->vcpu[v].waits || x->accesses[v].type)
+			continue;
+		if (h && x->accessed[v].type) {
+			const struct dsm_vcpu_msg *a = &x->accessed[v];
+
+			/* The exchange of before: has it worked? */
+			if (!(a->flags & DSM_ACCESS_AGAIN) && x->asks[v].number == a->word[0] && x->asks[v].op) {
+				sum++;
+				done[h]++;
+			}
+			x->asks[v].number = a->word[0];
+			x->asks[v].op = 0;
+			if (a->flags & DSM_ACCESS_AGAIN)
+				x->asks[v].number = 0;
+			x->accessed[v].type = 0;
+		}
+		switch (played_use(x, v, GFN, DSM_XEN_WANT_M, round)) {
+		case PLAYED_DONE:
+			page->word[1]++;
+			sum++;
+			done[h]++;
+			break;
+		case PLAYED_ACCESS:
+			if (played_access(x, v, DSM_ACCESS_CMPXCHG, AT, x->asks[v].number, x->asks[v].number + 1))
+				x->asks[v].op = 1;
+			break;
+		default:
+			break;
+		}
+		x->asks[v].type = 0;
+	}
+	node[0].xen.page[GFN].pinned = false;
+	credits = 16;
+	for (round = 0; round < HOSTS; round++)
+		for (unsigned int k = 0; k < HOSTS; k++)
+			if (k != round)
+				dsm_engine_room(node[round].engine, k);
+	settle();
+	for (round = 1; round < HOSTS; round++) {
+		const struct dsm_vcpu_msg *a = &node[round].xen.accessed[round];
+
+		if (a->type && !(a->flags & DSM_ACCESS_AGAIN) && node[round].xen.asks[round].op &&
+		    node[round].xen.asks[round].number == a->word[0])
+			sum++;
+		node[round].xen.accessed[round].type = 0;
+	}
+	CHECK(use(0, 0, GFN, DSM_XEN_WANT_M) == PLAYED_DONE, "at home");
+	CHECK(WORD(0) == sum, "%llu of %u", (unsigned long long)WORD(0), sum);
+	CHECK(done[0] > 20 && done[1] > 20 && done[2] > 20 && node[0].xen.made > 100, "%u %u %u, %u made", done[0],
+	      done[1], done[2], node[0].xen.made);
+	nobody_fails("chance");
+	end();
+}
+
+static const struct test_case cases[] = {
+	{ "uncached: a grant table", special, NULL },
+	{ "uncached: another home", of_another_home, NULL },
+	{ "uncached: in use", in_use, NULL },
+	{ "uncached: copies", shared, NULL },
+	{ "uncached: free again", free_again, NULL },
+	{ "uncached: needed here", needed, NULL },
+	{ "uncached: a miss of before", stale_miss, NULL },
+	{ "uncached: off", off, NULL },
+	{ "uncached: a hole", a_hole, NULL },
+	{ "uncached: errors", errors, NULL },
+	{ "uncached: a slow link", slow_link, NULL },
+	{ "uncached: lies", lies, NULL },
+	{ "uncached: while the guest stops", while_it_stops, NULL },
+	{ "uncached: chance", chance, NULL },
+};
+
+int main(int argc, char **argv)
+{
+	return run_cases(argc, argv, cases, NR(cases));
+}
