@@ -225,6 +225,12 @@ def make_linux_vsmp(step: Step, out: Path, progress: Progress) -> None:
     build_linux(out, progress, "linux-vsmp", [folder / "xenuma.config", folder / "vsmp.config"])
 
 
+def make_linux_nohz(step: Step, out: Path, progress: Progress) -> None:
+    """The same kernel, whose CPUs can do without ticks."""
+    folder = REPO / "linux-guest" / "config"
+    build_linux(out, progress, "linux-nohz", [folder / "xenuma.config", folder / "nohz.config"])
+
+
 def make_linux_torture(step: Step, out: Path, progress: Progress) -> None:
     """The same kernel, with modules that torture its locks and RCU."""
     folder = REPO / "linux-guest" / "config"
@@ -495,6 +501,13 @@ STEPS = {
             source="linux",
         ),
         Step(
+            "linux-nohz",
+            "the kernel whose CPUs can do without ticks",
+            [*LINUX, *(REPO / "linux-guest/config" / f"{part}.config" for part in ("xenuma", "nohz"))],
+            make_linux_nohz,
+            source="linux",
+        ),
+        Step(
             "linux-torture",
             "the kernel with torture tests of locks and RCU",
             [*LINUX, *(REPO / "linux-guest/config" / f"{part}.config" for part in ("xenuma", "torture"))],
@@ -518,7 +531,7 @@ STEPS = {
         ),
     )
 }
-OPTIONAL = ("xen-debug", "linux-lockdep", "linux-kasan", "linux-vsmp", "linux-torture", "images-lockdep")
+OPTIONAL = ("xen-debug", "linux-lockdep", "linux-kasan", "linux-vsmp", "linux-nohz", "linux-torture", "images-lockdep")
 
 
 def wanted(names: Sequence[str]) -> list[str]:
