@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from benchmarks import host_programs, membench, remote_swap, round_trips, spanning
-from benchmarks.dsm_faults import OFF_AGAIN, Snapshot, below_user_space, copies, faults, idle, messages, speedups
+from benchmarks.dsm_faults import Snapshot, below_user_space, copies, faults, idle, messages, speedups
 from benchmarks.results import Metric, from_runs, write
 from lab.command import checked, run_in
 from lab.description import RackDescription
@@ -53,8 +53,9 @@ SWITCHES: dict[str, dict[str, int]] = {
     "polling": {"busy_wait_us": 20000, "poll_us": 20000},
     "on": {"prefetch": 16, "clear_hint": 1, "busy_wait_us": 20000, "poll_us": 20000},
 }
-# What is measured when: without any before and after all others, so that what the machine does meanwhile is seen.
-TURNS = {**{name: name for name in SWITCHES}, OFF_AGAIN: "off"}
+# What is measured when: there and back, so that what gets slower or quicker by and by counts for all, and each has two runs
+# whose difference is seen.
+TURNS = (*SWITCHES, *reversed(SWITCHES))
 USED_MIB = 8  # by the program that is on the node when it is detached
 STREAMED_MIB = 2  # the same, in the part that compares detaches
 # In an order in which what gets slower or quicker by and by counts for both.
@@ -245,33 +246,36 @@ def optimised(
     there: spanning.Spanning, found: Sequence[Metric], amount: Amount, prefix: str, round_trip: str
 ) -> Iterator[Metric]:
     """What each switch is good for: on against off, alone and all together, in one run; all are off again afterwards."""
-    reads: dict[str, membench.Output] = {}
-    copied: dict[str, Sequence[membench.Copy]] = {}
-    seen: dict[str, Snapshot] = {}
+    reads: dict[str, list[membench.Output]] = {name: [] for name in SWITCHES}
+    copied: dict[str, list[Sequence[membench.Copy]]] = {name: [] for name in SWITCHES}
+    seen: dict[str, list[Snapshot]] = {name: [] for name in SWITCHES}
     vain: dict[str, list[str]] = {}
-    for name, turn in TURNS.items():
-        switches = SWITCHES[turn]
+    for name in TURNS:
+        switches = SWITCHES[name]
         there.switch({**SWITCHES["off"], **switches})
         before = Snapshot.take(there)
         words = f"{amount.passes(amount.pages)} --writes=0 --rounds={amount.rounds} --node=1"
-        reads[name] = run_membench(there.guest, f"{PROGRAMS}/dsm_membench {words}")
-        seen[name] = Snapshot.take(there).since(before)
+        reads[name].append(run_membench(there.guest, f"{PROGRAMS}/dsm_membench {words}"))
+        seen[name].append(Snapshot.take(there).since(before))
         words = f"{amount.copy} --node=1 --source-node=1"
-        copied[name] = run_membench(there.guest, f"{PROGRAMS}/dsm_membench {words}").copies
-        vain[name] = idle(switches, Snapshot.take(there).since(before))
-        if turn == "off":
-            if vain[name]:
-                raise Malformed(f"switched off: {', '.join(vain[name])}")
-            membench.check_missed(reads[name])
+        copied[name].append(run_membench(there.guest, f"{PROGRAMS}/dsm_membench {words}").copies)
+        if wrong := idle(switches, Snapshot.take(there).since(before)):
+            vain[name] = wrong
         if name == "off":
-            yield from copies(copied[name], f"{prefix}.membench")
+            if name in vain:
+                raise Malformed(f"switched off: {', '.join(vain[name])}")
+            membench.check_missed(reads[name][-1])
     there.switch(SWITCHES["off"])
-    useful = {name: output for name, output in reads.items() if not vain[name]}
+    yield from copies([each for run in copied["off"] for each in run], f"{prefix}.membench")
+    useful = {name: outputs for name, outputs in reads.items() if name not in vain}
     yield from speedups(useful, copied, prefix)
     # The same ratio as dsm.fault.ratio_to_rtt, with both ends polling in both.
-    yield from faults(seen["polling"], reads["polling"], found, f"{prefix}.polling", round_trip)
-    if len(useful) < len(reads):
-        raise Malformed("; ".join(f"switches '{name}': {', '.join(what)}" for name, what in vain.items() if what))
+    counted, output = seen["polling"][0], reads["polling"][0]
+    for more, its in zip(seen["polling"][1:], reads["polling"][1:], strict=True):
+        counted, output = counted.plus(more), output.plus(its)
+    yield from faults(counted, output, found, f"{prefix}.polling", round_trip)
+    if vain:
+        raise Malformed("; ".join(f"switches '{name}': {', '.join(what)}" for name, what in vain.items()))
 
 
 def detach(there: spanning.Spanning, begin: Callable[[], None] | None = None, mib: int = USED_MIB) -> tuple[float, int]:

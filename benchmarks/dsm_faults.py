@@ -115,6 +115,18 @@ class Snapshot:
                 raise Malformed(f"{field.name} went from {then} to {now}")
         return Snapshot(**values)
 
+    def plus(self, other: Snapshot) -> Snapshot:
+        """What happened in two times together."""
+        values: dict[str, Any] = {}
+        for field in dataclasses.fields(self):
+            one, two = getattr(self, field.name), getattr(other, field.name)
+            values[field.name] = (
+                {key: one.get(key, 0) + two.get(key, 0) for key in {**one, **two}}
+                if isinstance(one, Mapping)
+                else one + two
+            )
+        return Snapshot(**values)
+
     def costs(self) -> dict[str, int]:
         """What something cost besides time."""
         return {
@@ -258,38 +270,28 @@ def idle(switches: Mapping[str, int], counted: Snapshot) -> list[str]:
             if bool(switches.get(key)) != bool(times)]  # fmt: skip
 
 
-# All switches off once more, after all others.
-OFF_AGAIN = "off_again"
-
-
 def speedups(
-    reads: Mapping[str, membench.Output], copied: Mapping[str, Sequence[membench.Copy]], prefix: str
+    reads: Mapping[str, Sequence[membench.Output]], copied: Mapping[str, Sequence[Sequence[membench.Copy]]], prefix: str
 ) -> list[Metric]:
     """What switches are good for: times with all of them off over times with each, and with all "on".
 
-    With none of them it was measured before and after, if there is OFF_AGAIN: the time is the mean of both, and how much they
-    differ is beside each figure, since a switch is not known to do what is less than that.
+    Each was measured in some runs; a time is the median of all their rounds. Beside it is the least and the most that any two
+    runs say: a switch is not known to do what is less than runs of one setting differ.
     """
     found = []
-    none = [each for each in ("off", OFF_AGAIN) if each in reads]
     for name in reads:
-        if name in none:
+        if name == "off":
             continue
         for order in membench.ORDERS:
-            times = {
-                each: statistics.median(
-                    membench.ns_per_page(membench.chosen(reads[each].passes, what="read", order=order, state="cold"))
-                )
-                / 1000
-                for each in (*none, name)
-            }
+            times = {each: [_missing_us(output, order) for output in reads[each]] for each in ("off", name)}
             here = f"{prefix}.switch.{name}.read_{order}"
-            off = statistics.mean(times[each] for each in none)
-            found.append(Metric(f"{here}.us", times[name], "us", "lower", {"off_us": off}))
-            found.append(speedup_of(f"{here}.speedup", times, name, "us", "time for a page that is not at hand"))
+            speedup = speedup_of(f"{here}.speedup", times, name, "us", "time for a page that is not at hand")
+            beside = {"off_us": float(speedup.baseline["off_us"])}
+            found.append(Metric(f"{here}.us", float(speedup.baseline[f"{name}_us"]), "us", "lower", beside))
+            found.append(speedup)
         totals = {
-            each: statistics.median(copy.total_ns / 1000 / (copy.mib * 256) for copy in copied[each])
-            for each in (*none, name)
+            each: [[copy.total_ns / 1000 / (copy.mib * 256) for copy in run] for run in copied[each]]
+            for each in ("off", name)
         }
         speedup = speedup_of(
             f"{prefix}.switch.{name}.membench.speedup",
@@ -304,15 +306,21 @@ def speedups(
     return found
 
 
-def speedup_of(metric: str, times: Mapping[str, float], name: str, unit: str, note: str) -> Metric:
-    """That of the times that are not `name`'s over the one that is."""
-    none = {each: time for each, time in times.items() if each != name}
-    off = statistics.mean(none.values())
-    spread = max(none.values()) / min(none.values())
-    value = off / times[name]
-    baseline = {f"{each}_{unit}": time for each, time in times.items()}
-    if len(none) > 1:
-        baseline["off_spread"] = spread
-        if 1 / spread < value < spread:
-            note += "; not more than two runs without any differ"
-    return Metric(metric, value, "x", "higher", baseline, note=note)
+def _missing_us(output: membench.Output, order: str) -> list[float]:
+    """Of a page that was not at hand, of each round."""
+    cold = membench.chosen(output.passes, what="read", order=order, state="cold")
+    return [ns / 1000 for ns in membench.ns_per_page(cold)]
+
+
+def speedup_of(
+    metric: str, times: Mapping[str, Sequence[Sequence[float]]], name: str, unit: str, note: str
+) -> Metric:
+    """Time with "off" over that of `name`: medians of all rounds; `times` are those of each run."""
+    medians = {each: statistics.median([us for run in runs for us in run]) for each, runs in times.items()}
+    off, on = ([statistics.median(run) for run in times[each]] for each in ("off", name))
+    least, most = min(off) / max(on), max(off) / min(on)
+    baseline: dict[str, float | str] = {f"{each}_{unit}": us for each, us in medians.items()}
+    baseline |= {"runs": len(on), "least": least, "most": most}
+    if least < 1 < most:
+        note += "; not known to be more than two runs of one setting differ"
+    return Metric(metric, medians["off"] / medians[name], "x", "higher", baseline, note=note)

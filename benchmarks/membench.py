@@ -61,6 +61,13 @@ class Output:
     copies: tuple[Copy, ...]
     checks: int
 
+    def plus(self, other: Output) -> Output:
+        """Two runs together; the rounds of the other one come after this one's."""
+        after = max((each.round for each in (*self.passes, *self.copies)), default=-1) + 1
+        passes = (dataclasses.replace(each, round=each.round + after) for each in other.passes)
+        copies = (dataclasses.replace(each, round=each.round + after) for each in other.copies)
+        return Output((*self.passes, *passes), (*self.copies, *copies), self.checks + other.checks)
+
 
 def number(data: Mapping[str, Any], key: str) -> int:
     """A number that is not negative. Raises Malformed."""
