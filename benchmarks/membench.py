@@ -63,7 +63,8 @@ class Output:
 
     def plus(self, other: Output) -> Output:
         """Two runs together; the rounds of the other one come after this one's."""
-        after = max((each.round for each in (*self.passes, *self.copies)), default=-1) + 1
+        rounds = [each.round for each in self.passes] + [each.round for each in self.copies]
+        after = max(rounds, default=-1) + 1
         passes = (dataclasses.replace(each, round=each.round + after) for each in other.passes)
         copies = (dataclasses.replace(each, round=each.round + after) for each in other.copies)
         return Output((*self.passes, *passes), (*self.copies, *copies), self.checks + other.checks)

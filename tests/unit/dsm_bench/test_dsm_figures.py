@@ -538,8 +538,8 @@ def test_what_a_machine_does_meanwhile_is_no_switch(monkeypatch: pytest.MonkeyPa
     found = {one.metric: one for one in dsm.optimised(played, [], dsm.Amount(), "dsm", "rtt")}  # type: ignore[arg-type]
     weak, strong = (found[f"dsm.switch.{name}.read_random.speedup"] for name in ("prefetch", "on"))
     assert weak.value == pytest.approx(1.25 / 1.1) and strong.value == pytest.approx(2.5)
-    assert (weak.baseline["least"], weak.baseline["most"]) == (pytest.approx(1 / 1.2), pytest.approx(1.5))
-    assert (strong.baseline["least"], strong.baseline["most"]) == (pytest.approx(2), pytest.approx(3))
+    assert [weak.baseline[key] for key in ("least", "most")] == pytest.approx([1 / 1.2, 1.5])
+    assert [strong.baseline[key] for key in ("least", "most")] == pytest.approx([2, 3])
     assert "not known to be more" in weak.note and "not known" not in strong.note
     # Polling's faults are those of both runs.
     assert found["dsm.polling.fault.us"].baseline["faults"] == 2 * 5
