@@ -1,45 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What tests of DSM between two hosts share: what each host has to know, and how much is free on both."""
+"""What tests of DSM between two hosts share: how much is free on both, and programs that check what they read."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from benchmarks import papers
-from benchmarks.spanning import CONFIGURATION, FOLDER, NAMES, SOCKETS, dsm_toml
-from lab.command import Run, checked, run_in, write_file
+from lab.command import Run, checked, run_in
 from lab.elastic_guest import PROGRAMS
 from lab.guest import Guest
 from lab.host import Host
 from lab.hypervisor import settled_free_pages
 from lab.patience import wait_for
-from lab.rack import Rack
-
-
-def introduce(rack: Rack, folder: Path, transport: str = "tcp") -> list[Host]:
-    """Certificates made for this and dsm.toml(5), in dom0 of all hosts of a rack. Returns them."""
-    hosts = list(rack.hosts)
-    papers.make(folder, NAMES[: len(hosts)])
-    names = [host.description.name for host in hosts]
-    wires = [rack.description.wire(name) for name in names]
-    addresses = [wire.address() for wire in wires if wire]
-    for number, host in enumerate(hosts):
-        host.put(folder, FOLDER)
-        # /run/xenuma: systemd makes it, where there is one.
-        checked(run_in(host), f"mkdir -p {Path(CONFIGURATION).parent} && mkdir -p -m 700 {SOCKETS.parent}")
-        write_file(run_in(host), CONFIGURATION, dsm_toml(number, names, addresses, transport))
-    return hosts
-
-
-def slices(host: Host) -> list[int]:
-    """Slices of guests of other hosts: VM-slice-HOME, or without a name for a moment."""
-    listed = checked(run_in(host), "xl list").splitlines()[1:]
-    rows = [line.split() for line in listed]
-    return [int(row[1]) for row in rows if row[0] == "(null)" or "-slice-" in row[0]]
 
 
 def free_pages(hosts: Sequence[Host]) -> list[int]:

@@ -11,12 +11,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import json
 import re
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
+from benchmarks.far_guest import DsmSite, Shape, far_guest, kill_dsmd_host, said, slices, start_dsmd_host, state, status
 from benchmarks.spanning import SOCKETS
 from lab.command import checked, run_in, write_file
 from lab.elastic_guest import PROGRAMS
@@ -24,16 +23,7 @@ from lab.guest import Guest
 from lab.host import Host
 from lab.network import Cable
 from lab.patience import scaled, wait_for
-from tests.e2e.dsm_hosts import slices
-from tests.e2e.far_guest import (
-    ASKED_MOST,
-    DsmSite,
-    Shape,
-    far_guest,
-    kill_dsmd_host,
-    said,
-    start_dsmd_host,
-)
+from tests.e2e.far_guest import ASKED_MOST
 
 # The pool is a sixteenth of the node, 8 MiB, and 2 MiB of it are for the node's own page structures: it is always full.
 SHAPE = Shape(home_mib=384, node_mib=128)
@@ -63,20 +53,6 @@ on_crash = "preserve"
 def dsmd(host: Host, signal: str) -> None:
     """A signal for the dsmd of the only guest."""
     checked(run_in(host), f"kill -{signal} $(cat {SOCKETS}/vm/*/pid)")
-
-
-def status(host: Host) -> dict[str, Any]:
-    """Of the guest's dsmd at a host."""
-    answer = run_in(host)("dsmctl -j status far").out
-    found: list[dict[str, Any]] = json.loads(answer or "[]")
-    return found[0] if found else {}
-
-
-def state(host: Host) -> str:
-    """Its state, with the reason, for people: dsmctl's, and the same in xenstore."""
-    found = status(host)
-    published = run_in(host)("xenstore-ls -f /tool/dsm | grep /state").out
-    return f"{found.get('state')}: {found.get('failure')}\n{published}"
 
 
 def faults(host: Host) -> int:

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.far_guest import introduce, slices
+from benchmarks.span_guest import CLOCK_ERROR_US, LEASE_US
 from benchmarks.spanning import CONFIGURATION, SOCKETS
 from lab.command import checked, run_in, write_file
 from lab.description import RackDescription
@@ -24,14 +26,12 @@ from lab.pytest_plugin import show_consoles_of
 from lab.rack import Rack
 from lab.ssh import Background
 from tests.e2e import test_dsm_linux_vcpu as linux
-from tests.e2e.dsm_hosts import introduce, slices
 
 pytestmark = pytest.mark.fresh
 
 # It powers off by itself: it halts its CPUs, on both hosts.
 WAY = dataclasses.replace(linux.WAYS["events"], end=linux.WAYS["apic"].end)
 NAME = "dsm"
-CLOCK_ERROR_US = 100000  # of a network between two emulators; what is meant is much less
 
 
 def description(uuid: str, hosts: tuple[str, str], domid: int | None) -> dict[str, object]:
@@ -45,7 +45,7 @@ def description(uuid: str, hosts: tuple[str, str], domid: int | None) -> dict[st
         "vcpus": 2,
         "frames": linux.ROOM,
         "token": home,
-        "lease_us": linux.LEASE_US,
+        "lease_us": LEASE_US,
         "keepalive_ms": 60000,
         "ranges": [
             {"first": 0, "frames": linux.HOME_MIB * linux.FRAMES, "host": home},

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from benchmarks.far_guest import DsmSite, far_guest, left_nothing, said, status
 from lab.command import checked, run_in, write_file
 from lab.guest import Guest
 from lab.patience import scaled, wait_for
@@ -33,11 +34,10 @@ from tests.e2e.far_faults import (
     is_ended,
     is_well,
     plain_guest,
-    status,
     survives,
     without_dsmd_host,
 )
-from tests.e2e.far_guest import ASKED_MOST, DsmSite, dsm_site, far_guest, left_nothing, said
+from tests.e2e.far_guest import ASKED_MOST, dsm_site
 
 pytestmark = pytest.mark.fresh
 

@@ -11,12 +11,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from benchmarks.far_guest import DsmSite, Shape, far_guest, left_nothing, said, slices
 from lab.command import checked, run_in, write_file
 from lab.complaints import complaints
 from lab.guest import Guest
 from lab.patience import scaled
 from tests.e2e.conftest import rounds, soak
-from tests.e2e.dsm_hosts import Memcheck, free_pages, slices
+from tests.e2e.dsm_hosts import Memcheck, free_pages
 from tests.e2e.far_faults import (
     CABLE_REPAIRED,
     CHECKED_MIB,
@@ -33,7 +34,7 @@ from tests.e2e.far_faults import (
     plain_guest,
     survives,
 )
-from tests.e2e.far_guest import ASKED_MOST, DsmSite, Shape, dsm_site, far_guest, left_nothing, said
+from tests.e2e.far_guest import ASKED_MOST, dsm_site
 
 
 @pytest.fixture(scope="module")

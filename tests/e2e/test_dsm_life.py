@@ -12,13 +12,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from benchmarks.far_guest import LOG, DsmSite, far_guest, left_nothing, said, slices, status
 from lab.command import checked, run_in
 from lab.complaints import complaints
 from lab.guest import Guest
 from lab.patience import scaled, wait_for
-from tests.e2e.dsm_hosts import Memcheck, free_pages, slices
-from tests.e2e.far_faults import CHECKED_MIB, KEEPALIVE, LIMITS, SHAPE, faults, status
-from tests.e2e.far_guest import ASKED_MOST, LOG, DsmSite, dsm_site, far_guest, left_nothing, said
+from tests.e2e.dsm_hosts import Memcheck, free_pages
+from tests.e2e.far_faults import CHECKED_MIB, KEEPALIVE, LIMITS, SHAPE, faults
+from tests.e2e.far_guest import ASKED_MOST, dsm_site
 
 pytestmark = pytest.mark.fresh
 

@@ -20,6 +20,7 @@ import pytest
 
 from benchmarks import litmus
 from benchmarks.results import Metric, write
+from benchmarks.span_guest import HZ, LEASE_US
 from lab.command import Run, checked
 from lab.complaints import complaints
 from lab.images.tree import Tree
@@ -33,7 +34,6 @@ HOME_MIB = 256
 FRAMES = 256  # of a MiB
 FAR, FAR_FRAMES = 0x40000, 512  # slice 1 needs a range of its own, which the guest does not know
 ROOM = 16384
-LEASE_US = 4000
 
 # Other commands than the second CPU's are kept at home by `maxcpus=`, until somebody asks for the CPU.
 ARGUMENTS = (
@@ -68,7 +68,6 @@ WAYS = {
 # Five variants of each shape: 1000 raced rounds.
 LITMUS = "--cpus=0,1 --rounds=3200 --raced=200 --slow-us=100"
 ALL = WAYS | {"litmus": dataclasses.replace(WAYS["events"], end=WAYS["apic"].end, litmus=LITMUS)}
-HZ = 100
 
 CONFIG = """
 name = "dsm"

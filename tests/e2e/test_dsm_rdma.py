@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from benchmarks.far_guest import DsmSite, far_guest, left_nothing, said, slices, status
 from benchmarks.spanning import CONFIGURATION
 from lab.command import checked, run_in, write_file
 from lab.complaints import complaints
 from lab.guest import Guest
 from lab.host import Host
-from tests.e2e.dsm_hosts import Memcheck, slices
+from tests.e2e.dsm_hosts import Memcheck
 from tests.e2e.far_faults import (
     CABLE_REPAIRED,
     CHECKED_MIB,
@@ -26,10 +27,9 @@ from tests.e2e.far_faults import (
     is_ended,
     is_well,
     plain_guest,
-    status,
     survives,
 )
-from tests.e2e.far_guest import ASKED_MOST, DsmSite, dsm_site, far_guest, left_nothing, said
+from tests.e2e.far_guest import ASKED_MOST, dsm_site
 
 pytestmark = pytest.mark.fresh
 

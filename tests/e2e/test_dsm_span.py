@@ -13,22 +13,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from benchmarks.far_guest import far_guest, left_nothing
+from benchmarks.span_guest import BOOT, PATIENCE, SlowSite, SpanShape, keep_work_at_home, measured
 from lab.command import checked, run_in, write_file
 from lab.complaints import complaints
 from lab.guest import Guest
 from lab.patience import scaled
-from tests.e2e.far_guest import far_guest, left_nothing
-from tests.e2e.span_guest import (
-    BOOT,
-    PATIENCE,
-    SlowSite,
-    SpanShape,
-    attach,
-    detach,
-    keep_work_at_home,
-    measured,
-    slow_site,
-)
+from tests.e2e.span_guest import attach, detach, slow_site
 
 pytestmark = pytest.mark.fresh
 

@@ -16,31 +16,32 @@ from pathlib import Path
 import pytest
 
 from benchmarks import debian_program, litmus, torture
+from benchmarks.far_guest import DsmSite, far_guest, left_nothing, said, state
 from benchmarks.program_output import StreamRun, parse_stream
 from benchmarks.reference import reference_run
 from benchmarks.results import write
+from benchmarks.span_guest import (
+    BOOT,
+    HZ,
+    PATIENCE,
+    STREAM,
+    SlowSite,
+    SpanShape,
+    around,
+    cpus_of_threads,
+    keep_work_at_home,
+    measured,
+    start_stream,
+)
 from benchmarks.ticks import Moment, faults_of, per_period, per_tick, ticks_of, uptime_of
 from lab.command import Done, checked, run_in, write_file
 from lab.complaints import complaints
-from lab.elastic_guest import LIBGOMP, PROGRAMS
+from lab.elastic_guest import PROGRAMS
 from lab.guest import Guest
 from lab.patience import wait_for
 from lab.pipeline.paths import ARTIFACTS
 from tests.e2e.conftest import soak
-from tests.e2e.far_faults import state
-from tests.e2e.far_guest import DsmSite, far_guest, left_nothing, said
-from tests.e2e.span_guest import (
-    BOOT,
-    PATIENCE,
-    SlowSite,
-    SpanShape,
-    attach,
-    detach,
-    keep_work_at_home,
-    measured,
-    slow_site,
-)
-from tests.e2e.test_dsm_linux_vcpu import HZ
+from tests.e2e.span_guest import attach, detach, slow_site
 
 pytestmark = pytest.mark.fresh
 
@@ -122,12 +123,8 @@ def ran(site: DsmSite, guest: Guest, command: str, output: Path, seconds: float 
 # ---- OpenMP ----
 
 MIB, ITERATIONS = 2, 3  # iterations of each team
-STREAM, ALIGNMENT = "/tmp/stream_check.jsonl", "/tmp/alignment"
-# A team's thread stays where its place is: nobody moves a thread to an isolated CPU but who binds it. Threads that wait sleep.
-AROUND = (
-    f"taskset -c {BOTH} env OMP_PLACES=threads OMP_PROC_BIND=close OMP_WAIT_POLICY=passive LD_LIBRARY_PATH={LIBGOMP}"
-)
-OPENMP = f"{AROUND} {PROGRAMS}/stream_check --mib={MIB} --iterations=0"
+ALIGNMENT = "/tmp/alignment"
+EACH = (HOME_CPU, FAR_CPU)
 
 
 def stream(guest: Guest) -> StreamRun:
@@ -147,10 +144,9 @@ def await_team(site: DsmSite, guest: Guest, threads: int) -> None:
     print(f"{took:.0f} s: {threads} threads: {[round(each.ms) for each in stream(guest).iterations[-ITERATIONS:]]} ms")
 
 
-def cpus_of_threads(guest: Guest, pid: int) -> set[int]:
-    """Where they have run last: field 39 of /proc/PID/task/TID/stat."""
-    text = checked(run_in(guest), f"cat /proc/{pid}/task/*/stat", 300)
-    return {int(line.rpartition(")")[2].split()[39 - 3]) for line in text.splitlines()}
+def where(guest: Guest, pid: int) -> set[int]:
+    """The CPUs that its threads have run on last."""
+    return set(cpus_of_threads(checked(run_in(guest), f"cat /proc/{pid}/task/*/stat", 300)))
 
 
 def test_an_openmp_program_on_both_hosts(lives: Lives) -> None:
@@ -159,13 +155,13 @@ def test_an_openmp_program_on_both_hosts(lives: Lives) -> None:
     with lives.borrowed(attached=False) as guest:
         inside = run_in(guest)
         assert sorted(guest.nodes()) == [0]
-        checked(inside, f"(setsid {OPENMP} >{STREAM} 2>/tmp/stream_check.err </dev/null &)")
+        start_stream(guest, EACH, MIB)
         wait_for("stream_check begins", 300, lambda: inside(f"test -s {STREAM}").status == 0)
         pid = stream(guest).pid
         await_team(site, guest, 1)
         attach(site, guest, shape)
         await_team(site, guest, 2)
-        assert cpus_of_threads(guest, pid) == {HOME_CPU, FAR_CPU}
+        assert where(guest, pid) == {HOME_CPU, FAR_CPU}
         nodes, resident = guest.nodes(), guest.resident(pid)
         print(nodes, resident)
         assert {node.number: node.cpus for node in nodes.values()} == {0: (HOME_CPU,), 1: (FAR_CPU,)}
@@ -173,7 +169,7 @@ def test_an_openmp_program_on_both_hosts(lives: Lives) -> None:
         assert resident[1] >= MIB * 1024 // 3, resident
         detach(site, guest, shape)
         await_team(site, guest, 1)
-        assert sorted(guest.nodes()) == [0] and cpus_of_threads(guest, pid) == {HOME_CPU}
+        assert sorted(guest.nodes()) == [0] and where(guest, pid) == {HOME_CPU}
         checked(inside, f"kill -TERM {pid}")
         wait_for("stream_check ends", 300, lambda: stream(guest).checksum is not None, interval=ASK_S)
         run = stream(guest)
@@ -189,7 +185,7 @@ def test_an_openmp_program_of_debian(lives: Lives, tmp_path: Path) -> None:
         inside = run_in(guest)
         write_file(inside, ALIGNMENT, debian_program.alignment(sequences=8, bases=40))
         at_home = checked(inside, f"taskset -c {HOME_CPU} {command}", 300)
-        words = f"{AROUND} {debian_program.SETTINGS} {debian_program.DISPLAY} {command}"
+        words = f"{around(EACH)} {debian_program.SETTINGS} {debian_program.DISPLAY} {command}"
         done = ran(lives.site, guest, words, tmp_path / "tree")
         assert (done.status, done.out) == (0, at_home)
         assert debian_program.parse_teams(done.err)[:1] == [2], done.err

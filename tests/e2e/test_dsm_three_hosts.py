@@ -9,14 +9,15 @@ from collections.abc import Iterator
 
 import pytest
 
+from benchmarks.far_guest import DsmSite, Shape, far_guest, left_nothing, said, slices, state, status
 from lab.command import checked, run_in
 from lab.complaints import complaints
 from lab.guest import Guest
 from lab.host import Host
 from lab.patience import scaled, wait_for
-from tests.e2e.dsm_hosts import Memcheck, free_pages, slices
-from tests.e2e.far_faults import DEADLINE, LIMITS, dsmd, is_clean, state, status
-from tests.e2e.far_guest import ASKED_MOST, DsmSite, Shape, dsm_site, far_guest, left_nothing, said
+from tests.e2e.dsm_hosts import Memcheck, free_pages
+from tests.e2e.far_faults import DEADLINE, LIMITS, dsmd, is_clean
+from tests.e2e.far_guest import ASKED_MOST, dsm_site
 
 pytestmark = pytest.mark.fresh
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.span_guest import SpanShape, slow_for
 from lab.errors import Malformed
-from tests.e2e.span_guest import SpanShape, slow_for
 
 PING = """20 packets transmitted, 20 received, 0% packet loss, time 4414ms
 rtt min/avg/max/mdev = 0.376/{}/118.787/26.053 ms
