@@ -18,22 +18,24 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
 from benchmarks import debian_program
 from benchmarks.demo_page import demo_page
+from benchmarks.demo_parts import FAILURES, judged, outcome, published
 from benchmarks.program_output import StreamRun, parse_samples, parse_stream
 from benchmarks.reference import reference_run
-from benchmarks.results import RESULTS, host_info, now, write
+from benchmarks.results import RESULTS
 from benchmarks.story import Story
-from benchmarks.timeline import WINDOWS, Check, Evidence, Reading, Timeline, metrics, verdict
+from benchmarks.timeline import WINDOWS, Evidence, Reading, Timeline, metrics, verdict
 from lab.clock import Clock
 from lab.command import Done, checked
 from lab.description import RackDescription
 from lab.elastic_guest import LIBGOMP, PROGRAMS
-from lab.errors import CommandFailedError, LabError, Malformed
+from lab.errors import CommandFailedError
 from lab.guest import Guest
 from lab.guestview import GuestNode
 from lab.host import Host
@@ -53,7 +55,6 @@ PLACED = {"cpus": '["0-1", "0-1", "2-3", "2-3"]', "vif": '["mac=00:16:3e:4d:00:0
 ITERATIONS_IN_WINDOW = 4  # how many iterations each window is to have at least
 ASK_S = 1.0  # seconds between two questions to the guest: each costs it time
 STEP_TIMEOUT = 90.0  # seconds for each thing that has to happen in the guest
-FAILURES = (LabError, Malformed, TimeoutError, OSError)
 
 
 class Demo:
@@ -254,20 +255,13 @@ def keep_raw(demo: Demo, directory: Path) -> None:
             (directory / Path(path).name).write_text(text, encoding="utf-8")
 
 
-def report(demo: Demo, failure: str | None, console: Console, results: Path = RESULTS) -> str | None:
+def report(demo: Demo, failure: str | None, results: Path = RESULTS) -> str | None:
     """Write demo.json and demo.html, show the tables; returns the reason of a failure, or None."""
     evidence = demo.evidence()
-    checks = verdict(evidence)
-    if failure:
-        checks = [Check("the demo came to its end", False, failure), *checks]
+    checks = judged(verdict(evidence), failure)
     demo.story.windows(evidence.timeline, WINDOWS, VNODE)
-    demo.story.checks(checks)
-    written = write("demo", metrics(evidence), results)
-    host = host_info()
-    page = results / "demo.html"
-    page.write_text(demo_page(evidence, checks, now(), f"{host['cpus']} CPUs, {host['cpu_model']}"), encoding="utf-8")
-    console.print(f"  [dim]{written}  {page}[/dim]", highlight=False, soft_wrap=True)
-    return next((f"{check.what} ({check.detail})" for check in checks if not check.ok), None)
+    page = partial(demo_page, evidence, checks)
+    return published("demo", checks, metrics(evidence), page, story=demo.story, results=results)
 
 
 @contextmanager
@@ -297,7 +291,7 @@ def run(options: argparse.Namespace, console: Console) -> str | None:
                 failure = str(error)
                 console.print("[dim]guest's console, last lines:[/dim]", highlight=False)
                 demo.story.output(guest.console_tail(30))
-            reason = report(demo, failure, console)
+            reason = report(demo, failure)
             keep_raw(demo, rack.logs)
         finally:
             guest.destroy()
@@ -316,15 +310,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     console = Console(soft_wrap=False)
-    try:
-        reason = run(options, console)
-    except KeyboardInterrupt:
-        console.print("[bold red]DEMO FAIL[/bold red]: interrupted", highlight=False)
-        return 130
-    except FAILURES as error:
-        reason = str(error)
-    Story(console, time.time).verdict(reason)
-    return 0 if reason is None else 1
+    return outcome(console, lambda: run(options, console))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from benchmarks.page import Cell, Page, code, num, number
+from benchmarks.demo_parts import begun, what_had_to_hold, what_happened
+from benchmarks.page import num, number
 from benchmarks.plots import phases_plot, timeline_plot
 from benchmarks.timeline import WINDOWS, Check, Evidence
 
@@ -51,9 +52,7 @@ def _window_rows(evidence: Evidence) -> list[Sequence[object]]:
 
 def demo_page(evidence: Evidence, checks: Sequence[Check], when: str, host: str) -> str:
     """The page as HTML. `when` and `host` say when and where it ran, in words."""
-    failed = [check for check in checks if not check.ok]
-    page = Page("A NUMA node comes and goes", f"Xenuma demo · {when} · {host}")
-    page.verdict(not failed, "DEMO PASS" if not failed else f"DEMO FAIL: {failed[0].what} ({failed[0].detail})")
+    page = begun("A NUMA node comes and goes", f"Xenuma demo · {when} · {host}", checks)
     page.text(
         "A Xen guest runs an unmodified OpenMP program on its node 0. The operator attaches a second NUMA node "
         "to the running guest, and later detaches it. The program is told nothing and does nothing: its OpenMP "
@@ -85,21 +84,6 @@ def demo_page(evidence: Evidence, checks: Sequence[Check], when: str, host: str)
     if operations:
         page.heading("Where the time of an operation goes")
         page.figure(phases_plot(operations, "phases"), "As the guest's driver measured it, phase by phase.")
-    page.heading("What had to hold")
-    page.table(
-        ["check", "", "seen"],
-        [
-            (check.what, Cell("yes" if check.ok else "NO", "good" if check.ok else "bad"), check.detail)
-            for check in checks
-        ],
-    )
-    page.heading("What happened")
-    begin = min((mark.t for mark in evidence.timeline.marks), default=0.0)
-    page.table(
-        [num("second"), "who", "what"],
-        [
-            (num(f"{mark.t - begin:.1f}"), mark.kind, code(mark.text) if mark.kind == "operator" else mark.text)
-            for mark in sorted(evidence.timeline.marks, key=lambda mark: mark.t)
-        ],
-    )
+    what_had_to_hold(page, checks)
+    what_happened(page, evidence.timeline.marks)
     return page.html()

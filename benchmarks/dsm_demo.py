@@ -12,28 +12,39 @@ Exit status: 0 DEMO PASS, 1 DEMO FAIL, 130 interrupted.
 from __future__ import annotations
 
 import argparse
-import concurrent.futures
 import dataclasses
 import json
 import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from benchmarks import round_trips, spanning
-from benchmarks.page import Cell, Page, code, num, number
+from benchmarks.demo_parts import (
+    FAILURES,
+    begun,
+    judged,
+    looking,
+    outcome,
+    per_second,
+    published,
+    what_had_to_hold,
+    what_happened,
+)
+from benchmarks.page import num, number
 from benchmarks.plots import remote_memory_plot
-from benchmarks.results import RESULTS, Metric, host_info, now, write
+from benchmarks.results import RESULTS, Metric
 from benchmarks.story import Story
 from benchmarks.timeline import Check, Mark
 from lab.command import checked
 from lab.description import RackDescription
 from lab.elastic_guest import PROGRAMS
-from lab.errors import CommandFailedError, LabError, Malformed
+from lab.errors import CommandFailedError
 from lab.patience import scaled, wait_for
 from lab.rack import Rack
 
@@ -42,7 +53,6 @@ SHAPE = spanning.Shape()
 # Stretches of the run, and how often it is looked at in each; 0: for as long as what happens then takes.
 LOOKS = {"before": 3, "attach": 0, "filling": 0, "attached": 12, "detach": 0, "detached": 3}
 PAUSE_S = 0.5  # between two looks at something that is under way: a look is work for the machine, too
-FAILURES = (LabError, Malformed, TimeoutError, OSError, ValueError)
 
 LIMITS = (
     "The hardware is emulated: QEMU (TCG) plays both hosts, a process beside them plays the network, and all of them share the "
@@ -85,10 +95,7 @@ class Evidence:
 
     def rate(self, window: str, what: str) -> float | None:
         """Faults or messages a second in a window; None with fewer than two looks."""
-        looks = self.windows[window]
-        if len(looks) < 2 or looks[-1].t <= looks[0].t:
-            return None
-        return float(getattr(looks[-1], what) - getattr(looks[0], what)) / (looks[-1].t - looks[0].t)
+        return per_second([(look.t, getattr(look, what)) for look in self.windows[window]])
 
 
 def verdict(seen: Evidence) -> list[Check]:
@@ -160,12 +167,7 @@ class DsmDemo:
 
     def during[T](self, window: str, work: Callable[[], T]) -> T:
         """What `work` returns, or raises; looks while it is under way, one at the least."""
-        with concurrent.futures.ThreadPoolExecutor(max_workers=1) as worker:
-            future = worker.submit(work)
-            while True:
-                self.seen.windows[window].append(self.look())
-                if concurrent.futures.wait([future], timeout=PAUSE_S).done:
-                    return future.result()
+        return looking(work, lambda: self.seen.windows[window].append(self.look()), PAUSE_S)
 
     def operate(self, operation: str) -> None:
         """`xl vnode-OPERATION`. Raises CommandFailedError with both dsmd's words."""
@@ -235,9 +237,7 @@ def _row(seen: Evidence, window: str) -> Sequence[object]:
 
 def demo_page(seen: Evidence, checks: Sequence[Check], when: str, host: str) -> str:
     """The page as HTML."""
-    failed = [check for check in checks if not check.ok]
-    page = Page("Memory from another machine", f"Xenuma demo · {when} · {host} · {seen.transport}")
-    page.verdict(not failed, "DEMO PASS" if not failed else f"DEMO FAIL: {failed[0].what} ({failed[0].detail})")
+    page = begun("Memory from another machine", f"Xenuma demo · {when} · {host} · {seen.transport}", checks)
     page.text(
         "A Xen guest on one host gets a NUMA node whose memory is on another host. Linux in the guest sees an ordinary node; "
         "a page that a program touches there comes over the network, and goes back when its place is wanted. Then the "
@@ -257,37 +257,16 @@ def demo_page(seen: Evidence, checks: Sequence[Check], when: str, host: str) -> 
         )
     amounts = ("MiB on node 0", "MiB on node 1", "pages of the other host here", "faults/s", "messages/s")
     page.table(["window", *map(num, amounts)], [_row(seen, window) for window in LOOKS])
-    page.heading("What had to hold")
-    page.table(
-        ["check", "", "seen"],
-        [(each.what, Cell("yes" if each.ok else "NO", "good" if each.ok else "bad"), each.detail) for each in checks],
-    )
-    page.heading("What happened")
-    begin = seen.marks[0].t if seen.marks else 0.0
-    page.table(
-        [num("second"), "who", "what"],
-        [
-            (num(f"{mark.t - begin:.1f}"), mark.kind, code(mark.text) if mark.kind == "operator" else mark.text)
-            for mark in seen.marks
-        ],
-    )
+    what_had_to_hold(page, checks)
+    what_happened(page, seen.marks)
     return page.html()
 
 
 def report(seen: Evidence, failure: str | None, story: Story, results: Path = RESULTS) -> str | None:
     """Write demo-dsm.json and .html, show the checks; the reason of a failure, or None."""
-    checks = verdict(seen)
-    if failure:
-        checks = [Check("the demo came to its end", False, failure), *checks]
-    story.checks(checks)
-    results.mkdir(parents=True, exist_ok=True)
-    if found := metrics(seen):
-        write("demo-dsm", found, results)
-    host = host_info()
-    page = results / "demo-dsm.html"
-    page.write_text(demo_page(seen, checks, now(), f"{host['cpus']} CPUs, {host['cpu_model']}"), encoding="utf-8")
-    story.console.print(f"  [dim]{page}[/dim]", highlight=False, soft_wrap=True)
-    return next((f"{check.what} ({check.detail})" for check in checks if not check.ok), None)
+    checks = judged(verdict(seen), failure)
+    page = partial(demo_page, seen, checks)
+    return published("demo-dsm", checks, metrics(seen), page, story=story, results=results)
 
 
 def run(use: str | None, transport: str, console: Console) -> str | None:
@@ -317,15 +296,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--transport", choices=round_trips.TRANSPORTS, default="tcp", help="(%(default)s)")
     options = parser.parse_args(arguments)
     console = Console(soft_wrap=False)
-    try:
-        reason = run(options.use, options.transport, console)
-    except KeyboardInterrupt:
-        console.print("[bold red]DEMO FAIL[/bold red]: interrupted", highlight=False)
-        return 130
-    except FAILURES as error:
-        reason = str(error)
-    Story(console, time.monotonic).verdict(reason)
-    return 0 if reason is None else 1
+    return outcome(console, lambda: run(options.use, options.transport, console))
 
 
 if __name__ == "__main__":

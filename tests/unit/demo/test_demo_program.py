@@ -52,7 +52,7 @@ def test_the_report_has_the_first_reason_of_a_failure(
     said = io.StringIO()
     console = Console(file=said, width=200)
     played: Any = SimpleNamespace(evidence=lambda: evidence, story=Story(console, lambda: 0.0))
-    assert demo.report(played, failure, console, tmp_path) == reason
+    assert demo.report(played, failure, tmp_path) == reason
     page = (tmp_path / "demo.html").read_text(encoding="utf-8")
     assert ("DEMO PASS" in page) == (reason is None) and ("DEMO FAIL" in page) == (reason is not None)
     assert ("FAIL" in said.getvalue()) == (reason is not None)
