@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import io
 import itertools
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import matplotlib
 
@@ -68,19 +69,25 @@ def _operations(timeline: Timeline) -> list[tuple[str, float, float]]:
     return found
 
 
-def _mark(axes: Sequence[Axes], timeline: Timeline, origin: float) -> None:
-    for operation, begin, end in _operations(timeline):
+def _shade(axes: Sequence[Axes], operations: Iterable[tuple[str, float, float]], weight: str = "normal") -> None:
+    """What the operator did, from begin to end on the axis, in all plots; its name is above the first one."""
+    for operation, begin, end in operations:
         for axis in axes:
-            axis.axvspan(begin - origin, end - origin, color=SHADES[operation], alpha=0.16, linewidth=0)
+            axis.axvspan(begin, end, color=SHADES[operation], alpha=0.16, linewidth=0)
         axes[0].annotate(
             f"vnode-{operation}",
-            ((begin + end) / 2 - origin, 1.02),
+            ((begin + end) / 2, 1.02),
             xycoords=("data", "axes fraction"),
             ha="center",
             va="bottom",
             fontsize=10,
-            fontweight="bold",
+            fontweight=weight,
         )
+
+
+def _beside(axis: Axes) -> None:
+    """The legend, where no line is."""
+    axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
 
 
 def _memory(axis: Axes, timeline: Timeline, origin: float, nodes: Sequence[int]) -> None:
@@ -95,7 +102,7 @@ def _memory(axis: Axes, timeline: Timeline, origin: float, nodes: Sequence[int])
             alpha=0.85,
             linewidth=0,
         )
-        axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+        _beside(axis)
     axis.set_ylabel("resident MiB")
 
 
@@ -122,7 +129,7 @@ def _threads(axis: Axes, timeline: Timeline, origin: float, nodes: Sequence[int]
     axis.set_ylim(bottom=0, top=max([i.threads for i in timeline.iterations], default=1) + 0.8)
     axis.yaxis.set_major_locator(MaxNLocator(integer=True))
     axis.set_ylabel("threads")
-    axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+    _beside(axis)
 
 
 def _remote(axis: Axes, timeline: Timeline, origin: float) -> None:
@@ -174,7 +181,7 @@ def timeline_plot(timeline: Timeline, name: str = "timeline") -> Markup:
     _threads(axes[1], timeline, origin, nodes)
     _remote(axes[2], timeline, origin)
     _iteration_time(axes[3], timeline, origin)
-    _mark(axes, timeline, origin)
+    _shade(axes, [(name, begin - origin, end - origin) for name, begin, end in _operations(timeline)], "bold")
     axes[3].set_xlabel("seconds since the program started, guest's clock")
     axes[3].set_xlim(left=0)
     figure.align_ylabels(axes)
@@ -199,7 +206,7 @@ def remote_memory_plot(
         values = [row[node + 1] for row in memory]
         axes[0].step(times, values, where="post", color=_node_colour(node), linewidth=2, label=f"node {node}")
     axes[0].set_ylabel("program, MiB")
-    axes[0].legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+    _beside(axes[0])
     for axis, column, label in ((axes[1], 1, "faults/s"), (axes[2], 2, "messages/s")):
         for window in windows:
             for before, after in itertools.pairwise(window):
@@ -209,21 +216,86 @@ def remote_memory_plot(
                     axis.fill_between(span, rate, color=_node_colour(1), alpha=0.35, linewidth=0)
         axis.set_ylim(bottom=0)
         axis.set_ylabel(label)
-    for operation, (begin, end) in operations.items():
-        for axis in axes:
-            axis.axvspan(begin - origin, end - origin, color=SHADES[operation], alpha=0.16, linewidth=0)
-        at = ((begin + end) / 2 - origin, 1.02)
-        axes[0].annotate(
-            f"vnode-{operation}", at, xycoords=("data", "axes fraction"), ha="center", va="bottom", fontsize=10
-        )
+    _shade(axes, [(name, begin - origin, end - origin) for name, (begin, end) in operations.items()])
     axes[2].set_xlabel("seconds")
     axes[2].set_xlim(left=0)
     figure.align_ylabels(axes)
     return _svg(figure, name)
 
 
-def phases_plot(operations: Mapping[str, Mapping[str, float]], name: str, unit: str = "s") -> Markup:
-    """One bar an operation, split by phase, in the order in which the phases ran; times in `unit`."""
+def _rates(axis: Axes, counted: Sequence[tuple[float, int] | None], origin: float, colour: str, label: str) -> None:
+    """What a counter gained a second, between each two looks. None: nobody counted then; a counter that fell began anew."""
+    times: list[float] = []
+    rates: list[float] = []
+    for before, after in itertools.pairwise(counted):
+        known = before and after and after[0] > before[0] and after[1] >= before[1]
+        if before and after and known:
+            times += [before[0] - origin, after[0] - origin]
+            rates += [(after[1] - before[1]) / (after[0] - before[0])] * 2
+        else:
+            times.append(math.nan)
+            rates.append(math.nan)
+    axis.plot(times, rates, color=colour, linewidth=1.6, label=label)
+    axis.fill_between(times, rates, color=colour, alpha=0.15, linewidth=0)
+
+
+def _lines(axis: Axes, rows: Sequence[tuple[float, float, float] | None], origin: float, labels: Sequence[str]) -> None:
+    """Two numbers over time, each until the next look. None: nobody looked."""
+    for column, label in enumerate(labels):
+        times = [row[0] - origin if row else math.nan for row in rows]
+        values = [row[column + 1] if row else math.nan for row in rows]
+        style = "solid" if column == 0 else (0, (4, 1.5))
+        axis.step(times, values, where="post", color=_node_colour(column), linewidth=2, linestyle=style, label=label)
+    axis.set_ylim(bottom=0)
+    _beside(axis)
+
+
+def spanning_plot(
+    threads: Sequence[tuple[float, float, float] | None],
+    memory: Sequence[tuple[float, float, float] | None],
+    counted: Mapping[str, Mapping[str, Sequence[tuple[float, int] | None]]],
+    pages: Sequence[tuple[float, float, float] | None],
+    operations: Mapping[str, tuple[float, float]],
+    *,
+    hosts: Sequence[str],
+    clock: str,
+    name: str = "spanning",
+) -> Markup:
+    """One Linux on two hosts over time: threads and memory of a program, counters a second of either host, pages.
+
+    Rows are (second, at the first host, at the second); `counted`: by what is counted and by host, (second, count);
+    `pages`: of the other host, at either; `clock`: whose seconds they are.
+    """
+    seen = [row[0] for row in (*threads, *pages) if row] + [begin for begin, _ in operations.values()]
+    origin = min(seen, default=0.0)
+    figure = Figure(figsize=(WIDTH, 9.2))
+    axes: Sequence[Axes] = figure.subplots(3 + len(counted), 1, sharex=True, gridspec_kw={"hspace": 0.18})
+    for axis, rows, label in (
+        (axes[0], threads, "threads"),
+        (axes[1], memory, "program, MiB"),
+        (axes[2], pages, "pages"),
+    ):
+        labels = [f"of the other at {host}" if label == "pages" else f"on {host}" for host in hosts]
+        _lines(axis, rows, origin, labels)
+        axis.set_ylabel(label)
+    axes[0].yaxis.set_major_locator(MaxNLocator(integer=True))
+    for axis, (what, by_host) in zip(axes[3:], counted.items(), strict=True):
+        for number_of, (host, each) in enumerate(by_host.items()):
+            _rates(axis, each, origin, _node_colour(number_of), f"at {host}")
+        axis.set_ylim(bottom=0)
+        axis.set_ylabel(f"{what}/s")
+        _beside(axis)
+    _shade(axes, [(operation, begin - origin, end - origin) for operation, (begin, end) in operations.items()])
+    axes[-1].set_xlabel(f"seconds, {clock}")
+    axes[-1].set_xlim(left=0)
+    figure.align_ylabels(axes)
+    return _svg(figure, name)
+
+
+def phases_plot(
+    operations: Mapping[str, Mapping[str, float]], name: str, unit: str = "s", clock: str = "emulator's time"
+) -> Markup:
+    """One bar an operation, split by phase, in the order in which the phases ran; times in `unit`, of whose `clock`."""
     figure = Figure(figsize=(WIDTH, 0.9 + 0.95 * len(operations)))
     axis = figure.subplots()
     axis.grid(axis="y", visible=False)
@@ -253,7 +325,7 @@ def phases_plot(operations: Mapping[str, Mapping[str, float]], name: str, unit: 
             left += seconds
     axis.set_yticks(range(len(operations)), list(operations))
     axis.invert_yaxis()
-    axis.set_xlabel(f"{'seconds' if unit == 's' else unit} (emulator's time)")
+    axis.set_xlabel(f"{'seconds' if unit == 's' else unit} ({clock})")
     return _svg(figure, name)
 
 
