@@ -6,7 +6,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 ENTER := lab/enter
 
-.PHONY: help setup build demo test unit e2e e2e-debug guest-debug soak soak-debug bench report check mutants explore bench-dsm count-dsm demo-dsm series shell clean distclean
+.PHONY: help setup build demo test unit e2e e2e-debug guest-debug soak soak-debug bench report check mutants explore bench-dsm count-dsm demo-dsm demo-span series shell clean distclean
 
 help: ## this list
 	@echo "make TARGET, on Debian 12 or 13, as root or as a user with sudo:"
@@ -15,7 +15,7 @@ help: ## this list
 	@echo "XENUMA_LANES (racks side by side in make test: a number, by default 1; auto: 2 where there are 2 CPUs and 14 GB of free memory)."
 
 # Only these need the memory of a rack; the others only warn of too little.
-demo test e2e e2e-debug guest-debug soak soak-debug bench bench-dsm demo-dsm: BOOTS := --boots
+demo test e2e e2e-debug guest-debug soak soak-debug bench bench-dsm demo-dsm demo-span: BOOTS := --boots
 
 setup: ## check the host, make the sandbox, fetch the sources
 	@lab/bootstrap $(BOOTS)
@@ -88,6 +88,9 @@ count-dsm: setup ## what CONFIG_DSM costs other domains, in instructions; build/
 
 demo-dsm: build ## a guest gets a node whose memory is on another host, uses it, and loses it again
 	@$(ENTER) python3 -m benchmarks.dsm_demo
+
+demo-span: build ## one Linux on two hosts: memory and CPUs of the other come and go while an OpenMP program runs
+	@$(ENTER) python3 -m benchmarks.span_demo
 
 report: setup ## one HTML page of all results: build/results/report.html
 	@$(ENTER) python3 -m benchmarks.report

@@ -115,7 +115,7 @@ def made_ready(
     site = DsmSite(rack, *introduce(rack, folder, transport))
     for host in site.hosts:
         text = with_limits(checked(run_in(host), f"cat {CONFIGURATION}"), limits or {})
-        write_file(run_in(host), CONFIGURATION, text.replace("[limits]", f"[limits]\n{more_limits}", 1))
+        write_file(run_in(host), CONFIGURATION, text.replace("[limits]\n", f"[limits]\n{more_limits}", 1))
         start_dsmd_host(host, program)
     return site
 

@@ -8,6 +8,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import matplotlib
 
@@ -223,38 +224,44 @@ def remote_memory_plot(
     return _svg(figure, name)
 
 
+LEAST_S = 1.0  # between two looks that make a rate: in less a few events look like many
+
+
 def _rates(axis: Axes, counted: Sequence[tuple[float, int] | None], origin: float, colour: str, label: str) -> None:
-    """What a counter gained a second, between each two looks. None: nobody counted then; a counter that fell began anew."""
+    """What a counter gained a second, between looks. None: nobody counted then; a counter that fell began anew."""
     times: list[float] = []
     rates: list[float] = []
-    for before, after in itertools.pairwise(counted):
-        known = before and after and after[0] > before[0] and after[1] >= before[1]
-        if before and after and known:
-            times += [before[0] - origin, after[0] - origin]
-            rates += [(after[1] - before[1]) / (after[0] - before[0])] * 2
-        else:
+    before: tuple[float, int] | None = None
+    for after in counted:
+        if before is None or after is None or after[1] < before[1]:
             times.append(math.nan)
             rates.append(math.nan)
+        elif after[0] - before[0] < LEAST_S:
+            continue
+        else:
+            times += [before[0] - origin, after[0] - origin]
+            rates += [(after[1] - before[1]) / (after[0] - before[0])] * 2
+        before = after
     axis.plot(times, rates, color=colour, linewidth=1.6, label=label)
     axis.fill_between(times, rates, color=colour, alpha=0.15, linewidth=0)
 
 
-def _lines(axis: Axes, rows: Sequence[tuple[float, float, float] | None], origin: float, labels: Sequence[str]) -> None:
-    """Two numbers over time, each until the next look. None: nobody looked."""
+def _lines(axis: Axes, rows: Sequence[tuple[float, float, float]], origin: float, labels: Sequence[str]) -> None:
+    """Two numbers over time, each until the next look."""
+    times = [row[0] - origin for row in rows]
     for column, label in enumerate(labels):
-        times = [row[0] - origin if row else math.nan for row in rows]
-        values = [row[column + 1] if row else math.nan for row in rows]
-        style = "solid" if column == 0 else (0, (4, 1.5))
+        values = [row[column + 1] for row in rows]
+        style: Any = "solid" if column == 0 else (0, (4, 1.5))
         axis.step(times, values, where="post", color=_node_colour(column), linewidth=2, linestyle=style, label=label)
-    axis.set_ylim(bottom=0)
+    axis.set_ylim(0, max([*(value for row in rows for value in row[1:]), 1]) * 1.1)
     _beside(axis)
 
 
 def spanning_plot(
-    threads: Sequence[tuple[float, float, float] | None],
-    memory: Sequence[tuple[float, float, float] | None],
+    threads: Sequence[tuple[float, float, float]],
+    memory: Sequence[tuple[float, float, float]],
     counted: Mapping[str, Mapping[str, Sequence[tuple[float, int] | None]]],
-    pages: Sequence[tuple[float, float, float] | None],
+    pages: Sequence[tuple[float, float, float]],
     operations: Mapping[str, tuple[float, float]],
     *,
     hosts: Sequence[str],
@@ -266,7 +273,7 @@ def spanning_plot(
     Rows are (second, at the first host, at the second); `counted`: by what is counted and by host, (second, count);
     `pages`: of the other host, at either; `clock`: whose seconds they are.
     """
-    seen = [row[0] for row in (*threads, *pages) if row] + [begin for begin, _ in operations.values()]
+    seen = [row[0] for row in (*threads, *pages)] + [begin for begin, _ in operations.values()]
     origin = min(seen, default=0.0)
     figure = Figure(figsize=(WIDTH, 9.2))
     axes: Sequence[Axes] = figure.subplots(3 + len(counted), 1, sharex=True, gridspec_kw={"hspace": 0.18})

@@ -1,12 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Guests with CPUs on other hosts: how slow their clock has to be, and the configuration that tests give them."""
+"""Guests with CPUs on other hosts: how slow their clock has to be, their configuration, and their hosts, which are played."""
 
 from __future__ import annotations
 
+import re
+import shlex
+import tomllib
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from benchmarks.span_guest import SpanShape, slow_for
-from lab.errors import Malformed
+from benchmarks.far_guest import with_limits
+from benchmarks.span_guest import LIMITS, SpanShape, cpus_of_threads, slow_for, slow_hosts, stream_command
+from benchmarks.spanning import CONFIGURATION
+from lab.command import Done
+from lab.errors import LabError, Malformed
 
 PING = """20 packets transmitted, 20 received, 0% packet loss, time 4414ms
 rtt min/avg/max/mdev = 0.376/{}/118.787/26.053 ms
@@ -37,3 +47,65 @@ def test_configuration() -> None:
     four = SpanShape(cpus=2, kernel="/root/k", arguments="nohz_full=2-3").xl_cfg("beta")
     assert '"vcpus=0-1"' in four and '"vcpus=2-3"' in four and "isolcpus=domain,managed_irq,2-3 " in four
     assert 'kernel = "/root/k"' in four and 'nohz_full=2-3"' in four
+
+
+class PlayedHost:
+    """A dom0 with files, in which a dsmd-host can be started."""
+
+    def __init__(self, name: str) -> None:
+        self.description = SimpleNamespace(name=name)
+        self.files: dict[str, str] = {}
+        self.programs: list[str] = []
+
+    def put(self, source: Path, destination: str) -> None:
+        """Certificates."""
+        assert list(source.iterdir()) and destination
+
+    def run(self, command: str, timeout: float = 60) -> Done:
+        """A shell, as far as it is asked for."""
+        if found := re.fullmatch(r"printf %s (.*?) ?(>>?)([^ >]+)", command, re.S):
+            (text,) = shlex.split(found[1])
+            self.files[found[3]] = (self.files.get(found[3], "") if found[2] == ">>" else "") + text
+        elif command.startswith("cat "):
+            return Done(0, self.files[command.split()[1]])
+        elif command.startswith("ping "):
+            return Done(0, PING.format("14.392"))
+        elif found := re.fullmatch(r"\(setsid (.*) >>/var/log/dsmd-host.log 2>&1 </dev/null &\)", command):
+            self.programs.append(found[1])
+        elif command.startswith("test -S "):
+            return Done(0 if self.programs else 1, "")
+        return Done(0, "")
+
+
+def test_hosts_with_a_slower_clock(tmp_path: Path) -> None:
+    """By what ping says; each dsmd is told by the script, and dsm.toml has the limits of such guests."""
+    hosts = [PlayedHost("alpha"), PlayedHost("beta")]
+    wire = SimpleNamespace(address=lambda: "192.0.2.1")
+    rack: Any = SimpleNamespace(hosts=hosts, description=SimpleNamespace(wire=lambda name: wire))
+    site: Any = slow_hosts(rack, tmp_path)
+    assert site.slow == 52 and [site.home, site.other] == hosts and site.third is None
+    for number, host in enumerate(hosts):
+        assert host.programs == ["dsmd-host -d /root/slow-dsmd"]
+        assert '"slow": 52, "lease_us": 4000, ' in host.files["/root/slow-dsmd"]
+        found = tomllib.loads(host.files[CONFIGURATION])
+        assert found["limits"] == {**LIMITS, "clock_error_us": 100000}
+        assert found["self"] == host.description.name and len(found["host"]) == 2, number
+
+
+def test_a_limit_that_is_not_there() -> None:
+    with pytest.raises(LabError, match="has question_ms 0 times"):
+        with_limits("[limits]\ndeadline_ms = 7\n", {"deadline_ms": 8, "question_ms": 1})
+
+
+def test_where_threads_have_run() -> None:
+    line = "{} (a) b c) S " + "0 " * 35 + "{} 0 0\n"
+    assert cpus_of_threads(line.format(7, 1) + line.format(8, 0)) == [1, 0]
+    assert cpus_of_threads("") == []
+    for text in ("7 (x) S 0 0\n", line.format(7, "x")):
+        with pytest.raises(Malformed):
+            cpus_of_threads(text)
+
+
+def test_the_program_is_bound_to_all_cpus() -> None:
+    words = stream_command((0, 1, 2, 3), 2)
+    assert words.startswith("taskset -c 0,1,2,3 env OMP_PLACES=threads ") and words.endswith("--mib=2 --iterations=0")
