@@ -3,7 +3,7 @@
 
 dsmd-host(8) runs on all hosts, and nobody starts a dsmd by hand. The guest has a slower clock, since a fault of the lab takes
 longer than a tick: dsmd-host starts each dsmd by a script that says so. Without class U (issue 8) what needs a device stays
-at home: CPUs of other hosts are isolated, and run what is asked to run there.
+at home: CPUs of other hosts are isolated, and run what is asked to run there. With it they run what they like.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ WAIT = "--timeout=1500"  # of xl, for the guest
 # What libxl does not know of a guest: how slow the lab is.
 SCRIPT = f"""#!/bin/sh
 for vm; do :; done
-more='"slow": SLOW, "lease_us": {LEASE_US}, "keepalive_ms": 60000, '
+more='"slow": SLOW, "class_u": CLASS_U, "lease_us": {LEASE_US}, "keepalive_ms": 60000, '
 at=/tmp/slow.$$
 sed "s/^{{ *\\"/{{$more\\"/" "$vm" >$at
 exec dsmd $(echo " $* " | sed "s| $vm | $at |")
@@ -44,10 +44,8 @@ exec dsmd $(echo " $* " | sed "s| $vm | $at |")
 
 # Only what is asked to run there does; what is sent to all CPUs does, too. A CPU elsewhere that warns would print
 # that by itself, to a page that can't leave: only what ends the guest is on the console, and all else in dmesg.
-EXTRA = (
-    "console=hvc0 loglevel=1 tsc=reliable lpj={lpj} nopvspin nowatchdog rcupdate.rcu_cpu_stall_timeout=300 "
-    "isolcpus=domain,managed_irq,{isolated} workqueue.power_efficient=1"
-)
+EXTRA = "console=hvc0 loglevel=1 tsc=reliable lpj={lpj} nopvspin nowatchdog rcupdate.rcu_cpu_stall_timeout=300"
+ISOLATED = " isolcpus=domain,managed_irq,{cpus} workqueue.power_efficient=1"
 
 
 def numbers(first: int, count: int) -> str:
@@ -59,7 +57,8 @@ def numbers(first: int, count: int) -> str:
 class SpanShape(Shape):
     """`cpus`: of each host. `lenders`: nodes whose host has none of them: theirs run at home.
 
-    `lpj`: of a CPU of the hosts, by the guest's clock; `kernel` and its `arguments`; `more`: lines of its configuration.
+    `lpj`: of a CPU of the hosts, by the guest's clock; `isolated`: its CPUs elsewhere run only what they are asked to run;
+    `kernel` and its `arguments`; `more`: lines of its configuration.
     """
 
     home_mib: int = 384
@@ -67,6 +66,7 @@ class SpanShape(Shape):
     cpus: int = 1
     lenders: tuple[int, ...] = ()
     lpj: int = 0
+    isolated: bool = True
     kernel: str = "/boot/vmlinuz"
     arguments: str = ""
     more: str = ""
@@ -92,13 +92,14 @@ class SpanShape(Shape):
                 f'    [ {where}, "vcpus={numbers(node * self.cpus, self.cpus)}", "vdistances={distances}"{remote} ],\n'
             )
 
-        isolated = ",".join(numbers(node * self.cpus, self.cpus) for node in nodes if node and node not in self.lenders)
+        cpus = ",".join(numbers(node * self.cpus, self.cpus) for node in nodes if node and node not in self.lenders)
+        extra = EXTRA.format(lpj=self.lpj) + (ISOLATED.format(cpus=cpus) if self.isolated else "")
         return f"""
 name = "{GUEST}"
 type = "pvh"
 kernel = "{self.kernel}"
 ramdisk = "/boot/guest.cpio.gz"
-extra = "{EXTRA.format(lpj=self.lpj, isolated=isolated)} {self.arguments}"
+extra = "{extra} {self.arguments}"
 memory = {self.home_mib}
 maxvcpus = {self.cpus * len(nodes)}
 vnuma = [
@@ -147,11 +148,15 @@ def slowness(rack: Rack) -> int:
     return slow
 
 
-def slow_hosts(rack: Rack, scratch: Path) -> SlowSite:
-    """The hosts of a rack, whose dsmds give guests a slower clock. `scratch`: a folder for certificates. Raises LabError."""
+def slow_hosts(rack: Rack, scratch: Path, class_u: bool = False) -> SlowSite:
+    """The hosts of a rack, whose dsmds give guests a slower clock, with class U or without. Raises LabError.
+
+    `scratch`: a folder for certificates.
+    """
     slow = slowness(rack)
     for host in rack.hosts:
-        write_file(run_in(host), SLOW_DSMD, SCRIPT.replace("SLOW", f"{slow}"))
+        script = SCRIPT.replace("SLOW", f"{slow}").replace("CLASS_U", f"{class_u}".lower())
+        write_file(run_in(host), SLOW_DSMD, script)
         checked(run_in(host), f"chmod +x {SLOW_DSMD}")
     ready = made_ready(
         rack, scratch, LIMITS, more_limits=f"clock_error_us = {CLOCK_ERROR_US}\n", program=f"dsmd-host -d {SLOW_DSMD}"

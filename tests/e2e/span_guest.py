@@ -19,10 +19,10 @@ from tests.e2e.far_guest import show_logs
 
 
 @contextlib.contextmanager
-def slow_site(scratch: Path, rack: str = "two-hosts") -> Iterator[SlowSite]:
-    """Hosts whose dsmds give guests a slower clock."""
+def slow_site(scratch: Path, rack: str = "two-hosts", class_u: bool = False) -> Iterator[SlowSite]:
+    """Hosts whose dsmds give guests a slower clock, with class U or without."""
     with Rack.boot(RackDescription.load(rack), meter=False) as booted:
-        made = slow_hosts(show_consoles_of(booted), scratch)
+        made = slow_hosts(show_consoles_of(booted), scratch, class_u)
         yield made
         show_logs(made)
     assert not booted.wrong_ends
