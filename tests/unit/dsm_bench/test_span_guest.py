@@ -47,6 +47,8 @@ def test_configuration() -> None:
     four = SpanShape(cpus=2, kernel="/root/k", arguments="nohz_full=2-3").xl_cfg("beta")
     assert '"vcpus=0-1"' in four and '"vcpus=2-3"' in four and "isolcpus=domain,managed_irq,2-3 " in four
     assert 'kernel = "/root/k"' in four and 'nohz_full=2-3"' in four
+    free = SpanShape(isolated=False).xl_cfg("beta")
+    assert "isolcpus" not in free and "power_efficient" not in free and "nowatchdog" in free
 
 
 class PlayedHost:
@@ -86,10 +88,13 @@ def test_hosts_with_a_slower_clock(tmp_path: Path) -> None:
     assert site.slow == 52 and [site.home, site.other] == hosts and site.third is None
     for number, host in enumerate(hosts):
         assert host.programs == ["dsmd-host -d /root/slow-dsmd"]
-        assert '"slow": 52, "lease_us": 4000, ' in host.files["/root/slow-dsmd"]
+        assert '"slow": 52, "class_u": false, "lease_us": 4000, ' in host.files["/root/slow-dsmd"]
         found = tomllib.loads(host.files[CONFIGURATION])
         assert found["limits"] == {**LIMITS, "clock_error_us": 100000}
         assert found["self"] == host.description.name and len(found["host"]) == 2, number
+    (tmp_path / "again").mkdir()
+    slow_hosts(rack, tmp_path / "again", class_u=True)
+    assert all('"class_u": true, ' in host.files["/root/slow-dsmd"] for host in hosts)
 
 
 def test_a_limit_that_is_not_there() -> None:
