@@ -11,11 +11,13 @@
  * are not free here, and a page block that is not MIGRATE_MOVABLE belongs to
  * somebody, to who isolates it for instance.
  *
- * Locking: zone->lock, with interrupts off.
+ * Locking: zone->lock, with interrupts off.  Struct pages of the block of largest
+ * order are read and written under it: who has them in slow memory looks before.
  */
 #include <linux/align.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
+#include <linux/page_owner.h>
 #include <linux/take_free.h>
 
 #include "internal.h"
@@ -45,9 +47,9 @@ static struct page *free_block_of(struct page *page, unsigned int order)
  *
  * Nothing is drained, moved or waited for, and the lowest watermark is kept.
  *
- * Context: any but NMI.
- * Return: true: the pages are the caller's, without a reference, and as the
- *	allocator left them; false: they are not all free, or nothing was changed
+ * Context: may sleep, for the account of page owners.
+ * Return: true: the pages are the caller's, without a reference, and but for
+ *	their owner as the allocator left them; false: they are not all free, or nothing was changed
  *	for another reason.
  */
 bool take_free_pages(struct page *page, unsigned int order)
@@ -75,5 +77,8 @@ bool take_free_pages(struct page *page, unsigned int order)
 	}
 unlock:
 	spin_unlock_irqrestore(&zone->lock, flags);
+	/* As for any allocation: who frees them has the last owner struck off. */
+	if (taken)
+		set_page_owner(page, order, GFP_KERNEL);
 	return taken;
 }

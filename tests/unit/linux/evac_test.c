@@ -91,8 +91,11 @@ struct folio *folio_at(unsigned long pfn)
 	return &nothing;
 }
 
+/* Before it is had it may have become a folio of another place. */
 bool folio_try_get(struct folio *folio)
 {
+	if (folio->goes_to)
+		folio->pfn = folio->goes_to;
 	return folio->references && folio->references++;
 }
 
@@ -260,8 +263,32 @@ static void what_is_free(const void *argument)
 	/* The second extent, 63 blocks, and what they have after those of struct pages. */
 	CHECK(looks <= 512 + 63 + 512, "%lu looks", looks);
 	looks = 0;
-	CHECK(!elastic_block_in_use(&node, 1) && looks <= 33, "%lu looks",
+	CHECK(!elastic_block_in_use(&node, 1, false) && looks <= 33, "%lu looks",
 	      looks);
+}
+
+static void poisoned(const void *argument)
+{
+	struct folio *folio;
+
+	boot();
+	put(600, 1)->poisoned = true;
+	folio = put(1024, 512);
+	folio->poisoned_within = true;
+	CHECK(!elastic_evacuate(&node), "called off");
+	CHECK(!folios[0].moved && !folio->moved, "it is read when it moves");
+	CHECK(folio->on_lru && folio->references == 1, "%d references", folio->references);
+}
+
+static void another_folio(const void *argument)
+{
+	struct folio *folio;
+
+	boot();
+	folio = put(600, 1);
+	folio->goes_to = BASE + 100;	/* where nothing moves */
+	CHECK(!elastic_evacuate(&node), "called off");
+	CHECK(!folio->moved && folio->references == 1, "another one was moved");
 }
 
 static void later(const void *argument)
@@ -361,8 +388,8 @@ static void a_large_one_counts_once(const void *argument)
 	elastic_residue_reason(&node);
 	/* But for the extents of struct pages: of two blocks one each. */
 	CHECK(strstr(node.reason, "pinned: 64512 pages"), "'%s'", node.reason);
-	CHECK(elastic_block_in_use(&node, 1) && elastic_block_in_use(&node, 2) &&
-	      !elastic_block_in_use(&node, 0) && !elastic_block_in_use(&node, 3),
+	CHECK(elastic_block_in_use(&node, 1, false) && elastic_block_in_use(&node, 2, false) &&
+	      !elastic_block_in_use(&node, 0, false) && !elastic_block_in_use(&node, 3, false),
 	      "in which blocks");
 }
 
@@ -375,9 +402,11 @@ static void reserved(const void *argument)
 	folio->hugetlb = true;
 	folio->references = 0;
 	the_pool = (struct hstate){ 3, 2 };
-	CHECK(!elastic_block_in_use(&node, 0), "a pool can do without it");
+	CHECK(!elastic_block_in_use(&node, 0, false), "a pool can do without it");
+	CHECK(elastic_block_in_use(&node, 0, true) && !elastic_block_in_use(&node, 1, true),
+	      "a pool that is to stay");
 	the_pool = (struct hstate){ 2, 2 };
-	CHECK(elastic_block_in_use(&node, 0), "it is promised");
+	CHECK(elastic_block_in_use(&node, 0, false), "it is promised");
 	elastic_residue_reason(&node);
 	CHECK(strstr(node.reason, "reserved huge: 512 pages"), "'%s'", node.reason);
 }
@@ -405,7 +434,7 @@ static void whose(const void *argument)
 	elastic_residue_reason(&node);
 	CHECK(!strstr(node.reason, "pid"), "'%s'", node.reason);
 	walks = 0;
-	CHECK(elastic_block_in_use(&node, 0) && !walks, "%u walks", walks);
+	CHECK(elastic_block_in_use(&node, 0, false) && !walks, "%u walks", walks);
 }
 
 static void nothing(const void *argument)
@@ -418,7 +447,7 @@ static void nothing(const void *argument)
 	free_to = 0;
 	put(600, 1);
 	bitmap_clear(node.populated, 1, 1);
-	CHECK(!elastic_block_in_use(&node, 0), "a page without memory");
+	CHECK(!elastic_block_in_use(&node, 0, false), "a page without memory");
 }
 
 int main(int argc, char **argv)
@@ -428,6 +457,8 @@ int main(int argc, char **argv)
 		{ "evac: to nodes that stay", to_nodes_that_stay },
 		{ "evac: how they are asked for", how_they_are_asked_for },
 		{ "evac: what is free", what_is_free },
+		{ "evac: what is poisoned", poisoned },
+		{ "evac: another folio by now", another_folio },
 		{ "evac: what moves later", later },
 		{ "evac: what never moves", never },
 		{ "evac: called off", called_off },

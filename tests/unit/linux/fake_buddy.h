@@ -12,6 +12,7 @@ int type_of_block(unsigned long pfn);
 #define get_pageblock_migratetype(page)	type_of_block(page_to_pfn(page))
 int __isolate_free_page(struct page *page, unsigned int order);
 void __putback_isolated_page(struct page *page, unsigned int order, int type);
+void set_page_owner(struct page *page, unsigned int order, gfp_t gfp);
 void lock_zone(struct zone *zone, bool lock);
 #define spin_lock_irqsave(at, flags)					\
 	((flags) = 0, lock_zone(container_of(at, struct zone, lock), true))

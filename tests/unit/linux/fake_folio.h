@@ -14,6 +14,8 @@ struct folio {
 	struct address_space *mapping;
 	struct folio_vma *vma;		/* who maps it */
 	bool on_lru, hugetlb, movable, anon, swapcache, private, poisoned;
+	bool poisoned_within;		/* a page of it, but the first */
+	unsigned long goes_to;		/* pfn: it is another's before it is had */
 	bool locked, writeback;
 	/* Evacuation */
 	unsigned int moved;		/* how often */
@@ -35,7 +37,7 @@ void folio_put(struct folio *folio);
 #define folio_test_large(folio)	((folio)->pages > 1)
 #define folio_test_hugetlb(folio)	((folio)->hugetlb)
 #define folio_test_hwpoison(folio)	((folio)->poisoned)
-#define folio_contain_hwpoisoned_page(folio)	((folio)->poisoned)
+#define folio_contain_hwpoisoned_page(folio)	((folio)->poisoned || (folio)->poisoned_within)
 #define folio_test_lru(folio)	((folio)->on_lru)
 #define __folio_test_movable(folio)	((folio)->movable)
 #define folio_test_locked(folio)	((folio)->locked)

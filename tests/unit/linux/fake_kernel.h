@@ -39,7 +39,9 @@ typedef __u64 u64;
 #define min(a, b)	({ __typeof__(a) _a = (a); __typeof__(b) _b = (b); _a < _b ? _a : _b; })
 #define max(a, b)	({ __typeof__(a) _c = (a); __typeof__(b) _d = (b); _c > _d ? _c : _d; })
 #define clamp(value, low, high)	min(max(value, low), high)
-#define cond_resched()	do { } while (0)
+/* Who counts what is done without it has one. */
+extern void resched(void) __attribute__((weak));
+#define cond_resched()	(resched ? resched() : (void)0)
 #define fallthrough	__attribute__((fallthrough))
 #define min_t(type, a, b)	min((type)(a), (type)(b))
 #define max_t(type, a, b)	max((type)(a), (type)(b))
@@ -474,19 +476,25 @@ enum {
 int register_memory_notifier(struct notifier_block *nb);
 #define set_online_page_callback(run)	((void)(run), 0)
 
-/* Pages: a pointer is a number, nobody looks behind it */
-struct page { char unused[64]; };
-#define pfn_to_page(pfn)	((struct page *)0 + (pfn))
-#define page_to_pfn(at)	((unsigned long)((at) - (struct page *)0))
+/* Pages: a pointer is a number, and only FAKE_BUDDY looks behind it */
+struct page { unsigned long private; char unused[56]; };
+#ifdef FAKE_BUDDY
+extern struct page pages[];
+#define FIRST_PAGE	pages
+#else
+#define FIRST_PAGE	((struct page *)0)
+#endif
+#define pfn_to_page(pfn)	(FIRST_PAGE + (pfn))
+#define page_to_pfn(at)	((unsigned long)((at) - FIRST_PAGE))
 #define page_zone(page)		((void)(page), &nodes[1].node_zones[0])
 #define zone_idx(zone)		(ZONE_MOVABLE - (zone)->for_kernel)
 void page_ref_add(struct page *page, int n);
 void set_page_count(struct page *page, int n);
 bool take_free_pages(struct page *page, unsigned int order);
-#define page_offline_begin()	do { } while (0)
-#define page_offline_end()	do { } while (0)
-#define __SetPageOffline(page)	((void)(page))
-#define adjust_managed_page_count(page, n)	((void)(page))
+void page_offline_begin(void);
+void page_offline_end(void);
+void __SetPageOffline(struct page *page);
+void adjust_managed_page_count(struct page *page, long n);
 #define MIGRATE_MOVABLE	1
 struct page *pfn_to_online_page(unsigned long pfn);
 int page_to_nid(const struct page *page);

@@ -96,6 +96,14 @@ static void run_timer(void)
 	the_timer->function(the_timer);
 }
 
+static void new_target(void)
+{
+	machine.target = machine.new_target;
+	machine.generation++;
+	the_watch->callback(the_watch, NULL, NULL);
+	run_ticker();
+}
+
 void pass(unsigned int ms)
 {
 	long long end = machine.clock + ms;
@@ -106,7 +114,24 @@ void pass(unsigned int ms)
 			run_timer();
 		if (machine.tick_at && machine.clock >= machine.tick_at)
 			run_ticker();
+		if (machine.target_at && machine.clock >= machine.target_at) {
+			machine.target_at = 0;
+			new_target();
+		}
 	}
+}
+
+void resched(void)
+{
+	machine.unbroken = 0;
+}
+
+/* Without preemption nobody else runs meanwhile. */
+static void work_on(unsigned int pages)
+{
+	machine.unbroken += pages;
+	CHECK(machine.unbroken <= 2 * ELASTIC_EXTENT_PAGES, "%u pages at a stretch",
+	      machine.unbroken);
 }
 
 void send_sig(int signal, struct task_struct *task, int private)
@@ -191,10 +216,7 @@ static void step(void)
 		machine.freed = out_of_memory();
 		at_work = before;
 	} else {
-		machine.target = machine.new_target;
-		machine.generation++;
-		the_watch->callback(the_watch, NULL, NULL);
-		run_ticker();
+		new_target();
 	}
 }
 
@@ -237,11 +259,13 @@ long HYPERVISOR_memory_op(unsigned int command, void *argument)
 
 	step();
 	machine.hypercalls++;
+	CHECK(r->nr_extents <= ELASTIC_EXTENT_PAGES, "%lu frames", r->nr_extents);
 	if (machine.elsewhere)
 		return -ENOSYS;
 	if (command == XENMEM_populate_physmap)
 		machine.address_bits = r->address_bits;
 	for (done = 0; done < r->nr_extents; done++) {
+		pass(machine.extent_ms);
 		extent = (r->extent_start[done] - (START >> 12)) >>
 			 ELASTIC_EXTENT_ORDER;
 		CHECK(extent < MAX_EXTENTS, "extent %lu", extent);
@@ -267,6 +291,9 @@ long HYPERVISOR_memory_op(unsigned int command, void *argument)
 			      machine.in_balloon[extent],
 			      "extent %lu is given back while it is online",
 			      extent);
+			CHECK(!machine.online[extent / BLOCK_EXTENTS] ||
+			      machine.marked[extent] == ELASTIC_EXTENT_PAGES,
+			      "extent %lu: %u pages are marked", extent, machine.marked[extent]);
 			CHECK(!machine.frozen[extent], "%u pages of extent %lu have no reference",
 			      machine.frozen[extent], extent);
 			if (!machine.has_memory[extent] || machine.refuses[extent])
@@ -295,7 +322,7 @@ unsigned long zone_page_state(struct zone *zone, int item)
 	if (zone->nid)
 		return managed - (machine.used ?: managed / 2);
 	if (machine.guest_is_full)
-		return 0;
+		return machine.left_free;
 	return machine.home_free ?: managed / 2;
 }
 
@@ -320,6 +347,8 @@ void lock_device_hotplug(void)
 void unlock_device_hotplug(void)
 {
 	CHECK(machine.hotplug_locked-- == 1, "device_hotplug_lock is not held");
+	CHECK(!machine.marking, "nobody may look at pages any more");
+	machine.looks = 0;
 }
 
 static unsigned int block_at(u64 address)
@@ -341,6 +370,21 @@ struct memory_block *find_memory_block(unsigned long section)
 	return machine.plugged[block] ? &machine.blocks[block] : NULL;
 }
 
+/* The pages of a block that has come online, to who has the callback for it. */
+static void hand_over(unsigned int block)
+{
+	unsigned int extent = block * BLOCK_EXTENTS + 1, order;
+
+	for (; extent < (block + 1) * BLOCK_EXTENTS; extent += 1 << order) {
+		order = extent % 2 ? 0 : 1;
+		machine.in_balloon[extent] = machine.in_balloon[extent + order] = true;
+		machine.marked[extent] = machine.marked[extent + order] = ELASTIC_EXTENT_PAGES;
+		CHECK(xen_elastic_online_page(pfn_to_page(elastic_extent_pfn(&node.range, extent)),
+					      ELASTIC_EXTENT_ORDER + order), "not its own");
+		resched();
+	}
+}
+
 int device_online(struct device *dev)
 {
 	unsigned int block = (struct memory_block *)dev - machine.blocks;
@@ -351,9 +395,12 @@ int device_online(struct device *dev)
 	      "onlined as %d", machine.blocks[block].online_type);
 	if (fails(PART_ONLINE)) {
 		machine.online[block] = machine.udev;
+		if (machine.udev)
+			hand_over(block);
 		return -ENOMEM;
 	}
 	machine.online[block] = true;
+	hand_over(block);
 	return 0;
 }
 
@@ -391,12 +438,12 @@ static void check_references(unsigned int block, bool dropped)
 /* offline_pages(): until it is done, or a signal comes. */
 int device_offline(struct device *dev)
 {
-	unsigned int block = (struct memory_block *)dev - machine.blocks;
+	unsigned int block = (struct memory_block *)dev - machine.blocks, extent;
 	struct zone *zone = &nodes[1].node_zones[0];
 	long long end = machine.clock + 3600000;
 
 	CHECK(machine.hotplug_locked, "offlined without the lock");
-	zone->nr_isolate_pageblock = BLOCK_EXTENTS;
+	zone->nr_isolate_pageblock = BLOCK_EXTENTS - 1;
 	tell_memory(block, MEM_GOING_OFFLINE);
 	check_references(block, true);
 	step();
@@ -412,6 +459,13 @@ int device_offline(struct device *dev)
 		return -EINTR;
 	}
 	machine.online[block] = false;
+	for (extent = block * BLOCK_EXTENTS + 1; extent < (block + 1) * BLOCK_EXTENTS; extent++) {
+		machine.managed -= machine.in_balloon[extent] ? 0 : ELASTIC_EXTENT_PAGES;
+		machine.in_balloon[extent] = false;
+		machine.marked[extent] = 0;
+		machine.pool_lost += machine.pool[extent];
+		machine.pool[extent] = false;
+	}
 	tell_memory(block, MEM_OFFLINE);
 	memset(&machine.references[block * BLOCK_EXTENTS], 0,
 	       BLOCK_EXTENTS * sizeof(machine.references[0]));
@@ -464,6 +518,10 @@ int page_to_nid(const struct page *page)
 	CHECK(machine.plugged[extent_at(page_to_pfn(page)) / BLOCK_EXTENTS],
 	      "looked at what is not there");
 	CHECK(!machine.hotplug_locked, "looked while others wait");
+	if (!machine.looks++ || machine.looked_at != extent_at(page_to_pfn(page)) / BLOCK_EXTENTS) {
+		machine.looked_at = extent_at(page_to_pfn(page)) / BLOCK_EXTENTS;
+		machine.looks = 1;
+	}
 	pass(machine.look_ms);
 	return 1;
 }
@@ -485,6 +543,29 @@ void set_page_count(struct page *page, int n)
 	      "a page has a reference more");
 }
 
+void page_offline_begin(void)
+{
+	CHECK(!machine.marking, "it would wait for itself");
+	machine.marking = true;
+}
+
+void page_offline_end(void)
+{
+	machine.marking = false;
+}
+
+void __SetPageOffline(struct page *page)
+{
+	CHECK(machine.marking, "somebody may look at it");
+	work_on(1);
+	machine.marked[extent_at(page_to_pfn(page))]++;
+}
+
+void adjust_managed_page_count(struct page *page, long n)
+{
+	machine.managed += n;
+}
+
 bool take_free_pages(struct page *page, unsigned int order)
 {
 	unsigned int extent = extent_at(page_to_pfn(page));
@@ -493,8 +574,14 @@ bool take_free_pages(struct page *page, unsigned int order)
 	CHECK(order == ELASTIC_EXTENT_ORDER && machine.online[extent / BLOCK_EXTENTS],
 	      "extent %u", extent);
 	CHECK(machine.has_memory[extent], "extent %u is empty", extent);
-	if (machine.busy[extent] || machine.in_use[extent])
+	CHECK(machine.looked_at == extent / BLOCK_EXTENTS && machine.looks >= BLOCK_EXTENTS * 8,
+	      "a fault under zone->lock");
+	work_on(ELASTIC_EXTENT_PAGES);
+	if (machine.busy[extent] || machine.in_use[extent] || machine.pool[extent])
 		return false;
+	machine.taken++;
+	if (machine.target_at_take && !--machine.target_at_take)
+		new_target();
 	machine.in_balloon[extent] = true;
 	machine.frozen[extent] = ELASTIC_EXTENT_PAGES;
 	return true;
@@ -514,8 +601,10 @@ int alloc_contig_range(unsigned long pfn, unsigned long end, int type, int gfp)
 	}
 	pass(CONTIG_MS);
 	machine.moved += last - first + 1;
-	for (extent = first; extent <= last; extent++)
+	for (extent = first; extent <= last; extent++) {
 		machine.in_balloon[extent] = true;
+		machine.pool[extent] = false;	/* there is another one now */
+	}
 	return 0;
 }
 
@@ -523,7 +612,14 @@ void generic_online_page(struct page *page, unsigned int order)
 {
 	unsigned int extent = extent_at(page_to_pfn(page));
 
+	CHECK(order == ELASTIC_EXTENT_ORDER && machine.online[extent / BLOCK_EXTENTS],
+	      "extent %u", extent);
 	CHECK(machine.has_memory[extent], "extent %u is empty", extent);
+	CHECK(machine.in_balloon[extent], "extent %u is given twice", extent);
+	CHECK(!machine.frozen[extent], "extent %u has no references", extent);
+	work_on(ELASTIC_EXTENT_PAGES);
+	machine.managed += ELASTIC_EXTENT_PAGES;
+	machine.marked[extent] = 0;
 	machine.in_balloon[extent] = false;
 }
 
@@ -595,13 +691,14 @@ void elastic_residue_reason(struct elastic_node *unused)
 	snprintf(node.reason, sizeof(node.reason), "pages of the test");
 }
 
-bool elastic_block_in_use(const struct elastic_node *unused, u32 block)
+bool elastic_block_in_use(const struct elastic_node *unused, u32 block, bool pool_stays)
 {
 	unsigned int extent = block * BLOCK_EXTENTS;
 	bool pages = false;
 
 	for (; extent < (block + 1) * BLOCK_EXTENTS; extent++)
-		pages |= machine.busy[extent] || machine.in_use[extent];
+		pages |= machine.busy[extent] || machine.in_use[extent] ||
+			 (pool_stays && machine.pool[extent]);
 	return (is_stuck(block) || pages) && !machine.unseen;
 }
 

@@ -38,6 +38,7 @@ struct machine {
 	int pages_left;			/* ... so many, -1: no limit */
 	unsigned int split_pages;	/* pages of an extent that it gave so */
 	unsigned int address_bits;	/* of the last populate */
+	unsigned int extent_ms;		/* for each of a call */
 	bool elsewhere;			/* the CPU runs on another host */
 	/* Linux */
 	bool plugged[MAX_BLOCKS], online[MAX_BLOCKS], stuck[MAX_BLOCKS];
@@ -45,12 +46,20 @@ struct machine {
 	long long stuck_until;		/* ms; 0: for ever */
 	unsigned int offline_ms;	/* for a block that nothing keeps */
 	unsigned int look_ms;		/* at a page of struct pages */
+	unsigned int looked_at, looks;	/* the last block, and how many pages of them */
 	bool udev;			/* somebody onlines what fails to */
 	bool in_balloon[MAX_EXTENTS];
 	unsigned int frozen[MAX_EXTENTS];	/* pages that were free, and have no reference yet */
 	int references[MAX_EXTENTS];	/* of pages that the balloon has, or never had memory */
 	bool busy[MAX_EXTENTS];		/* cannot be taken by the balloon */
 	bool in_use[MAX_EXTENTS];	/* can be moved */
+	bool pool[MAX_EXTENTS];		/* a free huge page of a pool */
+	unsigned int pool_lost;		/* that the pool has not any more */
+	unsigned int marked[MAX_EXTENTS];	/* pages that are PageOffline */
+	bool marking;			/* page_offline_begin() */
+	long managed;			/* pages of the node that are the allocator's */
+	unsigned int unbroken;		/* pages, since somebody else could have the CPU */
+	unsigned int taken;		/* extents that were free, for the balloon */
 	unsigned int moved, hypercalls;	/* extents, for the balloon; calls of Xen */
 	struct notifier_block *memory_notifier;
 	unsigned int busy_ms;		/* how long an attempt on one takes */
@@ -86,7 +95,10 @@ struct machine {
 	/* When something happens to an operation */
 	int steps, cancel_at;
 	u32 new_target;
+	long long target_at;		/* ms: it comes then; 0: at a step */
+	unsigned int target_at_take;	/* ... as this extent but N - 1 is taken as it lies */
 	bool grows_then, oom_then, oom_is_not_ours, happened;
+	unsigned long left_free;	/* pages elsewhere of a guest that is full */
 	unsigned long relief;		/* pages that can be had otherwise */
 	unsigned long freed;		/* what the OOM notifier has said */
 	char log[8192];

@@ -6,26 +6,30 @@
  */
 #include "case.h"
 #include "fake_kernel.h"
+#include <linux/take_free.h>
 
 #define PAGES	8192UL
 
 pg_data_t nodes[2];
+struct page pages[PAGES];
+static int owners[PAGES];		/* of each page, so far */
 static signed char order_at[PAGES];	/* of the free block there, + 1; 0: none */
 static int type = MIGRATE_MOVABLE;
-static bool locked, below_the_watermark;
+static bool locked, without_locks, below_the_watermark;
 
 void say(const char *format, ...) { }
 void fail(const char *format, ...) { exit(1); }
 
 int free_order(unsigned long pfn)
 {
-	CHECK(locked, "looked at without the lock");
+	CHECK(locked || without_locks, "looked at without the lock");
 	CHECK(pfn < PAGES, "pfn %lu", pfn);
 	return order_at[pfn] - 1;
 }
 
 int type_of_block(unsigned long pfn)
 {
+	CHECK(locked, "its type may change");
 	return type;
 }
 
@@ -54,6 +58,16 @@ void __putback_isolated_page(struct page *page, unsigned int order, int of)
 	order_at[pfn] = order + 1;
 }
 
+/* Its account may need memory. */
+void set_page_owner(struct page *page, unsigned int order, gfp_t gfp)
+{
+	unsigned long pfn = page_to_pfn(page), end = pfn + (1UL << order);
+
+	CHECK(!locked && gfp == GFP_KERNEL, "under a lock");
+	while (pfn < end)
+		owners[pfn++]++;
+}
+
 static unsigned long all_free(void)
 {
 	unsigned long pfn, pages = 0;
@@ -65,9 +79,15 @@ static unsigned long all_free(void)
 
 static bool take(unsigned long pfn, unsigned int order)
 {
-	bool taken = take_free_pages(pfn_to_page(pfn), order);
+	unsigned long at;
+	bool taken;
 
+	memset(owners, 0, sizeof(owners));
+	taken = take_free_pages(pfn_to_page(pfn), order);
 	CHECK(!locked, "the lock is kept");
+	for (at = 0; at < PAGES; at++)
+		CHECK(owners[at] == (taken && at >= pfn && at < pfn + (1UL << order)),
+		      "page %lu has %d owners", at, owners[at]);
 	return taken;
 }
 
@@ -117,12 +137,32 @@ static void of_others(const void *argument)
 	order_at[512] = 9 + 1;
 	type = MIGRATE_MOVABLE + 1;
 	CHECK(!take(512, 9), "somebody has isolated it");
+	type = MIGRATE_MOVABLE - 1;
+	CHECK(!take(512, 9), "it is for what cannot be moved");
 	type = MIGRATE_MOVABLE;
 	below_the_watermark = true;
 	CHECK(!take(512, 9), "the last pages");
 	CHECK(all_free() == 512, "%lu pages", all_free());
 	below_the_watermark = false;
 	CHECK(take(512, 9), "it is free");
+}
+
+/* Without locks: the order may be that of a block that has gone since. */
+static void look(const void *argument)
+{
+	without_locks = true;
+	order_at[512] = 9 + 1;
+	pages[512].private = 9;
+	CHECK(free_pages_at(pfn_to_page(512)) == 512, "%lu pages", free_pages_at(pfn_to_page(512)));
+	CHECK(!free_pages_at(pfn_to_page(513)), "no block begins there");
+	pages[512].private = MAX_PAGE_ORDER;
+	CHECK(free_pages_at(pfn_to_page(512)) == 1024, "the largest");
+	pages[512].private = MAX_PAGE_ORDER + 1;
+	CHECK(free_pages_at(pfn_to_page(512)) == 1, "no order");
+	pages[512].private = ~0UL;
+	CHECK(free_pages_at(pfn_to_page(512)) == 1, "no order");
+	order_at[512] = 0;
+	CHECK(!free_pages_at(pfn_to_page(512)), "it is in use");
 }
 
 int main(int argc, char **argv)
@@ -132,6 +172,7 @@ int main(int argc, char **argv)
 		{ "take: a part of a block", part },
 		{ "take: what is in use", in_use },
 		{ "take: what is others'", of_others },
+		{ "take: a look", look },
 	};
 
 	return run_cases(argc, argv, cases, ARRAY_SIZE(cases));

@@ -21,6 +21,7 @@ DRIVER = OVERLAY / "drivers" / "xen" / "elastic-numa"
 MM = OVERLAY / "mm"
 MASK = OVERLAY / "include" / "linux" / "draining_nodes.h"
 HOME_OP = OVERLAY / "include" / "xen" / "home-op.h"
+TAKE_FREE = OVERLAY / "include" / "linux" / "take_free.h"
 # Each NAME_test.c, and the files of the driver that it is compiled with.
 PROGRAMS = {
     "state": ("state",),
@@ -46,14 +47,14 @@ FAKES = {"evac": "-DFAKE_FOLIOS", "take_free": "-DFAKE_BUDDY"}
 _scratch = tempfile.TemporaryDirectory(prefix="elastic_numa_test.")
 
 
-def fake_headers(folder: Path, sources: list[Path]) -> Path:
-    """Make every kernel header that the sources include and user space has not, out of fake_kernel.h."""
+def fake_headers(folder: Path, sources: list[Path], real: dict[str, Path]) -> Path:
+    """Make every kernel header that the sources include and user space has not, out of fake_kernel.h, but for those of ours."""
     for source in sources:
         for name in re.findall(r"^#include [<\"]((?:linux/|asm/|xen/|internal\.h)[^>\"]*)", source.read_text(), re.MULTILINE):
             if name != "linux/errno.h" and not (OVERLAY / "include" / "uapi" / name).exists():
                 header = folder / name
                 header.parent.mkdir(parents=True, exist_ok=True)
-                own = HOME_OP if name == "xen/home-op.h" else "fake_kernel.h"
+                own = real.get(name, "fake_kernel.h")
                 header.write_text(f'#include "{own}"\n')
     return folder
 
@@ -82,8 +83,11 @@ def include(name: str) -> list[str]:
     """Where a test finds its headers."""
     folders = [HERE / "fake", DRIVER, OVERLAY / "include" / "uapi"]
     if name in IN_KERNEL:
+        real = {"xen/home-op.h": HOME_OP}
+        if name == "take_free":
+            real["linux/take_free.h"] = TAKE_FREE
         headers = fake_headers(
-            Path(_scratch.name) / f"{name}-headers", [DRIVER / "elastic.h", MASK, HOME_OP, *sources(name).values()]
+            Path(_scratch.name) / f"{name}-headers", [DRIVER / "elastic.h", MASK, HOME_OP, *sources(name).values()], real
         )
         folders = [HERE, headers, *folders]
     return [f"-I{folder}" for folder in folders] + [word for noun, word in FAKES.items() if noun == name]
@@ -196,7 +200,7 @@ MUTANTS = {
     ),
     "stuck blocks add up": (
         "node",
-        "last && elastic_block_in_use(node, block)",
+        "last && elastic_block_in_use(node, block, false)",
         "0",
         "driver: late blocks leave",
     ),
@@ -827,20 +831,20 @@ MUTANTS = {
     ),
     "a block more than was asked for": (
         "node",
-        "return excess >= elastic_block_populated(node, block) &&",
-        "return excess &&",
+        "excess >= elastic_block_populated(node, block) &&",
+        "excess &&",
         "driver: a node that is filled in part",
     ),
     "blocks in use leave as they are": (
         "node",
-        "\t       !elastic_block_in_use(node, block) &&\n\t       !drop_block",
+        "\t       !elastic_block_in_use(node, block, true) &&\n\t       !drop_block",
         "\t       !drop_block",
         "driver: free blocks leave as they are",
     ),
     "what is being taken must be available": (
         "room",
-        "return take - min(take, elastic_isolated_pages(node));",
-        "return take;",
+        "\ttake -= min(take, elastic_isolated_pages(node));\n",
+        "",
         "driver: all that is available is taken",
     ),
     "struct pages are looked at": (
@@ -866,6 +870,228 @@ MUTANTS = {
         "return pfn + free;",
         "return next;",
         "evac: what is free",
+    ),
+    "a shrink tries blocks for ever": (
+        "node",
+        "return *budget_ms && excess >=",
+        "return excess >=",
+        "driver: a shrink of blocks that nobody sees stuck",
+    ),
+    "a shrink takes the pool of huge pages": (
+        "node",
+        "elastic_block_in_use(node, block, true)",
+        "elastic_block_in_use(node, block, false)",
+        "driver: a pool of huge pages",
+    ),
+    "a pool that is to stay goes": (
+        "residue",
+        "\tif (pool_stays)\n\t\treturn true;\n",
+        "",
+        "residue: reserved huge pages",
+    ),
+    "what is isolated is nobody's fault": (
+        "room",
+        "\ttake = pages_to_take(node);\n\treturn take &&",
+        "\ttake = pages_to_take(node);\n\ttake -= min(take, elastic_isolated_pages(node));\n\treturn take &&",
+        "driver: out of memory as the only block leaves",
+    ),
+    "what was taken has no owner": (
+        "take_free",
+        "\t\tset_page_owner(page, order, GFP_KERNEL);\n",
+        "\t\t(void)order;\n",
+        "take: a block",
+    ),
+    "an owner is noted under the lock": (
+        "take_free",
+        "\ttaken = true;\n",
+        "\ttaken = true;\n\tset_page_owner(page, order, GFP_KERNEL);\n",
+        "take: a block",
+    ),
+    "unmovable blocks are taken": (
+        "take_free",
+        "get_pageblock_migratetype(head) != MIGRATE_MOVABLE",
+        "get_pageblock_migratetype(head) > MIGRATE_MOVABLE",
+        "take: what is others'",
+    ),
+    "a type of a moment before": (
+        "take_free",
+        "\tspin_lock_irqsave(&zone->lock, flags);\n",
+        "\tget_pageblock_migratetype(page);\n\tspin_lock_irqsave(&zone->lock, flags);\n",
+        "take: a block",
+    ),
+    "struct pages are faulted under a lock": (
+        "balloon",
+        "\t\telastic_block_look(node, block);\n",
+        "\t\t(void)block;\n",
+        "driver: free memory is taken as it lies",
+    ),
+    "a call that took long teaches nothing": (
+        "mem",
+        "\tif (ms > CALL_MS)\n",
+        "\tif (0)\n",
+        "driver: slow calls",
+    ),
+    "slow for ever": (
+        "mem",
+        "batch = min(2 * batch, (unsigned int)BATCH);",
+        "batch = min(batch, (unsigned int)BATCH);",
+        "driver: slow calls",
+    ),
+    "frames of a release overflow": (
+        "mem",
+        "first + run < end && run < batch &&",
+        "first + run < end &&",
+        "driver: more extents than frames",
+    ),
+    "frames of a populate overflow": (
+        "mem",
+        "return min(next - first, batch);",
+        "return next - first;",
+        "driver: more extents than frames",
+    ),
+    "a populate is not called off": (
+        "mem",
+        "\t\tif (elastic_cancel_pending())\n\t\t\treturn -ECANCELED;\n",
+        "",
+        "driver: more extents than frames",
+    ),
+    "marking has the CPU": (
+        "balloon",
+        "\t\tif (IS_ALIGNED(i, ELASTIC_EXTENT_PAGES))\n\t\t\tcond_resched();\n",
+        "",
+        "driver: free memory is taken as it lies",
+    ),
+    "handing out has the CPU": (
+        "balloon",
+        "\t\t\t\t    ELASTIC_EXTENT_ORDER);\n\t\tcond_resched();\n",
+        "\t\t\t\t    ELASTIC_EXTENT_ORDER);\n",
+        "driver: free memory is taken as it lies",
+    ),
+    "taking has the CPU": (
+        "balloon",
+        "\t\tend--;\n\t\tcond_resched();\n",
+        "\t\tend--;\n",
+        "driver: free memory is taken as it lies",
+    ),
+    "Xen is asked though it is called off": (
+        "balloon",
+        "\tif (elastic_cancel_pending()) {\n\t\thand_out",
+        "\tif (0) {\n\t\thand_out",
+        "driver: called off while extents are taken",
+    ),
+    "taking goes on though it is called off": (
+        "balloon",
+        "taken + run < count &&\n\t       !elastic_cancel_pending()) {",
+        "taken + run < count) {",
+        "driver: called off while extents are taken",
+    ),
+    "the allocator's books stay": (
+        "balloon",
+        "\tadjust_managed_page_count(page, -(long)nr);\n",
+        "",
+        "driver: free memory is taken as it lies",
+    ),
+    "the allocator's books grow": (
+        "balloon",
+        "adjust_managed_page_count(page, -(long)nr);",
+        "adjust_managed_page_count(page, nr);",
+        "driver: free memory is taken as it lies",
+    ),
+    "pages are not marked": (
+        "balloon",
+        "\t\t__SetPageOffline(page + i);\n",
+        "",
+        "driver: free memory is taken as it lies",
+    ),
+    "somebody looks while pages are marked": (
+        "balloon",
+        "\tpage_offline_begin();\n",
+        "",
+        "driver: free memory is taken as it lies",
+    ),
+    "nobody may look any more": (
+        "balloon",
+        "\tpage_offline_end();\n",
+        "",
+        "driver: free memory is taken as it lies",
+    ),
+    "free memory is taken without time": (
+        "balloon",
+        "if (*budget_ms && extent_is_online(node, first))\n\t\ttaken",
+        "if (extent_is_online(node, first))\n\t\ttaken",
+        "driver: what the balloon may take",
+    ),
+    "free memory of an offline block is taken": (
+        "balloon",
+        "if (*budget_ms && extent_is_online(node, first))\n\t\ttaken",
+        "if (*budget_ms)\n\t\ttaken",
+        "driver: what the balloon may take",
+    ),
+    "what Xen keeps is counted": (
+        "balloon",
+        " += count - kept;\n",
+        " += count;\n",
+        "driver: free memory that Xen keeps",
+    ),
+    "a cancel that was never heard of": (
+        "balloon",
+        "if (going_offline == mn->start_pfn)",
+        "if (going_offline || 1)",
+        "driver: others take a block offline",
+    ),
+    "a block that has left is going offline": (
+        "balloon",
+        "\tcase MEM_OFFLINE:\n\t\tgoing_offline = 0;\n",
+        "\tcase MEM_OFFLINE:\n",
+        "driver: others take a block offline",
+    ),
+    "any zone will do": (
+        "balloon",
+        "!=\n\t\t    ZONE_MOVABLE)",
+        "!=\n\t\t    zone_idx(page_zone(pfn_to_page(mn->start_pfn))))",
+        "driver: for what can be moved only",
+    ),
+    "a run is longer than what was asked for": (
+        "balloon",
+        "min(count - taken, (u32)RUN)",
+        "(u32)RUN",
+        "driver: what the balloon may take",
+    ),
+    "tries do not ask for the time": (
+        "balloon",
+        "--tries && spent < *budget_ms",
+        "--tries",
+        "driver: what the balloon may take",
+    ),
+    "extents without memory are handed out": (
+        "balloon",
+        "test_bit(extent, node->populated))\n\t\t\tgeneric_online_page(pfn",
+        "1)\n\t\t\tgeneric_online_page(pfn",
+        "driver: other sizes",
+    ),
+    "offline blocks are filled": (
+        "balloon",
+        "if (!extent_is_online(node, extent))\n\t\t\tcontinue;",
+        "if (0)\n\t\t\tcontinue;",
+        "driver: what the balloon may take",
+    ),
+    "a poisoned folio moves": (
+        "evac",
+        " &&\n\t    !folio_contain_hwpoisoned_page(folio)",
+        "",
+        "evac: what is poisoned",
+    ),
+    "a folio with a poisoned page moves": (
+        "evac",
+        "!folio_contain_hwpoisoned_page(folio)",
+        "!folio_test_hwpoison(folio)",
+        "evac: what is poisoned",
+    ),
+    "a folio of another place moves": (
+        "evac",
+        "if (page_folio(page) == folio &&",
+        "if (1 &&",
+        "evac: another folio by now",
     ),
     "the engine waits for a file system": ("engine", "\tmemalloc_nofs_save();\n", "", "driver: rounds of the engine"),
     "a name as it is": ("text", "\telastic_text_clean(text);", "", "text: a name in UTF-8"),

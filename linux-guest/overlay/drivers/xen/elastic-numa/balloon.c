@@ -141,13 +141,13 @@ static struct notifier_block memory_nb = {
 	.notifier_call = elastic_memory_notify,
 };
 
-/* Extents that have just got their memory, to the page allocator. */
+/* Extents of an online block that have memory, to the page allocator. */
 static void hand_out(const struct elastic_node *node, u32 first, u32 count)
 {
 	for (; count--; first++) {
-		if (extent_is_online(node, first))
-			generic_online_page(extent_page(node, first),
-					    ELASTIC_EXTENT_ORDER);
+		generic_online_page(extent_page(node, first),
+				    ELASTIC_EXTENT_ORDER);
+		cond_resched();
 	}
 }
 
@@ -167,11 +167,16 @@ static void take_over(const struct elastic_node *node, u32 first, u32 count,
 		__SetPageOffline(page + i);
 		if (frozen)
 			set_page_count(page + i, 1);
+		if (IS_ALIGNED(i, ELASTIC_EXTENT_PAGES))
+			cond_resched();
 	}
 	page_offline_end();
 }
 
-/* Under device_hotplug_lock.  Returns the extents that Xen took. */
+/*
+ * Under device_hotplug_lock.  Returns the extents that Xen took: none once nobody
+ * wants it any more.
+ */
 static u32 deflate(struct elastic_node *node, u32 first, u32 count, bool frozen)
 {
 	u32 kept, extent;
@@ -179,6 +184,10 @@ static u32 deflate(struct elastic_node *node, u32 first, u32 count, bool frozen)
 	if (!count)
 		return 0;
 	take_over(node, first, count, frozen);
+	if (elastic_cancel_pending()) {
+		hand_out(node, first, count);
+		return 0;
+	}
 	kept = elastic_release(node, first, count);
 	for (extent = first; kept && extent < first + count; extent++) {
 		if (test_bit(extent, node->populated))
@@ -199,6 +208,7 @@ static u32 take_free(struct elastic_node *node, u32 first, u32 end, u32 count)
 	while (end > first && taken + run < count &&
 	       !elastic_cancel_pending()) {
 		end--;
+		cond_resched();
 		if (test_bit(end, node->populated) &&
 		    take_free_pages(extent_page(node, end),
 				    ELASTIC_EXTENT_ORDER)) {
@@ -271,6 +281,9 @@ u32 elastic_balloon_take(struct elastic_node *node, u32 block, u32 count,
 	unsigned int tries = persistent ? TRIES : 1;
 	u32 run, got, i, taken = 0;
 
+	/* Under zone->lock nobody should have to wait for a struct page. */
+	if (*budget_ms)
+		elastic_block_look(node, block);
 	lock_device_hotplug();
 	if (*budget_ms && extent_is_online(node, first))
 		taken = take_free(node, first, end, count);

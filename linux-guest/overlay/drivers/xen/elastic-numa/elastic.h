@@ -225,7 +225,8 @@ unsigned long elastic_reserve_relief(void);
 
 /* residue.c: what keeps pages on a node */
 void elastic_residue_reason(struct elastic_node *node);
-bool elastic_block_in_use(const struct elastic_node *node, u32 block);
+bool elastic_block_in_use(const struct elastic_node *node, u32 block,
+			  bool pool_stays);
 
 /* store.c: xenstore */
 int elastic_store_generation(u64 *generation);

@@ -148,7 +148,8 @@ static unsigned long isolate(unsigned long pfn, struct list_head *list,
 	folio = page_folio(page);
 	if (!folio_try_get(folio))
 		return next;
-	if (page_folio(page) == folio && !folio_test_hwpoison(folio)) {
+	if (page_folio(page) == folio &&
+	    !folio_contain_hwpoisoned_page(folio)) {
 		next = folio_pfn(folio) + folio_nr_pages(folio);
 		if (isolate_folio_to_list(folio, list))
 			*pages += folio_nr_pages(folio);

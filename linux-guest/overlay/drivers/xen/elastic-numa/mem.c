@@ -33,10 +33,21 @@
 static xen_pfn_t frames[ELASTIC_EXTENT_PAGES];
 
 /*
- * Extents a hypercall: so much is done before anybody can call it off.  Xen lets
- * interrupts in between.
+ * Extents a hypercall: so much is done before anybody can call it off, or another
+ * thread has the CPU; Xen lets only interrupts in between.  Where one takes long,
+ * as with memory of another host, there are fewer in the next.
  */
 #define BATCH			ARRAY_SIZE(frames)
+#define CALL_MS			100
+static unsigned int batch = BATCH;
+
+static void set_batch(unsigned int count, unsigned int ms)
+{
+	if (ms > CALL_MS)
+		batch = max(count * CALL_MS / ms, 1U);
+	else
+		batch = min(2 * batch, (unsigned int)BATCH);
+}
 
 /*
  * Frames of 2^order pages from @first on, @count of them.  Returns how many
@@ -50,7 +61,9 @@ static long reservation(const struct elastic_node *node, unsigned int cmd,
 		.extent_order = order,
 		.domid = DOMID_SELF,
 	};
+	ktime_t began;
 	unsigned int i;
+	long rc;
 
 	if (cmd == XENMEM_populate_physmap)
 		r.address_bits = XENMEMF_NODE(node->vnode) |
@@ -58,7 +71,12 @@ static long reservation(const struct elastic_node *node, unsigned int cmd,
 	for (i = 0; i < count; i++)
 		frames[i] = first + ((u64)i << order);
 	set_xen_guest_handle(r.extent_start, frames);
-	return xen_home_memory_op(cmd, &r);
+	began = ktime_get();
+	rc = xen_home_memory_op(cmd, &r);
+	if (order)
+		set_batch(count, ktime_ms_delta(ktime_get(), began));
+	cond_resched();
+	return rc;
 }
 
 static void mark(struct elastic_node *node, u32 first, u32 count)
@@ -99,7 +117,7 @@ static u32 run_of_holes(const struct elastic_node *node, u32 first, u32 end)
 {
 	u32 next = find_next_bit(node->populated, end, first);
 
-	return min(next - first, (u32)BATCH);
+	return min(next - first, batch);
 }
 
 /**
@@ -187,7 +205,7 @@ u32 elastic_release(struct elastic_node *node, u32 first, u32 count)
 		run = 1;
 		if (!test_bit(first, node->populated))
 			continue;
-		while (first + run < end && run < BATCH &&
+		while (first + run < end && run < batch &&
 		       test_bit(first + run, node->populated))
 			run++;
 		rc = reservation(node, XENMEM_decrease_reservation,
@@ -241,7 +259,6 @@ u32 elastic_reclaim(struct elastic_node *node)
 				elastic_extent_pfn(&node->range, extent), 1,
 				ELASTIC_EXTENT_ORDER) == 1)
 			taken++;
-		cond_resched();
 	}
 	return taken;
 }

@@ -166,13 +166,14 @@ static void drop_hollow_blocks(struct elastic_node *node,
 /*
  * A block that must go as a whole, and of which nothing is in use, leaves as it
  * is: the balloon would have to mark each of its pages, and all who look at the
- * block afterwards to pass them by.
+ * block afterwards to pass them by.  A pool of huge pages is the administrator's:
+ * the node stays, so its pages are moved, not given up.
  */
 static bool drop_free_block(struct elastic_node *node, u32 block, u32 excess,
 			    unsigned int *budget_ms)
 {
-	return excess >= elastic_block_populated(node, block) &&
-	       !elastic_block_in_use(node, block) &&
+	return *budget_ms && excess >= elastic_block_populated(node, block) &&
+	       !elastic_block_in_use(node, block, true) &&
 	       !drop_block(node, block, budget_ms);
 }
 
@@ -324,7 +325,7 @@ static bool remove_blocks(struct elastic_node *node, unsigned int *budget_ms)
 		if (elastic_cancelled())
 			return false;
 		last = !*budget_ms;
-		if (last && elastic_block_in_use(node, block)) {
+		if (last && elastic_block_in_use(node, block, false)) {
 			all = false;
 			continue;
 		}

@@ -91,16 +91,24 @@ static unsigned long *kind_of(struct folio *folio,
 	return &residue->busy;
 }
 
+/* What a look is for. */
+struct look {
+	unsigned int tries;	/* pinned pages whose owner may yet be looked for */
+	bool pool_stays;	/* free huge pages of a pool are in use */
+};
+
 /*
  * A free huge page belongs to a pool that offline_pages() makes smaller, but
- * not below what is reserved.
+ * not below what is reserved.  The balloon has it replaced.
  */
-static bool is_reserved_huge_page(struct folio *folio)
+static bool is_huge_page_in_use(struct folio *folio, bool pool_stays)
 {
 	struct hstate *h;
 
 	if (folio_ref_count(folio) || !folio_test_hugetlb(folio))
 		return false;
+	if (pool_stays)
+		return true;
 	/* Not folio_hstate(): it may be freed at any moment. */
 	h = size_to_hstate(folio_size(folio));
 	return h && READ_ONCE(h->free_huge_pages) <=
@@ -110,7 +118,7 @@ static bool is_reserved_huge_page(struct folio *folio)
 /* A folio, from @pfn on and below @stop: one of 1 GiB is in many extents. */
 static unsigned long note_page(unsigned long pfn, unsigned long stop,
 			       struct elastic_residue *residue,
-			       unsigned int *tries)
+			       struct look *look)
 {
 	struct page *page = pfn_to_online_page(pfn);
 	unsigned long nr = 1, free, *kind;
@@ -123,7 +131,8 @@ static unsigned long note_page(unsigned long pfn, unsigned long stop,
 		return free;
 	folio = page_folio(page);
 	if (!folio_try_get(folio)) {
-		residue->reserved += is_reserved_huge_page(folio);
+		residue->reserved += is_huge_page_in_use(folio,
+							 look->pool_stays);
 		return 1;
 	}
 	if (page_folio(page) == folio) {
@@ -131,18 +140,15 @@ static unsigned long note_page(unsigned long pfn, unsigned long stop,
 		kind = kind_of(folio, residue);
 		*kind += nr;
 		if (kind == &residue->pinned)
-			note_owner(folio, residue, tries);
+			note_owner(folio, residue, &look->tries);
 	}
 	folio_put(folio);
 	return max(nr, 1UL);
 }
 
-/*
- * Extents @first to @end, but for those that hold struct pages.  @tries: for
- * how many pinned pages the owner may be looked for.
- */
+/* Extents @first to @end, but for those that hold struct pages. */
 static void note_extents(const struct elastic_node *node, u32 first, u32 end,
-			 struct elastic_residue *residue, unsigned int tries)
+			 struct elastic_residue *residue, struct look look)
 {
 	unsigned long pfn = 0, stop;
 
@@ -153,7 +159,7 @@ static void note_extents(const struct elastic_node *node, u32 first, u32 end,
 		stop = elastic_extent_pfn(&node->range, first + 1);
 		pfn = max_t(unsigned long, pfn, stop - ELASTIC_EXTENT_PAGES);
 		while (pfn < stop)
-			pfn += note_page(pfn, stop, residue, &tries);
+			pfn += note_page(pfn, stop, residue, &look);
 		cond_resched();
 	}
 }
@@ -169,7 +175,8 @@ void elastic_residue_reason(struct elastic_node *node)
 	struct elastic_residue residue = {};
 
 	lru_add_drain_all();
-	note_extents(node, 0, node->range.nr_extents, &residue, OWNER_TRIES);
+	note_extents(node, 0, node->range.nr_extents, &residue,
+		     (struct look){ .tries = OWNER_TRIES });
 	elastic_residue_text(&residue, node->reason);
 }
 
@@ -177,16 +184,20 @@ void elastic_residue_reason(struct elastic_node *node)
  * elastic_block_in_use() - whether something is in the way of a block's end
  * @node: the node
  * @block: a block that is present
+ * @pool_stays: also whether it has free huge pages of a pool, which would not be
+ *	replaced when it goes offline
  *
  * A look without locks.
  *
  * Return: true when a page of it was in use just now.
  */
-bool elastic_block_in_use(const struct elastic_node *node, u32 block)
+bool elastic_block_in_use(const struct elastic_node *node, u32 block,
+			  bool pool_stays)
 {
 	struct elastic_residue residue = {};
 
 	note_extents(node, elastic_block_first(&node->range, block),
-		     elastic_block_end(&node->range, block), &residue, 0);
+		     elastic_block_end(&node->range, block), &residue,
+		     (struct look){ .pool_stays = pool_stays });
 	return elastic_residue_pages(&residue);
 }

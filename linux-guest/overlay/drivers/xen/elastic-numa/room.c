@@ -123,19 +123,14 @@ unsigned long elastic_room_elsewhere(int nid)
 	return pages_elsewhere(nid, true);
 }
 
-/*
- * What a node that is made smaller has still to lose, but for what is isolated:
- * that is being taken, and counts as available nowhere.
- */
+/* What a node that is made smaller has still to lose, also what is isolated. */
 static unsigned long pages_to_take(const struct elastic_node *node)
 {
 	u32 populated = elastic_populated(node), target = node->target;
-	unsigned long take;
 
 	if (!READ_ONCE(node->detach) || !target || populated <= target)
 		return 0;
-	take = (populated - target) * ELASTIC_EXTENT_PAGES;
-	return take - min(take, elastic_isolated_pages(node));
+	return (populated - target) * ELASTIC_EXTENT_PAGES;
 }
 
 /**
@@ -149,10 +144,15 @@ static unsigned long pages_to_take(const struct elastic_node *node)
  */
 bool elastic_short_of_room(const struct elastic_node *node)
 {
+	unsigned long take;
+
 	if (READ_ONCE(node->draining))
 		return elastic_pages_to_move(node->nid) >
 		       elastic_room_elsewhere(node->nid);
-	return pages_to_take(node) > si_mem_available();
+	/* What is isolated is being taken, and counts as available nowhere. */
+	take = pages_to_take(node);
+	take -= min(take, elastic_isolated_pages(node));
+	return take > si_mem_available();
 }
 
 /**
@@ -160,7 +160,8 @@ bool elastic_short_of_room(const struct elastic_node *node)
  * @node: the node at work
  *
  * The allocator has found nothing and dropped what it could, so that cache, of
- * which there always is some, is no room.
+ * which there always is some, is no room.  A block that is isolated just now is
+ * what the operation has of it.
  *
  * Context: any; a look without locks.
  * Return: true when there would be memory without the operation.
