@@ -50,7 +50,9 @@ _scratch = tempfile.TemporaryDirectory(prefix="elastic_numa_test.")
 def fake_headers(folder: Path, sources: list[Path], real: dict[str, Path]) -> Path:
     """Make every kernel header that the sources include and user space has not, out of fake_kernel.h, but for those of ours."""
     for source in sources:
-        for name in re.findall(r"^#include [<\"]((?:linux/|asm/|xen/|internal\.h)[^>\"]*)", source.read_text(), re.MULTILINE):
+        for name in re.findall(
+            r"^#include [<\"]((?:linux/|asm/|xen/|internal\.h)[^>\"]*)", source.read_text(), re.MULTILINE
+        ):
             if name != "linux/errno.h" and not (OVERLAY / "include" / "uapi" / name).exists():
                 header = folder / name
                 header.parent.mkdir(parents=True, exist_ok=True)
@@ -87,7 +89,9 @@ def include(name: str) -> list[str]:
         if name == "take_free":
             real["linux/take_free.h"] = TAKE_FREE
         headers = fake_headers(
-            Path(_scratch.name) / f"{name}-headers", [DRIVER / "elastic.h", MASK, HOME_OP, *sources(name).values()], real
+            Path(_scratch.name) / f"{name}-headers",
+            [DRIVER / "elastic.h", MASK, HOME_OP, *sources(name).values()],
+            real,
         )
         folders = [HERE, headers, *folders]
     return [f"-I{folder}" for folder in folders] + [word for noun, word in FAKES.items() if noun == name]
@@ -737,7 +741,12 @@ MUTANTS = {
         "return head;",
         "take: what is in use",
     ),
-    "a larger block is not free": ("take_free", "order <= MAX_PAGE_ORDER; order++", "0; order++", "take: a part of a block"),
+    "a larger block is not free": (
+        "take_free",
+        "order <= MAX_PAGE_ORDER; order++",
+        "0; order++",
+        "take: a part of a block",
+    ),
     "the rest of a block is lost": (
         "take_free",
         "\t\t__putback_isolated_page(rest, has, MIGRATE_MOVABLE);\n",
