@@ -366,8 +366,8 @@ MUTANTS = {
     ),
     "memory from any host": (
         "mem",
-        "return xen_home_memory_op(cmd, &r);",
-        "return HYPERVISOR_memory_op(cmd, &r);",
+        "rc = xen_home_memory_op(cmd, &r);",
+        "rc = HYPERVISOR_memory_op(cmd, &r);",
         "driver: on a CPU of another host",
     ),
     "refused extents count twice": (
