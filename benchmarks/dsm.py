@@ -10,8 +10,9 @@ Two hosts of the lab. Parts, each of which can fail without the others, and is l
     rdma    `rtt` and `node` over Soft-RoCE
 
 Result: build/results/dsm.json, written anew with each figure, so that who ends it early keeps what there is; what could not
-be measured is not in it. Times are an emulator's, of machines that share two real processors and whose network is a process
-beside them: only ratios of one run are figures.
+be measured is not in it. Figures of two runs do not compare, so those of the run before are not kept in it: its file goes to
+build/results/earlier with the first figure, and can be put back. Times are an emulator's, of machines that share two real
+processors and whose network is a process beside them: only ratios of one run are figures.
 
 Usage: python3 -m benchmarks.dsm [--use=RACK] [--pages=N] [--rounds=N] [PART...]
 Exit status: 0; 1 if a part could not be measured; 2 usage.
@@ -26,12 +27,12 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from benchmarks import host_programs, membench, remote_swap, round_trips, spanning
-from benchmarks.dsm_faults import Snapshot, below_user_space, copies, faults, idle, messages, speedups
-from benchmarks.results import Metric, from_runs, write
+from benchmarks.dsm_faults import Snapshot, below_user_space, copies, faults, idle, messages, sleepy, speedups
+from benchmarks.results import Growing, InvalidResult, Metric, from_runs
 from lab.command import checked, run_in
 from lab.description import RackDescription
 from lab.elastic_guest import PROGRAMS
@@ -64,8 +65,9 @@ PATIENT = "--timeout=800"  # of xl, whose own is too short for a machine that ha
 # Of the figures' names: TCP is what every host has.
 PREFIXES = {"tcp": "dsm", "rdma": "dsm.rdma"}
 NODE_MIB = 128
-FRAMES_A_MIB = 256
-FAILURES = (LabError, Malformed, TimeoutError, OSError, ValueError)
+KIB_A_PAGE = 4
+ON_NODE = 0.9  # of a program's memory, at the least: what is elsewhere is not moved by a detach
+FAILURES = (LabError, Malformed, TimeoutError, OSError, ValueError, ArithmeticError)
 
 SWAP_GUEST = f"""
 name = "swapper"
@@ -113,41 +115,49 @@ class Amount:
         return spanning.Shape(home_mib=HOME_MIB, node_mib=NODE_MIB, frames=self.pages)
 
 
-def touched(output: membench.Output, prefix: str, **baseline: float) -> list[Metric]:
-    """PREFIX.page.WHAT_ORDER_us: time of a page that is not at hand, of each round; and pages a second."""
-    found = []
+def touched(output: membench.Output, prefix: str, **baseline: float) -> Iterator[Metric]:
+    """PREFIX.page.WHAT_ORDER_us: time of a page that is not at hand, of each round; and pages a second.
+
+    Raises Malformed after all others for those whose time is none.
+    """
+    problems = []
     for what in membench.WHATS:
         for order in membench.ORDERS:
             cold = membench.chosen(output.passes, what=what, order=order, state="cold")
             runs = [ns / 1000 for ns in membench.ns_per_page(cold)]
+            try:
+                us = membench.positive_median(f"{prefix}: {what}s in {order} order, us for a page of each round", runs)
+            except Malformed as error:
+                problems.append(str(error))
+                continue
             missing = statistics.median(membench.cost_of_missing(output, what, order)) / 1000
             first = statistics.median(each.first_ns["p50"] for each in cold) / 1000
+            share = membench.fixed_share(cold)
             beside = {
                 "less_when_at_hand_us": missing,
                 "first_word_p50_us": first,
                 "first_word_p99_us": statistics.median(each.first_ns["p99"] for each in cold) / 1000,
                 "major_faults_per_page": sum(each.major for each in cold) / sum(each.pages for each in cold),
+                "fixed_share": share,
                 **baseline,
             }
-            metric = from_runs(
-                f"{prefix}.page.{what}_{order}_us",
-                runs,
-                "us",
-                "lower",
-                f"slope over {sorted({each.pages for each in cold})} pages",
-            )
-            found.append(Metric(**{**vars(metric), "baseline": beside}))
+            note = f"slope over {sorted({each.pages for each in cold})} pages{no_line(share)}"
+            metric = from_runs(f"{prefix}.page.{what}_{order}_us", runs, "us", "lower", note)
+            yield dataclasses.replace(metric, baseline=beside)
             if what == "read":
-                if statistics.median(runs) <= 0:
-                    raise Malformed(f"{prefix}: {what}s in {order} order, us for a page of each round: {runs}")
                 # Of the median: to leave rounds out that took less than nothing would flatter.
-                rate, rates = 1e6 / statistics.median(runs), [1e6 / us for us in runs if us > 0]
-                found.append(
-                    Metric(
-                        f"{prefix}.pages_per_second.{order}", rate, "1/s", "higher", {}, rates, "reads; 1 / median time"
-                    )
-                )
-    return found
+                rates = [1e6 / each for each in runs if each > 0]
+                about = f"reads; 1 / median time{no_line(share)}"
+                yield Metric(f"{prefix}.pages_per_second.{order}", 1e6 / us, "1/s", "higher", {}, rates, about)
+    if problems:
+        raise Malformed("; ".join(problems))
+
+
+def no_line(share: float) -> str:
+    """Of a slope's note: what is to be said if the passes are not on a line."""
+    if share <= membench.FIXED_SHARE:
+        return ""
+    return f"; in doubt: the passes are on no line, which begins at {share:.2f} of the small one's time"
 
 
 def run_membench(guest: Guest, words: str) -> membench.Output:
@@ -199,9 +209,15 @@ def swap(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Metric
             yield from touched(output, f"dsm.swap.cluster{cluster}", swapped_in_pages=read)
 
 
-def value(found: Sequence[Metric], name: str) -> float | None:
+def figure_of(found: Sequence[Metric], name: str) -> Metric | None:
     """What was measured before in this run; None if it was not."""
-    return next((metric.value for metric in found if metric.metric == name), None)
+    return next((metric for metric in found if metric.metric == name), None)
+
+
+def value(found: Sequence[Metric], name: str) -> float | None:
+    """Its value; None if it was not measured."""
+    metric = figure_of(found, name)
+    return metric.value if metric else None
 
 
 @contextlib.contextmanager
@@ -236,7 +252,7 @@ def _node(rack: Rack, found: Sequence[Metric], amount: Amount, transport: str) -
         seconds, moved = detach(there)
         yield Metric(
             f"{prefix}.detach.seconds_per_gib", seconds * 1024 / NODE_MIB, "s", "lower",
-            {"mib": NODE_MIB, "mib_in_use": moved, "seconds": seconds},
+            {"mib": NODE_MIB, "mib_in_use": moved / 1024, "seconds": seconds},
             note="xl vnode-detach of a node of which a program uses a part (mib_in_use): its time, by the node's size;"
             " the guest moves what is in use to node 0",
         )  # fmt: skip
@@ -266,28 +282,41 @@ def optimised(
                 raise Malformed(f"switched off: {', '.join(vain[name])}")
             membench.check_missed(reads[name][-1])
     there.switch(SWITCHES["off"])
-    yield from copies([each for run in copied["off"] for each in run], f"{prefix}.membench")
     useful = {name: outputs for name, outputs in reads.items() if name not in vain}
-    yield from speedups(useful, copied, prefix)
     # The same ratio as dsm.fault.ratio_to_rtt, with both ends polling in both.
     counted, output = seen["polling"][0], reads["polling"][0]
     for more, its in zip(seen["polling"][1:], reads["polling"][1:], strict=True):
         counted, output = counted.plus(more), output.plus(its)
-    yield from faults(counted, output, found, f"{prefix}.polling", round_trip)
-    if vain:
-        raise Malformed("; ".join(f"switches '{name}': {', '.join(what)}" for name, what in vain.items()))
+    awake = sleepy(counted)
+    problems = [f"switches '{name}': {', '.join(what)}" for name, what in vain.items()]
+    for figures in (
+        copies([each for run in copied["off"] for each in run], f"{prefix}.membench"),
+        speedups(useful, copied, prefix),
+        faults(counted, output, found, f"{prefix}.polling", round_trip) if "polling" not in vain else (),
+    ):
+        try:
+            for metric in figures:
+                said = awake if ".polling." in metric.metric else ""
+                yield dataclasses.replace(metric, note=metric.note + said)
+        except Malformed as error:
+            problems.append(str(error))
+    if problems:
+        raise Malformed("; ".join(problems))
 
 
 def detach(there: spanning.Spanning, begin: Callable[[], None] | None = None, mib: int = USED_MIB) -> tuple[float, int]:
-    """(seconds of `xl vnode-detach`, MiB that a program has on the node then). Raises LabError, TimeoutError.
+    """(seconds of `xl vnode-detach`, KiB that a program has on the node then). Raises LabError, TimeoutError, Malformed.
 
-    `begin`: before it; the program is stopped then, and until the end.
+    `begin`: before it; the program is stopped then, and until the end. Malformed, too: less than nine tenths of the program's
+    `mib` are on the node.
     """
     run = there.guest.guest
     inside = f"numactl --preferred=1 {PROGRAMS}/memcheck {mib} 1"
     pid = checked(run, f"({inside} >/tmp/memcheck.out 2>&1 & echo $!) </dev/null").strip()
     wait_for("memcheck has written all pages", 300, lambda: "ready" in run("cat /tmp/memcheck.out").out)
-    moved = there.guest.resident(int(pid)).get(1, 0) // 1024
+    moved = there.guest.resident(int(pid)).get(1, 0)
+    if moved < mib * 1024 * ON_NODE:
+        raise Malformed(f"a program of {mib} MiB has {moved} KiB on the node that is to be detached")
     if begin:
         checked(run, f"kill -STOP {pid}")
         begin()
@@ -338,11 +367,11 @@ def _detach(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Met
                 seconds, moved, counted = counted_detach(there, name == "streamed")
                 if bool(counted.prefetches) != (name == "streamed"):
                     raise Malformed(f"a detach that is {name}: {counted.prefetches} pages were asked for ahead")
-                pages = moved * FRAMES_A_MIB
+                pages = moved // KIB_A_PAGE
                 rates[name].append(pages / seconds)
                 times[name].append(seconds)
                 costs[name] = {f"{key}_per_page": number / pages for key, number in counted.costs().items()}
-                costs[name] |= {"mib": NODE_MIB, "mib_in_use": moved}
+                costs[name] |= {"mib": NODE_MIB, "mib_in_use": moved / 1024}
     except FAILURES as error:
         problem = error  # what there is until then is kept
     for name, cost in costs.items():
@@ -400,36 +429,54 @@ PARTS: dict[str, Part] = {
 }
 
 
-def compared(found: Sequence[Metric]) -> list[Metric]:
+def compared(found: Sequence[Metric]) -> Iterator[Metric]:
     """dsm.vs_swap: swap's time for a page against DSM's, each measured in this run; with equal memory at hand.
 
     The ratio is to the page cluster with which swap is quicker. Above 1: DSM is quicker. DSM is as it comes, and for reads with
     all its switches on, too (dsm.vs_swap.on), where that was measured: swap's page cluster is a switch as well.
+
+    Raises Malformed after all others for a time that is none.
     """
-    ratios = []
+    problems = []
     for what in membench.WHATS:
         for order in membench.ORDERS:
             theirs = {
-                f"swap_cluster{cluster}_us": us
+                f"swap_cluster{cluster}_us": metric
                 for cluster in remote_swap.PAGE_CLUSTERS
-                if (us := value(found, f"dsm.swap.cluster{cluster}.page.{what}_{order}_us")) is not None
+                if (metric := figure_of(found, f"dsm.swap.cluster{cluster}.page.{what}_{order}_us"))
             }
-            ours = {"dsm.vs_swap": value(found, f"dsm.page.{what}_{order}_us")}
+            ours = {"dsm.vs_swap": f"dsm.page.{what}_{order}_us"}
             if what == "read":
-                ours["dsm.vs_swap.on"] = value(found, f"dsm.switch.on.read_{order}.us")
-            for prefix, us in ours.items():
-                if us and theirs:
+                ours["dsm.vs_swap.on"] = f"dsm.switch.on.read_{order}.us"
+            for prefix, name in ours.items():
+                if (own := figure_of(found, name)) and theirs:
                     how = ", all switches on" if prefix.endswith(".on") else ""
                     note = f"{what}s in {order} order, equal memory at hand, swap by nbd over TCP without TLS{how}"
-                    beside: dict[str, float | str] = {"dsm_us": us, **theirs}
-                    name = f"{prefix}.{what}_{order}.ratio"
-                    ratios.append(Metric(name, min(theirs.values()) / us, "x", "higher", beside, note=note))
-    headline = next((metric for metric in ratios if metric.metric == "dsm.vs_swap.read_random.ratio"), None)
-    return [*ratios, *([dataclasses.replace(headline, metric="dsm.vs_swap.ratio")] if headline else [])]
+                    share = max(float(each.baseline.get("fixed_share", 0.0)) for each in (own, *theirs.values()))
+                    try:
+                        us = {
+                            key: membench.positive_median(each.metric, [] if each.value is None else [each.value])
+                            for key, each in {"dsm_us": own, **theirs}.items()
+                        }
+                    except Malformed as error:
+                        problems.append(str(error))
+                        continue
+                    ratio = min(us[key] for key in theirs) / us["dsm_us"]
+                    figure = Metric(
+                        f"{prefix}.{what}_{order}.ratio", ratio, "x", "higher", us, note=note + no_line(share)
+                    )
+                    yield figure
+                    if figure.metric == "dsm.vs_swap.read_random.ratio":
+                        yield dataclasses.replace(figure, metric="dsm.vs_swap.ratio")
+    if problems:
+        raise Malformed("; ".join(problems))
 
 
 def measure(rack: Rack, names: Sequence[str], amount: Amount, add: Callable[[Metric], Sequence[Metric]]) -> list[str]:
-    """Run parts, one after the other; `add` is told each figure, and says what there is. Returns what failed, a line each."""
+    """Run parts, one after the other; `add` is told each figure, and says what there is. Returns what failed, a line each.
+
+    A figure that `add` refuses with InvalidResult is left out; the others are not.
+    """
     found: Sequence[Metric] = []
     failed = []
     with tempfile.TemporaryDirectory(prefix="xenuma-bench.") as scratch:
@@ -437,18 +484,28 @@ def measure(rack: Rack, names: Sequence[str], amount: Amount, add: Callable[[Met
         host_programs.build(folder)
         round_trips.prepare(folder)
         host_programs.install(rack.hosts[:2], folder)
+
+    def fail(name: str, error: Exception) -> None:
+        failed.append(f"{name}: {error}")
+        print(f"dsm: {failed[-1]}", file=sys.stderr, flush=True)
+
+    def take(name: str, figures: Iterable[Metric]) -> None:
+        nonlocal found
+        try:
+            for metric in figures:
+                try:
+                    found = add(metric)
+                except InvalidResult as error:
+                    fail(name, error)
+        except FAILURES as error:
+            fail(name, error)
+
     try:
         for name in names:
             print(f"dsm: {name}", flush=True)
-            try:
-                for metric in PARTS[name](rack, found, amount):
-                    found = add(metric)
-            except FAILURES as error:
-                failed.append(f"{name}: {error}")
-                print(f"dsm: {failed[-1]}", file=sys.stderr, flush=True)
+            take(name, PARTS[name](rack, found, amount))
     finally:
-        for metric in compared(found):
-            add(metric)
+        take("compared", compared(found))
     return failed
 
 
@@ -470,14 +527,15 @@ def main(arguments: Sequence[str] = ()) -> int:
     if not 96 <= options.pages <= 4096 or not 1 <= options.rounds <= 100:
         parser.error(f"--pages={options.pages} --rounds={options.rounds}: want 96 to 4096, and 1 to 100")
     amount = Amount(options.pages, options.rounds)
-    found: list[Metric] = []
+    if len(set(options.parts)) < len(options.parts):
+        parser.error(f"{' '.join(options.parts)}: each part once")
     failed: list[str] = []
+    result = Growing("dsm")
 
     def add(metric: Metric) -> Sequence[Metric]:
-        found.append(metric)
+        there = result.add(metric)
         show(metric)
-        write("dsm", found)
-        return tuple(found)
+        return there
 
     try:
         booted = Rack.attach(options.use) if options.use else Rack.boot(RackDescription.load("two-hosts"), meter=False)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from benchmarks import membench
@@ -24,6 +24,8 @@ from benchmarks.results import Metric, from_runs
 from benchmarks.spanning import Spanning
 from lab.errors import Malformed
 
+# Who polls sleeps for less than this share of the messages, or the figure says so.
+SLEEPS = 0.1
 HERE = ("queue", "wire", "install")
 
 
@@ -65,6 +67,9 @@ class Snapshot:
     evicted_modified: int
     prefetches: int  # pages asked for ahead
     cleared: int  # pages asked for without their bytes
+    looks: int  # of both hosts' loops, instead of sleeping
+    found: int  # times that something came meanwhile
+    sleeps: int
     fault_ns: int  # of dsmd, reads and writes
     phase_counts: Mapping[str, int]
     phase_ns: Mapping[str, int]
@@ -98,6 +103,9 @@ class Snapshot:
                 int(status["engine"]["evicted_modified"]),
                 int(status["engine"]["prefetches"]),
                 int(status["engine"]["cleared"]),
+                int(status["poll"]["looks"]) + int(other["poll"]["looks"]),
+                int(status["poll"]["found"]) + int(other["poll"]["found"]),
+                int(status["poll"]["sleeps"]) + int(other["poll"]["sleeps"]),
                 sum(int(status[key]["sum_ns"]) for key in ("read_fault", "write_fault")),
                 {phase: int(histogram["count"]) for phase, histogram in phases.items()},
                 {phase: int(histogram["sum_ns"]) for phase, histogram in phases.items()},
@@ -202,6 +210,9 @@ def faults(
         "dsmd_p50_below_us": dsmd,
         "xen_p99_below_us": quantile_ns(counted.wait_buckets, 0.99) / 1000,
         "faults": counted.faults,
+        "looks": counted.looks,
+        "found": counted.found,
+        "sleeps": counted.sleeps,
     }
     fault = from_runs(f"{prefix}.fault.us", program, "us", "lower")
     note = "median of the first access to a page elsewhere, reads by chance; phases: means, of all faults of the run"
@@ -265,62 +276,89 @@ def copies(rounds: Sequence[membench.Copy], prefix: str) -> list[Metric]:
 
 def idle(switches: Mapping[str, int], counted: Snapshot) -> list[str]:
     """What is switched on and was never done, and what is not and was: a comparison with that would say nothing."""
-    did = {"prefetch": counted.prefetches, "clear_hint": counted.cleared}
+    did = {"prefetch": counted.prefetches, "clear_hint": counted.cleared, "poll_us": counted.looks}
     return [f"{key}={switches.get(key, 0)}, done {times} times" for key, times in did.items()
             if bool(switches.get(key)) != bool(times)]  # fmt: skip
 
 
+def sleepy(counted: Snapshot) -> str:
+    """Of a note, if both ends polled and yet slept for more than SLEEPS of their messages: then it is half a polling run."""
+    share = counted.sleeps / max(counted.sent + counted.received, 1)
+    return "" if share < SLEEPS else f"; both ends polled, and slept {share:.2f} times for each message"
+
+
 def speedups(
     reads: Mapping[str, Sequence[membench.Output]], copied: Mapping[str, Sequence[Sequence[membench.Copy]]], prefix: str
-) -> list[Metric]:
+) -> Iterator[Metric]:
     """What switches are good for: times with all of them off over times with each, and with all "on".
 
     Each was measured in some runs; a time is the median of all their rounds. Beside it is the least and the most that any two
-    runs say: a switch is not known to do what is less than runs of one setting differ.
+    runs say: a switch is not known to do what is less than runs of one setting differ. Raises Malformed after all others if a
+    time is none, or is the slope of a line that is none: that ratio would be anything.
     """
-    found = []
-    for name in reads:
-        if name == "off":
-            continue
+    problems = []
+    for name in (each for each in reads if each != "off"):
         for order in membench.ORDERS:
-            times = {each: [_missing_us(output, order) for output in reads[each]] for each in ("off", name)}
             here = f"{prefix}.switch.{name}.read_{order}"
-            speedup = speedup_of(f"{here}.speedup", times, name, "us", "time for a page that is not at hand")
+            try:
+                times = {each: [_missing_us(output, order) for output in reads[each]] for each in ("off", name)}
+                speedup = speedup_of(f"{here}.speedup", times, name, "us", "time for a page that is not at hand")
+                for each in ("off", name):
+                    _check_line(f"{here}, '{each}'", reads[each], order)
+            except Malformed as error:
+                problems.append(str(error))
+                continue
             beside = {"off_us": float(speedup.baseline["off_us"])}
-            found.append(Metric(f"{here}.us", float(speedup.baseline[f"{name}_us"]), "us", "lower", beside))
-            found.append(speedup)
+            yield Metric(f"{here}.us", float(speedup.baseline[f"{name}_us"]), "us", "lower", beside)
+            yield speedup
         totals = {
             each: [[copy.total_ns / 1000 / (copy.mib * 256) for copy in run] for run in copied[each]]
             for each in ("off", name)
         }
-        speedup = speedup_of(
-            f"{prefix}.switch.{name}.membench.speedup",
-            totals,
-            name,
-            "us_per_page",
-            "map, populate and memcpy of a shared source, all threads at home",
-        )
-        found.append(speedup)
+        metric, note = f"{prefix}.switch.{name}.membench.speedup", "map, populate and memcpy of a shared source"
+        try:
+            speedup = speedup_of(metric, totals, name, "us_per_page", f"{note}, all threads at home")
+        except Malformed as error:
+            problems.append(str(error))
+            continue
+        yield speedup
         if name == "on":
-            found.append(dataclasses.replace(speedup, metric=f"{prefix}.membench.speedup"))
-    return found
+            yield dataclasses.replace(speedup, metric=f"{prefix}.membench.speedup")
+    if problems:
+        raise Malformed("; ".join(problems))
+
+
+def _cold(output: membench.Output, order: str) -> list[membench.Pass]:
+    return membench.chosen(output.passes, what="read", order=order, state="cold")
 
 
 def _missing_us(output: membench.Output, order: str) -> list[float]:
     """Of a page that was not at hand, of each round."""
-    cold = membench.chosen(output.passes, what="read", order=order, state="cold")
-    return [ns / 1000 for ns in membench.ns_per_page(cold)]
+    return [ns / 1000 for ns in membench.ns_per_page(_cold(output, order))]
 
 
-def speedup_of(
-    metric: str, times: Mapping[str, Sequence[Sequence[float]]], name: str, unit: str, note: str
-) -> Metric:
-    """Time with "off" over that of `name`: medians of all rounds; `times` are those of each run."""
-    medians = {each: statistics.median([us for run in runs for us in run]) for each, runs in times.items()}
-    off, on = ([statistics.median(run) for run in times[each]] for each in ("off", name))
-    least, most = min(off) / max(on), max(off) / min(on)
+def _check_line(what: str, runs: Sequence[membench.Output], order: str) -> None:
+    """Each run's passes are on a line. Raises Malformed."""
+    for output in runs:
+        share = membench.fixed_share(_cold(output, order))
+        if share > membench.FIXED_SHARE:
+            raise Malformed(f"{what}: passes are on no line, which begins at {share:.2f} of the small one's time")
+
+
+def speedup_of(metric: str, times: Mapping[str, Sequence[Sequence[float]]], name: str, unit: str, note: str) -> Metric:
+    """Time with "off" over that of `name`: medians of all rounds; `times` are those of each run.
+
+    `runs`: each run of "off" over each of `name`. Raises Malformed if a time is not above 0.
+    """
+    medians = {
+        each: membench.positive_median(f"{metric}, '{each}'", [us for run in runs for us in run])
+        for each, runs in times.items()
+    }
+    off, on = ([membench.positive_median(f"{metric}, '{each}'", run) for run in times[each]] for each in ("off", name))
+    ratios = [without / with_it for without in off for with_it in on]
+    least, most = min(ratios), max(ratios)
     baseline: dict[str, float | str] = {f"{each}_{unit}": us for each, us in medians.items()}
     baseline |= {"runs": len(on), "least": least, "most": most}
     if least < 1 < most:
         note += "; not known to be more than two runs of one setting differ"
-    return Metric(metric, medians["off"] / medians[name], "x", "higher", baseline, note=note)
+    return Metric(metric, medians["off"] / medians[name], "x", "higher", baseline, ratios, note)

@@ -17,6 +17,8 @@ from lab.errors import Malformed
 
 WHATS, ORDERS, STATES = ("read", "write"), ("sequential", "random"), ("cold", "warm")
 QUANTILES = ("p10", "p50", "p90", "p99", "max")
+# A line through passes begins at this share of the small one's time, at the most; a stall of either pass tilts it.
+FIXED_SHARE = 0.5
 # The first word of a page takes so many times as long as one that is at hand, at the least, if it comes from another host.
 MISS = 32
 
@@ -181,6 +183,26 @@ def by_round(passes: Iterable[Pass], value: Callable[[list[Pass]], float]) -> li
     for each in passes:
         rounds.setdefault(each.round, []).append(each)
     return [value(rounds[each]) for each in sorted(rounds)]
+
+
+def positive_median(what: str, runs: Sequence[float]) -> float:
+    """The median of times. Raises Malformed if there is none, or if it is not above 0: that is no time, and no ratio's part."""
+    if not runs or not statistics.median(runs) > 0:
+        raise Malformed(f"{what}: no time: {', '.join(f'{each:.6g}' for each in runs) or 'no run'}")
+    return statistics.median(runs)
+
+
+def fixed_share(passes: Iterable[Pass]) -> float:
+    """Where the line over the sizes begins, as a share of the small pass's time: the median of the rounds, without its sign.
+
+    Above FIXED_SHARE the line is none: something else took the time of one of its ends. Raises ValueError with one size only.
+    """
+
+    def of(some: list[Pass]) -> float:
+        small = min(some, key=lambda each: each.pages)
+        return abs(slope((each.pages, each.ns) for each in some)[1]) / max(small.ns, 1)
+
+    return statistics.median(by_round(passes, of))
 
 
 def ns_per_page(passes: Iterable[Pass]) -> list[float]:

@@ -13,6 +13,7 @@ import collections
 import dataclasses
 import datetime
 import functools
+import itertools
 import json
 import os
 import platform
@@ -178,6 +179,47 @@ def write(
     temporary.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n", encoding="utf-8")
     temporary.replace(path)
     return path
+
+
+def set_aside(path: Path) -> Path | None:
+    """Move a result file to the folder "earlier" beside it, named by when it was measured. Nothing there: None.
+
+    A file that is no valid result is kept, too, by when it was written. Raises OSError.
+    """
+    if not path.exists():
+        return None
+    try:
+        when = read(path).when
+    except InvalidResult:
+        written = datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.UTC)
+        when = written.strftime("%Y-%m-%dT%H:%M:%SZ")
+    folder = path.parent / "earlier"
+    folder.mkdir(exist_ok=True)
+    stem = f"{path.stem}-{when.replace(':', '')}"
+    names = (folder / f"{stem}{f'-{number}' if number else ''}.json" for number in itertools.count())
+    to = next(name for name in names if not name.exists())
+    path.rename(to)
+    return to
+
+
+class Growing:
+    """A result that is written anew with each figure. What an earlier run has left is set aside with the first one."""
+
+    def __init__(self, name: str, directory: Path = RESULTS) -> None:
+        self.name, self.directory = name, directory
+        self.metrics: list[Metric] = []
+
+    def add(self, metric: Metric) -> tuple[Metric, ...]:
+        """One more; returns all. Raises InvalidResult for one that can't be in the file, which stays as it was; OSError."""
+        whole = [*self.metrics, metric]
+        found = problems(encode(Result(self.name, now(), host_info(), whole)))
+        if found:
+            raise InvalidResult(f"{metric.metric}: " + "; ".join(found))
+        if not self.metrics:
+            set_aside(self.directory / f"{self.name}.json")
+        self.metrics = whole
+        write(self.name, whole, self.directory)
+        return tuple(whole)
 
 
 def read(path: Path) -> Result:

@@ -260,7 +260,7 @@ int dsm_engine_populate(struct dsm_engine *engine, uint64_t gfn);
 
 /**
  * @pages: ahead of a vCPU that reads one after the other, 0 (none) ..
- * DSM_ENGINE_PREFETCH.
+ * DSM_ENGINE_PREFETCH.  Switched on, it begins without what it knew of readers.
  * Return: 0; -EINVAL.
  */
 int dsm_engine_set_prefetch(struct dsm_engine *engine, unsigned int pages);

@@ -325,8 +325,17 @@ void engine_prefetch_settle(struct dsm_engine *e, struct dsm_entry *entry)
 
 int dsm_engine_set_prefetch(struct dsm_engine *e, unsigned int pages)
 {
+	unsigned int i;
+
 	if (pages > DSM_ENGINE_PREFETCH)
 		return -EINVAL;
+	/*
+	 * From nothing: what was learnt is of another time, and while it was off
+	 * each page that was left over said that it had come for nothing.
+	 */
+	if (!e->p.prefetch)
+		for (i = 0; i < e->p.nr_vcpus; i++)
+			e->vcpu[i].reader = (struct reader){ 0 };
 	e->p.prefetch = pages;
 	return 0;
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import os
 import re
 import signal
 import socket
@@ -21,13 +22,14 @@ from typing import Any
 
 import pytest
 
-from benchmarks import dsm, dsm_faults, host_programs, membench, remote_swap, round_trips, spanning
+from benchmarks import dsm, dsm_faults, host_programs, membench, remote_swap, results, round_trips, spanning
 from benchmarks.report import FAULT_PHASES, report_page
 from benchmarks.results import Metric, Result, encode, problems
 from lab.command import Done
 from lab.elastic_guest import PROGRAMS
 from lab.errors import Malformed
 from lab.pipeline.paths import REPO
+from lab.rack import Rack
 
 MIB = 2**20
 PATIENCE_S = 60
@@ -433,7 +435,10 @@ class Played:
         self.works = works
         self.prefetches = self.cleared = 0
         self.switches = dict(dsm.SWITCHES["off"])
+        self.looks = self.sleeps = 0
+        self.polls = True
         self.seconds = iter((100.0, 45.0, 56.25, 100.0))
+        self.more_kib = 0  # on the node than it has to be
         self.streams = False
         self.first_ns = 1 << 20  # of a page that is called cold; 1000: at hand
         monkeypatch.setattr(dsm, "run_in", lambda host: host)
@@ -461,7 +466,7 @@ class Played:
             begin()
         self.prefetches += 40 * (self.streams and self.works)
         self.streams = False
-        return next(self.seconds), mib
+        return next(self.seconds), mib * 1024 + self.more_kib
 
     def switch(self, switches: Mapping[str, int]) -> None:
         self.switches = dict(switches)
@@ -470,6 +475,8 @@ class Played:
         self.said.append(words)
         if self.switches["prefetch"]:
             self.prefetches += self.works
+        self.sleeps += 3
+        self.looks += bool(self.switches["poll_us"]) and self.polls
         if self.switches["clear_hint"]:
             self.cleared += " copy " in words and self.works
         copied = (membench.Copy(0, 2, 1, 256_000, 0, 0),)
@@ -482,7 +489,8 @@ class Played:
         times = self.faults
         phases = {phase: times for phase in ("queue", "wire", "install", "serve")}
         return snapshot(
-            prefetches=self.prefetches, cleared=self.cleared, read_faults=times, waits=times, wait_ns=times,
+            prefetches=self.prefetches, cleared=self.cleared, looks=self.looks, sleeps=self.sleeps, sent=40 * times,
+            read_faults=times, waits=times, wait_ns=times,
             wait_buckets={8.0: times}, fault_buckets={8.0: times}, phase_counts=phases, phase_ns=phases,
         )  # fmt: skip
 
@@ -501,6 +509,82 @@ def test_a_detach_with_streams_is_compared_with_one_without(monkeypatch: pytest.
     assert spread["least"] == pytest.approx(100 / 56.25) and spread["most"] == pytest.approx(100 / 45)
     assert plain.baseline["prefetches_per_page"] == 0 and streamed.baseline["prefetches_per_page"] == 40 / 512
     assert sum("evacuate" in said for said in played.said) == 4
+
+
+def test_pages_of_a_detach_are_not_rounded_to_mib(monkeypatch: pytest.MonkeyPatch) -> None:
+    Played(monkeypatch).more_kib = 1020
+    found = {metric.metric: metric for metric in dsm._detach(None, [], dsm.Amount())}  # type: ignore[arg-type]
+    plain, streamed = (found[f"dsm.detach.{name}.seconds_per_gib"].baseline for name in ("plain", "streamed"))
+    assert plain["mib_in_use"] == pytest.approx(2 + 1020 / 1024)
+    assert plain["pages_per_second"] == pytest.approx((512 + 255) / 100)
+    assert streamed["prefetches_per_page"] == pytest.approx(40 / (512 + 255))
+
+
+class Leaving:
+    """Instead of a guest whose node is detached: what memcheck has said, and where its memory is."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.guest = self
+        self.said: list[str] = []
+        self.where = {0: 5000, 1: 8100}
+        self.bad = 0
+        monkeypatch.setattr(dsm, "wait_for", lambda _, __, until: until() or pytest.fail("it never is"))
+
+    def __call__(self, words: str, timeout: float = 0) -> Done:
+        self.said.append(words)
+        ended = f'ready\n{{"checks":3,"bad_pages":{self.bad}}}\n'
+        return Done(*((0, "77\n", "") if "echo $!" in words else (0, ended, "") if "cat" in words else (1, "", "")))
+
+    # In ElasticGuest the guest's shell is an attribute of the same name.
+    def resident(self, pid: int) -> dict[int, int]:
+        assert pid == 77
+        return self.where
+
+    def detach(self, *words: object, timeout: float) -> Done:
+        self.said.append("detach")
+        return Done(0, "", "")
+
+
+def leaving(monkeypatch: pytest.MonkeyPatch) -> Leaving:
+    there = Leaving(monkeypatch)
+
+    def checked(run: Callable[[str], Done], words: str, timeout: float = 0) -> str:
+        return run(words).out
+
+    monkeypatch.setattr(dsm, "checked", checked)
+    return there
+
+
+def test_a_detach_says_what_was_on_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of node 1, in KiB; stopped while it goes only if something is to be done before."""
+    there = leaving(monkeypatch)
+    seconds, kib = dsm.detach(there)  # type: ignore[arg-type]
+    assert kib == 8100 and seconds >= 0 and "kill -STOP 77" not in there.said
+    there = leaving(monkeypatch)
+    dsm.detach(there, lambda: there.said.append("begin"))  # type: ignore[arg-type]
+    at = [there.said.index(word) for word in ("kill -STOP 77", "begin", "detach", "kill -CONT 77", "kill 77")]
+    assert at == sorted(at)
+
+
+def test_a_wrong_byte_after_a_detach_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = leaving(monkeypatch)
+    there.bad = 1
+    with pytest.raises(Malformed, match='"bad_pages":1}'):
+        dsm.detach(there)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("kib", "good"), [(7373, True), (7372, False), (0, False)])
+def test_a_detach_of_a_node_that_the_program_is_not_on_is_none(
+    monkeypatch: pytest.MonkeyPatch, kib: int, good: bool
+) -> None:
+    there = leaving(monkeypatch)
+    there.where = {0: 8192, 1: kib} if kib else {0: 8192}
+    if good:
+        assert dsm.detach(there)[1] == kib  # type: ignore[arg-type]
+        return
+    with pytest.raises(Malformed, match=f"8 MiB has {kib} KiB"):
+        dsm.detach(there)  # type: ignore[arg-type]
+    assert "detach" not in there.said
 
 
 def test_streams_that_are_none_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -540,6 +624,7 @@ def test_what_a_machine_does_meanwhile_is_no_switch(monkeypatch: pytest.MonkeyPa
     assert weak.value == pytest.approx(1.25 / 1.1) and strong.value == pytest.approx(2.5)
     assert [weak.baseline[key] for key in ("least", "most")] == pytest.approx([1 / 1.2, 1.5])
     assert [strong.baseline[key] for key in ("least", "most")] == pytest.approx([2, 3])
+    assert list(strong.runs) == pytest.approx([2, 2, 3, 3])
     assert "not known to be more" in weak.note and "not known" not in strong.note
     # Polling's faults are those of both runs.
     assert found["dsm.polling.fault.us"].baseline["faults"] == 2 * 5
@@ -555,6 +640,43 @@ def test_switches_that_do_nothing_have_none(monkeypatch: pytest.MonkeyPatch) -> 
             found.append(metric.metric)
     speedups = [name for name in found if "speedup" in name]
     assert speedups and all(name.startswith("dsm.switch.polling.") for name in speedups)
+
+
+def test_polling_that_does_nothing_has_no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(monkeypatch)
+    played.polls = False
+    found = []
+    with pytest.raises(Malformed, match="'polling': poll_us=20000, done 0 times; switches 'on': poll_us=20000, done 0"):
+        for metric in dsm.optimised(played, [], dsm.Amount(), "dsm", "rtt"):  # type: ignore[arg-type]
+            found.append(metric.metric)
+    assert not any(".polling." in name or ".on." in name or name[4:] == "membench.speedup" for name in found)
+
+
+@pytest.mark.parametrize(("sleeps", "said"), [(3, False), (30, True)])
+def test_polling_that_sleeps_all_the_same_says_so(monkeypatch: pytest.MonkeyPatch, sleeps: int, said: bool) -> None:
+    """A run of five faults and 200 messages."""
+    played = Played(monkeypatch)
+    each = played.membench
+
+    def sleepy(there: object, words: str) -> membench.Output:
+        played.sleeps += sleeps - 3
+        return each(there, words)
+
+    monkeypatch.setattr(dsm, "run_membench", sleepy)
+    found = {one.metric: one for one in dsm.optimised(played, [], dsm.Amount(), "dsm", "rtt")}  # type: ignore[arg-type]
+    fault = found["dsm.polling.fault.us"]
+    assert (
+        ("slept 0.15 times" in fault.note) == said == ("slept" in found["dsm.switch.polling.read_random.speedup"].note)
+    )
+    assert fault.baseline["sleeps"] == 2 * sleeps and fault.baseline["looks"] == 2
+    assert "slept" not in found["dsm.switch.prefetch.read_random.speedup"].note
+
+
+def test_a_baseline_that_polls_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(monkeypatch)
+    monkeypatch.setattr(played, "switch", lambda _: played.switches.update(poll_us=1))
+    with pytest.raises(Malformed, match="switched off: poll_us=0, done 2 times"):
+        list(dsm.optimised(played, [], dsm.Amount(), "dsm", "rtt"))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("majors", [1, 0])
@@ -588,7 +710,10 @@ def test_swap_has_as_much_memory_at_hand(monkeypatch: pytest.MonkeyPatch, majors
     at_hand = amount.shape.frames + remote_swap.OWN_PAGES
     for said, cluster in zip(words, (0, 3), strict=True):
         assert f"echo {at_hand * 4096} >" in said and f"echo {cluster} >/proc/sys/vm/page-cluster" in said
-        assert f"touch --cpu=0 --sizes=64,192 --flush={at_hand * 5 // 4} --rounds=3 --pageout={remote_swap.RECLAIM})" in said
+        assert (
+            f"touch --cpu=0 --sizes=64,192 --flush={at_hand * 5 // 4} --rounds=3 --pageout={remote_swap.RECLAIM})"
+            in said
+        )
 
 
 def test_a_node_has_figures(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -625,8 +750,85 @@ def test_a_baseline_that_does_something_is_none(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_page_that_takes_no_time_is_no_figure() -> None:
+    found = []
     with pytest.raises(Malformed, match="reads in random order"):
-        dsm.touched(output({**US, ("read", "random"): -1.0}), "dsm")
+        for metric in dsm.touched(output({**US, ("read", "random"): -1.0}), "dsm"):
+            found.append(metric.metric)
+    # What comes after it is there.
+    assert found == [
+        "dsm.page.read_sequential_us", "dsm.pages_per_second.sequential",
+        "dsm.page.write_sequential_us", "dsm.page.write_random_us",
+    ]  # fmt: skip
+
+
+def stalled(us: float, pages: int, ms: float, rounds: tuple[int, ...] = (0, 1, 2)) -> membench.Output:
+    """Reads by chance of so many us a page; something else takes so many ms of the cold passes of so many pages."""
+    done = output({("read", "random"): us, ("read", "sequential"): us})
+    passes = (
+        dataclasses.replace(each, ns=each.ns + int(ms * 1e6))
+        if (each.state, each.order, each.pages) == ("cold", "random", pages) and each.round in rounds
+        else each
+        for each in done.passes
+    )
+    return membench.Output(tuple(passes), (), 1)
+
+
+@pytest.mark.parametrize(
+    ("off", "on", "part"),
+    [
+        # In the small pass of "on": a slope below 0, and one that is nearly none, which would be 128 times as quick.
+        ([output(US)] * 2, [stalled(10_000, 8, 300)] * 2, "'on': no time: -27500, -27500, -27500"),
+        ([output(US)] * 2, [stalled(10_000, 8, 79)] * 2, "'on': passes are on no line, which begins at 0.9"),
+        ([output(US), stalled(10_000, 8, 79)], [output(US)] * 2, "'off': passes are on no line"),
+        # In the large one: twice the time.
+        ([stalled(10_000, 16, 160), output(US)], [output(US)] * 2, "'off': passes are on no line, which begins at 2.0"),
+    ],
+)
+def test_a_stall_is_no_speedup(off: list[membench.Output], on: list[membench.Output], part: str) -> None:
+    copied = {name: [[membench.Copy(0, 2, 1, 0, 256_000, 0)]] * 2 for name in ("off", "on")}
+    found = []
+    with pytest.raises(Malformed, match=part):
+        for metric in dsm_faults.speedups({"off": off, "on": on}, copied, "dsm"):
+            found.append(metric.metric)
+    assert "dsm.switch.on.read_sequential.speedup" in found and "dsm.membench.speedup" in found
+    assert not any("read_random" in name for name in found)
+
+
+def test_a_stall_in_one_round_of_three_is_none() -> None:
+    """The median is of the others; without its sign, a line that begins below 0 is none either."""
+    copied = {name: [[membench.Copy(0, 2, 1, 0, 256_000, 0)]] for name in ("off", "on")}
+    reads = {"off": [stalled(10, 8, 0)], "on": [stalled(5, 8, 79, (1,))]}
+    found = {metric.metric: metric for metric in dsm_faults.speedups(reads, copied, "dsm")}
+    assert found["dsm.switch.on.read_random.speedup"].value == pytest.approx(2)
+
+
+@pytest.mark.parametrize(("ms", "said"), [(0, False), (79, True)])
+def test_a_page_whose_passes_are_on_no_line_is_in_doubt(ms: float, said: bool) -> None:
+    """And so is what it is compared with."""
+    done = stalled(10_000, 8, ms)
+    writes = tuple(dataclasses.replace(each, what="write") for each in done.passes)
+    found = {metric.metric: metric for metric in dsm.touched(membench.Output(done.passes + writes, (), 1), "dsm")}
+    for name in ("dsm.page.read_random_us", "dsm.pages_per_second.random"):
+        assert ("in doubt" in found[name].note) == said
+    assert "in doubt" not in found["dsm.page.read_sequential_us"].note
+    ratio = next(iter(dsm.compared([*SWAP, found["dsm.page.read_random_us"]])))
+    assert ("in doubt" in ratio.note) == said
+
+
+def test_what_takes_no_time_is_not_compared() -> None:
+    found = []
+    with pytest.raises(Malformed, match=r"page\.read_sequential_us: no time: -3"):
+        for metric in dsm.compared(
+            [*SWAP, metric_of("dsm.page.read_sequential_us", -3), metric_of("dsm.page.read_random_us", 20)]
+        ):
+            found.append(metric.metric)
+    assert found == ["dsm.vs_swap.read_random.ratio", "dsm.vs_swap.ratio"]
+
+
+@pytest.mark.parametrize("runs", [[], [0.0], [-1.0, -2.0, 3.0], [float("nan")]])
+def test_a_median_of_no_time(runs: list[float]) -> None:
+    with pytest.raises(Malformed, match="it: no time"):
+        membench.positive_median("it", runs)
 
 
 @pytest.mark.parametrize(("cluster", "majors", "good"), [(0, 16, True), (0, 14, False), (3, 1, True), (3, 0, False)])
@@ -686,14 +888,14 @@ def test_swap_is_compared_with_its_better_half() -> None:
 
 
 def test_swap_is_compared_with_all_switches_on_too() -> None:
-    found = dsm.compared([*SWAP, metric_of("dsm.switch.on.read_random.us", 10)])
+    found = list(dsm.compared([*SWAP, metric_of("dsm.switch.on.read_random.us", 10)]))
     assert [metric.metric for metric in found] == ["dsm.vs_swap.on.read_random.ratio"]
     assert found[0].value == pytest.approx(4)
 
 
 @pytest.mark.parametrize("found", [[], SWAP, [metric_of("dsm.page.read_random_us", 3)]])
 def test_nothing_is_compared_with_what_was_not_measured(found: list[Metric]) -> None:
-    assert dsm.compared(found) == []
+    assert list(dsm.compared(found)) == []
 
 
 XEN = {"waits": 10, "wait_ns": 5000, "wait_hist": [0, 0, 3, 7]}
@@ -702,18 +904,23 @@ STATUS: dict[str, Any] = {
     "write_fault": {"buckets": [[1000, 1], [2000, 2], [None, 1]], "sum_ns": 1000},
     "peers": {"beta": {"sent": 30, "received": 20}},
     "engine": {"evicted_shared": 4, "evicted_modified": 1, "prefetches": 2, "cleared": 0},
+    "poll": {"looks": 3, "found": 2, "sleeps": 1},
     "phases": {
         "queue": {"count": 10, "sum_ns": 1000}, "wire": {"count": 10, "sum_ns": 4000},
         "install": {"count": 5, "sum_ns": 500}, "serve": {"count": 0, "sum_ns": 0},
     },
 }  # fmt: skip
-OTHER: dict[str, Any] = {"phases": {"serve": {"count": 20, "sum_ns": 2000}}}
+OTHER: dict[str, Any] = {
+    "phases": {"serve": {"count": 20, "sum_ns": 2000}}, "poll": {"looks": 10, "found": 20, "sleeps": 30},
+}  # fmt: skip
 
 
 def test_snapshots() -> None:
     now = dsm_faults.Snapshot.of(XEN, STATUS, OTHER)
     assert now.fault_buckets == {1000: 7, 2000: 2, float("inf"): 1}
     assert now.wait_buckets == {1.25: 0, 1.5: 0, 1.75: 3, 2.0: 7}
+    # Both hosts poll.
+    assert (now.looks, now.found, now.sleeps) == (13, 22, 31)
     nothing = now.since(now)
     assert nothing.faults == 0 and not any(nothing.wait_buckets.values())
     later = dsm_faults.Snapshot.of({**XEN, "waits": 12, "wait_hist": [0, 1, 3, 8]}, STATUS, OTHER)
@@ -728,6 +935,7 @@ def test_snapshots() -> None:
         {"peers": {}},
         {"peers": {"b": {"sent": 1}}},
         {"engine": {}},
+        {"poll": {"looks": 1}},
         {"read_fault": {"buckets": 3}},
         {"read_faults": "x"},
         {"phases": {"queue": {}}},
@@ -874,9 +1082,12 @@ def test_switches_are_compared_with_none_of_them() -> None:
         "on": [output(half)] * 2,
     }
     copied = {
-        name: [[membench.Copy(0, 2, 1, 0, 256_000 * us, 0)]] * 2 for name, us in (("off", 8), ("prefetch", 8), ("on", 2))
+        name: [[membench.Copy(0, 2, 1, 0, 256_000 * us, 0)]] * 2
+        for name, us in (("off", 8), ("prefetch", 8), ("on", 2))
     }
-    found = {metric.metric: metric.value for metric in dsm_faults.speedups(reads, copied, "dsm")}
+    metrics = list(dsm_faults.speedups(reads, copied, "dsm"))
+    assert all(len(metric.runs) == 4 for metric in metrics if metric.unit == "x")
+    found = {metric.metric: metric.value for metric in metrics}
     assert found == {
         "dsm.switch.prefetch.read_sequential.us": pytest.approx(5),
         "dsm.switch.prefetch.read_sequential.speedup": pytest.approx(2),
@@ -903,6 +1114,109 @@ def test_what_is_measured_fits_and_what_pushes_it_out_does_not() -> None:
     assert max(amount.sizes) < amount.pages and amount.passes(512).endswith("--sizes=64,192 --flush=640")
     assert amount.shape.frames == 512
     assert dsm.Amount(96).shape.frames >= 32 * dsm.Amount(96).shape.vcpus
+
+
+def test_of_three_rounds_the_median_counts() -> None:
+    """Of a switch, too: rounds of 2, 5 and 20 us, against 10; and of its copies."""
+    done = output(US)
+    us = {0: 2, 1: 5, 2: 20}
+    passes = tuple(dataclasses.replace(each, ns=5000 + 1000 * each.pages * us[each.round]) for each in done.passes)
+    reads = {"off": [output(dict.fromkeys(US, 10.0))], "on": [membench.Output(passes, (), 1)]}
+    copied = {
+        name: [[membench.Copy(number, 2, 1, 0, 256_000 * each, 0) for number, each in enumerate(times)]]
+        for name, times in (("off", (6, 8, 40)), ("on", (1, 4, 5)))
+    }
+    found = {metric.metric: metric for metric in dsm_faults.speedups(reads, copied, "dsm")}
+    assert found["dsm.switch.on.read_random.us"].value == pytest.approx(5)
+    assert found["dsm.switch.on.read_random.speedup"].value == pytest.approx(2)
+    assert found["dsm.membench.speedup"].value == pytest.approx(2)
+    assert "not known" not in found["dsm.membench.speedup"].note
+
+
+def test_a_switch_that_slows_down_is_not_called_noise() -> None:
+    reads = {"off": [output(US)] * 2, "on": [output({key: 2 * us for key, us in US.items()})] * 2}
+    copied = {name: [[membench.Copy(0, 2, 1, 0, 256_000, 0)]] for name in ("off", "on")}
+    found = {metric.metric: metric for metric in dsm_faults.speedups(reads, copied, "dsm")}
+    slow = found["dsm.switch.on.read_random.speedup"]
+    assert slow.value == pytest.approx(0.5) and "not known" not in slow.note
+
+
+def played_hosts(monkeypatch: pytest.MonkeyPatch, parts: Mapping[str, Any]) -> None:
+    """Nothing is built or booted; parts are these."""
+    monkeypatch.setattr(dsm, "PARTS", parts)
+    monkeypatch.setattr(host_programs, "build", lambda _: None)
+    monkeypatch.setattr(host_programs, "install", lambda *_: None)
+    monkeypatch.setattr(round_trips, "prepare", lambda _: None)
+
+    class NoRack:
+        hosts: tuple[object, ...] = ()
+
+    monkeypatch.setattr(Rack, "attach", lambda _: contextlib.nullcontext(NoRack()))
+
+
+def test_a_figure_that_is_none_takes_no_other(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither those after it, nor those of the run before, nor the parts that come later."""
+    old = Result("dsm", "2026-01-31T12:00:00Z", HOST, [Metric("dsm.old", 1, "us")])
+    (tmp_path / "dsm.json").write_text(json.dumps(encode(old)), encoding="utf-8")
+    monkeypatch.setattr(dsm, "Growing", lambda name: results.Growing(name, tmp_path))
+
+    def part(*_: object) -> Iterator[Metric]:
+        yield Metric("dsm.a", 1, "us")
+        yield Metric("dsm.bad", float("inf"), "us")
+        yield Metric("dsm.a", 2, "us")
+        yield Metric("dsm.b", 3, "us")
+        raise ZeroDivisionError("by nothing")
+
+    def later(*_: object) -> Iterator[Metric]:
+        yield Metric("dsm.c", 4, "us")
+
+    played_hosts(monkeypatch, {"part": part, "later": later})
+    assert dsm.main(["--use=x", "part", "later"]) == 1
+    said = capsys.readouterr().err
+    assert "part: dsm.bad: " in said and "part: dsm.a: metrics: dsm.a is there 2 times" in said and "by nothing" in said
+    assert [(each.metric, each.value) for each in results.read(tmp_path / "dsm.json").metrics] == [
+        ("dsm.a", 1), ("dsm.b", 3), ("dsm.c", 4)
+    ]  # fmt: skip
+    (kept,) = (tmp_path / "earlier").iterdir()
+    assert kept.name == "dsm-2026-01-31T120000Z.json"
+    assert results.decode(json.loads(kept.read_text(encoding="utf-8")), "kept").find("dsm.old")
+    assert results.read_all(tmp_path)[1] == []
+
+
+def test_a_run_without_a_figure_leaves_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "dsm.json").write_text("what was there", encoding="utf-8")
+    monkeypatch.setattr(dsm, "Growing", lambda name: results.Growing(name, tmp_path))
+
+    def part(*_: object) -> Iterator[Metric]:
+        yield Metric("dsm.bad", float("nan"), "us")
+
+    played_hosts(monkeypatch, {"part": part})
+    assert dsm.main(["--use=x", "part"]) == 1
+    assert [each.name for each in tmp_path.iterdir()] == ["dsm.json"]
+    assert (tmp_path / "dsm.json").read_text(encoding="utf-8") == "what was there"
+
+
+@pytest.mark.parametrize("text", ["not JSON", "{}"])
+def test_what_is_set_aside_need_not_be_valid(tmp_path: Path, text: str) -> None:
+    """And two of one second are two."""
+    path = tmp_path / "dsm.json"
+    assert results.set_aside(path) is None
+    kept = []
+    for _ in range(2):
+        path.write_text(text, encoding="utf-8")
+        os.utime(path, (86400, 86400))
+        kept.append(results.set_aside(path))
+    assert [each and each.name for each in kept] == ["dsm-1970-01-02T000000Z.json", "dsm-1970-01-02T000000Z-1.json"]
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("words", ["rtt rtt", "--use=x node rtt node"])
+def test_a_part_is_named_once(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        dsm.main(words.split())
+    assert "each part once" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", ["--pages=95", "--pages=4097", "--rounds=0", "--pages=x", "disk"])

@@ -2077,6 +2077,32 @@ static void prefetch_wasted(const void *argument)
 	world_end();
 }
 
+/* What was learnt goes when it is switched off and on, and what is left over then says nothing. */
+static void prefetch_switched(const void *argument)
+{
+	struct features features = readers(240, 32);
+	struct dsm_engine_counts counts;
+	uint64_t before, gfn;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&features);
+	read_pages(0, 36);
+	dsm_engine_set_prefetch(node[1].engine, 0);
+	/* 36 .. 67 are here, and go. */
+	for (gfn = 40; gfn < 60; gfn++)
+		use(0, 0, gfn, DSM_XEN_WANT_M);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.prefetch_wasted == 20, "%llu", (unsigned long long)counts.prefetch_wasted);
+	dsm_engine_set_prefetch(node[1].engine, 32);
+	before = counts.prefetches;
+	read_pages(80, 90);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.prefetches == before + 2 + 4 + 8, "windows are doubled: %llu",
+	      (unsigned long long)(counts.prefetches - before));
+	world_end();
+}
+
 /* A page of host 0 is missed for reading at host 1; its answer does not come yet. */
 static void miss_only(unsigned int vcpu, uint64_t gfn)
 {
@@ -3761,6 +3787,7 @@ int main(int argc, char **argv)
 		{ "prefetch: a reader", prefetch_reader, NULL },
 		{ "prefetch: used", prefetch_used, NULL },
 		{ "prefetch: for nothing", prefetch_wasted, NULL },
+		{ "prefetch: off and on", prefetch_switched, NULL },
 		{ "prefetch: frames and credits", prefetch_frames, NULL },
 		{ "prefetch: a full pool", prefetch_full, NULL },
 		{ "prefetch: who writes", prefetch_writer, NULL },
