@@ -106,6 +106,27 @@ FIGURES = (
         2.5,
     ),
     Figure(
+        "The same over Soft-RoCE",
+        "goal: at most 2.5 x",
+        "this project's goal: four wake-ups against two",
+        "dsm.rdma.fault.ratio_to_rtt",
+        2.5,
+    ),
+    Figure(
+        "The same over TCP, both ends polling in both",
+        "goal: at most 2 x",
+        "this project's goal",
+        "dsm.polling.fault.ratio_to_rtt",
+        2,
+    ),
+    Figure(
+        "A page of another host against swap on a disk in its memory, reads by chance",
+        "1 x: as quick",
+        "what a user would do without DSM",
+        "dsm.vs_swap.ratio",
+        1,
+    ),
+    Figure(
         "Messages for a read fault, served by the page's home",
         "goal: 2",
         "this project's goal: a question and an answer",

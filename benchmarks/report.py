@@ -33,7 +33,10 @@ HEADLINES = (
     ("overhead.remove.mean_pct", "longer for a program, when two nodes go"),
     ("dsm.fault.ratio_to_rtt", "a fault of another host's page, against the raw round trip"),
     ("dsm.messages_per_read_fault", "messages for a read fault"),
-    ("dsm.vs_swap.ratio", "faster than swap on a disk in the other host's memory"),
+    ("dsm.rdma.fault.ratio_to_rtt", "the same over Soft-RoCE"),
+    ("dsm.polling.fault.ratio_to_rtt", "the same over TCP, both ends polling in both"),
+    ("dsm.membench.speedup", "ETRI's memory benchmark, all switches on against none"),
+    ("dsm.vs_swap.ratio", "as quick as swap on a disk in the other host's memory: reads by chance"),
     ("soak.violations", "violations in a soak of random operations"),
     ("demo.threads.attached", "threads after the attach"),
     ("demo.remote_pct.settled", "remote accesses, settled"),
@@ -130,8 +133,10 @@ def _dsm_plots(page: Page, result: Result) -> None:
     if faults:
         page.figure(
             phases_plot(faults, f"{result.name}-fault", "us"),
-            "A fault of a page of another host. Outside: the guest, the trap, the way back. Ring: from Xen to dsmd. "
-            "Host: queues and page operations of both hosts. Wire: the raw round trip, measured in the same run.",
+            "A fault of a page of another host, means. Outside: the guest, the trap, the way back. Ring: from Xen to dsmd, and "
+            "back. Queue: dsmd here, until the request is sent. Wire: until the answer is read, less what the other host's "
+            "dsmd takes (serve): network stacks, wake-ups and the cable; not the raw round trip, which is a figure of its own. "
+            "Install: the page operation here.",
         )
     against = {}
     for metric in result.metrics:

@@ -154,6 +154,89 @@ def test_malformed_round_trips(text: str, part: str) -> None:
         round_trips.parse(text, "tcp", "poll")
 
 
+def test_figures_of_round_trips() -> None:
+    ns = {"fault": QUANTILES, "page": {key: 10 * number for key, number in QUANTILES.items()}}
+    found = round_trips.metrics([round_trips.RoundTrips("rdma", "sleep", 7, ns, 123.0)])
+    assert [(each.metric, each.value) for each in found] == [
+        ("dsm.rtt.rdma.sleep.fault_us", 2.0),
+        ("dsm.rtt.rdma.sleep.page_us", 20.0),
+        ("dsm.rtt.rdma.sleep.stream_pages_per_second", 123.0),
+    ]
+    assert found[0].baseline == {"p10_us": 1.0, "p90_us": 3.0, "p99_us": 4.0, "max_us": 5.0}
+    assert found[0].note.startswith("median of 7: ")
+
+
+@dataclasses.dataclass
+class Wired:
+    """A host of a rack of two, its description, and the end of its cable."""
+
+    name: str
+    at: str
+
+    @property
+    def description(self) -> Wired:
+        return self
+
+    def address(self) -> str:
+        return self.at
+
+
+class WiredRack:
+    """Two hosts with a cable between them."""
+
+    def __init__(self) -> None:
+        self.hosts = (Wired("alpha", "10.78.0.1"), Wired("beta", "10.78.0.2"))
+        self.description = self
+
+    def wire(self, name: str) -> Wired:
+        return next(host for host in self.hosts if host.name == name)
+
+
+@pytest.mark.parametrize("waiting", round_trips.WAITING)
+def test_both_ends_are_told_the_same(monkeypatch: pytest.MonkeyPatch, waiting: str) -> None:
+    """Host 0 answers and host 1 asks; both wait in the same way, as often; and what is read is what host 1 says."""
+    said: list[tuple[str, str]] = []
+
+    class End:
+        def __init__(self, host: Wired, words: str) -> None:
+            self.host = host
+            said.append((host.name, words))
+
+        def await_word(self, word: str) -> None:
+            assert self.host.name == "alpha" and word == "listening" and len(said) == 1
+
+        def finish(self, _: float) -> str:
+            return trips("fault") + trips("page") + STREAM if self.host.name == "beta" else "listening\n"
+
+    monkeypatch.setattr(round_trips, "running", lambda host, words: contextlib.nullcontext(End(host, words)))
+    found = round_trips.measure(WiredRack(), "tcp", waiting, 5)  # type: ignore[arg-type]
+    assert (found.transport, found.waiting, found.rounds) == ("tcp", waiting, 5)
+    names, port = ",".join(round_trips.NAMES), round_trips.PORT
+    start = f"dsm_rtt {host_programs.FOLDER} tcp"
+    assert said == [
+        ("alpha", f"{start} 0 {names} 10.78.0.1 10.78.0.2 {port} {waiting} 5"),
+        ("beta", f"{start} 1 {names} 10.78.0.2 10.78.0.1 {port} {waiting} 5"),
+    ]
+
+
+def test_a_kernel_is_asked_for_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the host that asks in the other measurement, too: as many bytes as a message with a page; the median."""
+    times = (9, 1, 2, 30, 4)
+    lines = "".join(f"4136 bytes from 10.78.0.1: icmp_seq={n} ttl=64 time={ms} ms\n" for n, ms in enumerate(times))
+    said: list[tuple[str, str]] = []
+
+    def checked(host: Wired, words: str, _: float) -> str:
+        said.append((host.name, words))
+        return lines
+
+    monkeypatch.setattr(round_trips, "run_in", lambda host: host)
+    monkeypatch.setattr(round_trips, "checked", checked)
+    found = round_trips.kernel_echo(WiredRack(), 5)  # type: ignore[arg-type]
+    ((asks, words),) = said
+    assert asks == "beta" and words.endswith(" -s 4128 10.78.0.1") and " -c 5 " in words
+    assert (found.metric, found.value, found.baseline["max_us"]) == ("dsm.rtt.kernel.page_us", 4000, 30000)
+
+
 # --- a disk in memory ------------------------------------------------------------------------------------------------------
 
 READ, WRITE, DISCONNECT, FLUSH = 0, 1, 2, 3
@@ -603,6 +686,60 @@ def test_switches_that_do_something_have_figures(monkeypatch: pytest.MonkeyPatch
     assert {f"dsm.switch.{name}.membench.speedup" for name in dsm.SWITCHES if name != "off"} < found
     assert {"dsm.membench.speedup", "dsm.polling.fault.us", "dsm.polling.fault.ratio_to_rtt"} < found
     assert played.switches == dsm.SWITCHES["off"]
+
+
+def test_what_the_guest_is_told_to_measure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The copies' source and target are both on the node of the other host; reads only, once all is written."""
+    played = Played(monkeypatch)
+    list(dsm.optimised(played, [], dsm.Amount(), "dsm", "rtt"))  # type: ignore[arg-type]
+    reads, copies = played.said[0::2], played.said[1::2]
+    assert len(reads) == len(copies) == len(dsm.TURNS)
+    assert all(said.endswith("copy --cpus=0,1 --mib=1 --rounds=3 --node=1 --source-node=1") for said in copies)
+    assert all("dsm_membench touch " in said and {"--writes=0", "--node=1"} <= set(said.split()) for said in reads)
+
+
+TRIPS = [
+    Metric("dsm.rtt.tcp.sleep.fault_us", 8.0, "us"),
+    Metric("dsm.rtt.tcp.poll.fault_us", 4.0, "us"),
+    Metric("dsm.rtt.rdma.sleep.fault_us", 16.0, "us"),
+    Metric("dsm.rtt.rdma.poll.fault_us", 2.0, "us"),
+]
+
+
+def test_each_fault_is_compared_with_what_waits_as_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`node` sleeps, and polling polls; over Soft-RoCE it is that of Soft-RoCE."""
+    Played(monkeypatch)
+    found = {metric.metric: metric for metric in dsm.node(None, TRIPS, dsm.Amount())}  # type: ignore[arg-type]
+    beside = found["dsm.fault.ratio_to_rtt"].baseline
+    assert (beside["with"], beside["round_trip_us"]) == ("dsm.rtt.tcp.sleep.fault_us", 8)
+    Played(monkeypatch)
+    found = {metric.metric: metric for metric in dsm.switches(None, TRIPS, dsm.Amount())}  # type: ignore[arg-type]
+    beside = found["dsm.polling.fault.ratio_to_rtt"].baseline
+    assert (beside["with"], beside["round_trip_us"]) == ("dsm.rtt.tcp.poll.fault_us", 4)
+    Played(monkeypatch)
+    found = {metric.metric: metric for metric in dsm._node(None, TRIPS, dsm.Amount(), "rdma")}  # type: ignore[arg-type]
+    beside = found["dsm.rdma.fault.ratio_to_rtt"].baseline
+    assert (beside["with"], beside["round_trip_us"]) == ("dsm.rtt.rdma.sleep.fault_us", 16)
+
+
+def test_faults_of_polling_are_those_of_its_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In each turn a fault takes a us more: polling has the fourth and the seventh."""
+    played = Played(monkeypatch)
+    each, turns = played.membench, iter(range(1, 11))
+
+    def slower(there: object, words: str) -> membench.Output:
+        done = each(there, words)
+        if " copy " in words:
+            return done
+        us = next(turns)
+        passes = (dataclasses.replace(one, first_ns={**one.first_ns, "p50": 1000 * us}) for one in done.passes)
+        return dataclasses.replace(done, passes=tuple(passes))
+
+    monkeypatch.setattr(dsm, "run_membench", slower)
+    found = {one.metric: one for one in dsm.optimised(played, TRIPS, dsm.Amount(), "dsm", "dsm.rtt.tcp.poll.fault_us")}  # type: ignore[arg-type]
+    assert set(found["dsm.polling.fault.us"].runs) == {4, 7}
+    assert found["dsm.polling.fault.us"].value == pytest.approx(5.5)
+    assert found["dsm.polling.fault.ratio_to_rtt"].value == pytest.approx(5.5 / 4)
 
 
 def test_what_a_machine_does_meanwhile_is_no_switch(monkeypatch: pytest.MonkeyPatch) -> None:

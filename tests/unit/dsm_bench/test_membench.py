@@ -42,6 +42,25 @@ def test_touch_says_how_long_each_pass_took(program: Path) -> None:
     assert output.checks == (16 + 8) // 2 * (8 + 32) + 16 * 16
 
 
+def test_quantiles_are_those_of_the_buckets(program: Path) -> None:
+    """A quantile of first words lies in the bucket in which that share of all is reached: four to each power of two."""
+    output = membench.parse(run(program, "touch --sizes=64,128 --flush=16 --rounds=2").stdout)
+    for each in output.passes:
+        ends = [end for end, _ in each.buckets]
+        assert ends == sorted(ends)
+        for key, percent in (("p10", 10), ("p50", 50), ("p90", 90), ("p99", 99), ("max", 100)):
+            at, before = (each.pages - 1) * percent // 100, 0
+            for end, pages in each.buckets:
+                if at < before + pages:
+                    found = end
+                    break
+                before += pages
+            # From 4 ns on a bucket is a quarter of its power of two.
+            power = 1 << ((found - 1).bit_length() - 1)
+            begins = found - max(power // 4, 1) if found > 5 else 0
+            assert begins <= each.first_ns[key] < found, (key, each)
+
+
 def test_copy_says_how_long_each_step_took(program: Path) -> None:
     done = run(program, "copy --cpus=0,0 --mib=1 --rounds=3")
     assert done.returncode == 0, done.stderr

@@ -18,7 +18,7 @@ import pytest
 
 from benchmarks import figures, results
 from benchmarks.page import number
-from benchmarks.report import main, report_page
+from benchmarks.report import HEADLINES, main, report_page
 from benchmarks.results import InvalidResult, Metric, from_runs
 from lab.pipeline.paths import REPO
 
@@ -220,3 +220,22 @@ def test_where_results_go(named: str, wanted: str) -> None:
         cwd=REPO, env={**os.environ, "XENUMA_RESULTS": named}, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout.split() == [wanted, wanted]
+
+
+def test_each_goal_is_at_a_glance() -> None:
+    """And one that is missed says so, of each way to be better."""
+    names = [name for name, _ in HEADLINES]
+    assert {figure.metric for figure in figures.FIGURES if figure.floor is not None} <= set(names)
+    assert len(names) == len(set(names))
+    for name in ("fault", "rdma.fault", "polling.fault"):
+        assert [figure.floor for figure in figures.floor(f"dsm.{name}.ratio_to_rtt")] == [2.0 if "polling" in name else 2.5]
+    slow = {"dsm.membench.speedup": 1.12, "dsm.vs_swap.ratio": 0.38}
+    missed = {"dsm.polling.fault.ratio_to_rtt": 2.1, "dsm.rdma.fault.ratio_to_rtt": 3.4}
+    for met in (False, True):
+        metrics = [Metric(name, value + 4 * met, "x", "higher") for name, value in slow.items()]
+        metrics += [Metric(name, value - 2 * met, "x", "lower") for name, value in missed.items()]
+        page = report_page([results.Result("dsm", GOOD["when"], GOOD["host"], metrics)], [], "now", False)
+        glance = page.partition("At a glance")[2].partition("</table>")[0]
+        rows = [row for row in glance.split("<tr>") if any(name in row for name in (*slow, *missed))]
+        assert len(rows) == 4 and all((">reached<" in row) == met and (">missed<" in row) != met for row in rows), rows
+    assert "faster than swap" not in glance
