@@ -94,7 +94,7 @@ static void retry_due(struct dsm_engine *e, struct dsm_entry *entry, uint64_t t)
 		    "gfn 0x%" PRIx64 " is no plain memory and can't leave this host" :
 		    "gfn 0x%" PRIx64 " is in use for too long and can't leave this host now",
 		    gfn);
-	if (!special && home && engine_keep_at_home(e, entry))
+	if (!special && home && engine_keep_at_home(e, entry, engine_may_ask(e, entry, gfn)))
 		return;
 	engine_simple_step(e, gfn, DSM_EV_PIN_TIMEOUT);
 	/* "Not now" if another transaction has begun: it ends like this one. */
@@ -179,7 +179,7 @@ void dsm_engine_drain(struct dsm_engine *e)
 
 bool dsm_engine_is_asking(const struct dsm_engine *e)
 {
-	return e->requests;
+	return e->requests || !TAILQ_EMPTY(&e->vcpus.away);
 }
 
 unsigned int dsm_engine_guests(const struct dsm_engine *e)

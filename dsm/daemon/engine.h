@@ -274,7 +274,8 @@ void dsm_engine_takes_ahead(struct dsm_engine *engine, unsigned int host, bool t
 
 /**
  * @takes: the connection with @host, 0 .. DSM_MAX_HOSTS - 1, knows accesses to pages that
- * stay at their home (DSM_WIRE_ACCESS).  Not, before this is called.
+ * stay at their home (DSM_WIRE_ACCESS).  Not, before this is called, nor before @host has
+ * joined: one that only lends memory does not know which vCPU runs where.
  */
 void dsm_engine_takes_access(struct dsm_engine *engine, unsigned int host, bool takes);
 

@@ -16,6 +16,9 @@
  * begins its time anew: of several hosts one may have answered.  The core takes one
  * answer for each question, so nobody can put this off.
  *
+ * An access to a page that stays at its home is owed from when it went, for as long as
+ * what else is asked of a home.
+ *
  * The progress token is owed, too: by who has it while somebody else wants it, and
  * by its home to who has asked.  A host that does as it should gives it back within
  * answer_ns (engine_token.c), so it has twice that; before we have it each of the
@@ -123,12 +126,21 @@ static uint64_t token_due(const struct dsm_engine *e)
 	       e->token_owed_since + 2 * times * e->p.answer_ns;
 }
 
+static uint64_t access_due(const struct dsm_engine *e)
+{
+	const struct carried *first = TAILQ_FIRST(&e->vcpus.away);
+
+	return first && e->p.answer_ns ? first->access_went + 2 * e->p.answer_ns : DSM_NEVER;
+}
+
 uint64_t engine_answers_due(const struct dsm_engine *e)
 {
 	uint64_t a = due(e, OWED_TO_HOME), b = due(e, OWED_BY_HOME), c = token_due(e);
 
 	if (b < a)
 		a = b;
+	if (access_due(e) < a)
+		a = access_due(e);
 	return c < a ? c : a;
 }
 
@@ -172,6 +184,14 @@ void engine_answers_tick(struct dsm_engine *e, uint64_t t)
 		snprintf(why, sizeof(why), "it does not answer %s of gfn 0x%" PRIx64 " for %llu ms",
 			 what_is_owed(entry), entry->page.gfn, (t - entry->owed_since) / MS);
 		engine_lose(e, who_owes(entry), why);
+	}
+	if (!e->has_failed && access_due(e) <= t) {
+		const struct carried *c = TAILQ_FIRST(&e->vcpus.away);
+
+		snprintf(why, sizeof(why), "it does not answer %s of vCPU %" PRIu32 " to gfn 0x%" PRIx64 " for %llu ms",
+			 dsm_type_name(c->access.msg.type), c->access.msg.vcpu,
+			 c->access.msg.word[0] / DSM_PAGE_BYTES, (t - c->access_went) / MS);
+		engine_lose(e, c->access.host, why);
 	}
 	if (e->has_failed || token_due(e) > t)
 		return;

@@ -65,7 +65,7 @@ enum owed {
 };
 
 enum warning {
-	WARN_PIN, WARN_PIN_THERE, WARN_HOLE, WARN_FOREIGN, WARN_CALL, NR_WARNINGS
+	WARN_PIN, WARN_PIN_THERE, WARN_HOLE, WARN_FOREIGN, WARN_CALL, WARN_NO_MEMORY, NR_WARNINGS
 };
 
 /* Somebody whose miss the core has not been told yet. */
@@ -166,7 +166,8 @@ struct carried {
 	struct letter reply;		/* to it: its call was done here */
 	struct letter access;		/* by it, to a page that stays at its home: it runs here */
 	bool accesses;			/* and waits for what that finds */
-	uint64_t access_since;
+	uint64_t access_since, access_went;	/* ns; the latter: if it is in vcpus.away */
+	TAILQ_ENTRY(carried) away;
 	struct letter accessed;		/* to it: its access was made here */
 	bool is_doing;			/* a call by it is to be done here: */
 	struct dsm_vcpu_msg doing;
@@ -253,6 +254,7 @@ struct vcpus {
 	TAILQ_HEAD(, letter) line[DSM_MAX_HOSTS];
 	bool has_had_turn[DSM_MAX_HOSTS];	/* of two credits, the last one was a letter's */
 	unsigned int nr_letters;	/* in all lines */
+	TAILQ_HEAD(, carried) away;	/* whose access has gone, in that order */
 	uint64_t events_sent[DSM_MAX_HOSTS];	/* EVENTs that have gone to a host */
 	unsigned int nr_doing;
 	uint64_t due;			/* they are tried again; or DSM_NEVER */
@@ -421,6 +423,9 @@ bool engine_runs_vcpus(const struct dsm_engine *e, unsigned int host);
 /** Return: @text, "1, 4-7", those that run there; "" if none does. */
 const char *engine_vcpus_of(const struct dsm_engine *e, unsigned int host,
 			    char *text, size_t size);
+
+/** Return: accesses that have gone to a host, and are not answered. */
+unsigned int engine_accesses_at(const struct dsm_engine *e, unsigned int host);
 
 /** Return: nothing about vCPUs is under way. */
 bool engine_vcpus_are_quiet(const struct dsm_engine *e);
@@ -732,8 +737,14 @@ void engine_check_done(struct dsm_engine *e, const struct dsm_vcpu_msg *m, int r
 /** Xen's ring: ACCESS.  Return: whether it makes sense. */
 bool engine_access_said(struct dsm_engine *e, const struct dsm_vcpu_msg *m);
 
-/** A page was in use here for too long: may who asked use it here?  Return: so it is. */
-bool engine_keep_at_home(struct dsm_engine *e, struct dsm_entry *entry);
+/**
+ * A page was in use here for too long: may who asked use it here?  @may_ask: for others'
+ * copies of it.  Return: so it is, or will be.
+ */
+bool engine_keep_at_home(struct dsm_engine *e, struct dsm_entry *entry, bool may_ask);
+
+/** Hosts may have joined, or be lost: which of them are told that a page stays? */
+void engine_settle_class_u(struct dsm_engine *e);
 
 /** ACCESS, ACCESSED of a peer, about a vCPU that there is.  Return: 0, or enum dsm_error. */
 int engine_access_got(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_msg *m);

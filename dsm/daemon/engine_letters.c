@@ -56,6 +56,13 @@ static struct letter *next_letter(const struct dsm_engine *e, unsigned int host)
 	return NULL;
 }
 
+/* From now on its answer is owed: engine_answers.c. */
+static void access_goes(struct dsm_engine *e, struct carried *c)
+{
+	c->access_went = now(e);
+	TAILQ_INSERT_TAIL(&e->vcpus.away, c, away);
+}
+
 /* All that there are credits for, but no more than @most. */
 static void send_letters(struct dsm_engine *e, unsigned int host, unsigned int most)
 {
@@ -71,6 +78,8 @@ static void send_letters(struct dsm_engine *e, unsigned int host, unsigned int m
 		engine_take_letter(e, letter);
 		if (letter->msg.type == DSM_VCPU_EVENT)
 			e->vcpus.events_sent[host]++;
+		else if (letter->msg.type == DSM_VCPU_ACCESS)
+			access_goes(e, &e->vcpus.carried[letter->msg.vcpu]);
 		engine_send_vcpu(e, host, &letter->msg);
 	}
 }

@@ -189,6 +189,11 @@ static bool is_used_elsewhere(struct dsm_engine *e, const struct dsm_xen_miss *m
 
 	if (!entry || !entry->uncached)
 		return false;
+	/* Not any more: it is asked for as any other. */
+	if (!(e->vm.used_at_home & dsm_bit(entry->page.home))) {
+		engine_cache(e, entry);
+		return true;
+	}
 	if (miss->of_u) {
 		entry->needed = true;
 		return false;

@@ -68,6 +68,8 @@ static int operate(struct dsm_engine *e, const struct dsm_entry *entry, unsigned
 	return rc ? rc : op.rc;
 }
 
+static void wake(struct dsm_engine *e, struct dsm_entry *entry, unsigned int whom);
+
 void engine_uncache(struct dsm_engine *e, struct dsm_entry *entry)
 {
 	int rc;
@@ -81,6 +83,14 @@ void engine_uncache(struct dsm_engine *e, struct dsm_entry *entry)
 	if (rc == -EEXIST) {
 		engine_look_again(e, entry->page.gfn);
 		rc = 0;
+	}
+	/* Whoever waits asks again: a round trip, and Xen may have some then. */
+	if (rc == -ENOMEM) {
+		engine_warn(e, WARN_NO_MEMORY, "gfn 0x%" PRIx64 " stays at %s, and Xen has no memory to have it used there: that waits",
+			    entry->page.gfn, name_of(e, entry->page.home));
+		entry->uncached = false;
+		wake(e, entry, DSM_WAKE_ALL);
+		return;
 	}
 	if (rc) {
 		engine_fail(e, "Xen does not have gfn 0x%" PRIx64 " used at its home: %s",
@@ -104,6 +114,8 @@ void engine_cache(struct dsm_engine *e, struct dsm_entry *entry)
 	}
 	entry->uncached = false;
 	entry->needed = false;
+	/* Xen has woken them. */
+	engine_woken(e, entry);
 	engine_settle(e, entry);
 }
 

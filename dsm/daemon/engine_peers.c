@@ -52,11 +52,13 @@ void dsm_engine_peer_down(struct dsm_engine *e, unsigned int host, bool orderly,
 		modified += at_home(e, entry) &&
 			    dsm_page_only_at(&entry->page, host);
 	harmless = e->vm.unbound & dsm_bit(host) && !engine_pages_of(e, host) &&
+		   !engine_accesses_at(e, host) &&
 		   !engine_loses_vcpus(e, host);
 
 	dsm_vm_peer_down(&e->vm, host);
 	e->peer_requests[host] = 0;
 	if (!harmless && (!orderly || modified || engine_open_at(e, host) ||
+			  engine_accesses_at(e, host) ||
 			  engine_loses_vcpus(e, host))) {
 		engine_lose(e, host, why);
 		return;
@@ -178,7 +180,8 @@ void dsm_engine_message(struct dsm_engine *e, unsigned int from,
 	if (rc)
 		breach(e, from, msg, dsm_error_name((unsigned int)-rc));
 	else if (msg->type == DSM_BUSY_PIN ||
-		 (msg->type == DSM_NACK && msg->reason == DSM_R_PIN))
+		 (msg->type == DSM_NACK && (msg->reason == DSM_R_PIN ||
+					    (msg->reason == DSM_R_STAYS && !(e->vm.used_at_home & dsm_bit(from))))))
 		/* Who waits for it here asks again, and may do so for ever. */
 		engine_warn(e, WARN_PIN_THERE, "gfn 0x%" PRIx64 " is in use for too long, says host %s",
 			    msg->gfn, name_of(e, from));

@@ -367,7 +367,7 @@ static void name_callers(struct dsm_engine *e)
 
 	for (host = 0; host < e->vm.nr_hosts; host++)
 		if (p->calling & dsm_bit(host))
-			note(p, "busy vCPU %u, at host %s, waits for a hypercall that does not end",
+			note(p, "busy vCPU %u, at host %s, waits for a hypercall, or an access to memory, that does not end",
 			     p->caller[host], name_of(e, host));
 }
 
@@ -477,6 +477,7 @@ void engine_place_lost(struct dsm_engine *e, unsigned int host)
 	uint16_t others = (uint16_t)~dsm_bit(host);
 
 	e->vcpus.joined &= others;
+	engine_settle_class_u(e);
 	e->vcpus.ready &= others;
 	e->vcpus.not_ready[host] = 0;
 	if (e->vcpus.carried && host == e->vm.token_home)

@@ -57,8 +57,12 @@ bool engine_is_changing(struct dsm_engine *e, uint64_t gfn)
 void engine_settle_range(struct dsm_engine *e, struct dsm_entry *entry)
 {
 	struct engine_range *range = &e->range[entry->range];
-	unsigned int state = entry->page.state;
-	bool known = !dsm_page_is_idle(&entry->page, &e->vm) ||
+	const struct dsm_page *page = &entry->page;
+	unsigned int state = page->state;
+	/* What is private is at home. */
+	bool private = at_home(e, entry) && page->dir.mode == DSM_MODE_PRIVATE &&
+		       page->dir.phase == DSM_IDLE;
+	bool known = (!private && !dsm_page_is_idle(page, &e->vm)) ||
 		     entry->due != DSM_NEVER;
 
 	engine_follow(&entry->left, known && engine_is_behind(e, entry),
@@ -124,14 +128,14 @@ uint64_t engine_pages_of(const struct dsm_engine *e, unsigned int host)
 
 uint64_t dsm_engine_shared_with(const struct dsm_engine *e, unsigned int host)
 {
-	return engine_pages_of(e, host) + e->peer_requests[host];
+	return engine_pages_of(e, host) + engine_accesses_at(e, host) + e->peer_requests[host];
 }
 
 bool dsm_engine_shares_with(struct dsm_engine *e, unsigned int host)
 {
 	struct dsm_entry *entry = dsm_table_find(&e->table, e->shares[host]);
 
-	if (e->peer_requests[host] ||
+	if (e->peer_requests[host] || engine_accesses_at(e, host) ||
 	    (entry && dsm_page_concerns(&entry->page, &e->vm, host)))
 		return true;
 	for (entry = dsm_table_next(&e->table, NULL); entry;

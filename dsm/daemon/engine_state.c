@@ -53,6 +53,16 @@ const char *engine_vcpus_of(const struct dsm_engine *e, unsigned int host,
 
 /* ---- What goes on ---- */
 
+unsigned int engine_accesses_at(const struct dsm_engine *e, unsigned int host)
+{
+	const struct carried *c;
+	unsigned int nr = 0;
+
+	TAILQ_FOREACH(c, &e->vcpus.away, away)
+		nr += c->access.host == host;
+	return nr;
+}
+
 bool engine_vcpus_are_quiet(const struct dsm_engine *e)
 {
 	unsigned int i;

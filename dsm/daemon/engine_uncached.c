@@ -67,6 +67,7 @@ int engine_accessed_got(struct dsm_engine *e, unsigned int from, const struct ds
 	    c->access.host != from || c->access.msg.number != m->number)
 		return DSM_E_NOT_ASKED;
 	c->accesses = false;
+	TAILQ_REMOVE(&e->vcpus.away, c, away);
 	dsm_histogram_add(&e->counts.access, now(e) - c->access_since);
 	if (m->flags & DSM_ACCESS_AGAIN) {
 		e->counts.accesses_again++;
@@ -143,6 +144,7 @@ static bool make(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_
 	case -EBUSY:
 		return false;
 	case -EPERM:
+	case -ENODATA:	/* another type of page */
 		engine_fail(e, "gfn 0x%" PRIx64 " is needed by vCPU %" PRIu32 " at host %s, and it is no memory that vCPUs of several hosts can have in common",
 			    gfn_of(m), m->vcpu, name_of(e, from));
 		return false;
@@ -180,14 +182,16 @@ int engine_access_got(struct dsm_engine *e, unsigned int from, const struct dsm_
  * It has to be ours alone.  What is in use and shared has copies elsewhere, which are
  * called back as if somebody here wrote to it; who asked does so again then.
  */
-bool engine_keep_at_home(struct dsm_engine *e, struct dsm_entry *entry)
+bool engine_keep_at_home(struct dsm_engine *e, struct dsm_entry *entry, bool may_ask)
 {
 	struct dsm_event event = { .type = DSM_EV_MISS, .write = true };
 	unsigned int asker = entry->page.dir.now.host;
 	uint64_t gfn = entry->page.gfn;
 
 	if (asker >= DSM_MAX_HOSTS || !(e->vm.used_at_home & dsm_bit(asker)) ||
-	    engine_is_changing(e, gfn))
+	    !engine_runs_vcpus(e, asker) || engine_is_changing(e, gfn))
+		return false;
+	if (entry->page.state == DSM_SHARED && !may_ask)
 		return false;
 	if (entry->page.state != DSM_SHARED) {
 		entry->used_here = true;
@@ -206,9 +210,10 @@ bool engine_keep_at_home(struct dsm_engine *e, struct dsm_entry *entry)
 
 /* ---- Whether ---- */
 
-static void settle(struct dsm_engine *e)
+/* Who has not heard where vCPUs run, a host that only lends memory, can't check an access. */
+void engine_settle_class_u(struct dsm_engine *e)
 {
-	e->vm.used_at_home = e->p.class_u && e->vcpus.carried ? e->take_access : 0;
+	e->vm.used_at_home = e->p.class_u && e->vcpus.carried ? e->take_access & e->vcpus.joined : 0;
 }
 
 void dsm_engine_takes_access(struct dsm_engine *e, unsigned int host, bool takes)
@@ -217,11 +222,11 @@ void dsm_engine_takes_access(struct dsm_engine *e, unsigned int host, bool takes
 		e->take_access |= dsm_bit(host);
 	else
 		e->take_access &= (uint16_t)~dsm_bit(host);
-	settle(e);
+	engine_settle_class_u(e);
 }
 
 void dsm_engine_set_class_u(struct dsm_engine *e, bool on)
 {
 	e->p.class_u = on;
-	settle(e);
+	engine_settle_class_u(e);
 }

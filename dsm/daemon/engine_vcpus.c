@@ -333,6 +333,7 @@ int dsm_engine_set_table(struct dsm_engine *e, const uint8_t *where)
 void dsm_engine_join(struct dsm_engine *e, unsigned int host)
 {
 	e->vcpus.joined |= (uint16_t)dsm_bit(host);
+	engine_settle_class_u(e);
 	/* It was not there when it was said. */
 	if (e->vcpus.shut && !e->vcpus.stop.owes_shutdown)
 		engine_send_vcpu(e, host, &(struct dsm_vcpu_msg){
@@ -366,6 +367,7 @@ int engine_begin_vcpus(struct dsm_engine *e)
 
 	for (i = 0; i < DSM_MAX_HOSTS; i++)
 		TAILQ_INIT(&e->vcpus.line[i]);
+	TAILQ_INIT(&e->vcpus.away);
 	e->vcpus.due = DSM_NEVER;
 	if (!e->p.where)
 		return 0;

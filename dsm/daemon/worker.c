@@ -21,8 +21,14 @@ static void on_send(void *context, unsigned int host, const struct dsm_msg *msg,
 {
 	struct dsm_worker *w = context;
 
-	/* A connection that can't take it ends, and that is heard of. */
-	dsm_transport_send(w->transport, host, msg, page);
+	char text[DSM_ENGINE_TEXT];
+
+	/* A connection that can't take it ends, and that is heard of; but not if it does not know it. */
+	if (dsm_transport_send(w->transport, host, msg, page) != -EPROTONOSUPPORT)
+		return;
+	snprintf(text, sizeof(text), "host %s: %s was to go there, which its version of the protocol does not have",
+		 dsm_worker_name(w, host), dsm_type_name(msg->type));
+	dsm_engine_fail(w->engine, text);
 }
 
 static unsigned int ask_room(void *context, unsigned int host)

@@ -412,7 +412,7 @@ static void calls_under_way(const void *argument)
 	CHECK(!node[0].placed, "not yet");
 	pass(20 * MS);
 	settle();
-	CHECK(node[0].placed == 1 && !strcmp(node[0].error, "busy vCPU 0, at host alpha, waits for a hypercall that does not end"),
+	CHECK(node[0].placed == 1 && !strcmp(node[0].error, "busy vCPU 0, at host alpha, waits for a hypercall, or an access to memory, that does not end"),
 	      "%s", node[0].error);
 	runs_at(3, 2, "as it was");
 	node[1].xen.no_foreign = false;

@@ -365,10 +365,20 @@ static void errors(const void *argument)
 	expect_failure(0, "gfn 0x3 is needed by vCPU 1 at host beta, and it is no memory that vCPUs of several hosts");
 	end();
 
+	/* A page of another type is none either. */
 	begin_uncached();
 	node[0].xen.page[GFN].special = true;
 	CHECK(use(1, 1, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "it stays");
-	node[0].xen.break_access = -ENODATA;
+	node[0].xen.page[GFN].state = DSM_XEN_STATE_OTHER;
+	CHECK(played_access(&node[1].xen, 1, DSM_ACCESS_READ, AT, 0, 0), "room");
+	settle();
+	expect_failure(0, "gfn 0x3 is needed by vCPU 1 at host beta, and it is no memory that vCPUs of several hosts");
+	end();
+
+	begin_uncached();
+	node[0].xen.page[GFN].special = true;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "it stays");
+	node[0].xen.break_access = -EIO;
 	CHECK(played_access(&node[1].xen, 1, DSM_ACCESS_READ, AT, 0, 0), "room");
 	settle();
 	expect_failure(0, "Xen does not do ACCESS of vCPU 1");
@@ -530,6 +540,7 @@ static void chance(const void *argument)
 	bool on = true;
 
 	(void)argument;
+	dice_begin();
 	begin_uncached();
 	credits = 2;
 	node[0].xen.page[GFN].pinned = true;
@@ -599,7 +610,233 @@ static void chance(const void *argument)
 	CHECK(WORD(0) == sum, "%llu of %u", (unsigned long long)WORD(0), sum);
 	CHECK(done[0] > 20 && done[1] > 20 && done[2] > 20 && node[0].xen.made > 100, "%u %u %u, %u made", done[0],
 	      done[1], done[2], node[0].xen.made);
+	/* Who has waited for the page gives it up in time. */
+	for (round = 0; round < 40; round++) {
+		pass(MS / 4);
+		settle();
+	}
 	nobody_fails("chance");
+	end();
+}
+
+/*
+ * Host 2 only lends memory: it has not heard where vCPUs run, and nobody has told it that
+ * host 1 has any by now.
+ */
+static void lender(const void *argument)
+{
+	static const uint16_t one[] = { 1 };
+	char text[DSM_ENGINE_TEXT];
+	unsigned int i, way;
+
+	(void)argument;
+	for (way = 0; way < 2; way++) {
+		class_u = true;
+		begin_placed(1, 1, 1);
+		unbind(2);
+		part(0, 2);
+		part(1, 2);
+		begin_alone(2);
+		for (i = 0; i < 2; i++) {
+			CHECK(!dsm_engine_peer_up(node[i].engine, 2, 9), "up");
+			CHECK(!dsm_engine_peer_up(node[2].engine, i, 9), "up");
+			dsm_engine_takes_access(node[i].engine, 2, true);
+			dsm_engine_takes_access(node[2].engine, i, true);
+		}
+		CHECK(dsm_engine_place(node[0].engine, 1, one, 1, text) == -EINPROGRESS, "%s", text);
+		settle();
+		CHECK(node[0].placed == 1 && !node[0].error[0], "placed: %s", node[0].error);
+		node[2].xen.page[25].pinned = !way;
+		node[2].xen.page[25].special = way;
+		CHECK(use(1, 1, 25, DSM_XEN_WANT_M) == PLAYED_MISS, "it waits");
+		CHECK(node[1].xen.page[25].state == DSM_XEN_STATE_I, "it is not used there");
+		CHECK(!node[2].failure[0], "%s", node[2].failure);
+		if (way) {
+			expect_failure(1, "it can't leave gamma: it is in use there for ever");
+		} else {
+			node[2].xen.page[25].pinned = false;
+			CHECK(use(1, 1, 25, DSM_XEN_WANT_M) == PLAYED_DONE, "it comes");
+			nobody_fails("lender");
+		}
+		end();
+	}
+	/* It has joined, and no vCPU runs at who asks, for all that it knows: its page may be. */
+	class_u = true;
+	begin_placed(1, 2, 0);
+	node[2].xen.page[25].pinned = true;
+	for (i = 0; i < 20; i++) {
+		played_use(&node[1].xen, NO_VCPU, 25, DSM_XEN_WANT_M, 0);
+		settle();
+		pass(MS / 4);
+	}
+	CHECK(node[1].xen.page[25].state == DSM_XEN_STATE_I, "a tool does not use it there");
+	nobody_fails("no vCPU");
+	end();
+}
+
+/* Xen has no memory to have a page used at its home. */
+static void no_memory(const void *argument)
+{
+	(void)argument;
+	begin_uncached();
+	node[0].xen.page[GFN].special = true;
+	node[1].xen.nomem_uncaches = 5;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "later: %s", node[1].failure);
+	CHECK(!node[1].xen.nomem_uncaches && node[1].warnings == 2, "that it is in use, and this, once: %u", node[1].warnings);
+	CHECK(counts_of(1).uncached == 1, "counted");
+	makes(1, 1, DSM_ACCESS_WRITE, 0, 5);
+	nobody_fails("no memory");
+	end();
+}
+
+/* Who is asked for an access and says nothing. */
+static void silent(const void *argument)
+{
+	static const uint16_t one[] = { 1 };
+	char text[DSM_ENGINE_TEXT];
+
+	(void)argument;
+	answer_ns = 1000 * MS;
+	begin_uncached();
+	node[0].xen.page[GFN].special = true;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "it stays");
+	/* One that has not gone is owed by nobody. */
+	credits = 0;
+	CHECK(played_access(&node[1].xen, 1, DSM_ACCESS_READ, AT, 0, 0), "room");
+	look(1);
+	CHECK(!dsm_engine_is_asking(node[1].engine), "nobody is asked");
+	pass(5000 * MS);
+	CHECK(!node[1].failure[0], "%s", node[1].failure);
+	credits = 16;
+	dsm_engine_room(node[1].engine, 0);
+	CHECK(next_type(1, 0) == DSM_VCPU_ACCESS, "it has gone");
+	CHECK(dsm_engine_is_asking(node[1].engine), "an answer is waited for");
+	lose_channel(1, 0);
+	pass(1999 * MS);
+	CHECK(!node[1].failure[0] && dsm_engine_next(node[1].engine) <= clock_ns + MS, "in time");
+	/* And is not, then. */
+	pass(MS);
+	expect_failure(1, "host alpha is lost (it does not answer ACCESS of vCPU 1 to gfn 0x3 for 2000 ms)");
+	end();
+	/* Each has its own time, and an answer ends it. */
+	begin_uncached();
+	node[0].xen.page[GFN].special = true;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "it stays");
+	makes(1, 1, DSM_ACCESS_READ, 0, 0);
+	CHECK(!dsm_engine_is_asking(node[1].engine), "answered");
+	pass(5000 * MS);
+	settle();
+	CHECK(!node[1].failure[0], "%s", node[1].failure);
+	end();
+	answer_ns = 0;
+	/* Who is asked and leaves does not leave. */
+	begin_uncached();
+	node[2].xen.page[25].pinned = true;
+	CHECK(use(1, 1, 25, DSM_XEN_WANT_M) == PLAYED_ACCESS, "it stays");
+	CHECK(!dsm_engine_shared_with(node[1].engine, 2), "nothing is under way");
+	CHECK(!dsm_engine_shares_with(node[1].engine, 2), "nothing is under way");
+	CHECK(played_access(&node[1].xen, 1, DSM_ACCESS_WRITE, 25 * DSM_PAGE_BYTES, 0, 5), "room");
+	look(1);
+	CHECK(dsm_engine_shared_with(node[1].engine, 2) == 1, "an access is");
+	CHECK(dsm_engine_shares_with(node[1].engine, 2), "an access is");
+	CHECK(!dsm_engine_shared_with(node[1].engine, 0), "there");
+	end();
+	class_u = true;
+	begin_placed(1, 2, 0);
+	CHECK(dsm_engine_place(node[0].engine, 1, one, 1, text) == -EINPROGRESS, "%s", text);
+	settle();
+	node[2].xen.page[25].special = true;
+	CHECK(use(1, 1, 25, DSM_XEN_WANT_M) == PLAYED_ACCESS, "it stays");
+	CHECK(played_access(&node[1].xen, 1, DSM_ACCESS_WRITE, 25 * DSM_PAGE_BYTES, 0, 5), "room");
+	look(1);
+	dsm_engine_open_range(node[1].engine, 2, 0);
+	dsm_engine_range_done(node[1].engine, 2);
+	unbind(2);
+	dsm_engine_peer_down(node[1].engine, 2, true, "it leaves");
+	expect_failure(1, "host gamma is lost (it leaves)");
+	end();
+}
+
+/* The range of a page that stays is closed, and comes again. */
+static void closing(const void *argument)
+{
+	unsigned int i, way;
+
+	(void)argument;
+	for (way = 0; way < 2; way++) {
+		begin_uncached();
+		node[2].xen.page[25].special = way == 0;
+		node[2].xen.page[25].pinned = way == 1;
+		CHECK(use(1, 1, 25, DSM_XEN_WANT_M) == PLAYED_ACCESS, "it stays");
+		/* The guest frees it. */
+		node[2].xen.page[25].special = false;
+		node[2].xen.page[25].pinned = false;
+		for (i = 1; i < HOSTS; i++)
+			dsm_engine_open_range(node[i].engine, 2, 3);
+		for (i = 0; i < 20; i++) {
+			pass(MS);
+			settle();
+		}
+		CHECK(!dsm_engine_range(node[1].engine, 2)->left, "elsewhere");
+		CHECK(!dsm_engine_range(node[2].engine, 2)->left, "at home");
+		/* DROP_RANGE, and EMPTY. */
+		node[1].xen.page[25].state = DSM_XEN_STATE_HOLE;
+		node[2].xen.page[25].state = DSM_XEN_STATE_HOLE;
+		for (i = 1; i < HOSTS; i++)
+			dsm_engine_range_done(node[i].engine, 2);
+		/* Memory comes, and who does not know accesses asks. */
+		node[1].xen.page[25].state = DSM_XEN_STATE_I;
+		node[2].xen.page[25].state = DSM_XEN_STATE_M;
+		for (i = 1; i < HOSTS; i++) {
+			dsm_engine_set_class_u(node[i].engine, false);
+			dsm_engine_open_range(node[i].engine, 2, 10);
+			dsm_engine_range_done(node[i].engine, 2);
+		}
+		/* What is private to its home would end the VM. */
+		played_use(&node[1].xen, 1, 25, DSM_XEN_WANT_M, 1);
+		settle();
+		CHECK(node[1].xen.page[25].state == DSM_XEN_STATE_M, "in state %u: %s", node[1].xen.page[25].state,
+		      node[1].failure);
+		nobody_fails("closed");
+		end();
+	}
+	/* What is in front of the end goes on as it is. */
+	begin_uncached();
+	node[2].xen.page[21].special = true;
+	CHECK(use(1, 1, 21, DSM_XEN_WANT_M) == PLAYED_ACCESS, "it stays");
+	for (i = 1; i < HOSTS; i++) {
+		dsm_engine_open_range(node[i].engine, 2, 3);
+		dsm_engine_range_done(node[i].engine, 2);
+	}
+	CHECK(played_access(&node[1].xen, 1, DSM_ACCESS_WRITE, 21 * DSM_PAGE_BYTES, 0, 5), "room");
+	settle();
+	CHECK(node[2].xen.page[21].word[0] == 5, "used there");
+	nobody_fails("not closed");
+	end();
+}
+
+/* Class U is switched off, and somebody needs a page that is used at its home. */
+static void off_meanwhile(const void *argument)
+{
+	(void)argument;
+	begin_uncached();
+	node[0].xen.page[GFN].pinned = true;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_M) == PLAYED_ACCESS, "it stays");
+	node[0].xen.page[GFN].pinned = false;
+	dsm_engine_set_class_u(node[1].engine, false);
+	played_need(&node[1].xen, 1, GFN, 0xabc);
+	look(1);
+	CHECK(node[1].xen.page[GFN].state == DSM_XEN_STATE_I && !node[1].xen.vcpu[1].waits, "it looks again");
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_M) == PLAYED_DONE, "it comes");
+	nobody_fails("off meanwhile");
+	end();
+
+	/* The home tells nobody, and who asks says so. */
+	begin_uncached();
+	dsm_engine_set_class_u(node[1].engine, false);
+	node[0].xen.page[GFN].pinned = true;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_M) == PLAYED_MISS, "it waits");
+	CHECK(node[1].warnings, "in use for too long, there");
 	end();
 }
 
@@ -618,6 +855,11 @@ static const struct test_case cases[] = {
 	{ "uncached: lies", lies, NULL },
 	{ "uncached: while the guest stops", while_it_stops, NULL },
 	{ "uncached: chance", chance, NULL },
+	{ "uncached: a lender", lender, NULL },
+	{ "uncached: no memory", no_memory, NULL },
+	{ "uncached: no answer", silent, NULL },
+	{ "uncached: a range that closes", closing, NULL },
+	{ "uncached: off meanwhile", off_meanwhile, NULL },
 };
 
 int main(int argc, char **argv)

@@ -144,14 +144,20 @@ static int page_op(struct played_xen *p, struct dsm_xen_op *op)
 		wake(p, op->gfn);
 		return 0;
 	case DSM_XEN_UNCACHE:
+		if (p->nomem_uncaches) {
+			p->nomem_uncaches--;
+			return -ENOMEM;
+		}
 		if (page->state != DSM_XEN_STATE_I)
-			return page->state == DSM_XEN_STATE_U ? -EEXIST : -EINVAL;
+			return page->state == DSM_XEN_STATE_U ? -EEXIST :
+			       page->state == DSM_XEN_STATE_HOLE ? -ENOENT : -EINVAL;
 		page->state = DSM_XEN_STATE_U;
 		wake(p, op->gfn);
 		return 0;
 	case DSM_XEN_CACHE:
 		if (page->state != DSM_XEN_STATE_U)
-			return page->state == DSM_XEN_STATE_I ? -EEXIST : -EINVAL;
+			return page->state == DSM_XEN_STATE_I ? -EEXIST :
+			       page->state == DSM_XEN_STATE_HOLE ? -ENOENT : -EINVAL;
 		page->state = DSM_XEN_STATE_I;
 		wake(p, op->gfn);
 		return 0;

@@ -41,6 +41,7 @@ struct played_xen {
 	bool full;
 	unsigned int pool, host_frames;	/* frames here; that the host could give */
 	unsigned int busy_permille, nomem_permille;
+	unsigned int nomem_uncaches;	/* so many UNCACHEs are -ENOMEM */
 	unsigned int merges;		/* tried */
 	uint64_t merged;		/* the last that was done */
 	int break_merge;
