@@ -21,6 +21,8 @@ QUANTILES = ("p10", "p50", "p90", "p99", "max")
 FIXED_SHARE = 0.5
 # The first word of a page takes so many times as long as one that is at hand, at the least, if it comes from another host.
 MISS = 32
+# And so many ns at the least, where a guest's clock stands still at times and pages at hand take none.
+LEAST_MISS_NS = 1000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,7 +169,7 @@ def check_missed(output: Output) -> None:
     warm = [each.first_ns["p50"] for each in chosen(output.passes, state="warm")]
     if not warm:
         raise Malformed("dsm_membench: no pass over pages that are at hand")
-    limit = MISS * statistics.median(warm)
+    limit = max(MISS * statistics.median(warm), LEAST_MISS_NS)
     for each in chosen(output.passes, state="cold"):
         here = sum(pages for end, pages in each.buckets if end <= limit)
         if here > each.pages / 10:

@@ -496,6 +496,15 @@ def test_what_is_cold_was_not_at_hand(cold: tuple[tuple[int, int], ...], here: i
         membench.check_missed(missed(cold))
 
 
+def test_what_is_at_hand_may_take_no_time() -> None:
+    """By a clock that stands still at times: what is at hand in a cold pass is noticed all the same."""
+    found = missed(((640, 3), (40960, 17)))
+    cold, warm = found.passes
+    found = dataclasses.replace(found, passes=(cold, dataclasses.replace(warm, first_ns={"p50": 0})))
+    with pytest.raises(Malformed, match="3 of 20 pages were at hand"):
+        membench.check_missed(found)
+
+
 def test_without_a_pass_at_hand_nothing_is_known() -> None:
     with pytest.raises(Malformed, match="at hand"):
         membench.check_missed(membench.Output((), (), 1))

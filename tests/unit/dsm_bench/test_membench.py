@@ -82,7 +82,7 @@ int clock_gettime(int clock, void *time)
 	if (!page)
 		page = *(uint64_t **)dlsym(RTLD_DEFAULT, "mapped");
 	if (page && ++calls == 3)
-		page[5] ^= 1u << 7;
+		page[WORD] ^= 1u << 7;
 	return right(clock, time);
 }
 void *mapped;
@@ -97,20 +97,93 @@ void *mmap(void *a, size_t n, int p, int f, int fd, off_t o)
 """
 
 
-def test_a_wrong_word_is_noticed(program: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("word", [5, 400])
+def test_a_wrong_word_is_noticed(program: Path, tmp_path: Path, word: int) -> None:
     """One bit of one page changes between two passes."""
     (tmp_path / "wrong.c").write_text(WRONG_WORD, encoding="utf-8")
     library = tmp_path / "wrong.so"
     subprocess.run(
-        ["gcc", "-D_GNU_SOURCE", "-w", "-shared", "-fPIC", "-o", library, tmp_path / "wrong.c", "-ldl"], check=True
+        ["gcc", "-D_GNU_SOURCE", f"-DWORD={word}", "-w", "-shared", "-fPIC", "-o", library, tmp_path / "wrong.c", "-ldl"],
+        check=True,
     )
     done = subprocess.run(
         [program, "touch", "--sizes=8"], env={"LD_PRELOAD": str(library)}, capture_output=True, text=True, check=False
     )
     assert done.returncode == 1, done.stderr
-    assert "page 0 word 5" in done.stderr
+    assert f"page 0 word {word}:" in done.stderr
     with pytest.raises(Malformed, match="wrong bytes"):
         membench.parse(done.stdout)
+
+
+RECORDED = r"""
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+/* What the program asks the kernel for; of libnuma's mbind(), too. */
+static void say(const char *what, unsigned long one, unsigned long two)
+{
+	dprintf(2, "%s %lu %lu\n", what, one, two);
+}
+int madvise(void *a, size_t n, int advice)
+{
+	say("madvise", n, advice);
+	return 0;
+}
+long mbind(void *a, unsigned long n, int mode, const unsigned long *mask, unsigned long most, unsigned flags)
+{
+	say("mbind", mode, *mask);
+	return 0;
+}
+int sched_setaffinity(int pid, size_t n, const void *set)
+{
+	say("sched_setaffinity", pid, *(const unsigned long *)set);
+	return 0;
+}
+"""
+WRONG_COPY = r"""
+#include <dlfcn.h>
+#include <stdint.h>
+#include <string.h>
+/* One bit of the last page of what was copied; small copies are others'. */
+void *memcpy(void *to, const void *from, size_t n)
+{
+	memmove(to, from, n);
+	if (n >= 1024 * 1024)
+		((uint64_t *)to)[255 * 512 + 400] ^= 1;
+	return to;
+}
+"""
+
+
+def preloaded(program: Path, folder: Path, source: str, words: str) -> subprocess.CompletedProcess[str]:
+    """The program, with functions of its own between it and the system."""
+    (folder / "between.c").write_text(source, encoding="utf-8")
+    library = folder / "between.so"
+    flags = ["-D_GNU_SOURCE", "-w", "-O1", "-fno-builtin", "-shared", "-fPIC"]
+    subprocess.run(["gcc", *flags, "-o", library, folder / "between.c", "-ldl"], check=True)
+    return subprocess.run(
+        [program, *words.split()], env={"LD_PRELOAD": str(library)}, capture_output=True, text=True, check=False, timeout=120
+    )  # fmt: skip
+
+
+def test_where_memory_and_threads_are(program: Path, tmp_path: Path) -> None:
+    """Bound to the node, without huge pages, and each thread on its CPU. MPOL_BIND is 2, MADV_NOHUGEPAGE 15."""
+    done = preloaded(program, tmp_path, RECORDED, "copy --node=0 --source-node=0 --cpus=0,1 --mib=1")
+    assert done.returncode == 0, done.stderr
+    said = sorted(done.stderr.split("\n"))
+    assert said == sorted(
+        ["", *["madvise 1048576 15"] * 3, *["mbind 2 1"] * 3, "sched_setaffinity 0 1", "sched_setaffinity 0 2"]
+    )
+    done = preloaded(program, tmp_path, RECORDED, "touch --cpu=1 --sizes=8")
+    assert done.stderr.split("\n") == ["sched_setaffinity 0 2", "madvise 32768 15", ""]
+
+
+def test_a_wrong_copy_is_noticed(program: Path, tmp_path: Path) -> None:
+    done = preloaded(program, tmp_path, WRONG_COPY, "copy --cpus=0,0 --mib=1")
+    assert done.returncode == 1, done.stderr
+    assert '"bad_pages":2}' in done.stdout
 
 
 @pytest.mark.parametrize(
