@@ -18,6 +18,7 @@ from lab.command import checked, run_in, write_file
 from lab.elastic_guest import LIBGOMP, PROGRAMS
 from lab.errors import LabError, Malformed
 from lab.guest import Guest
+from lab.guestview import parse_list
 from lab.rack import Rack
 
 HZ = 100  # of the lab's Linux
@@ -193,9 +194,22 @@ def start_stream(guest: Guest, cpus: Sequence[int], mib: int) -> None:
     checked(run_in(guest), f"(setsid {stream_command(cpus, mib)} >{STREAM} 2>/tmp/stream_check.err </dev/null &)")
 
 
-def cpus_of_threads(stats: str) -> list[int]:
-    """Where threads have run last, from the texts of their /proc/PID/task/TID/stat: field 39. Raises Malformed."""
+def where_question(pid: int) -> str:
+    """A command of the guest, for cpus_of_threads()."""
+    return f"cat /sys/devices/system/cpu/online /proc/{pid}/task/*/stat"
+
+
+def cpus_of_threads(said: str) -> list[int]:
+    """Where a program's threads have run last, from what where_question() prints. Raises Malformed.
+
+    A thread that has slept since its CPU went is nowhere. The first line is the CPUs that are online, the others are
+    /proc/PID/task/TID/stat, whose field 39 is the CPU. Empty: there is no such program.
+    """
+    online, _, stats = said.partition("\n")
     found = [line.rpartition(")")[2].split() for line in stats.splitlines()]
     if not all(len(fields) > 39 - 3 and fields[39 - 3].isdigit() for fields in found):
         raise Malformed(f"/proc/PID/task/TID/stat: {stats[:300]!r}")
-    return [int(fields[39 - 3]) for fields in found]
+    cpus = parse_list(online)
+    if not cpus:
+        raise Malformed(f"no CPU is online: {said[:300]!r}")
+    return [cpu for cpu in (int(fields[39 - 3]) for fields in found) if cpu in cpus]

@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.demo_parts import per_second
 from benchmarks.program_output import StreamRun, parse_stream
 from benchmarks.results import Metric
-from benchmarks.span_guest import cpus_of_threads
+from benchmarks.span_guest import cpus_of_threads, where_question
 from benchmarks.timeline import Check, Mark, right_result
 from lab.errors import LabError, Malformed
 from lab.guestview import GuestNode, parse_numa_maps
@@ -92,7 +92,7 @@ def program_question(pid: int, stream: str) -> str:
     """One command for all that program_of() wants: each question costs the guest pages."""
     cut = f"echo; echo {CUT.strip()}"
     said = f"head -n 1 {stream}; tail -n {TEAMS + 1} {stream}"
-    return f"cat /proc/{pid}/numa_maps; {cut}; cat /proc/{pid}/task/*/stat; {cut}; {said}"
+    return f"cat /proc/{pid}/numa_maps; {cut}; {where_question(pid)}; {cut}; {said}"
 
 
 def program_of(text: str, home_cpus: Sequence[int]) -> Program:

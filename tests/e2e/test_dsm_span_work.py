@@ -32,6 +32,7 @@ from benchmarks.span_guest import (
     keep_work_at_home,
     measured,
     start_stream,
+    where_question,
 )
 from benchmarks.ticks import Moment, faults_of, per_period, per_tick, ticks_of, uptime_of
 from lab.command import Done, checked, run_in, write_file
@@ -146,7 +147,7 @@ def await_team(site: DsmSite, guest: Guest, threads: int) -> None:
 
 def where(guest: Guest, pid: int) -> set[int]:
     """The CPUs that its threads have run on last."""
-    return set(cpus_of_threads(checked(run_in(guest), f"cat /proc/{pid}/task/*/stat", 300)))
+    return set(cpus_of_threads(checked(run_in(guest), where_question(pid), 300)))
 
 
 def test_an_openmp_program_on_both_hosts(lives: Lives) -> None:

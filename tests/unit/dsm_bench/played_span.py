@@ -195,14 +195,15 @@ class World:
 
     def program(self) -> str:
         """What program_question() asks for."""
-        cpus = range(self.teams[-1])
+        # Threads that a team needs no more sleep on, with the CPU that they had.
+        cpus, online = range(max(self.teams)), self.cpus * (1 + self.attached) - 1
         away = MIB * 128 * self.attached
         maps = (
             f"55d0 default anon={MIB * 256} N0={MIB * 256 - away}{f' N1={away}' if away else ''} kernelpagesize_kB=4\n"
         )
         stats = "".join(f"{PID + cpu} (a b) S {' '.join(['0'] * 35)} {cpu} 0 0\n" for cpu in cpus)
         tail = self.printed(max(len(self.teams) - 4, 0))
-        return "\n=====\n".join([maps, stats, tail])
+        return "\n=====\n".join([maps, f"0-{online}\n{stats}" if online else f"0\n{stats}", tail])
 
 
 def played(change: Change = as_it_is, cpus: int = 1) -> tuple[span_demo.SpanDemo, World, io.StringIO]:

@@ -290,8 +290,8 @@ def test_the_program_by_one_question() -> None:
     assert not dataclasses.replace(found, teams=(1, 2, 2)).has_team(2)
     assert f"/proc/{PID}/task" in program_question(PID, "/tmp/s")
     with pytest.raises(LabError, match="the program has ended"):
-        program_of('\n=====\n\n=====\n{"event":"start","pid":1,"mib":2}\n', (0,))
-    for text in ("", "\n=====\n", "\n=====\n7 (x) S 0\n\n=====\n" + world.printed()):
+        program_of('\n=====\n0\n\n=====\n{"event":"start","pid":1,"mib":2}\n', (0,))
+    for text in ("", "\n=====\n", "\n=====\n0\n7 (x) S 0\n\n=====\n" + world.printed(), "\n=====\n\n=====\n" + world.printed()):
         with pytest.raises(Malformed):
             program_of(text, (0,))
 

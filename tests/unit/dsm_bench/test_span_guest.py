@@ -104,9 +104,11 @@ def test_a_limit_that_is_not_there() -> None:
 
 def test_where_threads_have_run() -> None:
     line = "{} (a) b c) S " + "0 " * 35 + "{} 0 0\n"
-    assert cpus_of_threads(line.format(7, 1) + line.format(8, 0)) == [1, 0]
-    assert cpus_of_threads("") == []
-    for text in ("7 (x) S 0 0\n", line.format(7, "x")):
+    threads = line.format(7, 1) + line.format(8, 0)
+    assert cpus_of_threads("0-1\n" + threads) == [1, 0]
+    assert cpus_of_threads("0\n" + threads) == [0]  # CPU 1 is offline: who slept there is nowhere
+    assert cpus_of_threads("0-1\n") == []
+    for text in ("0\n7 (x) S 0 0\n", "0\n" + line.format(7, "x"), threads, ""):
         with pytest.raises(Malformed):
             cpus_of_threads(text)
 
