@@ -171,7 +171,7 @@ static int read_object(const struct reader *r, const char *what,
 struct written_range {
 	uint64_t first, frames;
 	unsigned int host, vnode;
-	bool attached;
+	bool attached, rings;
 };
 
 #define NR(a)	(sizeof(a) / sizeof((a)[0]))
@@ -183,6 +183,7 @@ static const struct key range_keys[] = {
 	{ "host", read_host, IN(written_range, host), 0, 0, 0, false },
 	{ "vnode", read_number, IN(written_range, vnode), 0, DSM_VNODES - 1, 0, true },
 	{ "attached", read_flag, IN(written_range, attached), 0, 0, 0, true },
+	{ "rings", read_flag, IN(written_range, rings), 0, 0, 0, true },
 };
 
 /* What range @i must be with regard to those before it. */
@@ -225,10 +226,13 @@ static int read_ranges(const struct reader *r, const struct key *key,
 
 		if (rc)
 			return rc;
+		if (w.rings && (w.vnode < DSM_VNODES || !w.attached || w.host != r->d->token_home))
+			return wrong(r, key->name, "\"rings\" without \"vnode\" and \"attached\", at the host of \"token\"");
 		r->d->range[i] = (struct dsm_range){
 			w.first, w.first + w.frames, (uint8_t)w.host,
 		};
-		r->d->vnode[i] = w.vnode < DSM_VNODES ? w.vnode : w.host;
+		r->d->vnode[i] = w.vnode < DSM_VNODES || w.rings ? w.vnode : w.host;
+		r->d->rings[i] = w.rings;
 		r->d->detached[i] = !w.attached;
 		r->d->elastic |= !w.attached;
 		rc = check_range(r, key, i);
@@ -459,6 +463,7 @@ void dsm_description_engine(const struct dsm_description *d,
 	p->nr_ranges = d->nr_ranges;
 	memcpy(p->range, d->range, sizeof(d->range));
 	memcpy(p->detached, d->detached, sizeof(d->detached));
+	memcpy(p->rings, d->rings, sizeof(d->rings));
 	p->nr_vcpus = d->nr_vcpus;
 	p->where = d->nr_places ? d->where : NULL;
 	p->lenders = d->lenders;

@@ -42,7 +42,8 @@ struct dsm_description {
 	unsigned int token_home;	/* the host that hands out the token */
 	unsigned int nr_ranges;
 	struct dsm_range range[DSM_DESCRIPTION_RANGES];
-	unsigned int vnode[DSM_DESCRIPTION_RANGES];	/* of each range */
+	unsigned int vnode[DSM_DESCRIPTION_RANGES];	/* of each range; rings: DSM_VNODES */
+	bool rings[DSM_DESCRIPTION_RANGES];	/* what is in use in it is so for ever */
 	bool detached[DSM_DESCRIPTION_RANGES];	/* no memory in it before somebody says "node" */
 	bool elastic;		/* there is such a range: nobody is waited for */
 	unsigned int nr_places;	/* 0: all vCPUs are at home, for good */

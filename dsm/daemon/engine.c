@@ -82,6 +82,9 @@ static void retry_due(struct dsm_engine *e, struct dsm_entry *entry, uint64_t t)
 {
 	bool long_enough = t - entry->busy_since >= e->p.pin_ns;
 	bool special = entry->special, home = at_home(e, entry);
+	/* A backend has it, and does not let it go as it does a buffer. */
+	bool for_ever = special || (e->p.rings[entry->range] &&
+				    entry->page.state == DSM_MODIFIED);
 	uint64_t gfn = entry->page.gfn;
 
 	entry->retry_due = DSM_NEVER;
@@ -94,11 +97,11 @@ static void retry_due(struct dsm_engine *e, struct dsm_entry *entry, uint64_t t)
 		    "gfn 0x%" PRIx64 " is no plain memory and can't leave this host" :
 		    "gfn 0x%" PRIx64 " is in use for too long and can't leave this host now",
 		    gfn);
-	if (!special && home && engine_keep_at_home(e, entry, engine_may_ask(e, entry, gfn)))
+	if (!for_ever && home && engine_keep_at_home(e, entry, engine_may_ask(e, entry, gfn)))
 		return;
 	engine_simple_step(e, gfn, DSM_EV_PIN_TIMEOUT);
 	/* "Not now" if another transaction has begun: it ends like this one. */
-	if (special && home && !e->has_failed)
+	if (for_ever && home && !e->has_failed)
 		engine_simple_step(e, gfn, DSM_EV_PRIVATE);
 }
 

@@ -79,6 +79,7 @@ struct dsm_engine_params {
 	unsigned int nr_ranges;
 	struct dsm_range range[DSM_MAX_RANGES];
 	bool detached[DSM_MAX_RANGES];	/* no memory at first: dsm_engine_open_range() */
+	bool rings[DSM_MAX_RANGES];	/* what is in use in it for pin_ns is so for ever */
 	unsigned int nr_vcpus;		/* of the VM: 1 .. DSM_ENGINE_VCPUS */
 	unsigned int frames;		/* in the pool for pages of others */
 	uint64_t lease_ns;		/* mean length; 0: no leases, no token */

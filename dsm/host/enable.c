@@ -347,12 +347,12 @@ static int take_range(struct host *host, struct json_object *from, struct record
 		      struct answer *answer)
 {
 	struct record_range *range = &record->range[record->nr_ranges++];
-	uint64_t vnode, start, size, pool = 0;
+	uint64_t start, size, pool = 0;
 	const char *name;
 
 	if (!json_object_is_type(from, json_type_object))
 		return answer_error(answer, "internal", "a range is no object");
-	if (read_number(from, "vnode", 0, 63, &vnode, answer) ||
+	if (record_read_vnode(from, &range->vnode, answer) ||
 	    read_number(from, "start", 0, MOST_KIB * 1024 * 1024, &start, answer) ||
 	    read_number(from, "size_kib", 1, MOST_KIB, &size, answer))
 		return -1;
@@ -365,15 +365,18 @@ static int take_range(struct host *host, struct json_object *from, struct record
 		if (range->host == DSM_NOBODY)
 			return -1;
 		if (range->host == host->config.self)
-			return answer_error(answer, "own-host", "vnode %llu: %s is this host; leave host= out",
-					    (unsigned long long)vnode, name);
+			return answer_error(answer, "own-host", "vnode %u: %s is this host; leave host= out",
+					    range->vnode, name);
 		range->spans = true;
 	}
-	if (start % (UNIT_KIB * 1024) || size % (range->spans ? UNIT_KIB : KIB_PER_FRAME))
-		return answer_error(answer, "sizes", "vnode %llu: byte %llu, %llu KiB: not in units of 2 MiB; make size= of each vnode before it a multiple of 2",
-				    (unsigned long long)vnode, (unsigned long long)start,
+	if (record_is_rings(range) && (start % 4096 || size % KIB_PER_FRAME))
+		return answer_error(answer, "sizes", "a range without vnode: byte %llu, %llu KiB: not in units of 4 KiB",
+				    (unsigned long long)start, (unsigned long long)size);
+	if (!record_is_rings(range) && (start % (UNIT_KIB * 1024) ||
+					size % (range->spans ? UNIT_KIB : KIB_PER_FRAME)))
+		return answer_error(answer, "sizes", "vnode %u: byte %llu, %llu KiB: not in units of 2 MiB; make size= of each vnode before it a multiple of 2",
+				    range->vnode, (unsigned long long)start,
 				    (unsigned long long)size);
-	range->vnode = (unsigned int)vnode;
 	range->first = start / 4096;
 	range->frames = size / KIB_PER_FRAME;
 	range->pool_kib = pool;

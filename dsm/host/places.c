@@ -32,6 +32,7 @@ void places_tell(const struct host_facts *facts, struct answer *answer)
 	answer_add(answer, "cpus", json_object_new_uint64(facts->cpus));
 	answer_add(answer, "tsc_khz", json_object_new_uint64(facts->tsc_khz));
 	answer_add(answer, "wire", json_object_new_uint64(DSM_WIRE_HIGHEST));
+	answer_add(answer, "rings", json_object_new_boolean(true));
 }
 
 static bool frequencies_differ(uint64_t ours, uint64_t theirs)
@@ -55,6 +56,16 @@ static int compare_tsc(struct host *host, unsigned int peer, uint64_t ours, uint
 			    name, (unsigned long long)theirs, (unsigned long long)ours);
 }
 
+static bool has_rings(const struct record *record)
+{
+	unsigned int i;
+
+	for (i = 0; i < record->nr_ranges; i++)
+		if (record_is_rings(&record->range[i]))
+			return true;
+	return false;
+}
+
 int places_compare(struct host *host, unsigned int peer, const struct record *record,
 		   const struct host_facts *here, struct json_object *there,
 		   struct answer *answer)
@@ -63,6 +74,9 @@ int places_compare(struct host *host, unsigned int peer, const struct record *re
 	const char *name = host_name(host, peer);
 	uint64_t cpus, khz, wire;
 
+	if (has_rings(record) && !json_object_get_boolean(json_object_object_get(there, "rings")))
+		return answer_error(answer, "version", "host %s: its dsmd-host knows of vnodes only, not of a guest's rings",
+				    name);
 	if (mesh_is_needed(host, record, peer) &&
 	    !json_object_get_boolean(json_object_object_get(there, "joins")))
 		return answer_error(answer, "version", "host %s: its dsmd-host can't connect it with hosts that are not the guest's home",

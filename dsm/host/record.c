@@ -22,6 +22,11 @@
 #define PATH		512
 #define POOL_PART	16	/* libxl's, of a vnode (libxl_vnode_span.h) */
 
+bool record_is_rings(const struct record_range *range)
+{
+	return range->vnode == DSM_VNODES;
+}
+
 bool record_is_home(const struct host *host, const struct record *record)
 {
 	return record->home == host->config.self;
@@ -184,7 +189,8 @@ struct json_object *record_to_json(const struct host *host, const struct record 
 		const struct record_range *range = &record->range[i];
 		struct json_object *one = json_object_new_object();
 
-		json_object_object_add(one, "vnode", number_of(range->vnode));
+		if (!record_is_rings(range))
+			json_object_object_add(one, "vnode", number_of(range->vnode));
 		json_object_object_add(one, "host", text_of(host_name(host, range->host)));
 		json_object_object_add(one, "first", number_of(range->first));
 		json_object_object_add(one, "frames", number_of(range->frames));
@@ -209,15 +215,25 @@ static int read_host(struct host *host, struct json_object *from, const char *ke
 	return *number == DSM_NOBODY ? -1 : 0;
 }
 
+int record_read_vnode(struct json_object *from, unsigned int *vnode, struct answer *answer)
+{
+	uint64_t number = DSM_VNODES;
+
+	if (json_object_object_get_ex(from, "vnode", NULL) &&
+	    read_number(from, "vnode", 0, DSM_VNODES - 1, &number, answer))
+		return -1;
+	*vnode = (unsigned int)number;
+	return 0;
+}
+
 static int read_range(struct host *host, struct json_object *from, struct record *record,
 		      struct answer *answer)
 {
 	struct record_range *range = &record->range[record->nr_ranges];
-	uint64_t vnode;
 
 	if (!json_object_is_type(from, json_type_object))
 		return answer_error(answer, "internal", "a range is no object");
-	if (read_number(from, "vnode", 0, 63, &vnode, answer) ||
+	if (record_read_vnode(from, &range->vnode, answer) ||
 	    read_host(host, from, "host", &range->host, answer) ||
 	    read_number(from, "first", 0, MOST_GFN, &range->first, answer) ||
 	    read_number(from, "frames", 1, MOST_GFN, &range->frames, answer) ||
@@ -226,8 +242,9 @@ static int read_range(struct host *host, struct json_object *from, struct record
 	if (json_object_object_get_ex(from, "lent_kib", NULL) &&
 	    read_number(from, "lent_kib", 0, 1ull << 30, &range->lent_kib, answer))
 		return -1;
-	range->vnode = (unsigned int)vnode;
 	range->spans = range->host != record->home;
+	if (range->spans && record_is_rings(range))
+		return answer_error(answer, "sizes", "a range without vnode is the home's");
 	if (record->nr_ranges && range->first < range[-1].first + range[-1].frames)
 		return answer_error(answer, "sizes", "ranges overlap, or are not sorted");
 	if (range->spans && ((range->first | range->frames) % 512 || record_vnode(record, range->vnode)))
@@ -356,7 +373,10 @@ static struct json_object *description(const struct host *host, const struct rec
 		json_object_object_add(one, "first", number_of(range->first));
 		json_object_object_add(one, "frames", number_of(range->frames));
 		json_object_object_add(one, "host", text_of(host_name(host, range->host)));
-		json_object_object_add(one, "vnode", number_of(range->vnode));
+		if (record_is_rings(range))
+			json_object_object_add(one, "rings", json_object_new_boolean(true));
+		else
+			json_object_object_add(one, "vnode", number_of(range->vnode));
 		if (range->spans)
 			json_object_object_add(one, "attached", json_object_new_boolean(false));
 		json_object_array_add(list, one);

@@ -19,7 +19,7 @@
 #include "host.h"
 
 struct record_range {
-	unsigned int vnode, host;
+	unsigned int vnode, host;	/* DSM_VNODES: no vnode's, but the rings of its devices */
 	uint64_t first, frames;		/* gfn */
 	bool spans;			/* its memory comes with "node" */
 	uint64_t pool_kib;		/* that its pool is to have; 0 if it does not span */
@@ -45,6 +45,8 @@ struct record {
 	struct record_place place[DSM_PLACES];
 };
 
+/** Are the frames those that backends have for ever (docs/dsm-control.md)? */
+bool record_is_rings(const struct record_range *range);
 /** Is it the home, here? */
 bool record_is_home(const struct host *host, const struct record *record);
 /** Return: the range of a vnode that spans; NULL. */
@@ -77,6 +79,8 @@ struct json_object *record_to_json(const struct host *host, const struct record 
 int record_from_json(struct host *host, struct json_object *json, struct record *record,
 		     struct answer *answer);
 
+/** The key "vnode" of a range; DSM_VNODES if it is missing.  Return: 0; -1. */
+int record_read_vnode(struct json_object *from, unsigned int *vnode, struct answer *answer);
 /** The key "places", which may be missing.  The ranges are there.  Return: 0; -1. */
 int record_read_places(struct host *host, struct json_object *from, struct record *record,
 		       struct answer *answer);

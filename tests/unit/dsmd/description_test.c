@@ -130,6 +130,29 @@ static void elastic(const void *argument)
 	      "%s", said);
 }
 
+/* What is no vnode's; its vnode would be that of the host's number, which may be another's. */
+static void rings(const void *argument)
+{
+	static const char at_beta[] = "{" NAME "," UUID "," NUMBER "," DOMID "," VCPUS "," FRAMES ", \"token\": \"beta\", \"ranges\": ["
+		"{\"first\": 0, \"frames\": 512, \"host\": \"beta\", \"vnode\": 0},"
+		"{\"first\": 512, \"frames\": 512, \"host\": \"alpha\", \"vnode\": 1, \"attached\": false},"
+		"{\"first\": 1044472, \"frames\": 8, \"host\": \"beta\", \"rings\": true}]}";
+	char said[DSM_DESCRIPTION_TEXT];
+	struct dsm_engine_params engine = { 0 };
+	struct dsm_description d;
+
+	(void)argument;
+	make_config();
+	config.self = 1;
+	CHECK(!parse(at_beta, &d, said), "%s", said);
+	CHECK(d.nr_ranges == 3 && d.range[2].start == 0xfeff8 && d.range[2].end == 0xff000 && d.range[2].home == 1,
+	      "where");
+	CHECK(!d.rings[0] && !d.rings[1] && d.rings[2] && d.vnode[2] == DSM_VNODES && !d.detached[2], "rings");
+	dsm_description_engine(&d, &config, &engine);
+	CHECK(!engine.rings[0] && !engine.rings[1] && engine.rings[2], "the engine's");
+	CHECK(dsm_description_limit(&d, 1) - dsm_description_limit(&d, 0) == 512 + 8, "memory of the home");
+}
+
 static void places(const void *argument)
 {
 	static const char two[] = "{" ALL ", \"slow\": 10, \"places\": ["
@@ -166,6 +189,14 @@ static void places(const void *argument)
 static const struct mistake {
 	const char *name, *text, *words;
 } mistakes[] = {
+	{ "rings of a vnode", ELASTIC("{\"first\": 0, \"frames\": 8, \"host\": \"alpha\", \"vnode\": 0, \"rings\": true}"),
+	  "vm.json: ranges: \"rings\" without" },
+	{ "rings that come and go", ELASTIC("{\"first\": 0, \"frames\": 512, \"host\": \"alpha\", \"rings\": true, \"attached\": false}"),
+	  "vm.json: ranges: \"rings\" without" },
+	{ "rings of another host", ELASTIC("{\"first\": 0, \"frames\": 8, \"host\": \"beta\", \"rings\": true}"),
+	  "vm.json: ranges: \"rings\" without" },
+	{ "rings that are a number", ELASTIC("{\"first\": 0, \"frames\": 8, \"host\": \"alpha\", \"rings\": 1}"),
+	  "vm.json: rings: true or false" },
 	{ "nothing", "", "vm.json: JSON: " },
 	{ "no JSON", "name: web", "vm.json: JSON: " },
 	{ "two objects", RIGHT RIGHT, "vm.json: JSON: " },
@@ -337,19 +368,20 @@ static void fuzz(const void *argument)
 
 int main(int argc, char **argv)
 {
-	static struct test_case cases[NR(mistakes) + 5] = {
+	static struct test_case cases[NR(mistakes) + 6] = {
 		{ "description: right", right, NULL },
 		{ "description: files", files, NULL },
 		{ "description: fuzz", fuzz, NULL },
 		{ "description: memory that comes later", elastic, NULL },
 		{ "description: places of vCPUs", places, NULL },
+		{ "description: rings", rings, NULL },
 	};
 	static char names[NR(mistakes)][96];
 	size_t i;
 
 	for (i = 0; i < NR(mistakes); i++) {
 		snprintf(names[i], sizeof(names[i]), "a wrong description: %s", mistakes[i].name);
-		cases[5 + i] = (struct test_case){ names[i], wrong, &mistakes[i] };
+		cases[6 + i] = (struct test_case){ names[i], wrong, &mistakes[i] };
 	}
 	return run_cases(argc, argv, cases, NR(cases));
 }

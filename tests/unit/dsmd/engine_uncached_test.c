@@ -322,6 +322,80 @@ static void off(const void *argument)
 	end();
 }
 
+/* The ring of a console, which dom0 has mapped: no buffer that is let go of some day. */
+static void of_a_ring(const void *argument)
+{
+	unsigned int way;
+
+	(void)argument;
+	rings = true;
+	begin_uncached();
+	node[0].xen.page[GFN].pinned = true;
+	WORD(0) = 5;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "it stays");
+	CHECK(makes(1, 1, DSM_ACCESS_READ, 0, 0) == 5, "what the home has written");
+	CHECK(makes(1, 1, DSM_ACCESS_WRITE, 0, 6) == 0 && WORD(0) == 6, "a write");
+	CHECK(use(2, 2, GFN, DSM_XEN_WANT_M) == PLAYED_ACCESS, "for both");
+	CHECK(makes(2, 2, DSM_ACCESS_CMPXCHG, 6, 7) == 6 && WORD(0) == 7, "an exchange");
+	/* It is let go after all. */
+	node[0].xen.page[GFN].pinned = false;
+	makes(1, 1, DSM_ACCESS_WRITE, 0, 8);
+	pass(2 * MS);
+	makes(1, 1, DSM_ACCESS_WRITE, 0, 9);
+	CHECK(played_access(&node[1].xen, 1, DSM_ACCESS_READ, AT, 0, 0), "room");
+	settle();
+	CHECK(node[1].xen.accessed[1].flags == DSM_ACCESS_AGAIN, "not any more");
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_M) == PLAYED_DONE && WORD(1) == 9, "it comes");
+	/* One that nobody has mapped is a page as any other. */
+	CHECK(use(1, 1, GFN + 1, DSM_XEN_WANT_M) == PLAYED_DONE, "it comes");
+	CHECK(use(0, 0, GFN + 1, DSM_XEN_WANT_M) == PLAYED_DONE, "and goes");
+	nobody_fails("of a ring");
+	end();
+
+	/* Others have copies of before it was mapped. */
+	begin_uncached();
+	WORD(0) = 77;
+	CHECK(use(2, 2, GFN, DSM_XEN_WANT_S) == PLAYED_DONE, "a copy");
+	node[0].xen.page[GFN].pinned = true;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_M) == PLAYED_ACCESS, "it stays");
+	CHECK(makes(1, 1, DSM_ACCESS_CMPXCHG, 77, 78) == 77 && WORD(0) == 78, "an exchange");
+	CHECK(use(2, 2, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "for both");
+	nobody_fails("copies of a ring");
+	end();
+
+	/* Without class U who needs it would wait for ever: it is the end, and says why. */
+	for (way = 0; way < 3; way++) {
+		class_u = way;
+		begin();
+		if (way == 1)
+			dsm_engine_takes_access(node[1].engine, 0, false);
+		if (way == 2)
+			dsm_engine_set_class_u(node[1].engine, false);
+		/* For a moment only. */
+		node[0].xen.page[GFN].pinned = true;
+		played_use(&node[1].xen, 1, GFN, DSM_XEN_WANT_M, 1);
+		settle();
+		pass(MS);
+		settle();
+		node[0].xen.page[GFN].pinned = false;
+		CHECK(use(1, 1, GFN, DSM_XEN_WANT_M) == PLAYED_DONE, "it comes");
+		CHECK(use(0, 0, GFN, DSM_XEN_WANT_M) == PLAYED_DONE, "and goes");
+		nobody_fails("for a moment");
+		node[0].xen.page[GFN].pinned = true;
+		use(1, 1, GFN, DSM_XEN_WANT_M);
+		expect_failure(1, "gfn 0x3 is needed here by vCPU 1");
+		expect_failure(1, "it can't leave alpha: it is in use there for ever");
+		end();
+	}
+	/* Of other memory it is no such thing. */
+	class_u = false;
+	begin();
+	node[1].xen.page[15].pinned = true;
+	CHECK(use(2, 2, 15, DSM_XEN_WANT_M) == PLAYED_MISS, "it waits");
+	CHECK(!node[2].failure[0], "%s", node[2].failure);
+	end();
+}
+
 /* The guest gives the page back. */
 static void a_hole(const void *argument)
 {
@@ -849,6 +923,7 @@ static const struct test_case cases[] = {
 	{ "uncached: needed here", needed, NULL },
 	{ "uncached: a miss of before", stale_miss, NULL },
 	{ "uncached: off", off, NULL },
+	{ "uncached: a ring", of_a_ring, NULL },
 	{ "uncached: a hole", a_hole, NULL },
 	{ "uncached: errors", errors, NULL },
 	{ "uncached: a slow link", slow_link, NULL },

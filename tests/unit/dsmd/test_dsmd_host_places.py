@@ -25,6 +25,7 @@ from tests.unit.dsmd.test_dsmd_host import (
     enable,
     libxl_client,
     node,
+    ranges,
     small,
     until,
 )
@@ -92,6 +93,64 @@ def test_a_guest_without_places(pair: Site) -> None:
     assert alpha.ask("place", host="beta", vcpus=[1])["error"] == "places"
     assert alpha.ask("home", vcpus=[1])["error"] == "places"
     assert not [line for line in alpha.asked() if line.startswith(("place", "home"))]
+
+
+RINGS: dict[str, object] = {"start": 0xFEFF8000, "size_kib": 32}
+
+
+def test_rings(pair: Site) -> None:
+    """A range of no vnode, the home's: each dsmd is told of it, and nobody's memory changes by it."""
+    alpha, beta = pair.hosts.values()
+    assert enable_places(alpha, PLACE, ranges=[RINGS, *ranges("beta")]) == OK
+    told = {"first": 0xFEFF8, "frames": 8, "host": "alpha", "rings": True}
+    assert described(alpha)["ranges"] == described(beta)["ranges"]
+    for host in (alpha, beta):
+        rows = described(host)["ranges"]
+        assert isinstance(rows, list) and rows[-1] == told and len(rows) == 3, rows
+        assert not [row for row in rows[:-1] if "rings" in row or "vnode" not in row]
+        recorded = json.loads((host.vm() / "record.json").read_text())["ranges"][-1]
+        assert recorded == {"host": "alpha", "first": 0xFEFF8, "frames": 8, "pool_kib": 0}
+    assert described(beta)["frames"] == 64 * MIB // 4096 // 16
+    assert node(alpha, 32768) == OK and alpha.ask("place", host="beta", vcpus=[2]) == OK
+    assert [row["vnode"] for row in alpha.ask("state")["vnodes"]] == [1]
+    for op in ("node", "leaving"):
+        assert alpha.ask(op, vnode=64, host="beta", size_kib=0, pool_kib=0)["error"] == "internal"
+    for host in (alpha, beta):
+        host.kill()
+        host.start()
+    assert enable_places(alpha, PLACE, ranges=[RINGS, *ranges("beta")]) == OK, "again"
+    for other in ([], [RINGS | {"size_kib": 28}], [RINGS | {"vnode": 0, "start": 0xFE000000}]):
+        assert enable_places(alpha, PLACE, ranges=[*ranges("beta"), *other])["error"] == "sizes", other
+    assert alpha.ask("home", vcpus=[2]) == OK and node(alpha, 0) == OK
+
+
+def test_rings_that_make_no_sense(pair: Site) -> None:
+    alpha, beta = pair.hosts.values()
+    for rings, error, text in (
+        (RINGS | {"start": 0xFEFF8800}, "sizes", "not in units of 4 KiB"),
+        (RINGS | {"size_kib": 30}, "sizes", "not in units of 4 KiB"),
+        (RINGS | {"start": 0xFE000000, "size_kib": 2048, "host": "beta", "pool_kib": 256}, "sizes", "is the home's"),
+        (RINGS | {"start": 0}, "sizes", "overlap"),
+        (RINGS | {"vnode": 64}, "internal", "vnode"),
+        (RINGS | {"vnode": 0}, "sizes", "not in units of 2 MiB"),
+    ):
+        said = enable_places(alpha, PLACE, ranges=[*ranges("beta"), rings])
+        assert said["error"] == error and text in said["text"], (rings, said)
+        assert not alpha.has() and not beta.has() and not alpha.pid()
+
+
+@pytest.mark.parametrize("reply", [{}, {"rings": False}], ids=str)
+def test_a_peer_that_knows_no_rings(pair: Site, reply: dict[str, object]) -> None:
+    alpha, beta = pair.hosts.values()
+    beta.kill()
+    more = {"version": 1, "ok": True, "name_domid": 0, "wire": 9, "cpus": 4, "tsc_khz": 2000000}
+    liar = Liar(pair, json.dumps(more | GOOD | reply).encode() + b"\n")
+    try:
+        said = enable_places(alpha, PLACE, ranges=[*ranges("beta"), RINGS])
+        assert said["error"] == "version" and "knows of vnodes only" in said["text"], said
+        assert not alpha.has()
+    finally:
+        liar.end()
 
 
 def test_it_is_known_after_a_restart(pair: Site) -> None:
@@ -301,7 +360,9 @@ def test_real_dsmds(tmp_path: Path) -> None:
         host.start()
     alpha, beta = site.hosts.values()
     try:
-        assert enable(alpha, ranges=small(), places=[{"first": 1, "vcpus": 1, "host": "beta"}]) == OK
+        # Behind its memory, and no vnode's.
+        rings = {"start": 6 * MIB, "size_kib": 32}
+        assert enable(alpha, ranges=[*small(), rings], places=[{"first": 1, "vcpus": 1, "host": "beta"}]) == OK
         for _ in range(2):
             assert node(alpha, 2048, pool_kib=256) == OK and alpha.ask("state")["vcpus"] == []
             for _ in range(2):

@@ -17,7 +17,7 @@ unsigned int in_channel[HOSTS][HOSTS], credits, home, shutdowns_sent;
 static unsigned int answers_without[HOSTS][HOSTS], letters_without[HOSTS][HOSTS];
 uint64_t clock_ns, answer_ns;
 uint8_t where[VCPUS], places[VCPUS];
-bool class_u;
+bool class_u, rings;
 static struct channel channel[HOSTS][HOSTS];
 
 static uint64_t on_now(void *context)
@@ -110,7 +110,7 @@ struct dsm_engine_params params_of(struct node *n)
 		.range = { { 0, 10, 0 }, { 10, 20, 1 }, { 20, 30, 2 } },
 		.nr_vcpus = VCPUS, .frames = 32 * VCPUS, .token_ns = 5 * MS,
 		.retry_ns = MS / 20, .pin_ns = 2 * MS, .where = where, .places = places,
-		.answer_ns = answer_ns, .class_u = class_u,
+		.answer_ns = answer_ns, .class_u = class_u, .rings = { rings },
 		.xen = &n->xen.xen, .calls = &calls, .context = n,
 	};
 }

@@ -34,6 +34,7 @@ extern unsigned int in_channel[HOSTS][HOSTS], credits, home, shutdowns_sent;
 extern uint64_t clock_ns, answer_ns;
 extern uint8_t where[VCPUS], places[VCPUS];
 extern bool class_u;	/* of hosts that begin */
+extern bool rings;	/* the pages of host 0 are some */
 
 /** vCPU 0 at the home, the others in turn at the hosts behind it; all can have vCPUs. */
 void begin_at(unsigned int of_vm);

@@ -624,7 +624,7 @@ static void test_create(void)
     world.more_ranges++;
     ok_("create: 17 ranges are refused, and nobody is asked",
         create("b", 0) == ERROR_VNUMA_CONFIG_INVALID &&
-        said("17 ranges") && said("at most 16") && dsmd.requests == 1);
+        said("17 ranges") && said("a vnode on another host at most 16") && dsmd.requests == 1);
     world.more_ranges = 0;
     world.range[1].nid = NR_VNODES;
     ok_("create: a range of no vnode", create("b", 0) ==
@@ -1081,6 +1081,58 @@ static void test_remote_list(void)
     fake_end();
 }
 
+static void test_rings(void)
+{
+    static const struct {
+        uint64_t console, store;
+        bool right;
+    } t[] = {
+        { 0xfefff, 0xfeff8, true }, { 0xfeff8, 0xfefff, true },
+        { 0xff000, 0xfeffc, false }, { 0xfefff, 0xff000, false },
+        { 0xfeff7, 0xfeffc, false }, { 0xfefff, 0xfeff7, false },
+        { 0, 0xfeffc, false }, { 0xfefff, 0, false },
+    };
+    unsigned int n, calls;
+    bool right;
+    size_t i;
+
+    boot_with(0);
+    ok_("create: the rings of console and xenstore are a range, of no vnode",
+        create("b", 0) == 0 &&
+        strstr(dsmd.request, "\"pool_kib\":16384},{\"start\":4278157312,"
+               "\"size_kib\":32}],\"places\":["));
+    for (i = 0; i < NR(t); i++) {
+        boot_with(0);
+        world.console = t[i].console;
+        world.store = t[i].store;
+        ok_("create: rings at 0x%x and 0x%x", create("b", 0) ==
+            (t[i].right ? 0 : ERROR_FAIL) && dsmd.requests == t[i].right &&
+            (t[i].right || said("not in 0xfeff8 to 0xfefff")),
+            (unsigned int)t[i].console, (unsigned int)t[i].store);
+    }
+    for (n = 0; n < 2; n++) {
+        /* Each call in its turn, until it is that one. */
+        for (calls = 1, right = false; calls < 500 && !right; calls++) {
+            boot_with(0);
+            world.calls = 0;
+            world.fail_at = calls;
+            right = create("b", 0) == ERROR_FAIL && !dsmd.requests &&
+                said(n ? "ring of the xenstore is" : "ring of the console is");
+            world.fail_at = 0;
+        }
+        ok_("create: Xen doesn't say where ring %u is", right, n);
+    }
+    boot_with(0);
+    world.more_ranges = VNODE_DSM_RANGES_MAX - NR_RANGES - 1;
+    ok_("create: 15 ranges, and that one", create("b", 0) == 0 &&
+        dsmd.requests == 1);
+    world.more_ranges++;
+    ok_("create: 16 ranges are refused with vCPUs there, and nobody is asked",
+        create("b", 0) == ERROR_VNUMA_CONFIG_INVALID && said("16 ranges") &&
+        said("vCPUs on another host at most 15") && dsmd.requests == 1);
+    fake_end();
+}
+
 static void test_remote_create(void)
 {
     boot_with(0);
@@ -1126,6 +1178,7 @@ int main(void)
     test_pause();
     test_remote_list();
     test_remote_create();
+    test_rings();
     test_list_settles();
     test_kills();
     test_calls_that_fail();

@@ -46,7 +46,10 @@ PROGRAMS = {
     "test_vnuma.c": [TOOLS / "xl/xl_vnuma.c", TOOLS / "xl/xl_vnuma_spec.c"],
     "test_build.c": [*LIBXL, *[LIGHT / f"libxl_vnode_{part}.c" for part in ("build", "hosts", "kernel", "x86")]],
     "test_operations.c": LIBXL,
-    "test_span.c": [*LIBXL, *[LIGHT / f"libxl_vnode_{part}.c" for part in ("ask", "enable", "hosts", "kernel")]],
+    "test_span.c": [
+        *LIBXL,
+        *[LIGHT / f"libxl_vnode_{part}.c" for part in ("ask", "enable", "hosts", "kernel", "rings")],
+    ],
     "test_dsm.c": LIBXL,
     "test_dsm_socket.c": [LIGHT / "libxl_dsm_socket.c"],
 }

@@ -464,6 +464,17 @@ int xc_domain_getvnuma(void *xch, uint32_t domid, uint32_t *nr_vnodes,
     return vmemrange ? 0 : -1;
 }
 
+int xc_hvm_param_get(void *xch, uint32_t domid, uint32_t param, uint64_t *value)
+{
+    (void)xch, (void)domid;
+    if (fails())
+        return hypercall_fails();
+    assert(param == HVM_PARAM_CONSOLE_PFN || param == HVM_PARAM_STORE_PFN);
+    *value = param == HVM_PARAM_STORE_PFN ? world.store : world.console;
+
+    return 0;
+}
+
 int xc_domain_setvnuma(void *xch, uint32_t domid, uint32_t nr_vnodes,
                        uint32_t nr_vmemranges, uint32_t nr_vcpus,
                        xen_vmemrange_t *vmemrange, unsigned int *vdistance,
@@ -1265,6 +1276,7 @@ void fake_boot(void)
         .range = { { 0, 1ULL << 28, 0, 0 }, { 1ULL << 32, 5ULL << 30, 0, 0 },
                    { 6ULL << 30, 7ULL << 30, 0, 1 },
                    { 8ULL << 30, 9ULL << 30, 0, 2 } },
+        .console = 0xfefff, .store = 0xfeffc,
         .config = { { 0 }, { 1 }, { LIBXL_VNODE_PNODE_ANY } },
         .free_kb = { 2 * NODE_KB, 2 * NODE_KB, 4 * NODE_KB, 2 * NODE_KB },
     };

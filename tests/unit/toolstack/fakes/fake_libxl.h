@@ -53,6 +53,7 @@ struct world {
     unsigned int to_pnode[NR_VNODES];
     xen_vmemrange_t range[NR_RANGES];
     unsigned int more_ranges;   /* as the last one */
+    uint64_t console, store;    /* gfns of the rings */
     int affinity[NR_VCPUS];     /* hard; pnode, -1: anywhere */
     int soft[NR_VCPUS];         /* the same, soft */
     uint64_t free_kb[NR_PNODES];

@@ -210,6 +210,14 @@ typedef struct {
     uint32_t flags, nid;
 } xen_vmemrange_t;
 
+#define XC_PAGE_SHIFT 12
+#define X86_HVM_NR_SPECIAL_PAGES    8
+#define X86_HVM_END_SPECIAL_REGION  0xff000u
+#define HVM_PARAM_STORE_PFN 1
+#define HVM_PARAM_CONSOLE_PFN 17
+
+int xc_hvm_param_get(void *xch, uint32_t domid, uint32_t param,
+                     uint64_t *value);
 int xc_cpuid_apply_vnuma(void *xch, uint32_t domid,
                          const unsigned int *vcpu_to_vnode,
                          unsigned int nr_vcpus);

@@ -86,6 +86,9 @@ typedef enum {
     LIBXL__DSM_INTERNAL,
 } libxl__dsm_error;
 
+/* Of a range that is no vnode's: the rings of console and xenstore. */
+#define LIBXL__DSM_NO_VNODE (~0U)
+
 /* One range of the guest's memory. */
 typedef struct {
     unsigned int vnode;

@@ -80,7 +80,8 @@ static void gen_number(yajl_gen hand, const char *key, uint64_t value)
 static void gen_range(yajl_gen hand, const libxl__dsm_range *r)
 {
     yajl_gen_map_open(hand);
-    gen_number(hand, "vnode", r->vnode);
+    if (r->vnode != LIBXL__DSM_NO_VNODE)
+        gen_number(hand, "vnode", r->vnode);
     gen_number(hand, "start", r->start);
     gen_number(hand, "size_kib", r->kb);
     if (r->host) {

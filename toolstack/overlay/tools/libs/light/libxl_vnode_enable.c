@@ -25,21 +25,25 @@ static void replied(libxl__egc *egc, libxl__dsm_call *call, int rc)
     e->callback(egc, e->user, rc);
 }
 
-/* All of the guest's memory, as Xen has it, sorted as there. */
+/*
+ * All of the guest's memory, as Xen has it, sorted as there.  With vCPUs
+ * elsewhere, which can touch them, the rings of console and xenstore, too.
+ */
 static int make_ranges(libxl__gc *gc, const libxl__vnode_domain *vd,
                        libxl__dsm_request *req)
 {
+    unsigned int rings = req->nr_places ? 1 : 0;
     libxl__dsm_range *range;
     unsigned int i;
     int rc = ERROR_VNUMA_CONFIG_INVALID;
 
-    if (vd->nr_vmemranges > VNODE_DSM_RANGES_MAX) {
+    if (vd->nr_vmemranges > VNODE_DSM_RANGES_MAX - rings) {
         LOGD(ERROR, vd->domid, "the guest has %"PRIu32" ranges of memory; with "
-             "a vnode on another host at most %d are possible",
-             vd->nr_vmemranges, VNODE_DSM_RANGES_MAX);
+             "%s on another host at most %u are possible", vd->nr_vmemranges,
+             rings ? "vCPUs" : "a vnode", VNODE_DSM_RANGES_MAX - rings);
         goto out;
     }
-    range = libxl__calloc(gc, vd->nr_vmemranges, sizeof(*range));
+    range = libxl__calloc(gc, vd->nr_vmemranges + rings, sizeof(*range));
     for (i = 0; i < vd->nr_vmemranges; i++) {
         const xen_vmemrange_t *r = &vd->vmemrange[i];
 
@@ -57,8 +61,8 @@ static int make_ranges(libxl__gc *gc, const libxl__vnode_domain *vd,
         };
     }
     req->range = range;
-    req->nr_ranges = vd->nr_vmemranges;
-    rc = 0;
+    req->nr_ranges = vd->nr_vmemranges + rings;
+    rc = rings ? libxl__vnode_find_rings(gc, vd->domid, &range[i]) : 0;
 
  out:
     return rc;
@@ -117,9 +121,9 @@ void libxl__vnode_enable(libxl__egc *egc, libxl__ao *ao_outer, uint32_t domid,
         .name = name,
         .nr_vcpus = vd.nr_vcpus,
     };
+    make_places(gc, &vd, &e->call.request);
     rc = make_ranges(gc, &vd, &e->call.request);
     if (rc) goto out;
-    make_places(gc, &vd, &e->call.request);
     rc = libxl__dsm_start(gc, &e->call);
     if (!rc)
         return;

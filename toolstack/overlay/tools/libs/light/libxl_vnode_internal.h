@@ -125,6 +125,14 @@ _hidden int libxl__vnode_xenstore_setup(libxl__gc *gc, uint32_t domid,
                                         const libxl_domain_build_info *info);
 
 /*
+ * The range that the rings of console and xenstore are in, of a PVH guest that
+ * is built.  0; ERROR_FAIL (logged): Xen doesn't say where they are, or they
+ * are elsewhere.  Context: the domain does not run.
+ */
+_hidden int libxl__vnode_find_rings(libxl__gc *gc, uint32_t domid,
+                                    libxl__dsm_range *range);
+
+/*
  * The domain is built: if some of its vnodes are on another host, tell dsmd.
  * @callback is called once, maybe from within; with @rc if that is not 0, and
  * at once if there are none.
