@@ -116,7 +116,9 @@ static int check_access(const struct dsm_vcpu_msg *m)
 
 	if (!what || what > DSM_ACCESS_CMPXCHG || m->flags >> 6)
 		return -DSM_E_FLAGS;
-	if (m->word[0] % width || is_wider(m->word[1], width) || is_wider(m->word[2], width) ||
+	/* Within 8 bytes that are aligned. */
+	if (m->word[0] % 8 + width > 8 || is_wider(m->word[1], width) ||
+	    is_wider(m->word[2], width) ||
 	    (what != DSM_ACCESS_CMPXCHG && m->word[1]) || (what == DSM_ACCESS_READ && m->word[2]))
 		return -DSM_E_ACCESS;
 	return 0;

@@ -47,9 +47,9 @@
  *		  old, value
  *
  * ACCESS: READ, WRITE or CMPXCHG, and the width in its place; the address is that of the
- * guest's memory, a multiple of the width.  value is what is written, old what has to be
- * there (CMPXCHG); in the answer what was there (READ, CMPXCHG).  AGAIN: it was not done,
- * since the page may leave its home.
+ * guest's memory, and the bytes are within 8 that are aligned.  value is what is written, old
+ * what has to be there (CMPXCHG); in the answer what was there (READ, CMPXCHG).  AGAIN: it was
+ * not done, since the page may leave its home.
  *
  * STOP: the hosts that send each other FENCE, bit n host n.  QUIET: those of them to which
  * there is no connection.  info: the address of a page of a vcpu_info in the guest, which is

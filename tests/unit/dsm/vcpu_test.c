@@ -85,7 +85,7 @@ static struct dsm_vcpu_msg any_message(void)
 	case DSM_VCPU_ACCESS:
 		m.flags = (uint8_t)(1 + dice_below(3) + 16 * dice_below(4));
 		all = UINT64_MAX >> (64 - 8 * DSM_ACCESS_WIDTH(m.flags));
-		m.word[0] = number() * DSM_ACCESS_WIDTH(m.flags);
+		m.word[0] = number() / 8 * 8 + dice_below(9 - DSM_ACCESS_WIDTH(m.flags));
 		m.word[1] = (m.flags & 15) == DSM_ACCESS_CMPXCHG ? number() & all : 0;
 		m.word[2] = (m.flags & 15) == DSM_ACCESS_READ ? 0 : number() & all;
 		m.vcpu = (uint32_t)number();
@@ -234,7 +234,9 @@ static void errors(const void *argument)
 		{ { .type = DSM_VCPU_ACCESS, .flags = 0x21 }, 4, 0x61, DSM_E_FLAGS },
 		{ { .type = DSM_VCPU_ACCESS, .flags = 0x21 }, 4, 0x33, 0 },
 		{ { .type = DSM_VCPU_ACCESS, .flags = 0x21 }, 32, 4, 0 },
-		{ { .type = DSM_VCPU_ACCESS, .flags = 0x21 }, 32, 2, DSM_E_ACCESS },
+		{ { .type = DSM_VCPU_ACCESS, .flags = 0x21 }, 32, 3, 0 },
+		{ { .type = DSM_VCPU_ACCESS, .flags = 0x21 }, 32, 5, DSM_E_ACCESS },
+		{ { .type = DSM_VCPU_ACCESS, .flags = 0x11 }, 32, 7, DSM_E_ACCESS },
 		{ { .type = DSM_VCPU_ACCESS, .flags = 0x31 }, 32, 4, DSM_E_ACCESS },
 		{ { .type = DSM_VCPU_ACCESS, .flags = 0x21 }, 40, 1, DSM_E_ACCESS },
 		{ { .type = DSM_VCPU_ACCESS, .flags = 0x21 }, 48, 1, DSM_E_ACCESS },

@@ -36,6 +36,12 @@ static unsigned int softirqs, tries, writebacks, dumps, exceptions, user;
 static unsigned long unmapped = ~0UL;   /* this page of linear addresses */
 static unsigned long moved = ~0UL;      /* GFN U is this one there */
 static unsigned long bad_address = ~0UL;
+static unsigned long not_walked = ~0UL; /* the next walk finds no such page */
+static void (*before_usual)(void);      /* once */
+static unsigned long table = ~0UL;      /* GFN that has the table of U */
+static unsigned int opcode;
+static unsigned int fresh;              /* bytes that the first try has got */
+static enum hvm_access_type checked;    /* a segment, for that */
 static uint32_t walked_with;            /* the last walk, and of what */
 static unsigned long walked;
 
@@ -71,6 +77,9 @@ int hvm_emulate_one_with(struct hvm_emulate_ctxt *ctxt,
     expect("current", current->domain == &dom, true);
     expect("the p2m", dom.p2m.locked, 0);
     tries++;
+    if ( tries == 1 )
+        fresh = io->mmio_insn_bytes;
+    ctxt->ctxt.opcode = opcode;
     if ( tries > 1 && dsm_in_instruction(current) )
         expect("the same bytes", io->mmio_insn_bytes == 3 &&
                io->mmio_insn[2] == 0xcc, true);
@@ -122,29 +131,82 @@ bool hvm_virtual_to_linear_addr(enum x86_segment seg,
                                 unsigned long *linear)
 {
     *linear = reg->base + offset;
+    checked = type;
 
     return offset != bad_address;
 }
 
+/*
+ * A look-up of what is in a page, as all of Xen does it.  True: it is paged
+ * out, and was asked for.
+ */
+static bool (*when_looked_up)(unsigned long gfn);  /* between the two */
+
+static bool is_paged(unsigned long gfn, p2m_query_t q)
+{
+    p2m_type_t t = dom.p2m.e[gfn].t;
+
+    dsm_p2m_fixup(&dom.p2m, _gfn(gfn), _mfn(dom.p2m.e[gfn].mfn), &t, q, NULL);
+    if ( t != p2m_ram_paged )
+        return false;
+    if ( when_looked_up && when_looked_up(gfn) )
+        when_looked_up = NULL;
+
+    return true;
+}
+
+static bool is_missing(unsigned long gfn, p2m_query_t q)
+{
+    if ( !is_paged(gfn, q) )
+        return false;
+    dsm_populate(&dom, _gfn(gfn));
+
+    return true;
+}
+
+/* As hap_p2m_ga_to_gfn() with its hook: the target is looked up as well. */
 unsigned long paging_gva_to_gfn(struct vcpu *v, unsigned long va,
                                 uint32_t *pfec)
 {
+    unsigned long gfn;
+
     walked_with = *pfec;
     walked = va;
     va &= GS_BASE - 1;
-    if ( va >> PAGE_SHIFT == unmapped )
+    if ( va >> PAGE_SHIFT == unmapped || va >> PAGE_SHIFT == not_walked )
     {
+        not_walked = ~0UL;
         *pfec = 0;
         return gfn_x(INVALID_GFN);
     }
 
-    return va >> PAGE_SHIFT == U && moved != ~0UL ? moved : va >> PAGE_SHIFT;
+    gfn = va >> PAGE_SHIFT;
+    if ( gfn == U && table != ~0UL && is_missing(table, P2M_ALLOC) )
+    {
+        *pfec = PFEC_page_paged;
+        return gfn_x(INVALID_GFN);
+    }
+    if ( gfn == U && moved != ~0UL )
+        gfn = moved;
+    if ( is_paged(gfn, P2M_ALLOC) && !dsm_walk_ends(&dom, _gfn(gfn)) )
+    {
+        *pfec = PFEC_page_paged;
+        dsm_populate(&dom, _gfn(gfn));
+        return gfn_x(INVALID_GFN);
+    }
+
+    return gfn;
 }
 
 /* The usual operations, of what is here. */
 static int usual(unsigned long offset, void *data, unsigned int bytes,
                  bool write)
 {
+    void (*before)(void) = before_usual;
+
+    before_usual = NULL;
+    if ( before )
+        before();
     while ( bytes-- )
     {
         unsigned long gfn = offset >> PAGE_SHIFT;
@@ -152,11 +214,12 @@ static int usual(unsigned long offset, void *data, unsigned int bytes,
 
         if ( offset == bad_address || gfn == unmapped )
             return X86EMUL_EXCEPTION;
-        if ( dom.p2m.e[gfn].t != p2m_ram_rw )
-        {
-            dsm_populate(&dom, _gfn(gfn));
+        if ( gfn == U && moved != ~0UL )
+            gfn = moved;
+        if ( is_missing(gfn, P2M_ALLOC | (write ? P2M_UNSHARE : 0)) )
             return X86EMUL_RETRY;
-        }
+        if ( dom.p2m.e[gfn].t != p2m_ram_rw )
+            die("GFN %#lx is used", gfn);
         byte = &frames[dom.p2m.e[gfn].mfn].bytes[offset & ~PAGE_MASK];
         if ( write )
             *byte = *(uint8_t *)data;
@@ -187,9 +250,20 @@ static int usual_cmpxchg(enum x86_segment seg, unsigned long offset,
                          void *p_old, void *p_new, unsigned int bytes,
                          bool lock, struct x86_emulate_ctxt *ctxt)
 {
-    usual_exchanges++;
+    unsigned long was = 0;
+    int rc;
 
-    return X86EMUL_OKAY;
+    usual_exchanges++;
+    rc = usual(offset, &was, bytes, false);
+    if ( rc )
+        return rc;
+    if ( memcmp(&was, p_old, bytes) )
+    {
+        memcpy(p_old, &was, bytes);
+        return X86EMUL_CMPXCHG_FAILED;
+    }
+
+    return usual(offset, p_new, bytes, true);
 }
 
 const struct x86_emulate_ops hvm_emulate_ops = {
@@ -359,16 +433,21 @@ static void begin(void)
         .cmd = XEN_DSM_POOL_ADD, .u.pool.nr = 4 }), 0);
     fake_no_memory = true;
     expect("no memory", one(XEN_DSM_UNCACHE, U), -ENOMEM);
+    expect("needs none", one(XEN_DSM_CACHE, U), -EEXIST);
     fake_no_memory = false;
     expect("UNCACHE", one(XEN_DSM_UNCACHE, U), 0);
     expect("UNCACHE", one(XEN_DSM_UNCACHE, U + 1), 0);
     current = dom.vcpu[1];
+    opcode = 0x89;
+    when_looked_up = NULL;
+    table = moved = unmapped = bad_address = ~0UL;
+    usual_exchanges = exceptions = 0;
     fake_regs = (struct cpu_user_regs){ .rip = 0x1000, .rax = 1, .rcx = 2 };
 }
 
 #define DATA ((struct npfec){ .read_access = 1, .kind = npfec_kind_with_gla })
 
-/* An instruction faults at an address; true: it is dealt with. */
+/* An instruction faults at an address; true: the page is in state U. */
 static bool faults(instruction_t *insn, unsigned long where, unsigned int bytes)
 {
     instruction = insn;
@@ -499,8 +578,8 @@ static void exchanges(void)
 /* Aligned parts of what is more than one access. */
 static void parts(void)
 {
-    static const struct { unsigned int offset, bytes; } want[] = {
-        { 0xffd, 1 }, { 0xffe, 2 } };
+    static const struct { unsigned int offset, bytes, value; } want[] = {
+        { 0xffd, 2, 0x0100 }, { 0xfff, 1, 0x02 } };
     unsigned int i;
 
     begin();
@@ -509,7 +588,7 @@ static void parts(void)
     expect("emulated", faults(wide_store, at(U, 0xffd), 13), true);
     for ( i = 0; i < 2; i++ )
         expect("goes on", goes_on(asked(WRITE, U, want[i].offset,
-                                        want[i].bytes, 0, i ? 0x0201 : 0),
+                                        want[i].bytes, 0, want[i].value),
                                   0), false);
     expect("goes on", goes_on(asked(WRITE, U + 1, 0, 8, 0,
                                     0x0a09080706050403), 0), false);
@@ -517,9 +596,9 @@ static void parts(void)
     is_over(0x1003);
 
     expect("emulated", faults(wide_load, at(U, 1), 16), true);
-    expect("goes on", goes_on(asked(READ, U, 1, 1, 0, 0), 0xa1), false);
-    expect("goes on", goes_on(asked(READ, U, 2, 2, 0, 0), 0xa3a2), false);
-    expect("goes on", goes_on(asked(READ, U, 4, 4, 0, 0), 0xa7a6a5a4), false);
+    expect("goes on", goes_on(asked(READ, U, 1, 4, 0, 0), 0xa4a3a2a1), false);
+    expect("goes on", goes_on(asked(READ, U, 5, 2, 0, 0), 0xa6a5), false);
+    expect("goes on", goes_on(asked(READ, U, 7, 1, 0, 0), 0xa7), false);
     expect("goes on", goes_on(asked(READ, U, 8, 8, 0, 0), 0xafaeadacabaaa9a8),
            false);
     expect("done", goes_on(asked(READ, U, 16, 1, 0, 0), 0xb0), true);
@@ -535,6 +614,12 @@ static void parts(void)
 }
 
 /* A segment's base, and who walks the guest's tables. */
+static int load_table(const struct x86_emulate_ops *ops,
+                      struct x86_emulate_ctxt *ctxt)
+{
+    return ops->read(x86_seg_sys, at(U, 0), &RAX, 8, ctxt);
+}
+
 static int load_gs(const struct x86_emulate_ops *ops,
                    struct x86_emulate_ctxt *ctxt)
 {
@@ -560,8 +645,23 @@ static void walks(void)
     goes_on(asked(READ, U, 0, 8, 0, 0), 3);
     expect("emulated", faults(store, at(U, 0), 8), true);
     expect("to write", walked_with, PFEC_page_present | PFEC_write_access);
+    expect("to write", checked, hvm_access_write);
     goes_on(asked(WRITE, U, 0, 8, 0, 3), 0);
     is_over(0x1009);
+    expect("emulated", faults(cmpxchg_insn, at(U, 0), 8), true);
+    expect("to write", walked_with, PFEC_page_present | PFEC_write_access);
+    expect("to write", checked, hvm_access_write);
+    goes_on(asked(CMPXCHG, U, 0, 8, 3, 2), 3);
+    is_over(0x100c);
+    expect("emulated", faults(load, at(U, 0), 8), true);
+    expect("to read", checked, hvm_access_read);
+    goes_on(asked(READ, U, 0, 8, 0, 0), 3);
+    user = 3;
+    expect("emulated", faults(load_table, at(U, 0), 8), true);
+    expect("as the processor", walked_with,
+           PFEC_page_present | PFEC_implicit);
+    goes_on(asked(READ, U, 0, 8, 0, 0), 3);
+    user = 0;
 }
 
 /* ---- Cases: with other pages ---- */
@@ -652,6 +752,14 @@ static int exchange_and_wait(const struct x86_emulate_ops *ops,
     return rc ?: tries < 4 ? X86EMUL_RETRY : X86EMUL_OKAY;
 }
 
+static int movs_and_wait(const struct x86_emulate_ops *ops,
+                         struct x86_emulate_ctxt *ctxt)
+{
+    int rc = movs(ops, ctxt);
+
+    return rc ?: tries < 5 ? X86EMUL_RETRY : X86EMUL_OKAY;
+}
+
 /* A try that comes to nothing, though nothing is waited for. */
 static void tries_again(void)
 {
@@ -671,10 +779,22 @@ static void tries_again(void)
     while ( !dsm_resume(current) )
         ;
     is_over(0x1006);
+    /* Not only the first of them. */
+    softirqs = 0;
+    fake_regs.rsi = at(U, 8);
+    fake_regs.rdi = at(U + 1, 0);
+    expect("emulated", faults(movs_and_wait, at(U, 8), 8), true);
+    expect("goes on", goes_on(asked(READ, U, 8, 8, 0, 0), 6), false);
+    expect("again", goes_on(asked(WRITE, U + 1, 0, 8, 0, 6), 0), false);
+    expect("before the guest", softirqs, 1);
+    while ( !dsm_resume(current) )
+        ;
+    is_over(0x1009);
+    softirqs = 4;
     /* What has changed nothing need not. */
     expect("emulated", faults(never, at(U, 8), 8), true);
     expect("not hurried", softirqs, 4);
-    is_over(0x1006);
+    is_over(0x1009);
 }
 
 /* A write that crosses into another page. */
@@ -717,6 +837,30 @@ static void crossing(void)
     is_over(0x1006);
 }
 
+/* The walk finds a fault, which is over when the other page is written. */
+static void fault_is_over(void)
+{
+    uint8_t *bytes;
+    unsigned int i;
+
+    begin();
+    for ( i = 0; i < 8; i++ )
+        wide[i] = 0xb0 + i;
+    expect("INSTALL", one(XEN_DSM_INSTALL_M, U + 2), 0);
+    bytes = frames[dom.p2m.e[U + 2].mfn].bytes;
+    not_walked = U + 2;
+    softirqs = 0;
+    expect("emulated", faults(wide_store, at(U + 2, 0) - 2, 4), true);
+    expect("again", dsm_in_instruction(current), true);
+    expect("before the guest", softirqs, 1);
+    expect("written", bytes[0], 0xb2);
+    bytes[0] = 0x55;
+    expect("the rest", dsm_resume(current), false);
+    expect("done", goes_on(asked(WRITE, U + 1, 4094, 2, 0, 0xb1b0), 0), true);
+    expect("once", bytes[0], 0x55);
+    is_over(0x1003);
+}
+
 /* ---- Cases: what ends an instruction ---- */
 
 static void faulting(void)
@@ -732,6 +876,9 @@ static void faulting(void)
     bad_address = at(U, 0);
     expect("emulated", faults(load, at(U, 0), 8), true);
     expect("a fault", exceptions, 2);
+    is_over(0x1000);
+    expect("emulated", faults(cmpxchg_insn, at(U, 0), 8), true);
+    expect("a fault", exceptions, 3);
     is_over(0x1000);
 }
 
@@ -767,23 +914,78 @@ static void cancelled(void)
     expect("value", RAX, 9);
 }
 
-/* The guest changes its tables under its own instruction. */
+/* An address out of memory, and a read from there. */
+static int indirect(const struct x86_emulate_ops *ops,
+                    struct x86_emulate_ctxt *ctxt)
+{
+    unsigned long there, value;
+    int rc = ops->read(x86_seg_ds, fake_regs.rsi, &there, 8, ctxt);
+
+    if ( !rc && there & 1 )
+        return ops->write(x86_seg_ds, there - 1, &RAX, 8, ctxt);
+    rc = rc ?: ops->read(x86_seg_ds, there, &value, width, ctxt);
+
+    return rc ?: ops->write(x86_seg_ds, fake_regs.rdi, &value, 8, ctxt);
+}
+
+static int write_and_indirect(const struct x86_emulate_ops *ops,
+                              struct x86_emulate_ctxt *ctxt)
+{
+    int rc = ops->write(x86_seg_ds, at(U, 24), &RAX, 8, ctxt);
+
+    return rc ?: indirect(ops, ctxt);
+}
+
 static void changed(void)
 {
+    uint64_t *p = (uint64_t *)frames[64 + NEAR].bytes;
+    static const struct { unsigned long there; unsigned int width; } other[] = {
+        { at(U, 16), 8 }, { at(U, 0), 8 }, { at(U + 1, 8), 8 },
+        { at(U, 8) + 1, 8 }, { at(U, 8), 4 } };
+    unsigned int i;
+
     begin();
     fake_regs.rsi = at(U, 8);
     fake_regs.rdi = at(I_PAGE, 0);
     expect("emulated", faults(movs, at(U, 8), 8), true);
     expect("goes on", goes_on(asked(READ, U, 8, 8, 0, 0), 7), false);
-    next_entry();
+    expect("a miss", next_entry().type, XEN_DSM_PAGE_MISS);
+    /* The guest's tables: what it has got it has got. */
     moved = U + 1;
-    expect("WAKE", one(XEN_DSM_WAKE, I_PAGE), 0);
+    expect("INSTALL", one(XEN_DSM_INSTALL_M, I_PAGE), 0);
+    expect("done", dsm_resume(current), true);
+    expect("value", *(uint64_t *)frames[dom.p2m.e[I_PAGE].mfn].bytes, 7);
+    is_over(0x1003);
+    moved = ~0UL;
+
+    /* An address: it begins anew, and reads from there. */
+    for ( i = 0; i < ARRAY_SIZE(other); i++ )
+    {
+        expect("INVAL", one(XEN_DSM_INVAL, I_PAGE), 0);
+        fake_regs.rip = 0x1000;
+        fake_regs.rsi = at(NEAR, 0);
+        *p = at(U, 8);
+        expect("emulated", faults(indirect, at(U, 8), 8), true);
+        expect("goes on", goes_on(asked(READ, U, 8, 8, 0, 0), 7), false);
+        expect("a miss", next_entry().type, XEN_DSM_PAGE_MISS);
+        *p = other[i].there;
+        width = other[i].width;
+        expect("INSTALL", one(XEN_DSM_INSTALL_M, I_PAGE), 0);
+        expect("anew", dsm_resume(current), true);
+        is_over(0x1000);
+    }
+
+    /* One that has written: it is not tried for ever. */
+    expect("INVAL", one(XEN_DSM_INVAL, I_PAGE), 0);
+    *p = at(U, 8);
+    expect("emulated", faults(write_and_indirect, at(U, 24), 8), true);
+    expect("goes on", goes_on(asked(WRITE, U, 24, 8, 0, 1), 0), false);
+    expect("goes on", goes_on(asked(READ, U, 8, 8, 0, 0), 7), false);
+    expect("a miss", next_entry().type, XEN_DSM_PAGE_MISS);
+    *p = at(U, 16);
+    expect("INSTALL", one(XEN_DSM_INSTALL_M, I_PAGE), 0);
     expect("anew", dsm_resume(current), true);
     is_over(0x1000);
-    expect("emulated", dsm_use_elsewhere(at(U + 1, 8), DATA), true);
-    expect("the other page", goes_on(asked(READ, U + 1, 8, 8, 0, 0), 8), false);
-    expect("a miss", next_entry().type, XEN_DSM_PAGE_MISS);
-    moved = ~0UL;
 }
 
 static void again(void)
@@ -824,15 +1026,15 @@ static void again(void)
 
 /* ---- Cases: what can't be done elsewhere ---- */
 
+/* It asks for the page itself, and says that it is one in state U. */
 static void expect_refused(const char *what)
 {
-    struct xen_dsm_ring_entry e;
+    struct xen_dsm_ring_entry e = next_entry();
 
-    dsm_populate(&dom, _gfn(U));
-    e = next_entry();
     expect(what, e.type, XEN_DSM_PAGE_MISS);
     expect(what, e.gfn, U);
     expect(what, e.flags, XEN_DSM_MISS_OF_U);
+    expect("waits", current->paused, 1);
     expect("WAKE", one(XEN_DSM_WAKE, U), 0);
     is_over(0x1000);
 }
@@ -844,41 +1046,407 @@ static void refused(void)
     address = at(U, 0);
     width = 8;
     expect("a table", dsm_use_elsewhere(at(U, 0), (struct npfec){
-        .write_access = 1, .kind = npfec_kind_in_gpt }), false);
+        .write_access = 1, .kind = npfec_kind_in_gpt }), true);
+    expect_refused("a table");
     expect("nobody knows what", dsm_use_elsewhere(at(U, 0), (struct npfec){
-        .write_access = 1 }), false);
+        .write_access = 1 }), true);
+    expect_refused("nobody knows what");
     expect("code", dsm_use_elsewhere(at(U, 0), (struct npfec){
-        .insn_fetch = 1, .kind = npfec_kind_with_gla }), false);
+        .insn_fetch = 1, .kind = npfec_kind_with_gla }), true);
+    expect_refused("code");
     fake_event = true;
-    expect("an interrupt", dsm_use_elsewhere(at(U, 0), DATA), false);
+    expect("an interrupt", dsm_use_elsewhere(at(U, 0), DATA), true);
+    expect_refused("an interrupt");
     fake_event = false;
     fake_mode = X86_MODE_32BIT;
-    expect("32 bits", dsm_use_elsewhere(at(U, 0), DATA), false);
+    expect("32 bits", dsm_use_elsewhere(at(U, 0), DATA), true);
+    expect_refused("32 bits");
     fake_mode = X86_MODE_64BIT;
     expect("nothing is tried", tries, 0);
-    expect_refused("all of them");
 
     dumps = 0;
-    expect("unknown", faults(unknown, at(U, 0), 8), false);
+    expect("unknown", faults(unknown, at(U, 0), 8), true);
     expect("said", dumps, 1);
     expect_refused("unknown");
 
-    expect("not aligned", faults(cmpxchg_insn, at(U, 2), 4), false);
-    expect("16 bytes", faults(cmpxchg_insn, at(U, 0), 16), false);
-    expect("two pages", faults(cmpxchg_insn, at(U + 1, 0) - 2, 4), false);
-    expect("into it", faults(cmpxchg_insn, at(U, 0) - 2, 4), false);
+    expect("8 bytes", faults(cmpxchg_insn, at(U, 1), 8), true);
+    expect_refused("8 bytes");
+    expect("not in 8 bytes", faults(cmpxchg_insn, at(U, 6), 4), true);
+    expect_refused("not in 8 bytes");
+    expect("16 bytes", faults(cmpxchg_insn, at(U, 0), 16), true);
+    expect_refused("16 bytes");
     instruction = cmpxchg_insn;
-    expect("into it", dsm_use_elsewhere(at(U, 0), DATA), false);
+    address = at(U, 0) - 2;
+    width = 4;
+    expect("INSTALL", one(XEN_DSM_INSTALL_M, U - 1), 0);
+    expect("into it", dsm_use_elsewhere(at(U, 0), DATA), true);
+    expect_refused("into it");
     expect("not the usual one", usual_exchanges, 0);
-    expect_refused("LOCK");
 
     /* The guest has changed it meanwhile. */
     unknown_until = 1;
     expect("emulated", faults(unknown, at(U, 0), 8), true);
     expect("asks for the page", goes_on(asked(READ, U, 0, 8, 0, 0), 0), true);
-    expect("a miss", next_entry().flags, XEN_DSM_MISS_OF_U);
-    expect("waits", current->paused, 1);
-    expect("no instruction", dsm_in_instruction(current), false);
+    expect_refused("changed");
+}
+
+/* What keeps in a register how far it is, and what makes too many accesses. */
+static void unfit(void)
+{
+    static const unsigned int bad[] = {
+        0xc8, 0x0f383190, 0x0f382193, 0x0f3821a0, 0x0f3821a3 };
+    static const unsigned int good[] = {
+        0xc9, 0x0f00c8, 0x0f38218f, 0x0f382194, 0x0f38219f, 0x0f3821a4,
+        0x0f3a2190 };
+    unsigned int i;
+
+    begin();
+    dumps = 0;
+    for ( i = 0; i < ARRAY_SIZE(bad); i++ )
+    {
+        opcode = bad[i];
+        expect("refused", faults(load, at(U, 0), 8), true);
+        expect("said", dumps, i + 1);
+        expect_refused("unfit");
+    }
+    for ( i = 0; i < ARRAY_SIZE(good); i++ )
+    {
+        opcode = good[i];
+        fake_regs.rip = 0x1000;
+        expect("emulated", faults(load, at(U, 0), 8), true);
+        expect("done", goes_on(asked(READ, U, 0, 8, 0, 0), 1), true);
+    }
+    expect("no more", dumps, i ? ARRAY_SIZE(bad) : 0);
+}
+
+/* FXSAVE and the like: the page is looked up, and nothing else happens. */
+static int in_one_piece(const struct x86_emulate_ops *ops,
+                        struct x86_emulate_ctxt *ctxt)
+{
+    return is_missing(address >> PAGE_SHIFT, P2M_ALLOC | P2M_UNSHARE)
+           ? X86EMUL_RETRY : X86EMUL_OKAY;
+}
+
+/* 16 bytes of code are read ahead, and some are in U. */
+static int read_ahead(const struct x86_emulate_ops *ops,
+                      struct x86_emulate_ctxt *ctxt)
+{
+    if ( tries == 1 )
+        is_missing(U + 1, P2M_ALLOC);
+
+    return load(ops, ctxt);
+}
+
+static int exchange_ahead(const struct x86_emulate_ops *ops,
+                          struct x86_emulate_ctxt *ctxt)
+{
+    if ( tries == 1 )
+        is_missing(U + 1, P2M_ALLOC);
+
+    return cmpxchg_insn(ops, ctxt);
+}
+
+static void needed(void)
+{
+    struct xen_dsm_ring_entry e;
+
+    begin();
+    expect("emulated", faults(in_one_piece, at(U, 0), 8), true);
+    expect_refused("in one piece");
+
+    /* Another one, which needs nothing. */
+    expect("emulated", faults(never, at(U, 0), 8), true);
+    is_over(0x1000);
+
+    expect("emulated", faults(read_ahead, at(U, 8), 8), true);
+    expect("done", goes_on(asked(READ, U, 8, 8, 0, 0), 5), true);
+    is_over(0x1003);
+    expect("emulated", faults(exchange_ahead, at(U, 8), 8), true);
+    expect("done", goes_on(asked(CMPXCHG, U, 8, 8, 5, 2), 5), true);
+    is_over(0x1006);
+    fake_regs.rip = 0x1003;
+    /* An ordinary page that is missing is all that is waited for. */
+    expect("emulated", faults(read_ahead, at(I_PAGE, 8), 8), false);
+    expect("emulated", dsm_use_elsewhere(at(U, 8), DATA), true);
+    e = next_entry();
+    expect("a miss", e.gfn, I_PAGE);
+    expect("flags", e.flags, 0);
+    expect("INSTALL", one(XEN_DSM_INSTALL_M, I_PAGE), 0);
+    is_over(0x1003);
+
+    /* A table of the page, in state U. */
+    table = U + 1;
+    expect("emulated", faults(load, at(U, 0), 8), true);
+    e = next_entry();
+    expect("the table", e.gfn, U + 1);
+    expect("the table", e.flags, XEN_DSM_MISS_OF_U);
+    expect("WAKE", one(XEN_DSM_WAKE, U + 1), 0);
+    /* One that is away. */
+    table = I_PAGE;
+    expect("INVAL", one(XEN_DSM_INVAL, I_PAGE), 0);
+    expect("emulated", faults(load, at(U, 0), 8), true);
+    e = next_entry();
+    expect("the table", e.gfn, I_PAGE);
+    expect("the table", e.flags, 0);
+    expect("INSTALL", one(XEN_DSM_INSTALL_M, I_PAGE), 0);
+    is_over(0x1003);
+}
+
+/* ---- Cases: a page that becomes U, or leaves it, at any time ---- */
+
+static bool uncache(unsigned long gfn)
+{
+    if ( gfn != I_PAGE )
+        return false;
+    expect("UNCACHE", one(XEN_DSM_UNCACHE, I_PAGE), 0);
+
+    return true;
+}
+
+static void becomes_u(void)
+{
+    begin();
+    /* Two vCPUs fault on it, and it becomes U for one of them. */
+    is_paged(I_PAGE, P2M_ALLOC);
+    expect("not U yet", dsm_use_elsewhere(at(I_PAGE, 0), DATA), false);
+    uncache(I_PAGE);
+    dsm_populate(&dom, _gfn(I_PAGE));
+    is_over(0x1000);
+    expect("now it is", faults(load, at(I_PAGE, 0), 8), true);
+    expect("done", goes_on(asked(READ, I_PAGE, 0, 8, 0, 0), 1), true);
+    is_over(0x1003);
+    /* It was, and is again: what the fault saw is no refusal. */
+    is_paged(I_PAGE, P2M_ALLOC);
+    expect("CACHE", one(XEN_DSM_CACHE, I_PAGE), 0);
+    expect("not U", dsm_use_elsewhere(at(I_PAGE, 0), DATA), false);
+    uncache(I_PAGE);
+    dsm_populate(&dom, _gfn(I_PAGE));
+    is_over(0x1003);
+    /* Who does not emulate, and has seen U, needs it here. */
+    expect("missing", is_missing(I_PAGE, P2M_ALLOC), true);
+    expect("flags", next_entry().flags, XEN_DSM_MISS_OF_U);
+    expect("CACHE", one(XEN_DSM_CACHE, I_PAGE), 0);
+    /* It becomes so while somebody looks. */
+    is_paged(I_PAGE, P2M_ALLOC);
+    uncache(I_PAGE);
+    dsm_populate(&dom, _gfn(I_PAGE));
+    is_over(0x1003);
+    expect("CACHE", one(XEN_DSM_CACHE, I_PAGE), 0);
+    /* A hypercall that looks up without a hint. */
+    dsm_populate(&dom, _gfn(I_PAGE));
+    expect("flags", next_entry().flags, 0);
+    uncache(I_PAGE);
+    dsm_populate(&dom, _gfn(I_PAGE));
+    expect("flags", next_entry().flags, XEN_DSM_MISS_OF_U);
+    expect("CACHE", one(XEN_DSM_CACHE, I_PAGE), 0);
+
+    /* While the emulator looks: it begins anew. */
+    when_looked_up = uncache;
+    expect("emulated", faults(load, at(I_PAGE, 0), 8), false);
+    expect("emulated", dsm_use_elsewhere(at(U, 0), DATA), true);
+    expect("done", goes_on(asked(READ, I_PAGE, 0, 8, 0, 0), 1), true);
+    is_over(0x1006);
+}
+
+/* Between the walk and the operation: it is looked at again. */
+static void goes_and_stays(void)
+{
+    expect("INVAL", one(XEN_DSM_INVAL, I_PAGE), 0);
+    expect("UNCACHE", one(XEN_DSM_UNCACHE, I_PAGE), 0);
+}
+
+static void becomes_u_late(void)
+{
+    instruction_t *insn[] = { load, store, cmpxchg_insn };
+    unsigned int i;
+
+    begin();
+    for ( i = 0; i < ARRAY_SIZE(insn); i++ )
+    {
+        expect("INSTALL", one(XEN_DSM_INSTALL_M, I_PAGE), 0);
+        expect("not U", faults(insn[i], at(I_PAGE, 0), 8), false);
+        before_usual = goes_and_stays;
+        expect("emulated", dsm_use_elsewhere(at(U, 0), DATA), true);
+        expect("tried", tries, 1);
+        is_over(0x1000);
+    }
+}
+
+static void leaves_u(void)
+{
+    uint64_t cookie;
+
+    /* Before the instruction has begun: other bytes may be there next time. */
+    begin();
+    expect("emulated", faults(load, at(U, 8), 8), true);
+    cookie = asked(READ, U, 8, 8, 0, 0);
+    expect("CACHE", one(XEN_DSM_CACHE, U), 0);
+    expect("DONE", done(1, cookie, XEN_DSM_ACCESS_AGAIN, 0), 0);
+    expect("anew", dsm_resume(current), true);
+    is_over(0x1000);
+    expect("INSTALL", one(XEN_DSM_INSTALL_M, U), 0);
+    fake_regs.rip = 0x2000;
+    expect("emulated", faults(store, at(U + 1, 8), 8), true);
+    expect("fetched", fresh, 0);
+    asked(WRITE, U + 1, 8, 8, 0, RAX);
+}
+
+/* A LOCKed one that is done, and its answer is here. */
+static void leaves_u_locked(void)
+{
+    uint64_t cookie;
+
+    begin();
+    expect("emulated", faults(xadd, at(U, 8), 8), true);
+    expect("goes on", goes_on(asked(READ, U, 8, 8, 0, 0), 40), false);
+    cookie = asked(CMPXCHG, U, 8, 8, 40, 42);
+    expect("DONE", done(1, cookie, 0, 40), 0);
+    expect("CACHE", one(XEN_DSM_CACHE, U), 0);
+    expect("done", dsm_resume(current), true);
+    expect("what was there", RCX, 40);
+    is_over(0x1003);
+}
+
+/* The same, and the page has come. */
+static void leaves_u_and_comes(void)
+{
+    uint64_t cookie;
+
+    begin();
+    expect("emulated", faults(xadd, at(U, 8), 8), true);
+    expect("goes on", goes_on(asked(READ, U, 8, 8, 0, 0), 40), false);
+    cookie = asked(CMPXCHG, U, 8, 8, 40, 42);
+    expect("DONE", done(1, cookie, 0, 40), 0);
+    expect("CACHE", one(XEN_DSM_CACHE, U), 0);
+    expect("INSTALL", one(XEN_DSM_INSTALL_M, U), 0);
+    *(uint64_t *)&frames[dom.p2m.e[U].mfn].bytes[8] = 42;
+    expect("done", dsm_resume(current), true);
+    expect("what was there", RCX, 40);
+    expect("not here", usual_exchanges, 0);
+    is_over(0x1003);
+}
+
+static void leaves_u_stored(void)
+{
+    uint64_t cookie;
+
+    begin();
+    expect("emulated", faults(store, at(U, 8), 8), true);
+    cookie = asked(WRITE, U, 8, 8, 0, 1);
+    expect("DONE", done(1, cookie, 0, 0), 0);
+    expect("CACHE", one(XEN_DSM_CACHE, U), 0);
+    expect("INSTALL", one(XEN_DSM_INSTALL_M, U), 0);
+    *(uint64_t *)&frames[dom.p2m.e[U].mfn].bytes[8] = 7;
+    expect("done", dsm_resume(current), true);
+    expect("another's", *(uint64_t *)&frames[dom.p2m.e[U].mfn].bytes[8], 7);
+    is_over(0x1003);
+}
+
+/* An exchange that is left to do is done here. */
+static void leaves_u_exchange(void)
+{
+    uint64_t cookie;
+
+    begin();
+    expect("emulated", faults(xadd, at(U, 8), 8), true);
+    expect("goes on", goes_on(asked(READ, U, 8, 8, 0, 0), 40), false);
+    cookie = asked(CMPXCHG, U, 8, 8, 40, 42);
+    expect("CACHE", one(XEN_DSM_CACHE, U), 0);
+    expect("DONE", done(1, cookie, XEN_DSM_ACCESS_AGAIN, 0), 0);
+    expect("goes on", dsm_resume(current), false);
+    expect("a miss", next_entry().flags, 0);
+    expect("INSTALL", one(XEN_DSM_INSTALL_M, U), 0);
+    *(uint64_t *)&frames[dom.p2m.e[U].mfn].bytes[8] = 40;
+    expect("done", dsm_resume(current), true);
+    expect("here", usual_exchanges, 1);
+    expect("here", *(uint64_t *)&frames[dom.p2m.e[U].mfn].bytes[8], 42);
+    is_over(0x1003);
+}
+
+static void leaves_u_between_parts(void)
+{
+    uint64_t cookie;
+    uint8_t *bytes;
+    unsigned int i;
+
+    begin();
+    for ( i = 0; i < 16; i++ )
+        wide[i] = 0xb0 + i;
+    expect("emulated", faults(wide_store, at(U, 2), 8), true);
+    expect("goes on", goes_on(asked(WRITE, U, 2, 4, 0, 0xb3b2b1b0), 0), false);
+    cookie = asked(WRITE, U, 6, 2, 0, 0xb5b4);
+    expect("CACHE", one(XEN_DSM_CACHE, U), 0);
+    expect("DONE", done(1, cookie, XEN_DSM_ACCESS_AGAIN, 0), 0);
+    expect("goes on", dsm_resume(current), false);
+    expect("a miss", next_entry().flags, 0);
+    expect("INSTALL", one(XEN_DSM_INSTALL_M, U), 0);
+    bytes = frames[dom.p2m.e[U].mfn].bytes;
+    memset(bytes, 0x55, 16);
+    expect("done", dsm_resume(current), true);
+    expect("another's", bytes[2] == 0x55 && bytes[5] == 0x55, true);
+    expect("the rest", bytes[6] == 0xb4 && bytes[9] == 0xb7, true);
+    expect("not more", bytes[10], 0x55);
+    is_over(0x1003);
+}
+
+/* Over two pages: the first has come, the second stays. */
+static void leaves_u_first(void)
+{
+    uint64_t cookie;
+    uint8_t *bytes;
+    unsigned int i;
+
+    begin();
+    for ( i = 0; i < 16; i++ )
+        wide[i] = 0xb0 + i;
+    expect("emulated", faults(wide_store, at(U + 1, 0) - 4, 8), true);
+    expect("goes on", goes_on(asked(WRITE, U, 0xffc, 4, 0, 0xb3b2b1b0), 0),
+           false);
+    cookie = asked(WRITE, U + 1, 0, 4, 0, 0xb7b6b5b4);
+    expect("CACHE", one(XEN_DSM_CACHE, U), 0);
+    expect("INSTALL", one(XEN_DSM_INSTALL_M, U), 0);
+    bytes = frames[dom.p2m.e[U].mfn].bytes;
+    memset(bytes + 0xff0, 0x55, 16);
+    expect("done", goes_on(cookie, 0), true);
+    expect("another's", bytes[0xffc], 0x55);
+    is_over(0x1003);
+}
+
+/* A page that is here, then U, which comes between two parts. */
+static void leaves_u_second(void)
+{
+    uint64_t cookie;
+    uint8_t *bytes;
+    unsigned int i;
+
+    begin();
+    for ( i = 0; i < 16; i++ )
+        wide[i] = 0xb0 + i;
+    expect("INSTALL", one(XEN_DSM_INSTALL_M, U - 1), 0);
+    expect("emulated", faults(wide_store, at(U, 0) - 2, 10), false);
+    expect("emulated", dsm_use_elsewhere(at(U, 0), DATA), true);
+    goes_on(asked(WRITE, U, 0, 8, 0, 0xb9b8b7b6b5b4b3b2), 0);
+    is_over(0x1003);
+    expect("emulated", faults(wide_store, at(U, 0) - 2, 11), false);
+    expect("emulated", dsm_use_elsewhere(at(U, 0), DATA), true);
+    expect("goes on", goes_on(asked(WRITE, U, 0, 8, 0, 0xb9b8b7b6b5b4b3b2), 0),
+           false);
+    cookie = asked(WRITE, U, 8, 1, 0, 0xba);
+    bytes = frames[dom.p2m.e[U - 1].mfn].bytes;
+    bytes[4094] = 0x55;
+    expect("CACHE", one(XEN_DSM_CACHE, U), 0);
+    expect("DONE", done(1, cookie, XEN_DSM_ACCESS_AGAIN, 0), 0);
+    expect("goes on", dsm_resume(current), false);
+    expect("not before the other can be written", bytes[4094], 0x55);
+    expect("a miss", next_entry().gfn, U);
+    expect("INSTALL", one(XEN_DSM_INSTALL_M, U), 0);
+    frames[dom.p2m.e[U].mfn].bytes[0] = 0x55;
+    expect("done", dsm_resume(current), true);
+    expect("the first", bytes[4094] == 0xb0 && bytes[4095] == 0xb1, true);
+    bytes = frames[dom.p2m.e[U].mfn].bytes;
+    expect("another's", bytes[0], 0x55);
+    expect("the rest", bytes[8], 0xba);
+    is_over(0x1006);
 }
 
 static int too_many(const struct x86_emulate_ops *ops,
@@ -914,7 +1482,7 @@ static void endless(void)
     asked(READ, U, 0, 8, 0, 0);
     DSM->dead = true;
     expect("EIO", dsm_access_away(dom.vcpu[2], &(struct xen_dsm_access){
-        .gfn = U, .width = 8, .op = READ }, &(uint64_t){ 0 }), -EIO);
+        .gfn = U, .width = 8, .op = READ }, 0, at(U, 0)), -EIO);
     expect("a ghost, and no more", dom.vcpu[2]->paused, 1);
 }
 
@@ -994,6 +1562,13 @@ static void placing(void)
     expect("under way", by_daemon(&op), -EBUSY);
     expect("DONE", done(1, cookie, 0, 0), 0);
     expect("placed", by_daemon(&op), 0);
+
+    /* The domain has ended in the middle of an instruction. */
+    expect("in it", dsm_in_instruction(current), true);
+    dom.is_shut_down = true;
+    op.u.place = (struct xen_dsm_place){ .vcpu = 1 };
+    expect("placed", by_daemon(&op), 0);
+    expect("no list", dsm_in_instruction(current), false);
 }
 
 /* ---- Cases: the state ---- */
@@ -1079,7 +1654,7 @@ static int make_one(struct xen_dsm_access *access)
 static void made(void)
 {
     uint8_t *bytes = frames[64 + NEAR].bytes;
-    unsigned int w;
+    unsigned int w, o;
 
     begin();
     for ( w = 1; w <= 8; w *= 2 )
@@ -1110,6 +1685,32 @@ static void made(void)
         expect("not more", bytes[4096 - w], 0xee);
     }
     expect("counted", DSM->stats.accesses_done, 16);
+
+    /* Up to the end of the page, and not aligned. */
+    for ( w = 1; w <= 8; w *= 2 )
+        for ( o = 4096 - 8; o + w <= 4096; o++ )
+        {
+            uint64_t all = w < 8 ? (1UL << 8 * w) - 1 : ~0UL;
+            struct xen_dsm_access a = {
+                .gfn = NEAR, .offset = o, .width = w, .op = WRITE,
+                .value = 0x8877665544332211 & all };
+
+            memset(bytes, 0xee, PAGE_SIZE);
+            expect("WRITE", make_one(&a), 0);
+            expect("there", !memcmp(&bytes[o], &a.value, w), true);
+            expect("not more", bytes[o - 1] == 0xee &&
+                   (o + w == 4096 || bytes[o + w] == 0xee), true);
+            a.op = READ;
+            a.value = a.in_use = 0;
+            expect("READ", make_one(&a), 0);
+            expect("value", a.old, 0x8877665544332211 & all);
+            a.op = CMPXCHG;
+            a.value = 0x99;
+            a.in_use = 0;
+            expect("CMPXCHG", make_one(&a), 0);
+            expect("was there", a.old, 0x8877665544332211 & all);
+            expect("is there", bytes[o], 0x99);
+        }
     expect("references", frames[64 + NEAR].count_info, PGC_allocated | 1);
 }
 
@@ -1143,6 +1744,9 @@ static void not_made(void)
         { { .gfn = NEAR, .width = 3, .op = READ }, -EINVAL },
         { { .gfn = NEAR, .width = 16, .op = READ }, -EINVAL },
         { { .gfn = NEAR, .width = 8, .op = READ, .offset = 4 }, -EINVAL },
+        { { .gfn = NEAR, .width = 8, .op = READ, .offset = 1 }, -EINVAL },
+        { { .gfn = NEAR, .width = 4, .op = CMPXCHG, .offset = 5 }, -EINVAL },
+        { { .gfn = NEAR, .width = 2, .op = READ, .offset = 4095 }, -EINVAL },
         { { .gfn = NEAR, .width = 1, .op = READ, .offset = 4096 }, -EINVAL },
         { { .gfn = NEAR, .width = 8, .op = READ, .in_use = 1 }, -EINVAL },
         { { .gfn = NEAR, .width = 8, .op = READ, .old = 1 }, -EINVAL },
@@ -1196,6 +1800,19 @@ static const struct test_case cases[] = {
     { "walks", walks },
     { "two places", two_places },
     { "a page is missing", page_missing },
+    { "needed", needed },
+    { "unfit", unfit },
+    { "becomes U", becomes_u },
+    { "becomes U late", becomes_u_late },
+    { "a fault is over", fault_is_over },
+    { "leaves U", leaves_u },
+    { "leaves U when exchanged", leaves_u_locked },
+    { "leaves U when exchanged, and comes", leaves_u_and_comes },
+    { "leaves U when stored", leaves_u_stored },
+    { "leaves U before it is exchanged", leaves_u_exchange },
+    { "leaves U between parts", leaves_u_between_parts },
+    { "leaves U, the first of two", leaves_u_first },
+    { "leaves U, the second of two", leaves_u_second },
     { "tries again", tries_again },
     { "two pages", crossing },
     { "a fault", faulting },

@@ -1932,11 +1932,39 @@ ACCESS_MUTANTS = {
     "no value": ("{ a->cookie, what->old, what->value }", "{ a->cookie, what->old }", "stores"),
     "no old value": ("{ a->cookie, what->old, what->value }", "{ a->cookie, 0, what->value }", "exchanges"),
     "no RIP": ("        .rip = a->rip,\n", "", "loads"),
-    "the first access for ever": ("            a->at++;\n", "", "exchanges"),
-    "asks each time": ("    if ( a->at < a->nr )\n    {", "    if ( 0 )\n    {", "loads"),
-    "any access is the same": (
-        "    return a->op == b->op && a->gfn == b->gfn &&",
-        "    return a->op == b->op &&",
+    "no matter by which call": (
+        "a->done[i].call == call && a->done[i].linear",
+        "a->done[i].linear",
+        "exchanges",
+    ),
+    "no matter where": (
+        "a->done[i].call == call && a->done[i].linear == linear",
+        "a->done[i].call == call",
+        "parts",
+    ),
+    "asks each time": (
+        "            return &a->done[i];",
+        "            return NULL;",
+        "loads",
+    ),
+    "another operation": (
+        "(made->what.op == op && made->linear",
+        "(made->linear",
+        "changed tables",
+    ),
+    "before it": (
+        "made->linear >= linear &&\n              ",
+        "",
+        "changed tables",
+    ),
+    "behind it": (
+        " &&\n              made->linear + made->what.width <= linear + bytes) )",
+        ") )",
+        "changed tables",
+    ),
+    "goes on though it has changed": (
+        "        dsm_end_accesses(v);\n        return false;",
+        "        return false;",
         "changed tables",
     ),
     "one cookie": ("a->cookie = ++dsm->cookie;", "a->cookie = dsm->cookie;", "answers"),
@@ -1968,6 +1996,11 @@ ACCESS_MUTANTS = {
     "without end": ("    if ( a->nr == DSM_ACCESSES )", "    if ( a->nr == DSM_ACCESSES + 1 )", "too many"),
     "the dead ask": ("    if ( dsm->dead )\n        rc = -EIO;\n    else\n", "", "too many"),
     "writes change nothing": ("made->what.op == XEN_DSM_ACCESS_WRITE ||\n             (made", "(made", "tries again"),
+    "the first access changes or none": (
+        "            return true;\n    }\n\n    return false;",
+        "            return true;\n        break;\n    }\n\n    return false;",
+        "tries again",
+    ),
     "exchanges change nothing": ("              made->seen == made->what.old) )", "              0) )", "tries again"),
     "exchanges always change": ("              made->seen == made->what.old) )", "              1) )", "exchanges"),
     "is not counted": ("        dsm->stats.accesses++;\n", "", "loads"),
@@ -1982,9 +2015,22 @@ ACCESS_MUTANTS = {
         "    if ( !access->width )",
         "not made",
     ),
-    "beyond the page": ("access->offset >= PAGE_SIZE || ", "", "not made"),
-    "not aligned": ("access->offset % access->width ||\n         ", "", "not made"),
-    "in_use is not looked at": (" ||\n         access->in_use )", " )", "not made"),
+    "beyond the page": ("access->offset >= PAGE_SIZE ||\n         access", "access", "not made"),
+    "in two parts of 8 bytes": (
+        "\n         access->offset % 8 + access->width > 8 || access->in_use",
+        "\n         access->in_use",
+        "not made",
+    ),
+    "aligned only": (
+        "access->offset % 8 + access->width > 8",
+        "access->offset % access->width",
+        "made",
+    ),
+    "in_use is not looked at": (
+        " > 8 || access->in_use )",
+        " > 8 )",
+        "not made",
+    ),
     "old is not looked at": (
         "    if ( (access->old & (compares ? beyond(access->width) : ~0UL)) ||\n         ",
         "    if ( ",
@@ -1996,6 +2042,12 @@ ACCESS_MUTANTS = {
         "not made",
     ),
     "reads 4 for 2": ("read_atomic((const uint16_t *)p)", "read_atomic((const uint32_t *)p)", "made"),
+    "reads 2 for 1": ("read_atomic((const uint8_t *)p)", "read_atomic((const uint16_t *)p)", "made"),
+    "written here and forgotten": (
+        "        a->done[a->nr++] = (struct dsm_access){",
+        "        a->done[a->nr] = (struct dsm_access){",
+        "a fault is over",
+    ),
     "writes 8 for 4": ("write_atomic((uint32_t *)p, (uint32_t)value);", "write_atomic((uint64_t *)p, value);", "made"),
     "writes 2 for 1": (
         "write_atomic((uint8_t *)p, (uint8_t)value);",
@@ -2014,101 +2066,381 @@ def test_access_mutant_is_noticed(mutant: str) -> None:
 
 # As MUTANTS, of dsm_uncached.c.
 UNCACHED_MUTANTS = {
-    "uses rmw": ("    ops.rmw = NULL;\n", "", "exchanges"),
-    "REP MOVS at once": ("    ops.rep_movs = NULL;\n", "", "exchanges"),
-    "REP STOS at once": ("    ops.rep_stos = NULL;\n", "", "exchanges"),
-    "REP INS at once": ("    ops.rep_ins = NULL;\n", "", "exchanges"),
-    "REP OUTS at once": ("    ops.rep_outs = NULL;\n", "", "exchanges"),
-    "does not begin anew": ("    a->at = 0;\n", "", "exchanges"),
-    "any instruction": ("&ctxt, x86_insn_is_mem_access,", "&ctxt, NULL,", "loads"),
-    "other bytes": ("    hvio->mmio_insn_bytes = a->insn_bytes;\n", "", "exchanges"),
-    "bytes are not kept": ("        memcpy(a->insn, ctxt.insn_buf, a->insn_bytes);\n", "", "exchanges"),
+    "uses rmw": (
+        "    ops.rmw = NULL;\n",
+        "",
+        "exchanges",
+    ),
+    "REP MOVS at once": (
+        "    ops.rep_movs = NULL;\n",
+        "",
+        "exchanges",
+    ),
+    "REP STOS at once": (
+        "    ops.rep_stos = NULL;\n",
+        "",
+        "exchanges",
+    ),
+    "REP INS at once": (
+        "    ops.rep_ins = NULL;\n",
+        "",
+        "exchanges",
+    ),
+    "REP OUTS at once": (
+        "    ops.rep_outs = NULL;\n",
+        "",
+        "exchanges",
+    ),
+    "does not begin anew": (
+        "    a->calls = 0;\n",
+        "",
+        "exchanges",
+    ),
+    "any instruction": (
+        "&ctxt, x86_insn_is_mem_access,",
+        "&ctxt, NULL,",
+        "loads",
+    ),
+    "other bytes": (
+        "    hvio->mmio_insn_bytes = a->nr ? a->insn_bytes : 0;",
+        "    hvio->mmio_insn_bytes = 0;",
+        "exchanges",
+    ),
+    "bytes of another one": (
+        "a->nr ? a->insn_bytes : 0;",
+        "a->insn_bytes;",
+        "leaves U",
+    ),
+    "bytes are not kept": (
+        "        memcpy(a->insn, ctxt.insn_buf, a->insn_bytes);\n",
+        "",
+        "exchanges",
+    ),
     "gives up while it waits": (
         "        waits = a->asked || ACCESS_ONCE(w->waiting);",
         "        waits = a->asked;",
         "a page is missing",
     ),
-    "gives up what it has changed": (" || dsm_has_changed(curr)) )", ") )", "tries again"),
-    "enters the guest": (
-        "            raise_softirq(SCHEDULE_SOFTIRQ);\n        return true;",
-        "            ;\n        return true;",
+    "gives up what it has changed": (
+        "        if ( !waits && !dsm_has_changed(curr) )",
+        "        if ( !waits )",
         "tries again",
     ),
-    "hurries": ("        if ( !waits )\n            raise", "        raise", "exchanges"),
-    "no fault": ("        hvm_inject_event(&ctxt.ctxt.event);\n", "", "a fault"),
-    "no segments": ("    if ( works )\n        hvm_emulate_writeback(&ctxt);\n", "", "loads"),
-    "unknown instructions are done": ("        works = false;\n", "", "refused"),
-    "an instruction without end": ("    dsm_end_accesses(curr);\n    if ( works )", "    if ( works )", "loads"),
-    "a guest's table": ("    if ( npfec.kind != npfec_kind_with_gla )", "    if ( 0 )", "refused"),
-    "code": ("    else if ( npfec.insn_fetch )", "    else if ( 0 )", "refused"),
-    "the frame of an interrupt": ("    else if ( hvm_event_pending(curr) )", "    else if ( 0 )", "refused"),
-    "32 bits": ("    else if ( hvm_guest_x86_mode(curr) != X86_MODE_64BIT )", "    else if ( 0 )", "refused"),
-    "all pages": ("    if ( !dsm_is_uncached(curr->domain, gfn) )\n        return false;\n", "", "two places"),
-    "asks for nothing": ("        dsm_populate(v->domain, _gfn(gfn));", "        (void)gfn;", "refused"),
-    "says that it is over": ("    return !a->nr;", "    return true;", "exchanges"),
-    "wide ones at once": ("    while ( width > bytes || offset % width )", "    while ( width > bytes )", "parts"),
-    "more than there is": ("    while ( width > bytes || offset % width )", "    while ( offset % width )", "parts"),
-    "the first part for ever": ("        data += access.width;\n", "", "parts"),
-    "at one place": ("        offset += access.width;\n        data", "        data", "parts"),
+    "enters the guest": (
+        "            raise_softirq(SCHEDULE_SOFTIRQ);\n        return;",
+        "            ;\n        return;",
+        "tries again",
+    ),
+    "hurries": (
+        "        if ( !waits )\n            raise",
+        "        raise",
+        "exchanges",
+    ),
+    "no fault": (
+        "        hvm_inject_event(&ctxt.ctxt.event);\n",
+        "",
+        "a fault",
+    ),
+    "no segments": (
+        "    hvm_emulate_writeback(&ctxt);\n",
+        "",
+        "loads",
+    ),
+    "an instruction without end": (
+        "    dsm_end_accesses(curr);\n    hvm",
+        "    hvm",
+        "loads",
+    ),
+    "what is unknown is kept": (
+        "        dsm_end_accesses(curr);\n        dsm_populate",
+        "        dsm_populate",
+        "refused",
+    ),
+    "what is unknown is not needed": (
+        "        dsm_populate_uncached(_gfn(a->gfn));\n",
+        "",
+        "refused",
+    ),
+    "another page is needed": (
+        "accesses.gfn = gfn_x(gfn);",
+        "accesses.gfn = 0;",
+        "refused",
+    ),
+    "what is refused is not needed": (
+        "        dsm_populate_uncached(gfn);\n",
+        "",
+        "refused",
+    ),
+    "what it needs in another way": (
+        "            dsm_populate_uncached(_gfn(a->needed));\n",
+        "",
+        "needed",
+    ),
+    "what another one has needed": (
+        "    a->needed = gfn_x(INVALID_GFN);\n    a->trying",
+        "    a->trying",
+        "needed",
+    ),
+    "asks at once": (
+        "    a->trying = true;\n",
+        "",
+        "needed",
+    ),
+    "asks never again": (
+        "    a->trying = false;\n",
+        "",
+        "becomes U",
+    ),
+    "what was read ahead": (
+        "    a->needed = gfn_x(INVALID_GFN);\n\n    if ( !bytes",
+        "    if ( !bytes",
+        "needed",
+    ),
+    "what was read ahead of an exchange": (
+        "    a->needed = gfn_x(INVALID_GFN);\n\n    if ( !find",
+        "    if ( !find",
+        "needed",
+    ),
+    "became U meanwhile": (
+        "    my_accesses()->needed = gfn_x(INVALID_GFN);\n\n    return rc;\n}\n\n/* The same",
+        "    return rc;\n}\n\n/* The same",
+        "becomes U late",
+    ),
+    "became U before an exchange": (
+        "    my_accesses()->needed = gfn_x(INVALID_GFN);\n\n    return rc;\n}\n\nstatic int cf_check",
+        "    return rc;\n}\n\nstatic int cf_check",
+        "becomes U late",
+    ),
+    "a guest's table": (
+        "    if ( npfec.kind != npfec_kind_with_gla )",
+        "    if ( 0 )",
+        "refused",
+    ),
+    "code": (
+        "    else if ( npfec.insn_fetch )",
+        "    else if ( 0 )",
+        "refused",
+    ),
+    "the frame of an interrupt": (
+        "    else if ( hvm_event_pending(curr) )",
+        "    else if ( 0 )",
+        "refused",
+    ),
+    "32 bits": (
+        "    else if ( hvm_guest_x86_mode(curr) != X86_MODE_64BIT )",
+        "    else if ( 0 )",
+        "refused",
+    ),
+    "all pages": (
+        "    if ( !dsm_is_uncached(curr->domain, gfn) )\n    {",
+        "    if ( 0 )\n    {",
+        "two places",
+    ),
+    "what the fault saw": (
+        "        dsm_want_cached(gfn);\n",
+        "",
+        "becomes U",
+    ),
+    "says that it is over": (
+        "    return !a->nr;",
+        "    return true;",
+        "exchanges",
+    ),
+    "wide ones at once": (
+        "    while ( width > bytes || offset % 8 + width > 8 )",
+        "    while ( width > bytes )",
+        "parts",
+    ),
+    "more than there is": (
+        "    while ( width > bytes || offset % 8",
+        "    while ( offset % 8",
+        "parts",
+    ),
+    "aligned parts": (
+        "offset % 8 + width > 8 )\n        width",
+        "offset % width )\n        width",
+        "parts",
+    ),
+    "at one place": (
+        "        .offset = linear & ~PAGE_MASK,",
+        "        .offset = use->linear & ~PAGE_MASK,",
+        "parts",
+    ),
+    "the first part's bytes": (
+        "memcpy(&access.value, use->data + part->from,",
+        "memcpy(&access.value, use->data,",
+        "parts",
+    ),
     "writes nothing": (
-        "        if ( write )\n            memcpy(&access.value",
-        "        if ( 0 )\n            memcpy(&access.value",
+        "    if ( use->write )\n        memcpy(&access.value",
+        "    if ( 0 )\n        memcpy(&access.value",
         "stores",
     ),
     "reads nothing": (
-        "        if ( !write )\n            memcpy(data, &seen",
-        "        if ( 0 )\n            memcpy(data, &seen",
+        "        if ( !use->write )\n            memcpy",
+        "        if ( 0 )\n            memcpy",
         "loads",
     ),
+    "reads to one place": (
+        "memcpy(use->data + part->from, &made->seen",
+        "memcpy(use->data, &made->seen",
+        "parts",
+    ),
+    "ENTER": (
+        "    case X86EMUL_OPC(0, 0xc8): ",
+        "    case X86EMUL_OPC(0, 0xff): ",
+        "unfit",
+    ),
+    "gathers": (
+        "X86EMUL_OPC(0x0f38, 0x93):",
+        "X86EMUL_OPC(0x0f38, 0x92):",
+        "unfit",
+    ),
+    "scatters": (
+        "X86EMUL_OPC(0x0f38, 0xa0) ...",
+        "X86EMUL_OPC(0x0f38, 0xa1) ...",
+        "unfit",
+    ),
+    "another table of opcodes": (
+        "ctxt->opcode & (X86EMUL_OPC_EXT_MASK | 0xff)",
+        "ctxt->opcode & 0xff",
+        "unfit",
+    ),
+    "prefixes are opcodes": (
+        "ctxt->opcode & (X86EMUL_OPC_EXT_MASK | 0xff)",
+        "ctxt->opcode",
+        "unfit",
+    ),
     "the second page is usual": (
-        "    if ( bytes > first )\n        uncached[1]",
-        "    if ( 0 )\n        uncached[1]",
+        "bytes > in_page ? 2 : 1",
+        "1",
         "two pages",
     ),
     "the other page first": (
-        "    if ( uncached[0] )\n    {\n        rc = use_part",
-        "    if ( !uncached[0] )\n        usual(seg, offset, data, first, write, ctxt);\n"
-        "    if ( uncached[0] )\n    {\n        rc = use_part",
+        "        if ( part[i].uncached )\n            return there",
+        "        if ( i && part[i].uncached && !part[0].uncached && here_first(use, part) == X86EMUL_OKAY "
+        ")\n            return there(use, &part[i]);\n        else if ( part[i].uncached )\n            "
+        "return there",
         "two pages",
     ),
     "writes before a fault": (
-        "    if ( gfn[0] == gfn_x(INVALID_GFN) || gfn[1] == gfn_x(INVALID_GFN) )\n    {",
-        "    if ( 0 )\n    {",
+        "             part[i].gfn == gfn_x(INVALID_GFN) )",
+        "             0 )",
         "two pages",
     ),
-    "not the first part": (
-        "    if ( !uncached[0] )\n        return usual(seg, offset, data, first",
-        "    if ( 0 )\n        return usual(seg, offset, data, first",
-        "two pages",
+    "a fault that is over is all": (
+        "            return rc == X86EMUL_OKAY ? X86EMUL_RETRY : rc;",
+        "            return rc;",
+        "a fault is over",
     ),
-    "not the second part": (
-        "    if ( !uncached[1] )\n        return usual(seg, offset + first,",
-        "    if ( 0 )\n        return usual(seg, offset + first,",
-        "two pages",
+    "written twice after a fault": (
+        "    if ( rc == X86EMUL_OKAY && use->write )\n        dsm_access_here",
+        "    if ( 0 )\n        dsm_access_here",
+        "a fault is over",
     ),
-    "exchanges in two parts": (" || linear % bytes )", " )", "refused"),
-    "exchanges of 16 bytes": ("    if ( bytes > sizeof(access.old) || linear", "    if ( linear", "refused"),
-    "exchanges on the first page": (
-        " &&\n          !is_uncached(seg, linear + bytes - 1, true, ctxt, &gfn)) )",
-        ") )",
+    "asks the page and not the list": (
+        "        part[i].from = part[i].begin;\n        take(use, &part[i]);\n",
+        "        part[i].from = part[i].begin;\n        if ( walk(use, use->linear + part[i].begin, "
+        "&part[i].gfn, &part[i].uncached) == X86EMUL_OKAY && part[i].uncached )\n            take(use, "
+        "&part[i]);\n",
+        "leaves U when stored",
+    ),
+    "all of it again": (
+        "part[i].uncached || part[i].from > part[i].begin )",
+        "part[i].uncached )",
+        "leaves U between parts",
+    ),
+    "a table is missing, and it goes on": (
+        "        return pfec & PFEC_page_paged ? X86EMUL_RETRY : X86EMUL_OKAY;",
+        "        return X86EMUL_OKAY;",
+        "needed",
+    ),
+    "exchanges in two parts": (
+        "    if ( use.linear % 8 + bytes > 8 )",
+        "    if ( bytes > 8 )",
         "refused",
     ),
-    "all exchanges succeed": ("rc != X86EMUL_OKAY || seen == access.old )", "1 )", "exchanges"),
-    "an exchange sees nothing": ("    memcpy(p_old, &seen, bytes);\n", "", "exchanges"),
+    "exchanges of 16 bytes": (
+        "    if ( use.linear % 8 + bytes > 8 )",
+        "    if ( use.linear % 8 + bytes > 16 )",
+        "refused",
+    ),
+    "exchanges on the first page": (
+        "    if ( !uncached && !last_uncached )",
+        "    if ( !uncached )",
+        "refused",
+    ),
+    "exchanges are walked as reads": (
+        "        .offset = offset,\n        .write = true,\n",
+        "        .offset = offset,\n",
+        "walks",
+    ),
+    "an exchange's segment is read": (
+        "    if ( !find_linear(seg, offset, bytes, true,",
+        "    if ( !find_linear(seg, offset, bytes, false,",
+        "walks",
+    ),
+    "a segment is read": (
+        "    if ( !bytes || !find_linear(seg, offset, bytes, write,",
+        "    if ( !bytes || !find_linear(seg, offset, bytes, false,",
+        "walks",
+    ),
+    "any address of an exchange": (
+        "    if ( !find_linear(seg, offset, bytes, true, ctxt, &use.linear) )\n",
+        "    find_linear(seg, offset, bytes, true, ctxt, &use.linear);\n    if ( 0 )\n",
+        "a fault",
+    ),
+    "an exchange asks the page and not the list": (
+        "    made = dsm_find_access(current, use.call, use.linear);\n",
+        "    made = walk(&use, use.linear, &gfn, &uncached) == X86EMUL_OKAY && uncached ? "
+        "dsm_find_access(current, use.call, use.linear) : NULL;\n",
+        "leaves U when exchanged, and comes",
+    ),
+    "all exchanges succeed": (
+        "        if ( made->seen == made->what.old )",
+        "        if ( 1 )",
+        "exchanges",
+    ),
+    "an exchange sees nothing": (
+        "        memcpy(p_old, &made->seen, made->what.width);\n",
+        "",
+        "exchanges",
+    ),
     "exchanges the other way round": (
         "    memcpy(&access.value, p_new, bytes);",
         "    memcpy(&access.value, p_old, bytes);",
         "exchanges",
     ),
-    "a program is the kernel": ("        pfec |= PFEC_user_mode;", "        ;", "walks"),
-    "a write is a read": ("        pfec |= PFEC_write_access;", "        ;", "walks"),
+    "a program is the kernel": (
+        "        pfec |= PFEC_user_mode;",
+        "        ;",
+        "walks",
+    ),
+    "the processor is a program": (
+        "        pfec |= PFEC_implicit;",
+        "        ;",
+        "walks",
+    ),
+    "a write is a read": (
+        "        pfec |= PFEC_write_access;",
+        "        ;",
+        "walks",
+    ),
     "no base": (
         "    reg = hvmemul_get_seg_reg(seg, hvm_ctxt(ctxt));",
         "    reg = hvmemul_get_seg_reg(x86_seg_ds, hvm_ctxt(ctxt));",
         "walks",
     ),
-    "a segment where none is": ("    if ( seg == x86_seg_none || seg == x86_seg_sys )", "    if ( 0 )", "walks"),
-    "any address": ("    if ( !bytes || !find_linear(", "    if ( !bytes && !find_linear(", "a fault"),
+    "a segment where none is": (
+        "    if ( seg == x86_seg_none || seg == x86_seg_sys )",
+        "    if ( 0 )",
+        "walks",
+    ),
+    "any address": (
+        "    if ( !bytes || !find_linear(",
+        "    if ( !bytes && !find_linear(",
+        "a fault",
+    ),
 }
 
 
@@ -2150,9 +2482,39 @@ STATE_U_MUTANTS = {
         "a page is missing",
     ),
     "is not missed": (
-        "missing = state == XEN_DSM_STATE_I || state == XEN_DSM_STATE_U ||",
-        "missing = state == XEN_DSM_STATE_I ||",
+        "              (state == XEN_DSM_STATE_U && uncached) ||\n",
+        "",
         "refused",
+    ),
+    "nobody has seen that it is U": (
+        "(state == XEN_DSM_STATE_U && uncached)",
+        "state == XEN_DSM_STATE_U",
+        "becomes U",
+    ),
+    "no look-up sees it": (
+        "            .uncached = uncached,\n",
+        "",
+        "becomes U",
+    ),
+    "all look-ups see it": (
+        "    bool uncached = false;\n",
+        "    bool uncached = true;\n",
+        "becomes U",
+    ),
+    "without a hint it is not U": (
+        "want ? hint->uncached : dsm_is_uncached(d, gfn)",
+        "want ? hint->uncached : false",
+        "becomes U",
+    ),
+    "is asked for while it is tried": (
+        "        dsm->vcpu[curr->vcpu_id].accesses.needed = gfn_x(gfn);\n        return;\n",
+        "        dsm->vcpu[curr->vcpu_id].accesses.needed = gfn_x(gfn);\n",
+        "needed",
+    ),
+    "an ordinary page needs room": (
+        "    if ( uncached && may_be_uncached(",
+        "    if ( may_be_uncached(",
+        "states",
     ),
     "is not installed": (
         "    case XEN_DSM_STATE_I:\n    case XEN_DSM_STATE_U:\n        return 0;",
@@ -2245,4 +2607,9 @@ def test_state_u_mutant_is_noticed(mutant: str) -> None:
 
 def test_a_vcpu_that_waits_for_an_access_is_under_way() -> None:
     mutant = ("             dsm_is_accessing(dsm, v->vcpu_id) ||\n", "", "PLACE")
+    assert_noticed(VCPUS, mutant, partial(build_uncached, VCPUS))
+
+
+def test_a_vcpu_that_is_placed_elsewhere_is_in_no_instruction() -> None:
+    mutant = ("            dsm_end_accesses(v);\n", "", "PLACE")
     assert_noticed(VCPUS, mutant, partial(build_uncached, VCPUS))

@@ -41,10 +41,13 @@
 #define smp_mb() __sync_synchronize()
 #define smp_wmb() __sync_synchronize()
 #define cpu_relax() ((void)0)
-#define read_atomic(p) (*(const volatile typeof(*(p)) *)(p))
+/* One MOV, which need not be aligned. */
+#define fake_mov(p) \
+    (((volatile struct __attribute__((packed)) { typeof(*(p)) v_; } *)(p))->v_)
+#define read_atomic(p) fake_mov(p)
 unsigned long __cmpxchg(volatile void *p, unsigned long old, unsigned long new,
                         int size);
-#define write_atomic(p, v) ((void)(*(volatile typeof(*(p)) *)(p) = (v)))
+#define write_atomic(p, v) ((void)(fake_mov(p) = (v)))
 #define min(a, b) ((a) < (b) ? (a) : (b))
 #define max(a, b) ((a) > (b) ? (a) : (b))
 #define min_t(t, a, b) min((t)(a), (t)(b))

@@ -30,7 +30,13 @@ enum hvm_access_type { hvm_access_read, hvm_access_write };
 struct segment_register { uint64_t base; unsigned int dpl; };
 struct x86_emulate_state;
 struct x86_event { int vector; };
-struct x86_emulate_ctxt { struct cpu_user_regs *regs; struct x86_event event; };
+struct x86_emulate_ctxt {
+    struct cpu_user_regs *regs;
+    unsigned int opcode;
+    struct x86_event event;
+};
+#define X86EMUL_OPC_EXT_MASK 0xffff0000U
+#define X86EMUL_OPC(ext, byte) ((uint8_t)(byte) | (ext) << 16)
 struct x86_emulate_ops {
     int (*read)(enum x86_segment seg, unsigned long offset, void *p_data,
                 unsigned int bytes, struct x86_emulate_ctxt *ctxt);

@@ -130,9 +130,9 @@
 /* A hypercall needs the page: for its arguments, or to free it. */
 #define XEN_DSM_MISS_BY_XEN     (1u << 1)
 /*
- * The frame is in state U, and what is to be done with it can't be done
- * elsewhere: a table of the guest, code, the stack of an interrupt, or an
- * instruction that Xen does not emulate, which its log says.
+ * Who asks has found the frame in state U, and what is to be done with it can't
+ * be done elsewhere: a table of the guest, code, the stack of an interrupt, or
+ * an instruction that Xen does not emulate, which its log says.
  */
 #define XEN_DSM_MISS_OF_U       (1u << 2)
 
@@ -710,8 +710,9 @@ typedef struct xen_dsm_time xen_dsm_time_t;
  * somebody else refers to the page, so that it can't leave (INVAL, -EBUSY or
  * -EPERM).
  *
- *   -EINVAL    another op, a width that is not 1, 2, 4 or 8, an offset that is
- *              not a multiple of it below 4096, or not zero what has to be
+ *   -EINVAL    another op, a width that is not 1, 2, 4 or 8, bytes that
+ *              are not within 8 aligned ones of the page, or not zero what has
+ *              to be
  *   -ERANGE    outside all ranges
  *   -EXDEV     the frame is homed on another slice
  *   -ENOENT    the frame is a hole

@@ -9,14 +9,15 @@
  * and finds it (hvm/dsm_uncached.c).
  *
  * Exactly once.  An instruction may make several accesses, and it begins from
- * its first one each time.  So all that it has made are kept in their order
- * until it ends: each try gets what those before have got, and asks for the
- * next one.  Nothing else of that vCPU runs in between: it takes no interrupt
- * before its instruction has ended, and an INIT, which ends it, throws all of
- * it away, and the result that is still to come.  If the instruction makes
- * another access than before, since the guest has changed what it stands on
- * meanwhile (page tables, without telling this CPU), it begins anew: what it
- * has written then is written twice, which is that guest's doing.
+ * its first one each time.  So all that it has made are kept until it ends,
+ * with their places in it: the number of the emulator's call, and the linear
+ * address.  Each try gets what those before have got, whatever has become of
+ * the page and of the guest's tables since, and asks for the next one.  Nothing
+ * else of that vCPU runs in between: it takes no interrupt before its
+ * instruction has ended, and an INIT, which ends it, throws all of it away, and
+ * the result that is still to come.  If a call is another one than before (an
+ * address that the instruction reads from memory, and that somebody has changed
+ * meanwhile), it begins anew: what it has written then is written twice.
  *
  * An answer names an access that is under way, by a number that was never used
  * before; all others are refused.
@@ -83,11 +84,46 @@ bool dsm_is_accessing(const struct dsm_domain *dsm, unsigned int vcpu)
     return dsm->vcpu[vcpu].accesses.asked;
 }
 
-static bool is_same(const struct xen_dsm_access *a,
-                    const struct xen_dsm_access *b)
+const struct dsm_access *dsm_find_access(const struct vcpu *v,
+                                         unsigned int call,
+                                         unsigned long linear)
 {
-    return a->op == b->op && a->gfn == b->gfn && a->offset == b->offset &&
-           a->width == b->width;
+    const struct dsm_accesses *a =
+        &v->domain->arch.dsm->vcpu[v->vcpu_id].accesses;
+    unsigned int i;
+
+    for ( i = 0; i < a->nr; i++ )
+        if ( a->done[i].call == call && a->done[i].linear == linear )
+            return &a->done[i];
+
+    return NULL;
+}
+
+bool dsm_access_fits(struct vcpu *v, unsigned int call, unsigned int op,
+                     unsigned long linear, unsigned int bytes)
+{
+    const struct dsm_accesses *a =
+        &v->domain->arch.dsm->vcpu[v->vcpu_id].accesses;
+    unsigned int i;
+
+    for ( i = 0; i < a->nr; i++ )
+    {
+        const struct dsm_access *made = &a->done[i];
+
+        if ( made->call != call ||
+             (made->what.op == op && made->linear >= linear &&
+              made->linear + made->what.width <= linear + bytes) )
+            continue;
+
+        if ( dsm_has_changed(v) )
+            gprintk(XENLOG_WARNING,
+                    "DSM: instruction at %#lx has changed: executed twice\n",
+                    a->rip);
+        dsm_end_accesses(v);
+        return false;
+    }
+
+    return true;
 }
 
 bool dsm_has_changed(const struct vcpu *v)
@@ -115,7 +151,6 @@ void dsm_end_accesses(struct vcpu *v)
 
     ASSERT(!a->asked);
     a->nr = 0;
-    a->insn_bytes = 0;
 }
 
 bool dsm_in_instruction(const struct vcpu *v)
@@ -138,30 +173,12 @@ void dsm_cancel_instruction(struct vcpu *v)
 }
 
 int dsm_access_away(struct vcpu *v, const struct xen_dsm_access *access,
-                    uint64_t *seen)
+                    unsigned int call, unsigned long linear)
 {
     struct domain *d = v->domain;
     struct dsm_domain *dsm = d->arch.dsm;
     struct dsm_accesses *a = &dsm->vcpu[v->vcpu_id].accesses;
     int rc = -ERESTART;
-
-    if ( a->at < a->nr )
-    {
-        const struct dsm_access *made = &a->done[a->at];
-
-        if ( is_same(&made->what, access) )
-        {
-            *seen = made->seen;
-            a->at++;
-            return 0;
-        }
-        if ( dsm_has_changed(v) )
-            gprintk(XENLOG_WARNING,
-                    "DSM: instruction at %#lx has changed: executed twice\n",
-                    a->rip);
-        dsm_end_accesses(v);
-        return -ERESTART;
-    }
 
     if ( a->nr == DSM_ACCESSES )
         return -E2BIG;
@@ -171,7 +188,8 @@ int dsm_access_away(struct vcpu *v, const struct xen_dsm_access *access,
         rc = -EIO;
     else
     {
-        a->done[a->nr] = (struct dsm_access){ .what = *access };
+        a->done[a->nr] = (struct dsm_access){
+            .call = call, .linear = linear, .what = *access };
         a->nr++;
         a->rip = guest_cpu_user_regs()->rip;
         a->cookie = ++dsm->cookie;
@@ -187,6 +205,19 @@ int dsm_access_away(struct vcpu *v, const struct xen_dsm_access *access,
         dsm_notify(d);
 
     return rc;
+}
+
+void dsm_access_here(struct vcpu *v, unsigned int call, unsigned long linear,
+                     unsigned int bytes)
+{
+    struct dsm_accesses *a = &v->domain->arch.dsm->vcpu[v->vcpu_id].accesses;
+
+    if ( a->nr < DSM_ACCESSES )
+        a->done[a->nr++] = (struct dsm_access){
+            .call = call,
+            .linear = linear,
+            .what = { .op = XEN_DSM_ACCESS_WRITE, .width = bytes },
+        };
 }
 
 static uint64_t beyond(unsigned int width)
@@ -257,8 +288,9 @@ int dsm_check_access(const struct xen_dsm_access *access)
          access->width != 8 )
         return -EINVAL;
 
-    if ( access->offset >= PAGE_SIZE || access->offset % access->width ||
-         access->in_use )
+    /* Within 8 bytes that are aligned it is one access on every CPU. */
+    if ( access->offset >= PAGE_SIZE ||
+         access->offset % 8 + access->width > 8 || access->in_use )
         return -EINVAL;
 
     if ( (access->old & (compares ? beyond(access->width) : ~0UL)) ||

@@ -278,7 +278,10 @@ int dsm_place(struct domain *d, struct xen_dsm_place *place)
         pause_ghost(dsm, v);
         /* A page that it needs it will miss where it runs. */
         if ( place->slice != dsm->slice )
+        {
             dsm_end_wait(d, v->vcpu_id);
+            dsm_end_accesses(v);
+        }
     }
     spin_unlock(&dsm->lock);
 

@@ -46,7 +46,8 @@
  *
  * U is for a page of another slice that can't leave it.  Faults on it come to
  * hvm/dsm_uncached.c first.  Who looks it up otherwise sees what he sees of I,
- * and asks for it; but not another domain, which finds a hole.
+ * and asks for it; but not another domain, which finds a hole.  Only who saw U
+ * asks for a page in state U: one that became so since is looked up again.
  *
  *
  * Homes.  A frame whose bit in dsm_range.elsewhere is set is homed on another
@@ -143,6 +144,7 @@
 struct dsm_want {
     unsigned long gfn;
     unsigned int want;          /* XEN_DSM_WANT_*, 0: none */
+    bool uncached;              /* it was in state U */
 };
 static DEFINE_PER_CPU(struct dsm_want, dsm_want);
 static DEFINE_PER_CPU(bool, dsm_ad_missed);
@@ -287,6 +289,7 @@ mfn_t dsm_p2m_fixup(struct p2m_domain *p2m, gfn_t gfn, mfn_t mfn,
                     p2m_type_t *t, p2m_query_t q, unsigned int *page_order)
 {
     struct dsm_domain *dsm = p2m->domain->arch.dsm;
+    bool uncached = false;
 
     if ( !p2m_is_hostp2m(p2m) || dsm->dead )
         return mfn;
@@ -298,6 +301,7 @@ mfn_t dsm_p2m_fixup(struct p2m_domain *p2m, gfn_t gfn, mfn_t mfn,
 
     case XEN_DSM_STATE_U:
         /* It would wait for ever. */
+        uncached = true;
         if ( current->domain == p2m->domain )
             break;
         return mfn;
@@ -315,6 +319,7 @@ mfn_t dsm_p2m_fixup(struct p2m_domain *p2m, gfn_t gfn, mfn_t mfn,
         this_cpu(dsm_want) = (struct dsm_want){
             .gfn = gfn_x(gfn),
             .want = q & P2M_UNSHARE ? XEN_DSM_WANT_M : XEN_DSM_WANT_S,
+            .uncached = uncached,
         };
 
     *t = p2m_ram_paged;
@@ -405,6 +410,7 @@ int dsm_may_change(struct p2m_domain *p2m, gfn_t gfn, unsigned int order)
         switch ( state_of(dsm, i, t) )
         {
         case XEN_DSM_STATE_I:
+        case XEN_DSM_STATE_U:
         case XEN_DSM_STATE_S:
             return -EBUSY;
 
@@ -659,11 +665,11 @@ static void wake(struct domain *d, struct dsm_domain *dsm, unsigned long gfn)
 }
 
 /*
- * Look at the state once more and ask for the page.  Returns false if that is
- * not necessary any more.
+ * Look at the state once more and ask for the page; uncached: in state U, too.
+ * Returns false if that is not necessary any more.
  */
 static bool miss(struct domain *d, unsigned long gfn, unsigned int want,
-                 bool by_xen)
+                 bool by_xen, bool uncached)
 {
     struct dsm_domain *dsm = d->arch.dsm;
     struct p2m_domain *p2m = p2m_get_hostp2m(d);
@@ -677,7 +683,8 @@ static bool miss(struct domain *d, unsigned long gfn, unsigned int want,
     /* Without a hint: I is in everybody's way, and S in a writer's only. */
     if ( !want )
         want = state == XEN_DSM_STATE_S ? XEN_DSM_WANT_M : XEN_DSM_WANT_S;
-    missing = state == XEN_DSM_STATE_I || state == XEN_DSM_STATE_U ||
+    missing = state == XEN_DSM_STATE_I ||
+              (state == XEN_DSM_STATE_U && uncached) ||
               (state == XEN_DSM_STATE_S && want != XEN_DSM_WANT_S);
     if ( missing )
     {
@@ -708,11 +715,29 @@ void dsm_want_nodata(gfn_t gfn)
         hint->want = XEN_DSM_WANT_M_NODATA;
 }
 
+void dsm_want_cached(gfn_t gfn)
+{
+    struct dsm_want *hint = &this_cpu(dsm_want);
+
+    if ( hint->gfn == gfn_x(gfn) )
+        hint->uncached = false;
+}
+
+void dsm_populate_uncached(gfn_t gfn)
+{
+    struct dsm_want *hint = &this_cpu(dsm_want);
+    unsigned int want = hint->gfn == gfn_x(gfn) ? hint->want : 0;
+
+    hint->want = 0;
+    miss(current->domain, gfn_x(gfn), want, false, true);
+}
+
 void dsm_populate(struct domain *d, gfn_t gfn)
 {
     struct dsm_domain *dsm = d->arch.dsm;
     struct dsm_want *hint = &this_cpu(dsm_want);
     unsigned int want = hint->gfn == gfn_x(gfn) ? hint->want : 0;
+    bool uncached = want ? hint->uncached : dsm_is_uncached(d, gfn);
     const struct vcpu *curr = current;
 
     hint->want = 0;
@@ -730,8 +755,16 @@ void dsm_populate(struct domain *d, gfn_t gfn)
         return;
     }
 
+    /* Not asked for before it is known that it is needed so. */
+    if ( curr->domain == d && uncached &&
+         dsm->vcpu[curr->vcpu_id].accesses.trying )
+    {
+        dsm->vcpu[curr->vcpu_id].accesses.needed = gfn_x(gfn);
+        return;
+    }
+
     miss(d, gfn_x(gfn), want,
-         curr->domain == d && dsm->vcpu[curr->vcpu_id].in_hcall);
+         curr->domain == d && dsm->vcpu[curr->vcpu_id].in_hcall, uncached);
 }
 
 int dsm_recall(struct domain *d, gfn_t gfn, unsigned int order)
@@ -766,7 +799,7 @@ int dsm_recall(struct domain *d, gfn_t gfn, unsigned int order)
             continue;
         if ( current->domain != d )
             return -EBUSY;
-        if ( !miss(d, i, XEN_DSM_WANT_M_NODATA, true) )
+        if ( !miss(d, i, XEN_DSM_WANT_M_NODATA, true, false) )
             continue;
 
         spin_lock(&dsm->lock);

@@ -80,10 +80,21 @@ void dsm_want_nodata(gfn_t gfn);
 bool dsm_is_uncached(const struct domain *d, gfn_t gfn);
 
 /*
+ * A walk of the guest's tables has ended at that frame, whose page is paged
+ * out.  In state U the walk has found it all the same: it is used where it is.
+ */
+#define dsm_walk_ends(d, gfn) (dsm_enabled(d) && dsm_is_uncached(d, gfn))
+
+/* The current vCPU needs a page in state U here: as dsm_populate(). */
+void dsm_populate_uncached(gfn_t gfn);
+/* A look-up has found state U: that is over, and dsm_populate() is to know. */
+void dsm_want_cached(gfn_t gfn);
+
+/*
  * The current vCPU faulted at that address.  If the page is in state U, have
- * its instruction emulated, and what it does with the page done where that is.
- * Returns false if it can't be, or the page is in another state: then it is to
- * be asked for.
+ * its instruction emulated, and what it does with the page done where that is;
+ * if it can't be, the page is asked for.  Returns false if the page is in
+ * another state: then it is to be asked for.
  *
  * Context: the fault, no locks held.  May pause the vCPU.
  */
@@ -217,6 +228,8 @@ static inline void dsm_populate(struct domain *d, gfn_t gfn) {}
 #define dsm_clears_page(gpa, npfec) ((void)(gpa), (void)(npfec), false)
 
 static inline void dsm_want_nodata(gfn_t gfn) {}
+
+#define dsm_walk_ends(d, gfn) ((void)(d), (void)(gfn), false)
 
 #define dsm_use_elsewhere(gpa, npfec) ((void)(gpa), (void)(npfec), false)
 

@@ -49,11 +49,14 @@ struct dsm_call {
 
 /*
  * Accesses to pages in state U that one instruction makes: of 64 bytes twice,
- * in parts that are aligned.
+ * in parts.
  */
 #define DSM_ACCESSES 32
 
+/* What it has made, and where in it: these do not change with page tables. */
 struct dsm_access {
+    unsigned int call;          /* of the emulator, for memory; from 0 on */
+    unsigned long linear;       /* the address of this part */
     struct xen_dsm_access what;
     uint64_t seen;              /* there, before it was made */
 };
@@ -67,9 +70,14 @@ struct dsm_accesses {
     uint64_t cookie;            /* another one for each access */
     /* Of that vCPU only, unless it is paused. */
     unsigned int nr;            /* in done, the last one may be asked for */
-    unsigned int at;            /* of these, while it is emulated */
+    unsigned int calls;         /* that this try has made */
+    bool trying;                /* it is emulated now */
+    unsigned long gfn;          /* in state U: where it faulted */
+    /* In state U, and needed by this try in another way; or INVALID_GFN. */
+    unsigned long needed;
     unsigned long rip;
-    unsigned int insn_bytes;    /* 0: to be fetched */
+    /* Only if nr is not 0; otherwise they are fetched. */
+    unsigned int insn_bytes;
     uint8_t insn[16];
     struct dsm_access done[DSM_ACCESSES];
 };
@@ -243,16 +251,33 @@ int dsm_reply(struct domain *d, const struct xen_dsm_reply *reply);
 
 /* ---- hvm/dsm_access.c ---- */
 
+/* What the vCPU's instruction made by that call at that address, or NULL. */
+const struct dsm_access *dsm_find_access(const struct vcpu *v,
+                                         unsigned int call,
+                                         unsigned long linear);
+
 /*
- * The current vCPU's instruction makes this access to a page in state U.
+ * That call is one of op on these bytes.  False if it was another one before:
+ * then the instruction begins anew.
+ */
+bool dsm_access_fits(struct vcpu *v, unsigned int call, unsigned int op,
+                     unsigned long linear, unsigned int bytes);
+
+/*
+ * The current vCPU's instruction makes this access to a page in state U, by
+ * that call at that address.
  *
- * Returns 0, and *seen is what was there; -ERESTART: the vCPU was paused, or
- * has to begin anew; -E2BIG: there are too many; -EIO: the domain dies.
+ * Returns -ERESTART: the vCPU was paused; -E2BIG: there are too many; -EIO: the
+ * domain dies.
  */
 int dsm_access_away(struct vcpu *v, const struct xen_dsm_access *access,
-                    uint64_t *seen);
+                    unsigned int call, unsigned long linear);
 
-/* Has its instruction changed a page in state U? */
+/* It has written up to 64 bytes to a page that is here. */
+void dsm_access_here(struct vcpu *v, unsigned int call, unsigned long linear,
+                     unsigned int bytes);
+
+/* Has its instruction changed what must not be changed twice? */
 bool dsm_has_changed(const struct vcpu *v);
 
 /* The instruction is done, or begins anew. */
