@@ -134,6 +134,8 @@ static const char *const vcpu_types[DSM_VCPU_END - DSM_VCPU_EVENT] = {
 	[DSM_VCPU_TABLE - DSM_VCPU_EVENT]    = "TABLE",
 	[DSM_VCPU_ACCESS - DSM_VCPU_EVENT]   = "ACCESS",
 	[DSM_VCPU_ACCESSED - DSM_VCPU_EVENT] = "ACCESSED",
+	[DSM_VCPU_PAUSE - DSM_VCPU_EVENT]    = "PAUSE",
+	[DSM_VCPU_PAUSED - DSM_VCPU_EVENT]   = "PAUSED",
 };
 
 const char *dsm_type_name(unsigned int type)

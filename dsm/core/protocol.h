@@ -94,6 +94,8 @@ enum dsm_vcpu_type {
 	DSM_VCPU_TABLE,		/* page: the host of each vCPU, from the home */
 	DSM_VCPU_ACCESS,	/* to the home of a page that can't leave it: by a vCPU there */
 	DSM_VCPU_ACCESSED,	/* its answer */
+	DSM_VCPU_PAUSE,		/* the home: the guest is paused by its operator, or is not */
+	DSM_VCPU_PAUSED,	/* its answer */
 	DSM_VCPU_END
 };
 

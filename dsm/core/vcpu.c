@@ -38,6 +38,8 @@ static const struct shape {
 	[DSM_VCPU_GO - DSM_VCPU_EVENT] = { NUMBER, 0 },
 	[DSM_VCPU_ACCESS - DSM_VCPU_EVENT] = { VCPU | FLAGS | NUMBER, 3 },
 	[DSM_VCPU_ACCESSED - DSM_VCPU_EVENT] = { VCPU | FLAGS | NUMBER, 1 },
+	[DSM_VCPU_PAUSE - DSM_VCPU_EVENT] = { FLAGS, 0 },
+	[DSM_VCPU_PAUSED - DSM_VCPU_EVENT] = { FLAGS, 0 },
 };
 
 static void put(uint8_t *bytes, uint64_t value, unsigned int size)
@@ -149,6 +151,9 @@ static int check(const struct dsm_vcpu_msg *m)
 		if (m->flags & ~DSM_ACCESS_AGAIN)
 			return -DSM_E_FLAGS;
 		return m->flags && m->word[0] ? -DSM_E_ACCESS : 0;
+	case DSM_VCPU_PAUSE:
+	case DSM_VCPU_PAUSED:
+		return m->flags & ~DSM_PAUSE_ON ? -DSM_E_FLAGS : 0;
 	case DSM_VCPU_PLACED:
 		return m->flags >= DSM_PLACEDS ? -DSM_E_REASON : 0;
 	}

@@ -39,9 +39,9 @@
  *	word		     hosts		hosts		host, info,  info
  *								shared_info
  *
- *		  ACCESS	 ACCESSED
+ *		  ACCESS	 ACCESSED	   PAUSE, PAUSED
  *	vcpu	  who waits	 the same
- *	flags	  DSM_ACCESS_*	 DSM_ACCESS_AGAIN
+ *	flags	  DSM_ACCESS_*	 DSM_ACCESS_AGAIN  DSM_PAUSE_ON
  *	number	  cookie	 the same
  *	word	  address,	 old
  *		  old, value
@@ -100,6 +100,8 @@ enum dsm_not_ready {
 #define DSM_ACCESS_WHAT		0x0fu
 #define DSM_ACCESS_WIDTH(flags)	(1u << ((flags) >> 4 & 3))
 #define DSM_ACCESS_AGAIN	0x01	/* ACCESSED */
+
+#define DSM_PAUSE_ON	0x01	/* PAUSE: it is to stand still, else to go on; PAUSED: it does */
 
 enum dsm_placed {
 	DSM_PLACED_DONE,

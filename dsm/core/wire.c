@@ -41,6 +41,8 @@ unsigned int dsm_wire_version(unsigned int type)
 {
 	if (type == DSM_VCPU_ACCESS || type == DSM_VCPU_ACCESSED)
 		return DSM_WIRE_ACCESS;
+	if (type == DSM_VCPU_PAUSE || type == DSM_VCPU_PAUSED)
+		return DSM_WIRE_PAUSE;
 	return dsm_type_is_vcpu(type) ? DSM_WIRE_VCPUS : DSM_WIRE_LOWEST;
 }
 

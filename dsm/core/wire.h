@@ -36,6 +36,7 @@
  * form that they had, and its number.  Version 4 has messages about vCPUs, and GETM
  * ahead of time (DSM_F_PREFETCH).  Version 3 had the former as long as vCPUs stayed where
  * they are: nobody speaks it any more, and who says so is spoken to as by version 2.
+ * Version 5 has ACCESS and ACCESSED, version 6 PAUSE and PAUSED.
  *
  * A byte that has to be 0 and is not, a version or a type that we do not know
  * and a wrong length are errors, never skipped.
@@ -57,7 +58,8 @@ extern "C" {
 #define DSM_WIRE_VCPUS		4	/* with messages about vCPUs */
 #define DSM_WIRE_AHEAD		4	/* with GETM that nobody waits for */
 #define DSM_WIRE_ACCESS		5	/* with accesses to pages that can't leave their home */
-#define DSM_WIRE_HIGHEST	5
+#define DSM_WIRE_PAUSE		6	/* with a pause of the whole guest */
+#define DSM_WIRE_HIGHEST	6
 #define DSM_WIRE_BYTES		32
 #define DSM_WIRE_MAGIC		0x4d534458	/* "XDSM" */
 

@@ -260,6 +260,8 @@ static void say_status(struct json_object *all)
 		printf("%s: %s\n", words(all, "name"), words(all, "state"));
 	if (get(all, "failure"))
 		printf("  why: %s\n", words(all, "failure"));
+	if (json_object_get_boolean(get(all, "paused")))
+		printf("  paused\n");
 	if (!engine)
 		return;
 	say_time("read faults", get(all, "read_fault"));

@@ -73,6 +73,8 @@ uint64_t dsm_engine_next(const struct dsm_engine *e)
 		next = e->vcpus.due;
 	if (engine_place_due(e) < next)
 		next = engine_place_due(e);
+	if (engine_pause_due(e) < next)
+		next = engine_pause_due(e);
 	if (e->ring_left)
 		return 0;
 	return e->token_due < next ? e->token_due : next;

@@ -236,6 +236,31 @@ int dsm_engine_place(struct dsm_engine *engine, unsigned int host, const uint16_
 /** Return: that goes on; or, elsewhere, the guest stands still for it. */
 bool dsm_engine_is_placing(const struct dsm_engine *engine);
 
+/**
+ * At home: somebody has paused the domain, or unpaused it, and asks that vCPUs at other hosts
+ * do so; dsm_engine_follows() says when they have.  It is looked for now and then anyway.
+ */
+void dsm_engine_follow(struct dsm_engine *engine);
+
+/**
+ * Do all hosts stand still, or none, as the domain does?
+ * @text: what is in the way, "WORD TEXT"; unchanged if nothing is.
+ * Return: 0; -EINPROGRESS: not yet; -EINVAL: they can't.
+ */
+int dsm_engine_follows(const struct dsm_engine *engine, char text[DSM_ENGINE_TEXT]);
+
+/** Return: at home: the domain is paused, as was last seen; elsewhere: the home has said so. */
+bool dsm_engine_is_paused(const struct dsm_engine *engine);
+
+/** Return: at home: set of hosts that have said that the guest stands still there. */
+uint16_t dsm_engine_paused_hosts(const struct dsm_engine *engine);
+
+/**
+ * @takes: the connection with @host, 0 .. DSM_MAX_HOSTS - 1, knows a pause of the guest
+ * (DSM_WIRE_PAUSE).  Not, before this is called.
+ */
+void dsm_engine_takes_pause(struct dsm_engine *engine, unsigned int host, bool takes);
+
 /** There may be something in the ring. */
 void dsm_engine_misses(struct dsm_engine *engine);
 

@@ -7,6 +7,7 @@
  *	engine_vcpus.c		vCPUs that run on several hosts: what peers say
  *	engine_place.c		they are placed elsewhere: what the home does
  *	engine_stop.c		and what each host does, while the guest stands still
+ *	engine_pause.c		its operator's pause is that of all slices
  *	engine_open.c		a range opens and closes
  *	engine_misses.c		Xen's ring; misses, and when the core is told
  *	engine_said.c		what the ring says of vCPUs
@@ -246,6 +247,17 @@ struct placing {
 	char error[DSM_ENGINE_TEXT];	/* "" : none */
 };
 
+/* The operator's pause: engine_pause.c. */
+struct pausing {
+	bool has_run;			/* at home: it was not paused, or somebody has asked */
+	bool look;			/* at home: whether it is paused now */
+	bool wanted;			/* at home: all are to stand still */
+	bool here;			/* elsewhere: the slice is paused for it */
+	uint16_t told;			/* hosts whose last PAUSE was 1 */
+	uint16_t asked;			/* and those that have not answered it */
+	uint64_t due;			/* the next look */
+};
+
 struct vcpus {
 	struct carried *carried;	/* NULL: all stay where they are */
 	uint8_t where[DSM_ENGINE_VCPUS];	/* host */
@@ -268,6 +280,7 @@ struct vcpus {
 	struct idle idle;
 	struct stop stop;
 	struct placing placing;
+	struct pausing pausing;
 };
 
 struct engine_range {
@@ -337,6 +350,7 @@ struct dsm_engine {
 	bool wants_prefetch;		/* a reader does */
 	uint16_t ahead;			/* hosts that take GETM ahead of time */
 	uint16_t take_access;		/* hosts that know ACCESS */
+	uint16_t take_pause;		/* and PAUSE */
 	unsigned int room;		/* frames that windows have missed */
 	bool hungry;			/* somebody waits for a frame */
 	uint64_t evict_due;		/* a lease ends, and its frame is wanted; or DSM_NEVER */
@@ -789,6 +803,19 @@ void engine_stop_end(struct dsm_engine *e);
 
 /** Return: do vCPUs run at that host that may be up? */
 bool engine_loses_vcpus(const struct dsm_engine *e, unsigned int host);
+
+/* ---- engine_pause.c ---- */
+
+/** PAUSE, PAUSED of a peer.  Return: 0, or enum dsm_error. */
+int engine_pause_got(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_msg *m);
+
+/** At home: look, if that is due, and tell those who do not know. */
+void engine_pause_run(struct dsm_engine *e);
+uint64_t engine_pause_due(const struct dsm_engine *e);
+void engine_pause_tick(struct dsm_engine *e, uint64_t t);
+
+/** The connection with a host is gone, and the VM goes on. */
+void engine_pause_lost(struct dsm_engine *e, unsigned int host);
 
 /* ---- engine_place.c ---- */
 

@@ -482,6 +482,7 @@ void engine_place_lost(struct dsm_engine *e, unsigned int host)
 	e->vcpus.not_ready[host] = 0;
 	if (e->vcpus.carried && host == e->vm.token_home)
 		engine_stop_end(e);
+	engine_pause_lost(e, host);
 	if (p->step == PLACING_NONE)
 		return;
 	p->members &= others;

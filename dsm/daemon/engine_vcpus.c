@@ -222,6 +222,9 @@ static int got(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_ms
 	case DSM_VCPU_QUIET:
 	case DSM_VCPU_PLACED:
 		return engine_place_got(e, from, m);
+	case DSM_VCPU_PAUSE:
+	case DSM_VCPU_PAUSED:
+		return engine_pause_got(e, from, m);
 	}
 	/* Of its slice, of which it may have been the last one. */
 	if (!(m->type == DSM_VCPU_SHUTDOWN ? e->vcpus.joined & dsm_bit(from) :
@@ -284,6 +287,7 @@ void engine_vcpus_run(struct dsm_engine *e)
 		engine_idle_run(e);
 		engine_send_letters(e);
 	} while (engine_stop_run(e) || engine_place_run(e));
+	engine_pause_run(e);
 }
 
 void engine_vcpus_tick(struct dsm_engine *e, uint64_t t)
@@ -292,6 +296,7 @@ void engine_vcpus_tick(struct dsm_engine *e, uint64_t t)
 		try_again(e, t);
 	if (!e->has_failed)
 		engine_place_tick(e, t);
+	engine_pause_tick(e, t);
 }
 
 /* ---- The table changes ---- */

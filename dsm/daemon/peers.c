@@ -143,6 +143,8 @@ static void on_up(void *context, unsigned int host, uint32_t epoch)
 			       DSM_WIRE_AHEAD);
 	dsm_engine_takes_access(w->engine, host, dsm_transport_version(w->transport, host) >=
 				DSM_WIRE_ACCESS);
+	dsm_engine_takes_pause(w->engine, host, dsm_transport_version(w->transport, host) >=
+			       DSM_WIRE_PAUSE);
 	if (rc) {
 		dsm_worker_say(w, 4, "host %s: connected again; who was lost or has left does not come back",
 			       dsm_worker_name(w, host));

@@ -704,7 +704,7 @@ bool dsm_resize_state(struct dsm_worker *w, char **text)
 	good = all && list && !json_object_object_add(all, "vnodes", list);
 	if (!good)
 		json_object_put(list);
-	good = good && dsm_place_state(w, all);
+	good = good && dsm_place_state(w, all) && dsm_pause_state(w, all);
 	for (v = w->vnode; good && v < w->vnode + w->nr_vnodes; v++)
 		good = add_vnode(w, v, list);
 	good = good && asprintf(text, "%s\n", json_object_to_json_string_ext(all,

@@ -99,6 +99,7 @@ static void on_before_sleep(struct ev_loop *loop, ev_prepare *prepare, int event
 
 	(void)events;
 	dsm_engine_run(w->engine);
+	dsm_pause_run(w);
 	if (w->state == DSM_WORKER_LEAVING)
 		go_on_leaving(w);
 	dsm_resize_run(w);
@@ -205,6 +206,9 @@ static bool status(struct dsm_worker *w, char **text)
 			       json_object_new_string(dsm_worker_state_name(w->state)));
 	json_object_object_add(all, "failure", failure ?
 			       json_object_new_string(failure) : NULL);
+	if (w->p.description->nr_places)
+		json_object_object_add(all, "paused",
+				       json_object_new_boolean(dsm_engine_is_paused(w->engine)));
 	json_object_object_add(all, "seconds",
 			       json_object_new_int64(time(NULL) - w->since));
 	if (asprintf(text, "%s\n", json_object_to_json_string_ext(all,
@@ -303,6 +307,8 @@ static enum dsm_control_answer on_command(void *context, const char *command,
 		return dsm_place_command(w, word, client, text);
 	if (!strcmp(command, "home") && word[0])
 		return dsm_place_home(w, word, client, text);
+	if (!strcmp(command, "follow") && !word[0])
+		return dsm_pause_follow(w, client, text);
 	if (!strcmp(command, "leaving") && word[0])
 		return dsm_resize_leaving(w, word, text);
 	if (!strcmp(command, "leave"))
@@ -428,6 +434,7 @@ int dsm_worker_create(const struct dsm_worker_params *params,
 	w->state = DSM_WORKER_CONNECTING;
 	params->calls->state(params->context, DSM_WORKER_CONNECTING, "");
 	dsm_resize_init(w);
+	dsm_pause_init(w);
 	dsm_start_wait(w);
 	dsm_peers_begin(w);
 	dsm_engine_tick(w->engine);
@@ -452,6 +459,7 @@ void dsm_worker_destroy(struct dsm_worker *w)
 	ev_timer_stop(w->p.loop, &w->due);
 	ev_timer_stop(w->p.loop, &w->questions);
 	ev_io_stop(w->p.loop, &w->ring);
+	dsm_pause_end(w);
 	dsm_resize_end(w);
 	dsm_start_end(w);
 	dsm_peers_end(w);

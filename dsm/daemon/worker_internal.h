@@ -5,6 +5,7 @@
  *	worker.c	begins, ends and answers
  *	resize.c	the sizes of vnodes
  *	place.c		vCPUs that go and come back
+ *	pause.c		the operator's pause
  *	peers.c		the connections
  *	start.c		what is done before the guest runs
  *	peers_clock.c	the clocks of peers
@@ -95,6 +96,14 @@ struct dsm_resize {
 	unsigned int tenths;		/* of the way, for the log */
 };
 
+/* Who waits until all hosts do as the domain does; pause.c. */
+struct dsm_pause {
+	uint64_t client[DSM_CONTROL_CLIENTS];
+	unsigned int nr;
+	bool said;			/* in the log: it is paused */
+	ev_timer patience;
+};
+
 struct dsm_worker {
 	struct dsm_worker_params p;
 	struct dsm_engine *engine;
@@ -108,6 +117,7 @@ struct dsm_worker {
 	struct dsm_resize resize;
 	struct dsm_start start;
 	uint64_t placing;		/* client whose vCPUs are being placed; 0: none */
+	struct dsm_pause pause;
 	ev_io ring;
 	ev_prepare before_sleep;
 	ev_timer due, questions, second;
@@ -221,6 +231,17 @@ enum dsm_control_answer dsm_place_home(struct dsm_worker *w, const char *words,
 void dsm_place_done(struct dsm_worker *w, const char *error);
 /** "state": the vCPUs that are not at home.  Return: was there memory for it? */
 bool dsm_place_state(const struct dsm_worker *w, struct json_object *all);
+
+/* ---- pause.c ---- */
+
+void dsm_pause_init(struct dsm_worker *w);
+void dsm_pause_end(struct dsm_worker *w);
+/** "follow". */
+enum dsm_control_answer dsm_pause_follow(struct dsm_worker *w, uint64_t client, char **text);
+/** Before the loop sleeps: answer, if all hosts do as the domain does. */
+void dsm_pause_run(struct dsm_worker *w);
+/** "state": the hosts where the guest stands still.  Return: was there memory for it? */
+bool dsm_pause_state(const struct dsm_worker *w, struct json_object *all);
 
 /* ---- resize.c ---- */
 

@@ -160,6 +160,11 @@ struct dsm_xen_calls {
 	/** The domain stands still, and goes on: as often.  Return: 0 or -errno. */
 	int (*pause)(struct dsm_xen *xen);
 	int (*unpause)(struct dsm_xen *xen);
+	/**
+	 * Has anybody paused the domain, by such a call, more often than unpaused it?
+	 * Return: false, too, if Xen does not say.
+	 */
+	bool (*is_paused)(struct dsm_xen *xen);
 	/*
 	 * Before the domain runs for the first time.  In slice 0: what its TSC is
 	 * less the host's, and its time, which stays that line for good, and so

@@ -315,6 +315,15 @@ static int pause_domain(struct dsm_xen *xen)
 	return xc_domain_pause(of(xen)->xch, of(xen)->domid) ? -errno : 0;
 }
 
+/* Xen's own pauses, as that of keepalive, do not count. */
+static bool is_paused(struct dsm_xen *xen)
+{
+	xc_domaininfo_t info;
+
+	return !xc_domain_getinfo_single(of(xen)->xch, of(xen)->domid, &info) &&
+	       info.flags & XEN_DOMINF_paused;
+}
+
 static int get_time(struct dsm_xen *xen, struct dsm_vcpu_msg *m)
 {
 	struct libxc *x = of(xen);
@@ -569,7 +578,7 @@ static const struct dsm_xen_calls calls = {
 	.call = call, .reply = reply, .access = access_page, .accessed = accessed,
 	.shutdown = shut_down, .shared_info = shared_info,
 	.shared_info_at = shared_info_at, .place = place, .is_up = is_up, .pause = pause_domain,
-	.unpause = start, .get_time = get_time,
+	.unpause = start, .is_paused = is_paused, .get_time = get_time,
 	.set_time = set_time, .get_policy = get_policy, .set_policy = set_policy, .start = start,
 	.populate = populate,
 	.pool_add = pool_add, .pool_del = pool_del, .away = away, .drop = drop,

@@ -61,6 +61,10 @@ static struct dsm_vcpu_msg any_message(void)
 		for (i = 0; i < 3; i++)
 			m.word[i] = number();
 		break;
+	case DSM_VCPU_PAUSE:
+	case DSM_VCPU_PAUSED:
+		m.flags = (uint8_t)dice_below(2);
+		break;
 	case DSM_VCPU_READY:
 		m.flags = (uint8_t)dice_below(DSM_NOT_VERSION);
 		break;
@@ -256,6 +260,12 @@ static void errors(const void *argument)
 		{ { .type = DSM_VCPU_ACCESSED }, 39, 1, 0 },
 		{ { .type = DSM_VCPU_ACCESSED, .flags = 1 }, 32, 1, DSM_E_ACCESS },
 		{ { .type = DSM_VCPU_ACCESSED }, 40, 1, DSM_E_RESERVED },
+		{ { .type = DSM_VCPU_PAUSE }, 4, 1, 0 },
+		{ { .type = DSM_VCPU_PAUSE }, 4, 2, DSM_E_FLAGS },
+		{ { .type = DSM_VCPU_PAUSE }, 0, 1, DSM_E_RESERVED },
+		{ { .type = DSM_VCPU_PAUSE }, 8, 1, DSM_E_RESERVED },
+		{ { .type = DSM_VCPU_PAUSED, .flags = 1 }, 4, 3, DSM_E_FLAGS },
+		{ { .type = DSM_VCPU_PAUSED }, 32, 1, DSM_E_RESERVED },
 		{ { .type = DSM_VCPU_PLACED }, 40, 1, DSM_E_RESERVED },
 		{ { .type = DSM_VCPU_GO }, 32, 1, DSM_E_RESERVED },
 	};

@@ -473,6 +473,11 @@ static int played_unpause(struct dsm_xen *xen)
 	return 0;
 }
 
+static bool played_is_paused(struct dsm_xen *xen)
+{
+	return of(xen)->pauses || of(xen)->others;
+}
+
 /* ---- Before the first start ---- */
 
 static int played_get_time(struct dsm_xen *xen, struct dsm_vcpu_msg *time)
@@ -736,6 +741,7 @@ static const struct dsm_xen_calls calls = {
 	.access = played_make_access, .accessed = played_accessed,
 	.shared_info = played_shared_info, .shared_info_at = played_shared_info_at,
 	.place = played_place, .is_up = played_is_up, .pause = played_pause, .unpause = played_unpause,
+	.is_paused = played_is_paused,
 	.get_time = played_get_time, .set_time = played_set_time,
 	.get_policy = played_get_policy, .set_policy = played_set_policy, .start = played_start,
 	.populate = played_populate, .pool_add = played_pool_add,

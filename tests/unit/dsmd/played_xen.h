@@ -73,6 +73,7 @@ struct played_xen {
 	bool no_foreign;		/* there is no room for foreign misses */
 	unsigned int self;		/* this host */
 	unsigned int pauses;		/* more than unpauses */
+	unsigned int others;		/* the same, of somebody else */
 	bool up[PLAYED_VCPUS];		/* the vCPU is, which runs here */
 	uint64_t info[PLAYED_VCPUS];	/* where its vcpu_info is; 0: nowhere */
 	struct dsm_vcpu_msg at_place;	/* this comes into the ring with the next PLACE; type 0: nothing */

@@ -1259,6 +1259,82 @@ static void vcpus_come_and_go(const void *argument)
 	end_with_place();
 }
 
+static bool says(unsigned int number, const char *line, const char *words)
+{
+	return strstr(answer(ask(number, line)), words);
+}
+
+/* The operator's pause, which Xen at home knows, is beta's as well. */
+static void a_pause(const void *argument)
+{
+	const struct dsm_vcpu_msg call = {
+		.type = DSM_VCPU_CALL, .host = 1, .vcpu = 0, .op = 32, .cmd = 9, .word = { 1024 + 5 },
+	};
+	unsigned int i;
+	int fd, other;
+	char *text;
+
+	(void)argument;
+	patience = 2.;
+	begin_with_place(0, true);
+	refused(1, "follow", "internal it is said at the machine's home, host alpha");
+	refused(0, "follow now", "no such command");
+	told(0, "follow");
+	joined(0, 1);
+	told(0, "place beta 1");
+	UNTIL(!node[1].xen.pauses);
+	CHECK(says(0, "state", "\"paused\":[]") && says(0, "status", "\"paused\":false"), "it runs");
+	for (i = 0; i < 2; i++) {
+		node[0].xen.others = 1;
+		told(0, "follow");
+		CHECK(node[1].xen.pauses == 1 && !node[0].xen.pauses, "it stands still");
+		CHECK(says(0, "state", "\"paused\":[\"beta\"]"), "state");
+		CHECK(says(0, "status", "\"paused\":true") && says(1, "status", "\"paused\":true"), "status");
+		told(0, "follow");
+		node[0].xen.others = 0;
+		told(0, "follow");
+		CHECK(!node[1].xen.pauses && says(1, "status", "\"paused\":false"), "it goes on");
+	}
+	/* Nobody asks. */
+	node[0].xen.others = 1;
+	UNTIL(node[1].xen.pauses == 1);
+	CHECK(strstr(node[0].last_log, "the guest is paused"), "%s", node[0].last_log);
+	node[0].xen.others = 0;
+	UNTIL(!node[1].xen.pauses);
+	/* While vCPUs are on their way: whoever asks waits, and not for ever. */
+	node[1].xen.break_call = -EAGAIN;
+	CHECK(played_says(&node[0].xen, &call), "a full ring");
+	dsm_worker_kick(node[0].worker);
+	UNTIL(node[1].xen.call_tries);
+	fd = ask(0, "home 1");
+	UNTIL(node[0].xen.pauses && node[1].xen.pauses);
+	node[0].xen.others = 1;
+	other = ask(0, "follow");
+	refused(0, "follow", "busy vCPUs are on their way");
+	CHECK(!strcmp(answer(other), "error: busy vCPUs are on their way\n"), "the other one");
+	CHECK(strstr(node[0].last_log, "follow: busy vCPUs"), "%s", node[0].last_log);
+	other = ask(0, "follow");
+	node[1].xen.break_call = 0;
+	text = answer(fd);
+	CHECK(!strcmp(text, "ok\n"), "home: %s", text);
+	CHECK(!strcmp(answer(other), "ok\n") && node[1].xen.pauses == 1, "then");
+	/* Its end is the answer. */
+	told(0, "place beta 1");
+	node[1].xen.break_call = -EAGAIN;
+	CHECK(played_says(&node[0].xen, &call), "a full ring");
+	dsm_worker_kick(node[0].worker);
+	fd = ask(0, "home 1");
+	UNTIL(node[0].xen.pauses == 1 && node[1].xen.pauses == 2);
+	other = ask(0, "follow");
+	run_pending();
+	stop(1);
+	CHECK(strstr(answer(other), "error: internal the VM has failed"), "it waits");
+	CHECK(strstr(answer(fd), "error: "), "home");
+	refused(0, "follow", "internal the VM has failed");
+	patience = 0.;
+	end_with_place();
+}
+
 /* A host that can't have vCPUs has memory: the VM goes on, and says why not. */
 static void not_for_vcpus(const void *argument)
 {
@@ -1587,6 +1663,7 @@ static const struct test_case simple[] = {
 	{ "resize: vCPUs at three hosts", vcpus_at_three, NULL },
 	{ "resize: a lender beside vCPUs", a_lender_beside_vcpus, NULL },
 	{ "resize: vCPUs come and go", vcpus_come_and_go, NULL },
+	{ "resize: a pause", a_pause, NULL },
 	{ "resize: a host without vCPUs", not_for_vcpus, NULL },
 	{ "resize: what is refused", refusing, NULL },
 	{ "resize: one vnode", one_vnode, NULL },

@@ -48,7 +48,7 @@ ENGINE = [
         DSM / "daemon" / f"engine{part}.c"
         for part in (
             *("", "_answers", "_evacuate", "_fail", "_frames", "_here", "_idle", "_letters", "_merge", "_misses"),
-            *("_open", "_pages", "_peers"),
+            *("_open", "_pages", "_pause", "_peers"),
             *("_place", "_prefetch", "_ranges", "_said", "_state", "_stop", "_token", "_uncached", "_vcpus", "_waits"),
         )
     ),
@@ -64,7 +64,7 @@ WORKER = list(
                 DSM / "daemon" / f"{noun}.c"
                 for noun in (
                     *("clock", "control", "description", "peers", "peers_clock", "polling", "resize", "stats", "tune"),
-                    *("place", "start", "worker", "worker_state"),
+                    *("pause", "place", "start", "worker", "worker_state"),
                 )
             ),
         ]
@@ -84,6 +84,7 @@ PROGRAMS = {
     "engine_test.c": [*ENGINE, HERE / "played_xen.c"],
     "engine_vcpu_test.c": [*ENGINE, HERE / "played_xen.c", HERE / "vcpu_rig.c"],
     "engine_uncached_test.c": [*ENGINE, HERE / "played_xen.c", HERE / "vcpu_rig.c"],
+    "engine_pause_test.c": [*ENGINE, HERE / "played_xen.c", HERE / "vcpu_rig.c"],
     "engine_place_test.c": [*ENGINE, HERE / "played_xen.c", HERE / "vcpu_rig.c"],
     "description_test.c": [*PARTS, DSM / "daemon" / "description.c", DSM / "daemon" / "config.cc"],
     "xen_test.c": [

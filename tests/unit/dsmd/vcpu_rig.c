@@ -37,6 +37,7 @@ static void on_send(void *context, unsigned int host, const struct dsm_msg *msg,
 	/* Of letters one may go without for eight answers that did. */
 	CHECK(!dsm_type_is_vcpu(msg->type) || msg->type == DSM_VCPU_SHUTDOWN ||
 	      (msg->type >= DSM_VCPU_STOP && msg->type <= DSM_VCPU_GO) ||
+	      msg->type == DSM_VCPU_PAUSE || msg->type == DSM_VCPU_PAUSED ||
 	      in_channel[n->number][host] < credits ||
 	      8 * ++letters_without[n->number][host] <= answers_without[n->number][host],
 	      "%s without a credit", dsm_type_name(msg->type));
@@ -152,8 +153,10 @@ static void begin_with_table(void)
 				CHECK(!dsm_engine_peer_up(node[i].engine, k, 7), "up");
 	for (i = 0; i < HOSTS; i++)
 		for (k = 0; k < HOSTS; k++)
-			if (i != k)
+			if (i != k) {
 				dsm_engine_takes_access(node[i].engine, k, true);
+				dsm_engine_takes_pause(node[i].engine, k, true);
+			}
 	for (i = 0; i < HOSTS; i++)
 		for (k = 0; k < HOSTS; k++)
 			if (i != k)

@@ -49,6 +49,7 @@ typedef struct {
 	uint32_t flags;
 } xc_domaininfo_t;
 #define XEN_DOMINF_dying	(1u << 0)
+#define XEN_DOMINF_paused	(1u << 3)
 int xc_domain_getinfo_single(xc_interface *xch, uint32_t domid, xc_domaininfo_t *info);
 
 int xc_domain_unpause(xc_interface *xch, uint32_t domid);

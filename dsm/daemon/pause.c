@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * "follow": who has paused the machine's domain, or unpaused it, waits until all hosts
+ * have done so.  The engine does it (engine_pause.c).
+ *
+ * Each who asks waits for what holds now, not for what he has done: who pauses while another
+ * one unpauses is answered when all hosts do as the domain does.
+ *
+ * Context: the protocol thread.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "worker_internal.h"
+
+#define PATIENCE	10.	/* s; libxl waits for 15 */
+
+/* All who wait. */
+static void answer(struct dsm_worker *w, enum dsm_control_answer how, const char *text)
+{
+	struct dsm_pause *p = &w->pause;
+
+	ev_timer_stop(w->p.loop, &p->patience);
+	while (p->nr) {
+		uint64_t client = p->client[--p->nr];
+
+		if (w->control)
+			dsm_control_answer(w->control, client, how, text);
+	}
+}
+
+static void on_patience(struct ev_loop *loop, ev_timer *timer, int events)
+{
+	struct dsm_worker *w = timer->data;
+	char text[DSM_ENGINE_TEXT] = "";
+
+	(void)loop;
+	(void)events;
+	if (dsm_engine_follows(w->engine, text))
+		dsm_worker_say(w, 4, "follow: %s", text);
+	answer(w, DSM_CONTROL_ERROR, text);
+}
+
+void dsm_pause_init(struct dsm_worker *w)
+{
+	ev_timer_init(&w->pause.patience, on_patience, 0., 0.);
+	w->pause.patience.data = w;
+}
+
+void dsm_pause_end(struct dsm_worker *w)
+{
+	ev_timer_stop(w->p.loop, &w->pause.patience);
+}
+
+enum dsm_control_answer dsm_pause_follow(struct dsm_worker *w, uint64_t client, char **text)
+{
+	struct dsm_pause *p = &w->pause;
+	char why[DSM_ENGINE_TEXT];
+
+	if (dsm_worker_ended(w, why))
+		return dsm_worker_error(text, "%s", why);
+	if (!w->p.description->nr_places)
+		return dsm_worker_error(text, "places this machine has none");
+	if (w->p.config->self != w->p.description->token_home)
+		return dsm_worker_error(text, "internal it is said at the machine's home, host %s",
+					dsm_worker_name(w, w->p.description->token_home));
+	if (p->nr == DSM_CONTROL_CLIENTS)
+		return dsm_worker_error(text, "busy too many ask for it");
+	p->client[p->nr++] = client;
+	ev_timer_stop(w->p.loop, &p->patience);
+	ev_timer_set(&p->patience, w->p.patience > 0. ? w->p.patience : PATIENCE, 0.);
+	ev_timer_start(w->p.loop, &p->patience);
+	dsm_engine_follow(w->engine);
+	return DSM_CONTROL_LATER;
+}
+
+void dsm_pause_run(struct dsm_worker *w)
+{
+	struct dsm_pause *p = &w->pause;
+	bool is = dsm_engine_is_paused(w->engine);
+	char why[DSM_ENGINE_TEXT] = "";
+	int rc;
+
+	if (is != p->said && !dsm_engine_failure(w->engine)) {
+		p->said = is;
+		dsm_worker_say(w, 6, is ? "the guest is paused" : "the guest is not paused any more");
+	}
+	if (!p->nr)
+		return;
+	if (dsm_worker_ended(w, why)) {
+		answer(w, DSM_CONTROL_ERROR, why);
+		return;
+	}
+	rc = dsm_engine_follows(w->engine, why);
+	if (rc != -EINPROGRESS)
+		answer(w, rc ? DSM_CONTROL_ERROR : DSM_CONTROL_OK, rc ? why : NULL);
+}
+
+bool dsm_pause_state(const struct dsm_worker *w, struct json_object *all)
+{
+	uint16_t hosts = dsm_engine_paused_hosts(w->engine);
+	struct json_object *list;
+	unsigned int i;
+	bool good;
+
+	if (!w->p.description->nr_places)
+		return true;
+	list = json_object_new_array();
+	good = list && !json_object_object_add(all, "paused", list);
+	if (!good)
+		json_object_put(list);
+	for (i = 0; good && i < w->p.config->nr_hosts; i++)
+		if (hosts & 1u << i)
+			good = !json_object_array_add(list, json_object_new_string(dsm_worker_name(w, i)));
+	return good;
+}
