@@ -40,11 +40,14 @@ static void lost(const struct record *record, struct answer *answer)
 static void pass_state(struct json_object *said, struct json_object *vnodes,
 		       struct answer *answer)
 {
-	struct json_object *vcpus;
+	static const char *const of_places[] = { "vcpus", "paused" };
+	struct json_object *list;
+	unsigned int i;
 
 	answer_add(answer, "vnodes", json_object_get(vnodes));
-	if (json_object_object_get_ex(said, "vcpus", &vcpus))
-		answer_add(answer, "vcpus", json_object_get(vcpus));
+	for (i = 0; i < sizeof(of_places) / sizeof(of_places[0]); i++)
+		if (json_object_object_get_ex(said, of_places[i], &list))
+			answer_add(answer, of_places[i], json_object_get(list));
 }
 
 static void state(struct host *host, const struct record *record, struct answer *answer)
@@ -66,6 +69,17 @@ static void state(struct host *host, const struct record *record, struct answer 
 		answer_error(answer, "internal", "what the dsmd of %s says is no state", record->guest);
 	json_object_put(said);
 	free(text);
+}
+
+/* ---- follow ---- */
+
+static void follow(struct host *host, const struct record *record, struct answer *answer)
+{
+	if (!dsmd_lives(host, record->uuid_text))
+		answer_error(answer, "internal", "dsmd of %s has ended: what it knew of the pages is lost; destroy the guest",
+			     record->guest);
+	else
+		ask_dsmd(host, record->name, "follow", HOST_FOLLOW_S, NULL, answer);
 }
 
 /* ---- hosts: for dsmctl ---- */
@@ -172,7 +186,7 @@ static void change(struct host *host, const char *op, struct record *asked,
 	record_unlock(host, asked->uuid_text, lock);
 }
 
-/* "state" and "leaving", which need no lock: nothing that is recorded changes. */
+/* "state", "follow" and "leaving", which need no lock: nothing that is recorded changes. */
 static void look(struct host *host, const char *op, const struct record *asked,
 		 struct json_object *request, struct answer *answer)
 {
@@ -186,6 +200,8 @@ static void look(struct host *host, const char *op, const struct record *asked,
 			     asked->domid);
 	else if (!strcmp(op, "state"))
 		state(host, &known, answer);
+	else if (!strcmp(op, "follow"))
+		follow(host, &known, answer);
 	else
 		guest_leaving(host, &known, request, answer);
 }
@@ -211,8 +227,8 @@ void guest_request(struct host *host, struct json_object *request, struct answer
 	if (!strcmp(op, "enable") || !strcmp(op, "node") || !strcmp(op, "place") ||
 	    !strcmp(op, "home"))
 		change(host, op, &asked, request, answer);
-	else if (!strcmp(op, "state") || !strcmp(op, "leaving"))
+	else if (!strcmp(op, "state") || !strcmp(op, "follow") || !strcmp(op, "leaving"))
 		look(host, op, &asked, request, answer);
 	else
-		answer_error(answer, "internal", "op: there are enable, node, place, home, leaving, state and hosts");
+		answer_error(answer, "internal", "op: there are enable, node, place, home, follow, leaving, state and hosts");
 }

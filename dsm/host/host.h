@@ -47,6 +47,7 @@
 #define HOST_PLACE_S		85.	/* of 90 */
 #define HOST_HOME_S		55.	/* of 60 */
 #define HOST_STATE_S		1.5
+#define HOST_FOLLOW_S		12.	/* of 15 */
 #define HOST_START_S		15.	/* until a dsmd runs */
 #define HOST_BUSY_S		2.	/* waiting for another request of the VM */
 #define HOST_ASK_S		8.	/* for what takes no time there */

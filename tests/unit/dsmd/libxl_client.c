@@ -118,6 +118,8 @@ static int make_request(char **words, int nr, libxl__dsm_request *req)
         req->host = words[5];
         req->nr_vcpus = 2;
         req->vcpus = (const uint8_t *)"\x02";
+    } else if (nr == 5 && !strcmp(words[4], "follow")) {
+        req->op = LIBXL__DSM_FOLLOW;
     } else if (nr == 5 && !strcmp(words[4], "state")) {
         req->op = LIBXL__DSM_STATE;
     } else {
@@ -180,6 +182,8 @@ int main(int argc, char **argv)
                (unsigned long)reply.node[i].shared, (unsigned long)reply.node[i].home);
     for (i = 0; i < reply.nr_vcpus; i++)
         printf("vCPU %u %s\n", reply.vcpu[i].vcpu, reply.vcpu[i].host);
+    for (i = 0; i < reply.nr_paused; i++)
+        printf("paused %s\n", reply.paused[i]);
     libxl__carefd_close(cfd);
 
     return reply.error != LIBXL__DSM_OK;

@@ -63,6 +63,7 @@ class Played:
         said: dict[str, object] = {"vnodes": rows}
         if "places" in self.vm:
             said["vcpus"] = [{"vcpu": vcpu, "host": host} for vcpu, host in sorted(self.there.items())]
+            said["paused"] = ["beta"] if self.instead("paused") else []
         return json.dumps(said) + "\n"
 
     def place(self, vcpus: str, host: str | None) -> None:

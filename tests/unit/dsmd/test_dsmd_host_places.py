@@ -293,6 +293,30 @@ def test_place_says_what_is_wrong(pair: Site) -> None:
         assert said["error"] == "internal" and "has ended" in said["text"], said
 
 
+def test_follow(pair: Site) -> None:
+    """Passed on, also while something else is at work; `state` says where it stands still."""
+    alpha, beta = pair.hosts.values()
+    assert alpha.ask("follow")["error"] == "unknown-vm"
+    assert enable_places(alpha, PLACE) == OK and node(alpha, 4096) == OK
+    assert alpha.ask("follow") == OK and alpha.asked()[-1] == "follow"
+    assert "follow" not in beta.asked()
+    assert alpha.ask("state")["paused"] == []
+    alpha.answers("paused => yes")
+    assert alpha.ask("state")["paused"] == ["beta"]
+    assert alpha.ask("follow", domid=6)["error"] == "unknown-vm"
+    for word in ("busy", "version", "places"):
+        alpha.answers(f"follow => error: {word} host beta: why")
+        said = alpha.ask("follow")
+        assert said["error"] == word and said["text"] == "host beta: why", said
+    alpha.answers("follow => error: no such command")
+    assert alpha.ask("follow")["error"] == "internal", "an older dsmd"
+    alpha.answers()
+    os.kill(alpha.pid(), signal.SIGKILL)
+    until(lambda: not alpha.pid(), "it lives")
+    said = alpha.ask("follow")
+    assert said["error"] == "internal" and "has ended" in said["text"], said
+
+
 def test_a_line_that_dsmd_takes(pair: Site) -> None:
     """1023 characters."""
     alpha = pair.alpha
@@ -344,7 +368,9 @@ def test_libxl(pair: Site) -> None:
     assert libxl("node", "1", "beta", "2048", "256") == (0, ["ok"])
     assert libxl("place", "beta") == (0, ["ok"])
     assert libxl("state") == (0, ["ok", "1 3 2048 0 0 512", "vCPU 1 beta"])
-    alpha.answers("home => error: vcpu-up vCPU 1 runs at beta")
+    assert libxl("follow") == (0, ["ok"])
+    alpha.answers("paused => yes", "home => error: vcpu-up vCPU 1 runs at beta")
+    assert libxl("state") == (0, ["ok", "1 3 2048 0 0 512", "vCPU 1 beta", "paused beta"])
     assert libxl("home") == (1, ["vcpu-up vCPU 1 runs at beta"])
     alpha.answers()
     assert libxl("home") == (0, ["ok"])
@@ -368,6 +394,7 @@ def test_real_dsmds(tmp_path: Path) -> None:
             for _ in range(2):
                 assert alpha.ask("place", host="beta", vcpus=[1]) == OK
                 assert alpha.ask("state")["vcpus"] == [{"vcpu": 1, "host": "beta"}]
+                assert alpha.ask("follow") == OK and alpha.ask("state")["paused"] == []
             assert node(alpha, 0)["error"] == "in-use"
             for _ in range(2):
                 assert alpha.ask("home", vcpus=[1]) == OK and alpha.ask("state")["vcpus"] == []

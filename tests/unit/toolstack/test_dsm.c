@@ -56,6 +56,9 @@ static void test_requests(void)
             .nr_vcpus = 5, .vcpus = (uint8_t []) { 0x18 } },
         "{\"version\":1,\"op\":\"home\",\"uuid\":\"" UUID "\",\"domid\":7,"
         "\"vcpus\":[3,4]}\n"));
+    ok_("follow", formats(&(libxl__dsm_request) {
+            .op = LIBXL__DSM_FOLLOW, .domid = 7, .uuid = UUID },
+        "{\"version\":1,\"op\":\"follow\",\"uuid\":\"" UUID "\",\"domid\":7}\n"));
     ok_("leaving", formats(&(libxl__dsm_request) {
             .op = LIBXL__DSM_LEAVING, .domid = 7, .uuid = UUID, .vnode = 1,
             .kb = 2048 },
@@ -149,6 +152,17 @@ static const struct {
     { "a vCPU that cannot be", LIBXL__DSM_STATE,
       "{" OK ",\"vnodes\":[],\"vcpus\":[{\"vcpu\":512,\"host\":\"b\"}]}", BAD,
       "a vCPU in it" },
+    { "hosts that stand still", LIBXL__DSM_STATE,
+      "{" OK ",\"vnodes\":[],\"paused\":[\"b\"]}" },
+    { "what stands still is no list", LIBXL__DSM_STATE,
+      "{" OK ",\"vnodes\":[" NODE("1") "],\"paused\":true}", BAD,
+      "is no list" },
+    { "what stands still is a number", LIBXL__DSM_STATE,
+      "{" OK ",\"vnodes\":[],\"paused\":[1]}", BAD, "a host in it" },
+    { "more hosts stand still than there can be", LIBXL__DSM_STATE,
+      "{" OK ",\"vnodes\":[],\"paused\":[\"b\",\"b\",\"b\",\"b\",\"b\","
+      "\"b\",\"b\",\"b\",\"b\",\"b\",\"b\",\"b\",\"b\",\"b\",\"b\",\"b\","
+      "\"b\"]}", BAD, "a host in it" },
     { "a vnode that is right and one that is not", LIBXL__DSM_STATE,
       "{" OK ",\"vnodes\":[" NODE("1") ",{\"vnode\":2}]}", BAD, "must be" },
     { "a link that nobody knows", LIBXL__DSM_STATE,
@@ -172,7 +186,7 @@ static void test_replies(void)
         good = r.error == replies[i].error &&
                (replies[i].text ? !!strstr(r.text, replies[i].text)
                                 : !r.text[0]) &&
-               (!r.error || !r.nr_nodes);
+               (!r.error || (!r.nr_nodes && !r.nr_paused));
         ok_("reply: %s", good, replies[i].name);
         if (!good)
             note("error %s, \"%s\"", libxl__dsm_error_word(r.error), r.text);

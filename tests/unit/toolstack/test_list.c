@@ -316,7 +316,8 @@ static void test_host(void)
             "\"size_kib\":1048576,\"pages_modified\":11,"
             "\"pages_shared\":12,\"pages_home\":13,"
             "\"faults_per_second\":14,\"median_ns\":15160,"
-            "\"p99_ns\":170,\"remote_vcpus\":false,\"cpus\":[]}}"));
+            "\"p99_ns\":170,\"remote_vcpus\":false,\"cpus\":[],"
+            "\"paused\":false}}"));
     info[1].remote_vcpus = true;
     ok_("its CPUs, which could run there", list("5", NULL) == 0 &&
         has(out, "on host b, link up, no CPU runs there, pages: "));
@@ -324,12 +325,17 @@ static void test_host(void)
     ok_("its CPUs, which run there", list("5", NULL) == 0 &&
         has(out, "on host b, link up, CPUs 2-3 run there, pages: 11"));
     ok_("... as JSON", list("-j", "5") == 0 &&
-        has(out, "\"remote_vcpus\":true,\"cpus\":[2,3]}}"));
+        has(out, "\"remote_vcpus\":true,\"cpus\":[2,3],\"paused\":false}}"));
+    info[1].there_paused = true;
+    ok_("... and stand still there", list("5", NULL) == 0 &&
+        has(out, "link up, CPUs 2-3 run there, paused there, pages: 11") &&
+        list("-j", "5") == 0 && has(out, "\"cpus\":[2,3],\"paused\":true}}"));
+    info[1].there_paused = false;
     info[1].there_cpus_known = false;
     ok_("... nobody says where", list("5", NULL) == 0 &&
         has(out, "link up, where its CPUs run is not known, pages: ") &&
         list("-j", "5") == 0 &&
-        has(out, "\"remote_vcpus\":true,\"cpus\":null}}"));
+        has(out, "\"remote_vcpus\":true,\"cpus\":null,\"paused\":false}}"));
     info[1].remote_vcpus = false;
     info[1].link = LIBXL_VNODE_LINK_UNKNOWN;
     info[1].link_error = "no reply";

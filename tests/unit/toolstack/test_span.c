@@ -1021,26 +1021,143 @@ static void test_place(void)
     fake_end();
 }
 
+struct pausing {
+    bool paused, abort;
+};
+
+/* As libxl_domain_pause() and libxl_domain_unpause() do it, after Xen. */
+static void do_follow(void *arg)
+{
+    const struct pausing *p = arg;
+
+    libxl__vnode_follow(NULL, fake_ao(), DOMID, p->paused);
+    if (p->abort)
+        fake_abort();
+    if (!world.completed)
+        fake_loop();
+    left += fake_left();
+}
+
+/* Its result; 1 if it died. */
+static int follow(struct pausing p)
+{
+    world.completed = false;
+    world.effects = 0;
+    world.log[0] = '\0';
+    world.rc = 0;
+    if (p.paused)
+        world.pauses++;
+    else
+        world.pauses--;
+
+    return fake_process(do_follow, &p) ? world.rc : 1;
+}
+
+static int pause_it(void)
+{
+    return follow((struct pausing) { .paused = true });
+}
+
+static int unpause_it(void)
+{
+    return follow((struct pausing) { 0 });
+}
+
+/* A CPU runs there. */
+static void boot_far(void)
+{
+    boot_with(NODE_KB);
+    dsmd.requests = 0;
+}
+
 static void test_pause(void)
 {
+    static const struct {
+        enum dsmd_mood mood;
+        int rc;
+        const char *words;
+    } rows[] = {
+        { DSMD_REFUSES, ERROR_VNODE_REFUSED, "host b: why" },
+        { DSMD_SILENT, ERROR_VNODE_UNSETTLED, "nothing within 15000 ms" },
+        { DSMD_CUTS, ERROR_VNODE_UNSETTLED, "no reply" },
+        { DSMD_CUTS_FIRST, ERROR_VNODE_UNSETTLED, "no reply" },
+    };
+    size_t i;
+    unsigned int n;
+
     boot_with(0);
-    ok_("a domain whose CPUs are at home can be paused",
-        libxl__vnode_check_pause(&fake_gc, DOMID) == 0 && !world.log[0]);
-    attach(0);
-    world.log[0] = '\0';
-    ok_("... and not while one runs elsewhere",
-        libxl__vnode_check_pause(&fake_gc, DOMID) == ERROR_VNODE_REFUSED &&
-        said("vCPUs of vnode 2 run on host b"));
-    detach();
-    world.log[0] = '\0';
-    ok_("... but when it has come home",
-        libxl__vnode_check_pause(&fake_gc, DOMID) == 0);
+    ok_("pause: all CPUs are at home, and nobody is asked", pause_it() == 0 &&
+        world.completed && world.pauses == 1 && unpause_it() == 0 &&
+        !world.pauses && !dsmd.connections && !world.log[0]);
+    boot_far();
+    ok_("pause: one runs there, and stands still", pause_it() == 0 &&
+        world.pauses == 1 && dsmd.paused && dsmd.requests == 1 &&
+        strstr(dsmd.request, "\"op\":\"follow\"") && !dsmd.bad &&
+        !world.log[0]);
+    ok_("pause: twice", pause_it() == 0 && world.pauses == 2 && dsmd.paused);
+    ok_("unpause: once, and it stands still", unpause_it() == 0 &&
+        world.pauses == 1 && dsmd.paused);
+    ok_("unpause: twice, and it goes on", unpause_it() == 0 && !world.pauses &&
+        !dsmd.paused && dsmd.requests == 4 && !world.log[0]);
+    ok_("... and leaves as before", detach() == 0 && right(0));
+
+    for (i = 0; i < NR(rows); i++) {
+        boot_far();
+        dsmd.mood = rows[i].mood;
+        dsmd.word = "busy";
+        dsmd.text = rows[i].words;
+        ok_("pause: no answer that it stands still, %zu: taken back",
+            pause_it() == rows[i].rc && !world.pauses &&
+            said(rows[i].words) && said("not paused"), i);
+        world.pauses = 1;
+        ok_("unpause: no answer that it goes on, %zu: it goes on here",
+            unpause_it() == rows[i].rc && !world.pauses &&
+            said(rows[i].words) && said("goes on here"), i);
+    }
+    boot_far();
+    dsmd.absent = true;
+    ok_("pause: no dsmd: taken back", pause_it() == ERROR_VNODE_REFUSED &&
+        !world.pauses && said("not paused") && said("does not run here"));
+    boot_far();
+    ok_("pause: cancelled: taken back",
+        follow((struct pausing) { .paused = true, .abort = true }) ==
+        ERROR_ABORTED && !world.pauses && said("not paused"));
+    boot_far();
+    world.pauses = 1;
+    dsmd.mood = DSMD_REFUSES;
+    dsmd.word = "busy";
+    dsmd.text = "why";
+    ok_("pause: paused before: that stays", pause_it() == ERROR_VNODE_REFUSED &&
+        world.pauses == 1);
+
+    boot_far();
+    world.kill_at = 1;
+    ok_("pause: xl dies before dsmd has done it: dsmd does it by itself",
+        pause_it() == 1 && world.pauses == 1 && !dsmd.paused);
+    world.kill_at = 0;
+    ok_("... and unpause is as ever", unpause_it() == 0 && !world.pauses &&
+        !dsmd.paused);
+
+    for (n = 1; n < 20; n++) {
+        boot_far();
+        world.calls = 0;
+        world.fail_at = n;
+        if (!pause_it())
+            break;
+        world.fail_at = 0;
+        if (world.pauses || dsmd.paused || !world.log[0])
+            break;
+    }
+    ok_("pause: each call that fails: not paused, and why", world.rc == 0 &&
+        n > 3 && n < 20 && world.pauses == 1 && dsmd.paused);
+    world.fail_at = 0;
+
+    boot_far();
     fake_remove_below("/libxl/7/");
-    ok_("a domain without vnodes can be paused",
-        libxl__vnode_check_pause(&fake_gc, DOMID) == 0);
+    ok_("pause: a domain without vnodes", pause_it() == 0 && !dsmd.requests);
     fake_set(OURS "placed", "x");
-    ok_("a record that is none", libxl__vnode_check_pause(&fake_gc, DOMID) ==
-        ERROR_FAIL);
+    ok_("pause: a record that is none: taken back", pause_it() == ERROR_FAIL &&
+        world.pauses == 1);
     fake_end();
 }
 
@@ -1057,7 +1174,13 @@ static void test_remote_list(void)
         seen[2].remote_vcpus && seen[2].there_cpus_known &&
         libxl_bitmap_test(&seen[2].there_cpus, 4) &&
         !libxl_bitmap_test(&seen[2].there_cpus, 3) && !seen[1].remote_vcpus &&
-        !seen[1].there_cpus_known);
+        !seen[1].there_cpus_known && !seen[2].there_paused);
+    dsmd.paused = true;
+    ok_("list: it stands still there", look() == 0 && seen[2].there_paused &&
+        seen[2].there_cpus_known && !seen[1].there_paused);
+    dsmd.paused = false;
+    ok_("list: and another one does", ask_again(false) == 0 &&
+        !seen[2].there_paused);
     snprintf(text, sizeof(text), raw, ",\"vcpus\":[{\"vcpu\":4,\"host\":"
              "\"c\"}]");
     dsmd.mood = DSMD_SAYS;

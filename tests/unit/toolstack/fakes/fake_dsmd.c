@@ -124,6 +124,16 @@ static void where(bool placed)
     say("{\"version\":1,\"ok\":true}");
 }
 
+/* The other host does as Xen here. */
+static void follow(void)
+{
+    if (!strstr(dsmd.request, "00010203-0405-0607-0809-0a0b0c0d0e0f"))
+        dsmd.bad = true;
+    fake_effect();
+    dsmd.paused = world.pauses;
+    say("{\"version\":1,\"ok\":true}");
+}
+
 static void state(void)
 {
     char text[2048];
@@ -133,8 +143,10 @@ static void state(void)
              "\"pages_modified\":11,\"pages_shared\":12,\"pages_home\":13,"
              "\"faults_per_second\":14,\"median_ns\":15,\"p99_ns\":16}]}",
              fake_get("/libxl/7/vnuma/node/2/remote-vcpus")
-             ? dsmd.placed ? "\"vcpus\":[{\"vcpu\":4,\"host\":\"b\"},"
-                             "{\"vcpu\":3,\"host\":\"b\"}],"
+             ? dsmd.paused ? "\"vcpus\":[{\"vcpu\":4,\"host\":\"b\"}],"
+                             "\"paused\":[\"c\",\"b\"],"
+             : dsmd.placed ? "\"vcpus\":[{\"vcpu\":4,\"host\":\"b\"},"
+                             "{\"vcpu\":3,\"host\":\"b\"}],\"paused\":[\"c\"],"
                            : "\"vcpus\":[]," : "",
              dsmd.there_kb[2] ? "up" : "down", dsmd.there_kb[2]);
     say(text);
@@ -202,6 +214,8 @@ static void act(void)
             where(true);
         else if (strstr(dsmd.request, "\"op\":\"home\""))
             where(false);
+        else if (strstr(dsmd.request, "\"op\":\"follow\""))
+            follow();
         else if (strstr(dsmd.request, "\"op\":\"state\""))
             state();
         else

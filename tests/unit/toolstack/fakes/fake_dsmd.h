@@ -39,6 +39,7 @@ struct dsmd {
     uint64_t there_kb[NR_VNODES], pool_kb[NR_VNODES];
     bool placed;                /* vCPU 4, of vnode 2, runs there */
     bool vcpu_up;               /* the guest has it up, whatever it says */
+    bool paused;                /* it stands still there */
     bool bad;                   /* it was asked for nonsense */
 };
 

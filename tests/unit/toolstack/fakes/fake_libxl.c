@@ -430,6 +430,21 @@ int xc_domain_getinfo_single(void *xch, uint32_t domid, xc_domaininfo_t *info)
     return 0;
 }
 
+int xc_domain_unpause(void *xch, uint32_t domid)
+{
+    (void)xch, (void)domid;
+    if (fails())
+        return hypercall_fails();
+    effect();
+    if (!world.pauses) {
+        errno = EINVAL;
+        return -1;
+    }
+    world.pauses--;
+
+    return 0;
+}
+
 int xc_domain_setmaxmem(void *xch, uint32_t domid, uint64_t kb)
 {
     (void)xch, (void)domid;

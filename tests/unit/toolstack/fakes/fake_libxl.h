@@ -49,6 +49,7 @@ struct world {
     bool destroyed;
     uint32_t flags;             /* XEN_DOMINF_* */
     uint64_t total_kb, limit_kb;
+    unsigned int pauses;        /* as Xen counts */
     uint64_t lowest_limit_kb;   /* since the test has last set it */
     unsigned int to_pnode[NR_VNODES];
     xen_vmemrange_t range[NR_RANGES];

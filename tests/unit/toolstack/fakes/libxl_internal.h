@@ -110,7 +110,7 @@ typedef struct {
     uint32_t op_pid;
     bool op_done;
     char *host, *link_error;
-    bool remote_vcpus, there_cpus_known;
+    bool remote_vcpus, there_cpus_known, there_paused;
     libxl_bitmap there_cpus;
     libxl_vnode_link link;
     uint64_t there_memkb, modified_pages, shared_pages, home_pages;
@@ -226,6 +226,7 @@ int xc_domain_getinfo_single(void *xch, uint32_t domid, xc_domaininfo_t *info);
 int xc_vcpu_getaffinity(void *xch, uint32_t domid, int vcpu, uint8_t *hard,
                         uint8_t *soft, uint32_t flags);
 int xc_domain_setmaxmem(void *xch, uint32_t domid, uint64_t kb);
+int xc_domain_unpause(void *xch, uint32_t domid);
 int xc_domain_getvnuma(void *xch, uint32_t domid, uint32_t *nr_vnodes,
                        uint32_t *nr_vmemranges, uint32_t *nr_vcpus,
                        xen_vmemrange_t *vmemrange, unsigned int *vdistance,

@@ -94,6 +94,8 @@ static void print_there(const libxl_vnodeinfo *v)
         printf(", no CPU runs there");
     else if (v->remote_vcpus)
         printf(", where its CPUs run is not known");
+    if (v->there_paused)
+        printf(", paused there");
     free(cpus);
 }
 
@@ -244,6 +246,7 @@ static void gen_host(yajl_gen hand, const libxl_vnodeinfo *v)
         gen_cpus(hand, "cpus", &v->there_cpus);
     else
         gen_text(hand, "cpus", NULL);
+    gen_flag(hand, "paused", v->there_paused);
     yajl_gen_map_close(hand);
 }
 

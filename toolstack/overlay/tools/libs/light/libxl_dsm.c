@@ -20,7 +20,9 @@ static int limit_ms(const libxl__dsm_call *call)
            : op == LIBXL__DSM_ENABLE ? LIBXL__DSM_ENABLE_MS
            : op == LIBXL__DSM_NODE ? LIBXL__DSM_NODE_MS
            : op == LIBXL__DSM_PLACE ? LIBXL__DSM_PLACE_MS
-           : op == LIBXL__DSM_HOME ? LIBXL__DSM_HOME_MS : LIBXL__DSM_STATE_MS;
+           : op == LIBXL__DSM_HOME ? LIBXL__DSM_HOME_MS
+           : op == LIBXL__DSM_FOLLOW ? LIBXL__DSM_FOLLOW_MS
+           : LIBXL__DSM_STATE_MS;
 }
 
 /*

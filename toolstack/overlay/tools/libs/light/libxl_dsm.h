@@ -31,6 +31,9 @@
 /* Longest text in it that is shown. */
 #define LIBXL__DSM_TEXT_MAX 400
 
+/* Hosts of a guest, at most. */
+#define LIBXL__DSM_HOSTS_MAX 16
+
 /* vCPUs of a guest, at most. */
 #define LIBXL__DSM_VCPUS_MAX 512
 
@@ -40,6 +43,7 @@
 #define LIBXL__DSM_PLACE_MS 90000       /* a host becomes ready */
 #define LIBXL__DSM_HOME_MS 60000
 #define LIBXL__DSM_STATE_MS 2000
+#define LIBXL__DSM_FOLLOW_MS 15000      /* all hosts stand still */
 
 typedef enum {
     LIBXL__DSM_ENABLE,      /* before the domain runs: who, where, how much */
@@ -48,6 +52,7 @@ typedef enum {
     LIBXL__DSM_STATE,       /* how the vnodes do */
     LIBXL__DSM_PLACE,       /* vCPUs of a vnode, which are down, run there */
     LIBXL__DSM_HOME,        /* and here again */
+    LIBXL__DSM_FOLLOW,      /* all hosts stand still, or go on, as Xen here */
 } libxl__dsm_op;
 
 /* Why not.  The words are the contract's. */
@@ -146,6 +151,8 @@ typedef struct {
     bool says_vcpus;
     unsigned int nr_vcpus;
     libxl__dsm_vcpu vcpu[LIBXL__DSM_VCPUS_MAX];
+    unsigned int nr_paused;
+    const char *paused[LIBXL__DSM_HOSTS_MAX];   /* where it stands still */
 } libxl__dsm_reply;
 
 /*---------- lines (libxl_dsm_json.c) ----------*/

@@ -51,6 +51,7 @@ static const char *const op_words[] = {
     [LIBXL__DSM_STATE]  = "state",
     [LIBXL__DSM_PLACE]  = "place",
     [LIBXL__DSM_HOME]   = "home",
+    [LIBXL__DSM_FOLLOW] = "follow",
 };
 
 const char *libxl__dsm_error_word(libxl__dsm_error error)
@@ -207,7 +208,7 @@ static void copy_text(char out[LIBXL__DSM_TEXT_MAX + 1], const char *s)
 static int garbage(libxl__dsm_reply *reply, const char *why)
 {
     reply->error = LIBXL__DSM_GARBAGE;
-    reply->nr_nodes = reply->nr_vcpus = 0;
+    reply->nr_nodes = reply->nr_vcpus = reply->nr_paused = 0;
     copy_text(reply->text, why);
 
     return ERROR_FAIL;
@@ -320,10 +321,33 @@ static int parse_vcpus(const libxl__json_object *o, libxl__dsm_reply *reply)
     return 0;
 }
 
+/* The same. */
+static int parse_paused(const libxl__json_object *o, libxl__dsm_reply *reply)
+{
+    const libxl__json_object *list, *one;
+    const char *host;
+    unsigned int i;
+
+    if (!libxl__json_map_get("paused", o, JSON_ANY))
+        return 0;
+    list = libxl__json_map_get("paused", o, JSON_ARRAY);
+    if (!list)
+        return garbage(reply, "its \"paused\" is no list");
+    for (i = 0; (one = libxl__json_array_get(list, i)); i++) {
+        host = libxl__json_object_get_string(one);
+        if (i == LIBXL__DSM_HOSTS_MAX || !host)
+            return garbage(reply, "a host in it is not as it must be");
+        reply->paused[i] = host;
+    }
+    reply->nr_paused = i;
+
+    return 0;
+}
+
 static void parse_state(const libxl__json_object *o, libxl__dsm_reply *reply)
 {
-    if (!parse_nodes(o, reply))
-        parse_vcpus(o, reply);
+    if (!parse_nodes(o, reply) && !parse_vcpus(o, reply))
+        parse_paused(o, reply);
 }
 
 /* One of dsmd's words; those of this side are not dsmd's to say. */

@@ -502,14 +502,15 @@ int libxl__vnode_add_allowed_memkb(libxl__gc *gc, uint32_t domid,
     return rc;
 }
 
-int libxl__vnode_check_pause(libxl__gc *gc, uint32_t domid)
+int libxl__vnode_any_placed(libxl__gc *gc, uint32_t domid, bool *out)
 {
-    const char *path = GCSPRINTF("/libxl/%"PRIu32"/vnuma/node", domid), *host;
+    const char *path = GCSPRINTF("/libxl/%"PRIu32"/vnuma/node", domid);
     char **nodes;
     unsigned int i, nr = 0;
     uint64_t placed;
     int rc;
 
+    *out = false;
     nodes = libxl__xs_directory(gc, XBT_NULL, path, &nr);
     if (!nodes && errno != ENOENT) {
         LOGED(ERROR, domid, "cannot read %s", path);
@@ -521,14 +522,7 @@ int libxl__vnode_check_pause(libxl__gc *gc, uint32_t domid)
                         GCSPRINTF("%s/%s/placed", path, nodes[i]), 1, 0,
                         &placed);
         if (rc) goto out;
-        if (!placed)
-            continue;
-        host = libxl__xs_read(gc, XBT_NULL,
-                              GCSPRINTF("%s/%s/host", path, nodes[i]));
-        LOGD(ERROR, domid, "vCPUs of vnode %s run on host %s and would go on; "
-             "detach it first", nodes[i], host ? : "?");
-        rc = ERROR_VNODE_REFUSED;
-        goto out;
+        *out |= placed;
     }
     rc = 0;
 

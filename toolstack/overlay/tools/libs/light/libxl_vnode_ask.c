@@ -27,6 +27,8 @@ static void fill_vcpus(libxl_vnodeinfo *info, const libxl__dsm_reply *r)
             !strcmp(r->vcpu[i].host, info->host))
             libxl_bitmap_set(&info->there_cpus, r->vcpu[i].vcpu);
     info->there_cpus_known = r->says_vcpus || !info->remote_vcpus;
+    for (i = 0; i < r->nr_paused; i++)
+        info->there_paused |= !strcmp(r->paused[i], info->host);
 }
 
 static void fill_info(libxl_vnodeinfo *info, const libxl__dsm_node *node)
@@ -56,6 +58,7 @@ static void note_reply(libxl__gc *gc, const asking *a)
 
         if (!info->host)
             continue;
+        info->there_paused = false;
         for (n = 0; n < r->nr_nodes && r->node[n].vnode != info->vnode; n++)
             ;
         if (!r->error && n < r->nr_nodes) {

@@ -183,10 +183,10 @@ _hidden int libxl__vnode_elastic_vcpus(libxl__gc *gc, uint32_t domid,
                                        uint8_t **out);
 
 /*
- * Can the domain be paused as a whole?  Xen pauses what runs on this host.
- * 0, ERROR_VNODE_REFUSED (logged), ERROR_FAIL.
+ * Do vCPUs of the domain run on other hosts, as far as is recorded?  *out is
+ * false after an error.  0, ERROR_FAIL.
  */
-_hidden int libxl__vnode_check_pause(libxl__gc *gc, uint32_t domid);
+_hidden int libxl__vnode_any_placed(libxl__gc *gc, uint32_t domid, bool *out);
 
 static inline bool libxl__vnode_has_vcpu(const uint8_t *cpus, unsigned int v)
 {
@@ -231,6 +231,17 @@ _hidden void libxl__vnode_write_phases(libxl__gc *gc, uint32_t domid,
 
 /* The state that callers of libxl see. */
 _hidden libxl_vnode_state libxl__vnode_public_state(const libxl__vnode *v);
+
+/*---------- a pause of all of it (libxl_vnode_pause.c) ----------*/
+
+/*
+ * Xen has paused the domain, or unpaused it, on this host.  Completes @ao,
+ * later or at once, when vCPUs of it that run on other hosts stand still, or go
+ * on, as well; with 0, what libxl__dsm_callback has, or ERROR_FAIL.  If they do
+ * not stand still Xen has unpaused it again (all of that is logged).
+ */
+_hidden void libxl__vnode_follow(libxl__egc *egc, libxl__ao *ao,
+                                 uint32_t domid, bool paused);
 
 /*---------- the host's side of a vnode (libxl_vnode_host.c) ----------*/
 
