@@ -18,7 +18,7 @@ from benchmarks.span_guest import BOOT, PATIENCE, SlowSite, SpanShape, keep_work
 from lab.command import checked, run_in, write_file
 from lab.complaints import complaints
 from lab.guest import Guest
-from lab.patience import scaled
+from lab.patience import scaled, wait_for
 from tests.e2e.span_guest import attach, detach, slow_site
 
 pytestmark = pytest.mark.fresh
@@ -39,8 +39,58 @@ def ticks(guest: Guest) -> int:
     return int(line.split()[1 + FAR_CPU])
 
 
+def used(site: SlowSite) -> list[tuple[str, float]]:
+    """By Xen of both hosts: the state of the domain and of the slice, and the time that their CPUs have used."""
+    found = []
+    for host, name in ((site.home, "far"), (site.other, f"far-slice-{site.home.description.name}")):
+        words = checked(run_in(host), f"xl list {name}").splitlines()[-1].split()
+        found.append((words[-2], float(words[-1])))
+    return found
+
+
+def both_run(site: SlowSite) -> None:
+    """Both use time from now on, and neither is paused."""
+    before = used(site)
+    wait_for(
+        "both CPUs run",
+        scaled(120),
+        lambda: all("p" not in now[0] and now[1] > was[1] for now, was in zip(used(site), before, strict=True)),
+    )
+
+
+def both_stand_still(site: SlowSite) -> None:
+    """Both are paused, and use no time."""
+    before = used(site)
+    assert all("p" in state for state, _ in before), before
+    checked(run_in(site.home), "sleep 5")
+    assert used(site) == before
+
+
+def pause_and_unpause(site: SlowSite, guest: Guest) -> None:
+    """`xl pause` while a program runs on each CPU: neither does until `xl unpause`, and then both go on."""
+    inside, dom0 = run_in(guest), run_in(site.home)
+    for cpu in (0, FAR_CPU):
+        loop = f"taskset -c {cpu} sh -c 'while :; do :; done' >/dev/null 2>&1 </dev/null & echo $! >/tmp/loop{cpu}"
+        checked(inside, loop, 300)
+    both_run(site)
+    checked(dom0, "xl pause far", PATIENCE)
+    both_stand_still(site)
+    assert "paused there" in checked(dom0, "xl vnode-list far", PATIENCE)
+    refused = dom0("xl vnode-detach far 1", PATIENCE)
+    assert refused.status != 0 and "is paused" in refused.text, refused.text
+    # Twice, and once back: Xen counts.
+    checked(dom0, "xl pause far && xl unpause far", PATIENCE)
+    both_stand_still(site)
+    checked(dom0, "xl unpause far", PATIENCE)
+    both_run(site)
+    assert "paused there" not in checked(dom0, "xl vnode-list far", PATIENCE)
+    checked(inside, f"kill $(cat /tmp/loop0 /tmp/loop{FAR_CPU})", 300)
+
+
 def test_memory_and_cpu_of_another_host(site: SlowSite) -> None:
-    """Twice: attached, a program's checksum there is the one of home, `numactl -H` shows the node with its CPU, detached."""
+    """Twice: attached, a program's checksum there is the one of home, `numactl -H` shows the node with its CPU, detached.
+
+    Paused and unpaused once in between."""
     shape = measured(site)
     with far_guest(site.both, site.other.description.name, shape, BOOT) as guest:
         inside = run_in(guest)
@@ -60,14 +110,16 @@ def test_memory_and_cpu_of_another_host(site: SlowSite) -> None:
             bound = f"taskset -c {FAR_CPU} numactl --membind=1 sh -c {shlex.quote(SUM)}"
             assert checked(inside, bound, PATIENCE) == at_home
             assert ticks(guest) > before
-            refused = run_in(site.home)("xl pause far")
-            assert refused.status != 0 and "run on host" in refused.text, refused.text
+            if not turn:
+                pause_and_unpause(site, guest)
             detach(site, guest, shape)
             assert guest.online_cpus() == (0,)
         checked(run_in(site.home), "xl pause far && xl unpause far")
         attach(site, guest, shape)
         assert complaints(checked(inside, "dmesg", 300)) == []
-    # Destroyed, with its CPU there.
+        checked(run_in(site.home), "xl pause far", PATIENCE)
+        both_stand_still(site)
+    # Destroyed, with its CPU there, while it is paused.
     left_nothing(site.both)
 
 
