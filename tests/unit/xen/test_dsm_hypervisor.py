@@ -1163,8 +1163,8 @@ MUTANTS = {
     "gate never closed": ("if ( likely(!ACCESS_ONCE(dsm->closed)) )", "if ( 1 )", "the gate"),
     "left twice": ("    if ( !dsm->vcpu[v->vcpu_id].in_hcall )\n        return;\n", "", "the gate"),
     "uncovered hypercalls wait": (
-        "        spin_unlock(&dsm->lock);\n        return;\n    }\n\n    miss",
-        "        spin_unlock(&dsm->lock);\n    }\n\n    miss",
+        "        spin_unlock(&dsm->lock);\n        return;\n    }\n\n    /* Not asked",
+        "        spin_unlock(&dsm->lock);\n    }\n\n    /* Not asked",
         "a hypercall that is not covered",
     ),
     "a guest's program stops its guest": (
@@ -1184,8 +1184,8 @@ MUTANTS = {
         "a guest that frees",
     ),
     "mapped over I": (
-        "        case XEN_DSM_STATE_I:\n        case XEN_DSM_STATE_S:\n            return -EBUSY;",
-        "        case XEN_DSM_STATE_S:\n            return -EBUSY;",
+        "        case XEN_DSM_STATE_I:\n        case XEN_DSM_STATE_U:\n",
+        "        case XEN_DSM_STATE_U:\n",
         "what may be mapped and removed",
     ),
     "bits set in S": (
@@ -1211,8 +1211,8 @@ MUTANTS = {
         "the gate",
     ),
     "hypercalls are the guest's own misses": (
-        "curr->domain == d && dsm->vcpu[curr->vcpu_id].in_hcall);",
-        "false);",
+        "curr->domain == d && dsm->vcpu[curr->vcpu_id].in_hcall, uncached);",
+        "false, uncached);",
         "a hypercall that is not covered",
     ),
     "says nothing of hypercalls": (
@@ -1226,8 +1226,8 @@ MUTANTS = {
         "a hypercall that is not covered",
     ),
     "waits for what came": (
-        "        if ( !miss(d, i, XEN_DSM_WANT_M_NODATA, true) )\n            continue;",
-        "        miss(d, i, XEN_DSM_WANT_M_NODATA, true);",
+        "        if ( !miss(d, i, XEN_DSM_WANT_M_NODATA, true, false) )\n            continue;",
+        "        miss(d, i, XEN_DSM_WANT_M_NODATA, true, false);",
         "a guest that frees",
     ),
     "notifies for nothing": (
@@ -1768,8 +1768,8 @@ PLACE_MUTANTS = {
     "others may run": ("        pause_ghost(dsm, v);\n        /* A page", "        /* A page", "ghosts"),
     "waits for ever": ("            dsm_end_wait(d, v->vcpu_id);", "            ;", "a page that a ghost waited for"),
     "waits no more at home": (
-        "        if ( place->slice != dsm->slice )\n            dsm_end_wait",
-        "        if ( 1 )\n            dsm_end_wait",
+        "        if ( place->slice != dsm->slice )\n        {\n            dsm_end_wait",
+        "        if ( 1 )\n        {\n            dsm_end_wait",
         "a page that a ghost waited for",
     ),
     "placed with what is beside its vcpu_info": (
@@ -2492,8 +2492,8 @@ STATE_U_MUTANTS = {
         "becomes U",
     ),
     "no look-up sees it": (
-        "            .uncached = uncached,\n",
-        "",
+        "            .uncached = uncached,",
+        "            .uncached = uncached && 0,",
         "becomes U",
     ),
     "all look-ups see it": (
