@@ -104,7 +104,7 @@ static void retry_due(struct dsm_engine *e, struct dsm_entry *entry, uint64_t t)
 	engine_simple_step(e, gfn, DSM_EV_PIN_TIMEOUT);
 	/* "Not now" if another transaction has begun: it ends like this one. */
 	if (for_ever && home && !e->has_failed)
-		engine_simple_step(e, gfn, DSM_EV_PRIVATE);
+		engine_make_private(e, gfn);
 }
 
 static void entry_due(struct dsm_engine *e, struct dsm_entry *entry, uint64_t t)

@@ -757,6 +757,15 @@ bool engine_access_said(struct dsm_engine *e, const struct dsm_vcpu_msg *m);
  */
 bool engine_keep_at_home(struct dsm_engine *e, struct dsm_entry *entry, bool may_ask);
 
+/** Xen says that it is no plain memory: it does not leave. */
+void engine_make_private(struct dsm_engine *e, uint64_t gfn);
+
+/**
+ * Somebody asks for a page of this home.  One that was said to be private pin_ns ago may be
+ * plain memory by now, and is asked for as any other: Xen says so again if it is not.
+ */
+void engine_look_at_private(struct dsm_engine *e, uint64_t gfn);
+
 /** Hosts may have joined, or be lost: which of them are told that a page stays? */
 void engine_settle_class_u(struct dsm_engine *e);
 

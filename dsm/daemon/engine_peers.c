@@ -166,6 +166,8 @@ void dsm_engine_message(struct dsm_engine *e, unsigned int from,
 	}
 	if (takes_away(msg))
 		engine_count(e, msg->gfn, DSM_PROFILE_TAKEN, from);
+	if ((msg->type == DSM_GETS || msg->type == DSM_GETM) && !(msg->flags & DSM_F_PREFETCH))
+		engine_look_at_private(e, msg->gfn);
 	entry = engine_entry(e, msg->gfn);
 	if (!entry)
 		return;

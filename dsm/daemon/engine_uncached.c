@@ -107,10 +107,16 @@ static void make_ordinary(struct dsm_engine *e, struct dsm_entry *entry)
 			    dsm_error_name((unsigned int)-rc));
 }
 
+/* Never 0. */
+static uint32_t in_ms(struct dsm_engine *e)
+{
+	return (uint32_t)(now(e) / MS) + 1;
+}
+
 /* It was found in use, or not, just now. */
 static void look_at_use(struct dsm_engine *e, struct dsm_entry *entry, bool in_use)
 {
-	uint32_t ms = (uint32_t)(now(e) / MS) + 1;
+	uint32_t ms = in_ms(e);
 
 	if (in_use)
 		entry->free_since = 0;
@@ -206,6 +212,29 @@ bool engine_keep_at_home(struct dsm_engine *e, struct dsm_entry *entry, bool may
 	if (entry)
 		engine_step(e, entry, &event, NULL);
 	return true;
+}
+
+void engine_make_private(struct dsm_engine *e, uint64_t gfn)
+{
+	struct dsm_entry *entry;
+
+	engine_simple_step(e, gfn, DSM_EV_PRIVATE);
+	entry = dsm_table_find(&e->table, gfn);
+	if (entry)
+		entry->private_said = 0;
+}
+
+void engine_look_at_private(struct dsm_engine *e, uint64_t gfn)
+{
+	struct dsm_entry *entry = dsm_table_find(&e->table, gfn);
+
+	if (!entry || entry->page.dir.mode != DSM_MODE_PRIVATE || entry->page.dir.phase != DSM_IDLE)
+		return;
+	/* Who has asked heard PIN, and asks again, however long that takes. */
+	if (!entry->private_said)
+		entry->private_said = in_ms(e);
+	else if (in_ms(e) - entry->private_said >= e->p.pin_ns / MS)
+		make_ordinary(e, entry);
 }
 
 /* ---- Whether ---- */

@@ -394,6 +394,7 @@ static void of_a_ring(const void *argument)
 	CHECK(use(2, 2, 15, DSM_XEN_WANT_M) == PLAYED_MISS, "it waits");
 	CHECK(!node[2].failure[0], "%s", node[2].failure);
 	end();
+	rings = false;
 }
 
 /* The guest gives the page back. */
@@ -420,18 +421,123 @@ static void a_hole(const void *argument)
 	end();
 }
 
+/* There was no memory, which is still shown here when the home says that the page stays. */
+static void after_a_hole(const void *argument)
+{
+	unsigned int i;
+
+	(void)argument;
+	dice_begin();
+	class_u = true;
+	begin_at(1);
+	node[0].xen.page[GFN].state = DSM_XEN_STATE_HOLE;
+	/* The same access, so each time it is shown for longer. */
+	for (i = 0; i < 8; i++) {
+		CHECK(played_use(&node[1].xen, 0, GFN, DSM_XEN_WANT_S, 1) == PLAYED_MISS, "%u: it asks", i);
+		settle();
+		CHECK(node[1].xen.page[GFN].state == DSM_XEN_STATE_HOLE, "%u: a hole", i);
+		pass(10 * MS);
+	}
+	played_use(&node[1].xen, 0, GFN, DSM_XEN_WANT_S, 1);
+	look(1);
+	played_use(&node[1].xen, 3, GFN, DSM_XEN_WANT_S, 2);
+	while (deliver(1, 0))
+		look(0);
+	while (deliver(0, 1))
+		;
+	CHECK(node[1].xen.page[GFN].state == DSM_XEN_STATE_HOLE, "a hole");
+	/* Memory comes, and is in use at once; the other one's miss is read. */
+	node[0].xen.page[GFN].state = DSM_XEN_STATE_M;
+	node[0].xen.page[GFN].pinned = true;
+	for (i = 0; i < 10; i++) {
+		settle();
+		pass(MS / 4);
+	}
+	CHECK(node[1].xen.page[GFN].state == DSM_XEN_STATE_U, "in state %u: %s", node[1].xen.page[GFN].state,
+	      node[1].failure);
+	settle();
+	pass(100 * MS);
+	CHECK(node[1].xen.page[GFN].state == DSM_XEN_STATE_U, "and stays so");
+	makes(1, 3, DSM_ACCESS_WRITE, 0, 5);
+	nobody_fails("after a hole");
+	end();
+}
+
+/* What Xen has made of the page meanwhile is no failure. */
+static void not_uncached(const void *argument)
+{
+	static const unsigned int state[] = { DSM_XEN_STATE_I, DSM_XEN_STATE_HOLE };
+	unsigned int i;
+
+	(void)argument;
+	for (i = 0; i < NR(state); i++) {
+		begin_uncached();
+		node[0].xen.page[GFN].pinned = true;
+		CHECK(use(1, 1, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "it stays");
+		CHECK(played_access(&node[1].xen, 1, DSM_ACCESS_READ, AT, 0, 0), "room");
+		node[0].xen.page[GFN].state = DSM_XEN_STATE_HOLE;
+		node[1].xen.page[GFN].state = (uint8_t)state[i];
+		settle();
+		CHECK(node[1].xen.accessed[1].flags == DSM_ACCESS_AGAIN, "not made");
+		CHECK(!counts_of(0).pages && !counts_of(1).pages, "nothing is known of it: %llu, %llu",
+		      (unsigned long long)counts_of(0).pages, (unsigned long long)counts_of(1).pages);
+		nobody_fails("Xen has ended it");
+		end();
+	}
+
+	/* A hole that somebody needs for what is no access. */
+	begin_uncached();
+	node[0].xen.page[GFN].pinned = true;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "it stays");
+	node[0].xen.page[GFN].pinned = false;
+	node[0].xen.page[GFN].state = DSM_XEN_STATE_HOLE;
+	played_need(&node[1].xen, 1, GFN, 0xabc);
+	settle();
+	CHECK(node[1].xen.page[GFN].state == DSM_XEN_STATE_HOLE, "a hole, in state %u", node[1].xen.page[GFN].state);
+	node[0].xen.page[GFN].state = DSM_XEN_STATE_M;
+	pass(100 * MS);
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_M) == PLAYED_DONE, "it comes");
+	nobody_fails("a hole that was needed");
+	end();
+
+	/* What is asked for is no access: nothing is told to use it there. */
+	begin_uncached();
+	node[0].xen.page[GFN].pinned = true;
+	/* DROP after an INVAL that it refuses. */
+	node[0].xen.must_not_refuse = false;
+	CHECK(!dsm_engine_drop(node[1].engine, GFN), "asked");
+	for (i = 0; i < 20; i++) {
+		settle();
+		pass(MS / 4);
+	}
+	lie(1, 0, (struct dsm_vcpu_msg){ .type = DSM_VCPU_ACCESS, .vcpu = 1, .number = 1, .flags = 0x32,
+					 .word = { AT, 0, 2 } }, NULL);
+	CHECK(!node[0].xen.made, "not made");
+	end();
+
+	/* Nor of a page whose range closes. */
+	begin_uncached();
+	node[2].xen.page[25].pinned = true;
+	dsm_engine_open_range(node[2].engine, 2, 3);
+	CHECK(use(1, 1, 25, DSM_XEN_WANT_S) == PLAYED_MISS && node[1].xen.page[25].state == DSM_XEN_STATE_I, "it waits");
+	end();
+}
+
 static void errors(const void *argument)
 {
 	(void)argument;
 	begin_uncached();
 	node[0].xen.page[GFN].special = true;
 	CHECK(use(1, 1, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "it stays");
+	CHECK(use(2, 2, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "for both");
 	/* The guest gives it back just now. */
 	node[0].xen.break_access = -EBUSY;
 	CHECK(played_access(&node[1].xen, 1, DSM_ACCESS_READ, AT, 0, 0), "room");
 	settle();
 	CHECK(node[1].xen.accessed[1].flags == DSM_ACCESS_AGAIN, "not made");
 	node[0].xen.break_access = 0;
+	/* For others it stays as it is. */
+	makes(2, 2, DSM_ACCESS_WRITE, 0, 5);
 	CHECK(use(1, 1, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "it stays");
 	node[0].xen.page[GFN].own = true;
 	CHECK(played_access(&node[1].xen, 1, DSM_ACCESS_READ, AT, 0, 0), "room");
@@ -456,6 +562,16 @@ static void errors(const void *argument)
 	CHECK(played_access(&node[1].xen, 1, DSM_ACCESS_READ, AT, 0, 0), "room");
 	settle();
 	expect_failure(0, "Xen does not do ACCESS of vCPU 1");
+	end();
+
+	/* Nobody waits for it in Xen. */
+	begin_uncached();
+	node[0].xen.page[GFN].special = true;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "it stays");
+	CHECK(played_access(&node[1].xen, 1, DSM_ACCESS_READ, AT, 0, 0), "room");
+	node[1].xen.accesses[1].type = 0;
+	settle();
+	expect_failure(1, "Xen does not do ACCESSED of vCPU 1");
 	end();
 
 	/* Xen's ring. */
@@ -552,6 +668,20 @@ static void lies(const void *argument)
 	makes(1, 1, DSM_ACCESS_WRITE, 0, 5);
 	lie(0, 1, node[1].xen.accessed[1], "nobody waits for");
 	end();
+	/* It stays, says the home, to who has a copy of it; and unasked. */
+	for (way = 0; way < 2; way++) {
+		struct dsm_msg stay = { .type = DSM_NACK, .reason = DSM_R_STAYS, .epoch = 7, .txn = 1, .gfn = GFN };
+
+		begin_uncached();
+		CHECK(use(1, 1, GFN, DSM_XEN_WANT_S) == PLAYED_DONE, "a copy");
+		if (!way)
+			played_use(&node[1].xen, 1, GFN, DSM_XEN_WANT_M, 1);
+		look(1);
+		CHECK(next_type(1, 0) == (way ? 0 : DSM_GETM), "it asks");
+		dsm_engine_message(node[1].engine, 0, &stay, NULL);
+		expect_failure(1, "host alpha is lost (it breaks the protocol: NACK of gfn 0x3");
+		end();
+	}
 	/* A page that is not one that stays: it is not made, and nobody fails. */
 	begin_uncached();
 	WORD(0) = 1;
@@ -598,12 +728,132 @@ static void while_it_stops(const void *argument)
 			;
 	}
 	CHECK(node[0].placed == 1 && node[1].xen.accesses[1].type, "it waits for it");
+	/* All is quiet but for the answer, which has no credit. */
+	credits = 0;
+	for (i = 0; i < 100; i++) {
+		look(i % HOSTS);
+		deliver(i / 3 % HOSTS, i % HOSTS);
+	}
+	CHECK(node[0].placed == 1 && node[1].xen.accesses[1].type && WORD(0) == 5, "it waits for the answer: %s",
+	      node[0].error);
+	credits = 16;
+	dsm_engine_room(node[0].engine, 1);
 	settle();
 	CHECK(!node[1].xen.accesses[1].type && WORD(0) == 5, "it is answered though the guest stands still");
 	CHECK(node[0].placed == 2 && !node[0].error[0], "placed: %s", node[0].error);
 	/* One that comes into the ring meanwhile waits, and goes then. */
 	CHECK(makes(1, 1, DSM_ACCESS_READ, 0, 0) == 5, "afterwards");
 	nobody_fails("stop");
+	end();
+}
+
+/* It waits for room in the ring while the guest is to stand still. */
+static void stops_with_a_full_ring(const void *argument)
+{
+	static const uint16_t one[] = { 1 }, two[] = { 2 };
+	char text[DSM_ENGINE_TEXT];
+	unsigned int i;
+
+	(void)argument;
+	class_u = true;
+	begin_placed(1, 2, 0);
+	CHECK(dsm_engine_place(node[0].engine, 1, one, 1, text) == -EINPROGRESS, "%s", text);
+	settle();
+	node[0].xen.page[GFN].special = true;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "it stays");
+	for (i = 0; node[1].xen.in_ring < node[1].xen.ring_size; i++)
+		played_use(&node[1].xen, NO_VCPU, i % 8, DSM_XEN_WANT_S, 0);
+	CHECK(!played_access(&node[1].xen, 1, DSM_ACCESS_WRITE, AT, 0, 5), "no room");
+	CHECK(dsm_engine_place(node[0].engine, 2, two, 1, text) == -EINPROGRESS, "%s", text);
+	settle();
+	CHECK(node[0].placed == 2 && !node[0].error[0], "placed: %s", node[0].error);
+	CHECK(!node[1].xen.accesses[1].type && WORD(0) == 5, "it was made before");
+	for (i = 0; i < 20; i++) {
+		pass(MS);
+		settle();
+	}
+	nobody_fails("a full ring");
+	end();
+}
+
+/* The parts of a word. */
+static void widths(const void *argument)
+{
+	static const struct {
+		unsigned int flags, at;
+		uint64_t value, found, after;
+	} made[] = {
+		{ 0x02, 9, 0xab, 0, 0x112233445566ab88 },
+		{ 0x11, 10, 0, 0x5566, 0x112233445566ab88 },
+		{ 0x12, 14, 0xcdef, 0, 0xcdef33445566ab88 },
+		{ 0x22, 8, 0x12345678, 0, 0xcdef334412345678 },
+		{ 0x21, 12, 0, 0xcdef3344, 0xcdef334412345678 },
+	};
+	unsigned int i;
+
+	(void)argument;
+	begin_uncached();
+	node[0].xen.page[GFN].special = true;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "it stays");
+	WORD(0) = 0x1122334455667788;
+	for (i = 0; i < NR(made); i++) {
+		struct dsm_vcpu_msg m = {
+			.type = DSM_VCPU_ACCESS, .vcpu = 1, .flags = (uint8_t)made[i].flags, .number = 100 + i,
+			.word = { GFN * DSM_PAGE_BYTES + made[i].at, 0, made[i].value },
+		};
+
+		node[1].xen.accesses[1] = m;
+		says(1, m);
+		settle();
+		CHECK(node[1].xen.accessed[1].number == 100 + i && !node[1].xen.accessed[1].flags, "%u: made", i);
+		CHECK(node[1].xen.accessed[1].word[0] == made[i].found, "%u: found %llx", i,
+		      (unsigned long long)node[1].xen.accessed[1].word[0]);
+		CHECK(WORD(0) == made[i].after, "%u: %llx", i, (unsigned long long)WORD(0));
+	}
+	nobody_fails("widths");
+	end();
+}
+
+/* What was no plain memory is, and nobody has used it meanwhile. */
+static void plain_again(const void *argument)
+{
+	unsigned int tries, i;
+
+	(void)argument;
+	begin_uncached();
+	node[0].xen.page[GFN].special = true;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "it stays");
+	CHECK(use(2, 2, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "for both");
+	node[0].xen.page[GFN].special = false;
+	pass(1000 * MS);
+	/* Code that is no access needs it. */
+	played_need(&node[1].xen, 1, GFN, 0xabc);
+	settle();
+	CHECK(node[1].xen.page[GFN].state == DSM_XEN_STATE_M, "it comes: %s", node[1].failure);
+	CHECK(played_access(&node[2].xen, 2, DSM_ACCESS_READ, AT, 0, 0), "room");
+	settle();
+	CHECK(node[2].xen.accessed[2].flags == DSM_ACCESS_AGAIN, "not there");
+	CHECK(use(2, 2, GFN, DSM_XEN_WANT_S) == PLAYED_DONE, "it comes");
+	nobody_fails("plain again");
+	end();
+
+	/* It is none still: Xen is asked once in pin_ns, and the VM ends then as before. */
+	begin_uncached();
+	node[0].xen.page[GFN].special = true;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "it stays");
+	tries = node[0].xen.refused[EPERM];
+	CHECK(use(2, 2, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "for both");
+	CHECK(node[0].xen.refused[EPERM] == tries, "nobody tries so soon");
+	pass(1000 * MS);
+	for (i = 0; i < 10 && !node[1].failure[0]; i++) {
+		if (!node[1].xen.vcpu[1].waits)
+			played_need(&node[1].xen, 1, GFN, 0xabc);
+		settle();
+		/* It may take longer to ask again. */
+		pass(10 * MS);
+	}
+	CHECK(node[0].xen.refused[EPERM] == tries + 1, "once: %u", node[0].xen.refused[EPERM] - tries);
+	expect_failure(1, "gfn 0x3 is needed here by vCPU 1 at RIP 0xabc for what can't be done elsewhere");
 	end();
 }
 
@@ -657,8 +907,8 @@ static void chance(const void *argument)
 			done[h]++;
 			break;
 		case PLAYED_ACCESS:
-			if (played_access(x, v, DSM_ACCESS_CMPXCHG, AT, x->asks[v].number, x->asks[v].number + 1))
-				x->asks[v].op = 1;
+			played_access(x, v, DSM_ACCESS_CMPXCHG, AT, x->asks[v].number, x->asks[v].number + 1);
+			x->asks[v].op = 1;
 			break;
 		default:
 			break;
@@ -935,6 +1185,11 @@ static const struct test_case cases[] = {
 	{ "uncached: no answer", silent, NULL },
 	{ "uncached: a range that closes", closing, NULL },
 	{ "uncached: off meanwhile", off_meanwhile, NULL },
+	{ "uncached: stops with a full ring", stops_with_a_full_ring, NULL },
+	{ "uncached: widths", widths, NULL },
+	{ "uncached: plain again", plain_again, NULL },
+	{ "uncached: ended in Xen", not_uncached, NULL },
+	{ "uncached: after a hole", after_a_hole, NULL },
 };
 
 int main(int argc, char **argv)

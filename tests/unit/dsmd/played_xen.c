@@ -236,6 +236,10 @@ static int played_misses(struct dsm_xen *xen, struct dsm_xen_entry *misses,
 
 		if (v->waits && v->unsent)
 			v->unsent = !ring_put(p, &miss);
+		if (!p->access_unsent[i])
+			continue;
+		p->access_unsent[i] = !played_says(p, &p->accesses[i]);
+		p->full |= p->access_unsent[i];
 	}
 	return (int)nr + played_misses(xen, misses + nr, most - nr);
 }
@@ -343,11 +347,14 @@ static int played_make_access(struct dsm_xen *xen, struct dsm_vcpu_msg *m, bool 
 {
 	struct played_xen *p = of(xen);
 	struct played_page *page = &p->page[m->word[0] / DSM_PAGE_BYTES];
-	uint64_t *word = &page->word[m->word[0] % DSM_PAGE_BYTES / 8], was = *word;
+	unsigned int width = DSM_ACCESS_WIDTH(m->flags);
+	uint8_t *bytes = (uint8_t *)page->word + m->word[0] % DSM_PAGE_BYTES;
+	uint64_t was = 0;
 
 	if (p->break_access)
 		return p->break_access;
-	CHECK(!page->elsewhere && DSM_ACCESS_WIDTH(m->flags) == 8, "not what is played");
+	CHECK(!page->elsewhere, "not what is played");
+	memcpy(&was, bytes, width);
 	if (page->state != DSM_XEN_STATE_M)
 		return page->state == DSM_XEN_STATE_HOLE ? -ENOENT : -ENODATA;
 	if (page->own)
@@ -356,11 +363,11 @@ static int played_make_access(struct dsm_xen *xen, struct dsm_vcpu_msg *m, bool 
 	p->made++;
 	switch (m->flags & DSM_ACCESS_WHAT) {
 	case DSM_ACCESS_WRITE:
-		*word = m->word[2];
+		memcpy(bytes, &m->word[2], width);
 		return 0;
 	case DSM_ACCESS_CMPXCHG:
 		if (was == m->word[1])
-			*word = m->word[2];
+			memcpy(bytes, &m->word[2], width);
 	}
 	m->word[1] = was;
 	return 0;
@@ -433,7 +440,7 @@ static int played_place(struct dsm_xen *xen, unsigned int vcpu, unsigned int hos
 		return -EBUSY;
 	}
 	for (i = 0; i < p->nr_vcpus; i++)
-		if (p->asks[i].type)
+		if (p->asks[i].type || p->accesses[i].type)
 			return -EBUSY;
 	if (p->up[vcpu] && !p->elsewhere[vcpu])
 		return -EBUSY;
@@ -806,14 +813,16 @@ bool played_access(struct played_xen *p, unsigned int vcpu, unsigned int what,
 		   uint64_t address, uint64_t old, uint64_t value)
 {
 	struct dsm_vcpu_msg m = {
-		.type = DSM_VCPU_ACCESS, .vcpu = vcpu, .flags = (uint8_t)(what | 3 << 4),
+		.type = DSM_VCPU_ACCESS, .vcpu = vcpu, .flags = (uint8_t)(what | (what >> 4 ? 0 : 3 << 4)),
 		.number = ++p->cookie, .word = { address, old, value },
 	};
 
 	CHECK(!p->accesses[vcpu].type && !p->vcpu[vcpu].waits, "a vCPU that waits runs");
-	if (p->in_ring == p->ring_size)
-		return false;
 	p->accesses[vcpu] = m;
+	p->access_unsent[vcpu] = p->in_ring == p->ring_size;
+	p->full |= p->access_unsent[vcpu];
+	if (p->access_unsent[vcpu])
+		return false;
 	p->ring[p->in_ring++] = (struct dsm_xen_entry){ .vcpu = m };
 	return true;
 }

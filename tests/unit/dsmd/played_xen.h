@@ -61,6 +61,7 @@ struct played_xen {
 	unsigned int nr_log, sent;	/* sent: events and ports, whether there was room or not */
 	struct dsm_vcpu_msg asks[PLAYED_VCPUS];	/* calls that wait; type 0: none */
 	struct dsm_vcpu_msg accesses[PLAYED_VCPUS];	/* and accesses */
+	bool access_unsent[PLAYED_VCPUS];	/* there was no room in the ring */
 	struct dsm_vcpu_msg accessed[PLAYED_VCPUS];	/* the last answer */
 	unsigned int made;		/* accesses, for other slices */
 	int break_access;
@@ -114,8 +115,8 @@ enum played_access played_use(struct played_xen *played, unsigned int vcpu,
 			      uint64_t gfn, unsigned int want, uint64_t rip);
 
 /**
- * A vCPU makes one access to a page in U, which waits: DSM_ACCESS_*, of 8 bytes.
- * Return: there was room in the ring.
+ * A vCPU makes one access to a page in U, which waits: DSM_ACCESS_*, of 8 bytes, or with
+ * the width in it.  Return: there was room in the ring; else it comes there with the rest.
  */
 bool played_access(struct played_xen *played, unsigned int vcpu, unsigned int what,
 		   uint64_t address, uint64_t old, uint64_t value);
