@@ -927,7 +927,7 @@ def stalled(us: float, pages: int, ms: float, rounds: tuple[int, ...] = (0, 1, 2
         ([output(US)] * 2, [stalled(10_000, 8, 79)] * 2, "'on': passes are on no line, which begins at 0.9"),
         ([output(US), stalled(10_000, 8, 79)], [output(US)] * 2, "'off': passes are on no line"),
         # In the large one: twice the time.
-        ([stalled(10_000, 16, 160), output(US)], [output(US)] * 2, "'off': passes are on no line, which begins at 2.0"),
+        ([stalled(10_000, 16, 160), output(US)], [output(US)] * 2, "'off': passes are on no line, which begins at 1.0"),
     ],
 )
 def test_a_stall_is_no_speedup(off: list[membench.Output], on: list[membench.Output], part: str) -> None:
