@@ -1108,6 +1108,8 @@ static void closing(const void *argument)
 		node[2].xen.page[25].state = DSM_XEN_STATE_HOLE;
 		for (i = 1; i < HOSTS; i++)
 			dsm_engine_range_done(node[i].engine, 2);
+		CHECK(!counts_of(1).pages && !counts_of(2).pages, "nothing is known of it: %llu, %llu",
+		      (unsigned long long)counts_of(1).pages, (unsigned long long)counts_of(2).pages);
 		/* Memory comes, and who does not know accesses asks. */
 		node[1].xen.page[25].state = DSM_XEN_STATE_I;
 		node[2].xen.page[25].state = DSM_XEN_STATE_M;
