@@ -2,8 +2,8 @@
 """Guests with CPUs on other hosts: hosts that can run one, its configuration, and an OpenMP program on all of its CPUs.
 
 dsmd-host(8) runs on all hosts, and nobody starts a dsmd by hand. The guest has a slower clock, since a fault of the lab takes
-longer than a tick: dsmd-host starts each dsmd by a script that says so. Without class U (issue 8) what needs a device stays
-at home: CPUs of other hosts are isolated, and run what is asked to run there. With it they run what they like.
+longer than a tick: dsmd-host starts each dsmd by a script that says so. Without class U (decision 0126) what needs a device
+stays at home: CPUs of other hosts are isolated, and run what is asked to run there. With it they run what they like.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ LIMITS = (
     "The hardware is emulated: QEMU (TCG) plays both hosts, a process beside them plays the network, and all of them share the "
     "processors of one machine. Xen, the kernels, the toolstack and dsmd are real. Times say how long this run took, not how "
     "fast a machine is; what was counted holds anywhere.",
-    "Without class U (issue 8) what needs a device stays at home: CPUs of the other host are isolated (isolcpus=), and run the "
-    "threads that are bound to them.",
+    "Without class U (docs/decisions/0126) what needs a device stays at home: CPUs of the other host are isolated (isolcpus=), "
+    "and run the threads that are bound to them.",
 )
 
 

@@ -35,12 +35,14 @@ static void on_patience(struct ev_loop *loop, ev_timer *timer, int events)
 {
 	struct dsm_worker *w = timer->data;
 	char text[DSM_ENGINE_TEXT] = "";
+	int rc = dsm_engine_follows(w->engine, text);
 
 	(void)loop;
 	(void)events;
-	if (dsm_engine_follows(w->engine, text))
+	/* The last answer may have come in this turn. */
+	if (rc)
 		dsm_worker_say(w, 4, "follow: %s", text);
-	answer(w, DSM_CONTROL_ERROR, text);
+	answer(w, rc ? DSM_CONTROL_ERROR : DSM_CONTROL_OK, rc ? text : NULL);
 }
 
 void dsm_pause_init(struct dsm_worker *w)

@@ -2,6 +2,7 @@
 """Class U (decision 0126): a CPU of another host that nobody keeps from devices. It sends and receives the guest's packets.
 
 What can't leave its home (the tables of grants, rings that a backend has mapped) is used there, one access after the other.
+It has not passed yet: accesses are made, and netback loses nearly all packets of that CPU (decision 0128).
 """
 
 from __future__ import annotations

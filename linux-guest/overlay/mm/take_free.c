@@ -49,8 +49,8 @@ static struct page *free_block_of(struct page *page, unsigned int order)
  *
  * Context: may sleep, for the account of page owners.
  * Return: true: the pages are the caller's, without a reference, and but for
- *	their owner as the allocator left them; false: they are not all free, or nothing was changed
- *	for another reason.
+ *	their owner as the allocator left them; false: they are not all free, or
+ *	nothing was changed for another reason.
  */
 bool take_free_pages(struct page *page, unsigned int order)
 {
