@@ -560,15 +560,21 @@ int directory_result(struct step *s, unsigned int result)
 	return 0;
 }
 
+/* The home's own frame, for the transaction that goes on. */
+static bool found_in_use(const struct dsm_directory *d)
+{
+	return d->phase == DSM_LOCAL && d->busy;
+}
+
 void directory_retry(struct step *s)
 {
-	if (s->dir->phase == DSM_LOCAL && s->dir->busy)
+	if (found_in_use(s->dir))
 		local(s);
 }
 
 void directory_pin_timeout(struct step *s)
 {
-	if (s->dir->phase != DSM_LOCAL || !s->dir->busy)
+	if (!found_in_use(s->dir))
 		return;
 	end_with(s, DSM_R_PIN);
 	pump(s);
@@ -585,9 +591,14 @@ int directory_make_private(struct step *s)
 {
 	struct dsm_directory *d = s->dir;
 
-	if (!is_idle(d) || !home_owns(s))
+	if (!home_owns(s) || !(is_idle(d) || found_in_use(d)))
 		return -DSM_E_NOT_NOW;
 	d->mode = DSM_MODE_PRIVATE;
+	/* All who wait hear it at once: who asks anew is none that others wait for. */
+	if (!is_idle(d)) {
+		end_with(s, DSM_R_PRIVATE);
+		pump(s);
+	}
 	return 0;
 }
 
@@ -605,7 +616,7 @@ int directory_stays(struct step *s)
 {
 	struct dsm_directory *d = s->dir;
 
-	if (d->phase != DSM_LOCAL || !d->busy || !home_owns(s) || d->now.type > DSM_GETM)
+	if (!found_in_use(d) || !home_owns(s) || d->now.type > DSM_GETM)
 		return -DSM_E_NOT_NOW;
 	end_with(s, DSM_R_STAYS);
 	pump(s);

@@ -191,7 +191,7 @@ enum dsm_event_type {
 	DSM_EV_EVICT,		/* this host wants its frame back; not at home */
 	DSM_EV_DROP,		/* the guest gives the page back, and it is not M at home */
 	DSM_EV_POPULATE,	/* the guest wants memory here, and its home is elsewhere */
-	DSM_EV_PRIVATE,		/* home: the page gets users that never let go */
+	DSM_EV_PRIVATE,		/* home: the page has users that never let go; all who wait hear it */
 	DSM_EV_PUBLIC,		/* home: they have, it may leave again */
 	DSM_EV_STAYS,		/* home: as PIN_TIMEOUT; who asked may use it here */
 	DSM_EV_RETRY,		/* after DSM_ACT_RETRY; too many do no harm */

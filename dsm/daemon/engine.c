@@ -101,10 +101,10 @@ static void retry_due(struct dsm_engine *e, struct dsm_entry *entry, uint64_t t)
 		    gfn);
 	if (!for_ever && home && engine_keep_at_home(e, entry, engine_may_ask(e, entry, gfn)))
 		return;
+	/* Not what others have copies of, and not what has changed meanwhile. */
+	if (for_ever && home && engine_make_private(e, gfn))
+		return;
 	engine_simple_step(e, gfn, DSM_EV_PIN_TIMEOUT);
-	/* "Not now" if another transaction has begun: it ends like this one. */
-	if (for_ever && home && !e->has_failed)
-		engine_make_private(e, gfn);
 }
 
 static void entry_due(struct dsm_engine *e, struct dsm_entry *entry, uint64_t t)

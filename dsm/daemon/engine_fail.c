@@ -9,6 +9,7 @@
 #include "engine_internal.h"
 
 #define WARN_NS		(1000 * MS)	/* between two warnings of one kind */
+#define FIRSTS		4u		/* of the pages that are lost, that are named */
 
 void engine_end(struct dsm_engine *e, const char *text)
 {
@@ -58,22 +59,51 @@ void engine_warn(struct dsm_engine *e, enum warning kind,
 	e->p.calls->warn(e->p.context, text);
 }
 
+/* The lowest gfns of some. */
+struct firsts {
+	unsigned int nr;
+	uint64_t gfn[FIRSTS];
+};
+
+static void note_first(struct firsts *f, uint64_t gfn)
+{
+	unsigned int i;
+
+	for (i = f->nr; i && f->gfn[i - 1] > gfn; i--)
+		if (i < FIRSTS)
+			f->gfn[i] = f->gfn[i - 1];
+	if (i == FIRSTS)
+		return;
+	f->gfn[i] = gfn;
+	f->nr += f->nr < FIRSTS;
+}
+
 void engine_lose(struct dsm_engine *e, unsigned int host, const char *why)
 {
 	const struct dsm_entry *entry;
 	uint64_t modified = 0, kept = 0;
-	char vcpus[DSM_ENGINE_TEXT / 4];
+	char vcpus[DSM_ENGINE_TEXT / 4], text[DSM_ENGINE_TEXT / 4] = "";
+	struct firsts firsts = { 0 };
+	unsigned int i;
+	int n = 0;
 
 	for (entry = dsm_table_next(&e->table, NULL); entry;
 	     entry = dsm_table_next(&e->table, (struct dsm_entry *)entry)) {
-		modified += at_home(e, entry) && dsm_page_only_at(&entry->page, host);
 		kept += entry->page.home == host && entry->page.state != DSM_INVALID;
+		if (!at_home(e, entry) || !dsm_page_only_at(&entry->page, host))
+			continue;
+		modified++;
+		note_first(&firsts, entry->page.gfn);
 	}
+	for (i = 0; i < firsts.nr; i++)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, "%s0x%" PRIx64, i ? ", " : "", firsts.gfn[i]);
 	engine_vcpus_of(e, host, vcpus, sizeof(vcpus));
 	if (!e->has_failed)
 		e->lost = (uint8_t)host;
 	engine_fail(e, "host %s is lost (%s): %s%s%s%" PRIu64 " pages of %s were modified there; of its own %"
-		    PRIu64 " pages %" PRIu64 " are here", name_of(e, host), why,
+		    PRIu64 " pages %" PRIu64 " are here%s%s%s%s", name_of(e, host), why,
 		    vcpus[0] ? "vCPUs " : "", vcpus, vcpus[0] ? " ran there, " : "", modified,
-		    name_of(e, e->vm.self), engine_open_at(e, host), kept);
+		    name_of(e, e->vm.self), engine_open_at(e, host), kept,
+		    modified ? "; of " : "", modified ? name_of(e, e->vm.self) : "",
+		    modified ? "'s the first are gfns " : "", text);
 }

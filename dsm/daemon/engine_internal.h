@@ -757,8 +757,11 @@ bool engine_access_said(struct dsm_engine *e, const struct dsm_vcpu_msg *m);
  */
 bool engine_keep_at_home(struct dsm_engine *e, struct dsm_entry *entry, bool may_ask);
 
-/** Xen says that it is no plain memory: it does not leave. */
-void engine_make_private(struct dsm_engine *e, uint64_t gfn);
+/**
+ * It is no plain memory, or somebody has it for ever: it does not leave, and all who wait
+ * hear that at once.  Return: so it is; or it is not at home alone, or not in use any more.
+ */
+bool engine_make_private(struct dsm_engine *e, uint64_t gfn);
 
 /**
  * Somebody asks for a page of this home.  One that was said to be private pin_ns ago may be

@@ -214,14 +214,16 @@ bool engine_keep_at_home(struct dsm_engine *e, struct dsm_entry *entry, bool may
 	return true;
 }
 
-void engine_make_private(struct dsm_engine *e, uint64_t gfn)
+bool engine_make_private(struct dsm_engine *e, uint64_t gfn)
 {
 	struct dsm_entry *entry;
 
-	engine_simple_step(e, gfn, DSM_EV_PRIVATE);
+	if (engine_simple_step(e, gfn, DSM_EV_PRIVATE))
+		return false;
 	entry = dsm_table_find(&e->table, gfn);
 	if (entry)
-		entry->private_said = 0;
+		entry->private_said = in_ms(e);
+	return true;
 }
 
 void engine_look_at_private(struct dsm_engine *e, uint64_t gfn)
@@ -230,10 +232,7 @@ void engine_look_at_private(struct dsm_engine *e, uint64_t gfn)
 
 	if (!entry || entry->page.dir.mode != DSM_MODE_PRIVATE || entry->page.dir.phase != DSM_IDLE)
 		return;
-	/* Who has asked heard PIN, and asks again, however long that takes. */
-	if (!entry->private_said)
-		entry->private_said = in_ms(e);
-	else if (in_ms(e) - entry->private_said >= e->p.pin_ns / MS)
+	if (in_ms(e) - entry->private_said >= e->p.pin_ns / MS)
 		make_ordinary(e, entry);
 }
 

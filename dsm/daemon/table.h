@@ -60,7 +60,7 @@ struct dsm_entry {
 	uint8_t owed;			/* enum owed: whose answer is waited for */
 	union {
 		uint32_t fetched_for;	/* not at home: a vCPU, or none of them: who empties a range */
-		uint32_t private_said;	/* at home, and private: ms, when that was said; 0: not yet */
+		uint32_t private_said;	/* at home, and private: ms, when that was said */
 	};
 	uint32_t free_since;		/* ms; used here, or private: nobody refers to it; 0: somebody does */
 	uint64_t owed_since;		/* ns; 0: nobody's */

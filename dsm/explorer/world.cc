@@ -554,14 +554,38 @@ bool World<H, P>::notice(Rules<H, P> &rules, const Move &move, Violation &wrong)
 	return true;
 }
 
+/* An access that its home makes, as long as the page is private there. */
+template<unsigned H, unsigned P>
+bool World<H, P>::is_used_at_home(const Rules<H, P> &rules, unsigned h, unsigned p) const
+{
+	unsigned home = rules.home[p];
+
+	return rules.may.rings && rules.may.at_home && home != h && xen[h][p].state == NONE &&
+	       !page[h][p].request && page[home][p].dir.mode == DSM_MODE_PRIVATE;
+}
+
+/*
+ * It has been in use at home for too long, and need never be let go.  What others have
+ * copies of the home asks for itself; who asked hears that it is in use, and asks again.
+ */
+template<unsigned H, unsigned P>
+void World<H, P>::for_ever(Rules<H, P> &rules, unsigned h, unsigned p, Violation &wrong)
+{
+	if (xen[h][p].state == WRITABLE && step(rules, h, p, simple(DSM_EV_PRIVATE), 0, wrong))
+		return;
+	step(rules, h, p, simple(DSM_EV_PIN_TIMEOUT), 0, wrong);
+	if (xen[h][p].state == READ_ONLY && !(xen[h][p].waiters & WRITER))
+		miss(h, p, WRITER);
+}
+
 /* The first page, in this vCPU's order, that is not there. */
 template<unsigned H, unsigned P>
-bool World<H, P>::enter_miss(unsigned h, bool write)
+bool World<H, P>::enter_miss(const Rules<H, P> &rules, unsigned h, bool write)
 {
 	for (unsigned i = 0; i < P; i++) {
 		unsigned p = (i + h) % P;
 		if (xen[h][p].state == WRITABLE ||
-		    (!write && xen[h][p].state == READ_ONLY))
+		    (!write && xen[h][p].state == READ_ONLY) || is_used_at_home(rules, h, p))
 			continue;
 		miss(h, p, write ? WRITER : READER);
 		vcpu[h].waits_for = uint8_t(p);
@@ -577,11 +601,15 @@ bool World<H, P>::enter(Rules<H, P> &rules, unsigned h, Violation &wrong)
 	dsm_actions out;
 
 	view(rules, h);
-	if (rules.may.reads_first && enter_miss(h, false))
+	if (rules.may.reads_first && enter_miss(rules, h, false))
 		return true;
-	if (enter_miss(h, true))
+	if (enter_miss(rules, h, true))
 		return true;
 	for (unsigned p = 0; p < P; p++) {
+		if (is_used_at_home(rules, h, p)) {
+			new_bytes(rules.home[p], p);
+			continue;
+		}
 		new_bytes(h, p);
 		step(rules, h, p, simple(DSM_EV_RETIRED), 0, wrong);
 	}
@@ -696,7 +724,11 @@ bool World<H, P>::make(Rules<H, P> &rules, const Move &move, Violation &wrong)
 		possible = deliver(rules, move, 1, wrong);
 		break;
 	case Will::UNPIN:
+	case Will::LET_GO:
 		x->pin = false;
+		break;
+	case Will::FOR_EVER:
+		for_ever(rules, h, p, wrong);
 		break;
 	case Will::RETRY:
 		x->retry = false;
@@ -761,7 +793,10 @@ void World<H, P>::moves(const Rules<H, P> &rules, std::vector<Move> &found) cons
 			};
 
 			can(Will::OPERATION, due);
-			can(Will::UNPIN, x.pin);
+			bool ring = may.rings && home;
+			can(Will::UNPIN, x.pin && !ring);
+			can(Will::LET_GO, x.pin && ring);
+			can(Will::FOR_EVER, x.pin && ring && !due && x.retry);
 			can(Will::RETRY, x.retry && !x.pin && !due);
 			can(Will::LEASE_OVER, !due && c.lease == DSM_LEASE_ACTIVE);
 			for (uint8_t kind : { READER, WRITER, ZEROER })
@@ -784,7 +819,7 @@ void World<H, P>::moves(const Rules<H, P> &rules, std::vector<Move> &found) cons
 				    !c.request && !c.writeback, kind);
 			can(Will::STORE, free && x.state == WRITABLE);
 			can(Will::EVICT, may.evict && !home && here && !due);
-			can(Will::PIN, may.pins && here && !x.pin);
+			can(Will::PIN, (may.pins || ring) && here && !x.pin);
 			can(Will::PIN_TIMEOUT, may.pins && !due && x.retry);
 			can(Will::XEN_DROP, may.drop && home && !x.pin &&
 			    x.state == WRITABLE && c.dir.mode != DSM_MODE_PRIVATE);
@@ -911,7 +946,8 @@ bool World<H, P>::quiet(const Rules<H, P> &rules) const
 		for (unsigned p = 0; p < P; p++) {
 			const XenPage &x = xen[h][p];
 			const dsm_page &c = page[h][p];
-			if (x.waiters || x.ring || x.pin || x.retry)
+			bool pin = x.pin && !(rules.may.rings && rules.home[p] == h);
+			if (x.waiters || x.ring || pin || x.retry)
 				return false;
 			if (c.operation || c.request || c.writeback || c.recall ||
 			    c.wanted || c.lease == DSM_LEASE_ACTIVE ||
@@ -922,7 +958,6 @@ bool World<H, P>::quiet(const Rules<H, P> &rules) const
 			if (under_way[g][h] || is_gone(h, g))
 				return false;
 	}
-	(void)rules;
 	return true;
 }
 
@@ -1472,6 +1507,10 @@ std::string World<H, P>::say(const Move &move) const
 	}
 	case Will::UNPIN:
 		return "unpin";
+	case Will::LET_GO:
+		return "it is let go after all";
+	case Will::FOR_EVER:
+		return "pinned for too long, and it need never end";
 	case Will::RETRY:
 		return "retry";
 	case Will::NOTICE:

@@ -51,6 +51,7 @@ struct Features {
 	bool split;		/* page operations take time */
 	bool private_pages;	/* the home's page gets users that never let go */
 	bool at_home;		/* who needs such a page uses it there; they let go after all */
+	bool rings;		/* who uses the home's page need never let go: it becomes private */
 	bool no_memory, broken;	/* POPULATE finds no frame; any operation fails; with split */
 	unsigned deaths;	/* so many hosts may die */
 	bool home_dies;
@@ -72,8 +73,8 @@ struct Features {
 enum class Will : uint8_t {	/* and what is owed, from RING on */
 	READ, WRITE_MISS, ZERO, PREFETCH, STORE, EVICT, PIN, PIN_TIMEOUT, XEN_DROP,
 	XEN_POPULATE, DROP, POPULATE, PRIVATE, RETIRED, DIE, NO_MEMORY, BREAK,
-	LEAVE, COME_BACK, CUT, PUBLIC, STAYS,
-	RING, OPERATION, DELIVER, OVERTAKE, UNPIN, RETRY, NOTICE, LEASE_OVER, ENTER,
+	LEAVE, COME_BACK, CUT, PUBLIC, STAYS, LET_GO,
+	RING, OPERATION, DELIVER, OVERTAKE, UNPIN, RETRY, NOTICE, LEASE_OVER, ENTER, FOR_EVER,
 };
 
 struct Move {
@@ -293,7 +294,9 @@ private:
 			 Violation &wrong);
 	bool notice(Rules<H, P> &rules, const Move &move, Violation &wrong);
 	bool enter(Rules<H, P> &rules, unsigned h, Violation &wrong);
-	bool enter_miss(unsigned h, bool write);
+	bool enter_miss(const Rules<H, P> &rules, unsigned h, bool write);
+	bool is_used_at_home(const Rules<H, P> &rules, unsigned h, unsigned p) const;
+	void for_ever(Rules<H, P> &rules, unsigned h, unsigned p, Violation &wrong);
 	void program_moves(std::vector<Move> &found) const;
 	bool has_good_copy(unsigned p) const;
 	void check_page(const Rules<H, P> &rules, unsigned p,

@@ -707,6 +707,45 @@ static void prefetches(const void *argument)
 	CHECK(sent(&h, 1, DSM_NACK)->reason == DSM_R_PRIVATE, "never leaves");
 }
 
+/* In use for ever, while others wait: all of them hear it at once, and who asks behind them. */
+static void private_for_all(const void *argument)
+{
+	struct host h = host(0, 5);
+	unsigned int i;
+
+	(void)argument;
+	tell(&h, 1, DSM_GETM, 0, 0);
+	CHECK(give(&h, event(DSM_EV_PRIVATE)) == -DSM_E_OPERATION, "on its way");
+	result(&h, DSM_OP_INVALIDATE, DSM_OP_BUSY);
+	tell(&h, 2, DSM_GETS, 0, 0);
+	tell(&h, 3, DSM_GETM, DSM_F_NODATA, 0);
+	tell(&h, 4, DSM_DROP, 0, 0);
+	fine(&h, event(DSM_EV_PRIVATE));
+	for (i = 1; i < 4; i++)
+		CHECK(sent(&h, i, DSM_NACK)->reason == DSM_R_PRIVATE, "host %u", i);
+	CHECK(sent(&h, 4, DSM_RESULT)->reason == DSM_R_PRIVATE && h.out.nr == 4, "never freed");
+	CHECK(h.page.dir.mode == DSM_MODE_PRIVATE && h.page.dir.phase == DSM_IDLE && !h.page.dir.nr_queued, "nobody waits");
+	tell(&h, 2, DSM_GETM, 0, 0);
+	CHECK(sent(&h, 2, DSM_NACK)->reason == DSM_R_PRIVATE, "nor from now on");
+	/* By nobody else: what is to be freed, and the home that frees it. */
+	h = host(0, 2);
+	tell(&h, 1, DSM_DROP, 0, 0);
+	result(&h, DSM_OP_DROP, DSM_OP_BUSY);
+	fine(&h, event(DSM_EV_PRIVATE));
+	CHECK(sent(&h, 1, DSM_RESULT)->reason == DSM_R_PRIVATE, "never freed");
+	/* Not what others have a copy of, and not what a lease keeps. */
+	h = shared_by_all(3);
+	tell(&h, 1, DSM_GETM, 0, 0);
+	tell(&h, 2, DSM_INV_ACK, 0, h.page.dir.txn);
+	result(&h, DSM_OP_INVALIDATE, DSM_OP_BUSY);
+	CHECK(give(&h, event(DSM_EV_PRIVATE)) == -DSM_E_NOT_NOW && !h.out.nr, "who asked has a copy");
+	h = host(0, 2);
+	h.vm.leases = true;
+	h.page.lease = DSM_LEASE_ACTIVE;
+	tell(&h, 1, DSM_GETM, 0, 0);
+	CHECK(give(&h, event(DSM_EV_PRIVATE)) == -DSM_E_NOT_NOW, "somebody waits for it");
+}
+
 /* In use for too long, while others wait; and what becomes of it. */
 static void stays_at_home(const void *argument)
 {
@@ -718,7 +757,6 @@ static void stays_at_home(const void *argument)
 	result(&h, DSM_OP_INVALIDATE, DSM_OP_BUSY);
 	tell(&h, 2, DSM_GETS, 0, 0);
 	tell(&h, 3, DSM_DROP, 0, 0);
-	CHECK(give(&h, event(DSM_EV_PRIVATE)) == -DSM_E_NOT_NOW, "somebody waits");
 	fine(&h, event(DSM_EV_STAYS));
 	CHECK(sent(&h, 1, DSM_NACK)->reason == DSM_R_STAYS && h.page.dir.mode == DSM_MODE_MODIFIED, "who waits");
 	CHECK(h.page.dir.now.host == 2 && h.page.operation == DSM_OP_DOWNGRADE, "then the next one");
@@ -1344,6 +1382,7 @@ static const struct test_case cases[] = {
 	  NULL },
 	{ "what a home refuses", home_refuses, NULL },
 	{ "a page that stays at home", stays_at_home, NULL },
+	{ "in use for ever", private_for_all, NULL },
 	{ "what a holder refuses", holder_refuses, NULL },
 	{ "what anybody refuses", anybody_refuses, NULL },
 	{ "what a caller must not do", caller_errs, NULL },

@@ -24,6 +24,7 @@ WORLDS = (
     "2x1-core",
     "2x1-private",
     "2x1-at-home",
+    "2x1-ring",
     "2x1-broken",
     "2x1-holes",
     "2x1-death-small",
@@ -35,6 +36,7 @@ WORLDS = (
     "3x1-alone",
     "3x1-core",
     "3x1-zero",
+    "3x1-ring-program",
     "2x2-pins",
     "2x2-upgrades",
     "2x2-death-program",
@@ -63,6 +65,7 @@ MUTANTS = (
     "0b.8: a hole that was filled before the access began",
     "a prefetch of a private page stops the VM",
     "who will write takes copies from others that read",
+    "what several hosts ask for all the time never becomes private",
 )
 
 

@@ -731,11 +731,26 @@ static void xen_refuses(const void *argument)
 
 static void lost_hosts(const void *argument)
 {
+	static const unsigned int taken[] = { 7, 2, 5, 1, 8, 6 };
+	unsigned int i;
+
 	(void)argument;
 	begin();
 	CHECK(dsm_engine_runs_vcpus(node[0].engine, 1) && dsm_engine_runs_vcpus(node[1].engine, 0), "runs");
 	dsm_engine_peer_down(node[1].engine, 0, false, "cut off");
 	expect_failure(1, "host alpha is lost (cut off): vCPUs 0, 3 ran there, 0 pages of beta");
+	CHECK(!strstr(node[1].failure, "the first"), "none: %s", node[1].failure);
+	end();
+	/* Of the pages that are lost with it some are named, in their order. */
+	begin();
+	for (i = 0; i < NR(taken); i++) {
+		CHECK(played_use(&node[1].xen, 1, taken[i], DSM_XEN_WANT_M, i) == PLAYED_MISS, "a miss");
+		settle();
+	}
+	dsm_engine_peer_down(node[0].engine, 1, false, "cut off");
+	expect_failure(0, "host beta is lost (cut off): vCPUs 1 ran there, 6 pages of alpha were modified there; of its own");
+	expect_failure(0, " pages 0 are here; of alpha's the first are gfns 0x1, 0x2, 0x5, 0x6");
+	CHECK(!strstr(node[0].failure, "0x7"), "four of them: %s", node[0].failure);
 	end();
 	/* Nothing of its pages is anywhere, it has said good-bye, nothing is bound: its vCPUs are enough. */
 	begin();
