@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from lab.command import Run, checked, run_in
+from lab.command import Done, Run, checked, run_in
 from lab.elastic_guest import PROGRAMS
 from lab.guest import Guest
 from lab.host import Host
@@ -24,21 +24,39 @@ def free_pages(hosts: Sequence[Host]) -> list[int]:
 class Memcheck:
     """`memcheck` in a guest, on the memory of one node: its pages are written, read and compared until it is ended."""
 
-    def __init__(self, guest: Guest, node: int, mib: int, name: str = "memcheck") -> None:
-        """`name`: of its files in /tmp of the guest, NAME.out and NAME.pid."""
+    def __init__(
+        self,
+        guest: Guest,
+        node: int,
+        mib: int,
+        name: str = "memcheck",
+        *,
+        cpu: int | None = None,
+        bind: str = "membind",
+        patience: float = 240.0,
+    ) -> None:
+        """`name`: of its files in /tmp of the guest, NAME.out and NAME.pid. `cpu`: the only one that it runs on.
+
+        `bind`: an option of numactl, for the node. `patience`: s for each thing that it is asked.
+        """
         self._inside: Run = run_in(guest)
+        self._patience = patience
         self._out, self._pid = f"/tmp/{name}.out", f"/tmp/{name}.pid"
-        checked(
-            self._inside,
-            f"(numactl --membind={node} {PROGRAMS}/memcheck {mib} 3 >{self._out} 2>&1 & echo $! >{self._pid}) </dev/null",
-        )
-        wait_for("memcheck has written all pages", 240, lambda: "ready" in self._inside(f"cat {self._out}").out)
+        words = "" if cpu is None else f"taskset -c {cpu} "
+        words += f"numactl --{bind}={node} {PROGRAMS}/memcheck {mib} 3"
+        checked(self._inside, f"({words} >{self._out} 2>&1 & echo $! >{self._pid}) </dev/null", patience)
+        wait_for("memcheck has written all pages", patience, lambda: "ready" in self._ask(f"cat {self._out}").out)
+
+    def _ask(self, command: str) -> Done:
+        return self._inside(command, self._patience)
 
     def end(self) -> dict[str, Any]:
         """Its verdict; no word it read was wrong, and it read some."""
-        checked(self._inside, f"kill $(cat {self._pid})")
-        wait_for("memcheck ends", 240, lambda: self._inside(f"kill -0 $(cat {self._pid})").status != 0)
-        verdict: dict[str, Any] = json.loads(checked(self._inside, f"cat {self._out}").splitlines()[-1])
+        checked(self._inside, f"kill $(cat {self._pid})", self._patience)
+        wait_for("memcheck ends", self._patience, lambda: self._ask(f"kill -0 $(cat {self._pid})").status != 0)
+        verdict: dict[str, Any] = json.loads(
+            checked(self._inside, f"cat {self._out}", self._patience).splitlines()[-1]
+        )
         assert verdict["bad_pages"] == 0, verdict
         assert verdict["checks"] > 0, verdict
         return verdict

@@ -108,13 +108,13 @@ def cables(site: DsmSite, cable: Cable) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def without_dsmd_host(host: Host) -> Iterator[None]:
-    """Nobody to ask."""
+def without_dsmd_host(host: Host, program: str = "dsmd-host") -> Iterator[None]:
+    """Nobody to ask. `program`: what is started again, with its options."""
     kill_dsmd_host(host)
     try:
         yield
     finally:
-        start_dsmd_host(host)
+        start_dsmd_host(host, program)
 
 
 # ---- What a guest survives ----
@@ -177,21 +177,24 @@ SURVIVED = [
 ]
 
 
-def survives(site: DsmSite, guest: Guest, fault: Survived) -> None:
-    """The guest, whose node is attached and checked by Memcheck, goes on during the fault or after it."""
+def survives(site: DsmSite, guest: Guest, fault: Survived, patience: float = 60.0) -> None:
+    """The guest, whose node is attached and checked by Memcheck, goes on during the fault or after it.
+
+    `patience`: s until it has had 20 more pages.
+    """
     before = faults(site.home)
     with fault.begin(site):
         began = time.monotonic()
         wait_for("it lasts", fault.seconds + 60, lambda: time.monotonic() - began >= fault.seconds, interval=0.5)
         # Where dsmd stands still it can't be asked.
         during = before if fault.waits else faults(site.home)
-    wait_for("pages come again", 60, lambda: faults(site.home) > during + 20)
+    wait_for("pages come again", patience, lambda: faults(site.home) > during + 20)
     print(fault.name, "faults:", before, during, faults(site.home))
     assert fault.waits or during > before, "nothing came meanwhile: the fault met no traffic"
     listed = guest.listed()[1]["host"]
     assert listed["link"] == "up", listed
     assert [status(host).get("state") for host in site.both] == ["running", "running"], said(site.both)
-    assert run_in(guest)("kill -0 $(cat /tmp/memcheck.pid)").status == 0, "memcheck ended: a page was wrong"
+    assert run_in(guest)("kill -0 $(cat /tmp/memcheck.pid)", max(patience, 60)).status == 0, "memcheck ended: a page was wrong"
 
 
 # ---- What ends a guest ----
@@ -207,11 +210,11 @@ def repair(site: DsmSite) -> None:
     site.rack.network.plug(site.other.description.name, Cable())
 
 
-def stop_until_lost(site: DsmSite, host: Host) -> None:
+def stop_until_lost(site: DsmSite, host: Host, deadline: float = DEADLINE) -> None:
     """Its dsmd does nothing until the one at the other end has given it up."""
     witness = site.home if host is site.other else site.other
     dsmd(host, "STOP")
-    wait_for("it is given up", DEADLINE + 60, lambda: status(witness).get("state") == "failed")
+    wait_for("it is given up", deadline + 60, lambda: status(witness).get("state") == "failed")
     dsmd(host, "CONT")
 
 
@@ -280,15 +283,31 @@ DEADLY = [
 ]
 
 
-def is_ended(site: DsmSite, plain: Guest, fault: Deadly) -> None:
-    """A guest is made, and ended by the fault with the reason, on both hosts; `xl destroy` leaves nothing of it."""
-    with contextlib.ExitStack() as stack:
-        stack.callback(fault.after, site)
-        guest = stack.enter_context(far_guest(site.both, site.other.description.name, SHAPE))
+@contextlib.contextmanager
+def attached_guest(site: DsmSite) -> Iterator[Guest]:
+    """A guest whose node is attached."""
+    with far_guest(site.both, site.other.description.name, SHAPE) as guest:
         attached = guest.attach(1, timeout=ASKED_MOST)
         assert attached.status == 0, attached.text + said(site.both)
+        yield guest
+
+
+def is_ended(
+    site: DsmSite,
+    plain: Guest,
+    fault: Deadly,
+    made: Callable[[DsmSite], contextlib.AbstractContextManager[Guest]] = attached_guest,
+    deadline: float = DEADLINE,
+) -> None:
+    """A guest is made, and ended by the fault with the reason, on both hosts; `xl destroy` leaves nothing of it.
+
+    `deadline`: s until a silent host is lost.
+    """
+    with contextlib.ExitStack() as stack:
+        stack.callback(fault.after, site)
+        guest = stack.enter_context(made(site))
         fault.begin(site)
-        wait_for("home knows", DEADLINE + 60, lambda: status(site.home).get("state") == "failed")
+        wait_for("home knows", deadline + 60, lambda: status(site.home).get("state") == "failed")
         at_home = state(site.home)
         print(at_home)
         # dsmctl and xenstore say the same.
@@ -300,16 +319,19 @@ def is_ended(site: DsmSite, plain: Guest, fault: Deadly) -> None:
         listed = guest.listed()[1]["host"]
         print(listed)
         assert listed["link"] == "lost", listed
+        table = checked(run_in(site.home), "xl vnode-list far")
+        print(table)
+        assert f"vnode 1: on host {site.other.description.name}, link lost" in table, table
         refused = guest.detach(1, "--timeout=20", timeout=ASKED_MOST)
         print("detach:", refused.status, refused.text)
         assert refused.status != 0, refused.text
         if fault.elsewhere:
-            wait_for("the other host knows", DEADLINE + 60, lambda: status(site.other).get("state") == "failed")
+            wait_for("the other host knows", deadline + 60, lambda: status(site.other).get("state") == "failed")
             elsewhere = state(site.other)
             print(elsewhere)
             assert len(re.findall(fault.elsewhere, elsewhere)) == 2, elsewhere
         if fault.gives_back:
-            wait_for("memory is given back", DEADLINE + 120, functools.partial(is_clean, site.other))
+            wait_for("memory is given back", deadline + 120, functools.partial(is_clean, site.other))
     # The one command was `xl destroy`.
     hosts = [host for host in site.both if not host.ended()]
     for host in hosts:
