@@ -10,9 +10,10 @@ Two hosts of the lab. Parts, each of which can fail without the others, and is l
     rdma    `rtt` and `node` over Soft-RoCE
 
 Result: build/results/dsm.json, written anew with each figure, so that who ends it early keeps what there is; what could not
-be measured is not in it. Figures of two runs do not compare, so those of the run before are not kept in it: its file goes to
-build/results/earlier with the first figure, and can be put back. Times are an emulator's, of machines that share two real
-processors and whose network is a process beside them: only ratios of one run are figures.
+be measured is not in it, and a part that was not measured to its end says so (dsm.part.PART, without a value). Figures of two
+runs do not compare, so those of the run before are not kept in it: its file goes to build/results/earlier with the first
+figure, and can be put back. Times are an emulator's, of machines that share two real processors and whose network is a process
+beside them: only ratios of one run are figures.
 
 Usage: python3 -m benchmarks.dsm [--use=RACK] [--pages=N] [--rounds=N] [PART...]
 Exit status: 0; 1 if a part could not be measured; 2 usage.
@@ -23,15 +24,28 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import functools
+import os
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import host_programs, membench, remote_swap, round_trips, spanning
-from benchmarks.dsm_faults import Snapshot, below_user_space, copies, faults, idle, messages, sleepy, speedups
+from benchmarks.dsm_faults import (
+    Snapshot,
+    below_user_space,
+    copies,
+    faults,
+    idle,
+    messages,
+    messages_of_both,
+    misses_per_page,
+    sleepy,
+    speedups,
+)
 from benchmarks.results import Growing, InvalidResult, Metric, from_runs
 from lab.command import checked, run_in
 from lab.description import RackDescription
@@ -57,15 +71,22 @@ SWITCHES: dict[str, dict[str, int]] = {
 # What is measured when: there and back, so that what gets slower or quicker by and by counts for all, and each has two runs
 # whose difference is seen.
 TURNS = (*SWITCHES, *reversed(SWITCHES))
+# Of these what is read is not measured: a hint that all of a page is overwritten is for who writes.
+COPIES_ONLY = ("clear_hint",)
 USED_MIB = 8  # by the program that is on the node when it is detached
-STREAMED_MIB = 2  # the same, in the part that compares detaches
+# In the part that compares detaches, and says what a GiB in use costs more: two amounts in use make a slope.
+FEW_MIB, MANY_MIB = 2, 6
 # In an order in which what gets slower or quicker by and by counts for both.
-DETACHES = ("plain", "streamed", "streamed", "plain")
+DETACHES = (
+    ("plain", FEW_MIB), ("streamed", FEW_MIB), ("plain", MANY_MIB),
+    ("streamed", MANY_MIB), ("streamed", FEW_MIB), ("plain", FEW_MIB),
+)  # fmt: skip
+TRIPS = 50  # round trips of each kind, at a time in turn with faults
 PATIENT = "--timeout=800"  # of xl, whose own is too short for a machine that has other things to do
 # Of the figures' names: TCP is what every host has.
 PREFIXES = {"tcp": "dsm", "rdma": "dsm.rdma"}
 NODE_MIB = 128
-KIB_A_PAGE = 4
+KIB_A_PAGE, KIB_A_GIB = 4, 1 << 20
 ON_NODE = 0.9  # of a program's memory, at the least: what is elsewhere is not moved by a detach
 FAILURES = (LabError, Malformed, TimeoutError, OSError, ValueError, ArithmeticError)
 
@@ -77,6 +98,7 @@ ramdisk = "/boot/guest.cpio.gz"
 extra = "console=hvc0 loglevel=5 clocksource=tsc tsc=nowatchdog"
 memory = {HOME_MIB}
 vcpus = 2
+tsc_mode = "native"
 vif = [ "mac=00:16:3e:4d:00:41,bridge=xenbr0" ]
 on_poweroff = "destroy"
 on_reboot = "destroy"
@@ -94,20 +116,33 @@ class Amount:
     pages: int = 512
     rounds: int = 3
 
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Pages of a pass: they fit. Two make a slope; a third would be another 6 passes' worth of flushing."""
-        return tuple(self.pages * eighths // 8 for eighths in (1, 3))
+    def sizes(self, *eighths: int) -> str:
+        """Pages of passes, as so many eighths of the memory at hand."""
+        return ",".join(str(self.pages * each // 8) for each in eighths)
 
-    def passes(self, at_hand: int) -> str:
-        """Words for dsm_membench: before each pass more pages are read than `at_hand`, the memory that there is."""
-        sizes = ",".join(map(str, self.sizes))
-        return f"touch --cpu=0 --sizes={sizes} --flush={at_hand * 5 // 4}"
+    @property
+    def passes(self) -> str:
+        """Words for dsm_membench: of all sizes, which fit together, after more pages were read than there is memory at hand."""
+        return f"touch --cpu=0 --together=1 --sizes={self.sizes(1, 2, 3)} --flush={self.pages * 5 // 4} --node=1"
+
+    @property
+    def swapped(self) -> str:
+        """The same for who swaps, with as much memory at hand, and its own: more is read before each pass.
+
+        What a read brings ahead may be of another size's pages, so each size has its own way out; two make a slope.
+        """
+        flush = (self.pages + remote_swap.OWN_PAGES) * 5 // 4
+        return f"touch --cpu=0 --sizes={self.sizes(1, 3)} --flush={flush} --rounds={self.rounds}"
+
+    @property
+    def rounds_a_turn(self) -> int:
+        """Of the switches, which have two turns each."""
+        return (self.rounds + 1) // 2
 
     @property
     def copy(self) -> str:
         """Words for dsm_membench."""
-        return f"copy --cpus=0,1 --mib=1 --rounds={self.rounds}"
+        return f"copy --cpus=0,1 --mib=1 --rounds={self.rounds_a_turn} --node=1 --source-node=1"
 
     @property
     def shape(self) -> spanning.Shape:
@@ -132,32 +167,32 @@ def touched(output: membench.Output, prefix: str, **baseline: float) -> Iterator
                 continue
             missing = statistics.median(membench.cost_of_missing(output, what, order)) / 1000
             first = statistics.median(each.first_ns["p50"] for each in cold) / 1000
-            share = membench.fixed_share(cold)
+            line = {"fixed_share": membench.fixed_share(cold), "bend": membench.bend(cold)}
             beside = {
                 "less_when_at_hand_us": missing,
                 "first_word_p50_us": first,
                 "first_word_p99_us": statistics.median(each.first_ns["p99"] for each in cold) / 1000,
                 "major_faults_per_page": sum(each.major for each in cold) / sum(each.pages for each in cold),
-                "fixed_share": share,
+                **line,
                 **baseline,
             }
-            note = f"slope over {sorted({each.pages for each in cold})} pages{no_line(share)}"
+            note = f"slope over {sorted({each.pages for each in cold})} pages{in_doubt(line)}"
             metric = from_runs(f"{prefix}.page.{what}_{order}_us", runs, "us", "lower", note)
             yield dataclasses.replace(metric, baseline=beside)
             if what == "read":
                 # Of the median: to leave rounds out that took less than nothing would flatter.
                 rates = [1e6 / each for each in runs if each > 0]
-                about = f"reads; 1 / median time{no_line(share)}"
+                about = f"reads; 1 / median time{in_doubt(line)}"
                 yield Metric(f"{prefix}.pages_per_second.{order}", 1e6 / us, "1/s", "higher", {}, rates, about)
     if problems:
         raise Malformed("; ".join(problems))
 
 
-def no_line(share: float) -> str:
-    """Of a slope's note: what is to be said if the passes are not on a line."""
-    if share <= membench.FIXED_SHARE:
-        return ""
-    return f"; in doubt: the passes are on no line, which begins at {share:.2f} of the small one's time"
+def in_doubt(*baselines: Mapping[str, float | str]) -> str:
+    """Of a note: what is to be said if a slope's passes, of which these say `fixed_share` and `bend`, are not on a line."""
+    share, bent = (max(float(each.get(key, 0.0)) for each in baselines) for key in ("fixed_share", "bend"))
+    wrong = membench.off_line(share, bent)
+    return f"; in doubt: {wrong}" if wrong else ""
 
 
 def run_membench(guest: Guest, words: str) -> membench.Output:
@@ -201,8 +236,7 @@ def swap(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Metric
     ):
         for cluster in remote_swap.PAGE_CLUSTERS:
             before = remote_swap.swapped_in(guest)
-            passes = amount.passes(amount.pages + remote_swap.OWN_PAGES)
-            words = f"{passes} --rounds={amount.rounds} --pageout={remote_swap.RECLAIM}"
+            words = f"{amount.swapped} --pageout={remote_swap.RECLAIM}"
             output = run_membench(guest, remote_swap.limited(words, amount.pages, cluster))
             remote_swap.check_cold(output, cluster)
             read = remote_swap.swapped_in(guest) - before
@@ -231,77 +265,160 @@ def attached(rack: Rack, amount: Amount, transport: str) -> Iterator[tuple[spann
         yield there, time.monotonic() - began
 
 
+class Trips:
+    """Round trips in turn with faults, so that what is slower for a while is so for both.
+
+    One that can't be measured takes no fault's figure: these are compared with the round trips of before, and check() says it.
+    """
+
+    def __init__(self, rack: Rack, transport: str, waiting: str, metric: str) -> None:
+        self.found: list[float] = []  # medians, us
+        self._problem: Exception | None = None
+        self._measure = functools.partial(round_trips.measure, rack, transport, waiting, TRIPS)
+        self._metric = metric
+        self._before = f"dsm.rtt.{transport}.{waiting}.fault_us"
+
+    def take(self) -> None:
+        """Some round trips, now."""
+        if self._problem:
+            return
+        try:
+            self.found.append(self._measure().ns["fault"]["p50"] / 1000)
+        except FAILURES as error:
+            self._problem = error
+
+    def metrics(self) -> list[Metric]:
+        """What faults are to be compared with, if all could be measured."""
+        if self._problem or not self.found:
+            return []
+        note = f"medians of {TRIPS}, before, between and after the rounds that are compared with it"
+        return [from_runs(self._metric, self.found, "us", "lower", note)]
+
+    @property
+    def name(self) -> str:
+        """Of the figure that faults are to be compared with."""
+        return self._metric if self.metrics() else self._before
+
+    def check(self) -> None:
+        """Raises Malformed if they could not be measured."""
+        if self._problem:
+            raise Malformed(f"round trips in turn with faults: {self._problem}")
+
+
+def added(runs: Sequence[tuple[Snapshot, membench.Output]]) -> tuple[Snapshot, membench.Output]:
+    """Several runs as one."""
+    return functools.reduce(lambda one, two: (one[0].plus(two[0]), one[1].plus(two[1])), runs)
+
+
+def touch(there: spanning.Spanning, words: str) -> tuple[Snapshot, membench.Output]:
+    """A run of dsm_membench, and what happened meanwhile. Raises CommandFailedError, Malformed."""
+    before = Snapshot.take(there)
+    output = run_membench(there.guest, f"{PROGRAMS}/dsm_membench {words}")
+    return Snapshot.take(there).since(before), output
+
+
 def _node(rack: Rack, found: Sequence[Metric], amount: Amount, transport: str) -> Iterator[Metric]:
-    prefix, words = (
-        PREFIXES[transport],
-        f"{PROGRAMS}/dsm_membench {amount.passes(amount.pages)} --rounds={amount.rounds} --node=1",
-    )
+    prefix = PREFIXES[transport]
     with attached(rack, amount, transport) as (there, took):
         yield Metric(f"{prefix}.attach.seconds", took, "s", "lower", {"mib": NODE_MIB})
 
-        before = Snapshot.take(there)
-        output = run_membench(there.guest, words)
-        counted = Snapshot.take(there).since(before)
+        trips = Trips(rack, transport, "sleep", f"{prefix}.fault.round_trip_us")
+        runs = []
+        trips.take()
+        for number in range(amount.rounds):
+            runs.append(touch(there, f"{amount.passes} --rounds=1 --seed={number + 1}"))
+            trips.take()
+        counted, output = added(runs)
         membench.check_missed(output)
-        single = faults(counted, output, found, prefix, f"dsm.rtt.{transport}.sleep.fault_us")
+        yield from trips.metrics()
+        known = [*found, *trips.metrics()]
+        single = faults(counted, output, known, prefix, trips.name)
         yield from single
-        yield from below_user_space(single[0], found, transport, prefix)
+        yield from below_user_space(single[0], known, transport, prefix, trips.name)
         yield messages(counted, prefix)
-        yield from touched(output, prefix)
+        try:
+            yield from touched(output, prefix)
+            problem = None
+        except Malformed as error:
+            problem = error  # a page's time is none; a detach has its own
 
         seconds, moved = detach(there)
         yield Metric(
-            f"{prefix}.detach.seconds_per_gib", seconds * 1024 / NODE_MIB, "s", "lower",
-            {"mib": NODE_MIB, "mib_in_use": moved / 1024, "seconds": seconds},
-            note="xl vnode-detach of a node of which a program uses a part (mib_in_use): its time, by the node's size;"
-            " the guest moves what is in use to node 0",
+            f"{prefix}.detach.seconds", seconds, "s", "lower", {"mib": NODE_MIB, "mib_in_use": moved / 1024},
+            note="xl vnode-detach of a node of which a program, which goes on, uses a part (mib_in_use); the guest moves that"
+            " to node 0. Once; what a GiB costs: dsm.detach.plain.seconds_per_gib",
         )  # fmt: skip
+    if problem:
+        raise problem
+    trips.check()
 
 
 def optimised(
-    there: spanning.Spanning, found: Sequence[Metric], amount: Amount, prefix: str, round_trip: str
+    there: spanning.Spanning, found: Sequence[Metric], amount: Amount, prefix: str, trips: Trips
 ) -> Iterator[Metric]:
     """What each switch is good for: on against off, alone and all together, in one run; all are off again afterwards."""
-    reads: dict[str, list[membench.Output]] = {name: [] for name in SWITCHES}
-    copied: dict[str, list[Sequence[membench.Copy]]] = {name: [] for name in SWITCHES}
-    seen: dict[str, list[Snapshot]] = {name: [] for name in SWITCHES}
-    vain: dict[str, list[str]] = {}
+    off = SWITCHES["off"]
+    reads: dict[str, list[tuple[Snapshot, membench.Output]]] = {}
+    copied: dict[str, list[tuple[Snapshot, membench.Output]]] = {name: [] for name in SWITCHES}
+    vain: dict[str, list[str]] = {}  # what a switch did not do, of reads and of copies
     for name in TURNS:
-        switches = SWITCHES[name]
-        there.switch({**SWITCHES["off"], **switches})
-        before = Snapshot.take(there)
-        words = f"{amount.passes(amount.pages)} --writes=0 --rounds={amount.rounds} --node=1"
-        reads[name].append(run_membench(there.guest, f"{PROGRAMS}/dsm_membench {words}"))
-        seen[name].append(Snapshot.take(there).since(before))
-        words = f"{amount.copy} --node=1 --source-node=1"
-        copied[name].append(run_membench(there.guest, f"{PROGRAMS}/dsm_membench {words}").copies)
-        if wrong := idle(switches, Snapshot.take(there).since(before)):
-            vain[name] = wrong
-        if name == "off":
-            if name in vain:
-                raise Malformed(f"switched off: {', '.join(vain[name])}")
-            membench.check_missed(reads[name][-1])
-    there.switch(SWITCHES["off"])
-    useful = {name: outputs for name, outputs in reads.items() if name not in vain}
-    # The same ratio as dsm.fault.ratio_to_rtt, with both ends polling in both.
-    counted, output = seen["polling"][0], reads["polling"][0]
-    for more, its in zip(seen["polling"][1:], reads["polling"][1:], strict=True):
-        counted, output = counted.plus(more), output.plus(its)
+        switches = {**off, **SWITCHES[name]}
+        if name not in COPIES_ONLY:
+            # Round trips have both processors, as they have in the part `rtt`.
+            if name == "polling":
+                there.switch(off)
+                trips.take()
+            there.switch(switches)
+            done = touch(there, f"{amount.passes} --writes=0 --rounds={amount.rounds_a_turn}")
+            reads.setdefault(name, []).append(done)
+            # Memory that is written at the beginning is overwritten as a whole, too: of reads the hint says nothing.
+            read = {key: n for key, n in switches.items() if name == "off" or key != "clear_hint"}
+            _look(vain, f"{name}, reads", read, done[0])
+            if not switches["prefetch"]:
+                membench.check_missed(done[1])
+            if name == "polling":
+                there.switch(off)
+                trips.take()
+        there.switch(switches)
+        done = touch(there, amount.copy)
+        copied[name].append(done)
+        _look(vain, f"{name}, copies", switches, done[0])
+        for what in ("reads", "copies"):
+            if wrong := vain.get(f"off, {what}"):
+                raise Malformed(f"switched off: {', '.join(wrong)}")
+    there.switch(off)
+    yield from trips.metrics()
+    counted, output = added(reads["polling"])
     awake = sleepy(counted)
     problems = [f"switches '{name}': {', '.join(what)}" for name, what in vain.items()]
+    known = [*found, *trips.metrics()]
     for figures in (
-        copies([each for run in copied["off"] for each in run], f"{prefix}.membench"),
-        speedups(useful, copied, prefix),
-        faults(counted, output, found, f"{prefix}.polling", round_trip) if "polling" not in vain else (),
+        lambda: copies(*added(copied["off"]), f"{prefix}.membench"),
+        lambda: messages_of_both(added(reads["off"])[0], added(copied["off"])[0], f"{prefix}.switch.off"),
+        lambda: speedups(
+            {name: [each for _, each in runs] for name, runs in reads.items() if f"{name}, reads" not in vain},
+            {name: [each.copies for _, each in runs] for name, runs in copied.items() if f"{name}, copies" not in vain},
+            prefix,
+            {name: misses_per_page(*added(runs)) for name, runs in copied.items()},
+        ),
+        # The same ratio as dsm.fault.ratio_to_rtt, with both ends polling in both.
+        lambda: faults(counted, output, known, f"{prefix}.polling", trips.name) if "polling, reads" not in vain else (),
     ):
         try:
-            for metric in figures:
+            for metric in figures():
                 said = awake if ".polling." in metric.metric else ""
                 yield dataclasses.replace(metric, note=metric.note + said)
         except Malformed as error:
             problems.append(str(error))
     if problems:
         raise Malformed("; ".join(problems))
+    trips.check()
+
+
+def _look(vain: dict[str, list[str]], name: str, switches: Mapping[str, int], counted: Snapshot) -> None:
+    """Note what switches did not do in a run, or did though they are off."""
+    if wrong := idle(switches, counted):
+        vain[name] = wrong
 
 
 def detach(there: spanning.Spanning, begin: Callable[[], None] | None = None, mib: int = USED_MIB) -> tuple[float, int]:
@@ -334,7 +451,7 @@ def detach(there: spanning.Spanning, begin: Callable[[], None] | None = None, mi
     return seconds, moved
 
 
-def counted_detach(there: spanning.Spanning, streams: bool) -> tuple[float, int, Snapshot]:
+def counted_detach(there: spanning.Spanning, streams: bool, mib: int) -> tuple[float, int, Snapshot]:
     """The same as detach(), and what it costs; all pages are at their homes when it begins. Raises LabError, TimeoutError."""
     run = run_in(there.hosts[0])
     before: list[Snapshot] = []
@@ -346,54 +463,101 @@ def counted_detach(there: spanning.Spanning, streams: bool) -> tuple[float, int,
             checked(run, f"dsmctl leaving {spanning.NAME} 1 0")
         before.append(Snapshot.take(there))
 
-    seconds, moved = detach(there, begin, STREAMED_MIB)
+    seconds, moved = detach(there, begin, mib)
     return seconds, moved, Snapshot.take(there).since(before[0])
 
 
+@dataclasses.dataclass(frozen=True)
+class Detached:
+    """One detach."""
+
+    name: str  # with streams, or without
+    mib: int  # that were to be in use
+    kib: int  # that were
+    seconds: float
+    counted: Snapshot
+
+    @property
+    def pages(self) -> int:
+        """In use."""
+        return self.kib // KIB_A_PAGE
+
+
 def _detach(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Metric]:
-    rates: dict[str, list[float]] = {name: [] for name in DETACHES}
-    times: dict[str, list[float]] = {name: [] for name in DETACHES}
-    costs: dict[str, dict[str, float]] = {}
+    done: list[Detached] = []
     problem: Exception | None = None
     try:
         with attached(rack, amount, "tcp") as (there, _):
-            for turn, name in enumerate(DETACHES):
+            for turn, (name, mib) in enumerate(DETACHES):
                 if turn:
-                    done = there.guest.attach(1, PATIENT, timeout=scaled(900))
-                    if done.status:
+                    again = there.guest.attach(1, PATIENT, timeout=scaled(900))
+                    if again.status:
                         raise CommandFailedError(
-                            f"xl vnode-attach: exit status {done.status}: {done.text}\n{there.said()}"
+                            f"xl vnode-attach: exit status {again.status}: {again.text}\n{there.said()}"
                         )
-                seconds, moved, counted = counted_detach(there, name == "streamed")
+                seconds, kib, counted = counted_detach(there, name == "streamed", mib)
                 if bool(counted.prefetches) != (name == "streamed"):
                     raise Malformed(f"a detach that is {name}: {counted.prefetches} pages were asked for ahead")
-                pages = moved // KIB_A_PAGE
-                rates[name].append(pages / seconds)
-                times[name].append(seconds)
-                costs[name] = {f"{key}_per_page": number / pages for key, number in counted.costs().items()}
-                costs[name] |= {"mib": NODE_MIB, "mib_in_use": moved / 1024}
+                done.append(Detached(name, mib, kib, seconds, counted))
     except FAILURES as error:
         problem = error  # what there is until then is kept
-    for name, cost in costs.items():
-        figure = from_runs(
-            f"dsm.detach.{name}.seconds_per_gib", [each * 1024 / NODE_MIB for each in times[name]], "s", "lower",
-            "xl vnode-detach, all pages at home: its time, by the node's size; what is in use moves to node 0; costs a page"
-            " are those of the last run",
-        )  # fmt: skip
-        seconds, rate = statistics.median(times[name]), statistics.median(rates[name])
-        yield dataclasses.replace(figure, baseline={**cost, "seconds": seconds, "pages_per_second": rate})
+    slopes: dict[str, float] = {}
+    for name in dict.fromkeys(each.name for each in done):
+        try:
+            yield from _detached([each for each in done if each.name == name], slopes)
+        except Malformed as error:
+            problem = problem or error
     if problem:
         raise problem
-    plain, streamed = (statistics.median(rates[name]) for name in ("plain", "streamed"))
+    few = {name: [each for each in done if (each.name, each.mib) == (name, FEW_MIB)] for name in slopes}
+    plain, streamed = ([each.pages / each.seconds for each in few[name]] for name in ("plain", "streamed"))
+    beside = {
+        "plain_pages_per_second": statistics.median(plain), "streamed_pages_per_second": statistics.median(streamed),
+        "least": min(streamed) / max(plain), "most": max(streamed) / min(plain),
+        "stream_pages_per_second": value(found, "dsm.rtt.tcp.sleep.stream_pages_per_second") or 0.0,
+    }  # fmt: skip
     yield Metric(
-        "dsm.detach.speedup", streamed / plain, "x", "higher",
-        {
-            "plain_pages_per_second": plain, "streamed_pages_per_second": streamed,
-            "least": min(rates["streamed"]) / max(rates["plain"]), "most": max(rates["streamed"]) / min(rates["plain"]),
-            "stream_pages_per_second": value(found, "dsm.rtt.tcp.sleep.stream_pages_per_second") or 0.0,
-        },
-        note=f"streamed against plain, {', '.join(DETACHES)} in one run, with all that a detach does besides; beside it the"
-        " least and the most that any two of them say, and what the transport streams without anything else, 0: not measured",
+        "dsm.detach.speedup", statistics.median(streamed) / statistics.median(plain), "x", "higher", beside,
+        note=f"streamed against plain, {FEW_MIB} MiB in use, there and back in one run, with all that a detach does besides;"
+        " beside it the least and the most that any two of them say, and what the transport streams without anything else, 0:"
+        " not measured",
+    )  # fmt: skip
+    yield Metric(
+        "dsm.detach.page.speedup", slopes["plain"] / slopes["streamed"], "x", "higher",
+        {f"{name}_us_per_page": 1e6 * slopes[name] for name in slopes},
+        note="the same without what a detach does besides: of the slopes over what is in use",
+    )  # fmt: skip
+
+
+def _detached(done: Sequence[Detached], slopes: dict[str, float]) -> Iterator[Metric]:
+    """Of detaches of one kind: time, and its slope over what was in use, for which `slopes` has the seconds for a page.
+
+    Raises Malformed for a slope that is no time.
+    """
+    name = done[0].name
+    for mib in dict.fromkeys(each.mib for each in done):
+        some = [each for each in done if each.mib == mib]
+        costs = {f"{key}_per_page": number / some[-1].pages for key, number in some[-1].counted.costs().items()}
+        figure = from_runs(
+            f"dsm.detach.{name}.{mib}_mib.seconds", [each.seconds for each in some], "s", "lower",
+            "xl vnode-detach, all pages at home; what is in use moves to node 0; costs a page are those of the last run",
+        )  # fmt: skip
+        rate = statistics.median(each.pages / each.seconds for each in some)
+        beside = {**costs, "mib": NODE_MIB, "mib_in_use": some[-1].kib / 1024, "pages_per_second": rate}
+        yield dataclasses.replace(figure, baseline=beside)
+    many = [each for each in done if each.mib == MANY_MIB]
+    if not many or len(many) == len(done):
+        return
+    per_page, fixed = membench.slope((each.pages, each.seconds) for each in done)
+    pairs = [membench.slope([(each.pages, each.seconds), (many[0].pages, many[0].seconds)])[0]
+             for each in done if each.mib != MANY_MIB]  # fmt: skip
+    slopes[name] = membench.positive_median(f"dsm.detach.{name}: seconds for a page, a slope", [per_page])
+    a_gib = KIB_A_GIB // KIB_A_PAGE
+    yield Metric(
+        f"dsm.detach.{name}.seconds_per_gib", slopes[name] * a_gib, "s", "lower",
+        {"fixed_seconds": fixed, "mib": NODE_MIB, "pages_few": done[0].pages, "pages_many": many[0].pages},
+        [each * a_gib for each in pairs],
+        note="what a GiB in use costs: the slope of xl vnode-detach's time over what is in use; fixed_seconds: with nothing",
     )  # fmt: skip
 
 
@@ -404,8 +568,9 @@ def node(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Metric
 
 def switches(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Metric]:
     """dsm.switch and dsm.membench: prefetch and polling against none of them."""
+    trips = Trips(rack, "tcp", "poll", "dsm.polling.fault.round_trip_us")
     with attached(rack, amount, "tcp") as (there, _):
-        yield from optimised(there, found, amount, "dsm", "dsm.rtt.tcp.poll.fault_us")
+        yield from optimised(there, found, amount, "dsm", trips)
 
 
 def rdma(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Metric]:
@@ -452,7 +617,7 @@ def compared(found: Sequence[Metric]) -> Iterator[Metric]:
                 if (own := figure_of(found, name)) and theirs:
                     how = ", all switches on" if prefix.endswith(".on") else ""
                     note = f"{what}s in {order} order, equal memory at hand, swap by nbd over TCP without TLS{how}"
-                    share = max(float(each.baseline.get("fixed_share", 0.0)) for each in (own, *theirs.values()))
+                    doubt = in_doubt(*(each.baseline for each in (own, *theirs.values())))
                     try:
                         us = {
                             key: membench.positive_median(each.metric, [] if each.value is None else [each.value])
@@ -462,9 +627,7 @@ def compared(found: Sequence[Metric]) -> Iterator[Metric]:
                         problems.append(str(error))
                         continue
                     ratio = min(us[key] for key in theirs) / us["dsm_us"]
-                    figure = Metric(
-                        f"{prefix}.{what}_{order}.ratio", ratio, "x", "higher", us, note=note + no_line(share)
-                    )
+                    figure = Metric(f"{prefix}.{what}_{order}.ratio", ratio, "x", "higher", us, note=note + doubt)
                     yield figure
                     if figure.metric == "dsm.vs_swap.read_random.ratio":
                         yield dataclasses.replace(figure, metric="dsm.vs_swap.ratio")
@@ -478,7 +641,7 @@ def measure(rack: Rack, names: Sequence[str], amount: Amount, add: Callable[[Met
     A figure that `add` refuses with InvalidResult is left out; the others are not.
     """
     found: Sequence[Metric] = []
-    failed = []
+    failed: list[tuple[str, str]] = []
     with tempfile.TemporaryDirectory(prefix="xenuma-bench.") as scratch:
         folder = Path(scratch)
         host_programs.build(folder)
@@ -486,8 +649,8 @@ def measure(rack: Rack, names: Sequence[str], amount: Amount, add: Callable[[Met
         host_programs.install(rack.hosts[:2], folder)
 
     def fail(name: str, error: Exception) -> None:
-        failed.append(f"{name}: {error}")
-        print(f"dsm: {failed[-1]}", file=sys.stderr, flush=True)
+        failed.append((name, str(error)))
+        print(f"dsm: {name}: {error}", file=sys.stderr, flush=True)
 
     def take(name: str, figures: Iterable[Metric]) -> None:
         nonlocal found
@@ -506,13 +669,20 @@ def measure(rack: Rack, names: Sequence[str], amount: Amount, add: Callable[[Met
             take(name, PARTS[name](rack, found, amount))
     finally:
         take("compared", compared(found))
-    return failed
+        # So that who reads the figures sees which are not there; a run without any leaves the file of the run before.
+        problems: dict[str, list[str]] = {}
+        for name, error in failed:
+            problems.setdefault(name, []).append(error)
+        for name, errors in problems.items() if found else ():
+            add(Metric(f"dsm.part.{name}", None, "1", note="; ".join(errors)[:1000]))
+    return [f"{name}: {error}" for name, error in failed]
 
 
 def show(metric: Metric) -> None:
     """A line for who waits."""
     beside = ", ".join(f"{key} {number:.4g}" for key, number in metric.baseline.items() if not isinstance(number, str))
-    print(f"  {metric.metric} {metric.value:.5g} {metric.unit}  {beside}", flush=True)
+    figure = "not measured" if metric.value is None else f"{metric.value:.5g} {metric.unit}"
+    print(f"  {metric.metric} {figure}  {beside}", flush=True)
 
 
 def main(arguments: Sequence[str] = ()) -> int:
@@ -530,7 +700,8 @@ def main(arguments: Sequence[str] = ()) -> int:
     if len(set(options.parts)) < len(options.parts):
         parser.error(f"{' '.join(options.parts)}: each part once")
     failed: list[str] = []
-    result = Growing("dsm")
+    # What else the machine does: of the last five minutes, before the lab begins.
+    result = Growing("dsm", host={"load_before": round(os.getloadavg()[1], 2)})
 
     def add(metric: Metric) -> Sequence[Metric]:
         there = result.add(metric)

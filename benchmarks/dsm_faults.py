@@ -3,9 +3,11 @@
 
 Three clocks see a fault, one within the other: the guest's program (its access), Xen (the vCPU stops, and is woken), dsmd
 (the miss is read from the ring, the vCPU is woken). dsmd at home splits its part, and the other host's dsmd says how much of
-the wait for it was its own. Means, so that they add up:
-    outside    program less Xen: the trap, Xen's look-up, the way back into the guest
-    ring       Xen less dsmd: the event, dom0's scheduling, the ring; and the wake-up, when dsmd has asked for it
+the wait for it was its own. Means of all faults of a run, so that they add up:
+    outside    program less Xen: the trap, Xen's look-up, the way back into the guest; and the guest's own page fault, where
+               memory is written for the first time
+    ring       Xen less dsmd: the event, dom0's scheduling, the ring; and the wake-up, when dsmd has asked for it, which
+               nobody measures by itself
     queue      dsmd: from the ring until the request is with the transport
     wire       until the answer is read, less `serve`: both network stacks, both dsmds' wake-ups, the cable
     serve      the other host's dsmd: from the request until the answer is with the transport, its page operation within
@@ -26,6 +28,10 @@ from lab.errors import Malformed
 
 # Who polls sleeps for less than this share of the messages, or the figure says so.
 SLEEPS = 0.1
+# A program's first words and Xen's waits are the same faults if their numbers differ by less than this share.
+STRANGERS = 0.1
+# Pages that miss, for each that is copied, at the least: else the copies are of memory at hand.
+LEAST_MISSES = 0.5
 HERE = ("queue", "wire", "install")
 
 
@@ -158,6 +164,32 @@ class Snapshot:
         return self.phase_ns[phase] / self.phase_counts[phase] / 1000
 
 
+def messages_of_both(one: Snapshot, other: Snapshot, prefix: str) -> list[Metric]:
+    """PREFIX.messages_per_KIND_fault of reads and of writes, without a word of what one of them takes.
+
+    From two runs with different shares of both: two equations. Those of pages that made room are left out, as in messages().
+    Raises Malformed if the shares are too much alike to tell.
+    """
+    left = [each.sent + each.received - each.evicted_shared - 2 * each.evicted_modified for each in (one, other)]
+    (r1, w1), (r2, w2) = ((each.read_faults, each.write_faults) for each in (one, other))
+    apart = r1 * w2 - r2 * w1
+    if abs(apart) < (r1 * w2 + r2 * w1) / 10 or not apart:
+        raise Malformed(
+            f"{prefix}: {r1} reads and {w1} writes, and {r2} and {w2}: too much alike to tell their messages"
+        )
+    costs = {
+        "read_faults": r1 + r2,
+        "write_faults": w1 + w2,
+        "messages": one.sent + one.received + other.sent + other.received,
+    }
+    note = "from two runs with different shares of reads and writes; upgrades of copies count as writes"
+    per = {"read": (left[0] * w2 - left[1] * w1) / apart, "write": (r1 * left[1] - r2 * left[0]) / apart}
+    return [
+        Metric(f"{prefix}.messages_per_{kind}_fault", number, "1", "lower", costs, note=note)
+        for kind, number in per.items()
+    ]
+
+
 def messages(counted: Snapshot, prefix: str) -> Metric:
     """PREFIX.messages_per_read_fault, without those of pages that made room: one for a copy, two for a page sent home.
 
@@ -192,13 +224,16 @@ def faults(
     us = statistics.median(program)
     xen = quantile_ns(counted.wait_buckets, 0.5) / 1000
     dsmd = quantile_ns(counted.fault_buckets, 0.5) / 1000
-    round_trip_us = next((metric.value for metric in found if metric.metric == round_trip), None)
-    all_cold = membench.chosen(output.passes, state="cold")
-    xen_mean = counted.wait_ns / max(counted.waits, 1) / 1000
+    trip = next((metric for metric in found if metric.metric == round_trip), None)
+    round_trip_us = trip.value if trip else None
+    if not counted.waits or not output.accesses:
+        raise Malformed(f"{output.accesses} first words of a program, {counted.waits} waits of Xen: no fault")
+    xen_mean = counted.wait_ns / counted.waits / 1000
     dsmd_mean = counted.fault_ns / max(counted.faults, 1) / 1000
     serve = counted.mean_us("serve")
     phases: dict[str, float | str] = {
-        "outside_us": sum(each.ns for each in all_cold) / sum(each.pages for each in all_cold) / 1000 - xen_mean,
+        # All that the program waited for, those that it does not measure, too: Xen counts no others.
+        "outside_us": (output.access_ns - counted.wait_ns) / counted.waits / 1000,
         "ring_us": xen_mean - dsmd_mean,
         "queue_us": counted.mean_us("queue"),
         "wire_us": counted.mean_us("wire") - serve,
@@ -210,15 +245,21 @@ def faults(
         "dsmd_p50_below_us": dsmd,
         "xen_p99_below_us": quantile_ns(counted.wait_buckets, 0.99) / 1000,
         "faults": counted.faults,
+        "waits": counted.waits,
+        "first_words": output.accesses,
         "looks": counted.looks,
         "found": counted.found,
         "sleeps": counted.sleeps,
     }
     fault = from_runs(f"{prefix}.fault.us", program, "us", "lower")
     note = "median of the first access to a page elsewhere, reads by chance; phases: means, of all faults of the run"
+    if abs(counted.waits - output.accesses) > STRANGERS * output.accesses:
+        note += f"; in doubt: outside_us, as {output.accesses} first words are not {counted.waits} waits of Xen"
     metrics = [dataclasses.replace(fault, baseline=phases, note=note)]
-    if round_trip_us:
+    if trip and round_trip_us:
         beside: dict[str, float | str] = {"round_trip_us": round_trip_us, "fault_us": us, "with": round_trip}
+        if trip.runs:
+            beside |= {"round_trip_least_us": min(trip.runs), "round_trip_most_us": max(trip.runs)}
         metrics.append(
             Metric(
                 f"{prefix}.fault.ratio_to_rtt",
@@ -233,27 +274,32 @@ def faults(
     return metrics
 
 
-def below_user_space(fault: Metric, found: Sequence[Metric], transport: str, prefix: str) -> list[Metric]:
+def below_user_space(
+    fault: Metric, found: Sequence[Metric], transport: str, prefix: str, round_trip: str
+) -> list[Metric]:
     """PREFIX.below_user_space.ratio_to_rtt: what a transport below user space would make of `fault`; an estimate.
 
     From figures of this run: a page both ways that the other host's kernel answers, and what is outside of Xen's clock. Ring,
     queue, installation and the other host's page operation are taken for nothing; a fault has its page one way only, and who
     asks for the echo is a program: so it is near what can be had, from neither side for certain. Compared with the raw round
-    trip of programs, as dsm.fault.ratio_to_rtt is. Nothing without those figures.
+    trip of programs, as dsm.fault.ratio_to_rtt is: each with that of its own time, the echo with that of the part `rtt`, what
+    is outside with `round_trip`, a figure. Nothing without those figures.
     """
     values = {metric.metric: metric.value for metric in found}
-    round_trip, kernel = values.get(f"dsm.rtt.{transport}.sleep.fault_us"), values.get("dsm.rtt.kernel.page_us")
-    if not (round_trip and kernel):
+    then, kernel = values.get(f"dsm.rtt.{transport}.sleep.fault_us"), values.get("dsm.rtt.kernel.page_us")
+    now = values.get(round_trip)
+    if not (then and kernel and now):
         return []
     outside = max(float(fault.baseline["outside_us"]), 0.0)
     return [
         Metric(
             f"{prefix}.below_user_space.ratio_to_rtt",
-            (kernel + outside) / round_trip,
+            kernel / then + outside / now,
             "x",
             "lower",
             {
-                "round_trip_us": round_trip,
+                "round_trip_us": now,
+                "round_trip_then_us": then,
                 "answered_by_a_kernel_us": kernel,
                 "outside_us": outside,
                 "fault_us": fault.value or 0.0,
@@ -263,22 +309,45 @@ def below_user_space(fault: Metric, found: Sequence[Metric], transport: str, pre
     ]
 
 
-def copies(rounds: Sequence[membench.Copy], prefix: str) -> list[Metric]:
-    """PREFIX.STEP_us_per_page of map, populate and memcpy: of the slowest thread."""
+def misses_per_page(counted: Snapshot, output: membench.Output) -> float:
+    """Misses of copies, for each page that is copied. Raises Malformed if none was."""
+    pages = sum(each.threads * each.mib * 256 for each in output.copies)
+    if not pages:
+        raise Malformed("dsm_membench: no copy")
+    return counted.faults / pages
+
+
+def copies(counted: Snapshot, output: membench.Output, prefix: str) -> list[Metric]:
+    """PREFIX.STEP_us_per_page of map, populate and memcpy: of the slowest thread.
+
+    Raises Malformed if few pages missed: then these are times of memory at hand.
+    """
+    missed, rounds = misses_per_page(counted, output), output.copies
+    if missed < LEAST_MISSES:
+        raise Malformed(f"{prefix}: {missed:.2f} misses for a page that is copied: these are at hand")
     found = []
     for step in ("map", "populate", "memcpy", "total"):
         runs = [getattr(each, f"{step}_ns") / 1000 / (each.mib * 256) for each in rounds]
-        found.append(
-            from_runs(f"{prefix}.{step}_us_per_page", runs, "us", "lower", f"{rounds[0].threads} threads at home")
+        figure = from_runs(
+            f"{prefix}.{step}_us_per_page",
+            runs,
+            "us",
+            "lower",
+            f"{rounds[0].threads} threads at home; all switches off",
         )
+        costs = {"misses_per_page": missed, "read_faults": counted.read_faults, "write_faults": counted.write_faults}
+        found.append(dataclasses.replace(figure, baseline=costs))
     return found
 
 
 def idle(switches: Mapping[str, int], counted: Snapshot) -> list[str]:
-    """What is switched on and was never done, and what is not and was: a comparison with that would say nothing."""
+    """What is switched on and was never done, and what is not and was: a comparison with that would say nothing.
+
+    A switch that is not among them is not looked at.
+    """
     did = {"prefetch": counted.prefetches, "clear_hint": counted.cleared, "poll_us": counted.looks}
-    return [f"{key}={switches.get(key, 0)}, done {times} times" for key, times in did.items()
-            if bool(switches.get(key)) != bool(times)]  # fmt: skip
+    return [f"{key}={switches[key]}, done {times} times" for key, times in did.items()
+            if key in switches and bool(switches[key]) != bool(times)]  # fmt: skip
 
 
 def sleepy(counted: Snapshot) -> str:
@@ -288,17 +357,24 @@ def sleepy(counted: Snapshot) -> str:
 
 
 def speedups(
-    reads: Mapping[str, Sequence[membench.Output]], copied: Mapping[str, Sequence[Sequence[membench.Copy]]], prefix: str
+    reads: Mapping[str, Sequence[membench.Output]],
+    copied: Mapping[str, Sequence[Sequence[membench.Copy]]],
+    prefix: str,
+    missed: Mapping[str, float] | None = None,
 ) -> Iterator[Metric]:
     """What switches are good for: times with all of them off over times with each, and with all "on".
 
     Each was measured in some runs; a time is the median of all their rounds. Beside it is the least and the most that any two
-    runs say: a switch is not known to do what is less than runs of one setting differ. Raises Malformed after all others if a
-    time is none, or is the slope of a line that is none: that ratio would be anything.
+    runs say: a switch is not known to do what is less than runs of one setting differ. `missed`: of copies, misses_per_page()
+    with each. Raises Malformed after all others if a time is none, or is the slope of a line that is none: that ratio would be
+    anything; and for copies that did not miss.
     """
     problems = []
-    for name in (each for each in reads if each != "off"):
-        for order in membench.ORDERS:
+    missed = missed or {}
+    if "off" not in reads or "off" not in copied:
+        raise Malformed("nothing was measured with all switches off")
+    for name in dict.fromkeys(each for each in (*reads, *copied) if each != "off"):
+        for order in membench.ORDERS if name in reads else ():
             here = f"{prefix}.switch.{name}.read_{order}"
             try:
                 times = {each: [_missing_us(output, order) for output in reads[each]] for each in ("off", name)}
@@ -308,19 +384,27 @@ def speedups(
             except Malformed as error:
                 problems.append(str(error))
                 continue
-            beside = {"off_us": float(speedup.baseline["off_us"])}
-            yield Metric(f"{here}.us", float(speedup.baseline[f"{name}_us"]), "us", "lower", beside)
+            us, off_us = (float(speedup.baseline[f"{each}_us"]) for each in (name, "off"))
+            yield Metric(f"{here}.us", us, "us", "lower", {"off_us": off_us})
             yield speedup
+            rate = f"{prefix}.switch.{name}.pages_per_second.{order}"
+            yield Metric(rate, 1e6 / us, "1/s", "higher", {"off": 1e6 / off_us}, note="reads; 1 / median time")
+        if name not in copied:
+            continue
         totals = {
             each: [[copy.total_ns / 1000 / (copy.mib * 256) for copy in run] for run in copied[each]]
             for each in ("off", name)
         }
         metric, note = f"{prefix}.switch.{name}.membench.speedup", "map, populate and memcpy of a shared source"
         try:
+            if missed.get("off", LEAST_MISSES) < LEAST_MISSES:
+                raise Malformed(f"{metric}: {missed['off']:.2f} misses for a page that is copied: these are at hand")
             speedup = speedup_of(metric, totals, name, "us_per_page", f"{note}, all threads at home")
         except Malformed as error:
             problems.append(str(error))
             continue
+        costs = {f"{each}_misses_per_page": missed[each] for each in ("off", name) if each in missed}
+        speedup = dataclasses.replace(speedup, baseline={**speedup.baseline, **costs})
         yield speedup
         if name == "on":
             yield dataclasses.replace(speedup, metric=f"{prefix}.membench.speedup")
@@ -342,9 +426,9 @@ def _check_line(what: str, runs: Sequence[membench.Output], order: str) -> None:
     whole = runs[0]
     for more in runs[1:]:
         whole = whole.plus(more)
-    share = membench.fixed_share(_cold(whole, order))
-    if share > membench.FIXED_SHARE:
-        raise Malformed(f"{what}: passes are on no line, which begins at {share:.2f} of the small one's time")
+    cold = _cold(whole, order)
+    if wrong := membench.off_line(membench.fixed_share(cold), membench.bend(cold)):
+        raise Malformed(f"{what}: {wrong}")
 
 
 def speedup_of(metric: str, times: Mapping[str, Sequence[Sequence[float]]], name: str, unit: str, note: str) -> Metric:

@@ -19,6 +19,8 @@ WHATS, ORDERS, STATES = ("read", "write"), ("sequential", "random"), ("cold", "w
 QUANTILES = ("p10", "p50", "p90", "p99", "max")
 # A line through passes begins at this share of the small one's time, at the most; a stall of either pass tilts it.
 FIXED_SHARE = 0.5
+# And a pass between the ends is off that line by this share of its time, at the most.
+BEND = 0.25
 # The first word of a page takes so many times as long as one that is at hand, at the least, if it comes from another host.
 MISS = 32
 # And so many ns at the least, where a guest's clock stands still at times and pages at hand take none.
@@ -64,6 +66,9 @@ class Output:
     passes: tuple[Pass, ...]
     copies: tuple[Copy, ...]
     checks: int
+    # First words whose page may have been missed, those that nobody measures, too; and the time of all of them.
+    accesses: int = 0
+    access_ns: int = 0
 
     def plus(self, other: Output) -> Output:
         """Two runs together; the rounds of the other one come after this one's."""
@@ -71,7 +76,13 @@ class Output:
         after = max(rounds, default=-1) + 1
         passes = (dataclasses.replace(each, round=each.round + after) for each in other.passes)
         copies = (dataclasses.replace(each, round=each.round + after) for each in other.copies)
-        return Output((*self.passes, *passes), (*self.copies, *copies), self.checks + other.checks)
+        return Output(
+            (*self.passes, *passes),
+            (*self.copies, *copies),
+            self.checks + other.checks,
+            self.accesses + other.accesses,
+            self.access_ns + other.access_ns,
+        )
 
 
 def number(data: Mapping[str, Any], key: str) -> int:
@@ -126,28 +137,29 @@ def parse(text: str) -> Output:
     """The output of a run that has ended. Raises Malformed, also without its result or with a wrong page."""
     passes: list[Pass] = []
     copies: list[Copy] = []
-    checks: int | None = None
+    result: Output | None = None
     for line in text.splitlines():
         try:
             data = json.loads(line)
         except ValueError as error:
             raise Malformed(f"dsm_membench: not JSON: {line[:200]!r}") from error
         event = data.get("event") if isinstance(data, dict) else None
-        if checks is not None or event not in ("pass", "copy", "result"):
+        if result or event not in ("pass", "copy", "result"):
             raise Malformed(f"dsm_membench: unexpected line {line[:200]!r}")
         if event == "pass":
             passes.append(_pass(data))
         elif event == "copy":
             copies.append(Copy(*(number(data, field.name) for field in dataclasses.fields(Copy))))
         else:
-            checks = number(data, "checks")
+            checks, accesses, access_ns = (number(data, key) for key in ("checks", "accesses", "access_ns"))
+            result = Output(tuple(passes), tuple(copies), checks, accesses, access_ns)
             if number(data, "bad_pages"):
                 raise Malformed(
                     f"dsm_membench: {data['bad_pages']} pages with wrong bytes of {checks} that were checked"
                 )
-    if checks is None:
+    if not result:
         raise Malformed("dsm_membench: it has not ended: no result")
-    return Output(tuple(passes), tuple(copies), checks)
+    return result
 
 
 def slope(points: Iterable[tuple[float, float]]) -> tuple[float, float]:
@@ -205,6 +217,29 @@ def fixed_share(passes: Iterable[Pass]) -> float:
         return abs(slope((each.pages, each.ns) for each in some)[1]) / max(small.ns, 1)
 
     return statistics.median(by_round(passes, of))
+
+
+def bend(passes: Iterable[Pass]) -> float:
+    """How far passes between the ends are off the line through these, as a share of their time: the median of the rounds.
+
+    0 with two sizes. Above BEND the line is none: what a page costs is not the same for each size.
+    """
+
+    def of(some: list[Pass]) -> float:
+        small, *between, large = sorted(some, key=lambda each: each.pages)
+        per_page, begin = slope((each.pages, each.ns) for each in (small, large))
+        return max((abs(each.ns - begin - per_page * each.pages) / max(each.ns, 1) for each in between), default=0.0)
+
+    return statistics.median(by_round(passes, of))
+
+
+def off_line(share: float, bent: float) -> str:
+    """What is wrong with a line of which fixed_share() and bend() say this; nothing: it is one."""
+    if share > FIXED_SHARE:
+        return f"the passes are on no line, which begins at {share:.2f} of the small one's time"
+    if bent > BEND:
+        return f"the passes are on no line: one between the ends is off it by {bent:.2f} of its time"
+    return ""
 
 
 def ns_per_page(passes: Iterable[Pass]) -> list[float]:

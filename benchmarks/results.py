@@ -205,20 +205,20 @@ def set_aside(path: Path) -> Path | None:
 class Growing:
     """A result that is written anew with each figure. What an earlier run has left is set aside with the first one."""
 
-    def __init__(self, name: str, directory: Path = RESULTS) -> None:
-        self.name, self.directory = name, directory
+    def __init__(self, name: str, directory: Path = RESULTS, host: Mapping[str, Any] | None = None) -> None:
+        self.name, self.directory, self.host = name, directory, dict(host or {})
         self.metrics: list[Metric] = []
 
     def add(self, metric: Metric) -> tuple[Metric, ...]:
         """One more; returns all. Raises InvalidResult for one that can't be in the file, which stays as it was; OSError."""
         whole = [*self.metrics, metric]
-        found = problems(encode(Result(self.name, now(), host_info(), whole)))
+        found = problems(encode(Result(self.name, now(), {**host_info(), **self.host}, whole)))
         if found:
             raise InvalidResult(f"{metric.metric}: " + "; ".join(found))
         if not self.metrics:
             set_aside(self.directory / f"{self.name}.json")
         self.metrics = whole
-        write(self.name, whole, self.directory)
+        write(self.name, whole, self.directory, host=self.host)
         return tuple(whole)
 
 

@@ -143,8 +143,7 @@ class Spanning:
     def switch(self, switches: Mapping[str, int]) -> None:
         """`dsmctl set` on both hosts, while the guest runs. Raises CommandFailedError."""
         for host in self.hosts:
-            for key, number in switches.items():
-                checked(run_in(host), f"dsmctl set {NAME} {key}={number}")
+            checked(run_in(host), " && ".join(f"dsmctl set {NAME} {key}={n}" for key, n in switches.items()))
 
     def said(self) -> str:
         """What both dsmd have logged: for messages about something that failed."""

@@ -4,7 +4,8 @@
  * or swapped out.
  *
  *	dsm_membench touch [--node=N] [--cpu=C] [--sizes=PAGES,...] [--flush=PAGES]
- *			   [--writes=0|1] [--pageout=FILE] [--rounds=R] [--seed=S]
+ *			   [--together=0|1] [--writes=0|1] [--pageout=FILE]
+ *			   [--rounds=R] [--seed=S]
  *	dsm_membench copy [--node=N] [--source-node=N] [--cpus=C,...] [--mib=M]
  *			  [--rounds=R]
  *
@@ -15,7 +16,9 @@
  * be more than fit.  --pageout=FILE, memory.reclaim of the control group that this
  * runs in: before that the kernel is asked to swap those of the pass out, because
  * it keeps what was used often rather than what was used last, and then all of the
- * group; again until they are out.  After it the same pages are read once more:
+ * group; again until they are out.  --together=1: passes of all sizes follow one
+ * reading of --flush pages, each over pages of its own, which are GAP apart: all of
+ * them have to fit at once.  After a pass the same pages are read once more:
  * state "warm", if they fit.  The time of a pass is the sum over its pages; the
  * time of its single misses that of the first word of each page, by the TSC, whose
  * rate is taken from CLOCK_MONOTONIC over the same pass.
@@ -36,7 +39,9 @@
  *	before; four to each power of two
  *   {"event":"copy","round":..,"threads":..,"mib":..,"map_ns":..,"populate_ns":..,
  *    "memcpy_ns":..}
- *   {"event":"result","checks":..,"bad_pages":..}
+ *   {"event":"result","checks":..,"bad_pages":..,"accesses":..,"access_ns":..}
+ *	accesses: first words whose page may have been missed, those that nobody
+ *	measures, too: when memory is first written, --flush, cold passes
  * Exit status: 0; 1 if a page had a wrong word; 2 usage, no such node or CPU, no
  * memory.
  *
@@ -73,6 +78,7 @@
 #define MAX_SIZES	16
 #define MAX_THREADS	64
 #define MAX_ROUNDS	1000
+#define GAP		32	/* pages between those of two sizes: more than are read ahead */
 #define PAGE_OUTS	32	/* turns after which pages that stay are an error */
 #define BUCKETS		160
 
@@ -80,7 +86,7 @@ struct options {
 	long node, source_node;
 	long cpus[MAX_THREADS], sizes[MAX_SIZES];
 	unsigned int nr_cpus, nr_sizes;
-	long flush, writes, rounds, mib, seed;
+	long flush, together, writes, rounds, mib, seed;
 	const char *pageout;	/* NULL: no page is swapped out */
 };
 
@@ -92,6 +98,9 @@ struct region {
 };
 
 static unsigned long checks, bad_pages;
+/* All that may have missed; TSC ticks.  Of the one thread that touches. */
+static unsigned long accesses;
+static uint64_t access_ticks;
 
 static uint64_t now_ns(void)
 {
@@ -170,6 +179,34 @@ static void write_page(struct region *region, unsigned long page)
 		p[w] = content(region, page, w);
 }
 
+/* TSC ticks that the first word of a page takes.  The fences: neither access begins early, nor ends late. */
+static uint64_t first_word(volatile uint64_t *p, bool write)
+{
+	uint64_t ticks;
+
+	_mm_mfence();
+	_mm_lfence();
+	ticks = __rdtsc();
+	if (write)
+		*p = 0;	/* all of it is written later */
+	else
+		(void)*p;
+	_mm_mfence();
+	_mm_lfence();
+	return __rdtsc() - ticks;
+}
+
+/* The same; the page may be elsewhere. */
+static uint64_t counted_word(const struct region *region, unsigned long page,
+			     bool write)
+{
+	uint64_t ticks = first_word(region->memory + page * WORDS, write);
+
+	accesses++;
+	access_ticks += ticks;
+	return ticks;
+}
+
 static void make_region(struct region *region, long node, unsigned long pages,
 			uint64_t salt)
 {
@@ -179,8 +216,10 @@ static void make_region(struct region *region, long node, unsigned long pages,
 	region->generation = calloc(pages ? pages : 1, sizeof(*region->generation));
 	if (!region->generation)
 		die("no memory for %lu generations", pages);
-	for (unsigned long i = 0; i < pages; i++)
+	for (unsigned long i = 0; i < pages; i++) {
+		counted_word(region, i, true);
 		write_page(region, i);
+	}
 }
 
 static void free_region(struct region *region)
@@ -195,7 +234,7 @@ static void free_region(struct region *region)
 struct pass {
 	long round;
 	bool writes, random, warm;
-	unsigned long pages;
+	unsigned long begin, pages;
 	uint64_t ns;
 	unsigned long major;
 	uint64_t *first;	/* TSC ticks, then ns, of the first word of each page */
@@ -279,28 +318,19 @@ static void run_pass(struct region *region, const uint32_t *order,
 		     struct pass *pass)
 {
 	uint64_t ticks, begun, tick_begun;
+	unsigned long page;
 
 	pass->major = major_faults();
 	begun = now_ns();
 	tick_begun = __rdtsc();
 	for (unsigned long i = 0; i < pass->pages; i++) {
-		volatile uint64_t *p = region->memory + order[i] * WORDS;
-
-		/* The fences: neither access begins early, nor ends late. */
-		_mm_mfence();
-		_mm_lfence();
-		ticks = __rdtsc();
+		page = pass->begin + order[i];
+		pass->first[i] = pass->warm ? first_word(region->memory + page * WORDS, false) :
+					      counted_word(region, page, pass->writes);
 		if (pass->writes)
-			*p = 0;	/* all of it is written below */
+			write_page(region, page);
 		else
-			(void)*p;
-		_mm_mfence();
-		_mm_lfence();
-		pass->first[i] = __rdtsc() - ticks;
-		if (pass->writes)
-			write_page(region, order[i]);
-		else
-			check_page(region, order[i]);
+			check_page(region, page);
 	}
 	ticks = __rdtsc() - tick_begun;
 	pass->ns = now_ns() - begun;
@@ -312,8 +342,10 @@ static void run_pass(struct region *region, const uint32_t *order,
 
 static void flush(const struct region *region)
 {
-	for (unsigned long i = 0; i < region->pages; i++)
+	for (unsigned long i = 0; i < region->pages; i++) {
+		counted_word(region, i, false);
 		check_page(region, i);
+	}
 }
 
 /* Of its first pages: those that are in memory, on their way out, too (mincore(2) counts the swap cache). */
@@ -365,17 +397,58 @@ static void page_out(const struct region *region, const struct region *others,
 	    left, pages, PAGE_OUTS);
 }
 
+/* Of the pages of one size, when nothing of them is at hand; then once more, when all is. */
+static void two_passes(struct region *measured, uint32_t *order,
+		       struct pass *pass, uint64_t *state)
+{
+	bool writes = pass->writes;
+
+	for (unsigned long page = 0; page < pass->pages; page++)
+		order[page] = (uint32_t)page;
+	if (pass->random)
+		shuffle(order, pass->pages, state);
+	pass->warm = false;
+	run_pass(measured, order, pass);
+	print_pass(pass);
+	pass->writes = false;
+	pass->warm = true;
+	run_pass(measured, order, pass);
+	print_pass(pass);
+	pass->writes = writes;
+}
+
+/* All sizes after one flush, each over pages of its own. In each second round, or by an odd seed, the large ones come first. */
+static void together_passes(const struct options *options, struct region *measured,
+			    const struct region *others, uint32_t *order,
+			    struct pass *pass, uint64_t *state)
+{
+	unsigned int n, i, j;
+
+	flush(others);
+	for (n = 0; n < options->nr_sizes; n++) {
+		i = (pass->round + options->seed) & 1 ? options->nr_sizes - 1 - n : n;
+		pass->pages = (unsigned long)options->sizes[i];
+		pass->begin = 0;
+		for (j = 0; j < i; j++)
+			pass->begin += (unsigned long)options->sizes[j] + GAP;
+		two_passes(measured, order, pass, state);
+	}
+}
+
 static void touch(const struct options *options)
 {
-	unsigned long most = 0;
+	unsigned long most = 0, all = 0;
 	struct region measured, others;
 	struct pass pass = { 0 };
 	uint64_t state = (uint64_t)options->seed;
+	uint64_t begun = now_ns(), tick_begun = __rdtsc();
 	uint32_t *order;
 
-	for (unsigned int i = 0; i < options->nr_sizes; i++)
+	for (unsigned int i = 0; i < options->nr_sizes; i++) {
+		all += (unsigned long)options->sizes[i] + (i ? GAP : 0);
 		if ((unsigned long)options->sizes[i] > most)
 			most = (unsigned long)options->sizes[i];
+	}
 	order = calloc(most, sizeof(*order));
 	pass.first = calloc(most, sizeof(*pass.first));
 	if (!order || !pass.first)
@@ -383,32 +456,28 @@ static void touch(const struct options *options)
 	/* At hand from the start, so that nothing else is missed in a pass. */
 	memset(order, 0xff, most * sizeof(*order));
 	memset(pass.first, 0xff, most * sizeof(*pass.first));
-	make_region(&measured, options->node, most, 1);
+	make_region(&measured, options->node, options->together ? all : most, 1);
 	make_region(&others, options->node, (unsigned long)options->flush, 2);
 	for (pass.round = 0; pass.round < options->rounds; pass.round++) {
-		for (unsigned int i = 0; i < options->nr_sizes * 4; i++) {
-			pass.pages = (unsigned long)options->sizes[i / 4];
+		for (unsigned int i = 0; i < (options->together ? 1 : options->nr_sizes) * 4; i++) {
 			pass.writes = i & 1;
 			pass.random = i & 2;
 			if (pass.writes && !options->writes)
 				continue;
-			for (unsigned long page = 0; page < pass.pages; page++)
-				order[page] = (uint32_t)page;
-			if (pass.random)
-				shuffle(order, pass.pages, &state);
+			if (options->together) {
+				together_passes(options, &measured, &others, order, &pass, &state);
+				continue;
+			}
+			pass.pages = (unsigned long)options->sizes[i / 4];
 			if (options->pageout)
 				page_out(&measured, &others, pass.pages, options->pageout);
 			else
 				flush(&others);
-			pass.warm = false;
-			run_pass(&measured, order, &pass);
-			print_pass(&pass);
-			pass.writes = false;
-			pass.warm = true;
-			run_pass(&measured, order, &pass);
-			print_pass(&pass);
+			two_passes(&measured, order, &pass, &state);
 		}
 	}
+	access_ticks = (uint64_t)((double)access_ticks * (double)(now_ns() - begun) /
+				  (double)(__rdtsc() - tick_begun));
 	free_region(&others);
 	free_region(&measured);
 	free(pass.first);
@@ -558,6 +627,8 @@ static void parse(struct options *o, bool copies, char **words)
 			o->nr_sizes = numbers("sizes", value, 1, (long)MAX_PAGES, o->sizes, MAX_SIZES);
 		else if (!copies && takes(*words, "flush", &value))
 			o->flush = number("flush", value, 0, (long)MAX_PAGES);
+		else if (!copies && takes(*words, "together", &value))
+			o->together = number("together", value, 0, 1);
 		else if (!copies && takes(*words, "writes", &value))
 			o->writes = number("writes", value, 0, 1);
 		else if (!copies && takes(*words, "pageout", &value))
@@ -586,13 +657,15 @@ int main(int argc, char **argv)
 	if (numa_available() < 0)
 		die("this kernel has no NUMA");
 	parse(&options, copies, argv + 2);
+	if (options.together && options.pageout)
+		die("--together=1 --pageout: pages are swapped out for one size at a time");
 	if (copies) {
 		copy(&options);
 	} else {
 		pin(options.cpus[0]);
 		touch(&options);
 	}
-	printf("{\"event\":\"result\",\"checks\":%lu,\"bad_pages\":%lu}\n", checks,
-	       bad_pages);
+	printf("{\"event\":\"result\",\"checks\":%lu,\"bad_pages\":%lu,\"accesses\":%lu,\"access_ns\":%" PRIu64 "}\n",
+	       checks, bad_pages, copies ? 0 : accesses, copies ? 0 : access_ticks);
 	return bad_pages ? 1 : 0;
 }

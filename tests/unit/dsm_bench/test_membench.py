@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,8 @@ def test_touch_says_how_long_each_pass_took(program: Path) -> None:
         assert len(membench.ns_per_page(cold)) == 2
     # Each page that is read is checked: 16 passes less the cold writes, and what nobody measures.
     assert output.checks == (16 + 8) // 2 * (8 + 32) + 16 * 16
+    # What may have missed: when memory is written first, what nobody measures, and cold passes.
+    assert output.accesses == 32 + 16 + 16 * 16 + 8 * (8 + 32) and output.access_ns > 0
 
 
 def test_quantiles_are_those_of_the_buckets(program: Path) -> None:
@@ -67,7 +70,7 @@ def test_copy_says_how_long_each_step_took(program: Path) -> None:
     output = membench.parse(done.stdout)
     assert [(each.round, each.threads, each.mib) for each in output.copies] == [(0, 2, 1), (1, 2, 1), (2, 2, 1)]
     assert all(each.map_ns and each.populate_ns and each.memcpy_ns for each in output.copies)
-    assert output.checks == 3 * 2 * 256
+    assert output.checks == 3 * 2 * 256 and output.accesses == 0
 
 
 WRONG_WORD = r"""
@@ -103,7 +106,18 @@ def test_a_wrong_word_is_noticed(program: Path, tmp_path: Path, word: int) -> No
     (tmp_path / "wrong.c").write_text(WRONG_WORD, encoding="utf-8")
     library = tmp_path / "wrong.so"
     subprocess.run(
-        ["gcc", "-D_GNU_SOURCE", f"-DWORD={word}", "-w", "-shared", "-fPIC", "-o", library, tmp_path / "wrong.c", "-ldl"],
+        [
+            "gcc",
+            "-D_GNU_SOURCE",
+            f"-DWORD={word}",
+            "-w",
+            "-shared",
+            "-fPIC",
+            "-o",
+            library,
+            tmp_path / "wrong.c",
+            "-ldl",
+        ],
         check=True,
     )
     done = subprocess.run(
@@ -183,12 +197,192 @@ def test_where_memory_and_threads_are(program: Path, tmp_path: Path) -> None:
 def test_a_wrong_copy_is_noticed(program: Path, tmp_path: Path) -> None:
     done = preloaded(program, tmp_path, WRONG_COPY, "copy --cpus=0,0 --mib=1")
     assert done.returncode == 1, done.stderr
-    assert '"bad_pages":2}' in done.stdout
+    assert '"bad_pages":2,' in done.stdout
+
+
+TOUCHED = r"""
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <ucontext.h>
+/* Says which page of which region is read or written first after each look at the clock. */
+static char *at[4];
+static size_t bytes[4];
+static int regions;
+static void fault(int number, siginfo_t *info, void *context)
+{
+	char *address = info->si_addr;
+	int kind = ((ucontext_t *)context)->uc_mcontext.gregs[REG_ERR] & 2;
+
+	for (int i = 0; i < regions; i++)
+		if (address >= at[i] && address < at[i] + bytes[i]) {
+			long page = (address - at[i]) / 4096;
+
+			mprotect(at[i] + page * 4096, 4096, PROT_READ | PROT_WRITE);
+			dprintf(2, "%d %ld %s\n", i, page, kind ? "w" : "r");
+			return;
+		}
+	signal(number, SIG_DFL);
+}
+void *mmap(void *a, size_t n, int p, int f, int fd, off_t o)
+{
+	void *(*right)(void *, size_t, int, int, int, off_t) = dlsym(RTLD_NEXT, "mmap");
+	void *got = right(a, n, p, f, fd, o);
+
+	if (fd == -1 && regions < 2) {
+		at[regions] = got;
+		bytes[regions++] = n;
+	}
+	return got;
+}
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+	int (*right)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
+	struct sigaction act = { .sa_sigaction = fault, .sa_flags = SA_SIGINFO };
+
+	sigaction(SIGSEGV, &act, NULL);
+	for (int i = 0; i < regions; i++)
+		mprotect(at[i], bytes[i], PROT_NONE);
+	dprintf(2, "clock\n");
+	return right(clock, t);
+}
+"""
+
+
+def touched(program: Path, folder: Path, words: str) -> list[list[str]]:
+    """What is touched first, "REGION PAGE r|w", between two looks at the clock: in each pass, and between passes."""
+    done = preloaded(program, folder, TOUCHED, words)
+    assert done.returncode == 0, done.stderr
+    return [part.split("\n")[1:-1] for part in done.stderr.split("clock")[1:]]
+
+
+GAP = 32
+
+
+def test_passes_of_all_sizes_share_what_is_read_before(program: Path, tmp_path: Path) -> None:
+    """Each size has pages of its own, which are apart; all others are read once before them, in order."""
+    found = touched(program, tmp_path, "touch --sizes=2,4,8 --flush=3 --together=1 --seed=2")
+    begins = {2: 0, 4: 2 + GAP, 8: 2 + 4 + 2 * GAP}
+    at = 1  # the clock of the whole run
+    for nth, (what, order) in enumerate(("r s", "w s", "r c", "w c")[n].split() for n in range(4)):
+        for size in (2, 4, 8):
+            cold, before_warm, warm, after = found[at : at + 4]
+            pages = [f"0 {begins[size] + page}" for page in range(size)]
+            assert sorted(cold) == sorted(f"{page} {what}" for page in pages)
+            assert before_warm == [] and sorted(warm) == sorted(f"{page} r" for page in pages)
+            assert [line[:-2] for line in warm] == [line[:-2] for line in cold]
+            if order == "s":
+                assert cold == [f"{page} {what}" for page in pages]
+            elif size == 8:
+                assert cold != [f"{page} {what}" for page in pages]
+            # When all sizes are done, the others are read for the next kind.
+            assert after == ([f"1 {page} r" for page in range(3)] if size == 8 and nth < 3 else [])
+            at += 4
+    assert len(found) == at + 1 and found[at] == []
+
+
+def test_passes_have_what_is_read_before_to_themselves(program: Path, tmp_path: Path) -> None:
+    """Without --together all are over the first pages; another seed is another order."""
+    found = touched(program, tmp_path, "touch --sizes=2,16 --flush=3 --writes=0")
+    passes, between = found[1:-1:2], found[2:-1:2]
+    assert [len(each) for each in passes] == [2] * 4 + [16] * 4
+    assert all({line.split()[0] for line in each} == {"0"} for each in passes)
+    assert [each for each in between if each] == [[f"1 {page} r" for page in range(3)]] * 3
+    other = touched(program, tmp_path, "touch --sizes=2,16 --flush=3 --writes=0 --seed=5")
+    assert sorted(other[13]) == sorted(found[13]) and other[13] != found[13]
+
+
+@pytest.mark.parametrize(("seed", "sizes"), [(2, [2, 4, 8, 8, 4, 2]), (1, [8, 4, 2, 2, 4, 8])])
+def test_no_size_is_always_first(program: Path, seed: int, sizes: list[int]) -> None:
+    words = f"touch --sizes=2,4,8 --flush=3 --together=1 --rounds=2 --writes=0 --seed={seed}"
+    output = membench.parse(run(program, words).stdout)
+    found = membench.chosen(output.passes, order="random", state="cold")
+    assert [each.pages for each in found] == sizes and [each.round for each in found] == [0, 0, 0, 1, 1, 1]
+    # All pages and the gaps are written first; four times the others are read.
+    assert output.accesses == 14 + 2 * GAP + 3 + 4 * (3 + 14)
+
+
+SLOW_CLOCK = r"""
+#include <dlfcn.h>
+#include <time.h>
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+	int (*right)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
+	int rc = right(clock, t);
+	long long ns = (t->tv_sec * 1000000000ll + t->tv_nsec) / 1000;
+
+	t->tv_sec = ns / 1000000000;
+	t->tv_nsec = ns % 1000000000;
+	return rc;
+}
+#include <sys/resource.h>
+int getrusage(__rusage_who_t who, struct rusage *usage)
+{
+	static int calls;
+
+	*usage = (struct rusage){ .ru_majflt = 3 * calls * (who == RUSAGE_THREAD), .ru_minflt = 50 * calls };
+	calls++;
+	return 0;
+}
+"""
+
+
+def test_times_are_by_the_clock_and_not_by_the_tsc(program: Path, tmp_path: Path) -> None:
+    """With one that is a thousand times as slow; and faults are those for which the kernel reads."""
+    began = time.monotonic_ns()
+    done = preloaded(program, tmp_path, SLOW_CLOCK, "touch --sizes=512 --flush=512 --rounds=4")
+    wall = time.monotonic_ns() - began
+    said = [json.loads(line) for line in done.stdout.splitlines()]
+    for each in said[:-1]:
+        assert each["first_ns"]["p50"] * each["pages"] <= 2 * each["ns"] and each["major"] == 3
+    assert 0 < said[-1]["access_ns"] < wall / 1000
+
+
+SLOW_THREAD = r"""
+#include <string.h>
+#include <sys/mman.h>
+#include <stdio.h>
+#include <unistd.h>
+static __thread unsigned long cpus;
+int sched_setaffinity(int pid, size_t n, const void *set)
+{
+	cpus = *(const unsigned long *)set;
+	return 0;
+}
+void *memcpy(void *to, const void *from, size_t n)
+{
+	unsigned char in[256];
+
+	if (n == 256 * 4096) {
+		if (mincore(to, n, in) || memchr(in, 0, 256))
+			dprintf(2, "not populated\n");
+		if (cpus == SLOW)
+			usleep(200000);
+	}
+	return memmove(to, from, n);
+}
+"""
+
+
+@pytest.mark.parametrize("slow", [1, 2, 4])
+def test_a_copy_takes_as_long_as_its_slowest_thread(program: Path, tmp_path: Path, slow: int) -> None:
+    """And begins when each page of its target is there."""
+    source = f"#define SLOW {slow}\n{SLOW_THREAD}"
+    done = preloaded(program, tmp_path, source, "copy --cpus=0,1,2 --mib=1")
+    assert (done.returncode, done.stderr) == (0, "")
+    (copy,) = membench.parse(done.stdout).copies
+    assert copy.memcpy_ns >= 200_000_000 and copy.threads == 3
 
 
 @pytest.mark.parametrize(
     ("words", "part"),
     [
+        ("touch --together=2", "--together=2"),
+        ("touch --together=1 --pageout=/dev/null", "one size at a time"),
+        ("copy --together=1", "no such option"),
         ("", "Usage"),
         ("scan", "Usage"),
         ("touch --sizes=0", "--sizes=0: want a number"),
@@ -214,7 +408,7 @@ PASS: dict[str, Any] = {
     "event": "pass", "round": 0, "what": "read", "order": "random", "state": "cold", "pages": 4, "ns": 4000, "major": 0,
     "first_ns": {"p10": 1, "p50": 2, "p90": 2, "p99": 3, "max": 9}, "buckets": [[8, 3], [10, 1]],
 }  # fmt: skip
-RESULT = {"event": "result", "checks": 4, "bad_pages": 0}
+RESULT = {"event": "result", "checks": 4, "bad_pages": 0, "accesses": 3, "access_ns": 5}
 
 
 def lines(*objects: object) -> str:
