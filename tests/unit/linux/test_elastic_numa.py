@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Files of the guest's elastic NUMA driver, compiled in user space: the pure ones, and its operations on a simulated machine.
 
+And what dom0's netback has of us, on a queue that is played.
+
 Each case of the *_test.c here is a test. The mutants at the end are versions of the driver with one mistake each: a case has
 to notice.
 """
@@ -19,6 +21,7 @@ HERE = Path(__file__).resolve().parent
 OVERLAY = HERE.parents[2] / "linux-guest" / "overlay"
 DRIVER = OVERLAY / "drivers" / "xen" / "elastic-numa"
 MM = OVERLAY / "mm"
+NETBACK = OVERLAY / "drivers" / "net" / "xen-netback"
 MASK = OVERLAY / "include" / "linux" / "draining_nodes.h"
 HOME_OP = OVERLAY / "include" / "xen" / "home-op.h"
 TAKE_FREE = OVERLAY / "include" / "linux" / "take_free.h"
@@ -36,11 +39,12 @@ PROGRAMS = {
     "draining": (),
     "reserve": ("reserve",),
     "take_free": ("take_free",),
+    "eagain": ("eagain",),
     "driver": ("engine", "op", "node", "room", "draining", "report", "mem", "balloon", "state", "extent", "text"),
 }
 
 # What runs on fake_kernel.h.
-IN_KERNEL = ("range", "topodev", "store", "cpu", "evac", "draining", "reserve", "take_free", "driver")
+IN_KERNEL = ("range", "topodev", "store", "cpu", "evac", "draining", "reserve", "take_free", "eagain", "driver")
 # What only one of them has of it.
 FAKES = {"evac": "-DFAKE_FOLIOS", "take_free": "-DFAKE_BUDDY"}
 
@@ -51,7 +55,7 @@ def fake_headers(folder: Path, sources: list[Path], real: dict[str, Path]) -> Pa
     """Make every kernel header that the sources include and user space has not, out of fake_kernel.h, but for those of ours."""
     for source in sources:
         for name in re.findall(
-            r"^#include [<\"]((?:linux/|asm/|xen/|internal\.h)[^>\"]*)", source.read_text(), re.MULTILINE
+            r"^#include [<\"]((?:linux/|asm/|xen/|internal\.h|common\.h)[^>\"]*)", source.read_text(), re.MULTILINE
         ):
             if name != "linux/errno.h" and not (OVERLAY / "include" / "uapi" / name).exists():
                 header = folder / name
@@ -68,8 +72,8 @@ COMPILE = ["gcc", "-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Wno-unused-pa
 
 
 def file_of(noun: str) -> Path:
-    """A file of the driver, or what it has in mm/."""
-    return (MM if noun == "take_free" else DRIVER) / f"{noun}.c"
+    """A file of the driver, or what others have in their folders."""
+    return {"take_free": MM, "eagain": NETBACK}.get(noun, DRIVER) / f"{noun}.c"
 
 
 def sources(name: str) -> dict[str, Path]:
@@ -88,12 +92,14 @@ def include(name: str) -> list[str]:
         real = {"xen/home-op.h": HOME_OP}
         if name == "take_free":
             real["linux/take_free.h"] = TAKE_FREE
+        if name == "eagain":
+            real["common.h"] = HERE / "fake_netback.h"
         headers = fake_headers(
             Path(_scratch.name) / f"{name}-headers",
             [DRIVER / "elastic.h", MASK, HOME_OP, *sources(name).values()],
             real,
         )
-        folders = [HERE, headers, *folders]
+        folders = [HERE, headers, *folders, *([NETBACK] if name == "eagain" else [])]
     return [f"-I{folder}" for folder in folders] + [word for noun, word in FAKES.items() if noun == name]
 
 
@@ -1101,6 +1107,102 @@ MUTANTS = {
         "if (page_folio(page) == folio &&",
         "if (1 &&",
         "evac: another folio by now",
+    ),
+    "a header that is away is handed on": (
+        "eagain",
+        "if (queue->tx_copy_ops[i].status == GNTST_eagain)",
+        "if (0)",
+        "eagain: each page, and each two",
+    ),
+    "a fragment that is away is handed on": (
+        "eagain",
+        "if (queue->tx_map_ops[i].status == GNTST_eagain)",
+        "if (0)",
+        "eagain: each page, and each two",
+    ),
+    "what is here is asked for again": (
+        "eagain",
+        "(op)[_n].status == GNTST_eagain",
+        "1",
+        "eagain: each page, and each two",
+    ),
+    "one call for each page": ("eagain", "while ((op) + _n < (end)", "while (!_n && (op) + _n < (end)", "eagain: runs"),
+    "mapped at another's place": (
+        "eagain",
+        "(mop - queue->tx_map_ops), n))",
+        "0, n))",
+        "eagain: each page, and each two",
+    ),
+    "headers are asked for once": (
+        "eagain",
+        "cop + queue->eagain.nr_cops;",
+        "cop;",
+        "eagain: each page, and each two",
+    ),
+    "fragments are asked for once": (
+        "eagain",
+        "mop + queue->eagain.nr_mops;",
+        "mop;",
+        "eagain: each page, and each two",
+    ),
+    "the last header is forgotten": (
+        "eagain",
+        "i < nr_cops;",
+        "i + 1 < nr_cops;",
+        "eagain: each page, and each two",
+    ),
+    "the last fragment is forgotten": (
+        "eagain",
+        "i < nr_mops;",
+        "i + 1 < nr_mops;",
+        "eagain: each page, and each two",
+    ),
+    "nobody polls again": (
+        "eagain",
+        "\tqueue->eagain.since = ktime_get();\n\tpoll_later(queue, 0);",
+        "\tqueue->eagain.since = ktime_get();",
+        "eagain: each page, and each two",
+    ),
+    "nobody polls a third time": (
+        "eagain",
+        "\t\t\tpoll_later(queue, waited_us);\n",
+        "",
+        "eagain: each page, and each two",
+    ),
+    "the timer polls nothing": ("eagain", "napi_schedule(&queue->napi);", "(void)queue;", "eagain: each page, and each two"),
+    "a poll function that is always busy": ("eagain", "waited_us / 4,", "0,", "eagain: a page never comes"),
+    "longer and longer": ("eagain", "LONGEST_WAIT_US);", "waited_us);", "eagain: a page never comes"),
+    "waited for twice as long": (
+        "eagain",
+        "if (waited_us < (s64)page_wait_msecs * USEC_PER_MSEC) {",
+        "if (waited_us < (s64)page_wait_msecs * USEC_PER_MSEC * 2) {",
+        "eagain: a page never comes",
+    ),
+    "given up before it is asked for": (
+        "eagain",
+        "\task_again(queue);\n",
+        "\tif (waited_us < (s64)page_wait_msecs * USEC_PER_MSEC)\n\t\task_again(queue);\n",
+        "eagain: a page comes at last",
+    ),
+    "a batch that waits for ever": (
+        "eagain",
+        "\t}\n\tqueue->eagain.nr_cops = 0;\n\treturn false;",
+        "\t}\n\treturn false;",
+        "eagain: each page, and each two",
+    ),
+    "the timer of a queue that is gone": (
+        "eagain",
+        "\thrtimer_cancel(&queue->eagain.timer);\n",
+        "",
+        "eagain: a queue ends",
+    ),
+    "a queue that ends hands on": ("eagain", "i < queue->eagain.nr_cops;", "0;", "eagain: a queue ends"),
+    "a queue that ends keeps what is mapped": ("eagain", "\txenvif_tx_submit(queue);\n", "", "eagain: a queue ends"),
+    "a queue that ends keeps its batch": (
+        "eagain",
+        "\tqueue->eagain.nr_cops = 0;\n\txenvif_tx_submit",
+        "\txenvif_tx_submit",
+        "eagain: a queue ends",
     ),
     "the engine waits for a file system": ("engine", "\tmemalloc_nofs_save();\n", "", "driver: rounds of the engine"),
     "a name as it is": ("text", "\telastic_text_clean(text);", "", "text: a name in UTF-8"),
