@@ -1169,7 +1169,12 @@ MUTANTS = {
         "",
         "eagain: each page, and each two",
     ),
-    "the timer polls nothing": ("eagain", "napi_schedule(&queue->napi);", "(void)queue;", "eagain: each page, and each two"),
+    "the timer polls nothing": (
+        "eagain",
+        "napi_schedule(&queue->napi);",
+        "(void)queue;",
+        "eagain: each page, and each two",
+    ),
     "a poll function that is always busy": ("eagain", "waited_us / 4,", "0,", "eagain: a page never comes"),
     "longer and longer": ("eagain", "LONGEST_WAIT_US);", "waited_us);", "eagain: a page never comes"),
     "waited for twice as long": (
