@@ -6,7 +6,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 ENTER := lab/enter
 
-.PHONY: help setup build demo test unit e2e e2e-debug guest-debug soak soak-debug bench report check mutants explore bench-dsm count-dsm demo-dsm demo-span series shell clean distclean
+.PHONY: help setup build demo test unit e2e e2e-debug guest-debug soak soak-debug bench report check mutants explore bench-dsm bench-span count-dsm demo-dsm demo-span series shell clean distclean
 
 help: ## this list
 	@echo "make TARGET, on Debian 12 or 13, as root or as a user with sudo:"
@@ -15,7 +15,7 @@ help: ## this list
 	@echo "XENUMA_LANES (racks side by side in make test: a number, by default 1; auto: 2 where there are 2 CPUs and 14 GB of free memory)."
 
 # Only these need the memory of a rack; the others only warn of too little.
-demo test e2e e2e-debug guest-debug soak soak-debug bench bench-dsm demo-dsm demo-span: BOOTS := --boots
+demo test e2e e2e-debug guest-debug soak soak-debug bench bench-dsm bench-span demo-dsm demo-span: BOOTS := --boots
 
 setup: ## check the host, make the sandbox, fetch the sources
 	@lab/bootstrap $(BOOTS)
@@ -82,6 +82,10 @@ bench: build ## the measurements, some hours; results in build/results
 # BENCH_DSM: parts, rtt, swap, node, switches, detach, rdma; all without it.
 bench-dsm: build ## memory from another machine: two hosts; build/results/dsm.json (BENCH_DSM chooses)
 	@$(ENTER) python3 -m benchmarks.dsm $(BENCH_DSM)
+
+# BENCH_SPAN: parts, kernels, kv, calls, all without it; --cpus=2, --rounds=N.
+bench-span: build ## one Linux on two hosts: programs, a store, interrupts, hypercalls; build/results/span.json (BENCH_SPAN chooses)
+	@$(ENTER) python3 -m benchmarks.span $(BENCH_SPAN)
 
 count-dsm: setup ## what CONFIG_DSM costs other domains, in instructions; build/results/dsm-instructions.json
 	@$(ENTER) python3 -m benchmarks.dsm_instructions

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import debian_program, litmus, torture
+from benchmarks import debian_merge, debian_program, litmus, torture
 from benchmarks.far_guest import DsmSite, far_guest, left_nothing, said, state
 from benchmarks.program_output import StreamRun, parse_stream
 from benchmarks.reference import reference_run
@@ -84,8 +84,8 @@ class Lives:
             keep_work_at_home(self.guest)
         guest = self.guest
         try:
-            if (FAR_CPU in guest.online_cpus()) != attached:
-                (attach if attached else detach)(self.site, guest, self.shape)
+            if (wanted.cpus_of(1)[0] in guest.online_cpus()) != attached:
+                (attach if attached else detach)(self.site, guest, wanted)
             yield guest
             assert complaints(checked(run_in(guest), "dmesg", 300)) == []
         except BaseException:
@@ -192,6 +192,16 @@ def test_an_openmp_program_of_debian(lives: Lives, tmp_path: Path) -> None:
         assert debian_program.parse_teams(done.err)[:1] == [2], done.err
 
 
+def test_another_openmp_program_of_debian(lives: Lives, tmp_path: Path) -> None:
+    """msgmerge, with a thread on each host, writes the catalogue that it writes on one CPU with Debian's own library."""
+    with lives.borrowed(attached=True) as guest:
+        debian_merge.install(guest, tmp_path / "msgmerge")
+        at_home = checked(run_in(guest), f"taskset -c {HOME_CPU} {debian_merge.command()}", 300)
+        done = ran(lives.site, guest, debian_merge.command(EACH), tmp_path / "merged")
+        assert (done.status, done.out) == (0, at_home)
+        assert debian_program.parse_teams(done.err)[:1] == [2], done.err
+
+
 # ---- Programs ----
 
 FORKS = 12
@@ -284,10 +294,11 @@ def test_a_database(lives: Lives, tmp_path: Path) -> None:
 
 # ---- The memory model ----
 
+FOUR_RACED = 20  # of each variant of iriw
 RACED_S = 5.0  # s, until a round of any shape has raced, at most
 PAIRS = [
     (shape, variant) for shape in litmus.SHAPES if shape != "iriw" for variant in litmus.VARIANTS
-]  # it needs four CPUs
+]  # test_litmus_of_four
 
 
 @pytest.mark.parametrize("raced", [20, soak(200)])
@@ -304,6 +315,24 @@ def test_litmus(lives: Lives, tmp_path: Path, raced: int) -> None:
         assert [(each.shape, each.variant) for each in found] == PAIRS
         assert all(each.raced >= raced for each in found), found
         write("litmus", litmus.metrics(found))
+
+
+def test_litmus_of_four(lives: Lives, tmp_path: Path) -> None:
+    """iriw: a thread that writes and one that reads on each host, on CPUs of their own."""
+    shape = dataclasses.replace(lives.shape, cpus=2)
+    home, far = shape.cpus_of(0), shape.cpus_of(1)
+    cpus = ",".join(map(str, (home[0], far[0], home[1], far[1])))
+    words = f"--shape=iriw --cpus={cpus} --rounds=100000 --raced={FOUR_RACED} --slow-us={WAITED_US // lives.site.slow}"
+    with lives.borrowed(attached=True, shape=shape) as guest:
+        limit = FOUR_RACED * RACED_S * len(litmus.VARIANTS)
+        done = ran(lives.site, guest, f"{PROGRAMS}/dsm_litmus {words}", tmp_path / "litmus", limit)
+        found = litmus.parse(done.out)
+        for each in found:
+            print(each)
+        assert done.status == 0 and all(each.forbidden == 0 for each in found), found
+        assert [(each.shape, each.variant) for each in found] == [("iriw", variant) for variant in litmus.VARIANTS]
+        assert all(each.raced >= FOUR_RACED for each in found), found
+        write("litmus-iriw", litmus.metrics(found))
 
 
 # ---- Pages ----

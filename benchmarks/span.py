@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`make bench-span`: one Linux on two hosts, measured: one guest that goes to the other host and comes back, some times.
+
+Each round: OpenMP programs and a key-value store at home alone, `xl vnode-attach`, the same on both hosts, what interrupts,
+wake-ups and hypercalls cost, `xl vnode-detach`. Parts, each of which can fail without the others:
+    kernels   OpenMP programs with n threads at home and with 2n on both hosts
+    kv        span_kv: dsmd's switches off and on, locks packed and a page for each shard, in turn, there and back
+    calls     interrupts and wake-ups between CPUs of both hosts, and hypercalls at either
+
+Result: build/results/span.json, written anew after each round; what an earlier run has left goes to build/results/earlier with
+the first one. What could not be measured is not in it, and why is said. Times are those of the hosts' clock, of an emulator
+that shares two real processors: ratios of one run and counts are figures (decision 0137).
+
+Usage: python3 -m benchmarks.span [--use=RACK] [--cpus=N] [--rounds=N] [PART...]
+Exit status: 0; 1 if something could not be measured; 2 usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from benchmarks import span_figures
+from benchmarks.dsm import SWITCHES, show
+from benchmarks.far_guest import GUEST, far_guest, kill_dsmd_host, left_nothing, said, slices, status
+from benchmarks.program_output import parse_timed
+from benchmarks.results import RESULTS, set_aside, write
+from benchmarks.span_counts import AWAY, HOME, Counts, HostCounts, host_counts, line_of
+from benchmarks.span_figures import KV_SETTINGS, CallsRun, KernelRun, KvRun, Operation, Seen
+from benchmarks.span_guest import (
+    BOOT,
+    PATIENCE,
+    WAIT,
+    SlowSite,
+    SpanShape,
+    around,
+    keep_work_at_home,
+    measured,
+    slow_hosts,
+)
+from benchmarks.span_output import parse_calls, parse_kv
+from benchmarks.spanning import STATS
+from lab.command import checked, run_in
+from lab.complaints import complaints
+from lab.description import RackDescription
+from lab.elastic_guest import PROGRAMS
+from lab.errors import CommandFailedError, LabError, Malformed
+from lab.guest import Guest
+from lab.host import Host
+from lab.rack import Rack
+
+VNODE = 1
+PARTS = ("kernels", "kv", "calls")
+# The smallest classes; RandomAccess and MG would need minutes for an iteration or two.
+KERNELS = {"npb_ep": "S", "npb_is": "S", "npb_cg": "S", "stream": "S"}
+KERNEL_S = 60.0  # of the hosts' clock, for a program; what it has done until then counts
+KV_S = 12.0  # for a mix
+FIRST_OPS, MOST_OPS = 30, 100000  # of a thread
+LAYOUT = {"off": "packed", "switches": "packed", "layout": "paged", "on": "paged", "home": "packed"}
+SWITCHED_ON = ("switches", "on")
+ROUNDS = {"membarrier": 20, "wake": 20, "nothing": 10, "version": 100, "status": 40}  # calls of a run
+PAUSE_S = 0.2  # of the hosts' clock: a thread sleeps again then
+OUT, ERR = "/tmp/span.out", "/tmp/span.err"
+OVER = 124  # of timeout(1)
+FAILURES = (LabError, Malformed, TimeoutError, OSError, ValueError, ArithmeticError)
+XL_PHASE = re.compile(r"([a-z][a-z-]*) (\d+\.\d+) s")
+
+
+def xl_phases(text: str) -> dict[str, float]:
+    """Seconds of each phase, from what `xl vnode-attach` or -detach has printed; none if it says none."""
+    found = re.findall(r"\(((?:[a-z][a-z-]* \d+\.\d+ s(?:, )?)+)\)", text)
+    return {name: float(seconds) for name, seconds in XL_PHASE.findall(found[-1] if found else "")}
+
+
+def counted_at(host: Host, domid: Callable[[], int]) -> HostCounts:
+    """What one host has counted until now; nothing if it has no dsmd of the guest. Raises LabError, Malformed."""
+    found = status(host)
+    xen = json.loads(checked(run_in(host), f"{STATS} {domid()}")) if "engine" in found else {}
+    return host_counts(found, xen)
+
+
+def counted(site: SlowSite, guest: Guest) -> Counts:
+    """What both hosts have counted until now. Raises LabError, Malformed."""
+
+    def of_slice() -> int:
+        there = slices(site.other)
+        if len(there) != 1:
+            raise LabError(f"{site.other.description.name} has {len(there)} slices of the guest, not one")
+        return there[0]
+
+    return Counts(counted_at(site.home, guest.domid), counted_at(site.other, of_slice))
+
+
+class SpanBench:
+    """One run with a guest that is up; `seen` is filled as far as it comes, `failed` says what did not."""
+
+    def __init__(self, site: SlowSite, shape: SpanShape, parts: Sequence[str] = PARTS, rounds: int = 2) -> None:
+        self.site, self.shape, self.parts, self.rounds = site, shape, parts, rounds
+        self.seen = Seen(site.slow, shape.cpus)
+        self.failed: list[str] = []
+        self.ops = 0
+        self.began = time.monotonic()
+
+    # --- what is said -----------------------------------------------------------------------------------------------
+
+    def tell(self, text: str) -> None:
+        """A line for who waits."""
+        print(f"span: {time.monotonic() - self.began:5.0f} s: {text}", flush=True)
+
+    def attempt(self, what: str, guest: Guest, work: Callable[[], object]) -> None:
+        """Something that may fail without the rest. Raises LabError if the guest is no more."""
+        try:
+            work()
+        except FAILURES as error:
+            self.failed.append(f"{what}: {error}")
+            print(f"span: {self.failed[-1]}", file=sys.stderr, flush=True)
+            checked(guest.guest, "true", 300)
+
+    # --- a program in the guest -------------------------------------------------------------------------------------
+
+    def ran(self, guest: Guest, command: str, limit: float | None = None) -> tuple[str, Counts, bool]:
+        """(what it printed, what it has cost, was it cut off?) after `limit` seconds of the hosts' clock, if given.
+
+        It is ended in the guest, by the guest's clock. Raises CommandFailedError if it ends with anything else than 0.
+        """
+        cap = f"timeout {limit / self.site.slow:.3f} " if limit else ""
+        before = counted(self.site, guest)
+        line = f"{cap}{command} >{OUT} 2>{ERR} </dev/null; echo $?; tail -c 500 {ERR}; echo; echo ==; cat {OUT}"
+        text = checked(guest.guest, line, PATIENCE)
+        after = counted(self.site, guest)
+        head, found, printed = text.partition("\n==\n")
+        ended, _, complaint = head.partition("\n")
+        over = bool(limit) and ended == str(OVER)
+        if not found or (ended != "0" and not over):
+            raise CommandFailedError(f"{command}: it ended with {ended!r}: {complaint.strip()}")
+        return printed, after.since(before), over
+
+    def cpus(self, both: bool) -> tuple[int, ...]:
+        """Those that programs run on."""
+        return (*self.shape.cpus_of(HOME), *(self.shape.cpus_of(AWAY) if both else ()))
+
+    def kernel(self, guest: Guest, program: str, both: bool) -> None:
+        """One run of an OpenMP program."""
+        cpus = self.cpus(both)
+        words = f"{around(cpus)} {PROGRAMS}/{program} --class={KERNELS[program]}"
+        printed, counts, over = self.ran(guest, words, KERNEL_S)
+        run = parse_timed(printed)
+        if not run.steps:
+            raise Malformed(f"{program}: no iteration in {KERNEL_S:.0f} s")
+        if run.wrong or (not over and not (run.outcome and run.outcome.verified)):
+            raise Malformed(f"{program}: wrong results: {'; '.join(run.wrong) or 'it has not ended'}")
+        if {step.threads for step in run.steps} != {len(cpus)}:
+            raise Malformed(f"{program}: teams of {sorted({step.threads for step in run.steps})}, not of {len(cpus)}")
+        ms = tuple(step.ms * self.site.slow for step in run.steps)
+        self.seen.kernels.append(KernelRun(program, both, len(cpus), ms, counts, over))
+        self.tell(
+            f"{program}, {len(cpus)} threads: {len(ms)} iterations of {sum(ms) / len(ms):.1f} ms, "
+            f"{counts.total('faults')} faults, {counts.total('messages')} messages{', cut off' if over else ''}"
+        )
+
+    # --- the key-value store ----------------------------------------------------------------------------------------
+
+    def kv_run(self, guest: Guest, setting: str, both: bool, ops: int) -> KvRun:
+        """One run of the store; `ops` of each thread."""
+        cpus = ",".join(map(str, self.cpus(both)))
+        words = f"{PROGRAMS}/span_kv --cpus={cpus} --ops={ops} --layout={LAYOUT[setting]}"
+        printed, counts, _ = self.ran(guest, words)
+        return KvRun(setting, parse_kv(printed), counts)
+
+    def switch(self, setting: str) -> None:
+        """dsmd's switches on both hosts, while the guest runs. Raises CommandFailedError."""
+        wanted = SWITCHES["on"] if setting in SWITCHED_ON else SWITCHES["off"]
+        words = " ".join(f"{key}={wanted[key]}" for key in SWITCHES["off"])
+        for host in self.site.both:
+            checked(run_in(host), f"for each in {words}; do dsmctl set {GUEST} $each || exit 1; done")
+
+    def keep_kv(self, run: KvRun) -> None:
+        """One more that was measured."""
+        self.seen.kv.append(run)
+        rate = run.kv.per_second("mix", self.site.slow)
+        self.tell(f"kv, {run.setting}: {rate:.1f} operations/s, {run.counts.total('faults')} faults")
+
+    def kv_at_home(self, guest: Guest) -> None:
+        """As many operations as on both hosts, or what is a moment as long as that is not known."""
+        self.keep_kv(self.kv_run(guest, "home", False, self.ops or 1000))
+
+    def kv(self, guest: Guest, back: bool) -> None:
+        """All settings in turn, in the opposite order on the way back. A first run says how many operations."""
+        self.switch("off")
+        if not self.ops:
+            first = self.kv_run(guest, "off", True, FIRST_OPS)
+            rate = first.kv.per_second("mix", self.site.slow) / len(self.cpus(True))
+            self.ops = min(max(round(rate * KV_S), FIRST_OPS), MOST_OPS)
+            self.tell(f"kv: {self.ops} operations of each thread are some {KV_S:.0f} s")
+        try:
+            for setting in reversed(KV_SETTINGS) if back else KV_SETTINGS:
+                self.switch(setting)
+                self.keep_kv(self.kv_run(guest, setting, True, self.ops))
+        finally:
+            self.switch("off")
+
+    # --- calls ------------------------------------------------------------------------------------------------------
+
+    def call(self, guest: Guest, what: str, caller: int) -> None:
+        """span_latency by the first CPU of the host `caller`, to the first one of the other."""
+        cpus = [self.shape.cpus_of(place)[0] for place in (caller, 1 - caller)]
+        named = cpus[:1] if what in ("version", "status") else cpus
+        pause = round(PAUSE_S * 1e6 / self.site.slow)
+        words = f"--what={what} --cpus={','.join(map(str, named))} --rounds={ROUNDS[what]} --us={pause}"
+        printed, counts, _ = self.ran(guest, f"{PROGRAMS}/span_latency {words}")
+        run = CallsRun(parse_calls(printed, what), counts)
+        self.seen.calls.append(run)
+        us = run.total_ns() * self.site.slow / len(run.calls.ns) / 1000
+        self.tell(f"{what} by a CPU of {self.site.both[caller].description.name}: {us:.0f} us")
+
+    def calls(self, guest: Guest) -> None:
+        """All of them."""
+        for what, caller in (
+            ("nothing", HOME), ("membarrier", HOME), ("membarrier", AWAY), ("wake", HOME),
+            ("version", HOME), ("version", AWAY), ("status", HOME), ("status", AWAY),
+        ):  # fmt: skip
+            place = self.site.both[caller].description.name
+            self.attempt(f"{what} at {place}", guest, lambda what=what, caller=caller: self.call(guest, what, caller))  # type: ignore[misc]
+
+    # --- all of it --------------------------------------------------------------------------------------------------
+
+    def operate(self, guest: Guest, name: str) -> None:
+        """`xl vnode-NAME`. Raises CommandFailedError with what all dsmds know."""
+        before = counted_at(self.site.home, guest.domid).without_wire()
+        do = guest.attach if name == "attach" else guest.detach
+        began = time.monotonic()
+        done = do(VNODE, WAIT, timeout=PATIENCE)
+        seconds = time.monotonic() - began
+        if done.status:
+            raise CommandFailedError(
+                f"xl vnode-{name}: exit status {done.status}: {done.text.strip()}\n{said(self.site.both)}"
+            )
+        guests = {phase: took * self.site.slow for phase, took in guest.vnode(VNODE).phases.items()}
+        home: HostCounts | None = None
+        with contextlib.suppress(Malformed):  # another dsmd
+            home = counted_at(self.site.home, guest.domid).without_wire().since(before)
+        self.seen.operations.append(Operation(name, seconds, xl_phases(done.text), guests, home))
+        self.tell(f"{name}: {seconds:.1f} s; {done.text.strip()}")
+
+    def section(self, guest: Guest, both: bool, back: bool) -> None:
+        """What is measured at home, or on both hosts."""
+        if "kernels" in self.parts:
+            for program in KERNELS:
+                where = "both hosts" if both else "home"
+                self.attempt(f"{program} on {where}", guest, lambda program=program: self.kernel(guest, program, both))  # type: ignore[misc]
+        if "kv" in self.parts:
+            self.attempt("kv", guest, lambda: self.kv(guest, back) if both else self.kv_at_home(guest))
+        if both and "calls" in self.parts:
+            self.calls(guest)
+
+    def play(self, guest: Guest, publish: Callable[[Seen], list[str]]) -> None:
+        """All rounds. Raises one of FAILURES if the guest, or its way there or back, has failed."""
+        keep_work_at_home(guest)
+        for number in range(self.rounds):
+            self.tell(f"round {number + 1} of {self.rounds}")
+            self.section(guest, both=False, back=bool(number % 2))
+            self.operate(guest, "attach")
+            self.section(guest, both=True, back=bool(number % 2))
+            self.attempt("connection", guest, lambda: self.seen.lines.append(line_of(status(self.site.home))))
+            self.operate(guest, "detach")
+            publish(self.seen)
+        if wrong := complaints(checked(guest.guest, "dmesg", 300)):
+            self.failed.append(f"the guest's kernel complains: {'; '.join(wrong[:3])}")
+
+    def run(self, publish: Callable[[Seen], list[str]]) -> None:
+        """The guest from its begin to its end; what went wrong is in `failed`, and what there is is published."""
+        try:
+            with far_guest(self.site.both, self.site.other.description.name, self.shape, BOOT) as guest:
+                self.tell("the guest is up")
+                try:
+                    self.play(guest, publish)
+                except FAILURES:
+                    print(said(self.site.both), guest.console_tail(30), sep="\n", file=sys.stderr)
+                    raise
+            left_nothing(self.site.both)
+        except FAILURES as error:
+            self.failed.append(str(error) or type(error).__name__)
+        self.failed += publish(self.seen)
+
+
+class Publisher:
+    """Writes span.json each time that it is called. What an earlier run has left is set aside with the first one."""
+
+    def __init__(self, directory: Path = RESULTS) -> None:
+        self.directory = directory
+        self.begun = False
+
+    def __call__(self, seen: Seen) -> list[str]:
+        """All figures that there are. Returns why some are not."""
+        found, problems = span_figures.metrics(seen)
+        if seen.operations or seen.kernels or seen.kv:
+            if not self.begun:
+                set_aside(self.directory / "span.json")
+            self.begun = True
+            write("span", found, self.directory)
+        return problems
+
+
+def main(arguments: Sequence[str] = ()) -> int:
+    """Boot, or use a rack that runs; measure, write build/results/span.json."""
+    parser = argparse.ArgumentParser(prog="span", description="One Linux on two hosts, measured.")
+    parser.add_argument("--use", metavar="RACK", help="a rack that runs already, with two hosts")
+    parser.add_argument("--cpus", type=int, choices=(1, 2), default=1, help="of the guest, at each host (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=2, help="ways there and back, 1 to 20 (%(default)s)")
+    named = f"{', '.join(PARTS)}; all, if none is named"
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART", help=named)
+    options = parser.parse_args(arguments)
+    if not 1 <= options.rounds <= 20:
+        parser.error(f"--rounds={options.rounds}: want 1 to 20")
+    failed: list[str] = []
+    try:
+        booted = Rack.attach(options.use) if options.use else Rack.boot(RackDescription.load("two-hosts"), meter=False)
+        with booted as rack, tempfile.TemporaryDirectory(prefix="xenuma-span.") as scratch:
+            for host in rack.hosts if options.use else ():
+                kill_dsmd_host(host)
+            site = slow_hosts(rack, Path(scratch))
+            shape = measured(site, SpanShape(cpus=options.cpus))
+            bench = SpanBench(site, shape, options.parts or PARTS, options.rounds)
+            bench.run(Publisher())
+            failed = bench.failed
+            for metric in span_figures.metrics(bench.seen)[0]:
+                show(metric)
+    except FAILURES as error:
+        failed.append(str(error) or type(error).__name__)
+    for line in failed:
+        print(f"span: not measured: {line}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

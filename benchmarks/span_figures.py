@@ -1,0 +1,396 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Figures of one Linux on two hosts, from what was seen: plain data and plain functions, no lab (decision 0137).
+
+Every time here is of the hosts' clock: what a guest says was multiplied by how much slower its clock is. Two hosts of the lab
+share two real processors, so more CPUs make nothing quicker there: what counts are counts, and ratios of one run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+
+from benchmarks.results import Metric, from_runs
+from benchmarks.span_counts import AWAY, HERE, HOME, PLACES, Counts, HostCounts, Line
+from benchmarks.span_output import Calls, Kv
+from lab.errors import Malformed
+
+ETRI_KV = 1.23  # an in-memory key-value store, all off against all on; ETRI Journal 2024
+# What of the key-value store is on: dsmd's switches, and shards that are pages. There and back, over the rounds.
+KV_SETTINGS = ("off", "switches", "layout", "on")
+LEAST_DONE = 0.5  # of calls that count as such: a CPU that runs something else at the moment need not be interrupted
+LIMITS = "the lab's hosts are emulated and share two real processors"
+
+
+@dataclasses.dataclass(frozen=True)
+class KernelRun:
+    """One run of an OpenMP program, at home alone or on both hosts.
+
+    `ms`: of each iteration; `counts`: of the whole program, with preparation and verification; `cut`: its time was over first.
+    """
+
+    program: str
+    both: bool
+    threads: int
+    ms: tuple[float, ...]
+    counts: Counts
+    cut: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class KvRun:
+    """One run of the store; `setting` is one of KV_SETTINGS, or "home": one host."""
+
+    setting: str
+    kv: Kv
+    counts: Counts
+
+
+@dataclasses.dataclass(frozen=True)
+class CallsRun:
+    """What a program measured of calls between CPUs, or to Xen."""
+
+    calls: Calls
+    counts: Counts
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What, and at which host's CPU it was called; places are numbered as PLACES are."""
+        return self.calls.what, AWAY if self.calls.cpus[0] else HOME
+
+    def total_ns(self) -> int:
+        """Of all calls, and their ways back."""
+        return sum(self.calls.ns) + sum(self.calls.back_ns)
+
+
+@dataclasses.dataclass(frozen=True)
+class Operation:
+    """An attach or a detach: seconds of the whole command, of xl's phases and of the guest's. `home`: what it has
+    counted meanwhile, if that is known."""
+
+    name: str
+    seconds: float
+    xl: Mapping[str, float]
+    guest: Mapping[str, float]
+    home: HostCounts | None
+
+
+@dataclasses.dataclass
+class Seen:
+    """All that a run has seen, as far as it came. `cpus`: of each host."""
+
+    slow: int
+    cpus: int = 1
+    kernels: list[KernelRun] = dataclasses.field(default_factory=list)
+    kv: list[KvRun] = dataclasses.field(default_factory=list)
+    calls: list[CallsRun] = dataclasses.field(default_factory=list)
+    operations: list[Operation] = dataclasses.field(default_factory=list)
+    lines: list[Line] = dataclasses.field(default_factory=list)  # one for each time that the hosts were connected
+
+
+def spread(metric: Metric) -> Metric:
+    """The figure, with the least and the most of its runs beside it."""
+    if not metric.runs:
+        return metric
+    beside = {"least": min(metric.runs), "most": max(metric.runs)}
+    return dataclasses.replace(metric, baseline={**metric.baseline, **beside})
+
+
+def ratio(metric: str, above: Sequence[float], below: Sequence[float], better: str, note: str) -> Metric:
+    """Median over median; `runs`: each over each. Raises Malformed if a run is not above 0, or there is none."""
+    if not above or not below or min((*above, *below)) <= 0:
+        raise Malformed(f"{metric}: {list(above)} over {list(below)} is no ratio")
+    each = [one / other for one in above for other in below]
+    if min(each) < 1 < max(each):
+        note += "; not known to be more than two runs of one setting differ"
+    beside = {"runs_above": float(len(above)), "runs_below": float(len(below))}
+    return spread(Metric(metric, statistics.median(above) / statistics.median(below), "x", better, beside, each, note))
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """The least value that so much of all is not above. Raises Malformed for nothing."""
+    if not values:
+        raise Malformed("a quantile of nothing")
+    return sorted(values)[max(math.ceil(share * len(values)), 1) - 1]
+
+
+def mean_costs(counts: Sequence[Counts], per: float, what: str) -> dict[str, float | str]:
+    """Counts of all runs, for each of `per` in all."""
+    whole = Counts()
+    for each in counts:
+        whole = whole.plus(each)
+    return {f"{key}_per_{what}": number / per for key, number in whole.costs().items()}
+
+
+# ---- OpenMP programs ----
+
+
+def kernels(seen: Seen) -> Iterator[Metric]:
+    """span.PROGRAM: times of an iteration on one host and on two, what the second one makes of it, and what it costs."""
+    for program in dict.fromkeys(run.program for run in seen.kernels):
+        times: dict[bool, list[float]] = {}
+        for both in (False, True):
+            runs = [run for run in seen.kernels if run.program == program and run.both == both]
+            if not runs:
+                continue
+            times[both] = [statistics.median(run.ms) for run in runs]
+            place, iterations = "both" if both else "home", sum(len(run.ms) for run in runs)
+            cut = sum(run.cut for run in runs)
+            note = f"median iteration of each run, {runs[0].threads} threads; {LIMITS}"
+            note += f"; {cut} of {len(runs)} runs were cut off, and so not verified" if cut else "; all verified"
+            figure = from_runs(f"span.{program}.{place}.ms", times[both], "ms", "lower", note)
+            beside = mean_costs([run.counts for run in runs], iterations, "iteration")
+            yield spread(dataclasses.replace(figure, baseline={**beside, "iterations": iterations / len(runs)}))
+            if both:
+                for what in ("faults", "messages", "bytes"):
+                    each = [run.counts.total(what) / len(run.ms) for run in runs]
+                    words = "of both hosts, whole program by its iterations: preparation is in it"
+                    yield spread(from_runs(f"span.{program}.{what}_per_iteration", each, "1", "lower", words))
+        if len(times) == 2:
+            note = f"one host with {seen.cpus} CPUs over two with {2 * seen.cpus}; {LIMITS}"
+            yield ratio(f"span.{program}.speedup", times[False], times[True], "higher", note)
+
+
+# ---- The key-value store ----
+
+
+def store(seen: Seen) -> Iterator[Metric]:
+    """span.kv: operations a second by setting, and what switches, layout, and both make of it."""
+    rates: dict[str, list[float]] = {}
+    for setting in ("home", *KV_SETTINGS):
+        runs = [run for run in seen.kv if run.setting == setting]
+        if not runs:
+            continue
+        rates[setting] = [run.kv.per_second("mix", seen.slow) for run in runs]
+        operations = sum(sum(run.kv.ops.values()) for run in runs)
+        beside = mean_costs([run.counts for run in runs], operations, "operation")
+        for key in ("p50_ns", "p99_ns"):
+            values = [getattr(thread, key) / 1000 * seen.slow for run in runs for thread in run.kv.threads]
+            beside[f"{key.removesuffix('_ns')}_us"] = statistics.median(values)
+        beside["load_per_second"] = statistics.median(run.kv.per_second("load", seen.slow) for run in runs)
+        note = f"the mix, {len(runs[0].kv.threads)} threads; {LIMITS}"
+        figure = from_runs(f"span.kv.{setting}.per_second", rates[setting], "1/s", "higher", note)
+        yield spread(dataclasses.replace(figure, baseline=beside))
+    for name, setting in (("switches", "switches"), ("layout", "layout"), ("speedup", "on")):
+        if "off" in rates and setting in rates:
+            words = {
+                "switches": "prefetch, clear_hint and polling on against off, locks packed",
+                "layout": "a shard a page with its lock against locks packed, switches off",
+                "speedup": f"all on against all off, our own store; ETRI has published {ETRI_KV} for theirs",
+            }[name]
+            key = f"span.kv.{name}" if name == "speedup" else f"span.kv.{name}.speedup"
+            yield ratio(key, rates[setting], rates["off"], "higher", words)
+
+
+# ---- Where time goes ----
+
+
+def faults(seen: Seen) -> Iterator[Metric]:
+    """span.fault.PLACE: what a vCPU of that host waits for a page, mean of each program's run, and its phases."""
+    runs = [run.counts for run in seen.kernels if run.both] + [run.counts for run in seen.kv if run.setting == "off"]
+    problems = []
+    for place, name in enumerate(PLACES):
+        here = [each.both[place] for each in runs if each.both[place].waits]
+        if not here:
+            continue
+        whole, other = here[0], runs[0].both[1 - place]
+        for more in here[1:]:
+            whole = whole.plus(more)
+        for each in runs[1:]:
+            other = other.plus(each.both[1 - place])
+        try:
+            serve = other.mean_us("serve")
+            phases = {f"{phase}_us": whole.mean_us(phase) - (serve if phase == "wire" else 0) for phase in HERE}
+        except Malformed as error:
+            problems.append(f"span.fault.{name}: {error}")
+            continue
+        dsmd_us = whole.fault_ns / max(whole.faults, 1) / 1000
+        xen_us = whole.wait_ns / whole.waits / 1000
+        means = [each.wait_ns / each.waits / 1000 for each in here]
+        figure = from_runs(
+            f"span.fault.{name}.us", means, "us", "lower",
+            "Xen's mean of each run; phases: means of all, by dsmd at both hosts; ring: Xen less dsmd",
+        )  # fmt: skip
+        beside: dict[str, float | str] = {
+            "ring_us": xen_us - dsmd_us, **phases, "serve_us": serve, "dsmd_mean_us": dsmd_us, "xen_mean_us": xen_us,
+            "faults": float(whole.faults), "waits": float(whole.waits),
+        }  # fmt: skip
+        yield spread(dataclasses.replace(figure, baseline=beside))
+        if seen.lines:
+            round_trip = statistics.median(line.round_trip_us for line in seen.lines)
+            ratios = [mean / round_trip for mean in means]
+            note = "mean fault over the median round trip of dsmd's own questions, in the same run"
+            yield spread(
+                Metric(
+                    f"span.fault.{name}.ratio_to_rtt",
+                    statistics.median(ratios),
+                    "x",
+                    "lower",
+                    {"round_trip_us": round_trip},
+                    ratios,
+                    note,
+                )
+            )
+    if problems:
+        raise Malformed("; ".join(problems))
+
+
+def _of(seen: Seen, what: str, place: int) -> list[CallsRun]:
+    return [run for run in seen.calls if run.key == (what, place)]
+
+
+def _waits_us(runs: Sequence[CallsRun], place: int, per: float) -> float:
+    """What vCPUs of that host waited for pages meanwhile, for each of `per` in all."""
+    return sum(run.counts.both[place].wait_ns for run in runs) / per / 1000
+
+
+def _background(seen: Seen, place: int) -> float | None:
+    """Microseconds that vCPUs of that host wait for pages in each second in which nothing is called."""
+    runs = _of(seen, "nothing", HOME)
+    seconds = sum(run.total_ns() for run in runs) * seen.slow / 1e9
+    return _waits_us(runs, place, seconds) if seconds else None
+
+
+def split_of(seen: Seen, runs: Sequence[CallsRun], caller: int) -> dict[str, float | str]:
+    """Phases of a call, means: pages that its CPU waited for, pages that the other one did, and the rest.
+
+    What both hosts' vCPUs wait for when nothing is called is taken off; they may wait at one time, so the rest is the least.
+    """
+    number = sum(len(run.calls.ns) for run in runs)
+    mean_us = sum(run.total_ns() for run in runs) * seen.slow / number / 1000
+    found: dict[str, float | str] = {"mean_us": mean_us, "calls": float(number)}
+    rest = mean_us
+    for place, words in ((caller, "pages_of_caller_us"), (1 - caller, "pages_of_other_us")):
+        background = (_background(seen, place) or 0.0) * mean_us / 1e6
+        pages = _waits_us(runs, place, number) - background
+        found |= {words: pages, words.replace("pages", "background"): background}
+        rest -= pages
+    found["rest_us"] = rest
+    interrupts = sum(run.counts.total("interrupts") + run.counts.total("events") for run in runs)
+    found["interrupts_per_call"] = interrupts / number
+    return found | mean_costs([run.counts for run in runs], number, "call")
+
+
+def _samples_us(seen: Seen, runs: Sequence[CallsRun], back: bool = False) -> list[list[float]]:
+    return [[ns * seen.slow / 1000 for ns in (run.calls.back_ns if back else run.calls.ns)] for run in runs]
+
+
+def call_figure(
+    metric: str, samples: Sequence[Sequence[float]], beside: Mapping[str, float | str], note: str
+) -> Metric:
+    """Median of all calls; `runs`: of each run of the program."""
+    every = [us for run in samples for us in run]
+    tail = {"p10_us": quantile(every, 0.1), "p99_us": quantile(every, 0.99)}
+    runs = [statistics.median(run) for run in samples]
+    return spread(Metric(metric, statistics.median(every), "us", "lower", {**beside, **tail}, runs, note))
+
+
+def interrupts(seen: Seen) -> Iterator[Metric]:
+    """span.ipi: an interrupt there and back from each host's CPU, and the ways of a wake-up."""
+    problems = []
+    for caller, name in enumerate(PLACES):
+        if runs := _of(seen, "membarrier", caller):
+            note = "membarrier(2): the other host's CPU is interrupted in user space, and who called knows it; phases: means"
+            split = split_of(seen, runs, caller)
+            if float(split["interrupts_per_call"]) < LEAST_DONE:
+                problems.append(f"span.ipi.{name}: {split['interrupts_per_call']:.2f} interrupts for a call")
+                continue
+            yield call_figure(f"span.ipi.{name}.us", _samples_us(seen, runs), split, note)
+    yield from wakes(seen)
+    if problems:
+        raise Malformed("; ".join(problems))
+
+
+def wakes(seen: Seen) -> Iterator[Metric]:
+    """span.wake: both ways."""
+    runs = _of(seen, "wake", HOME)
+    if not runs:
+        return
+    error = max((line.clock_error_us for line in seen.lines), default=0.0)
+    beside = split_of(seen, runs, HOME)
+    slept = sum(run.calls.slept for run in runs) / sum(2 * len(run.calls.ns) for run in runs)
+    beside |= {"slept": slept, "clock_error_us": error}
+    for back, name in ((False, "to_away"), (True, "to_home")):
+        note = "futex(2): from before the wake-up until the thread that slept runs; phases: means there and back"
+        yield call_figure(f"span.wake.{name}.us", _samples_us(seen, runs, back), beside, note)
+
+
+def hypercalls(seen: Seen) -> Iterator[Metric]:
+    """span.hypercall: one that is done where it is made, at either host, and one that is forwarded to the home."""
+    for what, place, name in (
+        ("version", HOME, "home"), ("version", AWAY, "away"), ("status", HOME, "status_at_home"), ("status", AWAY, "forwarded"),
+    ):  # fmt: skip
+        runs = _of(seen, what, place)
+        if not runs:
+            continue
+        number = sum(len(run.calls.ns) for run in runs)
+        beside = mean_costs([run.counts for run in runs], number, "call")
+        asked = sum(run.counts.away.calls for run in runs) / number
+        done = sum(run.counts.home.calls_done for run in runs) / number
+        beside |= {"forwarded_per_call": asked, "done_at_home_per_call": done, "calls": float(number)}
+        samples = _samples_us(seen, runs)
+        if name == "forwarded":
+            if asked < 1 or done < 1:
+                raise Malformed(f"span.hypercall.forwarded: {asked:.2f} of a call were forwarded, and {done:.2f} done")
+            if seen.lines:
+                beside["round_trip_us"] = statistics.median(line.round_trip_us for line in seen.lines)
+        words = "EVTCHNOP_status of a port at home" if what == "status" else "xen_version, done in each slice"
+        yield call_figure(f"span.hypercall.{name}.us", samples, beside, f"{words}; from user space, by privcmd")
+    forwarded, local = (
+        [us for run in _samples_us(seen, _of(seen, "status", place)) for us in run] for place in (AWAY, HOME)
+    )
+    if forwarded and local:
+        more = statistics.median(forwarded) - statistics.median(local)
+        yield Metric("span.hypercall.more_us", more, "us", "lower", note="forwarded less the same at home, medians")
+
+
+# ---- A host that comes and goes ----
+
+
+def operations(seen: Seen) -> Iterator[Metric]:
+    """span.attach and span.detach: the whole command, and each phase by xl and by the guest."""
+    for name in dict.fromkeys(each.name for each in seen.operations):
+        runs = [each for each in seen.operations if each.name == name]
+        whole = from_runs(
+            f"span.{name}.seconds", [each.seconds for each in runs], "s", "lower", f"xl vnode-{name}; {LIMITS}"
+        )
+        there = [each.home for each in runs if each.home]
+        beside: dict[str, float | str] = {
+            f"{what}_of_home": statistics.median(getattr(each, what) for each in there)
+            for what in ("faults", "calls_done")
+            if there
+        }
+        yield spread(dataclasses.replace(whole, baseline=beside))
+        for who in ("xl", "guest"):
+            for phase in dict.fromkeys(phase for each in runs for phase in getattr(each, who)):
+                seconds = [getattr(each, who)[phase] for each in runs if phase in getattr(each, who)]
+                key = f"span.{name}.{who}.{phase.replace('-', '_')}.seconds"
+                yield spread(from_runs(key, seconds, "s", "lower", f"a phase, as {who} tells it, by the hosts' clock"))
+
+
+def connection(seen: Seen) -> Iterator[Metric]:
+    """span.slow, and span.round_trip.us: dsmd's own questions."""
+    yield Metric("span.slow", float(seen.slow), "x", note="the guest's clock is so many times slower than the hosts'")
+    if seen.lines:
+        note = "median of dsmd's own questions each time that the hosts were connected: its transport with TLS, no page"
+        beside = {
+            "questions": float(sum(line.questions for line in seen.lines)),
+            "clock_error_us": max(line.clock_error_us for line in seen.lines),
+        }
+        figure = from_runs("span.round_trip.us", [line.round_trip_us for line in seen.lines], "us", "lower", note)
+        yield spread(dataclasses.replace(figure, baseline=beside))
+
+
+def metrics(seen: Seen) -> tuple[list[Metric], list[str]]:
+    """All figures that there are, and why some are not."""
+    found: list[Metric] = []
+    problems: list[str] = []
+    for part in (connection, operations, kernels, store, faults, interrupts, hypercalls):
+        try:
+            for metric in part(seen):
+                found.append(metric)
+        except (Malformed, ArithmeticError) as error:
+            problems.append(f"{part.__name__}: {error}")
+    return found, problems

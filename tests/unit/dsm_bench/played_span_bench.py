@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Two hosts and a guest that spans them, played for `make bench-span`: programs say what they would, and counters move."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable
+
+from benchmarks.span import SpanBench
+from benchmarks.span_guest import SpanShape
+from lab.command import Done
+from tests.unit.dsm_bench.played_span import SLOW, Change, World, as_it_is
+
+# What one run of a program costs each host while there are two: faults, messages sent, of 100 bytes each; a fault takes 5 ms.
+FAULTS, SENT, BYTES = {"alpha": 40, "beta": 60}, {"alpha": 150, "beta": 130}, 100
+FAULT_NS, QUEUE_NS, WIRE_NS, INSTALL_NS, SERVE_NS, RING_NS = (
+    5_000_000,
+    500_000,
+    3_500_000,
+    1_000_000,
+    1_500_000,
+    700_000,
+)
+ROUND_TRIP_NS = 2_500_000
+# Guest ns of a call, by what and whether a CPU at home calls.
+CALL_NS = {
+    ("membarrier", True): 9000, ("membarrier", False): 11000, ("nothing", True): 20000, ("wake", True): 30000,
+    ("version", True): 100, ("version", False): 110, ("status", True): 120, ("status", False): 900,
+}  # fmt: skip
+SECONDS = {"npb_ep": (4.0, 2.0), "npb_is": (0.1, 0.5), "npb_cg": (0.2, 8.0), "stream": (0.05, 0.05)}  # home, both
+STEPS = 4
+
+
+class BenchWorld(World):
+    """The programs of the benchmark; each that runs on both hosts costs pages there."""
+
+    def __init__(self, change: Change = as_it_is, cpus: int = 1) -> None:
+        super().__init__(change, cpus)
+        self.work_done: Counter[str] = Counter()
+        self.switches: dict[str, dict[str, str]] = {"alpha": {}, "beta": {}}
+        self.ran: list[str] = []
+        self.calls = self.interrupts = 0
+
+    # --- dom0 ---
+
+    def dom0(self, who: str, command: str) -> str | Done:
+        """In the dom0 of a host."""
+        if "dsm-stats" in command:
+            done = self.work_done[who] * FAULTS[who]
+            return json.dumps({"waits": done, "wait_ns": done * (FAULT_NS + RING_NS)})
+        if "dsmctl set" in command:
+            self.switches[who].update(word.split("=") for word in re.findall(r"\w+=\d+", command))
+            return ""
+        if command.startswith("xl domid"):
+            return "1\n"
+        if command.startswith(("dsmctl status", "dsmctl hosts", "tail ")):
+            return "shown\n"
+        return super().dom0(who, command)
+
+    def become(self, **change: bool) -> str:
+        """Another state, which costs as much as a program; the other host's dsmd begins anew."""
+        if "attached" in change:
+            self.work_done["alpha"] += 1
+            self.work_done["beta"] = 0
+        return super().become(**change)
+
+    def status(self, who: str) -> dict[str, object]:
+        """Of dsmd."""
+        runs = self.work_done[who]
+        faults = runs * FAULTS[who]
+
+        def histogram(each: int, number: int = faults) -> dict[str, int]:
+            return {"count": number, "sum_ns": number * each, "median_ns": each, "p99_ns": each}
+
+        sent = runs * SENT[who]
+        peer = {
+            "sent": sent, "received": sent, "sent_bytes": sent * BYTES, "sent_pages": faults,
+            "round_trip": histogram(ROUND_TRIP_NS, 9), "clock": {"error_ns": 4000},
+        }  # fmt: skip
+        return {
+            "state": "running", "read_faults": faults // 2, "write_faults": faults - faults // 2,
+            "read_fault": histogram(FAULT_NS, faults // 2), "write_fault": histogram(FAULT_NS, faults - faults // 2),
+            "phases": {
+                "queue": histogram(QUEUE_NS), "wire": histogram(WIRE_NS), "install": histogram(INSTALL_NS),
+                "serve": histogram(SERVE_NS, runs + 1),
+            },
+            "engine": {
+                "frames_used": 1, "elsewhere": 1, "vcpu_events": 0, "vcpu_ports": self.interrupts,
+                "vcpu_calls": self.calls * (who == "beta"), "vcpu_calls_done": self.calls * (who == "alpha"),
+                "vcpu_calls_again": 0, "prefetches": 0, "cleared": 0,
+            },
+            "poll": {"looks": 0, "found": 0, "sleeps": 0},
+            "peers": {"x": peer} if self.attached else {},
+        }  # fmt: skip
+
+    # --- the guest ---
+
+    def guest(self, command: str) -> str | Done:
+        """In the guest."""
+        found = re.match(
+            r"(?:timeout ([\d.]+) )?(?:taskset -c (\S+) env .*?)?/opt/xenuma/bin/(\w+) (.*?) >/tmp/span.out", command
+        )
+        if not found:
+            return super().guest(command)
+        limit, cpus, program, words = found.groups()
+        self.ran.append(f"{program} {words} {cpus or ''}".strip())
+        rows: dict[str, Callable[[], tuple[int, str]]] = {
+            "span_kv": lambda: (0, self.kv(words)),
+            "span_latency": lambda: (0, self.latency(words)),
+        }
+        status, text = rows.get(program, lambda: self.kernel(program, float(limit), cpus))()
+        if self.attached:
+            self.work_done.update(("alpha", "beta"))
+        return f"{status}\n\n==\n{text}"
+
+    def kernel(self, program: str, limit: float, cpus: str) -> tuple[int, str]:
+        """What it has said until its end, or until `limit` seconds of the guest were over."""
+        threads = len(cpus.split(","))
+        both = threads == 2 * self.cpus
+        seconds = SECONDS[program][both] / STEPS
+        lines: list[dict[str, object]] = [{"event": "start", "program": program, "class": "S", "pid": 7, "bytes": 4096}]
+        steps = min(STEPS, int(limit / seconds))
+        for n in range(1, steps + 1):
+            words = {"n": n, "t": n * seconds, "ms": seconds * 1000, "threads": threads, "user_s": 1.0, "system_s": 0.1}
+            lines.append({"event": "iteration", **words})
+        if steps == STEPS:
+            lines.append({
+                "event": "result", "verified": True, "rounds": 1, "iterations": STEPS, "seconds": 1.0, "user_s": 1.0,
+                "system_s": 0.1, "gap_ms": 1.0, "minor_faults": 0, "major_faults": 0, "bytes": 4096,
+            })  # fmt: skip
+        return 0 if steps == STEPS else 124, "".join(json.dumps(line) + "\n" for line in lines)
+
+    def rate(self, layout: str) -> int:
+        """Guest ns of an operation, of all threads together."""
+        fast = self.switches["beta"].get("prefetch", "0") != "0"
+        return 1000 if not self.attached else 1_000_000 // ((1 + fast) * (2 if layout == "paged" else 1))
+
+    def kv(self, words: str) -> str:
+        """A run of the store."""
+        layout, ops = re.findall(r"--layout=(\w+)", words)[0], int(re.findall(r"--ops=(\d+)", words)[0])
+        cpus = re.findall(r"--cpus=(\S+)", words)[0].split(",")
+        whole = ops * len(cpus)
+        lines: list[dict[str, object]] = [
+            {"event": "start", "layout": layout, "threads": len(cpus), "keys": 64, "bytes": 8192},
+            {"event": "step", "what": "load", "ops": 64, "ns": 64 * self.rate(layout)},
+            {"event": "step", "what": "mix", "ops": whole, "ns": whole * self.rate(layout)},
+            *({"event": "thread", "cpu": int(cpu), "gets": ops, "puts": 0, "p50_ns": 5, "p99_ns": 9} for cpu in cpus),
+            {"event": "result", "gets": whole, "puts": 0, "torn": 0, "old": 0, "missing": 0, "lost": 0},
+        ]
+        return "".join(json.dumps(line) + "\n" for line in lines)
+
+    def latency(self, words: str) -> str:
+        """Calls between CPUs, or to Xen."""
+        what, rounds = re.findall(r"--what=(\w+)", words)[0], int(re.findall(r"--rounds=(\d+)", words)[0])
+        cpus = [int(cpu) for cpu in re.findall(r"--cpus=(\S+)", words)[0].split(",")]
+        ns = [CALL_NS[what, cpus[0] == 0] + n for n in range(rounds)]
+        said: dict[str, object] = {"event": "calls", "what": what, "cpus": cpus, "ns": ns}
+        if what == "wake":
+            said |= {"slept": 2 * rounds - 1, "back_ns": [each // 2 for each in ns]}
+        if what in ("wake", "membarrier"):
+            self.interrupts += rounds
+        if what == "status" and cpus[0]:
+            self.calls += rounds
+        return json.dumps(said) + "\n"
+
+
+def played_bench(change: Change = as_it_is, cpus: int = 1, **named: object) -> tuple[SpanBench, BenchWorld]:
+    """A benchmark that is not yet run, on a world."""
+    world = BenchWorld(change, cpus)
+    bench = SpanBench(world.site(), SpanShape(cpus=cpus, lpj=7), **named)  # type: ignore[arg-type]
+    assert bench.site.slow == SLOW
+    return bench, world

@@ -1,0 +1,536 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`make bench-span`, played: what runs when, what becomes of what it says, and what is left out if something fails."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from benchmarks import results, span, span_figures
+from benchmarks.results import Metric, encode, problems, read
+from benchmarks.span import KERNELS, PARTS, Publisher, xl_phases
+from benchmarks.span_counts import Counts, HostCounts, host_counts, line_of
+from benchmarks.span_figures import KV_SETTINGS, CallsRun, Seen, metrics, quantile, ratio
+from benchmarks.span_output import parse_calls, parse_kv
+from lab.command import Done
+from lab.errors import LabError, Malformed
+from tests.unit.dsm_bench.played_span import SLOW, Change, instead
+from tests.unit.dsm_bench.played_span_bench import (
+    BYTES,
+    CALL_NS,
+    FAULT_NS,
+    FAULTS,
+    INSTALL_NS,
+    QUEUE_NS,
+    RING_NS,
+    ROUND_TRIP_NS,
+    SECONDS,
+    SENT,
+    SERVE_NS,
+    STEPS,
+    WIRE_NS,
+    BenchWorld,
+    played_bench,
+)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No Git."""
+    monkeypatch.setattr(results, "_commit", lambda: "0123456789ab")
+
+
+@pytest.fixture(scope="module")
+def whole() -> tuple[Seen, BenchWorld]:
+    """All that a run sees in which nothing goes wrong."""
+    bench, world = played_bench()
+    bench.run(lambda seen: [])
+    assert bench.failed == []
+    return bench.seen, world
+
+
+def by_name(found: list[Metric]) -> dict[str, Metric]:
+    assert len({metric.metric for metric in found}) == len(found)
+    return {metric.metric: metric for metric in found}
+
+
+# --- what runs ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cpus", [1, 2])
+def test_there_and_back(cpus: int) -> None:
+    """Home, both, home, both; the store's settings turn round; nothing is left."""
+    bench, world = played_bench(cpus=cpus)
+    bench.run(lambda seen: [])
+    assert bench.failed == []
+    typed = [command.split()[1] for who, command in world.typed if who == "alpha" and command.startswith("xl vnode-")]
+    assert [word for word in typed if "list" not in word] == ["vnode-attach", "vnode-detach"] * 2
+    teams = [run.threads for run in bench.seen.kernels]
+    assert teams == [*[cpus] * len(KERNELS), *[2 * cpus] * len(KERNELS)] * 2
+    assert [run.setting for run in bench.seen.kv] == ["home", *KV_SETTINGS, "home", *reversed(KV_SETTINGS)]
+    assert all(cpu in (0, cpus) for run in bench.seen.calls for cpu in run.calls.cpus)
+    home, both = (",".join(map(str, range(n * cpus))) for n in (1, 2))
+    assert {line.rpartition(" ")[2] for line in world.ran if line.startswith("npb")} == {home, both}
+    assert all(switches["prefetch"] == "0" == switches["poll_us"] for switches in world.switches.values())
+    assert not world.created
+
+
+def test_switches_are_those_of_the_setting(whole: tuple[Seen, BenchWorld]) -> None:
+    """On both hosts, before the run that is of that setting."""
+    _, world = whole
+    for who in ("alpha", "beta"):
+        on, seen = "", []
+        for whose, command in world.typed:
+            if whose == who and "dsmctl set" in command:
+                on = "on" if "prefetch=16" in command else "off"
+            elif found := re.search(r"span_kv --cpus=0,1 --ops=\d+ --layout=(\w+)", command):
+                seen.append((on, found[1]))
+        there = [("off", "packed"), ("on", "packed"), ("off", "paged"), ("on", "paged")]
+        assert seen == [("off", "packed"), *there, *reversed(there)]
+
+
+def test_a_time_limit_is_of_the_hosts_clock(whole: tuple[Seen, BenchWorld]) -> None:
+    """timeout(1) goes by the guest's, which is slower; what was done until then counts, and is not called verified."""
+    seen, world = whole
+    limits = {float(found[1]) for _, command in world.typed if (found := re.match(r"timeout ([\d.]+) ", command))}
+    assert list(limits) == [pytest.approx(span.KERNEL_S / SLOW, abs=1e-3)]
+    cut = [run for run in seen.kernels if run.cut]
+    assert {(run.program, run.both, len(run.ms)) for run in cut} == {("npb_cg", True, 2)}
+    note = by_name(metrics(seen)[0])["span.npb_cg.both.ms"].note
+    assert "2 of 2 runs were cut off, and so not verified" in note
+    assert by_name(metrics(seen)[0])["span.npb_ep.both.ms"].note.endswith("; all verified")
+
+
+def test_parts_are_chosen() -> None:
+    for part in PARTS:
+        bench, _ = played_bench(parts=[part], rounds=1)
+        bench.run(lambda seen: [])
+        assert bench.failed == [] and len(bench.seen.operations) == 2
+        assert {name: bool(getattr(bench.seen, name)) for name in PARTS} == {name: name == part for name in PARTS}
+
+
+# --- figures --------------------------------------------------------------------------------------------------------------
+
+
+# Of home: each way costs what one run of a program does.
+FAULTS_OF_OPERATIONS = {"attach": FAULTS["alpha"], "detach": FAULTS["alpha"]}
+
+
+def check_figures(found: list[Metric], missing: list[str]) -> None:
+    """Each by hand from what was played, by the hosts' clock."""
+    assert missing == []
+    named = by_name(found)
+    value = {name: metric.value for name, metric in named.items()}
+    beside = {name: metric.baseline for name, metric in named.items()}
+
+    assert value["span.npb_ep.home.ms"] == pytest.approx(SECONDS["npb_ep"][0] / STEPS * 1000 * SLOW)
+    assert value["span.npb_ep.speedup"] == pytest.approx(2) and value["span.npb_is.speedup"] == pytest.approx(0.2)
+    both = sum(FAULTS.values())
+    assert value["span.npb_ep.faults_per_iteration"] == both / STEPS
+    assert value["span.npb_ep.messages_per_iteration"] == sum(SENT.values()) / STEPS
+    assert value["span.npb_ep.bytes_per_iteration"] == sum(SENT.values()) * BYTES / STEPS
+    assert beside["span.npb_ep.both.ms"]["faults_away_per_iteration"] == FAULTS["beta"] / STEPS
+    assert beside["span.npb_ep.home.ms"]["faults_per_iteration"] == 0
+
+    assert value["span.kv.off.per_second"] == pytest.approx(1e9 / 1_000_000 / SLOW)
+    assert [value[f"span.kv.{name}"] for name in ("switches.speedup", "layout.speedup", "speedup")] == [
+        pytest.approx(each) for each in (2, 2, 4)
+    ]
+    assert "1.23" in named["span.kv.speedup"].note
+
+    for place in ("home", "away"):
+        assert value[f"span.fault.{place}.us"] == pytest.approx((FAULT_NS + RING_NS) / 1000)
+        phases = beside[f"span.fault.{place}.us"]
+        wanted = {
+            "ring": RING_NS,
+            "queue": QUEUE_NS,
+            "wire": WIRE_NS - SERVE_NS,
+            "install": INSTALL_NS,
+            "serve": SERVE_NS,
+        }
+        assert {key: phases[f"{key}_us"] for key in wanted} == {
+            key: pytest.approx(ns / 1000) for key, ns in wanted.items()
+        }
+        assert value[f"span.fault.{place}.ratio_to_rtt"] == pytest.approx((FAULT_NS + RING_NS) / ROUND_TRIP_NS)
+
+    for place, home in (("home", True), ("away", False)):
+        middle = CALL_NS["membarrier", home] + 9.5
+        assert value[f"span.ipi.{place}.us"] == pytest.approx(middle * SLOW / 1000)
+    assert value["span.wake.to_away.us"] == pytest.approx((CALL_NS["wake", True] + 9.5) * SLOW / 1000)
+    assert value["span.wake.to_home.us"] == pytest.approx((CALL_NS["wake", True] / 2 + 4.5) * SLOW / 1000)
+    assert beside["span.wake.to_home.us"]["slept"] == pytest.approx(39 / 40)
+    assert value["span.hypercall.forwarded.us"] == pytest.approx((CALL_NS["status", False] + 19.5) * SLOW / 1000)
+    assert beside["span.hypercall.forwarded.us"]["forwarded_per_call"] == 1
+    assert beside["span.hypercall.forwarded.us"]["done_at_home_per_call"] == 1
+    assert value["span.hypercall.more_us"] == pytest.approx((900 - 120) * SLOW / 1000)
+
+    assert value["span.attach.xl.guest.seconds"] == 3.1
+    assert value["span.attach.guest.cpus_up.seconds"] == pytest.approx(0.21 * SLOW)
+    assert len(named["span.detach.seconds"].runs) == 2
+    assert value["span.slow"] == SLOW and value["span.round_trip.us"] == ROUND_TRIP_NS / 1000
+    for what, number in FAULTS_OF_OPERATIONS.items():
+        assert beside[f"span.{what}.seconds"].get("faults_of_home") == number
+
+    for metric in found:
+        if metric.runs:
+            assert metric.baseline["least"] == min(metric.runs) and metric.baseline["most"] == max(metric.runs), metric
+            assert len(metric.runs) > 1, metric
+
+
+def test_the_figures(whole: tuple[Seen, BenchWorld]) -> None:
+    check_figures(*metrics(whole[0]))
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    """A mistake in a module of benchmarks, one line or a part of it."""
+
+    module: str
+    line: str
+    becomes: str
+
+
+MUTANTS = (
+    Mutant("span_figures", "beside = {\"least\": min(metric.runs), \"most\": max(metric.runs)}",
+           "beside = {\"least\": min(metric.runs), \"most\": min(metric.runs)}"),
+    Mutant("span_figures", "statistics.median(above) / statistics.median(below)",
+           "statistics.median(below) / statistics.median(above)"),
+    Mutant("span_figures", "whole = whole.plus(each)", "whole = each"),
+    Mutant("span_figures", "each = [run.counts.total(what) / len(run.ms) for run in runs]",
+           "each = [run.counts.total(what) for run in runs]"),
+    Mutant("span_figures", "sum(len(run.ms) for run in runs)", "len(runs[0].ms)"),
+    Mutant("span_figures", "run.program == program and run.both == both]", "run.program == program]"),
+    Mutant("span_figures", "yield ratio(f\"span.{program}.speedup\", times[False], times[True]",
+           "yield ratio(f\"span.{program}.speedup\", times[True], times[False]"),
+    Mutant("span_figures", "(serve if phase == \"wire\" else 0)", "0"),
+    Mutant("span_figures", "\"ring_us\": xen_us - dsmd_us", "\"ring_us\": xen_us"),
+    Mutant("span_figures", "means = [each.wait_ns / each.waits / 1000 for each in here]",
+           "means = [each.fault_ns / each.waits / 1000 for each in here]"),
+    Mutant("span_figures", "ratios = [mean / round_trip for mean in means]",
+           "ratios = [dsmd_us / round_trip for mean in means]"),
+    Mutant("span_figures", "[[ns * seen.slow / 1000 for ns", "[[ns / 1000 for ns"),
+    Mutant("span_figures", "(run.calls.back_ns if back else run.calls.ns)", "run.calls.ns"),
+    Mutant("span_figures", "sum(2 * len(run.calls.ns) for run in runs)", "sum(len(run.calls.ns) for run in runs)"),
+    Mutant("span_figures", "more = statistics.median(forwarded) - statistics.median(local)",
+           "more = statistics.median(forwarded)"),
+    Mutant("span_figures", "yield ratio(key, rates[setting], rates[\"off\"]", "yield ratio(key, rates[\"on\"], rates[\"off\"]"),
+    Mutant("span_output", "return self.ops[step] / (self.ns[step] / 1e9 * slow)",
+           "return self.ops[step] / (self.ns[step] / 1e9)"),
+    Mutant("span_counts", "messages=sum(int(peer[\"sent\"]) for peer in peers)",
+           "messages=sum(int(peer[\"sent\"]) + int(peer[\"received\"]) for peer in peers)"),
+    Mutant("span_counts", "faults=int(status[\"read_faults\"]) + int(status[\"write_faults\"])",
+           "faults=int(status[\"read_faults\"])"),
+    Mutant("span_counts", "left = self._with(before, -1)", "left = self"),
+    Mutant("span_counts", "fault_ns=sum(int(status[key][\"sum_ns\"]) for key in (\"read_fault\", \"write_fault\"))",
+           "fault_ns=int(status[\"read_fault\"][\"sum_ns\"])"),
+    Mutant("span", "ms = tuple(step.ms * self.site.slow for step in run.steps)", "ms = tuple(step.ms for step in run.steps)"),
+    Mutant("span", "{phase: took * self.site.slow for phase, took", "{phase: took for phase, took"),
+    Mutant("span", "wanted = SWITCHES[\"on\"] if setting in SWITCHED_ON else SWITCHES[\"off\"]", "wanted = SWITCHES[\"off\"]"),
+    Mutant("span", "for host in self.site.both:\n            checked(run_in(host), f\"for each",
+           "for host in [self.site.home]:\n            checked(run_in(host), f\"for each"),
+    Mutant("span", "--layout={LAYOUT[setting]}", "--layout=packed"),
+    Mutant("span", "return printed, after.since(before), over", "return printed, after, over"),
+    Mutant("span", "before = counted_at(self.site.home, guest.domid).without_wire()", "before = HostCounts()"),
+)  # fmt: skip
+
+
+@contextlib.contextmanager
+def mistaken(mutant: Mutant) -> Iterator[dict[str, ModuleType]]:
+    """The modules, by name, of which one has the mistake; those that need it have it, too. All others stay as they are."""
+    names = ("span_counts", "span_output", "span_figures", "span")
+    kept = {name: sys.modules[f"benchmarks.{name}"] for name in names}
+    parent = sys.modules["benchmarks"]
+    try:
+        for name in names:
+            path = Path(str(kept[name].__file__))
+            text = path.read_text(encoding="utf-8")
+            if name == mutant.module:
+                assert text.count(mutant.line) == 1, (
+                    f"{path.name} has this {text.count(mutant.line)} times; adapt the table"
+                )
+                text = text.replace(mutant.line, mutant.becomes)
+            made = ModuleType(f"benchmarks.{name}")
+            made.__file__ = str(path)
+            sys.modules[made.__name__] = made
+            setattr(parent, name, made)
+            exec(compile(text, path, "exec"), made.__dict__)
+        yield {name: sys.modules[f"benchmarks.{name}"] for name in names}
+    finally:
+        for name, module in kept.items():
+            sys.modules[module.__name__] = module
+            setattr(parent, name, module)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.module}: {mutant.becomes[:50]}")
+def test_a_mistake_is_noticed(mutant: Mutant) -> None:
+    """By a figure that is another one, or is not there."""
+    with mistaken(mutant) as modules:
+        world = BenchWorld()
+        bench = modules["span"].SpanBench(world.site(), modules["span"].SpanShape(lpj=7))
+        bench.run(lambda seen: [])
+        found, missing = modules["span_figures"].metrics(bench.seen)
+    assert bench.failed or missing or differs(found), "no figure has changed"
+
+
+def differs(found: list[Metric]) -> bool:
+    try:
+        check_figures(found, [])
+    except (AssertionError, KeyError):
+        return True
+    return False
+
+
+def test_without_a_mistake_none_is_noticed() -> None:
+    """The modules that are made anew are as good as the others."""
+    line = "VNODE = 1\n"
+    with mistaken(Mutant("span", line, line)) as modules:
+        world = BenchWorld()
+        bench = modules["span"].SpanBench(world.site(), modules["span"].SpanShape(lpj=7))
+        bench.run(lambda seen: [])
+        assert bench.failed == []
+        check_figures(*modules["span_figures"].metrics(bench.seen))
+
+
+def test_an_interrupt_by_phase() -> None:
+    """Means: what its CPU waited for pages, what the other one did, the rest; less what both wait for without calls."""
+
+    def run(what: str, ns: int, home_us: int, away_us: int) -> CallsRun:
+        calls = parse_calls(json.dumps({"event": "calls", "what": what, "cpus": [0, 1], "ns": [ns, ns]}), what)
+        hosts = [HostCounts(faults=4, wait_ns=us * 1000, interrupts=1) for us in (home_us, away_us)]
+        return CallsRun(calls, Counts(*hosts))
+
+    # 2 calls of 100 ms; in 2 s without any the CPUs wait 40 and 60 ms a second.
+    seen = Seen(10, calls=[run("membarrier", 10**7, 120_000, 50_000), run("nothing", 10**8, 80_000, 120_000)])
+    split = span_figures.split_of(seen, seen.calls[:1], 0)
+    assert split["mean_us"] == 100_000 and split["interrupts_per_call"] == 1 and split["faults_per_call"] == 4
+    assert split["background_of_caller_us"] == pytest.approx(4000) and split["background_of_other_us"] == pytest.approx(
+        6000
+    )
+    assert split["pages_of_caller_us"] == pytest.approx(56_000) and split["pages_of_other_us"] == pytest.approx(19_000)
+    assert split["rest_us"] == pytest.approx(25_000)
+    swapped = span_figures.split_of(seen, seen.calls[:1], 1)
+    assert swapped["pages_of_caller_us"] == pytest.approx(19_000)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"interrupts": 0}, "interrupts: span.ipi.home: 0.00 interrupts for a call; span.ipi.away: 0.00"),
+        ({"calls": 0}, "hypercalls: span.hypercall.forwarded: 0.00 of a call were forwarded"),
+        ({"calls_done": 0}, "hypercalls: span.hypercall.forwarded: 1.00 of a call were forwarded, and 0.00 done"),
+    ],
+)
+def test_what_was_not_done_has_no_figure(whole: tuple[Seen, BenchWorld], change: dict[str, int], words: str) -> None:
+    """Calls that stayed where they were made would be quick ones."""
+
+    def changed(run: CallsRun) -> CallsRun:
+        hosts = [
+            dataclasses.replace(host, events=0 if "interrupts" in change else host.events, **change)  # type: ignore[arg-type]
+            for host in run.counts.both
+        ]
+        return dataclasses.replace(run, counts=Counts(*hosts))
+
+    seen = dataclasses.replace(whole[0], calls=[changed(run) for run in whole[0].calls])
+    found, missing = metrics(seen)
+    assert len(missing) == 1 and missing[0].startswith(words)
+    assert {"span.hypercall.home.us", "span.kv.speedup", "span.wake.to_home.us"} <= set(by_name(found))
+
+
+def test_a_ratio_is_of_times() -> None:
+    better = ratio("a.b", [4, 6], [2, 2], "higher", "x")
+    assert better.value == 2.5 and sorted(better.runs) == [2, 2, 3, 3] and better.note == "x"
+    assert "not known" in ratio("a.b", [1, 3], [2, 2], "higher", "x").note
+    for above, below in (([], [1]), ([1], []), ([1], [0]), ([-1.0], [1])):
+        with pytest.raises(Malformed, match=r"a\.b: .* is no ratio"):
+            ratio("a.b", above, below, "higher", "x")
+
+
+@pytest.mark.parametrize(("share", "value"), [(0.0, 1), (0.1, 1), (0.11, 2), (0.5, 5), (0.99, 10), (1.0, 10)])
+def test_quantile(share: float, value: float) -> None:
+    assert quantile([10, 9, 8, 7, 6, 5, 4, 3, 2, 1], share) == value
+
+
+def test_counters_of_two_dsmds_are_no_interval() -> None:
+    few, more = HostCounts(faults=3), HostCounts(faults=5)
+    assert more.since(few).faults == 2 and more.plus(few).faults == 8
+    with pytest.raises(Malformed, match="faults went from 5 to 3"):
+        few.since(more)
+    phase = dataclasses.replace(more, phase_ns={**more.phase_ns, "wire": 4})
+    with pytest.raises(Malformed, match="phase_ns went from"):
+        more.since(phase)
+
+
+def test_what_a_host_says() -> None:
+    world = BenchWorld()
+    world.attached = world.created = True
+    world.work_done["alpha"] = 1
+    status, xen = world.status("alpha"), json.loads(str(world.dom0("alpha", "dsm-stats 1")))
+    found = host_counts(status, xen)
+    assert (found.faults, found.messages, found.bytes) == (40, 150, 15000) and found.waits == 40
+    assert found.mean_us("wire") == WIRE_NS / 1000 and line_of(status).round_trip_us == ROUND_TRIP_NS / 1000
+    assert host_counts({}, {}) == host_counts({"state": "starting"}, {}) == HostCounts()
+    with pytest.raises(LabError, match="failed: a reason"):
+        host_counts({"state": "failed", "failure": "a reason"}, {})
+    for broken in ({**status, "poll": {}}, {**status, "peers": {"x": {}}}, {**status, "read_faults": "x"}):
+        with pytest.raises(Malformed, match="counters"):
+            host_counts(broken, xen)
+    with pytest.raises(Malformed, match="no request was seen in the phase 'wire'"):
+        HostCounts().mean_us("wire")
+    peer: Any = dict(dict(status["peers"])["x"])  # type: ignore[call-overload]
+    unconnected: list[dict[str, Any]] = [
+        {},
+        {"peers": {}},
+        {"peers": {"x": {**peer, "round_trip": {"count": 0, "median_ns": 0}}}},
+    ]
+    for each in unconnected:
+        with pytest.raises(Malformed, match="dsm"):
+            line_of(each)
+
+
+@pytest.mark.parametrize(
+    ("text", "phases"),
+    [
+        (
+            "vnode 1: online (prepare 0.20 s, guest 3.10 s, settle 0.10 s)",
+            {"prepare": 0.2, "guest": 3.1, "settle": 0.1},
+        ),
+        ("vnode 1: online, 128 of 128 MiB (a host) on host beta (cpus-up 12.34 s)\n", {"cpus-up": 12.34}),
+        ("vnode 1: offline", {}),
+    ],
+)
+def test_phases_of_xl(text: str, phases: dict[str, float]) -> None:
+    assert xl_phases(text) == phases
+
+
+# --- what fails -----------------------------------------------------------------------------------------------------------
+
+
+def replied(text: str) -> Callable[[Done], Done]:
+    return lambda done: Done(0, text)
+
+
+def edited(old: str, new: str) -> Callable[[Done], Done]:
+    return lambda done: dataclasses.replace(done, out=re.sub(old, new, done.out))
+
+
+START = '{"event": "start", "program": "npb_ep", "class": "S", "bytes": 1}\n'
+
+
+@pytest.mark.parametrize(
+    ("change", "words", "without"),
+    [
+        (instead("guest", "npb_is", replied("139\nKilled\n==\n")), "npb_is on home: .*it ended with '139': Killed", "npb_is"),
+        (instead("guest", "npb_is", edited('"threads": 2', '"threads": 1')), r"teams of \[1\], not of 2", "npb_is.both"),
+        (instead("guest", "stream", edited('"event": "iteration".*\n.*', '"event": "x"}\n')), "unknown event", "stream"),
+        (instead("guest", "npb_ep", replied(f"124\n\n==\n{START}")),
+         "npb_ep: no iteration in 60 s", "npb_ep"),
+        (instead("guest", "span_kv", edited('"lost": 0', '"lost": 1')), "kv: span_kv: wrong values: {'lost': 1}", "kv"),
+        (instead("guest", "what=wake", replied("1\nfutex: no\n==\n")), "wake at alpha: .*futex: no", "wake"),
+        (instead("beta", "dsmctl set", Done(3, "", "no such machine")), "kv: .*no such machine", "kv.on"),
+        (instead("beta", "dsm-stats", Done(0, "{}")), "counters: KeyError", "npb_ep.both"),
+        (instead("guest", "dmesg", replied("BUG: soft lockup - CPU#0 stuck for 22s!\n")), "the guest's kernel complains", ""),
+    ],
+)  # fmt: skip
+def test_what_fails_is_left_out(change: Change, words: str, without: str) -> None:
+    """And said; the rest is measured."""
+    bench, _ = played_bench(change, rounds=1)
+    bench.run(lambda seen: metrics(seen)[1])
+    assert bench.failed and re.search(words, "\n".join(bench.failed), re.S), bench.failed
+    names = by_name(metrics(bench.seen)[0])
+    assert not without or not any(name.startswith(f"span.{without}") for name in names), sorted(names)
+    assert "span.npb_cg.home.ms" in names
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (instead("alpha", "vnode-attach", Done(5, "", "no such host")), "xl vnode-attach: exit status 5: no such host"),
+        (instead("alpha", "xl create", Done(1, "", "no memory")), "no memory"),
+        (instead("beta", "^xl list", replied("Name ID\n")), "beta has 0 slices of the guest, not one"),
+        (instead("beta", "-j status", edited('"running"', '"failed"')), "the guest has failed"),
+        (lambda who, command, done: Done(255, "") if who == "guest" and re.search("npb_ep|^true", command) else done,
+         "true: exit status 255"),
+    ],
+)  # fmt: skip
+def test_what_ends_it(change: Change, words: str, tmp_path: Path) -> None:
+    """What there is until then is kept."""
+    bench, _ = played_bench(change, rounds=1)
+    publisher = Publisher(tmp_path)
+    bench.run(publisher)
+    assert any(words in line for line in bench.failed), bench.failed
+    assert (tmp_path / "span.json").is_file() == bool(bench.seen.kernels)
+
+
+def test_the_file(tmp_path: Path) -> None:
+    """Valid, written after each round, and the one before is kept."""
+    (tmp_path / "span.json").write_text("{}", encoding="utf-8")
+    bench, _ = played_bench()
+    publisher = Publisher(tmp_path)
+    bench.run(publisher)
+    assert bench.failed == []
+    found = read(tmp_path / "span.json")
+    assert found.find("span.kv.speedup") and problems(encode(found)) == []
+    assert len(list((tmp_path / "earlier").iterdir())) == 1
+
+
+# --- what programs say ----------------------------------------------------------------------------------------------------
+
+
+KV = BenchWorld().kv("--cpus=0,1 --ops=3 --layout=paged")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"torn": 0', '"torn": 2', "wrong values"),
+        ('"old": 0, ', "", "wrong values"),
+        ('"layout": "paged"', '"layout": "x"', "has not ended"),
+        ('"gets": 6', '"gets": 5', "2 threads, of which 2 say 6 of 5"),
+        ('"threads": 2', '"threads": 3', "3 threads, of which 2"),
+        ('"ops": 64', '"ops": 63', "operations"),
+        ('"ops": 6,', '"ops": 7,', "operations"),
+        ('"ns": 6000', '"ns": 0', "ns 0 is no number"),
+        ('"event": "result".*', '"event": "x"}', "unexpected line"),
+        ('"what": "mix"', '"what": "load"', "unexpected line"),
+        ('"p99_ns": 9', '"p99_ns": -9', "p99_ns -9"),
+        ('{"event": "start"', "[", "not JSON"),
+        ('.*"result".*\n', "", "has not ended"),
+        ('^.*"start".*\n', "", "unexpected event 'step'"),
+    ],
+)
+def test_a_store_that_says_something_else(old: str, new: str, words: str) -> None:
+    changed = re.sub(old, new, KV)
+    assert changed != KV
+    with pytest.raises(Malformed, match=words):
+        parse_kv(changed)
+    assert parse_kv(KV).per_second("mix", 10) == pytest.approx(1e9 / 1000 / 10)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("", "wake"),
+        ("x\n", "wake"),
+        ("[]\n", "wake"),
+        ('{"event":"calls","what":"wake","cpus":[0,1],"ns":[1],"slept":1}\n', "wake"),
+        ('{"event":"calls","what":"wake","cpus":[0,1],"ns":[1],"back_ns":[1],"slept":3}\n', "wake"),
+        ('{"event":"calls","what":"wake","cpus":[0,1],"ns":[1],"back_ns":[1]}\n', "wake"),
+        ('{"event":"calls","what":"status","cpus":[0],"ns":[]}\n', "status"),
+        ('{"event":"calls","what":"status","cpus":[0],"ns":[18446744073709551615]}\n', "status"),
+        ('{"event":"calls","what":"status","cpus":[0],"ns":[1.5]}\n', "status"),
+        ('{"event":"calls","what":"status","cpus":[0],"ns":[1]}\n', "version"),
+        ('{"event":"calls","what":"status","cpus":[0],"ns":[1]}\n' * 2, "status"),
+    ],
+)
+def test_calls_that_say_something_else(text: str, what: str) -> None:
+    with pytest.raises(Malformed):
+        parse_calls(text, what)
