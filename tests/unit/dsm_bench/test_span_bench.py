@@ -534,3 +534,22 @@ def test_a_store_that_says_something_else(old: str, new: str, words: str) -> Non
 def test_calls_that_say_something_else(text: str, what: str) -> None:
     with pytest.raises(Malformed):
         parse_calls(text, what)
+
+
+# --- the command ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", ["--rounds=0", "--rounds=21", "--cpus=3", "node", "--wrong"])
+def test_words_that_make_no_sense(words: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        span.main(words.split())
+    assert ended.value.code == 2
+
+
+def test_a_rack_that_does_not_boot(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def boot(*_: object, **__: object) -> None:
+        raise LabError("alpha: no memory")
+
+    monkeypatch.setattr(span.Rack, "boot", boot)
+    assert span.main([]) == 1
+    assert "span: not measured: alpha: no memory" in capsys.readouterr().err
