@@ -39,6 +39,7 @@ PROGRAMS = {
     "test_phases.c": [LIGHT / "libxl_vnode_phases.c"],
     "test_placement.c": [LIGHT / "libxl_vnode_placement.c"],
     "test_settle.c": [LIGHT / "libxl_vnode_settle.c", LIGHT / "libxl_vnode_keys.c"],
+    "test_core_dsm.c": [TOOLS / "libs/guest/xg_core_dsm.c"],
     "test_topology.c": [TOOLS / "libs/guest/xg_vnuma_topology.c"],
     "test_vnuma_spec.c": [TOOLS / "xl/xl_vnuma_spec.c"],
     "test_commands.c": [TOOLS / "xl/xl_vnode_common.c"],  # includes xl_vnode.c
@@ -70,6 +71,7 @@ LIBRARIES = {
 FAKES_CFLAGS = [f"-I{FAKES}", f"-I{TOOLS / 'include'}", "-Wno-sign-compare", "-Wno-unused-parameter"]
 XL_CFLAGS = [f"-I{FAKES / 'xl'}", f"-I{TOOLS / 'xl'}", f"-I{LIGHT}", *FAKES_CFLAGS]
 MORE_CFLAGS = {
+    "test_core_dsm.c": [f"-I{FAKES / 'guest'}"],
     "test_build.c": FAKES_CFLAGS,
     "test_operations.c": FAKES_CFLAGS,
     "test_span.c": FAKES_CFLAGS,
