@@ -1399,7 +1399,7 @@ def test_a_fault_is_a_read_by_chance_that_missed() -> None:
     assert ratio.baseline == {"round_trip_us": 6, "fault_us": 9, "with": "rtt.us"}
 
 
-@pytest.mark.parametrize(("accesses", "said"), [(10, False), (9, True), (12, True), (0, None)])
+@pytest.mark.parametrize(("accesses", "said"), [(10, False), (9, True), (14, False), (15, True), (0, None)])
 def test_what_is_outside_is_of_the_same_faults(accesses: int, said: bool | None) -> None:
     """Xen has seen ten waits: if the program's first words are others, the difference of their times says nothing."""
     counted = dsm_faults.Snapshot.of({**XEN, "wait_hist": [0] * 32 + [9]}, STATUS, OTHER)
@@ -1494,6 +1494,12 @@ def test_a_pass_between_the_ends_is_on_their_line(middle: int, said: bool) -> No
     wrong = membench.off_line(membench.fixed_share(passes), membench.bend(passes))
     assert ("between the ends" in wrong) == said
     assert ("between the ends" in dsm.in_doubt({"fixed_share": 0.0, "bend": membench.bend(passes)})) == said
+    # Of a speed-up, too; it is there.
+    orders = (*passes, *(dataclasses.replace(each, order="sequential") for each in passes))
+    runs = {"off": [output(US)], "on": [membench.Output(orders, (), 1)]}
+    found = {metric.metric: metric for metric in dsm_faults.speedups(runs, {"off": []}, "dsm")}
+    assert ("in doubt: dsm.switch.on.read_random, 'on'" in found["dsm.switch.on.read_random.speedup"].note) == said
+    assert ("in doubt" in found["dsm.switch.on.read_random.us"].note) == said
 
 
 def test_both_guests_are_alike_in_what_is_not_compared() -> None:
