@@ -438,7 +438,7 @@ bool engine_runs_vcpus(const struct dsm_engine *e, unsigned int host);
 const char *engine_vcpus_of(const struct dsm_engine *e, unsigned int host,
 			    char *text, size_t size);
 
-/** Return: accesses that have gone to a host, and are not answered. */
+/** Return: accesses that are for a host, or have gone there, and are not answered. */
 unsigned int engine_accesses_at(const struct dsm_engine *e, unsigned int host);
 
 /** Return: nothing about vCPUs is under way. */

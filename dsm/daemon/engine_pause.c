@@ -42,10 +42,34 @@ static uint16_t ready(const struct dsm_engine *e)
 
 /* ---- At home ---- */
 
+/* Return: the first host whose vCPUs can't stand still, since it does not know of it; nr_hosts: none. */
+static unsigned int first_older(const struct dsm_engine *e)
+{
+	unsigned int host;
+
+	for (host = 0; host < e->vm.nr_hosts; host++)
+		if (ready(e) & ~e->take_pause & dsm_bit(host) && e->vcpus.at[host])
+			break;
+	return host;
+}
+
+/* Who has paused the guest and does not ask (an xl that was killed, gdbsx) hears of it here only. */
+static void warn_of_older(struct dsm_engine *e)
+{
+	unsigned int host = first_older(e);
+	char text[DSM_ENGINE_TEXT];
+
+	if (host == e->vm.nr_hosts)
+		return;
+	snprintf(text, sizeof(text), "the guest is paused, and its vCPUs at host %s are not: its dsmd is older and can't have them stand still",
+		 name_of(e, host));
+	e->p.calls->warn(e->p.context, text);
+}
+
 static void look(struct dsm_engine *e)
 {
 	struct pausing *p = &e->vcpus.pausing;
-	bool paused;
+	bool paused, was = p->wanted;
 
 	/* It is paused by us. */
 	if (e->vcpus.stop.on)
@@ -53,6 +77,8 @@ static void look(struct dsm_engine *e)
 	paused = e->p.xen->calls->is_paused(e->p.xen);
 	p->has_run |= !paused;
 	p->wanted = paused && p->has_run;
+	if (p->wanted && !was)
+		warn_of_older(e);
 	p->look = false;
 	p->due = now(e) + (p->wanted ? AGAIN_PAUSED : AGAIN_RUNS);
 }
@@ -150,9 +176,8 @@ int dsm_engine_follows(const struct dsm_engine *e, char text[DSM_ENGINE_TEXT])
 		snprintf(text, DSM_ENGINE_TEXT, "busy vCPUs are on their way");
 		return -EINPROGRESS;
 	}
-	for (host = 0; p->wanted && host < e->vm.nr_hosts; host++) {
-		if (!(ready(e) & ~e->take_pause & dsm_bit(host)) || !e->vcpus.at[host])
-			continue;
+	host = first_older(e);
+	if (p->wanted && host < e->vm.nr_hosts) {
 		snprintf(text, DSM_ENGINE_TEXT, "version host %s: vCPUs run there, and its dsmd is older and can't have them stand still",
 			 name_of(e, host));
 		return -EINVAL;

@@ -55,11 +55,11 @@ const char *engine_vcpus_of(const struct dsm_engine *e, unsigned int host,
 
 unsigned int engine_accesses_at(const struct dsm_engine *e, unsigned int host)
 {
-	const struct carried *c;
-	unsigned int nr = 0;
+	const struct carried *c = e->vcpus.carried;
+	unsigned int i, nr = 0;
 
-	TAILQ_FOREACH(c, &e->vcpus.away, away)
-		nr += c->access.host == host;
+	for (i = 0; c && i < e->p.nr_vcpus; i++)
+		nr += c[i].accesses && c[i].access.host == host;
 	return nr;
 }
 

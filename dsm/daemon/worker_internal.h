@@ -98,7 +98,10 @@ struct dsm_resize {
 
 /* Who waits until all hosts do as the domain does; pause.c. */
 struct dsm_pause {
-	uint64_t client[DSM_CONTROL_CLIENTS];
+	struct {
+		uint64_t number;
+		uint64_t until;		/* dsm_worker_now() */
+	} client[DSM_CONTROL_CLIENTS];	/* as they came */
 	unsigned int nr;
 	bool said;			/* in the log: it is paused */
 	ev_timer patience;

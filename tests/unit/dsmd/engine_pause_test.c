@@ -230,6 +230,7 @@ static void and_places(const void *argument)
 	for (i = 0; i < 3; i++)
 		pass(500 * MS);
 	CHECK(!dsm_engine_is_paused(node[0].engine), "it is ours");
+	CHECK(dsm_engine_next(node[0].engine) > clock_ns, "it sleeps meanwhile");
 	operator_says(true);
 	ask();
 	look(0);
@@ -377,10 +378,18 @@ static void an_older_host(const void *argument)
 	CHECK(follows() == -EINVAL && !strncmp(node[0].error, "version host gamma: vCPUs run there", 35), "%s",
 	      node[0].error);
 	CHECK(!node[2].xen.pauses && !node[2].failure[0], "it was told");
+	/* Who paused may have been killed before he asked. */
+	pass(5000 * MS);
+	settle();
+	CHECK(node[0].warnings == 1 && !node[1].warnings, "the log says so: %u", node[0].warnings);
 	operator_says(false);
 	ask();
 	settle();
 	all_are(false, "nothing is needed of it");
+	operator_says(true);
+	pass(1000 * MS);
+	settle();
+	CHECK(node[0].warnings == 2, "and again: %u", node[0].warnings);
 	end();
 	/* It has no vCPU. */
 	begin_placed(1, 1, 2);
@@ -390,6 +399,7 @@ static void an_older_host(const void *argument)
 	ask();
 	settle();
 	CHECK(!follows() && node[1].xen.pauses == 1 && !node[2].xen.pauses, "%s", node[0].error);
+	CHECK(!node[0].warnings, "nothing to say");
 	end();
 }
 

@@ -1058,6 +1058,7 @@ static void silent(const void *argument)
 {
 	static const uint16_t one[] = { 1 };
 	char text[DSM_ENGINE_TEXT];
+	unsigned int queued;
 
 	(void)argument;
 	answer_ns = 1000 * MS;
@@ -1105,20 +1106,41 @@ static void silent(const void *argument)
 	CHECK(dsm_engine_shares_with(node[1].engine, 2), "an access is");
 	CHECK(!dsm_engine_shared_with(node[1].engine, 0), "there");
 	end();
-	class_u = true;
-	begin_placed(1, 2, 0);
-	CHECK(dsm_engine_place(node[0].engine, 1, one, 1, text) == -EINPROGRESS, "%s", text);
-	settle();
-	node[2].xen.page[25].special = true;
+	/* Nor before it has gone: its vCPU would wait for ever. */
+	begin_uncached();
+	node[2].xen.page[25].pinned = true;
 	CHECK(use(1, 1, 25, DSM_XEN_WANT_M) == PLAYED_ACCESS, "it stays");
+	credits = 0;
 	CHECK(played_access(&node[1].xen, 1, DSM_ACCESS_WRITE, 25 * DSM_PAGE_BYTES, 0, 5), "room");
 	look(1);
-	dsm_engine_open_range(node[1].engine, 2, 0);
-	dsm_engine_range_done(node[1].engine, 2);
-	unbind(2);
-	dsm_engine_peer_down(node[1].engine, 2, true, "it leaves");
-	expect_failure(1, "host gamma is lost (it leaves)");
+	CHECK(!in_channel[1][2], "it waits for a credit");
+	CHECK(dsm_engine_shared_with(node[1].engine, 2) == 1, "an access that waits is shared");
+	CHECK(dsm_engine_shares_with(node[1].engine, 2), "an access that waits is shared");
+	CHECK(!dsm_engine_shared_with(node[1].engine, 0), "there");
+	credits = 16;
+	dsm_engine_room(node[1].engine, 2);
+	settle();
+	CHECK(!dsm_engine_shared_with(node[1].engine, 2), "it is over");
+	CHECK(!dsm_engine_shares_with(node[1].engine, 2), "it is over");
 	end();
+	for (queued = 0; queued < 2; queued++) {
+		class_u = true;
+		begin_placed(1, 2, 0);
+		CHECK(dsm_engine_place(node[0].engine, 1, one, 1, text) == -EINPROGRESS, "%s", text);
+		settle();
+		node[2].xen.page[25].special = true;
+		CHECK(use(1, 1, 25, DSM_XEN_WANT_M) == PLAYED_ACCESS, "it stays");
+		credits = queued ? 0 : 16;
+		CHECK(played_access(&node[1].xen, 1, DSM_ACCESS_WRITE, 25 * DSM_PAGE_BYTES, 0, 5), "room");
+		look(1);
+		dsm_engine_open_range(node[1].engine, 2, 0);
+		dsm_engine_range_done(node[1].engine, 2);
+		unbind(2);
+		dsm_engine_peer_down(node[1].engine, 2, true, "it leaves");
+		expect_failure(1, "host gamma is lost (it leaves)");
+		credits = 16;
+		end();
+	}
 }
 
 /* The range of a page that stays is closed, and comes again. */

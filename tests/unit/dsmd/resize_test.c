@@ -1271,8 +1271,9 @@ static void a_pause(const void *argument)
 		.type = DSM_VCPU_CALL, .host = 1, .vcpu = 0, .op = 32, .cmd = 9, .word = { 1024 + 5 },
 	};
 	unsigned int i;
-	int fd, other;
-	char *text;
+	int fd, other, later;
+	char *text, byte;
+	double asked;
 
 	(void)argument;
 	patience = 2.;
@@ -1313,6 +1314,14 @@ static void a_pause(const void *argument)
 	refused(0, "follow", "busy vCPUs are on their way");
 	CHECK(!strcmp(answer(other), "error: busy vCPUs are on their way\n"), "the other one");
 	CHECK(strstr(node[0].last_log, "follow: busy vCPUs"), "%s", node[0].last_log);
+	/* Who asks later does not put him off. */
+	other = ask(0, "follow");
+	asked = ev_time();
+	UNTIL(ev_time() >= asked + 1.);
+	later = ask(0, "follow");
+	CHECK(!strcmp(answer(other), "error: busy vCPUs are on their way\n"), "the first one");
+	CHECK(read(later, &byte, 1) < 0 && errno == EAGAIN, "his time is not over");
+	CHECK(!strcmp(answer(later), "error: busy vCPUs are on their way\n"), "the second one");
 	other = ask(0, "follow");
 	node[1].xen.break_call = 0;
 	text = answer(fd);
