@@ -41,6 +41,7 @@ static void (*before_usual)(void);      /* once */
 static unsigned long table = ~0UL;      /* GFN that has the table of U */
 static unsigned int opcode;
 static unsigned int fresh;              /* bytes that the first try has got */
+static unsigned int length = 3;         /* of the instruction */
 static enum hvm_access_type checked;    /* a segment, for that */
 static uint32_t walked_with;            /* the last walk, and of what */
 static unsigned long walked;
@@ -70,6 +71,7 @@ void hvm_emulate_init_once(struct hvm_emulate_ctxt *ctxt,
 int hvm_emulate_one_with(struct hvm_emulate_ctxt *ctxt,
                          const struct x86_emulate_ops *ops)
 {
+    static const uint8_t bytes[] = { 0x48, 0x87, 0xcc, 0x11, 0x22 };
     struct hvm_vcpu_io *io = &current->arch.hvm.hvm_io;
     struct cpu_user_regs regs = fake_regs;
     int rc;
@@ -81,16 +83,16 @@ int hvm_emulate_one_with(struct hvm_emulate_ctxt *ctxt,
         fresh = io->mmio_insn_bytes;
     ctxt->ctxt.opcode = opcode;
     if ( tries > 1 && dsm_in_instruction(current) )
-        expect("the same bytes", io->mmio_insn_bytes == 3 &&
-               io->mmio_insn[2] == 0xcc, true);
-    ctxt->insn_buf_bytes = 3;
-    memcpy(ctxt->insn_buf, (uint8_t[]){ 0x48, 0x87, 0xcc }, 3);
+        expect("the same bytes", io->mmio_insn_bytes == length &&
+               !memcmp(io->mmio_insn, bytes, length), true);
+    ctxt->insn_buf_bytes = length;
+    memcpy(ctxt->insn_buf, bytes, length);
     rc = instruction(ops, &ctxt->ctxt);
     io->mmio_insn_bytes = 0;
     if ( rc != X86EMUL_OKAY )
         fake_regs = regs;
     else
-        fake_regs.rip += 3;
+        fake_regs.rip += length;
 
     return rc;
 }
@@ -526,6 +528,15 @@ static void loads(void)
     }
     expect("segments", writebacks, 4);
     expect("counted", DSM->stats.accesses, 4);
+    /* Each has as many bytes as it has. */
+    for ( length = 5; length; length-- )
+    {
+        fake_regs.rip = 0x1000;
+        expect("emulated", faults(load, at(U, 0), 8), true);
+        expect("done", goes_on(asked(READ, U, 0, 8, 0, 0), 0x77), true);
+        is_over(0x1000 + length);
+    }
+    length = 3;
 }
 
 static void stores(void)
@@ -554,6 +565,16 @@ static void exchanges(void)
     expect("done", goes_on(asked(CMPXCHG, U, 2, 2, 1, 2), 9), true);
     expect("what was there", RAX, 9);
     is_over(0x1006);
+
+    /* No more bytes of a register than that are meant. */
+    RAX = 0xaabbccdd00000001;
+    RCX = 0xaabbccdd00000002;
+    expect("emulated", faults(cmpxchg_insn, at(U, 4), 4), true);
+    expect("done", goes_on(asked(CMPXCHG, U, 4, 4, 1, 2), 9), true);
+    expect("what was there", RAX, 0xaabbccdd00000009);
+    is_over(0x1009);
+    fake_regs.rip = 0x1006;
+    RCX = 2;
 
     /* XADD: a read, and an exchange with what was read. */
     expect("emulated", faults(xadd, at(U, 8), 8), true);
@@ -792,8 +813,10 @@ static void tries_again(void)
     is_over(0x1009);
     softirqs = 4;
     /* What has changed nothing need not. */
+    writebacks = 0;
     expect("emulated", faults(never, at(U, 8), 8), true);
     expect("not hurried", softirqs, 4);
+    expect("segments", writebacks, 1);
     is_over(0x1009);
 }
 
@@ -835,6 +858,14 @@ static void crossing(void)
     expect("a fault", exceptions, 2);
     unmapped = ~0UL;
     is_over(0x1006);
+    /* Two that are both here. */
+    address = at(NEAR + 1, 0) - 2;
+    width = 4;
+    expect("emulated", dsm_use_elsewhere(at(U, 0), DATA), true);
+    expect("the first", frames[64 + NEAR].bytes[4095], 0xb1);
+    expect("the second", frames[64 + NEAR + 1].bytes[0] == 0xb2 &&
+           frames[64 + NEAR + 1].bytes[1] == 0xb3, true);
+    is_over(0x1009);
 }
 
 /* The walk finds a fault, which is over when the other page is written. */
@@ -908,6 +939,14 @@ static void cancelled(void)
     expect("a miss", next_entry().type, XEN_DSM_PAGE_MISS);
     expect("WAKE", one(XEN_DSM_WAKE, I_PAGE), 0);
     is_over(0x1000);
+    /* Before an answer that is none. */
+    fake_regs.rdi = at(U + 1, 0);
+    expect("emulated", faults(movs, at(U, 8), 8), true);
+    expect("goes on", goes_on(asked(READ, U, 8, 8, 0, 0), 7), false);
+    cookie = asked(WRITE, U + 1, 0, 8, 0, 7);
+    dsm_cancel_instruction(current);
+    expect("AGAIN", done(1, cookie, XEN_DSM_ACCESS_AGAIN, 0), 0);
+    is_over(0x1000);
     /* The next one asks for itself. */
     expect("emulated", faults(load, at(U, 8), 8), true);
     expect("done", goes_on(asked(READ, U, 8, 8, 0, 0), 9), true);
@@ -934,6 +973,19 @@ static int write_and_indirect(const struct x86_emulate_ops *ops,
     int rc = ops->write(x86_seg_ds, at(U, 24), &RAX, 8, ctxt);
 
     return rc ?: indirect(ops, ctxt);
+}
+
+static int exchange_and_read(const struct x86_emulate_ops *ops,
+                             struct x86_emulate_ctxt *ctxt)
+{
+    unsigned long there;
+    int rc = ops->read(x86_seg_ds, fake_regs.rsi, &there, 8, ctxt);
+
+    rc = rc ?: ops->cmpxchg(x86_seg_ds, there, &RAX, &RCX, 8, true, ctxt);
+    if ( rc == X86EMUL_CMPXCHG_FAILED )
+        rc = X86EMUL_OKAY;
+
+    return rc ?: ops->read(x86_seg_ds, fake_regs.rdi, &there, 8, ctxt);
 }
 
 static void changed(void)
@@ -974,6 +1026,17 @@ static void changed(void)
         expect("anew", dsm_resume(current), true);
         is_over(0x1000);
     }
+
+    /* An exchange is at another address now. */
+    expect("INVAL", one(XEN_DSM_INVAL, I_PAGE), 0);
+    *p = at(U, 8);
+    expect("emulated", faults(exchange_and_read, at(U, 8), 8), true);
+    expect("goes on", goes_on(asked(CMPXCHG, U, 8, 8, 1, 2), 9), false);
+    expect("a miss", next_entry().type, XEN_DSM_PAGE_MISS);
+    *p = at(U, 16);
+    expect("INSTALL", one(XEN_DSM_INSTALL_M, I_PAGE), 0);
+    expect("anew", dsm_resume(current), true);
+    is_over(0x1000);
 
     /* One that has written: it is not tried for ever. */
     expect("INVAL", one(XEN_DSM_INVAL, I_PAGE), 0);
@@ -1063,6 +1126,12 @@ static void refused(void)
     expect_refused("32 bits");
     fake_mode = X86_MODE_64BIT;
     expect("nothing is tried", tries, 0);
+    /* Who looked it up to write gets it to write. */
+    is_paged(U, P2M_ALLOC | P2M_UNSHARE);
+    expect("code", dsm_use_elsewhere(at(U, 0), (struct npfec){
+        .insn_fetch = 1, .kind = npfec_kind_with_gla }), true);
+    expect("to write", DSM->vcpu[1].want, XEN_DSM_WANT_M);
+    expect_refused("to write");
 
     dumps = 0;
     expect("unknown", faults(unknown, at(U, 0), 8), true);
@@ -1081,6 +1150,9 @@ static void refused(void)
     expect("INSTALL", one(XEN_DSM_INSTALL_M, U - 1), 0);
     expect("into it", dsm_use_elsewhere(at(U, 0), DATA), true);
     expect_refused("into it");
+    expect("INSTALL", one(XEN_DSM_INSTALL_M, U + 1), 0);
+    expect("out of it", faults(cmpxchg_insn, at(U + 1, 0) - 2, 4), true);
+    expect_refused("out of it");
     expect("not the usual one", usual_exchanges, 0);
 
     /* The guest has changed it meanwhile. */
@@ -1137,6 +1209,15 @@ static int read_ahead(const struct x86_emulate_ops *ops,
     return load(ops, ctxt);
 }
 
+/* They may be all that it meets: it is another one by now. */
+static int only_read_ahead(const struct x86_emulate_ops *ops,
+                           struct x86_emulate_ctxt *ctxt)
+{
+    is_missing(U + 1, P2M_ALLOC);
+
+    return X86EMUL_OKAY;
+}
+
 static int exchange_ahead(const struct x86_emulate_ops *ops,
                           struct x86_emulate_ctxt *ctxt)
 {
@@ -1146,9 +1227,33 @@ static int exchange_ahead(const struct x86_emulate_ops *ops,
     return cmpxchg_insn(ops, ctxt);
 }
 
+/* MOVDIR64B and the like: one page is read, another one used in one piece. */
+static int read_and_in_one_piece(const struct x86_emulate_ops *ops,
+                                 struct x86_emulate_ctxt *ctxt)
+{
+    int rc = load(ops, ctxt);
+
+    if ( rc == X86EMUL_OKAY && is_missing(U + 1, P2M_ALLOC | P2M_UNSHARE) )
+        rc = X86EMUL_RETRY;
+
+    return rc;
+}
+
 static void needed(void)
 {
     struct xen_dsm_ring_entry e;
+
+    begin();
+    /* Behind an access, which is kept. */
+    expect("emulated", faults(read_and_in_one_piece, at(U, 8), 8), true);
+    expect("goes on", goes_on(asked(READ, U, 8, 8, 0, 0), 5), false);
+    e = next_entry();
+    expect("the other page", e.gfn, U + 1);
+    expect("the other page", e.flags, XEN_DSM_MISS_OF_U);
+    expect("INSTALL", one(XEN_DSM_INSTALL_M, U + 1), 0);
+    expect("done", dsm_resume(current), true);
+    expect("read once", DSM->stats.accesses, 1);
+    is_over(0x1003);
 
     begin();
     expect("emulated", faults(in_one_piece, at(U, 0), 8), true);
@@ -1164,6 +1269,8 @@ static void needed(void)
     expect("emulated", faults(exchange_ahead, at(U, 8), 8), true);
     expect("done", goes_on(asked(CMPXCHG, U, 8, 8, 5, 2), 5), true);
     is_over(0x1006);
+    expect("emulated", faults(only_read_ahead, at(U, 8), 8), true);
+    is_over(0x1009);
     fake_regs.rip = 0x1003;
     /* An ordinary page that is missing is all that is waited for. */
     expect("emulated", faults(read_ahead, at(I_PAGE, 8), 8), false);
@@ -1222,6 +1329,12 @@ static void becomes_u(void)
     uncache(I_PAGE);
     dsm_populate(&dom, _gfn(I_PAGE));
     is_over(0x1003);
+    /* Who has seen U, which is over, misses an ordinary page. */
+    is_paged(I_PAGE, P2M_ALLOC);
+    expect("CACHE", one(XEN_DSM_CACHE, I_PAGE), 0);
+    dsm_populate(&dom, _gfn(I_PAGE));
+    expect("flags", next_entry().flags, 0);
+    uncache(I_PAGE);
     /* Who does not emulate, and has seen U, needs it here. */
     expect("missing", is_missing(I_PAGE, P2M_ALLOC), true);
     expect("flags", next_entry().flags, XEN_DSM_MISS_OF_U);
@@ -1462,6 +1575,40 @@ static int too_many(const struct x86_emulate_ops *ops,
     return rc;
 }
 
+/* The list is full when the rest of the last one is made here. */
+static int fill_and_write(const struct x86_emulate_ops *ops,
+                          struct x86_emulate_ctxt *ctxt)
+{
+    unsigned long value;
+    unsigned int i;
+    int rc = 0;
+
+    for ( i = 1; i < DSM_ACCESSES && !rc; i++ )
+        rc = ops->read(x86_seg_ds, at(U, 8 * i), &value, 8, ctxt);
+
+    return rc ?: ops->write(x86_seg_ds, at(U, 1024), wide, 16, ctxt);
+}
+
+static void full_list(void)
+{
+    struct dsm_vcpu *w;
+    unsigned int i;
+
+    begin();
+    w = &DSM->vcpu[1];
+    memset(wide, 0xab, sizeof(wide));
+    expect("emulated", faults(fill_and_write, at(U, 0), 8), true);
+    for ( i = 1; i < DSM_ACCESSES; i++ )
+        expect("goes on", goes_on(next_entry().vectors[0], 0), false);
+    expect("CACHE", one(XEN_DSM_CACHE, U), 0);
+    expect("INSTALL", one(XEN_DSM_INSTALL_M, U), 0);
+    w->gfn = 0x5555;            /* behind the list */
+    expect("done", goes_on(next_entry().vectors[0], 0), true);
+    expect("the rest", frames[dom.p2m.e[U].mfn].bytes[1032], 0xab);
+    expect("not more than there is", w->gfn, 0x5555);
+    is_over(0x1003);
+}
+
 static void endless(void)
 {
     unsigned int i;
@@ -1528,7 +1675,9 @@ static void ring_full(void)
     expect("counted", DSM->stats.ring_full, 1);
     DSM->ring->cons = DSM->ring->prod;
     current = daemon_vcpu;
+    notified = 0;
     expect("FLUSH", flush(0), 0);
+    expect("told", notified, 1);
     current = dom.vcpu[1];
     cookie = asked(READ, U, 8, 2, 0, 0);
     current = daemon_vcpu;
@@ -1546,6 +1695,23 @@ static void ring_full(void)
     current = dom.vcpu[1];
     while ( (e = next_entry()).type )
         expect("no access", e.type, XEN_DSM_ACTIVITY);
+
+    /* The last vCPU, too. */
+    dom.vcpu[NR_VCPUS - 1]->pause_flags = 1UL << _VPF_down;
+    domain_pause_by_systemcontroller_nosync(&dom);
+    expect("PLACE", by_daemon(&(struct xen_dsm_op){
+        .cmd = XEN_DSM_PLACE,
+        .u.place = { .vcpu = NR_VCPUS - 1, .slice = 1 } }), 0);
+    domain_unpause_by_systemcontroller(&dom);
+    dom.vcpu[NR_VCPUS - 1]->pause_flags = 0;
+    current = dom.vcpu[NR_VCPUS - 1];
+    DSM->ring->cons = DSM->ring->prod - DSM->ring_nr;
+    expect("emulated", faults(load, at(U, 8), 2), true);
+    DSM->ring->cons = DSM->ring->prod;
+    current = daemon_vcpu;
+    expect("FLUSH", flush(0), 0);
+    current = dom.vcpu[NR_VCPUS - 1];
+    asked(READ, U, 8, 2, 0, 0);
 }
 
 static void placing(void)
@@ -1821,6 +1987,7 @@ static const struct test_case cases[] = {
     { "again", again },
     { "refused", refused },
     { "too many", endless },
+    { "a full list", full_list },
     { "answers", answers },
     { "a full ring", ring_full },
     { "PLACE", placing },

@@ -2056,6 +2056,26 @@ ACCESS_MUTANTS = {
     ),
     "at the beginning": ("page + access->offset;", "page;", "made"),
     "an exchange sees nothing": ("        access->old = __cmpxchg(", "        __cmpxchg(", "made"),
+    "an INIT before an answer that is none": (
+        "            if ( a->forgotten )\n                dsm_end",
+        "            if ( a->forgotten && !(done->flags & XEN_DSM_ACCESS_AGAIN) )\n                dsm_end",
+        "an INIT",
+    ),
+    "a list without end": (
+        "    if ( a->nr < DSM_ACCESSES )\n        a->done",
+        "    a->done",
+        "a full list",
+    ),
+    "flush forgets the last vCPU": (
+        "    for ( i = 0; i < d->max_vcpus; i++ )",
+        "    for ( i = 0; i < d->max_vcpus - 1; i++ )",
+        "a full ring",
+    ),
+    "flush tells nobody": (
+        "        put_access(dsm, i);\n        put = true;\n",
+        "        put_access(dsm, i);\n",
+        "a full ring",
+    ),
 }
 
 
@@ -2441,6 +2461,58 @@ UNCACHED_MUTANTS = {
         "    if ( !bytes && !find_linear(",
         "a fault",
     ),
+    "what was read ahead of the end": (
+        "    case X86EMUL_OKAY:\n        break;\n",
+        "    case X86EMUL_OKAY:\n        dsm_populate_uncached(_gfn(a->needed));\n        break;\n",
+        "needed",
+    ),
+    "needs nothing any more": (
+        "        if ( a->needed != gfn_x(INVALID_GFN) )\n",
+        "        if ( a->needed != gfn_x(INVALID_GFN) && !a->nr )\n",
+        "needed",
+    ),
+    "the first page only": (
+        "        return here(use, 0, part[nr - 1].to);",
+        "        return here(use, 0, part[0].to);",
+        "two pages",
+    ),
+    "exchanges on the last page": (
+        "    if ( !uncached && !last_uncached )",
+        "    if ( !last_uncached )",
+        "refused",
+    ),
+    "all of a register is expected": (
+        "    memcpy(&access.old, p_old, bytes);",
+        "    memcpy(&access.old, p_old, 8);",
+        "exchanges",
+    ),
+    "all of a register comes": (
+        "    memcpy(&access.value, p_new, bytes);",
+        "    memcpy(&access.value, p_new, 8);",
+        "exchanges",
+    ),
+    "all of a register is seen": (
+        "        memcpy(p_old, &made->seen, made->what.width);\n",
+        "        memcpy(p_old, &made->seen, 8);\n",
+        "exchanges",
+    ),
+    "as many bytes as the first one": (
+        "        a->insn_bytes = ctxt.insn_buf_bytes;\n",
+        "        if ( !a->insn_bytes )\n            a->insn_bytes = ctxt.insn_buf_bytes;\n",
+        "loads",
+    ),
+    "no segments of what is given up": (
+        "        if ( !waits && !dsm_has_changed(curr) )\n            break;",
+        "        if ( !waits && !dsm_has_changed(curr) )\n        {\n            dsm_end_accesses(curr);\n"
+        "            return;\n        }",
+        "tries again",
+    ),
+    "an exchange is always the same": (
+        "    if ( !dsm_access_fits(current, use.call, access.op, use.linear, bytes) )\n"
+        "        return X86EMUL_RETRY;\n",
+        "",
+        "changed tables",
+    ),
 }
 
 
@@ -2597,6 +2669,17 @@ STATE_U_MUTANTS = {
     ),
     "accesses are not counted": ("        dsm->stats.accesses_done++;\n", "", "made"),
     "not told again": ("    put |= dsm_flush_accesses(d, all);\n", "", "a full ring"),
+    "told again, and nobody looks": ("    put |= dsm_flush_accesses(", "    dsm_flush_accesses(", "a full ring"),
+    "what the look-up saw is what it is": (
+        "                     state == XEN_DSM_STATE_U);",
+        "                     uncached);",
+        "becomes U",
+    ),
+    "who writes reads": (
+        "    miss(current->domain, gfn_x(gfn), want, false, true);",
+        "    miss(current->domain, gfn_x(gfn), 0, false, true);",
+        "refused",
+    ),
 }
 
 
