@@ -1100,6 +1100,10 @@ static void test_pause(void)
     ok_("unpause: twice, and it goes on", unpause_it() == 0 && !world.pauses &&
         !dsmd.paused && dsmd.requests == 4 && !world.log[0]);
     ok_("... and leaves as before", detach() == 0 && right(0));
+    boot_far();
+    fake_set("/libxl/7/vnuma/node/9/placed", "0");
+    ok_("pause: one runs there, and none at a host after it",
+        pause_it() == 0 && dsmd.paused && dsmd.requests == 1);
 
     for (i = 0; i < NR(rows); i++) {
         boot_far();
