@@ -80,9 +80,13 @@ def xl_phases(text: str) -> dict[str, float]:
 
 
 def counted_at(host: Host, domid: Callable[[], int]) -> HostCounts:
-    """What one host has counted until now; nothing if it has no dsmd of the guest. Raises LabError, Malformed."""
+    """What one host has counted until now; nothing if it has no dsmd of the guest. Raises LabError, Malformed.
+
+    Xen is asked while the hosts are connected: without the other one no vCPU waits for a page.
+    """
     found = status(host)
-    xen = json.loads(checked(run_in(host), f"{STATS} {domid()}")) if "engine" in found else {}
+    connected = any(peer.get("up") for peer in found.get("peers", {}).values())
+    xen = json.loads(checked(run_in(host), f"{STATS} {domid()}")) if connected else {"waits": 0, "wait_ns": 0}
     return host_counts(found, xen)
 
 

@@ -66,8 +66,8 @@ class HostCounts:
         return self._with(other, 1)
 
     def without_wire(self) -> HostCounts:
-        """Less what is counted by connection: one that is made anew, or is gone, has counted nothing."""
-        return dataclasses.replace(self, messages=0, bytes=0, pages=0)
+        """Less what is known while the hosts are connected: a connection that is made anew, or is gone, has counted nothing."""
+        return dataclasses.replace(self, messages=0, bytes=0, pages=0, waits=0, wait_ns=0)
 
     def mean_us(self, phase: str) -> float:
         """Of a phase that dsmd measures. Raises Malformed if there was none."""

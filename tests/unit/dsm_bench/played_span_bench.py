@@ -48,6 +48,7 @@ class BenchWorld(World):
     def dom0(self, who: str, command: str) -> str | Done:
         """In the dom0 of a host."""
         if "dsm-stats" in command:
+            assert self.attached, "a domain without DSM"
             done = self.work_done[who] * FAULTS[who]
             return json.dumps({"waits": done, "wait_ns": done * (FAULT_NS + RING_NS)})
         if "dsmctl set" in command:
@@ -76,7 +77,7 @@ class BenchWorld(World):
 
         sent = runs * SENT[who]
         peer = {
-            "sent": sent, "received": sent, "sent_bytes": sent * BYTES, "sent_pages": faults,
+            "up": True, "sent": sent, "received": sent, "sent_bytes": sent * BYTES, "sent_pages": faults,
             "round_trip": histogram(ROUND_TRIP_NS, 9), "clock": {"error_ns": 4000},
         }  # fmt: skip
         return {
@@ -92,7 +93,7 @@ class BenchWorld(World):
                 "vcpu_calls_again": 0, "prefetches": 0, "cleared": 0,
             },
             "poll": {"looks": 0, "found": 0, "sleeps": 0},
-            "peers": {"x": peer} if self.attached else {},
+            "peers": {"x": peer if self.attached else {**peer, "up": False, "sent": 0, "sent_bytes": 0, "sent_pages": 0}},
         }  # fmt: skip
 
     # --- the guest ---
