@@ -23,6 +23,7 @@ from benchmarks.span_figures import KV_SETTINGS, CallsRun, Seen, metrics, quanti
 from benchmarks.span_output import parse_calls, parse_kv
 from lab.command import Done
 from lab.errors import LabError, Malformed
+from lab.rack import Rack
 from tests.unit.dsm_bench.played_span import SLOW, Change, instead
 from tests.unit.dsm_bench.played_span_bench import (
     BYTES,
@@ -550,6 +551,6 @@ def test_a_rack_that_does_not_boot(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     def boot(*_: object, **__: object) -> None:
         raise LabError("alpha: no memory")
 
-    monkeypatch.setattr(span.Rack, "boot", boot)
+    monkeypatch.setattr(Rack, "boot", boot)
     assert span.main([]) == 1
     assert "span: not measured: alpha: no memory" in capsys.readouterr().err
