@@ -95,10 +95,10 @@ public:
 		return text;
 	}
 
-	int64_t number(const char *key, int64_t least, int64_t most) const
+	int64_t number(const char *key, int64_t least, int64_t most, const char *why = "") const
 	{
 		std::string what = "a whole number from " + std::to_string(least) +
-				   " to " + std::to_string(most);
+				   " to " + std::to_string(most) + why;
 		const toml::node &node = need(key, what.c_str());
 		const auto *value = node.as_integer();
 
@@ -154,6 +154,15 @@ bool is_dns_name(const std::string &name)
 		}
 	}
 	return true;
+}
+
+/* What host= of xl.cfg(5) takes. */
+bool is_host_name(const std::string &name)
+{
+	return std::all_of(name.begin(), name.end(), [&](const char &c) {
+		return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+		       (&c != &name[0] && std::strchr("-_.", c));
+	});
 }
 
 std::string path_of(const Table &table, const char *key)
@@ -218,7 +227,8 @@ void read_address(const Table &host, struct sockaddr_storage &address)
 {
 	const char *what = "an IPv4 or IPv6 address in numbers";
 	std::string text = host.text("address", what, INET6_ADDRSTRLEN);
-	auto port = htons(uint16_t(host.number("port", 1, 65535)));
+	auto port = htons(uint16_t(host.number("port", 1, DSM_CONFIG_PORT_MOST,
+					       ": the 1023 after it are those of VMs")));
 	auto *six = reinterpret_cast<struct sockaddr_in6 *>(&address);
 	auto *four = reinterpret_cast<struct sockaddr_in *>(&address);
 
@@ -267,6 +277,13 @@ bool same_place(const struct dsm_config_host &a, const struct dsm_config_host &b
 	return !memcmp(&a.address, &b.address, sizeof(a.address));
 }
 
+bool is_loopback(const struct sockaddr_storage &address)
+{
+	if (address.ss_family == AF_INET6)
+		return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const struct sockaddr_in6 &>(address).sin6_addr);
+	return ntohl(reinterpret_cast<const struct sockaddr_in &>(address).sin_addr.s_addr) >> 24 == 127;
+}
+
 bool share_a_name(const struct dsm_config_host &a, const struct dsm_config_host &b)
 {
 	for (unsigned i = 0; i < a.nr_names; i++)
@@ -291,6 +308,11 @@ void compare(const toml::node &at, const std::string &name,
 		mistake(at, name + ".address", std::string("all hosts have IPv4 "
 			"addresses, or all have IPv6; host \"") + other.name +
 			"\" has the other kind");
+	/* All of them: that is one machine, as in tests. */
+	if (is_loopback(host.address) != is_loopback(other.address))
+		mistake(at, name + ".address", std::string("a loopback address is reached from "
+			"its own host only; host \"") + (is_loopback(host.address) ? other.name : host.name) +
+			"\" has none, host \"" + (is_loopback(host.address) ? host.name : other.name) + "\" has one");
 	if (share_a_name(host, other))
 		mistake(at, name + ".certificate_names", of);
 }
@@ -305,7 +327,11 @@ void read_host(const toml::node &node, struct dsm_config &config)
 	auto number = size_t(table.number("number", 0, DSM_MAX_HOSTS - 1));
 
 	host.used = true;
-	copy(host.name, table.text("name", "the host's name", DSM_CONFIG_NAME));
+	std::string called = table.text("name", "the host's name", DSM_CONFIG_NAME);
+	if (!is_host_name(called))
+		mistake(*table.find("name"), "host.name", "\"" + called + "\": it is letters, digits, "
+			"-, _ and ., a letter or digit first");
+	copy(host.name, called);
 	read_address(table, host.address);
 	read_certificate_names(table, host);
 	if (config.host[number].used)
@@ -350,8 +376,9 @@ void read_self(const Table &file, const char *host_name, struct dsm_config &conf
 			return;
 		}
 	}
-	mistake(node ? *node : file.table, "self", "no host is called \"" + self +
-		"\"; there are " + list(names));
+	mistake(node ? *node : file.table, "self", (node ? "no host is called \"" + self + "\"" :
+		"missing, and no host is called \"" + self + "\", which is the host name here") +
+		"; there are " + list(names));
 }
 
 void read_transport(const Table &file, struct dsm_config &config)

@@ -17,6 +17,7 @@ extern "C" {
 #define DSM_CONFIG_BYTES	65536	/* of a file, at most */
 #define DSM_CONFIG_NAME		254	/* a DNS name with its 0 */
 #define DSM_CONFIG_PATH		1024
+#define DSM_CONFIG_PORT_MOST	64512	/* and 1023 after it, DSM_VM_NUMBERS - 1 */
 #define DSM_CONFIG_TEXT		512
 
 struct dsm_config_host {

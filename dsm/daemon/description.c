@@ -409,6 +409,8 @@ int dsm_description_parse(const char *bytes, size_t size, const char *file,
 		rc = -E2BIG;
 	} else if (!all) {
 		rc = wrong(&r, "JSON", "%s, at byte %zu",
+			   json_tokener_get_error(tokener) == json_tokener_continue ?
+			   "it ends before its end" :
 			   json_tokener_error_desc(json_tokener_get_error(tokener)),
 			   json_tokener_get_parse_end(tokener));
 	} else {

@@ -16,10 +16,10 @@ _dsmctl() {
   elif [[ $before =~ ^(status|peers|metrics|wait|top|vnodes|connect|node|leaving|place|home|set|evacuate|leave|fail|forget)$ ]]; then
     mapfile -t COMPREPLY < <(compgen -W "${names[*]}" -- "$word")
   elif ((COMP_CWORD > 2)) && [[ ${COMP_WORDS[COMP_CWORD - 2]} == wait ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "connecting running leaving ended failed" -- "$word")
+    mapfile -t COMPREPLY < <(compgen -W "connecting running leaving ended failed over" -- "$word")
   elif ((COMP_CWORD > 2)) && [[ ${COMP_WORDS[COMP_CWORD - 2]} == set ]]; then
     compopt -o nospace
-    mapfile -t COMPREPLY < <(compgen -W "prefetch= clear_hint= busy_wait_us= poll_us= profile=" -- "$word")
+    mapfile -t COMPREPLY < <(compgen -W "prefetch= clear_hint= class_u= busy_wait_us= poll_us= profile=" -- "$word")
   else
     mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$word")
   fi

@@ -70,7 +70,7 @@ static void usage(FILE *to)
 	      "  fail VM REASON       stop the VM on all hosts\n"
 	      "  forget VM [--force]  end the dsmd of a VM that has failed or ended\n"
 	      "Options:\n"
-	      "  -j, --json           what list, status, peers, top and vnodes say as JSON\n"
+	      "  -j, --json           what list, hosts, status, peers, top and vnodes say as JSON\n"
 	      "  -t, --timeout S      of wait (default 60)\n"
 	      "  -i, --interval S     of top: of so long, and not since it is counted\n"
 	      "  -n, --number N       of top: so many pages (default 20)\n"
@@ -97,6 +97,9 @@ static char *without(const char *file, const char *suffix)
 	       strndup(file, length - less) : NULL;
 }
 
+/* vms() knows nothing: who there is has not been seen. */
+static bool unreadable;
+
 /* The VMs, sorted, each once; NULL at the end.  Once: they stay allocated. */
 static char **vms(void)
 {
@@ -104,6 +107,7 @@ static char **vms(void)
 	DIR *dir = opendir(folder);
 	struct dirent *entry;
 	size_t nr = 0, i, left = 0;
+	int why = errno;
 
 	while (dir && nr < VMS && (entry = readdir(dir))) {
 		names[nr] = without(entry->d_name, SUFFIX);
@@ -113,9 +117,12 @@ static char **vms(void)
 	}
 	if (dir)
 		closedir(dir);
-	if (!nr)
-		fprintf(stderr, "dsmctl: no VM has a dsmd here: %s is empty\n",
-			folder);
+	else if (why != ENOENT)
+		fprintf(stderr, "dsmctl: %s: %s\n", folder, strerror(why));
+	if (!nr && (dir || why == ENOENT))
+		fprintf(stderr, "dsmctl: no VM has a dsmd here: %s%s\n", folder,
+			dir ? " is empty" : ": No such file or directory");
+	unreadable = !dir && why != ENOENT;
 	qsort(names, nr, sizeof(*names), order);
 	for (i = 0; i < nr; i++) {
 		if (left && !strcmp(names[left - 1], names[i]))
@@ -354,7 +361,7 @@ static enum status do_list(char **words_after)
 	if (as_json)
 		say_json(list);
 	json_object_put(list);
-	return status;
+	return unreadable ? STATUS_NOBODY : status;
 }
 
 /* One VM that is named, or all. */
@@ -387,7 +394,7 @@ static enum status do_status(char **words_after)
 	if (as_json)
 		say_json(list);
 	json_object_put(list);
-	return status;
+	return unreadable ? STATUS_NOBODY : status;
 }
 
 static enum status do_peers(char **words_after)
@@ -418,18 +425,31 @@ static enum status do_metrics(char **words_after)
 			fputs(answer, stdout);
 		free(answer);
 	}
-	return status;
+	return unreadable ? STATUS_NOBODY : status;
 }
 
 static enum status do_wait(char **words_after)
 {
+	static const char *const states[] = {
+		"connecting", "running", "leaving", "ended", "failed", "over",
+	};
 	const char *state = words_after[1] ? words_after[1] : "running";
+	size_t i, nr = sizeof(states) / sizeof(states[0]);
 	struct timespec pause = { .tv_nsec = 100000000 };
 	time_t end = time(NULL) + timeout_s;
 	struct json_object *all;
 	enum status status;
 	bool there, failed, over;
 
+	for (i = 0; i < nr && strcmp(states[i], state); i++)
+		;
+	if (i == nr) {
+		fprintf(stderr, "dsmctl: %s: no state; there are", state);
+		for (i = 0; i < nr; i++)
+			fprintf(stderr, "%s %s", i ? "," : "", states[i]);
+		fputc('\n', stderr);
+		return STATUS_USAGE;
+	}
 	do {
 		status = ask_status(words_after[0], &all);
 		if (status)
@@ -648,7 +668,8 @@ static bool are_up(struct json_object *list)
 
 	for (i = 0; i < json_object_array_length(list); i++) {
 		state = words(json_object_array_get_idx(list, i), "state");
-		if (strcmp(state, "up") && strcmp(state, "here"))
+		if ((strcmp(state, "up") && strcmp(state, "here")) ||
+		    !get(json_object_array_get_idx(list, i), "xen"))
 			return false;
 	}
 	return true;
@@ -664,7 +685,10 @@ static enum status do_hosts(char **words_after)
 	(void)words_after;
 	rc = dsm_control_ask_line(host_socket, HOSTS_REQUEST, LATER, &answer);
 	if (rc) {
-		fprintf(stderr, "dsmctl: dsmd-host at %s: %s\n", host_socket, strerror(-rc));
+		if (rc == -ENOENT || rc == -ECONNREFUSED)
+			fprintf(stderr, "dsmctl: nobody listens at %s: start dsmd-host\n", host_socket);
+		else
+			fprintf(stderr, "dsmctl: dsmd-host at %s: %s\n", host_socket, strerror(-rc));
 		return STATUS_NOBODY;
 	}
 	all = json_tokener_parse(answer);

@@ -278,6 +278,7 @@ int main(int argc, char **argv)
 		}
 	}
 	if (optind + 1 != argc) {
+		fprintf(stderr, "dsmd: words after it: 1, the file of a VM, not %d\n", argc - optind);
 		usage(stderr);
 		return STATUS_USAGE;
 	}

@@ -127,13 +127,17 @@ static int compare_host(struct host *host, unsigned int peer, const struct recor
 	uint32_t guest[HOST_XEN_FEATURES] = { 0 };
 	const char *version, *name = host_name(host, peer);
 	unsigned int nr = 0;
+	char text[HOST_TEXT + 1];
 	uint64_t abi, free_kib, domid;
 	bool hap;
 	int rc;
 
 	rc = host->xen->facts(&here);
-	if (!rc)
-		rc = host->xen->features(record->domid, &nr, guest);
+	if (rc) {
+		host_why_not_xen(host, rc, text);
+		return answer_error(answer, "internal", "%s", text);
+	}
+	rc = host->xen->features(record->domid, &nr, guest);
 	if (rc)
 		return answer_error(answer, "internal", "host %s: what Xen is: %s",
 				    host_name(host, host->config.self), strerror(-rc));

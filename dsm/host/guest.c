@@ -121,14 +121,19 @@ static void hosts(struct host *host, struct answer *answer)
 		struct json_object *one = json_object_new_object();
 		struct answer reply = { 0 };
 		struct host_facts facts;
-		int vms = 0;
+		char text[HOST_TEXT + 1];
+		int vms = 0, rc;
 
 		json_object_object_add(one, "host", json_object_new_string(host_name(host, i)));
 		if (i == host->config.self) {
 			record_each(host, count, &vms);
 			json_object_object_add(one, "state", json_object_new_string("here"));
 			json_object_object_add(one, "vms", json_object_new_int(vms));
-			if (!host->xen->facts(&facts)) {
+			rc = host->xen->facts(&facts);
+			if (rc) {
+				host_why_not_xen(host, rc, text);
+				json_object_object_add(one, "text", json_object_new_string(text));
+			} else {
 				json_object_object_add(one, "xen", json_object_new_string(facts.version));
 				json_object_object_add(one, "free_kib", json_object_new_uint64(facts.free_kib));
 			}

@@ -81,6 +81,9 @@ struct answer {
 __attribute__((format(printf, 3, 4)))
 void host_say(int level, const char *vm, const char *format, ...);
 
+/** Why Xen can't be used, by facts()'s -errno, for people. */
+void host_why_not_xen(const struct host *host, int rc, char text[HOST_TEXT + 1]);
+
 /** Say why not.  A reply that is an error already stays.  Return: -1. */
 __attribute__((format(printf, 3, 4)))
 int answer_error(struct answer *answer, const char *word, const char *format, ...);

@@ -81,12 +81,14 @@ static int check_lent(struct host *host, const struct record *record, struct ans
 {
 	struct lent lent = { .but = record };
 	struct host_facts facts = { 0 };
+	char text[HOST_TEXT + 1];
 	uint64_t most, needs = lent_kib(host, record), books = books_kib(record);
 	int rc = host->xen->facts(&facts);
 
-	if (rc)
-		return answer_error(answer, "internal", "host %s: what Xen is: %s",
-				    host_name(host, host->config.self), strerror(-rc));
+	if (rc) {
+		host_why_not_xen(host, rc, text);
+		return answer_error(answer, "internal", "%s", text);
+	}
 	most = facts.total_kib / 100 * host->config.lend_percent;
 	record_each(host, add_lent, &lent);
 	if (lent.guests >= host->config.lend_guests)

@@ -85,7 +85,8 @@ static void usage(FILE *to)
 	      "  -f, --folder PATH   of what is known of VMs (default " FOLDER ")\n"
 	      "  -l, --listen PATH   the toolstack's socket (default " SOCKET ")\n"
 	      "  -d, --dsmd PATH     the program for a VM (default " DSMD ")\n"
-	      "  -k, --check         read the file and the certificates, say what is wrong, and end\n"
+	      "  -k, --check         look at the file, the certificates and the address, say what is\n"
+	      "                      wrong, and end\n"
 	      "  -u, --unlocked      dsmds do not lock memory (for tests)\n"
 	      "  -h, --help\n", to);
 }
@@ -446,24 +447,51 @@ static int listen_local(char *text)
 	return 0;
 }
 
+/* @at: of this host.  errno is left as it was. */
+static int fail_address(char *text, const struct sockaddr_storage *at)
+{
+	char where[100], what[300];
+	int saved = errno;
+
+	wire_address(at, where, sizeof(where));
+	snprintf(what, sizeof(what), "%s: %s of host %s, which is to be this one%s",
+		 process.host.config_file, where, host_name(&process.host, process.host.config.self),
+		 saved == EADDRNOTAVAIL ? " by self (no interface here has the address)" : "");
+	errno = saved;
+	return fail(text, what);
+}
+
+static socklen_t size_of(const struct sockaddr_storage *at)
+{
+	return at->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+}
+
+/* At any port: a dsmd-host that runs has the right one. */
+static int check_address(char *text)
+{
+	const struct sockaddr_storage *own = &process.host.config.host[process.host.config.self].address;
+	int fd = socket(own->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0), rc;
+	struct sockaddr_storage any = *own;
+
+	if (any.ss_family == AF_INET6)
+		((struct sockaddr_in6 *)&any)->sin6_port = 0;
+	else
+		((struct sockaddr_in *)&any)->sin_port = 0;
+	rc = fd < 0 || bind(fd, (const struct sockaddr *)&any, size_of(&any)) ?
+	     fail_address(text, own) : 0;
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
 static int listen_peers(char *text)
 {
 	const struct sockaddr_storage *at = &process.host.config.host[process.host.config.self].address;
 	int one = 1, fd = socket(at->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	char where[100], what[300];
-	int saved;
 
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
-	    bind(fd, (const struct sockaddr *)at, at->ss_family == AF_INET6 ?
-		 sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in)) || listen(fd, 64)) {
-		saved = errno;
-		wire_address(at, where, sizeof(where));
-		snprintf(what, sizeof(what), "%s: %s of host %s, which is to be this one",
-			 process.host.config_file, where,
-			 host_name(&process.host, process.host.config.self));
-		errno = saved;
-		return fail(text, what);
-	}
+	    bind(fd, (const struct sockaddr *)at, size_of(at)) || listen(fd, 64))
+		return fail_address(text, at);
 	ev_io_init(&process.peers, on_peer, fd, EV_READ);
 	ev_io_start(process.loop, &process.peers);
 	return 0;
@@ -479,7 +507,8 @@ static void watch_all(void)
 		ev_io_init(&process.xen, on_xen, fd, EV_READ);
 		ev_io_start(process.loop, &process.xen);
 	} else {
-		host_say(SAY_WARNING, NULL, "no word of domains that end: looking every %.0f s", SWEEP_S);
+		host_say(SAY_WARNING, NULL, "no word of domains that end (xenstore: %s): looking every %.0f s",
+			 strerror(errno), SWEEP_S);
 	}
 	for (i = 0; i < 2; i++) {
 		ev_signal_init(&process.signals[i], on_signal, numbers[i]);
@@ -512,6 +541,19 @@ static void notify(const char *text)
 		close(fd);
 }
 
+/* Not the end: it may be a tool that is wrong, and guests may be here. */
+static void look_at_xen(void)
+{
+	char text[HOST_TEXT + 1];
+	struct host_facts facts;
+	int rc = process.host.xen->facts(&facts);
+
+	if (!rc)
+		return;
+	host_why_not_xen(&process.host, rc, text);
+	host_say(SAY_ERROR, NULL, "%s", text);
+}
+
 static int run(char *text)
 {
 	int rc = record_prepare(&process.host);
@@ -526,6 +568,7 @@ static int run(char *text)
 	if (be_the_only_one(text) || listen_peers(text) || listen_local(text))
 		return -1;
 	watch_all();
+	look_at_xen();
 	host_say(SAY_NOTICE, NULL, "host %s is ready", host_name(&process.host, process.host.config.self));
 	notify("READY=1");
 	ev_run(process.loop, 0);
@@ -594,6 +637,7 @@ int main(int argc, char **argv)
 		}
 	}
 	if (optind != argc) {
+		fprintf(stderr, "dsmd-host: %s: no word is wanted\n", argv[optind]);
 		usage(stderr);
 		return STATUS_USAGE;
 	}
@@ -601,6 +645,10 @@ int main(int argc, char **argv)
 	if (read_files(text)) {
 		fprintf(stderr, "dsmd-host: %s\n", text);
 		return STATUS_USAGE;
+	}
+	if (check && check_address(text)) {
+		fprintf(stderr, "dsmd-host: %s\n", text);
+		return STATUS_SYSTEM;
 	}
 	if (check)
 		return STATUS_ENDED;

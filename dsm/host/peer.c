@@ -41,18 +41,18 @@ static void probe(struct host *host, struct json_object *request, struct answer 
 	const char *guest = NULL;
 	uint8_t uuid[16], theirs[16];
 	uint32_t domid = 0;
-	char text[37];
+	char uuid_text[37], text[HOST_TEXT + 1];
 	unsigned int i;
 	int rc = host->xen->facts(&facts);
 
 	if (rc) {
-		answer_error(answer, "internal", "host %s: what Xen is: %s",
-			     host_name(host, host->config.self), strerror(-rc));
+		host_why_not_xen(host, rc, text);
+		answer_error(answer, "internal", "%s", text);
 		return;
 	}
 	if (json_object_object_get_ex(request, "guest", NULL)) {
 		guest = read_text(request, "guest", 255, answer);
-		if (!guest || read_uuid(request, uuid, text, answer))
+		if (!guest || read_uuid(request, uuid, uuid_text, answer))
 			return;
 		rc = host->xen->find_name(guest, &domid);
 		if (!rc)

@@ -28,7 +28,7 @@ struct host_facts {
 };
 
 struct host_xen {
-	/** Return: 0 or -errno. */
+	/** Return: 0; -ENOSYS: Xen has no DSM; -EACCES: it has another version of an interface; -errno. */
 	int (*facts)(struct host_facts *facts);
 	/** The features that a guest is shown.  Return: 0 or -errno. */
 	int (*features)(uint32_t domid, unsigned int *nr, uint32_t feature[HOST_XEN_FEATURES]);

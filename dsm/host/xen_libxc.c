@@ -136,6 +136,21 @@ static uint64_t dom0_kib(void)
 	return pages > 0 && bytes > 0 ? (uint64_t)pages * (uint64_t)bytes / 1024 : 0;
 }
 
+/*
+ * DSM of no domain: a Xen that has it says that there is none such.
+ * Return: 0; -ENOSYS: it has not; -EACCES: another version of it.
+ */
+static int check_dsm(xc_interface *xch)
+{
+	xen_dsm_stats_t stats;
+
+	if (!xc_dsm_stats(xch, DOMID_INVALID, &stats))
+		return 0;
+	if (errno == EACCES)
+		return -EACCES;
+	return errno == ENOSYS || errno == EOPNOTSUPP ? -ENOSYS : 0;
+}
+
 static int facts(struct host_facts *f)
 {
 	xc_interface *xch = xc_interface_open(NULL, NULL, 0);
@@ -162,6 +177,8 @@ static int facts(struct host_facts *f)
 		f->tsc_khz = tsc_khz();
 		rc = read_features(xch, DOMID_INVALID, &f->nr_features, f->feature);
 	}
+	if (!rc)
+		rc = check_dsm(xch);
 	xc_interface_close(xch);
 	return rc;
 }

@@ -159,11 +159,14 @@ static int verify(int ok, X509_STORE_CTX *store)
 	return !who->end;
 }
 
+/* The first error: those after it say no more than who was told of it. */
 static const char *openssl_reason(void)
 {
-	unsigned long error = ERR_peek_last_error();
+	unsigned long error = ERR_peek_error();
 	const char *reason = error ? ERR_reason_error_string(error) : NULL;
 
+	if (ERR_SYSTEM_ERROR(error))
+		return strerror(ERR_GET_REASON(error));
 	return reason ? reason : "unknown error";
 }
 
@@ -171,6 +174,16 @@ static int wrong(char *text, const char *file, const char *what)
 {
 	snprintf(text, DSM_TRANSPORT_TEXT, "%s: %s", file, what);
 	return -EINVAL;
+}
+
+/* A file of PEM without what it is for; @none: words for that, instead of the library's. */
+static int wrong_pem(char *text, const char *file, const char *none)
+{
+	unsigned long error = ERR_peek_error();
+	bool empty = ERR_GET_LIB(error) == ERR_LIB_PEM || ERR_GET_LIB(error) == ERR_LIB_X509 ||
+		     ERR_GET_LIB(error) == ERR_LIB_OSSL_DECODER;
+
+	return wrong(text, file, empty && !ERR_SYSTEM_ERROR(error) ? none : openssl_reason());
 }
 
 /* There is nobody to ask: a dsmd that waits at a terminal serves no fault. */
@@ -213,8 +226,17 @@ static const char *wrong_key_file(int fd)
 	return NULL;
 }
 
+/* Of another certificate, or of another kind. */
+static int wrong_key(char *text, const char *file, const char *certificate)
+{
+	if (ERR_GET_REASON(ERR_peek_error()) != X509_R_KEY_VALUES_MISMATCH)
+		return wrong(text, file, openssl_reason());
+	snprintf(text, DSM_TRANSPORT_TEXT, "%.110s: it is not the key of %.110s", file, certificate);
+	return -EINVAL;
+}
+
 /* What is looked at is what is read: the file is opened once. */
-static int load_key(const char *file, SSL_CTX *context, char *text)
+static int load_key(const char *file, const char *certificate, SSL_CTX *context, char *text)
 {
 	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	const char *why = fd < 0 ? strerror(errno) : wrong_key_file(fd);
@@ -229,12 +251,15 @@ static int load_key(const char *file, SSL_CTX *context, char *text)
 			close(fd);
 		return rc;
 	}
+	ERR_clear_error();
 	key = PEM_read_PrivateKey(stream, NULL, no_password, &asked);
 	if (asked)
 		rc = wrong(text, file, "encrypted, and nobody can be asked for a password");
-	else if (!key || SSL_CTX_use_PrivateKey(context, key) != 1 ||
+	else if (!key)
+		rc = wrong_pem(text, file, "no private key of PEM is in it");
+	else if (SSL_CTX_use_PrivateKey(context, key) != 1 ||
 		 SSL_CTX_check_private_key(context) != 1)
-		rc = wrong(text, file, openssl_reason());
+		rc = wrong_key(text, file, certificate);
 	EVP_PKEY_free(key);
 	fclose(stream);
 	return rc;
@@ -307,13 +332,15 @@ static int load_files(const struct dsm_transport_params *params,
 
 	if (why)
 		return wrong(text, params->ca_file, why);
+	ERR_clear_error();
 	if (SSL_CTX_load_verify_file(context, params->ca_file) != 1)
-		return wrong(text, params->ca_file, openssl_reason());
+		return wrong_pem(text, params->ca_file, "no certificate of PEM is in it");
+	ERR_clear_error();
 	SSL_CTX_set_default_passwd_cb(context, no_password);
 	if (SSL_CTX_use_certificate_chain_file(context,
 					       params->certificate_file) != 1)
-		return wrong(text, params->certificate_file, openssl_reason());
-	rc = load_key(params->key_file, context, text);
+		return wrong_pem(text, params->certificate_file, "no certificate of PEM is in it");
+	rc = load_key(params->key_file, params->certificate_file, context, text);
 	return rc ? rc : check_own(params, context, text);
 }
 

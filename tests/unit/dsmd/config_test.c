@@ -146,10 +146,12 @@ static const struct mistake {
 	  { "dsm.toml:6: tls.certificate: " } },
 	{ "another kind of address", 20, "address = '2001:db8::1'",
 	  { "host.address: ", "all hosts have IPv4", "\"alpha\"" } },
-	{ "port 0", 15, "port = 0", { "dsm.toml:15: host.port: ", "from 1 to 65535" } },
-	{ "no port", 15, "", { "host.port: missing", "from 1 to 65535" } },
+	{ "port 0", 15, "port = 0", { "dsm.toml:15: host.port: ", "from 1 to 64512" } },
+	{ "no port", 15, "", { "host.port: missing", "from 1 to 64512" } },
 	{ "a port too many", 15, "port = 65536",
-	  { "dsm.toml:15: host.port: ", "from 1 to 65535" } },
+	  { "dsm.toml:15: host.port: ", "from 1 to 64512" } },
+	{ "a port with too few after it", 15, "port = 64513",
+	  { "dsm.toml:15: host.port: ", "from 1 to 64512", "1023 after it" } },
 	{ "no certificate names", 16, "certificate_names = []",
 	  { "dsm.toml:16: host.certificate_names: ", "1 to 8 DNS names" } },
 	{ "nine certificate names", 16,
@@ -163,6 +165,18 @@ static const struct mistake {
 	  { "dsm.toml:16: host.certificate_names: ", "no DNS name" } },
 	{ "a certificate name of both", 22, "certificate_names = ['x', 'Alpha.Example']",
 	  { "host.certificate_names: ", "host \"alpha\" has it, too" } },
+	{ "a loopback among others", 20, "address = '127.0.0.1'",
+	  { "host.address: ", "loopback", "\"alpha\" has none" } },
+	{ "a name that ends with a dot", 16, "certificate_names = ['alpha.example.']",
+	  { "dsm.toml:16: host.certificate_names: ", "no DNS name" } },
+	{ "a name with a space", 12, "name = 'al pha'",
+	  { "dsm.toml:12: host.name: ", "\"al pha\"", "letters, digits" } },
+	{ "a name with a slash", 12, "name = 'al/pha'",
+	  { "dsm.toml:12: host.name: ", "letters, digits" } },
+	{ "a name beyond ASCII", 12, "name = 'älpha'",
+	  { "dsm.toml:12: host.name: ", "letters, digits" } },
+	{ "a name that begins with a dot", 12, "name = '.alpha'",
+	  { "dsm.toml:12: host.name: ", "letters, digits" } },
 	{ "a host twice", 18, "name = 'alpha'",
 	  { "host.name: ", "host \"alpha\" has it, too" } },
 	{ "a number twice", 19, "number = 0",
@@ -217,6 +231,9 @@ static void more(const void *argument)
 	/* This host's name, if the file does not say who it is. */
 	CHECK(!parse(strchr(right, '\n') + 1, &config, said) && !config.self,
 	      "%s", said);
+	CHECK(dsm_config_parse(strchr(right, '\n') + 1, strlen(right) - 14, "f", "vm7", &config,
+			       said) == -EINVAL && strstr(said, "\"vm7\"") &&
+	      strstr(said, "host name") && strstr(said, "alpha, beta"), "%s", said);
 	/* RDMA, with trust. */
 	length = (size_t)snprintf(text, sizeof(text), "self = 'beta'\n"
 				  "transport = 'rdma'\ntrusted_fabric = true\n%s",

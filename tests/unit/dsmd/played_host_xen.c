@@ -7,6 +7,7 @@
  *	features 3 7		(of the host, words)
  *	domain 5 UUID NAME 3 7	(with the features that it is shown; NAME "slice": it is one)
  *	fails CALL		(this call says -EIO)
+ *	errno 2			(facts() says -2)
  *
  * HOST_XEN.log has a line for a domain that is destroyed, "destroyed DOMID", for a VM
  * that can't go on, "failed DOMID WHY", and for one of which xenstore knows nothing
@@ -74,6 +75,8 @@ static int facts(struct host_facts *f)
 	FILE *file = file_of();
 	struct line line;
 
+	int rc = 0;
+
 	if (!file)
 		return -EIO;
 	memset(f, 0, sizeof(*f));
@@ -96,9 +99,11 @@ static int facts(struct host_facts *f)
 			f->abi = (uint32_t)atoi(line.rest);
 		else if (!strcmp(line.word, "features"))
 			take_features(line.rest, &f->nr_features, f->feature);
+		else if (!strcmp(line.word, "errno"))
+			rc = -atoi(line.rest);
 	}
 	fclose(file);
-	return 0;
+	return rc;
 }
 
 struct domain {

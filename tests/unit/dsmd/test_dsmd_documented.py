@@ -48,6 +48,26 @@ def test_every_command_of_dsmctl_is_described() -> None:
     assert set(re.findall(r'commands="([a-z ]+)"', completion)[0].split()) == commands
 
 
+def test_completion_and_help_have_the_same_words() -> None:
+    completion = read(DAEMON / "dsmctl.bash")
+    source = read(DAEMON / "dsmctl.c")
+    states = re.findall(r'^\t\[DSM_WORKER_\w+\] = "([a-z]+)"', read(DAEMON / "worker_state.c"), re.M)
+    keys = re.findall(r"(\w+)=(?:N|0 or 1)", re.findall(r'strdup\("(want prefetch.*)"\)', read(DAEMON / "tune.c"))[0])
+    assert len(states) == 6 and len(keys) == 6
+    assert set(re.findall(r'-W "([a-z ]*running[a-z ]*)"', completion)[0].split()) == set(states)
+    assert re.findall(r"(\w+)=", re.findall(r'-W "(prefetch=.*?)"', completion)[0]) == keys
+    assert set(re.findall(r'"(\w+)"', re.findall(r"states\[\] = \{(.*?)\}", source, re.S)[0])) == set(states)
+    # What --json is for: who says so in the program, in its help and in its page.
+    functions = re.findall(r"^static enum status (do_\w+)\(.*?^}", source, re.M | re.S)
+    bodies = dict(re.findall(r"^static enum status do_(\w+)\(char \*\*\w+\)\n\{(.*?)^}", source, re.M | re.S))
+    assert len(bodies) == len(functions) >= 18
+    json = {name for name, body in bodies.items() if "as_json" in body}
+    helped = re.findall(r"--json +what (.*?) say", source)[0]
+    assert set(re.findall(r"\w+", helped)) - {"and"} == json
+    manual = read(ROOT / "docs/man/dsmctl.8").partition('", " \\-\\-json\n')[2].partition(".TP")[0]
+    assert set(re.findall(r"^\.BR? (\w+)", manual, re.M)) == json
+
+
 def test_every_state_is_described() -> None:
     states = re.findall(r'^\t\[DSM_WORKER_\w+\] = "([a-z]+)"', read(DAEMON / "worker_state.c"), re.M)
     assert len(states) == 6

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -1282,13 +1283,27 @@ def test_an_address_that_is_not_here(site: Site) -> None:
     """It says which one."""
     alpha = site.alpha
     alpha.kill()
-    alpha.config.write_text(alpha.config.read_text().replace('"127.0.0.1"', '"192.0.2.1"'))
-    done = subprocess.run(
-        [host_program(), "-c", alpha.config, "-f", alpha.run, "-l", alpha.socket],
-        capture_output=True, text=True, timeout=PATIENCE, check=False,
-    )  # fmt: skip
-    assert done.returncode == 3
-    assert f"{alpha.config}: 192.0.2.1, port {site.ports['alpha']} of host alpha" in done.stderr
+    config = alpha.config.read_text()
+    for name, number in zip(site.ports, (1, 2), strict=True):
+        config = config.replace(f'"{ADDRESS[name]}"', f'"192.0.2.{number}"')
+    alpha.config.write_text(config)
+    for words in ([], ["--check"]):
+        done = subprocess.run(
+            [host_program(), *words, "-c", alpha.config, "-f", alpha.run, "-l", alpha.socket],
+            capture_output=True, text=True, timeout=PATIENCE, check=False,
+        )  # fmt: skip
+        assert done.returncode == 3
+        assert f"{alpha.config}: 192.0.2.1, port {site.ports['alpha']} of host alpha, which is to be this one" in done.stderr
+        assert "self" in done.stderr
+
+
+@pytest.mark.parametrize("program", [0, 2], ids=["dsmd", "dsmd-host"])
+def test_words_too_many(program: int) -> None:
+    """Besides how it is used it is said what is wrong."""
+    path = host_program() if program else programs()[0]
+    done = subprocess.run([path, "one", "two"], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    wanted = "dsmd-host: one: no word is wanted\n" if program else "dsmd: words after it: 1, the file of a VM, not 2\n"
+    assert done.returncode == 2 and done.stderr.startswith(wanted + "usage: "), done
 
 
 def test_words_between_hosts(site: Site) -> None:
@@ -1382,6 +1397,31 @@ def test_papers_that_the_others_would_refuse(tmp_path: Path, name: str, made: st
             check=False,
         )
         assert (done.returncode, text in done.stderr) == (2, True), done
+
+
+@pytest.mark.parametrize(
+    ("file", "becomes", "text"),
+    [
+        ("certificate", "nowhere.pem", "{0}/nowhere.pem: No such file or directory"),
+        ("certificate", "empty", "{0}/empty: no certificate of PEM is in it"),
+        ("certificate", "alpha.key", "{0}/alpha.key: no certificate of PEM is in it"),
+        ("certificate", ".", "{0}/.: no certificate of PEM is in it"),
+        ("ca", "empty", "{0}/empty: no certificate of PEM is in it"),
+        ("ca", "nowhere.pem", "{0}/nowhere.pem: No such file or directory"),
+        ("key", "nowhere.key", "{0}/nowhere.key: No such file or directory"),
+        ("key", "empty", "{0}/empty: no private key of PEM is in it"),
+        ("key", "beta.key", "{0}/beta.key: it is not the key of {0}/alpha.pem"),
+    ],
+    ids=lambda value: value if "{" not in value else "",
+)
+def test_papers_that_are_none(tmp_path: Path, file: str, becomes: str, text: str) -> None:
+    """Words for who has typed a wrong name, not those of a library."""
+    host = Site(tmp_path, 2).alpha
+    (tmp_path / "empty").touch(0o600)
+    config = re.sub(rf'^{file} = ".*"$', f'{file} = "{tmp_path}/{becomes}"', host.config.read_text(), flags=re.M)
+    host.config.write_text(config)
+    done = subprocess.run([host_program(), "-k", "-c", host.config], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stderr.startswith(f"dsmd-host: {text.format(tmp_path)}"), done
 
 
 def test_papers_of_another_host_there(site: Site) -> None:
@@ -1645,7 +1685,39 @@ def test_hosts(three: Site) -> None:
     assert ctl("hosts").returncode == 0
     assert [row["state"] for row in json.loads(ctl("--json", "hosts").stdout)] == ["here", "up", "up"]
     alpha.kill()
-    assert ctl("hosts").returncode == 3
+    said = ctl("hosts")
+    assert said.returncode == 3 and f"nobody listens at {alpha.socket}: start dsmd-host" in said.stderr, said
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (errno.ENOENT, "this is no control domain of Xen: No such file or directory"),
+        (errno.ENODEV, "this is no control domain of Xen"),
+        (errno.EACCES, "the Xen that was booted is not of the version of these tools"),
+        (errno.ENOSYS, "it was built without CONFIG_DSM"),
+        (errno.EIO, "Input/output error"),
+    ],
+    ids=["no privcmd", "not Xen", "another Xen", "no DSM", "anything else"],
+)
+def test_a_host_without_the_right_xen(site: Site, error: int, why: str) -> None:
+    """Each hears of it: the log at the start, dsmctl here and elsewhere, who makes a guest."""
+    alpha, beta = site.hosts.values()
+    alpha.kill()
+    alpha.write_xen(errno=str(error))
+    alpha.start()
+    text = f"host alpha: Xen can't be used: {why}"
+    assert text in alpha.said()
+    assert enable(alpha)["text"].startswith(text)
+    here, there = alpha.ask("hosts")["hosts"]
+    assert here["state"] == "here" and here["text"].startswith(text) and there["state"] == "up"
+    assert beta.ask("hosts")["hosts"][0]["text"].startswith(text)
+    words = [programs()[1], "-l", alpha.socket, "hosts"]
+    said = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert said.returncode == 1 and text in said.stdout.splitlines()[1], said
+    del alpha.facts["errno"]
+    alpha.write_xen()
+    assert subprocess.run(words, stdout=subprocess.DEVNULL, timeout=PATIENCE, check=False).returncode == 0
 
 
 def manual_example(page: str, section: str) -> str:

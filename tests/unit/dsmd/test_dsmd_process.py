@@ -300,8 +300,10 @@ def test_what_dsmctl_refuses(site: Site) -> None:
         (["-s", str(alpha.folder / "vm.json"), "top", "web"], 2, "neither a System.map nor a vmlinux"),
         (["-s", "none", "top", "web"], 2, "none: No such file"),
         (["set", "web", "prefetch=65"], 1, "prefetch: a number, 0 to 64"),
-        (["set", "web", "speed=1"], 1, "want prefetch=N, clear_hint=0 or 1, busy_wait_us=N, poll_us=N or profile=0 or 1"),
+        (["set", "web", "speed=1"], 1, "want prefetch=N, clear_hint=0 or 1, class_u=0 or 1, busy_wait_us=N"),
         (["set", "web", "x" * 2000], 2, "set: more than"),
+        (["wait", "web", "runing"], 2, "runing: no state; there are connecting, running, leaving, ended, failed, over"),
+        (["wait", "mail", "runing"], 2, "runing: no state"),
         (["evacuate", "web", "0"], 2, "words after evacuate: 1, not 2"),
         (["fail", "web"], 2, "words after fail: 2, not 1"),
         (["status", "web", "mail"], 2, "words after status: 0 to 1, not 2"),
@@ -313,6 +315,21 @@ def test_what_dsmctl_refuses(site: Site) -> None:
     ):
         done = alpha.ctl(*words)
         assert (done.returncode, text in done.stderr) == (status, True), (words, done)
+
+
+def test_no_machine(tmp_path: Path) -> None:
+    """Nobody is said to be there only if that is known."""
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").touch()
+    for folder, status, text in (
+        ("empty", 0, "no VM has a dsmd here: {} is empty"),
+        ("nowhere", 0, "no VM has a dsmd here: {}: No such file or directory"),
+        ("file", 3, "{}: Not a directory"),
+    ):
+        for command in ("list", "status", "metrics"):
+            words = [str(programs()[1]), "--folder", str(tmp_path / folder), command]
+            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            assert (done.returncode, text.format(tmp_path / folder) in done.stderr) == (status, True), done
 
 
 def test_a_dsmd_that_died(site: Site) -> None:
