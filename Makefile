@@ -34,9 +34,10 @@ TESTS ?= tests/unit tests/guest tests/e2e
 test: build ## all tests but new and long ones, which soak runs; the last line counts them
 	@$(IN_TESTS) $(ENTER) python3 -m lab.pipeline.test $(TESTS)
 
-unit: setup ## the tests that need no machine
+UNIT_TESTS ?= tests/unit
+unit: setup ## the tests that need no machine (UNIT_TESTS chooses)
 	@$(ENTER) python3 -m lab.pipeline.build libgomp libgomp-stock
-	@$(ENTER) python3 -m lab.pipeline.test tests/unit
+	@$(ENTER) python3 -m lab.pipeline.test $(UNIT_TESTS)
 
 e2e: build ## the tests in the lab
 	@$(IN_TESTS) $(ENTER) python3 -m lab.pipeline.test tests/e2e
