@@ -38,6 +38,7 @@
 #include <openssl/ssl.h>
 
 #include "link.h"
+#include "vcpu.h"
 #include "wire.h"
 
 #define SESSIONS	4
@@ -94,6 +95,7 @@ struct kind {
 	unsigned int at;	/* for change(): the byte */
 	int by;			/* what is added to it; 0: something else */
 	bool always;		/* not only once */
+	unsigned int type;	/* of the frames; 0: any */
 };
 
 static struct {
@@ -388,6 +390,62 @@ static bool made_up_type(struct session *s, uint8_t *frame)
 	return true;
 }
 
+/*
+ * About a vCPU: such a message as the wire has, with fields of which each may be right, about a page
+ * that both have spoken of.  `by` is the type.
+ */
+static bool made_up_letter(struct session *s, uint8_t *frame)
+{
+	struct dsm_msg head = { .type = (uint8_t)lie.kind->by, .epoch = s->epoch };
+	struct dsm_vcpu_msg msg = { .type = (uint8_t)lie.kind->by };
+	const uint8_t *of = recall(roll() % 2 ? &s->heard : &s->said);
+	unsigned int log = (unsigned int)(roll() % 4), what = 1 + (unsigned int)(roll() % 3);
+	uint8_t bytes[FRAME_BYTES] = { 0 };
+
+	(void)frame;
+	if (roll() % 16)
+		return true;
+	switch (head.type) {
+	case DSM_VCPU_ACCESS:
+		msg.flags = (uint8_t)(what | log << 4);
+		msg.word[0] = (of ? get32(of + 16) : 0) * (uint64_t)DSM_PAGE_BYTES +
+			      (roll() % (DSM_PAGE_BYTES >> log) << log);
+		if (what == DSM_ACCESS_CMPXCHG)
+			msg.word[1] = roll() >> (64 - (8u << log));
+		if (what != DSM_ACCESS_READ)
+			msg.word[2] = roll() >> (64 - (8u << log));
+		break;
+	case DSM_VCPU_ACCESSED:
+		msg.flags = roll() % 2 ? DSM_ACCESS_AGAIN : 0;
+		msg.word[0] = msg.flags ? 0 : roll() % 3;
+		break;
+	default:
+		msg.flags = roll() % 2 ? DSM_PAUSE_ON : 0;
+	}
+	if (head.type < DSM_VCPU_PAUSE) {
+		msg.vcpu = (uint32_t)(roll() % 3);
+		msg.number = roll() % 64;
+	}
+	dsm_wire_put(&head, bytes);
+	dsm_vcpu_put(&msg, bytes + DSM_WIRE_BYTES);
+	put(s, bytes, frame_bytes(bytes));
+	return true;
+}
+
+/* What is given, or refused with any reason, can be used at its home, it says. */
+static bool stays(struct session *s, uint8_t *frame)
+{
+	struct dsm_msg msg = {
+		.type = DSM_NACK, .reason = DSM_R_STAYS, .epoch = s->epoch, .txn = get32(frame + 8),
+		.gfn = get32(frame + 16) | (uint64_t)get32(frame + 20) << 32,
+	};
+	uint8_t bytes[FRAME_BYTES] = { 0 };
+
+	dsm_wire_put(&msg, bytes);
+	put(s, bytes, frame_bytes(bytes));
+	return false;
+}
+
 static bool flood(struct session *s, uint8_t *frame)
 {
 	unsigned int i;
@@ -502,6 +560,20 @@ static const struct kind kinds[] = {
 	{ "letter-bit", LETTER, .lie = letter_bit },
 	{ "letter-twice", LETTER, .lie = twice },
 	{ "no-letters", LETTER, .lie = drop, .always = true },
+	/* about pages that stay at home, and pauses */
+	{ "access-bit", LETTER, .lie = letter_bit, .type = DSM_VCPU_ACCESS },
+	{ "access-twice", LETTER, .lie = twice, .type = DSM_VCPU_ACCESS },
+	{ "no-access", LETTER, .lie = drop, .always = true, .type = DSM_VCPU_ACCESS },
+	{ "accessed-bit", LETTER, .lie = letter_bit, .type = DSM_VCPU_ACCESSED },
+	{ "accessed-twice", LETTER, .lie = twice, .type = DSM_VCPU_ACCESSED },
+	{ "no-accessed", LETTER, .lie = drop, .always = true, .type = DSM_VCPU_ACCESSED },
+	{ "made-up-access", MESSAGE | LETTER, .lie = made_up_letter, .by = DSM_VCPU_ACCESS, .always = true },
+	{ "made-up-accessed", MESSAGE | LETTER, .lie = made_up_letter, .by = DSM_VCPU_ACCESSED, .always = true },
+	{ "made-up-pause", MESSAGE | LETTER, .lie = made_up_letter, .by = DSM_VCPU_PAUSE, .always = true },
+	{ "made-up-paused", MESSAGE | LETTER, .lie = made_up_letter, .by = DSM_VCPU_PAUSED, .always = true },
+	{ "stays", GIVEN, .lie = stays },
+	{ "stays-always", GIVEN, .lie = stays, .always = true },
+	{ "refused-stays", GIVEN, .lie = stays, .always = true, .type = DSM_NACK },
 	/* the connection's own words */
 	{ "link-kind", LINK, .lie = change, .at = 1, .by = 100 },
 	{ "link-epoch", LINK, .lie = epoch, .by = -1 },
@@ -649,7 +721,8 @@ static void say(struct session *s, uint8_t *frame)
 	if (frames != HELLO)
 		s->epoch = get32(frame + 4);
 	memcpy(spoiled, frame, size);
-	if (lie.kind && !lie.told && frames & lie.kind->frames) {
+	if (lie.kind && !lie.told && frames & lie.kind->frames &&
+	    (!lie.kind->type || frame[1] == lie.kind->type)) {
 		if (lie.after) {
 			lie.after--;
 		} else {

@@ -13,6 +13,11 @@
  *
  * DSMD_WITNESS, if it is there: this host's vCPUs only touch pages, they neither
  * write nor look.  For a host that lies, whose own words say nothing.
+ *
+ * Of a VM whose vCPUs run on several hosts each runs where it is, and not while the
+ * guest stands still.  DSMD_STAYS, two gfns of different hosts, "3,35", then names pages
+ * that can't leave their home: these are no plain memory, and the next ones are in use.  Whoever
+ * is elsewhere makes accesses to them; nobody looks at their words, which each of the hosts may write.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -48,6 +53,7 @@ static struct {
 	int timer;
 	unsigned int left;
 	bool said, witness;
+	unsigned int stays[2];		/* 0: none */
 	uint64_t checked;
 	struct {
 		uint64_t gfn, rip;
@@ -56,26 +62,52 @@ static struct {
 	} run[VCPUS];
 } guest;
 
+static bool stays(uint64_t gfn)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2; i++)
+		if (guest.stays[i] && gfn - guest.stays[i] < 2)
+			return true;
+	return false;
+}
+
 static void run_vcpu(unsigned int vcpu)
 {
 	uint64_t *at, serial;
+	unsigned int what;
 
-	if (guest.played.vcpu[vcpu].waits)
+	if (guest.played.vcpu[vcpu].waits || guest.played.accesses[vcpu].type || guest.played.pauses ||
+	    guest.played.elsewhere[vcpu])
 		return;
 	if (!guest.run[vcpu].set) {
 		if (!guest.left)
 			return;
 		guest.left--;
 		guest.run[vcpu].gfn = dice_below(PAGES);
+		if (guest.stays[0] && !dice_below(4))
+			guest.run[vcpu].gfn = guest.stays[dice_below(2)] + dice_below(2);
 		guest.run[vcpu].word = dice_below(PLAYED_WORDS);
 		guest.run[vcpu].want = dice_below(2) ? DSM_XEN_WANT_S : DSM_XEN_WANT_M;
 		guest.run[vcpu].rip = dice();
 		guest.run[vcpu].set = true;
 	}
-	if (played_use(&guest.played, vcpu, guest.run[vcpu].gfn,
-		       guest.run[vcpu].want, guest.run[vcpu].rip) != PLAYED_DONE)
+	switch (played_use(&guest.played, vcpu, guest.run[vcpu].gfn,
+			   guest.run[vcpu].want, guest.run[vcpu].rip)) {
+	case PLAYED_DONE:
+		break;
+	case PLAYED_ACCESS:
+		what = DSM_ACCESS_READ + dice_below(3);
+		played_access(&guest.played, vcpu, what,
+			      guest.run[vcpu].gfn * DSM_PAGE_BYTES + 8 * guest.run[vcpu].word,
+			      what == DSM_ACCESS_CMPXCHG ? dice_below(2) : 0,
+			      what == DSM_ACCESS_READ ? 0 : dice_below(2));
+		guest.run[vcpu].set = false;
 		return;
-	if (guest.witness) {
+	default:
+		return;
+	}
+	if (guest.witness || stays(guest.run[vcpu].gfn)) {
 		guest.run[vcpu].set = false;
 		return;
 	}
@@ -95,7 +127,13 @@ static void run_vcpu(unsigned int vcpu)
 
 static bool is_done(void)
 {
-	return !guest.left && !guest.run[0].set && !guest.run[1].set;
+	unsigned int i;
+
+	for (i = 0; i < VCPUS; i++)
+		if (guest.run[i].set || guest.played.accesses[i].type ||
+		    (guest.left && !guest.played.elsewhere[i]))
+			return false;
+	return true;
 }
 
 static int misses(struct dsm_xen *xen, struct dsm_xen_entry *into, unsigned int most)
@@ -139,6 +177,7 @@ struct dsm_xen *dsm_hypervisor_open(const struct dsm_description *d,
 		.it_value.tv_nsec = 200000, .it_interval.tv_nsec = 200000,
 	};
 	const char *file = getenv("DSMD_PLAYED"), *left = getenv("DSMD_INSTRUCTIONS");
+	const char *of_stays = getenv("DSMD_STAYS");
 	int fd = file ? open(file, O_RDWR | O_CLOEXEC) : -1;
 	unsigned int i;
 	uint64_t gfn;
@@ -163,6 +202,15 @@ struct dsm_xen *dsm_hypervisor_open(const struct dsm_description *d,
 		for (gfn = d->range[i].start; gfn < d->range[i].end && gfn < ALL && !d->detached[i]; gfn++)
 			guest.played.page[gfn].state = d->range[i].home == config->self ?
 				DSM_XEN_STATE_M : DSM_XEN_STATE_I;
+	guest.played.self = config->self;
+	for (i = 0; i < d->nr_vcpus && d->nr_places; i++)
+		guest.played.elsewhere[i] = d->where[i] != config->self;
+	if (of_stays && sscanf(of_stays, "%u,%u", &guest.stays[0], &guest.stays[1]) == 2)
+		for (i = 0; i < 2; i++)
+			if (guest.played.page[guest.stays[i]].state == DSM_XEN_STATE_M) {
+				guest.played.page[guest.stays[i]].special = true;
+				guest.played.page[guest.stays[i] + 1].pinned = true;
+			}
 	guest.played.slice = dsm_description_slice(d, config->self);
 	guest.played.nr_slices = config->nr_hosts;
 	guest.played.time = (struct dsm_vcpu_msg){ .number = 5, .sipi = 3, .word = { 1, 2, 3 } };

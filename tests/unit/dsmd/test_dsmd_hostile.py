@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,11 +36,14 @@ def liar() -> Path:
 class HostileSite(Site):
     """Two hosts, of which beta lies. Limits are short: nothing here is slow."""
 
+    instructions = 4000
+
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, 2)
         self.limits = {"opening_ms": 2000, "question_ms": 100, "deadline_ms": 1000}
         self.description |= {"pin_ms": 20, "answer_ms": 2500, "keepalive_ms": 500}
         self.order = folder / "lie"
+        self.variables: dict[str, str] = {}  # of both
 
     def lie(self, kind: str, seed: int, after: int) -> None:
         """From now on."""
@@ -50,9 +54,10 @@ class HostileSite(Site):
     def start_both(self, instructions: int) -> tuple[Daemon, Daemon]:
         """Start them, not waiting for anything."""
         # What the sanitizer keeps of memory that was given back is not the daemon's.
-        honest = Daemon(self, "alpha", instructions=instructions, variables={"ASAN_OPTIONS": "quarantine_size_mb=1"})
+        variables = self.variables | {"ASAN_OPTIONS": "quarantine_size_mb=1"}
+        honest = Daemon(self, "alpha", instructions=instructions, variables=variables)
         self.daemons.append(honest)
-        variables = {"LIAR_FILE": str(self.order), "DSMD_WITNESS": "1"}
+        variables = self.variables | {"LIAR_FILE": str(self.order), "DSMD_WITNESS": "1"}
         member = Daemon(self, "beta", instructions=instructions, program=liar(), variables=variables)
         self.daemons.append(member)
         return honest, member
@@ -163,7 +168,7 @@ def assert_lied(member: Daemon, kind: str) -> None:
 @pytest.mark.parametrize("lie", LIES, ids=str)
 def test_a_member_lies(hostile: HostileSite, lie: Lie, seed: int) -> None:
     """The VM goes on, or ends with who and what was lost; no word is wrong, no memory is taken, neither process breaks."""
-    honest, member = hostile.start_both(4000)
+    honest, member = hostile.start_both(hostile.instructions)
     for daemon in (honest, member):
         daemon.until("state: running")
     hostile.lie(lie.kind, seed, lie.after * seed)
@@ -186,6 +191,79 @@ def test_a_member_lies(hostile: HostileSite, lie: Lie, seed: int) -> None:
     for daemon in (honest, member):
         assert daemon.ctl("forget", "web").returncode == 0
         assert daemon.end() == 1, daemon.said
+
+
+# ---- vCPUs on both hosts ----
+
+
+class HostileSpan(HostileSite):
+    """vCPU 1 runs at beta, and each host has a page that is no plain memory, and one in use for ever: class U."""
+
+    instructions = 400  # many of them wait for an access, or until a page is found in use
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.description |= {"places": [{"first": 1, "vcpus": 1, "host": "beta"}], "class_u": True}
+        self.variables["DSMD_STAYS"] = "3,35"
+
+    def described(self, name: str) -> dict[str, Any]:
+        of_beta = {key: value for key, value in self.description.items() if key != "domid"} | {"build": True}
+        return of_beta if name == "beta" else self.description
+
+
+@pytest.fixture
+def span(tmp_path: Path) -> Iterator[HostileSpan]:
+    made = HostileSpan(tmp_path)
+    yield made
+    for daemon in made.daemons:
+        daemon.process.kill()
+        daemon.process.wait()
+
+
+SPAN_LOST = (
+    r"state: failed: host beta is lost \({}\): vCPUs 1 ran there, \d+ pages of alpha were modified there;"
+    r" of its own 32 pages \d+ are here"
+)
+SPAN_ENDS = SPAN_LOST.format(".*")
+SPAN_EITHER = f"{SPAN_ENDS}|{GOES_ON}"
+SPAN_LIES = [
+    # Where an access goes, and what it writes: its own business, as long as it is one.
+    Lie("access-bit", SPAN_EITHER, 10),
+    Lie("access-twice", SPAN_EITHER, 10),
+    Lie("no-access", SPAN_EITHER, 10),
+    Lie("accessed-bit", SPAN_EITHER, 10),
+    Lie("accessed-twice", SPAN_LOST.format("it breaks the protocol: ACCESSED .*: an answer that nobody waits for"), 10),
+    Lie("no-accessed", SPAN_LOST.format("it does not answer ACCESS of vCPU 0 to gfn 0x2[34] for .*"), 10),
+    # One that could be is made, and its answer is the first that the liar's own dsmd does not know.
+    Lie("made-up-access", SPAN_ENDS, 10),
+    Lie("made-up-accessed", SPAN_LOST.format("it breaks the protocol: ACCESSED .*"), 10),
+    Lie("made-up-pause", SPAN_LOST.format("it breaks the protocol: PAUSE .*"), 10),
+    Lie("made-up-paused", SPAN_LOST.format("it breaks the protocol: PAUSED .*"), 10),
+    # Whose page it is may say so; then it makes the accesses, or says AGAIN.
+    Lie("stays", SPAN_EITHER, 10),
+    Lie("stays-always", SPAN_EITHER, 10),
+    Lie("refused-stays", SPAN_EITHER, 0),
+]
+
+
+def test_honest_with_vcpus_on_both(span: HostileSpan) -> None:
+    """What the lies below are told of: accesses each way."""
+    honest, member = span.start_both(span.instructions)
+    for daemon in (honest, member):
+        daemon.until("state: running")
+    span.begin()
+    for daemon in (member, honest):
+        daemon.until(f"{GOES_ON}|state: failed")
+        assert re.search(GOES_ON, daemon.said), daemon.said
+        (status,) = json.loads(daemon.ctl("--json", "status").stdout)
+        assert status["engine"]["accesses"] > 10 and status["engine"]["accesses_done"] > 10, status["engine"]
+
+
+@pytest.mark.parametrize("seed", range(1, SEEDS + 1))
+@pytest.mark.parametrize("lie", SPAN_LIES, ids=str)
+def test_a_member_with_vcpus_lies(span: HostileSpan, lie: Lie, seed: int) -> None:
+    """As test_a_member_lies: of all pages but those that stay no word is another than the honest vCPU wrote."""
+    test_a_member_lies(span, lie, seed)
 
 
 def test_bytes_that_nobody_can_check(hostile: HostileSite) -> None:

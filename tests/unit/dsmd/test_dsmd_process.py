@@ -68,7 +68,7 @@ class Daemon:
         self.folder = site.folder / name
         self.folder.mkdir(exist_ok=True)
         (self.folder / "dsm.toml").write_text(site.config(name), encoding="utf-8")
-        (self.folder / "vm.json").write_text(json.dumps(site.description), encoding="utf-8")
+        (self.folder / "vm.json").write_text(json.dumps(site.described(name)), encoding="utf-8")
         self.said = ""
         words = ["-u", "-c", "dsm.toml", "-f", str(self.folder / "run"), "vm.json"]
         self.process = subprocess.Popen(
@@ -135,6 +135,11 @@ class Site:
                 {"first": 32, "frames": 32, "host": "beta"},
             ],
         }
+
+    def described(self, name: str) -> dict[str, Any]:
+        """The VM, for the dsmd of a host."""
+        assert name in self.names
+        return self.description
 
     def config(self, name: str) -> str:
         tables = "".join(
