@@ -317,9 +317,12 @@ static uint32_t value_of(const struct word *word, const xen_cpuid_leaf_t *leaves
 	return 0;
 }
 
-/* Features of these leaves that Xen here gives a guest only if it is told to. */
-static void say_more(xc_interface *xch, const xen_cpuid_leaf_t *leaves, uint32_t nr,
-		     char text[DSM_ENGINE_TEXT])
+/*
+ * Features of these leaves that one of Xen's own policies here does not have: that of
+ * guests by default, or all that a guest can have.
+ */
+static void say_more(xc_interface *xch, unsigned int than, const xen_cpuid_leaf_t *leaves,
+		     uint32_t nr, char text[DSM_ENGINE_TEXT])
 {
 	xc_cpu_policy_t *policy = xc_cpu_policy_init();
 	uint32_t nr_leaves = 0, nr_msrs = 0, more;
@@ -333,7 +336,7 @@ static void say_more(xc_interface *xch, const xen_cpuid_leaf_t *leaves, uint32_t
 	usual = calloc(nr_leaves, sizeof(*usual));
 	msrs = calloc(nr_msrs, sizeof(*msrs));
 	if (!usual || !msrs ||
-	    xc_cpu_policy_get_system(xch, XEN_SYSCTL_cpu_policy_hvm_default, policy) ||
+	    xc_cpu_policy_get_system(xch, than, policy) ||
 	    xc_cpu_policy_serialise(xch, policy, usual, &nr_leaves, msrs, &nr_msrs))
 		goto out;
 	for (i = 0; i < sizeof(words) / sizeof(words[0]) && at < DSM_ENGINE_TEXT; i++) {
@@ -376,8 +379,8 @@ int dsm_slice_set_policy(xc_interface *xch, uint32_t domid, const uint8_t *bytes
 	    xc_cpu_policy_update_msrs(xch, policy, msrs, head.msrs) ||
 	    xc_cpu_policy_set_domain(xch, domid, policy))
 		rc = errno ? -errno : -EIO;
-	else
-		say_more(xch, leaves, head.leaves, text);
+	say_more(xch, rc ? XEN_SYSCTL_cpu_policy_hvm_max : XEN_SYSCTL_cpu_policy_hvm_default,
+		 leaves, head.leaves, text);
 	xc_cpu_policy_destroy(policy);
 	return rc;
 }

@@ -47,7 +47,8 @@ int dsm_slice_limit(xc_interface *xch, uint32_t domid, uint64_t frames);
 /**
  * The CPU policy of a domain, as bytes, and back.  @bytes: at a multiple of 8, and
  * those of a peer may be anything.
- * @text: features that a guest here has only if Xen is told so; "": none, or not known.
+ * @text: features that a guest here has only if Xen is told so, or, after an error, that it
+ * can't have; "": none, or not known.
  * Return: 0; -E2BIG; -EINVAL; -ENOMEM; -errno.
  */
 int dsm_slice_get_policy(xc_interface *xch, uint32_t domid, uint8_t *bytes, size_t size);

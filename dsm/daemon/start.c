@@ -227,8 +227,8 @@ static void go_on(struct dsm_worker *w)
 		return;		/* with one of the next answers */
 	rc = xen->set_policy(w->p.xen, w->start.policy, sizeof(w->start.policy), more);
 	if (rc) {
-		refuse(w, DSM_NOT_POLICY, "its CPU policy can't be that of this host: %s",
-		       strerror(-rc));
+		refuse(w, DSM_NOT_POLICY, "its CPU policy can't be that of this host: %s%s%.300s",
+		       strerror(-rc), more[0] ? "; no guest here can have these CPU features: CPUID " : "", more);
 		return;
 	}
 	/* Its operator's choice, or a lie; this host's operator has to know. */

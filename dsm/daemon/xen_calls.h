@@ -174,8 +174,8 @@ struct dsm_xen_calls {
 	int (*set_time)(struct dsm_xen *xen, const struct dsm_vcpu_msg *time);
 	/**
 	 * Its CPU policy, in bytes that only the same function elsewhere reads.
-	 * @text: features in it that guests of this host don't have by themselves; "": none,
-	 * or not known.  DSM_ENGINE_TEXT bytes.
+	 * @text: features in it that guests of this host don't have by themselves, or, after
+	 * an error, can't have; "": none, or not known.  DSM_ENGINE_TEXT bytes.
 	 * Return: 0; -E2BIG; -EINVAL: these are none; -errno: not on this host.
 	 */
 	int (*get_policy)(struct dsm_xen *xen, uint8_t *bytes, unsigned int size);

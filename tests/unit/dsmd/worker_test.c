@@ -420,7 +420,8 @@ static void vcpus_that_do_not_start(const void *argument)
 	} table[] = {
 		{ "it has no TSC to compare, or we have none", 0, 0, 0 },
 		{ "it has no TSC to compare, or we have none", 1, 0, 0 },
-		{ "its CPU policy can't be that of this host: Invalid argument", UINT32_MAX, -EINVAL, 0 },
+		{ "its CPU policy can't be that of this host: Invalid argument; no guest here can have these CPU features: "
+		  "CPUID 0x7.0.ebx=0x400", UINT32_MAX, -EINVAL, 0 },
 		{ "Xen does not take its time: Device or resource busy", UINT32_MAX, 0, -EBUSY },
 	};
 	unsigned int i;
@@ -432,6 +433,8 @@ static void vcpus_that_do_not_start(const void *argument)
 		without_tsc = table[i].without_tsc;
 		begin(2);
 		node[1].xen.break_policy = table[i].policy;
+		if (table[i].policy)
+			strcpy(node[1].xen.more_features, "0x7.0.ebx=0x400");
 		node[1].xen.break_time = table[i].time;
 		UNTIL(all_in(DSM_WORKER_FAILED));
 		CHECK(strstr(node[1].why, table[i].words) && strstr(node[1].why, host_names[0]), "%s",

@@ -519,7 +519,7 @@ int xc_dsm_set_time(xc_interface *xch, uint32_t domid, const xen_dsm_time_t *tim
 }
 
 struct xc_cpu_policy {
-	bool is_default;		/* of guests of this host */
+	unsigned int system;		/* of this host: XEN_SYSCTL_cpu_policy_*; 0: of a domain */
 };
 
 xc_cpu_policy_t *xc_cpu_policy_init(void)
@@ -544,9 +544,10 @@ int xc_cpu_policy_get_size(xc_interface *xch, uint32_t *nr_leaves, uint32_t *nr_
 int xc_cpu_policy_get_system(xc_interface *xch, unsigned int policy_idx, xc_cpu_policy_t *policy)
 {
 	(void)xch;
-	CHECK(policy_idx == XEN_SYSCTL_cpu_policy_hvm_default, "%u", policy_idx);
+	CHECK(policy_idx == XEN_SYSCTL_cpu_policy_hvm_default || policy_idx == XEN_SYSCTL_cpu_policy_hvm_max,
+	      "%u", policy_idx);
 	ZERO_OR(policy_system);
-	policy->is_default = true;
+	policy->system = policy_idx;
 	return 0;
 }
 
@@ -575,8 +576,10 @@ int xc_cpu_policy_serialise(xc_interface *xch, const xc_cpu_policy_t *policy, xe
 
 	(void)xch;
 	ZERO_OR(serialise);
-	if (policy->is_default) {
+	if (policy->system) {
 		leaves[0] = (xen_cpuid_leaf_t){ 0x7, 0, 0, 0xf0, 0xff, 0 };
+		if (policy->system == XEN_SYSCTL_cpu_policy_hvm_max)
+			leaves[0].b |= 0x100;
 		leaves[1] = (xen_cpuid_leaf_t){ 0x80000001, XEN_CPUID_NO_SUBLEAF, 0, 0, 0, 1 };
 		*nr_leaves = 2;
 		*nr_msrs = 0;
@@ -1119,9 +1122,16 @@ static void before_the_start(const void *argument)
 	leaf[2] = (xen_cpuid_leaf_t){ 0x2, XEN_CPUID_NO_SUBLEAF, ~0u, ~0u, ~0u, ~0u };
 	CHECK(!opened->calls->set_policy(opened, bytes, sizeof(bytes), more), "a policy");
 	CHECK(!strcmp(more, "0x7.0.ebx=0x100, 0x80000001.0.ecx=0x2, 0x80000001.0.edx=0x2"), "'%s'", more);
-	leaf[0].b = 0xf0;
+	/* What no guest here can have is why it is none. */
+	leaf[0].b |= 0x400;
 	leaf[1].c = 0;
 	leaf[1].d = 0;
+	xen.fail_at = "policy_set";
+	xen.fail_errno = EINVAL;
+	CHECK(opened->calls->set_policy(opened, bytes, sizeof(bytes), more) == -EINVAL &&
+	      !strcmp(more, "0x7.0.ebx=0x400"), "'%s'", more);
+	xen.fail_at = NULL;
+	leaf[0].b = 0xf0;
 	CHECK(!opened->calls->set_policy(opened, bytes, sizeof(bytes), more) && !more[0], "'%s'", more);
 	leaf[0].b = 0x1f0;
 	for (i = 0; i < NR(unknown); i++) {

@@ -17,6 +17,7 @@ typedef struct xc_cpu_policy xc_cpu_policy_t;
 xc_cpu_policy_t *xc_cpu_policy_init(void);
 void xc_cpu_policy_destroy(xc_cpu_policy_t *policy);
 /* xen/sysctl.h and xen/arch-x86/xen.h */
+#define XEN_SYSCTL_cpu_policy_hvm_max 3
 #define XEN_SYSCTL_cpu_policy_hvm_default 5
 #define XEN_CPUID_NO_SUBLEAF 0xffffffffu
 int xc_cpu_policy_get_system(xc_interface *xch, unsigned int policy_idx, xc_cpu_policy_t *policy);
