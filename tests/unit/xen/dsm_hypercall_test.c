@@ -502,6 +502,19 @@ static const struct call abroad[] = {
 
 /* ---- Cases ---- */
 
+/* Of what is refused (0: nothing is) to a vCPU elsewhere the log has a line. */
+static void said(const char *what, unsigned long nr, unsigned long op)
+{
+    char words[sizeof(fake_said)] = "";
+
+    if ( nr && dsm.slice )
+        snprintf(words, sizeof(words),
+                 "DSM: hypercall %lu, operation %lu, is refused on this host\n",
+                 nr, op);
+    if ( strcmp(fake_said, words) )
+        die("%s: the log has \"%s\", not \"%s\"", what, fake_said, words);
+}
+
 static void check(const struct call *list, unsigned int nr)
 {
     struct cpu_user_regs regs;
@@ -510,8 +523,11 @@ static void check(const struct call *list, unsigned int nr)
     for ( i = 0; i < nr; i++ )
     {
         const struct call *c = &list[i];
-        enum dsm_hcall rc = call(c, &regs);
+        enum dsm_hcall rc;
 
+        fake_said[0] = 0;
+        rc = call(c, &regs);
+        said(c->name, c->answered && c->answer == -ENOSYS ? c->rax : 0, c->rdi);
         if ( strcmp(looked_at, c->pages) )
             die("%s: looks at \"%s\", not at \"%s\"", c->name, looked_at,
                 c->pages);
@@ -797,7 +813,14 @@ static void narrow(void)
     expect("32 bits", dsm_hcall_begin(&regs, X86_MODE_32BIT),
            DSM_HCALL_ANSWERED);
     expect("RAX", regs.rax, -ENOSYS);
+    said("at home", 0, 0);
     expect("the gate is free", dsm_vcpu.in_hcall, false);
+    dsm.slice = 1;
+    regs = (struct cpu_user_regs){ .rax = __HYPERVISOR_sched_op,
+                                   .rdi = SCHEDOP_block };
+    expect("32 bits elsewhere", dsm_hcall_begin(&regs, X86_MODE_32BIT),
+           DSM_HCALL_ANSWERED);
+    said("32 bits elsewhere", __HYPERVISOR_sched_op, SCHEDOP_block);
 }
 
 static const struct test_case cases[] = {

@@ -150,6 +150,21 @@ def test_hypercall_case(name: str) -> None:
 
 # As MUTANTS, of dsm_hypercall.c.
 HYPERCALL_MUTANTS = {
+    "nobody hears what is refused to a vCPU elsewhere": (
+        "    if ( rc == -ENOSYS )\n        say_refused(curr, regs);\n\n",
+        "",
+        "vCPUs of another slice",
+    ),
+    "what is refused at home is said": (
+        "    if ( v->domain->arch.dsm->slice )\n        gprintk(",
+        "    if ( 1 )\n        gprintk(",
+        "pages that each call needs",
+    ),
+    "nobody hears what code of 32 bits is refused": (
+        "        say_refused(curr, regs);\n        regs->rax = -ENOSYS;\n        return",
+        "        regs->rax = -ENOSYS;\n        return",
+        "a guest of 32 bits",
+    ),
     "waits for a page that stays": (
         "    if ( dsm_is_uncached(v->domain, _gfn(gfn)) )",
         "    if ( 0 )",
@@ -267,8 +282,8 @@ HYPERCALL_MUTANTS = {
         "pages that each call needs",
     ),
     "whatever is called runs": (
-        "    default:\n        return -ENOSYS;\n    }\n}\n\nenum dsm_hcall",
-        "    default:\n        return 0;\n    }\n}\n\nenum dsm_hcall",
+        "    default:\n        return -ENOSYS;\n    }\n}\n\n/*\n * A vCPU of another host",
+        "    default:\n        return 0;\n    }\n}\n\n/*\n * A vCPU of another host",
         "pages that each call needs",
     ),
     "32-bit guests": ("    if ( mode != X86_MODE_64BIT )", "    if ( 0 )", "a guest of 32 bits"),

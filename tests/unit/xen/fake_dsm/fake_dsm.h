@@ -389,7 +389,11 @@ enum { XSM_PRIV, XSM_DM_PRIV };
 #define XENLOG_G_ERR
 #define PRI_gfn "05lx"
 #define printk(...) printf("# " __VA_ARGS__)
-#define gprintk(level, ...) printf("# " __VA_ARGS__)
+/* What was said last. */
+__attribute__((weak)) char fake_said[160];
+#define gprintk(level, ...) \
+    (snprintf(fake_said, sizeof(fake_said), __VA_ARGS__), \
+     printf("# %s", fake_said))
 
 /* Pages that are mapped for good. */
 #define gfn_to_gaddr(g) (gfn_x(g) << 12)

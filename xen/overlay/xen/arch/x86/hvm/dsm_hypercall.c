@@ -710,6 +710,18 @@ static int prepare(struct vcpu *v, const struct cpu_user_regs *regs)
     }
 }
 
+/*
+ * A vCPU of another host than the guest's home: its kernel does what nobody
+ * does there.  The log's limit for what guests cause holds.
+ */
+static void say_refused(const struct vcpu *v, const struct cpu_user_regs *regs)
+{
+    if ( v->domain->arch.dsm->slice )
+        gprintk(XENLOG_WARNING,
+                "DSM: hypercall %lu, operation %lu, is refused on this host\n",
+                regs->rax, regs->rdi);
+}
+
 enum dsm_hcall dsm_hcall_begin(struct cpu_user_regs *regs, unsigned int mode)
 {
     struct vcpu *curr = current;
@@ -719,6 +731,7 @@ enum dsm_hcall dsm_hcall_begin(struct cpu_user_regs *regs, unsigned int mode)
 
     if ( mode != X86_MODE_64BIT )
     {
+        say_refused(curr, regs);
         regs->rax = -ENOSYS;
         return DSM_HCALL_ANSWERED;
     }
@@ -745,6 +758,9 @@ enum dsm_hcall dsm_hcall_begin(struct cpu_user_regs *regs, unsigned int mode)
 
     if ( rc == WAITING )
         return DSM_HCALL_RETRY;
+
+    if ( rc == -ENOSYS )
+        say_refused(curr, regs);
 
     regs->rax = rc > 0 ? 0 : rc;
 
