@@ -30,6 +30,11 @@ static void check_books(void)
 
 	for (extent = 0; extent < MAX_BLOCKS * BLOCK_EXTENTS; extent++) {
 		n += machine.has_memory[extent];
+		CHECK(extent >= node.range.nr_blocks * BLOCK_EXTENTS ||
+		      (test_bit(extent, node.populated) == machine.has_memory[extent] &&
+		       (machine.no_types ||
+			test_bit(extent, node.torn) == (machine.pages[extent] % ELASTIC_EXTENT_PAGES != 0))),
+		      "extent %u has %u pages", extent, machine.pages[extent]);
 		if (!machine.online[extent / BLOCK_EXTENTS] || !(extent % BLOCK_EXTENTS))
 			continue;
 		allocator += !machine.in_balloon[extent];
@@ -46,7 +51,6 @@ static void check_books(void)
 	      draining_key);
 	CHECK(node_isset(node.nid, draining_nodes) == node.draining,
 	      "the allocator's mask");
-	CHECK(!machine.split_pages, "%u pages are lost", machine.split_pages);
 	CHECK(machine.hotplug_locked == 0, "a lock is held");
 }
 
@@ -584,18 +588,258 @@ static void refused_and_no_room(const void *argument)
 /* Another kernel had the node; this one comes by kexec and knows of nothing. */
 static void memory_of_a_kernel_before(const void *argument)
 {
-	unsigned int extent;
-
+	give_extents(0, 100);
+	machine.left_behind = elastic_kib(100);
 	boot(4);
-	for (extent = 0; extent < 100; extent++) {
-		machine.has_memory[extent] = 1;
-		machine.memory++;
-		machine.room--;
-	}
-	CHECK(elastic_reclaim(&node) == 100, "%u extents are left", machine.memory);
 	CHECK(!machine.memory, "%u extents are left", machine.memory);
+	CHECK(node.state == ELASTIC_OFFLINE, "%s", elastic_state_name(node.state));
 	CHECK(!ask(4 * BLOCK_EXTENTS), "%s", machine.log);
 	check_online(4 * BLOCK_EXTENTS);
+}
+
+/* ... and Xen keeps some of it, or has some of it already. */
+static void memory_that_a_kernel_before_cannot_give_back(const void *argument)
+{
+	const bool *reattach = argument;
+
+	give_extents(0, 100);
+	machine.refuses[7] = true;
+	machine.refuses_page[9] = 100 + 1;
+	lose_pages(20, 0, 1);
+	machine.left_behind = elastic_kib(100);
+	boot(4);
+	CHECK(node.state == ELASTIC_RESIDUAL, "%s", elastic_state_name(node.state));
+	CHECK(elastic_populated(&node) == 2 && machine.pages[9] == 1, "%u extents, %u pages",
+	      elastic_populated(&node), machine.pages[9]);
+	check_books();
+	if (*reattach) {
+		CHECK(!ask(4 * BLOCK_EXTENTS), "%s", machine.log);
+		check_online(4 * BLOCK_EXTENTS);
+	}
+	machine.refuses[7] = false;
+	machine.refuses_page[9] = 0;
+	CHECK(!ask(0), "%s", machine.log);
+	check_gone();
+}
+
+/* ---- Xen stops within an extent ---- */
+
+/* At any page: what it has by then comes back, and the extent is used as before. */
+static void torn_and_mended(const void *argument)
+{
+	static const unsigned int at[] = { 0, 1, 100, 510, 511 };
+	unsigned int i;
+
+	machine.elsewhere = *(const bool *)argument;
+	attach_all(4);
+	for (i = 0; i < ARRAY_SIZE(at); i++) {
+		machine.refuses_page[240] = at[i] + 1;
+		node.nr_split = 0;
+		CHECK(!ask(256 - 30), "page %u: %s", at[i], machine.log);
+		check_online(256 - 30);
+		CHECK(machine.pages[240] == ELASTIC_EXTENT_PAGES && !machine.in_balloon[240],
+		      "page %u: %u pages", at[i], machine.pages[240]);
+		CHECK(!node.nr_split == !at[i], "page %u: %llu extents were in pieces", at[i],
+		      (unsigned long long)node.nr_split);
+		CHECK(!ask(256), "page %u: %s", at[i], machine.log);
+		check_online(256);
+	}
+	machine.refuses_page[240] = 0;
+	CHECK(!ask(0), "%s", machine.log);
+	check_gone();
+}
+
+/* A part of it was not there; or all of it. */
+static void torn_by_others(const void *argument)
+{
+	attach_all(4);
+	lose_pages(240, 300, 310);
+	lose_pages(241, 0, ELASTIC_EXTENT_PAGES);
+	CHECK(!ask(256 - 30), "%s", machine.log);
+	check_online(256 - 30);
+	CHECK(node.nr_split == 1, "%llu extents were in pieces", (unsigned long long)node.nr_split);
+	CHECK(!machine.pages[241] && machine.in_balloon[241], "%u pages", machine.pages[241]);
+	CHECK(!ask(0), "%s", machine.log);
+	check_gone();
+}
+
+static void tear(int pages_left)
+{
+	attach_all(4);
+	machine.refuses_page[240] = 100 + 1;
+	machine.pages_left = pages_left;
+	CHECK(!ask(256 - 30), "%s", machine.log);
+	check_online(256 - 30);
+	CHECK(machine.pages[240] == ELASTIC_EXTENT_PAGES - 100 + pages_left &&
+	      machine.in_balloon[240], "%u pages", machine.pages[240]);
+}
+
+/* No memory for what Xen has: nobody uses the rest, until there is some. */
+static void torn_for_a_while(const void *argument)
+{
+	static const int left[] = { 0, 99 };
+	unsigned int i = *(const unsigned int *)argument;
+
+	tear(left[i]);
+	CHECK(ask(256 - 20) == -ENOMEM, "%s", machine.log);
+	CHECK(strstr(node.error, "in pieces at pfn 0x11e000"), "'%s'", node.error);
+	check_online(256 - 30);
+	machine.pages_left = -1;
+	CHECK(!ask(256 - 20), "%s", machine.log);
+	check_online(256 - 20);
+	CHECK(machine.pages[240] == ELASTIC_EXTENT_PAGES && !machine.in_balloon[240],
+	      "%u pages", machine.pages[240]);
+}
+
+/* What is torn goes first, and before anything in use; as far as Xen takes it. */
+static void torn_goes_first(const void *argument)
+{
+	unsigned int moved;
+
+	tear(0);
+	CHECK(!ask(256 - 32), "%s", machine.log);
+	check_online(256 - 32);
+	CHECK(machine.pages[240] == 1, "%u pages", machine.pages[240]);
+	machine.refuses_page[240] = 0;
+	memset(machine.in_use, true, sizeof(machine.in_use));
+	moved = machine.moved;
+	CHECK(!ask(256 - 33), "%s", machine.log);
+	check_online(256 - 33);
+	CHECK(!machine.pages[240] && machine.moved == moved, "%u pages, %u extents were moved",
+	      machine.pages[240], machine.moved - moved);
+}
+
+/* Whoever moves what is before and behind it leaves it alone. */
+static void torn_among_others(const void *argument)
+{
+	attach_all(4);
+	machine.in_use[239] = machine.in_use[241] = true;
+	machine.refuses_page[240] = 100 + 1;
+	machine.pages_left = 0;
+	CHECK(!ask(256 - 30), "%s", machine.log);
+	check_online(256 - 30);
+	memset(machine.in_use, true, sizeof(machine.in_use));
+	CHECK(!ask(256 - 34), "%s", machine.log);
+	check_online(256 - 34);
+	CHECK(!machine.has_memory[239] && machine.pages[240] == 1 && !machine.has_memory[241] &&
+	      machine.moved == 4, "%u pages, %u extents were moved", machine.pages[240], machine.moved);
+}
+
+/* Of two, one, and of free memory the rest; or none after the first if it is called off. */
+static void torn_as_many_as_wanted(const void *argument)
+{
+	const bool *called_off = argument;
+	unsigned long long before;
+
+	attach_all(4);
+	machine.refuses_page[230] = machine.refuses_page[240] = 100 + 1;
+	machine.pages_left = 0;
+	CHECK(!ask(256 - 30), "%s", machine.log);
+	check_online(256 - 30);
+	machine.refuses_page[230] = machine.refuses_page[240] = 0;
+	machine.cancel_at = *called_off ? 2 : 0;	/* at its first page */
+	machine.new_target = 256 - 30;
+	CHECK(ask(256 - (*called_off ? 40 : 31)) == (*called_off ? -ECANCELED : 0), "%s", machine.log);
+	check_online(256 - 31);
+	CHECK(!machine.pages[230] && machine.pages[240] == ELASTIC_EXTENT_PAGES - 100, "%u and %u pages",
+	      machine.pages[230], machine.pages[240]);
+	machine.cancel_at = 0;
+	before = node.nr_taken_free;
+	CHECK(!ask(256 - 33), "%s", machine.log);
+	check_online(256 - 33);
+	CHECK(!machine.pages[240] && node.nr_taken_free == before + 1, "%u pages, %llu were free",
+	      machine.pages[240], (unsigned long long)node.nr_taken_free - before);
+}
+
+static void torn_and_detached(const void *argument)
+{
+	machine.in_use[239] = machine.in_use[241] = true;
+	tear(0);
+	machine.refuses_page[240] = 0;
+	machine.pages_left = -1;
+	CHECK(!ask(0), "%s", machine.log);
+	check_gone();
+	CHECK(!node.nr_split, "it was mended first");
+}
+
+/* Somebody takes its block offline, and back: what is torn is not online by that. */
+static void torn_and_onlined_again(const void *argument)
+{
+	struct memory_block *block = &machine.blocks[3];
+
+	tear(0);
+	lock_device_hotplug();
+	CHECK(!device_offline(&block->dev), "it stays");
+	block->online_type = MMOP_ONLINE_MOVABLE;
+	CHECK(!device_online(&block->dev), "it stays offline");
+	unlock_device_hotplug();
+	CHECK(machine.in_balloon[240] && !machine.in_balloon[241 - 64], "in use");
+	check_online(256 - 30);
+}
+
+/* Of a block that has left, of its struct pages, too. */
+static void torn_stray(const void *argument)
+{
+	const unsigned int extent = *(const unsigned int *)argument;
+
+	attach_all(4);
+	machine.refuses_page[extent] = 100 + 1;
+	machine.pages_left = 0;
+	CHECK(ask(0) == -EBUSY, "%s", machine.log);
+	CHECK(node.state == ELASTIC_RESIDUAL && elastic_populated(&node) == 1, "%s, %u extents",
+	      elastic_state_name(node.state), elastic_populated(&node));
+	CHECK(!strcmp(node.reason, "Xen does not take back 1 extents"), "'%s'", node.reason);
+	CHECK(machine.pages[extent] == 1, "%u pages", machine.pages[extent]);
+	check_books();
+	CHECK(ask(256) == -ENOMEM, "%s", machine.log);
+	CHECK(strstr(node.error, "in pieces"), "'%s'", node.error);
+	CHECK(machine.pages[extent] == 1, "%u pages", machine.pages[extent]);
+	check_books();
+	machine.pages_left = -1;
+	CHECK(!ask(256), "%s", machine.log);
+	check_online(256);
+	machine.refuses_page[extent] = 0;
+	CHECK(!ask(0), "%s", machine.log);
+	check_gone();
+}
+
+/* Xen does not say what is there: then nobody uses it. */
+static void torn_for_all_we_know(const void *argument)
+{
+	attach_all(4);
+	machine.no_types = true;
+	machine.refuses_page[240] = 1;
+	CHECK(!ask(256 - 30), "%s", machine.log);
+	check_online(256 - 30);
+	CHECK(machine.in_balloon[240], "handed out");
+	CHECK(!ask(256 - 32), "%s", machine.log);
+	check_online(256 - 32);
+	CHECK(ask(256 - 31) == -ENOSYS, "%s", machine.log);
+	machine.no_types = false;
+	CHECK(!ask(256 - 20), "%s", machine.log);
+	check_online(256 - 20);
+	CHECK(!machine.in_balloon[240], "not used");
+}
+
+/* Single pages that Xen gave, and does not take back. */
+static void torn_as_it_comes(const void *argument)
+{
+	boot(2);
+	CHECK(!ask(BLOCK_EXTENTS), "%s", machine.log);
+	machine.in_pieces = true;
+	machine.pages_left = ELASTIC_EXTENT_PAGES + 100;
+	machine.refuses_page[65] = 50 + 1;
+	CHECK(ask(2 * BLOCK_EXTENTS) == -ENOMEM, "%s", machine.log);
+	/* What Xen has not taken back counts. */
+	check_online(BLOCK_EXTENTS);
+	CHECK(machine.pages[65] == 50 && !machine.pages[64], "%u and %u pages", machine.pages[65],
+	      machine.pages[64]);
+	machine.refuses_page[65] = 0;
+	CHECK(!ask(BLOCK_EXTENTS - 1), "%s", machine.log);
+	check_online(BLOCK_EXTENTS - 1);
+	CHECK(!machine.pages[65] && machine.has_memory[BLOCK_EXTENTS - 2], "%u pages", machine.pages[65]);
+	CHECK(!ask(0), "%s", machine.log);
+	check_gone();
 }
 
 /* ---- Is there room? ---- */
@@ -771,6 +1015,7 @@ static void memory_in_pieces(const void *argument)
 	machine.pages_left = ELASTIC_EXTENT_PAGES + 100;
 	CHECK(ask(2 * BLOCK_EXTENTS) == -ENOMEM, "%s", machine.log);
 	check_online(BLOCK_EXTENTS);
+	CHECK(!machine.pages[65], "%u pages", machine.pages[65]);
 }
 
 /* ---- Another size ---- */
@@ -1083,6 +1328,7 @@ int main(int argc, char **argv)
 	static const enum reason new_target = NEW_TARGET, grows = GUEST_GROWS,
 				 oom = OOM, beside_cache = OOM_BESIDE_CACHE;
 	static const bool no, yes = true;
+	static const unsigned int numbers[] = { 0, 1, 70, 64 };
 	static const struct test_case cases[] = {
 		{ "driver: attach and detach", there_and_back },
 		{ "driver: a detach is called off at each step",
@@ -1135,6 +1381,25 @@ int main(int argc, char **argv)
 		  refused_extents, &yes },
 		{ "driver: an attach fails with an extent that Xen refused",
 		  refused_and_no_room },
+		{ "driver: what Xen keeps of the kernel before a kexec",
+		  memory_that_a_kernel_before_cannot_give_back, &no },
+		{ "driver: what Xen keeps of the kernel before, used again",
+		  memory_that_a_kernel_before_cannot_give_back, &yes },
+		{ "torn: mended at once", torn_and_mended, &no },
+		{ "torn: mended on a CPU of another host", torn_and_mended, &yes },
+		{ "torn: among others", torn_among_others },
+		{ "torn: as many as are wanted", torn_as_many_as_wanted, &no },
+		{ "torn: as many as until it is called off", torn_as_many_as_wanted, &yes },
+		{ "torn: by others", torn_by_others },
+		{ "torn: not used until it is whole", torn_for_a_while, &numbers[0] },
+		{ "torn: mended in part", torn_for_a_while, &numbers[1] },
+		{ "torn: goes first", torn_goes_first },
+		{ "torn: leaves with its node", torn_and_detached },
+		{ "torn: its block goes offline and online", torn_and_onlined_again },
+		{ "torn: of a block that has left", torn_stray, &numbers[2] },
+		{ "torn: struct pages", torn_stray, &numbers[3] },
+		{ "torn: for all we know", torn_for_all_we_know },
+		{ "torn: as it comes", torn_as_it_comes },
 		{ "driver: memory of the kernel before a kexec",
 		  memory_of_a_kernel_before },
 		{ "driver: what programs and Xen are told", contract },

@@ -195,6 +195,7 @@ static void boot(void)
 	CHECK(!elastic_range_init(&node.range, START, 512 * MiB, 128 * MiB,
 				  ELASTIC_EXTENT_BYTES), "range");
 	node.populated = calloc(256 / 64, 8);
+	node.torn = calloc(256 / 64, 8);
 	bitmap_set(node.populated, 0, 256);
 	CHECK(!elastic_evac_init(), "workqueue");
 }

@@ -119,6 +119,18 @@ static inline bool bitmap_empty(const unsigned long *map, unsigned int size)
 	return next_bit(map, size, 0, true) == size;
 }
 
+#define DECLARE_BITMAP(name, bits)	unsigned long name[((bits) + WORD_BITS - 1) / WORD_BITS]
+#define bitmap_zero(map, bits)		bitmap_clear(map, 0, bits)
+
+static inline unsigned int bitmap_weight(const unsigned long *map, unsigned int size)
+{
+	unsigned int bit, n = 0;
+
+	for_each_set_bit(bit, map, size)
+		n++;
+	return n;
+}
+
 #define GFP_KERNEL	0
 typedef unsigned int gfp_t;
 #define __GFP_THISNODE		0x100U
@@ -555,6 +567,10 @@ struct xen_memory_reservation {
 };
 #define set_xen_guest_handle(handle, value)	((handle) = (value))
 long HYPERVISOR_memory_op(unsigned int command, void *argument);
+#define HVMOP_get_mem_type	15
+enum { HVMMEM_ram_rw, HVMMEM_ram_ro, HVMMEM_mmio_dm };
+struct xen_hvm_get_mem_type { u16 domid, mem_type, pad[2]; u64 pfn; };
+int HYPERVISOR_hvm_op(int command, void *argument);
 long work_on_cpu(int cpu, long (*call)(void *), void *argument);
 struct xenbus_transaction { unsigned int id; };
 #define XBT_NIL		((struct xenbus_transaction){ 0 })

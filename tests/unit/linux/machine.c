@@ -227,17 +227,79 @@ void try_to_freeze(void)
 
 /* ---- Xen ---- */
 
-static bool one_page(unsigned int command)
+static void give_page(unsigned long extent, unsigned int page)
 {
-	if (command != XENMEM_populate_physmap) {
-		CHECK(machine.split_pages-- > 0, "a page that it never gave");
-		return true;
+	CHECK(!machine.there[extent][page], "page %u of extent %lu is populated twice", page, extent);
+	machine.there[extent][page] = true;
+	machine.memory += !machine.pages[extent]++;
+	machine.has_memory[extent] = 1;
+}
+
+void give_extents(unsigned int first, unsigned int count)
+{
+	unsigned int page;
+
+	for (; count--; first++) {
+		for (page = 0; page < ELASTIC_EXTENT_PAGES; page++)
+			give_page(first, page);
 	}
-	if (!machine.in_pieces || !machine.pages_left)
+}
+
+void lose_pages(unsigned int extent, unsigned int first, unsigned int end)
+{
+	for (; first < end; first++)
+		machine.there[extent][first] = false, machine.pages[extent]--;
+	machine.has_memory[extent] = !!machine.pages[extent];
+	machine.memory -= !machine.pages[extent];
+}
+
+static bool take_page(unsigned long extent, unsigned int page)
+{
+	if (!machine.there[extent][page] || machine.refuses[extent] ||
+	    machine.refuses_page[extent] == page + 1)
+		return false;
+	machine.there[extent][page] = false;
+	machine.has_memory[extent] = !!--machine.pages[extent];
+	machine.memory -= !machine.pages[extent];
+	return true;
+}
+
+/* Whole, or as far as it goes: Xen ends at the first page that it refuses. */
+static bool take_extent(unsigned long extent)
+{
+	unsigned int page;
+
+	for (page = 0; page < ELASTIC_EXTENT_PAGES; page++) {
+		if (!take_page(extent, page))
+			return false;
+	}
+	return true;
+}
+
+/* Single pages: where it has no others, and for an extent of which some are there. */
+static bool one_page(unsigned int command, unsigned long extent, unsigned int page)
+{
+	if (command != XENMEM_populate_physmap)
+		return take_page(extent, page);
+	if (!(machine.in_pieces || machine.has_memory[extent]) || !machine.pages_left)
 		return false;
 	machine.pages_left -= machine.pages_left > 0;
-	machine.split_pages++;
+	give_page(extent, page);
 	return true;
+}
+
+/* On another host nobody knows better than that there is nothing. */
+int HYPERVISOR_hvm_op(int command, void *argument)
+{
+	struct xen_hvm_get_mem_type *type = argument;
+	unsigned long page = type->pfn - (START >> 12);
+
+	CHECK(command == HVMOP_get_mem_type && page / ELASTIC_EXTENT_PAGES < MAX_EXTENTS, "page %#lx", page);
+	if (machine.no_types)
+		return -ENOSYS;
+	type->mem_type = machine.there[page / ELASTIC_EXTENT_PAGES][page % ELASTIC_EXTENT_PAGES] &&
+			 !machine.elsewhere ? HVMMEM_ram_rw : HVMMEM_mmio_dm;
+	return 0;
 }
 
 long work_on_cpu(int cpu, long (*call)(void *), void *argument)
@@ -269,24 +331,7 @@ long HYPERVISOR_memory_op(unsigned int command, void *argument)
 		extent = (r->extent_start[done] - (START >> 12)) >>
 			 ELASTIC_EXTENT_ORDER;
 		CHECK(extent < MAX_EXTENTS, "extent %lu", extent);
-		if (r->extent_order != ELASTIC_EXTENT_ORDER) {
-			if (!one_page(command))
-				break;
-			if (machine.split_pages == ELASTIC_EXTENT_PAGES) {
-				machine.split_pages = 0;
-				machine.memory++;
-				machine.has_memory[extent] = 1;
-			}
-		} else if (command == XENMEM_populate_physmap) {
-			CHECK(!machine.has_memory[extent],
-			      "extent %lu is populated twice", extent);
-			if (!machine.room || machine.in_pieces ||
-			    fails(PART_POPULATE))
-				break;
-			machine.room--;
-			machine.memory++;
-			machine.has_memory[extent] = 1;
-		} else {
+		if (command != XENMEM_populate_physmap) {
 			CHECK(!machine.online[extent / BLOCK_EXTENTS] ||
 			      machine.in_balloon[extent],
 			      "extent %lu is given back while it is online",
@@ -296,11 +341,24 @@ long HYPERVISOR_memory_op(unsigned int command, void *argument)
 			      "extent %lu: %u pages are marked", extent, machine.marked[extent]);
 			CHECK(!machine.frozen[extent], "%u pages of extent %lu have no reference",
 			      machine.frozen[extent], extent);
-			if (!machine.has_memory[extent] || machine.refuses[extent])
+		}
+		if (r->extent_order != ELASTIC_EXTENT_ORDER) {
+			CHECK(!r->extent_order, "order %u", r->extent_order);
+			if (!one_page(command, extent, (r->extent_start[done] - (START >> 12)) %
+						       ELASTIC_EXTENT_PAGES))
+				break;
+		} else if (command == XENMEM_populate_physmap) {
+			CHECK(!machine.has_memory[extent],
+			      "extent %lu is populated twice", extent);
+			if (!machine.room || machine.in_pieces ||
+			    fails(PART_POPULATE))
+				break;
+			machine.room--;
+			give_extents(extent, 1);
+		} else {
+			if (!take_extent(extent))
 				break;
 			machine.room++;
-			machine.memory--;
-			machine.has_memory[extent] = 0;
 		}
 	}
 	return done;
@@ -427,7 +485,7 @@ static void check_references(unsigned int block, bool dropped)
 	unsigned int extent = block * BLOCK_EXTENTS + 1;
 
 	for (; extent < (block + 1) * BLOCK_EXTENTS; extent++) {
-		int expected = dropped && !machine.has_memory[extent] ?
+		int expected = dropped && machine.pages[extent] != ELASTIC_EXTENT_PAGES ?
 			       -(int)ELASTIC_EXTENT_PAGES : 0;
 
 		CHECK(machine.references[extent] == expected, "extent %u: %d", extent,
@@ -477,7 +535,7 @@ int add_memory_driver_managed(int group, u64 start, u64 size, const char *name,
 {
 	unsigned int block = block_at(start);
 
-	CHECK(machine.has_memory[block * BLOCK_EXTENTS],
+	CHECK(machine.pages[block * BLOCK_EXTENTS] == ELASTIC_EXTENT_PAGES,
 	      "block %u: its struct pages have no memory", block);
 	CHECK(flags & MHP_STAY_OFFLINE, "somebody else would online it");
 	CHECK(mhp_default_online_type == MMOP_ONLINE_KERNEL,
@@ -573,7 +631,7 @@ bool take_free_pages(struct page *page, unsigned int order)
 	CHECK(machine.hotplug_locked, "taken without the lock");
 	CHECK(order == ELASTIC_EXTENT_ORDER && machine.online[extent / BLOCK_EXTENTS],
 	      "extent %u", extent);
-	CHECK(machine.has_memory[extent], "extent %u is empty", extent);
+	CHECK(elastic_has_memory(&node, extent), "extent %u is empty", extent);
 	CHECK(machine.looked_at == extent / BLOCK_EXTENTS && machine.looks >= BLOCK_EXTENTS * 8,
 	      "a fault under zone->lock");
 	work_on(ELASTIC_EXTENT_PAGES);
@@ -593,7 +651,7 @@ int alloc_contig_range(unsigned long pfn, unsigned long end, int type, int gfp)
 
 	CHECK(machine.hotplug_locked, "taken without the lock");
 	for (extent = first; extent <= last; extent++) {
-		CHECK(machine.has_memory[extent], "extent %u is empty", extent);
+		CHECK(elastic_has_memory(&node, extent), "extent %u is empty", extent);
 		if (machine.busy[extent]) {
 			pass(machine.busy_ms);
 			return -EBUSY;
@@ -614,7 +672,8 @@ void generic_online_page(struct page *page, unsigned int order)
 
 	CHECK(order == ELASTIC_EXTENT_ORDER && machine.online[extent / BLOCK_EXTENTS],
 	      "extent %u", extent);
-	CHECK(machine.has_memory[extent], "extent %u is empty", extent);
+	CHECK(machine.pages[extent] == ELASTIC_EXTENT_PAGES, "extent %u has %u pages", extent,
+	      machine.pages[extent]);
 	CHECK(machine.in_balloon[extent], "extent %u is given twice", extent);
 	CHECK(!machine.frozen[extent], "extent %u has no references", extent);
 	work_on(ELASTIC_EXTENT_PAGES);
@@ -654,7 +713,7 @@ void elastic_store_progress(const struct elastic_node *unused)
 }
 
 int elastic_store_node(struct elastic_node *unused) { return 0; }
-u64 elastic_store_left_behind(const struct elastic_node *unused) { return 0; }
+u64 elastic_store_left_behind(const struct elastic_node *unused) { return machine.left_behind; }
 void elastic_store_hello(void) { }
 void elastic_store_goodbye(void) { }
 void elastic_store_ack(u64 generation) { machine.acked++; }

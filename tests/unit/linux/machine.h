@@ -31,12 +31,16 @@ enum part {
 struct machine {
 	/* Xen */
 	unsigned char has_memory[MAX_EXTENTS];
+	unsigned short pages[MAX_EXTENTS];	/* of an extent, that are there */
+	bool there[MAX_EXTENTS][ELASTIC_EXTENT_PAGES];
 	bool refuses[MAX_EXTENTS];
-	unsigned int memory;		/* extents */
+	unsigned short refuses_page[MAX_EXTENTS];	/* + 1: it stops there; 0: nowhere */
+	bool no_types;			/* it does not say what is there */
+	unsigned int memory;		/* extents, whole or in part */
+	u64 left_behind;		/* KiB, by a kernel before */
 	int room;			/* extents that it can still give */
 	bool in_pieces;			/* it has single pages only */
-	int pages_left;			/* ... so many, -1: no limit */
-	unsigned int split_pages;	/* pages of an extent that it gave so */
+	int pages_left;			/* single pages, -1: no limit */
 	unsigned int address_bits;	/* of the last populate */
 	unsigned int extent_ms;		/* for each of a call */
 	bool elsewhere;			/* the CPU runs on another host */
@@ -109,6 +113,10 @@ extern struct elastic_node node;
 
 /* Start with a node of so many blocks, absent. */
 void boot(unsigned int blocks);
+
+/* What a kernel before has had, and what somebody else takes. */
+void give_extents(unsigned int first, unsigned int count);
+void lose_pages(unsigned int extent, unsigned int first, unsigned int end);
 
 /* The kernel runs out of memory: what it is told was freed. */
 unsigned long out_of_memory(void);

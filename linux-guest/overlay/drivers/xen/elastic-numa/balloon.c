@@ -61,7 +61,7 @@ bool xen_elastic_online_page(struct page *page, unsigned int order)
 
 	for (; pfn < end; pfn += 1UL << step) {
 		if (elastic_find_extent(&node->range, pfn, &extent) &&
-		    test_bit(extent, node->populated))
+		    elastic_has_memory(node, extent))
 			generic_online_page(pfn_to_page(pfn), step);
 	}
 	return true;
@@ -83,7 +83,7 @@ static void adjust_references(const struct elastic_node *node,
 	for (; pfn < end; pfn = next) {
 		next = min(ALIGN(pfn + 1, ELASTIC_EXTENT_PAGES), end);
 		if (!elastic_find_extent(&node->range, pfn, &extent) ||
-		    test_bit(extent, node->populated))
+		    elastic_has_memory(node, extent))
 			continue;
 		for (; pfn < next; pfn++)
 			page_ref_add(pfn_to_page(pfn), by);
@@ -190,7 +190,7 @@ static u32 deflate(struct elastic_node *node, u32 first, u32 count, bool frozen)
 	}
 	kept = elastic_release(node, first, count);
 	for (extent = first; kept && extent < first + count; extent++) {
-		if (test_bit(extent, node->populated))
+		if (elastic_has_memory(node, extent))
 			hand_out(node, extent, 1);
 	}
 	*(frozen ? &node->nr_taken_free : &node->nr_taken_used) += count - kept;
@@ -209,7 +209,7 @@ static u32 take_free(struct elastic_node *node, u32 first, u32 end, u32 count)
 	       !elastic_cancel_pending()) {
 		end--;
 		cond_resched();
-		if (test_bit(end, node->populated) &&
+		if (elastic_has_memory(node, end) &&
 		    take_free_pages(extent_page(node, end),
 				    ELASTIC_EXTENT_ORDER)) {
 			run++;
@@ -219,6 +219,19 @@ static u32 take_free(struct elastic_node *node, u32 first, u32 end, u32 count)
 		run = 0;
 	}
 	return taken + deflate(node, end, run, true);
+}
+
+/* What Xen has a part of already: nobody uses the rest. */
+static u32 take_torn(struct elastic_node *node, u32 first, u32 end, u32 count)
+{
+	u32 taken = 0;
+
+	for_each_set_bit_from(first, node->torn, end) {
+		if (taken == count || elastic_cancel_pending())
+			break;
+		taken += !elastic_release(node, first, 1);
+	}
+	return taken;
 }
 
 /* What is free or can be compacted, wherever it is in the block. */
@@ -251,10 +264,10 @@ static u32 run_below(const struct elastic_node *node, u32 first, u32 *end,
 {
 	u32 run = 0;
 
-	while (*end > first && !test_bit(*end - 1, node->populated))
+	while (*end > first && !elastic_has_memory(node, *end - 1))
 		(*end)--;
 	while (*end > first && run < max &&
-	       test_bit(*end - 1, node->populated)) {
+	       elastic_has_memory(node, *end - 1)) {
 		(*end)--;
 		run++;
 	}
@@ -263,7 +276,7 @@ static u32 run_below(const struct elastic_node *node, u32 first, u32 *end,
 
 /**
  * elastic_balloon_take() - take extents from an online block: those that are
- *	free, then those in use; highest first
+ *	torn, those that are free, then those in use; highest first
  * @node: the node
  * @block: a block that is present
  * @count: how many at most
@@ -285,8 +298,10 @@ u32 elastic_balloon_take(struct elastic_node *node, u32 block, u32 count,
 	if (*budget_ms)
 		elastic_block_look(node, block);
 	lock_device_hotplug();
-	if (*budget_ms && extent_is_online(node, first))
-		taken = take_free(node, first, end, count);
+	if (*budget_ms && extent_is_online(node, first)) {
+		taken = take_torn(node, first, end, count);
+		taken += take_free(node, first, end, count - taken);
+	}
 	while (taken < count && *budget_ms && !elastic_cancel_pending() &&
 	       extent_is_online(node, first)) {
 		run = run_below(node, first, &end,
@@ -304,6 +319,20 @@ u32 elastic_balloon_take(struct elastic_node *node, u32 block, u32 count,
 	}
 	unlock_device_hotplug();
 	return taken;
+}
+
+/* They count already, so that they come before those without any memory. */
+static int mend(struct elastic_node *node, u32 first, u32 end)
+{
+	int rc;
+
+	for_each_set_bit_from(first, node->torn, end) {
+		rc = elastic_mend(node, first);
+		if (rc)
+			return rc;
+		hand_out(node, first, 1);
+	}
+	return 0;
 }
 
 /**
@@ -325,6 +354,7 @@ int elastic_balloon_fill(struct elastic_node *node, u32 count)
 		end = elastic_block_end(&node->range, block);
 		if (!extent_is_online(node, extent))
 			continue;
+		rc = rc ?: mend(node, extent, end);
 		while (count && !rc) {
 			extent = find_next_zero_bit(node->populated, end, extent);
 			if (extent >= end)

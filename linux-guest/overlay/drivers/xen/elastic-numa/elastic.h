@@ -26,7 +26,7 @@
  *
  * What a struct elastic_node holds is changed by the engine only, and so is
  * read by the engine without a lock.  Two members are read by others:
- * @populated, by the memory notifier and the online callback, which run under
+ * @populated and @torn, by the memory notifier and the online callback, which run under
  * device_hotplug_lock: the engine changes the bits of a plugged block under
  * that lock only; and the counters, read with READ_ONCE() or atomically by
  * the ticker and debugfs, for which a value that is a moment old will do.
@@ -40,6 +40,7 @@
 #define _XEN_ELASTIC_H
 
 #include <linux/atomic.h>
+#include <linux/bitops.h>
 #include <linux/cpumask.h>
 #include <linux/ioport.h>
 #include <linux/nodemask.h>
@@ -82,7 +83,8 @@ enum elastic_phase {
  * @state: an &enum elastic_state
  * @target: extents that it should have
  * @bad_target: the toolstack's target was nonsense; leave the node alone
- * @populated: bit per extent: has memory.  Covers whole blocks.
+ * @populated: bit per extent: has memory, or a part.  Covers whole blocks.
+ * @torn: bit per extent: has a part, which nobody uses, and counts nonetheless
  * @present: bit per block: plugged into Linux
  * @nr_populated: number of bits in @populated
  * @nr_split: extents that Xen could only give as single pages, so far
@@ -112,6 +114,7 @@ struct elastic_node {
 	u32 target;
 	bool bad_target;
 	unsigned long *populated;
+	unsigned long *torn;
 	unsigned long *present;
 	atomic_t nr_populated;
 	u64 nr_split;
@@ -144,6 +147,14 @@ static inline u32 elastic_populated(const struct elastic_node *node)
 	return atomic_read(&node->nr_populated);
 }
 
+/* Memory that can be used. */
+static inline bool elastic_has_memory(const struct elastic_node *node,
+				      u32 extent)
+{
+	return test_bit(extent, node->populated) &&
+	       !test_bit(extent, node->torn);
+}
+
 /* node.c: attach, detach, resize */
 bool elastic_node_settled(const struct elastic_node *node);
 int elastic_node_operate(struct elastic_node *node);
@@ -171,7 +182,8 @@ int elastic_populate_some(struct elastic_node *node, u32 first, u32 count,
 			  u32 *done);
 u32 elastic_release(struct elastic_node *node, u32 first, u32 count);
 u32 elastic_release_strays(struct elastic_node *node);
-u32 elastic_reclaim(struct elastic_node *node);
+int elastic_mend(struct elastic_node *node, u32 extent);
+u32 elastic_reclaim(struct elastic_node *node, u32 had);
 int elastic_block_add(struct elastic_node *node, u32 block, u32 count);
 unsigned int elastic_block_look(const struct elastic_node *node, u32 block);
 int elastic_block_offline(struct elastic_node *node, u32 block,

@@ -152,11 +152,15 @@ static struct notifier_block reboot_nb = {
 static void elastic_take_over(struct elastic_node *node)
 {
 	u64 kib = elastic_store_left_behind(node);
+	u32 taken;
 
 	if (!kib)
 		return;
+	taken = elastic_reclaim(node, kib / ELASTIC_EXTENT_KIB);
 	pr_info("vnode %u: the kernel before left %llu KiB, %llu KiB went back to Xen\n",
-		node->vnode, kib, elastic_kib(elastic_reclaim(node)));
+		node->vnode, kib, elastic_kib(taken));
+	if (elastic_populated(node))
+		node->state = ELASTIC_RESIDUAL;
 	elastic_store_state(node);
 }
 

@@ -164,7 +164,7 @@ static bool holds_folios(const struct elastic_node *node, unsigned long pfn)
 	u32 extent;
 
 	return elastic_find_extent(&node->range, pfn, &extent) &&
-	       test_bit(extent, node->populated) &&
+	       elastic_has_memory(node, extent) &&
 	       !elastic_extent_is_memmap(&node->range, extent);
 }
 

@@ -6,6 +6,12 @@
  * vnode.  The first extents of a block hold the block's struct pages, so that
  * nothing of a node is kept on another one.
  *
+ * Xen takes an extent page by page where it cannot take it whole, and ends at
+ * the first page that it refuses.  What it has by then is asked for, page by
+ * page, and comes back, so that the extent is as before.  If there is no memory
+ * for that, the extent is torn: it counts, nobody uses it, and it is mended or
+ * given back in pieces later.
+ *
  * Every step that fails undoes what it did: after an error the node has what
  * it had before.
  *
@@ -21,6 +27,7 @@
 #include <linux/sizes.h>
 
 #include <xen/home-op.h>
+#include <xen/interface/hvm/hvm_op.h>
 #include <xen/interface/memory.h>
 
 #include "elastic.h"
@@ -91,6 +98,119 @@ static void unmark(struct elastic_node *node, u32 first, u32 count)
 	atomic_sub(count, &node->nr_populated);
 }
 
+/* Pages of an extent, by Xen's word: how many are there, and which. */
+struct look {
+	u64 pfn;
+	DECLARE_BITMAP(there, ELASTIC_EXTENT_PAGES);
+};
+
+/* What is on another host at the moment is there, too. */
+static long look_at_pages(void *data)
+{
+	struct look *look = data;
+	struct xen_hvm_get_mem_type type = { .domid = DOMID_SELF };
+	unsigned int page;
+	int rc;
+
+	bitmap_zero(look->there, ELASTIC_EXTENT_PAGES);
+	for (page = 0; page < ELASTIC_EXTENT_PAGES; page++) {
+		type.pfn = look->pfn + page;
+		rc = HYPERVISOR_hvm_op(HVMOP_get_mem_type, &type);
+		if (rc)
+			return rc;
+		if (type.mem_type != HVMMEM_mmio_dm)
+			set_bit(page, look->there);
+	}
+	return bitmap_weight(look->there, ELASTIC_EXTENT_PAGES);
+}
+
+/* The memory map is the business of CPU 0.  Returns how many, or an error. */
+static long look_at_extent(const struct elastic_node *node, u32 extent,
+			   struct look *look)
+{
+	look->pfn = elastic_extent_pfn(&node->range, extent);
+	return work_on_cpu(0, look_at_pages, look);
+}
+
+/* The pages that a torn extent does not have.  0: it is whole again. */
+static int make_whole(struct elastic_node *node, u32 extent)
+{
+	struct look look;
+	long rc = look_at_extent(node, extent, &look);
+	unsigned int page;
+
+	if (rc < 0)
+		return rc;
+	for_each_clear_bit(page, look.there, ELASTIC_EXTENT_PAGES) {
+		rc = reservation(node, XENMEM_populate_physmap,
+				 look.pfn + page, 1, 0);
+		if (rc != 1)
+			return rc ?: -ENOMEM;
+	}
+	node->nr_split++;
+	clear_bit(extent, node->torn);
+	return 0;
+}
+
+/**
+ * elastic_mend() - get the pages that a torn extent does not have
+ * @node: the node
+ * @extent: a torn extent
+ *
+ * Return: 0: it has all, and is not torn any more; or an error: -ENOMEM, or
+ *	Xen's.
+ */
+int elastic_mend(struct elastic_node *node, u32 extent)
+{
+	int rc = make_whole(node, extent);
+
+	if (!rc)
+		return 0;
+	return elastic_node_error(node, rc,
+				  "an extent of 2048 KiB is in pieces at pfn %#llx, and Xen gives no pages for it",
+				  elastic_extent_pfn(&node->range, extent));
+}
+
+/* Returns whether Xen has all of a torn extent now. */
+static bool release_pieces(struct elastic_node *node, u32 extent)
+{
+	struct look look;
+	unsigned int page, kept = 0;
+
+	if (look_at_extent(node, extent, &look) < 0)
+		return false;
+	for_each_set_bit(page, look.there, ELASTIC_EXTENT_PAGES)
+		kept += reservation(node, XENMEM_decrease_reservation,
+				    look.pfn + page, 1, 0) != 1;
+	if (kept)
+		return false;
+	clear_bit(extent, node->torn);
+	unmark(node, extent, 1);
+	return true;
+}
+
+/*
+ * Xen has refused an extent, at its first page or later.  Returns whether the
+ * node has it still, or a part of it.
+ */
+static bool refused(struct elastic_node *node, u32 extent)
+{
+	struct look look;
+	long nr = look_at_extent(node, extent, &look);
+
+	pr_err("vnode %u: Xen keeps the extent at pfn %#llx, %ld of its pages\n",
+	       node->vnode, look.pfn, nr);
+	if (!nr) {
+		unmark(node, extent, 1);
+		return false;
+	}
+	if (nr != ELASTIC_EXTENT_PAGES) {
+		set_bit(extent, node->torn);
+		make_whole(node, extent);
+	}
+	return true;
+}
+
 /* One extent as single pages: the physical node has memory but in pieces. */
 static int populate_split(struct elastic_node *node, u32 extent)
 {
@@ -106,9 +226,12 @@ static int populate_split(struct elastic_node *node, u32 extent)
 	if (done <= 0)
 		return done ?: -ENOMEM;
 	undone = reservation(node, XENMEM_decrease_reservation, pfn, done, 0);
-	if (undone != done)
-		pr_err("vnode %u: %ld pages at pfn %#llx are lost: Xen took back %ld\n",
-		       node->vnode, done, pfn, undone);
+	if (undone != done) {
+		pr_err("vnode %u: Xen took back %ld of %ld pages at pfn %#llx\n",
+		       node->vnode, undone, done, pfn);
+		set_bit(extent, node->torn);
+		mark(node, extent, 1);
+	}
 	return -ENOMEM;
 }
 
@@ -144,6 +267,10 @@ int elastic_populate_some(struct elastic_node *node, u32 first, u32 count,
 			return -ECANCELED;
 		n = run_of_holes(node, first + *done, first + count);
 		if (!n) {
+			rc = test_bit(first + *done, node->torn) ?
+			     elastic_mend(node, first + *done) : 0;
+			if (rc)
+				return rc;
 			(*done)++;
 			continue;
 		}
@@ -194,7 +321,7 @@ int elastic_populate(struct elastic_node *node, u32 first, u32 count)
  *
  * Xen scrubs what a live domain gives back.
  *
- * Return: how many extents Xen would not take; they stay populated.
+ * Return: how many extents Xen would not take; they stay populated, or torn.
  */
 u32 elastic_release(struct elastic_node *node, u32 first, u32 count)
 {
@@ -205,8 +332,12 @@ u32 elastic_release(struct elastic_node *node, u32 first, u32 count)
 		run = 1;
 		if (!test_bit(first, node->populated))
 			continue;
+		if (test_bit(first, node->torn)) {
+			kept += !release_pieces(node, first);
+			continue;
+		}
 		while (first + run < end && run < batch &&
-		       test_bit(first + run, node->populated))
+		       elastic_has_memory(node, first + run))
 			run++;
 		rc = reservation(node, XENMEM_decrease_reservation,
 				 elastic_extent_pfn(&node->range, first), run,
@@ -217,10 +348,7 @@ u32 elastic_release(struct elastic_node *node, u32 first, u32 count)
 			continue;
 		/* The one after those that Xen took is the one it refused. */
 		run = max(rc, 0L) + 1;
-		kept++;
-		pr_err("vnode %u: Xen keeps the extent at pfn %#llx (%ld)\n",
-		       node->vnode,
-		       elastic_extent_pfn(&node->range, first + run - 1), rc);
+		kept += refused(node, first + run - 1);
 	}
 	return kept;
 }
@@ -247,17 +375,38 @@ u32 elastic_release_strays(struct elastic_node *node)
 /**
  * elastic_reclaim() - give back memory that another kernel had of a node
  * @node: a node without blocks, of whose memory nothing is known
+ * @had: extents that the other kernel had, whole or in part
  *
- * Return: how many extents Xen took; the others had no memory.
+ * What Xen does not take is looked for page by page, and stays populated, or
+ * torn: it must not be asked for again.
+ *
+ * Return: how many extents Xen took.
  */
-u32 elastic_reclaim(struct elastic_node *node)
+u32 elastic_reclaim(struct elastic_node *node, u32 had)
 {
-	u32 extent, taken = 0;
+	u32 extent, taken = 0, kept = 0;
+	struct look look;
+	long nr;
 
 	for (extent = 0; extent < node->range.nr_extents; extent++) {
 		if (reservation(node, XENMEM_decrease_reservation,
 				elastic_extent_pfn(&node->range, extent), 1,
 				ELASTIC_EXTENT_ORDER) == 1)
+			taken++;
+	}
+	for (extent = 0; taken + kept < had && extent < node->range.nr_extents;
+	     extent++) {
+		nr = look_at_extent(node, extent, &look);
+		if (nr < 0)
+			break;
+		if (!nr)
+			continue;
+		mark(node, extent, 1);
+		if (nr != ELASTIC_EXTENT_PAGES)
+			set_bit(extent, node->torn);
+		if (elastic_release(node, extent, 1))
+			kept++;
+		else
 			taken++;
 	}
 	return taken;
@@ -454,17 +603,20 @@ int elastic_mem_init(struct elastic_node *node)
 
 	node->populated = bitmap_zalloc(r->nr_blocks * r->block_extents,
 					GFP_KERNEL);
+	node->torn = bitmap_zalloc(r->nr_blocks * r->block_extents, GFP_KERNEL);
 	node->present = bitmap_zalloc(r->nr_blocks, GFP_KERNEL);
 	node->mgid = -ENOMEM;
-	if (node->populated && node->present)
+	if (node->populated && node->torn && node->present)
 		node->mgid = memory_group_register_dynamic(node->nid,
 							   PHYS_PFN(elastic_block_bytes(r)));
 	if (node->mgid >= 0)
 		return 0;
 
 	bitmap_free(node->populated);
+	bitmap_free(node->torn);
 	bitmap_free(node->present);
 	node->populated = NULL;
+	node->torn = NULL;
 	node->present = NULL;
 	return node->mgid;
 }

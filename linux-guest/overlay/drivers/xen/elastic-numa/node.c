@@ -292,6 +292,8 @@ static int shrink(struct elastic_node *node)
 		return rc;
 
 	transition(node, ELASTIC_EV_SHRINK);
+	/* What nobody uses goes before what somebody may. */
+	elastic_release_strays(node);
 	rc = take_memory_to_target(node, target);
 	if (rc == -ECANCELED) {
 		rc = called_off(node);

@@ -5,6 +5,7 @@
  *
  * Locking: none; a line may be a moment old.
  */
+#include <linux/bitmap.h>
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
 
@@ -35,8 +36,9 @@ static int nodes_show(struct seq_file *m, void *unused)
 		seq_printf(m, "  attached %llu, detached %llu, failed %llu, extents in pieces %llu\n",
 			   node->nr_attached, node->nr_detached,
 			   node->nr_failed, node->nr_split);
-		seq_printf(m, "  balloon: %llu extents were free, %llu were emptied\n",
-			   node->nr_taken_free, node->nr_taken_used);
+		seq_printf(m, "  balloon: %llu extents were free, %llu were emptied, in pieces at Xen %u\n",
+			   node->nr_taken_free, node->nr_taken_used,
+			   bitmap_weight(node->torn, node->range.nr_extents));
 		seq_puts(m, "  last operation, us:");
 		for (i = 0; i < ELASTIC_NR_PHASES; i++)
 			seq_printf(m, " %s=%llu", elastic_phase_names[i],
