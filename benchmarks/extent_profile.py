@@ -1,0 +1,469 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Where the time of one extent of 2 MiB goes, ours and stock; and where that of a command goes, whatever its amount.
+
+The emulator is asked for the registers of all its CPUs, again and again, while memory is taken and given: at which function
+each is, of the hypervisor or of a kernel, or that it runs a program, or waits. Nothing is built in or switched on for it, so
+both ways are as they are otherwise. At a moment at which several CPUs work each has a part of it; one at which none does is
+waiting. The functions are put together to steps by their names (STEPS); what belongs to none is said by name, and is what is
+not explained. So is the sum exact: the steps of an extent, with what is waiting and not explained, add up to its time.
+
+The kernel of dom0 is the guest's: what dom0's does is told from the guest's by the function only.
+
+A command's time, from dom0's clock and from what xl and the guest say of their phases, is in the other figures: a process
+of xl that does next to nothing, xl's phases, the guest's, and what is left.
+
+Usage: python3 -m benchmarks.extent_profile [--runs=N]
+Exit status: 0, or 1 if it could not be measured; what was measured until then is written in any case.
+"""
+
+from __future__ import annotations
+
+import argparse
+import bisect
+import collections
+import dataclasses
+import re
+import shlex
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from benchmarks.balloon import ELASTIC, GIVE, STOCK, TAKE, Node, Step, stock_step, vnode_step
+from benchmarks.results import Metric, from_runs, write
+from lab.command import checked
+from lab.description import RackDescription
+from lab.elastic_guest import ElasticGuest
+from lab.errors import LabError, Malformed
+from lab.host import Host
+from lab.pipeline.paths import ARTIFACTS, REPO
+from lab.rack import Rack
+
+RUNS = 3
+INTERVAL = 0.01  # seconds between two looks
+STOCK_MIB, OURS_MIB = 48, 1024
+COMMAND_MIB = 64  # of a command of which the amount is next to nothing
+ENOUGH = 90.0  # % of an extent's time that has to be explained
+
+IDLE, PROGRAM, XEN, KERNEL, UNKNOWN = "idle", "program", "xen", "kernel", "unknown"
+WAITING, OTHER = "waiting", "other"
+
+# From where on code is the hypervisor's, and a kernel's (both without a random base), and where each ends.
+XEN_CODE = range(0xFFFF82D000000000, 0xFFFF82D080000000)
+KERNEL_CODE = range(0xFFFFFFFF80000000, 0xFFFFFFFFC0000000)
+
+# Steps, in the order in which they are tried: of which code, and the functions.
+STEPS: Sequence[tuple[str, str, str]] = (
+    ("program", PROGRAM, r".*"),
+    ("xen: scrub", XEN, r"scrub_.*|clear_page.*|.*_scrub.*"),
+    (
+        "xen: flush",
+        XEN,
+        r"flush_.*|guest_flush.*|.*_flush_.*|on_selected_cpus|smp_call_.*|send_IPI.*|send_ipi.*|"
+        r"(invalidate|call_function|event_check)_interrupt|.*tlb.*|hvm_asid.*|new_tlbflush.*",
+    ),
+    (
+        "xen: p2m",
+        XEN,
+        r"p2m_.*|write_p2m.*|hap_.*|.*get_gfn.*|.*put_gfn.*|.*physmap.*|set_gpfn.*|.*m2p.*|unmap_superpage|paging_.*",
+    ),
+    (
+        "xen: frames",
+        XEN,
+        r"take_frames?|put_frames|guest_remove_.*|detach_superpage|get_page.*|put_page.*|page_get_owner.*|free_page_type|"
+        r"release_frames|.*heap_page.*|.*domheap.*|merge_.*|assign_pages?|get_free_buddy|check_.*page.*|"
+        r"arch_free_.*|domain_adjust_tot_pages|.*mapcache.*|map_domain_page.*|unmap_domain_page.*|page_list_.*",
+    ),
+    (
+        "xen: call",
+        XEN,
+        r"do_memory_op|.*_reservation|compat_memory.*|populate_.*|hvm_hypercall.*|.*copy_(to|from).*|dsm_.*|propagate_.*",
+    ),
+    (
+        "xen: exits",
+        XEN,
+        r"svm_.*|vmx_.*|hvm_.*|vlapic.*|nsvm.*|x86_emulate.*|vpmu.*|.*vmexit.*|.*vmrun.*|pt_.*|ioreq.*|handle_.*",
+    ),
+    (
+        "xen: scheduler, events",
+        XEN,
+        r".*sched.*|csched.*|.*timer.*|.*softirq.*|vcpu_.*|.*evtchn.*|.*runq.*|.*unit.*|context_switch|"
+        r".*_event.*|update_.*time.*|get_s_time.*|read_.*|.*tasklet.*|rcu_.*|cpumask.*|credit.*",
+    ),
+    ("xen: locks", XEN, r".*spin_.*|.*lock.*|.*_rw.*"),
+    (
+        "xen: interrupts",
+        XEN,
+        r"do_IRQ|common_interrupt|.*apic.*|.*irq.*|ret_from_intr|entry_.*|lstar_enter|.*pirq.*|restore_all.*",
+    ),
+    (
+        "guest: extents",
+        KERNEL,
+        r"elastic_.*|take_(free|over|run|torn).*|deflate|hand_out|reservation|__SetPageOffline|adjust_managed.*|set_page_count|"
+        r"free_block_of|xen_home.*|page_offline_.*",
+    ),
+    (
+        "guest: allocator",
+        KERNEL,
+        r"__free_.*|free_.*page.*|.*rmqueue.*|get_page_from.*|__alloc_pages.*|alloc_pages.*|alloc_contig.*|.*isolate.*|"
+        r".*pageblock.*|del_page.*|expand|.*_to_free_list.*|.*putback.*|.*zone.*|drain_.*|lru_.*|generic_online_page|"
+        r"post_alloc_hook|prep_.*page.*|split_page.*|page_frag.*|.*watermark.*|set_page_owner.*|.*page_owner.*",
+    ),
+    (
+        "guest: memory hotplug",
+        KERNEL,
+        r".*offline.*|.*online.*|.*memmap.*|.*vmemmap.*|sparse.*|.*section.*|remove_(memory|pfn|pagetable|pte|pmd).*|"
+        r"add_memory.*|arch_(add|remove)_memory|.*memory_block.*|memset.*|__memset.*|page_init_poison",
+    ),
+    (
+        "guest: memory that moves",
+        KERNEL,
+        r".*migrat.*|.*compact.*|.*folio.*|copy_.*page.*|.*rmap.*|try_to_.*|.*lruvec.*",
+    ),
+    ("guest: stock balloon", KERNEL, r".*balloon.*|(de|in)crease_reservation|xenmem_.*|clear_page.*|.*scrub.*"),
+    ("guest: call", KERNEL, r".*hypercall.*|HYPERVISOR.*|xen_(force_evtchn|pv|hvm|irq|safe).*"),
+    (
+        "kernel: xenstore, event channels",
+        KERNEL,
+        r"xs_.*|xenbus_.*|xb_.*|.*evtchn.*|xen_.*|privcmd_.*|gnttab.*|unix_.*|.*watch.*",
+    ),
+    ("kernel: locks", KERNEL, r".*_lock.*|.*_unlock.*|.*spin.*|mutex_.*|rwsem.*|down_.*|up_.*|.*rcu.*"),
+    (
+        "kernel: scheduler, time",
+        KERNEL,
+        r".*sched.*|.*timer.*|.*tick.*|update_.*|.*wake.*|.*irq.*|.*softirq.*|ktime.*|.*clock.*|.*entity.*|pick_.*|"
+        r"(en|de)queue_.*|.*_switch.*|.*apic.*|.*workqueue.*|process_one_work|worker_thread|.*jiffies.*",
+    ),
+    (
+        "kernel: system calls, processes, files",
+        KERNEL,
+        r".*syscall.*|.*sys_.*|entry_.*|error_.*|.*exc_.*|asm_.*|.*fault.*|.*_pte.*|.*vma.*|.*mmap.*|.*mm_.*|.*exec.*|.*fork.*|"
+        r"do_.*|.*filemap.*|.*path.*|.*file.*|.*inode.*|.*dentry.*|d_.*|vfs_.*|.*read.*|.*write.*|.*poll.*|.*kmem.*|.*slab.*|"
+        r"kmalloc.*|kfree.*|.*memcg.*|.*sock.*|.*skb.*|.*tcp.*|.*ip_.*|net.*|.*page.*|mas_.*|mt_.*|str.*|mem.*|.*copy.*|.*user.*",
+    ),
+)
+_STEPS = tuple((step, of, re.compile(names)) for step, of, names in STEPS)
+_WAITS = re.compile(r".*idle.*|.*safe_halt.*|.*mwait.*|cpu_relax|halt_.*")
+_CLONE = re.compile(r"\.(cold|isra|part|constprop|llvm|lto_priv)\b.*")
+
+
+class Symbols:
+    """The functions of a program, by their addresses."""
+
+    def __init__(self, text: str) -> None:
+        """`text`: lines of `nm` or System.map. Raises Malformed if there is no function."""
+        found = sorted(
+            (int(words[0], 16), _CLONE.sub("", words[2]))
+            for words in (line.split() for line in text.splitlines())
+            if len(words) >= 3 and words[1] in "tTwW"
+        )
+        if not found:
+            raise Malformed(f"no functions in {text[:100]!r}")
+        self._from = [address for address, _ in found]
+        self._names = [name for _, name in found]
+
+    def name(self, address: int) -> str:
+        """The function that holds an address; without one the address itself."""
+        index = bisect.bisect_right(self._from, address) - 1
+        return self._names[index] if index >= 0 else f"{address:#x}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where a CPU is: whose code, and which function."""
+
+    of: str
+    function: str = ""
+
+    @property
+    def step(self) -> str:
+        """The step of STEPS that it belongs to, or OTHER."""
+        return next((step for step, of, names in _STEPS if of == self.of and names.fullmatch(self.function)), OTHER)
+
+
+_CPU = re.compile(r"^CPU#\d+", re.MULTILINE)
+_WORDS = re.compile(r"\bE?R?IP=([0-9a-f]+).*?\bCPL=(\d).*?\bHLT=(\d)", re.DOTALL)
+
+
+def parse_registers(text: str, xen: Symbols, kernel: Symbols) -> list[Place]:
+    """Where each CPU is, of `info registers -a`. Raises Malformed."""
+    places = []
+    for cpu in _CPU.split(text)[1:]:
+        match = _WORDS.search(cpu)
+        if not match:
+            raise Malformed(f"no RIP, CPL and HLT in {cpu[:200]!r}")
+        at, level, halted = int(match[1], 16), int(match[2]), int(match[3])
+        if halted:
+            places.append(Place(IDLE))
+        elif level == 3:
+            places.append(Place(PROGRAM))
+        else:
+            code = next((code for code in (XEN_CODE, KERNEL_CODE) if at in code), None)
+            if code is None:
+                places.append(Place(UNKNOWN, f"{at:#x}"))
+                continue
+            name = (xen if code is XEN_CODE else kernel).name(at)
+            places.append(Place(IDLE) if _WAITS.fullmatch(name) else Place(XEN if code is XEN_CODE else KERNEL, name))
+    if not places:
+        raise Malformed(f"no CPU in {text[:200]!r}")
+    return places
+
+
+class Tally:
+    """Moments, by step, and by function of those that belong to none."""
+
+    def __init__(self) -> None:
+        self.moments = 0
+        self.steps: dict[str, float] = collections.defaultdict(float)
+        self.others: dict[str, float] = collections.defaultdict(float)
+
+    def add(self, places: Sequence[Place]) -> None:
+        """One moment: those that work share it."""
+        self.moments += 1
+        at_work = [place for place in places if place.of != IDLE]
+        if not at_work:
+            self.steps[WAITING] += 1
+        for place in at_work:
+            part = 1 / len(at_work)
+            self.steps[place.step] += part
+            if place.step == OTHER:
+                self.others[place.function] += part
+
+    def share(self, step: str) -> float:
+        """Of all moments, 0 to 1."""
+        return self.steps.get(step, 0.0) / self.moments if self.moments else 0.0
+
+    @property
+    def explained(self) -> float:
+        """% of the moments at which what is done has a name, and it is not waiting."""
+        return 100 * (1 - self.share(OTHER) - self.share(WAITING)) if self.moments else 0.0
+
+
+class Sampler:
+    """Looks at all CPUs while something is done. A context manager; an error of a look is raised as it is left."""
+
+    def __init__(self, look: Callable[[], Sequence[Place]], tally: Tally, interval: float = INTERVAL) -> None:
+        self._look, self._tally, self._interval = look, tally, interval
+        self._ends = threading.Event()
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name="sampler")
+
+    def _run(self) -> None:
+        try:
+            while not self._ends.is_set():
+                self._tally.add(self._look())
+                self._ends.wait(self._interval)
+        except (LabError, Malformed) as error:
+            self._error = error
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._ends.set()
+        self._thread.join()
+        if self._error and kind is None:
+            raise self._error
+
+
+@dataclasses.dataclass
+class Profile:
+    """What was seen of one way and operation."""
+
+    way: str
+    operation: str
+    steps: list[Step] = dataclasses.field(default_factory=list)
+    tally: Tally = dataclasses.field(default_factory=Tally)
+
+    @property
+    def extent_ms(self) -> list[float]:
+        """Of each run, for 2 MiB."""
+        return [1000 * step.seconds / (step.mib / 2) for step in self.steps]
+
+
+def by_weight(weights: Mapping[str, float]) -> list[str]:
+    """The names, heaviest first."""
+    return sorted(weights, key=lambda name: -weights[name])
+
+
+def profile_metrics(profiles: Sequence[Profile]) -> list[Metric]:
+    """An extent's time with that of its steps beside it, and how much of it is explained."""
+    found = []
+    for profile in profiles:
+        name = f"extent.{profile.way}.{profile.operation}"
+        runs, tally = profile.extent_ms, profile.tally
+        if not runs or not tally.moments:
+            found += [
+                Metric(f"{name}.{what}", None, unit, note="not measured")
+                for what, unit in (("ms", "ms"), ("explained", "%"))
+            ]
+            continue
+        ms = statistics.median(runs)
+        order = by_weight(tally.steps)
+        parts: dict[str, float | str] = {step: round(ms * tally.share(step), 4) for step in order}
+        mib = sorted({step.mib for step in profile.steps})
+        note = f"2 MiB of {', '.join(map(str, mib))}, with a part of the command; steps by {tally.moments} looks"
+        found.append(Metric(f"{name}.ms", ms, "ms", "lower", parts, runs, note))
+        of_none = [f"{name} {100 * tally.others[name] / tally.moments:.1f} %" for name in by_weight(tally.others)[:8]]
+        others = ", ".join(of_none)
+        note = f"at least {ENOUGH:.0f} is wanted" + (f"; of no step: {others}" if others else "")
+        found.append(Metric(f"{name}.explained", tally.explained, "%", "higher", note=note))
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """Seconds of one command: all of it, a process of xl that does next to nothing, xl's phases, the guest's."""
+
+    operation: str
+    all: float
+    start: float
+    phases: Mapping[str, float]
+    guest: float
+
+    def parts(self) -> dict[str, float]:
+        """Where its time went; they add up to all."""
+        parts = {
+            "start and end of xl": self.start,
+            "prepare": self.phases.get("prepare", 0.0),
+            "guest's phases": self.guest,
+            "guest: xenstore, wake-ups": self.phases.get("guest", 0.0) - self.guest,
+            "settle": self.phases.get("settle", 0.0),
+        }
+        return {**parts, "what is left": self.all - sum(parts.values())}
+
+
+def command_script(name: str, command: str) -> str:
+    """A script for dom0: xl four times with next to nothing to do, then `command`; it prints the times and what that said."""
+    return f"""
+now() {{ awk '{{print $1}}' /proc/uptime; }}
+began=$(now)
+for i in 1 2 3 4; do xl domid {shlex.quote(name)} >&2 || exit; done
+between=$(now)
+said=$({command}) || exit
+echo "$began $between $(now)"
+echo "$said"
+"""
+
+
+_PHASE = re.compile(r"(prepare|guest|settle|undo) ([0-9.]+) s")
+
+
+def parse_command(operation: str, out: str, guest_phases: Mapping[str, float]) -> Command:
+    """From what the script and the guest say. Raises ValueError."""
+    times, _, said = out.partition("\n")
+    began, between, ended = (float(word) for word in times.split())
+    phases = {name: float(seconds) for name, seconds in _PHASE.findall(said)}
+    if "guest" not in phases:
+        raise ValueError(f"xl says no phases: {said[:200]!r}")
+    return Command(operation, ended - between, (between - began) / 4, phases, sum(guest_phases.values()))
+
+
+def command_metrics(commands: Sequence[Command]) -> list[Metric]:
+    """The median of each part, and of all."""
+    found = []
+    for operation in (TAKE, GIVE):
+        some = [command for command in commands if command.operation == operation]
+        metric = from_runs(
+            f"command.{operation}.seconds",
+            [command.all for command in some],
+            "s",
+            "lower",
+            f"`xl vnode-set` of {COMMAND_MIB} MiB",
+        )
+        parts = [command.parts() for command in some]
+        baseline: dict[str, float | str] = {
+            part: round(statistics.median(each[part] for each in parts), 3) for part in (parts[0] if parts else ())
+        }
+        found.append(dataclasses.replace(metric, baseline=baseline))
+    return found
+
+
+def one_command(node: Node, operation: str) -> Command:
+    """One `xl vnode-set` of a small amount. Raises LabError if xl refuses, ValueError."""
+    then_mib = node.full_mib - COMMAND_MIB if operation == TAKE else node.full_mib
+    command = node.guest.command("vnode-set", str(node.number), f"{then_mib}M")
+    out = checked(node.guest.dom0, command_script(node.guest.name, command), 180.0)
+    return parse_command(operation, out, node.guest.vnode(node.number).phases)
+
+
+@dataclasses.dataclass
+class Record:
+    """All that was seen: of each way and operation, and of commands."""
+
+    profiles: list[Profile] = dataclasses.field(
+        default_factory=lambda: [Profile(way, operation) for way in ("stock", "ours") for operation in (TAKE, GIVE)]
+    )
+    commands: list[Command] = dataclasses.field(default_factory=list)
+
+    def metrics(self) -> list[Metric]:
+        """The figures."""
+        return [*profile_metrics(self.profiles), *command_metrics(self.commands)]
+
+
+def measure(
+    stock: ElasticGuest, node: Node, look: Callable[[], Sequence[Place]], record: Record, runs: int = RUNS
+) -> None:
+    """All of it, the node absent before and after; adds to `record` as it goes. Raises what the steps raise."""
+    attached = node.guest.attach(node.number, timeout=300.0)
+    if attached.status != 0:
+        raise RuntimeError(f"xl vnode-attach: exit status {attached.status}: {attached.text.strip()}")
+    try:
+        for run in range(runs):
+            for profile in record.profiles:
+                with Sampler(look, profile.tally):
+                    if profile.way == "stock":
+                        step = stock_step(stock, profile.operation, STOCK_MIB, run, timeout=300)
+                    else:
+                        step = vnode_step(node, "ours", profile.operation, OURS_MIB, run)
+                profile.steps.append(step)
+            record.commands += [one_command(node, operation) for operation in (TAKE, GIVE)]
+    finally:
+        node.guest.detach(node.number, timeout=300.0)
+
+
+def looks(host: Host, artifacts: Path = ARTIFACTS) -> Callable[[], Sequence[Place]]:
+    """A look at all CPUs of a host that this process has booted. Raises LabError, Malformed, OSError."""
+    done = subprocess.run(["nm", artifacts / "xen" / "xen-syms"], capture_output=True, text=True, check=False)
+    xen = Symbols(done.stdout)
+    kernel = Symbols((artifacts / "linux" / "System.map").read_text())
+    machine = host.machine
+    if machine is None:
+        raise LabError("another process has booted the host: only that one can look at its CPUs")
+    return lambda: parse_registers(machine.qmp.monitor("info registers -a"), xen, kernel)
+
+
+def main(arguments: Sequence[str] = ()) -> int:
+    """Boot, measure, write build/results/extent.json."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--runs", type=int, default=RUNS, help=f"of each, by default {RUNS}")
+    runs = parser.parse_args(arguments).runs
+    record = Record()
+    failure = None
+    began = time.monotonic()
+    try:
+        with Rack.boot(RackDescription.load("large-node"), meter=False) as rack:
+            host = rack.host()
+            look = looks(host)
+            stock = host.start_guest(REPO / "configs" / "stock1.cfg", STOCK)
+            guest = host.start_guest(REPO / "configs" / "guest2.cfg", ELASTIC)
+            node = Node(guest, 1, guest.listed()[1]["max_kib"] // 1024)
+            measure(stock, node, look, record, runs)
+    except (LabError, Malformed, RuntimeError, ValueError, OSError) as error:
+        failure = str(error)
+    found = record.metrics()
+    path = write("extent", found)
+    for metric in found:
+        value = "not measured" if metric.value is None else f"{metric.value:.4g} {metric.unit}"
+        print(f"{metric.metric:<30} {value:>14}  {dict(metric.baseline) or metric.note}")
+    print(f"extent: {path}, {time.monotonic() - began:.0f} s")
+    if failure:
+        print(f"extent: {failure}", file=sys.stderr)
+    return 1 if failure else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

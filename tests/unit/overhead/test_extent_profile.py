@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The profile of an extent and of a command: from played registers, symbols and commands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import pytest
+
+from benchmarks import extent_profile
+from benchmarks.balloon import GIVE, TAKE, Node, Step
+from benchmarks.extent_profile import (
+    IDLE,
+    KERNEL,
+    OTHER,
+    PROGRAM,
+    UNKNOWN,
+    WAITING,
+    XEN,
+    Command,
+    Place,
+    Profile,
+    Record,
+    Sampler,
+    Symbols,
+    Tally,
+    command_metrics,
+    command_script,
+    measure,
+    parse_command,
+    parse_registers,
+    profile_metrics,
+)
+from benchmarks.results import Metric, Result, encode, host_info, now, problems
+from lab.command import Done
+from lab.elastic_guest import ElasticGuest
+from lab.errors import LabError, Malformed
+
+XEN_SYMBOLS = Symbols(
+    "ffff82d040200000 T _stext\nffff82d04022fdc0 t scrub_one_page\nffff82d0402304e0 t free_heap_pages.part.0\n"
+    "ffff82d0402f3d30 t idle_loop\nffff82d040351899 D not_code\n"
+)
+KERNEL_SYMBOLS = Symbols(
+    "0000000000000000 D __per_cpu_start\nffffffff81000000 T _stext\nffffffff81200000 T take_free_pages\n"
+    "ffffffff81200100 t deflate.isra.0\nffffffff81300000 t pv_native_safe_halt\nffffffff81300100 t unheard_of\n"
+)
+
+
+def cpu(number: int, rip: int, level: int = 0, halted: int = 0) -> str:
+    """As QEMU's monitor shows a CPU."""
+    return (
+        f"\nCPU#{number}\nRAX=0000000000000000 RBX=0000000000000001 RCX=0000000000000000 RDX=0000000000000000\n"
+        f"RIP={rip:016x} RFL=00000246 [---Z-P-] CPL={level} II=0 A20=1 SMM=0 HLT={halted}\n"
+        "ES =0000 0000000000000000 ffffffff 00c00000\nCR0=80050033 CR2=0 CR3=000000000240a000 CR4=000006f0\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("rip", "place"),
+    [
+        (0xFFFF82D04022FDC0, Place(XEN, "scrub_one_page")),
+        (0xFFFF82D0402304DF, Place(XEN, "scrub_one_page")),
+        (0xFFFF82D0402304E1, Place(XEN, "free_heap_pages")),
+        (0xFFFF82D0402F3D31, Place(IDLE)),
+        (0xFFFFFFFF81200000, Place(KERNEL, "take_free_pages")),
+        (0xFFFFFFFF81200123, Place(KERNEL, "deflate")),
+        (0xFFFFFFFF81300001, Place(IDLE)),
+        (0xFFFFFFFF80000000, Place(KERNEL, "0xffffffff80000000")),
+        (0x00007FFF12345678, Place(UNKNOWN, "0x7fff12345678")),
+        (0xFFFFFFFFC0000000, Place(UNKNOWN, "0xffffffffc0000000")),
+    ],
+)
+def test_where_a_cpu_is(rip: int, place: Place) -> None:
+    assert parse_registers(cpu(0, rip), XEN_SYMBOLS, KERNEL_SYMBOLS) == [place]
+
+
+def test_programs_and_what_is_halted_have_no_function() -> None:
+    text = cpu(0, 0x401000, level=3) + cpu(1, 0xFFFFFFFF81200000, halted=1) + cpu(11, 0xFFFFFFFF81200000, level=1)
+    assert parse_registers(text, XEN_SYMBOLS, KERNEL_SYMBOLS) == [
+        Place(PROGRAM),
+        Place(IDLE),
+        Place(KERNEL, "take_free_pages"),
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "unknown command: 'info registers -a'", "CPU#0\nRIP=12 CPL=0\n"])
+def test_what_is_no_register_is_an_error(text: str) -> None:
+    with pytest.raises(Malformed):
+        parse_registers(text, XEN_SYMBOLS, KERNEL_SYMBOLS)
+
+
+def test_symbols_without_functions_are_an_error() -> None:
+    with pytest.raises(Malformed, match="no functions"):
+        Symbols("ffffffff81000000 D data\n")
+    assert Symbols("10 T first").name(5) == "0x5"
+
+
+@pytest.mark.parametrize(
+    ("of", "function", "step"),
+    [
+        (XEN, "scrub_one_page", "xen: scrub"),
+        (XEN, "flush_area_mask", "xen: flush"),
+        (XEN, "p2m_set_entry", "xen: p2m"),
+        (XEN, "guest_physmap_remove_page", "xen: p2m"),
+        (XEN, "unmap_superpage", "xen: p2m"),
+        (XEN, "guest_remove_range", "xen: frames"),
+        (XEN, "take_frames", "xen: frames"),
+        (XEN, "free_heap_pages", "xen: frames"),
+        (XEN, "decrease_reservation", "xen: call"),
+        (XEN, "svm_vmexit_handler", "xen: exits"),
+        (XEN, "csched2_schedule", "xen: scheduler, events"),
+        (XEN, "_spin_lock", "xen: locks"),
+        (KERNEL, "take_free_pages", "guest: extents"),
+        (KERNEL, "elastic_balloon_take", "guest: extents"),
+        (KERNEL, "__free_one_page", "guest: allocator"),
+        (KERNEL, "alloc_contig_range_noprof", "guest: allocator"),
+        (KERNEL, "__offline_isolated_pages", "guest: allocator"),
+        (KERNEL, "memset_orig", "guest: memory hotplug"),
+        (KERNEL, "migrate_pages_batch", "guest: memory that moves"),
+        (KERNEL, "balloon_process", "guest: stock balloon"),
+        (KERNEL, "xen_hypercall_amd", "guest: call"),
+        (KERNEL, "xs_talkv", "kernel: xenstore, event channels"),
+        (KERNEL, "_raw_spin_lock", "kernel: locks"),
+        (KERNEL, "schedule", "kernel: scheduler, time"),
+        (KERNEL, "do_syscall_64", "kernel: system calls, processes, files"),
+        (PROGRAM, "", "program"),
+        (KERNEL, "unheard_of", OTHER),
+        (UNKNOWN, "0x5", OTHER),
+    ],
+)
+def test_a_function_has_a_step(of: str, function: str, step: str) -> None:
+    assert Place(of, function).step == step
+
+
+def test_who_works_at_a_moment_shares_it() -> None:
+    tally = Tally()
+    assert tally.explained == 0.0 and tally.share(WAITING) == 0.0
+    tally.add([Place(IDLE), Place(XEN, "scrub_one_page"), Place(PROGRAM)])
+    tally.add([Place(IDLE), Place(IDLE)])
+    tally.add([Place(KERNEL, "unheard_of")])
+    tally.add([Place(XEN, "scrub_one_page")])
+    assert tally.share("xen: scrub") == pytest.approx(1.5 / 4)
+    assert tally.share("program") == pytest.approx(0.5 / 4)
+    assert tally.share(WAITING) == tally.share(OTHER) == pytest.approx(1 / 4)
+    assert tally.explained == pytest.approx(50.0)
+    assert dict(tally.others) == {"unheard_of": 1.0}
+
+
+def test_the_steps_of_an_extent_add_up_to_its_time() -> None:
+    profile = Profile("ours", TAKE, [Step("ours", TAKE, 1024, seconds, {}) for seconds in (2.0, 3.0, 2.56)])
+    for _ in range(9):
+        profile.tally.add([Place(XEN, "scrub_one_page"), Place(KERNEL, "take_free_pages")])
+    profile.tally.add([Place(KERNEL, "unheard_of")])
+    time, explained = profile_metrics([profile])
+    assert time.metric == "extent.ours.take.ms" and time.value == pytest.approx(5.0)
+    assert sum(float(part) for part in time.baseline.values()) == pytest.approx(5.0)
+    assert time.baseline["xen: scrub"] == pytest.approx(2.25)
+    assert explained.value == pytest.approx(90.0) and "unheard_of 10.0 %" in explained.note
+
+
+def test_what_was_not_measured_says_so() -> None:
+    found = Record().metrics()
+    assert {metric.value for metric in found} == {None} and all(metric.note for metric in found)
+    assert problems(encode(Result("extent", now(), host_info(), found))) == []
+
+
+def test_who_looks_stops_with_what_it_looks_at() -> None:
+    tally = Tally()
+    with Sampler(lambda: [Place(PROGRAM)], tally, interval=0.0):
+        while tally.moments < 3:
+            pass
+    assert tally.moments >= 3 and tally.explained == 100.0
+
+
+def failing() -> Sequence[Place]:
+    raise LabError("gone")
+
+
+def test_a_look_that_fails_is_an_error_unless_there_was_one() -> None:
+    with pytest.raises(LabError, match="gone"), Sampler(failing, Tally()):
+        pass
+    with pytest.raises(ValueError, match="before"), Sampler(failing, Tally()):
+        raise ValueError("before")
+
+
+SAID = "vnode 1: online, 6080 of 6144 MiB on pnode 1, CPUs 2-3 (prepare 0.20 s, guest 0.50 s, settle 0.10 s)"
+
+
+def test_the_parts_of_a_command_add_up() -> None:
+    command = parse_command(TAKE, f"10.00 11.00 12.50\n{SAID}\n", {"evacuate": 0.1, "offline": 0.05})
+    assert command.all == pytest.approx(1.5) and command.start == pytest.approx(0.25)
+    parts = command.parts()
+    assert sum(parts.values()) == pytest.approx(1.5)
+    assert parts["guest: xenstore, wake-ups"] == pytest.approx(0.35)
+    assert parts["what is left"] == pytest.approx(0.45)
+    with pytest.raises(ValueError, match="no phases"):
+        parse_command(TAKE, "1 2 3\nvnode 1: online\n", {})
+
+
+def test_a_command_is_the_median_of_its_runs() -> None:
+    commands = [Command(TAKE, seconds, 0.2, {"guest": 0.4}, 0.1) for seconds in (1.0, 3.0, 2.0)]
+    take, give = command_metrics(commands)
+    assert take.metric == "command.take.seconds" and take.value == 2.0 and list(take.runs) == [1.0, 3.0, 2.0]
+    assert take.baseline["what is left"] == pytest.approx(1.4) and give.value is None
+
+
+class Played:
+    """A host with both guests: each command takes effect at once, and its time is said to be a second."""
+
+    def __init__(self, refuses: str = "") -> None:
+        self.refuses, self.log, self.mib = refuses, list[str](), {"stock1": 768, "g": 6656}
+
+    def dom0(self, command: str, timeout: float = 60.0) -> Done:
+        self.log.append(command)
+        if self.refuses and self.refuses in command:
+            return Done(3, "", "refused")
+        if match := re.search(r"want=\$\(\(before \+ (-?\d+)\)\)", command):
+            return self.changed("stock1", self.mib["stock1"] + int(match[1]))
+        if match := re.search(r"xl vnode-set g 1 (\d+)M", command):
+            done = self.changed("g", 512 + int(match[1]))
+            return Done(0, f"1.0 2.0 3.0\n{SAID}\n") if "xl domid g >&2" in command else done
+        counts = "p2m: entries written T= 7\np2m: TLB flushes T= 7\ndomheap: calls to free T= 7\n"
+        phases = '/local/domain/1/vnuma/guest/node/1/phases = "evacuate=50000"   (n1)\n'
+        return Done(0, counts if "xenperf" in command else phases)
+
+    def changed(self, name: str, mib: int) -> Done:
+        before, self.mib[name] = self.mib[name], mib
+        return Done(0, f"1.0 2.0 {before} {mib}\n")
+
+
+def test_all_of_it_with_the_node_absent_before_and_after() -> None:
+    played, record = Played(), Record()
+    node = Node(ElasticGuest("g", played.dom0, played.dom0), 1, 6144)
+    measure(ElasticGuest("stock1", played.dom0, played.dom0), node, lambda: [Place(PROGRAM)], record, runs=2)
+    assert [(each.way, each.operation, len(each.steps)) for each in record.profiles] == [
+        ("stock", TAKE, 2),
+        ("stock", GIVE, 2),
+        ("ours", TAKE, 2),
+        ("ours", GIVE, 2),
+    ]
+    assert [command.operation for command in record.commands] == [TAKE, GIVE] * 2
+    assert played.mib == {"stock1": 768, "g": 6656}
+    assert "vnode-attach" in played.log[0] and "vnode-detach" in played.log[-1]
+    found = {metric.metric: metric for metric in record.metrics()}
+    assert found["extent.ours.take.ms"].value == pytest.approx(1000 / (extent_profile.OURS_MIB / 2))
+    assert found["extent.stock.give.ms"].value == pytest.approx(1000 / (extent_profile.STOCK_MIB / 2))
+    assert found["command.give.seconds"].value == pytest.approx(1.0)
+    assert problems(encode(Result("extent", now(), host_info(), list[Metric](found.values())))) == []
+
+
+@pytest.mark.parametrize(
+    ("refuses", "left"), [("vnode-attach", "attach"), ("mem-set", "detach"), ("vnode-set", "detach")]
+)
+def test_what_is_refused_ends_it(refuses: str, left: str) -> None:
+    played, record = Played(refuses), Record()
+    node = Node(ElasticGuest("g", played.dom0, played.dom0), 1, 6144)
+    with pytest.raises((LabError, RuntimeError)):
+        measure(ElasticGuest("stock1", played.dom0, played.dom0), node, lambda: [Place(PROGRAM)], record, runs=1)
+    assert f"vnode-{left}" in played.log[-1]
+
+
+def test_the_script_of_a_command_runs() -> None:
+    assert "for i in 1 2 3 4; do xl domid 'a b' >&2" in command_script("a b", "xl vnode-set 'a b' 1 64M")
