@@ -1184,6 +1184,15 @@ static void slow_calls(const void *argument)
 	CHECK(machine.hypercalls < 10, "%u calls", machine.hypercalls);
 }
 
+/* One extent takes longer than a call should: then it is one a call, and not none. */
+static void very_slow_calls(const void *argument)
+{
+	boot(1);
+	machine.extent_ms = 150;
+	CHECK(!ask(BLOCK_EXTENTS) && !ask(0) && !ask(BLOCK_EXTENTS), "%s", machine.log);
+	check_online(BLOCK_EXTENTS);
+}
+
 /* More extents than a call has frames, and a new target between two calls. */
 static void many_extents(const void *argument)
 {
@@ -1417,6 +1426,7 @@ int main(int argc, char **argv)
 		{ "driver: a pool of huge pages", pool_of_huge_pages },
 		{ "driver: called off while extents are taken", called_off_while_taking },
 		{ "driver: slow calls", slow_calls },
+		{ "driver: very slow calls", very_slow_calls },
 		{ "driver: more extents than frames", many_extents },
 		{ "driver: what the balloon may take", balloon_take_limits },
 		{ "driver: others take a block offline", others_take_a_block_offline },

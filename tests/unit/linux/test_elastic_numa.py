@@ -946,6 +946,12 @@ MUTANTS = {
         "\tif (0)\n",
         "driver: slow calls",
     ),
+    "no extent a call": (
+        "mem",
+        "batch = max(count * CALL_MS / ms, 1U);",
+        "batch = count * CALL_MS / ms;",
+        "driver: very slow calls",
+    ),
     "slow for ever": (
         "mem",
         "batch = min(2 * batch, (unsigned int)BATCH);",
