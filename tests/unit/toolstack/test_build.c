@@ -335,6 +335,98 @@ static void test_remote_vcpus(void)
         !world.log[0]);
 }
 
+/* What there is below /sys/module/xen_netback: nothing, a netback, one that waits. */
+static enum { NO_NETBACK, OLD_NETBACK, NETBACK } netback;
+
+int __wrap_access(const char *path, int mode);
+int __wrap_access(const char *path, int mode)
+{
+    const char *module = "/sys/module/xen_netback";
+    bool there = !strcmp(path, module) ? netback != NO_NETBACK
+                 : !strncmp(path, module, strlen(module)) &&
+                   !strcmp(path + strlen(module), "/parameters/page_wait_msecs")
+                 ? netback == NETBACK : false;
+
+    errno = there && mode == F_OK ? 0 : ENOENT;
+
+    return errno ? -1 : 0;
+}
+
+static const struct {
+    const char *name;
+    const char *host;           /* of vnode 2 */
+    int nr_nics;                /* of two */
+    libxl_device_nic nic[2];
+    int netback;
+    int rc;
+    const char *text;           /* in the log; NULL: nothing is said */
+} nics[] = {
+#define INVALID ERROR_VNUMA_CONFIG_INVALID
+    { "a netback that waits", "b", 2, { { 0 } }, NETBACK, 0, NULL },
+    { "one that cannot", "b", 1, { { 0 } }, OLD_NETBACK, INVALID,
+      "would crash this domain (no /sys/module/xen_netback/parameters/"
+      "page_wait_msecs); boot it with Xenuma's Linux" },
+    { "none", "b", 1, { { 0 } }, NO_NETBACK, INVALID,
+      "this domain has none (no /sys/module/xen_netback); load xen-netback "
+      "first" },
+    { "one that cannot, and no vnode on another host", NULL, 2, { { 0 }, { 5 } },
+      OLD_NETBACK, 0, NULL },
+    { "one that cannot, and no vif", "b", 0, { { 0 } }, OLD_NETBACK, 0, NULL },
+    { "one in another domain", "b", 1, { { 5 } }, OLD_NETBACK, 0,
+      "backend in domain 5: it is not seen from here" },
+    { "one in another domain, and one here that cannot", "b", 2, { { 5 }, { 0 } },
+      OLD_NETBACK, INVALID, "would crash this domain" },
+    { "one here, and one in another domain", "b", 2, { { 0 }, { 6 } }, NETBACK, 0,
+      "backend in domain 6" },
+};
+
+static void test_nics(void)
+{
+    libxl_device_nic nic[2];
+    size_t i;
+    int rc;
+
+    for (i = 0; i < NR(nics); i++) {
+        good_config();
+        nodes[2].host = (char *)nics[i].host;
+        memcpy(nic, nics[i].nic, sizeof(nic));
+        config.nics = nic;
+        config.num_nics = nics[i].nr_nics;
+        netback = nics[i].netback;
+        rc = libxl__vnode_check_nics(&fake_gc, DOMID, &config);
+        ok_("vifs: %s", rc == nics[i].rc &&
+            (nics[i].text ? !!strstr(world.log, nics[i].text) : !world.log[0]),
+            nics[i].name);
+        if (world.log[0])
+            note("%d: %s", rc, world.log);
+    }
+    config.num_nics = 0;
+    config.nics = NULL;
+
+    for (i = 0; i < NR(nics); i++) {
+        if (nics[i].nr_nics != 1)
+            continue;
+        good_config();
+        world.config[2].host = (char *)nics[i].host;
+        netback = nics[i].netback;
+        rc = libxl__vnode_check_new_nic(&fake_gc, DOMID, &nics[i].nic[0]);
+        ok_("a vif that comes later: %s", rc == nics[i].rc &&
+            strstr(world.log, nics[i].text), nics[i].name);
+    }
+    world.config[2].host = NULL;
+    good_config();
+    netback = OLD_NETBACK;
+    ok_("... and no vnode on another host",
+        !libxl__vnode_check_new_nic(&fake_gc, DOMID, &nics[1].nic[0]) &&
+        !world.log[0]);
+    world.calls = 0;
+    world.fail_at = 1;
+    ok_("... and nobody knows which vnodes it has",
+        libxl__vnode_check_new_nic(&fake_gc, DOMID, &nics[1].nic[0]) ==
+        ERROR_FAIL);
+    world.fail_at = 0;
+}
+
 static void test_pool(void)
 {
     ok_("the pool: a sixteenth, in frames",
@@ -546,6 +638,7 @@ int main(void)
     test_setdefault();
     test_hosts();
     test_remote_vcpus();
+    test_nics();
     test_pool();
     test_pnodes();
     test_place();

@@ -45,7 +45,10 @@ PROGRAMS = {
     "test_commands.c": [TOOLS / "xl/xl_vnode_common.c"],  # includes xl_vnode.c
     "test_list.c": [TOOLS / "xl/xl_vnode_common.c"],  # includes xl_vnode_list.c
     "test_vnuma.c": [TOOLS / "xl/xl_vnuma.c", TOOLS / "xl/xl_vnuma_spec.c"],
-    "test_build.c": [*LIBXL, *[LIGHT / f"libxl_vnode_{part}.c" for part in ("build", "hosts", "kernel", "x86")]],
+    "test_build.c": [
+        *LIBXL,
+        *[LIGHT / f"libxl_vnode_{part}.c" for part in ("build", "hosts", "kernel", "packets", "x86")],
+    ],
     "test_operations.c": LIBXL,
     "test_span.c": [
         *LIBXL,
@@ -64,7 +67,8 @@ CFLAGS = [
 ]
 LIBRARIES = {
     "test_dsm_socket.c": ["-Wl,--wrap=getsockopt"],
-    **{f"test_{name}.c": ["-lyajl"] for name in ("list", "build", "operations", "dsm")},
+    **{f"test_{name}.c": ["-lyajl"] for name in ("list", "operations", "dsm")},
+    "test_build.c": ["-lyajl", "-Wl,--wrap=access"],
     "test_span.c": ["-lyajl", "-Wl,--wrap=recv", "-Wl,--wrap=send"],
 }
 # libxl and xl compile without these two.

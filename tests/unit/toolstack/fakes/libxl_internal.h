@@ -162,10 +162,13 @@ typedef struct {
     } passthrough;
     libxl_defbool hap;
 } libxl_domain_create_info;
+#define LIBXL_TOOLSTACK_DOMID 0
+typedef struct { uint32_t backend_domid; } libxl_device_nic;
 typedef struct {
     libxl_domain_create_info c_info;
     libxl_domain_build_info b_info;
-    int num_pcidevs, num_dtdevs;
+    int num_pcidevs, num_dtdevs, num_nics;
+    libxl_device_nic *nics;
 } libxl_domain_config;
 
 typedef enum {

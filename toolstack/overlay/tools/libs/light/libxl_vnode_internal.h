@@ -76,6 +76,16 @@ _hidden unsigned int libxl__vnode_nr_spanning(const libxl_domain_build_info *);
 _hidden int libxl__vnode_check_hosts(libxl__gc *gc, uint32_t domid,
                                      libxl_domain_config *d_config);
 
+/*
+ * Can the backends of its network wait for pages of another host, if there are
+ * any?  Of a configuration whose backends are known, and of a vif that comes
+ * while the guest runs.  0 or an error, logged.
+ */
+_hidden int libxl__vnode_check_nics(libxl__gc *gc, uint32_t domid,
+                                    const libxl_domain_config *d_config);
+_hidden int libxl__vnode_check_new_nic(libxl__gc *gc, uint32_t domid,
+                                       const libxl_device_nic *nic);
+
 /* Do vCPUs of some vnode run on another host? */
 _hidden bool
 libxl__vnode_has_remote_vcpus(const libxl_domain_build_info *info);
