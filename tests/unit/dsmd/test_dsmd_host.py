@@ -1712,7 +1712,7 @@ def test_a_host_without_the_right_xen(site: Site, error: int, why: str) -> None:
     here, there = alpha.ask("hosts")["hosts"]
     assert here["state"] == "here" and here["text"].startswith(text) and there["state"] == "up"
     assert beta.ask("hosts")["hosts"][0]["text"].startswith(text)
-    words = [programs()[1], "-l", alpha.socket, "hosts"]
+    words = [str(programs()[1]), "-l", str(alpha.socket), "hosts"]
     said = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert said.returncode == 1 and text in said.stdout.splitlines()[1], said
     del alpha.facts["errno"]
