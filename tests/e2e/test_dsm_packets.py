@@ -18,6 +18,7 @@ from lab.complaints import complaints
 from lab.elastic_guest import PROGRAMS
 from lab.guest import Guest
 from lab.patience import wait_for
+from lab.pipeline.paths import ARTIFACTS
 from tests.e2e.far_faults import LIMITS
 from tests.e2e.far_guest import ASKED_MOST, dsm_site
 from tests.e2e.netback import page_waits
@@ -29,12 +30,8 @@ SHAPE = Shape(node_mib=128)
 FILE_MIB = 24
 ADDRESS, PORT = "10.77.0.1", 7777
 FOLDER = "/mnt/far"
-# Says so when it listens; then what comes goes to sha256sum.
-RECEIVER = (
-    "perl -MSocket -e 'socket(L,AF_INET,SOCK_STREAM,0); setsockopt(L,SOL_SOCKET,SO_REUSEADDR,1);"
-    f" bind(L,sockaddr_in({PORT},INADDR_ANY)) or die $!; listen(L,1); open(R,q(>/tmp/listens)); close R;"
-    " accept(S,L) or die $!; print $b while sysread(S,$b,65536);' | sha256sum >/tmp/received 2>&1; touch /tmp/has_received"
-)
+RECEIVE = "/root/receive"
+RECEIVER = f"{RECEIVE} {PORT} 2>/tmp/receiver.log | sha256sum >/tmp/received; touch /tmp/has_received"
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +44,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DsmSite]:
 def sent(site: DsmSite, guest: Guest) -> str:
     """The file goes to the control domain. Returns the checksum of what has arrived there."""
     dom0, inside = run_in(site.home), run_in(guest)
-    checked(dom0, "rm -f /tmp/listens /tmp/received /tmp/has_received")
-    checked(dom0, f"(setsid sh -c {shlex.quote(RECEIVER)} >/tmp/receiver.log 2>&1 </dev/null &)")
-    wait_for("somebody listens", 60, lambda: dom0("test -e /tmp/listens").status == 0)
+    site.home.put(ARTIFACTS / "programs" / f"{PROGRAMS}/receive".lstrip("/"), RECEIVE)
+    checked(dom0, "rm -f /tmp/receiver.log /tmp/received /tmp/has_received")
+    checked(dom0, f"(setsid sh -c {shlex.quote(RECEIVER)} >/dev/null 2>&1 </dev/null &)")
+    wait_for("somebody listens", 60, lambda: dom0("grep listens /tmp/receiver.log").status == 0)
     print(checked(inside, f"{PROGRAMS}/send_file {ADDRESS} {PORT} {FOLDER}/file", ASKED_MOST))
     wait_for("all has arrived", 60, lambda: dom0("test -e /tmp/has_received").status == 0)
     return checked(dom0, "cat /tmp/received").split()[0]
