@@ -27,7 +27,7 @@ pytestmark = pytest.mark.fresh
 
 # Of 128 MiB a sixteenth is the pool of pages that are here: most of the file is at the other host.
 SHAPE = Shape(node_mib=128)
-FILE_MIB = 24
+FILE_MIB = 12
 ADDRESS, PORT = "10.77.0.1", 7777
 FOLDER = "/mnt/far"
 RECEIVE = "/root/receive"
