@@ -1112,6 +1112,8 @@ def test_a_node_has_figures(monkeypatch: pytest.MonkeyPatch) -> None:
         and len(said) == 3
     )
     # Of the runs themselves: five faults each.
+    assert found["dsm.fault.us"].baseline["first_words"] == 15
+    assert found["dsm.fault.us"].baseline["outside_us"] == pytest.approx((60_000 - 15) / 15 / 1000)
     assert found["dsm.fault.us"].baseline["faults"] == 15 and found["dsm.messages_per_read_fault"].value == 40
 
 
@@ -1509,7 +1511,8 @@ def test_both_guests_are_alike_in_what_is_not_compared() -> None:
         return {key: value for key, _, value in (line.partition(" = ") for line in text.splitlines()) if value}
 
     theirs, ours = settings(dsm.SWAP_GUEST), settings(dsm.Amount().shape.xl_cfg())
-    assert {key for key in theirs if theirs[key] != ours.get(key)} == {"name", "vcpus", "vif"}
+    differ = {key for key in {**theirs, **ours} if theirs.get(key) != ours.get(key)}
+    assert differ == {"name", "vcpus", "vif", "maxvcpus", "vnuma"}
     # As many CPUs at home; DSM's third is the node's own, which runs nothing.
     assert theirs["vcpus"] == "2" and "vcpus=0-1" in dsm.Amount().shape.xl_cfg()
 
