@@ -2692,7 +2692,7 @@ STATE_U_MUTANTS = {
     ),
     "who writes reads": (
         "    miss(current->domain, gfn_x(gfn), want, false, true);",
-        "    miss(current->domain, gfn_x(gfn), 0, false, true);",
+        "    miss(current->domain, gfn_x(gfn), want & 0, false, true);",
         "refused",
     ),
 }
