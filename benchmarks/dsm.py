@@ -459,8 +459,8 @@ def counted_detach(there: spanning.Spanning, streams: bool, mib: int) -> tuple[f
     def begin() -> None:
         checked(run, f"dsmctl evacuate {spanning.NAME}")
         wait_for("all pages are at home", 300, lambda: not there.status()["engine"]["evacuating"])
-        if streams:
-            checked(run, f"dsmctl leaving {spanning.NAME} 1 0")
+        # Without: all of it stays, which takes back what was said before an earlier detach (dsmctl(8)).
+        checked(run, f"dsmctl leaving {spanning.NAME} 1 {0 if streams else NODE_MIB * 1024}")
         before.append(Snapshot.take(there))
 
     seconds, moved = detach(there, begin, mib)
