@@ -75,15 +75,9 @@ void dsm_pause_end(struct dsm_worker *w)
 enum dsm_control_answer dsm_pause_follow(struct dsm_worker *w, uint64_t client, char **text)
 {
 	struct dsm_pause *p = &w->pause;
-	char why[DSM_ENGINE_TEXT];
 
-	if (dsm_worker_ended(w, why))
-		return dsm_worker_error(text, "%s", why);
-	if (!w->p.description->nr_places)
-		return dsm_worker_error(text, "places this machine has none");
-	if (w->p.config->self != w->p.description->token_home)
-		return dsm_worker_error(text, "internal it is said at the machine's home, host %s",
-					dsm_worker_name(w, w->p.description->token_home));
+	if (dsm_worker_has_vcpus(w, text))
+		return DSM_CONTROL_ERROR;
 	if (p->nr == DSM_CONTROL_CLIENTS)
 		return dsm_worker_error(text, "busy too many ask for it");
 	p->client[p->nr].number = client;

@@ -58,13 +58,8 @@ static enum dsm_control_answer place(struct dsm_worker *w, unsigned int host,
 
 	if (!nr)
 		return dsm_worker_error(text, "internal want: place HOST VCPUS, home VCPUS; vCPUs as 1,4-7");
-	if (dsm_worker_ended(w, why))
-		return dsm_worker_error(text, "%s", why);
-	if (!w->p.description->nr_places)
-		return dsm_worker_error(text, "places this machine has none");
-	if (w->p.config->self != w->p.description->token_home)
-		return dsm_worker_error(text, "internal it is said at the machine's home, host %s",
-					dsm_worker_name(w, w->p.description->token_home));
+	if (dsm_worker_has_vcpus(w, text))
+		return DSM_CONTROL_ERROR;
 	if (dsm_peers_are_leaving(w))
 		return dsm_worker_error(text, "busy a host is leaving");
 	rc = dsm_engine_place(w->engine, host, vcpus, nr, why);

@@ -155,6 +155,12 @@ const char *dsm_worker_ended(const struct dsm_worker *w,
 __attribute__((format(printf, 2, 3)))
 enum dsm_control_answer dsm_worker_error(char **text, const char *format, ...);
 
+/**
+ * May this host say where vCPUs run, and have them stand still?
+ * Return: 0; or -EINVAL, and @text is the answer: it has ended, has no places, or is not the home.
+ */
+int dsm_worker_has_vcpus(const struct dsm_worker *w, char **text);
+
 /* ---- peers.c ---- */
 
 extern const struct dsm_transport_calls dsm_peers_calls;

@@ -4,6 +4,7 @@
  *
  * Context: the protocol thread.
  */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <time.h>
@@ -84,6 +85,23 @@ enum dsm_control_answer dsm_worker_error(char **text, const char *format, ...)
 		*text = NULL;
 	va_end(words);
 	return DSM_CONTROL_ERROR;
+}
+
+int dsm_worker_has_vcpus(const struct dsm_worker *w, char **text)
+{
+	unsigned int home = w->p.description->token_home;
+	char why[DSM_ENGINE_TEXT];
+
+	if (dsm_worker_ended(w, why))
+		dsm_worker_error(text, "%s", why);
+	else if (!w->p.description->nr_places)
+		dsm_worker_error(text, "places this machine has none");
+	else if (w->p.config->self != home)
+		dsm_worker_error(text, "internal it is said at the machine's home, host %s",
+				 dsm_worker_name(w, home));
+	else
+		return 0;
+	return -EINVAL;
 }
 
 void dsm_worker_came(struct dsm_worker *w)

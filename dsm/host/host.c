@@ -34,28 +34,28 @@ const char *host_name(const struct host *host, unsigned int number)
 
 void host_why_not_xen(const struct host *host, int rc, char text[HOST_TEXT + 1])
 {
-	const char *why = "", *between = "", *todo = "";
+	const char *why = "", *between = "", *advice = "";
 
 	switch (-rc) {
 	case ENOENT:
 	case ENODEV:
 	case ENXIO:
 		why = "this is no control domain of Xen";
-		todo = "; boot Xen";
+		advice = "; boot Xen";
 		break;
 	case EACCES:
 		why = "the Xen that was booted is not of the version of these tools";
-		todo = "; boot the one that was built with them";
+		advice = "; boot the one that was built with them";
 		break;
 	case ENOSYS:
 		why = "it was built without CONFIG_DSM";
-		todo = "; boot one that was built with it";
+		advice = "; boot one that was built with it";
 		break;
 	}
 	if (why[0])
 		between = ": ";
 	snprintf(text, HOST_TEXT + 1, "host %s: Xen can't be used: %s%s%s%s",
-		 host_name(host, host->config.self), why, between, strerror(-rc), todo);
+		 host_name(host, host->config.self), why, between, strerror(-rc), advice);
 }
 
 int guest_check_domid(struct host *host, uint32_t domid, const uint8_t uuid[16],

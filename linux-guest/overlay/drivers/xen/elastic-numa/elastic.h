@@ -25,9 +25,9 @@
  *   op_lock (op.c)   the operation under way; innermost
  *
  * What a struct elastic_node holds is changed by the engine only, and so is
- * read by the engine without a lock.  Two members are read by others:
- * @populated and @torn, by the memory notifier and the online callback, which run under
- * device_hotplug_lock: the engine changes the bits of a plugged block under
+ * read by the engine without a lock.  Some members are read by others:
+ * @populated and @torn, by the memory notifier and the online callback, which
+ * run under device_hotplug_lock: the engine changes the bits of a plugged block under
  * that lock only; and the counters, read with READ_ONCE() or atomically by
  * the ticker and debugfs, for which a value that is a moment old will do.
  *

@@ -198,8 +198,12 @@ static bool refused(struct elastic_node *node, u32 extent)
 	struct look look;
 	long nr = look_at_extent(node, extent, &look);
 
-	pr_err("vnode %u: Xen keeps the extent at pfn %#llx, %ld of its pages\n",
-	       node->vnode, look.pfn, nr);
+	if (nr < 0)
+		pr_err("vnode %u: Xen keeps the extent at pfn %#llx, and does not say which of its pages are there (%ld)\n",
+		       node->vnode, look.pfn, nr);
+	else
+		pr_err("vnode %u: Xen keeps the extent at pfn %#llx, %ld of its %lu pages are there\n",
+		       node->vnode, look.pfn, nr, ELASTIC_EXTENT_PAGES);
 	if (!nr) {
 		unmark(node, extent, 1);
 		return false;
