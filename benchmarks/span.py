@@ -5,6 +5,7 @@ Each round: OpenMP programs and a key-value store at home alone, `xl vnode-attac
 wake-ups and hypercalls cost, `xl vnode-detach`. Parts, each of which can fail without the others:
     kernels   OpenMP programs with n threads at home and with 2n on both hosts
     kv        span_kv: dsmd's switches off and on, locks packed and a page for each shard, in turn, there and back
+    ownership a CPU of the other host writes pages for the first time: of its own node, and of home's
     calls     interrupts and wake-ups between CPUs of both hosts, and hypercalls at either
 
 Result: build/results/span.json, written anew after each round; what an earlier run has left goes to build/results/earlier with
@@ -30,10 +31,11 @@ from pathlib import Path
 from benchmarks import span_figures
 from benchmarks.dsm import SWITCHES, show
 from benchmarks.far_guest import GUEST, far_guest, kill_dsmd_host, left_nothing, said, slices, status
+from benchmarks.membench import parse
 from benchmarks.program_output import parse_timed
 from benchmarks.results import RESULTS, set_aside, write
 from benchmarks.span_counts import AWAY, HOME, Counts, HostCounts, host_counts, line_of
-from benchmarks.span_figures import KV_SETTINGS, CallsRun, KernelRun, KvRun, Operation, Seen
+from benchmarks.span_figures import KV_SETTINGS, OWNERS, CallsRun, KernelRun, KvRun, Operation, OwnershipRun, Seen
 from benchmarks.span_guest import (
     BOOT,
     PATIENCE,
@@ -57,11 +59,12 @@ from lab.host import Host
 from lab.rack import Rack
 
 VNODE = 1
-PARTS = ("kernels", "kv", "calls")
+PARTS = ("kernels", "kv", "ownership", "calls")
 # The smallest classes; RandomAccess and MG would need minutes for an iteration or two.
 KERNELS = {"npb_ep": "S", "npb_is": "S", "npb_cg": "S", "stream": "S"}
 KERNEL_S = 60.0  # of the hosts' clock, for a program; what it has done until then counts
 KV_S = 12.0  # for a mix
+OWNED_MIB = 2  # that are written first
 FIRST_OPS, MOST_OPS = 30, 100000  # of a thread
 LAYOUT = {"off": "packed", "switches": "packed", "layout": "paged", "on": "paged", "home": "packed"}
 SWITCHED_ON = ("switches", "on")
@@ -210,6 +213,27 @@ class SpanBench:
         finally:
             self.switch("off")
 
+    # --- ownership by node ------------------------------------------------------------------------------------------
+
+    def owned(self, guest: Guest, owner: str) -> None:
+        """Memory of one node is mapped, populated and written by the first CPU of the other host; once, so that it is new."""
+        node = VNODE if owner == "node" else 0
+        cpus = [self.shape.cpus_of(place)[0] for place in (HOME, AWAY)]
+        words = f"--node={node} --source-node=0 --cpus={cpus[AWAY]} --mib={OWNED_MIB} --rounds=1"
+        line = f"taskset -c {','.join(map(str, cpus))} {PROGRAMS}/dsm_membench copy {words}"
+        printed, counts, _ = self.ran(guest, line)
+        (copy,) = parse(printed).copies
+        run = OwnershipRun(owner, copy, counts)
+        self.seen.ownership.append(run)
+        self.tell(
+            f"pages of {owner}: {run.page_us(self.site.slow):.0f} us and {counts.away.faults / run.pages():.2f} faults each"
+        )
+
+    def ownership(self, guest: Guest, back: bool) -> None:
+        """Both, in the opposite order on the way back. A detach between two rounds takes all pages home."""
+        for owner in reversed(OWNERS) if back else OWNERS:
+            self.owned(guest, owner)
+
     # --- calls ------------------------------------------------------------------------------------------------------
 
     def call(self, guest: Guest, what: str, caller: int) -> None:
@@ -261,6 +285,8 @@ class SpanBench:
                 self.attempt(f"{program} on {where}", guest, lambda program=program: self.kernel(guest, program, both))  # type: ignore[misc]
         if "kv" in self.parts:
             self.attempt("kv", guest, lambda: self.kv(guest, back) if both else self.kv_at_home(guest))
+        if both and "ownership" in self.parts:
+            self.attempt("ownership", guest, lambda: self.ownership(guest, back))
         if both and "calls" in self.parts:
             self.calls(guest)
 

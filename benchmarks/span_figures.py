@@ -12,6 +12,7 @@ import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
+from benchmarks.membench import Copy
 from benchmarks.results import Metric, from_runs
 from benchmarks.span_counts import AWAY, HERE, HOME, PLACES, Counts, HostCounts, Line
 from benchmarks.span_output import Calls, Kv
@@ -20,6 +21,8 @@ from lab.errors import Malformed
 ETRI_KV = 1.23  # an in-memory key-value store, all off against all on; ETRI Journal 2024
 # What of the key-value store is on: dsmd's switches, and shards that are pages. There and back, over the rounds.
 KV_SETTINGS = ("off", "switches", "layout", "on")
+# Whose pages a far CPU writes first: those of a node that its own host is home of, or those of the guest's first host.
+OWNERS = ("node", "home")
 LEAST_DONE = 0.5  # of calls that count as such: a CPU that runs something else at the moment need not be interrupted
 LIMITS = "the lab's hosts are emulated and share two real processors"
 
@@ -46,6 +49,23 @@ class KvRun:
     setting: str
     kv: Kv
     counts: Counts
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnershipRun:
+    """Map, populate and memcpy by a CPU of the other host; `owner` is one of OWNERS."""
+
+    owner: str
+    copy: Copy
+    counts: Counts
+
+    def pages(self) -> int:
+        """That were written first."""
+        return self.copy.threads * self.copy.mib * 256
+
+    def page_us(self, slow: int) -> float:
+        """Of all three steps, by the hosts' clock."""
+        return self.copy.total_ns * slow / self.pages() / 1000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,6 +105,7 @@ class Seen:
     cpus: int = 1
     kernels: list[KernelRun] = dataclasses.field(default_factory=list)
     kv: list[KvRun] = dataclasses.field(default_factory=list)
+    ownership: list[OwnershipRun] = dataclasses.field(default_factory=list)
     calls: list[CallsRun] = dataclasses.field(default_factory=list)
     operations: list[Operation] = dataclasses.field(default_factory=list)
     lines: list[Line] = dataclasses.field(default_factory=list)  # one for each time that the hosts were connected
@@ -182,6 +203,40 @@ def store(seen: Seen) -> Iterator[Metric]:
             }[name]
             key = f"span.kv.{name}" if name == "speedup" else f"span.kv.{name}.speedup"
             yield ratio(key, rates[setting], rates["off"], "higher", words)
+
+
+# ---- Ownership by node ----
+
+
+def ownership(seen: Seen) -> Iterator[Metric]:
+    """span.ownership: what it saves a CPU there that its node's pages are its host's from the start (decision 0143)."""
+    times: dict[str, list[float]] = {}
+    faults_of: dict[str, list[float]] = {}
+    for owner in OWNERS:
+        runs = [run for run in seen.ownership if run.owner == owner]
+        if not runs:
+            continue
+        times[owner] = [run.page_us(seen.slow) for run in runs]
+        faults_of[owner] = [run.counts.away.faults / run.pages() for run in runs]
+        beside: dict[str, float | str] = {
+            **mean_costs([run.counts for run in runs], sum(run.pages() for run in runs), "page"),
+            **{
+                f"{step}_us": statistics.median(
+                    getattr(run.copy, f"{step}_ns") * seen.slow / run.pages() / 1000 for run in runs
+                )
+                for step in ("map", "populate", "memcpy")
+            },
+        }
+        whose = "its own host is home of" if owner == "node" else "the first host is home of"
+        note = f"map, populate and memcpy of a source at home, by a CPU of the other host, into memory that {whose}"
+        figure = from_runs(f"span.ownership.{owner}.page_us", times[owner], "us", "lower", f"{note}; {LIMITS}")
+        yield spread(dataclasses.replace(figure, baseline=beside))
+    if len(times) == len(OWNERS):
+        saved = [off - on for off in faults_of["home"] for on in faults_of["node"]]
+        words = "faults of the other host for a page that is written first: pages of home less pages of its own node"
+        yield spread(from_runs("span.ownership.saved_faults_per_page", saved, "1", "higher", words))
+        note = "pages of the first host over pages of its own node: ownership initialised by node off against on"
+        yield ratio("span.ownership.speedup", times["home"], times["node"], "higher", note)
 
 
 # ---- Where time goes ----
@@ -387,7 +442,7 @@ def metrics(seen: Seen) -> tuple[list[Metric], list[str]]:
     """All figures that there are, and why some are not."""
     found: list[Metric] = []
     problems: list[str] = []
-    for part in (connection, operations, kernels, store, faults, interrupts, hypercalls):
+    for part in (connection, operations, kernels, store, ownership, faults, interrupts, hypercalls):
         try:
             for metric in part(seen):
                 found.append(metric)

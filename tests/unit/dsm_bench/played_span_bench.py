@@ -31,6 +31,11 @@ CALL_NS = {
 }  # fmt: skip
 SECONDS = {"npb_ep": (4.0, 2.0), "npb_is": (0.1, 0.5), "npb_cg": (0.2, 8.0), "stream": (0.05, 0.05)}  # home, both
 STEPS = 4
+COPY_NS = {
+    "map": 1000,
+    "populate": 20_000_000,
+    "memcpy": 10_000_000,
+}  # guest ns; three times that for pages of the first host
 
 
 class BenchWorld(World):
@@ -101,7 +106,8 @@ class BenchWorld(World):
     def guest(self, command: str) -> str | Done:
         """In the guest."""
         found = re.match(
-            r"(?:timeout ([\d.]+) )?(?:taskset -c (\S+) env .*?)?/opt/xenuma/bin/(\w+) (.*?) >/tmp/span.out", command
+            r"(?:timeout ([\d.]+) )?(?:taskset -c (\S+) (?:env .*?)?)?/opt/xenuma/bin/(\w+) (.*?) >/tmp/span.out",
+            command,
         )
         if not found:
             return super().guest(command)
@@ -110,6 +116,7 @@ class BenchWorld(World):
         rows: dict[str, Callable[[], tuple[int, str]]] = {
             "span_kv": lambda: (0, self.kv(words)),
             "span_latency": lambda: (0, self.latency(words)),
+            "dsm_membench": lambda: (0, self.copied(words)),
         }
         status, text = rows.get(program, lambda: self.kernel(program, float(limit), cpus))()
         if self.attached:
@@ -150,6 +157,21 @@ class BenchWorld(World):
             *({"event": "thread", "cpu": int(cpu), "gets": ops, "puts": 0, "p50_ns": 5, "p99_ns": 9} for cpu in cpus),
             {"event": "result", "gets": whole, "puts": 0, "torn": 0, "old": 0, "missing": 0, "lost": 0},
         ]
+        return "".join(json.dumps(line) + "\n" for line in lines)
+
+    def copied(self, words: str) -> str:
+        """Memory of a node is written for the first time: one that is not the other host's costs twice as much there."""
+        given = dict(word.removeprefix("--").split("=") for word in words.split()[1:])
+        far = given["node"] == "0" and int(given["cpus"]) >= self.cpus
+        if far:
+            self.work_done.update(("alpha", "beta"))
+        times = {f"{step}_ns": ns * (3 if far else 1) for step, ns in COPY_NS.items()}
+        mib, rounds = int(given["mib"]), int(given["rounds"])
+        lines: list[dict[str, object]] = [
+            {"event": "copy", "round": n, "threads": len(given["cpus"].split(",")), "mib": mib, **times}
+            for n in range(rounds)
+        ]
+        lines.append({"event": "result", "checks": mib * 256, "bad_pages": 0, "accesses": 0, "access_ns": 0})
         return "".join(json.dumps(line) + "\n" for line in lines)
 
     def latency(self, words: str) -> str:

@@ -19,7 +19,7 @@ from benchmarks import results, span, span_figures
 from benchmarks.results import Metric, encode, problems, read
 from benchmarks.span import KERNELS, PARTS, Publisher, xl_phases
 from benchmarks.span_counts import Counts, HostCounts, host_counts, line_of
-from benchmarks.span_figures import KV_SETTINGS, CallsRun, Seen, metrics, quantile, ratio
+from benchmarks.span_figures import KV_SETTINGS, OWNERS, CallsRun, Seen, metrics, quantile, ratio
 from benchmarks.span_output import parse_calls, parse_kv
 from lab.command import Done
 from lab.errors import LabError, Malformed
@@ -28,6 +28,7 @@ from tests.unit.dsm_bench.played_span import SLOW, Change, instead
 from tests.unit.dsm_bench.played_span_bench import (
     BYTES,
     CALL_NS,
+    COPY_NS,
     FAULT_NS,
     FAULTS,
     INSTALL_NS,
@@ -78,6 +79,7 @@ def test_there_and_back(cpus: int) -> None:
     teams = [run.threads for run in bench.seen.kernels]
     assert teams == [*[cpus] * len(KERNELS), *[2 * cpus] * len(KERNELS)] * 2
     assert [run.setting for run in bench.seen.kv] == ["home", *KV_SETTINGS, "home", *reversed(KV_SETTINGS)]
+    assert [run.owner for run in bench.seen.ownership] == [*OWNERS, *reversed(OWNERS)]
     assert all(cpu in (0, cpus) for run in bench.seen.calls for cpu in run.calls.cpus)
     home, both = (",".join(map(str, range(n * cpus))) for n in (1, 2))
     assert {line.rpartition(" ")[2] for line in world.ran if line.startswith("npb")} == {home, both}
@@ -147,6 +149,16 @@ def check_figures(found: list[Metric], missing: list[str]) -> None:
         pytest.approx(each) for each in (2, 2, 4)
     ]
     assert "1.23" in named["span.kv.speedup"].note
+
+    pages, whole_ns = span.OWNED_MIB * 256, sum(COPY_NS.values())
+    assert value["span.ownership.node.page_us"] == pytest.approx(whole_ns * SLOW / pages / 1000)
+    assert value["span.ownership.home.page_us"] == pytest.approx(3 * whole_ns * SLOW / pages / 1000)
+    assert beside["span.ownership.home.page_us"]["populate_us"] == pytest.approx(
+        3 * COPY_NS["populate"] * SLOW / pages / 1000
+    )
+    assert beside["span.ownership.node.page_us"]["faults_away_per_page"] == FAULTS["beta"] / pages
+    assert value["span.ownership.saved_faults_per_page"] == FAULTS["beta"] / pages
+    assert value["span.ownership.speedup"] == pytest.approx(3)
 
     for place in ("home", "away"):
         assert value[f"span.fault.{place}.us"] == pytest.approx((FAULT_NS + RING_NS) / 1000)
@@ -238,6 +250,13 @@ MUTANTS = (
     Mutant("span", "wanted = SWITCHES[\"on\"] if setting in SWITCHED_ON else SWITCHES[\"off\"]", "wanted = SWITCHES[\"off\"]"),
     Mutant("span", "for host in self.site.both:\n            checked(run_in(host), f\"for each",
            "for host in [self.site.home]:\n            checked(run_in(host), f\"for each"),
+    Mutant("span_figures", "return self.copy.total_ns * slow / self.pages() / 1000",
+           "return self.copy.total_ns / self.pages() / 1000"),
+    Mutant("span_figures", "[off - on for off", "[on - off for off"),
+    Mutant("span_figures", "run.counts.away.faults / run.pages() for", "run.counts.home.faults / run.pages() for"),
+    Mutant("span_figures", "times[\"home\"], times[\"node\"]", "times[\"node\"], times[\"home\"]"),
+    Mutant("span", "node = VNODE if owner == \"node\" else 0", "node = 0"),
+    Mutant("span", "--cpus={cpus[AWAY]} --mib", "--cpus={cpus[HOME]} --mib"),
     Mutant("span", "--layout={LAYOUT[setting]}", "--layout=packed"),
     Mutant("span", "return printed, after.since(before), over", "return printed, after, over"),
     Mutant("span", "before = counted_at(self.site.home, guest.domid).without_wire()", "before = HostCounts()"),
@@ -436,6 +455,8 @@ START = '{"event": "start", "program": "npb_ep", "class": "S", "bytes": 1}\n'
          "npb_ep: no iteration in 60 s", "npb_ep"),
         (instead("guest", "span_kv", edited('"lost": 0', '"lost": 1')), "kv: span_kv: wrong values: {'lost': 1}", "kv"),
         (instead("guest", "what=wake", replied("1\nfutex: no\n==\n")), "wake at alpha: .*futex: no", "wake"),
+        (instead("guest", "dsm_membench.*--node=0", edited('"bad_pages": 0', '"bad_pages": 2')),
+         "ownership: .*2 pages with wrong", "ownership.home"),
         (instead("beta", "dsmctl set", Done(3, "", "no such machine")), "kv: .*no such machine", "kv.on"),
         (instead("beta", "dsm-stats", Done(0, "{}")), "counters: KeyError", "npb_ep.both"),
         (instead("guest", "dmesg", replied("BUG: soft lockup - CPU#0 stuck for 22s!\n")), "the guest's kernel complains", ""),
