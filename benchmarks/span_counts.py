@@ -25,6 +25,7 @@ class HostCounts:
 
     faults: int = 0
     fault_ns: int = 0  # by dsmd's clock
+    fault_waits: int = 0  # of vCPUs, that fault_ns are of: one that asks again before its page has come waits once
     waits: int = 0  # of vCPUs, by Xen: several may wait for one page
     wait_ns: int = 0
     messages: int = 0  # sent
@@ -90,6 +91,7 @@ def host_counts(status: Mapping[str, Any], xen: Mapping[str, Any]) -> HostCounts
         return HostCounts(
             faults=int(status["read_faults"]) + int(status["write_faults"]),
             fault_ns=sum(int(status[key]["sum_ns"]) for key in ("read_fault", "write_fault")),
+            fault_waits=sum(int(status[key]["count"]) for key in ("read_fault", "write_fault")),
             waits=int(xen["waits"]),
             wait_ns=int(xen["wait_ns"]),
             messages=sum(int(peer["sent"]) for peer in peers),

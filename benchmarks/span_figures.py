@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from benchmarks.membench import Copy
 from benchmarks.results import Metric, from_runs
@@ -24,7 +24,9 @@ KV_SETTINGS = ("off", "switches", "layout", "on")
 # Whose pages a far CPU writes first: those of a node that its own host is home of, or those of the guest's first host.
 OWNERS = ("node", "home")
 LEAST_DONE = 0.5  # of calls that count as such: a CPU that runs something else at the moment need not be interrupted
+LEAST_FORWARDED = 0.9  # of calls: programs that end, too, make some
 LIMITS = "the lab's hosts are emulated and share two real processors"
+TIMES = ("s", "ms", "us", "1/s")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,10 +72,11 @@ class OwnershipRun:
 
 @dataclasses.dataclass(frozen=True)
 class CallsRun:
-    """What a program measured of calls between CPUs, or to Xen."""
+    """What a program measured of calls between CPUs, or to Xen; `pause_ns`: of the guest, after each."""
 
     calls: Calls
     counts: Counts
+    pause_ns: int = 0
 
     @property
     def key(self) -> tuple[str, int]:
@@ -109,6 +112,7 @@ class Seen:
     calls: list[CallsRun] = dataclasses.field(default_factory=list)
     operations: list[Operation] = dataclasses.field(default_factory=list)
     lines: list[Line] = dataclasses.field(default_factory=list)  # one for each time that the hosts were connected
+    missing: dict[str, list[str]] = dataclasses.field(default_factory=dict)  # why, by part
 
 
 def spread(metric: Metric) -> Metric:
@@ -170,8 +174,17 @@ def kernels(seen: Seen) -> Iterator[Metric]:
                     words = "of both hosts, whole program by its iterations: preparation is in it"
                     yield spread(from_runs(f"span.{program}.{what}_per_iteration", each, "1", "lower", words))
         if len(times) == 2:
-            note = f"one host with {seen.cpus} CPUs over two with {2 * seen.cpus}; {LIMITS}"
-            yield ratio(f"span.{program}.speedup", times[False], times[True], "higher", note)
+            yield speedup(seen, program)
+
+
+def speedup(seen: Seen, program: str) -> Metric:
+    """What the second host makes of an iteration; of the same iterations, where a run was cut off."""
+    runs = [run for run in seen.kernels if run.program == program]
+    same = min(len(run.ms) for run in runs)
+    home, away = ([statistics.median(run.ms[:same]) for run in runs if run.both == both] for both in (False, True))
+    note = f"one host with {seen.cpus} CPUs over two with {2 * seen.cpus}: the first {same} iterations of each run; {LIMITS}"
+    figure = ratio(f"span.{program}.speedup", home, away, "higher", note)
+    return dataclasses.replace(figure, baseline={**figure.baseline, "iterations": float(same)})
 
 
 # ---- The key-value store ----
@@ -191,7 +204,11 @@ def store(seen: Seen) -> Iterator[Metric]:
             values = [getattr(thread, key) / 1000 * seen.slow for run in runs for thread in run.kv.threads]
             beside[f"{key.removesuffix('_ns')}_us"] = statistics.median(values)
         beside["load_per_second"] = statistics.median(run.kv.per_second("load", seen.slow) for run in runs)
-        note = f"the mix, {len(runs[0].kv.threads)} threads; {LIMITS}"
+        beside["operations"] = statistics.median(run.kv.ops["mix"] for run in runs)
+        note = (
+            f"the mix, {len(runs[0].kv.threads)} threads; what an operation costs is of the whole program, "
+            f"with its start and the load; {LIMITS}"
+        )
         figure = from_runs(f"span.kv.{setting}.per_second", rates[setting], "1/s", "higher", note)
         yield spread(dataclasses.replace(figure, baseline=beside))
     for name, setting in (("switches", "switches"), ("layout", "layout"), ("speedup", "on")):
@@ -248,6 +265,8 @@ def faults(seen: Seen) -> Iterator[Metric]:
     problems = []
     for place, name in enumerate(PLACES):
         here = [each.both[place] for each in runs if each.both[place].waits]
+        if runs and not here:
+            problems.append(f"span.fault.{name}: no vCPU there has waited for a page in {len(runs)} runs")
         if not here:
             continue
         whole, other = here[0], runs[0].both[1 - place]
@@ -261,12 +280,13 @@ def faults(seen: Seen) -> Iterator[Metric]:
         except Malformed as error:
             problems.append(f"span.fault.{name}: {error}")
             continue
-        dsmd_us = whole.fault_ns / max(whole.faults, 1) / 1000
+        dsmd_us = whole.fault_ns / max(whole.fault_waits, 1) / 1000
         xen_us = whole.wait_ns / whole.waits / 1000
         means = [each.wait_ns / each.waits / 1000 for each in here]
         figure = from_runs(
             f"span.fault.{name}.us", means, "us", "lower",
-            "Xen's mean of each run; phases: means of all, by dsmd at both hosts; ring: Xen less dsmd",
+            "Xen's mean of each run, of OpenMP programs and of the store with all off; "
+            "phases: means of all, by dsmd at both hosts; ring: Xen less dsmd",
         )  # fmt: skip
         beside: dict[str, float | str] = {
             "ring_us": xen_us - dsmd_us, **phases, "serve_us": serve, "dsmd_mean_us": dsmd_us, "xen_mean_us": xen_us,
@@ -296,36 +316,92 @@ def _of(seen: Seen, what: str, place: int) -> list[CallsRun]:
     return [run for run in seen.calls if run.key == (what, place)]
 
 
-def _waits_us(runs: Sequence[CallsRun], place: int, per: float) -> float:
-    """What vCPUs of that host waited for pages meanwhile, for each of `per` in all."""
-    return sum(run.counts.both[place].wait_ns for run in runs) / per / 1000
+@dataclasses.dataclass(frozen=True)
+class _Sums:
+    """Of runs with as many calls each: means of a run."""
+
+    calls: float
+    seconds: float  # of the hosts' clock, with pauses
+    counts: Counts
+    runs: int
+
+    @staticmethod
+    def of(seen: Seen, runs: Sequence[CallsRun]) -> _Sums:
+        """Of these."""
+        whole = Counts()
+        for run in runs:
+            whole = whole.plus(run.counts)
+        number = sum(len(run.calls.ns) for run in runs)
+        ns = sum(run.total_ns() + run.pause_ns * len(run.calls.ns) for run in runs)
+        return _Sums(number / len(runs), ns * seen.slow / 1e9 / len(runs), whole, len(runs))
+
+    def mean(self, of: Callable[[Counts], int]) -> float:
+        """Of a run."""
+        return of(self.counts) / self.runs
 
 
-def _background(seen: Seen, place: int) -> float | None:
-    """Microseconds that vCPUs of that host wait for pages in each second in which nothing is called."""
-    runs = _of(seen, "nothing", HOME)
-    seconds = sum(run.total_ns() for run in runs) * seen.slow / 1e9
-    return _waits_us(runs, place, seconds) if seconds else None
+def ends_of(seen: Seen, runs: Sequence[CallsRun]) -> tuple[_Sums, _Sums]:
+    """The runs with the fewest calls and those with the most: what both cost alike, start and end, is in no difference of them.
+
+    Raises Malformed if all have as many.
+    """
+    sizes = sorted({len(run.calls.ns) for run in runs})
+    if len(sizes) < 2:
+        raise Malformed(f"{runs[0].calls.what if runs else 'calls'}: one size of runs, {sizes}, makes no slope")
+    few, many = (_Sums.of(seen, [run for run in runs if len(run.calls.ns) == size]) for size in (sizes[0], sizes[-1]))
+    return few, many
+
+
+def per_call(ends: tuple[_Sums, _Sums], of: Callable[[Counts], int]) -> float:
+    """What one more call costs."""
+    few, many = ends
+    return (many.mean(of) - few.mean(of)) / (many.calls - few.calls)
+
+
+def _waits_us(place: int) -> Callable[[Counts], int]:
+    return lambda counts: counts.both[place].wait_ns // 1000
+
+
+def _sent(counts: Counts) -> int:
+    return counts.total("interrupts") + counts.total("events")
+
+
+def _background(seen: Seen, of: Callable[[Counts], int]) -> float:
+    """The same of each second of the hosts' clock in which both CPUs are busy and nothing is called. Raises Malformed."""
+    few, many = ends_of(seen, _of(seen, "nothing", HOME))
+    seconds = many.seconds - few.seconds
+    if seconds <= 0:
+        raise Malformed(f"nothing: {few.seconds:.3f} and {many.seconds:.3f} s make no slope")
+    return (many.mean(of) - few.mean(of)) / seconds
 
 
 def split_of(seen: Seen, runs: Sequence[CallsRun], caller: int) -> dict[str, float | str]:
     """Phases of a call, means: pages that its CPU waited for, pages that the other one did, and the rest.
 
-    What both hosts' vCPUs wait for when nothing is called is taken off; they may wait at one time, so the rest is the least.
+    By what more calls cost than fewer, so a program's start is not in it. What both hosts' vCPUs wait for in that time when
+    nothing is called is taken off; they may wait at one time, so the rest is the least. Raises Malformed.
     """
     number = sum(len(run.calls.ns) for run in runs)
     mean_us = sum(run.total_ns() for run in runs) * seen.slow / number / 1000
+    ends = ends_of(seen, runs)
+    seconds = (ends[1].seconds - ends[0].seconds) / (ends[1].calls - ends[0].calls)
     found: dict[str, float | str] = {"mean_us": mean_us, "calls": float(number)}
     rest = mean_us
     for place, words in ((caller, "pages_of_caller_us"), (1 - caller, "pages_of_other_us")):
-        background = (_background(seen, place) or 0.0) * mean_us / 1e6
-        pages = _waits_us(runs, place, number) - background
+        background = _background(seen, _waits_us(place)) * seconds
+        pages = per_call(ends, _waits_us(place)) - background
         found |= {words: pages, words.replace("pages", "background"): background}
         rest -= pages
     found["rest_us"] = rest
-    interrupts = sum(run.counts.total("interrupts") + run.counts.total("events") for run in runs)
-    found["interrupts_per_call"] = interrupts / number
-    return found | mean_costs([run.counts for run in runs], number, "call")
+    found["interrupts_per_call"] = per_call(ends, _sent) - _background(seen, _sent) * seconds
+    return found | costs_of(ends)
+
+
+def costs_of(ends: tuple[_Sums, _Sums]) -> dict[str, float | str]:
+    """Faults, messages, bytes and pages of one more call."""
+    few, many = (end.counts.costs() for end in ends)
+    calls = ends[1].calls - ends[0].calls
+    return {f"{key}_per_call": (many[key] / ends[1].runs - few[key] / ends[0].runs) / calls for key in many}
 
 
 def _samples_us(seen: Seen, runs: Sequence[CallsRun], back: bool = False) -> list[list[float]]:
@@ -347,13 +423,19 @@ def interrupts(seen: Seen) -> Iterator[Metric]:
     problems = []
     for caller, name in enumerate(PLACES):
         if runs := _of(seen, "membarrier", caller):
-            note = "membarrier(2): the other host's CPU is interrupted in user space, and who called knows it; phases: means"
-            split = split_of(seen, runs, caller)
+            note = (
+                "membarrier(2): the other host's CPU is interrupted in user space, and who called knows it: there and back; "
+                "phases: means, of one call more"
+            )
+            try:
+                split = split_of(seen, runs, caller)
+            except Malformed as error:
+                problems.append(f"span.ipi.{name}: {error}")
+                continue
             if float(split["interrupts_per_call"]) < LEAST_DONE:
                 problems.append(f"span.ipi.{name}: {split['interrupts_per_call']:.2f} interrupts for a call")
                 continue
             yield call_figure(f"span.ipi.{name}.us", _samples_us(seen, runs), split, note)
-    yield from wakes(seen)
     if problems:
         raise Malformed("; ".join(problems))
 
@@ -363,12 +445,16 @@ def wakes(seen: Seen) -> Iterator[Metric]:
     runs = _of(seen, "wake", HOME)
     if not runs:
         return
-    error = max((line.clock_error_us for line in seen.lines), default=0.0)
+    error = max((line.clock_error_us for line in seen.lines), default=None)
     beside = split_of(seen, runs, HOME)
     slept = sum(run.calls.slept for run in runs) / sum(2 * len(run.calls.ns) for run in runs)
-    beside |= {"slept": slept, "clock_error_us": error}
+    beside["slept"] = slept
+    beside["clock_error_us"] = "not known" if error is None else error
     for back, name in ((False, "to_away"), (True, "to_home")):
-        note = "futex(2): from before the wake-up until the thread that slept runs; phases: means there and back"
+        note = (
+            "futex(2): from before the wake-up until the thread that slept runs; phases: means there and back of one wake-up "
+            "more, with the pages of going to sleep again"
+        )
         yield call_figure(f"span.wake.{name}.us", _samples_us(seen, runs, back), beside, note)
 
 
@@ -380,25 +466,30 @@ def hypercalls(seen: Seen) -> Iterator[Metric]:
         runs = _of(seen, what, place)
         if not runs:
             continue
-        number = sum(len(run.calls.ns) for run in runs)
-        beside = mean_costs([run.counts for run in runs], number, "call")
-        asked = sum(run.counts.away.calls for run in runs) / number
-        done = sum(run.counts.home.calls_done for run in runs) / number
-        beside |= {"forwarded_per_call": asked, "done_at_home_per_call": done, "calls": float(number)}
-        samples = _samples_us(seen, runs)
+        beside: dict[str, float | str] = {"calls": float(sum(len(run.calls.ns) for run in runs))}
         if name == "forwarded":
-            if asked < 1 or done < 1:
-                raise Malformed(f"span.hypercall.forwarded: {asked:.2f} of a call were forwarded, and {done:.2f} done")
-            if seen.lines:
-                beside["round_trip_us"] = statistics.median(line.round_trip_us for line in seen.lines)
+            beside |= forwarded_of(seen, runs)
         words = "EVTCHNOP_status of a port at home" if what == "status" else "xen_version, done in each slice"
-        yield call_figure(f"span.hypercall.{name}.us", samples, beside, f"{words}; from user space, by privcmd")
+        yield call_figure(f"span.hypercall.{name}.us", _samples_us(seen, runs), beside, f"{words}; from user space, by privcmd")
     forwarded, local = (
         [us for run in _samples_us(seen, _of(seen, "status", place)) for us in run] for place in (AWAY, HOME)
     )
     if forwarded and local:
         more = statistics.median(forwarded) - statistics.median(local)
         yield Metric("span.hypercall.more_us", more, "us", "lower", note="forwarded less the same at home, medians")
+
+
+def forwarded_of(seen: Seen, runs: Sequence[CallsRun]) -> dict[str, float | str]:
+    """What one more call that is forwarded costs. Raises Malformed if it was not."""
+    ends = ends_of(seen, runs)
+    asked = per_call(ends, lambda counts: counts.away.calls)
+    done = per_call(ends, lambda counts: counts.home.calls_done)
+    if min(asked, done) < LEAST_FORWARDED:
+        raise Malformed(f"span.hypercall.forwarded: {asked:.2f} of a call were forwarded, and {done:.2f} done")
+    found: dict[str, float | str] = {"forwarded_per_call": asked, "done_at_home_per_call": done, **costs_of(ends)}
+    if seen.lines:
+        found["round_trip_us"] = statistics.median(line.round_trip_us for line in seen.lines)
+    return found
 
 
 # ---- A host that comes and goes ----
@@ -438,14 +529,26 @@ def connection(seen: Seen) -> Iterator[Metric]:
         yield spread(dataclasses.replace(figure, baseline=beside))
 
 
+def with_limits(metric: Metric, seen: Seen) -> Metric:
+    """A time, or a ratio of times, with what the lab makes of it beside it."""
+    if metric.unit not in (*TIMES, "x") or metric.metric == "span.slow":
+        return metric
+    note = metric.note if LIMITS in metric.note else f"{metric.note}; {LIMITS}"
+    if metric.unit in TIMES:
+        note += f"; by the hosts' clock, of which the guest's is {seen.slow} times slower"
+    return dataclasses.replace(metric, baseline={**metric.baseline, "slow": float(seen.slow)}, note=note)
+
+
 def metrics(seen: Seen) -> tuple[list[Metric], list[str]]:
-    """All figures that there are, and why some are not."""
+    """All figures that there are, with what is missing, span.part.PART; and why some are not, though there was something."""
     found: list[Metric] = []
     problems: list[str] = []
-    for part in (connection, operations, kernels, store, ownership, faults, interrupts, hypercalls):
+    for part in (connection, operations, kernels, store, ownership, faults, interrupts, wakes, hypercalls):
         try:
             for metric in part(seen):
-                found.append(metric)
+                found.append(with_limits(metric, seen))
         except (Malformed, ArithmeticError) as error:
             problems.append(f"{part.__name__}: {error}")
+    missing = {**seen.missing, **({"figures": problems} if problems else {})}
+    found += [Metric(f"span.part.{part}", None, "1", note="; ".join(why)[:1000]) for part, why in missing.items()]
     return found, problems

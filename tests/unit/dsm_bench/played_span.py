@@ -105,7 +105,7 @@ class World:
             ("^xl destroy", lambda: self.become(created=False, attached=False)),
             ("^xl vnode-attach", lambda: self.become(attached=True) + self.result("online")),
             ("^xl vnode-detach", lambda: self.become(attached=False) + self.result("offline")),
-            ("^xl list$", lambda: "Name ID\n" + "far-slice-alpha 2 1\n" * (who == "beta" and self.attached)),
+            ("^xl list$", lambda: "Name ID\n" + f"far-slice-alpha {self.slice()} 1\n" * (who == "beta" and self.attached)),
             (r"^ls .*\.sock", lambda: Done(0 if here else 2, "")),
             ("^dsmctl -j status", lambda: json.dumps([self.status(who)] if here else [])),
             ("^dsmctl -j .* top ", lambda: json.dumps({"pages": [PAGE]})),
@@ -114,6 +114,10 @@ class World:
             ("xenstore-ls", self.keys),
         ]
         return next((answer() for pattern, answer in rows if re.search(pattern, command)), "")
+
+    def slice(self) -> int:
+        """The other host's domain of the guest."""
+        return 2
 
     def become(self, **change: bool) -> str:
         """Another state."""

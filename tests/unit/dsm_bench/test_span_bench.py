@@ -7,8 +7,9 @@ import contextlib
 import dataclasses
 import json
 import re
+import statistics
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,7 +20,8 @@ from benchmarks import results, span, span_figures
 from benchmarks.results import Metric, encode, problems, read
 from benchmarks.span import KERNELS, PARTS, Publisher, xl_phases
 from benchmarks.span_counts import Counts, HostCounts, host_counts, line_of
-from benchmarks.span_figures import KV_SETTINGS, OWNERS, CallsRun, Seen, metrics, quantile, ratio
+from benchmarks.span_figures import KV_SETTINGS, LIMITS, OWNERS, CallsRun, Seen, metrics, quantile, ratio
+from benchmarks.span_guest import SpanShape
 from benchmarks.span_output import parse_calls, parse_kv
 from lab.command import Done
 from lab.errors import LabError, Malformed
@@ -27,11 +29,11 @@ from lab.rack import Rack
 from tests.unit.dsm_bench.played_span import SLOW, Change, instead
 from tests.unit.dsm_bench.played_span_bench import (
     BYTES,
-    CALL_NS,
     COPY_NS,
     FAULT_NS,
     FAULTS,
     INSTALL_NS,
+    NOTHING,
     QUEUE_NS,
     RING_NS,
     ROUND_TRIP_NS,
@@ -39,8 +41,10 @@ from tests.unit.dsm_bench.played_span_bench import (
     SENT,
     SERVE_NS,
     STEPS,
+    WAITS,
     WIRE_NS,
     BenchWorld,
+    call_ns,
     played_bench,
 )
 
@@ -68,6 +72,13 @@ def by_name(found: list[Metric]) -> dict[str, Metric]:
 # --- what runs ------------------------------------------------------------------------------------------------------------
 
 
+def check_order(seen: Seen) -> None:
+    """There and back: what gets slower or quicker by and by counts for all."""
+    assert [run.setting for run in seen.kv] == ["home", *KV_SETTINGS, "home", *reversed(KV_SETTINGS)]
+    sizes = [len(run.calls.ns) for run in seen.calls if run.key == ("wake", 0)]
+    assert sizes == [5, 25, 25, 5]
+
+
 @pytest.mark.parametrize("cpus", [1, 2])
 def test_there_and_back(cpus: int) -> None:
     """Home, both, home, both; the store's settings turn round; nothing is left."""
@@ -78,7 +89,8 @@ def test_there_and_back(cpus: int) -> None:
     assert [word for word in typed if "list" not in word] == ["vnode-attach", "vnode-detach"] * 2
     teams = [run.threads for run in bench.seen.kernels]
     assert teams == [*[cpus] * len(KERNELS), *[2 * cpus] * len(KERNELS)] * 2
-    assert [run.setting for run in bench.seen.kv] == ["home", *KV_SETTINGS, "home", *reversed(KV_SETTINGS)]
+    check_order(bench.seen)
+    assert {run.kv.ops["mix"] for run in bench.seen.kv if run.setting != "home"} == {bench.ops * 2 * cpus}
     assert [run.owner for run in bench.seen.ownership] == [*OWNERS, *reversed(OWNERS)]
     assert all(cpu in (0, cpus) for run in bench.seen.calls for cpu in run.calls.cpus)
     home, both = (",".join(map(str, range(n * cpus))) for n in (1, 2))
@@ -98,19 +110,60 @@ def test_switches_are_those_of_the_setting(whole: tuple[Seen, BenchWorld]) -> No
             elif found := re.search(r"span_kv --cpus=0,1 --ops=\d+ --layout=(\w+)", command):
                 seen.append((on, found[1]))
         there = [("off", "packed"), ("on", "packed"), ("off", "paged"), ("on", "paged")]
-        assert seen == [("off", "packed"), *there, *reversed(there)]
+        # Two runs say how many operations.
+        assert seen == [*[("off", "packed")] * 2, *there, *reversed(there)]
 
 
 def test_a_time_limit_is_of_the_hosts_clock(whole: tuple[Seen, BenchWorld]) -> None:
     """timeout(1) goes by the guest's, which is slower; what was done until then counts, and is not called verified."""
     seen, world = whole
     limits = {float(found[1]) for _, command in world.typed if (found := re.match(r"timeout ([\d.]+) ", command))}
-    assert list(limits) == [pytest.approx(span.KERNEL_S / SLOW, abs=1e-3)]
+    assert sorted(limits) == [pytest.approx(each / SLOW, abs=1e-3) for each in (span.KERNEL_S, span.LIMIT_S)]
     cut = [run for run in seen.kernels if run.cut]
-    assert {(run.program, run.both, len(run.ms)) for run in cut} == {("npb_cg", True, 2)}
-    note = by_name(metrics(seen)[0])["span.npb_cg.both.ms"].note
-    assert "2 of 2 runs were cut off, and so not verified" in note
-    assert by_name(metrics(seen)[0])["span.npb_ep.both.ms"].note.endswith("; all verified")
+    assert {(run.program, run.both, len(run.ms)) for run in cut} == {("stream", True, 2)}
+    named = by_name(metrics(seen)[0])
+    assert "2 of 2 runs were cut off, and so not verified" in named["span.stream.both.ms"].note
+    assert "; all verified" in named["span.npb_ep.both.ms"].note
+
+
+def test_programs_are_chosen() -> None:
+    """With more time than they have by default."""
+    bench, world = played_bench(parts=["kernels"], rounds=1, programs=["npb_cg"], seconds=200)
+    bench.run(lambda seen: [])
+    assert bench.failed == [] and [(run.both, run.cut) for run in bench.seen.kernels] == [(False, False), (True, False)]
+    assert {line.split()[0] for line in world.ran} == {"npb_cg"}
+    assert span.programs_of("npb_cg,stream") == ("npb_cg", "stream")
+
+
+@pytest.mark.parametrize("arguments", ["", "quiet"])
+def test_hypercalls_of_programs_are_allowed(arguments: str) -> None:
+    """Linux refuses those of a guest's programs unless its command line says otherwise."""
+    world = BenchWorld()
+    bench = span.SpanBench(world.site(), SpanShape(lpj=7, arguments=arguments), ["calls"], 1)
+    bench.run(lambda seen: [])
+    assert bench.failed == []
+    assert set(f"{arguments} xen_privcmd.unrestricted=1".split()) <= set(world.arguments.split())
+
+
+@pytest.mark.parametrize(
+    ("ns", "tried"),
+    [
+        (10**8, [30]),  # 84 s: enough, and too many
+        (10**6, [30, 214]),
+        (10**4, [30, 300, 3000, 21429]),  # no more than ten times as many, and what takes half of it
+        (1, [30, 300, 3000, 30000, 100000]),
+    ],
+)
+def test_how_many_operations(monkeypatch: pytest.MonkeyPatch, ns: int, tried: list[int]) -> None:
+    """So many as take KV_S, by a run that is not much shorter."""
+    monkeypatch.setattr(BenchWorld, "rate", lambda *_: ns)
+    bench, world = played_bench()
+    with contextlib.suppress(LabError):
+        world.attached = True
+        ops = bench.enough(world.hosts[0].guest("far"))
+    assert [int(found[1]) for line in world.ran if (found := re.search(r"--ops=(\d+)", line))] == tried
+    wanted = span.KV_S / (2 * ns * SLOW / 1e9)
+    assert ops == min(max(round(wanted), span.FIRST_OPS), span.MOST_OPS)
 
 
 def test_parts_are_chosen() -> None:
@@ -128,28 +181,82 @@ def test_parts_are_chosen() -> None:
 FAULTS_OF_OPERATIONS = {"attach": FAULTS["alpha"], "detach": FAULTS["alpha"]}
 
 
-def check_figures(found: list[Metric], missing: list[str]) -> None:
-    """Each by hand from what was played, by the hosts' clock."""
-    assert missing == []
-    named = by_name(found)
-    value = {name: metric.value for name, metric in named.items()}
-    beside = {name: metric.baseline for name, metric in named.items()}
+BOTH = sum(FAULTS.values())
+Values = Mapping[str, float | None]
+Beside = Mapping[str, Mapping[str, float | str]]
 
+
+def all_ns(what: str, home: bool) -> list[int]:
+    """Of both rounds: all calls, guest ns."""
+    return sorted(2 * [ns for rounds in span.ROUNDS[what] for ns in call_ns(what, home, rounds)])
+
+
+def middle(what: str, home: bool) -> float:
+    """Median of all calls, us of the hosts."""
+    return statistics.median(all_ns(what, home)) * SLOW / 1000
+
+
+def more_s(what: str, home: bool) -> float:
+    """How much longer one call more makes a run, guest s."""
+    few, many = (sum(call_ns(what, home, rounds)) / 1e9 for rounds in span.ROUNDS[what])
+    return (many - few) / (span.ROUNDS[what][1] - span.ROUNDS[what][0])
+
+
+def check_split(split: Mapping[str, float | str], what: str, home: bool) -> None:
+    """A call costs NOTHING runs of a program, and one of "nothing" one, for so long; begin and end do not count."""
+    each = {name: number * (FAULT_NS + RING_NS) / 1000 for name, number in WAITS.items()}
+    caller, other = ("alpha", "beta") if home else ("beta", "alpha")
+    # Of "wake" there are ways back, which take half as long, and pauses.
+    seconds = more_s(what, home) * (1.5 if what == "wake" else 1) + (span.PAUSE_S / SLOW if what == "wake" else 0)
+    share = seconds / more_s("nothing", True)
+    for name, host in (("caller", caller), ("other", other)):
+        assert split[f"background_of_{name}_us"] == pytest.approx(each[host] * share, rel=1e-4)
+        assert split[f"pages_of_{name}_us"] == pytest.approx(each[host] * (NOTHING - share), rel=1e-4)
+    mean = statistics.mean(all_ns(what, home)) * (1.5 if what == "wake" else 1) * SLOW / 1000
+    assert split["mean_us"] == pytest.approx(mean)
+    assert split["rest_us"] == pytest.approx(mean - sum(each.values()) * (NOTHING - share), rel=1e-4)
+    assert split["interrupts_per_call"] == 1
+    assert split["faults_per_call"] == NOTHING * sum(FAULTS.values()) and split["calls"] == 60
+    assert split["messages_per_call"] == NOTHING * sum(SENT.values())
+
+
+def check_store(value: Values, beside: Beside) -> None:
+    """Rates, and what an operation costs: shards that are pages make a program cost twice as much there."""
+    for setting, guest_ns in (("home", 1000), ("off", 10**6), ("switches", 500_000), ("layout", 500_000), ("on", 250_000)):
+        key = f"span.kv.{setting}.per_second"
+        assert value[key] == pytest.approx(1e9 / guest_ns / SLOW)
+        assert beside[key]["load_per_second"] == pytest.approx(1e9 / guest_ns / SLOW / 2)
+        assert [beside[key][f"{each}_us"] for each in ("p50", "p99")] == [pytest.approx(ns * SLOW / 1000) for ns in (5, 9)]
+        if setting != "home":
+            faults = sum(FAULTS.values()) * (2 if setting in ("layout", "on") else 1)
+            whole = float(beside[key]["operations"]) + 64
+            assert beside[key]["faults_per_operation"] == pytest.approx(faults / whole)
+    assert [value[f"span.kv.{name}"] for name in ("switches.speedup", "layout.speedup", "speedup")] == [
+        pytest.approx(each) for each in (2, 2, 4)
+    ]
+
+
+def check_programs(value: Values, beside: Beside) -> None:
+    """Of OpenMP programs."""
     assert value["span.npb_ep.home.ms"] == pytest.approx(SECONDS["npb_ep"][0] / STEPS * 1000 * SLOW)
     assert value["span.npb_ep.speedup"] == pytest.approx(2) and value["span.npb_is.speedup"] == pytest.approx(0.2)
-    both = sum(FAULTS.values())
-    assert value["span.npb_ep.faults_per_iteration"] == both / STEPS
+    # Of the two iterations that both runs have: the first one takes twice as long.
+    assert value["span.stream.both.ms"] == pytest.approx(1.5 * SECONDS["stream"][1] / STEPS * 1000 * SLOW)
+    assert value["span.stream.speedup"] == pytest.approx(SECONDS["stream"][0] / SECONDS["stream"][1])
+    assert [beside[f"span.{program}.speedup"]["iterations"] for program in ("stream", "npb_ep")] == [2, STEPS]
+    assert beside["span.stream.both.ms"]["iterations"] == 2
+    assert beside["span.stream.both.ms"]["messages_per_iteration"] == sum(SENT.values()) / 2
+    assert value["span.npb_ep.faults_per_iteration"] == BOTH / STEPS
     assert value["span.npb_ep.messages_per_iteration"] == sum(SENT.values()) / STEPS
     assert value["span.npb_ep.bytes_per_iteration"] == sum(SENT.values()) * BYTES / STEPS
     assert beside["span.npb_ep.both.ms"]["faults_away_per_iteration"] == FAULTS["beta"] / STEPS
     assert beside["span.npb_ep.home.ms"]["faults_per_iteration"] == 0
 
-    assert value["span.kv.off.per_second"] == pytest.approx(1e9 / 1_000_000 / SLOW)
-    assert [value[f"span.kv.{name}"] for name in ("switches.speedup", "layout.speedup", "speedup")] == [
-        pytest.approx(each) for each in (2, 2, 4)
-    ]
-    assert "1.23" in named["span.kv.speedup"].note
+    assert beside["span.npb_ep.both.ms"]["pages_per_iteration"] == BOTH / STEPS
 
+
+def check_ownership(value: Values, beside: Beside) -> None:
+    """Pages of its own node, and of home's."""
     pages, whole_ns = span.OWNED_MIB * 256, sum(COPY_NS.values())
     assert value["span.ownership.node.page_us"] == pytest.approx(whole_ns * SLOW / pages / 1000)
     assert value["span.ownership.home.page_us"] == pytest.approx(3 * whole_ns * SLOW / pages / 1000)
@@ -160,31 +267,70 @@ def check_figures(found: list[Metric], missing: list[str]) -> None:
     assert value["span.ownership.saved_faults_per_page"] == FAULTS["beta"] / pages
     assert value["span.ownership.speedup"] == pytest.approx(3)
 
-    for place in ("home", "away"):
+
+def check_faults(value: Values, beside: Beside) -> None:
+    """By phase."""
+    for place, other in (("home", "beta"), ("away", "alpha")):
         assert value[f"span.fault.{place}.us"] == pytest.approx((FAULT_NS + RING_NS) / 1000)
         phases = beside[f"span.fault.{place}.us"]
         wanted = {
             "ring": RING_NS,
             "queue": QUEUE_NS,
-            "wire": WIRE_NS - SERVE_NS,
+            "wire": WIRE_NS - SERVE_NS[other],
             "install": INSTALL_NS,
-            "serve": SERVE_NS,
+            "serve": SERVE_NS[other],
         }
         assert {key: phases[f"{key}_us"] for key in wanted} == {
             key: pytest.approx(ns / 1000) for key, ns in wanted.items()
         }
         assert value[f"span.fault.{place}.ratio_to_rtt"] == pytest.approx((FAULT_NS + RING_NS) / ROUND_TRIP_NS)
 
+    for place, host in (("home", "alpha"), ("away", "beta")):
+        phases = beside[f"span.fault.{place}.us"]
+        assert phases["dsmd_mean_us"] == pytest.approx(FAULT_NS / 1000)
+        # Three programs on both hosts, and the store with all off, in two rounds.
+        assert phases["faults"] == 8 * FAULTS[host] and phases["waits"] == 8 * WAITS[host]
+        assert phases["xen_mean_us"] == pytest.approx((FAULT_NS + RING_NS) / 1000)
+
+
+def check_calls(value: Values, beside: Beside) -> None:
+    """Interrupts, wake-ups, hypercalls."""
     for place, home in (("home", True), ("away", False)):
-        middle = CALL_NS["membarrier", home] + 9.5
-        assert value[f"span.ipi.{place}.us"] == pytest.approx(middle * SLOW / 1000)
-    assert value["span.wake.to_away.us"] == pytest.approx((CALL_NS["wake", True] + 9.5) * SLOW / 1000)
-    assert value["span.wake.to_home.us"] == pytest.approx((CALL_NS["wake", True] / 2 + 4.5) * SLOW / 1000)
-    assert beside["span.wake.to_home.us"]["slept"] == pytest.approx(39 / 40)
-    assert value["span.hypercall.forwarded.us"] == pytest.approx((CALL_NS["status", False] + 19.5) * SLOW / 1000)
-    assert beside["span.hypercall.forwarded.us"]["forwarded_per_call"] == 1
-    assert beside["span.hypercall.forwarded.us"]["done_at_home_per_call"] == 1
-    assert value["span.hypercall.more_us"] == pytest.approx((900 - 120) * SLOW / 1000)
+        split = beside[f"span.ipi.{place}.us"]
+        assert value[f"span.ipi.{place}.us"] == pytest.approx(middle("membarrier", home))
+        check_split(split, "membarrier", home)
+    assert value["span.wake.to_away.us"] == pytest.approx(middle("wake", True))
+    assert value["span.wake.to_home.us"] == pytest.approx(middle("wake", True) / 2, rel=1e-6)
+    check_split(beside["span.wake.to_away.us"], "wake", True)
+    assert beside["span.wake.to_home.us"]["slept"] == pytest.approx(58 / 60)
+    assert beside["span.wake.to_home.us"]["clock_error_us"] == 4
+    assert beside["span.ipi.home.us"]["p99_us"] == pytest.approx(all_ns("membarrier", True)[-1] * SLOW / 1000)
+    assert beside["span.ipi.home.us"]["p10_us"] == pytest.approx(all_ns("membarrier", True)[5] * SLOW / 1000)
+
+    assert value["span.hypercall.home.us"] == pytest.approx(middle("version", True))
+    assert value["span.hypercall.away.us"] == pytest.approx(middle("version", False))
+    assert value["span.hypercall.status_at_home.us"] == pytest.approx(middle("status", True))
+    assert value["span.hypercall.forwarded.us"] == pytest.approx(middle("status", False))
+    forwarded = beside["span.hypercall.forwarded.us"]
+    assert forwarded["forwarded_per_call"] == 1 and forwarded["done_at_home_per_call"] == 1
+    assert forwarded["faults_per_call"] == NOTHING * BOTH and forwarded["round_trip_us"] == ROUND_TRIP_NS / 1000
+    assert value["span.hypercall.more_us"] == pytest.approx(middle("status", False) - middle("status", True))
+
+
+def check_figures(found: list[Metric], missing: list[str]) -> None:
+    """Each by hand from what was played, by the hosts' clock."""
+    assert missing == []
+    named = by_name(found)
+    value = {name: metric.value for name, metric in named.items()}
+    beside = {name: metric.baseline for name, metric in named.items()}
+    check_programs(value, beside)
+    check_store(value, beside)
+    check_ownership(value, beside)
+    check_faults(value, beside)
+    check_calls(value, beside)
+    assert "2 of 2 runs were cut off" in named["span.stream.both.ms"].note
+    assert "all verified" in named["span.npb_ep.both.ms"].note
+    assert "1.23" in named["span.kv.speedup"].note
 
     assert value["span.attach.xl.guest.seconds"] == 3.1
     assert value["span.attach.guest.cpus_up.seconds"] == pytest.approx(0.21 * SLOW)
@@ -194,6 +340,10 @@ def check_figures(found: list[Metric], missing: list[str]) -> None:
         assert beside[f"span.{what}.seconds"].get("faults_of_home") == number
 
     for metric in found:
+        if metric.unit in ("s", "ms", "us", "1/s"):
+            assert metric.baseline["slow"] == SLOW and LIMITS in metric.note and f"{SLOW} times slower" in metric.note
+        if metric.unit == "x" and metric.metric != "span.slow":
+            assert LIMITS in metric.note
         if metric.runs:
             assert metric.baseline["least"] == min(metric.runs) and metric.baseline["most"] == max(metric.runs), metric
             assert len(metric.runs) > 1, metric
@@ -222,8 +372,70 @@ MUTANTS = (
            "each = [run.counts.total(what) for run in runs]"),
     Mutant("span_figures", "sum(len(run.ms) for run in runs)", "len(runs[0].ms)"),
     Mutant("span_figures", "run.program == program and run.both == both]", "run.program == program]"),
-    Mutant("span_figures", "yield ratio(f\"span.{program}.speedup\", times[False], times[True]",
-           "yield ratio(f\"span.{program}.speedup\", times[True], times[False]"),
+    Mutant("span_figures", "figure = ratio(f\"span.{program}.speedup\", home, away",
+           "figure = ratio(f\"span.{program}.speedup\", away, home"),
+    Mutant("span_figures", "statistics.median(run.ms[:same]) for run", "statistics.median(run.ms) for run"),
+    Mutant("span_figures", "same = min(len(run.ms) for run in runs)", "same = max(len(run.ms) for run in runs)"),
+    Mutant("span_figures", "if run.both == both] for both in (False, True))",
+           "if run.both <= both] for both in (False, True))"),
+    Mutant("span_figures", "\"iterations\": iterations / len(runs)}", "\"iterations\": float(iterations)}"),
+    Mutant("span_figures", "return {f\"{key}_per_{what}\": number / per for",
+           "return {f\"{key}_per_{what}\": number / per / len(counts) for"),
+    Mutant("span_figures", "for setting in (\"home\", *KV_SETTINGS):", "for setting in KV_SETTINGS:"),
+    Mutant("span_figures", "operations = sum(sum(run.kv.ops.values()) for run in runs)",
+           "operations = sum(run.kv.ops[\"mix\"] for run in runs)"),
+    Mutant("span_figures", "getattr(thread, key) / 1000 * seen.slow for", "getattr(thread, key) / 1000 for"),
+    Mutant("span_figures", "statistics.median(run.kv.per_second(\"load\", seen.slow)",
+           "statistics.median(run.kv.per_second(\"mix\", seen.slow)"),
+    Mutant("span_figures", "[run.counts for run in seen.kernels if run.both] +",
+           "[run.counts for run in seen.kernels if not run.both] +"),
+    Mutant("span_figures", "if run.setting == \"off\"]\n    problems", "if run.setting == \"on\"]\n    problems"),
+    Mutant("span_figures", "other = other.plus(each.both[1 - place])", "other = other.plus(each.both[place])"),
+    Mutant("span_figures", "whole = whole.plus(more)", "whole = more"),
+    Mutant("span_figures", "dsmd_us = whole.fault_ns / max(whole.fault_waits, 1)",
+           "dsmd_us = whole.fault_ns / max(whole.faults, 1)"),
+    Mutant("span_figures", "xen_us = whole.wait_ns / whole.waits / 1000", "xen_us = whole.wait_ns / whole.faults / 1000"),
+    Mutant("span_figures", "return self.calls.what, AWAY if self.calls.cpus[0] else HOME",
+           "return self.calls.what, AWAY if self.calls.cpus[-1] else HOME"),
+    Mutant("span_figures", "return sum(self.calls.ns) + sum(self.calls.back_ns)", "return sum(self.calls.ns)"),
+    Mutant("span_figures", "run.pause_ns * len(run.calls.ns) for run in runs)", "run.pause_ns for run in runs)"),
+    Mutant("span_figures", "return _Sums(number / len(runs), ns", "return _Sums(number, ns"),
+    Mutant("span_figures", "return of(self.counts) / self.runs", "return of(self.counts)"),
+    Mutant("span_figures", "(many.mean(of) - few.mean(of)) / (many.calls - few.calls)", "many.mean(of) / many.calls"),
+    Mutant("span_figures", "for size in (sizes[0], sizes[-1]))", "for size in (sizes[-1], sizes[0]))"),
+    Mutant("span_figures", "pages = per_call(ends, _waits_us(place)) - background", "pages = per_call(ends, _waits_us(place))"),
+    Mutant("span_figures", "((caller, \"pages_of_caller_us\"), (1 - caller, \"pages_of_other_us\"))",
+           "((1 - caller, \"pages_of_caller_us\"), (caller, \"pages_of_other_us\"))"),
+    Mutant("span_figures", "        rest -= pages", "        rest = mean_us - pages"),
+    Mutant("span_figures", "per_call(ends, _sent) - _background", "ends[1].mean(_sent) - _background"),
+    Mutant("span_figures", "return counts.total(\"interrupts\") + counts.total(\"events\")",
+           "return counts.total(\"interrupts\")"),
+    Mutant("span_figures", "(many[key] / ends[1].runs - few[key] / ends[0].runs) / calls",
+           "many[key] / ends[1].runs / ends[1].calls"),
+    Mutant("span_figures", "calls = ends[1].calls - ends[0].calls", "calls = ends[1].calls"),
+    Mutant("span_figures", "for back, name in ((False, \"to_away\"), (True, \"to_home\")):",
+           "for back, name in ((True, \"to_away\"), (False, \"to_home\")):"),
+    Mutant("span_figures", "quantile(every, 0.99)}", "quantile(every, 0.9)}"),
+    Mutant("span_figures", "\"p10_us\": quantile(every, 0.1)", "\"p10_us\": min(every)"),
+    Mutant("span_figures", "(\"version\", AWAY, \"away\")", "(\"version\", HOME, \"away\")"),
+    Mutant("span_figures", "lambda counts: counts.away.calls)", "lambda counts: counts.home.calls)"),
+    Mutant("span_figures", "(AWAY, HOME)\n    )", "(HOME, AWAY)\n    )"),
+    Mutant("span_figures", "runs = [each for each in seen.operations if each.name == name]", "runs = seen.operations"),
+    Mutant("span_figures", "seconds = [getattr(each, who)[phase] for", "seconds = [each.seconds for"),
+    Mutant("span_figures", "\"slow\": float(seen.slow)}, note=note", "\"slow\": 1.0}, note=note"),
+    Mutant("span_counts", "bytes=sum(int(peer[\"sent_bytes\"])", "bytes=sum(int(peer[\"sent\"])"),
+    Mutant("span_counts", "pages=sum(int(peer[\"sent_pages\"])", "pages=sum(int(peer[\"sent\"])"),
+    Mutant("span_counts", "events=int(engine[\"vcpu_ports\"])", "events=int(engine[\"vcpu_calls\"])"),
+    Mutant("span_counts", "waits=int(xen[\"waits\"])", "waits=int(status[\"write_faults\"])"),
+    Mutant("span_counts", "return self.phase_ns[phase] / self.phase_counts[phase] / 1000",
+           "return self.phase_ns[phase] / self.faults / 1000"),
+    Mutant("span_counts", "\"faults_away\": float(self.away.faults)", "\"faults_away\": float(self.home.faults)"),
+    Mutant("span_counts", "return sum(int(getattr(each, what)) for each in self.both)",
+           "return 2 * int(getattr(self.home, what))"),
+    Mutant("span_counts", "int(round_trip[\"median_ns\"]) / 1000, int", "int(round_trip[\"p99_ns\"]), int"),
+    Mutant("span_counts", "get(\"error_ns\", 0)) / 1000", "get(\"error_ns\", 0))"),
+    Mutant("span_counts", "fault_waits=sum(int(status[key][\"count\"]) for key in (\"read_fault\", \"write_fault\"))",
+           "fault_waits=2 * int(status[\"read_fault\"][\"count\"])"),
     Mutant("span_figures", "(serve if phase == \"wire\" else 0)", "0"),
     Mutant("span_figures", "\"ring_us\": xen_us - dsmd_us", "\"ring_us\": xen_us"),
     Mutant("span_figures", "means = [each.wait_ns / each.waits / 1000 for each in here]",
@@ -259,7 +471,24 @@ MUTANTS = (
     Mutant("span", "--cpus={cpus[AWAY]} --mib", "--cpus={cpus[HOME]} --mib"),
     Mutant("span", "--layout={LAYOUT[setting]}", "--layout=packed"),
     Mutant("span", "return printed, after.since(before), over", "return printed, after, over"),
-    Mutant("span", "before = counted_at(self.site.home, guest.domid).without_wire()", "before = HostCounts()"),
+    Mutant("span", "self.seen.kernels.append(KernelRun(program, both, len(cpus), ms, counts, over))",
+           "self.seen.kernels.append(KernelRun(program, both, len(cpus), ms, counts))"),
+    Mutant("span", "reversed(KV_SETTINGS) if back else KV_SETTINGS", "KV_SETTINGS"),
+    Mutant("span", "reversed(ROUNDS[what]) if back else ROUNDS[what]", "ROUNDS[what][:1]"),
+    Mutant("span", "reversed(ROUNDS[what]) if back else ROUNDS[what]", "ROUNDS[what]"),
+    Mutant("span", "for place in (caller, 1 - caller)]", "for place in (1 - caller, caller)]"),
+    Mutant("span", "pause * 1000 if what == \"wake\" else 0", "pause if what == \"wake\" else 0"),
+    Mutant("span", "pause = round(PAUSE_S * 1e6 / self.site.slow)", "pause = round(PAUSE_S * 1e6)"),
+    Mutant("span", "        self.domids.pop(AWAY, None)\n", ""),
+    Mutant("span", "counted_at(site.other, domids[AWAY]) if connected(found) else HostCounts()", "HostCounts()"),
+    Mutant("span", "there = [guest.domid()] if place == HOME else slices(self.site.other)", "there = [guest.domid()]"),
+    Mutant("span", "return any(peer.get(\"up\") for", "return not any(peer.get(\"up\") for"),
+    Mutant("span", "timeout {limit / self.site.slow:.3f}", "timeout {limit:.3f}"),
+    Mutant("span", "before = self.counted(guest)", "before = Counts()"),
+    Mutant("span", "home = self.counted_at_home(guest).since(before)", "home = self.counted_at_home(guest)"),
+    Mutant("span", "self.section(guest, both=True, back=bool(number % 2))",
+           "self.section(guest, both=False, back=bool(number % 2))"),
+    Mutant("span", "    self.operate(guest, \"detach\")", "    pass"),
 )  # fmt: skip
 
 
@@ -296,17 +525,18 @@ def test_a_mistake_is_noticed(mutant: Mutant) -> None:
     with mistaken(mutant) as modules:
         world = BenchWorld()
         bench = modules["span"].SpanBench(world.site(), modules["span"].SpanShape(lpj=7))
-        bench.run(lambda seen: [])
-        found, missing = modules["span_figures"].metrics(bench.seen)
-    assert bench.failed or missing or differs(found), "no figure has changed"
+        assert differs(modules, bench), "no figure has changed"
 
 
-def differs(found: list[Metric]) -> bool:
+def differs(modules: Mapping[str, ModuleType], bench: Any) -> bool:
+    """Whether it is noticed: by figures, by the order of what is measured, or since something was asked that makes no sense."""
     try:
-        check_figures(found, [])
+        bench.run(lambda seen: [])
+        check_figures(*modules["span_figures"].metrics(bench.seen))
+        check_order(bench.seen)
     except (AssertionError, KeyError):
         return True
-    return False
+    return bool(bench.failed)
 
 
 def test_without_a_mistake_none_is_noticed() -> None:
@@ -315,30 +545,63 @@ def test_without_a_mistake_none_is_noticed() -> None:
     with mistaken(Mutant("span", line, line)) as modules:
         world = BenchWorld()
         bench = modules["span"].SpanBench(world.site(), modules["span"].SpanShape(lpj=7))
-        bench.run(lambda seen: [])
-        assert bench.failed == []
-        check_figures(*modules["span_figures"].metrics(bench.seen))
+        assert not differs(modules, bench)
+
+
+def calls_run(what: str, ns: int, number: int, us: tuple[int, int], sent: int) -> CallsRun:
+    """So many calls of so many ns of the guest each, while both hosts' vCPUs waited so long for pages."""
+    calls = parse_calls(json.dumps({"event": "calls", "what": what, "cpus": [0, 1], "ns": [ns] * number}), what)
+    hosts = [HostCounts(faults=number + 3, wait_ns=each * 1000, interrupts=sent) for each in us]
+    return CallsRun(calls, Counts(*hosts))
 
 
 def test_an_interrupt_by_phase() -> None:
-    """Means: what its CPU waited for pages, what the other one did, the rest; less what both wait for without calls."""
+    """Means: what its CPU waited for pages, what the other one did, the rest; less what both wait for without calls.
 
-    def run(what: str, ns: int, home_us: int, away_us: int) -> CallsRun:
-        calls = parse_calls(json.dumps({"event": "calls", "what": what, "cpus": [0, 1], "ns": [ns, ns]}), what)
-        hosts = [HostCounts(faults=4, wait_ns=us * 1000, interrupts=1) for us in (home_us, away_us)]
-        return CallsRun(calls, Counts(*hosts))
-
-    # 2 calls of 100 ms; in 2 s without any the CPUs wait 40 and 60 ms a second.
-    seen = Seen(10, calls=[run("membarrier", 10**7, 120_000, 50_000), run("nothing", 10**8, 80_000, 120_000)])
-    split = span_figures.split_of(seen, seen.calls[:1], 0)
-    assert split["mean_us"] == 100_000 and split["interrupts_per_call"] == 1 and split["faults_per_call"] == 4
+    What is alike in short and long runs is not in it.
+    """
+    # One more call of 100 ms costs 60 and 25 ms of waits; a second without any 40 and 60 ms, and two interrupts.
+    runs = [calls_run("membarrier", 10**7, n, (500_000 + n * 60_000, 900_000 + n * 25_000), 9 + n) for n in (2, 6)]
+    none = [calls_run("nothing", 10**8, n, (70_000 + n * 40_000, 80_000 + n * 60_000), 3 + n) for n in (1, 3)]
+    seen = Seen(10, calls=[*runs, *none])
+    split = span_figures.split_of(seen, runs, 0)
+    assert split["mean_us"] == 100_000 and split["faults_per_call"] == 2
+    assert split["interrupts_per_call"] == pytest.approx(2 - 0.2)
     assert split["background_of_caller_us"] == pytest.approx(4000) and split["background_of_other_us"] == pytest.approx(
         6000
     )
     assert split["pages_of_caller_us"] == pytest.approx(56_000) and split["pages_of_other_us"] == pytest.approx(19_000)
     assert split["rest_us"] == pytest.approx(25_000)
-    swapped = span_figures.split_of(seen, seen.calls[:1], 1)
+    swapped = span_figures.split_of(seen, runs, 1)
     assert swapped["pages_of_caller_us"] == pytest.approx(19_000)
+    # With a pause of as long again there is twice the background.
+    paused = [dataclasses.replace(run, pause_ns=10**7) for run in runs]
+    assert span_figures.split_of(seen, paused, 0)["background_of_caller_us"] == pytest.approx(8000)
+    # Runs of one size count as one: their mean, and the slope is that of means.
+    doubled = span_figures.split_of(dataclasses.replace(seen, calls=[*seen.calls, *runs, *none]), [*runs, *runs], 0)
+    assert doubled | {"calls": 8} == {key: pytest.approx(value) for key, value in split.items()}
+
+
+@pytest.mark.parametrize("lost", ["membarrier", "nothing"])
+def test_one_size_makes_no_slope(whole: tuple[Seen, BenchWorld], lost: str) -> None:
+    """Then there is no figure of an interrupt, and why is said; a hypercall's is there."""
+    kept = [run for run in whole[0].calls if run.calls.what != lost or len(run.calls.ns) == span.ROUNDS[lost][0]]
+    found, missing = metrics(dataclasses.replace(whole[0], calls=kept))
+    assert any(f"{lost}: one size of runs" in line for line in missing), missing
+    names = by_name(found)
+    assert "span.ipi.home.us" not in names and "span.hypercall.forwarded.us" in names
+    assert f"{lost}: one size" in names["span.part.figures"].note
+
+
+def test_a_host_where_nobody_waited(whole: tuple[Seen, BenchWorld]) -> None:
+    """Is a reason, and not silence."""
+    none = [
+        dataclasses.replace(run, counts=Counts(run.counts.home, dataclasses.replace(run.counts.away, waits=0)))
+        for run in whole[0].kernels
+    ]
+    found, missing = metrics(dataclasses.replace(whole[0], kernels=none, kv=[]))
+    assert missing == [f"faults: span.fault.away: no vCPU there has waited for a page in {len(none) // 2} runs"]
+    assert "span.fault.home.us" in by_name(found)
 
 
 @pytest.mark.parametrize(
@@ -395,7 +658,7 @@ def test_what_a_host_says() -> None:
     world.work_done["alpha"] = 1
     status, xen = world.status("alpha"), json.loads(str(world.dom0("alpha", "dsm-stats 1")))
     found = host_counts(status, xen)
-    assert (found.faults, found.messages, found.bytes) == (40, 150, 15000) and found.waits == 40
+    assert (found.faults, found.messages, found.bytes) == (40, 150, 15000) and found.waits == WAITS["alpha"]
     assert found.mean_us("wire") == WIRE_NS / 1000 and line_of(status).round_trip_us == ROUND_TRIP_NS / 1000
     assert host_counts({}, {}) == host_counts({"state": "starting"}, {}) == HostCounts()
     with pytest.raises(LabError, match="failed: a reason"):
@@ -451,13 +714,21 @@ START = '{"event": "start", "program": "npb_ep", "class": "S", "bytes": 1}\n'
         (instead("guest", "npb_is", replied("139\nKilled\n==\n")), "npb_is on home: .*it ended with '139': Killed", "npb_is"),
         (instead("guest", "npb_is", edited('"threads": 2', '"threads": 1')), r"teams of \[1\], not of 2", "npb_is.both"),
         (instead("guest", "stream", edited('"event": "iteration".*\n.*', '"event": "x"}\n')), "unknown event", "stream"),
+        (instead("guest", "span_kv", replied("124\n\n==\nsome\n")),
+         "kv on both hosts: .*cut off after 180 s; until then: 'some'", "kv"),
+        (instead("guest", "what=wake", replied("124\n\n==\n")), "wake at alpha: .*cut off after 180 s", "wake"),
+        (instead("guest", "what=status --cpus=1", edited(r'"cpus": \[1\]', '"cpus": [0]')),
+         r"status at beta: status: 10 calls by CPUs \(0,\), not 10 by \[1\]", "hypercall.forwarded"),
+        (instead("guest", "what=version", edited(r'"ns": \[100, ', '"ns": [')),
+         "version at alpha: version: 99 calls", "hypercall.home"),
         (instead("guest", "npb_ep", replied(f"124\n\n==\n{START}")),
          "npb_ep: no iteration in 60 s", "npb_ep"),
-        (instead("guest", "span_kv", edited('"lost": 0', '"lost": 1')), "kv: span_kv: wrong values: {'lost': 1}", "kv"),
+        (instead("guest", "span_kv", edited('"lost": 0', '"lost": 1')),
+         "kv on both hosts: span_kv: wrong values: {'lost': 1}", "kv"),
         (instead("guest", "what=wake", replied("1\nfutex: no\n==\n")), "wake at alpha: .*futex: no", "wake"),
+        (instead("beta", "dsmctl set", Done(3, "", "no such machine")), "kv on both hosts: .*no such machine", "kv.on"),
         (instead("guest", "dsm_membench.*--node=0", edited('"bad_pages": 0', '"bad_pages": 2')),
          "ownership: .*2 pages with wrong", "ownership.home"),
-        (instead("beta", "dsmctl set", Done(3, "", "no such machine")), "kv: .*no such machine", "kv.on"),
         (instead("beta", "dsm-stats", Done(0, "{}")), "counters: KeyError", "npb_ep.both"),
         (instead("guest", "dmesg", replied("BUG: soft lockup - CPU#0 stuck for 22s!\n")), "the guest's kernel complains", ""),
     ],
@@ -469,7 +740,9 @@ def test_what_fails_is_left_out(change: Change, words: str, without: str) -> Non
     assert bench.failed and re.search(words, "\n".join(bench.failed), re.S), bench.failed
     names = by_name(metrics(bench.seen)[0])
     assert not without or not any(name.startswith(f"span.{without}") for name in names), sorted(names)
-    assert "span.npb_cg.home.ms" in names
+    assert "span.npb_ep.home.ms" in names or without == "npb_ep"
+    # The file says why, too.
+    assert any(re.search(words, metric.note, re.S) for name, metric in names.items() if name.startswith("span.part."))
 
 
 @pytest.mark.parametrize(
@@ -490,6 +763,9 @@ def test_what_ends_it(change: Change, words: str, tmp_path: Path) -> None:
     bench.run(publisher)
     assert any(words in line for line in bench.failed), bench.failed
     assert (tmp_path / "span.json").is_file() == bool(bench.seen.kernels)
+    if bench.seen.kernels:
+        parts = [each for each in read(tmp_path / "span.json").metrics if each.metric.startswith("span.part.")]
+        assert any(words in part.note for part in parts) and all(part.value is None for part in parts), parts
 
 
 def test_the_file(tmp_path: Path) -> None:
@@ -561,7 +837,9 @@ def test_calls_that_say_something_else(text: str, what: str) -> None:
 # --- the command ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("words", ["--rounds=0", "--rounds=21", "--cpus=3", "node", "--wrong"])
+@pytest.mark.parametrize(
+    "words", ["--rounds=0", "--rounds=21", "--cpus=3", "node", "--wrong", "--programs=npb_ep,x", "--seconds=0"]
+)
 def test_words_that_make_no_sense(words: str) -> None:
     with pytest.raises(SystemExit) as ended:
         span.main(words.split())
