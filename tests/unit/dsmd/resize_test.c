@@ -609,6 +609,50 @@ static void refusing(const void *argument)
 	end();
 }
 
+/* So many of a vnode's pages are here, in this state, by Xen's word. */
+static uint64_t nr_here(unsigned int vnode, unsigned int state)
+{
+	uint64_t gfn, nr = 0;
+
+	for (gfn = range[vnode].start; gfn < range[vnode].start + has[vnode]; gfn++)
+		nr += node[0].xen.page[gfn].state == state;
+	return nr;
+}
+
+/* What `xl vnode-list` shows: each number is the one that it is called. */
+static void what_a_vnode_says(const void *argument)
+{
+	const struct dsm_histogram *fault;
+	uint64_t faults;
+
+	(void)argument;
+	begin();
+	joined(0, 1);
+	attach(1, 1);
+	play(5000);
+	UNTIL(number_of(0, 1, "faults_per_second"));
+	rest();
+	faults = dsm_engine_range(dsm_worker_engine(node[0].worker), 1)->faults;
+	CHECK(faults > 10, "%" PRIu64 " faults", faults);
+	UNTIL(!number_of(0, 1, "faults_per_second"));
+	/* No page is on its way any more. */
+	UNTIL(number_of(0, 1, "pages_home") ==
+	      UNIT - nr_here(1, DSM_XEN_STATE_M) - nr_here(1, DSM_XEN_STATE_S));
+	CHECK(number_of(0, 1, "pages_modified") == nr_here(1, DSM_XEN_STATE_M) &&
+	      number_of(0, 1, "pages_shared") == nr_here(1, DSM_XEN_STATE_S), "%" PRIu64 " and %" PRIu64 " are here",
+	      nr_here(1, DSM_XEN_STATE_M), nr_here(1, DSM_XEN_STATE_S));
+	CHECK(nr_here(1, DSM_XEN_STATE_S) && nr_here(1, DSM_XEN_STATE_M) != nr_here(1, DSM_XEN_STATE_S),
+	      "they differ");
+	fault = &dsm_engine_range(dsm_worker_engine(node[0].worker), 1)->fault;
+	CHECK(fault->count == faults, "%" PRIu64 " of %" PRIu64 " faults have a time", fault->count, faults);
+	CHECK(dsm_histogram_quantile(fault, 500) < dsm_histogram_quantile(fault, 990), "they differ");
+	CHECK(number_of(0, 1, "median_ns") == dsm_histogram_quantile(fault, 500), "median");
+	CHECK(number_of(0, 1, "p99_ns") == dsm_histogram_quantile(fault, 990), "99th percentile");
+	detach(1, 0);
+	left(1);
+	end();
+}
+
 /* A host without anything is lost, and comes back as another process, and as itself. */
 static void lost_without_harm(const void *argument)
 {
@@ -1676,6 +1720,7 @@ static const struct test_case simple[] = {
 	{ "resize: a host without vCPUs", not_for_vcpus, NULL },
 	{ "resize: what is refused", refusing, NULL },
 	{ "resize: one vnode", one_vnode, NULL },
+	{ "resize: what a vnode says", what_a_vnode_says, NULL },
 	{ "resize: lost without harm", lost_without_harm, NULL },
 	{ "resize: destroyed", destroyed, NULL },
 	{ "resize: destroyed elsewhere", destroyed_elsewhere, NULL },
