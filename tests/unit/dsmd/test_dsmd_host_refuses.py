@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What dsmd-host refuses before a guest is made: hosts that differ, that are not there, certificates that are not right.
+
+In `make test`: these are promises, and nothing in them rests on who is quick.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.unit.dsmd.test_dsmd_host import ADDRESS, OTHER, PATIENCE, XEN, Site, enable, host_program, ranges
+from tests.unit.dsmd.test_dsmd_process import programs
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    made = Site(tmp_path, 2)
+    for host in made.hosts.values():
+        host.start()
+    yield made
+    made.end()
+
+
+def test_enable_says_what_it_finds(site: Site) -> None:
+    alpha, beta = site.hosts.values()
+    plain = dict(XEN)
+    beta.domains[9] = f"{OTHER} mail 0"
+    for xen, more, error, text in (
+        ({"version": "4.21.0"}, {}, "xen-version", "host beta has Xen 4.21.0 (DSM 2), this host 4.20.3-pre (DSM 2)"),
+        ({"abi": "3"}, {}, "xen-version", "(DSM 3)"),
+        ({"features": "5 7"}, {}, "cpu", "host beta: its CPU lacks word 0 bit 1"),
+        ({"hap": "0"}, {}, "page-size", "host beta has no hardware assisted paging"),
+        ({"free": "65536"}, {}, "memory-there", "host beta: 65536 KiB are free, "),
+        ({}, {"name": "mail"}, "name-taken", "host beta: domain 9 is called mail, too"),
+        ({"fails": "find_name"}, {}, "internal", "host beta: which names there are: Input/output error"),
+        ({"fails": "uuid"}, {"name": "mail"}, "internal", "host beta: which names there are: Input/output error"),
+        ({}, {"ranges": ranges("gamma")}, "unknown-host", "gamma: no host of "),
+        ({}, {"ranges": ranges("alpha")}, "own-host", "alpha is this host"),
+        ({}, {"ranges": [*ranges("beta"), ranges("beta")[1]]}, "sizes", "overlap"),
+        ({}, {"ranges": ranges("beta")[:1]}, "internal", "no range has a host"),
+        ({}, {"domid": 6}, "unknown-vm", "domain 6 is not"),
+        ({}, {"vcpus": 0}, "internal", "vcpus: want a number, 1 to 512"),
+        ({}, {"name": "a\nb"}, "internal", "name: want"),
+    ):
+        beta.facts.pop("fails", None)
+        beta.write_xen(**(plain | xen))
+        reply = enable(alpha, **more)
+        assert (reply.get("error"), text in reply.get("text", "")) == (error, True), (xen, more, reply)
+        assert not alpha.has() and not beta.has() and not alpha.pid()
+    del beta.domains[9]
+    beta.write_xen(**plain)
+    assert enable(alpha)["ok"]
+    assert enable(alpha)["ok"], "again"
+    assert enable(alpha, ranges=[ranges("beta")[0] | {"size_kib": 32768}, ranges("beta")[1]])["error"] == "sizes"
+
+
+def test_files_that_differ(tmp_path: Path) -> None:
+    """Each is right by itself, and gives hosts other numbers: the guest is not made."""
+    site = Site(tmp_path, 3)
+    alpha, beta, gamma = site.hosts.values()
+    config = gamma.config.read_text()
+    for old, new in (("number = 0", "number = x"), ("number = 1", "number = 0"), ("number = x", "number = 1")):
+        config = config.replace(old, new)
+    gamma.config.write_text(config)
+    head, *tables = beta.config.read_text().split("[[host]]")
+    beta.config.write_text("[[host]]".join([head, *tables[:2]]))
+    for host in (alpha, beta, gamma):
+        host.start()
+    for there, why in (
+        ("gamma", "host gamma: in its dsm.toml number 0 is beta, in the one here alpha"),
+        ("beta", "host beta: its dsm.toml has 2 hosts, the one here 3"),
+    ):
+        reply = enable(alpha, there)
+        assert (reply["error"], reply["text"]) == ("internal", why)
+        assert not any(host.has() for host in (alpha, beta, gamma))
+    site.end()
+
+
+def test_a_host_that_is_not_there(site: Site) -> None:
+    alpha, beta = site.hosts.values()
+    beta.kill()
+    reply = enable(alpha)
+    assert reply["error"] == "no-dsmd-there" and f"127.0.0.2, port {site.ports['beta']}" in reply["text"]
+    with socket.socket() as silent:
+        silent.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        silent.bind((ADDRESS["beta"], site.ports["beta"]))
+        silent.listen()
+        begin = time.monotonic()
+        reply = enable(alpha)
+        assert reply["error"] == "unreachable" and "within 2000 ms" in reply["text"]
+        assert time.monotonic() - begin < 10
+    assert not alpha.has() and not alpha.pid()
+
+
+@pytest.mark.parametrize(
+    ("name", "made", "text"),
+    [
+        ("alpha", "alpha:expired", "expired"),
+        ("alpha", "beta", "beta"),
+        ("nobody", "alpha", "nobody"),
+    ],
+    ids=["expired", "of another host", "of a host that the file does not have"],
+)
+def test_papers_that_the_others_would_refuse(tmp_path: Path, name: str, made: str, text: str) -> None:
+    """dsmd-host does not start with them, and says what is wrong."""
+    site = Site(tmp_path, 2)
+    folder = tmp_path / "papers"
+    folder.mkdir()
+    subprocess.run([programs()[2], folder, made], check=True)
+    host = site.alpha
+    config = host.config.read_text().replace(f"{tmp_path}/ca.pem", f"{folder}/ca.pem")
+    for ending in ("pem", "key"):
+        config = config.replace(f"{tmp_path}/alpha.{ending}", f"{folder}/{made.partition(':')[0]}.{ending}")
+    host.config.write_text(config.replace('self = "alpha"', f'self = "{name}"'))
+    for words in ((), ("--check",)):
+        done = subprocess.run(
+            [host_program(), *words, "-c", host.config, "-f", host.run, "-l", host.socket],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert (done.returncode, text in done.stderr) == (2, True), done
+
+
+@pytest.mark.parametrize(
+    ("file", "becomes", "text"),
+    [
+        ("certificate", "nowhere.pem", "{0}/nowhere.pem: No such file or directory"),
+        ("certificate", "empty", "{0}/empty: no certificate of PEM is in it"),
+        ("certificate", "alpha.key", "{0}/alpha.key: no certificate of PEM is in it"),
+        ("certificate", ".", "{0}/.: no certificate of PEM is in it"),
+        ("ca", "empty", "{0}/empty: no certificate of PEM is in it"),
+        ("ca", "nowhere.pem", "{0}/nowhere.pem: No such file or directory"),
+        ("key", "nowhere.key", "{0}/nowhere.key: No such file or directory"),
+        ("key", "empty", "{0}/empty: no private key of PEM is in it"),
+        ("key", "beta.key", "{0}/beta.key: it is not the key of {0}/alpha.pem"),
+    ],
+    ids=lambda value: value if "{" not in value else "",
+)
+def test_papers_that_are_none(tmp_path: Path, file: str, becomes: str, text: str) -> None:
+    """Words for who has typed a wrong name, not those of a library."""
+    host = Site(tmp_path, 2).alpha
+    (tmp_path / "empty").touch(0o600)
+    config = re.sub(rf'^{file} = ".*"$', f'{file} = "{tmp_path}/{becomes}"', host.config.read_text(), flags=re.M)
+    host.config.write_text(config)
+    done = subprocess.run([host_program(), "-k", "-c", host.config], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stderr.startswith(f"dsmd-host: {text.format(tmp_path)}"), done
+
+
+def test_papers_of_another_host_there(site: Site) -> None:
+    """Each end has a file that is right by itself, and they differ in who beta is: no guest is made, and it is said why."""
+    alpha, beta = site.hosts.values()
+    beta.kill()
+    config = beta.config.read_text().replace(f"{site.folder}/beta.", f"{site.folder}/stranger.")
+    beta.config.write_text(config.replace('certificate_names = ["beta"]', 'certificate_names = ["stranger"]'))
+    beta.start()
+    reply = enable(alpha)
+    assert reply["error"] == "unreachable", reply
+    assert "not the names of that host alone in subjectAltName: stranger" in reply["text"], reply
+    assert not alpha.has() and not beta.has() and not alpha.pid()
