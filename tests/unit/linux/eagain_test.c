@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Packets that wait for pages of their guest: netback's eagain.c as it is, below a
- * poll function and a grant table that are played.  Pages come and go with the
- * time; a packet is a header, which is copied, and fragments, which are mapped.
+ * poll function and a grant table that are played, with what hooks 0305 and 0306
+ * put into them (hook-FILE-N.h, the Nth place in FILE; test_elastic_numa.py makes
+ * them).  Pages come and go with the time; a packet is a header, which is copied,
+ * and fragments, which are mapped.
  */
 #include "case.h"
 #include "fake_netback.h"
@@ -25,16 +27,51 @@ static struct packet ring[PACKETS];
 static int produced, consumed, in_batch[PACKETS], nr_batch;
 static int mapped[PAGES], copies[PAGES], asked[PAGES];
 static int handed_on[PACKETS], lost[PACKETS], order[PACKETS], nr_handed_on;
-static int polls, hypercalls, words;
-static bool disabled, map_fails;
-static ktime_t at = 5000 * MS, began, longest, first_wait;
-static char frames[MAX_PENDING_REQS];
+static int polls, hypercalls, words, slept, sleeps, events, eois, completes;
+static bool disabled, map_fails, softirq, silent;
+static ktime_t at = 5000 * MS, began, longest, first_wait, hypercall_takes;
+static ktime_t waits[64];
+static int nr_waits;
+static char frames[MAX_PENDING_REQS], said[256];
+static bool foreign[MAX_PENDING_REQS];
 static struct xenvif vif;
-static struct xenvif_queue queue = { .vif = &vif };
+static struct xenvif_queue queue = { .vif = &vif, .tx_irq = 17 };
 
-void say(const char *format, ...) { words++; }
+void say(const char *format, ...)
+{
+	va_list arguments;
+
+	words++;
+	va_start(arguments, format);
+	vsnprintf(said, sizeof(said), format, arguments);
+	va_end(arguments);
+}
+
 void fail(const char *format, ...) { exit(1); }
 ktime_t ktime_get(void) { return at; }
+bool net_ratelimit(void) { return !silent; }
+bool in_interrupt(void) { CHECK(sleeps++ < 10000, "asks for ever"); return softirq; }
+
+void msleep(unsigned int ms)
+{
+	CHECK(!softirq, "sleeps in a softirq");
+	slept += ms;
+	at += ms * MS;
+}
+
+int atomic_fetch_andnot(int bits, atomic_t *v)
+{
+	int old = v->counter;
+
+	v->counter &= ~bits;
+	return old;
+}
+
+void xen_irq_lateeoi(unsigned int irq, unsigned int flags)
+{
+	CHECK(irq == 17 && !flags, "of interrupt %u with %u", irq, flags);
+	eois++;
+}
 
 void hrtimer_init(struct hrtimer *timer, int clock, enum hrtimer_mode mode)
 {
@@ -49,6 +86,8 @@ void hrtimer_start(struct hrtimer *timer, ktime_t in, enum hrtimer_mode mode)
 	timer->end = at + in;
 	if (!first_wait)
 		first_wait = in;
+	if (nr_waits < ARRAY_SIZE(waits))
+		waits[nr_waits++] = in;
 	longest = max(longest, in);
 }
 
@@ -68,31 +107,80 @@ static s16 status_of(int ref)
 		GNTST_okay : GNTST_eagain;
 }
 
-void gnttab_batch_copy(struct gnttab_copy *batch, unsigned int count)
+static int HYPERVISOR_grant_table_op(unsigned int cmd, void *ops, unsigned int count)
 {
+	struct gnttab_copy *cop = ops;
+	struct gnttab_map_grant_ref *mop = ops;
 	unsigned int i;
 
+	CHECK(count && count <= 2 * MAX_PENDING_REQS, "of %u", count);
 	hypercalls++;
-	for (i = 0; i < count; i++) {
-		CHECK(batch[i].status == GNTST_eagain, "page %d is copied twice", batch[i].ref);
-		batch[i].status = status_of(batch[i].ref);
-		copies[batch[i].ref] += !batch[i].status;
-	}
-}
-
-int gnttab_map_refs(struct gnttab_map_grant_ref *ops, void *kops,
-		    struct page **pages, unsigned int count)
-{
-	unsigned int i;
-
-	hypercalls++;
-	if (map_fails)
+	at += hypercall_takes;
+	if (cmd == GNTTABOP_map_grant_ref && map_fails)
 		return -ENOMEM;
 	for (i = 0; i < count; i++) {
-		CHECK(ops[i].status == GNTST_eagain, "page %d is mapped twice", ops[i].ref);
-		CHECK(pages[i] == (struct page *)&frames[ops - queue.tx_map_ops + i], "at another's place");
-		ops[i].status = status_of(ops[i].ref);
-		mapped[ops[i].ref] += !ops[i].status;
+		if (cmd == GNTTABOP_copy) {
+			CHECK(cop[i].status == GNTST_eagain, "page %d is copied twice", cop[i].ref);
+			cop[i].status = status_of(cop[i].ref);
+			copies[cop[i].ref] += !cop[i].status;
+		} else {
+			CHECK(mop[i].status == GNTST_eagain, "page %d is mapped twice", mop[i].ref);
+			mop[i].status = status_of(mop[i].ref);
+			mapped[mop[i].ref] += !mop[i].status;
+		}
+	}
+	return 0;
+}
+
+/* As upstream's, with hook 0305 */
+#define MAX_DELAY 256
+static void gnttab_retry_eagain_gop(unsigned int cmd, void *gop, s16 *status)
+{
+	unsigned int delay = 1;
+
+#include "hook-grant-table-1.h"
+	do {
+		HYPERVISOR_grant_table_op(cmd, gop, 1);
+		if (*status == GNTST_eagain)
+			msleep(delay++);
+	} while ((*status == GNTST_eagain) && (delay < MAX_DELAY));
+
+	if (delay >= MAX_DELAY)
+		*status = GNTST_bad_page;
+}
+
+void gnttab_batch_copy(struct gnttab_copy *batch, unsigned int count)
+{
+	struct gnttab_copy *op;
+
+	HYPERVISOR_grant_table_op(GNTTABOP_copy, batch, count);
+	for (op = batch; op < batch + count; op++)
+		if (op->status == GNTST_eagain)
+			gnttab_retry_eagain_gop(GNTTABOP_copy, op, &op->status);
+}
+
+int gnttab_map_refs(struct gnttab_map_grant_ref *map_ops, void *kops,
+		    struct page **pages, unsigned int count)
+{
+	int i, ret;
+
+	ret = HYPERVISOR_grant_table_op(GNTTABOP_map_grant_ref, map_ops, count);
+	if (ret)
+		return ret;
+
+	for (i = 0; i < count; i++) {
+		CHECK(pages[i] == (struct page *)&frames[map_ops - queue.tx_map_ops + i], "at another's place");
+		switch (map_ops[i].status) {
+		case GNTST_okay:
+			foreign[(char *)pages[i] - frames] = true;
+			break;
+		case GNTST_eagain:
+			gnttab_retry_eagain_gop(GNTTABOP_map_grant_ref, map_ops + i, &map_ops[i].status);
+#include "hook-grant-table-2.h"
+			break;
+		default:
+			break;
+		}
 	}
 	return 0;
 }
@@ -113,6 +201,8 @@ int xenvif_tx_submit(struct xenvif_queue *of)
 			err = (cop++)->status ?: err;
 		for (n = 0; n < FRAGS && packet->frags[n]; n++, mop++) {
 			err = mop->status ?: err;
+			CHECK(foreign[mop - of->tx_map_ops] == !mop->status, "a page of the guest is known as such");
+			foreign[mop - of->tx_map_ops] = false;
 			mapped[mop->ref] -= !mop->status;
 		}
 		if (err) {
@@ -147,38 +237,76 @@ static void build_gops(int budget, unsigned int *nr_cops, unsigned int *nr_mops)
 	}
 }
 
-/* xenvif_tx_action() with its hooks */
-static int tx_action(int budget)
+/* As upstream's, with hook 0306 */
+static int tx_action(struct xenvif_queue *queue, int budget)
 {
 	unsigned int nr_cops = 0, nr_mops = 0;
 
-	if (queue.eagain.nr_cops) {
-		if (!budget || xenvif_eagain_waits(&queue))
-			return 0;
-		return min(xenvif_tx_submit(&queue), budget);
-	}
+#include "hook-netback-2.h"
 	build_gops(budget, &nr_cops, &nr_mops);
 	if (!nr_cops)
 		return 0;
-	gnttab_batch_copy(queue.tx_copy_ops, nr_cops);
+	gnttab_batch_copy(queue->tx_copy_ops, nr_cops);
 	if (nr_mops)
-		gnttab_map_refs(queue.tx_map_ops, NULL, queue.pages_to_map, nr_mops);
-	if (xenvif_eagain_keep(&queue, nr_cops, nr_mops))
-		return 0;
-	return xenvif_tx_submit(&queue);
+		gnttab_map_refs(queue->tx_map_ops, NULL, queue->pages_to_map, nr_mops);
+#include "hook-netback-3.h"
+	return xenvif_tx_submit(queue);
 }
 
-/* xenvif_poll(): NAPI is not scheduled any more at its end, unless there is more. */
+static void xenvif_napi_schedule_or_enable_events(struct xenvif_queue *queue)
+{
+	events++;
+	if (consumed < produced)
+		napi_schedule(&queue->napi);
+	else if (atomic_fetch_andnot(NETBK_TX_EOI | NETBK_COMMON_EOI, &queue->eoi_pending) &
+		 (NETBK_TX_EOI | NETBK_COMMON_EOI))
+		xen_irq_lateeoi(queue->tx_irq, 0);
+}
+
+bool napi_complete_done(struct napi_struct *napi, int done)
+{
+	completes++;
+	return true;
+}
+
+static int xenvif_poll(struct xenvif_queue *queue, int budget)
+{
+	struct napi_struct *napi = &queue->napi;
+	int work_done = tx_action(queue, budget);
+
+	if (work_done < budget) {
+		napi_complete_done(napi, work_done);
+#include "hook-interface-1.h"
+			xenvif_napi_schedule_or_enable_events(queue);
+	}
+	return work_done;
+}
+
+/* NAPI: what is scheduled meanwhile is polled once more, and so is who has more than the budget. */
 static int poll(int budget)
 {
 	int done;
 
 	polls++;
 	queue.napi.scheduled = false;
-	done = tx_action(budget);
-	if (done < budget && !queue.eagain.nr_cops && consumed < produced)
-		napi_schedule(&queue.napi);
+	softirq = true;
+	done = xenvif_poll(&queue, budget);
+	softirq = false;
+	CHECK(done <= budget, "%d of %d", done, budget);
+	if (budget && done == budget)
+		queue.napi.scheduled = true;
 	return done;
+}
+
+static void xenvif_down(struct xenvif_queue *queue)
+{
+	disabled = true;
+#include "hook-interface-2.h"
+}
+
+static void xenvif_init_queue(struct xenvif_queue *queue)
+{
+#include "hook-interface-4.h"
 }
 
 /* What there is to do, until a time; its end is where nothing is left. */
@@ -202,7 +330,9 @@ static void start(void)
 {
 	int i;
 
-	xenvif_eagain_init(&queue);
+	queue.eagain.nr_cops = 99;
+	xenvif_init_queue(&queue);
+	nr_waits = 0;
 	for (i = 0; i < PAGES; i++)
 		guest[i] = (struct guest_page) { 0, NEVER, NEVER };
 	began = at;
@@ -312,6 +442,9 @@ static void comes_and_goes(const void *argument)
 
 static void never_comes(const void *argument)
 {
+	ktime_t waited = 0;
+	int i;
+
 	start();
 	away(4, NEVER / 2);
 	guest[5].from = BAD;
@@ -326,11 +459,112 @@ static void never_comes(const void *argument)
 	CHECK(!nr_handed_on && !lost[1] && consumed == 4, "it waits, and who comes later behind it");
 	CHECK(asked[5] == 1, "no page");
 	CHECK(polls > 900 && polls < 1100 && first_wait == 100 * US && longest == MS, "%d polls", polls);
+	/* The first poll, and the one of who came later, are at the same time. */
+	for (i = 1; i < ARRAY_SIZE(waits); i++) {
+		CHECK(waits[i] == clamp(waited / 4 / US * US, 100 * US, MS), "wait %d: %lld ns", i, waits[i]);
+		waited += waits[i];
+	}
 	run_until(began + 1002 * MS);
 	CHECK(lost[1] == 1 && lost[2] == 1 && nr_handed_on == 3, "the others");
 	CHECK(order[0] == 0 && order[1] == 3 && order[2] == 4, "in their order");
-	CHECK(queue.stats.tx_page_wait_fails == 1 && words == 1, "it is said");
+	CHECK(queue.stats.tx_page_waits == 1 && queue.stats.tx_page_wait_fails == 1 && words == 1, "it is said");
 	CHECK(!mapped[2] && !mapped[6] && !mapped[7] && !mapped[8], "all are let go");
+}
+
+/* To the microsecond, and by the time before it is asked for. */
+static void how_long(const void *argument)
+{
+	start();
+	away(1, NEVER / 2);
+	send_packet((struct packet) { 1 });
+	poll(BUDGET);
+	at = began + 1000 * MS - US;
+	hypercall_takes = 2 * US;
+	CHECK(poll(BUDGET) == 0 && !lost[0], "not yet");
+	hypercall_takes = 0;
+	at = began + 1000 * MS;
+	poll(BUDGET);
+	CHECK(lost[0] == 1 && words == 1 && strstr(said, " 1000 ms"), "%s", said);
+
+	/* Who has said too much says no more, and counts it. */
+	silent = true;
+	send_packet((struct packet) { 1 });
+	poll(BUDGET);
+	at += 1000 * MS;
+	poll(BUDGET);
+	CHECK(lost[1] == 1 && words == 1 && queue.stats.tx_page_wait_fails == 2, "%d words", words);
+}
+
+/* page_wait_msecs, which may change while a batch waits */
+static void settings(const void *argument)
+{
+	start();
+	CHECK(*the_page_wait_msecs == 1000, "a second");
+
+	*the_page_wait_msecs = 0;
+	away(1, NEVER / 2);
+	send_packet((struct packet) { 1 });
+	send_packet((struct packet) { 2 });
+	CHECK(poll(BUDGET) == 1 && lost[0] == 1 && handed_on[1] == 1, "0: not at all");
+	CHECK(!queue.eagain.nr_cops && !queue.eagain.timer.runs && !queue.stats.tx_page_waits, "nothing waits");
+
+	/* More ms than 32 bits have us */
+	*the_page_wait_msecs = 5000000;
+	send_packet((struct packet) { 1 });
+	poll(BUDGET);
+	at += 4999999 * MS;
+	poll(BUDGET);
+	CHECK(!lost[2] && queue.eagain.nr_cops, "long");
+
+	*the_page_wait_msecs = 10;
+	poll(BUDGET);
+	CHECK(lost[2] == 1 && !queue.eagain.nr_cops, "less, while it waits");
+
+	*the_page_wait_msecs = 1000;
+	send_packet((struct packet) { 1 });
+	poll(BUDGET);
+	*the_page_wait_msecs = 0;
+	poll(BUDGET);
+	CHECK(lost[3] == 1 && !queue.eagain.nr_cops, "nothing, while it waits");
+}
+
+/* What is wrong for good does not wait, and keeps nobody. */
+static void bad_pages(const void *argument)
+{
+	start();
+	guest[1].from = guest[4].from = BAD;
+	send_packet((struct packet) { 1, 0, { 2 } });
+	send_packet((struct packet) { 3, 0, { 4 } });
+	send_packet((struct packet) { 5 });
+	CHECK(poll(BUDGET) == 1 && lost[0] == 1 && lost[1] == 1 && handed_on[2] == 1, "at once");
+	CHECK(!first_wait && !queue.stats.tx_page_waits && !mapped[2], "nothing waits");
+}
+
+/* The arrays have more of an earlier batch behind this one. */
+static void of_an_earlier_batch(const void *argument)
+{
+	int i;
+
+	start();
+	for (i = 1; i <= 8; i++)
+		away(i, NEVER / 2);
+	send_packet((struct packet) { 1, 2, { 3, 4 } });
+	send_packet((struct packet) { 5, 6, { 7, 8 } });
+	poll(BUDGET);
+	run_until(began + 1002 * MS);
+	CHECK(lost[0] == 1 && lost[1] == 1, "in vain");
+	memset(asked, 0, sizeof(asked));
+	began = at;
+	away(11, 5 * MS);
+	away(12, 5 * MS);
+	away(13, 5 * MS);
+	send_packet((struct packet) { 11, 12, { 13 } });
+	poll(BUDGET);
+	run_until(began + 7 * MS);
+	CHECK(handed_on[2] == 1, "handed on");
+	for (i = 1; i <= 8; i++)
+		CHECK(!asked[i], "page %d of an earlier batch", i);
+	CHECK(queue.stats.tx_page_waits == 2 && queue.stats.tx_page_wait_fails == 1, "one in vain");
 }
 
 /* The time is up: it is asked for once more before that. */
@@ -345,33 +579,40 @@ static void at_last(const void *argument)
 	all_handed_on("at last");
 }
 
+/* Whichever of the packets has a page that is away, all of them are lost. */
 static void a_queue_ends(const void *argument)
 {
-	int i;
+	static const int page[] = { 4, 7, 8, 1, 10 };
+	int i, n;
 
 	start();
 	xenvif_eagain_drop(&queue);
 	CHECK(!nr_handed_on && !hypercalls, "nothing was there");
-	for (i = 1; i <= 3; i++)
-		away(i * 4, NEVER / 2);
-	send_packet((struct packet) { 1, 2, { 3, 4 } });
-	send_packet((struct packet) { 5, 6, { 7 } });
-	send_packet((struct packet) { 8, 9, { 10 } });
-	poll(BUDGET);
-	run_until(began + 5 * MS);
-	disabled = true;
-	xenvif_eagain_drop(&queue);
-	CHECK(!queue.eagain.timer.runs && !queue.eagain.nr_cops, "the timer");
-	for (i = 0; i < 3; i++)
-		CHECK(lost[i] == 1, "packet %d", i);
-	for (i = 0; i < PAGES; i++)
-		CHECK(!mapped[i], "page %d is mapped", i);
-	run_until(began + 10 * MS);
+	for (n = 0; n < ARRAY_SIZE(page); n++) {
+		start();
+		away(page[n], NEVER / 2);
+		send_packet((struct packet) { 1, 0, { 3, 4 } });
+		send_packet((struct packet) { 5, 6, { 7 } });
+		send_packet((struct packet) { 8, 0, { 10 } });
+		poll(BUDGET);
+		run_until(began + 5 * MS);
+		hypercalls = 0;
+		xenvif_down(&queue);
+		CHECK(!queue.eagain.timer.runs && !queue.eagain.nr_cops, "the timer");
+		CHECK(!hypercalls, "nothing is asked for");
+		for (i = 0; i < 3; i++)
+			CHECK(lost[3 * n + i] == 1, "packet %d", i);
+		for (i = 0; i < PAGES; i++)
+			CHECK(!mapped[i], "page %d is mapped", i);
+		run_until(began + 10 * MS);
+		CHECK(!nr_handed_on, "nothing is handed on");
+		disabled = false;
+	}
 
 	/* Up again */
-	disabled = false;
 	send_packet((struct packet) { 20, 0, { 21 } });
-	CHECK(poll(BUDGET) == 1 && handed_on[3] == 1, "as new");
+	CHECK(poll(BUDGET) == 1 && handed_on[produced - 1] == 1, "as new");
+	CHECK(!queue.stats.tx_page_wait_fails && !words, "who ends a queue knows");
 }
 
 static void budgets(const void *argument)
@@ -383,9 +624,10 @@ static void budgets(const void *argument)
 	send_packet((struct packet) { 3 });
 	poll(BUDGET);
 	at += 6 * MS;
-	hypercalls = 0;
+	hypercalls = completes = 0;
 	CHECK(poll(0) == 0 && !nr_handed_on && !hypercalls, "nothing is received without a budget");
-	CHECK(poll(2) == 2, "not more than is asked for");
+	CHECK(!completes, "and it is not the end of a poll");
+	CHECK(poll(2) == 2 && !completes, "not more than is asked for");
 	all_handed_on("budgets");
 }
 
@@ -403,6 +645,52 @@ static void interrupts(const void *argument)
 	all_handed_on("interrupts");
 }
 
+/* A guest is asked for more when nothing waits, neither for a page nor for credit. */
+static void asked_for_more(const void *argument)
+{
+	start();
+	queue.eoi_pending.counter = NETBK_TX_EOI | NETBK_RX_EOI;
+	away(1, 5 * MS);
+	send_packet((struct packet) { 1 });
+	poll(BUDGET);
+	CHECK(completes == 1 && !events, "not while it waits");
+	run_until(began + 4 * MS);
+	CHECK(!events && !eois, "nor when it is tried");
+	queue.rate_limited = true;
+	run_until(began + 7 * MS);
+	CHECK(nr_handed_on == 1 && !events, "nor for credit");
+	queue.rate_limited = false;
+	poll(BUDGET);
+	CHECK(events == 1 && eois == 1 && queue.eoi_pending.counter == NETBK_RX_EOI, "then");
+	all_handed_on("asked for more");
+}
+
+/*
+ * An event channel for both ways, which has an interrupt that nobody has ended.  The
+ * guest must be heard when it has made room for what comes to it, though what it
+ * sends waits.  It is no more often heard than the timer runs.
+ */
+static void one_event_channel(const void *argument)
+{
+	start();
+	queue.eoi_pending.counter = NETBK_COMMON_EOI;
+	away(1, 20 * MS);
+	send_packet((struct packet) { 1 });
+	poll(BUDGET);
+	CHECK(!eois, "not at once");
+	run_until(began + 2 * MS);
+	CHECK(eois == 1 && !queue.eoi_pending.counter, "%d times", eois);
+	queue.eoi_pending.counter = NETBK_COMMON_EOI;
+	poll(BUDGET);
+	poll(BUDGET);
+	CHECK(eois == 1, "not by a try that the guest asked for");
+	run_until(began + 4 * MS);
+	CHECK(eois == 2 && !events, "%d times", eois);
+	run_until(began + 22 * MS);
+	all_handed_on("one event channel");
+	CHECK(events == 1 && eois == 2, "%d times", eois);
+}
+
 static void no_memory(const void *argument)
 {
 	start();
@@ -412,10 +700,64 @@ static void no_memory(const void *argument)
 	map_fails = true;
 	at += MS;
 	CHECK(poll(BUDGET) == 0 && words == 1, "it is said");
-	map_fails = false;
+	CHECK(strstr(said, "nr 1 ret -12"), "%s", said);
+	silent = true;
+	CHECK(poll(BUDGET) == 0 && words == 1, "not always");
+	silent = map_fails = false;
 	words = 0;
 	run_until(began + 7 * MS);
 	all_handed_on("no memory");
+}
+
+/* Who can sleep, as the way to the guest does, has its page when the call is over. */
+static void threads(const void *argument)
+{
+	struct gnttab_copy cop[3] = { { 1, GNTST_eagain }, { 2, GNTST_eagain }, { 3, GNTST_eagain } };
+	struct gnttab_map_grant_ref *mop = queue.tx_map_ops;
+	int i;
+
+	start();
+	away(2, 20 * MS);
+	gnttab_batch_copy(cop, 3);
+	CHECK(slept >= 20 && !cop[0].status && !cop[1].status && !cop[2].status, "%d ms", slept);
+	for (i = 0; i < 3; i++) {
+		mop[i] = (struct gnttab_map_grant_ref) { 11 + i, GNTST_eagain };
+		queue.pages_to_map[i] = (struct page *)&frames[i];
+	}
+	away(11, 100 * MS);
+	away(13, NEVER / 2);
+	gnttab_map_refs(mop, NULL, queue.pages_to_map, 3);
+	CHECK(foreign[0] && foreign[1], "here");
+	CHECK(mop[2].status == GNTST_bad_page && slept > 255 * 128, "not for ever");
+
+	/* Who can't has it as it is, and those behind it. */
+	softirq = true;
+	slept = 0;
+	memset(foreign, 0, sizeof(foreign));
+	hypercalls = 0;
+	mop[0] = (struct gnttab_map_grant_ref) { 13, GNTST_eagain };
+	mop[1] = (struct gnttab_map_grant_ref) { 14, GNTST_eagain };
+	gnttab_map_refs(mop, NULL, queue.pages_to_map, 2);
+	CHECK(mop[0].status == GNTST_eagain && !mop[1].status && foreign[1] && !foreign[0], "as they are");
+	cop[0] = (struct gnttab_copy) { 13, GNTST_eagain };
+	cop[1] = (struct gnttab_copy) { 15, GNTST_eagain };
+	gnttab_batch_copy(cop, 2);
+	CHECK(cop[0].status == GNTST_eagain && !cop[1].status, "as they are");
+	CHECK(!slept && hypercalls == 2, "%d ms, %d calls", slept, hypercalls);
+}
+
+/* What ethtool -S says is what it is called. */
+static void counters(const void *argument)
+{
+	static const struct { char name[32]; u16 offset; } of[] = {
+#include "hook-interface-3.h"
+	};
+
+	CHECK(ARRAY_SIZE(of) == 2, "two");
+	CHECK(!strcmp(of[0].name, "tx_page_waits") &&
+	      of[0].offset == offsetof(struct xenvif_stats, tx_page_waits), "waits");
+	CHECK(!strcmp(of[1].name, "tx_page_wait_fails") &&
+	      of[1].offset == offsetof(struct xenvif_stats, tx_page_wait_fails), "in vain");
 }
 
 int main(int argc, char **argv)
@@ -426,11 +768,19 @@ int main(int argc, char **argv)
 		{ "eagain: runs", runs },
 		{ "eagain: a page comes and goes", comes_and_goes },
 		{ "eagain: a page never comes", never_comes },
+		{ "eagain: how long", how_long },
+		{ "eagain: settings", settings },
+		{ "eagain: bad pages", bad_pages },
+		{ "eagain: of an earlier batch", of_an_earlier_batch },
 		{ "eagain: a page comes at last", at_last },
 		{ "eagain: a queue ends", a_queue_ends },
 		{ "eagain: budgets", budgets },
 		{ "eagain: interrupts", interrupts },
+		{ "eagain: asked for more", asked_for_more },
+		{ "eagain: one event channel", one_event_channel },
 		{ "eagain: no memory", no_memory },
+		{ "eagain: threads", threads },
+		{ "eagain: counters", counters },
 	};
 
 	return run_cases(argc, argv, cases, ARRAY_SIZE(cases));

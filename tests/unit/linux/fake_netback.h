@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* As much of netback's common.h, and of what is below it, as eagain.c asks for; see eagain_test.c. */
+/* As much of netback's common.h, and of what is below it, as eagain.c and its hooks ask for; see eagain_test.c. */
 #ifndef FAKE_NETBACK_H
 #define FAKE_NETBACK_H
 
@@ -10,7 +10,8 @@ typedef long long s64;
 #define likely(x)		(x)
 #define unlikely(x)		(x)
 #define clamp_t(type, value, low, high)	clamp((type)(value), (type)(low), (type)(high))
-#define module_param(name, type, mode)
+#define module_param(name, type, mode)	unsigned int *const the_##name = &name
+extern unsigned int *const the_page_wait_msecs;
 #define MODULE_PARM_DESC(name, text)
 
 /* Time in ns */
@@ -35,23 +36,37 @@ void hrtimer_cancel(struct hrtimer *timer);
 #define GNTST_general_error	(-1)
 #define GNTST_bad_gntref	(-3)
 #define GNTST_eagain		(-12)
+#define GNTST_bad_page		(-9)
+#define GNTTABOP_copy		5
+#define GNTTABOP_map_grant_ref	0
 struct gnttab_copy { int ref; s16 status; };
 struct gnttab_map_grant_ref { int ref; s16 status; };
 struct page;
+bool in_interrupt(void);
+void msleep(unsigned int ms);
 void gnttab_batch_copy(struct gnttab_copy *batch, unsigned int count);
 int gnttab_map_refs(struct gnttab_map_grant_ref *ops, void *kops,
 		    struct page **pages, unsigned int count);
 
 struct napi_struct { bool scheduled; };
+bool napi_complete_done(struct napi_struct *napi, int done);
 void napi_schedule(struct napi_struct *napi);
 #define netdev_err(device, ...)	say(__VA_ARGS__)
 #define netdev_warn(device, ...)	say(__VA_ARGS__)
-#define net_ratelimit()		true
+bool net_ratelimit(void);
+
+/* Event channels */
+#define NETBK_RX_EOI		0x01
+#define NETBK_TX_EOI		0x02
+#define NETBK_COMMON_EOI	0x04
+int atomic_fetch_andnot(int bits, atomic_t *v);
+void xen_irq_lateeoi(unsigned int irq, unsigned int flags);
 
 #include "eagain.h"
 
 #define MAX_PENDING_REQS	256
 struct xenvif { void *dev; };
+struct xenvif_stats { unsigned long tx_page_waits, tx_page_wait_fails; };
 struct xenvif_queue {
 	struct xenvif *vif;
 	struct napi_struct napi;
@@ -59,7 +74,10 @@ struct xenvif_queue {
 	struct gnttab_map_grant_ref tx_map_ops[MAX_PENDING_REQS];
 	struct page *pages_to_map[MAX_PENDING_REQS];
 	struct xenvif_eagain eagain;
-	struct { unsigned long tx_page_waits, tx_page_wait_fails; } stats;
+	atomic_t eoi_pending;
+	unsigned int tx_irq;
+	bool rate_limited;
+	struct xenvif_stats stats;
 };
 int xenvif_tx_submit(struct xenvif_queue *queue);
 

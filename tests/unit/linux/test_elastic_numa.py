@@ -22,6 +22,7 @@ OVERLAY = HERE.parents[2] / "linux-guest" / "overlay"
 DRIVER = OVERLAY / "drivers" / "xen" / "elastic-numa"
 MM = OVERLAY / "mm"
 NETBACK = OVERLAY / "drivers" / "net" / "xen-netback"
+HOOKS = HERE.parents[2] / "linux-guest" / "hooks"
 MASK = OVERLAY / "include" / "linux" / "draining_nodes.h"
 HOME_OP = OVERLAY / "include" / "xen" / "home-op.h"
 TAKE_FREE = OVERLAY / "include" / "linux" / "take_free.h"
@@ -65,6 +66,30 @@ def fake_headers(folder: Path, sources: list[Path], real: dict[str, Path]) -> Pa
     return folder
 
 
+# The hooks whose text is part of a test, which includes it as hook-FILE-N.h: what it adds at its Nth place in FILE.c.
+HOOKS_OF = {"eagain": ("0305", "0306")}
+
+
+def hook_of(number: str) -> Path:
+    """A hook of netback's, by its number."""
+    (hook,) = HOOKS.glob(f"{number}-*.patch")
+    return hook
+
+
+def hook_headers(folder: Path, hook: str) -> Path:
+    """Make headers of what a hook adds: from the first line to the last one that is new at each place."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for part in re.split(r"^--- a/", hook, flags=re.MULTILINE)[1:]:
+        name = Path(part.splitlines()[0])
+        for number, place in enumerate(re.split(r"^@@ .*\n", part, flags=re.MULTILINE)[1:], 1):
+            after = [line for line in place.splitlines() if not line.startswith("-")]
+            added = [n for n, line in enumerate(after) if line.startswith("+")]
+            text = "\n".join(line[1:] for line in after[added[0] : added[-1] + 1])
+            if name.suffix == ".c":
+                (folder / f"hook-{name.stem}-{number}.h").write_text(f"{text}\n")
+    return folder
+
+
 # fmt: off
 COMPILE = ["gcc", "-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Wno-sign-compare", "-Werror",
            "-Wno-missing-field-initializers", "-pthread"]
@@ -72,7 +97,9 @@ COMPILE = ["gcc", "-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Wno-unused-pa
 
 
 def file_of(noun: str) -> Path:
-    """A file of the driver, or what others have in their folders."""
+    """A file of the driver, or what others have in their folders, or a hook."""
+    if noun.isdigit():
+        return hook_of(noun)
     return {"take_free": MM, "eagain": NETBACK}.get(noun, DRIVER) / f"{noun}.c"
 
 
@@ -99,13 +126,15 @@ def include(name: str) -> list[str]:
             [DRIVER / "elastic.h", MASK, HOME_OP, *sources(name).values()],
             real,
         )
+        for number in HOOKS_OF.get(name, ()):
+            hook_headers(headers, hook_of(number).read_text())
         folders = [HERE, headers, *folders, *([NETBACK] if name == "eagain" else [])]
     return [f"-I{folder}" for folder in folders] + [word for noun, word in FAKES.items() if noun == name]
 
 
-def compiled(name: str, source: Path, target: Path) -> Path:
-    """One object file of a test."""
-    subprocess.run([*COMPILE, *include(name), "-c", "-o", target, source], check=True)
+def compiled(name: str, source: Path, target: Path, *first: str) -> Path:
+    """One object file of a test, with other headers first."""
+    subprocess.run([*COMPILE, *first, *include(name), "-c", "-o", target, source], check=True)
     return target
 
 
@@ -121,7 +150,12 @@ def build(name: str, folder: Path, instead: dict[str, Path] | None = None) -> Pa
     """Link a test with its files of the driver, or with other versions of them."""
     files = dict(objects(name))
     for noun, source in (instead or {}).items():
-        files[noun] = compiled(name, source, folder / f"{noun}.o")
+        target = folder / f"{noun}.o"
+        if noun.isdigit():
+            first = f"-I{hook_headers(folder / 'hooks', source.read_text())}"
+            files[f"{name}_test"] = compiled(name, HERE / f"{name}_test.c", target, first)
+        else:
+            files[noun] = compiled(name, source, target)
     test = folder / f"{name}_test"
     subprocess.run(["gcc", "-pthread", "-o", test, *files.values()], check=True)
     return test
@@ -1135,8 +1169,8 @@ MUTANTS = {
     "one call for each page": ("eagain", "while ((op) + _n < (end)", "while (!_n && (op) + _n < (end)", "eagain: runs"),
     "mapped at another's place": (
         "eagain",
-        "(mop - queue->tx_map_ops), n))",
-        "0, n))",
+        "(mop - queue->tx_map_ops), n);",
+        "0, n);",
         "eagain: each page, and each two",
     ),
     "headers are asked for once": (
@@ -1185,8 +1219,8 @@ MUTANTS = {
     "longer and longer": ("eagain", "LONGEST_WAIT_US);", "waited_us);", "eagain: a page never comes"),
     "waited for twice as long": (
         "eagain",
-        "if (waited_us < (s64)page_wait_msecs * USEC_PER_MSEC) {",
-        "if (waited_us < (s64)page_wait_msecs * USEC_PER_MSEC * 2) {",
+        "if (waited_us < READ_ONCE(page_wait_msecs) * (s64)USEC_PER_MSEC) {",
+        "if (waited_us < READ_ONCE(page_wait_msecs) * (s64)USEC_PER_MSEC * 2) {",
         "eagain: a page never comes",
     ),
     "given up before it is asked for": (
@@ -1214,6 +1248,165 @@ MUTANTS = {
         "\tqueue->eagain.nr_cops = 0;\n\txenvif_tx_submit",
         "\txenvif_tx_submit",
         "eagain: a queue ends",
+    ),
+    "what is wrong for good is away": (
+        "eagain",
+        "if (queue->tx_copy_ops[i].status == GNTST_eagain)",
+        "if (queue->tx_copy_ops[i].status)",
+        "eagain: bad pages",
+    ),
+    "a fragment that is wrong for good is away": (
+        "eagain",
+        "if (queue->tx_map_ops[i].status == GNTST_eagain)",
+        "if (queue->tx_map_ops[i].status)",
+        "eagain: bad pages",
+    ),
+    "what an earlier batch has left is asked for": (
+        "eagain",
+        "while ((op) + _n < (end)",
+        "while ((op) + _n <= (end)",
+        "eagain: of an earlier batch",
+    ),
+    "waits grow by a half": ("eagain", "waited_us / 4,", "waited_us / 2,", "eagain: a page never comes"),
+    "waits grow by an eighth": ("eagain", "waited_us / 4,", "waited_us / 8,", "eagain: a page never comes"),
+    "a microsecond too long": ("eagain", "if (waited_us < READ_ONCE", "if (waited_us <= READ_ONCE", "eagain: how long"),
+    "asking is waiting": (
+        "eagain",
+        "\ts64 waited_us = ktime_us_delta(ktime_get(), queue->eagain.since);\n\n\task_again(queue);",
+        "\ts64 waited_us;\n\n\task_again(queue);\n\twaited_us = ktime_us_delta(ktime_get(), queue->eagain.since);",
+        "eagain: how long",
+    ),
+    "the time begins with each try": (
+        "eagain",
+        "\t\t\tpoll_later(queue, waited_us);\n",
+        "\t\t\tqueue->eagain.since = ktime_get();\n\t\t\tpoll_later(queue, waited_us);\n",
+        "eagain: a page never comes",
+    ),
+    "microseconds are said to be ms": ("eagain", "waited_us / USEC_PER_MSEC);", "waited_us);", "eagain: how long"),
+    "the log of a guest's own making": ("eagain", "\t\tif (net_ratelimit())", "\t\tif (1)", "eagain: how long"),
+    "the time in 32 bits": ("eagain", "* (s64)USEC_PER_MSEC", "* 1000U", "eagain: settings"),
+    "who is not to wait waits": ("eagain", " ||\n\t    !READ_ONCE(page_wait_msecs))", ")", "eagain: settings"),
+    "batches are not counted": ("eagain", "\tqueue->stats.tx_page_waits++;\n", "", "eagain: a page never comes"),
+    "tries are counted": (
+        "eagain",
+        "\task_again(queue);\n",
+        "\tqueue->stats.tx_page_waits++;\n\task_again(queue);\n",
+        "eagain: a page never comes",
+    ),
+    "what was in vain is not counted": ("eagain", "\t\tqueue->stats.tx_page_wait_fails++;\n", "", "eagain: how long"),
+    "the first packet of a queue that ends": (
+        "eagain",
+        "for (i = 0; i < queue->eagain.nr_cops; i++)",
+        "for (i = 1; i < queue->eagain.nr_cops; i++)",
+        "eagain: a queue ends",
+    ),
+    "the last packet of a queue that ends": (
+        "eagain",
+        "for (i = 0; i < queue->eagain.nr_cops; i++)",
+        "for (i = 0; i + 1 < queue->eagain.nr_cops; i++)",
+        "eagain: a queue ends",
+    ),
+    "a queue that ends asks again": (
+        "eagain",
+        "\thrtimer_cancel(&queue->eagain.timer);\n",
+        "\thrtimer_cancel(&queue->eagain.timer);\n\task_again(queue);\n",
+        "eagain: a queue ends",
+    ),
+    "a new queue waits": (
+        "eagain",
+        "\tqueue->eagain.nr_cops = 0;\n\thrtimer_init",
+        "\thrtimer_init",
+        "eagain: all is here",
+    ),
+    "who waits is not heard": (
+        "eagain",
+        "\t\txen_irq_lateeoi(queue->tx_irq, 0);\n",
+        "\t\t(void)0;\n",
+        "eagain: one event channel",
+    ),
+    "an interrupt ends twice": (
+        "eagain",
+        "if (atomic_fetch_andnot(NETBK_COMMON_EOI,",
+        "if (atomic_fetch_andnot(0,",
+        "eagain: one event channel",
+    ),
+    "a guest is heard by its own tries": (
+        "eagain",
+        "\task_again(queue);\n",
+        "\tpoll_again(&queue->eagain.timer);\n\task_again(queue);\n",
+        "eagain: one event channel",
+    ),
+    "who waits asks for more": (
+        "eagain",
+        "if (atomic_fetch_andnot(NETBK_COMMON_EOI, &queue->eoi_pending) &\n\t    NETBK_COMMON_EOI)",
+        "if (atomic_fetch_andnot(~0, &queue->eoi_pending))",
+        "eagain: asked for more",
+    ),
+    "a map that fails is said always": ("eagain", "if (ret && net_ratelimit())", "if (ret)", "eagain: no memory"),
+    "a map that fails is said never": ("eagain", "if (ret && net_ratelimit())", "if (!ret)", "eagain: no memory"),
+    "who can't sleep sleeps": ("0305", "if (in_interrupt())", "if (0)", "eagain: threads"),
+    "who can sleep does not wait": ("0305", "if (in_interrupt())", "if (1)", "eagain: threads"),
+    "what stays away is looked at for ever": (
+        "0305",
+        "+\t\t\tif (map_ops[i].status != GNTST_eagain)\n",
+        "",
+        "eagain: threads",
+    ),
+    "what has come is not the guest's": ("0305", "if (map_ops[i].status != GNTST_eagain)", "if (0)", "eagain: threads"),
+    "a batch is built over one that waits": (
+        "0306",
+        "+\tif (unlikely(queue->eagain.nr_cops)) {",
+        "+\tif (0) {",
+        "eagain: each page, and each two",
+    ),
+    "what waits is received without a budget": (
+        "0306",
+        "if (!budget || xenvif_eagain_waits(queue))",
+        "if (xenvif_eagain_waits(queue))",
+        "eagain: budgets",
+    ),
+    "more than is asked for": (
+        "0306",
+        "return min(xenvif_tx_submit(queue), budget);",
+        "return xenvif_tx_submit(queue);",
+        "eagain: budgets",
+    ),
+    "what waited is forgotten": (
+        "0306",
+        "return min(xenvif_tx_submit(queue), budget);",
+        "return 0;",
+        "eagain: each page, and each two",
+    ),
+    "fragments do not wait": (
+        "0306",
+        "if (xenvif_eagain_keep(queue, nr_cops, nr_mops))",
+        "if (xenvif_eagain_keep(queue, nr_cops, 0))",
+        "eagain: each page, and each two",
+    ),
+    "a guest is asked for more though it waits": (
+        "0306",
+        "if (likely(!queue->rate_limited && !queue->eagain.nr_cops))",
+        "if (likely(!queue->rate_limited))",
+        "eagain: asked for more",
+    ),
+    "a guest is asked for more without credit": (
+        "0306",
+        "if (likely(!queue->rate_limited && !queue->eagain.nr_cops))",
+        "if (likely(!queue->eagain.nr_cops))",
+        "eagain: asked for more",
+    ),
+    "a queue that ends is let go by nobody": (
+        "0306",
+        "+\t\txenvif_eagain_drop(queue);\n",
+        "+\t\t;\n",
+        "eagain: a queue ends",
+    ),
+    "a queue that nobody makes ready": ("0306", "+\txenvif_eagain_init(queue);\n", "+\t;\n", "eagain: all is here"),
+    "both counters are one": (
+        "0306",
+        "offsetof(struct xenvif_stats, tx_page_wait_fails)",
+        "offsetof(struct xenvif_stats, tx_page_waits)",
+        "eagain: counters",
     ),
     "what is torn is handed out": (
         "balloon",
@@ -1465,9 +1658,10 @@ MUTANTS = {
 def test_mutant_is_noticed(mutant: str, tmp_path: Path) -> None:
     noun, old, new, case = MUTANTS[mutant]
     text = file_of(noun).read_text()
-    assert text.count(old) == 1, f"{noun}.c has changed: {old!r}"
+    assert text.count(old) == 1, f"{file_of(noun).name} has changed: {old!r}"
     source = tmp_path / f"{noun}.c"
     source.write_text(text.replace(old, new))
-    test = noun if noun in PROGRAMS.get(noun, ()) else next(t for t, files in PROGRAMS.items() if noun in files)
+    parts = {test: (*files, *HOOKS_OF.get(test, ())) for test, files in PROGRAMS.items()}
+    test = noun if noun in parts.get(noun, ()) else next(t for t, files in parts.items() if noun in files)
     done = run(build(test, tmp_path, {noun: source}), case)
     assert done.returncode == 1, f"{case!r} holds for a {noun}.c with this mistake"

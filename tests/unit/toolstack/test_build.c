@@ -378,6 +378,8 @@ static const struct {
       OLD_NETBACK, INVALID, "would crash this domain" },
     { "one here, and one in another domain", "b", 2, { { 0 }, { 6 } }, NETBACK, 0,
       "backend in domain 6" },
+    { "one here that cannot, and one in another domain", "b", 2, { { 0 }, { 6 } },
+      OLD_NETBACK, INVALID, "would crash this domain" },
 };
 
 static void test_nics(void)

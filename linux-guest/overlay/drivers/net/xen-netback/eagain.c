@@ -20,6 +20,8 @@
 #include <linux/moduleparam.h>
 #include <linux/netdevice.h>
 
+#include <xen/events.h>
+
 /* That there is such a parameter says that this netback can wait. */
 static unsigned int page_wait_msecs = 1000;
 module_param(page_wait_msecs, uint, 0644);
@@ -44,6 +46,15 @@ static enum hrtimer_restart poll_again(struct hrtimer *timer)
 {
 	struct xenvif_queue *queue =
 		container_of(timer, struct xenvif_queue, eagain.timer);
+
+	/*
+	 * An event channel for both ways has no EOI while a batch waits.  The
+	 * guest is to be heard when it makes room for what is sent to it, and
+	 * no more often than this timer runs.
+	 */
+	if (atomic_fetch_andnot(NETBK_COMMON_EOI, &queue->eoi_pending) &
+	    NETBK_COMMON_EOI)
+		xen_irq_lateeoi(queue->tx_irq, 0);
 
 	/*
 	 * The poll function that has started this timer may not have come to
@@ -83,6 +94,7 @@ static void ask_again(struct xenvif_queue *queue)
 	struct gnttab_map_grant_ref *mop = queue->tx_map_ops;
 	struct gnttab_map_grant_ref *last_mop = mop + queue->eagain.nr_mops;
 	unsigned int n;
+	int ret;
 
 	for (; cop < last_cop; cop += n ? n : 1) {
 		n = run_of_away(cop, last_cop);
@@ -91,10 +103,14 @@ static void ask_again(struct xenvif_queue *queue)
 	}
 	for (; mop < last_mop; mop += n ? n : 1) {
 		n = run_of_away(mop, last_mop);
-		if (n && gnttab_map_refs(mop, NULL, queue->pages_to_map +
-					 (mop - queue->tx_map_ops), n))
+		if (!n)
+			continue;
+		ret = gnttab_map_refs(mop, NULL, queue->pages_to_map +
+				      (mop - queue->tx_map_ops), n);
+		if (ret && net_ratelimit())
 			netdev_err(queue->vif->dev,
-				   "Map fail: nr %u, asked for again\n", n);
+				   "Map fail: nr %u ret %d, asked for again\n",
+				   n, ret);
 	}
 }
 
@@ -109,7 +125,8 @@ static void poll_later(struct xenvif_queue *queue, s64 waited_us)
 bool xenvif_eagain_keep(struct xenvif_queue *queue, unsigned int nr_cops,
 			unsigned int nr_mops)
 {
-	if (likely(!some_away(queue, nr_cops, nr_mops)))
+	if (likely(!some_away(queue, nr_cops, nr_mops)) ||
+	    !READ_ONCE(page_wait_msecs))
 		return false;
 
 	queue->stats.tx_page_waits++;
@@ -126,7 +143,7 @@ bool xenvif_eagain_waits(struct xenvif_queue *queue)
 
 	ask_again(queue);
 	if (some_away(queue, queue->eagain.nr_cops, queue->eagain.nr_mops)) {
-		if (waited_us < (s64)page_wait_msecs * USEC_PER_MSEC) {
+		if (waited_us < READ_ONCE(page_wait_msecs) * (s64)USEC_PER_MSEC) {
 			poll_later(queue, waited_us);
 			return true;
 		}
