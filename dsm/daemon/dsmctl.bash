@@ -12,7 +12,7 @@ _dsmctl() {
   done
   COMPREPLY=()
   if [[ $word == -* ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "--json --timeout --interval --number --symbols --force --folder --listen --help" -- "$word")
+    mapfile -t COMPREPLY < <(compgen -W "--json --timeout --interval --number --symbols --force --folder --listen --version --help" -- "$word")
   elif [[ $before =~ ^(status|peers|metrics|wait|top|vnodes|connect|node|leaving|place|home|set|evacuate|leave|fail|forget)$ ]]; then
     mapfile -t COMPREPLY < <(compgen -W "${names[*]}" -- "$word")
   elif ((COMP_CWORD > 2)) && [[ ${COMP_WORDS[COMP_CWORD - 2]} == wait ]]; then

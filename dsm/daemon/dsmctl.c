@@ -17,6 +17,7 @@
 
 #include "control.h"
 #include "top.h"
+#include "version.h"
 
 #define SUFFIX	".sock"
 #define FAILED	".failed"	/* of a file of dsmd-host: why, if its dsmd died */
@@ -78,6 +79,7 @@ static void usage(FILE *to)
 	      "  -F, --force          forget: one that has not ended, too\n"
 	      "  -f, --folder PATH    of the sockets (default " DSM_CONTROL_FOLDER ")\n"
 	      "  -l, --listen PATH    the socket of dsmd-host (default " HOST_SOCKET ")\n"
+	      "  -V, --version        of this program, and of what it speaks\n"
 	      "  -h, --help\n", to);
 }
 
@@ -755,13 +757,14 @@ int main(int argc, char **argv)
 		{ "force", no_argument, NULL, 'F' },
 		{ "folder", required_argument, NULL, 'f' },
 		{ "listen", required_argument, NULL, 'l' },
+		{ "version", no_argument, NULL, 'V' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
 	const struct command *c;
 	int option, left;
 
-	while ((option = getopt_long(argc, argv, "jt:i:n:s:Ff:l:h", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "jt:i:n:s:Ff:l:Vh", options, NULL)) != -1) {
 		switch (option) {
 		case 'j':
 			as_json = true;
@@ -790,6 +793,9 @@ int main(int argc, char **argv)
 		case 'l':
 			host_socket = optarg;
 			break;
+		case 'V':
+			dsm_version_say(stdout, "dsmctl");
+			return STATUS_DONE;
 		case 'h':
 			usage(stdout);
 			return STATUS_DONE;

@@ -20,6 +20,7 @@
 
 #include "hypervisor.h"
 #include "log.h"
+#include "version.h"
 #include "worker.h"
 
 #define CONFIG	"/etc/xenuma/dsm.toml"
@@ -52,6 +53,7 @@ static void usage(FILE *to)
 	      "  -k, --check         read both files, say what is wrong, and end\n"
 	      "  -s, --syslog        log to syslog besides standard error\n"
 	      "  -u, --unlocked      do not lock memory (for tests)\n"
+	      "  -V, --version       of this program, and of what it speaks\n"
 	      "  -h, --help\n", to);
 }
 
@@ -246,13 +248,14 @@ int main(int argc, char **argv)
 		{ "check", no_argument, NULL, 'k' },
 		{ "syslog", no_argument, NULL, 's' },
 		{ "unlocked", no_argument, NULL, 'u' },
+		{ "version", no_argument, NULL, 'V' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
 	char text[DSM_ENGINE_TEXT + DSM_CONFIG_TEXT] = "";
 	int option, rc;
 
-	while ((option = getopt_long(argc, argv, "c:f:ksuh", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "c:f:ksuVh", options, NULL)) != -1) {
 		switch (option) {
 		case 'c':
 			process.config_file = optarg;
@@ -269,6 +272,9 @@ int main(int argc, char **argv)
 		case 'u':
 			process.unlocked = true;
 			break;
+		case 'V':
+			dsm_version_say(stdout, "dsmd");
+			return STATUS_ENDED;
 		case 'h':
 			usage(stdout);
 			return STATUS_ENDED;

@@ -31,9 +31,10 @@
 
 #include "description.h"
 #include "tls.h"
+#include "version.h"
 #include "xen.h"
 
-#define HOST_VERSION		1	/* of docs/dsm-control.md, and between hosts */
+#define HOST_VERSION		DSM_HOST_VERSION
 #define HOST_LINE		65536	/* of a request or a reply, with its new line */
 #define HOST_TEXT		400	/* of an error */
 #define HOST_WORD		20

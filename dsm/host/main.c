@@ -23,6 +23,7 @@
 #include <ev.h>
 
 #include "record.h"
+#include "version.h"
 #include "wire.h"
 
 #define CONFIG		"/etc/xenuma/dsm.toml"
@@ -88,6 +89,7 @@ static void usage(FILE *to)
 	      "  -k, --check         look at the file, the certificates and the address, say what is\n"
 	      "                      wrong, and end\n"
 	      "  -u, --unlocked      dsmds do not lock memory (for tests)\n"
+	      "  -V, --version       of this program, and of what it speaks\n"
 	      "  -h, --help\n", to);
 }
 
@@ -601,6 +603,7 @@ int main(int argc, char **argv)
 		{ "dsmd", required_argument, NULL, 'd' },
 		{ "check", no_argument, NULL, 'k' },
 		{ "unlocked", no_argument, NULL, 'u' },
+		{ "version", no_argument, NULL, 'V' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
@@ -608,7 +611,7 @@ int main(int argc, char **argv)
 	bool check = false;
 	int option;
 
-	while ((option = getopt_long(argc, argv, "c:f:l:d:kuh", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "c:f:l:d:kuVh", options, NULL)) != -1) {
 		switch (option) {
 		case 'c':
 			process.host.config_file = optarg;
@@ -628,6 +631,9 @@ int main(int argc, char **argv)
 		case 'u':
 			process.host.unlocked = true;
 			break;
+		case 'V':
+			dsm_version_say(stdout, "dsmd-host");
+			return STATUS_ENDED;
 		case 'h':
 			usage(stdout);
 			return STATUS_ENDED;

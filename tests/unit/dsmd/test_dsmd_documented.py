@@ -27,6 +27,7 @@ def test_every_option_is_described() -> None:
         known = options(read(DAEMON.parent / source))
         assert len(known) >= 5
         assert manual_options(read(ROOT / f"docs/man/{program}.8")) == known
+        assert set(re.findall(r"^\t +\"  -\w, --([a-z]+)", read(DAEMON.parent / source), re.M)) == known
 
 
 def test_every_key_of_a_description_is_described() -> None:
@@ -57,6 +58,9 @@ def test_completion_and_help_have_the_same_words() -> None:
     assert set(re.findall(r'-W "([a-z ]*running[a-z ]*)"', completion)[0].split()) == set(states)
     assert re.findall(r"(\w+)=", re.findall(r'-W "(prefetch=.*?)"', completion)[0]) == keys
     assert set(re.findall(r'"(\w+)"', re.findall(r"states\[\] = \{(.*?)\}", source, re.S)[0])) == set(states)
+    assert re.findall(r'"(--json [a-z -]*)"', completion)[0].replace("--", "").split() == re.findall(
+        r'^\t\t\{ "([a-z]+)", (?:no|required)_argument', source, re.M
+    )
     # What --json is for: who says so in the program, in its help and in its page.
     functions = re.findall(r"^static enum status (do_\w+)\(.*?^}", source, re.M | re.S)
     bodies = dict(re.findall(r"^static enum status do_(\w+)\(char \*\*\w+\)\n\{(.*?)^}", source, re.M | re.S))

@@ -1235,6 +1235,23 @@ def test_words_too_many(program: int) -> None:
     assert done.returncode == 2 and done.stderr.startswith(wanted + "usage: "), done
 
 
+@pytest.mark.parametrize("name", ["dsmd", "dsmd-host", "dsmctl"])
+def test_versions(name: str) -> None:
+    """Of the project, and those that decide whether two hosts understand each other."""
+    path = {"dsmd": lambda: programs()[0], "dsmd-host": host_program, "dsmctl": lambda: programs()[1]}[name]()
+    wire = (parts.DSM / "core" / "wire.h").read_text(encoding="utf-8")
+    lowest, highest = (re.findall(rf"#define DSM_WIRE_{end}\s+(\d+)", wire)[0] for end in ("LOWEST", "HIGHEST"))
+    for word in ("--version", "-V"):
+        done = subprocess.run([path, word], capture_output=True, text=True, timeout=PATIENCE, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        lines = done.stdout.splitlines()
+        assert re.fullmatch(rf"{name} \(Xenuma\) \d+\.\d+", lines[0])
+        assert lines[1:] == [
+            f"connections between dsmds: versions {lowest} to {highest}",
+            "requests to dsmd-host: version 1",
+        ]
+
+
 def test_words_between_hosts(site: Site) -> None:
     """What libxl hears is a word of the contract, whatever a peer says."""
     alpha, beta = site.hosts.values()
