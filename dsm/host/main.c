@@ -62,6 +62,7 @@ static struct process {
 	struct host host;
 	struct ev_loop *loop;
 	ev_io local, peers, xen;
+	ev_stat xenstore;		/* while there is no word of domains that end */
 	ev_timer sweep, second;
 	ev_signal signals[2];
 	struct job job[LOCALS + PEERS + 1];
@@ -70,6 +71,7 @@ static struct process {
 	unsigned int turned_away;	/* in this second */
 	char last_away[160];		/* who, and why */
 	bool sweep_again;
+	bool xenstore_begins;		/* there is something at its path */
 	struct watched watched[WATCHED];
 	int lock;
 } process = {
@@ -366,10 +368,54 @@ static void on_peer(struct ev_loop *loop, ev_io *io, int events)
 	snprintf(process.last_away, sizeof(process.last_away), "%s: %s", text, why);
 }
 
+static void on_xen(struct ev_loop *loop, ev_io *io, int events)
+{
+	(void)loop;
+	(void)io;
+	(void)events;
+	process.host.xen->watched();
+	begin_sweep();
+}
+
+/* Return: is there word of domains that end? */
+static bool watch_xen(void)
+{
+	int fd = process.host.xen->watch();
+
+	if (fd < 0)
+		return false;
+	ev_io_init(&process.xen, on_xen, fd, EV_READ);
+	ev_io_start(process.loop, &process.xen);
+	return true;
+}
+
+/* The domains that have ended meanwhile are looked for at once. */
+static void try_xen_again(void)
+{
+	if (!watch_xen())
+		return;
+	process.xenstore_begins = false;
+	ev_stat_stop(process.loop, &process.xenstore);
+	host_say(SAY_NOTICE, NULL, "xenstore has begun: there is word of domains that end");
+	begin_sweep();
+}
+
+/* Its socket is made before it listens there: on_second() tries again. */
+static void on_xenstore(struct ev_loop *loop, ev_stat *file, int events)
+{
+	(void)loop;
+	(void)events;
+	process.xenstore_begins = file->attr.st_nlink;
+	if (process.xenstore_begins)
+		try_xen_again();
+}
+
 static void on_second(struct ev_loop *loop, ev_timer *timer, int events)
 {
 	(void)timer;
 	(void)events;
+	if (process.xenstore_begins)
+		try_xen_again();
 	if (process.turned_away)
 		host_say(SAY_WARNING, NULL, "connections turned away in a second: %u, the last one of %s",
 		    process.turned_away, process.last_away);
@@ -385,15 +431,6 @@ static void on_sweep(struct ev_loop *loop, ev_timer *timer, int events)
 	(void)loop;
 	(void)timer;
 	(void)events;
-	begin_sweep();
-}
-
-static void on_xen(struct ev_loop *loop, ev_io *io, int events)
-{
-	(void)loop;
-	(void)io;
-	(void)events;
-	process.host.xen->watched();
 	begin_sweep();
 }
 
@@ -503,15 +540,15 @@ static void watch_all(void)
 {
 	static const int numbers[] = { SIGTERM, SIGINT };
 	unsigned int i;
-	int fd = process.host.xen->watch();
 
-	if (fd >= 0) {
-		ev_io_init(&process.xen, on_xen, fd, EV_READ);
-		ev_io_start(process.loop, &process.xen);
-	} else {
-		host_say(SAY_WARNING, NULL, "no word of domains that end (xenstore: %s): looking every %.0f s",
+	/* First the file: what is made between both is an event. */
+	ev_stat_init(&process.xenstore, on_xenstore, process.host.xen->xenstore(), 0.);
+	ev_stat_start(process.loop, &process.xenstore);
+	if (watch_xen())
+		ev_stat_stop(process.loop, &process.xenstore);
+	else
+		host_say(SAY_WARNING, NULL, "no word of domains that end (xenstore: %s): looking every %.0f s, until it is there",
 			 strerror(errno), SWEEP_S);
-	}
 	for (i = 0; i < 2; i++) {
 		ev_signal_init(&process.signals[i], on_signal, numbers[i]);
 		ev_signal_start(process.loop, &process.signals[i]);

@@ -57,9 +57,11 @@ struct host_xen {
 	int (*forget)(const uint8_t uuid[16]);
 	/**
 	 * A descriptor that is readable after a domain has ended; -1: there is none.
-	 * For the parent only.
+	 * For the parent only.  It may be tried again.
 	 */
 	int (*watch)(void);
+	/** The file that is made anew when xenstore begins, and watch() may work from then on. */
+	const char *(*xenstore)(void);
 	/** Read what is there. */
 	void (*watched)(void);
 	/** The bit of a word of features, for people. */

@@ -12,6 +12,7 @@
 #include <xenctrl_dsm.h>
 #include <xenguest.h>
 #include <xenstore.h>
+#include <xenstore_lib.h>
 
 #include "description.h"
 #include "host.h"
@@ -393,12 +394,24 @@ static struct xs_handle *watching;
 
 static int watch(void)
 {
+	int why;
+
 	watching = xs_open(0);
 	if (!watching)
 		return -1;
-	if (!xs_watch(watching, "@releaseDomain", "domain"))
+	if (!xs_watch(watching, "@releaseDomain", "domain")) {
+		why = errno;
+		xs_close(watching);
+		watching = NULL;
+		errno = why;
 		return -1;
+	}
 	return xs_fileno(watching);
+}
+
+static const char *xenstore(void)
+{
+	return xs_daemon_socket();
 }
 
 static void watched(void)
@@ -416,7 +429,7 @@ const struct host_xen *host_xen_get(void)
 		.find_uuid = find_uuid, .find_slice = find_slice,
 		.find_name = find_name, .destroy = destroy,
 		.fail = fail, .forget = forget,
-		.watch = watch, .watched = watched, .feature_name = feature_name,
+		.watch = watch, .xenstore = xenstore, .watched = watched, .feature_name = feature_name,
 	};
 
 	return &xen;

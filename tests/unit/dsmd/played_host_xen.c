@@ -254,8 +254,14 @@ static int watch(void)
 {
 	const char *path = getenv("HOST_XEN_EVENTS");
 
-	watching = path ? open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC) : -1;
+	errno = EIO;
+	watching = path && !fails("watch") ? open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC) : -1;
 	return watching;
+}
+
+static const char *xenstore(void)
+{
+	return getenv("HOST_XEN_EVENTS");
 }
 
 static void watched(void)
@@ -278,7 +284,7 @@ const struct host_xen *host_xen_get(void)
 		.find_uuid = find_uuid, .find_slice = find_slice,
 		.find_name = find_name, .destroy = destroy,
 		.fail = fail, .forget = forget,
-		.watch = watch, .watched = watched, .feature_name = feature_name,
+		.watch = watch, .xenstore = xenstore, .watched = watched, .feature_name = feature_name,
 	};
 
 	return &xen;

@@ -674,6 +674,30 @@ def test_xen_that_does_not_answer(site: Site) -> None:
     assert not beta.has(OTHER) and sizes(alpha) == {1: 4096}
 
 
+@pytest.mark.parametrize("listens", [True, False], ids=["at once", "a moment after its socket is there"])
+def test_a_xenstore_that_begins_later(site: Site, listens: bool) -> None:
+    """What ends afterwards is heard of as if it had been there from the start, and not at the next look, after 30 s."""
+    alpha = site.alpha
+    assert enable(alpha)["ok"]
+    alpha.kill()
+    alpha.events.unlink()
+    alpha.start()
+    until(lambda: "no word of domains that end (xenstore: No such file or directory)" in alpha.said(), "it says nothing")
+    if not listens:
+        alpha.write_xen(fails="watch")
+    os.mkfifo(alpha.events)
+    if not listens:
+        time.sleep(1.5)
+        assert "xenstore has begun" not in alpha.said()
+        del alpha.facts["fails"]
+        alpha.write_xen()
+    until(lambda: alpha.said().count("xenstore has begun: there is word of domains that end") == 1, "it does not see it")
+    begun = time.monotonic()
+    alpha.end_domain(5)
+    until(lambda: not alpha.has() and not alpha.pid(), "it is not removed")
+    assert time.monotonic() - begun < 10
+
+
 def test_a_record_that_can_not_be_read(site: Site) -> None:
     """It is not "no record": its guest may run."""
     alpha, beta = site.hosts.values()
