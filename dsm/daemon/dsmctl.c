@@ -645,24 +645,78 @@ static enum status do_forget(char **words_after)
 
 static const char *host_socket = HOST_SOCKET;
 
+/* "2026-12-24"; "?": not known. */
+static const char *date_of(struct json_object *host, const char *key)
+{
+	static char text[16];
+	time_t when = json_object_get_int64(get(host, key));
+	struct tm tm;
+
+	return when && gmtime_r(&when, &tm) && strftime(text, sizeof(text), "%Y-%m-%d", &tm) ? text : "?";
+}
+
+/* Return: is its dsm.toml ours, as far as it says? */
+static bool is_file_good(struct json_object *host)
+{
+	const char *file = words(host, "file");
+
+	return strcmp(file, "differs") && strcmp(file, "wrong");
+}
+
+static void say_file(struct json_object *host)
+{
+	struct json_object *list = get(host, "differences"), *one;
+	const char *name = words(host, "host"), *file = words(host, "file");
+	size_t i;
+
+	if (!strcmp(file, "unsaid"))
+		printf("%s: what its dsm.toml says of the hosts it does not say: its dsmd-host is older\n", name);
+	else if (!strcmp(file, "wrong"))
+		printf("%s: what it says of its dsm.toml makes no sense\n", name);
+	if (!json_object_is_type(list, json_type_array))
+		return;
+	for (i = 0; i < json_object_array_length(list); i++) {
+		one = json_object_array_get_idx(list, i);
+		printf("%s: its dsm.toml differs: %s is %s there, %s here\n", name, words(one, "key"),
+		       words(one, "there"), words(one, "here"));
+	}
+	if (number(host, "more"))
+		printf("%s: its dsm.toml differs: %" PRIu64 " more\n", name, number(host, "more"));
+}
+
+/* Of each host, after the table: what somebody should do something about. */
+static void say_notes(struct json_object *host)
+{
+	static const char *const soon[] = { "certificate_expires_soon", "ca_expires_soon" };
+	unsigned int i;
+
+	for (i = 0; i < sizeof(soon) / sizeof(soon[0]); i++)
+		if (get(host, soon[i]))
+			printf("%s: %s\n", words(host, "host"), words(host, soon[i]));
+	say_file(host);
+}
+
 static void say_hosts(struct json_object *list)
 {
 	size_t i;
 
-	printf("%-24s %-14s %-16s %5s %12s\n", "HOST", "STATE", "XEN", "VMS", "FREE/KiB");
+	printf("%-24s %-14s %-16s %5s %12s %s\n", "HOST", "STATE", "XEN", "VMS", "FREE/KiB", "EXPIRES");
 	for (i = 0; i < json_object_array_length(list); i++) {
 		struct json_object *host = json_object_array_get_idx(list, i);
 
 		printf("%-24s %-14s", words(host, "host"), words(host, "state"));
 		if (get(host, "xen"))
-			printf(" %-16s %5" PRIu64 " %12" PRIu64 "\n", words(host, "xen"),
-			       number(host, "vms"), number(host, "free_kib"));
+			printf(" %-16s %5" PRIu64 " %12" PRIu64 " %s\n", words(host, "xen"),
+			       number(host, "vms"), number(host, "free_kib"),
+			       date_of(host, "certificate_expires"));
 		else
 			printf(" %s\n", words(host, "text"));
 	}
+	for (i = 0; i < json_object_array_length(list); i++)
+		say_notes(json_object_array_get_idx(list, i));
 }
 
-/* Return: is every host there? */
+/* Return: is every host there, with our dsm.toml? */
 static bool are_up(struct json_object *list)
 {
 	const char *state;
@@ -672,6 +726,8 @@ static bool are_up(struct json_object *list)
 		state = words(json_object_array_get_idx(list, i), "state");
 		if ((strcmp(state, "up") && strcmp(state, "here")) ||
 		    !get(json_object_array_get_idx(list, i), "xen"))
+			return false;
+		if (!is_file_good(json_object_array_get_idx(list, i)))
 			return false;
 	}
 	return true;

@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "wire.h"
 #include "worker_internal.h"
@@ -129,6 +130,18 @@ static void open_ranges(struct dsm_worker *w, unsigned int host, bool open)
 
 /* ---- What the transport says ---- */
 
+/* Of the certificate by which it has proved who it is. */
+static void warn_of_expiry(struct dsm_worker *w, unsigned int host)
+{
+	char what[DSM_CONFIG_NAME + 32], text[DSM_EXPIRY_TEXT];
+	struct dsm_transport_counters counters;
+
+	snprintf(what, sizeof(what), "host %s: its certificate", dsm_worker_name(w, host));
+	if (!dsm_transport_counts(w->transport, host, &counters) &&
+	    dsm_expiry_is_soon(counters.certificate_expires, time(NULL), what, text))
+		dsm_worker_say(w, 4, "%s", text);
+}
+
 static void on_up(void *context, unsigned int host, uint32_t epoch)
 {
 	struct dsm_worker *w = context;
@@ -166,6 +179,7 @@ static void on_up(void *context, unsigned int host, uint32_t epoch)
 	peer->was_up = true;
 	ev_timer_stop(w->p.loop, &peer->again);
 	dsm_worker_say(w, 6, "host %s: connected", dsm_worker_name(w, host));
+	warn_of_expiry(w, host);
 	dsm_peers_bind(w, host);
 	if (w->p.description->elastic)
 		open_ranges(w, host, true);

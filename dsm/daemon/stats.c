@@ -330,6 +330,13 @@ static void add_clock(struct json to, const struct dsm_stats_clock *clock)
 		add_number(table, clock_numbers[n].name, clock_value(n, clock));
 }
 
+/* Seconds since 1970.  What is not known is not there. */
+static void add_expiry(struct json to, const char *key, int64_t expires)
+{
+	if (expires)
+		add_signed(to, key, expires);
+}
+
 static void add_peer(struct json to, const struct dsm_stats_peer *peer)
 {
 	struct json table = add_table(to, peer->name);
@@ -339,6 +346,7 @@ static void add_peer(struct json to, const struct dsm_stats_peer *peer)
 	for (i = 0; i < NR_COUNTERS; i++)
 		add_number(table, counters[i].name,
 			   value_of(&counters[i], &peer->transport));
+	add_expiry(table, "certificate_expires", peer->transport.certificate_expires);
 	add_number(table, "waiting", peer->transport.waiting);
 	add_number(table, "credits", peer->transport.credits);
 	add_ends(table, "ends", peer->transport.ends);
@@ -371,6 +379,8 @@ char *dsm_stats_json(const struct dsm_stats *stats)
 	add_object(all, "host", json_object_new_string(stats->host));
 	add_object(all, "vm", json_object_new_string(uuid));
 	add_number(all, "tsc_khz", stats->tsc_khz);
+	add_expiry(all, "certificate_expires", stats->certificate_expires);
+	add_expiry(all, "ca_expires", stats->ca_expires);
 	add_number(all, "read_faults", stats->read_faults);
 	add_number(all, "write_faults", stats->write_faults);
 	add_histogram(all, "read_fault", &stats->read_fault);
@@ -623,6 +633,31 @@ static void put_offsets(FILE *out, const struct dsm_stats *stats, const char *vm
 	}
 }
 
+static void put_expiry(FILE *out, const char *vm, const char *peer, const char *of,
+		       int64_t expires)
+{
+	if (!expires)
+		return;
+	fputs("dsmd_certificate_expires_seconds", out);
+	put_labels(out, vm, peer);
+	if (of)
+		fprintf(out, ",of=\"%s\"", of);
+	fprintf(out, "} %" PRId64 "\n", expires);
+}
+
+static void put_expiries(FILE *out, const struct dsm_stats *stats, const char *vm)
+{
+	const struct dsm_stats_peer *peer, *end = stats->peer + DSM_MAX_HOSTS;
+
+	put_head(out, "certificate_expires_seconds", "", "gauge",
+		 "When the certificate expires, in seconds since 1970: this host's, the CA's, those of peers.");
+	put_expiry(out, vm, NULL, "host", stats->certificate_expires);
+	put_expiry(out, vm, NULL, "ca", stats->ca_expires);
+	for (peer = stats->peer; peer < end; peer++)
+		if (peer->used)
+			put_expiry(out, vm, peer->name, NULL, peer->transport.certificate_expires);
+}
+
 static void put_clocks(FILE *out, const struct dsm_stats *stats, const char *vm)
 {
 	const struct dsm_stats_peer *peer, *end = stats->peer + DSM_MAX_HOSTS;
@@ -703,6 +738,7 @@ char *dsm_stats_node_exporter(const struct dsm_stats *stats)
 	}
 	put_peers(out, stats, uuid);
 	put_clocks(out, stats, uuid);
+	put_expiries(out, stats, uuid);
 	failed = ferror(out);
 	if (fclose(out) || failed) {
 		free(text);

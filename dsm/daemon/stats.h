@@ -38,6 +38,7 @@ struct dsm_stats_peer {
 struct dsm_stats {
 	const char *host;	/* this one's name */
 	uint32_t tsc_khz;	/* of our TSC; 0: it can't be compared */
+	int64_t certificate_expires, ca_expires;	/* ours: expiry.h */
 	uint8_t vm[16];
 	uint64_t read_faults, write_faults;	/* misses of vCPUs here */
 	struct dsm_histogram read_fault, write_fault;	/* from miss to wake-up */

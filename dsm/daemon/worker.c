@@ -169,6 +169,8 @@ const struct dsm_stats *dsm_worker_stats(struct dsm_worker *w)
 	s->tsc_khz = w->tsc_khz;
 	s->engine = &w->counts;
 	s->poll = w->poll.counts;
+	s->certificate_expires = w->expiry.certificate;
+	s->ca_expires = w->expiry.ca;
 	s->read_faults = w->counts.read_faults;
 	s->write_faults = w->counts.write_faults;
 	s->read_fault = w->counts.read_fault;
@@ -347,6 +349,11 @@ int dsm_worker_leave(struct dsm_worker *w)
 	return 0;
 }
 
+static void on_expiry(void *context, const char *text)
+{
+	dsm_worker_say(context, 4, "%s; this guest goes on with the one that it began with", text);
+}
+
 /* Instead of sleeping. */
 static bool look(void *context)
 {
@@ -429,6 +436,8 @@ int dsm_worker_create(const struct dsm_worker_params *params,
 	}
 	text[0] = 0;
 	watch(w);
+	dsm_expiry_begin(&w->expiry, &w->transport_params, params->loop, DSM_EXPIRY_PERIOD,
+			 on_expiry, w);
 	dsm_peers_init(w);
 	*worker = w;
 	w->state = DSM_WORKER_CONNECTING;
@@ -462,6 +471,7 @@ void dsm_worker_destroy(struct dsm_worker *w)
 	dsm_pause_end(w);
 	dsm_resize_end(w);
 	dsm_start_end(w);
+	dsm_expiry_end(&w->expiry, w->p.loop);
 	dsm_peers_end(w);
 	dsm_transport_destroy(w->transport);
 	dsm_engine_destroy(w->engine);

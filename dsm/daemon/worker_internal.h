@@ -22,6 +22,7 @@
 
 #include "bucket.h"
 #include "clock.h"
+#include "expiry.h"
 #include "worker.h"
 
 #define DSM_NS		1000000000ull
@@ -121,6 +122,7 @@ struct dsm_worker {
 	struct dsm_start start;
 	uint64_t placing;		/* client whose vCPUs are being placed; 0: none */
 	struct dsm_pause pause;
+	struct dsm_expiry expiry;
 	ev_io ring;
 	ev_prepare before_sleep;
 	ev_timer due, questions, second;

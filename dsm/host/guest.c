@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "compare.h"
 #include "guest.h"
 #include "places.h"
 #include "wire.h"
@@ -112,6 +114,60 @@ static void add_peer(struct json_object *one, struct answer *reply)
 	json_object_object_add(one, "vms", json_object_new_int64((int64_t)json_object_array_length(numbers)));
 }
 
+/* Seconds since 1970; and what is to be said now, if it is soon. */
+static void add_expiry(struct json_object *one, const char *key, const char *what, int64_t expires)
+{
+	char text[DSM_EXPIRY_TEXT], soon[32];
+
+	if (!expires)
+		return;
+	json_object_object_add(one, key, json_object_new_int64(expires));
+	snprintf(soon, sizeof(soon), "%s_soon", key);
+	if (dsm_expiry_is_soon(expires, time(NULL), what, text))
+		json_object_object_add(one, soon, json_object_new_string(text));
+}
+
+static void add_here(struct host *host, struct json_object *one)
+{
+	struct host_facts facts;
+	char text[HOST_TEXT + 1];
+	int vms = 0, rc;
+
+	record_each(host, count, &vms);
+	json_object_object_add(one, "state", json_object_new_string("here"));
+	json_object_object_add(one, "vms", json_object_new_int(vms));
+	add_expiry(one, "certificate_expires", "its certificate", host->expiry.certificate);
+	add_expiry(one, "ca_expires", "the CA's certificate", host->expiry.ca);
+	rc = host->xen->facts(&facts);
+	if (rc) {
+		host_why_not_xen(host, rc, text);
+		json_object_object_add(one, "text", json_object_new_string(text));
+	} else {
+		json_object_object_add(one, "xen", json_object_new_string(facts.version));
+		json_object_object_add(one, "free_kib", json_object_new_uint64(facts.free_kib));
+	}
+}
+
+static void add_there(struct host *host, unsigned int peer, struct json_object *one)
+{
+	struct json_object *words = question_words("probe", NULL);
+	struct question question = { 0 };
+	struct answer reply = { 0 };
+
+	json_object_object_add(words, "file", json_object_new_boolean(true));
+	if (question_ask(&question, host, peer, words, 3., &reply) ||
+	    question_reply(&question, host, &reply)) {
+		json_object_object_add(one, "state", json_object_new_string(reply.word));
+		json_object_object_add(one, "text", json_object_new_string(reply.text));
+	} else {
+		add_peer(one, &reply);
+		compare_add(host, reply.more, one);
+	}
+	/* What it has proved, whatever it says. */
+	add_expiry(one, "certificate_expires", "its certificate", question.wire.expires);
+	answer_free(&reply);
+}
+
 static void hosts(struct host *host, struct answer *answer)
 {
 	struct json_object *list = json_object_new_array();
@@ -119,31 +175,12 @@ static void hosts(struct host *host, struct answer *answer)
 
 	for (i = 0; i < host->config.nr_hosts; i++) {
 		struct json_object *one = json_object_new_object();
-		struct answer reply = { 0 };
-		struct host_facts facts;
-		char text[HOST_TEXT + 1];
-		int vms = 0, rc;
 
 		json_object_object_add(one, "host", json_object_new_string(host_name(host, i)));
-		if (i == host->config.self) {
-			record_each(host, count, &vms);
-			json_object_object_add(one, "state", json_object_new_string("here"));
-			json_object_object_add(one, "vms", json_object_new_int(vms));
-			rc = host->xen->facts(&facts);
-			if (rc) {
-				host_why_not_xen(host, rc, text);
-				json_object_object_add(one, "text", json_object_new_string(text));
-			} else {
-				json_object_object_add(one, "xen", json_object_new_string(facts.version));
-				json_object_object_add(one, "free_kib", json_object_new_uint64(facts.free_kib));
-			}
-		} else if (ask_host(host, i, question_words("probe", NULL), 3., &reply)) {
-			json_object_object_add(one, "state", json_object_new_string(reply.word));
-			json_object_object_add(one, "text", json_object_new_string(reply.text));
-		} else {
-			add_peer(one, &reply);
-		}
-		answer_free(&reply);
+		if (i == host->config.self)
+			add_here(host, one);
+		else
+			add_there(host, i, one);
 		json_object_array_add(list, one);
 	}
 	answer_add(answer, "hosts", list);

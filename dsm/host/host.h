@@ -30,6 +30,7 @@
 #include <json-c/json.h>
 
 #include "description.h"
+#include "expiry.h"
 #include "tls.h"
 #include "version.h"
 #include "xen.h"
@@ -60,6 +61,7 @@ struct host {
 	struct dsm_config config;
 	struct dsm_transport_params params;	/* of the own port */
 	SSL_CTX *tls;
+	struct dsm_expiry expiry;	/* of what tls has */
 	const struct host_xen *xen;
 	double end;			/* of the request, by wire_now(); 0: of each step */
 	unsigned int turn;		/* where this sweep begins */

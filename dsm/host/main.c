@@ -580,6 +580,12 @@ static void notify(const char *text)
 		close(fd);
 }
 
+static void on_expiry(void *context, const char *text)
+{
+	(void)context;
+	host_say(SAY_WARNING, NULL, "%s", text);
+}
+
 /* Not the end: it may be a tool that is wrong, and guests may be here. */
 static void look_at_xen(void)
 {
@@ -608,6 +614,8 @@ static int run(char *text)
 		return -1;
 	watch_all();
 	look_at_xen();
+	dsm_expiry_begin(&process.host.expiry, &process.host.params, process.loop, DSM_EXPIRY_PERIOD,
+			 on_expiry, NULL);
 	host_say(SAY_NOTICE, NULL, "host %s is ready", host_name(&process.host, process.host.config.self));
 	notify("READY=1");
 	ev_run(process.loop, 0);

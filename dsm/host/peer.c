@@ -2,7 +2,8 @@
 /*
  * What other hosts ask: of this one as a host, and of VMs whose home they are.
  *
- *	probe		what is here, and which hosts are known; with "guest", who is called so
+ *	probe		what is here, and which hosts are known; with "guest", who is called so;
+ *			with "file", what dsm.toml says of all hosts
  *	known		is this host the home of the VM?
  *	reserve		a record of the VM, "vm", with its number
  *	begin		its dsmd, which makes the slice
@@ -21,6 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "compare.h"
 #include "lend.h"
 #include "mesh.h"
 #include "places.h"
@@ -83,6 +85,8 @@ static void probe(struct host *host, struct json_object *request, struct answer 
 	answer_add(answer, "numbers", numbers);
 	answer_add(answer, "hosts", hosts);
 	answer_add(answer, "name_domid", json_object_new_uint64(domid));
+	if (json_object_object_get_ex(request, "file", NULL))
+		compare_tell(host, answer);
 }
 
 /* Who hears "no" destroys what he has: only if it is known. */

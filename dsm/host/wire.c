@@ -71,8 +71,10 @@ static int handshake(struct wire *wire)
 		ERR_clear_error();
 		errno = 0;
 		rc = SSL_do_handshake(wire->ssl);
-		if (rc == 1)
+		if (rc == 1) {
+			wire->expires = dsm_expiry_of_peer(wire->ssl);
 			return wire->who.host < DSM_MAX_HOSTS ? 0 : -EACCES;
+		}
 		events = wanted(wire, rc);
 		rc = events > 0 ? wait_for(wire, (short)events) : events ? events : -ECONNRESET;
 	} while (!rc);

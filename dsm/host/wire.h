@@ -14,6 +14,7 @@ struct wire {
 	int fd;				/* does not block; -1: none */
 	SSL *ssl;			/* NULL: without */
 	struct dsm_tls_who who;
+	int64_t expires;		/* the peer's certificate (expiry.h); 0: not known */
 	double end;			/* by wire_now() */
 	bool cut;			/* it ended without a word */
 	char text[DSM_TRANSPORT_TEXT];	/* why it failed */

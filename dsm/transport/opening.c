@@ -19,6 +19,7 @@
 #include <openssl/err.h>
 
 #include "bucket.h"
+#include "expiry.h"
 #include "link.h"
 #include "opening.h"
 
@@ -253,6 +254,7 @@ static bool proved(struct attempt *attempt)
 		}
 		session->host = host;
 	}
+	session->expires = dsm_expiry_of_peer(session->ssl);
 	attempt->stage = GREETING;
 	if (session->accepted)
 		put_hello(attempt);

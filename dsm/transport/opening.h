@@ -31,6 +31,7 @@ struct dsm_session {
 	uint32_t epoch;		/* the agreed one */
 	unsigned int version;	/* of the connection, likewise */
 	bool accepted;
+	int64_t expires;	/* the peer's certificate (expiry.h); 0: not known */
 	struct dsm_tls_who who;	/* of ssl: what dsm_tls_end() looks at */
 };
 

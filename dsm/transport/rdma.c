@@ -1044,6 +1044,7 @@ static void agreed(void *owner, const struct dsm_session *session)
 	dsm_backend_begin(&rdma->base, &peer->link, session->epoch, session->version);
 	peer->stage = BINDING;
 	peer->since = now(rdma);
+	peer->counters.certificate_expires = session->expires;
 	peer->counters.sent_bytes += DSM_WIRE_BYTES;
 	peer->counters.received_bytes += DSM_WIRE_BYTES;
 	if (dsm_binding_init(&peer->binding, session->ssl, session->accepted,

@@ -570,6 +570,7 @@ static void agreed(void *owner, const struct dsm_session *session)
 	peer->counters.sent_bytes += DSM_WIRE_BYTES;
 	peer->counters.received_bytes += DSM_WIRE_BYTES;
 	peer->counters.connections++;
+	peer->counters.certificate_expires = session->expires;
 	peer->stage = UP;
 	params->calls->up(params->context, peer->host, session->epoch);
 	if (peer->generation == generation)

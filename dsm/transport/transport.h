@@ -199,6 +199,7 @@ struct dsm_transport_counters {
 	uint64_t rekeys;		/* keys that we have changed */
 	uint64_t connections;		/* that came up */
 	uint64_t ends[DSM_NR_ENDS];
+	int64_t certificate_expires;	/* the peer's, of the last one that was begun (expiry.h) */
 	uint32_t waiting;		/* messages in the queue now */
 	uint32_t credits;		/* messages that could be sent now */
 };

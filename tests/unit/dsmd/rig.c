@@ -85,7 +85,7 @@ struct papers host_papers(unsigned int number)
 	char names[64];
 	struct wanted wanted = {
 		.names = names, .usage = BOTH_ROLES, .subject = "host",
-		.from = -1, .to = 10,
+		.from = -1, .to = 100,
 	};
 
 	snprintf(names, sizeof(names), "DNS:%s", host_names[number]);

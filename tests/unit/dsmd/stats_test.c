@@ -89,11 +89,16 @@ static void fill(struct dsm_stats *stats)
 	memcpy(stats->vm, "0123456789abcdef", 16);
 	stats->read_faults = 12;
 	stats->strangers[DSM_END_ISSUER] = 3;
+	stats->certificate_expires = 2000000000;
+	stats->ca_expires = 2000000001;
 	stats->peer[1].used = stats->peer[1].up = true;
 	stats->peer[1].name = "be\"ta\\";
 	stats->peer[1].transport.sent = 1ull << 53 | 1;
 	stats->peer[1].transport.received_bytes = 77;
 	stats->peer[1].transport.waiting = 4;
+	stats->peer[1].transport.certificate_expires = 2000000002;
+	stats->peer[3].used = true;
+	stats->peer[3].name = "gamma";
 	stats->peer[1].transport.ends[DSM_END_SILENT] = 2;
 	memset(&engine, 0, sizeof(engine));
 	engine.leases_over = 5;
@@ -139,6 +144,8 @@ static void json(const void *argument)
 	CHECK(number(all, "read_faults") == 12 && !number(all, "write_faults"),
 	      "faults");
 	CHECK(number(at(all, "strangers"), "issuer") == 3, "strangers");
+	CHECK(number(all, "certificate_expires") == 2000000000 && number(all, "ca_expires") == 2000000001,
+	      "when ours expire");
 	CHECK(number(at(all, "read_fault"), "count") == 2 &&
 	      number(at(all, "read_fault"), "max_ns") == 2000000 &&
 	      number(at(all, "read_fault"), "median_ns") == 1024 &&
@@ -154,6 +161,9 @@ static void json(const void *argument)
 	      number(peer, "received_bytes") == 77 && number(peer, "waiting") == 4,
 	      "numbers are exact");
 	CHECK(number(at(peer, "ends"), "silent") == 2, "ends");
+	CHECK(number(peer, "certificate_expires") == 2000000002 &&
+	      !json_object_object_get_ex(at(at(all, "peers"), "gamma"), "certificate_expires", NULL),
+	      "when it expires, if it is known");
 	trip = at(at(peer, "round_trip"), "buckets");
 	CHECK(json_object_array_length(trip) == 2, "only those with something");
 	pair = json_object_array_get_idx(trip, 0);
@@ -288,6 +298,10 @@ static void node_exporter(const void *argument)
 		"dsmd_phase_wire_seconds_sum" VM "} 0.000002000\n",
 		"dsmd_phase_install_seconds_sum" VM "} 0.000004000\n",
 		"dsmd_phase_serve_seconds_sum" VM "} 0.000008000\n",
+		"# TYPE dsmd_certificate_expires_seconds gauge\n",
+		"dsmd_certificate_expires_seconds" VM ",of=\"host\"} 2000000000\n",
+		"dsmd_certificate_expires_seconds" VM ",of=\"ca\"} 2000000001\n",
+		"dsmd_certificate_expires_seconds" PEER "} 2000000002\n",
 	};
 	static struct dsm_stats stats;
 	char *text, *line, *end;
@@ -299,6 +313,7 @@ static void node_exporter(const void *argument)
 	CHECK(text, "a text");
 	for (i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
 		CHECK(strstr(text, lines[i]), "no line %s in\n%s", lines[i], text);
+	CHECK(!strstr(text, "dsmd_certificate_expires_seconds" VM ",peer=\"gamma\""), "one that is not known");
 	/* Each line is a comment, or a name, labels and a number. */
 	for (line = text; *line; line = end + 1) {
 		end = strchr(line, '\n');

@@ -34,7 +34,7 @@ PARTS = [
     *(
         DSM / "transport" / name
         for name in (
-            *("backend.c", "binding.c", "link.c", "opening.c", "queue_pair.c", "rdma.c", "tcp_tls.c", "tls.c"),
+            *("backend.c", "binding.c", "expiry.c", "link.c", "opening.c", "queue_pair.c", "rdma.c", "tcp_tls.c", "tls.c"),
             "transport.c",
         )
     ),
@@ -74,6 +74,7 @@ PROGRAMS = {
     "binding_test.c": [*PARTS, *RIG],
     "link_test.c": PARTS,
     "identity_test.c": [*PARTS, *RIG],
+    "expiry_test.c": [*PARTS, HERE / "papers.c"],
     "transport_test.c": [*PARTS, *RIG],
     "rdma_test.c": [*PARTS, *RIG, HERE / "line.c"],
     "config_test.c": [*PARTS, DSM / "daemon" / "config.cc"],

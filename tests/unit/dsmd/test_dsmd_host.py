@@ -207,13 +207,15 @@ class Host:
 
 
 class Site:
-    def __init__(self, folder: Path, hosts: int, dsmd: Path = parts.HERE / "played_dsmd.py") -> None:
+    def __init__(
+        self, folder: Path, hosts: int, dsmd: Path = parts.HERE / "played_dsmd.py", papers: tuple[str, ...] = ()
+    ) -> None:
         self.folder = folder
         self.dsmd = dsmd
         self.shared = folder / "shared"
         self.shared.touch()
         self.ports = {name: free_port() for name in HOSTS[:hosts]}
-        subprocess.run([programs()[2], folder, *self.ports, "stranger"], check=True)
+        subprocess.run([programs()[2], folder, *(papers or (*self.ports, "stranger"))], check=True)
         self.hosts = {name: Host(self, name) for name in self.ports}
         self.alpha = self.hosts["alpha"]
         self.alpha.domains[5] = f"{UUID} web 3 1"
@@ -1588,6 +1590,141 @@ def test_hosts(three: Site) -> None:
     alpha.kill()
     said = ctl("hosts")
     assert said.returncode == 3 and f"nobody listens at {alpha.socket}: start dsmd-host" in said.stderr, said
+
+
+def ctl_hosts(host: Host, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [programs()[1], "-l", host.socket, *words, "hosts"],
+        capture_output=True, text=True, timeout=PATIENCE, check=False,
+    )  # fmt: skip
+
+
+def test_certificates_that_expire(tmp_path: Path) -> None:
+    """The log says it at the start, dsmctl of each host: by what that one has proved."""
+    site = Site(tmp_path, 3, papers=("ca:29", "alpha:12", "beta:50", "gamma:7", "stranger"))
+    alpha, beta, gamma = (host.start() for host in site.hosts.values())
+    warned = [line for line in alpha.said().splitlines() if "expires" in line]
+    assert len(warned) == 2 and all(line.startswith("<4>level=warning msg=") for line in warned), alpha.said()
+    assert f"this host's certificate ({tmp_path}/alpha.pem) expires on " in warned[0]
+    assert re.search(", in 1[12] days: ", warned[0])
+    assert f"the CA's certificate ({tmp_path}/ca.pem) expires on " in warned[1]
+    assert re.search(", in 2[89] days: ", warned[1])
+    assert "dsmd-host(8), CERTIFICATES THAT EXPIRE" in warned[0]
+    assert "this host's certificate" not in beta.said() and gamma.said().count("expires") == 2
+    here, there, third = alpha.ask("hosts")["hosts"]
+    for row, days, soon in ((here, 12, True), (there, 50, False), (third, 7, True)):
+        assert 0 <= time.time() + days * 86400 - row["certificate_expires"] < 600
+        assert ("certificate_expires_soon" in row) is soon and row.get("file", "same") == "same"
+    assert 0 <= time.time() + 29 * 86400 - here["ca_expires"] < 600 and "ca_expires" not in there
+    said = ctl_hosts(alpha)
+    lines = said.stdout.splitlines()
+    assert said.returncode == 0 and len(lines) == 7, said
+    assert [line.split()[-1] for line in lines[:4]] == [
+        "EXPIRES",
+        *(time.strftime("%Y-%m-%d", time.gmtime(row["certificate_expires"])) for row in (here, there, third)),
+    ]
+    assert re.match(r"alpha: its certificate expires on .*, in 1[12] days: ", lines[4])
+    assert re.match(r"alpha: the CA's certificate expires on .*, in 2[89] days: ", lines[5])
+    assert re.match(r"gamma: its certificate expires on .*, in [67] days: ", lines[6])
+    site.end()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "differences"),
+    [
+        ("", "", []),
+        ("opening_ms = 2000", "opening_ms = 2001", []),
+        (r"\.3\"\nport = {gamma}", '.4"\nport = {gamma}', [("gamma.address", "127.0.0.3", "127.0.0.4")]),
+        ("port = {gamma}", "port = 64512", [("gamma.port", "{gamma}", "64512")]),
+        ('\\["gamma"\\]', '["gamma", "g.example"]', [("gamma.certificate_names", "gamma", "gamma g.example")]),
+        ('\\["gamma"\\]', '["GAMMA"]', []),
+        ('name = "gamma"', 'name = "delta"', [("gamma", "127.0.0.3", "no such host"), ("delta", "no such host", "127.0.0.3")]),
+        ("number = 2", "number = 0", [("alpha.number", "0", "2"), ("gamma.number", "2", "0")]),
+        ("(?s)\\[\\[host\\]\\]\nname = .gamma.*", "", [("gamma", "127.0.0.3", "no such host")]),
+    ],
+    ids=["nothing", "limits", "an address", "a port", "names", "letters", "another host", "numbers", "a host less"],
+)  # fmt: skip
+def test_files_of_two_hosts(tmp_path: Path, old: str, new: str, differences: list[tuple[str, str, str]]) -> None:
+    """dsmctl says each host, key and both values, before a guest is made."""
+    site = Site(tmp_path, 3)
+    alpha, beta, _ = site.hosts.values()
+    config, (old, new) = beta.config.read_text(), (text.replace("{gamma}", str(site.ports["gamma"])) for text in (old, new))
+    if "number" in old:
+        config = config.replace("number = 0", "number = -")
+    config = re.sub(old, new, config) if old else config
+    beta.config.write_text(config.replace("number = -", "number = 2"))
+    alpha.start()
+    beta.start()
+    row = alpha.ask("hosts")["hosts"][1]
+    wanted = [(key, *(text.replace("{gamma}", str(site.ports["gamma"])) for text in both)) for key, *both in differences]
+    assert [(one["key"], one["here"], one["there"]) for one in row.get("differences", [])] == wanted
+    assert row["file"] == ("differs" if differences else "same") and row["state"] == "up" and "more" not in row
+    said = ctl_hosts(alpha)
+    assert said.stdout.splitlines()[4:] == [
+        f"beta: its dsm.toml differs: {key} is {there} there, {here} here" for key, here, there in wanted
+    ]
+    site.hosts["gamma"].start()
+    assert ctl_hosts(alpha).returncode == bool(differences)
+    assert json.loads(ctl_hosts(alpha, "--json").stdout)[1] == row | {"vms": 0}
+    site.end()
+
+
+def row_of(host: str, **more: object) -> dict[str, object]:
+    number = list(ADDRESS).index(host)
+    return {"name": host, "number": number, "address": ADDRESS[host], "port": 1, "certificate_names": [host]} | more
+
+
+MANY = [row_of("beta", name=f"{'x' * 240}{i}") for i in range(16)]
+
+
+@pytest.mark.parametrize(
+    ("file", "says"),
+    [
+        (None, "unsaid"),
+        ("x", "wrong"),
+        ({"transport": "tcp"}, "wrong"),
+        ({"transport": "udp", "hosts": []}, "wrong"),
+        ({"transport": "tcp", "hosts": {}}, "wrong"),
+        ({"transport": "tcp", "hosts": [5]}, "wrong"),
+        ({"transport": "tcp", "hosts": [row_of("beta", name="a\nb")]}, "wrong"),
+        ({"transport": "tcp", "hosts": [row_of("beta", name="x" * 254)]}, "wrong"),
+        ({"transport": "tcp", "hosts": [row_of("beta", name="b\0x")]}, "wrong"),
+        ({"transport": "tcp", "hosts": [row_of("beta", number=16)]}, "wrong"),
+        ({"transport": "tcp", "hosts": [row_of("beta", port=65536)]}, "wrong"),
+        ({"transport": "tcp", "hosts": [row_of("beta", address="alpha")]}, "wrong"),
+        ({"transport": "tcp", "hosts": [row_of("beta", address="1.2.3.4;\x1b[2J")]}, "wrong"),
+        ({"transport": "tcp", "hosts": [row_of("beta", certificate_names=["x"] * 9)]}, "wrong"),
+        ({"transport": "tcp", "hosts": [row_of("beta", certificate_names="x")]}, "wrong"),
+        ({"transport": "tcp", "hosts": [row_of("beta", certificate_names=["*"])]}, "wrong"),
+        ({"transport": "tcp", "hosts": [*MANY, row_of("beta")]}, "wrong"),
+        ({"transport": "rdma", "hosts": MANY}, "differs"),
+        ({"transport": "rdma", "hosts": [row_of("beta", certificate_names=["y" * 253] * 8)] * 16}, "differs"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_file_that_is_made_up(site: Site, file: object, says: str) -> None:
+    """What another host says of its file is looked at before it is shown, and an older one says nothing."""
+    alpha, beta = site.hosts.values()
+    beta.kill()
+    more = {} if file is None else {"file": file}
+    liar = Liar(site, json.dumps({"version": 1, "ok": True, "name_domid": 0} | GOOD | more).encode() + b"\n")
+    try:
+        row = alpha.ask("hosts")["hosts"][1]
+        assert row["state"] == "up" and row["file"] == says, row
+        assert len(row.get("differences", [])) <= 8
+        assert all(len(text) < 100 for one in row.get("differences", []) for text in one.values())
+        if isinstance(file, dict) and file.get("hosts") is MANY:
+            assert row["more"] == 1 + 2 + 16 - 8
+        said = ctl_hosts(alpha)
+        assert said.returncode == (says != "unsaid")
+        assert all(line.isascii() and line.isprintable() for line in said.stdout.splitlines())
+        if says == "unsaid":
+            assert "it does not say: its dsmd-host is older" in said.stdout
+        else:
+            assert {"wrong": "makes no sense", "differs": "transport is rdma there, tcp here"}[says] in said.stdout
+        assert "signal" not in alpha.said()
+    finally:
+        liar.end()
 
 
 @pytest.mark.parametrize(

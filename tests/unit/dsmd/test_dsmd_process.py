@@ -358,6 +358,26 @@ def test_a_dsmd_that_died(site: Site) -> None:
         assert "there is no dsmd of such a VM" in alpha.ctl("leave", "web").stderr
 
 
+def test_certificates_that_expire(site: Site) -> None:
+    """Ours at the start, the peer's when it has connected; dsmctl and node_exporter have the time."""
+    subprocess.run([programs()[2], site.folder, "ca:60", "alpha:12", "beta:40"], check=True)
+    alpha, beta = site.start(instructions=0)
+    assert f"this host's certificate ({site.folder}/alpha.pem) expires on " in alpha.said
+    assert re.search(", in 1[12] days", alpha.said)
+    assert "this guest goes on with the one that it began with" in alpha.said and alpha.said.count("expires on") == 1
+    beta.until(r"level=warning vm=web msg=\"host alpha: its certificate expires on .*, in 1[12] days: ")
+    assert beta.said.count("expires on") == 1
+    (status,) = json.loads(beta.ctl("-j", "status").stdout)
+    metrics = beta.ctl("metrics").stdout
+    for found, days, labels in (
+        (status["certificate_expires"], 40, ',of="host"'),
+        (status["ca_expires"], 60, ',of="ca"'),
+        (status["peers"]["alpha"]["certificate_expires"], 12, ',peer="alpha"'),
+    ):
+        assert 0 <= time.time() + days * 86400 - found < 600
+        assert f'dsmd_certificate_expires_seconds{{vm="{UUID}"{labels}}} {found}\n' in metrics
+
+
 def test_a_failure_is_said_until_it_is_forgotten(site: Site) -> None:
     alpha, beta = site.start(instructions=0)
     assert alpha.ctl("fail", "web", 'an "operator" wants it').returncode == 0
