@@ -4,10 +4,11 @@
 Three clocks see a fault, one within the other: the guest's program (its access), Xen (the vCPU stops, and is woken), dsmd
 (the miss is read from the ring, the vCPU is woken). dsmd at home splits its part, and the other host's dsmd says how much of
 the wait for it was its own. Means of all faults of a run, so that they add up:
-    outside    program less Xen: the trap, Xen's look-up, the way back into the guest; and the guest's own page fault, where
-               memory is written for the first time
-    ring       Xen less dsmd: the event, dom0's scheduling, the ring; and the wake-up, when dsmd has asked for it, which
-               nobody measures by itself
+    outside    program less Xen: the trap, Xen's look-up; the wake-up, from Xen's unpause until the vCPU runs, which nobody
+               measures by itself; the way back into the guest; and the guest's own page fault, where memory is written for
+               the first time
+    ring       Xen less dsmd: the event, dom0's scheduling, the ring; less what is left of the page operation after Xen has
+               woken the vCPU within it
     queue      dsmd: from the ring until the request is with the transport
     wire       until the answer is read, less `serve`: both network stacks, both dsmds' wake-ups, the cable
     serve      the other host's dsmd: from the request until the answer is with the transport, its page operation within
