@@ -84,9 +84,11 @@ static void retry_due(struct dsm_engine *e, struct dsm_entry *entry, uint64_t t)
 {
 	bool long_enough = t - entry->busy_since >= e->p.pin_ns;
 	bool special = entry->special, home = at_home(e, entry);
-	/* A backend has it, and does not let it go as it does a buffer. */
-	bool for_ever = special || (e->p.rings[entry->range] &&
-				    entry->page.state == DSM_MODIFIED);
+	/*
+	 * A backend has it, and does not let it go as it does a buffer; or it is no plain
+	 * memory.  What others have copies of has to come home first, as any page in use.
+	 */
+	bool for_ever = (special || e->p.rings[entry->range]) && entry->page.state == DSM_MODIFIED;
 	uint64_t gfn = entry->page.gfn;
 
 	entry->retry_due = DSM_NEVER;
@@ -101,7 +103,7 @@ static void retry_due(struct dsm_engine *e, struct dsm_entry *entry, uint64_t t)
 		    gfn);
 	if (!for_ever && home && engine_keep_at_home(e, entry, engine_may_ask(e, entry, gfn)))
 		return;
-	/* Not what others have copies of, and not what has changed meanwhile. */
+	/* Not what has changed meanwhile. */
 	if (for_ever && home && engine_make_private(e, gfn))
 		return;
 	engine_simple_step(e, gfn, DSM_EV_PIN_TIMEOUT);

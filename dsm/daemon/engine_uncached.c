@@ -89,22 +89,26 @@ int engine_accessed_got(struct dsm_engine *e, unsigned int from, const struct ds
 /* ---- Where the page is ---- */
 
 /* The entry may be gone after it. */
-static void make_ordinary(struct dsm_engine *e, struct dsm_entry *entry)
+static void make_public(struct dsm_engine *e, struct dsm_entry *entry)
 {
 	uint64_t gfn = entry->page.gfn;
-	int rc;
+	int rc = engine_simple_step(e, gfn, DSM_EV_PUBLIC);
 
-	entry->special = false;
-	entry->used_here = false;
-	entry->free_since = 0;
-	if (entry->page.dir.mode != DSM_MODE_PRIVATE) {
-		engine_settle(e, entry);
-		return;
-	}
-	rc = engine_simple_step(e, gfn, DSM_EV_PUBLIC);
 	if (rc)
 		engine_fail(e, "gfn 0x%" PRIx64 " can't be an ordinary page again: %s", gfn,
 			    dsm_error_name((unsigned int)-rc));
+}
+
+/* The entry may be gone after it. */
+static void make_ordinary(struct dsm_engine *e, struct dsm_entry *entry)
+{
+	entry->special = false;
+	entry->used_here = false;
+	entry->free_since = 0;
+	if (entry->page.dir.mode != DSM_MODE_PRIVATE)
+		engine_settle(e, entry);
+	else
+		make_public(e, entry);
 }
 
 /* Never 0. */
@@ -193,6 +197,7 @@ bool engine_keep_at_home(struct dsm_engine *e, struct dsm_entry *entry, bool may
 	struct dsm_event event = { .type = DSM_EV_MISS, .write = true };
 	unsigned int asker = entry->page.dir.now.host;
 	uint64_t gfn = entry->page.gfn;
+	bool was_used = entry->used_here;
 
 	if (asker >= DSM_MAX_HOSTS || !(e->vm.used_at_home & dsm_bit(asker)) ||
 	    !engine_runs_vcpus(e, asker) || engine_is_changing(e, gfn))
@@ -204,7 +209,8 @@ bool engine_keep_at_home(struct dsm_engine *e, struct dsm_entry *entry, bool may
 		entry->free_since = 0;
 		if (!engine_simple_step(e, gfn, DSM_EV_STAYS))
 			return true;
-		entry->used_here = false;
+		/* Who asks to free it, say, changes nothing for who uses it. */
+		entry->used_here = was_used;
 		return false;
 	}
 	engine_simple_step(e, gfn, DSM_EV_PIN_TIMEOUT);
@@ -232,8 +238,12 @@ void engine_look_at_private(struct dsm_engine *e, uint64_t gfn)
 
 	if (!entry || entry->page.dir.mode != DSM_MODE_PRIVATE || entry->page.dir.phase != DSM_IDLE)
 		return;
-	if (in_ms(e) - entry->private_said >= e->p.pin_ns / MS)
-		make_ordinary(e, entry);
+	if (in_ms(e) - entry->private_said < e->p.pin_ns / MS)
+		return;
+	/* What others are about to do with it is done here until it has left: who asks hinders nobody. */
+	entry->special = false;
+	entry->used_here = true;
+	make_public(e, entry);
 }
 
 /* ---- Whether ---- */

@@ -733,6 +733,17 @@ static void private_for_all(const void *argument)
 	result(&h, DSM_OP_DROP, DSM_OP_BUSY);
 	fine(&h, event(DSM_EV_PRIVATE));
 	CHECK(sent(&h, 1, DSM_RESULT)->reason == DSM_R_PRIVATE, "never freed");
+	h = host(0, 2);
+	tell(&h, 1, DSM_GETM, 0, 0);
+	result(&h, DSM_OP_INVALIDATE, DSM_OP_BUSY);
+	fine(&h, event(DSM_EV_DROP));
+	fine(&h, event(DSM_EV_PRIVATE));
+	CHECK(count(&h, DSM_ACT_FINISHED) == 1 && h.out.action[h.out.nr - 1].reason == DSM_R_PRIVATE && !h.page.request,
+	      "nor by the home");
+	/* Nobody asks. */
+	h = host(0, 2);
+	fine(&h, event(DSM_EV_PRIVATE));
+	CHECK(!h.out.nr && h.page.dir.mode == DSM_MODE_PRIVATE, "nobody hears it");
 	/* Not what others have a copy of, and not what a lease keeps. */
 	h = shared_by_all(3);
 	tell(&h, 1, DSM_GETM, 0, 0);

@@ -436,6 +436,138 @@ static void ring_for_two(const void *argument)
 	rings = false;
 }
 
+/* What is on its way for LATE. */
+#define LATE	(5 * MS)
+static uint64_t sent_at[HOSTS][HOSTS][64];
+static unsigned int sent_nr[HOSTS][HOSTS], came_nr[HOSTS][HOSTS];
+
+static void deliver_late(void)
+{
+	unsigned int i, k;
+
+	for (i = 0; i < HOSTS; i++)
+		for (k = 0; k < HOSTS; k++) {
+			while (sent_nr[i][k] - came_nr[i][k] < in_channel[i][k])
+				sent_at[i][k][sent_nr[i][k]++ % 64] = clock_ns;
+			while (in_channel[i][k] && clock_ns - sent_at[i][k][came_nr[i][k] % 64] >= LATE) {
+				came_nr[i][k]++;
+				deliver(i, k);
+			}
+		}
+}
+
+/*
+ * The link takes longer than pin_ns.  Who asks has the home try the page once more, and what
+ * another host does with it meanwhile is made all the same: else each has the other ask again.
+ */
+static void two_slow_links(const void *argument)
+{
+	unsigned int way, after, i, t, made[HOSTS];
+
+	(void)argument;
+	for (way = 0; way < 2; way++)
+		for (after = 0; after < 80; after++) {
+			rings = way;
+			begin_uncached();
+			memset(sent_nr, 0, sizeof(sent_nr));
+			memset(came_nr, 0, sizeof(came_nr));
+			memset(made, 0, sizeof(made));
+			node[0].xen.page[GFN].pinned = way;
+			node[0].xen.page[GFN].special = !way;
+			for (t = 0; t < 800; t++) {
+				for (i = 1; i < HOSTS; i++) {
+					struct played_xen *x = &node[i].xen;
+
+					if (x->accessed[i].type && !(x->accessed[i].flags & DSM_ACCESS_AGAIN))
+						made[i]++;
+					x->accessed[i].type = 0;
+					if ((i == 1 || t >= after) && !x->vcpu[i].waits && !x->accesses[i].type &&
+					    played_use(x, i, GFN, DSM_XEN_WANT_M, 1) == PLAYED_ACCESS)
+						played_access(x, i, DSM_ACCESS_WRITE, AT, 0, i);
+					look(i);
+				}
+				deliver_late();
+				pass(MS / 4);
+				look(0);
+			}
+			/* 200 ms are 18 accesses, and what it takes until it is asked for no more. */
+			CHECK(made[1] >= 14 && made[2] >= 12, "%u, %u: %u and %u accesses; again: %llu and %llu", way, after,
+			      made[1], made[2], (unsigned long long)counts_of(1).accesses_again,
+			      (unsigned long long)counts_of(2).accesses_again);
+			end();
+		}
+	rings = false;
+}
+
+/* Another host would have it freed, which can't be: for who uses it here nothing changes. */
+static void not_freed(const void *argument)
+{
+	unsigned int way;
+
+	(void)argument;
+	for (way = 0; way < 2; way++) {
+		rings = way;
+		begin_uncached();
+		node[0].xen.page[GFN].pinned = true;
+		CHECK(use(1, 1, GFN, DSM_XEN_WANT_M) == PLAYED_ACCESS, "it stays");
+		pass(3 * MS);
+		/* INVAL is refused, and so is what follows it. */
+		node[0].xen.must_not_refuse = false;
+		CHECK(!dsm_engine_drop(node[2].engine, GFN), "asked");
+		settle();
+		pass(3 * MS);
+		settle();
+		CHECK(!in_channel[0][2] && dsm_engine_is_quiet(node[0].engine), "answered");
+		CHECK(makes(1, 1, DSM_ACCESS_WRITE, 0, 5) == 0 && WORD(0) == 5, "a write");
+		nobody_fails("not freed");
+		end();
+	}
+	rings = false;
+}
+
+/* The guest's grant table comes where others have copies of what was there. */
+static void special_and_shared(const void *argument)
+{
+	(void)argument;
+	begin_uncached();
+	CHECK(use(2, 2, GFN, DSM_XEN_WANT_S) == PLAYED_DONE, "a copy");
+	node[0].xen.page[GFN].special = true;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_M) == PLAYED_ACCESS, "it stays");
+	CHECK(makes(1, 1, DSM_ACCESS_WRITE, 0, 5) == 0 && WORD(0) == 5, "a write");
+	CHECK(use(2, 2, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "for both");
+	nobody_fails("special and shared");
+	end();
+}
+
+/* For whom the home tries once more whether a page can leave: who needs it, and has it not. */
+static void tried_for(const void *argument)
+{
+	static const struct {
+		unsigned int type, flags, tries;
+	} asked[] = {
+		{ DSM_GETS, 0, 1 }, { DSM_GETM, 0, 1 }, { DSM_GETM, DSM_F_NODATA, 1 }, { DSM_GETS, DSM_F_PREFETCH, 0 },
+		{ DSM_GETM, DSM_F_PREFETCH, 0 }, { DSM_DROP, 0, 0 }, { DSM_POPULATE, 0, 0 },
+	};
+	unsigned int i, tries;
+
+	(void)argument;
+	for (i = 0; i < NR(asked); i++) {
+		struct dsm_msg ask = { .type = (uint8_t)asked[i].type, .flags = (uint8_t)asked[i].flags, .epoch = 7, .gfn = GFN };
+
+		begin_uncached();
+		node[0].xen.page[GFN].special = true;
+		CHECK(use(1, 1, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "it stays");
+		pass(1000 * MS);
+		tries = node[0].xen.refused[EPERM];
+		dsm_engine_message(node[0].engine, 2, &ask, NULL);
+		look(0);
+		pass(0);
+		CHECK(node[0].xen.refused[EPERM] == tries + asked[i].tries, "%u: %u", i, node[0].xen.refused[EPERM] - tries);
+		CHECK(in_channel[0][2] == 1 && !node[0].failure[0], "%u: one answer: %s", i, node[0].failure);
+		end();
+	}
+}
+
 /* The guest gives the page back. */
 static void a_hole(const void *argument)
 {
@@ -876,6 +1008,25 @@ static void plain_again(const void *argument)
 	nobody_fails("plain again");
 	end();
 
+	/* It is, and somebody has it for a moment: that is waited for, as of any page. */
+	begin_uncached();
+	node[0].xen.page[GFN].special = true;
+	CHECK(use(1, 1, GFN, DSM_XEN_WANT_S) == PLAYED_ACCESS, "it stays");
+	node[0].xen.page[GFN].special = false;
+	node[0].xen.page[GFN].pinned = true;
+	pass(1000 * MS);
+	played_use(&node[2].xen, 2, GFN, DSM_XEN_WANT_M, 1);
+	settle();
+	CHECK(node[2].xen.vcpu[2].waits && node[2].xen.page[GFN].state == DSM_XEN_STATE_I, "it waits");
+	makes(1, 1, DSM_ACCESS_WRITE, 0, 5);
+	node[0].xen.page[GFN].pinned = false;
+	CHECK(use(2, 2, GFN, DSM_XEN_WANT_M) == PLAYED_DONE && WORD(2) == 5, "it comes, with what was made meanwhile");
+	CHECK(played_access(&node[1].xen, 1, DSM_ACCESS_READ, AT, 0, 0), "room");
+	settle();
+	CHECK(node[1].xen.accessed[1].flags == DSM_ACCESS_AGAIN, "not there");
+	nobody_fails("plain again, and in use");
+	end();
+
 	/* It is none still: Xen is asked once in pin_ns, and the VM ends then as before. */
 	begin_uncached();
 	node[0].xen.page[GFN].special = true;
@@ -1246,6 +1397,10 @@ static const struct test_case cases[] = {
 	{ "uncached: chance", chance, NULL },
 	{ "uncached: chance, a ring", chance, "" },
 	{ "uncached: a ring for two", ring_for_two, NULL },
+	{ "uncached: two slow links", two_slow_links, NULL },
+	{ "uncached: not freed", not_freed, NULL },
+	{ "uncached: tried once more", tried_for, NULL },
+	{ "uncached: no plain memory any more", special_and_shared, NULL },
 	{ "uncached: a lender", lender, NULL },
 	{ "uncached: no memory", no_memory, NULL },
 	{ "uncached: no answer", silent, NULL },
