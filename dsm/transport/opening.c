@@ -83,6 +83,7 @@ struct dsm_opening {
 		uint32_t epoch;		/* that we want */
 		uint32_t last, before;	/* that were agreed on; 0: none */
 		struct dsm_bucket handshakes;	/* from its address */
+		struct dsm_bucket *paid;	/* who came took his token from it */
 	} host[DSM_MAX_HOSTS];
 	unsigned int nr_attempts;
 	struct attempt attempt[];
@@ -434,8 +435,10 @@ static bool hand_over(struct attempt *attempt, uint32_t epoch)
 
 	session.epoch = epoch;
 	send_away_others(attempt);
-	if (session.accepted)
-		dsm_bucket_put_back(handshakes_of(opening, &attempt->from));
+	if (session.accepted) {
+		opening->host[session.host].paid = handshakes_of(opening, &attempt->from);
+		dsm_bucket_put_back(opening->host[session.host].paid);
+	}
 	leave(attempt);
 	opening->host[session.host].state = TAKEN;
 	opening->host[session.host].before = opening->host[session.host].last;
@@ -785,6 +788,9 @@ void dsm_opening_release(struct dsm_opening *opening, unsigned int host)
 void dsm_opening_take_back(struct dsm_opening *opening, unsigned int host,
 			   bool expected)
 {
+	/* So it was one that ended without a peer. */
+	if (expected)
+		dsm_bucket_take(opening->host[host].paid, now(opening));
 	opening->host[host].state = expected ? EXPECTED : IDLE;
 	opening->host[host].last = opening->host[host].before;
 }

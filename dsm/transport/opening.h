@@ -81,7 +81,9 @@ void dsm_opening_release(struct dsm_opening *opening, unsigned int host);
 
 /**
  * After dsm_opening_release(): what was begun has not come up here, so its epoch is
- * none that a later one has to be above.  @expected: the peer may still come.
+ * none that a later one has to be above.
+ * @expected: the peer may still come, and it was one of its handshakes that ended
+ * without a peer.
  */
 void dsm_opening_take_back(struct dsm_opening *opening, unsigned int host,
 			   bool expected);

@@ -83,7 +83,13 @@ int dsm_qp_set_nonblocking(int fd)
 	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) ? -errno : 0;
 }
 
-static int post_receives(struct dsm_qp *qp)
+static int failed(char text[DSM_TRANSPORT_TEXT], const char *what, int error)
+{
+	snprintf(text, DSM_TRANSPORT_TEXT, "%s: %s", what, strerror(error));
+	return -error;
+}
+
+static int post_receives(struct dsm_qp *qp, char text[DSM_TRANSPORT_TEXT])
 {
 	uint32_t i;
 	int rc;
@@ -91,12 +97,26 @@ static int post_receives(struct dsm_qp *qp)
 	for (i = 0; i < qp->nr_receives; i++) {
 		rc = dsm_qp_receive(qp, i);
 		if (rc)
-			return rc;
+			return failed(text, "ibv_post_recv()", -rc);
 	}
 	return 0;
 }
 
-int dsm_qp_create(struct dsm_qp *qp, uint8_t ack_timeout)
+/* Memory that the adapter may use is locked. */
+static int register_buffers(struct dsm_qp *qp, char text[DSM_TRANSPORT_TEXT])
+{
+	int error;
+
+	qp->mr = ibv_reg_mr(qp->pd, qp->all, qp->size, IBV_ACCESS_LOCAL_WRITE);
+	if (qp->mr)
+		return 0;
+	error = errno;
+	snprintf(text, DSM_TRANSPORT_TEXT, "ibv_reg_mr() of %zu bytes: %s%s", qp->size, strerror(error),
+		 error == ENOMEM ? "; may so much be locked (LimitMEMLOCK=)?" : "");
+	return -error;
+}
+
+int dsm_qp_create(struct dsm_qp *qp, uint8_t ack_timeout, char text[DSM_TRANSPORT_TEXT])
 {
 	const uint32_t sends = DSM_QP_SENDS + DSM_QP_LINKS;
 	struct ibv_qp_init_attr wanted = {
@@ -106,43 +126,48 @@ int dsm_qp_create(struct dsm_qp *qp, uint8_t ack_timeout)
 			.max_send_sge = 1, .max_recv_sge = 1,
 		},
 	};
+	char what[64];
 	int rc;
 
 	qp->pd = ibv_alloc_pd(qp->id->verbs);
 	if (!qp->pd)
-		return -errno;
-	qp->mr = ibv_reg_mr(qp->pd, qp->all, qp->size, IBV_ACCESS_LOCAL_WRITE);
-	if (!qp->mr)
-		return -errno;
-	qp->channel = ibv_create_comp_channel(qp->id->verbs);
-	if (!qp->channel)
-		return -errno;
-	rc = dsm_qp_set_nonblocking(qp->channel->fd);
+		return failed(text, "ibv_alloc_pd()", errno);
+	rc = register_buffers(qp, text);
 	if (rc)
 		return rc;
+	qp->channel = ibv_create_comp_channel(qp->id->verbs);
+	if (!qp->channel)
+		return failed(text, "ibv_create_comp_channel()", errno);
+	if (dsm_qp_set_nonblocking(qp->channel->fd))
+		return failed(text, "fcntl()", errno);
 	/* A completion for each that is posted: there is always room. */
 	qp->cq = ibv_create_cq(qp->id->verbs, (int)(qp->nr_receives + sends), NULL,
 			       qp->channel, 0);
-	if (!qp->cq)
-		return -errno;
+	if (!qp->cq) {
+		rc = errno;
+		snprintf(what, sizeof(what), "ibv_create_cq() for %u completions", qp->nr_receives + sends);
+		return failed(text, what, rc);
+	}
 	wanted.send_cq = qp->cq;
 	wanted.recv_cq = qp->cq;
 	if (rdma_set_option(qp->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT,
-			    &ack_timeout, sizeof(ack_timeout)) ||
-	    rdma_create_qp(qp->id, qp->pd, &wanted))
-		return -errno;
-	return post_receives(qp);
+			    &ack_timeout, sizeof(ack_timeout)))
+		return failed(text, "rdma_set_option()", errno);
+	if (rdma_create_qp(qp->id, qp->pd, &wanted)) {
+		rc = errno;
+		snprintf(what, sizeof(what), "rdma_create_qp() with %u SENDs and %u receives", sends,
+			 qp->nr_receives);
+		return failed(text, what, rc);
+	}
+	return post_receives(qp, text);
 }
 
+/* The identifier goes last: with it goes an adapter that was taken away, and what it made. */
 void dsm_qp_destroy(struct dsm_qp *qp)
 {
-	if (qp->id) {
-		if (qp->id->qp) {
-			rdma_disconnect(qp->id);
-			rdma_destroy_qp(qp->id);
-		}
-		rdma_destroy_id(qp->id);
-		qp->id = NULL;
+	if (qp->id && qp->id->qp) {
+		rdma_disconnect(qp->id);
+		rdma_destroy_qp(qp->id);
 	}
 	if (qp->cq)
 		ibv_destroy_cq(qp->cq);
@@ -156,6 +181,9 @@ void dsm_qp_destroy(struct dsm_qp *qp)
 	if (qp->pd)
 		ibv_dealloc_pd(qp->pd);
 	qp->pd = NULL;
+	if (qp->id)
+		rdma_destroy_id(qp->id);
+	qp->id = NULL;
 }
 
 int dsm_qp_forbid_access(struct dsm_qp *qp)

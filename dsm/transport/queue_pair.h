@@ -68,9 +68,10 @@ void dsm_qp_free(struct dsm_qp *qp);
 /**
  * Make a queue pair for qp->id, with all receives posted.
  * @ack_timeout: 4.096 us times 2 to the power of it.
+ * @text: which call has failed, with what.
  * Return: 0; else dsm_qp_destroy() is the caller's.
  */
-int dsm_qp_create(struct dsm_qp *qp, uint8_t ack_timeout);
+int dsm_qp_create(struct dsm_qp *qp, uint8_t ack_timeout, char text[DSM_TRANSPORT_TEXT]);
 
 /** The end of it, and of qp->id; what it has not sent is lost.  Takes what there is. */
 void dsm_qp_destroy(struct dsm_qp *qp);

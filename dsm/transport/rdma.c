@@ -193,12 +193,17 @@ static void doom(struct peer *peer, int reason, const char *text)
 	later(peer->rdma);
 }
 
-static void doom_errno(struct peer *peer, const char *what, int error)
+static void doom_call(struct peer *peer, int reason, const char *what, int error)
 {
 	char text[DSM_TRANSPORT_TEXT];
 
 	snprintf(text, sizeof(text), "%s: %s", what, strerror(error));
-	doom(peer, DSM_END_LOCAL, text);
+	doom(peer, reason, text);
+}
+
+static void doom_errno(struct peer *peer, const char *what, int error)
+{
+	doom_call(peer, DSM_END_LOCAL, what, error);
 }
 
 /* The peer has said END behind all of ours: nothing is left but the inbox. */
@@ -233,9 +238,10 @@ static bool lose(struct peer *peer, int reason, const char *text)
 		return true;
 	}
 	peer->stage = LOST;
-	peer->loss = reason;
+	peer->loss = peer->doom ? peer->doom : reason;
 	peer->since = now(peer->rdma);
-	snprintf(peer->text, sizeof(peer->text), "%s", text);
+	if (!peer->doom)	/* what doomed it says more */
+		snprintf(peer->text, sizeof(peer->text), "%s", text);
 	destroy_queue(peer);
 	later(peer->rdma);
 	return true;
@@ -524,6 +530,12 @@ static bool poll_queue(struct peer *peer, unsigned int budget)
 	return true;
 }
 
+/* All that can have come: a receive that was posted again may have another message. */
+static bool poll_all(struct peer *peer)
+{
+	return poll_queue(peer, 2 * peer->qp.nr_receives + DSM_QP_SENDS + DSM_QP_LINKS);
+}
+
 /* What can be done now.  The connection may be gone afterwards. */
 static void work(struct peer *peer)
 {
@@ -543,13 +555,15 @@ static void work(struct peer *peer)
 static void on_completions(struct ev_loop *loop, ev_io *io, int events)
 {
 	struct peer *peer = io->data;
+	int rc;
 
 	(void)loop;
 	(void)events;
 	dsm_qp_notified(&peer->qp);
 	/* Asked for before the queue is looked at: none is missed. */
-	if (dsm_qp_notify(&peer->qp))
-		doom(peer, DSM_END_LOCAL, "ibv_req_notify_cq()");
+	rc = dsm_qp_notify(&peer->qp);
+	if (rc)
+		doom_errno(peer, "ibv_req_notify_cq()", -rc);
 	/*
 	 * The peer sends, so it has our answer, and what is to say so (RTU) is late
 	 * or lost.  rdmacm is told, and says that the connection is there.
@@ -559,15 +573,18 @@ static void on_completions(struct ev_loop *loop, ev_io *io, int events)
 	work(peer);
 }
 
-static int watch_queue(struct peer *peer)
+/* Return: false, and it is doomed. */
+static bool watch_queue(struct peer *peer)
 {
 	int rc = dsm_qp_notify(&peer->qp);
 
-	if (rc)
-		return rc;
+	if (rc) {
+		doom_errno(peer, "ibv_req_notify_cq()", -rc);
+		return false;
+	}
 	ev_io_set(&peer->cq_io, peer->qp.channel->fd, EV_READ);
 	ev_io_start(params_of(peer->rdma)->loop, &peer->cq_io);
-	return 0;
+	return true;
 }
 
 /* TLS. */
@@ -666,7 +683,7 @@ static bool read_tls(struct peer *peer)
 	int n;
 
 	/* What has come through RDMA came before. */
-	if (!poll_queue(peer, 2 * peer->qp.nr_receives))
+	if (!poll_all(peer))
 		return peer->generation == generation;
 	for (;;) {
 		want = peer->bound ? DSM_WIRE_BYTES : DSM_BINDING_FRAME;
@@ -779,13 +796,34 @@ static void resolve(struct peer *peer)
 	}
 	if (rdma_resolve_addr(peer->qp.id, bound ? (struct sockaddr *)&own : NULL,
 			      (struct sockaddr *)&theirs, patience_ms(rdma)))
-		doom(peer, DSM_END_UNREACHABLE, strerror(errno));
+		doom_call(peer, DSM_END_UNREACHABLE, "rdma_resolve_addr()", errno);
 }
 
 static void found_address(struct peer *peer)
 {
 	if (rdma_resolve_route(peer->qp.id, patience_ms(peer->rdma)))
-		doom(peer, DSM_END_UNREACHABLE, strerror(errno));
+		doom_call(peer, DSM_END_UNREACHABLE, "rdma_resolve_route()", errno);
+}
+
+/* Return: false, and it is doomed. */
+static bool create_queue(struct peer *peer)
+{
+	char text[DSM_TRANSPORT_TEXT];
+
+	if (!dsm_qp_create(&peer->qp, peer->rdma->ack_timeout, text))
+		return true;
+	doom(peer, DSM_END_LOCAL, text);
+	return false;
+}
+
+/* It can send: what rdmacm allows the peer is taken back.  Return: false, and it is doomed. */
+static bool forbid_access(struct peer *peer)
+{
+	int rc = dsm_qp_forbid_access(&peer->qp);
+
+	if (rc)
+		doom_errno(peer, "ibv_modify_qp()", -rc);
+	return !rc;
 }
 
 static void found_route(struct peer *peer)
@@ -793,12 +831,9 @@ static void found_route(struct peer *peer)
 	uint8_t private_data[DSM_BINDING_PRIVATE];
 	struct rdma_conn_param param = conn_param(private_data);
 	struct dsm_binding_ends ends;
-	int rc = dsm_qp_create(&peer->qp, peer->rdma->ack_timeout);
 
-	if (rc) {
-		doom_errno(peer, "a queue pair", -rc);
+	if (!create_queue(peer))
 		return;
-	}
 	fill_ends(peer, 0, &ends);
 	if (dsm_binding_prove(&peer->binding, false, &ends, private_data)) {
 		doom(peer, DSM_END_LOCAL, "HMAC");
@@ -843,9 +878,7 @@ static void got_answer(struct peer *peer, const struct news *news)
 	if (!dsm_binding_holds(&peer->binding, true, &ends, news->private_data,
 			       news->size))
 		finish(peer, DSM_END_BINDING, "the answer");
-	else if (dsm_qp_forbid_access(&peer->qp) || watch_queue(peer))
-		finish(peer, DSM_END_LOCAL, "the queue pair is not ready");
-	else
+	else if (forbid_access(peer) && watch_queue(peer))
 		come_up(peer);
 }
 
@@ -865,25 +898,26 @@ static struct peer *wanted_by(const struct rdma *rdma, const struct news *news)
 	return NULL;
 }
 
-static int accept_request(struct peer *peer, const struct news *news)
+static void accept_request(struct peer *peer, const struct news *news)
 {
 	uint8_t private_data[DSM_BINDING_PRIVATE];
 	struct rdma_conn_param param = conn_param(private_data);
 	struct dsm_binding_ends ends;
-	int rc = dsm_qp_create(&peer->qp, peer->rdma->ack_timeout);
 
-	if (rc)
-		return rc;
+	if (!create_queue(peer))
+		return;
 	fill_ends(peer, news->qp, &ends);
-	if (dsm_binding_prove(&peer->binding, true, &ends, private_data))
-		return -EIO;
+	if (dsm_binding_prove(&peer->binding, true, &ends, private_data)) {
+		doom(peer, DSM_END_LOCAL, "HMAC");
+		return;
+	}
 	/* What comes now says that the connection is there (on_completions()). */
-	rc = watch_queue(peer);
-	if (rc)
-		return rc;
+	if (!watch_queue(peer))
+		return;
 	if (rdma_accept(peer->qp.id, &param))
-		return -errno;
-	return dsm_qp_forbid_access(&peer->qp);
+		doom_errno(peer, "rdma_accept()", errno);
+	else
+		forbid_access(peer);
 }
 
 /* The acceptor: somebody wants to connect. */
@@ -896,7 +930,6 @@ static void got_request(struct rdma *rdma, const struct news *news)
 	const struct rdma_ib_addr *gids = &news->id->route.addr.addr.ibaddr;
 	char text[DSM_TRANSPORT_TEXT];
 	bool good;
-	int rc;
 
 	memcpy(&address, from, from->sa_family == AF_INET ?
 	       sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
@@ -916,9 +949,7 @@ static void got_request(struct rdma *rdma, const struct news *news)
 	}
 	peer->qp.id = news->id;
 	peer->qp.id->context = peer;
-	rc = accept_request(peer, news);
-	if (rc)
-		doom_errno(peer, "rdma_accept()", -rc);
+	accept_request(peer, news);
 }
 
 /* A status is an error of the system, or a number that the peer's end gives. */
@@ -956,7 +987,7 @@ static void got_news(struct rdma *rdma, const struct news *news)
 		found_route(peer);
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
-		if (peer->stage != BINDING)
+		if (peer->stage != BINDING || peer->doom)
 			break;
 		if (peer->session.accepted)
 			come_up(peer);
@@ -975,7 +1006,7 @@ static void got_news(struct rdma *rdma, const struct news *news)
 	case RDMA_CM_EVENT_DISCONNECTED:
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		/* What has come before says more. */
-		if (poll_queue(peer, 2 * peer->qp.nr_receives))
+		if (poll_all(peer))
 			lose(peer, DSM_END_CUT, text);
 		break;
 	default:
@@ -983,15 +1014,12 @@ static void got_news(struct rdma *rdma, const struct news *news)
 	}
 }
 
-static void on_news(struct ev_loop *loop, ev_io *io, int events)
+static void take_news(struct rdma *rdma)
 {
-	struct rdma *rdma = io->data;
 	struct rdma_cm_event *event;
 	unsigned int budget;
 	struct news news;
 
-	(void)loop;
-	(void)events;
 	for (budget = BUDGET; budget; budget--) {
 		if (rdma_get_cm_event(rdma->events, &event))
 			return;
@@ -1012,6 +1040,13 @@ static void on_news(struct ev_loop *loop, ev_io *io, int events)
 		rdma_ack_cm_event(event);
 		got_news(rdma, &news);
 	}
+}
+
+static void on_news(struct ev_loop *loop, ev_io *io, int events)
+{
+	(void)loop;
+	(void)events;
+	take_news(io->data);
 }
 
 static void on_soon(struct ev_loop *loop, ev_timer *timer, int events)
@@ -1168,6 +1203,8 @@ static int rdma_backend_close(struct dsm_transport *transport,
 		return dsm_opening_cancel(peer->rdma->opening, host);
 	case BINDING:
 		forget(peer);
+		/* Nobody is waited for, and its epoch is as good as before. */
+		dsm_opening_take_back(peer->rdma->opening, host, false);
 		return 0;
 	default:
 		break;
@@ -1226,21 +1263,26 @@ static bool catch_up(struct peer *peer)
 {
 	uint32_t generation = peer->generation;
 
+	if (peer->stage == BINDING)
+		take_news(peer->rdma);
+	if (peer->generation != generation)
+		return false;
 	if (peer->stage == BINDING || peer->stage == LOST)
 		work_tls(peer);
-	else if (deliver(peer))
-		poll_queue(peer, 2 * peer->qp.nr_receives + DSM_QP_SENDS + DSM_QP_LINKS);
+	else if (deliver(peer) && poll_all(peer))
+		say_farewell(peer);	/* both ENDs may be here */
 	return peer->generation == generation;
 }
 
-static void tick_peer(struct peer *peer, uint64_t time)
+static void tick_peer(struct peer *peer)
 {
 	int reason;
 
-	if (end_by_clock(peer, time)) {
+	if (end_by_clock(peer, now(peer->rdma))) {
 		if (!catch_up(peer))
 			return;
-		reason = end_by_clock(peer, time);
+		/* Now: what it does may begin later than the time that it was called at. */
+		reason = end_by_clock(peer, now(peer->rdma));
 		if (reason) {
 			finish(peer, reason, peer->stage == LOST ? peer->text : "");
 			return;
@@ -1255,10 +1297,9 @@ static void rdma_backend_tick(struct dsm_transport *transport)
 	unsigned int host;
 
 	dsm_opening_tick(rdma->opening);
-	/* What one says may have us ask, or close, the next one: later than this began. */
 	for (host = 0; host < DSM_MAX_HOSTS; host++)
 		if (rdma->peer[host] && rdma->peer[host]->stage != FREE)
-			tick_peer(rdma->peer[host], now(rdma));
+			tick_peer(rdma->peer[host]);
 }
 
 static unsigned int rdma_backend_poll(struct dsm_transport *transport)

@@ -725,14 +725,15 @@ static int end_by_clock(const struct peer *peer, uint64_t time)
 	       dsm_link_tick(&peer->link, time) : 0;
 }
 
-static void tick_peer(struct peer *peer, uint64_t time)
+static void tick_peer(struct peer *peer)
 {
 	int reason;
 
-	if (end_by_clock(peer, time)) {
+	if (end_by_clock(peer, now(peer->tcp))) {
 		if (!catch_up(peer))
 			return;
-		reason = end_by_clock(peer, time);
+		/* Now: what it does may begin later than the time that it was called at. */
+		reason = end_by_clock(peer, now(peer->tcp));
 		if (reason) {
 			finish(peer, reason, "");
 			return;
@@ -747,10 +748,9 @@ static void tcp_tick(struct dsm_transport *transport)
 	unsigned int host;
 
 	dsm_opening_tick(tcp->opening);
-	/* What one says may have us ask, or close, the next one: later than this began. */
 	for (host = 0; host < DSM_MAX_HOSTS; host++)
 		if (tcp->peer[host] && tcp->peer[host]->stage != FREE)
-			tick_peer(tcp->peer[host], now(tcp));
+			tick_peer(tcp->peer[host]);
 }
 
 static unsigned int tcp_poll(struct dsm_transport *transport)

@@ -267,6 +267,7 @@ static void frames(const void *argument)
 
 static void before_theirs(const void *argument)
 {
+	static const uint8_t nothing[DSM_BINDING_KEY];
 	uint8_t bytes[DSM_BINDING_PRIVATE] = { 0 };
 	struct dsm_binding_ends ends = some_ends();
 	struct dsm_binding fresh;
@@ -280,9 +281,11 @@ static void before_theirs(const void *argument)
 	CHECK(!dsm_binding_prove(&fresh, false, &ends, bytes), "prove");
 	CHECK(!dsm_binding_holds(&fresh, false, &ends, bytes, sizeof(bytes)),
 	      "used before the other end has said anything");
+	CHECK(!dsm_binding_prove(&t.binding[0], false, &ends, bytes) &&
+	      dsm_binding_is_for(&t.binding[0], bytes, sizeof(bytes)), "prove");
 	dsm_binding_clear(&t.binding[0]);
-	memset(bytes, 0, sizeof(bytes));
 	CHECK(!dsm_binding_is_for(&t.binding[0], bytes, sizeof(bytes)), "cleared");
+	CHECK(!memcmp(t.binding[0].key, nothing, sizeof(nothing)), "its key is there");
 	unbind(&t);
 	rig_end();
 }

@@ -77,6 +77,7 @@ PROGRAMS = {
     "expiry_test.c": [*PARTS, HERE / "papers.c"],
     "transport_test.c": [*PARTS, *RIG],
     "rdma_test.c": [*PARTS, *RIG, HERE / "line.c"],
+    "adapter_test.c": [*PARTS, *RIG, HERE / "played_rdma.c"],
     "config_test.c": [*PARTS, DSM / "daemon" / "config.cc"],
     "stats_test.c": [*PARTS, *(DSM / "daemon" / f"{noun}.c" for noun in ("clock", "histogram", "profile", "stats"))],
     "top_test.c": [DSM / "daemon" / "symbols.c", DSM / "daemon" / "top.c"],
@@ -182,7 +183,14 @@ def of_rdma() -> list[str]:
 
 
 # What has sockets and real time in it has not passed often enough yet to be in everybody's way.
-FRESH = () if ONLY else ("control_test.c", "identity_test.c", "transport_test.c", "worker_test.c", "resize_test.c")
+FRESH = (
+    ()
+    if ONLY
+    else (
+        *("adapter_test.c", "control_test.c", "identity_test.c", "transport_test.c", "worker_test.c"),
+        "resize_test.c",
+    )
+)
 
 
 # But these are promises to who sets it up, and nothing in them rests on who is quick.
