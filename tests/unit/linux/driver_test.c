@@ -609,6 +609,7 @@ static void memory_that_a_kernel_before_cannot_give_back(const void *argument)
 	machine.left_behind = elastic_kib(100);
 	boot(4);
 	CHECK(node.state == ELASTIC_RESIDUAL, "%s", elastic_state_name(node.state));
+	CHECK(strstr(machine.log, "left 204800 KiB, 200704 KiB went back"), "%s", machine.log);
 	CHECK(elastic_populated(&node) == 2 && machine.pages[9] == 1, "%u extents, %u pages",
 	      elastic_populated(&node), machine.pages[9]);
 	check_books();
@@ -618,6 +619,27 @@ static void memory_that_a_kernel_before_cannot_give_back(const void *argument)
 	}
 	machine.refuses[7] = false;
 	machine.refuses_page[9] = 0;
+	CHECK(!ask(0), "%s", machine.log);
+	check_gone();
+}
+
+/* ... and Xen does not say what it keeps: it may be any that it has not taken. */
+static void memory_of_a_kernel_before_that_nobody_knows(const void *argument)
+{
+	give_extents(0, 100);
+	machine.refuses[70] = true;
+	machine.left_behind = elastic_kib(100);
+	machine.no_types = true;
+	boot(4);
+	CHECK(node.state == ELASTIC_RESIDUAL, "%s", elastic_state_name(node.state));
+	CHECK(test_bit(70, node.torn) && test_bit(200, node.torn) && !test_bit(69, node.populated),
+	      "it can be asked for again");
+	/* Whoever asks for page 70 twice is noticed by the machine. */
+	CHECK(ask(4 * BLOCK_EXTENTS) == -ENOSYS, "%s", machine.log);
+	machine.no_types = false;
+	CHECK(!ask(4 * BLOCK_EXTENTS), "%s", machine.log);
+	check_online(4 * BLOCK_EXTENTS);
+	machine.refuses[70] = false;
 	CHECK(!ask(0), "%s", machine.log);
 	check_gone();
 }
@@ -707,6 +729,51 @@ static void torn_goes_first(const void *argument)
 	check_online(256 - 33);
 	CHECK(!machine.pages[240] && machine.moved == moved, "%u pages, %u extents were moved",
 	      machine.pages[240], machine.moved - moved);
+}
+
+/* Also where it is the first of its block. */
+static void torn_at_the_begin(const void *argument)
+{
+	unsigned int moved;
+
+	attach_all(4);
+	machine.refuses_page[193] = 100 + 1;
+	machine.pages_left = 0;
+	CHECK(!ask(256 - 63), "%s", machine.log);
+	check_online(256 - 63);
+	CHECK(machine.pages[193] == ELASTIC_EXTENT_PAGES - 100, "%u pages", machine.pages[193]);
+	machine.refuses_page[193] = 0;
+	memset(machine.in_use, true, sizeof(machine.in_use));
+	moved = machine.moved;
+	CHECK(!ask(256 - 64), "%s", machine.log);
+	check_online(256 - 64);
+	CHECK(!machine.pages[193] && machine.moved == moved, "%u pages, %u extents were moved",
+	      machine.pages[193], machine.moved - moved);
+}
+
+/* Once less is wanted what is still torn is not mended, and goes as it is. */
+static void torn_and_called_off(const void *argument)
+{
+	unsigned long long before;
+
+	attach_all(4);
+	machine.refuses_page[230] = machine.refuses_page[240] = 100 + 1;
+	machine.pages_left = 0;
+	CHECK(!ask(256 - 30), "%s", machine.log);
+	check_online(256 - 30);
+	machine.refuses_page[230] = machine.refuses_page[240] = 0;
+	machine.pages_left = -1;
+	machine.cancel_at = 2;	/* at its first page */
+	machine.new_target = 256 - 31;
+	before = node.nr_taken_free;
+	CHECK(!ask(256 - 20), "%s", machine.log);
+	check_online(256 - 31);
+	CHECK(machine.pages[230] == ELASTIC_EXTENT_PAGES && !machine.pages[240] &&
+	      node.nr_taken_free == before, "%u and %u pages, %llu extents were free", machine.pages[230],
+	      machine.pages[240], (unsigned long long)node.nr_taken_free - before);
+	machine.cancel_at = 0;
+	CHECK(!ask(256 - 20), "%s", machine.log);
+	check_online(256 - 20);
 }
 
 /* Whoever moves what is before and behind it leaves it alone. */
@@ -819,6 +886,13 @@ static void torn_for_all_we_know(const void *argument)
 	CHECK(!ask(256 - 20), "%s", machine.log);
 	check_online(256 - 20);
 	CHECK(!machine.in_balloon[240], "not used");
+	machine.no_types = true;
+	CHECK(ask(0) == -EBUSY, "%s", machine.log);
+	CHECK(!strcmp(node.reason, "Xen does not take back 1 extents"), "'%s'", node.reason);
+	machine.no_types = false;
+	machine.refuses_page[240] = 0;
+	CHECK(!ask(0), "%s", machine.log);
+	check_gone();
 }
 
 /* Single pages that Xen gave, and does not take back. */
@@ -1394,6 +1468,8 @@ int main(int argc, char **argv)
 		  memory_that_a_kernel_before_cannot_give_back, &no },
 		{ "driver: what Xen keeps of the kernel before, used again",
 		  memory_that_a_kernel_before_cannot_give_back, &yes },
+		{ "driver: what Xen does not say it keeps of the kernel before a kexec",
+		  memory_of_a_kernel_before_that_nobody_knows },
 		{ "torn: mended at once", torn_and_mended, &no },
 		{ "torn: mended on a CPU of another host", torn_and_mended, &yes },
 		{ "torn: among others", torn_among_others },
@@ -1403,6 +1479,8 @@ int main(int argc, char **argv)
 		{ "torn: not used until it is whole", torn_for_a_while, &numbers[0] },
 		{ "torn: mended in part", torn_for_a_while, &numbers[1] },
 		{ "torn: goes first", torn_goes_first },
+		{ "torn: goes first, at the begin of its block", torn_at_the_begin },
+		{ "torn: mended until it is called off", torn_and_called_off },
 		{ "torn: leaves with its node", torn_and_detached },
 		{ "torn: its block goes offline and online", torn_and_onlined_again },
 		{ "torn: of a block that has left", torn_stray, &numbers[2] },

@@ -298,7 +298,7 @@ int HYPERVISOR_hvm_op(int command, void *argument)
 	if (machine.no_types)
 		return -ENOSYS;
 	type->mem_type = machine.there[page / ELASTIC_EXTENT_PAGES][page % ELASTIC_EXTENT_PAGES] &&
-			 !machine.elsewhere ? HVMMEM_ram_rw : HVMMEM_mmio_dm;
+			 !machine.elsewhere ? page % 3 ? HVMMEM_ram_rw : HVMMEM_ram_ro : HVMMEM_mmio_dm;
 	return 0;
 }
 

@@ -276,7 +276,7 @@ static u32 run_below(const struct elastic_node *node, u32 first, u32 *end,
 
 /**
  * elastic_balloon_take() - take extents from an online block: those that are
- *	torn, those that are free, then those in use; highest first
+ *	torn, then, highest first, those that are free and those in use
  * @node: the node
  * @block: a block that is present
  * @count: how many at most
@@ -327,6 +327,8 @@ static int mend(struct elastic_node *node, u32 first, u32 end)
 	int rc;
 
 	for_each_set_bit_from(first, node->torn, end) {
+		if (elastic_cancel_pending())
+			return -ECANCELED;
 		rc = elastic_mend(node, first);
 		if (rc)
 			return rc;

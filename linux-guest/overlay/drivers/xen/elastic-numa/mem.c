@@ -382,7 +382,7 @@ u32 elastic_release_strays(struct elastic_node *node)
  * @had: extents that the other kernel had, whole or in part
  *
  * What Xen does not take is looked for page by page, and stays populated, or
- * torn: it must not be asked for again.
+ * torn: it must not be asked for again.  So does all of which Xen says nothing.
  *
  * Return: how many extents Xen took.
  */
@@ -397,21 +397,20 @@ u32 elastic_reclaim(struct elastic_node *node, u32 had)
 				elastic_extent_pfn(&node->range, extent), 1,
 				ELASTIC_EXTENT_ORDER) == 1)
 			taken++;
+		else
+			set_bit(extent, node->torn);	/* or nothing is there */
 	}
-	for (extent = 0; taken + kept < had && extent < node->range.nr_extents;
-	     extent++) {
-		nr = look_at_extent(node, extent, &look);
-		if (nr < 0)
-			break;
+	for_each_set_bit(extent, node->torn, node->range.nr_extents) {
+		nr = taken + kept < had ? look_at_extent(node, extent, &look) : 0;
+		if (!nr || nr == ELASTIC_EXTENT_PAGES)
+			clear_bit(extent, node->torn);
 		if (!nr)
 			continue;
 		mark(node, extent, 1);
-		if (nr != ELASTIC_EXTENT_PAGES)
-			set_bit(extent, node->torn);
-		if (elastic_release(node, extent, 1))
-			kept++;
-		else
+		if (!elastic_release(node, extent, 1))
 			taken++;
+		else if (nr > 0)
+			kept++;
 	}
 	return taken;
 }
