@@ -105,7 +105,7 @@ memory = {self.home_mib}
 maxvcpus = {self.cpus * len(nodes)}
 vnuma = [
 {"".join(map(row, nodes))}]
-vif = [ "mac=00:16:3e:4d:00:44,bridge=xenbr0" ]
+vif = [ "mac=00:16:3e:4d:00:45,bridge=xenbr0" ]
 on_poweroff = "destroy"
 on_reboot = "{self.on_reboot}"
 on_crash = "preserve"

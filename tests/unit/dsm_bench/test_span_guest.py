@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from benchmarks.far_guest import with_limits
+from benchmarks.far_guest import Shape, with_limits
 from benchmarks.span_guest import LIMITS, SpanShape, cpus_of_threads, slow_for, slow_hosts, stream_command
 from benchmarks.spanning import CONFIGURATION
 from lab.command import Done
 from lab.errors import LabError, Malformed
+from tests.e2e.far_faults import PLAIN
 
 PING = """20 packets transmitted, 20 received, 0% packet loss, time 4414ms
 rtt min/avg/max/mdev = 0.376/{}/118.787/26.053 ms
@@ -34,6 +35,13 @@ def test_slow(ms: str, slow: int) -> None:
 def test_no_answer() -> None:
     with pytest.raises(Malformed, match="100% packet loss"):
         slow_for("20 packets transmitted, 0 received, 100% packet loss, time 4414ms\n")
+
+
+def test_guests_that_run_beside_each_other_have_addresses_of_their_own() -> None:
+    """A guest's IPv4 address follows from that of its network card, and two with one would be asked in turn."""
+    texts = (PLAIN, Shape().xl_cfg("beta"), SpanShape().xl_cfg("beta"))
+    cards = [re.findall(r'"mac=([0-9a-f:]{17}),', text) for text in texts]
+    assert all(len(each) == 1 for each in cards) and len({each[0] for each in cards}) == len(texts), cards
 
 
 def test_configuration() -> None:

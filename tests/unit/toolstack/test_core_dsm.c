@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How many pages a core file has: xg_core_dsm.c, with a hypervisor that is
+ * Which pages a core file has: xg_core_dsm.c, with a hypervisor that is
  * played.
  */
 #include <errno.h>
@@ -88,27 +88,78 @@ static unsigned long wanted(unsigned int first, unsigned int end)
     return pages;
 }
 
+static xc_core_memory_map_t *copy_of(const xc_core_memory_map_t *map,
+                                     unsigned int nr)
+{
+    xc_core_memory_map_t *copy = malloc((nr + !nr) * sizeof(*copy));
+
+    if ( copy && nr )
+        memcpy(copy, map, nr * sizeof(*copy));
+
+    return copy;
+}
+
+/* Is each page in one area, and nothing else; and are areas as few as can be? */
+static bool is_map_of(const xc_core_memory_map_t *found, unsigned int nr,
+                      const xc_core_memory_map_t *map, unsigned int nr_map)
+{
+    static uint8_t in[GFNS + 1];
+    unsigned int i, gfn, first, last = 0, areas = 0;
+
+    memset(in, 0, sizeof(in));
+    for ( i = 0; i < nr; i++ )
+    {
+        first = found[i].addr >> PAGE_SHIFT;
+        if ( !found[i].size || (i && first <= last) )
+            return false;
+        last = first + (found[i].size >> PAGE_SHIFT);
+        if ( last > GFNS )
+            return false;
+        for ( gfn = first; gfn < last; gfn++ )
+            in[gfn]++;
+    }
+
+    for ( i = 0; i < nr_map; i++ )
+        for ( gfn = map[i].addr >> PAGE_SHIFT;
+              gfn < (map[i].addr + map[i].size) >> PAGE_SHIFT; gfn++ )
+        {
+            if ( in[gfn] != wanted(gfn, gfn + 1) )
+                return false;
+            areas += in[gfn] && (!gfn || !(in[gfn - 1] & 1));
+            in[gfn] |= 2;
+        }
+    for ( gfn = 0; gfn < GFNS; gfn++ )
+        if ( in[gfn] == 1 )
+            return false;
+
+    return areas == nr;
+}
+
 static void counts(const char *name, const xc_core_memory_map_t *map,
                    unsigned int nr_map, unsigned long frames,
                    unsigned long pages)
 {
+    xc_core_memory_map_t *found = copy_of(map, nr_map);
+    unsigned int nr_found = nr_map;
     unsigned long nr = frames;
-    int rc = xc_core_dsm_nr_pages(NULL, 7, map, nr_map, &nr);
-    bool twice = false;
+    int rc = xc_core_dsm_map(NULL, 7, &found, &nr_found, &nr);
+    bool twice = false, right;
     unsigned int gfn;
 
     for ( gfn = 0; gfn < GFNS; gfn++ )
         twice |= asked[gfn] > 1;
-    if ( rc || nr != pages )
-        note("%d, %lu pages, not %lu", rc, nr, pages);
-    ok_(name, !rc && nr == pages && !wrong && !twice &&
+    right = is_map_of(found, nr_found, map, nr_map);
+    if ( rc || nr != pages || !right )
+        note("%d, %lu pages, not %lu, in %u areas", rc, nr, pages, nr_found);
+    ok_(name, !rc && nr == pages && right && !wrong && !twice &&
               largest <= XEN_DSM_MAX_PAGE_OPS);
+    free(found);
 }
 
 static void test_counts(void)
 {
     static const unsigned int ends[] = {
-        1, 2, VGA_FIRST, VGA_END, VGA_END + 1, XEN_DSM_MAX_PAGE_OPS - 1,
+        2, VGA_FIRST, VGA_END, VGA_END + 1, XEN_DSM_MAX_PAGE_OPS - 1,
         XEN_DSM_MAX_PAGE_OPS + VGA_END - VGA_FIRST,
         XEN_DSM_MAX_PAGE_OPS + VGA_END - VGA_FIRST + 1, GFNS,
     };
@@ -131,12 +182,20 @@ static void test_counts(void)
     guest();
     counts("two areas", two, 2, 0, wanted(0, 64) + wanted(1000, 3000));
     guest();
-    counts("no area", two, 0, 5, 5);
-    guest();
     ranges_end = 1500;
     counts("what is in no range", two, 2, 0, wanted(0, 64) + wanted(1000, 1500));
     guest();
-    counts("more frames than pages: as many as ever", two, 2, GFNS, GFNS);
+    counts("more frames than pages: those of a pool are none", two, 2, GFNS,
+           wanted(0, 64) + wanted(1000, 3000));
+}
+
+/* What was asked for is as it was: the same memory, too. */
+static bool is_unchanged(const xc_core_memory_map_t *now, unsigned int nr_now,
+                         const xc_core_memory_map_t *was,
+                         const xc_core_memory_map_t *map, unsigned int nr_map)
+{
+    return now == was && nr_now == nr_map &&
+           !memcmp(now, map, nr_map * sizeof(*map));
 }
 
 static void test_errors(void)
@@ -159,15 +218,43 @@ static void test_errors(void)
 
     for ( i = 0; i < NR(t); i++ )
     {
+        xc_core_memory_map_t *was = copy_of(&map, 1), *now = was;
+        unsigned int nr_now = 1;
         unsigned long nr = 17;
-        int rc;
+        int rc, error;
 
         guest();
         fails_with = t[i].error;
         fails_from = t[i].from;
-        rc = xc_core_dsm_nr_pages(NULL, 7, &map, 1, &nr);
+        rc = xc_core_dsm_map(NULL, 7, &now, &nr_now, &nr);
+        error = errno;
         ok_(t[i].name, rc == t[i].rc && nr == 17 && calls == t[i].from + 1 &&
-                       (!rc || errno == t[i].error));
+                       (!rc || error == t[i].error) &&
+                       is_unchanged(now, nr_now, was, &map, 1));
+        free(now);
+    }
+}
+
+/* Nothing that is a page: as stock has it. */
+static void test_nothing(void)
+{
+    const xc_core_memory_map_t maps[] = {
+        { 0, 1ULL << PAGE_SHIFT }, { 0, 0 },
+    };
+    unsigned int i;
+
+    for ( i = 0; i < NR(maps); i++ )
+    {
+        xc_core_memory_map_t *was = copy_of(&maps[i], 1), *now = was;
+        unsigned int nr_now = 1;
+        unsigned long nr = 5;
+        int rc;
+
+        guest();
+        rc = xc_core_dsm_map(NULL, 7, &now, &nr_now, &nr);
+        ok_(i ? "no frame" : "no page", !rc && nr == 5 && !wrong &&
+                                        is_unchanged(now, nr_now, was, &maps[i], 1));
+        free(now);
     }
 }
 
@@ -175,6 +262,7 @@ int main(void)
 {
     test_counts();
     test_errors();
+    test_nothing();
 
     return done_testing();
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #define PAGE_SHIFT 12
+#define PAGE_SIZE (1UL << PAGE_SHIFT)
 #define PERROR(words, ...) fprintf(stderr, "# " words "\n", __VA_ARGS__)
 
 typedef struct xc_interface_core xc_interface;

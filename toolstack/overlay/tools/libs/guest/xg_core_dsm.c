@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-only */
 /*
- * How many pages a core file of a guest with distributed shared memory has:
+ * Which pages a core file of a guest with distributed shared memory has:
  * xg_core_dsm.h.
  */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "xg_private.h"
 #include "xg_core_dsm.h"
@@ -13,9 +14,46 @@
 /* The most that one hypercall answers. */
 #define ASKED XEN_DSM_MAX_PAGE_OPS
 
-/* 1: there are *count pages among those asked for; 0: no slice; -1. */
-static int count(xc_interface *xch, uint32_t domid, xen_dsm_page_op_t *ops,
-                 unsigned int nr, unsigned long *pages)
+/* Areas of pages, in order, of which none touches another. */
+struct areas {
+    xc_core_memory_map_t *map;
+    unsigned int nr, room;
+    unsigned long pages;
+};
+
+static int add_page(struct areas *areas, uint64_t gfn)
+{
+    uint64_t addr = gfn << PAGE_SHIFT;
+    xc_core_memory_map_t *last = areas->nr ? &areas->map[areas->nr - 1] : NULL;
+
+    if ( last && last->addr + last->size == addr )
+        last->size += PAGE_SIZE;
+    else
+    {
+        if ( areas->nr == areas->room )
+        {
+            unsigned int room = areas->room ? 2 * areas->room : 16;
+            xc_core_memory_map_t *map = realloc(areas->map,
+                                                room * sizeof(*map));
+
+            if ( !map )
+                return -1;
+            areas->map = map;
+            areas->room = room;
+        }
+        areas->map[areas->nr++] = (xc_core_memory_map_t){
+            .addr = addr,
+            .size = PAGE_SIZE,
+        };
+    }
+    areas->pages++;
+
+    return 0;
+}
+
+/* 1: the pages among those asked for are added; 0: no slice; -1. */
+static int add_pages(xc_interface *xch, uint32_t domid, xen_dsm_page_op_t *ops,
+                     unsigned int nr, struct areas *areas)
 {
     unsigned int i;
 
@@ -24,25 +62,26 @@ static int count(xc_interface *xch, uint32_t domid, xen_dsm_page_op_t *ops,
         return errno == ENOSYS || errno == ENODEV ? 0 : -1;
 
     for ( i = 0; i < nr; i++ )
-        if ( !ops[i].rc && ops[i].state != XEN_DSM_STATE_HOLE )
-            ++*pages;
+        if ( !ops[i].rc && ops[i].state != XEN_DSM_STATE_HOLE &&
+             add_page(areas, ops[i].gfn) )
+            return -1;
 
     return 1;
 }
 
-int xc_core_dsm_nr_pages(xc_interface *xch, uint32_t domid,
-                         const xc_core_memory_map_t *map, unsigned int nr_map,
-                         unsigned long *nr_pages)
+int xc_core_dsm_map(xc_interface *xch, uint32_t domid,
+                    xc_core_memory_map_t **map, unsigned int *nr_map,
+                    unsigned long *nr_pages)
 {
     xen_dsm_page_op_t ops[ASKED];
-    unsigned long pages = 0;
+    struct areas areas = { 0 };
     unsigned int i, nr = 0;
     int rc = 1;
 
-    for ( i = 0; i < nr_map; i++ )
+    for ( i = 0; i < *nr_map; i++ )
     {
-        uint64_t gfn = map[i].addr >> PAGE_SHIFT;
-        uint64_t end = gfn + (map[i].size >> PAGE_SHIFT);
+        uint64_t gfn = (*map)[i].addr >> PAGE_SHIFT;
+        uint64_t end = gfn + ((*map)[i].size >> PAGE_SHIFT);
 
         for ( ; gfn < end && rc > 0; gfn++ )
         {
@@ -55,18 +94,27 @@ int xc_core_dsm_nr_pages(xc_interface *xch, uint32_t domid,
             };
             if ( nr == ASKED )
             {
-                rc = count(xch, domid, ops, nr, &pages);
+                rc = add_pages(xch, domid, ops, nr, &areas);
                 nr = 0;
             }
         }
     }
     if ( nr && rc > 0 )
-        rc = count(xch, domid, ops, nr, &pages);
+        rc = add_pages(xch, domid, ops, nr, &areas);
+
+    if ( rc > 0 && areas.pages )
+    {
+        free(*map);
+        *map = areas.map;
+        *nr_map = areas.nr;
+        *nr_pages = areas.pages;
+
+        return 0;
+    }
 
     if ( rc < 0 )
-        PERROR("Could not count the pages of dom%u", domid);
-    else if ( rc > 0 && pages > *nr_pages )
-        *nr_pages = pages;
+        PERROR("Could not find the pages of dom%u", domid);
+    free(areas.map);
 
     return rc < 0 ? -1 : 0;
 }

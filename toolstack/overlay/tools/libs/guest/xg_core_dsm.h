@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only */
 /*
- * How many pages a core file of a guest with distributed shared memory has.
+ * Which pages a core file of a guest with distributed shared memory has.
  *
  * A core file has a table of its pages, which is made before the pages are
  * written, by the number of frames that the domain has (xg_core.c).  A slice
@@ -8,6 +8,10 @@
  * that other hosts have come here when they are mapped.  So the frames of the
  * domain are fewer than the guest's pages, and the pages at its end would be
  * missing, without a word.
+ *
+ * Memory of other hosts begins above 4 GiB, and each frame below it that has no
+ * page would be tried, one by one, before they come.  So it is asked for all
+ * of them first, many at a time.
  *
  * No locks, no state; blocks as long as its hypercalls take.
  */
@@ -18,24 +22,25 @@
 
 #if defined(__i386__) || defined(__x86_64__)
 /*
- * The pages of the guest, if the domain is a slice of one.
+ * The pages of the guest, if the domain is a slice of one; else nothing changes.
  *
- * @map, @nr_map: where it may have memory
- * @nr_pages: pages of the whole guest, wherever they are; left alone for any
- *            other domain.  Of a slice that lends memory this counts pages of
- *            others, too, which it can't get: the file has zeroes for them,
- *            and no frame number.
+ * @map, @nr_map: where it may have memory; afterwards where it has some, in
+ *                order.  From malloc(), before and after.  A guest decides how
+ *                many areas that is: at most one for each second page.
+ * @nr_pages: pages of the whole guest, wherever they are.  What is in no range
+ *            of the slice is none: shared_info, tables of grants.  Of a slice
+ *            that lends memory these are pages of others, too, which it can't
+ *            get: the file has zeroes for them, and no frame number.
  *
- * 0, or -1 with errno, and a line in the log.
+ * 0, or -1 with errno, and a line in the log; then nothing has changed.
  */
-int xc_core_dsm_nr_pages(xc_interface *xch, uint32_t domid,
-                         const xc_core_memory_map_t *map, unsigned int nr_map,
-                         unsigned long *nr_pages);
+int xc_core_dsm_map(xc_interface *xch, uint32_t domid,
+                    xc_core_memory_map_t **map, unsigned int *nr_map,
+                    unsigned long *nr_pages);
 #else
 static inline int
-xc_core_dsm_nr_pages(xc_interface *xch, uint32_t domid,
-                     const xc_core_memory_map_t *map, unsigned int nr_map,
-                     unsigned long *nr_pages)
+xc_core_dsm_map(xc_interface *xch, uint32_t domid, xc_core_memory_map_t **map,
+                unsigned int *nr_map, unsigned long *nr_pages)
 {
     return 0;
 }
