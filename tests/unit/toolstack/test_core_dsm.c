@@ -24,6 +24,39 @@ static unsigned int calls, largest;
 static uint8_t asked[GFNS];
 static bool wrong;
 
+/* What Xen says of its vNUMA; errno of a call, from which one on. */
+static struct {
+    xen_vmemrange_t ranges[3];
+    unsigned int nr;            /* 0: it has none */
+    int error;
+    unsigned int from, calls;
+} vnuma;
+
+int xc_domain_getvnuma(xc_interface *xch, uint32_t domid, uint32_t *nr_vnodes,
+                       uint32_t *nr_vmemranges, uint32_t *nr_vcpus,
+                       xen_vmemrange_t *vmemrange, unsigned int *vdistance,
+                       unsigned int *vcpu_to_vnode)
+{
+    bool room = *nr_vnodes >= 2 && *nr_vmemranges >= vnuma.nr && *nr_vcpus >= 3;
+
+    wrong |= xch || domid != 7;
+    errno = !vnuma.nr ? EOPNOTSUPP : ENOBUFS;
+    if ( vnuma.error && vnuma.calls++ >= vnuma.from )
+        errno = vnuma.error;
+    else if ( vnuma.nr && room )
+    {
+        memcpy(vmemrange, vnuma.ranges, vnuma.nr * sizeof(*vmemrange));
+        memset(vdistance, 0, 4 * sizeof(*vdistance));
+        memset(vcpu_to_vnode, 0, 3 * sizeof(*vcpu_to_vnode));
+        errno = 0;
+    }
+    *nr_vnodes = 2;
+    *nr_vmemranges = vnuma.nr;
+    *nr_vcpus = 3;
+
+    return errno ? -1 : 0;
+}
+
 int xc_core_arch_gpfn_may_present(struct xc_core_arch_context *context,
                                   unsigned long pfn)
 {
@@ -72,6 +105,7 @@ static void guest(void)
     ranges_end = GFNS;
     fails_with = 0;
     fails_from = calls = largest = 0;
+    memset(&vnuma, 0, sizeof(vnuma));
     memset(asked, 0, sizeof(asked));
     wrong = false;
 }
@@ -135,12 +169,14 @@ static bool is_map_of(const xc_core_memory_map_t *found, unsigned int nr,
     return areas == nr;
 }
 
-static void counts(const char *name, const xc_core_memory_map_t *map,
-                   unsigned int nr_map, unsigned long frames,
-                   unsigned long pages)
+/* Given one area, there is memory in those of a map. */
+static void counts_in(const char *name, const xc_core_memory_map_t *given,
+                      unsigned int nr_given, const xc_core_memory_map_t *map,
+                      unsigned int nr_map, unsigned long frames,
+                      unsigned long pages)
 {
-    xc_core_memory_map_t *found = copy_of(map, nr_map);
-    unsigned int nr_found = nr_map;
+    xc_core_memory_map_t *found = copy_of(given, nr_given);
+    unsigned int nr_found = nr_given;
     unsigned long nr = frames;
     int rc = xc_core_dsm_map(NULL, 7, &found, &nr_found, &nr);
     bool twice = false, right;
@@ -154,6 +190,61 @@ static void counts(const char *name, const xc_core_memory_map_t *map,
     ok_(name, !rc && nr == pages && right && !wrong && !twice &&
               largest <= XEN_DSM_MAX_PAGE_OPS);
     free(found);
+}
+
+static void counts(const char *name, const xc_core_memory_map_t *map,
+                   unsigned int nr_map, unsigned long frames,
+                   unsigned long pages)
+{
+    counts_in(name, map, nr_map, map, nr_map, frames, pages);
+}
+
+/* Where memory is says vNUMA: the highest frame that is mapped is another one. */
+static void test_vnuma(void)
+{
+    const xc_core_memory_map_t memory[] = {
+        { 0, 64ULL << PAGE_SHIFT },
+        { 1000ULL << PAGE_SHIFT, 2000ULL << PAGE_SHIFT },
+        { 4000ULL << PAGE_SHIFT, 0 },
+    };
+    const xc_core_memory_map_t mapped[] = {
+        { 0, 40ULL << PAGE_SHIFT }, { 0, (uint64_t)GFNS << PAGE_SHIFT },
+    };
+    static const int errors[] = { ESRCH, EPERM };
+    static const char *const names[] = {
+        "vNUMA: no domain", "vNUMA: the domain has gone meanwhile",
+        "vNUMA: who asks may not", "vNUMA: who asks may no more",
+    };
+    unsigned int i;
+
+    for ( i = 0; i < 6; i++ )
+    {
+        const xc_core_memory_map_t *given = &mapped[i % 2];
+        xc_core_memory_map_t *was = copy_of(given, 1), *now = was;
+        unsigned int k, nr_now = 1;
+        unsigned long nr = 5;
+
+        guest();
+        vnuma.nr = NR(memory);
+        for ( k = 0; k < vnuma.nr; k++ )
+            vnuma.ranges[k] = (xen_vmemrange_t){
+                .start = memory[k].addr,
+                .end = memory[k].addr + memory[k].size,
+            };
+        if ( i < 2 )
+            counts_in(i ? "less memory than frames" : "more memory than frames",
+                      given, 1, memory, NR(memory), 0,
+                      wanted(0, 64) + wanted(1000, 3000));
+        else
+        {
+            vnuma.error = errors[i / 2 - 1];
+            vnuma.from = i % 2;
+            ok_(names[i - 2],
+                xc_core_dsm_map(NULL, 7, &now, &nr_now, &nr) == -1 &&
+                errno == vnuma.error && nr == 5 && now == was && nr_now == 1);
+        }
+        free(now);
+    }
 }
 
 static void test_counts(void)
@@ -261,6 +352,7 @@ static void test_nothing(void)
 int main(void)
 {
     test_counts();
+    test_vnuma();
     test_errors();
     test_nothing();
 

@@ -12,4 +12,15 @@
 
 typedef struct xc_interface_core xc_interface;
 
+typedef struct vmemrange {
+    uint64_t start, end;
+    unsigned int flags;
+    unsigned int nid;
+} xen_vmemrange_t;
+
+int xc_domain_getvnuma(xc_interface *xch, uint32_t domid, uint32_t *nr_vnodes,
+                       uint32_t *nr_vmemranges, uint32_t *nr_vcpus,
+                       xen_vmemrange_t *vmemrange, unsigned int *vdistance,
+                       unsigned int *vcpu_to_vnode);
+
 #endif

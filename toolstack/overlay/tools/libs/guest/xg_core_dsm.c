@@ -69,19 +69,66 @@ static int add_pages(xc_interface *xch, uint32_t domid, xen_dsm_page_op_t *ops,
     return 1;
 }
 
-int xc_core_dsm_map(xc_interface *xch, uint32_t domid,
-                    xc_core_memory_map_t **map, unsigned int *nr_map,
-                    unsigned long *nr_pages)
+/*
+ * Where the guest can have memory: 1, with areas in *map from malloc(); 0: it is
+ * not known; -1.  What is not mapped here has no place in Xen's own number of
+ * frames, and memory of other hosts is not mapped here until it is used.
+ */
+static int memory_of(xc_interface *xch, uint32_t domid,
+                     xc_core_memory_map_t **map, unsigned int *nr_map)
+{
+    uint32_t nr_vnodes = 0, nr_ranges = 0, nr_vcpus = 0, i;
+    xen_vmemrange_t *ranges;
+    unsigned int *distances, *vnodes;
+    int rc;
+
+    if ( !xc_domain_getvnuma(xch, domid, &nr_vnodes, &nr_ranges, &nr_vcpus,
+                             NULL, NULL, NULL) )
+        return 0;
+    if ( errno != ENOBUFS )
+        return errno == EOPNOTSUPP ? 0 : -1;
+
+    ranges = calloc(nr_ranges, sizeof(*ranges));
+    distances = calloc((size_t)nr_vnodes * nr_vnodes, sizeof(*distances));
+    vnodes = calloc(nr_vcpus, sizeof(*vnodes));
+    *map = calloc(nr_ranges, sizeof(**map));
+    rc = ranges && distances && vnodes && *map ? 1 : -1;
+
+    if ( rc > 0 && xc_domain_getvnuma(xch, domid, &nr_vnodes, &nr_ranges,
+                                      &nr_vcpus, ranges, distances, vnodes) )
+        rc = -1;
+    for ( i = 0; rc > 0 && i < nr_ranges; i++ )
+        (*map)[i] = (xc_core_memory_map_t){
+            .addr = ranges[i].start,
+            .size = ranges[i].end - ranges[i].start,
+        };
+    *nr_map = nr_ranges;
+
+    free(vnodes);
+    free(distances);
+    free(ranges);
+    if ( rc < 0 )
+    {
+        free(*map);
+        *map = NULL;
+    }
+
+    return rc;
+}
+
+/* 1: all pages in these areas are added; 0: no slice; -1. */
+static int find_pages(xc_interface *xch, uint32_t domid,
+                      const xc_core_memory_map_t *map, unsigned int nr_map,
+                      struct areas *areas)
 {
     xen_dsm_page_op_t ops[ASKED];
-    struct areas areas = { 0 };
     unsigned int i, nr = 0;
     int rc = 1;
 
-    for ( i = 0; i < *nr_map; i++ )
+    for ( i = 0; i < nr_map; i++ )
     {
-        uint64_t gfn = (*map)[i].addr >> PAGE_SHIFT;
-        uint64_t end = gfn + ((*map)[i].size >> PAGE_SHIFT);
+        uint64_t gfn = map[i].addr >> PAGE_SHIFT;
+        uint64_t end = gfn + (map[i].size >> PAGE_SHIFT);
 
         for ( ; gfn < end && rc > 0; gfn++ )
         {
@@ -94,13 +141,31 @@ int xc_core_dsm_map(xc_interface *xch, uint32_t domid,
             };
             if ( nr == ASKED )
             {
-                rc = add_pages(xch, domid, ops, nr, &areas);
+                rc = add_pages(xch, domid, ops, nr, areas);
                 nr = 0;
             }
         }
     }
     if ( nr && rc > 0 )
-        rc = add_pages(xch, domid, ops, nr, &areas);
+        rc = add_pages(xch, domid, ops, nr, areas);
+
+    return rc;
+}
+
+int xc_core_dsm_map(xc_interface *xch, uint32_t domid,
+                    xc_core_memory_map_t **map, unsigned int *nr_map,
+                    unsigned long *nr_pages)
+{
+    xc_core_memory_map_t *memory = NULL;
+    struct areas areas = { 0 };
+    unsigned int nr = 0;
+    int rc = memory_of(xch, domid, &memory, &nr);
+
+    if ( rc > 0 )
+        rc = find_pages(xch, domid, memory, nr, &areas);
+    else if ( !rc )
+        rc = find_pages(xch, domid, *map, *nr_map, &areas);
+    free(memory);
 
     if ( rc > 0 && areas.pages )
     {

@@ -9,9 +9,10 @@
  * domain are fewer than the guest's pages, and the pages at its end would be
  * missing, without a word.
  *
- * Memory of other hosts begins above 4 GiB, and each frame below it that has no
- * page would be tried, one by one, before they come.  So it is asked for all
- * of them first, many at a time.
+ * Nor does Xen's highest frame number have pages of other hosts that were not
+ * used here.  And each frame that has no page would be tried, one by one, up to
+ * those above 4 GiB.  So Xen is asked where the guest can have memory (vNUMA),
+ * and which of its frames are pages, many at a time.
  *
  * No locks, no state; blocks as long as its hypercalls take.
  */
@@ -27,8 +28,8 @@
  * @map, @nr_map: where it may have memory; afterwards where it has some, in
  *                order.  From malloc(), before and after.  A guest decides how
  *                many areas that is: at most one for each second page.
- * @nr_pages: pages of the whole guest, wherever they are.  What is in no range
- *            of the slice is none: shared_info, tables of grants.  Of a slice
+ * @nr_pages: pages of the whole guest, wherever they are.  What is no memory of
+ *            the guest's is none: shared_info, tables of grants.  Of a slice
  *            that lends memory these are pages of others, too, which it can't
  *            get: the file has zeroes for them, and no frame number.
  *
