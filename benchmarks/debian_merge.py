@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.debian_program import DISPLAY
-from benchmarks.span_guest import around
 from lab.elastic_guest import LIBGOMP
 from lab.errors import CommandFailedError
 from lab.guest import Guest
+from lab.span_guest import around
 
 PROGRAM = Path("/usr/bin/msgmerge")
 FOLDER = "/tmp/msgmerge"  # in the guest

@@ -33,7 +33,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks import host_programs, membench, remote_swap, round_trips, spanning
+from benchmarks import host_programs, membench, remote_swap, round_trips
 from benchmarks.dsm_faults import (
     Snapshot,
     below_user_space,
@@ -47,6 +47,7 @@ from benchmarks.dsm_faults import (
     speedups,
 )
 from benchmarks.results import Growing, InvalidResult, Metric, from_runs
+from lab import spanning
 from lab.command import checked, run_in
 from lab.description import RackDescription
 from lab.elastic_guest import PROGRAMS
@@ -575,7 +576,7 @@ def switches(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Me
 
 def rdma(rack: Rack, found: Sequence[Metric], amount: Amount) -> Iterator[Metric]:
     """dsm.rtt.rdma and dsm.rdma: round trips and a node over Soft-RoCE."""
-    round_trips.with_rdma(rack)
+    spanning.with_rdma(rack)
     own = []
     for metric in round_trips_of(rack, "rdma", amount):
         own.append(metric)

@@ -24,7 +24,7 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import round_trips, spanning
+from benchmarks import round_trips
 from benchmarks.demo_parts import (
     FAILURES,
     begun,
@@ -41,6 +41,7 @@ from benchmarks.plots import remote_memory_plot
 from benchmarks.results import RESULTS, Metric
 from benchmarks.story import Story
 from benchmarks.timeline import Check, Mark
+from lab import spanning
 from lab.command import checked
 from lab.description import RackDescription
 from lab.elastic_guest import PROGRAMS
@@ -276,7 +277,7 @@ def run(use: str | None, transport: str, console: Console) -> str | None:
     booted = Rack.attach(use) if use else Rack.boot(RackDescription.load("two-hosts"), meter=False)
     with booted as rack:
         if transport == "rdma":
-            round_trips.with_rdma(rack)
+            spanning.with_rdma(rack)
         with spanning.spanning(rack, SHAPE, transport) as there:
             story.tell("a guest runs on the first host, dsmd on both")
             demo = DsmDemo(there, transport, story)

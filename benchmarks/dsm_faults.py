@@ -24,8 +24,8 @@ from typing import Any
 
 from benchmarks import membench
 from benchmarks.results import Metric, from_runs
-from benchmarks.spanning import Spanning
 from lab.errors import Malformed
+from lab.spanning import Spanning
 
 # Who polls sleeps for less than this share of the messages, or the figure says so.
 SLEEPS = 0.1

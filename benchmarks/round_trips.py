@@ -13,10 +13,10 @@ import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks import papers
 from benchmarks.host_programs import FOLDER, events, running
 from benchmarks.membench import QUANTILES, number, quantiles
 from benchmarks.results import Metric
+from lab import papers
 from lab.command import checked, run_in
 from lab.errors import LabError, Malformed
 from lab.patience import scaled
@@ -61,12 +61,6 @@ def parse(text: str, transport: str, waiting: str) -> RoundTrips:
 def prepare(folder: Path) -> None:
     """Certificates of both hosts, beside the programs."""
     papers.make(folder, NAMES)
-
-
-def with_rdma(rack: Rack) -> None:
-    """A Soft-RoCE device on each host's card of the network; not a second one. Raises CommandFailedError."""
-    for host in rack.hosts:
-        host.run("rdma link show rxe0/1 || rdma link add rxe0 type rxe netdev eth1", check=True)
 
 
 def addresses(rack: Rack) -> tuple[str, str]:

@@ -33,13 +33,22 @@ from typing import Any
 
 from benchmarks import span_figures
 from benchmarks.dsm import SWITCHES, show
-from benchmarks.far_guest import GUEST, far_guest, kill_dsmd_host, left_nothing, said, slices, status
 from benchmarks.membench import parse
 from benchmarks.program_output import parse_timed
 from benchmarks.results import RESULTS, set_aside, write
 from benchmarks.span_counts import AWAY, HOME, Counts, HostCounts, host_counts, line_of
 from benchmarks.span_figures import KV_SETTINGS, OWNERS, CallsRun, KernelRun, KvRun, Operation, OwnershipRun, Seen
-from benchmarks.span_guest import (
+from benchmarks.span_output import parse_calls, parse_kv
+from lab.command import checked, run_in
+from lab.complaints import complaints
+from lab.description import RackDescription
+from lab.elastic_guest import PROGRAMS
+from lab.errors import CommandFailedError, LabError, Malformed
+from lab.far_guest import GUEST, far_guest, kill_dsmd_host, left_nothing, said, slices, status
+from lab.guest import Guest
+from lab.host import Host
+from lab.rack import Rack
+from lab.span_guest import (
     BOOT,
     PATIENCE,
     WAIT,
@@ -50,16 +59,7 @@ from benchmarks.span_guest import (
     measured,
     slow_hosts,
 )
-from benchmarks.span_output import parse_calls, parse_kv
-from benchmarks.spanning import STATS
-from lab.command import checked, run_in
-from lab.complaints import complaints
-from lab.description import RackDescription
-from lab.elastic_guest import PROGRAMS
-from lab.errors import CommandFailedError, LabError, Malformed
-from lab.guest import Guest
-from lab.host import Host
-from lab.rack import Rack
+from lab.spanning import STATS
 
 VNODE = 1
 PARTS = ("kernels", "kv", "ownership", "calls")

@@ -4,7 +4,7 @@
 Two hosts of the lab, with a dsmd-host each, and a guest that is at home on the first. stream_check, an unmodified OpenMP
 program that checks its own result, goes from threads on one host to threads on two, and back. What is seen meanwhile is judged
 by span_timeline.verdict() and written to build/results/demo-span.json and demo-span.html. The guest's clock is slower than the
-hosts' (benchmarks/span_guest.py): each time that is shown says whose it is.
+hosts' (lab/span_guest.py): each time that is shown says whose it is.
 
 Usage: python3 -m benchmarks.span_demo [--cpus=N] [--mib=N] [--rack=NAME | --use=NAME]
 Exit status: 0 DEMO PASS, 1 DEMO FAIL, 130 interrupted.
@@ -24,23 +24,9 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.demo_parts import FAILURES, judged, looking, outcome, published
-from benchmarks.far_guest import GUEST, far_guest, kill_dsmd_host, left_nothing, said, slices, status
 from benchmarks.program_output import StreamRun, parse_stream
 from benchmarks.reference import reference_run
 from benchmarks.results import RESULTS
-from benchmarks.span_guest import (
-    BOOT,
-    PATIENCE,
-    STREAM,
-    WAIT,
-    SlowSite,
-    SpanShape,
-    keep_work_at_home,
-    measured,
-    slow_hosts,
-    start_stream,
-    stream_command,
-)
 from benchmarks.span_page import demo_page, slowness
 from benchmarks.span_timeline import (
     AWAY,
@@ -61,11 +47,25 @@ from lab.command import checked, run_in
 from lab.complaints import complaints
 from lab.description import RackDescription
 from lab.errors import CommandFailedError
+from lab.far_guest import GUEST, far_guest, kill_dsmd_host, left_nothing, said, slices, status
 from lab.guest import Guest
 from lab.guestview import parse_numactl
 from lab.patience import wait_for
 from lab.pipeline.paths import ARTIFACTS
 from lab.rack import Rack
+from lab.span_guest import (
+    BOOT,
+    PATIENCE,
+    STREAM,
+    WAIT,
+    SlowSite,
+    SpanShape,
+    keep_work_at_home,
+    measured,
+    slow_hosts,
+    start_stream,
+    stream_command,
+)
 
 VNODE = 1
 MIB = 2

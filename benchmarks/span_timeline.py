@@ -16,10 +16,10 @@ from typing import Any
 from benchmarks.demo_parts import per_second
 from benchmarks.program_output import StreamRun, parse_stream
 from benchmarks.results import Metric
-from benchmarks.span_guest import cpus_of_threads, where_question
 from benchmarks.timeline import Check, Mark, right_result
 from lab.errors import LabError, Malformed
 from lab.guestview import GuestNode, parse_numa_maps
+from lab.span_guest import cpus_of_threads, where_question
 
 WINDOWS = {
     "before": "at home, before the attach",

@@ -15,14 +15,14 @@ import re
 import time
 from collections.abc import Callable, Iterator
 
-from benchmarks.far_guest import DsmSite, Shape, far_guest, kill_dsmd_host, said, slices, start_dsmd_host, state, status
-from benchmarks.spanning import SOCKETS
 from lab.command import checked, run_in, write_file
 from lab.elastic_guest import PROGRAMS
+from lab.far_guest import DsmSite, Shape, far_guest, kill_dsmd_host, said, slices, start_dsmd_host, state, status
 from lab.guest import Guest
 from lab.host import Host
 from lab.network import Cable
 from lab.patience import scaled, wait_for
+from lab.spanning import SOCKETS
 from tests.e2e.far_guest import ASKED_MOST
 
 # The pool is a sixteenth of the node, 8 MiB, and 2 MiB of it are for the node's own page structures: it is always full.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What tests of guests with `host=` share: hosts that can run one (benchmarks/far_guest.py), whose consoles are watched."""
+"""What tests of guests with `host=` share: hosts that can run one (lab/far_guest.py), whose consoles are watched."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from benchmarks.far_guest import LOG, DsmSite, made_ready
 from lab.command import run_in
 from lab.description import RackDescription
+from lab.far_guest import LOG, DsmSite, made_ready
 from lab.pytest_plugin import show_consoles_of
 from lab.rack import Rack
 

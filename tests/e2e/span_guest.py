@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What tests of guests with CPUs on other hosts share (benchmarks/span_guest.py has the rest): their nodes' way in and out."""
+"""What tests of guests with CPUs on other hosts share (lab/span_guest.py has the rest): their nodes' way in and out."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.far_guest import DsmSite, said, slices
-from benchmarks.span_guest import PATIENCE, WAIT, SlowSite, SpanShape, numbers, slow_hosts
 from lab.command import Done, checked, run_in
 from lab.description import RackDescription
+from lab.far_guest import DsmSite, said, slices
 from lab.guest import Guest
 from lab.pytest_plugin import show_consoles_of
 from lab.rack import Rack
+from lab.span_guest import PATIENCE, WAIT, SlowSite, SpanShape, numbers, slow_hosts
 from tests.e2e.far_guest import show_logs
 
 

@@ -15,15 +15,15 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.far_guest import introduce, slices
-from benchmarks.span_guest import CLOCK_ERROR_US, LEASE_US
-from benchmarks.spanning import CONFIGURATION, SOCKETS
 from lab.command import checked, run_in, write_file
 from lab.description import RackDescription
+from lab.far_guest import introduce, slices
 from lab.host import Host
 from lab.patience import scaled, wait_for
 from lab.pytest_plugin import show_consoles_of
 from lab.rack import Rack
+from lab.span_guest import CLOCK_ERROR_US, LEASE_US
+from lab.spanning import CONFIGURATION, SOCKETS
 from lab.ssh import Background
 from tests.e2e import test_dsm_linux_vcpu as linux
 

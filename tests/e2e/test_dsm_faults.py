@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from benchmarks.far_guest import DsmSite, far_guest, left_nothing, said, status
 from lab.command import checked, run_in, write_file
+from lab.far_guest import DsmSite, far_guest, left_nothing, said, status
 from lab.guest import Guest
 from lab.patience import scaled, wait_for
 from tests.e2e.dsm_hosts import Memcheck, free_pages

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.far_guest import DsmSite, Shape, far_guest, left_nothing, said, slices
 from lab.command import checked, run_in, write_file
 from lab.complaints import complaints
+from lab.far_guest import DsmSite, Shape, far_guest, left_nothing, said, slices
 from lab.guest import Guest
 from lab.patience import scaled
 from tests.e2e.conftest import rounds, soak

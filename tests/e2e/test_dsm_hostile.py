@@ -18,14 +18,14 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.far_guest import DsmSite, far_guest, left_nothing, said, state, status
-from benchmarks.spanning import SOCKETS
 from lab.command import checked, run_in, write_file
 from lab.elastic_guest import PROGRAMS
+from lab.far_guest import DsmSite, far_guest, left_nothing, said, state, status
 from lab.guest import Guest
 from lab.host import Host
 from lab.patience import wait_for
 from lab.pipeline.paths import REPO
+from lab.spanning import SOCKETS
 from tests.e2e.dsm_hosts import free_pages
 from tests.e2e.far_faults import CHECKED_MIB, DEADLINE, LIMITS, SHAPE, faults, is_clean, is_well, plain_guest
 from tests.e2e.far_guest import ASKED_MOST, dsm_site

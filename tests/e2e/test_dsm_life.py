@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.far_guest import LOG, DsmSite, far_guest, left_nothing, said, slices, status
 from lab.command import checked, run_in
 from lab.complaints import complaints
+from lab.far_guest import LOG, DsmSite, far_guest, left_nothing, said, slices, status
 from lab.guest import Guest
 from lab.patience import scaled, wait_for
 from tests.e2e.dsm_hosts import Memcheck, free_pages

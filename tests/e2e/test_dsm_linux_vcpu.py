@@ -20,11 +20,11 @@ import pytest
 
 from benchmarks import litmus
 from benchmarks.results import Metric, write
-from benchmarks.span_guest import HZ, LEASE_US
 from lab.command import Run, checked
 from lab.complaints import complaints
 from lab.images.tree import Tree
 from lab.patience import wait_for
+from lab.span_guest import HZ, LEASE_US
 from tests.e2e.conftest import Stable
 from tests.e2e.dsm_program import DsmProgram, below
 

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.far_guest import DsmSite, Shape, far_guest, left_nothing, said, status
 from lab.command import checked, run_in
 from lab.complaints import complaints
 from lab.elastic_guest import PROGRAMS
+from lab.far_guest import DsmSite, Shape, far_guest, left_nothing, said, status
 from lab.guest import Guest
 from lab.patience import wait_for
 from lab.pipeline.paths import ARTIFACTS

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.far_guest import DsmSite, far_guest, left_nothing, said, slices, status
-from benchmarks.spanning import CONFIGURATION
 from lab.command import checked, run_in, write_file
 from lab.complaints import complaints
+from lab.far_guest import DsmSite, far_guest, left_nothing, said, slices, status
 from lab.guest import Guest
 from lab.host import Host
+from lab.spanning import CONFIGURATION
 from tests.e2e.dsm_hosts import Memcheck
 from tests.e2e.far_faults import (
     CABLE_REPAIRED,

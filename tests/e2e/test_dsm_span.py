@@ -13,12 +13,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.far_guest import far_guest, left_nothing
-from benchmarks.span_guest import BOOT, PATIENCE, SlowSite, SpanShape, keep_work_at_home, measured
 from lab.command import checked, run_in, write_file
 from lab.complaints import complaints
+from lab.far_guest import far_guest, left_nothing
 from lab.guest import Guest
 from lab.patience import scaled, wait_for
+from lab.span_guest import BOOT, PATIENCE, SlowSite, SpanShape, keep_work_at_home, measured
 from tests.e2e.span_guest import attach, detach, slow_site
 
 pytestmark = pytest.mark.fresh

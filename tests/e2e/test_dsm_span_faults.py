@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from benchmarks.far_guest import DsmSite, far_guest, left_nothing, slices
-from benchmarks.span_guest import BOOT, LIMITS, PATIENCE, SLOW_DSMD, SlowSite, keep_work_at_home, measured
 from lab.command import checked, run_in
 from lab.complaints import complaints
+from lab.far_guest import DsmSite, far_guest, left_nothing, slices
 from lab.guest import Guest
 from lab.host import Host
 from lab.patience import wait_for
+from lab.span_guest import BOOT, LIMITS, PATIENCE, SLOW_DSMD, SlowSite, keep_work_at_home, measured
 from tests.e2e.dsm_hosts import Memcheck, free_pages
 from tests.e2e.far_faults import (
     CUT,

@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
-from benchmarks.far_guest import far_guest, left_nothing, said, state
-from benchmarks.span_guest import BOOT, LIMITS, PATIENCE, SlowSite, SpanShape, keep_work_at_home, measured
 from lab.command import checked, run_in
 from lab.complaints import complaints
+from lab.far_guest import far_guest, left_nothing, said, state
 from lab.guest import Guest
 from lab.host import Host
 from lab.patience import wait_for
+from lab.span_guest import BOOT, LIMITS, PATIENCE, SlowSite, SpanShape, keep_work_at_home, measured
 from tests.e2e.span_guest import attach, detach, slow_site
 from tests.e2e.test_dsm_span import SUM
 

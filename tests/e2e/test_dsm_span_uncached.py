@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks.far_guest import far_guest, left_nothing, said
-from benchmarks.span_guest import BOOT, PATIENCE, SlowSite, SpanShape, measured
 from lab.command import checked, run_in
 from lab.complaints import complaints
+from lab.far_guest import far_guest, left_nothing, said
 from lab.host import Host
+from lab.span_guest import BOOT, PATIENCE, SlowSite, SpanShape, measured
 from tests.e2e.netback import RINGS, page_waits
 from tests.e2e.span_guest import attach, detach, slow_site
 

@@ -16,11 +16,18 @@ from pathlib import Path
 import pytest
 
 from benchmarks import debian_merge, debian_program, litmus, torture
-from benchmarks.far_guest import DsmSite, far_guest, left_nothing, said, state
 from benchmarks.program_output import StreamRun, parse_stream
 from benchmarks.reference import reference_run
 from benchmarks.results import write
-from benchmarks.span_guest import (
+from benchmarks.ticks import Moment, faults_of, per_period, per_tick, ticks_of, uptime_of
+from lab.command import Done, checked, run_in, write_file
+from lab.complaints import complaints
+from lab.elastic_guest import PROGRAMS
+from lab.far_guest import DsmSite, far_guest, left_nothing, said, state
+from lab.guest import Guest
+from lab.patience import wait_for
+from lab.pipeline.paths import ARTIFACTS
+from lab.span_guest import (
     BOOT,
     HZ,
     PATIENCE,
@@ -34,13 +41,6 @@ from benchmarks.span_guest import (
     start_stream,
     where_question,
 )
-from benchmarks.ticks import Moment, faults_of, per_period, per_tick, ticks_of, uptime_of
-from lab.command import Done, checked, run_in, write_file
-from lab.complaints import complaints
-from lab.elastic_guest import PROGRAMS
-from lab.guest import Guest
-from lab.patience import wait_for
-from lab.pipeline.paths import ARTIFACTS
 from tests.e2e.conftest import soak
 from tests.e2e.span_guest import attach, detach, slow_site
 

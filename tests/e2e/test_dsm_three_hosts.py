@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.far_guest import DsmSite, Shape, far_guest, left_nothing, said, slices, state, status
 from lab.command import checked, run_in
 from lab.complaints import complaints
+from lab.far_guest import DsmSite, Shape, far_guest, left_nothing, said, slices, state, status
 from lab.guest import Guest
 from lab.host import Host
 from lab.patience import scaled, wait_for

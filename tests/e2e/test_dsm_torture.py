@@ -17,8 +17,6 @@ import pytest
 
 from benchmarks import torture
 from benchmarks.results import write
-from benchmarks.span_guest import HZ
-from benchmarks.spanning import STATS
 from benchmarks.ticks import Moment, faults_of, per_tick
 from lab.command import Run, checked
 from lab.complaints import complaints
@@ -26,6 +24,8 @@ from lab.host import Host
 from lab.images.tree import Tree
 from lab.patience import wait_for
 from lab.pipeline.paths import ARTIFACTS
+from lab.span_guest import HZ
+from lab.spanning import STATS
 from tests.e2e import test_dsm_linux_vcpu as linux
 from tests.e2e.conftest import Stable
 from tests.e2e.dsm_program import DsmProgram

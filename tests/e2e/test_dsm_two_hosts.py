@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.far_guest import slices
-from benchmarks.spanning import NAME, Shape, Spanning, spanning
 from lab.command import checked, run_in
 from lab.complaints import complaints
 from lab.description import RackDescription
+from lab.far_guest import slices
 from lab.pytest_plugin import show_consoles_of
 from lab.rack import Rack
+from lab.spanning import NAME, Shape, Spanning, spanning
 from tests.e2e.dsm_hosts import Memcheck, free_pages, listed_mib
 from tests.e2e.dsm_program import lasts
 

@@ -14,10 +14,10 @@ from rich.console import Console
 
 from benchmarks import span_demo
 from benchmarks.program_output import Iteration, StreamRun
-from benchmarks.span_guest import STREAM, SlowSite, SpanShape
 from benchmarks.story import Story
 from lab.command import Done
 from lab.guest import Guest
+from lab.span_guest import STREAM, SlowSite, SpanShape
 
 SLOW, MIB = 14, 2
 PID = 321

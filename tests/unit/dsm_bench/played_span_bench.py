@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Callable
 
 from benchmarks.span import SpanBench
-from benchmarks.span_guest import SpanShape
 from lab.command import Done
+from lab.span_guest import SpanShape
 from tests.unit.dsm_bench.played_span import SLOW, Change, World, as_it_is
 
 # What one run of a program costs each host while there are two: faults, messages sent, of 100 bytes each; a fault takes 5 ms.

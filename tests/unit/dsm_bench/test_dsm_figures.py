@@ -23,9 +23,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks import dsm, dsm_faults, host_programs, membench, remote_swap, results, round_trips, spanning
+from benchmarks import dsm, dsm_faults, host_programs, membench, remote_swap, results, round_trips
 from benchmarks.report import FAULT_PHASES, report_page
 from benchmarks.results import Metric, Result, encode, problems
+from lab import spanning
 from lab.command import Done
 from lab.elastic_guest import PROGRAMS
 from lab.errors import CommandFailedError, Malformed
@@ -928,7 +929,7 @@ TRIPS = [
 def test_each_fault_is_compared_with_what_waits_as_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """`node` sleeps, and polling polls; over Soft-RoCE it is that of Soft-RoCE."""
     played = Played(monkeypatch)
-    monkeypatch.setattr(round_trips, "with_rdma", lambda _: None)
+    monkeypatch.setattr(spanning, "with_rdma", lambda _: None)
     monkeypatch.setattr(dsm, "round_trips_of", lambda *_: iter(TRIPS[2:]))
     found = {metric.metric: metric for metric in dsm.node(None, TRIPS, dsm.Amount())}  # type: ignore[arg-type]
     beside = found["dsm.fault.ratio_to_rtt"].baseline

@@ -21,11 +21,11 @@ from benchmarks.results import Metric, encode, problems, read
 from benchmarks.span import KERNELS, PARTS, Publisher, xl_phases
 from benchmarks.span_counts import Counts, HostCounts, host_counts, line_of
 from benchmarks.span_figures import KV_SETTINGS, LIMITS, OWNERS, CallsRun, Seen, metrics, quantile, ratio
-from benchmarks.span_guest import SpanShape
 from benchmarks.span_output import parse_calls, parse_kv
 from lab.command import Done
 from lab.errors import LabError, Malformed
 from lab.rack import Rack
+from lab.span_guest import SpanShape
 from tests.unit.dsm_bench.played_span import SLOW, Change, instead
 from tests.unit.dsm_bench.played_span_bench import (
     BYTES,

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks.far_guest import Shape, with_limits
-from benchmarks.span_guest import LIMITS, SpanShape, cpus_of_threads, slow_for, slow_hosts, stream_command
-from benchmarks.spanning import CONFIGURATION
 from lab.command import Done
 from lab.errors import LabError, Malformed
+from lab.far_guest import Shape, with_limits
+from lab.span_guest import LIMITS, SpanShape, cpus_of_threads, slow_for, slow_hosts, stream_command
+from lab.spanning import CONFIGURATION
 from tests.e2e.far_faults import PLAIN
 
 PING = """20 packets transmitted, 20 received, 0% packet loss, time 4414ms

@@ -260,7 +260,7 @@ def test_pages_that_bounce(site: Site) -> None:
 
 
 def test_a_node_that_was_there_from_the_start_leaves(site: Site) -> None:
-    """As benchmarks.spanning describes it: no "vnode", no "attached". At the other host it is home."""
+    """As lab.spanning describes it: no "vnode", no "attached". At the other host it is home."""
     site.description["ranges"].append({"first": 1024, "frames": 32, "host": "alpha", "vnode": 7})
     site.description["ranges"] += [{"first": first, "frames": 32, "host": "beta", "vnode": 8} for first in (2048, 4096)]
     alpha, beta = site.start(instructions=0)

@@ -13,10 +13,10 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.far_guest import GUEST, DsmSite, Shape, made_ready
 from lab.command import checked, run_in, write_file
 from lab.elastic_guest import LIBGOMP, PROGRAMS
 from lab.errors import LabError, Malformed
+from lab.far_guest import GUEST, DsmSite, Shape, made_ready
 from lab.guest import Guest
 from lab.guestview import parse_list
 from lab.rack import Rack

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import papers
+from lab import papers
 from lab.command import checked, run_in, write_file
 from lab.errors import CommandFailedError, LabError, Malformed
 from lab.guest import Guest
@@ -82,6 +82,12 @@ on_crash = "preserve"
                 {"first": start, "frames": self.node_mib * FRAMES_A_MIB, "host": other, "vnode": 1},
             ],
         }
+
+
+def with_rdma(rack: Rack) -> None:
+    """A Soft-RoCE device on each host's card of the network; not a second one. Raises CommandFailedError."""
+    for host in rack.hosts:
+        host.run("rdma link show rxe0/1 || rdma link add rxe0 type rxe netdev eth1", check=True)
 
 
 def dsm_toml(own: int, hosts: Sequence[str], addresses: Sequence[str], transport: str) -> str:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Guests with nodes of other hosts, by xl alone: hosts that know each other, such a guest, and what is left of it.
 
-dsmd-host(8) runs on all hosts, and nobody starts a dsmd by hand, as benchmarks/spanning.py does.
+dsmd-host(8) runs on all hosts, and nobody starts a dsmd by hand, as lab/spanning.py does.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import papers
-from benchmarks.round_trips import with_rdma
-from benchmarks.spanning import CONFIGURATION, FOLDER, NAMES, SOCKETS, dsm_toml
+from lab import papers
 from lab.command import checked, run_in, write_file
 from lab.errors import LabError, Malformed
 from lab.guest import Guest
 from lab.host import Host
 from lab.patience import scaled, wait_for
 from lab.rack import Rack
+from lab.spanning import CONFIGURATION, FOLDER, NAMES, SOCKETS, dsm_toml, with_rdma
 
 GUEST = "far"
 LOG = "/var/log/dsmd-host.log"
