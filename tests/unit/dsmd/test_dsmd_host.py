@@ -1264,7 +1264,7 @@ def test_words_too_many(program: int) -> None:
 @pytest.mark.parametrize("name", ["dsmd", "dsmd-host", "dsmctl"])
 def test_versions(name: str) -> None:
     """Of the project, and those that decide whether two hosts understand each other."""
-    path = {"dsmd": lambda: programs()[0], "dsmd-host": host_program, "dsmctl": lambda: programs()[1]}[name]()
+    path = host_program() if name == "dsmd-host" else programs()[name == "dsmctl"]
     wire = (parts.DSM / "core" / "wire.h").read_text(encoding="utf-8")
     lowest, highest = (re.findall(rf"#define DSM_WIRE_{end}\s+(\d+)", wire)[0] for end in ("LOWEST", "HIGHEST"))
     for word in ("--version", "-V"):
