@@ -1164,6 +1164,11 @@ static void refuse(const char *what, unsigned int want)
              want, xc_dsm_refusal(want));
 }
 
+/*
+ * What this hypervisor can't have is not among them: nested virtualisation (its
+ * processors lack what Xen wants for it), altp2m (Intel), devices (no IOMMU),
+ * sharing (CONFIG_MEM_SHARING).  tests/unit/xen has each.
+ */
 static void refused_domains(void)
 {
     static const struct { unsigned int slice, of; } slices[] = {
@@ -1173,8 +1178,13 @@ static void refused_domains(void)
     const uint32_t hvm = XEN_DOMCTL_CDF_hvm | XEN_DOMCTL_CDF_hap;
     unsigned int refused, i;
     evtchn_port_t ring_port;
+    void *monitor;
 
     destroy();
+
+    /* Whose memory this program is in: not even looked at. */
+    domid = 0;
+    expect("the control domain itself", enable(&refused), EPERM);
 
     create_as(0, 1);
     refuse("a PV domain", XEN_DSM_REFUSED_NOT_HAP);
@@ -1208,6 +1218,18 @@ static void refused_domains(void)
            0);
     expect("pager", xc_mem_paging_enable(xch, domid, &ring_port), 0);
     refuse("a pager", XEN_DSM_REFUSED_PAGING);
+    destroy();
+
+    create();
+    expect("populated", populate(GFN, 0, 0), 0);
+    expect("ring", xc_hvm_param_set(xch, domid, HVM_PARAM_MONITOR_RING_PFN,
+                                    GFN), 0);
+    monitor = xc_monitor_enable(xch, domid, &ring_port);
+    if ( !monitor )
+        fail("a monitor: %s", strerror(errno));
+    refuse("a monitor", XEN_DSM_REFUSED_MONITOR);
+    if ( monitor )
+        munmap(monitor, XC_PAGE_SIZE);
     destroy();
 
     create();
