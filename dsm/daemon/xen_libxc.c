@@ -485,7 +485,10 @@ static bool has_ended(struct dsm_xen *xen)
 
 	if (xc_domain_getinfo_single(of(xen)->xch, of(xen)->domid, &info))
 		return errno == ESRCH;
-	return info.flags & XEN_DOMINF_dying;
+	if (info.flags & XEN_DOMINF_dying)
+		return true;
+	/* Xen says so when all of it is gone; until then what concerns its pages is -EINVAL. */
+	return xc_dsm_page(of(xen)->xch, of(xen)->domid, NULL, 0) && errno == EINVAL;
 }
 
 static int crash(struct dsm_xen *xen)

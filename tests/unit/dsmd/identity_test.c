@@ -135,6 +135,8 @@ static void as_client(const void *argument)
 		CHECK(host.end[0].reason == c->reason, "'%s', %s",
 		      dsm_end_name(host.end[0].reason), host.end[0].text);
 		CHECK(!host.ups && !s.got, "%u bytes for a stranger", s.got);
+		/* TLS has refused it, before anybody had to look who it is. */
+		CHECK(!strstr(host.end[0].text, "nobody is proved"), "%s", host.end[0].text);
 		check_text(host.end[0].text);
 	}
 	host_stop(&host);

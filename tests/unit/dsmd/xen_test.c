@@ -1175,6 +1175,13 @@ static void operations(const void *argument)
 	CHECK(!opened->calls->has_ended(opened), "it is there");
 	xen.flags = XEN_DOMINF_dying;
 	CHECK(opened->calls->has_ended(opened) && !opened->calls->is_paused(opened), "it is being destroyed");
+	xen.flags = 0;
+	xen.fail_at = "page";
+	xen.fail_errno = EINVAL;
+	CHECK(opened->calls->has_ended(opened), "that goes on, and Xen's flag is not set yet");
+	xen.fail_errno = ENODEV;
+	CHECK(!opened->calls->has_ended(opened), "it has no DSM");
+	xen.fail_at = NULL;
 	xen.flags = XEN_DOMINF_paused;
 	CHECK(!opened->calls->has_ended(opened) && opened->calls->is_paused(opened), "it is paused");
 	xen.flags = 0;

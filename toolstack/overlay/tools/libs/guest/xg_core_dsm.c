@@ -70,9 +70,9 @@ static int add_pages(xc_interface *xch, uint32_t domid, xen_dsm_page_op_t *ops,
 }
 
 /*
- * Where the guest can have memory: 1, with areas in *map from malloc(); 0: it is
- * not known; -1.  What is not mapped here has no place in Xen's own number of
- * frames, and memory of other hosts is not mapped here until it is used.
+ * Where the guest can have memory: 1, with areas in *map from malloc(); 0: it
+ * is not known; -1.  What is not mapped here has no place in Xen's own number
+ * of frames, and memory of other hosts is not mapped here until it is used.
  */
 static int memory_of(xc_interface *xch, uint32_t domid,
                      xc_core_memory_map_t **map, unsigned int *nr_map)

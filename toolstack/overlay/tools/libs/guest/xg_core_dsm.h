@@ -23,7 +23,8 @@
 
 #if defined(__i386__) || defined(__x86_64__)
 /*
- * The pages of the guest, if the domain is a slice of one; else nothing changes.
+ * The pages of the guest, if the domain is a slice of one; else it changes
+ * nothing.
  *
  * @map, @nr_map: where it may have memory; afterwards where it has some, in
  *                order.  From malloc(), before and after.  A guest decides how
