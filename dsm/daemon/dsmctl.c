@@ -693,6 +693,9 @@ static void say_notes(struct json_object *host)
 	for (i = 0; i < sizeof(soon) / sizeof(soon[0]); i++)
 		if (get(host, soon[i]))
 			printf("%s: %s\n", words(host, "host"), words(host, soon[i]));
+	if (get(host, "xen_differs"))
+		printf("%s: its Xen differs: %s; no guest can have memory of both\n", words(host, "host"),
+		       words(host, "xen_differs"));
 	say_file(host);
 }
 
@@ -716,7 +719,7 @@ static void say_hosts(struct json_object *list)
 		say_notes(json_object_array_get_idx(list, i));
 }
 
-/* Return: is every host there, with our dsm.toml? */
+/* Return: is every host there, with our Xen and our dsm.toml? */
 static bool are_up(struct json_object *list)
 {
 	const char *state;
@@ -725,7 +728,8 @@ static bool are_up(struct json_object *list)
 	for (i = 0; i < json_object_array_length(list); i++) {
 		state = words(json_object_array_get_idx(list, i), "state");
 		if ((strcmp(state, "up") && strcmp(state, "here")) ||
-		    !get(json_object_array_get_idx(list, i), "xen"))
+		    !get(json_object_array_get_idx(list, i), "xen") ||
+		    get(json_object_array_get_idx(list, i), "xen_differs"))
 			return false;
 		if (!is_file_good(json_object_array_get_idx(list, i)))
 			return false;

@@ -124,7 +124,7 @@ static bool read_names(struct json_object *one, struct row *row)
 
 	if (!json_object_object_get_ex(one, "certificate_names", &names) ||
 	    !json_object_is_type(names, json_type_array) ||
-	    json_object_array_length(names) > DSM_TRANSPORT_NAMES)
+	    !json_object_array_length(names) || json_object_array_length(names) > DSM_TRANSPORT_NAMES)
 		return false;
 	row->nr_names = (unsigned int)json_object_array_length(names);
 	for (k = 0; k < row->nr_names; k++)
@@ -151,6 +151,19 @@ static bool read_row(struct json_object *one, struct row *row)
 	return read_address(address, row->address) && read_names(one, row);
 }
 
+/* Names of hosts, and their numbers. */
+static bool is_each_once(const struct file *file)
+{
+	unsigned int i, k;
+
+	for (i = 0; i < file->nr; i++)
+		for (k = 0; k < i; k++)
+			if (!strcmp(file->row[i].name, file->row[k].name) ||
+			    file->row[i].number == file->row[k].number)
+				return false;
+	return true;
+}
+
 /* Return: is it what a file can say? */
 static bool read_theirs(struct json_object *said, struct file *file)
 {
@@ -165,14 +178,14 @@ static bool read_theirs(struct json_object *said, struct file *file)
 	if (!transport || (strcmp(transport, "tcp") && strcmp(transport, "rdma")) ||
 	    !json_object_object_get_ex(said, "hosts", &hosts) ||
 	    !json_object_is_type(hosts, json_type_array) ||
-	    json_object_array_length(hosts) > DSM_MAX_HOSTS)
+	    json_object_array_length(hosts) < 2 || json_object_array_length(hosts) > DSM_MAX_HOSTS)
 		return false;
 	strcpy(file->transport, transport);
 	file->nr = (unsigned int)json_object_array_length(hosts);
 	for (i = 0; i < file->nr; i++)
 		if (!read_row(json_object_array_get_idx(hosts, i), &file->row[i]))
 			return false;
-	return true;
+	return is_each_once(file);
 }
 
 /* ---- Both ---- */
@@ -226,27 +239,36 @@ static const struct row *find_row(const struct file *file, const char *name)
 	return NULL;
 }
 
-static bool has_names(const struct row *row, const struct row *names)
+static bool has_name(const struct row *row, const char *name)
 {
-	unsigned int i, k;
-
-	for (i = 0; i < names->nr_names; i++) {
-		for (k = 0; k < row->nr_names && strcasecmp(row->names[k], names->names[i]); k++)
-			;
-		if (k == row->nr_names)
-			return false;
-	}
-	return true;
-}
-
-static void join(const struct row *row, char text[2 * COMPARE_TEXT])
-{
-	size_t at = 0;
 	unsigned int k;
 
+	for (k = 0; k < row->nr_names && strcasecmp(row->names[k], name); k++)
+		;
+	return k < row->nr_names;
+}
+
+static bool has_names(const struct row *row, const struct row *names)
+{
+	unsigned int i;
+
+	for (i = 0; i < names->nr_names && has_name(row, names->names[i]); i++)
+		;
+	return i == names->nr_names;
+}
+
+/* First those that the other one has not: the text may be cut. */
+static void join(const struct row *row, const struct row *other, char text[2 * COMPARE_TEXT])
+{
+	size_t at = 0;
+	unsigned int k, both;
+
 	text[0] = 0;
-	for (k = 0; k < row->nr_names && at < 2 * COMPARE_TEXT; k++)
-		at += (size_t)snprintf(text + at, 2 * COMPARE_TEXT - at, "%s%s", k ? " " : "", row->names[k]);
+	for (both = 0; both < 2; both++)
+		for (k = 0; k < row->nr_names && at < 2 * COMPARE_TEXT; k++)
+			if (has_name(other, row->names[k]) == both)
+				at += (size_t)snprintf(text + at, 2 * COMPARE_TEXT - at, "%s%s", at ? " " : "",
+						       row->names[k]);
 }
 
 static void compare_rows(struct differences *differences, const struct row *here, const struct row *there)
@@ -260,8 +282,8 @@ static void compare_rows(struct differences *differences, const struct row *here
 	if (here->port != there->port)
 		add_numbers(differences, here->name, "port", here->port, there->port);
 	if (!has_names(here, there) || !has_names(there, here)) {
-		join(here, text[0]);
-		join(there, text[1]);
+		join(here, there, text[0]);
+		join(there, here, text[1]);
 		add(differences, here->name, "certificate_names", text[0], text[1]);
 	}
 }

@@ -93,15 +93,40 @@ static void count(struct host *host, const struct record *record, void *context)
 	++*(int *)context;
 }
 
+/* Printable ASCII: anything else may be a command for a terminal. */
+static bool is_plain(const char *text)
+{
+	while (*text > 0x20 && *text < 0x7f)
+		text++;
+	return !*text;
+}
+
+/* A guest is refused then ("xen-version").  An older dsmd-host does not say its DSM. */
+static void compare_xen(struct host *host, struct json_object *said, const char *version,
+			struct json_object *one)
+{
+	char text[2 * HOST_XEN_VERSION + 64];
+	struct answer unsaid = { 0 };
+	struct host_facts here;
+	uint64_t abi;
+
+	if (host->xen->facts(&here) || read_number(said, "abi", 0, UINT32_MAX, &abi, &unsaid) ||
+	    (!strcmp(version, here.version) && abi == here.abi))
+		return;
+	snprintf(text, sizeof(text), "%s (DSM %u) there, %s (DSM %u) here", version, (unsigned int)abi,
+		 here.version, here.abi);
+	json_object_object_add(one, "xen_differs", json_object_new_string(text));
+}
+
 /* What a peer says of itself, if it is what it should be. */
-static void add_peer(struct json_object *one, struct answer *reply)
+static void add_peer(struct host *host, struct json_object *one, struct answer *reply)
 {
 	struct json_object *numbers = NULL;
 	struct answer wrong = { 0 };
 	const char *version = read_text(reply->more, "xen", HOST_XEN_VERSION - 1, &wrong);
 	uint64_t free_kib;
 
-	if (!version || read_number(reply->more, "free_kib", 0, INT64_MAX, &free_kib, &wrong) ||
+	if (!version || !is_plain(version) || read_number(reply->more, "free_kib", 0, INT64_MAX, &free_kib, &wrong) ||
 	    !json_object_object_get_ex(reply->more, "numbers", &numbers) ||
 	    !json_object_is_type(numbers, json_type_array)) {
 		json_object_object_add(one, "state", json_object_new_string("internal"));
@@ -112,6 +137,7 @@ static void add_peer(struct json_object *one, struct answer *reply)
 	json_object_object_add(one, "xen", json_object_new_string(version));
 	json_object_object_add(one, "free_kib", json_object_new_uint64(free_kib));
 	json_object_object_add(one, "vms", json_object_new_int64((int64_t)json_object_array_length(numbers)));
+	compare_xen(host, reply->more, version, one);
 }
 
 /* Seconds since 1970; and what is to be said now, if it is soon. */
@@ -160,7 +186,7 @@ static void add_there(struct host *host, unsigned int peer, struct json_object *
 		json_object_object_add(one, "state", json_object_new_string(reply.word));
 		json_object_object_add(one, "text", json_object_new_string(reply.text));
 	} else {
-		add_peer(one, &reply);
+		add_peer(host, one, &reply);
 		compare_add(host, reply.more, one);
 	}
 	/* What it has proved, whatever it says. */

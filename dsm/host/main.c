@@ -654,7 +654,7 @@ int main(int argc, char **argv)
 	};
 	char text[DSM_CONFIG_TEXT] = "";
 	bool check = false;
-	int option;
+	int option, rc;
 
 	while ((option = getopt_long(argc, argv, "c:f:l:d:kuVh", options, NULL)) != -1) {
 		switch (option) {
@@ -693,9 +693,11 @@ int main(int argc, char **argv)
 		return STATUS_USAGE;
 	}
 	signal(SIGPIPE, SIG_IGN);
-	if (read_files(text)) {
+	rc = read_files(text);
+	if (rc) {
 		fprintf(stderr, "dsmd-host: %s\n", text);
-		return STATUS_USAGE;
+		/* A certificate that is not valid yet is no mistake: systemd tries again. */
+		return rc == -EAGAIN ? STATUS_SYSTEM : STATUS_USAGE;
 	}
 	if (check && check_address(text)) {
 		fprintf(stderr, "dsmd-host: %s\n", text);

@@ -3,6 +3,7 @@
  * When certificates expire.
  */
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include <openssl/err.h>
@@ -61,18 +62,23 @@ bool dsm_expiry_is_soon(int64_t expires, int64_t now, const char *what,
 {
 	int64_t left = expires - now;
 	time_t when = (time_t)expires;
-	char date[32];
+	char date[32], in[32];
 	struct tm tm;
 
 	if (!expires || left > DSM_EXPIRY_SOON)
 		return false;
 	if (!gmtime_r(&when, &tm) || !strftime(date, sizeof(date), "%Y-%m-%d %H:%M UTC", &tm))
 		snprintf(date, sizeof(date), "a day long ago");
-	if (left > 0)
-		snprintf(text, DSM_EXPIRY_TEXT, "%.200s expires on %s, in %lld days: no connection can be made after that; make a new one (dsmd-host(8), CERTIFICATES THAT EXPIRE)",
-			 what, date, (long long)(left / DAY));
+	if (left < DAY)
+		strcpy(in, "less than a day");
 	else
-		snprintf(text, DSM_EXPIRY_TEXT, "%.200s has expired, on %s: no connection can be made; make a new one (dsmd-host(8), CERTIFICATES THAT EXPIRE)",
+		snprintf(in, sizeof(in), "%lld day%s", (long long)(left / DAY), left < 2 * DAY ? "" : "s");
+	/* With it: beside a CA's there may be the next one. */
+	if (left > 0)
+		snprintf(text, DSM_EXPIRY_TEXT, "%.200s expires on %s, in %s: no connection can be made with it after that; make a new one (dsmd-host(8), CERTIFICATES THAT EXPIRE)",
+			 what, date, in);
+	else
+		snprintf(text, DSM_EXPIRY_TEXT, "%.200s has expired, on %s: no connection can be made with it; make a new one (dsmd-host(8), CERTIFICATES THAT EXPIRE)",
 			 what, date);
 	return true;
 }

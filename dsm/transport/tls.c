@@ -281,6 +281,24 @@ static SSL *end_of(const struct dsm_transport_params *params, SSL_CTX *context,
 }
 
 /*
+ * Return: -EAGAIN: it will be valid, or the clock is not set yet; -EINVAL: any other reason.
+ */
+static int wrong_own(char *text, const char *file, const struct dsm_tls_who *who)
+{
+	char what[DSM_TRANSPORT_TEXT], date[32] = "";
+	time_t now = time(NULL);
+	struct tm tm;
+
+	if (who->end != DSM_END_EXPIRED && who->end != DSM_END_NOT_YET)
+		return wrong(text, file, who->end ? who->text : openssl_reason());
+	if (gmtime_r(&now, &tm))
+		strftime(date, sizeof(date), "%Y-%m-%d %H:%M UTC", &tm);
+	snprintf(what, sizeof(what), "%.150s; the clock here says %s", who->text, date);
+	wrong(text, file, what);
+	return who->end == DSM_END_NOT_YET ? -EAGAIN : -EINVAL;
+}
+
+/*
  * What the peers would say of our own certificate, as a server's and as a
  * client's: the handshake is done with ourselves, so nothing is left out of
  * what is looked at.
@@ -314,9 +332,7 @@ static int check_own(const struct dsm_transport_params *params, SSL_CTX *context
 			result = SSL_get_error(end[i], result);
 			if ((result != SSL_ERROR_WANT_READ &&
 			     result != SSL_ERROR_WANT_WRITE) || !rounds)
-				rc = wrong(text, params->certificate_file,
-					   who[i].end ? who[i].text :
-							openssl_reason());
+				rc = wrong_own(text, params->certificate_file, &who[i]);
 		}
 	}
 	SSL_free(end[0]);

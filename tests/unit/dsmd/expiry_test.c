@@ -68,14 +68,34 @@ static void of_files(const void *argument)
 	end();
 }
 
+/* A certificate writes years from 2050 on in another way; 32 bits end in 2038. */
+static void far(const void *argument)
+{
+	static const int days[] = { 5000, 8000, 9000, 30000, 2900000 };
+	int64_t expires;
+	unsigned int i;
+
+	(void)argument;
+	begin();
+	for (i = 0; i < sizeof(days) / sizeof(days[0]); i++) {
+		write_papers(path[0], days[i], false);
+		expires = dsm_expiry_of_file(path[0]) - time(NULL);
+		CHECK(expires > (int64_t)days[i] * DAY - 60 && expires <= (int64_t)days[i] * DAY, "%d: %lld", days[i],
+		      (long long)expires);
+	}
+	end();
+}
+
 static void soon(const void *argument)
 {
 	static const struct {
 		int64_t left;
 		const char *words;	/* NULL: not yet */
 	} cases[] = {
-		{ 30 * DAY + 1, NULL }, { 30 * DAY, ", in 30 days: no connection can be made after that" },
-		{ 2 * DAY - 1, ", in 1 days" }, { 1, ", in 0 days" }, { 0, "x has expired, on 2033-05-18 03:33 UTC" },
+		{ 30 * DAY + 1, NULL }, { 30 * DAY, "x expires on 2033-05-18 03:33 UTC, in 30 days: no connection can be made with it after that" },
+		{ 2 * DAY, ", in 2 days: " }, { 2 * DAY - 1, ", in 1 day: " }, { DAY, ", in 1 day: " },
+		{ DAY - 1, ", in less than a day: " }, { 1, ", in less than a day: " },
+		{ 0, "x has expired, on 2033-05-18 03:33 UTC: no connection can be made with it; make" },
 		{ -100 * DAY, "x has expired, on " },
 	};
 	char text[DSM_EXPIRY_TEXT], long_name[1000];
@@ -159,6 +179,7 @@ static void daily(const void *argument)
 
 static const struct test_case cases[] = {
 	{ "expiry: of files", of_files, NULL },
+	{ "expiry: far", far, NULL },
 	{ "expiry: soon", soon, NULL },
 	{ "expiry: at once and once a day", daily, NULL },
 };

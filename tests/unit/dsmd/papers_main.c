@@ -2,7 +2,7 @@
 /*
  * papers FOLDER NAME...: a CA, and a certificate with its key for each host:
  * ca.pem, NAME.pem, NAME.key.  NAME:DAYS: one that is good for so long; NAME:expired;
- * ca:DAYS, first: the CA.
+ * NAME:later: from tomorrow on; ca:DAYS, first: the CA.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -37,8 +37,10 @@ int main(int argc, char **argv)
 		char *kind = strchr(argv[i], ':');
 
 		if (kind) {
-			wanted.to = strcmp(kind, ":expired") ? atoi(kind + 1) : -1;
-			wanted.from = wanted.to < 0 ? -10 : -1;
+			bool later = !strcmp(kind, ":later");
+
+			wanted.to = later ? 100 : strcmp(kind, ":expired") ? atoi(kind + 1) : -1;
+			wanted.from = later ? 1 : wanted.to < 0 ? -10 : -1;
 			CHECK(wanted.to, "%s: no kind of papers", kind);
 			*kind = 0;
 		}

@@ -850,9 +850,22 @@ class Liar:
         self.context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         self.context.verify_mode = ssl.CERT_REQUIRED
         self.context.load_cert_chain(site.folder / "beta.pem", site.folder / "beta.key")
-        self.server = socket.create_server((ADDRESS["beta"], site.ports["beta"]))
+        self.server = self.listening(site)
         self.thread = threading.Thread(target=self.serve)
         self.thread.start()
+
+    @staticmethod
+    def listening(site: Site) -> socket.socket:
+        """A process of the dsmd-host that was killed may have its socket still, until it runs for the first time."""
+        made: list[socket.socket] = []
+
+        def listens() -> bool:
+            with contextlib.suppress(OSError):
+                made.append(socket.create_server((ADDRESS["beta"], site.ports["beta"])))
+            return bool(made)
+
+        until(listens, "beta's port is in use")
+        return made[0]
 
     def serve(self) -> None:
         with contextlib.suppress(OSError):
@@ -1636,13 +1649,18 @@ def test_certificates_that_expire(tmp_path: Path) -> None:
         ("opening_ms = 2000", "opening_ms = 2001", []),
         (r"\.3\"\nport = {gamma}", '.4"\nport = {gamma}', [("gamma.address", "127.0.0.3", "127.0.0.4")]),
         ("port = {gamma}", "port = 64512", [("gamma.port", "{gamma}", "64512")]),
-        ('\\["gamma"\\]', '["gamma", "g.example"]', [("gamma.certificate_names", "gamma", "gamma g.example")]),
+        ('\\["gamma"\\]', '["gamma", "g.example"]', [("gamma.certificate_names", "gamma", "g.example gamma")]),
         ('\\["gamma"\\]', '["GAMMA"]', []),
+        ('\\["gamma"\\]', f'["{"g." * 60}example", "gamma", "h.example"]',
+         [("gamma.certificate_names", "gamma", f"{'g.' * 48}...")]),
+        ('\\["gamma"\\]', '["gamma", "g.example", "h.example"]',
+         [("gamma.certificate_names", "gamma", "g.example h.example gamma")]),
         ('name = "gamma"', 'name = "delta"', [("gamma", "127.0.0.3", "no such host"), ("delta", "no such host", "127.0.0.3")]),
         ("number = 2", "number = 0", [("alpha.number", "0", "2"), ("gamma.number", "2", "0")]),
         ("(?s)\\[\\[host\\]\\]\nname = .gamma.*", "", [("gamma", "127.0.0.3", "no such host")]),
     ],
-    ids=["nothing", "limits", "an address", "a port", "names", "letters", "another host", "numbers", "a host less"],
+    ids=["nothing", "limits", "an address", "a port", "names", "letters", "a long name", "two names more", "another host",
+         "numbers", "a host less"],
 )  # fmt: skip
 def test_files_of_two_hosts(tmp_path: Path, old: str, new: str, differences: list[tuple[str, str, str]]) -> None:
     """dsmctl says each host, key and both values, before a guest is made."""
@@ -1674,7 +1692,8 @@ def row_of(host: str, **more: object) -> dict[str, object]:
     return {"name": host, "number": number, "address": ADDRESS[host], "port": 1, "certificate_names": [host]} | more
 
 
-MANY = [row_of("beta", name=f"{'x' * 240}{i}") for i in range(16)]
+MANY = [row_of("beta", name=f"{'x' * 240}{i}", number=i) for i in range(16)]
+LONG = [row | {"certificate_names": ["y" * 253] * 8} for row in MANY]
 
 
 @pytest.mark.parametrize(
@@ -1686,21 +1705,25 @@ MANY = [row_of("beta", name=f"{'x' * 240}{i}") for i in range(16)]
         ({"transport": "udp", "hosts": []}, "wrong"),
         ({"transport": "tcp", "hosts": {}}, "wrong"),
         ({"transport": "tcp", "hosts": [5]}, "wrong"),
-        ({"transport": "tcp", "hosts": [row_of("beta", name="a\nb")]}, "wrong"),
-        ({"transport": "tcp", "hosts": [row_of("beta", name="x" * 254)]}, "wrong"),
-        ({"transport": "tcp", "hosts": [row_of("beta", name="b\0x")]}, "wrong"),
-        ({"transport": "tcp", "hosts": [row_of("beta", number=16)]}, "wrong"),
-        ({"transport": "tcp", "hosts": [row_of("beta", port=65536)]}, "wrong"),
-        ({"transport": "tcp", "hosts": [row_of("beta", address="alpha")]}, "wrong"),
-        ({"transport": "tcp", "hosts": [row_of("beta", address="1.2.3.4;\x1b[2J")]}, "wrong"),
-        ({"transport": "tcp", "hosts": [row_of("beta", certificate_names=["x"] * 9)]}, "wrong"),
-        ({"transport": "tcp", "hosts": [row_of("beta", certificate_names="x")]}, "wrong"),
-        ({"transport": "tcp", "hosts": [row_of("beta", certificate_names=["*"])]}, "wrong"),
+        ({"transport": "tcp", "hosts": [row_of("alpha"), row_of("beta", name="a\nb")]}, "wrong"),
+        ({"transport": "tcp", "hosts": [row_of("alpha"), row_of("beta", name="x" * 254)]}, "wrong"),
+        ({"transport": "tcp", "hosts": [row_of("alpha"), row_of("beta", name="b\0x")]}, "wrong"),
+        ({"transport": "tcp", "hosts": [row_of("alpha"), row_of("beta", number=16)]}, "wrong"),
+        ({"transport": "tcp", "hosts": [row_of("alpha"), row_of("beta", port=65536)]}, "wrong"),
+        ({"transport": "tcp", "hosts": [row_of("alpha"), row_of("beta", address="alpha")]}, "wrong"),
+        ({"transport": "tcp", "hosts": [row_of("alpha"), row_of("beta", address="1.2.3.4;\x1b[2J")]}, "wrong"),
+        ({"transport": "tcp", "hosts": [row_of("alpha"), row_of("beta", certificate_names=["x"] * 9)]}, "wrong"),
+        ({"transport": "tcp", "hosts": [row_of("alpha"), row_of("beta", certificate_names="x")]}, "wrong"),
+        ({"transport": "tcp", "hosts": [row_of("alpha"), row_of("beta", certificate_names=["*"])]}, "wrong"),
         ({"transport": "tcp", "hosts": [*MANY, row_of("beta")]}, "wrong"),
         ({"transport": "rdma", "hosts": MANY}, "differs"),
-        ({"transport": "rdma", "hosts": [row_of("beta", certificate_names=["y" * 253] * 8)] * 16}, "differs"),
+        ({"transport": "tcp", "hosts": [row_of("alpha"), row_of("beta"), row_of("beta", number=0)]}, "wrong"),
+        ({"transport": "tcp", "hosts": [row_of("alpha"), row_of("beta", number=0)]}, "wrong"),
+        ({"transport": "tcp", "hosts": [row_of("alpha"), row_of("beta", certificate_names=[])]}, "wrong"),
+        ({"transport": "tcp", "hosts": [row_of("alpha")]}, "wrong"),
+        ({"transport": "rdma", "hosts": LONG}, "differs"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
 def test_a_file_that_is_made_up(site: Site, file: object, says: str) -> None:
     """What another host says of its file is looked at before it is shown, and an older one says nothing."""
@@ -1725,6 +1748,38 @@ def test_a_file_that_is_made_up(site: Site, file: object, says: str) -> None:
         assert "signal" not in alpha.said()
     finally:
         liar.end()
+
+
+@pytest.mark.parametrize("xen", ["4.20\u009b2J", "4.20\u202e", "4.20\x7f", "\ufffd", "x" * 64])
+def test_a_version_that_is_made_up(site: Site, xen: str) -> None:
+    """What is no plain letter may be a command for the terminal of who looks."""
+    alpha, beta = site.hosts.values()
+    beta.kill()
+    liar = Liar(site, json.dumps({"version": 1, "ok": True, "name_domid": 0} | GOOD | {"xen": xen}).encode() + b"\n")
+    try:
+        row = alpha.ask("hosts")["hosts"][1]
+        assert row["state"] == "internal" and row["text"] == "what it says of itself makes no sense" and "xen" not in row
+        for words in ((), ("--json",)):
+            said = ctl_hosts(alpha, *words)
+            assert said.returncode == 1 and all(line.isascii() and line.isprintable() for line in said.stdout.splitlines())
+    finally:
+        liar.end()
+
+
+@pytest.mark.parametrize(
+    ("xen", "there"),
+    [({"version": "4.21.0"}, "4.21.0 (DSM 2)"), ({"abi": "3"}, "4.20.3-pre (DSM 3)"), ({"version": "4.20.3-pre"}, "")],
+    ids=["version", "DSM", "same"],
+)
+def test_two_versions_of_xen(site: Site, xen: dict[str, str], there: str) -> None:
+    """One host was upgraded: dsmctl says so before a guest is made. A dsmd-host that does not say its DSM is left alone."""
+    alpha, beta = site.hosts.values()
+    beta.write_xen(**xen)
+    said = ctl_hosts(alpha)
+    text = f"beta: its Xen differs: {there} there, 4.20.3-pre (DSM 2) here; no guest can have memory of both"
+    assert (said.returncode, text in said.stdout.splitlines()) == (bool(there), bool(there)), said
+    assert ("xen_differs" in alpha.ask("hosts")["hosts"][1]) is bool(there)
+    assert enable(alpha).get("error") == ("xen-version" if there else None)
 
 
 @pytest.mark.parametrize(
