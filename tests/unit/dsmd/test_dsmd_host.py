@@ -1717,7 +1717,7 @@ LONG = [row | {"certificate_names": ["y" * 253] * 8} for row in MANY]
         ({"transport": "tcp", "hosts": [row_of("alpha"), row_of("beta", certificate_names=["*"])]}, "wrong"),
         ({"transport": "tcp", "hosts": [*MANY, row_of("beta")]}, "wrong"),
         ({"transport": "rdma", "hosts": MANY}, "differs"),
-        ({"transport": "tcp", "hosts": [row_of("alpha"), row_of("beta"), row_of("beta", number=0)]}, "wrong"),
+        ({"transport": "tcp", "hosts": [row_of("alpha"), row_of("beta"), row_of("beta", number=2)]}, "wrong"),
         ({"transport": "tcp", "hosts": [row_of("alpha"), row_of("beta", number=0)]}, "wrong"),
         ({"transport": "tcp", "hosts": [row_of("alpha"), row_of("beta", certificate_names=[])]}, "wrong"),
         ({"transport": "tcp", "hosts": [row_of("alpha")]}, "wrong"),
