@@ -285,7 +285,7 @@ static SSL *end_of(const struct dsm_transport_params *params, SSL_CTX *context,
  */
 static int wrong_own(char *text, const char *file, const struct dsm_tls_who *who)
 {
-	char what[DSM_TRANSPORT_TEXT], date[32] = "";
+	char what[224], date[32] = "";
 	time_t now = time(NULL);
 	struct tm tm;
 
