@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Packets that wait for pages of their guest: netback's eagain.c as it is, below a
- * poll function and a grant table that are played, with what hooks 0305 and 0306
- * put into them (hook-FILE-N.h, the Nth place in FILE; test_elastic_numa.py makes
- * them).  Pages come and go with the time; a packet is a header, which is copied,
- * and fragments, which are mapped.
+ * poll function, threads and a grant table that are played, with what hooks 0305 to
+ * 0307 put into them (hook-HOOK-FILE-N.h, the Nth place in FILE; test_elastic_numa.py
+ * makes them).  Pages come and go with the time; a packet of the guest is a header,
+ * which is copied, and fragments, which are mapped; one for the guest is pages.
  */
 #include "case.h"
 #include "fake_netback.h"
@@ -28,7 +28,8 @@ static int produced, consumed, in_batch[PACKETS], nr_batch;
 static int mapped[PAGES], copies[PAGES], asked[PAGES];
 static int handed_on[PACKETS], lost[PACKETS], order[PACKETS], nr_handed_on;
 static int polls, hypercalls, words, slept, sleeps, events, eois, completes;
-static bool disabled, map_fails, softirq, silent;
+static bool disabled, map_fails, copy_fails, softirq, silent;
+static ktime_t stops = NEVER, turns_rogue = NEVER, ctrl_ends = NEVER;
 static ktime_t at = 5000 * MS, began, longest, first_wait, hypercall_takes;
 static ktime_t waits[64];
 static int nr_waits;
@@ -36,6 +37,8 @@ static char frames[MAX_PENDING_REQS], said[256];
 static bool foreign[MAX_PENDING_REQS];
 static struct xenvif vif;
 static struct xenvif_queue queue = { .vif = &vif, .tx_irq = 17 };
+
+static void disconnect_ctrl(void);
 
 void say(const char *format, ...)
 {
@@ -58,6 +61,22 @@ void msleep(unsigned int ms)
 	slept += ms;
 	at += ms * MS;
 }
+
+/* Who ends a thread does so while it sleeps. */
+void usleep_range(unsigned long us, unsigned long most)
+{
+	CHECK(!softirq, "sleeps in a softirq");
+	CHECK(us >= 100 && us <= 1000 && most == us + 100, "%lu to %lu us", us, most);
+	CHECK(sleeps++ < 10000, "asks for ever");
+	if (nr_waits < ARRAY_SIZE(waits))
+		waits[nr_waits++] = us * US;
+	at += us * US;
+	vif.disabled = at >= turns_rogue;
+	if (at >= ctrl_ends)
+		disconnect_ctrl();
+}
+
+bool kthread_should_stop(void) { return at >= stops; }
 
 int atomic_fetch_andnot(int bits, atomic_t *v)
 {
@@ -107,16 +126,16 @@ static s16 status_of(int ref)
 		GNTST_okay : GNTST_eagain;
 }
 
-static int HYPERVISOR_grant_table_op(unsigned int cmd, void *ops, unsigned int count)
+int HYPERVISOR_grant_table_op(unsigned int cmd, void *ops, unsigned int count)
 {
 	struct gnttab_copy *cop = ops;
 	struct gnttab_map_grant_ref *mop = ops;
 	unsigned int i;
 
-	CHECK(count && count <= 2 * MAX_PENDING_REQS, "of %u", count);
+	CHECK(count <= 2 * MAX_PENDING_REQS, "of %u", count);
 	hypercalls++;
 	at += hypercall_takes;
-	if (cmd == GNTTABOP_map_grant_ref && map_fails)
+	if (cmd == GNTTABOP_map_grant_ref ? map_fails : copy_fails)
 		return -ENOMEM;
 	for (i = 0; i < count; i++) {
 		if (cmd == GNTTABOP_copy) {
@@ -138,7 +157,7 @@ static void gnttab_retry_eagain_gop(unsigned int cmd, void *gop, s16 *status)
 {
 	unsigned int delay = 1;
 
-#include "hook-grant-table-1.h"
+#include "hook-0305-grant-table-1.h"
 	do {
 		HYPERVISOR_grant_table_op(cmd, gop, 1);
 		if (*status == GNTST_eagain)
@@ -176,7 +195,7 @@ int gnttab_map_refs(struct gnttab_map_grant_ref *map_ops, void *kops,
 			break;
 		case GNTST_eagain:
 			gnttab_retry_eagain_gop(GNTTABOP_map_grant_ref, map_ops + i, &map_ops[i].status);
-#include "hook-grant-table-2.h"
+#include "hook-0305-grant-table-2.h"
 			break;
 		default:
 			break;
@@ -242,14 +261,14 @@ static int tx_action(struct xenvif_queue *queue, int budget)
 {
 	unsigned int nr_cops = 0, nr_mops = 0;
 
-#include "hook-netback-2.h"
+#include "hook-0306-netback-2.h"
 	build_gops(budget, &nr_cops, &nr_mops);
 	if (!nr_cops)
 		return 0;
 	gnttab_batch_copy(queue->tx_copy_ops, nr_cops);
 	if (nr_mops)
 		gnttab_map_refs(queue->tx_map_ops, NULL, queue->pages_to_map, nr_mops);
-#include "hook-netback-3.h"
+#include "hook-0306-netback-3.h"
 	return xenvif_tx_submit(queue);
 }
 
@@ -276,7 +295,7 @@ static int xenvif_poll(struct xenvif_queue *queue, int budget)
 
 	if (work_done < budget) {
 		napi_complete_done(napi, work_done);
-#include "hook-interface-1.h"
+#include "hook-0306-interface-1.h"
 			xenvif_napi_schedule_or_enable_events(queue);
 	}
 	return work_done;
@@ -301,12 +320,110 @@ static int poll(int budget)
 static void xenvif_down(struct xenvif_queue *queue)
 {
 	disabled = true;
-#include "hook-interface-2.h"
+#include "hook-0306-interface-2.h"
+}
+
+/*
+ * The way to the guest: each of these packets is so many pages, from a first one on,
+ * and as upstream's 64 of them are a round, and 64 copies a batch.
+ */
+#define RX_BATCH_SIZE 64
+#define RX_PACKETS 200
+static struct { int first, pages, done, lost; } for_guest[RX_PACKETS];
+static int rx_produced, rx_consumed, rx_of[COPY_BATCH_SIZE], flushes, taken;
+
+static void xenvif_rx_copy_flush(struct xenvif_queue *queue)
+{
+	unsigned int i;
+
+	flushes++;
+#include "hook-0307-rx-1.h"
+	for (i = 0; i < queue->rx_copy.num; i++) {
+		CHECK(queue->rx_copy.op[i].status != GNTST_eagain, "a guest knows nothing of that");
+		if (queue->rx_copy.op[i].status)
+			for_guest[rx_of[i]].lost++;
+		else
+			for_guest[rx_of[i]].done++;
+	}
+	queue->rx_copy.num = 0;
+}
+
+static void xenvif_rx_skb(struct xenvif_queue *queue)
+{
+	int i;
+
+	for (i = 0; i < for_guest[rx_consumed].pages; i++) {
+		if (queue->rx_copy.num == COPY_BATCH_SIZE)
+			xenvif_rx_copy_flush(queue);
+		rx_of[queue->rx_copy.num] = rx_consumed;
+		queue->rx_copy.op[queue->rx_copy.num++] =
+			(struct gnttab_copy) { for_guest[rx_consumed].first + i, GNTST_eagain };
+	}
+	rx_consumed++;
+	taken++;
+}
+
+#define xenvif_rx_ring_slots_available(queue)	true
+#define skb_queue_empty(queue)			(rx_consumed == rx_produced)
+
+static void xenvif_rx_action(struct xenvif_queue *queue)
+{
+	unsigned int work_done = 0;
+
+	flushes = taken = 0;
+#include "hook-0307-rx-2.h"
+	while (xenvif_rx_ring_slots_available(queue) &&
+	       !skb_queue_empty(&queue->rx_queue) &&
+#include "hook-0307-rx-3.h"
+	       work_done < RX_BATCH_SIZE) {
+		xenvif_rx_skb(queue);
+		work_done++;
+	}
+	xenvif_rx_copy_flush(queue);
+}
+
+/* What the control ring asks for, so many times: a key, or a mapping in two parts. */
+static int ctrl_requests, ctrl_errors, ctrl_first, ctrl_pages;
+
+static void set_hash_key(struct xenvif *vif)
+{
+	struct gnttab_copy copy_op = { ctrl_first, GNTST_eagain };
+
+#include "hook-0307-hash-1.h"
+	ctrl_errors += !!copy_op.status;
+}
+
+static void set_hash_mapping(struct xenvif *vif)
+{
+	struct gnttab_copy copy_op[2] = { { ctrl_first, GNTST_eagain }, { ctrl_first + 1, GNTST_eagain } };
+	int nr = 2;
+
+#include "hook-0307-hash-2.h"
+	ctrl_errors += copy_op[0].status || copy_op[1].status;
+}
+
+static void xenvif_ctrl_irq_fn(struct xenvif *vif)
+{
+#include "hook-0307-netback-1.h"
+	for (; ctrl_requests; ctrl_requests--)
+		(ctrl_pages == 1 ? set_hash_key : set_hash_mapping)(vif);
+}
+
+static void connect_ctrl(struct xenvif *vif)
+{
+#include "hook-0307-interface-2.h"
+}
+
+static void disconnect_ctrl(void)
+{
+	struct xenvif *vif = queue.vif;
+
+#include "hook-0307-interface-3.h"
 }
 
 static void xenvif_init_queue(struct xenvif_queue *queue)
 {
-#include "hook-interface-4.h"
+#include "hook-0306-interface-4.h"
 }
 
 /* What there is to do, until a time; its end is where nothing is left. */
@@ -332,6 +449,7 @@ static void start(void)
 
 	queue.eagain.nr_cops = 99;
 	xenvif_init_queue(&queue);
+	connect_ctrl(&vif);
 	nr_waits = 0;
 	for (i = 0; i < PAGES; i++)
 		guest[i] = (struct guest_page) { 0, NEVER, NEVER };
@@ -709,7 +827,7 @@ static void no_memory(const void *argument)
 	all_handed_on("no memory");
 }
 
-/* Who can sleep, as the way to the guest does, has its page when the call is over. */
+/* Others that can sleep, as a disk's thread does, have their page when the call is over. */
 static void threads(const void *argument)
 {
 	struct gnttab_copy cop[3] = { { 1, GNTST_eagain }, { 2, GNTST_eagain }, { 3, GNTST_eagain } };
@@ -746,18 +864,206 @@ static void threads(const void *argument)
 	CHECK(!slept && hypercalls == 2, "%d ms, %d calls", slept, hypercalls);
 }
 
+static void for_the_guest(int first, int pages)
+{
+	for_guest[rx_produced].first = first;
+	for_guest[rx_produced++].pages = pages;
+}
+
+static void copy_of_a_copy(int page)
+{
+	CHECK(copies[page] == 1, "page %d is copied %d times", page, copies[page]);
+}
+
+/* All that is away is waited for at once, and as often as on the way out. */
+static void to_the_guest(const void *argument)
+{
+	ktime_t waited = 0;
+	int i;
+
+	start();
+	for (i = 0; i < 8; i++)
+		for_the_guest(1 + 4 * i, 4);
+	xenvif_rx_action(&queue);
+	CHECK(hypercalls == 1 && at == began && flushes == 1 && taken == 8, "here");
+	CHECK(!queue.stats.rx_page_waits && !queue.eagain.rx.waited, "nothing waits");
+
+	memset(copies, 0, sizeof(copies));
+	hypercalls = rx_consumed = rx_produced = 0;
+	for (i = 0; i < 8; i++)
+		for_the_guest(1 + 4 * i, 4);
+	for (i = 2; i <= 32; i++)
+		away(i, 30 * MS);
+	away(7, 50 * MS);
+	away(20, 50 * MS);
+	xenvif_rx_action(&queue);
+	CHECK(at >= began + 50 * MS && at < began + 52 * MS, "%lld us", (at - began) / US);
+	for (i = 1; i <= 32; i++)
+		copy_of_a_copy(i);
+	CHECK(asked[1] == 2 && asked[6] < asked[7], "only what is away is asked for again");
+	for (i = 0; i < nr_waits; i++) {
+		CHECK(waits[i] == clamp(waited / 4 / US * US, 100 * US, MS), "wait %d: %lld ns", i, waits[i]);
+		waited += waits[i];
+	}
+	for (i = 0; i < 8; i++)
+		CHECK(!for_guest[i].lost && for_guest[i].done == 8, "packet %d", i);
+	CHECK(queue.stats.rx_page_waits == 1 && !queue.stats.rx_page_wait_fails && !words, "it is counted");
+	CHECK(!queue.stats.tx_page_waits, "for its own way");
+}
+
+/* The other host stands still: a round is as long as one wait, whatever it has. */
+static void to_the_guest_in_vain(const void *argument)
+{
+	int i, round;
+
+	start();
+	for (i = 1; i <= 40; i++)
+		away(i, NEVER / 2);
+	guest[41].from = BAD;
+	for (i = 0; i < 190; i++)
+		for_the_guest(i < 187 ? 1 + i % 36 : 39, 5);
+	for (round = 1; round <= 3; round++) {
+		began = at;
+		xenvif_rx_action(&queue);
+		CHECK(at - began >= 1000 * MS && at - began <= 1002 * MS, "round %d: %lld ms", round, (at - began) / MS);
+		CHECK(flushes == 2 && taken == 13, "%d batches of %d packets", flushes, taken);
+		CHECK(queue.stats.rx_page_waits == round && queue.stats.rx_page_wait_fails == round, "round %d", round);
+		CHECK(words == round && strstr(said, " 1000 ms"), "%s", said);
+	}
+	for (i = 0; i < rx_consumed; i++)
+		CHECK(for_guest[i].lost == 5 && !for_guest[i].done, "packet %d", i);
+
+	/* The others of a batch have what they are to have. */
+	rx_consumed = rx_produced = 190;
+	for_the_guest(50, 2);
+	for_the_guest(40, 3);
+	for_the_guest(52, 1);
+	silent = true;
+	xenvif_rx_action(&queue);
+	CHECK(for_guest[190].done == 2 && for_guest[191].lost == 2 && for_guest[191].done == 1 &&
+	      for_guest[192].done == 1 && asked[41] == 1, "as they are");
+	CHECK(words == 3 && queue.stats.rx_page_wait_fails == 4, "not always said");
+}
+
+/* A round that has waited takes nothing more, so that old packets have their turn. */
+static void to_the_guest_slowly(const void *argument)
+{
+	int i;
+
+	start();
+	away(3, 400 * MS);
+	for (i = 0; i < 150; i++)
+		for_the_guest(1, 5);
+	xenvif_rx_action(&queue);
+	CHECK(taken == 13 && flushes == 2 && at < began + 402 * MS, "%d packets", taken);
+	for (i = 0; i < 13; i++)
+		CHECK(for_guest[i].done == 5, "packet %d", i);
+	CHECK(queue.stats.rx_page_waits == 1, "once");
+	xenvif_rx_action(&queue);
+	CHECK(taken == 64 && queue.stats.rx_page_waits == 1, "as ever");
+}
+
+/* Who ends the thread, or the vif, has it at once; who comes later waits as ever. */
+static void to_the_guest_no_more(const void *argument)
+{
+	static ktime_t *const end[] = { &stops, &turns_rogue };
+	int n;
+
+	for (n = 0; n < ARRAY_SIZE(end); n++) {
+		start();
+		away(1, NEVER / 2);
+		away(2, NEVER / 2);
+		for_the_guest(1, 3);
+		*end[n] = began + 20 * MS;
+		xenvif_rx_action(&queue);
+		CHECK(at >= began + 20 * MS && at <= began + 21 * MS, "end %d: %lld us", n, (at - began) / US);
+		CHECK(for_guest[n].lost == 2 && for_guest[n].done == 1, "packet %d", n);
+		began = at;
+		*end[n] = NEVER;
+		vif.disabled = false;
+	}
+	CHECK(queue.stats.rx_page_waits == 2 && !queue.stats.rx_page_wait_fails && !words, "who ends it knows");
+
+	stops = at;
+	for_the_guest(1, 3);
+	xenvif_rx_action(&queue);
+	CHECK(at == began && for_guest[2].lost == 2 && queue.stats.rx_page_waits == 2, "never begun");
+	stops = NEVER;
+
+	*the_page_wait_msecs = 0;
+	for_the_guest(1, 3);
+	xenvif_rx_action(&queue);
+	CHECK(at == began && for_guest[3].lost == 2 && for_guest[3].done == 1, "0: not at all");
+	CHECK(queue.stats.rx_page_waits == 2 && !queue.stats.rx_page_wait_fails && !words, "nor counted");
+	*the_page_wait_msecs = 1000;
+
+	copy_fails = true;
+	for_the_guest(11, 3);
+	xenvif_rx_action(&queue);
+	CHECK(at == began && for_guest[4].lost == 3 && words == 1 && strstr(said, "nr 3 ret -12"), "%s", said);
+	silent = true;
+	for_the_guest(11, 3);
+	xenvif_rx_action(&queue);
+	CHECK(for_guest[5].lost == 3 && words == 1, "not always");
+}
+
+/* The control ring: each run of its interrupt waits in vain once, and none while it ends. */
+static void control_ring(const void *argument)
+{
+	for (ctrl_pages = 1; ctrl_pages <= 2; ctrl_pages++) {
+		start();
+		ctrl_first = 10 * ctrl_pages;
+		away(ctrl_first + ctrl_pages - 1, 30 * MS);
+		ctrl_requests = 2;
+		ctrl_errors = 0;
+		xenvif_ctrl_irq_fn(&vif);
+		CHECK(at >= began + 30 * MS && at < began + 32 * MS && !ctrl_errors, "%d pages come", ctrl_pages);
+
+		guest[ctrl_first + ctrl_pages - 1].from = NEVER / 2;
+		words = 0;
+		began = at;
+		ctrl_requests = 100;
+		xenvif_ctrl_irq_fn(&vif);
+		CHECK(at >= began + 1000 * MS && at <= began + 1002 * MS, "%lld ms", (at - began) / MS);
+		CHECK(ctrl_errors == 100 && words == 1, "%d errors, said %d times", ctrl_errors, words);
+
+		/* Again as before, in the next run */
+		began = at;
+		ctrl_requests = 1;
+		xenvif_ctrl_irq_fn(&vif);
+		CHECK(at >= began + 1000 * MS && ctrl_errors == 101, "in the next run");
+
+		began = at;
+		ctrl_requests = 100;
+		ctrl_ends = began + 20 * MS;
+		xenvif_ctrl_irq_fn(&vif);
+		CHECK(at >= began + 20 * MS && at <= began + 21 * MS, "%lld us", (at - began) / US);
+		ctrl_ends = NEVER;
+		ctrl_requests = 1;
+		began = at;
+		xenvif_ctrl_irq_fn(&vif);
+		CHECK(at == began && words == 2 && ctrl_errors == 202, "nor when it begins as it ends");
+	}
+	CHECK(!queue.stats.rx_page_waits && !queue.stats.tx_page_waits, "no packets");
+}
+
 /* What ethtool -S says is what it is called. */
 static void counters(const void *argument)
 {
 	static const struct { char name[32]; u16 offset; } of[] = {
-#include "hook-interface-3.h"
+#include "hook-0306-interface-3.h"
+#include "hook-0307-interface-1.h"
 	};
 
-	CHECK(ARRAY_SIZE(of) == 2, "two");
+	CHECK(ARRAY_SIZE(of) == 4, "four");
 	CHECK(!strcmp(of[0].name, "tx_page_waits") &&
 	      of[0].offset == offsetof(struct xenvif_stats, tx_page_waits), "waits");
 	CHECK(!strcmp(of[1].name, "tx_page_wait_fails") &&
 	      of[1].offset == offsetof(struct xenvif_stats, tx_page_wait_fails), "in vain");
+	CHECK(!strcmp(of[2].name, "rx_page_waits") &&
+	      of[2].offset == offsetof(struct xenvif_stats, rx_page_waits), "to it");
+	CHECK(!strcmp(of[3].name, "rx_page_wait_fails") &&
+	      of[3].offset == offsetof(struct xenvif_stats, rx_page_wait_fails), "to it, in vain");
 }
 
 int main(int argc, char **argv)
@@ -780,6 +1086,11 @@ int main(int argc, char **argv)
 		{ "eagain: one event channel", one_event_channel },
 		{ "eagain: no memory", no_memory },
 		{ "eagain: threads", threads },
+		{ "eagain: to the guest", to_the_guest },
+		{ "eagain: to the guest, in vain", to_the_guest_in_vain },
+		{ "eagain: to the guest, slowly", to_the_guest_slowly },
+		{ "eagain: to the guest, no more", to_the_guest_no_more },
+		{ "eagain: control ring", control_ring },
 		{ "eagain: counters", counters },
 	};
 

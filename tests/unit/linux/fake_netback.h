@@ -40,10 +40,13 @@ void hrtimer_cancel(struct hrtimer *timer);
 #define GNTTABOP_copy		5
 #define GNTTABOP_map_grant_ref	0
 struct gnttab_copy { int ref; s16 status; };
+int HYPERVISOR_grant_table_op(unsigned int cmd, void *ops, unsigned int count);
 struct gnttab_map_grant_ref { int ref; s16 status; };
 struct page;
 bool in_interrupt(void);
 void msleep(unsigned int ms);
+void usleep_range(unsigned long us, unsigned long most);
+bool kthread_should_stop(void);
 void gnttab_batch_copy(struct gnttab_copy *batch, unsigned int count);
 int gnttab_map_refs(struct gnttab_map_grant_ref *ops, void *kops,
 		    struct page **pages, unsigned int count);
@@ -65,8 +68,10 @@ void xen_irq_lateeoi(unsigned int irq, unsigned int flags);
 #include "eagain.h"
 
 #define MAX_PENDING_REQS	256
-struct xenvif { void *dev; };
-struct xenvif_stats { unsigned long tx_page_waits, tx_page_wait_fails; };
+#define COPY_BATCH_SIZE		64
+struct xenvif { void *dev; bool disabled; struct xenvif_round ctrl_round; };
+struct xenvif_stats { unsigned long tx_page_waits, tx_page_wait_fails, rx_page_waits, rx_page_wait_fails; };
+struct xenvif_copy_state { struct gnttab_copy op[COPY_BATCH_SIZE]; unsigned int num; };
 struct xenvif_queue {
 	struct xenvif *vif;
 	struct napi_struct napi;
@@ -76,6 +81,7 @@ struct xenvif_queue {
 	struct xenvif_eagain eagain;
 	atomic_t eoi_pending;
 	unsigned int tx_irq;
+	struct xenvif_copy_state rx_copy;
 	bool rate_limited;
 	struct xenvif_stats stats;
 };

@@ -66,8 +66,8 @@ def fake_headers(folder: Path, sources: list[Path], real: dict[str, Path]) -> Pa
     return folder
 
 
-# The hooks whose text is part of a test, which includes it as hook-FILE-N.h: what it adds at its Nth place in FILE.c.
-HOOKS_OF = {"eagain": ("0305", "0306")}
+# The hooks whose text is part of a test, which includes it as hook-HOOK-FILE-N.h: what it adds at its Nth place in FILE.c.
+HOOKS_OF = {"eagain": ("0305", "0306", "0307")}
 
 
 def hook_of(number: str) -> Path:
@@ -76,17 +76,17 @@ def hook_of(number: str) -> Path:
     return hook
 
 
-def hook_headers(folder: Path, hook: str) -> Path:
+def hook_headers(folder: Path, number: str, hook: str) -> Path:
     """Make headers of what a hook adds: from the first line to the last one that is new at each place."""
     folder.mkdir(parents=True, exist_ok=True)
     for part in re.split(r"^--- a/", hook, flags=re.MULTILINE)[1:]:
         name = Path(part.splitlines()[0])
-        for number, place in enumerate(re.split(r"^@@ .*\n", part, flags=re.MULTILINE)[1:], 1):
+        for nth, place in enumerate(re.split(r"^@@ .*\n", part, flags=re.MULTILINE)[1:], 1):
             after = [line for line in place.splitlines() if not line.startswith("-")]
             added = [n for n, line in enumerate(after) if line.startswith("+")]
             text = "\n".join(line[1:] for line in after[added[0] : added[-1] + 1])
             if name.suffix == ".c":
-                (folder / f"hook-{name.stem}-{number}.h").write_text(f"{text}\n")
+                (folder / f"hook-{number}-{name.stem}-{nth}.h").write_text(f"{text}\n")
     return folder
 
 
@@ -127,7 +127,7 @@ def include(name: str) -> list[str]:
             real,
         )
         for number in HOOKS_OF.get(name, ()):
-            hook_headers(headers, hook_of(number).read_text())
+            hook_headers(headers, number, hook_of(number).read_text())
         folders = [HERE, headers, *folders, *([NETBACK] if name == "eagain" else [])]
     return [f"-I{folder}" for folder in folders] + [word for noun, word in FAKES.items() if noun == name]
 
@@ -152,7 +152,7 @@ def build(name: str, folder: Path, instead: dict[str, Path] | None = None) -> Pa
     for noun, source in (instead or {}).items():
         target = folder / f"{noun}.o"
         if noun.isdigit():
-            first = f"-I{hook_headers(folder / 'hooks', source.read_text())}"
+            first = f"-I{hook_headers(folder / 'hooks', noun, source.read_text())}"
             files[f"{name}_test"] = compiled(name, HERE / f"{name}_test.c", target, first)
         else:
             files[noun] = compiled(name, source, target)
@@ -1150,8 +1150,8 @@ MUTANTS = {
     ),
     "a header that is away is handed on": (
         "eagain",
-        "if (queue->tx_copy_ops[i].status == GNTST_eagain)",
-        "if (0)",
+        "if (cop[i].status == GNTST_eagain)\n\t\t\treturn",
+        "if (0)\n\t\t\treturn",
         "eagain: each page, and each two",
     ),
     "a fragment that is away is handed on": (
@@ -1175,8 +1175,8 @@ MUTANTS = {
     ),
     "headers are asked for once": (
         "eagain",
-        "cop + queue->eagain.nr_cops;",
-        "cop;",
+        "end = cop + nr;",
+        "end = cop;",
         "eagain: each page, and each two",
     ),
     "fragments are asked for once": (
@@ -1187,8 +1187,8 @@ MUTANTS = {
     ),
     "the last header is forgotten": (
         "eagain",
-        "i < nr_cops;",
-        "i + 1 < nr_cops;",
+        "copies_away(queue->tx_copy_ops, nr_cops)",
+        "copies_away(queue->tx_copy_ops, nr_cops - 1)",
         "eagain: each page, and each two",
     ),
     "the last fragment is forgotten": (
@@ -1219,8 +1219,8 @@ MUTANTS = {
     "longer and longer": ("eagain", "LONGEST_WAIT_US);", "waited_us);", "eagain: a page never comes"),
     "waited for twice as long": (
         "eagain",
-        "if (waited_us < READ_ONCE(page_wait_msecs) * (s64)USEC_PER_MSEC) {",
-        "if (waited_us < READ_ONCE(page_wait_msecs) * (s64)USEC_PER_MSEC * 2) {",
+        "if (waited_us < longest_us()) {",
+        "if (waited_us < longest_us() * 2) {",
         "eagain: a page never comes",
     ),
     "given up before it is asked for": (
@@ -1251,8 +1251,8 @@ MUTANTS = {
     ),
     "what is wrong for good is away": (
         "eagain",
-        "if (queue->tx_copy_ops[i].status == GNTST_eagain)",
-        "if (queue->tx_copy_ops[i].status)",
+        "if (cop[i].status == GNTST_eagain)\n\t\t\treturn",
+        "if (cop[i].status)\n\t\t\treturn",
         "eagain: bad pages",
     ),
     "a fragment that is wrong for good is away": (
@@ -1269,7 +1269,7 @@ MUTANTS = {
     ),
     "waits grow by a half": ("eagain", "waited_us / 4,", "waited_us / 2,", "eagain: a page never comes"),
     "waits grow by an eighth": ("eagain", "waited_us / 4,", "waited_us / 8,", "eagain: a page never comes"),
-    "a microsecond too long": ("eagain", "if (waited_us < READ_ONCE", "if (waited_us <= READ_ONCE", "eagain: how long"),
+    "a microsecond too long": ("eagain", "if (waited_us < longest", "if (waited_us <= longest", "eagain: how long"),
     "asking is waiting": (
         "eagain",
         "\ts64 waited_us = ktime_us_delta(ktime_get(), queue->eagain.since);\n\n\task_again(queue);",
@@ -1282,7 +1282,12 @@ MUTANTS = {
         "\t\t\tqueue->eagain.since = ktime_get();\n\t\t\tpoll_later(queue, waited_us);\n",
         "eagain: a page never comes",
     ),
-    "microseconds are said to be ms": ("eagain", "waited_us / USEC_PER_MSEC);", "waited_us);", "eagain: how long"),
+    "microseconds are said to be ms": (
+        "eagain",
+        "packets are lost\\n\",\n\t\t\t\t    waited_us / USEC_PER_MSEC);",
+        "packets are lost\\n\",\n\t\t\t\t    waited_us);",
+        "eagain: how long",
+    ),
     "the log of a guest's own making": ("eagain", "\t\tif (net_ratelimit())", "\t\tif (1)", "eagain: how long"),
     "the time in 32 bits": ("eagain", "* (s64)USEC_PER_MSEC", "* 1000U", "eagain: settings"),
     "who is not to wait waits": ("eagain", " ||\n\t    !READ_ONCE(page_wait_msecs))", ")", "eagain: settings"),
@@ -1406,6 +1411,74 @@ MUTANTS = {
         "0306",
         "offsetof(struct xenvif_stats, tx_page_wait_fails)",
         "offsetof(struct xenvif_stats, tx_page_waits)",
+        "eagain: counters",
+    ),
+    "a page for the guest is waited for in vain again": ("eagain", " && !round->in_vain && ", " && ", "eagain: to the guest, in vain"),
+    "who ends a thread waits for it": ("eagain", "return kthread_should_stop() || ", "return ", "eagain: to the guest, no more"),
+    "a rogue guest keeps the thread": ("eagain", "READ_ONCE(vif->disabled) ||", "0 ||", "eagain: to the guest, no more"),
+    "who ends the control ring waits for it": ("eagain", "READ_ONCE(round->over);", "0;", "eagain: control ring"),
+    "a wait in vain is not remembered": ("eagain", "\t\t\tround->in_vain = true;\n", "", "eagain: to the guest, in vain"),
+    "a thread waits for ever": ("eagain", "if (waited_us >= longest_us())", "if (0)", "eagain: to the guest, in vain"),
+    "a thread's ms are microseconds": (
+        "eagain",
+        "are lost\\n\",\n\t\t\t\t\t    waited_us / USEC_PER_MSEC);",
+        "are lost\\n\",\n\t\t\t\t\t    waited_us);",
+        "eagain: to the guest, in vain",
+    ),
+    "who is not to wait says so": ("eagain", "if (waited_us && net_ratelimit())", "if (net_ratelimit())", "eagain: to the guest, no more"),
+    "a thread says it always": ("eagain", "if (waited_us && net_ratelimit())", "if (waited_us)", "eagain: to the guest, in vain"),
+    "a guest is told of pages that are away": ("eagain", "cop[i].status = GNTST_bad_page;", "cop[i].status = GNTST_eagain;", "eagain: to the guest, in vain"),
+    "a thread is always busy": ("eagain", "us = next_wait(waited_us);", "us = FIRST_WAIT_US;", "eagain: to the guest"),
+    "a thread counts no time": (
+        "eagain",
+        "ktime_us_delta(ktime_get(), since);",
+        "ktime_us_delta(since, since);",
+        "eagain: to the guest, in vain",
+    ),
+    "a round takes more though it waits": ("eagain", "\tround->waited = true;\n", "", "eagain: to the guest, slowly"),
+    "waits of the way to the guest are not counted": ("eagain", "\tqueue->stats.rx_page_waits++;\n", "", "eagain: to the guest"),
+    "waits to the guest in vain are not counted": ("eagain", "queue->stats.rx_page_wait_fails++;", "queue->stats.rx_page_wait_fails += 0;", "eagain: to the guest, in vain"),
+    "each wait to the guest is in vain": ("eagain", "if (round->in_vain && !in_vain)", "if (!in_vain)", "eagain: to the guest"),
+    "copies that fail are copies": (
+        "eagain",
+        "\t\tcop[i].status = GNTST_general_error;\n}",
+        "\t\tcop[i].status = 0;\n}",
+        "eagain: to the guest, no more",
+    ),
+    "copies that fail are said always": (
+        "eagain",
+        "\tif (likely(!ret))\n\t\treturn;\n\tif (net_ratelimit())",
+        "\tif (likely(!ret))\n\t\treturn;\n\tif (1)",
+        "eagain: to the guest, no more",
+    ),
+    "packets to the guest wait one by one": (
+        "0307",
+        "xenvif_eagain_rx(queue);",
+        "gnttab_batch_copy(queue->rx_copy.op, queue->rx_copy.num);",
+        "eagain: to the guest, in vain",
+    ),
+    "a round is the last one": ("0307", "+\tqueue->eagain.rx = (struct xenvif_round) {};\n", "+\t;\n", "eagain: to the guest, in vain"),
+    "a round goes on though it waits": ("0307", "+\t       !queue->eagain.rx.waited &&\n", "+\n", "eagain: to the guest, slowly"),
+    "a key waits as long as it takes": (
+        "0307",
+        "xenvif_eagain_copy(vif, &vif->ctrl_round, &copy_op, 1);",
+        "gnttab_batch_copy(&copy_op, 1);",
+        "eagain: control ring",
+    ),
+    "a mapping waits as long as it takes": (
+        "0307",
+        "xenvif_eagain_copy(vif, &vif->ctrl_round, copy_op, nr);",
+        "gnttab_batch_copy(copy_op, nr);",
+        "eagain: control ring",
+    ),
+    "half of a mapping": ("0307", "&vif->ctrl_round, copy_op, nr);", "&vif->ctrl_round, copy_op, 1);", "eagain: control ring"),
+    "a control ring that waits once": ("0307", "+\tvif->ctrl_round.in_vain = false;\n", "+\t;\n", "eagain: control ring"),
+    "a control ring that never begins again": ("0307", "+\tvif->ctrl_round = (struct xenvif_round) {};\n", "+\t;\n", "eagain: control ring"),
+    "a control ring that nobody ends": ("0307", "WRITE_ONCE(vif->ctrl_round.over, true);", "WRITE_ONCE(vif->ctrl_round.over, false);", "eagain: control ring"),
+    "both counters to the guest are one": (
+        "0307",
+        "offsetof(struct xenvif_stats, rx_page_wait_fails)",
+        "offsetof(struct xenvif_stats, rx_page_waits)",
         "eagain: counters",
     ),
     "what is torn is handed out": (

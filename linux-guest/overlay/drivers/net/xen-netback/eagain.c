@@ -10,11 +10,18 @@
  *
  * What waits is the poll function's, which runs once at a time, and that of who has
  * disabled it.  Only the timer's end is asynchronous, and it only schedules NAPI.
+ *
+ * Threads copy what is on its way to the guest, and what the control ring is asked
+ * for.  They can sleep, but not as gnttab_batch_copy() does, which waits for each
+ * page by itself, up to 32 s, whoever wants the thread to end and whosever packets
+ * it has meanwhile.  They ask again in the same way as above, for all of a batch.
  */
 
 #include "common.h"
 
+#include <linux/delay.h>
 #include <linux/hrtimer.h>
+#include <linux/kthread.h>
 #include <linux/ktime.h>
 #include <linux/minmax.h>
 #include <linux/moduleparam.h>
@@ -22,11 +29,13 @@
 
 #include <xen/events.h>
 
+#include <asm/xen/hypercall.h>
+
 /* That there is such a parameter says that this netback can wait. */
 static unsigned int page_wait_msecs = 1000;
 module_param(page_wait_msecs, uint, 0644);
 MODULE_PARM_DESC(page_wait_msecs,
-		 "How long packets of a guest wait for a page that is paged out, or at another host");
+		 "How long packets of and for a guest wait for a page that is paged out, or at another host");
 
 /* A page of another host takes some 50 us at best, and may leave again soon. */
 #define FIRST_WAIT_US	100
@@ -72,35 +81,65 @@ void xenvif_eagain_init(struct xenvif_queue *queue)
 	queue->eagain.timer.function = poll_again;
 }
 
+static bool copies_away(const struct gnttab_copy *cop, unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		if (cop[i].status == GNTST_eagain)
+			return true;
+	return false;
+}
+
 static bool some_away(const struct xenvif_queue *queue, unsigned int nr_cops,
 		      unsigned int nr_mops)
 {
 	unsigned int i;
 
-	for (i = 0; i < nr_cops; i++)
-		if (queue->tx_copy_ops[i].status == GNTST_eagain)
-			return true;
+	if (copies_away(queue->tx_copy_ops, nr_cops))
+		return true;
 	for (i = 0; i < nr_mops; i++)
 		if (queue->tx_map_ops[i].status == GNTST_eagain)
 			return true;
 	return false;
 }
 
+/* What is away stays GNTST_eagain. */
+static void try_copy(struct gnttab_copy *cop, unsigned int nr)
+{
+	unsigned int i;
+	int ret = HYPERVISOR_grant_table_op(GNTTABOP_copy, cop, nr);
+
+	if (likely(!ret))
+		return;
+	if (net_ratelimit())
+		pr_err("Copy fail: nr %u ret %d\n", nr, ret);
+	for (i = 0; i < nr; i++)
+		cop[i].status = GNTST_general_error;
+}
+
+/* What is copied is not copied again: its packet may have been changed by now. */
+static void copy_again(struct gnttab_copy *cop, unsigned int nr)
+{
+	struct gnttab_copy *end = cop + nr;
+	unsigned int n;
+
+	for (; cop < end; cop += n ? n : 1) {
+		n = run_of_away(cop, end);
+		if (n)
+			try_copy(cop, n);
+	}
+}
+
 /* What is here is not asked for again: it would be mapped twice. */
 static void ask_again(struct xenvif_queue *queue)
 {
-	struct gnttab_copy *cop = queue->tx_copy_ops;
-	struct gnttab_copy *last_cop = cop + queue->eagain.nr_cops;
 	struct gnttab_map_grant_ref *mop = queue->tx_map_ops;
 	struct gnttab_map_grant_ref *last_mop = mop + queue->eagain.nr_mops;
 	unsigned int n;
 	int ret;
 
-	for (; cop < last_cop; cop += n ? n : 1) {
-		n = run_of_away(cop, last_cop);
-		if (n)
-			gnttab_batch_copy(cop, n);
-	}
+	copy_again(queue->tx_copy_ops, queue->eagain.nr_cops);
 	for (; mop < last_mop; mop += n ? n : 1) {
 		n = run_of_away(mop, last_mop);
 		if (!n)
@@ -114,11 +153,21 @@ static void ask_again(struct xenvif_queue *queue)
 	}
 }
 
+/* The longer it has waited, the longer it waits. */
+static s64 next_wait(s64 waited_us)
+{
+	return clamp_t(s64, waited_us / 4, FIRST_WAIT_US, LONGEST_WAIT_US);
+}
+
+static s64 longest_us(void)
+{
+	return READ_ONCE(page_wait_msecs) * (s64)USEC_PER_MSEC;
+}
+
 static void poll_later(struct xenvif_queue *queue, s64 waited_us)
 {
-	s64 us = clamp_t(s64, waited_us / 4, FIRST_WAIT_US, LONGEST_WAIT_US);
-
-	hrtimer_start(&queue->eagain.timer, ns_to_ktime(us * NSEC_PER_USEC),
+	hrtimer_start(&queue->eagain.timer,
+		      ns_to_ktime(next_wait(waited_us) * NSEC_PER_USEC),
 		      HRTIMER_MODE_REL_PINNED);
 }
 
@@ -143,7 +192,7 @@ bool xenvif_eagain_waits(struct xenvif_queue *queue)
 
 	ask_again(queue);
 	if (some_away(queue, queue->eagain.nr_cops, queue->eagain.nr_mops)) {
-		if (waited_us < READ_ONCE(page_wait_msecs) * (s64)USEC_PER_MSEC) {
+		if (waited_us < longest_us()) {
 			poll_later(queue, waited_us);
 			return true;
 		}
@@ -170,4 +219,52 @@ void xenvif_eagain_drop(struct xenvif_queue *queue)
 		queue->tx_copy_ops[i].status = GNTST_general_error;
 	queue->eagain.nr_cops = 0;
 	xenvif_tx_submit(queue);
+}
+
+static bool is_over(const struct xenvif *vif, const struct xenvif_round *round)
+{
+	return kthread_should_stop() || READ_ONCE(vif->disabled) ||
+	       READ_ONCE(round->over);
+}
+
+bool xenvif_eagain_copy(struct xenvif *vif, struct xenvif_round *round,
+			struct gnttab_copy *cop, unsigned int nr)
+{
+	ktime_t since = ktime_get();
+	s64 us, waited_us = 0;
+	unsigned int i;
+
+	try_copy(cop, nr);
+	while (copies_away(cop, nr) && !round->in_vain && !is_over(vif, round)) {
+		if (waited_us >= longest_us()) {
+			round->in_vain = true;
+			if (waited_us && net_ratelimit())
+				netdev_warn(vif->dev,
+					    "pages of the guest are still away after %lld ms, copies to or from them are lost\n",
+					    waited_us / USEC_PER_MSEC);
+			break;
+		}
+		us = next_wait(waited_us);
+		usleep_range(us, us + FIRST_WAIT_US);
+		waited_us = ktime_us_delta(ktime_get(), since);
+		copy_again(cop, nr);
+	}
+	for (i = 0; i < nr; i++)
+		if (cop[i].status == GNTST_eagain)
+			cop[i].status = GNTST_bad_page;
+	return waited_us > 0;
+}
+
+void xenvif_eagain_rx(struct xenvif_queue *queue)
+{
+	struct xenvif_round *round = &queue->eagain.rx;
+	bool in_vain = round->in_vain;
+
+	if (!xenvif_eagain_copy(queue->vif, round, queue->rx_copy.op,
+				queue->rx_copy.num))
+		return;
+	round->waited = true;
+	queue->stats.rx_page_waits++;
+	if (round->in_vain && !in_vain)
+		queue->stats.rx_page_wait_fails++;
 }
