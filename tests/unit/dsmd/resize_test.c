@@ -1366,11 +1366,15 @@ static void a_pause(const void *argument)
 	CHECK(!strcmp(answer(other), "error: busy vCPUs are on their way\n"), "the first one");
 	CHECK(read(later, &byte, 1) < 0 && errno == EAGAIN, "his time is not over");
 	CHECK(!strcmp(answer(later), "error: busy vCPUs are on their way\n"), "the second one");
+	/* All who ask. */
 	other = ask(0, "follow");
+	later = ask(0, "follow");
+	run_pending();
 	node[1].xen.break_call = 0;
 	text = answer(fd);
 	CHECK(!strcmp(text, "ok\n"), "home: %s", text);
 	CHECK(!strcmp(answer(other), "ok\n") && node[1].xen.pauses == 1, "then");
+	CHECK(!strcmp(answer(later), "ok\n"), "the other one, then");
 	/* Its end is the answer. */
 	told(0, "place beta 1");
 	node[1].xen.break_call = -EAGAIN;

@@ -332,6 +332,11 @@ def test_a_vnode_comes_and_goes(site: Site) -> None:
     assert node(alpha, 0)["ok"] and node(alpha, 4096)["ok"] and beta.pid() not in (0, pid)
 
 
+def test_a_host_comes_from_its_own_address(site: Site) -> None:
+    """It is known by it. The system alone would have beta come from 127.0.0.1, which is alpha's."""
+    assert [row["state"] for row in site.hosts["beta"].ask("hosts")["hosts"]] == ["up", "here"]
+
+
 def small() -> list[dict[str, object]]:
     """2 MiB at home and 2 MiB at beta."""
     return [
@@ -700,6 +705,10 @@ def test_a_xenstore_that_begins_later(site: Site, listens: bool) -> None:
     alpha.end_domain(5)
     until(lambda: not alpha.has() and not alpha.pid(), "it is not removed")
     assert time.monotonic() - begun < 10
+    # That somebody was turned away is said once a second, after another try if there is one: there is none.
+    with socket.create_connection((ADDRESS["alpha"], site.ports["alpha"]), PATIENCE, ("127.0.0.9", 0)):
+        until(lambda: "turned away in a second" in alpha.said(), "nobody was turned away")
+    assert alpha.said().count("xenstore has begun") == 1
 
 
 def test_a_record_that_can_not_be_read(site: Site) -> None:
