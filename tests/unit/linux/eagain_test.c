@@ -28,11 +28,11 @@ static int produced, consumed, in_batch[PACKETS], nr_batch;
 static int mapped[PAGES], copies[PAGES], asked[PAGES];
 static int handed_on[PACKETS], lost[PACKETS], order[PACKETS], nr_handed_on;
 static int polls, hypercalls, words, slept, sleeps, events, eois, completes;
-static bool disabled, map_fails, copy_fails, softirq, silent;
+static bool disabled, map_fails, copy_fails, softirq, silent, kicks;
 static ktime_t stops = NEVER, turns_rogue = NEVER, ctrl_ends = NEVER;
 static ktime_t at = 5000 * MS, began, longest, first_wait, hypercall_takes;
 static ktime_t waits[64];
-static int nr_waits;
+static int nr_waits, kicked;
 static char frames[MAX_PENDING_REQS], said[256];
 static bool foreign[MAX_PENDING_REQS];
 static struct xenvif vif;
@@ -71,6 +71,10 @@ void usleep_range(unsigned long us, unsigned long most)
 	if (nr_waits < ARRAY_SIZE(waits))
 		waits[nr_waits++] = us * US;
 	at += us * US;
+	if (kicks && !(queue.eoi_pending.counter & NETBK_COMMON_EOI)) {
+		queue.eoi_pending.counter |= NETBK_COMMON_EOI;
+		kicked++;
+	}
 	vif.disabled = at >= turns_rogue;
 	if (at >= ctrl_ends)
 		disconnect_ctrl();
@@ -331,6 +335,7 @@ static void xenvif_down(struct xenvif_queue *queue)
 #define RX_PACKETS 200
 static struct { int first, pages, done, lost; } for_guest[RX_PACKETS];
 static int rx_produced, rx_consumed, rx_of[COPY_BATCH_SIZE], flushes, taken;
+static s16 told[PAGES];
 
 static void xenvif_rx_copy_flush(struct xenvif_queue *queue)
 {
@@ -340,6 +345,7 @@ static void xenvif_rx_copy_flush(struct xenvif_queue *queue)
 #include "hook-0307-rx-1.h"
 	for (i = 0; i < queue->rx_copy.num; i++) {
 		CHECK(queue->rx_copy.op[i].status != GNTST_eagain, "a guest knows nothing of that");
+		told[queue->rx_copy.op[i].ref] = queue->rx_copy.op[i].status;
 		if (queue->rx_copy.op[i].status)
 			for_guest[rx_of[i]].lost++;
 		else
@@ -352,6 +358,7 @@ static void xenvif_rx_skb(struct xenvif_queue *queue)
 {
 	int i;
 
+	queue->last_rx_time = jiffies;
 	for (i = 0; i < for_guest[rx_consumed].pages; i++) {
 		if (queue->rx_copy.num == COPY_BATCH_SIZE)
 			xenvif_rx_copy_flush(queue);
@@ -942,6 +949,8 @@ static void to_the_guest_in_vain(const void *argument)
 	xenvif_rx_action(&queue);
 	CHECK(for_guest[190].done == 2 && for_guest[191].lost == 2 && for_guest[191].done == 1 &&
 	      for_guest[192].done == 1 && asked[41] == 1, "as they are");
+	CHECK(told[40] == GNTST_bad_page && told[41] == GNTST_bad_gntref && !told[42], "%d, %d, %d",
+	      told[40], told[41], told[42]);
 	CHECK(words == 3 && queue.stats.rx_page_wait_fails == 4, "not always said");
 }
 
@@ -961,6 +970,86 @@ static void to_the_guest_slowly(const void *argument)
 	CHECK(queue.stats.rx_page_waits == 1, "once");
 	xenvif_rx_action(&queue);
 	CHECK(taken == 64 && queue.stats.rx_page_waits == 1, "as ever");
+}
+
+/* A packet that ends in the next batch: that one has its own time, and is counted. */
+static void to_the_guest_twice(const void *argument)
+{
+	int i;
+
+	start();
+	away(3, 400 * MS);
+	away(24, 1200 * MS);
+	for (i = 0; i < 12; i++)
+		for_the_guest(1, 5);
+	for_the_guest(20, 5);
+	xenvif_rx_action(&queue);
+	CHECK(flushes == 2 && at >= began + 1200 * MS && at < began + 1202 * MS, "%lld ms", (at - began) / MS);
+	CHECK(for_guest[12].done == 5 && !words, "%d copies", for_guest[12].done);
+	CHECK(queue.stats.rx_page_waits == 2 && !queue.stats.rx_page_wait_fails, "both");
+}
+
+/* What comes during the last wait is here. */
+static void to_the_guest_at_last(const void *argument)
+{
+	start();
+	*the_page_wait_msecs = 1;
+	away(1, 1100 * US);
+	for_the_guest(1, 1);
+	xenvif_rx_action(&queue);
+	CHECK(at > began + 1100 * US && at < began + 1300 * US, "%lld us", (at - began) / US);
+	CHECK(for_guest[0].done == 1 && !queue.stats.rx_page_wait_fails && !words, "here");
+	*the_page_wait_msecs = 1000;
+}
+
+/* A guest that was not told of its packets can't have made room: rx_stall_timeout_msecs begins when it was. */
+static void to_the_guest_stalled(const void *argument)
+{
+	start();
+	*the_page_wait_msecs = 9000;
+	away(1, 7000 * MS);
+	for_the_guest(1, 1);
+	xenvif_rx_action(&queue);
+	CHECK(at >= began + 7000 * MS && for_guest[0].done == 1, "%lld ms", (at - began) / MS);
+	CHECK(jiffies - queue.last_rx_time <= 1, "%lu ms", jiffies - queue.last_rx_time);
+	*the_page_wait_msecs = 1000;
+}
+
+/*
+ * An event channel for both ways, which has an interrupt that nobody has ended: what
+ * the guest sends must be heard while what comes to it waits, once for each wait.
+ */
+static void one_event_channel_to_the_guest(const void *argument)
+{
+	start();
+	for_the_guest(1, 1);
+	queue.eoi_pending.counter = NETBK_COMMON_EOI;
+	xenvif_rx_action(&queue);
+	CHECK(!eois && queue.eoi_pending.counter == NETBK_COMMON_EOI, "as ever, where nothing waits");
+
+	kicks = true;
+	away(1, 20 * MS);
+	for_the_guest(1, 1);
+	xenvif_rx_action(&queue);
+	CHECK(at >= began + 20 * MS && nr_waits > 10, "%d waits", nr_waits);
+	CHECK(eois == nr_waits && kicked == nr_waits, "%d of %d times", eois, nr_waits);
+	CHECK(for_guest[1].done == 1, "here");
+
+	/* Two channels, and the control ring, which has one of its own */
+	start();
+	kicks = false;
+	eois = 0;
+	away(1, 20 * MS);
+	for_the_guest(1, 1);
+	queue.eoi_pending.counter = NETBK_RX_EOI | NETBK_TX_EOI;
+	xenvif_rx_action(&queue);
+	CHECK(!eois && queue.eoi_pending.counter == (NETBK_RX_EOI | NETBK_TX_EOI), "%d times", eois);
+	start();
+	away(1, 20 * MS);
+	queue.eoi_pending.counter = NETBK_COMMON_EOI;
+	ctrl_first = ctrl_pages = ctrl_requests = 1;
+	xenvif_ctrl_irq_fn(&vif);
+	CHECK(at >= began + 20 * MS && !ctrl_errors && !eois, "%d times", eois);
 }
 
 /* Who ends the thread, or the vif, has it at once; who comes later waits as ever. */
@@ -1090,6 +1179,10 @@ int main(int argc, char **argv)
 		{ "eagain: to the guest, in vain", to_the_guest_in_vain },
 		{ "eagain: to the guest, slowly", to_the_guest_slowly },
 		{ "eagain: to the guest, no more", to_the_guest_no_more },
+		{ "eagain: to the guest, twice", to_the_guest_twice },
+		{ "eagain: to the guest, at last", to_the_guest_at_last },
+		{ "eagain: to the guest, stalled", to_the_guest_stalled },
+		{ "eagain: one event channel, to the guest", one_event_channel_to_the_guest },
 		{ "eagain: control ring", control_ring },
 		{ "eagain: counters", counters },
 	};

@@ -21,6 +21,9 @@ extern unsigned int *const the_page_wait_msecs;
 #undef ktime_us_delta
 #define ktime_us_delta(later, earlier)	(((later) - (earlier)) / NSEC_PER_USEC)
 #define CLOCK_MONOTONIC		1
+ktime_t ktime_get(void);
+#undef jiffies
+#define jiffies			((unsigned long)(ktime_get() / (1000 * NSEC_PER_USEC)))
 enum hrtimer_mode { HRTIMER_MODE_REL_PINNED };
 enum hrtimer_restart { HRTIMER_NORESTART };
 struct hrtimer {
@@ -82,6 +85,7 @@ struct xenvif_queue {
 	atomic_t eoi_pending;
 	unsigned int tx_irq;
 	struct xenvif_copy_state rx_copy;
+	unsigned long last_rx_time;
 	bool rate_limited;
 	struct xenvif_stats stats;
 };

@@ -21,6 +21,7 @@
 
 #include <linux/delay.h>
 #include <linux/hrtimer.h>
+#include <linux/jiffies.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
 #include <linux/minmax.h>
@@ -51,20 +52,24 @@ MODULE_PARM_DESC(page_wait_msecs,
 		_n;							\
 	})
 
+/*
+ * An event channel for both ways has no EOI while a batch of one of them waits.
+ * The guest is to be heard for the other one, and no more often than this one is
+ * tried.
+ */
+static void hear_other_way(struct xenvif_queue *queue)
+{
+	if (atomic_fetch_andnot(NETBK_COMMON_EOI, &queue->eoi_pending) &
+	    NETBK_COMMON_EOI)
+		xen_irq_lateeoi(queue->tx_irq, 0);
+}
+
 static enum hrtimer_restart poll_again(struct hrtimer *timer)
 {
 	struct xenvif_queue *queue =
 		container_of(timer, struct xenvif_queue, eagain.timer);
 
-	/*
-	 * An event channel for both ways has no EOI while a batch waits.  The
-	 * guest is to be heard when it makes room for what is sent to it, and
-	 * no more often than this timer runs.
-	 */
-	if (atomic_fetch_andnot(NETBK_COMMON_EOI, &queue->eoi_pending) &
-	    NETBK_COMMON_EOI)
-		xen_irq_lateeoi(queue->tx_irq, 0);
-
+	hear_other_way(queue);
 	/*
 	 * The poll function that has started this timer may not have come to
 	 * its end: NAPI takes note then, and polls once more.
@@ -227,8 +232,10 @@ static bool is_over(const struct xenvif *vif, const struct xenvif_round *round)
 	       READ_ONCE(round->over);
 }
 
-bool xenvif_eagain_copy(struct xenvif *vif, struct xenvif_round *round,
-			struct gnttab_copy *cop, unsigned int nr)
+/* The queue is NULL for the control ring, which is of none.  True: it has waited. */
+static bool copy_or_wait(struct xenvif *vif, struct xenvif_queue *queue,
+			 struct xenvif_round *round, struct gnttab_copy *cop,
+			 unsigned int nr)
 {
 	ktime_t since = ktime_get();
 	s64 us, waited_us = 0;
@@ -244,6 +251,8 @@ bool xenvif_eagain_copy(struct xenvif *vif, struct xenvif_round *round,
 					    waited_us / USEC_PER_MSEC);
 			break;
 		}
+		if (queue)
+			hear_other_way(queue);
 		us = next_wait(waited_us);
 		usleep_range(us, us + FIRST_WAIT_US);
 		waited_us = ktime_us_delta(ktime_get(), since);
@@ -255,16 +264,23 @@ bool xenvif_eagain_copy(struct xenvif *vif, struct xenvif_round *round,
 	return waited_us > 0;
 }
 
+void xenvif_eagain_copy(struct xenvif *vif, struct xenvif_round *round,
+			struct gnttab_copy *cop, unsigned int nr)
+{
+	copy_or_wait(vif, NULL, round, cop, nr);
+}
+
 void xenvif_eagain_rx(struct xenvif_queue *queue)
 {
 	struct xenvif_round *round = &queue->eagain.rx;
-	bool in_vain = round->in_vain;
 
-	if (!xenvif_eagain_copy(queue->vif, round, queue->rx_copy.op,
-				queue->rx_copy.num))
+	if (!copy_or_wait(queue->vif, queue, round, queue->rx_copy.op,
+			  queue->rx_copy.num))
 		return;
 	round->waited = true;
 	queue->stats.rx_page_waits++;
-	if (round->in_vain && !in_vain)
+	if (round->in_vain)	/* It has not waited after that. */
 		queue->stats.rx_page_wait_fails++;
+	/* A guest gives no room before it has what was sent: it has not stalled. */
+	queue->last_rx_time = jiffies;
 }

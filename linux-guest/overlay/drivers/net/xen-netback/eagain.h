@@ -43,12 +43,15 @@ void xenvif_eagain_drop(struct xenvif_queue *queue);
 
 /*
  * Copy, for who can sleep.  What is away is waited for, all of it at once, and is
- * GNTST_bad_page in the end.  True: it has waited.
+ * GNTST_bad_page in the end.
  */
-bool xenvif_eagain_copy(struct xenvif *vif, struct xenvif_round *round,
+void xenvif_eagain_copy(struct xenvif *vif, struct xenvif_round *round,
 			struct gnttab_copy *cop, unsigned int nr);
 
-/* The same for what is on its way to the guest. */
+/*
+ * The same for what is on its way to the guest, which is heard meanwhile where both
+ * ways share an event channel.
+ */
 void xenvif_eagain_rx(struct xenvif_queue *queue);
 
 #endif
