@@ -4,15 +4,18 @@
 Three clocks see a fault, one within the other: the guest's program (its access), Xen (the vCPU stops, and is woken), dsmd
 (the miss is read from the ring, the vCPU is woken). dsmd at home splits its part, and the other host's dsmd says how much of
 the wait for it was its own. Means of all faults of a run, so that they add up:
-    outside    program less Xen: the trap, Xen's look-up; the wake-up, from Xen's unpause until the vCPU runs, which nobody
-               measures by itself; the way back into the guest; and the guest's own page fault, where memory is written for
-               the first time
+    outside    program less all that Xen has seen: the exit from the guest until Xen's look-up has found that the page is not
+               here, the wait for the p2m's lock within; the way back into the guest; the program's loop; and the guest's own
+               page fault, where memory is written for the first time
+    trap       Xen: from there until the vCPU stops, and its miss is in the ring
     ring       Xen less dsmd: the event, dom0's scheduling, the ring; less what is left of the page operation after Xen has
                woken the vCPU within it
     queue      dsmd: from the ring until the request is with the transport
     wire       until the answer is read, less `serve`: both network stacks, both dsmds' wake-ups, the cable
     serve      the other host's dsmd: from the request until the answer is with the transport, its page operation within
     install    until the waiter is woken: the page operation
+    wake       Xen: from when it is woken until it is about to enter the guest; less pauses
+trap and wake are for each wait, though a few have none (dsm.h): else they would not add up.
 """
 
 from __future__ import annotations
@@ -66,6 +69,10 @@ class Snapshot:
     waits: int
     wait_ns: int
     wait_buckets: Mapping[float, int]
+    traps: int  # waits that have one
+    trap_ns: int
+    wakes: int
+    wake_ns: int
     read_faults: int
     write_faults: int
     fault_buckets: Mapping[float, int]  # reads and writes, as dsmd sees them
@@ -102,6 +109,10 @@ class Snapshot:
                 int(xen["waits"]),
                 int(xen["wait_ns"]),
                 {xen_bucket_end_ns(n): int(number) for n, number in enumerate(xen["wait_hist"])},
+                int(xen["traps"]),
+                int(xen["trap_ns"]),
+                int(xen["wakes"]),
+                int(xen["wake_ns"]),
                 int(status["read_faults"]),
                 int(status["write_faults"]),
                 faults,
@@ -235,12 +246,14 @@ def faults(
     serve = counted.mean_us("serve")
     phases: dict[str, float | str] = {
         # All that the program waited for, those that it does not measure, too: Xen counts no others.
-        "outside_us": (output.access_ns - counted.wait_ns) / counted.waits / 1000,
+        "outside_us": (output.access_ns - counted.trap_ns - counted.wait_ns - counted.wake_ns) / counted.waits / 1000,
+        "trap_us": counted.trap_ns / counted.waits / 1000,
         "ring_us": xen_mean - dsmd_mean,
         "queue_us": counted.mean_us("queue"),
         "wire_us": counted.mean_us("wire") - serve,
         "serve_us": serve,
         "install_us": counted.mean_us("install"),
+        "wake_us": counted.wake_ns / counted.waits / 1000,
         "xen_mean_us": xen_mean,
         "dsmd_mean_us": dsmd_mean,
         "xen_p50_below_us": xen,
@@ -248,6 +261,8 @@ def faults(
         "xen_p99_below_us": quantile_ns(counted.wait_buckets, 0.99) / 1000,
         "faults": counted.faults,
         "waits": counted.waits,
+        "traps": counted.traps,
+        "wakes": counted.wakes,
         "first_words": output.accesses,
         "looks": counted.looks,
         "found": counted.found,
@@ -281,7 +296,7 @@ def below_user_space(
 ) -> list[Metric]:
     """PREFIX.below_user_space.ratio_to_rtt: what a transport below user space would make of `fault`; an estimate.
 
-    From figures of this run: a page both ways that the other host's kernel answers, and what is outside of Xen's clock. Ring,
+    From figures of this run: a page both ways that the other host's kernel answers, and what is outside of Xen's wait. Ring,
     queue, installation and the other host's page operation are taken for nothing; a fault has its page one way only, and who
     asks for the echo is a program: so it is near what can be had, from neither side for certain. Compared with the raw round
     trip of programs, as dsm.fault.ratio_to_rtt is: each with that of its own time, the echo with that of the part `rtt`, what
@@ -292,7 +307,7 @@ def below_user_space(
     now = values.get(round_trip)
     if not (then and kernel and now):
         return []
-    outside = max(float(fault.baseline["outside_us"]), 0.0)
+    outside = max(sum(float(fault.baseline[f"{phase}_us"]) for phase in ("outside", "trap", "wake")), 0.0)
     return [
         Metric(
             f"{prefix}.below_user_space.ratio_to_rtt",

@@ -45,7 +45,7 @@ HEADLINES = (
     ("demo.remote_pct.settled", "remote accesses, settled"),
 )
 
-FAULT_PHASES = ("outside", "ring", "queue", "wire", "serve", "install")
+FAULT_PHASES = ("outside", "trap", "ring", "queue", "wire", "serve", "install", "wake")
 
 LIMITS = (
     "Everything here was measured in the lab: a rack in a box, whose hosts QEMU emulates (TCG) on an ordinary machine. "
@@ -136,10 +136,10 @@ def _dsm_plots(page: Page, result: Result) -> None:
     if faults:
         page.figure(
             phases_plot(faults, f"{result.name}-fault", "us"),
-            "A fault of a page of another host, means. Outside: the guest, the trap, the way back. Ring: from Xen to dsmd, and "
-            "back. Queue: dsmd here, until the request is sent. Wire: until the answer is read, less what the other host's "
-            "dsmd takes (serve): network stacks, wake-ups and the cable; not the raw round trip, which is a figure of its own. "
-            "Install: the page operation here.",
+            "A fault of a page of another host, means. Outside: the guest, its exit to Xen, the way back. Trap: in Xen, until "
+            "the vCPU stops. Ring: from Xen to dsmd, and back. Queue: dsmd here, until the request is sent. Wire: until the "
+            "answer is read, less what the other host's dsmd takes (serve): network stacks, wake-ups and the cable; not the "
+            "raw round trip, which is a figure of its own. Install: the page operation here. Wake: until the vCPU runs again.",
         )
     against = {}
     for metric in result.metrics:

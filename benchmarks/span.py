@@ -105,7 +105,9 @@ def counted_at(host: Host, domid: Callable[[], int], found: Mapping[str, Any] | 
     Xen is asked while the hosts are connected: without the other one no vCPU waits for a page. `found`: its dsmd's status.
     """
     found = status(host) if found is None else found
-    xen = json.loads(checked(run_in(host), f"{STATS} {domid()}")) if connected(found) else {"waits": 0, "wait_ns": 0}
+    xen: Mapping[str, Any] = dict.fromkeys(("waits", "wait_ns", "trap_ns", "wake_ns"), 0)
+    if connected(found):
+        xen = json.loads(checked(run_in(host), f"{STATS} {domid()}"))
     return host_counts(found, xen)
 
 

@@ -28,6 +28,8 @@ class HostCounts:
     fault_waits: int = 0  # of vCPUs, that fault_ns are of: one that asks again before its page has come waits once
     waits: int = 0  # of vCPUs, by Xen: several may wait for one page
     wait_ns: int = 0
+    trap_ns: int = 0  # before them, and behind them: dsm.h
+    wake_ns: int = 0
     messages: int = 0  # sent
     bytes: int = 0
     pages: int = 0
@@ -68,7 +70,7 @@ class HostCounts:
 
     def without_wire(self) -> HostCounts:
         """Less what is known while the hosts are connected: a connection that is made anew, or is gone, has counted nothing."""
-        return dataclasses.replace(self, messages=0, bytes=0, pages=0, waits=0, wait_ns=0)
+        return dataclasses.replace(self, messages=0, bytes=0, pages=0, waits=0, wait_ns=0, trap_ns=0, wake_ns=0)
 
     def mean_us(self, phase: str) -> float:
         """Of a phase that dsmd measures. Raises Malformed if there was none."""
@@ -94,6 +96,8 @@ def host_counts(status: Mapping[str, Any], xen: Mapping[str, Any]) -> HostCounts
             fault_waits=sum(int(status[key]["count"]) for key in ("read_fault", "write_fault")),
             waits=int(xen["waits"]),
             wait_ns=int(xen["wait_ns"]),
+            trap_ns=int(xen["trap_ns"]),
+            wake_ns=int(xen["wake_ns"]),
             messages=sum(int(peer["sent"]) for peer in peers),
             bytes=sum(int(peer["sent_bytes"]) for peer in peers),
             pages=sum(int(peer["sent_pages"]) for peer in peers),

@@ -286,9 +286,10 @@ def faults(seen: Seen) -> Iterator[Metric]:
         figure = from_runs(
             f"span.fault.{name}.us", means, "us", "lower",
             "Xen's mean of each run, of OpenMP programs and of the store with all off; "
-            "phases: means of all, by dsmd at both hosts; ring: Xen less dsmd",
+            "phases: means of all, by dsmd at both hosts; ring: Xen less dsmd; trap and wake: by Xen, beside its mean",
         )  # fmt: skip
         beside: dict[str, float | str] = {
+            "trap_us": whole.trap_ns / whole.waits / 1000, "wake_us": whole.wake_ns / whole.waits / 1000,
             "ring_us": xen_us - dsmd_us, **phases, "serve_us": serve, "dsmd_mean_us": dsmd_us, "xen_mean_us": xen_us,
             "faults": float(whole.faults), "waits": float(whole.waits),
         }  # fmt: skip

@@ -258,6 +258,24 @@ static void say_phases(struct json_object *phases)
 	say_time("other hosts' faults", get(phases, "serve"));
 }
 
+static void say_mean(const char *what, struct json_object *xen, const char *count, const char *sum)
+{
+	uint64_t nr = number(xen, count);
+
+	printf("  %s: %" PRIu64 ", mean %.1f us\n", what, nr,
+	       nr ? (double)number(xen, sum) / 1000. / (double)nr : 0.);
+}
+
+/* Of all waits for pages, whoever answers; dsmd's times are within the first. */
+static void say_waits(struct json_object *xen)
+{
+	if (!xen)
+		return;
+	say_mean("vCPUs stopped by Xen", xen, "waits", "wait_ns");
+	say_mean("  before that, from the fault on", xen, "traps", "trap_ns");
+	say_mean("  behind it, until the vCPU runs", xen, "wakes", "wake_ns");
+}
+
 static void say_status(struct json_object *all)
 {
 	struct json_object *engine = get(all, "engine"), *peers = get(all, "peers");
@@ -276,6 +294,7 @@ static void say_status(struct json_object *all)
 	say_time("read faults", get(all, "read_fault"));
 	say_time("write faults", get(all, "write_fault"));
 	say_phases(get(all, "phases"));
+	say_waits(get(all, "xen"));
 	printf("  pages: %" PRIu64 " of this host are elsewhere; %" PRIu64 " of %" PRIu64
 	       " frames for pages of others in use\n", number(engine, "elsewhere"),
 	       number(engine, "frames_used"), number(engine, "frames"));

@@ -278,6 +278,44 @@ static void add_poll(struct json to, const struct dsm_poll_counts *counts)
 		add_number(table, poll_numbers[n].name, poll_value(n, counts));
 }
 
+/* Waits for pages as Xen sees them: numbers, and times. */
+static const struct {
+	const char *name, *seconds, *about;	/* name: of the number; of the time, NULL: it is none */
+	size_t offset;
+} xen_numbers[] = {
+#define NUMBER(field, about) \
+	{ #field, NULL, about, offsetof(struct dsm_xen_waits, field) }
+#define TIME(field, name, about) \
+	{ #field, name, about, offsetof(struct dsm_xen_waits, field) }
+	NUMBER(waits, "Waits of vCPUs here for a page, by Xen."),
+	TIME(wait_ns, "wait_seconds", "Of these, from when the vCPU stops until it is woken."),
+	NUMBER(traps, "Waits that began with a nested page fault."),
+	TIME(trap_ns, "trap_seconds", "Of these, from the fault's look-up until the vCPU stops."),
+	NUMBER(wakes, "Waits after which the vCPU has run, and nothing else had kept it."),
+	TIME(wake_ns, "wake_seconds", "Of these, from when it is woken until it enters the guest, without pauses."),
+#undef NUMBER
+#undef TIME
+};
+
+#define NR_XEN_NUMBERS	(sizeof(xen_numbers) / sizeof(xen_numbers[0]))
+
+static uint64_t xen_value(unsigned int n, const struct dsm_xen_waits *from)
+{
+	uint64_t value;
+
+	memcpy(&value, (const char *)from + xen_numbers[n].offset, sizeof(value));
+	return value;
+}
+
+static void add_xen(struct json to, const struct dsm_xen_waits *waits)
+{
+	struct json table = add_table(to, "xen");
+	unsigned int n;
+
+	for (n = 0; n < NR_XEN_NUMBERS; n++)
+		add_number(table, xen_numbers[n].name, xen_value(n, waits));
+}
+
 /* Of a clock: counters. */
 static const struct {
 	const char *name, *about;
@@ -387,6 +425,8 @@ char *dsm_stats_json(const struct dsm_stats *stats)
 	add_histogram(all, "write_fault", &stats->write_fault);
 	if (stats->engine)
 		add_phases(all, stats->engine);
+	if (stats->xen)
+		add_xen(all, stats->xen);
 	add_poll(all, &stats->poll);
 	add_ends(all, "strangers", stats->strangers);
 	if (stats->engine)
@@ -603,6 +643,28 @@ static void put_phases(FILE *out, const struct dsm_stats *stats, const char *vm)
 	}
 }
 
+static void put_xen(FILE *out, const struct dsm_xen_waits *waits, const char *vm)
+{
+	char name[64];
+	unsigned int n;
+
+	for (n = 0; n < NR_XEN_NUMBERS; n++) {
+		const char *seconds = xen_numbers[n].seconds;
+
+		snprintf(name, sizeof(name), "xen_%s_total", seconds ? seconds : xen_numbers[n].name);
+		put_head(out, name, "", "counter", xen_numbers[n].about);
+		if (!seconds) {
+			put_value(out, name, vm, NULL, xen_value(n, waits));
+			continue;
+		}
+		fprintf(out, "dsmd_%s", name);
+		put_labels(out, vm, NULL);
+		fputs("} ", out);
+		put_seconds(out, xen_value(n, waits));
+		fputc('\n', out);
+	}
+}
+
 /* Of peers whose offset is known: the numbers of now. */
 static void put_offsets(FILE *out, const struct dsm_stats *stats, const char *vm)
 {
@@ -732,6 +794,8 @@ char *dsm_stats_node_exporter(const struct dsm_stats *stats)
 	put_uuid(stats->vm, uuid);
 	put_faults(out, stats, uuid);
 	put_poll(out, stats, uuid);
+	if (stats->xen)
+		put_xen(out, stats->xen, uuid);
 	if (stats->engine) {
 		put_engine(out, stats, uuid);
 		put_phases(out, stats, uuid);

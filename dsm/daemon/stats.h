@@ -44,6 +44,7 @@ struct dsm_stats {
 	struct dsm_histogram read_fault, write_fault;	/* from miss to wake-up */
 	const struct dsm_engine_counts *engine;	/* NULL: none of its numbers */
 	struct dsm_poll_counts poll;
+	const struct dsm_xen_waits *xen;	/* NULL: not known */
 	uint64_t strangers[DSM_NR_ENDS];	/* ends of who was no peer */
 	struct dsm_stats_peer peer[DSM_MAX_HOSTS];
 };

@@ -169,6 +169,7 @@ const struct dsm_stats *dsm_worker_stats(struct dsm_worker *w)
 	s->tsc_khz = w->tsc_khz;
 	s->engine = &w->counts;
 	s->poll = w->poll.counts;
+	s->xen = w->p.xen->calls->waits(w->p.xen, &w->waits) ? NULL : &w->waits;
 	s->certificate_expires = w->expiry.certificate;
 	s->ca_expires = w->expiry.ca;
 	s->read_faults = w->counts.read_faults;

@@ -130,6 +130,7 @@ struct dsm_worker {
 	struct dsm_poll poll;
 	struct dsm_stats stats;
 	struct dsm_engine_counts counts;
+	struct dsm_xen_waits waits;
 	uint32_t tsc_khz;		/* of this host's TSC; 0: not to be compared */
 	time_t since;
 };

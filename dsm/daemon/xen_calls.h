@@ -89,6 +89,15 @@ struct dsm_xen_memory {
 	uint64_t limit, used;	/* of the domain */
 };
 
+/*
+ * What vCPUs here waited for pages since the beginning, as Xen counts it: public/dsm.h,
+ * STATS.  A wait goes from when the vCPU stops until it is woken; traps come before some
+ * of them, wakes behind.
+ */
+struct dsm_xen_waits {
+	uint64_t waits, wait_ns, traps, trap_ns, wakes, wake_ns;
+};
+
 struct dsm_xen;
 
 struct dsm_xen_calls {
@@ -226,6 +235,8 @@ struct dsm_xen_calls {
 	int (*limit)(struct dsm_xen *xen, uint64_t frames);
 	/** Return: 0 or -errno. */
 	int (*memory)(struct dsm_xen *xen, struct dsm_xen_memory *memory);
+	/** Return: 0 or -errno: Xen does not say. */
+	int (*waits)(struct dsm_xen *xen, struct dsm_xen_waits *waits);
 	/** dsmd lives, and says so again within @ms; 0: never.  Return: 0 or -errno. */
 	int (*keepalive)(struct dsm_xen *xen, unsigned int ms);
 	/**

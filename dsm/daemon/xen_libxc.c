@@ -474,6 +474,20 @@ static int memory(struct dsm_xen *xen, struct dsm_xen_memory *into)
 	return dsm_slice_memory(of(xen)->xch, of(xen)->domid, into);
 }
 
+static int waits(struct dsm_xen *xen, struct dsm_xen_waits *into)
+{
+	xen_dsm_stats_t stats;
+
+	if (xc_dsm_stats(of(xen)->xch, of(xen)->domid, &stats))
+		return -errno;
+	*into = (struct dsm_xen_waits){
+		.waits = stats.waits, .wait_ns = stats.wait_ns,
+		.traps = stats.traps, .trap_ns = stats.trap_ns,
+		.wakes = stats.wakes, .wake_ns = stats.wake_ns,
+	};
+	return 0;
+}
+
 static int keepalive(struct dsm_xen *xen, unsigned int ms)
 {
 	return xc_dsm_keepalive(of(xen)->xch, of(xen)->domid, ms) ? -errno : 0;
@@ -587,7 +601,7 @@ static const struct dsm_xen_calls calls = {
 	.pool_add = pool_add, .pool_del = pool_del, .away = away, .drop = drop,
 	.merge = merge,
 	.fill = fill, .empty = empty, .limit = limit, .memory = memory,
-	.keepalive = keepalive, .has_ended = has_ended, .crash = crash, .alloc_pages = alloc_pages,
+	.waits = waits, .keepalive = keepalive, .has_ended = has_ended, .crash = crash, .alloc_pages = alloc_pages,
 	.free_pages = free_pages, .descriptor = descriptor,
 	.tsc_khz = tsc_khz, .tsc = tsc, .close = close_all,
 };

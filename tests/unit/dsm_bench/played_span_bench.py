@@ -18,6 +18,7 @@ from tests.unit.dsm_bench.played_span import SLOW, Change, World, as_it_is
 FAULTS, SENT, BYTES = {"alpha": 40, "beta": 60}, {"alpha": 150, "beta": 130}, 100
 WAITS = {"alpha": 30, "beta": 50}
 FAULT_NS, QUEUE_NS, WIRE_NS, INSTALL_NS, RING_NS = 5_000_000, 500_000, 3_500_000, 1_000_000, 700_000
+TRAP_NS, WAKE_NS = 20_000, 110_000
 SERVE_NS = {"alpha": 1_500_000, "beta": 1_200_000}
 ROUND_TRIP_NS = 2_500_000
 # Guest ns of a call, by what and whether a CPU at home calls.
@@ -37,6 +38,8 @@ def call_ns(what: str, home: bool, rounds: int) -> list[int]:
     """Of each call of a run, guest ns: each takes a hundredth of the first one longer."""
     base = CALL_NS[what, home]
     return [base + n * base // 100 for n in range(rounds)]
+
+
 COPY_NS = {
     "map": 1000,
     "populate": 20_000_000,
@@ -64,7 +67,14 @@ class BenchWorld(World):
             assert self.attached, "a domain without DSM"
             assert command.rsplit(maxsplit=1)[-1] == str(self.slice() if who == "beta" else 1), "another domain"
             done = self.work_done[who] * WAITS[who]
-            return json.dumps({"waits": done, "wait_ns": done * (FAULT_NS + RING_NS)})
+            return json.dumps(
+                {
+                    "waits": done,
+                    "wait_ns": done * (FAULT_NS + RING_NS),
+                    "trap_ns": done * TRAP_NS,
+                    "wake_ns": done * WAKE_NS,
+                }
+            )
         if "dsmctl set" in command:
             self.switches[who].update(word.split("=") for word in re.findall(r"\w+=\d+", command))
             return ""

@@ -622,6 +622,7 @@ class Played:
         return snapshot(
             prefetches=self.prefetches, cleared=self.cleared, looks=self.looks, sleeps=self.sleeps, sent=self.messages,
             read_faults=times, write_faults=self.writes, waits=times, wait_ns=times,
+            traps=times, trap_ns=times, wakes=times, wake_ns=times,
             wait_buckets={8.0: times}, fault_buckets={8.0: times}, phase_counts=phases, phase_ns=phases,
         )  # fmt: skip
 
@@ -1115,7 +1116,7 @@ def test_a_node_has_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     # Of the runs themselves: five faults each.
     assert found["dsm.fault.us"].baseline["first_words"] == 15
-    assert found["dsm.fault.us"].baseline["outside_us"] == pytest.approx((60_000 - 15) / 15 / 1000)
+    assert found["dsm.fault.us"].baseline["outside_us"] == pytest.approx((60_000 - 3 * 15) / 15 / 1000)
     assert found["dsm.fault.us"].baseline["faults"] == 15 and found["dsm.messages_per_read_fault"].value == 40
 
 
@@ -1302,7 +1303,9 @@ def test_nothing_is_compared_with_what_was_not_measured(found: list[Metric]) -> 
     assert list(dsm.compared(found)) == []
 
 
-XEN = {"waits": 10, "wait_ns": 5000, "wait_hist": [0, 0, 3, 7]}
+XEN = {
+    "waits": 10, "wait_ns": 5000, "wait_hist": [0, 0, 3, 7], "traps": 8, "trap_ns": 2000, "wakes": 9, "wake_ns": 3000,
+}  # fmt: skip
 STATUS: dict[str, Any] = {
     "read_faults": 6, "write_faults": 4, "read_fault": {"buckets": [[1000, 6]], "sum_ns": 5000},
     "write_fault": {"buckets": [[1000, 1], [2000, 2], [None, 1]], "sum_ns": 1000},
@@ -1331,6 +1334,12 @@ def test_snapshots() -> None:
     assert later.since(now).waits == 2 and later.since(now).wait_buckets[1.5] == 1
     with pytest.raises(Malformed, match="waits went from 12 to 10"):
         now.since(later)
+    for key in ("traps", "trap_ns", "wakes", "wake_ns"):
+        assert getattr(now, key) == XEN[key]
+        with pytest.raises(Malformed, match=f"^{key} went from {XEN[key]} to 1$"):  # Xen's are never less
+            dsm_faults.Snapshot.of({**XEN, key: 1}, STATUS, OTHER).since(now)
+        with pytest.raises(Malformed, match=key):  # a dsm-stats that does not know it
+            dsm_faults.Snapshot.of({name: value for name, value in XEN.items() if name != key}, STATUS, OTHER)
 
 
 @pytest.mark.parametrize(
@@ -1372,7 +1381,9 @@ def test_phases_add_up_to_the_fault() -> None:
     assert [metric.metric for metric in found] == [f"dsm.fault.{key}" for key in ("us", "ratio_to_rtt", "overhead_us")]
     phases = {key: float(fault.baseline[f"{key}_us"]) for key in FAULT_PHASES}
     # dsmd: 0.1 in queues, 0.4 until the answer, 0.1 of that on the other host, 0.1 to install it; 0.6 in all. Xen: 0.9.
-    wanted = {"ring": 0.3, "queue": 0.1, "wire": 0.3, "serve": 0.1, "install": 0.1}
+    # Before and behind it 0.2 and 0.3 of each wait, those that have none, too.
+    wanted = {"trap": 0.2, "ring": 0.3, "queue": 0.1, "wire": 0.3, "serve": 0.1, "install": 0.1, "wake": 0.3}
+    assert (fault.baseline["traps"], fault.baseline["wakes"]) == (8, 9)
     assert {key: phases[key] for key in wanted} == pytest.approx(wanted)
     # Of the ten first words, and of nothing that takes longer: 20 us in all.
     assert sum(phases.values()) == pytest.approx(2)
@@ -1413,7 +1424,7 @@ def test_what_is_outside_is_of_the_same_faults(accesses: int, said: bool | None)
             dsm_faults.faults(counted, done, [], "dsm", "rtt.us")
         return
     (fault,) = dsm_faults.faults(counted, done, [], "dsm", "rtt.us")
-    assert fault.baseline["outside_us"] == pytest.approx((20_000 - 5000) / 10 / 1000)
+    assert fault.baseline["outside_us"] == pytest.approx((20_000 - 5000 - 2000 - 3000) / 10 / 1000)
     assert (fault.baseline["waits"], fault.baseline["first_words"]) == (10, accesses)
     assert ("in doubt: outside_us" in fault.note) == said
 
@@ -1520,16 +1531,16 @@ def test_both_guests_are_alike_in_what_is_not_compared() -> None:
 
 
 def test_what_a_transport_below_user_space_would_bring() -> None:
-    """A kernel answers within 60 us of a program's 100; of a fault of 150 the 20 outside of all clocks stay, when it is 200."""
+    """A kernel answers within 60 us of a program's 100; of a fault of 150 the 20 outside of dsmd's way stay, when it is 200."""
     now = metric_of("dsm.fault.round_trip_us", 200.0)
-    fault = Metric("dsm.fault.us", 150.0, "us", "lower", {"outside_us": 20.0})
+    fault = Metric("dsm.fault.us", 150.0, "us", "lower", {"outside_us": 7.0, "trap_us": 2.0, "wake_us": 11.0})
     sleeping, kernel = metric_of("dsm.rtt.tcp.sleep.fault_us", 100.0), metric_of("dsm.rtt.kernel.page_us", 60.0)
     (found,) = dsm_faults.below_user_space(fault, [sleeping, kernel, now], "tcp", "dsm", now.metric)
     assert found.metric == "dsm.below_user_space.ratio_to_rtt"
     assert found.value == pytest.approx(0.6 + 0.1)
     for some in ([sleeping, kernel], [sleeping, now], [kernel, now]):
         assert dsm_faults.below_user_space(fault, some, "tcp", "dsm", now.metric) == []
-    less = dataclasses.replace(fault, baseline={"outside_us": -20.0})
+    less = dataclasses.replace(fault, baseline={"outside_us": -20.0, "trap_us": 2.0, "wake_us": 11.0})
     assert dsm_faults.below_user_space(less, [sleeping, kernel, now], "tcp", "dsm", now.metric)[0].value == 0.6
 
 

@@ -41,7 +41,9 @@ from tests.unit.dsm_bench.played_span_bench import (
     SENT,
     SERVE_NS,
     STEPS,
+    TRAP_NS,
     WAITS,
+    WAKE_NS,
     WIRE_NS,
     BenchWorld,
     call_ns,
@@ -274,7 +276,9 @@ def check_faults(value: Values, beside: Beside) -> None:
         assert value[f"span.fault.{place}.us"] == pytest.approx((FAULT_NS + RING_NS) / 1000)
         phases = beside[f"span.fault.{place}.us"]
         wanted = {
+            "trap": TRAP_NS,
             "ring": RING_NS,
+            "wake": WAKE_NS,
             "queue": QUEUE_NS,
             "wire": WIRE_NS - SERVE_NS[other],
             "install": INSTALL_NS,
@@ -438,6 +442,8 @@ MUTANTS = (
            "fault_waits=2 * int(status[\"read_fault\"][\"count\"])"),
     Mutant("span_figures", "(serve if phase == \"wire\" else 0)", "0"),
     Mutant("span_figures", "\"ring_us\": xen_us - dsmd_us", "\"ring_us\": xen_us"),
+    Mutant("span_figures", "\"trap_us\": whole.trap_ns / whole.waits", "\"trap_us\": whole.wake_ns / whole.waits"),
+    Mutant("span_figures", "\"wake_us\": whole.wake_ns / whole.waits", "\"wake_us\": whole.wake_ns / whole.faults"),
     Mutant("span_figures", "means = [each.wait_ns / each.waits / 1000 for each in here]",
            "means = [each.fault_ns / each.waits / 1000 for each in here]"),
     Mutant("span_figures", "ratios = [mean / round_trip for mean in means]",

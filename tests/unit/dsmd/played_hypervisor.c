@@ -211,6 +211,9 @@ struct dsm_xen *dsm_hypervisor_open(const struct dsm_description *d,
 				guest.played.page[guest.stays[i]].special = true;
 				guest.played.page[guest.stays[i] + 1].pinned = true;
 			}
+	guest.played.told = (struct dsm_xen_waits){
+		.waits = 4, .wait_ns = 6000, .traps = 3, .trap_ns = 1500,
+	};
 	guest.played.slice = dsm_description_slice(d, config->self);
 	guest.played.nr_slices = config->nr_hosts;
 	guest.played.time = (struct dsm_vcpu_msg){ .number = 5, .sipi = 3, .word = { 1, 2, 3 } };

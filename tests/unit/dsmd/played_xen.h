@@ -49,6 +49,8 @@ struct played_xen {
 	unsigned int refused[134];	/* by errno, of page operations */
 	int break_page, break_misses, break_keepalive;	/* -errno of these calls */
 	bool ended;		/* the domain is being destroyed: they all are -EINVAL then */
+	struct dsm_xen_waits told;	/* by Xen's counters: only what the test says */
+	int break_waits;
 	int break_pool_del, break_away, break_drop, break_fill, break_empty, break_limit, break_memory;
 	uint64_t part;			/* most frames that fill() and empty() do; 0: all */
 	uint64_t limit_kib;		/* of the domain, which has 1000; 0: none */

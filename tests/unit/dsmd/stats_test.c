@@ -81,6 +81,9 @@ static void quantiles(const void *argument)
 
 static void fill(struct dsm_stats *stats)
 {
+	static const struct dsm_xen_waits waits = {
+		.waits = 21, .wait_ns = 22000, .traps = 19, .trap_ns = 3000000001, .wakes = 20, .wake_ns = 24,
+	};
 	static struct dsm_engine_counts engine;
 	static struct dsm_stats empty;
 
@@ -88,6 +91,7 @@ static void fill(struct dsm_stats *stats)
 	stats->host = "alpha";
 	memcpy(stats->vm, "0123456789abcdef", 16);
 	stats->read_faults = 12;
+	stats->xen = &waits;
 	stats->strangers[DSM_END_ISSUER] = 3;
 	stats->certificate_expires = 2000000000;
 	stats->ca_expires = 2000000001;
@@ -128,7 +132,7 @@ static uint64_t number(struct json_object *object, const char *key)
 
 static void json(const void *argument)
 {
-	struct json_object *all, *peer, *trip, *pair;
+	struct json_object *all, *peer, *trip, *pair, *xen;
 	static struct dsm_stats stats;
 	char *text;
 
@@ -155,6 +159,10 @@ static void json(const void *argument)
 	      number(at(at(all, "phases"), "install"), "max_ns") == 4000 &&
 	      number(at(at(all, "phases"), "serve"), "max_ns") == 8000, "%s", text);
 	CHECK(number(at(all, "engine"), "leases_over") == 5, "the engine");
+	xen = at(all, "xen");
+	CHECK(number(xen, "waits") == 21 && number(xen, "wait_ns") == 22000 && number(xen, "traps") == 19 &&
+	      number(xen, "trap_ns") == 3000000001 && number(xen, "wakes") == 20 && number(xen, "wake_ns") == 24,
+	      "%s", text);
 	peer = at(at(all, "peers"), "be\"ta\\");
 	CHECK(json_object_get_boolean(at(peer, "up")), "up");
 	CHECK(number(peer, "sent") == (1ull << 53 | 1) &&
@@ -173,6 +181,10 @@ static void json(const void *argument)
 	pair = json_object_array_get_idx(trip, 1);
 	CHECK(!json_object_array_get_idx(pair, 0), "the last has no end");
 	json_object_put(all);
+	free(text);
+	stats.xen = NULL;
+	text = dsm_stats_json(&stats);
+	CHECK(text && !strstr(text, "\"xen\""), "what Xen does not say: %s", text);
 	free(text);
 }
 
@@ -298,6 +310,13 @@ static void node_exporter(const void *argument)
 		"dsmd_phase_wire_seconds_sum" VM "} 0.000002000\n",
 		"dsmd_phase_install_seconds_sum" VM "} 0.000004000\n",
 		"dsmd_phase_serve_seconds_sum" VM "} 0.000008000\n",
+		"# TYPE dsmd_xen_waits_total counter\n",
+		"dsmd_xen_waits_total" VM "} 21\n",
+		"dsmd_xen_wait_seconds_total" VM "} 0.000022000\n",
+		"dsmd_xen_traps_total" VM "} 19\n",
+		"dsmd_xen_trap_seconds_total" VM "} 3.000000001\n",
+		"dsmd_xen_wakes_total" VM "} 20\n",
+		"dsmd_xen_wake_seconds_total" VM "} 0.000000024\n",
 		"# TYPE dsmd_certificate_expires_seconds gauge\n",
 		"dsmd_certificate_expires_seconds" VM ",of=\"host\"} 2000000000\n",
 		"dsmd_certificate_expires_seconds" VM ",of=\"ca\"} 2000000001\n",
@@ -329,6 +348,10 @@ static void node_exporter(const void *argument)
 			CHECK(strchr("0123456789.", end[-(int)i]), "%.*s",
 			      (int)(end - line), line);
 	}
+	free(text);
+	stats.xen = NULL;
+	text = dsm_stats_node_exporter(&stats);
+	CHECK(text && !strstr(text, "dsmd_xen_"), "what Xen does not say: %s", text);
 	free(text);
 }
 

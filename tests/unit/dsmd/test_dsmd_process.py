@@ -199,7 +199,16 @@ def test_a_vm_on_two_hosts(site: Site) -> None:
     assert status["state"] == "running" and status["vm"] == UUID and status["failure"] is None
     assert status["read_faults"] > 100 and status["engine"]["frames"] == 64
     assert status["peers"]["beta"]["up"] and status["peers"]["beta"]["sent"] > 100
-    assert "web (01234567-" in alpha.ctl("status", "web").stdout
+    assert status["xen"]["waits"] == 4 and status["xen"]["trap_ns"] == 1500 and status["xen"]["wakes"] == 0
+    text = alpha.ctl("status", "web").stdout
+    assert "web (01234567-" in text
+    # The means of Xen's counters, and of none.
+    for line in (
+        "stopped by Xen: 4, mean 1.5 us",
+        "from the fault on: 3, mean 0.5 us",
+        "the vCPU runs: 0, mean 0.0 us",
+    ):
+        assert f"{line}\n" in text, text
     assert "connected" in alpha.ctl("peers", "web").stdout
     assert f'dsmd_peer_up{{vm="{UUID}",peer="beta"}} 1\n' in alpha.ctl("metrics").stdout
     assert alpha.ctl("wait", "web").returncode == 0

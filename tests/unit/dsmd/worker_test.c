@@ -283,7 +283,13 @@ static void two_hosts(const void *argument)
 	UNTIL(all_in(DSM_WORKER_RUNNING));
 	play(2000);
 	CHECK(checked >= 4000, "%llu", (unsigned long long)checked);
+	node[0].xen.told = (struct dsm_xen_waits){ .waits = 5, .wake_ns = 6 };
 	stats = dsm_worker_stats(node[0].worker);
+	CHECK(stats->xen && stats->xen->waits == 5 && stats->xen->wake_ns == 6, "what Xen says");
+	node[0].xen.break_waits = -EINVAL;
+	CHECK(!dsm_worker_stats(node[0].worker)->xen, "it does not");
+	node[0].xen.break_waits = 0;
+	CHECK(dsm_worker_stats(node[0].worker)->xen == stats->xen, "it does again");
 	CHECK(stats->peer[1].up && stats->peer[1].transport.sent_pages > 100 &&
 	      stats->read_fault.count > 100 && stats->write_fault.count > 100 &&
 	      stats->engine->operations > 100, "statistics");

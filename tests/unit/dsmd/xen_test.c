@@ -313,6 +313,21 @@ int xc_dsm_keepalive(xc_interface *xch, uint32_t domid, unsigned int timeout_ms)
 	return 0;
 }
 
+int xc_dsm_stats(xc_interface *xch, uint32_t domid, xen_dsm_stats_t *stats)
+{
+	(void)xch;
+	(void)domid;
+	ZERO_OR(stats);
+	memset(stats, 0xee, sizeof(*stats));
+	stats->waits = 1;
+	stats->wait_ns = 2;
+	stats->traps = 3;
+	stats->trap_ns = 4;
+	stats->wakes = 5;
+	stats->wake_ns = 6;
+	return 0;
+}
+
 int xc_dsm_pool_add(xc_interface *xch, uint32_t domid, uint64_t nr, uint64_t *done)
 {
 	(void)xch;
@@ -1149,6 +1164,7 @@ static void operations(const void *argument)
 		{ .gfn = EBUSY, .type = DSM_XEN_INVAL }, { .gfn = 0, .type = DSM_XEN_READ },
 		{ .gfn = ENOENT, .type = DSM_XEN_DROP },
 	};
+	struct dsm_xen_waits waits;
 	struct dsm_xen *opened;
 
 	(void)argument;
@@ -1167,6 +1183,8 @@ static void operations(const void *argument)
 	xen.limit = 0;
 	CHECK(opened->calls->populate(opened, 5) == -ENOMEM, "no memory");
 	CHECK(!opened->calls->keepalive(opened, 10000) && xen.keepalive_ms == 10000, "keepalive");
+	CHECK(!opened->calls->waits(opened, &waits) && waits.waits == 1 && waits.wait_ns == 2 &&
+	      waits.traps == 3 && waits.trap_ns == 4 && waits.wakes == 5 && waits.wake_ns == 6, "waits");
 	CHECK(!opened->calls->pool_add(opened, 3) && xen.pool == 131, "pool");
 	CHECK(!opened->calls->away(opened, 8, 1) && xen.away_first == 8, "away");
 	CHECK(!opened->calls->drop(opened, 8, 1), "drop");

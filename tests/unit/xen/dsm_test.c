@@ -192,6 +192,35 @@ static bool use(unsigned int n, uint64_t gfn, bool write)
     return dom.vcpu[n]->paused;
 }
 
+/* The same by a nested page fault, from its look-up on so many ns long. */
+static bool fault(unsigned int n, uint64_t gfn, bool write, s_time_t ns)
+{
+    current = dom.vcpu[n];
+    if ( look_up(gfn, P2M_ALLOC | (write ? P2M_UNSHARE : 0)) != p2m_ram_paged )
+        return false;
+    dsm_want_cached(_gfn(gfn));
+    fake_now += ns;
+    dsm_populate(&dom, _gfn(gfn));
+
+    return dom.vcpu[n]->paused;
+}
+
+/* It enters the guest, so many ns later. */
+static void runs(unsigned int n, s_time_t ns)
+{
+    fake_now += ns;
+    current = dom.vcpu[n];
+    dsm_woken(current);
+}
+
+#define expect_times(traps_, trap_ns_, wakes_, wake_ns_) \
+    do { \
+        expect("traps", DSM->stats.traps, traps_); \
+        expect("trap_ns", DSM->stats.trap_ns, trap_ns_); \
+        expect("wakes", DSM->stats.wakes, wakes_); \
+        expect("wake_ns", DSM->stats.wake_ns, wake_ns_); \
+    } while ( 0 )
+
 static struct xen_dsm_ring_entry next_entry(void)
 {
     struct xen_dsm_ring_entry e = {};
@@ -331,6 +360,148 @@ static void a_miss(void)
     expect("ns", DSM->stats.wait_max_ns, 5000);
     expect("all of them", DSM->stats.wait_ns, 5000 + 5000 + 1);
     expect("bucket of 4096 to 5120 ns", DSM->stats.wait_hist[48], 2);
+}
+
+static void before_and_behind(void)
+{
+    begin();
+    fake_now = 100000;
+    op(XEN_DSM_INVAL, 1);
+    expect("waits", fault(1, 1, true, 700), true);
+    expect("waits", fault(2, 1, false, 300), true);
+    expect("waits", use(3, 1, true), true);
+    expect("waits", DSM->stats.waits, 3);
+    expect_times(2, 1000, 0, 0);
+
+    fake_now += 5000;
+    expect("INSTALL_M", op(XEN_DSM_INSTALL_M, 1), 0);
+    expect("the wait is what is between", DSM->stats.wait_ns,
+           5300 + 5000 + 5000);
+    expect_times(2, 1000, 0, 0);
+    runs(1, 100);
+    expect_times(2, 1000, 1, 100);
+    runs(2, 50);
+    runs(3, 20);
+    expect_times(2, 1000, 3, 100 + 150 + 170);
+    runs(1, 1000);
+    runs(0, 1000);
+    expect_times(2, 1000, 3, 420);
+
+    /* The next one is another. */
+    op(XEN_DSM_INVAL, 1);
+    expect("waits", fault(1, 1, true, 30), true);
+    expect("a look-up of its own", DSM->stats.wait_ns, 15300);
+    runs(1, 40);
+    op(XEN_DSM_INSTALL_M, 1);
+    runs(1, 8);
+    expect_times(3, 1030, 4, 428);
+}
+
+/* Whose fault it is, and of which page. */
+static void before_another(void)
+{
+    begin();
+    fake_now = 100000;
+    op(XEN_DSM_INVAL, 1);
+    op(XEN_DSM_INVAL, 2);
+    current = dom.vcpu[1];
+    look_up(2, P2M_ALLOC);
+    dsm_want_cached(_gfn(1));
+    fake_now += 500;
+    dsm_populate(&dom, _gfn(2));
+    expect("waits", dom.vcpu[1]->paused, 1);
+    expect_times(0, 0, 0, 0);
+
+    /* What the fault has found is not what a later look-up finds. */
+    current = dom.vcpu[2];
+    look_up(1, P2M_ALLOC);
+    dsm_want_cached(_gfn(1));
+    look_up(1, P2M_ALLOC);
+    fake_now += 500;
+    dsm_populate(&dom, _gfn(1));
+    expect_times(0, 0, 0, 0);
+    op(XEN_DSM_WAKE, 1);
+
+    /* One fault, one miss. */
+    expect("waits", fault(3, 1, false, 10), true);
+    op(XEN_DSM_WAKE, 1);
+    fake_now += 500;
+    dsm_populate(&dom, _gfn(1));
+    expect_times(1, 10, 0, 0);
+}
+
+static void clocks_that_differ(void)
+{
+    begin();
+    fake_now = 100000;
+    op(XEN_DSM_INVAL, 1);
+    expect("waits", fault(1, 1, true, -500), true);
+    expect_times(1, 0, 0, 0);
+    op(XEN_DSM_INSTALL_M, 1);
+    runs(1, -10);
+    expect_times(1, 0, 1, 0);
+}
+
+/* What keeps a vCPU when its page has come, or before. */
+static void kept(void)
+{
+    static const struct {
+        const char *what;
+        bool down, paused, domain_paused, init, placed, dies;
+        unsigned int offline, runnable;
+        unsigned int wakes, wake_ns;
+    } t[] = {
+        { "nothing", .wakes = 1, .wake_ns = 7 },
+        { "a pause that comes later", .offline = 50000, .wakes = 1,
+          .wake_ns = 7 },
+        { "another vCPU on its CPU", .runnable = 30, .wakes = 1,
+          .wake_ns = 37 },
+        { "both", .offline = 50000, .runnable = 30, .wakes = 1,
+          .wake_ns = 37 },
+        { "an INIT that came before", .down = true },
+        { "a pause of its own", .paused = true },
+        { "a pause of the domain", .domain_paused = true },
+        { "an INIT that comes later", .init = true },
+        { "it went to another slice", .placed = true },
+        { "the domain dies", .dies = true },
+    };
+    unsigned int i;
+
+    for ( i = 0; i < ARRAY_SIZE(t); i++ )
+    {
+        struct vcpu *v;
+
+        printf("# %s\n", t[i].what);
+        begin_slice();
+        fake_now = 100000;
+        v = dom.vcpu[1];
+        op(XEN_DSM_INVAL, 1);
+        expect("waits", fault(1, 1, true, 5), true);
+        v->pause_flags = t[i].down || t[i].placed ? 1UL << _VPF_down : 0;
+        if ( t[i].paused )
+            vcpu_pause_nosync(v);
+        if ( t[i].domain_paused || t[i].placed )
+            domain_pause_by_systemcontroller_nosync(&dom);
+        if ( t[i].placed )
+            expect("PLACE", memop(&(struct xen_dsm_op){
+                .cmd = XEN_DSM_PLACE,
+                .u.place = { .vcpu = 1, .slice = 1 } }), 0);
+        if ( t[i].dies )
+            dsm_relinquish(&dom);
+        else
+            op(XEN_DSM_INSTALL_M, 1);
+        if ( t[i].domain_paused || t[i].placed )
+            domain_unpause_by_systemcontroller(&dom);
+        if ( t[i].paused )
+            vcpu_unpause(v);
+        v->pause_flags = 0;
+        if ( t[i].init )
+            dsm_forward_icr(v, APIC_DM_INIT | APIC_INT_ASSERT);
+        v->offline_ns += t[i].offline;
+        v->runnable_ns += t[i].runnable;
+        runs(1, 7 + t[i].offline + t[i].runnable);
+        expect_times(1, 5, t[i].wakes, t[i].wake_ns);
+    }
 }
 
 /* The page comes between look-up and populate: nobody may wait for ever. */
@@ -2163,6 +2334,10 @@ static const struct test_case cases[] = {
     { "a page in use", in_use },
     { "faults and no memory", faults },
     { "a miss, and who is woken", a_miss },
+    { "the times before and behind a wait", before_and_behind },
+    { "the time before another wait", before_another },
+    { "clocks that differ", clocks_that_differ },
+    { "what keeps a vCPU", kept },
     { "the page came meanwhile", it_came_meanwhile },
     { "a miss without a hint", without_a_hint },
     { "an operation that gives up", give_up },

@@ -1958,7 +1958,27 @@ static void not_made(void)
     expect("dies", make_one(&a), -ESRCH);
 }
 
+/* Whose page has come: that it runs is known where it goes on. */
+static void page_came(void)
+{
+    begin();
+    fake_now = 100000;
+    dsm_populate(&dom, _gfn(I_PAGE));
+    expect("paused", current->paused, 1);
+    expect("INSTALL", one(XEN_DSM_INSTALL_M, I_PAGE), 0);
+    expect("it has not run yet", DSM->stats.wakes, 0);
+    fake_now += 70;
+    expect("enters the guest", dsm_resume(current), true);
+    expect("wakes", DSM->stats.wakes, 1);
+    expect("ns", DSM->stats.wake_ns, 70);
+    fake_now += 70;
+    expect("enters the guest", dsm_resume(current), true);
+    expect("once", DSM->stats.wakes, 1);
+    expect("no fault", DSM->stats.traps, 0);
+}
+
 static const struct test_case cases[] = {
+    { "a page has come", page_came },
     { "loads", loads },
     { "stores", stores },
     { "exchanges", exchanges },

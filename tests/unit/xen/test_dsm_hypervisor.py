@@ -1070,9 +1070,45 @@ MUTANTS = {
         "a miss, and who is woken",
     ),
     "wakes the first only": (
-        "        dsm_end_wait(d, i);\n",
-        "        dsm_end_wait(d, i);\n        break;\n",
+        "        dsm_wake(d, i);\n",
+        "        dsm_wake(d, i);\n        break;\n",
         "a miss, and who is woken",
+    ),
+    "a wait that is no wake-up": (
+        "        dsm_wake(d, i);\n",
+        "        dsm_end_wait(d, i);\n",
+        "the times before and behind a wait",
+    ),
+    "faults that are not counted": ("        dsm->stats.traps++;\n", "", "the times before and behind a wait"),
+    "what a fault took": (
+        "        dsm->stats.trap_ns += max_t(s_time_t, w->since - fault, 0);\n",
+        "",
+        "the times before and behind a wait",
+    ),
+    "the last fault": (
+        "        dsm->stats.trap_ns += max_t(",
+        "        dsm->stats.trap_ns = max_t(",
+        "the times before and behind a wait",
+    ),
+    "faults of whoever misses a page": (
+        "want && hint->fault ? hint->when : 0;",
+        "want ? hint->when : 0;",
+        "the times before and behind a wait",
+    ),
+    "a fault of any page": (
+        "    if ( hint->gfn == gfn_x(gfn) )\n    {\n        hint->uncached",
+        "    if ( 1 )\n    {\n        hint->uncached",
+        "the time before another wait",
+    ),
+    "a fault that is over": (
+        "want && hint->fault ? hint->when : 0;",
+        "hint->fault ? hint->when : 0;",
+        "the time before another wait",
+    ),
+    "a fault that ends before it begins": (
+        "max_t(s_time_t, w->since - fault, 0)",
+        "(w->since - fault)",
+        "clocks that differ",
     ),
     "wakes who waits for another": ("!w->waiting || w->gfn != gfn", "!w->waiting", "a second miss of one vCPU"),
     "state not looked at again": (
@@ -1226,8 +1262,8 @@ MUTANTS = {
         "the gate",
     ),
     "hypercalls are the guest's own misses": (
-        "curr->domain == d && dsm->vcpu[curr->vcpu_id].in_hcall, uncached);",
-        "false, uncached);",
+        "curr->domain == d && dsm->vcpu[curr->vcpu_id].in_hcall, uncached,\n",
+        "false, uncached,\n",
         "a hypercall that is not covered",
     ),
     "says nothing of hypercalls": (
@@ -1241,8 +1277,8 @@ MUTANTS = {
         "a hypercall that is not covered",
     ),
     "waits for what came": (
-        "        if ( !miss(d, i, XEN_DSM_WANT_M_NODATA, true, false) )\n            continue;",
-        "        miss(d, i, XEN_DSM_WANT_M_NODATA, true, false);",
+        "        if ( !miss(d, i, XEN_DSM_WANT_M_NODATA, true, false, 0) )\n            continue;",
+        "        miss(d, i, XEN_DSM_WANT_M_NODATA, true, false, 0);",
         "a guest that frees",
     ),
     "notifies for nothing": (
@@ -1808,6 +1844,31 @@ PLACE_MUTANTS = {
     "reserved words of PLACE": (" || place->info )", " )", "calls and places"),
 }
 
+# Of a wake-up: the file, what is replaced, by what, the case that fails then, and where it is.
+WAKE_MUTANTS = {
+    "an INIT keeps a wake-up": (
+        CALLS,
+        "    dsm->vcpu[vcpu].waking = false;\n",
+        "",
+        "what keeps a vCPU",
+        "dsm_test.c",
+    ),
+    "an INIT of any vCPU": (
+        CALLS,
+        "    dsm->vcpu[vcpu].waking = false;\n",
+        "    dsm->vcpu[0].waking = false;\n",
+        "what keeps a vCPU",
+        "dsm_test.c",
+    ),
+    "nobody sees that it runs": (
+        UNCACHED,
+        "        dsm_woken(v);\n",
+        "        ;\n",
+        "a page has come",
+        "dsm_uncached_test.c",
+    ),
+}
+
 
 # Of mm/dsm.c, noticed by cases of dsm_call_test.c.
 GHOST_MUTANTS = {
@@ -1876,6 +1937,17 @@ def test_vcpu_info_mutant_is_noticed(mutant: str) -> None:
     assert_noticed(INFOS, INFO_MUTANTS[mutant], partial(build, of=INFOS, cases="dsm_call_test.c"))
 
 
+@pytest.mark.parametrize("mutant", WAKE_MUTANTS)
+def test_wake_mutant_is_noticed(mutant: str) -> None:
+    of, old, new, case, cases = WAKE_MUTANTS[mutant]
+    files = (*COMMANDS, UNCACHED) if of == UNCACHED else COMMANDS
+
+    def build_it(program: Path, source: Path, checked: bool) -> Path:
+        return link(program, source, checked, of, cases=cases, files=files)
+
+    assert_noticed(of, (old, new, case), build_it)
+
+
 # Of dsm_ring.c: what is replaced, by what, the case that fails then, and where it is.
 RING_MUTANTS = {
     "overwrites a full ring": (
@@ -1909,6 +1981,66 @@ RING_MUTANTS = {
         "dsm_call_test.c",
     ),
     "somebody waits": ("    dsm->nr_waiting--;\n", "", "a page that a ghost waited for", "dsm_call_test.c"),
+    "no page has come": (
+        "    w->waking = true;\n",
+        "",
+        "the times before and behind a wait",
+        "dsm_test.c",
+    ),
+    "wakes twice": (
+        "    {\n        w->waking = false;\n",
+        "    {\n",
+        "the times before and behind a wait",
+        "dsm_test.c",
+    ),
+    "wakes who has not waited": (
+        "    if ( w->waking )\n",
+        "    if ( 1 )\n",
+        "the times before and behind a wait",
+        "dsm_test.c",
+    ),
+    "wakes are not counted": (
+        "        dsm->stats.wakes++;\n",
+        "",
+        "the times before and behind a wait",
+        "dsm_test.c",
+    ),
+    "the last wake": (
+        "dsm->stats.wake_ns += max_t(",
+        "dsm->stats.wake_ns = max_t(",
+        "the times before and behind a wait",
+        "dsm_test.c",
+    ),
+    "since ever": (
+        "        ns -= w->could_run_ns;\n",
+        "",
+        "the times before and behind a wait",
+        "dsm_test.c",
+    ),
+    "runs before it is woken": (
+        "max_t(int64_t, ns, 0)",
+        "ns",
+        "clocks that differ",
+        "dsm_test.c",
+    ),
+    "whatever keeps it": (
+        "    if ( !vcpu_runnable(v) )\n        w->waking = false;\n",
+        "",
+        "what keeps a vCPU",
+        "dsm_test.c",
+    ),
+    "a pause is a wake": (
+        "state.time[RUNSTATE_running] + state.time[RUNSTATE_runnable]",
+        "state.time[RUNSTATE_running] + state.time[RUNSTATE_runnable] + state.time[RUNSTATE_offline]",
+        "what keeps a vCPU",
+        "dsm_test.c",
+    ),
+    "a CPU that is taken": (
+        "state.time[RUNSTATE_running] + state.time[RUNSTATE_runnable]",
+        "state.time[RUNSTATE_running]",
+        "what keeps a vCPU",
+        "dsm_test.c",
+    ),
 }
 
 
@@ -2564,8 +2696,8 @@ STATE_U_MUTANTS = {
         "refused",
     ),
     "it was always U": (
-        "                     state == XEN_DSM_STATE_U);",
-        "                     true);",
+        "                     state == XEN_DSM_STATE_U, fault);",
+        "                     true, fault);",
         "a page is missing",
     ),
     "is not missed": (
@@ -2686,13 +2818,13 @@ STATE_U_MUTANTS = {
     "not told again": ("    put |= dsm_flush_accesses(d, all);\n", "", "a full ring"),
     "told again, and nobody looks": ("    put |= dsm_flush_accesses(", "    dsm_flush_accesses(", "a full ring"),
     "what the look-up saw is what it is": (
-        "                     state == XEN_DSM_STATE_U);",
-        "                     uncached);",
+        "                     state == XEN_DSM_STATE_U, fault);",
+        "                     uncached, fault);",
         "becomes U",
     ),
     "who writes reads": (
-        "    miss(current->domain, gfn_x(gfn), want, false, true);",
-        "    miss(current->domain, gfn_x(gfn), want & 0, false, true);",
+        "    miss(current->domain, gfn_x(gfn), want, false, true, 0);",
+        "    miss(current->domain, gfn_x(gfn), want & 0, false, true, 0);",
         "refused",
     ),
 }

@@ -385,6 +385,15 @@ void vcpu_unpause(struct vcpu *v)
         die("vCPU %u is unpaused too often", v->vcpu_id);
 }
 
+/* A vCPU of which nothing is said has always run. */
+void vcpu_runstate_get(const struct vcpu *v, struct vcpu_runstate_info *state)
+{
+    *state = (struct vcpu_runstate_info){ .time = {
+        [RUNSTATE_running] = fake_now - v->runnable_ns - v->offline_ns,
+        [RUNSTATE_runnable] = v->runnable_ns,
+        [RUNSTATE_offline] = v->offline_ns } };
+}
+
 int rcu_lock_live_remote_domain_by_id(domid_t id, struct domain **d)
 {
     *d = &dom;

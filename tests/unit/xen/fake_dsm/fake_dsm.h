@@ -258,10 +258,17 @@ struct shared_info { struct { unsigned long evtchn_mask[64]; } native; };
 struct vlapic { struct { uint32_t icr; } init_sipi; };
 typedef struct { uint8_t bytes[64]; } vcpu_info_t;
 struct guest_area { struct page_info *pg; void *map; };
+enum { RUNSTATE_running, RUNSTATE_runnable, RUNSTATE_blocked,
+       RUNSTATE_offline };
+struct vcpu_runstate_info {
+    int state;
+    uint64_t state_entry_time, time[4];
+};
 struct vcpu {
     struct domain *domain;
     unsigned int vcpu_id;
     int paused;
+    uint64_t runnable_ns, offline_ns; /* of all time until now; else it ran */
     unsigned long pause_flags;
     bool is_initialised;
     struct vlapic vlapic;
@@ -351,6 +358,9 @@ extern struct cpu_user_regs fake_regs;
 #define guest_cpu_user_regs() (&fake_regs)
 void vcpu_pause_nosync(struct vcpu *v);
 void vcpu_unpause(struct vcpu *v);
+void vcpu_runstate_get(const struct vcpu *v, struct vcpu_runstate_info *state);
+#define vcpu_runnable(v) \
+    (!((v)->paused || (v)->pause_flags || (v)->domain->pauses))
 /* pauses is the sum; some of them are the control domain's. */
 static inline void domain_pause_nosync(struct domain *d)
 {

@@ -154,7 +154,6 @@ struct sched_remote_shutdown { uint32_t words[2]; };
 #define VCPUOP_register_runstate_phys_area     14
 #define VCPUOP_register_vcpu_time_phys_area    15
 struct vcpu_register_vcpu_info { uint64_t mfn; uint32_t offset, rsvd; };
-struct vcpu_runstate_info { uint64_t words[6]; };
 struct vcpu_set_singleshot_timer { uint64_t words[2]; };
 struct vcpu_guest_context { uint8_t bytes[5168]; };
 

@@ -43,6 +43,7 @@ int main(int argc, char **argv)
     FIGURE(recalls); FIGURE(pooled); FIGURE(reserved); FIGURE(added);
     FIGURE(merges);
     FIGURE(uncovered); FIGURE(paused); FIGURE(wait_ns); FIGURE(wait_max_ns);
+    FIGURE(traps); FIGURE(trap_ns); FIGURE(wakes); FIGURE(wake_ns);
 #undef FIGURE
     printf("\"wait_hist\": [");
     for ( i = 0; i < XEN_DSM_STATS_BUCKETS; i++ )

@@ -441,6 +441,7 @@ static void write_figures(FILE *f, uint64_t seed, double seconds)
     FIGURE(installs_s); FIGURE(installs_m); FIGURE(upgrades); FIGURE(drops);
     FIGURE(recalls); FIGURE(uncovered); FIGURE(pooled); FIGURE(reserved);
     FIGURE(wait_ns); FIGURE(wait_max_ns);
+    FIGURE(traps); FIGURE(trap_ns); FIGURE(wakes); FIGURE(wake_ns);
 #undef FIGURE
     fprintf(f, "  \"wait_hist\": [");
     for ( i = 0; i < XEN_DSM_STATS_BUCKETS; i++ )

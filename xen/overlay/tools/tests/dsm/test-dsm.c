@@ -3,7 +3,8 @@
  * Pages that come and go: each page operation, and each way to refuse one.
  *
  * Run as root in dom0.  Each case gets an HVM domain of its own that never
- * runs.  What a running guest sees is the business of dsm-storm.
+ * runs, but for a few instructions in one case.  What a running guest sees is
+ * the business of dsm-storm.
  *
  * usage: test-dsm [CASE]...
  * Output is TAP, exit code 0 if nothing failed.
@@ -27,6 +28,7 @@
 #include <xenforeignmemory.h>
 #include <xen/arch-x86/cpuid.h>
 #include <xen/event_channel.h>
+#include <xen/hvm/save.h>
 #include <xen/hvm/params.h>
 
 #define GFN    0x1000UL         /* the range begins here */
@@ -652,6 +654,137 @@ static void foreign_miss(void)
             expect("what the mapper wrote", buffer[0], 100 * i + 1);
         }
     }
+    close_ring();
+}
+
+/* ---- A vCPU that waits ---- */
+
+/*
+ * vCPU 0 begins at that address, in protected mode without paging: as it does
+ * in a PVH guest, see vcpu_hvm() in libxenguest.
+ */
+static void start_at(uint32_t address)
+{
+    struct {
+        struct hvm_save_descriptor header_d;
+        HVM_SAVE_TYPE(HEADER) header;
+        struct hvm_save_descriptor cpu_d;
+        HVM_SAVE_TYPE(CPU) cpu;
+        struct hvm_save_descriptor end_d;
+        HVM_SAVE_TYPE(END) end;
+    } context = {
+        .cpu_d = { .typecode = HVM_SAVE_CODE(CPU),
+                   .length = HVM_SAVE_LENGTH(CPU) },
+        .cpu = {
+            .rip = address,
+            .cr0 = 0x11,                /* PE, ET */
+            .dr6 = 0xffff0ff0, .dr7 = 0x400,
+            .cs_limit = ~0U, .ds_limit = ~0U, .es_limit = ~0U,
+            .ss_limit = ~0U, .tr_limit = 0x67,
+            .cs_arbytes = 0xc9b, .ds_arbytes = 0xc93, .es_arbytes = 0xc93,
+            .ss_arbytes = 0xc93, .tr_arbytes = 0x8b,
+        },
+        .end_d = { .typecode = HVM_SAVE_CODE(END),
+                   .length = HVM_SAVE_LENGTH(END) },
+    };
+    int size = xc_domain_hvm_getcontext(xch, domid, NULL, 0);
+    uint8_t *all = size > 0 ? calloc(1, size) : NULL;
+
+    /* The header comes first, and has what Xen checks. */
+    if ( !all || xc_domain_hvm_getcontext(xch, domid, all, size) <= 0 )
+        err(2, "xc_domain_hvm_getcontext");
+    memcpy(&context, all, sizeof(context.header_d) + HVM_SAVE_LENGTH(HEADER));
+    free(all);
+    if ( xc_domain_hvm_setcontext(xch, domid, (uint8_t *)&context,
+                                  sizeof(context)) )
+        err(2, "xc_domain_hvm_setcontext");
+}
+
+/* The miss of the next page that the vCPU writes to. */
+static void expect_miss(uint64_t gfn)
+{
+    struct xen_dsm_ring_entry entry = {};
+
+    if ( !next_entry(&entry, 10000) )
+        fail("no miss of GFN %#"PRIx64" was reported", gfn);
+    expect("type", entry.type, XEN_DSM_PAGE_MISS);
+    expect("gfn", entry.gfn, gfn);
+    expect("flags", entry.flags, 0);
+    expect("vcpu", entry.vcpu, 0);
+}
+
+static void expect_waits(const char *when, uint64_t waits, uint64_t wakes,
+                         xen_dsm_stats_t *stats)
+{
+    xen_dsm_stats_t was = *stats;
+
+    expect("xc_dsm_stats", xc_dsm_stats(xch, domid, stats), 0);
+    if ( stats->waits != waits || stats->traps != waits ||
+         stats->wakes != wakes )
+        fail("%s: %"PRIu64" waits, %"PRIu64" traps, %"PRIu64" wakes; expected "
+             "%"PRIu64", %"PRIu64", %"PRIu64, when, stats->waits, stats->traps,
+             stats->wakes, waits, waits, wakes);
+    /* A sum moves with its count, and not by more than the case takes. */
+    if ( (stats->trap_ns > was.trap_ns) != (stats->traps > was.traps) ||
+         (stats->wake_ns > was.wake_ns) != (stats->wakes > was.wakes) ||
+         stats->trap_ns - was.trap_ns > 60000000000ULL ||
+         stats->wake_ns - was.wake_ns > 60000000000ULL )
+        fail("%s: traps of %"PRIu64" ns, wakes of %"PRIu64" ns; before %"PRIu64
+             ", %"PRIu64, when, stats->trap_ns, stats->wake_ns, was.trap_ns,
+             was.wake_ns);
+}
+
+/*
+ * Two pages that are away, and a vCPU that writes to both in turn.  A miss of
+ * one says that it has run since it waited for the other.
+ */
+static void a_vcpu_waits(void)
+{
+    static const uint8_t code[] = {
+        0xff, 0x05, 0x00, 0x10, 0x00, 0x01,     /* 1: incl GFN + 1 */
+        0xff, 0x05, 0x00, 0x20, 0x00, 0x01,     /*    incl GFN + 2 */
+        0xeb, 0xf2,                             /*    jmp 1b */
+    };
+    xen_dsm_stats_t stats = {};
+    uint8_t *p;
+
+    expect("populated", populate(GFN, 0, 0), 0);
+    expect("populated", populate(GFN + 1, 0, 0), 0);
+    expect("populated", populate(GFN + 2, 0, 0), 0);
+    p = (uint8_t *)map(GFN, PROT_READ | PROT_WRITE);
+    if ( !p )
+        err(2, "GFN %#lx cannot be mapped", GFN);
+    memcpy(p, code, sizeof(code));
+    unmap(p);
+    start_at(GFN * XC_PAGE_SIZE);
+    {
+        unsigned int refused;
+        int rc = enable(&refused);
+
+        if ( rc )
+            fail("ENABLE: %s (%s)", strerror(rc), xc_dsm_refusal(refused));
+    }
+    open_ring();
+    expect("INVAL", op(XEN_DSM_INVAL, GFN + 1), 0);
+    expect("INVAL", op(XEN_DSM_INVAL, GFN + 2), 0);
+    fill(buffer, 0);
+
+    expect("unpause", xc_domain_unpause(xch, domid), 0);
+    expect_miss(GFN + 1);
+    expect_waits("it waits", 1, 0, &stats);
+    expect("INSTALL_M", op(XEN_DSM_INSTALL_M, GFN + 1), 0);
+    expect_miss(GFN + 2);
+    expect_waits("it has run", 2, 1, &stats);
+
+    /* It is paused when its page comes. */
+    expect("pause", xc_domain_pause(xch, domid), 0);
+    expect("INVAL", op(XEN_DSM_INVAL, GFN + 1), 0);
+    expect("INSTALL_M", op(XEN_DSM_INSTALL_M, GFN + 2), 0);
+    expect("unpause", xc_domain_unpause(xch, domid), 0);
+    expect_miss(GFN + 1);
+    expect_waits("it was paused", 3, 1, &stats);
+
+    /* It dies while it waits. */
     close_ring();
 }
 
@@ -1430,6 +1563,7 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
     { "operations that are refused", refused_operations },
     { "a page that somebody uses", busy },
     { "a page that somebody maps", foreign_miss },
+    { "a vCPU that waits", a_vcpu_waits },
     { "holes, populate and decrease", holes },
     { "the pool", pool },
     { "one slice has nothing elsewhere", one_slice },

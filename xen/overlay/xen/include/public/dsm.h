@@ -37,7 +37,7 @@
 
 #if defined(__XEN__) || defined(__XEN_TOOLS__)
 
-#define XEN_DSM_INTERFACE_VERSION 0x00000008
+#define XEN_DSM_INTERFACE_VERSION 0x00000009
 
 /* XENMEM_dsm_op, a sub-operation of memory_op, takes a struct xen_dsm_op. */
 #define XENMEM_dsm_op 29
@@ -379,7 +379,22 @@ struct xen_dsm_keepalive {
     uint32_t timeout_ms;                /* at most 1 h */
 };
 
-/* STATS: counters since ENABLE. */
+/*
+ * STATS: counters since ENABLE.  None goes down but those that say "now", and
+ * `added`.  Times are in nanoseconds of Xen's system time.
+ *
+ * A wait for a page, as Xen sees it, is three times in a row:
+ *
+ *   trap   from when the look-up of a nested page fault found that the page
+ *          is not here, until the vCPU is stopped and the miss is in the ring
+ *   wait   from there until a page operation wakes
+ *   wake   from there until the vCPU is about to enter the guest.  Time for
+ *          which it is paused meanwhile is not counted
+ *
+ * A wait that did not begin with a nested page fault (a hypercall, a table of
+ * the guest) has no trap.  A vCPU that something else keeps from running when
+ * its page comes (a pause, an INIT), or that PLACE lets go, has no wake.
+ */
 #define XEN_DSM_STATS           5
 
 #define XEN_DSM_STATS_BUCKETS   160
@@ -411,6 +426,10 @@ struct xen_dsm_stats {
     uint64_aligned_t merges;            /* pages of 2 MiB that were made */
     uint64_aligned_t accesses;          /* ACCESS that vCPUs waited for */
     uint64_aligned_t accesses_done;     /* by DO_ACCESS */
+    uint64_aligned_t traps;             /* waits that have a trap */
+    uint64_aligned_t trap_ns;           /* sum */
+    uint64_aligned_t wakes;             /* waits that have a wake */
+    uint64_aligned_t wake_ns;           /* sum */
 };
 typedef struct xen_dsm_stats xen_dsm_stats_t;
 DEFINE_XEN_GUEST_HANDLE(xen_dsm_stats_t);

@@ -106,6 +106,7 @@ void dsm_forget_calls(struct dsm_domain *dsm, unsigned int vcpu)
         /* It waits for the reply, which is thrown away then. */
         c->forgotten = true;
     }
+    dsm->vcpu[vcpu].waking = false;
     spin_unlock(&dsm->lock);
 }
 

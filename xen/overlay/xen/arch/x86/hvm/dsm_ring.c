@@ -51,6 +51,50 @@ void dsm_end_wait(struct domain *d, unsigned int vcpu)
     vcpu_unpause(d->vcpu[vcpu]);
 }
 
+/* How long it has run, or only a CPU was missing for that: never in a pause. */
+static uint64_t could_run_ns(const struct vcpu *v)
+{
+    struct vcpu_runstate_info state;
+
+    vcpu_runstate_get(v, &state);
+
+    return state.time[RUNSTATE_running] + state.time[RUNSTATE_runnable];
+}
+
+void dsm_wake(struct domain *d, unsigned int vcpu)
+{
+    struct vcpu *v = d->vcpu[vcpu];
+    struct dsm_vcpu *w = &d->arch.dsm->vcpu[vcpu];
+
+    /* Before it can run: then it looks at waking, and waits for our lock. */
+    w->could_run_ns = could_run_ns(v);
+    smp_wmb();
+    w->waking = true;
+    dsm_end_wait(d, vcpu);
+
+    /* Whatever keeps it now, it is not the page that it runs for later. */
+    if ( !vcpu_runnable(v) )
+        w->waking = false;
+}
+
+void dsm_woken(struct vcpu *v)
+{
+    struct dsm_domain *dsm = v->domain->arch.dsm;
+    struct dsm_vcpu *w = &dsm->vcpu[v->vcpu_id];
+    int64_t ns = could_run_ns(v);
+
+    spin_lock(&dsm->lock);
+    if ( w->waking )
+    {
+        w->waking = false;
+        ns -= w->could_run_ns;
+        dsm->stats.wakes++;
+        /* The clocks of two CPUs. */
+        dsm->stats.wake_ns += max_t(int64_t, ns, 0);
+    }
+    spin_unlock(&dsm->lock);
+}
+
 void dsm_notify(struct domain *d)
 {
     notify_via_xen_event_channel(d, d->arch.dsm->port);

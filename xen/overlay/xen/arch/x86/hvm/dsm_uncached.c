@@ -513,7 +513,11 @@ bool dsm_use_elsewhere(paddr_t gpa, struct npfec npfec)
 
 bool dsm_resume(struct vcpu *v)
 {
-    struct dsm_accesses *a = &v->domain->arch.dsm->vcpu[v->vcpu_id].accesses;
+    struct dsm_vcpu *w = &v->domain->arch.dsm->vcpu[v->vcpu_id];
+    struct dsm_accesses *a = &w->accesses;
+
+    if ( unlikely(ACCESS_ONCE(w->waking)) )
+        dsm_woken(v);
 
     if ( likely(!a->nr) )
         return true;

@@ -145,6 +145,8 @@ struct dsm_want {
     unsigned long gfn;
     unsigned int want;          /* XEN_DSM_WANT_*, 0: none */
     bool uncached;              /* it was in state U */
+    bool fault;                 /* of a nested page fault: dsm_want_cached() */
+    s_time_t when;              /* it was looked up */
 };
 static DEFINE_PER_CPU(struct dsm_want, dsm_want);
 static DEFINE_PER_CPU(bool, dsm_ad_missed);
@@ -320,6 +322,7 @@ mfn_t dsm_p2m_fixup(struct p2m_domain *p2m, gfn_t gfn, mfn_t mfn,
             .gfn = gfn_x(gfn),
             .want = q & P2M_UNSHARE ? XEN_DSM_WANT_M : XEN_DSM_WANT_S,
             .uncached = uncached,
+            .when = NOW(),
         };
 
     *t = p2m_ram_paged;
@@ -564,9 +567,12 @@ static void put_wait(struct dsm_domain *dsm, unsigned int vcpu)
         dsm->stats.ring_full++;
 }
 
-/* Stop the current vCPU until a page comes. */
+/*
+ * Stop the current vCPU until a page comes.  fault: when the look-up of its
+ * nested page fault found it missing; 0 if it is no such fault.
+ */
 static void wait_for(struct dsm_domain *dsm, struct vcpu *v, unsigned long gfn,
-                     unsigned int want, bool by_xen, bool of_u)
+                     unsigned int want, bool by_xen, bool of_u, s_time_t fault)
 {
     struct dsm_vcpu *w = &dsm->vcpu[v->vcpu_id];
 
@@ -584,6 +590,11 @@ static void wait_for(struct dsm_domain *dsm, struct vcpu *v, unsigned long gfn,
     dsm->nr_waiting++;
     dsm->stats.waits++;
     dsm->stats.waits_by_xen += by_xen;
+    if ( fault )
+    {
+        dsm->stats.traps++;
+        dsm->stats.trap_ns += max_t(s_time_t, w->since - fault, 0);
+    }
 
     vcpu_pause_nosync(v);
     put_wait(dsm, v->vcpu_id);
@@ -660,16 +671,16 @@ static void wake(struct domain *d, struct dsm_domain *dsm, unsigned long gfn)
         dsm->stats.wait_ns += ns;
         dsm->stats.wait_max_ns = max(dsm->stats.wait_max_ns, ns);
         dsm->stats.wait_hist[bucket(ns)]++;
-        dsm_end_wait(d, i);
+        dsm_wake(d, i);
     }
 }
 
 /*
  * Look at the state once more and ask for the page; uncached: in state U, too.
- * Returns false if that is not necessary any more.
+ * fault: as for wait_for().  Returns false if that is not necessary any more.
  */
 static bool miss(struct domain *d, unsigned long gfn, unsigned int want,
-                 bool by_xen, bool uncached)
+                 bool by_xen, bool uncached, s_time_t fault)
 {
     struct dsm_domain *dsm = d->arch.dsm;
     struct p2m_domain *p2m = p2m_get_hostp2m(d);
@@ -693,7 +704,7 @@ static bool miss(struct domain *d, unsigned long gfn, unsigned int want,
             missing = false;
         else if ( current->domain == d )
             wait_for(dsm, current, gfn, want, by_xen,
-                     state == XEN_DSM_STATE_U);
+                     state == XEN_DSM_STATE_U, fault);
         else
             foreign_miss(dsm, gfn, want);
         spin_unlock(&dsm->lock);
@@ -720,7 +731,10 @@ void dsm_want_cached(gfn_t gfn)
     struct dsm_want *hint = &this_cpu(dsm_want);
 
     if ( hint->gfn == gfn_x(gfn) )
+    {
         hint->uncached = false;
+        hint->fault = true;
+    }
 }
 
 void dsm_populate_uncached(gfn_t gfn)
@@ -729,7 +743,7 @@ void dsm_populate_uncached(gfn_t gfn)
     unsigned int want = hint->gfn == gfn_x(gfn) ? hint->want : 0;
 
     hint->want = 0;
-    miss(current->domain, gfn_x(gfn), want, false, true);
+    miss(current->domain, gfn_x(gfn), want, false, true, 0);
 }
 
 void dsm_populate(struct domain *d, gfn_t gfn)
@@ -738,6 +752,7 @@ void dsm_populate(struct domain *d, gfn_t gfn)
     struct dsm_want *hint = &this_cpu(dsm_want);
     unsigned int want = hint->gfn == gfn_x(gfn) ? hint->want : 0;
     bool uncached = want ? hint->uncached : dsm_is_uncached(d, gfn);
+    s_time_t fault = want && hint->fault ? hint->when : 0;
     const struct vcpu *curr = current;
 
     hint->want = 0;
@@ -764,7 +779,8 @@ void dsm_populate(struct domain *d, gfn_t gfn)
     }
 
     miss(d, gfn_x(gfn), want,
-         curr->domain == d && dsm->vcpu[curr->vcpu_id].in_hcall, uncached);
+         curr->domain == d && dsm->vcpu[curr->vcpu_id].in_hcall, uncached,
+         fault);
 }
 
 int dsm_recall(struct domain *d, gfn_t gfn, unsigned int order)
@@ -799,7 +815,7 @@ int dsm_recall(struct domain *d, gfn_t gfn, unsigned int order)
             continue;
         if ( current->domain != d )
             return -EBUSY;
-        if ( !miss(d, i, XEN_DSM_WANT_M_NODATA, true, false) )
+        if ( !miss(d, i, XEN_DSM_WANT_M_NODATA, true, false, 0) )
             continue;
 
         spin_lock(&dsm->lock);

@@ -87,7 +87,10 @@ bool dsm_is_uncached(const struct domain *d, gfn_t gfn);
 
 /* The current vCPU needs a page in state U here: as dsm_populate(). */
 void dsm_populate_uncached(gfn_t gfn);
-/* A look-up has found state U: that is over, and dsm_populate() is to know. */
+/*
+ * The look-up of a nested page fault found the page missing, and it is not in
+ * state U, or not any more: dsm_populate(), which follows, is to know.
+ */
 void dsm_want_cached(gfn_t gfn);
 
 /*

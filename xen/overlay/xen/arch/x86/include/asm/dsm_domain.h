@@ -94,6 +94,8 @@ struct dsm_vcpu {
     bool unsent;                /* the ring had no room for it */
     bool by_xen;
     bool of_u;                  /* the page was in state U */
+    bool waking;                /* its page has come, and it has not run yet */
+    uint64_t could_run_ns;      /* until then */
     bool owing;                 /* owed is not in the ring yet */
     bool ghost;                 /* it does not run here, and is paused */
     uint16_t slice;             /* where it runs; written while all pause */
@@ -180,6 +182,12 @@ void dsm_notify(struct domain *d);
 
 /* The vCPU waits for no page any more, if it did.  dsm->lock is held. */
 void dsm_end_wait(struct domain *d, unsigned int vcpu);
+
+/* The same of one that waits, since its page has come. */
+void dsm_wake(struct domain *d, unsigned int vcpu);
+
+/* The current vCPU, whose page had come, is about to enter the guest. */
+void dsm_woken(struct vcpu *v);
 
 /* ---- hvm/dsm_vcpu.c ---- */
 
