@@ -13,6 +13,7 @@
 #include "rig.h"
 
 #define MANY	100000
+#define MANY_RDMA	20000	/* Soft-RoCE in an emulated machine has 3000 a second */
 
 static void two_hosts(struct host *a, struct host *b)
 {
@@ -231,6 +232,11 @@ struct flow {
 	bool held;
 };
 
+static unsigned int many(void)
+{
+	return rig_is_rdma() ? MANY_RDMA : MANY;
+}
+
 static void check_flow(struct host *h, const struct dsm_msg *msg,
 		       const uint8_t *page)
 {
@@ -255,7 +261,7 @@ static void send_some(struct host *from, unsigned int peer, struct flow *flow)
 	struct dsm_msg msg;
 	unsigned int n;
 
-	for (n = dice_below(200); n && flow->sent < MANY; n--) {
+	for (n = dice_below(200); n && flow->sent < many(); n--) {
 		dsm_transport_counts(from->transport, peer, &counters);
 		if (counters.waiting == from->params.queue)
 			return;
@@ -287,7 +293,7 @@ static void order(const void *argument)
 	a.more = &back;
 	b.more = &there;
 	patience_begin("all have come");
-	while (there.got < MANY || back.got < MANY) {
+	while (there.got < many() || back.got < many()) {
 		send_some(&a, 0, &there);
 		send_some(&b, 1, &back);
 		if (!dice_below(8)) {
@@ -312,10 +318,10 @@ static void order(const void *argument)
 	       (unsigned long long)counters.rekeys);
 	CHECK(there.most_waiting > 100 && counters.stalls > 1000 &&
 	      there.holds > 100, "there was no back-pressure");
-	CHECK((rig_is_rdma() || counters.rekeys > 3) && counters.sent == MANY &&
-	      counters.received == MANY, "counters");
+	CHECK((rig_is_rdma() || counters.rekeys > 3) && counters.sent == many() &&
+	      counters.received == many(), "counters");
 	/* A record has a message at least, or a question or an answer. */
-	CHECK(counters.rekeys <= (MANY + 4 * counters.questions) / 500, "%llu new keys",
+	CHECK(counters.rekeys <= (many() + 4 * counters.questions) / 500, "%llu new keys",
 	      (unsigned long long)counters.rekeys);
 	two_down(&a, &b);
 }
