@@ -83,6 +83,7 @@ struct played_xen {
 	unsigned int busy_places;	/* so many PLACEs are -EBUSY */
 	int break_pause;
 	bool endless;			/* the ring is full of what other domains miss, always */
+	unsigned int endless_reads;
 	/* Before the first start. */
 	unsigned int places;		/* PLACEs */
 	uint8_t place[PLAYED_VCPUS];	/* the host of the last one; 0xff: none */

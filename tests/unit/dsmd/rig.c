@@ -20,6 +20,7 @@ const char *const host_names[HOSTS] = {
 
 static char folder[] = "/tmp/dsmd_test.XXXXXX";
 static ev_timer patience;
+static unsigned int patient;		/* UNTILs within each other: the outermost has the time */
 static ev_timer wake;		/* strangers are threads: look at them at times */
 
 static double patience_seconds(void)
@@ -48,6 +49,8 @@ void patience_begin(const char *what)
 {
 	union { const char *in; void *out; } text = { what };
 
+	if (patient++)
+		return;
 	patience.data = text.out;
 	ev_timer_set(&patience, patience_seconds(), 0.);
 	ev_now_update(loop);
@@ -58,6 +61,8 @@ void patience_begin(const char *what)
 
 void patience_end(void)
 {
+	if (--patient)
+		return;
 	ev_timer_stop(loop, &patience);
 	ev_timer_stop(loop, &wake);
 }
