@@ -682,7 +682,7 @@ static int played_memory(struct dsm_xen *xen, struct dsm_xen_memory *memory)
 	return 0;
 }
 
-static int played_waits(struct dsm_xen *xen, struct dsm_xen_waits *waits)
+static int played_counts(struct dsm_xen *xen, struct dsm_xen_waits *waits)
 {
 	if (!of(xen)->break_waits)
 		*waits = of(xen)->told;
@@ -763,7 +763,7 @@ static const struct dsm_xen_calls calls = {
 	.pool_del = played_pool_del, .away = played_away, .drop = played_drop,
 	.merge = played_merge,
 	.fill = played_fill, .empty = played_empty, .limit = played_limit, .memory = played_memory,
-	.waits = played_waits, .keepalive = played_keepalive, .has_ended = played_has_ended, .crash = played_crash,
+	.waits = played_counts, .keepalive = played_keepalive, .has_ended = played_has_ended, .crash = played_crash,
 	.alloc_pages = played_alloc, .free_pages = played_free,
 	.descriptor = played_descriptor, .tsc_khz = played_tsc_khz,
 	.tsc = played_tsc, .close = played_close,
