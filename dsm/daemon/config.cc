@@ -351,7 +351,8 @@ void read_hosts(const Table &file, struct dsm_config &config)
 	const toml::array *hosts = node.as_array();
 
 	if (!hosts || hosts->size() < 2 || hosts->size() > DSM_MAX_HOSTS)
-		mistake(node, "host", std::string("there are ") + what);
+		mistake(node, "host", std::string("there are ") + what +
+			(hosts ? ", and here " + std::to_string(hosts->size()) : ""));
 	for (const toml::node &each : *hosts)
 		read_host(each, config);
 	for (unsigned i = 0; i < config.nr_hosts; i++)

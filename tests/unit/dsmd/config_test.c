@@ -255,11 +255,15 @@ static void more(const void *argument)
 			      config.nr_hosts == 16 && config.self == 12, "%s", said);
 	}
 	CHECK(dsm_config_parse(text, length, "f", "x", &config, said) == -EINVAL &&
-	      strstr(said, "2 to 16"), "%s", said);
+	      !strcmp(said, "f:9: host: there are 2 to 16 tables, [[host]], and here 17"), "%s", said);
 	/* Alone is no membership. */
 	length = (size_t)(strstr(right, "[[host]]\nname = 'beta'") - right);
 	CHECK(dsm_config_parse(right, length, "f", "x", &config, said) == -EINVAL &&
-	      strstr(said, "2 to 16"), "%s", said);
+	      strstr(said, "2 to 16 tables, [[host]], and here 1"), "%s", said);
+	length = (size_t)snprintf(text, sizeof(text), "host = 3\n%.*s",
+				  (int)(strstr(right, "[[host]]") - right), right);
+	CHECK(dsm_config_parse(text, length, "f", "x", &config, said) == -EINVAL &&
+	      !strcmp(said, "f:1: host: there are 2 to 16 tables, [[host]]"), "%s", said);
 	CHECK(dsm_config_parse("", 0, "f", "x", &config, said) == -EINVAL, "empty");
 }
 

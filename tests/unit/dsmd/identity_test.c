@@ -41,8 +41,15 @@ static const struct paper_case {
 	  SITE, 0, 0, 0 },
 	{ "right, in other letters", { "DNS:Beta.B.Example", BOTH_ROLES, "x", -1, 10, false },
 	  SITE, 0, 0, 0 },
+	/* One of the names that the file has is enough: the others may be of the certificate before it, or after. */
 	{ "right, its second name", { "DNS:second.b.example", BOTH_ROLES, "x", -1, 10, false },
 	  SITE, 0, 0, 0 },
+	{ "right, the last of its eight names", { "DNS:eighth.b.example", BOTH_ROLES, "x", -1, 10, false },
+	  SITE, 0, 0, 0 },
+	{ "right, two of its eight names and another", { "DNS:other,DNS:eighth.b.example,DNS:second.b.example",
+	  BOTH_ROLES, "x", -1, 10, false }, SITE, 0, 0, 0 },
+	{ "one of its eight names and another host's", { "DNS:eighth.b.example,DNS:gamma.c.example",
+	  BOTH_ROLES, "x", -1, 10, false }, SITE, 0, DSM_END_NAME, 0 },
 	{ "by another CA of the same name", { "DNS:beta.b.example", BOTH_ROLES, "x", -1, 10, false },
 	  OTHER_CA, 0, DSM_END_ISSUER, 0 },
 	{ "by itself", { "DNS:beta.b.example", BOTH_ROLES, "x", -1, 10, false },
@@ -96,7 +103,16 @@ static void check_text(const char *text)
 		CHECK(*text >= ' ' && *text < 0x7f, "byte %#x", (unsigned char)*text);
 }
 
-static const char second_name[] = "second.b.example";
+/* Host 1 has as many names as a host can have. */
+static void have_all_names(struct host *host)
+{
+	static const char *const more[DSM_TRANSPORT_NAMES - 1] = {
+		"second.b.example", "third.b.example", "fourth.b.example", "fifth.b.example",
+		"sixth.b.example", "seventh.b.example", "eighth.b.example",
+	};
+
+	memcpy(&host->params.peer[1].names[1], more, sizeof(more));
+}
 
 /* Our HELLO is the first that it may read. */
 static void greet(struct stranger *s)
@@ -119,7 +135,7 @@ static void as_client(const void *argument)
 	rig_begin();
 	s.papers = papers_for(c);
 	host_prepare(&host, 0);
-	host.params.peer[1].names[1] = second_name;
+	have_all_names(&host);
 	host_start(&host);
 	CHECK(!dsm_transport_expect(host.transport, 1, 1), "expect");
 	s.port = dsm_transport_port(host.transport);
@@ -154,7 +170,7 @@ static void as_server(const void *argument)
 	rig_begin();
 	s.papers = papers_for(c);
 	host_prepare(&host, 2);
-	host.params.peer[1].names[1] = second_name;
+	have_all_names(&host);
 	point_to(&host, 1, listen_at_any(&s.listen_fd));
 	host_start(&host);
 	stranger_start(&s);

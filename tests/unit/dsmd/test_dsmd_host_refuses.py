@@ -172,3 +172,41 @@ def test_papers_of_another_host_there(site: Site) -> None:
     assert reply["error"] == "unreachable", reply
     assert "not the names of that host alone in subjectAltName: stranger" in reply["text"], reply
     assert not alpha.has() and not beta.has() and not alpha.pid()
+
+
+def test_papers_with_fewer_names(tmp_path: Path) -> None:
+    """A file may have names that the certificate does not have yet, or any more: one of them is enough, here and there."""
+    site = Site(tmp_path, 2)
+    alpha, beta = site.hosts.values()
+    for host in (alpha, beta):
+        config = host.config.read_text()
+        for name in site.hosts:
+            config = config.replace(f'["{name}"]', f'["old.{name}", "{name}", "new.{name}"]')
+        host.config.write_text(config)
+        done = subprocess.run([host_program(), "-k", "-c", host.config], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), done
+        host.start()
+    assert enable(alpha)["ok"]
+    assert beta.has()
+    site.end()
+
+
+@pytest.mark.parametrize(
+    ("hosts", "status", "text"),
+    [
+        (1, 2, "host: there are 2 to 16 tables, [[host]], and here 1\n"),
+        (16, 0, ""),
+        (17, 2, "host: there are 2 to 16 tables, [[host]], and here 17\n"),
+    ],
+)
+def test_how_many_hosts(tmp_path: Path, hosts: int, status: int, text: str) -> None:
+    host = Site(tmp_path, 1).alpha
+    more = "".join(
+        f'[[host]]\nname = "h{number}"\nnumber = {number}\naddress = "127.0.1.{number}"\nport = 7100\n'
+        f'certificate_names = ["h{number}.example"]\n'
+        for number in range(1, hosts)
+    )
+    host.config.write_text(host.config.read_text() + more)
+    done = subprocess.run([host_program(), "-k", "-c", host.config], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.endswith(text)) == (status, True), done
+    assert bool(done.stderr) == bool(text), done
