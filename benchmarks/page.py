@@ -36,6 +36,7 @@ tr:last-child td{border-bottom:0}
 td.num,th.num{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 td.name{white-space:nowrap}
 td.good{color:var(--good);font-weight:600}td.bad{color:var(--bad);font-weight:600}
+pre{font:12.5px/1.45 ui-monospace,"DejaVu Sans Mono",monospace;margin:6px 0;padding:10px 14px}
 code{font:13.5px ui-monospace,"DejaVu Sans Mono",monospace;overflow-wrap:anywhere}
 .cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(190px,1fr));gap:12px;margin:18px 0}
 .card{background:#fff;border:1px solid var(--line);border-radius:8px;padding:12px 16px}
@@ -96,6 +97,10 @@ class Page:
     def text(self, *paragraphs: object) -> None:
         """Paragraphs."""
         self._parts += [f"<p>{escape(paragraph)}</p>" for paragraph in paragraphs]
+
+    def listing(self, text: object) -> None:
+        """Lines as they are, in a fixed-width font: what a command prints, or a file."""
+        self._parts.append(f'<pre class="wide">{escape(text)}</pre>')
 
     def note(self, *paragraphs: object) -> None:
         """Paragraphs in a box: what the reader has to know."""

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import io
-import itertools
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -208,13 +207,11 @@ def remote_memory_plot(
         axes[0].step(times, values, where="post", color=_node_colour(node), linewidth=2, label=f"node {node}")
     axes[0].set_ylabel("program, MiB")
     _beside(axes[0])
-    for axis, column, label in ((axes[1], 1, "faults/s"), (axes[2], 2, "messages/s")):
+    for axis, column, label in ((axes[1], 0, "faults/s"), (axes[2], 1, "messages/s")):
+        counted: list[tuple[float, int] | None] = []
         for window in windows:
-            for before, after in itertools.pairwise(window):
-                if after[0] > before[0]:
-                    rate = (after[column] - before[column]) / (after[0] - before[0])
-                    span = [before[0] - origin, after[0] - origin]
-                    axis.fill_between(span, rate, color=_node_colour(1), alpha=0.35, linewidth=0)
+            counted += [*((t, counts[column]) for t, *counts in window), None]
+        _rates(axis, counted, origin, _node_colour(1), label)
         axis.set_ylim(bottom=0)
         axis.set_ylabel(label)
     _shade(axes, [(name, begin - origin, end - origin) for name, (begin, end) in operations.items()])
