@@ -111,7 +111,7 @@ def test_a_good_run_passes() -> None:
         (says("vnode 1: online, 128 of 128 MiB on pnode 0, CPUs 2"), "xl vnode-attach: all of it is on host beta"),
         (says("vnode 1: online, 64 of 128 MiB on host beta, CPUs 2"), "xl vnode-attach: all of it"),
         (says("vnode 1: online, 128 of 128 MiB on host betas, CPUs 2"), "xl vnode-attach: all of it"),
-        (says("vnode 1: offline\nvnode 2: online, 128 of 128 MiB on host beta, CPUs 2"), "xl vnode-attach: all of it"),
+        (says("vnode 2: online, 128 of 128 MiB on host beta, CPUs 2\nvnode 1: offline"), "xl vnode-attach: all of it"),
         (listed("attached", link="opening"), "xl vnode-list: vnode 1 is on host beta, and the link is up"),
         (listed("attached", name="gamma"), "xl vnode-list: vnode 1 is on host beta"),
         (setting(slices_after=1), "after the detach beta has nothing left"),
@@ -210,7 +210,8 @@ class DsmWorld(World):
 
     def status(self, who: str) -> dict[str, object]:
         pages = (200 if self.busy else 40) if self.attached else 0
-        return {**super().status(who), "engine": {"frames_used": pages, "elsewhere": pages}}
+        found = {**super().status(who), "engine": {"frames_used": pages, "elsewhere": pages}}
+        return found if who == "alpha" else found | {"read_fault": {"median_ns": 7, "p99_ns": 7}}
 
     def vnode_list(self, as_json: bool) -> str:
         there = THERE if self.attached else {"name": "beta", "link": "down"}
@@ -275,6 +276,8 @@ def test_the_story(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert not any("dsmd " in each for each in alpha + beta), "nobody begins a dsmd by hand"
     assert "dsmctl status far" in beta and "xl list" in beta
+    after = world.typed[world.typed.index(("alpha", "xl destroy far")) :]
+    assert {who for who, command in after if command == "xl list"} == {"alpha", "beta"}, "is anything left there?"
     wanted = (
         '"host=beta", "size=128"', "128 of 128 MiB on host beta, CPUs 2", "link up, pages: <90>", "link down", "beta up",
         "at beta: xl list", "far-slice-alpha", "far on beta: running",
@@ -335,6 +338,10 @@ def test_what_ends_it(change: Change, raised: str) -> None:
     [
         (
             instead("beta", "^xl list$", Done(0, "Name ID\nfar-slice-alpha 2\n")),
+            "after the detach beta has nothing left",
+        ),
+        (
+            instead("beta", "dsmctl -j status", Done(0, '[{"state":"running"}]')),
             "after the detach beta has nothing left",
         ),
         (
