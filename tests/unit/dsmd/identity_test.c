@@ -136,10 +136,7 @@ static void as_client(const void *argument)
 	s.papers = papers_for(c);
 	host_prepare(&host, 0);
 	have_all_names(&host);
-	host_start(&host);
-	CHECK(!dsm_transport_expect(host.transport, 1, 1), "expect");
-	s.port = dsm_transport_port(host.transport);
-	stranger_start(&s);
+	stranger_meets(&s, &host, 1);
 	stranger_join(&s);
 	UNTIL(host.nr_ends);
 	if (!c->reason) {
@@ -253,10 +250,7 @@ static void plain(const void *argument)
 
 	rig_begin();
 	host_prepare(&host, 0);
-	host_start(&host);
-	CHECK(!dsm_transport_expect(host.transport, 1, 1), "expect");
-	s.port = dsm_transport_port(host.transport);
-	stranger_start(&s);
+	stranger_meets(&s, &host, 1);
 	stranger_join(&s);
 	UNTIL(host.nr_ends);
 	CHECK(!host.ups && !host.messages, "a stranger is in");
@@ -313,10 +307,7 @@ static void hello(const void *argument)
 	rig_begin();
 	s.papers = host_papers(1);
 	host_prepare(&host, 0);
-	host_start(&host);
-	CHECK(!dsm_transport_expect(host.transport, 1, 1), "expect");
-	s.port = dsm_transport_port(host.transport);
-	stranger_start(&s);
+	stranger_meets(&s, &host, 1);
 	stranger_join(&s);
 	UNTIL(host.nr_ends);
 	CHECK(host.ups == !c->reason, "up %u times", host.ups);
@@ -365,10 +356,7 @@ static void wrong_one_first(const void *argument)
 	s.papers = host_papers(1);
 	host_prepare(&a, 1);
 	host_prepare(&b, 0);
-	host_start(&b);
-	CHECK(!dsm_transport_expect(b.transport, 1, 1), "expect");
-	s.port = dsm_transport_port(b.transport);
-	stranger_start(&s);
+	stranger_meets(&s, &b, 1);
 	stranger_join(&s);
 	UNTIL(b.nr_ends == 1);
 	CHECK(b.end[0].reason == DSM_END_VM && b.end[0].host == 1, "%s",
@@ -407,10 +395,7 @@ static void one_left_behind(const void *argument)
 	s.papers = host_papers(1);
 	host_prepare(&a, 1);
 	host_prepare(&b, 0);
-	host_start(&b);
-	CHECK(!dsm_transport_expect(b.transport, 1, 1), "expect");
-	s.port = dsm_transport_port(b.transport);
-	stranger_start(&s);
+	stranger_meets(&s, &b, 1);
 	UNTIL(s.got == DSM_WIRE_BYTES);
 	point_to(&a, 0, s.port);
 	host_start(&a);
@@ -525,10 +510,7 @@ static void addresses(const void *argument)
 	rig_begin();
 	s.papers = host_papers(1);
 	host_prepare(&host, 0);
-	host_start(&host);
-	CHECK(!dsm_transport_expect(host.transport, 1, 1), "expect");
-	s.port = dsm_transport_port(host.transport);
-	stranger_start(&s);
+	stranger_meets(&s, &host, 1);
 	stranger_join(&s);
 	UNTIL(host.nr_ends);
 	CHECK(host.end[0].reason == DSM_END_STRANGER && host.end[0].host == DSM_NOBODY,
@@ -620,10 +602,7 @@ static void chains(const void *argument)
 		s.nr_between = nr;
 		s.done = false;
 		host_prepare(&host, 0);
-		host_start(&host);
-		CHECK(!dsm_transport_expect(host.transport, 1, 1), "expect");
-		s.port = dsm_transport_port(host.transport);
-		stranger_start(&s);
+		stranger_meets(&s, &host, 1);
 		stranger_join(&s);
 		UNTIL(host.nr_ends);
 		CHECK(host.ups == (nr == MOST_BETWEEN), "%u above: %s", nr,
@@ -674,10 +653,7 @@ static void long_certificate(const void *argument)
 			i);
 	s.papers = papers_make(&wanted, &ca);
 	host_prepare(&host, 0);
-	host_start(&host);
-	CHECK(!dsm_transport_expect(host.transport, 1, 1), "expect");
-	s.port = dsm_transport_port(host.transport);
-	stranger_start(&s);
+	stranger_meets(&s, &host, 1);
 	stranger_join(&s);
 	UNTIL(host.nr_ends);
 	CHECK(!host.ups && strstr(host.end[0].text, "excessive"), "%u ups, %s",
@@ -971,10 +947,7 @@ static void late_hello(const void *argument)
 	late_step = 0;
 	s.papers = host_papers(1);
 	host_prepare(&b, 0);
-	host_start(&b);
-	CHECK(!dsm_transport_expect(b.transport, 1, 1), "expect");
-	s.port = dsm_transport_port(b.transport);
-	stranger_start(&s);
+	stranger_meets(&s, &b, 1);
 	UNTIL(s.got == DSM_WIRE_BYTES);
 	late_step = 1;
 	/* Over loopback, what is written is in the other end's socket. */
@@ -1042,10 +1015,7 @@ static void no_resumption(const void *argument)
 	resumable = 0;
 	s.papers = host_papers(1);
 	host_prepare(&b, 0);
-	host_start(&b);
-	CHECK(!dsm_transport_expect(b.transport, 1, 1), "expect");
-	s.port = dsm_transport_port(b.transport);
-	stranger_start(&s);
+	stranger_meets(&s, &b, 1);
 	stranger_join(&s);
 	UNTIL(b.nr_ends);
 	CHECK(b.ups == 1 && resumable == 1, "a ticket");
@@ -1073,10 +1043,7 @@ static void goodbye_first(const void *argument)
 	rig_begin();
 	s.papers = host_papers(1);
 	host_prepare(&b, 0);
-	host_start(&b);
-	CHECK(!dsm_transport_expect(b.transport, 1, 1), "expect");
-	s.port = dsm_transport_port(b.transport);
-	stranger_start(&s);
+	stranger_meets(&s, &b, 1);
 	stranger_join(&s);
 	UNTIL(b.nr_ends);
 	CHECK(b.end[0].host == 1 && b.end[0].reason == DSM_END_REFUSED &&

@@ -419,6 +419,14 @@ void stranger_start(struct stranger *s)
 	CHECK(!pthread_create(&s->thread, NULL, stranger_run, s), "a thread");
 }
 
+void stranger_meets(struct stranger *s, struct host *host, uint32_t epoch)
+{
+	host_start(host);
+	CHECK(!dsm_transport_expect(host->transport, 1, epoch), "expect");
+	s->port = dsm_transport_port(host->transport);
+	stranger_start(s);
+}
+
 void stranger_join(struct stranger *s)
 {
 	UNTIL(s->done);

@@ -140,6 +140,8 @@ void run_pending(void);
 
 unsigned int listen_at_any(int *fd);
 void stranger_start(struct stranger *stranger);
+/* The host starts and expects host 1, with this epoch; the stranger connects to it. */
+void stranger_meets(struct stranger *stranger, struct host *host, uint32_t epoch);
 void stranger_join(struct stranger *stranger);	/* with the loop running */
 bool stranger_write(struct stranger *stranger, const void *bytes, size_t size);
 bool stranger_read(struct stranger *stranger, void *bytes, size_t size);

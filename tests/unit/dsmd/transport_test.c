@@ -759,10 +759,7 @@ static void silence(const void *argument)
 	rig_begin();
 	s.papers = host_papers(1);
 	host_prepare(&b, 0);
-	host_start(&b);
-	CHECK(!dsm_transport_expect(b.transport, 1, 1), "expect");
-	s.port = dsm_transport_port(b.transport);
-	stranger_start(&s);
+	stranger_meets(&s, &b, 1);
 	UNTIL(b.ups && s.got >= 64);	/* HELLO and the first question */
 	run_pending();
 	for (i = 0; i < 10; i++) {
@@ -812,10 +809,7 @@ static void late_look(const void *argument)
 	answers = 0;
 	s.papers = host_papers(1);
 	host_prepare(&b, 0);
-	host_start(&b);
-	CHECK(!dsm_transport_expect(b.transport, 1, 1), "expect");
-	s.port = dsm_transport_port(b.transport);
-	stranger_start(&s);
+	stranger_meets(&s, &b, 1);
 	UNTIL(b.ups && b.round_trips == 1);
 	run_pending();
 	clock_ns += QUESTION;
@@ -957,10 +951,7 @@ static void full_socket(const void *argument)
 	s.papers = host_papers(1);
 	host_prepare(&b, 0);
 	b.params.queue = PAGES;
-	host_start(&b);
-	CHECK(!dsm_transport_expect(b.transport, 1, 1), "expect");
-	s.port = dsm_transport_port(b.transport);
-	stranger_start(&s);
+	stranger_meets(&s, &b, 1);
 	/* All of them wait for a credit, which comes for all at once. */
 	UNTIL(b.ups);
 	for (msg.gfn = 0; msg.gfn < PAGES; msg.gfn++) {
@@ -1305,10 +1296,7 @@ static void messages_about_vcpus(const void *argument)
 	rig_begin();
 	s.papers = host_papers(1);
 	host_prepare(&b, 0);
-	host_start(&b);
-	CHECK(!dsm_transport_expect(b.transport, 1, session), "expect");
-	s.port = dsm_transport_port(b.transport);
-	stranger_start(&s);
+	stranger_meets(&s, &b, session);
 	UNTIL(b.ups);
 	msg = message(b.epoch, DSM_VCPU_EVENT, 0);
 	CHECK(dsm_transport_version(b.transport, 1) == 1 &&
@@ -1412,10 +1400,7 @@ static void liar(const void *argument)
 	rig_begin();
 	s.papers = host_papers(1);
 	host_prepare(&b, 0);
-	host_start(&b);
-	CHECK(!dsm_transport_expect(b.transport, 1, 1), "expect");
-	s.port = dsm_transport_port(b.transport);
-	stranger_start(&s);
+	stranger_meets(&s, &b, 1);
 	UNTIL(b.ups);
 	if (l->reason == DSM_END_CREDITS)
 		CHECK(!dsm_transport_hold(b.transport, 1, true), "hold");
@@ -1516,10 +1501,7 @@ static void new_keys(const void *argument)
 	rig_begin();
 	s.papers = host_papers(1);
 	host_prepare(&b, 0);
-	host_start(&b);
-	CHECK(!dsm_transport_expect(b.transport, 1, 1), "expect");
-	s.port = dsm_transport_port(b.transport);
-	stranger_start(&s);
+	stranger_meets(&s, &b, 1);
 	stranger_join(&s);
 	UNTIL(b.nr_ends);
 	CHECK(b.messages == 10 && b.end[0].reason == DSM_END_CLOSED, "%u, %s %s",
@@ -1565,10 +1547,7 @@ static void keys_take_turns(const void *argument)
 	key_step = 0;
 	s.papers = host_papers(1);
 	host_prepare(&b, 0);
-	host_start(&b);
-	CHECK(!dsm_transport_expect(b.transport, 1, ++session), "expect");
-	s.port = dsm_transport_port(b.transport);
-	stranger_start(&s);
+	stranger_meets(&s, &b, ++session);
 	UNTIL(b.ups && s.got >= 64);
 	run_pending();
 	key_step = 1;
@@ -1615,10 +1594,7 @@ static void full_record(const void *argument)
 	s.papers = host_papers(1);
 	host_prepare(&b, 0);
 	b.params.credits = DSM_CREDITS_MOST;
-	host_start(&b);
-	CHECK(!dsm_transport_expect(b.transport, 1, ++session), "expect");
-	s.port = dsm_transport_port(b.transport);
-	stranger_start(&s);
+	stranger_meets(&s, &b, ++session);
 	UNTIL(has_written);
 	/* Nothing more comes: twenty turns, and no clock. */
 	run_pending();
