@@ -12,6 +12,7 @@ import functools
 import json
 import re
 import shlex
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -208,6 +209,80 @@ def state(host: Host) -> str:
     found = status(host)
     published = run_in(host)("xenstore-ls -f /tool/dsm | grep /state").out
     return f"{found.get('state')}: {found.get('failure')}\n{published}"
+
+
+def told(host: Host, words: str, seconds: float = 30.0) -> str:
+    """Why the guest's dsmd at a host has failed, for people, once dsmctl and xenstore both say `words`, a pattern.
+
+    xenstore is later: the thread that writes dsmd's log writes it, after all lines that wait. Raises LabError, with what they
+    say then.
+    """
+    seen = [""]
+
+    def both() -> bool:
+        seen.append(state(host))
+        return len(re.findall(words, seen[-1])) == 2
+
+    try:
+        wait_for("both say it", seconds, both)
+    except TimeoutError as error:
+        raise LabError(f"dsmctl and xenstore of {host.description.name} do not both say {words!r}:\n{seen[-1]}") from error
+    return seen[-1]
+
+
+def has_crashed(listed: str) -> bool:
+    """Is the guest's state Xen's "crashed", in what `xl list` says of it? Not while it runs, and before it is destroyed.
+
+    If all its vCPUs were waiting for an interrupt when it was ended, Xen says "b", blocked, too, until a timer of one is up:
+    an idle guest may have none for long.
+    """
+    return bool(re.search(r"\s-[b-].sc-\s", listed))
+
+
+WITNESSES = (
+    "date -u",
+    f"dsmctl -j status {GUEST}",
+    "dsmctl -j hosts",
+    "xl list",
+    f"xl vnode-list {GUEST}",
+    "xenstore-ls -f /tool/dsm",
+    f"find {SOCKETS} | xargs ls -ld",
+    "ps -o pid,stat,time,args | grep '[d]smd'",
+    f"tail -n 500 {LOG}",
+    "dmesg | tail -n 50",
+    "xl dmesg | tail -n 100",
+)
+"""What is asked in each dom0 after something failed; the logs of all dsmds are in dsmd-host's."""
+
+
+def evidence(hosts: Sequence[Host], commands: Sequence[str] = WITNESSES) -> str:
+    """All that can be known of the guest on all hosts. A host that is off or does not answer is no error."""
+    text = ""
+    for host in hosts:
+        text += f"==== {host.description.name}{' has ended' if host.ended() else ''}\n"
+        for command in () if host.ended() else commands:
+            try:
+                done = run_in(host)(command, 20)
+                text += f"---- {command} ({done.status}, {done.seconds:.1f} s)\n{done.text}\n"
+            except (LabError, OSError) as error:
+                text += f"---- {command}: {error}\n"
+    return text
+
+
+@contextlib.contextmanager
+def kept_if_it_fails(site: DsmSite, what: str) -> Iterator[None]:
+    """If what is done meanwhile fails, all that is known at that moment is kept beside the consoles' logs, and printed."""
+    try:
+        yield
+    except BaseException as error:
+        text = f"{what}: {type(error).__name__}: {error}\n{evidence(site.hosts)}"
+        file = site.rack.logs / f"{re.sub(r'[^a-z0-9]+', '-', what.lower())}-{time.strftime('%H%M%S')}.txt"
+        # Whatever happens here, the error is what it was.
+        with contextlib.suppress(OSError):
+            file.write_text(text, encoding="utf-8", errors="replace")
+            print(f"kept in {file}")
+        print(text)
+        raise
 
 
 def said(hosts: Sequence[Host]) -> str:

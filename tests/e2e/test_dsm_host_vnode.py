@@ -13,7 +13,7 @@ import pytest
 
 from lab.command import checked, run_in, write_file
 from lab.complaints import complaints
-from lab.far_guest import DsmSite, Shape, far_guest, left_nothing, said, slices
+from lab.far_guest import DsmSite, Shape, far_guest, kept_if_it_fails, left_nothing, said, slices
 from lab.guest import Guest
 from lab.patience import scaled
 from tests.e2e.conftest import rounds, soak
@@ -90,12 +90,13 @@ def test_a_node_of_another_host_by_xl(site: DsmSite, plain: Guest, baseline: lis
     given_back(site, baseline)
 
 
-# The second failed once in about fifteen runs, for a reason that nobody has seen.
+# The second failed once in about fifteen runs, for a reason that nobody has kept; see has_crashed() and told().
 @pytest.mark.parametrize("fault", [DSMD_DIES_THERE, soak(CUT_TOO_LONG)], ids=str)
 def test_a_guest_that_loses_a_host(site: DsmSite, plain: Guest, baseline: list[list[int]], fault: Deadly) -> None:
     """It is ended, with the reason, and destroyed."""
     is_ended(site, plain, fault)
-    given_back(site, baseline)
+    with kept_if_it_fails(site, f"{fault.name}, memory"):
+        given_back(site, baseline)
 
 
 def test_a_host_that_nobody_knows_is_refused(site: DsmSite) -> None:
