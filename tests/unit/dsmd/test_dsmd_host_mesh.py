@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.dsmd.test_dsmd_host import (
+from tests.unit.dsmd.played_hosts import (
     GOOD,
     MIB,
     OTHER,
@@ -29,6 +29,7 @@ from tests.unit.dsmd.test_dsmd_host import (
     kill_jobs,
     node,
     peer_ask,
+    running,
     until,
 )
 from tests.unit.dsmd.test_dsmd_process import programs
@@ -45,11 +46,7 @@ PLACES = {"both": BOTH, "beta": (AT_BETA,), "gamma": (AT_GAMMA,)}
 
 @pytest.fixture
 def trio(tmp_path: Path) -> Iterator[Site]:
-    site = Site(tmp_path, 3)
-    for host in site.hosts.values():
-        host.start()
-    yield site
-    site.end()
+    yield from running(tmp_path, 3)
 
 
 def enabled(site: Site, *places: dict[str, object], **more: object) -> Reply:

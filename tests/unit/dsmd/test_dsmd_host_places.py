@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.dsmd.test_dsmd import DSM
-from tests.unit.dsmd.test_dsmd_host import (
+from tests.unit.dsmd.played_hosts import (
     GOOD,
     MIB,
     UUID,
@@ -26,9 +25,11 @@ from tests.unit.dsmd.test_dsmd_host import (
     libxl_client,
     node,
     ranges,
+    running,
     small,
     until,
 )
+from tests.unit.dsmd.test_dsmd import DSM
 from tests.unit.dsmd.test_dsmd_process import programs
 
 pytestmark = pytest.mark.fresh
@@ -37,18 +38,9 @@ OK = {"version": 1, "ok": True}
 PLACE: dict[str, object] = {"first": 2, "vcpus": 2, "host": "beta"}
 
 
-def made(folder: Path, hosts: int) -> Iterator[Site]:
-    site = Site(folder, hosts)
-    for host in site.hosts.values():
-        host.start()
-    yield site
-    site.end()
-
-
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[Site]:
-    yield from made(tmp_path, 2)
-
+    yield from running(tmp_path, 2)
 
 
 def enable_places(host: Host, *places: object, **more: object) -> Reply:

@@ -16,17 +16,13 @@ from pathlib import Path
 import pytest
 
 from tests.unit.dsmd import test_dsmd as parts
-from tests.unit.dsmd.test_dsmd_host import ADDRESS, OTHER, PATIENCE, XEN, Site, enable, host_program, ranges
+from tests.unit.dsmd.played_hosts import ADDRESS, OTHER, PATIENCE, XEN, Site, enable, host_program, ranges, running
 from tests.unit.dsmd.test_dsmd_process import programs
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    made = Site(tmp_path, 2)
-    for host in made.hosts.values():
-        host.start()
-    yield made
-    made.end()
+    yield from running(tmp_path, 2)
 
 
 def test_enable_says_what_it_finds(site: Site) -> None:
