@@ -1045,6 +1045,280 @@ static void away(void)
     expect_pool(0, 0, 0);
 }
 
+/* ---- A hole for one access ---- */
+
+/* What a vCPU finds that reads a frame from there. */
+static p2m_type_t from(unsigned int n, uint64_t gfn, unsigned long rip,
+                       unsigned long rsp)
+{
+    current = dom.vcpu[n];
+    fake_regs.rip = rip;
+    fake_regs.rsp = rsp;
+
+    return look_up(gfn, P2M_ALLOC);
+}
+
+/* A vCPU about to enter the guest there: does it take no interrupt? */
+static bool enters(unsigned int n, unsigned long rip, unsigned long rsp)
+{
+    current = dom.vcpu[n];
+    fake_regs.rip = rip;
+    fake_regs.rsp = rsp;
+
+    return dsm_in_instruction(current);
+}
+
+/* It reads a frame from there, and waits. */
+static void waits_from(unsigned int n, uint64_t gfn, unsigned long rip,
+                       unsigned long rsp)
+{
+    expect("not here", from(n, gfn, rip, rsp), p2m_ram_paged);
+    dsm_populate(&dom, _gfn(gfn));
+    expect("waits", dom.vcpu[n]->paused, 1);
+}
+
+static struct vcpu of_dom0 = { .domain = &dom0 };
+
+/* The daemon has heard that there is no memory, for vCPU n or for others. */
+static int hole_for(unsigned int n, uint64_t gfn)
+{
+    xen_dsm_page_op_t page_op = {
+        .gfn = gfn, .op = XEN_DSM_HOLE, .wanted = n };
+    struct xen_dsm_op o = {
+        .cmd = XEN_DSM_PAGE, .u.page = { .nr = 1, .ops.p = &page_op } };
+
+    current = &of_dom0;
+    expect("PAGE", memop(&o), 0);
+    expect("nothing is said", page_op.wanted, 0);
+
+    return page_op.rc;
+}
+
+#define OTHERS XEN_DSM_HOLE_FOREIGN
+#define HERE 0x1000, 0x8000
+#define NEXT 0x1004, 0x8000
+#define DEEP 0x1000, 0x7ff8
+
+/* vCPU 1 is told that there is no memory. */
+static void begin_hole(void)
+{
+    uint64_t done;
+
+    begin_slice();
+    spare_frames = 4;
+    expect("POOL_ADD", pool_op(XEN_DSM_POOL_ADD, 4, &done), 0);
+    waits_from(1, FAR, HERE);
+    expect("HOLE", hole_for(1, FAR), 0);
+    expect("woken", dom.vcpu[1]->paused, 0);
+    expect("stays I", state_of(FAR), I);
+    expect_pool(4, 0, 4);
+}
+
+static void a_hole(void)
+{
+    begin_hole();
+    expect("enters", enters(1, HERE), true);
+    expect("finds none", from(1, FAR, HERE), p2m_mmio_dm);
+    expect("nor does Xen for it", from(1, FAR, HERE), p2m_mmio_dm);
+    expect("the next frame", from(1, FAR + 1, HERE), p2m_ram_paged);
+    expect("another vCPU", from(2, FAR, HERE), p2m_ram_paged);
+    expect("it enters as ever", enters(2, HERE), false);
+    current = &(struct vcpu){ .domain = &dom0 };
+    expect("another domain", look_up(FAR, P2M_ALLOC), p2m_ram_paged);
+
+    /* Its home has memory now, and somebody has told the vCPU. */
+    expect("another RIP", from(1, FAR, NEXT), p2m_ram_paged);
+    expect("it is over", from(1, FAR, HERE), p2m_ram_paged);
+    expect("takes interrupts", enters(1, HERE), false);
+
+    begin_hole();
+    expect("another stack", from(1, FAR, DEEP), p2m_ram_paged);
+    expect("it is over", from(1, FAR, HERE), p2m_ram_paged);
+
+    /* The access was made, and the next one is made from the same place. */
+    begin_hole();
+    expect("finds none", from(1, FAR, HERE), p2m_mmio_dm);
+    expect("goes on", enters(1, NEXT), false);
+    expect("comes again", from(1, FAR, HERE), p2m_ram_paged);
+
+    begin_hole();
+    expect("it was called", enters(1, DEEP), false);
+    expect("comes again", from(1, FAR, HERE), p2m_ram_paged);
+
+    /* Its instruction needs another page as well. */
+    begin_hole();
+    waits_from(1, FAR + 1, HERE);
+    expect("INSTALL", op(XEN_DSM_INSTALL_S, FAR + 1), 0);
+    expect("enters", enters(1, HERE), true);
+    expect("here", from(1, FAR + 1, HERE), p2m_dsm_shared);
+    expect("finds none", from(1, FAR, HERE), p2m_mmio_dm);
+    waits_from(1, FAR + 2, HERE);
+    expect("which is not there, either", hole_for(1, FAR + 2), 0);
+    expect("finds none", from(1, FAR + 2, HERE), p2m_mmio_dm);
+    expect("asks for the first one again", from(1, FAR, HERE), p2m_ram_paged);
+}
+
+/* Who has asked is told, and keeps it when others are. */
+static void a_hole_for_two(void)
+{
+    begin_hole();
+    waits_from(2, FAR, NEXT);
+    waits_from(3, FAR + 1, NEXT);
+    expect("HOLE for one that waits for another", hole_for(3, FAR), 0);
+    expect("it waits", dom.vcpu[3]->paused, 1);
+    expect("is told of none", from(3, FAR, NEXT), p2m_ram_paged);
+    expect("HOLE for one that does not wait", hole_for(1, FAR), 0);
+    expect("who asked later waits", dom.vcpu[2]->paused, 1);
+    expect("HOLE", hole_for(2, FAR), 0);
+    expect("woken", dom.vcpu[2]->paused, 0);
+    expect("the first one", from(1, FAR, HERE), p2m_mmio_dm);
+    expect("the second one", from(2, FAR, NEXT), p2m_mmio_dm);
+    expect("the first one goes on", enters(1, NEXT), false);
+    expect("the second one", from(2, FAR, NEXT), p2m_mmio_dm);
+    expect("HOLE for one that went on", hole_for(1, FAR), 0);
+    expect("it asks", from(1, FAR, HERE), p2m_ram_paged);
+    expect("waits", DSM->stats.waits, 3);
+    expect("waiting", DSM->nr_waiting, 1);
+
+    begin_slice();
+    expect("nobody waits", hole_for(1, FAR), 0);
+    expect("nobody was told", from(1, FAR, HERE), p2m_ram_paged);
+}
+
+/* What happens to the page then is not what the home has said. */
+static void the_end_of_a_hole(void)
+{
+    static const struct {
+        const char *name;
+        unsigned int ops[2];
+    } ends[] = {
+        { "look again", { XEN_DSM_WAKE } },
+        { "it came and went", { XEN_DSM_INSTALL_M, XEN_DSM_INVAL } },
+        { "zeroed", { XEN_DSM_ZERO_M, XEN_DSM_INVAL } },
+        { "stays there", { XEN_DSM_UNCACHE, XEN_DSM_CACHE } },
+    };
+    uint64_t done;
+    unsigned int i, j;
+
+    for ( i = 0; i < ARRAY_SIZE(ends); i++ )
+    {
+        begin_hole();
+        /* It may be in the guest, and has not come to it yet. */
+        expect("enters", enters(1, HERE), true);
+        for ( j = 0; j < 2 && ends[i].ops[j]; j++ )
+            expect(ends[i].name, op(ends[i].ops[j], FAR), 0);
+        expect("leaves the guest", dom.vcpu[1]->kicks, 1);
+        expect("takes interrupts", enters(1, HERE), false);
+        expect(ends[i].name, from(1, FAR, HERE), p2m_ram_paged);
+    }
+
+    begin_hole();
+    expect("DROP_RANGE", frames_op(XEN_DSM_DROP_RANGE, FAR, 1, &done), 0);
+    expect("AWAY", frames_op(XEN_DSM_AWAY, FAR, 1, &done), 0);
+    expect("another slice", from(1, FAR, HERE), p2m_ram_paged);
+
+    /* An INIT, or other registers. */
+    begin_hole();
+    dsm_cancel_instruction(dom.vcpu[1]);
+    expect("other registers", from(1, FAR, HERE), p2m_ram_paged);
+
+    /* The other frame's end is not this one's. */
+    begin_hole();
+    expect("WAKE", op(XEN_DSM_WAKE, FAR + 1), 0);
+    expect("no kick", dom.vcpu[1]->kicks, 0);
+    expect("finds none", from(1, FAR, HERE), p2m_mmio_dm);
+
+    dsm_relinquish(&dom);
+    expect("a dead domain", from(1, FAR, HERE), p2m_mmio_dm);
+}
+
+static p2m_type_t by_dom0(uint64_t gfn)
+{
+    current = &of_dom0;
+
+    return look_up(gfn, P2M_ALLOC);
+}
+
+/* Another domain, which tries again by itself. */
+static void a_hole_for_others(void)
+{
+    begin_slice();
+    fake_now = MILLISECS(1000);
+    expect("not here", by_dom0(FAR), p2m_ram_paged);
+    dsm_populate(&dom, _gfn(FAR));
+    expect("asks", next_entry().flags, XEN_DSM_MISS_FOREIGN);
+    expect("HOLE", hole_for(OTHERS, FAR), 0);
+    fake_now += MILLISECS(1) - 1;
+    expect("finds none", by_dom0(FAR), p2m_mmio_dm);
+    expect("no other", by_dom0(FAR + 1), p2m_ram_paged);
+    expect("a vCPU asks", from(1, FAR, HERE), p2m_ram_paged);
+    fake_now++;
+    expect("a moment later", by_dom0(FAR), p2m_ram_paged);
+    dsm_populate(&dom, _gfn(FAR));
+    expect("asks again", next_entry().flags, XEN_DSM_MISS_FOREIGN);
+    expect("HOLE for a vCPU", hole_for(1, FAR), 0);
+    expect("not for others", by_dom0(FAR), p2m_ram_paged);
+    expect("HOLE", hole_for(OTHERS, FAR), 0);
+    expect("WAKE of another", op(XEN_DSM_WAKE, FAR + 1), 0);
+    expect("finds none", by_dom0(FAR), p2m_mmio_dm);
+    expect("WAKE", op(XEN_DSM_WAKE, FAR), 0);
+    expect("looks again", by_dom0(FAR), p2m_ram_paged);
+
+    /* What a vCPU was told is no business of theirs. */
+    waits_from(0, FAR, HERE);
+    expect("HOLE", hole_for(0, FAR), 0);
+    expect("asks", by_dom0(FAR), p2m_ram_paged);
+    expect("the vCPU's", from(0, FAR, HERE), p2m_mmio_dm);
+}
+
+static void a_refused_hole(void)
+{
+    struct xen_dsm_op o;
+    xen_dsm_page_op_t flags = { .gfn = FAR, .op = XEN_DSM_HOLE, .flags = 1 };
+    uint64_t done;
+
+    begin_slice();
+    spare_frames = 1;
+    pool_op(XEN_DSM_POOL_ADD, 1, &done);
+    expect("M", hole_for(1, 1), -EINVAL);
+    expect("DOWNGRADE", op(XEN_DSM_DOWNGRADE, 2), 0);
+    expect("S", hole_for(1, 2), -EINVAL);
+    expect("INVAL", op(XEN_DSM_INVAL, 3), 0);
+    expect("homed here", hole_for(1, 3), -EINVAL);
+    expect("INSTALL_S", op(XEN_DSM_INSTALL_S, FAR + 1), 0);
+    expect("here", hole_for(1, FAR + 1), -EINVAL);
+    expect("DROP", op(XEN_DSM_DROP, FAR + 2), 0);
+    expect("none", hole_for(1, FAR + 2), -ENOENT);
+    expect("no such vCPU", hole_for(NR_VCPUS, FAR), -EINVAL);
+    expect("outside", hole_for(1, IN_RANGE), -ERANGE);
+    o = (struct xen_dsm_op){ .cmd = XEN_DSM_PAGE,
+                             .u.page = { .nr = 1, .ops.p = &flags } };
+    expect("PAGE", memop(&o), 0);
+    expect("flags", flags.rc, -EINVAL);
+    dom.p2m.e[FAR + 3].t = p2m_map_foreign;
+    expect("another's", hole_for(1, FAR + 3), -EINVAL);
+}
+
+/* A page that was used at its home has no memory there now. */
+static void a_hole_in_u(void)
+{
+    begin_slice();
+    expect("UNCACHE", op(XEN_DSM_UNCACHE, FAR), 0);
+    expect("not here", from(1, FAR, HERE), p2m_ram_paged);
+    dsm_populate(&dom, _gfn(FAR));
+    expect("waits", dom.vcpu[1]->paused, 1);
+    expect("of U", next_entry().flags, XEN_DSM_MISS_OF_U);
+    expect("HOLE", hole_for(1, FAR), 0);
+    expect("stays U", state_of(FAR), XEN_DSM_STATE_U);
+    expect("finds none", from(1, FAR, HERE), p2m_mmio_dm);
+    expect("nothing to be done there", dsm_is_uncached(&dom, _gfn(FAR)), false);
+    current = dom.vcpu[2];
+    expect("but for others", dsm_is_uncached(&dom, _gfn(FAR)), true);
+    expect("goes on", enters(1, NEXT), false);
+    expect("is done there", dsm_is_uncached(&dom, _gfn(FAR)), true);
+    expect("comes again", from(1, FAR, HERE), p2m_ram_paged);
+}
+
 static void frames_for_others(void)
 {
     uint64_t done;
@@ -2365,6 +2639,12 @@ static const struct test_case cases[] = {
     { "keepalive", keepalive },
     { "continuations and bad commands", continuation },
     { "frames become homed elsewhere", away },
+    { "a hole for one access", a_hole },
+    { "a hole for two", a_hole_for_two },
+    { "the end of a hole", the_end_of_a_hole },
+    { "a hole for other domains", a_hole_for_others },
+    { "a hole that is refused", a_refused_hole },
+    { "a hole in state U", a_hole_in_u },
     { "frames for pages of other slices", frames_for_others },
     { "a guest's memory on another slice", populate_elsewhere },
     { "commands on many frames", many_frames },

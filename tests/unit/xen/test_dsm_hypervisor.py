@@ -32,6 +32,7 @@ ACTIVITIES = OVERLAY / "arch" / "x86" / "hvm" / "dsm_activity.c"
 CLEARS = OVERLAY / "arch" / "x86" / "hvm" / "dsm_clear.c"
 ACCESSES = OVERLAY / "arch" / "x86" / "hvm" / "dsm_access.c"
 UNCACHED = OVERLAY / "arch" / "x86" / "hvm" / "dsm_uncached.c"
+HOLES = OVERLAY / "arch" / "x86" / "hvm" / "dsm_hole.c"
 FAKE = HERE / "fake_dsm"
 
 _scratch = tempfile.TemporaryDirectory(prefix="dsm_test.")
@@ -54,7 +55,7 @@ def compiled(source: Path, checked: bool) -> Path:
     return built
 
 
-COMMANDS = (SOURCE, RINGS, VCPUS, INFOS, CALLS, ROUTES, PORTS, TIMES, ACTIVITIES, ACCESSES)
+COMMANDS = (SOURCE, RINGS, VCPUS, INFOS, CALLS, ROUTES, PORTS, TIMES, ACTIVITIES, ACCESSES, HOLES)
 
 
 def build(
@@ -1022,7 +1023,11 @@ MUTANTS = {
         "want = dsm->vcpu[i].want;",
         "a page that is overwritten",
     ),
-    "reserved words": ("    if ( op->flags || op->wanted )", "    if ( op->flags )", "a page that is overwritten"),
+    "reserved words": (
+        "    if ( op->flags || (op->wanted && op->op != XEN_DSM_HOLE) )",
+        "    if ( op->flags )",
+        "a page that is overwritten",
+    ),
     "S is writable": ("        if ( q & P2M_UNSHARE )\n            break;\n", "", "what a look-up reports"),
     "I is a hole": (
         "        if ( !is_away(dsm, gfn) )\n            return XEN_DSM_STATE_HOLE;",
@@ -1070,13 +1075,13 @@ MUTANTS = {
         "a miss, and who is woken",
     ),
     "wakes the first only": (
-        "        dsm_wake(d, i);\n",
-        "        dsm_wake(d, i);\n        break;\n",
+        "        wake_vcpu(d, dsm, i);\n",
+        "        wake_vcpu(d, dsm, i);\n        break;\n",
         "a miss, and who is woken",
     ),
     "a wait that is no wake-up": (
-        "        dsm_wake(d, i);\n",
-        "        dsm_end_wait(d, i);\n",
+        "    dsm_wake(d, vcpu);\n",
+        "    dsm_end_wait(d, vcpu);\n",
         "the times before and behind a wait",
     ),
     "faults that are not counted": ("        dsm->stats.traps++;\n", "", "the times before and behind a wait"),
@@ -1818,6 +1823,11 @@ PLACE_MUTANTS = {
     "paused each time": ("    if ( ghost == w->ghost )\n        return;\n", "", "ghosts"),
     "others may run": ("        pause_ghost(dsm, v);\n        /* A page", "        /* A page", "ghosts"),
     "waits for ever": ("            dsm_end_wait(d, v->vcpu_id);", "            ;", "a page that a ghost waited for"),
+    "told of a hole for ever": (
+        "            dsm_end_hole(dsm, v->vcpu_id);\n",
+        "",
+        "a page that a ghost waited for",
+    ),
     "waits no more at home": (
         "        if ( place->slice != dsm->slice )\n        {\n            dsm_end_wait",
         "        if ( 1 )\n        {\n            dsm_end_wait",
@@ -2055,6 +2065,90 @@ def test_place_mutant_is_noticed(mutant: str) -> None:
     assert_noticed(VCPUS, PLACE_MUTANTS[mutant], partial(build, of=VCPUS, cases="dsm_call_test.c"))
 
 
+ONE, TWO, END, OTHERS = (
+    "a hole for one access",
+    "a hole for two",
+    "the end of a hole",
+    "a hole for other domains",
+)
+REFUSED, IN_U = "a hole that is refused", "a hole in state U"
+
+# As MUTANTS, of dsm_hole.c.
+HOLE_MUTANTS = {
+    "any RIP": ("hole->rip == regs->rip && hole->rsp", "hole->rsp", ONE),
+    "any stack": (" && hole->rsp == regs->rsp;", ";", ONE),
+    "who waits for another": ("    if ( !w->waiting || w->gfn != gfn )", "    if ( !w->waiting )", TWO),
+    "who has waited": ("    if ( !w->waiting || w->gfn != gfn )", "    if ( w->gfn != gfn )", TWO),
+    "any frame": ("    found = hole->shown && hole->gfn == gfn;", "    found = hole->shown;", ONE),
+    "it lasts": ("        hole->shown = found = false;", "        found = false;", ONE),
+    "it lasts until it is looked for": ("    at = hole->shown = hole", "    at = hole", ONE),
+    "interrupts come first": ("    return at;", "    return at && false;", ONE),
+    "it lasts when the page comes": ("            dsm_end_hole(dsm, i);\n", "", END),
+    "the end of any page ends it": (".hole.shown && dsm->vcpu[i].hole.gfn == gfn )", ".hole.shown )", END),
+    "interrupts wait": ("            vcpu_kick(d->vcpu[i]);\n", "", END),
+    "other registers end nothing": ("    dsm->vcpu[vcpu].hole.shown = false;", "    ;", END),
+    "others for ever": (" && NOW() < dsm->foreign_until;", ";", OTHERS),
+    "others find none at all": ("    found = dsm->foreign_hole == gfn && ", "    found = ", OTHERS),
+    "others find what a vCPU does": (
+        "    if ( current->domain != d )\n        return foreign_finds_hole(dsm, gfn);\n",
+        "",
+        OTHERS,
+    ),
+    "others do not hear of the page": ("        dsm->foreign_until = 0;", "        ;", OTHERS),
+    "others hear of any page": ("    if ( dsm->foreign_hole == gfn )\n", "", OTHERS),
+    "others are told of none": ("    dsm->foreign_until = NOW() + FOREIGN_HOLE;", "", OTHERS),
+}
+
+# The same, of other files.
+HOLES_ELSEWHERE = {
+    "no hole": (SOURCE, "        hole = dsm_finds_hole(p2m->domain, gfn_x(gfn));", "        ;", ONE),
+    "no hole in U": (SOURCE, " ||\n               dsm_finds_hole(p2m->domain, gfn_x(gfn));", ";", IN_U),
+    "done where there is none": (SOURCE, " &&\n           !dsm_finds_hole(d, gfn_x(gfn))", "", IN_U),
+    "no stack": (SOURCE, "    w->rsp = guest_cpu_user_regs()->rsp;\n", "", ONE),
+    "what was told stays": (SOURCE, "    dsm_end_holes(d, gfn);\n", "", END),
+    "of what is homed here": (
+        SOURCE,
+        "state != XEN_DSM_STATE_U) ||\n              !is_elsewhere(dsm, op->gfn) )",
+        "state != XEN_DSM_STATE_U) )",
+        REFUSED,
+    ),
+    "of what is here": (
+        SOURCE,
+        "(state != XEN_DSM_STATE_I && state != XEN_DSM_STATE_U) ||\n",
+        "",
+        REFUSED,
+    ),
+    "not in U": (
+        SOURCE,
+        "(state != XEN_DSM_STATE_I && state != XEN_DSM_STATE_U) ||\n",
+        "state != XEN_DSM_STATE_I ||\n",
+        IN_U,
+    ),
+    "a hole is none": (
+        SOURCE,
+        "    if ( state == XEN_DSM_STATE_HOLE )\n        rc = -ENOENT;\n    else if ( (state",
+        "    if ( (state",
+        REFUSED,
+    ),
+    "one vCPU too many": (SOURCE, "op->wanted >= d->max_vcpus", "op->wanted > d->max_vcpus", REFUSED),
+    "others are not answered": (SOURCE, "            answer_foreign(dsm, op->gfn);\n", "", OTHERS),
+    "nobody goes on": (SOURCE, "            wake_vcpu(d, dsm, op->wanted);", "            ;", ONE),
+    "an instruction as any": (ACCESSES, " ||\n           dsm_is_at_hole(v);", ";", ONE),
+    "registers change": (ACCESSES, "    dsm_end_hole(dsm, v->vcpu_id);\n", "", END),
+}
+
+
+@pytest.mark.parametrize("mutant", HOLE_MUTANTS)
+def test_hole_mutant_is_noticed(mutant: str) -> None:
+    assert_noticed(HOLES, HOLE_MUTANTS[mutant], partial(build, of=HOLES))
+
+
+@pytest.mark.parametrize("mutant", HOLES_ELSEWHERE)
+def test_hole_elsewhere_mutant_is_noticed(mutant: str) -> None:
+    of, *row = HOLES_ELSEWHERE[mutant]
+    assert_noticed(of, (row[0], row[1], row[2]), partial(build, of=of))
+
+
 def build_uncached(of: Path, built: Path, source: Path | None = None, checked: bool = True) -> Path:
     """Instructions that use a page which stays elsewhere, with the rest of it."""
     return link(built, source, checked, of, cases="dsm_uncached_test.c", files=(*COMMANDS, UNCACHED))
@@ -2128,7 +2222,7 @@ ACCESS_MUTANTS = {
         "    if ( a->asked )\n        ;",
         "an INIT",
     ),
-    "an INIT ends nothing": ("    else\n        dsm_end_accesses(v);\n    spin_unlock", "    spin_unlock", "an INIT"),
+    "an INIT ends nothing": ("    else\n        dsm_end_accesses(v);\n    dsm_end_hole", "    dsm_end_hole", "an INIT"),
     "all INITs": ("        a->forgotten = false;\n", "", "an INIT"),
     "forgets what the ring has no room for": (
         "    a->unsent = !dsm_ring_put(dsm, &entry);",
@@ -2152,8 +2246,8 @@ ACCESS_MUTANTS = {
     "exchanges always change": ("              made->seen == made->what.old) )", "              1) )", "exchanges"),
     "is not counted": ("        dsm->stats.accesses++;\n", "", "loads"),
     "the instruction is over": (
-        "    return v->domain->arch.dsm->vcpu[v->vcpu_id].accesses.nr;",
-        "    return false;",
+        "    return v->domain->arch.dsm->vcpu[v->vcpu_id].accesses.nr ||\n",
+        "    return\n",
         "loads",
     ),
     "any op": ("    if ( !writes && access->op != XEN_DSM_ACCESS_READ )\n        return -EINVAL;\n", "", "not made"),
@@ -2655,8 +2749,7 @@ UNCACHED_MUTANTS = {
         "tries again",
     ),
     "an exchange is always the same": (
-        "    if ( !dsm_access_fits(current, use.call, access.op, use.linear, bytes) )\n"
-        "        return X86EMUL_RETRY;\n",
+        "    if ( !dsm_access_fits(current, use.call, access.op, use.linear, bytes) )\n        return X86EMUL_RETRY;\n",
         "",
         "changed tables",
     ),
@@ -2681,13 +2774,13 @@ STATE_U_MUTANTS = {
         "refused",
     ),
     "others wait for it": (
-        "        if ( current->domain == p2m->domain )\n            break;\n        return mfn;",
-        "        break;",
+        "        hole = current->domain != p2m->domain ||\n",
+        "        hole =\n",
         "states",
     ),
     "others find it": (
-        "        if ( current->domain == p2m->domain )\n            break;\n        return mfn;",
-        "        return mfn;",
+        "        hole = current->domain != p2m->domain ||\n",
+        "        hole = true ||\n",
         "states",
     ),
     "nobody says that it was U": (
@@ -2716,8 +2809,8 @@ STATE_U_MUTANTS = {
         "becomes U",
     ),
     "all look-ups see it": (
-        "    bool uncached = false;\n",
-        "    bool uncached = true;\n",
+        "    bool uncached = false, hole",
+        "    bool uncached = true, hole",
         "becomes U",
     ),
     "without a hint it is not U": (
@@ -2762,8 +2855,8 @@ STATE_U_MUTANTS = {
     ),
     "U for ever": ("        set_uncached(dsm, gfn, false);\n    }\n}", "    }\n}", "states"),
     "of what is homed here": (
-        " ||\n              !is_elsewhere(dsm, op->gfn) )\n        rc = -EINVAL;",
-        " )\n        rc = -EINVAL;",
+        " : XEN_DSM_STATE_U) ||\n              !is_elsewhere(dsm, op->gfn) )\n        rc = -EINVAL;",
+        " : XEN_DSM_STATE_U) )\n        rc = -EINVAL;",
         "states",
     ),
     "nobody is woken": (

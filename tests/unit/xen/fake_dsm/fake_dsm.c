@@ -596,6 +596,8 @@ void make_world(void)
     vcpu0 = (struct vcpu){ .domain = &dom0 };
     current = &vcpu0;
     fake_device_model = false;
+    for ( i = 128; i < 128 + 64; i++ )
+        frames[i].owner = NULL;
     for ( i = 0; i < NR_GFNS; i++ )
     {
         dom.p2m.e[i].t = p2m_mmio_dm;

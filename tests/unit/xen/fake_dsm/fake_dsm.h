@@ -269,6 +269,7 @@ struct vcpu {
     unsigned int vcpu_id;
     int paused;
     uint64_t runnable_ns, offline_ns; /* of all time until now; else it ran */
+    unsigned int kicks;
     unsigned long pause_flags;
     bool is_initialised;
     struct vlapic vlapic;
@@ -361,6 +362,7 @@ void vcpu_unpause(struct vcpu *v);
 void vcpu_runstate_get(const struct vcpu *v, struct vcpu_runstate_info *state);
 #define vcpu_runnable(v) \
     (!((v)->paused || (v)->pause_flags || (v)->domain->pauses))
+#define vcpu_kick(v) ((void)(v)->kicks++)
 /* pauses is the sum; some of them are the control domain's. */
 static inline void domain_pause_nosync(struct domain *d)
 {

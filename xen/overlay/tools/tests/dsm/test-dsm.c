@@ -409,6 +409,11 @@ static const struct {
     { S,    XEN_DSM_DROP,       -EINVAL,  S },
     { I,    XEN_DSM_DROP,       0,        HOLE },
     { HOLE, XEN_DSM_DROP,       -EEXIST,  HOLE },
+    /* These are homed here: their home is asked by nobody. */
+    { M,    XEN_DSM_HOLE,       -EINVAL,  M },
+    { S,    XEN_DSM_HOLE,       -EINVAL,  S },
+    { I,    XEN_DSM_HOLE,       -EINVAL,  I },
+    { HOLE, XEN_DSM_HOLE,       -ENOENT,  HOLE },
     { M,    XEN_DSM_WAKE,       0,        M },
     { S,    XEN_DSM_WAKE,       0,        S },
     { I,    XEN_DSM_WAKE,       0,        I },
@@ -1093,6 +1098,68 @@ static void elsewhere(void)
     expect("done", done, 2);
 }
 
+static int hole_for(uint32_t whom, uint64_t gfn)
+{
+    xen_dsm_page_op_t op = { .gfn = gfn, .op = XEN_DSM_HOLE, .wanted = whom };
+
+    return xc_dsm_page(xch, domid, &op, 1) ? -errno : op.rc;
+}
+
+/* Its home has no memory there: who asked finds none, and the next one asks. */
+static void hole_elsewhere(void)
+{
+    struct mapper m = { .gfn = GFN + 512, .prot = PROT_READ };
+    struct xen_dsm_ring_entry entry;
+    unsigned int told = 0;
+    uint64_t done;
+
+    prepare_slice(1, GFN);
+    expect("AWAY", away(m.gfn, 2, &done), 0);
+    expect("POOL_ADD", pool_add(1, &done), 0);
+    expect("HOLE that nobody asked for", hole_for(0, m.gfn), 0);
+    expect("state", state_of(m.gfn), I);
+    expect("UNCACHE", op(XEN_DSM_UNCACHE, m.gfn + 1), 0);
+    expect("HOLE in state U", hole_for(0, m.gfn + 1), 0);
+    expect("state", state_of(m.gfn + 1), XEN_DSM_STATE_U);
+    expect("no such vCPU", hole_for(4096, m.gfn), -EINVAL);
+
+    open_ring();
+    if ( pthread_create(&m.thread, NULL, mapping, &m) )
+        err(2, "pthread_create");
+    /* Who does not get there within a millisecond asks again. */
+    while ( !__atomic_load_n(&m.done, __ATOMIC_ACQUIRE) && told < 100 )
+    {
+        if ( !next_entry(&entry, 1000) )
+            continue;
+        expect("gfn", entry.gfn, m.gfn);
+        expect("flags", entry.flags, XEN_DSM_MISS_FOREIGN);
+        expect("HOLE", hole_for(XEN_DSM_HOLE_FOREIGN, m.gfn), 0);
+        told++;
+    }
+    if ( !told )
+        fail("nobody asked");
+    if ( !__atomic_load_n(&m.done, __ATOMIC_ACQUIRE) )
+    {
+        fail("asked %u times, and found no hole", told);
+        expect("DROP", op(XEN_DSM_DROP, m.gfn), 0);
+    }
+    pthread_join(m.thread, NULL);
+    expect("what the mapper found", m.found, 0);
+    expect("state", state_of(m.gfn), told == 100 ? HOLE : I);
+
+    /* Memory came there, and its page comes here. */
+    m.done = false;
+    if ( pthread_create(&m.thread, NULL, mapping, &m) )
+        err(2, "pthread_create");
+    if ( !next_entry(&entry, 10000) )
+        fail("nobody asked for the page");
+    fill(buffer, 4000);
+    expect("INSTALL_S", op(XEN_DSM_INSTALL_S, m.gfn), 0);
+    pthread_join(m.thread, NULL);
+    expect("what the mapper found", m.found, 4000);
+    close_ring();
+}
+
 /* So many frames that others run meanwhile. */
 static void a_large_node(void)
 {
@@ -1568,6 +1635,7 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
     { "the pool", pool },
     { "one slice has nothing elsewhere", one_slice },
     { "frames that are homed elsewhere", elsewhere },
+    { "a hole at its home", hole_elsewhere },
     { "a superpage", superpage },
     { "a large node comes and goes", a_large_node },
     { "pages of two slices", two_slices },

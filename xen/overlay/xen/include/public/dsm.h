@@ -202,12 +202,22 @@ struct xen_dsm_ring {
  * DROP          I, U  hole                   if homed here: gives one back
  * UNCACHE       I     U
  * CACHE         U     I
+ * HOLE          I, U  same
  * WAKE          any   same
  * QUERY         any   same
  *
  * INSTALL_*, ZERO_M, UPGRADE, DROP, UNCACHE, CACHE and WAKE wake everybody who
  * waits for that frame; who still lacks what it needs asks again.  They do not
  * wake who waits for an ACCESS.
+ *
+ * HOLE is for frames that are homed on another slice, -EINVAL otherwise: their
+ * home has no memory there, it said after the vCPU in `wanted` had asked.  If
+ * that vCPU waits for the frame it goes on, and finds no memory, for the access
+ * that it waits with and for no other, whatever its instruction needs besides.
+ * It takes no interrupt before that access is made.  An operation that wakes
+ * everybody ends what was not found yet: then the vCPU asks again.  With
+ * XEN_DSM_HOLE_FOREIGN it is other domains that have asked: they find no memory
+ * there for a millisecond.
  *
  * UNCACHE is for frames that are homed on another slice, -EINVAL otherwise.  A
  * domain that maps a frame in state U finds no memory there, and a hypercall
@@ -246,6 +256,9 @@ struct xen_dsm_ring {
 #define XEN_DSM_QUERY           10
 #define XEN_DSM_UNCACHE         11
 #define XEN_DSM_CACHE           12
+#define XEN_DSM_HOLE            13
+
+#define XEN_DSM_HOLE_FOREIGN    (~0u)
 
 #define XEN_DSM_STATE_HOLE      0
 #define XEN_DSM_STATE_I         1
@@ -263,7 +276,7 @@ struct xen_dsm_page_op {
     /* OUT */
     int32_t rc;
     uint32_t state;                     /* XEN_DSM_STATE_*, afterwards */
-    uint32_t wanted;                    /* IN: zero.  See QUERY. */
+    uint32_t wanted;                    /* IN: see HOLE; or zero.  See QUERY. */
 };
 typedef struct xen_dsm_page_op xen_dsm_page_op_t;
 DEFINE_XEN_GUEST_HANDLE(xen_dsm_page_op_t);

@@ -155,7 +155,8 @@ void dsm_end_accesses(struct vcpu *v)
 
 bool dsm_in_instruction(const struct vcpu *v)
 {
-    return v->domain->arch.dsm->vcpu[v->vcpu_id].accesses.nr;
+    return v->domain->arch.dsm->vcpu[v->vcpu_id].accesses.nr ||
+           dsm_is_at_hole(v);
 }
 
 void dsm_cancel_instruction(struct vcpu *v)
@@ -169,6 +170,7 @@ void dsm_cancel_instruction(struct vcpu *v)
         a->forgotten = true;
     else
         dsm_end_accesses(v);
+    dsm_end_hole(dsm, v->vcpu_id);
     spin_unlock(&dsm->lock);
 }
 

@@ -280,6 +280,7 @@ int dsm_place(struct domain *d, struct xen_dsm_place *place)
         if ( place->slice != dsm->slice )
         {
             dsm_end_wait(d, v->vcpu_id);
+            dsm_end_hole(dsm, v->vcpu_id);
             dsm_end_accesses(v);
         }
     }

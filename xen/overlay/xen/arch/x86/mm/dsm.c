@@ -44,6 +44,10 @@
  * of the two comes first.
  *
  *
+ * A frame without memory at its home is a hole for the accesses that asked for
+ * it, and stays as it is: see hvm/dsm_hole.c.
+ *
+ *
  * U is for a page of another slice that can't leave it.  Faults on it come to
  * hvm/dsm_uncached.c first.  Who looks it up otherwise sees what he sees of I,
  * and asks for it; but not another domain, which finds a hole.  Only who saw U
@@ -52,8 +56,7 @@
  *
  * Homes.  A frame whose bit in dsm_range.elsewhere is set is homed on another
  * slice: no memory of this host is meant for it, whatever its state here.  It
- * changes by page operations only, and is a hole only for as long as its home
- * says that it is one.
+ * changes by page operations only, also if its home has no memory for it.
  *
  *
  * Frames.  Those of pages in state I stay with the domain, in a pool: a list
@@ -212,7 +215,8 @@ static bool is_uncached(struct dsm_domain *dsm, unsigned long gfn)
 
 bool dsm_is_uncached(const struct domain *d, gfn_t gfn)
 {
-    return !d->arch.dsm->dead && is_uncached(d->arch.dsm, gfn_x(gfn));
+    return !d->arch.dsm->dead && is_uncached(d->arch.dsm, gfn_x(gfn)) &&
+           !dsm_finds_hole(d, gfn_x(gfn));
 }
 
 /* The caller holds the p2m lock, and gfn is in a range. */
@@ -291,7 +295,7 @@ mfn_t dsm_p2m_fixup(struct p2m_domain *p2m, gfn_t gfn, mfn_t mfn,
                     p2m_type_t *t, p2m_query_t q, unsigned int *page_order)
 {
     struct dsm_domain *dsm = p2m->domain->arch.dsm;
-    bool uncached = false;
+    bool uncached = false, hole = false;
 
     if ( !p2m_is_hostp2m(p2m) || dsm->dead )
         return mfn;
@@ -299,14 +303,15 @@ mfn_t dsm_p2m_fixup(struct p2m_domain *p2m, gfn_t gfn, mfn_t mfn,
     switch ( state_of(dsm, gfn_x(gfn), *t) )
     {
     case XEN_DSM_STATE_I:
+        hole = dsm_finds_hole(p2m->domain, gfn_x(gfn));
         break;
 
     case XEN_DSM_STATE_U:
-        /* It would wait for ever. */
         uncached = true;
-        if ( current->domain == p2m->domain )
-            break;
-        return mfn;
+        /* Another domain would wait for ever. */
+        hole = current->domain != p2m->domain ||
+               dsm_finds_hole(p2m->domain, gfn_x(gfn));
+        break;
 
     case XEN_DSM_STATE_S:
         if ( q & P2M_UNSHARE )
@@ -317,7 +322,7 @@ mfn_t dsm_p2m_fixup(struct p2m_domain *p2m, gfn_t gfn, mfn_t mfn,
         return mfn;
     }
 
-    if ( q & P2M_ALLOC )
+    if ( (q & P2M_ALLOC) && !hole )
         this_cpu(dsm_want) = (struct dsm_want){
             .gfn = gfn_x(gfn),
             .want = q & P2M_UNSHARE ? XEN_DSM_WANT_M : XEN_DSM_WANT_S,
@@ -325,7 +330,7 @@ mfn_t dsm_p2m_fixup(struct p2m_domain *p2m, gfn_t gfn, mfn_t mfn,
             .when = NOW(),
         };
 
-    *t = p2m_ram_paged;
+    *t = hole ? p2m_mmio_dm : p2m_ram_paged;
     if ( page_order )
         *page_order = PAGE_ORDER_4K;
 
@@ -585,6 +590,7 @@ static void wait_for(struct dsm_domain *dsm, struct vcpu *v, unsigned long gfn,
     w->by_xen = by_xen;
     w->of_u = of_u;
     w->rip = guest_cpu_user_regs()->rip;
+    w->rsp = guest_cpu_user_regs()->rsp;
     w->since = NOW();
     w->waiting = true;
     dsm->nr_waiting++;
@@ -651,27 +657,42 @@ static unsigned int bucket(uint64_t ns)
     return min(4 * power + quarter, XEN_DSM_STATS_BUCKETS - 1U);
 }
 
-static void wake(struct domain *d, struct dsm_domain *dsm, unsigned long gfn)
+/* Other domains that asked for the frame have their answer. */
+static void answer_foreign(struct dsm_domain *dsm, unsigned long gfn)
 {
     unsigned int i;
 
     for ( i = 0; i < ARRAY_SIZE(dsm->foreign); i++ )
         if ( dsm->foreign[i].gfn == gfn )
             dsm->foreign[i].want = 0;
+}
+
+/* A vCPU that waits goes on. */
+static void wake_vcpu(struct domain *d, struct dsm_domain *dsm,
+                      unsigned int vcpu)
+{
+    uint64_t ns = max_t(s_time_t, NOW() - dsm->vcpu[vcpu].since, 1);
+
+    dsm->stats.wait_ns += ns;
+    dsm->stats.wait_max_ns = max(dsm->stats.wait_max_ns, ns);
+    dsm->stats.wait_hist[bucket(ns)]++;
+    dsm_wake(d, vcpu);
+}
+
+static void wake(struct domain *d, struct dsm_domain *dsm, unsigned long gfn)
+{
+    unsigned int i;
+
+    dsm_end_holes(d, gfn);
+    answer_foreign(dsm, gfn);
 
     for ( i = 0; dsm->nr_waiting && i < d->max_vcpus; i++ )
     {
-        struct dsm_vcpu *w = &dsm->vcpu[i];
-        uint64_t ns;
+        const struct dsm_vcpu *w = &dsm->vcpu[i];
 
         if ( !w->waiting || w->gfn != gfn )
             continue;
-
-        ns = max_t(s_time_t, NOW() - w->since, 1);
-        dsm->stats.wait_ns += ns;
-        dsm->stats.wait_max_ns = max(dsm->stats.wait_max_ns, ns);
-        dsm->stats.wait_hist[bucket(ns)]++;
-        dsm_wake(d, i);
+        wake_vcpu(d, dsm, i);
     }
 }
 
@@ -1304,6 +1325,45 @@ static int drop(struct domain *d, struct xen_dsm_page_op *op)
     return rc;
 }
 
+/* HOLE: the frame stays as it is, for who looks it up later. */
+static int show_hole(struct domain *d, struct xen_dsm_page_op *op)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+    struct p2m_domain *p2m = p2m_get_hostp2m(d);
+    bool foreign = op->wanted == XEN_DSM_HOLE_FOREIGN;
+    unsigned int state;
+    mfn_t mfn;
+    int rc = 0;
+
+    if ( !foreign && op->wanted >= d->max_vcpus )
+        return -EINVAL;
+
+    gfn_lock(p2m, _gfn(op->gfn), 0);
+
+    state = get_state(dsm, p2m, op->gfn, &mfn);
+    if ( state == XEN_DSM_STATE_HOLE )
+        rc = -ENOENT;
+    else if ( (state != XEN_DSM_STATE_I && state != XEN_DSM_STATE_U) ||
+              !is_elsewhere(dsm, op->gfn) )
+        rc = -EINVAL;
+    else
+    {
+        spin_lock(&dsm->lock);
+        if ( foreign )
+        {
+            dsm_show_hole_to_others(dsm, op->gfn);
+            answer_foreign(dsm, op->gfn);
+        }
+        else if ( dsm_show_hole(dsm, op->wanted, op->gfn) )
+            wake_vcpu(d, dsm, op->wanted);
+        spin_unlock(&dsm->lock);
+    }
+
+    gfn_unlock(p2m, _gfn(op->gfn), 0);
+
+    return rc;
+}
+
 /* UNCACHE and CACHE. */
 static int change_uncached(struct domain *d, struct xen_dsm_page_op *op)
 {
@@ -1367,7 +1427,7 @@ static int page_op(struct domain *d, struct xen_dsm_page_op *op)
 {
     struct dsm_domain *dsm = d->arch.dsm;
 
-    if ( op->flags || op->wanted )
+    if ( op->flags || (op->wanted && op->op != XEN_DSM_HOLE) )
         return -EINVAL;
 
     if ( !find_range(dsm, op->gfn) )
@@ -1396,6 +1456,9 @@ static int page_op(struct domain *d, struct xen_dsm_page_op *op)
     case XEN_DSM_UNCACHE:
     case XEN_DSM_CACHE:
         return change_uncached(d, op);
+
+    case XEN_DSM_HOLE:
+        return show_hole(d, op);
 
     case XEN_DSM_WAKE:
         spin_lock(&dsm->lock);

@@ -109,7 +109,10 @@ bool dsm_use_elsewhere(paddr_t gpa, struct npfec npfec);
  */
 bool dsm_resume(struct vcpu *v);
 
-/* Has its instruction begun, and not ended?  Then it takes no interrupt. */
+/*
+ * The current vCPU is about to enter the guest.  Has its instruction begun, and
+ * not ended, or is it told of no memory next?  Then it takes no interrupt.
+ */
 bool dsm_in_instruction(const struct vcpu *v);
 
 /* The vCPU, which does not run, gets other registers: its instruction ends. */

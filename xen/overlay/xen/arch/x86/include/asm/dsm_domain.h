@@ -82,13 +82,21 @@ struct dsm_accesses {
     struct dsm_access done[DSM_ACCESSES];
 };
 
+/* A frame that has no memory for one access of a vCPU: see hvm/dsm_hole.c. */
+struct dsm_hole {
+    bool shown;
+    unsigned long gfn;
+    unsigned long rip, rsp;     /* where the access is made */
+};
+
 struct dsm_vcpu {
     /* Protected by dsm->lock. */
     struct dsm_call calls[DSM_CALLS];
     struct dsm_accesses accesses;
     unsigned long gfn;          /* what it waits for */
-    unsigned long rip;
+    unsigned long rip, rsp;
     s_time_t since;
+    struct dsm_hole hole;       /* .shown is read by that vCPU without it */
     uint8_t want;               /* XEN_DSM_WANT_* */
     bool waiting;
     bool unsent;                /* the ring had no room for it */
@@ -153,6 +161,8 @@ struct dsm_domain {
     struct dsm_owed_ports owed_ports[XEN_DSM_PORTS / DSM_PORTS_AT_ONCE];
     unsigned int nr_waiting;
     struct dsm_foreign foreign[DSM_FOREIGN];
+    unsigned long foreign_hole; /* a frame that other domains find empty */
+    s_time_t foreign_until;     /* until then; 0: there is none */
     struct page_info *ring_pg;
     struct xen_dsm_ring *ring;
     struct xen_dsm_ring_entry *entries;
@@ -188,6 +198,31 @@ void dsm_wake(struct domain *d, unsigned int vcpu);
 
 /* The current vCPU, whose page had come, is about to enter the guest. */
 void dsm_woken(struct vcpu *v);
+
+/* ---- hvm/dsm_hole.c ---- */
+
+/*
+ * A vCPU that waits for that frame is about to be woken, and finds no memory
+ * there, for one access.  False if it does not wait for it.  dsm->lock is held.
+ */
+bool dsm_show_hole(struct dsm_domain *dsm, unsigned int vcpu,
+                   unsigned long gfn);
+
+/* Other domains find none, for a moment.  The same. */
+void dsm_show_hole_to_others(struct dsm_domain *dsm, unsigned long gfn);
+
+/* Something else was done with the frame; or only the vCPU.  The same. */
+void dsm_end_holes(struct domain *d, unsigned long gfn);
+void dsm_end_hole(struct dsm_domain *dsm, unsigned int vcpu);
+
+/*
+ * Does who looks up that frame of d now, which is in state I or U, find no
+ * memory there?  Context: as a look-up; dsm->lock is not held.
+ */
+bool dsm_finds_hole(const struct domain *d, unsigned long gfn);
+
+/* Is the current vCPU about to make that access?  If not it is over. */
+bool dsm_is_at_hole(const struct vcpu *v);
 
 /* ---- hvm/dsm_vcpu.c ---- */
 

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Distributed shared memory: accesses that find no memory.
+ *
+ * The home of a page says that there is none, to who asked.  Somebody may
+ * populate it there a moment later, and tell another vCPU of this slice, which
+ * must not find a hole then.  So the frame stays in state I or U, and a vCPU
+ * that had asked gets a note (struct dsm_hole): this frame is a hole for the
+ * instruction at that RIP and RSP, which all look-ups of that vCPU follow
+ * (dsm_p2m_fixup()), those of Xen for its instruction or hypercall as well.  An
+ * instruction that misses other pages, too, comes again, and has its note.  Who
+ * waits as well, and asked too late for that answer, waits on.
+ *
+ * A note is over when
+ *
+ *   - the vCPU is about to enter the guest at another RIP or RSP: its access
+ *     was made, or it does something else now;
+ *   - it looks the frame up from there;
+ *   - anything else is done with the frame that wakes who waits for it: an
+ *     instruction that finds its page does not come here;
+ *   - it gets other registers, or runs in another slice.
+ *
+ * Until then it takes no interrupt (dsm_in_instruction()): the handler could
+ * hear that there is memory, and the access comes after it.  With a tick on its
+ * way each time that it goes on, it would never get there otherwise.  If its
+ * instruction misses nothing any more, as somebody has changed the guest's
+ * tables, interrupts wait until the vCPU leaves the guest for another reason.
+ * An exception of that instruction is not seen here: if its handler leaves the
+ * guest at no other place, and returns, the note is still there.
+ *
+ * Another domain has no instruction; it tries again.  For a moment it finds no
+ * memory in one frame.
+ *
+ * Locking: dsm->lock, for all of it.  .shown and foreign_until are looked at
+ * without it first: who was told has been paused, and was unpaused after it.
+ * Only the vCPU itself can see its note, whatever another one is doing.
+ */
+
+#include <xen/event.h>
+#include <xen/sched.h>
+
+#include <asm/dsm.h>
+#include <asm/dsm_domain.h>
+
+/* For so long another domain finds no memory. */
+#define FOREIGN_HOLE MILLISECS(1)
+
+static bool is_there(const struct dsm_hole *hole)
+{
+    const struct cpu_user_regs *regs = guest_cpu_user_regs();
+
+    return hole->rip == regs->rip && hole->rsp == regs->rsp;
+}
+
+bool dsm_show_hole(struct dsm_domain *dsm, unsigned int vcpu, unsigned long gfn)
+{
+    struct dsm_vcpu *w = &dsm->vcpu[vcpu];
+
+    if ( !w->waiting || w->gfn != gfn )
+        return false;
+
+    w->hole = (struct dsm_hole){
+        .shown = true, .gfn = gfn, .rip = w->rip, .rsp = w->rsp };
+
+    return true;
+}
+
+void dsm_show_hole_to_others(struct dsm_domain *dsm, unsigned long gfn)
+{
+    dsm->foreign_hole = gfn;
+    dsm->foreign_until = NOW() + FOREIGN_HOLE;
+}
+
+void dsm_end_hole(struct dsm_domain *dsm, unsigned int vcpu)
+{
+    dsm->vcpu[vcpu].hole.shown = false;
+}
+
+void dsm_end_holes(struct domain *d, unsigned long gfn)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+    unsigned int i;
+
+    if ( dsm->foreign_hole == gfn )
+        dsm->foreign_until = 0;
+
+    for ( i = 0; i < d->max_vcpus; i++ )
+        if ( dsm->vcpu[i].hole.shown && dsm->vcpu[i].hole.gfn == gfn )
+        {
+            dsm_end_hole(dsm, i);
+            /* It may be in the guest, with interrupts that it did not take. */
+            vcpu_kick(d->vcpu[i]);
+        }
+}
+
+static bool foreign_finds_hole(struct dsm_domain *dsm, unsigned long gfn)
+{
+    bool found;
+
+    if ( likely(!ACCESS_ONCE(dsm->foreign_until)) )
+        return false;
+
+    spin_lock(&dsm->lock);
+    found = dsm->foreign_hole == gfn && NOW() < dsm->foreign_until;
+    spin_unlock(&dsm->lock);
+
+    return found;
+}
+
+bool dsm_finds_hole(const struct domain *d, unsigned long gfn)
+{
+    struct dsm_domain *dsm = d->arch.dsm;
+    struct dsm_hole *hole;
+    bool found;
+
+    if ( current->domain != d )
+        return foreign_finds_hole(dsm, gfn);
+
+    hole = &dsm->vcpu[current->vcpu_id].hole;
+    if ( likely(!ACCESS_ONCE(hole->shown)) )
+        return false;
+
+    spin_lock(&dsm->lock);
+    found = hole->shown && hole->gfn == gfn;
+    if ( found && !is_there(hole) )
+        hole->shown = found = false;
+    spin_unlock(&dsm->lock);
+
+    return found;
+}
+
+bool dsm_is_at_hole(const struct vcpu *v)
+{
+    struct dsm_domain *dsm = v->domain->arch.dsm;
+    struct dsm_hole *hole = &dsm->vcpu[v->vcpu_id].hole;
+    bool at;
+
+    if ( likely(!ACCESS_ONCE(hole->shown)) )
+        return false;
+
+    spin_lock(&dsm->lock);
+    at = hole->shown = hole->shown && is_there(hole);
+    spin_unlock(&dsm->lock);
+
+    return at;
+}
+
+/*
+ * Local variables:
+ * mode: C
+ * c-file-style: "BSD"
+ * c-basic-offset: 4
+ * tab-width: 4
+ * indent-tabs-mode: nil
+ * End:
+ */
