@@ -113,10 +113,6 @@ static void entry_due(struct dsm_engine *e, struct dsm_entry *entry, uint64_t t)
 {
 	if (entry->page.operation) {
 		engine_flush(e);
-	} else if (entry->away_due <= t) {
-		engine_end_hole(e, entry);
-		if (!e->has_failed)
-			engine_settle(e, entry);
 	} else if (entry->retry_due <= t) {
 		retry_due(e, entry, t);
 	} else {

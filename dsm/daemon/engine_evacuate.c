@@ -100,7 +100,7 @@ static enum passed pass(struct dsm_engine *e)
 		if (!entry || (is_home(e, entry) && !is_under_way(entry)))
 			continue;
 		v->found++;
-		if (is_under_way(entry) || entry->away_due != DSM_NEVER)
+		if (is_under_way(entry))
 			continue;
 		home = dsm_vm_home(&e->vm, v->at);
 		if (home != e->p.self &&

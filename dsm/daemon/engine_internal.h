@@ -110,9 +110,6 @@ struct vcpu {
 	bool waiting;		/* in Xen, for waiter.gfn */
 	bool needs_token, in_line;
 	uint64_t rip, since;
-	bool in_hole;		/* it was shown that there is no memory, and has not gone on */
-	uint64_t hole_gfn, hole_rip;	/* what was shown last, and to which access */
-	uint64_t hole_ns;	/* for how long; 0: never */
 	struct reader reader;
 	struct dsm_losses losses;
 	unsigned int nr_leased;
@@ -539,12 +536,6 @@ void engine_unqueue_waiter(struct dsm_engine *e, struct waiter *w);
 /** Our request for a page is out: who waits for it? */
 void engine_queued(struct dsm_engine *e, const struct dsm_entry *entry);
 
-/**
- * Those who wait for @gfn are about to find no memory there.
- * Return: for how long it is a hole, ns.
- */
-uint64_t engine_hole_for(struct dsm_engine *e, uint64_t gfn);
-
 #define DSM_WAITS_SIZE 64
 /**
  * Which vCPUs of this host wait for a page.
@@ -552,6 +543,14 @@ uint64_t engine_hole_for(struct dsm_engine *e, uint64_t gfn);
  * @size: of @words, DSM_WAITS_SIZE bytes are enough
  */
 void engine_who_waits(const struct dsm_engine *e, uint64_t gfn, char *words, size_t size);
+
+/**
+ * Those run again of whose misses the core has heard.  Who waits in line, or has not
+ * been heard of, waits on.
+ * @tell: has Xen wake that vCPU; DSM_XEN_FOREIGN: other domains
+ */
+void engine_told(struct dsm_engine *e, struct dsm_entry *entry,
+		 void (*tell)(struct dsm_engine *e, struct dsm_entry *entry, uint32_t vcpu));
 
 /** All who wait for the page run again, and ask again if they have to. */
 void engine_woken(struct dsm_engine *e, struct dsm_entry *entry);
@@ -598,15 +597,12 @@ void engine_flush(struct dsm_engine *e);
 /** Xen is to have who misses a page look again. */
 void engine_look_again(struct dsm_engine *e, uint64_t gfn);
 
-/** Who waits for the page, and whoever looks soon, finds no memory.  Not if that is shown. */
+/** Who has asked for the page finds no memory, with the access that he waits with. */
 void engine_show_hole(struct dsm_engine *e, struct dsm_entry *entry);
 
 /** From now on what vCPUs do with the page is done at its home; and no more. */
 void engine_uncache(struct dsm_engine *e, struct dsm_entry *entry);
 void engine_cache(struct dsm_engine *e, struct dsm_entry *entry);
-
-/** From now on who meets the hole that was shown asks again. */
-void engine_end_hole(struct dsm_engine *e, struct dsm_entry *entry);
 
 /** Send, and count what that ends. */
 void engine_send(struct dsm_engine *e, const struct dsm_action *action,

@@ -11,23 +11,6 @@
 #define RING		64		/* misses taken at a time */
 #define ROUNDS		16		/* times, before others have their turn */
 
-/* A vCPU has gone on: nobody else needs the hole that it was shown? */
-static void hole_left(struct dsm_engine *e, struct vcpu *left)
-{
-	struct dsm_entry *entry = dsm_table_find(&e->table, left->hole_gfn);
-	const struct vcpu *v;
-
-	left->in_hole = false;
-	if (!entry || entry->away_due == DSM_NEVER)
-		return;
-	for (v = e->vcpu; v < e->vcpu + e->p.nr_vcpus; v++)
-		if (v->in_hole && v->hole_gfn == left->hole_gfn)
-			return;
-	engine_end_hole(e, entry);
-	if (!e->has_failed)
-		engine_settle(e, entry);
-}
-
 static bool is_here(const struct dsm_page *page, bool write)
 {
 	return page->state >= (write ? DSM_MODIFIED : DSM_SHARED);
@@ -208,9 +191,7 @@ static void vcpu_missed(struct dsm_engine *e, const struct dsm_xen_miss *miss)
 	const struct dsm_entry *entry;
 	struct dsm_page none = { 0 };
 
-	if (v->in_hole)
-		hole_left(e, v);
-	if (!e->has_failed && v->known && v->rip != miss->rip)
+	if (v->known && v->rip != miss->rip)
 		engine_retired(e, v);
 	if (e->has_failed)
 		return;
@@ -246,11 +227,10 @@ static void turn_tool_away(struct dsm_engine *e, uint64_t gfn)
 	if (!entry)
 		return;
 	e->counts.foreign_faults++;
-	if (entry->away_due == DSM_NEVER) {
-		engine_warn(e, WARN_FOREIGN, "gfn 0x%" PRIx64 " was mapped here, and its memory is at %s: this host only lends memory",
-			    gfn, name_of(e, entry->page.home));
-		engine_show_hole(e, entry);
-	}
+	engine_warn(e, WARN_FOREIGN, "gfn 0x%" PRIx64 " was mapped here, and its memory is at %s: this host only lends memory",
+		    gfn, name_of(e, entry->page.home));
+	entry->foreign = true;
+	engine_show_hole(e, entry);
 	if (!e->has_failed)
 		engine_settle(e, entry);
 }

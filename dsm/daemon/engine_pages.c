@@ -29,38 +29,13 @@ static struct dsm_xen_op *add_op(struct dsm_engine *e, struct dsm_entry *entry,
 	return op;
 }
 
-/*
- * There is no memory, says the home.  Xen can't show that to one access: it
- * makes the page a hole for all of this slice, and the vCPUs that wait run.
- * Memory that comes meanwhile is not found, so it lasts no longer than these
- * need (engine_hole_for()), and ends when they were seen to have gone on.  Not
- * in the batch: what ends it must not come before it.
- */
-void engine_show_hole(struct dsm_engine *e, struct dsm_entry *entry)
+/* One operation now, on a page that has none in the batch. */
+static int operate_for(struct dsm_engine *e, const struct dsm_entry *entry, unsigned int type,
+		       uint32_t vcpu)
 {
 	struct dsm_xen_op op = {
-		.gfn = entry->page.gfn, .type = DSM_XEN_DROP,
+		.gfn = entry->page.gfn, .type = (uint8_t)type, .vcpu = vcpu,
 	};
-	int rc = e->p.xen->calls->page(e->p.xen, &op, 1);
-
-	e->counts.operations++;
-	e->counts.batches++;
-	e->counts.holes++;
-	if (!rc)
-		rc = op.rc;
-	if (rc) {
-		engine_fail(e, "Xen does not take gfn 0x%" PRIx64 " as a hole: %s",
-			    entry->page.gfn, strerror(-rc));
-		return;
-	}
-	entry->uncached = false;
-	entry->away_due = now(e) + engine_hole_for(e, entry->page.gfn);
-}
-
-/* One operation now, on a page that has none in the batch. */
-static int operate(struct dsm_engine *e, const struct dsm_entry *entry, unsigned int type)
-{
-	struct dsm_xen_op op = { .gfn = entry->page.gfn, .type = (uint8_t)type };
 	int rc = e->p.xen->calls->page(e->p.xen, &op, 1);
 
 	e->counts.operations++;
@@ -68,17 +43,39 @@ static int operate(struct dsm_engine *e, const struct dsm_entry *entry, unsigned
 	return rc ? rc : op.rc;
 }
 
+static int operate(struct dsm_engine *e, const struct dsm_entry *entry, unsigned int type)
+{
+	return operate_for(e, entry, type, 0);
+}
+
+static void show_hole_to(struct dsm_engine *e, struct dsm_entry *entry, uint32_t vcpu)
+{
+	int rc = operate_for(e, entry, DSM_XEN_HOLE, vcpu);
+
+	/* It may be a hole for good by now: then that is what he finds. */
+	if (rc && rc != -ENOENT)
+		engine_fail(e, "Xen does not take gfn 0x%" PRIx64 " as a hole: %s",
+			    entry->page.gfn, strerror(-rc));
+}
+
+/*
+ * There is no memory, says the home: those who have asked find that out, each with
+ * the access that it waits with.  The page stays as it is, and whoever else needs
+ * it asks for it, also if that miss is in Xen's ring already: it may be later than
+ * the memory that has come there since.
+ */
+void engine_show_hole(struct dsm_engine *e, struct dsm_entry *entry)
+{
+	e->counts.holes++;
+	engine_told(e, entry, show_hole_to);
+}
+
 static void wake(struct dsm_engine *e, struct dsm_entry *entry, unsigned int whom);
 
 void engine_uncache(struct dsm_engine *e, struct dsm_entry *entry)
 {
-	int rc;
+	int rc = operate(e, entry, DSM_XEN_UNCACHE);
 
-	if (entry->away_due != DSM_NEVER)
-		engine_end_hole(e, entry);
-	if (e->has_failed)
-		return;
-	rc = operate(e, entry, DSM_XEN_UNCACHE);
 	/* It is so; who has missed it before looks again. */
 	if (rc == -EEXIST) {
 		engine_look_again(e, entry->page.gfn);
@@ -102,7 +99,8 @@ void engine_uncache(struct dsm_engine *e, struct dsm_entry *entry)
 	engine_woken(e, entry);
 }
 
-void engine_cache(struct dsm_engine *e, struct dsm_entry *entry)
+/* From U to I, which wakes who waits: he asks for it as for any page. */
+static void make_ordinary(struct dsm_engine *e, struct dsm_entry *entry)
 {
 	int rc = operate(e, entry, DSM_XEN_CACHE);
 
@@ -114,19 +112,14 @@ void engine_cache(struct dsm_engine *e, struct dsm_entry *entry)
 	}
 	entry->uncached = false;
 	entry->needed = false;
-	/* Xen has woken them. */
 	engine_woken(e, entry);
-	engine_settle(e, entry);
 }
 
-void engine_end_hole(struct dsm_engine *e, struct dsm_entry *entry)
+void engine_cache(struct dsm_engine *e, struct dsm_entry *entry)
 {
-	int rc = e->p.xen->calls->away(e->p.xen, entry->page.gfn, 1);
-
-	entry->away_due = DSM_NEVER;
-	if (rc)
-		engine_fail(e, "Xen does not take gfn 0x%" PRIx64 " back as absent: %s",
-			    entry->page.gfn, strerror(-rc));
+	make_ordinary(e, entry);
+	if (!e->has_failed)
+		engine_settle(e, entry);
 }
 
 void engine_look_again(struct dsm_engine *e, uint64_t gfn)
@@ -377,15 +370,19 @@ void engine_came(struct dsm_engine *e, struct dsm_entry *entry)
 static void wake(struct dsm_engine *e, struct dsm_entry *entry,
 		 unsigned int whom)
 {
-	if (whom & DSM_WAKE_HOLE && entry->away_due == DSM_NEVER) {
+	/* It was used at its home, which has no memory for it any more. */
+	if (whom & DSM_WAKE_HOLE && entry->uncached) {
+		make_ordinary(e, entry);
+		return;
+	}
+	if (whom & DSM_WAKE_HOLE) {
 		engine_warn(e, WARN_HOLE, "gfn 0x%" PRIx64 " was touched, and there is no memory at %s",
 			    entry->page.gfn, name_of(e, entry->page.home));
 		engine_show_hole(e, entry);
-	} else {
-		add_op(e, entry, DSM_XEN_WAKE, NULL);
+		return;
 	}
-	if (!e->has_failed)
-		engine_woken(e, entry);
+	add_op(e, entry, DSM_XEN_WAKE, NULL);
+	engine_woken(e, entry);
 }
 
 static void fail_page(struct dsm_engine *e, const struct dsm_entry *entry,
@@ -472,8 +469,6 @@ static void act(struct dsm_engine *e, struct dsm_entry *entry,
 		stays(e, entry, action->reason);
 		break;
 	case DSM_ACT_OPERATION:
-		if (entry->away_due != DSM_NEVER)
-			engine_end_hole(e, entry);
 		add_operation(e, entry, action);
 		break;
 	}

@@ -214,8 +214,7 @@ static bool fetch(struct dsm_engine *e, unsigned int reader, uint64_t gfn, bool 
 	struct dsm_entry *entry = dsm_table_find(&e->table, gfn);
 
 	if (entry && (entry->page.state != DSM_INVALID || entry->page.request ||
-		      entry->page.writeback || entry->page.operation ||
-		      entry->away_due != DSM_NEVER))
+		      entry->page.writeback || entry->page.operation))
 		return true;
 	if (e->draining || e->fetching >= PREFETCHES ||
 	    e->requests >= DSM_ENGINE_REQUESTS / 2 ||

@@ -9,15 +9,6 @@
 
 #include "engine_internal.h"
 
-/*
- * For how long an access is shown a hole: at first, and each time twice as long
- * if the same access misses again, for it has not run in that time.  Another
- * domain tries every 100 us.
- */
-#define HOLE_FIRST	(MS / 10)
-#define HOLE_MOST	(10 * MS)
-#define HOLE_FOREIGN	MS
-
 void engine_queue_waiter(struct dsm_engine *e, struct waiter *w)
 {
 	if (w->queued)
@@ -35,28 +26,6 @@ void engine_unqueue_waiter(struct dsm_engine *e, struct waiter *w)
 	TAILQ_REMOVE(&e->waiting, w, link);
 	w->queued = false;
 	e->nr_waiting--;
-}
-
-uint64_t engine_hole_for(struct dsm_engine *e, uint64_t gfn)
-{
-	uint64_t longest = 0;
-	struct vcpu *v;
-
-	for (v = e->vcpu; v < e->vcpu + e->p.nr_vcpus; v++) {
-		if (!v->waiting || v->waiter.gfn != gfn)
-			continue;
-		if (!v->hole_ns || v->hole_gfn != gfn || v->hole_rip != v->rip)
-			v->hole_ns = HOLE_FIRST;
-		else if (v->hole_ns < HOLE_MOST)
-			v->hole_ns = 2 * v->hole_ns < HOLE_MOST ?
-				     2 * v->hole_ns : HOLE_MOST;
-		v->hole_gfn = gfn;
-		v->hole_rip = v->rip;
-		v->in_hole = true;
-		if (longest < v->hole_ns)
-			longest = v->hole_ns;
-	}
-	return longest ? longest : HOLE_FOREIGN;
 }
 
 void engine_who_waits(const struct dsm_engine *e, uint64_t gfn, char *words, size_t size)
@@ -94,31 +63,53 @@ static void vcpus_came(struct dsm_engine *e)
 	e->vcpus.again |= e->vcpus.nr_doing || e->vcpus.stop.placed;
 }
 
+static void vcpu_woken(struct dsm_engine *e, struct dsm_entry *entry, struct vcpu *v)
+{
+	uint64_t t = now(e);
+
+	v->waiting = false;
+	dsm_histogram_add(&e->range[entry->range].counts.fault, t - v->since);
+	dsm_histogram_add(v->waiter.want == DSM_XEN_WANT_S ?
+			  &e->counts.read_fault : &e->counts.write_fault,
+			  t - v->since);
+	if (entry->answered)
+		dsm_histogram_add(&e->counts.install, t - entry->answered);
+	entry->lease_vcpu = (uint32_t)(v - e->vcpu);
+	if (e->vm.leases) {
+		v->leased[v->nr_leased % LEASED] = entry->page.gfn;
+		v->nr_leased++;
+	}
+}
+
+void engine_told(struct dsm_engine *e, struct dsm_entry *entry,
+		 void (*tell)(struct dsm_engine *e, struct dsm_entry *entry, uint32_t vcpu))
+{
+	struct vcpu *v;
+
+	for (v = e->vcpu; v < e->vcpu + e->p.nr_vcpus && !e->has_failed; v++) {
+		if (!v->waiting || v->waiter.gfn != entry->page.gfn || v->waiter.queued)
+			continue;
+		tell(e, entry, (uint32_t)(v - e->vcpu));
+		vcpu_woken(e, entry, v);
+	}
+	entry->answered = 0;
+	if (!entry->foreign || e->has_failed)
+		return;
+	tell(e, entry, DSM_XEN_FOREIGN);
+	vcpus_came(e);
+	entry->foreign = false;
+}
+
 /* All who wait for the page run again, and ask again if they have to. */
 void engine_woken(struct dsm_engine *e, struct dsm_entry *entry)
 {
-	uint64_t gfn = entry->page.gfn, t = now(e);
+	uint64_t gfn = entry->page.gfn;
 	struct waiter *w, *next;
-	unsigned int i;
+	struct vcpu *v;
 
-	for (i = 0; i < e->p.nr_vcpus; i++) {
-		struct vcpu *v = &e->vcpu[i];
-
-		if (!v->waiting || v->waiter.gfn != gfn)
-			continue;
-		v->waiting = false;
-		dsm_histogram_add(&e->range[entry->range].counts.fault, t - v->since);
-		dsm_histogram_add(v->waiter.want == DSM_XEN_WANT_S ?
-				  &e->counts.read_fault : &e->counts.write_fault,
-				  t - v->since);
-		if (entry->answered)
-			dsm_histogram_add(&e->counts.install, t - entry->answered);
-		entry->lease_vcpu = i;
-		if (e->vm.leases) {
-			v->leased[v->nr_leased % LEASED] = gfn;
-			v->nr_leased++;
-		}
-	}
+	for (v = e->vcpu; v < e->vcpu + e->p.nr_vcpus; v++)
+		if (v->waiting && v->waiter.gfn == gfn)
+			vcpu_woken(e, entry, v);
 	entry->answered = 0;
 	for (w = TAILQ_FIRST(&e->waiting); w; w = next) {
 		next = TAILQ_NEXT(w, link);

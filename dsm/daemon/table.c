@@ -148,7 +148,6 @@ struct dsm_entry *dsm_table_get(struct dsm_table *table, const struct dsm_vm *vm
 	entry->lease_due = DSM_NEVER;
 	entry->lease_look = DSM_NEVER;
 	entry->retry_due = DSM_NEVER;
-	entry->away_due = DSM_NEVER;
 	bucket = &table->bucket[hash(gfn, table->nr_buckets)];
 	entry->next = *bucket;
 	*bucket = entry;
@@ -236,8 +235,6 @@ void dsm_table_reschedule(struct dsm_table *table, struct dsm_entry *entry)
 
 	if (entry->retry_due < due)
 		due = entry->retry_due;
-	if (entry->away_due < due)
-		due = entry->away_due;
 	if (due == entry->due)
 		return;
 	entry->due = due;

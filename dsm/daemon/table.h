@@ -29,12 +29,11 @@ struct dsm_entry {
 	struct dsm_entry *next;		/* of the same hash, or free */
 	uint8_t *buffer;		/* DSM_PAGE_BYTES, or NULL */
 	size_t place;			/* in the heap; 0: nothing is due */
-	uint64_t due;			/* ns; the earliest of lease_look and the two below it */
+	uint64_t due;			/* ns; the earlier of lease_look and retry_due */
 	uint64_t lease_due;		/* the lease ends, or counts no more */
 	uint64_t lease_end;		/* lease_due when it was seen to be over */
 	uint64_t lease_look;		/* when that is looked at: then, or later if nobody waits */
 	uint64_t retry_due;		/* the page was in use */
-	uint64_t away_due;		/* a hole was shown to a vCPU: I again */
 	uint64_t busy_since;		/* ns; 0: not in use */
 	uint32_t backoff_ns;
 	uint32_t lease_vcpu;		/* for whom it came */

@@ -34,6 +34,7 @@ enum dsm_xen_op_type {
 	DSM_XEN_QUERY,
 	DSM_XEN_UNCACHE,	/* I to U, of what has its home elsewhere */
 	DSM_XEN_CACHE,		/* U to I */
+	DSM_XEN_HOLE,		/* I, U: one who waits finds no memory, once */
 };
 
 enum dsm_xen_state {
@@ -45,6 +46,7 @@ enum dsm_xen_state {
 	DSM_XEN_STATE_U,	/* as I; what a vCPU does with it is an ACCESS */
 };
 
+#define DSM_XEN_FOREIGN	UINT32_MAX
 #define DSM_XEN_MAX_OPS	1024	/* in one call of page() */
 
 struct dsm_xen_op {
@@ -52,6 +54,7 @@ struct dsm_xen_op {
 	uint8_t *buffer;	/* a page of alloc_pages(), or NULL */
 	uint8_t type;		/* enum dsm_xen_op_type */
 	uint8_t state;		/* afterwards: enum dsm_xen_state */
+	uint32_t vcpu;		/* HOLE: who; DSM_XEN_FOREIGN: other domains */
 	uint8_t wanted;		/* QUERY: the most that a vCPU waits for, enum dsm_xen_want; 0 */
 	int rc;			/* 0 or -errno, as public/dsm.h says */
 };

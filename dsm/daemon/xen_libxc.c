@@ -41,6 +41,8 @@ SAME(DSM_XEN_WAKE, XEN_DSM_WAKE);
 SAME(DSM_XEN_QUERY, XEN_DSM_QUERY);
 SAME(DSM_XEN_UNCACHE, XEN_DSM_UNCACHE);
 SAME(DSM_XEN_CACHE, XEN_DSM_CACHE);
+SAME(DSM_XEN_HOLE, XEN_DSM_HOLE);
+SAME(DSM_XEN_FOREIGN, XEN_DSM_HOLE_FOREIGN);
 SAME(DSM_XEN_STATE_HOLE, XEN_DSM_STATE_HOLE);
 SAME(DSM_XEN_STATE_I, XEN_DSM_STATE_I);
 SAME(DSM_XEN_STATE_S, XEN_DSM_STATE_S);
@@ -93,6 +95,7 @@ static int page(struct dsm_xen *xen, struct dsm_xen_op *ops, unsigned int nr)
 	for (i = 0; i < nr; i++) {
 		x->op[i].gfn = ops[i].gfn;
 		x->op[i].op = ops[i].type;
+		x->op[i].wanted = ops[i].type == DSM_XEN_HOLE ? ops[i].vcpu : 0;
 		if (ops[i].buffer)
 			xc_dsm_set_buffer(&x->op[i], ops[i].buffer);
 	}

@@ -26,11 +26,32 @@ static void wake(struct played_xen *p, uint64_t gfn)
 	unsigned int i;
 
 	p->wakes++;
-	for (i = 0; i < p->nr_vcpus; i++)
+	p->page[gfn].foreign_hole = false;
+	for (i = 0; i < p->nr_vcpus; i++) {
+		p->vcpu[i].at_hole &= p->vcpu[i].hole_gfn != gfn;
 		if (p->vcpu[i].waits && p->vcpu[i].gfn == gfn) {
 			p->vcpu[i].waits = false;
 			p->vcpu[i].unsent = false;
 		}
+	}
+}
+
+static int show_hole(struct played_xen *p, struct played_page *page, const struct dsm_xen_op *op)
+{
+	struct played_vcpu *v = &p->vcpu[op->vcpu < p->nr_vcpus ? op->vcpu : 0];
+
+	if (op->vcpu != DSM_XEN_FOREIGN && op->vcpu >= p->nr_vcpus)
+		return -EINVAL;
+	if (page->state == DSM_XEN_STATE_HOLE)
+		return -ENOENT;
+	if (page->state != DSM_XEN_STATE_I && page->state != DSM_XEN_STATE_U)
+		return -EINVAL;
+	if (op->vcpu == DSM_XEN_FOREIGN) {
+		page->foreign_hole = true;
+	} else if (v->waits && v->gfn == op->gfn) {
+		*v = (struct played_vcpu){ .at_hole = true, .hole_gfn = op->gfn, .hole_rip = v->rip };
+	}
+	return 0;
 }
 
 static uint8_t wanted(const struct played_xen *p, uint64_t gfn)
@@ -161,6 +182,8 @@ static int page_op(struct played_xen *p, struct dsm_xen_op *op)
 		page->state = DSM_XEN_STATE_I;
 		wake(p, op->gfn);
 		return 0;
+	case DSM_XEN_HOLE:
+		return show_hole(p, page, op);
 	case DSM_XEN_WAKE:
 		wake(p, op->gfn);
 		return 0;
@@ -796,6 +819,16 @@ enum played_access played_use(struct played_xen *p, unsigned int vcpu,
 
 	if (page->state == DSM_XEN_STATE_HOLE)
 		return PLAYED_HOLE;
+	if (vcpu != NO_VCPU && p->vcpu[vcpu].at_hole && p->vcpu[vcpu].hole_rip != rip)
+		played_goes_on(p, vcpu);
+	if (page->state == DSM_XEN_STATE_I || page->state == DSM_XEN_STATE_U) {
+		if (vcpu != NO_VCPU && p->vcpu[vcpu].at_hole && p->vcpu[vcpu].hole_gfn == gfn)
+			return PLAYED_HOLE;
+		if (vcpu == NO_VCPU && page->foreign_hole) {
+			p->page[gfn].foreign_hole = false;
+			return PLAYED_HOLE;
+		}
+	}
 	if (page->state == DSM_XEN_STATE_U)
 		return vcpu == NO_VCPU ? PLAYED_HOLE : PLAYED_ACCESS;
 	if (page->state == DSM_XEN_STATE_M ||
@@ -810,11 +843,18 @@ enum played_access played_use(struct played_xen *p, unsigned int vcpu,
 	}
 	v = &p->vcpu[vcpu];
 	CHECK(!v->waits, "a vCPU that waits runs");
-	*v = (struct played_vcpu){
-		.waits = true, .gfn = gfn, .rip = rip, .want = (uint8_t)want,
-	};
+	v->waits = true;
+	v->of_u = false;
+	v->gfn = gfn;
+	v->rip = rip;
+	v->want = (uint8_t)want;
 	v->unsent = !ring_put(p, &miss);
 	return PLAYED_MISS;
+}
+
+void played_goes_on(struct played_xen *p, unsigned int vcpu)
+{
+	p->vcpu[vcpu].at_hole = false;
 }
 
 bool played_access(struct played_xen *p, unsigned int vcpu, unsigned int what,

@@ -22,11 +22,14 @@ struct played_page {
 	bool elsewhere;			/* its home is: freeing it does nothing */
 	bool special;			/* no plain memory: -EPERM */
 	bool own;			/* not even for an access of another slice */
+	bool foreign_hole;		/* another domain finds no memory, once */
 	uint64_t word[PLAYED_WORDS];
 };
 
 struct played_vcpu {
 	bool waits, unsent, of_u;
+	bool at_hole;			/* it finds no memory at hole_gfn, with the access at hole_rip */
+	uint64_t hole_gfn, hole_rip;
 	uint64_t gfn, rip;
 	uint8_t want;
 };
@@ -116,6 +119,9 @@ void played_init(struct played_xen *played, unsigned int nr_pages,
 #define NO_VCPU	UINT32_MAX
 enum played_access played_use(struct played_xen *played, unsigned int vcpu,
 			      uint64_t gfn, unsigned int want, uint64_t rip);
+
+/** A vCPU's instruction has been executed: it is told of no hole any more. */
+void played_goes_on(struct played_xen *played, unsigned int vcpu);
 
 /**
  * A vCPU makes one access to a page in U, which waits: DSM_ACCESS_*, of 8 bytes, or with

@@ -245,8 +245,11 @@ int xc_dsm_page(xc_interface *xch, uint32_t domid, xen_dsm_page_op_t *ops, unsig
 	CHECK(domid == DOMID && nr <= XEN_DSM_MAX_PAGE_OPS, "%u", nr);
 	ZERO_OR(page);
 	for (i = 0; i < nr; i++) {
-		CHECK(!ops[i].flags && !ops[i].wanted, "not zero");
+		CHECK(!ops[i].flags && (!ops[i].wanted || ops[i].op == XEN_DSM_HOLE), "not zero");
 		ops[i].rc = ops[i].op == XEN_DSM_QUERY ? 0 : -(int)ops[i].gfn;
+		/* What came back for whom. */
+		if (ops[i].op == XEN_DSM_HOLE && ops[i].wanted != (ops[i].gfn ? 3 : XEN_DSM_HOLE_FOREIGN))
+			ops[i].rc = -ENXIO;
 		ops[i].state = xen.query_state;
 		ops[i].wanted = XEN_DSM_WANT_M;
 		if (ops[i].buf.p)
@@ -1160,6 +1163,11 @@ static void before_the_start(const void *argument)
 
 static void operations(const void *argument)
 {
+	struct dsm_xen_op holes[3] = {
+		{ .gfn = ENOENT, .type = DSM_XEN_HOLE, .vcpu = 3 },
+		{ .gfn = 0, .type = DSM_XEN_HOLE, .vcpu = DSM_XEN_FOREIGN },
+		{ .gfn = EBUSY, .type = DSM_XEN_WAKE, .vcpu = 3 },
+	};
 	struct dsm_xen_op ops[3] = {
 		{ .gfn = EBUSY, .type = DSM_XEN_INVAL }, { .gfn = 0, .type = DSM_XEN_READ },
 		{ .gfn = ENOENT, .type = DSM_XEN_DROP },
@@ -1176,6 +1184,8 @@ static void operations(const void *argument)
 	      ops[2].rc == -ENOENT && ops[1].state == DSM_XEN_STATE_S &&
 	      ops[1].wanted == DSM_XEN_WANT_M &&
 	      ops[1].buffer[4095] == DSM_XEN_READ, "results");
+	CHECK(!opened->calls->page(opened, holes, 3) && holes[0].rc == -ENOENT && !holes[1].rc &&
+	      holes[2].rc == -EBUSY, "%d, %d, %d", holes[0].rc, holes[1].rc, holes[2].rc);
 	opened->calls->free_pages(opened, ops[1].buffer, 1);
 	CHECK(opened->calls->populate(opened, 5) == -EEXIST, "no hole");
 	xen.query_state = XEN_DSM_STATE_HOLE;
