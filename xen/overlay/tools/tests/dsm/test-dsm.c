@@ -729,9 +729,12 @@ static void expect_waits(const char *when, uint64_t waits, uint64_t wakes,
         fail("%s: %"PRIu64" waits, %"PRIu64" traps, %"PRIu64" wakes; expected "
              "%"PRIu64", %"PRIu64", %"PRIu64, when, stats->waits, stats->traps,
              stats->wakes, waits, waits, wakes);
-    /* A sum moves with its count, and not by more than the case takes. */
+    /*
+     * A sum moves with its count only, and not by more than the case takes.
+     * Wake-ups may count as 0 ns: clocks of two CPUs may differ.
+     */
     if ( (stats->trap_ns > was.trap_ns) != (stats->traps > was.traps) ||
-         (stats->wake_ns > was.wake_ns) != (stats->wakes > was.wakes) ||
+         (stats->wake_ns != was.wake_ns && stats->wakes == was.wakes) ||
          stats->trap_ns - was.trap_ns > 60000000000ULL ||
          stats->wake_ns - was.wake_ns > 60000000000ULL )
         fail("%s: traps of %"PRIu64" ns, wakes of %"PRIu64" ns; before %"PRIu64
@@ -745,12 +748,14 @@ static void expect_waits(const char *when, uint64_t waits, uint64_t wakes,
  */
 static void a_vcpu_waits(void)
 {
+    enum { ROUNDS = 32 };               /* even: it waits for the second page */
     static const uint8_t code[] = {
         0xff, 0x05, 0x00, 0x10, 0x00, 0x01,     /* 1: incl GFN + 1 */
         0xff, 0x05, 0x00, 0x20, 0x00, 0x01,     /*    incl GFN + 2 */
         0xeb, 0xf2,                             /*    jmp 1b */
     };
     xen_dsm_stats_t stats = {};
+    unsigned int i;
     uint8_t *p;
 
     expect("populated", populate(GFN, 0, 0), 0);
@@ -781,13 +786,23 @@ static void a_vcpu_waits(void)
     expect_miss(GFN + 2);
     expect_waits("it has run", 2, 1, &stats);
 
+    for ( i = 0; i < ROUNDS; i++ )
+    {
+        uint64_t here = GFN + 1 + i % 2, away = GFN + 2 - i % 2;
+
+        expect("INVAL", op(XEN_DSM_INVAL, here), 0);
+        expect("INSTALL_M", op(XEN_DSM_INSTALL_M, away), 0);
+        expect_miss(here);
+        expect_waits("to and fro", 3 + i, 2 + i, &stats);
+    }
+
     /* It is paused when its page comes. */
     expect("pause", xc_domain_pause(xch, domid), 0);
     expect("INVAL", op(XEN_DSM_INVAL, GFN + 1), 0);
     expect("INSTALL_M", op(XEN_DSM_INSTALL_M, GFN + 2), 0);
     expect("unpause", xc_domain_unpause(xch, domid), 0);
     expect_miss(GFN + 1);
-    expect_waits("it was paused", 3, 1, &stats);
+    expect_waits("it was paused", 3 + ROUNDS, 1 + ROUNDS, &stats);
 
     /* It dies while it waits. */
     close_ring();
@@ -1430,6 +1445,8 @@ static void refused_domains(void)
     refuse("a monitor", XEN_DSM_REFUSED_MONITOR);
     if ( monitor )
         munmap(monitor, XC_PAGE_SIZE);
+    /* Xen keeps two frames of a domain that ends with its monitor on. */
+    expect("no monitor", xc_monitor_disable(xch, domid), 0);
     destroy();
 
     create();
