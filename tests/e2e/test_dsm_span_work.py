@@ -368,10 +368,10 @@ def moment(site: DsmSite, guest: Guest) -> Moment:
     return Moment(ticks_of(text), faults, uptime_of(text))
 
 
-def while_busy(site: SlowSite, guest: Guest) -> tuple[Moment, Moment]:
+def while_busy(site: SlowSite, guest: Guest, loops: int = 1) -> tuple[Moment, Moment]:
     """Begin and end of a time in which the CPU there has nothing to do with others. The pages that bounce are shown."""
     inside, other = run_in(guest), run_in(site.other)
-    busy = int(checked(inside, f"setsid {BUSY} >/dev/null 2>&1 </dev/null & echo $!", 300))
+    busy = [int(checked(inside, f"setsid {BUSY} >/dev/null 2>&1 </dev/null & echo $!", 300)) for _ in range(loops)]
     try:
         checked(other, "dsmctl set far profile=1")
         begun = moment(site, guest)
@@ -380,7 +380,7 @@ def while_busy(site: SlowSite, guest: Guest) -> tuple[Moment, Moment]:
         print(other("dsmctl top far").text)
     finally:
         other("dsmctl set far profile=0")
-        checked(inside, f"kill {busy}", 300)
+        checked(inside, f"kill {' '.join(map(str, busy))}", 300)
     return begun, ended
 
 
@@ -393,14 +393,27 @@ def test_faults_per_tick(lives: Lives) -> None:
         write("dsm-tick-span", figures)
 
 
-def test_faults_without_ticks(lives: Lives) -> None:
-    """The same with a kernel whose CPU there has no ticks while it is busy, in the time of a tick: nearly none."""
+def nohz_shape(lives: Lives) -> SpanShape:
+    """Of a guest with a kernel whose CPU there can do without ticks, and whose time is kept by CPU 0 alone."""
     built = ARTIFACTS / "linux-nohz"
     assert built.is_dir(), f"no {built}: python3 -m lab.pipeline.build linux-nohz"
     kernel = "/root/vmlinuz-nohz"
     lives.site.home.put(built / "vmlinuz", kernel)
-    shape = dataclasses.replace(lives.shape, kernel=kernel, arguments=f"nohz_full={FAR_CPU} rcu_nocbs={FAR_CPU}")
-    with lives.borrowed(attached=True, shape=shape) as guest:
+    return dataclasses.replace(lives.shape, kernel=kernel, arguments=f"nohz_full={FAR_CPU} rcu_nocbs={FAR_CPU}")
+
+
+def test_faults_per_tick_of_a_full_kernel(lives: Lives) -> None:
+    """Two loops, so that the CPU there has ticks. With NO_HZ_FULL it never keeps the time for others."""
+    with lives.borrowed(attached=True, shape=nohz_shape(lives)) as guest:
+        figures = per_tick("dsm.tick.full", HOSTS, CPUS, *while_busy(lives.site, guest, 2))
+        print(figures)
+        assert figures[1].value is not None, figures
+        write("dsm-tick-full", figures)
+
+
+def test_faults_without_ticks(lives: Lives) -> None:
+    """The same with a kernel whose CPU there has no ticks while it is busy, in the time of a tick: nearly none."""
+    with lives.borrowed(attached=True, shape=nohz_shape(lives)) as guest:
         begun, ended = while_busy(lives.site, guest)
         figures = per_period("dsm.tick.nohz", HOSTS, HZ, begun, ended)
         print(figures)
