@@ -1692,9 +1692,42 @@ static void all_free_again(uint64_t want)
     fail("%"PRIu64" frames are free, %"PRIu64" were before", got, want);
 }
 
+/* Have a vCPU run on that CPU, for whose first one Xen may allocate. */
+static void run_on(unsigned int cpu, xc_cpumap_t map_of_cpus)
+{
+    static const struct timespec nap = { .tv_nsec = 10000000 };
+    static const uint8_t code[] = { 0xeb, 0xfe };               /* 1: jmp 1b */
+    xc_vcpuinfo_t info = {};
+    unsigned int i;
+    uint8_t *p;
+
+    create();
+    expect("populated", populate(GFN, 0, 0), 0);
+    p = (uint8_t *)map(GFN, PROT_READ | PROT_WRITE);
+    if ( !p )
+        err(2, "GFN %#lx cannot be mapped", GFN);
+    memcpy(p, code, sizeof(code));
+    unmap(p);
+    start_at(GFN * XC_PAGE_SIZE);
+    memset(map_of_cpus, 0, xc_get_cpumap_size(xch));
+    map_of_cpus[cpu / 8] = 1 << (cpu % 8);
+    if ( xc_vcpu_setaffinity(xch, domid, 0, map_of_cpus, NULL,
+                             XEN_VCPUAFFINITY_HARD) )
+        err(2, "xc_vcpu_setaffinity: CPU %u", cpu);
+    expect("unpause", xc_domain_unpause(xch, domid), 0);
+    for ( i = 0; i < 1000 && !info.cpu_time; i++, nanosleep(&nap, NULL) )
+        if ( xc_vcpu_getinfo(xch, domid, 0, &info) )
+            err(2, "xc_vcpu_getinfo");
+    if ( !info.cpu_time )
+        fail("no vCPU has run on CPU %u", cpu);
+    destroy();
+}
+
 /* Have Xen allocate what it allocates once, its map of large areas included. */
 static void warm_up(void)
 {
+    xc_cpumap_t map_of_cpus = xc_cpumap_alloc(xch);
+    unsigned int cpu, nr = xc_get_max_cpus(xch);
     static const struct timespec nap = { .tv_nsec = 10000000 };
     xen_dsm_range_t large = { .nr = XEN_DSM_MAX_FRAMES };
     uint64_t last = 0;
@@ -1706,6 +1739,11 @@ static void warm_up(void)
     create();
     expect("1 TiB", enable_ranges(&large, 1, &refused), 0);
     destroy();
+    if ( !map_of_cpus )
+        err(2, "xc_cpumap_alloc");
+    for ( cpu = 0; cpu < nr; cpu++ )
+        run_on(cpu, map_of_cpus);
+    free(map_of_cpus);
     for ( still = 0; still < 100; nanosleep(&nap, NULL) )
     {
         still = free_pages() == last ? still + 1 : 0;
