@@ -6,7 +6,7 @@
  *   membarrier  the first CPU interrupts the second, which is busy in user space,
  *               and waits until it has had the interrupt: membarrier(2), private
  *               and expedited.  There and back: an IPI, and the pages of
- *               smp_call_function().
+ *               smp_call_function().  Before each they meet, so that it runs.
  *   wake        the first CPU wakes a thread that sleeps on the second, which
  *               wakes it in turn: futex(2).  Each way by itself, as the guest has
  *               one time on all CPUs.  A CPU that was idle gets an IPI.
@@ -77,8 +77,8 @@ static struct cell {
 	uint32_t turn;
 	uint64_t woken, waking, slept;
 } __attribute__((aligned(PAGE))) first, second;
-static struct { bool stop; } __attribute__((aligned(PAGE))) busy;
-static pthread_barrier_t together;
+static struct { uint32_t asked; bool stop; } __attribute__((aligned(PAGE))) busy;
+static struct { uint32_t asked; } __attribute__((aligned(PAGE))) answered;
 
 static uint64_t out[MAX_ROUNDS], back[MAX_ROUNDS];
 static unsigned int rounds = 100;
@@ -138,12 +138,29 @@ static void say(const char *what, bool two, bool ways)
 
 static void *spin(void *unused)
 {
+	uint32_t asked;
+
 	(void)unused;
 	bind_to(cpus[1]);
-	pthread_barrier_wait(&together);
-	while (!__atomic_load_n(&busy.stop, __ATOMIC_RELAXED))
-		;
+	while (!__atomic_load_n(&busy.stop, __ATOMIC_RELAXED)) {
+		asked = __atomic_load_n(&busy.asked, __ATOMIC_RELAXED);
+		if (asked != answered.asked)
+			__atomic_store_n(&answered.asked, asked, __ATOMIC_RELAXED);
+	}
 	return NULL;
+}
+
+/*
+ * Until the other thread runs: who is not in user space is not interrupted, and
+ * its CPU may have other work. Afterwards both have both pages at hand.
+ */
+static void meet(void)
+{
+	uint32_t asked = busy.asked + 1;
+
+	__atomic_store_n(&busy.asked, asked, __ATOMIC_RELAXED);
+	while (__atomic_load_n(&answered.asked, __ATOMIC_RELAXED) != asked)
+		;
 }
 
 static void membarrier(int command)
@@ -167,12 +184,13 @@ static void beside_a_busy_cpu(const char *what, bool interrupt)
 
 	if (interrupt)
 		membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
-	if (pthread_barrier_init(&together, NULL, 2) ||
-	    pthread_create(&thread, NULL, spin, NULL))
+	if (pthread_create(&thread, NULL, spin, NULL))
 		die("no thread");
-	pthread_barrier_wait(&together);
 	for (i = 0; i < rounds; i++) {
-		uint64_t begin = now_ns();
+		uint64_t begin;
+
+		meet();
+		begin = now_ns();
 
 		if (interrupt)
 			membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);

@@ -61,9 +61,11 @@ def both_run(site: SlowSite) -> None:
 def both_stand_still(site: SlowSite) -> None:
     """Both are paused, and use no time."""
     before = used(site)
-    assert all("p" in state for state, _ in before), before
     checked(run_in(site.home), "sleep 5")
-    assert used(site) == before
+    after = used(site)
+    assert all("p" in state for state, _ in before + after), (before, after)
+    # Whether a CPU is blocked may change: an event comes to it all the same.
+    assert [time for _, time in before] == [time for _, time in after], (before, after)
 
 
 def pause_and_unpause(site: SlowSite, guest: Guest) -> None:
