@@ -705,6 +705,20 @@ static void start_at(uint32_t address)
         err(2, "xc_domain_hvm_setcontext");
 }
 
+/* vCPU 0 begins with that code, in GFN. */
+static void start_with(const uint8_t *code, size_t size)
+{
+    uint8_t *p;
+
+    expect("populated", populate(GFN, 0, 0), 0);
+    p = (uint8_t *)map(GFN, PROT_READ | PROT_WRITE);
+    if ( !p )
+        err(2, "GFN %#lx cannot be mapped", GFN);
+    memcpy(p, code, size);
+    unmap(p);
+    start_at(GFN * XC_PAGE_SIZE);
+}
+
 /* The miss of the next page that the vCPU writes to. */
 static void expect_miss(uint64_t gfn)
 {
@@ -756,17 +770,10 @@ static void a_vcpu_waits(void)
     };
     xen_dsm_stats_t stats = {};
     unsigned int i;
-    uint8_t *p;
 
-    expect("populated", populate(GFN, 0, 0), 0);
     expect("populated", populate(GFN + 1, 0, 0), 0);
     expect("populated", populate(GFN + 2, 0, 0), 0);
-    p = (uint8_t *)map(GFN, PROT_READ | PROT_WRITE);
-    if ( !p )
-        err(2, "GFN %#lx cannot be mapped", GFN);
-    memcpy(p, code, sizeof(code));
-    unmap(p);
-    start_at(GFN * XC_PAGE_SIZE);
+    start_with(code, sizeof(code));
     {
         unsigned int refused;
         int rc = enable(&refused);
@@ -1699,16 +1706,9 @@ static void run_on(unsigned int cpu, xc_cpumap_t map_of_cpus)
     static const uint8_t code[] = { 0xeb, 0xfe };               /* 1: jmp 1b */
     xc_vcpuinfo_t info = {};
     unsigned int i;
-    uint8_t *p;
 
     create();
-    expect("populated", populate(GFN, 0, 0), 0);
-    p = (uint8_t *)map(GFN, PROT_READ | PROT_WRITE);
-    if ( !p )
-        err(2, "GFN %#lx cannot be mapped", GFN);
-    memcpy(p, code, sizeof(code));
-    unmap(p);
-    start_at(GFN * XC_PAGE_SIZE);
+    start_with(code, sizeof(code));
     memset(map_of_cpus, 0, xc_get_cpumap_size(xch));
     map_of_cpus[cpu / 8] = 1 << (cpu % 8);
     if ( xc_vcpu_setaffinity(xch, domid, 0, map_of_cpus, NULL,
