@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A ring of lines between all threads and the one that writes.
+ * A ring of lines between all threads and the one that writes, and the last state
+ * beside it: a line may be lost when too many wait, the VM's state may not.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -15,7 +16,6 @@
 
 struct line {
 	enum dsm_log_level level;
-	bool state;		/* for publish() */
 	char text[DSM_LOG_LINE];
 };
 
@@ -25,6 +25,8 @@ static struct {
 	struct line line[LINES];
 	unsigned int first, nr;
 	unsigned long lost;
+	bool stated;		/* a state waits for publish() */
+	char state[DSM_LOG_LINE];	/* the last one: nobody asks for those before */
 	bool running, ending;
 	/* not changed while the thread runs */
 	pthread_t thread;
@@ -75,31 +77,44 @@ static void write_line(const struct line *line)
 		       level_name(line->level), queue.vm, quoted);
 }
 
+/* With the lock, which is let go meanwhile. */
+static void publish_state(void)
+{
+	char state[DSM_LOG_LINE];
+
+	memcpy(state, queue.state, sizeof(state));
+	queue.stated = false;
+	pthread_mutex_unlock(&queue.lock);
+	if (queue.publish)
+		queue.publish(queue.context, state);
+	pthread_mutex_lock(&queue.lock);
+}
+
+/* With the lock, which is let go meanwhile.  What was lost is said when nothing waits. */
+static void write_first(void)
+{
+	struct line line = { .level = DSM_LOG_WARNING };
+
+	if (queue.nr) {
+		line = queue.line[queue.first];
+		queue.first = (queue.first + 1) % LINES;
+		queue.nr--;
+	} else {
+		snprintf(line.text, sizeof(line.text), "%lu lines were lost", queue.lost);
+		queue.lost = 0;
+	}
+	pthread_mutex_unlock(&queue.lock);
+	write_line(&line);
+	pthread_mutex_lock(&queue.lock);
+}
+
 static void write_all(void)
 {
-	struct line line;
-	unsigned long lost;
-
-	while (queue.nr || queue.lost) {
-		lost = queue.lost;
-		queue.lost = 0;
-		if (queue.nr) {
-			line = queue.line[queue.first];
-			queue.first = (queue.first + 1) % LINES;
-			queue.nr--;
-		} else {
-			line.state = false;
-			line.level = DSM_LOG_WARNING;
-			snprintf(line.text, sizeof(line.text), "%lu lines were lost", lost);
-			lost = 0;
-		}
-		queue.lost += lost;
-		pthread_mutex_unlock(&queue.lock);
-		if (!line.state)
-			write_line(&line);
-		else if (queue.publish)
-			queue.publish(queue.context, line.text);
-		pthread_mutex_lock(&queue.lock);
+	while (queue.stated || queue.nr || queue.lost) {
+		if (queue.stated)	/* before lines that were there: a terminal may be slow */
+			publish_state();
+		else
+			write_first();
 	}
 }
 
@@ -139,46 +154,32 @@ int dsm_log_begin(const char *vm, bool to_syslog,
 	return -rc;
 }
 
-static void put(enum dsm_log_level level, bool state, const char *format,
-		va_list words)
+void dsm_log(enum dsm_log_level level, const char *format, ...)
 {
 	struct line *line;
+	va_list words;
 
+	va_start(words, format);
 	pthread_mutex_lock(&queue.lock);
 	if (queue.nr == LINES) {
 		queue.lost++;
 	} else {
 		line = &queue.line[(queue.first + queue.nr++) % LINES];
 		line->level = level;
-		line->state = state;
 		vsnprintf(line->text, sizeof(line->text), format, words);
 	}
 	pthread_cond_signal(&queue.more);
 	pthread_mutex_unlock(&queue.lock);
-}
-
-void dsm_log(enum dsm_log_level level, const char *format, ...)
-{
-	va_list words;
-
-	va_start(words, format);
-	put(level, false, format, words);
-	va_end(words);
-}
-
-__attribute__((format(printf, 1, 2)))
-static void put_state(const char *format, ...)
-{
-	va_list words;
-
-	va_start(words, format);
-	put(DSM_LOG_INFO, true, format, words);
 	va_end(words);
 }
 
 void dsm_log_state(const char *state)
 {
-	put_state("%s", state);
+	pthread_mutex_lock(&queue.lock);
+	snprintf(queue.state, sizeof(queue.state), "%s", state);
+	queue.stated = true;
+	pthread_cond_signal(&queue.more);
+	pthread_mutex_unlock(&queue.lock);
 }
 
 void dsm_log_end(void)

@@ -5,7 +5,8 @@
  *
  * A line is "level=warning vm=NAME msg=\"...\"", to standard error with the
  * prefix that journald reads ("<4>"), and to syslog if that is wanted.  What
- * does not fit into the queue is counted, and the number is logged.
+ * does not fit into the queue is counted, and the number is logged.  A state is no
+ * line: the last one is always told, before lines that wait.
  *
  * Context: any thread; a lock is held while a line is copied, never while one
  * is written.
@@ -32,8 +33,8 @@ enum dsm_log_level {	/* those of syslog */
  * Begin.
  * @vm: its name.
  * @to_syslog: besides standard error.
- * @publish: called by the log's thread with each state that dsm_log_state() was
- * given; may block; may be NULL.
+ * @publish: called by the log's thread with the state that dsm_log_state() was
+ * given, but for one that another has followed already; may block; may be NULL.
  * Return: 0 or -errno.
  */
 int dsm_log_begin(const char *vm, bool to_syslog,

@@ -94,6 +94,7 @@ PROGRAMS = {
         *(DSM / "daemon" / name for name in ("xen_libxc.c", "tsc.c", "slice.c", "description.c", "config.cc")),
     ],
     "polling_test.c": [DSM / "daemon" / "polling.c", DSM / "daemon" / "tune.c"],
+    "log_test.c": [DSM / "daemon" / "log.c"],
     "liar_test.c": [DSM / "core" / name for name in CORE],
     "control_test.c": [DSM / "daemon" / "control.c"],
     "worker_test.c": [*WORKER, *RIG, HERE / "played_xen.c"],
