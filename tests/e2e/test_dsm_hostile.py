@@ -33,7 +33,7 @@ from tests.e2e.far_guest import ASKED_MOST, dsm_site
 pytestmark = pytest.mark.fresh
 
 AT = "/root/liar"
-LIAR = REPO / "tests" / "unit" / "dsmd" / "liar.c"
+LIAR = REPO / "tests" / "unit" / "dsmd"
 # dsmd-host starts this in place of dsmd.
 WRAPPER = f"""#!/bin/sh
 LIAR_FILE={AT}/lie LD_PRELOAD={AT}/liar.so exec {AT}/dsmd "$@"
@@ -44,18 +44,20 @@ GOES_ON = 8.0  # s, that a lie which ends nothing is told for
 
 
 def built(folder: Path) -> Path:
-    """liar.c as a library, for dom0."""
+    """liar.c and liar_rdma.c as a library, for dom0."""
     dsm = REPO / "dsm"
     flags = ["-std=gnu11", "-O2", "-g", "-D_GNU_SOURCE", "-fPIC", "-shared", f"-I{dsm / 'core'}", f"-I{dsm / 'transport'}"]
-    sources = [LIAR, dsm / "core" / "wire.c", dsm / "core" / "protocol.c"]
-    subprocess.run(["gcc", *flags, *map(str, sources), "-o", str(folder / "liar.so"), "-lssl", "-lcrypto"], check=True)
+    core = [dsm / "core" / f"{noun}.c" for noun in ("protocol", "vcpu", "wire")]
+    sources = [LIAR / "liar.c", LIAR / "liar_rdma.c", *core]
+    libraries = ["-Wl,-z,defs", "-lssl", "-lcrypto", "-lrdmacm", "-libverbs"]
+    subprocess.run(["gcc", *flags, *map(str, sources), "-o", str(folder / "liar.so"), *libraries], check=True)
     return folder
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DsmSite]:
+@pytest.fixture(scope="module", params=["tcp", "rdma"])
+def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DsmSite]:
     folder = tmp_path_factory.mktemp("liar")
-    with dsm_site(tmp_path_factory.mktemp("hostile"), LIMITS) as made:
+    with dsm_site(tmp_path_factory.mktemp("hostile"), LIMITS, request.param) as made:
         made.other.put(built(folder), AT)
         dom0 = run_in(made.other)
         checked(dom0, f"mv /usr/sbin/dsmd {AT}/dsmd")
@@ -71,8 +73,9 @@ def plain(site: DsmSite) -> Iterator[Guest]:
 
 
 @pytest.fixture(scope="module")
-def baseline() -> dict[str, int]:
+def baseline(site: DsmSite) -> dict[str, int]:
     """Free frames of each host after the first guest: what Xen allocates once does not count."""
+    assert site.both
     return {}
 
 

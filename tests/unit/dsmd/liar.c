@@ -3,7 +3,8 @@
  * A member that lies: a dsmd that is real but for what it writes to its peers.
  *
  * This file stands between dsmd and OpenSSL: its SSL_write(), SSL_read() and
- * SSL_get_error() are found before those of the library, which they call.  It is
+ * SSL_get_error() are found before those of the library, which they call.  What goes
+ * over RDMA goes through liar_rdma.c, which asks this file what to say.  Both are
  * linked into a dsmd (unit tests), or preloaded into the one of a host
  * (LD_PRELOAD; end to end).  So the liar has the papers of its host, has said
  * HELLO and does all that the protocol wants, until it is told to lie; nothing in
@@ -37,12 +38,12 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
+#include "liar.h"
 #include "link.h"
 #include "vcpu.h"
-#include "wire.h"
 
 #define SESSIONS	4
-#define FRAME_BYTES	(DSM_WIRE_BYTES + DSM_PAGE_BYTES)
+#define FRAME_BYTES	LIAR_FRAME
 #define OUT_BYTES	(4u << 20)	/* more than the largest flood */
 #define REMEMBERED	64		/* frames of each way */
 #define FLOOD		20000		/* requests, or questions */
@@ -75,8 +76,12 @@ struct memory {
 	unsigned int nr;	/* ever */
 };
 
+bool liar_over_rdma;
+
 static struct session {
 	SSL *ssl;
+	bool by_frames;		/* they go out one by one, over RDMA: each has its length before it */
+	uint64_t put;		/* frames, ever */
 	struct parser from, to;		/* the peer */
 	struct memory heard, said;	/* messages */
 	uint8_t *out;
@@ -165,15 +170,34 @@ static unsigned int frames_of(const uint8_t *frame)
 
 static void put(struct session *s, const void *bytes, size_t size)
 {
-	if (s->last + size > OUT_BYTES && s->first) {
+	size_t before = s->by_frames ? 4 : 0;
+
+	if (s->last + before + size > OUT_BYTES && s->first) {
 		memmove(s->out, s->out + s->first, s->last - s->first);
 		s->last -= s->first;
 		s->first = 0;
 	}
-	if (s->last + size > OUT_BYTES)
+	if (s->last + before + size > OUT_BYTES)
 		abort();
-	memcpy(s->out + s->last, bytes, size);
-	s->last += size;
+	if (before)
+		put32(s->out + s->last, (uint32_t)size);
+	memcpy(s->out + s->last + before, bytes, size);
+	s->last += before + size;
+	s->put++;
+}
+
+uint32_t liar_next(struct session *s, uint8_t *bytes)
+{
+	uint32_t size;
+
+	if (s->first == s->last)
+		return 0;
+	size = get32(s->out + s->first);
+	memcpy(bytes, s->out + s->first + 4, size);
+	s->first += 4 + size;
+	if (s->first == s->last)
+		s->first = s->last = 0;
+	return size;
 }
 
 static void remember(struct memory *memory, const uint8_t *frame)
@@ -659,6 +683,8 @@ static struct session *session_of(const SSL *ssl)
 	return NULL;
 }
 
+static struct session *newest;
+
 /* A connection begins, in the place of the oldest, or of one that had its address. */
 static struct session *begin(SSL *ssl)
 {
@@ -674,7 +700,17 @@ static struct session *begin(SSL *ssl)
 	memset(s, 0, sizeof(*s));
 	s->ssl = ssl;
 	s->out = out;
+	newest = s;
 	return s;
+}
+
+struct session *liar_begin_rdma(void)
+{
+	if (!newest || newest->by_frames)
+		abort();
+	newest->by_frames = true;
+	newest->put = 0;
+	return newest;
 }
 
 /* Add bytes to a frame.  Return: how many; *whole: it has all. */
@@ -740,6 +776,22 @@ static void say(struct session *s, uint8_t *frame)
 		put(s, spoiled, size);
 }
 
+bool liar_hears(struct session *s, const uint8_t *frame)
+{
+	if (!s->deaf && frame[0] == DSM_WIRE_VERSION)
+		remember(&s->heard, frame);
+	return !s->deaf;
+}
+
+uint64_t liar_say(struct session *s, uint8_t *frame)
+{
+	uint64_t before = s->put;
+
+	listen_to_file();
+	say(s, frame);
+	return s->put == before ? 0 : s->put;
+}
+
 /* Return: 1: all is out; 0: the socket takes no more; < 0: what SSL_write said. */
 static int push(struct session *s)
 {
@@ -777,19 +829,19 @@ static void find_next(void)
 int SSL_write(SSL *ssl, const void *buffer, int size)
 {
 	const uint8_t *bytes = buffer;
+	bool whole, hello = size == DSM_WIRE_BYTES && !bytes[0] && get32(bytes + 4) == DSM_WIRE_MAGIC;
 	struct session *s;
-	bool whole;
 	int left = size;
 
 	find_next();
 	listen_to_file();
-	s = session_of(ssl);
-	if (size == DSM_WIRE_BYTES && !bytes[0] && get32(bytes + 4) == DSM_WIRE_MAGIC)
-		s = begin(ssl);
-	if (!s)
+	s = hello ? begin(ssl) : session_of(ssl);
+	if (!s || s->by_frames)
 		return next_write(ssl, buffer, size);
 	if (push(s) <= 0)
 		return -1;
+	if (liar_over_rdma && !hello)	/* the binding */
+		return next_write(ssl, buffer, size);
 	while (left) {
 		size_t taken = take(&s->to, bytes, (size_t)left, &whole);
 
@@ -814,10 +866,10 @@ int SSL_read(SSL *ssl, void *buffer, int size)
 		usleep(1000);	/* the socket goes on saying that there is something */
 		return -1;
 	}
-	if (s && push(s) < 0)
+	if (s && !s->by_frames && push(s) < 0)
 		ERR_clear_error();
 	n = next_read(ssl, buffer, size);
-	if (n > 0 && s)
+	if (n > 0 && s && !liar_over_rdma)
 		hear(s, buffer, (size_t)n);
 	return n;
 }

@@ -137,11 +137,24 @@ def compiled(source: Path, stem: str = "") -> Path:
     return target
 
 
-def linked(name: str, sources: Sequence[Path]) -> Path:
+def linked(name: str, sources: Sequence[Path], libraries: Sequence[Path] = ()) -> Path:
+    """A program. `libraries`: are asked before the system's."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         objects = list(pool.map(compiled, sources))
     target = Path(_scratch.name) / name
-    subprocess.run([*CXX, *objects, "-o", target, *LIBRARIES], check=True, capture_output=True)
+    subprocess.run([*CXX, *objects, "-o", target, *libraries, *LIBRARIES], check=True, capture_output=True)
+    return target
+
+
+@functools.cache
+def fabric() -> Path:
+    """An RDMA adapter that is played, between processes: a library of its own, so that others can stand before it."""
+    target = Path(_scratch.name) / "played_fabric.so"
+    words = ["ccache", "gcc", "-std=c11", "-O1", "-g", "-D_GNU_SOURCE", "-pthread", "-Wall", "-Wextra", "-Werror"]
+    done = subprocess.run(
+        [*words, "-fPIC", "-shared", HERE / "played_fabric.c", "-o", target], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
     return target
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A member that lies (liar.c) against a dsmd as a process; Xen is played, and no word that it reads may be an old one."""
+"""A member that lies (liar.c) against a dsmd as a process; Xen is played, and no word that it reads may be an old one.
+
+Over TCP, and over RDMA with an adapter that is played (played_fabric.c); over Soft-RoCE: tests/e2e/test_dsm_hostile.py.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,21 +19,32 @@ from typing import Any
 import pytest
 
 from tests.unit.dsmd import test_dsmd as parts
-from tests.unit.dsmd.test_dsmd_process import PATIENCE, Daemon, Site
+from tests.unit.dsmd.test_dsmd_process import PATIENCE, Daemon, Site, programs
 
 pytestmark = pytest.mark.fresh
 
-LIAR = parts.HERE / "liar.c"
+LIAR = [parts.HERE / "liar.c", parts.HERE / "liar_rdma.c"]
+TRANSPORTS = ("tcp", "rdma")
 SEEDS = int(os.environ.get("XENUMA_SEEDS", "3"))
 MEMORY_KIB = 16384  # that a dsmd may have more than before, whatever its peer does: the sanitizer's books, too
 
 
-@cache
-def liar() -> Path:
-    """A dsmd with liar.c between it and OpenSSL."""
+def dsmd(name: str, sources: Sequence[Path] = ()) -> Path:
+    """A dsmd whose adapter is played."""
     daemon = parts.DSM / "daemon"
     process = [daemon / "main.c", daemon / "log.c", parts.HERE / "played_hypervisor.c", parts.HERE / "played_xen.c"]
-    return parts.linked("dsmd-liar", [*parts.WORKER, *process, LIAR])
+    return parts.linked(name, [*parts.WORKER, *process, *sources], [parts.fabric()])
+
+
+@cache
+def honest_over_rdma() -> Path:
+    return dsmd("dsmd-rdma")
+
+
+@cache
+def liar() -> Path:
+    """A dsmd with liar.c between it and OpenSSL, and its adapter."""
+    return dsmd("dsmd-liar", LIAR)
 
 
 class HostileSite(Site):
@@ -38,12 +52,17 @@ class HostileSite(Site):
 
     instructions = 4000
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, transport: str) -> None:
         super().__init__(folder, 2)
+        self.transport = transport
         self.limits = {"opening_ms": 2000, "question_ms": 100, "deadline_ms": 1000}
         self.description |= {"pin_ms": 20, "answer_ms": 2500, "keepalive_ms": 500}
         self.order = folder / "lie"
         self.variables: dict[str, str] = {}  # of both
+
+    def config(self, name: str) -> str:
+        tcp = super().config(name)
+        return tcp if self.transport == "tcp" else tcp.replace('"tcp"', '"rdma"\ntrusted_fabric = true', 1)
 
     def lie(self, kind: str, seed: int, after: int) -> None:
         """From now on."""
@@ -55,7 +74,8 @@ class HostileSite(Site):
         """Start them, not waiting for anything."""
         # What the sanitizer keeps of memory that was given back is not the daemon's.
         variables = self.variables | {"ASAN_OPTIONS": "quarantine_size_mb=1"}
-        honest = Daemon(self, "alpha", instructions=instructions, variables=variables)
+        program = programs()[0] if self.transport == "tcp" else honest_over_rdma()
+        honest = Daemon(self, "alpha", instructions=instructions, program=program, variables=variables)
         self.daemons.append(honest)
         variables = self.variables | {"LIAR_FILE": str(self.order), "DSMD_WITNESS": "1"}
         member = Daemon(self, "beta", instructions=instructions, program=liar(), variables=variables)
@@ -63,9 +83,9 @@ class HostileSite(Site):
         return honest, member
 
 
-@pytest.fixture
-def hostile(tmp_path: Path) -> Iterator[HostileSite]:
-    made = HostileSite(tmp_path)
+@pytest.fixture(params=TRANSPORTS)
+def hostile(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[HostileSite]:
+    made = HostileSite(tmp_path, request.param)
     yield made
     for daemon in made.daemons:
         daemon.process.kill()
@@ -97,11 +117,15 @@ def breach(why: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Lie:
-    """Of liar.c. `outcome`: what the other host's dsmd says then."""
+    """Of liar.c. `outcome`: what the other host's dsmd says then; `rdma`: where that is another one over RDMA."""
 
     kind: str
     outcome: str
     after: int = 40
+    rdma: str = ""
+
+    def outcome_over(self, transport: str) -> str:
+        return (transport == "rdma" and self.rdma) or self.outcome
 
     def __str__(self) -> str:
         return self.kind
@@ -152,7 +176,8 @@ LIES = [
     Lie("nothing", ENDS),
     # It hears no answer either, and may be the first to say so.
     Lie("deaf", ends("(a question was not answered in time|cut off: .*)")),
-    Lie("half", ends("cut off: closed within a message")),
+    # A SEND is whole, or it is not there.
+    Lie("half", ends("cut off: closed within a message"), rdma=ends("bytes that are no message: too short")),
     Lie("flood", ENDS),
     Lie("questions", ends(TURN), 1),
     Lie("keys", EITHER),
@@ -174,18 +199,19 @@ def test_a_member_lies(hostile: HostileSite, lie: Lie, seed: int) -> None:
     hostile.lie(lie.kind, seed, lie.after * seed)
     before = memory_kib(honest)
     hostile.begin()
-    honest.until(f"{lie.outcome}|state: failed|OLD WORD|ERROR: ")
-    assert re.search(lie.outcome, honest.said), honest.said
+    outcome = lie.outcome_over(hostile.transport)
+    honest.until(f"{outcome}|state: failed|OLD WORD|ERROR: ")
+    assert re.search(outcome, honest.said), honest.said
     assert honest.process.poll() is None, honest.said
     assert memory_kib(honest) - before < MEMORY_KIB
     assert_lied(member, lie.kind)
     (status,) = json.loads(honest.ctl("--json", "status").stdout)
-    if GOES_ON in lie.outcome and re.search(GOES_ON, honest.said):
+    if GOES_ON in outcome and re.search(GOES_ON, honest.said):
         assert status["state"] in {"running", "failed"}
         return
     # dsmctl says the same.
     assert status["state"] == "failed"
-    assert re.search(lie.outcome, "state: failed: " + status["failure"]), status["failure"]
+    assert re.search(outcome, "state: failed: " + status["failure"]), status["failure"]
     # The liar's own host is told, or sees the end; it has a name for it, and nothing breaks.
     member.until("state: failed: host alpha ")
     for daemon in (honest, member):
@@ -201,8 +227,8 @@ class HostileSpan(HostileSite):
 
     instructions = 400  # many of them wait for an access, or until a page is found in use
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
+    def __init__(self, folder: Path, transport: str) -> None:
+        super().__init__(folder, transport)
         self.description |= {"places": [{"first": 1, "vcpus": 1, "host": "beta"}], "class_u": True}
         self.variables["DSMD_STAYS"] = "3,35"
 
@@ -211,9 +237,9 @@ class HostileSpan(HostileSite):
         return of_beta if name == "beta" else self.description
 
 
-@pytest.fixture
-def span(tmp_path: Path) -> Iterator[HostileSpan]:
-    made = HostileSpan(tmp_path)
+@pytest.fixture(params=TRANSPORTS)
+def span(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[HostileSpan]:
+    made = HostileSpan(tmp_path, request.param)
     yield made
     for daemon in made.daemons:
         daemon.process.kill()
@@ -317,12 +343,17 @@ def test_a_hello_that_lies(hostile: HostileSite, kind: str) -> None:
     hostile.lie(kind, 1, 0)
     honest, member = hostile.start_both(100)
     honest.until(f"host beta: no connection: {HELLOS[kind]}")
-    member.until("state: failed: host alpha ")
-    assert honest.process.poll() is None and "state: failed" not in honest.said
-    member.process.kill()
-    member.process.wait()
-    hostile.order.unlink()
-    again = Daemon(hostile, "beta", instructions=100, program=liar(), variables={"DSMD_WITNESS": "1"})
-    hostile.daemons.append(again)
-    for daemon in (honest, again):
+    if hostile.transport == "rdma":
+        # It was not up yet: it tries again, and lies once only.
+        member.until("host alpha: no connection: ")
+    else:
+        member.until("state: failed: host alpha ")
+        assert honest.process.poll() is None and "state: failed" not in honest.said
+        member.process.kill()
+        member.process.wait()
+        hostile.order.unlink()
+        member = Daemon(hostile, "beta", instructions=100, program=liar(), variables={"DSMD_WITNESS": "1"})
+        hostile.daemons.append(member)
+    for daemon in (honest, member):
         daemon.until("state: running")
+    assert "state: failed" not in honest.said
