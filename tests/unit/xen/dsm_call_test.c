@@ -705,9 +705,9 @@ static void waiting(void)
     domain_pause_by_systemcontroller_nosync(&dom);
     expect("PLACE here", place(1, 1, &info), 0);
     expect("waits", dom.vcpu[1]->paused, 1);
-    DSM->vcpu[1].hole.shown = true;
+    DSM->vcpu[1].hole.nr = DSM->nr_holes = 1;
     expect("PLACE", place(1, 0, &info), 0);
-    expect("is told of no hole", DSM->vcpu[1].hole.shown, false);
+    expect("is told of no hole", DSM->vcpu[1].hole.nr, 0);
     expect("a ghost", dom.vcpu[1]->paused, 1);
     expect("nobody waits", DSM->nr_waiting, 0);
     expect("nor does it", DSM->vcpu[1].waiting, false);

@@ -428,6 +428,29 @@ static void before_another(void)
     fake_now += 500;
     dsm_populate(&dom, _gfn(1));
     expect_times(1, 10, 0, 0);
+
+    /* Nor is a table that Xen writes to, or what the guest frees. */
+    op(XEN_DSM_DOWNGRADE, 3);
+    op(XEN_DSM_DOWNGRADE, 4);
+    op(XEN_DSM_WAKE, 2);
+    current = dom.vcpu[1];
+    expect("S", dsm_ad_ok(&dom, _mfn(64 + 3)), false);
+    expect("waits", dom.vcpu[1]->paused, 1);
+    op(XEN_DSM_WAKE, 3);
+    current = dom.vcpu[1];
+    expect("not M", dsm_recall(&dom, _gfn(4), 0), -ERESTART);
+    expect("waits", dom.vcpu[1]->paused, 1);
+    expect_times(1, 10, 0, 0);
+
+    /* Nor what can't be done where the page is. */
+    begin_slice();
+    expect("UNCACHE", op(XEN_DSM_UNCACHE, FAR), 0);
+    current = dom.vcpu[1];
+    look_up(FAR, P2M_ALLOC);
+    fake_now += 500;
+    dsm_populate_uncached(_gfn(FAR));
+    expect("waits", dom.vcpu[1]->paused, 1);
+    expect_times(0, 0, 0, 0);
 }
 
 static void clocks_that_differ(void)
@@ -1079,8 +1102,8 @@ static void waits_from(unsigned int n, uint64_t gfn, unsigned long rip,
 
 static struct vcpu of_dom0 = { .domain = &dom0 };
 
-/* The daemon has heard that there is no memory, for vCPU n or for others. */
-static int hole_for(unsigned int n, uint64_t gfn)
+/* The daemon says that there is no memory, to vCPU n or to others. */
+static int hole_before_reading(unsigned int n, uint64_t gfn)
 {
     xen_dsm_page_op_t page_op = {
         .gfn = gfn, .op = XEN_DSM_HOLE, .wanted = n };
@@ -1088,10 +1111,19 @@ static int hole_for(unsigned int n, uint64_t gfn)
         .cmd = XEN_DSM_PAGE, .u.page = { .nr = 1, .ops.p = &page_op } };
 
     current = &of_dom0;
+    fake_regs.rip = fake_regs.rsp = 4711;
     expect("PAGE", memop(&o), 0);
     expect("nothing is said", page_op.wanted, 0);
 
     return page_op.rc;
+}
+
+/* The same, when it has read who misses what. */
+static int hole_for(unsigned int n, uint64_t gfn)
+{
+    DSM->ring->cons = DSM->ring->prod;
+
+    return hole_before_reading(n, gfn);
 }
 
 #define OTHERS XEN_DSM_HOLE_FOREIGN
@@ -1152,10 +1184,123 @@ static void a_hole(void)
     expect("enters", enters(1, HERE), true);
     expect("here", from(1, FAR + 1, HERE), p2m_dsm_shared);
     expect("finds none", from(1, FAR, HERE), p2m_mmio_dm);
-    waits_from(1, FAR + 2, HERE);
-    expect("which is not there, either", hole_for(1, FAR + 2), 0);
-    expect("finds none", from(1, FAR + 2, HERE), p2m_mmio_dm);
-    expect("asks for the first one again", from(1, FAR, HERE), p2m_ram_paged);
+    expect("goes on", enters(1, NEXT), false);
+    expect("nobody has one", DSM->nr_holes, 0);
+}
+
+/* An instruction that needs several frames which have no memory. */
+static void several_holes(void)
+{
+    unsigned int i;
+
+    begin_hole();
+    for ( i = 1; i < DSM_HOLES; i++ )
+    {
+        expect("the first one", from(1, FAR, HERE), p2m_mmio_dm);
+        waits_from(1, FAR + i, HERE);
+        expect("HOLE", hole_for(1, FAR + i), 0);
+    }
+    for ( i = 0; i < DSM_HOLES; i++ )
+        expect("all of them", from(1, FAR + i, HERE), p2m_mmio_dm);
+    expect("the next frame", from(1, FAR + DSM_HOLES, HERE), p2m_ram_paged);
+    expect("one vCPU has some", DSM->nr_holes, 1);
+
+    /* REP goes from frame to frame: the first one is the furthest behind. */
+    waits_from(1, FAR + DSM_HOLES, HERE);
+    expect("HOLE", hole_for(1, FAR + DSM_HOLES), 0);
+    for ( i = 1; i <= DSM_HOLES; i++ )
+        expect("the last ones", from(1, FAR + i, HERE), p2m_mmio_dm);
+    expect("the first one", from(1, FAR, HERE), p2m_ram_paged);
+
+    /* One of them comes: the others are what they were. */
+    expect("INSTALL", op(XEN_DSM_INSTALL_S, FAR + 3), 0);
+    expect("INVAL", op(XEN_DSM_INVAL, FAR + 3), 0);
+    expect("no kick", dom.vcpu[1]->kicks, 0);
+    expect("asks", from(1, FAR + 3, HERE), p2m_ram_paged);
+    for ( i = 1; i <= DSM_HOLES; i++ )
+        if ( i != 3 )
+            expect("the others", from(1, FAR + i, HERE), p2m_mmio_dm);
+    expect("enters", enters(1, HERE), true);
+    waits_from(1, FAR + 3, HERE);
+    expect("HOLE", hole_for(1, FAR + 3), 0);
+    for ( i = 1; i <= DSM_HOLES; i++ )
+        expect("all again", from(1, FAR + i, HERE), p2m_mmio_dm);
+    for ( i = 1; i <= DSM_HOLES; i++ )
+    {
+        expect("still", enters(1, HERE), true);
+        expect("one after the other", op(XEN_DSM_WAKE, FAR + i), 0);
+        expect("the last one", dom.vcpu[1]->kicks, i == DSM_HOLES);
+    }
+    expect("takes interrupts", enters(1, HERE), false);
+    expect("nobody has one", DSM->nr_holes, 0);
+
+    /* Another instruction's are its own. */
+    begin_hole();
+    waits_from(1, FAR + 1, NEXT);
+    expect("HOLE", hole_for(1, FAR + 1), 0);
+    expect("its own", from(1, FAR + 1, NEXT), p2m_mmio_dm);
+    expect("not those before", from(1, FAR, NEXT), p2m_ram_paged);
+    begin_hole();
+    waits_from(1, FAR + 1, DEEP);
+    expect("HOLE", hole_for(1, FAR + 1), 0);
+    expect("its own", from(1, FAR + 1, DEEP), p2m_mmio_dm);
+    expect("not those before", from(1, FAR, DEEP), p2m_ram_paged);
+
+    /* Those of two vCPUs are counted. */
+    waits_from(0, FAR + 1, HERE);
+    expect("HOLE", hole_for(0, FAR + 1), 0);
+    expect("two have some", DSM->nr_holes, 2);
+    expect("the first one goes on", enters(1, HERE), false);
+    expect("one has", DSM->nr_holes, 1);
+    expect("WAKE", op(XEN_DSM_WAKE, FAR + 1), 0);
+    expect("vCPU 0 asks", from(0, FAR + 1, HERE), p2m_ram_paged);
+    expect("nobody has one", DSM->nr_holes, 0);
+}
+
+/*
+ * A vCPU was woken, took an interrupt, heard there that there is memory, and
+ * misses it.  What the home has said is about its first miss.
+ */
+static void a_hole_too_late(void)
+{
+    unsigned int i;
+
+    begin_slice();
+    waits_from(1, FAR, HERE);
+    DSM->ring->cons = DSM->ring->prod;
+    expect("WAKE", op(XEN_DSM_WAKE, FAR), 0);
+    waits_from(1, FAR, NEXT);
+    expect("HOLE", hole_before_reading(1, FAR), 0);
+    expect("waits", dom.vcpu[1]->paused, 1);
+    expect("is told of none", from(1, FAR, NEXT), p2m_ram_paged);
+    expect("what it wants", next_entry().rip, 0x1004);
+    expect("HOLE", hole_before_reading(1, FAR), 0);
+    expect("woken", dom.vcpu[1]->paused, 0);
+    expect("finds none", from(1, FAR, NEXT), p2m_mmio_dm);
+
+    /* Numbers of entries wrap. */
+    begin_slice();
+    DSM->prod = DSM->ring->prod = DSM->ring->cons = UINT32_MAX;
+    for ( i = 0; i < 2; i++ )
+        waits_from(i, FAR, HERE);
+    expect("HOLE", hole_before_reading(0, FAR), 0);
+    expect("waits", dom.vcpu[0]->paused, 1);
+    DSM->ring->cons++;
+    expect("HOLE", hole_before_reading(0, FAR), 0);
+    expect("woken", dom.vcpu[0]->paused, 0);
+    expect("HOLE", hole_before_reading(1, FAR), 0);
+    expect("waits", dom.vcpu[1]->paused, 1);
+    DSM->ring->cons++;
+    expect("HOLE", hole_before_reading(1, FAR), 0);
+    expect("woken", dom.vcpu[1]->paused, 0);
+
+    /* One for which the ring had no room, until it is asked for. */
+    begin_slice();
+    DSM->ring->cons = DSM->prod - DSM->ring_nr;
+    waits_from(1, FAR, HERE);
+    DSM->ring->cons = DSM->prod + 1;
+    expect("HOLE", hole_before_reading(1, FAR), 0);
+    expect("waits", dom.vcpu[1]->paused, 1);
 }
 
 /* Who has asked is told, and keeps it when others are. */
@@ -2640,6 +2785,8 @@ static const struct test_case cases[] = {
     { "continuations and bad commands", continuation },
     { "frames become homed elsewhere", away },
     { "a hole for one access", a_hole },
+    { "several holes", several_holes },
+    { "a hole too late", a_hole_too_late },
     { "a hole for two", a_hole_for_two },
     { "the end of a hole", the_end_of_a_hole },
     { "a hole for other domains", a_hole_for_others },

@@ -1090,6 +1090,21 @@ MUTANTS = {
         "",
         "the times before and behind a wait",
     ),
+    "a fault of what can't be done elsewhere": (
+        "    miss(current->domain, gfn_x(gfn), want, false, true, 0);",
+        "    miss(current->domain, gfn_x(gfn), want, false, true, hint->when);",
+        "the time before another wait",
+    ),
+    "a fault of what is freed": (
+        "miss(d, i, XEN_DSM_WANT_M_NODATA, true, false, 0)",
+        "miss(d, i, XEN_DSM_WANT_M_NODATA, true, false, 1)",
+        "the time before another wait",
+    ),
+    "a fault of an earlier one": (
+        "    this_cpu(dsm_want) = (struct dsm_want){ gfn, XEN_DSM_WANT_M };",
+        "    this_cpu(dsm_want).gfn = gfn; this_cpu(dsm_want).want = XEN_DSM_WANT_M;",
+        "the time before another wait",
+    ),
     "the last fault": (
         "        dsm->stats.trap_ns += max_t(",
         "        dsm->stats.trap_ns = max_t(",
@@ -2072,21 +2087,60 @@ ONE, TWO, END, OTHERS = (
     "a hole for other domains",
 )
 REFUSED, IN_U = "a hole that is refused", "a hole in state U"
+SEVERAL, LATE = "several holes", "a hole too late"
 
 # As MUTANTS, of dsm_hole.c.
 HOLE_MUTANTS = {
     "any RIP": ("hole->rip == regs->rip && hole->rsp", "hole->rsp", ONE),
+    "where the daemon is": ("    hole->rip = w->rip;", "    hole->rip = guest_cpu_user_regs()->rip;", ONE),
+    "the daemon's stack": ("    hole->rsp = w->rsp;", "    hole->rsp = guest_cpu_user_regs()->rsp;", ONE),
     "any stack": (" && hole->rsp == regs->rsp;", ";", ONE),
-    "who waits for another": ("    if ( !w->waiting || w->gfn != gfn )", "    if ( !w->waiting )", TWO),
-    "who has waited": ("    if ( !w->waiting || w->gfn != gfn )", "    if ( w->gfn != gfn )", TWO),
-    "any frame": ("    found = hole->shown && hole->gfn == gfn;", "    found = hole->shown;", ONE),
-    "it lasts": ("        hole->shown = found = false;", "        found = false;", ONE),
-    "it lasts until it is looked for": ("    at = hole->shown = hole", "    at = hole", ONE),
+    "who waits for another": ("    if ( !w->waiting || w->gfn != gfn || ", "    if ( !w->waiting || ", TWO),
+    "who has waited": ("    if ( !w->waiting || w->gfn != gfn || ", "    if ( w->gfn != gfn || ", TWO),
+    "any frame": ("    found = find(hole, gfn) < hole->nr;", "    found = true;", ONE),
+    "it lasts": ("        forget_all(dsm, hole);\n        found", "        found", ONE),
+    "it lasts until it is looked for": ("    if ( !at )\n        forget_all(dsm, hole);\n", "", ONE),
     "interrupts come first": ("    return at;", "    return at && false;", ONE),
-    "it lasts when the page comes": ("            dsm_end_hole(dsm, i);\n", "", END),
-    "the end of any page ends it": (".hole.shown && dsm->vcpu[i].hole.gfn == gfn )", ".hole.shown )", END),
-    "interrupts wait": ("            vcpu_kick(d->vcpu[i]);\n", "", END),
-    "other registers end nothing": ("    dsm->vcpu[vcpu].hole.shown = false;", "    ;", END),
+    "it lasts when the page comes": ("        forget(dsm, hole, at);\n", "", END),
+    "the end of any page ends it": (
+        "        unsigned int at = find(hole, gfn);\n",
+        "        unsigned int at = 0;\n",
+        END,
+    ),
+    "interrupts wait": ("            vcpu_kick(d->vcpu[i]);\n", "            ;\n", END),
+    "it leaves the guest for each": ("        if ( !hole->nr )\n            vcpu_kick", "        vcpu_kick", SEVERAL),
+    "vCPU 0 keeps it": ("    for ( i = 0; dsm->nr_holes", "    for ( i = 1; dsm->nr_holes", SEVERAL),
+    "other registers end nothing": ("    forget_all(dsm, &dsm->vcpu[vcpu].hole);", "    ;", END),
+    "the last one only": (
+        "    if ( hole->rip != w->rip || hole->rsp != w->rsp )\n        forget_all",
+        "    forget_all",
+        SEVERAL,
+    ),
+    "those of another RIP": ("    if ( hole->rip != w->rip || hole->rsp", "    if ( hole->rsp", SEVERAL),
+    "those of another stack": (
+        "    if ( hole->rip != w->rip || hole->rsp != w->rsp )",
+        "    if ( hole->rip != w->rip )",
+        SEVERAL,
+    ),
+    "one too many": ("    if ( hole->nr == DSM_HOLES )", "    if ( hole->nr > DSM_HOLES )", SEVERAL),
+    "the latest goes": ("        forget(dsm, hole, 0);", "        forget(dsm, hole, DSM_HOLES - 1);", SEVERAL),
+    "what is behind it stays there": (
+        "    memmove(&hole->gfn[i], &hole->gfn[i + 1],\n            (hole->nr - i) * sizeof(hole->gfn[0]));\n",
+        "",
+        SEVERAL,
+    ),
+    "the next one goes, too": (" (hole->nr - i) * sizeof", " (hole->nr - i - (i < hole->nr)) * sizeof", SEVERAL),
+    "a vCPU that has none is counted": ("    dsm->nr_holes -= !hole->nr;\n", "", SEVERAL),
+    "and one that went on": ("    dsm->nr_holes -= !!hole->nr;\n", "", ONE),
+    "each frame is counted": ("    dsm->nr_holes += !hole->nr;", "    dsm->nr_holes++;", SEVERAL),
+    "a miss that was not read": (" || !was_read(dsm, w) )", " )", LATE),
+    "a miss that is not in the ring": ("    return !w->unsent && dsm->ring", "    return dsm->ring", LATE),
+    "numbers that do not wrap": (
+        "(int32_t)(ACCESS_ONCE(dsm->ring->cons) - w->entry) > 0",
+        "dsm->ring->cons > w->entry",
+        LATE,
+    ),
+    "the next one is read": ("- w->entry) > 0;", "- w->entry) >= 0;", LATE),
     "others for ever": (" && NOW() < dsm->foreign_until;", ";", OTHERS),
     "others find none at all": ("    found = dsm->foreign_hole == gfn && ", "    found = ", OTHERS),
     "others find what a vCPU does": (
@@ -2104,6 +2158,7 @@ HOLES_ELSEWHERE = {
     "no hole": (SOURCE, "        hole = dsm_finds_hole(p2m->domain, gfn_x(gfn));", "        ;", ONE),
     "no hole in U": (SOURCE, " ||\n               dsm_finds_hole(p2m->domain, gfn_x(gfn));", ";", IN_U),
     "done where there is none": (SOURCE, " &&\n           !dsm_finds_hole(d, gfn_x(gfn))", "", IN_U),
+    "any entry": (SOURCE, "    w->entry = dsm->prod;\n", "", LATE),
     "no stack": (SOURCE, "    w->rsp = guest_cpu_user_regs()->rsp;\n", "", ONE),
     "what was told stays": (SOURCE, "    dsm_end_holes(d, gfn);\n", "", END),
     "of what is homed here": (

@@ -214,6 +214,7 @@ struct xen_dsm_ring {
  * home has no memory there, it said after the vCPU in `wanted` had asked.  If
  * that vCPU waits for the frame it goes on, and finds no memory, for the access
  * that it waits with and for no other, whatever its instruction needs besides.
+ * But not if its PAGE_MISS was not read yet (cons): then it has asked since.
  * It takes no interrupt before that access is made.  An operation that wakes
  * everybody ends what was not found yet: then the vCPU asks again.  With
  * XEN_DSM_HOLE_FOREIGN it is other domains that have asked: they find no memory

@@ -8,8 +8,14 @@
  * that had asked gets a note (struct dsm_hole): this frame is a hole for the
  * instruction at that RIP and RSP, which all look-ups of that vCPU follow
  * (dsm_p2m_fixup()), those of Xen for its instruction or hypercall as well.  An
- * instruction that misses other pages, too, comes again, and has its note.  Who
- * waits as well, and asked too late for that answer, waits on.
+ * instruction that misses other pages, too, comes again, and has its note; if
+ * they have no memory, either, all of them are in it.  Otherwise one that moves
+ * from such a frame to another would be told of the one when it asks for the
+ * other, for ever.  Of more than DSM_HOLES the first goes: REP is done with it.
+ *
+ * Who waits as well, and asked too late for that answer, waits on.  So does who
+ * asked again, since he was woken meanwhile: a miss that the daemon has not
+ * read is none that the home has answered.
  *
  * A note is over when
  *
@@ -31,7 +37,7 @@
  * Another domain has no instruction; it tries again.  For a moment it finds no
  * memory in one frame.
  *
- * Locking: dsm->lock, for all of it.  .shown and foreign_until are looked at
+ * Locking: dsm->lock, for all of it.  .nr and foreign_until are looked at
  * without it first: who was told has been paused, and was unpaused after it.
  * Only the vCPU itself can see its note, whatever another one is doing.
  */
@@ -52,15 +58,57 @@ static bool is_there(const struct dsm_hole *hole)
     return hole->rip == regs->rip && hole->rsp == regs->rsp;
 }
 
+/* Where in the note; .nr if it is not there. */
+static unsigned int find(const struct dsm_hole *hole, unsigned long gfn)
+{
+    unsigned int i = 0;
+
+    while ( i < hole->nr && hole->gfn[i] != gfn )
+        i++;
+
+    return i;
+}
+
+static void forget(struct dsm_domain *dsm, struct dsm_hole *hole,
+                   unsigned int i)
+{
+    hole->nr--;
+    memmove(&hole->gfn[i], &hole->gfn[i + 1],
+            (hole->nr - i) * sizeof(hole->gfn[0]));
+    dsm->nr_holes -= !hole->nr;
+}
+
+static void forget_all(struct dsm_domain *dsm, struct dsm_hole *hole)
+{
+    dsm->nr_holes -= !!hole->nr;
+    hole->nr = 0;
+}
+
+/* Entries are numbered modulo 2^32; the daemon may say what it likes. */
+static bool was_read(const struct dsm_domain *dsm, const struct dsm_vcpu *w)
+{
+    return !w->unsent && dsm->ring &&
+           (int32_t)(ACCESS_ONCE(dsm->ring->cons) - w->entry) > 0;
+}
+
 bool dsm_show_hole(struct dsm_domain *dsm, unsigned int vcpu, unsigned long gfn)
 {
     struct dsm_vcpu *w = &dsm->vcpu[vcpu];
+    struct dsm_hole *hole = &w->hole;
 
-    if ( !w->waiting || w->gfn != gfn )
+    if ( !w->waiting || w->gfn != gfn || !was_read(dsm, w) )
         return false;
 
-    w->hole = (struct dsm_hole){
-        .shown = true, .gfn = gfn, .rip = w->rip, .rsp = w->rsp };
+    if ( hole->rip != w->rip || hole->rsp != w->rsp )
+        forget_all(dsm, hole);
+    if ( hole->nr == DSM_HOLES )
+        forget(dsm, hole, 0);
+
+    hole->rip = w->rip;
+    hole->rsp = w->rsp;
+    hole->gfn[hole->nr] = gfn;
+    dsm->nr_holes += !hole->nr;
+    hole->nr++;
 
     return true;
 }
@@ -73,7 +121,7 @@ void dsm_show_hole_to_others(struct dsm_domain *dsm, unsigned long gfn)
 
 void dsm_end_hole(struct dsm_domain *dsm, unsigned int vcpu)
 {
-    dsm->vcpu[vcpu].hole.shown = false;
+    forget_all(dsm, &dsm->vcpu[vcpu].hole);
 }
 
 void dsm_end_holes(struct domain *d, unsigned long gfn)
@@ -84,13 +132,18 @@ void dsm_end_holes(struct domain *d, unsigned long gfn)
     if ( dsm->foreign_hole == gfn )
         dsm->foreign_until = 0;
 
-    for ( i = 0; i < d->max_vcpus; i++ )
-        if ( dsm->vcpu[i].hole.shown && dsm->vcpu[i].hole.gfn == gfn )
-        {
-            dsm_end_hole(dsm, i);
-            /* It may be in the guest, with interrupts that it did not take. */
+    for ( i = 0; dsm->nr_holes && i < d->max_vcpus; i++ )
+    {
+        struct dsm_hole *hole = &dsm->vcpu[i].hole;
+        unsigned int at = find(hole, gfn);
+
+        if ( at == hole->nr )
+            continue;
+        forget(dsm, hole, at);
+        /* It may be in the guest, with interrupts that it did not take. */
+        if ( !hole->nr )
             vcpu_kick(d->vcpu[i]);
-        }
+    }
 }
 
 static bool foreign_finds_hole(struct dsm_domain *dsm, unsigned long gfn)
@@ -117,13 +170,16 @@ bool dsm_finds_hole(const struct domain *d, unsigned long gfn)
         return foreign_finds_hole(dsm, gfn);
 
     hole = &dsm->vcpu[current->vcpu_id].hole;
-    if ( likely(!ACCESS_ONCE(hole->shown)) )
+    if ( likely(!ACCESS_ONCE(hole->nr)) )
         return false;
 
     spin_lock(&dsm->lock);
-    found = hole->shown && hole->gfn == gfn;
+    found = find(hole, gfn) < hole->nr;
     if ( found && !is_there(hole) )
-        hole->shown = found = false;
+    {
+        forget_all(dsm, hole);
+        found = false;
+    }
     spin_unlock(&dsm->lock);
 
     return found;
@@ -135,11 +191,13 @@ bool dsm_is_at_hole(const struct vcpu *v)
     struct dsm_hole *hole = &dsm->vcpu[v->vcpu_id].hole;
     bool at;
 
-    if ( likely(!ACCESS_ONCE(hole->shown)) )
+    if ( likely(!ACCESS_ONCE(hole->nr)) )
         return false;
 
     spin_lock(&dsm->lock);
-    at = hole->shown = hole->shown && is_there(hole);
+    at = hole->nr && is_there(hole);
+    if ( !at )
+        forget_all(dsm, hole);
     spin_unlock(&dsm->lock);
 
     return at;

@@ -567,6 +567,7 @@ static void put_wait(struct dsm_domain *dsm, unsigned int vcpu)
         .when_ns = NOW(),
     };
 
+    w->entry = dsm->prod;
     w->unsent = !dsm_ring_put(dsm, &entry);
     if ( w->unsent )
         dsm->stats.ring_full++;

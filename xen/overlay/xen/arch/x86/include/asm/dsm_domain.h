@@ -82,10 +82,16 @@ struct dsm_accesses {
     struct dsm_access done[DSM_ACCESSES];
 };
 
-/* A frame that has no memory for one access of a vCPU: see hvm/dsm_hole.c. */
+/*
+ * Frames that have no memory for one access of a vCPU: see hvm/dsm_hole.c.  An
+ * instruction that moves between two places needs four at most, and one that
+ * is a hypercall has a few arguments.
+ */
+#define DSM_HOLES 8
+
 struct dsm_hole {
-    bool shown;
-    unsigned long gfn;
+    unsigned int nr;            /* 0: none */
+    unsigned long gfn[DSM_HOLES];       /* the latest is the last */
     unsigned long rip, rsp;     /* where the access is made */
 };
 
@@ -96,10 +102,11 @@ struct dsm_vcpu {
     unsigned long gfn;          /* what it waits for */
     unsigned long rip, rsp;
     s_time_t since;
-    struct dsm_hole hole;       /* .shown is read by that vCPU without it */
+    struct dsm_hole hole;       /* .nr is read by that vCPU without it */
     uint8_t want;               /* XEN_DSM_WANT_* */
     bool waiting;
     bool unsent;                /* the ring had no room for it */
+    uint32_t entry;             /* its number in the ring, otherwise */
     bool by_xen;
     bool of_u;                  /* the page was in state U */
     bool waking;                /* its page has come, and it has not run yet */
@@ -161,6 +168,7 @@ struct dsm_domain {
     struct dsm_owed_ports owed_ports[XEN_DSM_PORTS / DSM_PORTS_AT_ONCE];
     unsigned int nr_waiting;
     struct dsm_foreign foreign[DSM_FOREIGN];
+    unsigned int nr_holes;      /* vCPUs that are told of one */
     unsigned long foreign_hole; /* a frame that other domains find empty */
     s_time_t foreign_until;     /* until then; 0: there is none */
     struct page_info *ring_pg;
@@ -203,7 +211,8 @@ void dsm_woken(struct vcpu *v);
 
 /*
  * A vCPU that waits for that frame is about to be woken, and finds no memory
- * there, for one access.  False if it does not wait for it.  dsm->lock is held.
+ * there, for one access.  False if it does not wait for it, or if the daemon
+ * can't have meant that.  dsm->lock is held.
  */
 bool dsm_show_hole(struct dsm_domain *dsm, unsigned int vcpu,
                    unsigned long gfn);
