@@ -56,6 +56,7 @@ static void show_hole_to(struct dsm_engine *e, struct dsm_entry *entry, uint32_t
 	if (rc && rc != -ENOENT)
 		engine_fail(e, "Xen does not take gfn 0x%" PRIx64 " as a hole: %s",
 			    entry->page.gfn, strerror(-rc));
+	e->counts.holes += !rc;
 }
 
 /*
@@ -66,7 +67,6 @@ static void show_hole_to(struct dsm_engine *e, struct dsm_entry *entry, uint32_t
  */
 void engine_show_hole(struct dsm_engine *e, struct dsm_entry *entry)
 {
-	e->counts.holes++;
 	engine_told(e, entry, show_hole_to);
 }
 

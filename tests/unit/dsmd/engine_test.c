@@ -367,6 +367,9 @@ static void run_vcpu(struct node *n, unsigned int vcpu)
 
 	if (n->xen.vcpu[vcpu].waits || !run->left)
 		return;
+	/* An interrupt, which does something else first. */
+	if (now_playing.holes && !now_playing.nodata && !n->xen.vcpu[vcpu].at_hole && !dice_below(4))
+		run->nr = 0;
 	if (!run->nr)
 		next_instruction(run, &n->place[vcpu]);
 	for (i = 0; i < run->nr; i++) {
@@ -1460,6 +1463,36 @@ static void hole_in_line(const void *argument)
 	world_end();
 }
 
+/*
+ * Who was woken may take an interrupt before he comes to the page again, hear there that
+ * there is memory, and miss it: what the home says then is about his first miss.
+ */
+static void hole_for_an_old_miss(const void *argument)
+{
+	struct dsm_xen *xen = &node[1].xen.xen;
+	struct dsm_xen_op wake = { .type = DSM_XEN_WAKE };
+
+	(void)argument;
+	dice_begin();
+	world_begin(&calm);
+	CHECK(played_guest_frees(&node[0].xen, 0), "a hole");
+	CHECK(played_use(&node[1].xen, 0, 0, DSM_XEN_WANT_S, 1) == PLAYED_MISS, "a miss");
+	CHECK(!xen->calls->page(xen, &wake, 1) && !node[1].xen.vcpu[0].waits, "it is woken");
+	dsm_engine_misses(node[1].engine);
+	dsm_engine_run(node[1].engine);
+	deliver(1, 0);
+	dsm_engine_run(node[0].engine);
+	CHECK(played_guest_populates(&node[0].xen, 0), "memory");
+	CHECK(played_use(&node[1].xen, 0, 0, DSM_XEN_WANT_S, 2) == PLAYED_MISS, "another miss");
+	deliver(0, 1);
+	dsm_engine_run(node[1].engine);
+	CHECK(!node[1].xen.vcpu[0].at_hole && node[1].xen.vcpu[0].waits, "it finds no hole");
+	settle_down();
+	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_S, "it comes: %u", node[1].xen.page[0].state);
+	check_rules();
+	world_end();
+}
+
 /* Host 1's vCPU misses page 0, and its home says that there is no memory. */
 static void meet_hole(unsigned int vcpu, uint64_t rip)
 {
@@ -1487,6 +1520,7 @@ static void hole_for_one(const void *argument)
 	dice_begin();
 	world_begin(&calm);
 	CHECK(played_guest_frees(&node[0].xen, 0), "a hole");
+	CHECK(played_guest_frees(&node[home_of(3)].xen, 3), "a hole");
 	/* It comes again and again, from the same place. */
 	for (i = 0; i < 5; i++) {
 		meet_hole(0, 4711);
@@ -1501,6 +1535,11 @@ static void hole_for_one(const void *argument)
 	settle_down();
 	CHECK(played_use(&node[1].xen, 0, 1, DSM_XEN_WANT_S, 4712) == PLAYED_DONE &&
 	      played_use(&node[1].xen, 0, 0, DSM_XEN_WANT_S, 4712) == PLAYED_HOLE, "and finds its hole");
+	/* And a third one, which has no memory, either. */
+	CHECK(played_use(&node[1].xen, 0, 3, DSM_XEN_WANT_S, 4712) == PLAYED_MISS, "a miss");
+	settle_down();
+	CHECK(played_use(&node[1].xen, 0, 3, DSM_XEN_WANT_S, 4712) == PLAYED_HOLE &&
+	      played_use(&node[1].xen, 0, 0, DSM_XEN_WANT_S, 4712) == PLAYED_HOLE, "and finds both");
 	/* Two that wait together; one of them goes on. */
 	CHECK(played_use(&node[1].xen, 1, 0, DSM_XEN_WANT_S, 1) == PLAYED_MISS, "a miss");
 	meet_hole(0, 4713);
@@ -1511,11 +1550,20 @@ static void hole_for_one(const void *argument)
 	played_use(&node[1].xen, NO_VCPU, 0, DSM_XEN_WANT_S, 0);
 	settle_down();
 	CHECK(played_use(&node[1].xen, NO_VCPU, 0, DSM_XEN_WANT_S, 0) == PLAYED_HOLE, "it finds none");
+	meet_hole(0, 4715);
+	CHECK(!node[1].xen.page[0].foreign_hole, "once");
+	/* One that waits for another page, whose home says so later. */
+	CHECK(played_guest_frees(&node[2].xen, 9), "a hole");
+	CHECK(played_use(&node[1].xen, 1, 9, DSM_XEN_WANT_S, 2) == PLAYED_MISS, "a miss");
+	meet_hole(0, 4716);
+	CHECK(node[1].xen.vcpu[1].waits, "it waits for another");
+	settle_down();
+	CHECK(played_use(&node[1].xen, 1, 9, DSM_XEN_WANT_S, 2) == PLAYED_HOLE, "and finds that there is none");
 	CHECK(played_guest_populates(&node[0].xen, 0), "memory");
 	use(1, 0, 0, DSM_XEN_WANT_M);
 	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_M, "it comes");
 	dsm_engine_get_counts(node[1].engine, &counts);
-	CHECK(counts.holes == 8, "%llu holes", (unsigned long long)counts.holes);
+	CHECK(counts.holes == 13, "%llu holes", (unsigned long long)counts.holes);
 	CHECK(!node[1].failure[0], "%s", node[1].failure);
 	check_rules();
 	world_end();
@@ -1546,11 +1594,14 @@ static void refused_hole(const void *argument)
 {
 	static const struct {
 		uint8_t state;
+		int refused;
+		unsigned int times;	/* then the VM fails: nobody else is told */
 		const char *failure;
 	} t[] = {
-		{ DSM_XEN_STATE_HOLE, NULL },
-		{ DSM_XEN_STATE_OTHER, "Xen does not take gfn 0x0 as a hole: Invalid argument" },
+		{ DSM_XEN_STATE_HOLE, ENOENT, 3, NULL },
+		{ DSM_XEN_STATE_OTHER, EINVAL, 1, "Xen does not take gfn 0x0 as a hole: Invalid argument" },
 	};
+	struct dsm_engine_counts counts;
 	unsigned int i;
 
 	(void)argument;
@@ -1560,13 +1611,24 @@ static void refused_hole(const void *argument)
 		node[1].xen.must_not_refuse = false;
 		CHECK(played_guest_frees(&node[0].xen, 0), "a hole");
 		CHECK(played_use(&node[1].xen, 0, 0, DSM_XEN_WANT_S, 1) == PLAYED_MISS, "a miss");
+		CHECK(played_use(&node[1].xen, 1, 0, DSM_XEN_WANT_S, 1) == PLAYED_MISS, "another");
+		played_use(&node[1].xen, NO_VCPU, 0, DSM_XEN_WANT_S, 0);
 		dsm_engine_misses(node[1].engine);
+		dsm_engine_run(node[1].engine);
+		deliver(1, 0);
+		dsm_engine_run(node[0].engine);
+		/* Who came later has it asked for once more. */
+		deliver(0, 1);
 		dsm_engine_run(node[1].engine);
 		deliver(1, 0);
 		dsm_engine_run(node[0].engine);
 		node[1].xen.page[0].state = t[i].state;
 		deliver(0, 1);
 		dsm_engine_run(node[1].engine);
+		dsm_engine_get_counts(node[1].engine, &counts);
+		CHECK(!counts.holes, "nobody was told of one");
+		CHECK(node[1].xen.refused[t[i].refused] == t[i].times, "%u refusals",
+		      node[1].xen.refused[t[i].refused]);
 		if (t[i].failure)
 			expect_failure(1, t[i].failure);
 		else
@@ -3831,6 +3893,7 @@ int main(int argc, char **argv)
 		{ "tools in line", tools_in_line, NULL },
 		{ "a page comes while a hole is shown", page_in_a_hole, NULL },
 		{ "a hole, and who waits in line", hole_in_line, NULL },
+		{ "a hole that an old miss was answered by", hole_for_an_old_miss, NULL },
 		{ "a hole is for one access", hole_for_one, NULL },
 		{ "memory after a hole", memory_after_a_hole, NULL },
 		{ "a hole that Xen refuses", refused_hole, NULL },

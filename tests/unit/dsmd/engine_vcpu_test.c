@@ -218,6 +218,14 @@ static void call_that_needs_a_page(const void *argument)
 	struct dsm_engine_counts counts;
 
 	(void)argument;
+	/* There is no memory, which Xen knows for a moment only. */
+	begin();
+	CHECK(played_guest_frees(&node[0].xen, 5), "a hole");
+	says(0, a_call(0, 1, REGISTER, 1, 5));
+	settle();
+	CHECK(!node[0].xen.asks[0].type && logged(0, 0, DSM_VCPU_REPLY)->rc == -EINVAL, "and no time has passed");
+	end();
+
 	begin();
 	says(0, a_call(0, 1, REGISTER, 1, 5));
 	settle();

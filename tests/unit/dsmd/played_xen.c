@@ -21,6 +21,52 @@ static struct played_xen *of(struct dsm_xen *xen)
 	return (struct played_xen *)xen;
 }
 
+#define NO_GFN	UINT64_MAX
+
+/* Where among the frames of which it is told, or PLAYED_HOLES. */
+static unsigned int find_hole(const struct played_vcpu *v, uint64_t gfn)
+{
+	unsigned int i = 0;
+
+	while (i < PLAYED_HOLES && (!v->at_hole || v->hole_gfn[i] != gfn))
+		i++;
+	return i;
+}
+
+static void end_hole(struct played_vcpu *v, uint64_t gfn)
+{
+	unsigned int i = find_hole(v, gfn);
+
+	if (i == PLAYED_HOLES)
+		return;
+	v->hole_gfn[i] = NO_GFN;
+	v->at_hole = false;
+	for (i = 0; i < PLAYED_HOLES; i++)
+		v->at_hole |= v->hole_gfn[i] != NO_GFN;
+}
+
+static void add_hole(struct played_vcpu *v)
+{
+	unsigned int i;
+
+	for (i = 0; i < PLAYED_HOLES && (!v->at_hole || v->hole_rip != v->rip); i++)
+		v->hole_gfn[i] = NO_GFN;
+	v->at_hole = true;
+	v->hole_rip = v->rip;
+	v->hole_gfn[v->nr_holes++ % PLAYED_HOLES] = v->gfn;
+}
+
+/* Is its miss in the ring still? */
+static bool is_unread(const struct played_xen *p, unsigned int vcpu)
+{
+	unsigned int i;
+
+	for (i = 0; i < p->in_ring; i++)
+		if (!p->ring[i].vcpu.type && !p->ring[i].miss.foreign && p->ring[i].miss.vcpu == vcpu)
+			return true;
+	return p->vcpu[vcpu].unsent;
+}
+
 static void wake(struct played_xen *p, uint64_t gfn)
 {
 	unsigned int i;
@@ -28,7 +74,7 @@ static void wake(struct played_xen *p, uint64_t gfn)
 	p->wakes++;
 	p->page[gfn].foreign_hole = false;
 	for (i = 0; i < p->nr_vcpus; i++) {
-		p->vcpu[i].at_hole &= p->vcpu[i].hole_gfn != gfn;
+		end_hole(&p->vcpu[i], gfn);
 		if (p->vcpu[i].waits && p->vcpu[i].gfn == gfn) {
 			p->vcpu[i].waits = false;
 			p->vcpu[i].unsent = false;
@@ -48,8 +94,9 @@ static int show_hole(struct played_xen *p, struct played_page *page, const struc
 		return -EINVAL;
 	if (op->vcpu == DSM_XEN_FOREIGN) {
 		page->foreign_hole = true;
-	} else if (v->waits && v->gfn == op->gfn) {
-		*v = (struct played_vcpu){ .at_hole = true, .hole_gfn = op->gfn, .hole_rip = v->rip };
+	} else if (v->waits && v->gfn == op->gfn && !is_unread(p, op->vcpu)) {
+		add_hole(v);
+		v->waits = false;
 	}
 	return 0;
 }
@@ -331,6 +378,12 @@ static int played_call(struct dsm_xen *xen, struct dsm_vcpu_msg *m)
 	if (p->break_call)
 		return p->break_call;
 	CHECK(!m->rc && !m->word[3], "not zero");
+	if (m->op == 24 && p->page[m->word[0]].foreign_hole) {
+		p->page[m->word[0]].foreign_hole = false;
+		m->rc = -EINVAL;
+		note(p, m);
+		return 0;
+	}
 	if (m->op == 24 && p->page[m->word[0]].state != DSM_XEN_STATE_M) {
 		miss.gfn = m->word[0];
 		if (!p->no_foreign)
@@ -822,7 +875,7 @@ enum played_access played_use(struct played_xen *p, unsigned int vcpu,
 	if (vcpu != NO_VCPU && p->vcpu[vcpu].at_hole && p->vcpu[vcpu].hole_rip != rip)
 		played_goes_on(p, vcpu);
 	if (page->state == DSM_XEN_STATE_I || page->state == DSM_XEN_STATE_U) {
-		if (vcpu != NO_VCPU && p->vcpu[vcpu].at_hole && p->vcpu[vcpu].hole_gfn == gfn)
+		if (vcpu != NO_VCPU && find_hole(&p->vcpu[vcpu], gfn) < PLAYED_HOLES)
 			return PLAYED_HOLE;
 		if (vcpu == NO_VCPU && page->foreign_hole) {
 			p->page[gfn].foreign_hole = false;

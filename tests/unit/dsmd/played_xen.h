@@ -15,6 +15,7 @@
 #define PLAYED_VCPUS	4
 #define PLAYED_LOG	64
 #define PLAYED_WORDS	(DSM_PAGE_BYTES / 8)
+#define PLAYED_HOLES	8
 
 struct played_page {
 	uint8_t state;			/* enum dsm_xen_state */
@@ -28,8 +29,9 @@ struct played_page {
 
 struct played_vcpu {
 	bool waits, unsent, of_u;
-	bool at_hole;			/* it finds no memory at hole_gfn, with the access at hole_rip */
-	uint64_t hole_gfn, hole_rip;
+	bool at_hole;			/* it finds no memory at these, with the access at hole_rip */
+	unsigned int nr_holes;		/* ever; the last ones count */
+	uint64_t hole_gfn[PLAYED_HOLES], hole_rip;
 	uint64_t gfn, rip;
 	uint8_t want;
 };
