@@ -28,7 +28,7 @@ static struct dsm_vcpu dsm_vcpus[3];
 
 static uint8_t memory[PAGES * PAGE_SIZE] __attribute__((aligned(4096)));
 static bool away[PAGES], shared[PAGES], no_table[PAGES], stays[PAGES],
-            unreadable, unwritable;
+            empty[PAGES], unreadable, unwritable;
 static unsigned long missed;            /* frames that were asked for */
 static char looked_at[4096];
 static bool gate_closed, cache_disabled;
@@ -58,7 +58,7 @@ struct page_info *get_page_from_gfn(struct domain *d, unsigned long gfn,
     snprintf(looked_at + n, sizeof(looked_at) - n, "%s%lu%c", n ? " " : "",
              gfn, write ? 'w' : 'r');
     *t = p2m_ram_rw;
-    if ( gfn >= PAGES )
+    if ( gfn >= PAGES || empty[gfn] )
     {
         *t = p2m_mmio_dm;
         return NULL;
@@ -776,6 +776,45 @@ static void bad_pointers(void)
 }
 
 /* A page that stays where it is does not come, and nothing can be copied there. */
+/* Where there is no memory the copy ends: what is behind it need not come. */
+static void no_memory(void)
+{
+    static const struct {
+        unsigned int page;
+        struct call call;
+    } t[] = {
+        { 9, { RUNS(console_io, 0, 9000, at(9, 0), "9r") } },
+        { 10, { RUNS(console_io, 0, 9000, at(9, 0), "9r 9w 10r") } },
+        { 11, { RUNS(console_io, 0, 9000, at(9, 0),
+                     "9r 9w 10r 10w 11r") } },
+        { 5, { RUNS(memory_op, XENMEM_populate_physmap, at(2, 0), 0,
+                    "2r 2w 5r") } },
+        /* Other arguments are looked at by themselves. */
+        { 6, { RUNS(memory_op, XENMEM_add_to_physmap_batch, at(3, 0), 0,
+                    "3r 3w 6r 7r 8r 8w") } },
+        /* So are those that are only numbers. */
+        { 23, { RUNS(memory_op, XENMEM_remove_from_physmap, at(19, 64), 0,
+                     "19r 23w") } },
+        { 22, { RUNS(memory_op, XENMEM_add_to_physmap, at(19, 0), 0,
+                     "19r 19w 22w") } },
+    };
+    struct cpu_user_regs regs;
+    unsigned int i;
+
+    for ( i = 0; i < ARRAY_SIZE(t); i++ )
+    {
+        const char *pages = t[i].call.pages;
+
+        empty[t[i].page] = true;
+        expect(t[i].call.name, call(&t[i].call, &regs), DSM_HCALL_RUN);
+        if ( strcmp(looked_at, pages) )
+            die("%s: \"%s\", expected \"%s\"", t[i].call.name, looked_at, pages);
+        expect("the guest's own answer", regs.rax, t[i].call.rax);
+        dsm_gate_leave(&vcpu);
+        empty[t[i].page] = false;
+    }
+}
+
 static void elsewhere(void)
 {
     const struct call c = {
@@ -828,6 +867,7 @@ static const struct test_case cases[] = {
     { "one of them is missing", one_is_missing },
     { "a page table is missing", tables_missing },
     { "pointers that lead nowhere", bad_pointers },
+    { "arguments without memory", no_memory },
     { "a page that stays elsewhere", elsewhere },
     { "the gate is closed", closed },
     { "a guest of 32 bits", narrow },

@@ -172,9 +172,29 @@ HYPERCALL_MUTANTS = {
         "a page that stays elsewhere",
     ),
     "refuses what is here": (
-        "    if ( !p2m_is_paging(t) )\n        return 0;\n\n    /* It does not come",
-        "    if ( !p2m_is_paging(t) && !dsm_is_uncached(v->domain, _gfn(gfn)) )\n        return 0;\n\n    /* It does not come",
+        "    if ( !p2m_is_paging(t) )\n        return page",
+        "    if ( !p2m_is_paging(t) && !dsm_is_uncached(v->domain, _gfn(gfn)) )\n        return page",
         "a page that stays elsewhere",
+    ),
+    "what is behind no memory is asked for": (
+        "        if ( rc == NOWHERE )\n            return 0;\n        if ( rc )\n",
+        "        if ( rc && rc != NOWHERE )\n",
+        "arguments without memory",
+    ),
+    "no memory is an answer": (
+        "        if ( rc == NOWHERE )\n            return 0;\n",
+        "",
+        "arguments without memory",
+    ),
+    "a number without memory is an answer": (
+        "    return rc == NOWHERE ? 0 : rc;",
+        "    return rc;",
+        "arguments without memory",
+    ),
+    "it is written to where there is none": (
+        "        return page ? 0 : NOWHERE;",
+        "        return page || !write ? 0 : NOWHERE;",
+        "arguments without memory",
     ),
     "read-only arguments": (
         "        if ( !rc && write )\n            rc = resident_page(v, addr, true);\n",

@@ -74,8 +74,10 @@
 
 /* What a resident_*() function says beside 0: the vCPU waits. */
 #define WAITING (-ERESTART)
+/* And resident() is told: there is no memory. */
+#define NOWHERE (-ENXIO)
 
-static int resident_gfn(struct vcpu *v, unsigned long gfn, bool write)
+static int find_gfn(struct vcpu *v, unsigned long gfn, bool write)
 {
     struct page_info *page;
     p2m_type_t t;
@@ -86,7 +88,7 @@ static int resident_gfn(struct vcpu *v, unsigned long gfn, bool write)
         put_page(page);
 
     if ( !p2m_is_paging(t) )
-        return 0;
+        return page ? 0 : NOWHERE;
 
     /* It does not come, and a copy can't be made where it is. */
     if ( dsm_is_uncached(v->domain, _gfn(gfn)) )
@@ -102,6 +104,14 @@ static int resident_gfn(struct vcpu *v, unsigned long gfn, bool write)
     return WAITING;
 }
 
+/* A frame that the call names.  If it has no memory the call says so. */
+static int resident_gfn(struct vcpu *v, unsigned long gfn, bool write)
+{
+    int rc = find_gfn(v, gfn, write);
+
+    return rc == NOWHERE ? 0 : rc;
+}
+
 /*
  * One page at a linear address.  The walk finds its page tables here, sets
  * accessed and dirty bits as the copy would, and has missing ones come.
@@ -112,7 +122,7 @@ static int resident_page(struct vcpu *v, unsigned long addr, bool write)
     unsigned long gfn = paging_gva_to_gfn(v, addr, &pfec);
 
     if ( gfn != gfn_x(INVALID_GFN) )
-        return resident_gfn(v, gfn, write);
+        return find_gfn(v, gfn, write);
 
     return pfec & PFEC_page_paged ? WAITING : 0;
 }
@@ -138,6 +148,12 @@ static int resident(struct vcpu *v, unsigned long addr, unsigned long bytes,
 
         if ( !rc && write )
             rc = resident_page(v, addr, true);
+        /*
+         * The copy ends there.  Each frame that was asked for in vain is kept
+         * in mind until the call is made, and there is room for DSM_HOLES.
+         */
+        if ( rc == NOWHERE )
+            return 0;
         if ( rc )
             return rc;
         if ( addr == (last & PAGE_MASK) )
