@@ -3,7 +3,7 @@
  * Pages that come and go: each page operation, and each way to refuse one.
  *
  * Run as root in dom0.  Each case gets an HVM domain of its own that never
- * runs, but for a few instructions in one case.  What a running guest sees is
+ * runs, but for a few instructions in two cases.  What a running guest sees is
  * the business of dsm-storm.
  *
  * usage: test-dsm [CASE]...
@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #define XC_WANT_COMPAT_DEVICEMODEL_API
 #include <xenctrl.h>
@@ -1182,6 +1183,65 @@ static void hole_elsewhere(void)
     close_ring();
 }
 
+/*
+ * A vCPU that moves from a frame without memory to another one is told of both,
+ * and goes on: each round of it adds one.
+ */
+static void between_two_holes(void)
+{
+    enum { ROUNDS = 8 };
+    static const uint8_t code[] = {
+        0xbe, 0x00, 0x00, 0x20, 0x01,           /* 1: movl $(GFN + 512), %esi */
+        0xbf, 0x00, 0x10, 0x20, 0x01,           /*    movl $(GFN + 513), %edi */
+        0xa5,                                   /*    movsl */
+        0xff, 0x05, 0x00, 0x10, 0x00, 0x01,     /*    incl GFN + 1 */
+        0xeb, 0xed,                             /*    jmp 1b */
+    };
+    volatile uint32_t *count;
+    unsigned int i, refused;
+    uint64_t *page, done;
+    int rc;
+
+    expect("populated", populate(GFN + 1, 0, 0), 0);
+    start_with(code, sizeof(code));
+    rc = enable_slice(0, 2, &refused);
+    if ( rc )
+        fail("ENABLE: %s (%s)", strerror(rc), xc_dsm_refusal(refused));
+    expect("AWAY", away(GFN + 512, 2, &done), 0);
+    page = map(GFN + 1, PROT_READ);
+    if ( !page )
+        err(2, "GFN %#lx cannot be mapped", GFN + 1);
+    count = (void *)page;
+    open_ring();
+
+    expect("unpause", xc_domain_unpause(xch, domid), 0);
+    for ( i = 0; i < ROUNDS && !failed; i++ )
+    {
+        expect_miss(GFN + 512);
+        expect("rounds", *count, i);
+        expect("HOLE", hole_for(0, GFN + 512), 0);
+        expect_miss(GFN + 513);
+        expect("HOLE", hole_for(0, GFN + 513), 0);
+    }
+    expect_miss(GFN + 512);
+    expect("rounds", *count, ROUNDS);
+
+    /* Memory comes to both. */
+    expect("POOL_ADD", pool_add(2, &done), 0);
+    fill(buffer, 4000);
+    expect("INSTALL_M", op(XEN_DSM_INSTALL_M, GFN + 512), 0);
+    expect_miss(GFN + 513);
+    fill(buffer, 5000);
+    expect("INSTALL_M", op(XEN_DSM_INSTALL_M, GFN + 513), 0);
+    for ( i = 0; *count < 2 * ROUNDS && i < 10000; i++ )
+        usleep(1000);
+    expect("it moves what is there", *count >= 2 * ROUNDS, true);
+    expect("no miss", ring->prod, ring->cons);
+
+    unmap(page);
+    close_ring();
+}
+
 /* So many frames that others run meanwhile. */
 static void a_large_node(void)
 {
@@ -1660,6 +1720,7 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
     { "one slice has nothing elsewhere", one_slice },
     { "frames that are homed elsewhere", elsewhere },
     { "a hole at its home", hole_elsewhere },
+    { "a vCPU between two holes", between_two_holes },
     { "a superpage", superpage },
     { "a large node comes and goes", a_large_node },
     { "pages of two slices", two_slices },
