@@ -29,7 +29,8 @@ from lab.pipeline.progress import StepFailed
 WALKS = 24
 STEPS = 200_000
 LIES = ("2x1-small", "2x1-core", "3x1-alone")  # worlds in which every message is tried in every state
-REFUTED = ("wrong-transport", "wrong-partition")  # worlds in which the explorer has to find a violation
+# Worlds in which the explorer has to find a violation.
+REFUTED = ("wrong-transport", "wrong-partition", "wrong-flush", "wrong-weak")
 
 
 class Findings:
@@ -38,6 +39,7 @@ class Findings:
     def __init__(self) -> None:
         self.worlds: list[explorer.Explored] = []
         self.violations = 0
+        self.forbidden = 0  # litmus tests among them
         self.incomplete: list[str] = []
         self.survivors: list[str] = []
         self.mutants = 0
@@ -50,6 +52,8 @@ class Findings:
         states = [float(each.states) for each in self.worlds]
         seconds = sum(each.seconds for each in self.worlds)
         note = ", ".join(f"{each.world} {each.states}" for each in self.worlds)
+        litmus = [each for each in self.worlds if each.outcomes]
+        reached = ", ".join(f"{each.world} {each.outcomes}" for each in litmus)
         return [
             Metric("explorer.states", sum(states), "1", runs=states, note=note),
             Metric(
@@ -57,6 +61,9 @@ class Findings:
             ),
             Metric("explorer.violations", self.violations, "1", "lower", note=f"{self.walks} walks from seed {seed}"),
             Metric("explorer.incomplete", len(self.incomplete), "1", "lower", note=", ".join(self.incomplete)),
+            Metric("explorer.litmus_worlds", len(litmus), "1", "higher"),
+            Metric("explorer.litmus_outcomes", sum(each.outcomes for each in litmus), "1", note=reached),
+            Metric("explorer.litmus_forbidden", self.forbidden, "1", "lower"),
             Metric("explorer.mutants", self.mutants, "1", "higher"),
             Metric("explorer.mutants_survived", len(self.survivors), "1", "lower", note=", ".join(self.survivors)),
         ]
@@ -71,6 +78,7 @@ def run(program: Path, words: list[str], findings: Findings) -> tuple[str, str]:
         findings.incomplete.append(words[-1])
     elif (found == explorer.VIOLATION) != (words[-1] in REFUTED):
         findings.violations += 1
+        findings.forbidden += ": a forbidden outcome: " in done.stdout
     return found, done.stdout
 
 

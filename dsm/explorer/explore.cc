@@ -6,6 +6,8 @@
  *	explore --truth WORLD... --lies WORLD...	and what is true in the first is no lie in the others
  *	explore --list				their names
  *	explore --pairs				pairs of features, and the worlds that have both
+ *	explore --outcomes			of each litmus test: its pages, threads, and what is allowed with
+ *						one memory, and with store buffers
  *	explore --walk HOSTS PAGES SEED STEPS	one long walk
  *
  * Breadth first, so that the trace to a violation is a shortest one.  States
@@ -44,6 +46,10 @@ public:
 		: spec(given), rules(features, homes), store(limit)
 	{
 		find_orders();
+		/* A page that leaves a host empties its buffers, so of them others see nothing. */
+		if (features.litmus)
+			allowed = possible_outcomes(features.shape(), features.weak ||
+						    (features.buffers && features.together));
 	}
 
 	bool run(const How &how);
@@ -69,6 +75,7 @@ private:
 		return world;
 	}
 	void look_at_bits(const W &world) const;
+	bool look_at_outcome(uint32_t n, const W &world);
 	bool expand(uint32_t n);
 	uint32_t first_without_end();
 	void show(uint32_t n, const Move *last, const Violation &wrong,
@@ -86,6 +93,12 @@ private:
 	std::vector<Move> moves;
 	std::vector<Successor> successors;	/* of the state that is expanded */
 	size_t transitions = 0;
+	Outcomes allowed, reached;	/* of a litmus test */
+	struct {
+		uint32_t at;
+		Move move;
+		Violation wrong;
+	} aside = {};	/* what is wrong in a litmus test without being seen by its program */
 	Lies told;
 	How how = {};
 };
@@ -115,8 +128,8 @@ template<unsigned H, unsigned P> void Exploration<H, P>::find_orders()
 			}
 			bool itself = std::is_sorted(hosts, hosts + H) &&
 				      std::is_sorted(pages, pages + P);
-			/* A program's order of pages depends on the host. */
-			if (same && (itself || !rules.may.program))
+			/* What a program does depends on the host. */
+			if (same && (itself || !(rules.may.program || rules.may.litmus)))
 				orders.push_back(o);
 		} while (std::next_permutation(pages, pages + P));
 	} while (std::next_permutation(hosts, hosts + H));
@@ -175,6 +188,23 @@ void Exploration<H, P>::look_at_bits(const W &world) const
 	}
 }
 
+/* False: no machine with one memory has it. */
+template<unsigned H, unsigned P>
+bool Exploration<H, P>::look_at_outcome(uint32_t n, const W &world)
+{
+	Outcomes here;
+
+	world.outcomes(rules, here);
+	for (const std::string &outcome : here) {
+		if (!allowed.count(outcome)) {
+			show(n, nullptr, "a forbidden outcome: " + outcome);
+			return false;
+		}
+		reached.insert(outcome);
+	}
+	return true;
+}
+
 template<unsigned H, unsigned P> bool Exploration<H, P>::expand(uint32_t n)
 {
 	const W here = next_state();
@@ -182,6 +212,8 @@ template<unsigned H, unsigned P> bool Exploration<H, P>::expand(uint32_t n)
 	Violation wrong;
 
 	ends.push_back(here.quiet(rules));
+	if (rules.may.litmus && ends.back() && !look_at_outcome(n, here))
+		return false;
 	here.moves(rules, moves);
 	if (successors.size() < moves.size())
 		successors.resize(moves.size());
@@ -191,6 +223,13 @@ template<unsigned H, unsigned P> bool Exploration<H, P>::expand(uint32_t n)
 		if (!next.make(rules, move, wrong) && wrong.empty())
 			continue;
 		transitions++;
+		if (!wrong.empty() && rules.may.litmus) {
+			/* The end of the VM: its program sees nothing more. */
+			if (aside.wrong.empty())
+				aside = { n, move, wrong };
+			wrong.clear();
+			continue;
+		}
 		if (!wrong.empty()) {
 			show(n, &move, wrong);
 			return false;
@@ -219,6 +258,10 @@ template<unsigned H, unsigned P> bool Exploration<H, P>::expand(uint32_t n)
 /*
  * A state has an end if it is quiet, or something is owed and wherever that
  * leads has an end.  Going backwards settles nearly all in one round.
+ *
+ * A litmus test has neither token nor fairness: of two threads that take a page
+ * from each other for ever each could have gone on.  So one way to an end is
+ * enough there.
  */
 template<unsigned H, unsigned P> uint32_t Exploration<H, P>::first_without_end()
 {
@@ -229,10 +272,12 @@ template<unsigned H, unsigned P> uint32_t Exploration<H, P>::first_without_end()
 		changed = false;
 		for (size_t n = ends.size(); n--;) {
 			size_t first = last - degree[n];
-			bool all = !ends[n] && first != last;
-			for (size_t e = first; all && e < last; e++)
-				all = ends[edges[e]];
-			if (all)
+			bool all = first != last, any = false;
+			for (size_t e = first; e < last && !ends[n]; e++) {
+				all = all && ends[edges[e]];
+				any = any || ends[edges[e]];
+			}
+			if (!ends[n] && (rules.may.litmus ? any : all))
 				ends[n] = changed = true;
 			last = first;
 		}
@@ -330,11 +375,21 @@ template<unsigned H, unsigned P> bool Exploration<H, P>::run(const How &given)
 		if (!expand(n))
 			return false;
 	}
+	if (!aside.wrong.empty()) {
+		show(aside.at, &aside.move, aside.wrong);
+		return false;
+	}
 	endless = first_without_end();
 	if (endless != Store::NOTHING) {
 		show_endless(endless);
 		return false;
 	}
+	for (const std::string &outcome : allowed)
+		if (!reached.count(outcome)) {
+			printf("VIOLATION in %s: an outcome that nothing leads to: %s\n", spec.name,
+			       outcome.c_str());
+			return false;
+		}
 	double seconds = double(clock() - begun) / CLOCKS_PER_SEC;
 	printf("%-18s %9zu states %10zu transitions %7.1f s %8.0f states/s",
 	       spec.name, store.size(), transitions, seconds,
@@ -343,6 +398,8 @@ template<unsigned H, unsigned P> bool Exploration<H, P>::run(const How &given)
 		printf(" %zu of %zu lies refused", told.refused, told.told);
 		told.honest.insert(how.known->begin(), how.known->end());
 	}
+	if (rules.may.litmus)
+		printf(" %zu outcomes, all that are allowed", reached.size());
 	const auto foolish = told.foolish();
 	for (const auto &[type, views] : foolish)
 		printf("; taken, and never true: %zu %s", views.size(), type.c_str());
@@ -379,9 +436,23 @@ static bool explore(const WorldSpec &spec, size_t limit, const How &how)
 		return explore<3, 2>(spec, limit, how);
 	case 41:
 		return explore<4, 1>(spec, limit, how);
+	case 42:
+		return explore<4, 2>(spec, limit, how);
 	}
 	fprintf(stderr, "%s: no world has this size\n", spec.name);
 	exit(2);
+}
+
+static void print_outcomes()
+{
+	for (const Shape &shape : all_shapes())
+		for (bool buffers : { false, true }) {
+			printf("%s\t%u\t%zu\t%s", shape.name, shape.pages, shape.threads.size(),
+			       buffers ? "buffers" : "memory");
+			for (const std::string &outcome : possible_outcomes(shape, buffers))
+				printf("\t%s", outcome.c_str());
+			printf("\n");
+		}
 }
 
 int main(int argc, char **argv)
@@ -398,6 +469,8 @@ int main(int argc, char **argv)
 				printf("%s\t%s\n", spec.name, spec.about);
 		} else if (word == "--pairs") {
 			fine &= !print_pairs();
+		} else if (word == "--outcomes") {
+			print_outcomes();
 		} else if (word == "--lies") {
 			how.lies = true;
 			how.truth = nullptr;

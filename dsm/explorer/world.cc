@@ -31,7 +31,7 @@ bool World<H, P>::is_gone(unsigned h, unsigned g) const
 }
 
 template<unsigned H, unsigned P>
-void World<H, P>::wake(unsigned h, unsigned p, unsigned whom)
+void World<H, P>::wake(const Rules<H, P> &rules, unsigned h, unsigned p, unsigned whom)
 {
 	XenPage &x = xen[h][p];
 
@@ -42,6 +42,10 @@ void World<H, P>::wake(unsigned h, unsigned p, unsigned whom)
 	x.met_hole |= uint8_t(ANYBODY & ~x.waiters);
 	if (!x.waiters && vcpu[h].waits_for == p)
 		vcpu[h].waits_for = NO_PAGE;
+	for (unsigned t = 0; t < MAX_THREADS; t++)
+		if (thread[t].waits_for == p && rules.host_of(t) == h &&
+		    !(x.waiters & thread[t].kind))
+			thread[t].waits_for = NO_PAGE;
 }
 
 /* Whoever waits for it anywhere has met a hole now. */
@@ -83,7 +87,8 @@ void World<H, P>::new_bytes(unsigned h, unsigned p)
 
 /* The operation that is due, as xen/arch/x86/mm/dsm.c has to do it. */
 template<unsigned H, unsigned P>
-unsigned World<H, P>::result_of(unsigned h, unsigned p, Violation &wrong)
+unsigned World<H, P>::result_of(const Rules<H, P> &rules, unsigned h, unsigned p,
+				 Violation &wrong)
 {
 	XenPage &x = xen[h][p];
 	unsigned operation = page[h][p].operation;
@@ -100,6 +105,8 @@ unsigned World<H, P>::result_of(unsigned h, unsigned p, Violation &wrong)
 		return DSM_OP_ABSENT;
 	if (takes_away && x.pin)
 		return DSM_OP_BUSY;
+	if (takes_away && !rules.may.late_stores)
+		empty_buffers(rules, h);
 	if (x.bytes == DSM_BYTES_OUT)
 		x.buffer = x.age;
 
@@ -154,11 +161,11 @@ bool World<H, P>::operate(Rules<H, P> &rules, unsigned h, unsigned p,
 	unsigned whom = xen[h][p].wake;
 
 	if (result == DSM_NR_RESULTS)
-		result = result_of(h, p, wrong);
+		result = result_of(rules, h, p, wrong);
 
 	xen[h][p].bytes = xen[h][p].wake = 0;
 	if (result == DSM_OP_DONE)
-		wake(h, p, whom);
+		wake(rules, h, p, whom);
 	event.type = DSM_EV_RESULT;
 	event.result = uint8_t(result);
 	bool possible = step(rules, h, p, event, 0, wrong);
@@ -268,7 +275,7 @@ void World<H, P>::act(Rules<H, P> &rules, unsigned h, unsigned p,
 			    xen[h][p].waiters & ~xen[h][p].met_hole)
 				wrong = "an access finds no memory, and there was some "
 					"ever since it began";
-			wake(h, p, a.wake);
+			wake(rules, h, p, a.wake);
 			break;
 		case DSM_ACT_RETRY:
 			xen[h][p].retry = true;
@@ -283,7 +290,7 @@ void World<H, P>::act(Rules<H, P> &rules, unsigned h, unsigned p,
 			 */
 			if (rules.home[p] == h || page[h][p].state != DSM_INVALID)
 				wrong = "a page that is here is used at its home";
-			wake(h, p, DSM_WAKE_ALL);
+			wake(rules, h, p, DSM_WAKE_ALL);
 			break;
 		case DSM_ACT_FAIL:
 			failed = true;
@@ -325,7 +332,7 @@ bool World<H, P>::step(Rules<H, P> &rules, unsigned h, unsigned p,
 	if (actions.nr > DSM_MAX_ACTIONS)
 		wrong = "too many actions";
 	rule = dsm_page_broken_rule(&page[h][p], &rules.vm[h]);
-	if (rule)
+	if (rule && !rules.may.litmus)
 		wrong = rule;
 	if (wrong.empty())
 		act(rules, h, p, actions, age, wrong);
@@ -445,7 +452,7 @@ void World<H, P>::die(const Rules<H, P> &rules, unsigned h)
 		if (was_private)
 			page[h][p].dir.mode = DSM_MODE_PRIVATE;
 		xen[h][p] = fresh.xen[h][p];
-		xen[h][p].age = OLD;
+		xen[h][p].age = rules.no_bytes();
 	}
 	token[h] = fresh.token[h];
 	vcpu[h] = { 0, NO_PAGE, { 0 } };
@@ -744,6 +751,12 @@ bool World<H, P>::make(Rules<H, P> &rules, const Move &move, Violation &wrong)
 	case Will::ENTER:
 		possible = enter(rules, h, wrong);
 		break;
+	case Will::ACCESS:
+		possible = access(rules, move, wrong);
+		break;
+	case Will::DRAIN:
+		drain(rules, move.other);
+		break;
 	}
 	if (possible && wrong.empty()) {
 		tidy(rules);
@@ -765,11 +778,116 @@ void World<H, P>::program_moves(std::vector<Move> &found) const
 	}
 }
 
+/* Stores of this thread that are not in memory yet. */
+template<unsigned H, unsigned P>
+unsigned World<H, P>::buffered(const Rules<H, P> &rules, unsigned t) const
+{
+	LitmusThread begun = rules.may.shape().threads[t];
+
+	begun.length = thread[t].next;
+	return begun.stores() - thread[t].stored;
+}
+
+/* Has the program of a litmus test ended, and is all in memory that it has written? */
+template<unsigned H, unsigned P>
+bool World<H, P>::is_over(const Rules<H, P> &rules) const
+{
+	const std::vector<LitmusThread> &threads = rules.may.shape().threads;
+
+	for (unsigned t = 0; t < threads.size(); t++)
+		if (thread[t].next < threads[t].length || buffered(rules, t))
+			return false;
+	return true;
+}
+
+/* A thread of a litmus test tries its next access: a miss, or it goes on. */
+template<unsigned H, unsigned P>
+bool World<H, P>::access(Rules<H, P> &rules, const Move &move, Violation &wrong)
+{
+	unsigned h = move.host, p = move.page;
+	Thread &t = thread[move.other];
+	const Access &a = rules.may.shape().threads[move.other].access[t.next];
+	XenPage &x = xen[h][p];
+
+	if (x.state != WRITABLE && (a.value || x.state != READ_ONLY)) {
+		t.waits_for = uint8_t(p);
+		t.kind = a.value ? WRITER : READER;
+		miss(h, p, t.kind);
+		return !rules.may.prompt || page[h][p].operation ||
+		       consume(rules, { Will::RING, uint8_t(h), uint8_t(p), t.kind }, wrong);
+	}
+	if (!a.value)
+		t.read[t.next] = x.age;
+	t.next++;
+	if (a.value && !rules.may.buffers)
+		drain(rules, move.other);
+	if (rules.may.leases && page[h][p].lease && !page[h][p].operation)
+		step(rules, h, p, simple(DSM_EV_RETIRED), 0, wrong);
+	return true;
+}
+
+/* The oldest store of a thread's buffer.  If its page has gone meanwhile, it meets the frame that was there. */
+template<unsigned H, unsigned P>
+void World<H, P>::drain(const Rules<H, P> &rules, unsigned t)
+{
+	const Access &a = rules.may.shape().threads[t].store(thread[t].stored++);
+	XenPage &x = xen[rules.host_of(t)][a.page];
+
+	if (x.state == WRITABLE || x.state == READ_ONLY)
+		x.age = a.value;
+}
+
+template<unsigned H, unsigned P>
+void World<H, P>::empty_buffers(const Rules<H, P> &rules, unsigned h)
+{
+	if (!rules.may.litmus)
+		return;
+	for (unsigned t = 0; t < rules.may.shape().threads.size(); t++)
+		while (rules.host_of(t) == h && buffered(rules, t))
+			drain(rules, t);
+}
+
+template<unsigned H, unsigned P>
+void World<H, P>::litmus_moves(const Rules<H, P> &rules, std::vector<Move> &found) const
+{
+	const std::vector<LitmusThread> &threads = rules.may.shape().threads;
+
+	for (uint8_t t = 0; t < threads.size(); t++) {
+		uint8_t h = uint8_t(rules.host_of(t));
+		if (thread[t].next < threads[t].length && thread[t].waits_for == NO_PAGE)
+			found.push_back({ Will::ACCESS, h,
+					  threads[t].access[thread[t].next].page, t });
+		if (buffered(rules, t))
+			found.push_back({ Will::DRAIN, h,
+					  threads[t].store(thread[t].stored).page, t });
+	}
+}
+
+template<unsigned H, unsigned P>
+void World<H, P>::outcomes(const Rules<H, P> &rules, Outcomes &found) const
+{
+	uint8_t read[MAX_THREADS][MAX_ACCESSES], memory[2] = {};
+
+	for (unsigned t = 0; t < MAX_THREADS; t++)
+		memcpy(read[t], thread[t].read, sizeof(read[t]));
+	/* Any copy may be the one that somebody looks at next. */
+	for (unsigned h = 0; h < H; h++)
+		for (unsigned g = 0; g < H; g++) {
+			const XenPage &x = xen[h][0], &y = xen[g][P - 1];
+			if (x.state == NONE || y.state == NONE)
+				continue;
+			memory[0] = x.age;
+			memory[1] = y.age;
+			found.insert(say_outcome(rules.may.shape(), read, memory));
+		}
+}
+
 template<unsigned H, unsigned P>
 void World<H, P>::moves(const Rules<H, P> &rules, std::vector<Move> &found) const
 {
 	const Features &may = rules.may;
 	unsigned deaths = unsigned(__builtin_popcount(dead));
+	bool over = may.litmus && is_over(rules);
 
 	found.clear();
 	if (failed)
@@ -805,7 +923,7 @@ void World<H, P>::moves(const Rules<H, P> &rules, std::vector<Move> &found) cons
 			if (!is_up(h, rules.home[p]) && may.comes_back && !home)
 				continue;
 			/* A program's pages are touched by its instructions only. */
-			bool free = !may.program;
+			bool free = !may.program && !may.litmus;
 			can(Will::READ, free && (x.state == NONE ||
 			    (may.loose && here)) && !waits(READER));
 			can(Will::WRITE_MISS, free && (x.state == NONE ||
@@ -815,10 +933,10 @@ void World<H, P>::moves(const Rules<H, P> &rules, std::vector<Move> &found) cons
 			    x.state == READ_ONLY) && !waits(ZEROER));
 			for (uint8_t kind : { READER, WRITER })
 				can(Will::PREFETCH, (kind == READER ? may.prefetch :
-				    may.ahead) && !due && x.state == NONE &&
+				    may.ahead) && !due && !over && x.state == NONE &&
 				    !c.request && !c.writeback, kind);
 			can(Will::STORE, free && x.state == WRITABLE);
-			can(Will::EVICT, may.evict && !home && here && !due);
+			can(Will::EVICT, may.evict && !home && here && !due && !over);
 			can(Will::PIN, (may.pins || ring) && here && !x.pin);
 			can(Will::PIN_TIMEOUT, may.pins && !due && x.retry);
 			can(Will::XEN_DROP, may.drop && home && !x.pin &&
@@ -863,6 +981,8 @@ void World<H, P>::moves(const Rules<H, P> &rules, std::vector<Move> &found) cons
 	}
 	if (may.program)
 		program_moves(found);
+	if (may.litmus)
+		litmus_moves(rules, found);
 }
 
 /* Is there more to say of it than its state? */
@@ -879,9 +999,9 @@ template<unsigned H, unsigned P> void World<H, P>::tidy(const Rules<H, P> &rules
 		for (unsigned p = 0; p < P; p++) {
 			XenPage &x = xen[h][p];
 			if (!dsm_page_needs_buffer(&page[h][p]))
-				x.buffer = OLD;
+				x.buffer = rules.no_bytes();
 			if (x.state == NONE || x.state == HOLE) {
-				x.age = OLD;
+				x.age = rules.no_bytes();
 				x.pin = false;
 			}
 			if (!page[h][p].recall_busy && !page[h][p].dir.busy)
@@ -937,6 +1057,8 @@ bool World<H, P>::quiet(const Rules<H, P> &rules) const
 {
 	if (failed)
 		return true;
+	if (rules.may.litmus && !is_over(rules))
+		return false;
 	for (unsigned h = 0; h < H; h++) {
 		if (is_dead(h))
 			continue;
@@ -1035,7 +1157,7 @@ void World<H, P>::check_page(const Rules<H, P> &rules, unsigned p,
 template<unsigned H, unsigned P>
 void World<H, P>::check(const Rules<H, P> &rules, Violation &wrong) const
 {
-	for (unsigned p = 0; p < P && !failed && wrong.empty(); p++)
+	for (unsigned p = 0; p < P && !failed && !rules.may.litmus && wrong.empty(); p++)
 		check_page(rules, p, wrong);
 }
 
@@ -1061,6 +1183,8 @@ void World<H, P>::pack(const Rules<H, P> &rules, const Order<H, P> &order,
 		out.bits(r.type, 3);
 		out.bits(r.flags, 3);
 	};
+
+	const unsigned bytes = rules.may.litmus ? 2 : 1;
 
 	out.bits(failed, 1);
 	if (rules.may.apart())
@@ -1093,7 +1217,7 @@ void World<H, P>::pack(const Rules<H, P> &rules, const Order<H, P> &order,
 			const dsm_page &c = page[h][p];
 			bool busy = is_busy(c);
 			out.bits(x.state, 2);
-			out.bits(x.age, 1);
+			out.bits(x.age, bytes);
 			out.bits(x.waiters, 3);
 			out.bits(x.ring, 3);
 			out.bits(x.pin, 1);
@@ -1126,7 +1250,7 @@ void World<H, P>::pack(const Rules<H, P> &rules, const Order<H, P> &order,
 				out.bits(c.recall_busy, 1);
 				out.bits(c.recall_txn, 4);
 				out.bits(x.retry, 1);
-				out.bits(x.buffer, 1);
+				out.bits(x.buffer, bytes);
 			}
 			if (rules.home[p] != h)
 				continue;
@@ -1145,7 +1269,7 @@ void World<H, P>::pack(const Rules<H, P> &rules, const Order<H, P> &order,
 			out.bits(d.kept, 1);
 			out.bits(d.busy, 1);
 			out.bits(x.retry, 1);
-			out.bits(x.buffer, 1);
+			out.bits(x.buffer, bytes);
 			out.bits(set(d.pending), H);
 			out.bits(d.nr_queued, 5);
 			for (unsigned k = 0; k < d.nr_queued; k++)
@@ -1161,12 +1285,20 @@ void World<H, P>::pack(const Rules<H, P> &rules, const Order<H, P> &order,
 				out.bits(m.reason, 4);
 				out.bits(m.page == NO_PAGE ? 7 :
 					 order.page_place[m.page], 3);
-				out.bits(m.age, 1);
+				out.bits(m.age, bytes);
 				out.bits(m.txn, 4);
 				if (rules.may.comes_back)
 					out.bits(m.epoch, 2);
 			}
 		}
+	}
+	for (unsigned t = 0; rules.may.litmus && t < rules.may.shape().threads.size(); t++) {
+		out.bits(thread[t].next, 2);
+		out.bits(thread[t].stored, 2);
+		out.bits(thread[t].waits_for == NO_PAGE ? 7 : thread[t].waits_for, 3);
+		out.bits(thread[t].kind, 2);
+		for (uint8_t value : thread[t].read)
+			out.bits(value, 2);
 	}
 	out.finish();
 }
@@ -1185,6 +1317,8 @@ void World<H, P>::unpack(const Rules<H, P> &rules, Unpacker &in)
 		r.type = small(3);
 		r.flags = small(3);
 	};
+
+	const unsigned bytes = rules.may.litmus ? 2 : 1;
 
 	*this = World(rules);
 	failed = flag();
@@ -1216,7 +1350,7 @@ void World<H, P>::unpack(const Rules<H, P> &rules, Unpacker &in)
 			XenPage &x = xen[h][p];
 			dsm_page &c = page[h][p];
 			x.state = small(2);
-			x.age = small(1);
+			x.age = small(bytes);
 			x.waiters = small(3);
 			x.ring = small(3);
 			x.pin = flag();
@@ -1249,7 +1383,7 @@ void World<H, P>::unpack(const Rules<H, P> &rules, Unpacker &in)
 				c.recall_busy = flag();
 				c.recall_txn = in.bits(4);
 				x.retry = flag();
-				x.buffer = small(1);
+				x.buffer = small(bytes);
 			}
 			if (rules.home[p] != h)
 				continue;
@@ -1268,7 +1402,7 @@ void World<H, P>::unpack(const Rules<H, P> &rules, Unpacker &in)
 			d.kept = flag();
 			d.busy = flag();
 			x.retry = flag();
-			x.buffer = small(1);
+			x.buffer = small(bytes);
 			d.pending = uint16_t(in.bits(H));
 			d.nr_queued = small(5);
 			for (unsigned k = 0; k < d.nr_queued; k++)
@@ -1284,11 +1418,21 @@ void World<H, P>::unpack(const Rules<H, P> &rules, Unpacker &in)
 				m.page = small(3);
 				if (m.page == 7)
 					m.page = NO_PAGE;
-				m.age = small(1);
+				m.age = small(bytes);
 				m.txn = in.bits(4);
 				m.epoch = rules.may.comes_back ? small(2) : uint8_t(1);
 			}
 		}
+	}
+	for (unsigned t = 0; rules.may.litmus && t < rules.may.shape().threads.size(); t++) {
+		thread[t].next = small(2);
+		thread[t].stored = small(2);
+		thread[t].waits_for = small(3);
+		if (thread[t].waits_for == 7)
+			thread[t].waits_for = NO_PAGE;
+		thread[t].kind = small(2);
+		for (uint8_t &value : thread[t].read)
+			value = small(2);
 	}
 }
 
@@ -1376,6 +1520,15 @@ static const char *differs(const Vcpu &a, const Vcpu &b)
 	return nullptr;
 }
 
+static const char *differs(const Thread &a, const Thread &b)
+{
+	FIELD(next);
+	FIELD(stored);
+	FIELD(waits_for);
+	FIELD(kind);
+	return memcmp(a.read, b.read, sizeof(a.read)) ? "read" : nullptr;
+}
+
 static const char *differs(const Message &a, const Message &b)
 {
 	FIELD(type);
@@ -1405,6 +1558,8 @@ std::string World<H, P>::difference(const World &other) const
 		return "who is there";
 	if (failed)
 		return "";	/* the end: nobody looks at it */
+	for (unsigned t = 0; t < MAX_THREADS; t++)
+		look("thread.", thread[t], other.thread[t]);
 	for (unsigned h = 0; h < H; h++) {
 		look("token.", token[h], other.token[h]);
 		look("vcpu.", vcpu[h], other.vcpu[h]);
@@ -1519,6 +1674,11 @@ std::string World<H, P>::say(const Move &move) const
 		return "lease over";
 	case Will::ENTER:
 		return "the vCPU enters";
+	case Will::ACCESS:
+		return "thread " + std::to_string(move.other) + ", access " +
+		       std::to_string(thread[move.other].next);
+	case Will::DRAIN:
+		return "thread " + std::to_string(move.other) + ", a store leaves the buffer";
 	}
 	return "?";
 }
@@ -1547,4 +1707,5 @@ template class World<2, 2>;
 template class World<3, 1>;
 template class World<3, 2>;
 template class World<4, 1>;
+template class World<4, 2>;
 template class World<16, 4>;

@@ -29,6 +29,12 @@
  * be attached anew, with a later epoch.  Or a connection breaks, and both live:
  * what was sent before may arrive; who notices it stops its part of the VM, as
  * dsmd does, and that counts as its death.
+ *
+ * In a litmus world bytes are the value of the page's cell, and nothing is
+ * checked but what its program can see: registers, and what is in memory in the
+ * end.  A thread's store needs the page writable, and then it may wait in the
+ * CPU's store buffer; who takes a page of the host away empties all buffers
+ * first, since each CPU has answered an interrupt before the frame is copied.
  */
 #ifndef DSM_WORLD_H
 #define DSM_WORLD_H
@@ -40,6 +46,7 @@
 #include <vector>
 
 #include "../core/token.h"
+#include "litmus.h"
 
 constexpr uint8_t OLD = 1;
 constexpr uint8_t NO_PAGE = 0xff;
@@ -65,9 +72,15 @@ struct Features {
 	bool reads_first;	/* and read them before */
 	bool reorder;		/* a message may overtake the one before: a wrong transport */
 	unsigned max_losses;
+	unsigned litmus;	/* not 0: vCPUs run the shape of that number, from 1 */
+	bool buffers;		/* their stores wait in buffers */
+	bool together;		/* they are at one host; else each at the next one */
+	bool late_stores;	/* who takes a page away does not wait for the buffers: wrong */
+	bool weak;		/* between hosts there is what buffers allow on one: wrong */
 
 	/* Can a host be without a connection to another? */
 	bool apart() const { return deaths || comes_back || cut; }
+	const Shape &shape() const { return all_shapes()[litmus - 1]; }
 };
 
 enum class Will : uint8_t {	/* and what is owed, from RING on */
@@ -75,11 +88,12 @@ enum class Will : uint8_t {	/* and what is owed, from RING on */
 	XEN_POPULATE, DROP, POPULATE, PRIVATE, RETIRED, DIE, NO_MEMORY, BREAK,
 	LEAVE, COME_BACK, CUT, PUBLIC, STAYS, LET_GO,
 	RING, OPERATION, DELIVER, OVERTAKE, UNPIN, RETRY, NOTICE, LEASE_OVER, ENTER, FOR_EVER,
+	ACCESS, DRAIN,
 };
 
 struct Move {
 	Will will;
-	uint8_t host, page, other;	/* other: sender, miss kind, dead host */
+	uint8_t host, page, other;	/* other: sender, miss kind, dead host, thread */
 
 	bool owed() const { return will >= Will::RING; }
 };
@@ -104,6 +118,13 @@ struct XenPage {
 struct Vcpu {
 	uint8_t left, waits_for;	/* instructions; page or NO_PAGE */
 	dsm_losses losses;
+};
+
+/* Of a litmus test. */
+struct Thread {
+	uint8_t next, stored;		/* accesses, and stores that are in memory */
+	uint8_t waits_for, kind;	/* page or NO_PAGE */
+	uint8_t read[MAX_ACCESSES];
 };
 
 /* Bits, written or read by the same description of the state. */
@@ -206,6 +227,8 @@ template<unsigned H, unsigned P> struct Rules {
 		}
 		memcpy(home, homes, sizeof(home));
 	}
+	uint8_t no_bytes() const { return may.litmus ? NO_VALUE : OLD; }
+	unsigned host_of(unsigned thread) const { return may.together ? 0 : thread % H; }
 };
 
 /* What is wrong, in words; empty: nothing. */
@@ -220,6 +243,7 @@ public:
 	XenPage xen[H][P];
 	dsm_token token[H];
 	Vcpu vcpu[H];
+	Thread thread[MAX_THREADS];
 	uint8_t under_way[H][H];
 	Message channel[H][H][CHANNEL];
 	uint16_t dead;
@@ -241,11 +265,13 @@ public:
 				dsm_page_init(&page[h][p], &rules.vm[h], p);
 				bool home = rules.home[p] == h;
 				xen[h][p].state = home ? WRITABLE : NONE;
-				xen[h][p].age = home ? 0 : OLD;
-				xen[h][p].buffer = OLD;
+				xen[h][p].age = home ? 0 : rules.no_bytes();
+				xen[h][p].buffer = rules.no_bytes();
 				xen[h][p].met_hole = xen[h][p].ring_met_hole = ANYBODY;
 			}
 		}
+		for (Thread &t : thread)
+			t.waits_for = NO_PAGE;
 	}
 
 	bool is_dead(unsigned h) const { return dead >> h & 1; }
@@ -253,6 +279,8 @@ public:
 	void moves(const Rules<H, P> &rules, std::vector<Move> &found) const;
 	bool make(Rules<H, P> &rules, const Move &move, Violation &wrong);
 	bool quiet(const Rules<H, P> &rules) const;
+	/* Of a program that has ended, and nothing is owed; more than one if copies differ. */
+	void outcomes(const Rules<H, P> &rules, Outcomes &found) const;
 	void check(const Rules<H, P> &rules, Violation &wrong) const;
 	void tidy(const Rules<H, P> &rules);
 	void pack(const Rules<H, P> &rules, const Order<H, P> &order,
@@ -272,10 +300,11 @@ private:
 		     Violation &wrong, unsigned result = DSM_NR_RESULTS);
 	void check_failure(const Rules<H, P> &rules, unsigned h, unsigned p,
 			   const dsm_action &action, Violation &wrong) const;
-	unsigned result_of(unsigned h, unsigned p, Violation &wrong);
+	unsigned result_of(const Rules<H, P> &rules, unsigned h, unsigned p,
+			   Violation &wrong);
 	void send(unsigned h, unsigned p, const dsm_action &action,
 		  Violation &wrong);
-	void wake(unsigned h, unsigned p, unsigned whom);
+	void wake(const Rules<H, P> &rules, unsigned h, unsigned p, unsigned whom);
 	void miss(unsigned h, unsigned p, uint8_t kind);
 	void becomes_hole(unsigned h, unsigned p);
 	void new_bytes(unsigned h, unsigned p);
@@ -298,6 +327,12 @@ private:
 	bool is_used_at_home(const Rules<H, P> &rules, unsigned h, unsigned p) const;
 	void for_ever(Rules<H, P> &rules, unsigned h, unsigned p, Violation &wrong);
 	void program_moves(std::vector<Move> &found) const;
+	unsigned buffered(const Rules<H, P> &rules, unsigned t) const;
+	bool is_over(const Rules<H, P> &rules) const;
+	bool access(Rules<H, P> &rules, const Move &move, Violation &wrong);
+	void drain(const Rules<H, P> &rules, unsigned t);
+	void empty_buffers(const Rules<H, P> &rules, unsigned h);
+	void litmus_moves(const Rules<H, P> &rules, std::vector<Move> &found) const;
 	bool has_good_copy(unsigned p) const;
 	void check_page(const Rules<H, P> &rules, unsigned p,
 			Violation &wrong) const;

@@ -6,13 +6,14 @@
 #include "worlds.h"
 
 #include <cstdlib>
+#include <deque>
 #include <memory>
 
 using F = Features;
-using Flags = std::initializer_list<bool F::*>;
+using Flags = std::vector<bool F::*>;
 
 /* Numbers that are not 0: of deaths, of hosts that leave and come back. */
-static F can(Flags flags, unsigned deaths = 0, unsigned comes_back = 0)
+static F can(const Flags &flags, unsigned deaths = 0, unsigned comes_back = 0)
 {
 	F may = {};
 
@@ -23,13 +24,23 @@ static F can(Flags flags, unsigned deaths = 0, unsigned comes_back = 0)
 	return may;
 }
 
-static F program(unsigned instructions, unsigned losses, Flags flags, unsigned deaths = 0)
+static F program(unsigned instructions, unsigned losses, const Flags &flags, unsigned deaths = 0)
 {
 	F may = can(flags, deaths);
 
 	may.program = instructions;
 	may.max_losses = losses;
 	may.leases = true;
+	return may;
+}
+
+/* The shape of that name. */
+static F litmus(const char *name, const Flags &flags)
+{
+	F may = can(flags);
+
+	while (std::string(all_shapes()[may.litmus++].name) != name)
+		;
 	return may;
 }
 
@@ -40,9 +51,11 @@ constexpr auto EVICT = &F::evict, PINS = &F::pins, PREFETCH = &F::prefetch,
 	       MERGE = &F::merge, PROMPT = &F::prompt, CUT = &F::cut,
 	       GOES_ON = &F::goes_on, HOME_DIES = &F::home_dies,
 	       READS_FIRST = &F::reads_first, REORDER = &F::reorder,
-	       AHEAD = &F::ahead, AT_HOME = &F::at_home, RINGS = &F::rings;
+	       AHEAD = &F::ahead, AT_HOME = &F::at_home, RINGS = &F::rings,
+	       BUFFERS = &F::buffers, TOGETHER = &F::together,
+	       LATE_STORES = &F::late_stores, WEAK = &F::weak;
 
-static const std::vector<WorldSpec> worlds = {
+static const std::vector<WorldSpec> one_by_one = {
 	{ "2x1-small", "evictions", 2, 1, { 0 }, can({ EVICT }) },
 	{ "2x1-core", "misses that merge, evictions, pins", 2, 1, { 0 },
 	  can({ EVICT, PINS, MERGE }) },
@@ -209,7 +222,59 @@ static const std::vector<WorldSpec> worlds = {
 	  can({ EVICT, REORDER }) },
 	{ "wrong-partition", "a connection breaks, both ends go on: has to be refuted", 2, 1,
 	  { 0 }, can({ CUT, GOES_ON }) },
+	{ "wrong-flush", "a page leaves before stores of CPUs are in it: has to be refuted",
+	  2, 2, { 0, 1 }, litmus("mp", { EVICT, BUFFERS, LATE_STORES }) },
+	{ "wrong-weak", "what buffers allow is expected of two hosts: has to be refuted",
+	  2, 2, { 0, 1 }, litmus("sb", { EVICT, BUFFERS, WEAK }) },
 };
+
+/* Where the threads of litmus tests run, and where their pages are at home. */
+static const struct {
+	const char *suffix, *about;
+	unsigned threads, hosts;	/* of shapes with so many threads */
+	uint8_t homes[2];
+	Flags flags;
+} litmus_worlds[] = {
+	{ "", "pages at home at one host each, leases", 2, 2, { 0, 1 },
+	  { EVICT, SPLIT, LEASES, BUFFERS } },
+	{ "-crossed", "at home at one host each, the other way round", 2, 2, { 1, 0 },
+	  { EVICT, SPLIT, BUFFERS } },
+	{ "-copies", "a copy of any page may be anywhere", 2, 2, { 0, 1 },
+	  { PREFETCH, BUFFERS } },
+	{ "-ahead", "the same, evictions", 2, 2, { 0, 1 }, { EVICT, PREFETCH, BUFFERS } },
+	{ "-third", "at home at a third host", 2, 3, { 2, 2 }, { EVICT, BUFFERS } },
+	{ "-one-host", "CPUs of one host, pages of another", 2, 2, { 1, 1 },
+	  { EVICT, SPLIT, BUFFERS, TOGETHER } },
+	{ "", "two CPUs of each host", 4, 2, { 0, 1 }, { EVICT, SPLIT, LEASES, BUFFERS } },
+	{ "-three", "on three hosts", 4, 3, { 0, 1 }, { EVICT, BUFFERS } },
+	{ "-four", "a host for each CPU", 4, 4, { 0, 1 }, { EVICT, BUFFERS, PROMPT } },
+};
+
+static std::vector<WorldSpec> make_table()
+{
+	static std::deque<std::string> names;	/* kept for WorldSpec */
+	std::vector<WorldSpec> table = one_by_one;
+	const std::vector<Shape> &shapes = all_shapes();
+
+	for (const auto &kind : litmus_worlds)
+		for (unsigned i = 0; i < shapes.size(); i++) {
+			WorldSpec spec = {};
+			if (kind.threads != shapes[i].threads.size())
+				continue;
+			names.push_back(std::string("litmus-") + shapes[i].name + kind.suffix);
+			spec.name = names.back().c_str();
+			spec.about = kind.about;
+			spec.hosts = kind.hosts;
+			spec.pages = shapes[i].pages;
+			memcpy(spec.homes, kind.homes, sizeof(kind.homes));
+			spec.features = can(kind.flags);
+			spec.features.litmus = i + 1;
+			table.push_back(spec);
+		}
+	return table;
+}
+
+static const std::vector<WorldSpec> worlds = make_table();
 
 const std::vector<WorldSpec> &all_worlds()
 {
@@ -250,6 +315,11 @@ static const FeatureName feature_names[] = {
 	{ "reads_first", &F::reads_first, nullptr },
 	{ "reorder", &F::reorder, nullptr },
 	{ "losses", nullptr, &F::max_losses },
+	{ "litmus", nullptr, &F::litmus },
+	{ "buffers", &F::buffers, nullptr },
+	{ "together", &F::together, nullptr },
+	{ "late_stores", &F::late_stores, nullptr },
+	{ "weak", &F::weak, nullptr },
 };
 
 /* One word of a made world. */
@@ -260,8 +330,8 @@ static bool add_word(WorldSpec &spec, const std::string &word)
 	unsigned number = equals == std::string::npos ? 1 :
 			  unsigned(atoi(word.c_str() + equals + 1));
 
-	if (name == "home1") {
-		spec.homes[1] = uint8_t(number);
+	if (name == "home0" || name == "home1") {
+		spec.homes[name == "home1"] = uint8_t(number);
 		return number < spec.hosts;
 	}
 	for (const FeatureName &feature : feature_names) {
@@ -274,6 +344,18 @@ static bool add_word(WorldSpec &spec, const std::string &word)
 		return number && (feature.number || equals == std::string::npos);
 	}
 	return false;
+}
+
+/* A litmus test needs its pages, and nobody else may write, free or lose them. */
+static bool is_possible(const WorldSpec &spec)
+{
+	const F &may = spec.features;
+
+	if (!may.litmus)
+		return !(may.buffers || may.together || may.late_stores || may.weak);
+	return may.litmus <= all_shapes().size() && may.shape().pages == spec.pages &&
+	       !(may.program || may.zero || may.drop || may.remote_drop || may.private_pages ||
+		 may.rings || may.broken || may.apart());
 }
 
 static const WorldSpec *make_world(const std::string &text)
@@ -294,6 +376,8 @@ static const WorldSpec *make_world(const std::string &text)
 			if (!add_word(*spec, words.substr(at, end - at)))
 				return nullptr;
 		}
+	if (!is_possible(*spec))
+		return nullptr;
 	names.push_back(std::make_unique<std::string>(text));
 	spec->name = names.back()->c_str();
 	spec->about = "";
@@ -309,7 +393,10 @@ const WorldSpec *find_world(const std::string &name)
 	return name.find(':') == std::string::npos ? nullptr : make_world(name);
 }
 
-/* What the table of pairs is about: features, and how large a world is. */
+/*
+ * What the table of pairs is about: features, and how large a world is.  A litmus
+ * test looks at outcomes only, so it stands for no pair.
+ */
 struct Trait {
 	const char *name;
 	bool (*in)(const WorldSpec &spec);
@@ -384,7 +471,7 @@ static const char *why_not(const Trait &a, const Trait &b)
 static bool has_world(std::initializer_list<const Trait *> all)
 {
 	for (const WorldSpec &spec : worlds) {
-		bool has = !spec.is_wrong();
+		bool has = !spec.is_wrong() && !spec.features.litmus;
 		for (const Trait *trait : all)
 			has = has && trait->in(spec);
 		if (has)
@@ -417,7 +504,8 @@ unsigned print_pairs()
 		for (const Trait *b = a + 1; b != std::end(traits); b++) {
 			std::string where;
 			for (const WorldSpec &spec : worlds)
-				if (!spec.is_wrong() && a->in(spec) && b->in(spec))
+				if (!spec.is_wrong() && !spec.features.litmus && a->in(spec) &&
+				    b->in(spec))
 					where += std::string(where.empty() ? "" : " ") +
 						 spec.name;
 			const char *why = why_not(*a, *b);

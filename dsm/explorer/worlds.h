@@ -17,7 +17,11 @@ struct WorldSpec {
 	Features features;
 
 	/* The explorer has to find a violation in it. */
-	bool is_wrong() const { return features.reorder || features.goes_on; }
+	bool is_wrong() const
+	{
+		return features.reorder || features.goes_on || features.late_stores ||
+		       features.weak;
+	}
 };
 
 const std::vector<WorldSpec> &all_worlds();

@@ -159,13 +159,17 @@ class Explored:
     states: int
     transitions: int
     seconds: float
+    outcomes: int  # of a litmus test; else 0
 
-    LINE = re.compile(r"(\S+) +(\d+) states +(\d+) transitions +([\d.]+) s ")
+    LINE = re.compile(r"(\S+) +(\d+) states +(\d+) transitions +([\d.]+) s (?: *\d+ states/s (\d+) outcomes,)?")
 
 
 def explored(output: str) -> list[Explored]:
     found = Explored.LINE.findall(output)
-    return [Explored(name, int(states), int(moves), float(seconds)) for name, states, moves, seconds in found]
+    return [
+        Explored(name, int(states), int(moves), float(seconds), int(outcomes or 0))
+        for name, states, moves, seconds, outcomes in found
+    ]
 
 
 def worlds(program: Path) -> Mapping[str, str]:

@@ -6,6 +6,7 @@ The programs are built twice, once with the address and undefined behaviour sani
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import subprocess
 import tempfile
@@ -41,6 +42,23 @@ WORLDS = (
     "2x2-upgrades",
     "2x2-death-program",
 )
+# What one memory can show of each litmus test, by hand: registers in the threads' order, then x and y in the end.
+ONE_MEMORY = {
+    "sb": {"a=0 b=1 x=1 y=1", "a=1 b=0 x=1 y=1", "a=1 b=1 x=1 y=1"},
+    "mp": {"a=0 b=0 x=1 y=1", "a=0 b=1 x=1 y=1", "a=1 b=1 x=1 y=1"},
+    "lb": {"a=0 b=0 x=1 y=1", "a=0 b=1 x=1 y=1", "a=1 b=0 x=1 y=1"},
+    "corr": {"a=0 b=0 x=1", "a=0 b=1 x=1", "a=1 b=1 x=1"},
+    "iriw": {f"a={n >> 3 & 1} b={n >> 2 & 1} c={n >> 1 & 1} d={n & 1} x=1 y=1" for n in range(16) if n != 0b1010},
+    "22w": {"x=1 y=2", "x=2 y=1", "x=2 y=2"},
+    "r": {"a=0 x=1 y=1", "a=1 x=1 y=1", "a=1 x=1 y=2"},
+    "s": {"a=0 x=1 y=1", "a=0 x=2 y=1", "a=1 x=1 y=1"},
+}
+# What store buffers allow besides.
+WEAK = {"sb": "a=0 b=0 x=1 y=1", "r": "a=0 x=1 y=2"}
+# Where threads and pages are; those "-ahead" have up to a million states, and `make explore` has them, too.
+PLACES = ("", "-crossed", "-copies", "-third", "-one-host")
+LITMUS_HOSTS = {shape: PLACES for shape in ONE_MEMORY} | {"iriw": ("", "-three", "-four")}
+LITMUS = [(shape, hosts) for shape, places in LITMUS_HOSTS.items() for hosts in places]
 # Worlds that have what 2x1-small leaves out: what is true there is no lie.
 TRUE_ELSEWHERE = (
     "2x1-private",
@@ -108,6 +126,62 @@ def test_world(world: str) -> None:
     assert found.world == world and found.states > 1000
 
 
+def test_what_a_litmus_test_may_show() -> None:
+    """The explorer reckons it; nothing of the protocol is in that."""
+    told = [line.split("\t") for line in run(optimized().explorer(), "--outcomes").stdout.splitlines()]
+    allowed = {(shape, memory): set(outcomes) for shape, _, _, memory, *outcomes in told}
+    assert {(shape, int(pages), int(threads)) for shape, pages, threads, *_ in told} == {
+        (shape, 1 if shape == "corr" else 2, 4 if shape == "iriw" else 2) for shape in ONE_MEMORY
+    }
+    for shape, outcomes in ONE_MEMORY.items():
+        assert allowed[shape, "memory"] == outcomes
+        assert allowed[shape, "buffers"] == outcomes | ({WEAK[shape]} if shape in WEAK else set())
+
+
+@pytest.mark.parametrize(("shape", "hosts"), LITMUS, ids="".join)
+def test_litmus(shape: str, hosts: str) -> None:
+    """Exactly what one memory can show, between hosts; on one host also what its CPUs' store buffers allow."""
+    done = run(optimized().explorer(), f"litmus-{shape}{hosts}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (found,) = explorer.explored(done.stdout)
+    assert found.outcomes == len(ONE_MEMORY[shape]) + (hosts == "-one-host" and shape in WEAK)
+
+
+def test_each_litmus_test_is_explored() -> None:
+    ahead = [(shape, "-ahead") for shape in ONE_MEMORY if shape != "iriw"]
+    known = {world for world in explorer.worlds(optimized().explorer()) if world.startswith("litmus-")}
+    assert known == {f"litmus-{shape}{hosts}" for shape, hosts in LITMUS + ahead}
+
+
+def test_a_page_that_leaves_before_its_stores_is_refuted() -> None:
+    """What Xen relies on: each CPU has answered an interrupt, and so emptied its store buffer, before a frame is copied."""
+    done = run(optimized().explorer(), "wrong-flush")
+    assert done.returncode == 1
+    assert "VIOLATION in wrong-flush: a forbidden outcome: a=0 b=0 x=0 y=1\n" in done.stdout, done.stdout
+    assert "a store leaves the buffer" in done.stdout
+
+
+def test_an_outcome_that_nothing_leads_to_is_a_violation() -> None:
+    """Between hosts nobody sees what waits in a store buffer: of sb there is no weak outcome there."""
+    done = run(optimized().explorer(), "wrong-weak")
+    assert done.returncode == 1
+    assert f"VIOLATION in wrong-weak: an outcome that nothing leads to: {WEAK['sb']}\n" in done.stdout
+
+
+@pytest.mark.parametrize("world", ["litmus-mp", "litmus-mp-third", "litmus-sb-copies", "litmus-r"])
+def test_a_litmus_test_shows_a_mistake(world: str, tmp_path: Path) -> None:
+    """By what its program sees: who is not noted as a sharer reads what was there before."""
+    (mutant,) = [each for each in explorer.mutants() if each.breaks == "a new sharer is not noted"]
+    only = dataclasses.replace(mutant, tests=(world,))
+    assert f"{world}: a forbidden outcome: " in explorer.noticed(optimized(), only, tmp_path / "wrong")
+
+
+def test_what_no_program_sees_is_wrong_in_a_litmus_test_all_the_same(tmp_path: Path) -> None:
+    (mutant,) = [each for each in explorer.mutants() if each.breaks == "home sends the bytes of a page that it can still write"]
+    only = dataclasses.replace(mutant, tests=("litmus-mp-copies",))
+    assert explorer.noticed(optimized(), only, tmp_path / "wrong") == "litmus-mp-copies: Xen refuses READ"
+
+
 def test_lies_in_every_state() -> None:
     """Whatever a peer sends in any state that honest hosts reach is refused without effect, or keeps the page's rules.
 
@@ -142,7 +216,9 @@ def test_a_world_made_of_words_is_the_one_with_a_name() -> None:
     named, made = (run(optimized().explorer(), world) for world in ("2x1-core", "2x1:evict+pins+merge"))
     ((one,), (other,)) = (explorer.explored(done.stdout) for done in (named, made))
     assert (one.states, one.transitions) == (other.states, other.transitions)
-    for word in ("2x1:nonesuch", "2x1:evict=2", "2x1:deaths=0", "2x1:", "9x9:evict", "2x2:home1=2"):
+    wrong = ("2x1:nonesuch", "2x1:evict=2", "2x1:deaths=0", "9x9:evict", "2x2:home1=2", "2x2:home0=2")
+    litmus = ("2x1:litmus=1", "2x2:litmus=9", "2x2:litmus=1+zero", "2x2:litmus=1+deaths=1", "2x2:buffers")
+    for word in ("2x1:", *wrong, *litmus):
         assert run(optimized().explorer(), word).returncode == (0 if word == "2x1:" else 2), word
 
 

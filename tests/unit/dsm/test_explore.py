@@ -17,6 +17,8 @@ from lab.pipeline.mutants import Mutant
 from lab.pipeline.progress import StepFailed
 
 STATES = "echo '2x1                  71 states        200 transitions     0.5 s      142 states/s'"
+LITMUS = STATES.replace("142 states/s", "142 states/s 3 outcomes, all that are allowed")
+FORBIDDEN = "echo 'VIOLATION in 2x1: a forbidden outcome: a=1 b=0 x=1 y=1'; exit 1"
 REFUTED = "echo 'VIOLATION in wrong-transport: two owners'; exit 1"
 LARGE = "echo '2x1: more than 24000000 states' >&2; exit 2"
 MUTANTS = [Mutant(f"mistake {n}", "step.c", "a", "b", ("2x1",)) for n in (1, 2)]
@@ -40,8 +42,10 @@ def played(folder: Path, script: str) -> Path:
         ("wrong-transport", STATES.replace("2x1", "wrong-transport"), (1, [], [71])),
         ("wrong-transport", LARGE, (0, ["wrong-transport"], [])),
         ("wrong-partition", REFUTED, (0, [], [])),
+        ("wrong-flush", REFUTED, (0, [], [])),
+        ("wrong-weak", REFUTED, (0, [], [])),
     ],
-    ids=["fine", "violation", "too large", "refuted", "not refuted", "not refuted, too large", "refuted, too"],
+    ids=["fine", "violation", "too large", "refuted", "not refuted", "not refuted, too large", "refuted, too", "flush", "weak"],
 )
 def test_what_is_found(tmp_path: Path, world: str, script: str, wanted: tuple[int, list[str], list[int]]) -> None:
     """Violations, worlds that are too large, numbers of states."""
@@ -49,6 +53,24 @@ def test_what_is_found(tmp_path: Path, world: str, script: str, wanted: tuple[in
     explore(played(tmp_path, script), world, findings)
     assert (findings.violations, findings.incomplete, [each.states for each in findings.worlds]) == wanted
     assert findings.fine() == (wanted[:2] == (0, []))
+
+
+@pytest.mark.parametrize(
+    ("world", "script", "wanted"),
+    [
+        ("2x1", STATES, (0, 0, 0)),
+        ("2x1", LITMUS, (1, 3, 0)),
+        ("2x1", FORBIDDEN, (0, 0, 1)),
+        ("wrong-flush", FORBIDDEN, (0, 0, 0)),
+    ],
+    ids=["no litmus test", "allowed", "forbidden", "has to be"],
+)
+def test_what_litmus_tests_show(tmp_path: Path, world: str, script: str, wanted: tuple[int, int, int]) -> None:
+    """Tests that have shown what they may, and how many outcomes that was; and those with another one."""
+    findings = Findings()
+    explore(played(tmp_path, script), world, findings)
+    values = {metric.metric: metric.value for metric in findings.metrics(1)}
+    assert tuple(values[f"explorer.litmus_{each}"] for each in ("worlds", "outcomes", "forbidden")) == wanted
 
 
 @pytest.mark.parametrize(
@@ -136,7 +158,8 @@ def test_the_result_of_a_whole_run(
     assert [int(walk[3]) for walk in walks] == [16, 17, 18]
     values = {name.removeprefix("explorer."): metric.value for name, metric in written.items()}
     assert values == {
-        "states": 14, "seconds": 1.0, "violations": 0, "incomplete": 0, "mutants": 2, "mutants_survived": 1
+        "states": 14, "seconds": 1.0, "violations": 0, "incomplete": 0, "mutants": 2, "mutants_survived": 1,
+        "litmus_worlds": 0, "litmus_outcomes": 0, "litmus_forbidden": 0,
     }  # fmt: skip
     assert written["explorer.violations"].note == "3 walks from seed 16"
     assert written["explorer.mutants_survived"].note == "mistake 2"
