@@ -693,6 +693,42 @@ static void disconnected_behind(const void *argument)
 	end_two(&a, &b);
 }
 
+/* The TLS sessions that were opened to @port end, without a word. */
+static void cut_tls(uint16_t port)
+{
+	struct sockaddr_in peer;
+	socklen_t size;
+	int fd, cut = 0;
+
+	for (fd = 3; fd < 256; fd++) {
+		size = sizeof(peer);
+		if (!getpeername(fd, (struct sockaddr *)&peer, &size) && peer.sin_port == htons(port))
+			cut += !shutdown(fd, SHUT_RDWR);
+	}
+	CHECK(cut == 1, "%d sessions", cut);
+}
+
+/* Messages have come, and their event has not when TLS ends. */
+static void tls_ends_behind(const void *argument)
+{
+	struct host a, b;
+	unsigned int i;
+
+	(void)argument;
+	begin_up(&a, &b);
+	a.epoch = b.epoch = 7;
+	played.silent = true;
+	for (i = 0; i < 3; i++)
+		send_to(&a, 0, DSM_GETS, i);
+	ev_run(loop, EVRUN_NOWAIT);
+	CHECK(!b.messages, "%u were told of", b.messages);
+	cut_tls(dsm_transport_port(b.transport));
+	UNTIL(b.nr_ends);
+	CHECK(b.messages == 3, "%u of 3 messages", b.messages);
+	check_end(&b, 1, DSM_END_CUT, "");
+	end_two(&a, &b);
+}
+
 /* What rdmacm may tell of a connection that is up, and what becomes of it. */
 static const struct told {
 	enum rdma_cm_event_type type;
@@ -868,6 +904,7 @@ int main(int argc, char **argv)
 		{ "rdma: doomed and then lost", doomed_then_lost, NULL },
 		{ "rdma: doomed and then lost, and TLS", doomed_then_lost, "TLS" },
 		{ "rdma: disconnected behind many completions", disconnected_behind, NULL },
+		{ "rdma: TLS ends behind messages", tls_ends_behind, NULL },
 		{ "rdma: what rdmacm tells", cm_tells, NULL },
 		{ "rdma: what completions tell", completions_tell, NULL },
 	};

@@ -24,6 +24,7 @@ struct played_rdma {
 	unsigned int after;	/* calls of that name that go well before */
 	bool lose_rtu;		/* what says "established" to the acceptor */
 	bool stand_still;	/* no SEND arrives; played_go_on() */
+	bool silent;		/* what is completed is not told of: that event is late */
 	bool answer_lies;	/* an acceptor's answer has a bit that is wrong */
 	unsigned int requests, rejects, connects, accepts;
 	unsigned int objects;	/* of a device, that were made, and not destroyed */
