@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What each tick writes is on one page of the guest's kernel, and nothing else is (include/linux/tick_page.h; hook 0308)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lab.pipeline.paths import ARTIFACTS
+
+PAGE = 4096
+
+# jiffies is another name of jiffies_64.
+ON_IT = {
+    "jiffies",
+    "jiffies_64",
+    "jiffies_lock",
+    "jiffies_seq",
+    "last_jiffies_update",
+    "shadow_timekeeper",
+    "tick_next_period",
+    "timekeeper_lock",
+    "tk_core",
+    "tk_fast_mono",
+    "tk_fast_raw",
+}
+
+
+def beside(system_map: str, name: str) -> set[str]:
+    """The variables that begin on the page of `name`, by System.map: lines of address, type, name."""
+    symbols = [(int(address, 16), symbol) for address, _, symbol in map(str.split, system_map.splitlines())]
+    page = next(address for address, symbol in symbols if symbol == name) // PAGE
+    return {symbol for address, symbol in symbols if address // PAGE == page}
+
+
+def test_what_ticks_write_is_on_one_page() -> None:
+    system_map: Path = ARTIFACTS / "linux" / "System.map"
+    if not system_map.is_file():
+        pytest.fail(f"{system_map} is not there: run 'make build'")
+    text = system_map.read_text(encoding="ascii")
+    assert beside(text, "jiffies_64") == ON_IT
+    first = next(line for line in text.splitlines() if line.endswith(" jiffies_64"))
+    assert int(first.split()[0], 16) % PAGE == 0
