@@ -11,9 +11,9 @@ from lab.host import Host
 RINGS = "/sys/kernel/debug/xen-netback"
 
 
-def page_waits(host: Host, domid: int) -> tuple[int, int]:
-    """Of all queues of a guest that has one card: how many batches have waited, and how many in vain."""
-    text = checked(run_in(host), f"cat {RINGS}/vif{domid}.0/io_ring_q*")
+def page_waits(host: Host, domid: int, card: int = 0) -> tuple[int, int]:
+    """Of all queues of a card of a guest: how many batches have waited, and how many in vain."""
+    text = checked(run_in(host), f"cat {RINGS}/vif{domid}.{card}/io_ring_q*")
     found = re.findall(r"^page waits (\d+) in vain (\d+) ", text, re.M)
     assert found, text
     return sum(int(waits) for waits, _ in found), sum(int(in_vain) for _, in_vain in found)
