@@ -6,6 +6,7 @@ dsmd-host(8) runs on both hosts; nobody starts a dsmd by hand. Of the faults of 
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterator
 
@@ -121,6 +122,27 @@ def test_a_node_of_another_host_is_resized(site: DsmSite) -> None:
             done = guest.resize(1, f"{size}M", timeout=ASKED_MOST)
             assert done.status == 0, done.text + said(site.both)
             assert guest.vnode(1).current_kib == size * 1024, guest.vnode(1).keys
+
+
+@pytest.mark.soak
+def test_a_node_without_cpus(site: DsmSite) -> None:
+    """As the manuals' first example: memory and nothing else, as far away as the configuration says."""
+    shape = dataclasses.replace(SHAPE, cpus=False, distance=31)
+    with far_guest(site.both, site.other.description.name, shape) as guest:
+        inside = run_in(guest)
+        cpus = guest.online_cpus()
+        done = guest.attach(1, timeout=ASKED_MOST)
+        assert done.status == 0, done.text + said(site.both)
+        node = guest.nodes()[1]
+        assert node.cpus == () and node.size_mib > 0 and guest.online_cpus() == cpus, (node, cpus)
+        distances = checked(inside, "cat /sys/devices/system/node/node[01]/distance").splitlines()
+        assert [row.split() for row in distances] == [["10", "31"], ["31", "10"]], distances
+        print("memcheck:", Memcheck(guest, 1, CHECKED_MIB).end(), guest.listed()[1]["host"])
+        done = guest.detach(1, timeout=ASKED_MOST)
+        assert done.status == 0, done.text + said(site.both)
+        assert sorted(guest.nodes()) == [0]
+        assert complaints(checked(inside, "dmesg")) == []
+    left_nothing(site.both)
 
 
 @pytest.mark.soak

@@ -111,3 +111,31 @@ def test_a_folder_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixtur
     with pytest.raises(KeyError), far_guest.kept_if_it_fails(site, "all"):  # type: ignore[arg-type]
         raise KeyError
     assert "all: KeyError" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("shape", "lines"),
+    [
+        (
+            far_guest.Shape(node_mib=128, also=("gamma",)),
+            (
+                '[ "pnode=0", "size=512", "vcpus=0-1", "vdistances=10,21,21" ],',
+                '[ "host=beta", "size=128", "vcpus=2", "vdistances=21,10,21", "elastic=1" ],',
+                '[ "host=gamma", "size=128", "vcpus=3", "vdistances=21,21,10", "elastic=1" ],',
+                "maxvcpus = 4",
+            ),
+        ),
+        (
+            far_guest.Shape(cpus=False, distance=31),
+            (
+                '[ "pnode=0", "size=512", "vcpus=0-1", "vdistances=10,31" ],',
+                '[ "host=beta", "size=256", "vdistances=31,10", "elastic=1" ],',
+                "maxvcpus = 2",
+            ),
+        ),
+    ],
+    ids=["three hosts", "no CPUs"],
+)
+def test_the_configuration(shape: far_guest.Shape, lines: tuple[str, ...]) -> None:
+    text = [line.strip() for line in shape.xl_cfg("beta").splitlines()]
+    assert [line for line in lines if line not in text] == [], text
