@@ -355,11 +355,71 @@ static void node_exporter(const void *argument)
 	free(text);
 }
 
+/* What could be another one's: each has a number of its own, in both texts. */
+static void each_its_own(const void *argument)
+{
+	static const char *const lines[] = {
+		"dsmd_read_faults_total" VM "} 12\n", "dsmd_write_faults_total" VM "} 13\n",
+		"# TYPE dsmd_write_fault_seconds histogram\n",
+		"dsmd_read_fault_seconds_sum" VM "} 0.002001000\n", "dsmd_read_fault_seconds_count" VM "} 2\n",
+		"dsmd_write_fault_seconds_sum" VM "} 0.003000000\n", "dsmd_write_fault_seconds_count" VM "} 1\n",
+		"dsmd_poll_looks_total" VM "} 31\n", "dsmd_poll_found_total" VM "} 32\n",
+		"dsmd_poll_sleeps_total" VM "} 33\n",
+		"# TYPE dsmd_leases_over_total counter\n", "dsmd_leases_over_total" VM "} 5\n",
+		"# TYPE dsmd_frames gauge\n", "dsmd_frames" VM "} 41\n", "dsmd_frames_used" VM "} 42\n",
+		"dsmd_requests" VM "} 43\n", "dsmd_waiting" VM "} 44\n",
+		"dsmd_peer_up" VM ",peer=\"gamma\"} 0\n", "dsmd_peer_received_bytes_total" PEER "} 77\n",
+		"dsmd_peer_received_bytes_total" VM ",peer=\"gamma\"} 0\n",
+		"dsmd_round_trip_seconds_count" VM ",peer=\"gamma\"} 0\n",
+	};
+	struct json_object *all, *engine, *poll, *peer;
+	struct dsm_engine_counts counts;
+	static struct dsm_stats stats;
+	unsigned int i;
+	char *text;
+
+	(void)argument;
+	fill(&stats);
+	stats.write_faults = 13;
+	dsm_histogram_add(&stats.write_fault, 3000000);
+	stats.poll = (struct dsm_poll_counts){ .looks = 31, .found = 32, .sleeps = 33 };
+	stats.peer[1].transport.credits = 9;
+	counts = *stats.engine;
+	counts.frames = 41;
+	counts.frames_used = 42;
+	counts.requests = 43;
+	counts.waiting = 44;
+	stats.engine = &counts;
+	text = dsm_stats_json(&stats);
+	all = json_tokener_parse(text);
+	CHECK(number(all, "read_faults") == 12 && number(all, "write_faults") == 13 &&
+	      number(at(all, "read_fault"), "max_ns") == 2000000 && number(at(all, "read_fault"), "count") == 2 &&
+	      number(at(all, "write_fault"), "max_ns") == 3000000 && number(at(all, "write_fault"), "count") == 1,
+	      "faults: %s", text);
+	poll = at(all, "poll");
+	CHECK(number(poll, "looks") == 31 && number(poll, "found") == 32 && number(poll, "sleeps") == 33, "%s", text);
+	engine = at(all, "engine");
+	CHECK(number(engine, "frames") == 41 && number(engine, "frames_used") == 42 &&
+	      number(engine, "requests") == 43 && number(engine, "waiting") == 44, "%s", text);
+	peer = at(at(all, "peers"), "be\"ta\\");
+	CHECK(number(peer, "waiting") == 4 && number(peer, "credits") == 9, "%s", text);
+	CHECK(!json_object_get_boolean(at(at(at(all, "peers"), "gamma"), "up")), "%s", text);
+	CHECK(!json_object_object_get_ex(at(all, "peers"), "", NULL) &&
+	      json_object_object_length(at(all, "peers")) == 2, "%s", text);
+	json_object_put(all);
+	free(text);
+	text = dsm_stats_node_exporter(&stats);
+	for (i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		CHECK(strstr(text, lines[i]), "no line %s in\n%s", lines[i], text);
+	free(text);
+}
+
 static const struct test_case cases[] = {
 	{ "stats: clocks", clocks, NULL },
 	{ "stats: buckets", buckets, NULL },
 	{ "stats: quantiles", quantiles, NULL },
 	{ "stats: JSON", json, NULL },
+	{ "stats: each its own", each_its_own, NULL },
 	{ "stats: what is counted by page", profile, NULL },
 	{ "stats: node_exporter", node_exporter, NULL },
 };
