@@ -89,6 +89,15 @@ def pause_and_unpause(site: SlowSite, guest: Guest) -> None:
     checked(inside, f"kill $(cat /tmp/loop0 /tmp/loop{FAR_CPU})", 300)
 
 
+def refused_while_it_is_there(site: SlowSite, guest: Guest) -> None:
+    """What is for a guest that runs at home only, with a reason; it runs on."""
+    for command in ("mem-set far 64m", "suspend far"):
+        done = run_in(site.home)(f"xl {command}", PATIENCE)
+        assert done.status != 0 and "vCPUs of this domain run on another host" in done.text, (command, done.text)
+    both_run_on = f"taskset -c {FAR_CPU} true && taskset -c 0 true"
+    checked(run_in(guest), both_run_on, PATIENCE)
+
+
 def test_memory_and_cpu_of_another_host(site: SlowSite) -> None:
     """Twice: attached, a program's checksum there is the one of home, `numactl -H` shows the node with its CPU, detached.
 
@@ -114,6 +123,7 @@ def test_memory_and_cpu_of_another_host(site: SlowSite) -> None:
             assert ticks(guest) > before
             if not turn:
                 pause_and_unpause(site, guest)
+                refused_while_it_is_there(site, guest)
             detach(site, guest, shape)
             assert guest.online_cpus() == (0,)
         checked(run_in(site.home), "xl pause far && xl unpause far")

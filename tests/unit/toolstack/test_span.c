@@ -1165,6 +1165,29 @@ static void test_pause(void)
     fake_end();
 }
 
+/* mem-set and suspend, of a domain of which a part runs elsewhere. */
+static void test_all_here(void)
+{
+    boot_with(0);
+    ok_("mem-set, suspend: all CPUs are at home",
+        libxl__vnode_all_here(&fake_gc, DOMID, "mem-set") == 0 &&
+        !world.log[0]);
+    boot_far();
+    ok_("mem-set, suspend: one runs there: refused, and why",
+        libxl__vnode_all_here(&fake_gc, DOMID, "mem-set") == ERROR_INVAL &&
+        said("mem-set: vCPUs of this domain run on another host") &&
+        said("xl vnode-detach") && !dsmd.requests);
+    ok_("mem-set, suspend: it has come home", detach() == 0 &&
+        libxl__vnode_all_here(&fake_gc, DOMID, "mem-set") == 0);
+    fake_set(OURS "placed", "x");
+    ok_("mem-set, suspend: a record that is none",
+        libxl__vnode_all_here(&fake_gc, DOMID, "mem-set") == ERROR_FAIL);
+    fake_remove_below("/libxl/7/");
+    ok_("mem-set, suspend: a domain without vnodes",
+        libxl__vnode_all_here(&fake_gc, DOMID, "mem-set") == 0);
+    fake_end();
+}
+
 static void test_remote_list(void)
 {
     static const char raw[] = "{\"version\":1,\"ok\":true,\"vnodes\":["
@@ -1303,6 +1326,7 @@ int main(void)
     test_two();
     test_place();
     test_pause();
+    test_all_here();
     test_remote_list();
     test_remote_create();
     test_rings();

@@ -261,6 +261,10 @@ static void arguments(void)
     /* Nothing of another slice. */
     memcpy(memory + at(18, 0), &(struct evtchn_bind_virq){ .virq = 3 }, 12);
     memcpy(memory + at(18, 64), &(struct evtchn_bind_ipi){ .vcpu = 9 }, 8);
+    memcpy(memory + at(18, 128),
+           &(struct sched_shutdown){ .reason = SHUTDOWN_suspend }, 4);
+    memcpy(memory + at(18, 192),
+           &(struct sched_shutdown){ .reason = SHUTDOWN_soft_reset }, 4);
     memcpy(memory + at(2, 0), &r, sizeof(r));
     memcpy(memory + at(2, 512), &huge, sizeof(huge));
     memcpy(memory + at(2, 1024), &wraps, sizeof(wraps));
@@ -328,6 +332,7 @@ static const struct call calls[] = {
     { RUNS(sched_op, SCHEDOP_poll, at(3, 2048), 0, "3r 13r") },
     { RUNS(sched_op, SCHEDOP_poll, at(3, 3072), 0, "3r 13r") },
     { RUNS(sched_op, SCHEDOP_shutdown, at(9, 0), 0, "9r") },
+    { RUNS(sched_op, SCHEDOP_shutdown, at(18, 128), 0, "18r") },
     { RUNS(sched_op, SCHEDOP_shutdown_code, at(9, 0), 0, "9r") },
     { RUNS(sched_op, SCHEDOP_remote_shutdown, at(9, 0), 0, "9r") },
     { RUNS(sched_op, SCHEDOP_watchdog, at(9, 0), 0, "9r") },
@@ -445,6 +450,10 @@ static const struct call about_another[] = {
     { SAYS(hvm_op, HVMOP_set_evtchn_upcall_vector, at(14, 384), 0, "14r 14w",
            -EBUSY), .sent = "34 23 1@1: 1 f3" },
     { SAYS(hvm_op, HVMOP_flush_tlbs, 0, 0, "", -ENOSYS) },
+    /* All slices would stand still, and nobody has others than this go on. */
+    { SAYS(sched_op, SCHEDOP_shutdown, at(18, 128), 0, "18r", -ENOSYS) },
+    /* The end of the guest, in all of them. */
+    { RUNS(sched_op, SCHEDOP_shutdown, at(18, 192), 0, "18r") },
 };
 
 /* These in slice 1. */
@@ -454,6 +463,7 @@ static const struct call abroad[] = {
     { RUNS(sched_op, SCHEDOP_yield, 0, 0, "") },
     { RUNS(sched_op, SCHEDOP_block, 0, 0, "") },
     { RUNS(sched_op, SCHEDOP_shutdown, at(9, 0), 0, "9r") },
+    { SAYS(sched_op, SCHEDOP_shutdown, at(18, 128), 0, "18r", -ENOSYS) },
     { RUNS(sched_op, SCHEDOP_poll, at(3, 2048), 0, "3r 13r") },
     { SAYS(memory_op, XENMEM_populate_physmap, at(2, 0), 0, "", -ENOSYS) },
     /* vCPU 1 runs there, too: its own vcpu_info, and that of vCPU 2. */
@@ -596,6 +606,27 @@ static void shared_info_stays(void)
             expect("RAX", regs.rax, -EBUSY);
         dsm_hcall_end();
     }
+}
+
+/* A guest whose vCPUs have come home can be suspended again. */
+static void suspended(void)
+{
+    static const struct call suspends = {
+        RUNS(sched_op, SCHEDOP_shutdown, at(18, 128), 0, "") };
+    struct cpu_user_regs regs;
+
+    dsm.nr_slices = 2;
+    dsm.spread = true;
+    dsm_vcpus[1].slice = 1;
+    expect("one is elsewhere", call(&suspends, &regs), DSM_HCALL_ANSWERED);
+    expect("RAX", regs.rax, -ENOSYS);
+    unreadable = true;
+    expect("Xen says what can't be read", call(&suspends, &regs), DSM_HCALL_RUN);
+    dsm_hcall_end();
+    unreadable = false;
+    dsm_vcpus[1].slice = 0;
+    expect("all are at home", call(&suspends, &regs), DSM_HCALL_RUN);
+    dsm_hcall_end();
 }
 
 static void another_slice(void)
@@ -873,6 +904,7 @@ static const struct test_case cases[] = {
     { "a guest of 32 bits", narrow },
     { "vCPUs of another slice", another_slice },
     { "where shared_info is", shared_info_stays },
+    { "a guest that is suspended", suspended },
     { "answers of another slice", answers },
     { "results of another slice", results },
     { "ports while all are at home", ports_at_home },

@@ -252,6 +252,21 @@ HYPERCALL_MUTANTS = {
         "",
         "where shared_info is",
     ),
+    "a guest is suspended in several slices": (
+        "             any_elsewhere(v->domain) )\n            return -ENOSYS;",
+        "             any_elsewhere(v->domain) )\n            return 0;",
+        "vCPUs of another slice",
+    ),
+    "a guest can't be suspended once vCPUs were elsewhere": (
+        "             any_elsewhere(v->domain) )\n            return -ENOSYS;",
+        "             v->domain->arch.dsm->spread )\n            return -ENOSYS;",
+        "a guest that is suspended",
+    ),
+    "a guest in several slices can't end": (
+        "shutdown.reason == SHUTDOWN_suspend &&",
+        "shutdown.reason &&",
+        "vCPUs of another slice",
+    ),
     "asks for nothing": ("    dsm_populate(v->domain, _gfn(gfn));\n", "", "one of them is missing"),
     "does not wait": (
         "    dsm_populate(v->domain, _gfn(gfn));\n\n    return WAITING;",

@@ -129,6 +129,9 @@ typedef struct { char c[1024]; } xen_commandline_t;
 #define SCHEDOP_shutdown_code   5
 #define SCHEDOP_watchdog        6
 #define SCHEDOP_pin_override    7
+#define SHUTDOWN_suspend    2
+#define SHUTDOWN_soft_reset 5
+struct sched_shutdown { unsigned int reason; };
 struct sched_poll {
     XEN_GUEST_HANDLE(uint32_t) ports;
     unsigned int nr_ports;

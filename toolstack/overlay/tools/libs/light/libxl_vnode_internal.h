@@ -253,6 +253,13 @@ _hidden libxl_vnode_state libxl__vnode_public_state(const libxl__vnode *v);
 _hidden void libxl__vnode_follow(libxl__egc *egc, libxl__ao *ao,
                                  uint32_t domid, bool paused);
 
+/*
+ * @what, a command, is for a domain that runs on this host only.  0,
+ * ERROR_INVAL if vCPUs of it run on others, ERROR_FAIL; logged.
+ */
+_hidden int libxl__vnode_all_here(libxl__gc *gc, uint32_t domid,
+                                  const char *what);
+
 /*---------- the host's side of a vnode (libxl_vnode_host.c) ----------*/
 
 

@@ -5,7 +5,7 @@
  * Xen pauses what runs on this host, and what it says of that counts: dsmd has
  * the other hosts do the same, by itself within a second, and at once when it
  * is asked.  So who is killed in between leaves nothing that would have to be
- * put in order.
+ * put in order.  What is for a domain that runs here only is refused then.
  *
  * Locking: none.  An operation on a vnode of the domain may be under way.
  */
@@ -74,6 +74,19 @@ void libxl__vnode_follow(libxl__egc *egc, libxl__ao *ao_outer, uint32_t domid,
 
  out:
     end(egc, ao, domid, paused, rc);
+}
+
+int libxl__vnode_all_here(libxl__gc *gc, uint32_t domid, const char *what)
+{
+    bool placed;
+    int rc;
+
+    rc = libxl__vnode_any_placed(gc, domid, &placed);
+    if (rc || !placed)
+        return rc;
+    LOGD(ERROR, domid, "%s: vCPUs of this domain run on another host; bring "
+         "them home first (xl vnode-detach)", what);
+    return ERROR_INVAL;
 }
 
 /*

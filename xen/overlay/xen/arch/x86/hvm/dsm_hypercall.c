@@ -405,8 +405,20 @@ static int xen_version(struct vcpu *v, unsigned long cmd, unsigned long arg)
     }
 }
 
+static bool any_elsewhere(const struct domain *d)
+{
+    unsigned int i;
+
+    for ( i = 0; i < d->max_vcpus; i++ )
+        if ( dsm_elsewhere(d->arch.dsm, i) )
+            return true;
+
+    return false;
+}
+
 static int sched_op(struct vcpu *v, unsigned long cmd, unsigned long arg)
 {
+    struct sched_shutdown shutdown;
     struct sched_poll poll;
     int rc;
 
@@ -424,6 +436,13 @@ static int sched_op(struct vcpu *v, unsigned long cmd, unsigned long arg)
                                     sizeof(*poll.ports.p), false);
 
     case SCHEDOP_shutdown:
+        rc = peek_struct(v, &shutdown, arg, false);
+        /* All slices stand still then, and only that at home is resumed. */
+        if ( !rc && shutdown.reason == SHUTDOWN_suspend &&
+             any_elsewhere(v->domain) )
+            return -ENOSYS;
+        return rc;
+
     case SCHEDOP_shutdown_code:
     case SCHEDOP_remote_shutdown:
     case SCHEDOP_watchdog:
