@@ -1139,15 +1139,15 @@ static void before_the_start(const void *argument)
 	leaf[1] = (xen_cpuid_leaf_t){ 0x80000001, XEN_CPUID_NO_SUBLEAF, 0, 0, 2, 3 };
 	leaf[2] = (xen_cpuid_leaf_t){ 0x2, XEN_CPUID_NO_SUBLEAF, ~0u, ~0u, ~0u, ~0u };
 	CHECK(!opened->calls->set_policy(opened, bytes, sizeof(bytes), more), "a policy");
-	CHECK(!strcmp(more, "0x7.0.ebx=0x100, 0x80000001.0.ecx=0x2, 0x80000001.0.edx=0x2"), "'%s'", more);
+	CHECK(!strcmp(more, "0x7.0.ebx=0x100 (bmi2), 0x80000001.0.ecx=0x2 (cmp-legacy), 0x80000001.0.edx=0x2"), "'%s'", more);
 	/* What no guest here can have is why it is none. */
-	leaf[0].b |= 0x400;
+	leaf[0].b |= 0x408;
 	leaf[1].c = 0;
 	leaf[1].d = 0;
 	xen.fail_at = "policy_set";
 	xen.fail_errno = EINVAL;
 	CHECK(opened->calls->set_policy(opened, bytes, sizeof(bytes), more) == -EINVAL &&
-	      !strcmp(more, "0x7.0.ebx=0x400"), "'%s'", more);
+	      !strcmp(more, "0x7.0.ebx=0x408 (bmi1 invpcid)"), "'%s'", more);
 	xen.fail_at = NULL;
 	leaf[0].b = 0xf0;
 	CHECK(!opened->calls->set_policy(opened, bytes, sizeof(bytes), more) && !more[0], "'%s'", more);
