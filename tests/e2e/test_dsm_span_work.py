@@ -150,27 +150,30 @@ def where(guest: Guest, pid: int) -> set[int]:
     return set(cpus_of_threads(checked(run_in(guest), where_question(pid), 300)))
 
 
-def test_an_openmp_program_on_both_hosts(lives: Lives) -> None:
-    """From a thread at home to one on each host, with its memory, and back, while it runs; its result is right."""
-    site, shape = lives.site, lives.shape
-    with lives.borrowed(attached=False) as guest:
+@pytest.mark.parametrize("cpus", [1, soak(2)])
+def test_an_openmp_program_on_both_hosts(lives: Lives, cpus: int) -> None:
+    """From one thread at home, or two, to as many on each host, with its memory, and back; the result is right."""
+    site, shape = lives.site, dataclasses.replace(lives.shape, cpus=cpus)
+    home, far = shape.cpus_of(0), shape.cpus_of(1)
+    with lives.borrowed(attached=False, shape=shape) as guest:
         inside = run_in(guest)
         assert sorted(guest.nodes()) == [0]
-        start_stream(guest, EACH, MIB)
+        start_stream(guest, (*home, *far), MIB)
         wait_for("stream_check begins", 300, lambda: inside(f"test -s {STREAM}").status == 0)
         pid = stream(guest).pid
-        await_team(site, guest, 1)
+        await_team(site, guest, cpus)
         attach(site, guest, shape)
-        await_team(site, guest, 2)
-        assert where(guest, pid) == {HOME_CPU, FAR_CPU}
+        await_team(site, guest, 2 * cpus)
+        assert where(guest, pid) == {*home, *far}
         nodes, resident = guest.nodes(), guest.resident(pid)
         print(nodes, resident)
-        assert {node.number: node.cpus for node in nodes.values()} == {0: (HOME_CPU,), 1: (FAR_CPU,)}
-        # What the thread there works on has come to it: half of both arrays.
+        assert {node.number: node.cpus for node in nodes.values()} == {0: home, 1: far}
+        # What threads there work on has come to them: half of both arrays.
         assert resident[1] >= MIB * 1024 // 3, resident
         detach(site, guest, shape)
-        await_team(site, guest, 1)
-        assert sorted(guest.nodes()) == [0] and where(guest, pid) == {HOME_CPU}
+        await_team(site, guest, cpus)
+        # A thread that the team needs no more sleeps where it was.
+        assert sorted(guest.nodes()) == [0] and where(guest, pid) & {*home} == {*home}
         checked(inside, f"kill -TERM {pid}")
         wait_for("stream_check ends", 300, lambda: stream(guest).checksum is not None, interval=ASK_S)
         run = stream(guest)
