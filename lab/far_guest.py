@@ -134,15 +134,15 @@ def slices(host: Host) -> list[int]:
 class Shape:
     """Of the guest: memory at home, of each node that another host has, and what xl does when it reboots.
 
-    `also`: hosts of nodes after node 1; `cpus`: each node of another host has a virtual CPU, which runs at home; `distance`: of
-    any two nodes.
+    `also`: hosts of nodes after node 1; `far_cpus`: each node of another host has a virtual CPU, which runs at home;
+    `distance`: of any two nodes.
     """
 
     home_mib: int = 512
     node_mib: int = 256
     on_reboot: str = "destroy"
     also: tuple[str, ...] = ()
-    cpus: bool = True
+    far_cpus: bool = True
     distance: int = 21
 
     def xl_cfg(self, other: str) -> str:
@@ -153,7 +153,7 @@ class Shape:
             return ",".join("10" if to == node else str(self.distance) for to in range(len(far) + 1))
 
         def cpus(node: int) -> str:
-            return f'"vcpus={node + 1}", ' if self.cpus else ""
+            return f'"vcpus={node + 1}", ' if self.far_cpus else ""
 
         nodes = [f'"pnode=0", "size={self.home_mib}", "vcpus=0-1", "vdistances={distances(0)}"'] + [
             f'"host={host}", "size={self.node_mib}", {cpus(node)}"vdistances={distances(node)}", "elastic=1"'
@@ -167,7 +167,7 @@ kernel = "/boot/vmlinuz"
 ramdisk = "/boot/guest.cpio.gz"
 extra = "console=hvc0 loglevel=5"
 memory = {self.home_mib}
-maxvcpus = {2 + len(far) * self.cpus}
+maxvcpus = {2 + len(far) * self.far_cpus}
 vnuma = [
 {vnuma}]
 tsc_mode = "native"

@@ -127,7 +127,7 @@ def test_a_node_of_another_host_is_resized(site: DsmSite) -> None:
 @pytest.mark.soak
 def test_a_node_without_cpus(site: DsmSite) -> None:
     """As the manuals' first example: memory and nothing else, as far away as the configuration says."""
-    shape = dataclasses.replace(SHAPE, cpus=False, distance=31)
+    shape = dataclasses.replace(SHAPE, far_cpus=False, distance=31)
     with far_guest(site.both, site.other.description.name, shape) as guest:
         inside = run_in(guest)
         cpus = guest.online_cpus()

@@ -126,7 +126,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixtur
             ),
         ),
         (
-            far_guest.Shape(cpus=False, distance=31),
+            far_guest.Shape(far_cpus=False, distance=31),
             (
                 '[ "pnode=0", "size=512", "vcpus=0-1", "vdistances=10,31" ],',
                 '[ "host=beta", "size=256", "vdistances=31,10", "elastic=1" ],',
