@@ -23,8 +23,9 @@ import statistics
 import sys
 from collections.abc import Mapping, Sequence
 
-from benchmarks.membench import slope
+from benchmarks import slopes
 from benchmarks.results import Metric, write
+from benchmarks.slopes import Line
 from lab.command import Done, Run, checked
 from lab.description import RackDescription
 from lab.elastic_guest import ElasticGuest
@@ -40,13 +41,12 @@ PARAMETER = "guest-remove-range"
 
 TAKE, GIVE = "take", "give"
 WAYS = ("stock_4k", "order9", "ours")
-MIB_A_GIB = 1024
 RUNS = 5
 
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
-    """The amounts of each way, in MiB; at least two each. An emulated host takes seconds for the little that stock has."""
+    """The amounts of each way, in MiB; three each or more. An emulated host takes seconds for the little that stock has."""
 
     stock_4k: Sequence[int] = (48, 96, 192)
     order9: Sequence[int] = (64, 128, 256)
@@ -84,25 +84,9 @@ def _of(steps: Sequence[Step], way: str, operation: str) -> list[Step]:
     return [step for step in steps if step.way == way and step.operation == operation]
 
 
-@dataclasses.dataclass(frozen=True)
-class Line:
-    """Of one run of one way: seconds for a GiB, and what a command takes besides."""
-
-    run: int
-    seconds_per_gib: float
-    fixed_seconds: float
-
-
 def lines(steps: Sequence[Step], way: str, operation: str) -> list[Line]:
-    """One for each run that has several sizes."""
-    runs: dict[int, list[Step]] = {}
-    for step in _of(steps, way, operation):
-        runs.setdefault(step.run, []).append(step)
-    found = []
-    for run in sorted(runs):
-        if len({step.mib for step in runs[run]}) > 1:
-            found.append(Line(run, *slope((step.mib / MIB_A_GIB, step.seconds) for step in runs[run])))
-    return found
+    """One for each run of one way that has enough sizes."""
+    return slopes.lines((step.run, step.mib, step.seconds) for step in _of(steps, way, operation))
 
 
 def _ratio(steps: Sequence[Step], operation: str) -> Metric:
@@ -118,7 +102,7 @@ def _ratio(steps: Sequence[Step], operation: str) -> Metric:
         if of_way
     }
     if not runs:
-        return Metric(name, None, "x", "higher", baseline, note="no run has both ways, each with several sizes")
+        return Metric(name, None, "x", "higher", baseline, note=f"no run has both ways, each with {slopes.LEAST_SIZES} sizes")
     left_out = sum(seconds <= 0 for seconds in ours.values())
     note = "stock's slope over sizes against ours, in the same run" + (f"; {left_out} left out: no slope" * bool(left_out))
     return Metric(name, statistics.median(runs), "x", "higher", baseline, runs, note)
@@ -139,7 +123,7 @@ def _line_figures(steps: Sequence[Step], way: str, operation: str) -> list[Metri
                 "lower",
                 {"least": round(min(runs), 3), "most": round(max(runs), 3)} if runs else {},
                 runs,
-                note if runs else "not measured: it takes several sizes",
+                note if runs else f"not measured: it takes {slopes.LEAST_SIZES} sizes",
             )
         )
     return metrics

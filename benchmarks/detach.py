@@ -17,8 +17,9 @@ import statistics
 import sys
 from collections.abc import Mapping, Sequence
 
-from benchmarks.membench import slope
+from benchmarks import slopes
 from benchmarks.results import Metric, write
+from benchmarks.slopes import Line
 from lab.command import checked
 from lab.description import RackDescription
 from lab.elastic_guest import ElasticGuest
@@ -28,7 +29,6 @@ from lab.pipeline.paths import REPO
 from lab.rack import Rack
 
 RUNS = 5
-MIB_A_GIB = 1024
 FREE, USED = "free", "used"
 VNODE = 1
 HOME_MIB, NODE_MIB = 2048, 5120
@@ -56,17 +56,11 @@ class Detach:
     phases: Mapping[str, float]
 
 
-def _lines(detaches: Sequence[Detach], phase: str | None = None) -> list[tuple[float, float]]:
-    """(s/GiB, fixed s) of each run that has several sizes; of one phase, or of all the time."""
-    runs: dict[int, list[Detach]] = {}
-    for each in detaches:
-        runs.setdefault(each.run, []).append(each)
-    found = []
-    for run in sorted(runs):
-        if len({each.mib for each in runs[run]}) > 1:
-            times = ((each.mib / MIB_A_GIB, each.phases.get(phase, 0.0) if phase else each.seconds) for each in runs[run])
-            found.append(slope(times))
-    return found
+def _lines(detaches: Sequence[Detach], phase: str | None = None) -> list[Line]:
+    """One for each run that has enough sizes; of one phase, or of all the time."""
+    return slopes.lines(
+        (each.run, each.mib, each.phases.get(phase, 0.0) if phase else each.seconds) for each in detaches
+    )
 
 
 def metrics(detaches: Sequence[Detach]) -> list[Metric]:
@@ -77,15 +71,15 @@ def metrics(detaches: Sequence[Detach]) -> list[Metric]:
         some = [each for each in detaches if each.series == series]
         lines = _lines(some)
         sizes = ", ".join(map(str, sorted({each.mib for each in some})))
-        runs = [line[0] for line in lines]
+        runs = [line.seconds_per_gib for line in lines]
         if series == FREE:
-            fixed = [line[1] for line in lines]
+            fixed = [line.fixed_seconds for line in lines]
         baseline: dict[str, float | str] = {}
         for phase in dict.fromkeys(phase for each in some for phase in each.phases):
             if of_phase := _lines(some, phase):
-                baseline[f"{phase}_s_per_gib"] = round(statistics.median(line[0] for line in of_phase), 3)
+                baseline[f"{phase}_s_per_gib"] = round(statistics.median(line.seconds_per_gib for line in of_phase), 3)
         about = "of the node, idle" if series == FREE else f"in use, node of {NODE_MIB} MiB"
-        note = f"slope over {sizes} MiB {about}" if runs else "not measured: it takes several sizes"
+        note = f"slope over {sizes} MiB {about}" if runs else f"not measured: it takes {slopes.LEAST_SIZES} sizes"
         value = statistics.median(runs) if runs else None
         found.append(Metric(f"detach.slope.{series}", value, "s", "lower", baseline, runs, note))
     note = "where the line of idle nodes begins" if fixed else "not measured"

@@ -84,11 +84,17 @@ def test_what_a_command_takes_is_beside_it() -> None:
     assert found["balloon.give.order9.fixed_seconds"].value is None
 
 
-def test_a_slope_takes_several_sizes() -> None:
-    """A run with one size has none, and neither has a time that does not grow."""
-    some = [step for step in STEPS if step.run == 0 or step.mib in (48, 4096)]
-    assert [each.run for each in lines(some, "ours", TAKE)] == [0]
-    assert list(figures(some)["balloon.take.ratio"].runs) == pytest.approx([40.0])
+def test_a_slope_takes_three_sizes() -> None:
+    """A run with one size or two has none, since two are on a line whatever they are; nor has a time that does not grow."""
+    for sizes in ((48, 4096), (48, 96, 1024, 4096)):
+        some = [step for step in STEPS if step.run == 0 or step.mib in sizes]
+        assert [each.run for each in lines(some, "ours", TAKE)] == [0]
+        assert list(figures(some)["balloon.take.ratio"].runs) == pytest.approx([40.0])
+    two = [step for step in STEPS if step.mib in (48, 96, 1024, 4096)]
+    for metric in (found := figures(two)).values():
+        assert "2mib" in metric.metric or metric.value is None, metric
+    assert found["balloon.take.ratio"].note == "no run has both ways, each with 3 sizes"
+    assert found["balloon.take.ours.seconds_per_gib"].note == "not measured: it takes 3 sizes"
     flat = [*line("stock_4k", TAKE, 80.0, 2.0), *line("ours", TAKE, 0.0, 1.0)]
     assert figures(flat)["balloon.take.ratio"].value is None
     found = figures([*STEPS, *line("stock_4k", TAKE, 80.0, 2.0, run=2), *line("ours", TAKE, -1.0, 5.0, run=2)])

@@ -36,9 +36,12 @@ def test_slopes_and_those_of_the_phases() -> None:
     assert found["detach.slope.free"].note == "slope over 1024, 2560, 5120 MiB of the node, idle"
 
 
-def test_without_several_sizes_there_is_none() -> None:
-    found = figures([*line(FREE, 0.8), *line(USED, 16.0)[:1]])
-    assert found["detach.slope.used"].value is None and found["detach.slope.free"].value is not None
+def test_without_three_sizes_there_is_none() -> None:
+    for sizes in (1, 2):
+        found = figures([*line(FREE, 0.8), *line(USED, 16.0)[:sizes]])
+        assert found["detach.slope.used"].value is None and found["detach.slope.free"].value is not None
+        assert found["detach.slope.used"].note == "not measured: it takes 3 sizes" and not found["detach.slope.used"].baseline
+    assert figures(line(FREE, 0.8)[:2])["detach.slope.fixed_seconds"].value is None
     for some in ([], line(USED, 1.0), line(FREE, 1.0)):
         assert problems(encode(Result("detach", now(), host_info(), metrics(some)))) == []
 
