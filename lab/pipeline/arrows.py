@@ -7,10 +7,11 @@ There is an arrow from file A to file B when
 - A includes B (C, C++);
 - A names a function or variable that B, and no other file of the house, defines at file scope and not static, unless A has
   one of its own of that name (C alone, and not in tests, whose files are many programs). A macro or an inline function of a
-  header stands for what it names: who uses it needs that, and the header itself does not.
+  header stands for what it names: who uses it needs that, and the header itself does not;
+- A is a header that B alone includes, so a part of B, and names what is static in B (C).
 
 Not seen: calls through pointers (they are how a lower file calls a higher one, and no arrow), names that a macro pastes
-together, modules that are loaded by name, and what a header takes from the one file that it is a part of (libgomp's topo-*.h).
+together, and modules that are loaded by name.
 A house is what is compiled or imported as one; names mean nothing beyond it.
 
 ``make check`` fails when arrows run in a circle, so that the files of a house can be put on floors on which each needs only
@@ -195,14 +196,31 @@ def c_arrows(files: Mapping[Path, str], calls: bool = True) -> Arrows:
             owners[name].add(str(path))
     arrows: Arrows = {str(path): {} for path in files}
     for path, source in sources.items():
-        mine = arrows[str(path)]
         for name in source.includes:
             if (target := header(name, path, headers)) not in {None, path}:
-                mine.setdefault(str(target), set()).add("")
-        for name in meant(source, short_for) if calls and path.suffix == ".c" else ():
+                arrows[str(path)].setdefault(str(target), set()).add("")
+    included = {path: {Path(name) for name in below(str(path), arrows)} for path in files}
+    for path, source in sources.items() if calls else ():
+        mine = arrows[str(path)]
+        for name in meant(source, short_for) if path.suffix == ".c" else ():
             if len(owners.get(name, ())) == 1 and (owner := next(iter(owners[name]))) != str(path):
                 mine.setdefault(owner, set()).add(name)
+        users = [user for user in files if user.suffix != ".h" and path in included[user]]
+        if path.suffix == ".h" and len(users) == 1:
+            near = source.own.union(*(sources[other].own for other in included[path]))
+            if taken := (source.names & sources[users[0]].own) - near:
+                mine.setdefault(str(users[0]), set()).update(taken)
     return arrows
+
+
+def below(file: str, arrows: Arrows) -> set[str]:
+    """All that a file needs, straight or by way of others."""
+    found, left = set[str](), [file]
+    while left:
+        new = arrows[left.pop()].keys() - found
+        found |= new
+        left += new
+    return found
 
 
 def meant(source: Source, short_for: Mapping[str, set[str]]) -> set[str]:

@@ -61,6 +61,25 @@ def test_a_name_of_another_file_is_an_arrow(text: str) -> None:
     assert found["x/b.h"] == {}, "a declaration needs nothing"
 
 
+PART = """
+static int own;
+static int f(void) { return kept + own + low; }
+"""
+
+
+def test_a_part_of_a_file_needs_what_is_static_there() -> None:
+    """And that is a circle, since the file includes it. What the part and what it includes have is not the file's."""
+    whole = {Path("a.c"): '#include "low.h"\n#include "part.h"\nstatic int kept, own, low;', Path("low.h"): "static int low;"}
+    part = {Path("part.h"): '#include "low.h"' + PART}
+    found = arrows.c_arrows({**whole, **part})
+    assert found["part.h"] == {"low.h": {""}, "a.c": {"kept"}}
+    assert arrows.circles(found) == [["a.c", "part.h"]]
+    two = arrows.c_arrows({**whole, **part, Path("b.c"): '#include "part.h"'})
+    assert "a.c" not in two["part.h"], "a header of two files is no part of one"
+    by_way = {Path("a.c"): '#include "top.h"\nstatic int kept;', Path("top.h"): '#include "part.h"', Path("part.h"): PART}
+    assert arrows.c_arrows(by_way)["part.h"] == {"a.c": {"kept"}}
+
+
 def test_a_name_of_two_files_is_no_arrow() -> None:
     """Which of them is meant only the linker knows."""
     user = {Path("a.c"): "int f(void) { return g(); }"}
@@ -199,6 +218,31 @@ MUTANTS: dict[str, tuple[str, str, str | Callable[[], None]]] = {
         "len(owners.get(name, ())) == 1 and",
         "len(owners.get(name, ())) >= 1 and",
         test_a_name_of_two_files_is_no_arrow,
+    ),
+    "parts of a file": (
+        'if path.suffix == ".h" and len(users) == 1:',
+        "if False:",
+        test_a_part_of_a_file_needs_what_is_static_there,
+    ),
+    "a part of two": (
+        'if path.suffix == ".h" and len(users) == 1:',
+        'if path.suffix == ".h" and users:',
+        test_a_part_of_a_file_needs_what_is_static_there,
+    ),
+    "what a part has itself": (
+        "(source.names & sources[users[0]].own) - near:",
+        "source.names & sources[users[0]].own:",
+        test_a_part_of_a_file_needs_what_is_static_there,
+    ),
+    "what a part includes": (
+        "near = source.own.union(*(sources[other].own for other in included[path]))",
+        "near = source.own",
+        test_a_part_of_a_file_needs_what_is_static_there,
+    ),
+    "includes of includes": (
+        "        left += new\n    return found",
+        "    return found",
+        test_a_part_of_a_file_needs_what_is_static_there,
     ),
     "the shortest path": (
         "if kind == '\"' and beside in found:",

@@ -29,6 +29,7 @@
 #define GOMP_TOPO_TELL_H 1
 
 #include <limits.h>
+#include "topo-ours.h"
 #include "topo-private.h"
 #include "topo-user.h"
 

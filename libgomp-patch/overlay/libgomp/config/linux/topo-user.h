@@ -17,6 +17,7 @@
 #ifndef GOMP_TOPO_USER_H
 #define GOMP_TOPO_USER_H 1
 
+#include "topo-ours.h"
 #include "topo-root.h"
 
 static struct topo_set topo_user;	/* what the user allows */

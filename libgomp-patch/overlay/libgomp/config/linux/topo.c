@@ -28,6 +28,8 @@
 #include "topo-page.h"
 #include "topo-places.h"
 #include "topo-env.h"
+#include "topo-user.h"
+#include "topo-tell.h"
 #include <limits.h>
 
 /* How often to start over when the topology changes while we follow.  */
@@ -39,39 +41,7 @@ bool gomp_topo_enabled;
    can set it.  */
 #define TOPO_NOT_SET (~0UL)
 
-/* Constant after initialization.  */
-static struct topo_set topo_possible;	/* CPUs that there may ever be */
-static bool topo_bound;			/* there are places */
-static unsigned topo_max_threads;	/* our CPUs will never be more */
-
-static gomp_mutex_t topo_lock;
 static struct xtopo_page *topo_copy;	/* stacks may be small */
-
-/* Which CPUs.  */
-
-/* What the page offers.  */
-
-static void
-topo_usable (const struct xtopo_page *page, struct topo_set *set)
-{
-  memcpy (set, page->cpus_usable, sizeof *set);
-  topo_set_and (set, &topo_possible);
-}
-
-/* Ours, out of what is usable and what is allowed.  */
-
-static void
-topo_ours (struct topo_set *ours, const struct topo_set *usable,
-	   const struct topo_set *allowed)
-{
-  *ours = *usable;
-  topo_set_and (ours, allowed);
-  if (topo_set_count (ours) == 0)
-    *ours = *allowed;
-}
-
-#include "topo-user.h"
-#include "topo-tell.h"
 
 /* Following.  */
 
