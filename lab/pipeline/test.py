@@ -8,11 +8,15 @@ many functions these are, and how many checks programs made that a test started,
 A test that ends in an error, in set-up or tear-down too, counts as failed. Nothing to run is a failure. What was left out, as
 tests marked `fresh` or `soak` are by `make test`, and what was not run though it should have been, is said there, too.
 
+What tests measure is written to build/results-test, unless XENUMA_RESULTS names another folder: build/results is for what
+`make bench` and the demos have measured.
+
 Tests that need no rack run beside those that do, and these on several racks where that is wanted (lanes.py).
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -27,6 +31,7 @@ from .paths import BUILD
 def main(arguments: Sequence[str] = ()) -> int:
     """Run what the arguments name, by default all tests."""
     begun = time.monotonic()
+    os.environ["XENUMA_RESULTS"] = os.environ.get("XENUMA_RESULTS") or str(BUILD / "results-test")
     (BUILD / "logs").mkdir(parents=True, exist_ok=True)
     junit = BUILD / "logs" / "tests.xml"
     words = ["-q", "-ra", "--durations=10", "--color=auto", *(arguments or ["tests"])]

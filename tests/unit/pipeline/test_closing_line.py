@@ -122,6 +122,13 @@ CASES = {
         "1 cases, 1 were left out (marked fresh or soak, or",
     ),
     "all left out": (FRESH, ["-m", "not fresh"], "", "0 passed, 1 failed", "0 cases, 1 were left out"),
+    "measures": (
+        GOOD + "def test_where():\n    from benchmarks.results import RESULTS\n    assert 0, '/'.join(RESULTS.parts[-2:])\n",
+        [],
+        "",
+        "1 passed, 1 failed",
+        "AssertionError: build/results-test",
+    ),
     "no number of lanes": (
         GOOD,
         [],
@@ -142,6 +149,7 @@ for name, (arguments, lanes) in json.load(sys.stdin).items():
         for fd in (1, 2):
             os.dup2(os.open(f"{name}.out", os.O_WRONLY | os.O_CREAT | os.O_APPEND), fd)
         os.environ["XENUMA_LANES"] = lanes
+        os.environ.pop("XENUMA_RESULTS", None)  # of the tests that this is one of
         os._exit(main(arguments))
     Path(f"{name}.code").write_text(str(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])))
 """
