@@ -205,6 +205,7 @@ static int xl(const char *line)
     argv[argc] = NULL;
     if (pipe(out))
         abort();
+    fflush(stdout);             /* or the child says it once more */
     pid = fork();
     if (!pid) {
         dup2(out[1], 1);
@@ -269,7 +270,8 @@ static void test_lines(void)
 
         ok_("xl %s", code == t[i].code && strstr(said, t[i].words), t[i].line);
         if (code != t[i].code || !strstr(said, t[i].words))
-            note("exit status %d: %s", code, said);
+            note("not exit status %d and \"%s\", but %d: %s", t[i].code,
+                 t[i].words, code, said);
     }
 }
 
