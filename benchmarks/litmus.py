@@ -8,12 +8,16 @@ a page. `litmus.forbidden` is over all.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from benchmarks.json_lines import count, objects
 from benchmarks.results import Metric
 from lab.errors import Malformed
+
+_count = functools.partial(count, "dsm_litmus")
 
 SHAPES = ("sb", "mp", "lb", "corr", "iriw", "22w", "r", "s")
 VARIANTS = ("plain", "fence", "lock", "split", "nt")
@@ -37,13 +41,6 @@ class Shape:
     def forbidden(self) -> int:
         """Rounds in which something was seen that TSO does not allow."""
         return self.impossible + (0 if self.weak_allowed else self.weak)
-
-
-def _count(data: Mapping[str, Any], key: str) -> int:
-    value = data.get(key)
-    if type(value) is not int or value < 0:
-        raise Malformed(f"dsm_litmus: {key} {value!r} is no count")
-    return value
 
 
 def _shape(data: Mapping[str, Any]) -> Shape:
@@ -72,12 +69,9 @@ def parse(text: str) -> list[Shape]:
     """The output of a run that has ended, with what was forbidden. Raises Malformed."""
     found: list[Shape] = []
     ended = False
-    for line in text.splitlines():
-        try:
-            data = json.loads(line)
-        except ValueError as error:
-            raise Malformed(f"dsm_litmus: not JSON: {line[:200]!r}") from error
-        if ended or not isinstance(data, dict):
+    for data in objects("dsm_litmus", text):
+        line = json.dumps(data)
+        if ended:
             raise Malformed(f"dsm_litmus: unexpected line {line[:200]!r}")
         if data.get("event") == "result":
             ended = True

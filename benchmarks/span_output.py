@@ -7,10 +7,10 @@ What does not have the expected form raises `Malformed`, which names it.
 from __future__ import annotations
 
 import dataclasses
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from benchmarks.json_lines import count, objects
 from lab.errors import Malformed
 
 LAYOUTS = ("packed", "paged")
@@ -57,26 +57,8 @@ class Calls:
     slept: int = 0
 
 
-def _lines(program: str, text: str) -> Iterator[dict[str, Any]]:
-    for line in text.splitlines():
-        try:
-            data = json.loads(line)
-        except ValueError as error:
-            raise Malformed(f"{program}: not JSON: {line[:200]!r}") from error
-        if not isinstance(data, dict):
-            raise Malformed(f"{program}: unexpected line {line[:200]!r}")
-        yield data
-
-
-def _count(program: str, data: Mapping[str, Any], key: str, least: int = 0) -> int:
-    value = data.get(key)
-    if type(value) is not int or not least <= value < 2**63:
-        raise Malformed(f"{program}: {key} {value!r} is no number of at least {least}")
-    return value
-
-
 def _thread(data: Mapping[str, Any]) -> KvThread:
-    return KvThread(*(_count("span_kv", data, field.name) for field in dataclasses.fields(KvThread)))
+    return KvThread(*(count("span_kv", data, field.name) for field in dataclasses.fields(KvThread)))
 
 
 def parse_kv(text: str) -> Kv:
@@ -85,7 +67,7 @@ def parse_kv(text: str) -> Kv:
     result: dict[str, Any] = {}
     steps: dict[str, dict[str, Any]] = {}
     threads: list[KvThread] = []
-    for data in _lines("span_kv", text):
+    for data in objects("span_kv", text):
         event = data.get("event")
         if result or (not start) != (event == "start"):
             raise Malformed(f"span_kv: unexpected event {event!r}")
@@ -105,15 +87,15 @@ def parse_kv(text: str) -> Kv:
         raise Malformed(f"span_kv: wrong values: {wrong}")
     found = Kv(
         start["layout"],
-        _count("span_kv", start, "keys", 1),
-        _count("span_kv", start, "bytes", 1),
-        {what: _count("span_kv", step, "ops", 1) for what, step in steps.items()},
-        {what: _count("span_kv", step, "ns", 1) for what, step in steps.items()},
+        count("span_kv", start, "keys", 1),
+        count("span_kv", start, "bytes", 1),
+        {what: count("span_kv", step, "ops", 1) for what, step in steps.items()},
+        {what: count("span_kv", step, "ns", 1) for what, step in steps.items()},
         threads,
     )
-    said = _count("span_kv", start, "threads", 1)
+    said = count("span_kv", start, "threads", 1)
     done = sum(each.gets + each.puts for each in threads)
-    told = _count("span_kv", result, "gets") + _count("span_kv", result, "puts")
+    told = count("span_kv", result, "gets") + count("span_kv", result, "puts")
     if len(threads) != said or not done == told == found.ops["mix"] or found.ops["load"] != found.keys:
         raise Malformed(
             f"span_kv: {said} threads, of which {len(threads)} say {done} of {told}, {found.ops} operations"
@@ -134,7 +116,7 @@ def parse_calls(text: str, what: str) -> Calls:
     A way between two CPUs may be shorter than nothing by the error of their clock; the program prints that as a number that
     no time can be.
     """
-    found = list(_lines("span_latency", text))
+    found = list(objects("span_latency", text))
     if len(found) != 1 or found[0].get("event") != "calls" or found[0].get("what") != what:
         raise Malformed(f"span_latency: no line of {what}: {text[:200]!r}")
     (data,) = found
@@ -142,6 +124,6 @@ def parse_calls(text: str, what: str) -> Calls:
     ways = what == "wake"
     if not calls.ns or len(calls.back_ns) != ways * len(calls.ns):
         raise Malformed(f"span_latency: {what}: {len(calls.ns)} calls, {len(calls.back_ns)} ways back")
-    if ways and not 0 <= _count("span_latency", data, "slept") <= 2 * len(calls.ns):
+    if ways and not 0 <= count("span_latency", data, "slept") <= 2 * len(calls.ns):
         raise Malformed(f"span_latency: {calls.slept} of {len(calls.ns)} waits there and back slept")
     return calls

@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from benchmarks.json_lines import count, objects
 from benchmarks.results import Metric
 from lab.errors import Malformed
+
+_count = functools.partial(count, "dsm_torture")
 
 OPERATIONS = (
     "read", "write", "add", "exchange", "stretch", "record", "pipe", "file", "vector", "drop", "protect", "remap", "pressure",
@@ -55,13 +59,6 @@ class Run:
         return sum(each.wrong for each in self.operations)
 
 
-def _count(data: Mapping[str, Any], key: str) -> int:
-    value = data.get(key)
-    if type(value) is not int or value < 0:
-        raise Malformed(f"dsm_torture: {key} {value!r} is no count")
-    return value
-
-
 def _name(data: Mapping[str, Any]) -> str:
     name = data.get("operation")
     if name not in OPERATIONS:
@@ -91,12 +88,9 @@ def parse(text: str) -> Run:
     operations: list[Operation] = []
     wrongs: list[Wrong] = []
     turns = None
-    for line in text.splitlines():
-        try:
-            data = json.loads(line)
-        except ValueError as error:
-            raise Malformed(f"dsm_torture: not JSON: {line[:200]!r}") from error
-        if turns is not None or not isinstance(data, dict):
+    for data in objects("dsm_torture", text):
+        line = json.dumps(data)
+        if turns is not None:
             raise Malformed(f"dsm_torture: unexpected line {line[:200]!r}")
         if data.get("event") == "wrong":
             wrongs.append(_wrong(data))

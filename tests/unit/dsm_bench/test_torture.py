@@ -239,6 +239,11 @@ def lines(*objects: object) -> str:
     return "".join(json.dumps(each) + "\n" for each in objects)
 
 
+def test_all_of_a_cell_is_a_number() -> None:
+    (wrong,) = torture.parse(lines({**WRONG_LINE, "found": 2**64 - 1}, OPERATION, RESULT)).wrongs
+    assert wrong.found == 2**64 - 1
+
+
 def test_figures() -> None:
     other = {**OPERATION, "operation": "record", "slow": 0, "wrong": 0}
     found = torture.parse(lines(WRONG_LINE, OPERATION, other, {**RESULT, "operations": 8}))
@@ -261,12 +266,13 @@ def test_figures() -> None:
         (lines({**OPERATION, "event": "other"}, RESULT), "unexpected line"),
         (lines({**OPERATION, "operation": "xx"}, RESULT), "unexpected operation"),
         (lines({**OPERATION, "slow": 5}, RESULT), "more than all"),
-        (lines({**OPERATION, "count": True}, RESULT), "no count"),
-        (lines({**OPERATION, "wrong": -1}, RESULT), "no count"),
+        (lines({**OPERATION, "count": True}, RESULT), "no number of at least 0"),
+        (lines({**OPERATION, "wrong": -1}, RESULT), "no number of at least 0"),
         (lines({**WRONG_LINE, "what": ""}, OPERATION, RESULT), "what is wrong"),
-        (lines({**WRONG_LINE, "found": "1"}, OPERATION, RESULT), "no count"),
+        (lines({**WRONG_LINE, "found": "1"}, OPERATION, RESULT), "no number of at least 0"),
+        (lines({**WRONG_LINE, "found": 2**64}, OPERATION, RESULT), "no number of at least 0"),
         (lines(WRONG_LINE, OPERATION, OPERATION, {**RESULT, "operations": 8, "wrong": 2}), "operations"),
-        (lines({**RESULT, "operations": 0, "wrong": 0, "turns": "1"}), "no count"),
+        (lines({**RESULT, "operations": 0, "wrong": 0, "turns": "1"}), "no number of at least 0"),
     ],
 )
 def test_malformed_output_is_refused(text: str, part: str) -> None:
