@@ -40,6 +40,7 @@ C_HOUSES = (
     "benchmarks/parallel_region",
     "benchmarks/programs",
     "dsm",
+    "lab/bounce",
     "lab/meter",
     "libgomp-patch/overlay",
     "linux-guest/overlay",

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """``make mutants``: a part with one wrong line at a time. Its unit tests have to notice every one.
 
-The parts are libgomp, which is meant if none is named, the toolstack, dsmd and soak (``make mutants MUTANTS=dsmd``). The table
-of a part is tests/unit/PART/mutants.toml; its head says what the fields mean. Each mutant is made in a place of its own, and
-the tests that it names run against it. Tests that do not end have noticed it if they end without it at that time, so a busy
-machine kills no mutant. The last line counts; a mutant that no test notices, a line that is not there any more, and tests that
-fail without a mutant are failures. ``python3 -m lab.pipeline.mutants [PART] WORD...`` takes only the
-mutants with one of the words in their names, and ``--all-tests`` runs all of the part's tests for each.
+The parts are libgomp, which is meant if none is named, the toolstack, dsmd, soak and bounce (``make mutants MUTANTS=dsmd``).
+The table of a part is tests/unit/PART/mutants.toml; its head says what the fields mean. Each mutant is made in a place of its
+own, and the tests that it names run against it. Tests that do not end have noticed it if they end without it at that time, so
+a busy machine kills no mutant. The last line counts; a mutant that no test notices, a line that is not there any more, and
+tests that fail without a mutant are failures. ``python3 -m lab.pipeline.mutants [PART] WORD...`` takes only the mutants with
+one of the words in their names, and ``--all-tests`` runs all of the part's tests for each.
 """
 
 from __future__ import annotations
@@ -249,7 +249,27 @@ class Soak:
         return [str(UNIT_TESTS / "soak" / test) for test in tests], {"XENUMA_SOAK_SOURCES": str(built)}
 
 
-PARTS = ("libgomp", "toolstack", "dsmd", "soak")
+class Bounce:
+    """A copy of lab/bounce, which its tests compile and import instead (tests/unit/bounce/conftest.py)."""
+
+    def __init__(self, sources: Path) -> None:
+        self.sources = sources
+
+    def configure(self) -> None:
+        shutil.copytree(REPO / "lab" / "bounce", self.sources, ignore=shutil.ignore_patterns("__pycache__"))
+
+    def source(self, mutant: Mutant) -> Path:
+        return self.sources / mutant.file
+
+    def build(self, folder: Path) -> Path:
+        shutil.copytree(self.sources, folder)
+        return folder
+
+    def command(self, tests: Sequence[str], built: Path) -> tuple[list[str], dict[str, str]]:
+        return [str(UNIT_TESTS / "bounce" / test) for test in tests], {"XENUMA_BOUNCE": str(built)}
+
+
+PARTS = ("libgomp", "toolstack", "dsmd", "soak", "bounce")
 
 
 @contextlib.contextmanager
@@ -263,6 +283,9 @@ def prepared(name: str, scratch: Path) -> Iterator[Part]:
         return
     if name == "soak":
         yield Soak(scratch / "soak")
+        return
+    if name == "bounce":
+        yield Bounce(scratch / "bounce")
         return
     progress = Progress(0)
     with trees.prepared("libgomp", archive("gcc"), progress, variant="-mutants") as tree:
