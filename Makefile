@@ -6,7 +6,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 ENTER := lab/enter
 
-.PHONY: help setup build demo test unit e2e e2e-debug guest-debug soak soak-debug bench report check mutants explore bench-dsm bench-span count-dsm demo-dsm demo-span series shell clean distclean
+.PHONY: help setup build demo test unit e2e e2e-debug guest-debug soak soak-debug bench report check mutants explore bench-dsm bench-span count-dsm bounce demo-dsm demo-span series shell clean distclean
 
 help: ## this list
 	@echo "make TARGET, on Debian 12 or 13, as root or as a user with sudo:"
@@ -91,6 +91,11 @@ bench-span: build ## one Linux on two hosts: programs, a store, interrupts, hype
 count-dsm: setup ## what CONFIG_DSM costs other domains, in instructions; build/results/dsm-instructions.json
 	@$(ENTER) python3 -m benchmarks.dsm_instructions
 
+# BOUNCE: arguments of benchmarks.bounce, such as BOUNCE='--loops=2 --arguments=nohz_full=1'.
+bounce: setup ## which pages of the guest's kernel bounce, played in one machine; build/results/bounce.json (BOUNCE chooses)
+	@$(ENTER) python3 -m lab.pipeline.build linux qemu
+	@$(ENTER) python3 -m benchmarks.bounce $(BOUNCE)
+
 demo-dsm: build ## a guest gets a node whose memory is on another host, uses it, and loses it again
 	@$(ENTER) python3 -m benchmarks.dsm_demo
 
@@ -103,7 +108,7 @@ report: setup ## one HTML page of all results: build/results/report.html
 check: setup ## style, types, static analysis
 	@$(ENTER) python3 -m lab.pipeline.check
 
-mutants: setup ## one wrong line at a time, in libgomp, or MUTANTS=toolstack, dsmd or soak: its unit tests notice each
+mutants: setup ## one wrong line at a time, in libgomp, or MUTANTS=toolstack, dsmd, soak or bounce: its unit tests notice each
 	@$(ENTER) python3 -m lab.pipeline.build libgomp-stock
 	@$(ENTER) python3 -m lab.pipeline.mutants $(MUTANTS)
 

@@ -47,6 +47,13 @@ def test_a_soak_with_a_seed_is_the_random_one(variables: list[str], words: str) 
     assert "/build/results-debug " in checking and "/xen-debug/xen.elf " in checking
 
 
+def test_what_bounces_is_asked_as_one_likes() -> None:
+    """The kernel and the emulator are built, and arguments come through, also those of several words."""
+    *_, built, last = commands("bounce", "BOUNCE=--loops=2 --arguments='nohz_full=1 rcu_nocbs=1'")
+    assert built == "lab/enter python3 -m lab.pipeline.build linux qemu"
+    assert last == "lab/enter python3 -m benchmarks.bounce --loops=2 --arguments='nohz_full=1 rcu_nocbs=1'"
+
+
 @pytest.mark.parametrize("target", ["bench", "bench-dsm", "bench-span", "demo", "demo-dsm", "demo-span", "report"])
 def test_measurements_are_where_the_report_finds_them(target: str) -> None:
     assert not any("XENUMA_RESULTS" in line for line in commands(target))
@@ -56,7 +63,7 @@ def test_measurements_are_where_the_report_finds_them(target: str) -> None:
     ("boots", "targets"),
     [
         (True, "demo test e2e e2e-debug guest-debug soak soak-debug bench bench-dsm bench-span demo-dsm demo-span"),
-        (False, "setup build unit report check mutants explore series shell"),
+        (False, "setup build unit report check mutants explore bounce series shell"),
     ],
 )
 def test_only_what_boots_machines_needs_memory_for_them(boots: bool, targets: str) -> None:
