@@ -117,7 +117,8 @@ def second_card(site: DsmSite, guest: Guest) -> Iterator[None]:
         checked(inside, f"({words} >/tmp/sender.log 2>&1 </dev/null & echo $! >/tmp/sender.pid)")
         yield
     finally:
-        dom0("pkill -x receive")
+        print("sender:", inside("cat /tmp/sender.log; ip -s addr show eth1; ip route").text)
+        print("receiver:", dom0("cat /tmp/receiver.log; pkill -x receive").text)
         checked(dom0, f"ip addr del {SECOND_OF_DOM0}/24 dev xenbr0")
 
 
