@@ -25,7 +25,7 @@
  * The guest says when (magic.h): BOUNCE_PLAY, then BOUNCE_COUNT, then
  * BOUNCE_END. Until BOUNCE_PLAY the memory callbacks return at once.
  *
- * Locking: `lock` guards `bounce` and the writing of the file. `playing` and the
+ * Locking: `lock` guards `counts` and the writing of the file. `playing` and the
  * states are read without it, atomically: nearly all accesses hit, and two vCPUs
  * that took a lock for each would run one after the other.
  */
@@ -46,7 +46,7 @@
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct bounce bounce;
+static struct bounce counts;
 static bool playing;
 static uint64_t beyond;
 
@@ -69,16 +69,16 @@ static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t va,
 	if (!hwaddr || qemu_plugin_hwaddr_is_io(hwaddr))
 		return;
 	page = qemu_plugin_hwaddr_phys_addr(hwaddr) >> 12;
-	if (page >= bounce.pages) {
+	if (page >= counts.pages) {
 		__atomic_add_fetch(&beyond, 1, __ATOMIC_RELAXED);
 		return;
 	}
 	write = qemu_plugin_mem_is_store(info);
-	if (bounce_hits(__atomic_load_n(&bounce.state[page], __ATOMIC_RELAXED), host_of[cpu], write))
+	if (bounce_hits(__atomic_load_n(&counts.state[page], __ATOMIC_RELAXED), host_of[cpu], write))
 		return;
 	pthread_mutex_lock(&lock);
 	if (playing)
-		bounce_access(&bounce, cpu, host_of[cpu], page, (uintptr_t)pc, va, write);
+		bounce_access(&counts, cpu, host_of[cpu], page, (uintptr_t)pc, va, write);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -115,15 +115,15 @@ static void write_file(void)
 	fputs("{\"hosts\": [", file);
 	for (i = 0; i < cpus; i++)
 		fprintf(file, "%s%u", i ? ", " : "", host_of[i]);
-	fprintf(file, "], \"lost\": %" PRIu64 ", \"beyond\": %" PRIu64 ", ", bounce.lost, beyond);
+	fprintf(file, "], \"lost\": %" PRIu64 ", \"beyond\": %" PRIu64 ", ", counts.lost, beyond);
 	write_percpu(file);
 	fputs("\"faults\": [", file);
 	for (i = 0; i < BOUNCE_MAX_HOSTS; i++)
-		fprintf(file, "%s[%" PRIu64 ", %" PRIu64 ", %" PRIu64 "]", i ? ", " : "", bounce.faults[i][BOUNCE_READ],
-			bounce.faults[i][BOUNCE_WRITE], bounce.faults[i][BOUNCE_UPGRADE]);
+		fprintf(file, "%s[%" PRIu64 ", %" PRIu64 ", %" PRIu64 "]", i ? ", " : "", counts.faults[i][BOUNCE_READ],
+			counts.faults[i][BOUNCE_WRITE], counts.faults[i][BOUNCE_UPGRADE]);
 	fputs("],\n\"rows\": [", file);
-	for (row = 0; row < bounce.rows; row++) {
-		const struct bounce_row *r = &bounce.row[row];
+	for (row = 0; row < counts.rows; row++) {
+		const struct bounce_row *r = &counts.row[row];
 
 		if (!r->count)
 			continue;
@@ -146,7 +146,7 @@ static void on_magic(unsigned int cpu, void *word)
 		__atomic_store_n(&playing, true, __ATOMIC_RELAXED);
 		break;
 	case BOUNCE_COUNT:
-		bounce_clear(&bounce);
+		bounce_clear(&counts);
 		__atomic_store_n(&beyond, 0, __ATOMIC_RELAXED);
 		break;
 	case BOUNCE_END:
@@ -235,7 +235,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 		if (!strncmp(argv[i], "out=", 4))
 			out = strdup(value);
 		else if (!strncmp(argv[i], "pages=", 6))
-			bounce.pages = number_of(value, 10);
+			counts.pages = number_of(value, 10);
 		else if (!strncmp(argv[i], "percpu=", 7))
 			percpu = number_of(value, 16);
 		else if (strncmp(argv[i], "hosts=", 6))
@@ -245,13 +245,13 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 	}
 	if (!out)
 		return fail("want out=FILE");
-	if (bounce.pages < 1 || bounce.pages > BOUNCE_MAX_PAGES)
+	if (counts.pages < 1 || counts.pages > BOUNCE_MAX_PAGES)
 		return fail("pages: want 1 to %d", BOUNCE_MAX_PAGES);
 	if (!info->system_emulation || info->system.max_vcpus != (int)cpus)
 		return fail("hosts: want a digit for each of the machine's %d vCPUs", info->system.max_vcpus);
-	bounce.state = calloc(bounce.pages, 1);
-	if (!bounce.state)
-		return fail("no memory for the states of %" PRIu64 " pages", bounce.pages);
+	counts.state = calloc(counts.pages, 1);
+	if (!counts.state)
+		return fail("no memory for the states of %" PRIu64 " pages", counts.pages);
 	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
 	return 0;
 }

@@ -8,19 +8,18 @@
  * together with what has nothing to do with ticks, that is a fault for each of
  * these pages in each tick of each host; on one page it is one.
  *
- * Each variable begins a cache line, as most of them did before: CPUs of one
- * host share them as ever.  jiffies_64 comes first, by the order of objects in
- * kernel/time, and begins the page; what follows in other objects is aligned to
- * a page by itself, so nothing else is on it.
+ * What began a cache line before still does, so CPUs of one host share it as
+ * ever.  jiffies_64 comes first, by the order of objects in kernel/time, and
+ * begins the page; what follows in other objects is aligned to a page by itself,
+ * so nothing else is on it.
  *
  * Read by whoever runs; written with timekeeper_lock or jiffies_lock held.
  */
 #ifndef _LINUX_TICK_PAGE_H
 #define _LINUX_TICK_PAGE_H
 
-#include <linux/cache.h>
 #include <linux/compiler_attributes.h>
 
-#define __tick_page __section(".data..page_aligned") ____cacheline_aligned
+#define __tick_page __section(".data..page_aligned")
 
 #endif /* _LINUX_TICK_PAGE_H */
