@@ -6,6 +6,7 @@ Every check runs, also after one has failed; the last line counts them. ``python
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -238,6 +239,22 @@ def check_arrows() -> list[str]:
     return arrows.complaints(arrows.houses())
 
 
+def check_collection() -> list[str]:
+    """Every test can be collected, all folders in one run, as ``make test`` does it."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "--quiet", "-p", "no:cacheprovider"],
+        cwd=REPO,
+        env={**os.environ, "XENUMA_SOAK": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if not done.returncode:
+        return []
+    _, mark, errors = done.stdout.partition(" ERRORS ")
+    return (errors if mark else done.stdout + done.stderr).splitlines()[-40:]
+
+
 CHECKS: dict[str, Callable[[], list[str]]] = {
     "ruff": check_ruff,
     "mypy": check_mypy,
@@ -250,6 +267,7 @@ CHECKS: dict[str, Callable[[], list[str]]] = {
     "golang": check_golang,
     "checkpatch": check_checkpatch,
     "sparse": check_sparse,
+    "collection": check_collection,
 }
 
 

@@ -51,3 +51,15 @@ def test_a_hook_has_the_licence_of_what_it_changes() -> None:
     (found,) = check.wrong_licence(name, hook("GPL-2.0", libxl))
     assert "toolstack/overlay/tools/libs/light" in found and "LGPL-2.1-only" in found
     assert check.wrong_licence(name, hook("LGPL-2.1-only", libxl, manual)), "one hook, two licences"
+
+
+def test_tests_that_can_not_be_collected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Two folders may have files of one name, as make test collects them; a file that can't be imported is told."""
+    (tmp_path / "pyproject.toml").write_text((check.REPO / "pyproject.toml").read_text())
+    for folder in ("one", "two"):
+        (tmp_path / "tests" / folder).mkdir(parents=True)
+        (tmp_path / "tests" / folder / "test_same.py").write_text("def test_it() -> None: pass\n")
+    monkeypatch.setattr(check, "REPO", tmp_path)
+    assert check.check_collection() == []
+    (tmp_path / "tests" / "two" / "test_same.py").write_text("import not_there\n")
+    assert any("not_there" in line for line in check.check_collection())
