@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lab.pipeline import check
+from lab.pipeline.paths import REPO
 
 TAG = "SPDX-" + "License-Identifier: "
 
@@ -55,7 +56,7 @@ def test_a_hook_has_the_licence_of_what_it_changes() -> None:
 
 def test_tests_that_can_not_be_collected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Two folders may have files of one name, as make test collects them; a file that can't be imported is told."""
-    (tmp_path / "pyproject.toml").write_text((check.REPO / "pyproject.toml").read_text())
+    (tmp_path / "pyproject.toml").write_text((REPO / "pyproject.toml").read_text())
     for folder in ("one", "two"):
         (tmp_path / "tests" / folder).mkdir(parents=True)
         (tmp_path / "tests" / folder / "test_same.py").write_text("def test_it() -> None: pass\n")
