@@ -4,18 +4,24 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from lab.command import Done, checked, run_in
+from lab.complaints import complaints
 from lab.description import RackDescription
-from lab.far_guest import DsmSite, said, slices
+from lab.far_guest import DsmSite, far_guest, left_nothing, said, slices, state
 from lab.guest import Guest
+from lab.patience import wait_for
+from lab.pipeline.paths import ARTIFACTS
 from lab.pytest_plugin import show_consoles_of
 from lab.rack import Rack
-from lab.span_guest import PATIENCE, WAIT, SlowSite, SpanShape, numbers, slow_hosts
+from lab.span_guest import BOOT, PATIENCE, WAIT, SlowSite, SpanShape, keep_work_at_home, measured, numbers, slow_hosts
 from tests.e2e.far_guest import show_logs
+
+ASK_S = 3.0  # seconds between two questions to the guest: each costs it pages
 
 
 @contextlib.contextmanager
@@ -64,3 +70,83 @@ def detach(site: DsmSite, guest: Guest, shape: SpanShape, node: int = 1) -> None
     assert guest.vnode(node).state == "offline", guest.vnode(node).keys
     assert slices(site.hosts[node]) == []
     assert not of_node(guest, node).get("cpus"), guest.listed()
+
+
+# ---- One guest for all tests of a file ----
+
+
+@dataclasses.dataclass
+class Lives:
+    """A guest for one test after the other: the next one gets another only if something was wrong with this."""
+
+    site: SlowSite
+    shape: SpanShape
+    guest: Guest | None = None
+    its: SpanShape | None = None
+    stack: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
+
+    def leave(self) -> None:
+        """Destroy it, if there is one. Nothing of it is left."""
+        if self.guest is not None:
+            self.guest = None
+            self.stack.close()
+            left_nothing(self.site.hosts)
+
+    @contextlib.contextmanager
+    def borrowed(self, attached: bool, shape: SpanShape | None = None) -> Iterator[Guest]:
+        """A guest whose node 1 is there, or is not."""
+        wanted = shape or self.shape
+        if self.its != wanted:
+            self.leave()
+        if self.guest is None:
+            other = self.site.other.description.name
+            self.guest = self.stack.enter_context(far_guest(self.site.both, other, wanted, BOOT))
+            self.its = wanted
+            keep_work_at_home(self.guest)
+        guest = self.guest
+        try:
+            if (wanted.cpus_of(1)[0] in guest.online_cpus()) != attached:
+                (attach if attached else detach)(self.site, guest, wanted)
+            yield guest
+            assert complaints(checked(run_in(guest), "dmesg", 300)) == []
+        except BaseException:
+            print(said(self.site.both))
+            print(guest.console_tail())
+            with contextlib.suppress(Exception):
+                self.leave()
+            raise
+
+
+@contextlib.contextmanager
+def lives_on(scratch: Path) -> Iterator[Lives]:
+    """Two hosts, and a guest there for one test after the other."""
+    with slow_site(scratch) as site:
+        made = Lives(site, measured(site))
+        try:
+            yield made
+        finally:
+            made.leave()
+
+
+def with_kernel(site: DsmSite, shape: SpanShape, step: str) -> SpanShape:
+    """The shape, with the kernel of a step of the pipeline, which comes to dom0."""
+    built = ARTIFACTS / step
+    assert built.is_dir(), f"no {built}: python3 -m lab.pipeline.build {step}"
+    kernel = f"/root/vmlinuz-{step}"
+    site.home.put(built / "vmlinuz", kernel)
+    return dataclasses.replace(shape, kernel=kernel)
+
+
+def ran(site: DsmSite, guest: Guest, command: str, output: Path, seconds: float = PATIENCE) -> Done:
+    """A program in the guest has ended, and the guest has not; `output` is what it had printed until then."""
+    program = guest.start(command, output)
+    try:
+        took = wait_for(
+            command, seconds, lambda: not program.running() or "failed: " in state(site.home), interval=ASK_S
+        )
+    except TimeoutError as error:
+        raise TimeoutError(f"{error}; until then:\n{output.read_text()}") from None
+    assert not program.running(), state(site.home)
+    done = dataclasses.replace(program.wait(), out=output.read_text())
+    print(f"{took:.0f} s: {command}: {done.status} {done.err}")
+    return done

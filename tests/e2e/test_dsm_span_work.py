@@ -7,7 +7,6 @@ pages that are tortured, and what a tick costs. One guest for all of it, as long
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import shlex
 from collections.abc import Iterator
@@ -20,15 +19,12 @@ from benchmarks.program_output import StreamRun, parse_stream
 from benchmarks.reference import reference_run
 from benchmarks.results import write
 from benchmarks.ticks import Moment, faults_of, per_period, per_tick, ticks_of, uptime_of
-from lab.command import Done, checked, run_in, write_file
-from lab.complaints import complaints
+from lab.command import checked, run_in, write_file
 from lab.elastic_guest import PROGRAMS
-from lab.far_guest import DsmSite, far_guest, left_nothing, said, state
+from lab.far_guest import DsmSite, state
 from lab.guest import Guest
 from lab.patience import wait_for
-from lab.pipeline.paths import ARTIFACTS
 from lab.span_guest import (
-    BOOT,
     HZ,
     PATIENCE,
     STREAM,
@@ -36,89 +32,23 @@ from lab.span_guest import (
     SpanShape,
     around,
     cpus_of_threads,
-    keep_work_at_home,
-    measured,
     start_stream,
     where_question,
 )
 from tests.e2e.conftest import soak
-from tests.e2e.span_guest import attach, detach, slow_site
+from tests.e2e.span_guest import ASK_S, Lives, attach, detach, lives_on, ran, with_kernel
 
 pytestmark = pytest.mark.fresh
 
 HOME_CPU, FAR_CPU = 0, 1
 BOTH = f"{HOME_CPU},{FAR_CPU}"
-ASK_S = 3.0  # seconds between two questions to the guest: each costs it pages
 WAITED_US = 1000  # an access that takes so long has waited for a page
-
-# ---- The guest ----
-
-
-@dataclasses.dataclass
-class Lives:
-    """A guest for one test after the other: the next one gets another only if something was wrong with this."""
-
-    site: SlowSite
-    shape: SpanShape
-    guest: Guest | None = None
-    its: SpanShape | None = None
-    stack: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
-
-    def leave(self) -> None:
-        """Destroy it, if there is one. Nothing of it is left."""
-        if self.guest is not None:
-            self.guest = None
-            self.stack.close()
-            left_nothing(self.site.hosts)
-
-    @contextlib.contextmanager
-    def borrowed(self, attached: bool, shape: SpanShape | None = None) -> Iterator[Guest]:
-        """A guest whose node 1 is there, or is not."""
-        wanted = shape or self.shape
-        if self.its != wanted:
-            self.leave()
-        if self.guest is None:
-            other = self.site.other.description.name
-            self.guest = self.stack.enter_context(far_guest(self.site.both, other, wanted, BOOT))
-            self.its = wanted
-            keep_work_at_home(self.guest)
-        guest = self.guest
-        try:
-            if (wanted.cpus_of(1)[0] in guest.online_cpus()) != attached:
-                (attach if attached else detach)(self.site, guest, wanted)
-            yield guest
-            assert complaints(checked(run_in(guest), "dmesg", 300)) == []
-        except BaseException:
-            print(said(self.site.both))
-            print(guest.console_tail())
-            with contextlib.suppress(Exception):
-                self.leave()
-            raise
 
 
 @pytest.fixture(scope="module")
 def lives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lives]:
-    with slow_site(tmp_path_factory.mktemp("dsm")) as site:
-        made = Lives(site, measured(site))
-        try:
-            yield made
-        finally:
-            made.leave()
-
-
-def ran(site: DsmSite, guest: Guest, command: str, output: Path, seconds: float = PATIENCE) -> Done:
-    """A program in the guest has ended, and the guest has not; `output` is what it had printed until then."""
-    program = guest.start(command, output)
-    try:
-        took = wait_for(
-            command, seconds, lambda: not program.running() or "failed: " in state(site.home), interval=ASK_S
-        )
-    except TimeoutError as error:
-        raise TimeoutError(f"{error}; until then:\n{output.read_text()}") from None
-    assert not program.running(), state(site.home)
-    done = dataclasses.replace(program.wait(), out=output.read_text())
-    print(f"{took:.0f} s: {command}: {done.status} {done.err}")
-    return done
+    with lives_on(tmp_path_factory.mktemp("dsm")) as made:
+        yield made
 
 
 # ---- OpenMP ----
@@ -398,11 +328,8 @@ def test_faults_per_tick(lives: Lives) -> None:
 
 def nohz_shape(lives: Lives) -> SpanShape:
     """Of a guest with a kernel whose CPU there can do without ticks, and whose time is kept by CPU 0 alone."""
-    built = ARTIFACTS / "linux-nohz"
-    assert built.is_dir(), f"no {built}: python3 -m lab.pipeline.build linux-nohz"
-    kernel = "/root/vmlinuz-nohz"
-    lives.site.home.put(built / "vmlinuz", kernel)
-    return dataclasses.replace(lives.shape, kernel=kernel, arguments=f"nohz_full={FAR_CPU} rcu_nocbs={FAR_CPU}")
+    shape = with_kernel(lives.site, lives.shape, "linux-nohz")
+    return dataclasses.replace(shape, arguments=f"nohz_full={FAR_CPU} rcu_nocbs={FAR_CPU}")
 
 
 def test_faults_per_tick_of_a_full_kernel(lives: Lives) -> None:
