@@ -36,8 +36,8 @@ FOLDER = "/mnt/far"
 RECEIVE = "/root/receive"
 RECEIVER = f"{RECEIVE} {PORT} 2>/tmp/receiver.log | sha256sum >/tmp/received; touch /tmp/has_received"
 
-# The guest's second card, in a network of its own: by the first one it is asked.
-SECOND_MAC, SECOND, SECOND_OF_DOM0 = "00:16:3e:4d:00:53", "10.78.0.2", "10.78.0.1"
+# The guest's second card, in a network of its own: 10.77 is that of the first one, by which it is asked, and 10.78 the hosts'.
+SECOND_MAC, SECOND, SECOND_OF_DOM0 = "00:16:3e:4d:00:53", "10.79.0.2", "10.79.0.1"
 STILL = 2.0  # s that the other host stands still before the card is taken away: packets wait by then
 # s for that: libxl gives the guest 10 to answer, then the backend is done at once. Without hook 0307 it took 32 for a page.
 TAKEN_AWAY = 20.0
