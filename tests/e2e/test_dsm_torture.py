@@ -22,6 +22,7 @@ from lab.command import Run, checked
 from lab.complaints import complaints
 from lab.host import Host
 from lab.images.tree import Tree
+from lab.kernel_torture import End, ends
 from lab.patience import wait_for
 from lab.pipeline.paths import ARTIFACTS
 from lab.span_guest import HZ
@@ -182,10 +183,10 @@ def test_kernel(stable: Stable, host: Host, dom0: Run, tmp_path: Path) -> None:
         log = has_ended(dom0, 2400)
         said = linux.said_of(log)
         assert "error" not in said and said["online"] == said["last"] == "0-1", said
-        ends = re.findall(r"([a-z_]+)-torture:.* End of test: (\w+)", log)
-        assert ends == [
-            (re.sub(r".*torture_type=(\w+).*", r"\1", words), "SUCCESS") for _, words, _ in MODULES
-        ], (ends, log[-4000:])
+        ended = ends(log)
+        assert ended == [
+            End(re.sub(r".*torture_type=(\w+).*", r"\1", words), "SUCCESS") for _, words, _ in MODULES
+        ], (ended, log[-4000:])
         assert daemon.end()["pinned"] == 0
 
 
