@@ -1257,6 +1257,12 @@ static void several_holes(void)
     expect("nobody has one", DSM->nr_holes, 0);
 }
 
+static int flush(uint32_t flags, uint32_t pad)
+{
+    return memop(&(struct xen_dsm_op){
+        .cmd = XEN_DSM_FLUSH, .u.flush = { .flags = flags, .pad = pad } });
+}
+
 /*
  * A vCPU was woken, took an interrupt, heard there that there is memory, and
  * misses it.  What the home has said is about its first miss.
@@ -1294,6 +1300,19 @@ static void a_hole_too_late(void)
     expect("HOLE", hole_before_reading(1, FAR), 0);
     expect("woken", dom.vcpu[1]->paused, 0);
 
+    /* One behind the one that is read next; and one that has waited for long. */
+    begin_slice();
+    for ( i = 0; i < 2; i++ )
+        waits_from(i, FAR, HERE);
+    expect("HOLE", hole_before_reading(1, FAR), 0);
+    expect("waits", dom.vcpu[1]->paused, 1);
+    DSM->prod = DSM->ring->prod = DSM->ring->cons = 0x10000;
+    expect("HOLE", hole_before_reading(1, FAR), 0);
+    expect("woken", dom.vcpu[1]->paused, 0);
+    waits_from(1, FAR, NEXT);
+    expect("HOLE", hole_before_reading(1, FAR), 0);
+    expect("waits", dom.vcpu[1]->paused, 1);
+
     /* One for which the ring had no room, until it is asked for. */
     begin_slice();
     DSM->ring->cons = DSM->prod - DSM->ring_nr;
@@ -1301,6 +1320,74 @@ static void a_hole_too_late(void)
     DSM->ring->cons = DSM->prod + 1;
     expect("HOLE", hole_before_reading(1, FAR), 0);
     expect("waits", dom.vcpu[1]->paused, 1);
+    DSM->ring->cons = DSM->prod;
+    expect("FLUSH", flush(0, 0), 0);
+    expect("HOLE", hole_before_reading(1, FAR), 0);
+    expect("waits", dom.vcpu[1]->paused, 1);
+    DSM->ring->cons++;
+    expect("HOLE", hole_before_reading(1, FAR), 0);
+    expect("woken", dom.vcpu[1]->paused, 0);
+
+    /* Also one that was in the ring, for another daemon. */
+    waits_from(2, FAR, HERE);
+    DSM->ring->cons++;
+    expect("FLUSH", flush(XEN_DSM_FLUSH_ALL, 0), 0);
+    expect("HOLE", hole_before_reading(2, FAR), 0);
+    expect("waits", dom.vcpu[2]->paused, 1);
+    DSM->ring->cons++;
+    expect("HOLE", hole_before_reading(2, FAR), 0);
+    expect("woken", dom.vcpu[2]->paused, 0);
+}
+
+/*
+ * A vCPU that has missed a frame looks it up once more before it stops, as the
+ * emulator does that fetches an instruction, and is told in between.
+ */
+static void a_hole_that_is_told_twice(void)
+{
+    unsigned int i;
+
+    begin_slice();
+    spare_frames = 1;
+    expect("POOL_ADD", pool_op(XEN_DSM_POOL_ADD, 1, &(uint64_t){ 0 }), 0);
+    waits_from(1, FAR, HERE);
+    expect("once more", from(1, FAR, HERE), p2m_ram_paged);
+    expect("HOLE", hole_for(1, FAR), 0);
+    expect("woken", dom.vcpu[1]->paused, 0);
+    expect("has not stopped yet", enters(1, HERE), true);
+    dsm_populate(&dom, _gfn(FAR));
+    expect("waits", dom.vcpu[1]->paused, 1);
+    expect("HOLE", hole_for(1, FAR), 0);
+    expect("woken", dom.vcpu[1]->paused, 0);
+    expect("one vCPU has some", DSM->nr_holes, 1);
+    expect("finds none", from(1, FAR, HERE), p2m_mmio_dm);
+    expect("INSTALL", op(XEN_DSM_INSTALL_M, FAR), 0);
+    expect("leaves the guest", dom.vcpu[1]->kicks, 1);
+    expect("takes interrupts", enters(1, HERE), false);
+    expect("INVAL", op(XEN_DSM_INVAL, FAR), 0);
+    expect("asks", from(1, FAR, HERE), p2m_ram_paged);
+
+    /* A note that is full has it only once, too. */
+    for ( i = 0; i < DSM_HOLES; i++ )
+    {
+        waits_from(1, FAR + i, HERE);
+        expect("HOLE", hole_for(1, FAR + i), 0);
+    }
+    expect("has not stopped yet", enters(1, HERE), true);
+    dsm_populate(&dom, _gfn(FAR + 3));
+    expect("HOLE", hole_for(1, FAR + 3), 0);
+    expect("woken", dom.vcpu[1]->paused, 0);
+    for ( i = 0; i < DSM_HOLES; i++ )
+        expect("all of them", from(1, FAR + i, HERE), p2m_mmio_dm);
+    expect("WAKE", op(XEN_DSM_WAKE, FAR + 3), 0);
+    expect("asks", from(1, FAR + 3, HERE), p2m_ram_paged);
+}
+
+static p2m_type_t by_dom0(uint64_t gfn)
+{
+    current = &of_dom0;
+
+    return look_up(gfn, P2M_ALLOC);
 }
 
 /* Who has asked is told, and keeps it when others are. */
@@ -1324,6 +1411,21 @@ static void a_hole_for_two(void)
     expect("it asks", from(1, FAR, HERE), p2m_ram_paged);
     expect("waits", DSM->stats.waits, 3);
     expect("waiting", DSM->nr_waiting, 1);
+
+    /* Its end is that of all: two vCPUs, the last one of them, and others. */
+    begin_hole();
+    waits_from(NR_VCPUS - 1, FAR, NEXT);
+    expect("HOLE", hole_for(NR_VCPUS - 1, FAR), 0);
+    expect("HOLE for others", hole_for(OTHERS, FAR), 0);
+    expect("they find none", by_dom0(FAR), p2m_mmio_dm);
+    expect("INSTALL", op(XEN_DSM_INSTALL_M, FAR), 0);
+    expect("INVAL", op(XEN_DSM_INVAL, FAR), 0);
+    expect("leaves the guest", dom.vcpu[1]->kicks, 1);
+    expect("and the last one", dom.vcpu[NR_VCPUS - 1]->kicks, 1);
+    expect("asks", from(1, FAR, HERE), p2m_ram_paged);
+    expect("and the last one", from(NR_VCPUS - 1, FAR, NEXT), p2m_ram_paged);
+    expect("and others", by_dom0(FAR), p2m_ram_paged);
+    expect("nobody has one", DSM->nr_holes, 0);
 
     begin_slice();
     expect("nobody waits", hole_for(1, FAR), 0);
@@ -1375,13 +1477,6 @@ static void the_end_of_a_hole(void)
 
     dsm_relinquish(&dom);
     expect("a dead domain", from(1, FAR, HERE), p2m_mmio_dm);
-}
-
-static p2m_type_t by_dom0(uint64_t gfn)
-{
-    current = &of_dom0;
-
-    return look_up(gfn, P2M_ALLOC);
 }
 
 /* Another domain, which tries again by itself. */
@@ -1755,12 +1850,6 @@ static void ring_frames(void)
     expect("one more", dsm_acquire_ring(&dom, 1, nr, list), -EINVAL);
     dsm_relinquish(&dom);
     expect("of a dead domain", dsm_acquire_ring(&dom, 0, 1, list), -EINVAL);
-}
-
-static int flush(uint32_t flags, uint32_t pad)
-{
-    return memop(&(struct xen_dsm_op){
-        .cmd = XEN_DSM_FLUSH, .u.flush = { .flags = flags, .pad = pad } });
 }
 
 /* A daemon dies with what it has read, and another one starts. */
@@ -2787,6 +2876,7 @@ static const struct test_case cases[] = {
     { "a hole for one access", a_hole },
     { "several holes", several_holes },
     { "a hole too late", a_hole_too_late },
+    { "a hole that is told twice", a_hole_that_is_told_twice },
     { "a hole for two", a_hole_for_two },
     { "the end of a hole", the_end_of_a_hole },
     { "a hole for other domains", a_hole_for_others },

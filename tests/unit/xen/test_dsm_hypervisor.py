@@ -2122,7 +2122,7 @@ ONE, TWO, END, OTHERS = (
     "a hole for other domains",
 )
 REFUSED, IN_U = "a hole that is refused", "a hole in state U"
-SEVERAL, LATE = "several holes", "a hole too late"
+SEVERAL, LATE, TWICE = "several holes", "a hole too late", "a hole that is told twice"
 
 # As MUTANTS, of dsm_hole.c.
 HOLE_MUTANTS = {
@@ -2176,6 +2176,25 @@ HOLE_MUTANTS = {
         LATE,
     ),
     "the next one is read": ("- w->entry) > 0;", "- w->entry) >= 0;", LATE),
+    "any other one is read": (
+        "(int32_t)(ACCESS_ONCE(dsm->ring->cons) - w->entry) > 0",
+        "ACCESS_ONCE(dsm->ring->cons) != w->entry",
+        LATE,
+    ),
+    "numbers of 16 bits": ("(int32_t)(ACCESS", "(int16_t)(ACCESS", LATE),
+    "twice in one note": ("    if ( find(hole, gfn) < hole->nr )\n        return true;\n", "", TWICE),
+    "what it has is no answer": ("hole->nr )\n        return true;", "hole->nr )\n        return false;", TWICE),
+    "the end for others is that of all": (
+        "        dsm->foreign_until = 0;\n",
+        "    {\n        dsm->foreign_until = 0;\n        return;\n    }\n",
+        TWO,
+    ),
+    "the last vCPU keeps it": ("nr_holes && i < d->max_vcpus", "nr_holes && i + 1 < d->max_vcpus", TWO),
+    "the end of one vCPU's": (
+        "            vcpu_kick(d->vcpu[i]);\n",
+        "            vcpu_kick(d->vcpu[i]);\n        break;\n",
+        TWO,
+    ),
     "others for ever": (" && NOW() < dsm->foreign_until;", ";", OTHERS),
     "others find none at all": ("    found = dsm->foreign_hole == gfn && ", "    found = ", OTHERS),
     "others find what a vCPU does": (
@@ -2194,6 +2213,13 @@ HOLES_ELSEWHERE = {
     "no hole in U": (SOURCE, " ||\n               dsm_finds_hole(p2m->domain, gfn_x(gfn));", ";", IN_U),
     "done where there is none": (SOURCE, " &&\n           !dsm_finds_hole(d, gfn_x(gfn))", "", IN_U),
     "any entry": (SOURCE, "    w->entry = dsm->prod;\n", "", LATE),
+    "its first entry": (SOURCE, "    w->entry = dsm->prod;\n", "    w->entry = w->entry ?: dsm->prod;\n", LATE),
+    "what is put once more was read": (
+        SOURCE,
+        "            put_wait(dsm, i);\n",
+        "            put_wait(dsm, i);\n            dsm->vcpu[i].entry--;\n",
+        LATE,
+    ),
     "no stack": (SOURCE, "    w->rsp = guest_cpu_user_regs()->rsp;\n", "", ONE),
     "what was told stays": (SOURCE, "    dsm_end_holes(d, gfn);\n", "", END),
     "of what is homed here": (

@@ -15,7 +15,8 @@
  *
  * Who waits as well, and asked too late for that answer, waits on.  So does who
  * asked again, since he was woken meanwhile: a miss that the daemon has not
- * read is none that the home has answered.
+ * read is none that the home has answered.  Who has the frame in its note, and
+ * asks all the same, had looked before it was told: it is in there once.
  *
  * A note is over when
  *
@@ -101,6 +102,9 @@ bool dsm_show_hole(struct dsm_domain *dsm, unsigned int vcpu, unsigned long gfn)
 
     if ( hole->rip != w->rip || hole->rsp != w->rsp )
         forget_all(dsm, hole);
+    /* It had looked once more before it was told.  Its end forgets one. */
+    if ( find(hole, gfn) < hole->nr )
+        return true;
     if ( hole->nr == DSM_HOLES )
         forget(dsm, hole, 0);
 
