@@ -32,18 +32,24 @@ static void publish(void *context, const char *state)
 		return;
 	sem_post(&kept.entered);
 	sem_wait(&kept.go_on);
+	CHECK(!strcmp(state, kept.state[0]), "it has changed meanwhile: %s", state);
 }
 
-/* The log's thread has a state, and stays there. */
-static void begin(void)
+static void keep_stderr(void)
 {
-	kept.calls = 0;
 	sem_init(&kept.entered, 0, 0);
 	sem_init(&kept.go_on, 0, 0);
 	kept.log = tmpfile();
 	CHECK(kept.log, "a file");
 	kept.err = dup(STDERR_FILENO);
 	CHECK(kept.err >= 0 && dup2(fileno(kept.log), STDERR_FILENO) >= 0, "stderr");
+}
+
+/* The log's thread has a state, and stays there. */
+static void begin(void)
+{
+	kept.calls = 0;
+	keep_stderr();
 	CHECK(!dsm_log_begin("web", false, publish, &kept), "the thread");
 	dsm_log_state("connecting");
 	sem_wait(&kept.entered);
@@ -112,11 +118,47 @@ static void the_last(const void *argument)
 	check_lines(LINES, NULL);
 }
 
+/* The queue is a ring: what is in it goes over its end.  And it can begin again. */
+static void over_the_end(const void *argument)
+{
+	(void)argument;
+	begin();
+	log_lines(LINES - 3);
+	end();
+	check_lines(LINES - 3, NULL);
+	begin();
+	log_lines(LINES + 1);
+	end();
+	check_lines(LINES, "<4>level=warning vm=web msg=\"1 lines were lost\"\n");
+	begin();
+	log_lines(1);
+	end();
+	check_lines(1, NULL);
+}
+
+/* What waits is written, also if the thread has seen none of it when the end comes. */
+static void at_once(const void *argument)
+{
+	unsigned int i;
+
+	(void)argument;
+	for (i = 0; i < 100; i++) {
+		keep_stderr();
+		CHECK(!dsm_log_begin("web", false, NULL, NULL), "the thread");
+		dsm_log_state("ended");
+		log_lines(2);
+		end();
+		check_lines(2, NULL);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test_case cases[] = {
 		{ "log: a state behind lines", behind_lines, NULL },
 		{ "log: the last state", the_last, NULL },
+		{ "log: over the end of the queue", over_the_end, NULL },
+		{ "log: an end at once", at_once, NULL },
 	};
 
 	return run_cases(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
