@@ -6,8 +6,12 @@
  *
  * Each connection is one over TCP, and has a thread that is what an adapter is: it puts what comes
  * into the receives that are posted, and waits until one is (RNR, for ever).  A SEND has arrived when
- * the other end has said so.  A connection that ends, also since its process has, completes all that
- * is posted as flushed, and says DISCONNECTED.
+ * the other end has said so, and its memory must be as it was until then.  A connection that ends, also
+ * since its process has, completes all that is posted as flushed, and says DISCONNECTED.
+ *
+ * What a real one shows and this does not: a receive that comes too late for the retries, messages
+ * that are lost and sent anew, memory that was not registered, the access flags, a number that is wrong.
+ * played_rdma.c looks at what can be looked at without a device, tests/guest/test_rdma.py at the rest.
  *
  * Addresses are IPv4.  Access flags, time-outs and options are taken, and nothing is done with them.
  *
@@ -85,6 +89,7 @@ struct work {
 
 struct queue {
 	struct work *work;
+	uint8_t (*sent)[BYTES];	/* of SENDs: what each was */
 	uint64_t first, next;	/* numbers */
 	unsigned int most;
 };
@@ -294,10 +299,15 @@ static enum ibv_wc_status arrive(struct cm_id *id, const struct packet *packet)
 static void has_arrived(struct cm_id *id, const struct packet *packet)
 {
 	struct qp *qp = qp_of(id);
+	struct work *work;
 
 	if (!qp || qp->broken)
 		return;
-	complete(qp->qp.send_cq, take(&qp->sends), IBV_WC_SEND, (enum ibv_wc_status)packet->status, 0, qp->qp.qp_num);
+	work = take(&qp->sends);
+	/* An adapter reads it when it likes, and once more if it is lost. */
+	if (memcmp(work->bytes, qp->sends.sent[work - qp->sends.work], work->size))
+		abort();
+	complete(qp->qp.send_cq, work, IBV_WC_SEND, (enum ibv_wc_status)packet->status, 0, qp->qp.qp_num);
 	if (packet->status != IBV_WC_SUCCESS)
 		flush(qp);
 }
@@ -683,6 +693,7 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_
 	qp->receives.work = calloc(qp->receives.most, sizeof(struct work));
 	qp->sends.most = wanted->cap.max_send_wr;
 	qp->sends.work = calloc(qp->sends.most, sizeof(struct work));
+	qp->sends.sent = calloc(qp->sends.most, BYTES);
 	pthread_mutex_lock(&lock);
 	id->qp = &qp->qp;
 	pthread_mutex_unlock(&lock);
@@ -699,6 +710,7 @@ void rdma_destroy_qp(struct rdma_cm_id *id)
 	pthread_mutex_unlock(&lock);
 	free(qp->receives.work);
 	free(qp->sends.work);
+	free(qp->sends.sent);
 	free(qp);
 }
 
@@ -725,6 +737,7 @@ static int post_send(struct ibv_qp *to, struct ibv_send_wr *wr, struct ibv_send_
 	memcpy(packet.bytes, (void *)(uintptr_t)wr->sg_list->addr, packet.size);
 	pthread_mutex_lock(&lock);
 	packet.number = put(&qp->sends, wr->wr_id, wr->sg_list);
+	memcpy(qp->sends.sent[packet.number % qp->sends.most], packet.bytes, packet.size);
 	broken = qp->broken;
 	if (broken)
 		flush(qp);
