@@ -7,13 +7,16 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from lab.command import run_in
+from lab.command import checked, run_in
 from lab.description import RackDescription
+from lab.elastic_guest import PROGRAMS
 from lab.far_guest import LOG, DsmSite, made_ready
+from lab.guest import Guest
 from lab.pytest_plugin import show_consoles_of
 from lab.rack import Rack
 
 ASKED_MOST = 600.0  # s, for a command of xl; libxl's own limits are shorter
+XL_LOG = "/var/log/xen/xl-far.log"  # in dom0, of the xl that waits for the guest's end
 
 
 def show_logs(site: DsmSite) -> None:
@@ -32,3 +35,9 @@ def dsm_site(
         site = made_ready(show_consoles_of(booted), scratch, limits, transport)
         yield site
         show_logs(site)
+
+
+def leave_by_kexec(guest: Guest, cpu: int, seconds: float) -> None:
+    """The guest does so by a program on that CPU, after these seconds of its clock: until then the command has ended."""
+    go = f"sleep {seconds:.0f}; exec taskset -c {cpu} {PROGRAMS}/kexec_away"
+    checked(run_in(guest), f"setsid sh -c '{go}' >/tmp/kexec.err 2>&1 </dev/null &", ASKED_MOST)

@@ -29,6 +29,7 @@ from tests.e2e.far_faults import (
     SURVIVED,
     Deadly,
     Survived,
+    attached_guest,
     cables,
     is_clean,
     is_ended,
@@ -37,7 +38,8 @@ from tests.e2e.far_faults import (
     survives,
     without_dsmd_host,
 )
-from tests.e2e.far_guest import ASKED_MOST, dsm_site
+from tests.e2e.far_guest import ASKED_MOST, XL_LOG, dsm_site, leave_by_kexec
+from tests.e2e.test_elastic_kexec import SOFT_RESET
 
 pytestmark = pytest.mark.fresh
 
@@ -186,6 +188,23 @@ class TestAGuestThatGoesOn:
 def baseline() -> dict[str, int]:
     """Free frames of each host after the first guest: what Xen allocates once does not count."""
     return {}
+
+
+def test_a_guest_that_leaves_its_kernel(site: DsmSite, plain: Guest, baseline: dict[str, int]) -> None:
+    """By kexec, which under xl is a PVH domain's end (decision 0036): xl destroys it, and neither host has anything of it."""
+    dom0 = run_in(site.home)
+    with attached_guest(site) as guest:
+        written = int(checked(dom0, f"wc -c <{XL_LOG}"))
+        leave_by_kexec(guest, 0, 3.0)
+        wait_for("the domain is gone", 120, lambda: dom0("xl domid far").status != 0)
+    left_nothing(site.both)
+    log = checked(dom0, f"tail -c +{written + 1} {XL_LOG}")
+    assert SOFT_RESET in log, log
+    is_well(plain)
+    free = dict(zip(("alpha", "beta"), free_pages(site.both), strict=True))
+    print("free:", free, baseline)
+    assert not baseline or free == baseline, (free, baseline)
+    baseline.update(free)
 
 
 @pytest.mark.parametrize("fault", DEADLY, ids=str)
