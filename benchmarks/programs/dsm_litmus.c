@@ -67,6 +67,7 @@
 #include <numaif.h>
 #include <x86intrin.h>
 
+#include "tsc.h"
 #include "words.h"
 
 #define PAGE		4096ul
@@ -525,21 +526,6 @@ static void *work(void *argument)
 			look();
 	}
 	return NULL;
-}
-
-/* Return: ticks of the TSC in a microsecond. */
-static uint64_t ticks_per_us(void)
-{
-	struct timespec begun, now;
-	uint64_t tsc = __rdtsc(), ns;
-
-	clock_gettime(CLOCK_MONOTONIC, &begun);
-	do {
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		ns = (uint64_t)(now.tv_sec - begun.tv_sec) * 1000000000ull +
-		     (uint64_t)now.tv_nsec - (uint64_t)begun.tv_nsec;
-	} while (ns < 20000000);
-	return (__rdtsc() - tsc) * 1000 / ns;
 }
 
 static void print_outcomes(void)
