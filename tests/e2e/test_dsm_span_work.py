@@ -317,13 +317,19 @@ def while_busy(site: SlowSite, guest: Guest, loops: int = 1) -> tuple[Moment, Mo
     return begun, ended
 
 
-def test_faults_per_tick(lives: Lives) -> None:
-    """How many, at home and away, while the CPU there has nothing to do with others but its ticks."""
-    with lives.borrowed(attached=True) as guest:
-        figures = per_tick("dsm.tick.span", HOSTS, CPUS, *while_busy(lives.site, guest))
+@pytest.mark.parametrize("step", ["", soak("linux-vsmp")], ids=["usual", "vsmp"])
+def test_faults_per_tick(lives: Lives, step: str) -> None:
+    """How many, at home and away, while the CPU there has nothing to do with others but its ticks.
+
+    "vsmp": by a kernel with hot data in pages of its own (X86_VSMP), of which benchmarks/vsmp.py says the rest.
+    """
+    name = "span-vsmp" if step else "span"
+    shape = with_kernel(lives.site, lives.shape, step) if step else lives.shape
+    with lives.borrowed(attached=True, shape=shape) as guest:
+        figures = per_tick(f"dsm.tick.{name.replace('-', '_')}", HOSTS, CPUS, *while_busy(lives.site, guest))
         print(figures)
         assert figures[1].value is not None, figures
-        write("dsm-tick-span", figures)
+        write(f"dsm-tick-{name}", figures)
 
 
 def nohz_shape(lives: Lives) -> SpanShape:
