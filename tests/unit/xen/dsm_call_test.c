@@ -21,18 +21,23 @@ static int place(uint32_t vcpu, unsigned int slice, uint64_t *info)
     return rc;
 }
 
-/* Slice k of two.  vCPU 1 runs in slice 1; the domain runs. */
-static void begin(unsigned int k)
+/* Slice k of nr.  vCPU 1 runs in slice 1; the domain runs. */
+static void begin_of(unsigned int k, unsigned int nr)
 {
     uint64_t info;
     unsigned int i;
 
-    enable_slice(k, 2);
+    enable_slice(k, nr);
     for ( i = 0; i < NR_VCPUS; i++ )
         dom.vcpu[i]->pause_flags = 1UL << _VPF_down;
     domain_pause_by_systemcontroller_nosync(&dom);
     expect("PLACE", place(1, 1, &info), 0);
     domain_unpause_by_systemcontroller(&dom);
+}
+
+static void begin(unsigned int k)
+{
+    begin_of(k, 2);
 }
 
 static const struct vcpu_register_vcpu_info there = { .mfn = INFO };
@@ -133,6 +138,40 @@ static void moved(void)
     /* What is under way is no result. */
     expect("waits", call(0, 0x1000, 0x2000, &there), -ERESTART);
     expect("waits", call(3, 0x1000, 0x2000, &there), -ERESTART);
+}
+
+/*
+ * The CPU that called goes to another slice before who called, who has moved
+ * within this one, has taken the result; and back.
+ */
+static void its_cpu_left(void)
+{
+    const uint32_t init = APIC_DM_INIT | APIC_INT_ASSERT;
+    uint64_t info;
+
+    begin_of(0, 3);
+    expect("waits", call(2, 0x1000, 0x2000, &there), -ERESTART);
+    expect("reply", reply(2, asked(2), -EBUSY), 0);
+    expect("waits", call(2, 0x3000, 0x4000, &there), -ERESTART);
+    expect("reply", reply(2, asked(2), -EINVAL), 0);
+    domain_pause_by_systemcontroller_nosync(&dom);
+    expect("placed", place(2, 2, &info), 0);
+    domain_unpause_by_systemcontroller(&dom);
+    /* It is started there: who called did not end by that. */
+    expect("it is elsewhere", dsm_forward_icr(dom.vcpu[2], init), true);
+    expect("INIT", next_entry().type, XEN_DSM_VCPU_EVENT);
+    expect("is told", call(0, 0x1000, 0x2000, &there), -EBUSY);
+    expect("once", call(0, 0x1000, 0x2000, &there), -ERESTART);
+    expect("reply", reply(0, asked(0), 0), 0);
+
+    /* What nobody took is of no call that it makes when it is back. */
+    domain_pause_by_systemcontroller_nosync(&dom);
+    expect("placed", place(2, 0, &info), 0);
+    domain_unpause_by_systemcontroller(&dom);
+    expect("it is here", dsm_forward_icr(dom.vcpu[2], init), false);
+    expect("asks anew", call(2, 0x3000, 0x4000, &there), -ERESTART);
+    expect("reply", reply(2, asked(2), -ENOENT), 0);
+    expect("is told", call(2, 0x3000, 0x4000, &there), -ENOENT);
 }
 
 /* Each thing that makes a call another one. */
@@ -427,6 +466,20 @@ static void bad_results(void)
     expect("waits", bind(0x1000, &arg), -ERESTART);
     expect("reply", reply(0, next_entry().gfn, -ENOSPC), 0);
     expect("is told", bind(0x1000, &arg), -ENOSPC);
+
+    /* Of three slices the second has 1024 to 2047, and the last part is nobody's. */
+    begin_of(0, 3);
+    expect("waits", bind(0x1000, &arg), -ERESTART);
+    e = next_entry();
+    expect("the third one's", reply_with(0, e.gfn, 0,
+                                         (uint64_t[3]){ 0, 2048 }), -EINVAL);
+    expect("nobody's", reply_with(0, e.gfn, 0, (uint64_t[3]){ 0, 3072 }),
+           -EINVAL);
+    expect("the first one's", reply_with(0, e.gfn, 0,
+                                         (uint64_t[3]){ 0, 1023 }), -EINVAL);
+    expect("reply", reply_with(0, e.gfn, 0, (uint64_t[3]){ 0, 2047 }), 0);
+    expect("is told", bind(0x1000, &arg), 1);
+    expect("port", arg.port, 2047);
 }
 
 /* A call about a port, which is no vCPU. */
@@ -463,6 +516,29 @@ static void of_ports(void)
 
 #define EVENT(name, vcpu, first, second) \
     { EVTCHN, EVTCHNOP_##name, vcpu, 0, { first, second } }
+
+/* In each of several slices, what each other one asks about its ports. */
+static void events_of_several(void)
+{
+    static const unsigned int counts[] = { 3, 4, 16 };
+    unsigned int i, here, of;
+    int rc;
+
+    for ( i = 0; i < ARRAY_SIZE(counts); i++ )
+        for ( here = 0; here < counts[i]; here++ )
+        {
+            begin_of(here, counts[i]);
+            for ( of = 0; of <= counts[i]; of++ )
+            {
+                /* The last one of its part; behind the last part are others. */
+                uint64_t port = (of + 1) * (4096 / (counts[i] == 3 ? 4 :
+                                                    counts[i])) - 1;
+                const struct xen_dsm_call call = EVENT(unmask, 0, port, 0);
+
+                expect("CALL", do_call(call, &rc), of == here ? 0 : -EXDEV);
+            }
+        }
+}
 
 /* What is done here for another slice. */
 static void events_here(void)
@@ -837,6 +913,7 @@ static const struct test_case cases[] = {
     { "a call and its result", to_and_fro },
     { "whose result", whose },
     { "who called has moved", moved },
+    { "the CPU that called has left", its_cpu_left },
     { "interrupts in between", nested },
     { "a call that is under way", under_way },
     { "calls before an INIT", forgotten },
@@ -850,6 +927,7 @@ static const struct test_case cases[] = {
     { "ports of somebody else", bad_results },
     { "calls about ports", of_ports },
     { "events here", events_here },
+    { "events of several slices", events_of_several },
     { "a vcpu_info", vcpu_info },
     { "a vcpu_info at a bad place", bad_places },
     { "ghosts", ghosts },

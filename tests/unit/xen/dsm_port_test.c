@@ -89,6 +89,14 @@ static void sent_away(void)
     expect("FLUSH", flush(XEN_DSM_FLUSH_ALL), 0);
     expect("not again", next_entry().type, 0);
 
+    /* From the second of three to the third. */
+    begin(1, 3);
+    dsm_forward_port(&dom, 2048 + 5);
+    e = next_entry();
+    expect("slice", e.want, 2);
+    expect("first", e.gfn, 2048);
+    expect("port", e.vectors[0], 1 << 5);
+
     begin(1, 16);
     dsm_forward_port(&dom, 0);
     e = next_entry();
@@ -196,6 +204,22 @@ static void sent_here(void)
     expect("nobody's", send_ports(&(struct xen_dsm_ports){
         .first = 4096, .ports = { 1 } }), -EXDEV);
     expect("nothing is sent", strlen(fake_events), 0);
+
+    /* The second of three slices has 1024 to 2047, and nobody the last part. */
+    begin(1, 3);
+    expect("SEND_PORTS", send_ports(&(struct xen_dsm_ports){
+        .first = 1024, .ports = { 1 } }), 0);
+    expect("SEND_PORTS", send_ports(&(struct xen_dsm_ports){
+        .first = 2048 - 256, .ports = { 0, 0, 0, 1UL << 63 } }), 0);
+    expect("the first one's", send_ports(&(struct xen_dsm_ports){
+        .first = 1024 - 256, .ports = { 1 } }), -EXDEV);
+    expect("the third one's", send_ports(&(struct xen_dsm_ports){
+        .first = 2048, .ports = { 1 } }), -EXDEV);
+    if ( strcmp(fake_events, "send 1024 0, send 2047 0") )
+        die("sent: %s", fake_events);
+    begin(2, 3);
+    expect("nobody's", send_ports(&(struct xen_dsm_ports){
+        .first = 3072, .ports = { 1 } }), -EXDEV);
 }
 
 static void infos(void)

@@ -519,6 +519,11 @@ ROUTE_MUTANTS = {
         "    return true;",
         "what a slice may say",
     ),
+    "one of two slices": (
+        "    return dsm_port_slice(port, nr_slices) == slice;",
+        "    return port / 2048 == slice;",
+        "what a slice may say",
+    ),
     "the port of an IPI": ("arg + rule->bytes, sizeof(port)", "arg + 4, sizeof(port)", "what a slice may say"),
     "answers without a port": (" || !rule->back )", " )", "what a slice may say"),
     "what is no port": (
@@ -628,6 +633,16 @@ CALL_MUTANTS = {
         "who called has moved",
     ),
     "another's first": ("(v->vcpu_id + n) % d->max_vcpus;", "n;", "who called has moved"),
+    "results leave with their CPU": (
+        "            if ( c->state == DSM_CALL_DONE && same_call",
+        "            if ( !d->arch.dsm->vcpu[vcpu].ghost && c->state == DSM_CALL_DONE && same_call",
+        "the CPU that called has left",
+    ),
+    "two slices have all ports": (
+        "dsm_port_slice(subject, dsm->nr_slices) != dsm->slice",
+        "subject / 2048 != dsm->slice",
+        "events of several slices",
+    ),
     "what has no result yet": (
         "            if ( c->state == DSM_CALL_DONE && same_call",
         "            if ( c->state != DSM_CALL_FREE && same_call",
@@ -804,6 +819,16 @@ PORT_MUTANTS = {
         "i < ARRAY_SIZE(dsm->owed_ports); i++ )",
         "i < ARRAY_SIZE(dsm->owed_ports) - 1; i++ )",
         "events and a full ring",
+    ),
+    "two slices have all ports": (
+        "dsm_port_slice(ports->first, dsm->nr_slices) != dsm->slice",
+        "ports->first / 2048 != dsm->slice",
+        "events that come",
+    ),
+    "to one of two slices": (
+        "dsm_port_slice(group * DSM_PORTS_AT_ONCE, dsm->nr_slices)",
+        "group * DSM_PORTS_AT_ONCE / 2048",
+        "events that leave",
     ),
     "any group": ("ports->first % DSM_PORTS_AT_ONCE || ", "", "events that come"),
     "reserved words": (" || ports->pad )", " )", "events that come"),
