@@ -52,6 +52,7 @@ class Host:
         self.ssh_port = ssh_port
         self.memory = memory
         self.machine: Machine | None = None
+        self.unplugged = False
         self.guests: dict[str, Guest] = {}
         self.timings: dict[str, float] = {}
         self._key = key
@@ -214,7 +215,7 @@ class Host:
         assert self.machine is not None
         name = self.description.name
         if self.ended():
-            wrong = f"host {name} had ended before it was powered off"
+            wrong = "" if self.unplugged else f"host {name} had ended before it was powered off"
         else:
             try:
                 self.start("poweroff")
@@ -226,7 +227,8 @@ class Host:
         return wrong
 
     def pull_the_plug(self) -> None:
-        """End the machine and all connections to it, at once."""
+        """End the machine and all connections to it, at once. It has not ended by itself then."""
+        self.unplugged = True
         for guest in self.guests.values():
             guest.disconnect()
         self._ssh.disconnect()

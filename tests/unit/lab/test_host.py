@@ -61,6 +61,13 @@ def test_power_off_tells_how_it_went(host: Host, monkeypatch: pytest.MonkeyPatch
     assert machine.unplugged
 
 
+def test_a_host_whose_plug_was_pulled_has_not_ended_by_itself(host: Host) -> None:
+    host.machine = machine = Machine(None, 0)  # type: ignore[assignment]
+    host.pull_the_plug()
+    machine.code = -9
+    assert host.power_off() == ""
+
+
 def test_power_off_of_a_host_that_does_not_answer(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     def start(command: str) -> None:
         raise MachineLostError("connection lost")
