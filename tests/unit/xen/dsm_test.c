@@ -1177,6 +1177,21 @@ static void a_hole(void)
     expect("it was called", enters(1, DEEP), false);
     expect("comes again", from(1, FAR, HERE), p2m_ram_paged);
 
+    /*
+     * What is pending when it misses a page must not be put into its next
+     * entry before it stops: it would come before the access.
+     */
+    begin_slice();
+    waits_from(1, FAR, HERE);
+    expect("is about to stop", enters(1, HERE), true);
+    expect("HOLE", hole_for(1, FAR), 0);
+    expect("is told of it", enters(1, HERE), true);
+    waits_from(1, FAR + 1, HERE);
+    expect("is about to stop", enters(1, HERE), true);
+    expect("WAKE", op(XEN_DSM_WAKE, FAR), 0);
+    expect("WAKE", op(XEN_DSM_WAKE, FAR + 1), 0);
+    expect("takes interrupts", enters(1, HERE), false);
+
     /* Its instruction needs another page as well. */
     begin_hole();
     waits_from(1, FAR + 1, HERE);

@@ -935,7 +935,7 @@ static void cancelled(void)
     expect("emulated", faults(movs, at(U, 8), 8), true);
     expect("goes on", goes_on(asked(READ, U, 8, 8, 0, 0), 7), false);
     dsm_cancel_instruction(current);
-    expect("nothing is kept", dsm_in_instruction(current), false);
+    expect("nothing is kept", DSM->vcpu[1].accesses.nr, 0);
     expect("a miss", next_entry().type, XEN_DSM_PAGE_MISS);
     expect("WAKE", one(XEN_DSM_WAKE, I_PAGE), 0);
     is_over(0x1000);

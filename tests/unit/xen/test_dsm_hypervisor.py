@@ -2274,7 +2274,8 @@ HOLES_ELSEWHERE = {
     "one vCPU too many": (SOURCE, "op->wanted >= d->max_vcpus", "op->wanted > d->max_vcpus", REFUSED),
     "others are not answered": (SOURCE, "            answer_foreign(dsm, op->gfn);\n", "", OTHERS),
     "nobody goes on": (SOURCE, "            wake_vcpu(d, dsm, op->wanted);", "            ;", ONE),
-    "an instruction as any": (ACCESSES, " ||\n           dsm_is_at_hole(v);", ";", ONE),
+    "an instruction as any": (ACCESSES, " || dsm_is_at_hole(v);", ";", ONE),
+    "what is pending when it stops": (ACCESSES, " || ACCESS_ONCE(w->waiting)", "", ONE),
     "registers change": (ACCESSES, "    dsm_end_hole(dsm, v->vcpu_id);\n", "", END),
 }
 
@@ -2387,8 +2388,8 @@ ACCESS_MUTANTS = {
     "exchanges always change": ("              made->seen == made->what.old) )", "              1) )", "exchanges"),
     "is not counted": ("        dsm->stats.accesses++;\n", "", "loads"),
     "the instruction is over": (
-        "    return v->domain->arch.dsm->vcpu[v->vcpu_id].accesses.nr ||\n",
-        "    return\n",
+        "    return w->accesses.nr || ",
+        "    return ",
         "loads",
     ),
     "any op": ("    if ( !writes && access->op != XEN_DSM_ACCESS_READ )\n        return -EINVAL;\n", "", "not made"),

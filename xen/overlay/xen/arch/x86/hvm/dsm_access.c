@@ -155,8 +155,14 @@ void dsm_end_accesses(struct vcpu *v)
 
 bool dsm_in_instruction(const struct vcpu *v)
 {
-    return v->domain->arch.dsm->vcpu[v->vcpu_id].accesses.nr ||
-           dsm_is_at_hole(v);
+    const struct dsm_vcpu *w = &v->domain->arch.dsm->vcpu[v->vcpu_id];
+
+    /*
+     * Who waits is about to stop, and is asked once more when it goes on: what
+     * is put into its next entry now would come before the access, though it
+     * may be told by then that there is no memory.
+     */
+    return w->accesses.nr || ACCESS_ONCE(w->waiting) || dsm_is_at_hole(v);
 }
 
 void dsm_cancel_instruction(struct vcpu *v)

@@ -111,7 +111,8 @@ bool dsm_resume(struct vcpu *v);
 
 /*
  * The current vCPU is about to enter the guest.  Has its instruction begun, and
- * not ended, or is it told of no memory next?  Then it takes no interrupt.
+ * not ended, or is it told of no memory next, or does it wait for a page?  Then
+ * it takes no interrupt.
  */
 bool dsm_in_instruction(const struct vcpu *v);
 
