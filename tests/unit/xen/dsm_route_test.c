@@ -238,11 +238,12 @@ static void may_say(void)
     expect("of slice 0", dsm_may_say(virq, first, 1, 2), false);
     expect("of nobody", dsm_may_say(ipi, none, 1, 2), false);
     expect("of nobody", dsm_may_say(virq, none, 1, 2), false);
-    /* 2048 is the third one's, of three. */
-    expect("its own", dsm_may_say(ipi, first, 2, 3), true);
+    /* Of three, each has 1024, and the last ones are nobody's. */
+    expect("of slice 2", dsm_may_say(ipi, first, 2, 3), true);
     expect("of slice 2", dsm_may_say(ipi, first, 1, 3), false);
-    expect("its own", dsm_may_say(virq, second, 1, 3), true);
-    expect("of slice 1", dsm_may_say(virq, second, 2, 3), false);
+    expect("of slice 1", dsm_may_say(virq, first, 1, 3), true);
+    expect("of slice 1", dsm_may_say(virq, first, 2, 3), false);
+    expect("of nobody", dsm_may_say(virq, second, 2, 3), false);
     expect("not of ports", dsm_may_say(status, none, 1, 2), true);
     expect("nothing", dsm_may_say(info, none, 1, 2), true);
 }
