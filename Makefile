@@ -78,6 +78,7 @@ soak-debug: setup ## SEED=N OPS=N: the random soak with Xen's assertions, lockde
 	@$(DEBUG_RACK) $(ENTER) python3 -m benchmarks.soak $(SOAK_ARGUMENTS) --home 768 --kernel build/artifacts/linux-kasan/vmlinuz
 
 bench: build ## the measurements, some hours; results in build/results
+	@$(ENTER) python3 -m lab.pipeline.build xen-stock linux-stock
 	@$(ENTER) python3 -m benchmarks
 
 # BENCH_DSM: parts, rtt, swap, node, switches, detach, rdma; all without it.

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Memory taken from a running guest and given back: superpages against stock 4 KiB pages, by slope, in one run.
 
-Three ways, for memory of the same physical node:
-    stock_4k   `xl mem-set`: Linux's balloon driver and Xen's page by page path, as they are upstream, in a guest without vNUMA
+Four ways, for memory of a node that is the same on both hosts:
+    stock      `xl mem-set` on a host with upstream's Xen and Linux (stock_host.py), in a guest without vNUMA
+    stock_4k   the same on our host: Linux's balloon driver and Xen's page by page path are there, too, and Xen's counts
     order9     `xl vnode-set`, with the hypervisor's superpage path switched off: extents of 2 MiB, page by page inside
     ours       `xl vnode-set`: extents of 2 MiB, each removed at once
 
@@ -11,19 +12,24 @@ is a figure. Each way has three sizes: the time for a GiB is the slope of a line
 whatever the amount does not pass for a cost of memory; that is the line's other figure. Stock and ours alternate. What the
 hypervisor did is exact, from its own performance counters, and so is the amount.
 
-Usage: python3 -m benchmarks.balloon
+Of `stock` the end is an event, and of `ours` xl's exit; of `stock_4k` nothing tells it, so that it is asked for each 0.2 s,
+which its fixed part has in it, not its slope.
+
+Usage: python3 -m benchmarks.balloon [--same-host] [--runs=N]
 Exit status: 0, or 1 if it could not be measured; what was measured until then is written in any case.
 """
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import dataclasses
 import shlex
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
 
-from benchmarks import slopes
+from benchmarks import slopes, stock_host
 from benchmarks.results import Metric, write
 from benchmarks.slopes import Line
 from lab.command import Done, Run, checked
@@ -40,8 +46,12 @@ REMOVED = "guest_remove_range: extents removed"
 PARAMETER = "guest-remove-range"
 
 TAKE, GIVE = "take", "give"
-WAYS = ("stock_4k", "order9", "ours")
+STOCKS = ("stock", "stock_4k")  # the first that was measured is what ours is compared with
+WAYS = (*STOCKS, "order9", "ours")
 RUNS = 5
+RACK = "large-node"
+STOCK_TIMEOUT = 300  # seconds for the 192 MiB of stock: 20 times what they take beside nothing else
+VNODE_TIMEOUT = 600.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +61,11 @@ class Sizes:
     stock_4k: Sequence[int] = (48, 96, 192)
     order9: Sequence[int] = (64, 128, 256)
     ours: Sequence[int] = (1024, 2048, 4096)
+
+    @property
+    def stock(self) -> Sequence[int]:
+        """Those of the same way on our host."""
+        return self.stock_4k
 
 
 SIZES = Sizes()
@@ -93,8 +108,9 @@ def _ratio(steps: Sequence[Step], operation: str) -> Metric:
     """Stock's slope over ours, run by run; a run in which ours is not above 0 says nothing about a ratio."""
     name = f"balloon.{operation}.ratio"
     found = {way: lines(steps, way, operation) for way in WAYS}
+    compared = next((way for way in STOCKS if found[way]), STOCKS[0])
     ours = {line.run: line.seconds_per_gib for line in found["ours"]}
-    stock = {line.run: line.seconds_per_gib for line in found["stock_4k"]}
+    stock = {line.run: line.seconds_per_gib for line in found[compared]}
     runs = [stock[run] / ours[run] for run in sorted(stock) if ours.get(run, 0) > 0]
     baseline: dict[str, float | str] = {
         f"{way}_s_per_gib": round(statistics.median(line.seconds_per_gib for line in of_way), 3)
@@ -104,7 +120,8 @@ def _ratio(steps: Sequence[Step], operation: str) -> Metric:
     if not runs:
         return Metric(name, None, "x", "higher", baseline, note=f"no run has both ways, each with {slopes.LEAST_SIZES} sizes")
     left_out = sum(seconds <= 0 for seconds in ours.values())
-    note = "stock's slope over sizes against ours, in the same run" + (f"; {left_out} left out: no slope" * bool(left_out))
+    which = "upstream's Xen and Linux" if compared == "stock" else "stock's way on our host"
+    note = f"slope over sizes, {which} against ours, in the same run" + (f"; {left_out} left out: no slope" * bool(left_out))
     return Metric(name, statistics.median(runs), "x", "higher", baseline, runs, note)
 
 
@@ -131,10 +148,8 @@ def _line_figures(steps: Sequence[Step], way: str, operation: str) -> list[Metri
 
 def _fixed(steps: Sequence[Step], operation: str) -> Metric:
     """What a command of ours takes whatever its amount; stock's beside it."""
-    fixed = {way: [line.fixed_seconds for line in lines(steps, way, operation)] for way in ("ours", "stock_4k")}
-    baseline: dict[str, float | str] = {}
-    if fixed["stock_4k"]:
-        baseline["stock_4k"] = round(statistics.median(fixed["stock_4k"]), 3)
+    fixed = {way: [line.fixed_seconds for line in lines(steps, way, operation)] for way in ("ours", *STOCKS)}
+    baseline: dict[str, float | str] = {way: round(statistics.median(fixed[way]), 3) for way in STOCKS if fixed[way]}
     runs = fixed["ours"]
     value = statistics.median(runs) if runs else None
     note = "where the line through the sizes begins" if runs else "not measured"
@@ -205,6 +220,31 @@ echo "$began $ended $before $after"
 """
 
 
+def told_script(name: str, mib: int, direction: int, seconds: int) -> str:
+    """The same for a guest of stock_host.start_guest(), which tells when its balloon rests: nothing is asked in between.
+
+    A balloon may rest with its work half done, as when it waits for memory, so each time the count decides.
+    """
+    guest = shlex.quote(name)
+    reached = "-le" if direction < 0 else "-ge"
+    script = f"""{HEAD.format(guest=guest)}
+domain=/local/domain/$(xl domid {guest}) || exit 2
+target=$(xenstore-read "$domain/memory/target") || exit 2
+exec {{rests}}< <(exec xenstore-watch "$domain/{stock_host.RESTS}")
+trap 'kill $! 2>/dev/null' EXIT
+read -r -t {seconds} -u "$rests" _ || exit 1
+want=$((before + {direction * mib}))
+began=$(now)
+xl mem-set {guest} "$((target / 1024 + {direction * mib}))m" || exit 2
+while after=$(memory); [ "$after" != "" ] && ! [ "$after" {reached} "$want" ]; do
+  read -r -t {seconds} -u "$rests" _ || exit 1
+done
+ended=$(now)
+echo "$began $ended $before $after"
+"""
+    return f"bash -c {shlex.quote(script)}"
+
+
 def vnode_script(name: str, command: str) -> str:
     """A shell script for dom0: type `command`, and print the same four numbers; what the command says is an error message."""
     return f"""{HEAD.format(guest=shlex.quote(name))}
@@ -227,7 +267,16 @@ def counts_since(dom0: Run, before: Mapping[str, int]) -> dict[str, int]:
     return {key: counted(dict(before), after, name) for key, name in COUNTERS.items()}
 
 
-def stock_step(stock: ElasticGuest, operation: str, mib: int, run: int = 0, timeout: int = 120) -> Step:
+def told_step(stock: ElasticGuest, operation: str, mib: int, run: int = 0, timeout: int = STOCK_TIMEOUT) -> Step:
+    """One `xl mem-set` on upstream's host, whose hypervisor has no counters of ours. Raises as stock_step()."""
+    script = told_script(stock.name, mib, -1 if operation == TAKE else 1, timeout)
+    seconds, changed = parse_change(checked(stock.dom0, script, timeout + 60.0))
+    if changed != mib:
+        raise RuntimeError(f"xl mem-set on upstream's host: Xen counts {changed} MiB, not {mib}")
+    return Step("stock", operation, mib, seconds, {}, run)
+
+
+def stock_step(stock: ElasticGuest, operation: str, mib: int, run: int = 0, timeout: int = STOCK_TIMEOUT) -> Step:
     """One `xl mem-set`. Raises CommandFailedError if the guest did not follow."""
     before = counters(stock.dom0)
     script = stock_script(stock.name, mib, -1 if operation == TAKE else 1, timeout)
@@ -250,7 +299,7 @@ def vnode_step(node: Node, way: str, operation: str, mib: int, run: int = 0) -> 
     then_mib = node.full_mib - mib if operation == TAKE else node.full_mib
     before = counters(dom0)
     command = node.guest.command("vnode-set", str(node.number), f"{then_mib}M")
-    done: Done = dom0(vnode_script(node.guest.name, command), 180.0)
+    done: Done = dom0(vnode_script(node.guest.name, command), VNODE_TIMEOUT)
     if done.status != 0:
         raise RuntimeError(f"xl vnode-set {node.number} {then_mib}M: exit status {done.status}: {done.text.strip()}")
     seconds, changed = parse_change(done.out)
@@ -264,8 +313,16 @@ def superpage_path(dom0: Run, on: bool) -> None:
     checked(dom0, f"xl set-parameters {PARAMETER}={'yes' if on else 'no'}")
 
 
-def measure(stock: ElasticGuest, node: Node, steps: list[Step], runs: int = RUNS, sizes: Sizes = SIZES) -> None:
-    """The whole comparison; the elastic node is absent before and after.
+def measure(
+    stock: ElasticGuest,
+    node: Node,
+    steps: list[Step],
+    runs: int = RUNS,
+    sizes: Sizes = SIZES,
+    *,
+    upstream: ElasticGuest | None = None,
+) -> None:
+    """The whole comparison; the elastic node is absent before and after. `upstream`: a guest of upstream's host, or none.
 
     Adds to `steps` as it goes. Raises what the steps raise; the hypervisor's superpage path is on again in any case.
     """
@@ -277,6 +334,8 @@ def measure(stock: ElasticGuest, node: Node, steps: list[Step], runs: int = RUNS
         superpage_path(dom0, True)
         for run in range(runs):
             for little, much in zip(sizes.stock_4k, sizes.ours, strict=True):
+                if upstream:
+                    steps += [told_step(upstream, operation, little, run) for operation in (TAKE, GIVE)]
                 steps += [stock_step(stock, operation, little, run) for operation in (TAKE, GIVE)]
                 steps += [vnode_step(node, "ours", operation, much, run) for operation in (TAKE, GIVE)]
         superpage_path(dom0, False)
@@ -287,17 +346,29 @@ def measure(stock: ElasticGuest, node: Node, steps: list[Step], runs: int = RUNS
         node.guest.detach(node.number, timeout=300.0)
 
 
-def main() -> int:
-    """Boot, measure, write build/results/balloon.json."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Boot, measure, write build/results/balloon.json. `arguments`: none without."""
+    parser = argparse.ArgumentParser(prog="python3 -m benchmarks.balloon", description="Memory taken and given back, by slope.")
+    parser.add_argument("--same-host", action="store_true", help="without a second host that has upstream's Xen and Linux")
+    parser.add_argument("--runs", type=int, default=RUNS, metavar="N", help="of each way and size (%(default)s)")
+    options = parser.parse_args([] if arguments is None else arguments)
+    if options.runs < 1:
+        parser.error("--runs: want more than 0")
     steps: list[Step] = []
     failure = None
+    config = REPO / "configs" / "stock1.cfg"
     try:
-        with Rack.boot(RackDescription.load("large-node"), meter=False) as rack:
-            host = rack.host()
-            stock = host.start_guest(REPO / "configs" / "stock1.cfg", STOCK)
+        with contextlib.ExitStack() as racks:
+            upstream = None
+            if not options.same_host:
+                other = racks.enter_context(stock_host.boot(f"{RACK}@stock"))
+                upstream = stock_host.start_guest(other.host(), config, STOCK)
+            host = racks.enter_context(Rack.boot(RackDescription.load(RACK), meter=False)).host()
+            stock = host.start_guest(config, STOCK)
             guest = host.start_guest(REPO / "configs" / "guest2.cfg", ELASTIC)
-            measure(stock, Node(guest, 1, guest.listed()[1]["max_kib"] // 1024), steps)
-    except (LabError, RuntimeError, ValueError) as error:
+            node = Node(guest, 1, guest.listed()[1]["max_kib"] // 1024)
+            measure(stock, node, steps, options.runs, upstream=upstream)
+    except (LabError, RuntimeError, ValueError, OSError) as error:
         failure = str(error)
     found = metrics(steps)
     path = write("balloon", found)
@@ -311,4 +382,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -189,7 +189,7 @@ def built() -> dict[str, Functions]:
         fragment = out / f"{variant}.config"
         fragment.write_text(asked, encoding="utf-8")
         progress.begin(variant, f"the hypervisor: {', '.join(asked.strip().splitlines())}")
-        build.build_xen(out, progress, variant, [REPO / "xen/config/xenuma.config", fragment], f"-{variant}")
+        build.build_xen(out, progress, variant, [REPO / "xen/config/xenuma.config", fragment], variant=f"-{variant}")
         if others := options(out / "config") ^ options(lab / "config"):
             raise StepFailed(f"{variant}: other options differ, too: {', '.join(sorted(others))}")
         hypervisors[variant] = disassembled(out / "xen-syms")

@@ -83,11 +83,25 @@ def make_xen(step: Step, out: Path, progress: Progress) -> None:
 def make_xen_debug(step: Step, out: Path, progress: Progress) -> None:
     """The same hypervisor with its assertions and its own checks of lock order."""
     folder = REPO / "xen" / "config"
-    build_xen(out, progress, "xen-debug", [folder / "xenuma.config", folder / "debug.config"], "-debug")
+    build_xen(out, progress, "xen-debug", [folder / "xenuma.config", folder / "debug.config"], variant="-debug")
 
 
-def build_xen(out: Path, progress: Progress, name: str, fragments: Sequence[Path], variant: str = "") -> None:
-    with trees.prepared("xen", archive("xen"), progress, variant=variant) as tree:
+def make_xen_stock(step: Step, out: Path, progress: Progress) -> None:
+    """Upstream's hypervisor as it is, with the same options: what benchmarks compare with."""
+    folder = REPO / "xen" / "config"
+    build_xen(out, progress, "xen-stock", [folder / "xenuma.config", folder / "stock.config"], variant="-stock", parts=[])
+
+
+def build_xen(
+    out: Path,
+    progress: Progress,
+    name: str,
+    fragments: Sequence[Path],
+    *,
+    variant: str = "",
+    parts: Sequence[trees.Part] | None = None,
+) -> None:
+    with trees.prepared("xen", archive("xen"), progress, parts=parts, variant=variant) as tree:
         make = [
             "make",
             "-C",
@@ -237,10 +251,24 @@ def make_linux_torture(step: Step, out: Path, progress: Progress) -> None:
     build_linux(out, progress, "linux-torture", [folder / "xenuma.config", folder / "torture.config"])
 
 
-def build_linux(out: Path, progress: Progress, name: str, fragments: Sequence[Path]) -> None:
+def make_linux_stock(step: Step, out: Path, progress: Progress) -> None:
+    """Upstream's kernel as it is, with the same options and events of the scheduler: what benchmarks compare with."""
+    folder = REPO / "linux-guest" / "config"
+    build_linux(out, progress, "linux-stock", [folder / "xenuma.config", folder / "stock.config"], variant="-stock", parts=[])
+
+
+def build_linux(
+    out: Path,
+    progress: Progress,
+    name: str,
+    fragments: Sequence[Path],
+    *,
+    variant: str = "",
+    parts: Sequence[trees.Part] | None = None,
+) -> None:
     objects = OBJECTS / name
     objects.mkdir(parents=True, exist_ok=True)
-    with trees.prepared("linux", archive("linux"), progress) as tree:
+    with trees.prepared("linux", archive("linux"), progress, parts=parts, variant=variant) as tree:
         make = [
             "make",
             "-C",
@@ -529,9 +557,35 @@ STEPS = {
             source="xen",
             own_tree=True,
         ),
+        Step(
+            "xen-stock",
+            "the hypervisor as upstream has it",
+            [REPO / "xen/config" / f"{part}.config" for part in ("xenuma", "stock")],
+            make_xen_stock,
+            source="xen",
+            own_tree=True,
+        ),
+        Step(
+            "linux-stock",
+            "the kernel as upstream has it",
+            [REPO / "linux-guest/config" / f"{part}.config" for part in ("xenuma", "stock")],
+            make_linux_stock,
+            source="linux",
+            own_tree=True,
+        ),
     )
 }
-OPTIONAL = ("xen-debug", "linux-lockdep", "linux-kasan", "linux-vsmp", "linux-nohz", "linux-torture", "images-lockdep")
+OPTIONAL = (
+    "xen-debug",
+    "linux-lockdep",
+    "linux-kasan",
+    "linux-vsmp",
+    "linux-nohz",
+    "linux-torture",
+    "images-lockdep",
+    "xen-stock",
+    "linux-stock",
+)
 
 
 def wanted(names: Sequence[str]) -> list[str]:

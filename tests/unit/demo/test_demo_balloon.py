@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import subprocess
@@ -25,6 +26,7 @@ from benchmarks.balloon import (
     metrics,
     parse_change,
     stock_script,
+    told_script,
     vnode_script,
 )
 from benchmarks.results import Metric, Result, encode, host_info, now, problems
@@ -70,7 +72,22 @@ def test_the_ratio_is_of_slopes_run_by_run() -> None:
     found = figures(STEPS)
     take = found["balloon.take.ratio"]
     assert list(take.runs) == pytest.approx([40.0, 60.0]) and take.value == pytest.approx(50.0)
+    assert take.note == "slope over sizes, stock's way on our host against ours, in the same run"
     assert take.baseline["stock_4k_s_per_gib"] == pytest.approx(70.0) and take.baseline["ours_s_per_gib"] == pytest.approx(1.5)
+    assert found["balloon.give.ratio"].value == pytest.approx(32.0)
+
+
+def test_upstreams_host_is_what_ours_is_compared_with() -> None:
+    """As soon as it was measured; stock's way on our host is beside it, and still has the counts."""
+    upstream = [*line("stock", TAKE, 100.0, 1.0), *line("stock", TAKE, 90.0, 1.0, run=1)]
+    found = figures([*STEPS, *[dataclasses.replace(step, counts={}) for step in upstream]])
+    take = found["balloon.take.ratio"]
+    assert list(take.runs) == pytest.approx([50.0, 90.0])
+    assert take.note == "slope over sizes, upstream's Xen and Linux against ours, in the same run"
+    assert take.baseline["stock_s_per_gib"] == pytest.approx(95.0)
+    assert take.baseline["stock_4k_s_per_gib"] == pytest.approx(70.0)
+    assert found["balloon.take.fixed_seconds"].baseline == {"stock": 1.0, "stock_4k": 2.1}
+    assert found["balloon.take.p2m_writes_per_2mib"].baseline == {"stock_4k": 512.0, "order9": 512.0}
     assert found["balloon.give.ratio"].value == pytest.approx(32.0)
 
 
@@ -173,6 +190,76 @@ def test_the_script_gives_up_on_a_guest_that_does_not_follow(tmp_path: Path) -> 
     assert done.returncode == 1 and done.stdout == ""
 
 
+def _rests(tmp_path: Path, times: int, then: str) -> dict[str, str]:
+    """Those commands, with a fake `xenstore-watch` that tells `times` times, and `then`; what is done is written down.
+
+    The guest has 512 MiB until the third rest, and 448 from then on. A rest comes when the one before was asked about.
+    """
+    env = _commands(tmp_path, 0)
+    rests = tmp_path / "rests"
+    rests.mkdir()
+    (tmp_path / "xl").write_text(
+        f"""#!/bin/sh
+case $1 in
+domid) echo 7;;
+mem-set) echo "$3" >{tmp_path}/target; echo set >{tmp_path}/go;;
+list) echo list >>{tmp_path}/log
+  n=512; [ -e {rests}/3 ] && n=448
+  printf 'Name ID Mem VCPUs\\n%s 1 %s 2 r 1.0\\n' "$2" "$n";;
+esac
+""",
+        encoding="utf-8",
+    )
+    os.mkfifo(tmp_path / "go")
+    watch = tmp_path / "xenstore-watch"
+    watch.write_text(
+        f"""#!/bin/sh
+echo "$1" >>{tmp_path}/log
+echo first
+cat {tmp_path}/go >/dev/null
+i=0
+while [ $((i += 1)) -le {times} ]; do
+  until [ "$(grep -c list {tmp_path}/log)" -gt "$i" ]; do sleep 0.01; done
+  : >{rests}/$i; echo rests >>{tmp_path}/log; echo "$1"
+done
+{then}
+""",
+        encoding="utf-8",
+    )
+    watch.chmod(0o755)
+    return env
+
+
+def test_where_the_balloon_tells_nothing_is_asked_in_between(tmp_path: Path) -> None:
+    """Each rest is one question, and who told is stopped, else this would wait for it. xenstore's first event always comes."""
+    done = subprocess.run(
+        ["sh", "-c", told_script("guest", 64, -1, 20)],
+        env=_rests(tmp_path, 3, "exec sleep 60"),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    )
+    seconds, changed = parse_change(done.stdout)
+    assert changed == 64 and 0 <= seconds < 20
+    assert (tmp_path / "target").read_text(encoding="utf-8").strip() == "449m"
+    log = (tmp_path / "log").read_text(encoding="utf-8").split()
+    assert log == ["list", "/local/domain/7/data/balloon-rests", "list", *["rests", "list"] * 3]
+
+
+@pytest.mark.parametrize(("times", "then"), [(2, "exec sleep 60"), (2, "exit 1")], ids=["silent", "gone"])
+def test_a_balloon_that_never_gets_there_is_given_up(tmp_path: Path, times: int, then: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", told_script("guest", 64, -1, 1)],
+        env=_rests(tmp_path, times, then),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+    assert done.returncode == 1 and done.stdout == ""
+
+
 @pytest.mark.parametrize(("says", "status"), [("exit 0", 0), ("exit 3", 3)])
 def test_the_script_of_vnode_set(tmp_path: Path, says: str, status: int) -> None:
     """It asks the hypervisor before and after, outside of the time; the command's words and status are passed on."""
@@ -208,7 +295,7 @@ class PlayedDom0:
             return Done(0, "".join(f"{name:<35}  T= {self.written}\n" for name in COUNTERS.values()))
         elif match := re.search(r"want=\$\(\(before \+ (-?\d+)\)\)", command):
             self.written += abs(int(match[1])) * 256
-            return Done(0, f"10.0 16.0 1000 {1000 + int(match[1])}\n")
+            return Done(0, f"10.0 16.0 1000 {1000 + int(match[1]) + self.off_mib}\n")
         elif match := re.search(r"xl vnode-set g 1 (\d+)M", command):
             before, self.node_mib = self.node_mib, int(match[1])
             changed = abs(self.node_mib - before)
@@ -240,6 +327,22 @@ def test_the_whole_comparison() -> None:
     assert [step.operation for step in steps] == [TAKE, GIVE] * (len(steps) // 2)
     assert dom0.superpages and dom0.node_mib == 512
     assert [command for command in dom0.typed if "tach" in command] == ["xl vnode-attach g 1", "xl vnode-detach g 1"]
+
+
+def test_upstreams_host_has_its_turn_first() -> None:
+    """In each size of each run, and with no question to a hypervisor that has no counters."""
+    dom0, upstream, steps = PlayedDom0(), PlayedDom0(), list[Step]()
+    measure(*guests(dom0), steps, runs=2, sizes=SMALL, upstream=ElasticGuest("u", upstream, upstream))
+    of_a_size = [("stock", TAKE), ("stock", GIVE), ("stock_4k", TAKE), ("stock_4k", GIVE), ("ours", TAKE), ("ours", GIVE)]
+    assert [(step.way, step.operation) for step in steps if step.way != "order9"] == of_a_size * 4
+    assert [(step.mib, step.run) for step in steps if step.way == "stock"] == [
+        (mib, run) for run in range(2) for mib in (16, 16, 32, 32)
+    ]
+    assert all(not step.counts for step in steps if step.way == "stock")
+    assert len(upstream.typed) == 8 and all("xenstore-watch" in command for command in upstream.typed)
+    upstream.off_mib = 1
+    with pytest.raises(RuntimeError, match="Xen counts 15 MiB, not 16"):
+        measure(*guests(dom0), [], runs=1, sizes=SMALL, upstream=ElasticGuest("u", upstream, upstream))
 
 
 @pytest.mark.parametrize(

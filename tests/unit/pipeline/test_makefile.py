@@ -54,6 +54,13 @@ def test_what_bounces_is_asked_as_one_likes() -> None:
     assert last == "lab/enter python3 -m benchmarks.bounce --loops=2 --arguments='nohz_full=1 rcu_nocbs=1'"
 
 
+def test_bench_builds_upstreams_host() -> None:
+    """Which is no part of the build, and which the balloon is compared with."""
+    *_, built, last = commands("bench")
+    assert built == "lab/enter python3 -m lab.pipeline.build xen-stock linux-stock"
+    assert last == "lab/enter python3 -m benchmarks"
+
+
 @pytest.mark.parametrize("target", ["bench", "bench-dsm", "bench-span", "demo", "demo-dsm", "demo-span", "report"])
 def test_measurements_are_where_the_report_finds_them(target: str) -> None:
     assert not any("XENUMA_RESULTS" in line for line in commands(target))
