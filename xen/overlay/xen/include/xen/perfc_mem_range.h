@@ -16,6 +16,7 @@ PERFCOUNTER(domheap_frees,          "domheap: calls to free")
 PERFCOUNTER(domheap_frames_freed,   "domheap: frames freed")
 PERFCOUNTER(heap_frames_dirtied,    "heap: frames freed to be scrubbed")
 PERFCOUNTER(heap_frames_scrubbed,   "heap: frames scrubbed")
+PERFCOUNTER(heap_frames_helped,     "heap: frames scrubbed by another CPU")
 /* Only boot code and the Xen heap ask for that, and clear what they share. */
 PERFCOUNTER(heap_frames_unscrubbed, "heap: frames allocated unscrubbed")
 
