@@ -198,13 +198,12 @@ def parse_registers(text: str, xen: Symbols, kernel: Symbols) -> list[Place]:
         at, level, halted = int(match[1], 16), int(match[2]), int(match[3])
         if halted:
             places.append(Place(IDLE))
-        elif level == 3:
-            places.append(Place(PROGRAM))
+            continue
+        code = next((code for code in (XEN_CODE, KERNEL_CODE) if at in code), None)
+        if code is None:
+            # By the address first: dom0's kernel, which is paravirtualised, runs at level 3, too.
+            places.append(Place(PROGRAM) if level == 3 else Place(UNKNOWN, f"{at:#x}"))
         else:
-            code = next((code for code in (XEN_CODE, KERNEL_CODE) if at in code), None)
-            if code is None:
-                places.append(Place(UNKNOWN, f"{at:#x}"))
-                continue
             name = (xen if code is XEN_CODE else kernel).name(at)
             places.append(Place(IDLE) if _WAITS.fullmatch(name) else Place(XEN if code is XEN_CODE else KERNEL, name))
     if not places:

@@ -84,6 +84,12 @@ def test_programs_and_what_is_halted_have_no_function() -> None:
     ]
 
 
+def test_dom0s_kernel_has_the_level_of_a_program() -> None:
+    """A paravirtualised kernel of 64 bits runs at level 3, above the addresses of any program."""
+    text = cpu(0, 0xFFFFFFFF81200000, level=3) + cpu(1, 0xFFFFFFFFFF600000, level=3)
+    assert parse_registers(text, XEN_SYMBOLS, KERNEL_SYMBOLS) == [Place(KERNEL, "take_free_pages"), Place(PROGRAM)]
+
+
 @pytest.mark.parametrize("text", ["", "unknown command: 'info registers -a'", "CPU#0\nRIP=12 CPL=0\n"])
 def test_what_is_no_register_is_an_error(text: str) -> None:
     with pytest.raises(Malformed):
