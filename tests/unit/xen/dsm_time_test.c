@@ -149,11 +149,112 @@ static void slow(void)
     expect("always", dsm_host_time(&dom, INT64_MIN + 500100) < 0, true);
 }
 
+static int jump(uint64_t ticks)
+{
+    return memop(&(struct xen_dsm_op){
+        .cmd = XEN_DSM_JUMP, .u.jump.ticks = ticks });
+}
+
+/* What vCPU v reads by the line. */
+static uint64_t time_of(const struct vcpu *v)
+{
+    struct vcpu_time_info u;
+    struct time_scale scale;
+
+    expect("its own", dsm_time_info(&dom, &u), true);
+    scale = (struct time_scale){ u.tsc_shift, u.tsc_to_system_mul };
+
+    return u.system_time + scale_delta(
+        fake_tsc + v->arch.hvm.cache_tsc_offset - u.tsc_timestamp, &scale);
+}
+
+/* All are ahead, those that are elsewhere, too; the line says so. */
+static void jumps(void)
+{
+    const struct xen_dsm_time time = HALF;
+    unsigned int i;
+
+    begin(1);
+    expect("SET_TIME", set_time(&time), 0);
+    for ( i = 0; i < NR_VCPUS; i++ )
+        dom.vcpu[i]->arch.hvm.cache_tsc_offset = 600;
+    dom.vcpu[1]->arch.hvm.cache_tsc_offset = -7000; /* the guest has set it */
+    fake_tsc = 100000;
+    expect("its time", time_of(dom.vcpu[0]), 500000 + (100600 - 1000) / 2);
+    expect("JUMP", jump(2000), 0);
+    expect("its time", time_of(dom.vcpu[0]), 500000 + (102600 - 1000) / 2);
+    for ( i = 0; i < NR_VCPUS; i++ )
+    {
+        expect("ahead", dom.vcpu[i]->arch.hvm.cache_tsc_offset,
+               i == 1 ? -5000 : 2600);
+        expect("as the CPU has it", dom.vcpu[i]->tsc_offset,
+               i == 1 ? -5000 : 2600);
+    }
+    expect("the line", dom.arch.dsm->time.tsc, 1000);
+    expect("it goes on", dom.pauses, 0);
+    expect("and is free", dom.domain_lock.held, false);
+    expect("as far as may be", jump(cpu_khz), 0);
+    expect("ahead", dom.vcpu[3]->arch.hvm.cache_tsc_offset, 2002600);
+}
+
+static void no_jump(void)
+{
+    const struct xen_dsm_time time = HALF;
+
+    begin(1);
+    expect("it has the host's", jump(1), -EINVAL);
+    expect("SET_TIME", set_time(&time), 0);
+    expect("nowhere", jump(0), -EINVAL);
+    expect("too far", jump(cpu_khz + 1), -EINVAL);
+    expect("back", jump(-1), -EINVAL);
+    dom.arch.vtsc = true;
+    expect("emulated", jump(1), -EOPNOTSUPP);
+    dom.arch.vtsc = false;
+    expect("it is where it was", dom.vcpu[0]->arch.hvm.cache_tsc_offset, 0);
+    dom.creation_finished = true;
+    expect("while it runs", jump(1), 0);
+}
+
+/* What is waited for comes when it is time for the guest, and not later. */
+static void timers_after_a_jump(void)
+{
+    const struct xen_dsm_time time = {
+        .tsc = 1000, .ns = 500000, .mul = (1U << 31) / 8, .slow = 8 };
+    struct vcpu *v;
+
+    begin(1);
+    v = dom.vcpu[2];
+    expect("SET_TIME", set_time(&time), 0);
+    fake_now = 1000000;
+    fake_tsc = 1000 + 1600;
+    set_timer(&v->singleshot_timer, dsm_host_time(&dom, 500110));
+    set_timer(&v->poll_timer, dsm_host_time(&dom, 500120));
+    set_timer(&v->periodic_timer, 1000500);
+    vlapic_tdt_msr_set(&v->vlapic, 3000);
+    expect("a deadline", v->vlapic.left, 400);
+    expect("JUMP", jump(80), 0);        /* 5 ns for the guest, 40 for the host */
+    expect("soon", v->singleshot_timer.expires, 1000040);
+    expect("as if it were set now", dsm_host_time(&dom, 500110), 1000040);
+    expect("and later", v->poll_timer.expires, 1000120);
+    expect("of the host", v->periodic_timer.expires, 1000500);
+    expect("the deadline", v->vlapic.deadline, 3000);
+    expect("is nearer", v->vlapic.left, 320);
+    expect("who waits for nothing", dom.vcpu[1]->singleshot_timer.expires, 0);
+    expect("who waits for nothing", dom.vcpu[1]->poll_timer.expires, 0);
+    expect("who waits for nothing", dom.vcpu[1]->vlapic.left, 0);
+    expect("JUMP", jump(1600), 0);
+    expect("at once", v->singleshot_timer.expires, 1000040 - 800);
+    expect("over", v->vlapic.deadline, 0);
+}
+
 static const struct test_case cases[] = {
     { "what a guest is told", told },
     { "times that are refused", refused },
     { "timers", timers },
     { "a slow clock", slow },
+    { "a jump", jumps },
+    { "jumps that are refused", no_jump },
+    { "timers after a jump", timers_after_a_jump },
 };
 
 int main(int argc, char **argv)

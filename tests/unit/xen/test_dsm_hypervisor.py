@@ -998,6 +998,51 @@ TIME_MUTANTS = {
         "",
         "times that are refused",
     ),
+    "a jump of what is emulated": (
+        "    s_time_t by;\n\n    if ( !dsm_plain_tsc(d) )",
+        "    s_time_t by;\n\n    if ( 0 )",
+        "jumps that are refused",
+    ),
+    "a jump of the host's time": ("if ( !line->mul || !jump->ticks", "if ( !jump->ticks", "jumps that are refused"),
+    "a jump to nowhere": ("!jump->ticks || ", "", "jumps that are refused"),
+    "a jump of any length": (" || jump->ticks > cpu_khz )", " )", "jumps that are refused"),
+    "a jump of less than may be": ("jump->ticks > cpu_khz", "jump->ticks >= cpu_khz", "a jump"),
+    "a jump while they run": ("    domain_pause(d);\n", "", "a jump"),
+    "a jump while one is started": ("    domain_lock(d);\n", "", "a jump"),
+    "the lock while they are waited for": (
+        "    domain_pause(d);\n    domain_lock(d);\n",
+        "    domain_lock(d);\n    domain_pause(d);\n",
+        "a jump",
+    ),
+    "a jump, and no more": ("    domain_unlock(d);\n    domain_unpause(d);\n", "    domain_unlock(d);\n", "a jump"),
+    "locked for ever": ("    domain_unlock(d);\n    domain_unpause(d);\n", "    domain_unpause(d);\n", "a jump"),
+    "a jump of all to the same": (
+        "        v->arch.hvm.cache_tsc_offset += jump->ticks;",
+        "        v->arch.hvm.cache_tsc_offset =\n            d->vcpu[0]->arch.hvm.cache_tsc_offset + jump->ticks;",
+        "a jump",
+    ),
+    "a jump that no CPU knows of": (
+        "        hvm_set_tsc_offset(v, v->arch.hvm.cache_tsc_offset, 0);\n",
+        "",
+        "a jump",
+    ),
+    "a timer by the old time": ("        bring_forward(&v->singleshot_timer, by);\n", "", "timers after a jump"),
+    "a poll by the old time": ("        bring_forward(&v->poll_timer, by);\n", "", "timers after a jump"),
+    "a deadline by the old time": (
+        "        if ( deadline )\n",
+        "        if ( !deadline )\n",
+        "timers after a jump",
+    ),
+    "a deadline of nobody": ("        if ( deadline )\n", "", "timers after a jump"),
+    "a deadline before the jump": (
+        "        v->arch.hvm.cache_tsc_offset += jump->ticks;",
+        "        if ( deadline )\n            vlapic_tdt_msr_set(vcpu_vlapic(v), deadline);\n        deadline = 0;\n"
+        "        v->arch.hvm.cache_tsc_offset += jump->ticks;",
+        "timers after a jump",
+    ),
+    "timers of nobody": ("    if ( timer_is_active(timer) )\n", "", "timers after a jump"),
+    "timers later": ("timer->expires - by", "timer->expires + by", "timers after a jump"),
+    "a jump of a quick clock": ("jump->ticks) * line->slow", "jump->ticks)", "timers after a jump"),
 }
 
 

@@ -231,7 +231,8 @@ void copy_domain_page(mfn_t to, mfn_t from)
 
 void domain_pause(struct domain *d)
 {
-    if ( d->p2m.locked || d->arch.dsm->ops_lock.held || d->arch.dsm->lock.held )
+    if ( d->p2m.locked || d->arch.dsm->ops_lock.held ||
+         d->arch.dsm->lock.held || d->domain_lock.held )
         die("vCPUs are waited for with a lock held");
     d->pauses++;
     if ( when_paused )
@@ -554,6 +555,34 @@ int evtchn_send(struct domain *d, unsigned int port)
 }
 
 /* ---- Time ---- */
+
+unsigned long cpu_khz = 2000000;
+
+static uint64_t guest_tsc(const struct vcpu *v)
+{
+    return fake_tsc + v->arch.hvm.cache_tsc_offset;
+}
+
+void hvm_set_tsc_offset(struct vcpu *v, uint64_t offset, uint64_t at)
+{
+    if ( !v->domain->pauses || !v->domain->domain_lock.held )
+        die("the TSC of a vCPU that may run, or may be started");
+    v->tsc_offset = offset;
+}
+
+uint64_t vlapic_tdt_msr_get(struct vlapic *vlapic)
+{
+    return vlapic->deadline;
+}
+
+void vlapic_tdt_msr_set(struct vlapic *vlapic, uint64_t value)
+{
+    const struct vcpu *v = (void *)((char *)vlapic -
+                                    offsetof(struct vcpu, vlapic));
+
+    vlapic->deadline = value > guest_tsc(v) ? value : 0;
+    vlapic->left = value - guest_tsc(v);
+}
 
 void collect_time_info(const struct vcpu *v, struct vcpu_time_info *u)
 {

@@ -255,11 +255,16 @@ struct shared_info { struct { unsigned long evtchn_mask[64]; } native; };
 #define virt_to_mfn(p) ((p) == (void *)frames[SHARED_MFN].bytes ? SHARED_MFN \
                                                                 : ~0UL)
 #define _VPF_down 1
-struct vlapic { struct { uint32_t icr; } init_sipi; };
+/* deadline: of the guest's TSC; left: ticks until then, when it was set. */
+struct vlapic {
+    struct { uint32_t icr; } init_sipi;
+    uint64_t deadline, left;
+};
 typedef struct { uint8_t bytes[64]; } vcpu_info_t;
 struct guest_area { struct page_info *pg; void *map; };
 enum { RUNSTATE_running, RUNSTATE_runnable, RUNSTATE_blocked,
        RUNSTATE_offline };
+struct timer { s_time_t expires; void (*fn)(void *); void *data; };
 struct vcpu_runstate_info {
     int state;
     uint64_t state_entry_time, time[4];
@@ -271,6 +276,8 @@ struct vcpu {
     uint64_t runnable_ns, offline_ns; /* of all time until now; else it ran */
     unsigned int kicks;
     unsigned long pause_flags;
+    struct timer singleshot_timer, poll_timer, periodic_timer;
+    uint64_t tsc_offset;        /* as the CPU has it */
     bool is_initialised;
     struct vlapic vlapic;
     struct guest_area vcpu_info_area;
@@ -454,6 +461,9 @@ int evtchn_send(struct domain *d, unsigned int port);
 extern s_time_t fake_now;
 #define NOW() (fake_now)
 extern uint64_t fake_tsc;
+extern unsigned long cpu_khz;
+/* Of a vCPU that does not run, and which nobody starts meanwhile. */
+void hvm_set_tsc_offset(struct vcpu *v, uint64_t offset, uint64_t at);
 #define rdtsc_ordered() (fake_tsc)
 #define XEN_PVCLOCK_TSC_STABLE_BIT (1 << 0)
 struct vcpu_time_info {
@@ -472,11 +482,11 @@ static inline uint64_t scale_delta(uint64_t delta,
     return (unsigned __int128)delta * scale->mul_frac >> 32;
 }
 #define MILLISECS(n) ((s_time_t)(n) * 1000000)
-struct timer { s_time_t expires; void (*fn)(void *); void *data; };
 #define init_timer(t, f, d, cpu) \
     ((void)((t)->fn = (f), (t)->data = (d), (t)->expires = 0))
 #define set_timer(t, when) ((void)((t)->expires = (when)))
 #define stop_timer(t) ((void)((t)->expires = 0))
+#define timer_is_active(t) ((t)->expires != 0)
 #define kill_timer(t) ((void)((t)->expires = 0))
 int alloc_unbound_xen_event_channel(struct domain *d, unsigned int vcpu,
                                     domid_t remote,

@@ -120,6 +120,12 @@ int xc_dsm_set_time(xc_interface *xch, uint32_t domid,
 int xc_dsm_get_tsc(xc_interface *xch, uint32_t domid, uint64_t *offset);
 int xc_dsm_set_tsc(xc_interface *xch, uint32_t domid, uint64_t offset);
 
+/*
+ * Ahead with the guest's TSC in this slice, by a millisecond at most.  The
+ * domain is paused for a moment.
+ */
+int xc_dsm_jump(xc_interface *xch, uint32_t domid, uint64_t ticks);
+
 /* After a full ring was drained. */
 int xc_dsm_flush(xc_interface *xch, uint32_t domid);
 /* For a daemon that starts again: what another one has read as well. */

@@ -302,6 +302,13 @@ int xc_dsm_set_tsc(xc_interface *xch, uint32_t domid, uint64_t offset)
     return dsm_memop(xch, domid, XEN_DSM_SET_TSC, &op);
 }
 
+int xc_dsm_jump(xc_interface *xch, uint32_t domid, uint64_t ticks)
+{
+    struct xen_dsm_op op = { .u.jump.ticks = ticks };
+
+    return dsm_memop(xch, domid, XEN_DSM_JUMP, &op);
+}
+
 int xc_dsm_flush(xc_interface *xch, uint32_t domid)
 {
     struct xen_dsm_op op = {};

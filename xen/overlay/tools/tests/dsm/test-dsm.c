@@ -1351,7 +1351,7 @@ static int port_call(unsigned int cmd, unsigned int of, int32_t *rc)
 static void events_and_time(void)
 {
     xen_dsm_ports_t ports = { .first = 2048, .ports = { 7 } };
-    uint64_t done, nowhere = shared_info_frame();
+    uint64_t done, nowhere = shared_info_frame(), tsc, jumped;
     xen_dsm_time_t line;
     int32_t rc;
 
@@ -1377,12 +1377,23 @@ static void events_and_time(void)
     expect("the TSC", xc_domain_set_tsc_info(xch, domid,
                                              XEN_CPUID_TSC_MODE_NEVER_EMULATE,
                                              0, 0, 0), 0);
+    expect("a jump of the host's time",
+           xc_dsm_jump(xch, domid, 1) ? errno : 0, EINVAL);
     expect("GET_TIME", xc_dsm_get_time(xch, domid, &line), 0);
     if ( !line.mul || !line.ns )
         fail("the time is %u, %"PRIu64, line.mul, line.ns);
     expect("SET_TIME", xc_dsm_set_time(xch, domid, &line), 0);
     line.mul = 0;
     expect("no time", xc_dsm_set_time(xch, domid, &line) ? errno : 0, EINVAL);
+
+    expect("GET_TSC", xc_dsm_get_tsc(xch, domid, &tsc), 0);
+    expect("JUMP", xc_dsm_jump(xch, domid, 4711), 0);
+    expect("GET_TSC", xc_dsm_get_tsc(xch, domid, &jumped), 0);
+    expect("it is ahead", jumped - tsc, 4711);
+    expect("no jump", xc_dsm_jump(xch, domid, 0) ? errno : 0, EINVAL);
+    expect("back", xc_dsm_jump(xch, domid, -1) ? errno : 0, EINVAL);
+    expect("it stays", xc_dsm_get_tsc(xch, domid, &tsc), 0);
+    expect("it is where it was", tsc, jumped);
 
     expect("DROP_RANGE", xc_dsm_drop_range(xch, domid, GFN + 512, 512, &done),
            0);

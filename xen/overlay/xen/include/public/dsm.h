@@ -37,7 +37,7 @@
 
 #if defined(__XEN__) || defined(__XEN_TOOLS__)
 
-#define XEN_DSM_INTERFACE_VERSION 0x00000009
+#define XEN_DSM_INTERFACE_VERSION 0x0000000a
 
 /* XENMEM_dsm_op, a sub-operation of memory_op, takes a struct xen_dsm_op. */
 #define XENMEM_dsm_op 29
@@ -728,6 +728,25 @@ struct xen_dsm_time {
 typedef struct xen_dsm_time xen_dsm_time_t;
 
 /*
+ * JUMP: the TSC of this slice's vCPUs is ahead of what it was, by ticks, and so
+ * is the guest's time here, which is a function of it.  All of them at once:
+ * none runs meanwhile.  What waits for a time of the guest does not wait for
+ * what was left out.
+ *
+ * Hosts' clocks are not equally quick.  A daemon whose slice is behind others
+ * has it jump, so time never goes back for a vCPU.
+ *
+ *   -EOPNOTSUPP  as GET_TSC
+ *   -EINVAL      ticks is 0, or more than a millisecond; or the guest has the
+ *                host's time (no SET_TIME)
+ */
+#define XEN_DSM_JUMP            23
+
+struct xen_dsm_jump {
+    uint64_aligned_t ticks;
+};
+
+/*
  * DO_ACCESS: what another slice's vCPU does with a page that is homed here and
  * in state M, as one access of width bytes: READ and WRITE as a MOV does,
  * CMPXCHG with LOCK.  So it is what a vCPU of this slice could have done, and
@@ -818,6 +837,7 @@ struct xen_dsm_op {
         struct xen_dsm_ports ports;
         struct xen_dsm_shared_info shared_info;
         struct xen_dsm_time time;
+        struct xen_dsm_jump jump;
         struct xen_dsm_access access;
         struct xen_dsm_access_done access_done;
         XEN_GUEST_HANDLE_64(xen_dsm_stats_t) stats;

@@ -21,16 +21,30 @@
  * times 1 us is to the guest what one of 1 us is without that: ticks, time
  * slices and time-outs are of its time.  A timer takes n times as long.
  *
- * Locking: none.  The line is set before the guest runs, and stays.
+ * Hosts' TSCs are not equally quick, and the line is the same everywhere.  So a
+ * slice that is behind jumps (JUMP): its vCPUs' TSC, and with it their time, is
+ * ahead of what it was.  The line has no part in it: moved as well, it would
+ * say the old time for the new TSC.
+ *
+ * Locking: the line is set before the guest runs, and stays.  The TSC's offset
+ * of a slice changes while none of its vCPUs runs (domain_pause()), so whoever
+ * asks for a time on a vCPU's behalf, which is in that vCPU's context, has one
+ * time from beginning to end, and its timers are set by the same.  A vCPU that
+ * is started gets the offset of vCPU 0, with the domain's lock held, by others
+ * than itself: so that lock is held, too, but not while vCPUs are waited for,
+ * who may want it.  Timers have locks of their own, which come after it, as
+ * they do when a vCPU is reset.  dsm->lock is not held.
  */
 
 #include <xen/errno.h>
 #include <xen/sched.h>
 #include <xen/time.h>
+#include <xen/timer.h>
 
 #include <asm/dsm.h>
 #include <asm/dsm_domain.h>
 #include <asm/hvm/hvm.h>
+#include <asm/hvm/vlapic.h>
 #include <asm/msr.h>
 #include <asm/time.h>
 
@@ -62,11 +76,18 @@ bool dsm_time_info(const struct domain *d, struct vcpu_time_info *u)
     return true;
 }
 
+/* Of the guest's time. */
+static uint64_t ns_of(const struct xen_dsm_time *line, uint64_t ticks)
+{
+    const struct time_scale scale = {
+        .shift = line->shift, .mul_frac = line->mul };
+
+    return scale_delta(ticks, &scale);
+}
+
 s_time_t dsm_host_time(const struct domain *d, s_time_t guest)
 {
     const struct xen_dsm_time *line = &d->arch.dsm->time;
-    const struct time_scale scale = {
-        .shift = line->shift, .mul_frac = line->mul };
     uint64_t tsc;
     s_time_t left;
 
@@ -76,7 +97,7 @@ s_time_t dsm_host_time(const struct domain *d, s_time_t guest)
     /* All vCPUs of a slice have the same offset, and 0 has it before. */
     tsc = rdtsc_ordered() + d->vcpu[0]->arch.hvm.cache_tsc_offset;
 
-    left = (uint64_t)guest - (line->ns + scale_delta(tsc - line->tsc, &scale));
+    left = (uint64_t)guest - (line->ns + ns_of(line, tsc - line->tsc));
 
     /* Nobody waits for longer than that, however slow the clock is. */
     left = max(min(left, LEFT_MAX), -LEFT_MAX);
@@ -117,6 +138,48 @@ int dsm_set_time(struct domain *d, const struct xen_dsm_time *time)
         return -EBUSY;
 
     d->arch.dsm->time = *time;
+
+    return 0;
+}
+
+/* One that fires just now may fire twice: an event more than need be. */
+static void bring_forward(struct timer *timer, s_time_t by)
+{
+    if ( timer_is_active(timer) )
+        set_timer(timer, timer->expires - by);
+}
+
+int dsm_jump(struct domain *d, const struct xen_dsm_jump *jump)
+{
+    const struct xen_dsm_time *line = &d->arch.dsm->time;
+    struct vcpu *v;
+    s_time_t by;
+
+    if ( !dsm_plain_tsc(d) )
+        return -EOPNOTSUPP;
+
+    if ( !line->mul || !jump->ticks || jump->ticks > cpu_khz )
+        return -EINVAL;
+
+    /* Of the host's time, as dsm_host_time(). */
+    by = ns_of(line, jump->ticks) * line->slow;
+
+    domain_pause(d);
+    domain_lock(d);
+    for_each_vcpu ( d, v )
+    {
+        uint64_t deadline = vlapic_tdt_msr_get(vcpu_vlapic(v));
+
+        v->arch.hvm.cache_tsc_offset += jump->ticks;
+        hvm_set_tsc_offset(v, v->arch.hvm.cache_tsc_offset, 0);
+
+        bring_forward(&v->singleshot_timer, by);
+        bring_forward(&v->poll_timer, by);
+        if ( deadline )
+            vlapic_tdt_msr_set(vcpu_vlapic(v), deadline);
+    }
+    domain_unlock(d);
+    domain_unpause(d);
 
     return 0;
 }

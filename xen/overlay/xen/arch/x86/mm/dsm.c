@@ -2542,6 +2542,10 @@ int dsm_memop(XEN_GUEST_HANDLE_PARAM(xen_dsm_op_t) arg)
         rc = dsm_set_time(d, &op.u.time);
         break;
 
+    case XEN_DSM_JUMP:
+        rc = dsm_jump(d, &op.u.jump);
+        break;
+
     case XEN_DSM_DO_ACCESS:
         rc = do_access(d, &op.u.access);
         break;

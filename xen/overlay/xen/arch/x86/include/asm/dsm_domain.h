@@ -366,6 +366,7 @@ int dsm_send_ports(struct domain *d, const struct xen_dsm_ports *ports);
 /* The commands of these names; d is not the current domain. */
 int dsm_get_time(struct domain *d, struct xen_dsm_time *time);
 int dsm_set_time(struct domain *d, const struct xen_dsm_time *time);
+int dsm_jump(struct domain *d, const struct xen_dsm_jump *jump);
 
 /* Is the guest's TSC the host's, but for an offset? */
 bool dsm_plain_tsc(const struct domain *d);
