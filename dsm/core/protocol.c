@@ -136,6 +136,7 @@ static const char *const vcpu_types[DSM_VCPU_END - DSM_VCPU_EVENT] = {
 	[DSM_VCPU_ACCESSED - DSM_VCPU_EVENT] = "ACCESSED",
 	[DSM_VCPU_PAUSE - DSM_VCPU_EVENT]    = "PAUSE",
 	[DSM_VCPU_PAUSED - DSM_VCPU_EVENT]   = "PAUSED",
+	[DSM_VCPU_TSC - DSM_VCPU_EVENT]	     = "TSC",
 };
 
 const char *dsm_type_name(unsigned int type)

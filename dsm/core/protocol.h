@@ -96,6 +96,7 @@ enum dsm_vcpu_type {
 	DSM_VCPU_ACCESSED,	/* its answer */
 	DSM_VCPU_PAUSE,		/* the home: the guest is paused by its operator, or is not */
 	DSM_VCPU_PAUSED,	/* its answer */
+	DSM_VCPU_TSC,		/* each to each: the guest's TSC there */
 	DSM_VCPU_END
 };
 

@@ -40,6 +40,7 @@ static const struct shape {
 	[DSM_VCPU_ACCESSED - DSM_VCPU_EVENT] = { VCPU | FLAGS | NUMBER, 1 },
 	[DSM_VCPU_PAUSE - DSM_VCPU_EVENT] = { FLAGS, 0 },
 	[DSM_VCPU_PAUSED - DSM_VCPU_EVENT] = { FLAGS, 0 },
+	[DSM_VCPU_TSC - DSM_VCPU_EVENT] = { NUMBER, 0 },
 };
 
 static void put(uint8_t *bytes, uint64_t value, unsigned int size)

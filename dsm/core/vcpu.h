@@ -39,10 +39,10 @@
  *	word		     hosts		hosts		host, info,  info
  *								shared_info
  *
- *		  ACCESS	 ACCESSED	   PAUSE, PAUSED
+ *		  ACCESS	 ACCESSED	   PAUSE, PAUSED	TSC
  *	vcpu	  who waits	 the same
  *	flags	  DSM_ACCESS_*	 DSM_ACCESS_AGAIN  DSM_PAUSE_ON
- *	number	  cookie	 the same
+ *	number	  cookie	 the same				TSC's offset
  *	word	  address,	 old
  *		  old, value
  *

@@ -43,6 +43,8 @@ unsigned int dsm_wire_version(unsigned int type)
 		return DSM_WIRE_ACCESS;
 	if (type == DSM_VCPU_PAUSE || type == DSM_VCPU_PAUSED)
 		return DSM_WIRE_PAUSE;
+	if (type == DSM_VCPU_TSC)
+		return DSM_WIRE_TSC;
 	return dsm_type_is_vcpu(type) ? DSM_WIRE_VCPUS : DSM_WIRE_LOWEST;
 }
 

@@ -59,7 +59,8 @@ extern "C" {
 #define DSM_WIRE_AHEAD		4	/* with GETM that nobody waits for */
 #define DSM_WIRE_ACCESS		5	/* with accesses to pages that can't leave their home */
 #define DSM_WIRE_PAUSE		6	/* with a pause of the whole guest */
-#define DSM_WIRE_HIGHEST	6
+#define DSM_WIRE_TSC		7	/* with what a slice's TSC is ahead of its host's */
+#define DSM_WIRE_HIGHEST	7
 #define DSM_WIRE_BYTES		32
 #define DSM_WIRE_MAGIC		0x4d534458	/* "XDSM" */
 

@@ -280,6 +280,17 @@ int dsm_clock_judge(const struct dsm_clock *clock, uint64_t now,
 	return is_good(clock, *least) ? -EDOM : -ERANGE;
 }
 
+uint64_t dsm_clock_beyond(const struct dsm_clock *clock, uint64_t now, uint64_t offset)
+{
+	struct dsm_clock_bounds bounds;
+	uint64_t beyond;
+
+	if (look(clock, now, &bounds))
+		return 0;
+	beyond = bounds.least - offset;
+	return (int64_t)beyond > 0 ? beyond : 0;
+}
+
 static int64_t in_ppb(s128 ticks, uint64_t span, bool up)
 {
 	s128 ppb = ticks * 1000000000;

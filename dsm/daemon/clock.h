@@ -26,9 +26,8 @@
  *
  * For vCPUs in another slice: guest time is a function of one TSC.  A slice gets
  * dsm_clock_get()'s offset once, before its first vCPU starts (XEN_DSM_SET_TSC: the
- * offset of slice 0 and our peer's, its home's, in sum).  From then on
- * dsm_clock_judge() says how wrong it has become.  A generation that has changed
- * means that what was applied says nothing any more.
+ * offset of slice 0 and our peer's, its home's, in sum).  From then on it jumps ahead
+ * when it is behind (jump.h), and dsm_clock_judge() says how wrong it is.
  *
  * Plain functions of a state and of numbers: no I/O, no clock of its own, no
  * allocation.  Context: one thread writes; all times are TSC values of this host.
@@ -147,6 +146,12 @@ int dsm_clock_get(const struct dsm_clock *clock, uint64_t now,
 int dsm_clock_judge(const struct dsm_clock *clock, uint64_t now,
 		    const struct dsm_clock_offset *applied,
 		    uint64_t *least, uint64_t *most);
+
+/**
+ * Return: by so many ticks the offset at our TSC @now is surely more than @offset; 0 if
+ * that is not sure, or nothing is known.
+ */
+uint64_t dsm_clock_beyond(const struct dsm_clock *clock, uint64_t now, uint64_t offset);
 
 struct dsm_clock_drift {
 	int64_t least_ppb, most_ppb;	/* > 0: the peer's TSC is the faster one */

@@ -314,6 +314,9 @@ static void say_status(struct json_object *all)
 		       " times; %" PRIu64 " hypercalls sent, %" PRIu64 " done for others\n", number(engine, "vcpu_events"),
 		       number(engine, "vcpu_ports"), number(engine, "vcpu_calls"),
 		       number(engine, "vcpu_calls_done"));
+	if (number(all, "time_jumps"))
+		printf("  time: it has jumped ahead here %" PRIu64 " times, by %.1f us together, to keep up with other hosts\n",
+		       number(all, "time_jumps"), (double)number(all, "time_jumped_ns") / 1000.);
 	if (!peers)
 		return;
 	json_object_object_foreach(peers, name, peer)

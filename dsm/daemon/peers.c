@@ -183,6 +183,7 @@ static void on_up(void *context, unsigned int host, uint32_t epoch)
 	dsm_peers_bind(w, host);
 	if (w->p.description->elastic)
 		open_ranges(w, host, true);
+	dsm_drift_up(w, host);
 	if (!dsm_start_up(w, host))
 		return;
 	answer(w, &peer->connecting, NULL);
@@ -197,7 +198,7 @@ static void on_message(void *context, unsigned int host,
 	dsm_worker_came(w);
 	if (!dsm_type_is_vcpu(msg->type))
 		dsm_engine_message(w->engine, host, msg, page);
-	else if (!dsm_start_message(w, host, msg, page))
+	else if (!dsm_start_message(w, host, msg, page) && !dsm_drift_message(w, host, msg, page))
 		dsm_engine_vcpu_message(w->engine, host, msg, page);
 }
 
@@ -299,6 +300,8 @@ static void on_round_trip(void *context, unsigned int host, uint64_t ns,
 	dsm_histogram_add(&w->peer[host].round_trip, ns);
 	dsm_peers_clock_add(w, &w->peer[host], clock);
 	dsm_start_clock(w, host, clock);
+	if (clock)
+		dsm_drift_clock(w, host);
 }
 
 const struct dsm_transport_calls dsm_peers_calls = {

@@ -47,7 +47,7 @@ void dsm_peers_clock_init(struct dsm_worker *w)
 	}
 }
 
-static bool may_say(const struct dsm_worker *w, struct dsm_peer *peer)
+bool dsm_peers_clock_may_say(const struct dsm_worker *w, struct dsm_peer *peer)
 {
 	const struct dsm_transport_params *params = &w->transport_params;
 
@@ -63,7 +63,7 @@ static void say_state(struct dsm_worker *w, struct dsm_peer *peer, uint64_t now)
 	enum dsm_clock_state state = dsm_clock_get_state(clock, now);
 	bool bad = dsm_clock_is_misaligned(clock, now, peer->misaligned);
 
-	if (bad == peer->misaligned || !may_say(w, peer))
+	if (bad == peer->misaligned || !dsm_peers_clock_may_say(w, peer))
 		return;
 	peer->misaligned = bad;
 	dsm_clock_get(clock, now, &offset);
@@ -87,7 +87,7 @@ void dsm_peers_clock_add(struct dsm_worker *w, struct dsm_peer *peer,
 	if (!sample)
 		return;
 	/* One that jumps at each answer is said once; one that waits in between, so often. */
-	if (dsm_clock_add(clock, sample) == DSM_CLOCK_JUMP && known && may_say(w, peer))
+	if (dsm_clock_add(clock, sample) == DSM_CLOCK_JUMP && known && dsm_peers_clock_may_say(w, peer))
 		dsm_worker_say(w, 4, "host %s: the clocks have moved against each other by %" PRIu64
 			       " ns at least beyond clock_drift_ppm, %" PRIu32
 			       ": one was set, was suspended or drifts more, or the host lies",

@@ -75,7 +75,7 @@ static bool is_needed(const struct dsm_worker *w)
 }
 
 /* Does anything about vCPUs go between this host and another? */
-static bool concerns(const struct dsm_worker *w, unsigned int host)
+bool dsm_start_concerns(const struct dsm_worker *w, unsigned int host)
 {
 	unsigned int self = w->p.config->self;
 
@@ -83,8 +83,7 @@ static bool concerns(const struct dsm_worker *w, unsigned int host)
 	       (is_home(w, host) || dsm_start_has_places(w, host));
 }
 
-static void send_message(struct dsm_worker *w, struct dsm_peer *peer,
-			 const struct dsm_vcpu_msg *m)
+void dsm_start_send(struct dsm_worker *w, struct dsm_peer *peer, const struct dsm_vcpu_msg *m)
 {
 	struct dsm_msg head = { .type = m->type, .epoch = peer->epoch };
 	uint8_t bytes[DSM_VCPU_BYTES];
@@ -106,10 +105,16 @@ static void fail(struct dsm_worker *w, unsigned int host, const char *format, ..
 	dsm_engine_fail(w->engine, all);
 }
 
-static void breach(struct dsm_worker *w, unsigned int host, unsigned int type,
-		   const char *what)
+void dsm_start_breach(struct dsm_worker *w, unsigned int host, unsigned int type, const char *what)
 {
 	fail(w, host, "it breaks the protocol: %s: %s", dsm_type_name(type), what);
+}
+
+/* This slice has the guest's; from now on drift.c has it keep up. */
+static void begin_time(struct dsm_worker *w, uint64_t offset)
+{
+	if (w->tsc_khz)
+		dsm_jumps_begin(&w->jumps, offset, w->p.xen->calls->tsc(w->p.xen));
 }
 
 void dsm_start_look(struct dsm_worker *w)
@@ -145,7 +150,7 @@ static void tell(struct dsm_worker *w, struct dsm_peer *peer)
 	for (i = 0; i < w->p.description->nr_vcpus; i++)
 		table[i] = (uint8_t)dsm_engine_where(w->engine, i);
 	dsm_transport_send(w->transport, peer->host, &head, table);
-	send_message(w, peer, &w->start.time);
+	dsm_start_send(w, peer, &w->start.time);
 	peer->told = true;
 	dsm_engine_join(w->engine, peer->host);
 }
@@ -168,7 +173,7 @@ static void got_ready(struct dsm_worker *w, struct dsm_peer *peer, const uint8_t
 	int rc = dsm_vcpu_get(bytes, DSM_VCPU_READY, &m);
 
 	if (rc || !peer->told || peer->ready) {
-		breach(w, peer->host, DSM_VCPU_READY, rc ? dsm_error_name((unsigned int)-rc) :
+		dsm_start_breach(w, peer->host, DSM_VCPU_READY, rc ? dsm_error_name((unsigned int)-rc) :
 		       "nobody waits for it");
 		return;
 	}
@@ -202,7 +207,7 @@ static void refuse(struct dsm_worker *w, enum dsm_not_ready why, const char *for
 	}
 	dsm_worker_say(w, 4, "host %s: %s: no vCPUs here", dsm_worker_name(w, home), text);
 	w->start.is_refused = true;
-	send_message(w, &w->peer[home], &(struct dsm_vcpu_msg){
+	dsm_start_send(w, &w->peer[home], &(struct dsm_vcpu_msg){
 			     .type = DSM_VCPU_READY, .flags = (uint8_t)why });
 }
 
@@ -235,7 +240,8 @@ static void go_on(struct dsm_worker *w)
 	if (more[0])
 		dsm_worker_say(w, 4, "host %s: the guest has CPU features here that guests of this host don't have by default: CPUID %.300s",
 			       dsm_worker_name(w, home), more);
-	time.number += offset.offset;
+	/* It may have jumped since it said TIME. */
+	time.number = w->jumps.peer[home].offset + offset.offset;
 	rc = xen->set_time(w->p.xen, &time);
 	if (!rc)
 		rc = xen->start(w->p.xen);
@@ -244,17 +250,17 @@ static void go_on(struct dsm_worker *w)
 		return;
 	}
 	w->start.is_done = true;
-	w->start.applied = offset;
+	begin_time(w, time.number);
 	dsm_worker_say(w, 6, "host %s: its time is ours, to %" PRIu64 " ns", dsm_worker_name(w, home),
 		       dsm_clock_ns(w->tsc_khz, offset.error));
-	send_message(w, peer, &(struct dsm_vcpu_msg){ .type = DSM_VCPU_READY });
+	dsm_start_send(w, peer, &(struct dsm_vcpu_msg){ .type = DSM_VCPU_READY });
 	look(w);
 }
 
 static void got_policy(struct dsm_worker *w, const struct dsm_msg *msg, const uint8_t *page)
 {
 	if (w->start.is_told || msg->gfn != w->start.parts) {
-		breach(w, w->p.description->token_home, msg->type, "not its turn");
+		dsm_start_breach(w, w->p.description->token_home, msg->type, "not its turn");
 		return;
 	}
 	memcpy(w->start.policy + msg->gfn * DSM_PAGE_BYTES, page, DSM_PAGE_BYTES);
@@ -270,13 +276,13 @@ static void got_table(struct dsm_worker *w, const uint8_t *page)
 	for (i = w->p.description->nr_vcpus; i < DSM_PAGE_BYTES; i++)
 		zero &= !page[i];
 	if (w->start.is_told || w->start.has_table || w->start.parts != DSM_POLICY_PARTS || !zero) {
-		breach(w, home, DSM_VCPU_TABLE, zero ? "not its turn" :
+		dsm_start_breach(w, home, DSM_VCPU_TABLE, zero ? "not its turn" :
 		       dsm_error_name(DSM_E_RESERVED));
 		return;
 	}
 	rc = dsm_engine_set_table(w->engine, page);
 	if (rc == -DSM_E_VCPU)
-		breach(w, home, DSM_VCPU_TABLE, dsm_error_name(DSM_E_VCPU));
+		dsm_start_breach(w, home, DSM_VCPU_TABLE, dsm_error_name(DSM_E_VCPU));
 	else if (rc)
 		refuse(w, DSM_NOT_TABLE, "Xen does not take where vCPUs run: %s", strerror(-rc));
 	w->start.has_table = true;
@@ -289,52 +295,30 @@ static void got_time(struct dsm_worker *w, const uint8_t *bytes)
 	int rc = dsm_vcpu_get(bytes, DSM_VCPU_TIME, &time);
 
 	if (rc || w->start.is_told || !w->start.has_table) {
-		breach(w, home, DSM_VCPU_TIME, rc ? dsm_error_name((unsigned int)-rc) : "not its turn");
+		dsm_start_breach(w, home, DSM_VCPU_TIME, rc ? dsm_error_name((unsigned int)-rc) : "not its turn");
+		return;
+	}
+	if (dsm_jumps_heard(&w->jumps, home, time.number)) {
+		dsm_start_breach(w, home, DSM_VCPU_TIME, "it goes back");
 		return;
 	}
 	w->start.is_told = true;
 	dsm_engine_join(w->engine, home);
 	/* The home is connected again: what it said before holds. */
 	if (w->start.is_done) {
-		send_message(w, &w->peer[home], &(struct dsm_vcpu_msg){ .type = DSM_VCPU_READY });
+		dsm_start_send(w, &w->peer[home], &(struct dsm_vcpu_msg){ .type = DSM_VCPU_READY });
 		return;
 	}
 	w->start.time = time;
 	go_on(w);
 }
 
-/*
- * The guest has one time as long as both TSCs are apart as they were.  If they
- * are not it may see time go back, and pages do not rest on it: an operator has to
- * know.
- */
-static void judge(struct dsm_worker *w, const struct dsm_peer *home)
-{
-	uint64_t least = 0, most = 0;
-	int rc = dsm_clock_judge(&home->clock, w->p.xen->calls->tsc(w->p.xen), &w->start.applied,
-				 &least, &most);
-	bool wrong = rc == -ERANGE || rc == -ESTALE;
-
-	if (wrong == w->start.is_wrong || (!wrong && rc))
-		return;
-	w->start.is_wrong = wrong;
-	if (rc == -ESTALE)
-		dsm_worker_say(w, 3, "host %s: the clocks have jumped: the guest has two times",
-			       dsm_worker_name(w, home->host));
-	else
-		dsm_worker_say(w, wrong ? 3 : 6, "host %s: the guest's time here is wrong by %" PRIu64
-			       " to %" PRIu64 " ns", dsm_worker_name(w, home->host),
-			       dsm_clock_ns(w->tsc_khz, least), dsm_clock_ns(w->tsc_khz, most));
-}
-
 void dsm_start_clock(struct dsm_worker *w, unsigned int host, bool has_clock)
 {
 	if (!dsm_start_has_places(w, w->p.config->self) || !is_home(w, host))
 		return;
-	if (w->start.is_done) {
-		judge(w, &w->peer[host]);
+	if (w->start.is_done)
 		return;
-	}
 	if (!has_clock && w->start.is_told && !w->start.is_refused)
 		refuse(w, DSM_NOT_TSC, "it has no TSC to compare, or we have none: see the log");
 	else if (!has_clock && is_needed(w))
@@ -430,6 +414,8 @@ int dsm_start_begin(struct dsm_worker *w, char text[DSM_ENGINE_TEXT])
 		rc = xen->get_policy(w->p.xen, w->start.policy, sizeof(w->start.policy));
 	if (rc)
 		snprintf(text, DSM_ENGINE_TEXT, "the guest's time and CPU policy: %s", strerror(-rc));
+	else
+		begin_time(w, w->start.time.number);
 	if (dsm_start_is_done(w))
 		dsm_engine_hold_vcpus(w->engine, false);
 	return rc;
@@ -443,7 +429,7 @@ bool dsm_start_up(struct dsm_worker *w, unsigned int host)
 	w->peer[host].ready = false;
 	w->peer[host].to_tell = false;
 	w->peer[host].looks = 0;
-	if (!w->p.description->nr_places || !concerns(w, host))
+	if (!w->p.description->nr_places || !dsm_start_concerns(w, host))
 		return true;
 	if (version < DSM_WIRE_VCPUS && !is_needed(w)) {
 		dsm_engine_ready(w->engine, host, DSM_NOT_VERSION);
@@ -483,7 +469,7 @@ bool dsm_start_message(struct dsm_worker *w, unsigned int host, const struct dsm
 		return true;
 	if (ready ? !is_home(w, w->p.config->self) :
 		    !is_home(w, host) || !dsm_start_has_places(w, w->p.config->self)) {
-		breach(w, host, msg->type, "it has nothing to say here");
+		dsm_start_breach(w, host, msg->type, "it has nothing to say here");
 		return true;
 	}
 	if (ready)

@@ -417,6 +417,8 @@ char *dsm_stats_json(const struct dsm_stats *stats)
 	add_object(all, "host", json_object_new_string(stats->host));
 	add_object(all, "vm", json_object_new_string(uuid));
 	add_number(all, "tsc_khz", stats->tsc_khz);
+	add_number(all, "time_jumps", stats->time_jumps);
+	add_number(all, "time_jumped_ns", stats->time_jumped_ns);
 	add_expiry(all, "certificate_expires", stats->certificate_expires);
 	add_expiry(all, "ca_expires", stats->ca_expires);
 	add_number(all, "read_faults", stats->read_faults);
@@ -720,6 +722,20 @@ static void put_expiries(FILE *out, const struct dsm_stats *stats, const char *v
 			put_expiry(out, vm, peer->name, NULL, peer->transport.certificate_expires);
 }
 
+/* Of the guest's time. */
+static void put_jumps(FILE *out, const struct dsm_stats *stats, const char *vm)
+{
+	put_head(out, "time_jumps_total", "", "counter",
+		 "The guest's time here jumped ahead, since that of another host was.");
+	put_value(out, "time_jumps_total", vm, NULL, stats->time_jumps);
+	put_head(out, "time_jumped_seconds_total", "", "counter", "By so much, together.");
+	fputs("dsmd_time_jumped_seconds_total", out);
+	put_labels(out, vm, NULL);
+	fputs("} ", out);
+	put_seconds(out, stats->time_jumped_ns);
+	fputc('\n', out);
+}
+
 static void put_clocks(FILE *out, const struct dsm_stats *stats, const char *vm)
 {
 	const struct dsm_stats_peer *peer, *end = stats->peer + DSM_MAX_HOSTS;
@@ -802,6 +818,7 @@ char *dsm_stats_node_exporter(const struct dsm_stats *stats)
 	}
 	put_peers(out, stats, uuid);
 	put_clocks(out, stats, uuid);
+	put_jumps(out, stats, uuid);
 	put_expiries(out, stats, uuid);
 	failed = ferror(out);
 	if (fclose(out) || failed) {

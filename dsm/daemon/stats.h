@@ -38,6 +38,7 @@ struct dsm_stats_peer {
 struct dsm_stats {
 	const char *host;	/* this one's name */
 	uint32_t tsc_khz;	/* of our TSC; 0: it can't be compared */
+	uint64_t time_jumps, time_jumped_ns;	/* the guest's time here: so often, by so much together */
 	int64_t certificate_expires, ca_expires;	/* ours: expiry.h */
 	uint8_t vm[16];
 	uint64_t read_faults, write_faults;	/* misses of vCPUs here */

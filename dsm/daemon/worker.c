@@ -167,6 +167,8 @@ const struct dsm_stats *dsm_worker_stats(struct dsm_worker *w)
 	s->host = dsm_worker_name(w, w->p.config->self);
 	memcpy(s->vm, w->p.description->uuid, sizeof(s->vm));
 	s->tsc_khz = w->tsc_khz;
+	s->time_jumps = w->jumps.jumps;
+	s->time_jumped_ns = w->tsc_khz ? dsm_clock_ns(w->tsc_khz, w->jumps.ticks) : 0;
 	s->engine = &w->counts;
 	s->poll = w->poll.counts;
 	s->xen = w->p.xen->calls->waits(w->p.xen, &w->waits) ? NULL : &w->waits;
@@ -414,6 +416,7 @@ int dsm_worker_create(const struct dsm_worker_params *params,
 	dsm_config_transport(params->config, &w->transport_params);
 	dsm_description_transport(params->description, &w->transport_params);
 	dsm_peers_clock_init(w);
+	dsm_drift_init(w);
 	if (params->adjust)
 		params->adjust(params->context, &w->transport_params);
 	rc = dsm_engine_create(&engine, &w->engine, text);

@@ -7,6 +7,7 @@
  *	place.c		vCPUs that go and come back
  *	pause.c		the operator's pause
  *	peers.c		the connections
+ *	drift.c		one time for all slices, from then on
  *	start.c		what is done before the guest runs
  *	peers_clock.c	the clocks of peers
  *	worker_state.c	its state, and what is said
@@ -23,6 +24,7 @@
 #include "bucket.h"
 #include "clock.h"
 #include "expiry.h"
+#include "jump.h"
 #include "worker.h"
 
 #define DSM_NS		1000000000ull
@@ -57,6 +59,8 @@ struct dsm_peer {
 	struct dsm_bucket clock_lines;	/* how often something is said of its clock */
 	bool to_tell, told, ready;	/* of the guest's time; it has said READY.  At home: start.c */
 	unsigned int looks;		/* so often it was told, and not ready */
+	bool knows_tsc, is_apart;	/* drift.c: what was said to it; of it, in the log */
+	uint64_t known_tsc;
 };
 
 /* Before the guest runs for the first time: start.c. */
@@ -67,8 +71,6 @@ struct dsm_start {
 	bool has_table;			/* not at home: TABLE has come */
 	bool is_told, is_done;		/* TIME has come; it is so */
 	bool is_refused;		/* it can't be */
-	struct dsm_clock_offset applied;	/* of the TSCs, then */
-	bool is_wrong;			/* it has become so, and that was said */
 	ev_timer missing;		/* at home: hosts without which the VM does not run */
 	unsigned int looks;		/* at them */
 };
@@ -132,6 +134,8 @@ struct dsm_worker {
 	struct dsm_engine_counts counts;
 	struct dsm_xen_waits waits;
 	uint32_t tsc_khz;		/* of this host's TSC; 0: not to be compared */
+	struct dsm_jumps jumps;
+	struct dsm_bucket jump_lines;	/* how often one is told */
 	time_t since;
 };
 
@@ -203,6 +207,20 @@ void dsm_peers_clock_add(struct dsm_worker *w, struct dsm_peer *peer,
 			 const struct dsm_clock_sample *sample);
 void dsm_peers_clock_stats(struct dsm_worker *w, const struct dsm_peer *peer,
 			   struct dsm_stats_clock *stats);
+/** Return: a line of the log may be about @peer's clock. */
+bool dsm_peers_clock_may_say(const struct dsm_worker *w, struct dsm_peer *peer);
+
+/* ---- drift.c ---- */
+
+/** Behind dsm_peers_clock_init(). */
+void dsm_drift_init(struct dsm_worker *w);
+/** Connected; before dsm_start_up(). */
+void dsm_drift_up(struct dsm_worker *w, unsigned int host);
+/** Return: it was TSC. */
+bool dsm_drift_message(struct dsm_worker *w, unsigned int host, const struct dsm_msg *msg,
+		       const uint8_t *bytes);
+/** A question to @host was answered, and both hosts have clocks. */
+void dsm_drift_clock(struct dsm_worker *w, unsigned int host);
 
 /* ---- start.c ---- */
 
@@ -227,6 +245,12 @@ bool dsm_start_is_done(const struct dsm_worker *w);
 /** All may be there now that the VM needs to run. */
 void dsm_start_look(struct dsm_worker *w);
 bool dsm_start_has_places(const struct dsm_worker *w, unsigned int host);
+/** Return: something about vCPUs goes between this host and @host. */
+bool dsm_start_concerns(const struct dsm_worker *w, unsigned int host);
+/** A message that waits for no credit. */
+void dsm_start_send(struct dsm_worker *w, struct dsm_peer *peer, const struct dsm_vcpu_msg *m);
+/** @host breaks the protocol: the VM fails. */
+void dsm_start_breach(struct dsm_worker *w, unsigned int host, unsigned int type, const char *what);
 /** At home: tell those who were not told yet. */
 void dsm_start_tell(struct dsm_worker *w);
 /** Return: because of vCPUs this host and @host can't part. */

@@ -184,6 +184,8 @@ struct dsm_xen_calls {
 	 */
 	int (*get_time)(struct dsm_xen *xen, struct dsm_vcpu_msg *time);
 	int (*set_time)(struct dsm_xen *xen, const struct dsm_vcpu_msg *time);
+	/** Then: the guest's TSC here is ahead by @ticks, a ms at most.  Return: 0 or -errno. */
+	int (*jump)(struct dsm_xen *xen, uint64_t ticks);
 	/**
 	 * Its CPU policy, in bytes that only the same function elsewhere reads.
 	 * @text: features in it that guests of this host don't have by themselves, or, after

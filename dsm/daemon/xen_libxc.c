@@ -362,6 +362,11 @@ static int set_time(struct dsm_xen *xen, const struct dsm_vcpu_msg *m)
 	return 0;
 }
 
+static int jump(struct dsm_xen *xen, uint64_t ticks)
+{
+	return xc_dsm_jump(of(xen)->xch, of(xen)->domid, ticks) ? -errno : 0;
+}
+
 static int get_policy(struct dsm_xen *xen, uint8_t *bytes, unsigned int size)
 {
 	return dsm_slice_get_policy(of(xen)->xch, of(xen)->domid, bytes, size);
@@ -599,7 +604,7 @@ static const struct dsm_xen_calls calls = {
 	.shutdown = shut_down, .shared_info = shared_info,
 	.shared_info_at = shared_info_at, .place = place, .is_up = is_up, .pause = pause_domain,
 	.unpause = start, .is_paused = is_paused, .get_time = get_time,
-	.set_time = set_time, .get_policy = get_policy, .set_policy = set_policy, .start = start,
+	.set_time = set_time, .jump = jump, .get_policy = get_policy, .set_policy = set_policy, .start = start,
 	.populate = populate,
 	.pool_add = pool_add, .pool_del = pool_del, .away = away, .drop = drop,
 	.merge = merge,

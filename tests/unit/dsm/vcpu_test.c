@@ -61,6 +61,9 @@ static struct dsm_vcpu_msg any_message(void)
 		for (i = 0; i < 3; i++)
 			m.word[i] = number();
 		break;
+	case DSM_VCPU_TSC:
+		m.number = number();
+		break;
 	case DSM_VCPU_PAUSE:
 	case DSM_VCPU_PAUSED:
 		m.flags = (uint8_t)dice_below(2);
@@ -267,6 +270,11 @@ static void errors(const void *argument)
 		{ { .type = DSM_VCPU_PAUSED, .flags = 1 }, 4, 3, DSM_E_FLAGS },
 		{ { .type = DSM_VCPU_PAUSED }, 32, 1, DSM_E_RESERVED },
 		{ { .type = DSM_VCPU_PLACED }, 40, 1, DSM_E_RESERVED },
+		{ { .type = DSM_VCPU_TSC, .number = 1 }, 15, 0xff, 0 },
+		{ { .type = DSM_VCPU_TSC }, 0, 1, DSM_E_RESERVED },
+		{ { .type = DSM_VCPU_TSC }, 4, 1, DSM_E_RESERVED },
+		{ { .type = DSM_VCPU_TSC }, 28, 1, DSM_E_RESERVED },
+		{ { .type = DSM_VCPU_TSC }, 32, 1, DSM_E_RESERVED },
 		{ { .type = DSM_VCPU_GO }, 32, 1, DSM_E_RESERVED },
 	};
 	uint8_t bytes[DSM_VCPU_BYTES];

@@ -159,7 +159,8 @@ static void heads_of_vcpus(const void *argument)
 	      dsm_wire_version(DSM_VCPU_ACCESS) == DSM_WIRE_ACCESS &&
 	      dsm_wire_version(DSM_VCPU_ACCESSED) == DSM_WIRE_ACCESS &&
 	      dsm_wire_version(DSM_VCPU_PAUSE) == DSM_WIRE_PAUSE &&
-	      dsm_wire_version(DSM_VCPU_PAUSED) == DSM_WIRE_PAUSE, "versions");
+	      dsm_wire_version(DSM_VCPU_PAUSED) == DSM_WIRE_PAUSE &&
+	      dsm_wire_version(DSM_VCPU_TSC) == DSM_WIRE_TSC, "versions");
 }
 
 /* What can be read can be written, and is what came: no bit is ignored. */
@@ -240,7 +241,7 @@ static void versions(const void *argument)
 	} cases[] = {
 		{ 0, 0, -DSM_E_VERSION }, { 0, 1, 1 }, { 1, 1, 1 }, { 1, 2, 2 },
 		{ 2, 2, 2 }, { 1, 3, 3 }, { 3, 3, 3 }, { 1, 4, 4 }, { 4, 4, 4 }, { 1, 5, 5 }, { 5, 5, 5 },
-		{ 1, 6, 6 }, { 6, 6, 6 }, { 1, 7, 6 }, { 2, 255, 6 }, { 7, 7, -DSM_E_VERSION },
+		{ 1, 6, 6 }, { 6, 6, 6 }, { 1, 7, 7 }, { 7, 7, 7 }, { 1, 8, 7 }, { 2, 255, 7 }, { 8, 8, -DSM_E_VERSION },
 		{ 255, 255, -DSM_E_VERSION }, { 2, 1, -DSM_E_VERSION },
 	};
 	struct dsm_hello hello = { .host = 2, .nr_hosts = 3, .epoch = 4 }, back;

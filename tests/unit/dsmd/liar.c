@@ -443,6 +443,10 @@ static bool made_up_letter(struct session *s, uint8_t *frame)
 		msg.flags = roll() % 2 ? DSM_ACCESS_AGAIN : 0;
 		msg.word[0] = msg.flags ? 0 : roll() % 3;
 		break;
+	case DSM_VCPU_TSC:
+		/* Often it goes on; else it is found out by the second one. */
+		msg.number = roll() >> roll() % 64;
+		break;
 	default:
 		msg.flags = roll() % 2 ? DSM_PAUSE_ON : 0;
 	}
@@ -595,6 +599,7 @@ static const struct kind kinds[] = {
 	{ "made-up-accessed", MESSAGE | LETTER, .lie = made_up_letter, .by = DSM_VCPU_ACCESSED, .always = true },
 	{ "made-up-pause", MESSAGE | LETTER, .lie = made_up_letter, .by = DSM_VCPU_PAUSE, .always = true },
 	{ "made-up-paused", MESSAGE | LETTER, .lie = made_up_letter, .by = DSM_VCPU_PAUSED, .always = true },
+	{ "made-up-tsc", MESSAGE | LETTER, .lie = made_up_letter, .by = DSM_VCPU_TSC, .always = true },
 	{ "stays", GIVEN, .lie = stays },
 	{ "stays-always", GIVEN, .lie = stays, .always = true },
 	{ "refused-stays", GIVEN, .lie = stays, .always = true, .type = DSM_NACK },

@@ -590,6 +590,20 @@ static int played_set_time(struct dsm_xen *xen, const struct dsm_vcpu_msg *time)
 	return p->break_time;
 }
 
+/* A tick is a ns. */
+static int played_jump(struct dsm_xen *xen, uint64_t ticks)
+{
+	struct played_xen *p = of(xen);
+
+	CHECK(p->time_is_set && ticks && ticks <= 1000000, "%llu ticks", (unsigned long long)ticks);
+	p->jumps++;
+	if (p->break_jump)
+		return p->break_jump;
+	p->time.number += ticks;
+	p->jumped += ticks;
+	return 0;
+}
+
 static int played_get_policy(struct dsm_xen *xen, uint8_t *bytes, unsigned int size)
 {
 	struct played_xen *p = of(xen);
@@ -833,7 +847,7 @@ static const struct dsm_xen_calls calls = {
 	.shared_info = played_shared_info, .shared_info_at = played_shared_info_at,
 	.place = played_place, .is_up = played_is_up, .pause = played_pause, .unpause = played_unpause,
 	.is_paused = played_is_paused,
-	.get_time = played_get_time, .set_time = played_set_time,
+	.get_time = played_get_time, .set_time = played_set_time, .jump = played_jump,
 	.get_policy = played_get_policy, .set_policy = played_set_policy, .start = played_start,
 	.populate = played_populate, .pool_add = played_pool_add,
 	.pool_del = played_pool_del, .away = played_away, .drop = played_drop,

@@ -100,6 +100,9 @@ struct played_xen {
 	int break_place, break_time, break_policy;
 	uint32_t tsc_khz;		/* 0: none */
 	uint64_t tsc_offset;
+	unsigned int jumps;		/* JUMPs, those that are refused, too */
+	uint64_t jumped;		/* ticks, in all */
+	int break_jump;
 	bool must_not_refuse;		/* but by chance, pins and specials */
 	/* before a page that was not here is zeros; @wanted: what vCPUs wait for, 0: none does */
 	void (*on_zero)(struct played_xen *played, uint64_t gfn, uint8_t wanted);

@@ -365,6 +365,7 @@ static void each_its_own(const void *argument)
 		"dsmd_write_fault_seconds_sum" VM "} 0.003000000\n", "dsmd_write_fault_seconds_count" VM "} 1\n",
 		"dsmd_poll_looks_total" VM "} 31\n", "dsmd_poll_found_total" VM "} 32\n",
 		"dsmd_poll_sleeps_total" VM "} 33\n",
+		"dsmd_time_jumps_total" VM "} 34\n", "dsmd_time_jumped_seconds_total" VM "} 0.000035000\n",
 		"# TYPE dsmd_leases_over_total counter\n", "dsmd_leases_over_total" VM "} 5\n",
 		"# TYPE dsmd_frames gauge\n", "dsmd_frames" VM "} 41\n", "dsmd_frames_used" VM "} 42\n",
 		"dsmd_requests" VM "} 43\n", "dsmd_waiting" VM "} 44\n",
@@ -382,6 +383,8 @@ static void each_its_own(const void *argument)
 	fill(&stats);
 	stats.write_faults = 13;
 	dsm_histogram_add(&stats.write_fault, 3000000);
+	stats.time_jumps = 34;
+	stats.time_jumped_ns = 35000;
 	stats.poll = (struct dsm_poll_counts){ .looks = 31, .found = 32, .sleeps = 33 };
 	stats.peer[1].transport.credits = 9;
 	counts = *stats.engine;
@@ -396,6 +399,7 @@ static void each_its_own(const void *argument)
 	      number(at(all, "read_fault"), "max_ns") == 2000000 && number(at(all, "read_fault"), "count") == 2 &&
 	      number(at(all, "write_fault"), "max_ns") == 3000000 && number(at(all, "write_fault"), "count") == 1,
 	      "faults: %s", text);
+	CHECK(number(all, "time_jumps") == 34 && number(all, "time_jumped_ns") == 35000, "%s", text);
 	poll = at(all, "poll");
 	CHECK(number(poll, "looks") == 31 && number(poll, "found") == 32 && number(poll, "sleeps") == 33, "%s", text);
 	engine = at(all, "engine");

@@ -63,7 +63,8 @@ WORKER = list(
             *(
                 DSM / "daemon" / f"{noun}.c"
                 for noun in (
-                    *("clock", "control", "description", "peers", "peers_clock", "polling", "resize", "stats", "tune"),
+                    *("clock", "control", "description", "drift", "jump", "peers", "peers_clock", "polling", "resize"),
+                    *("stats", "tune"),
                     *("pause", "place", "start", "worker", "worker_state"),
                 )
             ),
@@ -82,6 +83,7 @@ PROGRAMS = {
     "stats_test.c": [*PARTS, *(DSM / "daemon" / f"{noun}.c" for noun in ("clock", "histogram", "profile", "stats"))],
     "top_test.c": [DSM / "daemon" / "symbols.c", DSM / "daemon" / "top.c"],
     "profile_test.c": [DSM / "daemon" / "profile.c"],
+    "jump_test.c": [DSM / "daemon" / f"{noun}.c" for noun in ("clock", "jump")],
     "clock_test.c": [DSM / "daemon" / f"{noun}.c" for noun in ("clock", "tsc")],
     "engine_test.c": [*ENGINE, HERE / "played_xen.c"],
     "engine_vcpu_test.c": [*ENGINE, HERE / "played_xen.c", HERE / "vcpu_rig.c"],

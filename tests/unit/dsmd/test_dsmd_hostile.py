@@ -265,6 +265,7 @@ SPAN_LIES = [
     Lie("made-up-accessed", SPAN_LOST.format("it breaks the protocol: ACCESSED .*"), 10),
     Lie("made-up-pause", SPAN_LOST.format("it breaks the protocol: PAUSE .*"), 10),
     Lie("made-up-paused", SPAN_LOST.format("it breaks the protocol: PAUSED .*"), 10),
+    Lie("made-up-tsc", "state: failed: host beta: it breaks the protocol: TSC: its time goes back", 10),
     # Whose page it is may say so; then it makes the accesses, or says AGAIN.
     Lie("stays", SPAN_EITHER, 10),
     Lie("stays-always", SPAN_EITHER, 10),

@@ -10,7 +10,10 @@
 
 #include "played_xen.h"
 #include "rig.h"
-#include "worker.h"
+/* link.h has a struct of this name, worker_internal.h an enum. */
+#define dsm_link dsm_peer_link
+#include "worker_internal.h"
+#undef dsm_link
 
 #define PAGES	12
 #define VCPUS	2
@@ -379,10 +382,6 @@ static void vcpus_of_two_hosts(const void *argument)
 	UNTIL(node[1].xen.nr_log == 1);
 	CHECK(node[1].xen.log[0].flags == DSM_EVENT_INIT, "INIT");
 	CHECK(dsm_worker_leave(node[1].worker) == -EBUSY, "it can't leave");
-	/* Its TSC is set: nobody can help the guest, but say so. */
-	node[1].wanted = "the guest has two times";
-	node[1].xen.tsc_offset += 1000000000;
-	UNTIL(node[1].said);
 	CHECK(node[1].state == DSM_WORKER_RUNNING, "and goes on");
 	dsm_worker_destroy(node[1].worker);
 	node[1].worker = NULL;
@@ -390,6 +389,111 @@ static void vcpus_of_two_hosts(const void *argument)
 	CHECK(strstr(node[0].why, host_names[1]) && strstr(node[0].why, "vCPUs 1 ran there"), "%s",
 	      node[0].why);
 	end();
+	places = false;
+	question_ms = 1000;
+}
+
+static const struct dsm_worker *worker_of(unsigned int number)
+{
+	return node[number].worker;
+}
+
+/* Since the beginning no faster than clock_drift_ppm. */
+static void jumped_no_more(uint64_t begun)
+{
+	uint64_t most = 200 * (dsm_worker_now(NULL) - begun) / 1000000;
+
+	CHECK(node[0].xen.jumped <= most, "%llu ticks, and not %llu", (unsigned long long)node[0].xen.jumped,
+	      (unsigned long long)most);
+}
+
+/* Clocks that go apart: the slice that is behind jumps, and both are told of. */
+static void one_time_of_two_hosts(const void *argument)
+{
+	const struct dsm_stats *stats;
+	unsigned int before;
+	uint64_t begun;
+
+	(void)argument;
+	places = true;
+	question_ms = 20;
+	begun = dsm_worker_now(NULL);
+	begin(2);
+	UNTIL(all_in(DSM_WORKER_RUNNING));
+	CHECK(worker_of(0)->jumps.has && worker_of(1)->jumps.has &&
+	      worker_of(1)->jumps.offset == node[1].xen.time.number, "both have their time");
+	/* A TSC is set: who is behind comes up slowly, and it is said. */
+	node[0].wanted = "two times: there and here they are apart by";
+	node[1].wanted = "two times: there and here they are apart by";
+	before = node[1].xen.jumps;
+	node[1].xen.tsc_offset += 1000000000;
+	UNTIL(node[0].said && node[1].said);
+	node[0].said = false;
+	node[0].wanted = "the guest's time was behind that there and has jumped by";
+	UNTIL(node[0].xen.jumps >= 3);
+	CHECK(node[0].said || node[0].xen.jumps > 3, "that is said once");
+	jumped_no_more(begun);
+	CHECK(node[1].xen.jumps == before, "who is ahead does not");
+	CHECK(all_in(DSM_WORKER_RUNNING), "and goes on");
+	stats = dsm_worker_stats(node[0].worker);
+	CHECK(stats->time_jumps == node[0].xen.jumps && stats->time_jumped_ns == node[0].xen.jumped, "counts");
+	/* Who is behind says how far it has come, so it is known there; who is connected later hears it, too. */
+	UNTIL(worker_of(1)->jumps.peer[0].offset == node[0].xen.time.number);
+	CHECK(worker_of(0)->start.time.number == node[0].xen.time.number, "TIME");
+	/* Xen refuses: nothing has happened, and it goes on. */
+	node[0].xen.break_jump = -EINVAL;
+	before = node[0].xen.jumps;
+	UNTIL(node[0].xen.jumps > before);
+	CHECK(dsm_worker_stats(node[0].worker)->time_jumps == before && all_in(DSM_WORKER_RUNNING), "refused");
+	node[0].xen.break_jump = 0;
+	/* It is set back: one time again. */
+	node[0].said = false;
+	node[0].wanted = "the guest has one time again";
+	node[1].xen.tsc_offset -= 1000000000;
+	UNTIL(node[0].said);
+	end();
+	places = false;
+	question_ms = 1000;
+}
+
+/* A message of node 1, as if its dsmd had sent it. */
+static void send_tsc(uint64_t number, uint32_t vcpu)
+{
+	struct dsm_msg head = { .type = DSM_VCPU_TSC, .epoch = worker_of(1)->peer[0].epoch };
+	struct dsm_vcpu_msg msg = { .type = DSM_VCPU_TSC, .number = number, .vcpu = vcpu };
+	uint8_t bytes[DSM_VCPU_BYTES];
+
+	dsm_vcpu_put(&msg, bytes);
+	CHECK(!dsm_transport_send(dsm_worker_transport(node[1].worker), 0, &head, bytes), "sent");
+}
+
+/* What a peer may not say of its time. */
+static void lies_about_time(const void *argument)
+{
+	static const struct {
+		bool places;
+		uint64_t number;
+		uint32_t vcpu;
+		const char *words;
+	} table[] = {
+		{ true, 1, 0, "TSC: its time goes back" },
+		{ true, 1ull << 61, 1, "TSC: " },
+		{ false, 0, 0, "TSC: it has nothing to say here" },
+	};
+	unsigned int i;
+
+	(void)argument;
+	for (i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		places = table[i].places;
+		question_ms = 20;
+		begin(2);
+		UNTIL(all_in(DSM_WORKER_RUNNING));
+		UNTIL(!places || worker_of(0)->jumps.peer[1].has);
+		send_tsc(table[i].number, table[i].vcpu);
+		UNTIL(node[0].state == DSM_WORKER_FAILED);
+		CHECK(strstr(node[0].why, table[i].words) && strstr(node[0].why, host_names[1]), "%s", node[0].why);
+		end();
+	}
 	places = false;
 	question_ms = 1000;
 }
@@ -725,6 +829,8 @@ static void attempts_without_end(const void *argument)
 static const struct test_case cases[] = {
 	{ "worker: clocks", clocks, NULL },
 	{ "workers: vCPUs of two hosts", vcpus_of_two_hosts, NULL },
+	{ "workers: one time of two hosts", one_time_of_two_hosts, NULL },
+	{ "workers: lies about time", lies_about_time, NULL },
 	{ "workers: vCPUs that are interrupted before the start", interrupted_before_the_start, NULL },
 	{ "workers: vCPUs that do not start", vcpus_that_do_not_start, NULL },
 	{ "workers: never ready", never_ready, NULL },

@@ -518,6 +518,15 @@ int xc_dsm_set_tsc(xc_interface *xch, uint32_t domid, uint64_t offset)
 	return 0;
 }
 
+int xc_dsm_jump(xc_interface *xch, uint32_t domid, uint64_t ticks)
+{
+	(void)xch;
+	(void)domid;
+	ZERO_OR(jump);
+	xen.tsc += ticks;
+	return 0;
+}
+
 int xc_dsm_get_time(xc_interface *xch, uint32_t domid, xen_dsm_time_t *time)
 {
 	(void)xch;
@@ -1103,6 +1112,11 @@ static void before_the_start(const void *argument)
 	CHECK(!opened->calls->set_time(opened, &m) && xen.tsc == 42 && xen.time.mul == 100 &&
 	      xen.time.shift == -3 && xen.time.slow == 10 && xen.time.ns == 2 && !xen.time.pad[0], "there");
 	CHECK(!opened->calls->start(opened) && xen.unpaused == 1, "it runs");
+	CHECK(!opened->calls->jump(opened, 8) && xen.tsc == 50, "ahead");
+	xen.fail_at = "jump";
+	xen.fail_errno = EINVAL;
+	CHECK(opened->calls->jump(opened, 8) == -EINVAL, "not ahead");
+	xen.fail_at = NULL;
 
 	xen.leaves = 100;
 	xen.msrs = 2;
