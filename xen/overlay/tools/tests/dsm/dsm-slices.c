@@ -20,14 +20,16 @@
  *   - two copies in state S hold the same bytes, whenever one goes;
  *   - frames: at the end both slices have what they began with.
  *
- * usage: dsm-slices [-v] [-l MICROSECONDS] [-f FACTOR] [-r ACCESSES]
- *                   [-c FRAMES] [-s SEED] [-o FILE] [-w GFN]
+ * usage: dsm-slices [-v] [-l MICROSECONDS] [-f FACTOR] [-j TICKS]
+ *                   [-r ACCESSES] [-c FRAMES] [-s SEED] [-o FILE] [-w GFN]
  *                   DOMID HOME FIRST NR
  *
  *   -l  with -v: how long a slice keeps a page that a vCPU there waited for, or
  *       up to twice as long; default 500
  *   -f  with -v: the guest's clock is so many times slower than the host's, and
  *       its timers take as much longer; default 1
+ *   -j  with -v: each second both slices' time jumps ahead by so many ticks of
+ *       the TSC, one after the other; default 0, it does not
  *   -r  accesses of the stub in a second, default 200
  *   -c  frames that each slice has for pages of the other, default 4096
  *   -s  of the random numbers, default: from the clock; it is printed
@@ -134,13 +136,14 @@ static volatile sig_atomic_t storming, ending;
 static bool spread;             /* vCPU 1 runs in slice 1 */
 static uint32_t lease_ns = 500000;
 static unsigned int slow = 1;   /* the guest's clock, so many times */
+static uint64_t jump;           /* and ahead each second, in ticks */
 
 /* ---- Figures ---- */
 
 static struct {
     uint64_t misses[2], moves, copies, upgrades, wakes, evictions, busy;
     uint64_t compared, pinned, holes, errors, ring_full;
-    uint64_t leases, events[2], shutdowns, halts, calls[2], ports[2];
+    uint64_t leases, events[2], shutdowns, halts, calls[2], ports[2], jumps;
 } count;
 
 /* The stub's. */
@@ -1060,6 +1063,7 @@ static void write_figures(FILE *f, const xen_dsm_stats_t *stats, uint64_t seed,
     FIGURE("leases", count.leases);
     FIGURE("shutdowns", count.shutdowns);
     FIGURE("halts", count.halts);
+    FIGURE("jumps", count.jumps);
     FIGURE("errors", count.errors);
     FIGURE("stub_reads", reads);
     FIGURE("stub_writes", writes);
@@ -1097,7 +1101,7 @@ static void on_signal(int sig)
 /* One round: whatever the rings have, and what had to wait. */
 static void turn(struct pollfd *fd)
 {
-    static uint64_t alive;
+    static uint64_t alive, jumped;
     uint64_t now = now_ns();
 
     if ( !alive || now - alive > TIMEOUT_S / 4 * 1000000000ULL )
@@ -1107,6 +1111,16 @@ static void turn(struct pollfd *fd)
               xc_dsm_keepalive(xch, slices[1].domid, TIMEOUT_S * 1000)) )
             err(2, "KEEPALIVE");
         alive = now;
+    }
+    if ( jump && spread && now - jumped > 1000000000ULL )
+    {
+        unsigned int k;
+
+        for ( k = 0; k < 2; k++ )
+            if ( xc_dsm_jump(xch, slices[k].domid, jump) )
+                complain("JUMP in slice %u: %s", k, strerror(errno));
+        count.jumps++;
+        jumped = now;
     }
     if ( drain(0) | drain(1) )
         return;
@@ -1134,7 +1148,7 @@ int main(int argc, char **argv)
     int c;
 
     slices[0].room = slices[1].room = 4096;
-    while ( (c = getopt_long(argc, argv, "vl:f:r:c:s:o:w:", none,
+    while ( (c = getopt_long(argc, argv, "vl:f:j:r:c:s:o:w:", none,
                             NULL)) != -1 )
         switch ( c )
         {
@@ -1146,14 +1160,15 @@ int main(int argc, char **argv)
         case 'v': spread = true; break;
         case 'l': lease_us = strtoul(optarg, NULL, 0); break;
         case 'f': slow = strtoul(optarg, NULL, 0); break;
+        case 'j': jump = strtoull(optarg, NULL, 0); break;
         case 'w': words = optarg; break;
         default: return 2;
         }
     if ( argc - optind != 4 || !rate || rate > 100000 || !slices[0].room ||
          !lease_us || lease_us > 1000000 || !slow || slow > XEN_DSM_MAX_SLOW )
         errx(2, "usage: dsm-slices [-v] [-l MICROSECONDS] [-f FACTOR] "
-             "[-r ACCESSES] [-c FRAMES] [-s SEED] [-o FILE] [-w GFN] "
-             "DOMID HOME FIRST NR");
+             "[-j TICKS] [-r ACCESSES] [-c FRAMES] [-s SEED] [-o FILE] "
+             "[-w GFN] DOMID HOME FIRST NR");
     lease_ns = lease_us * 1000;
     slices[0].domid = strtoul(argv[optind], NULL, 0);
     home = strtoull(argv[optind + 1], NULL, 0);
