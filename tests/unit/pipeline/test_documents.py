@@ -133,3 +133,15 @@ def test_the_driver_is_drawn_as_its_makefile_has_it() -> None:
     for text in (page[0], header[1]):
         rows = [set(re.findall(r"(\w+)\.c\b", line)) for line in text.splitlines()]
         assert set().union(*rows) == built
+
+
+def test_a_decision_has_a_number_of_its_own() -> None:
+    """And its heading has that number; nobody refers to one that is not there."""
+    names = sorted(path.name for path in (REPO / "docs/decisions").glob("[0-9]*.md"))
+    numbers = [name[:4] for name in names]
+    assert [number for number in set(numbers) if numbers.count(number) > 1] == []
+    for name in names:
+        assert text_of(f"docs/decisions/{name}").startswith(f"# {name[:4]}: "), name
+    for path in tracked("*.md", "*.py", "*.c", "*.h"):
+        said = re.findall(r"\bdecisions? (0[01]\d\d)\b", path.read_text(encoding="utf-8", errors="replace"))
+        assert set(said) <= set(numbers), path
