@@ -146,10 +146,10 @@ static void full_of_answers(const void *argument)
 	end();
 }
 
-/* Each host's ports, whichever of them is the home. */
+/* Each host's ports, from each other one, whichever of them is the home. */
 static void ports(const void *argument)
 {
-	unsigned int first, to, of_vm;
+	unsigned int first, to, from, of_vm;
 
 	(void)argument;
 	dice_begin();
@@ -157,12 +157,21 @@ static void ports(const void *argument)
 		begin_at(of_vm);
 		for (first = 0; first < 3072; first += 256) {
 			to = dsm_slice_number(home, first / 1024);
-			if (to == home)
-				continue;
-			says(home, (struct dsm_vcpu_msg){ .type = DSM_VCPU_PORTS, .host = (uint8_t)to,
-							  .number = first, .word = { 0, 0, 0, 1ull << 63 } });
-			settle();
-			CHECK(node[to].xen.log[node[to].xen.nr_log - 1].number == first, "port %u", first);
+			for (from = 0; from < HOSTS; from++) {
+				unsigned int had = node[to].xen.nr_log;
+				const struct dsm_vcpu_msg *last;
+
+				if (to == from)
+					continue;
+				says(from, (struct dsm_vcpu_msg){
+					.type = DSM_VCPU_PORTS, .host = (uint8_t)to,
+					.number = first, .word = { 0, 0, from, 1ull << 63 } });
+				settle();
+				last = &node[to].xen.log[node[to].xen.nr_log - 1];
+				CHECK(node[to].xen.nr_log == had + 1, "once to %u", to);
+				CHECK(last->number == first && last->word[2] == from,
+				      "port %u", first);
+			}
 		}
 		CHECK(!node[home].failure[0], "%s", node[home].failure);
 		end();
@@ -318,6 +327,8 @@ static void call_that_never_succeeds(const void *argument)
 
 static void shutdowns(const void *argument)
 {
+	/* A reboot, a soft reset (kexec), which is the last code of all, a crash. */
+	static const uint8_t codes[HOSTS] = { 1, 5, 3 };
 	unsigned int i;
 
 	(void)argument;
@@ -325,12 +336,12 @@ static void shutdowns(const void *argument)
 		begin();
 		shutdowns_sent = 0;
 		node[i].xen.shut = true;
-		says(i, (struct dsm_vcpu_msg){ .type = DSM_VCPU_SHUTDOWN, .flags = 1 });
+		says(i, (struct dsm_vcpu_msg){ .type = DSM_VCPU_SHUTDOWN, .flags = codes[i] });
 		settle();
 		CHECK(shutdowns_sent == 2, "%u say so", shutdowns_sent);
 		CHECK(node[0].xen.shut && node[1].xen.shut && node[2].xen.shut, "all");
 		CHECK(!node[0].failure[0] && !node[0].xen.crashes, "no failure");
-		CHECK(logged((i + 1) % 3, 0, DSM_VCPU_SHUTDOWN)->flags == 1, "the reason");
+		CHECK(logged((i + 1) % 3, 0, DSM_VCPU_SHUTDOWN)->flags == codes[i], "the reason");
 		/* Pages are served as before. */
 		played_use(&node[0].xen, 0, 25, DSM_XEN_WANT_M, 1);
 		settle();
