@@ -52,6 +52,7 @@ RUNS = 5
 RACK = "large-node"
 STOCK_TIMEOUT = 300  # seconds for the 192 MiB of stock: 20 times what they take beside nothing else
 VNODE_TIMEOUT = 600.0
+FAILURES = (LabError, RuntimeError, ValueError, OSError)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -276,6 +277,16 @@ def told_step(stock: ElasticGuest, operation: str, mib: int, run: int = 0, timeo
     return Step("stock", operation, mib, seconds, {}, run)
 
 
+def told_steps(stock: ElasticGuest, mib: int, run: int, steps: list[Step]) -> str:
+    """A take and a give on upstream's host, added to `steps`. What failed, empty if nothing did."""
+    try:
+        for operation in (TAKE, GIVE):
+            steps.append(told_step(stock, operation, mib, run))
+    except FAILURES as error:
+        return f"upstream's host, run {run}, {mib} MiB: {error}"
+    return ""
+
+
 def stock_step(stock: ElasticGuest, operation: str, mib: int, run: int = 0, timeout: int = STOCK_TIMEOUT) -> Step:
     """One `xl mem-set`. Raises CommandFailedError if the guest did not follow."""
     before = counters(stock.dom0)
@@ -321,11 +332,13 @@ def measure(
     sizes: Sizes = SIZES,
     *,
     upstream: ElasticGuest | None = None,
-) -> None:
+) -> str:
     """The whole comparison; the elastic node is absent before and after. `upstream`: a guest of upstream's host, or none.
 
-    Adds to `steps` as it goes. Raises what the steps raise; the hypervisor's superpage path is on again in any case.
+    Adds to `steps` as it goes. Raises what the steps raise; the hypervisor's superpage path is on again in any case. When
+    upstream's host fails the rest goes on without it: returns what failed, empty if nothing did.
     """
+    lost = ""
     attached = node.guest.attach(node.number, timeout=300.0)
     if attached.status != 0:
         raise RuntimeError(f"xl vnode-attach: exit status {attached.status}: {attached.text.strip()}")
@@ -334,8 +347,8 @@ def measure(
         superpage_path(dom0, True)
         for run in range(runs):
             for little, much in zip(sizes.stock_4k, sizes.ours, strict=True):
-                if upstream:
-                    steps += [told_step(upstream, operation, little, run) for operation in (TAKE, GIVE)]
+                if upstream and not lost:
+                    lost = told_steps(upstream, little, run, steps)
                 steps += [stock_step(stock, operation, little, run) for operation in (TAKE, GIVE)]
                 steps += [vnode_step(node, "ours", operation, much, run) for operation in (TAKE, GIVE)]
         superpage_path(dom0, False)
@@ -344,6 +357,7 @@ def measure(
     finally:
         superpage_path(dom0, True)
         node.guest.detach(node.number, timeout=300.0)
+    return lost
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -361,14 +375,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with contextlib.ExitStack() as racks:
             upstream = None
             if not options.same_host:
-                other = racks.enter_context(stock_host.boot(f"{RACK}@stock"))
-                upstream = stock_host.start_guest(other.host(), config, STOCK)
+                try:
+                    other = racks.enter_context(stock_host.boot(f"{RACK}@stock"))
+                    upstream = stock_host.start_guest(other.host(), config, STOCK)
+                except FAILURES as error:  # the rest is worth as much
+                    failure = f"upstream's host: {error}"
+                    print(f"balloon: {failure}", file=sys.stderr, flush=True)
             host = racks.enter_context(Rack.boot(RackDescription.load(RACK), meter=False)).host()
             stock = host.start_guest(config, STOCK)
             guest = host.start_guest(REPO / "configs" / "guest2.cfg", ELASTIC)
             node = Node(guest, 1, guest.listed()[1]["max_kib"] // 1024)
-            measure(stock, node, steps, options.runs, upstream=upstream)
-    except (LabError, RuntimeError, ValueError, OSError) as error:
+            failure = measure(stock, node, steps, options.runs, upstream=upstream) or failure
+    except FAILURES as error:
         failure = str(error)
     found = metrics(steps)
     path = write("balloon", found)

@@ -6,12 +6,13 @@ file in a tmpfs, which was written with a preference for the node: pages that mo
 meanwhile. Both series alternate. Times are from the operator's command to its end: an emulator's, so what they show is how the
 two slopes stand to each other, and which phase of the operation has how much of them.
 
-Usage: python3 -m benchmarks.detach
+Usage: python3 -m benchmarks.detach [--runs=N]
 Exit status: 0, or 1 if it could not be measured; what was measured until then is written in any case.
 """
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import statistics
 import sys
@@ -145,13 +146,18 @@ def measure(
                 print(f"run {run}: {series} {mib} MiB: {detaches[-1].seconds:.2f} s", flush=True)
 
 
-def main() -> int:
-    """Boot, measure, write build/results/detach.json."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Boot, measure, write build/results/detach.json. `arguments`: none without."""
+    parser = argparse.ArgumentParser(prog="python3 -m benchmarks.detach", description="What a detach costs, by slope.")
+    parser.add_argument("--runs", type=int, default=RUNS, metavar="N", help="of each size (%(default)s)")
+    options = parser.parse_args([] if arguments is None else arguments)
+    if options.runs < 1:
+        parser.error("--runs: want more than 0")
     detaches: list[Detach] = []
     failure = None
     try:
         with Rack.boot(RackDescription.load("large-node"), meter=False) as rack:
-            measure(rack.host().start_guest(REPO / "configs" / "guest2.cfg", GUEST), detaches)
+            measure(rack.host().start_guest(REPO / "configs" / "guest2.cfg", GUEST), detaches, options.runs)
     except FAILURES as error:
         failure = str(error)
     found = metrics(detaches)
@@ -166,4 +172,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
