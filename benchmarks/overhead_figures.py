@@ -101,8 +101,15 @@ class Sample:
         return max(0.0, self.counted.kernel_s - (self.run.outcome.system_s if self.run.outcome else 0.0))
 
 
+class WrongTeam(Malformed):
+    """A run with known results, but not in teams of the sizes that its kind has."""
+
+
 def check(kind: str, run: TimedRun, teams: Mapping[str, int]) -> None:
-    """Raises Malformed unless the run has ended well, in teams of the sizes that its kind has (`teams`: of SMALL and LARGE)."""
+    """Raises Malformed unless the run has ended well, and WrongTeam unless in teams of the sizes that its kind has.
+
+    `teams` has those of SMALL and LARGE. A program that ends before a change has reached it has another one at its end.
+    """
     if run.outcome is None or not run.steps or run.outcome.seconds <= 0:
         raise Malformed(f"{run.program}: it has not ended")
     if not run.outcome.verified:
@@ -110,7 +117,7 @@ def check(kind: str, run: TimedRun, teams: Mapping[str, int]) -> None:
     first, final = (teams[FIRST[kind]], teams[FINAL[kind]]) if kind in FINAL else (teams[kind], teams[kind])
     sizes = [step.threads for step in run.steps]
     if sizes[0] != first or sizes[-1] != final:
-        raise Malformed(
+        raise WrongTeam(
             f"{run.program}, {kind}: its team had {sizes[0]} threads first and {sizes[-1]} last, not {first} and {final}"
         )
 

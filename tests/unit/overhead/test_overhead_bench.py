@@ -17,7 +17,7 @@ import pytest
 
 from benchmarks import overhead
 from benchmarks.overhead import CLASSES, Bench, Shapes, chosen, report
-from benchmarks.overhead_figures import ADD, KINDS, LARGE, REMOVE, SMALL
+from benchmarks.overhead_figures import ADD, KINDS, LARGE, REMOVE, SMALL, WrongTeam
 from lab.command import Done
 from lab.elastic_guest import ElasticGuest
 from lab.errors import CommandFailedError, LabError, Malformed
@@ -109,12 +109,11 @@ def test_all_rounds() -> None:
     [
         (Played(fails="attach g 3"), CommandFailedError, "add vnode 3: exit status 3: refused", [SMALL]),
         (Played(fails="detach g 2"), CommandFailedError, "remove vnode 2: exit status 3: refused", [SMALL, ADD, LARGE]),
-        (Played(follows=False), Malformed, "2 threads first and 2 last, not 2 and 4", [SMALL]),
         (Played(right=False), Malformed, "wrong results", []),
         (Played(status="139"), LabError, "it ended with '139': Killed", []),
         (Played(status=""), LabError, "it ended with", []),
     ],
-    ids=["attach", "detach", "team", "result", "signal", "nothing"],
+    ids=["attach", "detach", "result", "signal", "nothing"],
 )
 def test_what_goes_wrong_ends_it(played: Played, error: type[Exception], words: str, whole: list[str]) -> None:
     """What was measured until then is kept, and no program is left behind."""
@@ -123,6 +122,27 @@ def test_what_goes_wrong_ends_it(played: Played, error: type[Exception], words: 
         measured.measure(1, 10.0)
     assert [sample.kind for sample in measured.samples["npb_cg"]] == whole
     assert played.begun is None
+
+
+def test_a_change_that_came_too_late_is_left_out_once() -> None:
+    """A program may end before its team could follow. Twice, it says that it never does, or that runs are too short."""
+    played = Played(follows=False)
+    measured = bench(played, {"npb_cg": "A", "stream": "W"})
+    with pytest.raises(WrongTeam, match="npb_cg, add: its team had 2 threads first and 2 last, not 2 and 4"):
+        measured.measure(2, 10.0)
+    for program, rounds in (("npb_cg", [0, 0, 1]), ("stream", [0, 0])):
+        kinds = [SMALL, LARGE, SMALL][: len(rounds)]
+        assert [(sample.round, sample.kind) for sample in measured.samples[program]] == list(zip(rounds, kinds, strict=True))
+    words = [text.split(":")[0] for text in measured.left_out]
+    assert words == ["npb_cg, add", "npb_cg, remove", "stream, add", "stream, remove"]
+    assert played.begun is None
+
+
+def test_a_static_run_in_a_wrong_team_ends_it() -> None:
+    played = Played()
+    played.vnodes = {0}
+    with pytest.raises(WrongTeam, match="npb_cg, small: its team had 1 threads first"):
+        bench(played, {"npb_cg": "A"}).measure(1, 10.0)
 
 
 def test_a_program_that_is_slow_runs_once() -> None:
