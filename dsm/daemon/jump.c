@@ -67,16 +67,22 @@ static uint64_t credit(const struct dsm_jumps *j, uint64_t now)
 	return all < most ? (uint64_t)all : most;
 }
 
-uint64_t dsm_jumps_look(const struct dsm_jumps *j, unsigned int host,
+uint64_t dsm_jumps_look(struct dsm_jumps *j, unsigned int host,
 			const struct dsm_clock *clock, uint64_t now)
 {
+	uint64_t behind, most, wait = (uint64_t)j->khz * 1000 * DSM_JUMP_EACH_S;
 	struct dsm_clock_offset applied;
-	uint64_t behind, most;
 
-	if (!dsm_jumps_applied(j, host, clock, &applied) ||
-	    passed(j->last, now) < (uint64_t)j->khz * 1000 * DSM_JUMP_EACH_S)
+	if (!dsm_jumps_applied(j, host, clock, &applied))
 		return 0;
 	behind = dsm_clock_beyond(clock, now, applied.offset);
+	if (behind > j->seen)
+		j->seen = behind;
+	/* Who is ahead by more has this turn, or has gone. */
+	if (behind < j->seen / 2)
+		wait *= 2;
+	if (passed(j->last, now) < wait)
+		return 0;
 	most = credit(j, now);
 	return behind < most ? behind : most;
 }
@@ -86,6 +92,7 @@ void dsm_jumps_done(struct dsm_jumps *j, uint64_t now, uint64_t ticks, bool coul
 	j->credit = credit(j, now) - ticks;
 	j->since = now;
 	j->last = now;
+	j->seen = 0;
 	if (!could)
 		return;
 	j->offset += ticks;

@@ -12,14 +12,16 @@
  * An offset only grows, so one that is not the newest says less than is so: who
  * follows it is not too far ahead.
  *
- * A jump is certain by an answer that has just come, whatever is assumed of the rates:
- * so nobody gets ahead of the quickest by following somebody who follows him.
+ * A jump is certain when an answer has just come, if rates differ by no more than is
+ * assumed: so nobody gets ahead of the quickest by following somebody who follows him.
+ * If they do, answers contradict each other, and such a clock is followed seldom or not.
  *
  * A peer can lie.  So a slice has a credit, which grows with its own host's time by
  * clock_drift_ppm, the most that an honest peer's needs, up to what one jump may be
  * (DSM_JUMP_MOST_MS).  A liar can make the guest's time so much faster, and no more.
  * For the same reason a slice that is behind by seconds does not come up at once:
- * nobody can tell a host that was set from one that lies.
+ * nobody can tell a host that was set from one that lies.  Nor does one that is ahead
+ * by next to nothing take the only jump of each second from those who are farther.
  *
  * Plain functions of a state and of numbers, as clock.h.  Context: one thread; `now`
  * is this host's TSC, of which the jumps are no part.
@@ -43,6 +45,7 @@ struct dsm_jumps {
 	uint64_t offset;		/* its TSC less the host's, modulo 2^64 */
 	uint64_t credit, since;		/* ticks that it had then */
 	uint64_t last;			/* the last jump, or when it got its time */
+	uint64_t seen;			/* since then: the most that it was behind anybody */
 	uint64_t jumps, ticks;		/* ever */
 	struct {
 		bool has;
@@ -76,7 +79,7 @@ bool dsm_jumps_applied(const struct dsm_jumps *j, unsigned int host,
  * By how much is this slice to jump, now that @host has answered?
  * Return: ticks, at most DSM_JUMP_MOST_MS of them; 0: it is not to.
  */
-uint64_t dsm_jumps_look(const struct dsm_jumps *j, unsigned int host,
+uint64_t dsm_jumps_look(struct dsm_jumps *j, unsigned int host,
 			const struct dsm_clock *clock, uint64_t now);
 
 /** It was to, and has, or could not.  @ticks: of dsm_jumps_look(), at the same time. */

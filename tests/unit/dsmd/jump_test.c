@@ -62,6 +62,7 @@ static const struct {
 	{ "more than there is credit for", 500 * US, 0, 0, 2 * S, 400 * US },
 	{ "all the credit", 400 * US, 0, 0, 2 * S, 400 * US },
 	{ "no more than a ms at once", 2 * MS, 0, 0, 3600 * S, MS },
+	{ "after ages", 100, 0, 0, 1ull << 62, 100 },
 	{ "half of all apart", INT64_MAX, 0, 0, 3600 * S, MS },
 	{ "the other half", INT64_MIN + 2, 0, 0, 3600 * S, 0 },
 };
@@ -104,6 +105,22 @@ static void one_jump(const void *argument)
 	dsm_jumps_begin(&j, 0, 0);
 	dsm_jumps_heard(&j, 0, 0);
 	CHECK(dsm_jumps_look(&j, 0, &clock, 5 * S + 100000) == 100 - 20, "an answer that is old");
+	/* Who is ahead by next to nothing takes no turn from one who is farther, unless that one has gone. */
+	dsm_jumps_init(&j, KHZ, PPM);
+	dsm_jumps_begin(&j, 0, 0);
+	dsm_jumps_heard(&j, 0, 0);
+	dsm_jumps_heard(&j, 1, 0);
+	clock = known(10 * US, S / 2);
+	CHECK(!dsm_jumps_look(&j, 1, &clock, S / 2), "too soon");
+	clock = known(5 * US - 1, S);
+	CHECK(!dsm_jumps_look(&j, 0, &clock, S), "another one's turn");
+	clock = known(5 * US, S);
+	CHECK(dsm_jumps_look(&j, 0, &clock, S) == 5 * US, "not much farther");
+	clock = known(100, 2 * S);
+	CHECK(!dsm_jumps_look(&j, 0, &clock, 2 * S - 1) && dsm_jumps_look(&j, 0, &clock, 2 * S) == 100, "it has gone");
+	dsm_jumps_done(&j, 2 * S, 100, true);
+	clock = known(200, 3 * S);
+	CHECK(dsm_jumps_look(&j, 0, &clock, 3 * S) == 100, "and is not waited for any more");
 	/* No TSC of our own. */
 	j.khz = 0;
 	CHECK(!dsm_jumps_look(&j, 0, &clock, 5 * S), "no TSC");
@@ -148,7 +165,7 @@ struct host {
 	int64_t ppb;			/* quicker than true time */
 	s128 rest;
 	bool stopped;			/* its dsmd does not run */
-	enum { HONEST, FAR, QUICK, ANY } lie;
+	enum { HONEST, FAR, QUICK, ANY, NEAR } lie;
 	struct dsm_clock clock[HOSTS];
 	struct dsm_jumps jumps;
 	uint64_t said[HOSTS];		/* the offset that this one knows of each */
@@ -196,6 +213,8 @@ static uint64_t tsc_as_told(const struct host *h)
 		return h->tsc + world.t * 180 / 1000000;
 	case ANY:
 		return dice();
+	case NEAR:	/* just before the first host, wherever that is */
+		return guest(0) + world.way + 100 - h->jumps.offset;
 	default:
 		return h->tsc;
 	}
@@ -425,6 +444,22 @@ static void liar(const void *argument)
 	}
 }
 
+/* A liar that is ahead by next to nothing, and answers first: who is farther ahead is followed all the same. */
+static void near_liar(const void *argument)
+{
+	static const int64_t ppb[HOSTS] = { 0, 0, 20000 };
+	unsigned int minute;
+
+	(void)argument;
+	begin_world(ppb, 2000);
+	play(60);
+	world.host[1].lie = NEAR;
+	for (minute = 0; minute < 60; minute++) {
+		play(60);
+		CHECK(spread() <= bound(20000), "minute %u: %lld apart", minute, (long long)spread());
+	}
+}
+
 #define NR(table)	(sizeof(table) / sizeof(table[0]))
 
 static const struct test_case first_cases[] = {
@@ -434,6 +469,7 @@ static const struct test_case first_cases[] = {
 	{ "jump: stopped", stopped, NULL },
 	{ "jump: a TSC is set", set, NULL },
 	{ "jump: a liar", liar, NULL },
+	{ "jump: a liar that is near", near_liar, NULL },
 };
 
 int main(int argc, char **argv)
