@@ -36,7 +36,7 @@
  * form that they had, and its number.  Version 4 has messages about vCPUs, and GETM
  * ahead of time (DSM_F_PREFETCH).  Version 3 had the former as long as vCPUs stayed where
  * they are: nobody speaks it any more, and who says so is spoken to as by version 2.
- * Version 5 has ACCESS and ACCESSED, version 6 PAUSE and PAUSED.
+ * Version 5 has ACCESS and ACCESSED, version 6 PAUSE and PAUSED, version 7 TSC.
  *
  * A byte that has to be 0 and is not, a version or a type that we do not know
  * and a wrong length are errors, never skipped.

@@ -30,6 +30,8 @@
 
 /* One line of jumps at first, and then one in this time. */
 #define LINE_NS	(600 * DSM_NS)
+/* A clock that contradicts itself so often in a row, and is not believed in between, drifts by more than is allowed. */
+#define NOT_BELIEVED	8u
 
 void dsm_drift_init(struct dsm_worker *w)
 {
@@ -42,6 +44,7 @@ void dsm_drift_up(struct dsm_worker *w, unsigned int host)
 	dsm_jumps_forget(&w->jumps, host);
 	w->peer[host].knows_tsc = false;
 	w->peer[host].is_apart = false;
+	w->peer[host].judged = w->peer[host].clock.generation;
 }
 
 bool dsm_drift_message(struct dsm_worker *w, unsigned int host, const struct dsm_msg *msg,
@@ -84,17 +87,23 @@ static void judge(struct dsm_worker *w, struct dsm_peer *peer, uint64_t now)
 {
 	struct dsm_clock_offset applied;
 	uint64_t least = 0, most = 0;
-	bool apart;
+	bool apart, unknown;
 	int rc;
 
 	if (!dsm_jumps_applied(&w->jumps, peer->host, &peer->clock, &applied))
 		return;
 	rc = dsm_clock_judge(&peer->clock, now, &applied, &least, &most);
-	apart = rc == -ERANGE;
+	if (rc != -EAGAIN)
+		peer->judged = peer->clock.generation;
+	unknown = rc == -EAGAIN && peer->clock.generation - peer->judged >= NOT_BELIEVED;
+	apart = rc == -ERANGE || unknown;
 	if (apart == peer->is_apart || (!apart && rc) || !dsm_peers_clock_may_say(w, peer))
 		return;
 	peer->is_apart = apart;
-	if (apart)
+	if (unknown)
+		dsm_worker_say(w, 3, "host %s: the guest may have two times: the clocks contradict each other again and again, and nobody can follow; clock_drift_ppm is %" PRIu32,
+			       dsm_worker_name(w, peer->host), w->p.config->clock_drift_ppm);
+	else if (apart)
 		dsm_worker_say(w, 3, "host %s: the guest has two times: there and here they are apart by %" PRIu64
 			       " to %" PRIu64 " ns", dsm_worker_name(w, peer->host),
 			       dsm_clock_ns(w->tsc_khz, least), dsm_clock_ns(w->tsc_khz, most));

@@ -61,6 +61,7 @@ struct dsm_peer {
 	unsigned int looks;		/* so often it was told, and not ready */
 	bool knows_tsc, is_apart;	/* drift.c: what was said to it; of it, in the log */
 	uint64_t known_tsc;
+	uint32_t judged;		/* the generation of its clock that was believed last */
 };
 
 /* Before the guest runs for the first time: start.c. */

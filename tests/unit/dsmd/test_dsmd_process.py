@@ -216,6 +216,27 @@ def test_a_vm_on_two_hosts(site: Site) -> None:
     assert "published: web running" in alpha.said
 
 
+def test_what_status_says_of_time(tmp_path: Path) -> None:
+    """How often the machine's time has jumped, and by how much; of one that has not, nothing."""
+    said = ""
+    for jumps, ns in ((0, 0), (3, 4500)):
+        status = {"name": "web", "state": "running", "engine": {}, "time_jumps": jumps, "time_jumped_ns": ns}
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(str(tmp_path / "web.sock"))
+            server.listen()
+            server.settimeout(PATIENCE)
+            words: list[str | Path] = [programs()[1], "-f", str(tmp_path), "status", "web"]
+            with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as asking:
+                client, _ = server.accept()
+                with client:
+                    assert client.makefile().readline() == "status\n"
+                    client.sendall(f"ok\n{json.dumps(status)}\n".encode())
+                said, _ = asking.communicate(timeout=PATIENCE)
+        (tmp_path / "web.sock").unlink()
+        assert asking.returncode == 0 and ("time:" in said) == (jumps > 0), said
+    assert "  time: it has jumped ahead here 3 times, by 4.5 us together, to keep up with other hosts\n" in said
+
+
 def test_all_pages_come_home(site: Site) -> None:
     """What makes it quick is set while the VM runs; in the end every page of the first host is there."""
     daemons = site.start()

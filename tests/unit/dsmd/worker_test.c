@@ -28,7 +28,8 @@ struct node {
 	char why[DSM_ENGINE_TEXT];
 	unsigned int number, port, left, logged;
 	const char *wanted;		/* words that are waited for in the log */
-	bool said;			/* and were there */
+	bool said;			/* and were there, */
+	unsigned int times;		/* so often */
 	ev_idle vcpus;
 	struct {
 		uint64_t gfn, rip;
@@ -51,7 +52,10 @@ static void on_log(void *context, int level, const char *text)
 
 	CHECK(level >= 3 && level <= 6 && text[0], "level %d", level);
 	n->logged++;
-	n->said |= n->wanted && strstr(text, n->wanted);
+	if (n->wanted && strstr(text, n->wanted)) {
+		n->said = true;
+		n->times++;
+	}
 }
 
 static void on_state(void *context, enum dsm_worker_state state, const char *text)
@@ -398,6 +402,13 @@ static const struct dsm_worker *worker_of(unsigned int number)
 	return node[number].worker;
 }
 
+static void want(unsigned int number, const char *words)
+{
+	node[number].wanted = words;
+	node[number].said = false;
+	node[number].times = 0;
+}
+
 /* Since the beginning no faster than clock_drift_ppm. */
 static void jumped_no_more(uint64_t begun)
 {
@@ -407,36 +418,56 @@ static void jumped_no_more(uint64_t begun)
 	      (unsigned long long)most);
 }
 
+/* Nobody says what its TSC is before it is the guest's. */
+static bool both_run(void)
+{
+	CHECK(!worker_of(0)->jumps.peer[1].has || node[1].xen.time_is_set, "it has no time yet");
+	return all_in(DSM_WORKER_RUNNING);
+}
+
+/* Messages, without questions and answers. */
+static uint64_t sent_to_the_home(void)
+{
+	struct dsm_transport_counters counters = { 0 };
+
+	CHECK(!dsm_transport_counts(dsm_worker_transport(node[1].worker), 0, &counters), "counters");
+	return counters.sent;
+}
+
 /* Clocks that go apart: the slice that is behind jumps, and both are told of. */
 static void one_time_of_two_hosts(const void *argument)
 {
 	const struct dsm_stats *stats;
+	uint64_t begun, sent;
 	unsigned int before;
-	uint64_t begun;
 
 	(void)argument;
 	places = true;
 	question_ms = 20;
 	begun = dsm_worker_now(NULL);
 	begin(2);
-	UNTIL(all_in(DSM_WORKER_RUNNING));
+	UNTIL(both_run());
 	CHECK(worker_of(0)->jumps.has && worker_of(1)->jumps.has &&
 	      worker_of(1)->jumps.offset == node[1].xen.time.number, "both have their time");
 	/* A TSC is set: who is behind comes up slowly, and it is said. */
-	node[0].wanted = "two times: there and here they are apart by";
-	node[1].wanted = "two times: there and here they are apart by";
+	want(0, "two times: there and here they are apart by");
+	want(1, "two times: there and here they are apart by");
 	before = node[1].xen.jumps;
 	node[1].xen.tsc_offset += 1000000000;
 	UNTIL(node[0].said && node[1].said);
-	node[0].said = false;
-	node[0].wanted = "the guest's time was behind that there and has jumped by";
+	want(0, "the guest's time was behind that there and has jumped by");
+	sent = sent_to_the_home();
 	UNTIL(node[0].xen.jumps >= 3);
-	CHECK(node[0].said || node[0].xen.jumps > 3, "that is said once");
+	CHECK(node[0].times <= 1 && (node[0].times || node[0].xen.jumps > 3), "that is said once");
+	CHECK(node[1].times == 1, "and this");
 	jumped_no_more(begun);
-	CHECK(node[1].xen.jumps == before, "who is ahead does not");
+	CHECK(node[1].xen.jumps == before && sent_to_the_home() == sent, "who is ahead does not, and says nothing");
 	CHECK(all_in(DSM_WORKER_RUNNING), "and goes on");
 	stats = dsm_worker_stats(node[0].worker);
 	CHECK(stats->time_jumps == node[0].xen.jumps && stats->time_jumped_ns == node[0].xen.jumped, "counts");
+	node[0].worker->tsc_khz *= 2;
+	CHECK(dsm_worker_stats(node[0].worker)->time_jumped_ns == (node[0].xen.jumped + 1) / 2, "ns");
+	node[0].worker->tsc_khz /= 2;
 	/* Who is behind says how far it has come, so it is known there; who is connected later hears it, too. */
 	UNTIL(worker_of(1)->jumps.peer[0].offset == node[0].xen.time.number);
 	CHECK(worker_of(0)->start.time.number == node[0].xen.time.number, "TIME");
@@ -445,12 +476,66 @@ static void one_time_of_two_hosts(const void *argument)
 	before = node[0].xen.jumps;
 	UNTIL(node[0].xen.jumps > before);
 	CHECK(dsm_worker_stats(node[0].worker)->time_jumps == before && all_in(DSM_WORKER_RUNNING), "refused");
+	CHECK(worker_of(0)->start.time.number == node[0].xen.time.number, "TIME");
 	node[0].xen.break_jump = 0;
-	/* It is set back: one time again. */
-	node[0].said = false;
-	node[0].wanted = "the guest has one time again";
+	/* It is set back: one time again, as soon as that is known. */
+	want(0, "the guest has one time again");
 	node[1].xen.tsc_offset -= 1000000000;
 	UNTIL(node[0].said);
+	CHECK(worker_of(0)->peer[1].clock.agreeing == DSM_CLOCK_STEADY, "it is not known yet");
+	end();
+	places = false;
+	question_ms = 1000;
+}
+
+/* The home jumps when it has said TIME: a slice that begins has the time of then. */
+static void a_jump_before_the_start(const void *argument)
+{
+	uint64_t apart;
+
+	(void)argument;
+	places = true;
+	question_ms = 20;
+	begin(2);
+	/* As if it had jumped behind TIME, and before the first answer. */
+	node[0].worker->jumps.offset += 1000000000;
+	UNTIL(all_in(DSM_WORKER_RUNNING));
+	apart = node[1].xen.time.number - ((1ull << 60) + 1000000000 - TSC_APART);
+	CHECK(apart + 1000000 <= 2 * 1000000, "%lld ns from the truth", (long long)apart);
+	end();
+	places = false;
+	question_ms = 1000;
+}
+
+/* As soon as it begins to be believed node 1's TSC is set anew. */
+static bool both_have_said_so(void)
+{
+	if (worker_of(0)->peer[1].clock.agreeing > 2)
+		node[1].xen.tsc_offset += 50000000;
+	return node[0].said && node[1].said;
+}
+
+/* Of clocks that always contradict each other nothing is known: nobody jumps, and that is said. */
+static void clocks_that_are_not_believed(const void *argument)
+{
+	uint64_t offset;
+
+	(void)argument;
+	places = true;
+	question_ms = 20;
+	begin(2);
+	UNTIL(all_in(DSM_WORKER_RUNNING));
+	UNTIL(worker_of(0)->jumps.peer[1].has && worker_of(0)->peer[1].clock.agreeing == DSM_CLOCK_STEADY);
+	offset = node[1].xen.tsc_offset;
+	want(0, "the guest may have two times");
+	want(1, "the guest may have two times");
+	UNTIL(both_have_said_so());
+	CHECK(worker_of(0)->peer[1].clock.jumps >= 8 && worker_of(1)->peer[0].clock.jumps >= 8, "too soon");
+	CHECK(all_in(DSM_WORKER_RUNNING), "and goes on");
+	want(0, "the guest has one time again");
+	node[1].xen.tsc_offset = offset;
+	UNTIL(node[0].said);
+	CHECK(worker_of(0)->peer[1].clock.agreeing == DSM_CLOCK_STEADY, "it is not known yet");
 	end();
 	places = false;
 	question_ms = 1000;
@@ -465,6 +550,28 @@ static void send_tsc(uint64_t number, uint32_t vcpu)
 
 	dsm_vcpu_put(&msg, bytes);
 	CHECK(!dsm_transport_send(dsm_worker_transport(node[1].worker), 0, &head, bytes), "sent");
+}
+
+/* The home says TIME again, as to one that is connected again, and less than it has said already. */
+static void time_that_goes_back(void)
+{
+	struct dsm_msg head = { .type = DSM_VCPU_TIME };
+	struct dsm_vcpu_msg time;
+	uint8_t bytes[DSM_VCPU_BYTES];
+
+	places = true;
+	question_ms = 20;
+	begin(2);
+	UNTIL(all_in(DSM_WORKER_RUNNING));
+	head.epoch = worker_of(0)->peer[1].epoch;
+	time = worker_of(0)->start.time;
+	time.number--;
+	dsm_vcpu_put(&time, bytes);
+	node[1].worker->start.is_told = false;
+	CHECK(!dsm_transport_send(dsm_worker_transport(node[0].worker), 1, &head, bytes), "sent");
+	UNTIL(node[1].state == DSM_WORKER_FAILED);
+	CHECK(strstr(node[1].why, "TIME: it goes back") && strstr(node[1].why, host_names[0]), "%s", node[1].why);
+	end();
 }
 
 /* What a peer may not say of its time. */
@@ -494,6 +601,7 @@ static void lies_about_time(const void *argument)
 		CHECK(strstr(node[0].why, table[i].words) && strstr(node[0].why, host_names[1]), "%s", node[0].why);
 		end();
 	}
+	time_that_goes_back();
 	places = false;
 	question_ms = 1000;
 }
@@ -830,6 +938,8 @@ static const struct test_case cases[] = {
 	{ "worker: clocks", clocks, NULL },
 	{ "workers: vCPUs of two hosts", vcpus_of_two_hosts, NULL },
 	{ "workers: one time of two hosts", one_time_of_two_hosts, NULL },
+	{ "workers: a jump before the start", a_jump_before_the_start, NULL },
+	{ "workers: clocks that are not believed", clocks_that_are_not_believed, NULL },
 	{ "workers: lies about time", lies_about_time, NULL },
 	{ "workers: vCPUs that are interrupted before the start", interrupted_before_the_start, NULL },
 	{ "workers: vCPUs that do not start", vcpus_that_do_not_start, NULL },
