@@ -175,6 +175,13 @@ static void jumps(void)
     unsigned int i;
 
     begin(1);
+    /* One runs here: the others are ghosts. */
+    domain_pause_by_systemcontroller_nosync(&dom);
+    dom.vcpu[3]->pause_flags |= 1UL << _VPF_down;
+    expect("PLACE", memop(&(struct xen_dsm_op){
+        .cmd = XEN_DSM_PLACE, .u.place = { .vcpu = 3, .slice = 1 } }), 0);
+    dom.vcpu[3]->pause_flags = 0;
+    domain_unpause_by_systemcontroller(&dom);
     expect("SET_TIME", set_time(&time), 0);
     for ( i = 0; i < NR_VCPUS; i++ )
         dom.vcpu[i]->arch.hvm.cache_tsc_offset = 600;
@@ -210,6 +217,10 @@ static void no_jump(void)
     dom.arch.vtsc = true;
     expect("emulated", jump(1), -EOPNOTSUPP);
     dom.arch.vtsc = false;
+    dom.arch.hvm.tsc_scaling_ratio++;
+    expect("scaled", jump(1), -EOPNOTSUPP);
+    dom.arch.hvm.tsc_scaling_ratio--;
+    expect("nobody waits", dom.pauses, 0);
     expect("it is where it was", dom.vcpu[0]->arch.hvm.cache_tsc_offset, 0);
     dom.creation_finished = true;
     expect("while it runs", jump(1), 0);
@@ -245,6 +256,17 @@ static void timers_after_a_jump(void)
     expect("JUMP", jump(1600), 0);
     expect("at once", v->singleshot_timer.expires, 1000040 - 800);
     expect("over", v->vlapic.deadline, 0);
+    set_timer(&v->singleshot_timer, 5000000);
+    expect("JUMP", jump(cpu_khz), 0);
+    expect("by all that", v->singleshot_timer.expires, 4000000);
+
+    /* The quickest line that another host may say: it is not later for that. */
+    expect("SET_TIME", set_time(&(struct xen_dsm_time){
+        .mul = -1U, .shift = 31, .slow = XEN_DSM_MAX_SLOW }), 0);
+    cpu_khz = 20000000;
+    set_timer(&v->singleshot_timer, -100L * 365 * 86400 * 1000000000);
+    expect("JUMP", jump(cpu_khz), 0);
+    expect("long ago", v->singleshot_timer.expires < 0, true);
 }
 
 static const struct test_case cases[] = {

@@ -1042,6 +1042,29 @@ TIME_MUTANTS = {
     ),
     "timers of nobody": ("    if ( timer_is_active(timer) )\n", "", "timers after a jump"),
     "timers later": ("timer->expires - by", "timer->expires + by", "timers after a jump"),
+    "a jump of ghosts only": (
+        "        uint64_t deadline = vlapic_tdt_msr_get(vcpu_vlapic(v));\n",
+        "        uint64_t deadline = vlapic_tdt_msr_get(vcpu_vlapic(v));\n\n"
+        "        if ( !d->arch.dsm->vcpu[v->vcpu_id].ghost )\n            continue;\n",
+        "a jump",
+    ),
+    "a jump of those who run here": (
+        "        uint64_t deadline = vlapic_tdt_msr_get(vcpu_vlapic(v));\n",
+        "        uint64_t deadline = vlapic_tdt_msr_get(vcpu_vlapic(v));\n\n"
+        "        if ( d->arch.dsm->vcpu[v->vcpu_id].ghost )\n            continue;\n",
+        "a jump",
+    ),
+    "a jump of what is scaled": (
+        "    s_time_t by;\n\n    if ( !dsm_plain_tsc(d) )",
+        "    s_time_t by;\n\n    if ( d->arch.vtsc )",
+        "jumps that are refused",
+    ),
+    "who is refused pauses it": (
+        "    s_time_t by;\n\n    if ( !dsm_plain_tsc(d) )",
+        "    s_time_t by;\n\n    domain_pause(d);\n    if ( !dsm_plain_tsc(d) )",
+        "jumps that are refused",
+    ),
+    "a jump of few ns": ("    s_time_t by;\n\n", "    int16_t by;\n\n", "timers after a jump"),
     "a jump of a quick clock": ("jump->ticks) * line->slow", "jump->ticks)", "timers after a jump"),
 }
 
