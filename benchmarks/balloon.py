@@ -30,7 +30,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from benchmarks import slopes, stock_host
-from benchmarks.results import Metric, write
+from benchmarks.results import Metric, from_runs, write
 from benchmarks.slopes import Line
 from lab.command import Done, Run, checked
 from lab.description import RackDescription
@@ -147,6 +147,16 @@ def _line_figures(steps: Sequence[Step], way: str, operation: str) -> list[Metri
     return metrics
 
 
+def _size_figures(steps: Sequence[Step], way: str, operation: str) -> list[Metric]:
+    """What each command of an amount took: what the slopes are made of."""
+    of_way = _of(steps, way, operation)
+    found = []
+    for mib in sorted({step.mib for step in of_way}):
+        seconds = (step.seconds for step in of_way if step.mib == mib)
+        found.append(from_runs(f"balloon.{operation}.{way}.of_{mib}_mib_seconds", seconds, "s", "lower"))
+    return found
+
+
 def _fixed(steps: Sequence[Step], operation: str) -> Metric:
     """What a command of ours takes whatever its amount; stock's beside it."""
     fixed = {way: [line.fixed_seconds for line in lines(steps, way, operation)] for way in ("ours", *STOCKS)}
@@ -186,7 +196,7 @@ def metrics(steps: Sequence[Step]) -> list[Metric]:
         found += [_per_2mib(steps, operation, count) for count in COUNTERS]
     for way in WAYS:
         for operation in (TAKE, GIVE):
-            found += _line_figures(steps, way, operation)
+            found += _line_figures(steps, way, operation) + _size_figures(steps, way, operation)
     return found
 
 
@@ -277,11 +287,17 @@ def told_step(stock: ElasticGuest, operation: str, mib: int, run: int = 0, timeo
     return Step("stock", operation, mib, seconds, {}, run)
 
 
+def _add(steps: list[Step], step: Step) -> None:
+    """Keep a step, and say that it is done: the whole takes a quarter of an hour."""
+    steps.append(step)
+    print(f"run {step.run}: {step.way} {step.operation} {step.mib} MiB: {step.seconds:.2f} s", flush=True)
+
+
 def told_steps(stock: ElasticGuest, mib: int, run: int, steps: list[Step]) -> str:
     """A take and a give on upstream's host, added to `steps`. What failed, empty if nothing did."""
     try:
         for operation in (TAKE, GIVE):
-            steps.append(told_step(stock, operation, mib, run))
+            _add(steps, told_step(stock, operation, mib, run))
     except FAILURES as error:
         return f"upstream's host, run {run}, {mib} MiB: {error}"
     return ""
@@ -349,11 +365,14 @@ def measure(
             for little, much in zip(sizes.stock_4k, sizes.ours, strict=True):
                 if upstream and not lost:
                     lost = told_steps(upstream, little, run, steps)
-                steps += [stock_step(stock, operation, little, run) for operation in (TAKE, GIVE)]
-                steps += [vnode_step(node, "ours", operation, much, run) for operation in (TAKE, GIVE)]
+                for operation in (TAKE, GIVE):
+                    _add(steps, stock_step(stock, operation, little, run))
+                for operation in (TAKE, GIVE):
+                    _add(steps, vnode_step(node, "ours", operation, much, run))
         superpage_path(dom0, False)
         for mib in sizes.order9:
-            steps += [vnode_step(node, "order9", operation, mib) for operation in (TAKE, GIVE)]
+            for operation in (TAKE, GIVE):
+                _add(steps, vnode_step(node, "order9", operation, mib))
     finally:
         superpage_path(dom0, True)
         node.guest.detach(node.number, timeout=300.0)

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from benchmarks import slopes
-from benchmarks.results import Metric, write
+from benchmarks.results import Metric, from_runs, write
 from benchmarks.slopes import Line
 from lab.command import checked
 from lab.description import RackDescription
@@ -83,6 +83,9 @@ def metrics(detaches: Sequence[Detach]) -> list[Metric]:
         note = f"slope over {sizes} MiB {about}" if runs else f"not measured: it takes {slopes.LEAST_SIZES} sizes"
         value = statistics.median(runs) if runs else None
         found.append(Metric(f"detach.slope.{series}", value, "s", "lower", baseline, runs, note))
+        for mib in sorted({each.mib for each in some}):
+            seconds = (each.seconds for each in some if each.mib == mib)
+            found.append(from_runs(f"detach.{series}.of_{mib}_mib_seconds", seconds, "s", "lower", about))
     note = "where the line of idle nodes begins" if fixed else "not measured"
     value = statistics.median(fixed) if fixed else None
     return [*found, Metric("detach.slope.fixed_seconds", value, "s", "lower", runs=fixed, note=note)]

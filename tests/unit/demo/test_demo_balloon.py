@@ -112,7 +112,7 @@ def test_a_slope_takes_three_sizes() -> None:
         assert list(figures(some)["balloon.take.ratio"].runs) == pytest.approx([40.0])
     two = [step for step in STEPS if step.mib in (48, 96, 1024, 4096)]
     for metric in (found := figures(two)).values():
-        assert "2mib" in metric.metric or metric.value is None, metric
+        assert "2mib" in metric.metric or "_mib_seconds" in metric.metric or metric.value is None, metric
     assert found["balloon.take.ratio"].note == "no run has both ways, each with 3 sizes"
     assert found["balloon.take.ours.seconds_per_gib"].note == "not measured: it takes 3 sizes"
     flat = [*line("stock_4k", TAKE, 80.0, 2.0), *line("ours", TAKE, 0.0, 1.0)]
@@ -120,6 +120,17 @@ def test_a_slope_takes_three_sizes() -> None:
     found = figures([*STEPS, *line("stock_4k", TAKE, 80.0, 2.0, run=2), *line("ours", TAKE, -1.0, 5.0, run=2)])
     assert list(found["balloon.take.ratio"].runs) == pytest.approx([40.0, 60.0])
     assert found["balloon.take.ratio"].note.endswith("; 1 left out: no slope")
+
+
+def test_each_command_is_in_the_file() -> None:
+    """By way and amount, so that who doubts a slope can look at what it is made of."""
+    of_4_gib = figures(STEPS)["balloon.take.ours.of_4096_mib_seconds"]
+    assert list(of_4_gib.runs) == pytest.approx([8.9, 5.1]) and of_4_gib.value == pytest.approx(7.0)
+    named = {name for name in figures(STEPS) if name.startswith("balloon.give") and name.endswith("_mib_seconds")}
+    assert named == {
+        *(f"balloon.give.stock_4k.of_{mib}_mib_seconds" for mib in (48, 96, 192)),
+        *(f"balloon.give.ours.of_{mib}_mib_seconds" for mib in (1024, 2048, 4096)),
+    }
 
 
 def test_counts_are_for_each_2_mib() -> None:
@@ -314,7 +325,7 @@ def guests(dom0: PlayedDom0) -> tuple[ElasticGuest, Node]:
     return ElasticGuest("s", dom0, dom0), Node(ElasticGuest("g", dom0, dom0), 1, 512)
 
 
-def test_the_whole_comparison() -> None:
+def test_the_whole_comparison(capsys: pytest.CaptureFixture[str]) -> None:
     """Stock and ours alternate, each size of each; then order9 without the superpage path, which is on again at the end."""
     dom0, steps = PlayedDom0(), list[Step]()
     measure(*guests(dom0), steps, runs=2, sizes=SMALL)
@@ -330,6 +341,8 @@ def test_the_whole_comparison() -> None:
     assert [step.operation for step in steps] == [TAKE, GIVE] * (len(steps) // 2)
     assert dom0.superpages and dom0.node_mib == 512
     assert [command for command in dom0.typed if "tach" in command] == ["xl vnode-attach g 1", "xl vnode-detach g 1"]
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == len(steps) and said[2] == "run 0: ours take 128 MiB: 0.50 s"
 
 
 def test_upstreams_host_has_its_turn_first() -> None:

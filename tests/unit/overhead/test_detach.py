@@ -34,6 +34,8 @@ def test_slopes_and_those_of_the_phases() -> None:
     assert found["detach.slope.fixed_seconds"].value == pytest.approx(2.0)
     assert found["detach.slope.used"].baseline == {"evacuate_s_per_gib": 0.0, "offline_s_per_gib": 4.5}
     assert found["detach.slope.free"].note == "slope over 1024, 2560, 5120 MiB of the node, idle"
+    of_5_gib = found["detach.free.of_5120_mib_seconds"]
+    assert list(of_5_gib.runs) == pytest.approx([6.0, 8.0])
 
 
 def test_without_three_sizes_there_is_none() -> None:
