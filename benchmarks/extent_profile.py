@@ -46,6 +46,7 @@ RUNS = 3
 INTERVAL = 0.01  # seconds between two looks
 STOCK_MIB, OURS_MIB = 48, 1024
 COMMAND_MIB = 64  # of a command of which the amount is next to nothing
+MOST_NAMED = 10  # functions of a note
 ENOUGH = 90.0  # % of an extent's time that has to be explained
 
 IDLE, PROGRAM, XEN, KERNEL, UNKNOWN = "idle", "program", "xen", "kernel", "unknown"
@@ -55,6 +56,8 @@ WAITING, OTHER = "waiting", "other"
 XEN_CODE = range(0xFFFF82D000000000, 0xFFFF82D080000000)
 KERNEL_CODE = range(0xFFFFFFFF80000000, 0xFFFFFFFFC0000000)
 
+THUNKS = r"__x86_(return|indirect)_thunk.*|srso_.*|retbleed_.*|__x86_.*"
+
 # Steps, in the order in which they are tried: of which code, and the functions.
 STEPS: Sequence[tuple[str, str, str]] = (
     ("program", PROGRAM, r".*"),
@@ -63,7 +66,8 @@ STEPS: Sequence[tuple[str, str, str]] = (
         "xen: flush",
         XEN,
         r"flush_.*|guest_flush.*|.*_flush_.*|on_selected_cpus|smp_call_.*|send_IPI.*|send_ipi.*|"
-        r"(invalidate|call_function|event_check)_interrupt|.*tlb.*|hvm_asid.*|new_tlbflush.*",
+        # Who flushes asks again and again whether the set of those that have not done it yet is empty.
+        r"(invalidate|call_function|event_check)_interrupt|.*tlb.*|hvm_asid.*|new_tlbflush.*|__bitmap_empty",
     ),
     (
         "xen: p2m",
@@ -91,9 +95,16 @@ STEPS: Sequence[tuple[str, str, str]] = (
         "xen: scheduler, events",
         XEN,
         r".*sched.*|csched.*|.*timer.*|.*softirq.*|vcpu_.*|.*evtchn.*|.*runq.*|.*unit.*|context_switch|"
-        r".*_event.*|update_.*time.*|get_s_time.*|read_.*|.*tasklet.*|rcu_.*|cpumask.*|credit.*",
+        r".*_event.*|.*_?time_.*|get_s_time.*|read_.*|.*tasklet.*|rcu_.*|cpumask.*|credit.*|.*bitmap.*|.*find_.*bit.*",
     ),
     ("xen: locks", XEN, r".*spin_.*|.*lock.*|.*_rw.*"),
+    # dom0 is paravirtualised: its system calls, exceptions and page tables are the hypervisor's work.
+    (
+        "xen: for dom0",
+        XEN,
+        r"toggle_.*|.*pv_.*|do_(mmu|mmuext|update|iret|stack|set_segment).*|create_bounce_frame|guest_walk.*|map_domain_gfn|"
+        r"map_guest_l.*|.*guest_l[1-4].*|mod_l[1-4].*|.*_page_type.*|(get|put|alloc|free)_(page_from_)?l[1-4].*|ptwr_.*|.*cr3.*",
+    ),
     (
         "xen: interrupts",
         XEN,
@@ -140,10 +151,14 @@ STEPS: Sequence[tuple[str, str, str]] = (
     (
         "kernel: system calls, processes, files",
         KERNEL,
-        r".*syscall.*|.*sys_.*|entry_.*|error_.*|.*exc_.*|asm_.*|.*fault.*|.*_pte.*|.*vma.*|.*mmap.*|.*mm_.*|.*exec.*|.*fork.*|"
+        r".*syscall.*|.*sys_.*|entry_.*|error_.*|.*(pte|pmd|pgd|p4d)p?_.*|.*(free|unmap|zap)_.*(pgd|range).*|.*munmap.*|rb_.*|"
+        r"(mfn|pfn)_.*|smp_call_.*|.*exc_.*|asm_.*|.*fault.*|.*_pte.*|.*vma.*|.*mmap.*|.*mm_.*|.*exec.*|.*fork.*|"
         r"do_.*|.*filemap.*|.*path.*|.*file.*|.*inode.*|.*dentry.*|d_.*|vfs_.*|.*read.*|.*write.*|.*poll.*|.*kmem.*|.*slab.*|"
-        r"kmalloc.*|kfree.*|.*memcg.*|.*sock.*|.*skb.*|.*tcp.*|.*ip_.*|net.*|.*page.*|mas_.*|mt_.*|str.*|mem.*|.*copy.*|.*user.*",
+        r"kmalloc.*|kfree.*|.*memcg.*|.*sock.*|.*skb.*|.*tcp.*|.*ip_.*|net.*|.*page.*|mas_.*|mt_.*|str.*|mem.*|.*copy.*|.*user.*|fget|fput",
     ),
+    # By which functions return, and call what they have a pointer to: whose they are is not to be told.
+    ("thunks", XEN, THUNKS),
+    ("thunks", KERNEL, THUNKS),
 )
 _STEPS = tuple((step, of, re.compile(names)) for step, of, names in STEPS)
 _WAITS = re.compile(r".*idle.*|.*safe_halt.*|.*mwait.*|cpu_relax|halt_.*")
@@ -212,12 +227,13 @@ def parse_registers(text: str, xen: Symbols, kernel: Symbols) -> list[Place]:
 
 
 class Tally:
-    """Moments, by step, and by function of those that belong to none."""
+    """Moments, by step, by function, and by function of those that belong to no step."""
 
     def __init__(self) -> None:
         self.moments = 0
         self.steps: dict[str, float] = collections.defaultdict(float)
         self.others: dict[str, float] = collections.defaultdict(float)
+        self.functions: dict[str, float] = collections.defaultdict(float)
 
     def add(self, places: Sequence[Place]) -> None:
         """One moment: those that work share it."""
@@ -230,6 +246,8 @@ class Tally:
             self.steps[place.step] += part
             if place.step == OTHER:
                 self.others[place.function] += part
+            if place.function:
+                self.functions[place.function] += part
 
     def share(self, step: str) -> float:
         """Of all moments, 0 to 1."""
@@ -288,6 +306,11 @@ def by_weight(weights: Mapping[str, float]) -> list[str]:
     return sorted(weights, key=lambda name: -weights[name])
 
 
+def heaviest(weights: Mapping[str, float], moments: int) -> str:
+    """The functions with most of the time, each with its part of all moments."""
+    return ", ".join(f"{name} {100 * weights[name] / moments:.1f} %" for name in by_weight(weights)[:MOST_NAMED])
+
+
 def profile_metrics(profiles: Sequence[Profile]) -> list[Metric]:
     """An extent's time with that of its steps beside it, and how much of it is explained."""
     found = []
@@ -304,10 +327,12 @@ def profile_metrics(profiles: Sequence[Profile]) -> list[Metric]:
         order = by_weight(tally.steps)
         parts: dict[str, float | str] = {step: round(ms * tally.share(step), 4) for step in order}
         mib = sorted({step.mib for step in profile.steps})
-        note = f"2 MiB of {', '.join(map(str, mib))}, with a part of the command; steps by {tally.moments} looks"
+        note = (
+            f"2 MiB of {', '.join(map(str, mib))}, with a part of the command; steps by {tally.moments} looks; "
+            f"most at {heaviest(tally.functions, tally.moments)}"
+        )
         found.append(Metric(f"{name}.ms", ms, "ms", "lower", parts, runs, note))
-        of_none = [f"{name} {100 * tally.others[name] / tally.moments:.1f} %" for name in by_weight(tally.others)[:8]]
-        others = ", ".join(of_none)
+        others = heaviest(tally.others, tally.moments)
         note = f"at least {ENOUGH:.0f} is wanted" + (f"; of no step: {others}" if others else "")
         found.append(Metric(f"{name}.explained", tally.explained, "%", "higher", note=note))
     return found

@@ -117,6 +117,11 @@ def test_symbols_without_functions_are_an_error() -> None:
         (XEN, "svm_vmexit_handler", "xen: exits"),
         (XEN, "csched2_schedule", "xen: scheduler, events"),
         (XEN, "_spin_lock", "xen: locks"),
+        (XEN, "__bitmap_empty", "xen: flush"),
+        (XEN, "time_calibration_std_rendezvous", "xen: scheduler, events"),
+        *((XEN, name, "xen: for dom0") for name in ("toggle_guest_mode", "do_iret", "create_bounce_frame", "pv_hypercall")),
+        *((XEN, name, "xen: for dom0") for name in ("guest_walk_tables_4_levels", "map_domain_gfn", "map_guest_l1e")),
+        *((of, "__x86_return_thunk", "thunks") for of in (XEN, KERNEL)),
         (KERNEL, "take_free_pages", "guest: extents"),
         (KERNEL, "elastic_balloon_take", "guest: extents"),
         (KERNEL, "__free_one_page", "guest: allocator"),
@@ -130,6 +135,9 @@ def test_symbols_without_functions_are_an_error() -> None:
         (KERNEL, "_raw_spin_lock", "kernel: locks"),
         (KERNEL, "schedule", "kernel: scheduler, time"),
         (KERNEL, "do_syscall_64", "kernel: system calls, processes, files"),
+        *((KERNEL, name, "kernel: system calls, processes, files") for name in ("ptep_clear_flush", "mfn_to_pfn", "fget")),
+        *((KERNEL, name, "kernel: system calls, processes, files") for name in ("free_pgd_range", "rb_next", "__vm_munmap")),
+        (KERNEL, "smp_call_function_many_cond", "kernel: system calls, processes, files"),
         (PROGRAM, "", "program"),
         (KERNEL, "unheard_of", OTHER),
         (UNKNOWN, "0x5", OTHER),
@@ -151,6 +159,7 @@ def test_who_works_at_a_moment_shares_it() -> None:
     assert tally.share(WAITING) == tally.share(OTHER) == pytest.approx(1 / 4)
     assert tally.explained == pytest.approx(50.0)
     assert dict(tally.others) == {"unheard_of": 1.0}
+    assert dict(tally.functions) == {"scrub_one_page": 1.5, "unheard_of": 1.0}
 
 
 def test_the_steps_of_an_extent_add_up_to_its_time() -> None:
@@ -162,6 +171,7 @@ def test_the_steps_of_an_extent_add_up_to_its_time() -> None:
     assert time.metric == "extent.ours.take.ms" and time.value == pytest.approx(5.0)
     assert sum(float(part) for part in time.baseline.values()) == pytest.approx(5.0)
     assert time.baseline["xen: scrub"] == pytest.approx(2.25)
+    assert time.note.endswith("most at scrub_one_page 45.0 %, take_free_pages 45.0 %, unheard_of 10.0 %")
     assert explained.value == pytest.approx(90.0) and "unheard_of 10.0 %" in explained.note
 
 
