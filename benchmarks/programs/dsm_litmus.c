@@ -53,7 +53,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -68,6 +67,7 @@
 #include <x86intrin.h>
 
 #include "tsc.h"
+#include "turns.h"
 #include "words.h"
 
 #define PAGE		4096ul
@@ -79,7 +79,6 @@
 #define MOST_THREADS	4u
 #define MOST_REGISTERS	2u
 #define VALUES		3u	/* 0, 1, 2 */
-#define SPINS		4096u	/* before another one may have the CPU */
 #define LEAD		4u	/* rounds: until all threads have heard that a turn begins */
 #define MOST_CHANGE	4u	/* the time of a round from one turn to the next, times */
 #define BOTH		0x0000000100000001ull	/* a value in each half */
@@ -121,17 +120,9 @@ struct seen {
 /* A page of its own each, so that they are where the thread is. */
 struct thread {
 	struct seen seen[MOST_CELLS];
-	pthread_t id;
 	unsigned int number;
-	int cpu;
 	uint64_t random;
 } __attribute__((aligned(4096)));
-
-struct barrier {
-	_Alignas(4096) _Atomic unsigned int arrived;
-	_Atomic unsigned int turn;
-	unsigned int threads;
-};
 
 struct tally {
 	uint64_t rounds, overlapped, raced, weak, impossible;
@@ -156,13 +147,11 @@ static _Alignas(4096) struct run {
 	uint64_t period;	/* ticks: so long has each round */
 	uint64_t begins;	/* TSC: the first round of this turn */
 	uint64_t slow;		/* ticks */
-	_Atomic bool ends;
 	const struct options *options;
 	struct tally tally;
 } run;
 
 static struct thread *threads;
-static struct barrier barrier;
 
 /* --- what is tested ------------------------------------------------------- */
 
@@ -324,8 +313,10 @@ void rounds_of(struct thread *thread, const enum variant v)
 	}
 }
 
-static void turn_of(struct thread *thread)
+static void turn_of(unsigned int number)
 {
+	struct thread *thread = &threads[number];
+
 	/* Its pages come now, and not in a round. */
 	memset(thread->seen, 0, sizeof(thread->seen));
 	switch (run.variant) {
@@ -461,10 +452,11 @@ static void plan(void)
 	run.begins = __rdtsc() + LEAD * run.period;
 }
 
-/* All others wait. */
-static void look(void)
+/* All others wait.  Return: whether there is another turn. */
+static bool look(void)
 {
 	unsigned int cells = run.pages * CELLS;
+	bool ends;
 
 	for (unsigned int cell = 0; cell < cells; cell++) {
 		struct outcome outcome = { 0 };
@@ -480,53 +472,16 @@ static void look(void)
 		count_times(cell);
 	}
 	measure(cells);
-	run.ends = run.tally.rounds >= run.options->rounds ||
-		   (run.options->raced && run.tally.raced >= run.options->raced);
+	ends = run.tally.rounds >= run.options->rounds ||
+	       (run.options->raced && run.tally.raced >= run.options->raced);
 	memset(run.x, 0, (PAGES + 1) * PAGE);
 	memset(run.y, 0, (PAGES + 1) * PAGE);
-	if (!run.ends)
+	if (!ends)
 		plan();
+	return !ends;
 }
 
-/* --- threads -------------------------------------------------------------- */
-
-/*
- * gcc 14 sees that this writes nothing but the barrier, forgets that it is one, and reads before
- * it what thread 0 writes meanwhile: so it must not look into it.
- */
-static __attribute__((noipa)) void meet(void)
-{
-	unsigned int turn = barrier.turn;
-
-	if (++barrier.arrived == barrier.threads) {
-		barrier.arrived = 0;
-		barrier.turn = turn + 1;
-		return;
-	}
-	for (unsigned int i = 1; barrier.turn == turn; i++) {
-		_mm_pause();
-		if (!(i % SPINS))
-			sched_yield();
-	}
-}
-
-static void *work(void *argument)
-{
-	struct thread *thread = argument;
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET((size_t)thread->cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		die("CPU %d: %s", thread->cpu, strerror(errno));
-	for (meet(); !run.ends; meet()) {
-		turn_of(thread);
-		meet();
-		if (!thread->number)
-			look();
-	}
-	return NULL;
-}
+/* --- a shape -------------------------------------------------------------- */
 
 static void print_outcomes(void)
 {
@@ -573,20 +528,14 @@ static uint64_t run_shape(enum shape shape, enum variant variant, uint64_t ticks
 	run.shape = shape;
 	run.variant = variant;
 	run.slow = options->slow_us * ticks;
-	run.ends = false;
-	barrier.threads = n;
 	memset(run.x, 0, (PAGES + 1) * PAGE);
 	memset(run.y, 0, (PAGES + 1) * PAGE);
 	plan();
 	for (unsigned int i = 0; i < n; i++) {
 		threads[i].number = i;
-		threads[i].cpu = (int)options->cpus[i];
 		threads[i].random = (options->seed * MOST_THREADS + i + 1) * 0x9e3779b97f4a7c15ull;
-		if (pthread_create(&threads[i].id, NULL, work, &threads[i]))
-			die("thread %u can't be made", i);
 	}
-	for (unsigned int i = 0; i < n; i++)
-		pthread_join(threads[i].id, NULL);
+	take_turns(n, options->cpus, turn_of, look);
 	printf("{\"event\":\"shape\",\"shape\":\"%s\",\"variant\":\"%s\",\"rounds\":%" PRIu64
 	       ",\"overlapped\":%" PRIu64 ",\"raced\":%" PRIu64 ",\"weak\":%" PRIu64
 	       ",\"weak_allowed\":%s,\"impossible\":%" PRIu64 ",",
@@ -599,23 +548,6 @@ static uint64_t run_shape(enum shape shape, enum variant variant, uint64_t ticks
 }
 
 /* --- words ---------------------------------------------------------------- */
-
-/* Chooses those of @names that are in @text, with a comma between them. */
-static void choose(const char *option, char *text, bool *chosen, unsigned int n, const char *(*name)(unsigned int))
-{
-	char *rest = NULL;
-
-	memset(chosen, 0, n * sizeof(*chosen));
-	for (char *word = strtok_r(text, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
-		unsigned int i = 0;
-
-		while (i < n && strcmp(word, name(i)))
-			i++;
-		if (i == n)
-			die("--%s=%s: there is no such one", option, word);
-		chosen[i] = true;
-	}
-}
 
 static const char *shape_name(unsigned int i)
 {

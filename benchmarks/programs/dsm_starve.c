@@ -25,13 +25,13 @@
  * Exit status: 0; 1 something is wrong; 2 usage, no such CPU or node, no memory.
  *
  * Locking: pages are what threads fight for, each with words of its own but for what the
- * instruction writes.  All else that threads share is written by main() between two barriers.
+ * instruction writes.  All else that threads share is written by thread 0 while all others wait.
  */
 #define _GNU_SOURCE
+#include <cpuid.h>
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,10 +44,11 @@
 #include <numaif.h>
 
 #include "tsc.h"
+#include "turns.h"
 #include "words.h"
 
 #define PAGE		4096ul
-#define MOST_THREADS	16u
+#define MOST_THREADS	TURNS_THREADS
 #define MOST_HOSTS	8
 #define SLOTS		1024u	/* bytes into each page: the words of threads */
 #define SLOT		64u
@@ -79,8 +80,7 @@ typedef void (*code)(void *to, const void *from, uint64_t add, uint64_t bytes);
 
 /* A page of its own each, so that they are where the thread is. */
 struct thread {
-	_Alignas(4096) pthread_t id;
-	unsigned int number;
+	_Alignas(4096) unsigned int number;
 	long cpu, host;
 	bool first;		/* of its host */
 	uint64_t written[PAGES], instructions, waits, longest;
@@ -93,20 +93,18 @@ struct options {
 	uint64_t ms, slow_us;
 };
 
-/* Of the run: written by main() while all others wait. */
+/* Of the run: written by thread 0 while all others wait. */
 static _Alignas(4096) struct run {
 	enum what what;
 	long by;		/* the host whose first CPU makes the instruction; MOST_HOSTS: each */
 	uint64_t ticks;		/* in a microsecond */
-	unsigned int phases;
+	unsigned int phases;	/* that have been */
 	uint64_t wrong;
-	bool ends;
 	const struct options *options;
 } run;
 
 static struct thread *threads;
 static uint8_t *pages;
-static pthread_barrier_t barrier;
 
 static uint8_t *at(enum page page)
 {
@@ -177,10 +175,58 @@ static void write_words(struct thread *thread, uint64_t end)
 	} while (ended < end);
 }
 
-static void begin(void)
+static void turn_of(unsigned int number)
 {
-	const struct instruction *i = &instructions[run.what];
+	struct thread *thread = &threads[number];
+	unsigned int a, b, c, d;
+	uint64_t end;
 
+	/* Another CPU has written what is executed: that wants an instruction that serializes (SDM 3A, cross-modifying code). */
+	__cpuid(0, a, b, c, d);
+	end = __rdtsc() + run.options->ms * 1000 * run.ticks;
+	if (is_wide(thread))
+		make_instructions(thread, end);
+	else
+		write_words(thread, end);
+}
+
+/* --- phases --------------------------------------------------------------- */
+
+static bool has_cpus(long host)
+{
+	for (unsigned int thread = 0; thread < run.options->nr_cpus; thread++)
+		if (run.options->hosts[thread] == host)
+			return true;
+	return false;
+}
+
+/* By each host, then by all; words by all only. */
+static bool is_phase(enum what what, long by)
+{
+	return run.options->what[what] && (by == MOST_HOSTS || (what != WORDS && has_cpus(by)));
+}
+
+/* Return: whether there is one. */
+static bool next_phase(void)
+{
+	do {
+		if (++run.by > MOST_HOSTS) {
+			run.by = 0;
+			if (++run.what == WHATS)
+				return false;
+		}
+	} while (!is_phase(run.what, run.by));
+	return true;
+}
+
+/* The next phase.  All others wait.  Return: whether there is one. */
+static bool begin(void)
+{
+	const struct instruction *i;
+
+	if (!next_phase())
+		return false;
+	i = &instructions[run.what];
 	for (enum page page = CODE; page < PAGES; page++)
 		for (unsigned int thread = 0; thread < run.options->nr_cpus; thread++)
 			*slot(page, thread) = 0;
@@ -195,9 +241,11 @@ static void begin(void)
 		memset(t->written, 0, sizeof(t->written));
 		t->instructions = t->waits = t->longest = 0;
 	}
+	return true;
 }
 
-static void look(void)
+/* All others wait.  Return: whether there is another phase. */
+static bool look(void)
 {
 	const struct instruction *i = &instructions[run.what];
 	uint64_t made = 0, found;
@@ -223,62 +271,7 @@ static void look(void)
 	else if (run.what != WORDS)
 		run.wrong += !!memcmp(to(i), from(i), i->bytes);
 	run.phases++;
-}
-
-/* --- threads -------------------------------------------------------------- */
-
-static void *work(void *argument)
-{
-	struct thread *thread = argument;
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET((size_t)thread->cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		die("CPU %ld: %s", thread->cpu, strerror(errno));
-	for (;;) {
-		uint64_t end;
-
-		pthread_barrier_wait(&barrier);
-		if (run.ends)
-			return NULL;
-		end = __rdtsc() + run.options->ms * 1000 * run.ticks;
-		if (is_wide(thread))
-			make_instructions(thread, end);
-		else
-			write_words(thread, end);
-		pthread_barrier_wait(&barrier);
-	}
-}
-
-static void phase(enum what what, long by)
-{
-	run.what = what;
-	run.by = by;
-	begin();
-	pthread_barrier_wait(&barrier);
-	pthread_barrier_wait(&barrier);
-	look();
-}
-
-static bool has_cpus(long host)
-{
-	for (unsigned int thread = 0; thread < run.options->nr_cpus; thread++)
-		if (run.options->hosts[thread] == host)
-			return true;
-	return false;
-}
-
-static void phases_of(enum what what)
-{
-	if (what == WORDS) {
-		phase(what, MOST_HOSTS);
-		return;
-	}
-	for (long host = 0; host < MOST_HOSTS; host++)
-		if (has_cpus(host))
-			phase(what, host);
-	phase(what, MOST_HOSTS);
+	return begin();
 }
 
 /* --- words ---------------------------------------------------------------- */
@@ -296,20 +289,9 @@ static void usage(FILE *out)
 	      "Exit status: 0; 1 a word is wrong; 2 usage.\n", out);
 }
 
-static void choose(char *text, bool *chosen)
+static const char *what_name(unsigned int what)
 {
-	char *rest = NULL;
-
-	memset(chosen, 0, WHATS * sizeof(*chosen));
-	for (char *word = strtok_r(text, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
-		enum what what = WORDS;
-
-		while (what < WHATS && strcmp(word, instructions[what].name))
-			what++;
-		if (what == WHATS)
-			die("--what=%s: there is no such one", word);
-		chosen[what] = true;
-	}
+	return instructions[what].name;
 }
 
 static void parse(struct options *o, int argc, char **argv)
@@ -332,7 +314,7 @@ static void parse(struct options *o, int argc, char **argv)
 	while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
 		switch (c) {
 		case 'w':
-			choose(optarg, o->what);
+			choose("what", optarg, o->what, WHATS, what_name);
 			break;
 		case 'c':
 			o->nr_cpus = numbers("cpus", optarg, 0, CPU_SETSIZE - 1, o->cpus, MOST_THREADS);
@@ -391,7 +373,6 @@ int main(int argc, char **argv)
 		die("no memory");
 	memset(threads, 0, MOST_THREADS * sizeof(*threads));
 	run.ticks = ticks_per_us();
-	pthread_barrier_init(&barrier, NULL, options.nr_cpus + 1);
 	for (unsigned int i = 0; i < options.nr_cpus; i++) {
 		threads[i].number = i;
 		threads[i].cpu = options.cpus[i];
@@ -399,16 +380,12 @@ int main(int argc, char **argv)
 		threads[i].first = true;
 		for (unsigned int other = 0; other < i; other++)
 			threads[i].first &= options.hosts[other] != options.hosts[i];
-		if (pthread_create(&threads[i].id, NULL, work, &threads[i]))
-			die("thread %u can't be made", i);
 	}
-	for (enum what what = WORDS; what < WHATS; what++)
-		if (options.what[what])
-			phases_of(what);
-	run.ends = true;
-	pthread_barrier_wait(&barrier);
-	for (unsigned int i = 0; i < options.nr_cpus; i++)
-		pthread_join(threads[i].id, NULL);
+	/* Before the first one. */
+	run.what = WORDS;
+	run.by = -1;
+	if (begin())
+		take_turns(options.nr_cpus, options.cpus, turn_of, look);
 	printf("{\"event\":\"result\",\"phases\":%u,\"ms\":%" PRIu64 ",\"wrong\":%" PRIu64 "}\n",
 	       run.phases, options.ms, run.wrong);
 	return run.wrong ? 1 : 0;

@@ -66,6 +66,8 @@
 #include <numaif.h>
 #include <x86intrin.h>
 
+#include "tsc.h"
+#include "turns.h"
 #include "words.h"
 
 #define PAGE		4096ul
@@ -73,8 +75,7 @@
 #define MOST_THREADS	8u
 #define TURN		256u	/* operations of a thread between two looks */
 #define LINES		32u	/* about what is wrong */
-#define SPINS		4096u	/* before another one may have the CPU */
-#define LOCK_SPINS	64u	/* the same: whose turn it is may have none */
+#define LOCK_SPINS	64u	/* before another one may have the CPU: whose turn it is may have none */
 
 /* Where what is, in a page. */
 #define LOCK		384u	/* two words of 32 bits: the next ticket, and whose turn it is */
@@ -110,9 +111,8 @@ struct added { uint64_t count, sum; };		/* of what it has found, mixed */
 
 /* Written by it alone, and by thread 0 while it waits. */
 struct thread {
-	pthread_t id;
 	unsigned int number;
-	int cpu, pipe[2], file;
+	int pipe[2], file;
 	uint8_t *alias, *memory;
 	enum operation operation;
 	uint64_t operations, random;
@@ -123,11 +123,6 @@ struct thread {
 	uint8_t stretch[MOST_PAGES][STRETCH_SIZE];	/* what has to be there */
 	uint8_t border[MOST_PAGES][BORDER_SIZE];
 } __attribute__((aligned(4096)));
-
-struct barrier {
-	_Alignas(4096) _Atomic unsigned int arrived;
-	_Atomic unsigned int turn;
-};
 
 struct options {
 	long cpus[MOST_THREADS];
@@ -147,11 +142,9 @@ static _Alignas(4096) struct run {
 	uint64_t until;		/* ns; 0: no end */
 	uint64_t turns;
 	uint64_t begun[MOST_PAGES][COUNTERS];	/* what counters had at the last look */
-	_Atomic bool ends;
 } run;
 
 static struct thread *threads;
-static struct barrier barrier;
 static pthread_mutex_t output = PTHREAD_MUTEX_INITIALIZER;
 static unsigned int lines;
 
@@ -178,7 +171,7 @@ static unsigned int below(struct thread *t, uint64_t n)
 	return (unsigned int)(t->random % n);
 }
 
-static const char *operation_name(enum operation operation);
+static const char *operation_name(unsigned int operation);
 static void print_result(void);
 
 static void wrong(struct thread *t, uint64_t page, const char *what, uint64_t found, uint64_t expected)
@@ -774,13 +767,15 @@ static const struct { const char *name; void (*run)(struct thread *t); } operati
 	[MIGRATE]   = { "migrate", do_migrate },
 };
 
-static const char *operation_name(enum operation operation)
+static const char *operation_name(unsigned int operation)
 {
 	return operations[operation].name;
 }
 
-static void turn_of(struct thread *t)
+static void turn_of(unsigned int number)
 {
+	struct thread *t = &threads[number];
+
 	for (unsigned int i = 0; i < TURN; i++) {
 		uint64_t begun;
 
@@ -795,8 +790,8 @@ static void turn_of(struct thread *t)
 	}
 }
 
-/* All others wait. */
-static void look(void)
+/* All others wait.  Return: whether there is another turn. */
+static bool look(void)
 {
 	const struct options *options = run.options;
 	struct thread *t = &threads[0];
@@ -814,45 +809,7 @@ static void look(void)
 	t->operation = STRETCH;
 	for (unsigned int i = 0; i < options->threads; i++)
 		look_at_stretches(t, &threads[i]);
-	run.ends = run.turns * TURN >= options->operations || (run.until && now_ns() >= run.until);
-}
-
-/*
- * gcc 14 sees that this writes nothing but the barrier, forgets that it is one, and reads before
- * it what thread 0 writes meanwhile: so it must not look into it.
- */
-static __attribute__((noipa)) void meet(void)
-{
-	unsigned int turn = barrier.turn;
-
-	if (++barrier.arrived == run.options->threads) {
-		barrier.arrived = 0;
-		barrier.turn = turn + 1;
-		return;
-	}
-	for (unsigned int i = 1; barrier.turn == turn; i++) {
-		_mm_pause();
-		if (!(i % SPINS))
-			sched_yield();
-	}
-}
-
-static void *work(void *argument)
-{
-	struct thread *t = argument;
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET((size_t)t->cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		die("CPU %d: %s", t->cpu, strerror(errno));
-	for (meet(); !run.ends; meet()) {
-		turn_of(t);
-		meet();
-		if (!t->number)
-			look();
-	}
-	return NULL;
+	return run.turns * TURN < options->operations && (!run.until || now_ns() < run.until);
 }
 
 static void print_result(void)
@@ -880,22 +837,6 @@ static void print_result(void)
 }
 
 /* --- words ------------------------------------------------------------------------ */
-
-static void choose(char *text, bool *chosen)
-{
-	char *rest = NULL;
-
-	memset(chosen, 0, OPERATIONS * sizeof(*chosen));
-	for (char *word = strtok_r(text, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
-		unsigned int i = 0;
-
-		while (i < OPERATIONS && strcmp(word, operations[i].name))
-			i++;
-		if (i == OPERATIONS)
-			die("--only=%s: there is no such one", word);
-		chosen[i] = true;
-	}
-}
 
 static void usage(FILE *out)
 {
@@ -949,7 +890,7 @@ static void parse(struct options *o, int argc, char **argv)
 			o->seconds = (uint64_t)number("seconds", optarg, 0, 1000000000);
 			break;
 		case 'y':
-			choose(optarg, o->operation);
+			choose("only", optarg, o->operation, OPERATIONS, operation_name);
 			all = false;
 			break;
 		case 'n':
@@ -1014,7 +955,6 @@ static void set_up(const struct options *o)
 		struct thread *t = &threads[i];
 
 		t->number = i;
-		t->cpu = (int)o->cpus[i];
 		t->alias = map(NULL);
 		t->memory = mmap(NULL, o->pressure * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		t->file = memfd_create("file", 0);
@@ -1029,23 +969,14 @@ int main(int argc, char **argv)
 		.cpus = { 0, 1 }, .threads = 2, .pages = 8, .operations = 102400, .pressure = 64, .slow_us = 1000,
 		.stuck_s = 300, .seed = 1,
 	};
-	uint64_t begun, tsc, bad = 0;
+	uint64_t bad = 0;
 
 	parse(&options, argc, argv);
 	set_up(&options);
-	/* Ticks of the TSC, over 20 ms. */
-	begun = now_ns();
-	tsc = __rdtsc();
-	while (now_ns() - begun < 20000000)
-		;
-	run.slow = (__rdtsc() - tsc) * options.slow_us / 20000;
+	run.slow = ticks_per_us() * options.slow_us;
 	if (options.seconds)
 		run.until = now_ns() + options.seconds * 1000000000ull;
-	for (unsigned int i = 0; i < options.threads; i++)
-		if (pthread_create(&threads[i].id, NULL, work, &threads[i]))
-			die("thread %u can't be made", i);
-	for (unsigned int i = 0; i < options.threads; i++)
-		pthread_join(threads[i].id, NULL);
+	take_turns(options.threads, options.cpus, turn_of, look);
 	print_result();
 	for (unsigned int i = 0; i < options.threads; i++)
 		for (unsigned int o = 0; o < OPERATIONS; o++)

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Words of a command line: numbers and lists of them, and the end of a program
- * whose user has made a mistake.
+ * Words of a command line: numbers, names, and lists of them, and the end of a
+ * program whose user has made a mistake.
  */
 #ifndef WORDS_H
 #define WORDS_H
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void __attribute__((noreturn, format(printf, 1, 2)))
 die(const char *format, ...)
@@ -62,6 +64,25 @@ static inline unsigned int numbers(const char *option, const char *text,
 		found[n++] = number_of(option, text, low, high, &text);
 	}
 	return n;
+}
+
+/* Chooses those of @n names that are in @text, with commas between, and no other one. */
+static inline void choose(const char *option, char *text, bool *chosen,
+			  unsigned int n, const char *(*name)(unsigned int))
+{
+	char *rest = NULL;
+
+	memset(chosen, 0, n * sizeof(*chosen));
+	for (char *word = strtok_r(text, ",", &rest); word;
+	     word = strtok_r(NULL, ",", &rest)) {
+		unsigned int i = 0;
+
+		while (i < n && strcmp(word, name(i)))
+			i++;
+		if (i == n)
+			die("--%s=%s: there is no such one", option, word);
+		chosen[i] = true;
+	}
 }
 
 #endif

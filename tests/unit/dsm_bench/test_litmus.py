@@ -15,6 +15,7 @@ from benchmarks import litmus
 from lab.errors import Malformed
 from lab.patience import wait_for
 from lab.pipeline.paths import REPO
+from tests.unit.dsm_bench import changed_program
 
 SOURCE = REPO / "benchmarks" / "programs" / "dsm_litmus.c"
 
@@ -73,35 +74,22 @@ def test_enough_raced_is_enough(program: Path) -> None:
 
 
 def changed(folder: Path, changes: dict[str, str], words: str = "") -> Path:
-    """The program with these texts replaced, each of which is there once."""
-    text = SOURCE.read_text()
-    for old, new in changes.items():
-        assert text.count(old) == 1, old
-        text = text.replace(old, new)
-    (folder / "changed.c").write_text(text)
-    goal = folder / "changed"
-    subprocess.run(
-        ["gcc", "-O2", "-w", "-std=gnu11", "-iquote", SOURCE.parent, *words.split(), "-o", goal, folder / "changed.c",
-         "-lnuma", "-pthread"],
-        check=True,
-    )  # fmt: skip
-    return goal
+    return changed_program.changed(SOURCE, folder, changes, words)
 
 
 # Each thread on a host of its own: a page that another one has written, or reads, is fetched first. Their time is played, too.
 PLAYED_US = 3000
 PLAYED = f"-D_GNU_SOURCE= -I{Path(__file__).parent} -include played_pages.h -DPLAYED_US={PLAYED_US}"
 ON_HOSTS = {
-    "#include <x86intrin.h>\n": "#include <x86intrin.h>\n#undef __rdtsc\n#define __rdtsc() played_now()\n",
+    "#include <numaif.h>\n": "#include <numaif.h>\n#include <x86intrin.h>\n#undef __rdtsc\n#define __rdtsc() played_now()\n",
     "while ((int64_t)(time - __rdtsc()) > 0)\n\t\t_mm_pause();": "played_until(time);",
     "void store(const enum variant v, void *cell, uint64_t value)\n{\n": "void store(const enum variant v, void *cell, "
     "uint64_t value)\n{\n\tplayed_page(cell, 8, true);\n",
     "uint64_t load(const enum variant v, void *cell)\n{\n": "uint64_t load(const enum variant v, void *cell)\n{\n"
     "\tplayed_page(cell, 8, v == SPLIT_LOCK);\n",
-    "\tunsigned int turn = barrier.turn;\n": "\treturn played_meets(barrier.threads);\n\tunsigned int turn = barrier.turn;\n",
-    "\tcpu_set_t set;\n": "\tcpu_set_t set;\n\tplayed_begins(thread->number);\n",
-    "\t\tif (!thread->number)\n\t\t\tlook();\n\t}\n\treturn NULL;":
-    "\t\tif (!thread->number)\n\t\t\tlook();\n\t}\n\tplayed_ends();\n\treturn NULL;",
+    "\tunsigned int turn = turns.turn;\n": "\treturn played_meets(turns.threads);\n\tunsigned int turn = turns.turn;\n",
+    "\tcpu_set_t set;\n": "\tcpu_set_t set;\n\tplayed_begins(thread);\n",
+    "turns.ends = !turns.look();\n\t}\n": "turns.ends = !turns.look();\n\t}\n\tplayed_ends();\n",
 }  # fmt: skip
 WAITS = "wait_until(run.begins + cell * run.period + next_random(&thread->random) % (run.period / 2 + 1));"
 # So short that a round is over before a page can come.
@@ -158,16 +146,16 @@ static void go_away(struct thread *thread)
 	away[n].size = sizeof(*thread);
 	mprotect(thread, sizeof(*thread), PROT_NONE);
 }
-static void *work("""
+static void turn_of("""
 
 
 def test_what_is_no_cell_makes_no_round_slow(tmp_path: Path) -> None:
     """A thread's own pages are fetched before its first round, not in it: they are away each time that a turn begins."""
     cpus = (own_cpus(2) * 2)[:2]
     away = {
-        "#include <x86intrin.h>\n": "#include <x86intrin.h>\n#include <unistd.h>\n",
-        "static void *work(": AWAY,
-        "\t\tturn_of(thread);\n": "\t\tgo_away(thread);\n\t\tturn_of(thread);\n",
+        "#include <numaif.h>\n": "#include <numaif.h>\n#include <unistd.h>\n",
+        "static void turn_of(": AWAY,
+        "\t/* Its pages come now, and not in a round. */\n": "\tgo_away(thread);\n",
     }
     turns = 8
     words = f"--shape=corr --variant=plain --rounds={turns * 128} --slow-us=15000 --cpus={cpus[0]},{cpus[1]}"
@@ -203,7 +191,6 @@ WRONG = {
 
 # Each round begins when all threads have come to it, whatever else the CPUs have to do: each order of the threads is seen soon.
 TOGETHER = {
-    "static uint64_t next_random(": "static void meet(void);\n\nstatic uint64_t next_random(",
     WAITS: "next_random(&thread->random);\n\t\tmeet();\n",
 }
 

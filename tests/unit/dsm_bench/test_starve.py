@@ -16,6 +16,7 @@ from benchmarks.results import write
 from benchmarks.starve import Phase, Thread
 from lab.errors import Malformed
 from lab.pipeline.paths import REPO
+from tests.unit.dsm_bench.changed_program import changed
 
 SOURCE = REPO / "benchmarks" / "programs" / "dsm_starve.c"
 
@@ -67,19 +68,6 @@ def test_what_is_slow(program: Path) -> None:
     assert all(each.waits == 0 for phase in starve.parse(done.stdout)[0] for each in phase.threads)
 
 
-def changed(folder: Path, old: str, new: str) -> Path:
-    """The program with this text replaced, which is there once."""
-    text = SOURCE.read_text()
-    assert text.count(old) == 1, old
-    (folder / "changed.c").write_text(text.replace(old, new))
-    goal = folder / "changed"
-    subprocess.run(
-        ["gcc", "-O2", "-w", "-std=gnu11", "-iquote", SOURCE.parent, "-o", goal, folder / "changed.c", "-lnuma", "-pthread"],
-        check=True,
-    )
-    return goal
-
-
 # A line, what it becomes, and what has to notice it: a word that is lost, that comes twice, a half of it, and one too many.
 WRONG = {
     "a word is lost": ("++*slot(page, thread->number);", "*slot(page, thread->number) = thread->written[page];", "word"),
@@ -94,15 +82,17 @@ WRONG = {
 @pytest.mark.parametrize("case", WRONG)
 def test_what_is_wrong_is_noticed(tmp_path: Path, case: str) -> None:
     old, new, what = WRONG[case]
-    done = run(changed(tmp_path, old, new), f"--what={what} --ms=5 --cpus={own_cpus(2)}")
+    done = run(changed(SOURCE, tmp_path, {old: new}), f"--what={what} --ms=5 --cpus={own_cpus(2)}")
     assert done.returncode == 1 and starve.parse(done.stdout)[1] > 0, done
 
 
 def test_who_starves_is_noticed(tmp_path: Path) -> None:
     """Whose instruction does not end has made one, however long it is tried."""
     program = changed(
-        tmp_path, "make(to(i), from(i), 1, i->bytes);",
-        "make(to(i), from(i), 1, i->bytes); if (thread->host) while (__rdtsc() < end);",
+        SOURCE,
+        tmp_path,
+        {"make(to(i), from(i), 1, i->bytes);":
+         "make(to(i), from(i), 1, i->bytes); if (thread->host) while (__rdtsc() < end);"},
     )  # fmt: skip
     phases, wrong = starve.parse(run(program, f"--what=movs --ms=50 --cpus={own_cpus(2)}").stdout)
     assert wrong == 0

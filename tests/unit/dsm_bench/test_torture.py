@@ -15,6 +15,7 @@ from benchmarks import torture
 from lab.errors import Malformed
 from lab.patience import wait_for
 from lab.pipeline.paths import REPO
+from tests.unit.dsm_bench.changed_program import changed
 
 SOURCE = REPO / "benchmarks" / "programs" / "dsm_torture.c"
 
@@ -140,25 +141,10 @@ WRONG = {
 }  # fmt: skip
 
 
-def changed(folder: Path, changes: dict[str, str]) -> Path:
-    """The program with these texts replaced, each of which is there once."""
-    text = SOURCE.read_text()
-    for old, new in changes.items():
-        assert text.count(old) == 1, old
-        text = text.replace(old, new)
-    (folder / "changed.c").write_text(text)
-    goal = folder / "changed"
-    subprocess.run(
-        ["gcc", "-O2", "-w", "-std=gnu11", "-iquote", SOURCE.parent, "-o", goal, folder / "changed.c", "-lnuma", "-pthread"],
-        check=True,
-    )
-    return goal
-
-
 @pytest.mark.parametrize("what", WRONG)
 def test_what_is_wrong_is_noticed(tmp_path: Path, what: str) -> None:
     line, becomes, only, by = WRONG[what]
-    program = changed(tmp_path, {line: becomes})
+    program = changed(SOURCE, tmp_path, {line: becomes})
     done = run(program, f"{cpus(2)} --pages=2 --operations=2560 --stuck-s=5 --pressure=8 --only={only}")
     assert done.returncode == 1, done.stdout + done.stderr
     found = torture.parse(done.stdout)
@@ -190,7 +176,7 @@ def test_what_is_wrong_in_a_race_is_noticed(tmp_path: Path, what: str) -> None:
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("this process may use one CPU only: threads that race need two")
     changes, only, by = RACES[what]
-    program = changed(tmp_path, changes)
+    program = changed(SOURCE, tmp_path, changes)
     seeds = iter(range(1000))
 
     def seen() -> bool:
