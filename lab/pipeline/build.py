@@ -251,6 +251,12 @@ def make_linux_torture(step: Step, out: Path, progress: Progress) -> None:
     build_linux(out, progress, "linux-torture", [folder / "xenuma.config", folder / "torture.config"])
 
 
+def make_linux_watched(step: Step, out: Path, progress: Progress) -> None:
+    """The same kernel, which watches itself for lockups and stalls."""
+    folder = REPO / "linux-guest" / "config"
+    build_linux(out, progress, "linux-watched", [folder / "xenuma.config", folder / "watched.config"])
+
+
 def make_linux_stock(step: Step, out: Path, progress: Progress) -> None:
     """Upstream's kernel as it is, with the same options and events of the scheduler: what benchmarks compare with."""
     folder = REPO / "linux-guest" / "config"
@@ -543,6 +549,13 @@ STEPS = {
             source="linux",
         ),
         Step(
+            "linux-watched",
+            "the kernel that watches itself for lockups and stalls",
+            [*LINUX, *(REPO / "linux-guest/config" / f"{part}.config" for part in ("xenuma", "watched"))],
+            make_linux_watched,
+            source="linux",
+        ),
+        Step(
             "images-lockdep",
             "disk and initramfs with that kernel",
             IMAGES,
@@ -582,6 +595,7 @@ OPTIONAL = (
     "linux-vsmp",
     "linux-nohz",
     "linux-torture",
+    "linux-watched",
     "images-lockdep",
     "xen-stock",
     "linux-stock",
