@@ -45,7 +45,11 @@ exec dsmd $(echo " $* " | sed "s| $vm | $at |")
 
 # Only what is asked to run there does; what is sent to all CPUs does, too. A CPU elsewhere that warns would print
 # that by itself, to a page that can't leave: only what ends the guest is on the console, and all else in dmesg.
-EXTRA = "console=hvc0 loglevel=1 tsc=reliable lpj={lpj} nopvspin nowatchdog rcupdate.rcu_cpu_stall_timeout=300"
+EXTRA = "console=hvc0 loglevel=1 tsc=reliable lpj={lpj} nopvspin"
+# A kernel that does not watch itself; or one that does, with the limits of its own (lab/watchdogs.py), and a CPU elsewhere that
+# is locked up says so in dmesg only: what it prints of that would be on the console else, and end the guest.
+UNWATCHED = " nowatchdog rcupdate.rcu_cpu_stall_timeout=300"
+WATCHED = " loglevel=0"
 ISOLATED = " isolcpus=domain,managed_irq,{cpus} workqueue.power_efficient=1"
 
 
@@ -59,7 +63,8 @@ class SpanShape(Shape):
     """`cpus`: of each host. `lenders`: nodes whose host has none of them: theirs run at home.
 
     `lpj`: of a CPU of the hosts, by the guest's clock; `isolated`: its CPUs elsewhere run only what they are asked to run;
-    `kernel` and its `arguments`; `more`: lines of its configuration.
+    `kernel` and its `arguments`; `watched`: it says so when a CPU is locked up or stalls, as it does by itself; `more`: lines
+    of its configuration.
     """
 
     home_mib: int = 384
@@ -70,6 +75,7 @@ class SpanShape(Shape):
     isolated: bool = True
     kernel: str = "/boot/vmlinuz"
     arguments: str = ""
+    watched: bool = False
     more: str = ""
 
     def cpus_of(self, node: int) -> tuple[int, ...]:
@@ -94,7 +100,8 @@ class SpanShape(Shape):
             )
 
         cpus = ",".join(numbers(node * self.cpus, self.cpus) for node in nodes if node and node not in self.lenders)
-        extra = EXTRA.format(lpj=self.lpj) + (ISOLATED.format(cpus=cpus) if self.isolated else "")
+        extra = EXTRA.format(lpj=self.lpj) + (WATCHED if self.watched else UNWATCHED)
+        extra += ISOLATED.format(cpus=cpus) if self.isolated else ""
         return f"""
 name = "{GUEST}"
 type = "pvh"

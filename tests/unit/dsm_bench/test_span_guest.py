@@ -56,7 +56,12 @@ def test_configuration() -> None:
     assert '"vcpus=0-1"' in four and '"vcpus=2-3"' in four and "isolcpus=domain,managed_irq,2-3 " in four
     assert 'kernel = "/root/k"' in four and 'nohz_full=2-3"' in four
     free = SpanShape(isolated=False).xl_cfg("beta")
-    assert "isolcpus" not in free and "power_efficient" not in free and "nowatchdog" in free
+    assert "isolcpus" not in free and "power_efficient" not in free
+    assert " nowatchdog rcupdate.rcu_cpu_stall_timeout=300 " in free and "loglevel=1" in free
+    # One that watches itself has Linux's own limits. The last loglevel counts.
+    watched = SpanShape(watched=True).xl_cfg("beta")
+    assert "watchdog" not in watched and "stall" not in watched and "isolcpus=domain,managed_irq,1 " in watched
+    assert watched.rindex("loglevel=0 ") > watched.index("loglevel=1 ")
 
 
 class PlayedHost:
