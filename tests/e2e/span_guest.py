@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks.ticks import Moment, faults_of, ticks_of, uptime_of
 from lab.command import Done, checked, run_in
 from lab.complaints import complaints
 from lab.description import RackDescription
@@ -135,6 +136,13 @@ def with_kernel(site: DsmSite, shape: SpanShape, step: str) -> SpanShape:
     kernel = f"/root/vmlinuz-{step}"
     site.home.put(built / "vmlinuz", kernel)
     return dataclasses.replace(shape, kernel=kernel)
+
+
+def moment(site: DsmSite, guest: Guest) -> Moment:
+    """What the guest and the dsmds of both hosts have counted."""
+    text = checked(run_in(guest), "cat /proc/uptime /proc/interrupts", 300)
+    faults = [faults_of(checked(run_in(host), "dsmctl -j status far")) for host in site.both]
+    return Moment(ticks_of(text), faults, uptime_of(text))
 
 
 def ran(site: DsmSite, guest: Guest, command: str, output: Path, seconds: float = PATIENCE) -> Done:

@@ -18,7 +18,7 @@ from benchmarks import debian_merge, debian_program, litmus, torture
 from benchmarks.program_output import StreamRun, parse_stream
 from benchmarks.reference import reference_run
 from benchmarks.results import write
-from benchmarks.ticks import Moment, faults_of, per_period, per_tick, ticks_of, uptime_of
+from benchmarks.ticks import Moment, per_period, per_tick
 from lab.command import checked, run_in, write_file
 from lab.elastic_guest import PROGRAMS
 from lab.far_guest import DsmSite, state
@@ -36,7 +36,7 @@ from lab.span_guest import (
     where_question,
 )
 from tests.e2e.conftest import soak
-from tests.e2e.span_guest import ASK_S, Lives, attach, detach, lives_on, ran, with_kernel
+from tests.e2e.span_guest import ASK_S, Lives, attach, detach, lives_on, moment, ran, with_kernel
 
 pytestmark = pytest.mark.fresh
 
@@ -292,13 +292,6 @@ BUSY_S = 6  # of the guest: 600 ticks
 BUSY = f"taskset -c {FAR_CPU} sh -c 'while :; do :; done'"
 GOAL_WITHOUT_TICKS = 0.2
 HOSTS, CPUS = ("home", "away"), ((HOME_CPU,), (FAR_CPU,))
-
-
-def moment(site: DsmSite, guest: Guest) -> Moment:
-    """What the guest and both dsmds have counted."""
-    text = checked(run_in(guest), "cat /proc/uptime /proc/interrupts", 300)
-    faults = [faults_of(checked(run_in(host), "dsmctl -j status far")) for host in site.both]
-    return Moment(ticks_of(text), faults, uptime_of(text))
 
 
 def while_busy(site: SlowSite, guest: Guest, loops: int = 1) -> tuple[Moment, Moment]:
