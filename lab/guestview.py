@@ -80,3 +80,14 @@ def parse_list(text: str, high: int = MAX_CPUS) -> tuple[int, ...]:
             raise Malformed(f"{part!r} in list {text[:200]!r}: not below {high}")
         numbers += range(low, last + 1)
     return tuple(numbers)
+
+
+def parse_nmis(text: str) -> dict[int, int]:
+    """How many NMIs each CPU that is online has had, from /proc/interrupts. Raises Malformed."""
+    cpus = re.match(r" *((?:CPU\d{1,4} *)+)\n", text)
+    counts = re.search(r"^ *NMI:((?: +\d+)+) ", text, re.M)
+    names = cpus[1].split() if cpus else []
+    found = counts[1].split() if counts else []
+    if not names or len(names) != len(found):
+        raise Malformed(f"/proc/interrupts: {text[:300]!r}")
+    return {int(name.removeprefix("CPU")): int(count) for name, count in zip(names, found, strict=True)}

@@ -15,6 +15,7 @@ from lab.complaints import complaints
 from lab.description import RackDescription
 from lab.far_guest import DsmSite, far_guest, left_nothing, said, slices, state
 from lab.guest import Guest
+from lab.hypervisor import RefusedCall, refused_calls
 from lab.patience import wait_for
 from lab.pipeline.paths import ARTIFACTS
 from lab.pytest_plugin import show_consoles_of
@@ -143,6 +144,18 @@ def moment(site: DsmSite, guest: Guest) -> Moment:
     text = checked(run_in(guest), "cat /proc/uptime /proc/interrupts", 300)
     faults = [faults_of(checked(run_in(host), "dsmctl -j status far")) for host in site.both]
     return Moment(ticks_of(text), faults, uptime_of(text))
+
+
+# Linux may want a device's interrupt on a CPU elsewhere, by event_channel_op bind_vcpu, and takes no for an answer.
+MAY_BE_REFUSED = {(32, 8)}
+
+
+def refused_elsewhere(site: DsmSite) -> list[RefusedCall]:
+    """Hypercalls that CPUs of guests have made on another host than their home since the hosts began, and nobody does there."""
+    logs = [host.paths.console_log.read_text(encoding="utf-8", errors="replace") for host in site.hosts]
+    found = [each for log in logs for each in refused_calls(log)]
+    print(f"refused: {found}")
+    return [each for each in found if (each.hypercall, each.operation) not in MAY_BE_REFUSED]
 
 
 def ran(site: DsmSite, guest: Guest, command: str, output: Path, seconds: float = PATIENCE) -> Done:

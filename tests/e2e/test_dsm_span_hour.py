@@ -53,7 +53,7 @@ from lab.patience import wait_for
 from lab.span_guest import PATIENCE, STREAM, SlowSite, SpanShape, start_stream
 from lab.ssh import Background
 from lab.watchdogs import Timers, Watchdogs
-from tests.e2e.span_guest import ASK_S, Lives, attach, detach, lives_on, moment, with_kernel
+from tests.e2e.span_guest import ASK_S, Lives, attach, detach, lives_on, moment, refused_elsewhere, with_kernel
 
 pytestmark = pytest.mark.fresh
 
@@ -216,3 +216,4 @@ def test_an_hour_without_lockup_or_stall(lives: Lives, shape: SpanShape, tmp_pat
         assert all(least > 0 for each in turns for least in each.rounds.values()), turns
         assert all(count > 0 for each in turns for count in (*each.faults, *each.ticks)), turns
         assert all(waited < MOST_WAIT_MS for each in turns for waited in each.longest_ms), turns
+        assert refused_elsewhere(site) == []

@@ -21,8 +21,10 @@ from benchmarks.results import write
 from benchmarks.ticks import Moment, per_period, per_tick
 from lab.command import checked, run_in, write_file
 from lab.elastic_guest import PROGRAMS
-from lab.far_guest import DsmSite, state
+from lab.far_guest import DsmSite, state, status
 from lab.guest import Guest
+from lab.guestview import parse_nmis
+from lab.kernel_torture import since
 from lab.patience import wait_for
 from lab.span_guest import (
     HZ,
@@ -36,7 +38,7 @@ from lab.span_guest import (
     where_question,
 )
 from tests.e2e.conftest import soak
-from tests.e2e.span_guest import ASK_S, Lives, attach, detach, lives_on, moment, ran, with_kernel
+from tests.e2e.span_guest import ASK_S, Lives, attach, detach, lives_on, moment, ran, refused_elsewhere, with_kernel
 
 pytestmark = pytest.mark.fresh
 
@@ -284,6 +286,42 @@ def test_torture(lives: Lives, tmp_path: Path) -> None:
         # Its own memory waits for no page of others.
         assert all(each.slow > 0 for each in run.operations if each.operation != "pressure"), run
         write("dsm-torture-span", torture.metrics(run))
+
+
+# ---- What CPUs ask of each other, and of Xen ----
+
+# The kernel has each CPU say where it is: the one that is told to interrupts all others by an NMI. What it says itself is on
+# the console, which CPUs elsewhere can't write; so only the one at home can be told to.
+BACKTRACES = f"taskset -c {HOME_CPU} sh -c 'echo l >/proc/sysrq-trigger'"
+SAYS_WHERE = f"NMI backtrace for cpu {FAR_CPU}"
+
+
+def test_an_nmi(lives: Lives) -> None:
+    """A CPU at home interrupts one of the other host by an NMI, while a program runs there, which goes on."""
+    mark = "an NMI"
+    with lives.borrowed(attached=True) as guest:
+        inside = run_in(guest)
+        loop = int(checked(inside, f"setsid {BUSY} >/dev/null 2>&1 </dev/null & echo $!", 300))
+        try:
+            before = parse_nmis(checked(inside, "cat /proc/interrupts", 300))
+            checked(inside, f"echo '<5>{mark}' >/dev/kmsg && {BACKTRACES}", PATIENCE)
+            log = since(checked(inside, "dmesg", 300), mark)
+            after = parse_nmis(checked(inside, "cat /proc/interrupts", 300))
+            assert after[FAR_CPU] == before[FAR_CPU] + 1 and after[HOME_CPU] == before[HOME_CPU], (before, after)
+            assert log.count(SAYS_WHERE) == 1, log
+            assert inside(f"kill -0 {loop} && taskset -c {FAR_CPU} true", PATIENCE).status == 0
+        finally:
+            checked(inside, f"kill {loop}", 300)
+
+
+def test_no_hypercall_is_refused(lives: Lives) -> None:
+    """Of all that this file has done until here: what its CPUs ask elsewhere is done there, or where it has to be."""
+    with lives.borrowed(attached=True):
+        home, other = (status(host)["engine"] for host in lives.site.both)
+        print(home, other)
+        # At least what brings a CPU up.
+        assert home["vcpu_calls"] > 0 and other["vcpu_calls_done"] > 0, (home, other)
+        assert refused_elsewhere(lives.site) == []
 
 
 # ---- Ticks ----

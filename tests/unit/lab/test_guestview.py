@@ -69,3 +69,17 @@ def test_lists(text: str, want: tuple[int, ...]) -> None:
 def test_malformed_lists_are_refused(text: str) -> None:
     with pytest.raises(Malformed):
         guestview.parse_list(text)
+
+
+INTERRUPTS = """           CPU0       CPU1       CPU3
+  0:       4711          0          7   xen-percpu    -virq      timer0
+NMI:          1         22        333   Non-maskable interrupts
+LOC:          0          0          0   Local timer interrupts
+"""
+
+
+def test_nmis() -> None:
+    assert guestview.parse_nmis(INTERRUPTS) == {0: 1, 1: 22, 3: 333}
+    for text in ("", INTERRUPTS.replace("NMI", "IRQ"), INTERRUPTS.replace("CPU3", ""), INTERRUPTS.replace(" 22 ", "")):
+        with pytest.raises(Malformed, match="/proc/interrupts"):
+            guestview.parse_nmis(text)

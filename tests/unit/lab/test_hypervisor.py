@@ -9,6 +9,7 @@ from lab import hypervisor
 from lab.command import Done
 from lab.errors import LabError, Malformed
 from lab.patience import scaled
+from lab.pipeline.paths import REPO
 
 XENPERF = """exceptions                          T=         0
 hypercalls                          T=      5120         12       4000
@@ -119,3 +120,21 @@ def test_pages_are_waited_for_to_the_last(
         return Done(0, f"node 0: {next(answers)} pages free\n")
 
     assert hypervisor.pages_off(dom0, {0: 17}, 0.02 if off else 60) == off
+
+
+CONSOLE = """(XEN) d4v1 DSM: hypercall 32, operation 11, is refused on this host\r
+(XEN) [2026-11-26 17:00:01] d14v3 DSM: hypercall 24, operation 3, is refused on this host
+(XEN) d4v1 DSM: hypercall 24: GFN 0x54fe stays on another host
+(XEN) d4v0 DSM: GFN 0x54fe is needed here
+[   12.000000] d4v1 DSM: hypercall 12, operation 2, is refused on this host
+(XEN) d4v1 DSM: hypercall 32, operation 11, is refused on this host
+"""
+
+
+def test_hypercalls_that_are_refused() -> None:
+    """As dsm_hypercall.c says it, each time; nobody else can."""
+    call = hypervisor.RefusedCall(4, 1, 32, 11)
+    assert hypervisor.refused_calls(CONSOLE) == [call, hypervisor.RefusedCall(14, 3, 24, 3), call]
+    assert hypervisor.refused_calls("") == []
+    source = (REPO / "xen/overlay/xen/arch/x86/hvm/dsm_hypercall.c").read_text(encoding="utf-8")
+    assert '"DSM: hypercall %lu, operation %lu, is refused on this host\\n"' in source
