@@ -31,8 +31,9 @@ LIBXL = [
     *[LIGHT / f"libxl_vnode{part}.c" for part in ("", *(f"_{name}" for name in OF_VNODES.split()))],
 ]
 
-# The files that each program tests; the last three need a libxl or an xl, which fakes/ pretends to be.
+# The files that each program tests; the last ones need a libxl or an xl, which fakes/ pretends to be.
 PROGRAMS = {
+    "test_batch.c": [],  # includes xs_batch.h
     "test_keys.c": [LIGHT / "libxl_vnode_keys.c"],
     "test_kernel.c": [LIGHT / "libxl_vnode_kernel.c"],
     "test_layout.c": [LIGHT / "libxl_vnode_layout.c"],
@@ -75,6 +76,7 @@ LIBRARIES = {
 FAKES_CFLAGS = [f"-I{FAKES}", f"-I{TOOLS / 'include'}", "-Wno-sign-compare", "-Wno-unused-parameter"]
 XL_CFLAGS = [f"-I{FAKES / 'xl'}", f"-I{TOOLS / 'xl'}", f"-I{LIGHT}", *FAKES_CFLAGS]
 MORE_CFLAGS = {
+    "test_batch.c": [f"-I{TOOLS / 'libs/store'}", *FAKES_CFLAGS],
     "test_core_dsm.c": [f"-I{FAKES / 'guest'}"],
     "test_build.c": FAKES_CFLAGS,
     "test_operations.c": FAKES_CFLAGS,
