@@ -765,6 +765,24 @@ static void test_affinity(void)
         list() == 0 && !world.effects);
     ok_("... and it can be detached", detach() == 0 && right(0));
 
+    boot_with(NODE_KB);
+    world.affinity[2] = world.affinity[3] = -1;
+    world.no_pool = true;
+    ok_("the cpupool goes meanwhile: it cannot be told, and nothing is done",
+        list() == 0 && !world.effects &&
+        said("cannot tell where the vCPUs of its vnodes run"));
+    ok_("... nor does a vnode grow",
+        run(&(struct command) { .start = libxl_vnode_attach, .vnode = 2 })
+        == ERROR_FAIL && said("cannot ask for the domain's cpupool") &&
+        !fake_get(RECORD));
+
+    boot_with(NODE_KB);
+    world.affinity[3] = -1;
+    world.no_config = true;
+    ok_("the configuration cannot be read: the same",
+        list() == 0 && !world.effects &&
+        said("cannot tell where the vCPUs of its vnodes run"));
+
     fake_boot();
     world.cpuless = 2;
     world.affinity[2] = world.soft[2] = 3;
@@ -1595,37 +1613,132 @@ static void test_calls_that_fail(void)
 }
 
 /*
- * On a busy host each request to xenstored waits twice for a CPU: their number
- * is what prepare and settle cost.  One reading of everything for each.
+ * What a command costs.  Each reply that is waited for is two or three switches
+ * between processes: their number is what the fixed part of its time is made
+ * of.  It does not depend on how many vnodes there are.
  */
-static void do_attach(void *arg)
+struct cost {
+    unsigned int waits, requests, hypercalls, configs;
+};
+
+static struct cost so_far(void)
 {
-    unsigned int *requests = arg;
+    return (struct cost) {
+        world.waits, world.requests, world.hypercalls, world.configs,
+    };
+}
+
+static struct cost less(struct cost a, struct cost b)
+{
+    return (struct cost) {
+        a.waits - b.waits, a.requests - b.requests,
+        a.hypercalls - b.hypercalls, a.configs - b.configs,
+    };
+}
+
+static bool same_cost(const char *what, struct cost is, struct cost wanted)
+{
+    if (!memcmp(&is, &wanted, sizeof(is)))
+        return true;
+    note("%s: { %u, %u, %u, %u }", what, is.waits, is.requests, is.hypercalls,
+         is.configs);
+
+    return false;
+}
+
+struct counted {
+    const struct command *command;
+    struct cost begun, ended;
+};
+
+static void do_counted(void *arg)
+{
+    struct counted *c = arg;
+    const struct command *command = c->command;
     libxl_vnode_request req;
 
     libxl_vnode_request_init(&req);
     req.vnode = 1;
-    world.requests = 0;
-    libxl_vnode_attach(&fake_ctx, DOMID, &req, NULL, NULL);
+    req.memkb = command->kb;
+    world.rc = command->start(&fake_ctx, DOMID, &req, NULL, NULL);
     fake_begin();
-    requests[0] = world.requests;
+    c->begun = so_far();
     fake_loop();
-    requests[1] = world.requests - requests[0];
+    c->ended = so_far();
 }
 
-static void test_requests(void)
+static void test_cost(void)
 {
-    unsigned int look, of[2];
+    static const struct {
+        const char *name;
+        unsigned int nr_vnodes;
+        start_fn *start;
+        uint64_t before_kb, kb;
+        struct cost begin, end;
+    } t[] = {
+        { "attach", 2, libxl_vnode_attach, 0, NODE_KB,
+          { 12, 42, 14, 1 }, { 12, 45, 12, 0 } },
+        { "attach", 4, libxl_vnode_attach, 0, NODE_KB,
+          { 12, 73, 14, 1 }, { 12, 76, 12, 0 } },
+        { "set larger", 2, libxl_vnode_set, HALF_KB, NODE_KB,
+          { 11, 41, 15, 1 }, { 9, 41, 12, 0 } },
+        { "set larger", 4, libxl_vnode_set, HALF_KB, NODE_KB,
+          { 11, 72, 15, 1 }, { 9, 72, 12, 0 } },
+        { "set smaller", 2, libxl_vnode_set, NODE_KB, HALF_KB,
+          { 10, 40, 10, 0 }, { 10, 42, 14, 0 } },
+        { "set smaller", 4, libxl_vnode_set, NODE_KB, HALF_KB,
+          { 10, 71, 10, 0 }, { 10, 73, 14, 0 } },
+        { "detach", 2, libxl_vnode_detach, NODE_KB, 0,
+          { 10, 40, 10, 0 }, { 14, 47, 17, 1 } },
+        { "detach", 4, libxl_vnode_detach, NODE_KB, 0,
+          { 10, 71, 10, 0 }, { 14, 78, 17, 1 } },
+    };
+    size_t i;
 
-    fake_boot();
-    world.requests = 0;
-    list();
-    look = world.requests;
-    fake_process(do_attach, of);
-    note("requests to xenstored: %u to look, %u to prepare, %u afterwards",
-         look, of[0], of[1]);
-    ok_("prepare reads everything once", of[0] < look + 12);
-    ok_("settle reads everything once", of[1] < look + 12);
+    for (i = 0; i < NR(t); i++) {
+        struct command command = { .start = t[i].start, .kb = t[i].kb };
+        struct counted c = { .command = &command };
+        struct cost before;
+        bool all;
+
+        fake_boot_nodes(t[i].nr_vnodes);
+        if (t[i].before_kb)
+            attach(t[i].before_kb);
+        before = so_far();
+        fake_process(do_counted, &c);
+        all = same_cost("begin", less(c.begun, before), t[i].begin);
+        all &= same_cost("end", less(c.ended, c.begun), t[i].end);
+        ok_("cost of %s, of %u vnodes", all && !world.rc, t[i].name,
+            t[i].nr_vnodes);
+    }
+    fake_end();
+}
+
+static void test_cost_of_a_list(void)
+{
+    struct cost before;
+    libxl_vnodeinfo *info;
+    unsigned int nr_vnodes;
+    int nr;
+
+    for (nr_vnodes = 2; nr_vnodes <= MAX_VNODES; nr_vnodes += 2) {
+        const struct cost wanted[] = {
+            { 4, nr_vnodes == 2 ? 31 : 62, 4, 0 },
+            { 5, nr_vnodes == 2 ? 33 : 66, 4, 0 },
+        };
+        bool all;
+
+        fake_boot_nodes(nr_vnodes);
+        before = so_far();
+        list();
+        all = same_cost("settle", less(so_far(), before), wanted[0]);
+        before = so_far();
+        info = libxl_vnode_list(&fake_ctx, DOMID, &nr);
+        all &= same_cost("list", less(so_far(), before), wanted[1]);
+        ok_("cost of a list, of %u vnodes", all && nr == (int)nr_vnodes,
+            nr_vnodes);
+        libxl_vnodeinfo_list_free(info, nr);
+    }
     fake_end();
 }
 
@@ -1668,7 +1781,8 @@ static void test_phases(void)
 
 int main(void)
 {
-    test_requests();
+    test_cost();
+    test_cost_of_a_list();
     test_phases();
     test_success();
     test_failures();

@@ -23,7 +23,7 @@ ONLY = os.environ.get("XENUMA_TOOLSTACK_PROGRAMS", "").split()
 
 LIGHT = TOOLS / "libs/light"
 FAKES = HERE / "fakes"
-OF_VNODES = "affinity books host keys layout op order paths pause phases placement pnode settle span tell"
+OF_VNODES = "affinity batch books host keys layout op order paths pause phases placement pnode settle span tell"
 
 LIBXL = [
     *[FAKES / f"fake_{part}.c" for part in ("libxl", "json", "dsmd")],

@@ -237,18 +237,32 @@ void fake_remove_below(const char *path)
             i++;
 }
 
+/* One that is waited for. */
+static void request(void)
+{
+    world.requests++;
+    world.waits++;
+}
+
 /* As in C xenstored: what a transaction reads is what is there just then. */
-char *libxl__xs_read(libxl__gc *gc, xs_transaction_t t, const char *path)
+static char *read_key(xs_transaction_t t, const char *path)
 {
     const struct store *s = t && wrote ? &snapshot : &store;
     int i;
 
-    world.requests++;
     if (world.on_read)
         world.on_read(path);
     i = find(s, path);
 
-    return i < 0 ? NULL : libxl__strdup(gc, s->key[i].value);
+    return i < 0 ? NULL : libxl__strdup(&fake_gc, s->key[i].value);
+}
+
+char *libxl__xs_read(libxl__gc *gc, xs_transaction_t t, const char *path)
+{
+    (void)gc;
+    request();
+
+    return read_key(t, path);
 }
 
 int libxl__xs_read_checked(libxl__gc *gc, xs_transaction_t t, const char *path,
@@ -270,7 +284,7 @@ char **libxl__xs_directory(libxl__gc *gc, xs_transaction_t t, const char *path,
     unsigned int i, j;
 
     (void)t;
-    world.requests++;
+    request();
     *nr = 0;
     for (i = 0; i < store.nr; i++) {
         char name[KEY_MAX], *slash;
@@ -310,7 +324,7 @@ int libxl__xs_write_checked(libxl__gc *gc, xs_transaction_t t,
                             const char *path, const char *value)
 {
     (void)gc;
-    world.requests++;
+    request();
     if (fails())
         return ERROR_FAIL;
     put(target(t), path, value);
@@ -334,7 +348,7 @@ int libxl__xs_printf(libxl__gc *gc, xs_transaction_t t, const char *path,
 int libxl__xs_rm_checked(libxl__gc *gc, xs_transaction_t t, const char *path)
 {
     (void)gc;
-    world.requests++;
+    request();
     if (fails())
         return ERROR_FAIL;
     take(target(t), path);
@@ -366,7 +380,7 @@ int libxl__xs_transaction_start(libxl__gc *gc, xs_transaction_t *t)
 {
     (void)gc;
     assert(!in_transaction);
-    world.requests++;
+    request();
     if (fails())
         return ERROR_FAIL;
     in_transaction = true;
@@ -381,7 +395,7 @@ int libxl__xs_transaction_commit(libxl__gc *gc, xs_transaction_t *t)
 {
     (void)gc;
     assert(in_transaction && *t);
-    world.requests++;
+    request();
     *t = 0;
     in_transaction = false;
     if (fails())
@@ -397,11 +411,44 @@ int libxl__xs_transaction_commit(libxl__gc *gc, xs_transaction_t *t)
     return 0;
 }
 
+static int carry_out(xs_transaction_t t, struct xs_batch_request *r)
+{
+    if (fails())
+        return EIO;
+    switch (r->kind) {
+    case XS_BATCH_READ:
+        r->value = read_key(t, r->path);
+        return r->value ? 0 : ENOENT;
+    case XS_BATCH_WRITE:
+        put(target(t), r->path, r->data);
+        return 0;
+    default:
+        take(target(t), r->path);
+        return 0;
+    }
+}
+
+bool xs_batch(struct xs_handle *h, xs_transaction_t t,
+              struct xs_batch_request *requests, unsigned int nr)
+{
+    unsigned int i;
+
+    (void)h;
+    world.waits++;
+    world.requests += nr;
+    if (fails())
+        return false;           /* the connection is broken */
+    for (i = 0; i < nr; i++)
+        requests[i].error = carry_out(t, &requests[i]);
+
+    return true;
+}
+
 void libxl__xs_transaction_abort(libxl__gc *gc, xs_transaction_t *t)
 {
     (void)gc;
     if (*t) {
-        world.requests++;
+        request();
         in_transaction = false;
     }
     *t = 0;
@@ -412,6 +459,7 @@ void libxl__xs_transaction_abort(libxl__gc *gc, xs_transaction_t *t)
 int xc_domain_getinfo_single(void *xch, uint32_t domid, xc_domaininfo_t *info)
 {
     (void)xch;
+    world.hypercalls++;
     if (domid != DOMID || world.destroyed) {
         errno = ESRCH;
         return -1;
@@ -433,6 +481,7 @@ int xc_domain_getinfo_single(void *xch, uint32_t domid, xc_domaininfo_t *info)
 int xc_domain_unpause(void *xch, uint32_t domid)
 {
     (void)xch, (void)domid;
+    world.hypercalls++;
     if (fails())
         return hypercall_fails();
     effect();
@@ -448,6 +497,7 @@ int xc_domain_unpause(void *xch, uint32_t domid)
 int xc_domain_setmaxmem(void *xch, uint32_t domid, uint64_t kb)
 {
     (void)xch, (void)domid;
+    world.hypercalls++;
     if (fails())
         return hypercall_fails();
     effect();
@@ -466,11 +516,12 @@ int xc_domain_getvnuma(void *xch, uint32_t domid, uint32_t *nr_vnodes,
     unsigned int i;
 
     (void)xch, (void)domid, (void)vdistance, (void)vcpu_to_vnode;
+    world.hypercalls++;
     if (fails())
         return hypercall_fails();
-    *nr_vnodes = NR_VNODES;
+    *nr_vnodes = world.nr_vnodes;
     *nr_vmemranges = NR_RANGES + world.more_ranges;
-    *nr_vcpus = NR_VCPUS;
+    *nr_vcpus = world.nr_vcpus;
     errno = ENOBUFS;
     if (vmemrange)
         for (i = 0; i < *nr_vmemranges; i++)
@@ -482,6 +533,7 @@ int xc_domain_getvnuma(void *xch, uint32_t domid, uint32_t *nr_vnodes,
 int xc_hvm_param_get(void *xch, uint32_t domid, uint32_t param, uint64_t *value)
 {
     (void)xch, (void)domid;
+    world.hypercalls++;
     if (fails())
         return hypercall_fails();
     assert(param == HVM_PARAM_CONSOLE_PFN || param == HVM_PARAM_STORE_PFN);
@@ -498,6 +550,7 @@ int xc_domain_setvnuma(void *xch, uint32_t domid, uint32_t nr_vnodes,
 {
     (void)xch, (void)domid, (void)nr_vmemranges, (void)nr_vcpus;
     (void)vmemrange, (void)vdistance, (void)vcpu_to_vnode;
+    world.hypercalls++;
     if (fails())
         return hypercall_fails();
     effect();
@@ -642,6 +695,7 @@ int libxl_cpu_bitmap_alloc(libxl_ctx *ctx, libxl_bitmap *map, int max)
 int libxl_node_to_cpumap(libxl_ctx *ctx, int node, libxl_bitmap *map)
 {
     (void)ctx;
+    world.hypercalls++;
     if (fails())
         return ERROR_FAIL;
     map->map[0] = world.cpuless == (unsigned int)node + 1 ? 0
@@ -665,6 +719,7 @@ int libxl_set_vcpuaffinity(libxl_ctx *ctx, uint32_t domid, uint32_t vcpu,
                            const libxl_bitmap *hard, const libxl_bitmap *soft)
 {
     (void)ctx, (void)domid;
+    world.hypercalls++;
     if (fails() || (hard && !hard->map[0]))     /* nowhere: Xen refuses */
         return ERROR_FAIL;
     if (world.effects + 1 == world.kill_at)
@@ -685,6 +740,7 @@ int xc_vcpu_getaffinity(void *xch, uint32_t domid, int vcpu, uint8_t *hard,
 
     (void)xch, (void)domid, (void)soft;
     assert(flags == XEN_VCPUAFFINITY_HARD);
+    world.hypercalls++;
     if (fails())
         return hypercall_fails();
     *hard = node < 0 ? 0xff : 3 << (2 * node);
@@ -692,27 +748,31 @@ int xc_vcpu_getaffinity(void *xch, uint32_t domid, int vcpu, uint8_t *hard,
     return 0;
 }
 
-void libxl_cpupoolinfo_init(libxl_cpupoolinfo *info)
+/* As Xen: without one of that number, the next. */
+xc_cpupoolinfo_t *xc_cpupool_getinfo(void *xch, uint32_t pool)
 {
-    *info = (libxl_cpupoolinfo) { 0 };
+    static xc_cpupoolinfo_t info;
+
+    (void)xch;
+    world.hypercalls++;
+    if (fails())
+        return NULL;
+    info = (xc_cpupoolinfo_t) { pool + world.no_pool, &world.pool };
+
+    return &info;
 }
 
-void libxl_cpupoolinfo_dispose(libxl_cpupoolinfo *info)
+void xc_cpupool_infofree(void *xch, xc_cpupoolinfo_t *info)
 {
-    libxl_bitmap_dispose(&info->cpumap);
-    free(info->pool_name);
+    (void)xch, (void)info;
 }
 
-int libxl_cpupool_info(libxl_ctx *ctx, libxl_cpupoolinfo *info, uint32_t pool)
+char *libxl__cpupoolid_to_name(libxl__gc *gc, uint32_t pool)
 {
     (void)pool;
-    if (fails())
-        return ERROR_FAIL;
-    libxl_bitmap_alloc(ctx, &info->cpumap, 8);
-    info->cpumap.map[0] = world.pool;
-    info->pool_name = strdup("Pool-0");
+    request();
 
-    return 0;
+    return fails() ? NULL : libxl__strdup(gc, "Pool-0");
 }
 
 void libxl_domain_config_init(libxl_domain_config *config)
@@ -729,9 +789,10 @@ int libxl__get_domain_configuration(libxl__gc *gc, uint32_t domid,
                                     libxl_domain_config *config)
 {
     (void)gc, (void)domid;
-    if (fails())
+    world.configs++;
+    if (fails() || world.no_config)
         return ERROR_FAIL;
-    config->b_info.num_vnuma_nodes = NR_VNODES;
+    config->b_info.num_vnuma_nodes = world.nr_vnodes;
     config->b_info.vnuma_nodes = world.config;
     config->b_info.num_vcpu_hard_affinity = world.pinned_hard;
     config->b_info.num_vcpu_soft_affinity = world.pinned_soft;
@@ -802,6 +863,7 @@ libxl_numainfo *libxl_get_numainfo(libxl_ctx *ctx, int *nr)
     unsigned int i;
 
     (void)ctx;
+    world.hypercalls++;
     if (fails())
         return NULL;
     *nr = NR_PNODES;
@@ -829,6 +891,7 @@ libxl_cputopology *libxl_get_cpu_topology(libxl_ctx *ctx, int *nr)
     int i;
 
     (void)ctx;
+    world.hypercalls++;
     if (fails())
         return NULL;
     *nr = 2 * NR_PNODES + 1;
@@ -930,6 +993,7 @@ int libxl__ev_xswatch_register(libxl__gc *gc, libxl__ev_xswatch *w,
                                const char *path)
 {
     (void)gc;
+    request();
     if (fails())
         return ERROR_FAIL;
     w->callback = callback;
@@ -943,6 +1007,8 @@ int libxl__ev_xswatch_register(libxl__gc *gc, libxl__ev_xswatch *w,
 void libxl__ev_xswatch_deregister(libxl__gc *gc, libxl__ev_xswatch *w)
 {
     (void)gc;
+    if (w->callback)
+        request();
     delist((void **)watches, w);
     libxl__ev_xswatch_init(w);
 }
@@ -1239,7 +1305,7 @@ void fake_guest_runs(void)
         !fake_get("/local/domain/7/vnuma/guest/version"))
         return;
     world.seen = generation;
-    for (i = 1; i < NR_VNODES; i++)
+    for (i = 1; i < world.nr_vnodes; i++)
         if (!is_settled(i))
             done &= work(i);
     if (done)
@@ -1275,7 +1341,13 @@ void fake_end(void)
 
 void fake_boot(void)
 {
-    static const char *const cpus[] = { "0-1", "2-3", "4" };
+    fake_boot_nodes(NR_VNODES);
+}
+
+void fake_boot_nodes(unsigned int nr)
+{
+    static const char *const cpus[MAX_VNODES] = { "0-1", "2-3", "4", "5-6" };
+    static const unsigned int nr_vcpus[] = { 0, 2, 4, NR_VCPUS, MAX_VCPUS };
     unsigned int i;
 
     fake_end();
@@ -1286,27 +1358,28 @@ void fake_boot(void)
     store.nr = 0;
     version = 0;
     world = (struct world) {
+        .nr_vnodes = nr, .nr_vcpus = nr_vcpus[nr],
         .total_kb = HOME_KB, .limit_kb = HOME_KB, .lowest_limit_kb = HOME_KB,
         .pool = 0xff,
         .range = { { 0, 1ULL << 28, 0, 0 }, { 1ULL << 32, 5ULL << 30, 0, 0 },
                    { 6ULL << 30, 7ULL << 30, 0, 1 },
                    { 8ULL << 30, 9ULL << 30, 0, 2 } },
         .console = 0xfefff, .store = 0xfeffc,
-        .config = { { 0 }, { 1 }, { LIBXL_VNODE_PNODE_ANY } },
+        .config = { { 0 }, { 1 }, { LIBXL_VNODE_PNODE_ANY }, { 3 } },
         .free_kb = { 2 * NODE_KB, 2 * NODE_KB, 4 * NODE_KB, 2 * NODE_KB },
     };
-    for (i = 0; i < NR_VNODES; i++) {
+    for (i = 0; i < nr; i++) {
         fake_set(key(NODE, i, "elastic"), "%d", i > 0);
         fake_set(key(NODE, i, "max-kb"), "%llu", i ? NODE_KB : HOME_KB);
         fake_set(key(NODE, i, "target-kb"), "%llu", i ? 0 : HOME_KB);
         fake_set(key(NODE, i, "cpus"), "%s", cpus[i]);
     }
-    for (i = 0; i < NR_VCPUS; i++) {
+    for (i = 0; i < world.nr_vcpus; i++) {
         fake_set(key("/local/domain/7/cpu/%u/", i, "availability"), "%s",
                  i < 2 ? "online" : "offline");
         world.affinity[i] = world.soft[i] = i < 2 ? 0 : -1;
     }
-    fake_set("/local/domain/7/vnuma/nodes", "%d", NR_VNODES);
+    fake_set("/local/domain/7/vnuma/nodes", "%u", nr);
     fake_set("/libxl/7/vnuma/node/0/pnode", "0");
     fake_set("/libxl/7/vnuma/home-limit-kb", "%llu", HOME_KB);
     fake_set("/local/domain/7/vnuma/guest/version", "1");

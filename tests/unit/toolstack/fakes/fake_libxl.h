@@ -15,6 +15,8 @@
 #define DOMID 7
 #define NR_VNODES 3
 #define NR_VCPUS 5
+#define MAX_VNODES 4            /* fake_boot_nodes(): 3 has vCPUs 5-6 */
+#define MAX_VCPUS 7
 #define NR_RANGES 4             /* of memory: home has two */
 #define NR_PNODES 4             /* two CPUs each */
 #define HOME_KB (512ULL << 10)
@@ -42,32 +44,38 @@ struct world {
     unsigned int calls;         /* of what can fail, so far */
     unsigned int fail_at;       /* the one that fails; 0: none */
     unsigned int requests;      /* to xenstored, so far */
+    unsigned int waits;         /* for a reply, or those of a batch */
+    unsigned int hypercalls;
+    unsigned int configs;       /* read and parsed */
     bool completed;
     int rc;
     char log[4096];             /* what it has said */
     /* Xen */
+    unsigned int nr_vnodes, nr_vcpus;
     bool destroyed;
     uint32_t flags;             /* XEN_DOMINF_* */
     uint64_t total_kb, limit_kb;
     unsigned int pauses;        /* as Xen counts */
     uint64_t lowest_limit_kb;   /* since the test has last set it */
-    unsigned int to_pnode[NR_VNODES];
+    unsigned int to_pnode[MAX_VNODES];
     xen_vmemrange_t range[NR_RANGES];
     unsigned int more_ranges;   /* as the last one */
     uint64_t console, store;    /* gfns of the rings */
-    int affinity[NR_VCPUS];     /* hard; pnode, -1: anywhere */
-    int soft[NR_VCPUS];         /* the same, soft */
+    int affinity[MAX_VCPUS];     /* hard; pnode, -1: anywhere */
+    int soft[MAX_VCPUS];         /* the same, soft */
     uint64_t free_kb[NR_PNODES];
     unsigned int cpuless;       /* pnode without CPUs, plus 1 */
     unsigned int hole;          /* pnode that there is not, plus 1 */
-    libxl_vnode_info config[NR_VNODES];
+    libxl_vnode_info config[MAX_VNODES];
     uint8_t pool;               /* CPUs of the domain's cpupool */
+    bool no_pool;               /* it has just gone */
+    bool no_config;             /* cannot be read */
     unsigned int pinned_hard, pinned_soft;  /* vCPUs that the config pins */
     /* the guest */
     enum guest_mood mood;
     uint64_t seen;              /* generation */
-    uint64_t has_kb[NR_VNODES];
-    unsigned int on_pnode[NR_VNODES];
+    uint64_t has_kb[MAX_VNODES];
+    unsigned int on_pnode[MAX_VNODES];
     void (*on_read)(const char *path);  /* called before each read */
     bool no_release;            /* @releaseDomain does not fire */
     bool no_guest;              /* nor does the guest's folder */
@@ -90,6 +98,8 @@ void fake_meet(const struct fake_neighbour *neighbour);
 
 /* A domain that has just booted, its elastic vnodes absent. */
 void fake_boot(void);
+/* The same with another number of vnodes, 1 .. MAX_VNODES. */
+void fake_boot_nodes(unsigned int nr);
 /* Forget everything that was allocated. */
 void fake_end(void);
 

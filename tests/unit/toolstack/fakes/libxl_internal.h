@@ -15,6 +15,7 @@
 #include <sys/un.h>
 
 #include "libxl_json.h"
+#include "xenstore.h"
 
 #define _hidden
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
@@ -56,14 +57,12 @@ typedef struct {
 typedef struct { void (*callback)(void); uint64_t for_event; }
     libxl_asyncprogress_how;
 typedef uint32_t libxl_domid;
-typedef uint32_t xs_transaction_t;
 
-struct libxl_ctx { void *xch; };
+struct libxl_ctx { void *xch; struct xs_handle *xsh; };
 struct libxl__gc { libxl_ctx *ctx; };
 extern libxl_ctx fake_ctx;
 extern libxl__gc fake_gc;
 
-#define XBT_NULL 0
 #define CTX (gc->ctx)
 #define NOGC NULL
 
@@ -190,7 +189,7 @@ typedef struct {
     } u;
 } libxl_event;
 
-typedef struct { char *pool_name; libxl_bitmap cpumap; } libxl_cpupoolinfo;
+typedef struct { uint32_t cpupool_id; uint8_t *cpumap; } xc_cpupoolinfo_t;
 
 /*---------- Xen ----------*/
 
@@ -246,6 +245,7 @@ void *libxl__zalloc(libxl__gc *gc, size_t size);
 void *libxl__calloc(libxl__gc *gc, size_t nr, size_t size);
 void *libxl__realloc_array(libxl__gc *gc, void *p, size_t nr, size_t size);
 char *libxl__strdup(libxl__gc *gc, const char *s);
+#define libxl__ptr_add(gc, p) ((void)(gc), (void)(p))
 char *libxl__sprintf(libxl__gc *gc, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 #define GCSPRINTF(...) libxl__sprintf(gc, __VA_ARGS__)
@@ -260,6 +260,8 @@ char *libxl__sprintf(libxl__gc *gc, const char *fmt, ...)
 void fake_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 #define LOGD(level, domid, ...) ((void)gc, (void)(domid), fake_log(__VA_ARGS__))
 #define LOGED LOGD
+#define LOGE LOG
+#define LOGEV(level, errnoval, ...) ((void)(errnoval), LOG(level, __VA_ARGS__))
 #define LOGEVD(level, errnoval, domid, ...) LOGD(level, domid, __VA_ARGS__)
 #define LOG(level, ...) ((void)gc, fake_log(__VA_ARGS__))
 
@@ -313,9 +315,9 @@ void libxl_bitmap_set_any(libxl_bitmap *map);
 int libxl_bitmap_test(const libxl_bitmap *map, int bit);
 void libxl_bitmap_copy_alloc(libxl_ctx *ctx, libxl_bitmap *to,
                              const libxl_bitmap *from);
-void libxl_cpupoolinfo_init(libxl_cpupoolinfo *info);
-void libxl_cpupoolinfo_dispose(libxl_cpupoolinfo *info);
-int libxl_cpupool_info(libxl_ctx *ctx, libxl_cpupoolinfo *info, uint32_t pool);
+xc_cpupoolinfo_t *xc_cpupool_getinfo(void *xch, uint32_t pool);
+void xc_cpupool_infofree(void *xch, xc_cpupoolinfo_t *info);
+char *libxl__cpupoolid_to_name(libxl__gc *gc, uint32_t pool);
 libxl_numainfo *libxl_get_numainfo(libxl_ctx *ctx, int *nr);
 void libxl_numainfo_list_free(libxl_numainfo *info, int nr);
 libxl_cputopology *libxl_get_cpu_topology(libxl_ctx *ctx, int *nr);

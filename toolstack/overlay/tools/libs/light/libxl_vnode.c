@@ -20,17 +20,45 @@
  */
 #define LOAD_TRIES 20
 
-/* NULL if the key is absent: that is an answer, a failure to read is none. */
-static int guest_key(libxl__gc *gc, xs_transaction_t t, uint32_t domid,
-                     const char *key, const char **out)
+/* What xenstore has of a domain's vnodes, as read: NULL is an absent key. */
+struct texts {
+    const char *nodes, *generation, *done, *version, *op, *home_limit;
+    struct node_texts {
+        const char *elastic, *max_kb, *target_kb, *cpus;
+        const char *allowed_kb, *pnode, *host;
+        /* of elastic ones */
+        struct vnode_raw report;
+        const char **availability;      /* of each vCPU that is its own */
+        /* of those on another host */
+        const char *there_kb, *remote_vcpus, *placed;
+    } *node;
+};
+
+static void read_guest(libxl__gc *gc, libxl__vnode_batch *batch, uint32_t domid,
+                       const char *key, const char **out)
 {
-    return libxl__xs_read_checked(gc, t,
-                                  GCSPRINTF("/local/domain/%"PRIu32
-                                            "/vnuma/guest/%s", domid, key),
-                                  out);
+    libxl__vnode_read(gc, batch,
+                      GCSPRINTF("/local/domain/%"PRIu32"/vnuma/guest/%s", domid,
+                                key), out);
 }
 
 /* One of the toolstack's numbers; @dflt if the key is absent. */
+static int parse_number(libxl__gc *gc, uint32_t domid, const char *path,
+                        const char *s, uint64_t max, uint64_t dflt,
+                        uint64_t *out)
+{
+    int rc = 0;
+
+    *out = dflt;
+    if (s && !vnode_parse_number(s, max, out)) {
+        LOGD(ERROR, domid, "%s is \"%s\", which is not a number up to %"PRIu64,
+             path, s, max);
+        rc = ERROR_FAIL;
+    }
+
+    return rc;
+}
+
 static int own_number(libxl__gc *gc, xs_transaction_t t, uint32_t domid,
                       const char *path, uint64_t max, uint64_t dflt,
                       uint64_t *out)
@@ -40,193 +68,210 @@ static int own_number(libxl__gc *gc, xs_transaction_t t, uint32_t domid,
 
     rc = libxl__xs_read_checked(gc, t, path, &s);
     if (rc) goto out;
-
-    *out = dflt;
-    if (s && !vnode_parse_number(s, max, out)) {
-        LOGD(ERROR, domid, "%s is \"%s\", which is not a number up to %"PRIu64,
-             path, s, max);
-        rc = ERROR_FAIL;
-    }
+    rc = parse_number(gc, domid, path, s, max, dflt, out);
 
  out:
     return rc;
 }
 
 /* A bitmap of the vCPUs that belong to a vnode. */
-static int own_cpus(libxl__gc *gc, xs_transaction_t t, uint32_t domid,
-                    unsigned int nr, unsigned int nr_vcpus, uint8_t *map)
+static int parse_cpus(libxl__gc *gc, uint32_t domid, unsigned int nr,
+                      const char *cpus, unsigned int nr_vcpus, uint8_t *map)
 {
-    const char *cpus;
-    int rc;
+    int rc = 0;
 
-    rc = libxl__xs_read_checked(gc, t,
-                                libxl__vnode_path(gc, domid, nr, "cpus"),
-                                &cpus);
-    if (rc) goto out;
     if (cpus && !vnode_parse_cpus(cpus, nr_vcpus, map)) {
         LOGD(ERROR, domid, "vnode %u: \"%s\" is not a list of vCPUs", nr, cpus);
         rc = ERROR_FAIL;
     }
 
- out:
     return rc;
 }
 
-static int load_report(libxl__gc *gc, xs_transaction_t t, uint32_t domid,
-                       unsigned int nr, libxl__vnode *v)
+/* @all: also what is only for people, and decides nothing. */
+static void read_report(libxl__gc *gc, libxl__vnode_batch *batch,
+                        uint32_t domid, unsigned int nr, bool all,
+                        struct vnode_raw *raw)
 {
-    struct vnode_raw raw = { 0 };
     const struct {
         const char *key, **value;
+        bool for_people;
     } keys[] = {
-        { "state",       &raw.state },
-        { "current-kb",  &raw.current_kb },
-        { "residual-kb", &raw.residual_kb },
-        { "progress-kb", &raw.progress_kb },
-        { "reason",      &raw.reason },
-        { "error",       &raw.error },
-        { "phases",      &raw.phases },
+        { "state",       &raw->state },
+        { "current-kb",  &raw->current_kb },
+        { "residual-kb", &raw->residual_kb },
+        { "progress-kb", &raw->progress_kb },
+        { "error",       &raw->error },
+        { "reason",      &raw->reason, true },
+        { "phases",      &raw->phases, true },
     };
     unsigned int i;
-    int rc;
 
-    for (i = 0; i < ARRAY_SIZE(keys); i++) {
-        rc = guest_key(gc, t, domid, GCSPRINTF("node/%u/%s", nr, keys[i].key),
+    for (i = 0; i < ARRAY_SIZE(keys); i++)
+        if (all || !keys[i].for_people)
+            read_guest(gc, batch, domid,
+                       GCSPRINTF("node/%u/%s", nr, keys[i].key),
                        keys[i].value);
-        if (rc) goto out;
-    }
-    vnode_parse_report(&raw, v->max_kb, &v->report);
-    rc = 0;
-
- out:
-    return rc;
 }
 
 /* What is not "online" is offline: so the guest takes it. */
-static int load_availability(libxl__gc *gc, xs_transaction_t t,
-                             const libxl__vnode_domain *vd,
-                             const uint8_t *cpus, enum vnode_cpus *out)
+static enum vnode_cpus parse_availability(const libxl__vnode_domain *vd,
+                                          const uint8_t *cpus,
+                                          const char *const *texts)
 {
     enum vnode_cpus result = VNODE_CPUS_NONE;
     unsigned int v;
-    int rc;
 
     for (v = 0; v < vd->nr_vcpus; v++) {
         enum vnode_cpus one = VNODE_CPUS_OFFLINE;
-        const char *s;
 
         if (!libxl__vnode_has_vcpu(cpus, v))
             continue;
-        rc = libxl__xs_read_checked(gc, t,
-                                    GCSPRINTF("/local/domain/%"PRIu32
-                                              "/cpu/%u/availability",
-                                              vd->domid, v), &s);
-        if (rc) goto out;
-        if (s && !strcmp(s, "online"))
+        if (texts[v] && !strcmp(texts[v], "online"))
             one = VNODE_CPUS_ONLINE;
         result = result == VNODE_CPUS_NONE || result == one
                  ? one : VNODE_CPUS_MIXED;
     }
-    *out = result;
-    rc = 0;
 
- out:
-    return rc;
+    return result;
 }
 
-/* One of the toolstack's own yes or no about a vnode; no if it is absent. */
-static int own_flag(libxl__gc *gc, xs_transaction_t t,
-                    const libxl__vnode_domain *vd, unsigned int nr,
-                    const char *key, bool *out)
+/* What is known of each vnode; the rest depends on it. */
+static void read_node(libxl__gc *gc, libxl__vnode_batch *batch,
+                      const libxl__vnode_domain *vd, unsigned int nr,
+                      struct node_texts *s)
 {
-    uint64_t n;
-    int rc;
+    const struct {
+        const char *key, **value;
+        bool private;
+    } keys[] = {
+        { "elastic",    &s->elastic },
+        { "max-kb",     &s->max_kb },
+        { "target-kb",  &s->target_kb },
+        { "cpus",       &s->cpus },
+        { "allowed-kb", &s->allowed_kb, true },
+        { "pnode",      &s->pnode, true },
+        { "host",       &s->host, true },
+    };
+    unsigned int i;
 
-    rc = own_number(gc, t, vd->domid,
-                    libxl__vnode_libxl_path(gc, vd->domid, nr, key), 1, 0, &n);
-    if (!rc)
-        *out = n;
-
-    return rc;
+    for (i = 0; i < ARRAY_SIZE(keys); i++)
+        libxl__vnode_read(gc, batch,
+                          (keys[i].private ? libxl__vnode_libxl_path
+                                           : libxl__vnode_path)
+                          (gc, vd->domid, nr, keys[i].key), keys[i].value);
 }
 
-/* Of a vnode on another host: which, and what is recorded there. */
-static int load_span(libxl__gc *gc, xs_transaction_t t,
-                     const libxl__vnode_domain *vd, unsigned int nr,
-                     libxl__vnode *v)
-{
-    int rc;
+/* The toolstack's numbers of a vnode, below @path. */
+#define NUMBER(path, key, s, max, dflt, out)                            \
+    parse_number(gc, vd->domid, path(gc, vd->domid, nr, key), s, max,   \
+                 dflt, out)
 
-    rc = libxl__xs_read_checked(gc, t,
-                                libxl__vnode_libxl_path(gc, vd->domid, nr,
-                                                        "host"), &v->host);
-    if (rc || !v->host) goto out;
-    if (!vnode_host_name_valid(v->host)) {
-        LOGD(ERROR, vd->domid, "vnode %u: its key \"host\" is not the name of "
-             "a host", nr);
-        rc = ERROR_FAIL;
-        goto out;
-    }
-    v->pool_kb = vnode_pool_kb(vd->nr_vcpus, v->max_kb);
-    rc = own_number(gc, t, vd->domid,
-                    libxl__vnode_libxl_path(gc, vd->domid, nr, "there-kb"),
-                    v->max_kb, 0, &v->there_kb);
-    if (rc) goto out;
-    rc = own_flag(gc, t, vd, nr, "remote-vcpus", &v->remote_vcpus);
-    if (rc) goto out;
-    rc = own_flag(gc, t, vd, nr, "placed", &v->placed);
-
- out:
-    return rc;
-}
-
-static int load_vnode(libxl__gc *gc, xs_transaction_t t,
-                      libxl__vnode_domain *vd, unsigned int nr)
+static int parse_node(libxl__gc *gc, libxl__vnode_domain *vd, unsigned int nr,
+                      const struct node_texts *s)
 {
     libxl__vnode *v = &vd->node[nr];
     const uint64_t max = UINT64_MAX >> 20;
     uint64_t n, pnode;
     int rc;
 
-#define OWN(key, max, dflt, out)                                        \
-    own_number(gc, t, vd->domid,                                        \
-               libxl__vnode_path(gc, vd->domid, nr, key), max, dflt, out)
-#define PRIVATE(key, max, dflt, out)                                    \
-    own_number(gc, t, vd->domid,                                        \
-               libxl__vnode_libxl_path(gc, vd->domid, nr, key),         \
-               max, dflt, out)
-
-    rc = OWN("elastic", 1, 0, &n);
+    rc = NUMBER(libxl__vnode_path, "elastic", s->elastic, 1, 0, &n);
     if (rc) goto out;
     v->elastic = n;
-    rc = OWN("max-kb", max, 0, &v->max_kb);
+    rc = NUMBER(libxl__vnode_path, "max-kb", s->max_kb, max, 0, &v->max_kb);
     if (rc) goto out;
-    rc = OWN("target-kb", v->max_kb, 0, &v->target_kb);
+    rc = NUMBER(libxl__vnode_path, "target-kb", s->target_kb, v->max_kb, 0,
+                &v->target_kb);
     if (rc) goto out;
-    rc = PRIVATE("allowed-kb", v->max_kb, 0, &v->allowed_kb);
+    rc = NUMBER(libxl__vnode_libxl_path, "allowed-kb", s->allowed_kb,
+                v->max_kb, 0, &v->allowed_kb);
     if (rc) goto out;
-    rc = PRIVATE("pnode", INT_MAX - 1, INT_MAX, &pnode);
+    rc = NUMBER(libxl__vnode_libxl_path, "pnode", s->pnode, INT_MAX - 1,
+                INT_MAX, &pnode);
     if (rc) goto out;
     v->pnode = pnode == INT_MAX ? -1 : pnode;
     v->table_pnode = v->pnode;
-#undef OWN
-#undef PRIVATE
 
     v->cpus = libxl__zalloc(gc, (vd->nr_vcpus + 7) / 8);
-    rc = own_cpus(gc, t, vd->domid, nr, vd->nr_vcpus, v->cpus);
+    rc = parse_cpus(gc, vd->domid, nr, s->cpus, vd->nr_vcpus, v->cpus);
     if (rc) goto out;
 
-    if (v->elastic) {
-        rc = load_span(gc, t, vd, nr, v);
-        if (rc) goto out;
-        rc = load_availability(gc, t, vd, v->cpus, &v->availability);
-        if (rc) goto out;
-        rc = load_report(gc, t, vd->domid, nr, v);
+    if (!v->elastic || !s->host) goto out;
+    if (!vnode_host_name_valid(s->host)) {
+        LOGD(ERROR, vd->domid, "vnode %u: its key \"host\" is not the name of "
+             "a host", nr);
+        rc = ERROR_FAIL;
+        goto out;
     }
+    v->host = s->host;
 
  out:
     return rc;
 }
+
+/* Of an elastic vnode: how its CPUs and the guest do, and another host. */
+static void read_rest(libxl__gc *gc, libxl__vnode_batch *batch,
+                      const libxl__vnode_domain *vd, unsigned int nr,
+                      struct node_texts *s)
+{
+    const libxl__vnode *v = &vd->node[nr];
+    unsigned int c;
+
+    if (!v->elastic)
+        return;
+
+    if (v->host) {
+        libxl__vnode_read(gc, batch,
+                          libxl__vnode_libxl_path(gc, vd->domid, nr,
+                                                  "there-kb"), &s->there_kb);
+        libxl__vnode_read(gc, batch,
+                          libxl__vnode_libxl_path(gc, vd->domid, nr,
+                                                  "remote-vcpus"),
+                          &s->remote_vcpus);
+        libxl__vnode_read(gc, batch,
+                          libxl__vnode_libxl_path(gc, vd->domid, nr,
+                                                  "placed"), &s->placed);
+    }
+    s->availability = libxl__calloc(gc, vd->nr_vcpus,
+                                    sizeof(*s->availability));
+    for (c = 0; c < vd->nr_vcpus; c++)
+        if (libxl__vnode_has_vcpu(v->cpus, c))
+            libxl__vnode_read(gc, batch,
+                              libxl__vnode_cpu_path(gc, vd->domid, c),
+                              &s->availability[c]);
+    read_report(gc, batch, vd->domid, nr, true, &s->report);
+}
+
+static int parse_rest(libxl__gc *gc, libxl__vnode_domain *vd, unsigned int nr,
+                      const struct node_texts *s)
+{
+    libxl__vnode *v = &vd->node[nr];
+    uint64_t remote, placed;
+    int rc = 0;
+
+    if (!v->elastic) goto out;
+
+    if (v->host) {
+        v->pool_kb = vnode_pool_kb(vd->nr_vcpus, v->max_kb);
+        rc = NUMBER(libxl__vnode_libxl_path, "there-kb", s->there_kb,
+                    v->max_kb, 0, &v->there_kb);
+        if (rc) goto out;
+        rc = NUMBER(libxl__vnode_libxl_path, "remote-vcpus", s->remote_vcpus,
+                    1, 0, &remote);
+        if (rc) goto out;
+        v->remote_vcpus = remote;
+        rc = NUMBER(libxl__vnode_libxl_path, "placed", s->placed, 1, 0,
+                    &placed);
+        if (rc) goto out;
+        v->placed = placed;
+    }
+    v->availability = parse_availability(vd, v->cpus, s->availability);
+    vnode_parse_report(&s->report, v->max_kb, &v->report);
+
+ out:
+    return rc;
+}
+#undef NUMBER
 
 /* Xen's table; nr_vnodes stays 0 if there is none. */
 static int load_vnuma(libxl__gc *gc, libxl__vnode_domain *vd)
@@ -298,56 +343,42 @@ static void check_totals(libxl__gc *gc, libxl__vnode_domain *vd)
                               "%"PRIu64, sum, vd->total_kb));
 }
 
-static int read_done(libxl__gc *gc, xs_transaction_t t, uint32_t domid,
-                     uint64_t announced, uint64_t *done)
+int libxl__vnode_look(libxl__gc *gc, uint32_t domid, unsigned int nr,
+                      uint64_t max_kb, uint64_t announced,
+                      libxl__vnode_progress *out)
 {
-    const char *s;
+    libxl__vnode v = { .elastic = true, .max_kb = max_kb };
+    libxl__vnode_batch batch = { 0 };
+    struct vnode_raw raw = { 0 };
+    const char *done;
     int rc;
 
-    *done = 0;
-    rc = guest_key(gc, t, domid, "done-generation", &s);
+    *out = (libxl__vnode_progress) { 0 };
+    read_guest(gc, &batch, domid, "done-generation", &done);
+    read_report(gc, &batch, domid, nr, false, &raw);
+    rc = libxl__vnode_send(gc, &batch, XBT_NULL);
     if (rc) goto out;
-    vnode_parse_number(s, announced, done);
+
+    vnode_parse_number(done, announced, &out->done);
+    vnode_parse_report(&raw, v.max_kb, &v.report);
+    out->faulty = v.report.fault[0];
+    out->state = libxl__vnode_public_state(&v);
+    out->progress_kb = v.report.progress_kb;
 
  out:
     return rc;
 }
 
-int libxl__vnode_done_generation(libxl__gc *gc, uint32_t domid,
-                                 uint64_t announced, uint64_t *done)
+static int parse_op(libxl__gc *gc, libxl__vnode_domain *vd, const char *s)
 {
-    return read_done(gc, XBT_NULL, domid, announced, done);
-}
-
-bool libxl__vnode_progress(libxl__gc *gc, uint32_t domid, unsigned int nr,
-                           uint64_t max_kb, libxl_vnode_state *state,
-                           uint64_t *progress_kb)
-{
-    libxl__vnode v = { .elastic = true, .max_kb = max_kb };
-
-    if (load_report(gc, XBT_NULL, domid, nr, &v) || v.report.fault[0])
-        return false;
-    *state = libxl__vnode_public_state(&v);
-    *progress_kb = v.report.progress_kb;
-
-    return true;
-}
-
-static int load_op(libxl__gc *gc, xs_transaction_t t, libxl__vnode_domain *vd)
-{
-    const char *s;
-    int rc;
+    int rc = 0;
 
     vd->op.kind = VNODE_OP_NONE;
-    rc = libxl__xs_read_checked(gc, t, libxl__vnode_op_path(gc, vd->domid), &s);
-    if (rc || !s) goto out;
-
-    if (!vnode_parse_op(s, vd->nr_vnodes, &vd->op)) {
+    if (s && !vnode_parse_op(s, vd->nr_vnodes, &vd->op)) {
         LOGD(ERROR, vd->domid, "\"%s\" is not the record of an operation", s);
         rc = ERROR_FAIL;
     }
 
- out:
     return rc;
 }
 
@@ -362,10 +393,30 @@ static uint64_t sum_allowances(const libxl__vnode_domain *vd)
     return sum;
 }
 
-static int load_keys(libxl__gc *gc, xs_transaction_t t,
-                     libxl__vnode_domain *vd)
+/* What depends on nothing that has to be read. */
+static void read_keys(libxl__gc *gc, libxl__vnode_batch *batch,
+                      const libxl__vnode_domain *vd, struct texts *s)
 {
-    const char *version;
+    unsigned int i;
+
+    libxl__vnode_read(gc, batch,
+                      GCSPRINTF("/local/domain/%"PRIu32"/vnuma/nodes",
+                                vd->domid), &s->nodes);
+    libxl__vnode_read(gc, batch,
+                      GCSPRINTF("/local/domain/%"PRIu32"/vnuma/generation",
+                                vd->domid), &s->generation);
+    read_guest(gc, batch, vd->domid, "done-generation", &s->done);
+    read_guest(gc, batch, vd->domid, "version", &s->version);
+    libxl__vnode_read(gc, batch, libxl__vnode_op_path(gc, vd->domid), &s->op);
+    libxl__vnode_read(gc, batch, libxl__vnode_home_limit_path(gc, vd->domid),
+                      &s->home_limit);
+    for (i = 0; i < vd->nr_vnodes; i++)
+        read_node(gc, batch, vd, i, &s->node[i]);
+}
+
+static int parse_keys(libxl__gc *gc, libxl__vnode_domain *vd,
+                      const struct texts *s)
+{
     uint64_t sum, nr_vnodes;
     unsigned int i;
     int rc;
@@ -374,9 +425,8 @@ static int load_keys(libxl__gc *gc, xs_transaction_t t,
      * A domain that is being destroyed loses its keys first, and those of the
      * guest before ours: what is left of them makes no sense.
      */
-    rc = own_number(gc, t, vd->domid,
-                    GCSPRINTF("/local/domain/%"PRIu32"/vnuma/nodes", vd->domid),
-                    VNODE_MAX, 0, &nr_vnodes);
+    rc = parse_number(gc, vd->domid, "vnuma/nodes", s->nodes, VNODE_MAX, 0,
+                      &nr_vnodes);
     if (rc) goto out;
     if (!nr_vnodes) {
         vd->nr_vnodes = 0;
@@ -384,32 +434,66 @@ static int load_keys(libxl__gc *gc, xs_transaction_t t,
         goto out;
     }
 
-    rc = own_number(gc, t, vd->domid,
-                    GCSPRINTF("/local/domain/%"PRIu32"/vnuma/generation",
-                              vd->domid),
-                    UINT64_MAX - 1, 0, &vd->generation);
+    rc = parse_number(gc, vd->domid, "vnuma/generation", s->generation,
+                      UINT64_MAX - 1, 0, &vd->generation);
     if (rc) goto out;
-    rc = read_done(gc, t, vd->domid, vd->generation, &vd->done);
-    if (rc) goto out;
-    rc = guest_key(gc, t, vd->domid, "version", &version);
-    if (rc) goto out;
-    vd->driver = version && !strcmp(version, "1");
-
-    rc = load_op(gc, t, vd);
+    vd->done = 0;
+    vnode_parse_number(s->done, vd->generation, &vd->done);
+    vd->driver = s->version && !strcmp(s->version, "1");
+    rc = parse_op(gc, vd, s->op);
     if (rc) goto out;
 
     memset(vd->node, 0, vd->nr_vnodes * sizeof(*vd->node));
     for (i = 0; i < vd->nr_vnodes; i++) {
-        rc = load_vnode(gc, t, vd, i);
+        rc = parse_node(gc, vd, i, &s->node[i]);
         if (rc) goto out;
     }
 
     /* Nobody has set it: the limit is as it should be. */
     sum = sum_allowances(vd);
-    rc = own_number(gc, t, vd->domid,
-                    libxl__vnode_home_limit_path(gc, vd->domid),
-                    UINT64_MAX >> 20,
-                    vd->limit_kb > sum ? vd->limit_kb - sum : 0, &vd->home_kb);
+    rc = parse_number(gc, vd->domid,
+                      libxl__vnode_home_limit_path(gc, vd->domid),
+                      s->home_limit, UINT64_MAX >> 20,
+                      vd->limit_kb > sum ? vd->limit_kb - sum : 0,
+                      &vd->home_kb);
+
+ out:
+    return rc;
+}
+
+/*
+ * All keys, in four waits however many there are: what can be asked for at once
+ * and what depends on that, and the transaction's begin and end.  +1: they are
+ * not of one moment.
+ */
+static int load_keys(libxl__gc *gc, xs_transaction_t *t,
+                     libxl__vnode_domain *vd)
+{
+    libxl__vnode_batch batch = { 0 };
+    struct texts s = {
+        .node = libxl__calloc(gc, vd->nr_vnodes, sizeof(*s.node)),
+    };
+    unsigned int i;
+    int rc;
+
+    rc = libxl__xs_transaction_start(gc, t);
+    if (rc) goto out;
+    read_keys(gc, &batch, vd, &s);
+    rc = libxl__vnode_send(gc, &batch, *t);
+    if (rc) goto out;
+    rc = parse_keys(gc, vd, &s);
+    if (rc) goto out;
+
+    for (i = 0; i < vd->nr_vnodes; i++)
+        read_rest(gc, &batch, vd, i, &s.node[i]);
+    rc = libxl__vnode_send(gc, &batch, *t);
+    if (rc) goto out;
+    for (i = 0; i < vd->nr_vnodes; i++) {
+        rc = parse_rest(gc, vd, i, &s.node[i]);
+        if (rc) goto out;
+    }
+    /* Not aborted: only a commit says whether the reads fit together. */
+    rc = libxl__xs_transaction_commit(gc, t);
 
  out:
     return rc;
@@ -451,12 +535,7 @@ int libxl__vnode_load(libxl__gc *gc, uint32_t domid, libxl__vnode_domain *out)
 
     out->node = libxl__calloc(gc, out->nr_vnodes, sizeof(*out->node));
     for (tries = 1;; tries++) {
-        rc = libxl__xs_transaction_start(gc, &t);
-        if (rc) goto out;
-        rc = load_keys(gc, t, out);
-        if (rc) goto out;
-        /* Not aborted: only a commit says whether the reads fit together. */
-        rc = libxl__xs_transaction_commit(gc, &t);
+        rc = load_keys(gc, &t, out);
         if (rc < 0) goto out;
         if (!rc || tries == LOAD_TRIES) break;
     }
@@ -562,9 +641,7 @@ static void explain_vcpus(libxl__gc *gc, uint32_t domid,
 
         if (!libxl__vnode_has_vcpu(elastic, v))
             continue;
-        s = libxl__xs_read(gc, XBT_NULL,
-                           GCSPRINTF("/local/domain/%"PRIu32
-                                     "/cpu/%u/availability", domid, v));
+        s = libxl__xs_read(gc, XBT_NULL, libxl__vnode_cpu_path(gc, domid, v));
         if ((s && !strcmp(s, "online")) != !!libxl_bitmap_test(wanted, v))
             differ[v / 8] |= 1 << (v % 8);
     }
@@ -592,13 +669,19 @@ int libxl__vnode_elastic_vcpus(libxl__gc *gc, uint32_t domid,
     if (rc) goto out;
 
     for (i = 0; i < nr_vnodes; i++) {
+        const char *cpus;
+
         rc = own_number(gc, XBT_NULL, domid,
                         libxl__vnode_path(gc, domid, i, "elastic"), 1, 0,
                         &elastic);
         if (rc) goto out;
         if (!elastic)
             continue;
-        rc = own_cpus(gc, XBT_NULL, domid, i, nr_vcpus, map);
+        rc = libxl__xs_read_checked(gc, XBT_NULL,
+                                    libxl__vnode_path(gc, domid, i, "cpus"),
+                                    &cpus);
+        if (rc) goto out;
+        rc = parse_cpus(gc, domid, i, cpus, nr_vcpus, map);
         if (rc) goto out;
         for (b = 0; b < (nr_vcpus + 7) / 8; b++)
             all[b] |= map[b];
@@ -660,8 +743,9 @@ static char *public_text(libxl__gc *gc, const char *s)
     return s[0] ? libxl__strdup(NOGC, s) : NULL;
 }
 
-static int fill_info(libxl__gc *gc, const libxl__vnode_domain *vd,
-                     bool attended, unsigned int nr, libxl_vnodeinfo *info)
+int libxl__vnode_fill_info(libxl__gc *gc, const libxl__vnode_domain *vd,
+                           bool attended, unsigned int nr, const char *phases,
+                           libxl_vnodeinfo *info)
 {
     const libxl__vnode *v = &vd->node[nr];
     const struct vnode_report *r = &v->report;
@@ -693,10 +777,7 @@ static int fill_info(libxl__gc *gc, const libxl__vnode_domain *vd,
     info->error = public_text(gc, r->error);
     info->fault = public_text(gc, r->fault);
     info->phases = public_text(gc, r->phases);
-    info->toolstack_phases =
-        libxl__strdup(NOGC, libxl__xs_read(gc, XBT_NULL,
-                                           libxl__vnode_libxl_path(gc,
-                                               vd->domid, nr, "phases")));
+    info->toolstack_phases = libxl__strdup(NOGC, phases);
     if (vd->op.kind != VNODE_OP_NONE && vd->op.vnode == nr) {
         info->op = (libxl_vnode_op)vd->op.kind;
         info->op_pid = attended ? vd->op.pid : 0;
@@ -735,11 +816,28 @@ static int is_attended(libxl__gc *gc, const libxl__vnode_domain *vd,
     return rc;
 }
 
+/* What the toolstack's phases took, by vnode; NULL where nothing is noted. */
+static int load_phases(libxl__gc *gc, const libxl__vnode_domain *vd,
+                       const char ***out)
+{
+    libxl__vnode_batch batch = { 0 };
+    unsigned int i;
+
+    *out = libxl__calloc(gc, vd->nr_vnodes, sizeof(**out));
+    for (i = 0; i < vd->nr_vnodes; i++)
+        libxl__vnode_read(gc, &batch,
+                          libxl__vnode_libxl_path(gc, vd->domid, i, "phases"),
+                          &(*out)[i]);
+
+    return libxl__vnode_send(gc, &batch, XBT_NULL);
+}
+
 libxl_vnodeinfo *libxl_vnode_list(libxl_ctx *ctx, uint32_t domid, int *nr)
 {
     GC_INIT(ctx);
     libxl__vnode_domain vd;
     libxl_vnodeinfo *list = NULL, *result = NULL;
+    const char **phases;
     bool attended;
     unsigned int i;
     int rc;
@@ -755,12 +853,14 @@ libxl_vnodeinfo *libxl_vnode_list(libxl_ctx *ctx, uint32_t domid, int *nr)
     }
     rc = is_attended(gc, &vd, &attended);
     if (rc) goto out;
+    rc = load_phases(gc, &vd, &phases);
+    if (rc) goto out;
 
     list = libxl__calloc(NOGC, vd.nr_vnodes, sizeof(*list));
     for (i = 0; i < vd.nr_vnodes; i++)
         libxl_vnodeinfo_init(&list[i]);
     for (i = 0; i < vd.nr_vnodes; i++) {
-        rc = fill_info(gc, &vd, attended, i, &list[i]);
+        rc = libxl__vnode_fill_info(gc, &vd, attended, i, phases[i], &list[i]);
         if (rc) goto out;
     }
     *nr = vd.nr_vnodes;

@@ -80,13 +80,18 @@ void libxl__vnode_unlock(libxl__carefd **lock)
 
 /*---------- records and announcements ----------*/
 
-int libxl__vnode_write_record(libxl__gc *gc, xs_transaction_t t, uint32_t domid,
+static char *format_record(libxl__gc *gc, const struct vnode_op_record *rec)
+{
+    return vnode_format_op(rec, libxl__zalloc(gc, VNODE_OP_TEXT),
+                           VNODE_OP_TEXT);
+}
+
+int libxl__vnode_write_record(libxl__gc *gc, uint32_t domid,
                               const struct vnode_op_record *rec)
 {
-    char buf[VNODE_OP_TEXT];
-
-    return libxl__xs_write_checked(gc, t, libxl__vnode_op_path(gc, domid),
-                                   vnode_format_op(rec, buf, sizeof(buf)));
+    return libxl__xs_write_checked(gc, XBT_NULL,
+                                   libxl__vnode_op_path(gc, domid),
+                                   format_record(gc, rec));
 }
 
 int libxl__vnode_drop_record(libxl__gc *gc, uint32_t domid)
@@ -94,34 +99,41 @@ int libxl__vnode_drop_record(libxl__gc *gc, uint32_t domid)
     return libxl__xs_rm_checked(gc, XBT_NULL, libxl__vnode_op_path(gc, domid));
 }
 
+/* The generation comes last: the guest watches it. */
+static void add_announcement(libxl__gc *gc, libxl__vnode_batch *batch,
+                             uint32_t domid, const struct vnode_op_record *rec,
+                             int grace_ms)
+{
+    const char *grace = libxl__vnode_path(gc, domid, rec->vnode, "grace-ms");
+
+    libxl__vnode_write(gc, batch, libxl__vnode_op_path(gc, domid),
+                       format_record(gc, rec));
+    libxl__vnode_write(gc, batch,
+                       libxl__vnode_path(gc, domid, rec->vnode, "target-kb"),
+                       GCSPRINTF("%"PRIu64, rec->new_kb));
+    if (grace_ms < 0)
+        libxl__vnode_rm(gc, batch, grace);
+    else
+        libxl__vnode_write(gc, batch, grace, GCSPRINTF("%d", grace_ms));
+    libxl__vnode_write(gc, batch, GCSPRINTF("/local/domain/%"PRIu32
+                                            "/vnuma/generation", domid),
+                       GCSPRINTF("%"PRIu64, rec->generation));
+}
+
 int libxl__vnode_announce(libxl__gc *gc, libxl__vnode_domain *vd,
                           const struct vnode_op_record *rec, int grace_ms)
 {
-    const char *grace = libxl__vnode_path(gc, vd->domid, rec->vnode,
-                                          "grace-ms");
     xs_transaction_t t = 0;
     int rc;
 
     for (;;) {
+        libxl__vnode_batch batch = { 0 };
+
         rc = libxl__xs_transaction_start(gc, &t);
         if (rc) goto out;
-
-        rc = libxl__vnode_write_record(gc, t, vd->domid, rec);
+        add_announcement(gc, &batch, vd->domid, rec, grace_ms);
+        rc = libxl__vnode_send(gc, &batch, t);
         if (rc) goto out;
-        rc = libxl__xs_printf(gc, t,
-                              libxl__vnode_path(gc, vd->domid, rec->vnode,
-                                                "target-kb"),
-                              "%"PRIu64, rec->new_kb);
-        if (rc) goto out;
-        rc = grace_ms < 0 ? libxl__xs_rm_checked(gc, t, grace)
-                          : libxl__xs_printf(gc, t, grace, "%d", grace_ms);
-        if (rc) goto out;
-        rc = libxl__xs_printf(gc, t,
-                              GCSPRINTF("/local/domain/%"PRIu32
-                                        "/vnuma/generation", vd->domid),
-                              "%"PRIu64, rec->generation);
-        if (rc) goto out;
-
         rc = libxl__xs_transaction_commit(gc, &t);
         if (!rc) break;
         if (rc < 0) goto out;

@@ -90,19 +90,18 @@ int libxl__vnode_set_cpus(libxl__gc *gc, libxl__vnode_domain *vd,
     int rc;
 
     for (;;) {
+        libxl__vnode_batch batch = { 0 };
+
         rc = libxl__xs_transaction_start(gc, &t);
         if (rc) goto out;
 
-        for (v = 0; v < vd->nr_vcpus; v++) {
-            if (!libxl__vnode_has_vcpu(vd->node[nr].cpus, v))
-                continue;
-            rc = libxl__xs_write_checked(gc, t,
-                                         GCSPRINTF("/local/domain/%"PRIu32
-                                                   "/cpu/%u/availability",
-                                                   vd->domid, v),
-                                         online ? "online" : "offline");
-            if (rc) goto out;
-        }
+        for (v = 0; v < vd->nr_vcpus; v++)
+            if (libxl__vnode_has_vcpu(vd->node[nr].cpus, v))
+                libxl__vnode_write(gc, &batch,
+                                   libxl__vnode_cpu_path(gc, vd->domid, v),
+                                   online ? "online" : "offline");
+        rc = libxl__vnode_send(gc, &batch, t);
+        if (rc) goto out;
 
         rc = libxl__xs_transaction_commit(gc, &t);
         if (!rc) break;

@@ -12,6 +12,8 @@
 #ifndef LIBXL_VNODE_INTERNAL_H
 #define LIBXL_VNODE_INTERNAL_H
 
+#include <xenstore_batch.h>
+
 #include "libxl_vnode_keys.h"
 #include "libxl_vnode_phases.h"
 #include "libxl_vnode_settle.h"
@@ -53,6 +55,9 @@ typedef struct {
     xen_vmemrange_t *vmemrange;
     unsigned int *vdistance, *vcpu_to_vnode;
     char *uuid;
+    /* libxl__vnode_know_config(); config_pnode is NULL before */
+    unsigned int pinned_hard, pinned_soft;  /* vCPUs below: by their owner */
+    unsigned int *config_pnode;     /* by vnode, or LIBXL_VNODE_PNODE_ANY */
     struct libxl__vnode_teller *teller; /* NULL: dsmd is not told anything */
 } libxl__vnode_domain;
 
@@ -162,8 +167,37 @@ _hidden char *libxl__vnode_path(libxl__gc *gc, uint32_t domid, unsigned int nr,
                                 const char *key);
 _hidden char *libxl__vnode_libxl_path(libxl__gc *gc, uint32_t domid,
                                       unsigned int nr, const char *key);
+_hidden char *libxl__vnode_cpu_path(libxl__gc *gc, uint32_t domid,
+                                    unsigned int vcpu);
 _hidden char *libxl__vnode_op_path(libxl__gc *gc, uint32_t domid);
 _hidden char *libxl__vnode_home_limit_path(libxl__gc *gc, uint32_t domid);
+
+/*---------- requests that are sent at once (libxl_vnode_batch.c) ----------*/
+
+/*
+ * Some reads, or some writes.  Empty: all 0, and so it is again when it has
+ * been sent.  What is passed has to stay until then.
+ */
+typedef struct {
+    struct libxl__vnode_request *first, *last;
+    unsigned int nr;
+} libxl__vnode_batch;
+
+/* *out: NULL if the key is absent; known when the batch has been sent. */
+_hidden void libxl__vnode_read(libxl__gc *gc, libxl__vnode_batch *batch,
+                               const char *path, const char **out);
+_hidden void libxl__vnode_write(libxl__gc *gc, libxl__vnode_batch *batch,
+                                const char *path, const char *value);
+_hidden void libxl__vnode_rm(libxl__gc *gc, libxl__vnode_batch *batch,
+                             const char *path);
+
+/*
+ * In any order: what has to come after them, as the end of the transaction,
+ * comes when all have been answered.  0; ERROR_FAIL (logged): one could not be
+ * carried out, which says nothing of the others.
+ */
+_hidden int libxl__vnode_send(libxl__gc *gc, libxl__vnode_batch *batch,
+                              xs_transaction_t t);
 
 /*---------- when it runs ----------*/
 
@@ -212,21 +246,21 @@ static inline bool libxl__vnode_has_vcpu(const uint8_t *cpus, unsigned int v)
 _hidden int libxl__vnode_load(libxl__gc *gc, uint32_t domid,
                               libxl__vnode_domain *out);
 
-/*
- * Newest generation that the guest says it has finished; *done is 0 if it says
- * none, or one beyond @announced, which cannot be.
- */
-_hidden int libxl__vnode_done_generation(libxl__gc *gc, uint32_t domid,
-                                         uint64_t announced, uint64_t *done);
+/* How far a vnode has come, by the guest's word. */
+typedef struct {
+    uint64_t done;          /* newest generation finished, 0: none */
+    bool faulty;            /* then the rest says nothing */
+    libxl_vnode_state state;
+    uint64_t progress_kb;
+} libxl__vnode_progress;
 
 /*
- * How far a vnode has come; a few reads only, for whenever the guest writes
- * something.  false: its report is faulty, or cannot be read.
+ * A few reads only, for whenever the guest writes something.  A generation
+ * beyond @announced is none: it cannot be.  0, ERROR_FAIL.
  */
-_hidden bool libxl__vnode_progress(libxl__gc *gc, uint32_t domid,
-                                   unsigned int nr, uint64_t max_kb,
-                                   libxl_vnode_state *state,
-                                   uint64_t *progress_kb);
+_hidden int libxl__vnode_look(libxl__gc *gc, uint32_t domid, unsigned int nr,
+                              uint64_t max_kb, uint64_t announced,
+                              libxl__vnode_progress *out);
 
 /* Microseconds since some moment; never goes back. */
 _hidden uint64_t libxl__vnode_now_us(void);
@@ -238,6 +272,16 @@ _hidden uint64_t libxl__vnode_now_us(void);
 _hidden void libxl__vnode_write_phases(libxl__gc *gc, uint32_t domid,
                                        unsigned int nr,
                                        const struct vnode_phases *phases);
+
+/*
+ * What callers of libxl see of vnode @nr.  @attended: somebody attends the
+ * operation on record; @phases: what it took the toolstack, NULL: not known.
+ * 0 or an error; *info is to be disposed of in either case.
+ */
+_hidden int libxl__vnode_fill_info(libxl__gc *gc,
+                                   const libxl__vnode_domain *vd,
+                                   bool attended, unsigned int nr,
+                                   const char *phases, libxl_vnodeinfo *info);
 
 /* The state that callers of libxl see. */
 _hidden libxl_vnode_state libxl__vnode_public_state(const libxl__vnode *v);
@@ -281,6 +325,16 @@ _hidden int libxl__vnode_set_cpus(libxl__gc *gc, libxl__vnode_domain *vd,
 
 /*---------- where its vCPUs run (libxl_vnode_affinity.c) ----------*/
 
+/* Fill in what the domain's configuration says, once.  0 or an error. */
+_hidden int libxl__vnode_know_config(libxl__gc *gc, libxl__vnode_domain *vd);
+
+/*
+ * The CPUs of the domain's cpupool, and its number.  *cpumap is to be disposed
+ * of.  0 or an error, logged.
+ */
+_hidden int libxl__vnode_pool_cpus(libxl__gc *gc, uint32_t domid,
+                                   libxl_bitmap *cpumap, uint32_t *poolid);
+
 /*
  * Let the vCPUs of vnode @nr run on @pnode; -1: anywhere.  @loose: only those
  * that libxl__vnode_find_unbound() has found.
@@ -311,8 +365,7 @@ _hidden int libxl__vnode_lock(libxl__gc *gc, uint32_t domid,
 _hidden void libxl__vnode_unlock(libxl__carefd **lock);
 
 /* Write or remove the record of the operation under way. */
-_hidden int libxl__vnode_write_record(libxl__gc *gc, xs_transaction_t t,
-                                      uint32_t domid,
+_hidden int libxl__vnode_write_record(libxl__gc *gc, uint32_t domid,
                                       const struct vnode_op_record *rec);
 _hidden int libxl__vnode_drop_record(libxl__gc *gc, uint32_t domid);
 
@@ -429,7 +482,7 @@ _hidden int libxl__vnode_check_span(libxl__gc *gc,
  * to run there.  0, ERROR_VNODE_REFUSED (logged), ERROR_FAIL.
  */
 _hidden int libxl__vnode_choose_pnode(libxl__gc *gc,
-                                      const libxl__vnode_domain *vd,
+                                      libxl__vnode_domain *vd,
                                       const libxl_vnode_request *req,
                                       unsigned int nr, uint64_t need_kb,
                                       unsigned int *pnode);

@@ -194,7 +194,7 @@ static int announce_prepared(libxl__gc *gc, vnode_op *op,
     if (op->stage == BEGIN_TAKING_BACK) goto back;
 
     if (vd->op.kind == VNODE_OP_NONE) {
-        rc = libxl__vnode_write_record(gc, XBT_NULL, op->domid, &op->rec);
+        rc = libxl__vnode_write_record(gc, op->domid, &op->rec);
         if (rc) goto fail;
         vd->op = op->rec;
     }
@@ -462,18 +462,14 @@ static void report(libxl__egc *egc, vnode_op *op, libxl_vnode_phase phase)
     libxl__ao_progress_report(egc, ao, &op->progress, ev);
 }
 
-static void report_progress(libxl__egc *egc, libxl__gc *nested_gc,
-                            vnode_op *op)
+static void report_progress(libxl__egc *egc, vnode_op *op,
+                            const libxl__vnode_progress *now)
 {
-    libxl_vnode_state state;
-    uint64_t progress;
-
-    if (!libxl__vnode_progress(nested_gc, op->domid, op->rec.vnode,
-                               op->max_kb, &state, &progress) ||
-        (progress == op->seen_progress && state == op->seen_state))
+    if (now->faulty || (now->progress_kb == op->seen_progress &&
+                        now->state == op->seen_state))
         return;
-    op->seen_progress = progress;
-    op->seen_state = state;
+    op->seen_progress = now->progress_kb;
+    op->seen_state = now->state;
     report(egc, op, LIBXL_VNODE_PHASE_GUEST);
 }
 
@@ -699,8 +695,8 @@ static void check_due(libxl__egc *egc, libxl__ev_time *ev,
 static void op_check(libxl__egc *egc, vnode_op *op)
 {
     STATE_AO_GC(op->ao);
+    libxl__vnode_progress now;
     libxl__ao *nested;
-    uint64_t generation;
     int rc;
 
     if (domain_stopped(gc, op->domid)) {
@@ -710,19 +706,16 @@ static void op_check(libxl__egc *egc, vnode_op *op)
 
     /* A chatty guest must not make this operation's memory grow. */
     nested = libxl__nested_ao_create(ao);
-    {
-        libxl__gc *nested_gc = libxl__ao_inprogress_gc(nested);
-
-        rc = libxl__vnode_done_generation(nested_gc, op->domid,
-                                          op->rec.generation, &generation);
-        if (!rc && generation != op->rec.generation)
-            report_progress(egc, nested_gc, op);
-    }
+    rc = libxl__vnode_look(libxl__ao_inprogress_gc(nested), op->domid,
+                           op->rec.vnode, op->max_kb, op->rec.generation,
+                           &now);
     libxl__nested_ao_free(nested);
     if (rc)
         end_in_the_dark(egc, op, rc);
-    else if (generation == op->rec.generation)
+    else if (now.done == op->rec.generation)
         guest_finished(egc, op);
+    else
+        report_progress(egc, op, &now);
 }
 
 /* The guest has finished what was asked of it. */

@@ -21,6 +21,13 @@ char *libxl__vnode_libxl_path(libxl__gc *gc, uint32_t domid, unsigned int nr,
     return GCSPRINTF("/libxl/%"PRIu32"/vnuma/node/%u/%s", domid, nr, key);
 }
 
+/* Of a vCPU, whichever vnode it belongs to. */
+char *libxl__vnode_cpu_path(libxl__gc *gc, uint32_t domid, unsigned int vcpu)
+{
+    return GCSPRINTF("/local/domain/%"PRIu32"/cpu/%u/availability", domid,
+                     vcpu);
+}
+
 char *libxl__vnode_op_path(libxl__gc *gc, uint32_t domid)
 {
     return GCSPRINTF("/libxl/%"PRIu32"/vnuma/op", domid);

@@ -16,7 +16,7 @@
 typedef struct {
     unsigned int nr_pnodes;
     struct vnode_pnode *pnode;
-    char *pool;                 /* name of the domain's cpupool */
+    uint32_t pool;              /* the domain's cpupool */
 } host_nodes;
 
 /* Memory of each pnode. */
@@ -43,19 +43,12 @@ static int load_memory(libxl__gc *gc, host_nodes *host)
 /* CPUs of each pnode, and those of them in the domain's cpupool. */
 static int load_cpus(libxl__gc *gc, uint32_t domid, host_nodes *host)
 {
-    libxl_cpupoolinfo pool;
+    libxl_bitmap pool;
     libxl_cputopology *cpus = NULL;
-    xc_domaininfo_t info;
     int i, nr = 0, rc;
 
-    libxl_cpupoolinfo_init(&pool);
-
-    if (xc_domain_getinfo_single(CTX->xch, domid, &info) < 0) {
-        LOGED(ERROR, domid, "cannot ask for the domain's cpupool");
-        rc = ERROR_FAIL;
-        goto out;
-    }
-    rc = libxl_cpupool_info(CTX, &pool, info.cpupool);
+    libxl_bitmap_init(&pool);
+    rc = libxl__vnode_pool_cpus(gc, domid, &pool, &host->pool);
     if (rc) goto out;
     cpus = libxl_get_cpu_topology(CTX, &nr);
     if (!cpus) {
@@ -63,46 +56,38 @@ static int load_cpus(libxl__gc *gc, uint32_t domid, host_nodes *host)
         goto out;
     }
 
-    host->pool = libxl__strdup(gc, pool.pool_name);
     for (i = 0; i < nr; i++) {
         if (cpus[i].node >= host->nr_pnodes) /* no such CPU, or offline */
             continue;
         host->pnode[cpus[i].node].cpus++;
-        if (libxl_bitmap_test(&pool.cpumap, i))
+        if (libxl_bitmap_test(&pool, i))
             host->pnode[cpus[i].node].pool_cpus++;
     }
     rc = 0;
 
  out:
     libxl_cputopology_list_free(cpus, nr);
-    libxl_cpupoolinfo_dispose(&pool);
+    libxl_bitmap_dispose(&pool);
     return rc;
 }
 
-/*
- * What the domain's configuration says of a vnode: @pnode that it names, or
- * LIBXL_VNODE_PNODE_ANY, and whether there are CPUs that it does not pin.
- */
-static int load_config(libxl__gc *gc, const libxl__vnode_domain *vd,
-                       unsigned int nr, unsigned int *pnode, bool *binds_cpus)
+/* Are there CPUs of the vnode that the domain's configuration does not pin? */
+static bool binds_cpus(const libxl__vnode_domain *vd, unsigned int nr)
 {
-    libxl_domain_config d_config;
     unsigned int v;
-    int rc;
 
-    libxl_domain_config_init(&d_config);
-    rc = libxl__get_domain_configuration(gc, vd->domid, &d_config);
-    if (rc) goto out;
+    for (v = vd->pinned_hard; v < vd->nr_vcpus; v++)
+        if (libxl__vnode_has_vcpu(vd->node[nr].cpus, v))
+            return true;
 
-    *pnode = nr < d_config.b_info.num_vnuma_nodes
-             ? d_config.b_info.vnuma_nodes[nr].pnode : LIBXL_VNODE_PNODE_ANY;
-    *binds_cpus = false;
-    for (v = d_config.b_info.num_vcpu_hard_affinity; v < vd->nr_vcpus; v++)
-        *binds_cpus |= vd->node[nr].cpus[v / 8] & (1 << (v % 8));
+    return false;
+}
 
- out:
-    libxl_domain_config_dispose(&d_config);
-    return rc;
+static const char *pool_name(libxl__gc *gc, uint32_t pool)
+{
+    const char *name = libxl__cpupoolid_to_name(gc, pool);
+
+    return name ? name : GCSPRINTF("pool %"PRIu32, pool);
 }
 
 static const char *pnodes_of_pool(libxl__gc *gc, const host_nodes *host)
@@ -123,10 +108,10 @@ static const char *pnodes_of_pool(libxl__gc *gc, const host_nodes *host)
 /* 0, or ERROR_VNODE_REFUSED with the reason logged. */
 static int judge(libxl__gc *gc, uint32_t domid, const host_nodes *host,
                  unsigned int nr, unsigned int pnode, uint64_t need_kb,
-                 bool binds_cpus)
+                 bool binds)
 {
     switch (vnode_judge_pnode(host->pnode, host->nr_pnodes, pnode, need_kb,
-                              binds_cpus)) {
+                              binds)) {
     case VNODE_PNODE_GOOD:
         return 0;
     case VNODE_PNODE_NONE:
@@ -138,8 +123,8 @@ static int judge(libxl__gc *gc, uint32_t domid, const host_nodes *host,
              "cpupool, so that the vnode's CPUs could not run there; that pool "
              "has CPUs on pnodes %s: choose one of those, or give the pool "
              "CPUs of pnode %u (xl cpupool-cpu-add), or move the domain to "
-             "another pool (xl cpupool-migrate)", nr, pnode, host->pool,
-             pnodes_of_pool(gc, host), pnode);
+             "another pool (xl cpupool-migrate)", nr, pnode,
+             pool_name(gc, host->pool), pnodes_of_pool(gc, host), pnode);
         break;
     case VNODE_PNODE_FULL:
         LOGD(ERROR, domid, "vnode %u: pnode %u has %"PRIu64" KiB free, "
@@ -152,22 +137,24 @@ static int judge(libxl__gc *gc, uint32_t domid, const host_nodes *host,
     return ERROR_VNODE_REFUSED;
 }
 
-int libxl__vnode_choose_pnode(libxl__gc *gc, const libxl__vnode_domain *vd,
+int libxl__vnode_choose_pnode(libxl__gc *gc, libxl__vnode_domain *vd,
                               const libxl_vnode_request *req, unsigned int nr,
                               uint64_t need_kb, unsigned int *pnode)
 {
     const libxl__vnode *v = &vd->node[nr];
     unsigned int configured;
     host_nodes host = { .nr_pnodes = 0 };
-    bool binds_cpus;
+    bool binds;
     int rc;
 
     rc = load_memory(gc, &host);
     if (rc) goto out;
     rc = load_cpus(gc, vd->domid, &host);
     if (rc) goto out;
-    rc = load_config(gc, vd, nr, &configured, &binds_cpus);
+    rc = libxl__vnode_know_config(gc, vd);
     if (rc) goto out;
+    configured = vd->config_pnode[nr];
+    binds = binds_cpus(vd, nr);
 
     if (v->pnode >= 0 && v->allowed_kb) {
         /* Its frames are where they are. */
@@ -184,14 +171,13 @@ int libxl__vnode_choose_pnode(libxl__gc *gc, const libxl__vnode_domain *vd,
     } else if (configured != LIBXL_VNODE_PNODE_ANY) {
         *pnode = configured;
     } else {
-        int best = vnode_roomiest_pnode(host.pnode, host.nr_pnodes,
-                                        binds_cpus);
+        int best = vnode_roomiest_pnode(host.pnode, host.nr_pnodes, binds);
 
         /* A pool without CPUs has no running domain. */
         *pnode = best < 0 ? 0 : best;
     }
 
-    rc = judge(gc, vd->domid, &host, nr, *pnode, need_kb, binds_cpus);
+    rc = judge(gc, vd->domid, &host, nr, *pnode, need_kb, binds);
 
  out:
     return rc;
