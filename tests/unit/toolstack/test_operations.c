@@ -1710,6 +1710,16 @@ static void test_cost(void)
         all &= same_cost("end", less(c.ended, c.begun), t[i].end);
         ok_("cost of %s, of %u vnodes", all && !world.rc, t[i].name,
             t[i].nr_vnodes);
+        ok_("%s, of %u vnodes: it says what has come of it", world.end &&
+            world.end->vnode == 1 && world.end->elastic &&
+            world.end->actual_memkb == t[i].kb &&
+            world.end->target_memkb == t[i].kb &&
+            world.end->max_memkb == NODE_KB && !world.end->op &&
+            world.end->state == (t[i].kb ? LIBXL_VNODE_STATE_ONLINE
+                                         : LIBXL_VNODE_STATE_OFFLINE) &&
+            world.end->pnode == (t[i].kb ? 1 : -1) &&
+            !strcmp(world.end->toolstack_phases, fake_get(OURS "phases")),
+            t[i].name, t[i].nr_vnodes);
     }
     fake_end();
 }
@@ -1739,6 +1749,38 @@ static void test_cost_of_a_list(void)
             nr_vnodes);
         libxl_vnodeinfo_list_free(info, nr);
     }
+    fake_end();
+}
+
+/* What the caller is told in the end, so that it need not read. */
+static void test_end(void)
+{
+    boot_with(NODE_KB);
+    world.mood = GUEST_KEEPS_SOME;
+    ok_("what has come of it: a residual", detach() == ERROR_VNODE_RESIDUAL &&
+        world.end && world.end->state == LIBXL_VNODE_STATE_RESIDUAL &&
+        world.end->residual_memkb == RESIDUAL_KB && !world.end->op &&
+        world.end->pnode == 1);
+
+    boot_with(HALF_KB);
+    world.mood = GUEST_FAILS_TO_GROW;
+    ok_("what has come of it: undone", set(NODE_KB) == ERROR_VNODE_UNDONE &&
+        world.end && world.end->actual_memkb == HALF_KB &&
+        world.end->target_memkb == HALF_KB && strstr(world.end->error, "-12"));
+
+    boot_with(HALF_KB);
+    ok_("a request that is refused says nothing of it",
+        attach(0) == ERROR_VNODE_REFUSED && !world.end);
+
+    boot_with(0);
+    world.mood = GUEST_SILENT;
+    ok_("nor does one that has not ended",
+        attach(0) == ERROR_VNODE_UNSETTLED && !world.end);
+
+    boot_with(NODE_KB);
+    world.mood = GUEST_LIES_ABOUT_LEAVING;
+    ok_("nor one whose host is not in order",
+        detach() == ERROR_VNODE_UNSETTLED && !world.end);
     fake_end();
 }
 
@@ -1783,6 +1825,7 @@ int main(void)
 {
     test_cost();
     test_cost_of_a_list();
+    test_end();
     test_phases();
     test_success();
     test_failures();

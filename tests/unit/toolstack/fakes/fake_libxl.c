@@ -911,9 +911,19 @@ void libxl_cputopology_list_free(libxl_cputopology *cpus, int nr)
 
 /*---------- events ----------*/
 
+static libxl_vnodeinfo ended;
+
+static void forget_end(void)
+{
+    if (world.end)
+        libxl_vnodeinfo_dispose(world.end);
+    world.end = NULL;
+}
+
 libxl__ao *fake_ao(void)
 {
     world.completed = false;
+    forget_end();
 
     return (libxl__ao *)&world;
 }
@@ -930,7 +940,18 @@ libxl_event *fake_event(void)
 {
     static libxl_event event;
 
+    event = (libxl_event) { 0 };
+
     return &event;
+}
+
+void fake_report(libxl_event *ev)
+{
+    if (ev->u.vnode_progress.phase != LIBXL_VNODE_PHASE_END)
+        return;
+    assert(!world.end);
+    world.end = &ended;
+    ended = ev->u.vnode_progress.info;
 }
 
 /* Put @p into the first free place of @list, or take it out. */
@@ -1333,6 +1354,7 @@ void fake_kill(void)
 void fake_end(void)
 {
     fake_kill();
+    forget_end();
     while (nr_allocated)
         free(allocated[--nr_allocated]);
     if (lock_path[0])

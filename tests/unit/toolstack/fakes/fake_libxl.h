@@ -49,6 +49,7 @@ struct world {
     unsigned int configs;       /* read and parsed */
     bool completed;
     int rc;
+    libxl_vnodeinfo *end;       /* what it says has come of it, NULL: nothing */
     char log[4096];             /* what it has said */
     /* Xen */
     unsigned int nr_vnodes, nr_vcpus;

@@ -88,7 +88,7 @@ typedef enum {
 } libxl_vnode_op;
 typedef enum {
     LIBXL_VNODE_PHASE_PREPARE = 1, LIBXL_VNODE_PHASE_GUEST,
-    LIBXL_VNODE_PHASE_SETTLE,
+    LIBXL_VNODE_PHASE_SETTLE, LIBXL_VNODE_PHASE_END,
 } libxl_vnode_phase;
 
 typedef enum {
@@ -185,6 +185,7 @@ typedef struct {
             libxl_vnode_state state;
             bool undoing;
             uint64_t progress_memkb, target_memkb;
+            libxl_vnodeinfo info;
         } vnode_progress;
     } u;
 } libxl_event;
@@ -401,6 +402,7 @@ const libxl__json_object *libxl__json_map_get(const char *key,
 libxl__ao *fake_ao(void);
 void libxl__ao_complete(libxl__egc *egc, libxl__ao *ao, int rc);
 libxl_event *fake_event(void);
+void fake_report(libxl_event *ev);
 #define AO_CREATE(ctx, domid, how)                                      \
     libxl__ao *ao = fake_ao();                                          \
     libxl__egc *egc = NULL;                                             \
@@ -417,7 +419,7 @@ libxl_event *fake_event(void);
 #define NEW_EVENT(egc, type, domid, user) ((void)(egc), fake_event())
 #define libxl__ao_progress_gethow(to, how) ((void)(to), (void)(how))
 #define libxl__ao_progress_report(egc, ao, how, ev) \
-    ((void)(egc), (void)(ao), (void)(how), (void)(ev))
+    ((void)(egc), (void)(ao), (void)(how), fake_report(ev))
 
 /*---------- the API of elastic vnodes ----------*/
 

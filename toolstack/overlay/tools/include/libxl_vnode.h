@@ -86,7 +86,9 @@ int libxl_vnode_settle(libxl_ctx *ctx, uint32_t domid,
  * @progress: events of type LIBXL_EVENT_TYPE_VNODE_PROGRESS: at each phase
  *   (prepare, guest, settle), and when the guest gets on; may be NULL.  With
  *   the phase prepare, vnode is that of the request, or ~0, and the other
- *   fields say nothing.
+ *   fields say nothing.  With the phase end, once the host's side is in order
+ *   and whatever the result, info is of that vnode as libxl_vnode_list() has
+ *   it; there may be none: a request that is refused, one that has not ended.
  *
  * Nothing is done before the event loop of the caller runs: what the request
  * comes to is said when the operation completes.

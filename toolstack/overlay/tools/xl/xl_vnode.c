@@ -51,6 +51,7 @@ struct run {
     bool aborted;
     bool ended;
     int vnode;              /* that it is about; -1: not known yet */
+    libxl_event *end;       /* says what has come of it; NULL: not said */
     int rc;
 };
 
@@ -101,6 +102,7 @@ static void show_progress(struct run *run, const libxl_event *ev)
                 ev->u.vnode_progress.target_memkb >> 10);
         break;
     case LIBXL_VNODE_PHASE_SETTLE:
+    case LIBXL_VNODE_PHASE_END:
         fprintf(stderr, "settling");
         break;
     }
@@ -118,6 +120,11 @@ static void take_events(struct run *run)
             if (ev->u.vnode_progress.vnode != ~0U)
                 run->vnode = ev->u.vnode_progress.vnode;
             show_progress(run, ev);
+            if (ev->u.vnode_progress.phase == LIBXL_VNODE_PHASE_END &&
+                !run->end) {
+                run->end = ev;
+                continue;
+            }
         }
         if (ev->type == LIBXL_EVENT_TYPE_OPERATION_COMPLETE &&
             ev->for_user == FOR_OPERATION) {
@@ -192,9 +199,13 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* *vnode: in what the request says, out which one it was about. */
+/*
+ * *vnode: in what the request says, out which one it was about.  *end: what has
+ * come of it, or NULL.
+ */
 static int run_operation(uint32_t domid, start_fn *start,
-                         const libxl_vnode_request *req, int *vnode)
+                         const libxl_vnode_request *req, int *vnode,
+                         libxl_event **end)
 {
     libxl_asyncprogress_how progress = {
         .callback = NULL,
@@ -234,6 +245,7 @@ static int run_operation(uint32_t domid, start_fn *start,
         }
     }
     *vnode = run.vnode;
+    *end = run.end;
     close_line(&run);
     free(fds);
     close(run.sigfd);
@@ -287,8 +299,8 @@ static void print_state(const libxl_vnodeinfo *info, bool ran)
     free(cpus);
 }
 
-/* The vnodes' state after the operation, if the domain still exists. */
-static void print_result(uint32_t domid, int vnode, bool ran)
+/* Where libxl has not said it: the vnodes' state, if there is the domain. */
+static void print_list(uint32_t domid, int vnode, bool ran)
 {
     libxl_vnodeinfo *list;
     int i, nr;
@@ -303,13 +315,18 @@ static void print_result(uint32_t domid, int vnode, bool ran)
 static int operate(uint32_t domid, start_fn *start, libxl_vnode_request *req)
 {
     int vnode = req->vnode;
-    int rc = run_operation(domid, start, req, &vnode);
+    libxl_event *end = NULL;
+    int rc = run_operation(domid, start, req, &vnode, &end);
+    bool ran = !rc || rc == ERROR_VNODE_UNDONE || rc == ERROR_VNODE_RESIDUAL ||
+               rc == ERROR_VNODE_NOT_UNDONE;
 
-    if (rc != ERROR_INVAL && rc != ERROR_DOMAIN_DESTROYED &&
-        rc != ERROR_DOMAIN_NOTFOUND)
-        print_result(domid, vnode, !rc || rc == ERROR_VNODE_UNDONE ||
-                                   rc == ERROR_VNODE_RESIDUAL ||
-                                   rc == ERROR_VNODE_NOT_UNDONE);
+    if (end) {
+        print_state(&end->u.vnode_progress.info, ran);
+        libxl_event_free(ctx, end);
+    } else if (rc != ERROR_INVAL && rc != ERROR_DOMAIN_DESTROYED &&
+               rc != ERROR_DOMAIN_NOTFOUND) {
+        print_list(domid, vnode, ran);
+    }
     if (rc == ERROR_ABORTED)
         fprintf(stderr, "cancelled: the guest has been told to undo it; "
                 "xl vnode-list shows when it has\n");

@@ -462,6 +462,34 @@ static void report(libxl__egc *egc, vnode_op *op, libxl_vnode_phase phase)
     libxl__ao_progress_report(egc, ao, &op->progress, ev);
 }
 
+/*
+ * What has come of it, out of what settling has read: the caller need not read
+ * it all again.
+ */
+static void report_end(libxl__egc *egc, vnode_op *op,
+                       const libxl__vnode_domain *vd)
+{
+    STATE_AO_GC(op->ao);
+    libxl_vnodeinfo info;
+    libxl_event *ev;
+
+    libxl_vnodeinfo_init(&info);
+    if (libxl__vnode_fill_info(gc, vd, false, op->rec.vnode, op->phases.text,
+                               &info)) {
+        libxl_vnodeinfo_dispose(&info);
+        return;
+    }
+    ev = NEW_EVENT(egc, VNODE_PROGRESS, op->domid, op->progress.for_event);
+    ev->u.vnode_progress.vnode = op->rec.vnode;
+    ev->u.vnode_progress.phase = LIBXL_VNODE_PHASE_END;
+    ev->u.vnode_progress.undoing = op->undoing;
+    ev->u.vnode_progress.state = info.state;
+    ev->u.vnode_progress.progress_memkb = info.progress_memkb;
+    ev->u.vnode_progress.target_memkb = info.target_memkb;
+    ev->u.vnode_progress.info = info;
+    libxl__ao_progress_report(egc, ao, &op->progress, ev);
+}
+
 static void report_progress(libxl__egc *egc, vnode_op *op,
                             const libxl__vnode_progress *now)
 {
@@ -919,6 +947,8 @@ static void settle_locked(libxl__egc *egc, vnode_op *op, libxl__flock *lock,
     }
     phase_ends(gc, op, "settle");
     libxl__vnode_write_phases(gc, op->domid, op->rec.vnode, &op->phases);
+    if (!settled)
+        report_end(egc, op, vd);
 
  out:
     /* Before the other lock: nobody finds it held and no record. */
