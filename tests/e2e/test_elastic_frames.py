@@ -21,6 +21,7 @@ EXTENTS = NODE_MIB // 2
 FRAMES = NODE_MIB * 256
 SLOW_MIB = 128  # a block, where each page takes its time
 REMOVED = "guest_remove_range: extents removed"
+BATCHES = "guest_remove_range: several at once, with one flush"
 FREED, DIRTIED = "domheap: frames freed", "heap: frames freed to be scrubbed"
 TEST_PROGRAM = "/usr/lib/xen/bin/test-mem-range"
 
@@ -36,11 +37,16 @@ def one_detach(stable: Stable, dom0: Run) -> tuple[dict[str, int], dict[str, int
 
 
 def test_a_detach_removes_each_superpage_at_once(one_detach: tuple[dict[str, int], dict[str, int]]) -> None:
-    """As many extents as the node has; nothing was refused, and no frame went the slow way: each is one step of a kind."""
+    """As many extents as the node has; nothing was refused, and no frame went the slow way: each is one step of a kind.
+
+    Of flushes several extents share one, until the guest has something urgent.
+    """
     before, after = one_detach
     assert counted(before, after, REMOVED) == EXTENTS
-    for steps in COUNTERS.values():
-        assert counted(before, after, steps) == pytest.approx(EXTENTS, rel=0.05), steps
+    for steps in ("p2m_writes", "frees"):
+        assert counted(before, after, COUNTERS[steps]) == pytest.approx(EXTENTS, rel=0.05), steps
+    assert 0 < counted(before, after, BATCHES) <= EXTENTS / 2
+    assert counted(before, after, COUNTERS["flushes"]) <= EXTENTS / 2
     refused = {name: counted(before, after, name) for name in after if name.startswith("guest_remove_range: refused")}
     assert not any(refused.values()), refused
 
@@ -91,7 +97,11 @@ def test_superpages_against_stock(pair: ElasticGuest, stock: Guest) -> None:
     figures = {metric.metric: metric for metric in found}
     for count in ("p2m_writes", "flushes", "frees"):
         metric = figures[f"balloon.take.{count}_per_2mib"]
-        assert metric.value is not None and metric.value == pytest.approx(1, abs=0.05), metric
+        assert metric.value is not None
+        if count == "flushes":  # which several extents share
+            assert 0 < metric.value <= 0.5, metric
+        else:
+            assert metric.value == pytest.approx(1, abs=0.05), metric
         assert float(metric.baseline["stock_4k"]) >= 500, metric
 
 

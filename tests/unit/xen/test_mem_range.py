@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""guest_remove_range() of the hypervisor, compiled in user space against a small fake of what it calls.
+"""guest_remove_range() and guest_remove_ranges() of the hypervisor, compiled in user space against a small fake of what they call.
 
-Each case of mem_range_test.c is a test here. The mutants at the end show that the cases notice when the code is wrong.
+Each case of mem_range_test.c and mem_ranges_test.c is a test here. The mutants at the end show that the cases notice when the code is wrong.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ HERE = Path(__file__).resolve().parent
 OVERLAY = HERE.parents[2] / "xen" / "overlay" / "xen"
 SOURCE = OVERLAY / "common" / "mem_range.c"
 
+ONE, SEVERAL = "mem_range_test", "mem_ranges_test"
+
 _scratch = tempfile.TemporaryDirectory(prefix="mem_range_test.")
 
 
@@ -30,29 +32,39 @@ def gcc(*arguments: str | Path) -> None:
 
 
 @cache
-def surroundings() -> tuple[Path, ...]:
-    """The fake and the cases, compiled once."""
+def surroundings(cases: str) -> tuple[Path, ...]:
+    """The fake and a file of cases, compiled once."""
     objects = []
-    for source in (HERE / "fake" / "fake.c", HERE / "mem_range_test.c"):
+    for source in (HERE / "fake" / "fake.c", HERE / f"{cases}.c"):
         objects.append(Path(_scratch.name) / f"{source.stem}.o")
         gcc("-c", "-o", objects[-1], source)
     return tuple(objects)
 
 
-def build(source: Path, program: Path) -> Path:
-    """One version of mem_range.c with the cases and the fake."""
-    gcc("-o", program, source, *surroundings())
+def build(source: Path, program: Path, cases: str) -> Path:
+    """One version of mem_range.c with its cases and the fake."""
+    gcc("-o", program, source, *surroundings(cases))
     return program
 
 
 @cache
 def program() -> Path:
-    return build(SOURCE, Path(_scratch.name) / "mem_range_test")
+    return build(SOURCE, Path(_scratch.name) / ONE, ONE)
+
+
+@cache
+def batches() -> Path:
+    return build(SOURCE, Path(_scratch.name) / SEVERAL, SEVERAL)
 
 
 @pytest.mark.parametrize("name", names(program))
 def test_case(name: str) -> None:
     assert_holds(program(), name)
+
+
+@pytest.mark.parametrize("name", names(batches))
+def test_case_of_several(name: str) -> None:
+    assert_holds(batches(), name)
 
 
 # What is replaced, by what, and a case that has to fail then.
@@ -61,8 +73,8 @@ MUTANTS = {
     "undo of one too many": ("put_frames(pg, i);", "put_frames(pg, i + 1);", "referenced frame, middle"),
     "undo of one too few": ("put_frames(pg, i);", "put_frames(pg, i - 1);", "referenced frame, last"),
     "no undo when the p2m fails": (
-        "put_frames(pg, 1UL << order);\n        return refuse(p2m);",
-        "return refuse(p2m);",
+        "put_frames(pg, 1UL << order);\n        return refuse_extent(p2m);",
+        "return refuse_extent(p2m);",
         "no memory to split 1 GiB",
     ),
     "reference kept after a type check": (
@@ -81,38 +93,98 @@ MUTANTS = {
     "order of the entry not checked": ("cur_order < order ||", "", "split"),
     "alignment not checked": ("return !(gfn_x(gfn) & ((1UL << order) - 1));", "return true;", "misaligned by half"),
     "domain looked at once only": (
-        "    if ( unlikely(!domain_supported(d)) )\n        return refuse(domain);\n",
+        "    if ( unlikely(!domain_supported(d)) )\n        return refuse_extent(domain);\n",
         "",
         "log-dirty begins while waiting for the lock",
     ),
     "no flush before the free": ("    p2m_tlb_flush_sync(p2m);\n", "", "2 MiB, caller holds the p2m lock"),
-    "M2P kept": ("set_gpfn_from_mfn(mfn_x(mfn) + i, INVALID_M2P_ENTRY);", ";", "2 MiB"),
+    "M2P kept": ("set_gpfn_from_mfn(mfn + i, INVALID", "set_gpfn_from_mfn(mfn, INVALID", "2 MiB"),
     "last M2P entry kept": (
-        "i < (1UL << order); i++ )\n        set_gpfn",
-        "i < (1UL << order) - 1; i++ )\n        set_gpfn",
+        "i < (1UL << order); i++ )\n            set_gpfn",
+        "i < (1UL << order) - 1; i++ )\n            set_gpfn",
         "2 MiB",
     ),
-    "mapcache kept": ("    ioreq_request_mapcache_invalidate(d);\n", "", "2 MiB"),
+    "mapcache kept": ("        ioreq_request_mapcache_invalidate(d);\n", "        ;\n", "2 MiB"),
     "busy frame forgotten": ("for ( ; i < nr; i++ )", "for ( i++; i < nr; i++ )", "referenced meanwhile, middle"),
     "only the first frames freed": ("i < unused; i++ )", "i + 1 < unused; i++ )", "referenced meanwhile, last"),
-    "half-way taken for undone": ("            domain_crash(d);\n", "", "p2m update fails half-way"),
+    "half-way taken for undone": ("        domain_crash(d);\n", "", "p2m update fails half-way"),
     "half-way taken for done": (
-        "            domain_crash(d);\n        }\n\n        return false;",
-        "            domain_crash(d);\n        }\n",
+        "        domain_crash(d);\n    }\n\n    return false;",
+        "        domain_crash(d);\n    }\n\n    return true;",
         "p2m update fails half-way",
     ),
     "freed under the lock": (
-        "    put_gfn(d, gfn_x(gfn));\n\n    if ( rc )\n        return rc;\n\n    release_frames(pg, order);",
-        "    if ( !rc )\n        release_frames(pg, order);\n    put_gfn(d, gfn_x(gfn));\n    if ( rc )\n"
-        "        return rc;",
+        "    put_gfn(d, gfns[0]);\n\n    for ( i = 0; i < done; i++ )\n        release_frames(pgs[i], order);\n",
+        "    for ( i = 0; i < done; i++ )\n        release_frames(pgs[i], order);\n    put_gfn(d, gfns[0]);\n",
         "2 MiB",
     ),
     "switch ignored": ("unlikely(!ACCESS_ONCE(opt_guest_remove_range))", "0", "switched off"),
+    "a refusal not counted": ("const bool alone = nr == 1;", "const bool alone = false;", "split"),
+    # Several at once.
+    "flushed one by one": ("put_off_flush = nr > 1;", "put_off_flush = false;", "several: 8 extents, one flush"),
+    "put off for good": ("    p2m->put_off_flush = false;\n", "", "several: 8 extents, one flush"),
+    "the unlock has to flush": ("    p2m_tlb_flush_sync(p2m);\n", "", "several: the caller holds the p2m lock"),
+    "freed before the flush": (
+        "    flush_superpages(d, pgs, done, order);\n    put_gfn(d, gfns[0]);\n\n    for ( i = 0; i < done; i++ )\n"
+        "        release_frames(pgs[i], order);\n",
+        "    for ( i = 0; i < done; i++ )\n        release_frames(pgs[i], order);\n"
+        "    flush_superpages(d, pgs, done, order);\n    put_gfn(d, gfns[0]);\n",
+        "several: 8 extents, one flush",
+    ),
+    "each freed when it is unmapped": (
+        "&pgs[done]) )\n            break;\n",
+        "&pgs[done]) )\n            break;\n        else\n            release_frames(pgs[done], order);\n",
+        "several: 8 extents, one flush",
+    ),
+    "the reference dropped when it is unmapped": (
+        "    *pgp = pg;\n",
+        "    put_frames(pg, 1UL << order);\n    *pgp = pg;\n",
+        "several: the domain dies as the third leaves",
+    ),
+    "the lock dropped between extents": (
+        "    p2m->put_off_flush = nr > 1;\n",
+        "    put_gfn(d, gfns[0]);\n    p2m->put_off_flush = nr > 1;\n",
+        "several: 8 extents, one flush",
+    ),
+    "M2P of the first only": ("for ( n = 0; n < nr; n++ )", "for ( n = 0; n < nr && !n; n++ )", "several: two"),
+    "first extent forgotten": (
+        "    for ( i = 0; i < done; i++ )\n        release",
+        "    for ( i = 1; i < done; i++ )\n        release",
+        "several: two",
+    ),
+    "goes on after one that is refused": (
+        "detach_superpage(d, _gfn(gfns[done]), order, alone, &pgs[done]) )\n            break;",
+        "detach_superpage(d, _gfn(gfns[done]), order, alone, &pgs[done]) )\n            continue;",
+        "several: the third is in use",
+    ),
+    "refusals counted": ("perfc_add(range_refused_##why, alone)", "perfc_incr(range_refused_##why)", "several: the third is in use"),
+    "nothing is urgent": ("(done && hypercall_preempt_check()) ||", "", "several: something is urgent before the fourth"),
+    "no progress": ("(done && hypercall", "(hypercall", "several: something is urgent, but one leaves"),
+    "no limit": ("#define BATCH 32U", "#define BATCH 64U", "several: 32 are enough"),
+    "from the begin of the list": ("gfns, list, from, nr)", "gfns, list, 0, nr)", "several: in the middle of the list"),
+    "unreadable list": (
+        "if ( __copy_from_guest_offset(gfns, list, from, nr) )",
+        "if ( __copy_from_guest_offset(gfns, list, from, nr) && !nr )",
+        "several: unreadable list",
+    ),
+    "one at once": ("return i < 2 ? 0 :", "return i < 1 ? 0 :", "several: one is none"),
+    "alignment of the first only": (
+        "            break;\n\n    return i < 2",
+        "            break;\n    i = nr;\n\n    return i < 2",
+        "several: the second is misaligned",
+    ),
+    "1 GiB in a batch": ("order != PAGE_ORDER_2M || tb", "tb", "several: 1 GiB"),
+    "a trace without extents": ("|| tb_init_done ||", "||", "several: traced"),
+    "switch ignored by several": ("         !ACCESS_ONCE(opt_guest_remove_range) || ", "         ", "several: switched off"),
+    "DSM not asked": ("!dsm_enabled(d) && ", "", "several: DSM"),
+    "populate on demand not asked": ("!p2m_get_hostp2m(d)->pod.entry_count &&", "", "several: populate on demand"),
+    "nested p2ms not followed": ("           !nestedhvm_enabled(d);", "           true;", "several: nested virtualisation"),
 }
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_mutant_is_noticed(mutant: str, tmp_path: Path) -> None:
     old, new, case = MUTANTS[mutant]
-    done = run(build(mistaken(SOURCE, old, new, tmp_path), tmp_path / "mutant"), case)
+    cases = SEVERAL if case.startswith("several: ") else ONE
+    done = run(build(mistaken(SOURCE, old, new, tmp_path), tmp_path / "mutant", cases), case)
     assert done.returncode == 1, f"{case} passed"

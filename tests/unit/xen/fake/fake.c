@@ -13,8 +13,14 @@ static void lock(struct p2m_domain *p2m)
 
 static void flush(struct p2m_domain *p2m)
 {
-    p2m->need_flush = 0;
+    p2m->need_flush = false;
     fake.flushes++;
+    memset(&fake.stale[MFN0], 0, fake.used);
+}
+
+bool hypercall_preempt_check(void)
+{
+    return fake.urgent_from && ++fake.asked >= fake.urgent_from;
 }
 
 static void unlock(struct p2m_domain *p2m)
@@ -23,6 +29,8 @@ static void unlock(struct p2m_domain *p2m)
         die("unlock of an unlocked p2m");
     if ( --p2m->locked )
         return;
+    if ( p2m->put_off_flush )
+        die("whoever has the lock next relies on flushes that are put off");
     if ( p2m->need_flush )
         flush(p2m);
     if ( fake.after_unlock )
@@ -66,6 +74,7 @@ int p2m_set_entry(struct p2m_domain *p2m, gfn_t gfn, mfn_t mfn,
                   unsigned int order, p2m_type_t t, p2m_access_t a)
 {
     unsigned long i;
+    bool fails;
 
     if ( !p2m->locked )
         die("p2m changed without its lock");
@@ -74,21 +83,25 @@ int p2m_set_entry(struct p2m_domain *p2m, gfn_t gfn, mfn_t mfn,
     fake.set_entries++;
     if ( fake.while_unmapping )
         fake.while_unmapping();
-    if ( fake.set_entry == SET_FAILS_UNCHANGED )
+    fails = fake.set_entries > fake.fails_after;
+    if ( fails && fake.set_entry == SET_FAILS_UNCHANGED )
         return -ENOMEM;
     for ( i = 0; i < (1UL << order); i++ )
     {
         unsigned long old = fake.p2m[gfn_x(gfn) + i].mfn;
 
         if ( old < NR_MFNS )
+        {
+            fake.stale[old] |= fake.mapped[old];
             fake.mapped[old] = false;
+        }
         fake.p2m[gfn_x(gfn) + i] = (struct slot){ mfn_x(mfn), t, order };
     }
-    p2m->need_flush = 1;
-    if ( !fake.defer_flush )
+    p2m->need_flush = true;
+    if ( !fake.defer_flush && !p2m->put_off_flush )
         flush(p2m);
 
-    return fake.set_entry == SET_FAILS_CHANGED ? -EIO : 0;
+    return fails && fake.set_entry == SET_FAILS_CHANGED ? -EIO : 0;
 }
 
 void p2m_tlb_flush_sync(struct p2m_domain *p2m)
@@ -124,7 +137,7 @@ static void free_frame(struct page_info *pg)
         die("MFN %#lx freed with type %#lx", mfn, pg->u.inuse.type_info);
     if ( d->p2m.locked != fake.callers_lock )
         die("MFN %#lx freed with the p2m lock held", mfn);
-    if ( d->p2m.need_flush )
+    if ( d->p2m.need_flush || fake.stale[mfn] )
         die("MFN %#lx freed before the flush", mfn);
     if ( fake.m2p[mfn] != INVALID_M2P_ENTRY + 1 )
         die("MFN %#lx freed with M2P %#lx", mfn, fake.m2p[mfn] - 1);

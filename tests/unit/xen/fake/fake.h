@@ -5,7 +5,8 @@
  * is this one, so that common/mem_range.c compiles unchanged in user space.
  *
  * Whatever would be a disaster in the hypervisor (a frame freed while it is
- * mapped, referenced, unflushed, or twice) ends the test at once: die().
+ * mapped, referenced, in a TLB, or twice) ends the test at once: die().  TLBs
+ * have all that was mapped since the last flush.
  */
 #ifndef FAKE_H
 #define FAKE_H
@@ -41,6 +42,7 @@ enum fake_perfc {
 };
 #undef PERFCOUNTER
 #define perfc_incr(name) (++fake.perfc[PERFC_##name])
+#define perfc_add(name, nr) (fake.perfc[PERFC_##name] += (nr))
 
 /* Frame numbers. */
 typedef struct { unsigned long n; } gfn_t;
@@ -55,6 +57,16 @@ typedef struct { unsigned long n; } mfn_t;
 #define PAGE_ORDER_4K 0
 #define PAGE_ORDER_2M 9
 #define PAGE_ORDER_1G 18
+#define min(a, b) ((a) < (b) ? (a) : (b))
+
+/* A list in the guest's memory, of which the first `readable` can be read. */
+typedef unsigned long xen_pfn_t;
+typedef struct { xen_pfn_t *p; unsigned int readable; } guest_handle_xen_pfn_t;
+#define XEN_GUEST_HANDLE(type) guest_handle_##type
+#define __copy_from_guest_offset(to, list, from, nr) \
+    (memcpy(to, (list).p + (from), \
+            min(nr, (list).readable - (from)) * sizeof(xen_pfn_t)), \
+     (from) + (nr) > (list).readable)
 
 /* Frames: the real layout of flags in count_info and type_info. */
 #define PG_mask(x, idx) ((unsigned long)(x) << (64 - (idx)))
@@ -89,12 +101,14 @@ struct slot { unsigned long mfn; p2m_type_t type; unsigned int order; };
 struct p2m_domain {
     struct domain *domain;
     p2m_access_t default_access;
-    unsigned int locked, need_flush;
+    unsigned int locked;
+    bool need_flush, put_off_flush;
+    struct { long entry_count; } pod;
 };
 
 struct domain {
     unsigned int tot_pages;
-    bool hvm, hap, iommu, log_dirty, altp2m, is_dying, crashed;
+    bool hvm, hap, iommu, log_dirty, altp2m, is_dying, crashed, dsm, nested;
     struct p2m_domain p2m;
 };
 
@@ -113,17 +127,21 @@ struct fake {
     char log[200];
     bool has_2mb, has_1gb;
     bool defer_flush;             /* EPT: flushed by sync or by the last unlock */
+    bool traced;
+    unsigned int urgent_from;     /* the question from which on something is urgent; 0: never */
+    unsigned int fails_after;     /* set_entry is of the entries after these */
     unsigned int callers_lock;    /* p2m lock count that is the caller's own */
     enum set_entry_result set_entry;
     void (*while_unmapping)(void); /* another CPU, in the middle of step 3 */
     void (*after_unlock)(void);    /* another CPU, between steps 3 and 4 */
     void (*while_locking)(void);   /* another CPU, before the lock is ours */
     unsigned long used;
-    unsigned int set_entries, flushes, heap_frees, mapcache_invalidations;
+    unsigned int set_entries, flushes, heap_frees, mapcache_invalidations, asked;
     struct slot p2m[NR_GFNS];
     struct page_info frames[NR_MFNS];
     unsigned long m2p[NR_MFNS];    /* GFN + 1 */
     bool mapped[NR_MFNS];          /* by any p2m entry */
+    bool stale[NR_MFNS];           /* not any more, but a TLB may have it */
 };
 extern struct fake fake;
 
@@ -134,12 +152,17 @@ extern struct fake fake;
 #define is_iommu_enabled(d) ((d)->iommu)
 #define paging_mode_log_dirty(d) ((d)->log_dirty)
 #define altp2m_active(d) ((d)->altp2m)
+#define dsm_enabled(d) ((d)->dsm)
+#define nestedhvm_enabled(d) ((d)->nested)
+#define tb_init_done (fake.traced)
 #define p2m_get_hostp2m(d) (&(d)->p2m)
 #define domain_crash(d) ((d)->crashed = true)
 #define mfn_valid(m) (mfn_x(m) < NR_MFNS)
 #define mfn_to_page(m) (&fake.frames[mfn_x(m)])
+#define page_to_mfn(pg) _mfn((unsigned long)((pg) - fake.frames))
 #define page_get_owner(pg) ((pg)->owner)
 
+bool hypercall_preempt_check(void);
 mfn_t get_gfn_type_access(struct p2m_domain *p2m, unsigned long gfn,
                           p2m_type_t *t, p2m_access_t *a, int q,
                           unsigned int *order);

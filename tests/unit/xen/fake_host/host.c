@@ -22,7 +22,7 @@
 #define FRAMES 4096UL
 #define EXTENT 512UL
 
-enum { WRITES, FLUSHES, FREES, FREED, DIRTIED, REMOVED, BUSY_AFTER, OFF, BAD_EXTENT, DOMAIN, TYPE, SPLIT, FRAME, P2M, NR };
+enum { WRITES, FLUSHES, FREES, FREED, DIRTIED, REMOVED, BATCHES, BUSY_AFTER, OFF, BAD_EXTENT, DOMAIN, TYPE, SPLIT, FRAME, P2M, NR };
 static const char *const names[NR] = {
     "p2m: entries written",
     "p2m: TLB flushes",
@@ -30,6 +30,7 @@ static const char *const names[NR] = {
     "domheap: frames freed",
     "heap: frames freed to be scrubbed",
     "guest_remove_range: extents removed",
+    "guest_remove_range: several at once, with one flush",
     "guest_remove_range: removed, some frames still referenced",
     "guest_remove_range: refused, switched off",
     "guest_remove_range: refused, order or alignment",
@@ -175,6 +176,7 @@ int xc_domain_decrease_reservation(xc_interface *xch, uint32_t domid, unsigned l
     pthread_mutex_lock(&lock);
     while (done < nr && decrease_one(list[done], order))
         done++;
+    count[BATCHES] += order == 9 && nr > 1 && done;
     pthread_mutex_unlock(&lock);
     return done;
 }

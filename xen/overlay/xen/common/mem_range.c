@@ -7,39 +7,57 @@
  * guest returns 2 MiB (or dom0 takes 1 GiB) that is mapped by one entry and
  * used by nobody else, all of that can be done once.
  *
- * An extent goes through four steps, and up to the third one everything can be
+ * An extent goes through five steps, and up to the third one everything can be
  * taken back exactly, because nothing but reference counts was changed:
  *
  *  1. look up    one p2m entry of plain RAM that covers the extent;
  *  2. take       one more reference to each frame, provided the domain's own
  *                is the only one;
- *  3. unmap      clear the entry, flush, clear the M2P;
- *  4. release    drop both references of each frame, and free the extent.
+ *  3. unmap      clear the entry;
+ *  4. flush      until no CPU has it in its TLB, and clear the M2P;
+ *  5. release    drop both references of each frame, and free the extent.
  *
- * Between 2 and 4 somebody else may take a reference to a frame by its MFN
+ * A flush interrupts every CPU that the domain runs on, and waits for them all.
+ * So several extents, a batch, go through steps 1 to 3 one after the other, and
+ * one flush serves all of them.  EPT puts off its flushes while the p2m lock is
+ * held; with NPT put_off_flush has it do the same, and only here.
+ *
+ * No frame is freed, and so none is handed out, before a flush has ended that
+ * began after its entry was cleared.  What a stale TLB entry leads to until
+ * then is a frame of the domain, which the reference of step 2 keeps, whoever
+ * drops the others.  It holds because step 5 follows step 4 for the batch as a
+ * whole, and because the p2m lock is held from the first entry that is cleared
+ * until the flush: nobody else sees an entry that is clear, but not flushed.
+ *
+ * Between 2 and 5 somebody else may take a reference to a frame by its MFN
  * (not by its GFN, the p2m lock keeps those out).  Such a frame leaves the
  * domain when that reference is dropped, as it does in guest_remove_page().
  *
- * Locking: the domain's p2m lock is held over steps 1 to 3, and the paging
- * lock within it by the p2m code.  d->page_alloc_lock and then the heap lock
- * are taken in step 4, after the p2m lock was dropped.  No other order
+ * Locking: the domain's p2m lock is held over steps 1 to 4 of a batch, and the
+ * paging lock within it by the p2m code.  d->page_alloc_lock and then the heap
+ * lock are taken in step 5, after the p2m lock was dropped.  No other order
  * occurs, and no lock is held on return.  The caller may hold the p2m lock
- * (it is recursive): step 3 does not rely on the unlock for the flush.
+ * (it is recursive): step 4 does not rely on the unlock for the flush.
  *
  * Two removals of the same extent exclude each other by the p2m lock.  The
  * death of the domain is not excluded: relinquish_memory() drops the domain's
- * reference, ours keeps the frame until step 4, which notices.
+ * reference, ours keeps the frame until step 5, which notices.
  */
 
+#include <xen/dsm.h>
+#include <xen/event.h>
+#include <xen/guest_access.h>
 #include <xen/ioreq.h>
 #include <xen/mem_range.h>
 #include <xen/mm.h>
 #include <xen/param.h>
 #include <xen/perfc.h>
 #include <xen/sched.h>
+#include <xen/trace.h>
 
 #include <asm/altp2m.h>
 #include <asm/hvm/hvm.h>
+#include <asm/hvm/nestedhvm.h>
 #include <asm/p2m.h>
 #include <asm/paging.h>
 
@@ -49,6 +67,12 @@
  */
 static bool __read_mostly opt_guest_remove_range = true;
 boolean_runtime_param("guest-remove-range", opt_guest_remove_range);
+
+/*
+ * Extents of 2 MiB that one flush serves.  It bounds how long the p2m lock is
+ * held, and how much is released when something urgent has ended a batch.
+ */
+#define BATCH 32U
 
 #define refuse(why) ({ perfc_incr(range_refused_##why); -EAGAIN; })
 
@@ -79,6 +103,16 @@ static bool domain_supported(const struct domain *d)
 {
     return is_hvm_domain(d) && hap_enabled(d) && !is_iommu_enabled(d) &&
            !paging_mode_log_dirty(d) && !altp2m_active(d) && !d->is_dying;
+}
+
+/*
+ * What each extent has to be asked about before it is removed (DSM, populate on
+ * demand), or what has to follow each entry that is cleared (nested p2ms).
+ */
+static bool batch_supported(struct domain *d)
+{
+    return !dsm_enabled(d) && !p2m_get_hostp2m(d)->pod.entry_count &&
+           !nestedhvm_enabled(d);
 }
 
 /*
@@ -125,7 +159,7 @@ static bool take_frames(struct page_info *pg, unsigned long nr,
 }
 
 /*
- * Step 4.  The frames are unmapped and hold our reference.  Those that are
+ * Step 5.  The frames are unreachable and hold our reference.  Those that are
  * otherwise unused lose both references at once, so that nobody can find them
  * any more, and if that is all of them they are freed in one go.
  *
@@ -167,84 +201,138 @@ static bool unmap_superpage(struct domain *d, gfn_t gfn, mfn_t mfn,
                             unsigned int order)
 {
     struct p2m_domain *p2m = p2m_get_hostp2m(d);
-    unsigned long i;
+    p2m_type_t type;
 
-    if ( unlikely(p2m_set_entry(p2m, gfn, INVALID_MFN, order, p2m_invalid,
-                                p2m->default_access)) )
+    if ( likely(!p2m_set_entry(p2m, gfn, INVALID_MFN, order, p2m_invalid,
+                               p2m->default_access)) )
+        return true;
+
+    /*
+     * It can run out of memory to split a larger superpage, before it changes
+     * anything.  After any other failure nobody knows which table still leads
+     * to the frames: keep them, for the domain to die with.
+     */
+    if ( !mfn_eq(get_gfn_query_unlocked(d, gfn_x(gfn), &type), mfn) ||
+         type != p2m_ram_rw )
     {
-        p2m_type_t type;
-
-        /*
-         * It can run out of memory to split a larger superpage, before it
-         * changes anything.  After any other failure nobody knows which table
-         * still leads to the frames: keep them, for the domain to die with.
-         */
-        if ( !mfn_eq(get_gfn_query_unlocked(d, gfn_x(gfn), &type), mfn) ||
-             type != p2m_ram_rw )
-        {
-            printk(XENLOG_G_ERR
-                   "%pd: removal of GFN %#lx (order %u) failed half-way\n",
-                   d, gfn_x(gfn), order);
-            domain_crash(d);
-        }
-
-        return false;
+        printk(XENLOG_G_ERR
+               "%pd: removal of GFN %#lx (order %u) failed half-way\n",
+               d, gfn_x(gfn), order);
+        domain_crash(d);
     }
 
+    return false;
+}
+
+/*
+ * Step 4, with the p2m lock held, for all that steps 1 to 3 have unmapped; also
+ * if that is nothing, since an entry may have been split for it.
+ */
+static void flush_superpages(struct domain *d, struct page_info *const *pgs,
+                             unsigned int nr, unsigned int order)
+{
+    struct p2m_domain *p2m = p2m_get_hostp2m(d);
+    unsigned long i, mfn;
+    unsigned int n;
+
+    p2m->put_off_flush = false;
     p2m_tlb_flush_sync(p2m);
 
-    for ( i = 0; i < (1UL << order); i++ )
-        set_gpfn_from_mfn(mfn_x(mfn) + i, INVALID_M2P_ENTRY);
+    for ( n = 0; n < nr; n++ )
+    {
+        mfn = mfn_x(page_to_mfn(pgs[n]));
+        for ( i = 0; i < (1UL << order); i++ )
+            set_gpfn_from_mfn(mfn + i, INVALID_M2P_ENTRY);
+    }
 
-    ioreq_request_mapcache_invalidate(d);
-
-    return true;
+    if ( nr )
+        ioreq_request_mapcache_invalidate(d);
 }
 
 /*
  * Steps 1 to 3, with the p2m lock held.  Returns 0 with *pgp set to the first
- * of the frames, or -EAGAIN.
+ * of the frames, or -EAGAIN.  What is refused in a batch is asked for again,
+ * alone, and is counted then.
  */
 static int detach_superpage(struct domain *d, gfn_t gfn, unsigned int order,
-                            mfn_t mfn, p2m_type_t type, unsigned int cur_order,
-                            struct page_info **pgp)
+                            bool alone, struct page_info **pgp)
 {
+#define refuse_extent(why) ({ perfc_add(range_refused_##why, alone); -EAGAIN; })
     struct page_info *pg;
+    p2m_type_t type;
+    p2m_access_t access;
+    unsigned int cur_order;
+    mfn_t mfn = get_gfn_type_access(p2m_get_hostp2m(d), gfn_x(gfn), &type,
+                                    &access, 0, &cur_order);
+
+    /* It is recursive, and the caller's. */
+    put_gfn(d, gfn_x(gfn));
 
     /* What is true of a domain may have changed while waiting for the lock. */
     if ( unlikely(!domain_supported(d)) )
-        return refuse(domain);
+        return refuse_extent(domain);
 
     if ( type != p2m_ram_rw || !mfn_valid(mfn) )
-        return refuse(type);
+        return refuse_extent(type);
 
     if ( cur_order < order || (mfn_x(mfn) & ((1UL << order) - 1)) )
-        return refuse(split);
+        return refuse_extent(split);
 
     pg = mfn_to_page(mfn);
 
     if ( !take_frames(pg, 1UL << order, d) )
-        return refuse(frame);
+        return refuse_extent(frame);
 
     if ( !unmap_superpage(d, gfn, mfn, order) )
     {
         put_frames(pg, 1UL << order);
-        return refuse(p2m);
+        return refuse_extent(p2m);
     }
 
     *pgp = pg;
 
     return 0;
+#undef refuse_extent
+}
+
+/* All steps for nr extents, up to one that is refused or to something urgent. */
+static unsigned int remove_superpages(struct domain *d, const xen_pfn_t *gfns,
+                                      unsigned int nr, unsigned int order)
+{
+    struct p2m_domain *p2m = p2m_get_hostp2m(d);
+    struct page_info *pgs[BATCH];
+    const bool alone = nr == 1;
+    unsigned int i, done;
+    p2m_type_t type;
+    p2m_access_t access;
+
+    /* For the lock. */
+    get_gfn_type_access(p2m, gfns[0], &type, &access, 0, NULL);
+
+    if ( !alone && !batch_supported(d) )
+        nr = 0;
+    p2m->put_off_flush = nr > 1;
+
+    for ( done = 0; done < nr; done++ )
+        if ( (done && hypercall_preempt_check()) ||
+             detach_superpage(d, _gfn(gfns[done]), order, alone, &pgs[done]) )
+            break;
+
+    flush_superpages(d, pgs, done, order);
+    put_gfn(d, gfns[0]);
+
+    for ( i = 0; i < done; i++ )
+        release_frames(pgs[i], order);
+
+    perfc_add(range_removed, done);
+    perfc_add(range_batches, !alone && done);
+
+    return done;
 }
 
 int guest_remove_range(struct domain *d, gfn_t gfn, unsigned int order)
 {
-    struct page_info *pg;
-    p2m_type_t type;
-    p2m_access_t access;
-    unsigned int cur_order;
-    mfn_t mfn;
-    int rc;
+    const xen_pfn_t gfns[] = { gfn_x(gfn) };
 
     if ( unlikely(!ACCESS_ONCE(opt_guest_remove_range)) )
         return refuse(off);
@@ -255,18 +343,31 @@ int guest_remove_range(struct domain *d, gfn_t gfn, unsigned int order)
     if ( !extent_supported(gfn, order) )
         return refuse(extent);
 
-    mfn = get_gfn_type_access(p2m_get_hostp2m(d), gfn_x(gfn), &type, &access,
-                              0, &cur_order);
-    rc = detach_superpage(d, gfn, order, mfn, type, cur_order, &pg);
-    put_gfn(d, gfn_x(gfn));
+    return remove_superpages(d, gfns, 1, order) ? 0 : -EAGAIN;
+}
 
-    if ( rc )
-        return rc;
+unsigned int guest_remove_ranges(struct domain *d,
+                                 XEN_GUEST_HANDLE(xen_pfn_t) list,
+                                 unsigned int from, unsigned int to,
+                                 unsigned int order)
+{
+    xen_pfn_t gfns[BATCH];
+    unsigned int i, nr;
 
-    release_frames(pg, order);
-    perfc_incr(range_removed);
+    /* 1 GiB is a batch by itself; who traces gets a record of each extent. */
+    if ( order != PAGE_ORDER_2M || tb_init_done ||
+         !ACCESS_ONCE(opt_guest_remove_range) || !domain_supported(d) )
+        return 0;
 
-    return 0;
+    nr = min(to - from, BATCH);
+    if ( __copy_from_guest_offset(gfns, list, from, nr) )
+        return 0;
+
+    for ( i = 0; i < nr; i++ )
+        if ( !extent_supported(_gfn(gfns[i]), order) )
+            break;
+
+    return i < 2 ? 0 : remove_superpages(d, gfns, i, order);
 }
 
 /*

@@ -3,14 +3,16 @@
  * Removal of whole superpages from a guest's physical address space.
  *
  * A balloon that returns memory in 2 MiB or 1 GiB extents should cost the
- * hypervisor one p2m update, one TLB flush and one heap operation an extent,
- * and not one of each for every 4 KiB frame in it.
+ * hypervisor one p2m update and one heap operation an extent, and not one of each
+ * for every 4 KiB frame in it.  Several extents of 2 MiB share one TLB flush.
  */
 #ifndef XEN_MEM_RANGE_H
 #define XEN_MEM_RANGE_H
 
 #include <xen/errno.h>
 #include <xen/mm-frame.h>
+
+#include <public/xen.h>
 
 struct domain;
 
@@ -43,12 +45,40 @@ struct domain;
  */
 int guest_remove_range(struct domain *d, gfn_t gfn, unsigned int order);
 
+/*
+ * The same for the first ones of several extents, with one TLB flush.
+ *
+ * list:  where the guest has their GFNs; the caller has checked that from to
+ *        to - 1 of it may be read.
+ *
+ * Returns how many extents, from `from` on, are gone: 0 to 32.  The next one
+ * was left as it was, for the caller to see to in its own way: it was refused
+ * (which is not counted here), or a softirq or an event waits, or 32 are
+ * enough.  0 with less than two extents to remove, with any order but
+ * PAGE_ORDER_2M, with an unreadable list, for a domain with DSM, nested
+ * virtualisation or populate-on-demand entries, and while tracing.
+ *
+ * Context: as above.  The p2m lock is held over one flush and at most 32
+ * extents.
+ */
+unsigned int guest_remove_ranges(struct domain *d,
+                                 XEN_GUEST_HANDLE(xen_pfn_t) list,
+                                 unsigned int from, unsigned int to,
+                                 unsigned int order);
+
 #else /* !CONFIG_GUEST_REMOVE_RANGE */
 
 static inline int guest_remove_range(struct domain *d, gfn_t gfn,
                                      unsigned int order)
 {
     return -EAGAIN;
+}
+
+static inline unsigned int guest_remove_ranges(
+    struct domain *d, XEN_GUEST_HANDLE(xen_pfn_t) list, unsigned int from,
+    unsigned int to, unsigned int order)
+{
+    return 0;
 }
 
 #endif /* CONFIG_GUEST_REMOVE_RANGE */

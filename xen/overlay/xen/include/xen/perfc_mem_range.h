@@ -21,6 +21,8 @@ PERFCOUNTER(heap_frames_helped,     "heap: frames scrubbed by another CPU")
 PERFCOUNTER(heap_frames_unscrubbed, "heap: frames allocated unscrubbed")
 
 PERFCOUNTER(range_removed,          "guest_remove_range: extents removed")
+PERFCOUNTER(range_batches,
+            "guest_remove_range: several at once, with one flush")
 PERFCOUNTER(range_busy_after,
             "guest_remove_range: removed, some frames still referenced")
 /* Nothing was changed, and decrease_reservation() went page by page. */
