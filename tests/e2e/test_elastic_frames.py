@@ -39,12 +39,12 @@ def one_detach(stable: Stable, dom0: Run) -> tuple[dict[str, int], dict[str, int
 def test_a_detach_removes_each_superpage_at_once(one_detach: tuple[dict[str, int], dict[str, int]]) -> None:
     """As many extents as the node has; nothing was refused, and no frame went the slow way: each is one step of a kind.
 
-    Of flushes several extents share one, until the guest has something urgent.
+    Of flushes several extents share one, until the guest has something urgent; neighbours among them share a free.
     """
     before, after = one_detach
     assert counted(before, after, REMOVED) == EXTENTS
-    for steps in ("p2m_writes", "frees"):
-        assert counted(before, after, COUNTERS[steps]) == pytest.approx(EXTENTS, rel=0.05), steps
+    assert counted(before, after, COUNTERS["p2m_writes"]) == pytest.approx(EXTENTS, rel=0.05)
+    assert 0 < counted(before, after, COUNTERS["frees"]) <= 1.05 * EXTENTS
     assert 0 < counted(before, after, BATCHES) <= EXTENTS / 2
     assert counted(before, after, COUNTERS["flushes"]) <= EXTENTS / 2
     refused = {name: counted(before, after, name) for name in after if name.startswith("guest_remove_range: refused")}
@@ -98,10 +98,10 @@ def test_superpages_against_stock(pair: ElasticGuest, stock: Guest) -> None:
     for count in ("p2m_writes", "flushes", "frees"):
         metric = figures[f"balloon.take.{count}_per_2mib"]
         assert metric.value is not None
-        if count == "flushes":  # which several extents share
-            assert 0 < metric.value <= 0.5, metric
-        else:
+        if count == "p2m_writes":
             assert metric.value == pytest.approx(1, abs=0.05), metric
+        else:  # several extents share one
+            assert 0 < metric.value <= (0.5 if count == "flushes" else 1.05), metric
         assert float(metric.baseline["stock_4k"]) >= 500, metric
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""guest_remove_range() and guest_remove_ranges() of the hypervisor, compiled in user space against a small fake of what they call.
+"""guest_remove_range() and guest_remove_ranges() of the hypervisor, compiled in user space against a small fake.
 
-Each case of mem_range_test.c and mem_ranges_test.c is a test here. The mutants at the end show that the cases notice when the code is wrong.
+Each case of mem_range_test.c and mem_ranges_test.c is a test here. The mutants at the end show that the cases notice
+when the code is wrong.
 """
 
 from __future__ import annotations
@@ -97,7 +98,11 @@ MUTANTS = {
         "",
         "log-dirty begins while waiting for the lock",
     ),
-    "no flush before the free": ("    p2m_tlb_flush_sync(p2m);\n", "", "2 MiB, caller holds the p2m lock"),
+    "no flush before the free": (
+        "false;\n    p2m_tlb_flush_sync(p2m);\n",
+        "false;\n",
+        "2 MiB, caller holds the p2m lock",
+    ),
     "M2P kept": ("set_gpfn_from_mfn(mfn + i, INVALID", "set_gpfn_from_mfn(mfn, INVALID", "2 MiB"),
     "last M2P entry kept": (
         "i < (1UL << order); i++ )\n            set_gpfn",
@@ -109,13 +114,13 @@ MUTANTS = {
     "only the first frames freed": ("i < unused; i++ )", "i + 1 < unused; i++ )", "referenced meanwhile, last"),
     "half-way taken for undone": ("        domain_crash(d);\n", "", "p2m update fails half-way"),
     "half-way taken for done": (
-        "        domain_crash(d);\n    }\n\n    return false;",
-        "        domain_crash(d);\n    }\n\n    return true;",
+        "        p2m_tlb_flush_sync(p2m);\n    }\n\n    return false;",
+        "        p2m_tlb_flush_sync(p2m);\n    }\n\n    return true;",
         "p2m update fails half-way",
     ),
     "freed under the lock": (
-        "    put_gfn(d, gfns[0]);\n\n    for ( i = 0; i < done; i++ )\n        release_frames(pgs[i], order);\n",
-        "    for ( i = 0; i < done; i++ )\n        release_frames(pgs[i], order);\n    put_gfn(d, gfns[0]);\n",
+        "    put_gfn(d, gfns[0]);\n\n    release_superpages(pgs, done, order);\n",
+        "    release_superpages(pgs, done, order);\n    put_gfn(d, gfns[0]);\n",
         "2 MiB",
     ),
     "switch ignored": ("unlikely(!ACCESS_ONCE(opt_guest_remove_range))", "0", "switched off"),
@@ -123,17 +128,21 @@ MUTANTS = {
     # Several at once.
     "flushed one by one": ("put_off_flush = nr > 1;", "put_off_flush = false;", "several: 8 extents, one flush"),
     "put off for good": ("    p2m->put_off_flush = false;\n", "", "several: 8 extents, one flush"),
-    "the unlock has to flush": ("    p2m_tlb_flush_sync(p2m);\n", "", "several: the caller holds the p2m lock"),
+    "the unlock has to flush": (
+        "false;\n    p2m_tlb_flush_sync(p2m);\n",
+        "false;\n",
+        "several: the caller holds the p2m lock",
+    ),
     "freed before the flush": (
-        "    flush_superpages(d, pgs, done, order);\n    put_gfn(d, gfns[0]);\n\n    for ( i = 0; i < done; i++ )\n"
-        "        release_frames(pgs[i], order);\n",
-        "    for ( i = 0; i < done; i++ )\n        release_frames(pgs[i], order);\n"
+        "    flush_superpages(d, pgs, done, order);\n    put_gfn(d, gfns[0]);\n\n"
+        "    release_superpages(pgs, done, order);\n",
+        "    release_superpages(pgs, done, order);\n"
         "    flush_superpages(d, pgs, done, order);\n    put_gfn(d, gfns[0]);\n",
         "several: 8 extents, one flush",
     ),
     "each freed when it is unmapped": (
         "&pgs[done]) )\n            break;\n",
-        "&pgs[done]) )\n            break;\n        else\n            release_frames(pgs[done], order);\n",
+        "&pgs[done]) )\n            break;\n        else\n            release_superpages(&pgs[done], 1, order);\n",
         "several: 8 extents, one flush",
     ),
     "the reference dropped when it is unmapped": (
@@ -146,19 +155,55 @@ MUTANTS = {
         "    put_gfn(d, gfns[0]);\n    p2m->put_off_flush = nr > 1;\n",
         "several: 8 extents, one flush",
     ),
+    "the reference dropped with the update half-way": (
+        "        p2m_tlb_flush_sync(p2m);\n    }\n",
+        "    }\n",
+        "several: the update of the third fails half-way",
+    ),
     "M2P of the first only": ("for ( n = 0; n < nr; n++ )", "for ( n = 0; n < nr && !n; n++ )", "several: two"),
-    "first extent forgotten": (
-        "    for ( i = 0; i < done; i++ )\n        release",
-        "    for ( i = 1; i < done; i++ )\n        release",
-        "several: two",
+    "first extent forgotten": ("    for ( i = 0; i < unused; )", "    for ( i = 1; i < unused; )", "several: two"),
+    "freed one by one": ("while ( block < MAX_BLOCK &&", "while ( 0 &&", "several: 8 extents, one flush"),
+    "the heap lock held for 64 MiB": ("#define MAX_BLOCK 12U", "#define MAX_BLOCK 14U", "several: 32 are enough"),
+    "not put in order": (
+        "at && pgs[at - 1] > pg;",
+        "at && pgs[at - 1] > pg && 0;",
+        "several: from the last to the first",
+    ),
+    "a block with a hole": (
+        "           pgs[n - 1] == pgs[0] + ((n - 1UL) << order) &&\n",
+        "",
+        "several: one is far away from the others",
+    ),
+    "a block of two nodes": (
+        "           page_to_nid(pgs[n - 1]) == page_to_nid(pgs[0]);",
+        "           true;",
+        "several: of two nodes",
+    ),
+    "a block that is not aligned": (
+        "!(mfn_x(page_to_mfn(pgs[0])) & ((1UL << block) - 1)) &&",
+        "true &&",
+        "several: in the middle of the list",
+    ),
+    "busy ones freed with the others": (
+        "if ( unlikely(!let_go(pg, order)) )\n            continue;\n",
+        "let_go(pg, order);\n",
+        "several: referenced before the flush",
     ),
     "goes on after one that is refused": (
         "detach_superpage(d, _gfn(gfns[done]), order, alone, &pgs[done]) )\n            break;",
         "detach_superpage(d, _gfn(gfns[done]), order, alone, &pgs[done]) )\n            continue;",
         "several: the third is in use",
     ),
-    "refusals counted": ("perfc_add(range_refused_##why, alone)", "perfc_incr(range_refused_##why)", "several: the third is in use"),
-    "nothing is urgent": ("(done && hypercall_preempt_check()) ||", "", "several: something is urgent before the fourth"),
+    "refusals counted": (
+        "perfc_add(range_refused_##why, alone)",
+        "perfc_incr(range_refused_##why)",
+        "several: the third is in use",
+    ),
+    "nothing is urgent": (
+        "(done && hypercall_preempt_check()) ||",
+        "",
+        "several: something is urgent before the fourth",
+    ),
     "no progress": ("(done && hypercall", "(hypercall", "several: something is urgent, but one leaves"),
     "no limit": ("#define BATCH 32U", "#define BATCH 64U", "several: 32 are enough"),
     "from the begin of the list": ("gfns, list, from, nr)", "gfns, list, 0, nr)", "several: in the middle of the list"),
@@ -175,10 +220,18 @@ MUTANTS = {
     ),
     "1 GiB in a batch": ("order != PAGE_ORDER_2M || tb", "tb", "several: 1 GiB"),
     "a trace without extents": ("|| tb_init_done ||", "||", "several: traced"),
-    "switch ignored by several": ("         !ACCESS_ONCE(opt_guest_remove_range) || ", "         ", "several: switched off"),
+    "switch ignored by several": (
+        "         !ACCESS_ONCE(opt_guest_remove_range) || ",
+        "         ",
+        "several: switched off",
+    ),
     "DSM not asked": ("!dsm_enabled(d) && ", "", "several: DSM"),
     "populate on demand not asked": ("!p2m_get_hostp2m(d)->pod.entry_count &&", "", "several: populate on demand"),
-    "nested p2ms not followed": ("           !nestedhvm_enabled(d);", "           true;", "several: nested virtualisation"),
+    "nested p2ms not followed": (
+        "           !nestedhvm_enabled(d);",
+        "           true;",
+        "several: nested virtualisation",
+    ),
 }
 
 

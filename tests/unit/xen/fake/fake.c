@@ -154,12 +154,14 @@ void free_domheap_pages(struct page_info *pg, unsigned int order)
 
     if ( mfn & ((1UL << order) - 1) )
         die("MFN %#lx is not aligned to order %u", mfn, order);
+    if ( page_to_nid(pg) != page_to_nid(pg + (1UL << order) - 1) )
+        die("MFN %#lx order %u is of two nodes", mfn, order);
     fake.heap_frees++;
     for ( i = 0; i < (1UL << order); i++ )
         free_frame(pg + i);
 }
 
-void put_page(struct page_info *pg)
+static void drop(struct page_info *pg)
 {
     if ( !(pg->count_info & PGC_count_mask) )
         die("put of MFN %#lx without a reference", (unsigned long)(pg - fake.frames));
@@ -167,6 +169,14 @@ void put_page(struct page_info *pg)
         free_domheap_page(pg);
 }
 
+void put_page(struct page_info *pg)
+{
+    if ( fake.stale[pg - fake.frames] )
+        die("MFN %#lx is let go before the flush", (unsigned long)(pg - fake.frames));
+    drop(pg);
+}
+
+/* Also by another CPU, at any time. */
 void put_page_alloc_ref(struct page_info *pg)
 {
     if ( !(pg->count_info & PGC_allocated) )
@@ -175,5 +185,5 @@ void put_page_alloc_ref(struct page_info *pg)
     if ( (pg->count_info & PGC_count_mask) <= 1 )
         die("allocation reference of MFN %#lx is the last one",
             (unsigned long)(pg - fake.frames));
-    put_page(pg);
+    drop(pg);
 }

@@ -128,6 +128,7 @@ struct fake {
     bool has_2mb, has_1gb;
     bool defer_flush;             /* EPT: flushed by sync or by the last unlock */
     bool traced;
+    unsigned long second_node;    /* the MFN where it begins; 0: there is none */
     unsigned int urgent_from;     /* the question from which on something is urgent; 0: never */
     unsigned int fails_after;     /* set_entry is of the entries after these */
     unsigned int callers_lock;    /* p2m lock count that is the caller's own */
@@ -161,6 +162,8 @@ extern struct fake fake;
 #define mfn_to_page(m) (&fake.frames[mfn_x(m)])
 #define page_to_mfn(pg) _mfn((unsigned long)((pg) - fake.frames))
 #define page_get_owner(pg) ((pg)->owner)
+#define page_to_nid(pg) \
+    (fake.second_node && mfn_x(page_to_mfn(pg)) >= fake.second_node)
 
 bool hypercall_preempt_check(void);
 mfn_t get_gfn_type_access(struct p2m_domain *p2m, unsigned long gfn,

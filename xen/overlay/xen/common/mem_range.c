@@ -50,6 +50,7 @@
 #include <xen/ioreq.h>
 #include <xen/mem_range.h>
 #include <xen/mm.h>
+#include <xen/numa.h>
 #include <xen/param.h>
 #include <xen/perfc.h>
 #include <xen/sched.h>
@@ -73,6 +74,12 @@ boolean_runtime_param("guest-remove-range", opt_guest_remove_range);
  * held, and how much is released when something urgent has ended a batch.
  */
 #define BATCH 32U
+
+/*
+ * Neighbours that are freed as one block: up to 16 MiB, for which the heap lock
+ * is held then, as it is for dom0's largest extents (CONFIG_HWDOM_MAX_ORDER).
+ */
+#define MAX_BLOCK 12U
 
 #define refuse(why) ({ perfc_incr(range_refused_##why); -EAGAIN; })
 
@@ -159,14 +166,15 @@ static bool take_frames(struct page_info *pg, unsigned long nr,
 }
 
 /*
- * Step 5.  The frames are unreachable and hold our reference.  Those that are
- * otherwise unused lose both references at once, so that nobody can find them
- * any more, and if that is all of them they are freed in one go.
+ * Step 5 of one extent.  The frames are unreachable and hold our reference.
+ * Those that are otherwise unused lose both references at once, so that nobody
+ * can find them any more.  Returns whether that is all of them: the caller
+ * frees them, in one go.
  *
  * TYPE_BUSY frames were refused and no type reference outlives a reference, so
  * put_page()'s clean up of mappings has nothing to do for them.
  */
-static void release_frames(struct page_info *pg, unsigned int order)
+static bool let_go(struct page_info *pg, unsigned int order)
 {
     unsigned long i, unused, nr = 1UL << order;
 
@@ -176,10 +184,7 @@ static void release_frames(struct page_info *pg, unsigned int order)
             break;
 
     if ( likely(unused == nr) )
-    {
-        free_domheap_pages(pg, order);
-        return;
-    }
+        return true;
 
     perfc_incr(range_busy_after);
 
@@ -190,6 +195,55 @@ static void release_frames(struct page_info *pg, unsigned int order)
     {
         put_page_alloc_ref(pg + i);
         put_page(pg + i);
+    }
+
+    return false;
+}
+
+/*
+ * Whether the first of nr extents, in the order of their frames, are a block of
+ * the heap: together, aligned and so of one zone, and of one node.
+ */
+static bool is_block(struct page_info *const *pgs, unsigned int nr,
+                     unsigned int order, unsigned int block)
+{
+    const unsigned int n = 1U << (block - order);
+
+    return n <= nr && !(mfn_x(page_to_mfn(pgs[0])) & ((1UL << block) - 1)) &&
+           pgs[n - 1] == pgs[0] + ((n - 1UL) << order) &&
+           page_to_nid(pgs[n - 1]) == page_to_nid(pgs[0]);
+}
+
+/*
+ * Step 5.  What is freed merges with what a CPU of its node scrubs just now:
+ * with the heap lock held that has to be waited for, each time.  So neighbours
+ * are freed together, in whatever order they came.
+ */
+static void release_superpages(struct page_info **pgs, unsigned int nr,
+                               unsigned int order)
+{
+    unsigned int i, at, unused = 0;
+
+    for ( i = 0; i < nr; i++ )
+    {
+        struct page_info *pg = pgs[i];
+
+        if ( unlikely(!let_go(pg, order)) )
+            continue;
+        for ( at = unused++; at && pgs[at - 1] > pg; at-- )
+            pgs[at] = pgs[at - 1];
+        pgs[at] = pg;
+    }
+
+    for ( i = 0; i < unused; )
+    {
+        unsigned int block = order;
+
+        while ( block < MAX_BLOCK &&
+                is_block(&pgs[i], unused - i, order, block + 1) )
+            block++;
+        free_domheap_pages(pgs[i], block);
+        i += 1U << (block - order);
     }
 }
 
@@ -219,6 +273,8 @@ static bool unmap_superpage(struct domain *d, gfn_t gfn, mfn_t mfn,
                "%pd: removal of GFN %#lx (order %u) failed half-way\n",
                d, gfn_x(gfn), order);
         domain_crash(d);
+        /* Before our reference goes, whoever else drops his. */
+        p2m_tlb_flush_sync(p2m);
     }
 
     return false;
@@ -257,7 +313,8 @@ static void flush_superpages(struct domain *d, struct page_info *const *pgs,
 static int detach_superpage(struct domain *d, gfn_t gfn, unsigned int order,
                             bool alone, struct page_info **pgp)
 {
-#define refuse_extent(why) ({ perfc_add(range_refused_##why, alone); -EAGAIN; })
+#define refuse_extent(why) \
+    ({ perfc_add(range_refused_##why, alone); -EAGAIN; })
     struct page_info *pg;
     p2m_type_t type;
     p2m_access_t access;
@@ -295,14 +352,14 @@ static int detach_superpage(struct domain *d, gfn_t gfn, unsigned int order,
 #undef refuse_extent
 }
 
-/* All steps for nr extents, up to one that is refused or to something urgent. */
+/* All steps for nr extents, until one is refused, or something is urgent. */
 static unsigned int remove_superpages(struct domain *d, const xen_pfn_t *gfns,
                                       unsigned int nr, unsigned int order)
 {
     struct p2m_domain *p2m = p2m_get_hostp2m(d);
     struct page_info *pgs[BATCH];
     const bool alone = nr == 1;
-    unsigned int i, done;
+    unsigned int done;
     p2m_type_t type;
     p2m_access_t access;
 
@@ -321,11 +378,10 @@ static unsigned int remove_superpages(struct domain *d, const xen_pfn_t *gfns,
     flush_superpages(d, pgs, done, order);
     put_gfn(d, gfns[0]);
 
-    for ( i = 0; i < done; i++ )
-        release_frames(pgs[i], order);
+    release_superpages(pgs, done, order);
 
     perfc_add(range_removed, done);
-    perfc_add(range_batches, !alone && done);
+    perfc_add(range_batches, done > 1);
 
     return done;
 }

@@ -6,7 +6,7 @@
  * case gets an empty HVM domain that never runs, does to its memory what a
  * balloon or an attacker would, and looks at the hypervisor's own counters:
  *
- *   - one p2m write, one free for each 2 MiB or 1 GiB, and less than a flush;
+ *   - one p2m write for each 2 MiB or 1 GiB, one free, and less than a flush;
  *   - everything unusual goes page by page, and nothing is left behind;
  *   - no frame keeps what the domain wrote into it;
  *   - after all of that the host has as much free memory as before.
@@ -262,7 +262,8 @@ static void whole(void)
     c = since(&before);
     expect("p2m writes", c.v[WRITES], NR);
     few_flushes(&c);
-    expect("frees", c.v[FREES], NR);
+    if ( !c.v[FREES] || c.v[FREES] > NR )       /* neighbours share one */
+        fail("frees: %lu, extents %u", c.v[FREES], NR);
     expect("frames", c.v[FRAMES], NR * EXTENT);
     expect("frames to scrub", c.v[DIRTIED], NR * EXTENT);
     expect("removed whole", c.v[REMOVED], NR);
@@ -673,7 +674,7 @@ static void race(void)
         for ( i = 0; i < NR; i++ )
             populate(GFN + i * EXTENT, ORDER_2M, 1);
         /* Several at once, and what a hole has left of them one by one. */
-        if ( rounds & 1 )
+        if ( rounds % 4 == 3 )
             decrease(GFN, ORDER_2M, NR);
         for ( i = 0; i < NR; i++ )
             decrease(GFN + i * EXTENT, ORDER_2M, 1);

@@ -3,8 +3,9 @@
  * Removal of whole superpages from a guest's physical address space.
  *
  * A balloon that returns memory in 2 MiB or 1 GiB extents should cost the
- * hypervisor one p2m update and one heap operation an extent, and not one of each
- * for every 4 KiB frame in it.  Several extents of 2 MiB share one TLB flush.
+ * hypervisor one p2m update and one heap operation an extent, and not one of
+ * each for every 4 KiB frame in it.  Several extents of 2 MiB share one TLB
+ * flush, and neighbours one heap operation.
  */
 #ifndef XEN_MEM_RANGE_H
 #define XEN_MEM_RANGE_H
