@@ -214,6 +214,7 @@ static void no_jump(void)
     expect("nowhere", jump(0), -EINVAL);
     expect("too far", jump(cpu_khz + 1), -EINVAL);
     expect("back", jump(-1), -EINVAL);
+    expect("too far, by 32 bits", jump((1ULL << 32) + 1), -EINVAL);
     dom.arch.vtsc = true;
     expect("emulated", jump(1), -EOPNOTSUPP);
     dom.arch.vtsc = false;
@@ -224,6 +225,7 @@ static void no_jump(void)
     expect("it is where it was", dom.vcpu[0]->arch.hvm.cache_tsc_offset, 0);
     dom.creation_finished = true;
     expect("while it runs", jump(1), 0);
+    expect("all of it", dom.vcpu[0]->arch.hvm.cache_tsc_offset, 1);
 }
 
 /* What is waited for comes when it is time for the guest, and not later. */

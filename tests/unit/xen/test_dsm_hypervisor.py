@@ -1006,6 +1006,12 @@ TIME_MUTANTS = {
     "a jump of the host's time": ("if ( !line->mul || !jump->ticks", "if ( !jump->ticks", "jumps that are refused"),
     "a jump to nowhere": ("!jump->ticks || ", "", "jumps that are refused"),
     "a jump of any length": (" || jump->ticks > cpu_khz )", " )", "jumps that are refused"),
+    "a jump by its low half": ("jump->ticks > cpu_khz", "(uint32_t)jump->ticks > cpu_khz", "jumps that are refused"),
+    "a jump of all but the first, while it runs": (
+        "    domain_lock(d);\n    for_each_vcpu ( d, v )\n",
+        "    domain_lock(d);\n    for_each_vcpu ( d, v ) if ( v->vcpu_id || !d->creation_finished )\n",
+        "jumps that are refused",
+    ),
     "a jump of less than may be": ("jump->ticks > cpu_khz", "jump->ticks >= cpu_khz", "a jump"),
     "a jump while they run": ("    domain_pause(d);\n", "", "a jump"),
     "a jump while one is started": ("    domain_lock(d);\n", "", "a jump"),
