@@ -98,8 +98,23 @@ static void one_jump(const void *argument)
 	}
 	/* What is not known for sure. */
 	clock = known(100, 5 * S);
+	dsm_jumps_init(&j, KHZ, PPM);
+	dsm_jumps_begin(&j, 0, 0);
+	dsm_jumps_heard(&j, 2, 0);
 	clock.agreeing--;
-	CHECK(!dsm_jumps_look(&j, 2, &clock, 3600 * S), "too few answers");
+	CHECK(!dsm_jumps_look(&j, 2, &clock, 5 * S), "too few answers");
+	clock.agreeing++;
+	CHECK(dsm_jumps_look(&j, 2, &clock, 5 * S) == 100, "one more");
+	/* A TSC of 20 GHz. */
+	dsm_jumps_init(&j, 20 * KHZ, PPM);
+	dsm_jumps_begin(&j, 0, 0);
+	dsm_jumps_heard(&j, 2, 0);
+	clock = known(100, 20 * S - 1);
+	CHECK(!dsm_jumps_look(&j, 2, &clock, 20 * S - 1), "20 GHz, too soon");
+	clock = known(100, 20 * S);
+	CHECK(dsm_jumps_look(&j, 2, &clock, 20 * S) == 100, "20 GHz, soon");
+	clock = known(S, 3600 * S);
+	CHECK(dsm_jumps_look(&j, 2, &clock, 3600 * S) == 20 * MS, "20 GHz, no more than a ms at once");
 	clock = known(100, 5 * S);
 	dsm_jumps_init(&j, KHZ, PPM);
 	dsm_jumps_begin(&j, 0, 0);
