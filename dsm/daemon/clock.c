@@ -153,10 +153,8 @@ static enum dsm_clock_taken begin_anew(struct dsm_clock *clock, uint64_t jump,
 
 static bool frequencies_differ(const struct dsm_clock *clock)
 {
-	uint64_t ours = clock->params.khz, theirs = clock->khz;
-	uint64_t apart = ours > theirs ? ours - theirs : theirs - ours;
-
-	return apart * MILLION > ours * DSM_CLOCK_KHZ_PPM;
+	return dsm_clock_khz_apart(clock->params.khz, clock->khz) >
+	       dsm_clock_khz_ppm(clock->params.drift_ppm);
 }
 
 enum dsm_clock_taken dsm_clock_add(struct dsm_clock *clock,

@@ -48,12 +48,12 @@ extern "C" {
 #define DSM_CLOCK_WINDOWS	8	/* that the drift is measured over */
 #define DSM_CLOCK_WINDOW_S	64
 #define DSM_CLOCK_DRIFT_MOST	10000	/* ppm */
+#define DSM_CLOCK_MENDED_PPM	1000	/* most that jumps can make up for (jump.h) */
 /*
- * Xen measures the frequency at boot: two that are the same may be told this much
- * apart, two models of a processor rarely less.  What is between is told by the
- * drift.
+ * Xen measures the frequency at boot, for 50 ms, by a timer that has a crystal of its
+ * own: two that are the same may be told this much apart.
  */
-#define DSM_CLOCK_KHZ_PPM	2000
+#define DSM_CLOCK_KHZ_ERROR_PPM	200
 
 enum dsm_clock_state {
 	DSM_CLOCK_NONE,		/* no answer with a clock, or none of our own */
@@ -63,6 +63,21 @@ enum dsm_clock_state {
 	DSM_CLOCK_FREQUENCY,	/* frequencies that differ: refused, nothing scales */
 	DSM_NR_CLOCK_STATES
 };
+
+/** Return: two frequencies may be told so many ppm apart, with this clock_drift_ppm. */
+static inline uint32_t dsm_clock_khz_ppm(uint32_t drift_ppm)
+{
+	return (drift_ppm < DSM_CLOCK_MENDED_PPM ? drift_ppm : DSM_CLOCK_MENDED_PPM) +
+	       DSM_CLOCK_KHZ_ERROR_PPM;
+}
+
+/** Return: by so many ppm two frequencies, which are not both 0, differ; rounded up. */
+static inline uint32_t dsm_clock_khz_apart(uint32_t one, uint32_t other)
+{
+	uint64_t more = one > other ? one : other, less = one > other ? other : one;
+
+	return (uint32_t)(((more - less) * 1000000 + more - 1) / more);
+}
 
 /** Return: a word for statistics, "aligned"; "?" if there is no such state. */
 const char *dsm_clock_state_name(unsigned int state);

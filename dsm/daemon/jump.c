@@ -9,6 +9,8 @@
 
 #define MILLION	1000000u
 
+_Static_assert(DSM_JUMP_MOST_MS * 1000 / DSM_JUMP_EACH_S == DSM_CLOCK_MENDED_PPM, "what jumps mend");
+
 __extension__ typedef unsigned __int128 u128;
 
 void dsm_jumps_init(struct dsm_jumps *j, uint32_t khz, uint32_t drift_ppm)

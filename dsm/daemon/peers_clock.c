@@ -69,8 +69,9 @@ static void say_state(struct dsm_worker *w, struct dsm_peer *peer, uint64_t now)
 	dsm_clock_get(clock, now, &offset);
 	if (state == DSM_CLOCK_FREQUENCY)
 		dsm_worker_say(w, 4, "host %s: its TSC has %" PRIu32 " kHz, ours %" PRIu32
-			       ": no vCPUs there, nothing scales them", name, clock->khz,
-			       w->tsc_khz);
+			       ": no vCPUs there, nothing scales them; they may differ by %" PRIu32
+			       " ppm, clock_drift_ppm is %" PRIu32, name, clock->khz, w->tsc_khz,
+			       dsm_clock_khz_ppm(w->p.config->clock_drift_ppm), w->p.config->clock_drift_ppm);
 	else
 		dsm_worker_say(w, bad ? 4 : 6, "host %s: the clocks are known to %" PRIu64
 			       " ns, clock_error_us is %" PRIu32 "%s", name,

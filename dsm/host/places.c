@@ -35,25 +35,20 @@ void places_tell(const struct host_facts *facts, struct answer *answer)
 	answer_add(answer, "rings", json_object_new_boolean(true));
 }
 
-static bool frequencies_differ(uint64_t ours, uint64_t theirs)
-{
-	uint64_t apart = ours > theirs ? ours - theirs : theirs - ours;
-
-	return apart * 1000000 > ours * DSM_CLOCK_KHZ_PPM;
-}
-
-static int compare_tsc(struct host *host, unsigned int peer, uint64_t ours, uint64_t theirs,
+static int compare_tsc(struct host *host, unsigned int peer, uint32_t ours, uint32_t theirs,
 		       struct answer *answer)
 {
 	const char *name = host_name(host, ours ? peer : host->config.self);
+	uint32_t apart, most = dsm_clock_khz_ppm(host->config.clock_drift_ppm);
 
 	if (!ours || !theirs)
 		return answer_error(answer, "tsc", "host %s: its TSC can't be that of a guest on several hosts: dom0 is not PV, or Xen emulates it; the log of a dsmd there says which",
 				    name);
-	if (!frequencies_differ(ours, theirs))
+	apart = dsm_clock_khz_apart(ours, theirs);
+	if (apart <= most)
 		return 0;
-	return answer_error(answer, "tsc", "host %s: its TSC has %llu kHz, the one here %llu: a guest on both would have two times",
-			    name, (unsigned long long)theirs, (unsigned long long)ours);
+	return answer_error(answer, "tsc", "host %s: its TSC has %u kHz, the one here %u: they differ by %u ppm, and may by %u, since clock_drift_ppm is %u: a guest on both would have two times",
+			    name, theirs, ours, apart, most, host->config.clock_drift_ppm);
 }
 
 static bool has_rings(const struct record *record)
@@ -96,7 +91,7 @@ int places_compare(struct host *host, unsigned int peer, const struct record *re
 	if (vcpus > cpus)
 		return answer_error(answer, "cpus-there", "host %s: %u vCPUs are to run there, it has %llu CPUs",
 				    name, vcpus, (unsigned long long)cpus);
-	return compare_tsc(host, peer, here->tsc_khz, khz, answer);
+	return compare_tsc(host, peer, here->tsc_khz, (uint32_t)khz, answer);
 }
 
 /* ---- place, home ---- */

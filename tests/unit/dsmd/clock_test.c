@@ -190,13 +190,17 @@ static void frequencies(const void *argument)
 		int result;
 	} cases[] = {
 		{ KHZ, KHZ, -EAGAIN }, { 0, KHZ, -ENODATA }, { KHZ, 0, -ENODATA },
-		{ KHZ, KHZ + KHZ / 1000000 * DSM_CLOCK_KHZ_PPM, -EAGAIN },
-		{ KHZ, KHZ + KHZ / 1000000 * DSM_CLOCK_KHZ_PPM + 1, -EOPNOTSUPP },
-		{ KHZ, KHZ - KHZ / 1000000 * DSM_CLOCK_KHZ_PPM, -EAGAIN },
-		{ KHZ, KHZ - KHZ / 1000000 * DSM_CLOCK_KHZ_PPM - 1, -EOPNOTSUPP },
+		/* 200 ppm of drift, and what two measurements may be apart. */
+		{ 1000000, 1000400, -EAGAIN }, { 1000000, 1000401, -EOPNOTSUPP },
+		{ 1000400, 1000000, -EAGAIN }, { 1000401, 1000000, -EOPNOTSUPP },
+		{ 1000000, 999600, -EAGAIN }, { 1000000, 999599, -EOPNOTSUPP },
 		{ 2400000, 2600000, -EOPNOTSUPP }, { 20000000, 100000, -EOPNOTSUPP },
 		{ KHZ, UINT32_MAX, -EOPNOTSUPP },
 	};
+	/* What jumps can't mend is refused, however much is allowed. */
+	static const struct {
+		uint32_t drift_ppm, most;
+	} allowed[] = { { 1, 201 }, { 200, 400 }, { 1000, 1200 }, { 1001, 1200 }, { 10000, 1200 } };
 	struct dsm_clock_params p = params;
 	struct dsm_clock_offset offset;
 	struct dsm_clock_sample s;
@@ -216,6 +220,15 @@ static void frequencies(const void *argument)
 		rc = dsm_clock_get(&clock, 5100, &offset);
 		CHECK(rc == cases[i].result, "%u: %d", i, rc);
 		CHECK(dsm_clock_judge(&clock, 5100, &offset, &least, &most) != 0, "%u: judged", i);
+	}
+	p.khz = 1000000;
+	for (i = 0; i < 2 * sizeof(allowed) / sizeof(allowed[0]); i++) {
+		p.drift_ppm = allowed[i / 2].drift_ppm;
+		dsm_clock_init(&clock, &p);
+		s = sample(5000, 100, 10000, 0);
+		s.khz = p.khz - allowed[i / 2].most - i % 2;
+		CHECK((dsm_clock_add(&clock, &s) == DSM_CLOCK_TAKEN) == !(i % 2), "%u ppm are allowed, %u kHz", p.drift_ppm,
+		      s.khz);
 	}
 	/* Another frequency than before is another clock. */
 	dsm_clock_init(&clock, &params);

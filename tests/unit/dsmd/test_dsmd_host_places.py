@@ -189,8 +189,14 @@ def test_a_host_that_can_not_have_vcpus(pair: Site) -> None:
         (beta, {"cpus": "1"}, "cpus-there", "host beta: 2 vCPUs are to run there, it has 1 CPUs"),
         (beta, {"tsc": "0"}, "tsc", "host beta: its TSC can't be"),
         (alpha, {"tsc": "0"}, "tsc", "host alpha: its TSC can't be"),
-        (beta, {"tsc": "2004001"}, "tsc", "host beta: its TSC has 2004001 kHz, the one here 2000000"),
-        (beta, {"tsc": "1995999"}, "tsc", "1995999"),
+        (
+            beta,
+            {"tsc": "2000801"},
+            "tsc",
+            "host beta: its TSC has 2000801 kHz, the one here 2000000: they differ by 401 ppm, and may by 400, since"
+            " clock_drift_ppm is 200: a guest on both would have two times",
+        ),
+        (beta, {"tsc": "1999199"}, "tsc", "1999199"),
         # The vnode, page tables, and a pool of 4 MiB, which is a quarter without places.
         (beta, {"free": str(65536 + 6144 + 4096 - 1)}, "memory-there", "short by 1 KiB"),
     ):
@@ -203,13 +209,29 @@ def test_a_host_that_can_not_have_vcpus(pair: Site) -> None:
         alpha.domains[5] = f"{UUID} web 3 1"
         alpha.write_xen()
         host.write_xen(**{key: XEN[key] for key in facts})
-    for facts in ({"cpus": "2"}, {"tsc": "2004000"}, {"tsc": "1996000"}):
+    for facts in ({"cpus": "2"}, {"tsc": "2000800"}, {"tsc": "1999200"}):
         beta.write_xen(**facts)
         assert enable_places(alpha, PLACE) == OK, facts
         alpha.end_domain(5)
         until(lambda: not alpha.has() and not beta.has(), "something is left")
         alpha.domains[5] = f"{UUID} web 3 1"
         alpha.write_xen()
+
+
+@pytest.mark.parametrize(("allowed", "most"), [(1, 201), (1000, 1200), (10000, 1200)])
+def test_how_far_tscs_may_be_told_apart(pair: Site, allowed: int, most: int) -> None:
+    """By what jumps of the guest's time can mend, and what two measurements may be off."""
+    alpha, beta = pair.hosts.values()
+    alpha.kill()
+    text = alpha.config.read_text(encoding="utf-8").replace("[limits]\n", f"[limits]\nclock_drift_ppm = {allowed}\n")
+    alpha.config.write_text(text, encoding="utf-8")
+    alpha.write_xen(tsc="1000000")
+    alpha.start()
+    beta.write_xen(tsc=str(1000000 - most - 1))
+    said = enable_places(alpha, PLACE)
+    assert said["error"] == "tsc" and f"may by {most}, since clock_drift_ppm is {allowed}" in said["text"], said
+    beta.write_xen(tsc=str(1000000 - most))
+    assert enable_places(alpha, PLACE) == OK
 
 
 @pytest.mark.parametrize(
