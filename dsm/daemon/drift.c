@@ -16,13 +16,17 @@
  * in which vCPUs are placed (engine_stop.c) or a pause, of which Xen counts each.  A
  * vCPU that begins here gets the slice's TSC, whatever it was a moment before.
  *
+ * Where the guest is known to have another time than at home, no vCPU is placed; nor
+ * where nothing is known of it yet (decision 0147).
+ *
  * A peer that does not speak of it (before DSM_WIRE_TSC) is not followed; its slice
- * does not jump, so what its TIME has said holds, if it is the home.
+ * does not jump, so what its TIME has said holds, if it is the home.  vCPUs go there.
  *
  * Context: the protocol thread; no locks.  Xen has its own (hvm/dsm_time.c).
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "wire.h"
@@ -43,8 +47,87 @@ void dsm_drift_up(struct dsm_worker *w, unsigned int host)
 {
 	dsm_jumps_forget(&w->jumps, host);
 	w->peer[host].knows_tsc = false;
-	w->peer[host].is_apart = false;
+	w->peer[host].answered = false;
+	w->peer[host].time = DSM_TIME_UNKNOWN;
+	w->peer[host].said_apart = false;
 	w->peer[host].judged = w->peer[host].clock.generation;
+}
+
+/* Of one whose time is not ours: why, for people. */
+static void describe(const struct dsm_worker *w, const struct dsm_peer *peer, char text[DSM_ENGINE_TEXT])
+{
+	struct dsm_clock_offset applied;
+	uint64_t least = 0, most = 0;
+	int rc = -EAGAIN;
+
+	if (dsm_jumps_applied(&w->jumps, peer->host, &peer->clock, &applied))
+		rc = dsm_clock_judge(&peer->clock, w->p.xen->calls->tsc(w->p.xen), &applied, &least, &most);
+	if (rc == -EOPNOTSUPP)
+		snprintf(text, DSM_ENGINE_TEXT, "the guest may have two times: the TSC there has %" PRIu32
+			 " kHz now, the one here %" PRIu32, peer->clock.khz, w->tsc_khz);
+	else if (!rc || rc == -EDOM || rc == -ERANGE)
+		snprintf(text, DSM_ENGINE_TEXT, "the guest has two times: there and here they are apart by %" PRIu64
+			 " to %" PRIu64 " ns; clock_error_us is %" PRIu32, dsm_clock_ns(w->tsc_khz, least),
+			 dsm_clock_ns(w->tsc_khz, most), w->p.config->clock_error_us);
+	else
+		snprintf(text, DSM_ENGINE_TEXT, "the guest may have two times: the clocks contradict each other again and again, and nobody can follow; clock_drift_ppm is %" PRIu32,
+			 w->p.config->clock_drift_ppm);
+}
+
+/* The guest may see time go back, and pages do not rest on it: an operator has to know. */
+static void say(struct dsm_worker *w, struct dsm_peer *peer, uint64_t most)
+{
+	bool apart = peer->time == DSM_TIME_APART;
+	char text[DSM_ENGINE_TEXT];
+
+	if (apart == peer->said_apart || !dsm_peers_clock_may_say(w, peer))
+		return;
+	peer->said_apart = apart;
+	if (apart) {
+		describe(w, peer, text);
+		dsm_worker_say(w, 3, "host %s: %s", dsm_worker_name(w, peer->host), text);
+	} else {
+		dsm_worker_say(w, 6, "host %s: the guest has one time again, to %" PRIu64 " ns",
+			       dsm_worker_name(w, peer->host), dsm_clock_ns(w->tsc_khz, most));
+	}
+}
+
+/* It has answered, or said something. */
+static void judge(struct dsm_worker *w, struct dsm_peer *peer, uint64_t now)
+{
+	struct dsm_clock_offset applied;
+	uint64_t least = 0, most = 0;
+	bool unknown;
+	int rc;
+
+	if (dsm_clock_get_state(&peer->clock, now) != DSM_CLOCK_MEASURING)
+		peer->judged = peer->clock.generation;
+	unknown = peer->clock.generation - peer->judged >= NOT_BELIEVED;
+	if (!peer->answered || !dsm_jumps_applied(&w->jumps, peer->host, &peer->clock, &applied)) {
+		peer->time = unknown ? DSM_TIME_APART : DSM_TIME_UNKNOWN;
+		return;
+	}
+	rc = dsm_clock_judge(&peer->clock, now, &applied, &least, &most);
+	/* Who was apart is so until it is known that he is not; of others nothing bad is known. */
+	if (unknown || rc == -ERANGE || rc == -EOPNOTSUPP)
+		peer->time = DSM_TIME_APART;
+	else if (!rc || (rc == -EDOM && peer->time == DSM_TIME_UNKNOWN))
+		peer->time = DSM_TIME_ONE;
+	say(w, peer, most);
+}
+
+int dsm_drift_ask(const struct dsm_worker *w, unsigned int host, char text[DSM_ENGINE_TEXT])
+{
+	const struct dsm_peer *peer = &w->peer[host];
+
+	/* It never says what its time is. */
+	if (dsm_transport_version(w->transport, host) < DSM_WIRE_TSC)
+		return 0;
+	if (peer->time == DSM_TIME_APART) {
+		describe(w, peer, text);
+		return -ERANGE;
+	}
+	return peer->time == DSM_TIME_ONE ? 0 : -EAGAIN;
 }
 
 bool dsm_drift_message(struct dsm_worker *w, unsigned int host, const struct dsm_msg *msg,
@@ -67,6 +150,8 @@ bool dsm_drift_message(struct dsm_worker *w, unsigned int host, const struct dsm
 		why = "its time goes back";
 	if (why)
 		dsm_start_breach(w, host, DSM_VCPU_TSC, why);
+	else if (w->jumps.has)
+		judge(w, &w->peer[host], w->p.xen->calls->tsc(w->p.xen));
 	return true;
 }
 
@@ -80,36 +165,6 @@ static void tell(struct dsm_worker *w, struct dsm_peer *peer)
 			       .type = DSM_VCPU_TSC, .number = w->jumps.offset });
 	peer->knows_tsc = true;
 	peer->known_tsc = w->jumps.offset;
-}
-
-/* The guest may see time go back, and pages do not rest on it: an operator has to know. */
-static void judge(struct dsm_worker *w, struct dsm_peer *peer, uint64_t now)
-{
-	struct dsm_clock_offset applied;
-	uint64_t least = 0, most = 0;
-	bool apart, unknown;
-	int rc;
-
-	if (!dsm_jumps_applied(&w->jumps, peer->host, &peer->clock, &applied))
-		return;
-	rc = dsm_clock_judge(&peer->clock, now, &applied, &least, &most);
-	if (rc != -EAGAIN)
-		peer->judged = peer->clock.generation;
-	unknown = rc == -EAGAIN && peer->clock.generation - peer->judged >= NOT_BELIEVED;
-	apart = rc == -ERANGE || unknown;
-	if (apart == peer->is_apart || (!apart && rc) || !dsm_peers_clock_may_say(w, peer))
-		return;
-	peer->is_apart = apart;
-	if (unknown)
-		dsm_worker_say(w, 3, "host %s: the guest may have two times: the clocks contradict each other again and again, and nobody can follow; clock_drift_ppm is %" PRIu32,
-			       dsm_worker_name(w, peer->host), w->p.config->clock_drift_ppm);
-	else if (apart)
-		dsm_worker_say(w, 3, "host %s: the guest has two times: there and here they are apart by %" PRIu64
-			       " to %" PRIu64 " ns", dsm_worker_name(w, peer->host),
-			       dsm_clock_ns(w->tsc_khz, least), dsm_clock_ns(w->tsc_khz, most));
-	else
-		dsm_worker_say(w, 6, "host %s: the guest has one time again, to %" PRIu64 " ns",
-			       dsm_worker_name(w, peer->host), dsm_clock_ns(w->tsc_khz, most));
 }
 
 static void jump(struct dsm_worker *w, struct dsm_peer *peer, uint64_t now)
@@ -146,6 +201,7 @@ void dsm_drift_clock(struct dsm_worker *w, unsigned int host)
 	if (!w->jumps.has || !dsm_start_concerns(w, host) || dsm_engine_failure(w->engine))
 		return;
 	now = w->p.xen->calls->tsc(w->p.xen);
+	peer->answered = true;
 	jump(w, peer, now);
 	judge(w, peer, now);
 	tell(w, peer);

@@ -328,11 +328,12 @@ static void say_status(struct json_object *all)
 static void say_clock(struct json_object *clock)
 {
 	const char *state = json_object_get_string(get(clock, "state"));
+	const char *two = json_object_get_boolean(get(clock, "two_times")) ? ", TWO TIMES" : "";
 
 	if (!get(clock, "error_ns"))
-		printf(" %s\n", state ? state : "");
+		printf(" %s%s\n", state ? state : "", two);
 	else
-		printf(" %s, +-%.1f us\n", state ? state : "", (double)number(clock, "error_ns") / 1000.);
+		printf(" %s, +-%.1f us%s\n", state ? state : "", (double)number(clock, "error_ns") / 1000., two);
 }
 
 static void say_peers(struct json_object *all)

@@ -71,6 +71,12 @@ struct dsm_engine_calls {
 	void (*finished)(void *context, uint64_t gfn, enum dsm_reason reason);
 	/** The end of a dsm_engine_place().  @error: "WORD TEXT"; NULL: it is done. */
 	void (*placed)(void *context, const char *error);
+	/**
+	 * At home: is the guest's time at @host the one that it is here?
+	 * @text: if not, why.
+	 * Return: 0; -EAGAIN: that is not known yet; -ERANGE: it is not.
+	 */
+	int (*has_our_time)(void *context, unsigned int host, char text[DSM_ENGINE_TEXT]);
 };
 
 struct dsm_engine_params {

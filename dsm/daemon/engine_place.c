@@ -3,7 +3,8 @@
  * vCPUs that are down go to another host, or come home, while the guest runs: what the
  * home does.  What each host does is in engine_stop.c; decision 0114.
  *
- *	WAITS	the host is ready: it has policy and time (start.c)
+ *	WAITS	the host is ready: it has policy and time (start.c), which is that of the home
+ *		(drift.c; decision 0147).  Home is where they may go whatever the time is there
  *	STOPS	STOP to all who know the table; until all are quiet
  *	ONE	one vCPU after the other: who runs it is told first, and says where its
  *		vcpu_info was
@@ -384,10 +385,20 @@ static const char *const lacks[DSM_NOTS] = {
 	[DSM_NOT_VERSION] = "it speaks another version of the protocol",
 };
 
+/* What goes there would see time go back, or be far ahead.  Return: has_our_time(). */
+static int look_at_time(const struct dsm_engine *e, unsigned int host, char text[DSM_ENGINE_TEXT])
+{
+	if (host == e->vm.self)
+		return 0;
+	return e->p.calls->has_our_time(e->p.context, host, text);
+}
+
 bool engine_place_run(struct dsm_engine *e)
 {
 	struct placing *p = &e->vcpus.placing;
 	uint16_t all = p->members | self_bit(e);
+	char text[DSM_ENGINE_TEXT];
+	int rc;
 
 	if (!e->vcpus.carried || e->has_failed)
 		return false;
@@ -401,7 +412,13 @@ bool engine_place_run(struct dsm_engine *e)
 			finish(e);
 			break;
 		}
-		if (!is_ready(e, p->host))
+		rc = look_at_time(e, p->host, text);
+		if (rc == -ERANGE) {
+			note(p, "not-ready host %s: %.400s", name_of(e, p->host), text);
+			finish(e);
+			break;
+		}
+		if (rc || !is_ready(e, p->host))
 			return false;
 		stop_all(e);
 		break;

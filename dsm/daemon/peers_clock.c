@@ -111,6 +111,7 @@ void dsm_peers_clock_stats(struct dsm_worker *w, const struct dsm_peer *peer,
 		.samples = clock->samples,
 		.impossible = clock->impossible,
 		.jumps = clock->jumps,
+		.two_times = peer->time == DSM_TIME_APART,
 	};
 	dsm_clock_get_drift(clock, &stats->drift);
 	if (!w->tsc_khz)

@@ -366,6 +366,7 @@ static void add_clock(struct json to, const struct dsm_stats_clock *clock)
 	}
 	for (n = 0; n < NR_CLOCK_NUMBERS; n++)
 		add_number(table, clock_numbers[n].name, clock_value(n, clock));
+	add_object(table, "two_times", json_object_new_boolean(clock->two_times));
 }
 
 /* Seconds since 1970.  What is not known is not there. */

@@ -25,6 +25,7 @@ struct dsm_stats_clock {
 	struct dsm_clock_drift drift;
 	uint64_t drift_ms;	/* that the drift was measured over; 0: it was not */
 	uint64_t samples, impossible, jumps;
+	bool two_times;		/* of the guest, there and here; or nobody can know */
 };
 
 struct dsm_stats_peer {

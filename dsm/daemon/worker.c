@@ -76,9 +76,15 @@ static void on_placed(void *context, const char *error)
 	dsm_place_done(context, error);
 }
 
+static int ask_time(void *context, unsigned int host, char text[DSM_ENGINE_TEXT])
+{
+	return dsm_drift_ask(context, host, text);
+}
+
 static const struct dsm_engine_calls engine_calls = {
 	.now = dsm_worker_now, .send = on_send, .room = ask_room, .failed = on_failed, .over = on_over,
 	.warn = on_warn, .finished = on_finished, .placed = on_placed,
+	.has_our_time = ask_time,
 };
 
 /* ---- The loop ---- */

@@ -39,6 +39,13 @@ enum dsm_link {
 
 struct json_object;
 
+/* The guest's time at another host, since that one is connected: is it that of this host? */
+enum dsm_peer_time {
+	DSM_TIME_UNKNOWN,
+	DSM_TIME_ONE,
+	DSM_TIME_APART,			/* or nobody can know, since clocks contradict each other */
+};
+
 struct dsm_peer {
 	struct dsm_worker *worker;
 	unsigned int host;
@@ -59,8 +66,11 @@ struct dsm_peer {
 	struct dsm_bucket clock_lines;	/* how often something is said of its clock */
 	bool to_tell, told, ready;	/* of the guest's time; it has said READY.  At home: start.c */
 	unsigned int looks;		/* so often it was told, and not ready */
-	bool knows_tsc, is_apart;	/* drift.c: what was said to it; of it, in the log */
+	bool knows_tsc;			/* drift.c: what was said to it, */
 	uint64_t known_tsc;
+	bool answered;			/* with a clock, since it is connected */
+	enum dsm_peer_time time;
+	bool said_apart;		/* in the log */
 	uint32_t judged;		/* the generation of its clock that was believed last */
 };
 
@@ -222,6 +232,8 @@ bool dsm_drift_message(struct dsm_worker *w, unsigned int host, const struct dsm
 		       const uint8_t *bytes);
 /** A question to @host was answered, and both hosts have clocks. */
 void dsm_drift_clock(struct dsm_worker *w, unsigned int host);
+/** For struct dsm_engine_calls: has_our_time(). */
+int dsm_drift_ask(const struct dsm_worker *w, unsigned int host, char text[DSM_ENGINE_TEXT]);
 
 /* ---- start.c ---- */
 

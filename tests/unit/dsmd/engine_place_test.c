@@ -381,6 +381,76 @@ static void requests(const void *argument)
 }
 
 /* A vCPU waits for a call: for that page, and not for ever. */
+/* A host with another time has no vCPUs until it is one; who has some there can have them home. */
+static void two_times(const void *argument)
+{
+	unsigned int i;
+
+	(void)argument;
+	begin_placed(1, 1, 2);
+	for (i = 0; i < 2; i++) {
+		node[0].time_there[1] = -ERANGE;
+		CHECK(place(1, 1, 2) == -EINPROGRESS, "%s", node[0].error);
+		settle();
+		CHECK(node[0].placed == 1 && !strcmp(node[0].error, "not-ready host beta: it is ahead by 7 ns") &&
+		      !node[0].xen.places && !node[1].xen.places, "%s", node[0].error);
+		runs_at(1, 0, "it stays");
+	}
+	CHECK(place(2, 3, 1) == -EINPROGRESS, "%s", node[0].error);
+	settle();
+	done("another host");
+	/* Not known yet: nobody stands still for it. */
+	node[0].time_there[1] = -EAGAIN;
+	CHECK(place(1, 1, 1) == -EINPROGRESS, "%s", node[0].error);
+	settle();
+	pass(29000 * MS);
+	settle();
+	CHECK(!node[0].placed && !node[0].xen.pauses, "it waits");
+	node[0].time_there[1] = -ERANGE;
+	settle();
+	CHECK(node[0].placed == 1 && !strcmp(node[0].error, "not-ready host beta: it is ahead by 7 ns"), "%s", node[0].error);
+	node[0].time_there[1] = -EAGAIN;
+	CHECK(place(1, 1, 1) == -EINPROGRESS, "%s", node[0].error);
+	pass(30001 * MS);
+	CHECK(node[0].placed == 1 && strstr(node[0].error, "not-ready host beta: it is not known well enough how far its TSC"),
+	      "%s", node[0].error);
+	CHECK(place(1, 1, 1) == -EINPROGRESS, "%s", node[0].error);
+	settle();
+	node[0].time_there[1] = 0;
+	settle();
+	done("it is known");
+	runs_at(1, 1, "there");
+	end();
+	/* It can be known before it is ready. */
+	begin_placed(1, 1, 2);
+	unbind(1);
+	dsm_engine_open_range(node[0].engine, 1, 0);
+	dsm_engine_range_done(node[0].engine, 1);
+	part(0, 1);
+	join(0, 1);
+	node[0].time_there[1] = -ERANGE;
+	CHECK(place(1, 1, 1) == -EINPROGRESS, "%s", node[0].error);
+	settle();
+	CHECK(node[0].placed == 1 && !strcmp(node[0].error, "not-ready host beta: it is ahead by 7 ns"), "%s", node[0].error);
+	node[0].time_there[1] = 0;
+	dsm_engine_ready(node[0].engine, 1, 0);
+	CHECK(place(1, 1, 2) == -EINPROGRESS, "%s", node[0].error);
+	settle();
+	done("ready");
+	/* Home. */
+	node[0].time_there[1] = -ERANGE;
+	CHECK(place(0, 1, 1) == -EINPROGRESS, "%s", node[0].error);
+	settle();
+	done("home");
+	runs_at(1, 0, "back");
+	node[0].time_there[1] = -EAGAIN;
+	CHECK(place(0, 2, 1) == -EINPROGRESS, "%s", node[0].error);
+	settle();
+	done("home");
+	runs_at(2, 0, "back");
+	end();
+}
+
 static void calls_under_way(const void *argument)
 {
 	(void)argument;
@@ -1127,6 +1197,7 @@ static const struct test_case cases[] = {
 	{ "place: a vcpu_info that does not come", info_that_does_not_come, NULL },
 	{ "place: refusals", refusals, NULL },
 	{ "place: requests", requests, NULL },
+	{ "place: two times", two_times, NULL },
 	{ "place: calls under way", calls_under_way, NULL },
 	{ "place: letters", letters, NULL },
 	{ "place: a shutdown meanwhile", shut_down_meanwhile, NULL },

@@ -109,6 +109,7 @@ static void adjust(void *context, struct dsm_transport_params *p)
 }
 
 static bool all_ask;			/* beta and gamma, too: for their tools */
+static uint32_t error_us = 1000, question_ms = 1000;
 
 static void prepare(unsigned int number)
 {
@@ -126,9 +127,9 @@ static void prepare(unsigned int number)
 	n->config = (struct dsm_config){
 		.self = (uint8_t)number, .nr_hosts = HOSTS,
 		.transport = DSM_TRANSPORT_TCP, .credits = 32, .queue = 1024,
-		.strangers = 4, .opening_ms = 10000, .question_ms = 1000,
+		.strangers = 4, .opening_ms = 10000, .question_ms = question_ms,
 		.deadline_ms = 60000, .rekey_records = 1 << 20,
-		.clock_drift_ppm = 200, .clock_error_us = 1000,
+		.clock_drift_ppm = 200, .clock_error_us = error_us,
 	};
 	snprintf(n->config.ca, DSM_CONFIG_PATH, "%s", rig_file("ca.pem"));
 	snprintf(n->config.certificate, DSM_CONFIG_PATH, "%s%u.pem", rig_file(""), number);
@@ -326,12 +327,15 @@ static void told(unsigned int number, const char *line)
 	CHECK(!strcmp(text, "ok\n"), "%s: %s: %s", names[number], line, text);
 }
 
+static const char *refusal;		/* the last */
+
 static void refused(unsigned int number, const char *line, const char *words)
 {
 	char *text = answer(ask(number, line)), want[256];
 
 	snprintf(want, sizeof(want), "error: %s", words);
 	CHECK(!strncmp(text, want, strlen(want)), "%s: %s: %s, want %s", names[number], line, text, want);
+	refusal = text;
 }
 
 static void node_is(unsigned int number, unsigned int vnode, uint64_t units, bool pool)
@@ -1397,6 +1401,16 @@ static void a_pause(const void *argument)
 	end_with_place();
 }
 
+/* The home answers a host so often. */
+static void answers(unsigned int number, unsigned int times)
+{
+	const struct dsm_histogram *h = &node[number].worker->peer[0].round_trip;
+	uint64_t until = h->count + times;
+
+	UNTIL(h->count >= until);
+	run_pending();
+}
+
 /* A host that can't have vCPUs has memory: the VM goes on, and says why not. */
 static void not_for_vcpus(const void *argument)
 {
@@ -1404,6 +1418,8 @@ static void not_for_vcpus(const void *argument)
 	begin_with_place(0, false);
 	joined(0, 1);
 	refused(0, "place beta 1", "not-ready host beta: its TSC and ours can't be one guest's");
+	/* Which is said once, however often it answers. */
+	answers(1, 3);
 	node_is(1, 1, 1, false);
 	node_is(0, 1, 1, true);
 	CHECK(node[0].state == DSM_WORKER_RUNNING && node[1].state == DSM_WORKER_RUNNING &&
@@ -1562,7 +1578,10 @@ static void one_time_of_three(const void *argument)
 	unsigned int i;
 
 	(void)argument;
+	/* It is one time, as far as anybody wants to know. */
+	error_us = 100000;
 	begin_three(true);
+	error_us = 1000;
 	have_memory(1);
 	have_memory(2);
 	joined(1, 2);
@@ -1599,6 +1618,88 @@ static void one_time_of_three(const void *argument)
 	told(0, "place gamma 2");
 	running("it has come back");
 	told(0, "home 2");
+	end_with_place();
+}
+
+static enum dsm_peer_time time_of(unsigned int number, unsigned int host)
+{
+	return node[number].worker->peer[host].time;
+}
+
+/* As soon as it begins to be believed beta's TSC is set anew. */
+static bool nobody_knows(void)
+{
+	if (node[0].worker->peer[1].clock.agreeing > 2)
+		node[1].xen.tsc_offset += 50000000;
+	return time_of(0, 1) == DSM_TIME_APART;
+}
+
+/* Beta has no vCPUs, since its time is another one, by so many ns. */
+static void refused_for(uint64_t apart_by)
+{
+	uint64_t least = 0, most = 0;
+
+	refused(0, "place beta 1", "not-ready host beta: the guest has two times: there and here they are apart by ");
+	CHECK(sscanf(strstr(refusal, "apart by "), "apart by %" SCNu64 " to %" SCNu64 " ns; clock_error_us is 1000", &least, &most) == 2,
+	      "%s", refusal);
+	/* The slices were a millisecond apart at most, and one of them has jumped since. */
+	CHECK(least <= most && least > apart_by - 20000000 && most < apart_by + 20000000, "%s", refusal);
+}
+
+/* A host that is known to have another time has no vCPUs until it is one; they can come home. */
+static void another_time(const void *argument)
+{
+	const uint64_t second = 1000000000;
+	uint64_t offset;
+	unsigned int i;
+
+	(void)argument;
+	question_ms = 20;
+	begin_with_place(0, true);
+	joined(0, 1);
+	told(0, "place beta 1");
+	CHECK(time_of(0, 1) == DSM_TIME_ONE && time_of(1, 0) != DSM_TIME_APART, "one");
+	/* It is set: ahead of all, and behind. */
+	for (i = 0; i < 2; i++) {
+		node[1].xen.tsc_offset += i ? -second : second;
+		UNTIL(time_of(0, 1) == DSM_TIME_APART && time_of(1, 0) == DSM_TIME_APART);
+		told(0, "home 1");
+		refused_for(second);
+		CHECK(!node[0].xen.elsewhere[1] && node[0].state == DSM_WORKER_RUNNING && !node[0].xen.pauses, "nothing has changed");
+		node[1].xen.tsc_offset -= i ? -second : second;
+		UNTIL(time_of(0, 1) == DSM_TIME_ONE);
+		told(0, "place beta 1");
+	}
+	told(0, "home 1");
+	/* Nobody knows. */
+	offset = node[1].xen.tsc_offset;
+	UNTIL(nobody_knows());
+	refused(0, "place beta 1", "not-ready host beta: the guest may have two times: the clocks contradict each other");
+	CHECK(strstr(refusal, "clock_drift_ppm is 200"), "%s", refusal);
+	apart(0, 1);
+	/* It comes back with its slice of before, which has not jumped meanwhile: that it is ready is not enough. */
+	node[1].xen.tsc_offset = offset;
+	node[1].worker->jumps.offset -= second;
+	joined(0, 1);
+	refused_for(second);
+	apart(0, 1);
+	node[1].worker->jumps.offset += second;
+	joined(0, 1);
+	told(0, "place beta 1");
+	told(0, "home 1");
+	/* It says that its TSC is another one. */
+	apart(0, 1);
+	node[0].worker->peer[1].clock.params.khz *= 2;
+	joined(0, 1);
+	refused(0, "place beta 1", "not-ready host beta: the guest may have two times: the TSC there has 1000000 kHz now, the one here 1000000");
+	/* It, or the home, has no clock any more: who has his time has it, and nothing ends. */
+	apart(0, 1);
+	node[0].worker->transport_params.tsc = NULL;
+	node[0].worker->transport_params.tsc_khz = 0;
+	joined(0, 1);
+	answers(1, 3);
+	CHECK(node[0].state == DSM_WORKER_RUNNING && node[1].state == DSM_WORKER_RUNNING, "%s%s", node[0].why, node[1].why);
+	question_ms = 1000;
 	end_with_place();
 }
 
@@ -1776,6 +1877,7 @@ static const struct test_case simple[] = {
 	{ "resize: worlds of three hosts with vCPUs", world_of_three, NULL },
 	{ "resize: vCPUs at three hosts", vcpus_at_three, NULL },
 	{ "resize: one time of three hosts", one_time_of_three, NULL },
+	{ "resize: a host with another time", another_time, NULL },
 	{ "resize: a lender beside vCPUs", a_lender_beside_vcpus, NULL },
 	{ "resize: vCPUs come and go", vcpus_come_and_go, NULL },
 	{ "resize: a pause", a_pause, NULL },

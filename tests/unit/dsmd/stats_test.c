@@ -260,13 +260,15 @@ static void clocks(const void *argument)
 	};
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		stats.peer[1].clock.state = cases[i].state;
+		stats.peer[1].clock.two_times = i & 1;
 		text = dsm_stats_json(&stats);
 		all = json_tokener_parse(text);
 		CHECK(all && number(all, "tsc_khz") == 2400000, "%s", text);
 		clock = at(at(at(all, "peers"), "be\"ta\\"), "clock");
 		CHECK(!strcmp(json_object_get_string(at(clock, "state")), cases[i].word) &&
 		      number(clock, "khz") == 2400001 && number(clock, "samples") == 11 &&
-		      number(clock, "impossible") == 2 && number(clock, "jumps") == 3, "%s", text);
+		      number(clock, "impossible") == 2 && number(clock, "jumps") == 3 &&
+		      !json_object_get_boolean(at(clock, "two_times")) == !(i & 1), "%s", text);
 		CHECK(json_object_object_get_ex(clock, "offset_ticks", NULL) == cases[i].known &&
 		      json_object_object_get_ex(clock, "error_ns", NULL) == cases[i].known, "%s", text);
 		if (cases[i].known)

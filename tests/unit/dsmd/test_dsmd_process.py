@@ -237,6 +237,30 @@ def test_what_status_says_of_time(tmp_path: Path) -> None:
     assert "  time: it has jumped ahead here 3 times, by 4.5 us together, to keep up with other hosts\n" in said
 
 
+def test_what_peers_says_of_time(tmp_path: Path) -> None:
+    """Of a host where the machine has another time, or may have."""
+    for clock, words in (
+        ({"state": "aligned", "error_ns": 4500, "two_times": False}, "aligned, +-4.5 us\n"),
+        ({"state": "aligned", "error_ns": 4500, "two_times": True}, "aligned, +-4.5 us, TWO TIMES\n"),
+        ({"state": "measuring", "two_times": True}, "measuring, TWO TIMES\n"),
+        ({"state": "measuring"}, "measuring\n"),
+    ):
+        status = {"name": "web", "state": "running", "engine": {}, "peers": {"beta": {"up": True, "clock": clock}}}
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(str(tmp_path / "web.sock"))
+            server.listen()
+            server.settimeout(PATIENCE)
+            command: list[str | Path] = [programs()[1], "-f", str(tmp_path), "peers", "web"]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as asking:
+                client, _ = server.accept()
+                with client:
+                    assert client.makefile().readline() == "status\n"
+                    client.sendall(f"ok\n{json.dumps(status)}\n".encode())
+                said, _ = asking.communicate(timeout=PATIENCE)
+        (tmp_path / "web.sock").unlink()
+        assert asking.returncode == 0 and said.endswith(words), said
+
+
 def test_all_pages_come_home(site: Site) -> None:
     """What makes it quick is set while the VM runs; in the end every page of the first host is there."""
     daemons = site.start()

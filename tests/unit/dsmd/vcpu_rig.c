@@ -98,9 +98,20 @@ static void on_placed(void *context, const char *error)
 	snprintf(n->error, sizeof(n->error), "%s", error ? error : "");
 }
 
+static int on_time(void *context, unsigned int host, char text[DSM_ENGINE_TEXT])
+{
+	const struct node *n = context;
+
+	CHECK(host != n->number && n->number == home, "nobody asks for his own time, nor one that is not the home");
+	if (n->time_there[host] == -ERANGE)
+		snprintf(text, DSM_ENGINE_TEXT, "it is ahead by 7 ns");
+	return n->time_there[host];
+}
+
 static const struct dsm_engine_calls calls = {
 	.now = on_now, .send = on_send, .room = on_room, .failed = on_failed,
 	.over = on_over, .warn = on_warn, .finished = on_finished, .placed = on_placed,
+	.has_our_time = on_time,
 };
 
 struct dsm_engine_params params_of(struct node *n)

@@ -27,6 +27,7 @@ struct node {
 	unsigned int number, warnings, placed;
 	char failure[DSM_ENGINE_TEXT];
 	char error[DSM_ENGINE_TEXT];	/* of the last dsm_engine_place(); "" : none */
+	int time_there[HOSTS];		/* of has_our_time() */
 };
 
 extern struct node node[HOSTS];

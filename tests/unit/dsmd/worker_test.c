@@ -98,6 +98,7 @@ static unsigned int home_of(uint64_t gfn)
 
 #define TSC_APART	1000000000000000ull	/* of a host and the next */
 static unsigned int without_tsc = UINT32_MAX;
+static uint32_t error_us = 1000;
 
 static void prepare(struct node *n, unsigned int number)
 {
@@ -115,7 +116,7 @@ static void prepare(struct node *n, unsigned int number)
 		.transport = DSM_TRANSPORT_TCP, .credits = 32, .queue = 1024,
 		.strangers = 4, .opening_ms = 10000, .question_ms = question_ms,
 		.deadline_ms = 60000, .rekey_records = 1 << 20,
-		.clock_drift_ppm = 200, .clock_error_us = 1000,
+		.clock_drift_ppm = 200, .clock_error_us = error_us,
 	};
 	snprintf(n->config.ca, DSM_CONFIG_PATH, "%s", rig_file("ca.pem"));
 	snprintf(n->config.certificate, DSM_CONFIG_PATH, "%s%u.pem", rig_file(""), number);
@@ -541,6 +542,131 @@ static void clocks_that_are_not_believed(const void *argument)
 	question_ms = 1000;
 }
 
+/* Node 1 says its TSC, and then it answers; or it does not. */
+static void hear(uint64_t offset, bool answers)
+{
+	struct dsm_vcpu_msg msg = { .type = DSM_VCPU_TSC, .number = offset };
+	const struct dsm_msg head = { .type = DSM_VCPU_TSC };
+	uint8_t bytes[DSM_VCPU_BYTES];
+
+	dsm_vcpu_put(&msg, bytes);
+	CHECK(dsm_drift_message(node[0].worker, 1, &head, bytes), "TSC");
+	if (answers)
+		dsm_drift_clock(node[0].worker, 1);
+}
+
+/* vCPUs go where time is known to be one, not where it is known not to be, and not before anything is known. */
+static void what_is_known_of_a_time(const void *argument)
+{
+	struct dsm_clock wide, steady;
+	char text[DSM_ENGINE_TEXT];
+	struct dsm_worker *w;
+	struct dsm_peer *peer;
+	uint64_t offset;
+	unsigned int i;
+
+	(void)argument;
+	places = true;
+	question_ms = 20;
+	begin(2);
+	w = node[0].worker;
+	peer = &w->peer[1];
+	UNTIL(all_in(DSM_WORKER_RUNNING) && peer->time == DSM_TIME_ONE && peer->clock.agreeing == DSM_CLOCK_STEADY);
+	CHECK(!dsm_drift_ask(w, 1, text), "one");
+	CHECK(!dsm_drift_ask(w, 2, text), "one that does not say");
+	offset = w->jumps.peer[1].offset;
+	wide = steady = peer->clock;
+	wide.now.least -= 5000000;
+	wide.now.width += 10000000;
+	/* Connected anew: it has to say it, and to answer, in any order. */
+	dsm_drift_up(w, 1);
+	CHECK(dsm_drift_ask(w, 1, text) == -EAGAIN, "nothing is known");
+	dsm_drift_clock(w, 1);
+	CHECK(dsm_drift_ask(w, 1, text) == -EAGAIN, "nothing was said");
+	hear(offset, false);
+	CHECK(!dsm_drift_ask(w, 1, text), "it has answered, and said it");
+	dsm_drift_up(w, 1);
+	hear(offset, false);
+	CHECK(dsm_drift_ask(w, 1, text) == -EAGAIN, "it has not answered");
+	dsm_drift_clock(w, 1);
+	CHECK(!dsm_drift_ask(w, 1, text), "it has said it, and answered");
+	/* Perhaps apart: of one of whom nothing bad was known, and of one who was apart. */
+	dsm_drift_up(w, 1);
+	peer->clock = wide;
+	hear(offset, true);
+	CHECK(!dsm_drift_ask(w, 1, text), "perhaps");
+	peer->clock = steady;
+	hear(offset + 2000000000, true);
+	CHECK(dsm_drift_ask(w, 1, text) == -ERANGE &&
+	      strstr(text, "the guest has two times: there and here they are apart by 199") &&
+	      strstr(text, " ns; clock_error_us is 1000"), "%s", text);
+	CHECK(dsm_worker_stats(w)->peer[1].clock.two_times, "and counted so");
+	w->jumps.peer[1].offset = offset;
+	peer->clock = wide;
+	dsm_drift_clock(w, 1);
+	CHECK(dsm_drift_ask(w, 1, text) == -ERANGE && strstr(text, "apart by 0 to "), "%s", text);
+	peer->clock = steady;
+	dsm_drift_clock(w, 1);
+	CHECK(!dsm_drift_ask(w, 1, text) && !dsm_worker_stats(w)->peer[1].clock.two_times, "one again");
+	/* Clocks that contradict each other, before it has said anything; not those of the connection before. */
+	peer->clock.generation += 100;
+	peer->clock.agreeing = 1;
+	dsm_drift_up(w, 1);
+	for (i = 0; i < 8; i++) {
+		dsm_drift_clock(w, 1);
+		CHECK(dsm_drift_ask(w, 1, text) == -EAGAIN, "%u", i);
+		peer->clock.generation++;
+	}
+	dsm_drift_clock(w, 1);
+	CHECK(dsm_drift_ask(w, 1, text) == -ERANGE && strstr(text, "may have two times: the clocks contradict"), "%s", text);
+	peer->clock.agreeing = DSM_CLOCK_STEADY;
+	dsm_drift_clock(w, 1);
+	CHECK(dsm_drift_ask(w, 1, text) == -EAGAIN, "believed, and nothing was said");
+	/* What jumps go by is this host's. */
+	w->tsc_khz = 7;
+	node[0].config.clock_drift_ppm = 9;
+	dsm_drift_init(w);
+	CHECK(w->jumps.khz == 7 && w->jumps.drift_ppm == 9, "its own");
+	end();
+	places = false;
+	question_ms = 1000;
+}
+
+/* So many lines are about a clock, and no more, whatever it does. */
+static void lines_about_clocks(const void *argument)
+{
+	unsigned int i;
+
+	(void)argument;
+	begin(2);
+	for (i = 0; i < 9; i++)
+		CHECK(dsm_peers_clock_may_say(node[0].worker, &node[0].worker->peer[1]) == (i < 8), "line %u", i);
+	end();
+}
+
+/* A clock that is not known so well as it has to be is waited for. */
+static void a_clock_that_is_wide(const void *argument)
+{
+	struct dsm_clock *clock;
+
+	(void)argument;
+	places = true;
+	question_ms = 20;
+	error_us = 1;
+	begin(2);
+	error_us = 1000;
+	clock = &node[1].worker->peer[0].clock;
+	clock->params.error_ns = 1;
+	UNTIL(clock->agreeing == DSM_CLOCK_STEADY && clock->samples > 2 * DSM_CLOCK_STEADY);
+	CHECK(!node[1].xen.started && !node[1].xen.time_is_set, "not yet");
+	clock->params.error_ns = 1000000;
+	UNTIL(all_in(DSM_WORKER_RUNNING));
+	CHECK(node[1].xen.started, "it is known");
+	end();
+	places = false;
+	question_ms = 1000;
+}
+
 /* A message of node 1, as if its dsmd had sent it. */
 static void send_tsc(uint64_t number, uint32_t vcpu)
 {
@@ -584,7 +710,7 @@ static void lies_about_time(const void *argument)
 		const char *words;
 	} table[] = {
 		{ true, 1, 0, "TSC: its time goes back" },
-		{ true, 1ull << 61, 1, "TSC: " },
+		{ true, 1ull << 61, 1, "TSC: a reserved byte is not 0" },
 		{ false, 0, 0, "TSC: it has nothing to say here" },
 	};
 	unsigned int i;
@@ -939,6 +1065,9 @@ static const struct test_case cases[] = {
 	{ "workers: vCPUs of two hosts", vcpus_of_two_hosts, NULL },
 	{ "workers: one time of two hosts", one_time_of_two_hosts, NULL },
 	{ "workers: a jump before the start", a_jump_before_the_start, NULL },
+	{ "workers: what is known of a time", what_is_known_of_a_time, NULL },
+	{ "workers: lines about clocks", lines_about_clocks, NULL },
+	{ "workers: a clock that is wide", a_clock_that_is_wide, NULL },
 	{ "workers: clocks that are not believed", clocks_that_are_not_believed, NULL },
 	{ "workers: lies about time", lies_about_time, NULL },
 	{ "workers: vCPUs that are interrupted before the start", interrupted_before_the_start, NULL },
