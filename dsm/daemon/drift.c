@@ -34,6 +34,8 @@
 
 /* One line of jumps at first, and then one in this time. */
 #define LINE_NS	(600 * DSM_NS)
+/* An answer comes at least so often, if vCPUs may be elsewhere. */
+#define QUESTION_NS	(DSM_JUMP_EACH_S * DSM_NS / 2)
 /* A clock that contradicts itself so often in a row, and is not believed in between, drifts by more than is allowed. */
 #define NOT_BELIEVED	8u
 
@@ -41,6 +43,9 @@ void dsm_drift_init(struct dsm_worker *w)
 {
 	dsm_jumps_init(&w->jumps, w->tsc_khz, w->p.config->clock_drift_ppm);
 	dsm_bucket_init(&w->jump_lines, 1, LINE_NS);
+	/* With rarer answers there would be too few jumps, of a millisecond at most. */
+	if (w->p.description->nr_places && w->transport_params.question_ns > QUESTION_NS)
+		w->transport_params.question_ns = QUESTION_NS;
 }
 
 void dsm_drift_up(struct dsm_worker *w, unsigned int host)

@@ -377,7 +377,7 @@ static bool look(void *context)
 
 static void watch(struct dsm_worker *w)
 {
-	double question = w->p.config->question_ms / 1000. / 4.;
+	double question = (double)w->transport_params.question_ns / (double)DSM_NS / 4.;
 	int fd = w->p.xen->calls->descriptor(w->p.xen);
 
 	dsm_poll_init(&w->poll, w->p.loop, w->p.description->busy_wait_ns,

@@ -223,7 +223,7 @@ bool dsm_peers_clock_may_say(const struct dsm_worker *w, struct dsm_peer *peer);
 
 /* ---- drift.c ---- */
 
-/** Behind dsm_peers_clock_init(). */
+/** Behind dsm_peers_clock_init(), before there is a transport. */
 void dsm_drift_init(struct dsm_worker *w);
 /** Connected; before dsm_start_up(). */
 void dsm_drift_up(struct dsm_worker *w, unsigned int host);

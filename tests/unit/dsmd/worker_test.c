@@ -667,6 +667,27 @@ static void a_clock_that_is_wide(const void *argument)
 	question_ms = 1000;
 }
 
+/* Who keeps up by answers asks often enough, whatever dsm.toml says; a VM without vCPUs elsewhere need not. */
+static void questions_of_one_time(const void *argument)
+{
+	(void)argument;
+	question_ms = 30000;
+	for (places = false; ; places = true) {
+		begin(2);
+		CHECK(node[0].worker->transport_params.question_ns == (places ? 500000000ull : 30000000000ull) &&
+		      node[0].worker->questions.repeat == (places ? .125 : 7.5), "%.3f s", node[0].worker->questions.repeat);
+		end();
+		if (places)
+			break;
+	}
+	question_ms = 200;
+	begin(2);
+	CHECK(node[0].worker->transport_params.question_ns == 200000000, "more often is as it was");
+	end();
+	places = false;
+	question_ms = 1000;
+}
+
 /* A message of node 1, as if its dsmd had sent it. */
 static void send_tsc(uint64_t number, uint32_t vcpu)
 {
@@ -1068,6 +1089,7 @@ static const struct test_case cases[] = {
 	{ "workers: what is known of a time", what_is_known_of_a_time, NULL },
 	{ "workers: lines about clocks", lines_about_clocks, NULL },
 	{ "workers: a clock that is wide", a_clock_that_is_wide, NULL },
+	{ "workers: questions of one time", questions_of_one_time, NULL },
 	{ "workers: clocks that are not believed", clocks_that_are_not_believed, NULL },
 	{ "workers: lies about time", lies_about_time, NULL },
 	{ "workers: vCPUs that are interrupted before the start", interrupted_before_the_start, NULL },
