@@ -284,6 +284,11 @@ static inline void list_del_init(struct list_head *entry)
 	for ((entry) = list_entry_of((list)->next, entry, member);	\
 	     &(entry)->member != (list);				\
 	     (entry) = list_entry_of((entry)->member.next, entry, member))
+#define list_for_each_entry_safe_reverse(entry, before, list, member)	\
+	for ((entry) = list_entry_of((list)->prev, entry, member),	\
+	     (before) = list_entry_of((entry)->member.prev, entry, member); \
+	     &(entry)->member != (list); (entry) = (before),		\
+	     (before) = list_entry_of((before)->member.prev, entry, member))
 #define list_for_each_entry_safe(entry, after, list, member)		\
 	for ((entry) = list_entry_of((list)->next, entry, member),	\
 	     (after) = list_entry_of((entry)->member.next, entry, member); \
@@ -458,7 +463,9 @@ unsigned long si_mem_available(void);
 enum { N_MEMORY, N_CPU };
 unsigned long node_present_pages(int nid);
 #define for_each_node_state(nid, state)	for ((nid) = 0; (nid) < 2; (nid)++)
-#define lru_add_drain_all()	do { } while (0)
+/* Who counts what all CPUs have to do has one. */
+extern void drained(void) __attribute__((weak));
+#define lru_add_drain_all()	(drained ? drained() : (void)0)
 void drain_all_pages(struct zone *zone);
 
 /* Memory hotplug */
@@ -515,6 +522,9 @@ int page_to_nid(const struct page *page);
 #endif
 #ifdef FAKE_BUDDY
 #include "fake_buddy.h"
+#endif
+#ifdef FAKE_XENBUS
+#include "fake_xenbus.h"
 #endif
 int alloc_contig_range(unsigned long pfn, unsigned long end, int type, int gfp);
 void generic_online_page(struct page *page, unsigned int order);
@@ -586,6 +596,8 @@ int kstrtoull(const char *text, unsigned int base, u64 *value);
 int cpulist_parse(const char *text, struct cpumask *cpus);
 struct xenbus_watch {
 	const char *node;
+	bool (*will_handle)(struct xenbus_watch *watch, const char *path,
+			    const char *token);
 	void (*callback)(struct xenbus_watch *watch, const char *path,
 			 const char *token);
 };

@@ -96,11 +96,19 @@ static void run_timer(void)
 	the_timer->function(the_timer);
 }
 
+void fire_watch(void)
+{
+	if (the_watch->will_handle && !the_watch->will_handle(the_watch, NULL, NULL))
+		return;
+	machine.by_xenwatch++;
+	the_watch->callback(the_watch, NULL, NULL);
+}
+
 static void new_target(void)
 {
 	machine.target = machine.new_target;
 	machine.generation++;
-	the_watch->callback(the_watch, NULL, NULL);
+	fire_watch();
 	run_ticker();
 }
 
@@ -164,6 +172,13 @@ unsigned int memalloc_nofs_save(void)
 void run_engine(void)
 {
 	rounds = 2;	/* it asks twice a round */
+	engine_thread(NULL);
+}
+
+void wake_engine(void)
+{
+	fire_watch();
+	rounds = 1;	/* of a watch that has fired it does not ask */
 	engine_thread(NULL);
 }
 
@@ -378,7 +393,7 @@ unsigned long zone_page_state(struct zone *zone, int item)
 	if (zone->nid && machine.guest_is_full && !node.draining)
 		return 0;
 	if (zone->nid)
-		return managed - (machine.used ?: managed / 2);
+		return managed - (machine.used ?: managed / 2) - machine.on_lists;
 	if (machine.guest_is_full)
 		return machine.left_free;
 	return machine.home_free ?: managed / 2;
@@ -687,38 +702,42 @@ struct elastic_node *elastic_node_of_pfn(unsigned long pfn, u32 *extent)
 	return elastic_find_extent(&node.range, pfn, extent) ? &node : NULL;
 }
 
-/* ---- xenstore ---- */
+/* ---- xenstore: for who is linked without store.c ---- */
 
-int elastic_store_generation(u64 *generation)
+#define WEAK	__attribute__((weak))
+
+WEAK int elastic_store_requests(u64 *generation)
 {
 	*generation = machine.generation;
+	node.target = machine.target;
 	return 0;
 }
 
-int elastic_store_target(const struct elastic_node *unused, u64 *kib)
+WEAK int elastic_store_target(const struct elastic_node *unused, u64 *kib)
 {
 	*kib = elastic_kib(machine.target);
 	return 0;
 }
 
-void elastic_store_request(struct elastic_node *unused)
+WEAK void elastic_store_request(struct elastic_node *unused)
 {
 	node.target = machine.target;
 }
 
-void elastic_store_progress(const struct elastic_node *unused)
+WEAK void elastic_store_progress(const struct elastic_node *unused)
 {
 	if (machine.xenstore_stalls)
 		longjmp(stalled, 1);
 }
 
-int elastic_store_node(struct elastic_node *unused) { return 0; }
-u64 elastic_store_left_behind(const struct elastic_node *unused) { return machine.left_behind; }
-void elastic_store_hello(void) { }
-void elastic_store_goodbye(void) { }
-void elastic_store_ack(u64 generation) { machine.acked++; }
-void elastic_store_state(const struct elastic_node *unused) { }
-void elastic_store_done(u64 generation) { }
+WEAK int elastic_store_node(struct elastic_node *unused) { return 0; }
+WEAK u64 elastic_store_left_behind(const struct elastic_node *unused) { return machine.left_behind; }
+WEAK void elastic_store_hello(void) { }
+WEAK void elastic_store_goodbye(void) { }
+WEAK void elastic_store_ack(u64 generation) { machine.acked++; }
+WEAK void elastic_store_state(const struct elastic_node *unused) { }
+WEAK void elastic_store_report(const struct elastic_node *unused) { }
+WEAK void elastic_store_done(u64 generation) { }
 
 /* ---- The driver's other files ---- */
 
@@ -787,7 +806,8 @@ int elastic_node_unplug(struct elastic_node *unused)
 	return -EBUSY;
 }
 
-void drain_all_pages(struct zone *zone) { }
+void drain_all_pages(struct zone *zone) { machine.on_lists = 0; }
+void drained(void) { machine.drains++; }
 unsigned long elastic_reserve_relief(void) { return machine.relief; }
 void elastic_topo_refresh(void) { }
 int elastic_topo_init(void) { return 0; }

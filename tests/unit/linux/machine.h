@@ -75,6 +75,8 @@ struct machine {
 	bool cpus_up, cpu_comes_back;
 	bool guest_is_full;		/* nothing is free but on the node */
 	unsigned long used, cache;	/* pages of the node; 0: half of it */
+	unsigned long on_lists;		/* of those that look used: until all CPUs empty their lists */
+	unsigned int drains;		/* how often they had to */
 	unsigned long cache_elsewhere;	/* pages */
 	unsigned long home_free;	/* pages; 0: plenty */
 	int fails[NR_PARTS];		/* the next but N - 1 fails; 0: none */
@@ -84,6 +86,7 @@ struct machine {
 	bool signal;
 	bool xenstore_stalls;
 	bool no_watch;			/* it cannot be registered */
+	unsigned int by_xenwatch;	/* events for which another thread was woken */
 	bool nofs;			/* reclaim waits for no file system */
 	struct notifier_block *oom_notifier;
 	/* xenstore */
@@ -126,5 +129,9 @@ void pass(unsigned int ms);
 
 /* One round of the engine's thread, after a change in xenstore. */
 void run_engine(void);
+
+/* The watch fires, and wakes the engine: one round, or as many as it takes. */
+void fire_watch(void);
+void wake_engine(void);
 
 #endif

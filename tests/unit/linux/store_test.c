@@ -5,8 +5,7 @@
  */
 #include "case.h"
 #include "elastic.h"
-
-#define KEYS	64
+#include "fake_xenstore.h"
 
 static struct elastic_node both[2] = {
 	{ .vnode = 1, .nid = 1, .usable = true },
@@ -21,9 +20,6 @@ const char * const elastic_phase_names[ELASTIC_NR_PHASES] = {
 	"offline", "release", "node",
 };
 
-static struct { char path[80], text[400]; } keys[KEYS];
-static bool in_transaction, read_only;
-static unsigned int starts, again, aborted;
 static char said[400];
 
 void say(const char *format, ...)
@@ -46,129 +42,6 @@ int elastic_node_error(struct elastic_node *unused, int err, const char *format,
 	vsnprintf(said, sizeof(said), format, args);
 	va_end(args);
 	return err;
-}
-
-/* ---- xenstore ---- */
-
-static int find(const char *path)
-{
-	int i;
-
-	for (i = 0; i < KEYS; i++) {
-		if (!strcmp(keys[i].path, path))
-			return i;
-	}
-	return -1;
-}
-
-static void set(const char *path, const char *text)
-{
-	int i = find(path);
-
-	if (i < 0)
-		i = find("");
-	snprintf(keys[i].path, sizeof(keys[i].path), "%s", text ? path : "");
-	snprintf(keys[i].text, sizeof(keys[i].text), "%s", text ?: "");
-}
-
-static const char *get(const char *path)
-{
-	int i = find(path);
-
-	return i < 0 ? "(none)" : keys[i].text;
-}
-
-static const char *path_of(const char *dir, const char *key)
-{
-	static char path[80];
-
-	snprintf(path, sizeof(path), "%s/%s", dir, key);
-	return path;
-}
-
-char *xenbus_read(struct xenbus_transaction t, const char *dir,
-		  const char *key, unsigned int *length)
-{
-	int i = find(path_of(dir, key));
-
-	return i < 0 ? ERR_PTR(-ENOENT) : strdup(keys[i].text);
-}
-
-int xenbus_write(struct xenbus_transaction t, const char *dir, const char *key,
-		 const char *text)
-{
-	CHECK(!strncmp(dir, "vnuma/guest", 11), "%s/%s is not ours", dir, key);
-	CHECK(!t.id == !in_transaction, "%s/%s by the way", dir, key);
-	if (read_only)
-		return -EACCES;
-	set(path_of(dir, key), text);
-	return 0;
-}
-
-int xenbus_exists(struct xenbus_transaction t, const char *dir, const char *key)
-{
-	return find(path_of(dir, key)) >= 0;
-}
-
-int xenbus_rm(struct xenbus_transaction t, const char *dir, const char *key)
-{
-	set(path_of(dir, key), NULL);
-	return 0;
-}
-
-int xenbus_transaction_start(struct xenbus_transaction *t)
-{
-	CHECK(!in_transaction, "a transaction in another");
-	in_transaction = true;
-	t->id = ++starts;
-	return 0;
-}
-
-int xenbus_transaction_end(struct xenbus_transaction t, int abort)
-{
-	in_transaction = false;
-	aborted += abort;
-	if (abort || !again)
-		return 0;
-	again--;
-	return -EAGAIN;
-}
-
-int kstrtoull(const char *text, unsigned int base, u64 *value)
-{
-	unsigned long long n;
-	char *end;
-
-	if (*text < '0' || *text > '9')
-		return -EINVAL;
-	errno = 0;
-	n = strtoull(text, &end, base);
-	if (errno)
-		return -ERANGE;
-	if (*end)
-		return -EINVAL;
-	*value = n;
-	return 0;
-}
-
-int cpulist_parse(const char *text, struct cpumask *cpus)
-{
-	unsigned int from, to;
-	int length;
-
-	cpus->bits[0] = 0;
-	for (; *text; text += length + (text[length] == ',')) {
-		if (sscanf(text, "%u-%u%n", &from, &to, &length) != 2) {
-			if (sscanf(text, "%u%n", &from, &length) != 1)
-				return -EINVAL;
-			to = from;
-		}
-		if (to >= nr_cpu_ids)
-			return -ERANGE;
-		for (; from <= to; from++)
-			set_bit(from, cpus->bits);
-	}
-	return 0;
 }
 
 static void boot(void)
@@ -216,7 +89,7 @@ static void one_creation(const void *argument)
 
 /* ---- What it asks ---- */
 
-static const struct key_case requests[] = {
+static const struct key_case questions[] = {
 	{ "ask: as it is", "grace-ms", NULL, 0 },
 	{ "ask: nothing", "target-kb", "0", 0 },
 	{ "ask: all", "target-kb", "1048576", 0 },
@@ -275,12 +148,77 @@ static void grace(const void *argument)
 	unsigned int i;
 
 	boot();
+	/* Of a node that is absent nothing can be removed: it is not even asked for. */
+	set("vnuma/node/1/grace-ms", "123");
+	elastic_store_request(node);
+	CHECK(!strstr(asked, "grace-ms") && node->grace_ms == ELASTIC_GRACE_MS, "%s", asked);
+	node->state = ELASTIC_ONLINE;
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		set("vnuma/node/1/grace-ms", cases[i].text);
 		elastic_store_request(node);
 		CHECK(node->grace_ms == cases[i].ms && !node->bad_target,
 		      "'%s': %u ms", cases[i].text, node->grace_ms);
 	}
+}
+
+/* Of all nodes in one row, and only what is ours. */
+static void all_at_once(const void *argument)
+{
+	u64 generation = 0;
+
+	boot();
+	set("vnuma/generation", "7");
+	CHECK(!elastic_store_requests(&generation) && generation == 7, "%llu", generation);
+	CHECK(node->target == 2 && node->cpus.bits[0] == 0xc, "%u extents", node->target);
+	CHECK(!strcmp(asked, "read generation, read target-kb, read cpus, read generation\n"),
+	      "%s", asked);
+	set("vnuma/generation", "eight");
+	CHECK(elastic_store_requests(&generation) == -EINVAL && generation == 7, "a generation in words");
+	set("vnuma/generation", NULL);
+	CHECK(elastic_store_requests(&generation) == -ENOENT && generation == 7, "none at all");
+}
+
+static void another_operation(void)
+{
+	set("vnuma/generation", "8");
+	set("vnuma/node/1/target-kb", "0");
+}
+
+/* Another operation is announced in the midst of the row: nothing of it counts. */
+static void mixture(const void *argument)
+{
+	u64 generation = 0;
+	unsigned int at;
+
+	for (at = 1; at <= 4; at++) {
+		boot();
+		node->target = 77;
+		set("vnuma/generation", "7");
+		happens_at = at;
+		happens = another_operation;
+		if (at == 1) {
+			CHECK(!elastic_store_requests(&generation) && generation == 8 && !node->target,
+			      "generation %llu, %u extents", generation, node->target);
+			continue;
+		}
+		CHECK(elastic_store_requests(&generation) == -EAGAIN, "request %u", at);
+		CHECK(node->target == 77 && !said[0], "%u extents: %s", node->target, said);
+	}
+}
+
+/* A node that is as it was, and not one that is asked for nothing. */
+static void no_memory_for_it(const void *argument)
+{
+	u64 generation;
+
+	boot();
+	node->target = 77;
+	set("vnuma/generation", "7");
+	no_memory = true;
+	elastic_store_request(node);
+	CHECK(node->bad_target && node->target == 77, "%u extents", node->target);
+	CHECK(elastic_store_requests(&generation) == -ENOMEM && node->target == 77,
+	      "%u extents", node->target);
 }
 
 /* ---- What the guest answers ---- */
@@ -328,10 +266,19 @@ static void outcome(const void *argument)
 static void cannot_answer(const void *argument)
 {
 	boot();
+	node->state = ELASTIC_GROWING;
+	node->nr_populated.counter = 3;
+	elastic_store_state(node);
+	node->state = ELASTIC_ONLINE;
 	read_only = true;
+	asked[0] = '\0';
 	elastic_store_done(9);
 	CHECK(aborted == 1 && !in_transaction, "a transaction is left open");
+	CHECK(!strstr(asked, "commit"), "it is told in part: %s", asked);
 	CHECK(strstr(said, "generation 9"), "'%s'", said);
+	/* What it is like is told all the same; its memory comes first. */
+	CHECK(strstr(asked, "abort\nwrite progress-kb=6144, write current-kb=6144, write state=online (not"),
+	      "%s", asked);
 	read_only = false;
 	again = 1000;
 	starts = 0;
@@ -346,19 +293,22 @@ int main(int argc, char **argv)
 		{ "store: CPUs of a node that is there",
 		  cpus_of_a_node_that_is_there },
 		{ "store: the grace period", grace },
+		{ "store: all nodes in one row", all_at_once },
+		{ "store: a mixture of two operations", mixture },
+		{ "store: no memory to ask", no_memory_for_it },
 		{ "store: the outcome", outcome },
 		{ "store: an outcome that cannot be written", cannot_answer },
 	};
 	static struct test_case all[ARRAY_SIZE(cases) + ARRAY_SIZE(at_creation) +
-				    ARRAY_SIZE(requests)];
+				    ARRAY_SIZE(questions)];
 	unsigned int i, n = ARRAY_SIZE(cases);
 
 	memcpy(all, cases, sizeof(cases));
 	for (i = 0; i < ARRAY_SIZE(at_creation); i++)
 		all[n++] = (struct test_case){ at_creation[i].name, one_creation,
 					       &at_creation[i] };
-	for (i = 0; i < ARRAY_SIZE(requests); i++)
-		all[n++] = (struct test_case){ requests[i].name, one_request,
-					       &requests[i] };
+	for (i = 0; i < ARRAY_SIZE(questions); i++)
+		all[n++] = (struct test_case){ questions[i].name, one_request,
+					       &questions[i] };
 	return run_cases(argc, argv, all, n);
 }

@@ -22,10 +22,14 @@ OVERLAY = HERE.parents[2] / "linux-guest" / "overlay"
 DRIVER = OVERLAY / "drivers" / "xen" / "elastic-numa"
 MM = OVERLAY / "mm"
 NETBACK = OVERLAY / "drivers" / "net" / "xen-netback"
+XENBUS = OVERLAY / "drivers" / "xen" / "xenbus"
 HOOKS = HERE.parents[2] / "linux-guest" / "hooks"
 MASK = OVERLAY / "include" / "linux" / "draining_nodes.h"
 HOME_OP = OVERLAY / "include" / "xen" / "home-op.h"
+XENBUS_BATCH = OVERLAY / "include" / "xen" / "xenbus_batch.h"
 TAKE_FREE = OVERLAY / "include" / "linux" / "take_free.h"
+# What runs on the simulated machine.
+OPERATIONS = ("engine", "op", "node", "room", "draining", "report", "mem", "balloon", "state", "extent", "text")
 # Each NAME_test.c, and the files of the driver that it is compiled with.
 PROGRAMS = {
     "state": ("state",),
@@ -41,13 +45,17 @@ PROGRAMS = {
     "reserve": ("reserve",),
     "take_free": ("take_free",),
     "eagain": ("eagain",),
-    "driver": ("engine", "op", "node", "room", "draining", "report", "mem", "balloon", "state", "extent", "text"),
+    "xenbus_batch": ("xenbus_batch",),
+    "engine": ("engine",),
+    "driver": OPERATIONS,
+    "requests": (*OPERATIONS, "store"),
 }
 
 # What runs on fake_kernel.h.
-IN_KERNEL = ("range", "topodev", "store", "cpu", "evac", "draining", "reserve", "take_free", "eagain", "driver")
+IN_KERNEL = ("range", "topodev", "store", "cpu", "evac", "draining", "reserve", "take_free", "eagain", "xenbus_batch", "engine",
+             "driver", "requests")
 # What only one of them has of it.
-FAKES = {"evac": "-DFAKE_FOLIOS", "take_free": "-DFAKE_BUDDY"}
+FAKES = {"evac": "-DFAKE_FOLIOS", "take_free": "-DFAKE_BUDDY", "xenbus_batch": "-DFAKE_XENBUS"}
 
 _scratch = tempfile.TemporaryDirectory(prefix="elastic_numa_test.")
 
@@ -56,7 +64,7 @@ def fake_headers(folder: Path, sources: list[Path], real: dict[str, Path]) -> Pa
     """Make every kernel header that the sources include and user space has not, out of fake_kernel.h, but for those of ours."""
     for source in sources:
         for name in re.findall(
-            r"^#include [<\"]((?:linux/|asm/|xen/|internal\.h|common\.h)[^>\"]*)", source.read_text(), re.MULTILINE
+            r"^#include [<\"]((?:linux/|asm/|xen/|internal\.h|common\.h|xenbus\.h)[^>\"]*)", source.read_text(), re.MULTILINE
         ):
             if name != "linux/errno.h" and not (OVERLAY / "include" / "uapi" / name).exists():
                 header = folder / name
@@ -100,13 +108,13 @@ def file_of(noun: str) -> Path:
     """A file of the driver, or what others have in their folders, or a hook."""
     if noun.isdigit():
         return hook_of(noun)
-    return {"take_free": MM, "eagain": NETBACK}.get(noun, DRIVER) / f"{noun}.c"
+    return {"take_free": MM, "eagain": NETBACK, "xenbus_batch": XENBUS}.get(noun, DRIVER) / f"{noun}.c"
 
 
 def sources(name: str) -> dict[str, Path]:
     """What a test is compiled of: its files of the driver, itself, and where it needs one a machine."""
     files = {noun: file_of(noun) for noun in PROGRAMS[name]}
-    if name == "driver":
+    if PROGRAMS[name][: len(OPERATIONS)] == OPERATIONS:
         files["machine"] = HERE / "machine.c"
     return {**files, f"{name}_test": HERE / f"{name}_test.c"}
 
@@ -116,14 +124,14 @@ def include(name: str) -> list[str]:
     """Where a test finds its headers."""
     folders = [HERE / "fake", DRIVER, OVERLAY / "include" / "uapi"]
     if name in IN_KERNEL:
-        real = {"xen/home-op.h": HOME_OP}
+        real = {"xen/home-op.h": HOME_OP, "xen/xenbus_batch.h": XENBUS_BATCH}
         if name == "take_free":
             real["linux/take_free.h"] = TAKE_FREE
         if name == "eagain":
             real["common.h"] = HERE / "fake_netback.h"
         headers = fake_headers(
             Path(_scratch.name) / f"{name}-headers",
-            [DRIVER / "elastic.h", MASK, HOME_OP, *sources(name).values()],
+            [DRIVER / "elastic.h", MASK, HOME_OP, XENBUS_BATCH, *sources(name).values()],
             real,
         )
         for number in HOOKS_OF.get(name, ()):
@@ -170,6 +178,7 @@ def run(test: Path, name: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([test, name], capture_output=True, text=True, errors="replace", timeout=120, check=False)
 
 
+@cache
 def names() -> list[tuple[str, str]]:
     """The cases; for a file that does not compile, one that says so."""
     found: list[tuple[str, str]] = []
@@ -657,9 +666,15 @@ MUTANTS = {
     "a CPU of two nodes": ("store", "rc = -EEXIST;", "(void)rc;", "ask: a CPU of another node"),
     "CPUs change under way": (
         "store",
-        "node->state == ELASTIC_OFFLINE && target &&",
-        "target &&",
+        "\tif (node->state == ELASTIC_OFFLINE)\n\t\txenbus",
+        "\tif (node->state == ELASTIC_ONLINE)\n\t\txenbus",
         "store: CPUs of a node that is there",
+    ),
+    "CPUs of a node that stays absent": (
+        "store",
+        "if (demand->cpus && target && parse",
+        "if (demand->cpus && parse",
+        "ask: nothing",
     ),
     "start in decimal": ("store", '"start", 16,', '"start", 10,', "store: as SRAT says"),
     "a transaction is left open": (
@@ -669,7 +684,7 @@ MUTANTS = {
         "store: an outcome that cannot be written",
     ),
     "a report for ever": ("store", "++tries < 100", "++tries", "store: an outcome that cannot be written"),
-    "old texts stay": ("store", "return xenbus_rm(xbt, dir, key);", "return 0;", "store: the outcome"),
+    "old texts stay": ("store", "\t\txenbus_batch_rm(batch, dir, key);", "\t\t(void)key;", "store: the outcome"),
     "garbage is a target": (
         "store",
         "\tnode->bad_target = true;",
@@ -1905,6 +1920,188 @@ MUTANTS = {
         "torn: mended at once",
     ),
     "the engine waits for a file system": ("engine", "\tmemalloc_nofs_save();\n", "", "driver: rounds of the engine"),
+    "the targets are read twice": (
+        "engine",
+        "again = targets_may_have_changed();",
+        "again = true;",
+        "requests: a take",
+    ),
+    "news is not read": ("engine", "again = targets_may_have_changed();", "again = false;", "requests: news meanwhile"),
+    "how it ended is not told meanwhile": (
+        "engine",
+        "\t\t\telastic_store_report(node);",
+        "\t\t\t(void)node;",
+        "requests: another target meanwhile",
+    ),
+    "how the first of two ended is not told": (
+        "engine",
+        "if (again || next_operand(generation))",
+        "if (again)",
+        "engine: several nodes",
+    ),
+    "what failed is tried for ever": (
+        "engine",
+        "\tnode->settled = generation;\n\tif (!rc",
+        "\tnode->settled = rc ? 0 : generation;\n\tif (!rc",
+        "engine: one node fails",
+    ),
+    "the engine waits for xenwatch": (
+        "engine",
+        "\telastic_watch_fires();\n\treturn false;",
+        "\telastic_watch_fires();\n\treturn true;",
+        "requests: a take",
+    ),
+    "the watch does not wake": ("engine", "\telastic_watch_fires();\n", "", "requests: news meanwhile"),
+    "nobody acknowledges": ("engine", "\t\t\telastic_store_ack(generation);\n", "", "requests: a take"),
+    "an event is seen twice": ("engine", "\t\telastic_watch_is_seen();\n", "", "engine: several nodes"),
+    "memory of the kernel before is not told": (
+        "engine",
+        "\t\tnode->state = ELASTIC_RESIDUAL;\n\telastic_store_report(node);",
+        "\t\tnode->state = ELASTIC_RESIDUAL;\n\telastic_store_state(node);",
+        "requests: after a kexec",
+    ),
+    "the end is told twice": (
+        "node",
+        "\tif (next == ELASTIC_GROWING || next == ELASTIC_DRAINING)\n\t\telastic",
+        "\telastic",
+        "requests: a give",
+    ),
+    "nobody hears that it grows": ("node", "next == ELASTIC_GROWING || ", "", "requests: an attach"),
+    "nobody hears that it is drained": ("node", " || next == ELASTIC_DRAINING", "", "requests: a detach"),
+    "all CPUs are woken for each detach": (
+        "node",
+        "\tif (elastic_pages_to_move(node->nid) <= elastic_room_elsewhere(node->nid))\n\t\treturn 0;\n",
+        "",
+        "requests: a detach",
+    ),
+    "what is on lists of CPUs decides": (
+        "node",
+        "\tdrain_all_pages(NULL);\n\treturn check_room",
+        "\treturn check_room",
+        "requests: a detach that just fits",
+    ),
+    "a mixture counts": ("store", "\t\trc = -EAGAIN;", "\t\trc = 0;", "store: a mixture of two operations"),
+    "a mixture is taken": (
+        "store",
+        "if (!rc && node->usable)\n\t\t\theed",
+        "if (node->usable)\n\t\t\theed",
+        "store: a mixture of two operations",
+    ),
+    "the last generation is not looked at": (
+        "store",
+        "\t\trc = parse_u64(ROOT, \"generation\", last, 10, generation);",
+        "\t\t*generation = before;",
+        "store: a mixture of two operations",
+    ),
+    "other nodes are asked for": (
+        "store",
+        "\t\tif (node->usable)\n\t\t\task(",
+        "\t\t\task(",
+        "store: all nodes in one row",
+    ),
+    "the grace of no node": (
+        "store",
+        "\tif (node->state == ELASTIC_OFFLINE)\n\t\txenbus",
+        "\tif (node->state < ELASTIC_NR_STATES)\n\t\txenbus",
+        "store: the grace period",
+    ),
+    "a part of an outcome": (
+        "store",
+        "\t\tif (rc) {\n\t\t\txenbus_transaction_end(xbt, 1);",
+        "\t\tif (0) {\n\t\t\txenbus_transaction_end(xbt, 1);",
+        "store: an outcome that cannot be written",
+    ),
+    "a node whose outcome cannot be told": (
+        "store",
+        "\t\tif (node->usable)\n\t\t\telastic_store_report(node);",
+        "\t\t(void)node;",
+        "store: an outcome that cannot be written",
+    ),
+    "online before it has memory": (
+        "store",
+        "\tput_progress(&batch, dir, node);\n\txenbus_batch_write(&batch, dir, \"state\",\n"
+        "\t\t\t   elastic_state_name(node->state));\n",
+        "\txenbus_batch_write(&batch, dir, \"state\",\n\t\t\t   elastic_state_name(node->state));\n"
+        "\tput_progress(&batch, dir, node);\n",
+        "requests: after a kexec",
+    ),
+    "who acknowledges waits": (
+        "store",
+        "\ttold(xenbus_batch_post(&batch));\n}\n\nstatic void put_progress",
+        "\ttold(xenbus_batch_run(&batch, XBT_NIL));\n}\n\nstatic void put_progress",
+        "requests: a take",
+    ),
+    "progress without end": (
+        "store",
+        "\tput_progress(&batch, dir, node);\n\ttold(xenbus_batch_run(&batch, XBT_NIL));",
+        "\tput_progress(&batch, dir, node);\n\ttold(xenbus_batch_post(&batch));",
+        "requests: progress",
+    ),
+    "the outcome is no transaction": (
+        "store",
+        "return told(xenbus_batch_run(&batch, xbt));",
+        "return told(xenbus_batch_run(&batch, XBT_NIL));",
+        "store: the outcome",
+    ),
+    "batch: woken for each answer": (
+        "xenbus_batch",
+        "list_for_each_entry_safe_reverse(",
+        "list_for_each_entry_safe(",
+        "batch: the answers",
+    ),
+    "batch: what is not there cannot go": (
+        "xenbus_batch",
+        "return type == XS_RM && err == ENOENT ? 0 : -err;",
+        "return -err;",
+        "batch: the answers",
+    ),
+    "batch: what is not there can be written": (
+        "xenbus_batch",
+        "return type == XS_RM && err == ENOENT ? 0 : -err;",
+        "return err == ENOENT ? 0 : -err;",
+        "batch: one fails",
+    ),
+    "batch: the last error": ("xenbus_batch", "rc = err ?: rc;", "rc = rc ?: err;", "batch: one fails"),
+    "batch: no transaction": ("xenbus_batch", "\tmsg.tx_id = t.id;\n", "\t(void)t;\n", "batch: what is sent"),
+    "batch: the end of a text": (
+        "xenbus_batch",
+        "size_t length = path + strlen(value);",
+        "size_t length = path + strlen(value) + 1;",
+        "batch: what is sent",
+    ),
+    "batch: any answer will do": (
+        "xenbus_batch",
+        "error_of(type, body) : -EINVAL",
+        "error_of(type, body) : 0",
+        "batch: odd answers",
+    ),
+    "batch: an end without an answer": ("xenbus_batch", "\t\trc = PTR_ERR(body);", "\t\trc = 0;", "batch: no answer any more"),
+    "batch: a suspend waits for ever": ("xenbus_batch", "\txs_request_exit(req);\n", "", "batch: not waited for"),
+    "batch: what nobody waits for stays": (
+        "xenbus_batch",
+        "\tkref_put(&req->kref, xs_free_req);\n",
+        "",
+        "batch: not waited for",
+    ),
+    "batch: nobody hears of an error": (
+        "xenbus_batch",
+        "\t\tif (err)\n\t\t\tpr_warn",
+        "\t\tif (0)\n\t\t\tpr_warn",
+        "batch: not waited for",
+    ),
+    "batch: run in part": (
+        "xenbus_batch",
+        "\tif (batch->error) {\n\t\tforget(batch);\n\t\treturn batch->error;\n\t}\n\tlist_for_each_entry(r,",
+        "\tlist_for_each_entry(r,",
+        "batch: no memory",
+    ),
+    "batch: posted in part": (
+        "xenbus_batch",
+        "\tif (batch->error) {\n\t\tforget(batch);\n\t\treturn batch->error;\n\t}\n\t/* One",
+        "\t/* One",
+        "batch: no memory",
+    ),
+    "batch: answers of nobody": ("xenbus_batch", "\t\t*text = ERR_PTR(-ENOMEM);", "\t\t(void)text;", "batch: no memory"),
     "a name as it is": ("text", "\telastic_text_clean(text);", "", "text: a name in UTF-8"),
     "signed bytes taken for printable": ("text", "*text < ' ' || *text > '~'", "*text == '\\n'", "text: every byte"),
     "the end of a name is trusted": (
@@ -1924,6 +2121,6 @@ def test_mutant_is_noticed(mutant: str, tmp_path: Path) -> None:
     source = tmp_path / f"{noun}.c"
     source.write_text(text.replace(old, new))
     parts = {test: (*files, *HOOKS_OF.get(test, ())) for test, files in PROGRAMS.items()}
-    test = noun if noun in parts.get(noun, ()) else next(t for t, files in parts.items() if noun in files)
+    test = next(t for t, files in parts.items() if noun in files and (t, case) in names())
     done = run(build(test, tmp_path, {noun: source}), case)
     assert done.returncode == 1, f"{case!r} holds for a {noun}.c with this mistake"

@@ -209,6 +209,7 @@ bool elastic_cancel_pending(void);
 bool elastic_out_of_memory(void);
 bool elastic_op_rearm(void);
 void elastic_watch_fires(void);
+unsigned int elastic_watch_events(void);
 bool elastic_watch_fired(void);
 void elastic_watch_is_seen(void);
 extern struct wait_queue_head elastic_wq;	/* woken by watches and acks */
@@ -241,16 +242,17 @@ bool elastic_block_in_use(const struct elastic_node *node, u32 block,
 			  bool pool_stays);
 
 /* store.c: xenstore */
-int elastic_store_generation(u64 *generation);
 int elastic_store_node(struct elastic_node *node);
 int elastic_store_target(const struct elastic_node *node, u64 *kib);
 u64 elastic_store_left_behind(const struct elastic_node *node);
 void elastic_store_request(struct elastic_node *node);
+int elastic_store_requests(u64 *generation);
 void elastic_store_hello(void);
 void elastic_store_goodbye(void);
 void elastic_store_ack(u64 generation);
 void elastic_store_progress(const struct elastic_node *node);
 void elastic_store_state(const struct elastic_node *node);
+void elastic_store_report(const struct elastic_node *node);
 void elastic_store_done(u64 generation);
 
 /* draining.c: nodes that programs and the allocator are to leave */

@@ -4,7 +4,8 @@
  *
  * The watch on vnuma/generation only counts and wakes.  The engine reads the
  * targets, acknowledges the generation, carries out one node at a time and
- * reports; then it looks again, so a missed or merged watch does no harm.
+ * reports.  Between two nodes it reads again if the watch has fired: one whose
+ * event is still on its way is another round, so a merged watch does no harm.
  *
  * What runs while an operation does, and may call it off, is op.c's.
  *
@@ -26,43 +27,47 @@
 #include "elastic.h"
 
 static struct task_struct *engine;
+static unsigned int looked;	/* watch events as the targets were read */
 
-static void generation_changed(struct xenbus_watch *watch, const char *path,
+/*
+ * In xenbus's thread that reads: the engine is woken from there, and not by way of
+ * xenwatch, where it would wait for the work of other drivers.
+ */
+static bool generation_changed(struct xenbus_watch *watch, const char *path,
 			       const char *token)
 {
 	elastic_watch_fires();
+	return false;
+}
+
+/* All has been done above; xenbus asks for one. */
+static void nothing_left(struct xenbus_watch *watch, const char *path,
+			 const char *token)
+{
 }
 
 static struct xenbus_watch generation_watch = {
 	.node = "vnuma/generation",
-	.callback = generation_changed,
+	.will_handle = generation_changed,
+	.callback = nothing_left,
 };
 
-/*
- * The targets and the generation that they belong to.  The toolstack writes
- * them in one transaction; a generation that has not moved while we read says
- * that we have one operation's targets and no mixture.
- */
+static bool targets_may_have_changed(void)
+{
+	return elastic_watch_events() != looked;
+}
+
+/* The targets and the generation that they belong to. */
 static int read_targets(u64 *generation)
 {
-	struct elastic_node *node;
-	u64 before;
 	int rc;
 
 	do {
+		looked = elastic_watch_events();
 		elastic_watch_is_seen();
-		rc = elastic_store_generation(&before);
-		if (rc)
-			return rc;
-		for_each_elastic_node(node) {
-			if (node->usable)
-				elastic_store_request(node);
-		}
-		rc = elastic_store_generation(generation);
-		if (rc)
-			return rc;
-	} while (*generation != before);
-	return 0;
+		rc = elastic_store_requests(generation);
+	} while (rc == -EAGAIN);
+	return rc;
 }
 
 /* Growth first: what a shrinking node loses may need the room. */
@@ -84,30 +89,41 @@ static struct elastic_node *next_operand(u64 generation)
 	return other;
 }
 
+/* What failed is not tried again before somebody asks again. */
+static void judge(struct elastic_node *node, u64 generation, int rc)
+{
+	node->settled = generation;
+	if (!rc && !elastic_node_settled(node))
+		elastic_node_error(node, -EIO, "has %llu KiB, not %llu KiB",
+				   elastic_kib(elastic_populated(node)),
+				   elastic_kib(node->target));
+}
+
 static void carry_out(void)
 {
 	static u64 done;
 	struct elastic_node *node;
+	bool again = true;
 	u64 generation;
 	int rc;
 
 	for (;;) {
-		if (read_targets(&generation) || generation == done)
-			return;
-		elastic_store_ack(generation);
-
+		if (again) {
+			if (read_targets(&generation) || generation == done)
+				return;
+			elastic_store_ack(generation);
+		}
 		node = next_operand(generation);
 		if (!node)
 			break;
 		rc = elastic_node_operate(node);
-		if (rc == -ECANCELED)
-			continue;
-		/* What failed is not tried again before somebody asks again. */
-		node->settled = generation;
-		if (!rc && !elastic_node_settled(node))
-			elastic_node_error(node, -EIO, "has %llu KiB, not %llu KiB",
-					   elastic_kib(elastic_populated(node)),
-					   elastic_kib(node->target));
+		if (rc != -ECANCELED)
+			judge(node, generation, rc);
+		/* If it was called off, they have. */
+		again = targets_may_have_changed();
+		/* How it ended is told when all have; that may be long. */
+		if (again || next_operand(generation))
+			elastic_store_report(node);
 	}
 
 	done = generation;
@@ -122,8 +138,7 @@ static int elastic_engine(void *unused)
 	allow_signal(SIGINT);
 
 	while (!kthread_should_stop()) {
-		/* Nobody else says that it is seen. */
-		wait_event_freezable(elastic_wq, elastic_watch_fired() ||
+		wait_event_freezable(elastic_wq, targets_may_have_changed() ||
 				     kthread_should_stop());
 		flush_signals(current);
 		carry_out();
@@ -161,7 +176,7 @@ static void elastic_take_over(struct elastic_node *node)
 		node->vnode, kib, elastic_kib(taken));
 	if (elastic_populated(node))
 		node->state = ELASTIC_RESIDUAL;
-	elastic_store_state(node);
+	elastic_store_report(node);
 }
 
 /* Which of SRAT's ranges does the toolstack know, and as the same? */

@@ -50,7 +50,9 @@ static void transition(struct elastic_node *node, enum elastic_event event)
 	if (next == node->state)
 		return;
 	node->state = next;
-	elastic_store_state(node);
+	/* Where it ends the engine tells, with all else of it. */
+	if (next == ELASTIC_GROWING || next == ELASTIC_DRAINING)
+		elastic_store_state(node);
 }
 
 bool elastic_node_settled(const struct elastic_node *node)
@@ -73,9 +75,15 @@ static int check_room(struct elastic_node *node, unsigned long need,
 				  room << (PAGE_SHIFT - 10));
 }
 
-/* Before anything is changed: can the rest of the guest hold the node? */
+/*
+ * Before anything is changed: can the rest of the guest hold the node?  What the
+ * lists per CPU have looks as if it were in use: they are emptied, which is work for
+ * all CPUs, if that decides.
+ */
 static int check_detach(struct elastic_node *node)
 {
+	if (elastic_pages_to_move(node->nid) <= elastic_room_elsewhere(node->nid))
+		return 0;
 	lru_add_drain_all();
 	drain_all_pages(NULL);
 	return check_room(node, elastic_pages_to_move(node->nid),

@@ -120,20 +120,27 @@ static bool look_for_new_target(struct elastic_node *node)
 	return READ_ONCE(op.cancel);
 }
 
+/* Under a spinlock of xenbus's. */
 void elastic_watch_fires(void)
 {
 	atomic_inc(&watch_count);
 	wake_up_all(&elastic_wq);
 }
 
+/* How many there have been: what has come since somebody looked. */
+unsigned int elastic_watch_events(void)
+{
+	return atomic_read(&watch_count);
+}
+
 bool elastic_watch_fired(void)
 {
-	return atomic_read(&watch_count) != READ_ONCE(op.seen);
+	return elastic_watch_events() != READ_ONCE(op.seen);
 }
 
 void elastic_watch_is_seen(void)
 {
-	WRITE_ONCE(op.seen, atomic_read(&watch_count));
+	WRITE_ONCE(op.seen, elastic_watch_events());
 }
 
 /* Under op_lock. */

@@ -7,6 +7,11 @@
  * from SRAT or a CPU that does not exist makes an error message and leaves
  * the node alone.
  *
+ * Each way to xenstored and back is two wake-ups of CPUs that are idle: what is
+ * asked or told at one time is one row (<xen/xenbus_batch.h>), and what needs no
+ * answer is not waited for.  No copy is kept of what was written, so that a kernel
+ * after a kexec, or a key that somebody else has changed, needs no rule.
+ *
  * Locking: none of the driver's locks is held here, xenbus sleeps.  The
  * engine writes, the ticker writes progress-kb, and nobody else writes.
  */
@@ -17,7 +22,7 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
-#include <xen/xenbus.h>
+#include <xen/xenbus_batch.h>
 
 #include "elastic.h"
 
@@ -35,11 +40,13 @@ static void guest_path(char path[PATH_LEN], const struct elastic_node *node)
 	snprintf(path, PATH_LEN, GUEST "/node/%u", node->vnode);
 }
 
-/* -ENOENT: no such key; -EINVAL, -ERANGE: not a number. */
-static int read_u64(const char *dir, const char *key, unsigned int base,
-		    u64 *value)
+/*
+ * What an answer says; it is freed.  -ENOENT: no such key; -EINVAL, -ERANGE: not a
+ * number.
+ */
+static int parse_u64(const char *dir, const char *key, char *text,
+		     unsigned int base, u64 *value)
 {
-	char *text = xenbus_read(XBT_NIL, dir, key, NULL);
 	int rc;
 
 	if (IS_ERR(text))
@@ -52,9 +59,11 @@ static int read_u64(const char *dir, const char *key, unsigned int base,
 	return rc;
 }
 
-int elastic_store_generation(u64 *generation)
+static int read_u64(const char *dir, const char *key, unsigned int base,
+		    u64 *value)
 {
-	return read_u64(ROOT, "generation", 10, generation);
+	return parse_u64(dir, key, xenbus_read(XBT_NIL, dir, key, NULL), base,
+			 value);
 }
 
 int elastic_store_target(const struct elastic_node *node, u64 *kib)
@@ -110,9 +119,9 @@ int elastic_store_node(struct elastic_node *node)
 }
 
 /* A list of vCPUs of which none is the boot CPU's or another node's. */
-static int read_cpus(struct elastic_node *node, const char *dir)
+static int parse_cpus(struct elastic_node *node, const char *dir,
+		      const char *text)
 {
-	char *text = xenbus_read(XBT_NIL, dir, "cpus", NULL);
 	struct elastic_node *other;
 	struct cpumask cpus;
 	int rc;
@@ -134,12 +143,50 @@ static int read_cpus(struct elastic_node *node, const char *dir)
 				   dir, text);
 	else
 		cpumask_copy(&node->cpus, &cpus);
-	kfree(text);
 	return rc;
 }
 
+/**
+ * struct demand - what the toolstack's keys say of a node, as they are
+ * @target: target-kb
+ * @cpus: cpus, of a node that is absent; those of one that is there do not change
+ * @grace: grace-ms, of one that is there: of another one nothing is taken
+ *
+ * Each is a text, an ERR_PTR(), or NULL if it was not asked for.
+ */
+struct demand {
+	char *target, *cpus, *grace;
+};
+
+static void ask(struct xenbus_batch *batch, const struct elastic_node *node,
+		struct demand *demand)
+{
+	char dir[PATH_LEN];
+
+	node_path(dir, node);
+	xenbus_batch_read(batch, dir, "target-kb", &demand->target);
+	if (node->state == ELASTIC_OFFLINE)
+		xenbus_batch_read(batch, dir, "cpus", &demand->cpus);
+	else
+		xenbus_batch_read(batch, dir, "grace-ms", &demand->grace);
+}
+
+static void free_text(char **text)
+{
+	if (!IS_ERR(*text))
+		kfree(*text);
+	*text = NULL;
+}
+
+static void forget(struct demand *demand)
+{
+	free_text(&demand->target);
+	free_text(&demand->cpus);
+	free_text(&demand->grace);
+}
+
 /* What is asked of the node now.  Nonsense leaves it as it is. */
-void elastic_store_request(struct elastic_node *node)
+static void heed(struct elastic_node *node, struct demand *demand)
 {
 	char dir[PATH_LEN];
 	u64 kib, ms;
@@ -149,7 +196,8 @@ void elastic_store_request(struct elastic_node *node)
 	node_path(dir, node);
 	node->bad_target = true;
 
-	rc = elastic_store_target(node, &kib);
+	rc = parse_u64(dir, "target-kb", demand->target, 10, &kib);
+	demand->target = NULL;
 	if (!rc)
 		rc = elastic_target_extents(&node->range, kib, &target);
 	if (rc) {
@@ -158,56 +206,116 @@ void elastic_store_request(struct elastic_node *node)
 				   elastic_kib(node->range.nr_extents));
 		return;
 	}
-	/* The CPUs of a node that is there do not change. */
-	if (node->state == ELASTIC_OFFLINE && target && read_cpus(node, dir))
+	if (demand->cpus && target && parse_cpus(node, dir, demand->cpus))
 		return;
 
 	node->grace_ms = ELASTIC_GRACE_MS;
-	if (!read_u64(dir, "grace-ms", 10, &ms))
+	if (demand->grace &&
+	    !parse_u64(dir, "grace-ms", demand->grace, 10, &ms))
 		node->grace_ms = min_t(u64, ms, ELASTIC_GRACE_MAX_MS);
+	demand->grace = NULL;
 
 	node->target = target;
 	node->bad_target = false;
 }
 
-/*
- * Write errors: once, with what to do.  -EAGAIN belongs to a transaction that
- * must be repeated, and is no error.
+/**
+ * elastic_store_request() - read what is asked of a node
+ * @node: a usable node
+ *
+ * Without memory for it, the node is as after nonsense.
  */
-static int put(struct xenbus_transaction xbt, const char *dir, const char *key,
-	       const char *text)
+void elastic_store_request(struct elastic_node *node)
 {
-	int rc = xenbus_write(xbt, dir, key, text);
+	struct demand demand = {};
+	struct xenbus_batch batch;
 
-	if (rc && rc != -EAGAIN)
-		pr_err_once("cannot write %s/%s: %d; the toolstack must let the guest own %s\n",
-			    dir, key, rc, GUEST);
+	xenbus_batch_init(&batch);
+	ask(&batch, node, &demand);
+	xenbus_batch_run(&batch, XBT_NIL);
+	heed(node, &demand);
+	forget(&demand);
+}
+
+/**
+ * elastic_store_requests() - read what is asked of all nodes
+ * @generation: where to put the generation that it belongs to
+ *
+ * The toolstack writes both in one transaction; a generation that has not moved
+ * while we read says that we have one operation's targets and no mixture.
+ *
+ * Return: 0; -EAGAIN: it has moved, nothing was changed; or why it cannot be read.
+ */
+int elastic_store_requests(u64 *generation)
+{
+	struct demand *demands, *demand;
+	struct elastic_node *node;
+	struct xenbus_batch batch;
+	char *first, *last;
+	u64 before;
+	int rc;
+
+	demands = kcalloc(elastic_nr_nodes, sizeof(*demands), GFP_KERNEL);
+	if (!demands)
+		return -ENOMEM;
+
+	xenbus_batch_init(&batch);
+	xenbus_batch_read(&batch, ROOT, "generation", &first);
+	for_each_elastic_node(node) {
+		if (node->usable)
+			ask(&batch, node, &demands[node - elastic_nodes]);
+	}
+	xenbus_batch_read(&batch, ROOT, "generation", &last);
+	xenbus_batch_run(&batch, XBT_NIL);
+
+	rc = parse_u64(ROOT, "generation", first, 10, &before);
+	if (rc)
+		free_text(&last);
+	else
+		rc = parse_u64(ROOT, "generation", last, 10, generation);
+	if (!rc && *generation != before)
+		rc = -EAGAIN;
+	for_each_elastic_node(node) {
+		demand = &demands[node - elastic_nodes];
+		if (!rc && node->usable)
+			heed(node, demand);
+		forget(demand);
+	}
+	kfree(demands);
 	return rc;
 }
 
-static int put_u64(struct xenbus_transaction xbt, const char *dir,
-		   const char *key, u64 value)
+static void put_u64(struct xenbus_batch *batch, const char *dir,
+		    const char *key, u64 value)
 {
 	char text[24];
 
 	snprintf(text, sizeof(text), "%llu", value);
-	return put(xbt, dir, key, text);
+	xenbus_batch_write(batch, dir, key, text);
 }
 
 /* An empty text is no key at all. */
-static int put_or_remove(struct xenbus_transaction xbt, const char *dir,
-			 const char *key, const char *text)
+static void put_or_remove(struct xenbus_batch *batch, const char *dir,
+			  const char *key, const char *text)
 {
 	if (*text)
-		return put(xbt, dir, key, text);
-	if (xenbus_exists(xbt, dir, key))
-		return xenbus_rm(xbt, dir, key);
-	return 0;
+		xenbus_batch_write(batch, dir, key, text);
+	else
+		xenbus_batch_rm(batch, dir, key);
+}
+
+/* Once, with what to do. */
+static int told(int rc)
+{
+	if (rc && rc != -EAGAIN)
+		pr_err_once("cannot write below %s: %d; the toolstack must let the guest own it\n",
+			    GUEST, rc);
+	return rc;
 }
 
 void elastic_store_hello(void)
 {
-	put(XBT_NIL, GUEST, "version", "1");
+	told(xenbus_write(XBT_NIL, GUEST, "version", "1"));
 }
 
 void elastic_store_goodbye(void)
@@ -215,33 +323,72 @@ void elastic_store_goodbye(void)
 	xenbus_rm(XBT_NIL, GUEST, "version");
 }
 
+/* What the operation does then does not wait for xenstore to have it. */
 void elastic_store_ack(u64 generation)
 {
-	put_u64(XBT_NIL, GUEST, "ack-generation", generation);
+	struct xenbus_batch batch;
+
+	xenbus_batch_init(&batch);
+	put_u64(&batch, GUEST, "ack-generation", generation);
+	told(xenbus_batch_post(&batch));
 }
 
-/* What a running operation moves towards its target. */
-void elastic_store_progress(const struct elastic_node *node)
+static void put_progress(struct xenbus_batch *batch, const char *dir,
+			 const struct elastic_node *node)
 {
 	u64 kib = elastic_kib(elastic_populated(node));
+
+	put_u64(batch, dir, "progress-kb", kib);
+	put_u64(batch, dir, "current-kb", kib);
+}
+
+/*
+ * What a running operation moves towards its target.  It is waited for: while
+ * xenstored does not answer, there is one at a time.
+ */
+void elastic_store_progress(const struct elastic_node *node)
+{
+	struct xenbus_batch batch;
 	char dir[PATH_LEN];
 
 	guest_path(dir, node);
-	put_u64(XBT_NIL, dir, "progress-kb", kib);
-	put_u64(XBT_NIL, dir, "current-kb", kib);
+	xenbus_batch_init(&batch);
+	put_progress(&batch, dir, node);
+	told(xenbus_batch_run(&batch, XBT_NIL));
 }
 
+/* An operation begins or goes another way; what there is has not moved by that. */
 void elastic_store_state(const struct elastic_node *node)
 {
+	struct xenbus_batch batch;
 	char dir[PATH_LEN];
 
 	guest_path(dir, node);
-	put(XBT_NIL, dir, "state", elastic_state_name(node->state));
-	elastic_store_progress(node);
+	xenbus_batch_init(&batch);
+	xenbus_batch_write(&batch, dir, "state",
+			   elastic_state_name(node->state));
+	told(xenbus_batch_post(&batch));
 }
 
-static int put_phases(struct xenbus_transaction xbt, const char *dir,
-		      const struct elastic_node *node)
+/*
+ * Where a node is, of which elastic_store_done() does not tell yet.  Its memory comes
+ * before its state: online without memory, or absent with some, cannot be.
+ */
+void elastic_store_report(const struct elastic_node *node)
+{
+	struct xenbus_batch batch;
+	char dir[PATH_LEN];
+
+	guest_path(dir, node);
+	xenbus_batch_init(&batch);
+	put_progress(&batch, dir, node);
+	xenbus_batch_write(&batch, dir, "state",
+			   elastic_state_name(node->state));
+	told(xenbus_batch_post(&batch));
+}
+
+static void put_phases(struct xenbus_batch *batch, const char *dir,
+		       const struct elastic_node *node)
 {
 	static const u8 attach[] = {
 		ELASTIC_PH_POPULATE, ELASTIC_PH_ADD, ELASTIC_PH_ONLINE,
@@ -263,29 +410,45 @@ static int put_phases(struct xenbus_transaction xbt, const char *dir,
 				 node->phase_us[*order]);
 		order++;
 	}
-	return put(xbt, dir, "phases", text);
+	xenbus_batch_write(batch, dir, "phases", text);
 }
 
-static int put_node(struct xenbus_transaction xbt,
-		    const struct elastic_node *node)
+static void put_node(struct xenbus_batch *batch,
+		     const struct elastic_node *node)
 {
 	u32 residue = node->state == ELASTIC_RESIDUAL ?
 		      elastic_populated(node) : 0;
-	u64 kib = elastic_kib(elastic_populated(node));
 	char dir[PATH_LEN];
-	int rc;
 
 	guest_path(dir, node);
-	rc = put(xbt, dir, "state", elastic_state_name(node->state));
-	rc = rc ?: put_u64(xbt, dir, "current-kb", kib);
-	rc = rc ?: put_u64(xbt, dir, "progress-kb", kib);
-	rc = rc ?: put_u64(xbt, dir, "residual-kb", elastic_kib(residue));
-	rc = rc ?: put_or_remove(xbt, dir, "reason", node->reason);
-	rc = rc ?: put_or_remove(xbt, dir, "error", node->error);
-	return rc ?: put_phases(xbt, dir, node);
+	xenbus_batch_write(batch, dir, "state",
+			   elastic_state_name(node->state));
+	put_progress(batch, dir, node);
+	put_u64(batch, dir, "residual-kb", elastic_kib(residue));
+	put_or_remove(batch, dir, "reason", node->reason);
+	put_or_remove(batch, dir, "error", node->error);
+	put_phases(batch, dir, node);
 }
 
-/* All nodes' final keys and the generation that they answer, or nothing. */
+/* All of an outcome, in a transaction that has begun. */
+static int put_outcome(struct xenbus_transaction xbt, u64 generation)
+{
+	struct elastic_node *node;
+	struct xenbus_batch batch;
+
+	xenbus_batch_init(&batch);
+	for_each_elastic_node(node) {
+		if (node->usable)
+			put_node(&batch, node);
+	}
+	put_u64(&batch, GUEST, "done-generation", generation);
+	return told(xenbus_batch_run(&batch, xbt));
+}
+
+/*
+ * All nodes' final keys and the generation that they answer, or nothing: whether
+ * xenstored has them all is known before the transaction ends.
+ */
 void elastic_store_done(u64 generation)
 {
 	struct elastic_node *node;
@@ -296,11 +459,7 @@ void elastic_store_done(u64 generation)
 		rc = xenbus_transaction_start(&xbt);
 		if (rc)
 			break;
-		for_each_elastic_node(node) {
-			if (node->usable)
-				rc = rc ?: put_node(xbt, node);
-		}
-		rc = rc ?: put_u64(xbt, GUEST, "done-generation", generation);
+		rc = put_outcome(xbt, generation);
 		if (rc) {
 			xenbus_transaction_end(xbt, 1);
 			break;
@@ -308,7 +467,13 @@ void elastic_store_done(u64 generation)
 		rc = xenbus_transaction_end(xbt, 0);
 	} while (rc == -EAGAIN && ++tries < 100);
 
-	if (rc)
-		pr_err("generation %llu: outcome could not be reported: %d\n",
-		       generation, rc);
+	if (!rc)
+		return;
+	pr_err("generation %llu: outcome could not be reported: %d\n",
+	       generation, rc);
+	/* What the nodes are like is true all the same. */
+	for_each_elastic_node(node) {
+		if (node->usable)
+			elastic_store_report(node);
+	}
 }

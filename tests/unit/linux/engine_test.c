@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The engine with several nodes: which is worked on when, and what is told of it.
+ * engine.c as it is; operations and xenstore are names in a list.
+ */
+#include "case.h"
+#include "elastic.h"
+
+static struct elastic_node nodes_of[3] = {
+	{ .vnode = 1, .nid = 1 }, { .vnode = 2, .nid = 2 }, { .vnode = 3, .nid = 3 },
+};
+struct elastic_node *elastic_nodes = nodes_of;
+unsigned int elastic_nr_nodes = 3;
+struct task_struct the_engine, *at_work = &the_engine;
+static int (*engine_thread)(void *data);
+static struct xenbus_watch *the_watch;
+static unsigned int events, seen, rounds;
+static u64 generation;
+static u32 targets[3];
+static int results[3];
+static char list[2000];
+
+void say(const char *format, ...) { }
+void fail(const char *format, ...) { exit(1); }
+
+static void note(const char *format, ...)
+{
+	va_list args;
+
+	CHECK(strlen(list) < sizeof(list) / 2, "without end: %.100s", list);
+	va_start(args, format);
+	vsnprintf(list + strlen(list), sizeof(list) - strlen(list), format, args);
+	va_end(args);
+}
+
+static unsigned int index_of(const struct elastic_node *node)
+{
+	return node - nodes_of;
+}
+
+/* ---- What is below the engine ---- */
+
+int elastic_node_operate(struct elastic_node *node)
+{
+	int rc = results[index_of(node)];
+
+	note("operate %u; ", node->vnode);
+	if (!rc) {
+		node->nr_populated.counter = node->target;
+		node->state = node->target ? ELASTIC_ONLINE : ELASTIC_OFFLINE;
+	}
+	return rc;
+}
+
+bool elastic_node_settled(const struct elastic_node *node)
+{
+	return node->target == elastic_populated(node);
+}
+
+int elastic_node_error(struct elastic_node *node, int err, const char *format, ...)
+{
+	note("error %u; ", node->vnode);
+	return err;
+}
+
+int elastic_store_requests(u64 *now)
+{
+	unsigned int i;
+
+	note("read; ");
+	for (i = 0; i < 3; i++)
+		nodes_of[i].target = targets[i];
+	*now = generation;
+	return 0;
+}
+
+void elastic_store_ack(u64 now) { note("ack %llu; ", now); }
+void elastic_store_report(const struct elastic_node *node) { note("report %u; ", node->vnode); }
+void elastic_store_done(u64 now) { note("done %llu", now); }
+int elastic_store_node(struct elastic_node *node) { return 0; }
+u64 elastic_store_left_behind(const struct elastic_node *node) { return 0; }
+u32 elastic_reclaim(struct elastic_node *node, u32 had) { return 0; }
+void elastic_store_hello(void) { }
+void elastic_store_goodbye(void) { }
+void elastic_watch_fires(void) { events++; }
+unsigned int elastic_watch_events(void) { return events; }
+void elastic_watch_is_seen(void) { seen = events; }
+int elastic_mem_init(struct elastic_node *node) { return 0; }
+int elastic_balloon_init(void) { return 0; }
+int elastic_evac_init(void) { return 0; }
+int elastic_topo_init(void) { return 0; }
+int elastic_pm_init(void) { return 0; }
+void elastic_cpu_init(void) { }
+void elastic_stats_init(void) { }
+void elastic_op_init(struct task_struct *thread) { }
+void elastic_op_exit(void) { }
+unsigned int memalloc_nofs_save(void) { return 0; }
+void flush_signals(struct task_struct *task) { }
+void kthread_stop(struct task_struct *task) { }
+bool kthread_should_stop(void) { return !rounds--; }
+
+struct task_struct *kthread_create(int (*thread)(void *), void *data, const char *name)
+{
+	engine_thread = thread;
+	return &the_engine;
+}
+
+int register_xenbus_watch(struct xenbus_watch *watch)
+{
+	the_watch = watch;
+	return 0;
+}
+
+void register_xenstore_notifier(struct notifier_block *nb)
+{
+	nb->notifier_call(nb, 0, NULL);
+}
+
+/* ---- Cases ---- */
+
+static void command(u32 first, u32 second, u32 third)
+{
+	generation++;
+	targets[0] = first;
+	targets[1] = second;
+	targets[2] = third;
+	list[0] = '\0';
+	the_watch->will_handle(the_watch, NULL, NULL);
+	rounds = 1;
+	engine_thread(NULL);
+	CHECK(seen == events, "%u of %u events seen", seen, events);
+}
+
+#define IS(expected)	CHECK(!strcmp(list, expected), "%s", list)
+
+/* As after a reboot of a guest with nodes: each but the last is told of at once. */
+static void several_nodes(const void *argument)
+{
+	elastic_initcall();
+	command(5, 5, 0);
+	IS("read; ack 1; operate 1; report 1; operate 2; done 1");
+	command(5, 5, 5);
+	IS("read; ack 2; operate 3; done 2");
+	/* Growth first. */
+	command(4, 6, 5);
+	IS("read; ack 3; operate 2; report 2; operate 1; done 3");
+}
+
+/* What failed is told, and waits for somebody to ask again. */
+static void one_fails(const void *argument)
+{
+	elastic_initcall();
+	results[0] = -EBUSY;
+	command(5, 5, 0);
+	IS("read; ack 1; operate 1; report 1; operate 2; done 1");
+	command(5, 5, 0);
+	IS("read; ack 2; operate 1; done 2");
+}
+
+int main(int argc, char **argv)
+{
+	static const struct test_case cases[] = {
+		{ "engine: several nodes", several_nodes },
+		{ "engine: one node fails", one_fails },
+	};
+
+	return run_cases(argc, argv, cases, ARRAY_SIZE(cases));
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What an operation asks of xenstore, and how often it waits for an answer: the
+ * engine, the operations and store.c as they are, on the simulated machine.  In the
+ * lab each wait is 20 ms, whatever the operation is.
+ */
+#include "machine.h"
+#include "fake_xenstore.h"
+
+#define NODE	"vnuma/node/1/"
+#define GUEST	"vnuma/guest/node/1/"
+
+struct cpumask cpus_possible = { { 0x3f } };
+
+static void set_u64(const char *path, u64 value)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%llu", value);
+	set(path, text);
+}
+
+/* What the toolstack does in one transaction. */
+static void announce(u32 extents)
+{
+	machine.generation++;
+	set_u64(NODE "target-kb", elastic_kib(extents));
+	set_u64("vnuma/generation", machine.generation);
+}
+
+static void forget(void)
+{
+	asked[0] = '\0';
+	nr_requests = nr_waits = 0;
+}
+
+/* One command, from the watch until the engine rests. */
+static void command(u32 extents)
+{
+	announce(extents);
+	forget();
+	wake_engine();
+	CHECK(!strcmp(get("vnuma/guest/done-generation"), get("vnuma/generation")), "%s", asked);
+	CHECK(!strcmp(get("vnuma/guest/ack-generation"), get("vnuma/generation")), "%s", asked);
+	CHECK(!machine.by_xenwatch, "the engine waits for xenwatch");
+}
+
+static void start(void)
+{
+	set(NODE "elastic", "1");
+	set(NODE "start", "100000000");
+	set_u64(NODE "max-kb", elastic_kib(4 * BLOCK_EXTENTS));
+	set(NODE "cpus", "2-3");
+	boot(4);
+}
+
+static void is_asked(const char *expected, unsigned int requests, unsigned int waits)
+{
+	CHECK(!strcmp(asked, expected), "asked:\n%sand not\n%s", asked, expected);
+	CHECK(nr_requests == requests && nr_waits == waits, "%u requests, %u waits", nr_requests, nr_waits);
+}
+
+/* Of a node with that much, in that state; the same for each operation. */
+#define OUTCOME(state, kib, n)								\
+	"start\n"									\
+	"write state=" state ", write progress-kb=" kib ", write current-kb=" kib	\
+	", write residual-kb=0, rm reason, rm error, write phases=..."			\
+	", write done-generation=" n "\n"						\
+	"commit\n"
+
+static void attach(const void *argument)
+{
+	start();
+	command(4 * BLOCK_EXTENTS);
+	is_asked("read generation, read target-kb, read cpus, read generation\n"
+		 "write ack-generation=1 (not waited for)\n"
+		 "write state=growing (not waited for)\n"
+		 OUTCOME("online", "524288", "1"), 16, 4);
+}
+
+static void take(const void *argument)
+{
+	start();
+	command(4 * BLOCK_EXTENTS);
+	machine.drains = 0;
+	command(4 * BLOCK_EXTENTS - 32);
+	is_asked("read generation, read target-kb, read grace-ms, read generation\n"
+		 "write ack-generation=2 (not waited for)\n"
+		 OUTCOME("online", "458752", "2"), 15, 4);
+	CHECK(!machine.drains, "all CPUs are woken");
+}
+
+static void give(const void *argument)
+{
+	start();
+	command(4 * BLOCK_EXTENTS - 32);
+	command(4 * BLOCK_EXTENTS);
+	is_asked("read generation, read target-kb, read grace-ms, read generation\n"
+		 "write ack-generation=2 (not waited for)\n"
+		 "write state=growing (not waited for)\n"
+		 OUTCOME("online", "524288", "2"), 16, 4);
+	CHECK(!machine.drains, "all CPUs are woken");
+}
+
+static void detach(const void *argument)
+{
+	start();
+	command(4 * BLOCK_EXTENTS);
+	command(0);
+	is_asked("read generation, read target-kb, read grace-ms, read generation\n"
+		 "write ack-generation=2 (not waited for)\n"
+		 "write state=draining (not waited for)\n"
+		 OUTCOME("offline", "0", "2"), 16, 4);
+	/* What evacuation does is not on this machine. */
+	CHECK(!machine.drains, "all CPUs are woken, and there is room");
+}
+
+/* Pages on the lists of CPUs look as if they were in use: they decide nothing. */
+static void detach_that_just_fits(const void *argument)
+{
+	start();
+	command(4 * BLOCK_EXTENTS);
+	machine.used = 1000;
+	machine.home_free = 1200;
+	machine.on_lists = 500;
+	command(0);
+	CHECK(!strcmp(get(GUEST "state"), "offline"), "%s", get(GUEST "error"));
+	CHECK(machine.drains == 1, "emptied %u times", machine.drains);
+}
+
+static void detach_that_does_not_fit(const void *argument)
+{
+	start();
+	command(4 * BLOCK_EXTENTS);
+	machine.used = 1300;
+	machine.home_free = 1200;
+	machine.on_lists = 500;
+	command(0);
+	CHECK(!strcmp(get(GUEST "error"), "-12 need 5200 KiB, free elsewhere 4800 KiB"), "%s",
+	      get(GUEST "error"));
+	is_asked("read generation, read target-kb, read grace-ms, read generation\n"
+		 "write ack-generation=2 (not waited for)\n"
+		 "start\n"
+		 "write state=online, write progress-kb=524288, write current-kb=524288"
+		 ", write residual-kb=0, rm reason, write error=-12 need 5200 KiB, free elsewhere 4800 KiB"
+		 ", write phases=..., write done-generation=2\n"
+		 "commit\n", 15, 4);
+	/* The next success takes its words away. */
+	machine.used = 1000;
+	command(0);
+	CHECK(!strcmp(get(GUEST "error"), "(none)"), "%s", get(GUEST "error"));
+}
+
+/* The same generation once more, as after xenstored or the guest has come back. */
+static void nothing_new(const void *argument)
+{
+	start();
+	command(4 * BLOCK_EXTENTS);
+	forget();
+	wake_engine();
+	is_asked("read generation, read target-kb, read grace-ms, read generation\n", 4, 1);
+}
+
+/* Nobody keeps a copy of what was written: all of it is there after the next one. */
+static void keys_that_have_gone(const void *argument)
+{
+	static const char *const names[] = {
+		"state", "current-kb", "progress-kb", "residual-kb", "phases",
+	};
+	unsigned int i;
+
+	start();
+	command(4 * BLOCK_EXTENTS);
+	for (i = 0; i < ARRAY_SIZE(names); i++)
+		set(path_of("vnuma/guest/node/1", names[i]), NULL);
+	set(GUEST "error", "garbage");
+	set(GUEST "reason", "garbage");
+	command(4 * BLOCK_EXTENTS - 32);
+	for (i = 0; i < ARRAY_SIZE(names); i++)
+		CHECK(find(path_of("vnuma/guest/node/1", names[i])) >= 0, "%s", names[i]);
+	CHECK(find(GUEST "error") < 0 && find(GUEST "reason") < 0, "garbage stays");
+}
+
+/* What the kernel before a kexec had: told at once, its memory before the state. */
+static void after_a_kexec(const void *argument)
+{
+	set(GUEST "state", "online");
+	set(GUEST "current-kb", "4096");
+	set(GUEST "error", "-5 of the kernel before");
+	give_extents(0, 2);
+	machine.refuses[1] = true;
+	start();
+	CHECK(strstr(asked, "write progress-kb=2048, write current-kb=2048, write state=residual (not"),
+	      "%s", asked);
+	machine.refuses[1] = false;
+	command(4 * BLOCK_EXTENTS);
+	CHECK(!strcmp(get(GUEST "state"), "online") && !strcmp(get(GUEST "current-kb"), "524288") &&
+	      find(GUEST "error") < 0, "%s", asked);
+}
+
+/* One that takes 1.2 s: its progress is told twice, a row each time. */
+static void progress(const void *argument)
+{
+	start();
+	machine.extent_ms = 5;
+	command(4 * BLOCK_EXTENTS);
+	CHECK(nr_requests == 16 + 2 * 2 && nr_waits == 4 + 2, "%u requests, %u waits:\n%s",
+	      nr_requests, nr_waits, asked);
+	CHECK(strstr(asked, "\nwrite progress-kb=") && strstr(asked, ", write current-kb="), "%s", asked);
+}
+
+static void announced_again(void)
+{
+	machine.generation++;
+	set_u64("vnuma/generation", machine.generation);
+	fire_watch();
+}
+
+/* Another operation is announced, for another node: no target of this one changes. */
+static void news_meanwhile(const void *argument)
+{
+	start();
+	happens_at = 6;		/* as it says that it grows */
+	happens = announced_again;
+	command(4 * BLOCK_EXTENTS);
+	is_asked("read generation, read target-kb, read cpus, read generation\n"
+		 "write ack-generation=1 (not waited for)\n"
+		 "write state=growing (not waited for)\n"
+		 "read target-kb\n"
+		 "write progress-kb=524288, write current-kb=524288, write state=online (not waited for)\n"
+		 "read generation, read target-kb, read grace-ms, read generation\n"
+		 "write ack-generation=2 (not waited for)\n"
+		 OUTCOME("online", "524288", "2"), 25, 6);
+}
+
+/* ... or this one is to be another size: it is told how the first ended. */
+static void called_off(void)
+{
+	machine.generation++;
+	set_u64(NODE "target-kb", elastic_kib(2 * BLOCK_EXTENTS));
+	set_u64("vnuma/generation", machine.generation);
+	fire_watch();
+}
+
+static void another_target_meanwhile(const void *argument)
+{
+	start();
+	command(4 * BLOCK_EXTENTS);
+	happens_at = 6;		/* as it says that it is drained */
+	happens = called_off;
+	command(0);
+	CHECK(!strcmp(get(GUEST "state"), "online") && !strcmp(get(GUEST "current-kb"), "262144"), "%s", asked);
+	CHECK(strstr(asked, "write state=draining (not waited for)\n"
+			    "read target-kb\n"
+			    "write state=growing (not waited for)\n"
+			    "write progress-kb=524288, write current-kb=524288, write state=online (not waited for)\n"
+			    "read generation, "), "%s", asked);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct test_case cases[] = {
+		{ "requests: an attach", attach },
+		{ "requests: a take", take },
+		{ "requests: a give", give },
+		{ "requests: a detach", detach },
+		{ "requests: a detach that just fits", detach_that_just_fits },
+		{ "requests: a detach that does not fit", detach_that_does_not_fit },
+		{ "requests: nothing new", nothing_new },
+		{ "requests: keys that have gone", keys_that_have_gone },
+		{ "requests: after a kexec", after_a_kexec },
+		{ "requests: progress", progress },
+		{ "requests: news meanwhile", news_meanwhile },
+		{ "requests: another target meanwhile", another_target_meanwhile },
+	};
+
+	return run_cases(argc, argv, cases, ARRAY_SIZE(cases));
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Requests to xenstore in a row: xenbus_batch.c as it is, above a xenbus that is
+ * played: it has what is sent in a list, and answers all of it at one time.
+ */
+#include <xen/xenbus_batch.h>
+
+#include "case.h"
+#include "xenbus.h"
+
+#define MAX	8
+
+/* What was sent, in its order, and how it is answered: NULL: as it should be. */
+static struct xb_req_data *sent[MAX];
+static const char *answers[MAX];
+static unsigned int nr_sent, nr_waited, nr_exits, nr_allocated, nr_freed, wakes;
+static unsigned int fails_at;		/* the next but N - 1 allocation; 0: none */
+static bool answered, shutdown, odd;
+static u32 transaction;
+static char said[200];
+static struct xenbus_batch batch;
+
+void say(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(said, sizeof(said), format, args);
+	va_end(args);
+}
+
+void fail(const char *format, ...) { exit(1); }
+
+void *allocate(size_t size)
+{
+	if (fails_at && !--fails_at)
+		return NULL;
+	nr_allocated++;
+	return calloc(1, size);
+}
+
+void xs_free_req(struct kref *kref)
+{
+	nr_freed++;
+	free(container_of(kref, struct xb_req_data, kref));
+}
+
+void woken(struct wait_queue_head *queue) { wakes++; }
+void xs_request_exit(struct xb_req_data *req) { nr_exits++; }
+
+int xs_get_error(const char *text)
+{
+	return !strcmp(text, "ENOENT") ? ENOENT : !strcmp(text, "EACCES") ? EACCES : EINVAL;
+}
+
+void xs_send(struct xb_req_data *req, struct xsd_sockmsg *msg)
+{
+	CHECK(!answered && nr_sent < MAX, "sent after an answer was waited for");
+	CHECK(req->kref.references == 1 && !req->user_req && req->num_vecs == 1, "request %u", nr_sent);
+	CHECK(req->vec->iov_len == msg->len, "%zu bytes, %u", req->vec->iov_len, msg->len);
+	req->kref.references++;
+	req->type = msg->type;
+	req->msg = *msg;
+	sent[nr_sent++] = req;
+	transaction = msg->tx_id;
+}
+
+/* The thread that reads the answers. */
+static void answer_all(void)
+{
+	unsigned int i;
+
+	answered = true;
+	for (i = 0; i < nr_sent; i++) {
+		struct xb_req_data *req = sent[i];
+
+		if (answers[i] && strncmp(answers[i], "=", 1))
+			req->msg.type = XS_ERROR;
+		else if (odd)
+			req->msg.type = XS_READ + 1;
+		req->body = strdup(answers[i] ? answers[i] + (*answers[i] == '=') : "OK");
+		req->cb(req);
+		kref_put(&req->kref, xs_free_req);
+	}
+}
+
+void *xs_wait_for_reply(struct xb_req_data *req, struct xsd_sockmsg *msg)
+{
+	char *body;
+
+	CHECK(nr_waited || req == sent[nr_sent - 1], "woken for each answer");
+	nr_waited++;
+	if (!answered)
+		answer_all();
+	body = req->body;
+	if (shutdown) {
+		free(body);
+		body = ERR_PTR(-EIO);
+	}
+	xs_request_exit(req);
+	*msg = req->msg;
+	kref_put(&req->kref, xs_free_req);
+	return body;
+}
+
+static void is_over(unsigned int n)
+{
+	CHECK(nr_sent == n && nr_exits == n, "%u sent, %u ended", nr_sent, nr_exits);
+	CHECK(nr_allocated == n && nr_freed == n, "%u requests, %u freed", nr_allocated, nr_freed);
+	CHECK(batch.requests.next == &batch.requests, "the row is not empty");
+}
+
+static void holds(unsigned int n, const char *body, size_t length)
+{
+	CHECK(sent[n]->vec->iov_len == length && !memcmp(sent[n]->vec->iov_base, body, length),
+	      "request %u: %.*s", n, (int)sent[n]->vec->iov_len, (char *)sent[n]->vec->iov_base);
+}
+
+/* What goes over the ring, and in which order. */
+static void what_is_sent(const void *argument)
+{
+	char *text;
+
+	xenbus_batch_init(&batch);
+	xenbus_batch_write(&batch, "a", "b", "text");
+	xenbus_batch_rm(&batch, "a/b", "c");
+	xenbus_batch_write(&batch, "a", "empty", "");
+	xenbus_batch_post(&batch);
+	holds(0, "a/b\0text", 8);
+	holds(1, "a/b/c", 6);
+	holds(2, "a/empty", 8);
+	CHECK(sent[0]->type == XS_WRITE && sent[1]->type == XS_RM && sent[2]->type == XS_WRITE, "types");
+	CHECK(!sent[0]->msg.tx_id, "transaction %u", sent[0]->msg.tx_id);
+	answer_all();
+	is_over(3);
+
+	nr_sent = 0;
+	answered = false;
+	xenbus_batch_read(&batch, "a", "b", &text);
+	CHECK(IS_ERR(text), "an answer before there is one");
+	xenbus_batch_write(&batch, "c", "d", "1");
+	xenbus_batch_run(&batch, (struct xenbus_transaction){ 77 });
+	CHECK(transaction == 77, "transaction %u", transaction);
+	CHECK(wakes == 2, "woken %u times", wakes);
+	CHECK(!strcmp(text, "OK"), "%s", text);
+}
+
+/* Each answer is that of its own request. */
+static void answers_of_all(const void *argument)
+{
+	char *text[4];
+
+	xenbus_batch_init(&batch);
+	xenbus_batch_read(&batch, "a", "0", &text[0]);
+	xenbus_batch_read(&batch, "a", "1", &text[1]);
+	xenbus_batch_write(&batch, "a", "2", "2");
+	xenbus_batch_rm(&batch, "a", "3");
+	xenbus_batch_read(&batch, "a", "4", &text[2]);
+	answers[0] = "=zero";
+	answers[1] = "ENOENT";
+	answers[3] = "ENOENT";	/* it is to go, and not there */
+	answers[4] = "=";
+	CHECK(!xenbus_batch_run(&batch, XBT_NIL), "what failed is a read, which its text tells");
+	CHECK(!strcmp(text[0], "zero") && !strcmp(text[2], "") && PTR_ERR(text[1]) == -ENOENT, "%s", text[0]);
+	CHECK(wakes == 5 && nr_waited == 5, "%u answers, %u of them waited for", wakes, nr_waited);
+	is_over(5);
+}
+
+/* The first in the order in which they were sent. */
+static void one_fails(const void *argument)
+{
+	xenbus_batch_init(&batch);
+	xenbus_batch_write(&batch, "a", "0", "");
+	xenbus_batch_write(&batch, "a", "1", "");
+	xenbus_batch_rm(&batch, "a", "2");
+	xenbus_batch_write(&batch, "a", "3", "");
+	answers[1] = "ENOENT";	/* of a write it is an error */
+	answers[2] = "EACCES";
+	CHECK(xenbus_batch_run(&batch, XBT_NIL) == -ENOENT, "another error");
+	is_over(4);
+}
+
+static void odd_answers(const void *argument)
+{
+	char *text;
+
+	odd = true;
+	xenbus_batch_init(&batch);
+	xenbus_batch_read(&batch, "a", "0", &text);
+	xenbus_batch_write(&batch, "a", "1", "");
+	CHECK(xenbus_batch_run(&batch, XBT_NIL) == -EINVAL && PTR_ERR(text) == -EINVAL, "an answer to something else");
+	is_over(2);
+}
+
+static void no_answer_any_more(const void *argument)
+{
+	char *text;
+
+	shutdown = true;
+	xenbus_batch_init(&batch);
+	xenbus_batch_read(&batch, "a", "0", &text);
+	xenbus_batch_write(&batch, "a", "1", "");
+	CHECK(xenbus_batch_run(&batch, XBT_NIL) == -EIO && PTR_ERR(text) == -EIO, "the guest shuts down");
+	is_over(2);
+}
+
+static void not_waited_for(const void *argument)
+{
+	xenbus_batch_init(&batch);
+	xenbus_batch_rm(&batch, "a", "0");
+	xenbus_batch_write(&batch, "a", "1", "one");
+	CHECK(!xenbus_batch_post(&batch) && !nr_waited && nr_sent == 2, "%u waited for", nr_waited);
+	answers[0] = "ENOENT";
+	answer_all();
+	CHECK(!said[0] && !wakes, "'%s'", said);
+	is_over(2);
+
+	nr_sent = 0;
+	answered = false;
+	xenbus_batch_write(&batch, "a", "1", "one");
+	CHECK(!xenbus_batch_post(&batch), "post");
+	answers[0] = "EACCES";
+	answer_all();
+	CHECK(!strcmp(said, "cannot write a/1: -13\n"), "'%s'", said);
+	CHECK(nr_freed == 3 && nr_exits == 3, "%u freed", nr_freed);
+}
+
+/* All or nothing. */
+static void no_memory(const void *argument)
+{
+	char *text[2];
+	unsigned int at;
+
+	for (at = 1; at <= 3; at++) {
+		nr_allocated = nr_freed = 0;
+		xenbus_batch_init(&batch);
+		fails_at = at;
+		xenbus_batch_read(&batch, "a", "0", &text[0]);
+		xenbus_batch_write(&batch, "a", "1", "");
+		xenbus_batch_read(&batch, "a", "2", &text[1]);
+		CHECK(xenbus_batch_run(&batch, XBT_NIL) == -ENOMEM && !nr_sent, "%u sent", nr_sent);
+		CHECK(PTR_ERR(text[0]) == -ENOMEM && PTR_ERR(text[1]) == -ENOMEM, "an answer");
+		xenbus_batch_init(&batch);
+		fails_at = 1;
+		xenbus_batch_write(&batch, "a", "1", "");
+		CHECK(xenbus_batch_post(&batch) == -ENOMEM && !nr_sent, "%u sent", nr_sent);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct test_case cases[] = {
+		{ "batch: what is sent", what_is_sent },
+		{ "batch: the answers", answers_of_all },
+		{ "batch: one fails", one_fails },
+		{ "batch: odd answers", odd_answers },
+		{ "batch: no answer any more", no_answer_any_more },
+		{ "batch: not waited for", not_waited_for },
+		{ "batch: no memory", no_memory },
+	};
+
+	return run_cases(argc, argv, cases, ARRAY_SIZE(cases));
+}
