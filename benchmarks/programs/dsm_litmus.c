@@ -31,11 +31,18 @@
  * waited for a page.
  *
  * Whoever has the pages would do all rounds of a turn while another one waits in its first:
- * one round of a turn would race.  So each round has its time: twice as long as the rounds of
- * the slowest thread took in the turn before, and a thread begins in the first half of it,
- * by chance.  That is litmus7's "timebase" (Alglave et al., "Litmus: Running Tests Against
- * Hardware", TACAS 2011): only TSCs are compared, so no page is shared for it.  In a round
- * nothing is touched but its cells: what else belongs to a thread is fetched before.
+ * one round of a turn would race.  So
+ * - each round has its time, three times what one takes that waits for a page, and a thread
+ *   begins it within half of what one takes, by chance.  That is litmus7's "timebase" (Alglave
+ *   et al., "Litmus: Running Tests Against Hardware", TACAS 2011): only TSCs are compared, so
+ *   no page is shared for it;
+ * - before it, thread 0 and thread 1 each take one of its two pages, by a word that is no cell,
+ *   so that none of them has both and all wait in the round.  If each took its own only, as many
+ *   would race, and nobody would ever read a copy that should have gone (a unit test has such
+ *   ones): so it is the other's, too, and a copy;
+ * - who comes too late for a round, since it has waited or another one had its CPU, leaves it
+ *   out and joins the others where they are.  A round that a thread has left out does not count.
+ * In a round nothing is touched but its cells: what else belongs to a thread is fetched before.
  *
  * Output, one JSON object a line:
  *   {"event":"shape","shape":"sb","variant":"plain","rounds":..,"overlapped":..,
@@ -76,11 +83,12 @@
 #define MOST_CELLS	(PAGES * CELLS)
 #define STRIDE		128u	/* two cache lines a cell */
 #define SPLIT		60u	/* so many bytes into it: four in each line */
+#define TAKEN		(PAGE - 64)	/* a word that is no cell: it takes a page */
 #define MOST_THREADS	4u
 #define MOST_REGISTERS	2u
 #define VALUES		3u	/* 0, 1, 2 */
-#define LEAD		4u	/* rounds: until all threads have heard that a turn begins */
-#define MOST_CHANGE	4u	/* the time of a round from one turn to the next, times */
+#define LEAD		2u	/* rounds: until all threads have heard that a turn begins */
+#define MOST_CHANGE	4u	/* so many times less has a round if none of a turn has waited */
 #define BOTH		0x0000000100000001ull	/* a value in each half */
 
 enum shape { SB, MP, LB, CORR, IRIW, TWO_2W, R, S, SHAPES };
@@ -100,12 +108,14 @@ static const struct description {
 	bool x_decides, y_decides;	/* what is in it in the end belongs to the outcome */
 	bool store_then_load;		/* a store buffer shows the weak outcome */
 	struct ends ends;
+	/* A bit for each thread: it waits for nothing if its page was taken, and the others if none was. */
+	unsigned int at_once;
 } shapes[SHAPES] = {
 	[SB]	 = { "sb",   2, { 1, 1 },	false, false, true,  { 2, 2 } },
 	[MP]	 = { "mp",   2, { 0, 2 },	false, false, false, { 2, 2 } },
 	[LB]	 = { "lb",   2, { 1, 1 },	false, false, false, { 2, 2 } },
-	[CORR]	 = { "corr", 2, { 0, 2 },	false, false, false, { 2, 1 } },
-	[IRIW]	 = { "iriw", 4, { 0, 0, 2, 2 }, false, false, false, { 2, 2 } },
+	[CORR]	 = { "corr", 2, { 0, 2 },	false, false, false, { 2, 1 }, 1 },
+	[IRIW]	 = { "iriw", 4, { 0, 0, 2, 2 }, false, false, false, { 2, 2 }, 3 },
 	[TWO_2W] = { "22w",  2, { 0, 0 },	true,  true,  false, { 6, 6 } },
 	[R]	 = { "r",    2, { 0, 1 },	false, true,  true,  { 2, 6 } },
 	[S]	 = { "s",    2, { 0, 1 },	true,  false, false, { 6, 2 } },
@@ -113,7 +123,7 @@ static const struct description {
 
 /* What a thread has seen in a round.  Written by it alone. */
 struct seen {
-	uint64_t begun, ended;	/* TSC */
+	uint64_t begun, ended;	/* TSC; 0: this round was left out */
 	uint64_t value[MOST_REGISTERS];
 };
 
@@ -143,9 +153,11 @@ static _Alignas(4096) struct run {
 	enum shape shape;
 	enum variant variant;
 	uint8_t *x, *y;
-	unsigned int pages;	/* of x and of y that this turn uses */
+	unsigned int cells;	/* of x and of y that this turn uses: a round each */
+	uint64_t wait;		/* ticks: so long does a round take that waits for a page */
 	uint64_t period;	/* ticks: so long has each round */
 	uint64_t begins;	/* TSC: the first round of this turn */
+	uint64_t ticks;		/* of the TSC, in a microsecond */
 	uint64_t slow;		/* ticks */
 	const struct options *options;
 	struct tally tally;
@@ -266,9 +278,9 @@ void body(enum shape shape, unsigned int thread, const enum variant v, void *x,
 /* The next cell is in the next page. */
 static void *cell_of(uint8_t *pages, unsigned int cell)
 {
-	uint8_t *page = pages + cell % run.pages * PAGE;
+	uint8_t *page = pages + cell % PAGES * PAGE;
 
-	cell /= run.pages;
+	cell /= PAGES;
 	if (run.variant != SPLIT_LOCK)
 		return page + cell * STRIDE;
 	/* The last one is in two pages. */
@@ -293,16 +305,61 @@ static void wait_until(uint64_t time)
 		_mm_pause();
 }
 
+/*
+ * Is half of the round at @time over?  Not if that is longer ago than a turn, as above; nor without
+ * --slow-us: no page is waited for then, and a CPU that others have would make most rounds late.
+ */
+static bool is_too_late(uint64_t time)
+{
+	uint64_t late = __rdtsc() - time;
+
+	return run.slow && late >= run.period / 2 && late <= run.period * (MOST_CELLS + LEAD + 1);
+}
+
+/*
+ * Before rounds in the same pages, in this order: thread 0 takes x and thread 1 y; thread 0 y, and
+ * thread 1 has a copy of x; thread 0 y and thread 1 x; as before that.  Where one of them would wait
+ * for both pages and another one for none: the first one, and nothing, by turns.
+ */
+static bool is_taken(unsigned int cell)
+{
+	return !shapes[run.shape].at_once || !(cell / PAGES % 2);
+}
+
+static void take_page(const struct thread *thread, unsigned int cell)
+{
+	unsigned int before = shapes[run.shape].at_once ? 0 : cell / PAGES % 4;
+	volatile uint8_t *word = ((thread->number == 1) != !!before ? run.y : run.x) + cell % PAGES * PAGE + TAKEN;
+
+	if (!is_taken(cell) || thread->number > 1)
+		return;
+	if (thread->number == 1 && before % 2)
+		(void)*word;
+	else
+		*word = 1;
+}
+
+/* Those that have all that they need begin while the others wait for it. */
+static uint64_t delay_of(struct thread *thread, unsigned int cell)
+{
+	uint64_t delay = next_random(&thread->random) % (run.wait / 2 + 1);
+	unsigned int at_once = shapes[run.shape].at_once;
+
+	return at_once && ((at_once >> thread->number) & 1) == is_taken(cell) ? delay + run.wait / 2 : delay;
+}
+
 static inline __attribute__((always_inline))
 void rounds_of(struct thread *thread, const enum variant v)
 {
-	unsigned int cells = run.pages * CELLS;
-
-	for (unsigned int cell = 0; cell < cells; cell++) {
+	for (unsigned int cell = 0; cell < run.cells; cell++) {
 		void *x = cell_of(run.x, cell), *y = cell_of(run.y, cell);
-		uint64_t begun, ended, value[MOST_REGISTERS] = { 0 };
+		uint64_t begun, ended, value[MOST_REGISTERS] = { 0 }, time = run.begins + cell * run.period;
 
-		wait_until(run.begins + cell * run.period + next_random(&thread->random) % (run.period / 2 + 1));
+		/* Each has the first one, so that every turn has a round. */
+		if (cell && is_too_late(time))
+			continue;
+		take_page(thread, cell);
+		wait_until(time + delay_of(thread, cell));
 		begun = __rdtsc();
 		body(run.shape, thread->number, v, x, y, value);
 		ended = __rdtsc();
@@ -418,50 +475,71 @@ static void count_times(unsigned int cell)
 	run.tally.raced += raced;
 }
 
-/*
- * The mean round of the slowest thread, twice.  While the time of a round is too short for a
- * page to come, a thread waits all the time and this doubles; so not the longest round is asked,
- * which may be an interrupt.
- */
-static void measure(unsigned int cells)
+static int by_size(const void *a, const void *b)
 {
-	uint64_t slowest = 0, least = run.period / MOST_CHANGE, most = run.period * MOST_CHANGE;
+	uint64_t one = *(const uint64_t *)a, two = *(const uint64_t *)b;
 
-	for (unsigned int thread = 0; thread < shapes[run.shape].threads; thread++) {
-		uint64_t sum = 0;
-
-		for (unsigned int cell = 0; cell < cells; cell++)
-			sum += threads[thread].seen[cell].ended - threads[thread].seen[cell].begun;
-		if (sum / cells > slowest)
-			slowest = sum / cells;
-	}
-	run.period = 2 * slowest + 1;
-	if (run.period < least)
-		run.period = least;
-	if (run.period > most)
-		run.period = most;
+	return (one > two) - (one < two);
 }
 
-/* The next turn: how many rounds, and when they begin. */
+/*
+ * The median of rounds that have waited for a page, so what a thread has to do besides has no part
+ * in it.  If none has, they have more time than they need.
+ */
+static void measure(void)
+{
+	static uint64_t waits[MOST_THREADS * MOST_CELLS];
+	size_t n = 0;
+
+	for (unsigned int thread = 0; thread < shapes[run.shape].threads; thread++)
+		for (unsigned int cell = 0; cell < run.cells; cell++) {
+			const struct seen *seen = &threads[thread].seen[cell];
+
+			if (seen->begun && seen->ended - seen->begun >= run.slow)
+				waits[n++] = seen->ended - seen->begun;
+		}
+	qsort(waits, n, sizeof(*waits), by_size);
+	if (n)
+		run.wait = waits[n / 2];
+	else if (run.wait / MOST_CHANGE >= run.ticks)
+		run.wait /= MOST_CHANGE;
+	run.period = 3 * run.wait + 1;
+}
+
+/* The next turn: how many rounds, and when they begin.  Not many more than are wanted. */
 static void plan(void)
 {
 	const struct options *options = run.options;
-	uint64_t left = options->rounds - run.tally.rounds;
+	uint64_t left = options->rounds - run.tally.rounds, few = 2 * (options->raced - run.tally.raced);
 
-	run.pages = left < MOST_CELLS ? (unsigned int)((left + CELLS - 1) / CELLS) : PAGES;
+	if (options->raced && few < CELLS)
+		few = CELLS;
+	if (options->raced && few < left)
+		left = few;
+	run.cells = left < MOST_CELLS ? (unsigned int)left : MOST_CELLS;
 	run.begins = __rdtsc() + LEAD * run.period;
+}
+
+static bool is_left_out(unsigned int cell)
+{
+	for (unsigned int thread = 0; thread < shapes[run.shape].threads; thread++)
+		if (!threads[thread].seen[cell].begun)
+			return true;
+	return false;
 }
 
 /* All others wait.  Return: whether there is another turn. */
 static bool look(void)
 {
-	unsigned int cells = run.pages * CELLS;
 	bool ends;
 
-	for (unsigned int cell = 0; cell < cells; cell++) {
+	for (unsigned int cell = 0; cell < run.cells; cell++) {
 		struct outcome outcome = { 0 };
-		int number = outcome_of(cell, &outcome);
+		int number;
 
+		if (is_left_out(cell))
+			continue;
+		number = outcome_of(cell, &outcome);
 		run.tally.rounds++;
 		if (number < 0) {
 			run.tally.impossible++;
@@ -471,7 +549,7 @@ static bool look(void)
 		}
 		count_times(cell);
 	}
-	measure(cells);
+	measure();
 	ends = run.tally.rounds >= run.options->rounds ||
 	       (run.options->raced && run.tally.raced >= run.options->raced);
 	memset(run.x, 0, (PAGES + 1) * PAGE);
@@ -518,7 +596,7 @@ static void print_outcomes(void)
 }
 
 /* Return: what was forbidden. */
-static uint64_t run_shape(enum shape shape, enum variant variant, uint64_t ticks)
+static uint64_t run_shape(enum shape shape, enum variant variant)
 {
 	const struct options *options = run.options;
 	unsigned int n = shapes[shape].threads;
@@ -527,7 +605,7 @@ static uint64_t run_shape(enum shape shape, enum variant variant, uint64_t ticks
 	memset(&run.tally, 0, sizeof(run.tally));
 	run.shape = shape;
 	run.variant = variant;
-	run.slow = options->slow_us * ticks;
+	run.slow = options->slow_us * run.ticks;
 	memset(run.x, 0, (PAGES + 1) * PAGE);
 	memset(run.y, 0, (PAGES + 1) * PAGE);
 	plan();
@@ -658,7 +736,7 @@ int main(int argc, char **argv)
 	struct options options = {
 		.cpus = { 0, 1 }, .nr_cpus = 2, .nodes = { -1, -1 }, .rounds = 100000, .seed = 1,
 	};
-	uint64_t forbidden = 0, rounds = 0, ticks;
+	uint64_t forbidden = 0, rounds = 0;
 
 	parse(&options, argc, argv);
 	run.options = &options;
@@ -668,13 +746,14 @@ int main(int argc, char **argv)
 	if (!threads)
 		die("no memory");
 	memset(threads, 0, MOST_THREADS * sizeof(*threads));
-	ticks = ticks_per_us();
+	run.ticks = ticks_per_us();
 	/* What was measured in one shape is a good guess for the next one. */
-	run.period = ticks;
+	run.wait = run.ticks;
+	run.period = 3 * run.wait + 1;
 	for (enum shape shape = 0; shape < SHAPES; shape++)
 		for (enum variant variant = 0; variant < VARIANTS; variant++)
 			if (options.shape[shape] && options.variant[variant]) {
-				forbidden += run_shape(shape, variant, ticks);
+				forbidden += run_shape(shape, variant);
 				rounds += run.tally.rounds;
 			}
 	printf("{\"event\":\"result\",\"rounds\":%" PRIu64 ",\"forbidden\":%" PRIu64 "}\n", rounds, forbidden);

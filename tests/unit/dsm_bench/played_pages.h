@@ -6,11 +6,15 @@
  * Each thread has a clock, in ns, that only what it does moves: looking at it, waiting,
  * and a page that it does not have, which takes PLAYED_US, and is first kept as long by
  * who has it.  Of all threads the one whose clock is least goes on, so that the same words
- * do the same on any machine, whatever else runs there.  Who is at a barrier waits for all
- * others, and all leave it at one time.  A thread that is no host has the clock of the
- * machine until there was one, and then that of the last barrier.
+ * do the same on any machine, whatever else runs there.  Hosts begin together.  A thread
+ * that is no host has the clock of the machine until there was one, and then the latest.
  *
- * No page is taken away in fact, so what is read and written stays right.
+ * With PLAYED_TICK_US: so often each has something else to do, for PLAYED_BUSY_US; host 0
+ * for twice as long.
+ *
+ * No page is taken away in fact, so what is read and written stays right.  With PLAYED_LATE_US
+ * it is not meant to: who writes does not wait until others' copies have gone, which are read
+ * for so long.
  *
  * Locking: played_lock, over everything but a thread's own number.
  */
@@ -24,24 +28,39 @@
 #define PLAYED_THREADS	8
 #define PLAYED_TRANSFER	(PLAYED_US * 1000ull)
 #define PLAYED_LOOK	20	/* ns: the least that anything takes */
+#ifndef PLAYED_TICK_US
+#define PLAYED_TICK_US	0
+#define PLAYED_BUSY_US	0
+#endif
+#ifndef PLAYED_LATE_US
+#define PLAYED_LATE_US	0
+#endif
 
 static struct played {
 	uintptr_t page;
 	unsigned int may_read;
 	bool writable;
 	uint64_t kept;		/* until then, by who has it */
+	unsigned int stale;	/* who has a copy still, */
+	uint64_t gone;		/* until then */
 } played[PLAYED_PAGES];
-static struct { uint64_t clock; bool runs; } played_host[PLAYED_THREADS];
+static struct { uint64_t clock, tick; bool runs; } played_host[PLAYED_THREADS];
 static pthread_mutex_t played_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t played_turn = PTHREAD_COND_INITIALIZER;
-static uint64_t played_last;	/* the latest time at which anybody left a barrier */
+static uint64_t played_last;	/* the latest time at which a host began or ended */
 static _Thread_local unsigned int played_number = PLAYED_THREADS;
 
 /* With the lock: until it is our turn. */
 static inline void played_order(void)
 {
+	uint64_t *clock = &played_host[played_number].clock, *tick = &played_host[played_number].tick;
 	unsigned int i;
 
+	/* Not all at one time. */
+	if (!*tick)
+		*tick = *clock + (3 + 7 * played_number) * PLAYED_TICK_US * 100ull;
+	for (; PLAYED_TICK_US && *clock >= *tick; *tick += PLAYED_TICK_US * 1000ull)
+		*clock += PLAYED_BUSY_US * (played_number ? 1000ull : 2000ull);
 	pthread_cond_broadcast(&played_turn);
 	for (i = 0; i < PLAYED_THREADS; i++)
 		while (played_host[i].runs && (played_host[i].clock < played_host[played_number].clock ||
@@ -61,8 +80,9 @@ static inline uint64_t played_now(void)
 		return played_last ? played_last : (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 	}
 	pthread_mutex_lock(&played_lock);
-	clock = played_host[played_number].clock += PLAYED_LOOK;
+	played_host[played_number].clock += PLAYED_LOOK;
 	played_order();
+	clock = played_host[played_number].clock;
 	pthread_mutex_unlock(&played_lock);
 	return clock;
 }
@@ -76,10 +96,12 @@ static inline void played_until(uint64_t time)
 	pthread_mutex_unlock(&played_lock);
 }
 
-static inline void played_page(const void *word, size_t size, bool write)
+/* Return: whether what is read there is what was there before. */
+static inline bool played_page(const void *word, size_t size, bool write)
 {
 	uint64_t *clock = &played_host[played_number].clock;
 	unsigned int own = 1u << played_number;
+	bool stale = false;
 
 	pthread_mutex_lock(&played_lock);
 	for (uintptr_t page = (uintptr_t)word / 4096; page <= ((uintptr_t)word + size - 1) / 4096; page++) {
@@ -91,44 +113,43 @@ static inline void played_page(const void *word, size_t size, bool write)
 		found->page = page;
 		*clock += PLAYED_LOOK;
 		played_order();
+		if (!write && found->stale & own && *clock < found->gone) {
+			stale = true;
+			continue;
+		}
 		if (write ? found->may_read == own && found->writable : found->may_read & own)
 			continue;
 		*clock = (*clock > found->kept ? *clock : found->kept) + PLAYED_TRANSFER;
 		played_order();
+		if (write) {
+			found->stale = found->may_read & ~own;
+			found->gone = *clock + PLAYED_LATE_US * 1000ull;
+		}
 		found->may_read = write ? own : found->may_read | own;
 		found->writable = write;
 		found->kept = *clock + PLAYED_TRANSFER;
 	}
 	pthread_mutex_unlock(&played_lock);
+	return stale;
 }
 
-/* A thread begins, as a host. */
-static inline void played_begins(unsigned int number)
-{
-	uint64_t now = played_now();
-
-	pthread_mutex_lock(&played_lock);
-	played_number = number;
-	played_host[number].clock = now;
-	pthread_mutex_unlock(&played_lock);
-}
-
-/* All @threads come here, and leave at one time. */
-static inline void played_meets(unsigned int threads)
+/* A thread begins, as a host, when all @threads do, at one time. */
+static inline void played_begins(unsigned int number, unsigned int threads)
 {
 	static unsigned int arrived, turn;
+	uint64_t begins = played_now();
 	unsigned int i, now;
 
 	pthread_mutex_lock(&played_lock);
-	played_host[played_number].runs = false;
-	if (played_last < played_host[played_number].clock)
-		played_last = played_host[played_number].clock;
+	played_number = number;
+	if (played_last < begins)
+		played_last = begins;
 	now = turn;
 	if (++arrived == threads) {
 		arrived = 0;
 		turn++;
 		for (i = 0; i < threads; i++) {
-			played_host[i].clock = played_last + PLAYED_TRANSFER;
+			played_host[i].clock = played_last;
 			played_host[i].runs = true;
 		}
 	}
@@ -142,6 +163,8 @@ static inline void played_ends(void)
 {
 	pthread_mutex_lock(&played_lock);
 	played_host[played_number].runs = false;
+	if (played_last < played_host[played_number].clock)
+		played_last = played_host[played_number].clock;
 	pthread_cond_broadcast(&played_turn);
 	pthread_mutex_unlock(&played_lock);
 }

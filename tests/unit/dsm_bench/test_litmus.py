@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,47 +82,123 @@ def changed(folder: Path, changes: dict[str, str], words: str = "") -> Path:
 # Each thread on a host of its own: a page that another one has written, or reads, is fetched first. Their time is played, too.
 PLAYED_US = 3000
 PLAYED = f"-D_GNU_SOURCE= -I{Path(__file__).parent} -include played_pages.h -DPLAYED_US={PLAYED_US}"
+# As in the lab: a tick each 190 ms, with what it fetches, so that an eighth of the rounds raced there, and here, as it was.
+TICKS = "-DPLAYED_TICK_US=190000 -DPLAYED_BUSY_US=35000"
+SEEN = "played_page(&threads[i].seen[cell], sizeof(struct seen), false);"
+CELLS = "(void *[]){ cell_of(run.x, cell), cell_of(run.y, cell) }[i]"
 ON_HOSTS = {
     "#include <numaif.h>\n": "#include <numaif.h>\n#include <x86intrin.h>\n#undef __rdtsc\n#define __rdtsc() played_now()\n",
     "while ((int64_t)(time - __rdtsc()) > 0)\n\t\t_mm_pause();": "played_until(time);",
     "void store(const enum variant v, void *cell, uint64_t value)\n{\n": "void store(const enum variant v, void *cell, "
     "uint64_t value)\n{\n\tplayed_page(cell, 8, true);\n",
     "uint64_t load(const enum variant v, void *cell)\n{\n": "uint64_t load(const enum variant v, void *cell)\n{\n"
-    "\tplayed_page(cell, 8, v == SPLIT_LOCK);\n",
-    "\tunsigned int turn = turns.turn;\n": "\treturn played_meets(turns.threads);\n\tunsigned int turn = turns.turn;\n",
-    "\tcpu_set_t set;\n": "\tcpu_set_t set;\n\tplayed_begins(thread);\n",
+    "\tif (played_page(cell, 8, v == SPLIT_LOCK))\n\t\treturn 0;\n",
+    "\t\t(void)*word;\n": "\t\tplayed_page((void *)word, 1, false);\n",
+    "\t\t*word = 1;\n": "\t\tplayed_page((void *)word, 1, true);\n",
+    # The barrier.
+    "\tunsigned int turn = turns.turn;\n": "\tplayed_page(&turns, 1, true);\n\tunsigned int turn = turns.turn;\n",
+    "turns.turn == turn; i++) {\n\t\t_mm_pause();\n": "turns.turn == turn; i++) {\n\t\tplayed_until(played_now() + 100000);\n"
+    "\t\tplayed_page(&turns, 1, false);\n",
+    # What is written and read between rounds.
+    "\tmemset(thread->seen, 0,": "\tplayed_page(thread->seen, sizeof(thread->seen), true);\n\tmemset(thread->seen, 0,",
+    "\t\tif (is_left_out(cell))\n": f"\t\tfor (int i = 0; i < shapes[run.shape].threads; i++)\n\t\t\t{SEEN}\n"
+    f"\t\tfor (int i = 0; i < 2; i++)\n\t\t\tplayed_page({CELLS}, 8, false);\n\t\tif (is_left_out(cell))\n",
+    "\tif (!ends)\n": "\tplayed_page(run.x, (PAGES + 1) * PAGE, true);\n\tplayed_page(run.y, (PAGES + 1) * PAGE, true);\n"
+    "\tif (!ends)\n",
+    "\tcpu_set_t set;\n": "\tcpu_set_t set;\n\tplayed_begins(thread, turns.threads);\n",
     "turns.ends = !turns.look();\n\t}\n": "turns.ends = !turns.look();\n\t}\n\tplayed_ends();\n",
+    '\tputs("}");\n': '\tputs("}");\n\tfprintf(stderr, "%" PRIu64 "\\n", played_now());\n',
 }  # fmt: skip
-WAITS = "wait_until(run.begins + cell * run.period + next_random(&thread->random) % (run.period / 2 + 1));"
-# So short that a round is over before a page can come.
-SHORT = {"run.period = 2 * slowest + 1;": "run.period = slowest / 4 + 1;"}
+WAITS = "wait_until(time + delay_of(thread, cell));"
 
 
-def raced(program: Path, threads: int = 2) -> dict[str, float]:
-    """By shape: rounds that raced, of 1. On one CPU: only one of the threads runs at a time."""
-    shapes = ",".join(shape for shape in litmus.SHAPES if (shape == "iriw") == (threads == 4))
-    cpus = ",".join(map(str, own_cpus(1) * threads))
-    done = run(program, f"--shape={shapes} --variant=plain,split --rounds=640 --slow-us={PLAYED_US // 2} --cpus={cpus}")
+@dataclasses.dataclass(frozen=True)
+class Raced:
+    """Rounds of a shape that raced: of 1, and how many fetches of a page each has taken, with all that is between.
+
+    `outcomes`: in how many ways a round has ended.
+    """
+
+    share: float
+    fetches: float
+    outcomes: int
+
+
+def raced(program: Path, shapes: Sequence[str], variants: str, most: int) -> dict[str, Raced]:
+    """On one CPU: only one of the threads runs at a time. What the first one has to find out is no part of it."""
+    cpus = ",".join(map(str, own_cpus(1) * (4 if "iriw" in shapes else 2)))
+    words = f"--shape={','.join(shapes)} --variant={variants} --rounds=4000 --raced={most} --slow-us={PLAYED_US // 2}"
+    done = run(program, f"{words} --cpus={cpus}")
     found = litmus.parse(done.stdout)
-    assert done.returncode == 0 and len(found) == 2 * len(shapes.split(",")), done
-    return {
-        shape: sum(each.raced for each in found if each.shape == shape) / (2 * 640) for shape in shapes.split(",")
-    }
+    times = [int(line) for line in done.stderr.splitlines()]
+    assert done.returncode == 0 and len(found) == len(times), done
+    took = {(each.shape, each.variant): now - last for each, last, now in zip(found[1:], times, times[1:], strict=False)}
+    result = {}
+    for shape in shapes:
+        those = [each for each in found[1:] if each.shape == shape]
+        all_raced = max(sum(each.raced for each in those), 1)
+        ns = sum(took[each.shape, each.variant] for each in those)
+        outcomes = len({outcome for each in those for outcome in each.outcomes})
+        result[shape] = Raced(all_raced / sum(each.rounds for each in those), ns / 1000 / PLAYED_US / all_raced, outcomes)
+    return result
 
 
-@pytest.mark.parametrize("threads", [2, 4])
-def test_many_rounds_race_where_pages_travel(tmp_path: Path, threads: int) -> None:
+TWO = tuple(shape for shape in litmus.SHAPES if shape != "iriw")
+
+
+@pytest.mark.parametrize("shapes", [TWO, ("iriw",)], ids=["2", "4"])
+def test_many_rounds_race_where_pages_travel(tmp_path: Path, shapes: tuple[str, ...]) -> None:
     """The rounds of threads that wait for pages stay together, whatever a page takes."""
-    shares = raced(changed(tmp_path, ON_HOSTS, PLAYED), threads)
-    print(shares)
-    assert min(shares.values()) >= 0.3, shares
+    found = raced(changed(tmp_path, ON_HOSTS, PLAYED), shapes, "plain,split", 100)
+    print(found)
+    assert min(each.share for each in found.values()) >= 0.6, found
+    assert max(each.fetches for each in found.values()) <= 10, found
+    assert min(each.outcomes for each in found.values()) >= 2, found
 
 
-def test_few_rounds_race_in_too_short_a_time(tmp_path: Path) -> None:
-    """Whoever has the pages does all rounds, then."""
-    shares = raced(changed(tmp_path, ON_HOSTS | SHORT, PLAYED))
-    print(shares)
-    assert sum(shares.values()) / len(shares) < 0.15, shares
+def test_many_rounds_race_though_hosts_have_something_else_to_do(tmp_path: Path) -> None:
+    found = raced(changed(tmp_path, ON_HOSTS, f"{PLAYED} {TICKS}"), TWO, "plain,nt", 200)
+    print("".join(f"{shape} {each.share:.2f} {each.fetches:.1f}, " for shape, each in found.items()))
+    assert max(each.fetches for each in found.values()) <= MOST_FETCHES, found
+
+
+MOST_FETCHES = 15
+# What makes them race: a line, what it becomes, and a shape of which fewer race then.
+WORSE = {
+    "all rounds are done, however late": ("cell && is_too_late(time)", "0", "mp"),
+    "pages are where they were": ("\t\ttake_page(thread, cell);\n", "", "mp"),
+    "rounds are too short": ("run.period = 3 * run.wait + 1;\n}", "run.period = run.wait / 4 + 1;\n}", "mp"),
+    "rounds are too long": ("run.period = 3 * run.wait + 1;\n}", "run.period = 12 * run.wait + 1;\n}", "mp"),
+    "the longest one counts": ("run.wait = waits[n / 2];", "run.wait = waits[n - 1];", "mp"),
+    "who does not wait begins with the others": ("? delay + run.wait / 2 : delay;", "? delay : delay;", "corr"),
+    "who waits begins late": ("& 1) == is_taken(cell) ?", "& 1) != is_taken(cell) ?", "corr"),
+    "thread 1 takes the page of corr": ("shapes[run.shape].at_once ? 0 : cell / PAGES % 4;", "cell / PAGES % 4;", "corr"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WORSE)
+def test_fewer_rounds_race_without(tmp_path: Path, what: str) -> None:
+    old, new, shape = WORSE[what]
+    found = raced(changed(tmp_path, ON_HOSTS | {old: new}, f"{PLAYED} {TICKS}"), [shape], "plain,nt", 200)
+    print(found)
+    assert found[shape].fetches > MOST_FETCHES, found
+
+
+STALE = {"mp": "plain", "sb": "fence", "r": "lock"}
+# Then as many rounds race, and none of them shows it.
+OWN_PAGES = {"unsigned int before = shapes[run.shape].at_once ? 0 : cell / PAGES % 4;": "unsigned int before = 0;"}
+
+
+@pytest.mark.parametrize("shape", STALE)
+def test_copies_that_are_read_too_long_are_noticed(tmp_path: Path, shape: str) -> None:
+    """Whoever writes goes on before others' copies have gone. It is seen by who has the page in which it looks last."""
+    cpu = own_cpus(1)[0]
+    words = f"--shape={shape} --variant={STALE[shape]} --rounds=384 --slow-us={PLAYED_US // 2} --cpus={cpu},{cpu}"
+    late = f"{PLAYED} -DPLAYED_LATE_US={PLAYED_US // 2}"
+    done = run(changed(tmp_path, ON_HOSTS, late), words)
+    assert done.returncode == 1 and litmus.parse(done.stdout)[0].weak >= 40, done
+    done = run(changed(tmp_path, ON_HOSTS | OWN_PAGES, late), words)
+    assert done.returncode == 0 and litmus.parse(done.stdout)[0].raced >= 200, done
 
 
 AWAY = """
@@ -167,6 +245,8 @@ def test_what_is_no_cell_makes_no_round_slow(tmp_path: Path) -> None:
     wrong = {
         "memset(thread->seen, 0, sizeof(thread->seen));": "",
         "begun = __rdtsc();\n": "thread->seen[cell].begun = begun = __rdtsc();\n",
+        "cell && is_too_late(time)": "0",
+        "\t\ttake_page(thread, cell);\n": "",
         WAITS: "",
     }
     (tmp_path / "wrong").mkdir()
@@ -191,7 +271,8 @@ WRONG = {
 
 # Each round begins when all threads have come to it, whatever else the CPUs have to do: each order of the threads is seen soon.
 TOGETHER = {
-    WAITS: "next_random(&thread->random);\n\t\tmeet();\n",
+    "cell && is_too_late(time)": "0",
+    WAITS: "delay_of(thread, cell);\n\t\tmeet();\n",
 }
 
 
