@@ -82,6 +82,12 @@ static void no_2mb(void) { gib(); fake.has_2mb = false; }
 static void no_1gb(void) { gib(); fake.has_1gb = false; }
 static void no_memory_to_split(void) { gib(); fake.set_entry = SET_FAILS_UNCHANGED; }
 
+/* What only a batch refuses. */
+static void dsm(void) { map_2m(); dom.dsm = true; }
+static void nested(void) { map_2m(); dom.nested = true; }
+static void pod(void) { map_2m(); dom.p2m.pod.entry_count = 1; }
+static void other_access(void) { map_2m(); dom.p2m.default_access = p2m_access_rx; }
+
 static void log_dirty_comes(void) { dom.log_dirty = true; }
 static void log_dirty_meanwhile(void) { map_2m(); fake.while_locking = log_dirty_comes; }
 
@@ -161,6 +167,7 @@ static void relinquish(void)
 }
 static void dies_meanwhile(void) { map_2m(); fake.after_unlock = relinquish; }
 
+static void fails_type(void) { map_2m(); fake.set_entry = SET_FAILS_TYPE; }
 static void fails_changed(void) { map_2m(); fake.set_entry = SET_FAILS_CHANGED; }
 
 /* Checks. */
@@ -235,6 +242,10 @@ static const struct test_case cases[] = {
     OK("2 MiB, caller holds the p2m lock", ept_nested_lock, lock_still_held),
     OK("2 MiB out of a 1 GiB entry", gib, one_of_each),
     { "1 GiB", gib, GFN0, 18, PERFC_range_removed, one_of_each },
+    OK("2 MiB, DSM", dsm, one_of_each),
+    OK("2 MiB, nested virtualisation", nested, one_of_each),
+    OK("2 MiB, populate on demand", pod, one_of_each),
+    OK("2 MiB, another default access", other_access, one_of_each),
     OK("type writable without references", once_writable, one_of_each),
 
     NO("switched off", switched_off, off),
@@ -288,6 +299,7 @@ static const struct test_case cases[] = {
 
     { "no memory to split 1 GiB", no_memory_to_split, TESTED, 9, PERFC_range_refused_p2m, NULL },
     { "p2m update fails half-way", fails_changed, TESTED, 9, PERFC_range_refused_p2m, crashed_and_kept },
+    { "p2m update leaves another type", fails_type, TESTED, 9, PERFC_range_refused_p2m, crashed_and_kept },
 
     OK("referenced meanwhile, first", referenced_meanwhile_first, busy_first),
     OK("referenced meanwhile, middle", referenced_meanwhile, busy_middle),

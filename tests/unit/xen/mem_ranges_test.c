@@ -102,6 +102,8 @@ WITH(third_fails, fake.fails_after = 2; fake.set_entry = SET_FAILS_UNCHANGED)
 WITH(third_fails_half_way, fake.fails_after = 2; fake.set_entry = SET_FAILS_CHANGED)
 WITH(third_far_away, gfns[2] = gfns[9])
 WITH(two_nodes, fake.second_node = mfn_of(6))
+WITH(node_in_between, fake.second_node = mfn_of(2); fake.first_again = mfn_of(3))
+WITH(first_fails_split, dom.p2m.locked = fake.callers_lock = 1; fake.set_entry = SET_FAILS_SPLIT)
 WITH(first_in_use, frame(0, 0)->count_info++)
 WITH(second_misaligned, gfns[1]++)
 
@@ -158,6 +160,13 @@ static void freed_at_once(void) { freed(1); }
 static void freed_thrice(void) { freed(3); }
 static void freed_four_times(void) { freed(4); }
 
+static void flushed_only(void)
+{
+    if ( fake.flushes != 1 || fake.mapcache_invalidations )
+        die("flushes %u, mapcache invalidations %u", fake.flushes,
+            fake.mapcache_invalidations);
+}
+
 static void untouched(void)
 {
     if ( fake.set_entries || fake.flushes || fake.mapcache_invalidations )
@@ -198,6 +207,7 @@ static const struct test_case cases[] = {
     SOME("several: from the last to the first", backwards, 8, freed_at_once),
     SOME("several: one is far away from the others", third_far_away, 8, freed_four_times),
     SOME("several: of two nodes", two_nodes, 8, freed_thrice),
+    SOME("several: a frame of another node in between", node_in_between, 8, freed_four_times),
     SOME("several: with EPT", ept, 8, flushed_once),
     SOME("several: the caller holds the p2m lock", callers_lock, 8, flushed_once),
     SOME("several: the caller holds it with EPT", ept_callers_lock, 8, flushed_once),
@@ -228,6 +238,7 @@ static const struct test_case cases[] = {
     NONE("several: the first is in use", first_in_use),
     NONE("several: the second is misaligned", second_misaligned),
 
+    SOME("several: the first fails after a split, caller's lock", first_fails_split, 0, flushed_only),
     SOME("several: the third is in use", third_in_use, 2, flushed_once),
     SOME("several: the third is in use at its end", third_in_use_at_end, 2, flushed_once),
     SOME("several: the third is misaligned", third_misaligned, 2, flushed_once),
@@ -242,6 +253,7 @@ static const struct test_case cases[] = {
     SOME("several: the domain dies as the third leaves", dies, 3, flushed_once),
     SOME("several: referenced before the flush", referenced, 8, first_is_busy),
     SOME("several: referenced after the flush", referenced_after, 8, last_is_busy),
+    { "several: the last is referenced after the flush", referenced_after, 0, 4, 9, 4, last_is_busy },
 };
 
 #define NR_CASES (sizeof(cases) / sizeof(cases[0]))

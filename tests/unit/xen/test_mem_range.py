@@ -103,6 +103,37 @@ MUTANTS = {
         "false;\n",
         "2 MiB, caller holds the p2m lock",
     ),
+    "nothing flushed if nothing leaves": (
+        "    p2m_tlb_flush_sync(p2m);\n\n    for ( n = 0;",
+        "    if ( nr )\n        p2m_tlb_flush_sync(p2m);\n\n    for ( n = 0;",
+        "several: the first fails after a split, caller's lock",
+    ),
+    "one extent asked about what batches are": (
+        "if ( !alone && !batch_supported(d) )",
+        "if ( !batch_supported(d) )",
+        "2 MiB, DSM",
+    ),
+    "another type taken for undone": (
+        "mfn) ||\n         type != p2m_ram_rw )",
+        "mfn) )",
+        "p2m update leaves another type",
+    ),
+    "another access left": (
+        "                               p2m->default_access)",
+        "                               p2m_access_rwx)",
+        "2 MiB, another default access",
+    ),
+    "the lock of a p2m that is not there": (
+        "    if ( !domain_supported(d) )\n        return refuse(domain);\n\n    if ( !extent",
+        "    if ( !extent",
+        "not translated",
+    ),
+    "several: the lock of a p2m that is not there": (
+        "|| !domain_supported(d) )\n        return 0;",
+        ")\n        return 0;",
+        "several: not translated",
+    ),
+    "mapcache asked for nothing": ("    if ( nr )\n        ioreq", "    ioreq", "several: DSM"),
     "M2P kept": ("set_gpfn_from_mfn(mfn + i, INVALID", "set_gpfn_from_mfn(mfn, INVALID", "2 MiB"),
     "last M2P entry kept": (
         "i < (1UL << order); i++ )\n            set_gpfn",
@@ -170,18 +201,28 @@ MUTANTS = {
         "several: from the last to the first",
     ),
     "a block with a hole": (
-        "           pgs[n - 1] == pgs[0] + ((n - 1UL) << order) &&\n",
-        "",
+        " ||\n         pgs[n - 1] != pgs[0] + ((n - 1UL) << order) )",
+        " )",
         "several: one is far away from the others",
     ),
     "a block of two nodes": (
-        "           page_to_nid(pgs[n - 1]) == page_to_nid(pgs[0]);",
-        "           true;",
+        "        if ( page_to_nid(pgs[i]) != page_to_nid(pgs[0]) )\n            return false;",
+        "        ;",
         "several: of two nodes",
     ),
+    "a block whose ends are of one node": (
+        "    for ( i = 1; i < n; i++ )\n        if ( page_to_nid",
+        "    for ( i = n - 1; i < n; i++ )\n        if ( page_to_nid",
+        "several: a frame of another node in between",
+    ),
+    "a block longer than the list": (
+        "if ( n > nr || ",
+        "if ( ",
+        "several: the last is referenced after the flush",
+    ),
     "a block that is not aligned": (
-        "!(mfn_x(page_to_mfn(pgs[0])) & ((1UL << block) - 1)) &&",
-        "true &&",
+        "(mfn_x(page_to_mfn(pgs[0])) & ((1UL << block) - 1)) ||",
+        "0 ||",
         "several: in the middle of the list",
     ),
     "busy ones freed with the others": (

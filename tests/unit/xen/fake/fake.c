@@ -6,6 +6,8 @@ struct fake fake;
 
 static void lock(struct p2m_domain *p2m)
 {
+    if ( !p2m->domain->hvm || !p2m->domain->hap )
+        die("a domain without this p2m");
     if ( !p2m->locked && fake.while_locking )
         fake.while_locking();
     p2m->locked++;
@@ -84,8 +86,18 @@ int p2m_set_entry(struct p2m_domain *p2m, gfn_t gfn, mfn_t mfn,
     if ( fake.while_unmapping )
         fake.while_unmapping();
     fails = fake.set_entries > fake.fails_after;
-    if ( fails && fake.set_entry == SET_FAILS_UNCHANGED )
+    if ( fails && fake.set_entry == SET_FAILS_SPLIT )
+        p2m->need_flush = true;
+    if ( fails && (fake.set_entry == SET_FAILS_UNCHANGED ||
+                   fake.set_entry == SET_FAILS_SPLIT) )
         return -ENOMEM;
+    if ( fails && fake.set_entry == SET_FAILS_TYPE )
+    {
+        fake.p2m[gfn_x(gfn)].type = p2m_ram_ro;
+        return -EIO;
+    }
+    if ( a != p2m->default_access )
+        die("access %d for GFN %#lx", a, gfn_x(gfn));
     for ( i = 0; i < (1UL << order); i++ )
     {
         unsigned long old = fake.p2m[gfn_x(gfn) + i].mfn;
@@ -154,11 +166,13 @@ void free_domheap_pages(struct page_info *pg, unsigned int order)
 
     if ( mfn & ((1UL << order) - 1) )
         die("MFN %#lx is not aligned to order %u", mfn, order);
-    if ( page_to_nid(pg) != page_to_nid(pg + (1UL << order) - 1) )
-        die("MFN %#lx order %u is of two nodes", mfn, order);
     fake.heap_frees++;
     for ( i = 0; i < (1UL << order); i++ )
+    {
+        if ( page_to_nid(pg + i) != page_to_nid(pg) )
+            die("MFN %#lx order %u is of two nodes", mfn, order);
         free_frame(pg + i);
+    }
 }
 
 static void drop(struct page_info *pg)

@@ -96,7 +96,7 @@ typedef enum {
     p2m_map_foreign, p2m_ram_shared, p2m_ram_paged, p2m_ram_broken,
     p2m_ioreq_server,
 } p2m_type_t;
-typedef enum { p2m_access_rwx } p2m_access_t;
+typedef enum { p2m_access_rwx, p2m_access_rx } p2m_access_t;
 struct slot { unsigned long mfn; p2m_type_t type; unsigned int order; };
 struct p2m_domain {
     struct domain *domain;
@@ -121,7 +121,11 @@ struct domain {
 #define MFN0    (2UL << 18)
 #define NR_GFNS (GFN0 + (1UL << 18))
 #define NR_MFNS (MFN0 + (1UL << 18))
-enum set_entry_result { SET_OK, SET_FAILS_UNCHANGED, SET_FAILS_CHANGED };
+enum set_entry_result {
+    SET_OK, SET_FAILS_UNCHANGED, SET_FAILS_CHANGED,
+    SET_FAILS_SPLIT,              /* unchanged, but for a table that has to be flushed */
+    SET_FAILS_TYPE,               /* the same frames, of another type */
+};
 struct fake {
     unsigned int perfc[NR_PERFC];
     char log[200];
@@ -129,6 +133,7 @@ struct fake {
     bool defer_flush;             /* EPT: flushed by sync or by the last unlock */
     bool traced;
     unsigned long second_node;    /* the MFN where it begins; 0: there is none */
+    unsigned long first_again;    /* and where it ends; 0: it does not */
     unsigned int urgent_from;     /* the question from which on something is urgent; 0: never */
     unsigned int fails_after;     /* set_entry is of the entries after these */
     unsigned int callers_lock;    /* p2m lock count that is the caller's own */
@@ -163,7 +168,8 @@ extern struct fake fake;
 #define page_to_mfn(pg) _mfn((unsigned long)((pg) - fake.frames))
 #define page_get_owner(pg) ((pg)->owner)
 #define page_to_nid(pg) \
-    (fake.second_node && mfn_x(page_to_mfn(pg)) >= fake.second_node)
+    (fake.second_node && mfn_x(page_to_mfn(pg)) >= fake.second_node && \
+     (!fake.first_again || mfn_x(page_to_mfn(pg)) < fake.first_again))
 
 bool hypercall_preempt_check(void);
 mfn_t get_gfn_type_access(struct p2m_domain *p2m, unsigned long gfn,

@@ -202,16 +202,23 @@ static bool let_go(struct page_info *pg, unsigned int order)
 
 /*
  * Whether the first of nr extents, in the order of their frames, are a block of
- * the heap: together, aligned and so of one zone, and of one node.
+ * the heap: together, aligned and so of one zone, and all of one node.
  */
 static bool is_block(struct page_info *const *pgs, unsigned int nr,
                      unsigned int order, unsigned int block)
 {
     const unsigned int n = 1U << (block - order);
+    unsigned int i;
 
-    return n <= nr && !(mfn_x(page_to_mfn(pgs[0])) & ((1UL << block) - 1)) &&
-           pgs[n - 1] == pgs[0] + ((n - 1UL) << order) &&
-           page_to_nid(pgs[n - 1]) == page_to_nid(pgs[0]);
+    if ( n > nr || (mfn_x(page_to_mfn(pgs[0])) & ((1UL << block) - 1)) ||
+         pgs[n - 1] != pgs[0] + ((n - 1UL) << order) )
+        return false;
+
+    for ( i = 1; i < n; i++ )
+        if ( page_to_nid(pgs[i]) != page_to_nid(pgs[0]) )
+            return false;
+
+    return true;
 }
 
 /*
