@@ -45,6 +45,7 @@ struct xs_handle {
 };
 
 static int closed;
+static struct xs_handle handle;
 
 static void lock(int *mutex)
 {
@@ -64,7 +65,19 @@ static void wait_for_thread(struct xs_handle *h);
 #define mutex_unlock unlock
 #define condvar_wait(c, m) wait_for_thread(h)
 #define read_thread_exists(h) ((h)->read_thr_exists)
-#define close(fd) (closed = (fd))
+#define close(fd) close_connection(fd)
+
+/*
+ * The thread closes its connection, too, when it reads what it does not expect:
+ * so it must find none, and must expect replies until then.
+ */
+static int close_connection(int fd)
+{
+    assert(handle.fd == -1 && handle.in_batch && !handle.reply_mutex);
+    closed = fd;
+
+    return 0;
+}
 
 static int get_error(const char *text)
 {
@@ -86,11 +99,13 @@ static void free_no_errno(void *p)
 static struct {
     /* what it has been asked, by message */
     struct { struct xsd_sockmsg hdr; char body[5000]; } asked[MAX_ASKED];
-    unsigned int nr_asked, writes, answered;
+    unsigned int nr_asked, writes, answered, most_waiting;
     /* how it answers */
     bool backwards;
     unsigned int last_write, last_reply;    /* with that it is gone; 0: no */
-    const char *lie;            /* of its second reply: what is false */
+    const char *lie;            /* what is false, of this reply */
+    unsigned int lie_at;
+    unsigned int more;          /* replies that nobody has asked for */
 } daemon;
 
 /* As if read from a socket: each message whole, one behind the other. */
@@ -100,6 +115,10 @@ static bool write_request(struct xs_handle *h, struct iovec *iov,
     unsigned int i;
 
     assert(h->request_mutex && h->in_batch);
+    if (h->fd == -1) {
+        errno = EBADF;
+        return false;
+    }
     if (++daemon.writes == daemon.last_write) {
         errno = EPIPE;
         return false;
@@ -118,6 +137,8 @@ static bool write_request(struct xs_handle *h, struct iovec *iov,
         assert(len == hdr->len);
         daemon.nr_asked++;
     }
+    if (daemon.nr_asked - daemon.answered > daemon.most_waiting)
+        daemon.most_waiting = daemon.nr_asked - daemon.answered;
 
     return true;
 }
@@ -142,11 +163,15 @@ static struct xs_stored_msg *reply(void)
     } else {
         msg->body = strdup("OK");
     }
-    if (daemon.lie && daemon.answered == 2) {
+    if (daemon.lie && daemon.answered == daemon.lie_at) {
         if (!strcmp(daemon.lie, "type"))
             msg->hdr.type = XS_RM;
+        else if (!strcmp(daemon.lie, "again"))
+            msg->hdr.req_id = daemon.asked[0].hdr.req_id;
+        else if (!strcmp(daemon.lie, "other"))
+            msg->hdr.req_id = 0;        /* as of all that is no batch */
         else
-            msg->hdr.req_id = strcmp(daemon.lie, "again") ? daemon.nr_asked : 0;
+            msg->hdr.req_id = daemon.nr_asked + 1;
     }
 
     return msg;
@@ -180,13 +205,18 @@ static void wait_for_thread(struct xs_handle *h)
 
         TAILQ_INSERT_TAIL(&h->reply_list, msg, list);
     }
+    for (; daemon.more; daemon.more--) {
+        struct xs_stored_msg *msg;
+
+        daemon.answered--;
+        msg = reply();
+        TAILQ_INSERT_TAIL(&h->reply_list, msg, list);
+    }
 }
 
 #include "xs_batch.h"
 
 /*---------- cases ----------*/
-
-static struct xs_handle handle;
 
 static struct xs_handle *connection(bool is_socket, bool thread)
 {
@@ -232,11 +262,27 @@ static bool answered(struct xs_batch_request *r, unsigned int nr)
     return all;
 }
 
+static bool unlocked(void)
+{
+    return !handle.request_mutex && !handle.reply_mutex && !handle.in_batch;
+}
+
 /* As it was before: nobody holds a lock, nothing is left of a reply. */
 static bool at_rest(void)
 {
-    return !handle.request_mutex && !handle.reply_mutex && !handle.in_batch &&
-           TAILQ_EMPTY(&handle.reply_list);
+    return unlocked() && TAILQ_EMPTY(&handle.reply_list);
+}
+
+/* As xs_close(). */
+static void forget(struct xs_handle *h)
+{
+    struct xs_stored_msg *msg;
+
+    while ((msg = TAILQ_FIRST(&h->reply_list))) {
+        TAILQ_REMOVE(&h->reply_list, msg, list);
+        free(msg->body);
+        free(msg);
+    }
 }
 
 static void test_answers(void)
@@ -244,17 +290,18 @@ static void test_answers(void)
     static const struct {
         const char *name;
         bool is_socket, thread, backwards;
-        unsigned int nr, writes;
+        unsigned int nr, writes, waiting;
     } t[] = {
-        { "a socket: one write for all", true, false, false, 45, 1 },
-        { "a socket, with a thread that reads", true, true, false, 45, 1 },
-        { "answered backwards: each has its own", true, false, true, 45, 1 },
-        { "... also from the thread", true, true, true, 45, 1 },
-        { "a device: a write for each", false, false, false, 45, 45 },
-        { "more than fit at once", true, false, false, MANY, 3 },
-        { "... backwards, from the thread", true, true, true, MANY, 3 },
-        { "exactly as many as fit", true, false, false, 64, 1 },
-        { "none: nothing is sent", true, false, false, 0, 0 },
+        { "a socket: one write for all", true, false, false, 45, 1, 45 },
+        { "a socket, with a thread that reads", true, true, false, 45, 1, 45 },
+        { "answered backwards: each has its own", true, false, true, 45, 1, 45 },
+        { "... also from the thread", true, true, true, 45, 1, 45 },
+        { "a device: one after the other", false, false, false, 45, 45, 1 },
+        { "... from the thread", false, true, false, 45, 45, 1 },
+        { "more than fit at once", true, false, false, MANY, 3, 64 },
+        { "... backwards, from the thread", true, true, true, MANY, 3, 64 },
+        { "exactly as many as fit", true, false, false, 64, 1, 64 },
+        { "none: nothing is sent", true, false, false, 0, 0, 0 },
     };
     struct xs_batch_request r[MANY];
     size_t i;
@@ -265,7 +312,8 @@ static void test_answers(void)
         daemon.backwards = t[i].backwards;
         ask(r, t[i].nr);
         ok_("%s", xs_batch(h, 0, r, t[i].nr) && answered(r, t[i].nr) &&
-            daemon.writes == t[i].writes && at_rest() && h->fd == 5,
+            daemon.writes == t[i].writes &&
+            daemon.most_waiting == t[i].waiting && at_rest() && h->fd == 5,
             t[i].name);
     }
 }
@@ -319,33 +367,47 @@ static void test_broken(void)
         unsigned int nr, last_write, last_reply;
         const char *lie;
         int error;
+        unsigned int lie_at, more;
     } t[] = {
         { "it cannot be sent", false, 45, 1, 0, NULL, EPIPE },
         { "nor the second part of it", false, MANY, 2, 0, NULL, EPIPE },
         { "a reply does not come", false, 45, 0, 20, NULL, ECONNRESET },
         { "the thread has ended", true, 45, 0, 1, NULL, EINVAL },
-        { "a reply of another kind", false, 45, 0, 0, "type", EBADF },
-        { "a second reply to one", false, 45, 0, 0, "again", EBADF },
-        { "a reply to none", false, 45, 0, 0, "none", EBADF },
+        { "a reply of another kind", false, 45, 0, 0, "type", EBADF, 2 },
+        { "a second reply to one", false, 45, 0, 0, "again", EBADF, 2 },
+        { "a reply to none", false, 45, 0, 0, "none", EBADF, 2 },
+        { "a reply that is not of a batch", false, 45, 0, 0, "other", EBADF, 1 },
+        { "a second reply to the first part", false, MANY, 0, 0, "again", EBADF,
+          65 },
+        { "half of the replies are left", true, 45, 0, 0, "none", EBADF, 20 },
+        { "one more than was asked for", true, 45, 0, 0, NULL, EBADF, 0, 1 },
+        { "two more", true, 45, 0, 0, NULL, EBADF, 0, 2 },
     };
     struct xs_batch_request r[MANY];
     size_t i;
 
     for (i = 0; i < NR(t); i++) {
         struct xs_handle *h = connection(true, t[i].thread);
-        bool ended, none = true;
+        bool ended, again, none = true;
         unsigned int n;
 
         daemon.last_write = t[i].last_write;
         daemon.last_reply = t[i].last_reply;
         daemon.lie = t[i].lie;
+        daemon.lie_at = t[i].lie_at;
+        daemon.more = t[i].more;
         ask(r, t[i].nr);
         ended = !xs_batch(h, 0, r, t[i].nr) && errno == t[i].error;
         for (n = 0; n < t[i].nr; n++)
             none &= !r[n].value;
         ok_("%s: the connection is closed, no value is left", ended && none &&
-            at_rest() && h->fd == -1 && (t[i].thread || closed == 5),
+            h->fd == -1 && (t[i].last_reply == 1 || closed == 5) && unlocked(),
             t[i].name);
+        /* Nobody takes what the thread has read, until xs_close() frees it. */
+        again = xs_batch(h, 0, r, t[i].nr);
+        ok_("%s: ... and so it stays", !again && errno == EBADF && !r[1].value &&
+            unlocked(), t[i].name);
+        forget(h);
     }
 }
 

@@ -17,6 +17,15 @@
 /* Header, path, and what is written. */
 #define BATCH_PARTS 3
 
+/*
+ * A kernel's device need not have room for more than one reply that is not read
+ * yet: FreeBSD's has a page, and overwrites what is in it.
+ */
+static unsigned int batch_max(const struct xs_handle *h)
+{
+    return h->is_socket ? BATCH_MAX : 1;
+}
+
 static const enum xsd_sockmsg_type batch_types[] = {
     [XS_BATCH_READ]  = XS_READ,
     [XS_BATCH_WRITE] = XS_WRITE,
@@ -43,10 +52,10 @@ static unsigned int batch_parts(const struct xs_batch_request *r,
     return nr;
 }
 
-/* A device takes one message a write, a socket takes all at once. */
+/* @number: of the first of them, by which their replies are known. */
 static bool batch_send(struct xs_handle *h, xs_transaction_t t,
                        const struct xs_batch_request *requests,
-                       unsigned int nr)
+                       unsigned int nr, unsigned int number)
 {
     struct xsd_sockmsg msg[BATCH_MAX];
     struct iovec iov[BATCH_MAX * BATCH_PARTS];
@@ -55,19 +64,14 @@ static bool batch_send(struct xs_handle *h, xs_transaction_t t,
     for (i = 0; i < nr; i++) {
         msg[i] = (struct xsd_sockmsg) {
             .type = batch_types[requests[i].kind],
-            .req_id = i,
+            .req_id = number + i,
             .tx_id = t,
             .len = batch_len(&requests[i]),
         };
         parts += batch_parts(&requests[i], &msg[i], iov + parts);
-        if (h->is_socket)
-            continue;
-        if (!write_request(h, iov, parts))
-            return false;
-        parts = 0;
     }
 
-    return !parts || write_request(h, iov, parts);
+    return write_request(h, iov, parts);
 }
 
 /* As read_reply(), for which there is one reply only. */
@@ -97,9 +101,9 @@ static struct xs_stored_msg *batch_reply(struct xs_handle *h)
 /* Whose reply it is, its number says; each is answered once. */
 static bool batch_take(const struct xs_stored_msg *msg,
                        struct xs_batch_request *requests, unsigned int nr,
-                       bool *answered)
+                       unsigned int number, bool *answered)
 {
-    unsigned int i = msg->hdr.req_id;
+    unsigned int i = msg->hdr.req_id - number;
     enum xsd_sockmsg_type type = msg->hdr.type;
 
     if (i >= nr || answered[i] ||
@@ -119,22 +123,38 @@ static bool batch_take(const struct xs_stored_msg *msg,
     return true;
 }
 
+/* What is left when all are answered would be the next request's. */
+static bool batch_all_taken(struct xs_handle *h)
+{
+    bool all;
+
+    mutex_lock(&h->reply_mutex);
+    all = XEN_TAILQ_EMPTY(&h->reply_list);
+    mutex_unlock(&h->reply_mutex);
+    if (!all)
+        errno = EBADF;
+
+    return all;
+}
+
 static bool batch_receive(struct xs_handle *h,
-                          struct xs_batch_request *requests, unsigned int nr)
+                          struct xs_batch_request *requests, unsigned int nr,
+                          unsigned int number)
 {
     bool answered[BATCH_MAX] = { false };
     unsigned int i;
 
     for (i = 0; i < nr; i++) {
         struct xs_stored_msg *msg = batch_reply(h);
-        bool taken = msg && batch_take(msg, requests, nr, answered);
+        bool taken = msg && batch_take(msg, requests, nr, number,
+                                       answered);
 
         free_no_errno(msg);
         if (!taken)
             return false;
     }
 
-    return true;
+    return batch_all_taken(h);
 }
 
 static void batch_mark(struct xs_handle *h, bool in_batch)
@@ -147,8 +167,9 @@ static void batch_mark(struct xs_handle *h, bool in_batch)
 bool xs_batch(struct xs_handle *h, xs_transaction_t t,
               struct xs_batch_request *requests, unsigned int nr)
 {
+    const unsigned int max = batch_max(h);
     unsigned int first, i;
-    int saved_errno;
+    int saved_errno, fd;
 
     for (i = 0; i < nr; i++) {
         requests[i].value = NULL;
@@ -162,11 +183,12 @@ bool xs_batch(struct xs_handle *h, xs_transaction_t t,
 
     mutex_lock(&h->request_mutex);
     batch_mark(h, true);
-    for (first = 0; first < nr; first += BATCH_MAX) {
-        unsigned int some = min(nr - first, 0U + BATCH_MAX);
+    for (first = 0; first < nr; first += max) {
+        unsigned int some = min(nr - first, max);
+        unsigned int number = first + 1; /* 0 is that of all that is no batch */
 
-        if (!batch_send(h, t, &requests[first], some) ||
-            !batch_receive(h, &requests[first], some))
+        if (!batch_send(h, t, &requests[first], some, number) ||
+            !batch_receive(h, &requests[first], some, number))
             goto fail;
     }
     batch_mark(h, false);
@@ -177,9 +199,11 @@ bool xs_batch(struct xs_handle *h, xs_transaction_t t,
  fail:
     /* As xs_talkv(): nobody knows what comes next, so nothing may. */
     saved_errno = errno;
-    batch_mark(h, false);
-    close(h->fd);
+    /* As read_thread(), which may end, too: so that one of us closes it. */
+    fd = h->fd;
     h->fd = -1;
+    close(fd);
+    batch_mark(h, false);
     mutex_unlock(&h->request_mutex);
     for (i = 0; i < nr; i++) {
         free(requests[i].value);
