@@ -93,7 +93,7 @@ WRONG = {
 @pytest.mark.parametrize("what", WRONG)
 def test_what_is_wrong_is_noticed(tmp_path: Path, what: str) -> None:
     if what == "any CPU" and len(os.sched_getaffinity(0)) < 2:
-        pytest.skip("this process may use one CPU only")
+        pytest.skip("this process may use one CPU only: a thread on the wrong one takes two")
     old, new = WRONG[what]
     try:
         done = turned(tmp_path, {old: new})

@@ -11,19 +11,15 @@
  *
  * usage: mem_range_test --list | CASE
  */
-#include <xen/mem_range.h>
-#include "fake.h"
+#include "mem_range_cases.h"
 
-extern bool *const fake_param;
 extern const char *const fake_param_name;
 
-#define EXTENT  512UL
 #define TESTED  (GFN0 + EXTENT)         /* the extent that the cases remove */
 #define TESTED_MFN (MFN0 + EXTENT)
 #define MIDDLE  (TESTED_MFN + 200)      /* a frame in the middle of it */
 #define LAST    (TESTED_MFN + EXTENT - 1)
 
-static struct domain dom;
 static struct domain other;
 
 struct test_case {
@@ -34,29 +30,6 @@ struct test_case {
     enum fake_perfc counter;            /* PERFC_range_removed: success */
     void (*check)(void);                /* beyond the rules below */
 };
-
-static void map(unsigned long gfn, unsigned long mfn, unsigned int order)
-{
-    unsigned long i;
-
-    for ( i = 0; i < (1UL << order); i++ )
-    {
-        fake.p2m[gfn + i] = (struct slot){ mfn + i, p2m_ram_rw, order };
-        fake.frames[mfn + i] = (struct page_info){
-            .count_info = PGC_allocated | 1, .owner = &dom };
-        fake.m2p[mfn + i] = gfn + i + 1;
-        fake.mapped[mfn + i] = true;
-    }
-    dom.tot_pages += 1U << order;
-    fake.used += 1U << order;
-}
-
-/* A process runs one case: the fake is as the loader left it, all zero. */
-static void arrange_default(void)
-{
-    dom = (struct domain){ .hvm = true, .hap = true, .p2m.domain = &dom };
-    fake.has_2mb = fake.has_1gb = true;
-}
 
 static void map_2m(void)
 {
@@ -375,7 +348,7 @@ static void run(const struct test_case *t)
     bool success = t->counter == PERFC_range_removed;
     int rc;
 
-    arrange_default();
+    arrange_domain();
     t->arrange();
     SAVE(p2m, GFN0);
     SAVE(frames, MFN0);

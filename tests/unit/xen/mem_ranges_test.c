@@ -11,16 +11,11 @@
  *
  * usage: mem_ranges_test --list | CASE
  */
-#include <xen/mem_range.h>
-#include "fake.h"
+#include "mem_range_cases.h"
 
-extern bool *const fake_param;
-
-#define EXTENT 512UL
 #define NR     40U
 #define LIMIT  32U              /* extents of a batch */
 
-static struct domain dom;
 static xen_pfn_t gfns[NR];
 
 struct test_case {
@@ -37,29 +32,11 @@ static struct page_info *frame(unsigned int n, unsigned long i)
     return &fake.frames[mfn_of(n) + i];
 }
 
-static void map(unsigned long gfn, unsigned long mfn, unsigned int order)
-{
-    unsigned long i;
-
-    for ( i = 0; i < (1UL << order); i++ )
-    {
-        fake.p2m[gfn + i] = (struct slot){ mfn + i, p2m_ram_rw, order };
-        fake.frames[mfn + i] = (struct page_info){
-            .count_info = PGC_allocated | 1, .owner = &dom };
-        fake.m2p[mfn + i] = gfn + i + 1;
-        fake.mapped[mfn + i] = true;
-    }
-    dom.tot_pages += 1U << order;
-    fake.used += 1U << order;
-}
-
-/* A process runs one case: the fake is as the loader left it, all zero. */
 static void arrange_default(void)
 {
     unsigned int n;
 
-    dom = (struct domain){ .hvm = true, .hap = true, .p2m.domain = &dom };
-    fake.has_2mb = fake.has_1gb = true;
+    arrange_domain();
     for ( n = 0; n < NR; n++ )
         gfns[n] = GFN0 + n * EXTENT;
 }
