@@ -38,7 +38,7 @@ NONE = "-"  # of a file that this kernel does not have
 
 def question(files: Mapping[str, str] = FILES) -> str:
     """A command that prints them, one a line, for watchdogs_of()."""
-    each = f"{{ read -r value <$file; }} 2>/dev/null || value={NONE}"
+    each = f"value=$(cat $file 2>/dev/null) || value={NONE}"
     return f'for file in {" ".join(files.values())}; do {each}; echo "$file $value"; done'
 
 

@@ -59,6 +59,14 @@ def test_the_question(tmp_path: Path) -> None:
     assert watchdogs_of(done.stdout, files) == dataclasses.replace(FOUND, soft=0)
 
 
+def test_the_question_to_a_kernel() -> None:
+    """Of /proc/sys a number comes with the first read and nothing with the next, so who reads it byte by byte has a part."""
+    kernel = Path("/proc/sys/kernel")
+    files = {name: str(kernel / "pid_max" if name == "hung_s" else kernel / "tainted") for name in FILES}
+    done = subprocess.run(["sh", "-c", question(files)], capture_output=True, text=True, check=True)
+    assert f"{files['hung_s']} {(kernel / 'pid_max').read_text()}" in done.stdout, done.stdout
+
+
 def test_all_of_them_look() -> None:
     assert off(FOUND, (0, 1)) == [] and off(dataclasses.replace(FOUND, hung_reports=-1, clock="xen"), (0, 1)) == []
     assert FOUND.limits() == {"soft_lockup": 20, "hard_lockup": 10, "hung_task": 120, "rcu_stall": 21, "workers": 30}
