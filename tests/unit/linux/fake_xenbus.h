@@ -19,6 +19,13 @@ struct kvec { void *iov_base; size_t iov_len; };
 void *allocate(size_t size);
 #define wake_up(queue)	woken(queue)
 void woken(struct wait_queue_head *queue);
+#define atomic_dec_and_test(v)	(!--(v)->counter)
+#define wait_event(queue, condition)					\
+	do {								\
+		while (!(condition))					\
+			sleep_on(&(queue));				\
+	} while (0)
+void sleep_on(struct wait_queue_head *queue);
 
 enum xsd_sockmsg_type { XS_READ = 2, XS_WRITE = 11, XS_RM = 13, XS_ERROR = 16 };
 struct xsd_sockmsg { u32 type, req_id, tx_id, len; };

@@ -15,11 +15,14 @@
 #define KEYS	64
 
 static struct { char path[80], text[400]; } keys[KEYS];
-static bool in_transaction, read_only;
+static bool in_transaction;
+static int refused;		/* why nothing can be written; 0: it can */
 static unsigned int starts, again, aborted;
 /* What was asked since it was last emptied, how many requests, how many waits. */
 static char asked[1 << 16];
 static unsigned int nr_requests, nr_waits;
+/* Rows that nobody waits for are done when somebody waits for all of them, or after the next transaction. */
+static bool late;
 /* Something happens when so many requests more have come. */
 static unsigned int happens_at;
 static void (*happens)(void);
@@ -92,8 +95,8 @@ static int do_write(struct xenbus_transaction t, const char *dir, const char *ke
 	request("write ", dir, key, text);
 	CHECK(!strncmp(dir, "vnuma/guest", 11), "%s/%s is not ours", dir, key);
 	CHECK(!t.id == !in_transaction, "%s/%s by the way", dir, key);
-	if (read_only)
-		return -EACCES;
+	if (refused)
+		return refused;
 	set(path_of(dir, key), text);
 	return 0;
 }
@@ -106,10 +109,29 @@ static int do_rm(const char *dir, const char *key)
 	return 0;
 }
 
-/* Rows: done when they are sent, in order. */
+/* Rows: done when they are sent, in order; writes of one that is late are not. */
 static struct { char what, dir[64], key[32], text[400], **answer; } row[128];
-static unsigned int row_length;
+static struct { char *path, *text; } late_writes[32];
+static unsigned int row_length, nr_late, settled;
 static bool no_memory;
+
+static void do_late(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr_late; i++)
+		set(late_writes[i].path, late_writes[i].text);
+	nr_late = 0;
+}
+
+static int write_late(const char *dir, const char *key, const char *text)
+{
+	request("write ", dir, key, text);
+	CHECK(nr_late < ARRAY_SIZE(late_writes), "%u writes", nr_late);
+	late_writes[nr_late].path = strdup(path_of(dir, key));
+	late_writes[nr_late++].text = strdup(text);
+	return 0;
+}
 
 void xenbus_batch_init(struct xenbus_batch *batch)
 {
@@ -157,6 +179,8 @@ static int send_row(struct xenbus_batch *batch, struct xenbus_transaction t, boo
 	for (i = 0; i < row_length && !batch->error; i++) {
 		if (row[i].what == 'r')
 			*row[i].answer = do_read(row[i].dir, row[i].key);
+		else if (row[i].what == 'w' && late && !waited)
+			err = write_late(row[i].dir, row[i].key, row[i].text);
 		else if (row[i].what == 'w')
 			err = do_write(t, row[i].dir, row[i].key, row[i].text);
 		else
@@ -182,6 +206,12 @@ int xenbus_batch_post(struct xenbus_batch *batch)
 	int rc = send_row(batch, XBT_NIL, false);
 
 	return rc == -ENOMEM ? rc : 0;
+}
+
+void xenbus_batch_settle(void)
+{
+	settled++;
+	do_late();
 }
 
 char *xenbus_read(struct xenbus_transaction t, const char *dir,
@@ -233,6 +263,7 @@ int xenbus_transaction_end(struct xenbus_transaction t, int abort)
 	aborted += abort;
 	request(abort ? "abort" : "commit", NULL, NULL, NULL);
 	end_of_row(true);
+	do_late();
 	if (abort || !again)
 		return 0;
 	again--;

@@ -74,8 +74,8 @@ static void attach(const void *argument)
 	command(4 * BLOCK_EXTENTS);
 	is_asked("read generation, read target-kb, read cpus, read generation\n"
 		 "write ack-generation=1 (not waited for)\n"
-		 "write state=growing (not waited for)\n"
-		 OUTCOME("online", "524288", "1"), 16, 4);
+		 "write residual-kb=0, write state=growing (not waited for)\n"
+		 OUTCOME("online", "524288", "1"), 17, 4);
 }
 
 static void take(const void *argument)
@@ -97,8 +97,8 @@ static void give(const void *argument)
 	command(4 * BLOCK_EXTENTS);
 	is_asked("read generation, read target-kb, read grace-ms, read generation\n"
 		 "write ack-generation=2 (not waited for)\n"
-		 "write state=growing (not waited for)\n"
-		 OUTCOME("online", "524288", "2"), 16, 4);
+		 "write residual-kb=0, write state=growing (not waited for)\n"
+		 OUTCOME("online", "524288", "2"), 17, 4);
 	CHECK(!machine.drains, "all CPUs are woken");
 }
 
@@ -109,8 +109,8 @@ static void detach(const void *argument)
 	command(0);
 	is_asked("read generation, read target-kb, read grace-ms, read generation\n"
 		 "write ack-generation=2 (not waited for)\n"
-		 "write state=draining (not waited for)\n"
-		 OUTCOME("offline", "0", "2"), 16, 4);
+		 "write residual-kb=0, write state=draining (not waited for)\n"
+		 OUTCOME("offline", "0", "2"), 17, 4);
 	/* What evacuation does is not on this machine. */
 	CHECK(!machine.drains, "all CPUs are woken, and there is room");
 }
@@ -149,6 +149,61 @@ static void detach_that_does_not_fit(const void *argument)
 	machine.used = 1000;
 	command(0);
 	CHECK(!strcmp(get(GUEST "error"), "(none)"), "%s", get(GUEST "error"));
+}
+
+static void announced_again(void)
+{
+	machine.generation++;
+	set_u64("vnuma/generation", machine.generation);
+	fire_watch();
+}
+
+static u32 what_toolstack_sees;
+
+/* As the toolstack looks at each moment: no residue that is larger than what there is (libxl calls it faulty). */
+static void look_at_residue(void)
+{
+	what_toolstack_sees++;
+	CHECK(atoi(get(GUEST "residual-kb")) <= atoi(get(GUEST "current-kb")) || in_transaction,
+	      "%s KiB, a residue of %s KiB: %s", get(GUEST "current-kb"), get(GUEST "residual-kb"), asked);
+	CHECK(!strcmp(get(GUEST "state"), "residual") || !atoi(get(GUEST "residual-kb")) || in_transaction,
+	      "%s, a residue of %s KiB: %s", get(GUEST "state"), get(GUEST "residual-kb"), asked);
+	happens_at = 1;
+}
+
+/* A residue that is drained again is none, and what of it stays is one at once, also if more is to do. */
+static void drained_again(const void *argument)
+{
+	start();
+	command(4 * BLOCK_EXTENTS);
+	machine.stuck[0] = machine.stuck[1] = machine.stuck[2] = true;
+	command(0);
+	CHECK(!strcmp(get(GUEST "state"), "residual") && !strcmp(get(GUEST "residual-kb"), "6144"), "%s", asked);
+	machine.stuck[1] = machine.stuck[2] = false;
+	machine.offline_ms = 2000;	/* and the ticker tells how far it is */
+	happens = look_at_residue;
+	happens_at = 1;
+	command(0);
+	CHECK(strstr(asked, "write residual-kb=0, write state=draining (not"), "%s", asked);
+	CHECK(what_toolstack_sees > 16, "%u looks", what_toolstack_sees);
+	CHECK(!strcmp(get(GUEST "residual-kb"), "2048"), "%s", asked);
+	happens_at = 7;		/* as it says that it is drained */
+	happens = announced_again;
+	command(0);
+	CHECK(strstr(asked, "write current-kb=2048, write residual-kb=2048, write state=residual (not"),
+	      "%s", asked);
+}
+
+/* What nobody waits for may be done late, but not after the end that is told. */
+static void late_ones(const void *argument)
+{
+	start();
+	late = true;
+	command(4 * BLOCK_EXTENTS);
+	CHECK(!strcmp(get(GUEST "state"), "online"), "%s", get(GUEST "state"));
+	CHECK(settled == 1 && nr_waits == 4, "%u waits, %u for all", nr_waits, settled);
+	command(0);
+	CHECK(!strcmp(get(GUEST "state"), "offline"), "%s", get(GUEST "state"));
 }
 
 /* The same generation once more, as after xenstored or the guest has come back. */
@@ -190,7 +245,7 @@ static void after_a_kexec(const void *argument)
 	give_extents(0, 2);
 	machine.refuses[1] = true;
 	start();
-	CHECK(strstr(asked, "write progress-kb=2048, write current-kb=2048, write state=residual (not"),
+	CHECK(strstr(asked, "write progress-kb=2048, write current-kb=2048, write residual-kb=2048, write state=residual (not"),
 	      "%s", asked);
 	machine.refuses[1] = false;
 	command(4 * BLOCK_EXTENTS);
@@ -204,33 +259,27 @@ static void progress(const void *argument)
 	start();
 	machine.extent_ms = 5;
 	command(4 * BLOCK_EXTENTS);
-	CHECK(nr_requests == 16 + 2 * 2 && nr_waits == 4 + 2, "%u requests, %u waits:\n%s",
+	CHECK(nr_requests == 17 + 2 * 2 && nr_waits == 4 + 2, "%u requests, %u waits:\n%s",
 	      nr_requests, nr_waits, asked);
 	CHECK(strstr(asked, "\nwrite progress-kb=") && strstr(asked, ", write current-kb="), "%s", asked);
-}
-
-static void announced_again(void)
-{
-	machine.generation++;
-	set_u64("vnuma/generation", machine.generation);
-	fire_watch();
 }
 
 /* Another operation is announced, for another node: no target of this one changes. */
 static void news_meanwhile(const void *argument)
 {
 	start();
-	happens_at = 6;		/* as it says that it grows */
+	happens_at = 7;		/* as it says that it grows */
 	happens = announced_again;
 	command(4 * BLOCK_EXTENTS);
 	is_asked("read generation, read target-kb, read cpus, read generation\n"
 		 "write ack-generation=1 (not waited for)\n"
-		 "write state=growing (not waited for)\n"
+		 "write residual-kb=0, write state=growing (not waited for)\n"
 		 "read target-kb\n"
-		 "write progress-kb=524288, write current-kb=524288, write state=online (not waited for)\n"
+		 "write progress-kb=524288, write current-kb=524288, write residual-kb=0"
+		 ", write state=online (not waited for)\n"
 		 "read generation, read target-kb, read grace-ms, read generation\n"
 		 "write ack-generation=2 (not waited for)\n"
-		 OUTCOME("online", "524288", "2"), 25, 6);
+		 OUTCOME("online", "524288", "2"), 27, 6);
 }
 
 /* ... or this one is to be another size: it is told how the first ended. */
@@ -246,14 +295,15 @@ static void another_target_meanwhile(const void *argument)
 {
 	start();
 	command(4 * BLOCK_EXTENTS);
-	happens_at = 6;		/* as it says that it is drained */
+	happens_at = 7;		/* as it says that it is drained */
 	happens = called_off;
 	command(0);
 	CHECK(!strcmp(get(GUEST "state"), "online") && !strcmp(get(GUEST "current-kb"), "262144"), "%s", asked);
-	CHECK(strstr(asked, "write state=draining (not waited for)\n"
+	CHECK(strstr(asked, "write residual-kb=0, write state=draining (not waited for)\n"
 			    "read target-kb\n"
-			    "write state=growing (not waited for)\n"
-			    "write progress-kb=524288, write current-kb=524288, write state=online (not waited for)\n"
+			    "write residual-kb=0, write state=growing (not waited for)\n"
+			    "write progress-kb=524288, write current-kb=524288, write residual-kb=0"
+			    ", write state=online (not waited for)\n"
 			    "read generation, "), "%s", asked);
 }
 
@@ -266,6 +316,8 @@ int main(int argc, char **argv)
 		{ "requests: a detach", detach },
 		{ "requests: a detach that just fits", detach_that_just_fits },
 		{ "requests: a detach that does not fit", detach_that_does_not_fit },
+		{ "requests: late ones", late_ones },
+		{ "requests: drained again", drained_again },
 		{ "requests: nothing new", nothing_new },
 		{ "requests: keys that have gone", keys_that_have_gone },
 		{ "requests: after a kexec", after_a_kexec },

@@ -270,21 +270,47 @@ static void cannot_answer(const void *argument)
 	node->nr_populated.counter = 3;
 	elastic_store_state(node);
 	node->state = ELASTIC_ONLINE;
-	read_only = true;
+	refused = -EACCES;
 	asked[0] = '\0';
 	elastic_store_done(9);
 	CHECK(aborted == 1 && !in_transaction, "a transaction is left open");
 	CHECK(!strstr(asked, "commit"), "it is told in part: %s", asked);
 	CHECK(strstr(said, "generation 9"), "'%s'", said);
 	/* What it is like is told all the same; its memory comes first. */
-	CHECK(strstr(asked, "abort\nwrite progress-kb=6144, write current-kb=6144, write state=online (not"),
+	CHECK(strstr(asked, "abort\nwrite progress-kb=6144, write current-kb=6144, write residual-kb=0, write state=online (not"),
 	      "%s", asked);
-	read_only = false;
+	refused = 0;
 	again = 1000;
 	starts = 0;
 	elastic_store_done(10);
 	CHECK(starts == 100, "%u transactions", starts);
 	CHECK(strstr(said, "generation 10"), "'%s'", said);
+}
+
+/* Who must let the guest own it is to be told so, and nobody else. */
+static void why_it_cannot(const void *argument)
+{
+	static const struct { int rc; bool hint; } cases[] = {
+		{ -EACCES, true }, { -ENOMEM, false }, { -ENOSPC, false }, { -E2BIG, false },
+	};
+	unsigned int i;
+
+	boot();
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		no_memory = cases[i].rc == -ENOMEM;
+		refused = cases[i].rc;
+		said[0] = '\0';
+		elastic_store_progress(node);
+		CHECK(strstr(said, "cannot write below vnuma/guest: ") && strchr(said, '-') &&
+		      atoi(strchr(said, '-')) == cases[i].rc, "'%s'", said);
+		CHECK(!strstr(said, "toolstack must") == !cases[i].hint, "'%s'", said);
+	}
+	/* Not told at all: it is tried again. */
+	no_memory = false;
+	refused = -EAGAIN;
+	said[0] = '\0';
+	elastic_store_progress(node);
+	CHECK(!said[0], "'%s'", said);
 }
 
 int main(int argc, char **argv)
@@ -298,6 +324,7 @@ int main(int argc, char **argv)
 		{ "store: no memory to ask", no_memory_for_it },
 		{ "store: the outcome", outcome },
 		{ "store: an outcome that cannot be written", cannot_answer },
+		{ "store: why it cannot be written", why_it_cannot },
 	};
 	static struct test_case all[ARRAY_SIZE(cases) + ARRAY_SIZE(at_creation) +
 				    ARRAY_SIZE(questions)];

@@ -2019,11 +2019,40 @@ MUTANTS = {
     ),
     "online before it has memory": (
         "store",
-        "\tput_progress(&batch, dir, node);\n\txenbus_batch_write(&batch, dir, \"state\",\n"
-        "\t\t\t   elastic_state_name(node->state));\n",
-        "\txenbus_batch_write(&batch, dir, \"state\",\n\t\t\t   elastic_state_name(node->state));\n"
-        "\tput_progress(&batch, dir, node);\n",
+        "\tput_progress(&batch, dir, node);\n\tput_state(&batch, dir, node);\n",
+        "\tput_state(&batch, dir, node);\n\tput_progress(&batch, dir, node);\n",
         "requests: after a kexec",
+    ),
+    "what nobody waited for comes last": ("store", "\txenbus_batch_settle();\n", "", "requests: late ones"),
+    "memory is the toolstack's business": (
+        "store",
+        "\tif (rc == -EACCES)\n",
+        "\tif (rc && rc != -EAGAIN)\n",
+        "store: why it cannot be written",
+    ),
+    "only what the toolstack can mend is told": (
+        "store",
+        "\telse if (rc && rc != -EAGAIN)\n",
+        "\telse if (0)\n",
+        "store: why it cannot be written",
+    ),
+    "what is tried again is told as an error": (
+        "store",
+        "\telse if (rc && rc != -EAGAIN)\n",
+        "\telse if (rc)\n",
+        "store: why it cannot be written",
+    ),
+    "a residue that is drained again": (
+        "store",
+        "\tput_residual(batch, dir, node);\n\txenbus_batch_write",
+        "\txenbus_batch_write",
+        "requests: drained again",
+    ),
+    "all memory is a residue": (
+        "store",
+        "\"residual-kb\", node->state == ELASTIC_RESIDUAL ?",
+        "\"residual-kb\", 1 ?",
+        "requests: drained again",
     ),
     "who acknowledges waits": (
         "store",
@@ -2088,6 +2117,24 @@ MUTANTS = {
         "\t\tif (err)\n\t\t\tpr_warn",
         "\t\tif (0)\n\t\t\tpr_warn",
         "batch: not waited for",
+    ),
+    "batch: what nobody waits for is nothing": (
+        "xenbus_batch",
+        "\t\tatomic_inc(&under_way);\n",
+        "",
+        "batch: waited for later",
+    ),
+    "batch: who waits later is not woken": (
+        "xenbus_batch",
+        "wake_up(&none_under_way);",
+        "(void)none_under_way;",
+        "batch: waited for later",
+    ),
+    "batch: nobody waits later": (
+        "xenbus_batch",
+        "\twait_event(none_under_way, !atomic_read(&under_way));\n",
+        "",
+        "batch: waited for later",
     ),
     "batch: run in part": (
         "xenbus_batch",

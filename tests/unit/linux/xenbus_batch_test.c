@@ -45,7 +45,14 @@ void xs_free_req(struct kref *kref)
 	free(container_of(kref, struct xb_req_data, kref));
 }
 
-void woken(struct wait_queue_head *queue) { wakes++; }
+static struct wait_queue_head *last_woken;
+
+void woken(struct wait_queue_head *queue)
+{
+	wakes++;
+	last_woken = queue;
+}
+
 void xs_request_exit(struct xb_req_data *req) { nr_exits++; }
 
 int xs_get_error(const char *text)
@@ -103,6 +110,15 @@ void *xs_wait_for_reply(struct xb_req_data *req, struct xsd_sockmsg *msg)
 	return body;
 }
 
+/* Who sleeps is woken by what the thread does, or never. */
+void sleep_on(struct wait_queue_head *queue)
+{
+	CHECK(!answered, "it sleeps for ever");
+	last_woken = NULL;
+	answer_all();
+	CHECK(last_woken == queue, "nobody wakes it");
+}
+
 static void is_over(unsigned int n)
 {
 	CHECK(nr_sent == n && nr_exits == n, "%u sent, %u ended", nr_sent, nr_exits);
@@ -134,7 +150,7 @@ static void what_is_sent(const void *argument)
 	answer_all();
 	is_over(3);
 
-	nr_sent = 0;
+	nr_sent = wakes = 0;
 	answered = false;
 	xenbus_batch_read(&batch, "a", "b", &text);
 	CHECK(IS_ERR(text), "an answer before there is one");
@@ -212,7 +228,7 @@ static void not_waited_for(const void *argument)
 	CHECK(!xenbus_batch_post(&batch) && !nr_waited && nr_sent == 2, "%u waited for", nr_waited);
 	answers[0] = "ENOENT";
 	answer_all();
-	CHECK(!said[0] && !wakes, "'%s'", said);
+	CHECK(!said[0] && wakes == 1, "'%s', %u answers woke", said, wakes);
 	is_over(2);
 
 	nr_sent = 0;
@@ -223,6 +239,23 @@ static void not_waited_for(const void *argument)
 	answer_all();
 	CHECK(!strcmp(said, "cannot write a/1: -13\n"), "'%s'", said);
 	CHECK(nr_freed == 3 && nr_exits == 3, "%u freed", nr_freed);
+}
+
+/* ... until somebody needs all of it done: once, at the last answer. */
+static void waited_for_later(const void *argument)
+{
+	xenbus_batch_settle();
+	xenbus_batch_init(&batch);
+	xenbus_batch_write(&batch, "a", "0", "zero");
+	xenbus_batch_write(&batch, "a", "1", "one");
+	CHECK(!xenbus_batch_post(&batch), "post");
+	xenbus_batch_write(&batch, "a", "2", "two");
+	CHECK(!xenbus_batch_post(&batch) && !answered, "post");
+	answers[1] = "EACCES";
+	xenbus_batch_settle();
+	CHECK(answered && wakes == 1, "%u answers woke", wakes);
+	is_over(3);
+	xenbus_batch_settle();
 }
 
 /* All or nothing. */
@@ -256,6 +289,7 @@ int main(int argc, char **argv)
 		{ "batch: odd answers", odd_answers },
 		{ "batch: no answer any more", no_answer_any_more },
 		{ "batch: not waited for", not_waited_for },
+		{ "batch: waited for later", waited_for_later },
 		{ "batch: no memory", no_memory },
 	};
 

@@ -4,9 +4,9 @@
  * for, at once.  Where the way to xenstored and back takes longer than what is done
  * there, and it always does, a row takes as long as one request.
  *
- * xenstored does what comes from a domain in the order in which it was sent.
- * What others ask may come in between, as it may without a row; a transaction
- * keeps it out.
+ * Each xenstored does what is in a row in its order, and promises that to nobody:
+ * who needs an order for good waits in between.  What others ask may come in
+ * between, as it may without a row; a transaction keeps it out.
  */
 #ifndef _XEN_XENBUS_BATCH_H
 #define _XEN_XENBUS_BATCH_H
@@ -34,5 +34,6 @@ void xenbus_batch_rm(struct xenbus_batch *batch, const char *dir,
 		     const char *key);
 int xenbus_batch_run(struct xenbus_batch *batch, struct xenbus_transaction t);
 int xenbus_batch_post(struct xenbus_batch *batch);
+void xenbus_batch_settle(void);
 
 #endif /* _XEN_XENBUS_BATCH_H */

@@ -304,12 +304,14 @@ static void put_or_remove(struct xenbus_batch *batch, const char *dir,
 		xenbus_batch_rm(batch, dir, key);
 }
 
-/* Once, with what to do. */
+/* With what to do, if it is known: xenstore's quota and memory have other causes. */
 static int told(int rc)
 {
-	if (rc && rc != -EAGAIN)
+	if (rc == -EACCES)
 		pr_err_once("cannot write below %s: %d; the toolstack must let the guest own it\n",
 			    GUEST, rc);
+	else if (rc && rc != -EAGAIN)
+		pr_err_ratelimited("cannot write below %s: %d\n", GUEST, rc);
 	return rc;
 }
 
@@ -357,6 +359,22 @@ void elastic_store_progress(const struct elastic_node *node)
 	told(xenbus_batch_run(&batch, XBT_NIL));
 }
 
+/* Memory that should have left and could not; what is tried anew is no residue. */
+static void put_residual(struct xenbus_batch *batch, const char *dir,
+			 const struct elastic_node *node)
+{
+	put_u64(batch, dir, "residual-kb", node->state == ELASTIC_RESIDUAL ?
+		elastic_kib(elastic_populated(node)) : 0);
+}
+
+static void put_state(struct xenbus_batch *batch, const char *dir,
+		      const struct elastic_node *node)
+{
+	put_residual(batch, dir, node);
+	xenbus_batch_write(batch, dir, "state",
+			   elastic_state_name(node->state));
+}
+
 /* An operation begins or goes another way; what there is has not moved by that. */
 void elastic_store_state(const struct elastic_node *node)
 {
@@ -365,8 +383,7 @@ void elastic_store_state(const struct elastic_node *node)
 
 	guest_path(dir, node);
 	xenbus_batch_init(&batch);
-	xenbus_batch_write(&batch, dir, "state",
-			   elastic_state_name(node->state));
+	put_state(&batch, dir, node);
 	told(xenbus_batch_post(&batch));
 }
 
@@ -382,8 +399,7 @@ void elastic_store_report(const struct elastic_node *node)
 	guest_path(dir, node);
 	xenbus_batch_init(&batch);
 	put_progress(&batch, dir, node);
-	xenbus_batch_write(&batch, dir, "state",
-			   elastic_state_name(node->state));
+	put_state(&batch, dir, node);
 	told(xenbus_batch_post(&batch));
 }
 
@@ -416,15 +432,13 @@ static void put_phases(struct xenbus_batch *batch, const char *dir,
 static void put_node(struct xenbus_batch *batch,
 		     const struct elastic_node *node)
 {
-	u32 residue = node->state == ELASTIC_RESIDUAL ?
-		      elastic_populated(node) : 0;
 	char dir[PATH_LEN];
 
 	guest_path(dir, node);
 	xenbus_batch_write(batch, dir, "state",
 			   elastic_state_name(node->state));
 	put_progress(batch, dir, node);
-	put_u64(batch, dir, "residual-kb", elastic_kib(residue));
+	put_residual(batch, dir, node);
 	put_or_remove(batch, dir, "reason", node->reason);
 	put_or_remove(batch, dir, "error", node->error);
 	put_phases(batch, dir, node);
@@ -447,7 +461,8 @@ static int put_outcome(struct xenbus_transaction xbt, u64 generation)
 
 /*
  * All nodes' final keys and the generation that they answer, or nothing: whether
- * xenstored has them all is known before the transaction ends.
+ * xenstored has them all is known before the transaction ends.  What was sent and
+ * not waited for must have been done before it begins: xenstored promises no order.
  */
 void elastic_store_done(u64 generation)
 {
@@ -455,6 +470,7 @@ void elastic_store_done(u64 generation)
 	struct xenbus_transaction xbt;
 	int rc, tries = 0;
 
+	xenbus_batch_settle();
 	do {
 		rc = xenbus_transaction_start(&xbt);
 		if (rc)

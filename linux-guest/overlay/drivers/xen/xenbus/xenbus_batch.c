@@ -11,12 +11,14 @@
  */
 #define pr_fmt(fmt) "xenbus: " fmt
 
+#include <linux/atomic.h>
 #include <linux/err.h>
 #include <linux/kernel.h>
 #include <linux/list.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/uio.h>
+#include <linux/wait.h>
 
 #include <xen/xenbus_batch.h>
 
@@ -36,6 +38,10 @@ struct batch_request {
 	char **text;
 	char body[];
 };
+
+/* Requests that nobody waits for and that are not answered yet. */
+static atomic_t under_way = ATOMIC_INIT(0);
+static DECLARE_WAIT_QUEUE_HEAD(none_under_way);
 
 void xenbus_batch_init(struct xenbus_batch *batch)
 {
@@ -210,15 +216,17 @@ static void nobody_waits(struct xb_req_data *req)
 	kfree(req->body);
 	xs_request_exit(req);
 	kref_put(&req->kref, xs_free_req);
+	if (atomic_dec_and_test(&under_way))
+		wake_up(&none_under_way);
 }
 
 /**
  * xenbus_batch_post() - send a row and do not wait for it
  * @batch: the row, without a read; empty afterwards
  *
- * It is done before whatever is sent later.  A failure is told on the console
- * only.  Who posts without ever waiting for anything would fill the memory while
- * xenstored does not answer.
+ * A failure is told on the console only.  Who posts without ever waiting for
+ * anything would fill the memory while xenstored does not answer, and who needs it
+ * done before something else calls xenbus_batch_settle() in between.
  *
  * Context: sleeps, but not for xenstored.
  * Return: 0 or -ENOMEM: nothing was sent.
@@ -232,8 +240,22 @@ int xenbus_batch_post(struct xenbus_batch *batch)
 		return batch->error;
 	}
 	/* One that was sent may be gone. */
-	list_for_each_entry_safe(r, next, &batch->requests, row)
+	list_for_each_entry_safe(r, next, &batch->requests, row) {
+		atomic_inc(&under_way);
 		send(r, XBT_NIL, nobody_waits);
+	}
 	INIT_LIST_HEAD(&batch->requests);
 	return 0;
+}
+
+/**
+ * xenbus_batch_settle() - wait until all that was posted is answered
+ *
+ * As a rule it is, if anything has been waited for since.
+ *
+ * Context: sleeps.
+ */
+void xenbus_batch_settle(void)
+{
+	wait_event(none_under_way, !atomic_read(&under_way));
 }
