@@ -27,9 +27,10 @@ ASK_S = 3.0  # seconds between two questions to the guest: each costs it pages
 
 
 @contextlib.contextmanager
-def slow_site(scratch: Path, rack: str = "two-hosts", class_u: bool = False) -> Iterator[SlowSite]:
-    """Hosts whose dsmds give guests a slower clock, with class U or without."""
-    with Rack.boot(RackDescription.load(rack), meter=False) as booted:
+def slow_site(scratch: Path, rack: str | RackDescription = "two-hosts", class_u: bool = False) -> Iterator[SlowSite]:
+    """Hosts, of a rack of that name or of this description, whose dsmds give guests a slower clock, with class U or without."""
+    description = RackDescription.load(rack) if isinstance(rack, str) else rack
+    with Rack.boot(description, meter=False) as booted:
         made = slow_hosts(show_consoles_of(booted), scratch, class_u)
         yield made
         show_logs(made)
