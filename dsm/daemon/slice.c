@@ -13,8 +13,8 @@
 #include <xenctrl_dsm.h>
 #include <xenguest.h>
 #include <xen/arch-x86/cpuid.h>
-#include <xen/lib/x86/cpuid-autogen.h>
 
+#include "cpu_features.h"
 #include "overhead.h"
 #include "slice.h"
 
@@ -293,42 +293,7 @@ out:
 	return rc;
 }
 
-/* Words of CPUID that are features; number: FEATURESET_* of xen/lib/x86/cpu-policy.h. */
-static const struct word {
-	uint32_t leaf, subleaf;
-	char reg;
-	unsigned int number;
-} words[] = {
-	{ 0x1, XEN_CPUID_NO_SUBLEAF, 'c', 1 }, { 0x1, XEN_CPUID_NO_SUBLEAF, 'd', 0 },
-	{ 0x7, 0, 'b', 5 }, { 0x7, 0, 'c', 6 }, { 0x7, 0, 'd', 9 },
-	{ 0x7, 1, 'a', 10 }, { 0x7, 1, 'b', 12 }, { 0x7, 1, 'c', 14 }, { 0x7, 1, 'd', 15 },
-	{ 0x7, 2, 'd', 13 },
-	{ 0xd, 1, 'a', 4 },
-	{ 0x80000001, XEN_CPUID_NO_SUBLEAF, 'c', 3 }, { 0x80000001, XEN_CPUID_NO_SUBLEAF, 'd', 2 },
-	{ 0x80000007, XEN_CPUID_NO_SUBLEAF, 'd', 7 }, { 0x80000008, XEN_CPUID_NO_SUBLEAF, 'b', 8 },
-	{ 0x80000021, XEN_CPUID_NO_SUBLEAF, 'a', 11 }, { 0x80000021, XEN_CPUID_NO_SUBLEAF, 'c', 18 },
-};
-
-/* As xl.cfg's cpuid= names them.  A bit without a name is in the number only. */
-static const struct {
-	const char *name;
-	unsigned int bit;	/* of all words, 32 each */
-} features[] = INIT_FEATURE_NAME_TO_VAL;
-
-/* " (bmi1 bmi2)".  Return: its length, as snprintf() does. */
-static size_t say_names(unsigned int number, uint32_t bits, char *text, size_t size)
-{
-	size_t at = 0, i;
-
-	for (i = 0; i < sizeof(features) / sizeof(features[0]) && at < size; i++)
-		if (features[i].bit / 32 == number && bits >> features[i].bit % 32 & 1)
-			at += (size_t)snprintf(text + at, size - at, "%s%s", at ? " " : " (", features[i].name);
-	if (at && at < size)
-		at += (size_t)snprintf(text + at, size - at, ")");
-	return at;
-}
-
-static uint32_t value_of(const struct word *word, const xen_cpuid_leaf_t *leaves, uint32_t nr)
+static uint32_t value_of(const struct dsm_feature_word *word, const xen_cpuid_leaf_t *leaves, uint32_t nr)
 {
 	uint32_t i;
 
@@ -361,16 +326,17 @@ static void say_more(xc_interface *xch, unsigned int than, const xen_cpuid_leaf_
 	    xc_cpu_policy_get_system(xch, than, policy) ||
 	    xc_cpu_policy_serialise(xch, policy, usual, &nr_leaves, msrs, &nr_msrs))
 		goto out;
-	for (i = 0; i < sizeof(words) / sizeof(words[0]) && at < DSM_ENGINE_TEXT; i++) {
-		more = value_of(&words[i], leaves, nr) & ~value_of(&words[i], usual, nr_leaves);
+	for (i = 0; i < DSM_FEATURE_WORDS && at < DSM_ENGINE_TEXT; i++) {
+		const struct dsm_feature_word *word = &dsm_feature_word[i];
+
+		more = value_of(word, leaves, nr) & ~value_of(word, usual, nr_leaves);
 		if (!more)
 			continue;
-		at += (size_t)snprintf(text + at, DSM_ENGINE_TEXT - at, "%s0x%x.%u.e%cx=0x%x",
-				       at ? ", " : "", words[i].leaf,
-				       words[i].subleaf == XEN_CPUID_NO_SUBLEAF ? 0 :
-				       words[i].subleaf, words[i].reg, more);
+		if (at)
+			at += (size_t)snprintf(text + at, DSM_ENGINE_TEXT - at, ", ");
 		if (at < DSM_ENGINE_TEXT)
-			at += say_names(words[i].number, more, text + at, DSM_ENGINE_TEXT - at);
+			at += dsm_features_say(word->leaf, word->subleaf, word->reg, more, text + at,
+					       DSM_ENGINE_TEXT - at);
 	}
 out:
 	free(usual);

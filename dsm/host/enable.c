@@ -14,6 +14,7 @@
 #include "wire.h"
 
 #define NUMBER_TRIES	8
+#define FEATURES_TEXT	300	/* of an answer, HOST_TEXT */
 
 /* ---- What another host is ---- */
 
@@ -26,12 +27,13 @@ static bool is_version(const char *version, const struct host_facts *here)
 	return !strcmp(version, here->version);
 }
 
-/* A feature that the guest is shown and that is not there. */
+/* Features that the guest is shown and that are not there. */
 static int compare_features(struct host *host, unsigned int peer, struct json_object *list,
 			    unsigned int nr, const uint32_t *guest, struct answer *answer)
 {
-	char name[48];
+	char text[FEATURES_TEXT] = "";
 	unsigned int i;
+	size_t at = 0;
 
 	if (!list || !json_object_is_type(list, json_type_array))
 		return answer_error(answer, "internal", "host %s: no list of CPU features",
@@ -42,11 +44,15 @@ static int compare_features(struct host *host, unsigned int peer, struct json_ob
 
 		if (!missing)
 			continue;
-		host->xen->feature_name(i, (unsigned int)__builtin_ctz(missing), name, sizeof(name));
-		return answer_error(answer, "cpu", "host %s: its CPU lacks %s, which the guest is shown; mask it in the guest's cpuid",
-				    host_name(host, peer), name);
+		if (at && at < sizeof(text))
+			at += (size_t)snprintf(text + at, sizeof(text) - at, ", ");
+		if (at < sizeof(text))
+			at += host->xen->say_features(i, missing, text + at, sizeof(text) - at);
 	}
-	return 0;
+	if (!at)
+		return 0;
+	return answer_error(answer, "cpu", "host %s: its CPUs lack features that the guest is shown, CPUID %s%s: mask them in the guest's cpuid",
+			    host_name(host, peer), text, at < sizeof(text) ? "" : "...");
 }
 
 static int compare_memory(struct host *host, unsigned int peer, const struct record *record,

@@ -64,8 +64,8 @@ struct host_xen {
 	const char *(*xenstore)(void);
 	/** Read what is there. */
 	void (*watched)(void);
-	/** The bit of a word of features, for people. */
-	void (*feature_name)(unsigned int word, unsigned int bit, char *text, unsigned int size);
+	/** Bits of a word of features, for people.  Return: the length, as snprintf(). */
+	size_t (*say_features)(unsigned int word, uint32_t bits, char *text, size_t size);
 };
 
 /** Return: the real one, or a played one. */

@@ -14,6 +14,7 @@
 #include <xenstore.h>
 #include <xenstore_lib.h>
 
+#include "cpu_features.h"
 #include "description.h"
 #include "host.h"
 #include "tsc.h"
@@ -105,16 +106,12 @@ static int read_features(xc_interface *xch, uint32_t domid, unsigned int *nr,
 	return rc;
 }
 
-static void feature_name(unsigned int word, unsigned int bit, char *text, unsigned int size)
+static size_t say_features(unsigned int word, uint32_t bits, char *text, size_t size)
 {
 	if (word >= WORDS)
-		snprintf(text, size, "a feature (word %u, bit %u)", word, bit);
-	else if (words[word].subleaf == XEN_CPUID_NO_SUBLEAF)
-		snprintf(text, size, "CPUID 0x%" PRIx32 " %cx bit %u", words[word].leaf,
-			 "abcd"[words[word].reg], bit);
-	else
-		snprintf(text, size, "CPUID 0x%" PRIx32 ":%" PRIu32 " %cx bit %u", words[word].leaf,
-			 words[word].subleaf, "abcd"[words[word].reg], bit);
+		return (size_t)snprintf(text, size, "word %u=0x%" PRIx32, word, bits);
+	return dsm_features_say(words[word].leaf, words[word].subleaf, "abcd"[words[word].reg], bits,
+				text, size);
 }
 
 /* As the dsmds of this host will see it. */
@@ -429,7 +426,7 @@ const struct host_xen *host_xen_get(void)
 		.find_uuid = find_uuid, .find_slice = find_slice,
 		.find_name = find_name, .destroy = destroy,
 		.fail = fail, .forget = forget,
-		.watch = watch, .xenstore = xenstore, .watched = watched, .feature_name = feature_name,
+		.watch = watch, .xenstore = xenstore, .watched = watched, .say_features = say_features,
 	};
 
 	return &xen;

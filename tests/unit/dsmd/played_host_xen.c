@@ -281,9 +281,9 @@ static void watched(void)
 		;
 }
 
-static void feature_name(unsigned int word, unsigned int bit, char *text, unsigned int size)
+static size_t say_features(unsigned int word, uint32_t bits, char *text, size_t size)
 {
-	snprintf(text, size, "word %u bit %u", word, bit);
+	return (size_t)snprintf(text, size, "word %u=0x%x", word, bits);
 }
 
 const struct host_xen *host_xen_get(void)
@@ -293,7 +293,7 @@ const struct host_xen *host_xen_get(void)
 		.find_uuid = find_uuid, .find_slice = find_slice,
 		.find_name = find_name, .destroy = destroy,
 		.fail = fail, .forget = forget,
-		.watch = watch, .xenstore = xenstore, .watched = watched, .feature_name = feature_name,
+		.watch = watch, .xenstore = xenstore, .watched = watched, .say_features = say_features,
 	};
 
 	return &xen;

@@ -93,7 +93,10 @@ PROGRAMS = {
     "description_test.c": [*PARTS, DSM / "daemon" / "description.c", DSM / "daemon" / "config.cc"],
     "xen_test.c": [
         *PARTS,
-        *(DSM / "daemon" / name for name in ("xen_libxc.c", "tsc.c", "slice.c", "description.c", "config.cc")),
+        *(
+            DSM / "daemon" / name
+            for name in ("xen_libxc.c", "tsc.c", "slice.c", "cpu_features.c", "description.c", "config.cc")
+        ),
     ],
     "polling_test.c": [DSM / "daemon" / "polling.c", DSM / "daemon" / "tune.c"],
     "log_test.c": [DSM / "daemon" / "log.c"],
@@ -154,7 +157,10 @@ def fabric() -> Path:
     target = Path(_scratch.name) / "played_fabric.so"
     words = ["ccache", "gcc", "-std=c11", "-O1", "-g", "-D_GNU_SOURCE", "-pthread", "-Wall", "-Wextra", "-Werror"]
     done = subprocess.run(
-        [*words, "-fPIC", "-shared", HERE / "played_fabric.c", "-o", target], capture_output=True, text=True, check=False
+        [*words, "-fPIC", "-shared", HERE / "played_fabric.c", "-o", target],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return target
@@ -255,7 +261,10 @@ def test_no_name_of_libc() -> None:
 def test_every_mutant_fits() -> None:
     """Each line is there once, and each case exists."""
     known = {f"{name}::{case}" for name, case in cases()}
-    for name in (*(f"test_dsmd_host{part}.py" for part in ("", "_mesh", "_places", "_refuses")), "test_dsmd_process.py"):
+    for name in (
+        *(f"test_dsmd_host{part}.py" for part in ("", "_mesh", "_places", "_refuses")),
+        "test_dsmd_process.py",
+    ):
         text = (HERE / name).read_text(encoding="utf-8")
         known |= {f"{name}::{test}" for test in re.findall(r"^def (test_\w+)", text, re.MULTILINE)}
     known |= {f"rdma_test.c::{case}" for case in of_rdma()}

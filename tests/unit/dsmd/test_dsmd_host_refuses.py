@@ -32,7 +32,13 @@ def test_enable_says_what_it_finds(site: Site) -> None:
     for xen, more, error, text in (
         ({"version": "4.21.0"}, {}, "xen-version", "host beta has Xen 4.21.0 (DSM 2), this host 4.20.3-pre (DSM 2)"),
         ({"abi": "3"}, {}, "xen-version", "(DSM 3)"),
-        ({"features": "5 7"}, {}, "cpu", "host beta: its CPU lacks word 0 bit 1"),
+        ({"features": "5 7"}, {}, "cpu", "CPUID word 0=0x2: mask them in the guest's cpuid"),
+        (
+            {"features": "4 0"},
+            {},
+            "cpu",
+            "host beta: its CPUs lack features that the guest is shown, CPUID word 0=0x3, word 1=0x1: ",
+        ),
         ({"hap": "0"}, {}, "page-size", "host beta has no hardware assisted paging"),
         ({"free": "65536"}, {}, "memory-there", "host beta: 65536 KiB are free, "),
         ({}, {"name": "mail"}, "name-taken", "host beta: domain 9 is called mail, too"),
@@ -99,8 +105,18 @@ def test_a_host_that_is_not_there(site: Site) -> None:
 @pytest.mark.parametrize(
     ("name", "made", "text", "status"),
     [
-        ("alpha", "alpha:expired", "alpha.pem: certificate has expired, 0 above the peer's; the clock here says {now}", 2),
-        ("alpha", "alpha:later", "alpha.pem: certificate is not yet valid, 0 above the peer's; the clock here says {now}", 3),
+        (
+            "alpha",
+            "alpha:expired",
+            "alpha.pem: certificate has expired, 0 above the peer's; the clock here says {now}",
+            2,
+        ),
+        (
+            "alpha",
+            "alpha:later",
+            "alpha.pem: certificate is not yet valid, 0 above the peer's; the clock here says {now}",
+            3,
+        ),
         ("alpha", "beta", "beta", 2),
         ("nobody", "alpha", "nobody", 2),
     ],
