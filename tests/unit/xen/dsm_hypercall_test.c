@@ -722,6 +722,16 @@ static void answers(void)
     expect("nothing is sent", strlen(sent), 0);
     unreadable = false;
 
+    /* No error of another slice has the call done here, to a ghost. */
+    for ( reply = -1; reply >= -DSM_MAX_ERRNO; reply-- )
+    {
+        if ( reply == -ERESTART )
+            continue;
+        expect("an error", call(&c, &regs), DSM_HCALL_ANSWERED);
+        expect("RAX", regs.rax, reply);
+        expect("the gate is left", dsm_vcpu.in_hcall, false);
+    }
+
     away[4] = true;
     expect("its structure is away", call(&c, &regs), DSM_HCALL_RETRY);
     expect("it is asked for", missed, 1UL << 4);

@@ -384,7 +384,7 @@ HYPERCALL_MUTANTS = {
         "vCPUs of another slice",
     ),
     "sends what it has not read": (
-        "        if ( rc == -ENODATA )\n            return -EFAULT;\n",
+        "        if ( rc == UNREADABLE )\n            return -EFAULT;\n",
         "",
         "answers of another slice",
     ),
@@ -413,7 +413,12 @@ HYPERCALL_MUTANTS = {
         "        rc = route(v, rule, vcpu, &info, arg);\n",
         "answers of another slice",
     ),
-    "what cannot be read": (" || rc == -ENODATA )", " )", "pointers that lead nowhere"),
+    "what cannot be read": (" || rc == UNREADABLE )", " )", "pointers that lead nowhere"),
+    "another slice says that it cannot be read": (
+        "#define UNREADABLE (-DSM_MAX_ERRNO - 1)",
+        "#define UNREADABLE (-ENODATA)",
+        "answers of another slice",
+    ),
     "a number that overflows": (
         "    if ( nr > UINT32_MAX )\n        return -E2BIG;\n",
         "",

@@ -76,6 +76,8 @@
 #define WAITING (-ERESTART)
 /* And resident() is told: there is no memory. */
 #define NOWHERE (-ENXIO)
+/* A structure can't be read.  No error of another slice is that (REPLY). */
+#define UNREADABLE (-DSM_MAX_ERRNO - 1)
 
 static int find_gfn(struct vcpu *v, unsigned long gfn, bool write)
 {
@@ -182,7 +184,7 @@ static bool peek(void *to, unsigned long addr, unsigned int size)
 
 #define peek_struct(v, to, addr, write) ({                              \
     int rc_ = resident(v, addr, sizeof(*(to)), write);                  \
-    rc_ ?: peek(to, addr, sizeof(*(to))) ? 0 : -ENODATA;                \
+    rc_ ?: peek(to, addr, sizeof(*(to))) ? 0 : UNREADABLE;                \
 })
 
 /* In which slice is what a call concerns?  A number of nothing: here. */
@@ -462,7 +464,7 @@ static int vcpu_op(struct vcpu *v, const struct dsm_rule *rule,
     if ( cmd == VCPUOP_register_vcpu_info )
     {
         rc = peek_struct(v, &info, arg, false);
-        if ( rc == -ENODATA )
+        if ( rc == UNREADABLE )
             return -EFAULT;
 
         rc = rc ?: route(v, rule, vcpu, &info, arg);
@@ -781,7 +783,7 @@ enum dsm_hcall dsm_hcall_begin(struct cpu_user_regs *regs, unsigned int mode)
     hvmemul_cache_restore(curr, token);
 
     /* A structure that cannot be read: the hypercall has its own answer. */
-    if ( !rc || rc == -ENODATA )
+    if ( !rc || rc == UNREADABLE )
     {
         w->hcall = regs->rax;
         /* Its copies of pages, and mappings, say "again" one by one. */
