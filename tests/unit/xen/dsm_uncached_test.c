@@ -953,6 +953,52 @@ static void cancelled(void)
     expect("value", RAX, 9);
 }
 
+/*
+ * What a vCPU that runs does not hear: Linux sends each SIPI twice.  As
+ * vlapic_init_sipi_one() does it, which ends the instruction in any case.
+ */
+static void hears(uint32_t icr)
+{
+    if ( !dsm_forward_icr(current, icr) )
+        dsm_cancel_instruction(current);
+}
+
+static void not_heard(void)
+{
+    static const uint32_t icrs[] = {
+        APIC_DM_STARTUP | 8, APIC_DM_INIT | APIC_INT_LEVELTRIG,
+    };
+    uint64_t cookie;
+    unsigned int i;
+
+    for ( i = 0; i < ARRAY_SIZE(icrs); i++ )
+    {
+        begin();
+        current->is_initialised = true;
+        RCX = 2;
+        expect("emulated", faults(xadd, at(U, 8), 8), true);
+        cookie = asked(READ, U, 8, 8, 0, 0);
+        hears(icrs[i]);
+        expect("goes on", goes_on(cookie, 7), false);
+        cookie = asked(CMPXCHG, U, 8, 8, 7, 9);
+        hears(icrs[i]);
+        expect("done", goes_on(cookie, 7), true);
+        expect("once", RCX, 7);
+    }
+
+    /* Who waits for a SIPI hears it, and an INIT everybody. */
+    begin();
+    current->is_initialised = false;
+    expect("begins", dsm_forward_icr(current, APIC_DM_STARTUP | 8), false);
+    current->is_initialised = true;
+    expect("an INIT", dsm_forward_icr(current, APIC_DM_INIT), false);
+    expect("with a level", dsm_forward_icr(current, APIC_DM_INIT |
+                                           APIC_INT_LEVELTRIG |
+                                           APIC_INT_ASSERT), false);
+    expect("an NMI", dsm_forward_icr(current, APIC_DM_NMI), false);
+    expect("a vector", dsm_forward_icr(current, APIC_DM_FIXED | 0x40), false);
+}
+
 /* An address out of memory, and a read from there. */
 static int indirect(const struct x86_emulate_ops *ops,
                     struct x86_emulate_ctxt *ctxt)
@@ -2003,6 +2049,7 @@ static const struct test_case cases[] = {
     { "two pages", crossing },
     { "a fault", faulting },
     { "an INIT", cancelled },
+    { "a SIPI to who runs", not_heard },
     { "changed tables", changed },
     { "again", again },
     { "refused", refused },

@@ -3154,6 +3154,21 @@ def test_a_vcpu_that_waits_for_an_access_is_under_way() -> None:
     assert_noticed(VCPUS, mutant, partial(build_uncached, VCPUS))
 
 
+# Of dsm_vcpu.c: what a vCPU that runs does not hear ends no instruction of it.
+NOT_HEARD_MUTANTS = {
+    "a second SIPI": ("        return v->is_initialised;\n", "        return false;\n"),
+    "no SIPI is heard": ("        return v->is_initialised;\n", "        return true;\n"),
+    "a de-assert": ("        return !is_init(icr);\n", "        return false;\n"),
+    "no INIT is heard": ("        return !is_init(icr);\n", "        return true;\n"),
+}
+
+
+@pytest.mark.parametrize("mutant", NOT_HEARD_MUTANTS)
+def test_what_is_not_heard(mutant: str) -> None:
+    old, new = NOT_HEARD_MUTANTS[mutant]
+    assert_noticed(VCPUS, (old, new, "a SIPI to who runs"), partial(build_uncached, VCPUS))
+
+
 def test_a_vcpu_that_is_placed_elsewhere_is_in_no_instruction() -> None:
     mutant = ("            dsm_end_accesses(v);\n", "", "PLACE")
     assert_noticed(VCPUS, mutant, partial(build_uncached, VCPUS))

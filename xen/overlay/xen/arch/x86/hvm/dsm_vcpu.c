@@ -148,6 +148,27 @@ static bool owe(struct xen_dsm_vcpu_event *owed, uint32_t icr)
     }
 }
 
+/*
+ * A local APIC that does not wait for a SIPI does not hear it, nor any one a
+ * de-assert.  vlapic_init_sipi_one() does nothing for these, either, but end
+ * the instruction that the vCPU is in: what it has done to pages in state U
+ * would be done twice.  Linux sends each SIPI twice.
+ */
+static bool is_not_heard(const struct vcpu *v, uint32_t icr)
+{
+    switch ( icr & APIC_DM_MASK )
+    {
+    case APIC_DM_STARTUP:
+        return v->is_initialised;
+
+    case APIC_DM_INIT:
+        return !is_init(icr);
+
+    default:
+        return false;
+    }
+}
+
 bool dsm_forward_icr(struct vcpu *v, uint32_t icr)
 {
     struct domain *d = v->domain;
@@ -158,7 +179,7 @@ bool dsm_forward_icr(struct vcpu *v, uint32_t icr)
     {
         if ( is_init(icr) )
             dsm_forget_calls(dsm, v->vcpu_id);
-        return false;
+        return is_not_heard(v, icr);
     }
 
     spin_lock(&dsm->lock);

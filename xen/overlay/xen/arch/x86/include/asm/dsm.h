@@ -170,8 +170,8 @@ int dsm_acquire_ring(struct domain *d, unsigned int frame,
 
 /*
  * The guest sends what an interrupt command register says (INIT, SIPI, NMI or
- * a vector) to v.  Returns true if v runs in another slice: then the daemon
- * has it now, and nothing else is to be done.
+ * a vector) to v.  Returns true if nothing else is to be done: v runs in
+ * another slice, and the daemon has it now; or v does not hear it.
  *
  * Context: none of the domain's locks is held.
  */
