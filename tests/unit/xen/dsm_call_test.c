@@ -168,7 +168,7 @@ static void its_cpu_left(void)
     domain_pause_by_systemcontroller_nosync(&dom);
     expect("placed", place(2, 0, &info), 0);
     domain_unpause_by_systemcontroller(&dom);
-    expect("it is here", dsm_forward_icr(dom.vcpu[2], init), false);
+    gets_init(dom.vcpu[2]);
     expect("asks anew", call(2, 0x3000, 0x4000, &there), -ERESTART);
     expect("reply", reply(2, asked(2), -ENOENT), 0);
     expect("is told", call(2, 0x3000, 0x4000, &there), -ENOENT);
@@ -240,7 +240,6 @@ static void nested(void)
 /* A vCPU that gets an INIT forgets what it has asked, and what it was told. */
 static void forgotten(void)
 {
-    const uint32_t init = APIC_DM_INIT | APIC_INT_ASSERT;
     uint64_t cookie;
 
     begin(0);
@@ -248,13 +247,13 @@ static void forgotten(void)
     expect("reply", reply(0, asked(0), 0), 0);
     expect("waits", call(2, 0x2000, 0, &there), -ERESTART);
     expect("reply", reply(2, asked(2), -EBUSY), 0);
-    expect("it is here", dsm_forward_icr(dom.vcpu[0], init), false);
+    gets_init(dom.vcpu[0]);
     expect("asks anew", call(0, 0x1000, 0, &there), -ERESTART);
     cookie = asked(0);
     expect("others do not", call(2, 0x2000, 0, &there), -EBUSY);
 
     /* While it waits: it waits on, and then forgets. */
-    dsm_forward_icr(dom.vcpu[0], init);
+    gets_init(dom.vcpu[0]);
     expect("paused", dom.vcpu[0]->paused, 1);
     expect("reply", reply(0, cookie, 0), 0);
     expect("goes on", dom.vcpu[0]->paused, 0);
@@ -262,10 +261,20 @@ static void forgotten(void)
     expect("reply", reply(0, asked(0), -EINVAL), 0);
 
     /* Nothing else is an INIT. */
+    dom.vcpu[0]->is_initialised = true;
     dsm_forward_icr(dom.vcpu[0], APIC_DM_INIT | APIC_INT_LEVELTRIG);
     dsm_forward_icr(dom.vcpu[0], APIC_DM_STARTUP | 8);
     dsm_forward_icr(dom.vcpu[0], APIC_DM_NMI);
+    dsm_cancel_instruction(dom.vcpu[0]);
     expect("is told", call(0, 0x1000, 0, &there), -EINVAL);
+
+    /* It runs until it is stopped for the INIT, and may call still. */
+    dsm_forward_icr(dom.vcpu[0], APIC_DM_INIT | APIC_INT_ASSERT);
+    expect("waits", call(0, 0x1000, 0, &there), -ERESTART);
+    dom.vcpu[0]->is_initialised = false;
+    dsm_cancel_instruction(dom.vcpu[0]);
+    expect("reply", reply(0, asked(0), 0), 0);
+    expect("asks anew", call(0, 0x1000, 0, &there), -ERESTART);
 }
 
 /* Its vCPU runs all the same, and calls: that is not for the guest to do. */

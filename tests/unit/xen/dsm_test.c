@@ -519,7 +519,7 @@ static void kept(void)
             vcpu_unpause(v);
         v->pause_flags = 0;
         if ( t[i].init )
-            dsm_forward_icr(v, APIC_DM_INIT | APIC_INT_ASSERT);
+            dsm_cancel_instruction(v);
         v->offline_ns += t[i].offline;
         v->runnable_ns += t[i].runnable;
         runs(1, 7 + t[i].offline + t[i].runnable);

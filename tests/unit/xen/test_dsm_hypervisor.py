@@ -1834,8 +1834,8 @@ def test_mutant_is_noticed(mutant: str) -> None:
 # As MUTANTS, of dsm_vcpu.c.
 VCPU_MUTANTS = {
     "nobody is elsewhere": (
-        "    if ( !dsm_elsewhere(dsm, v->vcpu_id) )\n    {\n        if ( is_init",
-        "    if ( 1 )\n    {\n        if ( is_init",
+        "    if ( !dsm_elsewhere(dsm, v->vcpu_id) )\n        return is_not",
+        "    if ( 1 )\n        return is_not",
         "where a vCPU runs",
     ),
     "placed while it runs": ("!d->controller_pause_count || ", "", "where a vCPU runs"),
@@ -1942,16 +1942,6 @@ def test_vcpu_mutant_is_noticed(mutant: str) -> None:
 
 # As VCPU_MUTANTS, noticed by cases of dsm_call_test.c.
 PLACE_MUTANTS = {
-    "an INIT keeps results": (
-        "        if ( is_init(icr) )\n            dsm_forget_calls",
-        "        if ( 0 )\n            dsm_forget_calls",
-        "calls before an INIT",
-    ),
-    "anything forgets results": (
-        "        if ( is_init(icr) )\n            dsm_forget_calls",
-        "        if ( 1 )\n            dsm_forget_calls",
-        "calls before an INIT",
-    ),
     "keeps the page of a vcpu_info": (
         "        place->info = dsm_give_back(v);",
         "        ;",
@@ -2043,6 +2033,20 @@ GHOST_MUTANTS = {
     ),
     "ghosts of the first moment": ("    dsm_pause_ghosts(d);\n", "", "ghosts"),
 }
+
+
+# Of dsm_access.c, noticed by a case of dsm_call_test.c.
+INIT_MUTANTS = {
+    "an INIT keeps results": ("    if ( !v->is_initialised )\n        dsm_forget", "    if ( 0 )\n        dsm_forget"),
+    "anything forgets results": ("    if ( !v->is_initialised )\n        dsm_forget", "    if ( 1 )\n        dsm_forget"),
+}
+
+
+@pytest.mark.parametrize("mutant", INIT_MUTANTS)
+def test_init_mutant_is_noticed(mutant: str) -> None:
+    old, new = INIT_MUTANTS[mutant]
+    mutant_of_calls = (old, new, "calls before an INIT")
+    assert_noticed(ACCESSES, mutant_of_calls, partial(build, of=ACCESSES, cases="dsm_call_test.c"))
 
 
 @pytest.mark.parametrize("mutant", GHOST_MUTANTS)

@@ -32,6 +32,15 @@ void vlapic_accept_irq(struct vcpu *v, uint32_t icr_low)
 {
 }
 
+/* As the function of that name does it in its tasklet, to who runs here. */
+static void gets_init(struct vcpu *v)
+{
+    expect("it is here", dsm_forward_icr(v, APIC_DM_INIT | APIC_INT_ASSERT),
+           false);
+    v->is_initialised = false;
+    dsm_cancel_instruction(v);
+}
+
 static int memop(struct xen_dsm_op *op)
 {
     op->version = XEN_DSM_INTERFACE_VERSION;

@@ -170,6 +170,10 @@ void dsm_cancel_instruction(struct vcpu *v)
     struct dsm_domain *dsm = v->domain->arch.dsm;
     struct dsm_accesses *a = &dsm->vcpu[v->vcpu_id].accesses;
 
+    /* By an INIT, for which it was stopped before. */
+    if ( !v->is_initialised )
+        dsm_forget_calls(dsm, v->vcpu_id);
+
     spin_lock(&dsm->lock);
     /* It waits for the answer, which is thrown away then. */
     if ( a->asked )

@@ -176,11 +176,7 @@ bool dsm_forward_icr(struct vcpu *v, uint32_t icr)
     bool put;
 
     if ( !dsm_elsewhere(dsm, v->vcpu_id) )
-    {
-        if ( is_init(icr) )
-            dsm_forget_calls(dsm, v->vcpu_id);
         return is_not_heard(v, icr);
-    }
 
     spin_lock(&dsm->lock);
     put = !dsm->dead && owe(&dsm->vcpu[v->vcpu_id].owed, icr);
