@@ -423,10 +423,17 @@ static int bind(unsigned long rip, struct evtchn_bind_virq *arg)
                          1, arg);
 }
 
+static int bind_ipi(struct evtchn_bind_ipi *arg)
+{
+    return dsm_call_away(dom.vcpu[0], dsm_rule(EVTCHN, EVTCHNOP_bind_ipi), 1, 1,
+                         arg);
+}
+
 /* Results that have bytes: who asked gets them, and only what he asked for. */
 static void with_result(void)
 {
     struct evtchn_bind_virq arg = { 4, 1, 0x5555 };
+    struct evtchn_bind_ipi ipi = { 1, 0x5555 };
     struct xen_dsm_ring_entry e;
 
     begin(0);
@@ -451,6 +458,14 @@ static void with_result(void)
     arg.port = 0x5555;
     expect("is told", bind(0x1000, &arg), -EEXIST);
     expect("nothing is written", arg.port, 0x5555);
+
+    /* Of fewer bytes. */
+    expect("waits", bind_ipi(&ipi), -ERESTART);
+    expect("reply", reply_with(0, next_entry().gfn, 0,
+                               (uint64_t[3]){ 2051UL << 32 }), 0);
+    expect("is told", bind_ipi(&ipi), 1);
+    expect("vCPU", ipi.vcpu, 1);
+    expect("port", ipi.port, 2051);
 }
 
 /* Ports that the slice which says so cannot have allocated. */
@@ -489,6 +504,15 @@ static void bad_results(void)
     expect("reply", reply_with(0, e.gfn, 0, (uint64_t[3]){ 0, 2047 }), 0);
     expect("is told", bind(0x1000, &arg), 1);
     expect("port", arg.port, 2047);
+    /* Asked of the third one, it is the third one's to say. */
+    expect("waits", dsm_call_away(dom.vcpu[0],
+                                  dsm_rule(EVTCHN, EVTCHNOP_bind_virq), 1, 2,
+                                  &arg), -ERESTART);
+    e = next_entry();
+    expect("slice", e.want, 2);
+    expect("the second one's", reply_with(0, e.gfn, 0,
+                                          (uint64_t[3]){ 0, 2047 }), -EINVAL);
+    expect("reply", reply_with(0, e.gfn, 0, (uint64_t[3]){ 0, 2048 }), 0);
 }
 
 /* A call about a port, which is no vCPU. */
@@ -584,6 +608,7 @@ static void events_here(void)
         fake_rc = -ENOENT;
         expect(calls[i].name, do_call(calls[i].call, &rc), 0);
         expect("its error", rc, -ENOENT);
+        expect("as it was asked", left[0], calls[i].call.arg[0]);
     }
 }
 
@@ -680,7 +705,7 @@ static void vcpu_info(void)
     const struct xen_dsm_call what = REGISTER(INFO, 0);
     struct xen_dsm_ring_entry e;
     uint64_t info;
-    int rc;
+    int maps, rc;
 
     begin(1);
     expect("INVAL", page(XEN_DSM_INVAL, INFO), 0);
@@ -716,8 +741,10 @@ static void vcpu_info(void)
     expect("PLACE here", place(1, 1, &info), 0);
     expect("it stays", info, 0);
     expect("stays", page(XEN_DSM_INVAL, INFO), -EBUSY);
+    maps = mapped;
     expect("PLACE", place(1, 0, &info), 0);
     expect("where it was", info, INFO << 12);
+    expect("Xen has it mapped no more", mapped, maps - 1);
     expect("goes", page(XEN_DSM_INVAL, INFO), 0);
     expect("PLACE", place(1, 1, &info), 0);
     expect("nothing", info, 0);

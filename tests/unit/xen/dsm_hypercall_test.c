@@ -227,7 +227,9 @@ static void arguments(void)
     struct vcpu_register_vcpu_info info = { .mfn = 14 };
     struct gnttab_setup_table setup = {
         .nr_frames = 4, .frame_list.p = (void *)at(15, 0) };
-    struct xen_varbuf buf = { .len = 5000 };
+    struct xen_varbuf buf = { .len = 5000 }, any = { .len = ~0U };
+    struct xen_memory_map maps_all = {
+        .nr_entries = 1U << 20, .buffer.p = (void *)at(9, 0) };
 
     const struct evtchn_bind_ipi ipi = { .vcpu = 1, .port = 99 };
     static const struct evtchn_status mine = { .dom = DOMID_SELF, .port = 7 };
@@ -279,6 +281,8 @@ static void arguments(void)
     memcpy(memory + at(4, 256), &info, sizeof(info));
     memcpy(memory + at(4, 512), &setup, sizeof(setup));
     memcpy(memory + at(4, 1024), &buf, sizeof(buf));
+    memcpy(memory + at(4, 1536), &any, sizeof(any));
+    memcpy(memory + at(4, 2048), &maps_all, sizeof(maps_all));
 }
 
 #define RUNS(call, a1, a2, a3, pages) \
@@ -308,6 +312,9 @@ static const struct call calls[] = {
     { RUNS(memory_op, XENMEM_add_to_physmap_batch, at(3, 0), 0,
            "3r 3w 6r 7r 8r 8w") },
     { RUNS(memory_op, XENMEM_memory_map, at(3, 512), 0, "3r 3w 9r 9w") },
+    /* As much as Xen has, if the guest has more room. */
+    { RUNS(memory_op, XENMEM_memory_map, at(4, 2048), 0,
+           "4r 4w 9r 9w 10r 10w") },
     { RUNS(memory_op, XENMEM_get_vnumainfo, at(3, 1024), 0,
            "3r 3w 10r 10w 11r 11w 12r 12w") },
     { RUNS(memory_op, XENMEM_maximum_ram_page, 0, 0, "") },
@@ -326,7 +333,12 @@ static const struct call calls[] = {
     { SAYS(xen_version, 99, at(9, 0), 0, "", -ENOSYS) },
     { RUNS(xen_version, XENVER_build_id, 0, 0, "") },
     { RUNS(xen_version, XENVER_build_id, at(4, 1024), 0, "4r 4r 4w 5r 5w") },
+    { RUNS(xen_version, XENVER_build_id, at(4, 1536), 0,
+           "4r 4r 4w 5r 5w 6r 6w 7r 7w 8r 8w 9r 9w 10r 10w 11r 11w 12r 12w "
+           "13r 13w 14r 14w 15r 15w 16r 16w 17r 17w 18r 18w 19r 19w 20r 20w") },
     { RUNS(console_io, 0, 5000, at(9, 0), "9r 9w 10r 10w") },
+    { RUNS(console_io, 0, 1UL << 32 | 5000, at(9, 0), "9r 9w 10r 10w") },
+    { SAYS(console_io, 0, (16 << 12) + 1, at(9, 0), "", -E2BIG) },
     { SAYS(console_io, 0, 1 << 20, at(9, 0), "", -E2BIG) },
     { RUNS(sched_op, SCHEDOP_yield, 0, 0, "") },
     { RUNS(sched_op, SCHEDOP_poll, at(3, 2048), 0, "3r 13r") },
@@ -572,11 +584,23 @@ static void shared_info_stays(void)
         RUNS(memory_op, XENMEM_add_to_physmap, at(20, 64), 0, "") };
     static const struct call removes = {
         RUNS(memory_op, XENMEM_remove_from_physmap, at(20, 128), 0, "") };
+    static const struct call moves_by_list = {
+        RUNS(memory_op, XENMEM_add_to_physmap_batch, at(20, 192), 0, "") };
+    static const struct call covers_by_list = {
+        RUNS(memory_op, XENMEM_add_to_physmap_batch, at(20, 256), 0, "") };
+    struct xen_add_to_physmap_batch list = {
+        .space = XENMAPSPACE_shared_info, .size = 1,
+        .idxs.p = (void *)at(6, 0), .gpfns.p = (void *)at(7, 0),
+        .errs.p = (void *)at(8, 0) };
     static const struct {
         const struct call *call;
         unsigned long at;
         bool refused;
     } t[] = {
+        /* One entry at a time moves it, too. */
+        { &moves_by_list, 30, true },
+        { &moves_by_list, INVALID_M2P_ENTRY, false },
+        { &covers_by_list, 30, false },
         { &moves, 30, true }, { &moves, 31, false },
         { &moves, INVALID_M2P_ENTRY, false },
         { &covers, 30, false }, { &covers, 31, true },
@@ -592,6 +616,9 @@ static void shared_info_stays(void)
     add.space = XENMAPSPACE_gmfn_foreign;
     memcpy(memory + at(20, 64), &add, sizeof(add));
     memcpy(memory + at(20, 128), &remove, sizeof(remove));
+    memcpy(memory + at(20, 192), &list, sizeof(list));
+    list.space = XENMAPSPACE_gmfn_foreign;
+    memcpy(memory + at(20, 256), &list, sizeof(list));
     dom.shared_info = (void *)frames[SHARED_MFN].bytes;
     dsm.nr_slices = 2;
     for ( i = 0; i < 2 * ARRAY_SIZE(t); i++ )
@@ -626,6 +653,24 @@ static void suspended(void)
     unreadable = false;
     dsm_vcpus[1].slice = 0;
     expect("all are at home", call(&suspends, &regs), DSM_HCALL_RUN);
+    dsm_hcall_end();
+    /* By a vCPU of another slice: all that run elsewhere may be vCPU 0. */
+    dsm.slice = vcpu.vcpu_id = dsm_vcpus[1].slice = dsm_vcpus[2].slice = 1;
+    expect("vCPU 0 is elsewhere", call(&suspends, &regs), DSM_HCALL_ANSWERED);
+    expect("RAX", regs.rax, -ENOSYS);
+}
+
+/* Where vCPU 0 runs says nothing of a vCPU that there is not. */
+static void no_such_vcpu(void)
+{
+    static const struct call up = { RUNS(vcpu_op, VCPUOP_stop_periodic_timer, 3,
+                                         0, "") };
+    struct cpu_user_regs regs;
+
+    dsm.nr_slices = 2;
+    dsm.spread = true;
+    dsm.slice = vcpu.vcpu_id = dsm_vcpus[1].slice = dsm_vcpus[2].slice = 1;
+    expect("Xen says that there is none", call(&up, &regs), DSM_HCALL_RUN);
     dsm_hcall_end();
 }
 
@@ -915,6 +960,7 @@ static const struct test_case cases[] = {
     { "vCPUs of another slice", another_slice },
     { "where shared_info is", shared_info_stays },
     { "a guest that is suspended", suspended },
+    { "no such vCPU", no_such_vcpu },
     { "answers of another slice", answers },
     { "results of another slice", results },
     { "ports while all are at home", ports_at_home },

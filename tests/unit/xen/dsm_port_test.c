@@ -197,6 +197,8 @@ static void sent_here(void)
     begin(1, 2);
     expect("no group", send_ports(&(struct xen_dsm_ports){
         .first = 2049, .ports = { 1 } }), -EINVAL);
+    expect("a part of one", send_ports(&(struct xen_dsm_ports){
+        .first = 4096 - 64, .ports = { 1 } }), -EINVAL);
     expect("not zero", send_ports(&(struct xen_dsm_ports){
         .first = 2048, .pad = 1, .ports = { 1 } }), -EINVAL);
     expect("slice 0's", send_ports(&(struct xen_dsm_ports){

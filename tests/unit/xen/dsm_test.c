@@ -2009,6 +2009,8 @@ static void placing(void)
     expect("a SIPI of another is on its way", place(1, 1), -EBUSY);
     dom.vcpu[3]->vlapic.init_sipi.icr = 0;
     expect("it is still here", dsm_forward_icr(dom.vcpu[1], irq), false);
+    dsm_shutdown(&dom);
+    expect("there is no other slice yet", next_entry().type, 0);
 
     expect("PLACE", place(1, 1), 0);
     expect("it is there", dsm_forward_icr(dom.vcpu[1], irq), true);
@@ -2119,6 +2121,18 @@ static void crowded(void)
         ;
     expect("FLUSH", memop(&(struct xen_dsm_op){ .cmd = XEN_DSM_FLUSH }), 0);
     expect("flags", next_entry().flags, XEN_DSM_EVENT_INIT | XEN_DSM_EVENT_NMI);
+
+    /* To the last vCPU; and the daemon hears that there is something. */
+    expect("PLACE", place(3, 1), 0);
+    for ( i = 0; i < DSM->ring_nr; i++ )
+        dsm_forward_icr(dom.vcpu[2], APIC_DM_FIXED | 0x20);
+    dsm_forward_icr(dom.vcpu[3], APIC_DM_NMI);
+    while ( next_entry().type )
+        ;
+    notified = 0;
+    expect("FLUSH", memop(&(struct xen_dsm_op){ .cmd = XEN_DSM_FLUSH }), 0);
+    expect("notified", notified, 1);
+    expect("vCPU", next_entry().vcpu, 3);
 }
 
 static int send(struct xen_dsm_vcpu_event event)
@@ -2207,7 +2221,9 @@ static void shutting_down(void)
 
     begin_spread(0);
     dom.shutdown_code = 3;
+    notified = 0;
     dsm_shutdown(&dom);
+    expect("notified", notified, 1);
     e = next_entry();
     expect("type", e.type, XEN_DSM_SHUTDOWN);
     expect("reason", e.want, 3);
@@ -2219,7 +2235,9 @@ static void shutting_down(void)
     dsm_shutdown(&dom);
     while ( (e = next_entry()).type )
         expect("type", e.type, XEN_DSM_VCPU_EVENT);
+    notified = 0;
     expect("FLUSH", memop(&(struct xen_dsm_op){ .cmd = XEN_DSM_FLUSH }), 0);
+    expect("notified", notified, 1);
     e = next_entry();
     expect("type", e.type, XEN_DSM_SHUTDOWN);
     expect("reason", e.want, 1);

@@ -18,6 +18,7 @@
 #define NEAR    5UL             /* a page that is here */
 #define I_PAGE  34UL            /* one that is not, and can come */
 #define GS_BASE 0x100000000UL
+#define FS_BASE 4UL
 #define at(page, offset) (((page) << PAGE_SHIFT) + (offset))
 
 unsigned int fake_mode = X86_MODE_64BIT, fake_cpl;
@@ -116,13 +117,13 @@ void hvm_inject_event(const struct x86_event *event)
 struct segment_register *hvmemul_get_seg_reg(enum x86_segment seg,
                                              struct hvm_emulate_ctxt *ctxt)
 {
-    static struct segment_register flat, gs = { GS_BASE };
+    static struct segment_register flat, gs = { GS_BASE }, fs = { FS_BASE };
 
     if ( seg > x86_seg_tr )
         die("segment %u", seg);
     flat.dpl = user;
 
-    return seg == x86_seg_gs ? &gs : &flat;
+    return seg == x86_seg_gs ? &gs : seg == x86_seg_fs ? &fs : &flat;
 }
 
 bool hvm_virtual_to_linear_addr(enum x86_segment seg,
@@ -245,6 +246,9 @@ static int usual_read(enum x86_segment seg, unsigned long offset, void *p_data,
 static int usual_write(enum x86_segment seg, unsigned long offset, void *p_data,
                        unsigned int bytes, struct x86_emulate_ctxt *ctxt)
 {
+    if ( seg == x86_seg_fs )
+        offset += FS_BASE;
+
     return usual(offset, p_data, bytes, true);
 }
 
@@ -354,6 +358,12 @@ static int wide_store(const struct x86_emulate_ops *ops,
                       struct x86_emulate_ctxt *ctxt)
 {
     return ops->write(x86_seg_ds, address, wide, width, ctxt);
+}
+
+static int wide_store_fs(const struct x86_emulate_ops *ops,
+                         struct x86_emulate_ctxt *ctxt)
+{
+    return ops->write(x86_seg_fs, address - FS_BASE, wide, width, ctxt);
 }
 
 static unsigned int unknown_until;
@@ -868,6 +878,62 @@ static void crossing(void)
     is_over(0x1009);
 }
 
+/* The rest of it has to wait, and is not forgotten. */
+static void crossing_waits(void)
+{
+    struct xen_dsm_ring_entry e;
+    const uint8_t *bytes;
+    unsigned int i;
+
+    begin();
+    for ( i = 0; i < 8; i++ )
+        wide[i] = 0xb0 + i;
+    /* A copy, which can be read only. */
+    expect("INSTALL", one(XEN_DSM_INSTALL_S, U + 2), 0);
+    bytes = frames[dom.p2m.e[U + 2].mfn].bytes;
+    expect("emulated", faults(wide_store, at(U + 2, 0) - 1, 3), true);
+    expect("goes on", goes_on(asked(WRITE, U + 1, 4095, 1, 0, 0xb0), 0), false);
+    e = next_entry();
+    expect("a miss", e.type, XEN_DSM_PAGE_MISS);
+    expect("of the copy", e.gfn, U + 2);
+    expect("to write", e.want, XEN_DSM_WANT_M);
+    expect("nothing yet", bytes[0] != 0xb1, true);
+    expect("UPGRADE", one(XEN_DSM_UPGRADE, U + 2), 0);
+    expect("done", dsm_resume(current), true);
+    expect("the rest", bytes[0] == 0xb1 && bytes[1] == 0xb2, true);
+    expect("once", DSM->stats.accesses, 1);
+    is_over(0x1003);
+
+    /* What is read of a page that is here is read again. */
+    fake_regs.rsi = at(U + 2, 0) - 4;
+    fake_regs.rdi = at(U, 0);
+    expect("emulated", faults(movs, at(U + 2, 0) - 4, 8), true);
+    expect("goes on", goes_on(asked(READ, U + 1, 4092, 4, 0, 0), 7), false);
+    expect("done", goes_on(asked(WRITE, U, 0, 8, 0, *(uint32_t *)bytes * (1UL << 32)
+                                 | 7), 0), true);
+    is_over(0x1006);
+
+    /* Where a page ends its linear address says. */
+    expect("INSTALL", one(XEN_DSM_INSTALL_M, U - 1), 0);
+    bytes = frames[dom.p2m.e[U - 1].mfn].bytes;
+    instruction = wide_store_fs;
+    address = at(U, 0) - 2;
+    width = 4;
+    expect("emulated", dsm_use_elsewhere(at(U, 0), DATA), true);
+    expect("done", goes_on(asked(WRITE, U, 0, 2, 0, 0xb3b2), 0), true);
+    expect("the rest", bytes[4094] == 0xb0 && bytes[4095] == 0xb1, true);
+    is_over(0x1009);
+
+    /* An exchange that ends there is none with the next page. */
+    usual_exchanges = 0;
+    instruction = cmpxchg_insn;
+    address = at(U, 0) - 8;
+    width = 8;
+    expect("emulated", dsm_use_elsewhere(at(U, 0), DATA), true);
+    expect("the usual one", usual_exchanges, 1);
+    expect("nothing is asked for", next_entry().type, 0);
+}
+
 /* The walk finds a fault, which is over when the other page is written. */
 static void fault_is_over(void)
 {
@@ -1227,6 +1293,11 @@ static void unfit(void)
         expect("said", dumps, i + 1);
         expect_refused("unfit");
     }
+    /* ENTER, whose accesses are stores. */
+    opcode = bad[0];
+    expect("refused", faults(store, at(U, 0), 8), true);
+    expect("said", dumps--, i + 1);
+    expect_refused("unfit");
     for ( i = 0; i < ARRAY_SIZE(good); i++ )
     {
         opcode = good[i];
@@ -2047,6 +2118,7 @@ static const struct test_case cases[] = {
     { "leaves U, the second of two", leaves_u_second },
     { "tries again", tries_again },
     { "two pages", crossing },
+    { "two pages, and one has to wait", crossing_waits },
     { "a fault", faulting },
     { "an INIT", cancelled },
     { "a SIPI to who runs", not_heard },

@@ -435,6 +435,38 @@ HYPERCALL_MUTANTS = {
         "    (void)token;\n",
         "pages that each call needs",
     ),
+    "shared_info moves by a list": (
+        "        if ( !rc && b.space == XENMAPSPACE_shared_info &&",
+        "        if ( 0 &&",
+        "where shared_info is",
+    ),
+    "no list but that": (
+        "        if ( !rc && b.space == XENMAPSPACE_shared_info &&",
+        "        if ( !rc &&",
+        "where shared_info is",
+    ),
+    "vCPU 0 is never elsewhere": (
+        "    for ( i = 0; i < d->max_vcpus; i++ )\n        if ( dsm_elsewhere",
+        "    for ( i = 1; i < d->max_vcpus; i++ )\n        if ( dsm_elsewhere",
+        "a guest that is suspended",
+    ),
+    "one vCPU too many": (
+        "return subject < v->domain->max_vcpus\n",
+        "return subject <= v->domain->max_vcpus\n",
+        "no such vCPU",
+    ),
+    "a page too many": ("#define MAX_BYTES (16UL", "#define MAX_BYTES (17UL", "pages that each call needs"),
+    "as many ranges as one likes": (
+        "min(map.nr_entries, 256U)",
+        "map.nr_entries",
+        "pages that each call needs",
+    ),
+    "as much of a version as one likes": ("min(buf.len, 65000U)", "buf.len", "pages that each call needs"),
+    "64 bits of a length": (
+        "resident(v, a3, (unsigned int)a2, true)",
+        "resident(v, a3, a2, true)",
+        "pages that each call needs",
+    ),
     "polls any number": ("min(poll.nr_ports, 128U)", "poll.nr_ports", "pages that each call needs"),
 }
 
@@ -770,6 +802,22 @@ CALL_MUTANTS = {
         "a vcpu_info at a bad place",
     ),
     "no second look": ("    if ( call->rc == -EAGAIN ||", "    if (", "a vcpu_info"),
+    "short answers are lost": (
+        "        if ( rule->back )\n            memcpy((uint8_t *)c->what.arg",
+        "        if ( rule->back > 8 )\n            memcpy((uint8_t *)c->what.arg",
+        "results with bytes",
+    ),
+    "more than its answer": (
+        "                   rule->back - rule->bytes);\n        spin_unlock",
+        "                   sizeof(c->what.arg) - rule->bytes);\n        spin_unlock",
+        "results with bytes",
+    ),
+    "slice 1 answers all": ("reply->arg, c->slice,", "reply->arg, 1,", "ports of somebody else"),
+    "an error says which domain it is": (
+        "        u->status.dom = DOMID_SELF;\n\n        return rc;",
+        "        if ( !rc )\n            u->status.dom = DOMID_SELF;\n\n        return rc;",
+        "events here",
+    ),
 }
 
 
@@ -836,6 +884,7 @@ PORT_MUTANTS = {
         "events that leave",
     ),
     "any group": ("ports->first % DSM_PORTS_AT_ONCE || ", "", "events that come"),
+    "any 64 ports": ("ports->first % DSM_PORTS_AT_ONCE", "ports->first % 64", "events that come"),
     "reserved words": (" || ports->pad )", " )", "events that come"),
     "ports of others": ("!= dsm->slice )\n        return -EXDEV;", "!= dsm->slice )\n        ;", "events that come"),
     "one too few": ("n < DSM_PORTS_AT_ONCE; n++", "n < DSM_PORTS_AT_ONCE - 1; n++", "events that come"),
@@ -1927,6 +1976,31 @@ VCPU_MUTANTS = {
     "says that it ends, of one slice": ("    if ( !dsm->spread )\n        return;", "    ;", "all slices shut down"),
     "ends for one daemon only": ("dsm->shut || (all && dsm->ended)", "dsm->shut", "all slices shut down"),
     "ends before the end": ("(all && dsm->ended)", "all", "all slices shut down"),
+    "all but the last vCPU are flushed": (
+        "    for ( i = 0; i < d->max_vcpus; i++ )\n        if ( dsm->vcpu[i].owing )",
+        "    for ( i = 0; i < d->max_vcpus - 1; i++ )\n        if ( dsm->vcpu[i].owing )",
+        "more than the ring has room for",
+    ),
+    "flushed unheard": (
+        "            put_owed(dsm, i);\n            put = true;",
+        "            put_owed(dsm, i);",
+        "more than the ring has room for",
+    ),
+    "a shutdown that is flushed unheard": (
+        "        put_shutdown(d);\n        put = true;",
+        "        put_shutdown(d);",
+        "all slices shut down",
+    ),
+    "a shutdown unheard": (
+        "        put_shutdown(d);\n    spin_unlock(&dsm->lock);\n\n    if ( put )\n        dsm_notify(d);",
+        "        put_shutdown(d);\n    spin_unlock(&dsm->lock);",
+        "all slices shut down",
+    ),
+    "in several slices though it was refused": (
+        "    spin_lock(&dsm->lock);\n    if ( !d->controller",
+        "    spin_lock(&dsm->lock);\n    dsm->spread = true;\n    if ( !d->controller",
+        "where a vCPU runs",
+    ),
     "ends unheard": (
         "    dsm->shut = !dsm_ring_put(dsm, &entry);",
         "    dsm_ring_put(dsm, &entry);",
@@ -2095,6 +2169,11 @@ INFO_MUTANTS = {
         "        if ( chn->state == ECS_INTERDOMAIN )",
         "        if ( 0 )",
         "a vcpu_info and who sends",
+    ),
+    "mapped for ever": (
+        "    unmap_domain_page_global((void *)((unsigned long)map & PAGE_MASK));\n",
+        "",
+        "a vcpu_info",
     ),
     "locked for ever": ("    write_unlock(&chn->lock);\n", "", "a vcpu_info and who sends"),
 }
@@ -2552,6 +2631,36 @@ def test_access_mutant_is_noticed(mutant: str) -> None:
 
 # As MUTANTS, of dsm_uncached.c.
 UNCACHED_MUTANTS = {
+    "the rest is forgotten": (
+        "            rc = here_first(use, &part[i]);\n            if ( rc != X86EMUL_OKAY )\n                return rc;",
+        "            rc = here_first(use, &part[i]);",
+        "two pages, and one has to wait",
+    ),
+    "the rest counts as written": (
+        "    if ( rc == X86EMUL_OKAY && use->write )\n",
+        "    if ( use->write )\n",
+        "two pages, and one has to wait",
+    ),
+    "what was read counts as written": (
+        "    if ( rc == X86EMUL_OKAY && use->write )\n",
+        "    if ( rc == X86EMUL_OKAY )\n",
+        "two pages, and one has to wait",
+    ),
+    "a page ends in its segment": (
+        "    in_page = PAGE_SIZE - (use.linear & ~PAGE_MASK);",
+        "    in_page = PAGE_SIZE - (offset & ~PAGE_MASK);",
+        "two pages, and one has to wait",
+    ),
+    "exchanges with the next page": (
+        "walk(&use, use.linear + bytes - 1, &last",
+        "walk(&use, use.linear + bytes, &last",
+        "two pages, and one has to wait",
+    ),
+    "stores of ENTER": (
+        "    if ( is_unfit(use->ctxt) )\n",
+        "    if ( is_unfit(use->ctxt) && !use->write )\n",
+        "unfit",
+    ),
     "uses rmw": (
         "    ops.rmw = NULL;\n",
         "",

@@ -19,6 +19,7 @@ bool fake_no_memory;
 struct domain dom, dom0;
 unsigned int notified, flushes, spare_frames, asserted;
 bool deadlock;
+int mapped;
 void (*when_waiting)(void);
 void (*when_port)(void);
 void (*when_entry)(unsigned long gfn);
@@ -455,6 +456,7 @@ int map_guest_area(struct vcpu *v, paddr_t addr, unsigned int size,
     area->pg = mfn_to_page(mfn);
     area->pg->count_info++;
     area->map = area->pg->bytes + (addr & ~PAGE_MASK);
+    mapped++;
     populate(area->map, v);
     if ( when_mapped )
         when_mapped();
@@ -475,6 +477,7 @@ void unmap_domain_page_global(const void *map)
         die("no page is mapped there");
     if ( !dom.pauses && !dom.is_dying )
         die("unmapped while it may run");
+    mapped--;
 }
 
 void hvm_assert_evtchn_irq(struct vcpu *v)

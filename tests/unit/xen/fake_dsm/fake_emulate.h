@@ -23,8 +23,8 @@ void raise_softirq(unsigned int nr);
 #define X86EMUL_UNRECOGNIZED   5
 #define X86EMUL_CMPXCHG_FAILED 7
 
-enum x86_segment { x86_seg_cs = 1, x86_seg_ss, x86_seg_ds, x86_seg_gs,
-                   x86_seg_tr, x86_seg_sys, x86_seg_none };
+enum x86_segment { x86_seg_cs = 1, x86_seg_ss, x86_seg_ds, x86_seg_fs,
+                   x86_seg_gs, x86_seg_tr, x86_seg_sys, x86_seg_none };
 #define is_x86_system_segment(s) ((s) == x86_seg_tr || (s) == x86_seg_sys)
 enum hvm_access_type { hvm_access_read, hvm_access_write };
 struct segment_register { uint64_t base; unsigned int dpl; };

@@ -22,6 +22,7 @@ extern unsigned long most_pages; /* that the domain had at a time */
 extern bool dies;               /* the domain, before it gets a page */
 
 extern bool deadlock;           /* map_guest_area() has to be tried again */
+extern int mapped;              /* pages of vcpu_infos, by Xen */
 extern unsigned int asserted;   /* upcalls of vCPUs */
 
 void make_world(void);

@@ -306,6 +306,9 @@ static int memory_op(struct vcpu *v, unsigned long cmd, unsigned long arg)
         struct xen_add_to_physmap_batch b;
 
         rc = peek_struct(v, &b, arg, true);
+        if ( !rc && b.space == XENMAPSPACE_shared_info &&
+             would_move_shared_info(v, gfn_x(INVALID_GFN), true) )
+            return -EBUSY;
         rc = rc ?: resident_array(v, (unsigned long)b.idxs.p, b.size,
                                   sizeof(*b.idxs.p), false);
         rc = rc ?: resident_array(v, (unsigned long)b.gpfns.p, b.size,
