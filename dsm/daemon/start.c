@@ -304,8 +304,8 @@ static void got_time(struct dsm_worker *w, const uint8_t *bytes)
 	}
 	w->start.is_told = true;
 	dsm_engine_join(w->engine, home);
-	/* The home is connected again: what it said before holds. */
-	if (w->start.is_done) {
+	/* The home is connected again: what it said before holds, unless its table was refused. */
+	if (w->start.is_done && !w->start.is_refused) {
 		dsm_start_send(w, &w->peer[home], &(struct dsm_vcpu_msg){ .type = DSM_VCPU_READY });
 		return;
 	}

@@ -350,14 +350,15 @@ static void node_is(unsigned int number, unsigned int vnode, uint64_t units, boo
 /* Both ends of a connection at once. */
 static void joined(unsigned int a, unsigned int b)
 {
-	char line[64];
+	char line[64], *text;
 	int fd;
 
 	snprintf(line, sizeof(line), "connect %s", names[b]);
 	fd = ask(a, line);
 	snprintf(line, sizeof(line), "connect %s", names[a]);
 	told(b, line);
-	CHECK(!strcmp(answer(fd), "ok\n"), "connect");
+	text = answer(fd);
+	CHECK(!strcmp(text, "ok\n"), "connect: %s", text);
 }
 
 static void forget_words(unsigned int host, uint64_t from)
@@ -1566,6 +1567,42 @@ static void vcpus_at_three(const void *argument)
 	end_with_place();
 }
 
+/*
+ * A host was ready once, and has another table when it is connected again, which its Xen does not take:
+ * it says so, once, and has memory only until Xen does.
+ */
+static void a_table_that_is_refused(const void *argument)
+{
+	(void)argument;
+	begin_three(true);
+	joined(0, 1);
+	joined(0, 2);
+	joined(1, 2);
+	told(0, "place gamma 2");
+	told(0, "home 2");
+	apart(1, 2);
+	apart(0, 2);
+	told(0, "place beta 1");
+	node[2].xen.break_place = -EIO;
+	joined(0, 2);
+	joined(1, 2);
+	UNTIL(strstr(node[0].last_log, "host gamma: it can't have vCPUs"));
+	answers(2, 3);
+	running("memory only");
+	refused(0, "place gamma 2", "not-ready host gamma: its Xen does not take where vCPUs run");
+	running("it has been refused");
+	/* A new connection, and a new table. */
+	apart(1, 2);
+	apart(0, 2);
+	node[2].xen.break_place = 0;
+	joined(0, 2);
+	joined(1, 2);
+	told(0, "place gamma 2");
+	running("it takes it now");
+	CHECK(node[0].xen.elsewhere[2] && !node[2].xen.elsewhere[2], "it is there");
+	end_with_place();
+}
+
 /* What beta's and alpha's slices have jumped since is what gamma's TSC was set by, or less. */
 static bool follow(uint64_t by)
 {
@@ -1876,6 +1913,7 @@ static void world_of_three(const void *argument)
 static const struct test_case simple[] = {
 	{ "resize: worlds of three hosts with vCPUs", world_of_three, NULL },
 	{ "resize: vCPUs at three hosts", vcpus_at_three, NULL },
+	{ "resize: a table that is refused", a_table_that_is_refused, NULL },
 	{ "resize: one time of three hosts", one_time_of_three, NULL },
 	{ "resize: a host with another time", another_time, NULL },
 	{ "resize: a lender beside vCPUs", a_lender_beside_vcpus, NULL },
