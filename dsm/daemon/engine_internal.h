@@ -66,7 +66,8 @@ enum owed {
 };
 
 enum warning {
-	WARN_PIN, WARN_PIN_THERE, WARN_HOLE, WARN_FOREIGN, WARN_CALL, WARN_NO_MEMORY, NR_WARNINGS
+	WARN_PIN, WARN_PIN_THERE, WARN_HOLE, WARN_FOREIGN, WARN_CALL, WARN_NO_MEMORY, WARN_PLACE,
+	WARN_INFO, NR_WARNINGS
 };
 
 /* Somebody whose miss the core has not been told yet. */
@@ -205,7 +206,8 @@ struct stop {
 	bool drained;			/* what the ring had is in letters, or has gone */
 	uint16_t fencers;		/* hosts that send each other FENCE */
 	uint16_t fenced, came;		/* FENCE has gone there; has come */
-	uint64_t heard[DSM_MAX_HOSTS];	/* the round of the last FENCE that came */
+	uint64_t heard[DSM_MAX_HOSTS];	/* the round of the last FENCE that came on this connection */
+	uint64_t said[DSM_MAX_HOSTS];	/* and of the last one that went */
 	bool quiet, calling;		/* QUIET was said; and that a vCPU waits */
 	bool moved[DSM_ENGINE_VCPUS];	/* in this round: it is down */
 	struct dsm_vcpu_msg doing;	/* PLACE; its type is 0: none */
@@ -235,7 +237,7 @@ struct placing {
 	bool back;			/* what was done is taken back, from `at` on */
 	uint16_t members;		/* hosts that have been stopped; not this one */
 	uint16_t quiet;			/* of these, and this one: who is */
-	uint16_t calling, apart;	/* and has a vCPU that waits; lacks a connection */
+	uint16_t calling;		/* and has a vCPU that waits */
 	uint32_t caller[DSM_MAX_HOSTS];	/* that vCPU */
 	uint8_t has[DSM_MAX_HOSTS];	/* where each has been told that the vCPU runs */
 	uint16_t asked;			/* who has not answered */
@@ -806,8 +808,8 @@ int engine_stop_got(struct dsm_engine *e, unsigned int from, const struct dsm_vc
 bool engine_stop_run(struct dsm_engine *e);
 void engine_stop_tick(struct dsm_engine *e, uint64_t t);
 
-/** The home is gone, and no vCPU runs here: nobody will say GO. */
-void engine_stop_end(struct dsm_engine *e);
+/** The connection with a host is gone, and the VM goes on. */
+void engine_stop_lost(struct dsm_engine *e, unsigned int host);
 
 /** Return: do vCPUs run at that host that may be up? */
 bool engine_loses_vcpus(const struct dsm_engine *e, unsigned int host);

@@ -20,7 +20,8 @@
  * any: these are down, and have no state; they come back.
  *
  * A host that is connected and does not answer is one that does not answer a recall
- * (engine_answers.c): the VM fails after 2 * answer_ns.
+ * (engine_answers.c): the VM fails after 2 * answer_ns, but not before a host has had the time
+ * that it may try for (engine_stop.c).
  *
  * Context: the engine's thread.
  */
@@ -34,6 +35,7 @@
 
 #define READY_NS	(30000 * MS)	/* most until a host is ready */
 #define CALL_NS		(10000 * MS)	/* until a call ends that is under way */
+#define TRIES_NS	(12000 * MS)	/* twice as long as a host may try to place one */
 
 static uint16_t self_bit(const struct dsm_engine *e)
 {
@@ -80,7 +82,11 @@ static void tell_all(struct dsm_engine *e, uint16_t hosts, const struct dsm_vcpu
 /* Until when all have to have answered. */
 static uint64_t late(struct dsm_engine *e)
 {
-	return e->p.answer_ns ? now(e) + 2 * e->p.answer_ns : DSM_NEVER;
+	uint64_t ns = 2 * e->p.answer_ns;
+
+	if (!ns)
+		return DSM_NEVER;
+	return now(e) + (ns > TRIES_NS ? ns : TRIES_NS);
 }
 
 static void finish(struct dsm_engine *e)
@@ -104,7 +110,6 @@ static void stop_all(struct dsm_engine *e)
 	p->members = (uint16_t)(e->vcpus.joined & e->vm.up);
 	p->quiet = 0;
 	p->calling = 0;
-	p->apart = 0;
 	p->asked = 0;
 	p->due = now(e) + CALL_NS;
 	p->late = late(e);
@@ -164,7 +169,6 @@ static int got_quiet(struct dsm_engine *e, unsigned int from, const struct dsm_v
 
 		while (!(m->word[0] & dsm_bit(other)))
 			other++;
-		p->apart |= bit;
 		note(p, "not-ready host %s is not connected with host %s", name_of(e, from),
 		     name_of(e, other));
 	}
@@ -497,8 +501,7 @@ void engine_place_lost(struct dsm_engine *e, unsigned int host)
 	engine_settle_class_u(e);
 	e->vcpus.ready &= others;
 	e->vcpus.not_ready[host] = 0;
-	if (e->vcpus.carried && host == e->vm.token_home)
-		engine_stop_end(e);
+	engine_stop_lost(e, host);
 	engine_pause_lost(e, host);
 	if (p->step == PLACING_NONE)
 		return;

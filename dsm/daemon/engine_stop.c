@@ -25,7 +25,12 @@
  * finds a slice that stands still, and the new table.
  *
  * Two hosts without a connection have nothing on its way: each says so with QUIET, and the home
- * gives up.  If they are connected while the guest stands still, both say FENCE.
+ * gives up.  If they are connected while the guest stands still, both say FENCE.  What was said on
+ * a connection that has ended is said again on the next one.  If both have vCPUs when the guest
+ * goes on, and no connection, it is lost.
+ *
+ * A host that has lost the home has no vCPU, and hears no STOP: who waits for its FENCE has it as
+ * soon as it has said its own.
  *
  * Untrusted: what a peer says.  It can keep the guest standing still (only the home waits, and
  * not for ever), and harm the guest whose vCPU it has.
@@ -131,6 +136,24 @@ static int got_stop(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 	return 0;
 }
 
+static void say_fence(struct dsm_engine *e, unsigned int host, uint64_t round)
+{
+	e->vcpus.stop.said[host] = round;
+	engine_idle_fenced(e, host, round);
+	engine_send_vcpu(e, host, &(struct dsm_vcpu_msg){
+				  .type = DSM_VCPU_FENCE, .number = round });
+}
+
+/* Of a round that this host will not hear of: its home is lost, and nothing of it is on its way. */
+static void say_fence_without_home(struct dsm_engine *e, unsigned int host)
+{
+	const struct stop *s = &e->vcpus.stop;
+
+	if (!is_home(e) && !(connected(e) & dsm_bit(e->vm.token_home)) &&
+	    connected(e) & dsm_bit(host) && s->heard[host] > s->said[host])
+		say_fence(e, host, s->heard[host]);
+}
+
 static int got_fence(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_msg *m)
 {
 	struct stop *s = &e->vcpus.stop;
@@ -148,6 +171,7 @@ static int got_fence(struct dsm_engine *e, unsigned int from, const struct dsm_v
 	engine_idle_fence_came(e, from, m->number);
 	if (s->on && m->number == s->round)
 		s->came |= (uint16_t)dsm_bit(from);
+	say_fence_without_home(e, from);
 	return 0;
 }
 
@@ -162,9 +186,7 @@ static bool send_fences(struct dsm_engine *e)
 		if (!(left & dsm_bit(host)) || !TAILQ_EMPTY(&e->vcpus.line[host]))
 			continue;
 		s->fenced |= (uint16_t)dsm_bit(host);
-		engine_idle_fenced(e, host, s->round);
-		engine_send_vcpu(e, host, &(struct dsm_vcpu_msg){
-					  .type = DSM_VCPU_FENCE, .number = s->round });
+		say_fence(e, host, s->round);
 		changed = true;
 	}
 	return changed;
@@ -209,6 +231,14 @@ static bool say_quiet(struct dsm_engine *e)
 
 /* ---- PLACE ---- */
 
+/* Who runs it has said that nothing of it is under way: if something is here, it was a lie. */
+static bool is_at_work(const struct dsm_engine *e, unsigned int vcpu)
+{
+	const struct carried *c = &e->vcpus.carried[vcpu];
+
+	return c->is_doing || c->reply.queued || c->accessed.queued;
+}
+
 static int got_place(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 {
 	struct stop *s = &e->vcpus.stop;
@@ -220,6 +250,12 @@ static int got_place(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 		return DSM_E_VCPU;
 	if ((m->word[1] || m->word[2]) && host != e->vm.self)
 		return DSM_E_RESERVED;
+	if (is_at_work(e, m->vcpu)) {
+		engine_breach(e, e->vcpus.where[m->vcpu], &(struct dsm_vcpu_msg){
+				      .type = DSM_VCPU_CALL, .vcpu = m->vcpu, .number = m->number },
+			      "it said QUIET, and has no answer yet");
+		return 0;
+	}
 	s->doing = *m;
 	s->tried = false;
 	s->placed = false;
@@ -242,14 +278,6 @@ static void placed(struct dsm_engine *e, enum dsm_placed how, uint64_t info)
 	answer(e, &m);
 }
 
-static void warn(struct dsm_engine *e, unsigned int vcpu, const char *what, int rc)
-{
-	char text[DSM_ENGINE_TEXT / 2];
-
-	snprintf(text, sizeof(text), "vCPU %u: %s: %s", vcpu, what, strerror(-rc));
-	e->p.calls->warn(e->p.context, text);
-}
-
 /* Return: whether it is done, or will never be. */
 static bool register_info(struct dsm_engine *e, uint64_t t)
 {
@@ -270,7 +298,8 @@ static bool register_info(struct dsm_engine *e, uint64_t t)
 	s->doing.word[1] = 0;
 	/* It has one there already, or the guest has done something to that page. */
 	if (rc || (call.rc && call.rc != -EBUSY))
-		warn(e, s->doing.vcpu, "its vcpu_info can't be registered here", rc ? rc : call.rc);
+		engine_warn(e, WARN_INFO, "vCPU %u: its vcpu_info can't be registered here: %s",
+			    s->doing.vcpu, strerror(-(rc ? rc : call.rc)));
 	return true;
 }
 
@@ -293,7 +322,7 @@ static bool tell_xen(struct dsm_engine *e, uint64_t t, uint64_t *info)
 		return false;
 	if (rc) {
 		if (rc != -EBUSY && rc != -EOPNOTSUPP)
-			warn(e, vcpu, "Xen does not place it", rc);
+			engine_warn(e, WARN_PLACE, "vCPU %u: Xen does not place it: %s", vcpu, strerror(-rc));
 		placed(e, rc == -EBUSY ? DSM_PLACED_BUSY : rc == -EOPNOTSUPP ? DSM_PLACED_SHARED :
 		       DSM_PLACED_FAILED, 0);
 		return false;
@@ -354,6 +383,17 @@ static void route_letters(struct dsm_engine *e)
 	}
 }
 
+/* When one of both had no vCPU it was no loss that their connection ended. */
+static void look_for_lost(struct dsm_engine *e)
+{
+	unsigned int host;
+
+	for (host = 0; host < e->vm.nr_hosts && !e->has_failed; host++)
+		if (host != e->vm.self && e->vcpus.at[host] && e->vcpus.at[e->vm.self] &&
+		    !(connected(e) & dsm_bit(host)))
+			engine_lose(e, host, "the connection with it ended while a vCPU was placed");
+}
+
 static void go_on(struct dsm_engine *e)
 {
 	struct stop *s = &e->vcpus.stop;
@@ -362,7 +402,9 @@ static void go_on(struct dsm_engine *e)
 	s->on = false;
 	s->doing.type = 0;
 	s->placed = false;
-	route_letters(e);
+	look_for_lost(e);
+	if (!e->has_failed)
+		route_letters(e);
 	if (e->has_failed)
 		return;
 	if (s->owes_shutdown)
@@ -384,7 +426,8 @@ static int got_go(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 	return 0;
 }
 
-void engine_stop_end(struct dsm_engine *e)
+/* The home is gone, and no vCPU runs here: nobody will say GO. */
+static void end_round(struct dsm_engine *e)
 {
 	struct stop *s = &e->vcpus.stop;
 	unsigned int i;
@@ -407,6 +450,22 @@ void engine_stop_end(struct dsm_engine *e)
 			    strerror(-rc));
 	else
 		go_on(e);
+}
+
+void engine_stop_lost(struct dsm_engine *e, unsigned int host)
+{
+	struct stop *s = &e->vcpus.stop;
+	unsigned int i;
+
+	s->fenced &= (uint16_t)~dsm_bit(host);
+	s->came &= (uint16_t)~dsm_bit(host);
+	s->said[host] = 0;
+	s->heard[host] = 0;
+	if (!e->vcpus.carried || host != e->vm.token_home)
+		return;
+	end_round(e);
+	for (i = 0; i < e->vm.nr_hosts && !e->has_failed; i++)
+		say_fence_without_home(e, i);
 }
 
 /* ---- What comes, and when ---- */

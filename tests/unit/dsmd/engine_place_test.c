@@ -1190,6 +1190,255 @@ static void chance(const void *argument)
 	end();
 }
 
+/* Host 2 has vCPU 3 and no memory, host 1 has neither, and is about to get vCPU 1. */
+static void one_at_gamma(void)
+{
+	unsigned int i;
+
+	begin_placed(1, 1, 2);
+	unbind(1);
+	unbind(2);
+	for (i = 0; i < HOSTS; i++) {
+		dsm_engine_open_range(node[i].engine, 1, i == 1 ? 10 : 0);
+		dsm_engine_open_range(node[i].engine, 2, i == 2 ? 10 : 0);
+		dsm_engine_range_done(node[i].engine, 1);
+		dsm_engine_range_done(node[i].engine, 2);
+	}
+	CHECK(place(2, 3, 1) == -EINPROGRESS, "%s", node[0].error);
+	settle();
+	done("gamma has one");
+	CHECK(place(1, 1, 1) == -EINPROGRESS, "%s", node[0].error);
+	look(0);
+}
+
+/* So many messages, in turn.  Return: the vCPU has been placed before. */
+static bool deliver_some(unsigned int nr)
+{
+	unsigned int n, i, before;
+
+	for (n = 0; n < nr && !node[0].placed;) {
+		before = n;
+		for (i = 0; i < HOSTS * HOSTS && n < nr; i++)
+			if (i / HOSTS != i % HOSTS && deliver(i / HOSTS, i % HOSTS)) {
+				look(i % HOSTS);
+				n++;
+			}
+		if (n == before)
+			break;
+	}
+	return node[0].placed;
+}
+
+/*
+ * The home loses the host that is to get a vCPU, after each message, and a third host with
+ * vCPUs does not: that one waits for no FENCE that never comes.
+ */
+static void one_cable_is_cut(const void *argument)
+{
+	unsigned int after, i;
+	bool placed = false;
+
+	(void)argument;
+	for (after = 0; after < 60 && !placed; after++) {
+		answer_ns = 40000 * MS;
+		one_at_gamma();
+		placed = deliver_some(after);
+		if (!placed) {
+			part(0, 1);
+			settle();
+			pass(200000 * MS);
+			settle();
+			CHECK(node[0].placed == 1 && !strncmp(node[0].error, "unreachable host beta", 21),
+			      "after %u: %u, '%s'", after, node[0].placed, node[0].error);
+			for (i = 0; i < HOSTS; i++)
+				CHECK(!node[i].failure[0] && !node[i].xen.pauses &&
+				      !dsm_engine_where(node[i].engine, 1) && dsm_engine_where(node[i].engine, 3) == 2,
+				      "after %u: host %u: '%s'", after, i, node[i].failure);
+			join(0, 1);
+			dsm_engine_ready(node[0].engine, 1, 0);
+			CHECK(place(1, 1, 1) == -EINPROGRESS, "%s", node[0].error);
+			settle();
+			done("after all");
+			runs_at(1, 1, "after all");
+			runs_at(3, 2, "after all");
+		}
+		end();
+	}
+	CHECK(placed && after > 10, "all steps");
+	/* It was cut before STOP was there, and the FENCE of the other one is. */
+	one_at_gamma();
+	CHECK(deliver(0, 2), "STOP");
+	look(2);
+	CHECK(next_type(2, 1) == DSM_VCPU_FENCE && deliver(2, 1), "FENCE");
+	CHECK(!next_type(1, 2), "it knows of no round, and its home may say so yet");
+	part(0, 1);
+	settle();
+	pass(200000 * MS);
+	CHECK(node[0].placed == 1 && !strncmp(node[0].error, "unreachable host beta", 21), "%u, '%s'", node[0].placed,
+	      node[0].error);
+	runs_at(1, 0, "it stays");
+	end();
+	answer_ns = 0;
+}
+
+/* The two others lose each other: they never have vCPUs both, and go on. */
+static void two_others_part(const void *argument)
+{
+	unsigned int after, i, refused = 0, failed = 0;
+	bool placed = false;
+
+	(void)argument;
+	for (after = 0; after < 60 && !placed; after++) {
+		one_at_gamma();
+		placed = deliver_some(after);
+		if (!placed) {
+			part(1, 2);
+			settle();
+			CHECK(node[0].placed == 1, "after %u: it has ended", after);
+			if (!strncmp(node[0].error, "not-ready host ", 15)) {
+				for (i = 0; i < HOSTS; i++)
+					CHECK(!node[i].failure[0] && !node[i].xen.pauses &&
+					      !dsm_engine_where(node[i].engine, 1), "after %u: host %u: '%s'",
+					      after, i, node[i].failure);
+				refused++;
+			} else {
+				CHECK(strstr(node[1].failure, "host gamma is lost (the connection with it ended while") &&
+				      strstr(node[2].failure, "host beta is lost (the connection with it ended while"),
+				      "after %u: '%s', '%s', '%s'", after, node[0].error, node[1].failure,
+				      node[2].failure);
+				failed++;
+			}
+		}
+		end();
+	}
+	CHECK(placed && refused && failed, "all steps: %u, %u", refused, failed);
+}
+
+/* And have a new connection at once: what was said on the old one is said again. */
+static void two_others_meet_again(const void *argument)
+{
+	unsigned int after;
+	bool placed = false;
+
+	(void)argument;
+	for (after = 0; after < 60 && !placed; after++) {
+		one_at_gamma();
+		placed = deliver_some(after);
+		if (!placed) {
+			part(1, 2);
+			join(1, 2);
+			settle();
+			done("all the same");
+			runs_at(1, 1, "there");
+			runs_at(3, 2, "as it was");
+			/* Counts of EVENTs are those of the new connection, too. */
+			says(1, event(3, 0, 0x40));
+			settle();
+			logged(2, node[2].xen.nr_log - 1, DSM_VCPU_EVENT);
+			CHECK(place(0, 1, 1) == -EINPROGRESS, "%s", node[0].error);
+			settle();
+			done("home");
+		}
+		end();
+	}
+	CHECK(placed, "all steps");
+}
+
+/* A host says that it is quiet, and has a call that is not answered: it is that one that is named. */
+static void quiet_with_a_call(const void *argument)
+{
+	(void)argument;
+	begin_placed(1, 1, 2);
+	settle();
+	CHECK(place(2, 3, 1) == -EINPROGRESS, "%s", node[0].error);
+	settle();
+	CHECK(place(1, 1, 1) == -EINPROGRESS, "%s", node[0].error);
+	settle();
+	done("both");
+	node[1].xen.no_foreign = true;
+	says(2, a_call(3, 1, REGISTER, 1, 25));
+	settle();
+	CHECK(node[2].xen.asks[3].type && !node[1].failure[0], "it waits");
+	CHECK(place(0, 3, 1) == -EINPROGRESS, "%s", node[0].error);
+	settle();
+	CHECK(!node[0].placed && node[0].xen.pauses, "all wait for it");
+	/* It has said QUIET, with a reservation. */
+	lie(2, 0, (struct dsm_vcpu_msg)QUIET(3), NULL);
+	look(0);
+	CHECK(next_type(0, 2) == DSM_VCPU_PLACE, "who runs it first");
+	lose_channel(0, 2);
+	lie(2, 0, (struct dsm_vcpu_msg)PLACED(3, 3), NULL);
+	look(0);
+	CHECK(next_type(0, 1) == DSM_VCPU_PLACE && deliver(0, 1), "then the others");
+	expect_failure(1, "host gamma is lost (it breaks the protocol: CALL of vCPU 3");
+	end();
+}
+
+/* A host may try for seconds; it is not lost before, however soon an answer is wanted. */
+static void who_tries_has_time(const void *argument)
+{
+	(void)argument;
+	answer_ns = 100 * MS;
+	begin_placed(1, 1, 2);
+	node[0].xen.info[1] = 25 * DSM_PAGE_BYTES;
+	node[0].xen.page[25].state = DSM_XEN_STATE_I;
+	node[1].xen.no_foreign = true;
+	CHECK(place(1, 1, 1) == -EINPROGRESS, "%s", node[0].error);
+	settle();
+	pass(4900 * MS);
+	settle();
+	CHECK(!node[0].placed && !node[0].failure[0], "%s", node[0].failure);
+	pass(200 * MS);
+	settle();
+	CHECK(node[0].placed == 1 && !strncmp(node[0].error, "vcpu-info vCPU 1 runs at host beta, ", 36), "%s",
+	      node[0].error);
+	end();
+	/* No limit: for ever. */
+	answer_ns = 0;
+	begin_placed(1, 1, 2);
+	CHECK(place(1, 1, 1) == -EINPROGRESS, "%s", node[0].error);
+	look(0);
+	pass(3600000 * MS);
+	pass(3600000 * MS);
+	CHECK(!node[0].placed && !node[0].failure[0], "%s", node[0].failure);
+	settle();
+	done("after all");
+	end();
+}
+
+/* The home has a vCPU placed there again and again, with a page that can't be registered. */
+static void lines_of_a_lying_home(const void *argument)
+{
+	unsigned int i;
+
+	(void)argument;
+	begin_placed(1, 1, 2);
+	CHECK(place(1, 1, 1) == -EINPROGRESS, "%s", node[0].error);
+	settle();
+	done("place");
+	node[1].warnings = 0;
+	for (i = 0; i < 100; i++) {
+		/* It is not at home, whatever the home says of it. */
+		node[0].xen.info[1] = 0;
+		node[1].xen.break_call = -EINVAL;
+		CHECK(place(0, 1, 1) == -EINPROGRESS, "%s", node[0].error);
+		settle();
+		node[0].xen.info[1] = 3 * DSM_PAGE_BYTES;
+		CHECK(place(1, 1, 1) == -EINPROGRESS, "%s", node[0].error);
+		settle();
+		done("there");
+	}
+	CHECK(node[1].warnings == 1, "%u lines", node[1].warnings);
+	pass(1001 * MS);
+	node[1].xen.break_place = -EIO;
+	for (i = 0; i < 100; i++) {
+		CHECK(place(0, 1, 1) == -EINPROGRESS, "%s", node[0].error);
+		settle();
+	}
+	CHECK(node[1].warnings == 2, "%u lines", node[1].warnings);
+	end();
+}
+
 static const struct test_case cases[] = {
 	{ "place: there and back", there_and_back, NULL },
 	{ "place: several", several, NULL },
@@ -1212,6 +1461,12 @@ static const struct test_case cases[] = {
 	{ "place: lies", lies, NULL },
 	{ "place: lies in a state", lies_in_a_state, NULL },
 	{ "place: tables", tables, NULL },
+	{ "place: one cable is cut", one_cable_is_cut, NULL },
+	{ "place: two others part", two_others_part, NULL },
+	{ "place: two others meet again", two_others_meet_again, NULL },
+	{ "place: quiet with a call", quiet_with_a_call, NULL },
+	{ "place: who tries has time", who_tries_has_time, NULL },
+	{ "place: lines of a lying home", lines_of_a_lying_home, NULL },
 	{ "place: chance", chance, NULL },
 };
 
