@@ -21,6 +21,12 @@ _count = functools.partial(count, "dsm_litmus")
 
 SHAPES = ("sb", "mp", "lb", "corr", "iriw", "22w", "r", "s")
 VARIANTS = ("plain", "fence", "lock", "split", "nt")
+# What only a store buffer, or less than TSO, shows; and where TSO allows it. As the program has it, which came out of a guest.
+WEAK = {
+    "sb": "a=0 b=0", "mp": "a=1 b=0", "lb": "a=1 b=1", "corr": "a=1 b=0", "iriw": "a=1 b=0 c=1 d=0", "22w": "x=1 y=1",
+    "r": "a=0 y=2", "s": "a=1 x=2",
+}  # fmt: skip
+ALLOWED = {(shape, variant) for shape in ("sb", "r") for variant in ("plain", "nt")}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,6 +66,10 @@ def _shape(data: Mapping[str, Any]) -> Shape:
     )
     if sum(found.outcomes.values()) + found.impossible != found.rounds or not found.rounds:
         raise Malformed(f"dsm_litmus: {found.rounds} rounds, of which {found.impossible} impossible, and {outcomes}")
+    if allowed != ((shape, variant) in ALLOWED):
+        raise Malformed(f"dsm_litmus: {shape} {variant}: weak_allowed is {allowed}, and TSO says otherwise")
+    if found.outcomes.get(WEAK[shape], 0) != found.weak:
+        raise Malformed(f"dsm_litmus: {shape} {variant}: {found.weak} weak ones, of {outcomes}")
     if found.raced > found.overlapped or found.overlapped > found.rounds or found.weak > found.rounds:
         raise Malformed(f"dsm_litmus: more than all: {found}")
     return found

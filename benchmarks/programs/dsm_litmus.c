@@ -25,10 +25,11 @@
  *
  * x and y are in pages of their own, with 32 cells in each.  There are four of either; a
  * turn uses each cell once, a round each, and the next round is in the next page.  Then all
- * threads meet, thread 0 looks at what each has seen and sets them to 0.  A round counts as
- * overlapped if the times (TSC) of two threads overlap in it, and as raced if one of those
- * took --slow-us or longer as well: with a guest on several hosts that is an access that
- * waited for a page.
+ * threads meet, thread 0 looks at what each has seen and sets them to 0.  Each turn stores
+ * other values for 1 and 2, so that a copy of a page that is older than it is noticed.  A
+ * round counts as overlapped if the times (TSC) of two threads on different hosts overlap
+ * in it, and as raced if one of those took --slow-us or longer as well: with a guest on
+ * several hosts that is an access that waited for a page.
  *
  * Whoever has the pages would do all rounds of a turn while another one waits in its first:
  * one round of a turn would race.  So
@@ -48,7 +49,7 @@
  *   {"event":"shape","shape":"sb","variant":"plain","rounds":..,"overlapped":..,
  *    "raced":..,"weak":..,"weak_allowed":true|false,"impossible":..,
  *    "outcomes":{"a=0 b=1":..,..}}
- *	impossible: a value that nobody has stored, half of one, a store that got lost
+ *	impossible: a value that nobody has stored in this turn, half of one, a store that got lost
  *   {"event":"result","rounds":..,"forbidden":..}
  *	forbidden: impossible ones, and weak ones where TSO allows none
  * Exit status: 0; 1 something forbidden; 2 usage, no such CPU or node, no memory.
@@ -142,7 +143,7 @@ struct tally {
 
 struct options {
 	bool shape[SHAPES], variant[VARIANTS];
-	long cpus[MOST_THREADS];
+	long cpus[MOST_THREADS], hosts[MOST_THREADS];
 	unsigned int nr_cpus;
 	long nodes[2];		/* of x and y; -1: any */
 	uint64_t rounds, raced, slow_us, seed;
@@ -154,6 +155,7 @@ static _Alignas(4096) struct run {
 	enum variant variant;
 	uint8_t *x, *y;
 	unsigned int cells;	/* of x and of y that this turn uses: a round each */
+	uint64_t base;		/* this turn stores base + 1 for 1, and base + 2 for 2 */
 	uint64_t wait;		/* ticks: so long does a round take that waits for a page */
 	uint64_t period;	/* ticks: so long has each round */
 	uint64_t begins;	/* TSC: the first round of this turn */
@@ -212,9 +214,9 @@ static inline __attribute__((always_inline)) void between(const enum variant v)
 /* One round of a thread.  @v is a constant where this is inlined. */
 static inline __attribute__((always_inline))
 void body(enum shape shape, unsigned int thread, const enum variant v, void *x,
-	  void *y, uint64_t *value)
+	  void *y, uint64_t base, uint64_t *value)
 {
-	const uint64_t one = v == SPLIT_LOCK ? BOTH : 1, two = 2 * one;
+	const uint64_t unit = v == SPLIT_LOCK ? BOTH : 1, one = (base + 1) * unit, two = one + unit;
 
 	switch (shape * MOST_THREADS + thread) {
 	case SB * MOST_THREADS + 0:
@@ -351,6 +353,8 @@ static uint64_t delay_of(struct thread *thread, unsigned int cell)
 static inline __attribute__((always_inline))
 void rounds_of(struct thread *thread, const enum variant v)
 {
+	const uint64_t base = run.base;
+
 	for (unsigned int cell = 0; cell < run.cells; cell++) {
 		void *x = cell_of(run.x, cell), *y = cell_of(run.y, cell);
 		uint64_t begun, ended, value[MOST_REGISTERS] = { 0 }, time = run.begins + cell * run.period;
@@ -361,7 +365,7 @@ void rounds_of(struct thread *thread, const enum variant v)
 		take_page(thread, cell);
 		wait_until(time + delay_of(thread, cell));
 		begun = __rdtsc();
-		body(run.shape, thread->number, v, x, y, value);
+		body(run.shape, thread->number, v, x, y, base, value);
 		ended = __rdtsc();
 		/* Not sooner: thread 0 has read this page, and it may have to be fetched. */
 		thread->seen[cell].begun = begun;
@@ -388,12 +392,17 @@ static void turn_of(unsigned int number)
 
 /* --- what came of it ------------------------------------------------------ */
 
-/* Return: what was stored, 0 to 2; VALUES if nobody has stored that. */
+/* Return: what was stored, 0 to 2; VALUES if nobody has stored that in this turn. */
 static unsigned int value_of(uint64_t raw)
 {
-	if (run.variant == SPLIT_LOCK)
-		return raw % BOTH || raw / BOTH >= VALUES ? VALUES : (unsigned int)(raw / BOTH);
-	return raw >= VALUES ? VALUES : (unsigned int)raw;
+	if (run.variant == SPLIT_LOCK) {
+		if (raw % BOTH)
+			return VALUES;
+		raw /= BOTH;
+	}
+	if (!raw)
+		return 0;
+	return raw <= run.base || raw - run.base >= VALUES ? VALUES : (unsigned int)(raw - run.base);
 }
 
 struct outcome {
@@ -415,7 +424,8 @@ static int outcome_of(unsigned int cell, struct outcome *o)
 		for (unsigned int i = 0; i < shape->registers[thread]; i++) {
 			unsigned int value = value_of(threads[thread].seen[cell].value[i]);
 
-			if (value == VALUES)
+			/* A 2 is in the end of a cell that nobody loads. */
+			if (value > 1)
 				return -1;
 			o->value[thread][i] = value;
 			number = number * VALUES + value;
@@ -465,7 +475,8 @@ static void count_times(unsigned int cell)
 		for (unsigned int b = a + 1; b < n; b++) {
 			const struct seen *one = &threads[a].seen[cell], *two = &threads[b].seen[cell];
 
-			if (one->begun > two->ended || two->begun > one->ended)
+			if (run.options->hosts[a] == run.options->hosts[b] ||
+			    one->begun > two->ended || two->begun > one->ended)
 				continue;
 			overlapped = true;
 			if (one->ended - one->begun >= run.slow || two->ended - two->begun >= run.slow)
@@ -517,6 +528,7 @@ static void plan(void)
 	if (options->raced && few < left)
 		left = few;
 	run.cells = left < MOST_CELLS ? (unsigned int)left : MOST_CELLS;
+	run.base += VALUES - 1;
 	run.begins = __rdtsc() + LEAD * run.period;
 }
 
@@ -644,6 +656,7 @@ static void usage(FILE *out)
 	      "  --shape=NAME,...    sb, mp, lb, corr, iriw, 22w, r, s (default: those that --cpus is enough for)\n"
 	      "  --variant=NAME,...  plain, fence, lock, split, nt (default: all)\n"
 	      "  --cpus=CPU,...      of the threads, in order (default: 0,1); iriw wants four\n"
+	      "  --hosts=HOST,...    of each of these CPUs (default: one each); only those of two hosts race\n"
 	      "  --nodes=NODE,NODE   where x and y are (default: anywhere)\n"
 	      "  --rounds=N          of each shape and variant, at most (default: 100000)\n"
 	      "  --raced=N           so many that raced are enough (default: 0, all rounds)\n"
@@ -658,6 +671,7 @@ static void parse(struct options *o, int argc, char **argv)
 		{ "shape", required_argument, NULL, 's' },
 		{ "variant", required_argument, NULL, 'v' },
 		{ "cpus", required_argument, NULL, 'c' },
+		{ "hosts", required_argument, NULL, 'o' },
 		{ "nodes", required_argument, NULL, 'n' },
 		{ "rounds", required_argument, NULL, 'r' },
 		{ "raced", required_argument, NULL, 'a' },
@@ -666,6 +680,7 @@ static void parse(struct options *o, int argc, char **argv)
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
+	unsigned int nr_hosts = 0;
 	bool all = true;
 	int c;
 
@@ -682,6 +697,9 @@ static void parse(struct options *o, int argc, char **argv)
 			break;
 		case 'c':
 			o->nr_cpus = numbers("cpus", optarg, 0, CPU_SETSIZE - 1, o->cpus, MOST_THREADS);
+			break;
+		case 'o':
+			nr_hosts = numbers("hosts", optarg, 0, MOST_THREADS - 1, o->hosts, MOST_THREADS);
 			break;
 		case 'n':
 			if (numbers("nodes", optarg, -1, numa_max_node(), o->nodes, 2) != 2)
@@ -709,6 +727,8 @@ static void parse(struct options *o, int argc, char **argv)
 	}
 	if (optind < argc)
 		die("%s: there are only options", argv[optind]);
+	if (nr_hosts && nr_hosts != o->nr_cpus)
+		die("--hosts has %u of them, --cpus %u", nr_hosts, o->nr_cpus);
 	for (unsigned int i = 0; i < SHAPES; i++) {
 		if (all)
 			o->shape[i] = shapes[i].threads <= o->nr_cpus;
@@ -734,7 +754,7 @@ static uint8_t *pages_on(long node)
 int main(int argc, char **argv)
 {
 	struct options options = {
-		.cpus = { 0, 1 }, .nr_cpus = 2, .nodes = { -1, -1 }, .rounds = 100000, .seed = 1,
+		.cpus = { 0, 1 }, .hosts = { 0, 1, 2, 3 }, .nr_cpus = 2, .nodes = { -1, -1 }, .rounds = 100000, .seed = 1,
 	};
 	uint64_t forbidden = 0, rounds = 0;
 

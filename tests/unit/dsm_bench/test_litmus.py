@@ -17,7 +17,7 @@ from benchmarks import litmus
 from lab.errors import Malformed
 from lab.patience import wait_for
 from lab.pipeline.paths import REPO
-from tests.unit.dsm_bench import changed_program
+from tests.unit.dsm_bench import changed_program, tso
 
 SOURCE = REPO / "benchmarks" / "programs" / "dsm_litmus.c"
 
@@ -300,9 +300,153 @@ def test_what_is_wrong_is_noticed(tmp_path: Path, shape: str) -> None:
     wait_for(f"{shape} is noticed", 120, seen)
 
 
+# Each instruction says what it is instead of being done.
+SAYS = {
+    'asm volatile("movq %1, %0" : "=m" (*(uint64_t *)cell) : "r" (value) : "memory");': 'did("store", cell, true, value);',
+    'asm volatile("xchgq %1, %0" : "+m" (*(uint64_t *)cell), "+r" (value) : : "memory");': 'did("exchange", cell, true, '
+    'value);',
+    'asm volatile("movnti %1, %0" : "=m" (*(uint64_t *)cell) : "r" (value) : "memory");': 'did("nt", cell, true, value);',
+    'asm volatile("lock xaddq %1, %0" : "+m" (*(uint64_t *)cell), "+r" (value) : : "memory");': 'did("add", cell, false, 0);',
+    'asm volatile("movq %1, %0" : "=r" (value) : "m" (*(uint64_t *)cell) : "memory");': 'did("load", cell, false, 0);',
+    'asm volatile("mfence" : : : "memory");': 'did("mfence", NULL, false, 0);',
+    'else if (v == NT)\n\t\tasm volatile("sfence" : : : "memory");': 'else if (v == NT)\n\t\tdid("sfence", NULL, false, 0);',
+    'is over. */\n\tif (v == NT)\n\t\tasm volatile("sfence" : : : "memory");': 'is over. */\n\tif (v == NT)\n'
+    '\t\tdid("sfence", NULL, false, 0);',
+    "/* --- what is tested ": "static void did(const char *what, const void *cell, bool stores, uint64_t value);\n"
+    "/* --- what is tested ",
+    "int main(int argc, char **argv)\n{\n": '#include "litmus_verdicts.h"\nint main(int argc, char **argv)\n{\n'
+    "\tif (argc == 1) {\n\t\tprint_verdicts();\n\t\treturn 0;\n\t}\n",
+}  # fmt: skip
+# What the variants are, by the instructions of the two: a store, a load, what is between, and what is behind all of it.
+INSTRUCTIONS = {
+    "plain": ("store", "load", (), ()),
+    "fence": ("store", "load", ("mfence",), ()),
+    "lock": ("exchange", "load", (), ()),
+    "split": ("exchange", "add", (), ()),
+    "nt": ("nt", "load", ("sfence",), ("sfence",)),
+}
+# The shapes of "Herding Cats", by hand.
+HERDING = {
+    "sb": (("x=1", "y"), ("y=1", "x")),
+    "mp": (("x=1", "y=1"), ("y", "x")),
+    "lb": (("x", "y=1"), ("y", "x=1")),
+    "corr": (("x=1",), ("x", "x")),
+    "iriw": (("x=1",), ("y=1",), ("x", "y"), ("y", "x")),
+    "22w": (("x=1", "y=2"), ("y=1", "x=2")),
+    "r": (("x=1", "y=1"), ("y=2", "x")),
+    "s": (("x=2", "y=1"), ("y", "x=1")),
+}
+
+
+def thread_of(variant: str, accesses: Sequence[str]) -> tuple[str, ...]:
+    """The instructions of a thread that makes these accesses, "x=1" or "x"."""
+    store, load, between, end = INSTRUCTIONS[variant]
+    each = [f"{store} {access.replace('=', ' ')}" if "=" in access else f"{load} {access}" for access in accesses]
+    return (*each[:1], *(between if len(each) > 1 else ()), *each[1:], *end)
+
+
+def verdicts_of(folder: Path, changes: dict[str, str]) -> list[list[str]]:
+    """Lines of litmus_verdicts.h, in words."""
+    done = run(changed(folder, SAYS | changes, f"-I{Path(__file__).parent}"), "")
+    assert done.returncode == 0, done
+    return [line.split(" ") for line in done.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def verdicts(tmp_path_factory: pytest.TempPathFactory) -> list[list[str]]:
+    return verdicts_of(tmp_path_factory.mktemp("verdicts"), {})
+
+
+def check_verdicts(verdicts: list[list[str]]) -> None:
+    """Each shape and variant is what its name says; of all that can be in registers and cells the program forbids no more and
+    no less than what x86-TSO (tso.py) has in no run, and what is older than the turn is forbidden, too."""
+    allowed: set[tuple[int, ...]] = set()
+    found = {}
+    for words in verdicts:
+        if words[0] == "shape":
+            threads = [tuple(thread.split(",")) if thread != "-" else () for thread in words[3:]]
+            key = words[1], words[2]
+            said = [tuple(thread.replace("-", " ") for thread in each) for each in threads]
+            assert said == [thread_of(words[2], accesses) for accesses in HERDING[words[1]]], words
+            allowed = tso.outcomes(said)
+            found[key] = (len(allowed), 0)
+        elif words[0] not in ("cells", "times"):
+            *seen, forbidden = map(int, words)
+            assert bool(forbidden) == (tuple(seen) not in allowed), (key, seen, forbidden)
+            found[key] = (found[key][0], found[key][1] + (not forbidden))
+    assert list(found) == [(shape, variant) for shape in litmus.SHAPES for variant in litmus.VARIANTS]
+    # All that TSO allows was asked for: nothing that is seen is taken for something else.
+    assert all(allowed_ones == not_forbidden for allowed_ones, not_forbidden in found.values()), found
+
+
+def check_cells(verdicts: list[list[str]]) -> None:
+    """None shares a line with another, but for the one that is in two pages with the first one there; those of "split" are in
+    two lines each, and one of each page in two pages."""
+    cells = {words[1]: [int(at) for at in words[2:]] for words in verdicts if words[0] == "cells"}
+    assert set(cells) == set(litmus.VARIANTS)
+    for variant, places in cells.items():
+        lines = [{at // 64, (at + 7) // 64} for at in places]
+        across = [at for at in places if at // 4096 != (at + 7) // 4096]
+        assert len(set[int]().union(*(range(at, at + 8) for at in places))) == 8 * len(places), variant
+        assert sum(map(len, lines)) - len(set[int]().union(*lines)) == max(len(across) - 1, 0), variant
+        assert {len(each) for each in lines} == {2 if variant == "split" else 1}, variant
+        assert len(across) == (4 if variant == "split" else 0), (variant, across)
+        assert all(at // 4096 == number % 4 for number, at in enumerate(places)), variant
+
+
+def check_races(verdicts: list[list[str]]) -> None:
+    """A round of iriw, with two threads on each host: two of different ones overlap, and one of those has waited for 15."""
+    hosts, slow = (0, 1, 0, 1), 15
+    asked = [list(map(int, words[1:])) for words in verdicts if words[0] == "times"]
+    assert len(asked) == 5**4
+    for *times, overlapped, raced in asked:
+        spans = list(zip(times[::2], times[1::2], strict=True))
+        pairs = [(spans[a], spans[b]) for a in range(4) for b in range(a) if hosts[a] != hosts[b]]
+        those = [(one, two) for one, two in pairs if max(one[0], two[0]) <= min(one[1], two[1])]
+        waited = [pair for pair in those if any(end - begin >= slow for begin, end in pair)]
+        assert (overlapped, raced) == (bool(those), bool(waited)), spans
+
+
+LOOKS = {"what is forbidden": check_verdicts, "where cells are": check_cells, "what races": check_races}
+
+
+@pytest.mark.parametrize("what", LOOKS)
+def test_verdicts(verdicts: list[list[str]], what: str) -> None:
+    LOOKS[what](verdicts)
+
+
+# A line, and what it becomes: each is noticed by one look.
+WRONG_VERDICTS = {
+    "an access in one line": ("#define SPLIT\t\t60u", "#define SPLIT\t\t56u", "where cells are"),
+    "an access in one page": (": PAGE - 4);", ": PAGE - 8);", "where cells are"),
+    "cells in one line": ("#define STRIDE\t\t128u", "#define STRIDE\t\t32u", "where cells are"),
+    "iriw by three loads": ("o->value[3][0] && !o->value[3][1];", "o->value[3][0];", "what is forbidden"),
+    "lb by one": ("o->value[0][0] && o->value[1][0];", "o->value[1][0];", "what is forbidden"),
+    "a store buffer of what is not temporal": ("(variant == PLAIN || variant == NT)", "variant == PLAIN", "what is forbidden"),
+    "a value that nobody has stored": ("if (value > 1)", "if (value == VALUES)", "what is forbidden"),
+    "a copy that is older than the turn": ("raw <= run.base ||", "", "what is forbidden"),
+    "half of a value": ("if (raw % BOTH)\n\t\t\treturn VALUES;", "", "what is forbidden"),
+    "a fence that is missing": ("store(v, y, one); between(v); value[0] = load(v, x);",
+                                "store(v, y, one); value[0] = load(v, x);", "what is forbidden"),
+    "iriw's readers look alike": ("value[0] = load(v, x); between(v); value[1] = load(v, y);",
+                                  "value[0] = load(v, y); between(v); value[1] = load(v, x);", "what is forbidden"),
+    "two threads of one host": ("run.options->hosts[a] == run.options->hosts[b] ||", "", "what races"),
+    "who has waited for long enough": ("one->ended - one->begun >= run.slow ||", "one->ended - one->begun > run.slow ||",
+                                       "what races"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRONG_VERDICTS)
+def test_wrong_verdicts_are_noticed(tmp_path: Path, what: str) -> None:
+    old, new, look = WRONG_VERDICTS[what]
+    found = verdicts_of(tmp_path, {old: new})
+    with pytest.raises(AssertionError):
+        LOOKS[look](found)
+
+
 def test_half_a_value_is_impossible(tmp_path: Path) -> None:
-    line = "const uint64_t one = v == SPLIT_LOCK ? BOTH : 1,"
-    program = changed(tmp_path, {line: "const uint64_t one = 1,"})
+    line = "const uint64_t unit = v == SPLIT_LOCK ? BOTH : 1,"
+    program = changed(tmp_path, {line: "const uint64_t unit = 1,"})
     cpus = (own_cpus(2) * 2)[:2]
     done = run(program, f"--shape=mp --variant=lock,split --rounds=320 --cpus={cpus[0]},{cpus[1]}")
     assert done.returncode == 1
@@ -320,6 +464,8 @@ def test_half_a_value_is_impossible(tmp_path: Path) -> None:
         ("--cpus=0;1", "a comma between"),
         ("--cpus=0,1 --shape=iriw", "iriw wants 4 CPUs, --cpus has 2"),
         ("--cpus=0,1023 --shape=mp --rounds=32", "CPU 1023"),
+        ("--cpus=0,1 --hosts=0", "--hosts has 1 of them, --cpus 2"),
+        ("--hosts=0,4", "--hosts=4: want a number from 0 to 3"),
         ("--nodes=0", "want two"),
         ("--nodes=0,63", "--nodes=63: want a number from -1"),
         ("--rounds=0", "--rounds=0: want a number from 1"),
@@ -345,13 +491,13 @@ def lines(*objects: object) -> str:
 
 
 def test_figures() -> None:
-    allowed = {**SHAPE, "shape": "sb", "weak_allowed": True, "impossible": 0, "outcomes": {"a=0 b=0": 4}}
+    allowed = {**SHAPE, "shape": "sb", "weak": 4, "weak_allowed": True, "impossible": 0, "outcomes": {"a=0 b=0": 4}}
     found = litmus.parse(lines(SHAPE, allowed, {**RESULT, "rounds": 8}))
     figures = {each.metric: each for each in litmus.metrics(found)}
     assert figures["litmus.forbidden"].value == 2 and "mp plain" in figures["litmus.forbidden"].note
     assert set(figures) == {"litmus.forbidden", "litmus.raced.mp", "litmus.raced.sb"}
     assert figures["litmus.raced.mp"].value == 2
-    assert figures["litmus.raced.sb"].baseline == {"raced_plain": 2, "weak_plain": 1, "rounds": 4}
+    assert figures["litmus.raced.sb"].baseline == {"raced_plain": 2, "weak_plain": 4, "rounds": 4}
 
 
 @pytest.mark.parametrize(
@@ -371,6 +517,9 @@ def test_figures() -> None:
         (lines({**SHAPE, "raced": -1}, RESULT), "no number of at least 0"),
         (lines({**SHAPE, "outcomes": {"a=0": "1"}}, RESULT), "no number of at least 0"),
         (lines({**SHAPE, "outcomes": {"a=0": 2}}, RESULT), "4 rounds"),
+        (lines({**SHAPE, "weak_allowed": True}, {**RESULT, "forbidden": 1}), "TSO says otherwise"),
+        (lines({**SHAPE, "shape": "sb", "outcomes": {"a=0 b=0": 1, "a=1 b=0": 2}}, RESULT), "TSO says otherwise"),
+        (lines({**SHAPE, "weak": 0}, {**RESULT, "forbidden": 1}), "0 weak ones"),
         (lines({**SHAPE, "overlapped": 5}, RESULT), "more than all"),
         (lines({**SHAPE, "overlapped": 1}, RESULT), "more than all"),
         (lines(SHAPE, {**RESULT, "forbidden": 0}), "its sums"),
