@@ -202,6 +202,15 @@ def set_aside(path: Path) -> Path | None:
     return to
 
 
+def kept(name: str, metrics: Sequence[Metric], directory: Path = RESULTS) -> Path:
+    """As write(), and what an earlier run or another case has left is set aside: a test says it of what it is about to judge.
+
+    Raises InvalidResult, OSError.
+    """
+    set_aside(directory / f"{name}.json")
+    return write(name, metrics, directory)
+
+
 class Growing:
     """A result that is written anew with each figure. What an earlier run has left is set aside with the first one."""
 

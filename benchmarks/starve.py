@@ -123,9 +123,10 @@ def untouched(phases: Sequence[Phase], waits: int) -> list[str]:
     ]
 
 
-def metrics(phases: Sequence[Phase], ms: float, slow: int) -> list[Metric]:
-    """starve.WHAT: the least share in its phases, of `ms` of the guest's clock; the longest wait, in ms of the hosts'."""
-    found = []
+def metrics(phases: Sequence[Phase], wrong: int, ms: float, slow: int) -> list[Metric]:
+    """starve.wrong: words that were not what was written; starve.WHAT: the least share in its phases, of `ms` of the guest's
+    clock; the longest wait, in ms of the hosts'."""
+    found = [Metric("starve.wrong", float(wrong), "1", "lower", {"phases": float(len(phases))})]
     for what in WHATS:
         these = [phase for phase in phases if phase.what == what]
         if not these:

@@ -217,10 +217,10 @@ def test_an_hour_without_lockup_or_stall(lives: Lives, shape: SpanShape, tmp_pat
         turns = [
             turn(site, guest, shape, number, seconds=each, folder=tmp_path) for number, each in enumerate(seconds)
         ]
+        write("dsm-span-hour", hour.metrics(turns, site.slow, before.limits()))
         after = asked(guest)
         assert watchdogs.off(after, BOTH) == [] and watchdogs.noticed(before, after) == [], after
         nothing_was_said(guest)
-        write("dsm-span-hour", hour.metrics(turns, site.slow, before.limits()))
         assert all(least > 0 for each in turns for least in each.rounds.values()), turns
         assert all(count > 0 for each in turns for count in (*each.faults, *each.ticks)), turns
         assert all(waited < MOST_WAIT_MS for each in turns for waited in each.longest_ms), turns

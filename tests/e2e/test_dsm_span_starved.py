@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import starve
-from benchmarks.results import write
+from benchmarks.results import kept
 from lab.elastic_guest import PROGRAMS
 from lab.far_guest import status
 from lab.host import Host
@@ -62,8 +62,8 @@ def test_nobody_starves(lives: Lives, tmp_path: Path, cpus: int, node: int) -> N
         for phase in phases:
             print(phase, *phase.threads, phase.shares(False), phase.shares(True), sep="\n    ")
         print("tokens:", [tokens(host) - had for host, had in zip(site.both, before, strict=True)])
+        kept(f"dsm-starve-{cpus}-{node}", starve.metrics(phases, wrong, ms, site.slow))
         assert done.status == 0 and wrong == 0, done
         assert {phase.what for phase in phases} == set(starve.WHATS)
         assert starve.untouched(phases, WAITS) == []
         assert starve.starved(phases, INSTRUCTIONS, WORDS) == []
-        write(f"dsm-starve-{cpus}-{node}", starve.metrics(phases, ms, site.slow))

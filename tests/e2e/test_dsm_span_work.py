@@ -17,7 +17,7 @@ import pytest
 from benchmarks import debian_merge, debian_program, litmus, torture
 from benchmarks.program_output import StreamRun, parse_stream
 from benchmarks.reference import reference_run
-from benchmarks.results import write
+from benchmarks.results import kept
 from benchmarks.ticks import Moment, per_period, per_tick
 from lab.command import checked, run_in, write_file
 from lab.elastic_guest import PROGRAMS
@@ -246,10 +246,10 @@ def test_litmus(lives: Lives, tmp_path: Path, raced: int) -> None:
         found = litmus.parse(done.out)
         for each in found:
             print(each)
+        kept("litmus", litmus.metrics(found))
         assert done.status == 0 and all(each.forbidden == 0 for each in found), found
         assert [(each.shape, each.variant) for each in found] == PAIRS
         assert all(each.raced >= raced for each in found), found
-        write("litmus", litmus.metrics(found))
 
 
 def test_litmus_of_four(lives: Lives, tmp_path: Path) -> None:
@@ -257,17 +257,18 @@ def test_litmus_of_four(lives: Lives, tmp_path: Path) -> None:
     shape = dataclasses.replace(lives.shape, cpus=2)
     home, far = shape.cpus_of(0), shape.cpus_of(1)
     cpus = ",".join(map(str, (home[0], far[0], home[1], far[1])))
-    words = f"--shape=iriw --cpus={cpus} --rounds=100000 --raced={FOUR_RACED} --slow-us={WAITED_US // lives.site.slow}"
+    counts = f"--rounds=100000 --raced={FOUR_RACED} --slow-us={WAITED_US // lives.site.slow}"
+    words = f"--shape=iriw --cpus={cpus} --hosts=0,1,0,1 {counts}"
     with lives.borrowed(attached=True, shape=shape) as guest:
         limit = FOUR_RACED * RACED_S * len(litmus.VARIANTS)
         done = ran(lives.site, guest, f"{PROGRAMS}/dsm_litmus {words}", tmp_path / "litmus", limit)
         found = litmus.parse(done.out)
         for each in found:
             print(each)
+        kept("litmus-iriw", litmus.metrics(found))
         assert done.status == 0 and all(each.forbidden == 0 for each in found), found
         assert [(each.shape, each.variant) for each in found] == [("iriw", variant) for variant in litmus.VARIANTS]
         assert all(each.raced >= FOUR_RACED for each in found), found
-        write("litmus-iriw", litmus.metrics(found))
 
 
 # ---- Pages ----
@@ -281,11 +282,11 @@ def test_torture(lives: Lives, tmp_path: Path) -> None:
         done = ran(lives.site, guest, f"{PROGRAMS}/dsm_torture {words}", tmp_path / "torture")
         run = torture.parse(done.out)
         print(run)
+        kept("dsm-torture-span", torture.metrics(run))
         assert done.status == 0 and run.wrong == 0, run
         assert [each.operation for each in run.operations] == list(torture.OPERATIONS)
         # Its own memory waits for no page of others.
         assert all(each.slow > 0 for each in run.operations if each.operation != "pressure"), run
-        write("dsm-torture-span", torture.metrics(run))
 
 
 # ---- What CPUs ask of each other, and of Xen ----
@@ -359,8 +360,8 @@ def test_faults_per_tick(lives: Lives, step: str) -> None:
     with lives.borrowed(attached=True, shape=shape) as guest:
         figures = per_tick(f"dsm.tick.{name.replace('-', '_')}", HOSTS, CPUS, *while_busy(lives.site, guest))
         print(figures)
+        kept(f"dsm-tick-{name}", figures)
         assert figures[1].value is not None, figures
-        write(f"dsm-tick-{name}", figures)
 
 
 def nohz_shape(lives: Lives) -> SpanShape:
@@ -374,8 +375,8 @@ def test_faults_per_tick_of_a_full_kernel(lives: Lives) -> None:
     with lives.borrowed(attached=True, shape=nohz_shape(lives)) as guest:
         figures = per_tick("dsm.tick.full", HOSTS, CPUS, *while_busy(lives.site, guest, 2))
         print(figures)
+        kept("dsm-tick-full", figures)
         assert figures[1].value is not None, figures
-        write("dsm-tick-full", figures)
 
 
 def test_faults_without_ticks(lives: Lives) -> None:
@@ -384,6 +385,6 @@ def test_faults_without_ticks(lives: Lives) -> None:
         begun, ended = while_busy(lives.site, guest)
         figures = per_period("dsm.tick.nohz", HOSTS, HZ, begun, ended)
         print(figures)
+        kept("dsm-tick-nohz", figures)
         assert ended.ticks[FAR_CPU] - begun.ticks[FAR_CPU] < BUSY_S * HZ / 10, (begun, ended)
         assert figures[1].value is not None and figures[1].value < GOAL_WITHOUT_TICKS, figures
-        write("dsm-tick-nohz", figures)

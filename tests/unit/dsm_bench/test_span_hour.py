@@ -204,8 +204,17 @@ WRONG: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_one_thing_is_wrong(played: Any, wrong: str) -> None:
+    world = World(**WRONG[wrong])
     with pytest.raises(AssertionError):
-        played(World(**WRONG[wrong]))
+        played(world)
+    # What was measured until then is written down, too.
+    assert bool(world.found) or wrong not in FOUND_AT_THE_END
+
+
+FOUND_AT_THE_END = (
+    "switched off meanwhile", "a warning that the log has lost", "a task that hung, and the log has lost",
+    "a job without a round", "no faults at home", "a wait of 20 s", "a call that is refused",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -144,6 +145,8 @@ def test_who_starves() -> None:
     good = phase("word", (0, False, 88, 9), (1, False, 13, 9))
     assert starve.starved([good], 1, 13) == []
     assert starve.starved([good], 1, 14) == ["word: CPU 1 of host 1 has made 13, not 14"]
+    least = phase("word", (0, False, 70, 9), (1, False, 10, 9))
+    assert least.shares(False)[1] == starve.LEAST_SHARE and starve.starved([least], 1, 1) == []
     few = phase("word", (0, False, 88, 9), (1, False, 12, 9))
     assert starve.starved([few], 1, 1) == ["word: host 1 has 0.24 of its fair share of words"]
     stuck = phase("xadd", (0, True, 1, 1), (1, False, 900, 9))
@@ -165,10 +168,15 @@ def test_figures(tmp_path: Path) -> None:
         phase("movs", (0, True, 30, 9), (1, False, 10, 9)),
         phase("movs", (0, True, 30, 9), (1, True, 10, 9)),
     ]
-    written = starve.metrics(phases, 500, 20)
+    # Who writes words beside an instruction may wait for longer: that is not the instruction's.
+    phases[1] = dataclasses.replace(
+        phases[1], threads=[dataclasses.replace(each, longest_us=7 if each.wide else 90) for each in phases[1].threads]
+    )
+    written = starve.metrics(phases, 3, 500, 20)
     write("starve", written, tmp_path)
     figures = {each.metric: each for each in written}
-    assert set(figures) == {f"starve.{what}.{which}" for what in ("word", "movs") for which in ("least_share", "longest")}
+    named = {f"starve.{what}.{which}" for what in ("word", "movs") for which in ("least_share", "longest")}
+    assert set(figures) == {"starve.wrong", *named} and figures["starve.wrong"].value == 3
     assert figures["starve.word.least_share"].value == 0.8 and figures["starve.movs.least_share"].value == 0.5
     # By the hosts' clock.
     assert figures["starve.movs.longest"].value == pytest.approx(0.14)

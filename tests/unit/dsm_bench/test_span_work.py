@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-2.0
+"""End-to-end tests of one guest on two hosts whose programs are played: they fail if a program has found something, or has
+shown nothing, and what was measured is kept all the same, beside what an earlier run has left."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from benchmarks import litmus, results, starve, torture
+from benchmarks.results import Metric
+from benchmarks.ticks import Moment
+from lab.command import Done
+from lab.span_guest import SpanShape
+from tests.e2e import test_dsm_span_starved as span_starved
+from tests.e2e import test_dsm_span_work as span_work
+
+SITE = SimpleNamespace(slow=10, home="alpha", other="beta", both=("alpha", "beta"), hosts=("alpha", "beta"))
+
+
+class Lives:
+    """A guest that is always there."""
+
+    def __init__(self) -> None:
+        self.site, self.shape = SITE, SpanShape()
+
+    @contextlib.contextmanager
+    def borrowed(self, attached: bool, shape: SpanShape | None = None) -> Iterator[SimpleNamespace]:
+        """It."""
+        yield SimpleNamespace(run=lambda command, timeout=60.0: Done(0, ""))
+
+
+def lines(*objects: object) -> str:
+    return "".join(json.dumps(each) + "\n" for each in objects)
+
+
+def litmus_output(shapes: list[str], raced: int = 500, weak: int = 0) -> str:
+    """Of a run in which so many rounds of each raced, and so many of the last variant saw what none may see."""
+    pairs = [(shape, variant) for shape in shapes for variant in litmus.VARIANTS]
+    found: list[dict[str, Any]] = [
+        {
+            "event": "shape", "shape": shape, "variant": variant, "rounds": 900, "overlapped": 600, "raced": raced, "weak": 0,
+            "weak_allowed": (shape, variant) in litmus.ALLOWED, "impossible": 0, "outcomes": {"else": 900},
+        }
+        for shape, variant in pairs
+    ]  # fmt: skip
+    if weak:
+        found[-1] |= {"weak": weak, "outcomes": {litmus.WEAK[pairs[-1][0]]: weak, "else": 900 - weak}}
+    return lines(*found, {"event": "result", "rounds": 900 * len(found), "forbidden": weak})
+
+
+def torture_output(wrong: int = 0, slow: int = 3) -> str:
+    numbers = {"thread": 0, "number": 1, "page": 2, "found": 1, "expected": 2}
+    said = {"event": "wrong", "operation": "read", "what": "torn", **numbers}
+    each: list[dict[str, Any]] = [
+        {"event": "operation", "operation": name, "count": 9, "slow": slow, "wrong": (wrong + 1) // 2 if name == "read" else 0}
+        for name in torture.OPERATIONS
+    ]
+    each[1]["wrong"] = wrong // 2
+    total = 9 * len(each)
+    return lines(*[said] * wrong, *each, {"event": "result", "turns": 5, "operations": total, "wrong": wrong})
+
+
+def starve_output(wrong: int = 0, few: int = 900) -> str:
+    """`few`: words and instructions of the second host."""
+    found = []
+    for phase, what in enumerate(starve.WHATS):
+        found += [
+            {
+                "event": "thread", "phase": phase, "what": what, "cpu": host, "host": host, "wide": what != "word",
+                "count": few if host else 900, "waits": min(few, 90), "longest_us": 70,
+            }
+            for host in (0, 1)
+        ]  # fmt: skip
+    return lines(*found, {"event": "result", "phases": len(starve.WHATS), "ms": 9, "wrong": wrong})
+
+
+TWO = [shape for shape in litmus.SHAPES if shape != "iriw"]
+
+
+def litmus_of_two(path: Path) -> None:
+    span_work.test_litmus(Lives(), path, 500)  # type: ignore[arg-type]
+
+
+def litmus_of_four(path: Path) -> None:
+    span_work.test_litmus_of_four(Lives(), path)  # type: ignore[arg-type]
+
+
+def tortured(path: Path) -> None:
+    span_work.test_torture(Lives(), path)  # type: ignore[arg-type]
+
+
+def starved(path: Path) -> None:
+    span_starved.test_nobody_starves(Lives(), path, 1, 0)  # type: ignore[arg-type]
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A test, the status and output of its program, whether it passes then, and a figure of the file that it writes."""
+
+    test: Callable[[Path], None]
+    status: int
+    out: str
+    passes: bool
+    file: str
+    metric: str
+    value: float
+
+
+CASES = {
+    "litmus": Case(litmus_of_two, 0, litmus_output(TWO), True, "litmus", "litmus.raced.s", 2500),
+    "litmus, forbidden": Case(litmus_of_two, 1, litmus_output(TWO, weak=3), False, "litmus", "litmus.forbidden", 3),
+    "litmus, a status": Case(litmus_of_two, 1, litmus_output(TWO), False, "litmus", "litmus.forbidden", 0),
+    "litmus, a race too few": Case(litmus_of_two, 0, litmus_output(TWO, 499), False, "litmus", "litmus.raced.s", 2495),
+    "litmus, a shape too few": Case(litmus_of_two, 0, litmus_output(TWO[1:]), False, "litmus", "litmus.raced.s", 2500),
+    "iriw": Case(litmus_of_four, 0, litmus_output(["iriw"]), True, "litmus-iriw", "litmus.forbidden", 0),
+    "iriw, forbidden": Case(litmus_of_four, 1, litmus_output(["iriw"], weak=1), False, "litmus-iriw", "litmus.forbidden", 1),
+    "iriw, a race too few": Case(litmus_of_four, 0, litmus_output(["iriw"], 19), False, "litmus-iriw", "litmus.raced.iriw", 95),
+    "iriw, another one": Case(litmus_of_four, 0, litmus_output(["sb"]), False, "litmus-iriw", "litmus.raced.sb", 2500),
+    "torture": Case(tortured, 0, torture_output(), True, "dsm-torture-span", "torture.wrong", 0),
+    "torture, wrong": Case(tortured, 1, torture_output(2), False, "dsm-torture-span", "torture.wrong", 2),
+    "torture, a status": Case(tortured, 2, torture_output(), False, "dsm-torture-span", "torture.wrong", 0),
+    "torture, nobody waited": Case(tortured, 0, torture_output(slow=0), False, "dsm-torture-span", "torture.slow", 0),
+    "starve": Case(starved, 0, starve_output(), True, "dsm-starve-1-0", "starve.wrong", 0),
+    "starve, wrong": Case(starved, 1, starve_output(4), False, "dsm-starve-1-0", "starve.wrong", 4),
+    "starve, a share": Case(starved, 0, starve_output(few=110), False, "dsm-starve-1-0", "starve.wrong", 0),
+    "starve, nobody waited": Case(starved, 0, starve_output(few=4), False, "dsm-starve-1-0", "starve.wrong", 0),
+}
+
+
+@pytest.fixture
+def figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where they are kept."""
+
+    def kept(name: str, metrics: list[Metric]) -> Path:
+        return results.kept(name, metrics, tmp_path)
+
+    for module in (span_work, span_starved):
+        monkeypatch.setattr(module, "kept", kept)
+    monkeypatch.setattr(span_starved, "tokens", lambda host: 7)
+    return tmp_path
+
+
+@pytest.mark.parametrize("what", CASES)
+def test_a_program_that_has_found_something(figures: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    case = CASES[what]
+    for module in (span_work, span_starved):
+        monkeypatch.setattr(module, "ran", lambda *_: Done(case.status, case.out))
+    earlier = results.write(case.file, [Metric("earlier.run", 1.0, "1")], figures)
+    if case.passes:
+        case.test(figures)
+    else:
+        with pytest.raises(AssertionError):
+            case.test(figures)
+    now, aside = results.read(earlier), list((figures / "earlier").iterdir())
+    figure = now.find(case.metric)
+    assert figure and figure.value == case.value
+    assert [json.loads(each.read_text())["metrics"][0]["metric"] for each in aside] == ["earlier.run"]
+
+
+BEGUN = Moment([100, 100], [1000, 1000], 10.0)
+
+
+@pytest.mark.parametrize(
+    ("ended", "passes", "value"),
+    [
+        (Moment([700, 110], [1100, 1060], 16.0), True, 0.1),
+        (Moment([700, 110], [1100, 1200], 16.0), False, 0.33),
+        (Moment([700, 160], [1100, 1060], 16.0), False, 0.1),
+    ],
+    ids=["nearly none", "faults", "ticks"],
+)
+def test_faults_without_ticks(
+    figures: Path, monkeypatch: pytest.MonkeyPatch, ended: Moment, passes: bool, value: float
+) -> None:
+    """A goal that was not met is written down, too."""
+    monkeypatch.setattr(span_work, "with_kernel", lambda site, shape, step: shape)
+    monkeypatch.setattr(span_work, "while_busy", lambda *_: (BEGUN, ended))
+    with contextlib.nullcontext() if passes else pytest.raises(AssertionError):
+        span_work.test_faults_without_ticks(Lives())  # type: ignore[arg-type]
+    figure = results.read(figures / "dsm-tick-nohz.json").find("dsm.tick.nohz.away")
+    assert figure and figure.value == pytest.approx(value, abs=0.01)
