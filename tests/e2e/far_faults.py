@@ -199,8 +199,10 @@ def survives(site: DsmSite, guest: Guest, fault: Survived, patience: float = 60.
         wait_for("it lasts", fault.seconds + 60, lambda: time.monotonic() - began >= fault.seconds, interval=0.5)
         # Where dsmd stands still it can't be asked.
         during = before if fault.waits else faults(site.home)
-    wait_for("pages come again", patience, lambda: faults(site.home) > during + 20)
-    print(fault.name, "faults:", before, during, faults(site.home))
+    # What came between the first look and the begin of the fault is none that comes again.
+    after = faults(site.home)
+    wait_for("pages come again", patience, lambda: faults(site.home) > after + 20)
+    print(fault.name, "faults:", before, during, after, faults(site.home))
     assert fault.waits or during > before, "nothing came meanwhile: the fault met no traffic"
     listed = guest.listed()[1]["host"]
     assert listed["link"] == "up", listed

@@ -131,7 +131,7 @@ def test_linux_with_a_cpu_on_another_host(hosts: tuple[Host, Host], daemons: lis
     assert int(said["ticks"]) > 0, said
     for run in (home, other):
         states = [row.split()[-2] for row in checked(run, "xl list").splitlines()[2:]]
-        assert all(state[3] == "s" for state in states), states
+        assert states and all(state[3] == "s" and state[4] != "c" for state in states), states
         status = json.loads(checked(run, f"dsmctl --json status {NAME}"))
         assert (status[0] if isinstance(status, list) else status)["state"] == "running", status
     assert len(slices(hosts[1])) == 1

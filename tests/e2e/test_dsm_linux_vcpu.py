@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import litmus
-from benchmarks.results import Metric, write
+from benchmarks.results import Metric, kept, write
 from lab.command import Run, checked
 from lab.complaints import complaints
 from lab.images.tree import Tree
@@ -248,6 +248,8 @@ def test_litmus(daemon: DsmProgram, dom0: Run, way: str) -> None:
     """Two CPUs in two slices show nothing that x86-TSO forbids, in rounds in which a page was on its way."""
     checked(dom0, "xl unpause dsm")
     wait_for("the guest has ended", 1200, lambda: have_ended(dom0), interval=3)
+    now = states(dom0)
+    assert len(now) == 2 and not any("c" in state for state in now), now
     log = checked(dom0, "xl dmesg")
     said = said_of(log)
     assert complaints(log) == [] and "error" not in said, said
@@ -260,9 +262,9 @@ def test_litmus(daemon: DsmProgram, dom0: Run, way: str) -> None:
         litmus.Shape(shape, variant, int(rounds), int(overlapped), int(raced), int(weak), allowed == "true", int(bad), {})
         for shape, variant, rounds, overlapped, raced, weak, allowed, bad in lines
     ]
+    kept("litmus-slices", litmus.metrics(found))
     for each in found:
         print(each)
         assert each.forbidden == 0 and each.rounds >= each.overlapped >= each.raced > 0, each
-    write("litmus-slices", litmus.metrics(found))
     ended = daemon.end()
     assert ended["pinned"] == 0, ended

@@ -112,7 +112,8 @@ def test_two_vcpus_in_two_slices(daemon: DsmProgram, dom0: Run, host: Host, requ
     before = log.stat().st_size
     checked(dom0, "xl unpause dsm")
     wait_for("both slices have shut down", 300, lambda: all("s" in state for state in states(dom0)))
-    assert len(states(dom0)) == 2
+    ended = states(dom0)
+    assert len(ended) == 2 and not any("c" in state for state in ended), ended
     found = daemon.end()
     told = dict(zip(WORDS, found["words"], strict=False))
 
