@@ -25,6 +25,7 @@ GOAL = 2.0
 # Xen's VIRQ_TIMER has a line for each CPU, with one column that counts; the local APIC has one line for all.
 XEN_TIMER = re.compile(r"^ *\d+:((?: +\d+)+) .*\btimer(\d+)$", re.M)
 APIC_TIMER = re.compile(r"^ *LOC:((?: +\d+)+) ", re.M)
+ONLINE = re.compile(r"^((?: +CPU\d+)+) *$", re.M)  # the head: a column for each CPU that is online
 
 
 def ticks_of(interrupts: str) -> list[int]:
@@ -32,8 +33,11 @@ def ticks_of(interrupts: str) -> list[int]:
     found: dict[int, int] = {}
     for columns, cpu in XEN_TIMER.findall(interrupts):
         found[int(cpu)] = sum(int(column) for column in columns.split())
-    local = APIC_TIMER.search(interrupts)
-    for cpu, column in enumerate(local[1].split() if local else ()):
+    local, head = APIC_TIMER.search(interrupts), ONLINE.search(interrupts)
+    cpus, columns = (re.findall(r"\d+", line[1]) if line else [] for line in (head, local))
+    if local and len(cpus) != len(columns):
+        raise Malformed(f"/proc/interrupts: {len(columns)} columns of {len(cpus)} CPUs: {interrupts[:200]!r}")
+    for cpu, column in zip(map(int, cpus), columns, strict=False):
         found[cpu] = found.get(cpu, 0) + int(column)
     if not found:
         raise Malformed(f"/proc/interrupts has no timer: {interrupts[:200]!r}")

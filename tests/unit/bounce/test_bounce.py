@@ -36,6 +36,7 @@ def test_what_the_guest_says() -> None:
     assert SEEN.periods == pytest.approx(1001)
 
 
+BEGUN, _, ENDED = SAID.partition("@end")
 REFUSED: dict[str, tuple[str, type[Exception], str]] = {
     "nothing": ("", CommandFailedError, "ended too early"),
     "an end before its time": (SAID.replace("@done\n", ""), CommandFailedError, "too early: .*Power down"),
@@ -43,8 +44,11 @@ REFUSED: dict[str, tuple[str, type[Exception], str]] = {
     "the kernel complains": (SAID.replace("@tick", "WARNING: CPU: 1 PID: 0\n@tick"), CommandFailedError, "WARNING"),
     "no seconds": (SAID.replace("@seconds", "@second"), Malformed, "no sense"),
     "a tick of nothing": (SAID.replace("10000000", "0"), Malformed, "no sense"),
-    "a CPU has gone": (SAID.replace("        139  ", "  "), Malformed, "2 CPUs began, and 1 ended"),
-}
+    "a CPU has gone": (
+        f"{BEGUN}@end{ENDED.replace('       CPU1', '').replace('       1142', '')}", Malformed, "2 CPUs began, and 1 ended"
+    ),
+    "a column has gone": (SAID.replace("        139  ", "  "), Malformed, "1 columns of 2 CPUs"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("text, error, why", REFUSED.values(), ids=REFUSED)

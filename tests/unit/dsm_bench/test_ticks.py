@@ -26,6 +26,14 @@ def test_ticks() -> None:
     """What a CPU was interrupted by before it had gone and come back is its own."""
     assert ticks_of(EVENTS) == [4711, 342]
     assert ticks_of(APIC) == [1234, 56]
+    # CPU 1 is not online.
+    assert ticks_of(EVENTS.replace("timer1", "timer2")) == [4711, 0, 342]
+    assert ticks_of(APIC.replace("CPU1", "CPU2")) == [1234, 0, 56]
+    # As it is asked for, with the uptime before it.
+    assert ticks_of(f"12.34 20.00\n{APIC}") == [1234, 56]
+    for wrong in (APIC.partition("\n")[2], APIC.replace(" CPU1", "")):
+        with pytest.raises(Malformed, match="columns of"):
+            ticks_of(wrong)
     with pytest.raises(Malformed, match="no timer"):
         ticks_of("           CPU0\n")
 
@@ -67,6 +75,8 @@ def test_without_ticks() -> None:
     assert home.value == 1.0
     assert (away.metric, away.value) == ("dsm.tick.nohz.away", 0.02)
     assert away.baseline == {"faults": 12.0, "periods": 600.0} and not away.note
+    # Of a kernel with other ticks: as many faults, and periods by its ticks.
+    assert per_period("x", ("home", "away"), 250, begun, ended)[0].value == 0.4
     for end in (Moment([700, 53], [1600, 2012], 10.5), Moment([700, 53], [1600, 1999], 16.0)):
         with pytest.raises(Malformed, match=r"too few|in an interval"):
             per_period("x", ("home", "away"), 100, begun, end)
