@@ -130,6 +130,8 @@ def ratio(metric: str, above: Sequence[float], below: Sequence[float], better: s
     each = [one / other for one in above for other in below]
     if min(each) < 1 < max(each):
         note += "; not known to be more than two runs of one setting differ"
+    elif len(above) == 1 or len(below) == 1:
+        note += "; of one run: by how much two of one setting differ is not known"
     beside = {"runs_above": float(len(above)), "runs_below": float(len(below))}
     return spread(Metric(metric, statistics.median(above) / statistics.median(below), "x", better, beside, each, note))
 

@@ -200,4 +200,6 @@ def test_figures() -> None:
     named = {each.metric: each for each in found}
     assert named["hour.load"].baseline == {"slow": 11.0, "guest_s": 161.0}
     assert named["hour.longest_fault.home"].runs == [12.5, 30.0]
+    beside = named["hour.longest_fault.home"].baseline
+    assert float(beside["guest_ms"]) * float(beside["slow"]) == pytest.approx(30.0)
     assert named["hour.limit.soft_lockup"].baseline == {"guest_s": 20.0}

@@ -638,6 +638,10 @@ def test_a_ratio_is_of_times() -> None:
     better = ratio("a.b", [4, 6], [2, 2], "higher", "x")
     assert better.value == 2.5 and sorted(better.runs) == [2, 2, 3, 3] and better.note == "x"
     assert "not known" in ratio("a.b", [1, 3], [2, 2], "higher", "x").note
+    assert "not known" not in better.note
+    # One run says nothing of how far two are apart.
+    for one, other in (([4], [2, 2]), ([4, 6], [2]), ([4], [2])):
+        assert "of one run" in ratio("a.b", one, other, "higher", "x").note
     for above, below in (([], [1]), ([1], []), ([1], [0]), ([-1.0], [1])):
         with pytest.raises(Malformed, match=r"a\.b: .* is no ratio"):
             ratio("a.b", above, below, "higher", "x")

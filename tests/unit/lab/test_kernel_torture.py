@@ -114,6 +114,7 @@ def test_how_rcu_went() -> None:
     assert least(of_rcu(), RCU) == 10 and least(of_rcu(ver=1), RCU) == 1 and least(of_rcu(ver=0), RCU) == 0
     assert least(of_rcu().replace("ver:", "VER:"), RCU) == 10
     assert least(of_rcu() + of_rcu("srcu", ver=2), SRCU) == 2
+    assert least(of_rcu(first=50) + of_rcu(first=1), RCU) == 4
     assert least(of_rcu().replace("Reader Pipe", "!!! Reader Pipe"), RCU) == 10
     # One is not the other.
     for log, torture in ((of_rcu("srcu"), RCU), (of_rcu(), SRCU), ("", RCU)):
