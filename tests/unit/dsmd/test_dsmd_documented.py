@@ -38,6 +38,41 @@ def test_every_key_of_a_description_is_described() -> None:
         assert re.search(rf"^\.BR? {key}\b", manual, re.M), f"no {key} in dsmd(8)"
 
 
+def constant(text: str) -> int:
+    """Of description.c, by its name, number or quotient."""
+    headers = "".join(read(path) for path in sorted(DAEMON.parent.rglob("*.h")))
+    units = dict(re.findall(r"^#define (US|MS)\s+(\d+)ull", read(DAEMON / "description.c"), re.M))
+    defined = {**dict(re.findall(r"^#define (DSM_\w+)\s+\(?(\d+)u?(?:ll)?\b", headers, re.M)), **units}
+    found = re.sub(r"\b[A-Z]\w+", lambda name: defined[name[0]], text)
+    assert re.fullmatch(r"[0-9a-fx]+u?(?: *(?:/|-|<<) *\d+)?", found), text
+    return int(eval(found.replace("u", "").replace("/", "//")))  # noqa: S307: a quotient of numbers
+
+
+def test_limits_and_defaults_of_a_description() -> None:
+    """Each number of dsmd(8) that may be left out has its range and its default; the others have theirs in words."""
+    source, manual = read(DAEMON / "description.c"), read(ROOT / "docs/man/dsmd.8")
+    table = source.partition("static const struct key keys[] = {")[2].partition("\n};")[0]
+    rows = re.findall(r'\{ "(\w+)", read_number, IN\(\w+, (\w+)\), ([^,]+), ([^,]+), ([^,]+), (true|false) \}', table)
+    defaults = dict(re.findall(r"\.(\w+) = (\d+)(?: \* [UM]S)?[,\n]", source.partition("struct dsm_description read = {")[2]))
+    seen = set()
+    for key, field, least, most, _, may_miss in rows:
+        if may_miss == "false" or key in ("domid", "answer_ms"):
+            continue
+        seen.add(key)
+        words = f"{constant(least)} to {constant(most)}, default {defaults.get(field, '0')}"
+        assert re.search(rf"^\.B {key}\n(?:\.B .*\n)?\({words}\b", manual, re.M), f"{key}: {words} is not in dsmd(8)"
+    assert seen == {"slow", "lease_us", "token_ms", "pin_ms", "keepalive_ms", "prefetch", "busy_wait_us", "poll_us"}
+    for what, words in {
+        "DSM_VM_NUMBERS - 1": "1 to {}, the same on all hosts",
+        "DSM_ENGINE_VCPUS": "Of the machine, 1 to {}.",
+        "DSM_DESCRIPTION_RANGES": "1 to {} objects with",
+        "DSM_VNODES - 1": "(0 to {}; the number of the host",
+        "DSM_PLACES": "A list of up to {} objects",
+        "DSM_DESCRIPTION_NAME - 1": "1 to {} letters",
+    }.items():
+        assert words.format(constant(what)) in manual, words
+
+
 def test_every_command_of_dsmctl_is_described() -> None:
     commands = set(re.findall(r'^\t\{ "([a-z]+)", do_', read(DAEMON / "dsmctl.c"), re.M))
     assert len(commands) == 18

@@ -72,6 +72,24 @@ def test_the_default_of_the_time_limit_is_the_same_everywhere() -> None:
     assert set(re.findall(r"after S seconds \((\d+); 0: never\)", COMMANDS)) == {str(seconds)}
 
 
+def test_what_a_node_on_another_host_does_not_go_with() -> None:
+    """Each feature that libxl refuses, and how many hosts and how much memory there can be; and what CPUs there want."""
+    code = (TOOLS / "libs/light/libxl_vnode_hosts.c").read_text(encoding="utf-8")
+    span = (TOOLS / "libs/light/libxl_vnode_span.h").read_text(encoding="utf-8")
+    nodes, cpus = (section(title) for title in ("NODES ON ANOTHER HOST", "CPUS ON ANOTHER HOST"))
+    table = re.findall(r"check_features\(.*?\} t\[\] = \{(.*?)\n    \};", code, re.S)
+    whats = re.findall(r'^          "([a-z0-9= ]+)",$|, "([a-z0-9= ]+)",$', table[0], re.M)
+    assert len(whats) == 4
+    words = {"passthrough of devices": "passthrough", "nested virtualisation": "B<nestedhvm=1>", "hap=0": "B<hap=0>"}
+    for what in (one or other for one, other in whats):
+        assert words.get(what, f"B<{what}") in nodes, what
+    (hosts,) = re.findall(r"#define VNODE_HOSTS_MAX (\d+)", span)
+    (shift,) = re.findall(r"#define VNODE_DSM_KB_MAX \(1ULL << (\d+)\)", span)
+    assert f"at most {hosts} hosts" in nodes and f"{1 << int(shift) - 30} TiB" in nodes
+    (ports,) = re.findall(r"#define TWO_LEVEL_PORTS (\d+)", code)
+    assert f"B<max_event_channels=> above {ports}" in cpus
+
+
 def test_the_phases_are_in_the_manual() -> None:
     code = (TOOLS / "libs/light/libxl_vnode_op.c").read_text(encoding="utf-8")
     names = {name for call in re.findall(r"phase_ends\(([^;]*)\);", code) for name in re.findall(r'"(\w+)"', call)}
