@@ -165,6 +165,20 @@ def test_a_program_that_has_found_something(figures: Path, monkeypatch: pytest.M
     assert [json.loads(each.read_text())["metrics"][0]["metric"] for each in aside] == ["earlier.run"]
 
 
+@pytest.mark.parametrize(("ticks", "passes"), [((70, 71), True), ((70, 70), False)])
+def test_a_team_whose_threads_are_all_at_home(ticks: tuple[int, int], passes: bool) -> None:
+    """Nothing has run in the other host's CPU but its kernel."""
+    said = iter(ticks)
+
+    def run(command: str, timeout: float = 60.0) -> Done:
+        assert command == "grep '^cpu1 ' /proc/stat"
+        return Done(0, f"cpu1 {next(said)} 0 900 80000 0 0 3 0 0 0\n")
+
+    guest: Any = SimpleNamespace(run=run)
+    with contextlib.nullcontext() if passes else pytest.raises(AssertionError), span_work.work_there(guest):
+        pass
+
+
 BEGUN = Moment([100, 100], [1000, 1000], 10.0)
 
 
