@@ -3,9 +3,12 @@
  * Elastic vnodes when a domain is built: what a configuration may say, where
  * the vnodes lie, the first keys, ACPI's flags and CPUID's vnodes.
  */
+#include <elf.h>
+
 #include "fake_libxl.h"
 #include "libacpi.h"
 #include "libxl_arch.h"
+#include "libxl_vnode_kernel.h"
 #include "libxl_vnode_span.h"
 #include "tap.h"
 
@@ -279,6 +282,38 @@ static void remote_config(void)
     info->event_channels = 1023;
 }
 
+/* Of a kernel whose note has these abilities. */
+static int check_image(uint32_t abilities)
+{
+    struct {
+        Elf64_Ehdr head;
+        Elf64_Phdr segment;
+        Elf64_Nhdr note;
+        char name[8];
+        uint32_t abilities;
+    } image = {
+        .head = {
+            .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB },
+            .e_phoff = sizeof(image.head),
+            .e_phentsize = sizeof(image.segment),
+            .e_phnum = 1,
+        },
+        .segment = {
+            .p_type = PT_NOTE,
+            .p_offset = sizeof(image.head) + sizeof(image.segment),
+            .p_filesz = sizeof(image.note) + sizeof(image.name) +
+                        sizeof(image.abilities),
+        },
+        .note = { sizeof(VNODE_KERNEL_NOTE), sizeof(image.abilities),
+                  VNODE_KERNEL_NOTE_TYPE },
+        .name = VNODE_KERNEL_NOTE,
+        .abilities = abilities,
+    };
+
+    return libxl__vnode_check_kernel(&fake_gc, DOMID, info, &image,
+                                     sizeof(image));
+}
+
 static void test_remote_vcpus(void)
 {
     remote_config();
@@ -306,8 +341,8 @@ static void test_remote_vcpus(void)
     set_bits(&nodes[2].vcpus, 0);
     refused("vCPUs on another host, without any", "has no vCPUs that could");
     remote_config();
-    set_bits(&nodes[0].vcpus, 0x00);
-    set_bits(&nodes[2].vcpus, 0x13);
+    set_bits(&nodes[0].vcpus, 0x02);
+    set_bits(&nodes[2].vcpus, 0x11);
     refused("vCPU 0 on another host", "vCPU 0 cannot run on host b");
     remote_config();
     info->tsc_mode = LIBXL_TSC_MODE_ALWAYS_EMULATE;
@@ -329,6 +364,9 @@ static void test_remote_vcpus(void)
     ok_("a kernel that does not say that it can",
         libxl__vnode_check_kernel(&fake_gc, DOMID, info, "MZ", 2) ==
         ERROR_VNUMA_CONFIG_INVALID && strstr(world.log, "no ELF note Xenuma"));
+    ok_("... one that says that it can something else", check_image(~1u) ==
+        ERROR_VNUMA_CONFIG_INVALID);
+    ok_("... one that says that it can", check_image(1) == 0);
     spanning_config();
     ok_("... is nobody's business without vCPUs on another host",
         libxl__vnode_check_kernel(&fake_gc, DOMID, info, "MZ", 2) == 0 &&

@@ -749,6 +749,12 @@ static void test_list(void)
     ok_("list: a reply without the vnode", look() == 0 &&
         seen[2].link == LIBXL_VNODE_LINK_UNKNOWN &&
         strstr(seen[2].link_error, "does not name"));
+    dsmd.raw = "{\"version\":1,\"ok\":true,\"vnodes\":["
+        "{\"vnode\":2,\"link\":\"up\",\"size_kib\":4,\"pages_modified\":0,"
+        "\"pages_shared\":0,\"pages_home\":0,\"faults_per_second\":0,"
+        "\"median_ns\":0,\"p99_ns\":0}]}";
+    ok_("list: no CPU is to run there, and none does", look() == 0 &&
+        seen[2].there_cpus_known && libxl_bitmap_is_empty(&seen[2].there_cpus));
     dsmd.raw = "{}";
     ok_("list: garbage", look() == ERROR_VNODE_UNSETTLED &&
         seen[2].link_error && !seen[2].modified_pages);
@@ -1018,6 +1024,39 @@ static void test_place(void)
         detach() == ERROR_VNODE_RESIDUAL && dsmd.placed);
     world.mood = GUEST_WORKS;
     ok_("... and comes home then", detach() == 0 && right(0));
+    fake_end();
+}
+
+/* vCPUs of two vnodes: where those of one are says nothing of the other's. */
+static void test_places_of_two(void)
+{
+    static const struct command one = {
+        .start = libxl_vnode_attach, .vnode = 1,
+    }, gone = {
+        .start = libxl_vnode_detach, .vnode = 1,
+    }, list = { 0 };
+
+    boot_with(0);
+    fake_set("/libxl/7/vnuma/node/1/host", "b");
+    fake_set("/libxl/7/vnuma/node/1/remote-vcpus", "1");
+    world.total_kb = HOME_KB / 4;
+    ok_("CPUs of two vnodes there", run(one) == 0 && attach(0) == 0 &&
+        dsmd.placed_1 && dsmd.placed && dsmd.requests == 4);
+    world.mood = GUEST_KEEPS_SOME;
+    ok_("... stay with what both keep", run(gone) == ERROR_VNODE_RESIDUAL &&
+        detach() == ERROR_VNODE_RESIDUAL && dsmd.placed_1 && dsmd.placed);
+    world.mood = GUEST_WORKS;
+    leave(1);
+    leave(2);
+    dsmd.requests = 0;
+    ok_("... and come home when it has left, each by itself",
+        run(list) == 0 && !dsmd.placed_1 && !dsmd.placed && !dsmd.there_kb[1] &&
+        !dsmd.there_kb[2] && !dsmd.bad && dsmd.requests == 4 &&
+        world.limit_kb == HOME_KB);
+    ok_("... one of them comes again, and the other one does not",
+        attach(0) == 0 && dsmd.placed && !dsmd.placed_1 && !dsmd.there_kb[1]);
+    ok_("... until that comes home, too", detach() == 0 && !dsmd.placed &&
+        !dsmd.placed_1 && !dsmd.there_kb[2] && !dsmd.bad);
     fake_end();
 }
 
@@ -1325,6 +1364,7 @@ int main(void)
     remote = true;
     test_two();
     test_place();
+    test_places_of_two();
     test_pause();
     test_all_here();
     test_remote_list();

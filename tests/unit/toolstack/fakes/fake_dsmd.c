@@ -80,7 +80,8 @@ static void node(void)
         return;
     }
     rest_kb = world.total_kb - dsmd.pool_kb[nr];
-    if (kb < world.has_kb[nr] || (!kb && nr == 2 && dsmd.placed)) {
+    if (kb < world.has_kb[nr] || (!kb && nr == 2 && dsmd.placed) ||
+        (!kb && nr == 1 && dsmd.placed_1)) {
         say("{\"version\":1,\"ok\":false,\"error\":\"in-use\","
             "\"text\":\"the guest has more\"}");
         return;
@@ -98,19 +99,23 @@ static void node(void)
 }
 
 /*
- * vCPU 4, to there or home.  The guest has not been told yet that it may have
- * it, or not any more, and there is memory there.
+ * vCPU 4, or 2 and 3, to there or home.  The guest has not been told yet that
+ * it may have it, or not any more, and there is memory there.
  */
 static void where(bool placed)
 {
-    const char *s = fake_get("/local/domain/7/cpu/4/availability");
+    bool is_1 = strstr(dsmd.request, "\"vcpus\":[2,3]");
+    const char *s = fake_get(is_1 ? "/local/domain/7/cpu/3/availability"
+                                  : "/local/domain/7/cpu/4/availability");
+    bool *is_placed = is_1 ? &dsmd.placed_1 : &dsmd.placed;
 
-    if (!strstr(dsmd.request, "\"vcpus\":[4]") || !dsmd.there_kb[2] ||
+    if ((!is_1 && !strstr(dsmd.request, "\"vcpus\":[4]")) ||
+        !dsmd.there_kb[is_1 ? 1 : 2] ||
         !strstr(dsmd.request, "\"host\":\"b\"") != !placed) {
         dsmd.bad = true;
         return;
     }
-    if (dsmd.placed != placed) {
+    if (*is_placed != placed) {
         if (s && !strcmp(s, "online"))
             dsmd.bad = true;
         if (dsmd.vcpu_up) {
@@ -120,7 +125,7 @@ static void where(bool placed)
         }
     }
     fake_effect();
-    dsmd.placed = placed;
+    *is_placed = placed;
     say("{\"version\":1,\"ok\":true}");
 }
 

@@ -38,6 +38,7 @@ struct dsmd {
     char request[16384];        /* the last one, without its new line */
     uint64_t there_kb[NR_VNODES], pool_kb[NR_VNODES];
     bool placed;                /* vCPU 4, of vnode 2, runs there */
+    bool placed_1;              /* vCPUs 2 and 3, of vnode 1 */
     bool vcpu_up;               /* the guest has it up, whatever it says */
     bool paused;                /* it stands still there */
     bool bad;                   /* it was asked for nonsense */

@@ -286,6 +286,10 @@ char **libxl__xs_directory(libxl__gc *gc, xs_transaction_t t, const char *path,
     (void)t;
     request();
     *nr = 0;
+    if (fails()) {
+        errno = EIO;
+        return NULL;
+    }
     for (i = 0; i < store.nr; i++) {
         char name[KEY_MAX], *slash;
 
@@ -480,12 +484,12 @@ int xc_domain_getinfo_single(void *xch, uint32_t domid, xc_domaininfo_t *info)
 
 int xc_domain_unpause(void *xch, uint32_t domid)
 {
-    (void)xch, (void)domid;
+    (void)xch;
     world.hypercalls++;
     if (fails())
         return hypercall_fails();
     effect();
-    if (!world.pauses) {
+    if (!world.pauses || domid != DOMID) {
         errno = EINVAL;
         return -1;
     }
