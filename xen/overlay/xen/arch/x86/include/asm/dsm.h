@@ -116,7 +116,10 @@ bool dsm_resume(struct vcpu *v);
  */
 bool dsm_in_instruction(const struct vcpu *v);
 
-/* The vCPU, which does not run, gets other registers: its instruction ends. */
+/*
+ * The vCPU, which does not run, gets other registers: its instruction ends.  If
+ * that is an INIT, so do its calls.
+ */
 void dsm_cancel_instruction(struct vcpu *v);
 
 /* May the accessed and dirty bits be set in a table which is mapped here? */
