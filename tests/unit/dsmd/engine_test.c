@@ -796,11 +796,11 @@ static void host_lost(const void *argument)
 }
 
 /* vCPU 0 there has a page, and loses it to its home before it has gone on. */
-static void use_and_lose(unsigned int host, uint64_t gfn)
+static void use_and_lose_by(unsigned int host, unsigned int vcpu, uint64_t gfn)
 {
 	unsigned int i;
 
-	CHECK(played_use(&node[host].xen, 0, gfn, DSM_XEN_WANT_M, 4711) == PLAYED_MISS, "a miss");
+	CHECK(played_use(&node[host].xen, vcpu, gfn, DSM_XEN_WANT_M, 4711) == PLAYED_MISS, "a miss");
 	for (i = 0; i < 4; i++) {
 		dsm_engine_misses(node[host].engine);
 		dsm_engine_run(node[host].engine);
@@ -821,6 +821,11 @@ static void use_and_lose(unsigned int host, uint64_t gfn)
 		dsm_engine_run(node[0].engine);
 	}
 	CHECK(node[0].xen.page[gfn].state == DSM_XEN_STATE_M, "a loss of %u", host);
+}
+
+static void use_and_lose(unsigned int host, uint64_t gfn)
+{
+	use_and_lose_by(host, 0, gfn);
 }
 
 static const struct features strict = {
@@ -3403,6 +3408,40 @@ static void token_that_is_not_needed(const void *argument)
 	world_end();
 }
 
+/* Two vCPUs of a host want the token: the second one has it after the first one. */
+static void token_for_two_vcpus(const void *argument)
+{
+	struct dsm_engine_params p;
+	char text[DSM_ENGINE_TEXT];
+	unsigned int i;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&calm);
+	p = params_of(&node[1]);
+	p.max_losses = 1;
+	dsm_engine_destroy(node[1].engine);
+	CHECK(!dsm_engine_create(&p, &node[1].engine, text), "%s", text);
+	dsm_engine_peer_up(node[1].engine, 0, 7);
+	dsm_engine_peer_up(node[1].engine, 2, 7);
+	for (i = 0; i < 2; i++)
+		use_and_lose_by(1, i, i);
+	for (i = 0; i < 2; i++)
+		played_use(&node[1].xen, i, i, DSM_XEN_WANT_M, 4711);
+	for (i = 0; i < 400 && (node[1].xen.vcpu[0].waits || node[1].xen.vcpu[1].waits); i++) {
+		clock_ns += 100 * US;
+		dsm_engine_misses(node[1].engine);
+		dsm_engine_tick(node[1].engine);
+		deliver(1, 0);
+		dsm_engine_run(node[0].engine);
+		deliver(0, 1);
+		dsm_engine_run(node[1].engine);
+	}
+	CHECK(!node[1].xen.vcpu[0].waits && !node[1].xen.vcpu[1].waits, "the other one waits for the token for ever");
+	check_rules();
+	world_end();
+}
+
 /* A vCPU whose page does not come for long has the token only for a while. */
 static void token_for_a_while(const void *argument)
 {
@@ -3881,6 +3920,7 @@ int main(int argc, char **argv)
 		{ "a host leaves copies", host_leaves_copies, NULL },
 		{ "the token comes first", token_first, NULL },
 		{ "the token is there for a while", token_for_a_while, NULL },
+		{ "the token is for two vCPUs", token_for_two_vcpus, NULL },
 		{ "where the time of a fault goes", phases, NULL },
 		{ "leases end together", leases_together, NULL },
 		{ "a lease at home", lease_at_home, NULL },

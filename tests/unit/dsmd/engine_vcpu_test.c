@@ -279,6 +279,83 @@ static void call_that_needs_a_page(const void *argument)
 }
 
 /* Of an access that can't succeed Xen says so each time: it is tried less and less often, and said. */
+/* Credits come back, letters and misses wait for them: each has half. */
+static void half_of_the_credits(const void *argument)
+{
+	unsigned int i, letters = 0, requests = 0;
+
+	(void)argument;
+	begin();
+	settle();
+	credits = 0;
+	says(0, event(1, 0, 0x40));
+	for (i = 0; i < 4; i++)
+		says(0, (struct dsm_vcpu_msg){ .type = DSM_VCPU_PORTS, .host = 1, .number = 1024 + 256 * i, .word = { 1 } });
+	played_use(&node[0].xen, 0, 15, DSM_XEN_WANT_M, 1);
+	played_use(&node[0].xen, 3, 16, DSM_XEN_WANT_M, 1);
+	look(0);
+	CHECK(!next_type(0, 1), "all wait");
+	credits = 4;
+	dsm_engine_room(node[0].engine, 1);
+	look(0);
+	CHECK(in_channel[0][1] == 4, "%u have gone", in_channel[0][1]);
+	for (i = 0; i < 4; i++) {
+		letters += dsm_type_is_vcpu(next_type(0, 1));
+		requests += next_type(0, 1) == DSM_GETM;
+		credits = 0;
+		deliver(0, 1);
+	}
+	CHECK(letters == 2 && requests == 2, "%u letters, %u requests", letters, requests);
+	credits = 16;
+	settle();
+	end();
+}
+
+/* Each call has its own time, which begins anew with the next one. */
+static void tries_of_two_calls(const void *argument)
+{
+	unsigned int i, tries;
+
+	(void)argument;
+	begin();
+	node[1].xen.no_foreign = true;
+	says(0, a_call(0, 1, REGISTER, 1, 6));
+	settle();
+	/* A page that somebody else has missed has come: that is no reason to wait for longer. */
+	node[1].xen.no_foreign = false;
+	says(2, a_call(2, 1, REGISTER, 1, 5));
+	deliver(2, 1);
+	node[1].xen.no_foreign = true;
+	tries = node[1].xen.call_tries;
+	settle();
+	CHECK(!node[2].xen.asks[2].type && node[0].xen.asks[0].type && node[1].xen.call_tries == tries + 2,
+	      "both were tried");
+	CHECK(dsm_engine_next(node[1].engine) == clock_ns + MS, "its time is as it was");
+	for (i = 0; i < 200; i++)
+		pass(MS);
+	/* It is tried each 64 ms now, and another one, which is new, is not. */
+	for (tries = node[1].xen.call_tries; node[1].xen.call_tries == tries;)
+		pass(MS);
+	says(2, a_call(2, 1, REGISTER, 1, 7));
+	settle();
+	CHECK(node[1].xen.call_tries == tries + 2, "the new one at once");
+	for (i = 0; i < 3; i++)
+		pass(MS);
+	CHECK(node[1].xen.call_tries == tries + 4, "and again after 1 and 2 ms: %u", node[1].xen.call_tries - tries);
+	node[1].xen.no_foreign = false;
+	for (i = 0; i < 64; i++) {
+		pass(MS);
+		settle();
+	}
+	CHECK(!node[0].xen.asks[0].type && !node[2].xen.asks[2].type, "both are done");
+	/* The next one of the same vCPU. */
+	node[1].xen.no_foreign = true;
+	says(0, a_call(0, 1, REGISTER, 1, 8));
+	settle();
+	CHECK(node[0].xen.asks[0].type && dsm_engine_next(node[1].engine) == clock_ns + MS, "soon");
+	end();
+}
+
 static void call_that_never_succeeds(const void *argument)
 {
 	unsigned int i, tries, warnings;
@@ -568,6 +645,15 @@ static void lies_in_a_state(const void *argument)
 	says(0, a_call(0, 1, BIND_IPI, 1, 1));
 	lie(1, 0, reply, "nobody waits for");
 	end();
+	/* Of who is not connected; of who is, and was not told where vCPUs run. */
+	begin();
+	begin_alone(0);
+	lie(1, 0, event(0, DSM_EVENT_NMI, 0), "from a host that is not there");
+	end();
+	begin();
+	begin_again(0);
+	lie(2, 0, (struct dsm_vcpu_msg){ .type = DSM_VCPU_SHUTDOWN }, "no vCPU that is there");
+	end();
 	/* To who is not the home, and an old one. */
 	begin();
 	lie(1, 2, (struct dsm_vcpu_msg){ .type = DSM_VCPU_IDLE, .number = 1 }, "nobody waits for");
@@ -745,6 +831,14 @@ static void xen_refuses(const void *argument)
 	says(0, (struct dsm_vcpu_msg){ .type = DSM_VCPU_SHUTDOWN });
 	settle();
 	expect_failure(1, "Xen does not do SHUTDOWN");
+	end();
+	/* All are halted, which nobody else will see. */
+	begin();
+	settle();
+	node[0].xen.break_shutdown = -EIO;
+	active(0, false, 0);
+	settle();
+	expect_failure(0, "Xen does not shut the guest down: ");
 	end();
 }
 
@@ -933,6 +1027,8 @@ static const struct test_case cases[] = {
 	{ "vcpus: calls and replies", calls_and_replies, NULL },
 	{ "vcpus: a call that needs a page", call_that_needs_a_page, NULL },
 	{ "vcpus: a call that never succeeds", call_that_never_succeeds, NULL },
+	{ "vcpus: half of the credits", half_of_the_credits, NULL },
+	{ "vcpus: tries of two calls", tries_of_two_calls, NULL },
 	{ "vcpus: shutdown", shutdowns, NULL },
 	{ "vcpus: all are halted", all_halted, NULL },
 	{ "vcpus: lies", lies, NULL },
