@@ -102,15 +102,18 @@ def test_there_and_back(cpus: int) -> None:
 
 
 def test_switches_are_those_of_the_setting(whole: tuple[Seen, BenchWorld]) -> None:
-    """On both hosts, before the run that is of that setting."""
+    """On both hosts, before the run that is of that setting; what is measured behind the store has them off."""
     _, world = whole
     for who in ("alpha", "beta"):
-        on, seen = "", []
+        on, seen, behind = "", [], set()
         for whose, command in world.typed:
             if whose == who and "dsmctl set" in command:
                 on = "on" if "prefetch=16" in command else "off"
             elif found := re.search(r"span_kv --cpus=0,1 --ops=\d+ --layout=(\w+)", command):
                 seen.append((on, found[1]))
+            elif re.search(r"/(?:span_latency|dsm_membench) ", command):
+                behind.add(on)
+        assert behind == {"off"}
         there = [("off", "packed"), ("on", "packed"), ("off", "paged"), ("on", "paged")]
         # Two runs say how many operations.
         assert seen == [*[("off", "packed")] * 2, *there, *reversed(there)]
@@ -252,6 +255,7 @@ def check_programs(value: Values, beside: Beside) -> None:
     assert value["span.npb_ep.messages_per_iteration"] == sum(SENT.values()) / STEPS
     assert value["span.npb_ep.bytes_per_iteration"] == sum(SENT.values()) * BYTES / STEPS
     assert beside["span.npb_ep.both.ms"]["faults_away_per_iteration"] == FAULTS["beta"] / STEPS
+    assert beside["span.npb_ep.both.ms"]["faults_home_per_iteration"] == FAULTS["alpha"] / STEPS
     assert beside["span.npb_ep.home.ms"]["faults_per_iteration"] == 0
 
     assert beside["span.npb_ep.both.ms"]["pages_per_iteration"] == BOTH / STEPS
@@ -632,6 +636,45 @@ def test_what_was_not_done_has_no_figure(whole: tuple[Seen, BenchWorld], change:
     found, missing = metrics(seen)
     assert len(missing) == 1 and missing[0].startswith(words)
     assert {"span.hypercall.home.us", "span.kv.speedup", "span.wake.to_home.us"} <= set(by_name(found))
+
+
+@pytest.mark.parametrize(("share", "there"), [(0.45, False), (0.55, True)])
+def test_half_of_the_calls_interrupt(whole: tuple[Seen, BenchWorld], share: float, there: bool) -> None:
+    """At least: a CPU that runs something else need not be interrupted."""
+    seen = whole[0]
+    all_of_them = float(by_name(metrics(seen)[0])["span.ipi.home.us"].baseline["interrupts_per_call"])
+
+    def few(run: CallsRun) -> CallsRun:
+        made = round(share * len(run.calls.ns)) if run.calls.what == "membarrier" else 0
+        home, away = (dataclasses.replace(host, interrupts=0, events=0) for host in run.counts.both)
+        return dataclasses.replace(run, counts=Counts(dataclasses.replace(home, interrupts=made), away))
+
+    assert all_of_them > 0.5
+    found = by_name(metrics(dataclasses.replace(seen, calls=[few(run) for run in seen.calls]))[0])
+    assert ("span.ipi.home.us" in found) == there
+
+
+def test_a_clock_is_known_as_well_as_at_the_worst_time(whole: tuple[Seen, BenchWorld]) -> None:
+    lines = [dataclasses.replace(whole[0].lines[0], clock_error_us=each) for each in (40.0, 900.0, 70.0)]
+    found = by_name(metrics(dataclasses.replace(whole[0], lines=lines))[0])
+    for metric in ("span.wake.to_home.us", "span.round_trip.us"):
+        assert found[metric].baseline["clock_error_us"] == 900.0, metric
+
+
+def test_what_serves_is_that_of_all_runs(whole: tuple[Seen, BenchWorld]) -> None:
+    """Also of the last one, in which the other host was slow."""
+    seen = whole[0]
+    last = max(number for number, run in enumerate(seen.kernels) if run.both)
+    away = seen.kernels[last].counts.away
+    slow = dataclasses.replace(away, phase_ns={**away.phase_ns, "serve": 9 * away.phase_ns["serve"]})
+    counts = dataclasses.replace(seen.kernels[last].counts, away=slow)
+    kernels = [*seen.kernels]
+    kernels[last] = dataclasses.replace(kernels[last], counts=counts)
+    before, after = (
+        by_name(metrics(each)[0])["span.fault.home.us"].baseline["serve_us"]
+        for each in (seen, dataclasses.replace(seen, kernels=kernels))
+    )
+    assert float(after) > float(before) > 0
 
 
 def test_a_ratio_is_of_times() -> None:

@@ -15,7 +15,7 @@ import pytest
 from lab.command import Done
 from lab.errors import LabError, Malformed
 from lab.far_guest import Shape, with_limits
-from lab.span_guest import LIMITS, SpanShape, cpus_of_threads, slow_for, slow_hosts, stream_command
+from lab.span_guest import LIMITS, SlowSite, SpanShape, cpus_of_threads, measured, slow_for, slow_hosts, stream_command
 from lab.spanning import CONFIGURATION
 from tests.e2e.far_faults import PLAIN
 
@@ -129,3 +129,10 @@ def test_where_threads_have_run() -> None:
 def test_the_program_is_bound_to_all_cpus() -> None:
     words = stream_command((0, 1, 2, 3), 2)
     assert words.startswith("taskset -c 0,1,2,3 env OMP_PLACES=threads ") and words.endswith("--mib=2 --iterations=0")
+
+
+def test_a_guest_is_told_how_quick_a_cpu_is() -> None:
+    """By its own clock, which is slower: 2000.123 MHz of the hosts', 13 times slower."""
+    home: Any = SimpleNamespace(run=lambda command, timeout=60.0: Done(0, "cpu_mhz                : 2000.123\n"))
+    found = measured(SlowSite(home, home, home, None, 13), SpanShape(cpus=2))
+    assert found.lpj == 2000123 * 13 * 1000 // 100 and found.cpus == 2 and f" lpj={found.lpj} " in found.xl_cfg("beta")

@@ -72,6 +72,9 @@ def test_what_is_slow(program: Path) -> None:
 # A line, what it becomes, and what has to notice it: a word that is lost, that comes twice, a half of it, and one too many.
 WRONG = {
     "a word is lost": ("++*slot(page, thread->number);", "*slot(page, thread->number) = thread->written[page];", "word"),
+    "a word beside an instruction": (
+        "++*slot(page, thread->number);", "*slot(page, thread->number) = thread->written[page];", "rep"
+    ),
     "another one's word": ("++*slot(page, thread->number);", "++*slot(page, 0);", "word"),
     "half of a word": ("{ 0x48, 0xa5, 0xc3 }", "{ 0xa5, 0xc3 }", "movs"),
     "half of it": ("{ 0xf3, 0xa4, 0xc3 }, ALL_SIX, LONG / 2, LONG }", "{ 0xa4, 0xc3 }, ALL_SIX, LONG / 2, LONG }", "rep"),
@@ -102,6 +105,24 @@ def test_who_starves_is_noticed(tmp_path: Path) -> None:
         for by, phase in (("1", phases[1]), ("0, 1", phases[2]))
     ]
     assert phases[1].threads[1].longest_us > 20000
+
+
+def test_the_longest_one_is_any_of_them(tmp_path: Path) -> None:
+    line = "make(to(i), from(i), 1, i->bytes);"
+    slow = "if (thread->instructions == 2) { uint64_t later = __rdtsc() + 20000 * run.ticks; while (__rdtsc() < later); }"
+    done = run(changed(SOURCE, tmp_path, {line: f"{line} {slow}"}), f"--what=movs --ms=50 --cpus={own_cpus(2)}")
+    phases, _ = starve.parse(done.stdout)
+    assert all(each.longest_us >= 20000 for phase in phases for each in phase.threads if each.wide), phases
+
+
+def test_all_pages_of_an_instruction_are_written(tmp_path: Path) -> None:
+    """By who does not make it: else nobody takes them away."""
+    line = "thread->written[page]++;"
+    says = 'if (thread->written[page] == 1) fprintf(stderr, "%s %u\\n", instructions[run.what].name, page);'
+    done = run(changed(SOURCE, tmp_path, {line: f"{line} {says}"}), f"--ms=20 --cpus={own_cpus(2)}")
+    said = {tuple(each.split()) for each in done.stderr.splitlines()}
+    pages = {what: len([page for other, page in said if other == what]) for what in starve.WHATS}
+    assert pages == {"word": 1, **starve.PAGES}, said
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,7 @@ WRONG = {
         "was_added(t, page, counter, expected);",
         "if (t->operations % 100) was_added(t, page, counter, expected);", "exchange", {"sum"},
     ),
+    "an exchange never ends": ("return found == next;", "return false;", "exchange", {"stuck"}),
     "a record's write is lost": (RECORD, f"if (t->operations % 50) {RECORD}", "record", {"version"}),
     "a record's write is torn": (RECORD, RECORD.replace("RECORD_SIZE)", "100)"), "record", {"record"}),
     "a record's lock is lost": (
