@@ -132,6 +132,19 @@ static void detach_called_off(const void *argument)
 	CHECK(called_off > steps / 2, "%d of %d", called_off, steps);
 }
 
+/* Why one was called off is not why the next one is. */
+static void detach_called_off_again(const void *argument)
+{
+	attach_all(4);
+	machine.oom_then = true;
+	machine.cancel_at = 3;
+	CHECK(ask(0) == -ENOMEM, "%s", machine.log);
+	machine.oom_then = false;
+	machine.new_target = 4 * BLOCK_EXTENTS;
+	CHECK(ask(0) == -ECANCELED && !node.error[0], "'%s'", node.error);
+	check_online(elastic_populated(&node));
+}
+
 /* The allocator has found nothing, whatever cache counts as available. */
 static void shrink_called_off(const void *argument)
 {
@@ -1414,6 +1427,7 @@ int main(int argc, char **argv)
 	static const unsigned int numbers[] = { 0, 1, 70, 64 };
 	static const struct test_case cases[] = {
 		{ "driver: attach and detach", there_and_back },
+		{ "driver: called off for another reason", detach_called_off_again },
 		{ "driver: a detach is called off at each step",
 		  detach_called_off, &new_target },
 		{ "driver: the guest grows at each step of a detach",

@@ -14,7 +14,10 @@ unsigned int elastic_nr_nodes = 3;
 struct task_struct the_engine, *at_work = &the_engine;
 static int (*engine_thread)(void *data);
 static struct xenbus_watch *the_watch;
-static unsigned int events, seen, rounds;
+static struct notifier_block *before_a_reboot;
+static unsigned int events, seen, rounds, flushed;
+static u32 stranger;	/* a vnode that the toolstack does not know */
+static u32 missing;	/* extents that an operation leaves out, and says nothing */
 static u64 generation;
 static u32 targets[3];
 static int results[3];
@@ -46,7 +49,7 @@ int elastic_node_operate(struct elastic_node *node)
 
 	note("operate %u; ", node->vnode);
 	if (!rc) {
-		node->nr_populated.counter = node->target;
+		node->nr_populated.counter = node->target - missing;
 		node->state = node->target ? ELASTIC_ONLINE : ELASTIC_OFFLINE;
 	}
 	return rc;
@@ -77,11 +80,11 @@ int elastic_store_requests(u64 *now)
 void elastic_store_ack(u64 now) { note("ack %llu; ", now); }
 void elastic_store_report(const struct elastic_node *node) { note("report %u; ", node->vnode); }
 void elastic_store_done(u64 now) { note("done %llu", now); }
-int elastic_store_node(struct elastic_node *node) { return 0; }
+int elastic_store_node(struct elastic_node *node) { return node->vnode == stranger ? -ENOENT : 0; }
 u64 elastic_store_left_behind(const struct elastic_node *node) { return 0; }
 u32 elastic_reclaim(struct elastic_node *node, u32 had) { return 0; }
-void elastic_store_hello(void) { }
-void elastic_store_goodbye(void) { }
+void elastic_store_hello(void) { note("hello"); }
+void elastic_store_goodbye(void) { note("goodbye"); }
 void elastic_watch_fires(void) { events++; }
 unsigned int elastic_watch_events(void) { return events; }
 void elastic_watch_is_seen(void) { seen = events; }
@@ -95,7 +98,8 @@ void elastic_stats_init(void) { }
 void elastic_op_init(struct task_struct *thread) { }
 void elastic_op_exit(void) { }
 unsigned int memalloc_nofs_save(void) { return 0; }
-void flush_signals(struct task_struct *task) { }
+void flush_signals(struct task_struct *task) { flushed++; }
+void reboots(struct notifier_block *nb) { before_a_reboot = nb; }
 void kthread_stop(struct task_struct *task) { }
 bool kthread_should_stop(void) { return !rounds--; }
 
@@ -129,6 +133,9 @@ static void command(u32 first, u32 second, u32 third)
 	rounds = 1;
 	engine_thread(NULL);
 	CHECK(seen == events, "%u of %u events seen", seen, events);
+	/* One that is left would wake it again and again. */
+	CHECK(flushed, "signals are left");
+	flushed = 0;
 }
 
 #define IS(expected)	CHECK(!strcmp(list, expected), "%s", list)
@@ -157,11 +164,40 @@ static void one_fails(const void *argument)
 	IS("read; ack 2; operate 1; done 2");
 }
 
+/* What says that it has done all, and has not. */
+static void too_little(const void *argument)
+{
+	elastic_initcall();
+	missing = 1;
+	command(5, 0, 0);
+	IS("read; ack 1; operate 1; error 1; done 1");
+}
+
+static void strangers(const void *argument)
+{
+	stranger = 2;
+	elastic_initcall();
+	command(5, 5, 5);
+	IS("read; ack 1; operate 1; report 1; operate 3; done 1");
+}
+
+/* The next kernel has a driver, or has none. */
+static void hello_and_goodbye(const void *argument)
+{
+	elastic_initcall();
+	IS("hello");
+	before_a_reboot->notifier_call(before_a_reboot, 0, NULL);
+	IS("hellogoodbye");
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test_case cases[] = {
 		{ "engine: several nodes", several_nodes },
 		{ "engine: one node fails", one_fails },
+		{ "engine: too little", too_little },
+		{ "engine: a node of a stranger", strangers },
+		{ "engine: hello and goodbye", hello_and_goodbye },
 	};
 
 	return run_cases(argc, argv, cases, ARRAY_SIZE(cases));

@@ -225,7 +225,9 @@ struct mutex { int held; };
 #define DEFINE_MUTEX(name)	struct mutex name
 void mutex_lock(struct mutex *mutex);
 void mutex_unlock(struct mutex *mutex);
-#define wake_up_all(queue)		do { } while (0)
+/* Who asks whether anybody was woken has one. */
+extern void woke(struct wait_queue_head *queue) __attribute__((weak));
+#define wake_up_all(queue)		(woke ? woke(queue) : (void)(queue))
 #define wait_event_freezable(queue, condition)	((void)(condition))
 struct timer_list { void (*function)(struct timer_list *timer); };
 #define DEFINE_TIMER(name, run)		struct timer_list name = { run }
@@ -416,7 +418,9 @@ struct notifier_block {
 };
 enum { NOTIFY_DONE, NOTIFY_OK, NOTIFY_BAD };
 #define notifier_from_errno(rc)	(NOTIFY_BAD - (rc))
-#define register_reboot_notifier(nb)	((void)(nb))
+/* Who boots anew has one. */
+extern void reboots(struct notifier_block *nb) __attribute__((weak));
+#define register_reboot_notifier(nb)	(reboots ? reboots(nb) : (void)(nb))
 #define unregister_reboot_notifier(nb)	((void)(nb))
 void register_oom_notifier(struct notifier_block *nb);
 void unregister_oom_notifier(struct notifier_block *nb);
@@ -544,7 +548,9 @@ unsigned long memory_block_size_bytes(void);
 bool mhp_supports_memmap_on_memory(void);
 #define mhp_enable_memmap_on_memory()	do { } while (0)
 #define kcalloc(n, size, gfp)	calloc(n, size)
+#ifndef kfree
 #define kfree(pointer)		free(pointer)
+#endif
 #define IORESOURCE_SYSTEM_RAM	1
 #define IORESOURCE_EXCLUSIVE	2
 #define IORESOURCE_BUSY		4

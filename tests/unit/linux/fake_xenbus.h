@@ -17,6 +17,8 @@ struct kvec { void *iov_base; size_t iov_len; };
 #undef kzalloc
 #define kzalloc(size, gfp)	allocate(size)
 void *allocate(size_t size);
+#define kfree(pointer)	give_back(pointer)
+void give_back(void *pointer);
 #define wake_up(queue)	woken(queue)
 void woken(struct wait_queue_head *queue);
 #define atomic_dec_and_test(v)	(!--(v)->counter)

@@ -96,12 +96,22 @@ static void run_timer(void)
 	the_timer->function(the_timer);
 }
 
+static unsigned int wakes;
+
+void woke(struct wait_queue_head *queue)
+{
+	wakes += queue == &elastic_wq;
+}
+
 void fire_watch(void)
 {
-	if (the_watch->will_handle && !the_watch->will_handle(the_watch, NULL, NULL))
-		return;
-	machine.by_xenwatch++;
-	the_watch->callback(the_watch, NULL, NULL);
+	unsigned int before = wakes;
+
+	if (!the_watch->will_handle || the_watch->will_handle(the_watch, NULL, NULL)) {
+		machine.by_xenwatch++;
+		the_watch->callback(the_watch, NULL, NULL);
+	}
+	CHECK(wakes != before, "the engine sleeps on");
 }
 
 static void new_target(void)

@@ -43,6 +43,7 @@ static void command(u32 extents)
 	CHECK(!strcmp(get("vnuma/guest/done-generation"), get("vnuma/generation")), "%s", asked);
 	CHECK(!strcmp(get("vnuma/guest/ack-generation"), get("vnuma/generation")), "%s", asked);
 	CHECK(!machine.by_xenwatch, "the engine waits for xenwatch");
+	CHECK(!machine.tick_at, "the ticker goes on");
 }
 
 static void start(void)
@@ -282,6 +283,18 @@ static void news_meanwhile(const void *argument)
 		 OUTCOME("online", "524288", "2"), 27, 6);
 }
 
+/* Another operation is announced while the targets are read: they are read again. */
+static void news_while_it_reads(const void *argument)
+{
+	start();
+	happens_at = 2;
+	happens = announced_again;
+	command(4 * BLOCK_EXTENTS);
+	CHECK(!strncmp(asked, "read generation, read target-kb, read cpus, read generation\n"
+			      "read generation, read target-kb, read cpus, read generation\n"
+			      "write ack-generation=2 (not waited for)\n", 160), "%s", asked);
+}
+
 /* ... or this one is to be another size: it is told how the first ended. */
 static void called_off(void)
 {
@@ -323,6 +336,7 @@ int main(int argc, char **argv)
 		{ "requests: after a kexec", after_a_kexec },
 		{ "requests: progress", progress },
 		{ "requests: news meanwhile", news_meanwhile },
+		{ "requests: news while it reads", news_while_it_reads },
 		{ "requests: another target meanwhile", another_target_meanwhile },
 	};
 

@@ -3,6 +3,8 @@
  * xenstore as the driver reads and writes it: store.c as it is, over a table of
  * keys, in which anybody may have written anything.
  */
+#include <malloc.h>
+
 #include "case.h"
 #include "elastic.h"
 #include "fake_xenstore.h"
@@ -66,6 +68,7 @@ struct key_case {
 static const struct key_case at_creation[] = {
 	{ "store: as SRAT says", "elastic", "1", 0 },
 	{ "store: not elastic", "elastic", "0", -ENODEV },
+	{ "store: elastic in another way", "elastic", "2", -ENODEV },
 	{ "store: unknown", "elastic", NULL, -ENOENT },
 	{ "store: elastic?", "elastic", "yes", -EINVAL },
 	{ "store: start is hexadecimal", "start", "4294967296", -EINVAL },
@@ -138,6 +141,22 @@ static void cpus_of_a_node_that_is_there(const void *argument)
 	      node->cpus.bits[0]);
 }
 
+/* That they are not told is no CPUs, that xenstored cannot say them is no answer. */
+static void cpus_that_cannot_be_read(const void *argument)
+{
+	boot();
+	node->cpus.bits[0] = 0x2;
+	unreadable = "cpus";
+	elastic_store_request(node);
+	CHECK(node->bad_target && node->cpus.bits[0] == 0x2, "CPUs %#lx", node->cpus.bits[0]);
+	unreadable = NULL;
+	elastic_store_request(node);
+	CHECK(!node->bad_target && node->cpus.bits[0] == 0xc, "CPUs %#lx", node->cpus.bits[0]);
+	/* Once more: they are its own. */
+	elastic_store_request(node);
+	CHECK(!node->bad_target && node->cpus.bits[0] == 0xc, "CPUs %#lx: %s", node->cpus.bits[0], said);
+}
+
 static void grace(const void *argument)
 {
 	static const struct { const char *text; unsigned int ms; } cases[] = {
@@ -165,6 +184,8 @@ static void grace(const void *argument)
 static void all_at_once(const void *argument)
 {
 	u64 generation = 0;
+	size_t before = 0;
+	unsigned int at;
 
 	boot();
 	set("vnuma/generation", "7");
@@ -173,7 +194,12 @@ static void all_at_once(const void *argument)
 	CHECK(!strcmp(asked, "read generation, read target-kb, read cpus, read generation\n"),
 	      "%s", asked);
 	set("vnuma/generation", "eight");
-	CHECK(elastic_store_requests(&generation) == -EINVAL && generation == 7, "a generation in words");
+	/* The first has what the others use again. */
+	for (at = 0; at < 10; at++) {
+		CHECK(elastic_store_requests(&generation) == -EINVAL && generation == 7, "a generation in words");
+		before = at ? before : mallinfo2().uordblks;
+	}
+	CHECK(mallinfo2().uordblks == before, "%zu bytes are left", mallinfo2().uordblks - before);
 	set("vnuma/generation", NULL);
 	CHECK(elastic_store_requests(&generation) == -ENOENT && generation == 7, "none at all");
 }
@@ -287,6 +313,15 @@ static void cannot_answer(const void *argument)
 	CHECK(strstr(said, "generation 10"), "'%s'", said);
 }
 
+/* That a driver is there, until it stops. */
+static void hello(const void *argument)
+{
+	elastic_store_hello();
+	CHECK(!strcmp(get("vnuma/guest/version"), "1"), "%s", get("vnuma/guest/version"));
+	elastic_store_goodbye();
+	CHECK(!strcmp(get("vnuma/guest/version"), "(none)"), "%s", get("vnuma/guest/version"));
+}
+
 /* Who must let the guest own it is to be told so, and nobody else. */
 static void why_it_cannot(const void *argument)
 {
@@ -318,7 +353,9 @@ int main(int argc, char **argv)
 	static const struct test_case cases[] = {
 		{ "store: CPUs of a node that is there",
 		  cpus_of_a_node_that_is_there },
+		{ "store: CPUs that cannot be read", cpus_that_cannot_be_read },
 		{ "store: the grace period", grace },
+		{ "store: hello and goodbye", hello },
 		{ "store: all nodes in one row", all_at_once },
 		{ "store: a mixture of two operations", mixture },
 		{ "store: no memory to ask", no_memory_for_it },

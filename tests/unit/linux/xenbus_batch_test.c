@@ -13,7 +13,7 @@
 /* What was sent, in its order, and how it is answered: NULL: as it should be. */
 static struct xb_req_data *sent[MAX];
 static const char *answers[MAX];
-static unsigned int nr_sent, nr_waited, nr_exits, nr_allocated, nr_freed, wakes;
+static unsigned int nr_sent, nr_waited, nr_exits, nr_allocated, nr_freed, wakes, nr_bodies;
 static unsigned int fails_at;		/* the next but N - 1 allocation; 0: none */
 static bool answered, shutdown, odd;
 static u32 transaction;
@@ -37,6 +37,14 @@ void *allocate(size_t size)
 		return NULL;
 	nr_allocated++;
 	return calloc(1, size);
+}
+
+/* An answer, or a request that was never sent. */
+void give_back(void *pointer)
+{
+	if (pointer)
+		nr_bodies--;
+	free(pointer);
 }
 
 void xs_free_req(struct kref *kref)
@@ -85,6 +93,7 @@ static void answer_all(void)
 			req->msg.type = XS_ERROR;
 		else if (odd)
 			req->msg.type = XS_READ + 1;
+		nr_bodies++;
 		req->body = strdup(answers[i] ? answers[i] + (*answers[i] == '=') : "OK");
 		req->cb(req);
 		kref_put(&req->kref, xs_free_req);
@@ -101,7 +110,7 @@ void *xs_wait_for_reply(struct xb_req_data *req, struct xsd_sockmsg *msg)
 		answer_all();
 	body = req->body;
 	if (shutdown) {
-		free(body);
+		kfree(body);
 		body = ERR_PTR(-EIO);
 	}
 	xs_request_exit(req);
@@ -119,8 +128,10 @@ void sleep_on(struct wait_queue_head *queue)
 	CHECK(last_woken == queue, "nobody wakes it");
 }
 
-static void is_over(unsigned int n)
+/* @texts: answers that the caller has. */
+static void is_over(unsigned int n, unsigned int texts)
 {
+	CHECK(nr_bodies == texts, "%u answers are left", nr_bodies);
 	CHECK(nr_sent == n && nr_exits == n, "%u sent, %u ended", nr_sent, nr_exits);
 	CHECK(nr_allocated == n && nr_freed == n, "%u requests, %u freed", nr_allocated, nr_freed);
 	CHECK(batch.requests.next == &batch.requests, "the row is not empty");
@@ -148,7 +159,7 @@ static void what_is_sent(const void *argument)
 	CHECK(sent[0]->type == XS_WRITE && sent[1]->type == XS_RM && sent[2]->type == XS_WRITE, "types");
 	CHECK(!sent[0]->msg.tx_id, "transaction %u", sent[0]->msg.tx_id);
 	answer_all();
-	is_over(3);
+	is_over(3, 0);
 
 	nr_sent = wakes = 0;
 	answered = false;
@@ -179,7 +190,7 @@ static void answers_of_all(const void *argument)
 	CHECK(!xenbus_batch_run(&batch, XBT_NIL), "what failed is a read, which its text tells");
 	CHECK(!strcmp(text[0], "zero") && !strcmp(text[2], "") && PTR_ERR(text[1]) == -ENOENT, "%s", text[0]);
 	CHECK(wakes == 5 && nr_waited == 5, "%u answers, %u of them waited for", wakes, nr_waited);
-	is_over(5);
+	is_over(5, 2);
 }
 
 /* The first in the order in which they were sent. */
@@ -193,7 +204,7 @@ static void one_fails(const void *argument)
 	answers[1] = "ENOENT";	/* of a write it is an error */
 	answers[2] = "EACCES";
 	CHECK(xenbus_batch_run(&batch, XBT_NIL) == -ENOENT, "another error");
-	is_over(4);
+	is_over(4, 0);
 }
 
 static void odd_answers(const void *argument)
@@ -205,7 +216,7 @@ static void odd_answers(const void *argument)
 	xenbus_batch_read(&batch, "a", "0", &text);
 	xenbus_batch_write(&batch, "a", "1", "");
 	CHECK(xenbus_batch_run(&batch, XBT_NIL) == -EINVAL && PTR_ERR(text) == -EINVAL, "an answer to something else");
-	is_over(2);
+	is_over(2, 0);
 }
 
 static void no_answer_any_more(const void *argument)
@@ -217,7 +228,7 @@ static void no_answer_any_more(const void *argument)
 	xenbus_batch_read(&batch, "a", "0", &text);
 	xenbus_batch_write(&batch, "a", "1", "");
 	CHECK(xenbus_batch_run(&batch, XBT_NIL) == -EIO && PTR_ERR(text) == -EIO, "the guest shuts down");
-	is_over(2);
+	is_over(2, 0);
 }
 
 static void not_waited_for(const void *argument)
@@ -229,7 +240,7 @@ static void not_waited_for(const void *argument)
 	answers[0] = "ENOENT";
 	answer_all();
 	CHECK(!said[0] && wakes == 1, "'%s', %u answers woke", said, wakes);
-	is_over(2);
+	is_over(2, 0);
 
 	nr_sent = 0;
 	answered = false;
@@ -254,7 +265,7 @@ static void waited_for_later(const void *argument)
 	answers[1] = "EACCES";
 	xenbus_batch_settle();
 	CHECK(answered && wakes == 1, "%u answers woke", wakes);
-	is_over(3);
+	is_over(3, 0);
 	xenbus_batch_settle();
 }
 
@@ -265,7 +276,7 @@ static void no_memory(const void *argument)
 	unsigned int at;
 
 	for (at = 1; at <= 3; at++) {
-		nr_allocated = nr_freed = 0;
+		nr_allocated = nr_bodies = 0;
 		xenbus_batch_init(&batch);
 		fails_at = at;
 		xenbus_batch_read(&batch, "a", "0", &text[0]);
@@ -277,6 +288,7 @@ static void no_memory(const void *argument)
 		fails_at = 1;
 		xenbus_batch_write(&batch, "a", "1", "");
 		CHECK(xenbus_batch_post(&batch) == -ENOMEM && !nr_sent, "%u sent", nr_sent);
+		CHECK(nr_allocated == 2 && nr_allocated + nr_bodies == 0, "%u requests are left", nr_allocated + nr_bodies);
 	}
 }
 

@@ -127,8 +127,10 @@ static int parse_cpus(struct elastic_node *node, const char *dir,
 	int rc;
 
 	if (IS_ERR(text)) {
+		if (PTR_ERR(text) != -ENOENT)
+			return PTR_ERR(text);
 		cpumask_clear(&node->cpus);
-		return PTR_ERR(text) == -ENOENT ? 0 : PTR_ERR(text);
+		return 0;
 	}
 	rc = cpulist_parse(text, &cpus);
 	if (!rc && (!cpumask_subset(&cpus, cpu_possible_mask) ||
