@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Files of the guest's elastic NUMA driver, compiled in user space: the pure ones, and its operations on a simulated machine.
 
-And what dom0's netback has of us, on a queue that is played.
+And what dom0's netback has of us, on a queue that is played, and timers of isolated CPUs.
 
 Each case of the *_test.c here is a test. The mutants at the end are versions of the driver with one mistake each: a case has
 to notice.
@@ -46,14 +46,15 @@ PROGRAMS = {
     "take_free": ("take_free",),
     "eagain": ("eagain",),
     "xenbus_batch": ("xenbus_batch",),
+    "tmigr": (),
     "engine": ("engine",),
     "driver": OPERATIONS,
     "requests": (*OPERATIONS, "store"),
 }
 
 # What runs on fake_kernel.h.
-IN_KERNEL = ("range", "topodev", "store", "cpu", "evac", "draining", "reserve", "take_free", "eagain", "xenbus_batch", "engine",
-             "driver", "requests")
+IN_KERNEL = ("range", "topodev", "store", "cpu", "evac", "draining", "reserve", "take_free", "eagain", "xenbus_batch", "tmigr",
+             "engine", "driver", "requests")
 # What only one of them has of it.
 FAKES = {"evac": "-DFAKE_FOLIOS", "take_free": "-DFAKE_BUDDY", "xenbus_batch": "-DFAKE_XENBUS"}
 
@@ -75,11 +76,11 @@ def fake_headers(folder: Path, sources: list[Path], real: dict[str, Path]) -> Pa
 
 
 # The hooks whose text is part of a test, which includes it as hook-HOOK-FILE-N.h: what it adds at its Nth place in FILE.c.
-HOOKS_OF = {"eagain": ("0305", "0306", "0307")}
+HOOKS_OF = {"eagain": ("0305", "0306", "0307"), "tmigr": ("0303",)}
 
 
 def hook_of(number: str) -> Path:
-    """A hook of netback's, by its number."""
+    """A hook, by its number."""
     (hook,) = HOOKS.glob(f"{number}-*.patch")
     return hook
 
@@ -2065,6 +2066,30 @@ MUTANTS = {
         "return told(xenbus_batch_run(&batch, xbt));",
         "return told(xenbus_batch_run(&batch, XBT_NIL));",
         "store: the outcome",
+    ),
+    "timers: any successor": (
+        "0303",
+        "+\t\tmigrator = cpumask_any_and_but(cpu_online_mask,\n+\t\t\t\t\t       housekeeping_cpumask(HK_TYPE_DOMAIN),\n",
+        "+\t\tmigrator = cpumask_any_and_but(cpu_online_mask,\n+\t\t\t\t\t       cpu_online_mask,\n",
+        "timers: a successor",
+    ),
+    "timers: it is its own successor": (
+        "0303",
+        "+\t\t\t\t\t       cpu);",
+        "+\t\t\t\t\t       31);",
+        "timers: a successor",
+    ),
+    "timers: isolated CPUs take part": (
+        "0303",
+        "+\tif (!housekeeping_cpu(cpu, HK_TYPE_DOMAIN))",
+        "+\tif (!housekeeping_cpu(cpu, HK_TYPE_DOMAIN) && cpu > 1)",
+        "timers: isolated CPUs",
+    ),
+    "timers: who never was in leaves": (
+        "0303",
+        "+\tif (!tmc->online)\n",
+        "+\tif (!tmc->online && 0)\n",
+        "timers: isolated CPUs",
     ),
     "batch: woken for each answer": (
         "xenbus_batch",

@@ -9,9 +9,8 @@
  * these pages in each tick of each host; on one page it is one.
  *
  * What began a cache line before still does, so CPUs of one host share it as
- * ever.  jiffies_64 comes first, by the order of objects in kernel/time, and
- * begins the page; what follows in other objects is aligned to a page by itself,
- * so nothing else is on it.
+ * ever.  The page is a section of its own (include/asm-generic/vmlinux.lds.h), so
+ * nothing else is on it, whatever else a configuration aligns to pages.
  *
  * Read by whoever runs; written with timekeeper_lock or jiffies_lock held.
  */
@@ -20,6 +19,6 @@
 
 #include <linux/compiler_attributes.h>
 
-#define __tick_page __section(".data..page_aligned")
+#define __tick_page __section(".data..tick_page")
 
 #endif /* _LINUX_TICK_PAGE_H */
