@@ -42,8 +42,10 @@ OTHERS = ("linux-vsmp", "linux-nohz", "linux-lockdep", "linux-torture", "linux-w
 def test_what_ticks_write_is_on_one_page(kernel: str) -> None:
     system_map: Path = ARTIFACTS / kernel / "System.map"
     build = f"make build STEPS={kernel}"
+    if not system_map.is_file() and kernel in OTHERS:
+        pytest.skip(f"not built: {build}")
     if not system_map.is_file():
-        pytest.skip(f"not built: {build}") if kernel in OTHERS else pytest.fail(f"no {system_map}: {build}")
+        pytest.fail(f"no {system_map}: {build}")
     text = system_map.read_text(encoding="ascii")
     assert beside(text, "jiffies_64") == ON_IT, f"if it was built before its sources changed: {build}"
     first = next(line for line in text.splitlines() if line.endswith(" jiffies_64"))

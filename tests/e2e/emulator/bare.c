@@ -22,6 +22,7 @@
  */
 #include <stdint.h>
 
+#include "start32.h"
 #include "svm.h"
 #include "tap.h"
 
@@ -64,7 +65,6 @@ static uint64_t gdt[] __attribute__((aligned(8))) = {
 static volatile unsigned int not_available, injected, ticks;
 
 /* Entry points in assembly: the start, the handlers, the guests. */
-void start(void);
 void handle_nm(void);
 void handle_injected(void);
 void handle_timer(void);
@@ -77,17 +77,6 @@ void guest_reads(void);
 void guest_loops(void);
 
 __asm__(
-"	.section .multiboot, \"a\"\n"
-"	.balign	4\n"
-"	.long	0x1badb002, 0, -0x1badb002\n"
-"	.text\n"
-"	.globl	start\n"
-"start:	movl	$stack_end, %esp\n"
-"	call	main\n"
-"	.bss\n"
-"	.balign	16\n"
-"	.skip	16384\n"
-"stack_end:\n"
 "	.text\n"
 /* The instruction is executed again, with TS clear. */
 "handle_nm:\n"

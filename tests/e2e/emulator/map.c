@@ -22,6 +22,7 @@
  */
 #include <stdint.h>
 
+#include "start32.h"
 #include "svm.h"
 #include "tap.h"
 
@@ -66,21 +67,11 @@ static volatile unsigned int running, answered, wrong_reads, wrong_writes;
 /* Written by the first, before it changes the map. */
 static volatile unsigned int turn;
 
-void start(void);
 extern const uint8_t ap_start[], ap_end[];
 
 __asm__(
-"	.section .multiboot, \"a\"\n"
-"	.balign	4\n"
-"	.long	0x1badb002, 0, -0x1badb002\n"
-"	.text\n"
-"	.globl	start\n"
-"start:	movl	$stack_end, %esp\n"
-"	call	main\n"
 "	.bss\n"
 "	.balign	16\n"
-"	.skip	16384\n"
-"stack_end:\n"
 "	.skip	16384\n"
 "ap_stack_end:\n"
 /* Copied to AP_START. */

@@ -184,7 +184,7 @@ static bool peek(void *to, unsigned long addr, unsigned int size)
 
 #define peek_struct(v, to, addr, write) ({                              \
     int rc_ = resident(v, addr, sizeof(*(to)), write);                  \
-    rc_ ?: peek(to, addr, sizeof(*(to))) ? 0 : UNREADABLE;                \
+    rc_ ?: peek(to, addr, sizeof(*(to))) ? 0 : UNREADABLE;              \
 })
 
 /* In which slice is what a call concerns?  A number of nothing: here. */
