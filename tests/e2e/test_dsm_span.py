@@ -21,8 +21,6 @@ from lab.patience import scaled, wait_for
 from lab.span_guest import BOOT, PATIENCE, SlowSite, SpanShape, keep_work_at_home, measured
 from tests.e2e.span_guest import attach, detach, slow_site
 
-pytestmark = pytest.mark.fresh
-
 FAR_CPU = 1
 SUM = "md5sum </usr/bin/bash"
 
