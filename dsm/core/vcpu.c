@@ -237,11 +237,18 @@ enum dsm_call_concern dsm_call_concern(const struct dsm_vcpu_msg *call, uint32_t
 	return DSM_CALL_NOT_DONE;
 }
 
-unsigned int dsm_port_slice(uint32_t port, unsigned int nr_slices)
+unsigned int dsm_ports(unsigned int nr_slices)
 {
 	unsigned int ports = DSM_PORTS;
 
 	while (ports * nr_slices > DSM_PORTS)
 		ports /= 2;
+	return ports;
+}
+
+unsigned int dsm_port_slice(uint32_t port, unsigned int nr_slices)
+{
+	unsigned int ports = dsm_ports(nr_slices);
+
 	return port < ports * nr_slices ? port / ports : nr_slices;
 }

@@ -158,6 +158,9 @@ static inline unsigned int dsm_slice_number(unsigned int home, unsigned int host
 	return host == home ? 0 : host ? host : home;
 }
 
+/** Return: how many ports each of @nr_slices, 1 .. DSM_PORTS, has: a power of two. */
+unsigned int dsm_ports(unsigned int nr_slices);
+
 /** Return: the slice whose a port is; @nr_slices: none's. */
 unsigned int dsm_port_slice(uint32_t port, unsigned int nr_slices);
 

@@ -465,6 +465,7 @@ void guest_enable(struct host *host, const struct record *known, struct record *
 	record->nr_vcpus = (unsigned int)vcpus;
 	if (take_ranges(host, request, record, answer) ||
 	    places_take(host, request, record, answer) ||
+	    places_check_ports(host, record, answer) ||
 	    guest_check_domid(host, record->domid, record->uuid, answer))
 		return;
 	if (known && known->domid == record->domid &&

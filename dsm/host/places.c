@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../core/vcpu.h"
 #include "../core/wire.h"
 #include "clock.h"
 #include "guest.h"
@@ -14,6 +15,14 @@
 #include "wire.h"
 
 #define LINE	1023u		/* of dsmd's control socket, without its new line */
+
+/*
+ * Ports that Linux 6.12 binds for each CPU that is up: reschedule, two kinds of calls,
+ * debug, spinlock, timer (arch/x86/xen/{smp,smp_hvm,spinlock,time}.c).  And those that
+ * no CPU can have: 0, the console's, xenstore's.
+ */
+#define PORTS_OF_VCPU	6u
+#define PORTS_OF_NO_VCPU 3u
 
 /* A set of vCPUs. */
 struct vcpus {
@@ -25,6 +34,24 @@ int places_take(struct host *host, struct json_object *request, struct record *r
 {
 	record->nr_places = 0;
 	return record_read_places(host, request, record, answer);
+}
+
+int places_check_ports(struct host *host, const struct record *record, struct answer *answer)
+{
+	unsigned int ports = dsm_ports(host->config.nr_hosts);
+	unsigned int most = (ports - PORTS_OF_NO_VCPU) / PORTS_OF_VCPU;
+	unsigned int i, vcpus, home = record->nr_vcpus;
+
+	for (i = 0; i < record->nr_places; i++)
+		home -= record->place[i].nr;
+	for (i = 0; i < host->config.nr_hosts; i++) {
+		vcpus = i == record->home ? home : record_vcpus_of(record, i);
+		if (vcpus > most)
+			return answer_error(answer, "cpus-there", "host %s: %u vCPUs are to run there, Linux has event channels for %u: each of the %u hosts of dsm.toml has %u of them, whether the guest uses it or not, and each vCPU needs %u",
+					    host_name(host, i), vcpus, most, host->config.nr_hosts,
+					    ports, PORTS_OF_VCPU);
+	}
+	return 0;
 }
 
 void places_tell(const struct host_facts *facts, struct answer *answer)

@@ -15,6 +15,13 @@
 int places_take(struct host *host, struct json_object *request, struct record *record,
 		struct answer *answer);
 
+/**
+ * Has each host, the home too, event channels for the vCPUs that have their place there?
+ * A slice has its part of them by the number of hosts in dsm.toml (dsm_ports()).
+ * Return: 0; -1.
+ */
+int places_check_ports(struct host *host, const struct record *record, struct answer *answer);
+
 /** What "probe" says of this host for them. */
 void places_tell(const struct host_facts *facts, struct answer *answer);
 

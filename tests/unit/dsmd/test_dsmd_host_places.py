@@ -218,6 +218,43 @@ def test_a_host_that_can_not_have_vcpus(pair: Site) -> None:
         alpha.write_xen()
 
 
+def many_hosts(site: Site, hosts: int) -> None:
+    """So many are in each dsm.toml; those beyond the site's are not there."""
+    for host in site.hosts.values():
+        host.kill()
+        text = host.config.read_text(encoding="utf-8")
+        for number in range(len(site.hosts), hosts):
+            text += f'[[host]]\nname = "h{number}"\nnumber = {number}\naddress = "127.0.1.{number}"\nport = 7000\n'
+            text += f'certificate_names = ["h{number}"]\n'
+        host.config.write_text(text, encoding="utf-8")
+        host.start()
+
+
+@pytest.mark.parametrize(("hosts", "ports", "most"), [(2, 2048, 340), (4, 1024, 170), (5, 512, 84), (16, 256, 42)])
+def test_event_channels_of_a_host(pair: Site, hosts: int, ports: int, most: int) -> None:
+    """Each host of dsm.toml has its part of them, whatever the guest uses; Linux needs six a CPU, and else stops at boot."""
+    alpha, beta = pair.hosts.values()
+    if hosts > 2:
+        many_hosts(pair, hosts)
+    beta.write_xen(cpus="512")
+    far = PLACE | {"vcpus": most}
+    for name, vcpus, places, wants in (
+        ("alpha", most + 1, [], most + 1),
+        ("alpha", most + 3, [PLACE], most + 1),
+        ("beta", most + 3, [PLACE | {"vcpus": most + 1}], most + 1),
+    ):
+        said = enable_places(alpha, *places, vcpus=vcpus)
+        text = f"host {name}: {wants} vCPUs are to run there, Linux has event channels for {most}: each of the {hosts} hosts"
+        assert said["error"] == "cpus-there" and said["text"].startswith(text) and f" {ports} " in said["text"], said
+        assert not alpha.has() and not beta.has(), name
+    assert enable_places(alpha, far, vcpus=most + 2) == OK
+    alpha.end_domain(5)
+    until(lambda: not alpha.has() and not beta.has(), "something is left")
+    alpha.domains[5] = f"{UUID} web 3 1"
+    alpha.write_xen()
+    assert enable_places(alpha, vcpus=most) == OK, "all at home"
+
+
 @pytest.mark.parametrize(("allowed", "most"), [(1, 201), (1000, 1200), (10000, 1200)])
 def test_how_far_tscs_may_be_told_apart(pair: Site, allowed: int, most: int) -> None:
     """By what jumps of the guest's time can mend, and what two measurements may be off."""
