@@ -552,6 +552,86 @@ static void test_one_moment(void)
     fake_end();
 }
 
+/* The domain is destroyed: before this read, xenstore's keys of it go. */
+static unsigned int destroyed_at, reads;
+
+static void destroy(const char *path)
+{
+    (void)path;
+    if (++reads != destroyed_at)
+        return;
+    world.flags |= XEN_DOMINF_dying;
+    fake_remove_below("/local/domain/7/");
+}
+
+static bool destroyed_while_listed(unsigned int at)
+{
+    const char *fault;
+
+    boot_with(NODE_KB);
+    world.log[0] = '\0';
+    reads = 0;
+    destroyed_at = at;
+    world.on_read = destroy;
+    fault = listed_fault();
+    world.on_read = NULL;
+    if ((!fault[0] || !strcmp(fault, "(none listed)")) && !world.log[0])
+        return true;
+    note("read %u: %s, log: %s", at, fault, world.log);
+
+    return false;
+}
+
+static bool destroyed_while_set(unsigned int at)
+{
+    int rc;
+
+    boot_with(NODE_KB);
+    reads = 0;
+    destroyed_at = at;
+    world.on_read = destroy;
+    rc = set(HALF_KB);
+    world.on_read = NULL;
+    if (reads < at || (rc == ERROR_DOMAIN_DESTROYED &&
+                       !strstr(world.log, "is not a number")))
+        return true;
+    note("read %u: %d, log: %s", at, rc, world.log);
+
+    return false;
+}
+
+/* Half of its keys make no sense: that is no more than that it goes. */
+static void test_keys_that_go(void)
+{
+    bool listed = true, set = true;
+    unsigned int n = 0;
+
+    do
+        listed &= destroyed_while_listed(++n);
+    while (reads >= n);
+    ok_("keys that go while a list reads them: it lists none, and is silent",
+        listed && n > 30);
+    n = 0;
+    do
+        set &= destroyed_while_set(++n);
+    while (reads >= n);
+    ok_("keys that go while an operation reads them: the domain is destroyed",
+        set && n > 60);
+
+    boot_with(NODE_KB);
+    fake_set(OURS "allowed-kb", "x");
+    ok_("a key of ours that makes no sense: an error, which says so",
+        !strcmp(listed_fault(), "(failed)") &&
+        said("allowed-kb is \"x\", which is not a number"));
+    fake_set(SAYS "current-kb", "4096");
+    world.on_read = finish_growing;
+    changes = 1000;
+    ok_("... also if others change without end",
+        !strcmp(listed_fault(), "(failed)") && said("allowed-kb is \"x\""));
+    world.on_read = NULL;
+    fake_end();
+}
+
 /* A call that fails is never a vnode without that key: nothing, or the truth. */
 static void test_a_list_without_an_answer(void)
 {
@@ -1835,6 +1915,7 @@ int main(void)
     test_no_answer_ever();
     test_count();
     test_one_moment();
+    test_keys_that_go();
     test_a_list_without_an_answer();
     test_lock();
     test_lock_and_fork();

@@ -42,17 +42,20 @@ static void read_guest(libxl__gc *gc, libxl__vnode_batch *batch, uint32_t domid,
                                 key), out);
 }
 
-/* One of the toolstack's numbers; @dflt if the key is absent. */
-static int parse_number(libxl__gc *gc, uint32_t domid, const char *path,
-                        const char *s, uint64_t max, uint64_t dflt,
-                        uint64_t *out)
+/*
+ * One of the toolstack's numbers; @dflt if the key is absent.  ERROR_FAIL (not
+ * logged): *nonsense says why.
+ */
+static int parse_number(libxl__gc *gc, const char *path, const char *s,
+                        uint64_t max, uint64_t dflt, uint64_t *out,
+                        const char **nonsense)
 {
     int rc = 0;
 
     *out = dflt;
     if (s && !vnode_parse_number(s, max, out)) {
-        LOGD(ERROR, domid, "%s is \"%s\", which is not a number up to %"PRIu64,
-             path, s, max);
+        *nonsense = GCSPRINTF("%s is \"%s\", which is not a number up to "
+                              "%"PRIu64, path, s, max);
         rc = ERROR_FAIL;
     }
 
@@ -63,25 +66,29 @@ static int own_number(libxl__gc *gc, xs_transaction_t t, uint32_t domid,
                       const char *path, uint64_t max, uint64_t dflt,
                       uint64_t *out)
 {
-    const char *s;
+    const char *s, *nonsense;
     int rc;
 
     rc = libxl__xs_read_checked(gc, t, path, &s);
     if (rc) goto out;
-    rc = parse_number(gc, domid, path, s, max, dflt, out);
+    rc = parse_number(gc, path, s, max, dflt, out, &nonsense);
+    if (rc)
+        LOGD(ERROR, domid, "%s", nonsense);
 
  out:
     return rc;
 }
 
-/* A bitmap of the vCPUs that belong to a vnode. */
-static int parse_cpus(libxl__gc *gc, uint32_t domid, unsigned int nr,
-                      const char *cpus, unsigned int nr_vcpus, uint8_t *map)
+/* A bitmap of the vCPUs that belong to a vnode.  Fails as above. */
+static int parse_cpus(libxl__gc *gc, unsigned int nr, const char *cpus,
+                      unsigned int nr_vcpus, uint8_t *map,
+                      const char **nonsense)
 {
     int rc = 0;
 
     if (cpus && !vnode_parse_cpus(cpus, nr_vcpus, map)) {
-        LOGD(ERROR, domid, "vnode %u: \"%s\" is not a list of vCPUs", nr, cpus);
+        *nonsense = GCSPRINTF("vnode %u: \"%s\" is not a list of vCPUs", nr,
+                              cpus);
         rc = ERROR_FAIL;
     }
 
@@ -164,8 +171,8 @@ static void read_node(libxl__gc *gc, libxl__vnode_batch *batch,
 
 /* The toolstack's numbers of a vnode, below @path. */
 #define NUMBER(path, key, s, max, dflt, out)                            \
-    parse_number(gc, vd->domid, path(gc, vd->domid, nr, key), s, max,   \
-                 dflt, out)
+    parse_number(gc, path(gc, vd->domid, nr, key), s, max, dflt, out,   \
+                 &vd->nonsense)
 
 static int parse_node(libxl__gc *gc, libxl__vnode_domain *vd, unsigned int nr,
                       const struct node_texts *s)
@@ -193,13 +200,13 @@ static int parse_node(libxl__gc *gc, libxl__vnode_domain *vd, unsigned int nr,
     v->table_pnode = v->pnode;
 
     v->cpus = libxl__zalloc(gc, (vd->nr_vcpus + 7) / 8);
-    rc = parse_cpus(gc, vd->domid, nr, s->cpus, vd->nr_vcpus, v->cpus);
+    rc = parse_cpus(gc, nr, s->cpus, vd->nr_vcpus, v->cpus, &vd->nonsense);
     if (rc) goto out;
 
     if (!v->elastic || !s->host) goto out;
     if (!vnode_host_name_valid(s->host)) {
-        LOGD(ERROR, vd->domid, "vnode %u: its key \"host\" is not the name of "
-             "a host", nr);
+        vd->nonsense = GCSPRINTF("vnode %u: its key \"host\" is not the name "
+                                 "of a host", nr);
         rc = ERROR_FAIL;
         goto out;
     }
@@ -375,7 +382,8 @@ static int parse_op(libxl__gc *gc, libxl__vnode_domain *vd, const char *s)
 
     vd->op.kind = VNODE_OP_NONE;
     if (s && !vnode_parse_op(s, vd->nr_vnodes, &vd->op)) {
-        LOGD(ERROR, vd->domid, "\"%s\" is not the record of an operation", s);
+        vd->nonsense = GCSPRINTF("\"%s\" is not the record of an operation",
+                                 s);
         rc = ERROR_FAIL;
     }
 
@@ -425,8 +433,8 @@ static int parse_keys(libxl__gc *gc, libxl__vnode_domain *vd,
      * A domain that is being destroyed loses its keys first, and those of the
      * guest before ours: what is left of them makes no sense.
      */
-    rc = parse_number(gc, vd->domid, "vnuma/nodes", s->nodes, VNODE_MAX, 0,
-                      &nr_vnodes);
+    rc = parse_number(gc, "vnuma/nodes", s->nodes, VNODE_MAX, 0, &nr_vnodes,
+                      &vd->nonsense);
     if (rc) goto out;
     if (!nr_vnodes) {
         vd->nr_vnodes = 0;
@@ -434,8 +442,8 @@ static int parse_keys(libxl__gc *gc, libxl__vnode_domain *vd,
         goto out;
     }
 
-    rc = parse_number(gc, vd->domid, "vnuma/generation", s->generation,
-                      UINT64_MAX - 1, 0, &vd->generation);
+    rc = parse_number(gc, "vnuma/generation", s->generation, UINT64_MAX - 1, 0,
+                      &vd->generation, &vd->nonsense);
     if (rc) goto out;
     vd->done = 0;
     vnode_parse_number(s->done, vd->generation, &vd->done);
@@ -451,23 +459,18 @@ static int parse_keys(libxl__gc *gc, libxl__vnode_domain *vd,
 
     /* Nobody has set it: the limit is as it should be. */
     sum = sum_allowances(vd);
-    rc = parse_number(gc, vd->domid,
-                      libxl__vnode_home_limit_path(gc, vd->domid),
+    rc = parse_number(gc, libxl__vnode_home_limit_path(gc, vd->domid),
                       s->home_limit, UINT64_MAX >> 20,
                       vd->limit_kb > sum ? vd->limit_kb - sum : 0,
-                      &vd->home_kb);
+                      &vd->home_kb, &vd->nonsense);
 
  out:
     return rc;
 }
 
-/*
- * All keys, in four waits however many there are: what can be asked for at once
- * and what depends on that, and the transaction's begin and end.  +1: they are
- * not of one moment.
- */
-static int load_keys(libxl__gc *gc, xs_transaction_t *t,
-                     libxl__vnode_domain *vd)
+/* What depends on nothing, and then what depends on that. */
+static int read_and_parse(libxl__gc *gc, xs_transaction_t t,
+                          libxl__vnode_domain *vd)
 {
     libxl__vnode_batch batch = { 0 };
     struct texts s = {
@@ -476,22 +479,41 @@ static int load_keys(libxl__gc *gc, xs_transaction_t *t,
     unsigned int i;
     int rc;
 
-    rc = libxl__xs_transaction_start(gc, t);
-    if (rc) goto out;
     read_keys(gc, &batch, vd, &s);
-    rc = libxl__vnode_send(gc, &batch, *t);
+    rc = libxl__vnode_send(gc, &batch, t);
     if (rc) goto out;
     rc = parse_keys(gc, vd, &s);
     if (rc) goto out;
 
     for (i = 0; i < vd->nr_vnodes; i++)
         read_rest(gc, &batch, vd, i, &s.node[i]);
-    rc = libxl__vnode_send(gc, &batch, *t);
+    rc = libxl__vnode_send(gc, &batch, t);
     if (rc) goto out;
     for (i = 0; i < vd->nr_vnodes; i++) {
         rc = parse_rest(gc, vd, i, &s.node[i]);
         if (rc) goto out;
     }
+
+ out:
+    return rc;
+}
+
+/*
+ * All keys, in four waits however many there are: what can be asked for at once
+ * and what depends on that, and the transaction's begin and end.  +1: they are
+ * not of one moment.  That can be why they make no sense (vd->nonsense), which
+ * is no error here.
+ */
+static int load_keys(libxl__gc *gc, xs_transaction_t *t,
+                     libxl__vnode_domain *vd)
+{
+    int rc;
+
+    vd->nonsense = NULL;
+    rc = libxl__xs_transaction_start(gc, t);
+    if (rc) goto out;
+    rc = read_and_parse(gc, *t, vd);
+    if (rc && !vd->nonsense) goto out;
     /* Not aborted: only a commit says whether the reads fit together. */
     rc = libxl__xs_transaction_commit(gc, t);
 
@@ -538,6 +560,11 @@ int libxl__vnode_load(libxl__gc *gc, uint32_t domid, libxl__vnode_domain *out)
         rc = load_keys(gc, &t, out);
         if (rc < 0) goto out;
         if (!rc || tries == LOAD_TRIES) break;
+    }
+    if (out->nonsense) {
+        LOGD(ERROR, domid, "%s", out->nonsense);
+        rc = ERROR_FAIL;
+        goto out;
     }
     if (rc)
         blame_guest(out, true, "its keys change faster than they can be read");
@@ -658,6 +685,7 @@ int libxl__vnode_elastic_vcpus(libxl__gc *gc, uint32_t domid,
     uint8_t *all = libxl__zalloc(gc, (nr_vcpus + 7) / 8);
     uint8_t *map = libxl__zalloc(gc, (nr_vcpus + 7) / 8);
     uint64_t nr_vnodes, elastic;
+    const char *nonsense;
     unsigned int i, b;
     bool any = false;
     int rc;
@@ -681,8 +709,11 @@ int libxl__vnode_elastic_vcpus(libxl__gc *gc, uint32_t domid,
                                     libxl__vnode_path(gc, domid, i, "cpus"),
                                     &cpus);
         if (rc) goto out;
-        rc = parse_cpus(gc, domid, i, cpus, nr_vcpus, map);
-        if (rc) goto out;
+        rc = parse_cpus(gc, i, cpus, nr_vcpus, map, &nonsense);
+        if (rc) {
+            LOGD(ERROR, domid, "%s", nonsense);
+            goto out;
+        }
         for (b = 0; b < (nr_vcpus + 7) / 8; b++)
             all[b] |= map[b];
         any = true;

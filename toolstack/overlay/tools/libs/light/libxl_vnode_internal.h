@@ -51,6 +51,7 @@ typedef struct {
     uint64_t total_kb;      /* memory of the domain, by Xen's count */
     uint64_t limit_kb;      /* its memory limit, by Xen */
     uint64_t home_kb;       /* what the limit is without elastic vnodes */
+    const char *nonsense;   /* the toolstack's keys are; NULL: they are not */
     struct vnode_op_record op;      /* kind NONE: no operation under way */
     xen_vmemrange_t *vmemrange;
     unsigned int *vdistance, *vcpu_to_vnode;
