@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.hook_texts import hook_headers
+
 HERE = Path(__file__).resolve().parent
 OVERLAY = HERE.parents[2] / "linux-guest" / "overlay"
 DRIVER = OVERLAY / "drivers" / "xen" / "elastic-numa"
@@ -83,20 +85,6 @@ def hook_of(number: str) -> Path:
     """A hook, by its number."""
     (hook,) = HOOKS.glob(f"{number}-*.patch")
     return hook
-
-
-def hook_headers(folder: Path, number: str, hook: str) -> Path:
-    """Make headers of what a hook adds: from the first line to the last one that is new at each place."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for part in re.split(r"^--- a/", hook, flags=re.MULTILINE)[1:]:
-        name = Path(part.splitlines()[0])
-        for nth, place in enumerate(re.split(r"^@@ .*\n", part, flags=re.MULTILINE)[1:], 1):
-            after = [line for line in place.splitlines() if not line.startswith("-")]
-            added = [n for n, line in enumerate(after) if line.startswith("+")]
-            text = "\n".join(line[1:] for line in after[added[0] : added[-1] + 1])
-            if name.suffix == ".c":
-                (folder / f"hook-{number}-{name.stem}-{nth}.h").write_text(f"{text}\n")
-    return folder
 
 
 # fmt: off

@@ -361,6 +361,7 @@ static void run(const struct test_case *t)
         die("returned %d", rc);
     if ( dom.p2m.locked != before.dom.p2m.locked )
         die("p2m lock count %u, was %u", dom.p2m.locked, before.dom.p2m.locked);
+    check_flushes();
     check_one_counter(t);
     if ( t->check )
         t->check();

@@ -308,6 +308,7 @@ static void run(const struct test_case *t)
         die("p2m lock count %u, was %u", dom.p2m.locked, before.dom.p2m.locked);
     if ( dom.p2m.need_flush || dom.p2m.put_off_flush )
         die("a flush is left to others");
+    check_flushes();
     check_counters(t);
     t->check();
     for ( i = 0; i < fake.used; i++ )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """guest_remove_range() and guest_remove_ranges() of the hypervisor, compiled in user space against a small fake.
 
-Each case of mem_range_test.c and mem_ranges_test.c is a test here. The mutants at the end show that the cases notice
-when the code is wrong.
+And the hooks that call them, and have NPT put off its flushes. Each case of mem_range_test.c, mem_ranges_test.c and
+decrease_test.c is a test here. The mutants at the end show that the cases notice when the code is wrong.
 """
 
 from __future__ import annotations
@@ -14,22 +14,42 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.hook_texts import hook_headers
 from tests.unit.xen.case_programs import assert_holds, mistaken, names, run
 
 HERE = Path(__file__).resolve().parent
 OVERLAY = HERE.parents[2] / "xen" / "overlay" / "xen"
 SOURCE = OVERLAY / "common" / "mem_range.c"
 
-ONE, SEVERAL = "mem_range_test", "mem_ranges_test"
+HOOKS = HERE.parents[2] / "xen" / "hooks"
+
+ONE, SEVERAL, LIST = "mem_range_test", "mem_ranges_test", "decrease_test"
+# Those whose text is part of the fake and of the cases.
+NUMBERS = ("0003", "0014", "0030")
 
 _scratch = tempfile.TemporaryDirectory(prefix="mem_range_test.")
 
 
+def hook_of(number: str) -> Path:
+    """A hook, by its number."""
+    (hook,) = HOOKS.glob(f"{number}-*.patch")
+    return hook
+
+
+@cache
+def hooks() -> Path:
+    """The texts of the hooks, as headers."""
+    folder = Path(_scratch.name) / "hooks"
+    for number in NUMBERS:
+        hook_headers(folder, number, hook_of(number).read_text(encoding="utf-8"))
+    return folder
+
+
 def gcc(*arguments: str | Path) -> None:
     """Compile or link, with the fake's headers before the hypervisor's own."""
-    include: list[str | Path] = ["-I", HERE / "fake", "-I", OVERLAY / "include"]
+    include: list[str | Path] = ["-I", HERE / "fake", "-I", HERE, "-I", OVERLAY / "include", "-I", hooks()]
     warnings = ["-Wall", "-Werror", "-DCONFIG_GUEST_REMOVE_RANGE"]
-    subprocess.run(["gcc", "-std=gnu99", "-g", "-O1", *warnings, *include, *arguments], check=True)
+    subprocess.run(["gcc", "-std=gnu99", "-g", "-O1", *warnings, *arguments, *include], check=True)
 
 
 @cache
@@ -58,6 +78,11 @@ def batches() -> Path:
     return build(SOURCE, Path(_scratch.name) / SEVERAL, SEVERAL)
 
 
+@cache
+def hypercalls() -> Path:
+    return build(SOURCE, Path(_scratch.name) / LIST, LIST)
+
+
 @pytest.mark.parametrize("name", names(program))
 def test_case(name: str) -> None:
     assert_holds(program(), name)
@@ -66,6 +91,11 @@ def test_case(name: str) -> None:
 @pytest.mark.parametrize("name", names(batches))
 def test_case_of_several(name: str) -> None:
     assert_holds(batches(), name)
+
+
+@pytest.mark.parametrize("name", names(hypercalls))
+def test_case_of_a_list(name: str) -> None:
+    assert_holds(hypercalls(), name)
 
 
 # What is replaced, by what, and a case that has to fail then.
@@ -156,6 +186,7 @@ MUTANTS = {
     ),
     "switch ignored": ("unlikely(!ACCESS_ONCE(opt_guest_remove_range))", "0", "switched off"),
     "a refusal not counted": ("const bool alone = nr == 1;", "const bool alone = false;", "split"),
+    "one extent is put off, too": ("put_off_flush = nr > 1;", "put_off_flush = nr > 0;", "2 MiB, nested virtualisation"),
     # Several at once.
     "flushed one by one": ("put_off_flush = nr > 1;", "put_off_flush = false;", "several: 8 extents, one flush"),
     "put off for good": ("    p2m->put_off_flush = false;\n", "", "several: 8 extents, one flush"),
@@ -282,3 +313,81 @@ def test_mutant_is_noticed(mutant: str, tmp_path: Path) -> None:
     cases = SEVERAL if case.startswith("several: ") else ONE
     done = run(build(mistaken(SOURCE, old, new, tmp_path), tmp_path / "mutant", cases), case)
     assert done.returncode == 1, f"{case} passed"
+
+
+# The same in the hooks: the hook first.
+MISTAKES = {
+    "those of a batch once more": ("0003", "i += gone - 1;", "i += 0;", "40 extents: two batches"),
+    "one behind a batch stays": ("0003", "i += gone - 1;", "i += gone;", "40 extents: two batches"),
+    "the last one of a batch once more": (
+        "0003",
+        "            i += gone - 1;\n+            continue;",
+        "            i += gone - 1;",
+        "40 extents: two batches",
+    ),
+    "one in a batch of one stays": ("0003", "if ( gone )", "if ( gone > 1 )", "something is always urgent: one for each call"),
+    "each batch from the begin of the list": (
+        "0003",
+        "a->extent_list, i, a->nr_extents,",
+        "a->extent_list, a->nr_done, a->nr_extents,",
+        "40 extents: two batches",
+    ),
+    "none by itself": ("0003", "continue;\n+\n         /*", "goto out;\n+\n         /*", "the last one"),
+    "4 KiB for a superpage": ("0003", "a->extent_order &&", "true &&", "4 KiB: page by page"),
+    "on demand, and whole": ("0003", "!pod_done && a", "a", "one is populated on demand"),
+    "whole, and page by page": (
+        "0003",
+        "a->extent_order) )\n+            continue;",
+        "a->extent_order) )\n+            ;",
+        "the last one",
+    ),
+    "what is elsewhere is removed here": (
+        "0030",
+        "case 1:\n+            continue;\n+        case -ERESTART",
+        "case 1:\n+            break;\n+        case -ERESTART",
+        "DSM: one is homed elsewhere",
+    ),
+    "what is waited for is done": ("0030", "            a->preempted = 1;\n", "            ;\n", "DSM: one is waited for"),
+    "what does not come is removed": (
+        "0030",
+        "goto out;\n+        default:\n+            goto out;",
+        "goto out;\n+        default:\n+            break;",
+        "DSM: one does not come",
+    ),
+    "NPT: a flush that is put off is forgotten": (
+        "0014",
+        "        p2m->need_flush = true;",
+        "        ;",
+        "several: 8 extents, one flush",
+    ),
+    "NPT: each is flushed besides": ("0014", "    else if ( oflags", "    if ( oflags", "several: 8 extents, one flush"),
+    "NPT: all are put off": (
+        "0014",
+        "(oflags & _PAGE_PRESENT) && p2m->put_off_flush",
+        "oflags & _PAGE_PRESENT",
+        "2 MiB",
+    ),
+    "NPT: what is put off flushes nothing": (
+        "0014",
+        "    guest_flush_tlb_mask(p2m->domain, p2m->domain->dirty_cpumask);",
+        "    ;",
+        "several: 8 extents, one flush",
+    ),
+    "NPT: nobody to flush": ("0014", "    p2m->tlb_flush = hap_p2m_tlb_flush;", "    ;", "several: 8 extents, one flush"),
+    "NPT: flushes that are not counted": (
+        "0014",
+        "    perfc_incr(p2m_flushes);\n+    guest",
+        "    guest",
+        "several: 8 extents, one flush",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistake_is_noticed(mistake: str, tmp_path: Path) -> None:
+    number, old, new, case = MISTAKES[mistake]
+    headers = hook_headers(tmp_path, number, mistaken(hook_of(number), old, new, tmp_path).read_text(encoding="utf-8"))
+    cases = SEVERAL if case.startswith("several: ") else LIST if number != "0014" else ONE
+    built = tmp_path / "mutant"
+    gcc("-Wno-unused-function", "-I", headers, "-o", built, HERE / "fake" / "fake.c", HERE / f"{cases}.c", SOURCE)
+    assert run(built, case).returncode not in (0, 2), f"{case} passed"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The small hypervisor of fake.h. */
+/*
+ * The small hypervisor of fake.h.  When NPT flushes is the text of the hook
+ * (hook-0014-hap-N.h, the Nth place; test_mem_range.py makes them).
+ */
 #include "fake.h"
 
 struct fake fake;
@@ -13,11 +16,44 @@ static void lock(struct p2m_domain *p2m)
     p2m->locked++;
 }
 
+static void guest_flush_tlb_mask(struct domain *d, int mask)
+{
+    if ( mask != d->dirty_cpumask )
+        die("not the CPUs that the domain runs on");
+    fake.flushes++;
+    memset(&fake.stale[MFN0], 0, fake.used);
+}
+
+#include "hook-0014-hap-1.h"
+
+static void hap_write_p2m_entry_post(struct p2m_domain *p2m,
+                                     unsigned int oflags)
+{
+    struct domain *d = p2m->domain;
+
+#include "hook-0014-hap-2.h"
+    {
+        perfc_incr(p2m_flushes);
+        guest_flush_tlb_mask(d, d->dirty_cpumask);
+    }
+    if ( !p2m->put_off_flush && p2m->need_flush )
+        die("who writes an entry relies on its flush");
+    if ( p2m->put_off_flush && (d->dsm || d->nested || p2m->pod.entry_count) )
+        die("somebody follows each entry");
+}
+
+void hap_p2m_init(struct p2m_domain *p2m)
+{
+#include "hook-0014-hap-3.h"
+}
+
 static void flush(struct p2m_domain *p2m)
 {
     p2m->need_flush = false;
-    fake.flushes++;
-    memset(&fake.stale[MFN0], 0, fake.used);
+    if ( fake.defer_flush )
+        guest_flush_tlb_mask(p2m->domain, p2m->domain->dirty_cpumask);
+    else
+        p2m->tlb_flush(p2m);
 }
 
 bool hypercall_preempt_check(void)
@@ -109,9 +145,10 @@ int p2m_set_entry(struct p2m_domain *p2m, gfn_t gfn, mfn_t mfn,
         }
         fake.p2m[gfn_x(gfn) + i] = (struct slot){ mfn_x(mfn), t, order };
     }
-    p2m->need_flush = true;
-    if ( !fake.defer_flush && !p2m->put_off_flush )
-        flush(p2m);
+    if ( fake.defer_flush )
+        p2m->need_flush = true;
+    else
+        hap_write_p2m_entry_post(p2m, _PAGE_PRESENT);
 
     return fails && fake.set_entry == SET_FAILS_CHANGED ? -EIO : 0;
 }

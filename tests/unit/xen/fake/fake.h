@@ -21,6 +21,7 @@
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define __read_mostly
+#define cf_check
 #define ACCESS_ONCE(x) (*(volatile typeof(x) *)&(x))
 #define cmpxchg(p, o, n) __sync_val_compare_and_swap(p, (typeof(*(p)))(o), (typeof(*(p)))(n))
 #define XENLOG_G_ERR "(XEN) "
@@ -103,11 +104,14 @@ struct p2m_domain {
     p2m_access_t default_access;
     unsigned int locked;
     bool need_flush, put_off_flush;
+    void (*tlb_flush)(struct p2m_domain *p2m);
     struct { long entry_count; } pod;
 };
+#define _PAGE_PRESENT 1u
 
 struct domain {
     unsigned int tot_pages;
+    int dirty_cpumask;
     bool hvm, hap, iommu, log_dirty, altp2m, is_dying, crashed, dsm, nested;
     struct p2m_domain p2m;
 };
@@ -171,6 +175,7 @@ extern struct fake fake;
     (fake.second_node && mfn_x(page_to_mfn(pg)) >= fake.second_node && \
      (!fake.first_again || mfn_x(page_to_mfn(pg)) < fake.first_again))
 
+void hap_p2m_init(struct p2m_domain *p2m);
 bool hypercall_preempt_check(void);
 mfn_t get_gfn_type_access(struct p2m_domain *p2m, unsigned long gfn,
                           p2m_type_t *t, p2m_access_t *a, int q,
