@@ -75,6 +75,7 @@ static int close_connection(int fd)
 {
     assert(handle.fd == -1 && handle.in_batch && !handle.reply_mutex);
     closed = fd;
+    errno = EIO;
 
     return 0;
 }
@@ -232,7 +233,7 @@ static struct xs_handle *connection(bool is_socket, bool thread)
 
 #define MANY 150
 
-/* @nr keys, of which each seventh is not there. */
+/* @nr keys, of which each seventh is not there: the first one is. */
 static void ask(struct xs_batch_request *r, unsigned int nr)
 {
     static char path[MANY][20];
@@ -240,7 +241,7 @@ static void ask(struct xs_batch_request *r, unsigned int nr)
 
     memset(r, 0xff, nr * sizeof(*r));
     for (i = 0; i < nr; i++) {
-        snprintf(path[i], sizeof(path[i]), "%s/%u", i % 7 ? "" : "/not", i);
+        snprintf(path[i], sizeof(path[i]), "%s/%u", i % 7 == 3 ? "/not" : "", i);
         r[i].kind = XS_BATCH_READ;
         r[i].path = path[i];
     }
@@ -253,9 +254,9 @@ static bool answered(struct xs_batch_request *r, unsigned int nr)
     unsigned int i;
 
     for (i = 0; i < nr; i++) {
-        all &= i % 7 ? r[i].value && !r[i].error &&
-                       !strcmp(r[i].value, r[i].path + 1)
-                     : !r[i].value && r[i].error == ENOENT;
+        all &= i % 7 == 3 ? !r[i].value && r[i].error == ENOENT
+                          : r[i].value && !r[i].error &&
+                            !strcmp(r[i].value, r[i].path + 1);
         free(r[i].value);
     }
 
@@ -356,6 +357,8 @@ static void test_too_long(void)
     ok_("longer: nothing is sent, and the connection stays",
         !xs_batch(h, 0, r, 2) && errno == E2BIG && !daemon.writes &&
         at_rest() && !r[0].value && !closed && h->fd == 5);
+    ok_("... nor if it is the first",
+        !xs_batch(h, 0, &r[1], 1) && errno == E2BIG && !daemon.writes);
 }
 
 /* After that nobody knows what comes next. */
@@ -377,6 +380,8 @@ static void test_broken(void)
         { "a second reply to one", false, 45, 0, 0, "again", EBADF, 2 },
         { "a reply to none", false, 45, 0, 0, "none", EBADF, 2 },
         { "a reply that is not of a batch", false, 45, 0, 0, "other", EBADF, 1 },
+        { "... in the place of the second one", false, 45, 0, 0, "other", EBADF,
+          2 },
         { "a second reply to the first part", false, MANY, 0, 0, "again", EBADF,
           65 },
         { "half of the replies are left", true, 45, 0, 0, "none", EBADF, 20 },
@@ -397,6 +402,7 @@ static void test_broken(void)
         daemon.lie_at = t[i].lie_at;
         daemon.more = t[i].more;
         ask(r, t[i].nr);
+        errno = 0;
         ended = !xs_batch(h, 0, r, t[i].nr) && errno == t[i].error;
         for (n = 0; n < t[i].nr; n++)
             none &= !r[n].value;
@@ -404,6 +410,7 @@ static void test_broken(void)
             h->fd == -1 && (t[i].last_reply == 1 || closed == 5) && unlocked(),
             t[i].name);
         /* Nobody takes what the thread has read, until xs_close() frees it. */
+        errno = 0;
         again = xs_batch(h, 0, r, t[i].nr);
         ok_("%s: ... and so it stays", !again && errno == EBADF && !r[1].value &&
             unlocked(), t[i].name);

@@ -74,7 +74,7 @@ void write_lock(rwlock_t *l)
 
 void gfn_lock(struct p2m_domain *p2m, gfn_t gfn, unsigned int order)
 {
-    if ( dom.arch.dsm->lock.held )
+    if ( dom.arch.dsm && dom.arch.dsm->lock.held )
         die("the p2m is looked up with dsm->lock held");
     p2m->locked++;
 }
@@ -306,7 +306,7 @@ static mfn_t get_entry(struct p2m_domain *p2m, gfn_t gfn, p2m_type_t *t,
 {
     bool inside = gfn_x(gfn) < NR_GFNS;
 
-    if ( dom.arch.dsm->lock.held )
+    if ( dom.arch.dsm && dom.arch.dsm->lock.held )
         die("the p2m is looked up with dsm->lock held");
     *a = p2m_access_rwx;
     *t = inside ? p2m->e[gfn_x(gfn)].t : p2m_mmio_dm;
@@ -333,7 +333,8 @@ int p2m_set_entry(struct p2m_domain *p2m, gfn_t gfn, mfn_t mfn,
         for ( i = 0; i < 1UL << order; i++ )
         {
             p2m->e[g + i].t = t;
-            p2m->e[g + i].mfn = mfn_x(mfn) + i;
+            p2m->e[g + i].mfn = mfn_eq(mfn, INVALID_MFN) ? ~0UL
+                                                         : mfn_x(mfn) + i;
             p2m->e[g + i].order = order;
         }
         p2m->need_flush = true;

@@ -214,7 +214,8 @@ struct p2m_domain {
     struct domain *domain;
     p2m_access_t default_access;
     unsigned int locked;
-    bool need_flush, fails;
+    bool need_flush, put_off_flush, fails;
+    struct { long entry_count; } pod;
     struct { p2m_type_t t; unsigned long mfn; unsigned int order; } e[NR_GFNS];
     mfn_t (*get_entry)(struct p2m_domain *p2m, gfn_t gfn, p2m_type_t *t,
                        p2m_access_t *a, p2m_query_t q, unsigned int *order,
