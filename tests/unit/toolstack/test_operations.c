@@ -1693,6 +1693,66 @@ static void test_calls_that_fail(void)
 }
 
 /*
+ * The connection to xenstored ends: @n requests have been carried out, the last
+ * one without a reply.  Then the guest goes on, or does not before vnode-list.
+ */
+static const char *break_at(const struct scenario *s, unsigned int n,
+                            bool guest_runs, bool *broken)
+{
+    const char *what;
+    int rc;
+
+    boot_scenario(s);
+    world.asked = 0;
+    world.break_at = n;
+    rc = run(&s->command);
+    *broken = world.broken;
+    world.break_at = 0;
+    world.broken = false;
+    what = broken_promise(s, rc);
+    if (what)
+        return what;
+    if (s->mood == GUEST_SILENT ||
+        s->mood == GUEST_GROWS_SLOWLY_AND_KEEPS_SOME) {
+        world.mood = GUEST_WORKS;
+        world.seen = 0;
+    }
+    if (guest_runs)
+        fake_guest_runs();
+    come_to_rest();
+
+    return wrong_after_list(s);
+}
+
+static void break_everywhere(const struct scenario *s)
+{
+    unsigned int n, tries = 0, bad = 0, i;
+    bool broken = true;
+
+    for (n = 1; broken; n++)
+        for (i = 0; i < 2; i++) {
+            const char *what = break_at(s, n, i, &broken);
+
+            tries++;
+            if (what && !bad++)
+                note("%s, no reply from request %u on%s: %s, %d; log: %s",
+                     s->name, n, i ? ", guest done" : "", what, world.rc,
+                     world.log);
+        }
+    ok_("%s, xenstored's replies end at each: true codes, vnode-list repairs",
+        !bad && tries > 20, s->name);
+    fake_end();
+}
+
+static void test_replies_that_end(void)
+{
+    size_t i;
+
+    for (i = 0; i < NR(scenarios); i++)
+        break_everywhere(&scenarios[i]);
+}
+
+/*
  * What a command costs.  Each reply that is waited for is two or three switches
  * between processes: their number is what the fixed part of its time is made
  * of.  It does not depend on how many vnodes there are.
@@ -1929,6 +1989,7 @@ int main(void)
     test_take_back();
     test_kills();
     test_calls_that_fail();
+    test_replies_that_end();
 
     return done_testing();
 }

@@ -130,6 +130,26 @@ static bool fails(void)
     return ++world.calls == world.fail_at;
 }
 
+/*
+ * Has the connection to xenstored ended before this request?  It does with
+ * request world.break_at: that is still carried out, but who has asked does not
+ * hear of it, nor of anything else.
+ */
+static bool ended_before(void)
+{
+    return world.broken;
+}
+
+static bool ends_now(void)
+{
+    if (!world.break_at || ++world.asked < world.break_at)
+        return false;
+    world.broken = true;
+    in_transaction = false;     /* xenstored forgets it */
+
+    return true;
+}
+
 void fake_effect(void)
 {
     effect();
@@ -269,11 +289,11 @@ int libxl__xs_read_checked(libxl__gc *gc, xs_transaction_t t, const char *path,
                            const char **out)
 {
     *out = NULL;
-    if (fails())
+    if (fails() || ended_before())
         return ERROR_FAIL;
     *out = libxl__xs_read(gc, t, path);
 
-    return 0;
+    return ends_now() ? ERROR_FAIL : 0;
 }
 
 char **libxl__xs_directory(libxl__gc *gc, xs_transaction_t t, const char *path,
@@ -286,7 +306,7 @@ char **libxl__xs_directory(libxl__gc *gc, xs_transaction_t t, const char *path,
     (void)t;
     request();
     *nr = 0;
-    if (fails()) {
+    if (fails() || ended_before() || ends_now()) {
         errno = EIO;
         return NULL;
     }
@@ -329,11 +349,11 @@ int libxl__xs_write_checked(libxl__gc *gc, xs_transaction_t t,
 {
     (void)gc;
     request();
-    if (fails())
+    if (fails() || ended_before())
         return ERROR_FAIL;
     put(target(t), path, value);
 
-    return 0;
+    return ends_now() ? ERROR_FAIL : 0;
 }
 
 int libxl__xs_printf(libxl__gc *gc, xs_transaction_t t, const char *path,
@@ -353,11 +373,11 @@ int libxl__xs_rm_checked(libxl__gc *gc, xs_transaction_t t, const char *path)
 {
     (void)gc;
     request();
-    if (fails())
+    if (fails() || ended_before())
         return ERROR_FAIL;
     take(target(t), path);
 
-    return 0;
+    return ends_now() ? ERROR_FAIL : 0;
 }
 
 char *libxl__xs_get_dompath(libxl__gc *gc, uint32_t domid)
@@ -385,7 +405,7 @@ int libxl__xs_transaction_start(libxl__gc *gc, xs_transaction_t *t)
     (void)gc;
     assert(!in_transaction);
     request();
-    if (fails())
+    if (fails() || ended_before() || ends_now())
         return ERROR_FAIL;
     in_transaction = true;
     wrote = false;
@@ -398,21 +418,21 @@ int libxl__xs_transaction_start(libxl__gc *gc, xs_transaction_t *t)
 int libxl__xs_transaction_commit(libxl__gc *gc, xs_transaction_t *t)
 {
     (void)gc;
-    assert(in_transaction && *t);
+    assert((in_transaction || world.broken) && *t);
     request();
     *t = 0;
     in_transaction = false;
-    if (fails())
+    if (fails() || ended_before())
         return ERROR_FAIL;
     if (version != version_at_start)
-        return +1;
+        return ends_now() ? ERROR_FAIL : +1;
     if (wrote) {
         effect();
         copy_store(&store, &snapshot);
         version++;
     }
 
-    return 0;
+    return ends_now() ? ERROR_FAIL : 0;
 }
 
 static int carry_out(xs_transaction_t t, struct xs_batch_request *r)
@@ -440,12 +460,12 @@ bool xs_batch(struct xs_handle *h, xs_transaction_t t,
     (void)h;
     world.waits++;
     world.requests += nr;
-    if (fails())
+    if (fails() || ended_before())
         return false;           /* the connection is broken */
     for (i = 0; i < nr; i++)
         requests[i].error = carry_out(t, &requests[i]);
 
-    return true;
+    return !ends_now();
 }
 
 void libxl__xs_transaction_abort(libxl__gc *gc, xs_transaction_t *t)
@@ -1019,7 +1039,7 @@ int libxl__ev_xswatch_register(libxl__gc *gc, libxl__ev_xswatch *w,
 {
     (void)gc;
     request();
-    if (fails())
+    if (fails() || ended_before() || ends_now())
         return ERROR_FAIL;
     w->callback = callback;
     snprintf(w->path, sizeof(w->path), "%s", path);
@@ -1116,8 +1136,8 @@ static void fire_watches(void)
 
     for (n = 0; n < 2 * ARRAY_SIZE(watches) && !world.completed; n++) {
         i = n / 2;
-        if (watches[i] && !(watches[i]->path[0] == '@' ? world.no_release
-                                                       : world.no_guest))
+        if (watches[i] && !world.broken &&
+            !(watches[i]->path[0] == '@' ? world.no_release : world.no_guest))
             watches[i]->callback(NULL, watches[i], watches[i]->path,
                                  watches[i]->path);
     }

@@ -43,6 +43,9 @@ struct world {
     unsigned int kill_at;       /* die before this one; 0: live */
     unsigned int calls;         /* of what can fail, so far */
     unsigned int fail_at;       /* the one that fails; 0: none */
+    unsigned int break_at;      /* xenstored's answer that is the first not to come; 0: all do */
+    unsigned int asked;         /* so far, if one does not come */
+    bool broken;                /* none comes any more */
     unsigned int requests;      /* to xenstored, so far */
     unsigned int waits;         /* for a reply, or those of a batch */
     unsigned int hypercalls;

@@ -195,8 +195,9 @@ static int announce_prepared(libxl__gc *gc, vnode_op *op,
 
     if (vd->op.kind == VNODE_OP_NONE) {
         rc = libxl__vnode_write_record(gc, op->domid, &op->rec);
-        if (rc) goto fail;
+        /* Also after a failure: only the reply may have been lost. */
         vd->op = op->rec;
+        if (rc) goto fail;
     }
     if (op->grows) {
         rc = libxl__vnode_bring(gc, vd, &op->wish, true);
