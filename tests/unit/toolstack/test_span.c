@@ -898,6 +898,14 @@ static void test_kills(void)
     fake_end();
 }
 
+/* Does a result that says that nothing was done leave something behind? */
+static bool begun_in_silence(int rc, uint64_t before_kb)
+{
+    return (rc == ERROR_FAIL || rc == ERROR_LOCK_FAIL ||
+            rc == ERROR_VNODE_REFUSED) &&
+           (fake_get(RECORD) || number(NODE "target-kb") != before_kb);
+}
+
 /* Whatever fails in libxl, the next one puts it right. */
 static void test_calls_that_fail(void)
 {
@@ -905,11 +913,16 @@ static void test_calls_that_fail(void)
     bool failed = true;
 
     for (n = 1; failed; n++) {
+        int rc;
+
         boot_with(0);
         world.calls = 0;
         world.fail_at = n;
-        failed = attach(0) != 0 || world.calls >= n;
+        rc = attach(0);
+        failed = rc || world.calls >= n;
         world.fail_at = 0;
+        if (begun_in_silence(rc, 0) && !bad++)
+            note("call %u: %d; log: %s", n, rc, world.log);
         if (number(NODE "target-kb") && !fake_get(RECORD))
             detach();
         detach();
@@ -918,6 +931,84 @@ static void test_calls_that_fail(void)
     }
     ok_("each call that can fail, and then a detach: all is right%s",
         !bad && n > 60, remote ? ", with a CPU there" : "");
+    fake_end();
+}
+
+/* The connection to xenstored ends: request @n is done, and has no reply. */
+static bool replies_end(size_t i, unsigned int n, bool *broken)
+{
+    int rc;
+
+    boot_with(scenarios[i].before_kb);
+    world.asked = 0;
+    world.break_at = n;
+    rc = run(scenarios[i].command);
+    *broken = world.broken;
+    world.break_at = 0;
+    world.broken = false;
+    if (begun_in_silence(rc, scenarios[i].before_kb)) {
+        note("%s, no reply from request %u on: %d; log: %s", scenarios[i].name,
+             n, rc, world.log);
+        return false;
+    }
+    fake_guest_runs();
+    if (run((struct command) { 0 }) || wrong(number(NODE "target-kb"))) {
+        note("%s, no reply from request %u on, then vnode-list: %s; rc %d, "
+             "log: %s", scenarios[i].name, n, wrong(number(NODE "target-kb")),
+             world.rc, world.log);
+        return false;
+    }
+
+    return true;
+}
+
+/*
+ * The same of an attach of vnode 1 that first settles what a detach of vnode 2
+ * has left: before it has begun itself, it is not one that has not ended.
+ */
+static bool settling_ends(unsigned int n, bool *broken)
+{
+    char before[200];
+    int rc;
+
+    boot_with(NODE_KB);
+    run((struct command) { .start = libxl_vnode_detach, .no_wait = true });
+    fake_guest_runs();
+    snprintf(before, sizeof(before), "%s", fake_get(RECORD));
+    world.asked = 0;
+    world.break_at = n;
+    rc = run((struct command) { .start = libxl_vnode_attach, .vnode = 1 });
+    *broken = world.broken;
+    world.break_at = 0;
+    world.broken = false;
+    if (!fake_get(RECORD) || strcmp(fake_get(RECORD), before) ||
+        rc == ERROR_FAIL || rc == ERROR_VNODE_REFUSED)
+        return true;
+    note("no reply from request %u on: %d; log: %s", n, rc, world.log);
+
+    return false;
+}
+
+static void test_replies_that_end(void)
+{
+    bool broken_too = true, none = true;
+    unsigned int k;
+    size_t i;
+
+    for (i = 0; i < NR(scenarios); i++) {
+        bool broken = true, good = true;
+        unsigned int n;
+
+        for (n = 1; broken; n++)
+            good &= replies_end(i, n, &broken);
+        ok_("%s%s, xenstored's replies end at each: vnode-list repairs",
+            good && n > 20, scenarios[i].name,
+            remote ? " with a CPU there" : "");
+    }
+    for (k = 1; broken_too; k++)
+        none &= settling_ends(k, &broken_too);
+    ok_("attach%s, replies end as it settles a detach: it has not begun",
+        none && k > 20, remote ? " with a CPU there" : "");
     fake_end();
 }
 
@@ -1361,6 +1452,7 @@ int main(void)
     test_list_settles();
     test_kills();
     test_calls_that_fail();
+    test_replies_that_end();
     remote = true;
     test_two();
     test_place();
@@ -1373,6 +1465,7 @@ int main(void)
     test_list_settles();
     test_kills();
     test_calls_that_fail();
+    test_replies_that_end();
     ok_("who has ended waits for nothing", !left);
 
     return done_testing();

@@ -251,10 +251,10 @@ static int write_placed(libxl__gc *gc, libxl__vnode_domain *vd,
     rc = libxl__xs_printf(gc, XBT_NULL,
                           libxl__vnode_libxl_path(gc, vd->domid, nr, "placed"),
                           "%d", placed);
-    if (rc) goto out;
-    vd->node[nr].placed = placed;
+    /* Also after a failure: only the reply may have been lost. */
+    if (!rc || placed)
+        vd->node[nr].placed = placed;
 
- out:
     return rc;
 }
 

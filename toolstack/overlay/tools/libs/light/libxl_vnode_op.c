@@ -181,6 +181,61 @@ static int find_room(libxl__gc *gc, vnode_op *op, libxl__vnode_domain *vd,
     return rc;
 }
 
+/* Read everything; a domain without vnodes is one whose keys are gone. */
+static int load(libxl__gc *gc, vnode_op *op, libxl__vnode_domain *vd)
+{
+    int rc;
+
+    rc = libxl__vnode_load(gc, op->domid, vd);
+    if (rc) goto out;
+    vd->teller = &op->teller;
+    if (!vd->nr_vnodes)
+        rc = ERROR_DOMAIN_DESTROYED;
+
+ out:
+    return rc;
+}
+
+static void say_not_ended(libxl__gc *gc, const vnode_op *op)
+{
+    LOGD(ERROR, op->domid, "vnode %u: the %s has not ended; the next vnode "
+         "command goes on from there", op->rec.vnode,
+         libxl__vnode_op_name(&op->rec));
+}
+
+/*
+ * It cannot be looked at (@rc).  If its record has been written, and dsmd told
+ * in between, that is no failure before anything was done.
+ */
+static int cannot_look(libxl__gc *gc, const vnode_op *op, int rc)
+{
+    if (op->stage >= BEGIN_RECORDED) {
+        say_not_ended(gc, op);
+        rc = ERROR_VNODE_UNSETTLED;
+    }
+
+    return rc;
+}
+
+/*
+ * If it fails only the reply may have been lost: then the guest has been told,
+ * and nothing is to be taken back behind its back.  As long as xenstored
+ * answers a failure is its word.  ERROR_VNODE_UNSETTLED: nobody knows (logged).
+ */
+static int announce(libxl__gc *gc, vnode_op *op, libxl__vnode_domain *vd)
+{
+    int rc, rc2;
+
+    rc = libxl__vnode_announce(gc, vd, &op->rec, op->req.grace_ms);
+    if (!rc) goto out;
+    rc2 = load(gc, op, vd);
+    if (rc2)
+        rc = cannot_look(gc, op, rc2);
+
+ out:
+    return rc;
+}
+
 /*
  * Record, prepare, announce; or take back what was prepared.  A record that is
  * there already stays until the announcement: what the guest does now is by
@@ -215,8 +270,8 @@ static int announce_prepared(libxl__gc *gc, vnode_op *op,
         op->teller.rc = 0;
         goto fail;
     }
-    rc = libxl__vnode_announce(gc, vd, &op->rec, op->req.grace_ms);
-    if (!rc) goto out;
+    rc = announce(gc, op, vd);
+    if (!rc || rc == ERROR_VNODE_UNSETTLED) goto out;
 
  fail:
     op->end_rc = rc;
@@ -263,7 +318,10 @@ static int begin_locked(libxl__gc *gc, vnode_op *op)
     int rc;
 
     rc = libxl__vnode_load(gc, op->domid, &vd);
-    if (rc) goto out;
+    if (rc) {
+        rc = cannot_look(gc, op, rc);
+        goto out;
+    }
     vd.teller = &op->teller;
     if (op->stage == BEGIN_NEW) {
         rc = take_lock(gc, op, &vd);
@@ -326,7 +384,7 @@ static int begin(libxl__gc *gc, vnode_op *op)
 
     lock = libxl__lock_domain_userdata(gc, op->domid);
     if (!lock) {
-        rc = ERROR_LOCK_FAIL;
+        rc = cannot_look(gc, op, ERROR_LOCK_FAIL);
         goto out;
     }
     rc = begin_locked(gc, op);
@@ -359,21 +417,6 @@ static bool domain_gone(libxl__gc *gc, uint32_t domid)
 static bool domain_stopped(libxl__gc *gc, uint32_t domid)
 {
     return domain_flags(gc, domid) & (XEN_DOMINF_dying | XEN_DOMINF_shutdown);
-}
-
-/* Read everything; a domain without vnodes is one whose keys are gone. */
-static int load(libxl__gc *gc, vnode_op *op, libxl__vnode_domain *vd)
-{
-    int rc;
-
-    rc = libxl__vnode_load(gc, op->domid, vd);
-    if (rc) goto out;
-    vd->teller = &op->teller;
-    if (!vd->nr_vnodes)
-        rc = ERROR_DOMAIN_DESTROYED;
-
- out:
-    return rc;
 }
 
 /*
@@ -994,9 +1037,7 @@ static void end_in_the_dark(libxl__egc *egc, vnode_op *op, int rc)
         end_stopped(egc, op);
         return;
     }
-    LOGD(ERROR, op->domid, "vnode %u: the %s has not ended; the next vnode "
-         "command goes on from there", op->rec.vnode,
-         libxl__vnode_op_name(&op->rec));
+    say_not_ended(gc, op);
     end(egc, op, ERROR_VNODE_UNSETTLED);
 }
 
