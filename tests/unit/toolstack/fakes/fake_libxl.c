@@ -49,14 +49,20 @@ static uint64_t now_ms;
 
 /*---------- memory, messages ----------*/
 
+/* Freed in the end, as all that belongs to a gc. */
+void libxl__ptr_add(libxl__gc *gc, void *p)
+{
+    if (gc && p) {
+        assert(nr_allocated < ARRAY_SIZE(allocated));
+        allocated[nr_allocated++] = p;
+    }
+}
+
 void *libxl__zalloc(libxl__gc *gc, size_t size)
 {
     void *p = calloc(1, size ? size : 1);
 
-    if (gc) {
-        assert(nr_allocated < ARRAY_SIZE(allocated));
-        allocated[nr_allocated++] = p;
-    }
+    libxl__ptr_add(gc, p);
 
     return p;
 }
@@ -442,6 +448,8 @@ static int carry_out(xs_transaction_t t, struct xs_batch_request *r)
     switch (r->kind) {
     case XS_BATCH_READ:
         r->value = read_key(t, r->path);
+        if (r->value)
+            r->value = strdup(r->value);    /* whose it is, who has asked says */
         return r->value ? 0 : ENOENT;
     case XS_BATCH_WRITE:
         put(target(t), r->path, r->data);
@@ -464,8 +472,12 @@ bool xs_batch(struct xs_handle *h, xs_transaction_t t,
         return false;           /* the connection is broken */
     for (i = 0; i < nr; i++)
         requests[i].error = carry_out(t, &requests[i]);
+    if (!ends_now())
+        return true;
+    for (i = 0; i < nr; i++)
+        free(requests[i].value);
 
-    return !ends_now();
+    return false;
 }
 
 void libxl__xs_transaction_abort(libxl__gc *gc, xs_transaction_t *t)

@@ -246,7 +246,7 @@ void *libxl__zalloc(libxl__gc *gc, size_t size);
 void *libxl__calloc(libxl__gc *gc, size_t nr, size_t size);
 void *libxl__realloc_array(libxl__gc *gc, void *p, size_t nr, size_t size);
 char *libxl__strdup(libxl__gc *gc, const char *s);
-#define libxl__ptr_add(gc, p) ((void)(gc), (void)(p))
+void libxl__ptr_add(libxl__gc *gc, void *p);
 char *libxl__sprintf(libxl__gc *gc, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 #define GCSPRINTF(...) libxl__sprintf(gc, __VA_ARGS__)
