@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,44 @@ def moment(site: DsmSite, guest: Guest) -> Moment:
     text = checked(run_in(guest), "cat /proc/uptime /proc/interrupts", 300)
     faults = [faults_of(checked(run_in(host), "dsmctl -j status far")) for host in site.both]
     return Moment(ticks_of(text), faults, uptime_of(text))
+
+
+# Counts by itself, while nobody asks the guest for anything and no program begins: that costs pages, and is no tick. What is
+# said of a moment comes after both. Nothing ever comes from descriptor 3. {before}, {during} and {after} are s of the guest.
+COUNTER = """never=$(mktemp -u)
+mkfifo "$never" && exec 3<>"$never" && rm "$never" || exit 1
+look() {{ mapfile -t lines </proc/interrupts; read -r up </proc/uptime; seen+=("$up" "${{lines[@]}}" {BETWEEN}); }}
+read -rt {before} -u 3
+look
+echo began
+read -rt {during} -u 3
+look
+echo ended
+read -rt {after} -u 3
+printf '%s\\n' "${{seen[@]}}"
+"""
+BETWEEN = "and-then"
+SETTLED_S = 0.5  # of the guest
+
+
+def quietly(site: SlowSite, guest: Guest, seconds: float, output: Path) -> tuple[Moment, Moment]:
+    """Begin and end of so many seconds of the guest in which nobody asks it for anything, and `output`: what it said."""
+    script = COUNTER.format(before=SETTLED_S, during=seconds, after=SETTLED_S, BETWEEN=BETWEEN)
+    limit = (seconds + 2 * SETTLED_S) * site.slow + 300
+    program = guest.start(f"bash -c {shlex.quote(script)}", output)
+
+    def counted(word: str) -> list[int]:
+        wait_for(word, limit, lambda: not program.running() or word in output.read_text().split("\n"))
+        assert word in output.read_text().split("\n"), program.wait()
+        return [faults_of(checked(run_in(host), "dsmctl -j status far")) for host in site.both]
+
+    faults = [counted("began"), counted("ended")]
+    done, words = program.wait(limit), output.read_text()
+    assert done.status == 0, (words, done.err)
+    begun, ended, rest = words.partition("ended\n")[2].split(f"{BETWEEN}\n")
+    assert not rest, words
+    first, last = (Moment(ticks_of(at), of, uptime_of(at)) for at, of in zip((begun, ended), faults, strict=True))
+    return first, last
 
 
 # Linux may want a device's interrupt on a CPU elsewhere, by event_channel_op bind_vcpu, and takes no for an answer.

@@ -39,7 +39,7 @@ from lab.span_guest import (
     where_question,
 )
 from tests.e2e.conftest import soak
-from tests.e2e.span_guest import ASK_S, Lives, attach, detach, lives_on, moment, ran, refused_elsewhere, with_kernel
+from tests.e2e.span_guest import ASK_S, Lives, attach, detach, lives_on, quietly, ran, refused_elsewhere, with_kernel
 
 pytestmark = pytest.mark.fresh
 
@@ -347,15 +347,13 @@ GOAL_WITHOUT_TICKS = 0.2
 HOSTS, CPUS = ("home", "away"), ((HOME_CPU,), (FAR_CPU,))
 
 
-def while_busy(site: SlowSite, guest: Guest, loops: int = 1) -> tuple[Moment, Moment]:
+def while_busy(site: SlowSite, guest: Guest, scratch: Path, loops: int = 1) -> tuple[Moment, Moment]:
     """Begin and end of a time in which the CPU there has nothing to do with others. The pages that bounce are shown."""
     inside, other = run_in(guest), run_in(site.other)
     busy = [int(checked(inside, f"setsid {BUSY} >/dev/null 2>&1 </dev/null & echo $!", 300)) for _ in range(loops)]
     try:
         checked(other, "dsmctl set far profile=1")
-        begun = moment(site, guest)
-        checked(inside, f"sleep {BUSY_S}", BUSY_S * site.slow + 300)
-        ended = moment(site, guest)
+        begun, ended = quietly(site, guest, BUSY_S, scratch / "counted")
         print(other("dsmctl top far").text)
     finally:
         other("dsmctl set far profile=0")
@@ -364,7 +362,7 @@ def while_busy(site: SlowSite, guest: Guest, loops: int = 1) -> tuple[Moment, Mo
 
 
 @pytest.mark.parametrize("step", ["", soak("linux-vsmp")], ids=["usual", "vsmp"])
-def test_faults_per_tick(lives: Lives, step: str) -> None:
+def test_faults_per_tick(lives: Lives, tmp_path: Path, step: str) -> None:
     """How many, at home and away, while the CPU there has nothing to do with others but its ticks.
 
     "vsmp": by a kernel with hot data in pages of its own (X86_VSMP), of which benchmarks/vsmp.py says the rest.
@@ -372,7 +370,7 @@ def test_faults_per_tick(lives: Lives, step: str) -> None:
     name = "span-vsmp" if step else "span"
     shape = with_kernel(lives.site, lives.shape, step) if step else lives.shape
     with lives.borrowed(attached=True, shape=shape) as guest:
-        figures = per_tick(f"dsm.tick.{name.replace('-', '_')}", HOSTS, CPUS, *while_busy(lives.site, guest))
+        figures = per_tick(f"dsm.tick.{name.replace('-', '_')}", HOSTS, CPUS, *while_busy(lives.site, guest, tmp_path))
         print(figures)
         kept(f"dsm-tick-{name}", figures)
         assert figures[1].value is not None, figures
@@ -384,19 +382,19 @@ def nohz_shape(lives: Lives) -> SpanShape:
     return dataclasses.replace(shape, arguments=f"nohz_full={FAR_CPU} rcu_nocbs={FAR_CPU}")
 
 
-def test_faults_per_tick_of_a_full_kernel(lives: Lives) -> None:
+def test_faults_per_tick_of_a_full_kernel(lives: Lives, tmp_path: Path) -> None:
     """Two loops, so that the CPU there has ticks. With NO_HZ_FULL it never keeps the time for others."""
     with lives.borrowed(attached=True, shape=nohz_shape(lives)) as guest:
-        figures = per_tick("dsm.tick.full", HOSTS, CPUS, *while_busy(lives.site, guest, 2))
+        figures = per_tick("dsm.tick.full", HOSTS, CPUS, *while_busy(lives.site, guest, tmp_path, 2))
         print(figures)
         kept("dsm-tick-full", figures)
         assert figures[1].value is not None, figures
 
 
-def test_faults_without_ticks(lives: Lives) -> None:
+def test_faults_without_ticks(lives: Lives, tmp_path: Path) -> None:
     """The same with a kernel whose CPU there has no ticks while it is busy, in the time of a tick: nearly none."""
     with lives.borrowed(attached=True, shape=nohz_shape(lives)) as guest:
-        begun, ended = while_busy(lives.site, guest)
+        begun, ended = while_busy(lives.site, guest, tmp_path)
         figures = per_period("dsm.tick.nohz", HOSTS, HZ, begun, ended)
         print(figures)
         kept("dsm-tick-nohz", figures)

@@ -198,6 +198,6 @@ def test_faults_without_ticks(
     monkeypatch.setattr(span_work, "with_kernel", lambda site, shape, step: shape)
     monkeypatch.setattr(span_work, "while_busy", lambda *_: (BEGUN, ended))
     with contextlib.nullcontext() if passes else pytest.raises(AssertionError):
-        span_work.test_faults_without_ticks(Lives())  # type: ignore[arg-type]
+        span_work.test_faults_without_ticks(Lives(), figures)  # type: ignore[arg-type]
     figure = results.read(figures / "dsm-tick-nohz.json").find("dsm.tick.nohz.away")
     assert figure and figure.value == pytest.approx(value, abs=0.01)
