@@ -3,12 +3,13 @@
 
 One plain machine in QEMU, each of whose vCPUs is given to a host; a plugin (lab/bounce) plays the page protocol between them:
 one writer, or many readers. A loop that touches no memory keeps the CPUs elsewhere busy, so what bounces is the kernel's:
-ticks, timekeeping, RCU, the scheduler. CPUs at home are idle.
+ticks, timekeeping, RCU, the scheduler. CPUs at home are idle, or start a program so many times a second (--forks).
 
-What it is not. There is no Xen: no hypercalls, event channels or pvclock; timers are the local APIC's. A page takes no time,
-there is no lease, no token and no prefetch: what bounces twice in a tick where a page is instant may stay where it is if it
-takes a millisecond. The CPU's own accesses (page tables, frames of interrupts), code that is fetched and devices are not seen.
-So figures of one kernel against another say something; those of the lab's two hosts (`benchmarks/ticks.py`) are others.
+What it is not. There is no Xen: no hypercalls, event channels or pvclock; timers are the local APIC's. There is no token and no
+prefetch. A page takes no time, and can be taken at once: what bounces twice in a tick then may stay where it is if it takes a
+millisecond; --delay and --lease play that, by the guest's clock. The CPU's own accesses (page tables, frames of interrupts),
+code that is fetched and devices are not seen. So figures of one kernel against another say something; those of the lab's two
+hosts (`benchmarks/ticks.py`) are others.
 
 A tick is 1/HZ s of the guest's clock here, whether a CPU takes it or not: one that is idle, or does without (nohz_full), has
 fewer, which stand beside it.
@@ -65,6 +66,9 @@ class Settings:
     settle: int = 3
     seconds: int = 10
     memory_mib: int = 512
+    delay_us: int = 0
+    lease_us: int = 0
+    forks: int = 0
 
     @property
     def elsewhere(self) -> list[int]:
@@ -103,8 +107,10 @@ def command_line(settings: Settings, plugin: Path, initrd: Path, out: Path, perc
     """QEMU's. The CPU has no five levels of page tables: lab.bounce.REGIONS are those of four."""
     pages = settings.memory_mib * 256
     words = f"{plugin},out={out},hosts={settings.hosts},pages={pages}" + (f",percpu={percpu:x}" if percpu else "")
+    words += f",delay={settings.delay_us},lease={settings.lease_us}"
     cpus = ",".join(map(str, settings.elsewhere))
     ours = f"bounce_cpus={cpus} bounce_loops={settings.loops} bounce_settle={settings.settle} bounce_seconds={settings.seconds}"
+    ours += f" bounce_forks={settings.forks}" if settings.forks else ""
     return [
         str(path_of("qemu")), *FIRMWARE, "-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max,la57=off",
         "-smp", str(len(settings.hosts)), "-m", f"{settings.memory_mib}M", "-nodefaults", "-display", "none", "-no-reboot",
@@ -274,13 +280,17 @@ def settings_of(words: Sequence[str]) -> Settings:
     parser.add_argument("--seconds", type=whole(1, 3600), default=10, help="that count; by default 10")  # type: ignore[arg-type]
     most = bounce.MAX_PAGES // 256
     parser.add_argument("--memory", type=whole(128, most), default=512, help="MiB of the guest; by default 512")  # type: ignore[arg-type]
+    parser.add_argument("--delay", type=whole(0, 100000), default=0, help="us that a page takes; by default none")  # type: ignore[arg-type]
+    parser.add_argument("--lease", type=whole(0, 100000), default=0, help="us that it stays; by default none")  # type: ignore[arg-type]
+    parser.add_argument("--forks", type=whole(0, 100), default=0, help="a second, of a program at home; by default none")  # type: ignore[arg-type]
     asked = parser.parse_args(words)
     system_map = asked.system_map or asked.kernel.resolve().parent / "System.map"
     for path in (asked.kernel, system_map):
         if not path.is_file():
             parser.error(f"{path} is not there")
     return Settings(
-        asked.kernel, system_map, asked.arguments, asked.hosts, asked.loops, asked.settle, asked.seconds, asked.memory
+        asked.kernel, system_map, asked.arguments, asked.hosts, asked.loops, asked.settle, asked.seconds, asked.memory,
+        asked.delay, asked.lease, asked.forks,
     )
 
 
@@ -297,6 +307,7 @@ def main(words: Sequence[str] = ()) -> int:
         return 1
     print(table(seen, counts, pages))
     asked = {"bounce_hosts": settings.hosts, "bounce_loops": settings.loops, "bounce_arguments": settings.arguments}
+    asked |= {"bounce_delay_us": settings.delay_us, "bounce_lease_us": settings.lease_us, "bounce_forks": settings.forks}
     path = write("bounce", figures, host={**asked, "bounce_kernel": str(settings.kernel)})
     print(f"bounce: {path}, {time.monotonic() - began:.0f} s")
     return 0

@@ -12,15 +12,18 @@
  * so see it before the plugin has heard of the write: two that hand a page to each
  * other as quickly as they can have a sixth of their faults missing, and some that
  * are of another kind. Who looks now and then has next to none: 7993 of 8000 (init.c, bounce_turns).
- * What it does not model: Xen, hypercalls, event channels, pvclock; the time
- * that a page takes (everything is instant, so a page can be taken from a CPU
- * after each instruction, and one that waits loses nothing), leases, tokens,
- * prefetch, pages that stay at home. The file that it writes is read by
+ * What it does not model: Xen, hypercalls, event channels, pvclock; tokens,
+ * prefetch, pages that stay at home. Without `delay` everything is instant, so a
+ * page can be taken from a CPU after each instruction, and one that waits loses
+ * nothing; with it who waits sleeps for so long, after its access, which it has
+ * made with what was there. With `lease` a page stays for so long where it has
+ * come to. The file that it writes is read by
  * lab/bounce/__init__.py.
  *
  * Arguments: out=FILE, hosts=DIGITS (the host of each vCPU, 0 to 3), pages=N
  * (of guest memory, from address 0; what is above is counted as `beyond`),
- * percpu=HEX (optional: address of Linux's __per_cpu_offset).
+ * percpu=HEX (optional: address of Linux's __per_cpu_offset), delay=US and
+ * lease=US (0 by default).
  *
  * The guest says when (magic.h): BOUNCE_PLAY, then BOUNCE_COUNT, then
  * BOUNCE_END. Until BOUNCE_PLAY the memory callbacks return at once.
@@ -36,6 +39,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <glib.h>
 #include <qemu-plugin.h>
@@ -47,6 +52,8 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct bounce counts;
+enum { LEASE_POLL_US = 100 };
+
 static bool playing;
 static uint64_t beyond;
 
@@ -55,13 +62,24 @@ static unsigned int cpus;
 static uint8_t host_of[BOUNCE_MAX_CPUS];
 static const char *out;
 static uint64_t percpu;
+static uint64_t delay_ns, lease_ns;
+/* By page: until then it stays where it has come to. With the lock held. */
+static uint64_t *stays;
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
 
 /* vCPU context, after each access of an instruction at `pc`. */
 static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t va, void *pc)
 {
 	struct qemu_plugin_hwaddr *hwaddr;
 	uint64_t page;
-	bool write;
+	bool write, waits = false;
 
 	if (!__atomic_load_n(&playing, __ATOMIC_RELAXED))
 		return;
@@ -77,9 +95,18 @@ static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t va,
 	if (bounce_hits(__atomic_load_n(&counts.state[page], __ATOMIC_RELAXED), host_of[cpu], write))
 		return;
 	pthread_mutex_lock(&lock);
+	while (playing && now_ns() < stays[page] && !bounce_hits(counts.state[page], host_of[cpu], write)) {
+		pthread_mutex_unlock(&lock);
+		usleep(LEASE_POLL_US);
+		pthread_mutex_lock(&lock);
+	}
 	if (playing)
-		bounce_access(&counts, cpu, host_of[cpu], page, (uintptr_t)pc, va, write);
+		waits = bounce_access(&counts, cpu, host_of[cpu], page, (uintptr_t)pc, va, write);
+	if (waits && lease_ns)
+		stays[page] = now_ns() + delay_ns + lease_ns;
 	pthread_mutex_unlock(&lock);
+	if (waits && delay_ns)
+		usleep(delay_ns / 1000);
 }
 
 /* Where Linux has put the per-CPU areas: what the vCPU that is in this callback can read. */
@@ -238,8 +265,12 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 			counts.pages = number_of(value, 10);
 		else if (!strncmp(argv[i], "percpu=", 7))
 			percpu = number_of(value, 16);
+		else if (!strncmp(argv[i], "delay=", 6))
+			delay_ns = number_of(value, 10) * 1000;
+		else if (!strncmp(argv[i], "lease=", 6))
+			lease_ns = number_of(value, 10) * 1000;
 		else if (strncmp(argv[i], "hosts=", 6))
-			return fail("unknown argument '%s'; want out=, hosts=, pages=, percpu=", argv[i]);
+			return fail("unknown argument '%s'; want out=, hosts=, pages=, percpu=, delay=, lease=", argv[i]);
 		else if (take_hosts(value))
 			return -1;
 	}
@@ -250,7 +281,8 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 	if (!info->system_emulation || info->system.max_vcpus != (int)cpus)
 		return fail("hosts: want a digit for each of the machine's %d vCPUs", info->system.max_vcpus);
 	counts.state = calloc(counts.pages, 1);
-	if (!counts.state)
+	stays = calloc(counts.pages, sizeof(*stays));
+	if (!counts.state || !stays)
 		return fail("no memory for the states of %" PRIu64 " pages", counts.pages);
 	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
 	return 0;

@@ -9,11 +9,14 @@
  * it does not know itself:
  *	bounce_cpus=1,2		the CPUs with loops
  *	bounce_loops=N		on each of them
+ *	bounce_shared=1		if it is there: these loops have one memory, as threads have
  *	bounce_settle=S		seconds from the first bounce until they are counted
  *	bounce_seconds=S	in which they are counted
  *	bounce_turns=N		if it is there: so many times, this program here and one
  *				on the first of these CPUs hand a page to each other
  *				while pages are counted, for who tests the plugin
+ *	bounce_forks=N		if it is there: so many times a second a program of CPU 0's
+ *				starts another one, while pages are counted
  *
  * It prints, when all is over: "@tick NS" (the period of a tick), "@seconds S",
  * then "@begin" and "@end", each followed by /proc/interrupts; "@done". What it
@@ -24,16 +27,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "magic.h"
+
+#define LOOPS "loops"	/* argv[0] of a program of these */
+
+enum { MAX_CPUS = 64 };
 
 static void die(const char *what)
 {
@@ -53,7 +62,31 @@ static void bind_to(int cpu)
 		die("sched_setaffinity");
 }
 
-static void start_loop(int cpu)
+static int loop(void *cpu)
+{
+	bind_to(atoi(cpu));
+	for (;;)
+		__asm__ volatile ("");
+	return 0;
+}
+
+/* main() of a program of loops: one on each of these CPUs, the first one by itself. */
+static int loops(char **cpus)
+{
+	enum { STACK = 1 << 14 };
+	char **other;
+
+	for (other = cpus + 1; *other; other++) {
+		char *stack = malloc(STACK);
+
+		if (!stack || clone(loop, stack + STACK, CLONE_VM | SIGCHLD, *other) < 0)
+			die("clone");
+	}
+	return loop(*cpus);
+}
+
+/* As a shell starts it: what it has in memory, and its page tables, are of the CPU that it runs on. */
+static void start_loops(char **cpus)
 {
 	int child = fork();
 
@@ -61,9 +94,9 @@ static void start_loop(int cpu)
 		die("fork");
 	if (child)
 		return;
-	bind_to(cpu);
-	for (;;)
-		__asm__ volatile ("");
+	bind_to(atoi(cpus[1]));
+	execv("/proc/self/exe", cpus);
+	die("exec");
 }
 
 /* Whose turn it is: even, CPU 0's. */
@@ -103,6 +136,21 @@ static void start_turns(int cpu, int turns)
 	_exit(0);
 }
 
+static void fork_for(int seconds, int a_second)
+{
+	int left = seconds * a_second, child;
+
+	while (left--) {
+		child = fork();
+		if (child < 0)
+			die("fork");
+		if (!child)
+			_exit(0);
+		waitpid(child, NULL, 0);
+		usleep(1000000 / a_second);
+	}
+}
+
 static const char *setting(const char *name)
 {
 	const char *value = getenv(name);
@@ -136,23 +184,38 @@ static double seconds_now(void)
 	return now.tv_sec + now.tv_nsec / 1e9;
 }
 
-int main(void)
+static int setting_or_0(const char *name)
+{
+	return getenv(name) ? atoi(getenv(name)) : 0;
+}
+
+int main(int argc, char **argv)
 {
 	static char begun[1 << 16], ended[1 << 16];
+	char *all[MAX_CPUS + 2] = { LOOPS }, *one[] = { LOOPS, NULL, NULL };
+	int turns = setting_or_0("bounce_turns"), forks = setting_or_0("bounce_forks"), count, cpu;
 	struct timespec tick;
 	double from, until;
-	int loops, turns = getenv("bounce_turns") ? atoi(getenv("bounce_turns")) : 0;
 	char *cpus, *word;
 
+	if (argc > 1 && !strcmp(argv[0], LOOPS))
+		return loops(argv + 1);
 	if (mount("proc", "/proc", "proc", 0, NULL))
 		die("/proc");
 	bind_to(0);
 	if (turns > 0)
 		start_turns(atoi(setting("bounce_cpus")), turns);
 	cpus = strdup(setting("bounce_cpus"));
-	for (word = strtok(cpus, ","); word; word = strtok(NULL, ","))
-		for (loops = atoi(setting("bounce_loops")); loops > 0; loops--)
-			start_loop(atoi(word));
+	for (cpu = 1, word = strtok(cpus, ","); word && cpu <= MAX_CPUS; word = strtok(NULL, ","))
+		all[cpu++] = word;
+	for (count = atoi(setting("bounce_loops")); count > 0; count--)
+		if (setting_or_0("bounce_shared"))
+			start_loops(all);
+		else
+			for (cpu = 1; all[cpu]; cpu++) {
+				one[1] = all[cpu];
+				start_loops(one);
+			}
 	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
 	sleep(1);
 
@@ -162,7 +225,10 @@ int main(void)
 	from = seconds_now();
 	BOUNCE_SAY(BOUNCE_COUNT);
 	take_turns(0, turns);
-	sleep(atoi(setting("bounce_seconds")));
+	if (forks > 0)
+		fork_for(atoi(setting("bounce_seconds")), forks);
+	else
+		sleep(atoi(setting("bounce_seconds")));
 	BOUNCE_SAY(BOUNCE_END);
 	until = seconds_now();
 	read_interrupts(ended, sizeof(ended));

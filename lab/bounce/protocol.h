@@ -132,31 +132,36 @@ static inline void bounce_count(struct bounce *bounce, uint64_t page, uint64_t p
 		bounce->lost += by;
 }
 
-/* vCPU `cpu` of `host` reads or writes `va`, in `page` (below `pages`), by the instruction at `pc`. */
-static inline void bounce_access(struct bounce *bounce, unsigned int cpu, unsigned int host, uint64_t page, uint64_t pc,
+/*
+ * vCPU `cpu` of `host` reads or writes `va`, in `page` (below `pages`), by the instruction at `pc`.
+ * Return: it waits, and not because its read has done so already.
+ */
+static inline bool bounce_access(struct bounce *bounce, unsigned int cpu, unsigned int host, uint64_t page, uint64_t pc,
 				 uint64_t va, bool write)
 {
 	struct bounce_read *last = &bounce->last[cpu];
 	uint8_t state = bounce->state[page];
-	bool was_read = last->pending && last->pc == pc && last->va == va;
+	bool was_read = last->pending && last->pc == pc && last->va == va, again;
 	enum bounce_kind kind;
 
 	if (bounce_hits(state, host, write))
-		return;
+		return false;
 	__atomic_store_n(&bounce->state[page], bounce_after(state, host, write), __ATOMIC_RELAXED);
 	if (!state)
-		return;
+		return false;
 	kind = bounce_kind_of(state, host, write);
 	last->pending = kind == BOUNCE_READ;
 	if (kind == BOUNCE_READ) {
 		last->pc = pc;
 		last->va = va;
 	}
-	if (kind != BOUNCE_READ && was_read) {
+	again = kind != BOUNCE_READ && was_read;
+	if (again) {
 		bounce_count(bounce, page, pc, va, host, BOUNCE_READ, -1);
 		kind = BOUNCE_WRITE;
 	}
 	bounce_count(bounce, page, pc, va, host, kind, 1);
+	return !again;
 }
 
 /* From 0 again; pages stay where they are. */

@@ -55,18 +55,31 @@ static void begin(void)
 	bounce.pages = PAGES;
 }
 
-static void play(const char *program)
+/* Return: how often somebody had to wait. */
+static uint64_t play(const char *program)
 {
-	uint64_t pc = 0x1000;
+	uint64_t pc = 0x1000, waits = 0;
 
 	for (; *program; program += program[3] ? 4 : 3, pc += 8) {
 		unsigned int host = program[0] - '0', page = program[2] - '0';
 
 		if (program[1] != 'w')
-			bounce_access(&bounce, host, host, page, pc, page << 12, false);
+			waits += bounce_access(&bounce, host, host, page, pc, page << 12, false);
 		if (program[1] != 'r')
-			bounce_access(&bounce, host, host, page, pc, page << 12, true);
+			waits += bounce_access(&bounce, host, host, page, pc, page << 12, true);
 	}
+	return waits;
+}
+
+static uint64_t faults(void)
+{
+	unsigned int host, kind;
+	uint64_t sum = 0;
+
+	for (host = 0; host < BOUNCE_MAX_HOSTS; host++)
+		for (kind = 0; kind < BOUNCE_KINDS; kind++)
+			sum += bounce.faults[host][kind];
+	return sum;
 }
 
 /* The counters, and whether rows add up to them. */
@@ -84,12 +97,12 @@ static const char *seen(void)
 		sums[bounce.row[i].host][bounce.row[i].kind] += bounce.row[i].count;
 	for (host = 0; host < BOUNCE_MAX_HOSTS; host++)
 		for (kind = 0; kind < BOUNCE_KINDS; kind++) {
-			uint64_t faults = bounce.faults[host][kind];
+			uint64_t count = bounce.faults[host][kind];
 
-			if (faults)
+			if (count)
 				at += sprintf(at, "%s%u%c%u", at == text ? "" : " ", host, kinds[kind],
-					      (unsigned int)faults);
-			if (faults != sums[host][kind])
+					      (unsigned int)count);
+			if (count != sums[host][kind])
 				at += sprintf(at, " (rows: %u)", (unsigned int)sums[host][kind]);
 		}
 	return text;
@@ -163,9 +176,11 @@ int main(void)
 	size_t i;
 
 	for (i = 0; i < sizeof(table) / sizeof(*table); i++) {
+		uint64_t waits;
+
 		begin();
-		play(table[i].program);
-		ok(!strcmp(seen(), table[i].want), table[i].name, seen());
+		waits = play(table[i].program);
+		ok(!strcmp(seen(), table[i].want) && waits == faults(), table[i].name, seen());
 	}
 	count_is_by_instruction_and_address();
 	taken_in_between();

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -103,7 +104,10 @@ def test_settings(kernel: Path) -> None:
     assert usual == Settings(kernel, kernel.with_name("System.map"))
     words = ["--arguments", "nohz_full=1 rcu_nocbs=1", "--hosts=0011", "--loops=2", "--seconds=4", "--settle=1", "--memory=256"]
     asked = benchmark.settings_of([f"--kernel={kernel}", *words])
+    assert (usual.delay_us, usual.lease_us, usual.forks) == (0, 0, 0)
     assert asked.elsewhere == [2, 3] and (asked.loops, asked.seconds, asked.settle, asked.memory_mib) == (2, 4, 1, 256)
+    slow = benchmark.settings_of([f"--kernel={kernel}", "--delay=800", "--lease=400", "--forks=10"])
+    assert (slow.delay_us, slow.lease_us, slow.forks) == (800, 400, 10)
 
 
 WRONG = {
@@ -118,6 +122,9 @@ WRONG = {
     "--loops=101": "want 0 to 100",
     "--seconds=0": "want 1 to 3600",
     "--settle=0": "want 1 to 600",
+    "--delay=100001": "want 0 to 100000",
+    "--lease=-1": "want 0 to 100000",
+    "--forks=101": "want 0 to 100",
     "--memory=64": "want 128 to 16384",
     "--memory=16385": "want 128 to 16384",
     "--seconds=1.5": "want 1 to 3600",
@@ -144,12 +151,16 @@ def test_help_says_what_it_is_not(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_what_qemu_is_told(kernel: Path) -> None:
     settings = Settings(kernel, kernel, arguments="nohz_full=1", hosts="0012", loops=2, memory_mib=256)
+    settings = dataclasses.replace(settings, delay_us=800, lease_us=400)
     words = benchmark.command_line(settings, Path("b.so"), Path("initrd"), Path("out"), 0xFFFFFFFF81AAA000)
-    assert words[-1] == "b.so,out=out,hosts=0012,pages=65536,percpu=ffffffff81aaa000"
+    assert words[-1] == "b.so,out=out,hosts=0012,pages=65536,percpu=ffffffff81aaa000,delay=800,lease=400"
     assert words[words.index("-smp") + 1] == "4" and words[words.index("-m") + 1] == "256M"
     said = words[words.index("-append") + 1].split()
     assert {"nohz_full=1", "bounce_cpus=2,3", "bounce_loops=2", "bounce_settle=3", "bounce_seconds=10", "nokaslr"} <= set(said)
     assert "percpu" not in benchmark.command_line(settings, Path("b"), Path("i"), Path("o"), None)[-1]
+    assert not any(word.startswith("bounce_forks") for word in said)
+    forks = benchmark.command_line(dataclasses.replace(settings, forks=10), Path("b"), Path("i"), Path("o"), None)
+    assert "bounce_forks=10" in forks[words.index("-append") + 1].split()
 
 
 def test_what_can_not_be_measured_is_said(
