@@ -6,7 +6,9 @@ The kernel is the pipeline's, or the one that XENUMA_KERNEL names.
 
 from __future__ import annotations
 
+import collections
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,36 @@ def test_a_tick_looks_at_its_own_timers() -> None:
     }
     # Some hundred before; now and then a timer is cancelled that was CPU 0's.
     assert sum(looked.values()) < 5, looked
+
+
+def waits(arguments: Sequence[str], function: str) -> collections.Counter[tuple[int, str, str]]:
+    """How often CPUs wait in a function, by host, kind, and what is there."""
+    _, counts, names = benchmark.run(benchmark.settings_of(arguments))
+    found: collections.Counter[tuple[int, str, str]] = collections.Counter()
+    for page in bounce.pages_of(counts, names):
+        for touch, count in page.touches.items():
+            if touch.function == function:
+                found[touch.host, touch.kind, touch.symbol] += count
+    return found
+
+
+def isolated(cpus: str, more: str = "") -> str:
+    """What is asked to run there does, and the home sleeps: as guests on two hosts of the lab (lab/span_guest.py)."""
+    return f"--arguments=isolcpus=domain,managed_irq,{cpus} workqueue.power_efficient=1 {more}"
+
+
+def test_threads_do_not_look_at_idle_run_queues() -> None:
+    """Of two CPUs with threads of one program no other one's, each 100 ms (hook 0310)."""
+    looked = waits(["--hosts=011", isolated("1-2", "bounce_shared=1")], "task_mm_cid_work")
+    # Some fifty before.
+    assert looked[1, "read", "runqueues of CPU 0"] + looked[1, "read", "init_task"] < 5, looked
+
+
+def test_a_program_alone_looks_at_no_other_cpu() -> None:
+    """Not at what CPU 0 has for its memory, beside which others of CPU 0 write (hook 0310)."""
+    looked = waits([isolated("1"), "--forks=10", "--seconds=5"], "task_mm_cid_work")
+    # Some hundred before. Its own memory is an upgrade there, since the tick reads it before.
+    assert sum(count for (host, kind, _), count in looked.items() if host == 1 and kind == "read") < 10, looked
 
 
 def test_a_page_that_is_handed_to_and_fro() -> None:
