@@ -83,6 +83,12 @@ def test_a_program_alone_looks_at_no_other_cpu() -> None:
     assert sum(count for (host, kind, _), count in looked.items() if host == 1 and kind == "read") < 10, looked
 
 
+def test_orphans_are_not_counted_for_nobody() -> None:
+    """Ten times a second, in the page that each interrupt of a CPU writes (hook 0311)."""
+    looked = waits([isolated("1")], "tcp_orphan_count_sum")
+    assert not looked, looked
+
+
 def test_a_page_that_is_handed_to_and_fro() -> None:
     """A known number of times, by a program: each turn is one read and one upgrade of each host."""
     turns = 2000
