@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What each tick writes is on one page of the guest's kernel, and nothing else is (include/linux/tick_page.h; hook 0308)."""
+"""What each tick writes is on one page of the guest's kernel, and nothing else is (include/linux/tick_page.h).
+
+Hook 0308. What ticks only read is not beside what programs that start and end write (hook 0312).
+"""
 
 from __future__ import annotations
 
@@ -38,15 +41,36 @@ def beside(system_map: str, name: str) -> set[str]:
 OTHERS = ("linux-vsmp", "linux-nohz", "linux-lockdep", "linux-torture", "linux-watched")
 
 
-@pytest.mark.parametrize("kernel", ["linux", *(pytest.param(other, marks=pytest.mark.soak) for other in OTHERS)])
-def test_what_ticks_write_is_on_one_page(kernel: str) -> None:
+EACH = pytest.mark.parametrize("kernel", ["linux", *(pytest.param(other, marks=pytest.mark.soak) for other in OTHERS)])
+
+
+def symbols_of(kernel: str) -> str:
+    """Its System.map."""
     system_map: Path = ARTIFACTS / kernel / "System.map"
     build = f"make build STEPS={kernel}"
     if not system_map.is_file() and kernel in OTHERS:
         pytest.skip(f"not built: {build}")
     if not system_map.is_file():
         pytest.fail(f"no {system_map}: {build}")
-    text = system_map.read_text(encoding="ascii")
-    assert beside(text, "jiffies_64") == ON_IT, f"if it was built before its sources changed: {build}"
+    return system_map.read_text(encoding="ascii")
+
+
+@EACH
+def test_what_ticks_write_is_on_one_page(kernel: str) -> None:
+    text = symbols_of(kernel)
+    assert beside(text, "jiffies_64") == ON_IT, f"if it was built before its sources changed: make build STEPS={kernel}"
     first = next(line for line in text.splitlines() if line.endswith(" jiffies_64"))
     assert int(first.split()[0], 16) % PAGE == 0
+
+
+# Each fork and exit writes these: counts of references, locks.
+FORKS = {"init_groups", "init_nsproxy", "init_ucounts", "pidmap_lock", "tasklist_lock"}
+
+
+@EACH
+@pytest.mark.parametrize("name", ["softirq_vec", "sysctl_sched_base_slice"])
+def test_what_ticks_read_is_not_beside_what_forks_write(kernel: str, name: str) -> None:
+    text = symbols_of(kernel)
+    names = {line.split()[2] for line in text.splitlines()}
+    assert not FORKS - names
+    assert not beside(text, name) & FORKS, f"if it was built before its sources changed: make build STEPS={kernel}"
