@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """What each tick writes is on one page of the guest's kernel, and nothing else is (include/linux/tick_page.h).
 
-Hook 0308. What ticks only read is not beside what programs that start and end write (hook 0312).
+Hooks 0308 and 0313. What ticks only read is not beside what programs that start and end write (hook 0312).
 """
 
 from __future__ import annotations
@@ -21,8 +21,16 @@ ON_IT = {
     "jiffies_lock",
     "jiffies_seq",
     "last_jiffies_update",
+    "ntp_next_leap_sec",
     "shadow_timekeeper",
+    "tick_length",
+    "tick_length_base",
     "tick_next_period",
+    "time_adjust",
+    "time_maxerror",
+    "time_offset",
+    "time_state",
+    "time_status",
     "timekeeper_lock",
     "tk_core",
     "tk_fast_mono",
