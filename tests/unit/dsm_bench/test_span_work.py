@@ -201,3 +201,15 @@ def test_faults_without_ticks(
         span_work.test_faults_without_ticks(Lives(), figures)  # type: ignore[arg-type]
     figure = results.read(figures / "dsm-tick-nohz.json").find("dsm.tick.nohz.away")
     assert figure and figure.value == pytest.approx(value, abs=0.01)
+
+
+@pytest.mark.parametrize(("faults", "passes"), [(1200, True), (1201, False)])
+def test_faults_per_tick(figures: Path, monkeypatch: pytest.MonkeyPatch, faults: int, passes: bool) -> None:
+    """Two at most, of the CPU there; an idle home has too few ticks for a figure."""
+    ended = Moment([150, 700], [9000, 1000 + faults], 16.0)
+    monkeypatch.setattr(span_work, "while_busy", lambda *_: (BEGUN, ended))
+    with contextlib.nullcontext() if passes else pytest.raises(AssertionError):
+        span_work.test_faults_per_tick(Lives(), figures, "")  # type: ignore[arg-type]
+    found = results.read(figures / "dsm-tick-span.json")
+    home, away = found.find("dsm.tick.span.home"), found.find("dsm.tick.span.away")
+    assert home and home.value is None and away and away.value == pytest.approx(faults / 600)
