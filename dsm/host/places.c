@@ -47,7 +47,7 @@ int places_check_ports(struct host *host, const struct record *record, struct an
 	for (i = 0; i < host->config.nr_hosts; i++) {
 		vcpus = i == record->home ? home : record_vcpus_of(record, i);
 		if (vcpus > most)
-			return answer_error(answer, "cpus-there", "host %s: %u vCPUs are to run there, Linux has event channels for %u: each of the %u hosts of dsm.toml has %u of them, whether the guest uses it or not, and each vCPU needs %u",
+			return answer_error(answer, "cpus-there", "host %s: %u vCPUs are to run there, Linux has event channels for %u: each of the %u hosts of dsm.toml has %u of them, whether the guest uses it or not, and each vCPU needs %u; give it fewer vCPUs there, or take hosts out of all dsm.toml",
 					    host_name(host, i), vcpus, most, host->config.nr_hosts,
 					    ports, PORTS_OF_VCPU);
 	}

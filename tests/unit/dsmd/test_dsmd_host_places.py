@@ -246,6 +246,7 @@ def test_event_channels_of_a_host(pair: Site, hosts: int, ports: int, most: int)
         said = enable_places(alpha, *places, vcpus=vcpus)
         text = f"host {name}: {wants} vCPUs are to run there, Linux has event channels for {most}: each of the {hosts} hosts"
         assert said["error"] == "cpus-there" and said["text"].startswith(text) and f" {ports} " in said["text"], said
+        assert said["text"].endswith("needs 6; give it fewer vCPUs there, or take hosts out of all dsm.toml"), said
         assert not alpha.has() and not beta.has(), name
     assert enable_places(alpha, far, vcpus=most + 2) == OK
     alpha.end_domain(5)
