@@ -402,10 +402,11 @@ void read_transport(const Table &file, struct dsm_config &config)
 void read_file(const toml::table &table, const char *host_name,
 	       struct dsm_config &config)
 {
-	Table file(table, "", { "self", "transport", "trusted_fabric", "tls",
+	Table file(table, "", { "self", "transport", "trusted_fabric", "class_u", "tls",
 		   "limits", "host" });
 
 	read_transport(file, config);
+	config.class_u = file.flag("class_u");
 	read_tls(file.need("tls", "a table, [tls]"), config);
 	read_limits(table, config);
 	read_hosts(file, config);

@@ -32,6 +32,7 @@ struct dsm_config {
 	uint8_t self, nr_hosts;
 	enum dsm_transport_kind transport;
 	bool trusted_fabric;
+	bool class_u;			/* of VMs with vCPUs at several hosts (dsmd(8)) */
 	char ca[DSM_CONFIG_PATH];
 	char certificate[DSM_CONFIG_PATH];
 	char key[DSM_CONFIG_PATH];

@@ -383,6 +383,8 @@ static struct json_object *description(const struct host *host, const struct rec
 	}
 	json_object_object_add(all, "ranges", list);
 	add_places(all, host, record, true);
+	if (record->nr_places && host->config.class_u)
+		json_object_object_add(all, "class_u", json_object_new_boolean(true));
 	return all;
 }
 

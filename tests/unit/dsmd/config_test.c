@@ -51,8 +51,8 @@ static void good(const void *argument)
 	(void)argument;
 	CHECK(!parse(right, &config, said), "%s", said);
 	CHECK(config.self == 1 && config.nr_hosts == 2 &&
-	      config.transport == DSM_TRANSPORT_TCP && !config.trusted_fabric,
-	      "who and how");
+	      config.transport == DSM_TRANSPORT_TCP && !config.trusted_fabric &&
+	      !config.class_u, "who and how");
 	CHECK(!strcmp(config.ca, "/etc/xenuma/dsm/ca.pem") &&
 	      !strcmp(config.certificate, "/etc/xenuma/dsm/host.pem") &&
 	      !strcmp(config.key, "/etc/xenuma/dsm/host.key"), "files");
@@ -95,6 +95,8 @@ static const struct mistake {
 	  { "dsm.toml:3: transprot: ", "no such key", "transport, trusted_fabric" } },
 	{ "an unknown key of a table", 9, "credit = 32",
 	  { "dsm.toml:9: limits.credit: ", "no such key", "credits, queue" } },
+	{ "class U that is a number", 3, "class_u = 1",
+	  { "dsm.toml:3: class_u: ", "true or false" } },
 	{ "an unknown table", 10, "[more]", { "dsm.toml:10: more: ", "no such key" } },
 	{ "an unknown transport", 2, "transport = 'udp'",
 	  { "dsm.toml:2: transport: ", "\"tcp\" or \"rdma\"" } },
@@ -240,6 +242,10 @@ static void more(const void *argument)
 				  strstr(right, "[tls]"));
 	CHECK(!dsm_config_parse(text, length, "f", "alpha", &config, said) &&
 	      config.transport == DSM_TRANSPORT_RDMA && config.trusted_fabric,
+	      "%s", said);
+	/* CPUs elsewhere may use devices. */
+	length = (size_t)snprintf(text, sizeof(text), "class_u = true\n%s", right);
+	CHECK(!dsm_config_parse(text, length, "f", "alpha", &config, said) && config.class_u,
 	      "%s", said);
 	/* 16 hosts are the most, with IPv6. */
 	length = (size_t)snprintf(text, sizeof(text), "transport = 'tcp'\n%.*s",

@@ -15,6 +15,7 @@ import pytest
 from tests.unit.dsmd.played_hosts import (
     GOOD,
     MIB,
+    OTHER,
     UUID,
     XEN,
     Host,
@@ -85,6 +86,32 @@ def test_a_guest_without_places(pair: Site) -> None:
     assert alpha.ask("place", host="beta", vcpus=[1])["error"] == "places"
     assert alpha.ask("home", vcpus=[1])["error"] == "places"
     assert not [line for line in alpha.asked() if line.startswith(("place", "home"))]
+
+
+def test_what_stays_at_home_is_used_there(pair: Site) -> None:
+    """class_u of dsm.toml: the dsmd here and the one there are told when they are made, before any vCPU is there. Each host by
+    its own file, and only of guests with vCPUs elsewhere."""
+    alpha, beta = pair.hosts.values()
+    for host in (alpha, beta):
+        host.kill()
+        host.config.write_text("class_u = true\n" + host.config.read_text())
+        host.start()
+    alpha.domains[6] = f"{OTHER} db 3 1"
+    alpha.write_xen()
+    assert enable_places(alpha, PLACE) == OK
+    assert enable(alpha, uuid=OTHER, domid=6, name="db") == OK
+    for host in (alpha, beta):
+        assert described(host)["class_u"] is True
+        assert "class_u" not in json.loads((host.vm(OTHER) / "vm.json").read_text())
+    alpha.end_domain(5)
+    until(lambda: not alpha.has() and not beta.has(), "it is gone")
+    beta.kill()
+    beta.config.write_text(beta.config.read_text().replace("class_u = true", "class_u = false"))
+    beta.start()
+    alpha.domains[5] = f"{UUID} web 3 1"
+    alpha.write_xen()
+    assert enable_places(alpha, PLACE) == OK
+    assert described(alpha)["class_u"] is True and "class_u" not in described(beta)
 
 
 RINGS: dict[str, object] = {"start": 0xFEFF8000, "size_kib": 32}
