@@ -41,6 +41,14 @@ std::string list(const std::vector<std::string> &words)
 	return text;
 }
 
+/* The file's own: in TOML one that stands at its end is the last table's. */
+const std::vector<std::string> BEFORE_TABLES = { "self", "transport", "trusted_fabric", "class_u" };
+
+bool is_in(const std::string &word, const std::vector<std::string> &words)
+{
+	return std::find(words.begin(), words.end(), word) != words.end();
+}
+
 /* One table of the file, of which every key has to be known. */
 class Table {
 public:
@@ -50,9 +58,10 @@ public:
 	{
 		for (const auto &[key, node] : table) {
 			std::string word(key.str());
-			if (std::find(known.begin(), known.end(), word) == known.end())
+			if (!is_in(word, known))
 				throw Mistake{ unsigned(key.source().begin.line),
-					path(word) + ": no such key; there are " + list(known) };
+					path(word) + ": no such key; there are " + list(known) +
+					(is_in(word, BEFORE_TABLES) ? "; " + word + " stands before the first table" : "") };
 		}
 	}
 
@@ -220,7 +229,8 @@ void read_limits(const toml::table &file, struct dsm_config &config)
 	if (config.deadline_ms <= config.question_ms)
 		mistake(node ? *node : file, "limits.deadline_ms",
 			"it is more than question_ms, here " +
-			std::to_string(config.question_ms));
+			std::to_string(config.question_ms) + ", and is " +
+			std::to_string(config.deadline_ms));
 }
 
 void read_address(const Table &host, struct sockaddr_storage &address)
@@ -437,7 +447,7 @@ try {
 	return wrong(text, file, m.line, m.text);
 } catch (const toml::parse_error &e) {
 	return wrong(text, file, unsigned(e.source().begin.line),
-		     std::string(e.description()));
+		     "this is not TOML: " + std::string(e.description()));
 } catch (const std::bad_alloc &) {
 	snprintf(text, DSM_CONFIG_TEXT, "%s: no memory", file);
 	return -ENOMEM;
