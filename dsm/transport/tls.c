@@ -38,19 +38,21 @@ static bool has_roles(X509 *certificate)
 	       (X509_get_extended_key_usage(certificate) & ROLES) == ROLES;
 }
 
+static const char *const *names_of(const struct dsm_transport_params *params, unsigned int host)
+{
+	return host == params->self ? params->names : params->peer[host].names;
+}
+
 /* The host that the certificate names, us too; DSM_NOBODY: none or several. */
 static unsigned int named_host(X509 *certificate,
 			       const struct dsm_transport_params *params)
 {
-	const char *const *names;
 	unsigned int host, found = DSM_NOBODY;
 
 	for (host = 0; host < DSM_MAX_HOSTS; host++) {
 		if (host != params->self && !params->peer[host].used)
 			continue;
-		names = host == params->self ? params->names :
-					       params->peer[host].names;
-		if (!has_name(certificate, names))
+		if (!has_name(certificate, names_of(params, host)))
 			continue;
 		if (found != DSM_NOBODY)
 			return DSM_NOBODY;
@@ -118,6 +120,22 @@ static void say_names(X509 *certificate, char *text, size_t size)
 		snprintf(text, size, "none");
 }
 
+/* What certificate_names has of who has to be there, as far as it fits; "": it may be any host. */
+static void say_wanted(const struct dsm_tls_who *who, char *text, size_t size)
+{
+	const char *const *names;
+	unsigned int i;
+	size_t length;
+
+	text[0] = 0;
+	if (who->wanted == DSM_NOBODY)
+		return;
+	names = names_of(who->params, who->wanted);
+	length = (size_t)snprintf(text, size, "; certificate_names:");
+	for (i = 0; i < DSM_TRANSPORT_NAMES && names[i] && length < size; i++)
+		length += (size_t)snprintf(text + length, size - length, " %s", names[i]);
+}
+
 /* After OpenSSL's own checks of each certificate of the chain, the CA first. */
 static int verify(int ok, X509_STORE_CTX *store)
 {
@@ -126,14 +144,15 @@ static int verify(int ok, X509_STORE_CTX *store)
 	struct dsm_tls_who *who = SSL_get_app_data(ssl);
 	X509 *certificate = X509_STORE_CTX_get_current_cert(store);
 	int depth = X509_STORE_CTX_get_error_depth(store);
-	char names[128];
+	char names[100], wanted[100];
 
 	if (!ok) {
 		int error = X509_STORE_CTX_get_error(store);
 
 		who->end = end_of_verification(error);
-		snprintf(who->text, sizeof(who->text), "%s, %d above the peer's",
-			 X509_verify_cert_error_string(error), depth);
+		snprintf(who->text, sizeof(who->text), "%s, %d above the peer's%s",
+			 X509_verify_cert_error_string(error), depth,
+			 who->end == DSM_END_ISSUER ? ": no CA of ours (ca of dsm.toml) has signed it" : "");
 		return 0;
 	}
 	if (depth)
@@ -149,9 +168,10 @@ static int verify(int ok, X509_STORE_CTX *store)
 		X509_STORE_CTX_set_error(store, X509_V_ERR_INVALID_PURPOSE);
 	} else if (!is_wanted(who)) {
 		who->end = DSM_END_NAME;
+		say_wanted(who, wanted, sizeof(wanted));
 		snprintf(who->text, sizeof(who->text),
-			 "not the names of that host alone in subjectAltName: %s",
-			 names);
+			 "not the names of that host alone in subjectAltName: %s%s",
+			 names, wanted);
 		X509_STORE_CTX_set_error(store, X509_V_ERR_HOSTNAME_MISMATCH);
 	}
 	if (who->end)

@@ -182,7 +182,7 @@ def test_papers_of_another_host_there(site: Site) -> None:
     beta.start()
     reply = enable(alpha)
     assert reply["error"] == "unreachable", reply
-    assert "not the names of that host alone in subjectAltName: stranger" in reply["text"], reply
+    assert "not the names of that host alone in subjectAltName: stranger; certificate_names: beta" in reply["text"], reply
     assert not alpha.has() and not beta.has() and not alpha.pid()
 
 
