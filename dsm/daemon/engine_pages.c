@@ -388,6 +388,7 @@ static void wake(struct dsm_engine *e, struct dsm_entry *entry,
 static void fail_page(struct dsm_engine *e, const struct dsm_entry *entry,
 		      const struct dsm_action *action)
 {
+	bool is_off = e->vcpus.carried && !e->p.class_u;
 	uint64_t gfn = entry->page.gfn;
 	char who[DSM_WAITS_SIZE];
 
@@ -399,8 +400,9 @@ static void fail_page(struct dsm_engine *e, const struct dsm_entry *entry,
 		engine_fail(e, "%s", e->broken);
 		break;
 	case DSM_R_PRIVATE:
-		engine_fail(e, "gfn 0x%" PRIx64 " is needed here%s, and it can't leave %s: it is in use there for ever",
-			    gfn, who, name_of(e, action->host));
+		engine_fail(e, "gfn 0x%" PRIx64 " is needed here%s, and it can't leave %s: it is in use there for ever%s%s",
+			    gfn, who, name_of(e, action->host), is_off ? "; class_u of dsmd(8) is off at " : "",
+			    is_off ? name_of(e, e->vm.self) : "");
 		break;
 	case DSM_R_LOST:
 		engine_fail(e, "gfn 0x%" PRIx64 " is needed here%s, and its bytes are lost with %s",

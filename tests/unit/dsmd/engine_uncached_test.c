@@ -299,6 +299,9 @@ static void off(const void *argument)
 		use(1, 1, GFN, DSM_XEN_WANT_S);
 		expect_failure(1, "gfn 0x3 is needed here by vCPU 1");
 		expect_failure(1, "it can't leave alpha: it is in use there for ever");
+		/* Who reads it can do something about it. */
+		CHECK(!strstr(node[1].failure, "class_u of dsmd(8) is off at beta") == (way == 1), "%u: '%s'",
+		      way, node[1].failure);
 		end();
 	}
 	/* What is in use is waited for, then. */
