@@ -21,6 +21,7 @@
 
 #define SUFFIX	".sock"
 #define FAILED	".failed"	/* of a file of dsmd-host: why, if its dsmd died */
+#define HAS_ENDED	"its dsmd has ended; dsmctl status says why"
 #define HOST_SOCKET	"/run/xenuma/dsmd.sock"
 #define HOSTS_REQUEST	"{\"version\": 1, \"op\": \"hosts\"}"
 #define PATH	512
@@ -58,6 +59,8 @@ static void usage(FILE *to)
 	      "                       profile, while it runs\n"
 	      "  evacuate VM          all its pages to their homes, while the VM runs\n"
 	      "  vnodes VM            memory that other hosts have for it\n"
+	      "  fail VM REASON       stop the VM on all hosts\n"
+	      "dsmd-host says these, for xl; nobody else has to:\n"
 	      "  connect VM HOST      make the connection with a host\n"
 	      "  node VM VNODE SIZE POOL\n"
 	      "                       so much memory there for the vnode, KiB, and so large a\n"
@@ -68,7 +71,6 @@ static void usage(FILE *to)
 	      "  home VM VCPUS        or at the VM's home\n"
 	      "  leave VM HOST        end the connection with a host\n"
 	      "  leave VM             give back what is here of other hosts, and end\n"
-	      "  fail VM REASON       stop the VM on all hosts\n"
 	      "  forget VM [--force]  end the dsmd of a VM that has failed or ended\n"
 	      "Options:\n"
 	      "  -j, --json           what list, hosts, status, peers, top and vnodes say as JSON\n"
@@ -136,6 +138,15 @@ static char **vms(void)
 	return names;
 }
 
+/* Has dsmd-host written down that its dsmd has? */
+static bool has_died(const char *vm)
+{
+	char path[PATH];
+
+	return (size_t)snprintf(path, sizeof(path), "%s/%s" FAILED, folder, vm) < sizeof(path) &&
+	       !access(path, F_OK);
+}
+
 /* Says what went wrong.  Return: a status. */
 static enum status ask(const char *vm, const char *command, double seconds,
 		       char **answer)
@@ -158,8 +169,9 @@ static enum status ask(const char *vm, const char *command, double seconds,
 		*answer = NULL;
 		return STATUS_REFUSED;
 	}
-	fprintf(stderr, "dsmctl: %s: %s\n", vm, rc == -ENOENT || rc == -ECONNREFUSED ?
-		"there is no dsmd of such a VM" : strerror(-rc));
+	fprintf(stderr, "dsmctl: %s: %s\n", vm, rc != -ENOENT && rc != -ECONNREFUSED ? strerror(-rc) :
+		has_died(vm) ? HAS_ENDED :
+		"there is no dsmd of such a VM; dsmctl list says which there are");
 	return rc == -EINVAL ? STATUS_USAGE : STATUS_NOBODY;
 }
 
@@ -429,12 +441,16 @@ static enum status do_peers(char **words_after)
 
 	if (status)
 		return status;
-	if (as_json)
+	if (!get(all, "peers")) {
+		fprintf(stderr, "dsmctl: %s: %s\n", words_after[0], HAS_ENDED);
+		status = STATUS_NOBODY;
+	} else if (as_json) {
 		say_json(get(all, "peers"));
-	else
+	} else {
 		say_peers(all);
+	}
 	json_object_put(all);
-	return STATUS_DONE;
+	return status;
 }
 
 static enum status do_metrics(char **words_after)
@@ -797,25 +813,26 @@ static const struct command {
 	const char *name;
 	enum status (*run)(char **words);
 	int least, most;	/* words after it */
+	const char *words;
 } commands[] = {
-	{ "list", do_list, 0, 0 },
-	{ "hosts", do_hosts, 0, 0 },
-	{ "status", do_status, 0, 1 },
-	{ "peers", do_peers, 1, 1 },
-	{ "metrics", do_metrics, 0, 1 },
-	{ "wait", do_wait, 1, 2 },
-	{ "top", do_top, 1, 1 },
-	{ "set", do_set, 2, 2 },
-	{ "evacuate", do_evacuate, 1, 1 },
-	{ "vnodes", do_vnodes, 1, 1 },
-	{ "connect", do_connect, 2, 2 },
-	{ "node", do_node, 4, 4 },
-	{ "leaving", do_leaving, 3, 3 },
-	{ "place", do_place, 3, 3 },
-	{ "home", do_home, 2, 2 },
-	{ "leave", do_leave, 1, 2 },
-	{ "fail", do_fail, 2, 2 },
-	{ "forget", do_forget, 1, 1 },
+	{ "list", do_list, 0, 0, "none" },
+	{ "hosts", do_hosts, 0, 0, "none" },
+	{ "status", do_status, 0, 1, "[VM]" },
+	{ "peers", do_peers, 1, 1, "VM" },
+	{ "metrics", do_metrics, 0, 1, "[VM]" },
+	{ "wait", do_wait, 1, 2, "VM [STATE]" },
+	{ "top", do_top, 1, 1, "VM" },
+	{ "set", do_set, 2, 2, "VM KEY=NUMBER" },
+	{ "evacuate", do_evacuate, 1, 1, "VM" },
+	{ "vnodes", do_vnodes, 1, 1, "VM" },
+	{ "connect", do_connect, 2, 2, "VM HOST" },
+	{ "node", do_node, 4, 4, "VM VNODE SIZE POOL" },
+	{ "leaving", do_leaving, 3, 3, "VM VNODE SIZE" },
+	{ "place", do_place, 3, 3, "VM HOST VCPUS" },
+	{ "home", do_home, 2, 2, "VM VCPUS" },
+	{ "leave", do_leave, 1, 2, "VM [HOST]" },
+	{ "fail", do_fail, 2, 2, "VM REASON, which is one word or in quotes" },
+	{ "forget", do_forget, 1, 1, "VM" },
 };
 
 static bool read_number(const char *option, const char *text, long least, long most, long *value)
@@ -894,15 +911,17 @@ int main(int argc, char **argv)
 		if (left >= c->least && left <= c->most)
 			return c->run(argv + optind + 1);
 		if (c->least == c->most)
-			fprintf(stderr, "dsmctl: words after %s: %d, not %d\n",
-				c->name, c->least, left);
+			fprintf(stderr, "dsmctl: words after %s: %d, not %d: %s\n",
+				c->name, c->least, left, c->words);
 		else
-			fprintf(stderr, "dsmctl: words after %s: %d to %d, not %d\n",
-				c->name, c->least, c->most, left);
+			fprintf(stderr, "dsmctl: words after %s: %d to %d, not %d: %s\n",
+				c->name, c->least, c->most, left, c->words);
 		return STATUS_USAGE;
 	}
+	/* The help is longer than a screen. */
 	if (left >= 0)
-		fprintf(stderr, "dsmctl: %s is no command\n", argv[optind]);
-	usage(stderr);
+		fprintf(stderr, "dsmctl: %s is no command; dsmctl --help has them\n", argv[optind]);
+	else
+		usage(stderr);
 	return STATUS_USAGE;
 }

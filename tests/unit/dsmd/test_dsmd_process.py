@@ -338,13 +338,14 @@ def test_what_dsmctl_refuses(site: Site) -> None:
     daemons = site.start(instructions=0)
     alpha = daemons[0]
     for words, status, text in (
-        (["status", "mail"], 3, "there is no dsmd of such a VM"),
+        (["status", "mail"], 3, "there is no dsmd of such a VM; dsmctl list says which there are"),
         (["status", "../web"], 2, "no name of a VM"),
         (["leave", "web"], 1, "this host is the home of pages"),
         (["place", "web", "beta", "1"], 1, "places this machine has none"),
         (["place", "web", "mail", "1"], 1, "unknown-host no host"),
         (["home", "web", "1"], 1, "places this machine has none"),
-        (["place", "web", "beta"], 2, "words after place: 3, not 2"),
+        (["place", "web", "beta"], 2, "words after place: 3, not 2: VM HOST VCPUS\n"),
+        (["fail", "web", "out", "of", "order"], 2, "words after fail: 2, not 4: VM REASON, which is one word or in quotes"),
         (["forget", "web"], 1, "the VM has not ended"),
         (["set", "web"], 2, "words after set: 2, not 1"),
         (["top", "web"], 1, "pages are not counted: dsmctl set VM profile=1"),
@@ -360,8 +361,8 @@ def test_what_dsmctl_refuses(site: Site) -> None:
         (["wait", "mail", "runing"], 2, "runing: no state"),
         (["evacuate", "web", "0"], 2, "words after evacuate: 1, not 2"),
         (["fail", "web"], 2, "words after fail: 2, not 1"),
-        (["status", "web", "mail"], 2, "words after status: 0 to 1, not 2"),
-        (["dance"], 2, "dance is no command"),
+        (["status", "web", "mail"], 2, "words after status: 0 to 1, not 2: [VM]\n"),
+        (["web", "status"], 2, "dsmctl: web is no command; dsmctl --help has them\n"),
         ([], 2, "usage"),
         (["-t", "x", "wait", "web"], 2, "--timeout"),
         (["fail", "web", "x" * 2000], 2, "fail: more than"),
@@ -404,7 +405,10 @@ def test_a_dsmd_that_died(site: Site) -> None:
             {"name": "web", "state": "failed", "failure": "host alpha: its dsmd has ended"}
         ]
         assert alpha.ctl("wait", "web").returncode == 1
-        assert "there is no dsmd of such a VM" in alpha.ctl("leave", "web").stderr
+        for words in (("leave", "web"), ("peers", "web"), ("vnodes", "web"), ("-j", "peers", "web")):
+            done = alpha.ctl(*words)
+            assert (done.returncode, done.stdout) == (3, ""), done
+            assert done.stderr == "dsmctl: web: its dsmd has ended; dsmctl status says why\n"
 
 
 def test_certificates_that_expire(site: Site) -> None:
