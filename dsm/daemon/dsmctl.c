@@ -303,6 +303,9 @@ static void say_status(struct json_object *all)
 		printf("  paused\n");
 	if (!engine)
 		return;
+	if (get(all, "class_u"))
+		printf("  class_u: %s\n", json_object_get_boolean(get(all, "class_u")) ? "on" :
+		       "off: a vCPU elsewhere that uses a device ends it");
 	say_time("read faults", get(all, "read_fault"));
 	say_time("write faults", get(all, "write_fault"));
 	say_phases(get(all, "phases"));

@@ -316,6 +316,7 @@ void dsm_engine_takes_access(struct dsm_engine *engine, unsigned int host, bool 
  * so when it is switched off, until they may leave.
  */
 void dsm_engine_set_class_u(struct dsm_engine *engine, bool on);
+bool dsm_engine_has_class_u(const struct dsm_engine *engine);
 
 /**
  * The guest is about to read what it has in the pages @first .. @end - 1, once,

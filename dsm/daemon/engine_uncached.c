@@ -268,3 +268,8 @@ void dsm_engine_set_class_u(struct dsm_engine *e, bool on)
 	e->p.class_u = on;
 	engine_settle_class_u(e);
 }
+
+bool dsm_engine_has_class_u(const struct dsm_engine *e)
+{
+	return e->p.class_u;
+}

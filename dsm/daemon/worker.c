@@ -220,6 +220,9 @@ static bool status(struct dsm_worker *w, char **text)
 	if (w->p.description->nr_places)
 		json_object_object_add(all, "paused",
 				       json_object_new_boolean(dsm_engine_is_paused(w->engine)));
+	if (w->p.description->nr_places)
+		json_object_object_add(all, "class_u",
+				       json_object_new_boolean(dsm_engine_has_class_u(w->engine)));
 	json_object_object_add(all, "seconds",
 			       json_object_new_int64(time(NULL) - w->since));
 	if (asprintf(text, "%s\n", json_object_to_json_string_ext(all,

@@ -24,6 +24,7 @@ struct row {
 
 struct file {
 	char transport[8];
+	bool class_u;
 	unsigned int nr;
 	struct row row[DSM_MAX_HOSTS];
 };
@@ -47,6 +48,7 @@ static void take_own(const struct host *host, struct file *file)
 	unsigned int i, k;
 
 	strcpy(file->transport, host->config.transport == DSM_TRANSPORT_RDMA ? "rdma" : "tcp");
+	file->class_u = host->config.class_u;
 	file->nr = host->config.nr_hosts;
 	for (i = 0; i < file->nr; i++) {
 		const struct dsm_config_host *from = &host->config.host[i];
@@ -87,6 +89,7 @@ void compare_tell(const struct host *host, struct answer *answer)
 		json_object_array_add(hosts, one);
 	}
 	add_text(all, "transport", file.transport);
+	json_object_object_add(all, "class_u", json_object_new_boolean(file.class_u));
 	json_object_object_add(all, "hosts", hosts);
 	answer_add(answer, "file", all);
 }
@@ -164,6 +167,16 @@ static bool is_each_once(const struct file *file)
 	return true;
 }
 
+/* An older dsmd-host knows nothing of it: then it is off there. */
+static bool read_class_u(struct json_object *said, bool *on)
+{
+	struct json_object *value;
+	bool is_said = json_object_object_get_ex(said, "class_u", &value);
+
+	*on = is_said && json_object_get_boolean(value);
+	return !is_said || json_object_is_type(value, json_type_boolean);
+}
+
 /* Return: is it what a file can say? */
 static bool read_theirs(struct json_object *said, struct file *file)
 {
@@ -176,6 +189,7 @@ static bool read_theirs(struct json_object *said, struct file *file)
 		return false;
 	transport = read_text(said, "transport", sizeof(file->transport) - 1, &wrong);
 	if (!transport || (strcmp(transport, "tcp") && strcmp(transport, "rdma")) ||
+	    !read_class_u(said, &file->class_u) ||
 	    !json_object_object_get_ex(said, "hosts", &hosts) ||
 	    !json_object_is_type(hosts, json_type_array) ||
 	    json_object_array_length(hosts) < 2 || json_object_array_length(hosts) > DSM_MAX_HOSTS)
@@ -295,6 +309,9 @@ static void compare_files(struct differences *differences, const struct file *he
 
 	if (strcmp(here->transport, there->transport))
 		add(differences, NULL, "transport", here->transport, there->transport);
+	if (here->class_u != there->class_u)
+		add(differences, NULL, "class_u", here->class_u ? "true" : "false",
+		    there->class_u ? "true" : "false");
 	for (i = 0; i < here->nr; i++) {
 		other = find_row(there, here->row[i].name);
 		if (other)

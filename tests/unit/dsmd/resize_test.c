@@ -1340,6 +1340,10 @@ static void a_pause(const void *argument)
 	told(0, "place beta 1");
 	UNTIL(!node[1].xen.pauses);
 	CHECK(says(0, "state", "\"paused\":[]") && says(0, "status", "\"paused\":false"), "it runs");
+	CHECK(says(1, "status", "\"class_u\":false"), "what ends it, if it uses a device there");
+	told(1, "set class_u=1");
+	CHECK(says(1, "status", "\"class_u\":true") && says(0, "status", "\"class_u\":false"), "and not any more");
+	told(1, "set class_u=0");
 	for (i = 0; i < 2; i++) {
 		node[0].xen.others = 1;
 		told(0, "follow");

@@ -1354,10 +1354,12 @@ def test_certificates_that_expire(tmp_path: Path) -> None:
          [("gamma.certificate_names", "gamma", "g.example h.example gamma")]),
         ('name = "gamma"', 'name = "delta"', [("gamma", "127.0.0.3", "no such host"), ("delta", "no such host", "127.0.0.3")]),
         ("number = 2", "number = 0", [("alpha.number", "0", "2"), ("gamma.number", "2", "0")]),
+        ("^", "class_u = true\n", [("class_u", "false", "true")]),
+        ("^", "class_u = false\n", []),
         ("(?s)\\[\\[host\\]\\]\nname = .gamma.*", "", [("gamma", "127.0.0.3", "no such host")]),
     ],
     ids=["nothing", "limits", "an address", "a port", "names", "letters", "a long name", "two names more", "another host",
-         "numbers", "a host less"],
+         "numbers", "class U", "no class U", "a host less"],
 )  # fmt: skip
 def test_files_of_two_hosts(tmp_path: Path, old: str, new: str, differences: list[tuple[str, str, str]]) -> None:
     """dsmctl says each host, key and both values, before a guest is made."""
@@ -1401,6 +1403,7 @@ LONG = [row | {"certificate_names": ["y" * 253] * 8} for row in MANY]
         ({"transport": "tcp"}, "wrong"),
         ({"transport": "udp", "hosts": []}, "wrong"),
         ({"transport": "tcp", "hosts": {}}, "wrong"),
+        ({"transport": "tcp", "class_u": 1, "hosts": [row_of("alpha"), row_of("beta")]}, "wrong"),
         ({"transport": "tcp", "hosts": [5]}, "wrong"),
         ({"transport": "tcp", "hosts": [row_of("alpha"), row_of("beta", name="a\nb")]}, "wrong"),
         ({"transport": "tcp", "hosts": [row_of("alpha"), row_of("beta", name="x" * 254)]}, "wrong"),

@@ -244,6 +244,14 @@ def test_what_status_says_of_time(tmp_path: Path) -> None:
     assert "  time: it has jumped ahead here 3 times, by 4.5 us together, to keep up with other hosts\n" in said
 
 
+def test_what_status_says_of_class_u(tmp_path: Path) -> None:
+    """Of a machine with processors at several hosts, whether it survives that one elsewhere uses a device."""
+    assert "class_u" not in asked_of_played(tmp_path, "status", RUNNING)
+    assert "  class_u: on\n" in asked_of_played(tmp_path, "status", {**RUNNING, "class_u": True})
+    said = asked_of_played(tmp_path, "status", {**RUNNING, "class_u": False})
+    assert "  class_u: off: a vCPU elsewhere that uses a device ends it\n" in said
+
+
 def test_what_peers_says_of_time(tmp_path: Path) -> None:
     """Of a host where the machine has another time, or may have."""
     for clock, words in (
