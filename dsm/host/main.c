@@ -137,7 +137,7 @@ static void answer_request(struct wire *wire, unsigned int from)
 		host_say(SAY_WARNING, NULL, "%s: %s", answer.word, answer.text);
 }
 
-static void do_job(enum kind kind, int fd)
+static void do_job(enum kind kind, int fd, unsigned int from)
 {
 	struct wire wire = { .fd = fd };
 	struct sigaction plain = { .sa_handler = SIG_DFL };
@@ -163,7 +163,8 @@ static void do_job(enum kind kind, int fd)
 				 wire_now() + process.host.config.opening_ms / 1000.))
 			answer_request(&wire, wire.who.host);
 		else
-			host_say(SAY_WARNING, NULL, "a stranger was turned away: %s", wire.text);
+			host_say(SAY_WARNING, NULL, "a stranger at the address of host %s was turned away: %s",
+			    host_name(&process.host, from), wire.text);
 		wire_close(&wire);
 	}
 	_exit(0);
@@ -247,7 +248,7 @@ static bool start_job(enum kind kind, int fd, unsigned int from)
 		job++;		/* there are enough for the most of each kind */
 	pid = fork();
 	if (!pid)
-		do_job(kind, fd);
+		do_job(kind, fd, from);
 	if (fd >= 0)
 		close(fd);
 	if (pid < 0) {

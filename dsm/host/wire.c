@@ -50,6 +50,9 @@ static int wait_for(struct wire *wire, short events)
 /* What OpenSSL waits for.  Return: an event; 0: the end; -errno. */
 static int wanted(struct wire *wire, int result)
 {
+	char text[DSM_TRANSPORT_TEXT];
+	int end;
+
 	switch (SSL_get_error(wire->ssl, result)) {
 	case SSL_ERROR_WANT_READ:
 		return POLLIN;
@@ -58,7 +61,10 @@ static int wanted(struct wire *wire, int result)
 	case SSL_ERROR_ZERO_RETURN:
 		return 0;
 	default:
-		wire->cut = dsm_tls_end(wire->ssl, result, wire->text) == DSM_END_CUT;
+		end = dsm_tls_end(wire->ssl, result, text);
+		wire->cut = end == DSM_END_CUT;
+		snprintf(wire->text, sizeof(wire->text), "%s%.220s",
+			 end == DSM_END_REFUSED ? "it does not accept us: " : "", text);
 		return -ECONNRESET;
 	}
 }
@@ -185,7 +191,7 @@ int wire_connect(struct wire *wire, struct host *host, unsigned int peer, double
 	/* There is no event for a place that gets free at another host. */
 	const struct timespec pause = { .tv_nsec = 100000000 };
 	double opening = wire_now() + host->config.opening_ms / 1000.;
-	char address[128];
+	char address[128], within[32];
 	int rc;
 
 	if (opening > end)
@@ -202,8 +208,10 @@ int wire_connect(struct wire *wire, struct host *host, unsigned int peer, double
 				    host_name(host, peer), address);
 	}
 	if (rc) {
-		answer_error(answer, "unreachable", "host %s (%s): no connection within %u ms: %s",
-			     host_name(host, peer), address, host->config.opening_ms,
+		/* What TLS refuses is not tried again until the time is over. */
+		snprintf(within, sizeof(within), " within %u ms", host->config.opening_ms);
+		answer_error(answer, "unreachable", "host %s (%s): no connection%s: %s",
+			     host_name(host, peer), address, wire->text[0] && !wire->cut ? "" : within,
 			     wire->text[0] ? wire->text : strerror(-rc));
 		wire_close(wire);
 		return -1;

@@ -648,7 +648,7 @@ def test_strangers(site: Site) -> None:
         plain.sendall(b'{"version": 1, "op": "probe"}\n' * 100)
         with contextlib.suppress(ConnectionError):
             assert b"xen" not in plain.recv(65536)
-    until(lambda: alpha.said().count("a stranger was turned away") >= 3, "nobody was turned away")
+    until(lambda: alpha.said().count("a stranger at the address of host beta was turned away") >= 3, "nobody was turned away")
     assert peer_ask(site, "beta", "alpha", op="probe")["xen"] == XEN["version"]
 
 

@@ -16,7 +16,18 @@ from pathlib import Path
 import pytest
 
 from tests.unit.dsmd import test_dsmd as parts
-from tests.unit.dsmd.played_hosts import ADDRESS, OTHER, PATIENCE, XEN, Site, enable, host_program, ranges, running
+from tests.unit.dsmd.played_hosts import (
+    ADDRESS,
+    OTHER,
+    PATIENCE,
+    XEN,
+    Site,
+    enable,
+    host_program,
+    ranges,
+    running,
+    until,
+)
 from tests.unit.dsmd.test_dsmd_process import programs
 
 
@@ -184,6 +195,25 @@ def test_papers_of_another_host_there(site: Site) -> None:
     assert reply["error"] == "unreachable", reply
     assert "not the names of that host alone in subjectAltName: stranger; certificate_names: beta" in reply["text"], reply
     assert not alpha.has() and not beta.has() and not alpha.pid()
+
+
+def test_papers_of_another_ca(site: Site, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Each end says who the other is, and that it is the CA: it was no time limit."""
+    alpha, beta = site.hosts.values()
+    beta.kill()
+    folder = tmp_path_factory.mktemp("papers")
+    subprocess.run([programs()[2], folder, "alpha", "beta"], check=True)
+    config = beta.config.read_text()
+    for name in ("ca.pem", "beta.pem", "beta.key"):
+        config = config.replace(f"{site.folder}/{name}", f"{folder}/{name}")
+    beta.config.write_text(config)
+    beta.start()
+    words = "a stranger at the address of host {} was turned away: it does not accept us: "
+    for here, there in ((alpha, beta), (beta, alpha)):
+        (row,) = (row for row in here.ask("hosts")["hosts"] if row["host"] == there.name)
+        assert row["state"] == "unreachable" and "): no connection: certificate" in row["text"], row
+        assert "no CA of ours (ca of dsm.toml) has signed it" in row["text"], row
+    until(lambda: words.format("alpha") in beta.said() and words.format("beta") in alpha.said(), "nobody was turned away")
 
 
 def test_papers_with_fewer_names(tmp_path: Path) -> None:
