@@ -172,8 +172,6 @@ static const struct test_case cases[] = {
     { "the list ends before its end", unreadable, 0, 9, 36, 36, 0, 1, 1 },
 };
 
-#define NR_CASES (sizeof(cases) / sizeof(cases[0]))
-
 /*
  * As hypercall_create_continuation(): with what is done in the place of 0.  What
  * was urgent is done before.
@@ -255,20 +253,4 @@ static void run(const struct test_case *t)
     check_flushes();
 }
 
-int main(int argc, char **argv)
-{
-    unsigned int i;
-
-    if ( argc != 2 )
-        return 2;
-    for ( i = 0; i < NR_CASES; i++ )
-        if ( !strcmp(argv[1], "--list") )
-            puts(cases[i].name);
-        else if ( !strcmp(argv[1], cases[i].name) )
-        {
-            run(&cases[i]);
-            return 0;
-        }
-
-    return strcmp(argv[1], "--list") ? 2 : 0;
-}
+#include "cases_main.h"

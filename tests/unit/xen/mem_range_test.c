@@ -281,8 +281,6 @@ static const struct test_case cases[] = {
     OK("domain dies meanwhile", dies_meanwhile, all_free_once),
 };
 
-#define NR_CASES (sizeof(cases) / sizeof(cases[0]))
-
 static struct {
     struct slot p2m[1UL << 18];
     struct page_info frames[1UL << 18];
@@ -348,6 +346,8 @@ static void run(const struct test_case *t)
     bool success = t->counter == PERFC_range_removed;
     int rc;
 
+    if ( strcmp(fake_param_name, "guest-remove-range") )
+        die("the parameter is called %s", fake_param_name);
     arrange_domain();
     t->arrange();
     SAVE(p2m, GFN0);
@@ -371,22 +371,4 @@ static void run(const struct test_case *t)
         check_unchanged();
 }
 
-int main(int argc, char **argv)
-{
-    unsigned int i;
-
-    if ( argc != 2 )
-        return 2;
-    if ( strcmp(fake_param_name, "guest-remove-range") )
-        die("the parameter is called %s", fake_param_name);
-    for ( i = 0; i < NR_CASES; i++ )
-        if ( !strcmp(argv[1], "--list") )
-            puts(cases[i].name);
-        else if ( !strcmp(argv[1], cases[i].name) )
-        {
-            run(&cases[i]);
-            return 0;
-        }
-
-    return strcmp(argv[1], "--list") ? 2 : 0;
-}
+#include "cases_main.h"

@@ -233,8 +233,6 @@ static const struct test_case cases[] = {
     { "several: the last is referenced after the flush", referenced_after, 0, 4, 9, 4, last_is_busy },
 };
 
-#define NR_CASES (sizeof(cases) / sizeof(cases[0]))
-
 static struct {
     struct slot p2m[1UL << 18];
     struct page_info frames[1UL << 18];
@@ -326,20 +324,4 @@ static void run(const struct test_case *t)
         die("crashed: %d", dom.crashed);
 }
 
-int main(int argc, char **argv)
-{
-    unsigned int i;
-
-    if ( argc != 2 )
-        return 2;
-    for ( i = 0; i < NR_CASES; i++ )
-        if ( !strcmp(argv[1], "--list") )
-            puts(cases[i].name);
-        else if ( !strcmp(argv[1], cases[i].name) )
-        {
-            run(&cases[i]);
-            return 0;
-        }
-
-    return strcmp(argv[1], "--list") ? 2 : 0;
-}
+#include "cases_main.h"
