@@ -535,6 +535,29 @@ static const char *listed_fault(void)
     return fault;
 }
 
+#define DONE "/local/domain/7/vnuma/guest/done-generation"
+
+/* Behind a look at what the guest has finished, that turns to garbage. */
+static void unsay(const char *path)
+{
+    if (!strcmp(path, SAYS "state") && !is(DONE, "x"))
+        fake_set(DONE, "x");
+}
+
+static bool listed_as_done(void)
+{
+    libxl_vnodeinfo *info;
+    bool done;
+    int nr;
+
+    info = libxl_vnode_list(&fake_ctx, DOMID, &nr);
+    done = nr > 1 && info[1].op && info[1].op_done;
+    if (info)
+        libxl_vnodeinfo_list_free(info, nr);
+
+    return done;
+}
+
 static void test_one_moment(void)
 {
     boot_with(0);
@@ -548,6 +571,16 @@ static void test_one_moment(void)
     changes = 1000;
     ok_("keys that change without end are faulty",
         strstr(listed_fault(), "faster than they can be read"));
+    world.on_read = NULL;
+
+    boot_with(0);
+    world.mood = GUEST_SILENT;
+    begin_and_die(libxl_vnode_attach, 0);
+    fake_set(DONE, "1");
+    ok_("what the guest has finished is done", listed_as_done());
+    world.on_read = unsay;
+    ok_("... and not, if it was garbage when all was read again",
+        !listed_as_done() && is(DONE, "x"));
     world.on_read = NULL;
     fake_end();
 }
@@ -960,6 +993,14 @@ static void test_refusals(void)
     fake_set(OURS "pnode", "one");
     ok_("garbage in our own keys is an error",
         attach(0) == ERROR_FAIL && said("\"one\", which is not a number"));
+
+    boot_with(0);
+    fake_set("/local/domain/7/vnuma/generation", "18446744073709551615");
+    ok_("a generation behind which there is none is an error",
+        attach(0) == ERROR_FAIL &&
+        said("which is not a number up to 18446744073709551614"));
+    fake_set("/local/domain/7/vnuma/generation", "18446744073709551614");
+    ok_("... and the one before it is not", !listed_fault()[0]);
 
     boot_with(0);
     fake_set(SAYS "state", "online");

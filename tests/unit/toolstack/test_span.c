@@ -504,6 +504,10 @@ static void test_refusals(void)
     fake_set(OURS "host", "a b");
     ok_("a key that names no host", attach(0) && said("not the name of a host"));
     boot_with(0);
+    fake_set(OURS "remote-vcpus", "2");
+    ok_("where its vCPUs run is one of two", attach(0) == ERROR_FAIL &&
+        said("remote-vcpus is \"2\", which is not a number up to 1"));
+    boot_with(0);
     ok_("cancelled while dsmd is asked: the record tells the next one",
         run((struct command) { .start = libxl_vnode_attach, .abort = true }) &&
         fake_get(RECORD) && detach() == ERROR_VNODE_REFUSED && right(0));
