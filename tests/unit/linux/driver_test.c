@@ -1390,7 +1390,7 @@ static void one_round(const void *argument)
 	boot(4);
 	machine.generation = 1;
 	machine.target = 4 * BLOCK_EXTENTS;
-	run_engine();
+	wake_engine();
 	CHECK(machine.acked, "the target was not acknowledged");
 	CHECK(machine.nofs, "reclaim may wait for a file system");
 	check_online(4 * BLOCK_EXTENTS);
@@ -1400,12 +1400,12 @@ static void one_round(const void *argument)
 	machine.steps = 0;
 	machine.cancel_at = 9;
 	machine.new_target = 2 * BLOCK_EXTENTS;
-	run_engine();
+	wake_engine();
 	CHECK(machine.happened, "nothing has happened");
 	check_online(2 * BLOCK_EXTENTS);
 	machine.target = 0;
 	machine.generation++;
-	run_engine();
+	wake_engine();
 	check_gone();
 }
 

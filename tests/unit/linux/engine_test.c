@@ -16,6 +16,8 @@ static int (*engine_thread)(void *data);
 static struct xenbus_watch *the_watch;
 static struct notifier_block *before_a_reboot;
 static unsigned int events, seen, rounds, flushed;
+static bool no_watch;	/* it cannot be registered */
+static bool stopped;
 static u32 stranger;	/* a vnode that the toolstack does not know */
 static u32 missing;	/* extents that an operation leaves out, and says nothing */
 static u64 generation;
@@ -100,8 +102,21 @@ void elastic_op_exit(void) { }
 unsigned int memalloc_nofs_save(void) { return 0; }
 void flush_signals(struct task_struct *task) { flushed++; }
 void reboots(struct notifier_block *nb) { before_a_reboot = nb; }
-void kthread_stop(struct task_struct *task) { }
-bool kthread_should_stop(void) { return !rounds--; }
+bool kthread_should_stop(void)
+{
+	if (!rounds)
+		return true;
+	rounds--;
+	return false;
+}
+
+/* It has just come to where it sleeps. */
+void kthread_stop(struct task_struct *task)
+{
+	rounds = 1;
+	engine_thread(NULL);
+	stopped = true;
+}
 
 struct task_struct *kthread_create(int (*thread)(void *), void *data, const char *name)
 {
@@ -112,7 +127,7 @@ struct task_struct *kthread_create(int (*thread)(void *), void *data, const char
 int register_xenbus_watch(struct xenbus_watch *watch)
 {
 	the_watch = watch;
-	return 0;
+	return no_watch ? -EIO : 0;
 }
 
 void register_xenstore_notifier(struct notifier_block *nb)
@@ -181,6 +196,23 @@ static void strangers(const void *argument)
 	IS("read; ack 1; operate 1; report 1; operate 3; done 1");
 }
 
+/* One that is to stop, or has got a signal by mistake, looks for no work. */
+static void no_news(const void *argument)
+{
+	no_watch = true;
+	generation = 7;
+	targets[0] = 5;
+	elastic_initcall();
+	IS("hellogoodbye");
+	CHECK(stopped, "it works on");
+	no_watch = false;
+	list[0] = '\0';
+	elastic_initcall();
+	rounds = 1;
+	engine_thread(NULL);
+	IS("hello");
+}
+
 /* The next kernel has a driver, or has none. */
 static void hello_and_goodbye(const void *argument)
 {
@@ -197,6 +229,7 @@ int main(int argc, char **argv)
 		{ "engine: one node fails", one_fails },
 		{ "engine: too little", too_little },
 		{ "engine: a node of a stranger", strangers },
+		{ "engine: no news", no_news },
 		{ "engine: hello and goodbye", hello_and_goodbye },
 	};
 

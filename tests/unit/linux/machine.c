@@ -179,12 +179,6 @@ unsigned int memalloc_nofs_save(void)
 	return 0;
 }
 
-void run_engine(void)
-{
-	rounds = 2;	/* it asks twice a round */
-	engine_thread(NULL);
-}
-
 void wake_engine(void)
 {
 	fire_watch();

@@ -127,10 +127,7 @@ unsigned long out_of_memory(void);
 /* Something takes time: the ticker and the timer run. */
 void pass(unsigned int ms);
 
-/* One round of the engine's thread, after a change in xenstore. */
-void run_engine(void);
-
-/* The watch fires, and wakes the engine: one round, or as many as it takes. */
+/* The watch fires, after a change in xenstore, and wakes the engine: one round, or as many as it takes. */
 void fire_watch(void);
 void wake_engine(void);
 

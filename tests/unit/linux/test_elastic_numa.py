@@ -2237,6 +2237,14 @@ MUTANTS = {
         '(%.*s)", residue->pid, 99,',
         "text: a name that no byte ends",
     ),
+    # A second reading of decision 0153.
+    "who is to stop works on": (
+        "engine",
+        "\t\tif (targets_may_have_changed())\n\t\t\tcarry_out();",
+        "\t\tcarry_out();",
+        "engine: no news",
+    ),
+    "who has not started is not stopped": ("engine", "\tkthread_stop(engine);\n", "", "engine: no news"),
 }
 
 

@@ -141,7 +141,9 @@ static int elastic_engine(void *unused)
 		wait_event_freezable(elastic_wq, targets_may_have_changed() ||
 				     kthread_should_stop());
 		flush_signals(current);
-		carry_out();
+		/* Not if it is to stop, or was sent a signal by root. */
+		if (targets_may_have_changed())
+			carry_out();
 	}
 	return 0;
 }
