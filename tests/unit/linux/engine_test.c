@@ -81,6 +81,7 @@ int elastic_store_requests(u64 *now)
 
 void elastic_store_ack(u64 now) { note("ack %llu; ", now); }
 void elastic_store_report(const struct elastic_node *node) { note("report %u; ", node->vnode); }
+void elastic_store_state(const struct elastic_node *node) { note("state %u; ", node->vnode); }
 void elastic_store_done(u64 now) { note("done %llu", now); }
 int elastic_store_node(struct elastic_node *node) { return node->vnode == stranger ? -ENOENT : 0; }
 u64 elastic_store_left_behind(const struct elastic_node *node) { return 0; }

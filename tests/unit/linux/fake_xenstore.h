@@ -27,6 +27,8 @@ static bool late;
 /* Something happens when so many requests more have come. */
 static unsigned int happens_at;
 static void (*happens)(void);
+/* Who looks whenever others can see something new. */
+static void (*looks)(void);
 
 static inline int find(const char *path)
 {
@@ -69,6 +71,8 @@ static void request(const char *what, const char *dir, const char *key, const ch
 {
 	size_t used = strlen(asked);
 
+	if (looks && !in_transaction)
+		looks();
 	nr_requests++;
 	CHECK(used < sizeof(asked) / 2, "%u requests", nr_requests);
 	if (happens_at && !--happens_at)
@@ -81,6 +85,8 @@ static void end_of_row(bool waited)
 {
 	nr_waits += waited;
 	strcat(asked, waited ? "\n" : " (not waited for)\n");
+	if (looks && !in_transaction)
+		looks();
 }
 
 static char *do_read(const char *dir, const char *key)
@@ -262,9 +268,9 @@ int xenbus_transaction_start(struct xenbus_transaction *t)
 
 int xenbus_transaction_end(struct xenbus_transaction t, int abort)
 {
+	request(abort ? "abort" : "commit", NULL, NULL, NULL);
 	in_transaction = false;
 	aborted += abort;
-	request(abort ? "abort" : "commit", NULL, NULL, NULL);
 	end_of_row(true);
 	do_late();
 	if (abort || !again)

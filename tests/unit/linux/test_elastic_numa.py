@@ -25,6 +25,8 @@ DRIVER = OVERLAY / "drivers" / "xen" / "elastic-numa"
 MM = OVERLAY / "mm"
 NETBACK = OVERLAY / "drivers" / "net" / "xen-netback"
 XENBUS = OVERLAY / "drivers" / "xen" / "xenbus"
+# Whose parser says at each moment whether what the guest says can be.
+LIBXL = HERE.parents[2] / "toolstack" / "overlay" / "tools" / "libs" / "light"
 HOOKS = HERE.parents[2] / "linux-guest" / "hooks"
 MASK = OVERLAY / "include" / "linux" / "draining_nodes.h"
 HOME_OP = OVERLAY / "include" / "xen" / "home-op.h"
@@ -51,7 +53,7 @@ PROGRAMS = {
     "tmigr": (),
     "engine": ("engine",),
     "driver": OPERATIONS,
-    "requests": (*OPERATIONS, "store"),
+    "requests": (*OPERATIONS, "store", "libxl_vnode_keys"),
 }
 
 # What runs on fake_kernel.h.
@@ -97,7 +99,8 @@ def file_of(noun: str) -> Path:
     """A file of the driver, or what others have in their folders, or a hook."""
     if noun.isdigit():
         return hook_of(noun)
-    return {"take_free": MM, "eagain": NETBACK, "xenbus_batch": XENBUS}.get(noun, DRIVER) / f"{noun}.c"
+    folders = {"take_free": MM, "eagain": NETBACK, "xenbus_batch": XENBUS, "libxl_vnode_keys": LIBXL}
+    return folders.get(noun, DRIVER) / f"{noun}.c"
 
 
 def sources(name: str) -> dict[str, Path]:
@@ -125,7 +128,7 @@ def include(name: str) -> list[str]:
         )
         for number in HOOKS_OF.get(name, ()):
             hook_headers(headers, number, hook_of(number).read_text())
-        folders = [HERE, headers, *folders, *([NETBACK] if name == "eagain" else [])]
+        folders = [HERE, headers, *folders, *([NETBACK] if name == "eagain" else []), *([LIBXL] if name == "requests" else [])]
     return [f"-I{folder}" for folder in folders] + [word for noun, word in FAKES.items() if noun == name]
 
 
@@ -1844,8 +1847,8 @@ MUTANTS = {
     ),
     "a kernel before has left nothing": (
         "engine",
-        "\t\tnode->state = ELASTIC_RESIDUAL;",
-        "\t\tnode->state = ELASTIC_OFFLINE;",
+        "? ELASTIC_RESIDUAL : ELASTIC_OFFLINE;",
+        "? ELASTIC_OFFLINE : ELASTIC_OFFLINE;",
         "driver: what Xen keeps of the kernel before a kexec",
     ),
     "the last of a kernel before is not looked for": (
@@ -1945,8 +1948,8 @@ MUTANTS = {
     "an event is seen twice": ("engine", "\t\telastic_watch_is_seen();\n", "", "engine: several nodes"),
     "memory of the kernel before is not told": (
         "engine",
-        "\t\tnode->state = ELASTIC_RESIDUAL;\n\telastic_store_report(node);",
-        "\t\tnode->state = ELASTIC_RESIDUAL;\n\telastic_store_state(node);",
+        "ELASTIC_OFFLINE;\n\telastic_store_report(node);",
+        "ELASTIC_OFFLINE;\n\telastic_store_state(node);",
         "requests: after a kexec",
     ),
     "the end is told twice": (
@@ -2245,6 +2248,18 @@ MUTANTS = {
         "engine: no news",
     ),
     "who has not started is not stopped": ("engine", "\tkthread_stop(engine);\n", "", "engine: no news"),
+    "online without memory after a kexec": (
+        "engine",
+        "\tnode->state = ELASTIC_DRAINING;\n\telastic_store_state(node);\n",
+        "",
+        "requests: after a kexec without a rest",
+    ),
+    "what a kernel before has left is drained for ever": (
+        "engine",
+        "ELASTIC_RESIDUAL : ELASTIC_OFFLINE;",
+        "ELASTIC_RESIDUAL : node->state;",
+        "requests: after a kexec without a rest",
+    ),
 }
 
 

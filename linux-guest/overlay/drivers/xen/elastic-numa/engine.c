@@ -173,11 +173,13 @@ static void elastic_take_over(struct elastic_node *node)
 
 	if (!kib)
 		return;
+	/* It was online: neither that without memory nor absent with some can be. */
+	node->state = ELASTIC_DRAINING;
+	elastic_store_state(node);
 	taken = elastic_reclaim(node, kib / ELASTIC_EXTENT_KIB);
 	pr_info("vnode %u: the kernel before left %llu KiB, %llu KiB went back to Xen\n",
 		node->vnode, kib, elastic_kib(taken));
-	if (elastic_populated(node))
-		node->state = ELASTIC_RESIDUAL;
+	node->state = elastic_populated(node) ? ELASTIC_RESIDUAL : ELASTIC_OFFLINE;
 	elastic_store_report(node);
 }
 
