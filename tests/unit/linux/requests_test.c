@@ -358,6 +358,21 @@ static void another_target_meanwhile(const void *argument)
 			    "read generation, "), "%s", asked);
 }
 
+/* A generation that cannot be read is looked for in vain in xenstore: the guest's log says it. */
+static void unreadable_generation(const void *argument)
+{
+	start();
+	forget();
+	wake_engine();
+	CHECK(!strstr(machine.log, "vnuma/generation"), "none is no error: %s", machine.log);
+	announce(4 * BLOCK_EXTENTS);
+	unreadable = "generation";
+	forget();
+	wake_engine();
+	is_asked("read generation, read target-kb, read cpus, read generation\n", 4, 1);
+	CHECK(strstr(machine.log, "vnuma/generation cannot be read: -5"), "%s", machine.log);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test_case cases[] = {
@@ -377,6 +392,7 @@ int main(int argc, char **argv)
 		{ "requests: news meanwhile", news_meanwhile },
 		{ "requests: news while it reads", news_while_it_reads },
 		{ "requests: another target meanwhile", another_target_meanwhile },
+		{ "requests: a generation that cannot be read", unreadable_generation },
 	};
 
 	return run_cases(argc, argv, cases, ARRAY_SIZE(cases));

@@ -41,7 +41,8 @@ int elastic_node_error(struct elastic_node *unused, int err, const char *format,
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(said, sizeof(said), format, args);
+	snprintf(said, sizeof(said), "error: ");
+	vsnprintf(said + strlen(said), sizeof(said) - strlen(said), format, args);
 	va_end(args);
 	return err;
 }
@@ -149,6 +150,8 @@ static void cpus_that_cannot_be_read(const void *argument)
 	unreadable = "cpus";
 	elastic_store_request(node);
 	CHECK(node->bad_target && node->cpus.bits[0] == 0x2, "CPUs %#lx", node->cpus.bits[0]);
+	/* The toolstack must not hear of an operation that has failed for no reason. */
+	CHECK(!strcmp(said, "error: vnuma/node/1/cpus cannot be read"), "'%s'", said);
 	unreadable = NULL;
 	elastic_store_request(node);
 	CHECK(!node->bad_target && node->cpus.bits[0] == 0xc, "CPUs %#lx", node->cpus.bits[0]);

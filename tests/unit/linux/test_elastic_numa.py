@@ -2165,8 +2165,8 @@ MUTANTS = {
     "elastic in any way": ("store", "if (elastic != 1)", "if (!elastic)", "store: elastic in another way"),
     "CPUs that cannot be read are none": (
         "store",
-        "\t\tif (PTR_ERR(text) != -ENOENT)\n\t\t\treturn PTR_ERR(text);\n",
-        "",
+        "\t\tif (PTR_ERR(text) != -ENOENT)\n\t\t\treturn elastic",
+        "\t\tif (0)\n\t\t\treturn elastic",
         "store: CPUs that cannot be read",
     ),
     "its own CPUs are another's": (
@@ -2259,6 +2259,24 @@ MUTANTS = {
         "ELASTIC_RESIDUAL : ELASTIC_OFFLINE;",
         "ELASTIC_RESIDUAL : node->state;",
         "requests: after a kexec without a rest",
+    ),
+    "what cannot be read is not told": (
+        "store",
+        "\t\tif (rc != -ENOENT)\n\t\t\tpr_err",
+        "\t\tif (0)\n\t\t\tpr_err",
+        "requests: a generation that cannot be read",
+    ),
+    "before the first operation each look is an error": (
+        "store",
+        "\t\tif (rc != -ENOENT)\n\t\t\tpr_err",
+        "\t\tif (rc)\n\t\t\tpr_err",
+        "requests: a generation that cannot be read",
+    ),
+    "CPUs that cannot be read are no reason": (
+        "store",
+        "\t\t\treturn elastic_node_error(node, PTR_ERR(text),\n\t\t\t\t\t\t  \"%s/cpus cannot be read\", dir);",
+        "\t\t\treturn PTR_ERR(text);",
+        "store: CPUs that cannot be read",
     ),
 }
 

@@ -42,15 +42,19 @@ static void guest_path(char path[PATH_LEN], const struct elastic_node *node)
 
 /*
  * What an answer says; it is freed.  -ENOENT: no such key; -EINVAL, -ERANGE: not a
- * number.
+ * number; others: xenstore does not say it, which the log does.
  */
 static int parse_u64(const char *dir, const char *key, char *text,
 		     unsigned int base, u64 *value)
 {
 	int rc;
 
-	if (IS_ERR(text))
-		return PTR_ERR(text);
+	if (IS_ERR(text)) {
+		rc = PTR_ERR(text);
+		if (rc != -ENOENT)
+			pr_err_ratelimited("%s/%s cannot be read: %d\n", dir, key, rc);
+		return rc;
+	}
 	rc = kstrtoull(text, base, value);
 	if (rc)
 		pr_err_ratelimited("%s/%s: '%.32s' is not a number\n",
@@ -128,7 +132,8 @@ static int parse_cpus(struct elastic_node *node, const char *dir,
 
 	if (IS_ERR(text)) {
 		if (PTR_ERR(text) != -ENOENT)
-			return PTR_ERR(text);
+			return elastic_node_error(node, PTR_ERR(text),
+						  "%s/cpus cannot be read", dir);
 		cpumask_clear(&node->cpus);
 		return 0;
 	}
