@@ -1393,6 +1393,8 @@ static void one_round(const void *argument)
 	wake_engine();
 	CHECK(machine.acked, "the target was not acknowledged");
 	CHECK(machine.nofs, "reclaim may wait for a file system");
+	CHECK(machine.heeds_sigint, "no attempt on a block can be ended");
+	CHECK(machine.heeds_freezer, "it works on while the machine is suspended");
 	check_online(4 * BLOCK_EXTENTS);
 	/* A new target in the midst of a detach: the engine follows it. */
 	machine.target = 0;

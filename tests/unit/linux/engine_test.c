@@ -16,7 +16,9 @@ static int (*engine_thread)(void *data);
 static struct xenbus_watch *the_watch;
 static struct notifier_block *before_a_reboot;
 static unsigned int events, seen, rounds, flushed;
-static bool no_watch;	/* it cannot be registered */
+static const char *failing;	/* what cannot be had as it starts */
+static char began[200];
+static bool known_to_op;	/* which has the thread */
 static bool stopped;
 static u32 stranger;	/* a vnode that the toolstack does not know */
 static u32 missing;	/* extents that an operation leaves out, and says nothing */
@@ -36,6 +38,13 @@ static void note(const char *format, ...)
 	va_start(args, format);
 	vsnprintf(list + strlen(list), sizeof(list) - strlen(list), format, args);
 	va_end(args);
+}
+
+/* A step of its start. */
+static int begins(const char *what)
+{
+	snprintf(began + strlen(began), sizeof(began) - strlen(began), "%s ", what);
+	return failing && !strcmp(failing, what) ? -EIO : 0;
 }
 
 static unsigned int index_of(const struct elastic_node *node)
@@ -91,15 +100,15 @@ void elastic_store_goodbye(void) { note("goodbye"); }
 void elastic_watch_fires(void) { events++; }
 unsigned int elastic_watch_events(void) { return events; }
 void elastic_watch_is_seen(void) { seen = events; }
-int elastic_mem_init(struct elastic_node *node) { return 0; }
-int elastic_balloon_init(void) { return 0; }
-int elastic_evac_init(void) { return 0; }
-int elastic_topo_init(void) { return 0; }
-int elastic_pm_init(void) { return 0; }
-void elastic_cpu_init(void) { }
-void elastic_stats_init(void) { }
-void elastic_op_init(struct task_struct *thread) { }
-void elastic_op_exit(void) { }
+int elastic_mem_init(struct elastic_node *node) { return begins("memory"); }
+int elastic_balloon_init(void) { return begins("balloon"); }
+int elastic_evac_init(void) { return begins("evacuation"); }
+int elastic_topo_init(void) { return begins("topology"); }
+int elastic_pm_init(void) { return begins("suspend"); }
+void elastic_cpu_init(void) { begins("CPUs"); }
+void elastic_stats_init(void) { begins("statistics"); }
+void elastic_op_init(struct task_struct *thread) { known_to_op = thread == &the_engine; }
+void elastic_op_exit(void) { known_to_op = false; }
 unsigned int memalloc_nofs_save(void) { return 0; }
 void flush_signals(struct task_struct *task) { flushed++; }
 void reboots(struct notifier_block *nb) { before_a_reboot = nb; }
@@ -122,13 +131,14 @@ void kthread_stop(struct task_struct *task)
 struct task_struct *kthread_create(int (*thread)(void *), void *data, const char *name)
 {
 	engine_thread = thread;
-	return &the_engine;
+	return begins("thread") ? ERR_PTR(-EIO) : &the_engine;
 }
 
 int register_xenbus_watch(struct xenbus_watch *watch)
 {
+	CHECK(known_to_op, "an event would be lost");
 	the_watch = watch;
-	return no_watch ? -EIO : 0;
+	return begins("watch");
 }
 
 void register_xenstore_notifier(struct notifier_block *nb)
@@ -200,18 +210,43 @@ static void strangers(const void *argument)
 /* One that is to stop, or has got a signal by mistake, looks for no work. */
 static void no_news(const void *argument)
 {
-	no_watch = true;
+	failing = "watch";
 	generation = 7;
 	targets[0] = 5;
 	elastic_initcall();
 	IS("hellogoodbye");
-	CHECK(stopped, "it works on");
-	no_watch = false;
+	CHECK(stopped && !known_to_op && !before_a_reboot, "something of it stays");
+	failing = NULL;
 	list[0] = '\0';
 	elastic_initcall();
 	rounds = 1;
 	engine_thread(NULL);
 	IS("hello");
+}
+
+/* What it cannot do without, and what it can. */
+static void steps_of_a_start(const void *argument)
+{
+	static const struct { const char *failing, *began; } cases[] = {
+		{ NULL, "memory memory memory balloon evacuation topology suspend CPUs statistics thread watch " },
+		{ "memory", "memory memory memory " },
+		{ "balloon", "memory memory memory balloon " },
+		{ "evacuation", "memory memory memory balloon evacuation " },
+		{ "topology", "memory memory memory balloon evacuation topology " },
+		{ "suspend", "memory memory memory balloon evacuation topology suspend CPUs statistics thread watch " },
+		{ "thread", "memory memory memory balloon evacuation topology suspend CPUs statistics thread " },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		failing = cases[i].failing;
+		began[0] = list[0] = '\0';
+		elastic_initcall();
+		CHECK(!strcmp(began, cases[i].began), "%s: %s", failing, began);
+		IS(strstr(began, "watch") ? "hello" : "");
+		CHECK(known_to_op == !!strstr(began, "watch"), "%s", began);
+		known_to_op = false;
+	}
 }
 
 /* The next kernel has a driver, or has none. */
@@ -231,6 +266,7 @@ int main(int argc, char **argv)
 		{ "engine: too little", too_little },
 		{ "engine: a node of a stranger", strangers },
 		{ "engine: no news", no_news },
+		{ "engine: a start", steps_of_a_start },
 		{ "engine: hello and goodbye", hello_and_goodbye },
 	};
 

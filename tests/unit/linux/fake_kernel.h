@@ -209,10 +209,10 @@ unsigned long now(void);
 
 /* One thread; timers and work run when the machine's time passes */
 #define DEFINE_SPINLOCK(lock)		int lock __attribute__((unused))
-#define spin_lock(lock)			do { } while (0)
-#define spin_unlock(lock)		do { } while (0)
-#define spin_lock_bh(lock)		do { } while (0)
-#define spin_unlock_bh(lock)		do { } while (0)
+#define spin_lock(lock)			((*(lock))++ ? fail("taken twice: " #lock) : (void)0)
+#define spin_unlock(lock)		(--*(lock) ? fail("not held: " #lock) : (void)0)
+#define spin_lock_bh(lock)		spin_lock(lock)
+#define spin_unlock_bh(lock)		spin_unlock(lock)
 struct wait_queue_head { int unused; };
 #define DECLARE_WAIT_QUEUE_HEAD(name)	struct wait_queue_head name __attribute__((unused))
 #define DEFINE_WAIT_FUNC(name, run)	int name
@@ -245,7 +245,9 @@ struct task_struct;
 extern struct task_struct the_engine, *at_work;
 #define current		at_work
 #define SIGINT		2
-#define allow_signal(signal)	do { } while (0)
+/* Who asks what its thread heeds has these. */
+extern void heeds(int signal) __attribute__((weak));
+#define allow_signal(signal)	(heeds ? heeds(signal) : (void)(signal))
 void send_sig(int signal, struct task_struct *task, int private);
 void flush_signals(struct task_struct *task);
 struct task_struct *kthread_create(int (*thread)(void *), void *data,
@@ -256,7 +258,8 @@ bool kthread_should_stop(void);
 #define IS_ERR(pointer)		((unsigned long)(pointer) > -4096UL)
 #define PTR_ERR(pointer)	((long)(pointer))
 #define ERR_PTR(error)		((void *)(long)(error))
-#define set_freezable()		do { } while (0)
+extern void heeds_freezer(void) __attribute__((weak));
+#define set_freezable()		(heeds_freezer ? heeds_freezer() : (void)0)
 void try_to_freeze(void);
 unsigned int memalloc_nofs_save(void);
 
@@ -421,7 +424,7 @@ enum { NOTIFY_DONE, NOTIFY_OK, NOTIFY_BAD };
 /* Who boots anew has one. */
 extern void reboots(struct notifier_block *nb) __attribute__((weak));
 #define register_reboot_notifier(nb)	(reboots ? reboots(nb) : (void)(nb))
-#define unregister_reboot_notifier(nb)	((void)(nb))
+#define unregister_reboot_notifier(nb)	(reboots ? reboots(NULL) : (void)(nb))
 void register_oom_notifier(struct notifier_block *nb);
 void unregister_oom_notifier(struct notifier_block *nb);
 void register_xenstore_notifier(struct notifier_block *nb);

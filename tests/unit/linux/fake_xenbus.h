@@ -15,8 +15,8 @@ struct kvec { void *iov_base; size_t iov_len; };
 #define GFP_NOIO	1
 #define __GFP_HIGH	2
 #undef kzalloc
-#define kzalloc(size, gfp)	allocate(size)
-void *allocate(size_t size);
+#define kzalloc(size, gfp)	allocate(size, gfp)
+void *allocate(size_t size, unsigned int gfp);
 #define kfree(pointer)	give_back(pointer)
 void give_back(void *pointer);
 #define wake_up(queue)	woken(queue)

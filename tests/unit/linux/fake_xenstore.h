@@ -27,8 +27,11 @@ static bool late;
 /* Something happens when so many requests more have come. */
 static unsigned int happens_at;
 static void (*happens)(void);
+/* ... and when the first row has been answered, before who has sent it goes on. */
+static void (*on_the_way)(void);
 /* Who looks whenever others can see something new. */
 static void (*looks)(void);
+static int cannot_start, cannot_end;	/* why no transaction begins, or is committed; 0: it is */
 
 static inline int find(const char *path)
 {
@@ -83,10 +86,15 @@ static void request(const char *what, const char *dir, const char *key, const ch
 
 static void end_of_row(bool waited)
 {
+	void (*now)(void) = on_the_way;
+
 	nr_waits += waited;
 	strcat(asked, waited ? "\n" : " (not waited for)\n");
 	if (looks && !in_transaction)
 		looks();
+	on_the_way = NULL;
+	if (now)
+		now();
 }
 
 static char *do_read(const char *dir, const char *key)
@@ -123,6 +131,7 @@ static struct { char what, dir[64], key[32], text[400], **answer; } row[128];
 static struct { char *path, *text; } late_writes[32];
 static unsigned int row_length, nr_late, settled;
 static bool no_memory;
+static const struct xenbus_batch *begun;
 
 static void do_late(void)
 {
@@ -145,12 +154,14 @@ static int write_late(const char *dir, const char *key, const char *text)
 void xenbus_batch_init(struct xenbus_batch *batch)
 {
 	CHECK(!row_length, "a row that is never sent");
+	begun = batch;
 	batch->error = 0;
 }
 
 static void add(struct xenbus_batch *batch, char what, const char *dir, const char *key,
 		const char *text, char **answer)
 {
+	CHECK(begun == batch, "a row that was never begun");
 	CHECK(row_length < ARRAY_SIZE(row), "a long row");
 	row[row_length].what = what;
 	snprintf(row[row_length].dir, sizeof(row[0].dir), "%s", dir);
@@ -198,6 +209,7 @@ static int send_row(struct xenbus_batch *batch, struct xenbus_transaction t, boo
 		rc = rc ?: err;
 	}
 	row_length = 0;
+	begun = NULL;
 	if (batch->error)
 		return batch->error;
 	end_of_row(waited);
@@ -259,20 +271,25 @@ int xenbus_rm(struct xenbus_transaction t, const char *dir, const char *key)
 int xenbus_transaction_start(struct xenbus_transaction *t)
 {
 	CHECK(!in_transaction, "a transaction in another");
-	in_transaction = true;
-	t->id = ++starts;
 	request("start", NULL, NULL, NULL);
+	in_transaction = !cannot_start;
 	end_of_row(true);
+	if (cannot_start)
+		return cannot_start;
+	t->id = ++starts;
 	return 0;
 }
 
 int xenbus_transaction_end(struct xenbus_transaction t, int abort)
 {
+	CHECK(in_transaction && t.id == starts, "no transaction");
 	request(abort ? "abort" : "commit", NULL, NULL, NULL);
 	in_transaction = false;
 	aborted += abort;
 	end_of_row(true);
 	do_late();
+	if (!abort && cannot_end)
+		return cannot_end;
 	if (abort || !again)
 		return 0;
 	again--;

@@ -179,6 +179,16 @@ unsigned int memalloc_nofs_save(void)
 	return 0;
 }
 
+void heeds(int signal)
+{
+	machine.heeds_sigint |= signal == SIGINT;
+}
+
+void heeds_freezer(void)
+{
+	machine.heeds_freezer = true;
+}
+
 void wake_engine(void)
 {
 	fire_watch();

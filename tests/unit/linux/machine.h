@@ -88,6 +88,7 @@ struct machine {
 	bool no_watch;			/* it cannot be registered */
 	unsigned int by_xenwatch;	/* events for which another thread was woken */
 	bool nofs;			/* reclaim waits for no file system */
+	bool heeds_sigint, heeds_freezer;	/* the engine's thread */
 	struct notifier_block *oom_notifier;
 	/* xenstore */
 	u32 target;

@@ -95,6 +95,17 @@ static void is_asked(const char *expected, unsigned int requests, unsigned int w
 	", write done-generation=" n "\n"						\
 	"commit\n"
 
+/* All that is read before the first operation, and that there is a driver. */
+static void first_boot(const void *argument)
+{
+	start();
+	is_asked("read elastic\n"
+		 "read start\n"
+		 "read max-kb\n"
+		 "read current-kb\n"
+		 "write version=1\n", 5, 5);
+}
+
 static void attach(const void *argument)
 {
 	start();
@@ -153,6 +164,13 @@ static void detach_that_just_fits(const void *argument)
 	command(0);
 	CHECK(!strcmp(get(GUEST "state"), "offline"), "%s", get(GUEST "error"));
 	CHECK(machine.drains == 1, "emptied %u times", machine.drains);
+	/* To the page, and without such lists. */
+	command(4 * BLOCK_EXTENTS);
+	machine.used = 1200;
+	machine.drains = 0;
+	command(0);
+	CHECK(!strcmp(get(GUEST "state"), "offline") && !machine.drains, "%s, emptied %u times",
+	      get(GUEST "error"), machine.drains);
 }
 
 static void detach_that_does_not_fit(const void *argument)
@@ -333,6 +351,23 @@ static void news_while_it_reads(const void *argument)
 			      "write ack-generation=2 (not waited for)\n", 160), "%s", asked);
 }
 
+/* ... or when they have been answered, before the engine has noted it. */
+static void news_behind_it(const void *argument)
+{
+	start();
+	on_the_way = announced_again;
+	command(4 * BLOCK_EXTENTS);
+	is_asked("read generation, read target-kb, read cpus, read generation\n"
+		 "write ack-generation=1 (not waited for)\n"
+		 "write residual-kb=0, write state=growing (not waited for)\n"
+		 "read target-kb\n"
+		 "write progress-kb=524288, write current-kb=524288, write residual-kb=0"
+		 ", write state=online (not waited for)\n"
+		 "read generation, read target-kb, read grace-ms, read generation\n"
+		 "write ack-generation=2 (not waited for)\n"
+		 OUTCOME("online", "524288", "2"), 27, 6);
+}
+
 /* ... or this one is to be another size: it is told how the first ended. */
 static void called_off(void)
 {
@@ -376,6 +411,7 @@ static void unreadable_generation(const void *argument)
 int main(int argc, char **argv)
 {
 	static const struct test_case cases[] = {
+		{ "requests: a boot", first_boot },
 		{ "requests: an attach", attach },
 		{ "requests: a take", take },
 		{ "requests: a give", give },
@@ -391,6 +427,7 @@ int main(int argc, char **argv)
 		{ "requests: progress", progress },
 		{ "requests: news meanwhile", news_meanwhile },
 		{ "requests: news while it reads", news_while_it_reads },
+		{ "requests: news behind it", news_behind_it },
 		{ "requests: another target meanwhile", another_target_meanwhile },
 		{ "requests: a generation that cannot be read", unreadable_generation },
 	};

@@ -23,6 +23,7 @@ const char * const elastic_phase_names[ELASTIC_NR_PHASES] = {
 };
 
 static char said[400];
+static int why;		/* an operation has failed */
 
 void say(const char *format, ...)
 {
@@ -41,6 +42,7 @@ int elastic_node_error(struct elastic_node *unused, int err, const char *format,
 	va_list args;
 
 	va_start(args, format);
+	why = err;
 	snprintf(said, sizeof(said), "error: ");
 	vsnprintf(said + strlen(said), sizeof(said) - strlen(said), format, args);
 	va_end(args);
@@ -97,16 +99,16 @@ static const struct key_case questions[] = {
 	{ "ask: as it is", "grace-ms", NULL, 0 },
 	{ "ask: nothing", "target-kb", "0", 0 },
 	{ "ask: all", "target-kb", "1048576", 0 },
-	{ "ask: more than all", "target-kb", "1050624", -1 },
-	{ "ask: half an extent", "target-kb", "1024", -1 },
-	{ "ask: no number", "target-kb", "4096 ", -1 },
-	{ "ask: no target", "target-kb", NULL, -1 },
+	{ "ask: more than all", "target-kb", "1050624", -ERANGE },
+	{ "ask: half an extent", "target-kb", "1024", -EINVAL },
+	{ "ask: no number", "target-kb", "4096 ", -EINVAL },
+	{ "ask: no target", "target-kb", NULL, -ENOENT },
 	{ "ask: no CPUs", "cpus", NULL, 0 },
-	{ "ask: the boot CPU", "cpus", "0,2", -1 },
-	{ "ask: a CPU of another node", "cpus", "3-4", -1 },
-	{ "ask: a CPU that cannot be", "cpus", "6", -1 },
-	{ "ask: a CPU beyond all", "cpus", "4096", -1 },
-	{ "ask: CPUs in words", "cpus", "all", -1 },
+	{ "ask: the boot CPU", "cpus", "0,2", -ERANGE },
+	{ "ask: a CPU of another node", "cpus", "3-4", -EEXIST },
+	{ "ask: a CPU that cannot be", "cpus", "6", -ERANGE },
+	{ "ask: a CPU beyond all", "cpus", "4096", -ERANGE },
+	{ "ask: CPUs in words", "cpus", "all", -EINVAL },
 };
 
 static void one_request(const void *argument)
@@ -119,7 +121,7 @@ static void one_request(const void *argument)
 	node->cpus.bits[0] = 0x2;
 	set(path_of("vnuma/node/1", c->key), c->text);
 	elastic_store_request(node);
-	CHECK(node->bad_target == (c->rc < 0), "%s", said);
+	CHECK(node->bad_target == (c->rc < 0) && why == c->rc, "%d: %s", why, said);
 	if (c->rc) {
 		CHECK(node->target == 77 && node->cpus.bits[0] == 0x2,
 		      "%u extents, CPUs %#lx", node->target, node->cpus.bits[0]);
@@ -191,20 +193,20 @@ static void all_at_once(const void *argument)
 	unsigned int at;
 
 	boot();
-	set("vnuma/generation", "7");
-	CHECK(!elastic_store_requests(&generation) && generation == 7, "%llu", generation);
+	set("vnuma/generation", "17");
+	CHECK(!elastic_store_requests(&generation) && generation == 17, "%llu", generation);
 	CHECK(node->target == 2 && node->cpus.bits[0] == 0xc, "%u extents", node->target);
 	CHECK(!strcmp(asked, "read generation, read target-kb, read cpus, read generation\n"),
 	      "%s", asked);
 	set("vnuma/generation", "eight");
 	/* The first has what the others use again. */
 	for (at = 0; at < 10; at++) {
-		CHECK(elastic_store_requests(&generation) == -EINVAL && generation == 7, "a generation in words");
+		CHECK(elastic_store_requests(&generation) == -EINVAL && generation == 17, "a generation in words");
 		before = at ? before : mallinfo2().uordblks;
 	}
 	CHECK(mallinfo2().uordblks == before, "%zu bytes are left", mallinfo2().uordblks - before);
 	set("vnuma/generation", NULL);
-	CHECK(elastic_store_requests(&generation) == -ENOENT && generation == 7, "none at all");
+	CHECK(elastic_store_requests(&generation) == -ENOENT && generation == 17, "none at all");
 }
 
 static void another_operation(void)
@@ -233,6 +235,26 @@ static void mixture(const void *argument)
 		CHECK(elastic_store_requests(&generation) == -EAGAIN, "request %u", at);
 		CHECK(node->target == 77 && !said[0], "%u extents: %s", node->target, said);
 	}
+}
+
+/* Of a node that is not taken at its target the other texts are free, too. */
+static void nothing_is_left(const void *argument)
+{
+	size_t before = 0;
+	unsigned int at;
+
+	boot();
+	set("vnuma/node/1/target-kb", "1024");
+	set("vnuma/node/1/grace-ms", "a text that is no number");
+	/* The first two have what the others use again. */
+	for (at = 0; at < 10; at++) {
+		/* Of one that is absent its CPUs are asked for, of another one the grace period. */
+		node->state = at % 2 ? ELASTIC_ONLINE : ELASTIC_OFFLINE;
+		elastic_store_request(node);
+		CHECK(node->bad_target, "half an extent");
+		before = at > 1 ? before : mallinfo2().uordblks;
+	}
+	CHECK(mallinfo2().uordblks == before, "%zu bytes are left", mallinfo2().uordblks - before);
 }
 
 /* A node that is as it was, and not one that is asked for nothing. */
@@ -316,6 +338,47 @@ static void cannot_answer(const void *argument)
 	CHECK(strstr(said, "generation 10"), "'%s'", said);
 }
 
+/* As long as it can be: each phase a number of 64 bits. */
+static void longest_phases(const void *argument)
+{
+	static const struct { bool detach; const char *text; } cases[] = {
+		{ true, "notify=18446744073709551615,acks=18446744073709551615,cpus=18446744073709551615,"
+			"evacuate=18446744073709551615,offline=18446744073709551615,"
+			"release=18446744073709551615,node=18446744073709551615" },
+		{ false, "populate=18446744073709551615,add=18446744073709551615,online=18446744073709551615,"
+			 "cpus=18446744073709551615,notify=18446744073709551615" },
+	};
+	unsigned int i;
+
+	boot();
+	for (i = 0; i < ELASTIC_NR_PHASES; i++)
+		node->phase_us[i] = UINT64_MAX;
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		node->detach = cases[i].detach;
+		elastic_store_done(9);
+		CHECK(!strcmp(get(GUEST "phases"), cases[i].text), "%s", get(GUEST "phases"));
+	}
+}
+
+/* Neither is tried again: only another's writes make a commit worth that. */
+static void no_transaction(const void *argument)
+{
+	boot();
+	node->state = ELASTIC_ONLINE;
+	node->nr_populated.counter = 3;
+	cannot_start = -EIO;
+	elastic_store_done(9);
+	CHECK(!starts && strstr(said, "generation 9: outcome could not be reported: -5"), "'%s'", said);
+	CHECK(!strncmp(asked, "start\nwrite progress-kb=6144, ", 29), "%s", asked);
+	CHECK(!strcmp(get("vnuma/guest/node/2/state"), "(none)"), "a node that is not ours");
+	cannot_start = 0;
+	cannot_end = -ENOSPC;
+	elastic_store_done(10);
+	CHECK(starts == 1 && strstr(said, "generation 10: outcome could not be reported: -28"), "%u, '%s'",
+	      starts, said);
+	CHECK(strstr(asked, "commit\nwrite progress-kb=6144, "), "%s", asked);
+}
+
 /* That a driver is there, until it stops. */
 static void hello(const void *argument)
 {
@@ -361,10 +424,13 @@ int main(int argc, char **argv)
 		{ "store: hello and goodbye", hello },
 		{ "store: all nodes in one row", all_at_once },
 		{ "store: a mixture of two operations", mixture },
+		{ "store: nothing is left of a question", nothing_is_left },
 		{ "store: no memory to ask", no_memory_for_it },
 		{ "store: the outcome", outcome },
 		{ "store: an outcome that cannot be written", cannot_answer },
 		{ "store: why it cannot be written", why_it_cannot },
+		{ "store: the longest phases", longest_phases },
+		{ "store: no transaction", no_transaction },
 	};
 	static struct test_case all[ARRAY_SIZE(cases) + ARRAY_SIZE(at_creation) +
 				    ARRAY_SIZE(questions)];

@@ -3,6 +3,10 @@
  * Requests to xenstore in a row: xenbus_batch.c as it is, above a xenbus that is
  * played: it has what is sent in a list, and answers all of it at one time.
  */
+#include <malloc.h>
+#include <signal.h>
+#include <unistd.h>
+
 #include <xen/xenbus_batch.h>
 
 #include "case.h"
@@ -16,6 +20,7 @@ static const char *answers[MAX];
 static unsigned int nr_sent, nr_waited, nr_exits, nr_allocated, nr_freed, wakes, nr_bodies;
 static unsigned int fails_at;		/* the next but N - 1 allocation; 0: none */
 static bool answered, shutdown, odd;
+static bool at_once;			/* each is answered before who sends it goes on */
 static u32 transaction;
 static char said[200];
 static struct xenbus_batch batch;
@@ -31,8 +36,10 @@ void say(const char *format, ...)
 
 void fail(const char *format, ...) { exit(1); }
 
-void *allocate(size_t size)
+/* Who writes pages out may wait for xenstore. */
+void *allocate(size_t size, unsigned int gfp)
 {
+	CHECK(gfp & GFP_NOIO, "waits for who may wait for it");
 	if (fails_at && !--fails_at)
 		return NULL;
 	nr_allocated++;
@@ -47,10 +54,22 @@ void give_back(void *pointer)
 	free(pointer);
 }
 
+/* What is read of it afterwards is nonsense. */
 void xs_free_req(struct kref *kref)
 {
+	struct xb_req_data *req = container_of(kref, struct xb_req_data, kref);
+
 	nr_freed++;
-	free(container_of(kref, struct xb_req_data, kref));
+	memset(req, 0xa5, malloc_usable_size(req));
+	free(req);
+}
+
+static void lost(int signal)
+{
+	static const char words[] = "read of a request that is gone\n";
+
+	(void)!write(1, words, sizeof(words) - 1);
+	_exit(1);
 }
 
 static struct wait_queue_head *last_woken;
@@ -68,6 +87,30 @@ int xs_get_error(const char *text)
 	return !strcmp(text, "ENOENT") ? ENOENT : !strcmp(text, "EACCES") ? EACCES : EINVAL;
 }
 
+/* The thread that reads the answers. */
+static void answer(unsigned int i)
+{
+	struct xb_req_data *req = sent[i];
+
+	if (answers[i] && strncmp(answers[i], "=", 1))
+		req->msg.type = XS_ERROR;
+	else if (odd)
+		req->msg.type = XS_READ + 1;
+	nr_bodies++;
+	req->body = strdup(answers[i] ? answers[i] + (*answers[i] == '=') : "OK");
+	req->cb(req);
+	kref_put(&req->kref, xs_free_req);
+}
+
+static void answer_all(void)
+{
+	unsigned int i;
+
+	answered = true;
+	for (i = 0; i < nr_sent; i++)
+		answer(i);
+}
+
 void xs_send(struct xb_req_data *req, struct xsd_sockmsg *msg)
 {
 	CHECK(!answered && nr_sent < MAX, "sent after an answer was waited for");
@@ -78,26 +121,8 @@ void xs_send(struct xb_req_data *req, struct xsd_sockmsg *msg)
 	req->msg = *msg;
 	sent[nr_sent++] = req;
 	transaction = msg->tx_id;
-}
-
-/* The thread that reads the answers. */
-static void answer_all(void)
-{
-	unsigned int i;
-
-	answered = true;
-	for (i = 0; i < nr_sent; i++) {
-		struct xb_req_data *req = sent[i];
-
-		if (answers[i] && strncmp(answers[i], "=", 1))
-			req->msg.type = XS_ERROR;
-		else if (odd)
-			req->msg.type = XS_READ + 1;
-		nr_bodies++;
-		req->body = strdup(answers[i] ? answers[i] + (*answers[i] == '=') : "OK");
-		req->cb(req);
-		kref_put(&req->kref, xs_free_req);
-	}
+	if (at_once)
+		answer(nr_sent - 1);
 }
 
 void *xs_wait_for_reply(struct xb_req_data *req, struct xsd_sockmsg *msg)
@@ -106,7 +131,7 @@ void *xs_wait_for_reply(struct xb_req_data *req, struct xsd_sockmsg *msg)
 
 	CHECK(nr_waited || req == sent[nr_sent - 1], "woken for each answer");
 	nr_waited++;
-	if (!answered)
+	if (!answered && !at_once)
 		answer_all();
 	body = req->body;
 	if (shutdown) {
@@ -269,6 +294,28 @@ static void waited_for_later(const void *argument)
 	xenbus_batch_settle();
 }
 
+/* ... or nobody has to: each was answered, and is gone, before the next one was sent. */
+static void answered_at_once(const void *argument)
+{
+	char *text[2];
+
+	at_once = true;
+	xenbus_batch_init(&batch);
+	xenbus_batch_write(&batch, "a", "0", "zero");
+	xenbus_batch_write(&batch, "a", "1", "one");
+	xenbus_batch_rm(&batch, "a", "2");
+	CHECK(!xenbus_batch_post(&batch), "post");
+	CHECK(wakes == 3, "%u of 3 were the last", wakes);
+	xenbus_batch_settle();
+	is_over(3, 0);
+
+	xenbus_batch_read(&batch, "a", "3", &text[0]);
+	xenbus_batch_read(&batch, "a", "4", &text[1]);
+	CHECK(!xenbus_batch_run(&batch, XBT_NIL), "run");
+	CHECK(!strcmp(text[0], "OK") && !strcmp(text[1], "OK"), "%s, %s", text[0], text[1]);
+	is_over(5, 2);
+}
+
 /* All or nothing. */
 static void no_memory(const void *argument)
 {
@@ -284,12 +331,17 @@ static void no_memory(const void *argument)
 		xenbus_batch_read(&batch, "a", "2", &text[1]);
 		CHECK(xenbus_batch_run(&batch, XBT_NIL) == -ENOMEM && !nr_sent, "%u sent", nr_sent);
 		CHECK(PTR_ERR(text[0]) == -ENOMEM && PTR_ERR(text[1]) == -ENOMEM, "an answer");
+		CHECK(batch.requests.next == &batch.requests, "the row is not empty");
 		xenbus_batch_init(&batch);
 		fails_at = 1;
 		xenbus_batch_write(&batch, "a", "1", "");
 		CHECK(xenbus_batch_post(&batch) == -ENOMEM && !nr_sent, "%u sent", nr_sent);
 		CHECK(nr_allocated == 2 && nr_allocated + nr_bodies == 0, "%u requests are left", nr_allocated + nr_bodies);
 	}
+	/* The next one knows nothing of that. */
+	xenbus_batch_init(&batch);
+	xenbus_batch_write(&batch, "a", "1", "");
+	CHECK(!xenbus_batch_run(&batch, XBT_NIL) && nr_sent == 1, "%u sent", nr_sent);
 }
 
 int main(int argc, char **argv)
@@ -302,8 +354,11 @@ int main(int argc, char **argv)
 		{ "batch: no answer any more", no_answer_any_more },
 		{ "batch: not waited for", not_waited_for },
 		{ "batch: waited for later", waited_for_later },
+		{ "batch: answered at once", answered_at_once },
 		{ "batch: no memory", no_memory },
 	};
 
+	signal(SIGSEGV, lost);
+	signal(SIGBUS, lost);
 	return run_cases(argc, argv, cases, ARRAY_SIZE(cases));
 }
