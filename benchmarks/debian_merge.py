@@ -28,6 +28,7 @@ OLD, NEW = "old.po", "new.pot"
 OF_THE_GUEST = ("libc.so.", "libm.so.", "libgomp.so.", "ld-linux", "linux-vdso")
 WORDS = ("node", "page", "host", "guest", "thread", "fault", "memory", "tick", "clock", "share", "lend", "move")
 MESSAGES, LENGTH, SEED = 24, 10, 1
+DOMAINS = 600  # a long run: each has a parallel region of its own
 HEAD = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=ASCII\\n"\n\n'
 
 
@@ -40,9 +41,7 @@ def files(program: Path = PROGRAM) -> list[Path]:
     return [program, *(path for path in found if not path.name.startswith(OF_THE_GUEST))]
 
 
-def catalogues(messages: int = MESSAGES, seed: int = SEED) -> tuple[str, str]:
-    """(a catalogue with translations, one of similar messages that wants some); the same text for the same numbers."""
-    source = random.Random(seed)
+def _messages(source: random.Random, messages: int) -> tuple[str, str]:
     old = list(dict.fromkeys(" ".join(source.choices(WORDS, k=LENGTH)) for _ in range(messages)))
     new = [" ".join(word if source.random() < 0.85 else "more" for word in text.split()) for text in old]
     return (
@@ -51,12 +50,27 @@ def catalogues(messages: int = MESSAGES, seed: int = SEED) -> tuple[str, str]:
     )
 
 
-def install(guest: Guest, scratch: Path) -> None:
+def catalogues(messages: int = MESSAGES, seed: int = SEED, domains: int = 1) -> tuple[str, str]:
+    """(a catalogue with translations, one of similar messages that wants some); the same text for the same numbers.
+
+    `domains`: as gettext has them, each with so many messages of its own. msgmerge takes one after the other.
+    """
+    source = random.Random(seed)
+    olds, news = zip(*(_messages(source, messages) for _ in range(domains)), strict=True)
+    return _domains(olds), _domains(news)
+
+
+def _domains(texts: Sequence[str]) -> str:
+    """One catalogue of them; the first one is of the domain that has no name."""
+    return texts[0] + "".join(f'domain "d{number}"\n\n{text}' for number, text in enumerate(texts[1:], 1))
+
+
+def install(guest: Guest, scratch: Path, domains: int = 1) -> None:
     """Put all of it into the guest; `scratch` is a folder of this machine that is not there yet."""
     scratch.mkdir()
     for file in files():
         shutil.copy(file, scratch / file.name)
-    for name, text in zip((OLD, NEW), catalogues(), strict=True):
+    for name, text in zip((OLD, NEW), catalogues(domains=domains), strict=True):
         (scratch / name).write_text(text, encoding="ascii")
     guest.put(scratch, FOLDER)
 

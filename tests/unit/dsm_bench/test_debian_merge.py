@@ -39,6 +39,8 @@ def test_catalogues_are_the_same_on_any_machine() -> None:
     old, new = debian_merge.catalogues()
     assert hashlib.sha256((old + new).encode()).hexdigest()[:16] == "90704f9e73cea164"
     assert debian_merge.catalogues(seed=2) != (old, new)
+    more = debian_merge.catalogues(domains=2)
+    assert all(two.startswith(one) and two.count('domain "') == 1 for two, one in zip(more, (old, new), strict=True))
 
 
 def test_what_is_put_there(installed: tuple[Path, PlayedGuest]) -> None:
@@ -64,6 +66,21 @@ def test_a_team_finds_what_one_thread_finds(installed: tuple[Path, PlayedGuest])
     team = run(debian_merge.command(own, folder, "/nowhere"))
     assert team.stdout == alone.stdout
     assert parse_teams(team.stderr)[:1] == ([2] if len(own) == 2 else [])
+
+
+def test_domains(tmp_path: Path) -> None:
+    """A long run writes each domain as one thread does, and what it finds for one is that one's own."""
+    played: Any = PlayedGuest()
+    debian_merge.install(played, tmp_path / "all", domains=5)
+    folder = str(tmp_path / "all")
+    own = sorted(os.sched_getaffinity(0))[:2]
+    alone, team = (
+        subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True, timeout=120).stdout
+        for command in (debian_merge.command(folder=folder), debian_merge.command(own, folder, "/nowhere"))
+    )
+    assert alone == team
+    first, *others = alone.split('domain "d')
+    assert len(others) == 4 and all(each.count("#, fuzzy") > debian_merge.MESSAGES // 3 for each in (first, *others))
 
 
 def test_a_program_that_is_not_there(tmp_path: Path) -> None:
