@@ -17,7 +17,7 @@ _count = functools.partial(count, "dsm_torture")
 
 OPERATIONS = (
     "read", "write", "add", "exchange", "stretch", "record", "pipe", "file", "vector", "drop", "protect", "remap", "pressure",
-    "migrate",
+    "migrate", "hypercall",
 )  # fmt: skip
 LINES = 32  # about what is wrong, at most
 

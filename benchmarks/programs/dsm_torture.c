@@ -31,6 +31,8 @@
  *	drop, protect, remap	the alias: MADV_DONTNEED, mprotect, mmap; then a stretch by it
  *	pressure		memory of its own, given back with MADV_DONTNEED
  *	migrate			a page to another node (with --nodes)
+ *	hypercall		Xen reads what it is asked from a stretch, and writes its answer
+ *				there, as it did at the beginning (with --hypercalls)
  *
  * What a thread does, and with what, follows from the seed, its number and that of the
  * operation alone.  After 256 of each thread all meet, and thread 0 looks at what is there.
@@ -48,6 +50,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -57,6 +60,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -104,7 +108,7 @@ enum style { BYTES, QUADS, STRING, NONTEMPORAL, VECTOR, STYLES };
 
 enum operation {
 	READ, WRITE, ADD, EXCHANGE, STRETCH, RECORD_OP, PIPE, SOME_FILE, VECTORS, DROP, PROTECT, REMAP,
-	PRESSURE, MIGRATE, OPERATIONS
+	PRESSURE, MIGRATE, HYPERCALL, OPERATIONS
 };
 
 struct added { uint64_t count, sum; };		/* of what it has found, mixed */
@@ -128,7 +132,7 @@ struct options {
 	long cpus[MOST_THREADS];
 	unsigned int threads, nodes;
 	long node[2];
-	bool operation[OPERATIONS];
+	bool operation[OPERATIONS], hypercalls;
 	uint64_t pages, operations, seconds, pressure, slow_us, stuck_s, seed;
 };
 
@@ -748,6 +752,88 @@ static void do_migrate(struct thread *t)
 	write_range(t, &r, run.pages);
 }
 
+/* --- hypercalls -------------------------------------------------------------------- */
+
+#define PRIVCMD		"/dev/xen/privcmd"
+
+/* include/uapi/xen/privcmd.h */
+struct privcmd_hypercall {
+	uint64_t op, arg[5];
+};
+#define IOCTL_PRIVCMD_HYPERCALL	_IOC(_IOC_NONE, 'P', 0, sizeof(struct privcmd_hypercall))
+
+/*
+ * Xen's public headers: xen.h, version.h, event_channel.h.  Their answers are the same at any time
+ * and on any CPU; of the last one, a CPU of another host asks the guest's home.  Each fits into a
+ * border.
+ */
+static const struct call {
+	uint64_t op, command;
+	size_t size;
+	uint32_t asks[2];	/* its first words */
+} calls[] = {
+	{ 17, 8, 16, { 0, 0 } },	/* xen_version, XENVER_guest_handle */
+	{ 17, 6, 8, { 0, 0 } },		/* XENVER_get_features: of the first word */
+	{ 32, 5, 24, { 0x7ff0, 1 } },	/* event_channel_op, EVTCHNOP_status: DOMID_SELF, a port of the home */
+};
+#define CALLS		(sizeof(calls) / sizeof(*calls))
+#define ANSWER		24u
+
+/* Written before there are threads. */
+static uint8_t answers[CALLS][ANSWER];
+static int privcmd = -1;
+
+static void ask(const struct call *call, uint8_t *bytes)
+{
+	memset(bytes, 0, call->size);
+	memcpy(bytes, call->asks, call->size < 8 ? call->size : 8);
+}
+
+static long hypercall(const struct call *call, uint8_t *argument)
+{
+	struct privcmd_hypercall words = { call->op, { call->command, (uintptr_t)argument } };
+
+	return ioctl(privcmd, IOCTL_PRIVCMD_HYPERCALL, &words);
+}
+
+static void first_answers(void)
+{
+	privcmd = open(PRIVCMD, O_RDWR | O_CLOEXEC);
+	if (privcmd < 0)
+		die("hypercall: %s: %s", PRIVCMD, strerror(errno));
+	for (unsigned int i = 0; i < CALLS; i++) {
+		ask(&calls[i], answers[i]);
+		if (hypercall(&calls[i], answers[i]) < 0)
+			die("hypercall %u of Xen: %s", i, strerror(errno));
+	}
+}
+
+static void do_hypercall(struct thread *t)
+{
+	unsigned int which = below(t, CALLS);
+	const struct call *call = &calls[which];
+	struct range r = choose_range(t, call->size);
+	uint8_t *pages = below(t, 2) ? t->alias : run.pages;
+	uint64_t begun = 0;
+
+	for (;;) {
+		ask(call, r.expected);
+		/* This also maps the page, if somebody has dropped it: Xen does not. */
+		move(below(t, STYLES), pages + r.from, r.expected, r.size);
+		if (hypercall(call, pages + r.from) >= 0)
+			break;
+		/* It was dropped or has migrated meanwhile; a part of the answer may be there. */
+		begun = begun ? begun : now_ns();
+		if (errno != EFAULT || now_ns() - begun > run.options->stuck_s * 1000000000ull) {
+			wrong(t, r.page, "refused", (uint64_t)errno, 0);
+			memcpy(r.expected, pages + r.from, r.size);
+			return;
+		}
+	}
+	memcpy(r.expected, answers[which], r.size);
+	check_range(t, &r, run.pages, "answer");
+}
+
 /* --- threads ---------------------------------------------------------------------- */
 
 static const struct { const char *name; void (*run)(struct thread *t); } operations[OPERATIONS] = {
@@ -765,6 +851,7 @@ static const struct { const char *name; void (*run)(struct thread *t); } operati
 	[REMAP]	    = { "remap", do_remap },
 	[PRESSURE]  = { "pressure", do_pressure },
 	[MIGRATE]   = { "migrate", do_migrate },
+	[HYPERCALL] = { "hypercall", do_hypercall },
 };
 
 static const char *operation_name(unsigned int operation)
@@ -847,8 +934,10 @@ static void usage(FILE *out)
 	      "  --operations=N    of each thread, in turns of 256 (default: 102400)\n"
 	      "  --seconds=N       no turn begins after that (default: 0, no limit)\n"
 	      "  --only=NAME,...   read, write, add, exchange, stretch, record, pipe, file, vector, drop, protect,\n"
-	      "                    remap, pressure, migrate (default: all; migrate with --nodes only)\n"
+	      "                    remap, pressure, migrate, hypercall (default: all; the last two only with\n"
+	      "                    --nodes and --hypercalls)\n"
 	      "  --nodes=A,B       where pages go to (default: they stay)\n"
+	      "  --hypercalls      Xen, too, by /dev/xen/privcmd\n"
 	      "  --pressure=PAGES  of memory of a thread's own, at most (default: 64)\n"
 	      "  --slow-us=N       an operation that takes so long has waited for a page (default: 1000)\n"
 	      "  --stuck-s=N       who waits so long for a lock waits for ever (default: 300)\n"
@@ -865,6 +954,7 @@ static void parse(struct options *o, int argc, char **argv)
 		{ "seconds", required_argument, NULL, 's' },
 		{ "only", required_argument, NULL, 'y' },
 		{ "nodes", required_argument, NULL, 'n' },
+		{ "hypercalls", no_argument, NULL, 'x' },
 		{ "pressure", required_argument, NULL, 'r' },
 		{ "slow-us", required_argument, NULL, 'l' },
 		{ "stuck-s", required_argument, NULL, 't' },
@@ -898,6 +988,9 @@ static void parse(struct options *o, int argc, char **argv)
 			if (o->nodes != 2)
 				die("--nodes=%s: want two", optarg);
 			break;
+		case 'x':
+			o->hypercalls = true;
+			break;
 		case 'r':
 			o->pressure = (uint64_t)number("pressure", optarg, 1, 1 << 24);
 			break;
@@ -922,9 +1015,11 @@ static void parse(struct options *o, int argc, char **argv)
 		die("%s: there are only options", argv[optind]);
 	if (all)
 		for (unsigned int i = 0; i < OPERATIONS; i++)
-			o->operation[i] = i != MIGRATE || o->nodes;
+			o->operation[i] = i == MIGRATE ? o->nodes : i != HYPERCALL || o->hypercalls;
 	if (o->operation[MIGRATE] && !o->nodes)
 		die("migrate wants --nodes");
+	if (o->operation[HYPERCALL] && !o->hypercalls)
+		die("hypercall wants --hypercalls");
 }
 
 static void set_up(const struct options *o)
@@ -941,6 +1036,8 @@ static void set_up(const struct options *o)
 	if (run.file < 0 || ftruncate(run.file, (off_t)((o->pages + 1) * PAGE)))
 		die("no memory for %" PRIu64 " pages: %s", o->pages, strerror(errno));
 	run.pages = map(NULL);
+	if (o->operation[HYPERCALL])
+		first_answers();
 	threads = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (threads == MAP_FAILED)
 		die("no memory");

@@ -289,9 +289,10 @@ def test_litmus_of_four(lives: Lives, tmp_path: Path) -> None:
 
 
 def test_torture(lives: Lives, tmp_path: Path) -> None:
-    """Nothing is lost, torn or old in pages that both CPUs use, and that go from node to node."""
+    """Nothing is lost, torn or old in pages that both CPUs and Xen use, and that go from node to node."""
     slow_us = WAITED_US // lives.site.slow
-    words = f"--cpus={BOTH} --nodes=0,1 --operations=1280 --pages=8 --slow-us={slow_us} --stuck-s=60 --pressure=64"
+    counts = f"--operations=1280 --pages=8 --slow-us={slow_us} --stuck-s=60 --pressure=64"
+    words = f"--cpus={BOTH} --nodes=0,1 --hypercalls {counts}"
     with lives.borrowed(attached=True) as guest:
         done = ran(lives.site, guest, f"{PROGRAMS}/dsm_torture {words}", tmp_path / "torture")
         run = torture.parse(done.out)

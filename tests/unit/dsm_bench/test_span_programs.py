@@ -15,6 +15,7 @@ import pytest
 from benchmarks.span_output import parse_calls, parse_kv
 from lab.errors import Malformed
 from lab.pipeline.paths import REPO
+from tests.unit.dsm_bench.played_privcmd import privcmd
 
 SOURCES = REPO / "benchmarks" / "programs"
 OWN_CPU = min(os.sched_getaffinity(0))
@@ -137,64 +138,9 @@ def test_calls_between_two_cpus(built: Path, what: str) -> None:
         assert len(found.back_ns) == 5 and 0 < found.slept <= 10
 
 
-PRIVCMD = r"""
-#include <errno.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <time.h>
-struct call { uint64_t op, arg[5]; };
-struct status { uint16_t dom; uint32_t port, status, vcpu, more[2]; };
-int open(const char *path, int flags, ...)
-{
-	return strcmp(path, "/dev/xen/privcmd") ? -1 : 77;
-}
-int close(int fd)
-{
-	return fd == 77 ? 0 : -1;
-}
-int ioctl(int fd, unsigned long request, ...)
-{
-	struct timespec ms = { .tv_nsec = 1000000 };
-	struct status *status;
-	struct call *call;
-	va_list list;
-
-	va_start(list, request);
-	call = va_arg(list, struct call *);
-	va_end(list);
-	if (fd != 77 || request != 0x305000) {
-		fprintf(stderr, "fd %d request %lx\n", fd, request);
-		errno = ENOTTY;
-		return -1;
-	}
-	if (call->op == 17 && call->arg[0] == 0)
-		return 0x40014;
-	status = (void *)(uintptr_t)call->arg[1];
-	if (call->op != 32 || call->arg[0] != 5 || status->dom != 0x7ff0 || status->port != 1) {
-		errno = EINVAL;
-		return -1;
-	}
-	nanosleep(&ms, NULL);
-	status->status = STATUS;
-	return 0;
-}
-"""
-
-
-def privcmd(folder: Path, status: int) -> str:
-    """A library that plays it; a status takes a millisecond and more."""
-    (folder / "privcmd.c").write_text(PRIVCMD, encoding="utf-8")
-    library = folder / "privcmd.so"
-    flags = ["-D_GNU_SOURCE", f"-DSTATUS={status}", "-w", "-shared", "-fPIC"]
-    subprocess.run(["gcc", *flags, "-o", library, folder / "privcmd.c"], check=True)
-    return str(library)
-
-
 def test_hypercalls(built: Path, tmp_path: Path) -> None:
     """Their numbers and structures are Xen's: sizes and places as in its public headers."""
-    library = privcmd(tmp_path, 2)
+    library = privcmd(tmp_path, status_ns=1_000_000)
     for what, least in (("version", 0), ("status", 1_000_000)):
         done = run(built / "span_latency", f"--what={what} --cpus={OWN_CPU} --rounds=4", LD_PRELOAD=library)
         assert done.returncode == 0, done.stderr
@@ -205,7 +151,7 @@ def test_hypercalls(built: Path, tmp_path: Path) -> None:
 def test_a_port_that_says_nothing(built: Path, tmp_path: Path) -> None:
     """An answer without its bytes is none; neither is a kernel that has no privcmd."""
     words = f"--what=status --cpus={OWN_CPU} --rounds=4"
-    done = run(built / "span_latency", words, LD_PRELOAD=privcmd(tmp_path, 0))
+    done = run(built / "span_latency", words, LD_PRELOAD=privcmd(tmp_path, status=0))
     assert done.returncode == 1 and "port 1 is closed" in done.stderr and done.stdout == ""
     if not Path("/dev/xen/privcmd").exists():
         done = run(built / "span_latency", words)

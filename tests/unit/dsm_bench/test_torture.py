@@ -16,6 +16,7 @@ from lab.errors import Malformed
 from lab.patience import wait_for
 from lab.pipeline.paths import REPO
 from tests.unit.dsm_bench.changed_program import changed
+from tests.unit.dsm_bench.played_privcmd import privcmd
 
 SOURCE = REPO / "benchmarks" / "programs" / "dsm_torture.c"
 
@@ -28,8 +29,15 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return goal
 
 
-def run(program: Path, words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([program, *words.split()], capture_output=True, text=True, check=False, timeout=300)
+def run(program: Path, words: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [program, *words.split()],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env={**os.environ, **settings},
+    )
 
 
 def cpus(threads: int) -> str:
@@ -44,7 +52,7 @@ def test_nothing_is_lost_on_one_machine(program: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
         found = torture.parse(done.stdout)
         assert found.turns == 6 and found.wrong == 0
-        assert [each.operation for each in found.operations] == list(torture.OPERATIONS[:-1])
+        assert [each.operation for each in found.operations] == list(torture.OPERATIONS[:-2])
         assert sum(each.count for each in found.operations) == 4 * 1536
         assert all(each.count > 300 for each in found.operations)
 
@@ -64,6 +72,48 @@ def test_pages_that_migrate(program: Path) -> None:
     if "move_pages: Operation not permitted" in done.stderr:
         pytest.skip("this process must not move pages that are mapped twice: CAP_SYS_NICE")
     assert done.returncode == 0 and torture.parse(done.stdout).operations[-1].operation == "migrate", done
+
+
+CALLS = "--hypercalls --only=hypercall,stretch,drop,pipe"
+
+
+@pytest.mark.parametrize("faults", [False, True])
+def test_hypercalls(program: Path, tmp_path: Path, faults: bool) -> None:
+    """What Xen writes to pages that others drop meanwhile is what it wrote at first, if need be when it is asked again."""
+    words = f"{cpus(2)} --pages=3 --operations=2560 {CALLS}"
+    done = run(program, words, LD_PRELOAD=privcmd(tmp_path, faults=faults))
+    assert done.returncode == 0, done.stdout + done.stderr
+    last = torture.parse(done.stdout).operations[-1]
+    assert last.operation == "hypercall" and last.count > 1000 and last.wrong == 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "by"),
+    [
+        (1, {"answer"}), (2, {"answer"}), (3, {"answer"}), (4, {"stretch", "stretch, of another one"}), (5, {"refused"}),
+        (6, {"stretch", "stretch, of another one"}),
+    ],
+)  # fmt: skip
+def test_a_wrong_answer_is_noticed(program: Path, tmp_path: Path, wrong: int, by: set[str]) -> None:
+    words = f"{cpus(2)} --pages=2 --operations=2560 {CALLS}"
+    done = run(program, words, LD_PRELOAD=privcmd(tmp_path, wrong=wrong))
+    assert done.returncode == 1, done.stdout + done.stderr
+    found = torture.parse(done.stdout)
+    assert {each.what for each in found.wrongs} & by, found.wrongs
+
+
+def test_pages_that_are_never_there(program: Path, tmp_path: Path) -> None:
+    """Xen finds no page as often as it is asked: that ends, and is told."""
+    played = changed(SOURCE, tmp_path, {"if (hypercall(call, pages + r.from) >= 0)": "errno = EFAULT; if (0)"})
+    done = run(played, f"{cpus(1)} --operations=1 --stuck-s=1 {CALLS}", LD_PRELOAD=privcmd(tmp_path))
+    assert done.returncode == 1 and '"refused"' in done.stdout, done.stdout + done.stderr
+
+
+def test_no_xen(program: Path) -> None:
+    if Path("/dev/xen/privcmd").exists():
+        pytest.skip("this machine has Xen")
+    done = run(program, f"{cpus(1)} --operations=1 --hypercalls")
+    assert done.returncode == 2 and "hypercall: /dev/xen/privcmd: No such file" in done.stderr, done.stderr
 
 
 def test_time_ends_a_run(program: Path) -> None:
@@ -194,6 +244,8 @@ def test_what_is_wrong_in_a_race_is_noticed(tmp_path: Path, what: str) -> None:
         ("--only=xx", "--only=xx: there is no such one"),
         ("--only=,", "no operation"),
         ("--only=migrate", "migrate wants --nodes"),
+        ("--only=hypercall", "hypercall wants --hypercalls"),
+        ("--hypercalls=1", "doesn't allow an argument"),
         ("--cpus=0,1,2,3,4,5,6,7,8", "more than 8"),
         ("--cpus=0,x", "--cpus=x"),
         ("--cpus=-1", "--cpus=-1"),
