@@ -65,6 +65,16 @@ def test_the_manual_names_each_command() -> None:
     assert set(re.findall(r"^B<xl (vnode-\w+)>", section("SYNOPSIS"), re.M)) == commands
 
 
+def test_abilities_are_those_of_the_kernel() -> None:
+    """The bits that libxl knows, and those that Linux' image says of itself."""
+    header = (TOOLS / "libs/light/libxl_vnode_kernel.h").read_text(encoding="utf-8")
+    assert dict(re.findall(r"#define VNODE_KERNEL_(\w+) (\d)u", header)) == {"VCPU_INFO_PAGES": "1", "GRANTS_IN_MEMORY": "2"}
+    hook = (TOOLSTACK.parent / "linux-guest/hooks/0301-x86-xen-a-page-for-each-vcpu_info.patch").read_text(encoding="utf-8")
+    note = r"\+\tELFNOTE\(Xenuma, 1, +\.long "
+    assert re.search(rf"^\+#ifdef CONFIG_XEN_UNPOPULATED_ALLOC\n{note}1\)\n\+#else\n{note}1 \| 2\)\n\+#endif$", hook, re.M)
+    assert "VNODE_KERNEL_GRANTS_IN_MEMORY" in (TOOLS / "libs/light/libxl_vnode_hosts.c").read_text(encoding="utf-8")
+
+
 def test_the_default_of_the_time_limit_is_the_same_everywhere() -> None:
     (ms,) = re.findall(r"#define LIBXL_VNODE_TIMEOUT_MS (\d+)", HEADER)
     seconds = int(ms) // 1000

@@ -203,14 +203,22 @@ int libxl__vnode_check_kernel(libxl__gc *gc, uint32_t domid,
     int rc = 0;
 
     if (!libxl__vnode_has_remote_vcpus(info)) goto out;
-    if (vnode_kernel_abilities(image, size, &abilities) &&
-        (abilities & VNODE_KERNEL_VCPU_INFO_PAGES)) goto out;
-
-    LOGD(ERROR, domid, "vCPUs on another host need a kernel that has a page "
-         "for each vcpu_info, and this image does not say so (no ELF note "
-         VNODE_KERNEL_NOTE"): give Xenuma's Linux as kernel=, not a boot "
-         "loader, or leave remote_vcpus= out");
-    rc = ERROR_VNUMA_CONFIG_INVALID;
+    if (!vnode_kernel_abilities(image, size, &abilities) ||
+        !(abilities & VNODE_KERNEL_VCPU_INFO_PAGES)) {
+        LOGD(ERROR, domid, "vCPUs on another host need a kernel that has a "
+             "page for each vcpu_info, and this image does not say so (no ELF "
+             "note "VNODE_KERNEL_NOTE"): give Xenuma's Linux as kernel=, not a "
+             "boot loader, or leave remote_vcpus= out");
+        rc = ERROR_VNUMA_CONFIG_INVALID;
+        goto out;
+    }
+    if (!(abilities & VNODE_KERNEL_GRANTS_IN_MEMORY)) {
+        LOGD(ERROR, domid, "vCPUs on another host would not reach the tables "
+             "of grants of this kernel, which are outside of its memory: give "
+             "one as kernel= that was built without "
+             "CONFIG_XEN_UNPOPULATED_ALLOC, or leave remote_vcpus= out");
+        rc = ERROR_VNUMA_CONFIG_INVALID;
+    }
 
  out:
     return rc;

@@ -24,6 +24,12 @@
 
 /* The vcpu_info of each vCPU has a page of its own. */
 #define VNODE_KERNEL_VCPU_INFO_PAGES 1u
+/*
+ * Its tables of grants are in its memory.  Elsewhere
+ * (CONFIG_XEN_UNPOPULATED_ALLOC) they are in no range that a host has, so a
+ * vCPU of another host reads ones there, and what it writes is lost.
+ */
+#define VNODE_KERNEL_GRANTS_IN_MEMORY 2u
 
 /*
  * @image: ELF, 64 bits, little endian, of @size bytes; anything else has no
