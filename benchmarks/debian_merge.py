@@ -28,7 +28,7 @@ OLD, NEW = "old.po", "new.pot"
 OF_THE_GUEST = ("libc.so.", "libm.so.", "libgomp.so.", "ld-linux", "linux-vdso")
 WORDS = ("node", "page", "host", "guest", "thread", "fault", "memory", "tick", "clock", "share", "lend", "move")
 MESSAGES, LENGTH, SEED = 24, 10, 1
-DOMAINS = 600  # a long run: each has a parallel region of its own
+LONG = {"messages": 600, "domains": 30}  # a long run: each domain has a parallel region of its own
 HEAD = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=ASCII\\n"\n\n'
 
 
@@ -65,12 +65,12 @@ def _domains(texts: Sequence[str]) -> str:
     return texts[0] + "".join(f'domain "d{number}"\n\n{text}' for number, text in enumerate(texts[1:], 1))
 
 
-def install(guest: Guest, scratch: Path, domains: int = 1) -> None:
-    """Put all of it into the guest; `scratch` is a folder of this machine that is not there yet."""
+def install(guest: Guest, scratch: Path, messages: int = MESSAGES, domains: int = 1) -> None:
+    """Put all of it into the guest, with such catalogues; `scratch` is a folder of this machine that is not there yet."""
     scratch.mkdir()
     for file in files():
         shutil.copy(file, scratch / file.name)
-    for name, text in zip((OLD, NEW), catalogues(domains=domains), strict=True):
+    for name, text in zip((OLD, NEW), catalogues(messages, domains=domains), strict=True):
         (scratch / name).write_text(text, encoding="ascii")
     guest.put(scratch, FOLDER)
 

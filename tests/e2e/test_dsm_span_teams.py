@@ -27,7 +27,7 @@ pytestmark = pytest.mark.fresh
 
 CPUS = 2  # of each host
 ALIGNMENT = "/tmp/alignment"
-SEQUENCES, BASES = 48, 100  # what takes two CPUs at home longer than a host takes to come
+SEQUENCES, BASES = 200, 200  # what takes two CPUs at home longer than a host takes to come
 TREE = f"-nt -gtr -quiet {ALIGNMENT}"
 SAID, PID = "/tmp/teams", "/tmp/teams.pid"  # what a program says of its teams; who it is
 ALONE_S = 1200.0
@@ -99,7 +99,7 @@ def test_fasttree(lives: Lives, tmp_path: Path) -> None:
 
 def test_msgmerge(lives: Lives, tmp_path: Path) -> None:
     with lives.borrowed(attached=False, shape=dataclasses.replace(lives.shape, cpus=CPUS)) as guest:
-        debian_merge.install(guest, tmp_path / "msgmerge", debian_merge.DOMAINS)
+        debian_merge.install(guest, tmp_path / "msgmerge", **debian_merge.LONG)
         wanted = alone(guest, debian_merge.command())
         words = debian_merge.command(range(2 * CPUS))
         assert goes_and_comes(lives, guest, words, tmp_path / "merged") == wanted
