@@ -15,7 +15,7 @@ def hook_headers(folder: Path, number: str, hook: str) -> Path:
         for nth, place in enumerate(re.split(r"^@@ .*\n", part, flags=re.MULTILINE)[1:], 1):
             after = [line for line in place.splitlines() if not line.startswith("-")]
             added = [n for n, line in enumerate(after) if line.startswith("+")]
-            text = "\n".join(line[1:] for line in after[added[0] : added[-1] + 1])
-            if name.suffix == ".c":
+            if name.suffix == ".c" and added:
+                text = "\n".join(line[1:] for line in after[added[0] : added[-1] + 1])
                 (folder / f"hook-{number}-{name.stem}-{nth}.h").write_text(f"{text}\n")
     return folder

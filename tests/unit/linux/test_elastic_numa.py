@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Files of the guest's elastic NUMA driver, compiled in user space: the pure ones, and its operations on a simulated machine.
 
-And what dom0's netback has of us, on a queue that is played, and timers of isolated CPUs.
+And what dom0's netback has of us, on a queue that is played, timers of isolated CPUs, and what other hooks keep ticks from.
 
 Each case of the *_test.c here is a test. The mutants at the end are versions of the driver with one mistake each: a case has
 to notice.
@@ -51,6 +51,8 @@ PROGRAMS = {
     "eagain": ("eagain",),
     "xenbus_batch": ("xenbus_batch",),
     "tmigr": (),
+    "mm_cid": (),
+    "orphans": (),
     "engine": ("engine",),
     "driver": OPERATIONS,
     "requests": (*OPERATIONS, "store", "libxl_vnode_keys"),
@@ -58,7 +60,7 @@ PROGRAMS = {
 
 # What runs on fake_kernel.h.
 IN_KERNEL = ("range", "topodev", "store", "cpu", "evac", "draining", "reserve", "take_free", "eagain", "xenbus_batch", "tmigr",
-             "engine", "driver", "requests")
+             "mm_cid", "orphans", "engine", "driver", "requests")
 # What only one of them has of it.
 FAKES = {"evac": "-DFAKE_FOLIOS", "take_free": "-DFAKE_BUDDY", "xenbus_batch": "-DFAKE_XENBUS"}
 
@@ -80,7 +82,7 @@ def fake_headers(folder: Path, sources: list[Path], real: dict[str, Path]) -> Pa
 
 
 # The hooks whose text is part of a test, which includes it as hook-HOOK-FILE-N.h: what it adds at its Nth place in FILE.c.
-HOOKS_OF = {"eagain": ("0305", "0306", "0307"), "tmigr": ("0303",)}
+HOOKS_OF = {"eagain": ("0305", "0306", "0307"), "tmigr": ("0303",), "mm_cid": ("0310",), "orphans": ("0311",)}
 
 
 def hook_of(number: str) -> Path:
@@ -2081,6 +2083,79 @@ MUTANTS = {
         "+\tif (!tmc->online)\n",
         "+\tif (!tmc->online && 0)\n",
         "timers: isolated CPUs",
+    ),
+    "threads: who has a number is not looked at": (
+        "0310",
+        "+\tif (!mm_cid_is_valid(READ_ONCE(pcpu_cid->cid)))",
+        "+\tif (pcpu_cid)",
+        "numbers of threads: at each CPU",
+    ),
+    "threads: another CPU's number": (
+        "0310",
+        "+\tpcpu_cid = per_cpu_ptr(mm->pcpu_cid, cpu);",
+        "+\tpcpu_cid = per_cpu_ptr(mm->pcpu_cid, 0);",
+        "numbers of threads: at each CPU",
+    ),
+    "threads: a number that is given back": (
+        "0310",
+        "+\tif (!mm_cid_is_valid(READ_ONCE(pcpu_cid->cid)))",
+        "+\tif (READ_ONCE(pcpu_cid->cid) == MM_CID_UNSET)",
+        "numbers of threads: at each CPU",
+    ),
+    "threads: all who have number 0": (
+        "0310",
+        "+\tif (cpumask_equal(cidmask, cpumask_of(0)))",
+        "+\tif (cpumask_intersects(cidmask, cpumask_of(0)))",
+        "numbers of threads: at all CPUs",
+    ),
+    "threads: any number alone": (
+        "0310",
+        "+\tif (cpumask_equal(cidmask, cpumask_of(0)))",
+        "+\tif (!(cidmask->bits[0] & (cidmask->bits[0] - 1)))",
+        "numbers of threads: at all CPUs",
+    ),
+    "orphans: the time before the count": (
+        "0311",
+        "+\t\tWRITE_ONCE(tcp_orphan_cache, tcp_orphan_count_sum());\n",
+        "+\t\tWRITE_ONCE(tcp_orphan_counted, now);\n+\t\tWRITE_ONCE(tcp_orphan_cache, tcp_orphan_count_sum());\n",
+        "orphans: two ask at once",
+    ),
+    "orphans: the count behind the time": (
+        "0311",
+        "+\t\tWRITE_ONCE(tcp_orphan_cache, tcp_orphan_count_sum());\n",
+        "+\t\tint sum = tcp_orphan_count_sum();\n+\t\tsmp_store_release(&tcp_orphan_counted, now);\n"
+        "+\t\tWRITE_ONCE(tcp_orphan_cache, sum);\n",
+        "orphans: two ask at once",
+    ),
+    "orphans: counted once": (
+        "0311",
+        "+\tif (!time_in_range_open(now, last, last + TCP_ORPHAN_PERIOD)) {",
+        "+\tif (!last) {",
+        "orphans: how old a count is",
+    ),
+    "orphans: counted each time": (
+        "0311",
+        "+\tif (!time_in_range_open(now, last, last + TCP_ORPHAN_PERIOD)) {",
+        "+\tif (now != last) {",
+        "orphans: how old a count is",
+    ),
+    "orphans: jiffies do not come round": (
+        "0311",
+        "+\tif (!time_in_range_open(now, last, last + TCP_ORPHAN_PERIOD)) {",
+        "+\tif (now >= last + TCP_ORPHAN_PERIOD) {",
+        "orphans: how old a count is",
+    ),
+    "orphans: one period more": (
+        "0311",
+        "+#define TCP_ORPHAN_PERIOD msecs_to_jiffies(100)",
+        "+#define TCP_ORPHAN_PERIOD msecs_to_jiffies(101)",
+        "orphans: how old a count is",
+    ),
+    "orphans: nobody keeps the count": (
+        "0311",
+        "+\t\tWRITE_ONCE(tcp_orphan_cache, tcp_orphan_count_sum());",
+        "+\t\ttcp_orphan_count_sum();",
+        "orphans: how old a count is",
     ),
     "batch: woken for each answer": (
         "xenbus_batch",
