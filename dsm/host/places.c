@@ -18,11 +18,11 @@
 
 /*
  * Ports that Linux 6.12 binds for each CPU that is up: reschedule, two kinds of calls,
- * debug, spinlock, timer (arch/x86/xen/{smp,smp_hvm,spinlock,time}.c).  And those that
- * no CPU can have: 0, the console's, xenstore's.
+ * debug, spinlock, timer (arch/x86/xen/{smp,smp_hvm,spinlock,time}.c).  And those at home
+ * that no CPU can have: 0, the ring's, console's and xenstore's, and one for a device.
  */
 #define PORTS_OF_VCPU	6u
-#define PORTS_OF_NO_VCPU 3u
+#define PORTS_OF_HOME	5u
 
 /* A set of vCPUs. */
 struct vcpus {
@@ -39,17 +39,18 @@ int places_take(struct host *host, struct json_object *request, struct record *r
 int places_check_ports(struct host *host, const struct record *record, struct answer *answer)
 {
 	unsigned int ports = dsm_ports(host->config.nr_hosts);
-	unsigned int most = (ports - PORTS_OF_NO_VCPU) / PORTS_OF_VCPU;
-	unsigned int i, vcpus, home = record->nr_vcpus;
+	unsigned int i, vcpus, others, most, home = record->nr_vcpus;
 
 	for (i = 0; i < record->nr_places; i++)
 		home -= record->place[i].nr;
 	for (i = 0; i < host->config.nr_hosts; i++) {
 		vcpus = i == record->home ? home : record_vcpus_of(record, i);
+		others = i == record->home ? PORTS_OF_HOME : 0;
+		most = (ports - others) / PORTS_OF_VCPU;
 		if (vcpus > most)
-			return answer_error(answer, "cpus-there", "host %s: %u vCPUs are to run there, Linux has event channels for %u: each of the %u hosts of dsm.toml has %u of them, whether the guest uses it or not, and each vCPU needs %u; give it fewer vCPUs there, or take hosts out of all dsm.toml",
+			return answer_error(answer, "cpus-there", "host %s: %u vCPUs are to run there, Linux has event channels for %u: each of the %u hosts of dsm.toml has %u of them, whether the guest uses it or not, each vCPU needs %u and all else at least %u; give it fewer vCPUs there, or take hosts out of all dsm.toml",
 					    host_name(host, i), vcpus, most, host->config.nr_hosts,
-					    ports, PORTS_OF_VCPU);
+					    ports, PORTS_OF_VCPU, others);
 	}
 	return 0;
 }
