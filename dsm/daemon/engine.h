@@ -178,6 +178,13 @@ int dsm_engine_peer_up(struct dsm_engine *engine, unsigned int host,
 		       uint32_t epoch);
 
 /**
+ * @host says that it has lost @lost, and its connection ends: if the VM fails by that,
+ * dsm_engine_peer_down() tells what both had of it.  Anything that a peer may say.
+ */
+void dsm_engine_peer_lost(struct dsm_engine *engine, unsigned int host,
+			  unsigned int lost);
+
+/**
  * A connection is gone.  The VM fails, unless @orderly and neither pages nor
  * homes were there, or nothing is bound to that host (dsm_engine_bind()) and no
  * page concerns it, and no vCPU runs there: then it has left, and may come back with a later epoch.

@@ -78,11 +78,12 @@ static void note_first(struct firsts *f, uint64_t gfn)
 	f->nr += f->nr < FIRSTS;
 }
 
-void engine_lose(struct dsm_engine *e, unsigned int host, const char *why)
+/* What the VM has lost with a host: CPUs that ran there, and what was only there of this host's. */
+static void describe(const struct dsm_engine *e, unsigned int host, char *text, size_t size)
 {
 	const struct dsm_entry *entry;
 	uint64_t modified = 0, kept = 0;
-	char vcpus[DSM_ENGINE_TEXT / 4], text[DSM_ENGINE_TEXT / 4] = "";
+	char vcpus[DSM_ENGINE_TEXT / 4], gfns[DSM_ENGINE_TEXT / 4] = "";
 	struct firsts firsts = { 0 };
 	unsigned int i;
 	int n = 0;
@@ -96,14 +97,36 @@ void engine_lose(struct dsm_engine *e, unsigned int host, const char *why)
 		note_first(&firsts, entry->page.gfn);
 	}
 	for (i = 0; i < firsts.nr; i++)
-		n += snprintf(text + n, sizeof(text) - (size_t)n, "%s0x%" PRIx64, i ? ", " : "", firsts.gfn[i]);
+		n += snprintf(gfns + n, sizeof(gfns) - (size_t)n, "%s0x%" PRIx64, i ? ", " : "", firsts.gfn[i]);
 	engine_vcpus_of(e, host, vcpus, sizeof(vcpus));
+	snprintf(text, size, "%s%s%s%" PRIu64 " pages of %s were modified there; of its own %"
+		 PRIu64 " pages %" PRIu64 " are here%s%s%s%s",
+		 vcpus[0] ? "vCPUs " : "", vcpus, vcpus[0] ? " ran there, " : "", modified,
+		 name_of(e, e->vm.self), engine_open_at(e, host), kept,
+		 modified ? "; of " : "", modified ? name_of(e, e->vm.self) : "",
+		 modified ? "'s the first are gfns " : "", gfns);
+}
+
+void dsm_engine_peer_lost(struct dsm_engine *e, unsigned int host, unsigned int lost)
+{
+	if (host < e->vm.nr_hosts && lost < e->vm.nr_hosts && lost != host && lost != e->vm.self)
+		e->says_lost[host] = (uint8_t)(lost + 1);
+}
+
+void engine_lose(struct dsm_engine *e, unsigned int host, const char *why)
+{
+	char of_it[DSM_ENGINE_TEXT], of_another[DSM_ENGINE_TEXT];
+	unsigned int another = e->says_lost[host];
+
 	if (!e->has_failed)
 		e->lost = (uint8_t)host;
-	engine_fail(e, "host %s is lost (%s): %s%s%s%" PRIu64 " pages of %s were modified there; of its own %"
-		    PRIu64 " pages %" PRIu64 " are here%s%s%s%s", name_of(e, host), why,
-		    vcpus[0] ? "vCPUs " : "", vcpus, vcpus[0] ? " ran there, " : "", modified,
-		    name_of(e, e->vm.self), engine_open_at(e, host), kept,
-		    modified ? "; of " : "", modified ? name_of(e, e->vm.self) : "",
-		    modified ? "'s the first are gfns " : "", text);
+	describe(e, host, of_it, sizeof(of_it));
+	if (!another) {
+		engine_fail(e, "host %s is lost (%s): %s", name_of(e, host), why, of_it);
+		return;
+	}
+	another--;
+	describe(e, another, of_another, sizeof(of_another));
+	engine_fail(e, "host %s is lost (%s): %s; host %s: %s", name_of(e, host), why, of_it,
+		    name_of(e, another), of_another);
 }

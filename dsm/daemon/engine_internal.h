@@ -374,6 +374,7 @@ struct dsm_engine {
 	bool counting;			/* a host is being forgotten: FAIL is counted */
 	bool has_failed;
 	uint8_t lost;			/* the host by whose loss it failed; DSM_NOBODY */
+	uint8_t says_lost[DSM_MAX_HOSTS]; /* whom each one says that it has lost, and 1; 0: nobody */
 	char failure[DSM_ENGINE_TEXT];
 	char broken[DSM_ENGINE_TEXT];	/* of the operation that failed */
 	bool ring_left;			/* the ring may have more */

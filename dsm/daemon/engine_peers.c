@@ -12,6 +12,7 @@ int dsm_engine_peer_up(struct dsm_engine *e, unsigned int host, uint32_t epoch)
 	int rc = dsm_vm_peer_up(&e->vm, host, epoch);
 
 	if (!rc) {
+		e->says_lost[host] = 0;
 		e->turns.answers[host] = 0;
 		e->turns.request &= (uint16_t)~dsm_bit(host);
 		e->turns.letter &= (uint16_t)~dsm_bit(host);

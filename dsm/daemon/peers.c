@@ -292,6 +292,14 @@ static void on_end(void *context, unsigned int host, enum dsm_end reason,
 	answer(w, &peer->leaving, orderly ? NULL : error);
 }
 
+static void on_lost(void *context, unsigned int host, unsigned int lost)
+{
+	struct dsm_worker *w = context;
+
+	if (w->peer[host].link == DSM_LINK_UP)
+		dsm_engine_peer_lost(w->engine, host, lost);
+}
+
 static void on_round_trip(void *context, unsigned int host, uint64_t ns,
 			  const struct dsm_clock_sample *clock)
 {
@@ -306,7 +314,7 @@ static void on_round_trip(void *context, unsigned int host, uint64_t ns,
 
 const struct dsm_transport_calls dsm_peers_calls = {
 	.up = on_up, .message = on_message, .room = on_room, .end = on_end,
-	.round_trip = on_round_trip,
+	.lost = on_lost, .round_trip = on_round_trip,
 };
 
 /* ---- connect, leave ---- */

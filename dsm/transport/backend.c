@@ -36,20 +36,23 @@ int dsm_backend_message(struct dsm_link *link, const struct dsm_msg *msg)
 }
 
 /* A peer's word: any number. */
-static void say_why(const struct dsm_transport_params *params, unsigned int reason,
-		    char text[DSM_TRANSPORT_TEXT])
+static void say_why(const struct dsm_transport_params *params, unsigned int host,
+		    unsigned int reason, char text[DSM_TRANSPORT_TEXT])
 {
 	unsigned int lost = reason - DSM_FAIL_LOST;
 	const struct dsm_transport_peer *peer = &params->peer[lost % DSM_MAX_HOSTS];
 
-	if (lost >= DSM_MAX_HOSTS || (lost != params->self && !peer->used))
+	if (lost >= DSM_MAX_HOSTS || (lost != params->self && !peer->used)) {
 		snprintf(text, DSM_TRANSPORT_TEXT, "reason %u (%s)", reason,
 			 dsm_reason_name(reason));
-	else if (lost == params->self)
+	} else if (lost == params->self) {
 		snprintf(text, DSM_TRANSPORT_TEXT, "it has lost this host");
-	else
+	} else {
 		snprintf(text, DSM_TRANSPORT_TEXT, "it has lost host %s",
 			 peer->name ? peer->name : peer->names[0]);
+		if (lost != host && params->calls->lost)
+			params->calls->lost(params->context, host, lost);
+	}
 }
 
 int dsm_backend_frame(const struct dsm_transport *transport, unsigned int host,
@@ -64,7 +67,7 @@ int dsm_backend_frame(const struct dsm_transport *transport, unsigned int host,
 	if (reason == DSM_END_FAILED && said.reason == DSM_FAIL_OVER)
 		reason = DSM_END_OVER;
 	else if (reason == DSM_END_FAILED)
-		say_why(params, said.reason, text);
+		say_why(params, host, said.reason, text);
 	if (!reason && said.round_trip)
 		params->calls->round_trip(params->context, host, said.round_trip,
 					  said.clock.khz ? &said.clock : NULL);

@@ -149,6 +149,11 @@ struct dsm_transport_calls {
 	void (*end)(void *context, unsigned int host, enum dsm_end reason,
 		    const char *text);
 	/**
+	 * @host says that the VM has failed, because it has lost @lost, which is
+	 * another one of the VM; its end() comes next.  May be NULL.
+	 */
+	void (*lost)(void *context, unsigned int host, unsigned int lost);
+	/**
 	 * How long a question to @host took, in ns.
 	 * @clock: the clocks of both hosts; NULL if one of them tells none.
 	 */

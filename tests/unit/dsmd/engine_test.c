@@ -7,6 +7,7 @@
  * in the end all is quiet and every page is at home.
  */
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/queue.h>
 
@@ -795,6 +796,42 @@ static void host_lost(const void *argument)
 	world_end();
 }
 
+/* Who says that it has lost another one may be heard before that one's end: both are told of. */
+static void another_is_lost(const void *argument)
+{
+	static const struct { unsigned int by, whom; } nobody[] = {
+		{ 1, 0 }, { 1, 1 }, { 1, 3 }, { 1, UINT_MAX }, { 3, 2 }, { UINT_MAX, 2 }, { 2, 1 },
+	};
+	unsigned int i;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&calm);
+	use(1, 0, 0, DSM_XEN_WANT_M);
+	use(2, 0, 1, DSM_XEN_WANT_M);
+	use(2, 0, 2, DSM_XEN_WANT_M);
+	use(0, 0, 8, DSM_XEN_WANT_S);
+	dsm_engine_peer_lost(node[0].engine, 1, 2);
+	dsm_engine_peer_down(node[0].engine, 1, false, "it has lost host gamma");
+	expect_failure(0, "host beta is lost (it has lost host gamma): 1 pages of alpha were modified there; of its own "
+		       "4 pages 0 are here; of alpha's the first are gfns 0x0; host gamma: 2 pages of alpha were "
+		       "modified there; of its own 4 pages 1 are here; of alpha's the first are gfns 0x1, 0x2");
+	CHECK(dsm_engine_lost(node[0].engine) == 1, "its connection is what ended");
+	world_end();
+
+	/* Itself, this host, no host; what no host or another one says. */
+	for (i = 0; i < NR(nobody); i++) {
+		dice_begin();
+		world_begin(&calm);
+		use(1, 0, 0, DSM_XEN_WANT_M);
+		dsm_engine_peer_lost(node[0].engine, nobody[i].by, nobody[i].whom);
+		dsm_engine_peer_down(node[0].engine, 1, false, "cut off");
+		expect_failure(0, "host beta is lost (cut off): 1 pages of alpha");
+		CHECK(!strstr(node[0].failure, "; host "), "%u: %s", i, node[0].failure);
+		world_end();
+	}
+}
+
 /* vCPU 0 there has a page, and loses it to its home before it has gone on. */
 static void use_and_lose_by(unsigned int host, unsigned int vcpu, uint64_t gfn)
 {
@@ -1191,12 +1228,22 @@ static void host_leaves(const void *argument)
 	dsm_engine_drain(node[2].engine);
 	settle_down();
 	CHECK(!dsm_engine_guests(node[2].engine), "pages stay");
+	dsm_engine_peer_lost(node[0].engine, 2, 1);
+	dsm_engine_bind(node[0].engine, 2, false);
+	dsm_engine_bind(node[2].engine, 0, false);
 	dsm_engine_peer_down(node[0].engine, 2, true, "closed");
 	dsm_engine_peer_down(node[1].engine, 2, true, "closed");
 	CHECK(!dsm_engine_failure(node[0].engine) && !dsm_engine_failure(node[1].engine),
 	      "the VM goes on");
 	use(0, 0, 7, DSM_XEN_WANT_M);
 	CHECK(node[0].xen.page[7].state == DSM_XEN_STATE_M, "and works");
+	/* What it has said before it came back is forgotten. */
+	dsm_engine_peer_down(node[2].engine, 0, true, "closed");
+	CHECK(!dsm_engine_peer_up(node[0].engine, 2, 10) && !dsm_engine_peer_up(node[2].engine, 0, 10), "up");
+	dsm_engine_bind(node[0].engine, 2, true);
+	dsm_engine_peer_down(node[0].engine, 2, false, "cut off");
+	expect_failure(0, "host gamma is lost (cut off): 0 pages of alpha");
+	CHECK(!strstr(node[0].failure, "; host "), "%s", node[0].failure);
 	world_end();
 }
 
@@ -3911,6 +3958,7 @@ int main(int argc, char **argv)
 {
 	static const struct test_case others[] = {
 		{ "a host is lost", host_lost, NULL },
+		{ "a host that has lost another", another_is_lost, NULL },
 		{ "a host that does not answer", no_answer, NULL },
 		{ "a home that does not answer", no_answer_of_a_home, NULL },
 		{ "a token that does not come back", no_answer_about_the_token, NULL },

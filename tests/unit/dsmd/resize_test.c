@@ -1568,6 +1568,9 @@ static void vcpus_at_three(const void *argument)
 	      "%s", node[1].why);
 	CHECK(strstr(node[0].why, "host beta is lost (the peer says that the VM has failed: it has lost host gamma): vCPUs 1 ran there"),
 	      "%s", node[0].why);
+	/* The home hears of gamma by beta, or by itself: it tells of both, or of that one. */
+	CHECK(strstr(node[0].why, "; host gamma: vCPUs 2 ran there, 0 pages of alpha were modified there"),
+	      "%s", node[0].why);
 	end_with_place();
 }
 

@@ -187,6 +187,16 @@ static void on_end(void *context, unsigned int host, enum dsm_end reason,
 		h->on_end(h);
 }
 
+static void on_lost(void *context, unsigned int host, unsigned int lost)
+{
+	struct host *h = context;
+
+	CHECK(!h->nr_ends, "after its end");
+	h->says_lost.times++;
+	h->says_lost.by = host;
+	h->says_lost.lost = lost;
+}
+
 static void on_round_trip(void *context, unsigned int host, uint64_t ns,
 			  const struct dsm_clock_sample *clock)
 {
@@ -203,7 +213,7 @@ static void on_round_trip(void *context, unsigned int host, uint64_t ns,
 
 static const struct dsm_transport_calls calls = {
 	.up = on_up, .message = on_message, .room = on_room, .end = on_end,
-	.round_trip = on_round_trip,
+	.lost = on_lost, .round_trip = on_round_trip,
 };
 
 bool rig_is_rdma(void)

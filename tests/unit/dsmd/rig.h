@@ -38,6 +38,7 @@ struct host {
 	struct dsm_transport *transport;
 	char text[DSM_TRANSPORT_TEXT];
 	unsigned int ups, messages, pages, rooms, round_trips, nr_ends;
+	struct { unsigned int times, by, lost; } says_lost;	/* the last one */
 	uint32_t epoch;
 	unsigned int from;
 	uint64_t last_round_trip;

@@ -549,6 +549,10 @@ static void peer_lost_another(const void *argument)
 		UNTIL(b.nr_ends);
 		CHECK(b.end[0].reason == DSM_END_FAILED && !strcmp(b.end[0].text, table[i].text),
 		      "%s, %s", dsm_end_name(b.end[0].reason), b.end[0].text);
+		/* It may lose itself, or this host: of those there is nothing more to tell. */
+		CHECK(b.says_lost.times == (table[i].reason == DSM_FAIL_LOST + 2), "%u times", b.says_lost.times);
+		CHECK(!b.says_lost.times || (b.says_lost.by == 1 && b.says_lost.lost == 2), "%u has lost %u",
+		      b.says_lost.by, b.says_lost.lost);
 		two_down(&a, &b);
 	}
 }
