@@ -2474,6 +2474,13 @@ MUTANTS = {
         "\tbody = xs_wait_for_reply(&r->req, &msg);\n\ttext = r->text;\n",
         "batch: the answers",
     ),
+    "batch: written behind its end": ("xenbus_batch", "body, length + 1)", "body, length - 1)", "batch: what is sent"),
+    "batch: what is not posted stays": (
+        "xenbus_batch",
+        "\t\tforget(batch);\n\t\treturn batch->error;\n\t}\n\t/* One",
+        "\t\treturn batch->error;\n\t}\n\t/* One",
+        "batch: no memory",
+    ),
 }
 
 

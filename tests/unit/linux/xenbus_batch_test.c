@@ -21,6 +21,9 @@ static unsigned int nr_sent, nr_waited, nr_exits, nr_allocated, nr_freed, wakes,
 static unsigned int fails_at;		/* the next but N - 1 allocation; 0: none */
 static bool answered, shutdown, odd;
 static bool at_once;			/* each is answered before who sends it goes on */
+#define END	0x5a
+static struct { char *at; size_t size; } pieces[32];
+static unsigned int nr_pieces;
 static u32 transaction;
 static char said[200];
 static struct xenbus_batch batch;
@@ -42,15 +45,35 @@ void *allocate(size_t size, unsigned int gfp)
 	CHECK(gfp & GFP_NOIO, "waits for who may wait for it");
 	if (fails_at && !--fails_at)
 		return NULL;
+	CHECK(nr_pieces < ARRAY_SIZE(pieces), "%u requests", nr_pieces);
 	nr_allocated++;
-	return calloc(1, size);
+	pieces[nr_pieces].size = size;
+	pieces[nr_pieces].at = calloc(1, size + 1);
+	pieces[nr_pieces].at[size] = END;
+	return pieces[nr_pieces++].at;
+}
+
+/* Nobody has written behind its end. */
+static void check_end(const void *pointer)
+{
+	unsigned int i;
+
+	for (i = nr_pieces; i--; ) {
+		if (pieces[i].at != pointer)
+			continue;
+		CHECK(pieces[i].at[pieces[i].size] == END, "longer than %zu bytes", pieces[i].size);
+		pieces[i].at = NULL;
+		return;
+	}
 }
 
 /* An answer, or a request that was never sent. */
 void give_back(void *pointer)
 {
-	if (pointer)
-		nr_bodies--;
+	if (!pointer)
+		return;
+	nr_bodies--;
+	check_end(pointer);
 	free(pointer);
 }
 
@@ -60,6 +83,7 @@ void xs_free_req(struct kref *kref)
 	struct xb_req_data *req = container_of(kref, struct xb_req_data, kref);
 
 	nr_freed++;
+	check_end(req);
 	memset(req, 0xa5, malloc_usable_size(req));
 	free(req);
 }
@@ -333,10 +357,11 @@ static void no_memory(const void *argument)
 		CHECK(PTR_ERR(text[0]) == -ENOMEM && PTR_ERR(text[1]) == -ENOMEM, "an answer");
 		CHECK(batch.requests.next == &batch.requests, "the row is not empty");
 		xenbus_batch_init(&batch);
-		fails_at = 1;
+		fails_at = 2;
 		xenbus_batch_write(&batch, "a", "1", "");
+		xenbus_batch_write(&batch, "a", "2", "");
 		CHECK(xenbus_batch_post(&batch) == -ENOMEM && !nr_sent, "%u sent", nr_sent);
-		CHECK(nr_allocated == 2 && nr_allocated + nr_bodies == 0, "%u requests are left", nr_allocated + nr_bodies);
+		CHECK(nr_allocated == 3 && nr_allocated + nr_bodies == 0, "%u requests are left", nr_allocated + nr_bodies);
 	}
 	/* The next one knows nothing of that. */
 	xenbus_batch_init(&batch);
