@@ -19,7 +19,7 @@ static unsigned int events, seen, rounds, flushed;
 static const char *failing;	/* what cannot be had as it starts */
 static char began[200];
 static bool known_to_op;	/* which has the thread */
-static bool stopped;
+static bool stopped, runs;
 static u32 stranger;	/* a vnode that the toolstack does not know */
 static u32 missing;	/* extents that an operation leaves out, and says nothing */
 static u64 generation;
@@ -27,7 +27,17 @@ static u32 targets[3];
 static int results[3];
 static char list[2000];
 
-void say(const char *format, ...) { }
+static char said[1000];
+
+void say(const char *format, ...)
+{
+	size_t used = strlen(said);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(said + used, sizeof(said) - used, format, args);
+	va_end(args);
+}
 void fail(const char *format, ...) { exit(1); }
 
 static void note(const char *format, ...)
@@ -118,6 +128,11 @@ bool kthread_should_stop(void)
 		return true;
 	rounds--;
 	return false;
+}
+
+void begins_to_run(struct task_struct *task)
+{
+	runs = task == &the_engine;
 }
 
 /* It has just come to where it sleeps. */
@@ -227,24 +242,31 @@ static void no_news(const void *argument)
 /* What it cannot do without, and what it can. */
 static void steps_of_a_start(const void *argument)
 {
-	static const struct { const char *failing, *began; } cases[] = {
-		{ NULL, "memory memory memory balloon evacuation topology suspend CPUs statistics thread watch " },
-		{ "memory", "memory memory memory " },
-		{ "balloon", "memory memory memory balloon " },
-		{ "evacuation", "memory memory memory balloon evacuation " },
-		{ "topology", "memory memory memory balloon evacuation topology " },
-		{ "suspend", "memory memory memory balloon evacuation topology suspend CPUs statistics thread watch " },
-		{ "thread", "memory memory memory balloon evacuation topology suspend CPUs statistics thread " },
+	static const struct { const char *failing, *began, *says; } cases[] = {
+		{ NULL, "memory memory memory balloon evacuation topology suspend CPUs statistics thread watch ",
+		  "vnode 3 is node 3" },
+		{ "memory", "memory memory memory ", "xenstore offers none: idle" },
+		{ "balloon", "memory memory memory balloon ", "cannot start: -5" },
+		{ "evacuation", "memory memory memory balloon evacuation ", "cannot start: -5" },
+		{ "topology", "memory memory memory balloon evacuation topology ", "cannot start: -5" },
+		{ "suspend", "memory memory memory balloon evacuation topology suspend CPUs statistics thread watch ",
+		  "a suspend will not be refused: -5" },
+		{ "thread", "memory memory memory balloon evacuation topology suspend CPUs statistics thread ",
+		  "cannot start: -5" },
 	};
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		failing = cases[i].failing;
-		began[0] = list[0] = '\0';
+		began[0] = list[0] = said[0] = '\0';
+		runs = false;
 		elastic_initcall();
 		CHECK(!strcmp(began, cases[i].began), "%s: %s", failing, began);
 		IS(strstr(began, "watch") ? "hello" : "");
-		CHECK(known_to_op == !!strstr(began, "watch"), "%s", began);
+		CHECK(known_to_op == !!strstr(began, "watch") && runs == known_to_op, "%s", began);
+		CHECK(strstr(said, cases[i].says), "%s: '%s'", failing, said);
+		CHECK(!strstr(said, "cannot start") == !strstr(cases[i].says, "cannot start") &&
+		      !strstr(said, "suspend") == !strstr(cases[i].says, "suspend"), "%s: '%s'", failing, said);
 		known_to_op = false;
 	}
 }

@@ -254,7 +254,8 @@ struct task_struct *kthread_create(int (*thread)(void *), void *data,
 				   const char *name);
 void kthread_stop(struct task_struct *task);
 bool kthread_should_stop(void);
-#define wake_up_process(task)	do { } while (0)
+extern void begins_to_run(struct task_struct *task) __attribute__((weak));
+#define wake_up_process(task)	(begins_to_run ? begins_to_run(task) : (void)(task))
 #define IS_ERR(pointer)		((unsigned long)(pointer) > -4096UL)
 #define PTR_ERR(pointer)	((long)(pointer))
 #define ERR_PTR(error)		((void *)(long)(error))

@@ -757,6 +757,7 @@ WEAK void elastic_store_done(u64 generation) { }
 
 u64 elastic_topo_publish(enum xtopo_phase phase, bool bump)
 {
+	pass(machine.publish_ms);
 	machine.published = phase;
 	machine.saw_growing |= phase == XTOPO_GROWING;
 	machine.told_of_drain |= phase == XTOPO_DRAINING && bump;

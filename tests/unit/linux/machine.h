@@ -43,6 +43,7 @@ struct machine {
 	int pages_left;			/* single pages, -1: no limit */
 	unsigned int address_bits;	/* of the last populate */
 	unsigned int extent_ms;		/* for each of a call */
+	unsigned int publish_ms;	/* until programs are told */
 	bool elsewhere;			/* the CPU runs on another host */
 	/* Linux */
 	bool plugged[MAX_BLOCKS], online[MAX_BLOCKS], stuck[MAX_BLOCKS];

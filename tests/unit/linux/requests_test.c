@@ -321,6 +321,25 @@ static void progress(const void *argument)
 	CHECK(strstr(asked, "\nwrite progress-kb=") && strstr(asked, ", write current-kb="), "%s", asked);
 }
 
+/* What each phase has taken, the last one, too, and nothing of an operation before. */
+static void phases(const void *argument)
+{
+	start();
+	machine.extent_ms = 5;
+	machine.publish_ms = 7;
+	command(4 * BLOCK_EXTENTS);
+	CHECK(!strcmp(get(GUEST "phases"), "populate=1280000,add=0,online=0,cpus=0,notify=7000"), "%s",
+	      get(GUEST "phases"));
+	command(3 * BLOCK_EXTENTS);
+	CHECK(!strcmp(get(GUEST "phases"),
+		      "notify=7000,acks=0,cpus=0,evacuate=0,offline=5000,release=320000,node=0"), "%s",
+	      get(GUEST "phases"));
+	command(0);
+	CHECK(!strcmp(get(GUEST "phases"),
+		      "notify=14000,acks=0,cpus=0,evacuate=0,offline=15000,release=960000,node=0"), "%s",
+	      get(GUEST "phases"));
+}
+
 /* Another operation is announced, for another node: no target of this one changes. */
 static void news_meanwhile(const void *argument)
 {
@@ -425,6 +444,7 @@ int main(int argc, char **argv)
 		{ "requests: after a kexec", after_a_kexec },
 		{ "requests: after a kexec without a rest", after_a_kexec_without_a_rest },
 		{ "requests: progress", progress },
+		{ "requests: phases", phases },
 		{ "requests: news meanwhile", news_meanwhile },
 		{ "requests: news while it reads", news_while_it_reads },
 		{ "requests: news behind it", news_behind_it },

@@ -202,6 +202,7 @@ static void all_at_once(const void *argument)
 	/* The first has what the others use again. */
 	for (at = 0; at < 10; at++) {
 		CHECK(elastic_store_requests(&generation) == -EINVAL && generation == 17, "a generation in words");
+		CHECK(!strcmp(said, "vnuma/generation: 'eight' is not a number\n"), "'%s'", said);
 		before = at ? before : mallinfo2().uordblks;
 	}
 	CHECK(mallinfo2().uordblks == before, "%zu bytes are left", mallinfo2().uordblks - before);

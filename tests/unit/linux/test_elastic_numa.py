@@ -2481,6 +2481,29 @@ MUTANTS = {
         "\t\treturn batch->error;\n\t}\n\t/* One",
         "batch: no memory",
     ),
+    "nonsense is not told": (
+        "store",
+        "\tif (rc)\n\t\tpr_err_ratelimited(\"%s/%s: '%.32s'",
+        "\tif (0)\n\t\tpr_err_ratelimited(\"%s/%s: '%.32s'",
+        "store: all nodes in one row",
+    ),
+    "a thread that never runs": ("engine", "\twake_up_process(engine);\n", "", "engine: a start"),
+    "a start that fails in silence": ("engine", "\telse if (rc)\n", "\telse if (0)\n", "engine: a start"),
+    "a guest without such nodes has failed": ("engine", "\tif (rc == -ENODEV)\n", "\tif (0)\n", "engine: a start"),
+    "that a suspend is not refused is not told": (
+        "engine",
+        '\tif (rc)\n\t\tpr_warn("a suspend',
+        '\tif (0)\n\t\tpr_warn("a suspend',
+        "engine: a start",
+    ),
+    "the time of the operation before": (
+        "op",
+        "\tmemset(node->phase_us, 0, sizeof(node->phase_us));\n",
+        "",
+        "requests: phases",
+    ),
+    "the last phase takes no time": ("op", "\telastic_phase(ELASTIC_NR_PHASES);\n", "", "requests: phases"),
+    "the time of a phase is that of its last part": ("op", "node->phase_us[op.phase] +=", "node->phase_us[op.phase] =", "requests: phases"),
 }
 
 
