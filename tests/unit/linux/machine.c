@@ -824,7 +824,7 @@ int elastic_node_unplug(struct elastic_node *unused)
 void drain_all_pages(struct zone *zone) { machine.on_lists = 0; }
 void drained(void) { machine.drains++; }
 unsigned long elastic_reserve_relief(void) { return machine.relief; }
-void elastic_topo_refresh(void) { }
+void elastic_topo_refresh(void) { machine.refreshes++; }
 int elastic_topo_init(void) { return 0; }
 int elastic_evac_init(void) { return 0; }
 int elastic_pm_init(void) { return 0; }

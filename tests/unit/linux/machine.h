@@ -44,6 +44,7 @@ struct machine {
 	unsigned int address_bits;	/* of the last populate */
 	unsigned int extent_ms;		/* for each of a call */
 	unsigned int publish_ms;	/* until programs are told */
+	unsigned int refreshes;		/* of their page, for what others have changed */
 	bool elsewhere;			/* the CPU runs on another host */
 	/* Linux */
 	bool plugged[MAX_BLOCKS], online[MAX_BLOCKS], stuck[MAX_BLOCKS];

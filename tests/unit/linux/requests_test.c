@@ -48,6 +48,7 @@ static void command(u32 extents)
 	CHECK(!strcmp(get("vnuma/guest/ack-generation"), get("vnuma/generation")), "%s", asked);
 	CHECK(!machine.by_xenwatch, "the engine waits for xenwatch");
 	CHECK(!machine.tick_at, "the ticker goes on");
+	CHECK(!elastic_busy(), "the operation goes on");
 }
 
 static const char *said_of_node(const char *key)
@@ -114,6 +115,7 @@ static void attach(const void *argument)
 		 "write ack-generation=1 (not waited for)\n"
 		 "write residual-kb=0, write state=growing (not waited for)\n"
 		 OUTCOME("online", "524288", "1"), 17, 4);
+	CHECK(machine.refreshes == 1 && !node.nr_failed, "%u looks, %llu failed", machine.refreshes, node.nr_failed);
 }
 
 static void take(const void *argument)
@@ -190,6 +192,7 @@ static void detach_that_does_not_fit(const void *argument)
 		 ", write residual-kb=0, rm reason, write error=-12 need 5200 KiB, free elsewhere 4800 KiB"
 		 ", write phases=..., write done-generation=2\n"
 		 "commit\n", 15, 4);
+	CHECK(node.nr_failed == 1, "%llu failed", node.nr_failed);
 	/* The next success takes its words away. */
 	machine.used = 1000;
 	command(0);
@@ -410,6 +413,7 @@ static void another_target_meanwhile(const void *argument)
 			    "write progress-kb=524288, write current-kb=524288, write residual-kb=0"
 			    ", write state=online (not waited for)\n"
 			    "read generation, "), "%s", asked);
+	CHECK(!node.nr_failed, "%llu failed", node.nr_failed);
 }
 
 /* A generation that cannot be read is looked for in vain in xenstore: the guest's log says it. */

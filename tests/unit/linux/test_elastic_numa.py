@@ -2503,7 +2503,26 @@ MUTANTS = {
         "requests: phases",
     ),
     "the last phase takes no time": ("op", "\telastic_phase(ELASTIC_NR_PHASES);\n", "", "requests: phases"),
-    "the time of a phase is that of its last part": ("op", "node->phase_us[op.phase] +=", "node->phase_us[op.phase] =", "requests: phases"),
+    "the time of a phase is that of its last part": (
+        "op",
+        "node->phase_us[op.phase] +=",
+        "node->phase_us[op.phase] =",
+        "requests: phases",
+    ),
+    "an operation without end": ("op", "\tWRITE_ONCE(op.node, NULL);\n", "", "requests: a take"),
+    "what others have changed is not looked for": ("node", "\telastic_topo_refresh();\n", "", "requests: an attach"),
+    "who is called off has failed": (
+        "node",
+        "if (rc && rc != -ECANCELED)\n\t\tnode->nr",
+        "if (rc)\n\t\tnode->nr",
+        "requests: another target meanwhile",
+    ),
+    "nobody has failed": (
+        "node",
+        "if (rc && rc != -ECANCELED)\n\t\tnode->nr",
+        "if (0)\n\t\tnode->nr",
+        "requests: a detach that does not fit",
+    ),
 }
 
 

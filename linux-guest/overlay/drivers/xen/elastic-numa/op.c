@@ -103,21 +103,20 @@ void elastic_phase(enum elastic_phase phase)
 	op.since = now;
 }
 
-/* Has the toolstack changed its mind about the node at work? */
-static bool look_for_new_target(struct elastic_node *node)
+/* Has the toolstack changed its mind about the node at work?  Then it is called off. */
+static void look_for_new_target(struct elastic_node *node)
 {
 	u32 extents;
 	u64 kib;
 
 	if (elastic_store_target(node, &kib) ||
 	    elastic_target_extents(&node->range, kib, &extents))
-		return false;
+		return;
 
 	spin_lock_bh(&op_lock);
 	if (op.node == node && extents != op.target)
 		op.cancel = true;
 	spin_unlock_bh(&op_lock);
-	return READ_ONCE(op.cancel);
 }
 
 /* Under a spinlock of xenbus's. */
