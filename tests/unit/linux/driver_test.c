@@ -191,6 +191,35 @@ static void called_off_before_an_attempt(const void *argument)
 	elastic_op_end();
 }
 
+/* What the ticker sees while a block is tried: another target, or that the guest has grown. */
+static void called_off_by_the_ticker(const void *argument)
+{
+	attach_all(4);
+	elastic_op_begin(&node, true);
+	elastic_interruptible(10000);
+	machine.target = 1;
+	fire_watch();
+	pass(600);
+	CHECK(machine.signal, "it goes on for 10 s");
+	CHECK(elastic_uninterruptible() == -ECANCELED && !elastic_out_of_memory(), "another reason");
+	elastic_op_end();
+
+	machine.target = node.target;
+	elastic_watch_is_seen();
+	elastic_op_begin(&node, true);
+	elastic_interruptible(10000);
+	pass(600);
+	CHECK(!machine.signal, "for no reason");
+	node.draining = machine.guest_is_full = true;
+	pass(600);
+	CHECK(machine.signal, "it goes on for 10 s");
+	CHECK(elastic_uninterruptible() == -ECANCELED && elastic_out_of_memory(), "another reason");
+	node.draining = false;
+	/* It has just begun, and finds no operation. */
+	machine.late_tick = true;
+	elastic_op_end();
+}
+
 /* Whatever block is being taken offline comes back, so nobody is killed yet. */
 static void isolated_block_comes_back(const void *argument)
 {
@@ -1444,6 +1473,7 @@ int main(int argc, char **argv)
 		  shrink_called_off, &two },
 		{ "driver: called off before an attempt",
 		  called_off_before_an_attempt },
+		{ "driver: called off by the ticker", called_off_by_the_ticker },
 		{ "driver: out of memory, and some can be had", relief },
 		{ "driver: an isolated block comes back",
 		  isolated_block_comes_back },

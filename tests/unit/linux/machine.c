@@ -75,11 +75,6 @@ void queue_delayed_work(void *queue, struct delayed_work *work,
 	machine.tick_at = machine.clock + delay;
 }
 
-void cancel_delayed_work_sync(struct delayed_work *work)
-{
-	machine.tick_at = 0;
-}
-
 static void run_ticker(void)
 {
 	if (!machine.tick_at)
@@ -88,6 +83,15 @@ static void run_ticker(void)
 	/* It never comes back from a xenstore that does not answer. */
 	if (!setjmp(stalled))
 		the_ticker->work.function(&the_ticker->work);
+}
+
+void cancel_delayed_work_sync(struct delayed_work *work)
+{
+	if (machine.late_tick) {
+		run_ticker();
+		CHECK(!machine.tick_at, "the ticker goes on");
+	}
+	machine.tick_at = 0;
 }
 
 static void run_timer(void)

@@ -85,6 +85,7 @@ struct machine {
 	/* The kernel around the driver */
 	long long clock;		/* ms */
 	long long timer_at, tick_at;	/* 0: not set */
+	bool late_tick;			/* the ticker has begun when it is ended */
 	bool signal;
 	bool xenstore_stalls;
 	bool no_watch;			/* it cannot be registered */

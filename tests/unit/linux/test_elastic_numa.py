@@ -2523,6 +2523,24 @@ MUTANTS = {
         "if (0)\n\t\tnode->nr",
         "requests: a detach that does not fit",
     ),
+    "the ticker interrupts nobody": (
+        "op",
+        "\tif (op.cancel)\n\t\tinterrupt_engine();\n\telse if",
+        "\tif (op.cancel)\n\t\t;\n\telse if",
+        "driver: called off by the ticker",
+    ),
+    "the ticker sees no guest that grows": (
+        "op",
+        "\telse if (op.interruptible && elastic_short_of_room(node))\n",
+        "\telse if (0)\n",
+        "driver: called off by the ticker",
+    ),
+    "the ticker of no operation": (
+        "op",
+        "\tif (!node)\n\t\treturn;\n\n\telastic",
+        "\telastic",
+        "driver: called off by the ticker",
+    ),
 }
 
 
