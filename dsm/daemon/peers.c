@@ -26,6 +26,7 @@
 #include "worker_internal.h"
 
 #define SOON	.2		/* s until an attempt that somebody waits for is repeated */
+#define LEAVE_MS	100000u	/* for all pages that a host has; libxl waits for 120 s */
 
 /* A host that is expected may say false HELLOs for ever: so much is said at once, and one line more each LINE_NS. */
 #define LINES	8
@@ -380,12 +381,36 @@ static void give_up_leaving(struct dsm_peer *peer)
 	struct dsm_worker *w = peer->worker;
 	char text[DSM_ENGINE_TEXT];
 
-	snprintf(text, sizeof(text), "in-use host %s: %llu pages are shared with it or asked for still, after %u ms",
-		 dsm_worker_name(w, peer->host), (unsigned long long)
-		 dsm_engine_shared_with(w->engine, peer->host), w->p.config->opening_ms);
+	snprintf(text, sizeof(text), "in-use host %s: %llu pages are shared with it or asked for still, after %llu ms",
+		 dsm_worker_name(w, peer->host), (unsigned long long)peer->shared,
+		 (unsigned long long)w->p.config->opening_ms * peer->looks_at_shared);
 	dsm_engine_evacuate(w->engine, 0, 0);
 	open_ranges(w, peer->host, true);
 	answer(w, &peer->leaving, text);
+}
+
+static void start_patience(struct dsm_peer *peer)
+{
+	struct ev_loop *loop = peer->worker->p.loop;
+
+	ev_timer_stop(loop, &peer->patience);
+	ev_timer_set(&peer->patience, peer->worker->p.config->opening_ms / 1000., 0.);
+	ev_timer_start(loop, &peer->patience);
+}
+
+/*
+ * A host may have any number of pages, and a slow one or a busy network takes its time: as long
+ * as they become fewer there is no reason to keep it.
+ */
+static bool become_fewer(struct dsm_peer *peer)
+{
+	const struct dsm_worker *w = peer->worker;
+	uint64_t before = peer->shared;
+
+	peer->shared = dsm_engine_shared_with(w->engine, peer->host);
+	peer->looks_at_shared++;
+	return peer->shared < before &&
+	       (uint64_t)w->p.config->opening_ms * peer->looks_at_shared < LEAVE_MS;
 }
 
 static void on_patience(struct ev_loop *loop, ev_timer *timer, int events)
@@ -396,20 +421,22 @@ static void on_patience(struct ev_loop *loop, ev_timer *timer, int events)
 	ev_timer_stop(loop, timer);
 	if (peer->connecting && peer->link != DSM_LINK_UP)
 		give_up_connecting(peer);
-	else if (peer->leaving && dsm_engine_shares_with(peer->worker->engine, peer->host))
-		give_up_leaving(peer);
-	else if (peer->leaving)
+	else if (!peer->leaving)
+		return;
+	else if (!dsm_engine_shares_with(peer->worker->engine, peer->host))
 		close_peer(peer);
+	else if (become_fewer(peer))
+		start_patience(peer);
+	else
+		give_up_leaving(peer);
 }
 
 static void begin_to_wait(struct dsm_peer *peer, uint64_t *whom, uint64_t client)
 {
-	struct ev_loop *loop = peer->worker->p.loop;
-
 	*whom = client;
-	ev_timer_stop(loop, &peer->patience);
-	ev_timer_set(&peer->patience, peer->worker->p.config->opening_ms / 1000., 0.);
-	ev_timer_start(loop, &peer->patience);
+	peer->shared = dsm_engine_shared_with(peer->worker->engine, peer->host);
+	peer->looks_at_shared = 0;
+	start_patience(peer);
 }
 
 enum dsm_control_answer dsm_peers_connect(struct dsm_worker *w, const char *name,

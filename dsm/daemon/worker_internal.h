@@ -56,6 +56,8 @@ struct dsm_peer {
 	/* "connect", "leave": who waits for the end of it. */
 	uint64_t connecting, leaving;	/* clients; 0: nobody */
 	ev_timer patience;		/* of either */
+	uint64_t shared;		/* leave: pages at the last look of "patience", */
+	unsigned int looks_at_shared;	/* and how many there were */
 	char why[DSM_ENGINE_TEXT];	/* the last attempt that failed */
 	bool refused;			/* in it the host was there, and nobody listened */
 	struct dsm_bucket attempt_lines;	/* how often one is told, */

@@ -46,6 +46,7 @@
 #define HOST_ENABLE_S		25.	/* until the dsmd runs; then, or after a failure, a reply */
 #define HOST_BEFORE_S		12.	/* enable: waiting for the end of the domain before */
 #define HOST_NODE_S		110.
+#define HOST_LEAVE_S		105.	/* a dsmd takes 100 while pages of the host become fewer */
 #define HOST_PLACE_S		85.	/* of 90 */
 #define HOST_HOME_S		55.	/* of 60 */
 #define HOST_STATE_S		1.5
@@ -66,6 +67,9 @@ struct host {
 	double end;			/* of the request, by wire_now(); 0: of each step */
 	unsigned int turn;		/* where this sweep begins */
 };
+
+/** Return: s in which a dsmd of this configuration answers "connect", or "leave". */
+double host_opening_s(const struct host *host, bool leaves);
 
 /** Return: so many seconds, or fewer if the request ends before. */
 double host_left(const struct host *host, double seconds);

@@ -151,7 +151,7 @@ static int ask_end(struct mesh *mesh, struct question *question, const char *op,
 
 	json_object_object_add(words, "host", json_object_new_string(host_name(mesh->host, with)));
 	return question_ask(question, mesh->host, at, words,
-			    mesh->host->config.opening_ms / 1000. + 2 * HOST_ASK_S, reply);
+			    host_opening_s(mesh->host, !strcmp(op, "part")) + HOST_ASK_S, reply);
 }
 
 /* "join" or "part": who waits for the other one in vain says less than that one. */

@@ -78,7 +78,7 @@ static int both_ends(struct node *node, const char *op, struct answer *answer)
 		return -1;
 	snprintf(command, sizeof(command), "%s %s", op, host_name(host, node->range->host));
 	rc = ask_dsmd(host, node->record->name, command,
-		      host->config.opening_ms / 1000. + HOST_ASK_S, NULL, answer);
+		      host_opening_s(host, !strcmp(op, "leave")), NULL, answer);
 	there = question_reply(&question, host, &reply);
 	if (!rc && there)
 		rc = answer_pass(answer, &reply);

@@ -303,7 +303,7 @@ static void join(struct host *host, const struct record *record, bool part,
 		return;
 	}
 	snprintf(line, sizeof(line), "%s %s", part ? "leave" : "connect", host_name(host, other));
-	ask_with(host, record, other, line, host->config.opening_ms / 1000. + HOST_ASK_S, answer);
+	ask_with(host, record, other, line, host_opening_s(host, part), answer);
 }
 
 static void share(struct host *host, const struct record *record,
@@ -363,8 +363,7 @@ static void command(struct host *host, struct record *record, const char *op,
 		return;
 	}
 	snprintf(line, sizeof(line), "%s %s", op, host_name(host, record->home));
-	ask_dsmd(host, record->name, line, host->config.opening_ms / 1000. + HOST_ASK_S, NULL,
-		 answer);
+	ask_dsmd(host, record->name, line, host_opening_s(host, !strcmp(op, "leave")), NULL, answer);
 }
 
 static void of_vm(struct host *host, struct record *record, const char *op,

@@ -26,6 +26,13 @@ double wire_now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+double host_opening_s(const struct host *host, bool leaves)
+{
+	double opening = host->config.opening_ms / 1000. + HOST_ASK_S;
+
+	return leaves && opening < HOST_LEAVE_S ? HOST_LEAVE_S : opening;
+}
+
 double host_left(const struct host *host, double seconds)
 {
 	double left = host->end ? host->end - wire_now() : seconds;

@@ -1021,6 +1021,31 @@ static void nobody_comes(const void *argument)
 	end();
 }
 
+/* A page that is in use there comes home after each look, but for page 5.  @opening_ms: after the first look. */
+static void refused_after(unsigned int opening_ms, const char *words)
+{
+	static const uint64_t pinned[] = { 6, 4 };
+	struct played_xen *xen = &node[1].xen;
+	const char *text;
+	unsigned int i;
+	int fd;
+
+	for (i = 0; i < NR(pinned); i++) {
+		UNTIL(played_use(xen, NO_VCPU, pinned[i], DSM_XEN_WANT_M, 0) == PLAYED_DONE ||
+		      (dsm_worker_kick(node[1].worker), false));
+		xen->page[pinned[i]].pinned = true;
+	}
+	node[0].config.opening_ms = 800;
+	fd = ask(0, "leave beta");
+	for (i = 0; i < NR(pinned); i++) {
+		xen->page[pinned[i]].pinned = false;
+		UNTIL(node[0].worker->peer[1].shared == NR(pinned) - i);
+		node[0].config.opening_ms = opening_ms;
+	}
+	text = answer(fd);
+	CHECK(!strcmp(text, words), "%s", text);
+}
+
 /* Somebody at the other host has pages of the home: they go back before the end. */
 static void pages_of_the_home(const void *argument)
 {
@@ -1074,6 +1099,10 @@ static void pages_of_the_home(const void *argument)
 	CHECK(!strcmp(text, "error: in-use host beta: 1 pages are shared with it or asked for still, after 300 ms\n"),
 	      "%s", text);
 	CHECK(node[0].state == DSM_WORKER_RUNNING && xen->page[5].state == DSM_XEN_STATE_M, "it stays");
+	/* As long as they become fewer it is waited for, and not for ever. */
+	refused_after(800, "error: in-use host beta: 1 pages are shared with it or asked for still, after 2400 ms\n");
+	refused_after(50000, "error: in-use host beta: 1 pages are shared with it or asked for still, after 100000 ms\n");
+	node[0].config.opening_ms = 300;
 	/* The other end can't go either: then it has its pages still, asks for more, and calls nothing home. */
 	node[1].config.opening_ms = 300;
 	refused(1, "leave alpha", "in-use host alpha: 1 pages are shared with it or asked for still, after 300 ms");
