@@ -804,7 +804,8 @@ static void first_answers(void)
 	for (unsigned int i = 0; i < CALLS; i++) {
 		ask(&calls[i], answers[i]);
 		if (hypercall(&calls[i], answers[i]) < 0)
-			die("hypercall %u of Xen: %s", i, strerror(errno));
+			die("hypercall %u of Xen: %s%s", i, strerror(errno), errno != EPERM ? "" :
+			    " (Linux' argument xen_privcmd.unrestricted=1 allows it to a guest's programs)");
 	}
 }
 

@@ -19,6 +19,7 @@ from benchmarks import debian_merge, debian_program, litmus, torture
 from benchmarks.program_output import StreamRun, parse_stream
 from benchmarks.reference import reference_run
 from benchmarks.results import kept
+from benchmarks.span import UNRESTRICTED
 from benchmarks.ticks import GOAL, Moment, per_period, per_tick
 from lab.command import checked, run_in, write_file
 from lab.elastic_guest import PROGRAMS
@@ -51,6 +52,8 @@ WAITED_US = 1000  # an access that takes so long has waited for a page
 @pytest.fixture(scope="module")
 def lives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lives]:
     with lives_on(tmp_path_factory.mktemp("dsm")) as made:
+        # Its programs may make hypercalls.
+        made.shape = dataclasses.replace(made.shape, arguments=UNRESTRICTED)
         yield made
 
 
@@ -380,7 +383,7 @@ def test_faults_per_tick(lives: Lives, tmp_path: Path, step: str) -> None:
 def nohz_shape(lives: Lives) -> SpanShape:
     """Of a guest with a kernel whose CPU there can do without ticks, and whose time is kept by CPU 0 alone."""
     shape = with_kernel(lives.site, lives.shape, "linux-nohz")
-    return dataclasses.replace(shape, arguments=f"nohz_full={FAR_CPU} rcu_nocbs={FAR_CPU}")
+    return dataclasses.replace(shape, arguments=f"{UNRESTRICTED} nohz_full={FAR_CPU} rcu_nocbs={FAR_CPU}")
 
 
 def test_faults_per_tick_of_a_full_kernel(lives: Lives, tmp_path: Path) -> None:

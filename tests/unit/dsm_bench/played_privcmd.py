@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 # Without flags: what Xen answers. STATUS: of port 1. STATUS_NS: what that takes. FAULTS: each third call finds a part of its
-# argument's pages only, after the first three. WRONG: one of thirty answers is wrong, and how.
+# argument's pages only, after the first three. WRONG: one of thirty answers is wrong, and how; 7: all are.
 SOURCE = r"""
 #include <errno.h>
 #include <stdarg.h>
@@ -50,6 +50,8 @@ int ioctl(int fd, unsigned long request, ...)
 		fprintf(stderr, "fd %d request %lx\n", fd, request);
 		return refuse(ENOTTY);
 	}
+	if (WRONG == 7)			/* of a guest that may not */
+		return refuse(EPERM);
 	to = (uint8_t *)(uintptr_t)call->arg[1];
 	if (call->op == 17 && call->arg[0] == 0)
 		return 0x40014;

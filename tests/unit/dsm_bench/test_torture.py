@@ -109,6 +109,11 @@ def test_pages_that_are_never_there(program: Path, tmp_path: Path) -> None:
     assert done.returncode == 1 and '"refused"' in done.stdout, done.stdout + done.stderr
 
 
+def test_a_kernel_that_allows_no_hypercall(program: Path, tmp_path: Path) -> None:
+    done = run(program, f"{cpus(1)} --operations=1 --hypercalls", LD_PRELOAD=privcmd(tmp_path, wrong=7))
+    assert done.returncode == 2 and "xen_privcmd.unrestricted=1" in done.stderr and done.stdout == "", done
+
+
 def test_no_xen(program: Path) -> None:
     if Path("/dev/xen/privcmd").exists():
         pytest.skip("this machine has Xen")
