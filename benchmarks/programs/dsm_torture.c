@@ -60,7 +60,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -70,6 +69,7 @@
 #include <numaif.h>
 #include <x86intrin.h>
 
+#include "privcmd.h"
 #include "tsc.h"
 #include "turns.h"
 #include "words.h"
@@ -754,30 +754,21 @@ static void do_migrate(struct thread *t)
 
 /* --- hypercalls -------------------------------------------------------------------- */
 
-#define PRIVCMD		"/dev/xen/privcmd"
-
-/* include/uapi/xen/privcmd.h */
-struct privcmd_hypercall {
-	uint64_t op, arg[5];
-};
-#define IOCTL_PRIVCMD_HYPERCALL	_IOC(_IOC_NONE, 'P', 0, sizeof(struct privcmd_hypercall))
-
 /*
- * Xen's public headers: xen.h, version.h, event_channel.h.  Their answers are the same at any time
- * and on any CPU; of the last one, a CPU of another host asks the guest's home.  Each fits into a
- * border.
+ * Their answers are the same at any time and on any CPU; of the last one, a CPU of another host
+ * asks the guest's home.  Each fits into a border.
  */
 static const struct call {
 	uint64_t op, command;
 	size_t size;
 	uint32_t asks[2];	/* its first words */
 } calls[] = {
-	{ 17, 8, 16, { 0, 0 } },	/* xen_version, XENVER_guest_handle */
-	{ 17, 6, 8, { 0, 0 } },		/* XENVER_get_features: of the first word */
-	{ 32, 5, 24, { 0x7ff0, 1 } },	/* event_channel_op, EVTCHNOP_status: DOMID_SELF, a port of the home */
+	{ HYPERVISOR_XEN_VERSION, XENVER_GUEST_HANDLE, 16, { 0, 0 } },
+	{ HYPERVISOR_XEN_VERSION, XENVER_GET_FEATURES, 8, { 0, 0 } },	/* of the first word */
+	{ HYPERVISOR_EVENT_CHANNEL_OP, EVTCHNOP_STATUS, sizeof(struct evtchn_status), { DOMID_SELF, HOME_PORT } },
 };
 #define CALLS		(sizeof(calls) / sizeof(*calls))
-#define ANSWER		24u
+#define ANSWER		sizeof(struct evtchn_status)	/* of the largest one */
 
 /* Written before there are threads. */
 static uint8_t answers[CALLS][ANSWER];
@@ -789,13 +780,6 @@ static void ask(const struct call *call, uint8_t *bytes)
 	memcpy(bytes, call->asks, call->size < 8 ? call->size : 8);
 }
 
-static long hypercall(const struct call *call, uint8_t *argument)
-{
-	struct privcmd_hypercall words = { call->op, { call->command, (uintptr_t)argument } };
-
-	return ioctl(privcmd, IOCTL_PRIVCMD_HYPERCALL, &words);
-}
-
 static void first_answers(void)
 {
 	privcmd = open(PRIVCMD, O_RDWR | O_CLOEXEC);
@@ -803,7 +787,7 @@ static void first_answers(void)
 		die("hypercall: %s: %s", PRIVCMD, strerror(errno));
 	for (unsigned int i = 0; i < CALLS; i++) {
 		ask(&calls[i], answers[i]);
-		if (hypercall(&calls[i], answers[i]) < 0)
+		if (hypercall(privcmd, calls[i].op, calls[i].command, answers[i]) < 0)
 			die("hypercall %u of Xen: %s%s", i, strerror(errno), errno != EPERM ? "" :
 			    " (Linux' argument xen_privcmd.unrestricted=1 allows it to a guest's programs)");
 	}
@@ -821,7 +805,7 @@ static void do_hypercall(struct thread *t)
 		ask(call, r.expected);
 		/* This also maps the page, if somebody has dropped it: Xen does not. */
 		move(below(t, STYLES), pages + r.from, r.expected, r.size);
-		if (hypercall(call, pages + r.from) >= 0)
+		if (hypercall(privcmd, call->op, call->command, pages + r.from) >= 0)
 			break;
 		/* It was dropped or has migrated meanwhile; a part of the answer may be there. */
 		begun = begun ? begun : now_ns();

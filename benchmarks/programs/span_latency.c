@@ -41,36 +41,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "privcmd.h"
 #include "words.h"
 
 #define PAGE		4096
 #define MAX_ROUNDS	10000
-#define PRIVCMD		"/dev/xen/privcmd"
-
-/* include/uapi/xen/privcmd.h, and Xen's public headers. */
-struct privcmd_hypercall {
-	uint64_t op, arg[5];
-};
-#define IOCTL_PRIVCMD_HYPERCALL \
-	_IOC(_IOC_NONE, 'P', 0, sizeof(struct privcmd_hypercall))
-#define HYPERVISOR_XEN_VERSION	17
-#define XENVER_VERSION		0
-#define HYPERVISOR_EVENT_CHANNEL_OP	32
-#define EVTCHNOP_STATUS		5
-#define EVTCHNSTAT_CLOSED	0
-#define DOMID_SELF		0x7ff0
-#define HOME_PORT		1	/* xenstore's or the console's */
-
-struct evtchn_status {
-	uint16_t dom;
-	uint32_t port, status, vcpu;
-	uint32_t more[2];
-};
 
 /* Each in a page of its own: who writes one takes no other away. */
 static struct cell {
@@ -261,16 +240,6 @@ static void each_other(void)
 }
 
 /* ---- Hypercalls ---- */
-
-static long hypercall(int fd, uint64_t op, uint64_t command, void *argument)
-{
-	struct privcmd_hypercall call = {
-		.op = op,
-		.arg = { command, (uintptr_t)argument },
-	};
-
-	return ioctl(fd, IOCTL_PRIVCMD_HYPERCALL, &call);
-}
 
 static void hypercalls(const char *what, bool status)
 {

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A program of the guest, or one of its headers, with lines that are others, built here."""
+"""A program of the guest, or one of its headers, with lines that are others, built here; and how one is run."""
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Mapping
@@ -31,3 +32,15 @@ def changed(source: Path, folder: Path, changes: Mapping[str, str], words: str =
         ["gcc", "-O2", "-w", "-std=gnu11", *words.split(), "-o", goal, folder / source.name, "-lnuma", "-pthread"], check=True
     )
     return goal
+
+
+def run(program: Path, words: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Its end, within five minutes; `settings` are more of its environment."""
+    return subprocess.run(
+        [program, *words.split()],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env={**os.environ, **settings},
+    )

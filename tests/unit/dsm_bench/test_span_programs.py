@@ -15,6 +15,7 @@ import pytest
 from benchmarks.span_output import parse_calls, parse_kv
 from lab.errors import Malformed
 from lab.pipeline.paths import REPO
+from tests.unit.dsm_bench.changed_program import run
 from tests.unit.dsm_bench.played_privcmd import privcmd
 
 SOURCES = REPO / "benchmarks" / "programs"
@@ -27,17 +28,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     goals = [folder / name for name in ("span_kv", "span_latency")]
     subprocess.run(["make", "-s", "-C", REPO / "benchmarks", f"O={folder}", *goals], check=True)
     return folder
-
-
-def run(program: Path, words: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [program, *words.split()],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        env={**os.environ, **settings},
-    )
 
 
 def cpus(number: int) -> str:
@@ -153,9 +143,8 @@ def test_a_port_that_says_nothing(built: Path, tmp_path: Path) -> None:
     words = f"--what=status --cpus={OWN_CPU} --rounds=4"
     done = run(built / "span_latency", words, LD_PRELOAD=privcmd(tmp_path, status=0))
     assert done.returncode == 1 and "port 1 is closed" in done.stderr and done.stdout == ""
-    if not Path("/dev/xen/privcmd").exists():
-        done = run(built / "span_latency", words)
-        assert done.returncode == 1 and "/dev/xen/privcmd: No such file" in done.stderr
+    done = run(built / "span_latency", words, LD_PRELOAD=privcmd(tmp_path, wrong=8))
+    assert done.returncode == 1 and "/dev/xen/privcmd: No such file" in done.stderr
 
 
 @pytest.mark.parametrize(

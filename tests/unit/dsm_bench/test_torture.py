@@ -15,7 +15,7 @@ from benchmarks import torture
 from lab.errors import Malformed
 from lab.patience import wait_for
 from lab.pipeline.paths import REPO
-from tests.unit.dsm_bench.changed_program import changed
+from tests.unit.dsm_bench.changed_program import changed, run
 from tests.unit.dsm_bench.played_privcmd import privcmd
 
 SOURCE = REPO / "benchmarks" / "programs" / "dsm_torture.c"
@@ -27,17 +27,6 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     goal = folder / "dsm_torture"
     subprocess.run(["make", "-s", "-C", REPO / "benchmarks", f"O={folder}", goal], check=True)
     return goal
-
-
-def run(program: Path, words: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [program, *words.split()],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        env={**os.environ, **settings},
-    )
 
 
 def cpus(threads: int) -> str:
@@ -104,7 +93,8 @@ def test_a_wrong_answer_is_noticed(program: Path, tmp_path: Path, wrong: int, by
 
 def test_pages_that_are_never_there(program: Path, tmp_path: Path) -> None:
     """Xen finds no page as often as it is asked: that ends, and is told."""
-    played = changed(SOURCE, tmp_path, {"if (hypercall(call, pages + r.from) >= 0)": "errno = EFAULT; if (0)"})
+    line = "if (hypercall(privcmd, call->op, call->command, pages + r.from) >= 0)"
+    played = changed(SOURCE, tmp_path, {line: "errno = EFAULT; if (0)"})
     done = run(played, f"{cpus(1)} --operations=1 --stuck-s=1 {CALLS}", LD_PRELOAD=privcmd(tmp_path))
     assert done.returncode == 1 and '"refused"' in done.stdout, done.stdout + done.stderr
 
@@ -114,10 +104,8 @@ def test_a_kernel_that_allows_no_hypercall(program: Path, tmp_path: Path) -> Non
     assert done.returncode == 2 and "xen_privcmd.unrestricted=1" in done.stderr and done.stdout == "", done
 
 
-def test_no_xen(program: Path) -> None:
-    if Path("/dev/xen/privcmd").exists():
-        pytest.skip("this machine has Xen")
-    done = run(program, f"{cpus(1)} --operations=1 --hypercalls")
+def test_no_xen(program: Path, tmp_path: Path) -> None:
+    done = run(program, f"{cpus(1)} --operations=1 --hypercalls", LD_PRELOAD=privcmd(tmp_path, wrong=8))
     assert done.returncode == 2 and "hypercall: /dev/xen/privcmd: No such file" in done.stderr, done.stderr
 
 
