@@ -137,7 +137,8 @@ TASKSET = "/usr/bin/taskset"
         (PIPE, "bin/gzip", '/usr/bin/gzip "$@"; [ "$1" != -d ] || echo x\n'),
         (PIPE, "bin/gzip", '[ "$1" = -d ] && /usr/bin/gzip -d | head -c 1000 || exec /usr/bin/gzip "$@"\n'),
         (PROCESSES, "bin/taskset", f'[ "$3" = sh ] && echo 11 || exec {TASKSET} "$@"\n'),
-        (PROCESSES, "bin/taskset", f'[ -e once ] && exit 1; : >once; exec {TASKSET} "$@"\n'),
+        # Both CPUs' begin at once: exactly one of them is the first.
+        (PROCESSES, "bin/taskset", f'mkdir once || exit 1; exec {TASKSET} "$@"\n'),
         (FILES, "bin/split", '/usr/bin/split "$@"; for last in part.*; do :; done; rm $last\n'),
         (FILES, "bin/mv", '/usr/bin/mv "$@"; echo x >>d/part.aa\n'),
         (FILES, "bin/cp", '/usr/bin/cp "$@"; for to; do :; done; [ $to != e ] || echo x >>e/part.aa\n'),
