@@ -101,12 +101,13 @@ def made_ready(
     transport: str = "tcp",
     *,
     more_limits: str = "",
+    class_u: bool = False,
     program: str = "dsmd-host",
 ) -> DsmSite:
     """The hosts of a rack, with a dsmd-host each, and with Soft-RoCE devices for the transport "rdma".
 
     `scratch`: a folder for certificates; `limits`: of dsm.toml(5), where they are to be others than those of a slow machine;
-    `more_limits`: lines beside them; `program`: dsmd-host, with its options.
+    `more_limits`: lines beside them; `class_u`: its key of that name; `program`: dsmd-host, with its options.
     """
     folder = scratch / "papers"
     folder.mkdir()
@@ -115,7 +116,8 @@ def made_ready(
     site = DsmSite(rack, *introduce(rack, folder, transport))
     for host in site.hosts:
         text = with_limits(checked(run_in(host), f"cat {CONFIGURATION}"), limits or {})
-        write_file(run_in(host), CONFIGURATION, text.replace("[limits]\n", f"[limits]\n{more_limits}", 1))
+        text = text.replace("[limits]\n", f"[limits]\n{more_limits}", 1)
+        write_file(run_in(host), CONFIGURATION, f"class_u = {class_u}\n".lower() + text)
         start_dsmd_host(host, program)
     return site
 

@@ -37,7 +37,7 @@ WAIT = "--timeout=1500"  # of xl, for the guest
 # What libxl does not know of a guest: how slow the lab is.
 SCRIPT = f"""#!/bin/sh
 for vm; do :; done
-more='"slow": SLOW, "class_u": CLASS_U, "lease_us": {LEASE_US}, "keepalive_ms": 60000, '
+more='"slow": SLOW, "lease_us": {LEASE_US}, "keepalive_ms": 60000, '
 at=/tmp/slow.$$
 sed "s/^{{ *\\"/{{$more\\"/" "$vm" >$at
 exec dsmd $(echo " $* " | sed "s| $vm | $at |")
@@ -163,11 +163,15 @@ def slow_hosts(rack: Rack, scratch: Path, class_u: bool = False) -> SlowSite:
     """
     slow = slowness(rack)
     for host in rack.hosts:
-        script = SCRIPT.replace("SLOW", f"{slow}").replace("CLASS_U", f"{class_u}".lower())
-        write_file(run_in(host), SLOW_DSMD, script)
+        write_file(run_in(host), SLOW_DSMD, SCRIPT.replace("SLOW", f"{slow}"))
         checked(run_in(host), f"chmod +x {SLOW_DSMD}")
     ready = made_ready(
-        rack, scratch, LIMITS, more_limits=f"clock_error_us = {CLOCK_ERROR_US}\n", program=f"dsmd-host -d {SLOW_DSMD}"
+        rack,
+        scratch,
+        LIMITS,
+        more_limits=f"clock_error_us = {CLOCK_ERROR_US}\n",
+        class_u=class_u,
+        program=f"dsmd-host -d {SLOW_DSMD}",
     )
     return SlowSite(ready.rack, ready.home, ready.other, ready.third, slow)
 
