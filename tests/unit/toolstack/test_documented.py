@@ -73,6 +73,9 @@ def test_abilities_are_those_of_the_kernel() -> None:
     note = r"\+\tELFNOTE\(Xenuma, 1, +\.long "
     assert re.search(rf"^\+#ifdef CONFIG_XEN_UNPOPULATED_ALLOC\n{note}1\)\n\+#else\n{note}1 \| 2\)\n\+#endif$", hook, re.M)
     assert "VNODE_KERNEL_GRANTS_IN_MEMORY" in (TOOLS / "libs/light/libxl_vnode_hosts.c").read_text(encoding="utf-8")
+    # And a kernel that does not say so is not loaded.
+    check = (TOOLSTACK / "hooks/0016-libxl-remote-vcpus.patch").read_text(encoding="utf-8")
+    assert re.search(r"^\+    ret = libxl__vnode_check_kernel\([^;]*;\n\+    if \(ret\)\n\+        goto out;$", check, re.M)
 
 
 def test_the_default_of_the_time_limit_is_the_same_everywhere() -> None:

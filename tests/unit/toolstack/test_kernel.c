@@ -114,6 +114,14 @@ static void test_found(void)
         look(sizeof(image) - 4) == 0x12345679);
     image.ours.desc[0] = VNODE_KERNEL_VCPU_INFO_PAGES;
     ok_("the lowest bit: pages for each vcpu_info", look_at_all() & 1);
+    build();
+    set_note(&image.second, "Xenuma", 1, 5);
+    ok_("of two notes of ours the first", look_at_all() == 5);
+    build();
+    image.head.e_phentsize = 2 * sizeof(Elf64_Phdr);
+    image.head.e_phnum = 2;
+    ok_("segments that say more than is known here",
+        look_at_all() == 0x12345679);
 }
 
 static void test_not_found(void)
@@ -133,14 +141,18 @@ static void test_not_found(void)
           UINT64_MAX - 8 },
         { "no segments", &image.head.e_phnum, 2, 0 },
         { "one segment", &image.head.e_phnum, 2, 1 },
+        { "two segments", &image.head.e_phnum, 2, 2 },
         { "no segment of notes", &image.segment[2].p_type, 4, PT_LOAD },
         { "a segment that is too short", &image.segment[2].p_filesz, 8,
           2 * sizeof(struct note) - 8 - 1 },
+        { "a segment that ends in the number", &image.segment[2].p_filesz, 8,
+          2 * sizeof(struct note) - 5 },
         { "a segment that ends in a name", &image.segment[2].p_filesz, 8,
           sizeof(struct note) + sizeof(Elf64_Nhdr) + 4 },
         { "another name", image.ours.name, 1, 'x' },
         { "a longer name", image.ours.name + 6, 1, 'x' },
         { "another length of the name", &image.ours.head.n_namesz, 4, 6 },
+        { "a name with more behind it", &image.ours.head.n_namesz, 4, 8 },
         { "a name without end", &image.ours.head.n_namesz, 4, UINT32_MAX },
         { "another type", &image.ours.head.n_type, 4, 2 },
         { "no room for a number", &image.ours.head.n_descsz, 4, 3 },

@@ -213,9 +213,10 @@ int libxl__vnode_check_kernel(libxl__gc *gc, uint32_t domid,
         goto out;
     }
     if (!(abilities & VNODE_KERNEL_GRANTS_IN_MEMORY)) {
-        LOGD(ERROR, domid, "vCPUs on another host would not reach the tables "
-             "of grants of this kernel, which are outside of its memory: give "
-             "one as kernel= that was built without "
+        LOGD(ERROR, domid, "vCPUs on another host need a kernel that has its "
+             "tables of grants in its memory, and this image does not say so "
+             "(bit 1 of its ELF note "VNODE_KERNEL_NOTE"): give Xenuma's Linux "
+             "as kernel=, as new as this xl and built without "
              "CONFIG_XEN_UNPOPULATED_ALLOC, or leave remote_vcpus= out");
         rc = ERROR_VNUMA_CONFIG_INVALID;
     }
