@@ -81,11 +81,31 @@ static void two_ask(const void *argument)
 	CHECK(!meanwhile && !then, "others have asked while it counted, and just behind it");
 }
 
+static void time_passes(void)
+{
+	time_now += 60;
+}
+
+/* Adding up takes time where pages are on other hosts: what was seen first is that old. */
+static void counting_takes_time(const void *argument)
+{
+	time_now = 4294667296UL;
+	orphans = MAX_ORPHANS + 1;
+	meanwhile = time_passes;
+	CHECK(tcp_too_many_orphans(0) && !meanwhile, "many");
+	orphans = 2;
+	time_now += 39;
+	CHECK(tcp_too_many_orphans(0), "99 ms old");
+	time_now++;
+	CHECK(!tcp_too_many_orphans(0), "taken for younger than it is");
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test_case cases[] = {
 		{ "orphans: how old a count is", how_old },
 		{ "orphans: two ask at once", two_ask },
+		{ "orphans: counting takes time", counting_takes_time },
 	};
 
 	return run_cases(argc, argv, cases, ARRAY_SIZE(cases));

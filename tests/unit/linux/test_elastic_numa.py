@@ -2157,6 +2157,12 @@ MUTANTS = {
         "+\t\ttcp_orphan_count_sum();",
         "orphans: how old a count is",
     ),
+    "orphans: the time behind the count is when it has ended": (
+        "0311",
+        "smp_store_release(&tcp_orphan_counted, now)",
+        "smp_store_release(&tcp_orphan_counted, jiffies)",
+        "orphans: counting takes time",
+    ),
     "batch: woken for each answer": (
         "xenbus_batch",
         "list_for_each_entry_safe_reverse(",
