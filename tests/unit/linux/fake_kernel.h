@@ -161,6 +161,7 @@ extern struct cpumask cpus_possible, cpus_present, cpus_online;
 #define cpumask_set_cpu(cpu, mask)	set_bit(cpu, (mask)->bits)
 #define cpumask_test_cpu(cpu, mask)	test_bit(cpu, (mask)->bits)
 #define cpumask_clear(mask)	((mask)->bits[0] = 0)
+#define cpumask_empty(mask)	(!(mask)->bits[0])
 #define cpumask_copy(to, from)	((to)->bits[0] = (from)->bits[0])
 #define cpumask_subset(a, b)	(!((a)->bits[0] & ~(b)->bits[0]))
 #define cpumask_intersects(a, b)	(!!((a)->bits[0] & (b)->bits[0]))

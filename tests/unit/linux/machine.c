@@ -200,6 +200,12 @@ void wake_engine(void)
 	engine_thread(NULL);
 }
 
+void engine_goes_on(void)
+{
+	rounds = 1;
+	engine_thread(NULL);
+}
+
 int register_xenbus_watch(struct xenbus_watch *watch)
 {
 	the_watch = watch;

@@ -134,5 +134,7 @@ void pass(unsigned int ms);
 /* The watch fires, after a change in xenstore, and wakes the engine: one round, or as many as it takes. */
 void fire_watch(void);
 void wake_engine(void);
+/* Another round, for what has fired since. */
+void engine_goes_on(void);
 
 #endif

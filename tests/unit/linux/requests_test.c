@@ -7,6 +7,9 @@
  * And what the toolstack sees meanwhile: at each moment of each case libxl's own
  * parser reads the node's keys, and must not call them faulty.
  */
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "machine.h"
 #include "fake_xenstore.h"
 #include "libxl_vnode_keys.h"
@@ -199,6 +202,27 @@ static void detach_that_does_not_fit(const void *argument)
 	CHECK(!strcmp(get(GUEST "error"), "(none)"), "%s", get(GUEST "error"));
 }
 
+/* Of two commands that fail each has its own reason, which stays until one succeeds. */
+static void another_reason(const void *argument)
+{
+	start();
+	machine.room = 0;
+	command(4 * BLOCK_EXTENTS);
+	CHECK(strstr(get(GUEST "error"), "-12 Xen gave 0 of"), "%s", get(GUEST "error"));
+	unreadable = "cpus";
+	command(4 * BLOCK_EXTENTS);
+	CHECK(!strcmp(get(GUEST "error"), "-5 vnuma/node/1/cpus cannot be read"), "%s", get(GUEST "error"));
+	unreadable = "target-kb";
+	command(4 * BLOCK_EXTENTS);
+	CHECK(!strcmp(get(GUEST "error"), "-5 vnuma/node/1/target-kb cannot be read"), "%s", get(GUEST "error"));
+	unreadable = NULL;
+	command(0);
+	CHECK(!strcmp(get(GUEST "error"), "-5 vnuma/node/1/target-kb cannot be read"), "%s", get(GUEST "error"));
+	machine.room = 4 * BLOCK_EXTENTS;
+	command(4 * BLOCK_EXTENTS);
+	CHECK(!strcmp(get(GUEST "state"), "online") && find(GUEST "error") < 0, "%s", get(GUEST "error"));
+}
+
 static void announced_again(void)
 {
 	machine.generation++;
@@ -288,7 +312,8 @@ static void keys_that_have_gone(const void *argument)
 /* What the kernel before a kexec had: told at once, its memory before the state. */
 static void after_a_kexec(const void *argument)
 {
-	set(GUEST "state", "online");
+	set(GUEST "state", argument);
+	set(GUEST "residual-kb", strcmp(argument, "residual") ? "0" : "4096");
 	set(GUEST "current-kb", "4096");
 	set(GUEST "error", "-5 of the kernel before");
 	give_extents(0, 2);
@@ -300,12 +325,16 @@ static void after_a_kexec(const void *argument)
 	command(4 * BLOCK_EXTENTS);
 	CHECK(!strcmp(get(GUEST "state"), "online") && !strcmp(get(GUEST "current-kb"), "524288") &&
 	      find(GUEST "error") < 0, "%s", asked);
+	/* It has never been absent: they have not been asked for by the way. */
+	CHECK(node.cpus.bits[0] == 0xc, "CPUs %#lx", node.cpus.bits[0]);
+	CHECK(strstr(asked, "read target-kb, read cpus, read grace-ms, read generation"), "%s", asked);
 }
 
 /* ... all of which Xen has taken: between online with some and absent with none nobody sees another. */
 static void after_a_kexec_without_a_rest(const void *argument)
 {
-	set(GUEST "state", "online");
+	set(GUEST "state", argument);
+	set(GUEST "residual-kb", strcmp(argument, "residual") ? "0" : "4096");
 	set(GUEST "current-kb", "4096");
 	give_extents(0, 2);
 	start();
@@ -416,6 +445,65 @@ static void another_target_meanwhile(const void *argument)
 	CHECK(!node.nr_failed, "%llu failed", node.nr_failed);
 }
 
+static u32 last_word;
+
+static void another_command(void)
+{
+	announce(last_word);
+	fire_watch();
+}
+
+/* Exit code 0: it is carried out; 2: all was over before; 1: as of a case that fails. */
+static void command_meanwhile(u32 before, u32 extents, u32 other, unsigned int at)
+{
+	start();
+	machine.extent_ms = 5;	/* so that there is a ticker, too */
+	if (before)
+		command(before);
+	last_word = other;
+	happens = another_command;
+	happens_at = at;
+	announce(extents);
+	forget();
+	wake_engine();
+	engine_goes_on();
+	if (happens_at)
+		exit(2);
+	CHECK(!strcmp(get(GUEST "state"), other ? "online" : "offline") &&
+	      strtoull(get(GUEST "current-kb"), NULL, 10) == elastic_kib(other), "%s, %s KiB:\n%s",
+	      get(GUEST "state"), get(GUEST "current-kb"), asked);
+	CHECK(!strcmp(get("vnuma/guest/done-generation"), get("vnuma/generation")) &&
+	      !strcmp(get("vnuma/guest/ack-generation"), get("vnuma/generation")), "%s", asked);
+	CHECK(find(GUEST "error") < 0 && !node.nr_failed && !machine.tick_at && !elastic_busy(), "%s", get(GUEST "error"));
+	exit(0);
+}
+
+/* Another command at each request of one: the last word is carried out, and libxl never calls anything faulty. */
+static void news_at_each_request(const void *argument)
+{
+	static const struct { u32 before, extents; } operations[] = {
+		{ 0, 4 * BLOCK_EXTENTS }, { 4 * BLOCK_EXTENTS, 4 * BLOCK_EXTENTS - 32 },
+		{ 4 * BLOCK_EXTENTS - 32, 4 * BLOCK_EXTENTS }, { 4 * BLOCK_EXTENTS, 0 },
+	};
+	static const u32 others[] = { 0, 2 * BLOCK_EXTENTS, 4 * BLOCK_EXTENTS - 32, 4 * BLOCK_EXTENTS };
+	unsigned int i, n, at, tries = 0;
+	int status;
+
+	for (i = 0; i < ARRAY_SIZE(operations); i++) {
+		for (n = 0; n < ARRAY_SIZE(others); n++) {
+			for (at = 1, status = 0; !status; at++, tries++) {
+				fflush(stdout);
+				if (!fork())
+					command_meanwhile(operations[i].before, operations[i].extents, others[n], at);
+				wait(&status);
+				CHECK(WIFEXITED(status) && WEXITSTATUS(status) != 1, "%u to %u, at request %u %u",
+				      operations[i].before, operations[i].extents, at, others[n]);
+			}
+		}
+	}
+	CHECK(tries > 200, "%u tries", tries);
+}
+
 /* A generation that cannot be read is looked for in vain in xenstore: the guest's log says it. */
 static void unreadable_generation(const void *argument)
 {
@@ -441,18 +529,22 @@ int main(int argc, char **argv)
 		{ "requests: a detach", detach },
 		{ "requests: a detach that just fits", detach_that_just_fits },
 		{ "requests: a detach that does not fit", detach_that_does_not_fit },
+		{ "requests: another reason", another_reason },
 		{ "requests: late ones", late_ones },
 		{ "requests: drained again", drained_again },
 		{ "requests: nothing new", nothing_new },
 		{ "requests: keys that have gone", keys_that_have_gone },
-		{ "requests: after a kexec", after_a_kexec },
-		{ "requests: after a kexec without a rest", after_a_kexec_without_a_rest },
+		{ "requests: after a kexec", after_a_kexec, "online" },
+		{ "requests: a residue after a kexec", after_a_kexec, "residual" },
+		{ "requests: after a kexec without a rest", after_a_kexec_without_a_rest, "online" },
+		{ "requests: a residue after a kexec without a rest", after_a_kexec_without_a_rest, "residual" },
 		{ "requests: progress", progress },
 		{ "requests: phases", phases },
 		{ "requests: news meanwhile", news_meanwhile },
 		{ "requests: news while it reads", news_while_it_reads },
 		{ "requests: news behind it", news_behind_it },
 		{ "requests: another target meanwhile", another_target_meanwhile },
+		{ "requests: news at each request", news_at_each_request },
 		{ "requests: a generation that cannot be read", unreadable_generation },
 	};
 

@@ -162,6 +162,26 @@ static void cpus_that_cannot_be_read(const void *argument)
 	CHECK(!node->bad_target && node->cpus.bits[0] == 0xc, "CPUs %#lx: %s", node->cpus.bits[0], said);
 }
 
+/* What xenstored does not say is no nonsense of the toolstack's. */
+static void target_that_cannot_be_read(const void *argument)
+{
+	static const char unread[] = "error: vnuma/node/1/target-kb cannot be read";
+	static const char nonsense[] = "error: vnuma/node/1/target-kb is no multiple of 2048 in 0..1048576";
+	static const struct { const char *unreadable, *text, *says; } cases[] = {
+		{ "target-kb", "4096", unread }, { NULL, NULL, unread },
+		{ NULL, "1024", nonsense }, { NULL, "much", nonsense }, { NULL, "1050624", nonsense },
+	};
+	unsigned int i;
+
+	boot();
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		unreadable = cases[i].unreadable;
+		set("vnuma/node/1/target-kb", cases[i].text);
+		elastic_store_request(node);
+		CHECK(node->bad_target && !strcmp(said, cases[i].says), "%u: '%s'", i, said);
+	}
+}
+
 static void grace(const void *argument)
 {
 	static const struct { const char *text; unsigned int ms; } cases[] = {
@@ -421,6 +441,7 @@ int main(int argc, char **argv)
 		{ "store: CPUs of a node that is there",
 		  cpus_of_a_node_that_is_there },
 		{ "store: CPUs that cannot be read", cpus_that_cannot_be_read },
+		{ "store: a target that cannot be read", target_that_cannot_be_read },
 		{ "store: the grace period", grace },
 		{ "store: hello and goodbye", hello },
 		{ "store: all nodes in one row", all_at_once },

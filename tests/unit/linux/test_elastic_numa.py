@@ -660,8 +660,8 @@ MUTANTS = {
     "a CPU of two nodes": ("store", "rc = -EEXIST;", "(void)rc;", "ask: a CPU of another node"),
     "CPUs change under way": (
         "store",
-        "\tif (node->state == ELASTIC_OFFLINE)\n\t\txenbus",
-        "\tif (node->state == ELASTIC_ONLINE)\n\t\txenbus",
+        "\tif (node->state == ELASTIC_OFFLINE ||\n",
+        "\tif (node->state == ELASTIC_ONLINE ||\n",
         "store: CPUs of a node that is there",
     ),
     "CPUs of a node that stays absent": (
@@ -1995,7 +1995,7 @@ MUTANTS = {
     ),
     "the grace of no node": (
         "store",
-        "\tif (node->state == ELASTIC_OFFLINE)\n\t\txenbus",
+        "\tif (node->state != ELASTIC_OFFLINE)\n\t\txenbus",
         "\tif (node->state < ELASTIC_NR_STATES)\n\t\txenbus",
         "store: the grace period",
     ),
@@ -2540,6 +2540,30 @@ MUTANTS = {
         "\telse if (op.interruptible && elastic_short_of_room(node))\n",
         "\telse if (0)\n",
         "driver: called off by the ticker",
+    ),
+    "the reason of the operation before": (
+        "store",
+        "\tnode->error[0] = '\\0';\n",
+        "",
+        "requests: another reason",
+    ),
+    "a reason goes before there is a success": (
+        "store",
+        "\tnode->error[0] = failed;",
+        "\t(void)failed;",
+        "requests: another reason",
+    ),
+    "what cannot be read is nonsense": (
+        "store",
+        "bool unread = IS_ERR(demand->target);",
+        "bool unread = false;",
+        "store: a target that cannot be read",
+    ),
+    "a residue of a kernel before has no CPUs": (
+        "store",
+        "(node->state == ELASTIC_RESIDUAL && cpumask_empty(&node->cpus)))",
+        "0)",
+        "requests: after a kexec",
     ),
     "the ticker of no operation": (
         "op",

@@ -156,7 +156,8 @@ static int parse_cpus(struct elastic_node *node, const char *dir,
 /**
  * struct demand - what the toolstack's keys say of a node, as they are
  * @target: target-kb
- * @cpus: cpus, of a node that is absent; those of one that is there do not change
+ * @cpus: cpus, of a node that is absent, or of a residue that has none; those of one
+ *	that is there do not change
  * @grace: grace-ms, of one that is there: of another one nothing is taken
  *
  * Each is a text, an ERR_PTR(), or NULL if it was not asked for.
@@ -172,9 +173,11 @@ static void ask(struct xenbus_batch *batch, const struct elastic_node *node,
 
 	node_path(dir, node);
 	xenbus_batch_read(batch, dir, "target-kb", &demand->target);
-	if (node->state == ELASTIC_OFFLINE)
+	/* What a kernel before a kexec has left: its CPUs have not been asked for yet. */
+	if (node->state == ELASTIC_OFFLINE ||
+	    (node->state == ELASTIC_RESIDUAL && cpumask_empty(&node->cpus)))
 		xenbus_batch_read(batch, dir, "cpus", &demand->cpus);
-	else
+	if (node->state != ELASTIC_OFFLINE)
 		xenbus_batch_read(batch, dir, "grace-ms", &demand->grace);
 }
 
@@ -195,6 +198,8 @@ static void forget(struct demand *demand)
 /* What is asked of the node now.  Nonsense leaves it as it is. */
 static void heed(struct elastic_node *node, struct demand *demand)
 {
+	bool unread = IS_ERR(demand->target);
+	char failed = node->error[0];
 	char dir[PATH_LEN];
 	u64 kib, ms;
 	u32 target;
@@ -202,11 +207,17 @@ static void heed(struct elastic_node *node, struct demand *demand)
 
 	node_path(dir, node);
 	node->bad_target = true;
+	/* What is wrong now is not why an operation before has failed. */
+	node->error[0] = '\0';
 
 	rc = parse_u64(dir, "target-kb", demand->target, 10, &kib);
 	demand->target = NULL;
 	if (!rc)
 		rc = elastic_target_extents(&node->range, kib, &target);
+	if (unread) {
+		elastic_node_error(node, rc, "%s/target-kb cannot be read", dir);
+		return;
+	}
 	if (rc) {
 		elastic_node_error(node, rc, "%s/target-kb is no multiple of %llu in 0..%llu",
 				   dir, ELASTIC_EXTENT_KIB,
@@ -224,6 +235,7 @@ static void heed(struct elastic_node *node, struct demand *demand)
 
 	node->target = target;
 	node->bad_target = false;
+	node->error[0] = failed;
 }
 
 /**
