@@ -595,6 +595,25 @@ static void say_vnodes(struct json_object *list)
 	}
 }
 
+static size_t length(struct json_object *list)
+{
+	return json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+}
+
+/* Of a VM with places: vCPUs that are not at home, and where a VM that is paused stands still. */
+static void say_elsewhere(struct json_object *all)
+{
+	struct json_object *vcpus = get(all, "vcpus"), *paused = get(all, "paused"), *one;
+	size_t i;
+
+	for (i = 0; i < length(vcpus); i++) {
+		one = json_object_array_get_idx(vcpus, i);
+		printf("vCPU %" PRIu64 " runs at host %s\n", number(one, "vcpu"), words(one, "host"));
+	}
+	for (i = 0; i < length(paused); i++)
+		printf("paused at host %s\n", json_object_get_string(json_object_array_get_idx(paused, i)));
+}
+
 static enum status do_vnodes(char **words_after)
 {
 	enum status status;
@@ -611,9 +630,10 @@ static enum status do_vnodes(char **words_after)
 		fprintf(stderr, "dsmctl: %s: an answer that is no JSON\n", words_after[0]);
 		status = STATUS_NOBODY;
 	} else if (as_json) {
-		say_json(list);
+		say_json(all);
 	} else {
 		say_vnodes(list);
+		say_elsewhere(all);
 	}
 	json_object_put(all);
 	return status;

@@ -216,17 +216,19 @@ def test_a_vm_on_two_hosts(site: Site) -> None:
     assert "published: web running" in alpha.said
 
 
-def asked_of_played(folder: Path, command: str, status: Mapping[str, object]) -> str:
-    """What dsmctl prints for a command, of a dsmd that answers with this status."""
+def asked_of_played(
+    folder: Path, command: str, status: Mapping[str, object], *options: str, asks: str = "status"
+) -> str:
+    """What dsmctl prints for a command, of a dsmd that answers with this status, or what else dsmctl `asks` of it."""
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(folder / "web.sock"))
         server.listen()
         server.settimeout(PATIENCE)
-        words: list[str | Path] = [programs()[1], "-f", str(folder), command, "web"]
+        words: list[str | Path] = [programs()[1], "-f", str(folder), *options, command, "web"]
         with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as asking:
             client, _ = server.accept()
             with client:
-                assert client.makefile().readline() == "status\n"
+                assert client.makefile().readline() == f"{asks}\n"
                 client.sendall(f"ok\n{json.dumps(status)}\n".encode())
             said, _ = asking.communicate(timeout=PATIENCE)
     (folder / "web.sock").unlink()
@@ -250,6 +252,26 @@ def test_what_status_says_of_class_u(tmp_path: Path) -> None:
     assert "  class_u: on\n" in asked_of_played(tmp_path, "status", {**RUNNING, "class_u": True})
     said = asked_of_played(tmp_path, "status", {**RUNNING, "class_u": False})
     assert "  class_u: off: a vCPU elsewhere that uses a device ends it\n" in said
+
+
+VNODE = {"vnode": 1, "link": "up", "size_kib": 4096, "pages_modified": 3, "pages_shared": 2, "pages_home": 1019}
+STATE = {
+    "vnodes": [VNODE],
+    "vcpus": [{"vcpu": 2, "host": "beta"}, {"vcpu": 3, "host": "gamma"}],
+    "paused": ["beta", "gamma"],
+}
+
+
+def test_what_vnodes_says_of_processors(tmp_path: Path) -> None:
+    """Which are not at home, and where the machine stands still; of one that has them all at home nothing."""
+    said = asked_of_played(tmp_path, "vnodes", STATE, asks="state").splitlines()
+    assert said[1].split()[:4] == ["1", "up", "4096", "3"]
+    assert said[2:] == [
+        "vCPU 2 runs at host beta", "vCPU 3 runs at host gamma", "paused at host beta", "paused at host gamma",
+    ]  # fmt: skip
+    assert json.loads(asked_of_played(tmp_path, "vnodes", STATE, "-j", asks="state")) == STATE
+    assert len(asked_of_played(tmp_path, "vnodes", {"vnodes": [VNODE]}, asks="state").splitlines()) == 2
+    assert json.loads(asked_of_played(tmp_path, "vnodes", {"vnodes": []}, "-j", asks="state")) == {"vnodes": []}
 
 
 def test_what_peers_says_of_time(tmp_path: Path) -> None:
