@@ -7,8 +7,9 @@ _dsmctl() {
   local commands="list hosts status peers metrics wait top vnodes connect node leaving place home set evacuate leave fail forget" folder=/run/xenuma/dsmd
   local -a names=()
   local socket
-  for socket in "$folder"/*.sock; do
-    [[ -S $socket ]] && names+=("$(basename "$socket" .sock)")
+  # Of one whose dsmd has died there is why.
+  for socket in "$folder"/*.sock "$folder"/*.failed; do
+    [[ -e $socket ]] && names+=("$(basename "${socket%.*}")")
   done
   COMPREPLY=()
   if [[ $word == -* ]]; then

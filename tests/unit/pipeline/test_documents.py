@@ -145,3 +145,19 @@ def test_a_decision_has_a_number_of_its_own() -> None:
     for path in tracked("*.md", "*.py", "*.c", "*.h"):
         said = re.findall(r"\bdecisions? (0[01]\d\d)\b", path.read_text(encoding="utf-8", errors="replace"))
         assert set(said) <= set(numbers), path
+
+
+def test_keys_of_the_list_of_vnodes() -> None:
+    """xl-vnode(1) names each key that `xl vnode-list -j` prints, and no other limit of time than there is."""
+    source = text_of("toolstack/overlay/tools/xl/xl_vnode_list.c")
+    keys = set(re.findall(r'gen_(?:string|text|number|flag|cpus|phases)\(hand, "(\w+)"', source))
+    keys |= set(re.findall(r'^        \{ "(\w+)", v->', source, re.M))
+    assert {"vnode", "target_kib", "operation", "host", "pages_home", "paused", "toolstack_us"} < keys
+    manual = text_of("toolstack/overlay/docs/man/xl-vnode.1.pod")
+    assert [key for key in sorted(keys) if f"B<{key}>" not in manual] == []
+    header = text_of("toolstack/overlay/tools/libs/light/libxl_dsm.h")
+    limits = dict(re.findall(r"#define LIBXL__DSM_(NODE|PLACE|HOME)_MS (\d+)000\b", header))
+    leaves = re.search(r"#define LEAVE_MS\s+(\d+)000u", text_of("dsm/daemon/peers.c"))
+    said = manual.partition("=head2 How long the host may take")[2].partition("Each can come")[0]
+    assert leaves
+    assert re.findall(r"\b(\d+)\b(?!\))", said) == [limits["NODE"], leaves[1], limits["PLACE"], limits["HOME"]]

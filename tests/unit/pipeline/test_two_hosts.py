@@ -70,3 +70,16 @@ def test_links_to_its_parts() -> None:
     assert links and set(links) <= set(titles), (links, titles)
     for part in re.findall(r"(?:[Ss]ection|[Ss]tep) (\d+)", PAGE):
         assert re.search(rf"^## {part}\. ", PAGE, re.M), part
+
+
+def test_its_words() -> None:
+    """What dsmd-host and libxl refuse with, and what else stands in that table, is what they say."""
+    errors = text_of("docs/dsm-control.md").partition("## Error words")[2].partition("Found by libxl itself")[0]
+    known = set(re.findall(r"^\| `([a-z-]+)` \|", errors, re.M))
+    table = PAGE.partition("| word | what to do |\n|---|---|\n")[2].partition("\n\n")[0]
+    words = [word for row in table.splitlines() for word in re.findall(r"`([^`]+)`", row.split(" | ")[0])]
+    said = {word for word in words if re.fullmatch(r"[a-z-]+", word)}
+    assert len(known) > 20 and len(said) > 12 and said <= known, said - known
+    sources = re.sub(r'"\n\s*"', "", text_of("toolstack/overlay/tools/libs/light/libxl_dsm.c"))
+    for word in set(words) - said:
+        assert all(part in sources for part in re.split(r" ?\(?\.\.\.\)? ?", word)), word
