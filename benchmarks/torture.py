@@ -47,11 +47,12 @@ class Operation:
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A run that has ended."""
+    """A run that has ended. `again`: calls of Xen that were made once more, since a page was not mapped."""
 
     turns: int
     operations: Sequence[Operation]
     wrongs: Sequence[Wrong]
+    again: int
 
     @property
     def wrong(self) -> int:
@@ -88,6 +89,7 @@ def parse(text: str) -> Run:
     operations: list[Operation] = []
     wrongs: list[Wrong] = []
     turns = None
+    again = 0
     for data in objects("dsm_torture", text):
         line = json.dumps(data)
         if turns is not None:
@@ -97,7 +99,7 @@ def parse(text: str) -> Run:
         elif data.get("event") == "operation":
             operations.append(_operation(data))
         elif data.get("event") == "result":
-            turns = _count(data, "turns")
+            turns, again = _count(data, "turns"), _count(data, "again")
             want = {"operations": sum(each.count for each in operations), "wrong": sum(each.wrong for each in operations)}
             if {key: _count(data, key) for key in want} != want:
                 raise Malformed(f"dsm_torture: its sums are {line[:200]!r}, those of its lines {want}")
@@ -108,14 +110,16 @@ def parse(text: str) -> Run:
     names = [each.operation for each in operations]
     if names != [name for name in OPERATIONS if name in names]:
         raise Malformed(f"dsm_torture: operations {names}")
-    found = Run(turns, operations, wrongs)
+    found = Run(turns, operations, wrongs, again)
     if min(found.wrong, LINES) != len(wrongs):
         raise Malformed(f"dsm_torture: {found.wrong} times something was wrong, and {len(wrongs)} lines about it")
     return found
 
 
 def metrics(run: Run) -> list[Metric]:
-    """torture.wrong, torture.operations, and torture.slow: operations that waited for a page, by operation beside it."""
+    """torture.wrong, torture.operations, torture.slow: operations that waited for a page, by operation beside it, and
+    torture.again: calls of Xen that were made once more.
+    """
     note = "; ".join(f"{each.operation} {each.what}: {each.found:#x}, not {each.expected:#x}" for each in run.wrongs)
     return [
         Metric("torture.wrong", float(run.wrong), "1", "lower", {"turns": float(run.turns)}, note=note),
@@ -127,4 +131,5 @@ def metrics(run: Run) -> list[Metric]:
             "torture.slow", float(sum(each.slow for each in run.operations)), "1", "higher",
             {each.operation: float(each.slow) for each in run.operations},
         ),
+        Metric("torture.again", float(run.again), "1", "lower", note="of hypercall: a page of it was not mapped"),
     ]  # fmt: skip

@@ -145,6 +145,8 @@ def test_a_port_that_says_nothing(built: Path, tmp_path: Path) -> None:
     assert done.returncode == 1 and "port 1 is closed" in done.stderr and done.stdout == ""
     done = run(built / "span_latency", words, LD_PRELOAD=privcmd(tmp_path, wrong=8))
     assert done.returncode == 1 and "/dev/xen/privcmd: No such file" in done.stderr
+    done = run(built / "span_latency", words.replace("status", "version"), LD_PRELOAD=privcmd(tmp_path, wrong=7))
+    assert done.returncode == 1 and "version: Operation not permitted" in done.stderr and done.stdout == ""
 
 
 @pytest.mark.parametrize(

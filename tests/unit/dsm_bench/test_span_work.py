@@ -65,7 +65,7 @@ def torture_output(wrong: int = 0, slow: int = 3) -> str:
     ]
     each[1]["wrong"] = wrong // 2
     total = 9 * len(each)
-    return lines(*[said] * wrong, *each, {"event": "result", "turns": 5, "operations": total, "wrong": wrong})
+    return lines(*[said] * wrong, *each, {"event": "result", "turns": 5, "operations": total, "wrong": wrong, "again": 2})
 
 
 def starve_output(wrong: int = 0, few: int = 900) -> str:

@@ -72,15 +72,18 @@ def test_hypercalls(program: Path, tmp_path: Path, faults: bool) -> None:
     words = f"{cpus(2)} --pages=3 --operations=2560 {CALLS}"
     done = run(program, words, LD_PRELOAD=privcmd(tmp_path, faults=faults))
     assert done.returncode == 0, done.stdout + done.stderr
-    last = torture.parse(done.stdout).operations[-1]
+    found = torture.parse(done.stdout)
+    last = found.operations[-1]
     assert last.operation == "hypercall" and last.count > 1000 and last.wrong == 0
+    # Half of the calls, of either thread.
+    assert found.again > 450 if faults else found.again == 0
 
 
 @pytest.mark.parametrize(
     ("wrong", "by"),
     [
         (1, {"answer"}), (2, {"answer"}), (3, {"answer"}), (4, {"stretch", "stretch, of another one"}), (5, {"refused"}),
-        (6, {"stretch", "stretch, of another one"}),
+        (6, {"stretch", "stretch, of another one"}), (9, {"answer"}),
     ],
 )  # fmt: skip
 def test_a_wrong_answer_is_noticed(program: Path, tmp_path: Path, wrong: int, by: set[str]) -> None:
@@ -102,6 +105,12 @@ def test_pages_that_are_never_there(program: Path, tmp_path: Path) -> None:
 def test_a_kernel_that_allows_no_hypercall(program: Path, tmp_path: Path) -> None:
     done = run(program, f"{cpus(1)} --operations=1 --hypercalls", LD_PRELOAD=privcmd(tmp_path, wrong=7))
     assert done.returncode == 2 and "xen_privcmd.unrestricted=1" in done.stderr and done.stdout == "", done
+
+
+def test_an_answer_that_says_nothing(program: Path, tmp_path: Path) -> None:
+    """Of a port that is closed it is what was asked: whether Xen has written it could not be seen."""
+    done = run(program, f"{cpus(1)} --operations=1 --hypercalls", LD_PRELOAD=privcmd(tmp_path, status=0))
+    assert done.returncode == 2 and "hypercall 2 of Xen: the answer is what it was asked" in done.stderr, done
 
 
 def test_no_xen(program: Path, tmp_path: Path) -> None:
@@ -264,7 +273,7 @@ WRONG_LINE: dict[str, Any] = {
     "event": "wrong", "operation": "add", "thread": 1, "number": 7, "page": 0, "what": "sum", "found": 1, "expected": 2,
 }  # fmt: skip
 OPERATION: dict[str, Any] = {"event": "operation", "operation": "add", "count": 4, "slow": 3, "wrong": 1}
-RESULT = {"event": "result", "turns": 1, "operations": 4, "wrong": 1}
+RESULT = {"event": "result", "turns": 1, "operations": 4, "wrong": 1, "again": 7}
 
 
 def lines(*objects: object) -> str:
@@ -282,6 +291,7 @@ def test_figures() -> None:
     figures = {each.metric: each for each in torture.metrics(found)}
     assert figures["torture.wrong"].value == 1 and "add sum: 0x1, not 0x2" in figures["torture.wrong"].note
     assert figures["torture.operations"].value == 8 and figures["torture.slow"].baseline == {"add": 3, "record": 0}
+    assert figures["torture.again"].value == 7
 
 
 @pytest.mark.parametrize(
@@ -305,6 +315,7 @@ def test_figures() -> None:
         (lines({**WRONG_LINE, "found": 2**64}, OPERATION, RESULT), "no number of at least 0"),
         (lines(WRONG_LINE, OPERATION, OPERATION, {**RESULT, "operations": 8, "wrong": 2}), "operations"),
         (lines({**RESULT, "operations": 0, "wrong": 0, "turns": "1"}), "no number of at least 0"),
+        (lines({**RESULT, "operations": 0, "wrong": 0, "again": None}), "no number of at least 0"),
     ],
 )
 def test_malformed_output_is_refused(text: str, part: str) -> None:
