@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -66,13 +67,33 @@ def _shape(data: Mapping[str, Any]) -> Shape:
     )
     if sum(found.outcomes.values()) + found.impossible != found.rounds or not found.rounds:
         raise Malformed(f"dsm_litmus: {found.rounds} rounds, of which {found.impossible} impossible, and {outcomes}")
-    if allowed != ((shape, variant) in ALLOWED):
-        raise Malformed(f"dsm_litmus: {shape} {variant}: weak_allowed is {allowed}, and TSO says otherwise")
     if found.outcomes.get(WEAK[shape], 0) != found.weak:
         raise Malformed(f"dsm_litmus: {shape} {variant}: {found.weak} weak ones, of {outcomes}")
+    return _checked(found)
+
+
+def _checked(found: Shape) -> Shape:
+    """It, if its counts fit together and what the guest allows is what TSO does. Raises Malformed."""
+    if found.weak_allowed != ((found.shape, found.variant) in ALLOWED):
+        said = f"weak_allowed is {found.weak_allowed}, and TSO says otherwise"
+        raise Malformed(f"dsm_litmus: {found.shape} {found.variant}: {said}")
     if found.raced > found.overlapped or found.overlapped > found.rounds or found.weak > found.rounds:
         raise Malformed(f"dsm_litmus: more than all: {found}")
     return found
+
+
+_SHORT = re.compile(r"\bshape,(\w+),(\w+),(\d+),(\d+),(\d+),(\d+),(true|false),(\d+)")
+
+
+def parse_short(text: str) -> list[Shape]:
+    """What a console has room for, in a log: shape,SHAPE,VARIANT and the numbers of each, as in its line; no outcomes.
+
+    Raises Malformed.
+    """
+    return [
+        _checked(Shape(shape, variant, int(rounds), int(overlapped), int(raced), int(weak), allowed == "true", int(bad), {}))
+        for shape, variant, rounds, overlapped, raced, weak, allowed, bad in _SHORT.findall(text)
+    ]
 
 
 def parse(text: str) -> list[Shape]:

@@ -252,17 +252,13 @@ def test_litmus(daemon: DsmProgram, dom0: Run, way: str) -> None:
     assert len(now) == 2 and not any("c" in state for state in now), now
     log = checked(dom0, "xl dmesg")
     said = said_of(log)
+    found = litmus.parse_short(log)
+    assert found, said
+    kept("litmus-slices", litmus.metrics(found))
     assert complaints(log) == [] and "error" not in said, said
     assert said["online"] == said["last"] == "0-1" and said["litmus"] == "0", said
-    # Its names are between event and numbers: shape,SHAPE,VARIANT,rounds,overlapped,raced,weak,weak_allowed,impossible
-    lines = re.findall(r"VCPU shape,(\w+),(\w+),(\d+),(\d+),(\d+),(\d+),(true|false),(\d+)", log)
-    shapes = [shape for shape in litmus.SHAPES if shape != "iriw"]
-    assert [line[:2] for line in lines] == [(shape, variant) for shape in shapes for variant in litmus.VARIANTS], lines
-    found = [
-        litmus.Shape(shape, variant, int(rounds), int(overlapped), int(raced), int(weak), allowed == "true", int(bad), {})
-        for shape, variant, rounds, overlapped, raced, weak, allowed, bad in lines
-    ]
-    kept("litmus-slices", litmus.metrics(found))
+    pairs = [(shape, variant) for shape in litmus.SHAPES if shape != "iriw" for variant in litmus.VARIANTS]
+    assert [(each.shape, each.variant) for each in found] == pairs, found
     for each in found:
         print(each)
         assert each.forbidden == 0 and each.rounds >= each.overlapped >= each.raced > 0, each

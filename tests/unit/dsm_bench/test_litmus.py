@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from benchmarks import litmus
 from lab.errors import Malformed
 from lab.patience import wait_for
 from lab.pipeline.paths import REPO
+from tests.e2e import test_dsm_linux_vcpu as linux_vcpu
 from tests.unit.dsm_bench import changed_program, tso
 
 SOURCE = REPO / "benchmarks" / "programs" / "dsm_litmus.c"
@@ -528,3 +530,25 @@ def test_figures() -> None:
 def test_malformed_output_is_refused(text: str, part: str) -> None:
     with pytest.raises(Malformed, match=part):
         litmus.parse(text)
+
+
+def test_what_a_console_has_room_for(program: Path) -> None:
+    """As the guest's init shortens it: the same counts, and what is wrong in them is refused as well."""
+    found = re.search(r"sed '(.*?)' \|", linux_vcpu.LITMUS_INIT.replace("{{", "{"))
+    assert found
+    cpus = ",".join(map(str, (own_cpus(2) * 2)[:2]))
+    printed = run(program, f"--cpus={cpus} --rounds=32 --shape=sb").stdout
+    shapes = "".join(line for line in printed.splitlines(keepends=True) if '"shape"' in line)
+    short = subprocess.run(["sed", found[1]], input=shapes, capture_output=True, text=True, check=True).stdout
+    wanted = [dataclasses.replace(each, outcomes={}) for each in litmus.parse(printed)]
+    assert litmus.parse_short("".join(f"(d3) VCPU {line}\n" for line in short.splitlines())) == wanted
+    (wrong,) = litmus.parse_short("(d3) VCPU online 0-1\n(d3) VCPU shape,mp,plain,4,3,2,1,false,1 -\r\n")
+    assert (wrong.raced, wrong.weak, wrong.forbidden) == (2, 1, 2)
+    for line, part in (
+        ("shape,mp,plain,4,3,2,1,true,0", "TSO says otherwise"),
+        ("shape,sb,plain,4,3,2,1,false,0", "TSO says otherwise"),
+        ("shape,mp,plain,4,2,3,0,false,0", "more than all"),
+        ("shape,mp,plain,4,3,2,5,false,0", "more than all"),
+    ):
+        with pytest.raises(Malformed, match=part):
+            litmus.parse_short(line)
