@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -127,6 +128,19 @@ def test_what_our_programs_are_told(place: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("job", "where"),
+    [
+        (PIPE, ["8 gzip", "7 gzip", "8 md5sum", "7 md5sum"]),
+        (FILES, ["7 split", "8 mv", "8 cmp", "8 cp", "7 cp", "7 diff", "8 diff"]),
+    ],
+)
+def test_where_a_job_works(job: Job, where: list[str]) -> None:
+    """On both hosts, and what one has made the other one uses."""
+    command = script(job, 0, home=7, far=8, slow_us=77)
+    assert [" ".join(found) for found in re.findall(r"taskset -c (\d) (\w+)", command)] == where
+
+
 TASKSET = "/usr/bin/taskset"
 
 
@@ -178,8 +192,8 @@ def test_the_longest_fault() -> None:
 def test_figures() -> None:
     rounds = {"pages": 3, "pipe": 4}
     turns = [
-        Turn(900.0, 80.0, [100, 200], [50, 60], [12.5, 40.0], rounds, 1000),
-        Turn(910.0, 81.0, [300, 400], [70, 80], [30.0, 20.0], {**rounds, "pipe": 5}, 2000),
+        Turn(900.0, 990.0, 80.0, [100, 200], [50, 60], [12.5, 40.0], rounds, 1000),
+        Turn(910.0, 1010.0, 81.0, [300, 400], [70, 80], [30.0, 20.0], {**rounds, "pipe": 5}, 2000),
     ]
     found = metrics(turns, 11, {"soft_lockup": 20, "rcu_stall": 21})
     assert problems(encode(Result("dsm-span-hour", now(), host_info(), found))) == []
@@ -199,7 +213,7 @@ def test_figures() -> None:
         "hour.limit.rcu_stall": 231.0,
     }
     named = {each.metric: each for each in found}
-    assert named["hour.load"].baseline == {"slow": 11.0, "guest_s": 161.0}
+    assert named["hour.load"].baseline == {"slow": 11.0, "whole_s": 2000.0, "guest_s": 161.0}
     assert named["hour.longest_fault.home"].runs == [12.5, 30.0]
     beside = named["hour.longest_fault.home"].baseline
     assert float(beside["guest_ms"]) * float(beside["slow"]) == pytest.approx(30.0)

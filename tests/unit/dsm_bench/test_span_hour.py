@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -55,7 +56,8 @@ class Job:
 
     def running(self) -> bool:
         """Not before it may, and not after it has to."""
-        return self.name != self.world.early and not self.world.stopped
+        lingers = time.monotonic() < self.world.stopped_at + self.world.lingers
+        return self.name != self.world.early and (not self.world.stopped or lingers)
 
     def wait(self) -> Done:
         """It has ended."""
@@ -79,12 +81,17 @@ class World:
     early: str = ""  # a job that ends by itself
     failed: str = "running: None"  # the home's dsmd, from the begin of the load on
     faults: tuple[int, int] = (500, 700)  # in each turn
+    ticks: tuple[int, int] = (100, 200)
     longest_ms: float = 40.0
     refused: list[str] = dataclasses.field(default_factory=list)
+    lingers: float = 0.0  # s, for which a job goes on after it was told to end
+    stays: int = 0  # the number of a time when the host does not go
     stopped: bool = False
+    stopped_at: float = 0.0
     loaded: bool = False
     times: int = 0
     did: list[str] = dataclasses.field(default_factory=list)
+    aside: list[str] = dataclasses.field(default_factory=list)
     found: list[Metric] = dataclasses.field(default_factory=list)
 
     def timers(self) -> str:
@@ -115,7 +122,7 @@ class World:
         elif command == f": >{hour.GO}":
             self.loaded = True
         elif command == f": >{hour.STOP}":
-            self.stopped = True
+            self.stopped, self.stopped_at = True, time.monotonic()
         elif command.startswith(("cat ", "head ")):
             out = self.stream if command.startswith("cat ") else self.stream.splitlines(keepends=True)[0]
         return Done(0, out)
@@ -125,10 +132,15 @@ class World:
         assert hour.GO in command
         return Job(self, sink, sink.name.rpartition("-")[0])
 
+    def detach(self, *_: object) -> None:
+        """The host goes."""
+        self.did.append("detach")
+        assert self.did.count("detach") != self.stays
+
     def moment(self, *_: object) -> Moment:
         """So much has been counted."""
         self.times += 1
-        ticks = [self.times * 100, self.times * 200]
+        ticks = [self.times * each for each in self.ticks]
         return Moment(ticks, [self.times * each for each in self.faults], self.times * 10.0)
 
 
@@ -145,7 +157,7 @@ def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
 
         for name, function in {
             "attach": lambda *_: world.did.append("attach"),
-            "detach": lambda *_: world.did.append("detach"),
+            "detach": world.detach,
             "start_stream": lambda *_: world.did.append("stream"),
             "moment": world.moment,
             "state": lambda _: world.failed if world.loaded else "running: None",
@@ -153,6 +165,7 @@ def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
             "refused_elsewhere": lambda _: world.refused,
             "reference_run": lambda *_: parse_stream(stream((1, 1, 1, 1))),
             "write": lambda _, found: world.found.extend(found),
+            "set_aside": lambda path: world.aside.append(path.name),
             "run_in": lambda place: place.run,
         }.items():
             monkeypatch.setattr(span_hour, name, function)
@@ -169,11 +182,23 @@ def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
 
 def test_all_is_well(played: Any) -> None:
     """Two turns: the program begins at home, the host comes, there is load, the host goes."""
-    world = played(World(), turns=2)
+    world = played(World(lingers=0.2), turns=2)
     assert world.did == ["stream", "attach", "detach"] * 2
     value = {each.metric: each.value for each in world.found}
     assert value["hour.faults.away"] == 2 * 700 and value["hour.ticks.home"] == 2 * 100, value
     assert value["hour.rounds.pipe"] == 6 and value["hour.limit.rcu_stall"] == 21 * 11, value
+    assert world.aside == ["dsm-span-hour.json"]
+    # What jobs do after they were told to end is no load.
+    load = next(each for each in reversed(world.found) if each.metric == "hour.load")
+    assert load.value is not None and float(load.baseline["whole_s"]) - load.value > 0.39, load
+
+
+def test_a_host_that_does_not_go(played: Any) -> None:
+    """The turn before it is written down."""
+    world = World(stays=2)
+    with pytest.raises(AssertionError):
+        played(world, turns=2)
+    assert [each.value for each in world.found if each.metric == "hour.rounds.pipe"] == [3]
 
 
 WRONG: dict[str, dict[str, Any]] = {
@@ -197,6 +222,7 @@ WRONG: dict[str, dict[str, Any]] = {
     "the guest was ended": {"failed": "failed: gfn 0x54fe"},
     "a job without a round": {"printed": {"calls": "0\n"}},
     "no faults at home": {"faults": (0, 700)},
+    "no tick away": {"ticks": (100, 0)},
     "a wait of 20 s": {"longest_ms": 20000.0},
     "a call that is refused": {"refused": ["memory_op"]},
 }
@@ -213,7 +239,7 @@ def test_one_thing_is_wrong(played: Any, wrong: str) -> None:
 
 FOUND_AT_THE_END = (
     "switched off meanwhile", "a warning that the log has lost", "a task that hung, and the log has lost",
-    "a job without a round", "no faults at home", "a wait of 20 s", "a call that is refused",
+    "a job without a round", "no faults at home", "no tick away", "a wait of 20 s", "a call that is refused",
 )  # fmt: skip
 
 
