@@ -73,7 +73,8 @@ def detach(site: DsmSite, guest: Guest, shape: SpanShape, node: int = 1) -> None
     assert not set(shape.cpus_of(node)) & set(guest.online_cpus())
     assert guest.vnode(node).state == "offline", guest.vnode(node).keys
     assert slices(site.hosts[node]) == []
-    assert not of_node(guest, node).get("cpus"), guest.listed()
+    found = of_node(guest, node)
+    assert found["link"] == "down" and found["cpus"] == [], found
 
 
 # ---- One guest for all tests of a file ----

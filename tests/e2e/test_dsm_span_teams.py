@@ -42,7 +42,7 @@ def lives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lives]:
 def alone(guest: Guest, command: str) -> str:
     """What it prints on one CPU at home, with Debian's own library."""
     done = run_in(guest)(f"taskset -c 0 {command}", ALONE_S)
-    assert done.status == 0, done
+    assert done.status == 0 and done.out.strip(), done
     print(f"{done.seconds:.0f} s alone")
     return done.out
 
@@ -55,9 +55,12 @@ def goes_and_comes(lives: Lives, guest: Guest, command: str, output: Path) -> st
     checked(inside, f"rm -f {PID}; : >{SAID}", 300)
     program = guest.start(f"sh -c {shlex.quote(script)}", output)
 
+    def is_there() -> None:
+        assert "failed: " not in state(site.home), state(site.home)
+
     def await_team(threads: int) -> list[int]:
         def so() -> bool:
-            assert "failed: " not in state(site.home), state(site.home)
+            is_there()
             return not program.running() or teams()[-1:] == [threads]
 
         took = wait_for(f"a team of {threads}", PATIENCE, so, interval=ASK_S)
@@ -75,12 +78,18 @@ def goes_and_comes(lives: Lives, guest: Guest, command: str, output: Path) -> st
     await_team(len(home) + len(far))
 
     def on_all() -> bool:
+        is_there()
+        assert program.running(), f"it has ended before its threads were on CPUs {(*home, *far)}: a larger input is needed"
         return set(cpus_of_threads(checked(inside, where_question(pid), 300))) == {*home, *far}
+
+    def has_ended() -> bool:
+        is_there()
+        return not program.running()
 
     wait_for(f"threads on CPUs {(*home, *far)}", PATIENCE, on_all, interval=ASK_S)
     detach(site, guest, shape)
     seen = await_team(len(home))
-    took = wait_for("its end", PATIENCE, lambda: not program.running(), interval=ASK_S)
+    took = wait_for("its end", PATIENCE, has_ended, interval=ASK_S)
     done = program.wait()
     print(f"{took:.0f} s: ended; teams {seen}, then {teams()[len(seen) :]}")
     assert done.status == 0, (done, checked(inside, f"tail -n 20 {SAID}", 300))

@@ -114,11 +114,13 @@ def test_the_link_of_the_two_others(site: SlowSite) -> None:
         print(why)
         assert beta in why and gamma in why, why
         assert f"it has lost host {gamma}" in why or f"it has lost host {beta}" in why, why + said(site.hosts)
+        # Whoever is told of first: what was lost with the one that had a CPU, too.
+        assert "vCPUs 1 ran there, " in why, why
     left_nothing(site.hosts)
 
 
 def test_a_host_is_lost(site: SlowSite) -> None:
-    """With its CPU and its memory: the guest ends, here and at the third host, and `xl destroy` is all that is to be done."""
+    """With its CPU and its memory: the guest ends, and after `xl destroy` neither host that is left has anything of it."""
     assert site.third
     shape = shape_at(site)
     with far_guest(site.hosts, names(site)[1], shape, BOOT) as guest:

@@ -2,7 +2,7 @@
 """Class U (decision 0126): a CPU of another host that nobody keeps from devices. It sends and receives the guest's packets.
 
 What can't leave its home (the tables of grants, rings that a backend has mapped) is used there, one access after the other.
-Its packets wait in netback for their pages (decision 0130). It has not passed yet.
+Its packets wait in netback for their pages (decision 0130).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.fresh
 HOME_CPU, FAR_CPU = 0, 1
 # Whoever is not bound to a CPU for ever goes there, those who answer this connection, too.
 ALL_THERE = f"for each in /proc/[0-9]*; do taskset -pc {FAR_CPU} ${{each#/proc/}}; done >/dev/null 2>&1; echo done"
-# The rings of the console and of xenstore are behind a PVH guest's memory, where DSM is not: their threads stay at home.
+# What is asked of the console and of xenstore is not what this is about: their threads stay at home.
 RINGS_AT_HOME = (
     f"for each in xenbus xenwatch khvcd; do for pid in $(pgrep -x $each); do taskset -pc {HOME_CPU} $pid; done; done"
 )

@@ -92,3 +92,4 @@ def test_the_command_names_the_runtime() -> None:
     words = debian_merge.command((0, 1))
     assert words.startswith("taskset -c 0,1 env OMP_PLACES=threads ")
     assert " LD_LIBRARY_PATH=/opt/xenuma/lib:/tmp/msgmerge /tmp/msgmerge/msgmerge " in words
+    assert debian_merge.command().startswith("env OMP_NUM_THREADS=1 LD_LIBRARY_PATH=/tmp/msgmerge /tmp/msgmerge/msgmerge ")

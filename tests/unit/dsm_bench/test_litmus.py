@@ -499,6 +499,7 @@ def test_figures() -> None:
     assert figures["litmus.forbidden"].value == 2 and "mp plain" in figures["litmus.forbidden"].note
     assert set(figures) == {"litmus.forbidden", "litmus.raced.mp", "litmus.raced.sb"}
     assert figures["litmus.raced.mp"].value == 2
+    assert figures["litmus.raced.mp"].baseline == {"raced_plain": 2, "rounds": 4}
     assert figures["litmus.raced.sb"].baseline == {"raced_plain": 2, "weak_plain": 4, "rounds": 4}
 
 

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shlex
+import subprocess
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +18,18 @@ import pytest
 from lab.command import Done
 from lab.errors import LabError, Malformed
 from lab.far_guest import Shape, with_limits
-from lab.span_guest import LIMITS, SlowSite, SpanShape, cpus_of_threads, measured, slow_for, slow_hosts, stream_command
+from lab.span_guest import (
+    LEASE_US,
+    LIMITS,
+    SCRIPT,
+    SlowSite,
+    SpanShape,
+    cpus_of_threads,
+    measured,
+    slow_for,
+    slow_hosts,
+    stream_command,
+)
 from lab.spanning import CONFIGURATION
 from tests.e2e.far_faults import PLAIN
 
@@ -109,6 +123,24 @@ def test_hosts_with_a_slower_clock(tmp_path: Path) -> None:
     (tmp_path / "again").mkdir()
     slow_hosts(rack, tmp_path / "again", class_u=True)
     assert all(tomllib.loads(host.files[CONFIGURATION])["class_u"] is True for host in hosts)
+
+
+def test_what_a_dsmd_is_told(tmp_path: Path) -> None:
+    """By the script: the guest's description with some keys more, and all other words as they were."""
+    given = {"name": "far", "vcpus": 2}
+    description, dsmd = tmp_path / "vm.json", tmp_path / "dsmd"
+    for text in (json.dumps(given), json.dumps(given).replace("{", "{ ", 1)):
+        description.write_text(text, encoding="utf-8")
+        dsmd.write_text('#!/bin/sh\necho "$#" "$1" "$2"\nfor last; do :; done\ncat "$last"; rm "$last"\n', encoding="utf-8")
+        dsmd.chmod(0o755)
+        script = SCRIPT.replace("SLOW", "13")
+        words = ["sh", "-c", script, "slow-dsmd", "-f", "/run/dsmd", str(description)]
+        path = f"{tmp_path}:{os.environ['PATH']}"
+        done = subprocess.run(words, capture_output=True, text=True, check=True, env={**os.environ, "PATH": path})
+        first, _, rest = done.stdout.partition("\n")
+        assert first == "3 -f /run/dsmd"
+        assert json.loads(rest) == {"slow": 13, "lease_us": LEASE_US, "keepalive_ms": 60000, **given}
+        assert description.read_text(encoding="utf-8") == text
 
 
 def test_a_limit_that_is_not_there() -> None:
