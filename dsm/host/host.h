@@ -46,7 +46,7 @@
 #define HOST_ENABLE_S		25.	/* until the dsmd runs; then, or after a failure, a reply */
 #define HOST_BEFORE_S		12.	/* enable: waiting for the end of the domain before */
 #define HOST_NODE_S		110.
-#define HOST_LEAVE_S		105.	/* a dsmd takes 100 while pages of the host become fewer */
+#define HOST_LEAVE_S		105.	/* a dsmd takes 103 at most */
 #define HOST_PLACE_S		85.	/* of 90 */
 #define HOST_HOME_S		55.	/* of 60 */
 #define HOST_STATE_S		1.5
@@ -65,6 +65,7 @@ struct host {
 	struct dsm_expiry expiry;	/* of what tls has */
 	const struct host_xen *xen;
 	double end;			/* of the request, by wire_now(); 0: of each step */
+	int asker;			/* the socket of another host that has asked; 0: none has */
 	unsigned int turn;		/* where this sweep begins */
 };
 

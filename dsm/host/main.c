@@ -119,6 +119,7 @@ static void answer_request(struct wire *wire, unsigned int from)
 	} else {
 		request = read_line_json(line, (size_t)n, &answer);
 	}
+	process.host.asker = from == DSM_NOBODY ? 0 : wire->fd;
 	if (request && !read_number(request, "version", 0, INT64_MAX, &version, &answer)) {
 		if (version != HOST_VERSION)
 			answer_error(&answer, "version", "version %llu is asked for; dsmd-host of host %s has %d",
@@ -222,7 +223,10 @@ static void on_job_end(struct ev_loop *loop, ev_child *child, int events)
 
 	(void)events;
 	ev_child_stop(loop, child);
-	if (child->rstatus)
+	if (WIFSIGNALED(child->rstatus) && WTERMSIG(child->rstatus) == SIGALRM)
+		host_say(SAY_ERROR, NULL, "a request was not done after %d s, and has ended: what it began goes on, and the same again goes on from there",
+		    HOST_JOB_S);
+	else if (child->rstatus)
 		host_say(SAY_ERROR, NULL, "a request ended with %s %d",
 		    WIFSIGNALED(child->rstatus) ? "signal" : "status",
 		    WIFSIGNALED(child->rstatus) ? WTERMSIG(child->rstatus) :

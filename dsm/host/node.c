@@ -126,6 +126,9 @@ static int enlarge(struct node *node, struct answer *answer)
 	rc = begin_there(node, answer);
 	if (!rc)
 		rc = both_ends(node, "connect", answer);
+	/* It is leaving still: who wants it back does not wait for that. */
+	if (rc && !strcmp(answer->word, "busy"))
+		return rc;
 	if (!rc)
 		rc = mesh_join(&node->mesh, node->range->host, answer);
 	if (!rc)

@@ -255,18 +255,33 @@ static void node(struct host *host, struct record *record, unsigned int vnode,
 	}
 }
 
+/*
+ * "connect", "leave".  Who waits for a leave has the lock of the VM for long: not for a home
+ * whose request has ended, which is to find the lock free when it asks again.
+ */
+static void ask_end(struct host *host, const struct record *record, bool leaves,
+		    unsigned int other, struct answer *answer)
+{
+	double seconds = host_opening_s(host, leaves);
+	char line[DSM_CONFIG_NAME + 16];
+
+	snprintf(line, sizeof(line), "%s %s", leaves ? "leave" : "connect", host_name(host, other));
+	if (leaves)
+		ask_dsmd_for_asker(host, record->name, line, seconds, answer);
+	else
+		ask_dsmd(host, record->name, line, seconds, NULL, answer);
+}
+
 /* ---- With hosts that are not the home ---- */
 
 /* What its dsmd says is of two hosts, and the home has not asked only this one. */
-static void ask_with(struct host *host, const struct record *record, unsigned int other,
-		     const char *line, double seconds, struct answer *answer)
+static void say_with(struct host *host, unsigned int other, struct answer *said,
+		     struct answer *answer)
 {
-	struct answer said = { 0 };
-
-	if (ask_dsmd(host, record->name, line, seconds, NULL, &said))
-		answer_error(answer, said.word, "host %s, with host %s: %s",
-			     host_name(host, host->config.self), host_name(host, other), said.text);
-	answer_free(&said);
+	if (said->word[0])
+		answer_error(answer, said->word, "host %s, with host %s: %s",
+			     host_name(host, host->config.self), host_name(host, other), said->text);
+	answer_free(said);
 }
 
 /* May the home have us deal with that host? */
@@ -283,8 +298,7 @@ static void join(struct host *host, const struct record *record, bool part,
 		 struct json_object *request, struct answer *answer)
 {
 	const char *name = read_text(request, "host", DSM_CONFIG_NAME - 1, answer);
-	struct answer unknown = { 0 };
-	char line[DSM_CONFIG_NAME + 16];
+	struct answer unknown = { 0 }, said = { 0 };
 	unsigned int other;
 
 	if (!name)
@@ -302,14 +316,15 @@ static void join(struct host *host, const struct record *record, bool part,
 				     host_name(host, host->config.self), record->guest);
 		return;
 	}
-	snprintf(line, sizeof(line), "%s %s", part ? "leave" : "connect", host_name(host, other));
-	ask_with(host, record, other, line, host_opening_s(host, part), answer);
+	ask_end(host, record, part, other, &said);
+	say_with(host, other, &said, answer);
 }
 
 static void share(struct host *host, const struct record *record,
 		  struct json_object *request, struct answer *answer)
 {
 	const struct record_range *range;
+	struct answer said = { 0 };
 	uint64_t vnode, size;
 	char line[96];
 
@@ -338,13 +353,13 @@ static void share(struct host *host, const struct record *record,
 	}
 	snprintf(line, sizeof(line), "node %llu %llu 0", (unsigned long long)vnode,
 		 (unsigned long long)size);
-	ask_with(host, record, range->host, line, HOST_NODE_S, answer);
+	ask_dsmd(host, record->name, line, HOST_NODE_S, NULL, &said);
+	say_with(host, range->host, &said, answer);
 }
 
 static void command(struct host *host, struct record *record, const char *op,
 		    struct json_object *request, struct answer *answer)
 {
-	char line[DSM_CONFIG_NAME + 16];
 	uint64_t vnode = 0, size = 0;
 	bool is_node = !strcmp(op, "node");
 
@@ -358,12 +373,10 @@ static void command(struct host *host, struct record *record, const char *op,
 				     host_name(host, host->config.self), record->guest);
 		return;
 	}
-	if (is_node) {
+	if (is_node)
 		node(host, record, (unsigned int)vnode, size, answer);
-		return;
-	}
-	snprintf(line, sizeof(line), "%s %s", op, host_name(host, record->home));
-	ask_dsmd(host, record->name, line, host_opening_s(host, !strcmp(op, "leave")), NULL, answer);
+	else
+		ask_end(host, record, !strcmp(op, "leave"), record->home, answer);
 }
 
 static void of_vm(struct host *host, struct record *record, const char *op,

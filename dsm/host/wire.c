@@ -28,9 +28,7 @@ double wire_now(void)
 
 double host_opening_s(const struct host *host, bool leaves)
 {
-	double opening = host->config.opening_ms / 1000. + HOST_ASK_S;
-
-	return leaves && opening < HOST_LEAVE_S ? HOST_LEAVE_S : opening;
+	return leaves ? HOST_LEAVE_S : host->config.opening_ms / 1000. + HOST_ASK_S;
 }
 
 double host_left(const struct host *host, double seconds)
@@ -42,16 +40,18 @@ double host_left(const struct host *host, double seconds)
 
 static int wait_for(struct wire *wire, short events)
 {
-	struct pollfd one = { .fd = wire->fd, .events = events };
+	struct pollfd both[2] = {
+		{ .fd = wire->fd, .events = events }, { .fd = wire->asker, .events = POLLRDHUP },
+	};
 	double left = wire->end - wire_now();
 	int n;
 
 	if (left <= 0)
 		return -ETIMEDOUT;
-	n = poll(&one, 1, (int)(left * 1000.) + 1);
+	n = poll(both, wire->asker ? 2 : 1, (int)(left * 1000.) + 1);
 	if (n < 0 && errno != EINTR)
 		return -errno;
-	return 0;
+	return n > 0 && both[1].revents ? -ECANCELED : 0;
 }
 
 /* What OpenSSL waits for.  Return: an event; 0: the end; -errno. */
@@ -394,8 +394,8 @@ int ask_host(struct host *host, unsigned int peer, struct json_object *words,
 	return question_reply(&question, host, answer);
 }
 
-int ask_dsmd(struct host *host, const char *name, const char *command, double seconds,
-	     char **text, struct answer *answer)
+static int ask_for(struct host *host, int asker, const char *name, const char *command,
+		   double seconds, char **text, struct answer *answer)
 {
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)], *said = malloc(HOST_LINE);
 	struct wire wire = { .fd = -1 };
@@ -409,6 +409,7 @@ int ask_dsmd(struct host *host, const char *name, const char *command, double se
 		return answer_error(answer, "internal", "no memory");
 	if ((size_t)snprintf(path, sizeof(path), "%s/%s.sock", host->folder, name) < sizeof(path)) {
 		n = wire_unix(&wire, path, wire_now() + seconds);
+		wire.asker = asker;
 		if (!n)
 			n = wire_write(&wire, line, strlen(line));
 		if (!n)
@@ -433,4 +434,16 @@ int ask_dsmd(struct host *host, const char *name, const char *command, double se
 	}
 	free(said);
 	return rc;
+}
+
+int ask_dsmd(struct host *host, const char *name, const char *command, double seconds,
+	     char **text, struct answer *answer)
+{
+	return ask_for(host, 0, name, command, seconds, text, answer);
+}
+
+int ask_dsmd_for_asker(struct host *host, const char *name, const char *command,
+		       double seconds, struct answer *answer)
+{
+	return ask_for(host, host->asker, name, command, seconds, NULL, answer);
 }

@@ -16,6 +16,7 @@ struct wire {
 	struct dsm_tls_who who;
 	int64_t expires;		/* the peer's certificate (expiry.h); 0: not known */
 	double end;			/* by wire_now() */
+	int asker;			/* nobody waits when this socket has ended; 0: none */
 	bool cut;			/* it ended without a word */
 	char text[DSM_TRANSPORT_TEXT];	/* why it failed */
 };
@@ -83,5 +84,9 @@ struct json_object *question_words(const char *op, const char *uuid);
  */
 int ask_dsmd(struct host *host, const char *name, const char *command, double seconds,
 	     char **text, struct answer *answer);
+
+/** The same, until the host that has asked this one is gone: the dsmd goes on with it. */
+int ask_dsmd_for_asker(struct host *host, const char *name, const char *command,
+		       double seconds, struct answer *answer);
 
 #endif

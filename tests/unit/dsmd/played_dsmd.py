@@ -5,7 +5,8 @@
 What it is asked is written to ``asked`` there, ``status`` to ``status.asked``.
 
 A file ``answers`` (beside ``vm.json``, or two folders up) has lines
-"COMMAND error: WORD TEXT", "COMMAND hang" or "COMMAND die": what it does instead when it is asked that.
+"COMMAND => error: WORD TEXT", "COMMAND => hang" or "COMMAND => die": what it does instead when it is asked that;
+"COMMAND => wait": it does it when the line is gone.
 """
 
 from __future__ import annotations
@@ -79,7 +80,8 @@ class Played:
             file = self.at / "status.asked" if command == "status" else self.asked
             with file.open("a", encoding="utf-8") as lines:
                 lines.write(command + "\n")
-        instead = self.instead(command)
+        while (instead := self.instead(command)) == "wait":
+            time.sleep(0.02)
         if instead == "hang":
             time.sleep(600)
         if instead == "die":

@@ -360,9 +360,9 @@ class Liar:
         self.thread.join()
 
 
-def kill_jobs(host: Host) -> None:
+def kill_jobs(host: Host, by: signal.Signals = signal.SIGKILL) -> None:
     assert host.process
     children = Path(f"/proc/{host.process.pid}/task/{host.process.pid}/children").read_text().split()
     for child in children:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(int(child), signal.SIGKILL)
+            os.kill(int(child), by)

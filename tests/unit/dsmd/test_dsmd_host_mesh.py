@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -277,6 +278,58 @@ def test_a_detach_that_is_killed(trio: Site) -> None:
         cut(trio, 0, effect)
         assert sized(trio, "gamma", then) == OK
         as_it_should_be(trio, {"beta": 2048, "gamma": then}, {"beta", "gamma"})
+
+
+def test_a_leave_whose_home_has_gone(trio: Site) -> None:
+    """Its request has taken too long. Who waits for the leave elsewhere has the guest's lock there, and waits no more."""
+    alpha, beta, gamma = trio.hosts.values()
+    words = "a request was not done after 118 s, and has ended: what it began goes on"
+    assert enabled(trio, *BOTH) == OK and sized(trio, "beta", 2048) == OK
+    for times, (host, line) in enumerate(((beta, "leave gamma"), (gamma, "leave beta"), (gamma, "leave alpha")), 1):
+        assert sized(trio, "gamma", 4096) == OK
+        forget_what_was_asked(trio)
+        host.answers(f"{line} => wait")
+        with asking(trio, 0) as client:
+            wait_until_asked(host, line)
+            kill_jobs(alpha, signal.SIGALRM)
+            assert client.recv(1) == b""
+        until(lambda host=host: not jobs(host), f"{host.name} still waits")  # type: ignore[misc]
+        until(lambda times=times: alpha.said().count(words) >= times, "nobody says so")  # type: ignore[misc]
+        host.answers()
+        assert sized(trio, "gamma", 0) == OK
+        as_it_should_be(trio, {"beta": 2048, "gamma": 0}, {"beta", "gamma"})
+
+
+def test_a_slow_leave(trio: Site) -> None:
+    """It takes longer than a connection may: neither who asks his dsmd nor the home gives up."""
+    assert enabled(trio, *BOTH) == OK and sized(trio, "beta", 2048) == OK
+    # Two that part are given 8 s more than who asks one of them.
+    for one, other, seconds in (("beta", "gamma", 20.0), ("alpha", "gamma", 10.5)):
+        assert sized(trio, "gamma", 4096) == OK
+        ends = [(trio.hosts[one], f"leave {other} => wait"), (trio.hosts[other], f"leave {one} => wait")]
+        for host, line in ends:
+            host.answers(line)
+        begun = time.monotonic()
+        timers = [threading.Timer(seconds, host.answers) for host, _ in ends]
+        for timer in timers:
+            timer.start()
+        assert sized(trio, "gamma", 0) == OK
+        assert time.monotonic() - begun > seconds - 0.1
+        for timer in timers:
+            timer.join()
+    as_it_should_be(trio, {"beta": 2048, "gamma": 0}, {"beta", "gamma"})
+
+
+def test_an_attach_while_its_host_leaves(trio: Site) -> None:
+    """It is refused at once, and changes nothing about the leave."""
+    alpha, _, gamma = trio.hosts.values()
+    assert enabled(trio) == OK
+    alpha.answers("connect gamma => error: busy a leave of host gamma is at work")
+    said = sized(trio, "gamma", 4096)
+    assert (said["error"], said["text"]) == ("busy", "a leave of host gamma is at work"), said
+    assert not [line for host in (alpha, gamma) for line in host.asked() if line.startswith(("leave", "node"))]
+    alpha.answers()
+    assert sized(trio, "gamma", 4096) == OK
 
 
 @pytest.mark.parametrize("who", VNODE)
