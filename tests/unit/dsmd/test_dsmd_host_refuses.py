@@ -195,6 +195,13 @@ def test_papers_of_another_host_there(site: Site) -> None:
     assert reply["error"] == "unreachable", reply
     assert "not the names of that host alone in subjectAltName: stranger; certificate_names: beta" in reply["text"], reply
     assert not alpha.has() and not beta.has() and not alpha.pid()
+    # Of names that are long those are said that there is room for.
+    names = ", ".join(f'"{letter * 63}.example"' for letter in "abcdefg")
+    alpha.kill()
+    alpha.config.write_text(alpha.config.read_text().replace('["beta"]', f'["beta", {names}]'))
+    alpha.start()
+    text = enable(alpha)["text"]
+    assert re.search(r"certificate_names: beta a{30,63}\b", text) and "b" * 9 not in text, text
 
 
 def test_papers_of_another_ca(site: Site, tmp_path_factory: pytest.TempPathFactory) -> None:
