@@ -117,6 +117,16 @@ void dsm_control_answer(struct dsm_control *control, uint64_t number,
 			send_answer(client, answer == DSM_CONTROL_OK, text);
 }
 
+bool dsm_control_waits(const struct dsm_control *control, uint64_t number)
+{
+	const struct client *client = control->client;
+
+	for (; client < control->client + DSM_CONTROL_CLIENTS; client++)
+		if (client->used && client->waits && client->number == number)
+			return true;
+	return false;
+}
+
 /* It has no more to say: has it gone, or does it only not write any more? */
 static void wait_on(struct client *client)
 {

@@ -70,6 +70,9 @@ void dsm_control_destroy(struct dsm_control *control);
 void dsm_control_answer(struct dsm_control *control, uint64_t client,
 			enum dsm_control_answer answer, const char *text);
 
+/** Return: it has not gone, nor been answered. */
+bool dsm_control_waits(const struct dsm_control *control, uint64_t client);
+
 /** Return: clients now. */
 unsigned int dsm_control_clients(const struct dsm_control *control);
 

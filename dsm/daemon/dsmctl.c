@@ -334,9 +334,14 @@ static void say_status(struct json_object *all)
 		       number(all, "time_jumps"), (double)number(all, "time_jumped_ns") / 1000.);
 	if (!peers)
 		return;
-	json_object_object_foreach(peers, name, peer)
-		printf("  peer %s: %s\n", name,
+	json_object_object_foreach(peers, name, peer) {
+		printf("  peer %s: %s", name,
 		       json_object_get_boolean(get(peer, "up")) ? "connected" : "not connected");
+		if (get(peer, "leaves"))
+			printf(", leaving: %" PRIu64 " pages are shared with it or asked for still",
+			       number(peer, "leaves"));
+		putchar('\n');
+	}
 }
 
 /* A word, or how well the offset of the TSC there is known. */

@@ -356,6 +356,13 @@ const struct dsm_profile *dsm_engine_profile(struct dsm_engine *engine, uint64_t
  */
 int dsm_engine_evacuate(struct dsm_engine *engine, uint64_t first, uint64_t end);
 
+/**
+ * The same, of what concerns one of @hosts, a set: what is between this host and others
+ * stays as it is.
+ */
+int dsm_engine_evacuate_of(struct dsm_engine *engine, uint16_t hosts, uint64_t first,
+			   uint64_t end);
+
 /** Return: not all of that range has been seen to be at home. */
 bool dsm_engine_is_evacuating(const struct dsm_engine *engine);
 

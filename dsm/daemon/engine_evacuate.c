@@ -16,6 +16,9 @@
  * the VM's vCPUs take pages away again it may not end: the caller has them stop
  * first, or ends it.
  *
+ * Of a host that leaves only what concerns it is looked for: what the others do with
+ * the rest would be called home again and again, as long as that takes.
+ *
  * A pass looks at LOOKS frames at a time, and goes on as soon as the caller has
  * looked at what else has come.
  */
@@ -26,6 +29,7 @@
 #define WINDOW	64u
 #define LOOKS	4096u
 #define AGAIN	MS		/* ns between two passes if nothing is under way */
+#define ALL	UINT16_MAX	/* hosts */
 
 /* Is it where it belongs? */
 static bool is_home(const struct dsm_engine *e, const struct dsm_entry *entry)
@@ -83,6 +87,21 @@ void engine_evacuate_settle(struct dsm_engine *e, struct dsm_entry *entry)
 	e->counts.evacuated += is_home(e, entry);
 }
 
+/* Is it looked for?  What is under way may be about to go to a host that has asked for it. */
+static bool is_meant(const struct dsm_engine *e, const struct dsm_entry *entry)
+{
+	unsigned int host;
+
+	if (e->evacuation.hosts == ALL)
+		return true;
+	for (host = 0; host < e->vm.nr_hosts; host++)
+		if (e->evacuation.hosts & dsm_bit(host) &&
+		    (dsm_page_concerns(&entry->page, &e->vm, host) ||
+		     (e->peer_requests[host] && is_under_way(entry))))
+			return true;
+	return false;
+}
+
 enum passed { PASS_ALL, PASS_MORE, PASS_NO_ROOM };
 
 static enum passed pass(struct dsm_engine *e)
@@ -98,6 +117,8 @@ static enum passed pass(struct dsm_engine *e)
 			return PASS_MORE;
 		entry = dsm_table_find(&e->table, v->at);
 		if (!entry || (is_home(e, entry) && !is_under_way(entry)))
+			continue;
+		if (!is_meant(e, entry))
 			continue;
 		v->found++;
 		if (is_under_way(entry))
@@ -146,16 +167,22 @@ void engine_evacuate(struct dsm_engine *e)
 	v->due = now(e) + AGAIN;
 }
 
-int dsm_engine_evacuate(struct dsm_engine *e, uint64_t first, uint64_t end)
+int dsm_engine_evacuate_of(struct dsm_engine *e, uint16_t hosts, uint64_t first, uint64_t end)
 {
 	if (first > end || e->has_failed)
 		return -EINVAL;
+	e->evacuation.hosts = hosts;
 	e->evacuation.first = first;
 	e->evacuation.at = first;
 	e->evacuation.end = end;
 	e->evacuation.found = 0;
 	e->evacuation.due = first < end ? 0 : DSM_NEVER;
 	return 0;
+}
+
+int dsm_engine_evacuate(struct dsm_engine *e, uint64_t first, uint64_t end)
+{
+	return dsm_engine_evacuate_of(e, ALL, first, end);
 }
 
 bool dsm_engine_is_evacuating(const struct dsm_engine *e)

@@ -121,6 +121,7 @@ struct vcpu {
 /* A range that comes home: engine_evacuate.c. */
 struct evacuation {
 	uint64_t first, at, end;	/* gfns; none: first = end */
+	uint16_t hosts;		/* what concerns one of them, a set */
 	uint64_t found;		/* in this pass: pages that were not home */
 	unsigned int out;	/* under way */
 	uint64_t due;		/* it goes on then; or DSM_NEVER: with what comes */

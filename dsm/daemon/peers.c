@@ -26,7 +26,8 @@
 #include "worker_internal.h"
 
 #define SOON	.2		/* s until an attempt that somebody waits for is repeated */
-#define LEAVE_MS	100000u	/* for all pages that a host has; libxl waits for 120 s */
+#define LEAVE_S		100.	/* for all pages that a host has; libxl waits for 120 */
+#define CLOSE_S		3.	/* and then until it says that this is the end */
 
 /* A host that is expected may say false HELLOs for ever: so much is said at once, and one line more each LINE_NS. */
 #define LINES	8
@@ -123,10 +124,23 @@ static void open_ranges(struct dsm_worker *w, unsigned int host, bool open)
 		if (open)
 			dsm_engine_range_done(w->engine, i);
 	}
-	/* Several ranges, and one evacuation. */
-	if (!open && !is_third(w, host))
-		dsm_engine_evacuate(w->engine, d->range[0].start,
-				    d->range[d->nr_ranges - 1].end);
+}
+
+/*
+ * What concerns hosts that leave comes, or goes: all ranges, and one evacuation.  Without one
+ * that leaves it ends.
+ */
+static void look_for_pages(struct dsm_worker *w)
+{
+	const struct dsm_description *d = w->p.description;
+	uint64_t first = d->range[0].start, end = d->range[d->nr_ranges - 1].end;
+	uint16_t hosts = 0;
+	unsigned int i;
+
+	for (i = 0; i < w->p.config->nr_hosts; i++)
+		if (w->peer[i].leaving && !is_third(w, i))
+			hosts |= dsm_bit(i);
+	dsm_engine_evacuate_of(w->engine, hosts, first, hosts ? end : first);
 }
 
 /* ---- What the transport says ---- */
@@ -286,11 +300,11 @@ static void on_end(void *context, unsigned int host, enum dsm_end reason,
 	}
 	if (!peer->leaving)
 		return;
-	/* What it looked for has come; those of other hosts stay. */
-	dsm_engine_evacuate(w->engine, 0, 0);
 	ev_timer_stop(w->p.loop, &peer->patience);
 	snprintf(error, sizeof(error), "unreachable host %s: %s", dsm_worker_name(w, host), why);
 	answer(w, &peer->leaving, orderly ? NULL : error);
+	/* Those of hosts that stay do. */
+	look_for_pages(w);
 }
 
 static void on_lost(void *context, unsigned int host, unsigned int lost)
@@ -381,21 +395,40 @@ static void give_up_leaving(struct dsm_peer *peer)
 	struct dsm_worker *w = peer->worker;
 	char text[DSM_ENGINE_TEXT];
 
-	snprintf(text, sizeof(text), "in-use host %s: %llu pages are shared with it or asked for still, after %llu ms",
-		 dsm_worker_name(w, peer->host), (unsigned long long)peer->shared,
-		 (unsigned long long)w->p.config->opening_ms * peer->looks_at_shared);
-	dsm_engine_evacuate(w->engine, 0, 0);
-	open_ranges(w, peer->host, true);
+	snprintf(text, sizeof(text), "in-use host %s: %llu pages are shared with it or asked for still, after %.0f ms",
+		 dsm_worker_name(w, peer->host), (unsigned long long)peer->shared, 1000. * peer->waited);
+	/* Who asked may have gone. */
+	dsm_worker_say(w, 4, "leave: %s", text);
 	answer(w, &peer->leaving, text);
+	open_ranges(w, peer->host, true);
+	look_for_pages(w);
 }
 
-static void start_patience(struct dsm_peer *peer)
+static double opening_s(const struct dsm_worker *w)
 {
+	return w->p.config->opening_ms / 1000.;
+}
+
+static double now_s(void)
+{
+	return (double)dsm_worker_now(NULL) / (double)DSM_NS;
+}
+
+/* Return: is there time left? */
+static bool start_patience(struct dsm_peer *peer, double until)
+{
+	double s = opening_s(peer->worker), left = until - now_s();
 	struct ev_loop *loop = peer->worker->p.loop;
 
+	if (s > left)
+		s = left;
+	if (s <= 0.)
+		return false;
+	peer->waited += s;
 	ev_timer_stop(loop, &peer->patience);
-	ev_timer_set(&peer->patience, peer->worker->p.config->opening_ms / 1000., 0.);
+	ev_timer_set(&peer->patience, s, 0.);
 	ev_timer_start(loop, &peer->patience);
+	return true;
 }
 
 /*
@@ -404,13 +437,26 @@ static void start_patience(struct dsm_peer *peer)
  */
 static bool become_fewer(struct dsm_peer *peer)
 {
-	const struct dsm_worker *w = peer->worker;
 	uint64_t before = peer->shared;
 
-	peer->shared = dsm_engine_shared_with(w->engine, peer->host);
-	peer->looks_at_shared++;
-	return peer->shared < before &&
-	       (uint64_t)w->p.config->opening_ms * peer->looks_at_shared < LEAVE_MS;
+	peer->shared = dsm_engine_shared_with(peer->worker->engine, peer->host);
+	return peer->shared < before;
+}
+
+/* It has nothing, and need not say so: the connection ends by itself some day. */
+static void wait_for_end(struct dsm_peer *peer)
+{
+	struct dsm_worker *w = peer->worker;
+	char text[DSM_ENGINE_TEXT];
+
+	close_peer(peer);
+	if (start_patience(peer, peer->leaves_by + CLOSE_S))
+		return;
+	snprintf(text, sizeof(text), "unreachable host %s: its end of the connection has not come, after %.0f ms",
+		 dsm_worker_name(w, peer->host), 1000. * peer->waited);
+	dsm_worker_say(w, 4, "leave: %s", text);
+	answer(w, &peer->leaving, text);
+	look_for_pages(w);
 }
 
 static void on_patience(struct ev_loop *loop, ev_timer *timer, int events)
@@ -423,20 +469,19 @@ static void on_patience(struct ev_loop *loop, ev_timer *timer, int events)
 		give_up_connecting(peer);
 	else if (!peer->leaving)
 		return;
-	else if (!dsm_engine_shares_with(peer->worker->engine, peer->host))
-		close_peer(peer);
-	else if (become_fewer(peer))
-		start_patience(peer);
-	else
+	else if (peer->closing || !dsm_engine_shares_with(peer->worker->engine, peer->host))
+		wait_for_end(peer);
+	else if (!become_fewer(peer) || !start_patience(peer, peer->leaves_by))
 		give_up_leaving(peer);
 }
 
-static void begin_to_wait(struct dsm_peer *peer, uint64_t *whom, uint64_t client)
+static void begin_to_wait(struct dsm_peer *peer, uint64_t *whom, uint64_t client, double most)
 {
 	*whom = client;
 	peer->shared = dsm_engine_shared_with(peer->worker->engine, peer->host);
-	peer->looks_at_shared = 0;
-	start_patience(peer);
+	peer->leaves_by = now_s() + most;
+	peer->waited = 0.;
+	start_patience(peer, peer->leaves_by);
 }
 
 enum dsm_control_answer dsm_peers_connect(struct dsm_worker *w, const char *name,
@@ -449,14 +494,14 @@ enum dsm_control_answer dsm_peers_connect(struct dsm_worker *w, const char *name
 		return DSM_CONTROL_ERROR;
 	if (dsm_worker_ended(w, ended))
 		return dsm_worker_error(text, "%s", ended);
-	if (peer->connecting || peer->leaving)
+	if (peer->connecting || peer->leaving || peer->closing)
 		return dsm_worker_error(text, "busy a %s of host %s is at work",
 					peer->connecting ? "connect" : "leave", name);
 	if (peer->link == DSM_LINK_UP)
 		return DSM_CONTROL_OK;
 	peer->why[0] = 0;
 	peer->refused = false;
-	begin_to_wait(peer, &peer->connecting, client);
+	begin_to_wait(peer, &peer->connecting, client, opening_s(w));
 	if (peer->link != DSM_LINK_OPENING)
 		connect_to(w, peer);
 	return DSM_CONTROL_LATER;
@@ -489,6 +534,11 @@ enum dsm_control_answer dsm_peers_leave(struct dsm_worker *w, const char *name,
 		return DSM_CONTROL_ERROR;
 	if (dsm_worker_ended(w, ended))
 		return dsm_worker_error(text, "%s", ended);
+	/* Who asked for it has gone: it goes on, and who asks again hears of its end. */
+	if (peer->leaving && !dsm_control_waits(w->control, peer->leaving)) {
+		peer->leaving = client;
+		return DSM_CONTROL_LATER;
+	}
 	if (peer->connecting || peer->leaving)
 		return dsm_worker_error(text, "busy a %s of host %s is at work",
 					peer->connecting ? "connect" : "leave", name);
@@ -509,8 +559,9 @@ enum dsm_control_answer dsm_peers_leave(struct dsm_worker *w, const char *name,
 		return dsm_worker_error(text, "in-use host %s: vCPUs run there, or here", name);
 	if (dsm_engine_is_placing(w->engine))
 		return dsm_worker_error(text, "busy vCPUs are on their way");
-	begin_to_wait(peer, &peer->leaving, client);
+	begin_to_wait(peer, &peer->leaving, client, w->p.patience > 0. ? w->p.patience : LEAVE_S);
 	open_ranges(w, peer->host, false);
+	look_for_pages(w);
 	return DSM_CONTROL_LATER;
 }
 
@@ -530,14 +581,23 @@ void dsm_peers_run(struct dsm_worker *w)
 			close_peer(peer);
 }
 
-bool dsm_peers_are_leaving(const struct dsm_worker *w)
+unsigned int dsm_peers_leaving(const struct dsm_worker *w)
 {
 	unsigned int i;
 
 	for (i = 0; i < w->p.config->nr_hosts; i++)
 		if (w->peer[i].leaving)
-			return true;
-	return false;
+			return i;
+	return DSM_NOBODY;
+}
+
+enum dsm_control_answer dsm_peers_busy(const struct dsm_worker *w, char **text)
+{
+	unsigned int host = dsm_peers_leaving(w);
+
+	return dsm_worker_error(text, "busy host %s is leaving: %llu pages are shared with it or asked for still",
+				dsm_worker_name(w, host), (unsigned long long)
+				dsm_engine_shared_with(w->engine, host));
 }
 
 void dsm_peers_bind(struct dsm_worker *w, unsigned int host)

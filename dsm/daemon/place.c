@@ -60,8 +60,8 @@ static enum dsm_control_answer place(struct dsm_worker *w, unsigned int host,
 		return dsm_worker_error(text, "internal want: place HOST VCPUS, home VCPUS; vCPUs as 1,4-7");
 	if (dsm_worker_has_vcpus(w, text))
 		return DSM_CONTROL_ERROR;
-	if (dsm_peers_are_leaving(w))
-		return dsm_worker_error(text, "busy a host is leaving");
+	if (dsm_peers_leaving(w) != DSM_NOBODY)
+		return dsm_peers_busy(w, text);
 	rc = dsm_engine_place(w->engine, host, vcpus, nr, why);
 	if (!rc)
 		return DSM_CONTROL_OK;

@@ -516,6 +516,14 @@ static const char *wrong_sizes(const struct dsm_worker *w, const struct dsm_vnod
 	return text;
 }
 
+/* Is there nothing to do? */
+static bool is_so(const struct dsm_worker *w, const struct dsm_vnode *v, uint64_t size,
+		  uint64_t pool)
+{
+	return v->size == size && v->pool == pool && v->open == size &&
+	       (!is_here(w, v) || v->allowed == size);
+}
+
 /* At home: is it the last one of a host where vCPUs run? */
 static bool keeps_vcpus(const struct dsm_worker *w, const struct dsm_vnode *v)
 {
@@ -551,26 +559,25 @@ enum dsm_control_answer dsm_resize_command(struct dsm_worker *w, const char *wor
 	if (r->vnode)
 		return dsm_worker_error(text, "busy vnode %u is on its way to %llu KiB",
 					r->vnode->number, (unsigned long long)kib(r->size));
-	if (dsm_peers_are_leaving(w))
-		return dsm_worker_error(text, "busy a host is leaving");
 	if (wrong_sizes(w, v, size, pool, why))
 		return dsm_worker_error(text, "%s", why);
 	if (!size && keeps_vcpus(w, v))
 		return dsm_worker_error(text, "in-use vnode %u: vCPUs run at host %s", v->number,
 					dsm_worker_name(w, v->home));
+	size /= DSM_FRAME_KIB;
+	pool = is_here(w, v) ? 0 : pool / DSM_FRAME_KIB;
+	/* Who asks again for what has a host leave goes on to that. */
+	if (!is_so(w, v, size, pool) && dsm_peers_leaving(w) != DSM_NOBODY)
+		return dsm_peers_busy(w, text);
 	/* The guest has emptied it, or it has been called off. */
 	dsm_engine_leaving(w->engine, 0, 0);
+	if (is_so(w, v, size, pool))
+		return DSM_CONTROL_OK;
 	*r = (struct dsm_resize){
-		.vnode = v, .client = client, .size = size / DSM_FRAME_KIB,
-		.pool = is_here(w, v) ? 0 : pool / DSM_FRAME_KIB,
+		.vnode = v, .client = client, .size = size, .pool = pool,
 		.old_size = v->size, .old_pool = v->pool,
 		.step = r->step, .patience = r->patience,
 	};
-	if (v->size == r->size && v->pool == r->pool && v->open == r->size &&
-	    (!is_here(w, v) || v->allowed == r->size)) {
-		r->vnode = NULL;
-		return DSM_CONTROL_OK;
-	}
 	if ((is_here(w, v) && r->size > v->size && !has_memory(w, r->size - v->size)) ||
 	    (r->pool > v->pool && !has_memory(w, r->pool - v->pool))) {
 		no_memory(w, is_here(w, v) ? r->size - v->size : r->pool - v->pool);

@@ -201,6 +201,18 @@ const struct dsm_stats *dsm_worker_stats(struct dsm_worker *w)
 	return s;
 }
 
+/* Of whom "leave HOST" is at work: how much there is still. */
+static void add_leaving(const struct dsm_worker *w, struct json_object *all)
+{
+	struct json_object *peers = json_object_object_get(all, "peers"), *one;
+	unsigned int i;
+
+	for (i = 0; i < w->p.config->nr_hosts; i++)
+		if (w->peer[i].leaving && json_object_object_get_ex(peers, dsm_worker_name(w, i), &one))
+			json_object_object_add(one, "leaves", json_object_new_uint64(
+					       dsm_engine_shared_with(w->engine, i)));
+}
+
 /* The statistics, and what only this process knows. */
 static bool status(struct dsm_worker *w, char **text)
 {
@@ -223,6 +235,7 @@ static bool status(struct dsm_worker *w, char **text)
 	if (w->p.description->nr_places)
 		json_object_object_add(all, "class_u",
 				       json_object_new_boolean(dsm_engine_has_class_u(w->engine)));
+	add_leaving(w, all);
 	json_object_object_add(all, "seconds",
 			       json_object_new_int64(time(NULL) - w->since));
 	if (asprintf(text, "%s\n", json_object_to_json_string_ext(all,
@@ -280,7 +293,7 @@ static enum dsm_control_answer evacuate(struct dsm_worker *w, char **text)
 	if (w->state != DSM_WORKER_RUNNING)
 		return dsm_worker_error(text, "the VM is not running");
 	/* There is one evacuation at a time: a vnode that gets less needs it, and who leaves. */
-	if (w->resize.vnode || dsm_peers_are_leaving(w))
+	if (w->resize.vnode || dsm_peers_leaving(w) != DSM_NOBODY)
 		return dsm_worker_error(text, "the memory of a vnode is being changed, or a host leaves");
 	dsm_engine_evacuate(w->engine, d->range[0].start,
 			    d->range[d->nr_ranges - 1].end);

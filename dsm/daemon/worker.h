@@ -59,7 +59,7 @@ struct dsm_worker_params {
 	/* For tests: instead of what the files say; NULL: nothing. */
 	void (*adjust)(void *context, struct dsm_transport_params *params);
 	unsigned int step;		/* frames at a time of a "node"; 0: as many as there are */
-	double patience;		/* s for a "node", and for a host to be ready for vCPUs */
+	double patience;		/* s for a "node", a "leave", and for a host to be ready for vCPUs */
 };
 
 struct dsm_worker;

@@ -56,8 +56,9 @@ struct dsm_peer {
 	/* "connect", "leave": who waits for the end of it. */
 	uint64_t connecting, leaving;	/* clients; 0: nobody */
 	ev_timer patience;		/* of either */
-	uint64_t shared;		/* leave: pages at the last look of "patience", */
-	unsigned int looks_at_shared;	/* and how many there were */
+	double waited;			/* s of "patience", or about to be */
+	double leaves_by;		/* by dsm_worker_now(), s: who waits waits no more */
+	uint64_t shared;		/* leave: pages at the last look */
 	char why[DSM_ENGINE_TEXT];	/* the last attempt that failed */
 	bool refused;			/* in it the host was there, and nobody listened */
 	struct dsm_bucket attempt_lines;	/* how often one is told, */
@@ -198,8 +199,10 @@ void dsm_peers_fail(struct dsm_worker *w, uint8_t reason, const char *text);
 unsigned int dsm_peers_close(struct dsm_worker *w);
 /** Before the loop sleeps: "leave". */
 void dsm_peers_run(struct dsm_worker *w);
-/** Return: somebody waits for the end of "leave HOST". */
-bool dsm_peers_are_leaving(const struct dsm_worker *w);
+/** Return: a host of which "leave HOST" is at work; DSM_NOBODY. */
+unsigned int dsm_peers_leaving(const struct dsm_worker *w);
+/** Nothing else can be done until that host has left.  Return: DSM_CONTROL_ERROR. */
+enum dsm_control_answer dsm_peers_busy(const struct dsm_worker *w, char **text);
 /** Nothing is attached with @host, or something is: tell the engine. */
 void dsm_peers_bind(struct dsm_worker *w, unsigned int host);
 /** Return: another host of that name; DSM_NOBODY: none, and *text says why. */

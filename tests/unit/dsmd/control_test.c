@@ -258,7 +258,10 @@ static void later(const void *argument)
 	fd[1] = client_that_says("later\n");
 	CHECK(read_some(fd[0]) < 0 && errno == EAGAIN &&
 	      dsm_control_clients(control) == 2, "no answer yet");
+	CHECK(dsm_control_waits(control, first) && dsm_control_waits(control, asked_last) &&
+	      !dsm_control_waits(control, asked_last + 1) && !dsm_control_waits(control, 0), "both wait");
 	dsm_control_answer(control, asked_last, DSM_CONTROL_ERROR, "word and text");
+	CHECK(dsm_control_waits(control, first) && !dsm_control_waits(control, asked_last), "one does");
 	run_a_little();
 	CHECK(dsm_control_clients(control) == 1, "the second is answered");
 	dsm_control_answer(control, asked_last, DSM_CONTROL_OK, "again");
@@ -272,6 +275,7 @@ static void later(const void *argument)
 	close(client_that_says("later\n"));
 	run_a_little();
 	CHECK(!dsm_control_clients(control), "who is gone has no place");
+	CHECK(!dsm_control_waits(control, asked_last), "nor waits");
 	dsm_control_answer(control, asked_last, DSM_CONTROL_OK, "nobody hears it");
 
 	fd[0] = client_that_says("later\n");

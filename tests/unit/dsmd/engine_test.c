@@ -1797,6 +1797,63 @@ static void evacuation_anew(const void *argument)
 	world_end();
 }
 
+/* What the others have stays there, until it is looked for. */
+static void evacuation_of_a_host(const void *argument)
+{
+	(void)argument;
+	dice_begin();
+	world_begin(&calm);
+	use(1, 0, 0, DSM_XEN_WANT_M);
+	use(2, 0, 1, DSM_XEN_WANT_M);
+	use(1, 0, 2, DSM_XEN_WANT_S);
+	use(2, 0, 2, DSM_XEN_WANT_S);
+	use(2, 0, 3, DSM_XEN_WANT_S);
+	clock_ns += 100 * MS;
+	settle_down();
+	CHECK(!dsm_engine_evacuate_of(node[0].engine, dsm_bit(1), 0, now_playing.pages), "begin");
+	settle_down();
+	CHECK(!dsm_engine_is_evacuating(node[0].engine), "it does not end");
+	CHECK(node[0].xen.page[0].state == DSM_XEN_STATE_M && node[0].xen.page[2].state == DSM_XEN_STATE_M,
+	      "what beta had is at home");
+	CHECK(node[2].xen.page[1].state == DSM_XEN_STATE_M && node[2].xen.page[3].state == DSM_XEN_STATE_S,
+	      "what gamma alone has is there");
+	/* Of both, and a part. */
+	use(1, 0, 0, DSM_XEN_WANT_M);
+	CHECK(!dsm_engine_evacuate_of(node[0].engine, dsm_bit(1) | dsm_bit(2), 0, 2), "both");
+	settle_down();
+	CHECK(node[0].xen.page[0].state == DSM_XEN_STATE_M && node[0].xen.page[1].state == DSM_XEN_STATE_M &&
+	      node[2].xen.page[3].state == DSM_XEN_STATE_S, "a part");
+	/* From the other end. */
+	use(1, 0, 0, DSM_XEN_WANT_S);
+	use(1, 0, 8, DSM_XEN_WANT_S);
+	CHECK(home_of(0) == 0 && home_of(8) == 2, "homes");
+	clock_ns += 100 * MS;
+	settle_down();
+	CHECK(!dsm_engine_evacuate_of(node[1].engine, dsm_bit(0), 0, now_playing.pages), "begin");
+	settle_down();
+	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_I && node[1].xen.page[8].state == DSM_XEN_STATE_S,
+	      "gamma's is not looked for");
+	/* Who has asked may have it soon: it is looked for then. */
+	use(2, 0, 1, DSM_XEN_WANT_M);
+	CHECK(played_use(&node[1].xen, 0, 1, DSM_XEN_WANT_M, 7000) == PLAYED_MISS, "a miss");
+	dsm_engine_misses(node[1].engine);
+	dsm_engine_run(node[1].engine);
+	while (deliver(1, 0))
+		;
+	CHECK(!dsm_engine_evacuate_of(node[0].engine, dsm_bit(1), 0, now_playing.pages), "begin");
+	settle_down();
+	settle_down();
+	CHECK(node[0].xen.page[1].state == DSM_XEN_STATE_M && node[2].xen.page[3].state == DSM_XEN_STATE_S,
+	      "what has come to beta is at home");
+	/* All. */
+	CHECK(!dsm_engine_evacuate(node[0].engine, 0, now_playing.pages), "begin");
+	settle_down();
+	CHECK(node[0].xen.page[3].state == DSM_XEN_STATE_M, "all");
+	check_evacuated(0);
+	check_rules();
+	world_end();
+}
+
 /* A large range is gone through in parts, of which the next one is due at once. */
 static void evacuation_in_parts(const void *argument)
 {
@@ -3004,6 +3061,7 @@ static void special_page(const void *argument)
 		use(1, 0, 1, DSM_XEN_WANT_M);
 	expect_failure(1, "gfn 0x1 is needed here by vCPU 0 at RIP 0x");
 	expect_failure(1, "and it can't leave alpha");
+	CHECK(!strstr(node[1].failure, "class_u"), "no CPU is elsewhere: %s", node[1].failure);
 	CHECK(node[0].warnings, "and the home's operator hears of it");
 	world_end();
 }
@@ -3991,6 +4049,7 @@ int main(int argc, char **argv)
 		{ "evacuation: in parts", evacuation_in_parts, NULL },
 		{ "evacuation: what comes meanwhile", evacuation_of_what_comes, NULL },
 		{ "evacuation: others", evacuation_among_others, NULL },
+		{ "evacuation: of one host", evacuation_of_a_host, NULL },
 		{ "superpages", superpages, NULL },
 		{ "superpages in turn", superpages_in_turn, NULL },
 		{ "prefetch: a reader", prefetch_reader, NULL },

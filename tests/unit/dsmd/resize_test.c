@@ -1021,35 +1021,49 @@ static void nobody_comes(const void *argument)
 	end();
 }
 
-/* A page that is in use there comes home after each look, but for page 5.  @opening_ms: after the first look. */
-static void refused_after(unsigned int opening_ms, const char *words)
+/* Beta's tools write to a page of the home. */
+static void take(unsigned int host, uint64_t gfn)
+{
+	UNTIL(played_use(&node[host].xen, NO_VCPU, gfn, DSM_XEN_WANT_M, 0) == PLAYED_DONE ||
+	      (dsm_worker_kick(node[host].worker), false));
+}
+
+/*
+ * A page that is in use there comes home after each look, but for page 5.
+ * @most: s, for all of it; 0: as ever.
+ * Return: ms until it was refused.
+ */
+static unsigned int refused_after(double most)
 {
 	static const uint64_t pinned[] = { 6, 4 };
 	struct played_xen *xen = &node[1].xen;
+	unsigned int i, ms;
 	const char *text;
-	unsigned int i;
 	int fd;
 
 	for (i = 0; i < NR(pinned); i++) {
-		UNTIL(played_use(xen, NO_VCPU, pinned[i], DSM_XEN_WANT_M, 0) == PLAYED_DONE ||
-		      (dsm_worker_kick(node[1].worker), false));
+		take(1, pinned[i]);
 		xen->page[pinned[i]].pinned = true;
 	}
 	node[0].config.opening_ms = 800;
+	node[0].worker->p.patience = most;
 	fd = ask(0, "leave beta");
 	for (i = 0; i < NR(pinned); i++) {
 		xen->page[pinned[i]].pinned = false;
 		UNTIL(node[0].worker->peer[1].shared == NR(pinned) - i);
-		node[0].config.opening_ms = opening_ms;
 	}
 	text = answer(fd);
-	CHECK(!strcmp(text, words), "%s", text);
+	node[0].worker->p.patience = 0.;
+	CHECK(sscanf(text, "error: in-use host beta: 1 pages are shared with it or asked for still, after %u ms\n",
+		     &ms) == 1, "%s", text);
+	return ms;
 }
 
 /* Somebody at the other host has pages of the home: they go back before the end. */
 static void pages_of_the_home(const void *argument)
 {
 	struct played_xen *xen = &node[1].xen;
+	unsigned int ms;
 	char *text;
 	int fd;
 
@@ -1086,6 +1100,7 @@ static void pages_of_the_home(const void *argument)
 	node[0].config.opening_ms = 10000;
 	joined(0, 1);
 	node[0].config.opening_ms = 300;
+	node[0].worker->p.patience = 5.;
 	/* While it is in use there it stays, and so does the connection. */
 	UNTIL(played_use(xen, NO_VCPU, 5, DSM_XEN_WANT_M, 0) == PLAYED_DONE ||
 	      (dsm_worker_kick(node[1].worker), false));
@@ -1093,15 +1108,17 @@ static void pages_of_the_home(const void *argument)
 	fd = ask(0, "leave beta");
 	refused(0, "leave beta", "busy a leave of host beta is at work");
 	refused(0, "connect beta", "busy a leave of host beta is at work");
-	refused(0, "node 1 2048 1024", "busy a host is leaving");
+	refused(0, "node 1 2048 1024", "busy host beta is leaving: 1 pages are shared with it or asked for still");
 	refused(0, "evacuate", "the memory of a vnode is being changed, or a host leaves");
 	text = answer(fd);
 	CHECK(!strcmp(text, "error: in-use host beta: 1 pages are shared with it or asked for still, after 300 ms\n"),
 	      "%s", text);
 	CHECK(node[0].state == DSM_WORKER_RUNNING && xen->page[5].state == DSM_XEN_STATE_M, "it stays");
 	/* As long as they become fewer it is waited for, and not for ever. */
-	refused_after(800, "error: in-use host beta: 1 pages are shared with it or asked for still, after 2400 ms\n");
-	refused_after(50000, "error: in-use host beta: 1 pages are shared with it or asked for still, after 100000 ms\n");
+	ms = refused_after(0.);
+	CHECK(ms == 2400, "%u ms", ms);
+	ms = refused_after(2.);
+	CHECK(ms >= 1600 && ms <= 2001, "%u ms", ms);
 	node[0].config.opening_ms = 300;
 	/* The other end can't go either: then it has its pages still, asks for more, and calls nothing home. */
 	node[1].config.opening_ms = 300;
@@ -1467,6 +1484,116 @@ static void not_for_vcpus(const void *argument)
 	end_with_place();
 }
 
+/* ---- A leave, and what is asked meanwhile ---- */
+
+/* Who asks for what is being done hears of its end, if who asked first has gone. */
+static void asked_again(const void *argument)
+{
+	struct played_xen *xen = &node[1].xen;
+	uint64_t until;
+	char *text;
+	int fd;
+
+	(void)argument;
+	all_ask = true;
+	begin();
+	joined(0, 1);
+	stopping = true;
+	rest();
+	take(1, 5);
+	xen->page[5].pinned = true;
+	fd = ask(0, "leave beta");
+	refused(0, "leave beta", "busy a leave of host beta is at work");
+	CHECK(says(0, "status", "\"leaves\":1") && !says(0, "status", "\"leaves\":0"), "beta, and nobody else");
+	/* What is so is said, and what is not has to wait. */
+	told(0, "node 1 0 0");
+	refused(0, "node 1 2048 1024", "busy host beta is leaving: 1 pages are shared with it or asked for still");
+	close(fd);
+	fd = ask(0, "leave beta");
+	told(0, "node 1 0 0");
+	xen->page[5].pinned = false;
+	told(1, "leave alpha");
+	text = answer(fd);
+	CHECK(!strcmp(text, "ok\n"), "%s", text);
+	CHECK(!says(0, "status", "\"leaves\""), "it has left");
+	/* The time for a connection is over, and it stays. */
+	node[0].config.opening_ms = 1500;
+	joined(0, 1);
+	until = dsm_worker_now(NULL) + 1700 * 1000000ull;
+	UNTIL(dsm_worker_now(NULL) > until);
+	CHECK(dsm_worker_stats(node[0].worker)->peer[1].up, "%s", node[0].last_log);
+	/* Nobody waits for it: the log has it. */
+	take(1, 5);
+	xen->page[5].pinned = true;
+	node[0].config.opening_ms = 300;
+	close(ask(0, "leave beta"));
+	UNTIL(strstr(node[0].last_log, "leave: in-use host beta: 1 pages are shared with it"));
+	end();
+	all_ask = false;
+}
+
+/* Beta has nothing, and is told that this is the end, as far as alpha knows: it does not say so, too. */
+static void leave_without_an_end(const void *argument)
+{
+	unsigned int ms;
+
+	(void)argument;
+	begin();
+	joined(0, 1);
+	node[0].config.opening_ms = 300;
+	node[0].worker->p.patience = 1.;
+	node[0].worker->peer[1].closing = true;
+	refused(0, "leave beta", "unreachable host beta: its end of the connection has not come, after ");
+	CHECK(sscanf(strstr(refusal, "after "), "after %u ms", &ms) == 1 && ms > 3000 && ms <= 4001, "%s", refusal);
+	play(100);
+	refused(0, "connect beta", "busy a leave of host beta is at work");
+	node[0].worker->peer[1].closing = false;
+	told(0, "connect beta");
+	told(0, "leave beta");
+	CHECK(node[0].state == DSM_WORKER_RUNNING && node[1].state == DSM_WORKER_RUNNING, "both run");
+	rest();
+	end();
+}
+
+/* Two at once: what the one has is looked for when the other one has left, and nothing else. */
+static void two_leave(const void *argument)
+{
+	uint64_t until;
+	char *text;
+	int fd[2];
+
+	(void)argument;
+	all_ask = true;
+	begin();
+	joined(0, 1);
+	joined(0, 2);
+	stopping = true;
+	rest();
+	take(1, 5);
+	take(2, 6);
+	node[1].xen.page[5].pinned = node[2].xen.page[6].pinned = true;
+	node[0].config.opening_ms = 3000;
+	fd[0] = ask(0, "leave beta");
+	fd[1] = ask(0, "leave gamma");
+	UNTIL(node[0].worker->peer[1].leaving && node[0].worker->peer[2].leaving);
+	node[1].xen.page[5].pinned = false;
+	told(1, "leave alpha");
+	text = answer(fd[0]);
+	CHECK(!strcmp(text, "ok\n"), "beta: %s", text);
+	joined(0, 1);
+	take(1, 7);
+	/* Longer than it is tried to take a page that is in use. */
+	until = dsm_worker_now(NULL) + 5 * node[2].description.pin_ns;
+	UNTIL(dsm_worker_now(NULL) > until);
+	CHECK(node[1].xen.page[7].state == DSM_XEN_STATE_M, "who came back has what it takes");
+	node[2].xen.page[6].pinned = false;
+	text = answer(fd[1]);
+	CHECK(!strcmp(text, "ok\n"), "gamma: %s", text);
+	CHECK(node[0].xen.page[6].state == DSM_XEN_STATE_M, "it came home");
+	end();
+	all_ask = false;
+}
+
 /* ---- Three hosts, of which two or all have vCPUs ---- */
 
 /* vCPU 1 has its place at beta, and vCPU 2 at gamma, or at home for good. */
@@ -1526,6 +1653,8 @@ static bool is_evacuating(unsigned int number)
 /* Gamma's memory goes, and gamma; beta stays, with its vCPU. */
 static void gamma_goes(bool had_vcpu)
 {
+	int fd;
+
 	node_is(0, 2, 0, true);
 	node_is(1, 2, 0, false);
 	node_is(2, 2, 0, false);
@@ -1534,11 +1663,12 @@ static void gamma_goes(bool had_vcpu)
 	used(1, 1, 7, DSM_XEN_WANT_M)[0]++;
 	apart(1, 2);
 	CHECK(!is_evacuating(1) && node[1].xen.page[7].state == DSM_XEN_STATE_M, "beta has what it had");
-	/* The home looks for pages as long as gamma is there. */
-	node[1].xen.page[7].pinned = true;
-	apart(0, 2);
-	CHECK(!is_evacuating(0), "those of beta are not looked for");
-	node[1].xen.page[7].pinned = false;
+	fd = ask(0, "leave gamma");
+	UNTIL(node[0].worker->peer[2].leaving && !is_evacuating(0));
+	CHECK(node[1].xen.page[7].state == DSM_XEN_STATE_M, "what beta has is not looked for");
+	refused(0, "place beta 1", "busy host gamma is leaving: ");
+	told(2, "leave alpha");
+	CHECK(!strcmp(answer(fd), "ok\n"), "leave");
 	used(1, 1, 7, DSM_XEN_WANT_M)[0]++;
 	running("gamma has gone");
 }
@@ -1972,6 +2102,9 @@ static const struct test_case simple[] = {
 	{ "resize: nobody comes", nobody_comes, NULL },
 	{ "resize: pages of the home", pages_of_the_home, NULL },
 	{ "resize: fails while a host leaves", fails_while_leaving, NULL },
+	{ "resize: a leave that is asked for again", asked_again, NULL },
+	{ "resize: a leave without an end", leave_without_an_end, NULL },
+	{ "resize: two leave at once", two_leave, NULL },
 	{ "resize: worlds", world, NULL },
 };
 

@@ -199,6 +199,7 @@ def test_a_vm_on_two_hosts(site: Site) -> None:
     assert status["state"] == "running" and status["vm"] == UUID and status["failure"] is None
     assert status["read_faults"] > 100 and status["engine"]["frames"] == 64
     assert status["peers"]["beta"]["up"] and status["peers"]["beta"]["sent"] > 100
+    assert "class_u" not in status and "leaves" not in status["peers"]["beta"]
     assert status["xen"]["waits"] == 4 and status["xen"]["trap_ns"] == 1500 and status["xen"]["wakes"] == 0
     text = alpha.ctl("status", "web").stdout
     assert "web (01234567-" in text
@@ -272,6 +273,17 @@ def test_what_vnodes_says_of_processors(tmp_path: Path) -> None:
     assert json.loads(asked_of_played(tmp_path, "vnodes", STATE, "-j", asks="state")) == STATE
     assert len(asked_of_played(tmp_path, "vnodes", {"vnodes": [VNODE]}, asks="state").splitlines()) == 2
     assert json.loads(asked_of_played(tmp_path, "vnodes", {"vnodes": []}, "-j", asks="state")) == {"vnodes": []}
+
+
+def test_what_status_says_of_a_leave(tmp_path: Path) -> None:
+    """Of a host that is leaving, how much there is still."""
+    peers = {"beta": {"up": True, "leaves": 12}, "gamma": {"up": True}, "delta": {"up": False}}
+    said = asked_of_played(tmp_path, "status", {**RUNNING, "peers": peers})
+    assert said.endswith(
+        "  peer beta: connected, leaving: 12 pages are shared with it or asked for still\n"
+        "  peer gamma: connected\n"
+        "  peer delta: not connected\n"
+    ), said
 
 
 def test_what_peers_says_of_time(tmp_path: Path) -> None:
