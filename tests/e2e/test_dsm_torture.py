@@ -166,7 +166,7 @@ def test_pages(stable: Stable, host: Host, dom0: Run, tmp_path: Path) -> None:
         ]
         turns = re.search(r"VCPU result,(\d+),(\d+),(\d+)", log)
         assert turns and int(turns[1]) > 0
-        run = torture.Run(int(turns[1]), operations, [])
+        run = torture.Run(int(turns[1]), operations, [], 0)
         assert [each.operation for each in operations] == list(torture.OPERATIONS[:-1])
         assert run.wrong == 0 and sum(each.count for each in operations) == int(turns[2])
         # Its own memory waits for no page of others.

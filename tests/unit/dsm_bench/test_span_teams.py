@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks import debian_merge
 from lab.command import Done
 from lab.span_guest import SpanShape
 from tests.e2e import test_dsm_span_teams as span_teams
@@ -93,7 +94,7 @@ def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
             "PATIENCE": 0.2,
         }.items():
             monkeypatch.setattr(span_teams, name, function)
-        monkeypatch.setattr(span_teams.debian_merge, "install", lambda *_, **__: None)
+        monkeypatch.setattr(debian_merge, "install", lambda *_, **__: None)
         lives: Any = SimpleNamespace(site=SITE, shape=SpanShape(), borrowed=borrowed)
         getattr(span_teams, test)(lives, tmp_path)
 
@@ -116,11 +117,10 @@ WRONG: dict[str, dict[str, Any]] = {
     "no team at home": {"teams": ((), (4,), (2,))},
     "a team of three at first": {"teams": ((3, 2), (4,), (2,))},
     "it does not grow": {"teams": ((2,), (), ())},
-    "one thread too few": {"teams": ((2,), (3,), (2,))},
     "one too many": {"teams": ((2,), (5, 4), (2,))},
+    "no thread is at home": {"cpus": (2, 2, 3, 3)},
     "it does not shrink": {"teams": ((2,), (4,), ())},
     "all threads are at home": {"cpus": (0, 1, 0, 1)},
-    "no thread on one CPU": {"cpus": (0, 1, 2, 2)},
     "the guest ends at home": {"failed_at": HOME},
     "the guest ends there": {"failed_at": THERE},
     "the guest ends when the host has gone": {"failed_at": BACK},
@@ -135,3 +135,17 @@ WRONG: dict[str, dict[str, Any]] = {
 def test_one_thing_is_wrong(played: Any, wrong: str, test: str) -> None:
     with pytest.raises((AssertionError, TimeoutError)):
         played(World(**WRONG[wrong]), test)
+
+
+# Of fasttreeMP's steps most have three parts.
+FEWER: dict[str, dict[str, Any]] = {
+    "a team of three": {"teams": ((2,), (3,), (2,))},
+    "no thread on one CPU": {"cpus": (0, 1, 2, 2)},
+}
+
+
+@pytest.mark.parametrize("fewer", FEWER)
+def test_three_are_enough_of_fasttree_only(played: Any, fewer: str) -> None:
+    played(World(**FEWER[fewer]), "test_fasttree")
+    with pytest.raises((AssertionError, TimeoutError)):
+        played(World(**FEWER[fewer]), "test_msgmerge")
