@@ -304,7 +304,7 @@ def test_a_slow_leave(trio: Site) -> None:
     """It takes longer than a connection may: neither who asks his dsmd nor the home gives up."""
     assert enabled(trio, *BOTH) == OK and sized(trio, "beta", 2048) == OK
     # Two that part are given 8 s more than who asks one of them.
-    for one, other, seconds in (("beta", "gamma", 20.0), ("alpha", "gamma", 10.5)):
+    for one, other, seconds in (("beta", "gamma", 20.0), ("alpha", "gamma", 14.0)):
         assert sized(trio, "gamma", 4096) == OK
         ends = [(trio.hosts[one], f"leave {other} => wait"), (trio.hosts[other], f"leave {one} => wait")]
         for host, line in ends:
