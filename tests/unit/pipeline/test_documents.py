@@ -157,7 +157,7 @@ def test_keys_of_the_list_of_vnodes() -> None:
     assert [key for key in sorted(keys) if f"B<{key}>" not in manual] == []
     header = text_of("toolstack/overlay/tools/libs/light/libxl_dsm.h")
     limits = dict(re.findall(r"#define LIBXL__DSM_(NODE|PLACE|HOME)_MS (\d+)000\b", header))
-    leaves = re.search(r"#define LEAVE_MS\s+(\d+)000u", text_of("dsm/daemon/peers.c"))
+    leaves = re.search(r"#define LEAVE_S\s+(\d+)\.\s", text_of("dsm/daemon/peers.c"))
     said = manual.partition("=head2 How long the host may take")[2].partition("Each can come")[0]
     assert leaves
     assert re.findall(r"\b(\d+)\b(?!\))", said) == [limits["NODE"], leaves[1], limits["PLACE"], limits["HOME"]]
