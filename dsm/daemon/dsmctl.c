@@ -58,7 +58,7 @@ static void usage(FILE *to)
 	      "  set VM KEY=N         prefetch, clear_hint, class_u, busy_wait_us, poll_us or\n"
 	      "                       profile, while it runs\n"
 	      "  evacuate VM          all its pages to their homes, while the VM runs\n"
-	      "  vnodes VM            memory that other hosts have for it\n"
+	      "  vnodes VM            memory that other hosts have for it, and its vCPUs there\n"
 	      "  fail VM REASON       stop the VM on all hosts\n"
 	      "dsmd-host says these, for xl; nobody else has to:\n"
 	      "  connect VM HOST      make the connection with a host\n"
