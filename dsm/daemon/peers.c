@@ -414,21 +414,29 @@ static double now_s(void)
 	return (double)dsm_worker_now(NULL) / (double)DSM_NS;
 }
 
-/* Return: is there time left? */
-static bool start_patience(struct dsm_peer *peer, double until)
+static double least(double a, double b)
 {
-	double s = opening_s(peer->worker), left = until - now_s();
+	return a < b ? a : b;
+}
+
+static void start_patience(struct dsm_peer *peer, double s)
+{
 	struct ev_loop *loop = peer->worker->p.loop;
 
-	if (s > left)
-		s = left;
-	if (s <= 0.)
-		return false;
 	peer->waited += s;
 	ev_timer_stop(loop, &peer->patience);
 	ev_timer_set(&peer->patience, s, 0.);
 	ev_timer_start(loop, &peer->patience);
-	return true;
+}
+
+/* Return: is there time left? */
+static bool wait_on(struct dsm_peer *peer, double until)
+{
+	double left = until - now_s();
+
+	if (left > 0.)
+		start_patience(peer, least(opening_s(peer->worker), left));
+	return left > 0.;
 }
 
 /*
@@ -450,7 +458,7 @@ static void wait_for_end(struct dsm_peer *peer)
 	char text[DSM_ENGINE_TEXT];
 
 	close_peer(peer);
-	if (start_patience(peer, peer->leaves_by + CLOSE_S))
+	if (wait_on(peer, peer->leaves_by + CLOSE_S))
 		return;
 	snprintf(text, sizeof(text), "unreachable host %s: its end of the connection has not come, after %.0f ms",
 		 dsm_worker_name(w, peer->host), 1000. * peer->waited);
@@ -471,7 +479,7 @@ static void on_patience(struct ev_loop *loop, ev_timer *timer, int events)
 		return;
 	else if (peer->closing || !dsm_engine_shares_with(peer->worker->engine, peer->host))
 		wait_for_end(peer);
-	else if (!become_fewer(peer) || !start_patience(peer, peer->leaves_by))
+	else if (!become_fewer(peer) || !wait_on(peer, peer->leaves_by))
 		give_up_leaving(peer);
 }
 
@@ -481,7 +489,7 @@ static void begin_to_wait(struct dsm_peer *peer, uint64_t *whom, uint64_t client
 	peer->shared = dsm_engine_shared_with(peer->worker->engine, peer->host);
 	peer->leaves_by = now_s() + most;
 	peer->waited = 0.;
-	start_patience(peer, peer->leaves_by);
+	start_patience(peer, least(opening_s(peer->worker), most));
 }
 
 enum dsm_control_answer dsm_peers_connect(struct dsm_worker *w, const char *name,

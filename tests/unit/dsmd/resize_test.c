@@ -68,9 +68,9 @@ static void on_log(void *context, int level, const char *text)
 	struct node *n = context;
 
 	CHECK(level >= 3 && level <= 6 && text[0], "level %d", level);
-	/* Of time: it comes when it comes, between any two others. */
+	/* Of time, and of pages that are in use: it comes when it comes, between any two others. */
 	if (!strstr(text, "the guest's time") && !strstr(text, "the guest has two times") &&
-	    !strstr(text, "the guest has one time"))
+	    !strstr(text, "the guest has one time") && !strstr(text, "is in use for too long"))
 		snprintf(n->last_log, sizeof(n->last_log), "%s", text);
 	n->nr_logged++;
 	if (getenv("RESIZE_LOG"))
@@ -1051,6 +1051,11 @@ static unsigned int refused_after(double most)
 	for (i = 0; i < NR(pinned); i++) {
 		xen->page[pinned[i]].pinned = false;
 		UNTIL(node[0].worker->peer[1].shared == NR(pinned) - i);
+		/* Who asks again has what time is left. */
+		if (i)
+			continue;
+		close(fd);
+		fd = ask(0, "leave beta");
 	}
 	text = answer(fd);
 	node[0].worker->p.patience = 0.;
@@ -1522,9 +1527,15 @@ static void asked_again(const void *argument)
 	until = dsm_worker_now(NULL) + 1700 * 1000000ull;
 	UNTIL(dsm_worker_now(NULL) > until);
 	CHECK(dsm_worker_stats(node[0].worker)->peer[1].up, "%s", node[0].last_log);
-	/* Nobody waits for it: the log has it. */
+	/* The first look is not later than the last one may be. */
 	take(1, 5);
 	xen->page[5].pinned = true;
+	node[0].config.opening_ms = 10000;
+	node[0].worker->p.patience = .3;
+	refused(0, "leave beta", "in-use host beta: 1 pages are shared with it or asked for still, after 300 ms");
+	node[0].worker->p.patience = 0.;
+	/* Nobody waits for it: the log has it. */
+	node[0].last_log[0] = 0;
 	node[0].config.opening_ms = 300;
 	close(ask(0, "leave beta"));
 	UNTIL(strstr(node[0].last_log, "leave: in-use host beta: 1 pages are shared with it"));
@@ -1532,19 +1543,31 @@ static void asked_again(const void *argument)
 	all_ask = false;
 }
 
-/* Beta has nothing, and is told that this is the end, as far as alpha knows: it does not say so, too. */
+/*
+ * Beta is told that this is the end, as far as alpha knows: it does not say so, too.  What it
+ * asked for meanwhile is no reason to stay.
+ */
 static void leave_without_an_end(const void *argument)
 {
 	unsigned int ms;
 
 	(void)argument;
+	all_ask = true;
 	begin();
 	joined(0, 1);
+	stopping = true;
+	rest();
+	take(1, 5);
+	node[1].xen.page[5].pinned = true;
 	node[0].config.opening_ms = 300;
 	node[0].worker->p.patience = 1.;
 	node[0].worker->peer[1].closing = true;
 	refused(0, "leave beta", "unreachable host beta: its end of the connection has not come, after ");
 	CHECK(sscanf(strstr(refusal, "after "), "after %u ms", &ms) == 1 && ms > 3000 && ms <= 4001, "%s", refusal);
+	CHECK(strstr(node[0].last_log, "leave: unreachable host beta: its end"), "%s", node[0].last_log);
+	CHECK(!dsm_engine_is_evacuating(dsm_worker_engine(node[0].worker)), "nor is it looked for");
+	node[1].xen.page[5].pinned = false;
+	stopping = false;
 	play(100);
 	refused(0, "connect beta", "busy a leave of host beta is at work");
 	node[0].worker->peer[1].closing = false;
@@ -1552,6 +1575,62 @@ static void leave_without_an_end(const void *argument)
 	told(0, "leave beta");
 	CHECK(node[0].state == DSM_WORKER_RUNNING && node[1].state == DSM_WORKER_RUNNING, "both run");
 	rest();
+	end();
+	all_ask = false;
+}
+
+/*
+ * Two at once, of which alpha alone knows: what either has is called home, and that of beta
+ * also when gamma, which gives nothing back, stays.
+ */
+static void one_of_two_stays(const void *argument)
+{
+	char *text;
+	int fd[2];
+
+	(void)argument;
+	all_ask = true;
+	begin();
+	joined(0, 1);
+	joined(0, 2);
+	stopping = true;
+	rest();
+	take(1, 4);
+	take(1, 5);
+	take(2, 6);
+	node[1].xen.page[4].pinned = node[2].xen.page[6].pinned = true;
+	node[0].config.opening_ms = 2000;
+	fd[1] = ask(0, "leave gamma");
+	UNTIL(node[0].worker->peer[2].leaving);
+	node[0].config.opening_ms = 30000;
+	fd[0] = ask(0, "leave beta");
+	UNTIL(node[0].xen.page[5].state == DSM_XEN_STATE_M || !node[0].worker->peer[2].leaving);
+	CHECK(node[0].worker->peer[2].leaving, "not before gamma stays");
+	text = answer(fd[1]);
+	CHECK(!strcmp(text, "error: in-use host gamma: 1 pages are shared with it or asked for still, after 2000 ms\n"),
+	      "%s", text);
+	take(1, 7);
+	UNTIL(node[0].xen.page[7].state == DSM_XEN_STATE_M);
+	CHECK(node[2].xen.page[6].state == DSM_XEN_STATE_M, "gamma has its page");
+	node[1].xen.page[4].pinned = false;
+	told(1, "leave alpha");
+	text = answer(fd[0]);
+	CHECK(!strcmp(text, "ok\n"), "beta: %s", text);
+	end();
+	all_ask = false;
+}
+
+/* All of the time for a connection is over before it is waited for. */
+static void no_time_to_connect(const void *argument)
+{
+	(void)argument;
+	begin();
+	stopping = true;
+	rest();
+	node[0].config.opening_ms = 0;
+	refused(0, "connect beta", "unreachable host beta did not connect to this one within 0 ms");
+	node[0].config.opening_ms = 10000;
+	joined(0, 1);
 	end();
 }
 
@@ -2105,6 +2184,8 @@ static const struct test_case simple[] = {
 	{ "resize: a leave that is asked for again", asked_again, NULL },
 	{ "resize: a leave without an end", leave_without_an_end, NULL },
 	{ "resize: two leave at once", two_leave, NULL },
+	{ "resize: one of two stays", one_of_two_stays, NULL },
+	{ "resize: no time to connect", no_time_to_connect, NULL },
 	{ "resize: worlds", world, NULL },
 };
 
