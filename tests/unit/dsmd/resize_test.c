@@ -1411,13 +1411,15 @@ static void a_pause(const void *argument)
 	UNTIL(node[1].xen.pauses == 1 && strstr(node[0].last_log, "the guest is paused"));
 	node[0].xen.others = 0;
 	UNTIL(!node[1].xen.pauses);
-	/* While vCPUs are on their way: whoever asks waits, and not for ever. */
+	/* While vCPUs are on their way: whoever asks waits, and not for ever.  No host leaves. */
+	joined(0, 2);
 	node[1].xen.break_call = -EAGAIN;
 	CHECK(played_says(&node[0].xen, &call), "a full ring");
 	dsm_worker_kick(node[0].worker);
 	UNTIL(node[1].xen.call_tries);
 	fd = ask(0, "home 1");
 	UNTIL(node[0].xen.pauses && node[1].xen.pauses);
+	refused(0, "leave gamma", "busy vCPUs are on their way");
 	node[0].xen.others = 1;
 	other = ask(0, "follow");
 	refused(0, "follow", "busy vCPUs are on their way");
@@ -1616,6 +1618,43 @@ static void one_of_two_stays(const void *argument)
 	told(1, "leave alpha");
 	text = answer(fd[0]);
 	CHECK(!strcmp(text, "ok\n"), "beta: %s", text);
+	end();
+	all_ask = false;
+}
+
+/* The home does not say that it ends before the other one, which may ask still; who leaves does not. */
+static void asked_meanwhile(const void *argument)
+{
+	struct played_xen *xen = &node[1].xen;
+	uint64_t until;
+	char *text;
+	int fd;
+
+	(void)argument;
+	all_ask = true;
+	begin();
+	joined(0, 1);
+	stopping = true;
+	rest();
+	node[0].config.opening_ms = node[1].config.opening_ms = 1500;
+	fd = ask(0, "leave beta");
+	UNTIL(node[0].worker->peer[1].leaving && !dsm_engine_is_evacuating(dsm_worker_engine(node[0].worker)));
+	take(1, 5);
+	xen->page[5].pinned = true;
+	text = answer(fd);
+	CHECK(!strcmp(text, "error: in-use host beta: 1 pages are shared with it or asked for still, after 1500 ms\n"),
+	      "%s", text);
+	fd = ask(1, "leave alpha");
+	UNTIL(node[1].worker->peer[0].leaving);
+	until = dsm_worker_now(NULL) + 200 * 1000000ull;
+	UNTIL(played_use(xen, NO_VCPU, 9, DSM_XEN_WANT_S, 0) == PLAYED_DONE || dsm_worker_now(NULL) > until ||
+	      (dsm_worker_kick(node[1].worker), false));
+	CHECK(xen->page[9].state == DSM_XEN_STATE_I, "who leaves asks for nothing");
+	text = answer(fd);
+	CHECK(!strcmp(text, "error: in-use host alpha: 1 pages are shared with it or asked for still, after 1500 ms\n"),
+	      "%s", text);
+	UNTIL(played_use(xen, NO_VCPU, 9, DSM_XEN_WANT_S, 0) == PLAYED_DONE ||
+	      (dsm_worker_kick(node[1].worker), false));
 	end();
 	all_ask = false;
 }
@@ -2185,6 +2224,7 @@ static const struct test_case simple[] = {
 	{ "resize: a leave without an end", leave_without_an_end, NULL },
 	{ "resize: two leave at once", two_leave, NULL },
 	{ "resize: one of two stays", one_of_two_stays, NULL },
+	{ "resize: what is asked while a host leaves", asked_meanwhile, NULL },
 	{ "resize: no time to connect", no_time_to_connect, NULL },
 	{ "resize: worlds", world, NULL },
 };
