@@ -270,6 +270,17 @@ static void say_phases(struct json_object *phases)
 	say_time("other hosts' faults", get(phases, "serve"));
 }
 
+/* A host that has sent none may have had some. */
+static void say_interrupts(struct json_object *phases)
+{
+	struct json_object *out = get(phases, "ipi_out"), *in = get(phases, "ipi_in");
+
+	if (number(out, "count"))
+		say_time("interrupts, until they are sent", out);
+	if (number(in, "count"))
+		say_time("other hosts' interrupts, until Xen has them", in);
+}
+
 static void say_mean(const char *what, struct json_object *xen, const char *count, const char *sum)
 {
 	uint64_t nr = number(xen, count);
@@ -329,6 +340,7 @@ static void say_status(struct json_object *all)
 		       " times; %" PRIu64 " hypercalls sent, %" PRIu64 " done for others\n", number(engine, "vcpu_events"),
 		       number(engine, "vcpu_ports"), number(engine, "vcpu_calls"),
 		       number(engine, "vcpu_calls_done"));
+	say_interrupts(get(all, "phases"));
 	if (number(all, "time_jumps"))
 		printf("  time: it has jumped ahead here %" PRIu64 " times, by %.1f us together, to keep up with other hosts\n",
 		       number(all, "time_jumps"), (double)number(all, "time_jumped_ns") / 1000.);

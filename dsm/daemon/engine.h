@@ -149,6 +149,12 @@ struct dsm_engine_counts {
 	struct dsm_histogram serve;
 	/* Of an access to a page that stays at its home, from the ring to its answer. */
 	struct dsm_histogram access;
+	/*
+	 * Of interrupts for vCPUs that run elsewhere, by the local APIC (EVENT) or event channels
+	 * (PORTS), a message each: from the ring, the first of what is put together, until it is
+	 * with the transport; there, from when it is read until Xen has it.
+	 */
+	struct dsm_histogram ipi_out, ipi_in;
 };
 
 /* Of one range, in pages. */

@@ -155,6 +155,7 @@ struct letter {
 	struct dsm_vcpu_msg msg;
 	uint8_t host;			/* to which it goes, or went last */
 	bool queued;
+	uint64_t since;			/* of EVENT and PORTS, ns: the first of it was said */
 	TAILQ_ENTRY(letter) link;
 };
 
@@ -272,6 +273,7 @@ struct vcpus {
 	uint64_t due;			/* they are tried again; or DSM_NEVER */
 	bool again;			/* or at once */
 	bool held;			/* before the first start: letters wait */
+	uint64_t goes_since;		/* ns: until then they last waited, for that or a stop */
 	bool shut, shared;		/* the guest has shut down; its shared_info is mapped */
 	uint8_t shut_code;
 	uint16_t joined, ready;		/* hosts that know the table; that can have vCPUs */

@@ -63,6 +63,20 @@ static void access_goes(struct dsm_engine *e, struct carried *c)
 	TAILQ_INSERT_TAIL(&e->vcpus.away, c, away);
 }
 
+/*
+ * An interrupt, or events, have gone, which takes time.  To wait for a credit is within.  Those
+ * that have waited until the guest goes on do not count: no vCPU has run meanwhile, and that is
+ * how long a stop takes.
+ */
+static void count_out(struct dsm_engine *e, const struct letter *letter)
+{
+	if ((letter->msg.type != DSM_VCPU_EVENT && letter->msg.type != DSM_VCPU_PORTS) ||
+	    letter->since < e->vcpus.goes_since)
+		return;
+	engine_time_passes(e);
+	dsm_histogram_add(&e->counts.ipi_out, now(e) - letter->since);
+}
+
 /* All that there are credits for, but no more than @most. */
 static void send_letters(struct dsm_engine *e, unsigned int host, unsigned int most)
 {
@@ -81,6 +95,7 @@ static void send_letters(struct dsm_engine *e, unsigned int host, unsigned int m
 		else if (letter->msg.type == DSM_VCPU_ACCESS)
 			access_goes(e, &e->vcpus.carried[letter->msg.vcpu]);
 		engine_send_vcpu(e, host, &letter->msg);
+		count_out(e, letter);
 	}
 }
 

@@ -28,6 +28,7 @@ static bool said_event(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 		e->counts.vcpu_merged++;
 	} else {
 		letter->msg = *m;
+		letter->since = now(e);
 	}
 	engine_post(e, letter, e->vcpus.where[m->vcpu]);
 	e->counts.vcpu_events++;
@@ -54,6 +55,7 @@ static bool said_ports(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 		e->counts.vcpu_merged++;
 	} else {
 		letter->msg = *m;
+		letter->since = now(e);
 	}
 	engine_post(e, letter, host);
 	e->counts.vcpu_ports++;

@@ -402,6 +402,7 @@ static void go_on(struct dsm_engine *e)
 	s->on = false;
 	s->doing.type = 0;
 	s->placed = false;
+	e->vcpus.goes_since = now(e);
 	look_for_lost(e);
 	if (!e->has_failed)
 		route_letters(e);

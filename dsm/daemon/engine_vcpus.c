@@ -170,20 +170,33 @@ static int got_reply(struct dsm_engine *e, unsigned int from, const struct dsm_v
 	return 0;
 }
 
+/* Xen has what another host's vCPU has sent, and was read at @since.  The hypercall takes time. */
+static void count_in(struct dsm_engine *e, uint64_t since)
+{
+	engine_time_passes(e);
+	dsm_histogram_add(&e->counts.ipi_in, now(e) - since);
+}
+
 static int got_ports(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 {
+	uint64_t since = now(e);
+
 	if (engine_host_of_port(e, (uint32_t)m->number) != e->vm.self)
 		return DSM_E_PORT;
 	engine_check_done(e, m, e->p.xen->calls->send_ports(e->p.xen, m));
+	count_in(e, since);
 	return 0;
 }
 
 static int got_event(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_msg *m)
 {
+	uint64_t since = now(e);
+
 	if (!engine_runs_at(e, m->vcpu, e->vm.self))
 		return DSM_E_VCPU;
 	engine_idle_received(e, from);
 	engine_send_here(e, m);
+	count_in(e, since);
 	return 0;
 }
 
@@ -357,6 +370,7 @@ void dsm_engine_ready(struct dsm_engine *e, unsigned int host, unsigned int why)
 void dsm_engine_hold_vcpus(struct dsm_engine *e, bool hold)
 {
 	e->vcpus.held = hold;
+	e->vcpus.goes_since = now(e);
 }
 
 bool dsm_engine_runs_vcpus(const struct dsm_engine *e, unsigned int host)

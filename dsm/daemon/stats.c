@@ -214,7 +214,7 @@ static void add_engine(struct json to, const struct dsm_engine_counts *counts)
 		add_number(table, n->counter.name, engine_value(n, counts));
 }
 
-/* Where the time of a fault goes. */
+/* Where the time of a fault goes, and that of an interrupt. */
 static const struct {
 	const char *name, *about;
 	size_t offset;
@@ -226,6 +226,8 @@ static const struct {
 	PHASE(install, "From there until who waits is woken."),
 	PHASE(serve, "From another host's request until its answer is with the transport."),
 	PHASE(access, "Of an access to a page that stays at its home, from the ring to its answer."),
+	PHASE(ipi_out, "Of an interrupt for another host's vCPU, from the ring until it is with the transport."),
+	PHASE(ipi_in, "Of an interrupt from another host, from when it is read until Xen has it."),
 #undef PHASE
 };
 

@@ -572,6 +572,41 @@ static void letters(const void *argument)
 	end();
 }
 
+/* An interrupt that waits until the guest goes on is sent, and is none whose time counts. */
+static void time_of_letters(const void *argument)
+{
+	struct dsm_engine_counts before, after;
+	unsigned int nr_log;
+
+	(void)argument;
+	begin_placed(1, 1, 2);
+	settle();
+	CHECK(place(1, 1, 1) == -EINPROGRESS, "%s", node[0].error);
+	settle();
+	CHECK(place(2, 3, 1) == -EINPROGRESS, "%s", node[0].error);
+	settle();
+	CHECK(place(0, 3, 1) == -EINPROGRESS, "%s", node[0].error);
+	while (!node[0].xen.pauses || next_type(0, 1) != DSM_VCPU_FENCE) {
+		look(0);
+		deliver(0, 1);
+	}
+	dsm_engine_get_counts(node[0].engine, &before);
+	nr_log = node[1].xen.nr_log;
+	says(0, event(1, 0, 0x40));
+	pass(MS);
+	CHECK(in_channel[0][1] == 1, "behind the fence is nothing");
+	settle();
+	done("home");
+	dsm_engine_get_counts(node[0].engine, &after);
+	CHECK(node[1].xen.nr_log == nr_log + 1, "it has come");
+	CHECK(after.ipi_out.count == before.ipi_out.count, "%llu were counted",
+	      (unsigned long long)(after.ipi_out.count - before.ipi_out.count));
+	says(0, event(1, 0, 0x41));
+	dsm_engine_get_counts(node[0].engine, &after);
+	CHECK(after.ipi_out.count == before.ipi_out.count + 1 && after.ipi_out.sum == before.ipi_out.sum, "the next one");
+	end();
+}
+
 /* It ends meanwhile, for another reason: all are told when tables are the same again. */
 static void shut_down_meanwhile(const void *argument)
 {
@@ -1474,6 +1509,7 @@ static const struct test_case cases[] = {
 	{ "place: two times", two_times, NULL },
 	{ "place: calls under way", calls_under_way, NULL },
 	{ "place: letters", letters, NULL },
+	{ "place: the time of letters", time_of_letters, NULL },
 	{ "place: a shutdown meanwhile", shut_down_meanwhile, NULL },
 	{ "place: a shutdown before", shut_down_before, NULL },
 	{ "place: an endless ring", an_endless_ring, NULL },

@@ -86,6 +86,89 @@ static void slow_link(const void *argument)
 	end();
 }
 
+static void hypercall_takes(void)
+{
+	clock_ns += 7 * US;
+}
+
+static void took(unsigned int host, const char *what, uint64_t out, uint64_t out_us, uint64_t in, uint64_t in_us)
+{
+	struct dsm_engine_counts counts;
+
+	dsm_engine_get_counts(node[host].engine, &counts);
+	CHECK(counts.ipi_out.count == out && counts.ipi_out.sum == out_us * US, "%s: %llu out, in %llu ns", what,
+	      (unsigned long long)counts.ipi_out.count, (unsigned long long)counts.ipi_out.sum);
+	CHECK(counts.ipi_in.count == in && counts.ipi_in.sum == in_us * US, "%s: %llu in, in %llu ns", what,
+	      (unsigned long long)counts.ipi_in.count, (unsigned long long)counts.ipi_in.sum);
+}
+
+/* From the ring until it is sent, and from where it is read until Xen has it; and of nothing else. */
+static void time_of_an_interrupt(const void *argument)
+{
+	(void)argument;
+	begin();
+	settle();
+	node[1].xen.on_send = hypercall_takes;
+	send_ns = 2 * US;
+	/* Two events that are put together, and two of ports, wait for credits. */
+	credits = 0;
+	says(0, event(1, 0, 0x20));
+	clock_ns += 3 * US;
+	says(0, event(1, 0, 0x30));
+	clock_ns += 10 * US;
+	says(0, (struct dsm_vcpu_msg){ .type = DSM_VCPU_PORTS, .host = 1, .number = 1024, .word = { 1 } });
+	clock_ns += 20 * US;
+	says(0, (struct dsm_vcpu_msg){ .type = DSM_VCPU_PORTS, .host = 1, .number = 1024, .word = { 2 } });
+	clock_ns += 40 * US;
+	took(0, "without credits", 0, 0, 0, 0);
+	credits = 16;
+	dsm_engine_room(node[0].engine, 1);
+	look(0);
+	/* 3 + 10 + 20 + 40, and 20 + 40; the second one is behind the first. */
+	took(0, "sent", 2, 73 + 2 + 60 + 4, 0, 0);
+	clock_ns += 1000 * US;
+	CHECK(deliver(0, 1), "an event");
+	took(1, "an event", 0, 0, 1, 7);
+	look(1);
+	clock_ns += 1000 * US;
+	CHECK(deliver(0, 1) && !deliver(0, 1), "ports");
+	took(1, "ports", 0, 0, 2, 14);
+	took(0, "none came back", 2, 139, 0, 0);
+	took(2, "another host", 0, 0, 0, 0);
+	/* Neither a call nor its answer, nor what all is halted. */
+	says(0, a_call(0, 1, BIND_IPI, 1, 1));
+	settle();
+	active(2, false, 0);
+	settle();
+	took(0, "a call", 2, 139, 0, 0);
+	took(1, "its answer", 0, 0, 2, 14);
+	/* The next one in a letter that has gone is new. */
+	says(1, event(0, 0, 0x20));
+	clock_ns += 1000 * US;
+	settle();
+	took(1, "the first one back", 1, 2, 2, 14);
+	clock_ns += 1000 * US;
+	says(1, event(0, 0, 0x20));
+	settle();
+	took(1, "the second one", 2, 4, 2, 14);
+	took(0, "both are here", 2, 139, 2, 0);
+	/* What waits for the first start does not count, what is said later does. */
+	dsm_engine_hold_vcpus(node[0].engine, true);
+	says(0, event(1, 0, 0x20));
+	clock_ns += 1000 * US;
+	look(0);
+	CHECK(!in_channel[0][1], "it waits");
+	dsm_engine_hold_vcpus(node[0].engine, false);
+	look(0);
+	CHECK(in_channel[0][1] == 1, "it goes");
+	took(0, "after the start", 2, 139, 2, 0);
+	says(0, event(1, 0, 0x20));
+	took(0, "later", 3, 141, 2, 0);
+	settle();
+	send_ns = 0;
+	end();
+}
+
 /* One credit at a time, two vCPUs that always miss a page, and one that sends without end. */
 static void busy_link(const void *argument)
 {
@@ -1021,6 +1104,7 @@ static void chance(const void *argument)
 static const struct test_case cases[] = {
 	{ "vcpus: events", events, NULL },
 	{ "vcpus: a slow link", slow_link, NULL },
+	{ "vcpus: where the time of an interrupt goes", time_of_an_interrupt, NULL },
 	{ "vcpus: a busy link", busy_link, NULL },
 	{ "vcpus: a link full of answers", full_of_answers, NULL },
 	{ "vcpus: ports of each host", ports, NULL },

@@ -353,6 +353,8 @@ static int played_send_event(struct dsm_xen *xen, const struct dsm_vcpu_msg *m)
 	CHECK(m->vcpu < p->nr_vcpus && !p->elsewhere[m->vcpu], "vCPU %u", m->vcpu);
 	p->has_begun |= m->flags & DSM_EVENT_SIPI;
 	note(p, m);
+	if (p->on_send)
+		p->on_send();
 	return 0;
 }
 
@@ -365,6 +367,8 @@ static int played_send_ports(struct dsm_xen *xen, const struct dsm_vcpu_msg *m)
 	CHECK(dsm_port_slice((uint32_t)m->number, p->nr_slices) == p->slice, "ports from %llu",
 	      (unsigned long long)m->number);
 	note(p, m);
+	if (p->on_send)
+		p->on_send();
 	return 0;
 }
 

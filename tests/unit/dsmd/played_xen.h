@@ -66,6 +66,7 @@ struct played_xen {
 	bool elsewhere[PLAYED_VCPUS];	/* the vCPU is a ghost here */
 	struct dsm_vcpu_msg log[PLAYED_LOG];	/* what was done for other slices, in its order */
 	unsigned int nr_log, sent;	/* sent: events and ports, whether there was room or not */
+	void (*on_send)(void);		/* while one is sent for another slice */
 	struct dsm_vcpu_msg asks[PLAYED_VCPUS];	/* calls that wait; type 0: none */
 	struct dsm_vcpu_msg accesses[PLAYED_VCPUS];	/* and accesses */
 	bool access_unsent[PLAYED_VCPUS];	/* there was no room in the ring */

@@ -110,6 +110,9 @@ static void fill(struct dsm_stats *stats)
 	dsm_histogram_add(&engine.wire, 2000);
 	dsm_histogram_add(&engine.install, 4000);
 	dsm_histogram_add(&engine.serve, 8000);
+	dsm_histogram_add(&engine.access, 16000);
+	dsm_histogram_add(&engine.ipi_out, 32000);
+	dsm_histogram_add(&engine.ipi_in, 64000);
 	stats->engine = &engine;
 	dsm_histogram_add(&stats->read_fault, 1000);
 	dsm_histogram_add(&stats->read_fault, 2000000);
@@ -157,7 +160,10 @@ static void json(const void *argument)
 	CHECK(number(at(at(all, "phases"), "queue"), "max_ns") == 1000 &&
 	      number(at(at(all, "phases"), "wire"), "max_ns") == 2000 &&
 	      number(at(at(all, "phases"), "install"), "max_ns") == 4000 &&
-	      number(at(at(all, "phases"), "serve"), "max_ns") == 8000, "%s", text);
+	      number(at(at(all, "phases"), "serve"), "max_ns") == 8000 &&
+	      number(at(at(all, "phases"), "access"), "max_ns") == 16000 &&
+	      number(at(at(all, "phases"), "ipi_out"), "max_ns") == 32000 &&
+	      number(at(at(all, "phases"), "ipi_in"), "max_ns") == 64000, "%s", text);
 	CHECK(number(at(all, "engine"), "leases_over") == 5, "the engine");
 	xen = at(all, "xen");
 	CHECK(number(xen, "waits") == 21 && number(xen, "wait_ns") == 22000 && number(xen, "traps") == 19 &&
@@ -312,6 +318,9 @@ static void node_exporter(const void *argument)
 		"dsmd_phase_wire_seconds_sum" VM "} 0.000002000\n",
 		"dsmd_phase_install_seconds_sum" VM "} 0.000004000\n",
 		"dsmd_phase_serve_seconds_sum" VM "} 0.000008000\n",
+		"dsmd_phase_access_seconds_sum" VM "} 0.000016000\n",
+		"dsmd_phase_ipi_out_seconds_sum" VM "} 0.000032000\n",
+		"dsmd_phase_ipi_in_seconds_sum" VM "} 0.000064000\n",
 		"# TYPE dsmd_xen_waits_total counter\n",
 		"dsmd_xen_waits_total" VM "} 21\n",
 		"dsmd_xen_wait_seconds_total" VM "} 0.000022000\n",

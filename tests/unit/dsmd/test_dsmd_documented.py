@@ -84,6 +84,14 @@ def test_every_command_of_dsmctl_is_described() -> None:
     assert set(re.findall(r'commands="([a-z ]+)"', completion)[0].split()) == commands
 
 
+def test_every_phase_is_described() -> None:
+    phases = re.findall(r"^\tPHASE\((\w+), ", read(DAEMON / "stats.c"), re.M)
+    assert {"queue", "serve", "ipi_out"} < set(phases)
+    manual = read(ROOT / "docs/man/dsmctl.8").partition("\\fBstatus\\fR")[2].partition("\n.TP\n")[0]
+    for phase in phases:
+        assert re.search(rf"^\.BR? {phase}\b", manual, re.M), f"no {phase} in dsmctl(8)"
+
+
 def test_completion_and_help_have_the_same_words() -> None:
     completion = read(DAEMON / "dsmctl.bash")
     source = read(DAEMON / "dsmctl.c")

@@ -247,6 +247,25 @@ def test_what_status_says_of_time(tmp_path: Path) -> None:
     assert "  time: it has jumped ahead here 3 times, by 4.5 us together, to keep up with other hosts\n" in said
 
 
+def test_what_status_says_of_interrupts(tmp_path: Path) -> None:
+    """Between vCPUs of several hosts, how long they take, each way; nothing of a way that none has gone."""
+
+    def said(**counts: int) -> list[str]:
+        phases = {
+            name: {"count": count, "median_ns": 1000 * count, "p99_ns": 2000 * count, "max_ns": 4000 * count}
+            for name, count in counts.items()
+        }
+        text = asked_of_played(tmp_path, "status", {**RUNNING, "phases": phases})
+        return [line for line in text.splitlines() if "interrupts" in line]
+
+    assert said() == said(ipi_out=0, ipi_in=0) == []
+    out = "  interrupts, until they are sent: 3, median 3.0 us, 99% 6.0 us, longest 12.0 us"
+    assert said(ipi_out=3, ipi_in=0) == [out]
+    came = "  other hosts' interrupts, until Xen has them: 5, median 5.0 us, 99% 10.0 us, longest 20.0 us"
+    assert said(ipi_out=0, ipi_in=5) == [came]
+    assert said(ipi_out=3, ipi_in=5) == [out, came]
+
+
 def test_what_status_says_of_class_u(tmp_path: Path) -> None:
     """Of a machine with processors at several hosts, whether it survives that one elsewhere uses a device."""
     assert "class_u" not in asked_of_played(tmp_path, "status", RUNNING)

@@ -15,7 +15,7 @@ STAILQ_HEAD(channel, parcel);
 struct node node[HOSTS];
 unsigned int in_channel[HOSTS][HOSTS], credits, home, shutdowns_sent;
 static unsigned int answers_without[HOSTS][HOSTS], letters_without[HOSTS][HOSTS];
-uint64_t clock_ns, answer_ns;
+uint64_t clock_ns, answer_ns, send_ns;
 uint8_t where[VCPUS], places[VCPUS];
 bool class_u, rings;
 static struct channel channel[HOSTS][HOSTS];
@@ -47,6 +47,7 @@ static void on_send(void *context, unsigned int host, const struct dsm_msg *msg,
 		memcpy(parcel->bytes, page, dsm_type_bytes(msg->type));
 	STAILQ_INSERT_TAIL(&channel[n->number][host], parcel, link);
 	in_channel[n->number][host]++;
+	clock_ns += send_ns;
 	answers_without[n->number][host] += in_channel[n->number][host] >= credits &&
 					    (msg->type == DSM_DATA_S || msg->type == DSM_DATA_M ||
 					     msg->type == DSM_GRANT || msg->type == DSM_NACK ||

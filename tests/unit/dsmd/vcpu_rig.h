@@ -15,6 +15,7 @@
 #define VCPUS	4
 #define PAGES	30
 #define NR(a)	(sizeof(a) / sizeof((a)[0]))
+#define US	1000ull
 #define MS	1000000ull
 
 #define BIND_IPI	32, 7
@@ -33,6 +34,7 @@ struct node {
 extern struct node node[HOSTS];
 extern unsigned int in_channel[HOSTS][HOSTS], credits, home, shutdowns_sent;
 extern uint64_t clock_ns, answer_ns;
+extern uint64_t send_ns;	/* that it takes to send a message */
 extern uint8_t where[VCPUS], places[VCPUS];
 extern bool class_u;	/* of hosts that begin */
 extern bool rings;	/* the pages of host 0 are some */
