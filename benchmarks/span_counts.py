@@ -14,7 +14,8 @@ from typing import Any
 from lab.errors import LabError, Malformed
 
 HERE = ("queue", "wire", "install")  # of a fault; `serve` is the other host's part of `wire`
-PHASES = (*HERE, "serve")
+INTERRUPT = ("ipi_out", "ipi_in")  # of those for the other host's vCPUs, and of those that come from there
+PHASES = (*HERE, "serve", *INTERRUPT)
 HOME, AWAY = 0, 1
 PLACES = ("home", "away")
 
@@ -75,7 +76,7 @@ class HostCounts:
     def mean_us(self, phase: str) -> float:
         """Of a phase that dsmd measures. Raises Malformed if there was none."""
         if not self.phase_counts[phase]:
-            raise Malformed(f"no request was seen in the phase '{phase}'")
+            raise Malformed(f"no {'interrupt' if phase in INTERRUPT else 'request'} was seen in the phase '{phase}'")
         return self.phase_ns[phase] / self.phase_counts[phase] / 1000
 
 

@@ -87,6 +87,10 @@ class CallsRun:
         """Of all calls, and their ways back."""
         return sum(self.calls.ns) + sum(self.calls.back_ns)
 
+    def whole_ns(self) -> int:
+        """From the begin of the first one to the end of the last: with what is between them."""
+        return self.total_ns() + sum(self.calls.met_ns) + self.pause_ns * len(self.calls.ns)
+
 
 @dataclasses.dataclass(frozen=True)
 class Operation:
@@ -324,7 +328,7 @@ class _Sums:
     """Of runs with as many calls each: means of a run."""
 
     calls: float
-    seconds: float  # of the hosts' clock, with pauses
+    seconds: float  # of the hosts' clock, with what is between calls
     counts: Counts
     runs: int
 
@@ -335,7 +339,7 @@ class _Sums:
         for run in runs:
             whole = whole.plus(run.counts)
         number = sum(len(run.calls.ns) for run in runs)
-        ns = sum(run.total_ns() + run.pause_ns * len(run.calls.ns) for run in runs)
+        ns = sum(run.whole_ns() for run in runs)
         return _Sums(number / len(runs), ns * seen.slow / 1e9 / len(runs), whole, len(runs))
 
     def mean(self, of: Callable[[Counts], int]) -> float:
@@ -365,8 +369,8 @@ def _waits_us(place: int) -> Callable[[Counts], int]:
     return lambda counts: counts.both[place].wait_ns // 1000
 
 
-def _sent(counts: Counts) -> int:
-    return counts.total("interrupts") + counts.total("events")
+def _sent(place: int) -> Callable[[Counts], int]:
+    return lambda counts: counts.both[place].interrupts + counts.both[place].events
 
 
 def _background(seen: Seen, of: Callable[[Counts], int]) -> float:
@@ -378,33 +382,73 @@ def _background(seen: Seen, of: Callable[[Counts], int]) -> float:
     return (many.mean(of) - few.mean(of)) / seconds
 
 
-def split_of(seen: Seen, runs: Sequence[CallsRun], caller: int) -> dict[str, float | str]:
-    """Phases of a call, means: pages that its CPU waited for, pages that the other one did, and the rest.
+def known(slope: float) -> float | str:
+    """What one call more costs, unless runs of one size differ by more than that: below zero nothing is."""
+    return slope if slope >= 0 else "not known"
 
-    By what more calls cost than fewer, so a program's start is not in it. What both hosts' vCPUs wait for in that time when
-    nothing is called is taken off; they may wait at one time, so the rest is the least. Raises Malformed.
+
+def pages_of(seen: Seen, runs: Sequence[CallsRun], places: Mapping[str, int]) -> dict[str, float | str]:
+    """How long one call more is, from its begin to that of the next, and what the vCPUs of each host wait for pages in it.
+
+    By Xen, nothing taken off: what they wait for in as much time when nothing is called is beside it. While a call waits
+    there is less of that, so it is no part of it. `places`: by name. Raises Malformed.
     """
+    ends = ends_of(seen, runs)
+    seconds = seconds_of(ends)
     number = sum(len(run.calls.ns) for run in runs)
     mean_us = sum(run.total_ns() for run in runs) * seen.slow / number / 1000
-    ends = ends_of(seen, runs)
-    seconds = (ends[1].seconds - ends[0].seconds) / (ends[1].calls - ends[0].calls)
-    found: dict[str, float | str] = {"mean_us": mean_us, "calls": float(number)}
-    rest = mean_us
-    for place, words in ((caller, "pages_of_caller_us"), (1 - caller, "pages_of_other_us")):
-        background = _background(seen, _waits_us(place)) * seconds
-        pages = per_call(ends, _waits_us(place)) - background
-        found |= {words: pages, words.replace("pages", "background"): background}
-        rest -= pages
-    found["rest_us"] = rest
-    found["interrupts_per_call"] = per_call(ends, _sent) - _background(seen, _sent) * seconds
+    found: dict[str, float | str] = {"mean_us": mean_us, "calls": float(number), "whole_us": seconds * 1e6}
+    for name, place in places.items():
+        found[f"pages_of_{name}_us"] = known(per_call(ends, _waits_us(place)))
+        found[f"background_of_{name}_us"] = known(_background(seen, _waits_us(place)) * seconds)
     return found | costs_of(ends)
+
+
+def seconds_of(ends: tuple[_Sums, _Sums]) -> float:
+    """Of one call more, by the hosts' clock. Raises Malformed."""
+    few, many = ends
+    seconds = (many.seconds - few.seconds) / (many.calls - few.calls)
+    if seconds <= 0:
+        raise Malformed(f"{few.calls:.0f} calls take {few.seconds:.3f} s, {many.calls:.0f} {many.seconds:.3f} s: no slope")
+    return seconds
+
+
+def rest_of(seen: Seen, split: Mapping[str, float | str]) -> float | str:
+    """What is left of a call when its CPU waits for no page: the way of the interrupt, and what the other CPU waits for.
+
+    With several CPUs a host Xen does not say which of them has waited.
+    """
+    pages = split["pages_of_caller_us"]
+    if seen.cpus > 1 or isinstance(pages, str):
+        return "not known"
+    return known(float(split["whole_us"]) - pages)
+
+
+def delivery_of(seen: Seen, runs: Sequence[CallsRun], sender: int) -> dict[str, float | str]:
+    """The way of an interrupt from that host to the other one, means of all in these runs, also those of the background.
+
+    `wire`: half of dsmd's own round trip. Raises Malformed for a part that nothing was seen of.
+    """
+    whole = Counts()
+    for run in runs:
+        whole = whole.plus(run.counts)
+    here, there = whole.both[sender], whole.both[1 - sender]
+    if not seen.lines:
+        raise Malformed("no round trip of dsmd's own questions is known")
+    parts = {
+        "out_us": here.mean_us("ipi_out"),
+        "wire_us": statistics.median(line.round_trip_us for line in seen.lines) / 2,
+        "in_us": there.mean_us("ipi_in"),
+    }
+    counted = {"counted_out": here.phase_counts["ipi_out"], "counted_in": there.phase_counts["ipi_in"]}
+    return {**parts, "delivery_us": sum(parts.values()), **{key: float(number) for key, number in counted.items()}}
 
 
 def costs_of(ends: tuple[_Sums, _Sums]) -> dict[str, float | str]:
     """Faults, messages, bytes and pages of one more call."""
     few, many = (end.counts.costs() for end in ends)
     calls = ends[1].calls - ends[0].calls
-    return {f"{key}_per_call": (many[key] / ends[1].runs - few[key] / ends[0].runs) / calls for key in many}
+    return {f"{key}_per_call": known((many[key] / ends[1].runs - few[key] / ends[0].runs) / calls) for key in many}
 
 
 def _samples_us(seen: Seen, runs: Sequence[CallsRun], back: bool = False) -> list[list[float]]:
@@ -421,26 +465,48 @@ def call_figure(
     return spread(Metric(metric, statistics.median(every), "us", "lower", {**beside, **tail}, runs, note))
 
 
+DELIVERY = (
+    "delivery: means of all interrupts that way, by dsmd at both ends: out, from Xen's ring until it is sent; in, from when it "
+    "is read until Xen has it; wire: half of the median round trip of dsmd's own questions, as the clocks of two hosts are not "
+    "known better than that; neither before the ring nor until the CPU takes it"
+)
+BACKGROUND = "background: what the same CPUs wait for in as much time when nothing is called, not taken off"
+
+
 def interrupts(seen: Seen) -> Iterator[Metric]:
-    """span.ipi: an interrupt there and back from each host's CPU, and the ways of a wake-up."""
+    """span.ipi: an interrupt there and back from each host's CPU."""
     problems = []
     for caller, name in enumerate(PLACES):
         if runs := _of(seen, "membarrier", caller):
             note = (
                 "membarrier(2): the other host's CPU is interrupted in user space, and who called knows it: there and back; "
-                "phases: means, of one call more"
+                f"{DELIVERY}; whole: one call more, with both CPUs' meeting before it; rest: whole less what its CPU waits for "
+                f"pages, so with delivery and pages of the other CPU, which may be waited for at the same time; {BACKGROUND}"
             )
             try:
-                split = split_of(seen, runs, caller)
+                split = pages_of(seen, runs, {"caller": caller, "other": 1 - caller})
+                split |= {"rest_us": rest_of(seen, split), **delivery_of(seen, runs, caller)}
+                sent, background = sent_of(seen, runs, caller)
             except Malformed as error:
                 problems.append(f"span.ipi.{name}: {error}")
                 continue
-            if float(split["interrupts_per_call"]) < LEAST_DONE:
-                problems.append(f"span.ipi.{name}: {split['interrupts_per_call']:.2f} interrupts for a call")
+            if sent - background < LEAST_DONE:
+                words = f"{sent:.2f} interrupts for a call, {background:.2f} in as much time without"
+                problems.append(f"span.ipi.{name}: {words}")
                 continue
+            split |= {"interrupts_per_call": sent, "background_interrupts": background}
             yield call_figure(f"span.ipi.{name}.us", _samples_us(seen, runs), split, note)
     if problems:
         raise Malformed("; ".join(problems))
+
+
+def sent_of(seen: Seen, runs: Sequence[CallsRun], sender: int) -> tuple[float, float]:
+    """(interrupts that the host has sent in one call more, those of as much time when nothing is called). Raises Malformed.
+
+    The difference is the least that calls have sent: while one waits there is less of all else.
+    """
+    ends = ends_of(seen, runs)
+    return per_call(ends, _sent(sender)), max(_background(seen, _sent(sender)) * seconds_of(ends), 0.0)
 
 
 def wakes(seen: Seen) -> Iterator[Metric]:
@@ -449,16 +515,19 @@ def wakes(seen: Seen) -> Iterator[Metric]:
     if not runs:
         return
     error = max((line.clock_error_us for line in seen.lines), default=None)
-    beside = split_of(seen, runs, HOME)
+    beside = pages_of(seen, runs, {"home": HOME, "away": AWAY})
     slept = sum(run.calls.slept for run in runs) / sum(2 * len(run.calls.ns) for run in runs)
     beside["slept"] = slept
     beside["clock_error_us"] = "not known" if error is None else error
-    for back, name in ((False, "to_away"), (True, "to_home")):
+    for sender, name in ((HOME, "to_away"), (AWAY, "to_home")):
         note = (
-            "futex(2): from before the wake-up until the thread that slept runs; phases: means there and back of one wake-up "
-            "more, with the pages of going to sleep again"
+            f"futex(2): from before the wake-up until the thread that slept runs; {DELIVERY}; whole: one wake-up more, there "
+            "and back, with the pause behind it, in which the thread goes to sleep again; pages: what each host's CPU waits "
+            f"for in that, also at the same time, and while its thread sleeps, so there is no rest; {BACKGROUND}"
         )
-        yield call_figure(f"span.wake.{name}.us", _samples_us(seen, runs, back), beside, note)
+        sent, background = sent_of(seen, runs, sender)
+        each = {"interrupts_per_call": known(sent), "background_interrupts": background, **delivery_of(seen, runs, sender)}
+        yield call_figure(f"span.wake.{name}.us", _samples_us(seen, runs, sender == AWAY), {**beside, **each}, note)
 
 
 def hypercalls(seen: Seen) -> Iterator[Metric]:

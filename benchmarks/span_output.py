@@ -16,6 +16,7 @@ from lab.errors import Malformed
 LAYOUTS = ("packed", "paged")
 STEPS = ("load", "mix")
 CALLS = ("membarrier", "wake", "nothing", "version", "status")
+MEETS = ("membarrier", "nothing")  # before each call, as the other CPU has to be busy
 WRONG = ("torn", "old", "missing", "lost")
 
 
@@ -48,13 +49,17 @@ class Kv:
 
 @dataclasses.dataclass(frozen=True)
 class Calls:
-    """What span_latency did between CPUs: ns of each call, and of the ways back; `slept`: of both threads' waits."""
+    """What span_latency did between CPUs: ns of each call, and of the ways back; `slept`: of both threads' waits.
+
+    `met_ns`: how long both took to meet before each.
+    """
 
     what: str
     cpus: tuple[int, ...]
     ns: tuple[int, ...]
     back_ns: tuple[int, ...] = ()
     slept: int = 0
+    met_ns: tuple[int, ...] = ()
 
 
 def _thread(data: Mapping[str, Any]) -> KvThread:
@@ -120,10 +125,13 @@ def parse_calls(text: str, what: str) -> Calls:
     if len(found) != 1 or found[0].get("event") != "calls" or found[0].get("what") != what:
         raise Malformed(f"span_latency: no line of {what}: {text[:200]!r}")
     (data,) = found
-    calls = Calls(what, _times(data, "cpus"), _times(data, "ns"), _times(data, "back_ns"), data.get("slept", 0))
-    ways = what == "wake"
-    if not calls.ns or len(calls.back_ns) != ways * len(calls.ns):
-        raise Malformed(f"span_latency: {what}: {len(calls.ns)} calls, {len(calls.back_ns)} ways back")
+    times = {key: _times(data, key) for key in ("cpus", "ns", "back_ns", "met_ns")}
+    calls = Calls(what, slept=data.get("slept", 0), **times)
+    ways, meets = what == "wake", what in MEETS
+    if not calls.ns or len(calls.back_ns) != ways * len(calls.ns) or len(calls.met_ns) != meets * len(calls.ns):
+        raise Malformed(
+            f"span_latency: {what}: {len(calls.ns)} calls, {len(calls.back_ns)} ways back, {len(calls.met_ns)} met before"
+        )
     if ways and not 0 <= count("span_latency", data, "slept") <= 2 * len(calls.ns):
         raise Malformed(f"span_latency: {calls.slept} of {len(calls.ns)} waits there and back slept")
     return calls

@@ -23,7 +23,8 @@
  *    "back_ns":[..]}
  *
  * slept and back_ns are of "wake": how many of both threads' waits began before
- * they were woken, and the ways back.
+ * they were woken, and the ways back.  met_ns is of "membarrier" and "nothing":
+ * how long both took to meet before each call, which is not within it.
  *
  * Exit status: 0, 1 a call has failed, 2 usage.
  *
@@ -59,7 +60,7 @@ static struct cell {
 static struct { uint32_t asked; bool stop; } __attribute__((aligned(PAGE))) busy;
 static struct { uint32_t asked; } __attribute__((aligned(PAGE))) answered;
 
-static uint64_t out[MAX_ROUNDS], back[MAX_ROUNDS];
+static uint64_t out[MAX_ROUNDS], back[MAX_ROUNDS], met[MAX_ROUNDS];
 static unsigned int rounds = 100;
 static unsigned long us = 1000;
 static long cpus[2];
@@ -109,6 +110,8 @@ static void say(const char *what, bool two, bool ways)
 	say_list("ns", out);
 	if (ways)
 		say_list("back_ns", back);
+	else if (two)
+		say_list("met_ns", met);
 	printf("}\n");
 	fflush(stdout);
 }
@@ -166,10 +169,11 @@ static void beside_a_busy_cpu(const char *what, bool interrupt)
 	if (pthread_create(&thread, NULL, spin, NULL))
 		die("no thread");
 	for (i = 0; i < rounds; i++) {
-		uint64_t begin;
+		uint64_t asks = now_ns(), begin;
 
 		meet();
 		begin = now_ns();
+		met[i] = begin - asks;
 
 		if (interrupt)
 			membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
@@ -330,6 +334,7 @@ int main(int argc, char **argv)
 	bind_to(cpus[0]);
 	memset(out, 0, sizeof(*out) * rounds);
 	memset(back, 0, sizeof(*back) * rounds);
+	memset(met, 0, sizeof(*met) * rounds);
 	if (one)
 		hypercalls(what, *what == 's');
 	else if (!strcmp(what, "wake"))

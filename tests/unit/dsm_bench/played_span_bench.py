@@ -21,15 +21,20 @@ FAULT_NS, QUEUE_NS, WIRE_NS, INSTALL_NS, RING_NS = 5_000_000, 500_000, 3_500_000
 TRAP_NS, WAKE_NS = 20_000, 110_000
 SERVE_NS = {"alpha": 1_500_000, "beta": 1_200_000}
 ROUND_TRIP_NS = 2_500_000
+OUT_NS, IN_NS = {"alpha": 310_000, "beta": 370_000}, {"alpha": 90_000, "beta": 70_000}  # of interrupts
 # Guest ns of a call, by what and whether a CPU at home calls.
 CALL_NS = {
-    ("membarrier", True): 90_000_000, ("membarrier", False): 110_000_000, ("nothing", True): 20_000_000,
+    ("membarrier", True): 90_000_000, ("membarrier", False): 110_000_000, ("nothing", True): 40_000_000,
     ("wake", True): 300_000_000, ("version", True): 100, ("version", False): 110, ("status", True): 120,
     ("status", False): 900_000,
 }  # fmt: skip
 # Guest seconds of all iterations, home and both, of which the first one takes as long as two.
 SECONDS = {"npb_ep": (3.0, 1.5), "npb_is": (0.1, 0.5), "stream": (0.05, 5.0), "npb_cg": (0.2, 8.0)}
 STEPS = 4
+# CPUs meet before some calls: a part of what the call takes, one in so many.
+MET = {"membarrier": 10, "nothing": 20}
+# While nothing is called the home interrupts the other host once in so many times.
+STRAY = 10
 # Begin and end of span_latency cost as much as so many calls, and a call of "nothing" this share of another one.
 AROUND, NOTHING = 7, 2
 
@@ -118,6 +123,8 @@ class BenchWorld(World):
             "phases": {
                 "queue": histogram(QUEUE_NS), "wire": histogram(WIRE_NS), "install": histogram(INSTALL_NS),
                 "serve": histogram(SERVE_NS[who], runs + 1),
+                "ipi_out": histogram(OUT_NS[who], self.interrupts[who]),
+                "ipi_in": histogram(IN_NS[who], self.interrupts["beta" if who == "alpha" else "alpha"]),
             },
             "engine": {
                 "frames_used": 1, "elsewhere": 1, "vcpu_events": 0, "vcpu_ports": self.interrupts[who],
@@ -218,8 +225,14 @@ class BenchWorld(World):
         said: dict[str, object] = {"event": "calls", "what": what, "cpus": cpus, "ns": ns}
         if what == "wake":
             said |= {"slept": 2 * rounds - 1, "back_ns": [each // 2 for each in ns]}
+        if what in MET:
+            said["met_ns"] = [each // MET[what] for each in ns]
         if what in ("wake", "membarrier"):
             self.interrupts["beta" if cpus[0] else "alpha"] += rounds
+        if what == "wake":
+            self.interrupts["beta"] += rounds
+        if what == "nothing":
+            self.interrupts["alpha"] += rounds // STRAY
         if what == "status" and cpus[0]:
             self.calls += rounds
         return 0, "", json.dumps(said) + "\n"

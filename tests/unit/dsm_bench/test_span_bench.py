@@ -19,7 +19,7 @@ import pytest
 from benchmarks import results, span, span_figures
 from benchmarks.results import Metric, encode, problems, read
 from benchmarks.span import KERNELS, PARTS, Publisher, xl_phases
-from benchmarks.span_counts import Counts, HostCounts, host_counts, line_of
+from benchmarks.span_counts import Counts, HostCounts, Line, host_counts, line_of
 from benchmarks.span_figures import KV_SETTINGS, LIMITS, OWNERS, CallsRun, Seen, metrics, quantile, ratio
 from benchmarks.span_output import parse_calls, parse_kv
 from lab.command import Done
@@ -32,8 +32,11 @@ from tests.unit.dsm_bench.played_span_bench import (
     COPY_NS,
     FAULT_NS,
     FAULTS,
+    IN_NS,
     INSTALL_NS,
+    MET,
     NOTHING,
+    OUT_NS,
     QUEUE_NS,
     RING_NS,
     ROUND_TRIP_NS,
@@ -41,6 +44,7 @@ from tests.unit.dsm_bench.played_span_bench import (
     SENT,
     SERVE_NS,
     STEPS,
+    STRAY,
     TRAP_NS,
     WAITS,
     WAKE_NS,
@@ -207,22 +211,45 @@ def more_s(what: str, home: bool) -> float:
     return (many - few) / (span.ROUNDS[what][1] - span.ROUNDS[what][0])
 
 
-def check_split(split: Mapping[str, float | str], what: str, home: bool) -> None:
+def whole_s(what: str, home: bool) -> float:
+    """The same with what is between calls: of "wake" ways back, which take half as long, and pauses; else they meet."""
+    seconds = more_s(what, home) * (1.5 if what == "wake" else 1 + 1 / MET[what])
+    return seconds + (span.PAUSE_S / SLOW if what == "wake" else 0)
+
+
+def share_of(what: str, home: bool) -> float:
+    """How many calls of "nothing" take as long."""
+    return whole_s(what, home) / whole_s("nothing", True)
+
+
+def check_split(split: Mapping[str, float | str], what: str, home: bool, names: Mapping[str, str]) -> None:
     """A call costs NOTHING runs of a program, and one of "nothing" one, for so long; begin and end do not count."""
     each = {name: number * (FAULT_NS + RING_NS) / 1000 for name, number in WAITS.items()}
-    caller, other = ("alpha", "beta") if home else ("beta", "alpha")
-    # Of "wake" there are ways back, which take half as long, and pauses.
-    seconds = more_s(what, home) * (1.5 if what == "wake" else 1) + (span.PAUSE_S / SLOW if what == "wake" else 0)
-    share = seconds / more_s("nothing", True)
-    for name, host in (("caller", caller), ("other", other)):
+    share, whole_us = share_of(what, home), whole_s(what, home) * SLOW * 1e6
+    assert split["whole_us"] == pytest.approx(whole_us)
+    for name, host in names.items():
         assert split[f"background_of_{name}_us"] == pytest.approx(each[host] * share, rel=1e-4)
-        assert split[f"pages_of_{name}_us"] == pytest.approx(each[host] * (NOTHING - share), rel=1e-4)
+        assert split[f"pages_of_{name}_us"] == pytest.approx(each[host] * NOTHING, rel=1e-4)
     mean = statistics.mean(all_ns(what, home)) * (1.5 if what == "wake" else 1) * SLOW / 1000
     assert split["mean_us"] == pytest.approx(mean)
-    assert split["rest_us"] == pytest.approx(mean - sum(each.values()) * (NOTHING - share), rel=1e-4)
-    assert split["interrupts_per_call"] == 1
+    if what == "wake":
+        assert "rest_us" not in split
+    else:
+        assert split["rest_us"] == pytest.approx(whole_us - each[names["caller"]] * NOTHING, rel=1e-4)
     assert split["faults_per_call"] == NOTHING * sum(FAULTS.values()) and split["calls"] == 60
     assert split["messages_per_call"] == NOTHING * sum(SENT.values())
+
+
+def check_delivery(split: Mapping[str, float | str], what: str, sender: str, receiver: str) -> None:
+    """Of an interrupt from one host to the other: two rounds of a short run and a long one, with one for each call."""
+    parts = {"out": OUT_NS[sender], "wire": ROUND_TRIP_NS / 2, "in": IN_NS[receiver]}
+    assert {part: split[f"{part}_us"] for part in parts} == {part: pytest.approx(ns / 1000) for part, ns in parts.items()}
+    assert split["delivery_us"] == pytest.approx(sum(parts.values()) / 1000)
+    assert split["counted_out"] == split["counted_in"] == 60
+    few, many = span.ROUNDS["nothing"]
+    stray = (many // STRAY - few // STRAY) / (many - few) if sender == "alpha" else 0
+    assert split["interrupts_per_call"] == 1
+    assert split["background_interrupts"] == pytest.approx(stray * share_of(what, what == "wake" or sender == "alpha"))
 
 
 def check_store(value: Values, beside: Beside) -> None:
@@ -306,10 +333,14 @@ def check_calls(value: Values, beside: Beside) -> None:
     for place, home in (("home", True), ("away", False)):
         split = beside[f"span.ipi.{place}.us"]
         assert value[f"span.ipi.{place}.us"] == pytest.approx(middle("membarrier", home))
-        check_split(split, "membarrier", home)
+        hosts = ("alpha", "beta") if home else ("beta", "alpha")
+        check_split(split, "membarrier", home, dict(zip(("caller", "other"), hosts, strict=True)))
+        check_delivery(split, "membarrier", *hosts)
     assert value["span.wake.to_away.us"] == pytest.approx(middle("wake", True))
     assert value["span.wake.to_home.us"] == pytest.approx(middle("wake", True) / 2, rel=1e-6)
-    check_split(beside["span.wake.to_away.us"], "wake", True)
+    for way, hosts in (("to_away", ("alpha", "beta")), ("to_home", ("beta", "alpha"))):
+        check_split(beside[f"span.wake.{way}.us"], "wake", True, {"home": "alpha", "away": "beta"})
+        check_delivery(beside[f"span.wake.{way}.us"], "wake", *hosts)
     assert beside["span.wake.to_home.us"]["slept"] == pytest.approx(58 / 60)
     assert beside["span.wake.to_home.us"]["clock_error_us"] == 4
     assert beside["span.ipi.home.us"]["p99_us"] == pytest.approx(all_ns("membarrier", True)[-1] * SLOW / 1000)
@@ -406,23 +437,62 @@ MUTANTS = (
     Mutant("span_figures", "return self.calls.what, AWAY if self.calls.cpus[0] else HOME",
            "return self.calls.what, AWAY if self.calls.cpus[-1] else HOME"),
     Mutant("span_figures", "return sum(self.calls.ns) + sum(self.calls.back_ns)", "return sum(self.calls.ns)"),
-    Mutant("span_figures", "run.pause_ns * len(run.calls.ns) for run in runs)", "run.pause_ns for run in runs)"),
+    Mutant("span_figures", "self.pause_ns * len(self.calls.ns)", "self.pause_ns"),
+    Mutant("span_figures", "self.total_ns() + sum(self.calls.met_ns) +", "self.total_ns() +"),
+    Mutant("span_figures", "ns = sum(run.whole_ns() for run in runs)", "ns = sum(run.total_ns() for run in runs)"),
     Mutant("span_figures", "return _Sums(number / len(runs), ns", "return _Sums(number, ns"),
     Mutant("span_figures", "return of(self.counts) / self.runs", "return of(self.counts)"),
     Mutant("span_figures", "(many.mean(of) - few.mean(of)) / (many.calls - few.calls)", "many.mean(of) / many.calls"),
     Mutant("span_figures", "for size in (sizes[0], sizes[-1]))", "for size in (sizes[-1], sizes[0]))"),
-    Mutant("span_figures", "pages = per_call(ends, _waits_us(place)) - background", "pages = per_call(ends, _waits_us(place))"),
-    Mutant("span_figures", "((caller, \"pages_of_caller_us\"), (1 - caller, \"pages_of_other_us\"))",
-           "((1 - caller, \"pages_of_caller_us\"), (caller, \"pages_of_other_us\"))"),
-    Mutant("span_figures", "        rest -= pages", "        rest = mean_us - pages"),
-    Mutant("span_figures", "per_call(ends, _sent) - _background", "ends[1].mean(_sent) - _background"),
-    Mutant("span_figures", "return counts.total(\"interrupts\") + counts.total(\"events\")",
-           "return counts.total(\"interrupts\")"),
+    Mutant("span_figures", "known(per_call(ends, _waits_us(place)))",
+           "known(per_call(ends, _waits_us(place)) - _background(seen, _waits_us(place)) * seconds)"),
+    Mutant("span_figures", "known(_background(seen, _waits_us(place)) * seconds)",
+           "known(_background(seen, _waits_us(place)))"),
+    Mutant("span_figures", "\"whole_us\": seconds * 1e6", "\"whole_us\": mean_us"),
+    Mutant("span_figures", "for run in runs) * seen.slow / number", "for run in runs) / number"),
+    Mutant("span_figures", "{\"caller\": caller, \"other\": 1 - caller}", "{\"caller\": 1 - caller, \"other\": caller}"),
+    Mutant("span_figures", "{\"home\": HOME, \"away\": AWAY})", "{\"home\": AWAY, \"away\": HOME})"),
+    Mutant("span_figures", "known(float(split[\"whole_us\"]) - pages)", "known(float(split[\"mean_us\"]) - pages)"),
+    Mutant("span_figures", "seconds = (many.seconds - few.seconds) / (many.calls - few.calls)",
+           "seconds = many.seconds / many.calls"),
+    Mutant("span_figures", "here, there = whole.both[sender], whole.both[1 - sender]",
+           "here, there = whole.both[1 - sender], whole.both[sender]"),
+    Mutant("span_figures", "here, there = whole.both[sender], whole.both[1 - sender]",
+           "here, there = whole.both[sender], whole.both[sender]"),
+    Mutant("span_figures", "for line in seen.lines) / 2,", "for line in seen.lines),"),
+    Mutant("span_figures", "\"in_us\": there.mean_us(\"ipi_in\")", "\"in_us\": there.mean_us(\"ipi_out\")"),
+    Mutant("span_figures", "\"out_us\": here.mean_us(\"ipi_out\")", "\"out_us\": here.mean_us(\"queue\")"),
+    Mutant("span_figures", "\"counted_in\": there.phase_counts[\"ipi_in\"]",
+           "\"counted_in\": runs[0].counts.away.phase_counts[\"ipi_in\"]"),
+    Mutant("span_figures", "delivery_of(seen, runs, caller)}\n", "delivery_of(seen, runs, 1 - caller)}\n"),
+    Mutant("span_figures", "**delivery_of(seen, runs, sender)}", "**delivery_of(seen, runs, HOME)}"),
+    Mutant("span_figures", "sent, background = sent_of(seen, runs, caller)",
+           "sent, background = sent_of(seen, runs, 1 - caller)"),
+    Mutant("span_figures", "counts.both[place].interrupts + counts.both[place].events", "counts.both[place].interrupts"),
+    Mutant("span_figures", "return slope if slope >= 0 else \"not known\"", "return slope"),
+    Mutant("span_figures", "_per_call\": known((many", "_per_call\": ((many"),
+    Mutant("span_figures", "return known(float(split", "return (float(split"),
+    Mutant("span_figures", "\"interrupts_per_call\": known(sent)", "\"interrupts_per_call\": sent"),
+    Mutant("span_figures", "if seen.cpus > 1 or isinstance(pages, str):", "if isinstance(pages, str):"),
+    Mutant("span_figures", "    if seconds <= 0:\n        raise Malformed(f\"{few.calls",
+           "    if False:\n        raise Malformed(f\"{few.calls"),
+    Mutant("span_figures", "max(_background(seen, _sent(sender)) * seconds_of(ends), 0.0)",
+           "_background(seen, _sent(sender)) * seconds_of(ends)"),
+    Mutant("span_figures", "* seconds_of(ends), 0.0)", ", 0.0)"),
+    Mutant("span_figures", "return per_call(ends, _sent(sender)), max", "return ends[1].mean(_sent(sender)), max"),
+    Mutant("span_figures", "    if not seen.lines:\n        raise", "    if False:\n        raise"),
+    Mutant("span_figures", "whole = whole.plus(run.counts)\n    here", "whole = run.counts\n    here"),
+    Mutant("span_figures", "\"counted_out\": here.phase_counts[\"ipi_out\"]", "\"counted_out\": float(len(runs))"),
+    Mutant("span_figures", "if sent - background < LEAST_DONE:", "if sent < LEAST_DONE:"),
+    Mutant("span_output", "what == \"wake\", what in MEETS", "what == \"wake\", False"),
+    Mutant("span_output", "(\"cpus\", \"ns\", \"back_ns\", \"met_ns\")", "(\"cpus\", \"ns\", \"back_ns\")"),
+    Mutant("span_counts", "INTERRUPT = (\"ipi_out\", \"ipi_in\")", "INTERRUPT = (\"ipi_out\",)"),
     Mutant("span_figures", "(many[key] / ends[1].runs - few[key] / ends[0].runs) / calls",
            "many[key] / ends[1].runs / ends[1].calls"),
     Mutant("span_figures", "calls = ends[1].calls - ends[0].calls", "calls = ends[1].calls"),
-    Mutant("span_figures", "for back, name in ((False, \"to_away\"), (True, \"to_home\")):",
-           "for back, name in ((True, \"to_away\"), (False, \"to_home\")):"),
+    Mutant("span_figures", "for sender, name in ((HOME, \"to_away\"), (AWAY, \"to_home\")):",
+           "for sender, name in ((AWAY, \"to_away\"), (HOME, \"to_home\")):"),
+    Mutant("span_figures", "_samples_us(seen, runs, sender == AWAY)", "_samples_us(seen, runs, sender == HOME)"),
     Mutant("span_figures", "quantile(every, 0.99)}", "quantile(every, 0.9)}"),
     Mutant("span_figures", "\"p10_us\": quantile(every, 0.1)", "\"p10_us\": min(every)"),
     Mutant("span_figures", "(\"version\", AWAY, \"away\")", "(\"version\", HOME, \"away\")"),
@@ -529,6 +599,142 @@ def mistaken(mutant: Mutant) -> Iterator[dict[str, ModuleType]]:
             setattr(parent, name, module)
 
 
+def calls_run(what: str, ns: int, number: int, us: tuple[int, int], sent: int) -> CallsRun:
+    """So many calls of so many ns of the guest each, while both hosts' vCPUs waited so long for pages, and the home sent."""
+    said = {"event": "calls", "what": what, "cpus": [0, 1], "ns": [ns] * number, "met_ns": [0] * number}
+    hosts = [HostCounts(faults=number + 3, wait_ns=each * 1000, events=sent) for each in us]
+    counts = Counts(hosts[0], dataclasses.replace(hosts[1], events=0))
+    return CallsRun(parse_calls(json.dumps(said), what), counts)
+
+
+def interrupted(out: tuple[int, int], into: tuple[int, int]) -> Counts:
+    """So many interrupts of the home, in so many us together, and of the other host those that came."""
+    home, away = (
+        dataclasses.replace(
+            HostCounts(),
+            phase_counts={**HostCounts().phase_counts, phase: number},
+            phase_ns={**HostCounts().phase_ns, phase: us * 1000},
+        )
+        for phase, (number, us) in (("ipi_out", out), ("ipi_in", into))
+    )
+    return Counts(home, away)
+
+
+# One more call of 100 ms costs 60 and 25 ms of waits; a second without any 40 and 60 ms, and two interrupts.
+BARRIERS = [calls_run("membarrier", 10**7, n, (500_000 + n * 60_000, 900_000 + n * 25_000), 9 + n) for n in (2, 6)]
+NONE = [calls_run("nothing", 10**8, n, (70_000 + n * 40_000, 80_000 + n * 60_000), 3 + 2 * n) for n in (1, 3)]
+PLACED = {"caller": 0, "other": 1}
+
+
+def check_phases(figures: Any) -> None:
+    """What both CPUs wait for pages in one call more, with nothing taken off.
+
+    What is alike in short and long runs is not in it.
+    """
+    seen = Seen(10, calls=[*BARRIERS, *NONE])
+    split = figures.pages_of(seen, BARRIERS, PLACED)
+    assert split["mean_us"] == 100_000 == pytest.approx(split["whole_us"]) and split["faults_per_call"] == 2
+    assert [split[f"background_of_{name}_us"] for name in PLACED] == [pytest.approx(each) for each in (4000, 6000)]
+    assert [split[f"pages_of_{name}_us"] for name in PLACED] == [pytest.approx(each) for each in (60_000, 25_000)]
+    assert figures.rest_of(seen, split) == pytest.approx(40_000)
+    assert figures.sent_of(seen, BARRIERS, 0) == (1, pytest.approx(0.2))
+    assert figures.sent_of(seen, BARRIERS, 1) == (0, 0)
+    swapped = figures.pages_of(seen, BARRIERS, {"caller": 1, "other": 0})
+    assert swapped["pages_of_caller_us"] == pytest.approx(25_000)
+    # With a pause of as long again, or a meeting, there is twice the background, and the rest is of all that.
+    met = [dataclasses.replace(run, calls=dataclasses.replace(run.calls, met_ns=run.calls.ns)) for run in BARRIERS]
+    for longer in ([dataclasses.replace(run, pause_ns=10**7) for run in BARRIERS], met):
+        split_again = figures.pages_of(seen, longer, PLACED)
+        assert split_again["background_of_caller_us"] == pytest.approx(8000) and split_again["mean_us"] == 100_000
+        assert figures.rest_of(seen, split_again) == pytest.approx(140_000)
+    # Runs of one size count as one: their mean, and the slope is that of means.
+    twice = dataclasses.replace(seen, calls=[*seen.calls, *BARRIERS, *NONE])
+    doubled = figures.pages_of(twice, [*BARRIERS, *BARRIERS], PLACED)
+    assert doubled | {"calls": 8} == {key: pytest.approx(value) for key, value in split.items()}
+
+
+def check_what_is_not_known(figures: Any) -> None:
+    """Runs that differ by more than their calls cost: a part that is nothing, and no number that nothing can be."""
+    seen = Seen(10, calls=[*BARRIERS, *NONE])
+    # A program's start waits longer in the short run.
+    waited = [calls_run("membarrier", 10**7, n, (us, us), 5 - n) for n, us in ((2, 900_000), (6, 700_000))]
+    split = figures.pages_of(seen, waited, PLACED)
+    assert split["pages_of_caller_us"] == figures.rest_of(seen, split) == "not known"
+    # More than it took; of two CPUs a host, which of them is not known.
+    waited = [calls_run("membarrier", 10**7, n, (n * 101_000, n * 25_000), n) for n in (2, 6)]
+    split = figures.pages_of(seen, waited, PLACED)
+    assert split["pages_of_caller_us"] == pytest.approx(101_000) and figures.rest_of(seen, split) == "not known"
+    split = figures.pages_of(seen, BARRIERS, PLACED)
+    assert figures.rest_of(dataclasses.replace(seen, cpus=2), split) == "not known"
+    # Fewer faults, and a background that went down.
+    less = [dataclasses.replace(run, counts=Counts()) for run in BARRIERS[1:]]
+    assert figures.pages_of(seen, [BARRIERS[0], *less], PLACED)["faults_per_call"] == "not known"
+    down = [calls_run("nothing", 10**8, n, (us, us), 9 - n) for n, us in ((1, 900_000), (3, 700_000))]
+    quiet = dataclasses.replace(seen, calls=[*BARRIERS, *down])
+    assert figures.pages_of(quiet, BARRIERS, PLACED)["background_of_caller_us"] == "not known"
+    # What is less than nothing makes no call one that interrupts.
+    assert figures.sent_of(quiet, BARRIERS, 0) == (1, 0)
+    # More calls that take less time.
+    slow = [calls_run("membarrier", ns, n, (0, 0), 0) for ns, n in ((10**8, 2), (10**6, 6))]
+    with pytest.raises(Malformed, match=r"2 calls take 2\.000 s, 6 0\.060 s: no slope"):
+        figures.pages_of(seen, slow, PLACED)
+
+
+def check_the_way(figures: Any) -> None:
+    """Means of all runs, each interrupt as much as any other; with half of dsmd's own round trip, of all times."""
+    counts = [interrupted((1, 100), (2, 900)), interrupted((3, 700), (2, 300))]
+    runs = [dataclasses.replace(run, counts=each) for run, each in zip(BARRIERS, counts, strict=True)]
+    lines = [Line(each, 9, 4.0) for each in (8000.0, 1000.0, 6000.0)]
+    seen = Seen(10, calls=runs, lines=lines)
+    assert figures.delivery_of(seen, runs, 0) == {
+        "out_us": 200, "wire_us": 3000, "in_us": 300, "delivery_us": 3500, "counted_out": 4, "counted_in": 4,
+    }  # fmt: skip
+    with pytest.raises(Malformed, match="no interrupt was seen in the phase 'ipi_out'"):
+        figures.delivery_of(seen, runs, 1)
+    with pytest.raises(Malformed, match="no interrupt was seen in the phase 'ipi_in'"):
+        figures.delivery_of(seen, [dataclasses.replace(runs[0], counts=interrupted((1, 100), (0, 0)))], 0)
+    with pytest.raises(Malformed, match="no round trip of dsmd's own questions"):
+        figures.delivery_of(dataclasses.replace(seen, lines=[]), runs, 0)
+
+
+def check_interrupts_of_the_background(figures: Any) -> None:
+    """They are none of a call: what is left of those that were sent has to be one for every second call."""
+    way = interrupted((1, 100), (1, 100))
+
+    def seen(each: int) -> Seen:
+        none = [calls_run("nothing", 10**8, n, (0, 0), each * n) for n in (1, 3)]
+        calls = [dataclasses.replace(run, counts=run.counts.plus(way)) for run in BARRIERS]
+        return Seen(10, calls=[*calls, *none], lines=[Line(8000.0, 9, 4.0)])
+
+    (found,) = figures.interrupts(seen(4))
+    assert found.baseline["interrupts_per_call"] == 1 and found.baseline["background_interrupts"] == pytest.approx(0.4)
+    with pytest.raises(Malformed, match=r"span.ipi.home: 1\.00 interrupts for a call, 0\.60 in as much time without"):
+        list(figures.interrupts(seen(6)))
+
+
+def check_wakes_without_interrupts(figures: Any) -> None:
+    """Fewer in the long runs: how many a call sends is not known; their way is."""
+    way = interrupted((1, 100), (1, 100))
+    way = way.plus(Counts(way.away, way.home))
+    runs = []
+    for n in (2, 6):
+        said = {"event": "calls", "what": "wake", "cpus": [0, 1], "ns": [10**7] * n, "back_ns": [10**7] * n, "slept": 0}
+        counts = Counts(HostCounts(events=10 - n), HostCounts(events=n)).plus(way)
+        runs.append(CallsRun(parse_calls(json.dumps(said), "wake"), counts))
+    there, back = figures.wakes(Seen(10, calls=[*runs, *NONE], lines=[Line(8000.0, 9, 4.0)]))
+    assert (there.metric, there.baseline["interrupts_per_call"]) == ("span.wake.to_away.us", "not known")
+    assert back.baseline["interrupts_per_call"] == 1 and back.baseline["delivery_us"] == there.baseline["delivery_us"] == 4200
+
+
+CHECKS: tuple[Callable[[Any], None], ...] = (
+    check_phases,
+    check_what_is_not_known,
+    check_the_way,
+    check_interrupts_of_the_background,
+    check_wakes_without_interrupts,
+)
+
+
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.module}: {mutant.becomes[:50]}")
 def test_a_mistake_is_noticed(mutant: Mutant) -> None:
     """By a figure that is another one, or is not there."""
@@ -544,7 +750,9 @@ def differs(modules: Mapping[str, ModuleType], bench: Any) -> bool:
         bench.run(lambda seen: [])
         check_figures(*modules["span_figures"].metrics(bench.seen))
         check_order(bench.seen)
-    except (AssertionError, KeyError):
+        for check in CHECKS:
+            check(modules["span_figures"])
+    except (AssertionError, KeyError, TypeError, ValueError, LabError, pytest.fail.Exception):
         return True
     return bool(bench.failed)
 
@@ -558,38 +766,24 @@ def test_without_a_mistake_none_is_noticed() -> None:
         assert not differs(modules, bench)
 
 
-def calls_run(what: str, ns: int, number: int, us: tuple[int, int], sent: int) -> CallsRun:
-    """So many calls of so many ns of the guest each, while both hosts' vCPUs waited so long for pages."""
-    calls = parse_calls(json.dumps({"event": "calls", "what": what, "cpus": [0, 1], "ns": [ns] * number}), what)
-    hosts = [HostCounts(faults=number + 3, wait_ns=each * 1000, interrupts=sent) for each in us]
-    return CallsRun(calls, Counts(*hosts))
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: str(check.__name__))
+def test_slopes_and_means(check: Callable[[Any], None]) -> None:
+    check(span_figures)
 
 
-def test_an_interrupt_by_phase() -> None:
-    """Means: what its CPU waited for pages, what the other one did, the rest; less what both wait for without calls.
+@pytest.mark.parametrize("phase", ["ipi_out", "ipi_in"])
+def test_a_part_without_a_count_is_said(whole: tuple[Seen, BenchWorld], phase: str) -> None:
+    """An old dsmd, or interrupts of another way: no figure of that is made, and of what else there is."""
 
-    What is alike in short and long runs is not in it.
-    """
-    # One more call of 100 ms costs 60 and 25 ms of waits; a second without any 40 and 60 ms, and two interrupts.
-    runs = [calls_run("membarrier", 10**7, n, (500_000 + n * 60_000, 900_000 + n * 25_000), 9 + n) for n in (2, 6)]
-    none = [calls_run("nothing", 10**8, n, (70_000 + n * 40_000, 80_000 + n * 60_000), 3 + n) for n in (1, 3)]
-    seen = Seen(10, calls=[*runs, *none])
-    split = span_figures.split_of(seen, runs, 0)
-    assert split["mean_us"] == 100_000 and split["faults_per_call"] == 2
-    assert split["interrupts_per_call"] == pytest.approx(2 - 0.2)
-    assert split["background_of_caller_us"] == pytest.approx(4000) and split["background_of_other_us"] == pytest.approx(
-        6000
-    )
-    assert split["pages_of_caller_us"] == pytest.approx(56_000) and split["pages_of_other_us"] == pytest.approx(19_000)
-    assert split["rest_us"] == pytest.approx(25_000)
-    swapped = span_figures.split_of(seen, runs, 1)
-    assert swapped["pages_of_caller_us"] == pytest.approx(19_000)
-    # With a pause of as long again there is twice the background.
-    paused = [dataclasses.replace(run, pause_ns=10**7) for run in runs]
-    assert span_figures.split_of(seen, paused, 0)["background_of_caller_us"] == pytest.approx(8000)
-    # Runs of one size count as one: their mean, and the slope is that of means.
-    doubled = span_figures.split_of(dataclasses.replace(seen, calls=[*seen.calls, *runs, *none]), [*runs, *runs], 0)
-    assert doubled | {"calls": 8} == {key: pytest.approx(value) for key, value in split.items()}
+    def less(host: HostCounts) -> HostCounts:
+        return dataclasses.replace(host, phase_counts={**host.phase_counts, phase: 0})
+
+    calls = [dataclasses.replace(run, counts=Counts(*map(less, run.counts.both))) for run in whole[0].calls]
+    found, missing = metrics(dataclasses.replace(whole[0], calls=calls))
+    words = f"no interrupt was seen in the phase '{phase}'"
+    assert missing == [f"interrupts: span.ipi.home: {words}; span.ipi.away: {words}", f"wakes: {words}"]
+    assert "span.hypercall.forwarded.us" in by_name(found) and words in by_name(found)["span.part.figures"].note
+    assert not any(name.startswith(("span.ipi", "span.wake")) for name in by_name(found))
 
 
 @pytest.mark.parametrize("lost", ["membarrier", "nothing"])
@@ -617,7 +811,10 @@ def test_a_host_where_nobody_waited(whole: tuple[Seen, BenchWorld]) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"interrupts": 0}, "interrupts: span.ipi.home: 0.00 interrupts for a call; span.ipi.away: 0.00"),
+        (
+            {"interrupts": 0},
+            "interrupts: span.ipi.home: 0.00 interrupts for a call, 0.00 in as much time without; span.ipi.away: 0.00",
+        ),
         ({"calls": 0}, "hypercalls: span.hypercall.forwarded: 0.00 of a call were forwarded"),
         ({"calls_done": 0}, "hypercalls: span.hypercall.forwarded: 1.00 of a call were forwarded, and 0.00 done"),
     ],
@@ -721,6 +918,11 @@ def test_what_a_host_says() -> None:
             host_counts(broken, xen)
     with pytest.raises(Malformed, match="no request was seen in the phase 'wire'"):
         HostCounts().mean_us("wire")
+    with pytest.raises(Malformed, match="no interrupt was seen in the phase 'ipi_in'"):
+        HostCounts().mean_us("ipi_in")
+    old = {**status, "phases": {key: each for key, each in dict(status["phases"]).items() if key != "ipi_in"}}  # type: ignore[call-overload]
+    with pytest.raises(Malformed, match="counters: KeyError"):
+        host_counts(old, xen)
     peer: Any = dict(dict(status["peers"])["x"])  # type: ignore[call-overload]
     unconnected: list[dict[str, Any]] = [
         {},
@@ -875,6 +1077,9 @@ def test_a_store_that_says_something_else(old: str, new: str, words: str) -> Non
         ('{"event":"calls","what":"wake","cpus":[0,1],"ns":[1],"slept":1}\n', "wake"),
         ('{"event":"calls","what":"wake","cpus":[0,1],"ns":[1],"back_ns":[1],"slept":3}\n', "wake"),
         ('{"event":"calls","what":"wake","cpus":[0,1],"ns":[1],"back_ns":[1]}\n', "wake"),
+        ('{"event":"calls","what":"wake","cpus":[0,1],"ns":[1],"back_ns":[1],"met_ns":[1],"slept":1}\n', "wake"),
+        ('{"event":"calls","what":"membarrier","cpus":[0,1],"ns":[1]}\n', "membarrier"),
+        ('{"event":"calls","what":"nothing","cpus":[0,1],"ns":[1,2],"met_ns":[1]}\n', "nothing"),
         ('{"event":"calls","what":"status","cpus":[0],"ns":[]}\n', "status"),
         ('{"event":"calls","what":"status","cpus":[0],"ns":[18446744073709551615]}\n', "status"),
         ('{"event":"calls","what":"status","cpus":[0],"ns":[1.5]}\n', "status"),
