@@ -369,8 +369,10 @@ void dsm_engine_ready(struct dsm_engine *e, unsigned int host, unsigned int why)
 
 void dsm_engine_hold_vcpus(struct dsm_engine *e, bool hold)
 {
+	/* Each host that is ready says so again. */
+	if (e->vcpus.held)
+		e->vcpus.goes_since = now(e);
 	e->vcpus.held = hold;
-	e->vcpus.goes_since = now(e);
 }
 
 bool dsm_engine_runs_vcpus(const struct dsm_engine *e, unsigned int host)

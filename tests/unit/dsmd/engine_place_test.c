@@ -575,8 +575,8 @@ static void letters(const void *argument)
 /* An interrupt that waits until the guest goes on is sent, and is none whose time counts. */
 static void time_of_letters(const void *argument)
 {
-	struct dsm_engine_counts before, after;
-	unsigned int nr_log;
+	struct dsm_engine_counts before, after, there;
+	unsigned int nr_log, nr_home;
 
 	(void)argument;
 	begin_placed(1, 1, 2);
@@ -595,10 +595,19 @@ static void time_of_letters(const void *argument)
 	says(0, event(1, 0, 0x40));
 	pass(MS);
 	CHECK(in_channel[0][1] == 1, "behind the fence is nothing");
+	/* And one for the vCPU that is placed: it goes to another host than it was said for. */
+	while (next_type(1, 2) != DSM_VCPU_FENCE)
+		look(1);
+	nr_home = node[0].xen.nr_log;
+	says(1, event(3, 0, 0x42));
+	pass(MS);
 	settle();
 	done("home");
 	dsm_engine_get_counts(node[0].engine, &after);
 	CHECK(node[1].xen.nr_log == nr_log + 1, "it has come");
+	dsm_engine_get_counts(node[1].engine, &there);
+	CHECK(node[0].xen.nr_log == nr_home + 1 && !there.ipi_out.count, "and the other one: %llu were counted",
+	      (unsigned long long)there.ipi_out.count);
 	CHECK(after.ipi_out.count == before.ipi_out.count, "%llu were counted",
 	      (unsigned long long)(after.ipi_out.count - before.ipi_out.count));
 	says(0, event(1, 0, 0x41));

@@ -165,6 +165,27 @@ static void time_of_an_interrupt(const void *argument)
 	says(0, event(1, 0, 0x20));
 	took(0, "later", 3, 141, 2, 0);
 	settle();
+	/* It is said again that nothing waits for the start: what waits for a credit counts. */
+	credits = 0;
+	says(0, event(1, 0, 0x20));
+	clock_ns += 5 * US;
+	dsm_engine_hold_vcpus(node[0].engine, false);
+	credits = 16;
+	dsm_engine_room(node[0].engine, 1);
+	look(0);
+	took(0, "a credit", 4, 141 + 5 + 2, 2, 0);
+	settle();
+	/* As do the next ones in a letter that has gone, to another host, and what starts a vCPU. */
+	clock_ns += 1000 * US;
+	says(0, (struct dsm_vcpu_msg){ .type = DSM_VCPU_PORTS, .host = 1, .number = 1024, .word = { 1 } });
+	says(0, event(2, DSM_EVENT_INIT | DSM_EVENT_SIPI, 9));
+	took(0, "ports and SIPI", 6, 148 + 2 + 2, 2, 0);
+	settle();
+	took(2, "SIPI", 0, 0, 1, 0);
+	/* What is refused was no interrupt. */
+	took(1, "before", 2, 4, 6, 42);
+	lie(0, 1, event(2, 0, 0x20), "EVENT of vCPU 2");
+	took(1, "a lie", 2, 4, 6, 42);
 	send_ns = 0;
 	end();
 }
