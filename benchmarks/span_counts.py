@@ -76,7 +76,7 @@ class HostCounts:
     def mean_us(self, phase: str) -> float:
         """Of a phase that dsmd measures. Raises Malformed if there was none."""
         if not self.phase_counts[phase]:
-            raise Malformed(f"no {'interrupt' if phase in INTERRUPT else 'request'} was seen in the phase '{phase}'")
+            raise Malformed(f"no request was seen in the phase '{phase}'")
         return self.phase_ns[phase] / self.phase_counts[phase] / 1000
 
 

@@ -24,6 +24,7 @@ KV_SETTINGS = ("off", "switches", "layout", "on")
 # Whose pages a far CPU writes first: those of a node that its own host is home of, or those of the guest's first host.
 OWNERS = ("node", "home")
 LEAST_DONE = 0.5  # of calls that count as such: a CPU that runs something else at the moment need not be interrupted
+NOT_KNOWN = "not known"
 LEAST_FORWARDED = 0.9  # of calls: programs that end, too, make some
 LIMITS = "the lab's hosts are emulated and share two real processors"
 TIMES = ("s", "ms", "us", "1/s")
@@ -384,7 +385,7 @@ def _background(seen: Seen, of: Callable[[Counts], int]) -> float:
 
 def known(slope: float) -> float | str:
     """What one call more costs, unless runs of one size differ by more than that: below zero nothing is."""
-    return slope if slope >= 0 else "not known"
+    return slope if slope >= 0 else NOT_KNOWN
 
 
 def pages_of(seen: Seen, runs: Sequence[CallsRun], places: Mapping[str, int]) -> dict[str, float | str]:
@@ -420,28 +421,32 @@ def rest_of(seen: Seen, split: Mapping[str, float | str]) -> float | str:
     """
     pages = split["pages_of_caller_us"]
     if seen.cpus > 1 or isinstance(pages, str):
-        return "not known"
+        return NOT_KNOWN
     return known(float(split["whole_us"]) - pages)
 
 
-def delivery_of(seen: Seen, runs: Sequence[CallsRun], sender: int) -> dict[str, float | str]:
+def delivery_of(runs: Sequence[CallsRun], sender: int) -> dict[str, float | str]:
     """The way of an interrupt from that host to the other one, means of all in these runs, also those of the background.
 
-    `wire`: half of dsmd's own round trip. Raises Malformed for a part that nothing was seen of.
+    `wire`: half of the way of the sender's faults, there and back with a page, less what the other host does meanwhile.
+    A part that nothing was seen of is not known, and so is not the sum.
     """
     whole = Counts()
     for run in runs:
         whole = whole.plus(run.counts)
     here, there = whole.both[sender], whole.both[1 - sender]
-    if not seen.lines:
-        raise Malformed("no round trip of dsmd's own questions is known")
-    parts = {
-        "out_us": here.mean_us("ipi_out"),
-        "wire_us": statistics.median(line.round_trip_us for line in seen.lines) / 2,
-        "in_us": there.mean_us("ipi_in"),
-    }
+    parts = {"out_us": _mean_us(here, "ipi_out"), "wire_us": NOT_KNOWN, "in_us": _mean_us(there, "ipi_in")}
+    wire, serve = _mean_us(here, "wire"), _mean_us(there, "serve")
+    if not isinstance(wire, str) and not isinstance(serve, str):
+        parts["wire_us"] = known((wire - serve) / 2)
+    seen = [part for part in parts.values() if not isinstance(part, str)]
+    delivery = sum(seen) if len(seen) == len(parts) else NOT_KNOWN
     counted = {"counted_out": here.phase_counts["ipi_out"], "counted_in": there.phase_counts["ipi_in"]}
-    return {**parts, "delivery_us": sum(parts.values()), **{key: float(number) for key, number in counted.items()}}
+    return {**parts, "delivery_us": delivery, **{key: float(number) for key, number in counted.items()}}
+
+
+def _mean_us(host: HostCounts, phase: str) -> float | str:
+    return host.mean_us(phase) if host.phase_counts[phase] else NOT_KNOWN
 
 
 def costs_of(ends: tuple[_Sums, _Sums]) -> dict[str, float | str]:
@@ -467,8 +472,9 @@ def call_figure(
 
 DELIVERY = (
     "delivery: means of all interrupts that way, by dsmd at both ends: out, from Xen's ring until it is sent; in, from when it "
-    "is read until Xen has it; wire: half of the median round trip of dsmd's own questions, as the clocks of two hosts are not "
-    "known better than that; neither before the ring nor until the CPU takes it"
+    "is read until Xen has it; wire: half of the way of that host's faults in these runs, there and back with a page, less what "
+    "the other host does meanwhile, as the clocks of two hosts are not known better than that; neither before the ring nor "
+    "until the CPU takes it"
 )
 BACKGROUND = "background: what the same CPUs wait for in as much time when nothing is called, not taken off"
 
@@ -484,9 +490,8 @@ def interrupts(seen: Seen) -> Iterator[Metric]:
                 f"pages, so with delivery and pages of the other CPU, which may be waited for at the same time; {BACKGROUND}"
             )
             try:
-                split = pages_of(seen, runs, {"caller": caller, "other": 1 - caller})
-                split |= {"rest_us": rest_of(seen, split), **delivery_of(seen, runs, caller)}
                 sent, background = sent_of(seen, runs, caller)
+                split = pages_of(seen, runs, {"caller": caller, "other": 1 - caller})
             except Malformed as error:
                 problems.append(f"span.ipi.{name}: {error}")
                 continue
@@ -494,7 +499,8 @@ def interrupts(seen: Seen) -> Iterator[Metric]:
                 words = f"{sent:.2f} interrupts for a call, {background:.2f} in as much time without"
                 problems.append(f"span.ipi.{name}: {words}")
                 continue
-            split |= {"interrupts_per_call": sent, "background_interrupts": background}
+            split |= {"rest_us": rest_of(seen, split), **delivery_of(runs, caller)}
+            split |= {"sent_per_call": sent, "background_sent": background}
             yield call_figure(f"span.ipi.{name}.us", _samples_us(seen, runs), split, note)
     if problems:
         raise Malformed("; ".join(problems))
@@ -518,7 +524,7 @@ def wakes(seen: Seen) -> Iterator[Metric]:
     beside = pages_of(seen, runs, {"home": HOME, "away": AWAY})
     slept = sum(run.calls.slept for run in runs) / sum(2 * len(run.calls.ns) for run in runs)
     beside["slept"] = slept
-    beside["clock_error_us"] = "not known" if error is None else error
+    beside["clock_error_us"] = NOT_KNOWN if error is None else error
     for sender, name in ((HOME, "to_away"), (AWAY, "to_home")):
         note = (
             f"futex(2): from before the wake-up until the thread that slept runs; {DELIVERY}; whole: one wake-up more, there "
@@ -526,7 +532,9 @@ def wakes(seen: Seen) -> Iterator[Metric]:
             f"for in that, also at the same time, and while its thread sleeps, so there is no rest; {BACKGROUND}"
         )
         sent, background = sent_of(seen, runs, sender)
-        each = {"interrupts_per_call": known(sent), "background_interrupts": background, **delivery_of(seen, runs, sender)}
+        each = {"sent_per_call": known(sent), "background_sent": background, **delivery_of(runs, sender)}
+        if sent - background < LEAST_DONE:  # what was counted need not have woken anybody: a CPU that looks does not need it
+            each |= dict.fromkeys(("out_us", "wire_us", "in_us", "delivery_us"), NOT_KNOWN)
         yield call_figure(f"span.wake.{name}.us", _samples_us(seen, runs, sender == AWAY), {**beside, **each}, note)
 
 
