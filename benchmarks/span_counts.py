@@ -14,7 +14,7 @@ from typing import Any
 from lab.errors import LabError, Malformed
 
 HERE = ("queue", "wire", "install")  # of a fault; `serve` is the other host's part of `wire`
-INTERRUPT = ("ipi_out", "ipi_in")  # of those for the other host's vCPUs, and of those that come from there
+INTERRUPT = ("ipi_out", "ipi_in")  # for the other host, with events for its ports; and from there
 PHASES = (*HERE, "serve", *INTERRUPT)
 HOME, AWAY = 0, 1
 PLACES = ("home", "away")

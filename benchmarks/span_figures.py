@@ -471,10 +471,10 @@ def call_figure(
 
 
 DELIVERY = (
-    "delivery: means of all interrupts that way, by dsmd at both ends: out, from Xen's ring until it is sent; in, from when it "
-    "is read until Xen has it; wire: half of the way of that host's faults in these runs, there and back with a page, less what "
-    "the other host does meanwhile, as the clocks of two hosts are not known better than that; neither before the ring nor "
-    "until the CPU takes it"
+    "delivery: means of all interrupts and events that way, also those for devices, by dsmd at both ends: out, from Xen's ring "
+    "until it is sent; in, from when it is read until Xen has it; wire: half of the way of that host's faults in these runs, "
+    "there and back with a page, less what the other host does meanwhile, as the clocks of two hosts are not known better than "
+    "that; neither before the ring nor until the CPU takes it"
 )
 BACKGROUND = "background: what the same CPUs wait for in as much time when nothing is called, not taken off"
 

@@ -276,9 +276,9 @@ static void say_interrupts(struct json_object *phases)
 	struct json_object *out = get(phases, "ipi_out"), *in = get(phases, "ipi_in");
 
 	if (number(out, "count"))
-		say_time("interrupts, until they are sent", out);
+		say_time("interrupts and events, until they are sent", out);
 	if (number(in, "count"))
-		say_time("other hosts' interrupts, until Xen has them", in);
+		say_time("other hosts' interrupts and events, until Xen has them", in);
 }
 
 static void say_mean(const char *what, struct json_object *xen, const char *count, const char *sum)

@@ -150,9 +150,10 @@ struct dsm_engine_counts {
 	/* Of an access to a page that stays at its home, from the ring to its answer. */
 	struct dsm_histogram access;
 	/*
-	 * Of interrupts for vCPUs that run elsewhere, by the local APIC (EVENT) or event channels
-	 * (PORTS), a message each: from the ring, the first of what is put together, until it is
-	 * with the transport; there, from when it is read until Xen has it.
+	 * Of what is sent to vCPUs that run elsewhere by the local APIC (EVENT: INIT, SIPI and NMI,
+	 * too), and to ports (PORTS: of devices, too), a message each: from the turn that reads the
+	 * ring, the first of what is put together, until it is with the transport; there, from when
+	 * it is read until Xen has it.
 	 */
 	struct dsm_histogram ipi_out, ipi_in;
 };

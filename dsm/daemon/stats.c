@@ -226,8 +226,8 @@ static const struct {
 	PHASE(install, "From there until who waits is woken."),
 	PHASE(serve, "From another host's request until its answer is with the transport."),
 	PHASE(access, "Of an access to a page that stays at its home, from the ring to its answer."),
-	PHASE(ipi_out, "Of an interrupt for another host's vCPU, from the ring until it is with the transport."),
-	PHASE(ipi_in, "Of an interrupt from another host, from when it is read until Xen has it."),
+	PHASE(ipi_out, "Of an interrupt, or events, for another host, from the ring until with the transport."),
+	PHASE(ipi_in, "Of an interrupt, or events, from another host, from when read until Xen has it."),
 #undef PHASE
 };
 

@@ -585,12 +585,22 @@ static void time_of_letters(const void *argument)
 	settle();
 	CHECK(place(2, 3, 1) == -EINPROGRESS, "%s", node[0].error);
 	settle();
+	/* What is in the line when the stop begins goes before the fence, and counts. */
+	dsm_engine_get_counts(node[0].engine, &before);
+	credits = 0;
+	says(0, event(1, 0, 0x3f));
 	CHECK(place(0, 3, 1) == -EINPROGRESS, "%s", node[0].error);
+	look(0);
+	CHECK(node[0].xen.pauses, "it has begun");
+	credits = 16;
 	while (!node[0].xen.pauses || next_type(0, 1) != DSM_VCPU_FENCE) {
 		look(0);
 		deliver(0, 1);
 	}
-	dsm_engine_get_counts(node[0].engine, &before);
+	dsm_engine_get_counts(node[0].engine, &after);
+	CHECK(after.ipi_out.count == before.ipi_out.count + 1, "%llu were counted",
+	      (unsigned long long)(after.ipi_out.count - before.ipi_out.count));
+	before = after;
 	nr_log = node[1].xen.nr_log;
 	says(0, event(1, 0, 0x40));
 	pass(MS);

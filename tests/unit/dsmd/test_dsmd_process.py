@@ -259,9 +259,9 @@ def test_what_status_says_of_interrupts(tmp_path: Path) -> None:
         return [line for line in text.splitlines() if "interrupts" in line]
 
     assert said() == said(ipi_out=0, ipi_in=0) == []
-    out = "  interrupts, until they are sent: 3, median 3.0 us, 99% 6.0 us, longest 12.0 us"
+    out = "  interrupts and events, until they are sent: 3, median 3.0 us, 99% 6.0 us, longest 12.0 us"
     assert said(ipi_out=3, ipi_in=0) == [out]
-    came = "  other hosts' interrupts, until Xen has them: 5, median 5.0 us, 99% 10.0 us, longest 20.0 us"
+    came = "  other hosts' interrupts and events, until Xen has them: 5, median 5.0 us, 99% 10.0 us, longest 20.0 us"
     assert said(ipi_out=0, ipi_in=5) == [came]
     assert said(ipi_out=3, ipi_in=5) == [out, came]
 
