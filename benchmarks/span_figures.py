@@ -89,7 +89,7 @@ class CallsRun:
         return sum(self.calls.ns) + sum(self.calls.back_ns)
 
     def whole_ns(self) -> int:
-        """From the begin of the first one to the end of the last: with what is between them."""
+        """Of all calls, with what is between them: meetings, or pauses, of as long as was asked for."""
         return self.total_ns() + sum(self.calls.met_ns) + self.pause_ns * len(self.calls.ns)
 
 
@@ -476,7 +476,10 @@ DELIVERY = (
     "there and back with a page, less what the other host does meanwhile, as the clocks of two hosts are not known better than "
     "that; neither before the ring nor until the CPU takes it"
 )
-BACKGROUND = "background: what the same CPUs wait for in as much time when nothing is called, not taken off"
+BACKGROUND = (
+    "background: what the same hosts' CPUs wait for in as much time when nothing is called and nobody meets: home's looks at "
+    "its clock, the other one spins, whoever calls; not taken off"
+)
 
 
 def interrupts(seen: Seen) -> Iterator[Metric]:

@@ -16,7 +16,6 @@ from lab.errors import Malformed
 LAYOUTS = ("packed", "paged")
 STEPS = ("load", "mix")
 CALLS = ("membarrier", "wake", "nothing", "version", "status")
-MEETS = ("membarrier", "nothing")  # before each call, as the other CPU has to be busy
 WRONG = ("torn", "old", "missing", "lost")
 
 
@@ -51,7 +50,7 @@ class Kv:
 class Calls:
     """What span_latency did between CPUs: ns of each call, and of the ways back; `slept`: of both threads' waits.
 
-    `met_ns`: how long both took to meet before each.
+    `met_ns`: how long both took to meet before each, of "membarrier".
     """
 
     what: str
@@ -127,7 +126,7 @@ def parse_calls(text: str, what: str) -> Calls:
     (data,) = found
     times = {key: _times(data, key) for key in ("cpus", "ns", "back_ns", "met_ns")}
     calls = Calls(what, slept=data.get("slept", 0), **times)
-    ways, meets = what == "wake", what in MEETS
+    ways, meets = what == "wake", what == "membarrier"
     if not calls.ns or len(calls.back_ns) != ways * len(calls.ns) or len(calls.met_ns) != meets * len(calls.ns):
         raise Malformed(
             f"span_latency: {what}: {len(calls.ns)} calls, {len(calls.back_ns)} ways back, {len(calls.met_ns)} met before"

@@ -31,8 +31,8 @@ CALL_NS = {
 # Guest seconds of all iterations, home and both, of which the first one takes as long as two.
 SECONDS = {"npb_ep": (3.0, 1.5), "npb_is": (0.1, 0.5), "stream": (0.05, 5.0), "npb_cg": (0.2, 8.0)}
 STEPS = 4
-# CPUs meet before some calls: a part of what the call takes, one in so many.
-MET = {"membarrier": 10, "nothing": 20}
+# CPUs meet before some calls: that takes a part of what the call does, one in so many.
+MET = {"membarrier": 10}
 # While nothing is called the home interrupts the other host once in so many times.
 STRAY = 10
 # Begin and end of span_latency cost as much as so many calls, and a call of "nothing" this share of another one.
