@@ -330,22 +330,22 @@ class _Sums:
 
     calls: float
     seconds: float  # of the hosts' clock, with what is between calls
-    counts: Counts
-    runs: int
+    each: tuple[Counts, ...]
 
     @staticmethod
     def of(seen: Seen, runs: Sequence[CallsRun]) -> _Sums:
         """Of these."""
-        whole = Counts()
-        for run in runs:
-            whole = whole.plus(run.counts)
         number = sum(len(run.calls.ns) for run in runs)
         ns = sum(run.whole_ns() for run in runs)
-        return _Sums(number / len(runs), ns * seen.slow / 1e9 / len(runs), whole, len(runs))
+        return _Sums(number / len(runs), ns * seen.slow / 1e9 / len(runs), tuple(run.counts for run in runs))
 
-    def mean(self, of: Callable[[Counts], int]) -> float:
+    def mean(self, of: Callable[[Counts], float]) -> float:
         """Of a run."""
-        return of(self.counts) / self.runs
+        return statistics.mean(map(of, self.each))
+
+    def differ(self, of: Callable[[Counts], float]) -> float:
+        """By how much these runs do: nothing, for a single one."""
+        return max(map(of, self.each)) - min(map(of, self.each))
 
 
 def ends_of(seen: Seen, runs: Sequence[CallsRun]) -> tuple[_Sums, _Sums]:
@@ -360,32 +360,41 @@ def ends_of(seen: Seen, runs: Sequence[CallsRun]) -> tuple[_Sums, _Sums]:
     return few, many
 
 
-def per_call(ends: tuple[_Sums, _Sums], of: Callable[[Counts], int]) -> float:
+def per_call(ends: tuple[_Sums, _Sums], of: Callable[[Counts], float]) -> float:
     """What one more call costs."""
     few, many = ends
     return (many.mean(of) - few.mean(of)) / (many.calls - few.calls)
+
+
+def cost_of(ends: tuple[_Sums, _Sums], of: Callable[[Counts], float]) -> float | str:
+    """The same, unless runs of one size differ by more than that, or it is below zero."""
+    few, many = ends
+    least = max(few.differ(of), many.differ(of))
+    return per_call(ends, of) if many.mean(of) - few.mean(of) >= least else NOT_KNOWN
 
 
 def _waits_us(place: int) -> Callable[[Counts], int]:
     return lambda counts: counts.both[place].wait_ns // 1000
 
 
+def _cost(key: str) -> Callable[[Counts], float]:
+    return lambda counts: counts.costs()[key]
+
+
 def _sent(place: int) -> Callable[[Counts], int]:
     return lambda counts: counts.both[place].interrupts + counts.both[place].events
 
 
-def _background(seen: Seen, of: Callable[[Counts], int]) -> float:
-    """The same of each second of the hosts' clock in which both CPUs are busy and nothing is called. Raises Malformed."""
-    few, many = ends_of(seen, _of(seen, "nothing", HOME))
-    seconds = many.seconds - few.seconds
-    if seconds <= 0:
-        raise Malformed(f"nothing: {few.seconds:.3f} and {many.seconds:.3f} s make no slope")
-    return (many.mean(of) - few.mean(of)) / seconds
+def background_of(seen: Seen, of: Callable[[Counts], float], seconds: float) -> float | str:
+    """The same of so long by the hosts' clock in which both CPUs are busy and nothing is called. Raises Malformed."""
+    ends = ends_of(seen, _of(seen, "nothing", HOME))
+    each = cost_of(ends, of)
+    return each if isinstance(each, str) else each * seconds / seconds_of(ends)
 
 
-def known(slope: float) -> float | str:
-    """What one call more costs, unless runs of one size differ by more than that: below zero nothing is."""
-    return slope if slope >= 0 else NOT_KNOWN
+def known(difference: float) -> float | str:
+    """Of means that are no slope, and that can't be below zero."""
+    return difference if difference >= 0 else NOT_KNOWN
 
 
 def pages_of(seen: Seen, runs: Sequence[CallsRun], places: Mapping[str, int]) -> dict[str, float | str]:
@@ -400,8 +409,8 @@ def pages_of(seen: Seen, runs: Sequence[CallsRun], places: Mapping[str, int]) ->
     mean_us = sum(run.total_ns() for run in runs) * seen.slow / number / 1000
     found: dict[str, float | str] = {"mean_us": mean_us, "calls": float(number), "whole_us": seconds * 1e6}
     for name, place in places.items():
-        found[f"pages_of_{name}_us"] = known(per_call(ends, _waits_us(place)))
-        found[f"background_of_{name}_us"] = known(_background(seen, _waits_us(place)) * seconds)
+        found[f"pages_of_{name}_us"] = cost_of(ends, _waits_us(place))
+        found[f"background_of_{name}_us"] = background_of(seen, _waits_us(place), seconds)
     return found | costs_of(ends)
 
 
@@ -451,9 +460,7 @@ def _mean_us(host: HostCounts, phase: str) -> float | str:
 
 def costs_of(ends: tuple[_Sums, _Sums]) -> dict[str, float | str]:
     """Faults, messages, bytes and pages of one more call."""
-    few, many = (end.counts.costs() for end in ends)
-    calls = ends[1].calls - ends[0].calls
-    return {f"{key}_per_call": known((many[key] / ends[1].runs - few[key] / ends[0].runs) / calls) for key in many}
+    return {f"{key}_per_call": cost_of(ends, _cost(key)) for key in Counts().costs()}
 
 
 def _samples_us(seen: Seen, runs: Sequence[CallsRun], back: bool = False) -> list[list[float]]:
@@ -493,29 +500,29 @@ def interrupts(seen: Seen) -> Iterator[Metric]:
                 f"pages, so with delivery and pages of the other CPU, which may be waited for at the same time; {BACKGROUND}"
             )
             try:
-                sent, background = sent_of(seen, runs, caller)
+                sent, least = sent_of(seen, runs, caller)
                 split = pages_of(seen, runs, {"caller": caller, "other": 1 - caller})
             except Malformed as error:
                 problems.append(f"span.ipi.{name}: {error}")
                 continue
-            if sent - background < LEAST_DONE:
-                words = f"{sent:.2f} interrupts for a call, {background:.2f} in as much time without"
-                problems.append(f"span.ipi.{name}: {words}")
+            if least < LEAST_DONE:
+                problems.append(f"span.ipi.{name}: {least:.2f} interrupts more for a call than in as much time without")
                 continue
-            split |= {"rest_us": rest_of(seen, split), **delivery_of(runs, caller)}
-            split |= {"sent_per_call": sent, "background_sent": background}
+            split |= {"rest_us": rest_of(seen, split), **delivery_of(runs, caller), **sent}
             yield call_figure(f"span.ipi.{name}.us", _samples_us(seen, runs), split, note)
     if problems:
         raise Malformed("; ".join(problems))
 
 
-def sent_of(seen: Seen, runs: Sequence[CallsRun], sender: int) -> tuple[float, float]:
-    """(interrupts that the host has sent in one call more, those of as much time when nothing is called). Raises Malformed.
+def sent_of(seen: Seen, runs: Sequence[CallsRun], sender: int) -> tuple[dict[str, float | str], float]:
+    """(interrupts that the host has sent in one call more, and in as much time when nothing is called; the difference).
 
-    The difference is the least that calls have sent: while one waits there is less of all else.
+    That is the least that calls have sent: while one waits there is less of all else. Raises Malformed.
     """
-    ends = ends_of(seen, runs)
-    return per_call(ends, _sent(sender)), max(_background(seen, _sent(sender)) * seconds_of(ends), 0.0)
+    ends, none, of = ends_of(seen, runs), ends_of(seen, _of(seen, "nothing", HOME)), _sent(sender)
+    seconds = seconds_of(ends)
+    beside = {"sent_per_call": cost_of(ends, of), "background_sent": background_of(seen, of, seconds)}
+    return beside, per_call(ends, of) - max(per_call(none, of) * seconds / seconds_of(none), 0.0)
 
 
 def wakes(seen: Seen) -> Iterator[Metric]:
@@ -534,9 +541,9 @@ def wakes(seen: Seen) -> Iterator[Metric]:
             "and back, with the pause behind it, in which the thread goes to sleep again; pages: what each host's CPU waits "
             f"for in that, also at the same time, and while its thread sleeps, so there is no rest; {BACKGROUND}"
         )
-        sent, background = sent_of(seen, runs, sender)
-        each = {"sent_per_call": known(sent), "background_sent": background, **delivery_of(runs, sender)}
-        if sent - background < LEAST_DONE:  # what was counted need not have woken anybody: a CPU that looks does not need it
+        sent, least = sent_of(seen, runs, sender)
+        each = {**sent, **delivery_of(runs, sender)}
+        if least < LEAST_DONE:  # what was counted need not have woken anybody: a CPU that looks does not need it
             each |= dict.fromkeys(("out_us", "wire_us", "in_us", "delivery_us"), NOT_KNOWN)
         yield call_figure(f"span.wake.{name}.us", _samples_us(seen, runs, sender == AWAY), {**beside, **each}, note)
 

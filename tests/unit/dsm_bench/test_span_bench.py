@@ -442,13 +442,20 @@ MUTANTS = (
     Mutant("span_figures", "self.total_ns() + sum(self.calls.met_ns) +", "self.total_ns() +"),
     Mutant("span_figures", "ns = sum(run.whole_ns() for run in runs)", "ns = sum(run.total_ns() for run in runs)"),
     Mutant("span_figures", "return _Sums(number / len(runs), ns", "return _Sums(number, ns"),
-    Mutant("span_figures", "return of(self.counts) / self.runs", "return of(self.counts)"),
+    Mutant("span_figures", "statistics.mean(map(of, self.each))", "sum(map(of, self.each))"),
+    Mutant("span_figures", "max(map(of, self.each)) - min(map(of, self.each))", "0.0"),
+    Mutant("span_figures", "least = max(few.differ(of), many.differ(of))", "least = few.differ(of)"),
+    Mutant("span_figures", "least = max(few.differ(of), many.differ(of))", "least = many.differ(of)"),
+    Mutant("span_figures", "least = max(few.differ(of), many.differ(of))", "least = few.differ(of) + many.differ(of) / 2"),
+    Mutant("span_figures", "many.mean(of) - few.mean(of) >= least", "many.mean(of) - few.mean(of) > least"),
+    Mutant("span_figures", "many.mean(of) - few.mean(of) >= least", "abs(many.mean(of) - few.mean(of)) >= least"),
+    Mutant("span_figures", "many.mean(of) - few.mean(of) >= least", "per_call(ends, of) >= least"),
     Mutant("span_figures", "(many.mean(of) - few.mean(of)) / (many.calls - few.calls)", "many.mean(of) / many.calls"),
     Mutant("span_figures", "for size in (sizes[0], sizes[-1]))", "for size in (sizes[-1], sizes[0]))"),
-    Mutant("span_figures", "known(per_call(ends, _waits_us(place)))",
-           "known(per_call(ends, _waits_us(place)) - _background(seen, _waits_us(place)) * seconds)"),
-    Mutant("span_figures", "known(_background(seen, _waits_us(place)) * seconds)",
-           "known(_background(seen, _waits_us(place)))"),
+    Mutant("span_figures", "= cost_of(ends, _waits_us(place))",
+           "= cost_of(ends, _waits_us(place)) - background_of(seen, _waits_us(place), seconds)"),
+    Mutant("span_figures", "background_of(seen, _waits_us(place), seconds)", "background_of(seen, _waits_us(place), 1)"),
+    Mutant("span_figures", "else each * seconds / seconds_of(ends)", "else each * seconds"),
     Mutant("span_figures", "\"whole_us\": seconds * 1e6", "\"whole_us\": mean_us"),
     Mutant("span_figures", "for run in runs) * seen.slow / number", "for run in runs) / number"),
     Mutant("span_figures", "{\"caller\": caller, \"other\": 1 - caller}", "{\"caller\": 1 - caller, \"other\": caller}"),
@@ -468,37 +475,37 @@ MUTANTS = (
     Mutant("span_figures", "delivery = sum(seen) if len(seen) == len(parts) else NOT_KNOWN", "delivery = sum(seen)"),
     Mutant("span_figures", "return host.mean_us(phase) if host.phase_counts[phase] else NOT_KNOWN",
            "return host.mean_us(phase)"),
-    Mutant("span_figures", "if sent - background < LEAST_DONE:  # what", "if False:  # what"),
-    Mutant("span_figures", "if sent - background < LEAST_DONE:  # what", "if sent < LEAST_DONE:  # what"),
+    Mutant("span_figures", "if least < LEAST_DONE:  # what", "if False:  # what"),
     Mutant("span_figures", "\"in_us\": _mean_us(there, \"ipi_in\")", "\"in_us\": _mean_us(there, \"ipi_out\")"),
     Mutant("span_figures", "\"out_us\": _mean_us(here, \"ipi_out\")", "\"out_us\": _mean_us(here, \"queue\")"),
     Mutant("span_figures", "\"counted_in\": there.phase_counts[\"ipi_in\"]",
            "\"counted_in\": runs[0].counts.away.phase_counts[\"ipi_in\"]"),
-    Mutant("span_figures", "**delivery_of(runs, caller)}", "**delivery_of(runs, 1 - caller)}"),
+    Mutant("span_figures", "**delivery_of(runs, caller), **sent}", "**delivery_of(runs, 1 - caller), **sent}"),
     Mutant("span_figures", "**delivery_of(runs, sender)}", "**delivery_of(runs, HOME)}"),
-    Mutant("span_figures", "sent, background = sent_of(seen, runs, caller)",
-           "sent, background = sent_of(seen, runs, 1 - caller)"),
+    Mutant("span_figures", "sent, least = sent_of(seen, runs, caller)", "sent, least = sent_of(seen, runs, 1 - caller)"),
+    Mutant("span_figures", "sent, least = sent_of(seen, runs, sender)", "sent, least = sent_of(seen, runs, AWAY)"),
     Mutant("span_figures", "counts.both[place].interrupts + counts.both[place].events", "counts.both[place].interrupts"),
-    Mutant("span_figures", "return slope if slope >= 0 else NOT_KNOWN", "return slope"),
-    Mutant("span_figures", "_per_call\": known((many", "_per_call\": ((many"),
+    Mutant("span_figures", "return difference if difference >= 0 else", "return difference if difference > 0 else"),
+    Mutant("span_figures", "return difference if difference >= 0 else", "return difference if True else"),
     Mutant("span_figures", "return known(float(split", "return (float(split"),
-    Mutant("span_figures", "\"sent_per_call\": known(sent)", "\"sent_per_call\": sent"),
+    Mutant("span_figures", "\"sent_per_call\": cost_of(ends, of)", "\"sent_per_call\": per_call(ends, of)"),
+    Mutant("span_figures", "background_of(seen, of, seconds)}", "background_of(seen, of, 1)}"),
     Mutant("span_figures", "if seen.cpus > 1 or isinstance(pages, str):", "if isinstance(pages, str):"),
     Mutant("span_figures", "    if seconds <= 0:\n        raise Malformed(f\"{few.calls",
            "    if False:\n        raise Malformed(f\"{few.calls"),
-    Mutant("span_figures", "max(_background(seen, _sent(sender)) * seconds_of(ends), 0.0)",
-           "_background(seen, _sent(sender)) * seconds_of(ends)"),
-    Mutant("span_figures", "* seconds_of(ends), 0.0)", ", 0.0)"),
-    Mutant("span_figures", "return per_call(ends, _sent(sender)), max", "return ends[1].mean(_sent(sender)), max"),
+    Mutant("span_figures", "    if seconds <= 0:\n        raise", "    if seconds < 0:\n        raise"),
+    Mutant("span_figures", "max(per_call(none, of) * seconds / seconds_of(none), 0.0)",
+           "per_call(none, of) * seconds / seconds_of(none)"),
+    Mutant("span_figures", "* seconds / seconds_of(none), 0.0)", "/ seconds_of(none), 0.0)"),
+    Mutant("span_figures", "* seconds / seconds_of(none), 0.0)", "* seconds, 0.0)"),
+    Mutant("span_figures", "return beside, per_call(ends, of) - max", "return beside, ends[1].mean(of) - max"),
     Mutant("span_figures", "whole = whole.plus(run.counts)\n    here", "whole = run.counts\n    here"),
     Mutant("span_figures", "\"counted_out\": here.phase_counts[\"ipi_out\"]", "\"counted_out\": float(len(runs))"),
-    Mutant("span_figures", "if sent - background < LEAST_DONE:\n", "if sent < LEAST_DONE:\n"),
+    Mutant("span_figures", "if least < LEAST_DONE:\n", "if False:\n"),
     Mutant("span_output", "what == \"wake\", what == \"membarrier\"", "what == \"wake\", False"),
     Mutant("span_output", "(\"cpus\", \"ns\", \"back_ns\", \"met_ns\")", "(\"cpus\", \"ns\", \"back_ns\")"),
     Mutant("span_counts", "INTERRUPT = (\"ipi_out\", \"ipi_in\")", "INTERRUPT = (\"ipi_out\",)"),
-    Mutant("span_figures", "(many[key] / ends[1].runs - few[key] / ends[0].runs) / calls",
-           "many[key] / ends[1].runs / ends[1].calls"),
-    Mutant("span_figures", "calls = ends[1].calls - ends[0].calls", "calls = ends[1].calls"),
+    Mutant("span_figures", "cost_of(ends, _cost(key)) for", "per_call(ends, _cost(key)) for"),
     Mutant("span_figures", "for sender, name in ((HOME, \"to_away\"), (AWAY, \"to_home\")):",
            "for sender, name in ((AWAY, \"to_away\"), (HOME, \"to_home\")):"),
     Mutant("span_figures", "_samples_us(seen, runs, sender == AWAY)", "_samples_us(seen, runs, sender == HOME)"),
@@ -650,8 +657,9 @@ def check_phases(figures: Any) -> None:
     assert [split[f"background_of_{name}_us"] for name in PLACED] == [pytest.approx(each) for each in (4000, 6000)]
     assert [split[f"pages_of_{name}_us"] for name in PLACED] == [pytest.approx(each) for each in (60_000, 25_000)]
     assert figures.rest_of(seen, split) == pytest.approx(40_000)
-    assert figures.sent_of(seen, BARRIERS, 0) == (1, pytest.approx(0.2))
-    assert figures.sent_of(seen, BARRIERS, 1) == (0, 0)
+    sent = {"sent_per_call": 1, "background_sent": pytest.approx(0.2)}
+    assert figures.sent_of(seen, BARRIERS, 0) == (sent, pytest.approx(0.8))
+    assert figures.sent_of(seen, BARRIERS, 1) == ({"sent_per_call": 0, "background_sent": 0}, 0)
     swapped = figures.pages_of(seen, BARRIERS, {"caller": 1, "other": 0})
     assert swapped["pages_of_caller_us"] == pytest.approx(25_000)
     # With a pause of as long again, or a meeting, there is twice the background, and the rest is of all that.
@@ -686,11 +694,38 @@ def check_what_is_not_known(figures: Any) -> None:
     quiet = dataclasses.replace(seen, calls=[*BARRIERS, *down])
     assert figures.pages_of(quiet, BARRIERS, PLACED)["background_of_caller_us"] == "not known"
     # What is less than nothing makes no call one that interrupts.
-    assert figures.sent_of(quiet, BARRIERS, 0) == (1, 0)
+    assert figures.sent_of(quiet, BARRIERS, 0) == ({"sent_per_call": 1, "background_sent": "not known"}, 1)
     # More calls that take less time.
-    slow = [calls_run("membarrier", ns, n, (0, 0), 0) for ns, n in ((10**8, 2), (10**6, 6))]
-    with pytest.raises(Malformed, match=r"2 calls take 2\.000 s, 6 0\.060 s: no slope"):
-        figures.pages_of(seen, slow, PLACED)
+    for ns, words in ((10**6, r"2 calls take 0\.060 s, 6 0\.060 s: no slope"), (10**5, r"take 0\.060 s, 6 0\.006 s: no slope")):
+        slow = [calls_run("membarrier", each, n, (0, 0), 0) for each, n in ((3 * 10**6, 2), (ns, 6))]
+        with pytest.raises(Malformed, match=words):
+            figures.pages_of(seen, slow, PLACED)
+        still = [dataclasses.replace(run, calls=dataclasses.replace(run.calls, what="nothing")) for run in slow]
+        with pytest.raises(Malformed, match=words):
+            figures.pages_of(dataclasses.replace(seen, calls=still), BARRIERS, PLACED)
+
+
+def check_runs_that_differ(figures: Any) -> None:
+    """By more than their calls cost: by as much as four calls, of which one more costs 60 ms, it is known; and by less."""
+    for few, many in ((0, 1), (1, 0)):
+        for by, there in ((239_000, True), (240_000, True), (241_000, False)):
+            more = [
+                calls_run("membarrier", 10**7, n, (500_000 + n * 60_000 + sign * by * at // 2, n * 25_000), 9 + n)
+                for n, at in ((2, few), (6, many))
+                for sign in (-1, 1)
+            ]
+            found = figures.pages_of(Seen(10, calls=[*more, *NONE]), more, PLACED)
+            assert found["pages_of_caller_us"] == (pytest.approx(60_000) if there else "not known")
+            assert found["pages_of_other_us"] == pytest.approx(25_000) and found["faults_per_call"] == 2
+    # Of a background, and of what is sent; a single interrupt more or less is none of a call, and none is known to be one.
+    none = [calls_run("nothing", 10**8, n, (n * 40_000 + at * 9 * 40_000, 0), n + at) for n in (1, 3) for at in (0, 1)]
+    found = figures.pages_of(Seen(10, calls=[*BARRIERS, *none]), BARRIERS, PLACED)
+    assert found["background_of_caller_us"] == "not known" and found["background_of_other_us"] == 0
+    sent, least = figures.sent_of(Seen(10, calls=[*BARRIERS, *none]), BARRIERS, 0)
+    assert sent == {"sent_per_call": 1, "background_sent": pytest.approx(0.1)} and least == pytest.approx(0.9)
+    more = [calls_run("membarrier", 10**7, n, (0, 0), n + at) for n in (2, 6) for at in (0, 5)]
+    sent, least = figures.sent_of(Seen(10, calls=[*more, *NONE]), more, 0)
+    assert sent["sent_per_call"] == "not known" and least == pytest.approx(0.8)
 
 
 def check_the_way(figures: Any) -> None:
@@ -722,13 +757,13 @@ def check_interrupts_of_the_background(figures: Any) -> None:
     way = interrupted((1, 100), (1, 100))
 
     def seen(each: int) -> Seen:
-        none = [calls_run("nothing", 10**8, n, (0, 0), each * n) for n in (1, 3)]
+        none = [calls_run("nothing", 2 * 10**8, n, (0, 0), 2 * each * n) for n in (1, 3)]
         calls = [dataclasses.replace(run, counts=run.counts.plus(way)) for run in BARRIERS]
         return Seen(10, calls=[*calls, *none])
 
     (found,) = figures.interrupts(seen(4))
     assert found.baseline["sent_per_call"] == 1 and found.baseline["background_sent"] == pytest.approx(0.4)
-    with pytest.raises(Malformed, match=r"span.ipi.home: 1\.00 interrupts for a call, 0\.60 in as much time without"):
+    with pytest.raises(Malformed, match=r"span.ipi.home: 0\.40 interrupts more for a call than in as much time without"):
         list(figures.interrupts(seen(6)))
 
 
@@ -761,6 +796,7 @@ def check_wakes_without_interrupts(figures: Any) -> None:
 CHECKS: tuple[Callable[[Any], None], ...] = (
     check_phases,
     check_what_is_not_known,
+    check_runs_that_differ,
     check_the_way,
     check_interrupts_of_the_background,
     check_wakes_without_interrupts,
@@ -855,7 +891,7 @@ def test_a_host_where_nobody_waited(whole: tuple[Seen, BenchWorld]) -> None:
     [
         (
             {"interrupts": 0},
-            "interrupts: span.ipi.home: 0.00 interrupts for a call, 0.00 in as much time without; span.ipi.away: 0.00",
+            "interrupts: span.ipi.home: 0.00 interrupts more for a call than in as much time without; span.ipi.away: 0.00",
         ),
         ({"calls": 0}, "hypercalls: span.hypercall.forwarded: 0.00 of a call were forwarded"),
         ({"calls_done": 0}, "hypercalls: span.hypercall.forwarded: 1.00 of a call were forwarded, and 0.00 done"),
