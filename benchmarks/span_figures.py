@@ -496,8 +496,9 @@ def interrupts(seen: Seen) -> Iterator[Metric]:
         if runs := _of(seen, "membarrier", caller):
             note = (
                 "membarrier(2): the other host's CPU is interrupted in user space, and who called knows it: there and back; "
-                f"{DELIVERY}; whole: one call more, with both CPUs' meeting before it; rest: whole less what its CPU waits for "
-                f"pages, so with delivery and pages of the other CPU, which may be waited for at the same time; {BACKGROUND}"
+                f"{DELIVERY}; whole: one call more, with both CPUs' meeting before it; "
+                "pages: what all CPUs of a host wait for in it; rest, with a CPU a host: whole less pages of the caller, "
+                f"so with delivery and pages of the other one, which may be waited for at the same time; {BACKGROUND}"
             )
             try:
                 sent, least = sent_of(seen, runs, caller)
@@ -538,8 +539,8 @@ def wakes(seen: Seen) -> Iterator[Metric]:
     for sender, name in ((HOME, "to_away"), (AWAY, "to_home")):
         note = (
             f"futex(2): from before the wake-up until the thread that slept runs; {DELIVERY}; whole: one wake-up more, there "
-            "and back, with the pause behind it, in which the thread goes to sleep again; pages: what each host's CPU waits "
-            f"for in that, also at the same time, and while its thread sleeps, so there is no rest; {BACKGROUND}"
+            "and back, with the pause behind it, in which the thread goes to sleep again; pages: what all CPUs of a host wait "
+            f"for in it, also at the same time, and while a thread sleeps, so there is no rest; {BACKGROUND}"
         )
         sent, least = sent_of(seen, runs, sender)
         each = {**sent, **delivery_of(runs, sender)}

@@ -357,6 +357,18 @@ def check_calls(value: Values, beside: Beside) -> None:
     assert value["span.hypercall.more_us"] == pytest.approx(middle("status", False) - middle("status", True))
 
 
+def check_notes(notes: Mapping[str, str]) -> None:
+    """What is in a part, and what is not, as nobody sees it in a number."""
+    for name in ("span.ipi.home.us", "span.ipi.away.us", "span.wake.to_away.us", "span.wake.to_home.us"):
+        for words in (
+            "also those for devices", "half of the way of that host's faults in these runs", "less what the other host does",
+            "pages: what all CPUs of a host wait for", "nothing is called and nobody meets", "whoever calls; not taken off",
+        ):  # fmt: skip
+            assert words in notes[name], name
+        assert ("with both CPUs' meeting before it" in notes[name]) == ("ipi" in name)
+        assert ("with the pause behind it" in notes[name]) == ("wake" in name)
+
+
 def check_figures(found: list[Metric], missing: list[str]) -> None:
     """Each by hand from what was played, by the hosts' clock."""
     assert missing == []
@@ -371,6 +383,7 @@ def check_figures(found: list[Metric], missing: list[str]) -> None:
     assert "2 of 2 runs were cut off" in named["span.stream.both.ms"].note
     assert "all verified" in named["span.npb_ep.both.ms"].note
     assert "1.23" in named["span.kv.speedup"].note
+    check_notes({name: metric.note for name, metric in named.items()})
 
     assert value["span.attach.xl.guest.seconds"] == 3.1
     assert value["span.attach.guest.cpus_up.seconds"] == pytest.approx(0.21 * SLOW)
@@ -482,6 +495,12 @@ MUTANTS = (
            "\"counted_in\": runs[0].counts.away.phase_counts[\"ipi_in\"]"),
     Mutant("span_figures", "**delivery_of(runs, caller), **sent}", "**delivery_of(runs, 1 - caller), **sent}"),
     Mutant("span_figures", "**delivery_of(runs, sender)}", "**delivery_of(runs, HOME)}"),
+    Mutant("span_figures", "knows it: there and back; \"\n                f\"{DELIVERY}; whole",
+           "knows it: there and back; \"\n                f\"whole"),
+    Mutant("span_figures", "until the thread that slept runs; {DELIVERY}; whole", "until the thread that slept runs; whole"),
+    Mutant("span_figures", "may be waited for at the same time; {BACKGROUND}\"", "may be waited for at the same time\""),
+    Mutant("span_figures", "so there is no rest; {BACKGROUND}\"", "so there is no rest\""),
+    Mutant("span_figures", "when nothing is called and nobody meets: home's", "when nothing is called: home's"),
     Mutant("span_figures", "sent, least = sent_of(seen, runs, caller)", "sent, least = sent_of(seen, runs, 1 - caller)"),
     Mutant("span_figures", "sent, least = sent_of(seen, runs, sender)", "sent, least = sent_of(seen, runs, AWAY)"),
     Mutant("span_figures", "counts.both[place].interrupts + counts.both[place].events", "counts.both[place].interrupts"),
@@ -1155,7 +1174,8 @@ def test_a_store_that_says_something_else(old: str, new: str, words: str) -> Non
         ('{"event":"calls","what":"wake","cpus":[0,1],"ns":[1],"back_ns":[1]}\n', "wake"),
         ('{"event":"calls","what":"wake","cpus":[0,1],"ns":[1],"back_ns":[1],"met_ns":[1],"slept":1}\n', "wake"),
         ('{"event":"calls","what":"membarrier","cpus":[0,1],"ns":[1]}\n', "membarrier"),
-        ('{"event":"calls","what":"nothing","cpus":[0,1],"ns":[1,2],"met_ns":[1]}\n', "nothing"),
+        ('{"event":"calls","what":"membarrier","cpus":[0,1],"ns":[1,2],"met_ns":[1]}\n', "membarrier"),
+        ('{"event":"calls","what":"nothing","cpus":[0,1],"ns":[1,2],"met_ns":[1,2]}\n', "nothing"),
         ('{"event":"calls","what":"status","cpus":[0],"ns":[]}\n', "status"),
         ('{"event":"calls","what":"status","cpus":[0],"ns":[18446744073709551615]}\n', "status"),
         ('{"event":"calls","what":"status","cpus":[0],"ns":[1.5]}\n', "status"),
