@@ -36,13 +36,15 @@ static void verdicts_of(void)
 	unsigned int n = 2, total, kinds = run.variant == SPLIT_LOCK ? 8 : 6;
 
 	for (unsigned int thread = 0; thread < shape->threads; thread++) {
+		uint64_t *value = threads[number_of_cpu(1, thread)].seen[0].value;
+
 		*did_what = 0;
 		switch (run.variant) {
-		case PLAIN:	 body(run.shape, thread, PLAIN, run.x, run.y, run.base, threads[thread].seen[0].value); break;
-		case FENCE:	 body(run.shape, thread, FENCE, run.x, run.y, run.base, threads[thread].seen[0].value); break;
-		case LOCK:	 body(run.shape, thread, LOCK, run.x, run.y, run.base, threads[thread].seen[0].value); break;
-		case SPLIT_LOCK: body(run.shape, thread, SPLIT_LOCK, run.x, run.y, run.base, threads[thread].seen[0].value); break;
-		case NT:	 body(run.shape, thread, NT, run.x, run.y, run.base, threads[thread].seen[0].value); break;
+		case PLAIN:	 body(run.shape, thread, PLAIN, run.x, run.y, run.base, value); break;
+		case FENCE:	 body(run.shape, thread, FENCE, run.x, run.y, run.base, value); break;
+		case LOCK:	 body(run.shape, thread, LOCK, run.x, run.y, run.base, value); break;
+		case SPLIT_LOCK: body(run.shape, thread, SPLIT_LOCK, run.x, run.y, run.base, value); break;
+		case NT:	 body(run.shape, thread, NT, run.x, run.y, run.base, value); break;
 		case VARIANTS:	 break;
 		}
 		printf(" %s", *did_what ? did_what : "-");
@@ -64,10 +66,10 @@ static void verdicts_of(void)
 			kind[k] = left % kinds;
 		for (unsigned int thread = 0; thread < shape->threads; thread++)
 			for (unsigned int r = 0; r < shape->registers[thread]; r++)
-				threads[thread].seen[0].value[r] = raw[kind[i++]];
-		*(uint64_t *)cell_of(run.x, 0) = raw[kind[i++]];
-		*(uint64_t *)cell_of(run.y, 0) = raw[kind[i++]];
-		found = outcome_of(0, &outcome);
+				threads[number_of_cpu(1, thread)].seen[0].value[r] = raw[kind[i++]];
+		*(uint64_t *)cell_of(run.x, 0, 1) = raw[kind[i++]];
+		*(uint64_t *)cell_of(run.y, 0, 1) = raw[kind[i++]];
+		found = outcome_of(0, 1, &outcome);
 		for (unsigned int k = 0; k < n; k++)
 			printf("%d ", kind[k] < VALUES ? (int)kind[k] : -1);
 		printf("%d\n", found < 0 || (is_weak(&outcome) && !weak_is_allowed(run.shape, run.variant)));
@@ -78,18 +80,25 @@ static void verdicts_of(void)
 static void print_verdicts(void)
 {
 	static const uint64_t times[][2] = { { 10, 20 }, { 30, 40 }, { 15, 35 }, { 20, 35 }, { 41, 80 } };
-	static const struct options options = { .rounds = 1000, .hosts = { 0, 1, 0, 1 } };
+	static const struct options options = { .rounds = 1000, .hosts = { [5] = 1, [7] = 1 } };
 
 	run.options = &options;
 	run.x = pages_on(-1);
 	run.y = pages_on(-1);
-	threads = aligned_alloc(PAGE, MOST_THREADS * sizeof(*threads));
-	for (run.variant = PLAIN; run.variant < VARIANTS; run.variant++) {
-		printf("cells %s", variant_names[run.variant]);
-		for (unsigned int cell = 0; cell < MOST_CELLS; cell++)
-			printf(" %zd", (uint8_t *)cell_of(run.x, cell) - run.x);
-		puts("");
-	}
+	threads = aligned_alloc(PAGE, MOST_CPUS * sizeof(*threads));
+	for (run.variant = PLAIN; run.variant < VARIANTS; run.variant++)
+		for (run.teams = MOST_TEAMS; run.teams; run.teams--) {
+			printf("cells %s", variant_names[run.variant]);
+			run.tally.rounds = 0;
+			plan();
+			for (unsigned int slot = 0; slot < run.slots; slot++)
+				for (unsigned int team = 0; team < run.teams; team++)
+					printf("%c%zd", team ? ',' : ' ', (uint8_t *)cell_of(run.x, slot, team) - run.x);
+			puts("");
+		}
+	/* What follows is of the second of two. */
+	run.teams = 2;
+	run.base = 0;
 	run.slow = 15;
 	run.shape = IRIW;
 	for (unsigned int number = 0; number < 5 * 5 * 5 * 5; number++) {
@@ -98,11 +107,11 @@ static void print_verdicts(void)
 		memset(&run.tally, 0, sizeof(run.tally));
 		printf("times");
 		for (unsigned int thread = 0; thread < 4; thread++, left /= 5) {
-			threads[thread].seen[0].begun = times[left % 5][0];
-			threads[thread].seen[0].ended = times[left % 5][1];
+			threads[number_of_cpu(1, thread)].seen[0].begun = times[left % 5][0];
+			threads[number_of_cpu(1, thread)].seen[0].ended = times[left % 5][1];
 			printf(" %" PRIu64 " %" PRIu64, times[left % 5][0], times[left % 5][1]);
 		}
-		count_times(0);
+		count_times(0, 1);
 		printf(" %" PRIu64 " %" PRIu64 "\n", run.tally.overlapped, run.tally.raced);
 	}
 	for (unsigned int turn = 0; turn < VERDICT_TURNS; turn++)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Pages of a guest whose CPUs are on several hosts, and the time there, played: for
- * dsm_litmus, each of whose threads is a host then.
+ * dsm_litmus, each of whose threads is a host then, or a CPU of one of PLAYED_HOSTS, by turns.
+ * What one CPU of a host fetches is there for the others at the same time.
  *
  * Each thread has a clock, in ns, that only what it does moves: looking at it, waiting,
  * and a page that it does not have, which takes PLAYED_US, and is first kept as long by
@@ -25,9 +26,12 @@
 #include <time.h>
 
 #define PLAYED_PAGES	64
-#define PLAYED_THREADS	8
+#define PLAYED_THREADS	16
 #define PLAYED_TRANSFER	(PLAYED_US * 1000ull)
 #define PLAYED_LOOK	20	/* ns: the least that anything takes */
+#ifndef PLAYED_HOSTS
+#define PLAYED_HOSTS	PLAYED_THREADS
+#endif
 #ifndef PLAYED_TICK_US
 #define PLAYED_TICK_US	0
 #define PLAYED_BUSY_US	0
@@ -41,6 +45,8 @@ static struct played {
 	unsigned int may_read;
 	bool writable;
 	uint64_t kept;		/* until then, by who has it */
+	unsigned int reader, writer;	/* to whom it is on its way, */
+	uint64_t comes;		/* the last of them at this time */
 	unsigned int stale;	/* who has a copy still, */
 	uint64_t gone;		/* until then */
 } played[PLAYED_PAGES];
@@ -100,7 +106,7 @@ static inline void played_until(uint64_t time)
 static inline bool played_page(const void *word, size_t size, bool write)
 {
 	uint64_t *clock = &played_host[played_number].clock;
-	unsigned int own = 1u << played_number;
+	unsigned int own = 1u << played_number % PLAYED_HOSTS;
 	bool stale = false;
 
 	pthread_mutex_lock(&played_lock);
@@ -119,8 +125,18 @@ static inline bool played_page(const void *word, size_t size, bool write)
 		}
 		if (write ? found->may_read == own && found->writable : found->may_read & own)
 			continue;
+		/* Another CPU of this host waits for it. */
+		if ((found->writer | (write ? 0 : found->reader)) & own && *clock < found->comes) {
+			*clock = found->comes;
+			played_order();
+			page--;
+			continue;
+		}
 		*clock = (*clock > found->kept ? *clock : found->kept) + PLAYED_TRANSFER;
+		*(write ? &found->writer : &found->reader) |= own;
+		found->comes = *clock;
 		played_order();
+		*(write ? &found->writer : &found->reader) &= ~own;
 		if (write) {
 			found->stale = found->may_read & ~own;
 			found->gone = *clock + PLAYED_LATE_US * 1000ull;
