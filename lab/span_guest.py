@@ -50,7 +50,8 @@ EXTRA = "console=hvc0 loglevel=1 tsc=reliable lpj={lpj} nopvspin"
 # is locked up says so in dmesg only: what it prints of that would be on the console else, and end the guest.
 UNWATCHED = " nowatchdog rcupdate.rcu_cpu_stall_timeout=300"
 WATCHED = " loglevel=0"
-ISOLATED = " isolcpus=domain,managed_irq,{cpus} workqueue.power_efficient=1"
+# A node's own thread looks twice a second whether its memory is to be compacted, on a CPU of it, isolated or not.
+ISOLATED = " isolcpus=domain,managed_irq,{cpus} workqueue.power_efficient=1 sysctl.vm.compaction_proactiveness=0"
 
 
 def numbers(first: int, count: int) -> str:
@@ -156,12 +157,12 @@ def slowness(rack: Rack) -> int:
     return slow
 
 
-def slow_hosts(rack: Rack, scratch: Path, class_u: bool = False) -> SlowSite:
+def slow_hosts(rack: Rack, scratch: Path, class_u: bool = False, slow: int = 0) -> SlowSite:
     """The hosts of a rack, whose dsmds give guests a slower clock, with class U or without. Raises LabError.
 
-    `scratch`: a folder for certificates.
+    `scratch`: a folder for certificates. `slow`: so many times slower; 0: as slow as it has to be, by round trips.
     """
-    slow = slowness(rack)
+    slow = slow or slowness(rack)
     for host in rack.hosts:
         write_file(run_in(host), SLOW_DSMD, SCRIPT.replace("SLOW", f"{slow}"))
         checked(run_in(host), f"chmod +x {SLOW_DSMD}")

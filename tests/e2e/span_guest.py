@@ -28,11 +28,16 @@ ASK_S = 3.0  # seconds between two questions to the guest: each costs it pages
 
 
 @contextlib.contextmanager
-def slow_site(scratch: Path, rack: str | RackDescription = "two-hosts", class_u: bool = False) -> Iterator[SlowSite]:
-    """Hosts, of a rack of that name or of this description, whose dsmds give guests a slower clock, with class U or without."""
+def slow_site(
+    scratch: Path, rack: str | RackDescription = "two-hosts", class_u: bool = False, slow: int = 0
+) -> Iterator[SlowSite]:
+    """Hosts, of a rack of that name or of this description, whose dsmds give guests a slower clock, with class U or without.
+
+    `slow`: so many times slower; 0: as slow as it has to be.
+    """
     description = RackDescription.load(rack) if isinstance(rack, str) else rack
     with Rack.boot(description, meter=False) as booted:
-        made = slow_hosts(show_consoles_of(booted), scratch, class_u)
+        made = slow_hosts(show_consoles_of(booted), scratch, class_u, slow)
         yield made
         show_logs(made)
     assert not booted.wrong_ends
@@ -123,9 +128,9 @@ class Lives:
 
 
 @contextlib.contextmanager
-def lives_on(scratch: Path) -> Iterator[Lives]:
-    """Two hosts, and a guest there for one test after the other."""
-    with slow_site(scratch) as site:
+def lives_on(scratch: Path, rack: str | RackDescription = "two-hosts", slow: int = 0) -> Iterator[Lives]:
+    """Two hosts, and a guest there for one test after the other; the arguments are those of slow_site()."""
+    with slow_site(scratch, rack, slow=slow) as site:
         made = Lives(site, measured(site))
         try:
             yield made

@@ -19,6 +19,7 @@ from benchmarks.results import Metric
 from benchmarks.ticks import Moment
 from lab.command import Done
 from lab.span_guest import SpanShape
+from tests.e2e import test_dsm_litmus as span_litmus
 from tests.e2e import test_dsm_span_starved as span_starved
 from tests.e2e import test_dsm_span_work as span_work
 
@@ -28,8 +29,8 @@ SITE = SimpleNamespace(slow=10, home="alpha", other="beta", both=("alpha", "beta
 class Lives:
     """A guest that is always there."""
 
-    def __init__(self) -> None:
-        self.site, self.shape = SITE, SpanShape()
+    def __init__(self, cpus: int = 1) -> None:
+        self.site, self.shape = SITE, SpanShape(cpus=cpus)
 
     @contextlib.contextmanager
     def borrowed(self, attached: bool, shape: SpanShape | None = None) -> Iterator[SimpleNamespace]:
@@ -46,14 +47,15 @@ def litmus_output(shapes: list[str], raced: int = 500, weak: int = 0) -> str:
     pairs = [(shape, variant) for shape in shapes for variant in litmus.VARIANTS]
     found: list[dict[str, Any]] = [
         {
-            "event": "shape", "shape": shape, "variant": variant, "rounds": 900, "overlapped": 600, "raced": raced, "weak": 0,
-            "weak_allowed": (shape, variant) in litmus.ALLOWED, "impossible": 0, "outcomes": {"else": 900},
+            "event": "shape", "shape": shape, "variant": variant, "rounds": 900 + raced, "overlapped": 600 + raced,
+            "raced": raced, "weak": 0,
+            "weak_allowed": (shape, variant) in litmus.ALLOWED, "impossible": 0, "outcomes": {"else": 900 + raced},
         }
         for shape, variant in pairs
     ]  # fmt: skip
     if weak:
-        found[-1] |= {"weak": weak, "outcomes": {litmus.WEAK[pairs[-1][0]]: weak, "else": 900 - weak}}
-    return lines(*found, {"event": "result", "rounds": 900 * len(found), "forbidden": weak})
+        found[-1] |= {"weak": weak, "outcomes": {litmus.WEAK[pairs[-1][0]]: weak, "else": 900 + raced - weak}}
+    return lines(*found, {"event": "result", "rounds": (900 + raced) * len(found), "forbidden": weak})
 
 
 def torture_output(wrong: int = 0, slow: int = 3) -> str:
@@ -82,15 +84,15 @@ def starve_output(wrong: int = 0, few: int = 900) -> str:
     return lines(*found, {"event": "result", "phases": len(starve.WHATS), "ms": 9, "wrong": wrong})
 
 
-TWO = [shape for shape in litmus.SHAPES if shape != "iriw"]
+ALL = list(litmus.SHAPES)
 
 
-def litmus_of_two(path: Path) -> None:
-    span_work.test_litmus(Lives(), path, 500)  # type: ignore[arg-type]
+def litmus_of_all(path: Path) -> None:
+    span_litmus.test_litmus(Lives(cpus=4), path)  # type: ignore[arg-type]
 
 
-def litmus_of_four(path: Path) -> None:
-    span_work.test_litmus_of_four(Lives(), path)  # type: ignore[arg-type]
+def litmus_for_long(path: Path) -> None:
+    span_litmus.test_litmus_for_long(Lives(cpus=4), path, "iriw")  # type: ignore[arg-type]
 
 
 def tortured(path: Path) -> None:
@@ -115,15 +117,17 @@ class Case:
 
 
 CASES = {
-    "litmus": Case(litmus_of_two, 0, litmus_output(TWO), True, "litmus", "litmus.raced.s", 2500),
-    "litmus, forbidden": Case(litmus_of_two, 1, litmus_output(TWO, weak=3), False, "litmus", "litmus.forbidden", 3),
-    "litmus, a status": Case(litmus_of_two, 1, litmus_output(TWO), False, "litmus", "litmus.forbidden", 0),
-    "litmus, a race too few": Case(litmus_of_two, 0, litmus_output(TWO, 499), False, "litmus", "litmus.raced.s", 2495),
-    "litmus, a shape too few": Case(litmus_of_two, 0, litmus_output(TWO[1:]), False, "litmus", "litmus.raced.s", 2500),
-    "iriw": Case(litmus_of_four, 0, litmus_output(["iriw"]), True, "litmus-iriw", "litmus.forbidden", 0),
-    "iriw, forbidden": Case(litmus_of_four, 1, litmus_output(["iriw"], weak=1), False, "litmus-iriw", "litmus.forbidden", 1),
-    "iriw, a race too few": Case(litmus_of_four, 0, litmus_output(["iriw"], 19), False, "litmus-iriw", "litmus.raced.iriw", 95),
-    "iriw, another one": Case(litmus_of_four, 0, litmus_output(["sb"]), False, "litmus-iriw", "litmus.raced.sb", 2500),
+    "litmus": Case(litmus_of_all, 0, litmus_output(ALL), True, "litmus", "litmus.raced.s", 2500),
+    "litmus, forbidden": Case(litmus_of_all, 1, litmus_output(ALL, weak=3), False, "litmus", "litmus.forbidden", 3),
+    "litmus, a status": Case(litmus_of_all, 1, litmus_output(ALL), False, "litmus", "litmus.forbidden", 0),
+    "litmus, a race too few": Case(litmus_of_all, 0, litmus_output(ALL, 199), False, "litmus", "litmus.raced.iriw", 995),
+    "litmus, a shape too few": Case(litmus_of_all, 0, litmus_output(ALL[1:]), False, "litmus", "litmus.raced.s", 2500),
+    "iriw": Case(litmus_for_long, 0, litmus_output(["iriw"], 20000), True, "litmus-iriw", "litmus.forbidden", 0),
+    "iriw, forbidden": Case(litmus_for_long, 1, litmus_output(["iriw"], 20000, 1), False, "litmus-iriw", "litmus.forbidden", 1),
+    "iriw, a race too few": Case(litmus_for_long, 0, litmus_output(["iriw"], 19999), False, "litmus-iriw", "litmus.raced.iriw",
+                                 99995),
+    "iriw, another one": Case(litmus_for_long, 0, litmus_output(["sb"], 20000), False, "litmus-iriw", "litmus.raced.sb",
+                              100000),
     "torture": Case(tortured, 0, torture_output(), True, "dsm-torture-span", "torture.wrong", 0),
     "torture, wrong": Case(tortured, 1, torture_output(2), False, "dsm-torture-span", "torture.wrong", 2),
     "torture, a status": Case(tortured, 2, torture_output(), False, "dsm-torture-span", "torture.wrong", 0),
@@ -142,7 +146,7 @@ def figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def kept(name: str, metrics: list[Metric]) -> Path:
         return results.kept(name, metrics, tmp_path)
 
-    for module in (span_work, span_starved):
+    for module in (span_work, span_litmus, span_starved):
         monkeypatch.setattr(module, "kept", kept)
     monkeypatch.setattr(span_starved, "tokens", lambda host: 7)
     return tmp_path
@@ -151,7 +155,7 @@ def figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("what", CASES)
 def test_a_program_that_has_found_something(figures: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     case = CASES[what]
-    for module in (span_work, span_starved):
+    for module in (span_work, span_litmus, span_starved):
         monkeypatch.setattr(module, "ran", lambda *_: Done(case.status, case.out))
     earlier = results.write(case.file, [Metric("earlier.run", 1.0, "1")], figures)
     if case.passes:
