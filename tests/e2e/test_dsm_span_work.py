@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Real work on one Linux on two hosts, brought there by `xl vnode-attach` alone: sections 2 to 4 of issue 8.
 
-An OpenMP program that knows nothing of it, programs with pipes between CPUs of both hosts, litmus tests of the memory model,
-pages that are tortured, and what a tick costs. One guest for all of it, as long as nothing goes wrong with it.
+An OpenMP program that knows nothing of it, programs with pipes between CPUs of both hosts, pages that are tortured, and what a
+tick costs. One guest for all of it, as long as nothing goes wrong with it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import debian_merge, debian_program, litmus, torture
+from benchmarks import debian_merge, debian_program, torture
 from benchmarks.program_output import StreamRun, parse_stream
 from benchmarks.reference import reference_run
 from benchmarks.results import kept
@@ -244,50 +244,6 @@ def test_a_database(lives: Lives, tmp_path: Path) -> None:
         assert found == f"ok\n{rows}|{of_n}\n0\n", found
 
 
-# ---- The memory model ----
-
-FOUR_RACED = 20  # of each variant of iriw
-RACED_S = 5.0  # s, until a round of any shape has raced, at most
-PAIRS = [
-    (shape, variant) for shape in litmus.SHAPES if shape != "iriw" for variant in litmus.VARIANTS
-]  # test_litmus_of_four
-
-
-@pytest.mark.parametrize("raced", [20, soak(200)])
-def test_litmus(lives: Lives, tmp_path: Path, raced: int) -> None:
-    """Nothing that x86-TSO forbids is seen, in `raced` rounds of each variant (five of a shape) while a page was on its way."""
-    words = f"--cpus={BOTH} --rounds=100000 --raced={raced} --slow-us={WAITED_US // lives.site.slow}"
-    with lives.borrowed(attached=True) as guest:
-        limit = raced * RACED_S * len(PAIRS)
-        done = ran(lives.site, guest, f"{PROGRAMS}/dsm_litmus {words}", tmp_path / "litmus", limit)
-        found = litmus.parse(done.out)
-        for each in found:
-            print(each)
-        kept("litmus", litmus.metrics(found))
-        assert done.status == 0 and all(each.forbidden == 0 for each in found), found
-        assert [(each.shape, each.variant) for each in found] == PAIRS
-        assert all(each.raced >= raced for each in found), found
-
-
-def test_litmus_of_four(lives: Lives, tmp_path: Path) -> None:
-    """iriw: a thread that writes and one that reads on each host, on CPUs of their own."""
-    shape = dataclasses.replace(lives.shape, cpus=2)
-    home, far = shape.cpus_of(0), shape.cpus_of(1)
-    cpus = ",".join(map(str, (home[0], far[0], home[1], far[1])))
-    counts = f"--rounds=100000 --raced={FOUR_RACED} --slow-us={WAITED_US // lives.site.slow}"
-    words = f"--shape=iriw --cpus={cpus} --hosts=0,1,0,1 {counts}"
-    with lives.borrowed(attached=True, shape=shape) as guest:
-        limit = FOUR_RACED * RACED_S * len(litmus.VARIANTS)
-        done = ran(lives.site, guest, f"{PROGRAMS}/dsm_litmus {words}", tmp_path / "litmus", limit)
-        found = litmus.parse(done.out)
-        for each in found:
-            print(each)
-        kept("litmus-iriw", litmus.metrics(found))
-        assert done.status == 0 and all(each.forbidden == 0 for each in found), found
-        assert [(each.shape, each.variant) for each in found] == [("iriw", variant) for variant in litmus.VARIANTS]
-        assert all(each.raced >= FOUR_RACED for each in found), found
-
-
 # ---- Pages ----
 
 
@@ -381,9 +337,14 @@ def test_faults_per_tick(lives: Lives, tmp_path: Path, step: str) -> None:
 
 
 def nohz_shape(lives: Lives) -> SpanShape:
-    """Of a guest with a kernel whose CPU there can do without ticks, and whose time is kept by CPU 0 alone."""
+    """Of a guest with a kernel whose CPU there can do without ticks, and whose time is kept by CPU 0 alone.
+
+    Memory that RCU frees is in no hurry then, on no CPU. Each has a thread of its own for that (gp_stride): an interrupt's end
+    asks the CPU to which that thread belongs, which would be the home's.
+    """
     shape = with_kernel(lives.site, lives.shape, "linux-nohz")
-    return dataclasses.replace(shape, arguments=f"{UNRESTRICTED} nohz_full={FAR_CPU} rcu_nocbs={FAR_CPU}")
+    rcu = "rcu_nocbs=all rcutree.rcu_nocb_gp_stride=1"
+    return dataclasses.replace(shape, arguments=f"{UNRESTRICTED} nohz_full={FAR_CPU} {rcu}")
 
 
 def test_faults_per_tick_of_a_full_kernel(lives: Lives, tmp_path: Path) -> None:
