@@ -9,6 +9,7 @@
 #define VERDICT_TURNS 2u
 
 static char did_what[64];
+static uint64_t base_before;	/* of the turn before */
 
 static void did(const char *what, const void *cell, bool stores, uint64_t value)
 {
@@ -31,7 +32,7 @@ static void verdicts_of(void)
 	const struct description *shape = &shapes[run.shape];
 	uint64_t unit = run.variant == SPLIT_LOCK ? BOTH : 1;
 	/* What the turn before has stored is what a copy that is too old has. */
-	uint64_t raw[] = { 0, (run.base + 1) * unit, (run.base + 2) * unit, (run.base - 1) * unit, run.base * unit,
+	uint64_t raw[] = { 0, (run.base + 1) * unit, (run.base + 2) * unit, (base_before + 1) * unit, (base_before + 2) * unit,
 			   (run.base + 3) * unit, (run.base + 1) << 32, run.base + 1 };
 	unsigned int n = 2, total, kinds = run.variant == SPLIT_LOCK ? 8 : 6;
 
@@ -114,8 +115,17 @@ static void print_verdicts(void)
 		count_times(0, 1);
 		printf(" %" PRIu64 " %" PRIu64 "\n", run.tally.overlapped, run.tally.raced);
 	}
-	for (unsigned int turn = 0; turn < VERDICT_TURNS; turn++)
+	/* CPUs that there is no team for. */
+	run.teams = 1;
+	run.variant = PLAIN;
+	for (unsigned int number = 4; number < 8; number++)
+		turn_of(number);
+	printf("rest %s\n", *did_what ? did_what : "-");
+	run.teams = 2;
+	for (unsigned int turn = 0; turn < VERDICT_TURNS; turn++) {
+		base_before = run.base;
 		plan();
+	}
 	for (run.shape = 0; run.shape < SHAPES; run.shape++)
 		for (run.variant = PLAIN; run.variant < VARIANTS; run.variant++) {
 			printf("shape %s %s", shapes[run.shape].name, variant_names[run.variant]);

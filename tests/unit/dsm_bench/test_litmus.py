@@ -413,7 +413,7 @@ def check_verdicts(verdicts: list[list[str]]) -> None:
             assert said == [thread_of(words[2], accesses) for accesses in HERDING[words[1]]], words
             allowed = tso.outcomes(said)
             found[key] = (len(allowed), 0)
-        elif words[0] not in ("cells", "times"):
+        elif words[0] not in ("cells", "times", "rest"):
             *seen, forbidden = map(int, words)
             assert bool(forbidden) == (tuple(seen) not in allowed), (key, seen, forbidden)
             found[key] = (found[key][0], found[key][1] + (not forbidden))
@@ -452,7 +452,14 @@ def check_races(verdicts: list[list[str]]) -> None:
         assert (overlapped, raced) == (bool(those), bool(waited)), spans
 
 
-LOOKS = {"what is forbidden": check_verdicts, "where cells are": check_cells, "what races": check_races}
+def check_rest(verdicts: list[list[str]]) -> None:
+    """Four CPUs more than a team of iriw wants, in cells of the next rounds if they did anything: nobody would see it."""
+    assert [words for words in verdicts if words[0] == "rest"] == [["rest", "-"]]
+
+
+LOOKS = {
+    "what is forbidden": check_verdicts, "where cells are": check_cells, "what races": check_races, "who rests": check_rest,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", LOOKS)
@@ -470,6 +477,7 @@ WRONG_VERDICTS = {
     "a store buffer of what is not temporal": ("(variant == PLAIN || variant == NT)", "variant == PLAIN", "what is forbidden"),
     "a value that nobody has stored": ("if (value > 1)", "if (value == VALUES)", "what is forbidden"),
     "a copy that is older than the turn": ("raw <= run.base ||", "", "what is forbidden"),
+    "a value that the turn before has stored": ("run.base += VALUES - 1;", "run.base += 1;", "what is forbidden"),
     "half of a value": ("if (raw % BOTH)\n\t\t\treturn VALUES;", "", "what is forbidden"),
     "a fence that is missing": ("store(v, y, one); between(v); value[0] = load(v, x);",
                                 "store(v, y, one); value[0] = load(v, x);", "what is forbidden"),
@@ -485,6 +493,9 @@ WRONG_VERDICTS = {
     "what is in the first team's cells": ("cell_of(run.y, slot, team));\n\tif (!((", "cell_of(run.y, slot, 0));\n\tif (!((",
                                           "what is forbidden"),
     "when the first team began": ("i = number_of_cpu(team, a), j = number_of_cpu(team, b);", "i = a, j = b;", "what races"),
+    "who has no team does its rounds": ("\tif (number >= number_of_cpu(run.teams, 0))\n\t\treturn;\n", "", "who rests"),
+    "one of those does": ("if (number >= number_of_cpu(run.teams, 0))", "if (number > number_of_cpu(run.teams, 0))",
+                          "who rests"),
     "who has waited for long enough": ("one->ended - one->begun >= run.slow ||", "one->ended - one->begun > run.slow ||",
                                        "what races"),
 }  # fmt: skip

@@ -169,6 +169,25 @@ def test_a_program_that_has_found_something(figures: Path, monkeypatch: pytest.M
     assert [json.loads(each.read_text())["metrics"][0]["metric"] for each in aside] == ["earlier.run"]
 
 
+def test_rounds_that_race_are_between_two_hosts(figures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program believes what it is told of CPUs: which host has each, by turns, and how long a page takes there."""
+    asked = []
+
+    def ran(site: object, guest: object, command: str, output: Path, seconds: float) -> Done:
+        asked.append(command)
+        return Done(0, litmus_output(ALL))
+
+    monkeypatch.setattr(span_litmus, "ran", ran)
+    litmus_of_all(figures)
+    (command,) = asked
+    words = dict(word.removeprefix("--").split("=") for word in command.split()[1:])
+    shape, cpus, hosts = SpanShape(cpus=span_litmus.CPUS), words["cpus"].split(","), words["hosts"].split(",")
+    assert hosts == ["0", "1"] * span_litmus.CPUS and len(set(cpus)) == len(cpus)
+    assert all(int(cpu) in shape.cpus_of(int(host)) for cpu, host in zip(cpus, hosts, strict=True)), command
+    assert words["slow-us"] == f"{span_litmus.WAITED_US // SITE.slow}" and words["raced"] == "200"
+    assert all(host.cpus == span_litmus.CPUS for host in span_litmus.wide().hosts)
+
+
 @pytest.mark.parametrize(("ticks", "passes"), [((70, 71), True), ((70, 70), False)])
 def test_a_team_whose_threads_are_all_at_home(ticks: tuple[int, int], passes: bool) -> None:
     """Nothing has run in the other host's CPU but its kernel."""
