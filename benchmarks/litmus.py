@@ -2,7 +2,8 @@
 """What dsm_litmus prints in a guest, and the figures of it: outcomes that x86-TSO forbids, and rounds that really raced.
 
 `litmus.raced.SHAPE` is over all variants; a round counts as raced if two threads overlapped in it and one of them waited for
-a page. `litmus.forbidden` is over all.
+a page. Teams that race at one time wait for the same pages: `raced_slots`, beside it, counts them once. `litmus.forbidden` is
+over all.
 """
 
 from __future__ import annotations
@@ -32,13 +33,17 @@ ALLOWED = {(shape, variant) for shape in ("sb", "r") for variant in ("plain", "n
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """Counts of rounds of one shape in one variant. `outcomes`: how often by what was seen, "a=0 b=1"."""
+    """Counts of rounds of one shape in one variant. `outcomes`: how often by what was seen, "a=0 b=1".
+
+    `raced_slots`: times that one team or more raced: teams that do so at one time wait for the same pages.
+    """
 
     shape: str
     variant: str
     rounds: int
     overlapped: int
     raced: int
+    raced_slots: int
     weak: int
     weak_allowed: bool
     impossible: int
@@ -60,6 +65,7 @@ def _shape(data: Mapping[str, Any]) -> Shape:
         _count(data, "rounds"),
         _count(data, "overlapped"),
         _count(data, "raced"),
+        _count(data, "raced_slots"),
         _count(data, "weak"),
         allowed,
         _count(data, "impossible"),
@@ -77,12 +83,12 @@ def _checked(found: Shape) -> Shape:
     if found.weak_allowed != ((found.shape, found.variant) in ALLOWED):
         said = f"weak_allowed is {found.weak_allowed}, and TSO says otherwise"
         raise Malformed(f"dsm_litmus: {found.shape} {found.variant}: {said}")
-    if found.raced > found.overlapped or found.overlapped > found.rounds or found.weak > found.rounds:
+    if not found.raced_slots <= found.raced <= found.overlapped <= found.rounds or found.weak > found.rounds:
         raise Malformed(f"dsm_litmus: more than all: {found}")
     return found
 
 
-_SHORT = re.compile(r"\bshape,(\w+),(\w+),(\d+),(\d+),(\d+),(\d+),(true|false),(\d+)")
+_SHORT = re.compile(r"\bshape,(\w+),(\w+),(\d+),(\d+),(\d+),(\d+),(\d+),(true|false),(\d+)")
 
 
 def parse_short(text: str) -> list[Shape]:
@@ -90,10 +96,11 @@ def parse_short(text: str) -> list[Shape]:
 
     Raises Malformed.
     """
-    return [
-        _checked(Shape(shape, variant, int(rounds), int(overlapped), int(raced), int(weak), allowed == "true", int(bad), {}))
-        for shape, variant, rounds, overlapped, raced, weak, allowed, bad in _SHORT.findall(text)
-    ]
+    found = []
+    for shape, variant, *counts, allowed, bad in _SHORT.findall(text):
+        rounds, overlapped, raced, slots, weak = map(int, counts)
+        found.append(_checked(Shape(shape, variant, rounds, overlapped, raced, slots, weak, allowed == "true", int(bad), {})))
+    return found
 
 
 def parse(text: str) -> list[Shape]:
@@ -134,7 +141,7 @@ def metrics(found: Sequence[Shape]) -> list[Metric]:
             continue
         beside: dict[str, float | str] = {f"raced_{each.variant}": float(each.raced) for each in variants}
         beside |= {f"weak_{each.variant}": float(each.weak) for each in variants if each.weak_allowed}
-        beside |= {"rounds": float(sum(each.rounds for each in variants))}
+        beside |= {what: float(sum(getattr(each, what) for each in variants)) for what in ("raced_slots", "rounds")}
         raced = float(sum(each.raced for each in variants))
         figures.append(Metric(f"litmus.raced.{shape}", raced, "1", "higher", beside))
     return figures

@@ -41,8 +41,8 @@
  *   left out, but threads that wait for their time take CPUs from who brings the pages.)  That is litmus7's "timebase" (Alglave
  *   et al., "Litmus: Running Tests Against Hardware", TACAS 2011): only TSCs are compared, so
  *   no page is shared for it;
- * - before it, thread 0 and thread 1 of the first team each take one of its two pages, by a word that is no cell,
- *   so that none of them has both and all wait in the round.  If each took its own only, as many
+ * - before it, thread 0 and thread 1 of the first team each take one of its two pages, by a
+ *   word that is no cell, so that none of them has both and all wait in the round.  If each took its own only, as many
  *   would race, and nobody would ever read a copy that should have gone (a unit test has such
  *   ones): so it is the other's, too, and a copy;
  * - who comes too late for a round, since it has waited or another one had its CPU, leaves it
@@ -51,8 +51,9 @@
  *
  * Output, one JSON object a line:
  *   {"event":"shape","shape":"sb","variant":"plain","rounds":..,"overlapped":..,
- *    "raced":..,"weak":..,"weak_allowed":true|false,"impossible":..,
+ *    "raced":..,"raced_slots":..,"weak":..,"weak_allowed":true|false,"impossible":..,
  *    "outcomes":{"a=0 b=1":..,..}}
+ *	raced_slots: times that at least one team raced; all that do wait for the same pages
  *	impossible: a value that nobody has stored in this turn, half of one, a store that got lost
  *   {"event":"result","rounds":..,"forbidden":..}
  *	forbidden: impossible ones, and weak ones where TSO allows none
@@ -143,7 +144,7 @@ struct thread {
 } __attribute__((aligned(4096)));
 
 struct tally {
-	uint64_t rounds, overlapped, raced, weak, impossible;
+	uint64_t rounds, overlapped, raced, raced_slots, weak, impossible;
 	/* By register and end, in base VALUES: at most 4 registers, or 2 and 2 ends. */
 	uint64_t outcomes[VALUES * VALUES * VALUES * VALUES];
 };
@@ -640,10 +641,10 @@ static void print_shape(void)
 	bool allowed = weak_is_allowed(run.shape, run.variant);
 
 	printf("{\"event\":\"shape\",\"shape\":\"%s\",\"variant\":\"%s\",\"rounds\":%" PRIu64
-	       ",\"overlapped\":%" PRIu64 ",\"raced\":%" PRIu64 ",\"weak\":%" PRIu64
-	       ",\"weak_allowed\":%s,\"impossible\":%" PRIu64 ",",
+	       ",\"overlapped\":%" PRIu64 ",\"raced\":%" PRIu64 ",\"raced_slots\":%" PRIu64
+	       ",\"weak\":%" PRIu64 ",\"weak_allowed\":%s,\"impossible\":%" PRIu64 ",",
 	       shapes[run.shape].name, variant_names[run.variant], run.tally.rounds, run.tally.overlapped,
-	       run.tally.raced, run.tally.weak, allowed ? "true" : "false", run.tally.impossible);
+	       run.tally.raced, run.tally.raced_slots, run.tally.weak, allowed ? "true" : "false", run.tally.impossible);
 	print_outcomes();
 	puts("}");
 	fflush(stdout);
@@ -679,14 +680,13 @@ static bool begin_shape(void)
 /* All others wait.  Return: whether there is another turn, of this shape or of the next one. */
 static bool look(void)
 {
-	/* They are to be cleared: not a copy first. */
-	for (unsigned int page = 0; page <= PAGES; page++) {
-		take(run.x + page * PAGE);
-		take(run.y + page * PAGE);
-	}
-	for (unsigned int slot = 0; slot < run.slots; slot++)
+	for (unsigned int slot = 0; slot < run.slots; slot++) {
+		uint64_t before = run.tally.raced;
+
 		for (unsigned int team = 0; team < run.teams; team++)
 			look_at(slot, team);
+		run.tally.raced_slots += run.tally.raced > before;
+	}
 	measure();
 	memset(run.x, 0, (PAGES + 1) * PAGE);
 	memset(run.y, 0, (PAGES + 1) * PAGE);
@@ -722,7 +722,7 @@ static void usage(FILE *out)
 	      "  --teams=N           no more than so many (default: as many as there are CPUs for, up to 8)\n"
 	      "  --hosts=HOST,...    of each of these CPUs (default: one each); only those of two hosts race\n"
 	      "  --nodes=NODE,NODE   where x and y are (default: anywhere)\n"
-	      "  --rounds=N          of each shape and variant, at most, or until each team has as many (default: 100000)\n"
+	      "  --rounds=N          of each shape and variant, at most, a few more if teams share them (default: 100000)\n"
 	      "  --raced=N           so many that raced are enough (default: 0, all rounds)\n"
 	      "  --slow-us=N         an access that takes so long has waited for a page (default: 0, any)\n"
 	      "  --seed=N            of delays (default: 1)\n\n"

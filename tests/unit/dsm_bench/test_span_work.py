@@ -48,7 +48,7 @@ def litmus_output(shapes: list[str], raced: int = 500, weak: int = 0) -> str:
     found: list[dict[str, Any]] = [
         {
             "event": "shape", "shape": shape, "variant": variant, "rounds": 900 + raced, "overlapped": 600 + raced,
-            "raced": raced, "weak": 0,
+            "raced": raced, "raced_slots": raced // 3, "weak": 0,
             "weak_allowed": (shape, variant) in litmus.ALLOWED, "impossible": 0, "outcomes": {"else": 900 + raced},
         }
         for shape, variant in pairs
