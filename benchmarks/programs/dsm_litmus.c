@@ -20,7 +20,8 @@
  * Variants: plain MOV; "fence": MFENCE between the two; "lock": stores are XCHG;
  * "split": stores are XCHG and loads LOCK XADD of eight bytes that lie in two
  * cache lines, and of one cell in 32 in two pages; "nt": stores are MOVNTI, with
- * SFENCE between.  TSO allows the weak outcome of sb and r for plain and nt only,
+ * SFENCE between.  (With a number of teams that 32 is no multiple of, no cell is in two pages.)
+ * TSO allows the weak outcome of sb and r for plain and nt only,
  * and no other one.
  *
  * If there are CPUs enough, several teams of threads do the shape side by side, each in cells of
@@ -29,22 +30,22 @@
  * x and y are in pages of their own, with 32 cells in each.  There are four of either; a
  * turn uses each cell once, a round of a team each, and a team's next round is in the next page.
  * Then all threads meet, thread 0 looks at what each has seen and sets them to 0.  Each turn stores
- * other values for 1 and 2, so that a copy of a page that is older than it is noticed.  A
- * round counts as overlapped if the times (TSC) of two threads on different hosts overlap
+ * other values for 1 and 2, so that a copy of a page with what an older one has stored is noticed;
+ * one of when all was 0 is what a round may see.  A round counts as overlapped if the times (TSC) of two threads on different hosts overlap
  * in it, and as raced if one of those took --slow-us or longer as well: with a guest on
  * several hosts that is an access that waited for a page.
  *
  * Whoever has the pages would do all rounds of a turn while another one waits in its first:
  * one round of a turn would race.  So
  * - each round has its time, twice what one takes that waits for a page, and a thread
- *   begins it within half of what one takes, by chance.  (With three times as much fewer are
- *   left out, but threads that wait for their time take CPUs from who brings the pages.)  That is litmus7's "timebase" (Alglave
- *   et al., "Litmus: Running Tests Against Hardware", TACAS 2011): only TSCs are compared, so
- *   no page is shared for it;
+ *   begins it within half of what one takes, by chance.  (With three times as much fewer are left
+ *   out, but threads that wait for their time take CPUs from who brings the pages.)  That is
+ *   litmus7's "timebase" (Alglave et al., "Litmus: Running Tests Against Hardware", TACAS 2011):
+ *   only TSCs are compared, so no page is shared for it;
  * - before it, thread 0 and thread 1 of the first team each take one of its two pages, by a
- *   word that is no cell, so that none of them has both and all wait in the round.  If each took its own only, as many
- *   would race, and nobody would ever read a copy that should have gone (a unit test has such
- *   ones): so it is the other's, too, and a copy;
+ *   word that is no cell, so that none of them has both and all wait in the round.  If each took
+ *   its own only, as many would race, and hardly anybody would read a copy that should have gone
+ *   (a unit test has such ones): so it is the other's, too, and a copy;
  * - who comes too late for a round, since it has waited or another one had its CPU, leaves it
  *   out and joins the others where they are.  A round that a thread has left out does not count.
  * In a round nothing is touched but its cells: what else belongs to a thread is fetched before.
@@ -722,7 +723,7 @@ static void usage(FILE *out)
 	      "  --teams=N           no more than so many (default: as many as there are CPUs for, up to 8)\n"
 	      "  --hosts=HOST,...    of each of these CPUs (default: one each); only those of two hosts race\n"
 	      "  --nodes=NODE,NODE   where x and y are (default: anywhere)\n"
-	      "  --rounds=N          of each shape and variant, at most, a few more if teams share them (default: 100000)\n"
+	      "  --rounds=N          of each shape and variant, at most; N teams may do N - 1 more (default: 100000)\n"
 	      "  --raced=N           so many that raced are enough (default: 0, all rounds)\n"
 	      "  --slow-us=N         an access that takes so long has waited for a page (default: 0, any)\n"
 	      "  --seed=N            of delays (default: 1)\n\n"

@@ -42,9 +42,11 @@ def lines(*objects: object) -> str:
     return "".join(json.dumps(each) + "\n" for each in objects)
 
 
-def litmus_output(shapes: list[str], raced: int = 500, weak: int = 0) -> str:
+def litmus_output(
+    shapes: list[str], raced: int = 500, weak: int = 0, variants: tuple[str, ...] = litmus.VARIANTS
+) -> str:
     """Of a run in which so many rounds of each raced, and so many of the last variant saw what none may see."""
-    pairs = [(shape, variant) for shape in shapes for variant in litmus.VARIANTS]
+    pairs = [(shape, variant) for shape in shapes for variant in variants]
     found: list[dict[str, Any]] = [
         {
             "event": "shape", "shape": shape, "variant": variant, "rounds": 900 + raced, "overlapped": 600 + raced,
@@ -186,6 +188,24 @@ def test_rounds_that_race_are_between_two_hosts(figures: Path, monkeypatch: pyte
     assert all(int(cpu) in shape.cpus_of(int(host)) for cpu, host in zip(cpus, hosts, strict=True)), command
     assert words["slow-us"] == f"{span_litmus.WAITED_US // SITE.slow}" and words["raced"] == "200"
     assert all(host.cpus == span_litmus.CPUS for host in span_litmus.wide().hosts)
+
+
+@pytest.mark.parametrize(("raced", "passes"), [(0, True), (45, True), (60, False)])
+def test_rounds_of_one_host_that_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raced: int, passes: bool
+) -> None:
+    """A few in a hundred may, by chance. It is told of two hosts, and has CPUs of one."""
+    asked = []
+
+    def ran(site: object, guest: object, command: str, output: Path, seconds: float) -> Done:
+        asked.append(command)
+        return Done(0, litmus_output(["mp"], raced, variants=("plain", "split", "nt")))
+
+    monkeypatch.setattr(span_litmus, "ran", ran)
+    with contextlib.nullcontext() if passes else pytest.raises(AssertionError):
+        span_litmus.test_rounds_of_one_host_do_not_race(Lives(cpus=4), tmp_path)  # type: ignore[arg-type]
+    (command,) = asked
+    assert " --hosts=0,1,0,1 " in command and " --cpus=0,1,2,3 " in command
 
 
 @pytest.mark.parametrize(("ticks", "passes"), [((70, 71), True), ((70, 70), False)])
