@@ -408,6 +408,13 @@ static inline void engine_time_passes(struct dsm_engine *e)
 	e->time = 0;
 }
 
+/* When a message is read: other work of this turn, before it, is none of what is done with it. */
+static inline uint64_t engine_read_at(struct dsm_engine *e)
+{
+	engine_time_passes(e);
+	return now(e);
+}
+
 static inline const char *name_of(const struct dsm_engine *e, unsigned int host)
 {
 	return host < DSM_MAX_HOSTS && e->p.name[host] ? e->p.name[host] : "?";

@@ -362,7 +362,7 @@ void engine_came(struct dsm_engine *e, struct dsm_entry *entry)
 {
 	if (!entry->asked)
 		return;
-	entry->answered = now(e);
+	entry->answered = engine_read_at(e);
 	dsm_histogram_add(&e->counts.wire, entry->answered - entry->asked);
 	entry->asked = 0;
 }

@@ -173,7 +173,7 @@ void dsm_engine_message(struct dsm_engine *e, unsigned int from,
 	if (!entry)
 		return;
 	if (is_request(msg->type) && !entry->served)
-		entry->served = now(e);
+		entry->served = engine_read_at(e);
 	else if (engine_is_answer(msg->type))
 		engine_came(e, entry);
 	engine_answered(e, entry, msg->type);

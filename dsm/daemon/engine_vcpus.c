@@ -170,13 +170,6 @@ static int got_reply(struct dsm_engine *e, unsigned int from, const struct dsm_v
 	return 0;
 }
 
-/* Other work of this turn is none of it. */
-static uint64_t read_at(struct dsm_engine *e)
-{
-	engine_time_passes(e);
-	return now(e);
-}
-
 /* Xen has what another host's vCPU has sent, and was read at @since.  The hypercall takes time. */
 static void count_in(struct dsm_engine *e, uint64_t since)
 {
@@ -186,7 +179,7 @@ static void count_in(struct dsm_engine *e, uint64_t since)
 
 static int got_ports(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 {
-	uint64_t since = read_at(e);
+	uint64_t since = engine_read_at(e);
 
 	if (engine_host_of_port(e, (uint32_t)m->number) != e->vm.self)
 		return DSM_E_PORT;
@@ -197,7 +190,7 @@ static int got_ports(struct dsm_engine *e, const struct dsm_vcpu_msg *m)
 
 static int got_event(struct dsm_engine *e, unsigned int from, const struct dsm_vcpu_msg *m)
 {
-	uint64_t since = read_at(e);
+	uint64_t since = engine_read_at(e);
 
 	if (!engine_runs_at(e, m->vcpu, e->vm.self))
 		return DSM_E_VCPU;

@@ -1365,6 +1365,49 @@ static void phases(const void *argument)
 	world_end();
 }
 
+/*
+ * Two requests that are read in one turn, and two answers, with other work before each: that is
+ * of the way of a message, and of nothing that is done with it.
+ */
+static void phases_of_a_turn(const void *argument)
+{
+	struct features features = calm;
+	struct dsm_engine_counts asks, serves;
+
+	(void)argument;
+	dice_begin();
+	features.credits = 16;
+	world_begin(&features);
+	CHECK(played_use(&node[1].xen, 0, 0, DSM_XEN_WANT_S, 1) == PLAYED_MISS &&
+	      played_use(&node[1].xen, 1, 1, DSM_XEN_WANT_M, 2) == PLAYED_MISS, "misses");
+	dsm_engine_misses(node[1].engine);
+	dsm_engine_run(node[1].engine);
+	clock_ns += 100 * US;
+	CHECK(deliver(1, 0), "a request");
+	clock_ns += 20 * US;
+	CHECK(deliver(1, 0) && !deliver(1, 0), "two requests");
+	clock_ns += 7 * US;
+	dsm_engine_run(node[0].engine);
+	dsm_engine_get_counts(node[0].engine, &serves);
+	CHECK(serves.serve.count == 2 && serves.serve.sum == (27 + 7) * US, "serve: %llu in %llu ns",
+	      (unsigned long long)serves.serve.count, (unsigned long long)serves.serve.sum);
+	clock_ns += 40 * US;
+	CHECK(deliver(0, 1), "an answer");
+	clock_ns += 9 * US;
+	CHECK(deliver(0, 1) && !deliver(0, 1), "two answers");
+	clock_ns += 5 * US;
+	dsm_engine_run(node[1].engine);
+	dsm_engine_get_counts(node[1].engine, &asks);
+	CHECK(asks.wire.count == 2 && asks.wire.sum == (167 + 176) * US, "wire: %llu in %llu ns",
+	      (unsigned long long)asks.wire.count, (unsigned long long)asks.wire.sum);
+	CHECK(asks.install.count == 2 && asks.install.sum == (14 + 5) * US, "install: %llu in %llu ns",
+	      (unsigned long long)asks.install.count, (unsigned long long)asks.install.sum);
+	CHECK(asks.read_fault.sum + asks.write_fault.sum == 2 * 181 * US, "all: %llu ns",
+	      (unsigned long long)(asks.read_fault.sum + asks.write_fault.sum));
+	settle_down();
+	world_end();
+}
+
 /* Leases of pages that nobody asks for cost no wake-up each; somebody who asks waits no longer for that. */
 static void leases_together(const void *argument)
 {
@@ -4028,6 +4071,7 @@ int main(int argc, char **argv)
 		{ "the token is there for a while", token_for_a_while, NULL },
 		{ "the token is for two vCPUs", token_for_two_vcpus, NULL },
 		{ "where the time of a fault goes", phases, NULL },
+		{ "where the time of faults of one turn goes", phases_of_a_turn, NULL },
 		{ "leases end together", leases_together, NULL },
 		{ "a lease at home", lease_at_home, NULL },
 		{ "losses are forgotten", losses_are_forgotten, NULL },
