@@ -575,7 +575,7 @@ static void letters(const void *argument)
 /* An interrupt that waits until the guest goes on is sent, and is none whose time counts. */
 static void time_of_letters(const void *argument)
 {
-	struct dsm_engine_counts before, after, there;
+	struct dsm_engine_counts before, after, there, first;
 	unsigned int nr_log, nr_home;
 
 	(void)argument;
@@ -587,6 +587,7 @@ static void time_of_letters(const void *argument)
 	settle();
 	/* What is in the line when the stop begins goes before the fence, and counts. */
 	dsm_engine_get_counts(node[0].engine, &before);
+	dsm_engine_get_counts(node[1].engine, &first);
 	credits = 0;
 	says(0, event(1, 0, 0x3f));
 	CHECK(place(0, 3, 1) == -EINPROGRESS, "%s", node[0].error);
@@ -597,6 +598,10 @@ static void time_of_letters(const void *argument)
 		look(0);
 		deliver(0, 1);
 	}
+	/* There, too, where the stop has begun as well. */
+	dsm_engine_get_counts(node[1].engine, &there);
+	CHECK(there.ipi_in.count == first.ipi_in.count + 1, "%llu have come",
+	      (unsigned long long)(there.ipi_in.count - first.ipi_in.count));
 	dsm_engine_get_counts(node[0].engine, &after);
 	CHECK(after.ipi_out.count == before.ipi_out.count + 1, "%llu were counted",
 	      (unsigned long long)(after.ipi_out.count - before.ipi_out.count));
