@@ -329,15 +329,15 @@ class _Sums:
     """Of runs with as many calls each: means of a run."""
 
     calls: float
-    seconds: float  # of the hosts' clock, with what is between calls
+    seconds: tuple[float, ...]  # of each run by the hosts' clock, with what is between calls
     each: tuple[Counts, ...]
 
     @staticmethod
     def of(seen: Seen, runs: Sequence[CallsRun]) -> _Sums:
         """Of these."""
         number = sum(len(run.calls.ns) for run in runs)
-        ns = sum(run.whole_ns() for run in runs)
-        return _Sums(number / len(runs), ns * seen.slow / 1e9 / len(runs), tuple(run.counts for run in runs))
+        seconds = tuple(run.whole_ns() * seen.slow / 1e9 for run in runs)
+        return _Sums(number / len(runs), seconds, tuple(run.counts for run in runs))
 
     def mean(self, of: Callable[[Counts], float]) -> float:
         """Of a run."""
@@ -366,11 +366,16 @@ def per_call(ends: tuple[_Sums, _Sums], of: Callable[[Counts], float]) -> float:
     return (many.mean(of) - few.mean(of)) / (many.calls - few.calls)
 
 
+def _differ(ends: tuple[_Sums, _Sums], of: Callable[[Counts], float]) -> float:
+    """By how much runs of one size do, at most: what all calls more cost is known no better."""
+    few, many = ends
+    return max(few.differ(of), many.differ(of))
+
+
 def cost_of(ends: tuple[_Sums, _Sums], of: Callable[[Counts], float]) -> float | str:
     """The same, unless runs of one size differ by more than that, or it is below zero."""
     few, many = ends
-    least = max(few.differ(of), many.differ(of))
-    return per_call(ends, of) if many.mean(of) - few.mean(of) >= least else NOT_KNOWN
+    return per_call(ends, of) if many.mean(of) - few.mean(of) >= _differ(ends, of) else NOT_KNOWN
 
 
 def _waits_us(place: int) -> Callable[[Counts], int]:
@@ -415,12 +420,14 @@ def pages_of(seen: Seen, runs: Sequence[CallsRun], places: Mapping[str, int]) ->
 
 
 def seconds_of(ends: tuple[_Sums, _Sums]) -> float:
-    """Of one call more, by the hosts' clock. Raises Malformed."""
+    """Of one call more, by the hosts' clock. Raises Malformed, also if runs of one size differ by more than all more take."""
     few, many = ends
-    seconds = (many.seconds - few.seconds) / (many.calls - few.calls)
-    if seconds <= 0:
-        raise Malformed(f"{few.calls:.0f} calls take {few.seconds:.3f} s, {many.calls:.0f} {many.seconds:.3f} s: no slope")
-    return seconds
+    less, more = statistics.mean(few.seconds), statistics.mean(many.seconds)
+    apart = max(max(each.seconds) - min(each.seconds) for each in ends)
+    if more - less <= 0 or more - less < apart:
+        words = f"{few.calls:.0f} calls take {less:.3f} s, {many.calls:.0f} {more:.3f} s"
+        raise Malformed(f"{words}, and runs of one size differ by {apart:.3f} s: no slope")
+    return (more - less) / (many.calls - few.calls)
 
 
 def rest_of(seen: Seen, split: Mapping[str, float | str]) -> float | str:
@@ -479,9 +486,9 @@ def call_figure(
 
 DELIVERY = (
     "delivery: means of all interrupts and events that way, also those for devices, by dsmd at both ends: out, from Xen's ring "
-    "until it is sent; in, from when it is read until Xen has it; wire: half of the way of that host's faults in these runs, "
-    "there and back with a page, less what the other host does meanwhile, as the clocks of two hosts are not known better than "
-    "that; neither before the ring nor until the CPU takes it"
+    "until it is sent; in, from when it is read until Xen has it; wire: half of the way of that host's faults on pages of the "
+    "other in these runs, there and back with a page, less what the other host does meanwhile, as the clocks of two hosts are "
+    "not known better than that; neither before the ring nor until the CPU takes it"
 )
 BACKGROUND = (
     "background: what the same hosts' CPUs wait for in as much time when nothing is called and nobody meets: home's looks at "
@@ -498,7 +505,8 @@ def interrupts(seen: Seen) -> Iterator[Metric]:
                 "membarrier(2): the other host's CPU is interrupted in user space, and who called knows it: there and back; "
                 f"{DELIVERY}; whole: one call more, with both CPUs' meeting before it; "
                 "pages: what all CPUs of a host wait for in it; rest, with a CPU a host: whole less pages of the caller, "
-                f"so with delivery and pages of the other one, which may be waited for at the same time; {BACKGROUND}"
+                "so with their traps and wake-ups, delivery and pages of the other one, which may be waited for at the same "
+                f"time; {BACKGROUND}"
             )
             try:
                 sent, least = sent_of(seen, runs, caller)
@@ -507,7 +515,8 @@ def interrupts(seen: Seen) -> Iterator[Metric]:
                 problems.append(f"span.ipi.{name}: {error}")
                 continue
             if least < LEAST_DONE:
-                problems.append(f"span.ipi.{name}: {least:.2f} interrupts more for a call than in as much time without")
+                words = f"at least {least:.2f} interrupts more for a call than in as much time without"
+                problems.append(f"span.ipi.{name}: {words}")
                 continue
             split |= {"rest_us": rest_of(seen, split), **delivery_of(runs, caller), **sent}
             yield call_figure(f"span.ipi.{name}.us", _samples_us(seen, runs), split, note)
@@ -516,14 +525,17 @@ def interrupts(seen: Seen) -> Iterator[Metric]:
 
 
 def sent_of(seen: Seen, runs: Sequence[CallsRun], sender: int) -> tuple[dict[str, float | str], float]:
-    """(interrupts that the host has sent in one call more, and in as much time when nothing is called; the difference).
+    """(interrupts that the host has sent in one call more, and in as much time when nothing is called; the least of the former
+    less the most of the latter, by what runs of one size differ by).
 
     That is the least that calls have sent: while one waits there is less of all else. Raises Malformed.
     """
     ends, none, of = ends_of(seen, runs), ends_of(seen, _of(seen, "nothing", HOME)), _sent(sender)
     seconds = seconds_of(ends)
     beside = {"sent_per_call": cost_of(ends, of), "background_sent": background_of(seen, of, seconds)}
-    return beside, per_call(ends, of) - max(per_call(none, of) * seconds / seconds_of(none), 0.0)
+    least = per_call(ends, of) - _differ(ends, of) / (ends[1].calls - ends[0].calls)
+    most = per_call(none, of) + _differ(none, of) / (none[1].calls - none[0].calls)
+    return beside, least - max(most * seconds / seconds_of(none), 0.0)
 
 
 def wakes(seen: Seen) -> Iterator[Metric]:
