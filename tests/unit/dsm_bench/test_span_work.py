@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -244,6 +245,29 @@ def test_faults_without_ticks(
         span_work.test_faults_without_ticks(Lives(), figures)  # type: ignore[arg-type]
     figure = results.read(figures / "dsm-tick-nohz.json").find("dsm.tick.nohz.away")
     assert figure and figure.value == pytest.approx(value, abs=0.01)
+
+
+def words_of(pattern: str, text: str) -> set[str]:
+    """Those that the pattern finds, a list each; CPUs 2 and 3 of the document's guest are what CPU 1 is of the lab's."""
+    (found,) = re.findall(pattern, text)
+    return {re.sub(r"\b2-3\b", "1", word) for word in found.split()}
+
+
+def test_a_guest_without_ticks_is_that_of_the_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What keeps CPUs elsewhere from pages is what was measured, word by word: each of these arguments is worth some."""
+    monkeypatch.setattr(span_work, "with_kernel", lambda site, shape, step: dataclasses.replace(shape, kernel=step))
+    shape = span_work.nohz_shape(Lives())  # type: ignore[arg-type]
+    assert shape.kernel == "linux-nohz"
+    text = (Path(__file__).parents[3] / "docs/two-hosts.md").read_text(encoding="utf-8")
+    ticking = words_of(r'extra = "(.*tsc=reliable .* isolcpus=.*)"', text)
+    without = words_of(r"`(nohz_full=.*?)` in `extra`", text)
+    for wanted, each in ((ticking, SpanShape()), (ticking | without, shape)):
+        given = words_of(r'extra = "(.*)"', each.xl_cfg("beta"))
+        assert {word for word in wanted if not word.startswith(("root=", "console="))} <= given, (wanted, given)
+    assert {word.partition("=")[0] for word in ticking | without} >= {
+        "isolcpus", "workqueue.power_efficient", "sysctl.vm.compaction_proactiveness", "nohz_full", "rcu_nocbs",
+        "rcutree.rcu_nocb_gp_stride",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(("faults", "passes"), [(1200, True), (1201, False)])
