@@ -227,24 +227,40 @@ BEGUN = Moment([100, 100], [1000, 1000], 10.0)
 
 
 @pytest.mark.parametrize(
-    ("ended", "passes", "value"),
+    ("ended", "worked", "passes", "value"),
     [
-        (Moment([700, 110], [1100, 1060], 16.0), True, 0.1),
-        (Moment([700, 110], [1100, 1200], 16.0), False, 0.33),
-        (Moment([700, 160], [1100, 1060], 16.0), False, 0.1),
+        (Moment([700, 110], [1100, 1060], 16.0), 500, True, 0.1),
+        (Moment([700, 110], [1100, 1200], 16.0), 500, False, 0.33),
+        (Moment([700, 160], [1100, 1060], 16.0), 500, False, 0.1),
+        (Moment([700, 100], [1100, 1000], 16.0), 0, False, 0),
     ],
-    ids=["nearly none", "faults", "ticks"],
+    ids=["nearly none", "faults", "ticks", "it stood still"],
 )
 def test_faults_without_ticks(
-    figures: Path, monkeypatch: pytest.MonkeyPatch, ended: Moment, passes: bool, value: float
+    figures: Path, monkeypatch: pytest.MonkeyPatch, *, ended: Moment, worked: int, passes: bool, value: float
 ) -> None:
     """A goal that was not met is written down, too."""
+    asked = []
+
+    def quietly(site: object, guest: object, seconds: float, output: Path) -> tuple[Moment, Moment]:
+        asked.append(seconds)
+        return BEGUN, ended
+
+    stat = iter(f"cpu1 {ticks} 0 900 80000 0 0 3 0 0 0\n" for ticks in (70, 70 + worked))
+
+    def run(command: str, timeout: float = 60.0) -> Done:
+        return Done(0, next(stat) if "/proc/stat" in command else "4711\n")
+
     monkeypatch.setattr(span_work, "with_kernel", lambda site, shape, step: shape)
-    monkeypatch.setattr(span_work, "while_busy", lambda *_: (BEGUN, ended))
+    monkeypatch.setattr(span_work, "quietly", quietly)
+    monkeypatch.setattr(span_work, "run_in", lambda where: run)
     with contextlib.nullcontext() if passes else pytest.raises(AssertionError):
         span_work.test_faults_without_ticks(Lives(), figures)  # type: ignore[arg-type]
-    figure = results.read(figures / "dsm-tick-nohz.json").find("dsm.tick.nohz.away")
-    assert figure and figure.value == pytest.approx(value, abs=0.01)
+    # Twice as long as RCU puts things off.
+    assert asked == [20]
+    if worked:
+        figure = results.read(figures / "dsm-tick-nohz.json").find("dsm.tick.nohz.away")
+        assert figure and figure.value == pytest.approx(value, abs=0.01)
 
 
 def words_of(pattern: str, text: str) -> set[str]:
