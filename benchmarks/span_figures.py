@@ -445,7 +445,8 @@ def delivery_of(runs: Sequence[CallsRun], sender: int) -> dict[str, float | str]
     """The way of an interrupt from that host to the other one, means of all in these runs, also those of the background.
 
     `wire`: half of the way of the sender's faults, there and back with a page, less what the other host does meanwhile.
-    A part that nothing was seen of is not known, and so is not the sum.
+    A part that nothing was seen of is not known, and so is not the sum; nor is a wire below nothing, of which `asked_us` and
+    `served_us` are.
     """
     whole = Counts()
     for run in runs:
@@ -457,8 +458,12 @@ def delivery_of(runs: Sequence[CallsRun], sender: int) -> dict[str, float | str]
         parts["wire_us"] = known((wire - serve) / 2)
     seen = [part for part in parts.values() if not isinstance(part, str)]
     delivery = sum(seen) if len(seen) == len(parts) else NOT_KNOWN
-    counted = {"counted_out": here.phase_counts["ipi_out"], "counted_in": there.phase_counts["ipi_in"]}
-    return {**parts, "delivery_us": delivery, **{key: float(number) for key, number in counted.items()}}
+    counted = {
+        "counted_out": here.phase_counts["ipi_out"], "counted_in": there.phase_counts["ipi_in"],
+        "counted_asked": here.phase_counts["wire"], "counted_served": there.phase_counts["serve"],
+    }  # fmt: skip
+    beside = {"asked_us": wire, "served_us": serve, **{key: float(number) for key, number in counted.items()}}
+    return {**parts, "delivery_us": delivery, **beside}
 
 
 def _mean_us(host: HostCounts, phase: str) -> float | str:

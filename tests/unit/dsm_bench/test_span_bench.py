@@ -246,6 +246,7 @@ def check_delivery(split: Mapping[str, float | str], what: str, sender: str, rec
     assert {part: split[f"{part}_us"] for part in parts} == {part: pytest.approx(ns / 1000) for part, ns in parts.items()}
     assert split["delivery_us"] == pytest.approx(sum(parts.values()) / 1000)
     assert split["counted_out"] == split["counted_in"] == 60
+    assert split["asked_us"] == pytest.approx(WIRE_NS / 1000) and split["served_us"] == pytest.approx(SERVE_NS[receiver] / 1000)
     few, many = span.ROUNDS["nothing"]
     stray = (many // STRAY - few // STRAY) / (many - few) if sender == "alpha" else 0
     assert split["sent_per_call"] == 1
@@ -495,6 +496,8 @@ MUTANTS = (
     Mutant("span_figures", "if least < LEAST_DONE:  # what", "if False:  # what"),
     Mutant("span_figures", "\"in_us\": _mean_us(there, \"ipi_in\")", "\"in_us\": _mean_us(there, \"ipi_out\")"),
     Mutant("span_figures", "\"out_us\": _mean_us(here, \"ipi_out\")", "\"out_us\": _mean_us(here, \"queue\")"),
+    Mutant("span_figures", "\"asked_us\": wire, \"served_us\": serve", "\"asked_us\": serve, \"served_us\": wire"),
+    Mutant("span_figures", "\"counted_asked\": here", "\"counted_asked\": there"),
     Mutant("span_figures", "\"counted_in\": there.phase_counts[\"ipi_in\"]",
            "\"counted_in\": runs[0].counts.away.phase_counts[\"ipi_in\"]"),
     Mutant("span_figures", "**delivery_of(runs, caller), **sent}", "**delivery_of(runs, 1 - caller), **sent}"),
@@ -789,9 +792,11 @@ def check_the_way(figures: Any) -> None:
     runs = [dataclasses.replace(run, counts=each) for run, each in zip(BARRIERS, counts, strict=True)]
     assert figures.delivery_of(runs, 0) == {
         "out_us": 200, "wire_us": 3000, "in_us": 300, "delivery_us": 3500, "counted_out": 4, "counted_in": 4,
+        "asked_us": 9000, "served_us": 3000, "counted_asked": 2, "counted_served": 2,
     }  # fmt: skip
-    nothing = dict.fromkeys(("out_us", "wire_us", "in_us", "delivery_us"), "not known")
-    assert figures.delivery_of(runs, 1) == {**nothing, "counted_out": 0, "counted_in": 0}
+    nothing = dict.fromkeys(("out_us", "wire_us", "in_us", "delivery_us", "asked_us", "served_us"), "not known")
+    none = dict.fromkeys(("counted_out", "counted_in", "counted_asked", "counted_served"), 0)
+    assert figures.delivery_of(runs, 1) == {**nothing, **none}
     # No fault, none that was served, and one that was served longer than its answer took.
     way = interrupted((1, 100), (1, 300))
     for home, away, wire in (
@@ -801,6 +806,12 @@ def check_the_way(figures: Any) -> None:
         (way.home, phases(ipi_in=(1, 300), serve=(1, 9000)), 0),
     ):
         found = figures.delivery_of([dataclasses.replace(runs[0], counts=Counts(home, away))], 0)
+        # What makes the wire not known is said: none of either, or more of what is within than of the whole.
+        asked, served = (found.pop(f"counted_{each}") for each in ("asked", "served"))
+        assert asked == home.phase_counts["wire"] and served == away.phase_counts["serve"]
+        asked, served = (found.pop(f"{each}_us") for each in ("asked", "served"))
+        assert asked == (9000 if home == way.home else "not known")
+        assert served == (away.phase_ns["serve"] / 1000 or "not known")
         delivery = "not known" if wire else 400
         assert found == {
             "out_us": 100, "wire_us": wire, "in_us": 300, "delivery_us": delivery, "counted_out": 1, "counted_in": 1,
