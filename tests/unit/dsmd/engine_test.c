@@ -1404,7 +1404,21 @@ static void phases_of_a_turn(const void *argument)
 	      (unsigned long long)asks.install.count, (unsigned long long)asks.install.sum);
 	CHECK(asks.read_fault.sum + asks.write_fault.sum == 2 * 181 * US, "all: %llu ns",
 	      (unsigned long long)(asks.read_fault.sum + asks.write_fault.sum));
+	/* What is there to be read is asked for again, to be written: from then on. */
 	settle_down();
+	CHECK(played_use(&node[1].xen, 0, 0, DSM_XEN_WANT_M, 3) == PLAYED_MISS, "a miss");
+	dsm_engine_misses(node[1].engine);
+	dsm_engine_run(node[1].engine);
+	clock_ns += 100 * US;
+	CHECK(deliver(1, 0), "a request");
+	clock_ns += 7 * US;
+	settle_down();
+	dsm_engine_get_counts(node[0].engine, &serves);
+	dsm_engine_get_counts(node[1].engine, &asks);
+	CHECK(serves.serve.count == 3 && serves.serve.sum == (34 + 7) * US, "serve again: %llu in %llu ns",
+	      (unsigned long long)serves.serve.count, (unsigned long long)serves.serve.sum);
+	CHECK(asks.wire.count == 3 && asks.wire.sum == (343 + 107) * US, "wire again: %llu in %llu ns",
+	      (unsigned long long)asks.wire.count, (unsigned long long)asks.wire.sum);
 	world_end();
 }
 
