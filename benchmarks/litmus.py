@@ -29,6 +29,7 @@ WEAK = {
     "r": "a=0 y=2", "s": "a=1 x=2",
 }  # fmt: skip
 ALLOWED = {(shape, variant) for shape in ("sb", "r") for variant in ("plain", "nt")}
+MOST_TEAMS = 8  # that race at one time
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,11 +81,18 @@ def _shape(data: Mapping[str, Any]) -> Shape:
 
 def _checked(found: Shape) -> Shape:
     """It, if its counts fit together and what the guest allows is what TSO does. Raises Malformed."""
+    if found.shape not in SHAPES or found.variant not in VARIANTS:
+        raise Malformed(f"dsm_litmus: unexpected shape {found}")
     if found.weak_allowed != ((found.shape, found.variant) in ALLOWED):
         said = f"weak_allowed is {found.weak_allowed}, and TSO says otherwise"
         raise Malformed(f"dsm_litmus: {found.shape} {found.variant}: {said}")
-    if not found.raced_slots <= found.raced <= found.overlapped <= found.rounds or found.weak > found.rounds:
+    few = found.weak + found.impossible > found.rounds
+    if few or not found.raced_slots <= found.raced <= found.overlapped <= found.rounds:
         raise Malformed(f"dsm_litmus: more than all: {found}")
+    if not found.rounds:
+        raise Malformed(f"dsm_litmus: no rounds: {found}")
+    if found.raced > MOST_TEAMS * found.raced_slots:
+        raise Malformed(f"dsm_litmus: {found.raced} raced in {found.raced_slots} raced slots: {found}")
     return found
 
 
@@ -122,6 +130,8 @@ def parse(text: str) -> list[Shape]:
             raise Malformed(f"dsm_litmus: unexpected line {line[:200]!r}")
     if not ended:
         raise Malformed("dsm_litmus: it has not ended: no result")
+    if not found:
+        raise Malformed("dsm_litmus: no shape, so nothing that could be forbidden")
     return found
 
 

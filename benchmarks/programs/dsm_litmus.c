@@ -723,11 +723,11 @@ static void usage(FILE *out)
 	      "  --teams=N           no more than so many (default: as many as there are CPUs for, up to 8)\n"
 	      "  --hosts=HOST,...    of each of these CPUs (default: one each); only those of two hosts race\n"
 	      "  --nodes=NODE,NODE   where x and y are (default: anywhere)\n"
-	      "  --rounds=N          of each shape and variant, at most; N teams may do N - 1 more (default: 100000)\n"
+	      "  --rounds=N          of each shape and variant, at most; T teams may do T - 1 more (default: 100000)\n"
 	      "  --raced=N           so many that raced are enough (default: 0, all rounds)\n"
 	      "  --slow-us=N         an access that takes so long has waited for a page (default: 0, any)\n"
 	      "  --seed=N            of delays (default: 1)\n\n"
-	      "Exit status: 0; 1 an outcome that TSO forbids; 2 usage.\n", out);
+	      "Exit status: 0; 1 an outcome that TSO forbids; 2 usage, or there is no such CPU, node or memory.\n", out);
 }
 
 static void parse(struct options *o, int argc, char **argv)
@@ -804,6 +804,11 @@ static void parse(struct options *o, int argc, char **argv)
 		else if (o->shape[i] && shapes[i].threads > o->nr_cpus)
 			die("%s wants %u CPUs, --cpus has %u", shapes[i].name, shapes[i].threads, o->nr_cpus);
 	}
+	/* Or nothing would be forbidden, since nothing was looked at. */
+	if (!memchr(o->shape, true, sizeof(o->shape)))
+		die("no shape that --cpus is enough for");
+	if (!memchr(o->variant, true, sizeof(o->variant)))
+		die("no variant");
 }
 
 /* In a row: a cell of "split" is in two of them. */

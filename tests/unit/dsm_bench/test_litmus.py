@@ -543,6 +543,10 @@ def test_half_a_value_is_impossible(tmp_path: Path) -> None:
         ("--nodes=0,63", "--nodes=63: want a number from -1"),
         ("--rounds=0", "--rounds=0: want a number from 1"),
         ("--rounds=1x", "--rounds=1x"),
+        ("--shape=", "no shape"),
+        ("--shape=, --variant=plain", "no shape"),
+        ("--cpus=0", "no shape that --cpus is enough for"),
+        ("--variant=,", "no variant"),
         ("--unknown", "Usage"),
         ("mp", "mp: there are only options"),
     ],
@@ -581,6 +585,7 @@ def test_figures() -> None:
         (lines(SHAPE), "not ended"),
         ("x\n", "not JSON"),
         (lines([1]), "unexpected"),
+        (lines({**RESULT, "rounds": 0, "forbidden": 0}), "no shape"),
         (lines(RESULT, SHAPE), "its sums"),
         (lines(SHAPE, RESULT, SHAPE), "unexpected line"),
         (lines({**SHAPE, "event": "other"}, RESULT), "unexpected line"),
@@ -597,6 +602,9 @@ def test_figures() -> None:
         (lines({**SHAPE, "overlapped": 5}, RESULT), "more than all"),
         (lines({**SHAPE, "overlapped": 1}, RESULT), "more than all"),
         (lines({**SHAPE, "raced_slots": 3}, RESULT), "more than all"),
+        (lines({**SHAPE, "raced_slots": 0}, RESULT), "2 raced in 0 raced slots"),
+        (lines({**SHAPE, "rounds": 10, "overlapped": 9, "raced": 9, "outcomes": {"a=1 b=0": 1, "a=0 b=0": 8}}, RESULT),
+         "9 raced in 1 raced slots"),
         (lines(SHAPE, {**RESULT, "forbidden": 0}), "its sums"),
     ],
 )
@@ -622,6 +630,10 @@ def test_what_a_console_has_room_for(program: Path) -> None:
         ("shape,sb,plain,4,3,2,1,1,false,0", "TSO says otherwise"),
         ("shape,mp,plain,4,2,3,1,0,false,0", "more than all"),
         ("shape,mp,plain,4,3,2,1,5,false,0", "more than all"),
+        ("shape,mp,plain,4,3,2,1,2,false,3", "more than all"),
+        ("shape,mp,plain,0,0,0,0,0,false,0", "no rounds"),
+        ("shape,xx,plain,4,3,2,1,1,false,0", "unexpected shape"),
+        ("shape,mp,xx,4,3,2,1,1,false,0", "unexpected shape"),
     ):
         with pytest.raises(Malformed, match=part):
             litmus.parse_short(line)
