@@ -77,6 +77,44 @@ static void verdicts_of(void)
 	}
 }
 
+/*
+ * What is counted of 16 slots of mp, by two teams.  By the bits of a slot's number: threads do not overlap in it; the
+ * first team waits; the second one does; a thread of the first one has left it out.  Of each three slots the first
+ * team has seen a=0 b=0, a=0 b=1 and a=1 b=1, and the second one what the first one sees in the next.
+ */
+static void print_look(void)
+{
+	static const struct options options = { .rounds = 1000, .hosts = { [1] = 1, [3] = 1 } };
+	static const uint64_t seen[][2] = { { 0, 0 }, { 0, 1 }, { 1, 1 } };
+
+	run.options = &options;
+	run.shape = MP;
+	run.variant = PLAIN;
+	run.teams = 2;
+	run.slots = 16;
+	memset(&run.tally, 0, sizeof(run.tally));
+	for (unsigned int slot = 0; slot < run.slots; slot++)
+		for (unsigned int team = 0; team < run.teams; team++) {
+			struct seen *one = &threads[2 * team].seen[slot], *two = &threads[2 * team + 1].seen[slot];
+			const uint64_t *value = seen[(slot + team) % 3];
+
+			*(uint64_t *)cell_of(run.x, slot, team) = *(uint64_t *)cell_of(run.y, slot, team) = run.base + 1;
+			*one = (struct seen){ .begun = 10, .ended = slot & (2u << team) ? 30 : 20 };
+			*two = (struct seen){ .begun = slot & 1 ? 31 : 15, .ended = 40, .value = {
+				value[0] ? run.base + 1 : 0, value[1] ? run.base + 1 : 0 } };
+			if (!(slot & (2u << team)))
+				two->ended = two->begun + 1;
+			if (slot & 8 && !team)
+				two->begun = 0;
+		}
+	printf("look %d", look());
+	printf(" %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64, run.tally.rounds, run.tally.overlapped,
+	       run.tally.raced, run.tally.raced_slots, run.tally.impossible);
+	for (unsigned int number = 0; number < VALUES * VALUES; number++)
+		printf(" %" PRIu64, run.tally.outcomes[number]);
+	puts("");
+}
+
 /* Offsets of cells, and whether what threads did at some times counts as overlapping, and as raced. */
 static void print_verdicts(void)
 {
@@ -121,6 +159,7 @@ static void print_verdicts(void)
 	for (unsigned int number = 4; number < 8; number++)
 		turn_of(number);
 	printf("rest %s\n", *did_what ? did_what : "-");
+	print_look();
 	run.teams = 2;
 	for (unsigned int turn = 0; turn < VERDICT_TURNS; turn++) {
 		base_before = run.base;

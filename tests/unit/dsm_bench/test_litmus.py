@@ -420,7 +420,7 @@ def check_verdicts(verdicts: list[list[str]]) -> None:
             assert said == [thread_of(words[2], accesses) for accesses in HERDING[words[1]]], words
             allowed = tso.outcomes(said)
             found[key] = (len(allowed), 0)
-        elif words[0] not in ("cells", "times", "rest"):
+        elif words[0] not in ("cells", "times", "rest", "look"):
             *seen, forbidden = map(int, words)
             assert bool(forbidden) == (tuple(seen) not in allowed), (key, seen, forbidden)
             found[key] = (found[key][0], found[key][1] + (not forbidden))
@@ -464,8 +464,20 @@ def check_rest(verdicts: list[list[str]]) -> None:
     assert [words for words in verdicts if words[0] == "rest"] == [["rest", "-"]]
 
 
+def check_look(verdicts: list[list[str]]) -> None:
+    """16 slots of two teams, by the bits of a slot's number (litmus_verdicts.h): each is counted by what is seen in it."""
+    ((again, *counts),) = [list(map(int, words[1:])) for words in verdicts if words[0] == "look"]
+    done = [(slot, team) for slot in range(16) for team in range(2) if team or not slot & 8]
+    overlapped = [(slot, team) for slot, team in done if not slot & 1]
+    raced = [(slot, team) for slot, team in overlapped if slot & 2 << team]
+    seen = [(0, 1, 4)[(slot + team) % 3] for slot, team in done]
+    assert again and counts[:5] == [len(done), len(overlapped), len(raced), len({slot for slot, _ in raced}), 0], counts
+    assert counts[5:] == [seen.count(number) for number in range(9)], counts
+
+
 LOOKS = {
     "what is forbidden": check_verdicts, "where cells are": check_cells, "what races": check_races, "who rests": check_rest,
+    "what is counted": check_look,
 }  # fmt: skip
 
 
@@ -503,6 +515,16 @@ WRONG_VERDICTS = {
     "who has no team does its rounds": ("\tif (number >= number_of_cpu(run.teams, 0))\n\t\treturn;\n", "", "who rests"),
     "one of those does": ("if (number >= number_of_cpu(run.teams, 0))", "if (number > number_of_cpu(run.teams, 0))",
                           "who rests"),
+    "each team that races has a slot": ("run.tally.raced_slots += run.tally.raced > before;",
+                                        "run.tally.raced_slots += run.tally.raced - before;", "what is counted"),
+    "a slot in which nobody races": ("run.tally.raced_slots += run.tally.raced > before;", "run.tally.raced_slots++;",
+                                     "what is counted"),
+    "what was seen in the first slot": ("threads[number_of_cpu(team, thread)].seen[slot].value[i]",
+                                        "threads[number_of_cpu(team, thread)].seen[0].value[i]", "what is counted"),
+    "when the first slot began": ("*one = &threads[i].seen[slot], *two = &threads[j].seen[slot];",
+                                  "*one = &threads[i].seen[0], *two = &threads[j].seen[0];", "what is counted"),
+    "a round of one thread": ("if (!threads[number_of_cpu(team, thread)].seen[slot].begun)",
+                              "if (!threads[number_of_cpu(team, 0)].seen[slot].begun)", "what is counted"),
     "who has waited for long enough": ("one->ended - one->begun >= run.slow ||", "one->ended - one->begun > run.slow ||",
                                        "what races"),
 }  # fmt: skip
