@@ -246,6 +246,57 @@ def test_copies_that_are_read_too_long_are_noticed(tmp_path: Path, shape: str) -
     assert own.weak <= right.weak / 3 and own.raced >= 100, (own, right)
 
 
+def weak_of(program: Path, shape: str, rounds: int) -> int:
+    """Of the lab's teams: four CPUs of each of two hosts."""
+    cpus, hosts = ",".join(map(str, own_cpus(1) * 8)), ",".join(["0,1"] * 4)
+    words = f"--shape={shape} --variant=fence --rounds={rounds} --slow-us={PLAYED_US // 2} --cpus={cpus} --hosts={hosts}"
+    done = run(program, words)
+    (found,) = litmus.parse(done.stdout)
+    assert done.returncode == bool(found.forbidden) and found.impossible == 0 and found.raced >= rounds / 2, done
+    return found.weak
+
+
+LOADS_IRIW = {
+    "value[0] = load(v, x); between(v); value[1] = load(v, y);": "value[1] = load(v, y); value[0] = load(v, x);",
+    "case IRIW * MOST_THREADS + 3:\n\t\tvalue[0] = load(v, y); between(v); value[1] = load(v, x);":
+    "case IRIW * MOST_THREADS + 3:\n\t\tvalue[1] = load(v, x); value[0] = load(v, y);",
+}  # fmt: skip
+# Instructions in the other order. Not of corr: its page would have to go between two loads, one behind the other.
+DISORDER = {
+    "sb": {"store(v, y, one); between(v); value[0] = load(v, x);": "value[0] = load(v, x); store(v, y, one);"},
+    "mp": {"case MP * MOST_THREADS + 0:\n\t\tstore(v, x, one); between(v); store(v, y, one);":
+           "case MP * MOST_THREADS + 0:\n\t\tstore(v, y, one); store(v, x, one);"},
+    "lb": {"value[0] = load(v, x); between(v); store(v, y, one);": "store(v, y, one); value[0] = load(v, x);"},
+    "iriw": LOADS_IRIW,
+    "22w": {"store(v, x, one); between(v); store(v, y, two);": "store(v, y, two); store(v, x, one);"},
+    "r": {"case R * MOST_THREADS + 0:\n\t\tstore(v, x, one); between(v); store(v, y, one);":
+          "case R * MOST_THREADS + 0:\n\t\tstore(v, y, one); store(v, x, one);"},
+    "s": {"store(v, x, two); between(v); store(v, y, one);": "store(v, y, one); store(v, x, two);"},
+}  # fmt: skip
+# As it was: of iriw each writer had its own page only, or all had copies, and readers had both values before or after a store.
+OWN_PAGES_OF_IRIW = {"{ 0, 0, 2, 2 }, false, false, false, { 2, 2 } },": "{ 0, 0, 2, 2 }, false, false, false, { 2, 2 }, 3 },"}
+
+
+TWO_HOSTS = f"{PLAYED} -DPLAYED_HOSTS=2"
+
+
+@pytest.mark.parametrize("shape", DISORDER)
+def test_a_wrong_order_is_seen_where_pages_travel(tmp_path: Path, shape: str) -> None:
+    """What is forbidden would be seen in some of the rounds that race."""
+    rounds = 768 if shape == "iriw" else 384
+    assert weak_of(changed(tmp_path, ON_HOSTS | DISORDER[shape], TWO_HOSTS), shape, rounds) >= 10
+
+
+def test_iriw_notices_copies_that_are_read_too_long(tmp_path: Path) -> None:
+    assert weak_of(changed(tmp_path, ON_HOSTS, f"{TWO_HOSTS} -DPLAYED_LATE_US={PLAYED_US // 2}"), "iriw", 1536) >= 5
+
+
+@pytest.mark.parametrize("what", ["a wrong order", "copies that are read too long"])
+def test_iriw_of_own_pages_notices_nothing(tmp_path: Path, what: str) -> None:
+    changes, words = (LOADS_IRIW, "") if what == "a wrong order" else ({}, f" -DPLAYED_LATE_US={PLAYED_US // 2}")
+    assert weak_of(changed(tmp_path, ON_HOSTS | OWN_PAGES_OF_IRIW | changes, TWO_HOSTS + words), "iriw", 768) == 0
+
+
 AWAY = """
 #include <signal.h>
 static struct { char *begin; size_t size; } away[8];
