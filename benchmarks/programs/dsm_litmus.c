@@ -99,7 +99,7 @@
 #define MOST_REGISTERS	2u
 #define VALUES		3u	/* 0, 1, 2 */
 #define LEAD		2u	/* rounds: until all threads have heard that a turn begins */
-#define MOST_CHANGE	4u	/* so many times less has a round if none of a turn has waited */
+#define MOST_CHANGE	4u	/* so many times less has a round if none of a turn has waited; more, if few have */
 #define BOTH		0x0000000100000001ull	/* a value in each half */
 
 enum shape { SB, MP, LB, CORR, IRIW, TWO_2W, R, S, SHAPES };
@@ -533,7 +533,8 @@ static int by_size(const void *a, const void *b)
 
 /*
  * The median of rounds that have waited for a page, so what a thread has to do besides has no part
- * in it.  If none has, they have more time than they need.
+ * in it.  If none has, they have more time than they need.  If fewer have than there are threads, one
+ * of them may have stood still, for no page: a turn would take hundreds of times as long as that.
  */
 static void measure(void)
 {
@@ -548,8 +549,10 @@ static void measure(void)
 				waits[n++] = seen->ended - seen->begun;
 		}
 	qsort(waits, n, sizeof(*waits), by_size);
-	if (n)
+	if (n >= number_of_cpu(run.teams, 0) || (n && waits[n / 2] / MOST_CHANGE <= run.wait))
 		run.wait = waits[n / 2];
+	else if (n)
+		run.wait *= MOST_CHANGE;
 	else if (run.wait / MOST_CHANGE >= run.ticks)
 		run.wait /= MOST_CHANGE;
 	run.period = 2 * run.wait + 1;

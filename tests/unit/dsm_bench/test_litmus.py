@@ -8,6 +8,7 @@ import json
 import os
 import re
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,20 @@ def test_enough_raced_is_enough(program: Path) -> None:
 
 def changed(folder: Path, changes: dict[str, str], words: str = "") -> Path:
     return changed_program.changed(SOURCE, folder, changes, words)
+
+
+def test_one_round_that_stands_still_takes_no_longer(tmp_path: Path) -> None:
+    """Once, a fifth of a second, where no page is waited for. The rounds after it had twice its time each, 68 s in all."""
+    stops = "if (slot == 3 && run.base == 2 && !thread->number)\n\t\t\tnanosleep(&time_of_one, NULL);"
+    program = changed(tmp_path, {
+        "begun = __rdtsc();\n": f"begun = __rdtsc();\n\t\t{stops}\n",
+        "static uint64_t delay_of(": "static const struct timespec time_of_one = { 0, 200000000 };\nstatic uint64_t delay_of(",
+    })  # fmt: skip
+    cpus = (own_cpus(2) * 2)[:2]
+    words = f"--shape=mp --variant=plain --rounds=512 --slow-us=50000 --cpus={cpus[0]},{cpus[1]}"
+    begun = time.monotonic()
+    (shape,) = litmus.parse(run(program, words).stdout)
+    assert shape.rounds == 512 and time.monotonic() - begun < 20
 
 
 # Each thread on a host of its own: a page that another one has written, or reads, is fetched first. Their time is played, too.
@@ -295,6 +310,15 @@ def test_iriw_notices_copies_that_are_read_too_long(tmp_path: Path) -> None:
 def test_iriw_of_own_pages_notices_nothing(tmp_path: Path, what: str) -> None:
     changes, words = (LOADS_IRIW, "") if what == "a wrong order" else ({}, f" -DPLAYED_LATE_US={PLAYED_US // 2}")
     assert weak_of(changed(tmp_path, ON_HOSTS | OWN_PAGES_OF_IRIW | changes, TWO_HOSTS + words), "iriw", 768) == 0
+
+
+def test_how_long_an_access_that_waits_takes(tmp_path: Path) -> None:
+    """--slow-us: none takes 20 times what a page does, and what takes half of it is many rounds'."""
+    program = changed(tmp_path, ON_HOSTS, TWO_HOSTS)
+    words = f"--shape=mp --variant=plain --rounds=256 --cpus={','.join(map(str, own_cpus(1) * 2))}"
+    for slow_us, raced in ((20 * PLAYED_US, False), (PLAYED_US // 2, True)):
+        (shape,) = litmus.parse(run(program, f"{words} --slow-us={slow_us}").stdout)
+        assert bool(shape.raced) == raced, shape
 
 
 AWAY = """

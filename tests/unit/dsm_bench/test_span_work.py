@@ -188,6 +188,8 @@ def test_rounds_that_race_are_between_two_hosts(figures: Path, monkeypatch: pyte
     assert hosts == ["0", "1"] * span_litmus.CPUS and len(set(cpus)) == len(cpus)
     assert all(int(cpu) in shape.cpus_of(int(host)) for cpu, host in zip(cpus, hosts, strict=True)), command
     assert words["slow-us"] == f"{span_litmus.WAITED_US // SITE.slow}" and words["raced"] == "200"
+    # x is at home, and y at the other host.
+    assert words["nodes"] == "0,1" and int(words["rounds"]) > 1000 * int(words["raced"])
     assert all(host.cpus == span_litmus.CPUS for host in span_litmus.wide().hosts)
 
 
@@ -207,6 +209,7 @@ def test_rounds_of_one_host_that_count(
         span_litmus.test_rounds_of_one_host_do_not_race(Lives(cpus=4), tmp_path)  # type: ignore[arg-type]
     (command,) = asked
     assert " --hosts=0,1,0,1 " in command and " --cpus=0,1,2,3 " in command
+    assert " --nodes=0,0 " in command and f" --slow-us={span_litmus.WAITED_US // SITE.slow}" in command
 
 
 @pytest.mark.parametrize(("ticks", "passes"), [((70, 71), True), ((70, 70), False)])
