@@ -72,7 +72,8 @@ def race(lives: Lives, shapes: Sequence[str], raced: int, scratch: Path, name: s
 def test_rounds_of_one_host_do_not_race(lives: Lives, tmp_path: Path) -> None:
     """The same with CPUs of the home alone, as if they were of two hosts: no page is on its way, so (nearly) none counts.
 
-    Locked accesses of two cache lines stop all CPUs of an emulated machine for a while.
+    Locked accesses of two cache lines stop all CPUs of an emulated machine for a while: so their rounds overlap, and might
+    count. Those of the others hardly do.
     """
     variants = ["plain", "split", "nt"]
     words = f"--shape=mp --variant={','.join(variants)} --hosts=0,1,0,1 --nodes=0,0 --rounds=256"
