@@ -43,6 +43,9 @@ def lines(*objects: object) -> str:
     return "".join(json.dumps(each) + "\n" for each in objects)
 
 
+CONTROL = ("plain", "lock", "split", "nt")  # of one host's CPUs
+
+
 def litmus_output(
     shapes: list[str], raced: int = 500, weak: int = 0, variants: tuple[str, ...] = litmus.VARIANTS
 ) -> str:
@@ -193,22 +196,29 @@ def test_rounds_that_race_are_between_two_hosts(figures: Path, monkeypatch: pyte
     assert all(host.cpus == span_litmus.CPUS for host in span_litmus.wide().hosts)
 
 
-@pytest.mark.parametrize(("raced", "passes"), [(0, True), (45, True), (60, False)])
+@pytest.mark.parametrize(
+    ("raced", "split", "passes"),
+    [(0, (600, 0), True), (45, (600, 0), True), (60, (600, 0), False), (0, (600, 600), True), (0, (45, 0), False)],
+    ids=["none", "some", "too many", "of split", "split that does not overlap"],
+)
 def test_rounds_of_one_host_that_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raced: int, passes: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raced: int, split: tuple[int, int], passes: bool
 ) -> None:
-    """A few in a hundred may, by chance. It is told of two hosts, and has CPUs of one."""
+    """A few in a hundred may, by chance; of split any, but many overlap. It is told of two hosts, and has CPUs of one."""
     asked = []
 
     def ran(site: object, guest: object, command: str, output: Path, seconds: float) -> Done:
         asked.append(command)
-        return Done(0, litmus_output(["mp"], raced, variants=("plain", "split", "nt")))
+        said = [json.loads(line) for line in litmus_output(["mp"], raced, variants=CONTROL).splitlines()]
+        overlapped, slow = split
+        said[CONTROL.index("split")] |= {"overlapped": overlapped, "raced": slow, "raced_slots": slow}
+        return Done(0, lines(*said))
 
     monkeypatch.setattr(span_litmus, "ran", ran)
     with contextlib.nullcontext() if passes else pytest.raises(AssertionError):
         span_litmus.test_rounds_of_one_host_do_not_race(Lives(cpus=4), tmp_path)  # type: ignore[arg-type]
     (command,) = asked
-    assert " --hosts=0,1,0,1 " in command and " --cpus=0,1,2,3 " in command
+    assert " --hosts=0,1,0,1 " in command and " --cpus=0,1,2,3 " in command and f"--variant={','.join(CONTROL)} " in command
     assert " --nodes=0,0 " in command and f" --slow-us={span_litmus.WAITED_US // SITE.slow}" in command
 
 
