@@ -309,3 +309,17 @@ def test_faults_per_tick(figures: Path, monkeypatch: pytest.MonkeyPatch, faults:
     found = results.read(figures / "dsm-tick-span.json")
     home, away = found.find("dsm.tick.span.home"), found.find("dsm.tick.span.away")
     assert home and home.value is None and away and away.value == pytest.approx(faults / 600)
+
+
+@pytest.mark.parametrize(("faults", "passes"), [(1200, True), (1201, False)])
+def test_faults_per_tick_of_a_full_kernel(
+    figures: Path, monkeypatch: pytest.MonkeyPatch, faults: int, passes: bool
+) -> None:
+    """Two at most there, too."""
+    ended = Moment([150, 700], [9000, 1000 + faults], 16.0)
+    monkeypatch.setattr(span_work, "with_kernel", lambda site, shape, step: shape)
+    monkeypatch.setattr(span_work, "while_busy", lambda *_: (BEGUN, ended))
+    with contextlib.nullcontext() if passes else pytest.raises(AssertionError):
+        span_work.test_faults_per_tick_of_a_full_kernel(Lives(), figures)  # type: ignore[arg-type]
+    away = results.read(figures / "dsm-tick-full.json").find("dsm.tick.full.away")
+    assert away and away.value == pytest.approx(faults / 600)
