@@ -810,10 +810,12 @@ static void parse(struct options *o, int argc, char **argv)
 			die("%s wants %u CPUs, --cpus has %u", shapes[i].name, shapes[i].threads, o->nr_cpus);
 	}
 	/* Or nothing would be forbidden, since nothing was looked at. */
+	if (all && !memchr(o->shape, true, sizeof(o->shape)))
+		die("--cpus has %u, a shape wants 2 or 4", o->nr_cpus);
 	if (!memchr(o->shape, true, sizeof(o->shape)))
-		die("no shape that --cpus is enough for");
+		die("--shape: names none");
 	if (!memchr(o->variant, true, sizeof(o->variant)))
-		die("no variant");
+		die("--variant: names none");
 }
 
 /* In a row: a cell of "split" is in two of them. */

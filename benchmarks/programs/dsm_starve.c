@@ -342,7 +342,7 @@ static void parse(struct options *o, int argc, char **argv)
 	if (optind < argc)
 		die("%s: there are only options", argv[optind]);
 	if (!memchr(o->what, true, sizeof(o->what)))
-		die("--what: nothing");
+		die("--what: names nothing");
 	if (!nr_hosts && o->nr_cpus > MOST_HOSTS)
 		die("--cpus has %u, and there are %d hosts at most: want --hosts", o->nr_cpus, MOST_HOSTS);
 	for (unsigned int i = 0; !nr_hosts && i < o->nr_cpus; i++)

@@ -129,7 +129,7 @@ def test_all_pages_of_an_instruction_are_written(tmp_path: Path) -> None:
     ("words", "part"),
     [
         ("--what=xx", "--what=xx: there is no such one"),
-        ("--what=,", "--what: nothing"),
+        ("--what=,", "--what: names nothing"),
         ("--cpus=0,x", "--cpus=x"),
         ("--cpus=1023", "CPU 1023"),
         ("--cpus=0,0,0,0,0,0,0,0,0", "want --hosts"),
