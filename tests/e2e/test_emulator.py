@@ -112,3 +112,11 @@ def test_a_changed_map(tmp_path: Path, record_property: Callable[[str, object], 
     checks = [line for line in found[:-1] if not line.startswith("#")]
     assert [line for line in checks if not line.startswith("ok ")] == [], changes
     assert len(checks) == 5
+
+
+def test_translations(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+    """Those of a guest and of its host live as long as they may, and no longer: a CPU that tags them with the ASID."""
+    checks = [line for line in run(build("tlb", tmp_path), CPU) if not line.startswith("#")][:-1]
+    record_property("checks", len(checks))
+    assert [line for line in checks if not line.startswith("ok ")] == []
+    assert len(checks) == 71

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The TLB of an SVM guest and of its host: see svm-tlb.h.
+ */
+#include "qemu/osdep.h"
+#include "cpu.h"
+#include "exec/cputlb.h"
+
+#define HOST_IDXMAP     ((1 << MMU_PHYS_IDX) - 1)
+#define GUEST_IDXMAP    (HOST_IDXMAP << MMU_GUEST_BIT)
+#define NESTED_IDXMAP   (1 << MMU_NESTED_IDX)
+
+QEMU_BUILD_BUG_ON(MMU_PHYS_IDX >= MMU_GUEST_BIT);
+QEMU_BUILD_BUG_ON(MMU_PHYS_IDX + MMU_GUEST_BIT > NB_MMU_MODES);
+
+void x86_tlb_flush(CPUX86State *env)
+{
+    if (!env->svm_tlb.switching) {
+        tlb_flush_by_mmuidx(env_cpu(env), env->hflags & HF_GUEST_MASK ?
+                                          GUEST_IDXMAP : HOST_IDXMAP);
+    }
+}
+
+void svm_tlb_leave_host(CPUX86State *env)
+{
+    env->svm_tlb.switching = true;
+}
+
+void svm_tlb_enter_host(CPUX86State *env)
+{
+    env->svm_tlb.switching = false;
+}
+
+/* A VMRUN that has failed has some registers of the guest, and some of the host. */
+void svm_tlb_leave_guest(CPUX86State *env)
+{
+    SVMTLB *tlb = &env->svm_tlb;
+
+    if (tlb->switching) {
+        tlb->asid = 0;
+    }
+    tlb->cr3 = env->cr[3];
+    tlb->pg_mode = get_pg_mode(env);
+    tlb->switching = true;
+}
+
+void svm_tlb_enter_guest(CPUX86State *env, uint32_t asid, uint64_t nested_ctl,
+                         uint8_t tlb_ctl)
+{
+    const SVMTLB tlb = {
+        .asid = asid,
+        .nested_pg_mode = env->nested_pg_mode,
+        .nested_ctl = nested_ctl,
+        .nested_cr3 = env->nested_cr3,
+        .cr3 = env->cr[3],
+        .pg_mode = get_pg_mode(env),
+    };
+    const SVMTLB *last = &env->svm_tlb;
+
+    if (tlb_ctl == TLB_CONTROL_FLUSH_ALL_ASID) {
+        tlb_flush(env_cpu(env));
+    } else if (tlb_ctl != TLB_CONTROL_DO_NOTHING ||
+               tlb.asid != last->asid ||
+               tlb.nested_pg_mode != last->nested_pg_mode ||
+               tlb.nested_ctl != last->nested_ctl ||
+               tlb.nested_cr3 != last->nested_cr3 ||
+               tlb.cr3 != last->cr3 || tlb.pg_mode != last->pg_mode) {
+        tlb_flush_by_mmuidx(env_cpu(env), GUEST_IDXMAP | NESTED_IDXMAP);
+    }
+    env->svm_tlb = tlb;
+}

@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * tlb: how long translations of a guest with nested paging, and of its host,
+ * live (AMD64 APM vol. 2, 5.5.3, 15.16 and 15.25.2).
+ *
+ * Each case maps a page to one frame, has it read, maps it to another one, does
+ * something, and has it read again: which of the two frames is seen then?  KEPT
+ * is what a CPU may do and this one does, so that a hypervisor or a guest that
+ * forgets to flush is noticed.  NEW is what it has to do.
+ *
+ * Memory: host-physical and guest-physical addresses, and the program's linear
+ * ones, are the same, but for the page at LONG_ADDRESS.  One CPU, no locks.
+ */
+#include <stdint.h>
+
+#include "svm.h"
+#include "tap.h"
+
+#define PRESENT		0x01u
+#define WRITABLE	0x02u
+#define USER		0x04u
+#define A		0x20u
+#define D		0x40u
+#define LARGE		0x80u
+#define ALL		(PRESENT | WRITABLE | USER | A | D)
+
+#define ENTRIES		512
+#define PAGE		4096
+#define LARGE_2MB	0x200000u
+#define NESTED_TABLES	4	/* of 2 MiB */
+
+#define LONG_ADDRESS	(1ull << 39)	/* of the page: the second top entry */
+#define CODE64_ATTRIBUTES 0xa9b
+#define PAGE_FAULT	14
+#define TLB_FLUSH_GUEST	3
+#define TLB_FLUSH_GUEST_LOCAL 7
+
+typedef uint64_t table[ENTRIES] __attribute__((aligned(PAGE)));
+typedef uint8_t frame[PAGE] __attribute__((aligned(PAGE)));
+
+static table nested4, nested3, nested2, nested1[NESTED_TABLES];
+static table other_nested4, other_nested3, other_nested2, other_nested1;
+/* Of the guest: by level, and those of its code; other_walk is of another CR3. */
+static table walk[5], other_walk[5], code3, code2;
+static table host_walk[4];
+static frame first, second, third, guest_stack;
+
+void guest_read(void);
+void guest_write(void);
+void guest_invlpg(void);
+void guest_cr3(void);
+void guest_cr4(void);
+void guest_cr0(void);
+void guest_none(void);
+
+/* RAX has the address of the page, and what is read there after it. */
+__asm__(
+"	.text\n"
+"guest_read:\n"
+"	movzbl	(%rax), %eax\n"
+"	vmmcall\n"
+"guest_write:\n"
+"	movb	$0, 1(%rax)\n"
+"	movzbl	(%rax), %eax\n"
+"	vmmcall\n"
+"guest_invlpg:\n"
+"	invlpg	(%rax)\n"
+"	movzbl	(%rax), %eax\n"
+"	vmmcall\n"
+"guest_cr3:\n"
+"	mov	%cr3, %rdx\n"
+"	mov	%rdx, %cr3\n"
+"	movzbl	(%rax), %eax\n"
+"	vmmcall\n"
+"guest_cr4:\n"
+"	mov	%cr4, %rdx\n"
+"	xor	$0x80, %rdx\n"		/* PGE */
+"	mov	%rdx, %cr4\n"
+"	movzbl	(%rax), %eax\n"
+"	vmmcall\n"
+"guest_cr0:\n"
+"	mov	%cr0, %rdx\n"
+"	xor	$0x10000, %rdx\n"	/* WP */
+"	mov	%rdx, %cr0\n"
+"	movzbl	(%rax), %eax\n"
+"	vmmcall\n"
+"guest_none:\n"
+"	vmmcall\n"
+);
+
+static uint64_t address(const void *object)
+{
+	return (uintptr_t)object;
+}
+
+static void clear(uint64_t *entries)
+{
+	for (unsigned int i = 0; i < ENTRIES; i++)
+		entries[i] = 0;
+}
+
+static uint64_t *nested_entry(const void *object)
+{
+	uint64_t number = address(object) / PAGE;
+
+	return &nested1[number / ENTRIES][number % ENTRIES];
+}
+
+static void build_nested(void)
+{
+	nested4[0] = address(nested3) | ALL;
+	nested3[0] = address(nested2) | ALL;
+	for (unsigned int i = 0; i < NESTED_TABLES; i++) {
+		nested2[i] = address(nested1[i]) | ALL;
+		for (unsigned int k = 0; k < ENTRIES; k++)
+			nested1[i][k] = ((uint64_t)i * ENTRIES + k) * PAGE |
+					ALL;
+	}
+}
+
+/* Other tables, that have the second frame where the first one is. */
+static void build_other_nested(void)
+{
+	unsigned int of_first = address(first) / LARGE_2MB;
+
+	other_nested4[0] = address(other_nested3) | ALL;
+	other_nested3[0] = address(other_nested2) | ALL;
+	for (unsigned int i = 0; i < NESTED_TABLES; i++)
+		other_nested2[i] = nested2[i];
+	for (unsigned int k = 0; k < ENTRIES; k++)
+		other_nested1[k] = nested1[of_first][k];
+	other_nested2[of_first] = address(other_nested1) | ALL;
+	other_nested1[address(first) / PAGE % ENTRIES] = address(second) | ALL;
+}
+
+static void build_walk(table *of, const void *object)
+{
+	for (unsigned int i = 1; i <= 4; i++)
+		clear(of[i]);
+	of[4][0] = address(code3) | ALL;
+	of[4][1] = address(of[3]) | ALL;
+	of[3][0] = address(of[2]) | ALL;
+	of[2][0] = address(of[1]) | ALL;
+	of[1][0] = address(object) | ALL;
+}
+
+static void build_guest(void)
+{
+	code3[0] = address(code2) | ALL;
+	for (unsigned int i = 0; i < NESTED_TABLES; i++)
+		code2[i] = (uint64_t)i * LARGE_2MB | ALL | LARGE;
+	build_walk(walk, first);
+	build_walk(other_walk, second);
+}
+
+static void write_cr3(uint64_t cr3)
+{
+	__asm__ volatile("mov %0, %%cr3" : : "r"(cr3) : "memory");
+}
+
+static uint64_t read_cr3(void)
+{
+	uint64_t cr3;
+
+	__asm__ volatile("mov %%cr3, %0" : "=r"(cr3));
+	return cr3;
+}
+
+static void invlpg(uint64_t linear)
+{
+	__asm__ volatile("invlpg (%0)" : : "r"(linear) : "memory");
+}
+
+static void invlpga(uint64_t linear, uint32_t asid)
+{
+	__asm__ volatile("invlpga" : : "a"(linear), "c"(asid) : "memory");
+}
+
+/* The host has the third frame at the guest's address. */
+static void build_host(void)
+{
+	uint64_t *top = (uint64_t *)(uintptr_t)read_cr3();
+
+	for (unsigned int i = 1; i <= 3; i++)
+		clear(host_walk[i]);
+	host_walk[3][0] = address(host_walk[2]) | ALL;
+	host_walk[2][0] = address(host_walk[1]) | ALL;
+	host_walk[1][0] = address(third) | ALL;
+	top[1] = address(host_walk[3]) | ALL;
+	write_cr3(read_cr3());
+}
+
+static uint8_t host_read(void)
+{
+	return *(volatile uint8_t *)(uintptr_t)LONG_ADDRESS;
+}
+
+/* What a guest does next, with whatever of the last VMCB is not said here. */
+static uint64_t guest(void (*code)(void))
+{
+	vmcb.rip = address((void *)(uintptr_t)code);
+	vmcb.rsp = address(guest_stack) + PAGE;
+	vmcb.rax = LONG_ADDRESS;
+	vmcb.exit_code = EXIT_INVALID;
+	run();
+	vmcb.tlb_control = 0;
+	return vmcb.rax;
+}
+
+/* All tables anew, nothing in a TLB, and a guest that has read the first frame. */
+static void begin(void)
+{
+	build_nested();
+	build_other_nested();
+	build_guest();
+	build_host();
+	clear_vmcb(CODE64_ATTRIBUTES);
+	vmcb.exceptions = 1u << PAGE_FAULT;
+	vmcb.efer = EFER_SVME | EFER_LME | EFER_LMA;
+	vmcb.cr0 = CR0_PG | CR0_WP | CR0_PE;
+	vmcb.cr4 = CR4_PAE;
+	vmcb.cr3 = address(walk[4]);
+	vmcb.nested_control = NESTED_PAGING;
+	vmcb.nested_cr3 = address(nested4);
+	first[0] = 1;
+	second[0] = 2;
+	third[0] = 3;
+	if (guest(guest_read) != 1 || vmcb.exit_code != EXIT_VMMCALL)
+		print("# the guest did not read the first frame\n");
+	if (host_read() != 3)
+		print("# the host did not read the third frame\n");
+}
+
+/* --- what a hypervisor does between two VMRUNs --------------------------- */
+
+static void nothing(void)
+{
+}
+
+static void flush_all(void)
+{
+	vmcb.tlb_control = TLB_FLUSH_ALL;
+}
+
+static void flush_guest(void)
+{
+	vmcb.tlb_control = TLB_FLUSH_GUEST;
+}
+
+static void flush_guest_local(void)
+{
+	vmcb.tlb_control = TLB_FLUSH_GUEST_LOCAL;
+}
+
+static void other_asid(void)
+{
+	vmcb.asid = 2;
+}
+
+/* Of which nothing is left when it is asked for again. */
+static void other_asid_meanwhile(void)
+{
+	vmcb.asid = 2;
+	guest(guest_none);
+	vmcb.asid = 1;
+}
+
+static void invlpga_page(void)
+{
+	invlpga(LONG_ADDRESS, 1);
+}
+
+static void host_flushes_its_own(void)
+{
+	write_cr3(read_cr3());
+}
+
+static void other_nested_tables_meanwhile(void)
+{
+	vmcb.nested_cr3 = address(other_nested4);
+	guest(guest_none);
+	vmcb.nested_cr3 = address(nested4);
+}
+
+static void without_nested_tables_meanwhile(void)
+{
+	vmcb.nested_control = 0;
+	guest(guest_none);
+	vmcb.nested_control = NESTED_PAGING;
+}
+
+static void other_cr3_meanwhile(void)
+{
+	vmcb.cr3 = address(other_walk[4]);
+	guest(guest_none);
+	vmcb.cr3 = address(walk[4]);
+}
+
+static void a_failed_vmrun(void)
+{
+	vmcb.cr3 = address(other_walk[4]);
+	vmcb.efer = EFER_LME | EFER_LMA;	/* not SVME: seen when CR3 is loaded */
+	guest(guest_none);
+	if (vmcb.exit_code != EXIT_INVALID)
+		print("# that VMRUN did not fail\n");
+	vmcb.cr3 = address(walk[4]);
+	vmcb.efer |= EFER_SVME;
+}
+
+#define KEPT	1
+#define NEW	2
+
+/* The guest's page goes from the first frame to the second in one of two tables. */
+static const struct {
+	const char *what;
+	void (*between)(void);
+	void (*code)(void);
+	uint8_t of_guest, of_nested;	/* the frame that is seen, if that table has changed */
+} guest_cases[] = {
+	{ "nothing", nothing, guest_read, KEPT, KEPT },
+	{ "TLB_CONTROL 1", flush_all, guest_read, NEW, NEW },
+	{ "TLB_CONTROL 3", flush_guest, guest_read, NEW, NEW },
+	{ "TLB_CONTROL 7", flush_guest_local, guest_read, NEW, NEW },
+	{ "another ASID", other_asid, guest_read, NEW, NEW },
+	{ "another ASID meanwhile", other_asid_meanwhile, guest_read, NEW, NEW },
+	{ "INVLPGA", invlpga_page, guest_read, NEW, KEPT },
+	{ "the host's CR3", host_flushes_its_own, guest_read, KEPT, KEPT },
+	{ "other nested tables meanwhile", other_nested_tables_meanwhile, guest_read, NEW, NEW },
+	{ "no nested tables meanwhile", without_nested_tables_meanwhile, guest_read, NEW, NEW },
+	{ "another CR3 meanwhile", other_cr3_meanwhile, guest_read, NEW, NEW },
+	{ "a VMRUN that fails", a_failed_vmrun, guest_read, NEW, NEW },
+	{ "the guest's INVLPG", nothing, guest_invlpg, NEW, KEPT },
+	{ "the guest's CR3", nothing, guest_cr3, NEW, KEPT },
+	{ "the guest's CR4.PGE", nothing, guest_cr4, NEW, KEPT },
+	{ "the guest's CR0.WP", nothing, guest_cr0, NEW, KEPT },
+};
+
+/* The host's page goes from the third frame to the first. */
+static const struct {
+	const char *what;
+	void (*between)(void);
+	void (*code)(void);
+	uint8_t seen;
+} host_cases[] = {
+	{ "a guest that reads", nothing, guest_read, 3 },
+	{ "TLB_CONTROL 3", flush_guest, guest_read, 3 },
+	{ "another ASID", other_asid, guest_read, 3 },
+	{ "the guest's CR3", nothing, guest_cr3, 3 },
+	{ "the guest's INVLPG", nothing, guest_invlpg, 1 },
+	{ "TLB_CONTROL 1", flush_all, guest_read, 1 },
+	{ "its own CR3", host_flushes_its_own, guest_none, 1 },
+};
+
+static void check_frame(const char *which, const char *what, uint64_t seen, uint8_t wanted)
+{
+	print_result(seen == wanted && vmcb.exit_code == EXIT_VMMCALL);
+	print(which);
+	print(what);
+	if (seen != wanted) {
+		print(": frame ");
+		print_number(seen);
+		print(" instead of ");
+		print_number(wanted);
+	}
+	print("\n");
+}
+
+static void test_guest(void)
+{
+	for (unsigned int i = 0; i < sizeof(guest_cases) / sizeof(*guest_cases); i++) {
+		begin();
+		walk[1][0] = address(second) | ALL;
+		guest_cases[i].between();
+		check_frame("guest's table, ", guest_cases[i].what, guest(guest_cases[i].code),
+			    guest_cases[i].of_guest);
+		check_frame("and the host has its own, ", guest_cases[i].what, host_read(), 3);
+
+		begin();
+		*nested_entry(first) = address(second) | ALL;
+		guest_cases[i].between();
+		check_frame("nested table, ", guest_cases[i].what, guest(guest_cases[i].code),
+			    guest_cases[i].of_nested);
+	}
+}
+
+static void test_host(void)
+{
+	for (unsigned int i = 0; i < sizeof(host_cases) / sizeof(*host_cases); i++) {
+		begin();
+		host_walk[1][0] = address(first) | ALL;
+		host_cases[i].between();
+		guest(host_cases[i].code);
+		check_frame("host's table, ", host_cases[i].what, host_read(), host_cases[i].seen);
+	}
+	begin();
+	host_walk[1][0] = address(first) | ALL;
+	invlpg(LONG_ADDRESS);
+	check_frame("host's table, ", "its own INVLPG", host_read(), 1);
+	/* The guest's is gone, too, or it is not: the same linear address. */
+	check_frame("guest's table, ", "the host's INVLPG", guest(guest_read), 1);
+}
+
+/* Another CR3, or other nested tables: nobody has to flush for that. */
+static void test_others(void)
+{
+	begin();
+	vmcb.cr3 = address(other_walk[4]);
+	check_frame("another CR3: ", "its frame", guest(guest_read), 2);
+	vmcb.cr3 = address(walk[4]);
+	check_frame("the first CR3: ", "its frame", guest(guest_read), 1);
+	vmcb.nested_cr3 = address(other_nested4);
+	check_frame("other nested tables: ", "their frame", guest(guest_read), 2);
+	vmcb.nested_cr3 = address(nested4);
+	vmcb.nested_control = 0;
+	check_frame("no nested tables: ", "the guest's own", guest(guest_read), 1);
+}
+
+/* What may be done is looked up again when it is denied, and never kept for who has less. */
+static void test_rights(void)
+{
+	begin();
+	*nested_entry(first) &= ~(uint64_t)WRITABLE;
+	flush_guest();
+	guest(guest_write);
+	check("nested table, read-only: exit", vmcb.exit_code, EXIT_NPF);
+	*nested_entry(first) |= WRITABLE;
+	guest(guest_write);
+	check("nested table, writable again, no flush: exit", vmcb.exit_code, EXIT_VMMCALL);
+
+	begin();
+	*nested_entry(first) = 0;
+	flush_guest();
+	guest(guest_read);
+	check("nested table, absent: exit", vmcb.exit_code, EXIT_NPF);
+	*nested_entry(first) = address(first) | ALL;
+	guest(guest_read);
+	check("nested table, there again, no flush: exit", vmcb.exit_code, EXIT_VMMCALL);
+
+	begin();
+	walk[1][0] &= ~(uint64_t)WRITABLE;
+	flush_guest();
+	vmcb.cr0 &= ~(uint64_t)CR0_WP;
+	guest(guest_write);
+	check("read-only page, no CR0.WP: exit", vmcb.exit_code, EXIT_VMMCALL);
+	vmcb.cr0 |= CR0_WP;
+	guest(guest_write);
+	check("read-only page, CR0.WP, no flush: exit", vmcb.exit_code, EXIT_EXCEPTION + PAGE_FAULT);
+	walk[1][0] |= WRITABLE;
+	guest(guest_write);
+	check("writable page, no flush: exit", vmcb.exit_code, EXIT_VMMCALL);
+}
+
+/* INVLPG flushes all of a large page, whatever the nested tables have there. */
+static void test_large(void)
+{
+	uint64_t base = address(first) & ~(LARGE_2MB - 1ull);
+	uint64_t inside = address(first) & (LARGE_2MB - 1ull);
+
+	begin();
+	walk[2][0] = base | ALL | LARGE;
+	flush_guest();
+	vmcb.rip = address((void *)(uintptr_t)guest_read);
+	vmcb.rax = LONG_ADDRESS + inside;
+	run();
+	vmcb.tlb_control = 0;
+	check("large page: frame", vmcb.rax, 1);
+	walk[2][0] = address(walk[1]) | ALL;
+	walk[1][inside / PAGE] = address(second) | ALL;
+	/* Of another of its small ones. */
+	walk[1][0] = address(third) | ALL;
+	check("large page, INVLPG of its begin: frame there", guest(guest_invlpg), 3);
+	vmcb.rip = address((void *)(uintptr_t)guest_read);
+	vmcb.rax = LONG_ADDRESS + inside;
+	run();
+	check("large page, INVLPG of its begin: frame elsewhere", vmcb.rax, 2);
+}
+
+void main(void);
+
+void main(void)
+{
+	enable_svm();
+	test_guest();
+	test_host();
+	test_others();
+	test_rights();
+	test_large();
+	finish();
+}
