@@ -88,12 +88,13 @@ def xen_arguments(host: HostDescription) -> str:
     """Xen's command line.
 
     cpuidle=off: mwait_idle dies under TCG. bootscrub=off: no need to touch, and so to allocate, all of the emulated memory.
-    spec-ctrl=eager-fpu: lazy switching of FPU state loses SSE registers under TCG (docs/decisions/0003).
+    spec-ctrl=eager-fpu: lazy switching of FPU state loses SSE registers under TCG (docs/decisions/0003). global-pages: Xen's
+    default where nothing emulates it; else each system call of dom0 empties the TLB twice (docs/decisions/0158).
     """
     dom0 = host.dom0
     return (
         f"console=com1 com1=115200,8n1 dom0_mem={dom0.memory_mib}M,max:{dom0.memory_mib}M dom0_max_vcpus={dom0.vcpus} "
-        f"dom0_nodes={dom0.node} noreboot cpuidle=off bootscrub=off "
+        f"dom0_nodes={dom0.node} noreboot cpuidle=off bootscrub=off global-pages "
         f"spec-ctrl=eager-fpu loglvl=info guest_loglvl=warning {host.xen_arguments}"
     ).strip()
 

@@ -26,6 +26,7 @@
 #define CR0_PG		(1u << 31)
 #define CR4_PSE		(1 << 4)
 #define CR4_PAE		(1 << 5)
+#define CR4_PGE		(1 << 7)
 #define CR4_OSFXSR	(1 << 9)
 #define CR4_OSXSAVE	(1 << 18)
 

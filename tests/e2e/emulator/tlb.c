@@ -8,6 +8,9 @@
  * is what a CPU may do and this one does, so that a hypervisor or a guest that
  * forgets to flush is noticed.  NEW is what it has to do.
  *
+ * The same is asked of what runs there: the emulator remembers translated code
+ * by its linear address.
+ *
  * Memory: host-physical and guest-physical addresses, and the program's linear
  * ones, are the same, but for the page at LONG_ADDRESS.  One CPU, no locks.
  */
@@ -22,6 +25,7 @@
 #define A		0x20u
 #define D		0x40u
 #define LARGE		0x80u
+#define GLOBAL		0x100u
 #define ALL		(PRESENT | WRITABLE | USER | A | D)
 
 #define ENTRIES		512
@@ -275,6 +279,31 @@ static void host_flushes_its_own(void)
 	write_cr3(read_cr3());
 }
 
+static void write_cr4(uint64_t cr4)
+{
+	__asm__ volatile("mov %0, %%cr4" : : "r"(cr4) : "memory");
+}
+
+static uint64_t read_cr4(void)
+{
+	uint64_t cr4;
+
+	__asm__ volatile("mov %%cr4, %0" : "=r"(cr4));
+	return cr4;
+}
+
+/* With global pages, or without. */
+static void host_toggles_pge(void)
+{
+	write_cr4(read_cr4() ^ CR4_PGE);
+	write_cr4(read_cr4() ^ CR4_PGE);
+}
+
+static void host_flushes_page(void)
+{
+	invlpg(LONG_ADDRESS);
+}
+
 static void other_nested_tables_meanwhile(void)
 {
 	vmcb.nested_cr3 = address(other_nested4);
@@ -475,6 +504,216 @@ static void test_large(void)
 	check("large page, INVLPG of its begin: frame elsewhere", vmcb.rax, 2);
 }
 
+/*
+ * A global page stays when CR3 changes.  Not always: the emulator's TLB grows and
+ * shrinks, and is empty then.
+ */
+#define TRIES	20
+
+static const struct {
+	const char *what;
+	void (*code)(void);
+	uint32_t bits, cr4;
+	uint8_t seen;
+} guest_global_cases[] = {
+	{ "CR3, global", guest_cr3, GLOBAL, CR4_PGE, KEPT },
+	{ "CR3, not global", guest_cr3, 0, CR4_PGE, NEW },
+	{ "CR3, global, no CR4.PGE", guest_cr3, GLOBAL, 0, NEW },
+	{ "INVLPG, global", guest_invlpg, GLOBAL, CR4_PGE, NEW },
+	{ "CR4.PGE off, global", guest_cr4, GLOBAL, CR4_PGE, NEW },
+};
+
+static const struct {
+	const char *what;
+	void (*flush)(void);
+	uint32_t bits, cr4;
+	uint8_t seen;
+} host_global_cases[] = {
+	{ "CR3, global", host_flushes_its_own, GLOBAL, CR4_PGE, 3 },
+	{ "CR3, not global", host_flushes_its_own, 0, CR4_PGE, 1 },
+	{ "CR3, global, no CR4.PGE", host_flushes_its_own, GLOBAL, 0, 1 },
+	{ "INVLPG, global", host_flushes_page, GLOBAL, CR4_PGE, 1 },
+	{ "CR4.PGE, global", host_toggles_pge, GLOBAL, CR4_PGE, 1 },
+};
+
+static uint64_t guest_global(uint32_t bits, uint32_t cr4, void (*code)(void))
+{
+	begin();
+	vmcb.cr4 |= cr4;
+	walk[1][0] |= bits;
+	flush_guest();
+	if (guest(guest_read) != KEPT)
+		print("# the guest did not read the first frame\n");
+	walk[1][0] = address(second) | ALL | bits;
+	return guest(code);
+}
+
+static uint8_t host_global(uint32_t bits, uint32_t cr4, void (*flush)(void))
+{
+	begin();
+	write_cr4(read_cr4() | cr4);
+	host_walk[1][0] |= bits;
+	invlpg(LONG_ADDRESS);
+	if (host_read() != 3)
+		print("# the host did not read the third frame\n");
+	host_walk[1][0] = address(first) | ALL | bits;
+	flush();
+	bits = host_read();
+	write_cr4(read_cr4() & ~(uint64_t)CR4_PGE);
+	return bits;
+}
+
+static void test_global(void)
+{
+	for (unsigned int i = 0; i < sizeof(guest_global_cases) / sizeof(*guest_global_cases); i++) {
+		uint64_t seen = 0;
+
+		for (unsigned int k = 0; k < TRIES && seen != KEPT; k++)
+			seen = guest_global(guest_global_cases[i].bits, guest_global_cases[i].cr4,
+					    guest_global_cases[i].code);
+		check_frame("guest's ", guest_global_cases[i].what, seen, guest_global_cases[i].seen);
+	}
+	for (unsigned int i = 0; i < sizeof(host_global_cases) / sizeof(*host_global_cases); i++) {
+		uint8_t seen = 0;
+
+		for (unsigned int k = 0; k < TRIES && seen != 3; k++)
+			seen = host_global(host_global_cases[i].bits, host_global_cases[i].cr4,
+					   host_global_cases[i].flush);
+		check_frame("host's ", host_global_cases[i].what, seen, host_global_cases[i].seen);
+	}
+}
+
+/* Many pages, every other one global: none of the others is left, however large the TLB is then. */
+static void test_many(void)
+{
+	unsigned int stale = 0, kept = 0;
+
+	begin();
+	write_cr4(read_cr4() | CR4_PGE);
+	for (unsigned int turn = 0; turn < TRIES; turn++) {
+		const uint8_t *before = turn % 2 ? first : third, *after = turn % 2 ? third : first;
+		volatile uint8_t *pages = (volatile uint8_t *)(uintptr_t)LONG_ADDRESS;
+
+		for (unsigned int i = 0; i < ENTRIES; i++)
+			host_walk[1][i] = address(before) | ALL | (i % 2 ? GLOBAL : 0);
+		host_toggles_pge();
+		for (unsigned int i = 0; i < ENTRIES; i++)
+			(void)pages[i * PAGE];
+		for (unsigned int i = 0; i < ENTRIES; i++)
+			host_walk[1][i] = address(after) | ALL | (i % 2 ? GLOBAL : 0);
+		write_cr3(read_cr3());
+		for (unsigned int i = 0; i < ENTRIES; i++)
+			if (pages[i * PAGE] == *before) {
+				stale += !(i % 2);
+				kept += i % 2;
+			}
+	}
+	write_cr4(read_cr4() & ~(uint64_t)CR4_PGE);
+	check("many pages, CR3: stale ones", stale, 0);
+	check("many pages, CR3: most global ones of a turn are kept, once at least", kept > ENTRIES / 4, 1);
+}
+
+/* --- code ------------------------------------------------------------------ */
+
+static frame code_first, code_second, code_next_first, code_next_second;
+
+/* Return: @number. */
+static void write_function(uint8_t *at, uint32_t number)
+{
+	at[0] = 0xb8;	/* mov $number, %eax */
+	for (unsigned int i = 0; i < 4; i++)
+		at[1 + i] = number >> 8 * i;
+	at[5] = 0xc3;	/* ret */
+}
+
+static uint32_t call(uint64_t at)
+{
+	uint32_t (*volatile function)(void) = (uint32_t (*)(void))(uintptr_t)at;
+
+	return function();
+}
+
+static void other_asid_meanwhile_and_own_cr3(void)
+{
+	other_asid_meanwhile();
+	write_cr3(read_cr3());
+}
+
+static void pge_and_cr3(void)
+{
+	write_cr4(read_cr4() | CR4_PGE);
+	write_cr3(read_cr3());
+	write_cr4(read_cr4() & ~(uint64_t)CR4_PGE);
+}
+
+static const struct {
+	const char *what;
+	void (*flush)(void);
+} code_cases[] = {
+	{ "INVLPG", host_flushes_page },
+	{ "CR3", host_flushes_its_own },
+	{ "CR4.PGE", host_toggles_pge },
+	{ "CR3 with CR4.PGE", pge_and_cr3 },
+	{ "CR3 after a guest", other_asid_meanwhile_and_own_cr3 },
+};
+
+/* What runs is what is there, wherever that was called before. */
+static void test_code(void)
+{
+	const unsigned int last = PAGE - 3;	/* two bytes of the number are in the next page */
+
+	write_function(code_first, 1);
+	write_function(code_second, 2);
+	for (unsigned int i = 0; i < sizeof(code_cases) / sizeof(*code_cases); i++) {
+		begin();
+		host_walk[1][0] = address(code_first) | ALL;
+		invlpg(LONG_ADDRESS);
+		check("code: first", call(LONG_ADDRESS), 1);
+		host_walk[1][0] = address(code_second) | ALL;
+		code_cases[i].flush();
+		print("# ");
+		print(code_cases[i].what);
+		print("\n");
+		check("code, other page", call(LONG_ADDRESS), 2);
+		host_walk[1][0] = address(code_first) | ALL;
+		code_cases[i].flush();
+		check("code, the page before", call(LONG_ADDRESS), 1);
+	}
+
+	/* A function in two pages, whose second one changes.  Bytes 2 and 3 of its number, and RET, are there. */
+	code_first[last] = 0xb8;
+	code_first[last + 1] = 0x11;
+	code_first[last + 2] = 0x22;
+	code_next_first[0] = 0x33;
+	code_next_second[0] = 0x55;
+	code_next_first[1] = code_next_second[1] = 0x44;
+	code_next_first[2] = code_next_second[2] = 0xc3;
+	for (unsigned int i = 1; i < sizeof(code_cases) / sizeof(*code_cases); i++) {
+		begin();
+		host_walk[1][0] = address(code_first) | ALL;
+		host_walk[1][1] = address(code_next_first) | ALL;
+		write_cr3(read_cr3());
+		check("code in two pages: first", call(LONG_ADDRESS + last), 0x44332211);
+		host_walk[1][1] = address(code_next_second) | ALL;
+		code_cases[i].flush();
+		print("# ");
+		print(code_cases[i].what);
+		print("\n");
+		check("code in two pages, other second one", call(LONG_ADDRESS + last), 0x44552211);
+	}
+
+	/* A small page in a large one: INVLPG of any address of that is enough. */
+	begin();
+	host_walk[2][0] = (address(code_first) & ~(LARGE_2MB - 1ull)) | ALL | LARGE;
+	write_cr3(read_cr3());
+	check("code in a large page", call(LONG_ADDRESS + address(code_first) % LARGE_2MB), 1);
+	clear(host_walk[1]);
+	host_walk[1][address(code_first) / PAGE % ENTRIES] = address(code_second) | ALL;
+	host_walk[2][0] = address(host_walk[1]) | ALL;
+	invlpg(LONG_ADDRESS);
+	check("code in small pages, after INVLPG of another one", call(LONG_ADDRESS + address(code_first) % LARGE_2MB), 2);
+}
+
 void main(void);
 
 void main(void)
@@ -485,5 +724,8 @@ void main(void)
 	test_others();
 	test_rights();
 	test_large();
+	test_global();
+	test_many();
+	test_code();
 	finish();
 }

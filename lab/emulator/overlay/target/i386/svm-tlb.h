@@ -30,9 +30,16 @@ typedef struct SVMTLB {
 static inline void x86_tlb_flush(struct CPUArchState *env)
 {
 }
+
+static inline void x86_tlb_flush_nonglobal(struct CPUArchState *env)
+{
+}
 #else
 /* A control register of who runs has changed. Nested translations stay. */
 void x86_tlb_flush(struct CPUArchState *env);
+
+/* CR3 has: those of global pages stay, too. */
+void x86_tlb_flush_nonglobal(struct CPUArchState *env);
 
 /*
  * VMRUN and #VMEXIT, from their begin on: registers that change are the other

@@ -13,11 +13,24 @@
 QEMU_BUILD_BUG_ON(MMU_PHYS_IDX >= MMU_GUEST_BIT);
 QEMU_BUILD_BUG_ON(MMU_PHYS_IDX + MMU_GUEST_BIT > NB_MMU_MODES);
 
+static uint16_t idxmap_of(CPUX86State *env)
+{
+    return env->hflags & HF_GUEST_MASK ? GUEST_IDXMAP : HOST_IDXMAP;
+}
+
 void x86_tlb_flush(CPUX86State *env)
 {
     if (!env->svm_tlb.switching) {
-        tlb_flush_by_mmuidx(env_cpu(env), env->hflags & HF_GUEST_MASK ?
-                                          GUEST_IDXMAP : HOST_IDXMAP);
+        tlb_flush_by_mmuidx(env_cpu(env), idxmap_of(env));
+    }
+}
+
+void x86_tlb_flush_nonglobal(CPUX86State *env)
+{
+    if (!(env->cr[4] & CR4_PGE_MASK)) {
+        x86_tlb_flush(env);
+    } else if (!env->svm_tlb.switching) {
+        tlb_flush_nonglobal_by_mmuidx(env_cpu(env), idxmap_of(env));
     }
 }
 
