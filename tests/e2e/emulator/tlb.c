@@ -52,6 +52,7 @@ static frame first, second, third, guest_stack;
 void guest_read(void);
 void guest_write(void);
 void guest_invlpg(void);
+void guest_invlpg_next(void);
 void guest_cr3(void);
 void guest_cr4(void);
 void guest_cr0(void);
@@ -69,6 +70,10 @@ __asm__(
 "	vmmcall\n"
 "guest_invlpg:\n"
 "	invlpg	(%rax)\n"
+"	movzbl	(%rax), %eax\n"
+"	vmmcall\n"
+"guest_invlpg_next:\n"
+"	invlpg	0x1000(%rax)\n"
 "	movzbl	(%rax), %eax\n"
 "	vmmcall\n"
 "guest_cr3:\n"
@@ -437,6 +442,11 @@ static void test_others(void)
 	check_frame("another CR3: ", "its frame", guest(guest_read), 2);
 	vmcb.cr3 = address(walk[4]);
 	check_frame("the first CR3: ", "its frame", guest(guest_read), 1);
+	/* One that fails has loaded it, and nothing of it has run. */
+	a_failed_vmrun();
+	vmcb.cr3 = address(other_walk[4]);
+	check_frame("another CR3, after a VMRUN with it that failed: ", "its frame", guest(guest_read), 2);
+	vmcb.cr3 = address(walk[4]);
 	vmcb.nested_cr3 = address(other_nested4);
 	check_frame("other nested tables: ", "their frame", guest(guest_read), 2);
 	vmcb.nested_cr3 = address(nested4);
@@ -502,6 +512,15 @@ static void test_large(void)
 	vmcb.rax = LONG_ADDRESS + inside;
 	run();
 	check("large page, INVLPG of its begin: frame elsewhere", vmcb.rax, 2);
+
+	/* And no more than a small one, even if the nested tables have a large one there. */
+	begin();
+	nested2[address(first) / LARGE_2MB] = base | ALL | LARGE;
+	flush_guest();
+	check("small page in a nested large one: frame", guest(guest_read), 1);
+	walk[1][0] = address(second) | ALL;
+	check("small page in a nested large one, INVLPG of the next: frame", guest(guest_invlpg_next), KEPT);
+	check("small page in a nested large one, INVLPG: frame", guest(guest_invlpg), NEW);
 }
 
 /*
@@ -583,6 +602,22 @@ static void test_global(void)
 	}
 }
 
+/* What was read without CR4.PGE is not global afterwards, and without it nothing is. */
+static void test_hypervisors_pge(void)
+{
+	for (unsigned int on = 0; on < 2; on++) {
+		begin();
+		vmcb.cr4 |= on ? 0 : CR4_PGE;
+		walk[1][0] |= GLOBAL;
+		flush_guest();
+		guest(guest_read);
+		vmcb.cr4 ^= CR4_PGE;
+		walk[1][0] = address(second) | ALL | GLOBAL;
+		check_frame("guest's CR3, global, ", on ? "CR4.PGE since it was read" : "no CR4.PGE since it was read",
+			    guest(guest_cr3), NEW);
+	}
+}
+
 /* Many pages, every other one global: none of the others is left, however large the TLB is then. */
 static void test_many(void)
 {
@@ -639,22 +674,16 @@ static void other_asid_meanwhile_and_own_cr3(void)
 	write_cr3(read_cr3());
 }
 
-static void pge_and_cr3(void)
-{
-	write_cr4(read_cr4() | CR4_PGE);
-	write_cr3(read_cr3());
-	write_cr4(read_cr4() & ~(uint64_t)CR4_PGE);
-}
-
 static const struct {
 	const char *what;
 	void (*flush)(void);
+	uint32_t cr4;
 } code_cases[] = {
-	{ "INVLPG", host_flushes_page },
-	{ "CR3", host_flushes_its_own },
-	{ "CR4.PGE", host_toggles_pge },
-	{ "CR3 with CR4.PGE", pge_and_cr3 },
-	{ "CR3 after a guest", other_asid_meanwhile_and_own_cr3 },
+	{ "INVLPG", host_flushes_page, 0 },
+	{ "CR3", host_flushes_its_own, 0 },
+	{ "CR3, with CR4.PGE", host_flushes_its_own, CR4_PGE },
+	{ "CR4.PGE", host_toggles_pge, 0 },
+	{ "CR3 after a guest", other_asid_meanwhile_and_own_cr3, 0 },
 };
 
 /* What runs is what is there, wherever that was called before. */
@@ -666,6 +695,7 @@ static void test_code(void)
 	write_function(code_second, 2);
 	for (unsigned int i = 0; i < sizeof(code_cases) / sizeof(*code_cases); i++) {
 		begin();
+		write_cr4(read_cr4() | code_cases[i].cr4);
 		host_walk[1][0] = address(code_first) | ALL;
 		invlpg(LONG_ADDRESS);
 		check("code: first", call(LONG_ADDRESS), 1);
@@ -678,6 +708,7 @@ static void test_code(void)
 		host_walk[1][0] = address(code_first) | ALL;
 		code_cases[i].flush();
 		check("code, the page before", call(LONG_ADDRESS), 1);
+		write_cr4(read_cr4() & ~(uint64_t)CR4_PGE);
 	}
 
 	/* A function in two pages, whose second one changes.  Bytes 2 and 3 of its number, and RET, are there. */
@@ -690,6 +721,7 @@ static void test_code(void)
 	code_next_first[2] = code_next_second[2] = 0xc3;
 	for (unsigned int i = 1; i < sizeof(code_cases) / sizeof(*code_cases); i++) {
 		begin();
+		write_cr4(read_cr4() | code_cases[i].cr4);
 		host_walk[1][0] = address(code_first) | ALL;
 		host_walk[1][1] = address(code_next_first) | ALL;
 		write_cr3(read_cr3());
@@ -700,6 +732,7 @@ static void test_code(void)
 		print(code_cases[i].what);
 		print("\n");
 		check("code in two pages, other second one", call(LONG_ADDRESS + last), 0x44552211);
+		write_cr4(read_cr4() & ~(uint64_t)CR4_PGE);
 	}
 
 	/* A small page in a large one: INVLPG of any address of that is enough. */
@@ -725,6 +758,7 @@ void main(void)
 	test_rights();
 	test_large();
 	test_global();
+	test_hypervisors_pge();
 	test_many();
 	test_code();
 	finish();

@@ -19,7 +19,6 @@
 typedef struct SVMTLB {
     uint32_t asid;              /* 0: nobody's */
     uint32_t nested_pg_mode;
-    uint64_t nested_ctl;
     uint64_t nested_cr3;
     uint64_t cr3;               /* at the last #VMEXIT */
     uint32_t pg_mode;           /* as well: what it was of CR0, CR4 and EFER */
@@ -49,11 +48,11 @@ void svm_tlb_leave_host(struct CPUArchState *env);
 void svm_tlb_leave_guest(struct CPUArchState *env);
 
 /*
- * All registers of the guest are there. @asid is not 0; @nested_ctl and @tlb_ctl
- * are the VMCB's: TLB_CONTROL of 1 flushes the host's translations, too.
+ * All registers of the guest are there. @asid is not 0; a @tlb_ctl of 1 (TLB_CONTROL
+ * of the VMCB) flushes the host's translations, too.
  */
 void svm_tlb_enter_guest(struct CPUArchState *env, uint32_t asid,
-                         uint64_t nested_ctl, uint8_t tlb_ctl);
+                         uint8_t tlb_ctl);
 void svm_tlb_enter_host(struct CPUArchState *env);
 #endif
 

@@ -44,7 +44,10 @@ void svm_tlb_enter_host(CPUX86State *env)
     env->svm_tlb.switching = false;
 }
 
-/* A VMRUN that has failed has some registers of the guest, and some of the host. */
+/*
+ * A VMRUN that has failed leaves CR3 and others of a guest that has not run with
+ * them.
+ */
 void svm_tlb_leave_guest(CPUX86State *env)
 {
     SVMTLB *tlb = &env->svm_tlb;
@@ -57,13 +60,11 @@ void svm_tlb_leave_guest(CPUX86State *env)
     tlb->switching = true;
 }
 
-void svm_tlb_enter_guest(CPUX86State *env, uint32_t asid, uint64_t nested_ctl,
-                         uint8_t tlb_ctl)
+void svm_tlb_enter_guest(CPUX86State *env, uint32_t asid, uint8_t tlb_ctl)
 {
     const SVMTLB tlb = {
         .asid = asid,
         .nested_pg_mode = env->nested_pg_mode,
-        .nested_ctl = nested_ctl,
         .nested_cr3 = env->nested_cr3,
         .cr3 = env->cr[3],
         .pg_mode = get_pg_mode(env),
@@ -75,7 +76,6 @@ void svm_tlb_enter_guest(CPUX86State *env, uint32_t asid, uint64_t nested_ctl,
     } else if (tlb_ctl != TLB_CONTROL_DO_NOTHING ||
                tlb.asid != last->asid ||
                tlb.nested_pg_mode != last->nested_pg_mode ||
-               tlb.nested_ctl != last->nested_ctl ||
                tlb.nested_cr3 != last->nested_cr3 ||
                tlb.cr3 != last->cr3 || tlb.pg_mode != last->pg_mode) {
         tlb_flush_by_mmuidx(env_cpu(env), GUEST_IDXMAP | NESTED_IDXMAP);
