@@ -70,8 +70,9 @@ def race(lives: Lives, shapes: Sequence[str], raced: int, scratch: Path, name: s
 def test_rounds_of_one_host_do_not_race(lives: Lives, tmp_path: Path) -> None:
     """The same with CPUs of the home alone, as if they were of two hosts: no page is on its way, so (nearly) none counts.
 
-    But for locked accesses of two cache lines: they stop all CPUs of an emulated machine, for as long as it takes until
-    each has been given a processor. So their rounds overlap, and beside load 41 of 257 waited as if for a page (28 November).
+    But for locked accesses of two cache lines, of which nothing is asked: they stop all CPUs of an emulated machine, for as
+    long as it takes until each has been given a processor. Beside load 41 of 257 rounds waited as if for a page, once;
+    another time 7 overlapped and none waited (28 November).
     """
     variants = ["plain", "lock", "split", "nt"]
     words = f"--shape=mp --variant={','.join(variants)} --hosts=0,1,0,1 --nodes=0,0 --rounds=256"
@@ -83,10 +84,7 @@ def test_rounds_of_one_host_do_not_race(lives: Lives, tmp_path: Path) -> None:
     assert done.status == 0 and [each.variant for each in found] == variants, done
     assert all(each.rounds >= 256 for each in found), found
     for each in found:
-        if each.variant == "split":
-            assert each.overlapped > each.rounds * MOST_BY_CHANCE, each
-        else:
-            assert each.raced <= each.rounds * MOST_BY_CHANCE, each
+        assert each.variant == "split" or each.raced <= each.rounds * MOST_BY_CHANCE, each
 
 
 def test_litmus(lives: Lives, tmp_path: Path) -> None:
