@@ -41,6 +41,7 @@ C_HOUSES = (
     "benchmarks/programs",
     "dsm",
     "lab/bounce",
+    "lab/emulator/overlay",
     "lab/meter",
     "libgomp-patch/overlay",
     "linux-guest/overlay",
