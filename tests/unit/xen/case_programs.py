@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def run(test: Path, name: str) -> subprocess.CompletedProcess[str]:
+def run(test: Path, name: str, seconds: float = 60) -> subprocess.CompletedProcess[str]:
     """One case. What it leaves is not looked for: it ends like a machine that is switched off."""
     return subprocess.run(
-        [test, name], capture_output=True, text=True, timeout=60, check=False, env={"ASAN_OPTIONS": "detect_leaks=0"}
+        [test, name], capture_output=True, text=True, timeout=seconds, check=False, env={"ASAN_OPTIONS": "detect_leaks=0"}
     )
 
 
