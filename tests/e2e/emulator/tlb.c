@@ -285,6 +285,11 @@ static void other_asid(void)
 }
 
 /* Of which nothing is left when it is asked for again. */
+static void a_guest(void)
+{
+	guest(guest_none);
+}
+
 static void other_asid_meanwhile(void)
 {
 	vmcb.asid = 2;
@@ -558,6 +563,7 @@ static const struct {
 	{ "CR3, global, no CR4.PGE", guest_cr3, GLOBAL, 0, NEW },
 	{ "INVLPG, global", guest_invlpg, GLOBAL, CR4_PGE, NEW },
 	{ "CR4.PGE off, global", guest_cr4, GLOBAL, CR4_PGE, NEW },
+	{ "nothing, CR4.PGE, not global", guest_read, 0, CR4_PGE, KEPT },
 };
 
 static const struct {
@@ -571,6 +577,7 @@ static const struct {
 	{ "CR3, global, no CR4.PGE", host_flushes_its_own, GLOBAL, 0, 1 },
 	{ "INVLPG, global", host_flushes_page, GLOBAL, CR4_PGE, 1 },
 	{ "CR4.PGE, global", host_toggles_pge, GLOBAL, CR4_PGE, 1 },
+	{ "a guest, CR4.PGE, not global", a_guest, 0, CR4_PGE, 3 },
 };
 
 static uint64_t guest_global(uint32_t bits, uint32_t cr4, void (*code)(void))
@@ -618,6 +625,48 @@ static void test_global(void)
 					   host_global_cases[i].flush);
 		check_frame("host's ", host_global_cases[i].what, seen, host_global_cases[i].seen);
 	}
+}
+
+/* A guest's CR3 with CR4.PGE is about its own small and large pages, not about nested ones nor the host's. */
+static void test_global_others(void)
+{
+	uint64_t base = address(first) & ~(LARGE_2MB - 1ull);
+	uint64_t inside = address(first) & (LARGE_2MB - 1ull);
+	uint64_t of_nested = 0, of_host = 0, of_large = 0;
+
+	for (unsigned int k = 0; k < TRIES && of_nested != KEPT; k++) {
+		begin();
+		vmcb.cr4 |= CR4_PGE;
+		guest(guest_read);
+		*nested_entry(first) = address(second) | ALL;
+		of_nested = guest(guest_cr3);
+	}
+	check("nested table, guest's CR3, CR4.PGE: frame", of_nested, KEPT);
+	for (unsigned int k = 0; k < TRIES && of_host != 3; k++) {
+		begin();
+		vmcb.cr4 |= CR4_PGE;
+		host_walk[1][0] = address(first) | ALL;
+		guest(guest_cr3);
+		of_host = host_read();
+	}
+	check("host's table, guest's CR3, CR4.PGE: frame", of_host, 3);
+	for (unsigned int k = 0; k < TRIES && of_large != KEPT; k++) {
+		begin();
+		vmcb.cr4 |= CR4_PGE;
+		walk[2][0] = base | ALL | LARGE | GLOBAL;
+		flush_guest();
+		vmcb.rip = address((void *)(uintptr_t)guest_read);
+		vmcb.rax = LONG_ADDRESS + inside;
+		run();
+		vmcb.tlb_control = 0;
+		walk[2][0] = address(walk[1]) | ALL;
+		walk[1][inside / PAGE] = address(second) | ALL;
+		vmcb.rip = address((void *)(uintptr_t)guest_cr3);
+		vmcb.rax = LONG_ADDRESS + inside;
+		run();
+		of_large = vmcb.rax;
+	}
+	check("large global page, guest's CR3: frame", of_large, KEPT);
 }
 
 /* What was read without CR4.PGE is not global afterwards, and without it nothing is. */
@@ -962,6 +1011,24 @@ static void read_and_write(uint64_t page)
 	*page_at(page + CONFLICT) = 0;
 }
 
+static void take_turns(uint64_t page)
+{
+	for (unsigned int i = 0; i < 16; i++)
+		global_makes_way(page);
+}
+
+static void makes_way_and_goes(uint64_t page)
+{
+	(void)*page_at(page + CONFLICT);
+	(void)*page_at(page);
+}
+
+static void many_that_go(uint64_t page)
+{
+	for (unsigned int i = 0; i < 16; i++)
+		(void)*page_at(page + CONFLICT + (i + 1) * PAGE);
+}
+
 static const struct {
 	const char *what;
 	void (*access)(uint64_t page);
@@ -969,17 +1036,22 @@ static const struct {
 	{ "one that makes way", global_makes_way },
 	{ "one that makes way, and INVLPG of it", global_makes_way_and_goes },
 	{ "one that is read, then written", read_and_write },
+	{ "two that take turns", take_turns },
+	{ "many that go", many_that_go },
+	{ "one that makes way for a global one", makes_way_and_goes },
 };
 
 static void test_used(void)
 {
 	const unsigned int stays = 9, other = 5;
+	unsigned int most = 0;
 	volatile uint64_t *entry = &host_walk[1][stays];
 
 	begin();
 	host_walk[3][CONFLICT >> 30] = address(conflict2) | ALL;
 	conflict2[0] = address(conflict1) | ALL;
-	conflict1[other] = address(second) | ALL;
+	for (unsigned int i = 0; i < ENTRIES; i++)
+		conflict1[i] = address(second) | ALL;
 	host_walk[1][other] = address(second) | ALL | GLOBAL;
 	write_cr4(read_cr4() | CR4_PGE);
 	for (unsigned int i = 0; i < sizeof(used_cases) / sizeof(*used_cases); i++) {
@@ -1010,6 +1082,24 @@ static void test_used(void)
 		print(used_cases[i].what);
 		print(": it stays\n");
 	}
+	/* However many others there are. */
+	for (unsigned int n = 10; n < 2 * ENTRIES / 5; n++) {
+		unsigned int lost = 0;
+
+		for (unsigned int round = 0; round < 20; round++) {
+			*entry = address(third) | ALL | GLOBAL;
+			invlpg(LONG_ADDRESS + stays * PAGE);
+			(void)*page_at(LONG_ADDRESS + stays * PAGE);
+			*entry = address(first) | ALL | GLOBAL;
+			for (unsigned int i = 1; i <= n; i++)
+				(void)*page_at(LONG_ADDRESS + CONFLICT + (stays + i) * PAGE);
+			write_cr3(read_cr3());
+			lost += *page_at(LONG_ADDRESS + stays * PAGE) != 3;
+		}
+		most = lost > most ? lost : most;
+	}
+	print_result(most < 15);
+	print("global page, CR3, beside 10 to 200 others: it stays\n");
 	write_cr4(read_cr4() & ~(uint64_t)CR4_PGE);
 }
 
@@ -1083,6 +1173,7 @@ void main(void)
 	test_rights();
 	test_large();
 	test_global();
+	test_global_others();
 	test_hypervisors_pge();
 	test_many();
 	test_code();
