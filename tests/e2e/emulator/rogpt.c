@@ -21,32 +21,20 @@
  */
 #include <stdint.h>
 
+#include "paging.h"
 #include "svm.h"
 #include "tap.h"
 
-#define PRESENT		0x01u
-#define WRITABLE	0x02u
-#define USER		0x04u
-#define A		0x20u
-#define D		0x40u
-#define LARGE		0x80u
-#define ALL		(PRESENT | WRITABLE | USER)
+#define ALL		(PRESENT | WRITABLE | USER)	/* neither accessed nor dirty */
 
-#define ENTRIES		512
-#define PAGE		4096
-#define LARGE_2MB	0x200000u
 #define LARGE_4MB	0x400000u
-#define NESTED_TABLES	4	/* of 2 MiB */
-#define NESTED_MEMORY	(NESTED_TABLES * (uint64_t)LARGE_2MB)
 
 #define NPF_PRESENT	(1 << 0)
 #define NPF_WRITE	(1 << 1)
 #define NPF_USER	(1 << 2)
 #define NPF_WALK	(1ull << 33)
 
-#define LONG_ADDRESS	(1ull << 39)	/* of the page: the second top entry */
 #define LEGACY_ADDRESS	(1ull << 30)
-#define CODE64_ATTRIBUTES 0xa9b
 #define CODE32_ATTRIBUTES 0xc9b
 #define BEFORE		0x5a	/* what the page has at WRITTEN */
 #define AFTER		0xa5	/* what the guest writes */
@@ -56,9 +44,6 @@
 #define STRING(x)	STRING_(x)
 #define STRING_(x)	#x
 
-typedef uint64_t table[ENTRIES] __attribute__((aligned(PAGE)));
-
-static table nested4, nested3, nested2, nested1[NESTED_TABLES];
 /* Of the guest: the tables of its page, by level, and those of its code. */
 static table walk[5], code3, code2;
 static uint8_t page[PAGE] __attribute__((aligned(PAGE)));
@@ -189,37 +174,6 @@ static int same(const char *what, uint64_t seen, uint64_t wanted)
 	return 0;
 }
 
-static uint64_t address(const void *object)
-{
-	return (uintptr_t)object;
-}
-
-static uint64_t *nested_entry(const void *object)
-{
-	uint64_t frame = address(object) / PAGE;
-
-	return &nested1[frame / ENTRIES][frame % ENTRIES];
-}
-
-static void clear(uint64_t *entries)
-{
-	for (unsigned int i = 0; i < ENTRIES; i++)
-		entries[i] = 0;
-}
-
-/* All of the memory, writable, neither accessed nor dirty. */
-static void build_nested(void)
-{
-	nested4[0] = address(nested3) | ALL;
-	nested3[0] = address(nested2) | ALL;
-	for (unsigned int i = 0; i < NESTED_TABLES; i++) {
-		nested2[i] = address(nested1[i]) | ALL;
-		for (unsigned int k = 0; k < ENTRIES; k++)
-			nested1[i][k] = ((uint64_t)i * ENTRIES + k) * PAGE |
-					ALL;
-	}
-}
-
 /*
  * The low half of the entry for the page at a level: present, accessed and
  * dirty bits are in that, whatever its size is.
@@ -317,7 +271,7 @@ static void test(const struct paging *paging, unsigned int level,
 	uint64_t *nested = nested_entry(entry);
 	int passed = 1;
 
-	build_nested();
+	build_nested(ALL);
 	build_guest(paging);
 	*entry &= ~(A | D);
 	*entry |= walk_case->bits & has;
@@ -372,7 +326,7 @@ static void test_next_vmrun(int has_rogpt)
 	const struct paging *paging = &pagings[0];
 	uint64_t exits[3];
 
-	build_nested();
+	build_nested(ALL);
 	build_guest(paging);
 	*nested_entry(walk[1]) &= ~(uint64_t)WRITABLE;
 	for (unsigned int i = 0; i < 3; i++) {

@@ -16,33 +16,18 @@
  */
 #include <stdint.h>
 
+#include "paging.h"
 #include "svm.h"
 #include "tap.h"
 
-#define PRESENT		0x01u
-#define WRITABLE	0x02u
-#define USER		0x04u
-#define A		0x20u
-#define D		0x40u
-#define LARGE		0x80u
-#define GLOBAL		0x100u
 #define ALL		(PRESENT | WRITABLE | USER | A | D)
 
-#define ENTRIES		512
-#define PAGE		4096
-#define LARGE_2MB	0x200000u
-#define NESTED_TABLES	4	/* of 2 MiB */
-
-#define LONG_ADDRESS	(1ull << 39)	/* of the page: the second top entry */
-#define CODE64_ATTRIBUTES 0xa9b
 #define PAGE_FAULT	14
 #define TLB_FLUSH_GUEST	3
 #define TLB_FLUSH_GUEST_LOCAL 7
 
-typedef uint64_t table[ENTRIES] __attribute__((aligned(PAGE)));
 typedef uint8_t frame[PAGE] __attribute__((aligned(PAGE)));
 
-static table nested4, nested3, nested2, nested1[NESTED_TABLES];
 static table other_nested4, other_nested3, other_nested2, other_nested1;
 /* Of the guest: by level, and those of its code; other_walk is of another CR3. */
 static table walk[5], other_walk[5], code3, code2;
@@ -114,36 +99,6 @@ __asm__(
 "	mov	%ecx, %ds\n"
 "	vmmcall\n"
 );
-
-static uint64_t address(const void *object)
-{
-	return (uintptr_t)object;
-}
-
-static void clear(uint64_t *entries)
-{
-	for (unsigned int i = 0; i < ENTRIES; i++)
-		entries[i] = 0;
-}
-
-static uint64_t *nested_entry(const void *object)
-{
-	uint64_t number = address(object) / PAGE;
-
-	return &nested1[number / ENTRIES][number % ENTRIES];
-}
-
-static void build_nested(void)
-{
-	nested4[0] = address(nested3) | ALL;
-	nested3[0] = address(nested2) | ALL;
-	for (unsigned int i = 0; i < NESTED_TABLES; i++) {
-		nested2[i] = address(nested1[i]) | ALL;
-		for (unsigned int k = 0; k < ENTRIES; k++)
-			nested1[i][k] = ((uint64_t)i * ENTRIES + k) * PAGE |
-					ALL;
-	}
-}
 
 /* Other tables, that have the second frame where the first one is. */
 static void build_other_nested(void)
@@ -234,10 +189,17 @@ static uint64_t guest(void (*code)(void))
 	return vmcb.rax;
 }
 
+/* A line only if what a case begins with is not so. */
+static void must(int holds, const char *what)
+{
+	if (!holds)
+		check(what, 0, 1);
+}
+
 /* All tables anew, nothing in a TLB, and a guest that has read the first frame. */
 static void begin(void)
 {
-	build_nested();
+	build_nested(ALL);
 	build_other_nested();
 	build_guest();
 	build_host();
@@ -252,10 +214,8 @@ static void begin(void)
 	first[0] = 1;
 	second[0] = 2;
 	third[0] = 3;
-	if (guest(guest_read) != 1 || vmcb.exit_code != EXIT_VMMCALL)
-		print("# the guest did not read the first frame\n");
-	if (host_read() != 3)
-		print("# the host did not read the third frame\n");
+	must(guest(guest_read) == 1 && vmcb.exit_code == EXIT_VMMCALL, "before: the guest reads the first frame");
+	must(host_read() == 3, "before: the host reads the third frame");
 }
 
 /* --- what a hypervisor does between two VMRUNs --------------------------- */
@@ -284,12 +244,12 @@ static void other_asid(void)
 	vmcb.asid = 2;
 }
 
-/* Of which nothing is left when it is asked for again. */
 static void a_guest(void)
 {
 	guest(guest_none);
 }
 
+/* Of the first one nothing is left when it is asked for again. */
 static void other_asid_meanwhile(void)
 {
 	vmcb.asid = 2;
@@ -358,8 +318,7 @@ static void a_failed_vmrun(void)
 	vmcb.cr3 = address(other_walk[4]);
 	vmcb.efer = EFER_LME | EFER_LMA;	/* not SVME: seen when CR3 is loaded */
 	guest(guest_none);
-	if (vmcb.exit_code != EXIT_INVALID)
-		print("# that VMRUN did not fail\n");
+	must(vmcb.exit_code == EXIT_INVALID, "before: a VMRUN fails");
 	vmcb.cr3 = address(walk[4]);
 	vmcb.efer |= EFER_SVME;
 }
@@ -586,8 +545,7 @@ static uint64_t guest_global(uint32_t bits, uint32_t cr4, void (*code)(void))
 	vmcb.cr4 |= cr4;
 	walk[1][0] |= bits;
 	flush_guest();
-	if (guest(guest_read) != KEPT)
-		print("# the guest did not read the first frame\n");
+	must(guest(guest_read) == KEPT, "before: the guest reads the first frame");
 	walk[1][0] = address(second) | ALL | bits;
 	return guest(code);
 }
@@ -598,8 +556,7 @@ static uint8_t host_global(uint32_t bits, uint32_t cr4, void (*flush)(void))
 	write_cr4(read_cr4() | cr4);
 	host_walk[1][0] |= bits;
 	invlpg(LONG_ADDRESS);
-	if (host_read() != 3)
-		print("# the host did not read the third frame\n");
+	must(host_read() == 3, "before: the host reads the third frame");
 	host_walk[1][0] = address(first) | ALL | bits;
 	flush();
 	bits = host_read();
@@ -981,10 +938,6 @@ static void test_guests_indexes(void)
 
 static table conflict2, conflict1;
 
-/*
- * How many entries are in use is known whatever has become of them: else the TLB is emptied, and grows, for nothing.
- * Rounds of an access to pages of one entry, or of one page in two ways, and a write of CR3; a global page stays.
- */
 static volatile uint8_t *page_at(uint64_t linear)
 {
 	return (volatile uint8_t *)(uintptr_t)linear;
@@ -1041,6 +994,10 @@ static const struct {
 	{ "one that makes way for a global one", makes_way_and_goes },
 };
 
+/*
+ * How many entries are in use is known whatever has become of them: else the TLB is emptied, and grows, for nothing.
+ * Rounds of an access to pages of one entry, or of one page in two ways, and a write of CR3; a global page stays.
+ */
 static void test_used(void)
 {
 	const unsigned int stays = 9, other = 5;
@@ -1103,7 +1060,7 @@ static void test_used(void)
 	write_cr4(read_cr4() & ~(uint64_t)CR4_PGE);
 }
 
-/* The same, of code that the guest runs. */
+/* Code that is written where it was run. */
 static void test_changed_code(void)
 {
 	uint64_t itself = address(code_first);
@@ -1136,6 +1093,7 @@ static uint64_t guest_at(uint64_t rip)
 	return guest((void (*)(void))(uintptr_t)rip);
 }
 
+/* What hypervisors do, as above, of code that the guest runs. */
 static void test_guest_code(void)
 {
 	for (unsigned int i = 0; i < sizeof(guest_cases) / sizeof(*guest_cases); i++) {
