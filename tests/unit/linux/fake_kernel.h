@@ -317,6 +317,8 @@ struct task_struct {
 	const char *name;
 	struct task_struct *group_leader;
 };
+void rcu_expedite_gp(void);
+void rcu_unexpedite_gp(void);
 #define rcu_read_lock()		do { } while (0)
 #define rcu_read_unlock()	do { } while (0)
 #define pid_task(pid, type)	((pid)->gone ? NULL : (pid)->threads[0])

@@ -436,6 +436,16 @@ unsigned long si_mem_available(void)
 	       (nodes[1].node_zones[0].nr_isolate_pageblock << pageblock_order);
 }
 
+void rcu_expedite_gp(void)
+{
+	machine.expedited++;
+}
+
+void rcu_unexpedite_gp(void)
+{
+	CHECK(machine.expedited--, "grace periods are not expedited");
+}
+
 void lock_device_hotplug(void)
 {
 	CHECK(!machine.hotplug_locked++, "device_hotplug_lock is taken twice");
@@ -487,6 +497,8 @@ int device_online(struct device *dev)
 	unsigned int block = (struct memory_block *)dev - machine.blocks;
 
 	CHECK(machine.hotplug_locked, "onlined without the lock");
+	CHECK(machine.expedited == elastic_busy(), "grace periods are expedited %d times, %d operations",
+	      machine.expedited, elastic_busy());
 	step();
 	CHECK(machine.blocks[block].online_type == MMOP_ONLINE_MOVABLE,
 	      "onlined as %d", machine.blocks[block].online_type);
@@ -540,6 +552,8 @@ int device_offline(struct device *dev)
 	long long end = machine.clock + 3600000;
 
 	CHECK(machine.hotplug_locked, "offlined without the lock");
+	CHECK(machine.expedited == elastic_busy(), "grace periods are expedited %d times, %d operations",
+	      machine.expedited, elastic_busy());
 	zone->nr_isolate_pageblock = BLOCK_EXTENTS - 1;
 	tell_memory(block, MEM_GOING_OFFLINE);
 	check_references(block, true);

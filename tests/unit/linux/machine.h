@@ -74,6 +74,7 @@ struct machine {
 	int last_removed;		/* block */
 	bool lowest_first;
 	int hotplug_locked;
+	int expedited;		/* calls of rcu_expedite_gp() that are not undone */
 	bool cpus_up, cpu_comes_back;
 	bool guest_is_full;		/* nothing is free but on the node */
 	unsigned long used, cache;	/* pages of the node; 0: half of it */

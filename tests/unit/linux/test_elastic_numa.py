@@ -2243,6 +2243,8 @@ MUTANTS = {
         "requests: a take",
     ),
     "the ticker goes on": ("op", "\tcancel_delayed_work_sync(&ticker);\n", "", "requests: a take"),
+    "grace periods at their pace": ("op", "\trcu_expedite_gp();\n", "", "driver: slow memory leaves"),
+    "they stay expedited": ("op", "\trcu_unexpedite_gp();\n", "", "driver: slow memory and one that is stuck"),
     "elastic in any way": ("store", "if (elastic != 1)", "if (!elastic)", "store: elastic in another way"),
     "CPUs that cannot be read are none": (
         "store",

@@ -10,6 +10,10 @@
  * elsewhere.  Then the drain is called off: the engine looks between its steps,
  * the ticker during them, and the OOM notifier when it is urgent.
  *
+ * Each CPU and each block that comes or goes waits for grace periods of RCU,
+ * which take some ticks each.  While an operation runs they are expedited, as
+ * they are on the way to suspend.
+ *
  * Locking: op_lock guards the operation (@op) between the engine, the ticker,
  * the timer, the OOM notifier and the readers of elastic_busy(); it is innermost
  * and taken with softirqs off, for the timer.  The ticker never holds it while
@@ -20,6 +24,7 @@
 #include <linux/freezer.h>
 #include <linux/ktime.h>
 #include <linux/oom.h>
+#include <linux/rcupdate.h>
 #include <linux/sched/signal.h>
 #include <linux/spinlock.h>
 #include <linux/timer.h>
@@ -68,6 +73,7 @@ void elastic_op_begin(struct elastic_node *node, bool detach)
 {
 	memset(node->phase_us, 0, sizeof(node->phase_us));
 	node->detach = detach;
+	rcu_expedite_gp();
 
 	spin_lock_bh(&op_lock);
 	op.target = node->target;
@@ -90,6 +96,7 @@ void elastic_op_end(void)
 	WRITE_ONCE(op.node, NULL);
 	spin_unlock_bh(&op_lock);
 	cancel_delayed_work_sync(&ticker);
+	rcu_unexpedite_gp();
 }
 
 /* The time since the last call belongs to the phase that it began. */
