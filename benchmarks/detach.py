@@ -4,7 +4,8 @@
 Each as the slope of a line through three sizes, so that what a detach takes in any case is not in it. The memory in use is a
 file in a tmpfs, which was written with a preference for the node: pages that move one by one, and that nobody touches
 meanwhile. Both series alternate. Times are from the operator's command to its end: an emulator's, so what they show is how the
-two slopes stand to each other, and which phase of the operation has how much of them.
+two slopes stand to each other, and which phase of the operation has how much of them. The attach before each detach has its
+line beside them, by the size of the node.
 
 Usage: python3 -m benchmarks.detach [--runs=N]
 Exit status: 0, or 1 if it could not be measured; what was measured until then is written in any case.
@@ -48,13 +49,15 @@ FAILURES = (LabError, Malformed, TimeoutError, OSError)
 
 @dataclasses.dataclass(frozen=True)
 class Detach:
-    """One: of which series and run, the node's size or the memory in use, the time of all, the seconds of each phase."""
+    """One: of which series and run, the node's size or the memory in use, the time of all, the seconds of each phase, and
+    those of the attach before it."""
 
     series: str
     run: int
     mib: int
     seconds: float
     phases: Mapping[str, float]
+    attach_seconds: float
 
 
 def _lines(detaches: Sequence[Detach], phase: str | None = None) -> list[Line]:
@@ -65,7 +68,8 @@ def _lines(detaches: Sequence[Detach], phase: str | None = None) -> list[Line]:
 
 
 def metrics(detaches: Sequence[Detach]) -> list[Metric]:
-    """The slopes, with those of the phases beside them, and what a detach of an idle node takes whatever its size."""
+    """The slopes, with those of the phases beside them, and what a detach of an idle node takes whatever its size; the same
+    of the attach."""
     found = []
     fixed: list[float] = []
     for series in (FREE, USED):
@@ -86,9 +90,17 @@ def metrics(detaches: Sequence[Detach]) -> list[Metric]:
         for mib in sorted({each.mib for each in some}):
             seconds = (each.seconds for each in some if each.mib == mib)
             found.append(from_runs(f"detach.{series}.of_{mib}_mib_seconds", seconds, "s", "lower", about))
-    note = "where the line of idle nodes begins" if fixed else "not measured"
-    value = statistics.median(fixed) if fixed else None
-    return [*found, Metric("detach.slope.fixed_seconds", value, "s", "lower", runs=fixed, note=note)]
+    found.append(_median("detach.slope.fixed_seconds", fixed, "where the line of idle nodes begins"))
+    attaches = slopes.lines((each.run, each.mib, each.attach_seconds) for each in detaches if each.series == FREE)
+    slope_note = "slope over the same sizes of the node, by an attach"
+    found.append(_median("attach.slope", [line.seconds_per_gib for line in attaches], slope_note))
+    found.append(_median("attach.fixed_seconds", [line.fixed_seconds for line in attaches], "where that line begins"))
+    return found
+
+
+def _median(name: str, runs: Sequence[float], note: str) -> Metric:
+    value = statistics.median(runs) if runs else None
+    return Metric(name, value, "s", "lower", runs=runs, note=note if runs else "not measured")
 
 
 def use(guest: ElasticGuest, vnode: int, mib: int) -> None:
@@ -121,9 +133,9 @@ def stop_using(guest: ElasticGuest) -> None:
 def detach(guest: ElasticGuest, vnode: int, series: str, mib: int, run: int) -> Detach:
     """Attach, have memory in use if that is the series, detach. Raises LabError when xl does not do it."""
     options = (f"size={mib}M",) if series == FREE else ()
-    done = guest.attach(vnode, *options, timeout=scaled(OPERATION_TIMEOUT))
-    if done.status != 0:
-        raise CommandFailedError(f"xl vnode-attach: exit status {done.status}: {done.text.strip()}")
+    attached = guest.attach(vnode, *options, timeout=scaled(OPERATION_TIMEOUT))
+    if attached.status != 0:
+        raise CommandFailedError(f"xl vnode-attach: exit status {attached.status}: {attached.text.strip()}")
     if series == USED:
         use(guest, vnode, mib)
     done = guest.detach(vnode, timeout=scaled(OPERATION_TIMEOUT))
@@ -132,7 +144,7 @@ def detach(guest: ElasticGuest, vnode: int, series: str, mib: int, run: int) -> 
     phases = guest.vnode(vnode).phases
     if series == USED:
         stop_using(guest)
-    return Detach(series, run, mib, done.seconds, phases)
+    return Detach(series, run, mib, done.seconds, phases, attached.seconds)
 
 
 def measure(
@@ -146,7 +158,8 @@ def measure(
         for pair in zip(sizes[FREE], sizes[USED], strict=True):
             for series, mib in zip((FREE, USED), pair, strict=True):
                 detaches.append(detach(guest, VNODE, series, mib, run))
-                print(f"run {run}: {series} {mib} MiB: {detaches[-1].seconds:.2f} s", flush=True)
+                last = detaches[-1]
+                print(f"run {run}: {series} {mib} MiB: {last.seconds:.2f} s, attach {last.attach_seconds:.2f} s", flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -27,6 +27,7 @@ HEADLINES = (
     ("detach.seconds", "to detach it"),
     ("detach.residual_kib", "left over after a detach"),
     ("parallel_region.overhead_pct", "more time for an empty parallel region"),
+    ("attach.slope", "to attach a GiB"),
     ("detach.slope.free", "to detach a GiB that nobody uses"),
     ("detach.slope.used", "to detach a GiB in use"),
     ("overhead.add.mean_pct", "longer for a program, when two nodes come"),

@@ -18,7 +18,14 @@ from lab.errors import LabError
 def line(series: str, s_per_gib: float, run: int = 0, offline: float = 0.25) -> list[Detach]:
     """Detaches on a line that begins at 2 s; a part of the slope is one phase's, and another phase is always the same."""
     return [
-        Detach(series, run, mib, 2 + s_per_gib * mib / 1024, {"evacuate": 1.5, "offline": offline * s_per_gib * mib / 1024})
+        Detach(
+            series,
+            run,
+            mib,
+            2 + s_per_gib * mib / 1024,
+            {"evacuate": 1.5, "offline": offline * s_per_gib * mib / 1024},
+            0.5 + s_per_gib / 2 * mib / 1024,
+        )
         for mib in SIZES[series]
     ]
 
@@ -34,6 +41,8 @@ def test_slopes_and_those_of_the_phases() -> None:
     assert found["detach.slope.fixed_seconds"].value == pytest.approx(2.0)
     assert found["detach.slope.used"].baseline == {"evacuate_s_per_gib": 0.0, "offline_s_per_gib": 4.5}
     assert found["detach.slope.free"].note == "slope over 1024, 2560, 5120 MiB of the node, idle"
+    assert list(found["attach.slope"].runs) == pytest.approx([0.4, 0.6])
+    assert found["attach.fixed_seconds"].value == pytest.approx(0.5)
     of_5_gib = found["detach.free.of_5120_mib_seconds"]
     assert list(of_5_gib.runs) == pytest.approx([6.0, 8.0])
 
@@ -43,7 +52,9 @@ def test_without_three_sizes_there_is_none() -> None:
         found = figures([*line(FREE, 0.8), *line(USED, 16.0)[:sizes]])
         assert found["detach.slope.used"].value is None and found["detach.slope.free"].value is not None
         assert found["detach.slope.used"].note == "not measured: it takes 3 sizes" and not found["detach.slope.used"].baseline
-    assert figures(line(FREE, 0.8)[:2])["detach.slope.fixed_seconds"].value is None
+    for name in ("detach.slope.fixed_seconds", "attach.slope", "attach.fixed_seconds"):
+        found = figures([*line(FREE, 0.8)[:2], *line(USED, 16.0)])
+        assert found[name].value is None and found[name].note == "not measured"
     for some in ([], line(USED, 1.0), line(FREE, 1.0)):
         assert problems(encode(Result("detach", now(), host_info(), metrics(some)))) == []
 
@@ -70,7 +81,7 @@ class Played:
         if match := re.fullmatch(r"xl vnode-attach g 1(?: size=(\d+)M)?", command):
             assert not self.size
             self.size = int(match[1] or NODE_MIB)
-            return Done(0, "", "", 1.0)
+            return Done(0, "", "", 1 + self.size / 2048)
         assert command == "xl vnode-detach g 1"
         seconds, self.size = (self.size + 10 * self.used) / 1024, 0
         return Done(0, "", "", seconds)
@@ -95,6 +106,8 @@ def test_both_series_alternate() -> None:
     ]
     assert figures(found)["detach.slope.free"].value == pytest.approx(1.0)
     assert figures(found)["detach.slope.used"].value == pytest.approx(10.0)
+    assert figures(found)["attach.slope"].value == pytest.approx(0.5)
+    assert figures(found)["attach.fixed_seconds"].value == pytest.approx(1.0)
     assert found[0].phases == {"evacuate": 5e-6, "offline": 7e-6}
     assert played.used == 0 and played.size == 0
 
