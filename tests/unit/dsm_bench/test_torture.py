@@ -198,8 +198,8 @@ WRONG = {
 @pytest.mark.parametrize("what", WRONG)
 def test_what_is_wrong_is_noticed(tmp_path: Path, what: str) -> None:
     line, becomes, only, by = WRONG[what]
-    program = changed(SOURCE, tmp_path, {line: becomes})
-    done = run(program, f"{cpus(2)} --pages=2 --operations=2560 --stuck-s=5 --pressure=8 --only={only}")
+    program = changed(SOURCE, tmp_path, {line: becomes}, "-O0")
+    done = run(program, f"{cpus(2)} --pages=2 --operations=2560 --stuck-s=2 --pressure=8 --only={only}")
     assert done.returncode == 1, done.stdout + done.stderr
     found = torture.parse(done.stdout)
     assert {each.what for each in found.wrongs} & by, found.wrongs
