@@ -52,6 +52,7 @@ static void check_books(void)
 	CHECK(node_isset(node.nid, draining_nodes) == node.draining,
 	      "the allocator's mask");
 	CHECK(machine.hotplug_locked == 0, "a lock is held");
+	CHECK(machine.expedited == 0, "grace periods are expedited %d times", machine.expedited);
 }
 
 static void check_online(u32 extents)

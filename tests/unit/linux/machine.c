@@ -446,6 +446,13 @@ void rcu_unexpedite_gp(void)
 	CHECK(machine.expedited--, "grace periods are not expedited");
 }
 
+/* Where Linux waits for grace periods: an operation has them expedited. */
+static void check_expedited(void)
+{
+	CHECK(machine.expedited == elastic_busy(), "grace periods are expedited %d times, %d operations",
+	      machine.expedited, elastic_busy());
+}
+
 void lock_device_hotplug(void)
 {
 	CHECK(!machine.hotplug_locked++, "device_hotplug_lock is taken twice");
@@ -497,8 +504,7 @@ int device_online(struct device *dev)
 	unsigned int block = (struct memory_block *)dev - machine.blocks;
 
 	CHECK(machine.hotplug_locked, "onlined without the lock");
-	CHECK(machine.expedited == elastic_busy(), "grace periods are expedited %d times, %d operations",
-	      machine.expedited, elastic_busy());
+	check_expedited();
 	step();
 	CHECK(machine.blocks[block].online_type == MMOP_ONLINE_MOVABLE,
 	      "onlined as %d", machine.blocks[block].online_type);
@@ -552,8 +558,7 @@ int device_offline(struct device *dev)
 	long long end = machine.clock + 3600000;
 
 	CHECK(machine.hotplug_locked, "offlined without the lock");
-	CHECK(machine.expedited == elastic_busy(), "grace periods are expedited %d times, %d operations",
-	      machine.expedited, elastic_busy());
+	check_expedited();
 	zone->nr_isolate_pageblock = BLOCK_EXTENTS - 1;
 	tell_memory(block, MEM_GOING_OFFLINE);
 	check_references(block, true);
@@ -588,6 +593,7 @@ int add_memory_driver_managed(int group, u64 start, u64 size, const char *name,
 {
 	unsigned int block = block_at(start);
 
+	check_expedited();
 	CHECK(machine.pages[block * BLOCK_EXTENTS] == ELASTIC_EXTENT_PAGES,
 	      "block %u: its struct pages have no memory", block);
 	CHECK(flags & MHP_STAY_OFFLINE, "somebody else would online it");
@@ -604,6 +610,7 @@ int remove_memory(u64 start, u64 size)
 {
 	unsigned int block = block_at(start);
 
+	check_expedited();
 	if (machine.online[block] || fails(PART_REMOVE))
 		return -EBUSY;
 	machine.lowest_first |= (int)block > machine.last_removed;
@@ -791,6 +798,7 @@ u64 elastic_topo_publish(enum xtopo_phase phase, bool bump)
 
 int elastic_topo_wait_acks(u64 version, unsigned int timeout_ms)
 {
+	CHECK(!machine.expedited, "grace periods are expedited while programs are waited for");
 	machine.wait_for = version;
 	machine.grace_ms = timeout_ms;
 	return elastic_cancelled() ? -ECANCELED : 0;
@@ -800,6 +808,7 @@ int elastic_evacuate(struct elastic_node *unused)
 {
 	CHECK(node_isset(node.nid, draining_nodes) && draining_key == 1,
 	      "the allocator puts new pages there");
+	CHECK(!machine.expedited, "grace periods are expedited while pages move");
 	return elastic_cancelled() ? -ECANCELED : 0;
 }
 
@@ -821,6 +830,7 @@ bool elastic_block_in_use(const struct elastic_node *unused, u32 block, bool poo
 
 int elastic_cpus_up(struct elastic_node *unused)
 {
+	check_expedited();
 	if (fails(PART_CPUS_UP))
 		return elastic_node_error(&node, -EIO, "vCPU 2 stays down");
 	machine.cpus_up = true;
@@ -829,6 +839,7 @@ int elastic_cpus_up(struct elastic_node *unused)
 
 int elastic_cpus_down(struct elastic_node *unused)
 {
+	check_expedited();
 	if (elastic_cancelled())
 		return -ECANCELED;
 	if (fails(PART_CPUS_DOWN))
@@ -839,6 +850,7 @@ int elastic_cpus_down(struct elastic_node *unused)
 
 int elastic_node_unplug(struct elastic_node *unused)
 {
+	check_expedited();
 	if (!machine.cpu_comes_back)
 		return 0;
 	snprintf(node.reason, sizeof(node.reason), "vCPU 2 is online again");

@@ -53,6 +53,7 @@ PROGRAMS = {
     "tmigr": (),
     "mm_cid": (),
     "orphans": (),
+    "online_node": (),
     "engine": ("engine",),
     "driver": OPERATIONS,
     "requests": (*OPERATIONS, "store", "libxl_vnode_keys"),
@@ -60,7 +61,7 @@ PROGRAMS = {
 
 # What runs on fake_kernel.h.
 IN_KERNEL = ("range", "topodev", "store", "cpu", "evac", "draining", "reserve", "take_free", "eagain", "xenbus_batch", "tmigr",
-             "mm_cid", "orphans", "engine", "driver", "requests")
+             "mm_cid", "orphans", "online_node", "engine", "driver", "requests")
 # What only one of them has of it.
 FAKES = {"evac": "-DFAKE_FOLIOS", "take_free": "-DFAKE_BUDDY", "xenbus_batch": "-DFAKE_XENBUS"}
 
@@ -82,7 +83,9 @@ def fake_headers(folder: Path, sources: list[Path], real: dict[str, Path]) -> Pa
 
 
 # The hooks whose text is part of a test, which includes it as hook-HOOK-FILE-N.h: what it adds at its Nth place in FILE.c.
-HOOKS_OF = {"eagain": ("0305", "0306", "0307"), "tmigr": ("0303",), "mm_cid": ("0310",), "orphans": ("0311",)}
+HOOKS_OF = {
+    "eagain": ("0305", "0306", "0307"), "tmigr": ("0303",), "mm_cid": ("0310",), "orphans": ("0311",), "online_node": ("0315",),
+}  # fmt: skip
 
 
 def hook_of(number: str) -> Path:
@@ -2114,6 +2117,8 @@ MUTANTS = {
         "+\tif (!(cidmask->bits[0] & (cidmask->bits[0] - 1)))",
         "numbers of threads: at all CPUs",
     ),
+    "a lock for a node that is there": ("0315", "+\tif (node_online(nid))\n", "+\tif (0)\n", "online node: each CPU"),
+    "a node that is not there stays away": ("0315", "+\tif (node_online(nid))\n", "+\tif (1)\n", "online node: each CPU"),
     "orphans: the time before the count": (
         "0311",
         "+\t\tWRITE_ONCE(tcp_orphan_cache, tcp_orphan_count_sum());\n",
@@ -2243,8 +2248,24 @@ MUTANTS = {
         "requests: a take",
     ),
     "the ticker goes on": ("op", "\tcancel_delayed_work_sync(&ticker);\n", "", "requests: a take"),
-    "grace periods at their pace": ("op", "\trcu_expedite_gp();\n", "", "driver: slow memory leaves"),
-    "they stay expedited": ("op", "\trcu_unexpedite_gp();\n", "", "driver: slow memory and one that is stuck"),
+    "grace periods at their pace": ("op", "\t\trcu_expedite_gp();\n", "\t\t(void)phase;\n", "driver: slow memory leaves"),
+    "they stay expedited": ("op", "\t\trcu_unexpedite_gp();\n", "\t\t(void)phase;\n", "driver: slow memory leaves"),
+    "expedited once for ever": (
+        "op",
+        "\tif (!waits_for_rcu(phase) && waits_for_rcu(op.phase))\n\t\trcu_unexpedite_gp();\n",
+        "",
+        "driver: slow memory leaves",
+    ),
+    **{
+        f"grace periods at their pace in {phase}": ("op", f"BIT(ELASTIC_PH_{phase})", "0", "driver: slow memory leaves")
+        for phase in ("ADD", "ONLINE", "CPUS", "OFFLINE", "RELEASE", "NODE")
+    },
+    **{
+        f"expedited in {phase}": (
+            "op", "BIT(ELASTIC_PH_CPUS)", f"BIT(ELASTIC_PH_CPUS) | BIT(ELASTIC_PH_{phase})", "driver: slow memory leaves",
+        )
+        for phase in ("EVACUATE", "ACKS")
+    },  # fmt: skip
     "elastic in any way": ("store", "if (elastic != 1)", "if (!elastic)", "store: elastic in another way"),
     "CPUs that cannot be read are none": (
         "store",

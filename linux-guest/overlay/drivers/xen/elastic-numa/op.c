@@ -11,8 +11,9 @@
  * the ticker during them, and the OOM notifier when it is urgent.
  *
  * Each CPU and each block that comes or goes waits for grace periods of RCU,
- * which take some ticks each.  While an operation runs they are expedited, as
- * they are on the way to suspend.
+ * which take some ticks each.  In these phases they are expedited, as they are
+ * on the way to suspend; not while memory moves or programs are waited for,
+ * where nobody waits for RCU, and which may take minutes.
  *
  * Locking: op_lock guards the operation (@op) between the engine, the ticker,
  * the timer, the OOM notifier and the readers of elastic_busy(); it is innermost
@@ -73,7 +74,6 @@ void elastic_op_begin(struct elastic_node *node, bool detach)
 {
 	memset(node->phase_us, 0, sizeof(node->phase_us));
 	node->detach = detach;
-	rcu_expedite_gp();
 
 	spin_lock_bh(&op_lock);
 	op.target = node->target;
@@ -96,7 +96,14 @@ void elastic_op_end(void)
 	WRITE_ONCE(op.node, NULL);
 	spin_unlock_bh(&op_lock);
 	cancel_delayed_work_sync(&ticker);
-	rcu_unexpedite_gp();
+}
+
+/* Does Linux wait for grace periods in it? */
+static bool waits_for_rcu(enum elastic_phase phase)
+{
+	return (BIT(ELASTIC_PH_ADD) | BIT(ELASTIC_PH_ONLINE) | BIT(ELASTIC_PH_CPUS) |
+		BIT(ELASTIC_PH_OFFLINE) | BIT(ELASTIC_PH_RELEASE) |
+		BIT(ELASTIC_PH_NODE)) & BIT(phase);
 }
 
 /* The time since the last call belongs to the phase that it began. */
@@ -104,6 +111,10 @@ void elastic_phase(enum elastic_phase phase)
 {
 	ktime_t now = ktime_get();
 
+	if (waits_for_rcu(phase) && !waits_for_rcu(op.phase))
+		rcu_expedite_gp();
+	if (!waits_for_rcu(phase) && waits_for_rcu(op.phase))
+		rcu_unexpedite_gp();
 	if (op.phase < ELASTIC_NR_PHASES)
 		op.node->phase_us[op.phase] += ktime_us_delta(now, op.since);
 	op.phase = phase;
