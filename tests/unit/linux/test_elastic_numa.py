@@ -2262,10 +2262,13 @@ MUTANTS = {
     },
     **{
         f"expedited in {phase}": (
-            "op", "BIT(ELASTIC_PH_CPUS)", f"BIT(ELASTIC_PH_CPUS) | BIT(ELASTIC_PH_{phase})", "driver: slow memory leaves",
+            "op",
+            "BIT(ELASTIC_PH_CPUS)",
+            f"BIT(ELASTIC_PH_CPUS) | BIT(ELASTIC_PH_{phase})",
+            "driver: slow memory leaves",
         )
         for phase in ("EVACUATE", "ACKS")
-    },  # fmt: skip
+    },
     "elastic in any way": ("store", "if (elastic != 1)", "if (!elastic)", "store: elastic in another way"),
     "CPUs that cannot be read are none": (
         "store",
