@@ -363,8 +363,11 @@ long HYPERVISOR_memory_op(unsigned int command, void *argument)
 	CHECK(r->nr_extents <= ELASTIC_EXTENT_PAGES, "%lu frames", r->nr_extents);
 	if (machine.elsewhere)
 		return -ENOSYS;
-	if (command == XENMEM_populate_physmap)
+	if (command == XENMEM_populate_physmap) {
+		/* But for pages of an extent of which Xen has kept some: it is mended at once. */
+		CHECK(!machine.expedited || !r->extent_order, "grace periods are expedited while memory comes");
 		machine.address_bits = r->address_bits;
+	}
 	for (done = 0; done < r->nr_extents; done++) {
 		pass(machine.extent_ms);
 		extent = (r->extent_start[done] - (START >> 12)) >>
@@ -710,6 +713,7 @@ int alloc_contig_range(unsigned long pfn, unsigned long end, int type, int gfp)
 	unsigned int extent, first = extent_at(pfn), last = extent_at(end - 1);
 
 	CHECK(machine.hotplug_locked, "taken without the lock");
+	CHECK(!machine.expedited, "grace periods are expedited while extents are taken");
 	for (extent = first; extent <= last; extent++) {
 		CHECK(elastic_has_memory(&node, extent), "extent %u is empty", extent);
 		if (machine.busy[extent]) {
@@ -788,6 +792,7 @@ WEAK void elastic_store_done(u64 generation) { }
 
 u64 elastic_topo_publish(enum xtopo_phase phase, bool bump)
 {
+	CHECK(!machine.expedited, "grace periods are expedited while programs are told");
 	pass(machine.publish_ms);
 	machine.published = phase;
 	machine.saw_growing |= phase == XTOPO_GROWING;

@@ -2256,6 +2256,12 @@ MUTANTS = {
         "",
         "driver: slow memory leaves",
     ),
+    "expedited while extents are taken": (
+        "node",
+        "\tunsigned int budget = SQUEEZE_MS;\n\tu32 block;\n\n\telastic_phase(ELASTIC_PH_EVACUATE);\n",
+        "\tunsigned int budget = SQUEEZE_MS;\n\tu32 block;\n\n\telastic_phase(ELASTIC_PH_RELEASE);\n",
+        "driver: hollow blocks leave",
+    ),
     **{
         f"grace periods at their pace in {phase}": ("op", f"BIT(ELASTIC_PH_{phase})", "0", "driver: slow memory leaves")
         for phase in ("ADD", "ONLINE", "CPUS", "OFFLINE", "RELEASE", "NODE")
@@ -2267,7 +2273,7 @@ MUTANTS = {
             f"BIT(ELASTIC_PH_CPUS) | BIT(ELASTIC_PH_{phase})",
             "driver: slow memory leaves",
         )
-        for phase in ("EVACUATE", "ACKS")
+        for phase in ("POPULATE", "NOTIFY", "EVACUATE", "ACKS")
     },
     "elastic in any way": ("store", "if (elastic != 1)", "if (!elastic)", "store: elastic in another way"),
     "CPUs that cannot be read are none": (

@@ -36,6 +36,7 @@ def figures(detaches: list[Detach]) -> dict[str, Metric]:
 
 def test_slopes_and_those_of_the_phases() -> None:
     found = figures([*line(FREE, 0.8), *line(USED, 16.0), *line(FREE, 1.2, run=1), *line(USED, 20.0, run=1)])
+    assert {metric.better for metric in found.values()} == {"lower"} and len(found["detach.slope.fixed_seconds"].runs) == 2
     assert found["detach.slope.free"].value == pytest.approx(1.0)
     assert list(found["detach.slope.used"].runs) == pytest.approx([16.0, 20.0])
     assert found["detach.slope.fixed_seconds"].value == pytest.approx(2.0)
@@ -102,8 +103,13 @@ def test_both_series_alternate() -> None:
     played, found = Played(), list[Detach]()
     measure(ElasticGuest("g", played.dom0, played.guest), found, runs=2)
     assert [(each.run, each.series, each.mib) for each in found] == [
-        (run, series, SIZES[series][index]) for run in range(2) for index in range(3) for series in (FREE, USED)
+        (run, series, SIZES[series][index])
+        for run, order in enumerate(((0, 1, 2), (2, 1, 0)))
+        for index in order
+        for series in (FREE, USED)
     ]
+    # And one before, of which nothing is told.
+    assert played.log[:4] == [f"xl vnode-{what}" for what in ("attach g 1 size=1024M", "detach g 1") * 2] and len(played.log) == 26
     assert figures(found)["detach.slope.free"].value == pytest.approx(1.0)
     assert figures(found)["detach.slope.used"].value == pytest.approx(10.0)
     assert figures(found)["attach.slope"].value == pytest.approx(0.5)

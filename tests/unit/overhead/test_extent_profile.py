@@ -14,7 +14,9 @@ from benchmarks.extent_profile import (
     IDLE,
     KERNEL,
     OTHER,
+    OURS_MIB,
     PROGRAM,
+    STOCK_MIB,
     UNKNOWN,
     WAITING,
     XEN,
@@ -137,14 +139,34 @@ def test_symbols_without_functions_are_an_error() -> None:
         (KERNEL, "do_syscall_64", "kernel: system calls, processes, files"),
         *((KERNEL, name, "kernel: system calls, processes, files") for name in ("ptep_clear_flush", "mfn_to_pfn", "fget")),
         *((KERNEL, name, "kernel: system calls, processes, files") for name in ("free_pgd_range", "rb_next", "__vm_munmap")),
+        *((KERNEL, name, "kernel: system calls, processes, files") for name in ("fd_install", "vm_area_dup", "vsnprintf", "number")),
+        *((KERNEL, name, "kernel: system calls, processes, files") for name in ("filp_flush", "tlb_gather_mmu", "touch_atime")),
+        *((KERNEL, name, "kernel: system calls, processes, files") for name in ("xas_set_mark", "percpu_counter_add_batch")),
+        *((KERNEL, name, "guest: memory hotplug") for name in ("ksm_memory_callback", "memory_notify")),
+        (KERNEL, "memtier_hotplug_callback", "guest: memory hotplug"),
+        *((KERNEL, name, "guest: memory hotplug") for name in ("mem_hotplug_begin", "percpu_down_write", "percpu_rwsem_wait")),
+        *((KERNEL, name, "guest: memory hotplug") for name in ("__remove_pages", "cpu_vm_stats_fold", "vm_events_fold_cpu")),
+        (KERNEL, "percpu_counter_cpu_dead", "guest: memory hotplug"),
+        (XEN, "remove_superpages", "xen: p2m"),
+        (XEN, "clear_domain_page", "xen: frames"),
+        (XEN, "__hvm_copy", "xen: call"),
+        (XEN, "hvmemul_read_cache", "xen: exits"),
+        (XEN, "update_runstate_area", "xen: scheduler, events"),
+        *((XEN, name, "xen: for dom0") for name in ("devalidate_page", "put_old_guest_table", "do_multicall")),
+        (XEN, "pagefault_by_memadd", "xen: for dom0"),
+        (XEN, "autogen_stubs", "xen: interrupts"),
         (KERNEL, "smp_call_function_many_cond", "kernel: system calls, processes, files"),
         (PROGRAM, "", "program"),
-        (KERNEL, "unheard_of", OTHER),
+        *((KERNEL, name, OTHER) for name in ("unheard_of", "numbers_of", "touch_down")),
         (UNKNOWN, "0x5", OTHER),
     ],
 )
 def test_a_function_has_a_step(of: str, function: str, step: str) -> None:
     assert Place(of, function).step == step
+
+
+def test_amounts_are_the_largest_of_the_comparison() -> None:
+    assert (STOCK_MIB, OURS_MIB) == (192, 4096)
 
 
 def test_who_works_at_a_moment_shares_it() -> None:

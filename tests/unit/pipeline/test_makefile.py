@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -45,6 +46,15 @@ def test_a_soak_with_a_seed_is_the_random_one(variables: list[str], words: str) 
     *_, checking = commands("soak-debug", *variables)
     assert f" -m benchmarks.soak {words} --home 768 --kernel " in " ".join(checking.split())
     assert "/build/results-debug " in checking and "/xen-debug/xen.elf " in checking
+
+
+def test_each_test_that_is_left_to_the_soak_is_in_it() -> None:
+    """Of the unit tests those files that have some, and the end-to-end tests."""
+    (line,) = (line for line in commands("soak") if "lab.pipeline.test" in line)
+    files = line.partition("lab.pipeline.test ")[2].split()
+    unit = sorted((REPO / "tests" / "unit").rglob("test_*.py"))
+    marked = [file for file in unit if re.search(r"(?m)^@?pytest.*\.(fresh|soak)\b|marks=.*\.(fresh|soak)\b", file.read_text())]
+    assert files == ["tests/e2e", *(str(file.relative_to(REPO)) for file in marked)] and len(marked) >= 8
 
 
 def test_what_bounces_is_asked_as_one_likes() -> None:

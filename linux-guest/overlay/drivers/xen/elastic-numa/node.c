@@ -139,8 +139,9 @@ static int drop_block(struct elastic_node *node, u32 block,
 	ktime_t began;
 	int rc;
 
-	elastic_phase(ELASTIC_PH_OFFLINE);
+	elastic_phase(ELASTIC_PH_EVACUATE);
 	more = min(LOOKS * elastic_block_look(node, block), LOOKS_MOST_MS);
+	elastic_phase(ELASTIC_PH_OFFLINE);
 	began = ktime_get();
 	rc = elastic_block_offline(node, block,
 				   clamp(*budget_ms, GLANCE_MS, BLOCK_MS) +
@@ -358,7 +359,7 @@ static void squeeze_residue(struct elastic_node *node)
 	unsigned int budget = SQUEEZE_MS;
 	u32 block;
 
-	elastic_phase(ELASTIC_PH_RELEASE);
+	elastic_phase(ELASTIC_PH_EVACUATE);
 	for (block = node->range.nr_blocks; block-- > 0; ) {
 		if (elastic_cancelled())
 			break;

@@ -12,8 +12,10 @@
  *
  * Each CPU and each block that comes or goes waits for grace periods of RCU,
  * which take some ticks each.  In these phases they are expedited, as they are
- * on the way to suspend; not while memory moves or programs are waited for,
- * where nobody waits for RCU, and which may take minutes.
+ * on the way to suspend; not while a node is evacuated, programs are waited for
+ * or memory comes from Xen, where nobody waits for RCU, and which may take
+ * minutes.  What is left in a block moves as it goes offline, so an attempt that
+ * fails is expedited, too.
  *
  * Locking: op_lock guards the operation (@op) between the engine, the ticker,
  * the timer, the OOM notifier and the readers of elastic_busy(); it is innermost
