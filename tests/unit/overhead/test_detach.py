@@ -109,7 +109,8 @@ def test_both_series_alternate() -> None:
         for series in (FREE, USED)
     ]
     # And one before, of which nothing is told.
-    assert played.log[:4] == [f"xl vnode-{what}" for what in ("attach g 1 size=1024M", "detach g 1") * 2] and len(played.log) == 26
+    first = [f"xl vnode-{what}" for what in ("attach g 1 size=1024M", "detach g 1")]
+    assert played.log[:4] == first * 2 and len(played.log) == 26
     assert figures(found)["detach.slope.free"].value == pytest.approx(1.0)
     assert figures(found)["detach.slope.used"].value == pytest.approx(10.0)
     assert figures(found)["attach.slope"].value == pytest.approx(0.5)
