@@ -21,8 +21,6 @@ from lab.span_guest import MOST_SLOW
 from tests.e2e.conftest import soak
 from tests.e2e.span_guest import Lives, lives_on, ran
 
-pytestmark = pytest.mark.fresh
-
 CPUS = 4  # of each host, all of them the guest's
 WAITED_US = 3000  # an access that takes so long has waited for a page: one takes 5 ms and more
 BEGIN_S, RACED_S = 300.0, 0.2  # s, until all threads have begun, and for a round that has raced, at most
