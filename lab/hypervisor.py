@@ -87,6 +87,30 @@ def parse_heap(text: str) -> dict[int, int]:
     return free
 
 
+_MAPTRACK = re.compile(
+    r"grant-table for remote d(\d+) \(v\d+\)\n(?:\(XEN\))?(?: \[[^\]\n]*\])?\s+"
+    r"\d+ frames \(\d+ max\), (\d+) maptrack frames \(\d+ max\)"
+)
+
+
+def parse_maptrack(text: str, domid: int) -> int:
+    """Maptrack frames of a domain, from what `xl debug-keys g` puts into `xl dmesg`; the last report counts. Raises Malformed."""
+    found = [int(frames) for domain, frames in _MAPTRACK.findall(text) if int(domain) == domid]
+    if not found:
+        raise Malformed(f"no grant table of domain {domid} in {text[-600:]!r}")
+    return found[-1]
+
+
+def dom0_maptrack(dom0: Run) -> int:
+    """Pages in which the hypervisor keeps which grants of others dom0 has mapped.
+
+    The first grant that a vCPU maps takes one, and it stays for as long as the domain (get_maptrack_handle() in
+    xen/common/grant_table.c). A guest's back ends map on the vCPU that they happen to run on, so a page of the host may go
+    with any guest that is created, once for each of dom0's vCPUs.
+    """
+    return parse_maptrack(checked(dom0, "xl dmesg -c >/dev/null && xl debug-keys g && xl dmesg"), 0)
+
+
 # In dom0's image: free pages of each node, and who is dying (xen/overlay/tools/tests/mem-range/free-pages.c).
 FREE_PAGES = "/usr/lib/xen/bin/free-pages"
 NOT_AT_REST = 3  # its exit code

@@ -3,7 +3,9 @@
 
 The first life of a guest after the host's boot warms the host up: dom0's tables grow with the first guest and stay. It also
 counts the calls that each command makes, so that a plan can say "at 37 % of them". Then the host without a guest is measured to
-the page, and has to be the same each time that it has none: what a life leaves behind is seen when it ends.
+the page, and has to be the same each time that it has none: what a life leaves behind is seen when it ends. But for one thing:
+a vCPU of dom0 that maps the first grant of its life is given a page to keep track of them, which it keeps, and that may be in
+any life. The hypervisor counts those pages, so that the host may have as many less, and no others.
 
 `Home` is what this needs of a host; the lab has one (`LabHome`), and unit tests play one.
 """
@@ -28,7 +30,7 @@ from lab.elastic_guest import ElasticGuest
 from lab.errors import LabError, Malformed
 from lab.guest import Guest
 from lab.host import Host
-from lab.hypervisor import pages_off, settled_free_pages
+from lab.hypervisor import dom0_maptrack, pages_off, settled_free_pages
 from lab.patience import scaled, wait_for
 from lab.pipeline.paths import REPO
 
@@ -140,6 +142,7 @@ class Soak:
         self.home, self.shape, self.logs = home, shape, logs
         self.calls: dict[str, dict[str, int]] = {}
         self.bare: dict[int, int] = {}  # free pages of each physical node without a guest
+        self._maptrack = 0  # dom0's pages to keep track of grants, when that was measured
         self._late_s, self._look_s = late_s, look_s
         self._guest: ElasticGuest | None = None
         self._base: Base | None = None
@@ -160,6 +163,7 @@ class Soak:
         self._count_calls()
         self._leave()
         self.bare = settled_free_pages(self.home.dom0)
+        self._maptrack = dom0_maptrack(self.home.dom0)
         return self._begin_in(state)
 
     def anew(self, state: State) -> list[str]:
@@ -192,6 +196,11 @@ class Soak:
 
     def _missing(self) -> list[str]:
         off = pages_off(self.home.dom0, self.bare, 30.0 if self._late_s >= 1 else self._late_s)
+        grown = dom0_maptrack(self.home.dom0) - self._maptrack if off else 0
+        if grown > 0 and sum(off.values()) == -grown and max(off.values()) < 0:
+            self.bare = {node: pages + off.get(node, 0) for node, pages in self.bare.items()}
+            self._maptrack += grown
+            return []
         return [f"without the guest, pnode {node} has {pages:+d} pages free" for node, pages in sorted(off.items())]
 
     def _new_life(self) -> None:

@@ -57,6 +57,48 @@ def test_the_last_heap_report_counts() -> None:
         hypervisor.parse_heap("(XEN) nothing\n")
 
 
+GRANTS = """(XEN) gnttab_usage_print_all [ key 'g' pressed
+(XEN)       -------- active --------       -------- shared --------
+(XEN) [ref] localdom mfn      pin          localdom gmfn     flags
+(XEN) grant-table for remote d0 (v1)
+(XEN)   1 frames (64 max), {frames} maptrack frames (1024 max)
+(XEN) no active grant table entries
+(XEN)       -------- active --------       -------- shared --------
+(XEN) [ref] localdom mfn      pin          localdom gmfn     flags
+(XEN) grant-table for remote d10 (v2)
+(XEN)   4 frames (32 max), 7 maptrack frames (1024 max)
+(XEN) [0x000]      0 0x11ffb8 0x00000001          0 0x0feff8 0x19
+(XEN) gnttab_usage_print_all ] done
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "domid", "frames"),
+    [
+        (GRANTS.format(frames=2), 0, 2),
+        (GRANTS.format(frames=2), 10, 7),
+        (GRANTS.format(frames=1) + GRANTS.format(frames=12), 0, 12),
+        (GRANTS.format(frames=3).replace("(XEN) ", "(XEN) [2026-11-28 17:00:01.123] "), 0, 3),
+    ],
+    ids=["dom0", "a guest", "the last report", "with times"],
+)
+def test_what_keeps_track_of_grants(text: str, domid: int, frames: int) -> None:
+    assert hypervisor.parse_maptrack(text, domid) == frames
+
+
+def test_a_domain_without_grants() -> None:
+    with pytest.raises(Malformed, match="no grant table of domain 1 in"):
+        hypervisor.parse_maptrack(GRANTS.format(frames=2), 1)
+
+
+def test_dom0s_pages_for_grants() -> None:
+    def dom0(command: str, timeout: float = 60.0) -> Done:
+        assert command == "xl dmesg -c >/dev/null && xl debug-keys g && xl dmesg"
+        return Done(0, GRANTS.format(frames=2))
+
+    assert hypervisor.dom0_maptrack(dom0) == 2
+
+
 FREE = "node 0: 17 pages free\nnode 1: 500000 pages free\n"
 
 

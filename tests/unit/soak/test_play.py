@@ -103,6 +103,36 @@ def test_what_is_planted_is_found(
     assert any(re.search(said, line) for line in outcomes[-1].wrong), outcomes[-1].wrong
 
 
+# What a host does with the end of each guest, and what has to be said of it.
+KEPT: tuple[tuple[str, list[str]], ...] = (
+    ("grants", []),
+    ("grants1", []),
+    ("grants grants1", []),
+    ("grants life", ["pnode 0 has -2"]),
+    ("grants1 life", ["pnode 0 has -1", "pnode 1 has -1"]),
+    ("grants life twice", ["pnode 0 has -2", "pnode 1 has +1"]),
+)
+
+
+@pytest.mark.parametrize(("faults", "said"), KEPT, ids=[faults for faults, _ in KEPT])
+def test_pages_that_keep_track_of_dom0s_grants(
+    made: Callable[..., tuple[PlayedHome, Soak]], faults: str, said: list[str]
+) -> None:
+    """They stay, in whichever life a vCPU needs its first; what goes beside them is missed, then and later."""
+    fresh = model.fresh(SHAPE)
+    home, soak = made()
+    assert soak.begin(fresh) == []
+    assert soak.anew(fresh) == []
+    home.faults |= set(faults.split())
+    assert soak.end() == [f"without the guest, {each} pages free" for each in said]
+    if said:
+        return
+    home.faults.clear()
+    assert soak.anew(fresh) == soak.anew(fresh) == []
+    home.faults.add("life")
+    assert soak.end() == ["without the guest, pnode 0 has -1 pages free"]
+
+
 def test_a_run_ends_at_the_first_thing_that_is_wrong(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
     home, soak = made()
     steps = steps_of(ON, OFF, ON, OFF)
