@@ -6,9 +6,13 @@ throughout (`large`), with nodes removed on the way (`remove`). All do the same 
 
     with the static run of the final shape, as Virtflex does it: `pct`. In it is what the program did before the change with
     fewer threads, or with more;
-    with the mix of both static runs, by the share of the iterations that it did before its team changed: `mixed_pct`. What is
-    left is the disturbance, with what the emulated host takes for the operation itself;
+    with the mix of both static runs, by the team of each iteration: `mixed_pct`. What is left is the disturbance, with what the
+    emulated host takes for the operation itself;
     with the same mix in a model, where what was counted costs what it costs on a machine: `modelled_pct`.
+
+The time of a run is from the beginning of its first iteration to the end of its last one. What the programs do between their
+rounds and do not count as time of iterations, preparation and verification, is in it: a change that falls there disturbs it,
+too, and of npb_is it is most of the time.
 
 In the lab, a guest's CPUs outnumber those that are real. So times of the larger shape hide what more CPUs would bring, and CPU
 time has in it what a CPU waited for a real one.
@@ -17,6 +21,7 @@ time has in it what a CPU waited for a real one.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 
@@ -31,6 +36,8 @@ FIRST = {ADD: SMALL, REMOVE: LARGE}
 PAGE = 4096
 MIB = 1 << 20
 
+LEAST_ROUNDS = 3  # of each program, for a mean: a median of fewer has no spread that says anything
+
 # The model's constants.
 MOVED_BYTES_PER_S = 3.55e9  # one thread moves pages of 4 KiB between nodes: move_pages(2) of 1 GB, AMD Zen 3, published
 FAULT_S = 1e-6  # a fault without a page to move: an assumption; a minor fault takes Linux 0.5 to 1 us on today's machines
@@ -38,15 +45,18 @@ FAULT_S = 1e-6  # a fault without a page to move: an assumption; a minor fault t
 
 @dataclasses.dataclass(frozen=True)
 class Counters:
-    """What a guest's kernel has counted since its start: seconds of CPU outside of user mode, pages that it has moved."""
+    """What a guest's kernel has counted since its start: seconds of CPU beside user mode, pages moved, seconds in user mode."""
 
     kernel_s: float
     moved_pages: int
+    user_s: float = 0.0
 
     def since(self, before: Counters) -> Counters:
         """What came in between. Raises Malformed if it went backwards."""
-        found = Counters(self.kernel_s - before.kernel_s, self.moved_pages - before.moved_pages)
-        if found.kernel_s < 0 or found.moved_pages < 0:
+        found = Counters(
+            self.kernel_s - before.kernel_s, self.moved_pages - before.moved_pages, self.user_s - before.user_s
+        )
+        if found.kernel_s < 0 or found.moved_pages < 0 or found.user_s < 0:
             raise Malformed(f"counters went backwards: {before}, then {self}")
         return found
 
@@ -55,11 +65,12 @@ def parse_counters(stat: str, vmstat: str, ticks_per_s: int = 100) -> Counters:
     """From /proc/stat and /proc/vmstat. Raises Malformed."""
     try:
         total = next(line.split() for line in stat.splitlines() if line.startswith("cpu "))
-        kernel = sum(int(total[place]) for place in (3, 6, 7))  # system, irq, softirq: proc_stat(5)
+        user = sum(int(total[place]) for place in (1, 2))  # user, nice: proc_stat(5)
+        kernel = sum(int(total[place]) for place in (3, 6, 7))  # system, irq, softirq
         moved = next(int(line.split()[1]) for line in vmstat.splitlines() if line.startswith("pgmigrate_success "))
     except (StopIteration, IndexError, ValueError) as error:
         raise Malformed(f"/proc/stat or /proc/vmstat: {stat[:100]!r}, {vmstat[:100]!r}") from error
-    return Counters(kernel / ticks_per_s, moved)
+    return Counters(kernel / ticks_per_s, moved, user / ticks_per_s)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,8 +88,21 @@ class Sample:
 
     @property
     def seconds(self) -> float:
-        """The time of its iterations."""
-        return self.run.outcome.seconds if self.run.outcome else 0.0
+        """From the beginning of its first iteration to the end of its last one, with all that is in between."""
+        steps = self.run.steps
+        return steps[-1].t - steps[0].t + steps[0].ms / 1e3 if steps else 0.0
+
+    @property
+    def rest_ms(self) -> float:
+        """The longest time between two of its rounds: preparation and verification, in which no iteration ends."""
+        steps, rounds = self.run.steps, self.run.outcome.rounds if self.run.outcome else 1
+        first = range(len(steps) // rounds, len(steps), len(steps) // rounds) if 1 < rounds <= len(steps) else ()
+        return max(((steps[n].t - steps[n - 1].t) * 1e3 - steps[n].ms for n in first), default=0.0)
+
+    @property
+    def guest_s(self) -> float:
+        """CPU time of the whole guest, from before its start until after its end."""
+        return self.counted.user_s + self.counted.kernel_s
 
     @property
     def cpu_s(self) -> float:
@@ -97,7 +121,7 @@ class Sample:
 
     @property
     def other_kernel_s(self) -> float:
-        """CPU time of the guest's kernel that is not the program's."""
+        """CPU time of the guest's kernel that is not the program's in its iterations."""
         return max(0.0, self.counted.kernel_s - (self.run.outcome.system_s if self.run.outcome else 0.0))
 
 
@@ -112,6 +136,8 @@ def check(kind: str, run: TimedRun, teams: Mapping[str, int]) -> None:
     """
     if run.outcome is None or not run.steps or run.outcome.seconds <= 0:
         raise Malformed(f"{run.program}: it has not ended")
+    if run.outcome.user_s + run.outcome.system_s <= 0:
+        raise Malformed(f"{run.program}: it has taken no CPU time")
     if not run.outcome.verified:
         raise Malformed(f"{run.program}: wrong results: {'; '.join(run.wrong)}")
     first, final = (teams[FIRST[kind]], teams[FINAL[kind]]) if kind in FINAL else (teams[kind], teams[kind])
@@ -120,6 +146,9 @@ def check(kind: str, run: TimedRun, teams: Mapping[str, int]) -> None:
         raise WrongTeam(
             f"{run.program}, {kind}: its team had {sizes[0]} threads first and {sizes[-1]} last, not {first} and {final}"
         )
+    if sizes != sorted(sizes, reverse=final < first):
+        teams_in_order = ", ".join(str(size) for size, _ in itertools.groupby(sizes))
+        raise WrongTeam(f"{run.program}, {kind}: its team went back and forth: {teams_in_order}")
 
 
 def share_before(sample: Sample, first: int) -> float:
@@ -129,9 +158,13 @@ def share_before(sample: Sample, first: int) -> float:
     return before / len(sizes)
 
 
-def mix(share: float, before: float, after: float) -> float:
-    """How long work takes of which a share is done where all of it would take `before`, and the rest where `after`."""
-    return share * before + (1 - share) * after
+def mixed_s(sample: Sample, teams: Mapping[str, int], small_s: float, large_s: float) -> float:
+    """How long its work takes where an iteration takes what it takes in a static run of the same team.
+
+    A team in between, of which there is no static run, counts as the quicker one of both: a mix that is too long flatters.
+    """
+    known = {teams[SMALL]: small_s, teams[LARGE]: large_s}
+    return statistics.mean(known.get(step.threads, min(small_s, large_s)) for step in sample.run.steps)
 
 
 def percent(value: float, base: float) -> float:
@@ -142,13 +175,21 @@ def percent(value: float, base: float) -> float:
 def modelled_s(sample: Sample, work_s: float, teams: Mapping[str, int]) -> tuple[float, float]:
     """The model, of a machine with a core for each vCPU: (time of the mix of both shapes, what the change costs).
 
-    `work_s` is the CPU time of all the work, of a static run. Each thread of the smaller team moves its share of the pages
-    that were moved and takes its share of the faults, and computes nothing meanwhile. What the operator waits for is not in it.
+    `work_s` is the CPU time of all the work, of a static run; each iteration is an equal part of it, and is shared by its team.
+    Each thread of the smaller team moves its share of the pages that were moved and takes its share of the faults, and
+    computes nothing meanwhile. What the operator waits for is not in it.
     """
-    first, final = teams[FIRST[sample.kind]], teams[FINAL[sample.kind]]
-    ideal = mix(share_before(sample, first), work_s / first, work_s / final)
+    ideal = statistics.mean(work_s / step.threads for step in sample.run.steps)
     cost = sample.counted.moved_pages * PAGE / MOVED_BYTES_PER_S + sample.faults * FAULT_S
-    return ideal, cost / min(first, final)
+    return ideal, cost / teams[SMALL]
+
+
+def model_words(teams: Mapping[str, int]) -> str:
+    """What the model supposes, for whoever reads one of its figures."""
+    return (
+        f"a core for each vCPU, {MOVED_BYTES_PER_S / 1e9} GB/s and thread for pages moved, {FAULT_S * 1e6:g} us a fault, shared"
+        f" by {teams[SMALL]} threads, against the mix of both shapes"
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,23 +219,28 @@ def _percentages(program: Program, operation: str, teams: Mapping[str, int]) -> 
     pct, mixed, modelled = [], [], []
     work_s = statistics.median(each[SMALL].cpu_s for each in rounds) if rounds else 0.0
     for each in rounds:
-        share = share_before(each[operation], teams[first])
         pct.append(percent(each[operation].seconds, each[final].seconds))
-        mixed.append(percent(each[operation].seconds, mix(share, each[first].seconds, each[final].seconds)))
+        mix_s = mixed_s(each[operation], teams, each[SMALL].seconds, each[LARGE].seconds)
+        mixed.append(percent(each[operation].seconds, mix_s))
         modelled.append(modelled_s(each[operation], work_s, teams))
     baseline: dict[str, float | str] = {"class": program.problem}
     if rounds:
         for kind, name in ((operation, "changing_s"), (final, "static_s"), (first, "static_first_s")):
             baseline[name] = round(statistics.median(each[kind].seconds for each in rounds), 3)
         baseline |= {"least_pct": round(min(pct), 2), "most_pct": round(max(pct), 2)}
+        # How far static runs of one shape are apart, in which nothing changes: what is smaller than this says nothing.
+        static = [each[final].seconds for each in rounds]
+        baseline["static_spread_pct"] = round(percent(max(static), min(static)), 2)
+        # A change that comes late is hardly seen: which part of the work was done before it.
+        before = statistics.median(share_before(each[operation], teams[first]) for each in rounds)
+        baseline["before_change_pct"] = round(100 * before, 1)
     name = f"overhead.{operation}.{program.name}"
     notes = {
         "pct": (pct, "wall time against a static run of the final shape, in the same round"),
-        "mixed_pct": (mixed, "wall time against the mix of both static runs, by the iterations done in each shape"),
+        "mixed_pct": (mixed, "wall time against the mix of both static runs, by the team of each iteration"),
         "modelled_pct": (
             [percent(ideal + cost, ideal) for ideal, cost in modelled],
-            f"a core for each vCPU, {MOVED_BYTES_PER_S / 1e9} GB/s and thread for pages moved, {FAULT_S * 1e6:g} us a fault,"
-            " against the mix of both shapes",
+            model_words(teams),
         ),
     }
     found = []
@@ -203,6 +249,7 @@ def _percentages(program: Program, operation: str, teams: Mapping[str, int]) -> 
         found.append(Metric(f"{name}.{what}", value, "%", "lower", baseline, runs, note if runs else "not measured"))
     seconds = [ideal + cost for ideal, cost in modelled]
     of_model: dict[str, float | str] = {"moved_gb_per_s": MOVED_BYTES_PER_S / 1e9, "fault_us": FAULT_S * 1e6}
+    of_model["threads"] = teams[SMALL]
     if modelled:
         of_model["mix_s"] = round(statistics.median(ideal for ideal, _ in modelled), 3)
     value = statistics.median(seconds) if seconds else None
@@ -211,21 +258,33 @@ def _percentages(program: Program, operation: str, teams: Mapping[str, int]) -> 
 
 
 COUNTS: Mapping[str, tuple[str, str, Callable[[Sample], float]]] = {
-    "user_s": ("s", "CPU time of the program in user mode", lambda s: s.run.outcome.user_s if s.run.outcome else 0.0),
-    "system_s": ("s", "CPU time of the program in its kernel", lambda s: s.run.outcome.system_s if s.run.outcome else 0.0),
-    "kernel_s": ("s", "CPU time of the guest's kernel that is not the program's", lambda s: s.other_kernel_s),
+    "guest_s": ("s", "CPU time of the whole guest, the program's start and end included", lambda s: s.guest_s),
+    "user_s": (
+        "s",
+        "CPU time of the program's iterations in user mode",
+        lambda s: s.run.outcome.user_s if s.run.outcome else 0.0,
+    ),
+    "system_s": (
+        "s",
+        "CPU time of the program's iterations in its kernel",
+        lambda s: s.run.outcome.system_s if s.run.outcome else 0.0,
+    ),
+    "kernel_s": ("s", "CPU time of the guest's kernel that is not in the program's iterations", lambda s: s.other_kernel_s),
     "moved_mib": (
         "MiB",
         "memory that the guest's kernel moved, by pgmigrate_success",
         lambda s: s.counted.moved_pages * PAGE / MIB,
     ),
-    "faults": ("1", "page faults of the program", lambda s: s.faults),
+    "faults": ("1", "page faults of the program in its iterations", lambda s: s.faults),
     "gap_ms": ("ms", "longest time between two iterations, or equal steps of them", lambda s: s.gap_ms),
+    "rest_ms": ("ms", "longest time between two rounds, where no iteration ends", lambda s: s.rest_ms),
 }
 
 
 def _counts(program: Program, operation: str) -> list[Metric]:
-    changing, static = program.of(operation), program.of(FINAL[operation])
+    # Of the rounds that the percentages are of, and no others.
+    rounds = program.rounds(operation)
+    changing, static = [each[operation] for each in rounds], [each[FINAL[operation]] for each in rounds]
     found = []
     for what, (unit, note, value) in COUNTS.items():
         runs = [float(value(sample)) for sample in changing]
@@ -246,22 +305,44 @@ def _counts(program: Program, operation: str) -> list[Metric]:
     return found
 
 
-def _mean(metric: str, medians: Mapping[str, float | None], note: str) -> Metric:
-    """The mean over the programs of their medians; nothing unless all were measured."""
+def _spread(programs: Sequence[Program], operation: str) -> dict[str, float | str]:
+    """Beside a mean: how many rounds the program with the fewest has, how long a run took, the mean in each round."""
+    rounds = {each.name: {pair[operation].round: pair for pair in each.rounds(operation)} for each in programs}
+    found: dict[str, float | str] = {"rounds": min(map(len, rounds.values()), default=0)}
+    static = [pair[FINAL[operation]].seconds for each in rounds.values() for pair in each.values()]
+    if static:
+        found |= {"least_static_s": round(min(static), 1), "most_static_s": round(max(static), 1)}
+    whole = set.intersection(*(set(each) for each in rounds.values())) if rounds else set()
+    means = [
+        statistics.mean(percent(each[n][operation].seconds, each[n][FINAL[operation]].seconds) for each in rounds.values())
+        for n in whole
+    ]
+    if means:
+        found |= {"least_round_pct": round(min(means), 2), "most_round_pct": round(max(means), 2)}
+    return found
+
+
+def _mean(metric: str, medians: Mapping[str, float | None], spread: Mapping[str, float | str], note: str) -> Metric:
+    """The mean over the programs of their medians; nothing unless all were measured, and often enough."""
     missing = [each for each, value in medians.items() if value is None]
     known = {each: value for each, value in medians.items() if value is not None}
     baseline: dict[str, float | str] = {each: round(value, 2) for each, value in known.items()}
+    baseline |= spread
     if missing or not known:
         reason = f"not measured: {', '.join(missing) or 'no program'}"
+        return Metric(metric, None, "%", "lower", baseline, note=reason)
+    if float(spread["rounds"]) < LEAST_ROUNDS:
+        reason = f"not measured: only {spread['rounds']} rounds of a program, it takes {LEAST_ROUNDS}"
         return Metric(metric, None, "%", "lower", baseline, note=reason)
     return Metric(metric, statistics.mean(known.values()), "%", "lower", baseline, list(known.values()), note)
 
 
-MEANS = (
-    ("pct", "mean_pct", "mean of the programs' medians; wall time against a static run of the final shape"),
-    ("mixed_pct", "mixed.mean_pct", "the same against the mix of both shapes"),
-    ("modelled_pct", "modelled.mean_pct", "the same of the model"),
-)
+def _means(teams: Mapping[str, int]) -> tuple[tuple[str, str, str], ...]:
+    return (
+        ("pct", "mean_pct", "mean of the programs' medians; wall time against a static run of the final shape"),
+        ("mixed_pct", "mixed.mean_pct", "the same against the mix of both shapes"),
+        ("modelled_pct", "modelled.mean_pct", f"the same of the model: {model_words(teams)}"),
+    )
 
 
 def metrics(programs: Sequence[Program], teams: Mapping[str, int]) -> list[Metric]:
@@ -272,10 +353,12 @@ def metrics(programs: Sequence[Program], teams: Mapping[str, int]) -> list[Metri
         for program in programs:
             found += _percentages(program, operation, teams) + _counts(program, operation)
         values = {metric.metric: metric.value for metric in found}
-        for what, name, note in MEANS:
+        spread = _spread(programs, operation)
+        for what, name, note in _means(teams):
             medians = {each.name: values[f"overhead.{operation}.{each.name}.{what}"] for each in programs}
-            means.append(_mean(f"overhead.{operation}.{name}", medians, note))
-        seconds = [sample.operation_s for program in programs for sample in program.of(operation)]
+            beside = spread if what == "pct" else {"rounds": spread["rounds"]}
+            means.append(_mean(f"overhead.{operation}.{name}", medians, beside, note))
+        seconds = [each[operation].operation_s for program in programs for each in program.rounds(operation)]
         means.append(
             Metric(
                 f"overhead.{operation}.operation_s",
