@@ -4,8 +4,9 @@
 Six OpenMP programs with known results (benchmarks/programs, those with timed_run.h), unmodified, on the project's libgomp, in a
 guest of two nodes that gets two more (configs/guest4x1.cfg). Each round runs each of them four times: two nodes, two and then
 four, four, four and then two; so all kinds of runs alternate, and none needs a change of its own in between. The change begins
-when the program has done its first iterations. How often a program computes its problem in a run is found by a run before, so
-that a run takes about --seconds. What is compared, and the model: overhead_figures.py.
+when the program has done its first iterations, and has to be over before it does its last one. How often a program computes its
+problem in a run is found by a run before, so that a run takes about --seconds. What is compared, and the model:
+overhead_figures.py.
 
 Usage: python3 -m benchmarks.overhead [--runs=N] [--seconds=S] [--programs=NAME,...] [--classes=NAME=C,...]
        [--rack=NAME | --use=NAME] [--config=FILE]
@@ -20,7 +21,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from benchmarks.overhead_figures import (
@@ -76,6 +77,22 @@ class Shapes:
 SHAPES = Shapes((2, 3), {SMALL: 2, LARGE: 4})
 
 
+def say(text: str) -> None:
+    """A line of progress, at once: of hours, somebody follows it in a file."""
+    print(text, flush=True)
+
+
+class Progress:
+    """How many of all runs are done, and how long the others will take if they are like those."""
+
+    def __init__(self, total: int) -> None:
+        self.total, self.done, self.began = total, 0, time.monotonic()
+
+    def __str__(self) -> str:
+        left_s = (time.monotonic() - self.began) / max(1, self.done) * (self.total - self.done)
+        return f"[{self.done}/{self.total}, about {left_s / 60:.0f} min left]"
+
+
 class Bench:
     """All runs on a guest that is up, in its small shape: before, and after each round. Samples are kept as they come."""
 
@@ -88,13 +105,14 @@ class Bench:
         folder: str = "/tmp/overhead",
         environment: str = f"{SETTINGS} LD_LIBRARY_PATH={LIBGOMP}",
         programs: str = PROGRAMS,
-        tell: Callable[[str], None] = print,
+        tell: Callable[[str], None] = say,
     ) -> None:
         self.guest, self.shapes, self.classes, self.folder = guest, shapes, classes, folder
         self._environment, self._programs, self._tell = environment, programs, tell
         self.samples: dict[str, list[Sample]] = {name: [] for name in classes}
         self.rounds: dict[str, int] = {}  # how often a program computes its problem in a run
-        self.left_out: list[str] = []  # runs whose program had ended before the change reached it
+        self.left_out: list[str] = []  # runs whose program had ended before the change reached it, or was over
+        self.given_up: dict[str, str] = {}  # programs that are not run any more, and why
 
     # --- one run ------------------------------------------------------------------------------------------------------
 
@@ -121,13 +139,24 @@ class Bench:
         there = f"[ $(grep -c '\"iteration\"' {self.folder}/out) -ge {count} ] || grep -q '\"result\"' {self.folder}/out"
         wait_for(f"{count} iterations", START_TIMEOUT, lambda: self.guest.guest(there, 30.0).status == 0, ASK_S)
 
+    def _iterations(self) -> int:
+        """How many the program has done until now. Raises LabError, Malformed."""
+        said = checked(self.guest.guest, f"grep -c '\"iteration\"' {self.folder}/out || true").strip()
+        if not said.isdecimal():
+            raise Malformed(f"iterations done: {said[:100]!r}")
+        return int(said)
+
     def _finish(self, name: str) -> TimedRun:
-        """Wait for the end. Raises LabError unless it is a good one, Malformed."""
+        """Wait for the end. Raises LabError unless it is a good one, Malformed; that, too, if it has done other work."""
         done = self.guest.guest(f"cat {self.folder}/ended", scaled(RUN_TIMEOUT))
         if done.status != 0 or done.out.strip() not in ("0", "1"):
             words = self.guest.guest(f"tail -c 500 {self.folder}/err", 30.0).text
             raise LabError(f"{name}: it ended with {done.out.strip() or done.text!r}: {words.strip()}")
-        return parse_timed(self._said())
+        run = parse_timed(self._said())
+        wanted = (name, self.classes[name], self.rounds[name])
+        if run.outcome and (run.program, run.problem, run.outcome.rounds) != wanted:
+            raise Malformed(f"{name}: it did {(run.program, run.problem, run.outcome.rounds)}, not {wanted}")
+        return run
 
     def change(self, kind: str) -> float:
         """Attach or detach the vnodes, as the operator does; how long he waited. Raises CommandFailedError."""
@@ -145,49 +174,77 @@ class Bench:
         """One run of a program; the guest has the shape with which it begins. Raises one of FAILURES."""
         before = self._counters()
         self._start(name, self.rounds[name])
-        operation_s = 0.0
+        operation_s, over = 0.0, 0
         try:
+            # Of all kinds, since asking costs the guest time.
+            self._await_iterations(ITERATIONS_BEFORE)
             if kind in FINAL:
-                self._await_iterations(ITERATIONS_BEFORE)
                 operation_s = self.change(kind)
-        finally:
-            run = self._finish(name)  # whatever happens: no program is left behind
+            over = self._iterations()
+        except FAILURES:
+            with suppress(*FAILURES):  # no program is left behind, and what is told is what went wrong first
+                self._finish(name)
+            raise
+        run = self._finish(name)
         check(kind, run, self.shapes.teams)
+        if kind in FINAL and over >= len(run.steps):
+            # Its team follows early, and the rest of the change would disturb nobody.
+            raise WrongTeam(f"{name}, {kind}: the change was over when the program had ended, or did its last iteration")
         return Sample(number, kind, run, self._counters().since(before), operation_s)
 
     # --- all of them --------------------------------------------------------------------------------------------------
 
     def calibrate(self, name: str, seconds: float) -> None:
         """Find out how often a program has to compute its problem for a run of about so many seconds."""
-        self.rounds[name] = 1
-        once = self.play(name, 0, SMALL).seconds
+        self.rounds[name] = 2
+        steps = self.play(name, 0, SMALL).run.steps
+        # From one round to the next: what is between them takes its time, too.
+        once = steps[len(steps) // 2].t - steps[0].t
+        if once <= 0:
+            raise Malformed(f"{name}: a round of it took {once} s")
         self.rounds[name] = min(MAX_ROUNDS, max(1, round(seconds / once)))
         self._tell(f"{name}.{self.classes[name]}: {once:.2f} s, so {self.rounds[name]} times a run")
 
     def _leave_out(self, name: str, kind: str, error: WrongTeam, seen: set[tuple[str, str]]) -> None:
-        """A run in which the change came too late says nothing, and does not end the others; a second one of its kind does."""
-        if kind not in FINAL or (name, kind) in seen:
+        """A run in which the change came too late says nothing. After a second one of its kind its program is given up.
+
+        The other programs go on: what they have to say is not lost.
+        """
+        if kind not in FINAL:
             raise error
-        seen.add((name, kind))
         self.left_out.append(str(error))
         self._tell(f"left out: {error}")
+        if (name, kind) in seen:
+            self.given_up[name] = f"{name} given up: {error}, a second time"
+            self._tell(self.given_up[name])
+        seen.add((name, kind))
+
+    def _round(self, name: str, number: int, seen: set[tuple[str, str]], progress: Progress) -> None:
+        """All kinds of runs of a program, once."""
+        for kind in KINDS:
+            try:
+                sample = self.play(name, number, kind)
+            except WrongTeam as error:
+                self._leave_out(name, kind, error, seen)
+                continue
+            finally:
+                progress.done += 1
+            self.samples[name].append(sample)
+            waited = f", operation {sample.operation_s:.1f} s" if kind in FINAL else ""
+            self._tell(f"{progress}: round {number}: {name} {kind}: {sample.seconds:.2f} s{waited}")
 
     def measure(self, runs: int, seconds: float) -> None:
         """Calibrate, and then play all rounds. Raises one of FAILURES; `samples` then has what was measured until then."""
         for name in self.classes:
             self.calibrate(name, seconds)
         seen: set[tuple[str, str]] = set()
+        progress = Progress(runs * len(self.classes) * len(KINDS))
         for number in range(runs):
             for name in self.classes:
-                for kind in KINDS:
-                    try:
-                        sample = self.play(name, number, kind)
-                    except WrongTeam as error:
-                        self._leave_out(name, kind, error, seen)
-                        continue
-                    self.samples[name].append(sample)
-                    waited = f", operation {sample.operation_s:.1f} s" if kind in FINAL else ""
-                    self._tell(f"round {number}: {name} {kind}: {sample.seconds:.2f} s{waited}")
+                if name not in self.given_up:
+                    self._round(name, number, seen, progress)
+                else:
+                    progress.total -= len(KINDS)
 
     def programs(self) -> list[Program]:
         """All programs with what was measured of them."""
@@ -265,7 +322,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         failure = str(error)
     report(bench, classes)
     if bench and bench.left_out:
-        failure = failure or f"{len(bench.left_out)} runs left out, --seconds is too short: {'; '.join(bench.left_out)}"
+        words = f"{len(bench.left_out)} runs left out, --seconds is too short: {'; '.join(bench.left_out)}"
+        failure = "; ".join(filter(None, (failure, *bench.given_up.values(), words)))
     print(f"overhead: {time.monotonic() - began:.0f} s")
     if failure:
         print(f"overhead: {failure}", file=sys.stderr)

@@ -126,7 +126,7 @@ class Sample:
 
 
 class WrongTeam(Malformed):
-    """A run with known results, but not in teams of the sizes that its kind has."""
+    """A run with known results, but not in teams of the sizes that its kind has, or with a change that was not over in time."""
 
 
 def check(kind: str, run: TimedRun, teams: Mapping[str, int]) -> None:

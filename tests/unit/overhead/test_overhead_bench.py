@@ -17,7 +17,8 @@ import pytest
 
 from benchmarks import overhead
 from benchmarks.overhead import CLASSES, Bench, Shapes, chosen, report
-from benchmarks.overhead_figures import ADD, KINDS, LARGE, REMOVE, SMALL, WrongTeam
+from benchmarks.overhead_figures import ADD, KINDS, LARGE, REMOVE, SMALL, Counters, Sample, WrongTeam
+from benchmarks.program_output import parse_timed
 from lab.command import Done
 from lab.elastic_guest import ElasticGuest
 from lab.errors import CommandFailedError, LabError, Malformed
@@ -32,14 +33,20 @@ COUNTERS = "cpu  0 0 {0} 0 0 0 0 0 0 0\n---\npgmigrate_success {1}\n"
 class Played:
     """A guest with nodes, and a dom0. A program's run begins with the nodes that are there, and ends with those then there."""
 
-    def __init__(self, fails: str = "", follows: bool = True, right: bool = True, status: str = "0") -> None:
+    def __init__(
+        self, *, fails: str = "", follows: bool = True, right: bool = True, status: str = "0", over: int = 9, less: str = ""
+    ) -> None:
         self.fails, self.follows, self.right, self.status = fails, follows, right, status
+        self.over = over  # iterations done when an operation has ended, of 10
+        self.less = less  # a program that does less work than it was told
         self.vnodes = {0, 1}
         self.runs: list[tuple[str, int, int, str]] = []  # program, nodes first and last, rounds
         self.begun: tuple[str, int, str] | None = None
         self.asked = 0
         self.pages = 0
         self.typed: list[str] = []
+        self.problem = ""
+        self.counted = 0
 
     def dom0(self, command: str, timeout: float = 60.0) -> Done:
         self.typed.append(command)
@@ -58,11 +65,13 @@ class Played:
         if "mkfifo" in command:
             match = re.search(r"LD_LIBRARY_PATH=/opt/xenuma/lib /opt/xenuma/bin/(\w+) --class=(\w) --rounds=(\d+)", command)
             assert match and self.begun is None
-            self.begun, self.asked = (match[1], len(self.vnodes), match[3]), 0
+            self.begun, self.asked, self.problem = (match[1], len(self.vnodes), match[3]), 0, match[2]
             return Done(0, "")
         if "grep -c" in command:
-            self.asked += 1
-            return Done(0 if self.asked >= 2 else 1, "")
+            counts = command.startswith("grep -c")
+            self.counted += counts
+            self.asked += not counts
+            return Done(0 if self.asked >= 2 else 1, f"{self.over}\n")
         if command.endswith("/ended"):
             assert self.begun, "nothing runs"
             name, first, rounds = self.begun
@@ -74,7 +83,8 @@ class Played:
         assert command.endswith("/out")
         name, first, last, rounds = self.runs[-1]
         last = last if self.follows else first
-        return Done(0, said(name, [first] * 3 + [last] * 7, seconds=0.5 * int(rounds), right=self.right))
+        sizes, done = [first] * 3 + [last] * 7, 1 if name == self.less else int(rounds)
+        return Done(0, said(name, sizes, seconds=0.5 * done, right=self.right, rounds=done, problem=self.problem))
 
 
 @pytest.fixture(autouse=True)
@@ -91,11 +101,12 @@ def test_all_rounds() -> None:
     played = Played()
     measured = bench(played, {"npb_cg": "A", "stream": "W"})
     measured.measure(2, 10.0)
-    once = [(name, 2, 2, "1") for name in ("npb_cg", "stream")]
+    once = [(name, 2, 2, "2") for name in ("npb_cg", "stream")]
     kinds = [(2, 2), (2, 4), (4, 4), (4, 2)]
     assert played.runs == once + [(name, *kind, "20") for _ in range(2) for name in ("npb_cg", "stream") for kind in kinds]
     order = [f"xl vnode-{word} g {node}" for word, nodes in (("attach", (2, 3)), ("detach", (3, 2))) for node in nodes]
     assert played.typed == order * 4
+    assert played.counted == len(played.runs), "asking costs the guest time: all kinds of runs are asked the same"
     for program in measured.programs():
         assert [(sample.round, sample.kind) for sample in program.samples] == [(n, kind) for n in range(2) for kind in KINDS]
         assert [sample.operation_s for sample in program.of(ADD)] == [5.0, 5.0]
@@ -112,8 +123,10 @@ def test_all_rounds() -> None:
         (Played(right=False), Malformed, "wrong results", []),
         (Played(status="139"), LabError, "it ended with '139': Killed", []),
         (Played(status=""), LabError, "it ended with", []),
+        (Played(status="137"), LabError, "it ended with '137'", []),
+        (Played(less="npb_cg"), Malformed, r"it did \('npb_cg', 'A', 1\), not \('npb_cg', 'A', 2\)", []),
     ],
-    ids=["attach", "detach", "result", "signal", "nothing"],
+    ids=["attach", "detach", "result", "signal", "nothing", "killed", "less work"],
 )
 def test_what_goes_wrong_ends_it(played: Played, error: type[Exception], words: str, whole: list[str]) -> None:
     """What was measured until then is kept, and no program is left behind."""
@@ -124,18 +137,59 @@ def test_what_goes_wrong_ends_it(played: Played, error: type[Exception], words: 
     assert played.begun is None
 
 
-def test_a_change_that_came_too_late_is_left_out_once() -> None:
-    """A program may end before its team could follow. Twice, it says that it never does, or that runs are too short."""
-    played = Played(follows=False)
+@pytest.mark.parametrize(
+    ("played", "words"),
+    [
+        (Played(follows=False), "add: its team had 2 threads first and 2 last, not 2 and 4"),
+        (Played(over=10), "add: the change was over when the program had ended, or did its last iteration"),
+    ],
+    ids=["team", "operation"],
+)
+def test_a_change_that_came_too_late_is_left_out(played: Played, words: str) -> None:
+    """A program may end before its team could follow, or the change end after it: what then is disturbed is nobody.
+
+    Twice, it says that it never does, or that runs are too short: the program is given up, and the others go on.
+    """
     measured = bench(played, {"npb_cg": "A", "stream": "W"})
-    with pytest.raises(WrongTeam, match="npb_cg, add: its team had 2 threads first and 2 last, not 2 and 4"):
-        measured.measure(2, 10.0)
-    for program, rounds in (("npb_cg", [0, 0, 1]), ("stream", [0, 0])):
-        kinds = [SMALL, LARGE, SMALL][: len(rounds)]
-        assert [(sample.round, sample.kind) for sample in measured.samples[program]] == list(zip(rounds, kinds, strict=True))
-    words = [text.split(":")[0] for text in measured.left_out]
-    assert words == ["npb_cg, add", "npb_cg, remove", "stream, add", "stream, remove"]
+    measured.measure(3, 10.0)
+    for program in ("npb_cg", "stream"):
+        wanted = [(number, kind) for number in (0, 1) for kind in (SMALL, LARGE)]
+        assert [(sample.round, sample.kind) for sample in measured.samples[program]] == wanted
+        assert measured.given_up[program].startswith(f"{program} given up: {program}, ")
+    assert measured.left_out[0] == f"npb_cg, {words}"
+    told = [text.split(":")[0] for text in measured.left_out]
+    assert told == ["npb_cg, add", "npb_cg, remove", "stream, add", "stream, remove"] * 2
     assert played.begun is None
+
+
+def test_what_went_wrong_first_is_told() -> None:
+    """Not that the program has not ended well, either, in a guest that is gone."""
+    measured = bench(Played(fails="attach g 3", status="137"), {"npb_cg": "A"})
+    measured.rounds["npb_cg"] = 1
+    with pytest.raises(CommandFailedError, match="add vnode 3: exit status 3: refused"):
+        measured.play("npb_cg", 0, ADD)
+
+
+def test_a_run_is_as_long_as_was_asked_with_all_that_is_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round of 2 s of iterations and 3 s of what is not timed takes 5 s."""
+    measured = bench(Played(), {"npb_is": "A"})
+    run = parse_timed(said("npb_is", [2] * 10, seconds=4.0, rounds=2, rests={6: 3.0}))
+    monkeypatch.setattr(measured, "play", lambda *_: Sample(0, SMALL, run, Counters(0, 0)))
+    measured.calibrate("npb_is", 30.0)
+    assert measured.rounds == {"npb_is": 6}
+
+
+def test_progress_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How many of how many, and how long it will take: who waits for hours looks at a file."""
+    flushed: list[bool] = []
+    monkeypatch.setattr("builtins.print", lambda *_, flush=False: flushed.append(flush))
+    played = Played()
+    told: list[str] = []
+    overhead.say("x")
+    assert flushed == [True]
+    measured = Bench(ElasticGuest("g", played.dom0, played.guest), classes={"npb_cg": "A"}, tell=told.append)
+    measured.measure(2, 1.0)
+    assert [text.split(",")[0] for text in told[1:]] == [f"[{n}/8" for n in range(1, 9)] and "min left" in told[1]
 
 
 def test_a_static_run_in_a_wrong_team_ends_it() -> None:
