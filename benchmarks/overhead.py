@@ -8,9 +8,14 @@ when the program has done its first iterations, and has to be over before it doe
 problem in a run is found by a run before, so that a run takes about --seconds. What is compared, and the model:
 overhead_figures.py.
 
+Each run is written down when it has ended (overhead_journal.py). A call that ends early, by a failure, Ctrl-C or --minutes, is
+continued by another one with --continue and the same words; only --programs may be others, so that they can be measured
+in several sessions. The figures are of all that the journal has.
+
 Usage: python3 -m benchmarks.overhead [--runs=N] [--seconds=S] [--programs=NAME,...] [--classes=NAME=C,...]
-       [--rack=NAME | --use=NAME] [--config=FILE]
-Exit status: 0, or 1 if it could not be measured; what was measured until then is written in any case.
+       [--rack=NAME | --use=NAME] [--config=FILE] [--journal=FILE] [--continue] [--minutes=M]
+Exit status: 0, 1 if it could not be measured, or not all of it, 130 after Ctrl-C; what was measured until then is written
+in any case.
 """
 
 from __future__ import annotations
@@ -38,14 +43,16 @@ from benchmarks.overhead_figures import (
     metrics,
     parse_counters,
 )
+from benchmarks.overhead_journal import Journal
 from benchmarks.program_output import TimedRun, parse_timed
-from benchmarks.results import RESULTS, write
+from benchmarks.results import RESULTS, Metric, host_info, kept
 from lab.command import checked
 from lab.description import RackDescription
 from lab.elastic_guest import LIBGOMP, PROGRAMS, ElasticGuest
 from lab.errors import CommandFailedError, LabError, Malformed
 from lab.patience import scaled, wait_for
-from lab.pipeline.paths import REPO
+from lab.pipeline.cache import content_key
+from lab.pipeline.paths import ARTIFACTS, REPO
 from lab.rack import Rack
 
 # Each with a class whose memory fits into a node of the guest, and that the emulated guest computes in about a minute.
@@ -105,14 +112,16 @@ class Bench:
         folder: str = "/tmp/overhead",
         environment: str = f"{SETTINGS} LD_LIBRARY_PATH={LIBGOMP}",
         programs: str = PROGRAMS,
+        journal: Journal | None = None,
         tell: Callable[[str], None] = say,
     ) -> None:
         self.guest, self.shapes, self.classes, self.folder = guest, shapes, classes, folder
         self._environment, self._programs, self._tell = environment, programs, tell
-        self.samples: dict[str, list[Sample]] = {name: [] for name in classes}
-        self.rounds: dict[str, int] = {}  # how often a program computes its problem in a run
-        self.left_out: list[str] = []  # runs whose program had ended before the change reached it, or was over
+        self.journal = journal or Journal()
+        self.rounds = self.journal.rounds  # how often a program computes its problem in a run
         self.given_up: dict[str, str] = {}  # programs that are not run any more, and why
+        for name in classes:
+            self._give_up(name)
 
     # --- one run ------------------------------------------------------------------------------------------------------
 
@@ -197,58 +206,96 @@ class Bench:
     def calibrate(self, name: str, seconds: float) -> None:
         """Find out how often a program has to compute its problem for a run of about so many seconds."""
         self.rounds[name] = 2
-        steps = self.play(name, 0, SMALL).run.steps
+        try:
+            steps = self.play(name, 0, SMALL).run.steps
+        finally:
+            del self.rounds[name]  # until it is known
         # From one round to the next: what is between them takes its time, too.
         once = steps[len(steps) // 2].t - steps[0].t
         if once <= 0:
             raise Malformed(f"{name}: a round of it took {once} s")
-        self.rounds[name] = min(MAX_ROUNDS, max(1, round(seconds / once)))
+        self.journal.times(name, min(MAX_ROUNDS, max(1, round(seconds / once))))
         self._tell(f"{name}.{self.classes[name]}: {once:.2f} s, so {self.rounds[name]} times a run")
 
-    def _leave_out(self, name: str, kind: str, error: WrongTeam, seen: set[tuple[str, str]]) -> None:
+    @property
+    def samples(self) -> dict[str, list[Sample]]:
+        """All runs, those of a round under way included."""
+        return {name: list(self.journal.samples.get(name, ())) for name in self.classes}
+
+    def _give_up(self, name: str) -> None:
+        """After two runs of a kind in which the change came too late: it never does, or runs are too short."""
+        for kind in FINAL:
+            why = [words for program, of, words in self.journal.left_out if (program, of) == (name, kind)]
+            if len(why) > 1 and name not in self.given_up:
+                self.given_up[name] = f"{name} given up: {why[-1]}, a second time"
+                self._tell(self.given_up[name])
+
+    def _leave_out(self, name: str, kind: str, error: WrongTeam) -> None:
         """A run in which the change came too late says nothing. After a second one of its kind its program is given up.
 
         The other programs go on: what they have to say is not lost.
         """
         if kind not in FINAL:
             raise error
-        self.left_out.append(str(error))
+        self.journal.leave_out(name, kind, str(error))
         self._tell(f"left out: {error}")
-        if (name, kind) in seen:
-            self.given_up[name] = f"{name} given up: {error}, a second time"
-            self._tell(self.given_up[name])
-        seen.add((name, kind))
+        self._give_up(name)
 
-    def _round(self, name: str, number: int, seen: set[tuple[str, str]], progress: Progress) -> None:
+    def _round(self, name: str, number: int, progress: Progress) -> None:
         """All kinds of runs of a program, once."""
         for kind in KINDS:
             try:
                 sample = self.play(name, number, kind)
             except WrongTeam as error:
-                self._leave_out(name, kind, error, seen)
+                self._leave_out(name, kind, error)
                 continue
             finally:
                 progress.done += 1
-            self.samples[name].append(sample)
+            self.journal.add(name, sample)
             waited = f", operation {sample.operation_s:.1f} s" if kind in FINAL else ""
             self._tell(f"{progress}: round {number}: {name} {kind}: {sample.seconds:.2f} s{waited}")
+        self.journal.end_round(name, number)
 
-    def measure(self, runs: int, seconds: float) -> None:
-        """Calibrate, and then play all rounds. Raises one of FAILURES; `samples` then has what was measured until then."""
-        for name in self.classes:
-            self.calibrate(name, seconds)
-        seen: set[tuple[str, str]] = set()
-        progress = Progress(runs * len(self.classes) * len(KINDS))
-        for number in range(runs):
-            for name in self.classes:
-                if name not in self.given_up:
-                    self._round(name, number, seen, progress)
-                else:
-                    progress.total -= len(KINDS)
+    def measure(self, runs: int, seconds: float, until: float = math.inf) -> None:
+        """Calibrate, and then play all rounds that are not there yet. Raises one of FAILURES; what was measured is kept.
+
+        No round of a program is begun when it is later than `until`, by time.monotonic().
+        """
+        todo = missing(self.journal, self.classes, runs)
+        for name in dict.fromkeys(name for _, name in todo):
+            if name not in self.rounds and time.monotonic() < until:
+                self.calibrate(name, seconds)
+        progress = Progress(len(todo) * len(KINDS))
+        for number, name in todo:
+            if name in self.given_up:
+                progress.total -= len(KINDS)
+            elif time.monotonic() < until:
+                self._round(name, number, progress)
 
     def programs(self) -> list[Program]:
         """All programs with what was measured of them."""
         return [Program(name, self.classes[name], self.samples[name]) for name in self.classes]
+
+
+def missing(journal: Journal, classes: Mapping[str, str], runs: int) -> list[tuple[int, str]]:
+    """The rounds of these programs that are to be played, in their order: number and program."""
+    return [(number, name) for number in range(runs) for name in classes if (name, number) not in journal.whole]
+
+
+def terms(options: argparse.Namespace) -> dict[str, object]:
+    """What has to be the same in all sessions whose runs are put together: the tree, what was built, the machine, the words."""
+    built = sorted(f"{link.name}={link.resolve().name}" for link in ARTIFACTS.glob("*"))
+    host = host_info()
+    return {
+        "tree": content_key([REPO / "lab", REPO / "benchmarks", REPO / "configs"], base=REPO),
+        "built": " ".join(built),
+        "machine": f"{host['cpus']} CPUs, {host['cpu_model']}, {host['kernel']}",
+        "runs": options.runs,
+        "seconds": options.seconds,
+        "classes": chosen(None, options.classes),
+        "rack": f"--use={options.use}" if options.use else options.rack,
+        "config": content_key([options.config.resolve()], base=options.config.resolve().parent),
+    }
 
 
 def chosen(programs: str | None, classes: str | None) -> dict[str, str]:
@@ -274,21 +321,76 @@ def rack_of(options: argparse.Namespace) -> Iterator[Rack]:
         return
     with Rack.boot(RackDescription.load(options.rack), meter=False) as rack:
         yield rack
+    if rack.wrong_ends:
+        raise LabError("; ".join(rack.wrong_ends))
 
 
-def report(bench: Bench | None, classes: Mapping[str, str], directory: Path = RESULTS) -> None:
-    """Write overhead.json, and show the means."""
-    programs = bench.programs() if bench else [Program(name, letter, ()) for name, letter in classes.items()]
-    found = metrics(programs, SHAPES.teams if bench is None else bench.shapes.teams)
+def report(
+    journal: Journal, classes: Mapping[str, str], directory: Path = RESULTS, teams: Mapping[str, int] = SHAPES.teams
+) -> None:
+    """Write overhead.json of all whole rounds that the journal has, and show the means; an earlier file is set aside.
+
+    `classes` has those of all programs that were asked for, in any session.
+    """
+    found = metrics([Program(name, letter, journal.of_whole_rounds(name)) for name, letter in classes.items()], teams)
     # Of some programs only, a mean is not what its name says.
     if set(classes) != set(CLASSES):
         found = [metric for metric in found if not metric.metric.endswith(".mean_pct")]
-    path = write("overhead", found, directory)
+    late = "; ".join(why for _, _, why in journal.left_out)
+    of_journal = {
+        "left_out": (len(journal.left_out), late or "runs whose change came too late"),
+        "failures": (len(journal.failures), "; ".join(journal.failures) or "sessions that ended by one"),
+        "discarded": (journal.discarded, "runs that count for nothing: of rounds that were not whole when their session ended"),
+        "sessions": (journal.sessions, "racks that were booted; a round of a program is of one"),
+    }
+    found += [Metric(f"overhead.{name}", value, "1", "none", note=note[:2000]) for name, (value, note) in of_journal.items()]
+    path = kept("overhead", found, directory)
     for metric in found:
         if metric.metric.endswith("pct"):
             value = "not measured" if metric.value is None else f"{metric.value:.2f} %"
             print(f"{metric.metric:<44} {value:>14}  {dict(metric.baseline) or ''}")
     print(f"overhead: {path}")
+
+
+def play_on_rack(options: argparse.Namespace, classes: Mapping[str, str], journal: Journal, until: float) -> Bench:
+    """Boot, and measure what is missing. Raises one of FAILURES."""
+    with rack_of(options) as rack:
+        guest = rack.host().start_guest(options.config, PLACED)
+        try:
+            bench = Bench(guest, classes=classes, journal=journal)
+            bench.measure(options.runs, options.seconds, until)
+        finally:
+            guest.destroy()
+    return bench
+
+
+def session(options: argparse.Namespace, classes: Mapping[str, str], journal: Journal) -> int:
+    """Measure what is missing, and write what is there. Exit status."""
+    began, interrupted = time.monotonic(), False
+    wrong: list[str] = []
+    for words in journal.failures:
+        say(f"overhead: in an earlier session: {words}")
+    try:
+        if missing(journal, classes, options.runs):
+            wrong += play_on_rack(options, classes, journal, began + 60 * options.minutes).given_up.values()
+    except KeyboardInterrupt:
+        interrupted = True
+        journal.fail("interrupted")
+    except FAILURES as error:
+        journal.fail(str(error))
+        wrong.append(str(error))
+    # All programs that any session was asked for, in the usual order.
+    every = chosen(None, options.classes)
+    report(journal, {name: every[name] for name in every if name in classes or journal.samples.get(name)})
+    if journal.left_out:
+        words = "; ".join(why for _, _, why in journal.left_out)
+        wrong.append(f"{len(journal.left_out)} runs left out, --seconds is too short: {words}")
+    if left := missing(journal, classes, options.runs):
+        wrong.append(f"{len(left)} of {options.runs * len(classes)} rounds are missing: --continue plays them")
+    print(f"overhead: {time.monotonic() - began:.0f} s")
+    for words in wrong:
+        print(f"overhead: {words}", file=sys.stderr)
+    return 130 if interrupted else 1 if wrong else 0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -301,33 +403,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rack", default="four-nodes", help="rack to boot (%(default)s)")
     parser.add_argument("--use", metavar="NAME", help="measure on a rack that runs already instead")
     parser.add_argument("--config", type=Path, default=REPO / "configs" / "guest4x1.cfg", help="guest to start (%(default)s)")
+    parser.add_argument("--journal", type=Path, default=RESULTS / "overhead.jsonl", help="what has been run (%(default)s)")
+    parser.add_argument("--continue", dest="resume", action="store_true", help="continue it, with what it has")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no round of a program after so many")
     options = parser.parse_args([] if arguments is None else arguments)
     try:
         classes = chosen(options.programs, options.classes)
     except ValueError as error:
         parser.error(str(error))
-    if options.runs < 1 or not 0 < options.seconds < math.inf:
-        parser.error("--runs and --seconds: want more than 0")
+    if options.runs < 1 or not 0 < options.seconds < math.inf or not options.minutes > 0:
+        parser.error("--runs, --seconds and --minutes: want more than 0")
 
-    began, failure, bench = time.monotonic(), None, None
     try:
-        with rack_of(options) as rack:
-            guest = rack.host().start_guest(options.config, PLACED)
-            try:
-                bench = Bench(guest, classes=classes)
-                bench.measure(options.runs, options.seconds)
-            finally:
-                guest.destroy()
-    except FAILURES as error:
-        failure = str(error)
-    report(bench, classes)
-    if bench and bench.left_out:
-        words = f"{len(bench.left_out)} runs left out, --seconds is too short: {'; '.join(bench.left_out)}"
-        failure = "; ".join(filter(None, (failure, *bench.given_up.values(), words)))
-    print(f"overhead: {time.monotonic() - began:.0f} s")
-    if failure:
-        print(f"overhead: {failure}", file=sys.stderr)
-    return 1 if failure else 0
+        opened = Journal.resume if options.resume else Journal.begin
+        journal = opened(options.journal, terms(options))
+    except (LabError, OSError) as error:
+        print(f"overhead: {error}", file=sys.stderr)
+        return 1
+    try:
+        return session(options, classes, journal)
+    finally:
+        journal.close()
 
 
 if __name__ == "__main__":

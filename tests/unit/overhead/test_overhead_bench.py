@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from benchmarks import overhead
-from benchmarks.overhead import CLASSES, Bench, Shapes, chosen, report
+from benchmarks.overhead import CLASSES, Bench, Shapes, chosen, missing, report
 from benchmarks.overhead_figures import ADD, KINDS, LARGE, REMOVE, SMALL, Counters, Sample, WrongTeam
 from benchmarks.program_output import parse_timed
 from lab.command import Done
@@ -156,8 +156,9 @@ def test_a_change_that_came_too_late_is_left_out(played: Played, words: str) -> 
         wanted = [(number, kind) for number in (0, 1) for kind in (SMALL, LARGE)]
         assert [(sample.round, sample.kind) for sample in measured.samples[program]] == wanted
         assert measured.given_up[program].startswith(f"{program} given up: {program}, ")
-    assert measured.left_out[0] == f"npb_cg, {words}"
-    told = [text.split(":")[0] for text in measured.left_out]
+    assert measured.journal.left_out[0] == ("npb_cg", ADD, f"npb_cg, {words}")
+    assert missing(measured.journal, measured.classes, 3) == [(2, "npb_cg"), (2, "stream")]
+    told = [f"{name}, {kind}" for name, kind, _ in measured.journal.left_out]
     assert told == ["npb_cg, add", "npb_cg, remove", "stream, add", "stream, remove"] * 2
     assert played.begun is None
 
@@ -227,7 +228,7 @@ def test_some_programs_have_no_mean(tmp_path: Path) -> None:
     """A mean of two would pass for that of all six."""
     measured = bench(Played(), {"npb_cg": "A", "stream": "W"})
     measured.measure(1, 10.0)
-    report(measured, measured.classes, tmp_path)
+    report(measured.journal, measured.classes, tmp_path)
     found = metrics_of(tmp_path)
     assert found["overhead.add.stream.pct"] == 0 and not [name for name in found if name.endswith("mean_pct")]
 
@@ -235,7 +236,7 @@ def test_some_programs_have_no_mean(tmp_path: Path) -> None:
 def test_all_programs_have_one(tmp_path: Path) -> None:
     measured = bench(Played(), dict(CLASSES))
     measured.measure(3, 10.0)
-    report(measured, CLASSES, tmp_path)
+    report(measured.journal, CLASSES, tmp_path)
     found = metrics_of(tmp_path)
     assert found["overhead.add.mean_pct"] == 0 and found["overhead.remove.mean_pct"] == 0
 
@@ -249,8 +250,8 @@ def test_no_rack_is_a_failure_with_a_file(
         yield
 
     monkeypatch.setattr(overhead, "rack_of", none)
-    monkeypatch.setattr(overhead, "report", lambda bench, classes: report(bench, classes, tmp_path))
-    assert overhead.main([]) == 1
+    monkeypatch.setattr(overhead, "report", lambda journal, classes: report(journal, classes, tmp_path))
+    assert overhead.main([f"--journal={tmp_path}/journal"]) == 1
     assert "overhead: no rack" in capsys.readouterr().err
     assert metrics_of(tmp_path)["overhead.add.mean_pct"] is None
 
@@ -269,16 +270,22 @@ def test_the_guest_is_destroyed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             return Destroyed("g", played.dom0, played.guest)
 
     monkeypatch.setattr(overhead, "rack_of", lambda options: contextlib.nullcontext(SimpleNamespace(host=Host)))
-    monkeypatch.setattr(overhead, "report", lambda bench, classes: report(bench, classes, tmp_path))
-    assert overhead.main(["--runs=1", "--seconds=1", "--programs=npb_cg"]) == 1
+    monkeypatch.setattr(overhead, "report", lambda journal, classes: report(journal, classes, tmp_path))
+    assert overhead.main(["--runs=1", "--seconds=1", "--programs=npb_cg", f"--journal={tmp_path}/journal"]) == 1
     assert started == [f"guest4x1.cfg {overhead.PLACED}", "destroyed"]
     assert metrics_of(tmp_path)["overhead.add.npb_cg.pct"] is None
 
 
-@pytest.mark.parametrize("words", [["--runs=0"], ["--seconds=0"], ["--seconds=nan"], ["--programs=x"], ["--classes=x"]])
-def test_words_that_make_no_sense(words: list[str]) -> None:
+WRONG = (
+    "--runs=0", "--seconds=0", "--seconds=nan", "--seconds=inf", "--minutes=0", "--minutes=nan", "--programs=x",
+    "--classes=x",
+)
+
+
+@pytest.mark.parametrize("word", WRONG)
+def test_words_that_make_no_sense(word: str) -> None:
     with pytest.raises(SystemExit) as ended:
-        overhead.main(words)
+        overhead.main([word])
     assert ended.value.code == 2
 
 
@@ -314,7 +321,7 @@ def test_real_programs_on_a_played_guest(tmp_path: Path) -> None:
         tell=lambda text: None,
     )
     measured.measure(1, 1.5)
-    report(measured, measured.classes, tmp_path)
+    report(measured.journal, measured.classes, tmp_path, shapes.teams)
     found = metrics_of(tmp_path)
     for name in measured.classes:
         assert found[f"overhead.add.{name}.pct"] is not None and found[f"overhead.remove.{name}.mixed_pct"] is not None
