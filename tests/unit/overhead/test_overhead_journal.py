@@ -31,13 +31,14 @@ class Lab:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder, self.journal = folder, folder / "journal"
         self.sessions: list[Played] = []
+        self.over = 9  # of Played
         self.ends: tuple[int, BaseException] | None = None
         monkeypatch.setattr(overhead, "ASK_S", 0.001)
         monkeypatch.setattr(overhead, "rack_of", lambda options: contextlib.nullcontext(SimpleNamespace(host=lambda: self)))
         monkeypatch.setattr(overhead, "report", lambda journal, classes: report(journal, classes, folder))
 
     def start_guest(self, config: Path, overrides: dict[str, str]) -> ElasticGuest:
-        played = Played()
+        played = Played(over=self.over)
         self.sessions.append(played)
 
         def guest(command: str, timeout: float = 60.0) -> Done:
@@ -166,7 +167,16 @@ def test_runs_that_were_left_out_are_remembered(tmp_path: Path) -> None:
         bench.measure(session + 1, 1.0)
         journal.close()
         assert bool(bench.given_up) == (session == 1)
-    assert len(journal.left_out) == 4
+    assert len(journal.left_out) == 4 and overhead.given_up(journal, "npb_cg")
+
+
+def test_nothing_is_booted_for_a_program_that_was_given_up(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    lab.over = 10
+    for words in ((), ("--continue",)):
+        assert lab.main("--programs=npb_cg", *words) == 1
+        said = capsys.readouterr().err
+        assert "npb_cg given up: " in said and "4 runs left out" in said and "--continue" not in said
+    assert len(lab.sessions) == 1 and lab.figures()["overhead.left_out"]["value"] == 4
 
 
 # --- the file ------------------------------------------------------------------------------------------------------------
