@@ -426,6 +426,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (LabError, OSError) as error:
         print(f"overhead: {error}", file=sys.stderr)
         return 1
+    if journal.aside:
+        say(f"overhead: not --continue: the earlier journal is {journal.aside} now")
     try:
         return session(options, classes, journal)
     finally:

@@ -62,6 +62,7 @@ class Journal:
     whole: set[tuple[str, int]] = dataclasses.field(default_factory=set)  # rounds that count: of a program, its number
     left_out: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)  # program, kind, why
     failures: list[str] = dataclasses.field(default_factory=list)
+    aside: Path | None = None  # where an earlier one has been moved
     discarded: int = 0  # runs of rounds that were not whole when their session ended
 
     # --- files --------------------------------------------------------------------------------------------------------
@@ -70,13 +71,14 @@ class Journal:
     def begin(path: Path, terms: Mapping[str, Any]) -> Journal:
         """A new one; one that is there is set aside. Raises JournalError, OSError."""
         path.parent.mkdir(parents=True, exist_ok=True)
+        aside = None
         if path.exists():
             with path.open("a", encoding="utf-8") as old:
                 _lock(old, path)
                 written = datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.UTC).strftime("%Y-%m-%dT%H%M%SZ")
                 names = (path.with_name(f"{path.name}.{written}{f'-{n}' if n else ''}") for n in itertools.count())
-                path.rename(next(name for name in names if not name.exists()))
-        journal = Journal(path.open("x", encoding="utf-8"))
+                aside = path.rename(next(name for name in names if not name.exists()))
+        journal = Journal(path.open("x", encoding="utf-8"), aside=aside)
         _lock(journal.out, path)
         journal._note("terms", terms=dict(terms))
         journal._note("session", when=now())

@@ -148,11 +148,14 @@ def test_another_tree_is_refused(lab: Lab, monkeypatch: pytest.MonkeyPatch, caps
     assert len(lab.sessions) == 1
 
 
-def test_a_new_measurement_sets_the_old_one_aside(lab: Lab) -> None:
-    """Its journal and its figures."""
+def test_a_new_measurement_sets_the_old_one_aside(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its journal and its figures, and says where: who forgets --continue has lost nothing."""
     assert lab.main("--programs=npb_cg") == 0
+    kept = lab.journal.read_bytes()
     assert lab.main("--programs=stream") == 0
-    assert len(list(lab.folder.glob("journal.*"))) == 1 and len(list((lab.folder / "earlier").iterdir())) == 1
+    (aside,) = lab.folder.glob("journal.*")
+    assert aside.read_bytes() == kept and str(aside) in capsys.readouterr().out
+    assert len(list((lab.folder / "earlier").iterdir())) == 1
     assert "overhead.add.npb_cg.pct" not in lab.figures()
 
 
