@@ -46,6 +46,7 @@ from benchmarks.overhead_figures import (
 from benchmarks.overhead_journal import Journal
 from benchmarks.program_output import TimedRun, parse_timed
 from benchmarks.results import RESULTS, Metric, host_info, kept
+from lab.artifacts import BUILT, path_of
 from lab.command import checked
 from lab.description import RackDescription
 from lab.elastic_guest import LIBGOMP, PROGRAMS, ElasticGuest
@@ -292,6 +293,7 @@ def given_up(journal: Journal, name: str) -> str:
 def terms(options: argparse.Namespace) -> dict[str, object]:
     """What has to be the same in all sessions whose runs are put together: the tree, what was built, the machine, the words."""
     built = sorted(f"{link.name}={link.resolve().name}" for link in ARTIFACTS.glob("*"))
+    built += [f"{name}={path_of(name)}" for name in BUILT if path_of(name) != BUILT[name][0]]  # replaced by the environment
     host = host_info()
     return {
         "tree": content_key([REPO / "lab", REPO / "benchmarks", REPO / "configs"], base=REPO),

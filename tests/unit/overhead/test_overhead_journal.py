@@ -145,6 +145,9 @@ def test_another_tree_is_refused(lab: Lab, monkeypatch: pytest.MonkeyPatch, caps
                 (lab.folder / "xen").symlink_to("xen-0000")
             assert lab.main("--programs=npb_cg", "--continue") == 1
         assert "of something else: " in capsys.readouterr().err
+    monkeypatch.setenv("XENUMA_KERNEL", "/a/checking/bzImage")
+    assert lab.main("--programs=npb_cg", "--continue") == 1
+    assert "kernel=/a/checking/bzImage" in capsys.readouterr().err
     assert len(lab.sessions) == 1
 
 
