@@ -204,6 +204,17 @@ def test_a_static_run_in_a_wrong_team_ends_it() -> None:
         bench(played, {"npb_cg": "A"}).measure(1, 10.0)
 
 
+def test_nor_is_it_left_out() -> None:
+    """In a round, either: then the guest has not the shape that all runs after it would begin with."""
+    played = Played()
+    measured = bench(played, {"npb_cg": "A"})
+    measured.calibrate("npb_cg", 1.0)
+    played.vnodes = {0}
+    with pytest.raises(WrongTeam, match="npb_cg, small: its team had 1 threads first"):
+        measured.measure(1, 10.0)
+    assert not measured.journal.left_out and not measured.journal.whole
+
+
 def test_a_program_that_is_slow_runs_once() -> None:
     measured = bench(Played(), {"npb_cg": "A"})
     measured.calibrate("npb_cg", 0.1)
