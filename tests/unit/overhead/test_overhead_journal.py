@@ -220,6 +220,15 @@ def test_all_of_it_comes_back(tmp_path: Path) -> None:
     assert missing(journal, chosen("npb_cg", None), 2) == [(1, "npb_cg")]
 
 
+def test_a_line_is_there_at_once(tmp_path: Path) -> None:
+    """Not when the file is closed: nobody closes it for a process that is killed."""
+    journal = Journal.begin(tmp_path / "journal", TERMS)
+    journal.add("npb_cg", sample(SMALL, 1.0, 0))
+    events = [json.loads(line)["event"] for line in (tmp_path / "journal").read_text(encoding="utf-8").splitlines()]
+    assert events == ["terms", "session", "sample"]
+    journal.close()
+
+
 def test_half_a_line_is_of_no_run(tmp_path: Path) -> None:
     """Its session was killed while it wrote; what comes next is not written behind it."""
     path = tmp_path / "journal"
