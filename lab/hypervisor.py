@@ -94,7 +94,10 @@ _MAPTRACK = re.compile(
 
 
 def parse_maptrack(text: str, domid: int) -> int:
-    """Maptrack frames of a domain, from what `xl debug-keys g` puts into `xl dmesg`; the last report counts. Raises Malformed."""
+    """Maptrack frames of a domain, from what `xl debug-keys g` puts into `xl dmesg`.
+
+    The last report in the text counts. Raises Malformed if the domain is in none.
+    """
     found = [int(frames) for domain, frames in _MAPTRACK.findall(text) if int(domain) == domid]
     if not found:
         raise Malformed(f"no grant table of domain {domid} in {text[-600:]!r}")
