@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from benchmarks.soak import model
 from benchmarks.soak.logs import Logs
 from benchmarks.soak.model import SHAPES, Operation, Program, Shape, State
 from benchmarks.soak.plan import Step, plan
-from benchmarks.soak.play import Outcome, Soak, configuration, ended_as_it_may, play
+from benchmarks.soak.play import COUNT_CALLS, Outcome, Soak, configuration, ended_as_it_may, parse_calls, play
 from lab.command import Done
+from lab.errors import Malformed
 from lab.pipeline.paths import REPO
 from tests.unit.soak.played import PlayedHome
 
@@ -232,6 +234,18 @@ def test_what_is_typed(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
         "xl vnode-detach guest2 1 --no-wait",
         "xl vnode-detach guest2 1",
     ]
+
+
+def test_calls_are_counted_by_the_thread(tmp_path: Path) -> None:
+    """As strace counts them that it kills at; the sum of two threads is more than any of them comes to."""
+    trace = "12    write(3) = 1\n12    ioctl(4) = 0\n13    write(5) = 1\n12    <... write resumed>) = 1\n12    write(3) = 1\n"
+    (tmp_path / "calls").write_text(f"{trace}12    +++ exited with 0 +++\n", encoding="utf-8")
+    counted = subprocess.run(
+        ["sh", "-c", COUNT_CALLS.replace("/tmp/calls", str(tmp_path / "calls"))], capture_output=True, text=True, check=True
+    )
+    assert parse_calls(counted.stdout) == {"ioctl": 1, "write": 2, "sendmsg": 0}
+    with pytest.raises(Malformed, match="no calls in"):
+        parse_calls("")
 
 
 @pytest.mark.parametrize(
