@@ -24,13 +24,13 @@ import os
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.results import RESULTS, Metric, write
 from benchmarks.soak.logs import Logs
-from benchmarks.soak.model import SHAPES, Shape
+from benchmarks.soak.model import SHAPES, How, Shape
 from benchmarks.soak.plan import Step, plan
 from benchmarks.soak.play import LabHome, Outcome, Soak
 from benchmarks.soak.play import play as play_steps
@@ -45,7 +45,8 @@ FAILURES = (LabError, Malformed, TimeoutError, OSError, ValueError)
 def metrics(seed: int, outcomes: Sequence[Outcome], wrong: Sequence[str], seconds: float, planned: int) -> list[Metric]:
     """The figures of a run, however far it came."""
     kinds = collections.Counter(outcome.step.operation.name for outcome in outcomes)
-    hows = collections.Counter(outcome.step.operation.how for outcome in outcomes if outcome.step.operation.how)
+    cut = collections.Counter(outcome.step.operation.how for outcome in outcomes if outcome.cut)
+    ended = collections.Counter(outcome.step.operation.how for outcome in outcomes if outcome.cut is False)
     note = f"seed {seed}" + ("" if len(outcomes) == planned else f": ended after {len(outcomes)} of {planned}")
     return [
         Metric(
@@ -57,7 +58,8 @@ def metrics(seed: int, outcomes: Sequence[Outcome], wrong: Sequence[str], second
             note=note,
         ),
         Metric("soak.violations", len(wrong), "1", "lower", note="; ".join(wrong)[:1000]),
-        Metric("soak.cut", sum(hows.values()), "1", "none", {str(how): float(hows[how]) for how in sorted(hows)}),
+        _counted("soak.cut", cut, "an xl was killed, told to give up or sent off half-way"),
+        _counted("soak.ended_before", ended, "it was to be, and had ended before"),
         Metric(
             "soak.seconds",
             seconds,
@@ -67,6 +69,13 @@ def metrics(seed: int, outcomes: Sequence[Outcome], wrong: Sequence[str], second
             note="all checks included",
         ),
     ]
+
+
+def _counted(name: str, counts: Mapping[How | None, int], note: str) -> Metric:
+    """So many in all, and how many of each kind."""
+    return Metric(
+        name, sum(counts.values()), "1", "none", {str(kind): float(counts[kind]) for kind in sorted(counts, key=str)}, note=note
+    )
 
 
 def replay(options: argparse.Namespace, seed: int, step: Step) -> str:
@@ -93,6 +102,7 @@ class Telling:
                 file.write(json.dumps(outcome.data()) + "\n")
         minutes, seconds = divmod(int(time.monotonic() - self._began), 60)
         status = "" if outcome.status is None else f" [{outcome.status}]"
+        status += " it had ended before" if outcome.cut is False else ""
         number = f"{outcome.step.number}/{self._last}".rjust(2 * len(str(self._last)) + 1)
         self._say(f"{minutes:3d}:{seconds:02d}  {number}  {outcome.step.operation}{status}  {outcome.seconds:.1f} s")
         for line in outcome.wrong:

@@ -135,6 +135,7 @@ class Outcome:
     said: str = ""
     wrong: list[str] = dataclasses.field(default_factory=list)
     seconds: float = 0.0
+    cut: bool | None = None  # whether an xl that was to be cut short was, and had not ended before
 
     def data(self) -> dict[str, Any]:
         """As a line of the journal."""
@@ -142,6 +143,7 @@ class Outcome:
             "step": self.step.number,
             "operation": str(self.step.operation),
             "status": self.status,
+            **({} if self.cut is None else {"cut": self.cut}),
             "seconds": round(self.seconds, 2),
             "said": self.said.strip()[-400:],
             "wrong": self.wrong,
@@ -331,6 +333,7 @@ class Soak:
         self._note(outcome, done)
         if not ended_as_it_may(operation, done):
             outcome.wrong.append(f"exit status {done.status}: {done.text.strip()}")
+        outcome.cut = operation.how == "no-wait" or done.status != DONE
         if operation.patient:
             self._await_no_operation()
         after = inner if operation.then == "finish" else model.opposite(self.shape, step.before, inner)

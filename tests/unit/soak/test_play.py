@@ -269,6 +269,25 @@ def test_how_a_command_that_is_cut_short_may_end(how: model.How, status: int, sa
     assert ended_as_it_may(Operation("cut", inner=OFF, how=how, then="undo"), Done(status, "", said)) == may
 
 
+@pytest.mark.parametrize(
+    ("how", "at", "cut"),
+    [
+        ("call", 500, True),
+        ("time", 500, True),
+        ("time", 5000, False),
+        ("INT", 500, True),
+        ("TERM", 5000, False),
+        ("no-wait", 0, True),
+    ],
+)
+def test_whether_an_xl_was_cut_short(
+    made: Callable[..., tuple[PlayedHome, Soak]], how: model.How, at: int, cut: bool
+) -> None:
+    _, soak = made()
+    one, two = heard(soak, steps_of(ON, Operation("cut", inner=OFF, how=how, call="ioctl", at=at, then="finish")))
+    assert (one.cut, two.cut) == (None, cut) and "cut" not in one.data() and two.data()["cut"] == cut
+
+
 def test_a_step_is_written_down(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
     _, soak = made("line")
     soak.begin(State(512, 2))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import collections
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,6 +65,21 @@ def test_a_run_without_violations(rack: Played) -> None:
     assert [line["step"] for line in journal] == list(range(1, 26))
     assert [str(step.operation) for step in plan(2, 25, SHAPE)] == [line["operation"] for line in journal]
     assert rack.said[-1] == "soak: 25 operations, 0 violations"
+
+
+def test_an_xl_that_had_ended_before_it_was_to_be_killed_is_not_counted_as_cut(rack: Played) -> None:
+    """By journal, line and figure: else a run could say of itself that it had killed what it never did."""
+    assert rack.run("--ops", "60") == 0
+    journal = [json.loads(line) for line in (rack.logs / "soak.jsonl").read_text(encoding="utf-8").splitlines()]
+    how = {step.number: step.operation.how for step in plan(2, 60, SHAPE) if step.operation.how}
+    cuts = {line["step"]: line["cut"] for line in journal if "cut" in line}
+    assert set(cuts) == set(how) and set(cuts.values()) == {True, False}
+    result = read(rack.results / "soak.json")
+    for name, was in (("soak.cut", True), ("soak.ended_before", False)):
+        wanted = collections.Counter(how[number] for number, cut in cuts.items() if cut == was)
+        figure = result.find(name)
+        assert figure and figure.baseline == dict(wanted) and figure.value == sum(wanted.values())
+    assert sum("it had ended before" in line for line in rack.said) == list(cuts.values()).count(False)
 
 
 def test_a_violation_is_told_with_the_command_that_repeats_it(rack: Played) -> None:
