@@ -140,7 +140,7 @@ Then = Literal["finish", "undo"]
 
 # What an xl calls that is killed at a call: hypercalls, and messages to xenstored.
 CALLS = ("ioctl", "write", "sendmsg")
-WHOLE = 1000  # `at` of a kill by call is in thousandths of the calls that such a command makes
+WHOLE = 1000  # `at` is in thousandths: of the calls that such a command makes, or of the time that it takes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,7 +153,7 @@ class Operation:
     start program, stop program
     reboot, recreate: by xl reboot, and by xl destroy and xl create; with `inner`, while that is under way
     cut inner how at then: xl is killed or told to give up half-way, or sent off with --no-wait; then the same again, or the
-        opposite. `how`: at a call (`call`, at `at` thousandths of them), at a time (`at` ms), by a signal (at `at` ms).
+        opposite. `how`: at a call (`call`, at `at` thousandths of them), at a time, by a signal (at `at` thousandths of it).
         `patient`: vnode-list is asked until nothing is under way before the clean-up; else that follows at once.
     """
 
@@ -189,7 +189,7 @@ class Operation:
         elif self.how == "no-wait":
             said.append("--no-wait")
         elif self.how:
-            said.append(f"{'KILL' if self.how == 'time' else self.how} after {self.at} ms")
+            said.append(f"{'KILL' if self.how == 'time' else self.how} after {self.at / WHOLE:.1%} of its time")
         if self.then:
             said.append(f"then {self.then}{'' if self.patient else ' at once'}")
         return " ".join(said)

@@ -48,7 +48,7 @@ HOST_CPUS = 4  # xl vcpu-set refuses more than the host has
 PIN_MIB = 160  # a vnode of that size has room for pages that have to be on it, besides what programs have there
 
 HOWS: tuple[tuple[int, How], ...] = ((6, "call"), (3, "time"), (2, "INT"), (1, "TERM"), (2, "no-wait"))
-LATEST_MS = 6000  # for a kill or a signal: most operations are over by then
+LATEST = 1200  # for a kill or a signal, in thousandths of the time that such a command takes: a few come when it has ended
 
 
 class Dice:
@@ -252,7 +252,7 @@ def _cut(dice: Dice, shape: Shape, state: State) -> Operation:
     inner = _inner(dice, shape, state)
     how = dice.weighted(HOWS)
     call = dice.one(model.CALLS) if how == "call" else ""
-    at = 0 if how == "no-wait" else dice.below(model.WHOLE) if how == "call" else 1 + dice.below(LATEST_MS)
+    at = 0 if how == "no-wait" else dice.below(model.WHOLE) if how == "call" else 1 + dice.below(LATEST)
     thens: tuple[Then, ...] = ("finish", "undo")
     return Operation("cut", inner=inner, how=how, call=call, at=at, then=dice.one(thens), patient=dice.chance(60))
 

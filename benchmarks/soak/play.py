@@ -2,10 +2,11 @@
 """Carry out a plan on a guest of the lab, and look after each operation whether all is as it has to be.
 
 The first life of a guest after the host's boot warms the host up: dom0's tables grow with the first guest and stay. It also
-counts the calls that each command makes, so that a plan can say "at 37 % of them". Then the host without a guest is measured to
-the page, and has to be the same each time that it has none: what a life leaves behind is seen when it ends. But for one thing:
-a vCPU of dom0 that maps the first grant of its life is given a page to keep track of them, which it keeps, and that may be in
-any life. The hypervisor counts those pages, so that the host may have as many less, and no others.
+counts the calls that each command makes, and the time it takes, so that a plan can say "at 37 % of them". Then the host
+without a guest is measured to the page, and has to be the same each time that it has none: what a life leaves behind is seen
+when it ends. But for one thing: a vCPU of dom0 that maps the first grant of its life is given a page to keep track of them,
+which it keeps, and that may be in any life. The hypervisor counts those pages, so that the host may have as many less, and no
+others.
 
 `Home` is what this needs of a host; the lab has one (`LabHome`), and unit tests play one.
 """
@@ -40,6 +41,7 @@ LATE_S = 15.0  # until what an operation leaves on its way has arrived
 MEM_SET_S = 120.0  # stock's balloon goes page by page
 NEXT_LIFE_S = 180.0
 LOOK_S = 0.5
+SOONEST_S = 0.001  # timeout(1) takes 0 for never
 
 # What says that a clean-up came when there was nothing left to do.
 DONE_ALREADY = re.compile(r"vnode \d+ is (?:attached|absent) already")
@@ -50,6 +52,10 @@ BEFORE_BEGIN = re.compile(r"cancelled before it began")
 # Which thread has made how many calls: strace, which kills at the Nth, counts each thread's by themselves.
 COUNT_CALLS = "grep -oE '^[0-9]+ +[a-z]+\\(' /tmp/calls | sort | uniq -c"
 _COUNTED = re.compile(r"^ *(\d+) (\d+) +([a-z]+)\($", re.MULTILINE)
+
+
+# A command, and the nanoseconds that it took as the last word.
+TIMED = "began=$(date +%s%N); {command} && echo && echo $(($(date +%s%N) - began))"
 
 
 def parse_calls(text: str) -> dict[str, int]:
@@ -156,6 +162,7 @@ class Soak:
     def __init__(self, home: Home, shape: Shape, logs: Logs, late_s: float = LATE_S, look_s: float = LOOK_S) -> None:
         self.home, self.shape, self.logs = home, shape, logs
         self.calls: dict[str, dict[str, int]] = {}
+        self.seconds: dict[str, float] = {}  # that such a command takes, of an idle guest
         self.bare: dict[int, int] = {}  # free pages of each physical node without a guest
         self._maptrack = 0  # dom0's pages to keep track of grants, when that was measured
         self._late_s, self._look_s = late_s, look_s
@@ -175,7 +182,7 @@ class Soak:
         """Warm up, measure the host, create the guest and bring it into a state. What was wrong there, one line each."""
         self.logs.skip()
         self._guest = self.home.create()
-        self._count_calls()
+        self._measure_commands()
         self._leave()
         self.bare = settled_free_pages(self.home.dom0)
         self._maptrack = dom0_maptrack(self.home.dom0)
@@ -226,15 +233,19 @@ class Soak:
         settled_free_pages(self.home.dom0)
         self._base = Base.of(books.read(self.guest))
 
-    def _count_calls(self) -> None:
-        """How many calls of each kind a command makes, by a command that is let run to its end."""
+    def _measure_commands(self) -> None:
+        """How many calls of each kind a command makes, and how long it takes, by commands that are let run to their end."""
         vnode = self.shape.vnodes[0]
         pnode = None if vnode.pnode is not None else max(self.shape.spare_mib)
         commands = (model.attach(vnode.number, None, pnode), model.resize(vnode.number, vnode.max_mib // 2))
-        for operation in (*commands, model.detach(vnode.number)):
+        round_ = (*commands, model.detach(vnode.number))
+        for operation in round_:
             trace = f"strace -f -qq -o /tmp/calls -e trace={','.join(CALLS)} {self._command(operation)}"
             checked(self.home.dom0, trace, COMMAND_S)
             self.calls[operation.name] = parse_calls(checked(self.home.dom0, COUNT_CALLS))
+        for operation in round_:
+            told = checked(self.home.dom0, TIMED.format(command=self._command(operation)), COMMAND_S)
+            self.seconds[operation.name] = int(told.split()[-1]) / 1e9
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
@@ -353,7 +364,8 @@ class Soak:
         if operation.how == "no-wait":
             return f"{command} --no-wait"
         signal = "KILL" if operation.how == "time" else operation.how
-        return f"timeout --preserve-status -s {signal} {operation.at / 1000:.3f} {command}"
+        after = max(operation.at * self.seconds[inner.name] / model.WHOLE, SOONEST_S)
+        return f"timeout --preserve-status -s {signal} {after:.3f} {command}"
 
     def _await_no_operation(self) -> None:
         """As an operator does: vnode-list, until it shows none."""

@@ -39,6 +39,7 @@ HOME_LOST = 50  # pages of a home that the domain builder leaves out
 STRAY = 8  # of them, pages of a home that are on pnode 1
 RESIDUAL_KIB = 4096
 CALLS = {"ioctl": 40, "write": 120, "sendmsg": 0}
+SECONDS = 0.4  # that a command takes
 AT_ONCE, OVER = 0.3, 0.8  # how far an xl has come that has told the guest, and one that is done
 
 
@@ -122,7 +123,7 @@ class PlayedHome:
 
     # --- dom0 ----------------------------------------------------------------------------------------------------------
 
-    def dom0(self, command: str, timeout: float = 60.0) -> Done:
+    def dom0(self, command: str, timeout: float = 60.0) -> Done:  # noqa: PLR0911
         self.typed.append(command)
         if command.startswith("\nname="):
             return Done(0, self._books())
@@ -138,6 +139,8 @@ class PlayedHome:
             threads = [(7, call, count) for call, count in CALLS.items() if count]
             threads += [(8, call, count // 2) for call, count in CALLS.items() if count]
             return Done(0, "".join(f"{count:7d} {thread}     {call}(\n" for thread, call, count in threads))
+        if timed := re.fullmatch(r"began=\$\(date \+%s%N\); (.*) && echo && echo \$\(\(.*\)\)", command):
+            return Done(0, f"{self.dom0(timed[1]).out}\n{int(SECONDS * 1e9)}\n")
         words, far, status = self._cut_short(shlex.split(command))
         assert words[0] == "xl", command
         if words[1] in ("vnode-attach", "vnode-detach", "vnode-set"):
@@ -151,7 +154,7 @@ class PlayedHome:
             inject = re.search(r"inject=(\w+):signal=KILL:when=(\d+)", " ".join(options))
             return words[begin:], int(inject[2]) / CALLS[inject[1]] if inject else 1, 137
         if options[:1] == ["timeout"]:
-            return words[begin:], float(options[4]), 137 if options[3] == "KILL" else 6
+            return words[begin:], float(options[4]) / SECONDS, 137 if options[3] == "KILL" else 6
         return words[begin:], 1, 0
 
     def _operation(self, name: str, words: list[str], far: float, status: int) -> Done:

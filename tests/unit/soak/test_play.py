@@ -15,7 +15,7 @@ from benchmarks.soak import model
 from benchmarks.soak.logs import Logs
 from benchmarks.soak.model import SHAPES, Operation, Program, Shape, State
 from benchmarks.soak.plan import Step, plan
-from benchmarks.soak.play import COUNT_CALLS, Outcome, Soak, configuration, ended_as_it_may, parse_calls, play
+from benchmarks.soak.play import COUNT_CALLS, TIMED, Outcome, Soak, configuration, ended_as_it_may, parse_calls, play
 from lab.command import Done
 from lab.errors import Malformed
 from lab.pipeline.paths import REPO
@@ -209,6 +209,7 @@ def test_what_is_typed(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
         Operation("cut", inner=OFF, how="call", call="sendmsg", at=500, then="undo"),
         Operation("cut", inner=OFF, how="time", at=1500, then="finish", patient=False),
         Operation("cut", inner=ON, how="TERM", at=70, then="finish", patient=False),
+        Operation("cut", inner=OFF, how="INT", at=1, then="undo", patient=False),
         Operation("cut", inner=OFF, how="no-wait", then="finish", patient=False),
     )
     assert all(not outcome.wrong for outcome in heard(soak, steps))
@@ -219,6 +220,12 @@ def test_what_is_typed(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
         "strace -f -qq -o /tmp/calls -e trace=ioctl,write,sendmsg xl vnode-attach guest2 1",
         "strace -f -qq -o /tmp/calls -e trace=ioctl,write,sendmsg xl vnode-set guest2 1 256M",
         "strace -f -qq -o /tmp/calls -e trace=ioctl,write,sendmsg xl vnode-detach guest2 1",
+        "began=$(date +%s%N); xl vnode-attach guest2 1 && echo && echo $(($(date +%s%N) - began))",
+        "xl vnode-attach guest2 1",
+        "began=$(date +%s%N); xl vnode-set guest2 1 256M && echo && echo $(($(date +%s%N) - began))",
+        "xl vnode-set guest2 1 256M",
+        "began=$(date +%s%N); xl vnode-detach guest2 1 && echo && echo $(($(date +%s%N) - began))",
+        "xl vnode-detach guest2 1",
         "xl vnode-attach guest2 1 size=64M pnode=0",
         "xl vnode-set guest2 1 96M",
         "xl mem-set guest2 480m",
@@ -227,13 +234,23 @@ def test_what_is_typed(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
         # It makes no such call: the first that it makes.
         "strace -f -qq -o /dev/null -e trace=ioctl -e inject=ioctl:signal=KILL:when=21 xl vnode-detach guest2 1",
         "xl vnode-attach guest2 1 size=96M pnode=0",
-        "timeout --preserve-status -s KILL 1.500 xl vnode-detach guest2 1",
+        "timeout --preserve-status -s KILL 0.600 xl vnode-detach guest2 1",
         "xl vnode-detach guest2 1",
-        "timeout --preserve-status -s TERM 0.070 xl vnode-attach guest2 1",
+        "timeout --preserve-status -s TERM 0.028 xl vnode-attach guest2 1",
+        "xl vnode-attach guest2 1",
+        # 0.000 would be never.
+        "timeout --preserve-status -s INT 0.001 xl vnode-detach guest2 1",
         "xl vnode-attach guest2 1",
         "xl vnode-detach guest2 1 --no-wait",
         "xl vnode-detach guest2 1",
     ]
+
+
+def test_a_command_is_timed() -> None:
+    """The last word is nanoseconds; one that fails is no measurement."""
+    done = subprocess.run(["bash", "-c", TIMED.format(command="printf 'no end'")], capture_output=True, text=True, check=True)
+    assert 0 < int(done.stdout.split()[-1]) < 60e9
+    assert subprocess.run(["bash", "-c", TIMED.format(command="false")], capture_output=True, check=False).returncode == 1
 
 
 def test_calls_are_counted_by_the_thread(tmp_path: Path) -> None:

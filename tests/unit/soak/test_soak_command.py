@@ -138,9 +138,9 @@ def test_interrupted(rack: Played, monkeypatch: pytest.MonkeyPatch) -> None:
     assert operations and operations.value == 8 and operations.note == "seed 2: ended after 8 of 30"
     assert rack.said[-1] == "soak: interrupted: 8 operations, 0 violations"
     rack.home.domid = 0
-    rack.home.faults.add("anew")
+    rack.home.faults.add("home")
     assert rack.run("--ops", "30", "--keep-going") == 130
-    assert rack.said[-1] == "soak: interrupted: 8 operations, 1 violations"
+    assert rack.said[-1] == "soak: interrupted: 8 operations, 2 violations"
 
 
 def test_a_rack_that_is_lost_is_a_violation(rack: Played, monkeypatch: pytest.MonkeyPatch) -> None:
