@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
 """What must hold between two operations: host, books, hypervisor and guest agree with the model, to the page.
 
-`violations(base, step, books)` compares, and says each difference in a line. Two things are not known beforehand, and no more:
+`violations()` compares, and says each difference in a line. Two things are not known beforehand, and no more:
 
 - of which physical nodes the guest's home is. Xen's count when this life began says so, and from then on each page has to stay.
   Only mem-set moves them: Xen takes new pages from any physical node that the guest has CPUs on. After it the sum has to be
   right, and how it is divided is noted anew.
 - what a residual still has is the guest's word; xenstore, Xen's count and the driver have to agree on it.
 
-A difference that can be the tail of what has just ended (`late`: a page that a back end still holds) is looked at again.
+A difference that can be the tail of what has just ended (`late`: a page that a back end still holds) is looked at again. The
+guest's nodes and CPUs are none of these after an xl vnode-*, which has waited for them.
+
+What a life begins with (`Base`) has to be what the first one began with (`begun()`): else what a reboot left of a vnode would
+be taken for home.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import dataclasses
 import re
 from collections.abc import Iterator
 
+from benchmarks.soak import model
 from benchmarks.soak.books import Books, number, of_dead
 from benchmarks.soak.model import DONE, Shape, State, There
 from benchmarks.soak.plan import Step
@@ -57,18 +62,31 @@ class Base:
     home: dict[int, int]  # the guest's without elastic vnodes
     home_pages: int  # of a home of full size
     home_mib: int  # by numactl -H, of a home of full size
+    limit_kib: int  # of a home of full size
     boot: str
 
     @staticmethod
     def of(books: Books) -> Base:
         """From the books of a guest without elastic vnodes, whose home has its full size."""
         whole = {node: books.free[node] + books.pages.get(node, 0) for node in books.free}
-        return Base(whole, dict(books.pages), books.total, books.sizes_mib.get(0, 0), books.boot)
+        return Base(whole, dict(books.pages), books.total, books.sizes_mib.get(0, 0), books.limit_kib, books.boot)
 
     def moved(self, state: State, books: Books) -> Base:
         """The same after mem-set: how the home's pages are divided."""
         home = {node: pages - elastic_pages(state, books, node) for node, pages in books.pages.items()}
         return dataclasses.replace(self, home=home)
+
+
+def begun(first: Base, base: Base) -> list[str]:
+    """What is other at the beginning of a life than at that of the first one, one line each."""
+    found = []
+    if base.home_pages != first.home_pages:
+        found.append(f"a life begins with {base.home_pages} pages: {base.home_pages - first.home_pages:+d}")
+    if base.limit_kib != first.limit_kib:
+        found.append(f"a life begins with a limit of {base.limit_kib} KiB: {base.limit_kib - first.limit_kib:+d}")
+    if abs(base.home_mib - first.home_mib) > ROUNDED_MIB:
+        found.append(f"numactl -H: a life begins with {base.home_mib} MiB, the first with {first.home_mib}")
+    return found
 
 
 def kib_of(there: There | None, books: Books) -> int:
@@ -88,13 +106,13 @@ def violations(shape: Shape, base: Base, step: Step, books: Books) -> list[Viola
     state = step.after
     found: list[Violation] = []
     found += _pages(shape, base, step, books)
-    found += _limit(state, books)
+    found += _limit(shape, base, state, books)
     for vnode in shape.vnodes:
         found += _vnode(state, vnode.number, books)
     found += _operations(step, books)
-    found += _leftovers(books)
+    found += _leftovers(shape, books)
     found += _availability(shape, state, books)
-    found += _guest(shape, base, state, books)
+    found += _guest(shape, base, step, books)
     return found
 
 
@@ -116,9 +134,13 @@ def _pages(shape: Shape, base: Base, step: Step, books: Books) -> Iterator[Viola
             yield Violation(f"pnode {node}: the guest has {pages} pages of it: {pages - home - elastic:+d}", late=True)
 
 
-def _limit(state: State, books: Books) -> Iterator[Violation]:
+def _limit(shape: Shape, base: Base, state: State, books: Books) -> Iterator[Violation]:
+    """By what the life began with: the toolstack's own key could be off by as much as Xen's limit."""
     allowed = sum(kib_of(there, books) for there in state.vnodes)
-    home = number(books.private, "home-limit-kb")
+    home = base.limit_kib - (shape.home_mib - state.home_mib) * MIB_KIB
+    said = number(books.private, "home-limit-kb")
+    if said != home:
+        yield Violation(f"xenstore: home-limit-kb is {said}: {said - home:+d}")
     if books.limit_kib != home + allowed:
         yield Violation(f"Xen's limit is {books.limit_kib} KiB: {books.limit_kib - home - allowed:+d}")
 
@@ -152,7 +174,8 @@ def _vnode(state: State, vnode: int, books: Books) -> Iterator[Violation]:
         if found != wanted:
             yield Violation(f"vnode {vnode}: {what} is {found}, not {wanted}")
     if there and there.residual:
-        if not 0 < residual <= kib <= there.mib * MIB_KIB:
+        most = min(there.mib, model.EXTENT_MIB * (model.PINNED_PAGES - -there.mib // BLOCK_MIB)) * MIB_KIB
+        if not 0 < residual <= kib <= most:
             yield Violation(f"vnode {vnode}: a residual of {residual} KiB, and {kib} KiB there")
     elif residual:
         yield Violation(f"vnode {vnode}: residual-kb is {residual}, and it is {name}")
@@ -177,13 +200,20 @@ def _operations(step: Step, books: Books) -> Iterator[Violation]:
             yield Violation(f"vnode {operation.vnode}: an error is left: {error}")
 
 
-def _leftovers(books: Books) -> Iterator[Violation]:
+def _known(key: str, known: re.Pattern[str], shape: Shape) -> bool:
+    """Whether there may be such a key, of a vnode that there is."""
+    node = re.search(r"\bnode/(\d+)", key)
+    numbers = {0, *(vnode.number for vnode in shape.vnodes)}
+    return bool(known.fullmatch(key)) and (node is None or int(node[1]) in numbers)
+
+
+def _leftovers(shape: Shape, books: Books) -> Iterator[Violation]:
     for names, where in ((books.domains, "/local/domain"), (books.libxl, "/libxl"), (books.files, "/var/lib/xen")):
         for name in of_dead(names, books.domid):
             yield Violation(f"{where}/{name} is of no domain that lives")
     for keys, known, where in ((books.keys, KEYS, "vnuma"), (books.private, PRIVATE_KEYS, "/libxl vnuma")):
         for key in sorted(keys):
-            if not known.fullmatch(key) and key != "op":
+            if not _known(key, known, shape) and key != "op":
                 yield Violation(f"{where}/{key} = {keys[key]!r}: no such key is known")
     for line in books.errors:
         yield Violation(f"who attends the guest says: {line}")
@@ -201,23 +231,25 @@ def _availability(shape: Shape, state: State, books: Books) -> Iterator[Violatio
             yield Violation(f"vCPU {cpu}: availability is {books.availability.get(cpu)}, not {name}")
 
 
-def _guest(shape: Shape, base: Base, state: State, books: Books) -> Iterator[Violation]:
+def _guest(shape: Shape, base: Base, step: Step, books: Books) -> Iterator[Violation]:
+    state = step.after
+    late = step.operation.name not in ("attach", "detach", "set", "cut", "wrong")
     if books.boot != base.boot:
         yield Violation("the guest has started anew")
     nodes = (0, *(there.number for there in state.vnodes))
     if books.nodes != nodes:
-        yield Violation(f"the guest has nodes {books.nodes}, not {nodes}", late=True)
+        yield Violation(f"the guest has nodes {books.nodes}, not {nodes}", late)
     cpus = set(range(state.home_cpus))
     for there in state.vnodes:
         cpus |= set() if there.residual else set(shape.vnode(there.number).cpus)
     if set(books.cpus) != cpus:
-        yield Violation(f"the guest has CPUs {books.cpus}, not {tuple(sorted(cpus))}", late=True)
+        yield Violation(f"the guest has CPUs {books.cpus}, not {tuple(sorted(cpus))}", late)
     for there in state.vnodes:
         kib, mib = kib_of(there, books), books.sizes_mib.get(there.number, 0)
         most = kib // MIB_KIB
         least = 0 if there.residual else most - MEMMAP_MIB * -(-most // BLOCK_MIB) - MEMMAP_MIB - ROUNDED_MIB
         if not least <= mib <= most:
-            yield Violation(f"numactl -H: node {there.number} has {mib} MiB, not {least} to {most}", late=True)
+            yield Violation(f"numactl -H: node {there.number} has {mib} MiB, not {least} to {most}", late)
     home, less = books.sizes_mib.get(0, 0), shape.home_mib - state.home_mib
     if not abs(home - base.home_mib + less) <= ROUNDED_MIB + (less > 0):
         yield Violation(f"numactl -H: node 0 has {home} MiB, not {base.home_mib - less}", late=True)

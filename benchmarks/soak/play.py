@@ -168,6 +168,7 @@ class Soak:
         self._late_s, self._look_s = late_s, look_s
         self._guest: ElasticGuest | None = None
         self._base: Base | None = None
+        self._first: Base | None = None  # of the first life that was measured
         self._running: dict[int, tuple[Program, int]] = {}
 
     @property
@@ -193,9 +194,9 @@ class Soak:
         return self.end() or self._begin_in(state)
 
     def _begin_in(self, state: State) -> list[str]:
-        self._new_life()
+        found = self._new_life()
         now = model.fresh(self.shape)
-        found = self._judge(Step(0, Operation("recreate"), now, now, model.Expected()))
+        found += self._judge(Step(0, Operation("recreate"), now, now, model.Expected()))
         for operation in model.prologue(self.shape, state):
             if found:
                 break
@@ -225,13 +226,16 @@ class Soak:
             return []
         return [f"without the guest, pnode {node} has {pages:+d} pages free" for node, pages in sorted(off.items())]
 
-    def _new_life(self) -> None:
+    def _new_life(self) -> list[str]:
         self._guest = self.home.create()
-        self._measure()
+        return self._measure()
 
-    def _measure(self) -> None:
+    def _measure(self) -> list[str]:
+        """What this life begins with, by which it is judged from then on. What is other than in the first one."""
         settled_free_pages(self.home.dom0)
         self._base = Base.of(books.read(self.guest))
+        self._first = self._first or self._base
+        return invariants.begun(self._first, self._base)
 
     def _measure_commands(self) -> None:
         """How many calls of each kind a command makes, and how long it takes, by commands that are let run to their end."""
@@ -331,11 +335,11 @@ class Soak:
             self._running.clear()
             checked(self.home.dom0, self.guest.command("reboot"))
             self.home.next_life(self.guest, domid)
-            self._measure()
+            outcome.wrong += self._measure()
             return
         self._leave()
         outcome.wrong += self._missing()
-        self._new_life()
+        outcome.wrong += self._new_life()
 
     def _cut(self, step: Step, outcome: Outcome) -> None:
         operation, inner = step.operation, step.operation.inner

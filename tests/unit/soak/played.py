@@ -19,6 +19,9 @@
     bytes       a program finds a wrong word
     ends        a program ends by itself while a node leaves
     anew        the guest starts anew by itself while a node comes
+    drift       an attach raises the home's limit, in Xen and in xenstore
+    kept        what there is of a vnode when a guest reboots is the next life's, and so is its limit
+    stray       an attach of a vnode that does not exist leaves a key
     hangs       an operation whose xl was killed never ends
 """
 
@@ -76,7 +79,8 @@ class PlayedHome:
         self.errors: dict[int, str] = {}
         self.generation = 0
         self.flight: tuple[int, dict[str, Any]] | None = None
-        self.limit_off = self.moved = 0
+        self.limit_off = self.moved = self.drift = self.kept = 0
+        self.stray = False
         self.programs: dict[int, dict[str, Any]] = {}
         self.say("xenuma: guest ready")
 
@@ -107,7 +111,7 @@ class PlayedHome:
         """Of the guest, from a physical node."""
         if not self.domid:
             return 0
-        home = self.home_mib * 256 - HOME_LOST - STRAY - self.moved if pnode == 0 else STRAY + self.moved
+        home = self.home_mib * 256 - HOME_LOST - STRAY - self.moved + self.kept if pnode == 0 else STRAY + self.moved
         return home + sum(int(node["kib"]) // 4 for node in self.vnodes.values() if node["pnode"] == pnode)
 
     def free(self, pnode: int) -> int:
@@ -197,6 +201,7 @@ class PlayedHome:
                 self.say("elastic: this should not be")
             if "anew" in self.faults:
                 self.boot = "another"
+            self.drift += "drift" in self.faults
         if name == "detach":
             self.lost[node["pnode"]] += "page" in self.faults
             self.moved += "home" in self.faults
@@ -220,6 +225,7 @@ class PlayedHome:
         if number == 0:
             return no(3, "vnode 0 is a home node: it is always there")
         if number not in self.vnodes:
+            self.stray = "stray" in self.faults
             return no(3, f"vnode {number} does not exist: the domain has vnodes 0-1")
         if size == "lots":
             return no(2, "not a size: lots")
@@ -260,8 +266,10 @@ class PlayedHome:
             self._settle()
             return Done(0, self._listed())
         if words[1] == "reboot":
+            kept = 512 if "kept" in self.faults and self.flight else 0
             self._dies()
             self._born()
+            self.kept = self.drift = kept
             return Done(0, "")
         if words[1] == "mem-set":
             self.home_mib = int(words[3].removesuffix("m"))
@@ -290,7 +298,7 @@ class PlayedHome:
         keys: dict[str, object] = {"nodes": len(self.vnodes) + 1}
         if self.generation:
             keys |= {name: self.generation for name in ("generation", "guest/ack-generation", "guest/done-generation")}
-        hidden: dict[str, object] = {"home-limit-kb": self.home_mib * 1024 + 1024}
+        hidden: dict[str, object] = {"home-limit-kb": self.home_mib * 1024 + 1024 + 4 * self.drift}
         for number, node in self.vnodes.items():
             keys |= {f"node/{number}/target-kb": node["target"], f"guest/node/{number}/state": node["state"]}
             keys |= {
@@ -298,6 +306,7 @@ class PlayedHome:
                 f"guest/node/{number}/residual-kb": node["residual"],
             }
             hidden |= {f"node/{number}/allowed-kb": node["kib"]}
+            hidden |= {"node/63/allowed-kb": 0} if self.stray else {}
             hidden |= {} if node["pnode"] is None else {f"node/{number}/pnode": node["pnode"]}
             keys |= {f"guest/node/{number}/error": self.errors[number]} if number in self.errors else {}
         lines += [f'{path}/{key} = "{value}"   (n0,r{domid})' for key, value in keys.items()]
@@ -317,6 +326,7 @@ class PlayedHome:
             "(XEN)      2 vnodes, 4 vcpus",
         ]
         limit = self.home_mib * 256 + 256 + sum(node["kib"] // 4 for node in self.vnodes.values()) + self.limit_off
+        limit += self.drift
         lines += ["(XEN) General information for domain 0:", "(XEN)     nr_pages=261630 max_pages=4294967295"]
         lines += [f"(XEN) General information for domain {domid}:", f"(XEN)     nr_pages=1 max_pages={limit}"]
         return "\n".join([*lines, ""])

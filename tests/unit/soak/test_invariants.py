@@ -77,6 +77,10 @@ PLANTED: dict[str, tuple[Callable[[Books], Books], str, bool]] = {
     "a page of the host is lost": (lambda b: changed(b, "free", _1=b.free[1] - 1), "pnode 1: ", True),
     "a page of the host too many": (lambda b: changed(b, "free", _0=b.free[0] + 1), "pnode 0: ", True),
     "the limit is a page too high": (lambda b: changed(b, "limit_kib", value=b.limit_kib + 4), "Xen's limit", False),
+    "the home's limit": (lambda b: keyed(b, "private", "home-limit-kb", "525316"), "home-limit-kb is 525316: +4", False),
+    "a key of no vnode": (lambda b: keyed(b, "private", "node/2/pnode", "1"), "node/2/pnode = '1': no such key", False),
+    "a key of no vnode for the guest": (lambda b: keyed(b, "keys", "node/12/target-kb", "0"), "node/12/target-kb", False),
+    "a state of no vnode": (lambda b: keyed(b, "keys", "guest/node/3/state", "offline"), "guest/node/3/state", False),
     "the target": (lambda b: keyed(b, "keys", "node/1/target-kb", "262146"), "xenstore: target-kb", False),
     "the guest's state": (lambda b: keyed(b, "keys", "guest/node/1/state", "growing"), "xenstore: state", False),
     "the guest's memory": (lambda b: keyed(b, "keys", "guest/node/1/current-kb", "262140"), "xenstore: current-kb", False),
@@ -108,10 +112,10 @@ PLANTED: dict[str, tuple[Callable[[Books], Books], str, bool]] = {
     "the driver's state": (lambda b: changed(b, "driver", _1=Driver("draining", 262144, 262144)), "driver: state", False),
     "the driver's memory": (lambda b: changed(b, "driver", _1=Driver("online", 262140, 262144)), "driver: KiB", False),
     "the driver's target": (lambda b: changed(b, "driver", _1=Driver("online", 262144, 0)), "driver: target", False),
-    "a node too few": (lambda b: changed(b, "nodes", value=(0,)), "the guest has nodes", True),
-    "a CPU too few": (lambda b: changed(b, "cpus", value=(0, 1, 2)), "the guest has CPUs", True),
-    "a node too large": (lambda b: changed(b, "sizes_mib", _1=257), "numactl -H: node 1", True),
-    "a node too small": (lambda b: changed(b, "sizes_mib", _1=248), "numactl -H: node 1", True),
+    "a node too few": (lambda b: changed(b, "nodes", value=(0,)), "the guest has nodes", False),
+    "a CPU too few": (lambda b: changed(b, "cpus", value=(0, 1, 2)), "the guest has CPUs", False),
+    "a node too large": (lambda b: changed(b, "sizes_mib", _1=257), "numactl -H: node 1", False),
+    "a node too small": (lambda b: changed(b, "sizes_mib", _1=248), "numactl -H: node 1", False),
     "a home too small": (lambda b: changed(b, "sizes_mib", _0=b.sizes_mib[0] - 2), "numactl -H: node 0", True),
     "another life": (lambda b: changed(b, "boot", value="x"), "started anew", False),
 }  # fmt: skip
@@ -123,6 +127,32 @@ def test_what_is_off_is_found_and_nothing_else(home: PlayedHome, planted: str) -
     base, seen = read_in(home, THERE)
     found = invariants.violations(SHAPE, base, step_to(THERE), change(seen))
     assert len(found) == 1 and said in found[0].what and found[0].late == late, found
+
+
+@pytest.mark.parametrize("name", ["vcpu-set", "mem-set", "reboot", "recreate"])
+def test_a_cpu_may_be_late_where_no_xl_has_waited_for_it(home: PlayedHome, name: str) -> None:
+    base, seen = read_in(home, THERE)
+    (found,) = invariants.violations(SHAPE, base, step_to(THERE, name), changed(seen, "cpus", value=(0, 1, 2)))
+    assert found.late and "CPUs" in found.what
+
+
+def test_a_limit_that_drifts_with_what_the_toolstack_says_of_it(home: PlayedHome) -> None:
+    base, seen = read_in(home, THERE)
+    seen = keyed(changed(seen, "limit_kib", value=seen.limit_kib + 2048), "private", "home-limit-kb", "527360")
+    found = [each.what for each in invariants.violations(SHAPE, base, step_to(THERE), seen)]
+    assert len(found) == 2 and all(line.endswith(": +2048") for line in found)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [("home_pages", 131000, "131000 pages: -22"), ("limit_kib", 525316, "525316 KiB: +4"), ("home_mib", 450, "450 MiB")],
+)
+def test_a_life_begins_as_the_first_one(home: PlayedHome, field: str, value: int, said: str) -> None:
+    base, _ = read_in(home, ABSENT)
+    assert invariants.begun(base, base) == []
+    assert invariants.begun(base, dataclasses.replace(base, home_mib=base.home_mib + 1, boot="x", whole={}, home={})) == []
+    (found,) = invariants.begun(base, dataclasses.replace(base, **{field: value}))  # type: ignore[arg-type]
+    assert said in found
 
 
 def test_a_page_of_the_guest_too_many(home: PlayedHome) -> None:
@@ -165,7 +195,8 @@ def read_again(home: PlayedHome) -> Any:
 
 @pytest.mark.parametrize(
     ("kib", "residual", "fine"),
-    [(4096, 4096, True), (0, 0, False), (4096, 0, False), (4096, 8192, False), (1 << 19, 4096, False)],
+    [(4096, 4096, True), (0, 0, False), (4096, 0, False), (4096, 8192, False), (1 << 19, 4096, False),
+     (53248, 53248, True), (55296, 53248, False), (262144, 262144, False)],
 )
 def test_a_residual_is_some_of_what_there_was(home: PlayedHome, kib: int, residual: int, fine: bool) -> None:
     base, seen = read_in(home, RESIDUAL)

@@ -86,6 +86,9 @@ PLANTED = (
     ("bytes", (model.start(PROGRAM),), r"program 1 \(fork\) says mapped: page 3"),
     ("ends", (model.start(PROGRAM), ON, OFF), r"program 1 \(fork\) has ended"),
     ("anew", (ON,), r"the guest has started anew"),
+    ("drift", (ON,), r"home-limit-kb is \d+: \+4"),
+    ("kept", (Operation("reboot", inner=ON),), r"a life begins with \d+ pages: \+512"),
+    ("stray", (model.wrong("no-vnode", 1),), r"/libxl vnuma/node/63/allowed-kb = '0': no such key"),
 )
 
 
