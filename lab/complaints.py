@@ -6,6 +6,7 @@ A machine that recovers by itself, as a guest that restarts does, leaves no othe
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,6 +79,8 @@ class Growing:
         """What has come to a log since, as far as it can be judged; all of it the `final` time."""
         begin = self._read.get(log, 0)
         with log.open("rb") as file:
+            if file.seek(0, os.SEEK_END) < begin:
+                begin = 0  # it was begun anew
             file.seek(begin)
             added = file.read()
         if not final:

@@ -4,6 +4,8 @@
 The guest's and dom0's kernels show warnings there (loglevel=5), so that any line of theirs needs an explanation: a kind that is
 listed here, or a life that begins, whose boot is searched for complaints only. The hypervisor is asked for its books by debug
 keys, whose reports are there as well; of its lines those count that complain, or have a word of trouble in them.
+
+A console that says nothing is not read, or is another's: of a life that has begun one has to tell, and the hypervisor's, too.
 """
 
 from __future__ import annotations
@@ -18,11 +20,14 @@ from lab.complaints import KNOWN, KNOWN_HEAD, Growing, complaints, consoles
 _PROMPT = re.compile(r"^(?:\x1b?\[\?2004[hl])*(?:\S+:~# )?")
 # Xen and dom0 write to one serial line: a letter can be there twice, or lost.
 XEN = re.compile(r"\(+X*E*N*\)+\s")
+_XEN_HEAD = re.compile(r"^((?:\x1b?\[\?2004[hl])*(?:\S+:~# )?)\(+X*E*N*\)+(?=\s)", re.MULTILINE)
 _TIME = re.compile(r"^\[\s*\d+\.\d+\]\s*")
+
+READY = "xenuma: guest ready"  # the guest's init, in each life
 
 EXPLAINED = re.compile(
     r"cpu \d+ spinlock event irq \d+"  # each CPU that comes up
-    r"|xenuma: guest ready|Grant table initialized"
+    r"|" + READY + r"|Grant table initialized"
     r"|hrtimer: interrupt took \d+ ns|clocksource: .*|workqueue: .* hogged CPU.*"  # the emulator's time
 )
 
@@ -33,22 +38,27 @@ UNMOVED = re.compile(
     r"|do_migrate_range: \d+ callbacks suppressed"
 )
 
-# What the driver says of an operation that failed, was called off or left a residual.
-FAILED = re.compile(r"xen[-_]elastic[-_]numa: vnode \d+: -\d+ .*")
+# What the driver says of an operation that failed, was called off or left a residual, and of which vnode.
+FAILED = re.compile(r"xen[-_]elastic[-_]numa: vnode (\d+): -\d+ .*")
 
 # A stall says that the emulator had no time; what it prints goes on for many lines, as lockdep's report does that is known.
 STALL = re.compile(r"rcu: INFO: .*(?:stall|self-detected)|watchdog: BUG: soft lockup")
 
 TROUBLE = re.compile(
-    r"\(XEN\) .*(?:\berror\b|\bfail|\bunexpected|\binvalid|\bcannot\b|could not|\bleak|\bd[1-9]\d*v\d+ )", re.I
+    r"\(XEN\) .*(?:\berror|\bfail|\bunexpected|\binvalid|\bcannot\b|\bcan't\b|could not|\bunable\b|\bleak|over-?allocation"
+    r"|\bout of memory|\bdenied|\brefuse|\bcrash|\bwarn|\bassert|\bstuck\b|timed out|\boverflow|\bunderflow|\bcorrupt)",
+    re.I,
 )
+# Of what a vCPU of a guest does: a hypervisor with checks says it of each that begins.
+OF_VCPU = re.compile(r"\(XEN\) .*\bd[1-9]\d*v\d+ ")
 
 
-def unexplained(text: str, failing: bool, booting: bool) -> list[str]:
+def unexplained(text: str, failing: int | None, booting: bool) -> list[str]:
     """The lines of a piece of a console that nothing explains.
 
-    `failing`: an operation was to fail, or to be called off; `booting`: a life has ended or begun meanwhile.
+    `failing`: the vnode of which an operation was to fail, or to be called off; `booting`: a life has ended or begun meanwhile.
     """
+    text = _XEN_HEAD.sub(r"\1(XEN)", text)
     found = [*complaints(text)]
     stalled = False
     for raw in text.splitlines():
@@ -57,14 +67,14 @@ def unexplained(text: str, failing: bool, booting: bool) -> list[str]:
         if not line or raw.strip() in found or KNOWN.search(line):
             continue
         if XEN.match(line):
-            if TROUBLE.search(line) and not booting:
+            if TROUBLE.search(line) or (OF_VCPU.search(line) and not booting):
                 found.append(line)
         elif not (
             booting
             or stalled
             or EXPLAINED.fullmatch(line)
             or UNMOVED.fullmatch(line)
-            or (failing and FAILED.fullmatch(line))
+            or ((failed := FAILED.fullmatch(line)) and int(failed[1]) == failing)
         ):
             found.append(line)
     return found
@@ -80,15 +90,17 @@ class Logs:
 
     def skip(self) -> None:
         """Forget what is there already: a rack that has run before this."""
-        self.new(failing=True, booting=True)
+        self.new(None, booting=True)
 
-    def new(self, failing: bool, booting: bool, final: bool = False) -> list[str]:
+    def new(self, failing: int | None, booting: bool, final: bool = False) -> list[str]:
         """What has come since in whole lines and is not explained, each line with its log's name.
 
         A report that may be a known one is left for the next time, as by lab.complaints.Consoles, but not the `final` time.
         """
-        return [
-            f"{log.name}: {line}"
-            for log in self._consoles(self._directory)
-            for line in unexplained(self._growing.added(log, final), failing, booting)
-        ]
+        added = {log.name: self._growing.added(log, final) for log in self._consoles(self._directory)}
+        found = [f"{name}: {line}" for name, text in added.items() for line in unexplained(text, failing, booting)]
+        if booting and not final:
+            for told, who in ((READY, "the guest"), ("(XEN) ", "the hypervisor")):
+                if not any(told in _XEN_HEAD.sub(r"\1(XEN)", text) for text in added.values()):
+                    found.append(f"no console has a word of {who} since the life before this")
+        return found

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 from benchmarks.soak import books, invariants, model, programs
 from benchmarks.soak.invariants import Base
 from benchmarks.soak.logs import Logs
-from benchmarks.soak.model import CALLS, DONE, KILLED, REFUSED, UNSETTLED, Operation, Program, Shape, State
+from benchmarks.soak.model import CALLS, DONE, KILLED, REFUSED, RESIDUAL, UNSETTLED, Operation, Program, Shape, State
 from benchmarks.soak.plan import Step
 from lab.command import Done, Run, checked, run_in
 from lab.elastic_guest import ElasticGuest
@@ -210,7 +210,7 @@ class Soak:
         if self._guest is None:
             return []
         self._leave()
-        return self._missing() + self.logs.new(failing=True, booting=True, final=True)
+        return self._missing() + self.logs.new(None, booting=True, final=True)
 
     def _leave(self) -> None:
         guest, self._guest = self.guest, None
@@ -397,12 +397,20 @@ class Soak:
         wrong = [str(each) for each in found]
         wrong += programs.look(self.guest.guest, self._running)
         booting = step.operation.name in ("reboot", "recreate")
-        failing = step.operation.name in ("cut", "wrong") or step.expected.statuses != (DONE,)
-        return wrong + self.logs.new(failing, booting)
+        return wrong + self.logs.new(failing(step), booting)
 
 
 def _step(shape: Shape, state: State, operation: Operation) -> Step:
     return Step(0, operation, state, model.after(shape, state, operation), model.expected(shape, state, operation))
+
+
+def failing(step: Step) -> int | None:
+    """The vnode of which the guest's driver may say that an operation has failed, or was called off."""
+    operation = step.operation
+    if operation.inner:
+        return operation.inner.vnode
+    in_guest = operation.case == "crowded" or RESIDUAL in step.expected.statuses
+    return operation.vnode if in_guest else None
 
 
 def ended_as_it_may(operation: Operation, done: Done) -> bool:

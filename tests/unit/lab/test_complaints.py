@@ -126,6 +126,16 @@ def test_all_logs_of_consoles_are_read_those_of_later_guests_too(tmp_path: Path)
     ]
 
 
+def test_a_log_that_is_begun_anew_is_read_anew(tmp_path: Path) -> None:
+    log, consoles = tmp_path / "alpha.log", Consoles()
+    consoles.add(tmp_path)
+    log.write_text("a line that is longer than what comes\n", encoding="utf-8")
+    assert consoles.new() == []
+    log.write_text("BUG: x\n", encoding="utf-8")
+    assert [found.line for found in consoles.new()] == ["BUG: x"]
+    assert consoles.new() == []
+
+
 def test_a_report_that_may_be_known_waits_for_its_end(tmp_path: Path) -> None:
     """It is found known when all of it is there, however many pieces it came in; one of ours is found, once."""
     for function, wanted in (("gntdev_mmap", 0), ("elastic_topo_publish", 1)):

@@ -10,6 +10,9 @@
     grants1     the same, with memory of pnode 1
     home        a detach takes a page of the home from pnode 1 for one of the node's
     stale       the end of a domain leaves its directory below /libxl
+    mute        a guest's console says nothing of a life that begins
+    xen         the end of a domain has the hypervisor complain
+    other       a detach that leaves a residual has the driver say that another vnode failed
     line        an attach logs a line that nobody expects
     complaint   a detach logs a warning of the kernel
     silence     an attach that is refused ends with 0
@@ -82,9 +85,12 @@ class PlayedHome:
         self.limit_off = self.moved = self.drift = self.kept = 0
         self.stray = False
         self.programs: dict[int, dict[str, Any]] = {}
-        self.say("xenuma: guest ready")
+        if "mute" not in self.faults:
+            self.say("xenuma: guest ready")
 
     def _dies(self) -> None:
+        if "xen" in self.faults:
+            self.say("(XEN) Failed to tear it down")
         if "life" in self.faults:
             self.lost[0] += 1
         self.lost[1] -= "twice" in self.faults
@@ -176,6 +182,8 @@ class PlayedHome:
             self.say(
                 f"xen-elastic-numa: vnode {number}: -16 {RESIDUAL_KIB} KiB cannot leave: pinned: 24 pages, pid 9 (pinner)"
             )
+            if "other" in self.faults:
+                self.say("xen-elastic-numa: vnode 2: -12 no memory")
             node |= {"state": "residual", "kib": RESIDUAL_KIB, "residual": RESIDUAL_KIB, "target": 0, "cpus": False}
             return Done(5, "", f"libxl: vnode {number}: {RESIDUAL_KIB} KiB could not leave: pinned: 24 pages")
         if far < OVER or "--no-wait" in words:
@@ -293,6 +301,7 @@ class PlayedHome:
         return json.dumps([{"domid": self.domid, "name": self.shape.name, "vnodes": vnodes}])
 
     def _books(self) -> str:
+        self.say("(XEN) 'u' pressed -> dumping numa info")
         domid, lines = self.domid, ["== domid", str(self.domid), "== keys"]
         path, private = f"/local/domain/{domid}/vnuma", f"/libxl/{domid}/vnuma"
         keys: dict[str, object] = {"nodes": len(self.vnodes) + 1}

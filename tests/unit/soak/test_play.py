@@ -15,7 +15,17 @@ from benchmarks.soak import model
 from benchmarks.soak.logs import Logs
 from benchmarks.soak.model import SHAPES, Operation, Program, Shape, State
 from benchmarks.soak.plan import Step, plan
-from benchmarks.soak.play import COUNT_CALLS, TIMED, Outcome, Soak, configuration, ended_as_it_may, parse_calls, play
+from benchmarks.soak.play import (
+    COUNT_CALLS,
+    TIMED,
+    Outcome,
+    Soak,
+    configuration,
+    ended_as_it_may,
+    failing,
+    parse_calls,
+    play,
+)
 from lab.command import Done
 from lab.errors import Malformed
 from lab.pipeline.paths import REPO
@@ -86,6 +96,10 @@ PLANTED = (
     ("bytes", (model.start(PROGRAM),), r"program 1 \(fork\) says mapped: page 3"),
     ("ends", (model.start(PROGRAM), ON, OFF), r"program 1 \(fork\) has ended"),
     ("anew", (ON,), r"the guest has started anew"),
+    ("mute", (Operation("reboot"),), r"no console has a word of the guest"),
+    ("mute", (Operation("recreate"),), r"no console has a word of the guest"),
+    ("xen", (Operation("reboot"),), r"alpha-guest2.log: \(XEN\) Failed to tear it down"),
+    ("other", (ON, model.start(Program(1, "pin", 0, 1)), OFF), r"vnode 2: -12 no memory"),
     ("drift", (ON,), r"home-limit-kb is \d+: \+4"),
     ("kept", (Operation("reboot", inner=ON),), r"a life begins with \d+ pages: \+512"),
     ("stray", (model.wrong("no-vnode", 1),), r"/libxl vnuma/node/63/allowed-kb = '0': no such key"),
@@ -306,6 +320,22 @@ def test_whether_an_xl_was_cut_short(
     _, soak = made()
     one, two = heard(soak, steps_of(ON, Operation("cut", inner=OFF, how=how, call="ioctl", at=at, then="finish")))
     assert (one.cut, two.cut) == (None, cut) and "cut" not in one.data() and two.data()["cut"] == cut
+
+
+@pytest.mark.parametrize(
+    ("operations", "vnode"),
+    [
+        ((ON,), None),
+        ((ON, OFF), None),
+        ((model.wrong("no-size", 1),), None),
+        ((ON, model.wrong("crowded", 1)), 1),
+        ((ON, model.start(Program(1, "pin", 0, 1)), OFF), 1),
+        ((ON, KILLED_OFF), 1),
+        ((model.vcpu_set(3),), None),
+    ],
+)
+def test_of_which_vnode_the_guest_may_say_that_it_failed(operations: tuple[Operation, ...], vnode: int | None) -> None:
+    assert failing(steps_of(*operations)[-1]) == vnode
 
 
 def test_a_step_is_written_down(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
