@@ -123,13 +123,17 @@ def test_what_is_planted_is_found(
 
 
 # What a host does with the end of each guest, and what has to be said of it.
+KEEPS = "Xen keeps track of dom0's grants in +1 pages more, which the free ones do not show"
 KEPT: tuple[tuple[str, list[str]], ...] = (
     ("grants", []),
     ("grants1", []),
     ("grants grants1", []),
-    ("grants life", ["pnode 0 has -2"]),
-    ("grants1 life", ["pnode 0 has -1", "pnode 1 has -1"]),
-    ("grants life twice", ["pnode 0 has -2", "pnode 1 has +1"]),
+    ("life", ["pnode 0 has -1"]),
+    ("grants life", ["pnode 0 has -2", KEEPS]),
+    ("grants1 life", ["pnode 0 has -1", "pnode 1 has -1", KEEPS]),
+    ("grants life twice", ["pnode 0 has -2", "pnode 1 has +1", KEEPS]),
+    # No page is off: one is kept, and one given back twice. The next page that is lost would pass for the first.
+    ("grants1 twice", [KEEPS]),
 )
 
 
@@ -143,7 +147,7 @@ def test_pages_that_keep_track_of_dom0s_grants(
     assert soak.begin(fresh) == []
     assert soak.anew(fresh) == []
     home.faults |= set(faults.split())
-    assert soak.end() == [f"without the guest, {each} pages free" for each in said]
+    assert soak.end() == [each if each == KEEPS else f"without the guest, {each} pages free" for each in said]
     if said:
         return
     home.faults.clear()
@@ -190,6 +194,11 @@ def test_an_operation_that_never_ends_is_told(
     assert any("nothing is under way any more: not so" in line for line in outcomes[-1].wrong)
 
 
+def operators(typed: list[str]) -> list[str]:
+    """What an operator types, without the questions."""
+    return [line for line in typed if "xl " in line and "xl dmesg" not in line]
+
+
 @pytest.mark.parametrize("number", [30, 60, 90])
 def test_a_part_of_a_plan_begins_where_it_is(made: Callable[..., tuple[PlayedHome, Soak]], number: int) -> None:
     """What is typed for the operation itself is the same as in the whole run."""
@@ -198,14 +207,14 @@ def test_a_part_of_a_plan_begins_where_it_is(made: Callable[..., tuple[PlayedHom
     assert soak.begin(steps[number - 1].before) == []
     begun = len(home.typed)
     assert not play(soak, steps[number - 1 : number], lambda outcome: None)[0].wrong
-    part = [line for line in home.typed[begun:] if "xl " in line and not line.startswith("\nname=")]
+    part = operators(home.typed[begun:])
     home, soak = made()
     assert soak.begin(steps[0].before) == []
     for step in steps[: number - 1]:
         assert not soak.play(step).wrong
     begun = len(home.typed)
     assert not soak.play(steps[number - 1]).wrong
-    assert [line for line in home.typed[begun:] if "xl " in line and not line.startswith("\nname=")] == part
+    assert operators(home.typed[begun:]) == part
 
 
 def test_what_was_wrong_with_the_beginning_is_said(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
