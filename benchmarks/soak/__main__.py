@@ -43,11 +43,13 @@ FAILURES = (LabError, Malformed, TimeoutError, OSError, ValueError)
 
 
 def metrics(seed: int, outcomes: Sequence[Outcome], wrong: Sequence[str], seconds: float, planned: int) -> list[Metric]:
-    """The figures of a run, however far it came."""
+    """The figures of a run, however far it came. Of one that has not come to its end, no violations are no figure."""
     kinds = collections.Counter(outcome.step.operation.name for outcome in outcomes)
     cut = collections.Counter(outcome.step.operation.how for outcome in outcomes if outcome.cut)
     ended = collections.Counter(outcome.step.operation.how for outcome in outcomes if outcome.cut is False)
-    note = f"seed {seed}" + ("" if len(outcomes) == planned else f": ended after {len(outcomes)} of {planned}")
+    whole = len(outcomes) == planned
+    note = f"seed {seed}" + (f", {planned} operations" if whole else f": ended after {len(outcomes)} of {planned}")
+    violations = Metric("soak.violations", len(wrong), "1", "lower", note="; ".join([note, *wrong])[:1000])
     return [
         Metric(
             "soak.operations",
@@ -57,7 +59,7 @@ def metrics(seed: int, outcomes: Sequence[Outcome], wrong: Sequence[str], second
             {name: float(kinds[name]) for name in sorted(kinds)},
             note=note,
         ),
-        Metric("soak.violations", len(wrong), "1", "lower", note="; ".join(wrong)[:1000]),
+        *([violations] if wrong or whole else []),
         _counted("soak.cut", cut, "an xl was killed, told to give up or sent off half-way"),
         _counted("soak.ended_before", ended, "it was to be, and had ended before"),
         Metric(
@@ -144,7 +146,10 @@ def on_rack(
     soak = Soak(LabHome(rack.host(), shape, options.kernel), shape, Logs(rack.logs))
     wrong = soak.begin(steps[0].before)
     if wrong:
-        return wrong + soak.end()
+        try:
+            return wrong + soak.end()
+        except FAILURES as error:
+            return [*wrong, f"the end of the guest: {type(error).__name__}: {error}"]
     outcomes = play_steps(soak, steps, telling, options.keep_going)
     return [line for outcome in outcomes for line in outcome.wrong]
 

@@ -430,6 +430,16 @@ def ended_as_it_may(operation: Operation, done: Done) -> bool:
 Told = Callable[[Outcome], None]
 
 
+def _after(soak: Soak, step: Step, outcome: Outcome, goes_on: bool) -> bool:
+    """The guest's end after a step, and another one in its place if it goes on. Whether it can."""
+    try:
+        more = soak.anew(step.after) if goes_on else soak.end()
+    except (LabError, Malformed, TimeoutError) as error:
+        more = [f"the end of the guest: {type(error).__name__}: {error}"]
+    outcome.wrong += more
+    return goes_on and not more
+
+
 def play(soak: Soak, steps: Sequence[Step], told: Told, keep_going: bool = False) -> list[Outcome]:
     """Steps one after the other, until one is wrong; `told` hears of each. Then the host is looked at without the guest.
 
@@ -439,14 +449,11 @@ def play(soak: Soak, steps: Sequence[Step], told: Told, keep_going: bool = False
     for step in steps:
         outcomes.append(soak.play(step))
         goes_on = step is not steps[-1] and (keep_going or not outcomes[-1].wrong)
-        if not goes_on or outcomes[-1].wrong:
-            try:
-                more = soak.anew(step.after) if goes_on else soak.end()
-            except (LabError, Malformed, TimeoutError) as error:
-                more, goes_on = [f"the end of the guest: {type(error).__name__}: {error}"], False
-            outcomes[-1].wrong += more
-            goes_on = goes_on and not more
-        told(outcomes[-1])
+        try:
+            if not goes_on or outcomes[-1].wrong:
+                goes_on = _after(soak, step, outcomes[-1], goes_on)
+        finally:  # also of Ctrl-C: what was wrong is told
+            told(outcomes[-1])
         if not goes_on:
             break
     return outcomes

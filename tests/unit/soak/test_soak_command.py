@@ -17,6 +17,7 @@ from benchmarks.soak import __main__ as soak
 from benchmarks.soak.model import SHAPES
 from benchmarks.soak.plan import plan
 from benchmarks.soak.play import Outcome, Soak
+from lab.errors import LabError
 from tests.unit.soak.played import PlayedHome
 
 SHAPE = SHAPES["guest2"]
@@ -59,7 +60,7 @@ def test_a_run_without_violations(rack: Played) -> None:
     result = read(rack.results / "soak.json")
     figures = {metric.metric: metric for metric in result.metrics}
     assert figures["soak.operations"].value == sum(map(float, figures["soak.operations"].baseline.values())) == 25
-    assert figures["soak.violations"].value == 0
+    assert figures["soak.violations"].value == 0 and figures["soak.violations"].note == "seed 2, 25 operations"
     assert result.host["seed"] == 2 and len(figures["soak.seconds"].runs) == 25
     journal = [json.loads(line) for line in (rack.logs / "soak.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [line["step"] for line in journal] == list(range(1, 26))
@@ -137,10 +138,41 @@ def test_interrupted(rack: Played, monkeypatch: pytest.MonkeyPatch) -> None:
     operations = read(rack.results / "soak.json").find("soak.operations")
     assert operations and operations.value == 8 and operations.note == "seed 2: ended after 8 of 30"
     assert rack.said[-1] == "soak: interrupted: 8 operations, 0 violations"
+    assert read(rack.results / "soak.json").find("soak.violations") is None, "a run that was not done has found nothing"
     rack.home.domid = 0
     rack.home.faults.add("home")
     assert rack.run("--ops", "30", "--keep-going") == 130
     assert rack.said[-1] == "soak: interrupted: 8 operations, 2 violations"
+
+
+def test_what_was_wrong_is_told_though_the_guests_end_is_interrupted(
+    rack: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That can take a minute, in which nothing is printed."""
+
+    def end(self: Soak) -> list[str]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Soak, "end", end)
+    rack.home.faults.add("bytes")
+    assert rack.run("--ops", "30") == 130
+    assert any("WRONG: program 1" in line for line in rack.said)
+    assert rack.said[-1] == "soak: interrupted: 1 operations, 1 violations"
+    violations = read(rack.results / "soak.json").find("soak.violations")
+    assert violations and violations.value == 1
+
+
+def test_what_was_wrong_with_the_beginning_is_told_though_the_guest_does_not_end(
+    rack: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def end(self: Soak) -> list[str]:
+        raise LabError("no end")
+
+    monkeypatch.setattr(Soak, "end", end)
+    rack.home.faults.add("mute")
+    assert rack.run("--ops", "3") == 1
+    assert rack.said[-1] == "soak: 0 operations, 2 violations"
+    assert any("no console" in line for line in rack.said) and any("no end" in line for line in rack.said)
 
 
 def test_a_rack_that_is_lost_is_a_violation(rack: Played, monkeypatch: pytest.MonkeyPatch) -> None:
