@@ -210,6 +210,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if options.ops < 1:
         parser.error("--ops: want at least 1")
+    if options.seed is None and (options.first, options.last) != (None, None):
+        parser.error("--from, --to: want the --seed of the plan that they are a part of")
     return options
 
 

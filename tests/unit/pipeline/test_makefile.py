@@ -36,6 +36,9 @@ def test_tests_do_not_overwrite_what_was_measured(target: str) -> None:
     [
         (["SEED=7"], "--seed 7"),
         (["OPS=20"], "--ops 20"),
+        (["SOAK_GUEST=guest4"], "--guest guest4"),
+        (["KEEP_GOING=1"], "--keep-going"),
+        (["FROM=12", "TO=13"], "--from 12 --to 13"),
         (["SEED=7", "OPS=300", "FROM=12", "TO=13", "SOAK_GUEST=guest4"], "--seed 7 --ops 300 --from 12 --to 13 --guest guest4"),
     ],
 )

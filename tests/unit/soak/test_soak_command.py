@@ -118,6 +118,14 @@ def test_a_part_that_is_none_is_refused(
     assert "want 1 <= FROM <= TO <= OPS, which is 40" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", [["--from", "3"], ["--to", "3"], ["--from", "3", "--to", "4", "--plan"]])
+def test_a_part_without_a_seed_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """It would be of a plan that nobody has seen."""
+    with pytest.raises(SystemExit) as ended:
+        soak.main(words)
+    assert ended.value.code == 2 and "--seed" in capsys.readouterr().err
+
+
 def test_the_plan_alone(rack: Played) -> None:
     assert rack.run("--ops", "30", "--plan") == 0
     assert rack.said == [f"{step.number:5d}  {step.operation}" for step in plan(2, 30, SHAPE)]
