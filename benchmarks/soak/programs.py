@@ -21,19 +21,20 @@ END_S = 120.0
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """A program: its words after its path, what it says when it is ready, and what when it has found nothing wrong."""
+    """A program: its words after its path, what it says when it is ready, and what when it found nothing wrong."""
 
     words: str
     ready: str
     fine: str
 
 
-_MEMCHECK = Kind("memcheck {mib} 2", "ready", r'"bad_pages":0\}')
+_MAPPED_FINE = r'"rounds":[1-9]\d*,"wrong":0\}'
+_MEMCHECK = Kind("memcheck {mib} 2", "ready", r'"checks":[1-9]\d*,"bad_pages":0\}')
 KINDS = {
     "check": _MEMCHECK,
     "crowd": _MEMCHECK,
     "pin": Kind("pinner {node} {pages}", "pinned", r"released, 0 wrong"),
-    **{kind: Kind(f"mapped {kind} {{mib}}", "ready", r'"wrong":0\}') for kind in ("fork", "lock", "share", "register")},
+    **{kind: Kind(f"mapped {kind} {{mib}}", "ready", _MAPPED_FINE) for kind in ("fork", "lock", "share", "register")},
 }
 
 

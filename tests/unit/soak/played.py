@@ -20,6 +20,9 @@
     changes     an attach that is refused changes the limit
     half        a killed detach leaves the node where it was, and takes its CPUs
     bytes       a program finds a wrong word
+    idle        a program has compared nothing until it ends
+    last        a program finds a wrong word as it ends, and does not count it
+    counts      a program counts a wrong word as it ends, and does not say which
     ends        a program ends by itself while a node leaves
     anew        the guest starts anew by itself while a node comes
     drift       an attach raises the home's limit, in Xen and in xenstore
@@ -369,8 +372,13 @@ class PlayedHome:
         (program,) = (each for each in self.programs.values() if each["output"] == output)
         said = f"pinned {PINNED_PAGES} pages\n" if program["words"][0] == "pinner" else "ready\n"
         if not program["runs"]:
-            counts = {"pinner": "released, 0 wrong\n", "memcheck": '{"checks":9,"bad_pages":0}\n'}
-            said += counts.get(program["words"][0], '{"rounds":9,"wrong":0}\n')
+            times, wrong = 9 * ("idle" not in self.faults), 1 * ("counts" in self.faults)
+            said += "memcheck: 1, expected 2\n" if "last" in self.faults else ""
+            counts = {
+                "pinner": f"released, {wrong} wrong\n",
+                "memcheck": f'{{"checks":{times},"bad_pages":{wrong}}}\n',
+            }
+            said += counts.get(program["words"][0], f'{{"rounds":{times},"wrong":{wrong}}}\n')
             self.programs = {pid: each for pid, each in self.programs.items() if each is not program}
         return Done(0, said)
 

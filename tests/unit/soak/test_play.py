@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import subprocess
@@ -154,6 +155,27 @@ def test_pages_that_keep_track_of_dom0s_grants(
     assert soak.anew(fresh) == soak.anew(fresh) == []
     home.faults.add("life")
     assert soak.end() == ["without the guest, pnode 0 has -1 pages free"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        *itertools.product(("idle", "last", "counts"), ("check", "fork", "lock", "share", "register")),
+        ("counts", "pin"),
+    ],
+)
+def test_a_program_has_to_have_looked_and_found_nothing(
+    made: Callable[..., tuple[PlayedHome, Soak]], fault: str, kind: str
+) -> None:
+    """One that has not compared a word has found nothing wrong, either."""
+    home, soak = made()
+    program = Program(1, kind, 8) if kind != "pin" else Program(1, "pin", 0, 1)
+    steps = steps_of(ON, model.start(program), model.stop(program))
+    assert soak.begin(steps[0].before) == []
+    home.faults.add(fault)
+    outcomes = play(soak, steps, lambda outcome: None)
+    assert [bool(outcome.wrong) for outcome in outcomes] == [False, False, True]
+    assert f"program 1 ({kind}): " in outcomes[-1].wrong[0]
 
 
 def test_a_run_ends_at_the_first_thing_that_is_wrong(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
