@@ -30,7 +30,7 @@ from pathlib import Path
 
 from benchmarks.results import RESULTS, Metric, write
 from benchmarks.soak.logs import Logs
-from benchmarks.soak.model import SHAPES, How, Shape
+from benchmarks.soak.model import SHAPES, Shape
 from benchmarks.soak.plan import Step, plan
 from benchmarks.soak.play import LabHome, Outcome, Soak
 from benchmarks.soak.play import play as play_steps
@@ -62,6 +62,11 @@ def metrics(seed: int, outcomes: Sequence[Outcome], wrong: Sequence[str], second
         *([violations] if wrong or whole else []),
         _counted("soak.cut", cut, "an xl was killed, told to give up or sent off half-way"),
         _counted("soak.ended_before", ended, "it was to be, and had ended before"),
+        _counted(
+            "soak.late",
+            collections.Counter(outcome.step.operation.name for outcome in outcomes if outcome.late),
+            "what did not hold at first, and did when it was looked at again",
+        ),
         Metric(
             "soak.seconds",
             seconds,
@@ -73,7 +78,7 @@ def metrics(seed: int, outcomes: Sequence[Outcome], wrong: Sequence[str], second
     ]
 
 
-def _counted(name: str, counts: Mapping[How | None, int], note: str) -> Metric:
+def _counted[Kind: str | None](name: str, counts: Mapping[Kind, int], note: str) -> Metric:
     """So many in all, and how many of each kind."""
     return Metric(
         name, sum(counts.values()), "1", "none", {str(kind): float(counts[kind]) for kind in sorted(counts, key=str)}, note=note
@@ -104,6 +109,7 @@ class Telling:
                 file.write(json.dumps(outcome.data()) + "\n")
         minutes, seconds = divmod(int(time.monotonic() - self._began), 60)
         status = "" if outcome.status is None else f" [{outcome.status}]"
+        status += " late" if outcome.late else ""
         status += " it had ended before" if outcome.cut is False else ""
         number = f"{outcome.step.number}/{self._last}".rjust(2 * len(str(self._last)) + 1)
         self._say(f"{minutes:3d}:{seconds:02d}  {number}  {outcome.step.operation}{status}  {outcome.seconds:.1f} s")

@@ -141,6 +141,7 @@ class Outcome:
     said: str = ""
     wrong: list[str] = dataclasses.field(default_factory=list)
     seconds: float = 0.0
+    late: list[str] = dataclasses.field(default_factory=list)  # what did not hold at first, and did in time
     cut: bool | None = None  # whether an xl that was to be cut short was, and had not ended before
 
     def data(self) -> dict[str, Any]:
@@ -152,6 +153,7 @@ class Outcome:
             **({} if self.cut is None else {"cut": self.cut}),
             "seconds": round(self.seconds, 2),
             "said": self.said.strip()[-400:],
+            **({"late": self.late} if self.late else {}),
             "wrong": self.wrong,
         }
 
@@ -170,6 +172,7 @@ class Soak:
         self._base: Base | None = None
         self._first: Base | None = None  # of the first life that was measured
         self._running: dict[int, tuple[Program, int]] = {}
+        self._late: list[str] = []  # what did not hold when it was first looked at
 
     @property
     def guest(self) -> ElasticGuest:
@@ -262,6 +265,7 @@ class Soak:
         try:
             self._perform(step, outcome)
             outcome.wrong += self._judge(step)
+            outcome.late = [] if outcome.wrong else self._late
         except (LabError, Malformed, TimeoutError, programs.WrongProgram, ValueError) as error:
             outcome.wrong.append(f"{type(error).__name__}: {error}")
         outcome.seconds = time.monotonic() - began
@@ -388,9 +392,11 @@ class Soak:
         assert self._base is not None
         patience = scaled(MEM_SET_S if step.operation.name == "mem-set" and self._late_s >= 1 else self._late_s)
         began = time.monotonic()
+        self._late = []
         while True:
             seen = books.read(self.guest)
             found = invariants.violations(self.shape, self._base, step, seen)
+            self._late = self._late or [str(each) for each in found]
             late = all(each.late for each in found)
             if not found or not late or time.monotonic() - began > patience:
                 break

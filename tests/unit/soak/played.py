@@ -3,6 +3,7 @@
 
 `faults` has what it does wrong, by name; each does its harm where it says so here:
 
+    slow        a page of what a detach gives back comes late: at the third question
     page        a detach keeps a page of the host
     life        the end of a domain keeps a page of the host
     twice       the end of a domain gives back a page of pnode 1 that was free
@@ -61,6 +62,7 @@ class PlayedHome:
         self.lives = 0
         self.lost = dict.fromkeys(HOST_PAGES, 0)  # pages that are nobody's
         self.maptrack = {0: 1, 1: 0}  # pages in which Xen keeps dom0's mapped grants, by physical node
+        self.slow = 0
         self.stale: list[str] = []
         self.typed: list[str] = []
         self.log.write_text("", encoding="utf-8")
@@ -92,6 +94,7 @@ class PlayedHome:
             self.say("xenuma: guest ready")
 
     def _dies(self) -> None:
+        self.slow = 0
         if "xen" in self.faults:
             self.say("(XEN) Failed to tear it down")
         if "life" in self.faults:
@@ -215,6 +218,7 @@ class PlayedHome:
             self.drift += "drift" in self.faults
         if name == "detach":
             self.lost[node["pnode"]] += "page" in self.faults
+            self.slow = 3 * ("slow" in self.faults)
             self.moved += "home" in self.faults
             if "complaint" in self.faults:
                 self.say("[ 12.3] WARNING: CPU: 0 PID: 1 at mm/page_alloc.c:1 f+0x1/0x2")
@@ -304,6 +308,7 @@ class PlayedHome:
         return json.dumps([{"domid": self.domid, "name": self.shape.name, "vnodes": vnodes}])
 
     def _books(self) -> str:
+        self.slow = max(self.slow - 1, 0)
         self.say("(XEN) 'u' pressed -> dumping numa info")
         domid, lines = self.domid, ["== domid", str(self.domid), "== keys"]
         path, private = f"/local/domain/{domid}/vnuma", f"/libxl/{domid}/vnuma"
@@ -330,7 +335,8 @@ class PlayedHome:
                 lines.append(f'/local/domain/{domid}/cpu/{cpu}/availability = "{state}"')
         lines += ["== domains", "0", str(domid), "== libxl", *self.stale, str(domid)]
         lines += ["== files", f"userdata-d.{domid}.uuid.domain-userdata-json", "== errors", "== listed", self._listed()]
-        lines += ["== xen", *(f"(XEN) NODE{node} start->0 size->524288 free->{self.free(node)}" for node in HOST_PAGES)]
+        free = {node: self.free(node) - (node == 1 and self.slow > 0) for node in HOST_PAGES}
+        lines += ["== xen", *(f"(XEN) NODE{node} start->0 size->524288 free->{free[node]}" for node in HOST_PAGES)]
         lines += ["(XEN) Memory location of each domain:", "(XEN) d0 (total: 261630):", "(XEN)     Node 0: 261630"]
         lines += ["(XEN)     Node 1: 0", f"(XEN) d{domid} (total: {sum(map(self.pages, HOST_PAGES))}):"]
         lines += [

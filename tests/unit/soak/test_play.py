@@ -369,6 +369,32 @@ def test_of_which_vnode_the_guest_may_say_that_it_failed(operations: tuple[Opera
     assert failing(steps_of(*operations)[-1]) == vnode
 
 
+def test_what_comes_late_is_written_down(tmp_path: Path) -> None:
+    """It is no violation, but a wait that nobody sees could hide that it gets longer."""
+    home = PlayedHome(SHAPE, tmp_path / "alpha-guest2.log")
+    soak = Soak(home, SHAPE, Logs(tmp_path), late_s=5.0, look_s=0.0)
+    steps = steps_of(ON, OFF, ON)
+    assert soak.begin(steps[0].before) == []
+    home.faults.add("slow")
+    outcomes = play(soak, steps, lambda outcome: None)
+    assert [outcome.wrong for outcome in outcomes] == [[], [], []]
+    assert [bool(outcome.late) for outcome in outcomes] == [False, True, False]
+    assert re.search(r"pnode 1: .*: -1", outcomes[1].late[0]) and outcomes[1].data()["late"] == outcomes[1].late
+    assert "late" not in outcomes[2].data()
+
+
+def test_what_is_not_late_is_not_waited_for(tmp_path: Path) -> None:
+    """Beside something that may be, too."""
+    home = PlayedHome(SHAPE, tmp_path / "alpha-guest2.log")
+    soak = Soak(home, SHAPE, Logs(tmp_path), late_s=5.0, look_s=0.0)
+    steps = steps_of(ON, OFF)
+    assert soak.begin(steps[0].before) == [] and not soak.play(steps[0]).wrong
+    home.faults.add("slow")
+    home.drift = 1
+    outcome = soak.play(steps[1])
+    assert len(outcome.wrong) == 3 and outcome.late == []
+
+
 def test_a_step_is_written_down(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
     _, soak = made("line")
     soak.begin(State(512, 2))

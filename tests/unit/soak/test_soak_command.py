@@ -95,6 +95,16 @@ def test_a_violation_is_told_with_the_command_that_repeats_it(rack: Played) -> N
     assert any("WRONG: " in line for line in rack.said) and rack.said[-1].endswith("violations")
 
 
+def test_what_came_late_is_counted(rack: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(soak, "Soak", lambda home, shape, logs: Soak(home, shape, logs, late_s=5.0, look_s=0.0))
+    rack.home.faults.add("slow")
+    assert rack.run("--ops", "25") == 0
+    journal = [json.loads(line) for line in (rack.logs / "soak.jsonl").read_text(encoding="utf-8").splitlines()]
+    late = read(rack.results / "soak.json").find("soak.late")
+    assert late and late.value == sum("late" in line for line in journal) > 0
+    assert sum(" late" in line for line in rack.said) == late.value
+
+
 def test_the_figures_count_violations(rack: Played) -> None:
     rack.home.faults.add("bytes")
     assert rack.run("--ops", "60") == 1
