@@ -29,6 +29,11 @@
     drift       an attach raises the home's limit, in Xen and in xenstore
     kept        what there is of a vnode when a guest reboots is the next life's, and so is its limit
     stray       an attach of a vnode that does not exist leaves a key
+    killed      an xl that is killed ends with 3
+    nowait      an xl that does not wait ends with 6
+    reboot      xl reboot fails, and the guest lives on
+    deaf        the guest runs no command but what the books ask
+    garbled     the books have not their form
     hangs       an operation whose xl was killed never ends
 """
 
@@ -65,6 +70,7 @@ class PlayedHome:
         self.slow = 0
         self.stale: list[str] = []
         self.typed: list[str] = []
+        self.asked: list[str] = []  # of the guest
         self.log.write_text("", encoding="utf-8")
 
     # --- lives ---------------------------------------------------------------------------------------------------------
@@ -168,7 +174,8 @@ class PlayedHome:
         begin, options = words.index("xl"), words[: words.index("xl")]
         if options[:1] == ["strace"]:
             inject = re.search(r"inject=(\w+):signal=KILL:when=(\d+)", " ".join(options))
-            return words[begin:], int(inject[2]) / CALLS[inject[1]] if inject else 1, 137
+            status = 3 if "killed" in self.faults else 137
+            return words[begin:], int(inject[2]) / CALLS[inject[1]] if inject else 1, status
         if options[:1] == ["timeout"]:
             return words[begin:], float(options[4]) / SECONDS, 137 if options[3] == "KILL" else 6
         return words[begin:], 1, 0
@@ -194,7 +201,7 @@ class PlayedHome:
             return Done(5, "", f"libxl: vnode {number}: {RESIDUAL_KIB} KiB could not leave: pinned: 24 pages")
         if far < OVER or "--no-wait" in words:
             self.flight = (number, dict(node) if status == 6 else then)
-            return Done(status, "", "")
+            return Done(6 if "nowait" in self.faults and "--no-wait" in words else status, "", "")
         self._harm(name, node)
         node |= then
         self.errors.pop(number, None)
@@ -280,6 +287,8 @@ class PlayedHome:
         if words[1] == "vnode-list":
             self._settle()
             return Done(0, self._listed())
+        if words[1] == "reboot" and "reboot" in self.faults:
+            return Done(1, "", "libxl: no")
         if words[1] == "reboot":
             kept = 512 if "kept" in self.faults and self.flight else 0
             self._dies()
@@ -308,6 +317,8 @@ class PlayedHome:
         return json.dumps([{"domid": self.domid, "name": self.shape.name, "vnodes": vnodes}])
 
     def _books(self) -> str:
+        if "garbled" in self.faults:
+            return "== domid\nnone\n"
         self.slow = max(self.slow - 1, 0)
         self.say("(XEN) 'u' pressed -> dumping numa info")
         domid, lines = self.domid, ["== domid", str(self.domid), "== keys"]
@@ -352,8 +363,11 @@ class PlayedHome:
     # --- the guest -----------------------------------------------------------------------------------------------------
 
     def guest(self, command: str, timeout: float = 60.0) -> Done:  # noqa: PLR0911
+        self.asked.append(command)
         if command.startswith('\necho "== boot"'):
             return Done(0, self._told())
+        if "deaf" in self.faults:
+            return Done(255, "", "connection lost")
         if started := re.match(r": >(\S+); setsid (.*) >\1 ", command):
             return self._start(started[1], shlex.split(started[2]))
         if killed := re.match(r"kill -TERM (\d+)", command):

@@ -155,6 +155,55 @@ def test_a_life_begins_as_the_first_one(home: PlayedHome, field: str, value: int
     assert said in found
 
 
+def test_cpus_of_the_home_that_vcpu_set_has_taken(home: PlayedHome) -> None:
+    base, _ = read_in(home, ABSENT)
+    home.dom0("xl vcpu-set guest2 1")
+    seen, fewer = books.read(read_again(home)), State(512, 1)
+    assert invariants.violations(SHAPE, base, step_to(fewer), seen) == []
+    for field, value in (("availability", {**seen.availability, 1: "online"}), ("cpus", (0, 1))):
+        (found,) = invariants.violations(SHAPE, base, step_to(fewer), replaced(seen, field, value))
+        assert "CPU" in found.what
+
+
+def test_a_cpu_of_an_absent_vnode_that_is_available(home: PlayedHome) -> None:
+    base, seen = read_in(home, ABSENT)
+    (found,) = invariants.violations(SHAPE, base, step_to(ABSENT), changed(seen, "availability", _3="online"))
+    assert found.what == "vCPU 3: availability is online, not offline"
+
+
+@pytest.mark.parametrize("name", ["attach", "detach", "set"])
+def test_an_error_of_what_went_well(home: PlayedHome, name: str) -> None:
+    state = ABSENT if name == "detach" else THERE
+    base, seen = read_in(home, state)
+    (found,) = invariants.violations(
+        SHAPE, base, step_to(state, name), keyed(seen, "keys", "guest/node/1/error", "-12 no")
+    )
+    assert found.what == "vnode 1: an error is left: -12 no"
+
+
+# Of the third of guest4's vnodes: tests of one with a single vnode say nothing of who looks at the first of them only.
+OF_THE_LAST: dict[str, Callable[[Books], Books]] = {
+    "vnode 3: an operation is under way": lambda b: replaced(b, "listed", {**b.listed, 3: {**b.listed[3], "operation": {}}}),
+    "vnode 3: driver: state": lambda b: changed(b, "driver", _3=Driver("draining", 131072, 131072)),
+    "numactl -H: node 3": lambda b: changed(b, "sizes_mib", _3=64),
+    "vCPU 4: availability": lambda b: changed(b, "availability", _4="offline"),
+}
+
+
+@pytest.mark.parametrize("said", OF_THE_LAST)
+def test_each_vnode_is_looked_at(tmp_path: Path, said: str) -> None:
+    shape = SHAPES["guest4"]
+    home = PlayedHome(shape, tmp_path / "log")
+    guest = home.create()
+    base, state = Base.of(books.read(guest)), State(512, 2, tuple(There(vnode, 128, 1) for vnode in (1, 2, 3)))
+    for vnode in (1, 2, 3):
+        home.dom0(f"xl vnode-attach guest4 {vnode} size=128M pnode=1")
+    seen = books.read(guest)
+    assert invariants.violations(shape, base, step_to(state), seen) == []
+    (found,) = invariants.violations(shape, base, step_to(state), OF_THE_LAST[said](seen))
+    assert said in found.what
+
+
 def test_a_page_of_the_guest_too_many(home: PlayedHome) -> None:
     """It is seen in the sum, on its node, and by the host's side."""
     base, seen = read_in(home, THERE)

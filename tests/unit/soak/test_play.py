@@ -28,7 +28,8 @@ from benchmarks.soak.play import (
     play,
 )
 from lab.command import Done
-from lab.errors import Malformed
+from lab.errors import LabError, Malformed
+from lab.hypervisor import FREE_PAGES, REST_MS
 from lab.pipeline.paths import REPO
 from tests.unit.soak.played import PlayedHome
 
@@ -101,6 +102,11 @@ PLANTED = (
     ("mute", (Operation("recreate"),), r"no console has a word of the guest"),
     ("xen", (Operation("reboot"),), r"alpha-guest2.log: \(XEN\) Failed to tear it down"),
     ("other", (ON, model.start(Program(1, "pin", 0, 1)), OFF), r"vnode 2: -12 no memory"),
+    ("killed", (ON, KILLED_OFF), r"exit status 3: "),
+    ("nowait", (Operation("reboot", inner=ON),), r"--no-wait: exit status 6"),
+    ("nowait", (Operation("cut", inner=ON, how="no-wait", then="finish"),), r"exit status 6: "),
+    ("reboot", (Operation("reboot"),), r"xl reboot guest2: exit status 1"),
+    ("garbled", (ON,), r"Malformed: the books: "),
     ("drift", (ON,), r"home-limit-kb is \d+: \+4"),
     ("kept", (Operation("reboot", inner=ON),), r"a life begins with \d+ pages: \+512"),
     ("stray", (model.wrong("no-vnode", 1),), r"/libxl vnuma/node/63/allowed-kb = '0': no such key"),
@@ -176,6 +182,72 @@ def test_a_program_has_to_have_looked_and_found_nothing(
     outcomes = play(soak, steps, lambda outcome: None)
     assert [bool(outcome.wrong) for outcome in outcomes] == [False, False, True]
     assert f"program 1 ({kind}): " in outcomes[-1].wrong[0]
+
+
+def test_programs_that_cannot_be_asked(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
+    home, soak = made()
+    steps = steps_of(model.start(PROGRAM), ON)
+    assert soak.begin(steps[0].before) == [] and not soak.play(steps[0]).wrong
+    home.faults.add("deaf")
+    assert soak.play(steps[1]).wrong == ["the programs cannot be asked: connection lost"]
+
+
+def test_what_the_consoles_say_at_the_end(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
+    """Of the guest's end too, and of a line that has no end; not what was there before."""
+    home, soak = made()
+    home.say("BUG: of an hour ago")
+    assert soak.begin(model.fresh(SHAPE)) == []
+    with home.log.open("a", encoding="utf-8") as log:
+        log.write("BUG: the last words")
+    assert soak.end() == ["alpha-guest2.log: BUG: the last words"]
+    assert soak.end() == [], "there is no guest any more"
+
+
+def test_a_cpu_that_vcpu_set_gives_back_is_brought_up(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
+    """Each that there was not before, and no other."""
+    home, soak = made()
+    steps = steps_of(model.vcpu_set(1), model.vcpu_set(4))
+    assert soak.begin(steps[0].before) == []
+    asked = len(home.asked)
+    assert all(not soak.play(step).wrong for step in steps)
+    cpus = "/sys/devices/system/cpu"
+    assert [line for line in home.asked[asked:] if cpus in line and "echo 1" in line] == [f"echo 1 >{cpus}/cpu1/online"]
+
+
+@pytest.mark.parametrize("patient", [True, False])
+def test_an_operator_waits_for_what_is_under_way_or_does_not(
+    made: Callable[..., tuple[PlayedHome, Soak]], patient: bool
+) -> None:
+    home, soak = made()
+    steps = steps_of(ON, Operation("cut", inner=OFF, how="call", call="ioctl", at=500, then="undo", patient=patient))
+    assert soak.begin(steps[0].before) == [] and not soak.play(steps[0]).wrong
+    typed = len(home.typed)
+    assert not soak.play(steps[1]).wrong
+    killed, next_ = home.typed[typed : typed + 2]
+    assert killed.startswith("strace ") and next_.startswith("xl vnode-list" if patient else "xl vnode-attach")
+
+
+def test_a_life_is_measured_when_the_host_is_at_rest(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
+    home, soak = made()
+    assert soak.begin(model.fresh(SHAPE)) == []
+    typed = len(home.typed)
+    assert not soak.play(steps_of(Operation("reboot"))[0]).wrong
+    asked = [line for line in home.typed[typed:] if line.startswith(("\nname=", f"{FREE_PAGES} {REST_MS} "))]
+    assert asked[0].startswith(FREE_PAGES) and asked[1].startswith("\nname=")
+
+
+def test_an_end_that_fails_is_told(
+    made: Callable[..., tuple[PlayedHome, Soak]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def destroy(self: PlayedHome, guest: object) -> None:
+        raise LabError("it does not end")
+
+    _, soak = made()
+    steps = steps_of(ON)
+    assert soak.begin(steps[0].before) == []
+    monkeypatch.setattr(PlayedHome, "destroy", destroy)
+    (outcome,) = play(soak, steps, lambda outcome: None)
+    assert outcome.wrong == ["the end of the guest: LabError: it does not end"]
 
 
 def test_a_run_ends_at_the_first_thing_that_is_wrong(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
