@@ -49,9 +49,15 @@ _KEY = re.compile(r"(/\S+) = \"(.*?)\"(?:\s+\(.*\))?")
 _DOMAIN = re.compile(r"\bd(\d+) \(total: (\d+)\):((?:\s*(?:\(XEN\))?(?: \[[^\]\n]*\])?\s+Node \d+: \d+)+)")
 _NODE = re.compile(r"Node (\d+): (\d+)")
 _LIMIT = re.compile(r"General information for domain (\d+):.*?max_pages=(\d+)", re.DOTALL)
+_LAYOUT = re.compile(r"^(?:\(XEN\))?(?: \[[^\]\n]*\])?\s+(\d+): pnode +(\S+), vcpus", re.MULTILINE)
+_AFFINITY = re.compile(r"UNIT(\d+) affinities: hard=\{([^}\n]*)\} soft=\{([^}\n]*)\}")
+_NODE_CPUS = re.compile(r"CPU(\d+)(?:\.\.\.(\d+))? -> NODE(\d+)")
 _DRIVER = re.compile(
     r"^vnode (\d+): node -?\d+, ([a-z]+), (\d+) of \d+ KiB, target (\d+) KiB, cpus (\S*)$", re.MULTILINE
 )
+
+
+Cpus = tuple[int, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,6 +86,9 @@ class Books:
     pages: Mapping[int, int]  # of the guest
     total: int  # of the guest
     limit_kib: int
+    layout: Mapping[int, str]  # the physical node of each vnode, in Xen's table
+    affinity: Mapping[int, tuple[Cpus, Cpus]]  # of each vCPU: where it may run, and where it should
+    host_cpus: Mapping[int, Cpus]  # of each physical node
     boot: str
     nodes: tuple[int, ...]
     cpus: tuple[int, ...]
@@ -119,6 +128,29 @@ def parse_limit(text: str, domid: int) -> int:
     raise Malformed(f"no limit of domain {domid} in {text[-600:]!r}")
 
 
+def parse_layout(text: str, domid: int) -> dict[int, str]:
+    """The physical node of each vnode of a domain in Xen's table, from the last report of debug key `u`."""
+    found = [part for part in re.split(r"(?=\bd\d+ \(total: )|' pressed", text) if part.startswith(f"d{domid} (")]
+    return dict((int(vnode), pnode) for vnode, pnode in _LAYOUT.findall(found[-1])) if found else {}
+
+
+def parse_affinity(text: str, domid: int) -> dict[int, tuple[Cpus, Cpus]]:
+    """Hard and soft affinity of each vCPU of a domain, from the report of debug key `q`. Raises Malformed."""
+    found = [part for part in text.split("General information for domain ") if part.startswith(f"{domid}:")]
+    return {
+        int(vcpu): (guestview.parse_list(hard), guestview.parse_list(soft))
+        for vcpu, hard, soft in (_AFFINITY.findall(found[-1]) if found else ())
+    }
+
+
+def parse_host_cpus(text: str) -> dict[int, Cpus]:
+    """The CPUs of each physical node, from the report of debug key `u`."""
+    found: dict[int, set[int]] = {}
+    for first, last, node in _NODE_CPUS.findall(text):
+        found.setdefault(int(node), set()).update(range(int(first), int(last or first) + 1))
+    return {node: tuple(sorted(cpus)) for node, cpus in found.items()}
+
+
 def parse_driver(text: str) -> dict[int, Driver]:
     """What /sys/kernel/debug/elastic-numa/nodes says of each vnode."""
     return {
@@ -155,6 +187,9 @@ def read(guest: ElasticGuest) -> Books:
             pages=pages,
             total=total,
             limit_kib=parse_limit(said["xen"], domid),
+            layout=parse_layout(said["xen"], domid),
+            affinity=parse_affinity(said["xen"], domid),
+            host_cpus=parse_host_cpus(said["xen"]),
             boot=told["boot"].strip(),
             nodes=guestview.parse_list(told["nodes"]),
             cpus=guestview.parse_list(told["cpus"]),

@@ -22,7 +22,7 @@ import re
 from collections.abc import Iterator
 
 from benchmarks.soak import model
-from benchmarks.soak.books import Books, number, of_dead
+from benchmarks.soak.books import Books, Cpus, number, of_dead
 from benchmarks.soak.model import DONE, Shape, State, There
 from benchmarks.soak.plan import Step
 
@@ -63,13 +63,24 @@ class Base:
     home_pages: int  # of a home of full size
     home_mib: int  # by numactl -H, of a home of full size
     limit_kib: int  # of a home of full size
+    layout: dict[int, str]
+    affinity: dict[int, tuple[Cpus, Cpus]]
     boot: str
 
     @staticmethod
     def of(books: Books) -> Base:
         """From the books of a guest without elastic vnodes, whose home has its full size."""
         whole = {node: books.free[node] + books.pages.get(node, 0) for node in books.free}
-        return Base(whole, dict(books.pages), books.total, books.sizes_mib.get(0, 0), books.limit_kib, books.boot)
+        return Base(
+            whole,
+            dict(books.pages),
+            books.total,
+            books.sizes_mib.get(0, 0),
+            books.limit_kib,
+            dict(books.layout),
+            dict(books.affinity),
+            books.boot,
+        )
 
     def moved(self, state: State, books: Books) -> Base:
         """The same after mem-set: how the home's pages are divided."""
@@ -109,6 +120,7 @@ def violations(shape: Shape, base: Base, step: Step, books: Books) -> list[Viola
     found += _limit(shape, base, state, books)
     for vnode in shape.vnodes:
         found += _vnode(state, vnode.number, books)
+    found += _placement(shape, base, state, books)
     found += _operations(step, books)
     found += _leftovers(shape, books)
     found += _availability(shape, state, books)
@@ -179,6 +191,20 @@ def _vnode(state: State, vnode: int, books: Books) -> Iterator[Violation]:
             yield Violation(f"vnode {vnode}: a residual of {residual} KiB, and {kib} KiB there")
     elif residual:
         yield Violation(f"vnode {vnode}: residual-kb is {residual}, and it is {name}")
+
+
+def _placement(shape: Shape, base: Base, state: State, books: Books) -> Iterator[Violation]:
+    """In Xen a vnode and its vCPUs are where its memory is; of an absent one, and of the home, all is as the life began."""
+    for vnode in (0, *(each.number for each in shape.vnodes)):
+        there = state.vnode(vnode)
+        wanted = str(there.pnode) if there else base.layout.get(vnode)
+        if wanted is None or books.layout.get(vnode) != wanted:
+            yield Violation(f"vnode {vnode}: Xen's table has it on pnode {books.layout.get(vnode)}, not {wanted}")
+        for cpu in shape.vnode(vnode).cpus if vnode else range(shape.home_cpus):
+            cpus = books.host_cpus.get(there.pnode, ()) if there else ()
+            bound = (cpus, cpus) if there else base.affinity.get(cpu)
+            if bound is None or books.affinity.get(cpu) != bound:
+                yield Violation(f"vCPU {cpu}: its affinity is {books.affinity.get(cpu)}, not {bound}")
 
 
 def _operations(step: Step, books: Books) -> Iterator[Violation]:

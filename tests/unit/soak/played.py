@@ -26,6 +26,8 @@
     counts      a program counts a wrong word as it ends, and does not say which
     ends        a program ends by itself while a node leaves
     anew        the guest starts anew by itself while a node comes
+    bound       a detach leaves the node's vCPUs bound to the CPUs of its physical node
+    table       an attach leaves Xen's table as it was
     drift       an attach raises the home's limit, in Xen and in xenstore
     kept        what there is of a vnode when a guest reboots is the next life's, and so is its limit
     stray       an attach of a vnode that does not exist leaves a key
@@ -95,6 +97,7 @@ class PlayedHome:
         self.flight: tuple[int, dict[str, Any]] | None = None
         self.limit_off = self.moved = self.drift = self.kept = 0
         self.stray = False
+        self.bound: dict[int, int] = {}  # physical node of the vnodes' vCPUs
         self.programs: dict[int, dict[str, Any]] = {}
         if "mute" not in self.faults:
             self.say("xenuma: guest ready")
@@ -346,18 +349,32 @@ class PlayedHome:
                 lines.append(f'/local/domain/{domid}/cpu/{cpu}/availability = "{state}"')
         lines += ["== domains", "0", str(domid), "== libxl", *self.stale, str(domid)]
         lines += ["== files", f"userdata-d.{domid}.uuid.domain-userdata-json", "== errors", "== listed", self._listed()]
+        self.bound = {
+            number: self.bound.get(number, 0) if node["pnode"] is None else node["pnode"]
+            for number, node in self.vnodes.items()
+            if node["pnode"] is not None or "bound" in self.faults
+        }
         free = {node: self.free(node) - (node == 1 and self.slow > 0) for node in HOST_PAGES}
         lines += ["== xen", *(f"(XEN) NODE{node} start->0 size->524288 free->{free[node]}" for node in HOST_PAGES)]
-        lines += ["(XEN) Memory location of each domain:", "(XEN) d0 (total: 261630):", "(XEN)     Node 0: 261630"]
+        lines += ["(XEN) CPU0...1 -> NODE0", "(XEN) CPU2...3 -> NODE1", "(XEN) Memory location of each domain:"]
+        lines += [ "(XEN) d0 (total: 261630):", "(XEN)     Node 0: 261630"]
         lines += ["(XEN)     Node 1: 0", f"(XEN) d{domid} (total: {sum(map(self.pages, HOST_PAGES))}):"]
         lines += [
             *(f"(XEN)     Node {node}: {self.pages(node)}" for node in HOST_PAGES),
-            "(XEN)      2 vnodes, 4 vcpus",
+            "(XEN)      2 vnodes, 4 vcpus, guest physical layout:",
+            "(XEN)          0: pnode   0, vcpus 0-1 ",
+            "(XEN)            0000000000000000 - 0000000020000000",
         ]
+        for number, node in self.vnodes.items():
+            lines.append(f"(XEN)          {number}: pnode   {0 if 'table' in self.faults else node['pnode'] or 0}, vcpus 2")
         limit = self.home_mib * 256 + 256 + sum(node["kib"] // 4 for node in self.vnodes.values()) + self.limit_off
         limit += self.drift
         lines += ["(XEN) General information for domain 0:", "(XEN)     nr_pages=261630 max_pages=4294967295"]
         lines += [f"(XEN) General information for domain {domid}:", f"(XEN)     nr_pages=1 max_pages={limit}"]
+        lines += [f"(XEN)   UNIT{cpu} affinities: hard={{0-3}} soft={{0-1}}" for cpu in range(self.shape.home_cpus)]
+        for declared in self.shape.vnodes:
+            bound = {None: "0-3", 0: "0-1", 1: "2-3"}[self.bound.get(declared.number)]
+            lines += [f"(XEN)   UNIT{cpu} affinities: hard={{{bound}}} soft={{{bound}}}" for cpu in declared.cpus]
         return "\n".join([*lines, ""])
 
     # --- the guest -----------------------------------------------------------------------------------------------------

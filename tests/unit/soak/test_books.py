@@ -36,6 +36,10 @@ XEN = """(XEN) 'u' pressed -> dumping numa info (now = 415172280238)
 (XEN)     nr_pages=261630 xenheap_pages=2 dirty_cpus={} max_pages=4294967295
 (XEN) General information for domain 25:
 (XEN)     nr_pages=131022 xenheap_pages=6 dirty_cpus={} max_pages=131328
+(XEN) VCPU information and callbacks for domain 25:
+(XEN)   UNIT0 affinities: hard={0-3} soft={0-1}
+(XEN)     VCPU0: CPU0 [has=F] poll=0 upcall_pend=00 upcall_mask=00
+(XEN)   UNIT1 affinities: hard={2-3} soft={2,3}
 """
 
 
@@ -52,6 +56,17 @@ def test_the_limit_of_a_domain() -> None:
     assert books.parse_limit(XEN, 25) == 4 * 131328
     with pytest.raises(Malformed, match="no limit of domain 5"):
         books.parse_limit(XEN, 5)
+
+
+def test_where_xen_has_it() -> None:
+    """The table of vnodes, vCPUs, and the host's CPUs, of this domain and none before or after."""
+    assert books.parse_layout(XEN, 25) == {0: "0"} and books.parse_layout(XEN, 0) == books.parse_layout(XEN, 2) == {}
+    assert books.parse_layout(XEN + XEN.replace("pnode   0", "pnode   1"), 25) == {0: "1"}
+    assert books.parse_layout(XEN.replace("(XEN)", "(XEN) [2026-11-22 03:00:01]"), 25) == {0: "0"}
+    assert books.parse_affinity(XEN, 25) == {0: ((0, 1, 2, 3), (0, 1)), 1: ((2, 3), (2, 3))}
+    assert books.parse_affinity(XEN, 0) == {}
+    assert books.parse_host_cpus(XEN) == {0: (0, 1), 1: (2, 3)}
+    assert books.parse_host_cpus("CPU7 -> NODE1\nCPU9...10 -> NODE1\n") == {1: (7, 9, 10)}
 
 
 def test_what_the_driver_says() -> None:

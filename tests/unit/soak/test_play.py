@@ -107,6 +107,8 @@ PLANTED = (
     ("nowait", (Operation("cut", inner=ON, how="no-wait", then="finish"),), r"exit status 6: "),
     ("reboot", (Operation("reboot"),), r"xl reboot guest2: exit status 1"),
     ("garbled", (ON,), r"Malformed: the books: "),
+    ("bound", (ON, OFF), r"vCPU 2: its affinity is \(\(2, 3\), \(2, 3\)\), not \(\(0, 1, 2, 3\), "),
+    ("table", (ON,), r"vnode 1: Xen's table has it on pnode 0, not 1"),
     ("drift", (ON,), r"home-limit-kb is \d+: \+4"),
     ("kept", (Operation("reboot", inner=ON),), r"a life begins with \d+ pages: \+512"),
     ("stray", (model.wrong("no-vnode", 1),), r"/libxl vnuma/node/63/allowed-kb = '0': no such key"),
