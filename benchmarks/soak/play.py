@@ -45,7 +45,7 @@ SOONEST_S = 0.001  # timeout(1) takes 0 for never
 
 # What says that a clean-up came when there was nothing left to do.
 DONE_ALREADY = re.compile(r"vnode \d+ is (?:attached|absent) already")
-GIVEN_UP = 1  # exit status of an xl that is told to give up before it has begun
+# What an xl says that is told to give up before it has begun: refused, as libxl's tests have it (test_operations.c).
 BEFORE_BEGIN = re.compile(r"cancelled before it began")
 
 
@@ -429,7 +429,7 @@ def ended_as_it_may(operation: Operation, done: Done) -> bool:
     if operation.how == "no-wait":
         return done.status == DONE
     by_signal = 128 + (2 if operation.how == "INT" else 15)
-    begun_too_late = done.status == GIVEN_UP and bool(BEFORE_BEGIN.search(done.text))
+    begun_too_late = done.status == REFUSED and bool(BEFORE_BEGIN.search(done.text))
     return done.status in (DONE, UNSETTLED, by_signal) or begun_too_late
 
 
