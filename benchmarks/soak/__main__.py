@@ -68,6 +68,13 @@ def metrics(seed: int, outcomes: Sequence[Outcome], wrong: Sequence[str], second
             "what did not hold at first, and did when it was looked at again",
         ),
         Metric(
+            "soak.stalls",
+            sum(outcome.stalls for outcome in outcomes),
+            "1",
+            "none",
+            note="reports of a stall: the emulator had no time, or a kernel did nothing else",
+        ),
+        Metric(
             "soak.seconds",
             seconds,
             "s",

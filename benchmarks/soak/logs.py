@@ -87,6 +87,7 @@ class Logs:
         self._directory = directory
         self._consoles = list_consoles
         self._growing = Growing()
+        self.stalls = 0  # reports of a stall so far, which explain what follows them
 
     def skip(self) -> None:
         """Forget what is there already: a rack that has run before this."""
@@ -98,6 +99,7 @@ class Logs:
         A report that may be a known one is left for the next time, as by lab.complaints.Consoles, but not the `final` time.
         """
         added = {log.name: self._growing.added(log, final) for log in self._consoles(self._directory)}
+        self.stalls += sum(len(STALL.findall(text)) for text in added.values())
         found = [f"{name}: {line}" for name, text in added.items() for line in unexplained(text, failing, booting)]
         if booting and not final:
             for told, who in ((READY, "the guest"), ("(XEN) ", "the hypervisor")):

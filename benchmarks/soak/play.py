@@ -142,6 +142,7 @@ class Outcome:
     wrong: list[str] = dataclasses.field(default_factory=list)
     seconds: float = 0.0
     late: list[str] = dataclasses.field(default_factory=list)  # what did not hold at first, and did in time
+    stalls: int = 0  # reports of a stall on the consoles
     cut: bool | None = None  # whether an xl that was to be cut short was, and had not ended before
 
     def data(self) -> dict[str, Any]:
@@ -154,6 +155,7 @@ class Outcome:
             "seconds": round(self.seconds, 2),
             "said": self.said.strip()[-400:],
             **({"late": self.late} if self.late else {}),
+            **({"stalls": self.stalls} if self.stalls else {}),
             "wrong": self.wrong,
         }
 
@@ -261,13 +263,14 @@ class Soak:
 
     def play(self, step: Step) -> Outcome:
         """Do it, and look at everything. Never raises for what the guest or the host does wrong."""
-        outcome, began = Outcome(step), time.monotonic()
+        outcome, began, stalls = Outcome(step), time.monotonic(), self.logs.stalls
         try:
             self._perform(step, outcome)
             outcome.wrong += self._judge(step)
             outcome.late = [] if outcome.wrong else self._late
         except (LabError, Malformed, TimeoutError, programs.WrongProgram, ValueError) as error:
             outcome.wrong.append(f"{type(error).__name__}: {error}")
+        outcome.stalls = self.logs.stalls - stalls
         outcome.seconds = time.monotonic() - began
         return outcome
 

@@ -3,6 +3,7 @@
 
 `faults` has what it does wrong, by name; each does its harm where it says so here:
 
+    stall       an attach has the guest's kernel tell of a stall, and of more after it
     slow        a page of what a detach gives back comes late: at the third question
     page        a detach keeps a page of the host
     life        the end of a domain keeps a page of the host
@@ -223,6 +224,8 @@ class PlayedHome:
         if name == "attach":
             if "line" in self.faults:
                 self.say("elastic: this should not be")
+            if "stall" in self.faults:
+                self.say("rcu: INFO: rcu_sched self-detected stall on CPU\nCall Trace:")
             if "anew" in self.faults:
                 self.boot = "another"
             self.drift += "drift" in self.faults

@@ -473,6 +473,16 @@ def test_what_is_not_late_is_not_waited_for(tmp_path: Path) -> None:
     assert len(outcome.wrong) == 3 and outcome.late == []
 
 
+def test_a_stall_is_no_violation_and_is_counted(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
+    home, soak = made()
+    steps = steps_of(ON, OFF)
+    assert soak.begin(steps[0].before) == []
+    home.faults.add("stall")
+    one, two = play(soak, steps, lambda outcome: None)
+    assert (one.wrong, one.stalls, two.stalls) == ([], 1, 0)
+    assert one.data()["stalls"] == 1 and "stalls" not in two.data()
+
+
 def test_a_step_is_written_down(made: Callable[..., tuple[PlayedHome, Soak]]) -> None:
     _, soak = made("line")
     soak.begin(State(512, 2))

@@ -105,6 +105,14 @@ def test_what_came_late_is_counted(rack: Played, monkeypatch: pytest.MonkeyPatch
     assert sum(" late" in line for line in rack.said) == late.value
 
 
+def test_stalls_are_counted(rack: Played) -> None:
+    rack.home.faults.add("stall")
+    assert rack.run("--ops", "25") == 0
+    journal = [json.loads(line) for line in (rack.logs / "soak.jsonl").read_text(encoding="utf-8").splitlines()]
+    stalls = read(rack.results / "soak.json").find("soak.stalls")
+    assert stalls and stalls.value == sum(line.get("stalls", 0) for line in journal) > 0
+
+
 def test_the_figures_count_violations(rack: Played) -> None:
     rack.home.faults.add("bytes")
     assert rack.run("--ops", "60") == 1
