@@ -169,6 +169,7 @@ class Soak:
         self.seconds: dict[str, float] = {}  # that such a command takes, of an idle guest
         self.bare: dict[int, int] = {}  # free pages of each physical node without a guest
         self._maptrack = 0  # dom0's pages to keep track of grants, when that was measured
+        self.unfinished: Outcome | None = None  # of a step that is being done
         self._late_s, self._look_s = late_s, look_s
         self._guest: ElasticGuest | None = None
         self._base: Base | None = None
@@ -262,8 +263,12 @@ class Soak:
     # --- steps ---------------------------------------------------------------------------------------------------------
 
     def play(self, step: Step) -> Outcome:
-        """Do it, and look at everything. Never raises for what the guest or the host does wrong."""
+        """Do it, and look at everything. Never raises for what the guest or the host does wrong.
+
+        `unfinished` is what has come of it until then, for who interrupts it.
+        """
         outcome, began, stalls = Outcome(step), time.monotonic(), self.logs.stalls
+        self.unfinished = outcome
         try:
             self._perform(step, outcome)
             outcome.wrong += self._judge(step)
@@ -272,6 +277,7 @@ class Soak:
             outcome.wrong.append(f"{type(error).__name__}: {error}")
         outcome.stalls = self.logs.stalls - stalls
         outcome.seconds = time.monotonic() - began
+        self.unfinished = None
         return outcome
 
     def _perform(self, step: Step, outcome: Outcome) -> None:
@@ -456,7 +462,12 @@ def play(soak: Soak, steps: Sequence[Step], told: Told, keep_going: bool = False
     """
     outcomes: list[Outcome] = []
     for step in steps:
-        outcomes.append(soak.play(step))
+        try:
+            outcomes.append(soak.play(step))
+        except KeyboardInterrupt:
+            if soak.unfinished and soak.unfinished.wrong:
+                told(soak.unfinished)
+            raise
         goes_on = step is not steps[-1] and (keep_going or not outcomes[-1].wrong)
         try:
             if not goes_on or outcomes[-1].wrong:

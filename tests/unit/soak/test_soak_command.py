@@ -15,7 +15,7 @@ import pytest
 from benchmarks.results import read
 from benchmarks.soak import __main__ as soak
 from benchmarks.soak.model import SHAPES
-from benchmarks.soak.plan import plan
+from benchmarks.soak.plan import Step, plan
 from benchmarks.soak.play import Outcome, Soak
 from lab.errors import LabError
 from tests.unit.soak.played import PlayedHome
@@ -169,6 +169,35 @@ def test_interrupted(rack: Played, monkeypatch: pytest.MonkeyPatch) -> None:
     rack.home.faults.add("home")
     assert rack.run("--ops", "30", "--keep-going") == 130
     assert rack.said[-1] == "soak: interrupted: 8 operations, 2 violations"
+
+
+def test_what_was_wrong_is_told_though_the_checks_are_interrupted(
+    rack: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They wait for what may be late, up to two minutes."""
+    usual = Soak._judge
+
+    def judge(self: Soak, step: Step) -> list[str]:
+        if step.number == (1 if found else 7):
+            raise KeyboardInterrupt
+        return usual(self, step)
+
+    done = Soak._perform
+
+    def perform(self: Soak, step: Step, outcome: Outcome) -> None:
+        done(self, step, outcome)
+        outcome.wrong += found
+
+    found = ["exit status 1, not 0"]
+    monkeypatch.setattr(Soak, "_judge", judge)
+    monkeypatch.setattr(Soak, "_perform", perform)
+    assert rack.run("--ops", "30") == 130
+    assert any("WRONG: exit status 1, not 0" in line for line in rack.said)
+    assert rack.said[-1] == "soak: interrupted: 1 operations, 1 violations"
+    found.clear()
+    rack.home.domid = 0
+    assert rack.run("--ops", "30") == 130
+    assert rack.said[-1] == "soak: interrupted: 6 operations, 0 violations"
 
 
 def test_what_was_wrong_is_told_though_the_guests_end_is_interrupted(
