@@ -132,12 +132,13 @@ class Bench:
         return parse_counters(stat, vmstat)
 
     def _start(self, name: str, rounds: int) -> None:
-        """Start a program in the background; who reads `ended` waits for its end, and reads its exit status."""
+        """Start a program in the background; who reads `ended` waits for its end, and reads its exit status. `over` says
+        that it has ended, to who does not wait."""
         words = f"{self._programs}/{name} --class={self.classes[name]} --rounds={rounds}"
-        script = f"{self._environment} {words} >out 2>err </dev/null; echo $? >ended"
+        script = f"{self._environment} {words} >out 2>err </dev/null; status=$?; : >over; echo $status >ended"
         checked(
             self.guest.guest,
-            f"mkdir -p {self.folder} && cd {self.folder} && rm -f out err ended && mkfifo ended && : >out && "
+            f"mkdir -p {self.folder} && cd {self.folder} && rm -f out err ended over && mkfifo ended && : >out && "
             f"{{ setsid sh -c '{script}' >/dev/null 2>&1 </dev/null & }}",
         )
 
@@ -145,8 +146,8 @@ class Bench:
         return checked(self.guest.guest, f"cat {self.folder}/out")
 
     def _await_iterations(self, count: int) -> None:
-        """Wait until the program has done so many. Raises TimeoutError."""
-        there = f"[ $(grep -c '\"iteration\"' {self.folder}/out) -ge {count} ] || grep -q '\"result\"' {self.folder}/out"
+        """Wait until the program has done so many, or has ended, well or not. Raises TimeoutError."""
+        there = f"[ $(grep -c '\"iteration\"' {self.folder}/out) -ge {count} ] || [ -e {self.folder}/over ]"
         wait_for(f"{count} iterations", START_TIMEOUT, lambda: self.guest.guest(there, 30.0).status == 0, ASK_S)
 
     def _iterations(self) -> int:

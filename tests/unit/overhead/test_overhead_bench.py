@@ -371,4 +371,26 @@ def test_real_programs_on_a_played_guest(tmp_path: Path) -> None:
     for program in measured.programs():
         teams = {sample.kind: {step.threads for step in sample.run.steps} for sample in program.samples}
         assert teams == {SMALL: {1}, ADD: {1, 2}, LARGE: {2}, REMOVE: {1, 2}}
-    assert sorted(os.listdir(tmp_path / "work")) == ["ended", "err", "out"]
+    assert sorted(os.listdir(tmp_path / "work")) == ["ended", "err", "out", "over"]
+
+
+@pytest.mark.parametrize("kind", [SMALL, ADD])
+def test_a_program_that_ends_at_once_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """With its own words, and without a wait for iterations that never come. The second run does not see the first one's end."""
+    monkeypatch.setattr(overhead, "START_TIMEOUT", 10.0)
+    program = tmp_path / "npb_cg"
+    program.write_text("#!/bin/sh\nsleep 0.2\necho no memory >&2\nexit 2\n", encoding="utf-8")
+    program.chmod(0o755)
+
+    def here(command: str, timeout: float = 60.0) -> Done:
+        if "/proc/stat" in command:
+            return Done(0, COUNTERS.format(0, 0))
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=timeout, check=False)
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    guest = ElasticGuest("g", lambda command, timeout=60.0: Done(0, "", "", 0.1), here)
+    measured = Bench(guest, classes={"npb_cg": "A"}, folder=str(tmp_path / "work"), programs=str(tmp_path))
+    measured.rounds["npb_cg"] = 1
+    for _ in range(2):
+        with pytest.raises(LabError, match="npb_cg: it ended with '2': no memory"):
+            measured.play("npb_cg", 0, kind)
