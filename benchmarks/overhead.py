@@ -351,7 +351,7 @@ def report(
         "left_out": (len(journal.left_out), late or "runs whose change came too late"),
         "failures": (len(journal.failures), "; ".join(journal.failures) or "sessions that ended by one"),
         "discarded": (journal.discarded, "runs that count for nothing: of rounds that were not whole when their session ended"),
-        "sessions": (journal.sessions, "racks that were booted; a round of a program is of one"),
+        "sessions": (journal.sessions, "calls, each with a rack if there was something to run; a round of a program is of one"),
     }
     found += [Metric(f"overhead.{name}", value, "1", "none", note=note[:2000]) for name, (value, note) in of_journal.items()]
     path = kept("overhead", found, directory)
@@ -368,8 +368,11 @@ def play_on_rack(options: argparse.Namespace, classes: Mapping[str, str], journa
         guest = rack.host().start_guest(options.config, PLACED)
         try:
             Bench(guest, classes=classes, journal=journal).measure(options.runs, options.seconds, until)
-        finally:
-            guest.destroy()
+        except BaseException:
+            with suppress(*FAILURES):  # what is told is what went wrong first
+                guest.destroy()
+            raise
+        guest.destroy()
 
 
 def session(options: argparse.Namespace, classes: Mapping[str, str], journal: Journal) -> int:

@@ -63,7 +63,7 @@ class Journal:
     left_out: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)  # program, kind, why
     failures: list[str] = dataclasses.field(default_factory=list)
     aside: Path | None = None  # where an earlier one has been moved
-    discarded: int = 0  # runs of rounds that were not whole when their session ended
+    dropped: int = 0  # runs of rounds that were not whole when an earlier session ended
 
     # --- files --------------------------------------------------------------------------------------------------------
 
@@ -92,10 +92,10 @@ class Journal:
         except FileNotFoundError as error:
             raise JournalError(f"{path}: nothing to continue") from error
         _lock(out, path)
-        text = out.read()
-        text = text[: text.rfind("\n") + 1]  # a line that was being written when its session ended is of no run
         journal = Journal(out, sessions=0)
         try:
+            text = out.read()
+            text = text[: text.rfind("\n") + 1]  # a line that was being written when its session ended is of no run
             first, *others = [json.loads(line) for line in text.splitlines()]
             known = first["terms"]
             if different := [key for key in sorted({*known, *terms}) if known.get(key) != terms.get(key)]:
@@ -130,7 +130,7 @@ class Journal:
         self.sessions += 1
         for name, samples in self.samples.items():
             whole = [sample for sample in samples if (name, sample.round) in self.whole]
-            self.discarded += len(samples) - len(whole)
+            self.dropped += len(samples) - len(whole)
             self.samples[name] = whole
 
     def _read(self, event: Mapping[str, Any]) -> None:
@@ -177,6 +177,11 @@ class Journal:
         """The session ends here."""
         self.failures.append(why)
         self._note("failure", why=why)
+
+    @property
+    def discarded(self) -> int:
+        """Runs that count for nothing, if this session ends now."""
+        return self.dropped + sum(len(samples) - len(self.of_whole_rounds(name)) for name, samples in self.samples.items())
 
     def of_whole_rounds(self, name: str) -> list[Sample]:
         """The runs of a program that count."""

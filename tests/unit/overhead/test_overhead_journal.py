@@ -18,7 +18,7 @@ from benchmarks.overhead_figures import ADD, KINDS, LARGE, REMOVE, SMALL
 from benchmarks.overhead_journal import Journal, JournalError, decode, encode
 from lab.command import Done
 from lab.elastic_guest import ElasticGuest
-from lab.errors import MachineLostError
+from lab.errors import LabError, MachineLostError
 from tests.unit.overhead.runs import sample
 from tests.unit.overhead.test_overhead_bench import Played
 
@@ -32,13 +32,14 @@ class Lab:
         self.folder, self.journal = folder, folder / "journal"
         self.sessions: list[Played] = []
         self.over = 9  # of Played
+        self.undead = False  # whether a guest cannot be destroyed
         self.ends: tuple[int, BaseException] | None = None
         monkeypatch.setattr(overhead, "ASK_S", 0.001)
         monkeypatch.setattr(overhead, "rack_of", lambda options: contextlib.nullcontext(SimpleNamespace(host=lambda: self)))
         monkeypatch.setattr(overhead, "report", lambda journal, classes: report(journal, classes, folder))
 
     def start_guest(self, config: Path, overrides: dict[str, str]) -> ElasticGuest:
-        played = Played(over=self.over)
+        played, undead = Played(over=self.over), self.undead
         self.sessions.append(played)
 
         def guest(command: str, timeout: float = 60.0) -> Done:
@@ -49,6 +50,8 @@ class Lab:
         class Guest(ElasticGuest):
             def destroy(self) -> None:
                 played.typed.append("destroyed")
+                if undead:
+                    raise LabError("could not be destroyed")
 
         return Guest("g", played.dom0, guest)
 
@@ -82,6 +85,7 @@ def test_what_ended_early_is_kept_and_continued(lab: Lab, ends: BaseException, s
     found = lab.figures()
     assert len(found["overhead.add.npb_cg.pct"]["runs"]) == 1 and len(found["overhead.remove.stream.pct"]["runs"]) == 1
     assert (found["overhead.failures"]["value"], found["overhead.failures"]["note"]) == (1, failure)
+    assert found["overhead.discarded"]["value"] == 3, "told at once, not only by a later session"
 
     assert lab.main("--programs=npb_cg,stream", "--continue") == 0
     found = lab.figures()
@@ -91,6 +95,27 @@ def test_what_ended_early_is_kept_and_continued(lab: Lab, ends: BaseException, s
         assert len(found[f"overhead.add.{name}.pct"]["runs"]) == 3
     counts = {name: found[f"overhead.{name}"]["value"] for name in ("failures", "discarded", "sessions", "left_out")}
     assert counts == {"failures": 1, "discarded": 3, "sessions": 2, "left_out": 0}
+
+
+@pytest.mark.parametrize(
+    ("ends", "status", "failure"),
+    [(KeyboardInterrupt(), 130, "interrupted"), (MachineLostError("the guest is gone"), 1, "the guest is gone")],
+    ids=["ctrl-c", "guest"],
+)
+def test_a_guest_that_cannot_be_destroyed_does_not_hide_why(
+    lab: Lab, ends: BaseException, status: int, failure: str
+) -> None:
+    lab.undead = True
+    assert lab.main("--programs=npb_cg", ends=(3, ends)) == status
+    assert lab.figures()["overhead.failures"]["note"] == failure
+
+
+def test_a_guest_that_cannot_be_destroyed_is_a_failure(lab: Lab) -> None:
+    """When all is measured, too: the rack is not as it should be."""
+    lab.undead = True
+    assert lab.main("--programs=npb_cg") == 1
+    assert lab.figures()["overhead.failures"]["note"] == "could not be destroyed"
+    assert lab.figures()["overhead.add.npb_cg.pct"]["value"] is not None
 
 
 def test_programs_in_several_sessions_have_one_mean(lab: Lab) -> None:
@@ -239,6 +264,12 @@ def test_half_a_line_is_of_no_run(tmp_path: Path) -> None:
         journal = Journal.resume(path, TERMS)
         assert journal.sessions == sessions and journal.whole == {("npb_cg", 0)}
         journal.close()
+
+
+def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "journal").write_bytes(b"\xff\xfe\n")
+    with pytest.raises(JournalError, match="cannot be read"):
+        Journal.resume(tmp_path / "journal", TERMS)
 
 
 @pytest.mark.parametrize(
