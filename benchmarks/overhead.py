@@ -377,7 +377,7 @@ def play_on_rack(options: argparse.Namespace, classes: Mapping[str, str], journa
 
 def session(options: argparse.Namespace, classes: Mapping[str, str], journal: Journal) -> int:
     """Measure what is missing, and write what is there. Exit status."""
-    began, interrupted = time.monotonic(), False
+    began, interrupted, failure = time.monotonic(), False, ""
     wrong: list[str] = []
     for words in journal.failures:
         say(f"overhead: in an earlier session: {words}")
@@ -385,14 +385,21 @@ def session(options: argparse.Namespace, classes: Mapping[str, str], journal: Jo
         if any(not given_up(journal, name) for _, name in missing(journal, classes, options.runs)):
             play_on_rack(options, classes, journal, began + 60 * options.minutes)
     except KeyboardInterrupt:
-        interrupted = True
-        journal.fail("interrupted")
+        interrupted, failure = True, "interrupted"
     except FAILURES as error:
-        journal.fail(str(error))
-        wrong.append(str(error))
+        failure = str(error) or repr(error)
+        wrong.append(failure)
+    if failure:
+        try:
+            journal.fail(failure)
+        except OSError as error:  # a full disk is why it ended; what is in memory is reported
+            wrong.append(f"journal: {error}")
     # All programs that any session was asked for, in the usual order.
     every = chosen(None, options.classes)
-    report(journal, {name: every[name] for name in every if name in classes or journal.samples.get(name)})
+    try:
+        report(journal, {name: every[name] for name in every if name in classes or journal.samples.get(name)})
+    except OSError as error:
+        wrong.append(f"no figures: {error}; --continue writes them of what the journal has")
     wrong += filter(None, (given_up(journal, name) for name in classes))
     if journal.left_out:
         words = "; ".join(why for _, _, why in journal.left_out)

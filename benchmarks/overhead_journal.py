@@ -12,6 +12,7 @@ Locking: who has it open holds a lock of the file.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import fcntl
@@ -113,9 +114,10 @@ class Journal:
         return journal
 
     def close(self) -> None:
-        """End with the file."""
+        """End with the file. What could not be written was told when it was to be."""
         if self.out:
-            self.out.close()
+            with contextlib.suppress(OSError):
+                self.out.close()
         self.out = None
 
     def _note(self, event: str, **data: object) -> None:

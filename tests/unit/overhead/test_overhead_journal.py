@@ -118,6 +118,44 @@ def test_a_guest_that_cannot_be_destroyed_is_a_failure(lab: Lab) -> None:
     assert lab.figures()["overhead.add.npb_cg.pct"]["value"] is not None
 
 
+@pytest.mark.parametrize(("ends", "status"), [(None, 1), ((6, KeyboardInterrupt()), 130)], ids=["run", "ctrl-c"])
+def test_a_full_disk_ends_it_with_figures(
+    lab: Lab,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    ends: tuple[int, BaseException] | None,
+    status: int,
+) -> None:
+    """Whole rounds that were measured before are reported, from memory, and continued later."""
+    end_round = Journal.end_round
+
+    def full(journal: Journal, name: str, number: int) -> None:
+        end_round(journal, name, number)
+        journal.close()
+        journal.out = Path("/dev/full").open("w", encoding="utf-8")
+
+    with monkeypatch.context() as changed:
+        changed.setattr(Journal, "end_round", full)
+        assert lab.main("--programs=npb_cg", ends=ends) == status
+    assert "No space left on device" in capsys.readouterr().err
+    assert len(lab.figures()["overhead.add.npb_cg.pct"]["runs"]) == 1
+    assert lab.figures()["overhead.failures"]["value"] == 1
+    assert lab.main("--programs=npb_cg", "--continue") == 0
+    assert len(lab.figures()["overhead.add.npb_cg.pct"]["runs"]) == 3
+
+
+def test_figures_that_cannot_be_written_are_told(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The journal has the runs."""
+    with monkeypatch.context() as changed:
+        changed.setattr(overhead, "report", lambda *_: Path("/dev/full").write_text("x", encoding="utf-8"))
+        assert lab.main("--programs=npb_cg") == 1
+    assert "no figures: [Errno 28]" in capsys.readouterr().err
+    assert lab.main("--programs=npb_cg", "--continue") == 0
+    assert len(lab.sessions) == 1 and lab.figures()["overhead.add.npb_cg.pct"]["value"] == 0
+
+
 def test_programs_in_several_sessions_have_one_mean(lab: Lab) -> None:
     """Each session some of them: the mean is there when all are."""
     names = list(CLASSES)
