@@ -212,11 +212,14 @@ class Bench:
             steps = self.play(name, 0, SMALL).run.steps
         finally:
             del self.rounds[name]  # until it is known
-        # From one round to the next: what is between them takes its time, too.
-        once = steps[len(steps) // 2].t - steps[0].t
+        # From one round to the next: what is between them takes its time, too. Behind the last one, it is in no run's time.
+        half = len(steps) // 2
+        once, last = steps[half].t - steps[0].t, steps[half - 1].t - steps[0].t + steps[0].ms / 1e3
         if once <= 0:
             raise Malformed(f"{name}: a round of it took {once} s")
-        self.journal.times(name, min(MAX_ROUNDS, max(1, round(seconds / once))))
+        # As near as can be, but no run of less than half: a change has to be over in it.
+        others = max(0, round((seconds - last) / once), math.ceil((seconds / 2 - last) / once))
+        self.journal.times(name, min(MAX_ROUNDS, 1 + others))
         self._tell(f"{name}.{self.classes[name]}: {once:.2f} s, so {self.rounds[name]} times a run")
 
     @property

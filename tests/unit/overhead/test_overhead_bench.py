@@ -176,12 +176,13 @@ def test_what_went_wrong_first_is_told() -> None:
 
 
 def test_a_run_is_as_long_as_was_asked_with_all_that_is_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A round of 2 s of iterations and 3 s of what is not timed takes 5 s."""
+    """A round of 2 s of iterations and 3 s of what is not timed takes 5 s, and the last one 2 s; of half as long, at least."""
     measured = bench(Played(), {"npb_is": "A"})
     run = parse_timed(said("npb_is", [2] * 10, seconds=4.0, rounds=2, rests={6: 3.0}))
     monkeypatch.setattr(measured, "play", lambda *_: Sample(0, SMALL, run, Counters(0, 0)))
-    measured.calibrate("npb_is", 30.0)
-    assert measured.rounds == {"npb_is": 6}
+    for seconds, times in ((30.0, 7), (29.0, 6), (12.0, 3), (7.0, 2), (4.4, 2), (4.0, 1), (1.0, 1)):
+        measured.calibrate("npb_is", seconds)
+        assert measured.rounds == {"npb_is": times}, seconds
 
 
 def test_progress_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
