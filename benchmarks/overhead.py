@@ -34,6 +34,7 @@ from benchmarks.overhead_figures import (
     FINAL,
     KINDS,
     LARGE,
+    LEAST_ROUNDS,
     SMALL,
     Counters,
     Program,
@@ -120,9 +121,8 @@ class Bench:
         self._environment, self._programs, self._tell = environment, programs, tell
         self.journal = journal or Journal()
         self.rounds = self.journal.rounds  # how often a program computes its problem in a run
+        self.runs = RUNS  # rounds that are wanted
         self.given_up: dict[str, str] = {}  # programs that are not run any more, and why
-        for name in classes:
-            self._give_up(name)
 
     # --- one run ------------------------------------------------------------------------------------------------------
 
@@ -228,12 +228,12 @@ class Bench:
         return {name: list(self.journal.samples.get(name, ())) for name in self.classes}
 
     def _give_up(self, name: str) -> None:
-        if (words := given_up(self.journal, name)) and name not in self.given_up:
+        if (words := given_up(self.journal, name, self.runs)) and name not in self.given_up:
             self.given_up[name] = words
             self._tell(words)
 
     def _leave_out(self, name: str, kind: str, error: WrongTeam) -> None:
-        """A run in which the change came too late says nothing. After a second one of its kind its program is given up.
+        """A run in which the change came too late says nothing. After too many of its kind its program is given up.
 
         The other programs go on: what they have to say is not lost.
         """
@@ -263,16 +263,20 @@ class Bench:
 
         No round of a program is begun when it is later than `until`, by time.monotonic().
         """
-        todo = missing(self.journal, self.classes, runs)
+        self.runs = runs
+        for name in self.classes:
+            self._give_up(name)
+        todo = [each for each in missing(self.journal, self.classes, runs) if each[1] not in self.given_up]
         for name in dict.fromkeys(name for _, name in todo):
             if name not in self.rounds and time.monotonic() < until:
                 self.calibrate(name, seconds)
         progress = Progress(len(todo) * len(KINDS))
-        for number, name in todo:
+        for place, (number, name) in enumerate(todo, 1):
+            if name in self.given_up or time.monotonic() >= until:
+                continue
+            self._round(name, number, progress)
             if name in self.given_up:
-                progress.total -= len(KINDS)
-            elif time.monotonic() < until:
-                self._round(name, number, progress)
+                progress.total -= len(KINDS) * sum(later == name for _, later in todo[place:])
 
     def programs(self) -> list[Program]:
         """All programs with what was measured of them."""
@@ -284,13 +288,13 @@ def missing(journal: Journal, classes: Mapping[str, str], runs: int) -> list[tup
     return [(number, name) for number in range(runs) for name in classes if (name, number) not in journal.whole]
 
 
-def given_up(journal: Journal, name: str) -> str:
-    """Why a program is not run any more, or nothing: twice, the change came too late in a kind of run. Runs are too
-    short, or it never comes."""
+def given_up(journal: Journal, name: str, runs: int) -> str:
+    """Why a program is not run any more, or nothing: the change came too late in a kind of run, twice, and so often that the
+    rounds that are left are too few for a mean. Runs are too short, or it never comes."""
     for kind in FINAL:
         late = [why for program, of, why in journal.left_out if (program, of) == (name, kind)]
-        if len(late) > 1:
-            return f"{name} given up: {late[-1]}, a second time"
+        if len(late) > max(1, runs - LEAST_ROUNDS):
+            return f"{name} given up: {late[-1]}, {len(late)} times"
     return ""
 
 
@@ -385,7 +389,7 @@ def session(options: argparse.Namespace, classes: Mapping[str, str], journal: Jo
     for words in journal.failures:
         say(f"overhead: in an earlier session: {words}")
     try:
-        if any(not given_up(journal, name) for _, name in missing(journal, classes, options.runs)):
+        if any(not given_up(journal, name, options.runs) for _, name in missing(journal, classes, options.runs)):
             play_on_rack(options, classes, journal, began + 60 * options.minutes)
     except KeyboardInterrupt:
         interrupted, failure = True, "interrupted"
@@ -403,11 +407,11 @@ def session(options: argparse.Namespace, classes: Mapping[str, str], journal: Jo
         report(journal, {name: every[name] for name in every if name in classes or journal.samples.get(name)})
     except OSError as error:
         wrong.append(f"no figures: {error}; --continue writes them of what the journal has")
-    wrong += filter(None, (given_up(journal, name) for name in classes))
+    wrong += filter(None, (given_up(journal, name, options.runs) for name in classes))
     if journal.left_out:
         words = "; ".join(why for _, _, why in journal.left_out)
         wrong.append(f"{len(journal.left_out)} runs left out, --seconds is too short: {words}")
-    if left := [each for each in missing(journal, classes, options.runs) if not given_up(journal, each[1])]:
+    if left := [each for each in missing(journal, classes, options.runs) if not given_up(journal, each[1], options.runs)]:
         wrong.append(f"{len(left)} of {options.runs * len(classes)} rounds are missing: --continue plays them")
     print(f"overhead: {time.monotonic() - began:.0f} s")
     for words in wrong:

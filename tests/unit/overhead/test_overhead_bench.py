@@ -167,6 +167,34 @@ def test_a_change_that_came_too_late_is_left_out(played: Played, words: str) -> 
     assert played.begun is None
 
 
+def test_a_program_is_given_up_when_a_mean_is_out_of_reach() -> None:
+    """Of five rounds three are enough: two that came late by chance cost no figure, a third one ends it."""
+    for late, rounds in ({0, 1}, 5), ({0, 4}, 5), ({0, 2, 3}, 4), ({0, 1, 2}, 3):
+        played = Played()
+        measured = bench(played, {"npb_cg": "A"})
+        play = measured.play
+
+        def sometimes(name: str, number: int, kind: str, late: set[int] = late, real: Any = play) -> Sample:
+            sample: Sample = real(name, number, kind)
+            if kind == REMOVE and number in late and sample.run.outcome and sample.run.outcome.rounds > 2:
+                raise WrongTeam("late")
+            return sample
+
+        measured.play = sometimes  # type: ignore[method-assign]
+        measured.measure(5, 10.0)
+        found = measured.programs()[0]
+        assert len(found.rounds(ADD)) == rounds and len(found.rounds(REMOVE)) == rounds - len(late)
+        assert bool(measured.given_up) == (len(late) == 3)
+
+
+def test_progress_does_not_count_what_is_given_up() -> None:
+    told: list[str] = []
+    played = Played(over=10)
+    Bench(ElasticGuest("g", played.dom0, played.guest), classes={"npb_cg": "A", "stream": "W"}, tell=told.append).measure(3, 1.0)
+    counts = [text.split(",")[0] for text in told if text.startswith("[")]
+    assert counts == ["[1/24", "[3/24", "[5/24", "[7/24", "[9/24", "[11/24", "[13/20", "[15/20"]
+
+
 def test_what_went_wrong_first_is_told() -> None:
     """Not that the program has not ended well, either, in a guest that is gone."""
     measured = bench(Played(fails="attach g 3", status="137"), {"npb_cg": "A"})

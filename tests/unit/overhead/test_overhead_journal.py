@@ -236,7 +236,7 @@ def test_runs_that_were_left_out_are_remembered(tmp_path: Path) -> None:
         bench.measure(session + 1, 1.0)
         journal.close()
         assert bool(bench.given_up) == (session == 1)
-    assert len(journal.left_out) == 4 and overhead.given_up(journal, "npb_cg")
+    assert len(journal.left_out) == 4 and overhead.given_up(journal, "npb_cg", 2)
 
 
 def test_nothing_is_booted_for_a_program_that_was_given_up(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
