@@ -285,6 +285,18 @@ def test_all_programs_have_one(tmp_path: Path) -> None:
     assert found["overhead.add.mean_pct"] == 0 and found["overhead.remove.mean_pct"] == 0
 
 
+def test_a_mean_says_how_many_runs_were_left_out(tmp_path: Path) -> None:
+    """They are those in which the change took longest."""
+    measured = bench(Played(), dict(CLASSES))
+    measured.measure(3, 10.0)
+    measured.journal.leave_out("stream", REMOVE, "late")
+    report(measured.journal, CLASSES, tmp_path)
+    data = json.loads((tmp_path / "overhead.json").read_text(encoding="utf-8"))
+    beside = {metric["metric"]: metric["baseline"].get("left_out") for metric in data["metrics"] if "baseline" in metric}
+    names = ("add.mean_pct", "remove.mean_pct", "remove.mixed.mean_pct", "remove.stream.pct")
+    assert [beside[f"overhead.{name}"] for name in names] == [None, 1, 1, None]
+
+
 def test_no_rack_is_a_failure_with_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
