@@ -301,7 +301,8 @@ def given_up(journal: Journal, name: str, runs: int) -> str:
 def terms(options: argparse.Namespace) -> dict[str, object]:
     """What has to be the same in all sessions whose runs are put together: the tree, what was built, the machine, the words."""
     built = sorted(f"{link.name}={link.resolve().name}" for link in ARTIFACTS.glob("*"))
-    built += [f"{name}={path_of(name)}" for name in BUILT if path_of(name) != BUILT[name][0]]  # replaced by the environment
+    other = {name: path_of(name) for name in BUILT if path_of(name) != BUILT[name][0]}  # replaced by the environment
+    built += [f"{name}={path} {content_key([path], base=path.parent)}" for name, path in other.items()]
     host = host_info()
     return {
         "tree": content_key([REPO / "lab", REPO / "benchmarks", REPO / "configs"], base=REPO),
