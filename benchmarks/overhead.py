@@ -4,7 +4,7 @@
 Six OpenMP programs with known results (benchmarks/programs, those with timed_run.h), unmodified, on the project's libgomp, in a
 guest of two nodes that gets two more (configs/guest4x1.cfg). Each round runs each of them four times: two nodes, two and then
 four, four, four and then two; so all kinds of runs alternate, and none needs a change of its own in between. The change begins
-when the program has done its first iterations, and has to be over before it does its last one. How often a program computes its
+when the program has done its first iterations, and has to be over before its last one has ended. How often a program computes its
 problem in a run is found by a run before, so that a run takes about --seconds. What is compared, and the model:
 overhead_figures.py.
 
@@ -200,7 +200,7 @@ class Bench:
         check(kind, run, self.shapes.teams)
         if kind in FINAL and over >= len(run.steps):
             # Its team follows early, and the rest of the change would disturb nobody.
-            raise WrongTeam(f"{name}, {kind}: the change was over when the program had ended, or did its last iteration")
+            raise WrongTeam(f"{name}, {kind}: the change was over after the end of its last iteration")
         return Sample(number, kind, run, self._counters().since(before), operation_s)
 
     # --- all of them --------------------------------------------------------------------------------------------------

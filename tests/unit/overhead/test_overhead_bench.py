@@ -145,7 +145,7 @@ def test_what_goes_wrong_ends_it(played: Played, error: type[Exception], words: 
     ("played", "words"),
     [
         (Played(follows=False), "add: its team had 2 threads first and 2 last, not 2 and 4"),
-        (Played(over=10), "add: the change was over when the program had ended, or did its last iteration"),
+        (Played(over=10), "add: the change was over after the end of its last iteration"),
     ],
     ids=["team", "operation"],
 )
