@@ -190,7 +190,8 @@ def test_a_program_is_given_up_when_a_mean_is_out_of_reach() -> None:
 def test_progress_does_not_count_what_is_given_up() -> None:
     told: list[str] = []
     played = Played(over=10)
-    Bench(ElasticGuest("g", played.dom0, played.guest), classes={"npb_cg": "A", "stream": "W"}, tell=told.append).measure(3, 1.0)
+    guest = ElasticGuest("g", played.dom0, played.guest)
+    Bench(guest, classes={"npb_cg": "A", "stream": "W"}, tell=told.append).measure(3, 1.0)
     counts = [text.split(",")[0] for text in told if text.startswith("[")]
     assert counts == ["[1/24", "[3/24", "[5/24", "[7/24", "[9/24", "[11/24", "[13/20", "[15/20"]
 
@@ -417,7 +418,7 @@ def test_real_programs_on_a_played_guest(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [SMALL, ADD])
 def test_a_program_that_ends_at_once_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """With its own words, and without a wait for iterations that never come. The second run does not see the first one's end."""
+    """With its own words, and without a wait for iterations that never come. A run does not see the end of the one before."""
     monkeypatch.setattr(overhead, "START_TIMEOUT", 10.0)
     program = tmp_path / "npb_cg"
     program.write_text("#!/bin/sh\nsleep 0.2\necho no memory >&2\nexit 2\n", encoding="utf-8")

@@ -132,7 +132,7 @@ def test_a_full_disk_ends_it_with_figures(
     def full(journal: Journal, name: str, number: int) -> None:
         end_round(journal, name, number)
         journal.close()
-        journal.out = Path("/dev/full").open("w", encoding="utf-8")
+        journal.out = Path("/dev/full").open("w", encoding="utf-8")  # noqa: SIM115
 
     with monkeypatch.context() as changed:
         changed.setattr(Journal, "end_round", full)
