@@ -245,6 +245,13 @@ def test_nor_is_it_left_out() -> None:
     assert not measured.journal.left_out and not measured.journal.whole
 
 
+def test_nothing_is_begun_when_the_time_is_over() -> None:
+    """No calibration, either: six of them take minutes."""
+    played = Played()
+    bench(played, {"npb_cg": "A", "stream": "W"}).measure(2, 10.0, until=0.0)
+    assert not played.runs
+
+
 def test_a_program_that_is_slow_runs_once() -> None:
     measured = bench(Played(), {"npb_cg": "A"})
     measured.calibrate("npb_cg", 0.1)
