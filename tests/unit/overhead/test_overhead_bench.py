@@ -18,6 +18,7 @@ import pytest
 from benchmarks import overhead
 from benchmarks.overhead import CLASSES, Bench, Shapes, chosen, missing, report
 from benchmarks.overhead_figures import ADD, KINDS, LARGE, REMOVE, SMALL, Counters, Sample, WrongTeam
+from benchmarks.overhead_journal import Journal
 from benchmarks.program_output import parse_timed
 from lab.command import Done
 from lab.elastic_guest import ElasticGuest
@@ -194,6 +195,19 @@ def test_progress_does_not_count_what_is_given_up() -> None:
     Bench(guest, classes={"npb_cg": "A", "stream": "W"}, tell=told.append).measure(3, 1.0)
     counts = [text.split(",")[0] for text in told if text.startswith("[")]
     assert counts == ["[1/24", "[3/24", "[5/24", "[7/24", "[9/24", "[11/24", "[13/20", "[15/20"]
+
+
+def test_what_was_given_up_in_an_earlier_session_is_not_run() -> None:
+    """Nor counted, and the other programs are."""
+    told: list[str] = []
+    played, journal = Played(), Journal()
+    journal.times("npb_cg", 2)
+    for _ in range(2):
+        journal.leave_out("npb_cg", ADD, "late")
+    guest = ElasticGuest("g", played.dom0, played.guest)
+    Bench(guest, classes={"npb_cg": "A", "stream": "W"}, journal=journal, tell=told.append).measure(3, 1.0)
+    assert {name for name, *_ in played.runs} == {"stream"} and len(played.runs) == 1 + 12
+    assert told[0] == "npb_cg given up: late, 2 times" and told[2].startswith("[1/12,")
 
 
 def test_what_went_wrong_first_is_told() -> None:
