@@ -344,6 +344,8 @@ def test_other_terms_are_named(tmp_path: Path) -> None:
         Journal.resume(tmp_path / "journal", {"tree": "5678", "runs": 6})
     with pytest.raises(JournalError, match="other was None, and is 1"):
         Journal.resume(tmp_path / "journal", TERMS | {"other": 1})
+    with pytest.raises(JournalError, match="runs was 5, and is None"):
+        Journal.resume(tmp_path / "journal", {"tree": "1234"})
     with pytest.raises(JournalError, match="nothing to continue"):
         Journal.resume(tmp_path / "none", TERMS)
 
