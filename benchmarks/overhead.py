@@ -266,17 +266,17 @@ class Bench:
         self.runs = runs
         for name in self.classes:
             self._give_up(name)
-        todo = [each for each in missing(self.journal, self.classes, runs) if each[1] not in self.given_up]
-        for name in dict.fromkeys(name for _, name in todo):
+        wanted = [each for each in missing(self.journal, self.classes, runs) if each[1] not in self.given_up]
+        for name in dict.fromkeys(name for _, name in wanted):
             if name not in self.rounds and time.monotonic() < until:
                 self.calibrate(name, seconds)
-        progress = Progress(len(todo) * len(KINDS))
-        for place, (number, name) in enumerate(todo, 1):
+        progress = Progress(len(wanted) * len(KINDS))
+        for place, (number, name) in enumerate(wanted, 1):
             if name in self.given_up or time.monotonic() >= until:
                 continue
             self._round(name, number, progress)
             if name in self.given_up:
-                progress.total -= len(KINDS) * sum(later == name for _, later in todo[place:])
+                progress.total -= len(KINDS) * sum(later == name for _, later in wanted[place:])
 
     def programs(self) -> list[Program]:
         """All programs with what was measured of them."""

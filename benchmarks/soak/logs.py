@@ -17,10 +17,11 @@ from pathlib import Path
 from lab.complaints import KNOWN, KNOWN_HEAD, Growing, complaints, consoles
 
 # What the terminal of a console's shell puts before a line.
-_PROMPT = re.compile(r"^(?:\x1b?\[\?2004[hl])*(?:\S+:~# )?")
+_PROMPT = re.compile(r"^((?:\x1b?\[\?2004[hl])*(?:\S+:~# )?)")
 # Xen and dom0 write to one serial line: a letter can be there twice, or lost.
-XEN = re.compile(r"\(+X*E*N*\)+\s")
-_XEN_HEAD = re.compile(r"^((?:\x1b?\[\?2004[hl])*(?:\S+:~# )?)\(+X*E*N*\)+(?=\s)", re.MULTILINE)
+_HEAD = r"\(+X*E*N*\)+"
+XEN = re.compile(_HEAD + r"\s")
+_XEN_HEAD = re.compile(_PROMPT.pattern + _HEAD + r"(?=\s)", re.MULTILINE)
 _TIME = re.compile(r"^\[\s*\d+\.\d+\]\s*")
 
 READY = "xenuma: guest ready"  # the guest's init, in each life
