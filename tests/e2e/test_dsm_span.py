@@ -24,6 +24,15 @@ from tests.e2e.span_guest import attach, detach, slow_site
 FAR_CPU = 1
 SUM = "md5sum </usr/bin/bash"
 
+# What is packed in the guest's kernel, which begins where its header says (Linux' Documentation/arch/x86/boot.rst:
+# setup_sects, payload_offset and payload_length), with another note than its own. %s: for sed.
+OTHER_NOTE = r"""
+at() { od -An -t "u$2" -j "$1" -N "$2" /boot/vmlinuz | tr -d ' '; }
+from=$((($(at 497 1) + 1) * 512 + $(at 584 4)))
+tail -c "+$((from + 1))" /boot/vmlinuz | head -c "$(at 588 4)" | gunzip | LC_ALL=C sed '%s' >/tmp/kernel
+test "$(grep -c -a -F Xenuma /tmp/kernel)" = %d
+"""
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlowSite]:
@@ -133,6 +142,16 @@ def test_memory_and_cpu_of_another_host(site: SlowSite) -> None:
     left_nothing(site.both)
 
 
+def refused_at_create(site: SlowSite, shape: SpanShape, why: str) -> None:
+    """With a reason, and nothing of the guest is left."""
+    dom0 = run_in(site.home)
+    write_file(dom0, "/tmp/far.cfg", shape.xl_cfg(site.other.description.name))
+    done = dom0("xl create /tmp/far.cfg", scaled(240))
+    assert done.status != 0 and why in done.text, done.text
+    assert dom0("xl domid far").status != 0
+    left_nothing(site.both)
+
+
 @pytest.mark.parametrize(
     ("more", "why"),
     [
@@ -141,12 +160,21 @@ def test_memory_and_cpu_of_another_host(site: SlowSite) -> None:
         ("nestedhvm = 1", "nested"),
     ],
 )
-def test_what_is_refused_at_create(site: SlowSite, more: str, why: str) -> None:
-    """With a reason, and nothing of the guest is left."""
+def test_what_refused_at_create(site: SlowSite, more: str, why: str) -> None:
+    """What can not be with vCPUs of two hosts."""
+    refused_at_create(site, dataclasses.replace(measured(site), more=more), why)
+
+
+@pytest.mark.parametrize(
+    ("note", "named", "why"),
+    [
+        (r"s/Xenuma/Anuxem/", 0, "no ELF note Xenuma"),
+        (r"s/Xenuma\x00\x00\x03/Xenuma\x00\x00\x01/", 1, "bit 1 of its ELF note Xenuma"),
+    ],
+)
+def test_a_kernel_that_can_not(site: SlowSite, note: str, named: int, why: str) -> None:
+    """One that does not say that it has a page for each vcpu_info, and one whose tables of grants may be elsewhere."""
     dom0 = run_in(site.home)
-    shape = dataclasses.replace(measured(site), more=more)
-    write_file(dom0, "/tmp/far.cfg", shape.xl_cfg(site.other.description.name))
-    done = dom0("xl create /tmp/far.cfg", scaled(240))
-    assert done.status != 0 and why in done.text, done.text
-    assert dom0("xl domid far").status != 0
-    left_nothing(site.both)
+    checked(dom0, OTHER_NOTE % (note, named))
+    refused_at_create(site, dataclasses.replace(measured(site), kernel="/tmp/kernel"), why)
+    checked(dom0, "rm /tmp/kernel")
