@@ -35,7 +35,8 @@ static void check_books(void)
 		       (machine.no_types ||
 			test_bit(extent, node.torn) == (machine.pages[extent] % ELASTIC_EXTENT_PAGES != 0))),
 		      "extent %u has %u pages", extent, machine.pages[extent]);
-		if (!machine.online[extent / BLOCK_EXTENTS] || !(extent % BLOCK_EXTENTS))
+		if (!machine.online[extent / BLOCK_EXTENTS] ||
+		    extent % BLOCK_EXTENTS < node.range.memmap_extents)
 			continue;
 		allocator += !machine.in_balloon[extent];
 		CHECK(machine.marked[extent] == (machine.in_balloon[extent] ? ELASTIC_EXTENT_PAGES : 0),
@@ -1163,6 +1164,59 @@ static void resize(const void *argument)
 	check_gone();
 }
 
+/*
+ * A block can't have less than its struct pages, which are several extents of a
+ * large one.  If it were to, it would have to go, and more than was asked for with
+ * it: so it stays, and others have less.
+ */
+static void resize_to_less_than_struct_pages(const void *argument)
+{
+	u32 memmap = *(const u32 *)argument, extents;
+	char why[128];
+
+	boot(3);
+	CHECK(!elastic_range_init(&node.range, START, 3 * BLOCK_BYTES, BLOCK_BYTES,
+				  memmap * ELASTIC_EXTENT_BYTES), "range");
+	for (extents = 3 * BLOCK_EXTENTS; extents > BLOCK_EXTENTS; extents--) {
+		CHECK(!ask(extents), "%u extents: %s", extents, machine.log);
+		check_online(extents);
+	}
+	/* Nor can one come with less. */
+	CHECK(!ask(3 * BLOCK_EXTENTS), "%s", machine.log);
+	for (; extents < BLOCK_EXTENTS + memmap; extents++) {
+		CHECK(!ask(BLOCK_EXTENTS), "%s", machine.log);
+		if (extents == BLOCK_EXTENTS)
+			continue;
+		CHECK(ask(extents) == -ERANGE, "%u extents: %s", extents, machine.log);
+		check_online(BLOCK_EXTENTS);
+		snprintf(why, sizeof(why), "-34 the last %llu KiB do not hold the %llu KiB of struct pages",
+			 (unsigned long long)elastic_kib(extents - BLOCK_EXTENTS),
+			 (unsigned long long)elastic_kib(memmap));
+		CHECK(!strncmp(node.error, why, strlen(why)), "'%s'", node.error);
+	}
+	CHECK(!ask(extents), "%s", machine.log);
+	check_online(extents);
+	for (extents = BLOCK_EXTENTS; extents > memmap; extents--) {
+		CHECK(!ask(3 * BLOCK_EXTENTS), "%s", machine.log);
+		CHECK(!ask(extents), "%u extents: %s", extents, machine.log);
+		check_online(extents);
+	}
+	CHECK(!ask(0), "%s", machine.log);
+	check_gone();
+}
+
+/* One that was in the way for a moment: then the one below need not go. */
+static void hollow_block_leaves_late(const void *argument)
+{
+	attach_all(3);
+	machine.stuck[2] = true;
+	machine.in_use[2 * BLOCK_EXTENTS + 9] = machine.in_use[BLOCK_EXTENTS + 9] = true;
+	machine.stuck_until = machine.clock + 12000;
+	CHECK(!ask(BLOCK_EXTENTS + 1), "%s", machine.log);
+	check_online(BLOCK_EXTENTS + 1);
+	CHECK(!machine.plugged[2] && machine.plugged[1], "the one below has gone");
+}
+
 /* What is free is taken at once, and nothing is moved as long as there is some in the block. */
 static void free_memory(const void *argument)
 {
@@ -1452,7 +1506,7 @@ static void start_fails(const void *argument)
 
 int main(int argc, char **argv)
 {
-	static const u32 nothing, half = 2 * BLOCK_EXTENTS, two = 2, four = 4;
+	static const u32 nothing, half = 2 * BLOCK_EXTENTS, two = 2, four = 4, sixteen = 16;
 	static const enum reason new_target = NEW_TARGET, grows = GUEST_GROWS,
 				 oom = OOM, beside_cache = OOM_BESIDE_CACHE;
 	static const bool no, yes = true;
@@ -1544,6 +1598,11 @@ int main(int argc, char **argv)
 		{ "driver: other sizes", resize },
 		{ "driver: free memory is taken as it lies", free_memory },
 		{ "driver: free blocks leave as they are", free_blocks },
+		{ "driver: sizes that leave a block less than its struct pages, 2 extents",
+		  resize_to_less_than_struct_pages, &two },
+		{ "driver: sizes that leave a block less than its struct pages, 16 extents",
+		  resize_to_less_than_struct_pages, &sixteen },
+		{ "driver: a hollow block leaves late", hollow_block_leaves_late },
 		{ "driver: all that is available is taken", all_that_is_available },
 		{ "driver: a node that is filled in part", filled_in_part },
 		{ "driver: free memory that Xen keeps", free_memory_that_is_kept },

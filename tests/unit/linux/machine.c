@@ -490,7 +490,7 @@ struct memory_block *find_memory_block(unsigned long section)
 /* The pages of a block that has come online, to who has the callback for it. */
 static void hand_over(unsigned int block)
 {
-	unsigned int extent = block * BLOCK_EXTENTS + 1, order;
+	unsigned int extent = block * BLOCK_EXTENTS + node.range.memmap_extents, order;
 
 	for (; extent < (block + 1) * BLOCK_EXTENTS; extent += 1 << order) {
 		order = extent % 2 ? 0 : 1;
@@ -532,7 +532,7 @@ static bool is_stuck(unsigned int block)
 static int tell_memory(unsigned int block, unsigned long action)
 {
 	struct memory_notify mn = {
-		.start_pfn = elastic_extent_pfn(&node.range, block * BLOCK_EXTENTS + 1),
+		.start_pfn = elastic_extent_pfn(&node.range, block * BLOCK_EXTENTS + node.range.memmap_extents),
 		.nr_pages = (BLOCK_EXTENTS - 1) * ELASTIC_EXTENT_PAGES,
 	};
 
@@ -542,7 +542,7 @@ static int tell_memory(unsigned int block, unsigned long action)
 /* A page that is to be passed by has no reference; all others are as they were. */
 static void check_references(unsigned int block, bool dropped)
 {
-	unsigned int extent = block * BLOCK_EXTENTS + 1;
+	unsigned int extent = block * BLOCK_EXTENTS + node.range.memmap_extents;
 
 	for (; extent < (block + 1) * BLOCK_EXTENTS; extent++) {
 		int expected = dropped && machine.pages[extent] != ELASTIC_EXTENT_PAGES ?
@@ -578,7 +578,7 @@ int device_offline(struct device *dev)
 		return -EINTR;
 	}
 	machine.online[block] = false;
-	for (extent = block * BLOCK_EXTENTS + 1; extent < (block + 1) * BLOCK_EXTENTS; extent++) {
+	for (extent = block * BLOCK_EXTENTS + node.range.memmap_extents; extent < (block + 1) * BLOCK_EXTENTS; extent++) {
 		machine.managed -= machine.in_balloon[extent] ? 0 : ELASTIC_EXTENT_PAGES;
 		machine.in_balloon[extent] = false;
 		machine.marked[extent] = 0;

@@ -334,7 +334,7 @@ MUTANTS = {
     ),
     "hollow blocks stay in a residue": (
         "node",
-        "\tdrop_hollow_blocks(node, &budget);\n}",
+        "\tdrop_hollow_blocks(node, 0, &budget);\n}",
         "}",
         "driver: hollow blocks leave",
     ),
@@ -517,6 +517,24 @@ MUTANTS = {
         "\ttransition(node, ELASTIC_EV_UNDONE);\n\tpublish_stable();\n",
         "\ttransition(node, ELASTIC_EV_UNDONE);\n",
         "failure: a block cannot be added",
+    ),
+    "a block comes with less than its struct pages": (
+        "node",
+        "if (want < node->range.memmap_extents)",
+        "if (want < 1)",
+        "driver: sizes that leave a block less than its struct pages, 2 extents",
+    ),
+    "a hollow block leaves whatever has to": (
+        "node",
+        " &&\n\t\t    populated <= elastic_populated(node) - target)",
+        ")",
+        "driver: sizes that leave a block less than its struct pages, 2 extents",
+    ),
+    "no hollow block leaves that is all that has to": (
+        "node",
+        "populated <= elastic_populated(node) - target)",
+        "populated < elastic_populated(node) - target)",
+        "driver: a hollow block leaves late",
     ),
     "hollow blocks stay": (
         "node",

@@ -116,8 +116,9 @@ static int add_memory_to_target(struct elastic_node *node, u32 target)
 			   elastic_block_first(&node->range, block));
 		if (want < node->range.memmap_extents)
 			return elastic_node_error(node, -ERANGE,
-						  "the last %llu KiB do not hold the struct pages of a block",
-						  elastic_kib(want));
+						  "the last %llu KiB do not hold the %llu KiB of struct pages of a block: ask for less, or more",
+						  elastic_kib(want),
+						  elastic_kib(node->range.memmap_extents));
 		rc = elastic_block_add(node, block, want);
 	}
 	if (!rc && elastic_populated(node) < target)
@@ -156,18 +157,22 @@ static int drop_block(struct elastic_node *node, u32 block,
 	return rc;
 }
 
-/* Blocks that hold nothing but their own struct pages serve nobody. */
-static void drop_hollow_blocks(struct elastic_node *node,
+/*
+ * Blocks that hold nothing but their own struct pages serve nobody.  One stays if
+ * these are more than has to leave: else there would be less than @target.
+ */
+static void drop_hollow_blocks(struct elastic_node *node, u32 target,
 			       unsigned int *budget_ms)
 {
-	u32 block;
+	u32 block, populated;
 
 	for (block = node->range.nr_blocks; *budget_ms && block-- > 0; ) {
 		if (elastic_cancel_pending())
 			break;
+		populated = elastic_block_populated(node, block);
 		if (test_bit(block, node->present) &&
-		    elastic_block_populated(node, block) <=
-		    node->range.memmap_extents)
+		    populated <= node->range.memmap_extents &&
+		    populated <= elastic_populated(node) - target)
 			drop_block(node, block, budget_ms);
 	}
 }
@@ -210,7 +215,7 @@ static int take_memory_to_target(struct elastic_node *node, u32 target)
 				     &budget);
 		/* Its struct pages count, too. */
 		if (excess > usable)
-			drop_hollow_blocks(node, &budget);
+			drop_hollow_blocks(node, target, &budget);
 	}
 	elastic_phase(ELASTIC_PH_EVACUATE);
 	if (elastic_populated(node) < target)
@@ -368,7 +373,7 @@ static void squeeze_residue(struct elastic_node *node)
 					     node->range.block_extents, false,
 					     &budget);
 	}
-	drop_hollow_blocks(node, &budget);
+	drop_hollow_blocks(node, 0, &budget);
 }
 
 /*
