@@ -20,6 +20,7 @@ from lab.guest import Guest
 from lab.patience import scaled, wait_for
 from lab.span_guest import BOOT, PATIENCE, SlowSite, SpanShape, keep_work_at_home, measured
 from tests.e2e.span_guest import attach, detach, slow_site
+from tests.e2e.span_openmp import openmp_there_and_back
 
 FAR_CPU = 1
 SUM = "md5sum </usr/bin/bash"
@@ -106,9 +107,8 @@ def refused_while_it_is_there(site: SlowSite, guest: Guest) -> None:
 
 
 def test_memory_and_cpu_of_another_host(site: SlowSite) -> None:
-    """Twice: attached, a program's checksum there is the one of home, `numactl -H` shows the node with its CPU, detached.
-
-    Paused and unpaused once in between."""
+    """Twice: attached, a program's checksum there is the one of home, `numactl -H` shows the node with its CPU, paused and
+    unpaused, detached; attached and detached under an OpenMP program."""
     shape = measured(site)
     with far_guest(site.both, site.other.description.name, shape, BOOT) as guest:
         inside = run_in(guest)
@@ -116,23 +116,23 @@ def test_memory_and_cpu_of_another_host(site: SlowSite) -> None:
         at_home = checked(inside, f"taskset -c 0 sh -c {shlex.quote(SUM)}", 300)
         assert re.match(r"[0-9a-f]{32} ", at_home)
         assert guest.online_cpus() == (0,)
-        for turn in range(2):
-            attach(site, guest, shape)
-            assert guest.online_cpus() == (0, FAR_CPU)
-            node = guest.nodes()[1]
-            print(turn, node)
-            assert node.cpus == (FAR_CPU,) and node.size_mib > SpanShape.node_mib // 2, node
-            before = ticks(guest)
-            assert checked(inside, f"taskset -c {FAR_CPU} sh -c {shlex.quote(SUM)}", PATIENCE) == at_home
-            # And with the memory that came. numactl(8) itself binds to no CPU that is isolated.
-            bound = f"taskset -c {FAR_CPU} numactl --membind=1 sh -c {shlex.quote(SUM)}"
-            assert checked(inside, bound, PATIENCE) == at_home
-            assert ticks(guest) > before
-            if not turn:
-                pause_and_unpause(site, guest)
-                refused_while_it_is_there(site, guest)
-            detach(site, guest, shape)
-            assert guest.online_cpus() == (0,)
+        attach(site, guest, shape)
+        assert guest.online_cpus() == (0, FAR_CPU)
+        node = guest.nodes()[1]
+        print(node)
+        assert node.cpus == (FAR_CPU,) and node.size_mib > SpanShape.node_mib // 2, node
+        before = ticks(guest)
+        assert checked(inside, f"taskset -c {FAR_CPU} sh -c {shlex.quote(SUM)}", PATIENCE) == at_home
+        # And with the memory that came. numactl(8) itself binds to no CPU that is isolated.
+        bound = f"taskset -c {FAR_CPU} numactl --membind=1 sh -c {shlex.quote(SUM)}"
+        assert checked(inside, bound, PATIENCE) == at_home
+        assert ticks(guest) > before
+        pause_and_unpause(site, guest)
+        refused_while_it_is_there(site, guest)
+        detach(site, guest, shape)
+        assert guest.online_cpus() == (0,)
+        openmp_there_and_back(site, guest, shape)
+        assert guest.online_cpus() == (0,)
         checked(run_in(site.home), "xl pause far && xl unpause far")
         attach(site, guest, shape)
         assert complaints(checked(inside, "dmesg", 300)) == []

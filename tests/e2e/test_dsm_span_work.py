@@ -16,31 +16,25 @@ from pathlib import Path
 import pytest
 
 from benchmarks import debian_merge, debian_program, torture
-from benchmarks.program_output import StreamRun, parse_stream
-from benchmarks.reference import reference_run
 from benchmarks.results import kept
 from benchmarks.span import UNRESTRICTED
 from benchmarks.ticks import GOAL, Moment, per_period, per_tick
 from lab.command import checked, run_in, write_file
 from lab.elastic_guest import PROGRAMS
-from lab.far_guest import DsmSite, state, status
+from lab.far_guest import status
 from lab.guest import Guest
 from lab.guestview import parse_nmis
 from lab.kernel_torture import since
-from lab.patience import wait_for
 from lab.span_guest import (
     HZ,
     PATIENCE,
-    STREAM,
     SlowSite,
     SpanShape,
     around,
-    cpus_of_threads,
-    start_stream,
-    where_question,
 )
 from tests.e2e.conftest import soak
-from tests.e2e.span_guest import ASK_S, Lives, attach, detach, lives_on, quietly, ran, refused_elsewhere, with_kernel
+from tests.e2e.span_guest import Lives, lives_on, quietly, ran, refused_elsewhere, with_kernel
+from tests.e2e.span_openmp import openmp_there_and_back
 
 pytestmark = pytest.mark.fresh
 
@@ -59,63 +53,16 @@ def lives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lives]:
 
 # ---- OpenMP ----
 
-MIB, ITERATIONS = 2, 3  # iterations of each team
 ALIGNMENT = "/tmp/alignment"
 EACH = (HOME_CPU, FAR_CPU)
-
-
-def stream(guest: Guest) -> StreamRun:
-    """What stream_check has printed so far."""
-    return parse_stream(checked(run_in(guest), f"cat {STREAM}", 300))
-
-
-def await_team(site: DsmSite, guest: Guest, threads: int) -> None:
-    """So many iterations in a row, the last ones, had so many threads."""
-
-    def so() -> bool:
-        assert "failed: " not in state(site.home), state(site.home)
-        last = stream(guest).iterations[-ITERATIONS:]
-        return len(last) == ITERATIONS and all(each.threads == threads for each in last)
-
-    took = wait_for(f"stream_check with {threads} threads", PATIENCE, so, interval=ASK_S)
-    print(f"{took:.0f} s: {threads} threads: {[round(each.ms) for each in stream(guest).iterations[-ITERATIONS:]]} ms")
-
-
-def where(guest: Guest, pid: int) -> set[int]:
-    """The CPUs that its threads have run on last."""
-    return set(cpus_of_threads(checked(run_in(guest), where_question(pid), 300)))
 
 
 @pytest.mark.parametrize("cpus", [1, soak(2)])
 def test_an_openmp_program_on_both_hosts(lives: Lives, cpus: int) -> None:
     """From one thread at home, or two, to as many on each host, with its memory, and back; the result is right."""
-    site, shape = lives.site, dataclasses.replace(lives.shape, cpus=cpus)
-    home, far = shape.cpus_of(0), shape.cpus_of(1)
+    shape = dataclasses.replace(lives.shape, cpus=cpus)
     with lives.borrowed(attached=False, shape=shape) as guest:
-        inside = run_in(guest)
-        assert sorted(guest.nodes()) == [0]
-        start_stream(guest, (*home, *far), MIB)
-        wait_for("stream_check begins", 300, lambda: inside(f"test -s {STREAM}").status == 0)
-        pid = stream(guest).pid
-        await_team(site, guest, cpus)
-        attach(site, guest, shape)
-        await_team(site, guest, 2 * cpus)
-        assert where(guest, pid) == {*home, *far}
-        nodes, resident = guest.nodes(), guest.resident(pid)
-        print(nodes, resident)
-        assert {node.number: node.cpus for node in nodes.values()} == {0: home, 1: far}
-        # What threads there work on has come to them: half of both arrays.
-        assert resident[1] >= MIB * 1024 // 3, resident
-        detach(site, guest, shape)
-        await_team(site, guest, cpus)
-        # A thread that the team needs no more sleeps where it was.
-        assert sorted(guest.nodes()) == [0] and where(guest, pid) & {*home} == {*home}
-        checked(inside, f"kill -TERM {pid}")
-        wait_for("stream_check ends", 300, lambda: stream(guest).checksum is not None, interval=ASK_S)
-        run = stream(guest)
-        wanted = reference_run(guest, MIB, len(run.iterations))
-        assert run.wrong_words == 0 and run.checksum == wanted.checksum, (run, wanted)
-        assert [each.sum for each in run.iterations] == [each.sum for each in wanted.iterations]
+        openmp_there_and_back(lives.site, guest, shape)
 
 
 @contextlib.contextmanager
