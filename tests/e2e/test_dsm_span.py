@@ -169,11 +169,12 @@ def test_what_refused_at_create(site: SlowSite, more: str, why: str) -> None:
     ("note", "named", "why"),
     [
         (r"s/Xenuma/Anuxem/", 0, "no ELF note Xenuma"),
-        (r"s/Xenuma\x00\x00\x03/Xenuma\x00\x00\x01/", 1, "bit 1 of its ELF note Xenuma"),
+        (r"s/Xenuma\x00\x00\x07/Xenuma\x00\x00\x05/", 1, "bit 1 of its ELF note Xenuma"),
+        (r"s/Xenuma\x00\x00\x07/Xenuma\x00\x00\x03/", 1, "bit 2 of its ELF note Xenuma"),
     ],
 )
 def test_a_kernel_that_can_not(site: SlowSite, note: str, named: int, why: str) -> None:
-    """One that does not say that it has a page for each vcpu_info, and one whose tables of grants may be elsewhere."""
+    """One that does not say that it has a page for each vcpu_info, that its tables of grants are in memory, that it stays."""
     dom0 = run_in(site.home)
     checked(dom0, OTHER_NOTE % (note, named))
     refused_at_create(site, dataclasses.replace(measured(site), kernel="/tmp/kernel"), why)

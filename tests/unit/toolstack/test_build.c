@@ -371,7 +371,12 @@ static void test_remote_vcpus(void)
         strstr(world.log, "does not say so (bit 1") &&
         strstr(world.log, "as new as this xl") &&
         strstr(world.log, "built without CONFIG_XEN_UNPOPULATED_ALLOC"));
-    ok_("... one that says that it can", check_image(3) == 0);
+    ok_("... one that is preempted, or says nothing of that", check_image(3) ==
+        ERROR_VNUMA_CONFIG_INVALID &&
+        strstr(world.log, "does not say so (bit 2") &&
+        strstr(world.log, "as new as this xl") &&
+        strstr(world.log, "without CONFIG_PREEMPT_DYNAMIC"));
+    ok_("... one that says that it can", check_image(7) == 0);
     spanning_config();
     ok_("... is nobody's business without vCPUs on another host",
         libxl__vnode_check_kernel(&fake_gc, DOMID, info, "MZ", 2) == 0 &&

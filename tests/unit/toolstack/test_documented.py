@@ -68,11 +68,14 @@ def test_the_manual_names_each_command() -> None:
 def test_abilities_are_those_of_the_kernel() -> None:
     """The bits that libxl knows, and those that Linux' image says of itself."""
     header = (TOOLS / "libs/light/libxl_vnode_kernel.h").read_text(encoding="utf-8")
-    assert dict(re.findall(r"#define VNODE_KERNEL_(\w+) (\d)u", header)) == {"VCPU_INFO_PAGES": "1", "GRANTS_IN_MEMORY": "2"}
+    bits = {"VCPU_INFO_PAGES": "1", "GRANTS_IN_MEMORY": "2", "STAYS_IN_HYPERCALLS": "4"}
+    assert dict(re.findall(r"#define VNODE_KERNEL_(\w+) (\d)u", header)) == bits
     hook = (TOOLSTACK.parent / "linux-guest/hooks/0301-x86-xen-a-page-for-each-vcpu_info.patch").read_text(encoding="utf-8")
-    note = r"\+\tELFNOTE\(Xenuma, 1, +\.long "
-    assert re.search(rf"^\+#ifdef CONFIG_XEN_UNPOPULATED_ALLOC\n{note}1\)\n\+#else\n{note}1 \| 2\)\n\+#endif$", hook, re.M)
-    assert "VNODE_KERNEL_GRANTS_IN_MEMORY" in (TOOLS / "libs/light/libxl_vnode_hosts.c").read_text(encoding="utf-8")
+    without = r" \+\n\+\t\t{} \* \(1 - IS_ENABLED\(CONFIG_{}\)\)"
+    lines = without.format(2, "XEN_UNPOPULATED_ALLOC") + without.format(4, "PREEMPTION")
+    assert re.search(rf"^\+\tELFNOTE\(Xenuma, 1, \.long 1{lines}\)$", hook, re.M)
+    asked = (TOOLS / "libs/light/libxl_vnode_hosts.c").read_text(encoding="utf-8")
+    assert all(f"VNODE_KERNEL_{bit}" in asked for bit in bits)
     # And a kernel that does not say so is not loaded.
     check = (TOOLSTACK / "hooks/0016-libxl-remote-vcpus.patch").read_text(encoding="utf-8")
     assert re.search(r"^\+    ret = libxl__vnode_check_kernel\([^;]*;\n\+    if \(ret\)\n\+        goto out;$", check, re.M)

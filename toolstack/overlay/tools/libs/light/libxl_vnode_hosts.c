@@ -219,6 +219,16 @@ int libxl__vnode_check_kernel(libxl__gc *gc, uint32_t domid,
              "as kernel=, as new as this xl and built without "
              "CONFIG_XEN_UNPOPULATED_ALLOC, or leave remote_vcpus= out");
         rc = ERROR_VNUMA_CONFIG_INVALID;
+        goto out;
+    }
+    if (!(abilities & VNODE_KERNEL_STAYS_IN_HYPERCALLS)) {
+        LOGD(ERROR, domid, "vCPUs on another host need a kernel that is not "
+             "preempted in a hypercall, and this image does not say so (bit 2 "
+             "of its ELF note "VNODE_KERNEL_NOTE"): give Xenuma's Linux as "
+             "kernel=, as new as this xl and built with CONFIG_PREEMPT_NONE or "
+             "CONFIG_PREEMPT_VOLUNTARY and without CONFIG_PREEMPT_DYNAMIC, or "
+             "leave remote_vcpus= out");
+        rc = ERROR_VNUMA_CONFIG_INVALID;
     }
 
  out:

@@ -30,6 +30,13 @@
  * vCPU of another host reads ones there, and what it writes is lost.
  */
 #define VNODE_KERNEL_GRANTS_IN_MEMORY 2u
+/*
+ * Who makes a hypercall stays on his vCPU (no CONFIG_PREEMPTION).  Some are
+ * done on another host; an interrupt meanwhile lets another kernel go on with
+ * somebody else, and make the call once more on a vCPU that Xen knows nothing
+ * of it from.
+ */
+#define VNODE_KERNEL_STAYS_IN_HYPERCALLS 4u
 
 /*
  * @image: ELF, 64 bits, little endian, of @size bytes; anything else has no
