@@ -160,7 +160,7 @@ def refused_at_create(site: SlowSite, shape: SpanShape, why: str) -> None:
         ("nestedhvm = 1", "nested"),
     ],
 )
-def test_what_refused_at_create(site: SlowSite, more: str, why: str) -> None:
+def test_what_is_refused_at_create(site: SlowSite, more: str, why: str) -> None:
     """What can not be with vCPUs of two hosts."""
     refused_at_create(site, dataclasses.replace(measured(site), more=more), why)
 
