@@ -147,7 +147,7 @@ void libxl_vnode_request_init(libxl_vnode_request *req)
 {
     *req = (libxl_vnode_request) {
         .vnode = -1, .pnode = -1, .grace_ms = -1,
-        .timeout_ms = LIBXL_VNODE_TIMEOUT_MS,
+        .timeout_ms = LIBXL_VNODE_TIMEOUT_DEFAULT,
     };
 }
 
@@ -242,15 +242,15 @@ static void test_lines(void)
         int code;
         const char *words;
     } t[] = {
-        { "vnode-attach g", 0, "attach -1 -1 0 -1 120000 0\n" },
+        { "vnode-attach g", 0, "attach -1 -1 0 -1 -1 0\n" },
         { "vnode-attach g 1 pnode=2 size=64", 0,
-          "attach 1 2 65536 -1 120000 0\n" },
+          "attach 1 2 65536 -1 -1 0\n" },
         { "vnode-attach --no-wait --timeout=5 g 1", 0,
           "attach 1 -1 0 -1 5000 -1\n" },
         { "vnode-attach g 1 --timeout=0", 0, "attach 1 -1 0 -1 0 0\n" },
         { "vnode-attach --timeout 5 g 1", 0, "attach 1 -1 0 -1 5000 0\n" },
-        { "vnode-detach g --grace=250", 0, "detach -1 -1 0 250 120000 0\n" },
-        { "vnode-set g 1 128", 0, "set 1 -1 131072 -1 120000 0\n" },
+        { "vnode-detach g --grace=250", 0, "detach -1 -1 0 250 -1 0\n" },
+        { "vnode-set g 1 128", 0, "set 1 -1 131072 -1 -1 0\n" },
         { "vnode-attach --help", 0, "Usage: xl vnode-attach" },
         { "vnode-attach -h", 0, "Usage: xl vnode-attach" },
         { "vnode-attach g 1 --timout=5", 2, ": --timout=5\n" },

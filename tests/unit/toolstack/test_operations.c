@@ -351,6 +351,52 @@ static void test_late_look(void)
     fake_end();
 }
 
+/* By default it is by what comes or goes, and so is the time of an undo. */
+static void test_time_by_size(void)
+{
+    static const uint64_t large_kb = (5ULL << 20) + 2048;
+    libxl_vnode_request req;
+    uint64_t began_ms;
+
+    boot_with(0);
+    fake_set(NODE "max-kb", "%llu", (unsigned long long)large_kb);
+    world.free_kb[1] = world.free_kb[2] = world.free_kb[3] = 2 * large_kb;
+    world.mood = GUEST_SILENT;
+    began_ms = fake_now_ms();
+    ok_("a large node has more time: a second for each GiB that is begun",
+        attach(0) == ERROR_VNODE_UNSETTLED && said("within 126000 ms"));
+    ok_("... also to be undone",
+        fake_now_ms() - began_ms == (126 + 36) * 1000);
+
+    world.mood = GUEST_WORKS;
+    fake_guest_runs();
+    ok_("... and it comes", list() == 0 && attach(0) == 0 && right(large_kb));
+    world.mood = GUEST_SILENT;
+    ok_("... of a smaller size it is what goes",
+        set(1ULL << 20) == ERROR_VNODE_UNSETTLED && said("within 125000 ms"));
+    world.mood = GUEST_WORKS;
+    fake_guest_runs();
+    ok_("... all is as it was", list() == 0 && right(large_kb));
+
+    world.mood = GUEST_SILENT;
+    libxl_vnode_request_init(&req);
+    req.timeout_ms = 5000;
+    libxl_vnode_detach(&fake_ctx, DOMID, &req, NULL, NULL);
+    fake_begin();
+    fake_loop();
+    ok_("... what is asked for is what it has", said("within 5000 ms"));
+    fake_end();
+
+    boot_with(0);
+    fake_set(NODE "max-kb", "%llu", (unsigned long long)large_kb);
+    world.free_kb[1] = world.free_kb[2] = world.free_kb[3] = 2 * large_kb;
+    fake_set("/local/domain/7/vnuma/guest/version", "2");
+    world.mood = GUEST_SILENT;
+    ok_("... without a driver nobody moves anything",
+        attach(0) == ERROR_VNODE_UNDONE && said("within 120000 ms"));
+    fake_end();
+}
+
 static void test_no_answer_ever(void)
 {
     boot_with(0);
@@ -2013,6 +2059,7 @@ int main(void)
     test_undo_that_does_not_work();
     test_interrupted();
     test_late_look();
+    test_time_by_size();
     test_no_answer_ever();
     test_count();
     test_one_moment();

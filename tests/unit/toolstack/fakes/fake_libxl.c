@@ -851,7 +851,7 @@ void libxl_vnode_request_init(libxl_vnode_request *req)
 {
     *req = (libxl_vnode_request) {
         .vnode = -1, .pnode = -1, .grace_ms = -1,
-        .timeout_ms = LIBXL_VNODE_TIMEOUT_MS,
+        .timeout_ms = LIBXL_VNODE_TIMEOUT_DEFAULT,
     };
 }
 
@@ -1188,6 +1188,11 @@ void fake_fire_once(void)
     fire_watches();
     if (!world.completed)
         fire_timer(ERROR_TIMEDOUT);
+}
+
+uint64_t fake_now_ms(void)
+{
+    return now_ms;
 }
 
 void fake_loop(void)

@@ -136,6 +136,9 @@ void fake_begin(void);
 /* Deliver events until the operation ends. */
 void fake_loop(void);
 
+/* The event loop's clock, which goes on as timers end. */
+uint64_t fake_now_ms(void);
+
 /* How many timers and descriptors libxl waits for still. */
 unsigned int fake_left(void);
 /* Deliver the watches' events, and what is due at once. */

@@ -22,8 +22,14 @@
  */
 #define LIBXL_VNODE_PNODE_ANY (~0U)
 
-/* Default of libxl_vnode_request.timeout_ms. */
+/*
+ * libxl_vnode_request.timeout_ms by default: so much, and so much more for each
+ * GiB, also one that is begun, that comes or goes; without a driver in the
+ * guest, which could move anything, nothing more.
+ */
+#define LIBXL_VNODE_TIMEOUT_DEFAULT (-1)
 #define LIBXL_VNODE_TIMEOUT_MS 120000
+#define LIBXL_VNODE_TIMEOUT_MS_PER_GIB 1000
 
 /*
  * The vnodes of a domain, home nodes included, in order of their number.
@@ -80,7 +86,7 @@ int libxl_vnode_settle(libxl_ctx *ctx, uint32_t domid,
  * @req->grace_ms: how long the guest waits for its programs before memory is
  *   taken away; -1: the guest's own default
  * @req->timeout_ms: how long to wait for the guest before the operation is
- *   undone; 0: for ever
+ *   undone; 0: for ever; LIBXL_VNODE_TIMEOUT_DEFAULT: by what comes or goes
  * @req->wait: false: complete as soon as the guest has been told; then
  *   libxl_vnode_settle() closes the books later
  * @progress: events of type LIBXL_EVENT_TYPE_VNODE_PROGRESS: at each phase

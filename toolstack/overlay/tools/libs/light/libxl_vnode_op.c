@@ -36,10 +36,13 @@
 #define CHECK_DELAY_MS 10
 
 /*
- * How long a guest may take to undo: it has shown that it is slow, and the
- * caller has waited once already.
+ * How long a guest may take to undo, and more for each GiB: it has shown that it
+ * is slow, and the caller has waited once already.
  */
 #define UNDO_TIMEOUT_MS 30000
+
+/* A guest's memory is its own word: nobody waits for more than a day for it. */
+#define TIMED_GIB_MAX 86400
 
 /* How far it has come before the announcement; dsmd may have to be told. */
 enum begin_stage {
@@ -68,6 +71,8 @@ typedef struct {
     libxl__ev_time timer;           /* time-out */
     libxl__ev_time check;           /* a look is due; at first: to begin */
     struct vnode_phases phases;
+    int limit_ms;                   /* for the guest; 0: none */
+    int gib_ms;                     /* for what comes or goes, if it can */
     bool undoing;
     int undone_rc;                  /* result once it is undone */
     uint64_t old_kb;                /* target to which an undo goes back */
@@ -284,6 +289,18 @@ static int announce_prepared(libxl__gc *gc, vnode_op *op,
     return rc;
 }
 
+/* @kb: what comes or goes. */
+static void limit_time(vnode_op *op, const libxl__vnode_domain *vd, uint64_t kb)
+{
+    uint64_t gib = (kb + (1 << 20) - 1) >> 20;
+
+    if (gib > TIMED_GIB_MAX)
+        gib = TIMED_GIB_MAX;
+    op->gib_ms = vd->driver ? gib * LIBXL_VNODE_TIMEOUT_MS_PER_GIB : 0;
+    op->limit_ms = op->req.timeout_ms < 0
+                   ? LIBXL_VNODE_TIMEOUT_MS + op->gib_ms : op->req.timeout_ms;
+}
+
 /* What the request comes to.  Changes nothing. */
 static int check(libxl__gc *gc, vnode_op *op, libxl__vnode_domain *vd)
 {
@@ -299,6 +316,7 @@ static int check(libxl__gc *gc, vnode_op *op, libxl__vnode_domain *vd)
     r = &vd->node[rec->vnode].report;
     has_kb = r->fault[0] ? 0 : r->current_kb;
     op->grows = rec->new_kb > has_kb;
+    limit_time(op, vd, op->grows ? rec->new_kb - has_kb : has_kb - rec->new_kb);
     if (op->grows)
         rc = find_room(gc, op, vd, has_kb, &op->wish);
     if (!rc && vd->op.kind == VNODE_OP_NONE)
@@ -707,7 +725,7 @@ static int wait_for_guest(libxl__gc *gc, vnode_op *op)
     int rc;
 
     rc = libxl__ev_time_register_rel(op->ao, &op->timer, op_timeout,
-                                     op->req.timeout_ms ? : -1);
+                                     op->limit_ms ? : -1);
     if (rc) goto out;
     rc = libxl__ev_xswatch_register(gc, &op->release_watch,
                                     release_watch_callback, "@releaseDomain");
@@ -867,12 +885,12 @@ static void op_timeout(libxl__egc *egc, libxl__ev_time *ev,
     else if (!vd.driver)
         LOGD(ERROR, op->domid, "vnode %u: no driver in the guest answered the "
              "%s within %d ms; taken back", op->rec.vnode,
-             libxl__vnode_op_name(&op->rec), op->req.timeout_ms);
+             libxl__vnode_op_name(&op->rec), op->limit_ms);
     else if (!op->undoing)
         LOGD(ERROR, op->domid, "vnode %u: the guest did not finish the %s "
              "within %d ms (%s, %"PRIu64" of %"PRIu64" KiB%s%s); taking it "
              "back", op->rec.vnode, libxl__vnode_op_name(&op->rec),
-             op->req.timeout_ms,
+             op->limit_ms,
              vnode_key_state_name(v->report.state), v->report.progress_kb,
              v->target_kb, v->report.fault[0] ? ", faulty: " : "",
              v->report.fault);
@@ -916,7 +934,7 @@ static void undo(libxl__egc *egc, vnode_op *op, libxl__vnode_domain *vd, int rc)
 
     libxl__ev_time_deregister(gc, &op->timer);
     rc2 = libxl__ev_time_register_rel(ao, &op->timer, op_timeout,
-                                      UNDO_TIMEOUT_MS);
+                                      UNDO_TIMEOUT_MS + op->gib_ms);
     if (rc2)
         end(egc, op, ERROR_VNODE_UNSETTLED);
 }
