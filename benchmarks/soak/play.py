@@ -35,7 +35,7 @@ from lab.hypervisor import dom0_maptrack, pages_off, settled_free_pages
 from lab.patience import scaled, wait_for
 from lab.pipeline.paths import REPO
 
-COMMAND_S = 240.0  # for one command of xl, which gives up after 120 s by itself
+COMMAND_S = 240.0  # for one command of xl, which gives up after some 120 s by itself
 SETTLED_S = 90.0  # until an operation that was left half-way has ended
 LATE_S = 15.0  # until what an operation leaves on its way has arrived
 MEM_SET_S = 120.0  # stock's balloon goes page by page
