@@ -1164,45 +1164,61 @@ static void resize(const void *argument)
 	check_gone();
 }
 
-/*
- * A block can't have less than its struct pages, which are several extents of a
- * large one.  If it were to, it would have to go, and more than was asked for with
- * it: so it stays, and others have less.
- */
-static void resize_to_less_than_struct_pages(const void *argument)
+/* Blocks whose struct pages are so many extents, as those of large guests. */
+static void boot_with_memmap(unsigned int blocks, u32 memmap)
 {
-	u32 memmap = *(const u32 *)argument, extents;
-	char why[128];
-
-	boot(3);
-	CHECK(!elastic_range_init(&node.range, START, 3 * BLOCK_BYTES, BLOCK_BYTES,
+	boot(blocks);
+	CHECK(!elastic_range_init(&node.range, START, blocks * BLOCK_BYTES, BLOCK_BYTES,
 				  memmap * ELASTIC_EXTENT_BYTES), "range");
-	for (extents = 3 * BLOCK_EXTENTS; extents > BLOCK_EXTENTS; extents--) {
-		CHECK(!ask(extents), "%u extents: %s", extents, machine.log);
-		check_online(extents);
-	}
-	/* Nor can one come with less. */
-	CHECK(!ask(3 * BLOCK_EXTENTS), "%s", machine.log);
-	for (; extents < BLOCK_EXTENTS + memmap; extents++) {
-		CHECK(!ask(BLOCK_EXTENTS), "%s", machine.log);
-		if (extents == BLOCK_EXTENTS)
+}
+
+/*
+ * From each size that can be asked for to any other and back, in small steps and
+ * large ones: the way back is what an undo is.
+ */
+static void sizes_and_struct_pages(const void *argument)
+{
+	u32 memmap = *(const u32 *)argument, extents, last, seed = 1, before = 3 * BLOCK_EXTENTS;
+	unsigned int i;
+
+	boot_with_memmap(3, memmap);
+	CHECK(!ask(before), "%s", machine.log);
+	for (extents = 3 * BLOCK_EXTENTS; extents > 0; extents--) {
+		if (elastic_target_extents(&node.range, elastic_kib(extents), &last))
 			continue;
-		CHECK(ask(extents) == -ERANGE, "%u extents: %s", extents, machine.log);
-		check_online(BLOCK_EXTENTS);
-		snprintf(why, sizeof(why), "-34 the last %llu KiB do not hold the %llu KiB of struct pages",
-			 (unsigned long long)elastic_kib(extents - BLOCK_EXTENTS),
-			 (unsigned long long)elastic_kib(memmap));
-		CHECK(!strncmp(node.error, why, strlen(why)), "'%s'", node.error);
-	}
-	CHECK(!ask(extents), "%s", machine.log);
-	check_online(extents);
-	for (extents = BLOCK_EXTENTS; extents > memmap; extents--) {
-		CHECK(!ask(3 * BLOCK_EXTENTS), "%s", machine.log);
 		CHECK(!ask(extents), "%u extents: %s", extents, machine.log);
 		check_online(extents);
+		before = extents;
+	}
+	CHECK(before == (memmap ?: 1), "%u extents", before);
+	for (i = 0; i < 400; i++) {
+		seed = seed * 1664525 + 1013904223;
+		extents = (seed >> 8) % (3 * BLOCK_EXTENTS) + 1;
+		/* Somebody has something there. */
+		machine.in_use[(seed >> 4) % (3 * BLOCK_EXTENTS)] ^= true;
+		if (elastic_target_extents(&node.range, elastic_kib(extents), &last))
+			continue;
+		CHECK(!ask(extents), "%u extents after %u: %s", extents, before, machine.log);
+		check_online(extents);
+		if (seed & 64)
+			before = extents;
+		CHECK(!ask(before), "back to %u extents: %s", before, machine.log);
+		check_online(before);
 	}
 	CHECK(!ask(0), "%s", machine.log);
 	check_gone();
+}
+
+/* A growth to what can't be asked for ends before it adds such a block. */
+static void less_than_struct_pages(const void *argument)
+{
+	static const char why[] = "-34 the last 30720 KiB do not hold the 32768 KiB of struct pages";
+
+	boot_with_memmap(2, 16);
+	CHECK(!ask(BLOCK_EXTENTS), "%s", machine.log);
+	CHECK(ask(BLOCK_EXTENTS + 15) == -ERANGE, "%s", machine.log);
+	check_online(BLOCK_EXTENTS);
+	CHECK(!strncmp(node.error, why, strlen(why)), "'%s'", node.error);
 }
 
 /* One that was in the way for a moment: then the one below need not go. */
@@ -1215,6 +1231,64 @@ static void hollow_block_leaves_late(const void *argument)
 	CHECK(!ask(BLOCK_EXTENTS + 1), "%s", machine.log);
 	check_online(BLOCK_EXTENTS + 1);
 	CHECK(!machine.plugged[2] && machine.plugged[1], "the one below has gone");
+}
+
+/* Block 0 has holes, since nothing above could be taken then. */
+static void with_holes_below(void)
+{
+	unsigned int extent;
+
+	boot_with_memmap(2, 16);
+	CHECK(!ask(2 * BLOCK_EXTENTS), "%s", machine.log);
+	for (extent = BLOCK_EXTENTS; extent < 2 * BLOCK_EXTENTS; extent++)
+		machine.busy[extent] = true;
+	CHECK(!ask(2 * BLOCK_EXTENTS - 8), "%s", machine.log);
+	CHECK(elastic_block_populated(&node, 0) == BLOCK_EXTENTS - 8, "others were taken");
+	for (extent = 0; extent < 2 * BLOCK_EXTENTS; extent++)
+		machine.busy[extent] = extent < BLOCK_EXTENTS;
+	machine.in_use[BLOCK_EXTENTS + 20] = true;
+}
+
+/* More leaves with its struct pages than has to, and others have room for that. */
+static void hollow_block_for_holes(const void *argument)
+{
+	with_holes_below();
+	CHECK(!ask(BLOCK_EXTENTS), "%s", machine.log);
+	check_online(BLOCK_EXTENTS);
+	CHECK(!machine.plugged[1], "it is hollow, and there");
+}
+
+/* Between its leaving and the holes somebody else has got what Xen had. */
+static void nothing_for_holes(const void *argument)
+{
+	with_holes_below();
+	machine.others_take = true;
+	machine.room = 0;
+	CHECK(ask(BLOCK_EXTENTS) == -EBUSY, "%s", machine.log);
+	check_online(BLOCK_EXTENTS - 8);
+	CHECK(strstr(node.error, "Xen gave 0 of 8 extents"), "'%s'", node.error);
+	CHECK(strstr(machine.log, "-16 16384 KiB too much have left"), "%s", machine.log);
+}
+
+/* Also one without any extent, if struct pages are elsewhere, serves nobody. */
+static void hollow_block_leaves(const void *argument)
+{
+	boot_with_memmap(2, *(const u32 *)argument);
+	CHECK(!ask(2 * BLOCK_EXTENTS), "%s", machine.log);
+	machine.in_use[BLOCK_EXTENTS + 9] = true;
+	CHECK(!ask(BLOCK_EXTENTS), "%s", machine.log);
+	check_online(BLOCK_EXTENTS);
+	CHECK(!machine.plugged[1], "it is hollow, and there");
+}
+
+/* A growth that is undone, after it was to be a smaller one: with what there was. */
+static void hollow_by_what_is_undone(const void *argument)
+{
+	boot_with_memmap(3, 16);
+	CHECK(!ask(2 * BLOCK_EXTENTS + 20), "%s", machine.log);
+	machine.fails[PART_CPUS_UP] = 1;
+	CHECK(ask(3 * BLOCK_EXTENTS) == -EIO, "%s", machine.log);
+	check_online(2 * BLOCK_EXTENTS + 20);
 }
 
 /* What is free is taken at once, and nothing is moved as long as there is some in the block. */
@@ -1506,7 +1580,7 @@ static void start_fails(const void *argument)
 
 int main(int argc, char **argv)
 {
-	static const u32 nothing, half = 2 * BLOCK_EXTENTS, two = 2, four = 4, sixteen = 16;
+	static const u32 nothing, half = 2 * BLOCK_EXTENTS, one = 1, two = 2, four = 4, sixteen = 16;
 	static const enum reason new_target = NEW_TARGET, grows = GUEST_GROWS,
 				 oom = OOM, beside_cache = OOM_BESIDE_CACHE;
 	static const bool no, yes = true;
@@ -1598,10 +1672,16 @@ int main(int argc, char **argv)
 		{ "driver: other sizes", resize },
 		{ "driver: free memory is taken as it lies", free_memory },
 		{ "driver: free blocks leave as they are", free_blocks },
-		{ "driver: sizes that leave a block less than its struct pages, 2 extents",
-		  resize_to_less_than_struct_pages, &two },
-		{ "driver: sizes that leave a block less than its struct pages, 16 extents",
-		  resize_to_less_than_struct_pages, &sixteen },
+		{ "driver: sizes, and no struct pages", sizes_and_struct_pages, &nothing },
+		{ "driver: sizes, and struct pages of 1 extent", sizes_and_struct_pages, &one },
+		{ "driver: sizes, and struct pages of 2 extents", sizes_and_struct_pages, &two },
+		{ "driver: sizes, and struct pages of 16 extents", sizes_and_struct_pages, &sixteen },
+		{ "driver: less than struct pages", less_than_struct_pages },
+		{ "driver: a hollow block, no struct pages", hollow_block_leaves, &nothing },
+		{ "driver: a hollow block, struct pages of 16 extents", hollow_block_leaves, &sixteen },
+		{ "driver: a hollow block, and holes", hollow_block_for_holes },
+		{ "driver: a hollow block, and nothing for holes", nothing_for_holes },
+		{ "driver: a growth that is undone, and struct pages", hollow_by_what_is_undone },
 		{ "driver: a hollow block leaves late", hollow_block_leaves_late },
 		{ "driver: all that is available is taken", all_that_is_available },
 		{ "driver: a node that is filled in part", filled_in_part },

@@ -103,6 +103,29 @@ static const struct target_case targets[] = {
 	{ "target: largest whole number of extents", UINT64_MAX - 2047, -ERANGE },
 };
 
+static const struct target_case large_targets[] = {
+	{ "target: less than struct pages", 30720, -EDOM },
+	{ "target: struct pages alone", 32768, 0, 16 },
+	{ "target: a large block and less than struct pages", 2097152 + 30720, -EDOM },
+	{ "target: a large block and one extent", 2097152 + 2048, -EDOM },
+	{ "target: a large block and struct pages", 2097152 + 32768, 0, 1040 },
+	{ "target: a large block", 2097152, 0, 1024 },
+	{ "target: nothing of large blocks", 0, 0, 0 },
+};
+
+static void one_target_of_large_blocks(const void *argument)
+{
+	const struct target_case *c = argument;
+	struct elastic_range r;
+	uint32_t extents = 4711;
+	int rc;
+
+	CHECK(!elastic_range_init(&r, 4 * GiB, 5 * GiB, 2 * GiB, 32 * MiB), "range");
+	rc = elastic_target_extents(&r, c->kib, &extents);
+	CHECK(rc == c->rc, "%d", rc);
+	CHECK(extents == (rc ? 4711 : c->extents), "%u extents", extents);
+}
+
 static void one_target(const void *argument)
 {
 	const struct target_case *c = argument;
@@ -210,7 +233,7 @@ static void tiling(const void *argument)
 int main(int argc, char **argv)
 {
 	static struct test_case cases[COUNT(ranges) + COUNT(targets) +
-				      COUNT(finds) + COUNT(overlaps) + 1];
+				      COUNT(large_targets) + COUNT(finds) + COUNT(overlaps) + 1];
 	size_t n = 0, i;
 
 #define ADD(table, function)						\
@@ -218,6 +241,7 @@ int main(int argc, char **argv)
 		cases[n++] = (struct test_case){ table[i].name, function, &table[i] }
 	ADD(ranges, one_range);
 	ADD(targets, one_target);
+	ADD(large_targets, one_target_of_large_blocks);
 	ADD(finds, one_find);
 	ADD(overlaps, one_overlap);
 	cases[n++] = (struct test_case){ "blocks tile the range", tiling };

@@ -400,7 +400,7 @@ long HYPERVISOR_memory_op(unsigned int command, void *argument)
 		} else {
 			if (!take_extent(extent))
 				break;
-			machine.room++;
+			machine.room += !machine.others_take;
 		}
 	}
 	return done;
@@ -533,7 +533,7 @@ static int tell_memory(unsigned int block, unsigned long action)
 {
 	struct memory_notify mn = {
 		.start_pfn = elastic_extent_pfn(&node.range, block * BLOCK_EXTENTS + node.range.memmap_extents),
-		.nr_pages = (BLOCK_EXTENTS - 1) * ELASTIC_EXTENT_PAGES,
+		.nr_pages = (BLOCK_EXTENTS - node.range.memmap_extents) * ELASTIC_EXTENT_PAGES,
 	};
 
 	return machine.memory_notifier->notifier_call(machine.memory_notifier, action, &mn);
@@ -562,7 +562,7 @@ int device_offline(struct device *dev)
 
 	CHECK(machine.hotplug_locked, "offlined without the lock");
 	check_expedited();
-	zone->nr_isolate_pageblock = BLOCK_EXTENTS - 1;
+	zone->nr_isolate_pageblock = BLOCK_EXTENTS - node.range.memmap_extents;
 	tell_memory(block, MEM_GOING_OFFLINE);
 	check_references(block, true);
 	step();

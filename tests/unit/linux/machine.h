@@ -39,6 +39,7 @@ struct machine {
 	unsigned int memory;		/* extents, whole or in part */
 	u64 left_behind;		/* KiB, by a kernel before */
 	int room;			/* extents that it can still give */
+	bool others_take;		/* what comes back is somebody else's at once */
 	bool in_pieces;			/* it has single pages only */
 	int pages_left;			/* single pages, -1: no limit */
 	unsigned int address_bits;	/* of the last populate */

@@ -182,6 +182,22 @@ static void target_that_cannot_be_read(const void *argument)
 	}
 }
 
+/* A block of 2 GiB has 32 MiB of struct pages. */
+static void less_than_struct_pages(const void *argument)
+{
+	boot();
+	CHECK(!elastic_range_init(&node->range, 4ULL << 30, 8ULL << 30, 2ULL << 30,
+				  16 * ELASTIC_EXTENT_BYTES), "range");
+	set("vnuma/node/1/target-kb", "2099200");
+	elastic_store_request(node);
+	CHECK(node->bad_target && why == -EDOM, "%d", why);
+	CHECK(!strcmp(said, "error: of 2099200 KiB the last block, of 2097152, would have less than its 32768 KiB of struct pages: ask for less, or more"),
+	      "'%s'", said);
+	set("vnuma/node/1/target-kb", "2129920");
+	elastic_store_request(node);
+	CHECK(!node->bad_target && node->target == 1040, "'%s'", said);
+}
+
 static void grace(const void *argument)
 {
 	static const struct { const char *text; unsigned int ms; } cases[] = {
@@ -442,6 +458,7 @@ int main(int argc, char **argv)
 		  cpus_of_a_node_that_is_there },
 		{ "store: CPUs that cannot be read", cpus_that_cannot_be_read },
 		{ "store: a target that cannot be read", target_that_cannot_be_read },
+		{ "store: a block with less than its struct pages", less_than_struct_pages },
 		{ "store: the grace period", grace },
 		{ "store: hello and goodbye", hello },
 		{ "store: all nodes in one row", all_at_once },

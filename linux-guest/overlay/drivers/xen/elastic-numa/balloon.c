@@ -338,6 +338,28 @@ static int mend(struct elastic_node *node, u32 first, u32 end)
 }
 
 /**
+ * elastic_balloon_holes() - what can be filled
+ * @node: the node
+ * @but: a block that is not meant
+ *
+ * Return: how many extents of other blocks that are online have no memory.
+ */
+u32 elastic_balloon_holes(const struct elastic_node *node, u32 but)
+{
+	const struct elastic_range *range = &node->range;
+	u32 block, holes = 0;
+
+	for_each_set_bit(block, node->present, range->nr_blocks) {
+		if (block != but &&
+		    extent_is_online(node, elastic_block_usable(range, block)))
+			holes += elastic_block_end(range, block) -
+				 elastic_block_first(range, block) -
+				 elastic_block_populated(node, block);
+	}
+	return holes;
+}
+
+/**
  * elastic_balloon_fill() - give extents of online blocks their memory back
  * @node: the node
  * @count: how many at most, lowest address first

@@ -161,6 +161,7 @@ int elastic_node_operate(struct elastic_node *node);
 
 /* balloon.c: extents of online blocks */
 int elastic_balloon_init(void);
+u32 elastic_balloon_holes(const struct elastic_node *node, u32 but);
 int elastic_balloon_fill(struct elastic_node *node, u32 count);
 u32 elastic_balloon_take(struct elastic_node *node, u32 block, u32 count,
 			 bool persistent, unsigned int *budget_ms);

@@ -48,11 +48,15 @@ int elastic_target_extents(const struct elastic_range *r, u64 kib,
 			   u32 *extents)
 {
 	u64 n = kib / ELASTIC_EXTENT_KIB;
+	u32 last;
 
 	if (kib % ELASTIC_EXTENT_KIB)
 		return -EINVAL;
 	if (n > r->nr_extents)
 		return -ERANGE;
+	last = n % r->block_extents;
+	if (last && last < r->memmap_extents)
+		return -EDOM;
 	*extents = n;
 	return 0;
 }

@@ -62,7 +62,8 @@ int elastic_range_init(struct elastic_range *r, u64 start, u64 size,
  * @kib: what the toolstack asks for, KiB
  * @extents: result, 0..nr_extents
  *
- * Return: 0; -EINVAL: not whole extents; -ERANGE: more than the range holds.
+ * Return: 0; -EINVAL: not whole extents; -ERANGE: more than the range holds;
+ *	-EDOM: the last block would have less than its struct pages.
  */
 int elastic_target_extents(const struct elastic_range *r, u64 kib,
 			   u32 *extents);

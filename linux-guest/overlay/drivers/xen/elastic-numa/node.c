@@ -159,7 +159,8 @@ static int drop_block(struct elastic_node *node, u32 block,
 
 /*
  * Blocks that hold nothing but their own struct pages serve nobody.  One stays if
- * these are more than has to leave: else there would be less than @target.
+ * these are more than has to leave, and others have no holes for the difference:
+ * there would be less than @target.
  */
 static void drop_hollow_blocks(struct elastic_node *node, u32 target,
 			       unsigned int *budget_ms)
@@ -172,7 +173,8 @@ static void drop_hollow_blocks(struct elastic_node *node, u32 target,
 		populated = elastic_block_populated(node, block);
 		if (test_bit(block, node->present) &&
 		    populated <= node->range.memmap_extents &&
-		    populated <= elastic_populated(node) - target)
+		    populated <= elastic_populated(node) - target +
+				 elastic_balloon_holes(node, block))
 			drop_block(node, block, budget_ms);
 	}
 }
@@ -214,7 +216,7 @@ static int take_memory_to_target(struct elastic_node *node, u32 target)
 		elastic_balloon_take(node, block, min(excess, usable), true,
 				     &budget);
 		/* Its struct pages count, too. */
-		if (excess > usable)
+		if (excess >= usable)
 			drop_hollow_blocks(node, target, &budget);
 	}
 	elastic_phase(ELASTIC_PH_EVACUATE);
@@ -311,6 +313,9 @@ static int shrink(struct elastic_node *node)
 	rc = take_memory_to_target(node, target);
 	if (rc == -ECANCELED) {
 		rc = called_off(node);
+	} else if (rc && elastic_populated(node) < target) {
+		elastic_node_error(node, rc, "%llu KiB too much have left, and Xen has no memory to give them back",
+				   elastic_kib(target - elastic_populated(node)));
 	} else if (rc) {
 		elastic_residue_reason(node);
 		elastic_node_error(node, rc, "%llu KiB of %llu KiB could not be taken: %s",

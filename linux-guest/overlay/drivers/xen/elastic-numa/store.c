@@ -218,6 +218,12 @@ static void heed(struct elastic_node *node, struct demand *demand)
 		elastic_node_error(node, rc, "%s/target-kb cannot be read", dir);
 		return;
 	}
+	if (rc == -EDOM) {
+		elastic_node_error(node, rc, "of %llu KiB the last block, of %llu, would have less than its %llu KiB of struct pages: ask for less, or more",
+				   kib, elastic_block_bytes(&node->range) >> 10,
+				   elastic_kib(node->range.memmap_extents));
+		return;
+	}
 	if (rc) {
 		elastic_node_error(node, rc, "%s/target-kb is no multiple of %llu in 0..%llu",
 				   dir, ELASTIC_EXTENT_KIB,
