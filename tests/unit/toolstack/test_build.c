@@ -375,8 +375,15 @@ static void test_remote_vcpus(void)
         ERROR_VNUMA_CONFIG_INVALID &&
         strstr(world.log, "does not say so (bit 2") &&
         strstr(world.log, "as new as this xl") &&
+        strstr(world.log, "CONFIG_PREEMPT_NONE or CONFIG_PREEMPT_VOLUNTARY") &&
         strstr(world.log, "without CONFIG_PREEMPT_DYNAMIC"));
+    ok_("... whatever else it can", check_image(3 | 8) ==
+        ERROR_VNUMA_CONFIG_INVALID && strstr(world.log, "(bit 2"));
+    world.log[0] = '\0';
+    ok_("... one thing is said at a time", check_image(1) ==
+        ERROR_VNUMA_CONFIG_INVALID && !strstr(world.log, "(bit 2"));
     ok_("... one that says that it can", check_image(7) == 0);
+    ok_("... and more than is known", check_image(15) == 0);
     spanning_config();
     ok_("... is nobody's business without vCPUs on another host",
         libxl__vnode_check_kernel(&fake_gc, DOMID, info, "MZ", 2) == 0 &&

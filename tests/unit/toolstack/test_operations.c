@@ -351,49 +351,102 @@ static void test_late_look(void)
     fake_end();
 }
 
+#define LARGE_KB ((5ULL << 20) + 2048)
+
+/* A node of 5 GiB and an extent, and memory for it; with @kb of it. */
+static void boot_large(uint64_t kb)
+{
+    boot_with(0);
+    fake_set(NODE "max-kb", "%llu", (unsigned long long)LARGE_KB);
+    world.free_kb[1] = world.free_kb[2] = world.free_kb[3] = 2 * LARGE_KB;
+    if (kb)
+        attach(kb);
+    world.mood = GUEST_SILENT;
+}
+
+/* Without an answer: the time in which that ends, s. */
+static uint64_t took(start_fn *start, uint64_t kb, int timeout_ms)
+{
+    uint64_t began_ms = fake_now_ms();
+    libxl_vnode_request req;
+
+    libxl_vnode_request_init(&req);
+    req.vnode = 1;
+    req.memkb = kb;
+    if (timeout_ms)
+        req.timeout_ms = timeout_ms;
+    start(&fake_ctx, DOMID, &req, NULL, NULL);
+    fake_begin();
+    fake_loop();
+
+    return (fake_now_ms() - began_ms) / 1000;
+}
+
 /* By default it is by what comes or goes, and so is the time of an undo. */
 static void test_time_by_size(void)
 {
-    static const uint64_t large_kb = (5ULL << 20) + 2048;
-    libxl_vnode_request req;
-    uint64_t began_ms;
-
-    boot_with(0);
-    fake_set(NODE "max-kb", "%llu", (unsigned long long)large_kb);
-    world.free_kb[1] = world.free_kb[2] = world.free_kb[3] = 2 * large_kb;
-    world.mood = GUEST_SILENT;
-    began_ms = fake_now_ms();
+    boot_large(0);
     ok_("a large node has more time: a second for each GiB that is begun",
-        attach(0) == ERROR_VNODE_UNSETTLED && said("within 126000 ms"));
-    ok_("... also to be undone",
-        fake_now_ms() - began_ms == (126 + 36) * 1000);
+        took(libxl_vnode_attach, 0, 0) == 126 + 36 && said("within 126000 ms"));
+    boot_large(0);
+    ok_("... and for one that is whole one", took(libxl_vnode_attach, 5ULL << 20,
+        0) == 125 + 35 && said("within 125000 ms"));
+    boot_large(0);
+    ok_("... any number below 0 is the default",
+        took(libxl_vnode_attach, 0, -2) == 126 + 36);
+    boot_large(LARGE_KB);
+    ok_("... a detach", took(libxl_vnode_detach, 0, 0) == 126 + 36);
+    boot_large(LARGE_KB);
+    ok_("... another size: what goes",
+        took(libxl_vnode_set, 1ULL << 20, 0) == 125 + 35);
+    boot_large(1ULL << 20);
+    ok_("... what comes", took(libxl_vnode_set, 5ULL << 20, 0) == 124 + 34);
+    boot_large(LARGE_KB);
+    ok_("... what is asked for is what there is, but for an undo",
+        took(libxl_vnode_detach, 0, 5000) == 5 + 36 && said("within 5000 ms"));
 
+    boot_large(0);
     world.mood = GUEST_WORKS;
+    run(&(struct command) { .start = libxl_vnode_attach, .only_start = true });
     fake_guest_runs();
-    ok_("... and it comes", list() == 0 && attach(0) == 0 && right(large_kb));
+    fake_kill();
+    fake_set("/local/domain/7/vnuma/guest/done-generation", "0");
     world.mood = GUEST_SILENT;
-    ok_("... of a smaller size it is what goes",
-        set(1ULL << 20) == ERROR_VNODE_UNSETTLED && said("within 125000 ms"));
-    world.mood = GUEST_WORKS;
-    fake_guest_runs();
-    ok_("... all is as it was", list() == 0 && right(large_kb));
+    ok_("... repeated when most of it has come: the way back is as long",
+        took(libxl_vnode_attach, 0, 0) == 126 + 36);
+    boot_large(0);
+    run(&(struct command) { .start = libxl_vnode_attach, .only_start = true });
+    fake_kill();
+    ok_("... the opposite before any has come: it may be on its way",
+        took(libxl_vnode_detach, 0, 0) == 126 + 36);
 
-    world.mood = GUEST_SILENT;
-    libxl_vnode_request_init(&req);
-    req.timeout_ms = 5000;
-    libxl_vnode_detach(&fake_ctx, DOMID, &req, NULL, NULL);
-    fake_begin();
-    fake_loop();
-    ok_("... what is asked for is what it has", said("within 5000 ms"));
-    fake_end();
-
-    boot_with(0);
-    fake_set(NODE "max-kb", "%llu", (unsigned long long)large_kb);
-    world.free_kb[1] = world.free_kb[2] = world.free_kb[3] = 2 * large_kb;
+    boot_large(0);
     fake_set("/local/domain/7/vnuma/guest/version", "2");
-    world.mood = GUEST_SILENT;
     ok_("... without a driver nobody moves anything",
-        attach(0) == ERROR_VNODE_UNDONE && said("within 120000 ms"));
+        took(libxl_vnode_attach, 0, 0) == 120 && said("within 120000 ms"));
+    boot_large(0);
+    fake_set("/local/domain/7/vnuma/guest/version", "2");
+    ok_("... nor in the time that is asked for",
+        took(libxl_vnode_attach, 0, 5000) == 5 && said("within 5000 ms"));
+    boot_large(0);
+    fake_set("/local/domain/7/vnuma/guest/version", "2");
+    {
+        uint64_t began_ms = fake_now_ms();
+
+        run(&(struct command) { .start = libxl_vnode_attach,
+                                .only_start = true });
+        fake_set("/local/domain/7/vnuma/guest/version", "1");
+        fake_loop();
+        ok_("... one that comes after the command has all of it",
+            fake_now_ms() - began_ms == (126 + 36) * 1000 &&
+            said("within 126000 ms"));
+    }
+
+    boot_large(0);
+    fake_set(NODE "max-kb", "%llu", 1ULL << 37);
+    world.free_kb[1] = world.free_kb[2] = world.free_kb[3] = 1ULL << 38;
+    ok_("... nobody waits for more than a day for what comes",
+        took(libxl_vnode_attach, 0, 0) == 2 * 86400 + 120 + 30);
     fake_end();
 }
 

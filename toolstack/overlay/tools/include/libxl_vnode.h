@@ -23,9 +23,9 @@
 #define LIBXL_VNODE_PNODE_ANY (~0U)
 
 /*
- * libxl_vnode_request.timeout_ms by default: so much, and so much more for each
- * GiB, also one that is begun, that comes or goes; without a driver in the
- * guest, which could move anything, nothing more.
+ * libxl_vnode_request.timeout_ms by default, as any number below 0: so much, and
+ * then, if there is a driver in the guest, so much more for each GiB, also one
+ * that is begun, that comes or goes.
  */
 #define LIBXL_VNODE_TIMEOUT_DEFAULT (-1)
 #define LIBXL_VNODE_TIMEOUT_MS 120000
@@ -86,7 +86,8 @@ int libxl_vnode_settle(libxl_ctx *ctx, uint32_t domid,
  * @req->grace_ms: how long the guest waits for its programs before memory is
  *   taken away; -1: the guest's own default
  * @req->timeout_ms: how long to wait for the guest before the operation is
- *   undone; 0: for ever; LIBXL_VNODE_TIMEOUT_DEFAULT: by what comes or goes
+ *   undone; 0: for ever; LIBXL_VNODE_TIMEOUT_DEFAULT: by what comes or goes.
+ *   An undo has 30000, and 1000 for each GiB, whatever is said here
  * @req->wait: false: complete as soon as the guest has been told; then
  *   libxl_vnode_settle() closes the books later
  * @progress: events of type LIBXL_EVENT_TYPE_VNODE_PROGRESS: at each phase

@@ -41,7 +41,7 @@
  */
 #define UNDO_TIMEOUT_MS 30000
 
-/* A guest's memory is its own word: nobody waits for more than a day for it. */
+/* More than Linux' driver takes, and its milliseconds fit into an int. */
 #define TIMED_GIB_MAX 86400
 
 /* How far it has come before the announcement; dsmd may have to be told. */
@@ -72,7 +72,8 @@ typedef struct {
     libxl__ev_time check;           /* a look is due; at first: to begin */
     struct vnode_phases phases;
     int limit_ms;                   /* for the guest; 0: none */
-    int gib_ms;                     /* for what comes or goes, if it can */
+    int more_ms;                    /* then, if it has a driver */
+    int gib_ms;                     /* for what comes or goes, or comes back */
     bool undoing;
     int undone_rc;                  /* result once it is undone */
     uint64_t old_kb;                /* target to which an undo goes back */
@@ -289,16 +290,30 @@ static int announce_prepared(libxl__gc *gc, vnode_op *op,
     return rc;
 }
 
-/* @kb: what comes or goes. */
-static void limit_time(vnode_op *op, const libxl__vnode_domain *vd, uint64_t kb)
+/*
+ * By the longest of the ways between what the guest has, what it is to have and
+ * what it goes back to: it may be on one of them already, and an undo takes
+ * another one.
+ */
+static void limit_time(vnode_op *op, uint64_t has_kb)
 {
-    uint64_t gib = (kb + (1 << 20) - 1) >> 20;
+    const uint64_t kb[] = { has_kb, op->rec.new_kb, op->rec.old_kb };
+    uint64_t least = kb[0], most = kb[0], gib;
+    unsigned int i;
 
+    for (i = 1; i < ARRAY_SIZE(kb); i++) {
+        least = kb[i] < least ? kb[i] : least;
+        most = kb[i] > most ? kb[i] : most;
+    }
+    gib = (most - least + (1 << 20) - 1) >> 20;
     if (gib > TIMED_GIB_MAX)
         gib = TIMED_GIB_MAX;
-    op->gib_ms = vd->driver ? gib * LIBXL_VNODE_TIMEOUT_MS_PER_GIB : 0;
-    op->limit_ms = op->req.timeout_ms < 0
-                   ? LIBXL_VNODE_TIMEOUT_MS + op->gib_ms : op->req.timeout_ms;
+    op->gib_ms = gib * LIBXL_VNODE_TIMEOUT_MS_PER_GIB;
+    op->limit_ms = op->req.timeout_ms;
+    if (op->req.timeout_ms < 0) {
+        op->limit_ms = LIBXL_VNODE_TIMEOUT_MS;
+        op->more_ms = op->gib_ms;
+    }
 }
 
 /* What the request comes to.  Changes nothing. */
@@ -316,7 +331,7 @@ static int check(libxl__gc *gc, vnode_op *op, libxl__vnode_domain *vd)
     r = &vd->node[rec->vnode].report;
     has_kb = r->fault[0] ? 0 : r->current_kb;
     op->grows = rec->new_kb > has_kb;
-    limit_time(op, vd, op->grows ? rec->new_kb - has_kb : has_kb - rec->new_kb);
+    limit_time(op, has_kb);
     if (op->grows)
         rc = find_room(gc, op, vd, has_kb, &op->wish);
     if (!rc && vd->op.kind == VNODE_OP_NONE)
@@ -875,6 +890,14 @@ static void op_timeout(libxl__egc *egc, libxl__ev_time *ev,
     if (rc != ERROR_ABORTED && vd.done == op->rec.generation) {
         op_check(egc, op);
         return;
+    }
+    if (rc != ERROR_ABORTED && !op->undoing && vd.driver && op->more_ms) {
+        rc2 = libxl__ev_time_register_rel(ao, &op->timer, op_timeout,
+                                          op->more_ms);
+        op->limit_ms += op->more_ms;
+        op->more_ms = 0;
+        if (!rc2)
+            return;
     }
     phase_ends(gc, op, op->undoing ? "undo" : "guest");
     v = &vd.node[op->rec.vnode];
