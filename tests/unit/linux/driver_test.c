@@ -1240,7 +1240,7 @@ static void with_holes_below(void)
 
 	boot_with_memmap(2, 16);
 	CHECK(!ask(2 * BLOCK_EXTENTS), "%s", machine.log);
-	for (extent = BLOCK_EXTENTS; extent < 2 * BLOCK_EXTENTS; extent++)
+	for (extent = BLOCK_EXTENTS + 16; extent < 2 * BLOCK_EXTENTS; extent++)
 		machine.busy[extent] = true;
 	CHECK(!ask(2 * BLOCK_EXTENTS - 8), "%s", machine.log);
 	CHECK(elastic_block_populated(&node, 0) == BLOCK_EXTENTS - 8, "others were taken");

@@ -687,10 +687,18 @@ void adjust_managed_page_count(struct page *page, long n)
 	machine.managed += n;
 }
 
+/* They are nobody's to take: the block lies on them. */
+static void check_no_struct_pages(unsigned int extent)
+{
+	CHECK(extent % BLOCK_EXTENTS >= node.range.memmap_extents,
+	      "extent %u has struct pages", extent);
+}
+
 bool take_free_pages(struct page *page, unsigned int order)
 {
 	unsigned int extent = extent_at(page_to_pfn(page));
 
+	check_no_struct_pages(extent);
 	CHECK(machine.hotplug_locked, "taken without the lock");
 	CHECK(order == ELASTIC_EXTENT_ORDER && machine.online[extent / BLOCK_EXTENTS],
 	      "extent %u", extent);
@@ -715,6 +723,7 @@ int alloc_contig_range(unsigned long pfn, unsigned long end, int type, int gfp)
 	CHECK(machine.hotplug_locked, "taken without the lock");
 	CHECK(!machine.expedited, "grace periods are expedited while extents are taken");
 	for (extent = first; extent <= last; extent++) {
+		check_no_struct_pages(extent);
 		CHECK(elastic_has_memory(&node, extent), "extent %u is empty", extent);
 		if (machine.busy[extent]) {
 			pass(machine.busy_ms);

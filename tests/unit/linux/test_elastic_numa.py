@@ -578,6 +578,14 @@ MUTANTS = {
         "} else if (0) {",
         "driver: a hollow block, and nothing for holes",
     ),
+    "struct pages are taken as if they were free": (
+        "balloon",
+        "u32 first = elastic_block_usable(&node->range, block);\n\tu32 end = elastic_block_end(&node->range, block);\n"
+        "\tunsigned int tries",
+        "u32 first = elastic_block_first(&node->range, block) + 1;\n"
+        "\tu32 end = elastic_block_end(&node->range, block);\n\tunsigned int tries",
+        "driver: a hollow block, and holes",
+    ),
     "a block without an extent stays": (
         "node",
         "if (excess >= usable)",
