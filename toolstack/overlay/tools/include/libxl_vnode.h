@@ -23,9 +23,9 @@
 #define LIBXL_VNODE_PNODE_ANY (~0U)
 
 /*
- * libxl_vnode_request.timeout_ms by default, as any number below 0: so much, and
- * then, if there is a driver in the guest, so much more for each GiB, also one
- * that is begun, that comes or goes.
+ * libxl_vnode_request.timeout_ms by default, as any number below 0: so much,
+ * and then, if there is a driver in the guest, so much more for each GiB, also
+ * one that is begun, that comes or goes.
  */
 #define LIBXL_VNODE_TIMEOUT_DEFAULT (-1)
 #define LIBXL_VNODE_TIMEOUT_MS 120000

@@ -314,7 +314,8 @@ static int shrink(struct elastic_node *node)
 	if (rc == -ECANCELED) {
 		rc = called_off(node);
 	} else if (rc && elastic_populated(node) < target) {
-		elastic_node_error(node, rc, "%llu KiB too much have left, and Xen has no memory to give them back",
+		elastic_node_error(node, rc,
+				   "%llu KiB too much have left, and Xen has no memory to give them back",
 				   elastic_kib(target - elastic_populated(node)));
 	} else if (rc) {
 		elastic_residue_reason(node);

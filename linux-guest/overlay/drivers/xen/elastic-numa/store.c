@@ -219,7 +219,8 @@ static void heed(struct elastic_node *node, struct demand *demand)
 		return;
 	}
 	if (rc == -EDOM) {
-		elastic_node_error(node, rc, "of %llu KiB the last block, of %llu, would have less than its %llu KiB of struct pages: ask for less, or more",
+		elastic_node_error(node, rc,
+				   "of %llu KiB the last block, of %llu, would have less than its %llu KiB of struct pages: ask for less, or more",
 				   kib, elastic_block_bytes(&node->range) >> 10,
 				   elastic_kib(node->range.memmap_extents));
 		return;

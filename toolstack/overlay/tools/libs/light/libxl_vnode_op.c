@@ -36,8 +36,8 @@
 #define CHECK_DELAY_MS 10
 
 /*
- * How long a guest may take to undo, and more for each GiB: it has shown that it
- * is slow, and the caller has waited once already.
+ * How long a guest may take to undo, and more for each GiB: it has shown that
+ * it is slow, and the caller has waited once already.
  */
 #define UNDO_TIMEOUT_MS 30000
 
