@@ -26,7 +26,8 @@ FAR_CPU = 1
 SUM = "md5sum </usr/bin/bash"
 
 # What is packed in the guest's kernel, which begins where its header says (Linux' Documentation/arch/x86/boot.rst:
-# setup_sects, payload_offset and payload_length), with another note than its own. %s: for sed.
+# setup_sects, payload_offset and payload_length), with another note than its own. %s: for sed;
+# %d: how many lines have its name then.
 OTHER_NOTE = r"""
 at() { od -An -t "u$2" -j "$1" -N "$2" /boot/vmlinuz | tr -d ' '; }
 from=$((($(at 497 1) + 1) * 512 + $(at 584 4)))

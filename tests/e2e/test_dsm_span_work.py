@@ -25,13 +25,7 @@ from lab.far_guest import status
 from lab.guest import Guest
 from lab.guestview import parse_nmis
 from lab.kernel_torture import since
-from lab.span_guest import (
-    HZ,
-    PATIENCE,
-    SlowSite,
-    SpanShape,
-    around,
-)
+from lab.span_guest import HZ, PATIENCE, SlowSite, SpanShape, around
 from tests.e2e.conftest import soak
 from tests.e2e.span_guest import Lives, lives_on, quietly, ran, refused_elsewhere, with_kernel
 from tests.e2e.span_openmp import openmp_there_and_back

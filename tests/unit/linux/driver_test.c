@@ -1173,8 +1173,8 @@ static void boot_with_memmap(unsigned int blocks, u32 memmap)
 }
 
 /*
- * From each size that can be asked for to any other and back, in small steps and
- * large ones: the way back is what an undo is.
+ * Down through each size that can be asked for, and to some hundred others and
+ * back: the way back is what an undo is.
  */
 static void sizes_and_struct_pages(const void *argument)
 {

@@ -85,7 +85,7 @@ def test_the_default_of_the_time_limit_is_the_same_everywhere() -> None:
     (ms,) = re.findall(r"#define LIBXL_VNODE_TIMEOUT_MS (\d+)", HEADER)
     assert re.findall(r"#define LIBXL_VNODE_TIMEOUT_MS_PER_GIB (\d+)", HEADER) == ["1000"]
     assert f"The default is {int(ms) // 1000}, and one more for each GiB" in section("OPTIONS")
-    asked = re.findall(r"after S seconds \(0: never; else.*\n\+ +\" +(\d+), and 1 for each GiB\)", COMMANDS)
+    asked = re.findall(r"after S seconds \(0: never\); by.*\n\+ +\" +default (\d+), and 1 for each GiB", COMMANDS)
     assert asked == [str(int(ms) // 1000)] * 3
     (ms,) = re.findall(r"#define UNDO_TIMEOUT_MS (\d+)", (TOOLS / "libs/light/libxl_vnode_op.c").read_text(encoding="utf-8"))
     assert f"it has {int(ms) // 1000} seconds, and one more for each GiB" in section("OPTIONS")

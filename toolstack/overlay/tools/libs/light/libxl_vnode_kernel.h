@@ -32,9 +32,9 @@
 #define VNODE_KERNEL_GRANTS_IN_MEMORY 2u
 /*
  * Who makes a hypercall stays on his vCPU (no CONFIG_PREEMPTION).  Some are
- * done on another host; an interrupt meanwhile lets another kernel go on with
- * somebody else, and make the call once more on a vCPU that Xen knows nothing
- * of it from.
+ * done on another host, and made again by the vCPU to have the result.  A
+ * kernel that is preempted meanwhile may make the call from another vCPU, as
+ * a new one: it would be done twice.
  */
 #define VNODE_KERNEL_STAYS_IN_HYPERCALLS 4u
 
