@@ -1281,6 +1281,21 @@ static void hollow_block_leaves(const void *argument)
 	CHECK(!machine.plugged[1], "it is hollow, and there");
 }
 
+/* Of two, the first that leaves is all that others have holes for. */
+static void one_of_two_hollow_blocks(const void *argument)
+{
+	u32 target = BLOCK_EXTENTS + 2 * *(const u32 *)argument;
+
+	boot_with_memmap(3, *(const u32 *)argument);
+	CHECK(!ask(3 * BLOCK_EXTENTS), "%s", machine.log);
+	machine.stuck[2] = true;
+	machine.in_use[2 * BLOCK_EXTENTS + 20] = machine.in_use[BLOCK_EXTENTS + 20] = true;
+	machine.stuck_until = machine.clock + 12000;
+	CHECK(!ask(target), "%s", machine.log);
+	check_online(target);
+	CHECK(!machine.plugged[2] && machine.plugged[1], "both have gone");
+}
+
 /* A growth that is undone, after it was to be a smaller one: with what there was. */
 static void hollow_by_what_is_undone(const void *argument)
 {
@@ -1681,6 +1696,8 @@ int main(int argc, char **argv)
 		{ "driver: a hollow block, struct pages of 16 extents", hollow_block_leaves, &sixteen },
 		{ "driver: a hollow block, and holes", hollow_block_for_holes },
 		{ "driver: a hollow block, and nothing for holes", nothing_for_holes },
+		{ "driver: one of two hollow blocks", one_of_two_hollow_blocks, &one },
+		{ "driver: one of two hollow blocks, struct pages of 16 extents", one_of_two_hollow_blocks, &sixteen },
 		{ "driver: a growth that is undone, and struct pages", hollow_by_what_is_undone },
 		{ "driver: a hollow block leaves late", hollow_block_leaves_late },
 		{ "driver: all that is available is taken", all_that_is_available },

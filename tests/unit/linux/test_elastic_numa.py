@@ -550,21 +550,27 @@ MUTANTS = {
     ),
     "a hollow block leaves whatever has to": (
         "node",
-        " &&\n\t\t    populated <= elastic_populated(node) - target +\n\t\t\t\t elastic_balloon_holes(node, block))",
+        " &&\n\t\t    target + populated <= elastic_populated(node) +\n\t\t\t\t\t  elastic_balloon_holes(node, block))",
         ")",
         "driver: a hollow block leaves late",
     ),
     "no hollow block leaves that is all that has to": (
         "node",
-        "populated <= elastic_populated(node) - target +",
-        "populated < elastic_populated(node) - target +",
+        "target + populated <= elastic_populated(node) +",
+        "target + populated < elastic_populated(node) +",
         "driver: a hollow block, struct pages of 16 extents",
     ),
     "holes are nobody's": (
         "node",
-        "elastic_populated(node) - target +\n\t\t\t\t elastic_balloon_holes(node, block))",
-        "elastic_populated(node) - target)",
+        "elastic_populated(node) +\n\t\t\t\t\t  elastic_balloon_holes(node, block))",
+        "elastic_populated(node))",
         "driver: a hollow block, and holes",
+    ),
+    "the second of two hollow blocks leaves, too": (
+        "node",
+        "target + populated <= elastic_populated(node) +\n\t\t\t\t\t  elastic_balloon_holes(node, block))",
+        "populated <= elastic_populated(node) - target + elastic_balloon_holes(node, block))",
+        "driver: one of two hollow blocks",
     ),
     "a hollow block has holes for itself": (
         "balloon",

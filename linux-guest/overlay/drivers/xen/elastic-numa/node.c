@@ -173,8 +173,8 @@ static void drop_hollow_blocks(struct elastic_node *node, u32 target,
 		populated = elastic_block_populated(node, block);
 		if (test_bit(block, node->present) &&
 		    populated <= node->range.memmap_extents &&
-		    populated <= elastic_populated(node) - target +
-				 elastic_balloon_holes(node, block))
+		    target + populated <= elastic_populated(node) +
+					  elastic_balloon_holes(node, block))
 			drop_block(node, block, budget_ms);
 	}
 }
