@@ -1164,12 +1164,17 @@ static void resize(const void *argument)
 	check_gone();
 }
 
-/* Blocks whose struct pages are so many extents, as those of large guests. */
+/* So many extents, in blocks whose struct pages are some of them, as those of large guests. */
+static void boot_with_extents(u32 extents, u32 memmap)
+{
+	boot(DIV_ROUND_UP(extents, BLOCK_EXTENTS));
+	CHECK(!elastic_range_init(&node.range, START, extents * ELASTIC_EXTENT_BYTES, BLOCK_BYTES,
+				  memmap * ELASTIC_EXTENT_BYTES), "range");
+}
+
 static void boot_with_memmap(unsigned int blocks, u32 memmap)
 {
-	boot(blocks);
-	CHECK(!elastic_range_init(&node.range, START, blocks * BLOCK_BYTES, BLOCK_BYTES,
-				  memmap * ELASTIC_EXTENT_BYTES), "range");
+	boot_with_extents(blocks * BLOCK_EXTENTS, memmap);
 }
 
 /*
@@ -1209,16 +1214,61 @@ static void sizes_and_struct_pages(const void *argument)
 	check_gone();
 }
 
-/* A growth to what can't be asked for ends before it adds such a block. */
-static void less_than_struct_pages(const void *argument)
-{
-	static const char why[] = "-34 the last 30720 KiB do not hold the 32768 KiB of struct pages";
+struct shape {
+	u32 extents, memmap;
+};
 
-	boot_with_memmap(2, 16);
-	CHECK(!ask(BLOCK_EXTENTS), "%s", machine.log);
-	CHECK(ask(BLOCK_EXTENTS + 15) == -ERANGE, "%s", machine.log);
-	check_online(BLOCK_EXTENTS);
-	CHECK(!strncmp(node.error, why, strlen(why)), "'%s'", node.error);
+static u32 drawn(u32 *seed, u32 limit)
+{
+	*seed = *seed * 1664525 + 1013904223;
+	return (*seed >> 8) % limit;
+}
+
+/* What is in the way of this request: extents, whole or for the balloon only, and for some seconds a block. */
+static void draw_what_stays(u32 *seed, u32 extents)
+{
+	machine.in_use[drawn(seed, extents)] ^= true;
+	machine.busy[drawn(seed, extents)] = drawn(seed, 2);
+	if (!drawn(seed, 32))
+		memset(machine.busy, 0, sizeof(machine.busy));
+	memset(machine.stuck, 0, sizeof(machine.stuck));
+	if (drawn(seed, 4))
+		return;
+	machine.stuck[drawn(seed, 3)] = true;
+	machine.stuck_until = machine.clock + 12000;
+}
+
+/* A shrink ends between the two sizes; whatever it leaves, a growth finds a way, or no others to give. */
+static void sizes_and_what_stays(const void *argument)
+{
+	const struct shape *shape = argument;
+	u32 seed = shape->extents, target, before, after, extents;
+	unsigned int i, shrinks = 0, growths = 0;
+
+	boot_with_extents(shape->extents, shape->memmap);
+	CHECK(!ask(shape->extents), "%s", machine.log);
+	for (i = 0; i < 600; i++) {
+		draw_what_stays(&seed, shape->extents);
+		target = drawn(&seed, shape->extents) + 1;
+		if (elastic_target_extents(&node.range, elastic_kib(target), &extents))
+			continue;
+		before = elastic_populated(&node);
+		/* The domain may have no more than is asked for. */
+		machine.room = target > before ? target - before : 0;
+		if (!ask(target)) {
+			check_online(target);
+			shrinks += target < before;
+			growths += target > before;
+			continue;
+		}
+		check_books();
+		after = elastic_populated(&node);
+		if (target > before)
+			CHECK(strstr(node.error, "others cannot give the rest"), "%u to %u: %s", before, target, machine.log);
+		else
+			CHECK(after >= target && after <= before, "%u to %u: %u, %s", before, target, after, machine.log);
+	}
+	CHECK(shrinks > 20 && growths > 100, "%u shrinks, %u growths", shrinks, growths);
 }
 
 /* One that was in the way for a moment: then the one below need not go. */
@@ -1294,6 +1344,81 @@ static void one_of_two_hollow_blocks(const void *argument)
 	CHECK(!ask(target), "%s", machine.log);
 	check_online(target);
 	CHECK(!machine.plugged[2] && machine.plugged[1], "both have gone");
+}
+
+/* The last block ends with the range, and has stayed when the one below it left. */
+static void without_the_one_between(void)
+{
+	unsigned int extent;
+
+	boot_with_extents(5 * BLOCK_EXTENTS / 2, 16);
+	CHECK(!ask(5 * BLOCK_EXTENTS / 2), "%s", machine.log);
+	for (extent = 2 * BLOCK_EXTENTS; extent < 5 * BLOCK_EXTENTS / 2; extent++)
+		machine.busy[extent] = true;
+	CHECK(!ask(3 * BLOCK_EXTENTS / 2), "%s", machine.log);
+	check_online(3 * BLOCK_EXTENTS / 2);
+	CHECK(!machine.plugged[1] && machine.plugged[2], "the one between is there");
+	machine.room = 8;	/* no more than is asked for */
+}
+
+/* Less is missing than its struct pages are: others give the rest. */
+static void between_two_blocks(const void *argument)
+{
+	without_the_one_between();
+	CHECK(!ask(3 * BLOCK_EXTENTS / 2 + 8), "%s", machine.log);
+	check_online(3 * BLOCK_EXTENTS / 2 + 8);
+	CHECK(elastic_block_populated(&node, 1) == 16, "%u extents", elastic_block_populated(&node, 1));
+	CHECK(!ask(3 * BLOCK_EXTENTS / 2), "%s", machine.log);
+	check_online(3 * BLOCK_EXTENTS / 2);
+}
+
+/* What they have given comes back if it was in vain. */
+static void between_two_blocks_in_vain(const void *argument)
+{
+	without_the_one_between();
+	machine.fails[PART_ADD] = 1;
+	CHECK(ask(3 * BLOCK_EXTENTS / 2 + 8) == -ENOMEM, "%s", machine.log);
+	check_online(3 * BLOCK_EXTENTS / 2);
+	CHECK(elastic_block_populated(&node, 0) == BLOCK_EXTENTS, "%u extents", elastic_block_populated(&node, 0));
+}
+
+static void nothing_for_struct_pages(const void *argument)
+{
+	static const char why[] = "-16 the last 16384 KiB do not hold the 32768 KiB of struct pages of a block, and others";
+	unsigned int extent;
+
+	without_the_one_between();
+	for (extent = 0; extent < BLOCK_EXTENTS; extent++)
+		machine.busy[extent] = extent != 20;
+	CHECK(ask(3 * BLOCK_EXTENTS / 2 + 8) == -EBUSY, "%s", machine.log);
+	check_online(3 * BLOCK_EXTENTS / 2);
+	CHECK(!machine.plugged[1], "it has less than its struct pages");
+	CHECK(!strncmp(node.error, why, strlen(why)), "'%s'", node.error);
+}
+
+/* An extent that Xen keeps of a block that has left counts, and is not in the new one. */
+static void kept_beside_struct_pages(const void *argument)
+{
+	boot_with_memmap(3, 16);
+	CHECK(!ask(3 * BLOCK_EXTENTS), "%s", machine.log);
+	machine.refuses[2 * BLOCK_EXTENTS + 40] = true;
+	CHECK(!ask(BLOCK_EXTENTS), "%s", machine.log);
+	machine.room = 16;
+	CHECK(!ask(BLOCK_EXTENTS + 16), "%s", machine.log);
+	check_online(BLOCK_EXTENTS + 16);
+	CHECK(elastic_block_populated(&node, 1) == 16, "%u extents", elastic_block_populated(&node, 1));
+}
+
+/* Another size comes while others give: that is no failure. */
+static void another_size_for_struct_pages(const void *argument)
+{
+	without_the_one_between();
+	machine.room = 16;
+	machine.new_target = 3 * BLOCK_EXTENTS / 2 + 16;
+	machine.target_at_take = 1;
+	CHECK(!ask(3 * BLOCK_EXTENTS / 2 + 8), "%s", machine.log);
+	check_online(3 * BLOCK_EXTENTS / 2 + 16);
+	CHECK(!machine.target_at_take && !node.error[0], "'%s'", node.error);
 }
 
 /* A growth that is undone, after it was to be a smaller one: with what there was. */
@@ -1596,6 +1721,8 @@ static void start_fails(const void *argument)
 int main(int argc, char **argv)
 {
 	static const u32 nothing, half = 2 * BLOCK_EXTENTS, one = 1, two = 2, four = 4, sixteen = 16;
+	static const struct shape whole = { 3 * BLOCK_EXTENTS, 1 }, large = { 3 * BLOCK_EXTENTS, 16 },
+				  halved = { 5 * BLOCK_EXTENTS / 2, 16 };
 	static const enum reason new_target = NEW_TARGET, grows = GUEST_GROWS,
 				 oom = OOM, beside_cache = OOM_BESIDE_CACHE;
 	static const bool no, yes = true;
@@ -1691,13 +1818,20 @@ int main(int argc, char **argv)
 		{ "driver: sizes, and struct pages of 1 extent", sizes_and_struct_pages, &one },
 		{ "driver: sizes, and struct pages of 2 extents", sizes_and_struct_pages, &two },
 		{ "driver: sizes, and struct pages of 16 extents", sizes_and_struct_pages, &sixteen },
-		{ "driver: less than struct pages", less_than_struct_pages },
+		{ "driver: sizes, and what stays, struct pages of 1 extent", sizes_and_what_stays, &whole },
+		{ "driver: sizes, and what stays, struct pages of 16 extents", sizes_and_what_stays, &large },
+		{ "driver: sizes, and what stays, half a block", sizes_and_what_stays, &halved },
 		{ "driver: a hollow block, no struct pages", hollow_block_leaves, &nothing },
 		{ "driver: a hollow block, struct pages of 16 extents", hollow_block_leaves, &sixteen },
 		{ "driver: a hollow block, and holes", hollow_block_for_holes },
 		{ "driver: a hollow block, and nothing for holes", nothing_for_holes },
 		{ "driver: one of two hollow blocks", one_of_two_hollow_blocks, &one },
 		{ "driver: one of two hollow blocks, struct pages of 16 extents", one_of_two_hollow_blocks, &sixteen },
+		{ "driver: between two blocks", between_two_blocks },
+		{ "driver: between two blocks, in vain", between_two_blocks_in_vain },
+		{ "driver: between two blocks, and nothing for struct pages", nothing_for_struct_pages },
+		{ "driver: between two blocks, and another size", another_size_for_struct_pages },
+		{ "driver: what Xen keeps, and struct pages", kept_beside_struct_pages },
 		{ "driver: a growth that is undone, and struct pages", hollow_by_what_is_undone },
 		{ "driver: a hollow block leaves late", hollow_block_leaves_late },
 		{ "driver: all that is available is taken", all_that_is_available },

@@ -594,11 +594,12 @@ int device_offline(struct device *dev)
 int add_memory_driver_managed(int group, u64 start, u64 size, const char *name,
 			      int flags)
 {
-	unsigned int block = block_at(start);
+	unsigned int block = block_at(start), extent;
 
 	check_expedited();
-	CHECK(machine.pages[block * BLOCK_EXTENTS] == ELASTIC_EXTENT_PAGES,
-	      "block %u: its struct pages have no memory", block);
+	for (extent = 0; extent < node.range.memmap_extents; extent++)
+		CHECK(machine.pages[block * BLOCK_EXTENTS + extent] == ELASTIC_EXTENT_PAGES,
+		      "block %u: its struct pages have no memory", block);
 	CHECK(flags & MHP_STAY_OFFLINE, "somebody else would online it");
 	CHECK(mhp_default_online_type == MMOP_ONLINE_KERNEL,
 	      "what is for all memory was changed");

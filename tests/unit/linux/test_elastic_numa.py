@@ -520,9 +520,27 @@ MUTANTS = {
     ),
     "a block comes with less than its struct pages": (
         "node",
-        "if (want < node->range.memmap_extents)",
-        "if (want < 1)",
-        "driver: less than struct pages",
+        "if (*want >= memmap)",
+        "if (1)",
+        "driver: between two blocks",
+    ),
+    "others give for struct pages, and they get less": (
+        "node",
+        "\t*want = memmap;\n",
+        "",
+        "driver: between two blocks",
+    ),
+    "others give for struct pages that have memory": (
+        "node",
+        "(memmap - *want));",
+        "memmap);",
+        "driver: between two blocks",
+    ),
+    "another size is a failure of struct pages": (
+        "node",
+        "if (rc && rc != -ECANCELED)\n\t\telastic_node_error(node, rc,\n\t\t\t\t   \"the last",
+        "if (rc)\n\t\telastic_node_error(node, rc,\n\t\t\t\t   \"the last",
+        "driver: between two blocks, and another size",
     ),
     "sizes are not asked for their struct pages": (
         "extent",

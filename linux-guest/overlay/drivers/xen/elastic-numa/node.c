@@ -91,44 +91,6 @@ static int check_detach(struct elastic_node *node)
 }
 
 /*
- * New blocks, lowest address first, after what the balloon had taken.  Extents
- * that Xen does not take back count where they are.
- */
-static int add_memory_to_target(struct elastic_node *node, u32 target)
-{
-	u32 block, want;
-	int rc;
-
-	elastic_phase(ELASTIC_PH_POPULATE);
-	elastic_release_strays(node);
-	rc = elastic_balloon_fill(node, target - elastic_populated(node));
-
-	for (block = 0; !rc && block < node->range.nr_blocks; block++) {
-		if (elastic_populated(node) >= target)
-			break;
-		if (test_bit(block, node->present))
-			continue;
-		if (elastic_cancelled())
-			return -ECANCELED;
-		want = min(target - elastic_populated(node) +
-			   elastic_block_populated(node, block),
-			   elastic_block_end(&node->range, block) -
-			   elastic_block_first(&node->range, block));
-		if (want < node->range.memmap_extents)
-			return elastic_node_error(node, -ERANGE,
-						  "the last %llu KiB do not hold the %llu KiB of struct pages of a block: ask for less, or more",
-						  elastic_kib(want),
-						  elastic_kib(node->range.memmap_extents));
-		rc = elastic_block_add(node, block, want);
-	}
-	if (!rc && elastic_populated(node) < target)
-		rc = elastic_node_error(node, -EBUSY,
-					"%u extents are in blocks that somebody took offline",
-					target - elastic_populated(node));
-	return rc;
-}
-
-/*
  * One attempt to take a block out and give it back to Xen.  What it took, if it
  * fails, is subtracted from @budget_ms, but for what slow memory took; with none
  * left it still has a moment.
@@ -225,6 +187,63 @@ static int take_memory_to_target(struct elastic_node *node, u32 target)
 	if (elastic_populated(node) == target)
 		return 0;
 	return elastic_cancelled() ? -ECANCELED : -EBUSY;
+}
+
+/*
+ * A block holds its struct pages at least.  Where less is missing, as the last
+ * block is short or Xen keeps an extent, others give the difference first: the
+ * domain may have no more than is asked for.
+ */
+static int have_struct_pages(struct elastic_node *node, u32 *want)
+{
+	u32 memmap = node->range.memmap_extents;
+	int rc;
+
+	if (*want >= memmap)
+		return 0;
+	rc = take_memory_to_target(node, elastic_populated(node) -
+					 (memmap - *want));
+	if (rc && rc != -ECANCELED)
+		elastic_node_error(node, rc,
+				   "the last %llu KiB do not hold the %llu KiB of struct pages of a block, and others cannot give the rest: ask for less, or more",
+				   elastic_kib(*want), elastic_kib(memmap));
+	*want = memmap;
+	return rc;
+}
+
+/*
+ * New blocks, lowest address first, after what the balloon had taken.  Extents
+ * that Xen does not take back count where they are.
+ */
+static int add_memory_to_target(struct elastic_node *node, u32 target)
+{
+	u32 block, want;
+	int rc;
+
+	elastic_phase(ELASTIC_PH_POPULATE);
+	elastic_release_strays(node);
+	rc = elastic_balloon_fill(node, target - elastic_populated(node));
+
+	for (block = 0; !rc && block < node->range.nr_blocks; block++) {
+		if (elastic_populated(node) >= target)
+			break;
+		if (test_bit(block, node->present))
+			continue;
+		if (elastic_cancelled())
+			return -ECANCELED;
+		want = min(target - elastic_populated(node) +
+			   elastic_block_populated(node, block),
+			   elastic_block_end(&node->range, block) -
+			   elastic_block_first(&node->range, block));
+		rc = have_struct_pages(node, &want);
+		if (!rc)
+			rc = elastic_block_add(node, block, want);
+	}
+	if (!rc && elastic_populated(node) < target)
+		rc = elastic_node_error(node, -EBUSY,
+					"%u extents are in blocks that somebody took offline",
+					target - elastic_populated(node));
+	return rc;
 }
 
 /* Why an operation ended before its end. */
