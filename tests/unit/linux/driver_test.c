@@ -1193,6 +1193,7 @@ static void sizes_and_struct_pages(const void *argument)
 			continue;
 		CHECK(!ask(extents), "%u extents: %s", extents, machine.log);
 		check_online(extents);
+		CHECK(!node.error[0], "%u extents: '%s'", extents, node.error);
 		before = extents;
 	}
 	CHECK(before == (memmap ?: 1), "%u extents", before);
@@ -1358,6 +1359,7 @@ static void without_the_one_between(void)
 	CHECK(!ask(3 * BLOCK_EXTENTS / 2), "%s", machine.log);
 	check_online(3 * BLOCK_EXTENTS / 2);
 	CHECK(!machine.plugged[1] && machine.plugged[2], "the one between is there");
+	CHECK(!elastic_balloon_holes(&node, 1), "behind the end of the range");
 	machine.room = 8;	/* no more than is asked for */
 }
 
@@ -1620,8 +1622,10 @@ static void balloon_take_limits(const void *argument)
 	CHECK(!elastic_balloon_take(&node, 0, 1, true, &budget) && !budget, "%u ms are left", budget);
 	CHECK(machine.clock - began == 60, "%lld ms", machine.clock - began);
 	elastic_op_end();
+	CHECK(elastic_balloon_holes(&node, 0) == 5 && !elastic_balloon_holes(&node, 3), "others have holes");
 	/* What is offline is not filled, either. */
 	machine.online[3] = false;
+	CHECK(!elastic_balloon_holes(&node, 0), "it is offline");
 	CHECK(!elastic_balloon_fill(&node, 5) && elastic_populated(&node) == 251, "it is offline");
 	machine.online[3] = true;
 	check_online(251);

@@ -596,6 +596,24 @@ MUTANTS = {
         "if (",
         "driver: a hollow block leaves late",
     ),
+    "holes that are offline can be filled": (
+        "balloon",
+        "if (block != but &&\n\t\t    extent_is_online(node, elastic_block_usable(range, block)))",
+        "if (block != but)",
+        "driver: what the balloon may take",
+    ),
+    "behind the end of the range are holes": (
+        "balloon",
+        "holes += elastic_block_end(range, block) -",
+        "holes += elastic_block_first(range, block) + range->block_extents -",
+        "driver: between two blocks",
+    ),
+    "a shrink that is done says that too much has left": (
+        "node",
+        "} else if (rc && elastic_populated(node) < target) {",
+        "} else if (elastic_populated(node) <= target) {",
+        "driver: sizes, and struct pages of 1 extent",
+    ),
     "too much has left, in other numbers": (
         "node",
         "} else if (rc && elastic_populated(node) < target) {",
