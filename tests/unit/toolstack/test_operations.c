@@ -420,6 +420,30 @@ static void test_time_by_size(void)
     ok_("... the opposite before any has come: it may be on its way",
         took(libxl_vnode_detach, 0, 0) == 126 + 36);
 
+    boot_large(LARGE_KB);
+    world.mood = GUEST_KEEPS_SOME;
+    detach();
+    world.mood = GUEST_SILENT;
+    world.has_kb[1] += LARGE_KB - RESIDUAL_KB;
+    world.total_kb += LARGE_KB - RESIDUAL_KB;
+    fake_set(SAYS "current-kb", "%llu", (unsigned long long)LARGE_KB);
+    ok_("... what is left of it, by what the guest has",
+        took(libxl_vnode_detach, 0, 0) == 126 + 36);
+
+    boot_large(0);
+    world.mood = GUEST_FAILS_TO_GROW;
+    {
+        uint64_t began_ms = fake_now_ms();
+
+        run(&(struct command) { .start = libxl_vnode_attach,
+                                .only_start = true });
+        fake_guest_runs();
+        world.mood = GUEST_SILENT;
+        fake_loop();
+        ok_("... an undo that comes early has its own time and no more",
+            (fake_now_ms() - began_ms) / 1000 == 36);
+    }
+
     boot_large(0);
     fake_set("/local/domain/7/vnuma/guest/version", "2");
     ok_("... without a driver nobody moves anything",
