@@ -568,26 +568,32 @@ MUTANTS = {
     ),
     "a hollow block leaves whatever has to": (
         "node",
-        " &&\n\t\t    target + populated <= elastic_populated(node) +\n\t\t\t\t\t  elastic_balloon_holes(node, block))",
-        ")",
+        "(left >= target ||",
+        "(left ||",
         "driver: a hollow block leaves late",
     ),
-    "no hollow block leaves that is all that has to": (
+    "no hollow block leaves for just enough holes": (
         "node",
-        "target + populated <= elastic_populated(node) +",
-        "target + populated < elastic_populated(node) +",
+        "left + elastic_balloon_holes(node, block) >= target);",
+        "left + elastic_balloon_holes(node, block) > target);",
+        "driver: a hollow block, and holes",
+    ),
+    "a hollow block leaves only for holes": (
+        "node",
+        "(left >= target ||\n\t\tleft + elastic_balloon_holes(node, block) >= target);",
+        "elastic_balloon_holes(node, block) &&\n\t\tleft + elastic_balloon_holes(node, block) >= target;",
         "driver: a hollow block, struct pages of 16 extents",
     ),
     "holes are nobody's": (
         "node",
-        "elastic_populated(node) +\n\t\t\t\t\t  elastic_balloon_holes(node, block))",
-        "elastic_populated(node))",
+        "left + elastic_balloon_holes(node, block) >= target);",
+        "false);",
         "driver: a hollow block, and holes",
     ),
     "the second of two hollow blocks leaves, too": (
         "node",
-        "target + populated <= elastic_populated(node) +\n\t\t\t\t\t  elastic_balloon_holes(node, block))",
-        "populated <= elastic_populated(node) - target + elastic_balloon_holes(node, block))",
+        "left + elastic_balloon_holes(node, block) >= target);",
+        "populated <= elastic_populated(node) - target + elastic_balloon_holes(node, block));",
         "driver: one of two hollow blocks",
     ),
     "a hollow block has holes for itself": (

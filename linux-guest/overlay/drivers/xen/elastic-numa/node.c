@@ -120,23 +120,31 @@ static int drop_block(struct elastic_node *node, u32 block,
 }
 
 /*
- * Blocks that hold nothing but their own struct pages serve nobody.  One stays if
- * these are more than has to leave, and others have no holes for the difference:
- * there would be less than @target.
+ * A block that holds nothing but its own struct pages.  It stays if these are more
+ * than has to leave, and others have no holes for the difference: there would be
+ * less than @target.  Holes are in any block, and looked for only if that decides.
  */
+static bool serves_nobody(const struct elastic_node *node, u32 block,
+			  u32 target)
+{
+	u32 populated = elastic_block_populated(node, block);
+	u32 left = elastic_populated(node) - populated;
+
+	return test_bit(block, node->present) &&
+	       populated <= node->range.memmap_extents &&
+	       (left >= target ||
+		left + elastic_balloon_holes(node, block) >= target);
+}
+
 static void drop_hollow_blocks(struct elastic_node *node, u32 target,
 			       unsigned int *budget_ms)
 {
-	u32 block, populated;
+	u32 block;
 
 	for (block = node->range.nr_blocks; *budget_ms && block-- > 0; ) {
 		if (elastic_cancel_pending())
 			break;
-		populated = elastic_block_populated(node, block);
-		if (test_bit(block, node->present) &&
-		    populated <= node->range.memmap_extents &&
-		    target + populated <= elastic_populated(node) +
-					  elastic_balloon_holes(node, block))
+		if (serves_nobody(node, block, target))
 			drop_block(node, block, budget_ms);
 	}
 }
