@@ -1230,7 +1230,7 @@ static void draw_what_stays(u32 *seed, u32 extents)
 {
 	machine.in_use[drawn(seed, extents)] ^= true;
 	machine.busy[drawn(seed, extents)] = drawn(seed, 2);
-	if (!drawn(seed, 32))
+	if (!drawn(seed, 8))
 		memset(machine.busy, 0, sizeof(machine.busy));
 	memset(machine.stuck, 0, sizeof(machine.stuck));
 	if (drawn(seed, 4))
@@ -1239,7 +1239,10 @@ static void draw_what_stays(u32 *seed, u32 extents)
 	machine.stuck_until = machine.clock + 12000;
 }
 
-/* A shrink ends between the two sizes; whatever it leaves, a growth finds a way, or no others to give. */
+/*
+ * If nothing is busy each size is had.  Else a shrink ends between the two sizes, and whatever that leaves, a growth
+ * finds a way, or no others to give.
+ */
 static void sizes_and_what_stays(const void *argument)
 {
 	const struct shape *shape = argument;
@@ -1264,6 +1267,7 @@ static void sizes_and_what_stays(const void *argument)
 		}
 		check_books();
 		after = elastic_populated(&node);
+		CHECK(memchr(machine.busy, true, shape->extents), "%u to %u: %s", before, target, machine.log);
 		if (target > before)
 			CHECK(strstr(node.error, "others cannot give the rest"), "%u to %u: %s", before, target, machine.log);
 		else
