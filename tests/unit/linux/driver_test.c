@@ -1437,6 +1437,20 @@ static void hollow_by_what_is_undone(const void *argument)
 	check_online(2 * BLOCK_EXTENTS + 20);
 }
 
+/* It is said why, as of a shrink; what was there before stays. */
+static void smaller_than_can_be(const void *argument)
+{
+	boot(4);
+	CHECK(!ask(2 * BLOCK_EXTENTS), "%s", machine.log);
+	memset(machine.busy, true, 2 * BLOCK_EXTENTS);
+	machine.cancel_at = 3;
+	machine.new_target = BLOCK_EXTENTS;
+	CHECK(ask(4 * BLOCK_EXTENTS) == -EBUSY, "%s", machine.log);
+	check_online(2 * BLOCK_EXTENTS);
+	CHECK(!strcmp(node.error, "-16 131072 KiB of 262144 KiB could not be taken: pages of the test"), "'%s'", node.error);
+	CHECK(!node.reason[0], "it has no residue: '%s'", node.reason);
+}
+
 /* What is free is taken at once, and nothing is moved as long as there is some in the block. */
 static void free_memory(const void *argument)
 {
@@ -1820,6 +1834,7 @@ int main(int argc, char **argv)
 		{ "driver: somebody else onlines a block", onlined_by_others },
 		{ "driver: memory in pieces", memory_in_pieces },
 		{ "driver: other sizes", resize },
+		{ "driver: a growth that is to be a smaller size than can be", smaller_than_can_be },
 		{ "driver: free memory is taken as it lies", free_memory },
 		{ "driver: free blocks leave as they are", free_blocks },
 		{ "driver: sizes, and no struct pages", sizes_and_struct_pages, &nothing },

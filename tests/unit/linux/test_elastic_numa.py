@@ -616,14 +616,20 @@ MUTANTS = {
     ),
     "a shrink that is done says that too much has left": (
         "node",
-        "} else if (rc && elastic_populated(node) < target) {",
-        "} else if (elastic_populated(node) <= target) {",
+        "else if (rc)\n\t\tsay_not_taken(",
+        "else\n\t\tsay_not_taken(",
         "driver: sizes, and struct pages of 1 extent",
+    ),
+    "a growth that is to be smaller, and can not, says nothing": (
+        "node",
+        "if (rc && rc != -ECANCELED)\n\t\t\tsay_not_taken(",
+        "if (0)\n\t\t\tsay_not_taken(",
+        "driver: a growth that is to be a smaller size than can be",
     ),
     "too much has left, in other numbers": (
         "node",
-        "} else if (rc && elastic_populated(node) < target) {",
-        "} else if (0) {",
+        "if (elastic_populated(node) < target) {",
+        "if (0) {",
         "driver: a hollow block, and nothing for holes",
     ),
     "struct pages are taken as if they were free": (

@@ -269,16 +269,38 @@ static void publish_stable(void)
 	elastic_topo_publish(XTOPO_STABLE, true);
 }
 
+/* Why it has not become smaller as it was to, by @excess, or too small. */
+static void say_not_taken(struct elastic_node *node, int rc, u32 target,
+			  u32 excess)
+{
+	if (elastic_populated(node) < target) {
+		elastic_node_error(node, rc,
+				   "%llu KiB too much have left, and Xen has no memory to give them back",
+				   elastic_kib(target - elastic_populated(node)));
+		return;
+	}
+	elastic_residue_reason(node);
+	elastic_node_error(node, rc, "%llu KiB of %llu KiB could not be taken: %s",
+			   elastic_kib(elastic_populated(node) - target),
+			   elastic_kib(excess), node->reason);
+	node->reason[0] = '\0';
+}
+
 static int drain_node(struct elastic_node *node, bool tell);
 
+/* The target may be a smaller one by now. */
 static int grow_to_target(struct elastic_node *node)
 {
+	u32 before = elastic_populated(node), target = node->target;
 	int rc;
 
-	if (node->target < elastic_populated(node))
-		rc = take_memory_to_target(node, node->target);
-	else
-		rc = add_memory_to_target(node, node->target);
+	if (target < before) {
+		rc = take_memory_to_target(node, target);
+		if (rc && rc != -ECANCELED)
+			say_not_taken(node, rc, target, before - target);
+	} else {
+		rc = add_memory_to_target(node, target);
+	}
 	if (rc)
 		return rc;
 	elastic_phase(ELASTIC_PH_CPUS);
@@ -338,19 +360,10 @@ static int shrink(struct elastic_node *node)
 	/* What nobody uses goes before what somebody may. */
 	elastic_release_strays(node);
 	rc = take_memory_to_target(node, target);
-	if (rc == -ECANCELED) {
+	if (rc == -ECANCELED)
 		rc = called_off(node);
-	} else if (rc && elastic_populated(node) < target) {
-		elastic_node_error(node, rc,
-				   "%llu KiB too much have left, and Xen has no memory to give them back",
-				   elastic_kib(target - elastic_populated(node)));
-	} else if (rc) {
-		elastic_residue_reason(node);
-		elastic_node_error(node, rc, "%llu KiB of %llu KiB could not be taken: %s",
-				   elastic_kib(elastic_populated(node) - target),
-				   elastic_kib(excess), node->reason);
-		node->reason[0] = '\0';
-	}
+	else if (rc)
+		say_not_taken(node, rc, target, excess);
 	publish_stable();
 	return rc;
 }
