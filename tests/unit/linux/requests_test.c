@@ -61,6 +61,8 @@ static const char *said_of_node(const char *key)
 	return i < 0 ? NULL : keys[i].text;
 }
 
+static struct vnode_report report;
+
 static void look_as_libxl_does(void)
 {
 	const struct vnode_raw raw = {
@@ -69,7 +71,6 @@ static void look_as_libxl_does(void)
 		.reason = said_of_node("reason"), .error = said_of_node("error"),
 		.phases = said_of_node("phases"),
 	};
-	static struct vnode_report report;
 
 	CHECK(vnode_parse_report(&raw, elastic_kib(4 * BLOCK_EXTENTS), &report), "faulty: %s, %s KiB: %s\n%s",
 	      raw.state, raw.current_kb, report.fault, asked);
@@ -221,6 +222,44 @@ static void another_reason(const void *argument)
 	machine.room = 4 * BLOCK_EXTENTS;
 	command(4 * BLOCK_EXTENTS);
 	CHECK(!strcmp(get(GUEST "state"), "online") && find(GUEST "error") < 0, "%s", get(GUEST "error"));
+}
+
+/* What libxl makes of the answer. */
+static enum vnode_outcome outcome(enum vnode_op_kind kind, u32 extents)
+{
+	look_as_libxl_does();
+	return vnode_op_outcome(kind, elastic_kib(extents), &report);
+}
+
+static u32 last_word;
+
+static void another_command(void)
+{
+	announce(last_word);
+	fire_watch();
+}
+
+/* Refused as it is read, with nothing to undo; what is under way goes on to its end before it is answered. */
+static void a_size_that_cannot_be_had(const void *argument)
+{
+	start();
+	CHECK(!elastic_range_init(&node.range, START, 4 * BLOCK_BYTES, BLOCK_BYTES, 16 * ELASTIC_EXTENT_BYTES), "range");
+	command(BLOCK_EXTENTS + 15);
+	CHECK(outcome(VNODE_OP_ATTACH, BLOCK_EXTENTS + 15) == VNODE_OUTCOME_FAILED && report.error_nr == EDOM &&
+	      report.state == VNODE_KEY_OFFLINE, "%s", report.error);
+	command(0);
+	CHECK(outcome(VNODE_OP_DETACH, 0) == VNODE_OUTCOME_DONE, "%s", report.error);
+	command(BLOCK_EXTENTS + 16);
+	CHECK(outcome(VNODE_OP_ATTACH, BLOCK_EXTENTS + 16) == VNODE_OUTCOME_DONE && !report.error[0], "%s", report.error);
+
+	happens_at = 6;
+	happens = another_command;
+	last_word = 2 * BLOCK_EXTENTS + 1;
+	command(3 * BLOCK_EXTENTS);
+	CHECK(outcome(VNODE_OP_SET, 2 * BLOCK_EXTENTS + 1) == VNODE_OUTCOME_FAILED && report.error_nr == EDOM &&
+	      report.state == VNODE_KEY_ONLINE && report.current_kb == elastic_kib(3 * BLOCK_EXTENTS), "%s", asked);
+	command(BLOCK_EXTENTS + 16);
+	CHECK(outcome(VNODE_OP_SET, BLOCK_EXTENTS + 16) == VNODE_OUTCOME_DONE && !report.error[0], "%s", report.error);
 }
 
 static void announced_again(void)
@@ -445,14 +484,6 @@ static void another_target_meanwhile(const void *argument)
 	CHECK(!node.nr_failed, "%llu failed", node.nr_failed);
 }
 
-static u32 last_word;
-
-static void another_command(void)
-{
-	announce(last_word);
-	fire_watch();
-}
-
 /* Exit code 0: it is carried out; 2: all was over before; 1: as of a case that fails. */
 static void command_meanwhile(u32 before, u32 extents, u32 other, unsigned int at)
 {
@@ -530,6 +561,7 @@ int main(int argc, char **argv)
 		{ "requests: a detach that just fits", detach_that_just_fits },
 		{ "requests: a detach that does not fit", detach_that_does_not_fit },
 		{ "requests: another reason", another_reason },
+		{ "requests: a size that cannot be had", a_size_that_cannot_be_had },
 		{ "requests: late ones", late_ones },
 		{ "requests: drained again", drained_again },
 		{ "requests: nothing new", nothing_new },
