@@ -1408,11 +1408,29 @@ static void kept_beside_struct_pages(const void *argument)
 	boot_with_memmap(3, 16);
 	CHECK(!ask(3 * BLOCK_EXTENTS), "%s", machine.log);
 	machine.refuses[2 * BLOCK_EXTENTS + 40] = true;
+	machine.refuses[BLOCK_EXTENTS + 15] = *(const bool *)argument;
 	CHECK(!ask(BLOCK_EXTENTS), "%s", machine.log);
 	machine.room = 16;
 	CHECK(!ask(BLOCK_EXTENTS + 16), "%s", machine.log);
 	check_online(BLOCK_EXTENTS + 16);
 	CHECK(elastic_block_populated(&node, 1) == 16, "%u extents", elastic_block_populated(&node, 1));
+}
+
+/* In the block that comes back, behind what that is to have, it counts nonetheless. */
+static void kept_in_the_same_block(const void *argument)
+{
+	u32 kept = *(const u32 *)argument;
+
+	attach_all(3);
+	machine.refuses[BLOCK_EXTENTS + kept] = true;
+	CHECK(!ask(BLOCK_EXTENTS), "%s", machine.log);
+	machine.room = 8;
+	CHECK(!ask(BLOCK_EXTENTS + 8), "%s", machine.log);
+	check_online(BLOCK_EXTENTS + 8);
+	CHECK(machine.plugged[1] && !machine.plugged[2], "another block");
+	machine.refuses[BLOCK_EXTENTS + kept] = false;
+	CHECK(!ask(BLOCK_EXTENTS) && !ask(0), "%s", machine.log);
+	check_gone();
 }
 
 /* Another size comes while others give: that is no failure. */
@@ -1854,7 +1872,10 @@ int main(int argc, char **argv)
 		{ "driver: between two blocks, in vain", between_two_blocks_in_vain },
 		{ "driver: between two blocks, and nothing for struct pages", nothing_for_struct_pages },
 		{ "driver: between two blocks, and another size", another_size_for_struct_pages },
-		{ "driver: what Xen keeps, and struct pages", kept_beside_struct_pages },
+		{ "driver: what Xen keeps, and struct pages", kept_beside_struct_pages, &no },
+		{ "driver: what Xen keeps of struct pages", kept_beside_struct_pages, &yes },
+		{ "driver: what Xen keeps behind what comes", kept_in_the_same_block, &sixteen },
+		{ "driver: what Xen keeps within what comes", kept_in_the_same_block, &two },
 		{ "driver: a growth that is undone, and struct pages", hollow_by_what_is_undone },
 		{ "driver: a hollow block leaves late", hollow_block_leaves_late },
 		{ "driver: all that is available is taken", all_that_is_available },

@@ -520,21 +520,34 @@ MUTANTS = {
     ),
     "a block comes with less than its struct pages": (
         "node",
-        "if (*want >= memmap)",
-        "if (1)",
+        "*want = max(*want, memmap);",
+        "",
         "driver: between two blocks",
     ),
-    "others give for struct pages, and they get less": (
+    "nobody gives for struct pages": (
         "node",
-        "\t*want = memmap;\n",
-        "",
+        "rc = more ? take_memory_to_target(node, elastic_populated(node) - more) : 0;",
+        "rc = 0;",
         "driver: between two blocks",
     ),
     "others give for struct pages that have memory": (
         "node",
-        "(memmap - *want));",
-        "memmap);",
-        "driver: between two blocks",
+        "more += !test_bit(first + extent, node->populated);",
+        "more += !!(first + 1);",
+        "driver: what Xen keeps of struct pages",
+    ),
+    "what Xen keeps is not what is asked for": (
+        "node",
+        "missing -= !test_bit(extent, node->populated);",
+        "missing--;",
+        "driver: what Xen keeps within what comes",
+    ),
+    "what Xen keeps behind what comes comes once more": (
+        "node",
+        "want = extents_for(node, block, target - elastic_populated(node));",
+        "want = min(target - elastic_populated(node) + elastic_block_populated(node, block),\n"
+        "\t\t\t   extents_for(node, block, ~0U));",
+        "driver: what Xen keeps behind what comes",
     ),
     "another size is a failure of struct pages": (
         "node",

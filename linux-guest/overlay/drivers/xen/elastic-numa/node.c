@@ -197,25 +197,37 @@ static int take_memory_to_target(struct elastic_node *node, u32 target)
 	return elastic_cancelled() ? -ECANCELED : -EBUSY;
 }
 
+/* How many extents, from the block's first on, have room for @missing, or all. */
+static u32 extents_for(const struct elastic_node *node, u32 block, u32 missing)
+{
+	u32 first = elastic_block_first(&node->range, block);
+	u32 end = elastic_block_end(&node->range, block);
+	u32 extent;
+
+	for (extent = first; missing && extent < end; extent++)
+		missing -= !test_bit(extent, node->populated);
+	return extent - first;
+}
+
 /*
  * A block holds its struct pages at least.  Where less is missing, as the last
  * block is short or Xen keeps an extent, others give the difference first: the
  * domain may have no more than is asked for.
  */
-static int have_struct_pages(struct elastic_node *node, u32 *want)
+static int have_struct_pages(struct elastic_node *node, u32 block, u32 *want)
 {
-	u32 memmap = node->range.memmap_extents;
+	u32 first = elastic_block_first(&node->range, block);
+	u32 memmap = node->range.memmap_extents, more = 0, extent;
 	int rc;
 
-	if (*want >= memmap)
-		return 0;
-	rc = take_memory_to_target(node, elastic_populated(node) -
-					 (memmap - *want));
+	for (extent = *want; extent < memmap; extent++)
+		more += !test_bit(first + extent, node->populated);
+	rc = more ? take_memory_to_target(node, elastic_populated(node) - more) : 0;
 	if (rc && rc != -ECANCELED)
 		elastic_node_error(node, rc,
 				   "the last %llu KiB do not hold the %llu KiB of struct pages of a block, and others cannot give the rest: ask for less, or more",
 				   elastic_kib(*want), elastic_kib(memmap));
-	*want = memmap;
+	*want = max(*want, memmap);
 	return rc;
 }
 
@@ -239,11 +251,8 @@ static int add_memory_to_target(struct elastic_node *node, u32 target)
 			continue;
 		if (elastic_cancelled())
 			return -ECANCELED;
-		want = min(target - elastic_populated(node) +
-			   elastic_block_populated(node, block),
-			   elastic_block_end(&node->range, block) -
-			   elastic_block_first(&node->range, block));
-		rc = have_struct_pages(node, &want);
+		want = extents_for(node, block, target - elastic_populated(node));
+		rc = have_struct_pages(node, block, &want);
 		if (!rc)
 			rc = elastic_block_add(node, block, want);
 	}
