@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from benchmarks.program_output import StreamRun, parse_stream
 from benchmarks.reference import reference_run
 from lab.command import checked, run_in
@@ -37,8 +39,13 @@ def where(guest: Guest, pid: int) -> set[int]:
     return set(cpus_of_threads(checked(run_in(guest), where_question(pid), 300)))
 
 
-def openmp_there_and_back(site: DsmSite, guest: Guest, shape: SpanShape) -> None:
-    """Node 1 comes and goes under a program: its team has all CPUs, its memory is on both hosts, and its result is right."""
+def openmp_there_and_back(
+    site: DsmSite, guest: Guest, shape: SpanShape, there: Callable[[], None] = lambda: None
+) -> None:
+    """Node 1 comes and goes under a program: its team has all CPUs, its memory is on both hosts, and its result is right.
+
+    `there`: what happens while it runs on both.
+    """
     inside = run_in(guest)
     home, far = shape.cpus_of(0), shape.cpus_of(1)
     assert sorted(guest.nodes()) == [0]
@@ -54,6 +61,7 @@ def openmp_there_and_back(site: DsmSite, guest: Guest, shape: SpanShape) -> None
     assert {node.number: node.cpus for node in nodes.values()} == {0: home, 1: far}
     # What threads there work on has come to them: half of both arrays.
     assert resident[1] >= MIB * 1024 // 3, resident
+    there()
     detach(site, guest, shape)
     await_team(site, guest, len(home))
     # A thread that the team needs no more sleeps where it was.

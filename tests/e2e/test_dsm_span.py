@@ -19,7 +19,7 @@ from lab.far_guest import far_guest, left_nothing
 from lab.guest import Guest
 from lab.patience import scaled, wait_for
 from lab.span_guest import BOOT, PATIENCE, SlowSite, SpanShape, keep_work_at_home, measured
-from tests.e2e.span_guest import attach, detach, slow_site
+from tests.e2e.span_guest import attach, slow_site
 from tests.e2e.span_openmp import openmp_there_and_back
 
 FAR_CPU = 1
@@ -77,12 +77,9 @@ def both_stand_still(site: SlowSite) -> None:
     assert [time for _, time in before] == [time for _, time in after], (before, after)
 
 
-def pause_and_unpause(site: SlowSite, guest: Guest) -> None:
+def pause_and_unpause(site: SlowSite) -> None:
     """`xl pause` while a program runs on each CPU: neither does until `xl unpause`, and then both go on."""
-    inside, dom0 = run_in(guest), run_in(site.home)
-    for cpu in (0, FAR_CPU):
-        loop = f"taskset -c {cpu} sh -c 'while :; do :; done' >/dev/null 2>&1 </dev/null & echo $! >/tmp/loop{cpu}"
-        checked(inside, loop, 300)
+    dom0 = run_in(site.home)
     both_run(site)
     checked(dom0, "xl pause far", PATIENCE)
     both_stand_still(site)
@@ -95,7 +92,6 @@ def pause_and_unpause(site: SlowSite, guest: Guest) -> None:
     checked(dom0, "xl unpause far", PATIENCE)
     both_run(site)
     assert "paused there" not in checked(dom0, "xl vnode-list far", PATIENCE)
-    checked(inside, f"kill $(cat /tmp/loop0 /tmp/loop{FAR_CPU})", 300)
 
 
 def refused_while_it_is_there(site: SlowSite, guest: Guest) -> None:
@@ -108,8 +104,8 @@ def refused_while_it_is_there(site: SlowSite, guest: Guest) -> None:
 
 
 def test_memory_and_cpu_of_another_host(site: SlowSite) -> None:
-    """Attached, a program's checksum there is the one of home, `numactl -H` shows the node with its CPU, paused and
-    unpaused, detached; attached and detached under an OpenMP program."""
+    """Attached, paused, unpaused and detached under an OpenMP program. Attached again, a program's checksum there is the one
+    of home, and `numactl -H` shows the node with its CPU; destroyed while it is there."""
     shape = measured(site)
     with far_guest(site.both, site.other.description.name, shape, BOOT) as guest:
         inside = run_in(guest)
@@ -117,6 +113,9 @@ def test_memory_and_cpu_of_another_host(site: SlowSite) -> None:
         at_home = checked(inside, f"taskset -c 0 sh -c {shlex.quote(SUM)}", 300)
         assert re.match(r"[0-9a-f]{32} ", at_home)
         assert guest.online_cpus() == (0,)
+        openmp_there_and_back(site, guest, shape, lambda: pause_and_unpause(site))
+        assert guest.online_cpus() == (0,)
+        checked(run_in(site.home), "xl pause far && xl unpause far")
         attach(site, guest, shape)
         assert guest.online_cpus() == (0, FAR_CPU)
         node = guest.nodes()[1]
@@ -128,14 +127,7 @@ def test_memory_and_cpu_of_another_host(site: SlowSite) -> None:
         bound = f"taskset -c {FAR_CPU} numactl --membind=1 sh -c {shlex.quote(SUM)}"
         assert checked(inside, bound, PATIENCE) == at_home
         assert ticks(guest) > before
-        pause_and_unpause(site, guest)
         refused_while_it_is_there(site, guest)
-        detach(site, guest, shape)
-        assert guest.online_cpus() == (0,)
-        openmp_there_and_back(site, guest, shape)
-        assert guest.online_cpus() == (0,)
-        checked(run_in(site.home), "xl pause far && xl unpause far")
-        attach(site, guest, shape)
         assert complaints(checked(inside, "dmesg", 300)) == []
         checked(run_in(site.home), "xl pause far", PATIENCE)
         both_stand_still(site)
