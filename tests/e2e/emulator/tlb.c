@@ -1115,6 +1115,90 @@ static void test_guest_code(void)
 	}
 }
 
+/* --- many pages without a flush ---------------------------------------------- */
+
+#define PASSES	64
+#define LONG_TIME (1ull << 30)	/* of the TSC: longer than the emulator's 100 ms */
+
+static uint64_t rdtsc(void)
+{
+	uint32_t low, high;
+
+	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+	return (uint64_t)high << 32 | low;
+}
+
+/* The TLB is as small as it gets: seldom flushed, and hardly anything in it then. */
+static void have_a_small_tlb(void)
+{
+	for (unsigned int i = 0; i < 3; i++) {
+		for (uint64_t since = rdtsc(); rdtsc() - since < LONG_TIME;)
+			;
+		host_toggles_pge();
+	}
+}
+
+/* The pages of a table, in turn; of each its last byte and the first one of the next page, by one read. */
+static unsigned int wrong_reads(unsigned int odd, unsigned int even)
+{
+	unsigned int wrong = 0;
+
+	for (unsigned int i = 0; i < ENTRIES - 1; i++) {
+		uint16_t seen = *(volatile uint16_t *)(uintptr_t)(LONG_ADDRESS + (i + 1) * PAGE - 1);
+
+		wrong += seen != (i % 2 ? even << 8 | odd : odd << 8 | even);
+	}
+	return wrong;
+}
+
+static void map_all(const uint8_t *even, const uint8_t *odd)
+{
+	for (unsigned int i = 0; i < ENTRIES; i++)
+		host_walk[1][i] = address(i % 2 ? odd : even) | ALL;
+}
+
+/* Who runs for long without a flush has a TLB for what it uses, whatever size it had before. */
+static void test_grown(void)
+{
+	unsigned int wrong = 0, kept = 0, stale = 0;
+	uint64_t itself = address(code_first);
+
+	begin();
+	first[PAGE - 1] = first[0];
+	second[PAGE - 1] = second[0];
+	write_function(code_first, 1);
+	map_all(first, second);
+	have_a_small_tlb();
+	for (unsigned int i = 0; i < PASSES; i++) {
+		/* The same frame by pages that have to be there at once: written through one, run through another. */
+		host_walk[1][6] = host_walk[1][7] = address(i % 2 ? code_second : code_first) | ALL;
+		invlpg(LONG_ADDRESS + 6 * PAGE);
+		invlpg(LONG_ADDRESS + 7 * PAGE);
+		write_function((uint8_t *)(uintptr_t)(LONG_ADDRESS + 6 * PAGE), i);
+		wrong += call(LONG_ADDRESS + 7 * PAGE) != i;
+		host_walk[1][6] = address(first) | ALL;
+		host_walk[1][7] = address(second) | ALL;
+		invlpg(LONG_ADDRESS + 6 * PAGE);
+		invlpg(LONG_ADDRESS + 7 * PAGE);
+		wrong += wrong_reads(second[0], first[0]);
+	}
+	check("many pages, a TLB that grows: wrong reads", wrong, 0);
+	write_function(code_first, 3);
+	check("many pages, a TLB that grows: changed code", call(itself), 3);
+	map_all(third, third);
+	for (unsigned int i = 0; i < ENTRIES; i++)
+		kept += *page_at(LONG_ADDRESS + i * PAGE) != third[0];
+	print("# kept ");
+	print_number(kept);
+	print("\n");
+	check("many pages, a TLB that was small: nearly all are kept", kept > ENTRIES - ENTRIES / 16, 1);
+	for (unsigned int i = 0; i < ENTRIES; i++) {
+		invlpg(LONG_ADDRESS + i * PAGE);
+		stale += *page_at(LONG_ADDRESS + i * PAGE) != third[0];
+	}
+	check("many pages, a TLB that has grown, INVLPG of each: stale ones", stale, 0);
+}
+
 void main(void);
 
 void main(void)
@@ -1134,6 +1218,7 @@ void main(void)
 	test_global_others();
 	test_hypervisors_pge();
 	test_many();
+	test_grown();
 	test_code();
 	finish();
 }
