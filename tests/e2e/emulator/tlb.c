@@ -1118,7 +1118,8 @@ static void test_guest_code(void)
 /* --- many pages without a flush ---------------------------------------------- */
 
 #define PASSES	64
-#define LONG_TIME (1ull << 30)	/* of the TSC: longer than the emulator's 100 ms */
+#define LONG_TIME (1ull << 29)	/* of the TSC: longer than the emulator's 100 ms, with less than 5 GHz */
+#define SMALL_TLB 72
 
 static uint64_t rdtsc(void)
 {
@@ -1128,14 +1129,39 @@ static uint64_t rdtsc(void)
 	return (uint64_t)high << 32 | low;
 }
 
-/* The TLB is as small as it gets: seldom flushed, and hardly anything in it then. */
+static void map_all(const uint8_t *even, const uint8_t *odd, uint64_t bits)
+{
+	for (unsigned int i = 0; i < ENTRIES; i++)
+		host_walk[1][i] = address(i % 2 ? odd : even) | bits;
+}
+
+/* How many of the first pages are not there by the third frame, which their entries have. */
+static unsigned int kept_of(unsigned int pages)
+{
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < pages; i++)
+		kept += *page_at(LONG_ADDRESS + i * PAGE) != third[0];
+	return kept;
+}
+
+/*
+ * The TLB is as small as it gets, 64 entries and 8 that made way last: it is seldom flushed, and hardly anything is in
+ * it then. Asks for it by 100 pages, of which it has no more.
+ */
 static void have_a_small_tlb(void)
 {
+	map_all(first, second, ALL);
 	for (unsigned int i = 0; i < 3; i++) {
 		for (uint64_t since = rdtsc(); rdtsc() - since < LONG_TIME;)
 			;
 		host_toggles_pge();
 	}
+	(void)kept_of(100);
+	map_all(third, third, ALL);
+	must(kept_of(100) <= SMALL_TLB, "many pages: the TLB is small before");
+	map_all(first, second, ALL);
+	host_toggles_pge();
 }
 
 /* The pages of a table, in turn; of each its last byte and the first one of the next page, by one read. */
@@ -1151,43 +1177,20 @@ static unsigned int wrong_reads(unsigned int odd, unsigned int even)
 	return wrong;
 }
 
-static void map_all(const uint8_t *even, const uint8_t *odd)
-{
-	for (unsigned int i = 0; i < ENTRIES; i++)
-		host_walk[1][i] = address(i % 2 ? odd : even) | ALL;
-}
-
 /* Who runs for long without a flush has a TLB for what it uses, whatever size it had before. */
 static void test_grown(void)
 {
-	unsigned int wrong = 0, kept = 0, stale = 0;
-	uint64_t itself = address(code_first);
+	unsigned int wrong = 0, kept, stale = 0;
 
 	begin();
 	first[PAGE - 1] = first[0];
 	second[PAGE - 1] = second[0];
-	write_function(code_first, 1);
-	map_all(first, second);
 	have_a_small_tlb();
-	for (unsigned int i = 0; i < PASSES; i++) {
-		/* The same frame by pages that have to be there at once: written through one, run through another. */
-		host_walk[1][6] = host_walk[1][7] = address(i % 2 ? code_second : code_first) | ALL;
-		invlpg(LONG_ADDRESS + 6 * PAGE);
-		invlpg(LONG_ADDRESS + 7 * PAGE);
-		write_function((uint8_t *)(uintptr_t)(LONG_ADDRESS + 6 * PAGE), i);
-		wrong += call(LONG_ADDRESS + 7 * PAGE) != i;
-		host_walk[1][6] = address(first) | ALL;
-		host_walk[1][7] = address(second) | ALL;
-		invlpg(LONG_ADDRESS + 6 * PAGE);
-		invlpg(LONG_ADDRESS + 7 * PAGE);
+	for (unsigned int i = 0; i < PASSES; i++)
 		wrong += wrong_reads(second[0], first[0]);
-	}
 	check("many pages, a TLB that grows: wrong reads", wrong, 0);
-	write_function(code_first, 3);
-	check("many pages, a TLB that grows: changed code", call(itself), 3);
-	map_all(third, third);
-	for (unsigned int i = 0; i < ENTRIES; i++)
-		kept += *page_at(LONG_ADDRESS + i * PAGE) != third[0];
+	map_all(third, third, ALL);
+	kept = kept_of(ENTRIES);
 	print("# kept ");
 	print_number(kept);
 	print("\n");
@@ -1197,6 +1200,79 @@ static void test_grown(void)
 		stale += *page_at(LONG_ADDRESS + i * PAGE) != third[0];
 	}
 	check("many pages, a TLB that has grown, INVLPG of each: stale ones", stale, 0);
+}
+
+/* Pages whose entries lie in the TLB while it grows: each 8th place of 64, so that no other one takes it. */
+static int is_old(unsigned int page)
+{
+	return page < SMALL_TLB - 8 && page % 8 == 5;
+}
+
+/* Read all others of the first pages, until the TLB has places for them. */
+static void grow_beside_old(unsigned int pages)
+{
+	for (unsigned int pass = 0; pass < PASSES; pass++)
+		for (unsigned int i = 0; i < pages; i++)
+			if (i % 8 != 5)
+				(void)*page_at(LONG_ADDRESS + i * PAGE);
+}
+
+static unsigned int old_kept(unsigned int remainder)
+{
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < ENTRIES; i++)
+		if (is_old(i) && i / 8 % 2 == remainder)
+			kept += *page_at(LONG_ADDRESS + i * PAGE) != third[0];
+	return kept;
+}
+
+/* What a TLB has when it grows is there afterwards, and is what it was: of four and four pages, one may make way for code. */
+static void test_what_a_grown_tlb_keeps(void)
+{
+	const unsigned int written = 5, run = 13;	/* both old */
+	unsigned int most_global = 0, others = 0;
+
+	/* Two of them are of one frame, whose code is run by one of them, and then written by the other one. */
+	begin();
+	have_a_small_tlb();
+	host_walk[1][written] = host_walk[1][run] = address(code_first) | ALL;
+	invlpg(LONG_ADDRESS + written * PAGE);
+	invlpg(LONG_ADDRESS + run * PAGE);
+	for (unsigned int i = 1; i < 4; i++) {
+		write_function((uint8_t *)(uintptr_t)(LONG_ADDRESS + written * PAGE), i);
+		check("a TLB that grows, changed code", call(LONG_ADDRESS + run * PAGE), i);
+		if (i == 1)
+			grow_beside_old(ENTRIES);
+	}
+
+	for (unsigned int turn = 0; turn < 4; turn++) {
+		unsigned int kept;
+
+		begin();
+		have_a_small_tlb();
+		write_cr4(read_cr4() | CR4_PGE);
+		for (unsigned int i = 0; i < ENTRIES; i++)
+			if (is_old(i)) {
+				host_walk[1][i] = address(first) | ALL | (i / 8 % 2 ? GLOBAL : 0);
+				(void)*page_at(LONG_ADDRESS + i * PAGE);
+				host_walk[1][i] = address(third) | ALL | (i / 8 % 2 ? GLOBAL : 0);
+			}
+		/* So many that it is not too full afterwards: a flush of CR3 alone would empty and double it. */
+		grow_beside_old(ENTRIES * 5 / 8);
+		if (turn == 0) {
+			check("a TLB that has grown: most old ones are kept", old_kept(0) + old_kept(1) >= 6, 1);
+			write_cr4(read_cr4() & ~(uint64_t)CR4_PGE);
+			continue;
+		}
+		write_cr3(read_cr3());
+		kept = old_kept(1);
+		others += old_kept(0);
+		most_global = kept > most_global ? kept : most_global;
+		write_cr4(read_cr4() & ~(uint64_t)CR4_PGE);
+	}
+	check("a TLB that has grown, CR3: others than global ones", others, 0);
+	check("a TLB that has grown, CR3: most global ones of a turn are kept, once at least", most_global >= 3, 1);
 }
 
 void main(void);
@@ -1219,6 +1295,7 @@ void main(void)
 	test_hypervisors_pge();
 	test_many();
 	test_grown();
+	test_what_a_grown_tlb_keeps();
 	test_code();
 	finish();
 }
