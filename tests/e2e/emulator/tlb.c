@@ -1202,10 +1202,15 @@ static void test_grown(void)
 	check("many pages, a TLB that has grown, INVLPG of each: stale ones", stale, 0);
 }
 
-/* Pages whose entries lie in the TLB while it grows: each 8th place of 64, so that no other one takes it. */
+#define OLD_PAGE(n)	((n) * 72 + 7)	/* of 8 */
+
+/*
+ * Pages whose entries lie in the TLB while it grows: each 8th place of 64, so that no other one takes it, and another place
+ * each time, of most.
+ */
 static int is_old(unsigned int page)
 {
-	return page < SMALL_TLB - 8 && page % 8 == 5;
+	return page % 72 == 7;
 }
 
 /* Read all others of the first pages, until the TLB has places for them. */
@@ -1213,7 +1218,7 @@ static void grow_beside_old(unsigned int pages)
 {
 	for (unsigned int pass = 0; pass < PASSES; pass++)
 		for (unsigned int i = 0; i < pages; i++)
-			if (i % 8 != 5)
+			if (i % 8 != 7)
 				(void)*page_at(LONG_ADDRESS + i * PAGE);
 }
 
@@ -1222,7 +1227,7 @@ static unsigned int old_kept(unsigned int remainder)
 	unsigned int kept = 0;
 
 	for (unsigned int i = 0; i < ENTRIES; i++)
-		if (is_old(i) && i / 8 % 2 == remainder)
+		if (is_old(i) && i / 72 % 2 == remainder)
 			kept += *page_at(LONG_ADDRESS + i * PAGE) != third[0];
 	return kept;
 }
@@ -1230,7 +1235,7 @@ static unsigned int old_kept(unsigned int remainder)
 /* What a TLB has when it grows is there afterwards, and is what it was: of four and four pages, one may make way for code. */
 static void test_what_a_grown_tlb_keeps(void)
 {
-	const unsigned int written = 5, run = 13;	/* both old */
+	const unsigned int written = OLD_PAGE(1), run = OLD_PAGE(2);
 	unsigned int most_global = 0, others = 0;
 
 	/* Two of them are of one frame, whose code is run by one of them, and then written by the other one. */
@@ -1254,9 +1259,9 @@ static void test_what_a_grown_tlb_keeps(void)
 		write_cr4(read_cr4() | CR4_PGE);
 		for (unsigned int i = 0; i < ENTRIES; i++)
 			if (is_old(i)) {
-				host_walk[1][i] = address(first) | ALL | (i / 8 % 2 ? GLOBAL : 0);
+				host_walk[1][i] = address(first) | ALL | (i / 72 % 2 ? GLOBAL : 0);
 				(void)*page_at(LONG_ADDRESS + i * PAGE);
-				host_walk[1][i] = address(third) | ALL | (i / 8 % 2 ? GLOBAL : 0);
+				host_walk[1][i] = address(third) | ALL | (i / 72 % 2 ? GLOBAL : 0);
 			}
 		/* So many that it is not too full afterwards: a flush of CR3 alone would empty and double it. */
 		grow_beside_old(ENTRIES * 5 / 8);
