@@ -1235,21 +1235,25 @@ static unsigned int old_kept(unsigned int remainder)
 /* What a TLB has when it grows is there afterwards, and is what it was: of four and four pages, one may make way for code. */
 static void test_what_a_grown_tlb_keeps(void)
 {
-	const unsigned int written = OLD_PAGE(1), run = OLD_PAGE(2);
-	unsigned int most_global = 0, others = 0;
+	const uint8_t *const frames[] = { code_first, code_second, code_next_first, code_next_second };
+	unsigned int most_global = 0, others = 0, unchanged = 0;
 
-	/* Two of them are of one frame, whose code is run by one of them, and then written by the other one. */
+	/* Two each are of one frame, whose code is run by one of them, and then written by the other one. */
 	begin();
 	have_a_small_tlb();
-	host_walk[1][written] = host_walk[1][run] = address(code_first) | ALL;
-	invlpg(LONG_ADDRESS + written * PAGE);
-	invlpg(LONG_ADDRESS + run * PAGE);
+	for (unsigned int n = 0; n < 8; n++) {
+		host_walk[1][OLD_PAGE(n)] = address(frames[n / 2]) | ALL;
+		invlpg(LONG_ADDRESS + OLD_PAGE(n) * PAGE);
+	}
 	for (unsigned int i = 1; i < 4; i++) {
-		write_function((uint8_t *)(uintptr_t)(LONG_ADDRESS + written * PAGE), i);
-		check("a TLB that grows, changed code", call(LONG_ADDRESS + run * PAGE), i);
+		for (unsigned int n = 0; n < 8; n += 2) {
+			write_function((uint8_t *)(uintptr_t)(LONG_ADDRESS + OLD_PAGE(n) * PAGE), i + n);
+			unchanged += call(LONG_ADDRESS + OLD_PAGE(n + 1) * PAGE) != i + n;
+		}
 		if (i == 1)
 			grow_beside_old(ENTRIES);
 	}
+	check("a TLB that grows: changed code that is not noticed", unchanged, 0);
 
 	for (unsigned int turn = 0; turn < 4; turn++) {
 		unsigned int kept;
