@@ -1129,10 +1129,10 @@ static uint64_t rdtsc(void)
 	return (uint64_t)high << 32 | low;
 }
 
-static void map_all(const uint8_t *even, const uint8_t *odd, uint64_t bits)
+static void map_all(const uint8_t *even, const uint8_t *odd)
 {
 	for (unsigned int i = 0; i < ENTRIES; i++)
-		host_walk[1][i] = address(i % 2 ? odd : even) | bits;
+		host_walk[1][i] = address(i % 2 ? odd : even) | ALL;
 }
 
 /* How many of the first pages are not there by the third frame, which their entries have. */
@@ -1151,16 +1151,16 @@ static unsigned int kept_of(unsigned int pages)
  */
 static void have_a_small_tlb(void)
 {
-	map_all(first, second, ALL);
+	map_all(first, second);
 	for (unsigned int i = 0; i < 3; i++) {
 		for (uint64_t since = rdtsc(); rdtsc() - since < LONG_TIME;)
 			;
 		host_toggles_pge();
 	}
 	(void)kept_of(100);
-	map_all(third, third, ALL);
+	map_all(third, third);
 	must(kept_of(100) <= SMALL_TLB, "many pages: the TLB is small before");
-	map_all(first, second, ALL);
+	map_all(first, second);
 	host_toggles_pge();
 }
 
@@ -1189,7 +1189,7 @@ static void test_grown(void)
 	for (unsigned int i = 0; i < PASSES; i++)
 		wrong += wrong_reads(second[0], first[0]);
 	check("many pages, a TLB that grows: wrong reads", wrong, 0);
-	map_all(third, third, ALL);
+	map_all(third, third);
 	kept = kept_of(ENTRIES);
 	print("# kept ");
 	print_number(kept);
@@ -1202,18 +1202,14 @@ static void test_grown(void)
 	check("many pages, a TLB that has grown, INVLPG of each: stale ones", stale, 0);
 }
 
-#define OLD_PAGE(n)	((n) * 72 + 7)	/* of 8 */
-
 /*
- * Pages whose entries lie in the TLB while it grows: each 8th place of 64, so that no other one takes it, and another place
- * each time, of most.
+ * Pages whose entries lie in the TLB while it grows: each has a place of 64 that no other page takes, and, of most, another
+ * place each time.
  */
-static int is_old(unsigned int page)
-{
-	return page % 72 == 7;
-}
+#define OLD_PAGES	8
+#define OLD_PAGE(n)	((n) * 72 + 7)
 
-/* Read all others of the first pages, until the TLB has places for them. */
+/* Read pages of other places, of the first ones, until the TLB has places for all. */
 static void grow_beside_old(unsigned int pages)
 {
 	for (unsigned int pass = 0; pass < PASSES; pass++)
@@ -1226,9 +1222,8 @@ static unsigned int old_kept(unsigned int remainder)
 {
 	unsigned int kept = 0;
 
-	for (unsigned int i = 0; i < ENTRIES; i++)
-		if (is_old(i) && i / 72 % 2 == remainder)
-			kept += *page_at(LONG_ADDRESS + i * PAGE) != third[0];
+	for (unsigned int n = remainder; n < OLD_PAGES; n += 2)
+		kept += *page_at(LONG_ADDRESS + OLD_PAGE(n) * PAGE) != third[0];
 	return kept;
 }
 
@@ -1241,12 +1236,12 @@ static void test_what_a_grown_tlb_keeps(void)
 	/* Two each are of one frame, whose code is run by one of them, and then written by the other one. */
 	begin();
 	have_a_small_tlb();
-	for (unsigned int n = 0; n < 8; n++) {
+	for (unsigned int n = 0; n < OLD_PAGES; n++) {
 		host_walk[1][OLD_PAGE(n)] = address(frames[n / 2]) | ALL;
 		invlpg(LONG_ADDRESS + OLD_PAGE(n) * PAGE);
 	}
 	for (unsigned int i = 1; i < 4; i++) {
-		for (unsigned int n = 0; n < 8; n += 2) {
+		for (unsigned int n = 0; n < OLD_PAGES; n += 2) {
 			write_function((uint8_t *)(uintptr_t)(LONG_ADDRESS + OLD_PAGE(n) * PAGE), i + n);
 			unchanged += call(LONG_ADDRESS + OLD_PAGE(n + 1) * PAGE) != i + n;
 		}
@@ -1261,12 +1256,14 @@ static void test_what_a_grown_tlb_keeps(void)
 		begin();
 		have_a_small_tlb();
 		write_cr4(read_cr4() | CR4_PGE);
-		for (unsigned int i = 0; i < ENTRIES; i++)
-			if (is_old(i)) {
-				host_walk[1][i] = address(first) | ALL | (i / 72 % 2 ? GLOBAL : 0);
-				(void)*page_at(LONG_ADDRESS + i * PAGE);
-				host_walk[1][i] = address(third) | ALL | (i / 72 % 2 ? GLOBAL : 0);
-			}
+		for (unsigned int n = 0; n < OLD_PAGES; n++) {
+			uint64_t bits = ALL | (n % 2 ? GLOBAL : 0);
+
+			invlpg(LONG_ADDRESS + OLD_PAGE(n) * PAGE);
+			host_walk[1][OLD_PAGE(n)] = address(first) | bits;
+			(void)*page_at(LONG_ADDRESS + OLD_PAGE(n) * PAGE);
+			host_walk[1][OLD_PAGE(n)] = address(third) | bits;
+		}
 		/* So many that it is not too full afterwards: a flush of CR3 alone would empty and double it. */
 		grow_beside_old(ENTRIES * 5 / 8);
 		if (turn == 0) {
