@@ -1119,7 +1119,7 @@ static void test_guest_code(void)
 
 #define PASSES	64
 #define LONG_TIME (1ull << 29)	/* of the TSC: longer than the emulator's 100 ms, with less than 5 GHz */
-#define SMALL_TLB 72
+#define SMALL_TLB 72	/* 64 entries, and 8 that made way last */
 
 static uint64_t rdtsc(void)
 {
@@ -1145,10 +1145,7 @@ static unsigned int kept_of(unsigned int pages)
 	return kept;
 }
 
-/*
- * The TLB is as small as it gets, 64 entries and 8 that made way last: it is seldom flushed, and hardly anything is in
- * it then. Asks for it by 100 pages, of which it has no more.
- */
+/* The TLB is as small as it gets, and empty: it is seldom flushed, and hardly anything is in it then. */
 static void have_a_small_tlb(void)
 {
 	map_all(first, second);
@@ -1157,11 +1154,16 @@ static void have_a_small_tlb(void)
 			;
 		host_toggles_pge();
 	}
+}
+
+/* Of 100 pages it has no more than there are places. */
+static void test_small(void)
+{
+	begin();
+	have_a_small_tlb();
 	(void)kept_of(100);
 	map_all(third, third);
-	must(kept_of(100) <= SMALL_TLB, "many pages: the TLB is small before");
-	map_all(first, second);
-	host_toggles_pge();
+	check("many pages, a small TLB: few are kept", kept_of(100) <= SMALL_TLB, 1);
 }
 
 /* The pages of a table, in turn; of each its last byte and the first one of the next page, by one read. */
@@ -1250,7 +1252,8 @@ static void test_what_a_grown_tlb_keeps(void)
 	}
 	check("a TLB that grows: changed code that is not noticed", unchanged, 0);
 
-	for (unsigned int turn = 0; turn < 4; turn++) {
+	/* Until one turn took less than the emulator's 100 ms. */
+	for (unsigned int turn = 0; turn < TRIES && most_global < 3; turn++) {
 		unsigned int kept;
 
 		begin();
@@ -1300,6 +1303,7 @@ void main(void)
 	test_global_others();
 	test_hypervisors_pge();
 	test_many();
+	test_small();
 	test_grown();
 	test_what_a_grown_tlb_keeps();
 	test_code();
