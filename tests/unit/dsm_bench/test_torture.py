@@ -17,6 +17,7 @@ from lab.patience import wait_for
 from lab.pipeline.paths import REPO
 from tests.unit.dsm_bench.changed_program import changed, run
 from tests.unit.dsm_bench.played_privcmd import privcmd
+from tests.unit.left_to_soak import rest_in_soak
 
 SOURCE = REPO / "benchmarks" / "programs" / "dsm_torture.c"
 
@@ -195,7 +196,15 @@ WRONG = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("what", WRONG)
+# Of most operations, and of most of what is compared.
+SHOWN = (
+    "a stretch's write is lost", "a cell is old", "a flag is old", "a cell's write is lost", "an addition is lost",
+    "an addition has found an old value", "a record's write is torn", "a file's bytes do not arrive",
+    "the alias is another page", "memory that was given back is not empty",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("what", rest_in_soak(WRONG, *SHOWN))
 def test_what_is_wrong_is_noticed(tmp_path: Path, what: str) -> None:
     line, becomes, only, by = WRONG[what]
     program = changed(SOURCE, tmp_path, {line: becomes}, "-O0")
