@@ -92,14 +92,23 @@ def say(text: str) -> None:
 
 
 class Progress:
-    """How many of all runs are done, and how long the others will take if they are like those."""
+    """How many of all runs are done, and how long the others will take if they are like those.
 
-    def __init__(self, total: int) -> None:
-        self.total, self.done, self.began = total, 0, time.monotonic()
+    No round begins after `until`, by time.monotonic(): that is told if it is sooner.
+    """
+
+    def __init__(self, total: int, until: float = math.inf) -> None:
+        self.total, self.done, self.began, self.until = total, 0, time.monotonic(), until
 
     def __str__(self) -> str:
-        left_s = (time.monotonic() - self.began) / max(1, self.done) * (self.total - self.done)
-        return f"[{self.done}/{self.total}, about {left_s / 60:.0f} min left]"
+        now = time.monotonic()
+        left_s = (now - self.began) / max(1, self.done) * (self.total - self.done)
+        words = f"{self.done}/{self.total}, about {left_s / 60:.0f} min left"
+        if now >= self.until:
+            words += ", no other round begins"
+        elif now + left_s > self.until:
+            words += f", no round begins in more than {(self.until - now) / 60:.0f} min"
+        return f"[{words}]"
 
 
 class Bench:
@@ -270,7 +279,7 @@ class Bench:
         for name in dict.fromkeys(name for _, name in wanted):
             if name not in self.rounds and time.monotonic() < until:
                 self.calibrate(name, seconds)
-        progress = Progress(len(wanted) * len(KINDS))
+        progress = Progress(len(wanted) * len(KINDS), until)
         for place, (number, name) in enumerate(wanted, 1):
             if name in self.given_up or time.monotonic() >= until:
                 continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import re
 import subprocess
@@ -239,6 +240,24 @@ def test_progress_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     measured = Bench(ElasticGuest("g", played.dom0, played.guest), classes={"npb_cg": "A"}, tell=told.append)
     measured.measure(2, 1.0)
     assert [text.split(",")[0] for text in told[1:]] == [f"[{n}/8" for n in range(1, 9)] and "min left" in told[1]
+
+
+@pytest.mark.parametrize(
+    ("until", "words"),
+    [
+        (math.inf, "[1/4, about 9 min left]"),
+        (1000.0 + 800, "[1/4, about 9 min left]"),
+        (1000.0 + 300, "[1/4, about 9 min left, no round begins in more than 2 min]"),
+        (1000.0 + 100, "[1/4, about 9 min left, no other round begins]"),
+    ],
+)
+def test_progress_knows_that_time_is_up(monkeypatch: pytest.MonkeyPatch, until: float, words: str) -> None:
+    """With --minutes it may end before all is done: then not only how long that would take is told."""
+    now = [1000.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    progress = overhead.Progress(4, until)
+    progress.done, now[0] = 1, 1180.0
+    assert str(progress) == words
 
 
 def test_a_static_run_in_a_wrong_team_ends_it() -> None:
