@@ -63,7 +63,7 @@ guest-debug: setup ## the guest tests without Xen, with lockdep, the address san
 # What 'make test' does a few times, many times, and what is too new for it: an hour and more. With SEED or OPS the random soak
 # instead (benchmarks/soak): OPS operations, 300 without it, of which FROM to TO are done; SOAK_GUEST: guest2 or guest4; KEEP_GOING=1.
 # And the unit tests that are marked so. FROM and TO without SEED are refused: of which plan?
-SOAK_TESTS ?= tests/e2e $(sort $(shell grep -rlE '^(pytestmark|@pytest).*mark\.(soak|fresh)|marks=.*mark\.(soak|fresh)|rest_in_soak' tests/unit --include='test_*.py'))
+SOAK_TESTS ?= tests/e2e $(sort $(shell grep -rlE '^(pytestmark|@pytest).*mark\.(soak|fresh)|marks=.*mark\.(soak|fresh)|^from .* import rest_in_soak' tests/unit --include='test_*.py'))
 SOAK_ARGUMENTS = $(if $(SEED),--seed $(SEED)) $(if $(OPS),--ops $(OPS)) $(if $(FROM),--from $(FROM)) $(if $(TO),--to $(TO)) \
 	$(if $(SOAK_GUEST),--guest $(SOAK_GUEST)) $(if $(KEEP_GOING),--keep-going)
 soak: build ## all end-to-end tests, the newest too, with more rounds, and the unit tests that are for it (SOAK_TESTS chooses); SEED=N OPS=N: random operations on a guest

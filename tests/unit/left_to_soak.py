@@ -10,7 +10,7 @@ import pytest
 
 
 def rest_in_soak(cases: Iterable[str], *shown: str) -> list[Any]:
-    """The cases of a parametrised test, of which `make test` runs those that are `shown`. The Makefile looks for this name."""
+    """The cases of a parametrised test, of which `make test` runs those that are `shown`. The Makefile looks for its import."""
     cases = list(cases)
     assert set(shown) < set(cases), (shown, cases)
     return [case if case in shown else pytest.param(case, marks=pytest.mark.soak) for case in cases]
