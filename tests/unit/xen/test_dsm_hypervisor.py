@@ -2382,7 +2382,11 @@ HOLE_MUTANTS = {
         "            vcpu_kick(d->vcpu[i]);\n        break;\n",
         TWO,
     ),
-    "others for ever": (" && NOW() < dsm->foreign_until;", ";", OTHERS),
+    "others for ever": (" && now < dsm->foreign_until;", ";", OTHERS),
+    "others for 50 ms more": ("dsm->foreign_until = min(dsm->foreign_until, now + FOREIGN_FOUND);", ";", OTHERS),
+    "others from each look on": ("min(dsm->foreign_until, now + FOREIGN_FOUND);", "now + FOREIGN_FOUND;", OTHERS),
+    "others once": ("now + FOREIGN_FOUND);", "now);", OTHERS),
+    "others who are quick": ("#define FOREIGN_HOLE MILLISECS(50)", "#define FOREIGN_HOLE MILLISECS(1)", OTHERS),
     "others find none at all": ("    found = dsm->foreign_hole == gfn && ", "    found = ", OTHERS),
     "others find what a vCPU does": (
         "    if ( current->domain != d )\n        return foreign_finds_hole(dsm, gfn);\n",

@@ -1603,6 +1603,51 @@ static void refused_afterwards(void)
                                                       TPM_MFN, 1, 1), 0);
 }
 
+/* 0, or errno; what the domain has shut down for then in *why. */
+static int soft_reset(unsigned int *why)
+{
+    xc_domaininfo_t info;
+    int rc;
+
+    expect("shutdown", xc_domain_shutdown(xch, domid, SHUTDOWN_soft_reset), 0);
+    rc = xc_domain_soft_reset(xch, domid) ? errno : 0;
+    if ( xc_domain_getinfo_single(xch, domid, &info) )
+        err(2, "xc_domain_getinfo_single");
+    *why = info.flags & XEN_DOMINF_shutdown ? dominfo_shutdown_reason(&info)
+                                            : ~0U;
+
+    return rc;
+}
+
+/*
+ * A kernel that begins anew would find pages that are elsewhere, and a slice is
+ * one of several.  Who may not be reset never runs again, and has what it had.
+ */
+static void refused_soft_reset(void)
+{
+    unsigned int why;
+
+    prepare();
+    frame_in(M, GFN + 6);
+    frame_in(S, GFN + 7);
+    frame_in(I, GFN + 8);
+    write_frame(GFN + 6, 6);
+    expect("of a domain with DSM", soft_reset(&why), EINVAL);
+    expect("and then it has shut down for", why, SHUTDOWN_soft_reset);
+    expect("state", state_of(GFN + 6), M);
+    expect("state", state_of(GFN + 7), S);
+    expect("state", state_of(GFN + 8), I);
+    if ( !frame_holds(GFN + 6, 6) )
+        fail("a page has something else in it");
+
+    /* Without it, as ever. */
+    destroy();
+    create();
+    expect("populated", populate(GFN, 9, 0), 0);
+    expect("of a domain without DSM", soft_reset(&why), 0);
+    expect("and then it runs", why, ~0U);
+}
+
 /* A daemon dies with what it has read; another finds ring, port and miss. */
 static void another_daemon(void)
 {
@@ -1739,6 +1784,7 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
     { "is a vCPU up in a slice", activity },
     { "domains that are refused", refused_domains },
     { "what is refused afterwards", refused_afterwards },
+    { "a soft reset is refused", refused_soft_reset },
     { "ranges", bad_ranges },
     { "the daemon dies", daemon_dies },
     { "another daemon", another_daemon },

@@ -218,7 +218,7 @@ struct xen_dsm_ring {
  * It takes no interrupt before that access is made.  An operation that wakes
  * everybody ends what was not found yet: then the vCPU asks again.  With
  * XEN_DSM_HOLE_FOREIGN it is other domains that have asked: they find no memory
- * there for a millisecond.
+ * there when they look next, within 50 ms, and for a millisecond from then on.
  *
  * UNCACHE is for frames that are homed on another slice, -EINVAL otherwise.  A
  * domain that maps a frame in state U finds no memory there, and a hypercall

@@ -35,8 +35,10 @@
  * An exception of that instruction is not seen here: if its handler leaves the
  * guest at no other place, and returns, the note is still there.
  *
- * Another domain has no instruction; it tries again.  For a moment it finds no
- * memory in one frame.
+ * Another domain has no instruction; it tries again.  It finds no memory in one
+ * frame then, and for a moment more, as it may look twice.  It tries after 100 us
+ * (xenforeignmemory_map()), if it gets a CPU: with a millisecond from HOLE on it
+ * asked for ever in a dom0 that took longer each time.
  *
  * Locking: dsm->lock, for all of it.  .nr and foreign_until are looked at
  * without it first: who was told has been paused, and was unpaused after it.
@@ -49,8 +51,10 @@
 #include <asm/dsm.h>
 #include <asm/dsm_domain.h>
 
-/* For so long another domain finds no memory. */
-#define FOREIGN_HOLE MILLISECS(1)
+/* Another domain finds no memory, if it looks so soon. */
+#define FOREIGN_HOLE MILLISECS(50)
+/* And for so long from then on. */
+#define FOREIGN_FOUND MILLISECS(1)
 
 static bool is_there(const struct dsm_hole *hole)
 {
@@ -152,13 +156,16 @@ void dsm_end_holes(struct domain *d, unsigned long gfn)
 
 static bool foreign_finds_hole(struct dsm_domain *dsm, unsigned long gfn)
 {
+    s_time_t now = NOW();
     bool found;
 
     if ( likely(!ACCESS_ONCE(dsm->foreign_until)) )
         return false;
 
     spin_lock(&dsm->lock);
-    found = dsm->foreign_hole == gfn && NOW() < dsm->foreign_until;
+    found = dsm->foreign_hole == gfn && now < dsm->foreign_until;
+    if ( found )
+        dsm->foreign_until = min(dsm->foreign_until, now + FOREIGN_FOUND);
     spin_unlock(&dsm->lock);
 
     return found;
