@@ -1504,9 +1504,10 @@ static void a_hole_for_others(void)
     expect("asks", next_entry().flags, XEN_DSM_MISS_FOREIGN);
     expect("HOLE", hole_for(OTHERS, FAR), 0);
     /* However long who asked takes to try again, within reason. */
-    fake_now += MILLISECS(50) - 1;
+    fake_now += MILLISECS(10);
     expect("no other", by_dom0(FAR + 1), p2m_ram_paged);
     expect("a vCPU asks", from(1, FAR, HERE), p2m_ram_paged);
+    fake_now += MILLISECS(40) - 1;
     expect("finds none", by_dom0(FAR), p2m_mmio_dm);
     fake_now++;
     expect("not for longer", by_dom0(FAR), p2m_ram_paged);

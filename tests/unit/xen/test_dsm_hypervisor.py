@@ -2386,6 +2386,7 @@ HOLE_MUTANTS = {
     "others for 50 ms more": ("dsm->foreign_until = min(dsm->foreign_until, now + FOREIGN_FOUND);", ";", OTHERS),
     "others from each look on": ("min(dsm->foreign_until, now + FOREIGN_FOUND);", "now + FOREIGN_FOUND;", OTHERS),
     "others once": ("now + FOREIGN_FOUND);", "now);", OTHERS),
+    "others who look at another one": ("    if ( found )\n        dsm->foreign_until", "    dsm->foreign_until", OTHERS),
     "others who are quick": ("#define FOREIGN_HOLE MILLISECS(50)", "#define FOREIGN_HOLE MILLISECS(1)", OTHERS),
     "others find none at all": ("    found = dsm->foreign_hole == gfn && ", "    found = ", OTHERS),
     "others find what a vCPU does": (

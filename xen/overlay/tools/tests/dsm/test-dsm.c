@@ -1149,7 +1149,7 @@ static void hole_elsewhere(void)
     open_ring();
     if ( pthread_create(&m.thread, NULL, mapping, &m) )
         err(2, "pthread_create");
-    /* Who does not get there within a millisecond asks again. */
+    /* Who does not get there within 50 ms asks again. */
     while ( !__atomic_load_n(&m.done, __ATOMIC_ACQUIRE) && told < 100 )
     {
         if ( !next_entry(&entry, 1000) )
@@ -1171,6 +1171,7 @@ static void hole_elsewhere(void)
     expect("state", state_of(m.gfn), told == 100 ? HOLE : I);
 
     /* Memory came there, and its page comes here. */
+    expect("WAKE", op(XEN_DSM_WAKE, m.gfn), 0);
     m.done = false;
     if ( pthread_create(&m.thread, NULL, mapping, &m) )
         err(2, "pthread_create");
@@ -1621,7 +1622,7 @@ static int soft_reset(unsigned int *why)
 
 /*
  * A kernel that begins anew would find pages that are elsewhere, and a slice is
- * one of several.  Who may not be reset never runs again, and has what it had.
+ * one of several.  Who may not be reset never runs again, and keeps its pages.
  */
 static void refused_soft_reset(void)
 {
@@ -1645,7 +1646,7 @@ static void refused_soft_reset(void)
     create();
     expect("populated", populate(GFN, 9, 0), 0);
     expect("of a domain without DSM", soft_reset(&why), 0);
-    expect("and then it runs", why, ~0U);
+    expect("and then it is not shut down", why, ~0U);
 }
 
 /* A daemon dies with what it has read; another finds ring, port and miss. */
