@@ -196,11 +196,12 @@ WRONG = {
 }  # fmt: skip
 
 
-# Of most operations, and of most of what is compared.
+# Of each thing that is compared.
 SHOWN = (
-    "a stretch's write is lost", "a cell is old", "a flag is old", "a cell's write is lost", "an addition is lost",
-    "an addition has found an old value", "a record's write is torn", "a file's bytes do not arrive",
-    "the alias is another page", "memory that was given back is not empty",
+    "a stretch's write is lost", "a neighbour's bytes are overwritten", "a cell is old", "a flag is old", "a cell is torn",
+    "an addition is lost", "an addition has found an old value", "an exchange never ends", "a record's write is lost",
+    "a record's write is torn", "a file's bytes do not arrive", "a system call says fewer", "the alias is another page",
+    "memory that was given back is not empty", "own memory is another's",
 )  # fmt: skip
 
 

@@ -38,7 +38,7 @@
  * Another domain has no instruction; it tries again.  It finds no memory in one
  * frame then, and for a moment more, as it may look twice.  It tries after
  * 100 us (xenforeignmemory_map()), if it gets a CPU: with a millisecond from
- * HOLE on it asked for ever in a dom0 that took longer each time.
+ * HOLE on it would ask for ever in a dom0 that takes longer each time.
  *
  * Locking: dsm->lock, for all of it.  .nr and foreign_until are looked at
  * without it first: who was told has been paused, and was unpaused after it.
