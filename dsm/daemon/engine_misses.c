@@ -116,6 +116,15 @@ static bool tell(struct dsm_engine *e, struct waiter *w)
 			return true;
 		entry = dsm_table_find(&e->table, w->gfn);
 	}
+	/*
+	 * Xen reports the miss of another domain again if its answer takes long.  The core
+	 * would take it for one that came later than what is asked: a home that says "there
+	 * is none" would be asked again for ever, and so would the vCPUs that wait for it.
+	 */
+	if (!w->vcpu && entry && entry->foreign && entry->page.request) {
+		engine_unqueue_waiter(e, w);
+		return true;
+	}
 	if (!(entry && (is_here(&entry->page, write) || entry->page.request)) &&
 	    !engine_may_ask(e, entry, w->gfn))
 		return false;

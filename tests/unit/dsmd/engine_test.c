@@ -1573,6 +1573,60 @@ static void hole_in_line(const void *argument)
 }
 
 /*
+ * A home that takes longer to answer than Xen waits before it reports the miss of another
+ * domain once more: that is no new miss, and who waits is told all the same.
+ */
+static void hole_of_a_slow_home(const void *argument)
+{
+	struct dsm_engine_counts counts;
+	unsigned int i;
+
+	(void)argument;
+	dice_begin();
+	world_begin(&calm);
+	CHECK(played_guest_frees(&node[0].xen, 0), "a hole");
+	/* A vCPU asks first; who comes while that is under way is told of what is asked next. */
+	CHECK(played_use(&node[1].xen, 0, 0, DSM_XEN_WANT_S, 1) == PLAYED_MISS, "a miss");
+	dsm_engine_misses(node[1].engine);
+	dsm_engine_run(node[1].engine);
+	for (i = 0; i < 3; i++) {
+		CHECK(node[1].xen.vcpu[0].waits && !node[1].xen.page[0].foreign_hole, "answer %u", i);
+		if (i == 1)
+			CHECK(played_use(&node[1].xen, 1, 0, DSM_XEN_WANT_S, 2) == PLAYED_MISS, "another");
+		deliver(1, 0);
+		dsm_engine_run(node[0].engine);
+		/* "There is none" is on its way each time that it is reported again. */
+		played_use(&node[1].xen, NO_VCPU, 0, DSM_XEN_WANT_S, 0);
+		dsm_engine_misses(node[1].engine);
+		dsm_engine_run(node[1].engine);
+		deliver(0, 1);
+		dsm_engine_run(node[1].engine);
+	}
+	for (i = 0; i < 2; i++)
+		CHECK(node[1].xen.vcpu[i].at_hole && !node[1].xen.vcpu[i].waits, "vCPU %u finds none", i);
+	CHECK(node[1].xen.page[0].foreign_hole, "nor does another domain");
+	CHECK(!deliver(1, 0), "nothing is asked for");
+
+	/* The next one asks anew, and so does who wants more. */
+	CHECK(played_use(&node[1].xen, NO_VCPU, 0, DSM_XEN_WANT_S, 0) == PLAYED_HOLE, "it finds none");
+	CHECK(played_guest_populates(&node[0].xen, 0), "memory");
+	for (i = 0; i < 2; i++) {
+		played_use(&node[1].xen, NO_VCPU, 0, i ? DSM_XEN_WANT_M : DSM_XEN_WANT_S, 0);
+		dsm_engine_misses(node[1].engine);
+		dsm_engine_run(node[1].engine);
+	}
+	settle_down();
+	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_S, "it comes: %u", node[1].xen.page[0].state);
+	CHECK(played_use(&node[1].xen, NO_VCPU, 0, DSM_XEN_WANT_M, 0) == PLAYED_MISS, "to write");
+	settle_down();
+	CHECK(node[1].xen.page[0].state == DSM_XEN_STATE_M, "it comes: %u", node[1].xen.page[0].state);
+	dsm_engine_get_counts(node[1].engine, &counts);
+	CHECK(counts.foreign_faults == 6, "%llu misses", (unsigned long long)counts.foreign_faults);
+	check_rules();
+	world_end();
+}
+
+/*
  * Who was woken may take an interrupt before he comes to the page again, hear there that
  * there is memory, and miss it: what the home says then is about his first miss.
  */
@@ -4098,6 +4152,7 @@ int main(int argc, char **argv)
 		{ "a page comes while a hole is shown", page_in_a_hole, NULL },
 		{ "a hole, and who waits in line", hole_in_line, NULL },
 		{ "a hole that an old miss was answered by", hole_for_an_old_miss, NULL },
+		{ "a hole of a home that is slow", hole_of_a_slow_home, NULL },
 		{ "a hole is for one access", hole_for_one, NULL },
 		{ "memory after a hole", memory_after_a_hole, NULL },
 		{ "a hole that Xen refuses", refused_hole, NULL },

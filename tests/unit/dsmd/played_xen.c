@@ -67,11 +67,22 @@ static bool is_unread(const struct played_xen *p, unsigned int vcpu)
 	return p->vcpu[vcpu].unsent;
 }
 
+static bool is_foreign_unread(const struct played_xen *p, uint64_t gfn)
+{
+	unsigned int i;
+
+	for (i = 0; i < p->in_ring; i++)
+		if (!p->ring[i].vcpu.type && p->ring[i].miss.foreign && p->ring[i].miss.gfn == gfn)
+			return true;
+	return false;
+}
+
 static void wake(struct played_xen *p, uint64_t gfn)
 {
 	unsigned int i;
 
 	p->wakes++;
+	p->page[gfn].foreign_asks = false;
 	p->page[gfn].foreign_hole = false;
 	for (i = 0; i < p->nr_vcpus; i++) {
 		end_hole(&p->vcpu[i], gfn);
@@ -93,7 +104,11 @@ static int show_hole(struct played_xen *p, struct played_page *page, const struc
 	if (page->state != DSM_XEN_STATE_I && page->state != DSM_XEN_STATE_U)
 		return -EINVAL;
 	if (op->vcpu == DSM_XEN_FOREIGN) {
-		page->foreign_hole = true;
+		/* Not for a miss that the daemon has not read. */
+		if (page->foreign_asks && !is_foreign_unread(p, op->gfn)) {
+			page->foreign_asks = false;
+			page->foreign_hole = true;
+		}
 	} else if (v->waits && v->gfn == op->gfn && !is_unread(p, op->vcpu)) {
 		add_hole(v);
 		v->waits = false;
@@ -391,7 +406,7 @@ static int played_call(struct dsm_xen *xen, struct dsm_vcpu_msg *m)
 	if (m->op == 24 && p->page[m->word[0]].state != DSM_XEN_STATE_M) {
 		miss.gfn = m->word[0];
 		if (!p->no_foreign)
-			ring_put(p, &miss);
+			p->page[miss.gfn].foreign_asks |= ring_put(p, &miss);
 		return -EAGAIN;
 	}
 	if (m->op == 24 && p->info[m->about])
@@ -909,7 +924,7 @@ enum played_access played_use(struct played_xen *p, unsigned int vcpu,
 		miss.vcpu = 0;
 		miss.rip = 0;
 		miss.foreign = true;
-		ring_put(p, &miss);
+		p->page[gfn].foreign_asks |= ring_put(p, &miss);
 		return PLAYED_MISS;
 	}
 	v = &p->vcpu[vcpu];

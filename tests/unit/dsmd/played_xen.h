@@ -23,7 +23,8 @@ struct played_page {
 	bool elsewhere;			/* its home is: freeing it does nothing */
 	bool special;			/* no plain memory: -EPERM */
 	bool own;			/* not even for an access of another slice */
-	bool foreign_hole;		/* another domain finds no memory, once */
+	bool foreign_asks;		/* another domain has missed it, and has no answer yet */
+	bool foreign_hole;		/* it finds no memory, once */
 	uint64_t word[PLAYED_WORDS];
 };
 

@@ -1431,6 +1431,8 @@ static void a_hole_for_two(void)
     begin_hole();
     waits_from(NR_VCPUS - 1, FAR, NEXT);
     expect("HOLE", hole_for(NR_VCPUS - 1, FAR), 0);
+    expect("others look", by_dom0(FAR), p2m_ram_paged);
+    dsm_populate(&dom, _gfn(FAR));
     expect("HOLE for others", hole_for(OTHERS, FAR), 0);
     expect("they find none", by_dom0(FAR), p2m_mmio_dm);
     expect("INSTALL", op(XEN_DSM_INSTALL_M, FAR), 0);
@@ -1534,6 +1536,108 @@ static void a_hole_for_others(void)
     expect("HOLE", hole_for(0, FAR), 0);
     expect("asks", by_dom0(FAR), p2m_ram_paged);
     expect("the vCPU's", from(0, FAR, HERE), p2m_mmio_dm);
+}
+
+static void asks_for(uint64_t gfn)
+{
+    expect("not here", by_dom0(gfn), p2m_ram_paged);
+    dsm_populate(&dom, _gfn(gfn));
+}
+
+static void asked_for(uint64_t gfn)
+{
+    asks_for(gfn);
+    expect("asks", next_entry().gfn, gfn);
+}
+
+/* Each frame has its own note, whatever is asked for or told meanwhile. */
+static void holes_for_others(void)
+{
+    unsigned int i;
+
+    begin_slice();
+    fake_now = MILLISECS(1000);
+    asked_for(FAR);
+    asked_for(FAR + 1);
+    expect("HOLE", hole_for(OTHERS, FAR), 0);
+    expect("HOLE", hole_for(OTHERS, FAR + 1), 0);
+    asked_for(FAR + 2);
+    expect("HOLE that nobody asked for", hole_for(OTHERS, FAR + 3), 0);
+    expect("is none", by_dom0(FAR + 3), p2m_ram_paged);
+    expect("another frame", by_dom0(FAR + 2), p2m_ram_paged);
+    expect("the second", by_dom0(FAR + 1), p2m_mmio_dm);
+    fake_now += MILLISECS(40);
+    expect("the first", by_dom0(FAR), p2m_mmio_dm);
+    expect("not the second", by_dom0(FAR + 1), p2m_ram_paged);
+
+    /* The end of one is none of another one. */
+    asked_for(FAR + 1);
+    expect("HOLE", hole_for(OTHERS, FAR + 1), 0);
+    expect("WAKE", op(XEN_DSM_WAKE, FAR + 1), 0);
+    expect("WAKE", op(XEN_DSM_WAKE, FAR + 1), 0);
+    expect("looks again", by_dom0(FAR + 1), p2m_ram_paged);
+    expect("the first", by_dom0(FAR), p2m_mmio_dm);
+    fake_now += MILLISECS(1);
+    expect("no longer", by_dom0(FAR), p2m_ram_paged);
+    expect("no note is left", DSM->nr_foreign_holes, 0);
+    expect("HOLE once more", hole_for(OTHERS, FAR), 0);
+    expect("nobody asks", by_dom0(FAR), p2m_ram_paged);
+
+    /* Who had looked before the note was there asks nothing. */
+    asked_for(FAR);
+    by_dom0(FAR);
+    expect("HOLE", hole_for(OTHERS, FAR), 0);
+    current = &(struct vcpu){ .domain = &dom0 };
+    dsm_populate(&dom, _gfn(FAR));
+    expect("asks nothing", next_entry().type, 0);
+    expect("and finds it", by_dom0(FAR), p2m_mmio_dm);
+    fake_now += MILLISECS(50);
+    dsm_populate(&dom, _gfn(FAR));
+    expect("asks when it is over", next_entry().gfn, FAR);
+    expect("no note is left", DSM->nr_foreign_holes, 0);
+
+    /* A miss that was not read has no answer, and is answered later. */
+    asks_for(FAR + 3);
+    expect("HOLE of an older miss", hole_before_reading(OTHERS, FAR + 3),
+           0);
+    asks_for(FAR + 3);
+    expect("reads it", next_entry().gfn, FAR + 3);
+    expect("once", next_entry().type, 0);
+    asks_for(FAR + 3);
+    expect("has asked", next_entry().type, 0);
+    fake_now += MILLISECS(50);
+    asks_for(FAR + 3);
+    expect("HOLE of an older miss", hole_before_reading(OTHERS, FAR + 3),
+           0);
+    expect("not here", by_dom0(FAR + 3), p2m_ram_paged);
+    expect("reads it", next_entry().gfn, FAR + 3);
+    expect("HOLE", hole_for(OTHERS, FAR + 3), 0);
+    expect("finds none", by_dom0(FAR + 3), p2m_mmio_dm);
+    expect("one note", DSM->nr_foreign_holes, 1);
+
+    /* Another daemon has notes stay, and is told of who asks. */
+    asked_for(FAR + 4);
+    expect("FLUSH", flush(0, 0), 0);
+    asks_for(FAR + 4);
+    expect("has asked", next_entry().type, 0);
+    expect("FLUSH", flush(XEN_DSM_FLUSH_ALL, 0), 0);
+    while ( next_entry().type )
+        ;
+    expect("finds none", by_dom0(FAR + 3), p2m_mmio_dm);
+    asked_for(FAR + 4);
+
+    /* Those of the whole table, and it is free afterwards. */
+    fake_now += MILLISECS(100);
+    for ( i = 0; i < 3 * DSM_FOREIGN; i++ )
+    {
+        asked_for(FAR + i % 5);
+        expect("HOLE", hole_for(OTHERS, FAR + i % 5), 0);
+        expect("finds none", by_dom0(FAR + i % 5), p2m_mmio_dm);
+        fake_now += MILLISECS(1);
+    }
+    expect("over", by_dom0(FAR + 1), p2m_ram_paged);
+    expect("looked at all", by_dom0(FAR + (i - 1) % 5), p2m_ram_paged);
+    expect("no note is left", DSM->nr_foreign_holes, 0);
 }
 
 static void a_refused_hole(void)
@@ -2769,6 +2873,31 @@ static void foreign_crowd(void)
     fake_now += MILLISECS(60);
     foreign_misses(range.first + i + 1);
     expect("told", next_entry().gfn, range.first + i + 1);
+
+    /* A note makes none, as long as it is one. */
+    for ( i = 0; i < DSM_FOREIGN; i++ )
+        expect("WAKE", op(XEN_DSM_WAKE, range.first + i), 0);
+    expect("WAKE", op(XEN_DSM_WAKE, range.first + i + 1), 0);
+    for ( i = 0; i < DSM_FOREIGN; i++ )
+    {
+        current = &other;
+        foreign_misses(range.first + i);
+        expect("told", next_entry().gfn, range.first + i);
+        fake_now += MILLISECS(60);
+        expect("HOLE", hole_for(OTHERS, range.first + i), 0);
+        fake_now -= MILLISECS(60);
+    }
+    fake_now += MILLISECS(61);
+    current = &other;
+    foreign_misses(range.first + i);
+    expect("no room", next_entry().type, 0);
+    expect("found", look_up(range.first + 5, P2M_ALLOC), p2m_mmio_dm);
+    fake_now += MILLISECS(1);
+    foreign_misses(range.first + i);
+    expect("told", next_entry().gfn, range.first + i);
+    expect("the others are notes", DSM->nr_foreign_holes, DSM_FOREIGN - 1);
+    foreign_misses(range.first + i + 1);
+    expect("no room", next_entry().type, 0);
 }
 
 /* One wait of so long is counted there. */
@@ -2923,6 +3052,7 @@ static const struct test_case cases[] = {
     { "a hole for two", a_hole_for_two },
     { "the end of a hole", the_end_of_a_hole },
     { "a hole for other domains", a_hole_for_others },
+    { "holes for other domains", holes_for_others },
     { "a hole that is refused", a_refused_hole },
     { "a hole in state U", a_hole_in_u },
     { "frames for pages of other slices", frames_for_others },

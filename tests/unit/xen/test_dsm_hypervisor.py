@@ -33,6 +33,7 @@ CLEARS = OVERLAY / "arch" / "x86" / "hvm" / "dsm_clear.c"
 ACCESSES = OVERLAY / "arch" / "x86" / "hvm" / "dsm_access.c"
 UNCACHED = OVERLAY / "arch" / "x86" / "hvm" / "dsm_uncached.c"
 HOLES = OVERLAY / "arch" / "x86" / "hvm" / "dsm_hole.c"
+FOREIGN = OVERLAY / "arch" / "x86" / "hvm" / "dsm_foreign.c"
 FAKE = HERE / "fake_dsm"
 
 _scratch = tempfile.TemporaryDirectory(prefix="dsm_test.")
@@ -55,7 +56,7 @@ def compiled(source: Path, checked: bool) -> Path:
     return built
 
 
-COMMANDS = (SOURCE, RINGS, VCPUS, INFOS, CALLS, ROUTES, PORTS, TIMES, ACTIVITIES, ACCESSES, HOLES)
+COMMANDS = (SOURCE, RINGS, VCPUS, INFOS, CALLS, ROUTES, PORTS, TIMES, ACTIVITIES, ACCESSES, HOLES, FOREIGN)
 
 
 def build(
@@ -1382,12 +1383,6 @@ MUTANTS = {
         "keepalive",
     ),
     "never unpaused": ("    unpause = dsm->paused;\n", "    unpause = false;\n", "keepalive"),
-    "foreign misses not merged": (
-        "                return;\n            slot = f;",
-        "                ;\n            slot = f;",
-        "foreign misses",
-    ),
-    "foreign misses merged for ever": (" && NOW() - f->since < FOREIGN_AGAIN )", " )", "foreign misses"),
     "no gate for INVAL": (
         "    if ( !gate_close(dsm) )\n        return -EBUSY;\n    gfn_lock",
         "    gfn_lock",
@@ -1585,26 +1580,6 @@ MUTANTS = {
         "    else if ( state != XEN_DSM_STATE_HOLE )\n        rc = -EBUSY;",
         "    else if ( state == XEN_DSM_STATE_M )\n        rc = -EBUSY;",
         "frames for pages of other slices",
-    ),
-    "forgets foreign misses that are new": (
-        "        if ( !f->want || (!slot && NOW() - f->since >= FOREIGN_AGAIN) )",
-        "        if ( !f->want || !slot )",
-        "more foreign misses than there is room for",
-    ),
-    "keeps foreign misses that are old": (
-        "        if ( !f->want || (!slot && NOW() - f->since >= FOREIGN_AGAIN) )",
-        "        if ( !f->want )",
-        "more foreign misses than there is room for",
-    ),
-    "wakes all foreigners": (
-        "        if ( dsm->foreign[i].gfn == gfn )\n            dsm",
-        "        if ( 1 )\n            dsm",
-        "more foreign misses than there is room for",
-    ),
-    "wakes no foreigner": (
-        "        if ( dsm->foreign[i].gfn == gfn )\n            dsm",
-        "        if ( 0 )\n            dsm",
-        "more foreign misses than there is room for",
     ),
     "more buckets than there are": (
         "    return min(4 * power + quarter, XEN_DSM_STATS_BUCKETS - 1U);",
@@ -2310,6 +2285,7 @@ ONE, TWO, END, OTHERS = (
 )
 REFUSED, IN_U = "a hole that is refused", "a hole in state U"
 SEVERAL, LATE, TWICE = "several holes", "a hole too late", "a hole that is told twice"
+MANY, CROWD = "holes for other domains", "more foreign misses than there is room for"
 
 # As MUTANTS, of dsm_hole.c.
 HOLE_MUTANTS = {
@@ -2356,47 +2332,20 @@ HOLE_MUTANTS = {
     "and one that went on": ("    dsm->nr_holes -= !!hole->nr;\n", "", ONE),
     "each frame is counted": ("    dsm->nr_holes += !hole->nr;", "    dsm->nr_holes++;", SEVERAL),
     "a miss that was not read": (" || !was_read(dsm, w) )", " )", LATE),
-    "a miss that is not in the ring": ("    return !w->unsent && dsm->ring", "    return dsm->ring", LATE),
-    "numbers that do not wrap": (
-        "(int32_t)(ACCESS_ONCE(dsm->ring->cons) - w->entry) > 0",
-        "dsm->ring->cons > w->entry",
-        LATE,
-    ),
-    "the next one is read": ("- w->entry) > 0;", "- w->entry) >= 0;", LATE),
-    "any other one is read": (
-        "(int32_t)(ACCESS_ONCE(dsm->ring->cons) - w->entry) > 0",
-        "ACCESS_ONCE(dsm->ring->cons) != w->entry",
-        LATE,
-    ),
-    "numbers of 16 bits": ("(int32_t)(ACCESS", "(int16_t)(ACCESS", LATE),
+    "a miss that is not in the ring": ("    return !w->unsent && ", "    return ", LATE),
     "twice in one note": ("    if ( find(hole, gfn) < hole->nr )\n        return true;\n", "", TWICE),
     "what it has is no answer": ("hole->nr )\n        return true;", "hole->nr )\n        return false;", TWICE),
-    "the end for others is that of all": (
-        "        dsm->foreign_until = 0;\n",
-        "    {\n        dsm->foreign_until = 0;\n        return;\n    }\n",
-        TWO,
-    ),
     "the last vCPU keeps it": ("nr_holes && i < d->max_vcpus", "nr_holes && i + 1 < d->max_vcpus", TWO),
     "the end of one vCPU's": (
         "            vcpu_kick(d->vcpu[i]);\n",
         "            vcpu_kick(d->vcpu[i]);\n        break;\n",
         TWO,
     ),
-    "others for ever": (" && now < dsm->foreign_until;", ";", OTHERS),
-    "others for 50 ms more": ("dsm->foreign_until = min(dsm->foreign_until, now + FOREIGN_FOUND);", ";", OTHERS),
-    "others from each look on": ("min(dsm->foreign_until, now + FOREIGN_FOUND);", "now + FOREIGN_FOUND;", OTHERS),
-    "others once": ("now + FOREIGN_FOUND);", "now);", OTHERS),
-    "others who look at another one": ("    if ( found )\n        dsm->foreign_until", "    dsm->foreign_until", OTHERS),
-    "others who are quick": ("#define FOREIGN_HOLE MILLISECS(50)", "#define FOREIGN_HOLE MILLISECS(1)", OTHERS),
-    "others find none at all": ("    found = dsm->foreign_hole == gfn && ", "    found = ", OTHERS),
     "others find what a vCPU does": (
-        "    if ( current->domain != d )\n        return foreign_finds_hole(dsm, gfn);\n",
+        "    if ( current->domain != d )\n        return dsm_others_find_hole(dsm, gfn);\n",
         "",
         OTHERS,
     ),
-    "others do not hear of the page": ("        dsm->foreign_until = 0;", "        ;", OTHERS),
-    "others hear of any page": ("    if ( dsm->foreign_hole == gfn )\n", "", OTHERS),
-    "others are told of none": ("    dsm->foreign_until = NOW() + FOREIGN_HOLE;", "", OTHERS),
 }
 
 # The same, of other files.
@@ -2439,12 +2388,85 @@ HOLES_ELSEWHERE = {
         REFUSED,
     ),
     "one vCPU too many": (SOURCE, "op->wanted >= d->max_vcpus", "op->wanted > d->max_vcpus", REFUSED),
-    "others are not answered": (SOURCE, "            answer_foreign(dsm, op->gfn);\n", "", OTHERS),
+    "others are told of none": (SOURCE, "            dsm_show_hole_to_others(dsm, op->gfn);\n", "            ;\n", OTHERS),
+    "what others were told stays": (SOURCE, "    dsm_foreign_answered(dsm, gfn);\n", "", OTHERS),
+    "what was put once more by nobody": (SOURCE, "    if ( all )\n        dsm_foreign_again(dsm);\n", "", MANY),
+    "others at each look": (SOURCE, "    if ( all )\n        dsm_foreign_again(dsm);\n", "    dsm_foreign_again(dsm);\n", MANY),
+    "numbers that do not wrap": (
+        RINGS,
+        "(int32_t)(ACCESS_ONCE(dsm->ring->cons) - entry) > 0",
+        "dsm->ring->cons > entry",
+        LATE,
+    ),
+    "the next one is read": (RINGS, "- entry) > 0;", "- entry) >= 0;", LATE),
+    "any other one is read": (
+        RINGS,
+        "(int32_t)(ACCESS_ONCE(dsm->ring->cons) - entry) > 0",
+        "ACCESS_ONCE(dsm->ring->cons) != entry",
+        LATE,
+    ),
+    "numbers of 16 bits": (RINGS, "(int32_t)(ACCESS", "(int16_t)(ACCESS", LATE),
     "nobody goes on": (SOURCE, "            wake_vcpu(d, dsm, op->wanted);", "            ;", ONE),
     "an instruction as any": (ACCESSES, " || dsm_is_at_hole(v);", ";", ONE),
     "what is pending when it stops": (ACCESSES, " || ACCESS_ONCE(w->waiting)", "", ONE),
     "registers change": (ACCESSES, "    dsm_end_hole(dsm, v->vcpu_id);\n", "", END),
 }
+
+
+# As MUTANTS, of dsm_foreign.c.
+FOREIGN_MUTANTS = {
+    "for ever": ("    if ( now >= f->hole_until )\n        end_note(dsm, f);", "    ;", OTHERS),
+    "a nanosecond too long": ("    if ( now >= f->hole_until )", "    if ( now > f->hole_until )", OTHERS),
+    "for 50 ms more": ("        f->hole_until = min(f->hole_until, now + FOREIGN_FOUND);\n", "", OTHERS),
+    "from each look on": ("min(f->hole_until, now + FOREIGN_FOUND);", "now + FOREIGN_FOUND;", OTHERS),
+    "once": ("now + FOREIGN_FOUND);", "now);", OTHERS),
+    "who is quick": ("#define FOREIGN_HOLE MILLISECS(50)", "#define FOREIGN_HOLE MILLISECS(1)", OTHERS),
+    "who looks at another one": ("        if ( !f->hole_until || f->gfn != gfn )\n", "        if ( !f->hole_until )\n", MANY),
+    "no note": ("        if ( !f->hole_until || f->gfn != gfn )\n", "        if ( f->gfn != gfn )\n", OTHERS),
+    "no note is looked at": ("!ACCESS_ONCE(dsm->nr_foreign_holes)", "true", OTHERS),
+    "each look ends the search": ("        found = true;\n", "        return true;\n", OTHERS),
+    "who looks finds none": ("        found = true;\n", "", OTHERS),
+    "notes are not counted": ("        dsm->nr_foreign_holes++;\n", "", OTHERS),
+    "nor their end": ("    dsm->nr_foreign_holes -= !!f->hole_until;\n", "", MANY),
+    "an end is one in any case": ("-= !!f->hole_until;", "-= 1;", MANY),
+    "the end is none": ("    f->hole_until = 0;\n", "", OTHERS),
+    "WAKE leaves the note": ("            end_note(dsm, &dsm->foreign[i]);\n", "", OTHERS),
+    "WAKE leaves the question": (
+        "            dsm->foreign[i].want = 0;\n            end_note",
+        "            end_note",
+        CROWD,
+    ),
+    "WAKE ends all": (
+        "        if ( dsm->foreign[i].gfn == gfn )\n        {",
+        "        {",
+        OTHERS,
+    ),
+    "HOLE for who asks for another one": ("!f->want || f->gfn != gfn || !dsm_ring", "!f->want || !dsm_ring", MANY),
+    "HOLE for nobody": ("        if ( !f->want || f->gfn", "        if ( f->gfn", MANY),
+    "HOLE of an older miss": (" || !dsm_ring_was_read(dsm, f->entry) )", " )", MANY),
+    "HOLE is no answer": ("        f->want = 0;\n        f->hole_until = NOW()", "        f->hole_until = NOW()", MANY),
+    "the entry of the first one": ("    slot->entry = nr;\n", "    slot->entry = slot->entry ?: nr;\n", MANY),
+    "the entry behind it": ("    slot->entry = nr;\n", "    slot->entry = nr + 1;\n", MANY),
+    "the entry before it": ("    slot->entry = nr;\n", "    slot->entry = nr - 1;\n", MANY),
+    "asks all the same": ("            if ( f->hole_until ||\n                 (f->want", "            if ( (f->want", MANY),
+    "a note is a place": ("is_free = !f->want && !f->hole_until;", "is_free = !f->want;", CROWD),
+    "a note that is over is none": ("        end_old_note(dsm, f, now);\n        is_free", "        is_free", MANY),
+    "a note for a place": ("!slot && f->want && now", "!slot && now", CROWD),
+    "another place for the same frame": ("            slot = f;\n            break;\n", "            break;\n", MANY),
+    "asks each time": ("now - f->since < FOREIGN_AGAIN) )\n                return;", "false) )\n                return;", CROWD),
+    "asks once": (" && now - f->since < FOREIGN_AGAIN) )\n                return;", ") )\n                return;", "foreign misses"),
+    "wants less": ("(f->want >= want && now", "(now", "foreign misses"),
+    "since ever": ("    slot->since = now;\n", "", MANY),
+    "no time makes room": (" ||\n             (!slot && f->want && now - f->since >= FOREIGN_AGAIN) )", " )", CROWD),
+    "who takes no place": ("        dsm->stats.foreign_lost++;\n        return;", "        return;", CROWD),
+    "the flag": (".flags = XEN_DSM_MISS_FOREIGN", ".flags = 0", OTHERS),
+    "another daemon": ("        dsm->foreign[i].want = 0;\n}", "        ;\n}", MANY),
+}
+
+
+@pytest.mark.parametrize("mutant", FOREIGN_MUTANTS)
+def test_foreign_mutant_is_noticed(mutant: str) -> None:
+    assert_noticed(FOREIGN, FOREIGN_MUTANTS[mutant], partial(build, of=FOREIGN))
 
 
 @pytest.mark.parametrize("mutant", HOLE_MUTANTS)

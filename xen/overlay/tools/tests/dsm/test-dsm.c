@@ -11,6 +11,7 @@
  */
 #include <err.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,6 +33,7 @@
 #include <xen/event_channel.h>
 #include <xen/hvm/save.h>
 #include <xen/hvm/params.h>
+#include <xen/sys/privcmd.h>
 
 #define GFN    0x1000UL         /* the range begins here */
 #define FRAMES 2048UL
@@ -41,6 +44,7 @@
 static xc_interface *xch;
 static xenforeignmemory_handle *fmem;
 static xenevtchn_handle *xce;
+static int privcmd;
 static uint32_t domid;
 static evtchn_port_t port;      /* of the domain */
 static uint64_t *buffer;        /* one page */
@@ -272,6 +276,27 @@ static uint64_t *map(uint64_t gfn, int prot)
     void *p = xenforeignmemory_map(fmem, domid, prot, 1, &pfn, &error);
 
     return p && !error ? p : NULL;
+}
+
+/* Look a frame up for reading, once: 0, or what Xen says of it, negative. */
+static int look(uint64_t gfn)
+{
+    void *p = mmap(NULL, XC_PAGE_SIZE, PROT_READ, MAP_SHARED, privcmd, 0);
+    xen_pfn_t pfn = gfn;
+    int error = 0;
+    privcmd_mmapbatch_v2_t batch = {
+        .num = 1, .dom = domid, .addr = (uintptr_t)p,
+        .arr = &pfn, .err = &error,
+    };
+
+    if ( p == MAP_FAILED )
+        err(2, "mmap");
+    if ( ioctl(privcmd, IOCTL_PRIVCMD_MMAPBATCH_V2, &batch) && errno != ENOENT )
+        err(2, "IOCTL_PRIVCMD_MMAPBATCH_V2");
+    if ( munmap(p, XC_PAGE_SIZE) )
+        err(2, "munmap");
+
+    return error;
 }
 
 static void unmap(void *p)
@@ -1128,28 +1153,105 @@ static int hole_for(uint32_t whom, uint64_t gfn)
     return xc_dsm_page(xch, domid, &op, 1) ? -errno : op.rc;
 }
 
+static uint64_t now_us(void)
+{
+    struct timespec t;
+
+    if ( clock_gettime(CLOCK_MONOTONIC, &t) )
+        err(2, "clock_gettime");
+
+    return t.tv_sec * 1000000UL + t.tv_nsec / 1000;
+}
+
+/* Is that what another domain has asked for next? */
+static bool asked(uint64_t gfn)
+{
+    struct xen_dsm_ring_entry entry;
+
+    return next_entry(&entry, 1000) && entry.gfn == gfn &&
+           entry.flags == XEN_DSM_MISS_FOREIGN;
+}
+
+/*
+ * Two frames without memory at their home, looked at so many us after HOLE.
+ * Within 50 ms that finds none, in each of them, and later it asks.  Who is
+ * kept from looking in time has shown nothing, and tries again.
+ */
+static void look_at_holes(uint64_t gfn, unsigned int pause_us)
+{
+    unsigned int tries = 0, i;
+    int rc[2];
+
+    do {
+        uint64_t since, took;
+
+        for ( i = 0; i < 2; i++ )
+        {
+            expect("a look", look(gfn + i), -ENOENT);
+            expect("asks", asked(gfn + i), true);
+        }
+        since = now_us();
+        for ( i = 0; i < 2; i++ )
+            expect("HOLE", hole_for(XEN_DSM_HOLE_FOREIGN, gfn + i), 0);
+        usleep(pause_us);
+        for ( i = 0; i < 2; i++ )
+            rc[i] = look(gfn + i);
+        took = now_us() - since;
+        for ( i = 0; i < 2; i++ )
+            if ( rc[i] == -ENOENT )
+                expect("asks", asked(gfn + i), true);
+            else
+                expect("finds", rc[i], -EINVAL);
+        if ( (rc[0] == -ENOENT || rc[1] == -ENOENT) && took < 50000 )
+            fail("not found %"PRIu64" us after HOLE", took);
+        /* Who has found one finds it for a millisecond more. */
+        usleep(2000);
+        for ( i = 0; i < 2; i++ )
+        {
+            expect("looks again", look(gfn + i), -ENOENT);
+            expect("asks once", rc[i] == -ENOENT || asked(gfn + i), true);
+            expect("state", state_of(gfn + i), I);
+            expect("WAKE", op(XEN_DSM_WAKE, gfn + i), 0);
+        }
+        /* What a slow machine has asked once more. */
+        ring->cons = ring->prod;
+    } while ( (rc[0] != -EINVAL || rc[1] != -EINVAL) && pause_us < 50000 &&
+              ++tries < 100 );
+
+    for ( i = 0; i < 2; i++ )
+        expect("finds", rc[i], pause_us < 50000 ? -EINVAL : -ENOENT);
+}
+
 /* Its home has no memory there: who asked finds none, and the next one asks. */
 static void hole_elsewhere(void)
 {
+    static const unsigned int pauses[] = { 0, 5000, 20000, 60000 };
     struct mapper m = { .gfn = GFN + 512, .prot = PROT_READ };
     struct xen_dsm_ring_entry entry;
-    unsigned int told = 0;
+    unsigned int told = 0, i;
     uint64_t done;
 
     prepare_slice(1, GFN);
-    expect("AWAY", away(m.gfn, 2, &done), 0);
+    expect("AWAY", away(m.gfn, 4, &done), 0);
     expect("POOL_ADD", pool_add(1, &done), 0);
     expect("HOLE that nobody asked for", hole_for(0, m.gfn), 0);
     expect("state", state_of(m.gfn), I);
-    expect("UNCACHE", op(XEN_DSM_UNCACHE, m.gfn + 1), 0);
-    expect("HOLE in state U", hole_for(0, m.gfn + 1), 0);
-    expect("state", state_of(m.gfn + 1), XEN_DSM_STATE_U);
+    expect("UNCACHE", op(XEN_DSM_UNCACHE, m.gfn + 3), 0);
+    expect("HOLE in state U", hole_for(0, m.gfn + 3), 0);
+    expect("state", state_of(m.gfn + 3), XEN_DSM_STATE_U);
     expect("no such vCPU", hole_for(4096, m.gfn), -EINVAL);
 
     open_ring();
+    for ( i = 0; i < sizeof(pauses) / sizeof(pauses[0]); i++ )
+        look_at_holes(m.gfn, pauses[i]);
+    expect("HOLE that nobody asked for",
+           hole_for(XEN_DSM_HOLE_FOREIGN, m.gfn + 2), 0);
+    expect("is none", look(m.gfn + 2), -ENOENT);
+    expect("asks", asked(m.gfn + 2), true);
+
+    /* As tools do. */
     if ( pthread_create(&m.thread, NULL, mapping, &m) )
         err(2, "pthread_create");
-    /* Who does not get there within 50 ms asks again. */
     while ( !__atomic_load_n(&m.done, __ATOMIC_ACQUIRE) && told < 100 )
     {
         if ( !next_entry(&entry, 1000) )
@@ -1890,6 +1992,8 @@ int main(int argc, char **argv)
         err(2, "xc_interface_open");
     if ( !(fmem = xenforeignmemory_open(NULL, 0)) )
         err(2, "xenforeignmemory_open");
+    if ( (privcmd = open("/dev/xen/privcmd", O_RDWR | O_CLOEXEC)) < 0 )
+        err(2, "/dev/xen/privcmd");
     if ( !(xce = xenevtchn_open(NULL, 0)) )
         err(2, "xenevtchn_open");
     if ( !(buffer = xc_dsm_alloc_pages(xch, 1)) )

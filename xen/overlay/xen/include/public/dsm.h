@@ -217,8 +217,11 @@ struct xen_dsm_ring {
  * But not if its PAGE_MISS was not read yet (cons): then it has asked since.
  * It takes no interrupt before that access is made.  An operation that wakes
  * everybody ends what was not found yet: then the vCPU asks again.  With
- * XEN_DSM_HOLE_FOREIGN it is other domains that have asked: they find no memory
- * there when they look next, within 50 ms, and for a millisecond from then on.
+ * XEN_DSM_HOLE_FOREIGN it is other domains that have asked: whoever looks next,
+ * within 50 ms, finds no memory there, and so do others for a millisecond from
+ * then on, but not for longer than these 50 ms.  Each frame of the 64 that Xen
+ * keeps in mind for other domains has such a time of its own.  It does nothing
+ * if none has asked for the frame, or if the last PAGE_MISS was not read yet.
  *
  * UNCACHE is for frames that are homed on another slice, -EINVAL otherwise.  A
  * domain that maps a frame in state U finds no memory there, and a hypercall

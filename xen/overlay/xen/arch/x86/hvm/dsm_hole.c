@@ -35,14 +35,11 @@
  * An exception of that instruction is not seen here: if its handler leaves the
  * guest at no other place, and returns, the note is still there.
  *
- * Another domain has no instruction; it tries again.  It finds no memory in one
- * frame then, and for a moment more, as it may look twice.  It tries after
- * 100 us (xenforeignmemory_map()), if it gets a CPU: with a millisecond from
- * HOLE on it would ask for ever in a dom0 that takes longer each time.
+ * Another domain has no instruction, and a note of its own (hvm/dsm_foreign.c).
  *
- * Locking: dsm->lock, for all of it.  .nr and foreign_until are looked at
- * without it first: who was told has been paused, and was unpaused after it.
- * Only the vCPU itself can see its note, whatever another one is doing.
+ * Locking: dsm->lock, for all of it.  .nr is looked at without it first: who
+ * was told has been paused, and was unpaused after it.  Only the vCPU itself
+ * can see its note, whatever another one is doing.
  */
 
 #include <xen/event.h>
@@ -50,11 +47,6 @@
 
 #include <asm/dsm.h>
 #include <asm/dsm_domain.h>
-
-/* Another domain finds no memory, if it looks so soon. */
-#define FOREIGN_HOLE MILLISECS(50)
-/* And for so long from then on. */
-#define FOREIGN_FOUND MILLISECS(1)
 
 static bool is_there(const struct dsm_hole *hole)
 {
@@ -89,11 +81,9 @@ static void forget_all(struct dsm_domain *dsm, struct dsm_hole *hole)
     hole->nr = 0;
 }
 
-/* Entries are numbered modulo 2^32; the daemon may say what it likes. */
 static bool was_read(const struct dsm_domain *dsm, const struct dsm_vcpu *w)
 {
-    return !w->unsent && dsm->ring &&
-           (int32_t)(ACCESS_ONCE(dsm->ring->cons) - w->entry) > 0;
+    return !w->unsent && dsm_ring_was_read(dsm, w->entry);
 }
 
 bool dsm_show_hole(struct dsm_domain *dsm, unsigned int vcpu, unsigned long gfn)
@@ -121,12 +111,6 @@ bool dsm_show_hole(struct dsm_domain *dsm, unsigned int vcpu, unsigned long gfn)
     return true;
 }
 
-void dsm_show_hole_to_others(struct dsm_domain *dsm, unsigned long gfn)
-{
-    dsm->foreign_hole = gfn;
-    dsm->foreign_until = NOW() + FOREIGN_HOLE;
-}
-
 void dsm_end_hole(struct dsm_domain *dsm, unsigned int vcpu)
 {
     forget_all(dsm, &dsm->vcpu[vcpu].hole);
@@ -136,9 +120,6 @@ void dsm_end_holes(struct domain *d, unsigned long gfn)
 {
     struct dsm_domain *dsm = d->arch.dsm;
     unsigned int i;
-
-    if ( dsm->foreign_hole == gfn )
-        dsm->foreign_until = 0;
 
     for ( i = 0; dsm->nr_holes && i < d->max_vcpus; i++ )
     {
@@ -154,23 +135,6 @@ void dsm_end_holes(struct domain *d, unsigned long gfn)
     }
 }
 
-static bool foreign_finds_hole(struct dsm_domain *dsm, unsigned long gfn)
-{
-    s_time_t now = NOW();
-    bool found;
-
-    if ( likely(!ACCESS_ONCE(dsm->foreign_until)) )
-        return false;
-
-    spin_lock(&dsm->lock);
-    found = dsm->foreign_hole == gfn && now < dsm->foreign_until;
-    if ( found )
-        dsm->foreign_until = min(dsm->foreign_until, now + FOREIGN_FOUND);
-    spin_unlock(&dsm->lock);
-
-    return found;
-}
-
 bool dsm_finds_hole(const struct domain *d, unsigned long gfn)
 {
     struct dsm_domain *dsm = d->arch.dsm;
@@ -178,7 +142,7 @@ bool dsm_finds_hole(const struct domain *d, unsigned long gfn)
     bool found;
 
     if ( current->domain != d )
-        return foreign_finds_hole(dsm, gfn);
+        return dsm_others_find_hole(dsm, gfn);
 
     hole = &dsm->vcpu[current->vcpu_id].hole;
     if ( likely(!ACCESS_ONCE(hole->nr)) )

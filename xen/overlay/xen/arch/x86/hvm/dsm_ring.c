@@ -39,6 +39,12 @@ bool dsm_ring_put(struct dsm_domain *dsm,
     return true;
 }
 
+bool dsm_ring_was_read(const struct dsm_domain *dsm, uint32_t entry)
+{
+    /* Numbers are modulo 2^32; the daemon may say what it likes. */
+    return dsm->ring && (int32_t)(ACCESS_ONCE(dsm->ring->cons) - entry) > 0;
+}
+
 void dsm_end_wait(struct domain *d, unsigned int vcpu)
 {
     struct dsm_domain *dsm = d->arch.dsm;

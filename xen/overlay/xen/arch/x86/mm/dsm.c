@@ -45,7 +45,8 @@
  *
  *
  * A frame without memory at its home is a hole for the accesses that asked for
- * it, and stays as it is: see hvm/dsm_hole.c.
+ * it, and stays as it is: see hvm/dsm_hole.c, and hvm/dsm_foreign.c for those
+ * of other domains.
  *
  *
  * U is for a page of another slice that can't leave it.  Faults on it come to
@@ -135,9 +136,6 @@
 
 /* How often gate_close() looks before the operation is -EBUSY. */
 #define GATE_SPINS 1000
-
-/* A foreign miss that nobody answered is reported again after this time. */
-#define FOREIGN_AGAIN MILLISECS(50)
 
 /*
  * What the last look-up on this CPU that was fixed up wanted.  A hint, which
@@ -607,47 +605,6 @@ static void wait_for(struct dsm_domain *dsm, struct vcpu *v, unsigned long gfn,
     put_wait(dsm, v->vcpu_id);
 }
 
-static void foreign_miss(struct dsm_domain *dsm, unsigned long gfn,
-                         unsigned int want)
-{
-    const struct xen_dsm_ring_entry entry = {
-        .type = XEN_DSM_PAGE_MISS,
-        .want = want,
-        .flags = XEN_DSM_MISS_FOREIGN,
-        .gfn = gfn,
-        .when_ns = NOW(),
-    };
-    struct dsm_foreign *slot = NULL;
-    unsigned int i;
-
-    dsm->stats.foreign++;
-
-    for ( i = 0; i < ARRAY_SIZE(dsm->foreign); i++ )
-    {
-        struct dsm_foreign *f = &dsm->foreign[i];
-
-        if ( f->want && f->gfn == gfn )
-        {
-            if ( f->want >= want && NOW() - f->since < FOREIGN_AGAIN )
-                return;
-            slot = f;
-            break;
-        }
-        if ( !f->want || (!slot && NOW() - f->since >= FOREIGN_AGAIN) )
-            slot = f;
-    }
-
-    if ( !slot || !dsm_ring_put(dsm, &entry) )
-    {
-        dsm->stats.foreign_lost++;
-        return;
-    }
-
-    slot->gfn = gfn;
-    slot->want = want;
-    slot->since = NOW();
-}
-
 /* Four buckets between powers of two, see wait_hist. */
 static unsigned int bucket(uint64_t ns)
 {
@@ -656,16 +613,6 @@ static unsigned int bucket(uint64_t ns)
                                       : ns >> (power - 2)) & 3;
 
     return min(4 * power + quarter, XEN_DSM_STATS_BUCKETS - 1U);
-}
-
-/* Other domains that asked for the frame have their answer. */
-static void answer_foreign(struct dsm_domain *dsm, unsigned long gfn)
-{
-    unsigned int i;
-
-    for ( i = 0; i < ARRAY_SIZE(dsm->foreign); i++ )
-        if ( dsm->foreign[i].gfn == gfn )
-            dsm->foreign[i].want = 0;
 }
 
 /* A vCPU that waits goes on. */
@@ -685,7 +632,7 @@ static void wake(struct domain *d, struct dsm_domain *dsm, unsigned long gfn)
     unsigned int i;
 
     dsm_end_holes(d, gfn);
-    answer_foreign(dsm, gfn);
+    dsm_foreign_answered(dsm, gfn);
 
     for ( i = 0; dsm->nr_waiting && i < d->max_vcpus; i++ )
     {
@@ -728,7 +675,7 @@ static bool miss(struct domain *d, unsigned long gfn, unsigned int want,
             wait_for(dsm, current, gfn, want, by_xen,
                      state == XEN_DSM_STATE_U, fault);
         else
-            foreign_miss(dsm, gfn, want);
+            dsm_foreign_miss(dsm, gfn, want);
         spin_unlock(&dsm->lock);
     }
 
@@ -1351,10 +1298,7 @@ static int show_hole(struct domain *d, struct xen_dsm_page_op *op)
     {
         spin_lock(&dsm->lock);
         if ( foreign )
-        {
             dsm_show_hole_to_others(dsm, op->gfn);
-            answer_foreign(dsm, op->gfn);
-        }
         else if ( dsm_show_hole(dsm, op->wanted, op->gfn) )
             wake_vcpu(d, dsm, op->wanted);
         spin_unlock(&dsm->lock);
@@ -2406,8 +2350,8 @@ static int flush_ring(struct domain *d, const struct xen_dsm_flush *flush)
             put_wait(dsm, i);
             put = true;
         }
-    for ( i = 0; all && i < ARRAY_SIZE(dsm->foreign); i++ )
-        dsm->foreign[i].want = 0;
+    if ( all )
+        dsm_foreign_again(dsm);
     put |= dsm_flush_events(d, all);
     put |= dsm_flush_activity(d, all);
     put |= dsm_flush_calls(d, all);

@@ -130,10 +130,16 @@ struct dsm_owed_ports {
     uint64_t ports[DSM_PORTS_AT_ONCE / 64];
 };
 
+/*
+ * A frame that other domains ask for, or that has no memory for them: see
+ * hvm/dsm_foreign.c.  Protected by dsm->lock.
+ */
 struct dsm_foreign {
     unsigned long gfn;
-    s_time_t since;
-    unsigned int want;          /* 0: free */
+    unsigned int want;          /* XEN_DSM_WANT_*; 0: nobody asks */
+    s_time_t since;             /* when the daemon was told */
+    uint32_t entry;             /* in that entry of the ring */
+    s_time_t hole_until;        /* no memory until then; 0: there is no note */
 };
 
 struct dsm_domain {
@@ -169,8 +175,7 @@ struct dsm_domain {
     unsigned int nr_waiting;
     struct dsm_foreign foreign[DSM_FOREIGN];
     unsigned int nr_holes;      /* vCPUs that are told of one */
-    unsigned long foreign_hole; /* a frame that other domains find empty */
-    s_time_t foreign_until;     /* until then; 0: there is none */
+    unsigned int nr_foreign_holes;      /* notes that foreign[] has */
     struct page_info *ring_pg;
     struct xen_dsm_ring *ring;
     struct xen_dsm_ring_entry *entries;
@@ -195,6 +200,9 @@ struct dsm_domain {
 bool dsm_ring_put(struct dsm_domain *dsm,
                   const struct xen_dsm_ring_entry *entry);
 
+/* Did the daemon read the entry of that number?  dsm->lock is held. */
+bool dsm_ring_was_read(const struct dsm_domain *dsm, uint32_t entry);
+
 /* Tell the daemon that it has something to read.  No lock is needed. */
 void dsm_notify(struct domain *d);
 
@@ -207,6 +215,30 @@ void dsm_wake(struct domain *d, unsigned int vcpu);
 /* The current vCPU, whose page had come, is about to enter the guest. */
 void dsm_woken(struct vcpu *v);
 
+/* ---- hvm/dsm_foreign.c; dsm->lock is held, but for the last one ---- */
+
+/* A domain that is not this one has looked the frame up, and tries again. */
+void dsm_foreign_miss(struct dsm_domain *dsm, unsigned long gfn,
+                      unsigned int want);
+
+/* Something was done with the frame: who asked for it looks again. */
+void dsm_foreign_answered(struct dsm_domain *dsm, unsigned long gfn);
+
+/* The daemon has to be told of everything again. */
+void dsm_foreign_again(struct dsm_domain *dsm);
+
+/*
+ * There is no memory in that frame, for who looks next.  Does nothing if nobody
+ * asks for it, or if the daemon can't have meant that.
+ */
+void dsm_show_hole_to_others(struct dsm_domain *dsm, unsigned long gfn);
+
+/*
+ * Does another domain that looks the frame up now, which is in state I or U,
+ * find no memory there?  Context: as a look-up; dsm->lock is not held.
+ */
+bool dsm_others_find_hole(struct dsm_domain *dsm, unsigned long gfn);
+
 /* ---- hvm/dsm_hole.c ---- */
 
 /*
@@ -216,9 +248,6 @@ void dsm_woken(struct vcpu *v);
  */
 bool dsm_show_hole(struct dsm_domain *dsm, unsigned int vcpu,
                    unsigned long gfn);
-
-/* Other domains find none, for a moment.  The same. */
-void dsm_show_hole_to_others(struct dsm_domain *dsm, unsigned long gfn);
 
 /* Something else was done with the frame; or only the vCPU.  The same. */
 void dsm_end_holes(struct domain *d, unsigned long gfn);
