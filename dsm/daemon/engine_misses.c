@@ -117,9 +117,10 @@ static bool tell(struct dsm_engine *e, struct waiter *w)
 		entry = dsm_table_find(&e->table, w->gfn);
 	}
 	/*
-	 * Xen reports the miss of another domain again if its answer takes long.  The core
-	 * would take it for one that came later than what is asked: a home that says "there
-	 * is none" would be asked again for ever, and so would the vCPUs that wait for it.
+	 * Xen reports the miss of another domain again if its answer takes long, and can't
+	 * tell who asks.  The core would take it for one that came later than what is asked:
+	 * a home that says "there is none" would be asked again for ever, and who waits for it
+	 * on a vCPU would wait for ever.
 	 */
 	if (!w->vcpu && entry && entry->foreign && entry->page.request) {
 		engine_unqueue_waiter(e, w);

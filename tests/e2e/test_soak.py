@@ -13,8 +13,6 @@ from lab.host import Host
 from lab.rack import Rack
 from tests.e2e.conftest import Stable, rounds
 
-pytestmark = pytest.mark.fresh
-
 
 @pytest.mark.parametrize(("name", "seed"), [("guest2", 1), ("guest4", 2)])
 def test_a_short_soak(stable: Stable, host: Host, rack: Rack, name: str, seed: int) -> None:

@@ -1578,25 +1578,24 @@ static void hole_in_line(const void *argument)
  */
 static void hole_of_a_slow_home(const void *argument)
 {
+	unsigned int want = argument ? DSM_XEN_WANT_M : DSM_XEN_WANT_S, i;
 	struct dsm_engine_counts counts;
-	unsigned int i;
 
-	(void)argument;
 	dice_begin();
 	world_begin(&calm);
 	CHECK(played_guest_frees(&node[0].xen, 0), "a hole");
 	/* A vCPU asks first; who comes while that is under way is told of what is asked next. */
-	CHECK(played_use(&node[1].xen, 0, 0, DSM_XEN_WANT_S, 1) == PLAYED_MISS, "a miss");
+	CHECK(played_use(&node[1].xen, 0, 0, want, 1) == PLAYED_MISS, "a miss");
 	dsm_engine_misses(node[1].engine);
 	dsm_engine_run(node[1].engine);
 	for (i = 0; i < 3; i++) {
 		CHECK(node[1].xen.vcpu[0].waits && !node[1].xen.page[0].foreign_hole, "answer %u", i);
 		if (i == 1)
-			CHECK(played_use(&node[1].xen, 1, 0, DSM_XEN_WANT_S, 2) == PLAYED_MISS, "another");
+			CHECK(played_use(&node[1].xen, 1, 0, want, 2) == PLAYED_MISS, "another");
 		deliver(1, 0);
 		dsm_engine_run(node[0].engine);
 		/* "There is none" is on its way each time that it is reported again. */
-		played_use(&node[1].xen, NO_VCPU, 0, DSM_XEN_WANT_S, 0);
+		played_use(&node[1].xen, NO_VCPU, 0, want, 0);
 		dsm_engine_misses(node[1].engine);
 		dsm_engine_run(node[1].engine);
 		deliver(0, 1);
@@ -4152,7 +4151,8 @@ int main(int argc, char **argv)
 		{ "a page comes while a hole is shown", page_in_a_hole, NULL },
 		{ "a hole, and who waits in line", hole_in_line, NULL },
 		{ "a hole that an old miss was answered by", hole_for_an_old_miss, NULL },
-		{ "a hole of a home that is slow", hole_of_a_slow_home, NULL },
+		{ "a hole of a home that is slow, to read", hole_of_a_slow_home, NULL },
+		{ "a hole of a home that is slow, to write", hole_of_a_slow_home, "" },
 		{ "a hole is for one access", hole_for_one, NULL },
 		{ "memory after a hole", memory_after_a_hole, NULL },
 		{ "a hole that Xen refuses", refused_hole, NULL },

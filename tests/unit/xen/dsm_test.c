@@ -632,9 +632,11 @@ static void full_ring(void)
 
 static void foreign(void)
 {
+    struct xen_dsm_ring_entry e;
     unsigned int i;
 
     begin();
+    fake_now = MILLISECS(1000);
     op(XEN_DSM_INVAL, 1);
     current = &(struct vcpu){ .domain = &dom0 };
     for ( i = 0; i < 5; i++ )
@@ -642,12 +644,23 @@ static void foreign(void)
         look_up(1, P2M_ALLOC);
         dsm_populate(&dom, _gfn(1));
     }
-    expect("flags", next_entry().flags, XEN_DSM_MISS_FOREIGN);
+    e = next_entry();
+    expect("flags", e.flags, XEN_DSM_MISS_FOREIGN);
+    expect("wants to read", e.want, XEN_DSM_WANT_S);
+    expect("when", e.when_ns, fake_now);
     expect("once", next_entry().type, 0);
-    look_up(1, P2M_ALLOC | P2M_UNSHARE);
-    dsm_populate(&dom, _gfn(1));
+    for ( i = 0; i < 2; i++ )
+    {
+        look_up(1, P2M_ALLOC | P2M_UNSHARE);
+        dsm_populate(&dom, _gfn(1));
+    }
     expect("more is wanted", next_entry().want, XEN_DSM_WANT_M);
-    fake_now += MILLISECS(60);
+    expect("once", next_entry().type, 0);
+    fake_now += MILLISECS(50) - 1;
+    look_up(1, P2M_ALLOC);
+    dsm_populate(&dom, _gfn(1));
+    expect("is under way", next_entry().type, 0);
+    fake_now++;
     look_up(1, P2M_ALLOC);
     dsm_populate(&dom, _gfn(1));
     expect("nobody answered", next_entry().type, XEN_DSM_PAGE_MISS);
@@ -1587,14 +1600,38 @@ static void holes_for_others(void)
     asked_for(FAR);
     by_dom0(FAR);
     expect("HOLE", hole_for(OTHERS, FAR), 0);
+    fake_now += MILLISECS(49);
     current = &(struct vcpu){ .domain = &dom0 };
     dsm_populate(&dom, _gfn(FAR));
     expect("asks nothing", next_entry().type, 0);
+    fake_now += MILLISECS(1) - 1;
     expect("and finds it", by_dom0(FAR), p2m_mmio_dm);
-    fake_now += MILLISECS(50);
+    fake_now++;
     dsm_populate(&dom, _gfn(FAR));
     expect("asks when it is over", next_entry().gfn, FAR);
     expect("no note is left", DSM->nr_foreign_holes, 0);
+
+    /* Who wants to write has the same answer, and one place. */
+    asked_for(FAR + 4);
+    asked_for(FAR + 3);
+    expect("WAKE", op(XEN_DSM_WAKE, FAR + 4), 0);
+    current = &of_dom0;
+    look_up(FAR + 3, P2M_ALLOC | P2M_UNSHARE);
+    dsm_populate(&dom, _gfn(FAR + 3));
+    expect("to write", next_entry().want, XEN_DSM_WANT_M);
+    expect("HOLE", hole_for(OTHERS, FAR + 3), 0);
+    expect("one note", DSM->nr_foreign_holes, 1);
+    current = &of_dom0;
+    expect("none to write to", look_up(FAR + 3, P2M_ALLOC | P2M_UNSHARE),
+           p2m_mmio_dm);
+    /* It has had a place before that is free now. */
+    asked_for(FAR + 4);
+    expect("WAKE", op(XEN_DSM_WAKE, FAR + 3), 0);
+    expect("WAKE", op(XEN_DSM_WAKE, FAR + 4), 0);
+    asked_for(FAR + 3);
+    expect("WAKE", op(XEN_DSM_WAKE, FAR + 3), 0);
+    asked_for(FAR + 3);
+    expect("WAKE", op(XEN_DSM_WAKE, FAR + 3), 0);
 
     /* A miss that was not read has no answer, and is answered later. */
     asks_for(FAR + 3);
@@ -1683,6 +1720,7 @@ static void a_hole_in_u(void)
     expect("nothing to be done there", dsm_is_uncached(&dom, _gfn(FAR)), false);
     current = dom.vcpu[2];
     expect("but for others", dsm_is_uncached(&dom, _gfn(FAR)), true);
+    expect("HOLE for others", hole_for(OTHERS, FAR), 0);
     expect("goes on", enters(1, NEXT), false);
     expect("is done there", dsm_is_uncached(&dom, _gfn(FAR)), true);
     expect("comes again", from(1, FAR, HERE), p2m_ram_paged);
@@ -2839,7 +2877,7 @@ static void foreign_crowd(void)
         .u.enable = { .nr_ranges = 1, .nr_slices = 2, .ranges.p = &range },
     };
     struct vcpu other = { .domain = &dom0 };
-    unsigned int i;
+    unsigned int i, n;
     uint64_t done;
 
     make_world();
@@ -2869,35 +2907,120 @@ static void foreign_crowd(void)
     foreign_misses(range.first + i + 1);
     expect("no room", next_entry().type, 0);
 
-    /* So does time. */
-    fake_now += MILLISECS(60);
+    /* So does time, much of it. */
+    fake_now += MILLISECS(1000) - 1;
+    foreign_misses(range.first + i + 1);
+    expect("no room", next_entry().type, 0);
+    fake_now++;
     foreign_misses(range.first + i + 1);
     expect("told", next_entry().gfn, range.first + i + 1);
 
-    /* A note makes none, as long as it is one. */
-    for ( i = 0; i < DSM_FOREIGN; i++ )
-        expect("WAKE", op(XEN_DSM_WAKE, range.first + i), 0);
+    /* But not of another one while there is a place. */
     expect("WAKE", op(XEN_DSM_WAKE, range.first + i + 1), 0);
+    expect("WAKE", op(XEN_DSM_WAKE, range.first + 30), 0);
+    current = &other;
+    for ( i = 70; i < 72; i++ )
+    {
+        foreign_misses(range.first + i);
+        expect("told", next_entry().gfn, range.first + i);
+    }
+    for ( i = 0; i < DSM_FOREIGN; i++ )
+        expect("HOLE", hole_for(OTHERS, range.first + i), 0);
+    expect("all but 3, 30, and the one that made room", DSM->nr_foreign_holes,
+           DSM_FOREIGN - 3);
+
+    /* Another daemon is told of each. */
+    for ( i = 0; i < 72; i++ )
+        expect("WAKE", op(XEN_DSM_WAKE, range.first + i), 0);
+    for ( n = 0; n < 2; n++ )
+    {
+        current = &other;
+        for ( i = 0; i < DSM_FOREIGN; i++ )
+        {
+            foreign_misses(range.first + i);
+            expect("told", next_entry().gfn, range.first + i);
+        }
+        expect("FLUSH", flush(XEN_DSM_FLUSH_ALL, 0), 0);
+    }
+
+    /* A note makes none, as long as it is one. */
     for ( i = 0; i < DSM_FOREIGN; i++ )
     {
         current = &other;
         foreign_misses(range.first + i);
         expect("told", next_entry().gfn, range.first + i);
-        fake_now += MILLISECS(60);
+        fake_now += MILLISECS(1000);
         expect("HOLE", hole_for(OTHERS, range.first + i), 0);
-        fake_now -= MILLISECS(60);
+        fake_now -= MILLISECS(1000);
     }
-    fake_now += MILLISECS(61);
+    fake_now += MILLISECS(1001);
     current = &other;
     foreign_misses(range.first + i);
     expect("no room", next_entry().type, 0);
-    expect("found", look_up(range.first + 5, P2M_ALLOC), p2m_mmio_dm);
-    fake_now += MILLISECS(1);
+    for ( n = 0; n < DSM_FOREIGN; n++ )
+        expect("found", look_up(range.first + n, P2M_ALLOC), p2m_mmio_dm);
+    expect("WAKE", op(XEN_DSM_WAKE, range.first + 5), 0);
+    current = &other;
     foreign_misses(range.first + i);
     expect("told", next_entry().gfn, range.first + i);
     expect("the others are notes", DSM->nr_foreign_holes, DSM_FOREIGN - 1);
     foreign_misses(range.first + i + 1);
     expect("no room", next_entry().type, 0);
+}
+
+/*
+ * More frames without memory than there is room for, and a home that takes
+ * longer than Xen waits before it reports a miss again.
+ */
+static void slow_home(void)
+{
+    enum { NR = 300, HOME = 60 };
+    xen_dsm_range_t range = { 1 << 20, 2000 };
+    struct xen_dsm_op o = {
+        .cmd = XEN_DSM_ENABLE,
+        .u.enable = { .nr_ranges = 1, .nr_slices = 2, .ranges.p = &range },
+    };
+    struct vcpu other = { .domain = &dom0 };
+    unsigned int i, found = 0, holes = 0;
+    s_time_t end;
+    bool has_found[NR] = {};
+    s_time_t due[NR] = {};
+    uint64_t done;
+
+    make_world();
+    fake_now = MILLISECS(1000);
+    expect("ENABLE", memop(&o), 0);
+    expect("AWAY", frames_op(XEN_DSM_AWAY, range.first, NR, &done), 0);
+    for ( end = fake_now + MILLISECS(3000); found < NR && fake_now < end; )
+    {
+        struct xen_dsm_ring_entry e;
+
+        current = &other;
+        for ( i = 0; i < NR; i++ )
+        {
+            if ( has_found[i] )
+                continue;
+            fake_now += 5000;
+            has_found[i] = look_up(range.first + i, P2M_ALLOC) == p2m_mmio_dm;
+            found += has_found[i];
+            if ( !has_found[i] )
+                dsm_populate(&dom, _gfn(range.first + i));
+        }
+        while ( (e = next_entry()).type )
+            if ( !due[e.gfn - range.first] )
+                due[e.gfn - range.first] = fake_now + MILLISECS(HOME);
+        for ( i = 0; i < NR; i++ )
+        {
+            if ( !due[i] || fake_now < due[i] )
+                continue;
+            expect("HOLE", hole_for(OTHERS, range.first + i), 0);
+            due[i] = 0;
+            holes++;
+        }
+        fake_now += 100000;
+    }
+    expect("all are found", found, NR);
+    expect("each was asked for once", holes, NR);
 }
 
 /* One wait of so long is counted there. */
@@ -3038,6 +3161,7 @@ static const struct test_case cases[] = {
     { "what gave up is as it was", gave_up },
     { "an entry that cannot be put back", not_put_back },
     { "more foreign misses than there is room for", foreign_crowd },
+    { "a home that is slow", slow_home },
     { "how long it took", how_long },
     { "ranges that make no sense", bad_ranges },
     { "statistics", statistics },

@@ -2286,6 +2286,7 @@ ONE, TWO, END, OTHERS = (
 REFUSED, IN_U = "a hole that is refused", "a hole in state U"
 SEVERAL, LATE, TWICE = "several holes", "a hole too late", "a hole that is told twice"
 MANY, CROWD = "holes for other domains", "more foreign misses than there is room for"
+ASKED, SLOW = "foreign misses", "a home that is slow"
 
 # As MUTANTS, of dsm_hole.c.
 HOLE_MUTANTS = {
@@ -2379,6 +2380,12 @@ HOLES_ELSEWHERE = {
         SOURCE,
         "(state != XEN_DSM_STATE_I && state != XEN_DSM_STATE_U) ||\n",
         "state != XEN_DSM_STATE_I ||\n",
+        IN_U,
+    ),
+    "others not in U": (
+        SOURCE,
+        "(state != XEN_DSM_STATE_I && state != XEN_DSM_STATE_U) ||\n",
+        "(state != XEN_DSM_STATE_I && (foreign || state != XEN_DSM_STATE_U)) ||\n",
         IN_U,
     ),
     "a hole is none": (
@@ -2484,9 +2491,35 @@ FOREIGN_MUTANTS = {
     ),
     "wants less": ("(f->want >= want && now", "(now", "foreign misses"),
     "since ever": ("    slot->since = now;\n", "", MANY),
-    "no time makes room": (" ||\n             (!slot && f->want && now - f->since >= FOREIGN_AGAIN) )", " )", CROWD),
+    "no time makes room": (" ||\n             (!slot && f->want && now - f->since >= FOREIGN_GONE) )", " )", CROWD),
     "who takes no place": ("        dsm->stats.foreign_lost++;\n        return;", "        return;", CROWD),
     "the flag": (".flags = XEN_DSM_MISS_FOREIGN", ".flags = 0", OTHERS),
+    "a home is quick": ("#define FOREIGN_GONE SECONDS(1)", "#define FOREIGN_GONE MILLISECS(50)", SLOW),
+    "room a moment later": (">= FOREIGN_GONE", "> FOREIGN_GONE", CROWD),
+    "room though there is a place": ("(!slot && f->want && now", "(f->want && now", CROWD),
+    "reported too soon": ("#define FOREIGN_AGAIN MILLISECS(50)", "#define FOREIGN_AGAIN MILLISECS(49)", ASKED),
+    "a later place": ("            slot = f;\n            break;\n", "            slot = f;\n            continue;\n", MANY),
+    "WAKE of the first place": (
+        "            end_note(dsm, &dsm->foreign[i]);\n",
+        "            end_note(dsm, &dsm->foreign[i]);\n            return;\n",
+        MANY,
+    ),
+    "wants the same": ("f->want >= want", "f->want == want", ASKED),
+    "wanted to read": ("    slot->want = want;\n", "    slot->want = XEN_DSM_WANT_S;\n", ASKED),
+    "always to write": ("        .want = want,\n", "        .want = XEN_DSM_WANT_M,\n", ASKED),
+    "at no time": ("        .when_ns = now,\n", "", ASKED),
+    "HOLE for who reads": ("        if ( !f->want || f->gfn", "        if ( f->want != XEN_DSM_WANT_S || f->gfn", MANY),
+    "who asks has it longer": (
+        "            if ( f->hole_until ||\n",
+        "            if ( (f->hole_until && (f->hole_until = now + FOREIGN_HOLE)) ||\n",
+        MANY,
+    ),
+    "the first place is not looked at": ("    now = NOW();\n    for ( i = 0;", "    now = NOW();\n    for ( i = 1;", CROWD),
+    "nor told to another daemon": (
+        "dsm_foreign_again(struct dsm_domain *dsm)\n{\n    unsigned int i;\n\n    for ( i = 0;",
+        "dsm_foreign_again(struct dsm_domain *dsm)\n{\n    unsigned int i;\n\n    for ( i = 1;",
+        CROWD,
+    ),
     "another daemon": ("        dsm->foreign[i].want = 0;\n}", "        ;\n}", MANY),
 }
 

@@ -483,6 +483,7 @@ static inline uint64_t scale_delta(uint64_t delta,
     return (unsigned __int128)delta * scale->mul_frac >> 32;
 }
 #define MILLISECS(n) ((s_time_t)(n) * 1000000)
+#define SECONDS(n)   MILLISECS((n) * 1000LL)
 #define init_timer(t, f, d, cpu) \
     ((void)((t)->fn = (f), (t)->data = (d), (t)->expires = 0))
 #define set_timer(t, when) ((void)((t)->expires = (when)))

@@ -221,7 +221,8 @@ struct xen_dsm_ring {
  * within 50 ms, finds no memory there, and so do others for a millisecond from
  * then on, but not for longer than these 50 ms.  Each frame of the 64 that Xen
  * keeps in mind for other domains has such a time of its own.  It does nothing
- * if none has asked for the frame, or if the last PAGE_MISS was not read yet.
+ * if the frame is none of these, or if the last PAGE_MISS of it with FOREIGN
+ * was not read yet: then they ask again.
  *
  * UNCACHE is for frames that are homed on another slice, -EINVAL otherwise.  A
  * domain that maps a frame in state U finds no memory there, and a hypercall

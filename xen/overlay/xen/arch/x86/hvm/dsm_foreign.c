@@ -5,9 +5,11 @@
  * Who maps or copies a page of the domain that is not here, and is no vCPU of
  * it, can't be stopped: the look-up says that the page is not there yet, the
  * daemon is told, and he tries again, each 100 us (xenforeignmemory_map()), if
- * he gets a CPU.  So many frames are remembered that he is told of once.  If
- * nobody has answered after a while it is told again, and such a frame makes
- * room for another one.
+ * he gets a CPU.  DSM_FOREIGN frames are kept in mind, of each of which the
+ * daemon is told once, and again if it has not answered after a while.  One
+ * that nobody has asked for since makes room for another frame; but not as soon
+ * as that, as a home may take longer, and an answer that finds nobody who has
+ * asked is for nobody.
  *
  * He has no instruction that an answer could be for (hvm/dsm_hole.c).  "There
  * is no memory" is a note of that frame, then: who looks next finds a hole,
@@ -18,7 +20,9 @@
  * note was there, and comes to ask when it is, asks nothing, and finds it.
  *
  * As for a vCPU, the answer is none to a miss that the daemon has not read: it
- * is asked for again, since memory may have come there meanwhile.
+ * is asked for again, since memory may have come there meanwhile.  But who asks
+ * for a frame that is asked for already is not told apart from who did before,
+ * and gets that one's answer, if it is a little older than his question.
  *
  * A frame is asked for, or has a note, or neither; never both.
  *
@@ -34,6 +38,9 @@
 
 /* A miss that nobody answered is reported again after this time. */
 #define FOREIGN_AGAIN MILLISECS(50)
+
+/* Nobody has asked for it for so long: he has gone, or can ask again. */
+#define FOREIGN_GONE SECONDS(1)
 
 /* Another domain finds no memory, if it looks so soon. */
 #define FOREIGN_HOLE MILLISECS(50)
@@ -56,15 +63,15 @@ static void end_old_note(struct dsm_domain *dsm, struct dsm_foreign *f,
 void dsm_foreign_miss(struct dsm_domain *dsm, unsigned long gfn,
                       unsigned int want)
 {
+    s_time_t now = NOW();
     const struct xen_dsm_ring_entry entry = {
         .type = XEN_DSM_PAGE_MISS,
         .want = want,
         .flags = XEN_DSM_MISS_FOREIGN,
         .gfn = gfn,
-        .when_ns = NOW(),
+        .when_ns = now,
     };
     struct dsm_foreign *slot = NULL;
-    s_time_t now = NOW();
     uint32_t nr = dsm->prod;
     unsigned int i;
 
@@ -87,7 +94,7 @@ void dsm_foreign_miss(struct dsm_domain *dsm, unsigned long gfn,
             break;
         }
         if ( is_free ||
-             (!slot && f->want && now - f->since >= FOREIGN_AGAIN) )
+             (!slot && f->want && now - f->since >= FOREIGN_GONE) )
             slot = f;
     }
 

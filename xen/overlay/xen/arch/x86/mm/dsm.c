@@ -2058,7 +2058,7 @@ static int add_ranges(struct domain *d, struct dsm_domain *dsm,
     return 0;
 }
 
-/* Each vCPU and each foreign miss has one entry, and some can be unread. */
+/* Each vCPU and each foreign frame has one entry, and some can be unread. */
 static int alloc_ring(struct domain *d, struct dsm_domain *dsm)
 {
     unsigned int per_page = PAGE_SIZE / sizeof(*dsm->entries);
