@@ -1345,8 +1345,8 @@ MUTANTS = {
     "tells who does not wait": ("dsm->vcpu[i].waiting && (all ||", "(all ||", "another daemon"),
     "flags that nobody knows": ("(flush->flags & ~XEN_DSM_FLUSH_ALL) ||", "", "another daemon"),
     "foreign misses that were read": (
-        "    for ( i = 0; all && i < ARRAY_SIZE(dsm->foreign); i++ )",
-        "    for ( i = 0; 0 && i < ARRAY_SIZE(dsm->foreign); i++ )",
+        "    if ( all )\n        dsm_foreign_again(dsm);\n",
+        "    if ( 0 )\n        dsm_foreign_again(dsm);\n",
         "another daemon",
     ),
     "a port that nobody knows": ("        enable->port = d->arch.dsm->port;\n", "", "another daemon"),
