@@ -120,6 +120,7 @@ NOT_AT_REST = 3  # its exit code
 REST_MS = 1000  # for so long nothing may change before the host is at rest
 
 _FREE = re.compile(r"^node (\d+): (\d+) pages free$", re.MULTILINE)
+_BALLOON = re.compile(r"^balloon: (\d+) pages of node (\d+)$", re.MULTILINE)
 _DYING = re.compile(r"^dying: (\d+)$", re.MULTILINE)
 
 
@@ -128,6 +129,16 @@ def parse_free(text: str) -> dict[int, int]:
     free = {int(node): int(pages) for node, pages in _FREE.findall(text)}
     if not free:
         raise Malformed(f"free-pages: {text[:300]!r}")
+    return free
+
+
+def parse_spare(text: str) -> dict[int, int]:
+    """The same without what dom0's balloon has, and takes back when it likes. Raises Malformed as parse_free()."""
+    free = parse_free(text)
+    for pages, node in _BALLOON.findall(text):
+        if int(node) not in free:
+            raise Malformed(f"free-pages: {text[:300]!r}")
+        free[int(node)] -= int(pages)
     return free
 
 
@@ -146,7 +157,8 @@ def settled_free_pages(dom0: Run, seconds: float = 30.0) -> dict[int, int]:
 
     dom0's back ends let go of its pages when they hear of its end, and Xen frees the domain's own structures after an
     RCU grace period, of which dom0 is told nothing. So this waits until for REST_MS no domain was dying and no number has
-    changed. Raises TimeoutError, with what was seen last, after `seconds`.
+    changed. What dom0's balloon has counts as dom0's: it takes that back at once, or with the next guest (free-pages.c).
+    Raises TimeoutError, with what was seen last, after `seconds`.
     """
     seconds = scaled(seconds)
     done = dom0(f"{FREE_PAGES} {REST_MS} {seconds * 1000:.0f}", seconds + 60.0)
@@ -157,19 +169,20 @@ def settled_free_pages(dom0: Run, seconds: float = 30.0) -> dict[int, int]:
         )
     if done.status != 0:
         raise LabError(f"free-pages: status {done.status}: {done.text}")
-    return parse_free(done.out)
+    return parse_spare(done.out)
 
 
 def pages_off(dom0: Run, wanted: Mapping[int, int], seconds: float = 15.0) -> dict[int, int]:
     """By how many pages the free memory of each physical node is off `wanted`, of those where it is: {} if of none.
 
     What an operation needs for itself, an event channel of the tool or a page on its way through a back end, is freed a
-    little after it: this asks again, for up to `seconds`, until not one page is off.
+    little after it: this asks again, for up to `seconds`, until not one page is off. As settled_free_pages(), from which
+    `wanted` is, it counts what dom0's balloon has as dom0's.
     """
     seconds = scaled(seconds)
     began = time.monotonic()
     while True:
-        now = host_free_pages(dom0)
+        now = parse_spare(checked(dom0, FREE_PAGES))
         off = {node: now[node] - pages for node, pages in wanted.items() if now[node] != pages}
         if not off or time.monotonic() - began > seconds:
             return off

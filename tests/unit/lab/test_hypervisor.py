@@ -112,6 +112,23 @@ def test_free_pages_of_the_host() -> None:
         hypervisor.parse_free("")
 
 
+def test_what_the_balloon_has_is_dom0s() -> None:
+    """256 pages that a back end has let go of, and dom0 takes with the next guest: nothing is off, before or after."""
+    text = "node 0: 273 pages free\nnode 1: 5 pages free\nballoon: 256 pages of node 0\ndying: 4\n"
+    told = iter((text, text, "node 0: 17 pages free\nnode 1: 5 pages free\n"))
+
+    def dom0(command: str, timeout: float = 60.0) -> Done:
+        return Done(0, next(told))
+
+    assert hypervisor.parse_free(text) == {0: 273, 1: 5}
+    before = hypervisor.settled_free_pages(dom0)
+    assert before == {0: 17, 1: 5}
+    assert hypervisor.pages_off(dom0, before, 0.0) == {}
+    assert hypervisor.pages_off(dom0, before, 0.0) == {}
+    with pytest.raises(Malformed, match="balloon: 1 pages of node 3"):
+        hypervisor.parse_spare("node 0: 17 pages free\nballoon: 1 pages of node 3\n")
+
+
 def test_the_heaps_own_report() -> None:
     def dom0(command: str, timeout: float = 60.0) -> Done:
         assert command == "xl dmesg -c >/dev/null && xl debug-keys u && xl dmesg"

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -20,18 +22,19 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     binary = tmp_path_factory.mktemp("free-pages") / "free-pages"
     flags = ["-std=gnu99", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Werror", "-fsanitize=address,undefined"]
     fake = HERE / "fake_heap"
-    subprocess.run(["gcc", *flags, f"-I{fake}", SOURCE, fake / "host.c", "-o", binary], check=True)
+    words: list[str | Path] = [f"-I{fake}", f'-DBALLOON="{binary.parent}"', SOURCE, fake / "host.c"]
+    subprocess.run(["gcc", *flags, *words, "-o", binary], check=True)
     return binary
 
 
-def run(program: Path, looks: str, *words: str) -> subprocess.CompletedProcess[str]:
+def run(program: Path, looks: str, *words: str, nodes: int = 1) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [program, *words],
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
-        env={**os.environ, "FAKE_LOOKS": looks},
+        env={**os.environ, "FAKE_LOOKS": looks, "FAKE_NODES": str(nodes)},
     )
 
 
@@ -53,6 +56,52 @@ def test_what_is_free(program: Path, looks: str, words: tuple[str, ...], lines: 
     assert done.returncode == status
     if words:
         assert time.monotonic() - begun >= min(int(words[0]), int(words[1])) / 1000
+
+
+@pytest.mark.parametrize(
+    ("nodes", "kb", "lines"),
+    [
+        pytest.param(1, (8, 0), ["balloon: 2 pages of node 0"], id="two pages"),
+        pytest.param(4, (4, 1024), ["balloon: 257 pages of node 2"], id="another node"),
+        pytest.param(1, (0, 0), [], id="none"),
+        pytest.param(5, (8, 0), [], id="of which node?"),
+        pytest.param(0, (8, 0), [], id="of none"),
+    ],
+)
+def test_the_balloon_of_dom0(program: Path, nodes: int, kb: tuple[int, int], lines: list[str]) -> None:
+    for name, each in zip(("low_kb", "high_kb"), kb, strict=True):
+        (program.parent / name).write_text(f"{each}\n", encoding="utf-8")
+    try:
+        done = run(program, "17/5", nodes=nodes)
+        (program.parent / "low_kb").write_text("\n", encoding="utf-8")
+        broken = run(program, "17", nodes=nodes)
+    finally:
+        for name in ("low_kb", "high_kb"):
+            (program.parent / name).unlink()
+    assert (done.returncode, done.stdout.splitlines()) == (0, [NODE0, "node 2: 17 pages free", *lines, "dying: 5"])
+    assert broken.returncode == 1 and "low_kb: no number" in broken.stderr
+
+
+def test_a_balloon_that_moves_is_no_rest(program: Path) -> None:
+    low = program.parent / "low_kb"
+    low.write_text("4\n", encoding="utf-8")
+    stop = threading.Event()
+
+    def move() -> None:
+        for kb in itertools.cycle((8, 12)):
+            low.with_suffix(".new").write_text(f"{kb}\n", encoding="utf-8")
+            low.with_suffix(".new").replace(low)
+            if stop.wait(0.02):
+                return
+
+    mover = threading.Thread(target=move)
+    mover.start()
+    try:
+        assert run(program, "17", "1000", "2000").returncode == 3
+    finally:
+        stop.set()
+        mover.join()
+        low.unlink()
 
 
 def test_a_hypercall_that_fails(program: Path) -> None:

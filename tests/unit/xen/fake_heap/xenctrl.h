@@ -12,10 +12,13 @@
 typedef struct fake_handle xc_interface;
 typedef struct { uint64_t memsize, memfree; } xc_meminfo_t;
 typedef struct { uint32_t flags, domain; } xc_domaininfo_t;
+typedef uint8_t *xc_nodemap_t;
 
 xc_interface *xc_interface_open(void *logger, void *dombuild_logger, unsigned int flags);
 int xc_interface_close(xc_interface *xch);
 int xc_domain_getinfolist(xc_interface *xch, uint32_t first, unsigned int max, xc_domaininfo_t *info);
 int xc_numainfo(xc_interface *xch, unsigned int *max_nodes, xc_meminfo_t *meminfo, uint32_t *distance);
+xc_nodemap_t xc_nodemap_alloc(xc_interface *xch);
+int xc_domain_node_getaffinity(xc_interface *xch, uint32_t domid, xc_nodemap_t nodemap);
 
 #endif

@@ -4,14 +4,21 @@
  *
  * `xl info -n` rounds to MiB, and the debug key 'u' goes by way of the log.
  *
+ * Pages that a back end of dom0 has let go of are free, and in the balloon of
+ * its Linux, which takes them back when something else makes it look: at once,
+ * or with the next guest (drivers/xen/balloon.c, a thread that waits for its
+ * credit to change).  So they are told as well: who compares two counts counts
+ * them as dom0's.
+ *
  * usage: free-pages [REST TIMEOUT]
  *   REST, TIMEOUT: milliseconds.  Waits until for REST no domain was dying and
  *   no number has changed, for TIMEOUT at most: what is left of a domain goes
  *   some time after it, and of an RCU grace period nobody is told.
  *
- * Output: a line "node N: P pages free" for each node, then one "dying: D" for
- * each domain that is.  Exit code 0; 1 for an error; 2 for wrong usage; 3 if
- * the host did not come to rest, after the same output.
+ * Output: a line "node N: P pages free" for each node, then "balloon: P pages
+ * of node N" if dom0 has its memory from one node and its balloon has pages,
+ * then one "dying: D" for each domain that is.  Exit code 0; 1 for an error; 2
+ * for wrong usage; 3 if the host did not come to rest, after the same output.
  */
 #include <err.h>
 #include <inttypes.h>
@@ -26,9 +33,15 @@
 #define LOOK_MS   50            /* between two looks */
 #define DOMAINS   1024          /* of a question; more are not expected */
 
+/* What Linux says of its balloon. */
+#ifndef BALLOON
+#define BALLOON   "/sys/devices/system/xen_memory/xen_memory0/info"
+#endif
+
 struct view {
     unsigned int nr_nodes, nr_dying;
     xc_meminfo_t node[64];
+    uint64_t balloon_kb;
     uint32_t dying[DOMAINS];
 };
 
@@ -38,6 +51,46 @@ static uint64_t now_ms(void)
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec * 1000ULL + now.tv_nsec / 1000000;
+}
+
+/* 0 if there is no balloon. */
+static uint64_t kb_of(const char *path)
+{
+    FILE *f = fopen(path, "r");
+    uint64_t kb = 0;
+
+    if ( !f )
+        return 0;
+    if ( fscanf(f, "%"SCNu64, &kb) != 1 )
+        errx(1, "%s: no number", path);
+    fclose(f);
+
+    return kb;
+}
+
+/* The only node that dom0 has memory from, or -1. */
+static int dom0_node(xc_interface *xch, unsigned int nr_nodes)
+{
+    xc_nodemap_t map = xc_nodemap_alloc(xch);
+    unsigned int i;
+    int node = -1;
+
+    if ( !map || xc_domain_node_getaffinity(xch, 0, map) )
+        err(1, "the nodes of dom0");
+    for ( i = 0; i < nr_nodes; i++ )
+    {
+        if ( !(map[i / 8] & (1 << i % 8)) )
+            continue;
+        if ( node >= 0 )
+        {
+            node = -1;
+            break;
+        }
+        node = i;
+    }
+    free(map);
+
+    return node;
 }
 
 static void look(xc_interface *xch, struct view *view)
@@ -59,6 +112,8 @@ static void look(xc_interface *xch, struct view *view)
         err(1, "memory of the physical nodes");
     if ( view->nr_nodes > sizeof(view->node) / sizeof(view->node[0]) )
         errx(1, "%u physical nodes", view->nr_nodes);
+
+    view->balloon_kb = kb_of(BALLOON "/low_kb") + kb_of(BALLOON "/high_kb");
 }
 
 static bool parse(const char *text, uint64_t *ms)
@@ -77,6 +132,7 @@ int main(int argc, char **argv)
     bool at_rest;
     xc_interface *xch;
     unsigned int i;
+    int node;
 
     if ( argc != 1 && (argc != 3 || !parse(argv[1], &rest) ||
                        !parse(argv[2], &timeout)) )
@@ -104,6 +160,10 @@ int main(int argc, char **argv)
         if ( view.node[i].memsize != XEN_INVALID_MEM_SZ )
             printf("node %u: %"PRIu64" pages free\n", i,
                    (uint64_t)(view.node[i].memfree / XC_PAGE_SIZE));
+    node = dom0_node(xch, view.nr_nodes);
+    if ( node >= 0 && view.balloon_kb )
+        printf("balloon: %"PRIu64" pages of node %d\n",
+               view.balloon_kb * 1024 / XC_PAGE_SIZE, node);
     for ( i = 0; i < view.nr_dying; i++ )
         printf("dying: %"PRIu32"\n", view.dying[i]);
 
