@@ -72,6 +72,14 @@ def test_what_the_hypervisor_says_of_a_boot() -> None:
     assert unexplained("(XEN) Failed to free d25\n", failing=None, booting=True) == ["(XEN) Failed to free d25"]
 
 
+def test_a_vcpu_comes_up_with_a_node() -> None:
+    """Its kernel asks for a register that there is none of; a hypervisor with checks says so, whatever the operation."""
+    line = "(XEN) arch/x86/hvm/svm/svm.c:1899:d2v3 RDMSR 0xc0011028 unimplemented"
+    assert unexplained(f"{line}\n", failing=None, booting=False) == []
+    for other in (line.replace("RDMSR", "WRMSR"), f"{line} 5", line.replace("RDMSR", "VMEXIT")):
+        assert unexplained(f"{other}\n", failing=None, booting=False) == [other]
+
+
 def test_a_console_that_is_not_read_is_noticed(tmp_path: Path) -> None:
     """Else a folder without one, or a console that is stuck, would be one without a complaint."""
     logs = Logs(tmp_path)
