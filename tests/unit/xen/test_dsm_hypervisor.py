@@ -2402,12 +2402,6 @@ HOLES_ELSEWHERE = {
         OTHERS,
     ),
     "what others were told stays": (SOURCE, "    dsm_foreign_answered(dsm, gfn);\n", "", OTHERS),
-    "what was put once more by nobody": (
-        SOURCE,
-        "    if ( all )\n        dsm_foreign_again(dsm);\n",
-        "",
-        MANY,
-    ),
     "others at each look": (
         SOURCE,
         "    if ( all )\n        dsm_foreign_again(dsm);\n",

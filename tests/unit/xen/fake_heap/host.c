@@ -3,7 +3,7 @@
  * A host with nodes 0 and 2, of which a look sees what FAKE_LOOKS says: words
  * "FREE" or "FREE/DYING", one a look, free pages of node 2 and a dying domain.
  * The last one stays.  "x" is a hypercall that fails.  FAKE_NODES: the nodes of
- * dom0, a mask.
+ * dom0, a mask.  FAKE_MOVES: its balloon has more at each look.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -50,6 +50,15 @@ int xc_domain_getinfolist(xc_interface *xch, uint32_t first, unsigned int max, x
 
 int xc_numainfo(xc_interface *xch, unsigned int *max_nodes, xc_meminfo_t *meminfo, uint32_t *distance)
 {
+    static unsigned int kb;
+
+    if ( getenv("FAKE_MOVES") )
+    {
+        FILE *f = fopen(BALLOON "/low_kb", "w");
+
+        if ( !f || fprintf(f, "%u\n", kb += 4) < 0 || fclose(f) )
+            return -1;
+    }
     *max_nodes = 3;
     meminfo[0].memsize = meminfo[2].memsize = 1ULL << 40;
     meminfo[0].memfree = (1ULL << 32) * XC_PAGE_SIZE;
