@@ -1112,6 +1112,38 @@ static void one_failure(const void *argument)
 	check_gone();
 }
 
+/* They start as the node has memory, the first of it or what has stayed. */
+static void cpus_with_the_first_block(const void *argument)
+{
+	boot(4);
+	CHECK(!ask(4 * BLOCK_EXTENTS), "%s", machine.log);
+	check_online(4 * BLOCK_EXTENTS);
+	CHECK(machine.cpus_with == BLOCK_EXTENTS, "%u extents", machine.cpus_with);
+	machine.busy[BLOCK_EXTENTS] = machine.stuck[1] = true;
+	CHECK(ask(0) == -EBUSY, "%s", machine.log);
+	CHECK(node.state == ELASTIC_RESIDUAL && !machine.cpus_up, "%s", elastic_state_name(node.state));
+	CHECK(!ask(4 * BLOCK_EXTENTS), "%s", machine.log);
+	check_online(4 * BLOCK_EXTENTS);
+	CHECK(machine.cpus_with <= BLOCK_EXTENTS, "%u extents", machine.cpus_with);
+	machine.busy[BLOCK_EXTENTS + 1] = true;
+	CHECK(ask(0) == -EBUSY && !machine.cpus_up, "%s", machine.log);
+	machine.busy[BLOCK_EXTENTS + 1] = false;
+	CHECK(!ask(elastic_populated(&node) - 1), "%s", machine.log);
+	CHECK(node.state == ELASTIC_ONLINE && machine.cpus_up, "less than what has stayed, without vCPUs");
+}
+
+/* Then the other blocks need not come. */
+static void cpus_fail_before_memory(const void *argument)
+{
+	boot(4);
+	machine.fails[PART_CPUS_UP] = 1;
+	machine.fails[PART_ADD] = 9;
+	CHECK(ask(4 * BLOCK_EXTENTS) == -EIO, "%s", machine.log);
+	CHECK(!strcmp(node.error, "-5 vCPU 2 stays down"), "'%s'", node.error);
+	CHECK(machine.fails[PART_ADD] == 8, "%d blocks came", 9 - machine.fails[PART_ADD]);
+	check_gone();
+}
+
 /* Somebody else onlines what could not be: it is in use, and the node's. */
 static void onlined_by_others(const void *argument)
 {
@@ -1854,6 +1886,8 @@ int main(int argc, char **argv)
 		{ "driver: errors", errors },
 		{ "driver: time limits", time_limits },
 		{ "driver: somebody else onlines a block", onlined_by_others },
+		{ "attach: vCPUs come with the first block", cpus_with_the_first_block },
+		{ "failure: a vCPU stays down, and no more memory comes", cpus_fail_before_memory },
 		{ "driver: memory in pieces", memory_in_pieces },
 		{ "driver: other sizes", resize },
 		{ "driver: a growth that is to be a smaller size than can be", smaller_than_can_be },

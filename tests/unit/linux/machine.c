@@ -846,8 +846,11 @@ bool elastic_block_in_use(const struct elastic_node *unused, u32 block, bool poo
 int elastic_cpus_up(struct elastic_node *unused)
 {
 	check_expedited();
+	CHECK(!bitmap_empty(node.present, node.range.nr_blocks), "its vCPUs have no memory");
 	if (fails(PART_CPUS_UP))
 		return elastic_node_error(&node, -EIO, "vCPU 2 stays down");
+	if (!machine.cpus_up)
+		machine.cpus_with = elastic_populated(&node);
 	machine.cpus_up = true;
 	return 0;
 }

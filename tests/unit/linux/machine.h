@@ -77,6 +77,7 @@ struct machine {
 	int hotplug_locked;
 	int expedited;		/* calls of rcu_expedite_gp() that are not undone */
 	bool cpus_up, cpu_comes_back;
+	u32 cpus_with;		/* extents that the node had as they came up */
 	bool guest_is_full;		/* nothing is free but on the node */
 	unsigned long used, cache;	/* pages of the node; 0: half of it */
 	unsigned long on_lists;		/* of those that look used: until all CPUs empty their lists */

@@ -829,6 +829,36 @@ MUTANTS = {
         "\t\t(void)cpu;",
         "cpu: one stays down",
     ),
+    "vCPUs come after all memory": (
+        "node",
+        "\t\tif (!rc)\n\t\t\trc = bring_cpus_up(node);\n",
+        "",
+        "attach: vCPUs come with the first block",
+    ),
+    "vCPUs come before memory": (
+        "node",
+        "\tif (!has_blocks(node))\n\t\treturn 0;\n\telastic_phase(ELASTIC_PH_CPUS);\n",
+        "\telastic_phase(ELASTIC_PH_CPUS);\n",
+        "attach: vCPUs come with the first block",
+    ),
+    "vCPUs of a residue come after new memory": (
+        "node",
+        "\tif (!rc)\n\t\trc = bring_cpus_up(node);\n\n\tfor (",
+        "\n\tfor (",
+        "attach: vCPUs come with the first block",
+    ),
+    "memory comes for vCPUs that do not": (
+        "node",
+        "\t\tif (!rc)\n\t\t\trc = bring_cpus_up(node);\n",
+        "\t\tif (!rc)\n\t\t\tbring_cpus_up(node);\n",
+        "failure: a vCPU stays down, and no more memory comes",
+    ),
+    "a node that shrank while it came has no vCPUs": (
+        "node",
+        "\treturn rc ?: bring_cpus_up(node);\n",
+        "\treturn rc;\n",
+        "attach: vCPUs come with the first block",
+    ),
     "what was up goes with what failed": (
         "cpu",
         "\t\tif (cpu_online(cpu))\n\t\t\tcontinue;\n",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The vCPUs of a node: registered and brought up after its memory, taken down
- * before it, unregistered with the node.
+ * The vCPUs of a node: registered and brought up after the first of its memory,
+ * taken down before it, unregistered with the node.
  *
  * The toolstack writes cpu/N/availability only after an operation has ended,
  * so the watch of drivers/xen/cpu_hotplug.c finds everything done.
@@ -76,7 +76,7 @@ static void cpu_unplug_one(unsigned int cpu)
 
 /**
  * elastic_cpus_up() - bring up the vCPUs of a node
- * @node: the node, its memory online
+ * @node: the node, with a block that is online
  *
  * Return: 0, or an error with those down again that this call brought up.
  */

@@ -231,9 +231,24 @@ static int have_struct_pages(struct elastic_node *node, u32 block, u32 *want)
 	return rc;
 }
 
+static bool has_blocks(const struct elastic_node *node)
+{
+	return !bitmap_empty(node->present, node->range.nr_blocks);
+}
+
+/* Once there is memory for them, and not when all of it is. */
+static int bring_cpus_up(struct elastic_node *node)
+{
+	if (!has_blocks(node))
+		return 0;
+	elastic_phase(ELASTIC_PH_CPUS);
+	return elastic_cpus_up(node);
+}
+
 /*
  * New blocks, lowest address first, after what the balloon had taken.  Extents
- * that Xen does not take back count where they are.
+ * that Xen does not take back count where they are.  The vCPUs come after the
+ * first block: where one of them does not, the rest need not.
  */
 static int add_memory_to_target(struct elastic_node *node, u32 target)
 {
@@ -243,6 +258,8 @@ static int add_memory_to_target(struct elastic_node *node, u32 target)
 	elastic_phase(ELASTIC_PH_POPULATE);
 	elastic_release_strays(node);
 	rc = elastic_balloon_fill(node, target - elastic_populated(node));
+	if (!rc)
+		rc = bring_cpus_up(node);
 
 	for (block = 0; !rc && block < node->range.nr_blocks; block++) {
 		if (elastic_populated(node) >= target)
@@ -255,6 +272,8 @@ static int add_memory_to_target(struct elastic_node *node, u32 target)
 		rc = have_struct_pages(node, block, &want);
 		if (!rc)
 			rc = elastic_block_add(node, block, want);
+		if (!rc)
+			rc = bring_cpus_up(node);
 	}
 	if (!rc && elastic_populated(node) < target)
 		rc = elastic_node_error(node, -EBUSY,
@@ -310,10 +329,7 @@ static int grow_to_target(struct elastic_node *node)
 	} else {
 		rc = add_memory_to_target(node, target);
 	}
-	if (rc)
-		return rc;
-	elastic_phase(ELASTIC_PH_CPUS);
-	return elastic_cpus_up(node);
+	return rc ?: bring_cpus_up(node);
 }
 
 static int grow(struct elastic_node *node)
@@ -470,11 +486,6 @@ static int empty_node(struct elastic_node *node, bool tell)
 			return -ECANCELED;
 	}
 	return 0;
-}
-
-static bool has_blocks(const struct elastic_node *node)
-{
-	return !bitmap_empty(node->present, node->range.nr_blocks);
 }
 
 /* A drain that is called off, or that its CPUs do not follow. */
