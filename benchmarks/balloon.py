@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """Memory taken from a running guest and given back: superpages against stock 4 KiB pages, by slope, in one run.
 
-Four ways, for memory of a node that is the same on both hosts:
+Six ways, for memory of a node that is the same on both hosts:
     stock      `xl mem-set` on a host with upstream's Xen and Linux (stock_host.py), in a guest without vNUMA
     stock_4k   the same on our host: Linux's balloon driver and Xen's page by page path are there, too, and Xen's counts
     order9     `xl vnode-set`, with the hypervisor's superpage path switched off: extents of 2 MiB, page by page inside
     ours       `xl vnode-set`: extents of 2 MiB, each removed at once
+    stock_unscrubbed, ours_unscrubbed
+               as stock and ours, and nobody clears what is taken: of stock the guest's balloon does it as a rule
+               (scrub_pages), page by page before it gives them, of ours the hypervisor (scrub-domheap), afterwards, by a CPU
+               that is idle; an emulator's idle CPU has no processor of its own, so that is in the time of ours
 
 Times are from the operator's command until the hypervisor has counted the memory: an emulator's, so only their ratio
 is a figure. Each way has three sizes: the time for a GiB is the slope of a line through them, so that what a command takes
@@ -47,7 +51,9 @@ PARAMETER = "guest-remove-range"
 
 TAKE, GIVE = "take", "give"
 STOCKS = ("stock", "stock_4k")  # the first that was measured is what ours is compared with
-WAYS = (*STOCKS, "order9", "ours")
+UNSCRUBBED = ("stock_unscrubbed", "ours_unscrubbed")
+WAYS = (*STOCKS, "order9", "ours", *UNSCRUBBED)
+SCRUB_PAGES = "/sys/devices/system/xen_memory/xen_memory0/scrub_pages"  # of a guest's balloon
 RUNS = 5
 RACK = "large-node"
 STOCK_TIMEOUT = 300  # seconds for the 192 MiB of stock: 20 times what they take beside nothing else
@@ -67,6 +73,16 @@ class Sizes:
     def stock(self) -> Sequence[int]:
         """Those of the same way on our host."""
         return self.stock_4k
+
+    @property
+    def stock_unscrubbed(self) -> Sequence[int]:
+        """Those with scrubbing."""
+        return self.stock_4k
+
+    @property
+    def ours_unscrubbed(self) -> Sequence[int]:
+        """Those with scrubbing."""
+        return self.ours
 
 
 SIZES = Sizes()
@@ -105,12 +121,11 @@ def lines(steps: Sequence[Step], way: str, operation: str) -> list[Line]:
     return slopes.lines((step.run, step.mib, step.seconds) for step in _of(steps, way, operation))
 
 
-def _ratio(steps: Sequence[Step], operation: str) -> Metric:
+def _ratio(steps: Sequence[Step], operation: str, name: str, ours_way: str, stocks: Sequence[str]) -> Metric:
     """Stock's slope over ours, run by run; a run in which ours is not above 0 says nothing about a ratio."""
-    name = f"balloon.{operation}.ratio"
     found = {way: lines(steps, way, operation) for way in WAYS}
-    compared = next((way for way in STOCKS if found[way]), STOCKS[0])
-    ours = {line.run: line.seconds_per_gib for line in found["ours"]}
+    compared = next((way for way in stocks if found[way]), stocks[0])
+    ours = {line.run: line.seconds_per_gib for line in found[ours_way]}
     stock = {line.run: line.seconds_per_gib for line in found[compared]}
     runs = [stock[run] / ours[run] for run in sorted(stock) if ours.get(run, 0) > 0]
     baseline: dict[str, float | str] = {
@@ -121,7 +136,7 @@ def _ratio(steps: Sequence[Step], operation: str) -> Metric:
     if not runs:
         return Metric(name, None, "x", "higher", baseline, note=f"no run has both ways, each with {slopes.LEAST_SIZES} sizes")
     left_out = sum(seconds <= 0 for seconds in ours.values())
-    which = "upstream's Xen and Linux" if compared == "stock" else "stock's way on our host"
+    which = "stock's way on our host" if compared == "stock_4k" else "upstream's Xen and Linux"
     note = f"slope over sizes, {which} against ours, in the same run" + (f"; {left_out} left out: no slope" * bool(left_out))
     return Metric(name, statistics.median(runs), "x", "higher", baseline, runs, note)
 
@@ -192,7 +207,11 @@ def metrics(steps: Sequence[Step]) -> list[Metric]:
     """The figures of a run, under the names that the project fixed for them."""
     found = []
     for operation in (TAKE, GIVE):
-        found += [_ratio(steps, operation), _fixed(steps, operation)]
+        found += [
+            _ratio(steps, operation, f"balloon.{operation}.ratio", "ours", STOCKS),
+            _ratio(steps, operation, f"balloon.{operation}.unscrubbed.ratio", UNSCRUBBED[1], UNSCRUBBED[:1]),
+            _fixed(steps, operation),
+        ]
         found += [_per_2mib(steps, operation, count) for count in COUNTERS]
     for way in WAYS:
         for operation in (TAKE, GIVE):
@@ -278,13 +297,14 @@ def counts_since(dom0: Run, before: Mapping[str, int]) -> dict[str, int]:
     return {key: counted(dict(before), after, name) for key, name in COUNTERS.items()}
 
 
-def told_step(stock: ElasticGuest, operation: str, mib: int, run: int = 0, timeout: int = STOCK_TIMEOUT) -> Step:
+def told_step(stock: ElasticGuest, way: str, operation: str, mib: int, run: int = 0) -> Step:
     """One `xl mem-set` on upstream's host, whose hypervisor has no counters of ours. Raises as stock_step()."""
+    timeout = STOCK_TIMEOUT
     script = told_script(stock.name, mib, -1 if operation == TAKE else 1, timeout)
     seconds, changed = parse_change(checked(stock.dom0, script, timeout + 60.0))
     if changed != mib:
         raise RuntimeError(f"xl mem-set on upstream's host: Xen counts {changed} MiB, not {mib}")
-    return Step("stock", operation, mib, seconds, {}, run)
+    return Step(way, operation, mib, seconds, {}, run)
 
 
 def _add(steps: list[Step], step: Step) -> None:
@@ -293,11 +313,12 @@ def _add(steps: list[Step], step: Step) -> None:
     print(f"run {step.run}: {step.way} {step.operation} {step.mib} MiB: {step.seconds:.2f} s", flush=True)
 
 
-def told_steps(stock: ElasticGuest, mib: int, run: int, steps: list[Step]) -> str:
+def told_steps(stock: ElasticGuest, way: str, mib: int, run: int, steps: list[Step]) -> str:
     """A take and a give on upstream's host, added to `steps`. What failed, empty if nothing did."""
     try:
+        checked(stock.guest, f"echo {int(way not in UNSCRUBBED)} >{SCRUB_PAGES}")
         for operation in (TAKE, GIVE):
-            _add(steps, told_step(stock, operation, mib, run))
+            _add(steps, told_step(stock, way, operation, mib, run))
     except FAILURES as error:
         return f"upstream's host, run {run}, {mib} MiB: {error}"
     return ""
@@ -340,6 +361,27 @@ def superpage_path(dom0: Run, on: bool) -> None:
     checked(dom0, f"xl set-parameters {PARAMETER}={'yes' if on else 'no'}")
 
 
+def scrub_heap(dom0: Run, on: bool) -> None:
+    """Whether our hypervisor clears what a running guest gives back."""
+    checked(dom0, f"xl set-parameters scrub-domheap={'yes' if on else 'no'}")
+
+
+def unscrubbed_steps(upstream: ElasticGuest, node: Node, little: int, much: int, run: int, steps: list[Step]) -> str:
+    """A take and a give of each host that nobody clears anything of, added to `steps`; it is as before in any case.
+
+    What failed on upstream's host, empty if nothing did. Raises one of FAILURES of ours.
+    """
+    theirs, ours = UNSCRUBBED
+    lost = told_steps(upstream, theirs, little, run, steps)
+    try:
+        scrub_heap(node.guest.dom0, False)
+        for operation in (TAKE, GIVE):
+            _add(steps, vnode_step(node, ours, operation, much, run))
+    finally:
+        scrub_heap(node.guest.dom0, True)
+    return lost
+
+
 def measure(
     stock: ElasticGuest,
     node: Node,
@@ -364,11 +406,13 @@ def measure(
         for run in range(runs):
             for little, much in zip(sizes.stock_4k, sizes.ours, strict=True):
                 if upstream and not lost:
-                    lost = told_steps(upstream, little, run, steps)
+                    lost = told_steps(upstream, "stock", little, run, steps)
                 for operation in (TAKE, GIVE):
                     _add(steps, stock_step(stock, operation, little, run))
                 for operation in (TAKE, GIVE):
                     _add(steps, vnode_step(node, "ours", operation, much, run))
+                if upstream and not lost:
+                    lost = unscrubbed_steps(upstream, node, little, much, run, steps)
         superpage_path(dom0, False)
         for mib in sizes.order9:
             for operation in (TAKE, GIVE):

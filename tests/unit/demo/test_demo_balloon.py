@@ -41,7 +41,7 @@ from lab.rack import Rack
 def line(way: str, operation: str, s_per_gib: float, fixed: float, run: int = 0) -> list[Step]:
     """Steps of three sizes on a line, with the counts of their way: 512 for each 2 MiB of stock, 1 of ours."""
     sizes = getattr(SIZES, way)
-    each = 1 if way == "ours" else 512
+    each = 1 if "ours" in way else 512
     return [
         Step(
             way,
@@ -92,6 +92,21 @@ def test_upstreams_host_is_what_ours_is_compared_with() -> None:
     assert found["balloon.take.fixed_seconds"].baseline == {"stock": 1.0, "stock_4k": 2.1}
     assert found["balloon.take.p2m_writes_per_2mib"].baseline == {"stock_4k": 512.0, "order9": 512.0}
     assert found["balloon.give.ratio"].value == pytest.approx(32.0)
+
+
+def test_without_scrubbing_is_compared_with_the_same() -> None:
+    """Upstream's host alone: stock's way on ours has our hypervisor's scrubbing."""
+    more = [*line("stock_unscrubbed", TAKE, 70.0, 1.0), *line("ours_unscrubbed", TAKE, 0.5, 1.0)]
+    found = figures([*STEPS, *more])
+    ratio = found["balloon.take.unscrubbed.ratio"]
+    assert ratio.value == pytest.approx(140.0)
+    assert ratio.note == "slope over sizes, upstream's Xen and Linux against ours, in the same run"
+    assert found["balloon.take.ratio"].value == pytest.approx(50.0)
+    assert found["balloon.take.ours_unscrubbed.fixed_seconds"].value == pytest.approx(1.0)
+    assert found["balloon.give.unscrubbed.ratio"].value is None
+    for way in ("stock_unscrubbed", "ours_unscrubbed"):
+        some = figures([*STEPS, *line("stock", TAKE, 70.0, 1.0), *(step for step in more if step.way != way)])
+        assert some["balloon.take.unscrubbed.ratio"].value is None
 
 
 def test_what_a_command_takes_is_beside_it() -> None:
@@ -291,28 +306,36 @@ def test_the_script_of_vnode_set(tmp_path: Path, says: str, status: int) -> None
 class PlayedDom0:
     """A hypervisor whose superpage path can be switched, and that counts one entry of the p2m for each extent or page."""
 
-    def __init__(self, fails: str = "", off_mib: int = 0) -> None:
-        self.superpages = True
+    def __init__(self, fails: str = "", off_mib: int = 0, scrubs_then: bool = True) -> None:
+        """What fails, and whether memory is cleared when it does."""
+        self.superpages = self.scrubs = True
+        self.scrubbed: list[bool] = []  # of each change of memory, whether somebody clears it
         self.written = 0
         self.node_mib = 512
         self.off_mib = off_mib
-        self.fails = fails
+        self.fails, self.scrubs_then = fails, scrubs_then
         self.typed: list[str] = []
 
     def __call__(self, command: str, timeout: float = 60.0) -> Done:
         self.typed.append(command)
-        if self.fails and self.fails in command:
+        if self.fails and self.fails in command and self.scrubs == self.scrubs_then:
             return Done(3, "", "refused")
         if match := re.fullmatch(r"xl set-parameters guest-remove-range=(yes|no)", command):
             self.superpages = match[1] == "yes"
+        elif match := re.fullmatch(r"xl set-parameters scrub-domheap=(yes|no)", command):
+            self.scrubs = match[1] == "yes"
+        elif match := re.fullmatch(r"echo ([01]) >/sys/\S+/scrub_pages", command):
+            self.scrubs = match[1] == "1"
         elif command == "xenperf":
             return Done(0, "".join(f"{name:<35}  T= {self.written}\n" for name in COUNTERS.values()))
         elif match := re.search(r"want=\$\(\(before \+ (-?\d+)\)\)", command):
             self.written += abs(int(match[1])) * 256
+            self.scrubbed.append(self.scrubs)
             return Done(0, f"10.0 16.0 1000 {1000 + int(match[1]) + self.off_mib}\n")
         elif match := re.search(r"xl vnode-set g 1 (\d+)M", command):
             before, self.node_mib = self.node_mib, int(match[1])
             changed = abs(self.node_mib - before)
+            self.scrubbed.append(self.scrubs)
             self.written += changed // 2 * (1 if self.superpages else 512)
             return Done(0, f"20.0 20.5 {before} {self.node_mib + self.off_mib}\n")
         return Done(0, "")
@@ -346,16 +369,20 @@ def test_the_whole_comparison(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_upstreams_host_has_its_turn_first() -> None:
-    """In each size of each run, and with no question to a hypervisor that has no counters."""
+    """In each size of each run, and with no question to a hypervisor that has no counters. Then both without scrubbing."""
     dom0, upstream, steps = PlayedDom0(), PlayedDom0(), list[Step]()
     measure(*guests(dom0), steps, runs=2, sizes=SMALL, upstream=ElasticGuest("u", upstream, upstream))
-    of_a_size = [("stock", TAKE), ("stock", GIVE), ("stock_4k", TAKE), ("stock_4k", GIVE), ("ours", TAKE), ("ours", GIVE)]
-    assert [(step.way, step.operation) for step in steps if step.way != "order9"] == of_a_size * 4
-    assert [(step.mib, step.run) for step in steps if step.way == "stock"] == [
-        (mib, run) for run in range(2) for mib in (16, 16, 32, 32)
+    ways = ("stock", "stock_4k", "ours", "stock_unscrubbed", "ours_unscrubbed")
+    assert [(step.way, step.operation) for step in steps if step.way != "order9"] == [
+        (way, operation) for _ in range(4) for way in ways for operation in (TAKE, GIVE)
     ]
-    assert all(not step.counts for step in steps if step.way == "stock")
-    assert len(upstream.typed) == 8 and all("xenstore-watch" in command for command in upstream.typed)
+    for way, sizes in (("stock", (16, 16, 32, 32)), ("stock_unscrubbed", (16, 16, 32, 32)), ("ours_unscrubbed", (128, 128, 256, 256))):
+        assert [(step.mib, step.run) for step in steps if step.way == way] == [(mib, run) for run in range(2) for mib in sizes]
+    assert all(not step.counts for step in steps if step.way in ("stock", "stock_unscrubbed"))
+    changes = [command for command in upstream.typed if "scrub_pages" not in command]
+    assert len(changes) == 16 and all("xenstore-watch" in command for command in changes)
+    assert upstream.scrubbed == [True, True, False, False] * 4
+    assert dom0.scrubbed == [*[True, True, True, True, False, False] * 4, *[True] * 4] and dom0.scrubs
 
 
 def test_without_upstreams_host_the_rest_goes_on() -> None:
@@ -363,8 +390,11 @@ def test_without_upstreams_host_the_rest_goes_on() -> None:
     dom0, upstream, steps = PlayedDom0(), PlayedDom0(off_mib=1), list[Step]()
     lost = measure(*guests(dom0), steps, runs=2, sizes=SMALL, upstream=ElasticGuest("u", upstream, upstream))
     assert lost == "upstream's host, run 0, 16 MiB: xl mem-set on upstream's host: Xen counts 15 MiB, not 16"
-    assert len(upstream.typed) == 1 and {step.way for step in steps} == {"stock_4k", "ours", "order9"}
+    assert len(upstream.scrubbed) == 1 and {step.way for step in steps} == {"stock_4k", "ours", "order9"}
     assert measure(*guests(dom0), [], runs=1, sizes=SMALL) == ""
+    upstream = PlayedDom0("mem-set u", scrubs_then=False)
+    lost = measure(*guests(dom0), [], runs=2, sizes=SMALL, upstream=ElasticGuest("u", upstream, upstream))
+    assert lost.startswith("upstream's host, run 0, 16 MiB") and "refused" in lost and len(upstream.scrubbed) == 2
 
 
 class PlayedRack:
@@ -431,14 +461,17 @@ def test_the_command_measures_what_it_can(
         (PlayedDom0("range=no"), "exit status 3\nrefused"),
         (PlayedDom0("mem-set s"), "exit status 3\nrefused"),
         (PlayedDom0(off_mib=2), "Xen counts 126 MiB, not 128"),
+        (PlayedDom0("domheap=no"), "exit status 3\nrefused"),
+        (PlayedDom0("vnode-set g 1 384M", scrubs_then=False), "exit status 3: refused"),
     ],
-    ids=["vnode-set", "parameter", "mem-set", "count"],
+    ids=["vnode-set", "parameter", "mem-set", "count", "scrubbing", "vnode-set, unscrubbed"],
 )
 def test_what_goes_wrong_leaves_the_hypervisor_as_it_was(dom0: PlayedDom0, message: str) -> None:
     steps = list[Step]()
+    upstream = PlayedDom0()
     with pytest.raises((RuntimeError, CommandFailedError), match=message):
-        measure(*guests(dom0), steps, runs=1, sizes=SMALL)
-    assert dom0.superpages and dom0.typed[-1] == "xl vnode-detach g 1"
+        measure(*guests(dom0), steps, runs=1, sizes=SMALL, upstream=ElasticGuest("u", upstream, upstream))
+    assert dom0.superpages and dom0.scrubs and dom0.typed[-1] == "xl vnode-detach g 1"
 
 
 def test_a_node_that_does_not_come_is_not_measured() -> None:
