@@ -11,7 +11,7 @@ import importlib
 import sys
 import time
 
-MEASUREMENTS = ("parallel_region", "balloon", "detach", "scrub", "overhead")
+MEASUREMENTS = ("parallel_region", "balloon", "extent_profile", "detach", "scrub", "overhead")
 
 
 def main() -> int:

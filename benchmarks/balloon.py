@@ -366,17 +366,17 @@ def scrub_heap(dom0: Run, on: bool) -> None:
     checked(dom0, f"xl set-parameters scrub-domheap={'yes' if on else 'no'}")
 
 
-def unscrubbed_steps(upstream: ElasticGuest, node: Node, little: int, much: int, run: int, steps: list[Step]) -> str:
+def unscrubbed_steps(upstream: ElasticGuest, node: Node, mib: tuple[int, int], run: int, steps: list[Step]) -> str:
     """A take and a give of each host that nobody clears anything of, added to `steps`; it is as before in any case.
 
-    What failed on upstream's host, empty if nothing did. Raises one of FAILURES of ours.
+    `mib`: on upstream's host, and on ours. What failed on upstream's host, empty if nothing did. Raises one of FAILURES of ours.
     """
     theirs, ours = UNSCRUBBED
-    lost = told_steps(upstream, theirs, little, run, steps)
+    lost = told_steps(upstream, theirs, mib[0], run, steps)
     try:
         scrub_heap(node.guest.dom0, False)
         for operation in (TAKE, GIVE):
-            _add(steps, vnode_step(node, ours, operation, much, run))
+            _add(steps, vnode_step(node, ours, operation, mib[1], run))
     finally:
         scrub_heap(node.guest.dom0, True)
     return lost
@@ -412,7 +412,7 @@ def measure(
                 for operation in (TAKE, GIVE):
                     _add(steps, vnode_step(node, "ours", operation, much, run))
                 if upstream and not lost:
-                    lost = unscrubbed_steps(upstream, node, little, much, run, steps)
+                    lost = unscrubbed_steps(upstream, node, (little, much), run, steps)
         superpage_path(dom0, False)
         for mib in sizes.order9:
             for operation in (TAKE, GIVE):

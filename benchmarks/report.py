@@ -21,6 +21,7 @@ from benchmarks.timeline import WINDOWS
 HEADLINES = (
     ("balloon.take.ratio", "take memory, 2 MiB against stock 4 KiB"),
     ("balloon.give.ratio", "give memory, 2 MiB against stock 4 KiB"),
+    ("balloon.take.unscrubbed.ratio", "take memory, where neither clears it"),
     ("balloon.take.p2m_writes_per_2mib", "p2m writes for each 2 MiB taken"),
     ("balloon.take.flushes_per_2mib", "flushes for each 2 MiB taken"),
     ("attach.seconds", "to attach a node"),

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from benchmarks import extent_profile
-from benchmarks.balloon import GIVE, TAKE, Node, Step
+from benchmarks.balloon import GIVE, NODE_MIB, STOCK, TAKE, Node, Step
 from benchmarks.extent_profile import (
     IDLE,
     KERNEL,
@@ -36,6 +36,7 @@ from benchmarks.extent_profile import (
 )
 from benchmarks.results import Metric, Result, encode, host_info, now, problems
 from lab.command import Done
+from lab.description import RackDescription
 from lab.elastic_guest import ElasticGuest
 from lab.errors import LabError, Malformed
 
@@ -165,8 +166,13 @@ def test_a_function_has_a_step(of: str, function: str, step: str) -> None:
     assert Place(of, function).step == step
 
 
-def test_amounts_are_the_largest_of_the_comparison() -> None:
-    assert (STOCK_MIB, OURS_MIB) == (192, 4096)
+def test_amounts_are_large() -> None:
+    """And both guests fit on their node, stock with as much left as is taken."""
+    assert (STOCK_MIB, OURS_MIB) == (768, 4096)
+    large = RackDescription.load("large-node").hosts[0].nodes[1].memory_mib
+    memory = int(extent_profile.STOCK_GUEST["memory"])
+    assert memory >= 2 * STOCK_MIB and memory + NODE_MIB <= large - 256
+    assert extent_profile.STOCK_GUEST["cpus"] == STOCK["cpus"]
 
 
 def test_who_works_at_a_moment_shares_it() -> None:
