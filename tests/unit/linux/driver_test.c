@@ -1094,6 +1094,7 @@ static void one_failure(const void *argument)
 	check_books();
 	CHECK(node.state == ELASTIC_OFFLINE && !machine.memory,
 	      "%s, %u extents", elastic_state_name(node.state), machine.memory);
+	CHECK(!machine.told_of_drain && !node.nr_attached, "programs never heard of it");
 	memset(machine.fails, 0, sizeof(machine.fails));
 
 	CHECK(!ask(2 * BLOCK_EXTENTS), "%s", machine.log);
@@ -1119,6 +1120,8 @@ static void cpus_with_the_first_block(const void *argument)
 	CHECK(!ask(4 * BLOCK_EXTENTS), "%s", machine.log);
 	check_online(4 * BLOCK_EXTENTS);
 	CHECK(machine.cpus_with == BLOCK_EXTENTS, "%u extents", machine.cpus_with);
+	CHECK(node.phase_us[ELASTIC_PH_CPUS] == CPUS_MS * 1000, "%llu us", (unsigned long long)node.phase_us[ELASTIC_PH_CPUS]);
+	CHECK(node.nr_attached == 1, "%llu attaches", (unsigned long long)node.nr_attached);
 	machine.busy[BLOCK_EXTENTS] = machine.stuck[1] = true;
 	CHECK(ask(0) == -EBUSY, "%s", machine.log);
 	CHECK(node.state == ELASTIC_RESIDUAL && !machine.cpus_up, "%s", elastic_state_name(node.state));
@@ -1142,6 +1145,126 @@ static void cpus_fail_before_memory(const void *argument)
 	CHECK(!strcmp(node.error, "-5 vCPU 2 stays down"), "'%s'", node.error);
 	CHECK(machine.fails[PART_ADD] == 8, "%d blocks came", 9 - machine.fails[PART_ADD]);
 	check_gone();
+}
+
+/* A growth that is to be a smaller size by now takes what has room elsewhere, or nothing. */
+static void smaller_without_room(const void *argument)
+{
+	const bool *known = argument;
+	unsigned long long need;
+	int at, met = 0, rc;
+
+	boot(4);
+	for (at = 1; at < 40; at++) {
+		machine.home_free = machine.cancel_at = 0;
+		if (*known || machine.memory)
+			CHECK(!ask(*known ? 2 * BLOCK_EXTENTS : 0), "%s", machine.log);
+		machine.told_of_drain = false;
+		machine.home_free = 1;
+		machine.cancel_at = at;
+		machine.new_target = BLOCK_EXTENTS;
+		rc = ask(4 * BLOCK_EXTENTS);
+		CHECK(!machine.told_of_drain, "what nobody asked for is drained");
+		if (rc != -ENOMEM)
+			continue;
+		met++;
+		check_online(elastic_populated(&node));
+		CHECK(elastic_populated(&node) > BLOCK_EXTENTS && elastic_populated(&node) % BLOCK_EXTENTS == 0,
+		      "%u extents", elastic_populated(&node));
+		CHECK(sscanf(node.error, "-12 need %llu KiB, free elsewhere 4 KiB", &need) == 1 &&
+		      need == elastic_kib(elastic_populated(&node) - BLOCK_EXTENTS),
+		      "'%s', %u extents", node.error, elastic_populated(&node));
+	}
+	CHECK(met > 2, "%d of its steps", met);
+	machine.home_free = 0;
+	CHECK(!ask(BLOCK_EXTENTS), "%s", machine.log);
+	check_online(BLOCK_EXTENTS);
+}
+
+/* It is called off when the guest needs the memory, as any other. */
+static void smaller_and_short_of_room(const void *argument)
+{
+	attach_all(2);
+	CHECK(!elastic_short_of_room(&node), "nothing is to leave");
+	machine.home_free = 1;
+	node.target = BLOCK_EXTENTS;
+	CHECK(elastic_short_of_room(&node), "a block has room on a page");
+	node.target = 0;
+	CHECK(!elastic_short_of_room(&node), "it is not drained yet");
+}
+
+/* An attach of which less is wanted, and which cannot be: programs may use it by now. */
+static void smaller_and_stuck(const void *argument)
+{
+	int at, met = 0, rc;
+
+	boot(4);
+	for (at = 1; at < 40; at++) {
+		machine.cancel_at = 0;
+		memset(machine.busy, false, sizeof(machine.busy));
+		if (machine.memory)
+			CHECK(!ask(0), "%s", machine.log);
+		machine.told_of_drain = false;
+		node.nr_attached = 0;
+		memset(machine.busy, true, 2 * BLOCK_EXTENTS);
+		machine.cancel_at = at;
+		machine.new_target = BLOCK_EXTENTS;
+		rc = ask(4 * BLOCK_EXTENTS);
+		CHECK(!machine.told_of_drain, "nobody asked for a drain");
+		CHECK(node.state == ELASTIC_ONLINE && node.nr_attached == 1, "%s", elastic_state_name(node.state));
+		check_online(elastic_populated(&node));
+		met += rc == -EBUSY;
+		CHECK(elastic_populated(&node) == (rc ? 2 * BLOCK_EXTENTS : node.target), "%u extents", elastic_populated(&node));
+		CHECK(!rc || !strncmp(node.error, "-16 131072 KiB of", 17), "'%s'", node.error);
+	}
+	CHECK(met > 2, "%d of its steps", met);
+}
+
+/* A growth of what programs know, called off for good: they are told, and it goes. */
+static void known_growth_is_called_off(const void *argument)
+{
+	int at;
+
+	boot(4);
+	for (at = 1; at < 5; at++) {
+		machine.cancel_at = 0;
+		CHECK(!ask(2 * BLOCK_EXTENTS), "%s", machine.log);
+		machine.told_of_drain = false;
+		machine.cancel_at = at;
+		machine.new_target = 0;
+		CHECK(ask(4 * BLOCK_EXTENTS) == -ECANCELED, "%s", machine.log);
+		CHECK(machine.told_of_drain, "programs were not told");
+		check_gone();
+	}
+}
+
+/* The first block fails, and there is another target: no memory, so no vCPUs. */
+static void another_target_without_memory(const void *argument)
+{
+	int at;
+
+	for (at = 1; at < 5; at++) {
+		boot(4);
+		machine.fails[PART_POPULATE] = 1;
+		machine.cancel_at = at;
+		machine.new_target = 2 * BLOCK_EXTENTS;
+		CHECK(ask(4 * BLOCK_EXTENTS) == -ENOMEM || at == 1, "%s", machine.log);
+		if (at > 1)
+			check_gone();
+	}
+}
+
+/* All that there is of it is what Xen does not take back: that is no node. */
+static void no_more_than_what_xen_keeps(const void *argument)
+{
+	attach_all(2);
+	machine.refuses[70] = true;
+	CHECK(ask(0) == -EBUSY, "%s", machine.log);
+	CHECK(ask(1) == -EBUSY, "%s", machine.log);
+	CHECK(node.state == ELASTIC_RESIDUAL && !machine.cpus_up, "%s", elastic_state_name(node.state));
+	CHECK(!strcmp(node.error, "-16 Xen does not take back 2048 KiB, and more was not asked for"), "'%s'", node.error);
+	CHECK(!ask(BLOCK_EXTENTS), "%s", machine.log);
+	check_online(BLOCK_EXTENTS);
 }
 
 /* Somebody else onlines what could not be: it is in use, and the node's. */
@@ -1887,6 +2010,13 @@ int main(int argc, char **argv)
 		{ "driver: time limits", time_limits },
 		{ "driver: somebody else onlines a block", onlined_by_others },
 		{ "attach: vCPUs come with the first block", cpus_with_the_first_block },
+		{ "attach: a smaller one without room", smaller_without_room, &no },
+		{ "growth: a smaller one without room", smaller_without_room, &yes },
+		{ "growth: a smaller one that is short of room", smaller_and_short_of_room },
+		{ "attach: a smaller one that is stuck", smaller_and_stuck },
+		{ "growth: called off at each step", known_growth_is_called_off },
+		{ "attach: another target, and no memory", another_target_without_memory },
+		{ "attach: no more than what Xen keeps", no_more_than_what_xen_keeps },
 		{ "failure: a vCPU stays down, and no more memory comes", cpus_fail_before_memory },
 		{ "driver: memory in pieces", memory_in_pieces },
 		{ "driver: other sizes", resize },

@@ -849,8 +849,10 @@ int elastic_cpus_up(struct elastic_node *unused)
 	CHECK(!bitmap_empty(node.present, node.range.nr_blocks), "its vCPUs have no memory");
 	if (fails(PART_CPUS_UP))
 		return elastic_node_error(&node, -EIO, "vCPU 2 stays down");
-	if (!machine.cpus_up)
+	if (!machine.cpus_up) {
 		machine.cpus_with = elastic_populated(&node);
+		pass(CPUS_MS);
+	}
 	machine.cpus_up = true;
 	return 0;
 }

@@ -20,6 +20,7 @@
 #define START		(4ULL << 30)
 #define MAX_BLOCKS	512U
 #define MAX_EXTENTS	(MAX_BLOCKS * BLOCK_EXTENTS)
+#define CPUS_MS		3	/* for those of a node to come up */
 #define CONTIG_MS	1	/* for extents that nothing keeps */
 
 /* What can fail, in the order in which an attach needs it. */

@@ -399,7 +399,7 @@ static void phases(const void *argument)
 	machine.extent_ms = 5;
 	machine.publish_ms = 7;
 	command(4 * BLOCK_EXTENTS);
-	CHECK(!strcmp(get(GUEST "phases"), "populate=1280000,add=0,online=0,cpus=0,notify=7000"), "%s",
+	CHECK(!strcmp(get(GUEST "phases"), "populate=1280000,add=0,online=0,cpus=3000,notify=7000"), "%s",
 	      get(GUEST "phases"));
 	command(3 * BLOCK_EXTENTS);
 	CHECK(!strcmp(get(GUEST "phases"),

@@ -629,8 +629,8 @@ MUTANTS = {
     ),
     "a growth that is to be smaller, and can not, says nothing": (
         "node",
-        "if (rc && rc != -ECANCELED)\n\t\t\tsay_not_taken(",
-        "if (0)\n\t\t\tsay_not_taken(",
+        "if (rc && rc != -ECANCELED)\n\t\tsay_not_taken(",
+        "if (0)\n\t\tsay_not_taken(",
         "driver: a growth that is to be a smaller size than can be",
     ),
     "too much has left, in other numbers": (
@@ -852,6 +852,60 @@ MUTANTS = {
         "\t\tif (!rc)\n\t\t\trc = bring_cpus_up(node);\n",
         "\t\tif (!rc)\n\t\t\tbring_cpus_up(node);\n",
         "failure: a vCPU stays down, and no more memory comes",
+    ),
+    "vCPUs take the time of memory": (
+        "node",
+        "\t\treturn 0;\n\telastic_phase(ELASTIC_PH_CPUS);\n",
+        "\t\treturn 0;\n\telastic_phase(ELASTIC_PH_ONLINE);\n",
+        "attach: vCPUs come with the first block",
+    ),
+    "an attach is not counted": (
+        "node",
+        "\t\tnode->reason[0] = '\\0';\n\t\tnode->nr_attached += !known;\n",
+        "\t\tnode->reason[0] = '\\0';\n",
+        "attach: vCPUs come with the first block",
+    ),
+    "a growth that is to be smaller takes what has no room": (
+        "node",
+        "\tu32 target = node->target, excess = elastic_populated(node) - target;\n\tint rc;\n\n\trc = check_room(node, excess * ",
+        "\tu32 target = node->target, excess = elastic_populated(node) - target;\n\tint rc;\n\n\trc = check_room(node, 0 * ",
+        "attach: a smaller one without room",
+    ),
+    "an attach that is to be smaller goes as a whole": (
+        "node",
+        "if (node->target && elastic_populated(node) > node->target &&",
+        "if (known && elastic_populated(node) > node->target &&",
+        "attach: a smaller one that is stuck",
+    ),
+    "a growth that is to be smaller takes all room": (
+        "room",
+        "if (!target || populated <= target)",
+        "if (!node->detach || !target || populated <= target)",
+        "growth: a smaller one that is short of room",
+    ),
+    "a node without memory stays": (
+        "node",
+        "if (rc && has_blocks(node)) {",
+        "if (rc) {",
+        "attach: another target, and no memory",
+    ),
+    "what Xen keeps is a node": (
+        "node",
+        "\tif (!rc && !has_blocks(node))\n",
+        "\tif (false)\n",
+        "attach: no more than what Xen keeps",
+    ),
+    "programs hear of an attach that failed": (
+        "node",
+        "\t\tdrain_node(node, known);\n",
+        "\t\tdrain_node(node, true);\n",
+        "failure: a block cannot be added",
+    ),
+    "programs do not hear that what they know leaves": (
+        "node",
+        "\t\tdrain_node(node, known);\n",
+        "\t\tdrain_node(node, false);\n",
+        "growth: called off at each step",
     ),
     "a node that shrank while it came has no vCPUs": (
         "node",

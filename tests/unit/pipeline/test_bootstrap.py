@@ -26,9 +26,9 @@ PLENTY = {
 
 
 def bootstrap(
-    tmp_path: Path, stand_ins: dict[str, str], *arguments: str, pass_fds: tuple[int, ...] = ()
+    tmp_path: Path, stand_ins: dict[str, str], *arguments: str, pass_fds: tuple[int, ...] = (), mirror: bool = True
 ) -> subprocess.CompletedProcess[str]:
-    """Run it with these commands before all others, these descriptors open, and an empty cache."""
+    """Run it with these commands before all others, these descriptors open, an empty cache, and a mirror that is told, or none."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for name, script in {**PLENTY, **stand_ins}.items():
@@ -38,7 +38,7 @@ def bootstrap(
         "PATH": f"{folder}:{os.environ['PATH']}",
         "HOME": str(tmp_path),
         "XENUMA_CACHE": str(tmp_path / "cache"),
-        "XENUMA_MIRROR": "http://mirror.test/debian",
+        **({"XENUMA_MIRROR": "http://mirror.test/debian"} if mirror else {}),
     }
     return subprocess.run(
         [REPO / "lab" / "bootstrap", *arguments],
@@ -97,6 +97,45 @@ def test_what_it_says(
     assert done.returncode == status, done.stderr
     assert said.format(cache=tmp_path / "cache") in done.stderr
     assert said or not done.stderr
+
+
+ONE_LINE = "deb http://one.test/debian/ trixie main\ndeb http://one.test/debian-security trixie-security main"
+CLOUD = """Types: deb deb-src
+URIs: mirror+file:///etc/apt/mirrors/debian.list
+Suites: trixie trixie-updates
+
+Types: deb
+URIs: mirror+file:///etc/apt/mirrors/debian-security.list
+Suites: trixie-security"""
+APT = {
+    "one line each": (ONE_LINE, "http://one.test/debian", "http://one.test/debian-security"),
+    "paragraphs": (f"Types: deb\nURIs: https://two.test/debian\n# {CLOUD.splitlines()[1]}", "https://two.test/debian", ""),
+    "of a cloud": (CLOUD, "https://cloud.test/debian", "https://cloud.test/debian-security"),
+    "somebody else's alone": ("deb [arch=amd64] https://docker.test/linux trixie stable", "", ""),
+    "nothing": ("", "", ""),
+}
+
+
+@pytest.mark.parametrize(("apt", "main", "security"), APT.values(), ids=APT)
+def test_the_mirrors_are_this_hosts(tmp_path: Path, apt: str, main: str, security: str) -> None:
+    """As its apt has them; where there is none, it is said how to name one."""
+    cat = f"""case "$*" in
+/etc/apt/sources.list*) echo '{apt}' ;;
+/etc/apt/mirrors/debian.list*) echo https://cloud.test/debian; case "$*" in *security*) echo https://cloud.test/debian-security ;; esac ;;
+/etc/apt/mirrors/*) exit 1 ;;
+*) exec /bin/cat "$@" ;;
+esac"""
+    done = bootstrap(tmp_path, {"cat": cat, "mmdebstrap": "exit 1"}, mirror=False)
+    written = tmp_path / "cache" / "sandbox.list"
+    lines = written.read_text(encoding="utf-8").splitlines() if written.exists() else []
+    assert done.returncode == 1
+    if not main:
+        assert "no Debian mirror in this host's apt configuration; set XENUMA_MIRROR=http://host/debian" in done.stderr
+    else:
+        assert f"deb {main} trixie main" in lines
+    assert [line for line in lines if "security" in line] == (
+        [f"{kind} {security} trixie-security main" for kind in ("deb", "deb-src")] if security else []
+    )
 
 
 def test_an_unreachable_server_is_named(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from lab.cli import app
+from lab.pipeline import arrows
 from lab.pipeline.build import STEPS
 from lab.pipeline.check import CHECKS
 from lab.pipeline.paths import REPO, tracked
@@ -133,6 +134,28 @@ def test_the_driver_is_drawn_as_its_makefile_has_it() -> None:
     for text in (page[0], header[1]):
         rows = [set(re.findall(r"(\w+)\.c\b", line)) for line in text.splitlines()]
         assert set().union(*rows) == built
+
+
+def test_no_arrow_of_a_drawing_points_up() -> None:
+    """A file stands above all that it needs, and each file of the hypervisor's DSM stands somewhere."""
+    floors = re.search(r"^## Floors$(.*?)^## ", text_of("docs/architecture.md"), re.S | re.M)
+    assert floors
+    drawings = [
+        {name: -n for n, line in enumerate(block.splitlines()) for name in re.findall(r"\b[\w-]+\.c\b", line)}
+        for block in re.findall(r"^```text\n(.*?)^```", floors[1], re.S | re.M)
+    ]
+    driver, dsm = drawings
+    found = {
+        (Path(file).name, Path(target).name)
+        for house, needs in arrows.houses().items()
+        if house in {"linux-guest/overlay", "xen/overlay/xen"}
+        for file, targets in needs.items()
+        for target in targets
+    }
+    assert ("engine.c", "node.c") in found and ("dsm_hole.c", "dsm_foreign.c") in found
+    for floor in (driver, dsm):
+        assert [arrow for arrow in found if floor.get(arrow[0], 1) <= floor.get(arrow[1], -99)] == []
+    assert set(dsm) == {Path(name).name for name in files() if re.match(r"xen/overlay/xen/arch/x86/(hvm|mm)/dsm\w*\.c$", name)}
 
 
 def test_a_decision_has_a_number_of_its_own() -> None:

@@ -3,8 +3,9 @@
  * The operations on a node: attach, detach, resize; their order of steps, and
  * what undoes each.
  *
- * Attach: memory block by block, then CPUs, then programs are told.  Memory
- * comes before the CPUs, or what they touch first would land elsewhere.
+ * Attach: the first block of memory, then the CPUs, then memory block by block,
+ * then programs are told.  Some memory comes before the CPUs, or what they touch
+ * first would land elsewhere.
  *
  * Detach: programs are told and may acknowledge, then the CPUs go, then pages
  * are moved away, then the blocks leave one by one, then the node.  Until the
@@ -316,19 +317,35 @@ static void say_not_taken(struct elastic_node *node, int rc, u32 target,
 
 static int drain_node(struct elastic_node *node, bool tell);
 
-/* The target may be a smaller one by now. */
-static int grow_to_target(struct elastic_node *node)
+/* A growth that is to be less than there is by now: as a shrink. */
+static int take_back_to_target(struct elastic_node *node)
 {
-	u32 before = elastic_populated(node), target = node->target;
+	u32 target = node->target, excess = elastic_populated(node) - target;
 	int rc;
 
-	if (target < before) {
-		rc = take_memory_to_target(node, target);
-		if (rc && rc != -ECANCELED)
-			say_not_taken(node, rc, target, before - target);
-	} else {
-		rc = add_memory_to_target(node, target);
-	}
+	rc = check_room(node, excess * ELASTIC_EXTENT_PAGES,
+			si_mem_available());
+	if (rc)
+		return rc;
+	elastic_release_strays(node);
+	rc = take_memory_to_target(node, target);
+	if (rc && rc != -ECANCELED)
+		say_not_taken(node, rc, target, excess);
+	return rc;
+}
+
+static int grow_to_target(struct elastic_node *node)
+{
+	int rc;
+
+	if (node->target < elastic_populated(node))
+		rc = take_back_to_target(node);
+	else
+		rc = add_memory_to_target(node, node->target);
+	if (!rc && !has_blocks(node))
+		rc = elastic_node_error(node, -EBUSY,
+					"Xen does not take back %llu KiB, and more was not asked for",
+					elastic_kib(elastic_populated(node)));
 	return rc ?: bring_cpus_up(node);
 }
 
@@ -356,6 +373,14 @@ static int grow(struct elastic_node *node)
 		node->nr_attached += !known;
 		publish_stable();
 		return 0;
+	}
+	if (node->target && elastic_populated(node) > node->target &&
+	    !bring_cpus_up(node)) {
+		/* It was to be smaller by then, and could not: as after a shrink. */
+		transition(node, ELASTIC_EV_DONE);
+		node->nr_attached += !known;
+		publish_stable();
+		return rc;
 	}
 	if (!known || !node->target) {
 		/* Programs that never heard of the node need not be told. */
@@ -519,7 +544,8 @@ static int drain_node(struct elastic_node *node, bool tell)
 
 	transition(node, ELASTIC_EV_DRAIN);
 	rc = empty_node(node, tell);
-	if (rc) {
+	/* Without memory there is nothing to stay with. */
+	if (rc && has_blocks(node)) {
 		if (rc == -ECANCELED)
 			rc = called_off(node);
 		stay(node);

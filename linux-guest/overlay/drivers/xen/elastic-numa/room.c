@@ -128,7 +128,7 @@ static unsigned long pages_to_take(const struct elastic_node *node)
 {
 	u32 populated = elastic_populated(node), target = node->target;
 
-	if (!READ_ONCE(node->detach) || !target || populated <= target)
+	if (!target || populated <= target)
 		return 0;
 	return (populated - target) * ELASTIC_EXTENT_PAGES;
 }
